@@ -1,0 +1,87 @@
+# ebb - see `make help`.  Variables: SAN=address,undefined|thread  DEBUG=1  V=1  ARGS="..."
+NAME    := ebb
+VERSION := 0.1.0
+PREFIX  ?= /usr/local
+ARCH    := $(patsubst x86_64,x86,$(patsubst aarch64,arm,$(shell uname -m)))
+Q       := $(if $(V),,@)
+comma   := ,
+
+# One object tree per flag set: `make test SAN=thread` never mixes with a release build.
+VARIANT := $(if $(SAN),$(subst $(comma),-,$(SAN)),$(if $(DEBUG),debug,release))
+B       := build/$(VARIANT)
+
+WARN   := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion \
+          -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wvla -Wundef -Wformat=2
+OPT    := $(if $(SAN),-O1 -g,$(if $(DEBUG),-Og -g3,-O2 -g -DNDEBUG))
+SANF   := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+# Fused multiply-adds only where the source says so: the bits must not depend on the compiler's mood.
+CFLAGS += -std=c11 -pthread -ffp-contract=off $(OPT) $(WARN) $(SANF)
+CPPFLAGS += -D_GNU_SOURCE -DEBB_VERSION='"$(VERSION)"' -Iinclude
+LDLIBS += -lncursesw -ltinfo -lutf8proc -lsqlite3 -lpcre2-8 -ljansson -lmd4c -luring -lcurl -lm
+
+# The roots.  A root sees only itself, the roots below it and include/: the include path is the
+# dependency rule.  chat, tui and cli see the engine through include/ebb/ alone.
+$(B)/core/%.o:   INC := -Isrc/core
+$(B)/engine/%.o: INC := -Isrc/core -Isrc/engine
+$(B)/chat/%.o:   INC := -Isrc/core -Isrc/chat
+$(B)/tui/%.o:    INC := -Isrc/core -Isrc/chat -Isrc/tui
+$(B)/cli/%.o:    INC := -Isrc/core -Isrc/chat -Isrc/tui -Isrc/cli
+$(B)/tests/%.o:  INC := -Isrc/core -Isrc/engine -Isrc/chat -Isrc/tui -Isrc/cli -Itests
+
+# Kernel files carry their own ISA flags; everything else stays baseline, dispatch is at run time.
+$(B)/engine/kernels/%.o:            OPT += -O3
+$(B)/engine/kernels/x86/avx2%.o:   ISA := -mavx2 -mfma -mf16c -mbmi2
+$(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c -mbmi2
+
+LIB_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/% src/engine/kernels/arm/%,$(sort $(shell find src -name '*.c'))) \
+           $(wildcard src/engine/kernels/$(ARCH)/*.c)
+LIB_OBJ := $(patsubst src/%.c,$(B)/%.o,$(LIB_SRC))
+TESTS   := $(patsubst %.c,$(B)/%,$(sort $(shell find tests -name 'test_*.c')))
+SCRIPTS := $(sort $(shell find tests -name 'test_*.sh'))
+BENCHES := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/bench/bench_*.c)))
+
+all: $(B)/$(NAME)                              ## build the program (default)
+
+$(B)/$(NAME): $(B)/cli/main.o $(B)/libebb.a
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(B)/libebb.a: $(LIB_OBJ)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/%.o: src/%.c $(B)/flags | build/deps-build
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(ISA) -MMD -MP -c $< -o $@
+$(B)/tests/%.o: tests/%.c $(B)/flags | build/deps-test
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) -MMD -MP -c $< -o $@
+$(B)/tests/%: $(B)/tests/%.o $(B)/libebb.a
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+# What the build needs from the system; the stamp is made anew when the list changes.
+build/deps-%: tools/deps.sh
+	$(Q)mkdir -p build && echo '*' > build/.gitignore && sh tools/deps.sh $* && touch $@
+
+# Rebuild when flags change; build/ ignores itself.
+$(B)/flags: FORCE
+	$(Q)mkdir -p $(@D) && echo '*' > build/.gitignore
+	$(Q)echo '$(CC) $(CPPFLAGS) $(CFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS)' > $@
+
+run: all                                       ## build it and chat: make run ARGS="-m model.gguf"
+	$(Q)$(B)/$(NAME) $(ARGS)
+test: $(TESTS) all                             ## all tests; needs no model
+	$(Q)EBB=$(B)/$(NAME) sh tests/run.sh $(TESTS) $(SCRIPTS)
+check:                                         ## the tests, plain and under the sanitizers: before a merge
+	$(MAKE) test
+	$(MAKE) test SAN=address,undefined
+	$(MAKE) test SAN=thread
+bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak
+	$(Q)for b in $(BENCHES); do $$b $(ARGS) || exit 1; done
+install: all                                   ## DESTDIR and PREFIX are honoured
+	install -Dm755 $(B)/$(NAME) $(DESTDIR)$(PREFIX)/bin/$(NAME)
+	install -Dm644 docs/$(NAME).1 $(DESTDIR)$(PREFIX)/share/man/man1/$(NAME).1
+clean:                                         ## remove build/
+	rm -rf build
+help:                                          ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+-include $(shell find build -name '*.d' 2>/dev/null)
+.DELETE_ON_ERROR:
+.PHONY: all run test check bench install clean help FORCE
+.SECONDARY:

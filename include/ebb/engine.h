@@ -1,0 +1,64 @@
+/* ebb/engine.h - a model made ready to compute: weights, threads, KV pool.
+ *
+ * One engine per process computes; sessions (ebb/session.h) are timelines in
+ * it.  Everything the plan counts is allocated in ebb_engine_open; a forward
+ * pass allocates nothing. */
+#ifndef EBB_ENGINE_H
+#define EBB_ENGINE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ebb/model.h"
+#include "ebb/stats.h"
+#include "ebb/status.h"
+
+typedef enum ebb_mode { EBB_MODE_BALANCED, EBB_MODE_MAX_TPS, EBB_MODE_MAX_CONTEXT } ebb_mode;
+typedef enum ebb_kv_type { EBB_KV_F16, EBB_KV_Q8_0, EBB_KV_Q4_0, EBB_KV_F32, EBB_KV_AUTO } ebb_kv_type;
+typedef enum ebb_io { EBB_IO_AUTO, EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP } ebb_io;
+typedef enum ebb_cpu { EBB_CPU_AUTO, EBB_CPU_SCALAR, EBB_CPU_AVX2, EBB_CPU_AVX512, EBB_CPU_NEON } ebb_cpu;
+typedef enum ebb_placement { EBB_PLACE_INTERLEAVED, EBB_PLACE_FIRST, EBB_PLACE_LAST } ebb_placement;
+
+/* Zero is the default of every field: `ebb_engine_opts o = { 0 };` */
+typedef struct ebb_engine_opts {
+    uint32_t    n_ctx;           /* tokens; 0: what the plan chooses */
+    uint64_t    ram_bytes;       /* cap on all memory of the process; 0: what the machine has */
+    ebb_mode    mode;
+    bool        has_resident;    /* else as many layers as fit */
+    bool        resident_is_percent;
+    uint32_t    resident;        /* layers, or percent of the layers' bytes */
+    bool        has_kv;          /* else the plan's choice */
+    ebb_kv_type kv_k, kv_v;
+    uint32_t    n_threads;       /* 0: the CPUs that this process may use */
+    ebb_cpu     cpu;
+    ebb_io      io;
+    ebb_placement placement;
+    uint32_t    n_chunk;         /* columns of a prefill pass; 0: 512 */
+    bool        no_kv_cache;     /* do not read or write the KV cache on disk */
+    const char *kv_cache_dir;    /* NULL: $XDG_CACHE_HOME/ebb/kv */
+} ebb_engine_opts;
+
+typedef struct ebb_engine ebb_engine;
+
+/* Called from the opening thread; done and total in bytes. */
+typedef void ebb_progress_fn(void *arg, uint64_t done, uint64_t total);
+
+/* Ready `m` (which must outlive the engine) under `opts` (NULL: defaults).
+ * Errors: BUDGET (says what would fit), UNSUPPORTED, IO, NOMEM.  Cost: a model
+ * that fits is mapped and starts at once; pinned layers are read. */
+EBB_MUST_CHECK
+ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
+                           ebb_progress_fn *progress, void *arg, ebb_engine **out, ebb_error *err);
+void ebb_engine_close(ebb_engine *e);            /* no session may be left; NULL is fine */
+
+const ebb_model *ebb_engine_model(const ebb_engine *e);
+uint32_t ebb_engine_n_ctx(const ebb_engine *e);
+
+/* A copy of the figures; from any thread, at any time. */
+void ebb_engine_stats(ebb_engine *e, ebb_stats *out);
+
+/* Make the pass under way return EBB_CANCELED within one layer.  From any thread and
+ * from a signal handler.  Stays set until ebb_engine_cancel_clear. */
+void ebb_engine_cancel(ebb_engine *e);
+void ebb_engine_cancel_clear(ebb_engine *e);
+
+#endif

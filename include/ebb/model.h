@@ -1,0 +1,105 @@
+/* ebb/model.h - a model file as its users see it: facts, tokens, templates.
+ *
+ * Opening reads the header only: metadata, tensor index, vocabulary.  No
+ * weight is touched, so `plan`, `inspect` and the session list are cheap.
+ * A model is immutable after open and may be shared by threads; each
+ * detokenizer belongs to one thread. */
+#ifndef EBB_MODEL_H
+#define EBB_MODEL_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ebb/status.h"
+#include "ebb/type.h"
+
+typedef int32_t ebb_token;
+typedef struct ebb_model ebb_model;
+
+/* Open the GGUF at `path`; for a split model, any one of its parts.  On
+ * success the caller owns *out; on failure *out is NULL.  Errors: NOTFOUND, IO,
+ * FORMAT (the file is damaged: says where), UNSUPPORTED (architecture, type or
+ * tokenizer: named), NOMEM.  Cost: the header, 10-300 ms for 150,000 tokens. */
+EBB_MUST_CHECK
+ebb_status ebb_model_open(const char *path, ebb_model **out, ebb_error *err);
+
+/* The same from memory that outlives the model (the embedded guide). */
+EBB_MUST_CHECK
+ebb_status ebb_model_open_memory(const void *data, size_t n_bytes, const char *name,
+                                 ebb_model **out, ebb_error *err);
+void ebb_model_close(ebb_model *m);              /* NULL is fine */
+
+/* Strings live as long as the model and have passed no display filter. */
+typedef struct ebb_model_info {
+    const char *path;            /* first part; the given name if from memory */
+    const char *name;            /* general.name, else the file's base name */
+    const char *arch;            /* "llama", "qwen3" ... */
+    const char *mix;             /* "Q4_K_M": from general.file_type, else the most frequent type */
+    uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab;
+    uint32_t    n_ctx_train;     /* longest context the model was trained for, tokens */
+    uint64_t    n_params;
+    uint64_t    weight_bytes;    /* all tensors of all parts */
+    uint64_t    kv_bytes_per_tok_f16;  /* both K and V, all layers */
+    uint8_t     fingerprint[16]; /* of metadata and tensor index: names what KV belongs to */
+} ebb_model_info;
+const ebb_model_info *ebb_model_get_info(const ebb_model *m);
+
+/* -- The file, for `inspect gguf` ------------------------------------------ */
+size_t ebb_model_n_meta(const ebb_model *m);
+/* Key i and its value as text ("[151936 strings]" for long arrays), written
+ * to buf with a final NUL, cut to fit.  Returns the key. */
+const char *ebb_model_meta(const ebb_model *m, size_t i, char *buf, size_t cap);
+/* String value of `key`, NULL if absent or of another type. */
+const char *ebb_model_meta_string(const ebb_model *m, const char *key);
+
+typedef struct ebb_tensor_info {
+    const char *name;
+    ebb_type    type;
+    uint32_t    n_dims;
+    uint64_t    dims[4];         /* dims[0] runs fastest: the row length */
+    uint64_t    n_bytes;
+    uint32_t    part;            /* which file of a split model, from 0 */
+    uint64_t    offset;          /* from the start of that file */
+} ebb_tensor_info;
+size_t ebb_model_n_tensors(const ebb_model *m);
+void ebb_model_tensor(const ebb_model *m, size_t i, ebb_tensor_info *out);
+
+/* -- Text and tokens -------------------------------------------------------- */
+enum {
+    EBB_TOK_BOS     = 1,         /* add BOS (and EOS) where the vocabulary asks for it */
+    EBB_TOK_SPECIAL = 2,         /* texts of control tokens in `text` become these tokens */
+};
+/* Token ids of n_bytes of UTF-8 (invalid bytes are allowed).  *n_out receives
+ * the number of ids; at most `cap` are written, so a call with cap = 0 counts.
+ * Errors: NOMEM.  Cost: O(n log n). */
+EBB_MUST_CHECK
+ebb_status ebb_model_tokenize(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
+                              ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
+
+ebb_token ebb_model_bos(const ebb_model *m);     /* -1 if there is none; so for all of these */
+ebb_token ebb_model_eos(const ebb_model *m);
+ebb_token ebb_model_eot(const ebb_model *m);
+bool ebb_model_is_eog(const ebb_model *m, ebb_token id);   /* ends a turn: eos, eot, <|im_end|> ... */
+bool ebb_model_is_control(const ebb_model *m, ebb_token id);
+/* The token whose text is exactly this, -1 if none. */
+ebb_token ebb_model_find_token(const ebb_model *m, const char *text);
+/* The bytes of one token (not NUL-terminated, maybe half a character).  With
+ * `special`, control tokens give their text, else nothing.  Writes at most cap
+ * bytes, returns the full length. */
+size_t ebb_model_piece(const ebb_model *m, ebb_token id, bool special, char *out, size_t cap);
+
+/* A stream from ids to text that never shows half a character: incomplete
+ * UTF-8 is held back, invalid bytes become U+FFFD (one per maximal part). */
+typedef struct ebb_detok ebb_detok;
+ebb_detok *ebb_detok_new(const ebb_model *m, bool special);         /* NULL: out of memory */
+void ebb_detok_free(ebb_detok *d);
+/* Text that may be shown after this token; valid until the next call. */
+const char *ebb_detok_push(ebb_detok *d, ebb_token id, size_t *n_bytes);
+const char *ebb_detok_flush(ebb_detok *d, size_t *n_bytes);         /* and starts anew */
+
+/* -- Chat template ----------------------------------------------------------- */
+/* Jinja source of `tokenizer.chat_template` (variant NULL) or of
+ * `tokenizer.chat_template.<variant>`; NULL if the file has none. */
+const char *ebb_model_template(const ebb_model *m, const char *variant);
+
+#endif

@@ -1,0 +1,48 @@
+/* ebb/plan.h - the memory arithmetic: what would be allocated, which tier,
+ * how fast.  The plan is the allocation: ebb_engine_open places buffers by
+ * exactly these figures. */
+#ifndef EBB_PLAN_H
+#define EBB_PLAN_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ebb/engine.h"
+
+/* The machine planned for; ebb_machine_probe fills it from this one. */
+typedef struct ebb_machine {
+    uint64_t available_bytes;    /* what the process may take: min of meminfo, cgroup, rlimit; own pages not counted as free */
+    char     available_why[80];  /* which of them decided: "cgroup memory.max" */
+    uint32_t n_cpus;
+    double   memory_bytes_s;     /* read bandwidth of all cores; 0: not measured, a usual figure is assumed */
+    double   disk_bytes_s;       /* sustained cold reads; 0: likewise */
+    double   int8_mac_s;         /* int8 multiply-adds of all cores; 0: likewise */
+} ebb_machine;
+/* With `measure`, memory and the disk that holds `path` are timed for about half a second. */
+EBB_MUST_CHECK
+ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err);
+
+typedef struct ebb_plan {
+    ebb_tier    tier;
+    bool        fits;            /* false: even the smallest does not; `why` says so */
+    uint32_t    n_ctx, n_chunk, n_threads;
+    ebb_kv_type kv_k, kv_v;
+    uint32_t    n_layers, n_resident;
+    uint64_t    budget_bytes, total_bytes;
+
+    /* parts of total_bytes */
+    uint64_t    weights_resident_bytes, weights_ring_bytes, kv_bytes, activation_bytes,
+                tokenizer_bytes, code_bytes, reserve_bytes;
+
+    uint64_t    pass_bytes;      /* weights one forward pass touches: F */
+    uint64_t    stream_bytes;    /* of these, read from disk each pass: S */
+    double      predicted_decode_tok_s, predicted_prefill_tok_s, predicted_first_token_s;
+    char        why[160];        /* what decided the tier, one line */
+} ebb_plan;
+
+/* Plan `m` with `opts` on `machine`.  Pure arithmetic: no allocation, no I/O.
+ * Errors: none but UNSUPPORTED; a model that does not fit is a plan with fits == false. */
+EBB_MUST_CHECK
+ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,
+                         const ebb_machine *machine, ebb_plan *out, ebb_error *err);
+
+#endif

@@ -1,0 +1,61 @@
+/* ebb/stats.h - the figures of a running engine: one small struct, copied
+ * under a lock, that the panel, `run --json` and `bench` all read. */
+#ifndef EBB_STATS_H
+#define EBB_STATS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum ebb_tier { EBB_TIER_FULL, EBB_TIER_TIGHT, EBB_TIER_STREAMING, EBB_TIER_CRITICAL } ebb_tier;
+const char *ebb_tier_name(ebb_tier tier);        /* "full" ... */
+
+typedef enum ebb_layer_state {
+    EBB_LAYER_DISK,              /* read anew each time it is needed */
+    EBB_LAYER_READING,           /* in the ring, or on its way */
+    EBB_LAYER_MAPPED,            /* the file's own pages */
+    EBB_LAYER_PINNED,            /* one anonymous copy of our own */
+} ebb_layer_state;
+
+typedef enum ebb_phase {
+    EBB_PHASE_LOADING, EBB_PHASE_IDLE, EBB_PHASE_PREFILL, EBB_PHASE_DECODE,
+} ebb_phase;
+
+#define EBB_STATS_LAYERS 256     /* layers shown one by one; more are counted only */
+
+typedef struct ebb_stats {
+    ebb_phase phase;
+    ebb_tier  tier;
+    char      cpu[16], io[16];   /* kernels and reader in use */
+    uint32_t  n_threads;
+
+    /* memory, bytes */
+    uint64_t  rss_anon_bytes, rss_file_bytes, rss_peak_bytes;
+    uint64_t  budget_bytes;
+    uint64_t  weight_bytes, pinned_bytes, ring_bytes;
+    uint64_t  kv_bytes;          /* the pool */
+    uint64_t  scratch_bytes;     /* activations and thread scratch */
+
+    /* context, tokens */
+    uint32_t  n_ctx, n_used;
+    char      kv_type[16];       /* "f16", "q8_0/q4_0" */
+
+    /* layers */
+    uint32_t  n_layers, n_resident;
+    uint8_t   layer[EBB_STATS_LAYERS];           /* ebb_layer_state */
+
+    /* speed of the turn under way, or of the last one */
+    uint32_t  prefill_done, prefill_total;       /* tokens to compute in this turn */
+    double    prefill_tok_s, decode_tok_s;
+    uint32_t  reused_tok, reused_disk_tok, computed_tok, generated_tok;
+
+    /* disk, since the engine was opened */
+    uint64_t  read_bytes;        /* weights streamed */
+    double    disk_bytes_s;      /* over the last second */
+    double    stall_share;       /* of the turn's time, spent waiting for reads */
+    uint64_t  n_passes;          /* forward passes */
+    uint64_t  drafted, accepted;
+
+    double    load_s;            /* open to ready */
+    char      decision[160];     /* the last thing decided about memory, one line */
+} ebb_stats;
+
+#endif

@@ -1,0 +1,54 @@
+/* ebb/status.h - how every fallible function of ebb reports what went wrong.
+ *
+ * A function that can fail returns ebb_status and fills an optional
+ * ebb_error.  The message is one line: it names the object (path, tensor,
+ * byte) and, where the user can do something, the next step. */
+#ifndef EBB_STATUS_H
+#define EBB_STATUS_H
+
+#define EBB_STATUS_MAP(X)                                        \
+    X(OK,          "ok")                                         \
+    X(USAGE,       "wrong usage")                                \
+    X(NOMEM,       "out of memory")                              \
+    X(IO,          "input/output error")                         \
+    X(NOTFOUND,    "not found")                                  \
+    X(FORMAT,      "malformed data")                             \
+    X(UNSUPPORTED, "not supported by this build, CPU or model")  \
+    X(BUDGET,      "does not fit the memory budget")             \
+    X(CONTEXT,     "does not fit the context window")            \
+    X(LIMIT,       "beyond a limit that protects the program")   \
+    X(BUSY,        "in use by somebody else")                    \
+    X(CANCELED,    "canceled")
+
+typedef enum ebb_status {
+#define X(name, text) EBB_##name,
+    EBB_STATUS_MAP(X)
+#undef X
+    EBB_STATUS_COUNT
+} ebb_status;
+
+/* Filled by the function that fails, read by the one that talks to a human.
+ * Caller-owned, usually on the stack; every function accepts err == NULL. */
+typedef struct ebb_error {
+    ebb_status  code;
+    int         sys_errno;   /* errno of the failing call, 0 if there was none */
+    const char *where;       /* "src/engine/gguf/gguf.c:212", static           */
+    char        msg[240];    /* one line, no line break, no control characters */
+} ebb_error;
+
+/* "not found" for EBB_NOTFOUND; never NULL. */
+const char *ebb_status_text(ebb_status status);
+
+/* Fill *err (if not NULL) and return `code`.  sys_errno is taken from errno
+ * for EBB_IO and EBB_NOMEM and is 0 for the others.  Prefer EBB_FAIL. */
+ebb_status ebb_error_set(ebb_error *err, ebb_status code, const char *where,
+                         const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+#define EBB_STR_(x) #x
+#define EBB_STR(x)  EBB_STR_(x)
+#define EBB_FAIL(err, code, ...) \
+    ebb_error_set((err), (code), __FILE__ ":" EBB_STR(__LINE__), __VA_ARGS__)
+
+#define EBB_MUST_CHECK __attribute__((warn_unused_result))
+
+#endif

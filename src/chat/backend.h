@@ -1,0 +1,63 @@
+/* chat/backend.h - an assistant that answers: local.c (the engine) or, later,
+ * a server.  A backend has a thread of its own; its calls return at once and
+ * results come as events through `sink`, which may be called from any thread. */
+#ifndef EBB_CHAT_BACKEND_H
+#define EBB_CHAT_BACKEND_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ebb/session.h"
+#include "ebb/stats.h"
+#include "message.h"
+
+typedef enum ebb_backend_event_kind {
+    EBB_BACKEND_LOADING,         /* done, total */
+    EBB_BACKEND_READY,
+    EBB_BACKEND_FAILED,          /* text: the model could not be loaded */
+    EBB_BACKEND_PREFILL,         /* done, total: tokens to compute */
+    EBB_BACKEND_TOKEN,           /* one token: id, and the text that may be shown now */
+    EBB_BACKEND_END,             /* finish, cost; text: the error line if finish is ERROR */
+    EBB_BACKEND_NOTICE,          /* text */
+} ebb_backend_event_kind;
+
+typedef struct ebb_backend_event {
+    ebb_backend_event_kind kind;
+    uint64_t      done, total;
+    int32_t       token;
+    const char   *text;          /* valid during the call */
+    size_t        n_text;
+    ebb_finish    finish;
+    ebb_turn_cost cost;
+} ebb_backend_event;
+
+typedef void ebb_backend_sink(void *arg, const ebb_backend_event *ev);
+
+/* What to answer: the exact ids of the whole timeline.  Copied by `answer`. */
+typedef struct ebb_backend_request {
+    const int32_t *ids;
+    size_t         n_ids;
+    uint32_t       n_predict;    /* 0: until the context is full */
+    ebb_sampling   sampling;
+} ebb_backend_request;
+
+typedef struct ebb_backend {
+    const struct ebb_backend_ops *ops;
+} ebb_backend;
+
+typedef struct ebb_backend_ops {
+    void (*close)(ebb_backend *b);                                 /* cancels, joins, frees */
+    ebb_status (*answer)(ebb_backend *b, const ebb_backend_request *r, ebb_error *err);   /* BUSY if one is under way */
+    void (*cancel)(ebb_backend *b);                                /* END with CANCELED follows */
+    const ebb_model *(*model)(const ebb_backend *b);               /* NULL until READY */
+    uint32_t (*n_ctx)(const ebb_backend *b);
+    size_t (*common)(ebb_backend *b, const int32_t *ids, size_t n);  /* of ids, how many would be reused */
+    void (*stats)(ebb_backend *b, ebb_stats *out);
+} ebb_backend_ops;
+
+/* The engine in this process.  path NULL: the embedded guide.  Returns at
+ * once; LOADING ... READY or FAILED follow. */
+EBB_MUST_CHECK
+ebb_status ebb_backend_local(const char *path, const ebb_engine_opts *opts,
+                             ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err);
+
+#endif

@@ -1,0 +1,102 @@
+/* chat/chat.h - a conversation with a model: the one object that the full
+ * screen, the plain front end and `ebb run` all drive.
+ *
+ * It owns the conversation tree, the store on disk, the template and the
+ * backend that answers.  Opening returns at once: the model loads on the
+ * backend's thread while the user reads and types.
+ *
+ * Threads: all calls from one thread (the UI's).  Nothing here blocks longer than
+ * a write to the store.  Events wait in a queue; ebb_chat_fd() becomes readable
+ * when there are some. */
+#ifndef EBB_CHAT_CHAT_H
+#define EBB_CHAT_CHAT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ebb/session.h"
+#include "ebb/stats.h"
+#include "message.h"
+
+typedef struct ebb_chat ebb_chat;
+
+typedef struct ebb_chat_opts {
+    const char     *model_path;      /* NULL: $EBB_MODELS and the data folder, else the embedded guide */
+    const char     *session_name;    /* -s NAME: opened, or made; NULL: a new one */
+    bool            continue_last;   /* -c */
+    const char     *store_path;      /* NULL: $XDG_STATE_HOME/ebb/sessions.db; ":memory:": nothing is kept */
+    const char     *system;          /* system prompt; NULL: the session's, else none */
+    uint32_t        n_predict;       /* most tokens of one answer; 0: until the context is full */
+    ebb_engine_opts engine;
+    ebb_sampling    sampling;
+} ebb_chat_opts;
+
+EBB_MUST_CHECK
+ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *err);
+/* Stops an answer under way, saves it, joins the threads.  NULL is fine. */
+void ebb_chat_close(ebb_chat *c);
+
+/* -- Events ------------------------------------------------------------------ */
+typedef enum ebb_chat_event_kind {
+    EBB_EVENT_LOADING,           /* done, total: bytes of the model */
+    EBB_EVENT_READY,             /* the model can answer; text: its name */
+    EBB_EVENT_PREFILL,           /* done, total: tokens */
+    EBB_EVENT_TEXT,              /* text was appended to the last message */
+    EBB_EVENT_DONE,              /* the answer is finished and saved: see the last message */
+    EBB_EVENT_NOTICE,            /* text: one line the user should see */
+    EBB_EVENT_ERROR,             /* text: one line; what was under way has ended */
+    EBB_EVENT_CHANGED,           /* the list of messages is another one (load, undo, edit): draw anew */
+} ebb_chat_event_kind;
+
+typedef struct ebb_chat_event {
+    ebb_chat_event_kind kind;
+    uint64_t            done, total;
+    const char         *text;    /* valid until the next ebb_chat_event_next; unfiltered */
+    size_t              n_text;
+} ebb_chat_event;
+
+int  ebb_chat_fd(const ebb_chat *c);
+bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out);
+
+/* -- State --------------------------------------------------------------------- */
+bool ebb_chat_is_ready(const ebb_chat *c);       /* model loaded */
+bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way */
+const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
+const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
+void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
+
+/* The visible path, root first.  A pointer is valid until the next event or action. */
+size_t ebb_chat_n_messages(const ebb_chat *c);
+const ebb_message *ebb_chat_message(const ebb_chat *c, size_t i);
+
+/* Tokens that sending `text` would add and that would have to be computed. */
+void ebb_chat_preview(ebb_chat *c, const char *text, size_t n, uint32_t *n_new, uint32_t *n_compute);
+
+/* -- Actions: each fails with one line for the user and changes nothing then ----- */
+EBB_MUST_CHECK ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err);
+void ebb_chat_stop(ebb_chat *c);                 /* keeps what was written */
+EBB_MUST_CHECK ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err);  /* go on from the last token */
+EBB_MUST_CHECK ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err);     /* another answer; the old one stays a branch */
+EBB_MUST_CHECK ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err);      /* back before the last question */
+EBB_MUST_CHECK ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err);
+/* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
+EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err);
+const char *ebb_chat_setting_name(size_t i);     /* NULL past the last */
+
+typedef struct ebb_session_row {
+    int64_t  id;
+    char     name[128];          /* title or given name */
+    char     model[96];
+    int64_t  updated_ms;
+    uint32_t n_messages, n_tokens;
+} ebb_session_row;
+/* Newest first; *out is free()d by the caller. */
+EBB_MUST_CHECK ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_error *err);
+
+#endif

@@ -1,0 +1,8 @@
+/* ebb: the program. */
+#include <stdio.h>
+
+int main(void)
+{
+    puts("ebb " EBB_VERSION);
+    return 0;
+}

@@ -1,0 +1,16 @@
+#include "base/clock.h"
+
+#include <time.h>
+
+uint64_t ebb_clock_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+double ebb_clock_s(void)
+{
+    return (double)ebb_clock_ns() * 1e-9;
+}

@@ -1,0 +1,9 @@
+/* base/clock.h - monotonic time. */
+#ifndef EBB_BASE_CLOCK_H
+#define EBB_BASE_CLOCK_H
+#include <stdint.h>
+
+uint64_t ebb_clock_ns(void);     /* CLOCK_MONOTONIC */
+double   ebb_clock_s(void);      /* the same in seconds */
+
+#endif

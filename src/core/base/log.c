@@ -1,0 +1,54 @@
+/* The trace file (log.h). */
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static atomic_int log_fd = -1;
+
+ebb_status ebb_log_open(const char *path, ebb_error *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return EBB_FAIL(err, EBB_IO, "trace file %s cannot be opened: %s", path, strerror(errno));
+    ebb_log_close();
+    atomic_store(&log_fd, fd);
+    return EBB_OK;
+}
+
+void ebb_log_close(void)
+{
+    int fd = atomic_exchange(&log_fd, -1);
+
+    if (fd >= 0)
+        close(fd);
+}
+
+void ebb_log(const char *module, const char *fmt, ...)
+{
+    int fd = atomic_load_explicit(&log_fd, memory_order_relaxed);
+    char line[512];
+    int n, m;
+    va_list ap;
+
+    if (fd < 0)
+        return;
+    n = snprintf(line, sizeof line, "%.6f %s: ", ebb_clock_s(), module);
+    va_start(ap, fmt);
+    m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+    va_end(ap);
+    n += m < 0 ? 0 : m;
+    if ((size_t)n > sizeof line - 2)
+        n = (int)sizeof line - 2;
+    line[n++] = '\n';
+    if (write(fd, line, (size_t)n) < 0)          /* a full disk must not stop a chat */
+        return;
+}

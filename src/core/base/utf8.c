@@ -1,0 +1,139 @@
+/* UTF-8 decoding with maximal-subpart replacement, and the display filter. */
+#include "base/utf8.h"
+
+#include <string.h>
+
+/* Length of the sequence that lead byte `b` begins, and the range its second
+ * byte must lie in (Unicode 15, table 3-7).  0: `b` begins nothing. */
+static size_t lead(unsigned char b, unsigned char *lo, unsigned char *hi)
+{
+    *lo = 0x80;
+    *hi = 0xBF;
+    if (b >= 0xC2 && b <= 0xDF)
+        return 2;
+    if (b >= 0xE0 && b <= 0xEF) {
+        if (b == 0xE0)
+            *lo = 0xA0;
+        if (b == 0xED)
+            *hi = 0x9F;
+        return 3;
+    }
+    if (b >= 0xF0 && b <= 0xF4) {
+        if (b == 0xF0)
+            *lo = 0x90;
+        if (b == 0xF4)
+            *hi = 0x8F;
+        return 4;
+    }
+    return 0;
+}
+
+size_t ebb_utf8_decode(const char *s, size_t n, uint32_t *cp)
+{
+    const unsigned char *u = (const unsigned char *)s;
+    unsigned char lo, hi;
+    size_t len, i;
+
+    if (u[0] < 0x80) {
+        *cp = u[0];
+        return 1;
+    }
+    *cp = EBB_UTF8_BAD;
+    len = lead(u[0], &lo, &hi);
+    if (len == 0)
+        return 1;
+    uint32_t value = u[0] & (0x7Fu >> len);
+    for (i = 1; i < len; i++) {
+        if (i == n)
+            return 0;
+        if (u[i] < lo || u[i] > hi)
+            return i;
+        value = value << 6 | (u[i] & 0x3Fu);
+        lo = 0x80;
+        hi = 0xBF;
+    }
+    *cp = value;
+    return len;
+}
+
+size_t ebb_utf8_encode(uint32_t cp, char *out)
+{
+    if (cp < 0x80) {
+        out[0] = (char)cp;
+        return 1;
+    }
+    if (cp < 0x800) {
+        out[0] = (char)(0xC0 | cp >> 6);
+        out[1] = (char)(0x80 | (cp & 0x3F));
+        return 2;
+    }
+    if (cp < 0x10000) {
+        out[0] = (char)(0xE0 | cp >> 12);
+        out[1] = (char)(0x80 | (cp >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (cp & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | cp >> 18);
+    out[1] = (char)(0x80 | (cp >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (cp >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (cp & 0x3F));
+    return 4;
+}
+
+bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n)
+{
+    while (n > 0) {
+        uint32_t cp;
+        size_t used = ebb_utf8_decode(s, n, &cp);
+        bool cut = used == 0;
+
+        if (cut)
+            used = n;
+        if (cut || (cp == EBB_UTF8_BAD && memcmp(s, "\xEF\xBF\xBD", used < 3 ? used : 3) != 0))
+            ebb_buf_adds(out, "\xEF\xBF\xBD");
+        else
+            ebb_buf_add(out, s, used);
+        s += used;
+        n -= used;
+    }
+    return !out->failed;
+}
+
+/* Characters that move the cursor, reorder text or hide in it.  ZWJ (200D)
+ * and ZWNJ (200C) stay: emoji and Indic scripts need them. */
+static bool is_format(uint32_t cp)
+{
+    return (cp >= 0x80 && cp < 0xA0) || cp == 0x061C || cp == 0x200B || cp == 0x200E || cp == 0x200F ||
+           cp == 0x2028 || cp == 0x2029 || (cp >= 0x202A && cp <= 0x202E) ||
+           (cp >= 0x2060 && cp <= 0x206F) || cp == 0xFEFF || (cp >= 0xFFF9 && cp <= 0xFFFB);
+}
+
+bool ebb_utf8_add_visible(ebb_buf *out, const char *s, size_t n, bool ascii)
+{
+    while (n > 0) {
+        uint32_t cp;
+        size_t used = ebb_utf8_decode(s, n, &cp);
+
+        if (used == 0) {
+            used = n;
+            cp = EBB_UTF8_BAD;
+        }
+        if (cp == '\n' || cp == '\t')
+            ebb_buf_addc(out, (char)cp);
+        else if (cp < 0x20 || cp == 0x7F) {
+            char picture[4];
+            if (ascii)
+                ebb_buf_addf(out, "^%c", (char)(cp ^ 0x40));
+            else
+                ebb_buf_add(out, picture, ebb_utf8_encode(cp == 0x7F ? 0x2421 : 0x2400 + cp, picture));
+        } else if (is_format(cp))
+            ebb_buf_addf(out, "<U+%04X>", (unsigned)cp);
+        else if (cp == EBB_UTF8_BAD)
+            ebb_buf_adds(out, ascii ? "?" : "\xEF\xBF\xBD");
+        else
+            ebb_buf_add(out, s, used);
+        s += used;
+        n -= used;
+    }
+    return !out->failed;
+}

@@ -1,0 +1,32 @@
+/* base/utf8.h - decoding UTF-8 that may be broken, and the display filter.
+ *
+ * Broken input is handled as the Unicode standard recommends (section 3.9,
+ * "U+FFFD substitution of maximal subparts"), like Python and browsers. */
+#ifndef EBB_BASE_UTF8_H
+#define EBB_BASE_UTF8_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define EBB_UTF8_BAD  0xFFFDu    /* what a maximal invalid part becomes */
+
+/* Decode the code point at s[0..n), n > 0.  Returns the bytes consumed (>= 1);
+ * *cp is EBB_UTF8_BAD for an invalid part.  Returns 0 if s is the beginning of
+ * a valid sequence that n cuts off. */
+size_t ebb_utf8_decode(const char *s, size_t n, uint32_t *cp);
+
+/* Write cp (a scalar value) to out[0..4), return 1..4. */
+size_t ebb_utf8_encode(uint32_t cp, char *out);
+
+/* Append s[0..n) as valid UTF-8: each maximal invalid part, and a cut-off end,
+ * becomes U+FFFD. */
+bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n);
+
+/* The one filter between the outside and a terminal: valid UTF-8 in which C0
+ * controls (but \n and \t), DEL, C1 controls and the bidirectional and
+ * invisible format characters that can forge a screen are made visible: ESC
+ * as U+241B (or "^[" when `ascii`), C1 and format characters as <U+009B>. */
+bool ebb_utf8_add_visible(ebb_buf *out, const char *s, size_t n, bool ascii);
+
+#endif

@@ -1,0 +1,49 @@
+/* os/file.h - files: whole reads, whole writes, direct reads, atomic replacement.
+ *
+ * All offsets and lengths are bytes.  Interrupted and short calls are
+ * continued here; a read that ends early is EBB_FORMAT ("truncated"). */
+#ifndef EBB_OS_FILE_H
+#define EBB_OS_FILE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "ebb/status.h"
+
+typedef enum ebb_file_mode {
+    EBB_FILE_READ,               /* must exist */
+    EBB_FILE_READ_DIRECT,        /* O_DIRECT: past the page cache; UNSUPPORTED where the file system refuses */
+    EBB_FILE_CREATE,             /* read and write, truncated, 0600 */
+    EBB_FILE_UPDATE,             /* read and write, created if absent, 0600 */
+} ebb_file_mode;
+
+/* *fd receives an open descriptor (close-on-exec); -1 on failure.
+ * Errors: NOTFOUND, IO, UNSUPPORTED. */
+EBB_MUST_CHECK
+ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_error *err);
+void ebb_file_close(int fd);                     /* -1 is fine */
+
+EBB_MUST_CHECK
+ebb_status ebb_file_size(int fd, const char *path, uint64_t *bytes, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_file_read_at(int fd, const char *path, void *out, size_t n, uint64_t at, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_file_write_at(int fd, const char *path, const void *data, size_t n, uint64_t at, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err);
+
+/* Append the whole file to *out; LIMIT if it has more than max bytes. */
+EBB_MUST_CHECK
+ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error *err);
+/* Write beside, sync, rename: readers see the old file or the new one. */
+EBB_MUST_CHECK
+ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err);
+/* Make the directory and its parents, 0700. */
+EBB_MUST_CHECK
+ebb_status ebb_file_mkdirs(const char *path, ebb_error *err);
+
+/* Ask the kernel to drop [at, at + n) from the page cache.  A hint: no error. */
+void ebb_file_drop_cache(int fd, uint64_t at, uint64_t n);
+
+#endif

@@ -1,0 +1,77 @@
+/* Memory from the system (map.h). */
+#include "os/map.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "os/fault.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22    /* Linux 5.14 */
+#endif
+
+#define PAGE_BYTES ((uintptr_t)4096)
+#define HUGE_BYTES ((size_t)2 << 20)
+
+ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
+{
+    size_t total = n_bytes + (huge ? HUGE_BYTES : 0);
+    char *p, *start;
+
+    memset(out, 0, sizeof *out);
+    if (n_bytes == 0)
+        return EBB_OK;
+    p = ebb_os_fault(ENOMEM) ? MAP_FAILED
+                             : mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return EBB_FAIL(err, EBB_NOMEM, "the system refuses %zu bytes of memory", n_bytes);
+    start = p;
+    if (huge) {                                  /* cut the region to a 2 MiB boundary */
+        start = (char *)(((uintptr_t)p + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
+        if (start > p)
+            munmap(p, (size_t)(start - p));
+        size_t kept = (n_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+        if (start + kept < p + total)
+            munmap(start + kept, (size_t)(p + total - (start + kept)));
+        madvise(start, kept, MADV_HUGEPAGE);
+    }
+    out->data = start;
+    out->n_bytes = n_bytes;
+    return EBB_OK;
+}
+
+ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, ebb_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (n_bytes == 0)
+        return EBB_OK;
+    void *p = ebb_os_fault(ENOMEM) ? MAP_FAILED : mmap(NULL, n_bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return EBB_FAIL(err, EBB_IO, "%s: cannot be mapped: %s", path, strerror(errno));
+    out->data = p;
+    out->n_bytes = n_bytes;
+    return EBB_OK;
+}
+
+void ebb_map_fini(ebb_map *m)
+{
+    if (m->data)
+        munmap(m->data, m->n_bytes);
+    memset(m, 0, sizeof *m);
+}
+
+bool ebb_map_advise(void *p, size_t n, ebb_advice advice)
+{
+    static const int advices[] = {
+        [EBB_ADVISE_NORMAL] = MADV_NORMAL,     [EBB_ADVISE_SEQUENTIAL] = MADV_SEQUENTIAL,
+        [EBB_ADVISE_RANDOM] = MADV_RANDOM,     [EBB_ADVISE_WILLNEED] = MADV_WILLNEED,
+        [EBB_ADVISE_POPULATE] = MADV_POPULATE_READ, [EBB_ADVISE_DONTNEED] = MADV_DONTNEED,
+    };
+    uintptr_t from = (uintptr_t)p & ~(PAGE_BYTES - 1);
+    uintptr_t to = ((uintptr_t)p + n + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+
+    if (ebb_os_fault(EFAULT))
+        return false;
+    return madvise((void *)from, to - from, advices[advice]) == 0;
+}

@@ -1,0 +1,30 @@
+/* os/pool.h - the compute pool: fork, hand out slices, join.
+ *
+ * A job is a function called once for each slice index in [0, n_slices), by
+ * whichever thread comes first (an atomic counter hands slices out), so a slow
+ * or stolen CPU delays at most the slice it holds.  The caller works too.
+ * Threads wait by spinning for some microseconds and then sleep in a futex;
+ * an idle pool costs nothing.  Affinity is left alone. */
+#ifndef EBB_OS_POOL_H
+#define EBB_OS_POOL_H
+#include <stdint.h>
+
+#include "ebb/status.h"
+
+typedef struct ebb_pool ebb_pool;
+
+/* slice in [0, n_slices); thread in [0, n_threads): which scratch to use. */
+typedef void ebb_slice_fn(void *arg, uint32_t slice, uint32_t thread);
+
+/* n_threads includes the caller of run; 1 starts no thread.
+ * Errors: NOMEM, IO (no thread to be had).  The caller owns *out. */
+EBB_MUST_CHECK
+ebb_status ebb_pool_new(uint32_t n_threads, ebb_pool **out, ebb_error *err);
+void ebb_pool_free(ebb_pool *p);                 /* NULL is fine */
+uint32_t ebb_pool_n_threads(const ebb_pool *p);
+
+/* Run fn for all slices and return when all are done.  One caller at a time.
+ * Cost: one atomic per slice, about 1 us of hand-over. */
+void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices);
+
+#endif

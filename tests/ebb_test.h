@@ -1,0 +1,40 @@
+/* What every test file includes: cmocka in the order it wants, and the paths
+ * of optional data. */
+#ifndef EBB_TEST_H
+#define EBB_TEST_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* The directory of shared test data beside the checkout ($EBB_SHARED or
+ * ../shared), or NULL: then the test calls skip(), and the summary counts it. */
+static inline const char *ebb_test_shared(void)
+{
+    const char *dir = getenv("EBB_SHARED");
+
+    if (!dir)
+        dir = "../shared";
+    return access(dir, R_OK) == 0 ? dir : NULL;
+}
+
+/* path = shared directory + rest, in a static buffer; skips the test if there is none. */
+static inline const char *ebb_test_shared_path(const char *rest)
+{
+    static char path[8][512];
+    static unsigned turn;
+    const char *dir = ebb_test_shared();
+    char *p = path[turn++ % 8];
+
+    if (!dir)
+        skip();
+    snprintf(p, sizeof path[0], "%s/%s", dir, rest);
+    return p;
+}
+#endif

@@ -1,0 +1,32 @@
+#!/bin/sh
+# run.sh TEST... - run test programs and scripts, print one line each and a total.
+# Exit status 1 if any failed.  A script's exit status 77 means skipped.
+passed=0 failed=0 skipped=0
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+for t in "$@"; do
+    name=${t#build/*/tests/}
+    case $t in
+    *.sh) sh "$t" >"$log" 2>&1; status=$?
+        case $status in
+        0) passed=$((passed + 1)); echo "ok      $name" ;;
+        77) skipped=$((skipped + 1)); echo "skipped $name: $(tail -n 1 "$log")" ;;
+        *) failed=$((failed + 1)); echo "FAILED  $name"; sed 's/^/    /' "$log" ;;
+        esac
+        continue ;;
+    esac
+    CMOCKA_MESSAGE_OUTPUT=TAP "$t" >"$log" 2>&1; status=$?
+    ok=$(grep -c '^ok [0-9]' "$log"); bad=$(grep -c '^not ok' "$log"); sk=$(grep -c '# SKIP' "$log")
+    ok=$((ok - $(grep -c '^ok .*# SKIP' "$log")))
+    passed=$((passed + ok)); skipped=$((skipped + sk))
+    if [ $status -ne 0 ] || [ "$bad" -gt 0 ]; then
+        failed=$((failed + (bad > 0 ? bad : 1)))
+        echo "FAILED  $name"; grep -v '^ok ' "$log" | sed 's/^/    /'
+    elif [ "$sk" -gt 0 ]; then
+        echo "ok      $name ($ok, $sk skipped)"
+    else
+        echo "ok      $name ($ok)"
+    fi
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
