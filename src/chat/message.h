@@ -37,6 +37,7 @@ typedef struct ebb_message {
     size_t        n_text;        /* bytes */
     int32_t      *ids;
     size_t        n_ids;
+    uint8_t       ids_model[16]; /* fingerprint of the model whose vocabulary the ids are of */
     int64_t       created_ms;    /* Unix time */
     char         *model;         /* who answered; NULL for the user */
     ebb_turn_cost cost;

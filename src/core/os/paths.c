@@ -1,0 +1,41 @@
+/* The XDG base directories (paths.h). */
+#include "os/paths.h"
+
+#include <stdlib.h>
+
+static const struct {
+    const char *variable, *below_home;
+} dirs[] = {
+    [EBB_DIR_CONFIG] = { "XDG_CONFIG_HOME", ".config" },
+    [EBB_DIR_STATE]  = { "XDG_STATE_HOME", ".local/state" },
+    [EBB_DIR_CACHE]  = { "XDG_CACHE_HOME", ".cache" },
+    [EBB_DIR_DATA]   = { "XDG_DATA_HOME", ".local/share" },
+};
+
+static bool is_absolute(const char *path)
+{
+    return path && path[0] == '/';
+}
+
+ebb_status ebb_path_in(ebb_dir dir, const char *name, ebb_buf *out, ebb_error *err)
+{
+    const char *base = getenv(dirs[dir].variable), *home = getenv("HOME");
+
+    ebb_buf_clear(out);
+    if (is_absolute(base))
+        ebb_buf_addf(out, "%s/ebb", base);
+    else if (is_absolute(home))
+        ebb_buf_addf(out, "%s/%s/ebb", home, dirs[dir].below_home);
+    else
+        return EBB_FAIL(err, EBB_NOTFOUND, "no place for ebb's files: set HOME or %s", dirs[dir].variable);
+    if (name)
+        ebb_buf_addf(out, "/%s", name);
+    return out->failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a path") : EBB_OK;
+}
+
+const char *ebb_path_models(void)
+{
+    const char *list = getenv("EBB_MODELS");
+
+    return list && *list ? list : NULL;
+}

@@ -1,0 +1,25 @@
+/* os/paths.h - where the program's files live: the XDG base directories.
+ *
+ * A base variable that is unset, empty or no absolute path counts as absent,
+ * as its specification wants; then the default below $HOME is used. */
+#ifndef EBB_OS_PATHS_H
+#define EBB_OS_PATHS_H
+#include "base/buf.h"
+#include "ebb/status.h"
+
+typedef enum ebb_dir {
+    EBB_DIR_CONFIG,              /* $XDG_CONFIG_HOME, ~/.config */
+    EBB_DIR_STATE,               /* $XDG_STATE_HOME,  ~/.local/state */
+    EBB_DIR_CACHE,               /* $XDG_CACHE_HOME,  ~/.cache */
+    EBB_DIR_DATA,                /* $XDG_DATA_HOME,   ~/.local/share */
+} ebb_dir;
+
+/* Replace *out by "<base>/ebb", or "<base>/ebb/<name>" if name is not NULL.  Makes
+ * nothing on disk.  Errors: NOTFOUND (no base variable and no $HOME), NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_path_in(ebb_dir dir, const char *name, ebb_buf *out, ebb_error *err);
+
+/* $EBB_MODELS: directories or files, separated by colons; NULL if unset or empty. */
+const char *ebb_path_models(void);
+
+#endif
