@@ -1,0 +1,181 @@
+/* Looking over all sessions (store.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "store_sql.h"
+
+/* The first column of the first row; NOTFOUND without a message if there is none. */
+static ebb_status first(ebb_store *s, sqlite3_stmt *q, int64_t *out, ebb_error *err)
+{
+    int rc = sqlite3_step(q);
+
+    if (rc == SQLITE_ROW)
+        *out = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    if (rc == SQLITE_ROW)
+        return EBB_OK;
+    return rc == SQLITE_DONE ? EBB_NOTFOUND : ebb_store_fail(s, rc, err);
+}
+
+static int64_t as_number(const char *name)
+{
+    char *end;
+    long long n = strtoll(name, &end, 10);
+
+    return *name && *end == '\0' && n > 0 ? n : 0;
+}
+
+ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE name = ?1 OR title = ?1 OR id = ?2"
+                               " ORDER BY name IS ?1 DESC, title = ?1 DESC, updated_ms DESC LIMIT 1",
+                               "ti", name, as_number(name));
+    ebb_status st = rc == SQLITE_OK ? first(s, q, session, err) : ebb_store_fail(s, rc, err);
+
+    return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; `ebb sessions list` shows all", name) : st;
+}
+
+ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions ORDER BY updated_ms DESC, id DESC LIMIT 1", "");
+    ebb_status st = rc == SQLITE_OK ? first(s, q, session, err) : ebb_store_fail(s, rc, err);
+
+    return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session yet") : st;
+}
+
+/* Room for one more element of `size` bytes in a list of n. */
+static void *more(void *list, size_t n, size_t size)
+{
+    bool is_full = n == 0 || (n >= 16 && (n & (n - 1)) == 0);
+
+    return is_full ? realloc(list, (n < 16 ? 16 : n * 2) * size) : list;
+}
+
+ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    ebb_session_row *rows = NULL;
+    int rc = ebb_store_prepare(s, &q, "SELECT s.id, coalesce(s.name, s.title), s.model, s.updated_ms, count(m.n_ids),"
+                               " coalesce(sum(m.n_ids), 0) FROM sessions AS s LEFT JOIN messages AS m ON m.session = s.id"
+                               " GROUP BY s.id ORDER BY s.updated_ms DESC, s.id DESC", "");
+
+    *out = NULL;
+    *n = 0;
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
+        ebb_session_row *p = more(rows, *n, sizeof *rows);
+        if (!p) {
+            rc = SQLITE_NOMEM;
+            break;
+        }
+        rows = p;
+        p += (*n)++;
+        p->id = sqlite3_column_int64(q, 0);
+        ebb_store_text(q, 1, p->name, sizeof p->name);
+        ebb_store_text(q, 2, p->model, sizeof p->model);
+        p->updated_ms = sqlite3_column_int64(q, 3);
+        p->n_messages = (uint32_t)sqlite3_column_int64(q, 4);
+        p->n_tokens = (uint32_t)sqlite3_column_int64(q, 5);
+    }
+    sqlite3_finalize(q);
+    if (rc != SQLITE_DONE) {
+        free(rows);
+        *n = 0;
+        return ebb_store_fail(s, rc, err);
+    }
+    *out = rows;
+    return EBB_OK;
+}
+
+/* OK if a statement changed this session, NOTFOUND if there is none. */
+static ebb_status changed(ebb_store *s, int rc, int64_t session, ebb_error *err)
+{
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    if (sqlite3_changes(s->db) == 0)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no session %lld", (long long)session);
+    return EBB_OK;
+}
+
+ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err)
+{
+    int rc;
+
+    if (s->is_readonly)
+        return ebb_store_fail(s, SQLITE_READONLY, err);
+    rc = ebb_store_run(s, "UPDATE sessions SET name = ? WHERE id = ?", "ti", name, session);
+    if (rc != SQLITE_OK && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
+        return EBB_FAIL(err, EBB_USAGE, "there is already a session '%s'; choose another name", name);
+    return changed(s, rc, session, err);
+}
+
+ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err)
+{
+    if (s->is_readonly)
+        return ebb_store_fail(s, SQLITE_READONLY, err);
+    return changed(s, ebb_store_run(s, "DELETE FROM sessions WHERE id = ?", "i", session), session, err);
+}
+
+/* Words as a query: each quoted, so that nothing in it is an operator, and a
+ * beginning is enough.  "" if there is no word. */
+static void words_to_query(const char *words, ebb_buf *query)
+{
+    const char *p = words;
+
+    while (*p) {
+        size_t n = strcspn(p, " \t\r\n");
+        if (n) {
+            ebb_buf_adds(query, query->len ? " \"" : "\"");
+            for (size_t i = 0; i < n; i++)
+                ebb_buf_adds(query, p[i] == '"' ? "\"\"" : (char[2]){ p[i], '\0' });
+            ebb_buf_adds(query, "\"*");
+        }
+        p += n + strspn(p + n, " \t\r\n");
+    }
+}
+
+ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
+                            ebb_store_hit **out, size_t *n, ebb_error *err)
+{
+    ebb_buf query = { .max = 4096 };
+    ebb_store_hit *hits = calloc(limit + 1, sizeof *hits);
+    sqlite3_stmt *q;
+    int rc;
+
+    *out = NULL;
+    *n = 0;
+    words_to_query(words, &query);
+    if (query.len == 0 || query.failed || !hits) {
+        free(hits);
+        ebb_buf_fini(&query);
+        return EBB_FAIL(err, EBB_USAGE, "search for what? one or more words, 4096 bytes at most");
+    }
+    rc = ebb_store_prepare(s, &q, "SELECT m.session, m.id, m.created_ms, m.role, coalesce(s.name, s.title),"
+                           " snippet(search, 0, char(2), char(3), '…', 14)"
+                           " FROM search JOIN messages AS m ON m.id = search.rowid JOIN sessions AS s ON s.id = m.session"
+                           " WHERE search MATCH ? ORDER BY search.rowid DESC LIMIT ?", "ti", query.data, (int64_t)limit);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW && *n < limit) {
+        ebb_store_hit *h = &hits[(*n)++];
+        h->session = sqlite3_column_int64(q, 0);
+        h->message = sqlite3_column_int64(q, 1);
+        h->created_ms = sqlite3_column_int64(q, 2);
+        h->role = sqlite3_column_int(q, 3) == 0 ? EBB_ROLE_SYSTEM : sqlite3_column_int(q, 3) == 1 ? EBB_ROLE_USER
+                                                                                                   : EBB_ROLE_ASSISTANT;
+        ebb_store_text(q, 4, h->name, sizeof h->name);
+        ebb_store_text(q, 5, h->snippet, sizeof h->snippet);
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(q);
+    ebb_buf_fini(&query);
+    if (rc != SQLITE_DONE) {
+        free(hits);
+        *n = 0;
+        return ebb_store_fail(s, rc, err);
+    }
+    *out = hits;
+    return EBB_OK;
+}

@@ -1,0 +1,31 @@
+/* chat/store_sql.h - the store's own door to SQLite: store*.c and its tests only. */
+#ifndef EBB_CHAT_STORE_SQL_H
+#define EBB_CHAT_STORE_SQL_H
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "store.h"
+
+struct ebb_store {
+    sqlite3 *db;
+    char    *path;
+    bool     is_readonly;
+};
+
+/* Fill *err for the SQLite code `rc`: what the user can understand and do. */
+ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err);
+
+/* A prepared statement whose parameters are bound from the arguments: i int64_t,
+ * d double, t const char * (NULL allowed); with a size_t after the pointer: s text, b blob.  The
+ * bytes must stay valid until it is finalized.  Returns a SQLite code. */
+int ebb_store_prepare(ebb_store *s, sqlite3_stmt **out, const char *sql, const char *types, ...);
+/* The same, run to its end. */
+int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...);
+/* Column as text cut to the buffer, at a character's border. */
+void ebb_store_text(sqlite3_stmt *q, int column, char *out, size_t cap);
+
+/* Bring the database to the newest schema; UNSUPPORTED if it is newer than this program. */
+EBB_MUST_CHECK
+ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err);
+
+#endif
