@@ -34,7 +34,7 @@ typedef struct ebb_model_info {
     const char *path;            /* first part; the given name if from memory */
     const char *name;            /* general.name, else the file's base name */
     const char *arch;            /* "llama", "qwen3" ... */
-    const char *mix;             /* "Q4_K_M": from general.file_type, else the most frequent type */
+    const char *mix;             /* "Q4_K_M": from general.file_type, else the type of most bytes */
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab;
     uint32_t    n_ctx_train;     /* longest context the model was trained for, tokens */
     uint64_t    n_params;

@@ -1,0 +1,71 @@
+/* SipHash-2-4-128 (hash.h). */
+#include "base/hash.h"
+
+#include <string.h>
+
+typedef struct sip {
+    uint64_t v0, v1, v2, v3;
+} sip;
+
+static inline uint64_t rotl(uint64_t x, int bits)
+{
+    return x << bits | x >> (64 - bits);
+}
+
+static inline void sip_rounds(sip *s, int n)
+{
+    while (n-- > 0) {
+        s->v0 += s->v1; s->v1 = rotl(s->v1, 13) ^ s->v0; s->v0 = rotl(s->v0, 32);
+        s->v2 += s->v3; s->v3 = rotl(s->v3, 16) ^ s->v2;
+        s->v0 += s->v3; s->v3 = rotl(s->v3, 21) ^ s->v0;
+        s->v2 += s->v1; s->v1 = rotl(s->v1, 17) ^ s->v2; s->v2 = rotl(s->v2, 32);
+    }
+}
+
+static inline void sip_word(sip *s, uint64_t word)
+{
+    s->v3 ^= word;
+    sip_rounds(s, 2);
+    s->v0 ^= word;
+}
+
+/* n <= 8 bytes, lowest first, whatever the machine's own order */
+static inline uint64_t load(const uint8_t *p, size_t n)
+{
+    uint64_t word = 0;
+
+    for (size_t i = 0; i < n; i++)
+        word |= (uint64_t)p[i] << (8 * i);
+    return word;
+}
+
+static uint64_t sip_half(const sip *s)
+{
+    return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+}
+
+static void store(uint8_t *out, uint64_t word)
+{
+    for (int i = 0; i < 8; i++)
+        out[i] = (uint8_t)(word >> (8 * i));
+}
+
+void ebb_hash128(const void *data, size_t n, const uint8_t key[16], uint8_t out[16])
+{
+    static const uint8_t zero[16];
+    const uint8_t *p = data, *k = key ? key : zero;
+    uint64_t k0 = load(k, 8), k1 = load(k + 8, 8);
+    sip s = { k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du ^ 0xee,
+              k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u };
+    size_t left = n;
+
+    for (; left >= 8; p += 8, left -= 8)
+        sip_word(&s, load(p, 8));
+    sip_word(&s, load(p, left) | (uint64_t)n << 56);
+    s.v2 ^= 0xee;
+    sip_rounds(&s, 4);
+    store(out, sip_half(&s));
+    s.v1 ^= 0xdd;
+    sip_rounds(&s, 4);
+    store(out + 8, sip_half(&s));
+}

@@ -1,0 +1,457 @@
+/* A GGUF model as one or more files (gguf.h): loading headers, joining the
+ * parts of a split model, finding things by name. */
+#include "gguf/gguf.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "ebb/type.h"
+#include "gguf/gguf_parse.h"
+#include "os/file.h"
+
+#define FIRST_READ_BYTES ((uint64_t)1 << 20)     /* most headers without a vocabulary fit */
+#define SLACK_BYTES      ((uint64_t)1 << 16)     /* kept behind a header rather than parsing again */
+#define MAX_PARTS        512u
+#define SPLIT_SUFFIX     20u                     /* strlen("-00001-of-00003.gguf") */
+
+typedef unsigned long long ull;
+
+struct ebb_gguf {
+    uint32_t         version;
+    uint32_t         n_parts;
+    ebb_gguf_part   *parts;
+    ebb_gguf_kv     *kvs;
+    size_t           n_kvs;
+    ebb_gguf_tensor *tensors;
+    size_t           n_tensors;
+    uint32_t        *kv_order;   /* indices sorted by key */
+    uint32_t        *tensor_order;               /* indices sorted by name */
+    size_t           header_bytes;
+    uint8_t          digest[16];
+};
+
+/* -- One part ---------------------------------------------------------------------- */
+/* What messages call a file: its base name, at most 80 bytes of it. */
+static void make_label(char label[84], const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(base);
+
+    snprintf(label, 84, "%s%s", n > 80 ? "..." : "", n > 80 ? base + n - 80 : base);
+}
+
+static void part_fini(ebb_gguf_part *p)
+{
+    ebb_file_close(p->fd);
+    free(p->path);
+    free(p->header);
+    memset(p, 0, sizeof *p);
+    p->fd = -1;
+}
+
+/* p->header = the first `want` bytes, with room for a NUL behind them. */
+static ebb_status read_header(ebb_gguf_part *p, uint64_t want, ebb_error *err)
+{
+    free(p->header);
+    p->header = malloc((size_t)want + 1);
+    if (!p->header)
+        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a header of %llu bytes", p->path, (ull)want);
+    if (p->memory) {
+        memcpy(p->header, p->memory, (size_t)want);
+        return EBB_OK;
+    }
+    return ebb_file_read_at(p->fd, p->path, p->header, (size_t)want, 0, err);
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Read and parse, with more bytes each time until the header is whole, and
+ * once more with exactly its length if that saves memory. */
+static ebb_status load_header(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
+{
+    char label[84];
+    uint64_t want = min_u64(p->n_bytes, FIRST_READ_BYTES), need = 0;
+
+    make_label(label, p->path);
+    for (;;) {
+        ebb_status st = read_header(p, want, err);
+        if (st != EBB_OK)
+            return st;
+        st = ebb_gguf_parse(p->header, want, p->n_bytes, label, h, &need, err);
+        if (st == EBB_OK && want <= h->n_bytes + SLACK_BYTES)
+            return EBB_OK;
+        if (st == EBB_BUSY && need > EBB_GGUF_MAX_HEADER)
+            return EBB_FAIL(err, EBB_LIMIT, "%s: its header has more than %llu bytes", label, (ull)EBB_GGUF_MAX_HEADER);
+        if (st != EBB_OK && st != EBB_BUSY)
+            return st;
+        want = st == EBB_OK ? h->n_bytes : min_u64(p->n_bytes, need > 2 * want ? need : 2 * want);
+        ebb_gguf_header_fini(h);
+    }
+}
+
+/* Load a part whose source (fd or memory) is set. */
+static ebb_status load_part(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
+{
+    ebb_status st = load_header(p, h, err);
+
+    p->data_at = h->data_at;
+    return st;
+}
+
+static ebb_status open_part(const char *path, ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
+{
+    ebb_status st;
+
+    *p = (ebb_gguf_part){ .fd = -1, .path = strdup(path) };
+    if (!p->path)
+        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
+    st = ebb_file_open(path, EBB_FILE_READ, &p->fd, err);
+    if (st == EBB_OK)
+        st = ebb_file_size(p->fd, path, &p->n_bytes, err);
+    return st == EBB_OK ? load_part(p, h, err) : st;
+}
+
+/* -- Joining ----------------------------------------------------------------------- */
+static uint64_t header_number(const ebb_gguf_header *h, const char *key, uint64_t otherwise)
+{
+    size_t n = strlen(key);
+    uint64_t v = otherwise;
+
+    for (size_t i = 0; i < h->n_kvs; i++)
+        if (h->kvs[i].key_bytes == n && memcmp(h->kvs[i].key, key, n) == 0 && h->kvs[i].type != EBB_GGUF_ARRAY &&
+            ebb_gguf_item_u64(&h->kvs[i], 0, &v))
+            break;
+    return v;
+}
+
+/* Hand part i with header h over to g, which owns both afterwards, also on failure. */
+static ebb_status adopt(ebb_gguf *g, uint32_t i, ebb_gguf_header *h, ebb_error *err)
+{
+    ebb_gguf_part *p = &g->parts[i];
+    size_t n = g->n_tensors + h->n_tensors;
+    ebb_gguf_tensor *tensors = NULL;
+
+    ebb_hash128(p->header, (size_t)h->n_bytes, g->digest, g->digest);
+    ebb_gguf_terminate(h, p->header);
+    if (n <= EBB_GGUF_MAX_TENSORS)
+        tensors = realloc(g->tensors, (n + 1) * sizeof *tensors);
+    if (!tensors) {
+        ebb_gguf_header_fini(h);
+        return n > EBB_GGUF_MAX_TENSORS
+                   ? EBB_FAIL(err, EBB_LIMIT, "%s: more than %llu tensors", p->path, (ull)EBB_GGUF_MAX_TENSORS)
+                   : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for the index of %zu tensors", p->path, n);
+    }
+    g->tensors = tensors;
+    memcpy(tensors + g->n_tensors, h->tensors, h->n_tensors * sizeof *tensors);
+    for (size_t t = g->n_tensors; t < n; t++)
+        tensors[t].part = i;
+    g->n_tensors = n;
+    g->header_bytes += (size_t)h->n_bytes;
+    if (i == 0) {
+        g->version = h->version;
+        g->kvs = h->kvs;
+        g->n_kvs = h->n_kvs;
+        h->kvs = NULL;
+    }
+    ebb_gguf_header_fini(h);
+    return EBB_OK;
+}
+
+static ebb_status alloc_parts(ebb_gguf *g, uint32_t n, ebb_error *err)
+{
+    g->parts = calloc(n, sizeof *g->parts);
+    if (!g->parts)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for %u model parts", n);
+    for (uint32_t i = 0; i < n; i++)
+        g->parts[i].fd = -1;
+    g->n_parts = n;
+    return EBB_OK;
+}
+
+/* *out = the name of part i of n beside `path`.  FORMAT if `path` is not such a name itself. */
+static ebb_status part_path(const char *path, uint32_t i, uint32_t n, char **out, ebb_error *err)
+{
+    char label[84], tail[40];
+    size_t len = strlen(path);
+
+    snprintf(tail, sizeof tail, "-of-%05u.gguf", n);
+    if (len <= SPLIT_SUFFIX || strcmp(path + len - strlen(tail), tail) != 0 || path[len - SPLIT_SUFFIX] != '-') {
+        make_label(label, path);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: is one of %u parts, but its name does not end in -00001%s: rename the parts",
+                        label, n, tail);
+    }
+    *out = malloc(len + 1);
+    if (!*out)
+        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
+    snprintf(*out, len + 1, "%.*s-%05u%s", (int)(len - SPLIT_SUFFIX), path, i + 1, tail);
+    return EBB_OK;
+}
+
+static ebb_status check_part(const ebb_gguf_header *h, uint32_t i, uint32_t n, const char *path, ebb_error *err)
+{
+    uint64_t no = header_number(h, "split.no", UINT64_MAX), count = header_number(h, "split.count", 1);
+    char label[84];
+
+    make_label(label, path);
+    if (count != n)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: is of a model of %llu parts, the others are of one of %u: from another download?",
+                        label, (ull)count, n);
+    if (no != i)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: says it is part %llu (split.no), its name says %u: rename or download it again",
+                        label, (ull)no + 1, i + 1);
+    return EBB_OK;
+}
+
+static ebb_status open_one_of(ebb_gguf *g, const char *path, uint32_t i, uint32_t n, ebb_error *err)
+{
+    ebb_gguf_header h = { 0 };
+    char *name = NULL, label[84];
+    ebb_status st = part_path(path, i, n, &name, err);
+
+    if (st != EBB_OK)
+        return st;
+    st = open_part(name, &g->parts[i], &h, err);
+    if (st == EBB_NOTFOUND) {
+        make_label(label, name);
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: is missing, part %u of %u: download it into the same folder", label, i + 1, n);
+    }
+    if (st == EBB_OK)
+        st = check_part(&h, i, n, name, err);
+    if (st == EBB_OK)
+        st = adopt(g, i, &h, err);
+    ebb_gguf_header_fini(&h);
+    free(name);
+    return st;
+}
+
+static ebb_status open_split(ebb_gguf *g, const char *path, uint32_t n, uint64_t n_tensors, ebb_error *err)
+{
+    char label[84];
+    ebb_status st = alloc_parts(g, n, err);
+
+    for (uint32_t i = 0; i < n && st == EBB_OK; i++)
+        st = open_one_of(g, path, i, n, err);
+    if (st != EBB_OK || n_tensors == UINT64_MAX || n_tensors == g->n_tensors)
+        return st;
+    make_label(label, path);
+    return EBB_FAIL(err, EBB_FORMAT, "%s: its %u parts hold %zu of %llu tensors: download them again", label, n, g->n_tensors,
+                    (ull)n_tensors);
+}
+
+/* -- Finding ------------------------------------------------------------------------ */
+/* Keys and names both begin their struct, so one comparison serves both. */
+_Static_assert(offsetof(ebb_gguf_kv, key) == 0 && offsetof(ebb_gguf_tensor, name) == 0, "name comes first");
+
+typedef struct index_base {
+    const char *items;
+    size_t      item_bytes;
+} index_base;
+
+static const char *name_at(const index_base *b, uint32_t i)
+{
+    const char *name;
+
+    memcpy(&name, b->items + i * b->item_bytes, sizeof name);
+    return name;
+}
+
+static int compare_names(const void *a, const void *b, void *arg)
+{
+    return strcmp(name_at(arg, *(const uint32_t *)a), name_at(arg, *(const uint32_t *)b));
+}
+
+/* *out = indices of n items sorted by name; FORMAT names one that is there twice. */
+static ebb_status make_order(index_base b, size_t n, const char *what, uint32_t **out, ebb_error *err)
+{
+    uint32_t *order = malloc((n + 1) * sizeof *order);
+
+    *out = order;
+    if (!order)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the index of %zu %ss", n, what);
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    qsort_r(order, n, sizeof *order, compare_names, &b);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(name_at(&b, order[i - 1]), name_at(&b, order[i])) == 0)
+            return EBB_FAIL(err, EBB_FORMAT, "%s %.80s is there twice", what, name_at(&b, order[i]));
+    return EBB_OK;
+}
+
+static size_t find_name(index_base b, const uint32_t *order, size_t n, const char *name)
+{
+    size_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(name, name_at(&b, order[mid]));
+        if (c == 0)
+            return order[mid];
+        if (c < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return SIZE_MAX;
+}
+
+static index_base kv_base(const ebb_gguf *g)
+{
+    return (index_base){ (const char *)g->kvs, sizeof *g->kvs };
+}
+
+static index_base tensor_base(const ebb_gguf *g)
+{
+    return (index_base){ (const char *)g->tensors, sizeof *g->tensors };
+}
+
+static ebb_status build_index(ebb_gguf *g, ebb_error *err)
+{
+    char label[84];
+    ebb_error why = { 0 };
+    ebb_status st = make_order(kv_base(g), g->n_kvs, "metadata key", &g->kv_order, &why);
+
+    if (st == EBB_OK)
+        st = make_order(tensor_base(g), g->n_tensors, "tensor", &g->tensor_order, &why);
+    if (st == EBB_OK)
+        return st;
+    make_label(label, g->parts[0].path);
+    return EBB_FAIL(err, st, "%s: damaged: %.140s", label, why.msg);
+}
+
+/* -- Opening ------------------------------------------------------------------------- */
+/* Finish *out from g, or give g up. */
+static ebb_status finish(ebb_gguf *g, ebb_status st, ebb_gguf **out, ebb_error *err)
+{
+    if (st == EBB_OK)
+        st = build_index(g, err);
+    if (st != EBB_OK) {
+        ebb_gguf_close(g);
+        g = NULL;
+    }
+    *out = g;
+    return st;
+}
+
+ebb_status ebb_gguf_open(const char *path, ebb_gguf **out, ebb_error *err)
+{
+    ebb_gguf *g = calloc(1, sizeof *g);
+    ebb_gguf_part p = { .fd = -1 };
+    ebb_gguf_header h = { 0 };
+    ebb_status st;
+
+    *out = NULL;
+    if (!g)
+        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a model handle", path);
+    st = open_part(path, &p, &h, err);
+    uint64_t n = st == EBB_OK ? header_number(&h, "split.count", 1) : 1;
+    uint64_t n_tensors = header_number(&h, "split.tensors.count", UINT64_MAX);
+    if (st == EBB_OK && n > MAX_PARTS)
+        st = EBB_FAIL(err, EBB_LIMIT, "%s: claims %llu parts, more than %u are not accepted", path, (ull)n, MAX_PARTS);
+    if (st == EBB_OK && n <= 1) {
+        st = alloc_parts(g, 1, err);
+        if (st == EBB_OK) {
+            g->parts[0] = p;
+            p = (ebb_gguf_part){ .fd = -1 };
+            st = adopt(g, 0, &h, err);
+        }
+    } else if (st == EBB_OK) {
+        st = open_split(g, path, (uint32_t)n, n_tensors, err);
+    }
+    ebb_gguf_header_fini(&h);
+    part_fini(&p);
+    return finish(g, st, out, err);
+}
+
+ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *name, ebb_gguf **out, ebb_error *err)
+{
+    ebb_gguf *g = calloc(1, sizeof *g);
+    ebb_gguf_header h = { 0 };
+    ebb_status st;
+
+    *out = NULL;
+    if (!g)
+        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a model handle", name);
+    st = alloc_parts(g, 1, err);
+    if (st != EBB_OK)
+        return finish(g, st, out, err);
+    g->parts[0] = (ebb_gguf_part){ .fd = -1, .path = strdup(name), .memory = data, .n_bytes = n_bytes };
+    if (!g->parts[0].path)
+        st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", name);
+    if (st == EBB_OK)
+        st = load_part(&g->parts[0], &h, err);
+    if (st == EBB_OK && header_number(&h, "split.count", 1) > 1)
+        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%s: a split model cannot be opened from memory", name);
+    if (st == EBB_OK)
+        st = adopt(g, 0, &h, err);
+    ebb_gguf_header_fini(&h);
+    return finish(g, st, out, err);
+}
+
+void ebb_gguf_close(ebb_gguf *g)
+{
+    if (!g)
+        return;
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        part_fini(&g->parts[i]);
+    free(g->parts);
+    free(g->kvs);
+    free(g->tensors);
+    free(g->kv_order);
+    free(g->tensor_order);
+    free(g);
+}
+
+/* -- Looking ------------------------------------------------------------------------- */
+uint32_t ebb_gguf_version(const ebb_gguf *g) { return g->version; }
+uint32_t ebb_gguf_n_parts(const ebb_gguf *g) { return g->n_parts; }
+const ebb_gguf_part *ebb_gguf_get_part(const ebb_gguf *g, uint32_t i) { return &g->parts[i]; }
+const uint8_t *ebb_gguf_digest(const ebb_gguf *g) { return g->digest; }
+size_t ebb_gguf_n_keys(const ebb_gguf *g) { return g->n_kvs; }
+const ebb_gguf_kv *ebb_gguf_get_key(const ebb_gguf *g, size_t i) { return &g->kvs[i]; }
+size_t ebb_gguf_n_tensors(const ebb_gguf *g) { return g->n_tensors; }
+const ebb_gguf_tensor *ebb_gguf_get_tensor(const ebb_gguf *g, size_t i) { return &g->tensors[i]; }
+
+size_t ebb_gguf_header_bytes(const ebb_gguf *g)
+{
+    return g->header_bytes + g->n_kvs * (sizeof *g->kvs + sizeof *g->kv_order) +
+           g->n_tensors * (sizeof *g->tensors + sizeof *g->tensor_order);
+}
+
+const ebb_gguf_kv *ebb_gguf_find(const ebb_gguf *g, const char *key)
+{
+    char full[256];
+    size_t i;
+
+    if (key[0] == '.') {
+        const char *arch = ebb_gguf_get_string(g, "general.architecture");
+        int n = snprintf(full, sizeof full, "%s%s", arch ? arch : "", key);
+        if (n < 0 || (size_t)n >= sizeof full)
+            return NULL;
+        key = full;
+    }
+    i = find_name(kv_base(g), g->kv_order, g->n_kvs, key);
+    return i == SIZE_MAX ? NULL : &g->kvs[i];
+}
+
+const ebb_gguf_tensor *ebb_gguf_find_tensor(const ebb_gguf *g, const char *name)
+{
+    size_t i = find_name(tensor_base(g), g->tensor_order, g->n_tensors, name);
+
+    return i == SIZE_MAX ? NULL : &g->tensors[i];
+}
+
+ebb_status ebb_gguf_check_type(const ebb_gguf_tensor *t, ebb_error *err)
+{
+    if (ebb_type_get(t->type)->name)
+        return EBB_OK;
+    if (t->type >= 31 && t->type <= 33)          /* Q4_0_4_4, Q4_0_4_8, Q4_0_8_8 */
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "tensor %.80s: type %u was taken out of the format; download the model as Q4_0",
+                        t->name, t->type);
+    return EBB_FAIL(err, EBB_UNSUPPORTED, "tensor %.80s: type %u is not supported", t->name, t->type);
+}
