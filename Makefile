@@ -29,7 +29,8 @@ $(B)/cli/%.o:    INC := -Isrc/core -Isrc/chat -Isrc/tui -Isrc/cli
 $(B)/tests/%.o:  INC := -Isrc/core -Isrc/engine -Isrc/chat -Isrc/tui -Isrc/cli -Itests
 
 # Kernel files carry their own ISA flags; everything else stays baseline, dispatch is at run time.
-$(B)/engine/kernels/%.o:            OPT += -O3
+# No result depends on errno or on floating-point traps, and loops without them become vectors.
+$(B)/engine/kernels/%.o:            OPT += -O3 -fno-math-errno -fno-trapping-math
 $(B)/engine/kernels/x86/avx2%.o:   ISA := -mavx2 -mfma -mf16c -mbmi2
 $(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c -mbmi2
 

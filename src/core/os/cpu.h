@@ -1,0 +1,16 @@
+/* os/cpu.h - what this machine's CPU can do and the operating system lets us use. */
+#ifndef EBB_OS_CPU_H
+#define EBB_OS_CPU_H
+#include <stdbool.h>
+
+typedef struct ebb_cpu_features {
+    bool avx2;                   /* AVX2, FMA, F16C, BMI2, and ymm state is kept */
+    bool avx512;                 /* that and AVX-512 F BW VL DQ VNNI, and zmm and mask state is kept */
+    bool neon;                   /* AArch64: always, with the dot product extension apart */
+    bool dotprod;
+} ebb_cpu_features;
+
+/* Cost: a few instructions; keep the answer if you need it often. */
+ebb_cpu_features ebb_cpu_detect(void);
+
+#endif

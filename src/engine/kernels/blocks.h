@@ -1,0 +1,176 @@
+/* kernels/blocks.h - the blocks of the quantized types, and how to read them.
+ *
+ * Every type of blocks of 32 decodes to   w[i] = d * q[i] + m,
+ * every type of blocks of 256 to          w[i] = d * scale[i / 16] * q[i] - dmin * min[i / 16],
+ * with small integers q, scale and min.  These two forms are what the kernels
+ * compute with (rule K2), so a new type is one decoder and one row of a table.
+ *
+ * In the diagrams a block is drawn byte after byte; all numbers are little
+ * endian; "lo" is the low nibble of a byte and "hi" the high one.  A half is
+ * an IEEE binary16. */
+#ifndef EBB_KERNELS_BLOCKS_H
+#define EBB_KERNELS_BLOCKS_H
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/number.h"
+
+typedef struct ebb_block32 {
+    float  d, m;
+    int8_t q[32];
+} ebb_block32;
+
+typedef struct ebb_block256 {
+    float   d, dmin;
+    int16_t scale[16], min[16];  /* one for each 16 elements */
+    int8_t  q[256];
+} ebb_block256;
+
+/* name, offset so that q + offset >= 0 (the unsigned operand of SIMD products), has m / min */
+#define EBB_TYPES_32(X)  X(Q8_0, 128, 0) X(Q4_0, 8, 0) X(Q4_1, 0, 1) X(Q5_0, 16, 0) X(Q5_1, 0, 1)
+#define EBB_TYPES_256(X) X(Q4_K, 0, 1) X(Q5_K, 0, 1) X(Q6_K, 32, 0)
+
+/*      0    2                  34
+ * Q8_0 | d  | 32 x int8 q      |          d: half */
+static inline void ebb_decode_Q8_0(const uint8_t *b, ebb_block32 *o)
+{
+    o->d = ebb_f16_load(b);
+    o->m = 0;
+    memcpy(o->q, b + 2, 32);
+}
+
+/* 16 bytes: element i is lo of byte i, element 16 + i its hi. */
+static inline void ebb_decode_nibbles(const uint8_t *b, int offset, int8_t q[32])
+{
+    for (int i = 0; i < 16; i++) {
+        q[i] = (int8_t)((b[i] & 15) - offset);
+        q[16 + i] = (int8_t)((b[i] >> 4) - offset);
+    }
+}
+
+/*      0    2                          18
+ * Q4_0 | d  | 16 x (lo: i, hi: 16 + i) |       w = d (q - 8) */
+static inline void ebb_decode_Q4_0(const uint8_t *b, ebb_block32 *o)
+{
+    o->d = ebb_f16_load(b);
+    o->m = 0;
+    ebb_decode_nibbles(b + 2, 8, o->q);
+}
+
+/*      0    2    4                          20
+ * Q4_1 | d  | m  | 16 x (lo: i, hi: 16 + i) |  w = d q + m */
+static inline void ebb_decode_Q4_1(const uint8_t *b, ebb_block32 *o)
+{
+    o->d = ebb_f16_load(b);
+    o->m = ebb_f16_load(b + 2);
+    ebb_decode_nibbles(b + 4, 0, o->q);
+}
+
+/* Nibbles, and the fifth bit of element i as bit i of a 32-bit word before them. */
+static inline void ebb_decode_fives(const uint8_t *b, int offset, int8_t q[32])
+{
+    uint32_t high = ebb_u32_load(b);
+
+    ebb_decode_nibbles(b + 4, offset, q);
+    for (int i = 0; i < 32; i++)
+        q[i] = (int8_t)(q[i] + (int)(high >> i & 1) * 16);
+}
+
+/*      0    2            6                          22
+ * Q5_0 | d  | high bits  | 16 x (lo: i, hi: 16 + i) |       w = d (q - 16) */
+static inline void ebb_decode_Q5_0(const uint8_t *b, ebb_block32 *o)
+{
+    o->d = ebb_f16_load(b);
+    o->m = 0;
+    ebb_decode_fives(b + 2, 16, o->q);
+}
+
+/*      0    2    4            8                          24
+ * Q5_1 | d  | m  | high bits  | 16 x (lo: i, hi: 16 + i) |  w = d q + m */
+static inline void ebb_decode_Q5_1(const uint8_t *b, ebb_block32 *o)
+{
+    o->d = ebb_f16_load(b);
+    o->m = ebb_f16_load(b + 2);
+    ebb_decode_fives(b + 4, 0, o->q);
+}
+
+/* The 12 bytes with eight 6-bit scales s and eight 6-bit minima m of Q4_K and Q5_K:
+ *
+ *   byte 0..3    | s[4+i] bits 5-4 | s[i] |
+ *   byte 4..7    | m[4+i] bits 5-4 | m[i] |
+ *   byte 8..11   | m[4+i] bits 3-0 | s[4+i] bits 3-0 |
+ *
+ * Each belongs to 32 elements, so it fills two of the 16 entries. */
+static inline void ebb_decode_scales_k(const uint8_t *b, ebb_block256 *o)
+{
+    for (int i = 0; i < 4; i++) {
+        int s[2] = { b[i] & 63, (b[8 + i] & 15) | b[i] >> 6 << 4 };
+        int m[2] = { b[4 + i] & 63, b[8 + i] >> 4 | b[4 + i] >> 6 << 4 };
+
+        for (int h = 0; h < 2; h++) {
+            o->scale[8 * h + 2 * i] = o->scale[8 * h + 2 * i + 1] = (int16_t)s[h];
+            o->min[8 * h + 2 * i] = o->min[8 * h + 2 * i + 1] = (int16_t)m[h];
+        }
+    }
+}
+
+/*      0    2      4         16                                      144
+ * Q4_K | d  | dmin | scales  | 4 x 32 bytes: part p holds in byte i   |
+ *      |    |      |         |   lo: element 64p + i, hi: 64p + 32 + i|
+ * w = d s q - dmin m */
+static inline void ebb_decode_Q4_K(const uint8_t *b, ebb_block256 *o)
+{
+    o->d = ebb_f16_load(b);
+    o->dmin = ebb_f16_load(b + 2);
+    ebb_decode_scales_k(b + 4, o);
+    for (int p = 0; p < 4; p++)
+        for (int i = 0; i < 32; i++) {
+            uint8_t v = b[16 + 32 * p + i];
+
+            o->q[64 * p + i] = (int8_t)(v & 15);
+            o->q[64 * p + 32 + i] = (int8_t)(v >> 4);
+        }
+}
+
+/*      0    2      4         16            48                   176
+ * Q5_K | d  | dmin | scales  | 32 x high   | nibbles as in Q4_K |
+ * Bit s of high byte i is the fifth bit of element 32s + i. */
+static inline void ebb_decode_Q5_K(const uint8_t *b, ebb_block256 *o)
+{
+    o->d = ebb_f16_load(b);
+    o->dmin = ebb_f16_load(b + 2);
+    ebb_decode_scales_k(b + 4, o);
+    for (int p = 0; p < 4; p++)
+        for (int i = 0; i < 32; i++) {
+            uint8_t v = b[48 + 32 * p + i], h = b[16 + i];
+
+            o->q[64 * p + i] = (int8_t)((v & 15) | (h >> 2 * p & 1) << 4);
+            o->q[64 * p + 32 + i] = (int8_t)(v >> 4 | (h >> (2 * p + 1) & 1) << 4);
+        }
+}
+
+/*      0               128           192              208  210
+ * Q6_K | low 4 bits    | high 2 bits | 16 x int8 scale | d |
+ * Halves of 128 elements (n = 0, 1), quarters of 32 (r = 0..3); element 128n + 32r + i has
+ *   low bits:  byte 64n + 32 (r & 1) + i of the first part, lo if r < 2, else hi
+ *   high bits: bits 2r+1..2r of byte 32n + i of the second
+ * w = d s (q - 32) */
+static inline void ebb_decode_Q6_K(const uint8_t *b, ebb_block256 *o)
+{
+    o->d = ebb_f16_load(b + 208);
+    o->dmin = 0;
+    for (int j = 0; j < 16; j++) {
+        o->scale[j] = (int8_t)b[192 + j];
+        o->min[j] = 0;
+    }
+    for (int n = 0; n < 2; n++)
+        for (int r = 0; r < 4; r++)
+            for (int i = 0; i < 32; i++) {
+                int low = b[64 * n + 32 * (r & 1) + i] >> (r < 2 ? 0 : 4) & 15;
+                int high = b[128 + 32 * n + i] >> 2 * r & 3;
+
+                o->q[128 * n + 32 * r + i] = (int8_t)((low | high << 4) - 32);
+            }
+}
+
+#endif

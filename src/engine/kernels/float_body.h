@@ -1,0 +1,279 @@
+/* kernels/float_body.h - the kernels that are one loop over floats, written
+ * once and compiled for every instruction set: scalar.c and the float files of x86/
+ * include this file, the compiler makes vectors of the loops, and since every
+ * operation is an IEEE one in a fixed order (-ffp-contract=off, fmaf where a
+ * fused operation is meant) all of them give the same bits. */
+#ifndef EBB_KERNELS_FLOAT_BODY_H
+#define EBB_KERNELS_FLOAT_BODY_H
+#include "kernels/kernels.h"
+#include "kernels/number.h"
+
+enum { LANES = 16 };             /* partial sums of rule K3 */
+
+/* i and i + 8, i + 4, i + 2, i + 1. */
+static inline float lanes_sum(float s[LANES])
+{
+    for (int step = LANES / 2; step > 0; step /= 2)
+        for (int i = 0; i < step; i++)
+            s[i] += s[i + step];
+    return s[0];
+}
+
+/* The last n % 16 elements, padded with zeroes; also when there is none. */
+static inline void tail_load(float out[LANES], const float *x, size_t n)
+{
+    for (int i = 0; i < LANES; i++)
+        out[i] = 0;
+    for (size_t i = 0; i < n; i++)
+        out[i] = x[i];
+}
+
+static float float_dot(const float *a, const float *b, size_t n)
+{
+    float s[LANES] = { 0 }, ta[LANES], tb[LANES];
+    size_t whole = n / LANES * LANES;
+
+    for (size_t k = 0; k < whole; k += LANES)
+        for (int i = 0; i < LANES; i++)
+            s[i] = fmaf(a[k + i], b[k + i], s[i]);
+    if (whole < n) {
+        tail_load(ta, a + whole, n - whole);
+        tail_load(tb, b + whole, n - whole);
+        for (int i = 0; i < LANES; i++)
+            s[i] = fmaf(ta[i], tb[i], s[i]);
+    }
+    return lanes_sum(s);
+}
+
+static float float_sum(const float *x, size_t n)
+{
+    float s[LANES] = { 0 }, t[LANES];
+    size_t whole = n / LANES * LANES;
+
+    for (size_t k = 0; k < whole; k += LANES)
+        for (int i = 0; i < LANES; i++)
+            s[i] += x[k + i];
+    if (whole < n) {
+        tail_load(t, x + whole, n - whole);
+        for (int i = 0; i < LANES; i++)
+            s[i] += t[i];
+    }
+    return lanes_sum(s);
+}
+
+static void float_rmsnorm(float *y, const float *x, const float *w, size_t n, float eps)
+{
+    float r = 1.0f / sqrtf(float_dot(x, x, n) / (float)n + eps);
+
+    if (w)
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] * r * w[i];
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] * r;
+}
+
+static void float_layernorm(float *y, const float *x, const float *w, const float *b, size_t n, float eps)
+{
+    float mean = float_sum(x, n) / (float)n;
+
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] - mean;
+    float r = 1.0f / sqrtf(float_dot(y, y, n) / (float)n + eps);
+    for (size_t i = 0; i < n; i++)
+        y[i] *= r;
+    if (w)
+        for (size_t i = 0; i < n; i++)
+            y[i] *= w[i];
+    if (b)
+        for (size_t i = 0; i < n; i++)
+            y[i] += b[i];
+}
+
+static void float_add(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
+static void float_scale(float *y, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] *= s;
+}
+
+static void float_axpy(float *y, float a, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = fmaf(a, x[i], y[i]);
+}
+
+static void float_silu_mul(float *y, const float *gate, const float *up, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = gate[i] / (1.0f + ebb_exp(-gate[i])) * up[i];
+}
+
+/* gelu(x) = x / 2 (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+ * (Hendrycks & Gimpel 2016). */
+static void float_gelu_mul(float *y, const float *gate, const float *up, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float x = gate[i], u = 0.7978845608f * fmaf(0.044715f * x * x, x, x);
+
+        y[i] = x / (1.0f + ebb_exp(-(u + u))) * up[i];
+    }
+}
+
+static float float_max(const float *x, size_t n)
+{
+    float m = -INFINITY;
+
+    for (size_t i = 0; i < n; i++)
+        m = x[i] > m ? x[i] : m;
+    return m;
+}
+
+static void float_softmax(float *x, size_t n)
+{
+    float m = float_max(x, n);
+
+    for (size_t i = 0; i < n; i++)
+        x[i] = ebb_exp(x[i] - m);
+    float_scale(x, 1.0f / float_sum(x, n), n);
+}
+
+static void float_rope_adjacent(float *x, const float *cos_sin, size_t n_rot)
+{
+    for (size_t i = 0; i < n_rot; i += 2) {
+        float c = cos_sin[i], s = cos_sin[i + 1], a = x[i], b = x[i + 1];
+
+        x[i] = fmaf(a, c, -(b * s));
+        x[i + 1] = fmaf(a, s, b * c);
+    }
+}
+
+static void float_rope_halves(float *x, const float *cos_sin, size_t n_rot)
+{
+    size_t half = n_rot / 2;
+
+    for (size_t i = 0; i < half; i++) {
+        float c = cos_sin[2 * i], s = cos_sin[2 * i + 1], a = x[i], b = x[half + i];
+
+        x[i] = fmaf(a, c, -(b * s));
+        x[half + i] = fmaf(a, s, b * c);
+    }
+}
+
+/* The parts in order; an empty one (l = 0) counts for nothing. */
+static void float_attend_merge(float *out, const float *parts, size_t n_seg, size_t stride, size_t dim_v,
+                               const float *sink)
+{
+    float m = sink ? *sink : -INFINITY, l = 0;
+
+    for (size_t s = 0; s < n_seg; s++)
+        if (parts[s * stride + 1] > 0)
+            m = parts[s * stride] > m ? parts[s * stride] : m;
+    for (size_t i = 0; i < dim_v; i++)
+        out[i] = 0;
+    for (size_t s = 0; s < n_seg; s++) {
+        const float *part = parts + s * stride;
+
+        if (!(part[1] > 0))
+            continue;
+        float e = ebb_exp(part[0] - m);
+        l = fmaf(part[1], e, l);
+        float_axpy(out, e, part + 2, dim_v);
+    }
+    if (sink)
+        l += ebb_exp(*sink - m);
+    float_scale(out, 1.0f / l, dim_v);
+}
+
+/* max |x| as bits, so that an infinity or a NaN is seen and no order matters. */
+static inline uint32_t float_max_bits(const float *x, size_t n)
+{
+    uint32_t m = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u = ebb_bits(x[i]) & 0x7fffffffu;
+
+        m = u > m ? u : m;
+    }
+    return m;
+}
+
+/* n values to int8 and their scale.  A block that holds an infinity or a NaN gets the scale NaN. */
+static inline float float_to_int8(const float *x, size_t n, int8_t *q)
+{
+    const float magic = 0x1.8p23f;
+    uint32_t max = float_max_bits(x, n);
+    float d = ebb_from_bits(max) / 127.0f;
+
+    if (max >= 0x7f800000u || !(d > 0)) {
+        memset(q, 0, n);
+        return max >= 0x7f800000u ? NAN : 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        float v = x[i] / d;                      /* beyond 127 only where d has few bits left */
+
+        v = v > 127.0f ? 127.0f : v;
+        v = v < -127.0f ? -127.0f : v;
+        q[i] = (int8_t)(ebb_bits(v + magic) - ebb_bits(magic));
+    }
+    return d;
+}
+
+static void float_quantize_f32(const float *x, size_t n_k, void *out)
+{
+    memcpy(out, x, n_k * sizeof *x);
+}
+
+static void float_quantize_q8_32(const float *x, size_t n_k, void *out)
+{
+    ebb_q8_32 *o = out;
+
+    for (size_t b = 0; b < n_k / 32; b++, o++) {
+        o->d = float_to_int8(x + 32 * b, 32, o->q);
+        o->sum = 0;
+        for (int i = 0; i < 32; i++)
+            o->sum += o->q[i];
+    }
+}
+
+static void float_quantize_q8_256(const float *x, size_t n_k, void *out)
+{
+    ebb_q8_256 *o = out;
+
+    for (size_t b = 0; b < n_k / 256; b++, o++) {
+        o->d = float_to_int8(x + 256 * b, 256, o->q);
+        for (int j = 0; j < 16; j++) {
+            int sum = 0;
+
+            for (int i = 0; i < 16; i++)
+                sum += o->q[16 * j + i];
+            o->sum[j] = (int16_t)sum;
+        }
+    }
+}
+
+static inline void float_body_fill(ebb_kernels *k)
+{
+    k->quantize[EBB_ACT_F32] = float_quantize_f32;
+    k->quantize[EBB_ACT_Q8_32] = float_quantize_q8_32;
+    k->quantize[EBB_ACT_Q8_256] = float_quantize_q8_256;
+    k->rmsnorm = float_rmsnorm;
+    k->layernorm = float_layernorm;
+    k->add = float_add;
+    k->scale = float_scale;
+    k->silu_mul = float_silu_mul;
+    k->gelu_mul = float_gelu_mul;
+    k->dot = float_dot;
+    k->axpy = float_axpy;
+    k->softmax = float_softmax;
+    k->rope_adjacent = float_rope_adjacent;
+    k->rope_halves = float_rope_halves;
+    k->attend_merge = float_attend_merge;
+}
+
+#endif

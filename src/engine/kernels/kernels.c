@@ -1,0 +1,86 @@
+/* Which table this machine gets, and the sizes all kernels agree on. */
+#include "kernels/kernels.h"
+
+#include <pthread.h>
+
+#include "kernels/blocks.h"
+#include "kernels/impl.h"
+#include "os/cpu.h"
+
+static ebb_kernels tables[EBB_CPU_NEON + 1];     /* filled once, read-only afterwards */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void fill_tables(void)
+{
+    ebb_kernels_fill_scalar(&tables[EBB_CPU_SCALAR]);
+}
+
+static ebb_cpu best_cpu(void)
+{
+    ebb_cpu best = EBB_CPU_SCALAR;
+
+    for (ebb_cpu c = EBB_CPU_SCALAR; c <= EBB_CPU_NEON; c++)
+        if (tables[c].name)
+            best = c;
+    return best;
+}
+
+ebb_status ebb_kernels_get(ebb_cpu cpu, const ebb_kernels **out, ebb_error *err)
+{
+    static const char *const names[] = { "auto", "scalar", "avx2", "avx512", "neon" };
+
+    *out = NULL;
+    if ((unsigned)cpu > EBB_CPU_NEON)
+        return EBB_FAIL(err, EBB_USAGE, "no such kind of CPU kernels: %d", (int)cpu);
+    pthread_once(&once, fill_tables);
+    if (cpu == EBB_CPU_AUTO)
+        cpu = best_cpu();
+    if (!tables[cpu].name)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "this machine has no %s kernels; its best are %s",
+                        names[cpu], tables[best_cpu()].name);
+    *out = &tables[cpu];
+    return EBB_OK;
+}
+
+bool ebb_kernel_has_type(ebb_type type)
+{
+    switch ((int)type) {
+#define X(T, offset, has_min) case EBB_TYPE_##T:
+    EBB_TYPES_32(X)
+    EBB_TYPES_256(X)
+#undef X
+    case EBB_TYPE_F32: case EBB_TYPE_F16: case EBB_TYPE_BF16:
+        return true;
+    default:
+        return false;
+    }
+}
+
+ebb_act ebb_kernel_act(ebb_type type)
+{
+    switch (ebb_type_get(type)->block_len) {
+    case 32:  return EBB_ACT_Q8_32;
+    case 256: return EBB_ACT_Q8_256;
+    default:  return EBB_ACT_F32;
+    }
+}
+
+size_t ebb_act_col_bytes(ebb_act act, size_t n_k)
+{
+    size_t bytes = act == EBB_ACT_Q8_32    ? n_k / 32 * sizeof(ebb_q8_32)
+                   : act == EBB_ACT_Q8_256 ? n_k / 256 * sizeof(ebb_q8_256)
+                                           : n_k * sizeof(float);
+
+    return (bytes + 63) / 64 * 64;
+}
+
+size_t ebb_kv_row_bytes(ebb_kv_type type, size_t dim)
+{
+    switch (type) {
+    case EBB_KV_F32:  return dim * 4;
+    case EBB_KV_F16:  return dim * 2;
+    case EBB_KV_Q8_0: return (size_t)ebb_type_row_bytes(EBB_TYPE_Q8_0, dim);
+    case EBB_KV_Q4_0: return (size_t)ebb_type_row_bytes(EBB_TYPE_Q4_0, dim);
+    default:          return 0;
+    }
+}

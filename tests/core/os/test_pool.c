@@ -1,0 +1,149 @@
+#include "ebb_test.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "os/fault.h"
+#include "os/pool.h"
+
+enum { N_SLICES = 257 };
+
+static atomic_uint hits[N_SLICES];
+static atomic_uint wrong_thread;
+
+static void count(void *arg, uint32_t slice, uint32_t thread)
+{
+    if (thread >= *(uint32_t *)arg)
+        atomic_fetch_add(&wrong_thread, 1);
+    atomic_fetch_add(&hits[slice], 1);
+}
+
+static void test_every_slice_runs_once(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n++) {
+        ebb_pool *p = NULL;
+
+        assert_int_equal(ebb_pool_new(n, &p, NULL), EBB_OK);
+        assert_int_equal(ebb_pool_n_threads(p), n);
+        for (uint32_t slices = 0; slices <= N_SLICES; slices += slices < 8 ? 1 : 83) {
+            memset(hits, 0, sizeof hits);
+            ebb_pool_run(p, count, &n, slices);
+            for (uint32_t s = 0; s < N_SLICES; s++)
+                assert_int_equal(atomic_load(&hits[s]), s < slices);
+        }
+        ebb_pool_free(p);
+    }
+    assert_int_equal(atomic_load(&wrong_thread), 0);
+}
+
+/* Plain memory written by slices is seen by the caller, and by the next job's slices. */
+static void add_one(void *arg, uint32_t slice, uint32_t thread)
+{
+    (void)thread;
+    ((unsigned *)arg)[slice]++;
+}
+
+static void test_ten_thousand_jobs(void **state)
+{
+    enum { JOBS = 10000, SLICES = 5 };
+    unsigned sums[SLICES] = { 0 };
+    ebb_pool *p = NULL;
+
+    (void)state;
+    assert_int_equal(ebb_pool_new(3, &p, NULL), EBB_OK);
+    for (unsigned job = 1; job <= JOBS; job++) {
+        ebb_pool_run(p, add_one, sums, SLICES);
+        for (int s = 0; s < SLICES; s++)
+            assert_int_equal(sums[s], job);
+        if (job % 1000 == 0)                     /* long enough for the workers to fall asleep */
+            nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+    }
+    ebb_pool_free(p);
+}
+
+static uint64_t process_cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void test_idle_pool_costs_nothing(void **state)
+{
+    uint32_t n = 4;
+    ebb_pool *p = NULL;
+
+    (void)state;
+    assert_int_equal(ebb_pool_new(n, &p, NULL), EBB_OK);
+    ebb_pool_run(p, count, &n, 16);
+    nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+    uint64_t before = process_cpu_ns();
+    nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+    assert_true(process_cpu_ns() - before < 5000000);
+    ebb_pool_free(p);
+}
+
+/* The caller holds its slice until somebody else has done all the others. */
+static void wait_for_others(void *arg, uint32_t slice, uint32_t thread)
+{
+    atomic_uint *done = arg;
+
+    (void)thread;
+    if (slice == 0)
+        while (atomic_load(done) < 9)
+            sched_yield();
+    else
+        atomic_fetch_add(done, 1);
+}
+
+static void test_slow_thread_delays_its_slice_only(void **state)
+{
+    ebb_pool *p = NULL;
+
+    (void)state;
+    assert_int_equal(ebb_pool_new(2, &p, NULL), EBB_OK);
+    for (int i = 0; i < 100; i++) {
+        atomic_uint done = 0;
+
+        ebb_pool_run(p, wait_for_others, &done, 10);
+        assert_int_equal(atomic_load(&done), 9);
+    }
+    ebb_pool_free(p);
+}
+
+static void test_every_failure_is_reported(void **state)
+{
+    (void)state;
+    for (int n = 1;; n++) {
+        ebb_error err = { 0 };
+        ebb_pool *p = NULL;
+
+        ebb_os_fail_nth(n);
+        ebb_status st = ebb_pool_new(4, &p, &err);
+        bool reached = ebb_os_fail_off();
+
+        assert_int_equal(st != EBB_OK, reached);
+        if (st == EBB_OK) {
+            ebb_pool_free(p);
+            break;
+        }
+        assert_null(p);
+        assert_true(err.msg[0] != '\0' && err.sys_errno != 0);
+    }
+    ebb_pool_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_slice_runs_once),
+        cmocka_unit_test(test_ten_thousand_jobs),
+        cmocka_unit_test(test_idle_pool_costs_nothing),
+        cmocka_unit_test(test_slow_thread_delays_its_slice_only),
+        cmocka_unit_test(test_every_failure_is_reported),
+    };
+    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
+}
