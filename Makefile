@@ -50,9 +50,15 @@ $(B)/libebb.a: $(LIB_OBJ)
 
 $(B)/%.o: src/%.c $(B)/flags | build/deps-build
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(ISA) -MMD -MP -c $< -o $@
+# The built-in themes are part of the object.
+$(B)/tui/theme.o: $(wildcard themes/*.theme)
 $(B)/tests/%.o: tests/%.c $(B)/flags | build/deps-test
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) -MMD -MP -c $< -o $@
-$(B)/tests/%: $(B)/tests/%.o $(B)/libebb.a
+# C files of a test folder that are no tests are linked into each test of that folder, before the
+# library: a fake of a room's functions stands in for the room.
+helpers = $(patsubst %.c,$(B)/%.o,$(filter-out $(1)/test_% $(1)/bench_% $(1)/fuzz_%,$(wildcard $(1)/*.c)))
+.SECONDEXPANSION:
+$(B)/tests/%: $(B)/tests/%.o $$(call helpers,tests/$$(*D)) $(B)/libebb.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 # What the build needs from the system; the stamp is made anew when the list changes.

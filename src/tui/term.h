@@ -1,0 +1,65 @@
+/* tui/term.h - a terminal as a grid of cells.
+ *
+ * Two implementations: term_curses.c (the only file that includes <curses.h>)
+ * and term_mem.c (a grid in memory that tests read back as text).  Callers name
+ * a face; theme.h says what it looks like.
+ *
+ * A frame: ebb_term_clear, any number of puts, ebb_term_flush.  Only cells that
+ * differ from the screen are sent.  The real cursor is parked where flush
+ * says, so input methods open their window there.
+ *
+ * put() is the last line of defence of invariant 8: control characters that
+ * come so far are drawn as '?'.  Text is filtered before (ebb_utf8_add_visible). */
+#ifndef EBB_TUI_TERM_H
+#define EBB_TUI_TERM_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ebb/status.h"
+#include "keys.h"
+#include "theme.h"
+
+struct pollfd;
+typedef struct ebb_term ebb_term;
+
+typedef struct ebb_term_ops {
+    void (*close)(ebb_term *t);                  /* restores the terminal, frees */
+    void (*size)(ebb_term *t, int *rows, int *cols);
+    void (*clear)(ebb_term *t);
+    /* One cell (width 1 or 2): a spacing code point with its marks, UTF-8, NUL-terminated. */
+    void (*cell)(ebb_term *t, int row, int col, const char *text, int width, ebb_face face);
+    void (*flush)(ebb_term *t, int cursor_row, int cursor_col);  /* row < 0: no cursor */
+    void (*repaint)(ebb_term *t);                /* the next flush sends everything */
+    void (*theme)(ebb_term *t, const ebb_theme *theme);
+    void (*suspend)(ebb_term *t);                /* restore, stop, come back */
+    int  (*fds)(ebb_term *t, struct pollfd *out, int cap);       /* what to poll; how many */
+    int  (*timeout_ms)(ebb_term *t);             /* -1: none; else call input after it */
+    bool (*input)(ebb_term *t, ebb_input *out);  /* never blocks */
+    void (*send)(ebb_term *t, const char *bytes, size_t n);      /* raw, for OSC 52 */
+} ebb_term_ops;
+
+struct ebb_term {
+    const ebb_term_ops *ops;
+    bool ascii;                  /* draw glyphs of our own in ASCII */
+    bool utf8;                   /* else other people's text is cut down to ASCII too */
+};
+
+typedef struct ebb_term_opts {
+    bool no_color;
+    bool ascii;
+} ebb_term_opts;
+
+/* The process's terminal (standard input and output).  UNSUPPORTED if it
+ * cannot move its cursor.  One at a time.  From here on until close the
+ * terminal is restored on every way out: exit, SIGTERM, a crash. */
+EBB_MUST_CHECK
+ebb_status ebb_term_curses(const ebb_term_opts *opts, ebb_term **out, ebb_error *err);
+
+/* Draw s[0..n) from (row, col), clipped at column `limit` (not drawn) and at
+ * the screen's edges.  Tabs go to the next stop counted from col.  Returns the column after. */
+int ebb_term_put(ebb_term *t, int row, int col, int limit, const char *s, size_t n, ebb_face face);
+int ebb_term_puts(ebb_term *t, int row, int col, int limit, const char *s, ebb_face face);
+/* `n` times the same ASCII character. */
+void ebb_term_fill(ebb_term *t, int row, int col, int n, char c, ebb_face face);
+
+#endif

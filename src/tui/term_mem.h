@@ -1,0 +1,21 @@
+/* tui/term_mem.h - the terminal of tests: a grid in memory. */
+#ifndef EBB_TUI_TERM_MEM_H
+#define EBB_TUI_TERM_MEM_H
+#include "term.h"
+
+/* NULL: out of memory.  Freed by ops->close. */
+ebb_term *ebb_term_mem(int rows, int cols);
+
+void ebb_term_mem_feed(ebb_term *t, const char *bytes, size_t n);   /* as if read from a terminal */
+void ebb_term_mem_resize(ebb_term *t, int rows, int cols);          /* an EBB_INPUT_RESIZE follows */
+
+/* The flushed screen as text: a line per row, trailing blanks cut.  Valid until
+ * the next call; NULL: out of memory. */
+const char *ebb_term_mem_screen(ebb_term *t);
+ebb_face ebb_term_mem_face(const ebb_term *t, int row, int col);
+void ebb_term_mem_cursor(const ebb_term *t, int *row, int *col);    /* row -1: hidden */
+/* Cells that differed from the screen at flushes so far: what a link would carry. */
+size_t ebb_term_mem_changes(const ebb_term *t);
+const ebb_buf *ebb_term_mem_sent(const ebb_term *t);                /* raw bytes of ops->send */
+
+#endif
