@@ -1,8 +1,71 @@
-/* ebb: the program. */
+/* ebb: the program.  Finds the command, parses its options, runs it. */
+#include <locale.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
-int main(void)
+#include "base/log.h"
+#include "cli.h"
+
+static const ebb_command_line *find(const char *name)
 {
-    puts("ebb " EBB_VERSION);
-    return 0;
+    for (const ebb_command_line *c = ebb_commands_cli; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+static int help(const ebb_command_line *of)
+{
+    if (of) {
+        printf("ebb %s %s\n%s\n", of->name, of->args, of->help);
+        ebb_args_help(of->mask);
+        return EBB_EXIT_OK;
+    }
+    puts("ebb - chat with language models as large as the machine's memory, or larger\n");
+    for (const ebb_command_line *c = ebb_commands_cli; c->name; c++)
+        printf("  ebb %-9s %s\n", c->name, c->help);
+    puts("\nWithout a command: chat.  `ebb COMMAND --help` lists the options of a command; the manual is ebb(1).");
+    return EBB_EXIT_OK;
+}
+
+static int version(void)
+{
+    printf("ebb %s\nbuilt with %s\n", EBB_VERSION, __VERSION__);
+    return EBB_EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const ebb_command_line *command = argc > 1 && argv[1][0] != '-' ? find(argv[1]) : find("chat");
+    ebb_args args = { 0 };
+    ebb_error err = { 0 };
+    int status;
+
+    setlocale(LC_CTYPE, "");
+    signal(SIGPIPE, SIG_IGN);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return help(argc > 1 && argv[1][0] != '-' ? command : NULL);
+        if (strcmp(argv[i], "--version") == 0)
+            return version();
+    }
+    if (argc == 1)
+        return help(NULL);
+    if (!command) {
+        EBB_FAIL(&err, EBB_USAGE, "%s: no such command; ebb --help lists them", argv[1]);
+        return ebb_cli_fail(&err);
+    }
+    if (argc > 1 && argv[1][0] != '-') {
+        argv++;
+        argc--;
+    }
+    if (ebb_args_parse(&args, argc, argv, command->mask, &err) != EBB_OK ||
+        (args.trace && ebb_log_open(args.trace, &err) != EBB_OK))
+        return ebb_cli_fail(&err);
+    status = command->run(&args);
+    if (fflush(stdout) != 0 && status == EBB_EXIT_OK)
+        status = EBB_EXIT_FAILED;
+    ebb_log_close();
+    return status;
 }

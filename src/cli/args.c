@@ -1,0 +1,312 @@
+/* The table of options and its parser (args.h). */
+#include "args.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef ebb_status option_fn(ebb_args *a, const char *value, ebb_error *err);
+
+typedef enum option_kind { FLAG, TEXT, COUNT, SIZE, REAL, NAME, CALL } option_kind;
+
+typedef struct option {
+    const char        *group;        /* heading, when it begins one */
+    const char        *short_name, *long_name, *arg, *help;
+    unsigned           mask;
+    option_kind        kind;
+    size_t             offset;       /* of the field in ebb_args */
+    const char *const *names;        /* NAME: the values of the enum, in order */
+    option_fn         *call;
+} option;
+
+#define AT(field) offsetof(ebb_args, field)
+
+static const char *const mode_names[] = { "balanced", "max-tps", "max-context", NULL };
+static const char *const io_names[] = { "auto", "uring", "pread", "mmap", NULL };
+static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avx512", "neon", NULL };
+static const char *const place_names[] = { "interleaved", "first", "last", NULL };
+static const char *const kv_names[] = { "f16", "q8_0", "q4_0", "f32", NULL };
+
+static int name_index(const char *const *names, const char *value)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], value) == 0)
+            return i;
+    return -1;
+}
+
+static bool parse_u64(const char *s, uint64_t max, uint64_t *out)
+{
+    char *end;
+
+    errno = 0;
+    *out = strtoull(s, &end, 10);
+    return isdigit((unsigned char)*s) && *end == '\0' && errno == 0 && *out <= max;
+}
+
+bool ebb_args_size(const char *text, uint64_t *bytes)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double v = strtod(text, &end);
+    const char *unit;
+
+    if (end == text || !(v >= 0))
+        return false;
+    if (*end && (unit = strchr(units, toupper((unsigned char)*end))) != NULL) {
+        for (const char *u = units; u <= unit; u++)
+            v *= 1024;
+        end++;
+        if (*end == 'i')
+            end++;
+    }
+    if (*end == 'B')
+        end++;
+    if (*end || v > 1e18)
+        return false;
+    *bytes = (uint64_t)v;
+    return true;
+}
+
+static ebb_status set_resident(ebb_args *a, const char *value, ebb_error *err)
+{
+    size_t n = strlen(value);
+    char digits[16];
+    uint64_t v;
+
+    a->engine.has_resident = strcmp(value, "auto") != 0;
+    if (!a->engine.has_resident)
+        return EBB_OK;
+    a->engine.resident_is_percent = n > 0 && value[n - 1] == '%';
+    n -= a->engine.resident_is_percent;
+    if (n >= sizeof digits)
+        n = sizeof digits - 1;
+    memcpy(digits, value, n);
+    digits[n] = '\0';
+    if (!parse_u64(digits, a->engine.resident_is_percent ? 100 : 100000, &v))
+        return EBB_FAIL(err, EBB_USAGE, "--resident %s: give a number of layers, a percentage like 50%%, or auto", value);
+    a->engine.resident = (uint32_t)v;
+    return EBB_OK;
+}
+
+static ebb_status set_kv(ebb_args *a, const char *value, ebb_error *err)
+{
+    char k[16];
+    const char *slash = strchr(value, '/');
+    size_t n = slash ? (size_t)(slash - value) : strlen(value);
+    int ik = -1, iv;
+
+    if (n < sizeof k) {
+        memcpy(k, value, n);
+        k[n] = '\0';
+        ik = name_index(kv_names, k);
+    }
+    iv = slash ? name_index(kv_names, slash + 1) : ik;
+    if (ik < 0 || iv < 0)
+        return EBB_FAIL(err, EBB_USAGE, "--kv %s: is f16, q8_0, q4_0, f32 or two of them as K/V", value);
+    a->engine.has_kv = true;
+    a->engine.kv_k = (ebb_kv_type)ik;
+    a->engine.kv_v = (ebb_kv_type)iv;
+    return EBB_OK;
+}
+
+static ebb_status set_n(ebb_args *a, const char *value, ebb_error *err)
+{
+    uint64_t v;
+
+    if (!parse_u64(value, 1000000, &v))
+        return EBB_FAIL(err, EBB_USAGE, "-n %s: give a number of tokens", value);
+    a->n_predict = (uint32_t)v;
+    a->has_n_predict = true;
+    return EBB_OK;
+}
+
+static ebb_status set_greedy(ebb_args *a, const char *value, ebb_error *err)
+{
+    (void)value;
+    (void)err;
+    a->greedy = true;
+    a->sampling.temp = 0;
+    return EBB_OK;
+}
+
+static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
+{
+    return parse_u64(value, UINT64_MAX, &a->sampling.seed)
+               ? EBB_OK
+               : EBB_FAIL(err, EBB_USAGE, "--seed %s: give a whole number", value);
+}
+
+#define TALK (EBB_FOR_CHAT | EBB_FOR_RUN)
+
+static const option options[] = {
+    { "What to talk to", "-m", "--model", "MODEL", "model file (GGUF); default: the best one found, else the built-in guide",
+      EBB_FOR_ENGINE, TEXT, AT(model), 0, 0 },
+    { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },
+    { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, TEXT, AT(session), 0, 0 },
+    { 0, 0, "--system", "TEXT", "system prompt of a new session", TALK, TEXT, AT(system), 0, 0 },
+    { 0, "-p", "--prompt", "TEXT", "the question; piped input is appended", EBB_FOR_RUN, TEXT, AT(prompt), 0, 0 },
+    { 0, "-p", "--prompt-tokens", "N", "tokens of prefill (512)", EBB_FOR_BENCH, TEXT, AT(prompt), 0, 0 },
+    { 0, "-n", "--predict", "N", "most tokens to generate", TALK | EBB_FOR_BENCH, CALL, 0, 0, set_n },
+    { 0, "-d", "--depth", "N", "context filled before decoding", EBB_FOR_BENCH, COUNT, AT(bench_depth), 0, 0 },
+    { 0, "-r", "--repeat", "N", "repetitions; medians are reported (3)", EBB_FOR_BENCH, COUNT, AT(bench_runs), 0, 0 },
+
+    { "Memory and speed", 0, "--ctx", "N", "context, tokens; default: what the plan chooses", EBB_FOR_ENGINE, COUNT, AT(engine.n_ctx), 0, 0 },
+    { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M", EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR, SIZE, AT(engine.ram_bytes), 0, 0 },
+    { 0, 0, "--mode", "MODE", "balanced, max-tps or max-context", EBB_FOR_ENGINE, NAME, AT(engine.mode), mode_names, 0 },
+    { 0, 0, "--resident", "N|N%|auto", "layers kept in memory", EBB_FOR_ENGINE, CALL, 0, 0, set_resident },
+    { 0, 0, "--placement", "WHERE", "which layers stay: interleaved, first or last", EBB_FOR_ENGINE, NAME, AT(engine.placement), place_names, 0 },
+    { 0, 0, "--kv", "TYPE", "type of the KV cache: f16, q8_0, q4_0, f32, or K/V", EBB_FOR_ENGINE, CALL, 0, 0, set_kv },
+    { 0, "-t", "--threads", "N", "compute threads; default: the CPUs this process may use", EBB_FOR_ENGINE, COUNT, AT(engine.n_threads), 0, 0 },
+    { 0, 0, "--cpu", "KERNELS", "auto, scalar, avx2, avx512 or neon", EBB_FOR_ENGINE, NAME, AT(engine.cpu), cpu_names, 0 },
+    { 0, 0, "--io", "READER", "auto, uring, pread or mmap", EBB_FOR_ENGINE, NAME, AT(engine.io), io_names, 0 },
+    { 0, 0, "--chunk", "N", "columns of a prefill pass (512)", EBB_FOR_ENGINE, COUNT, AT(engine.n_chunk), 0, 0 },
+    { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK, FLAG, AT(engine.no_kv_cache), 0, 0 },
+
+    { "Sampling", 0, "--temp", "X", "temperature; 0 is greedy (0.7)", TALK, REAL, AT(sampling.temp), 0, 0 },
+    { 0, 0, "--top-k", "N", "choose among the N likeliest; 0: off (40)", TALK, COUNT, AT(sampling.top_k), 0, 0 },
+    { 0, 0, "--top-p", "X", "nucleus of probability X; 1: off (0.95)", TALK, REAL, AT(sampling.top_p), 0, 0 },
+    { 0, 0, "--min-p", "X", "at least X times the likeliest; 0: off (0.05)", TALK, REAL, AT(sampling.min_p), 0, 0 },
+    { 0, 0, "--repeat-penalty", "X", "divide what was said before by X; 1: off (1)", TALK, REAL, AT(sampling.repeat_penalty), 0, 0 },
+    { 0, 0, "--seed", "N", "the same seed gives the same answer; 0: from the clock", TALK, CALL, 0, 0, set_seed },
+    { 0, 0, "--greedy", 0, "always the likeliest token", TALK, CALL, 0, 0, set_greedy },
+
+    { "Inspecting", 0, "--bos", 0, "add BOS whatever the vocabulary says", EBB_FOR_INSPECT, FLAG, AT(add_bos), 0, 0 },
+    { 0, 0, "--no-bos", 0, "add no BOS", EBB_FOR_INSPECT, FLAG, AT(no_bos), 0, 0 },
+    { 0, 0, "--no-special", 0, "texts of control tokens are plain text", EBB_FOR_INSPECT, FLAG, AT(no_special), 0, 0 },
+    { 0, 0, "--tokens", "FILE", "token ids to evaluate", EBB_FOR_INSPECT, TEXT, AT(tokens_path), 0, 0 },
+    { 0, 0, "--out", "FILE", "where the logits go: float32, position-major", EBB_FOR_INSPECT, TEXT, AT(out_path), 0, 0 },
+    { 0, 0, "--positions", "LIST", "only these positions: 0,1,15", EBB_FOR_INSPECT, TEXT, AT(positions), 0, 0 },
+    { 0, 0, "--greedy", "N", "print the N ids that follow under argmax", EBB_FOR_INSPECT, COUNT, AT(greedy_steps), 0, 0 },
+    { 0, 0, "--file", "FILE", "a Jinja template", EBB_FOR_INSPECT, TEXT, AT(template_path), 0, 0 },
+    { 0, 0, "--context", "FILE", "its variables, a JSON object", EBB_FOR_INSPECT, TEXT, AT(context_path), 0, 0 },
+    { 0, 0, "--no-generation-prompt", 0, "do not ask for the assistant's turn", EBB_FOR_INSPECT, FLAG, AT(no_generation_prompt), 0, 0 },
+    { 0, 0, "--now", "TIME", "the clock of the template: YYYY-MM-DDThh:mm:ss", EBB_FOR_INSPECT, TEXT, AT(now), 0, 0 },
+
+    { "Output", 0, "--plain", 0, "append-only lines: for screen readers, logs and dumb terminals", EBB_FOR_CHAT, FLAG, AT(plain), 0, 0 },
+    { 0, 0, "--theme", "NAME", "colours: dark, light, mono or a file of yours", EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
+    { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~EBB_FOR_CHAT, FLAG, AT(json), 0, 0 },
+    { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },
+    { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },
+    { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL, FLAG, AT(verbose), 0, 0 },
+};
+#define N_OPTIONS (sizeof options / sizeof options[0])
+
+static ebb_status set_number(const option *o, const char *shown, void *field, const char *value, ebb_error *err)
+{
+    uint64_t v;
+
+    if (o->kind == SIZE) {
+        if (!ebb_args_size(value, field))
+            return EBB_FAIL(err, EBB_USAGE, "%s %s: give a size like 6G or 800M", shown, value);
+    } else if (o->kind == COUNT) {
+        if (!parse_u64(value, 100000000, &v))
+            return EBB_FAIL(err, EBB_USAGE, "%s %s: give a whole number", shown, value);
+        *(uint32_t *)field = (uint32_t)v;
+    } else {
+        char *end;
+        float x = strtof(value, &end);
+        if (end == value || *end || !(x >= 0 && x <= 1e6f))
+            return EBB_FAIL(err, EBB_USAGE, "%s %s: give a number", shown, value);
+        *(float *)field = x;
+    }
+    return EBB_OK;
+}
+
+static ebb_status apply(const option *o, ebb_args *a, const char *value, ebb_error *err)
+{
+    void *field = (char *)a + o->offset;
+    const char *shown = o->long_name;
+    int i;
+
+    switch (o->kind) {
+    case FLAG: *(bool *)field = true; return EBB_OK;
+    case TEXT: *(const char **)field = value; return EBB_OK;
+    case CALL: return o->call(a, value, err);
+    case NAME:
+        i = name_index(o->names, value);
+        if (i < 0)
+            return EBB_FAIL(err, EBB_USAGE, "%s %s: is %s", shown, value, o->help);
+        memcpy(field, &(unsigned){ (unsigned)i }, sizeof(unsigned));
+        return EBB_OK;
+    case COUNT: case SIZE: case REAL: break;
+    }
+    return set_number(o, shown, field, value, err);
+}
+
+static const option *find(const char *word, size_t n, unsigned mask, bool *elsewhere)
+{
+    *elsewhere = false;
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        const option *o = &options[i];
+        bool same = (o->short_name && strlen(o->short_name) == n && memcmp(o->short_name, word, n) == 0) ||
+                    (strlen(o->long_name) == n && memcmp(o->long_name, word, n) == 0);
+        if (same && o->mask & mask)
+            return o;
+        *elsewhere |= same;
+    }
+    return NULL;
+}
+
+static ebb_status add_word(ebb_args *a, const char *word, ebb_error *err)
+{
+    if (a->n_words == sizeof a->words / sizeof a->words[0])
+        return EBB_FAIL(err, EBB_USAGE, "%s: too many words", word);
+    a->words[a->n_words++] = word;
+    return EBB_OK;
+}
+
+ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+    bool only_words = false;
+
+    for (int i = 1; i < argc && st == EBB_OK; i++) {
+        const char *word = argv[i], *equals = NULL, *value = NULL;
+        bool elsewhere;
+        if (only_words || word[0] != '-' || word[1] == '\0') {
+            st = add_word(a, word, err);
+            continue;
+        }
+        if (strcmp(word, "--") == 0) {
+            only_words = true;
+            continue;
+        }
+        if (word[1] == '-')
+            equals = strchr(word, '=');
+        const option *o = find(word, equals ? (size_t)(equals - word) : strlen(word), mask, &elsewhere);
+        if (!o)
+            return EBB_FAIL(err, EBB_USAGE, "%s: %s; see --help", word,
+                            elsewhere ? "is an option of other commands" : "is no option");
+        if (o->arg) {
+            value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+            if (!value)
+                return EBB_FAIL(err, EBB_USAGE, "%s: needs %s", word, o->arg);
+        } else if (equals)
+            return EBB_FAIL(err, EBB_USAGE, "%s: takes no value", word);
+        st = apply(o, a, value, err);
+    }
+    return st;
+}
+
+void ebb_args_help(unsigned mask)
+{
+    const char *group = NULL, *printed = NULL;
+
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        const option *o = &options[i];
+        char names[48];
+        if (o->group)
+            group = o->group;
+        if (!(o->mask & mask))
+            continue;
+        if (group != printed)
+            printf("\n%s:\n", group);
+        printed = group;
+        snprintf(names, sizeof names, "%s%s%s%s%s", o->short_name ? o->short_name : "  ",
+                 o->short_name ? ", " : "  ", o->long_name, o->arg ? " " : "", o->arg ? o->arg : "");
+        printf("  %-26s %s\n", names, o->help);
+    }
+}

@@ -1,0 +1,57 @@
+/* cli/args.h - the options of every command, from one table.
+ *
+ * The table feeds the parser, `--help`, the configuration file and the man page's
+ * test, so that an option exists in one place only. */
+#ifndef EBB_CLI_ARGS_H
+#define EBB_CLI_ARGS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ebb/engine.h"
+#include "ebb/session.h"
+
+/* Which commands take an option. */
+enum {
+    EBB_FOR_CHAT = 1, EBB_FOR_RUN = 2, EBB_FOR_PLAN = 4, EBB_FOR_BENCH = 8, EBB_FOR_INSPECT = 16,
+    EBB_FOR_SESSIONS = 32, EBB_FOR_MODELS = 64, EBB_FOR_DOCTOR = 128,
+    EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT,
+    EBB_FOR_ALL = 255,
+};
+
+/* Everything the command line can say; strings point into argv. */
+typedef struct ebb_args {
+    const char     *model;           /* -m */
+    const char     *prompt;          /* -p TEXT; for bench the number of prompt tokens */
+    const char     *session;         /* -s */
+    const char     *system;
+    const char     *trace;
+    bool            continue_last;   /* -c */
+    bool            json, plain, verbose, quiet;
+    uint32_t        n_predict;       /* -n */
+    bool            has_n_predict;
+    uint32_t        bench_depth, bench_runs;
+    bool            greedy;
+    uint32_t        greedy_steps;    /* inspect logits --greedy N */
+    bool            add_bos, no_bos, no_special;
+    const char     *tokens_path, *out_path, *positions;
+    const char     *template_path, *context_path, *now;
+    bool            no_generation_prompt;
+    const char     *theme;
+    ebb_engine_opts engine;
+    ebb_sampling    sampling;
+    const char     *words[8];        /* what is no option, in order */
+    size_t          n_words;
+} ebb_args;
+
+/* Parse argv[1..argc) for the command `mask`.  USAGE with one line otherwise. */
+EBB_MUST_CHECK
+ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err);
+
+/* The options of `mask`, grouped by task, for --help. */
+void ebb_args_help(unsigned mask);
+
+/* "6G", "800M", "1.5GiB", "4096" to bytes; false if it is no size. */
+bool ebb_args_size(const char *text, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,45 @@
+/* cli/cli.h - the commands, and what they share. */
+#ifndef EBB_CLI_CLI_H
+#define EBB_CLI_CLI_H
+#include <stdbool.h>
+
+#include "args.h"
+
+typedef struct ebb_command_line {
+    const char *name, *args, *help;  /* one line each, for `ebb --help` */
+    unsigned    mask;                /* its options in the table */
+    int       (*run)(ebb_args *a);   /* the exit status */
+} ebb_command_line;
+extern const ebb_command_line ebb_commands_cli[];
+
+enum { EBB_EXIT_OK = 0, EBB_EXIT_FAILED = 1, EBB_EXIT_USAGE = 2 };
+
+/* Print "ebb: message" on standard error, control characters made visible;
+ * the exit status for `err`. */
+int ebb_cli_fail(const ebb_error *err);
+
+/* Print n bytes of foreign text: filtered where standard output is a terminal, exact elsewhere. */
+void ebb_cli_print(const char *text, size_t n);
+
+/* Whether progress may be shown on standard error. */
+bool ebb_cli_progress(const ebb_args *a);
+
+/* Open the model of -m, or the default one.  Fails with one line. */
+EBB_MUST_CHECK
+ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err);
+
+/* "4.6 GiB" in a buffer of the caller's. */
+const char *ebb_cli_bytes(uint64_t bytes, char out[16]);
+
+int ebb_cli_chat(ebb_args *a);
+int ebb_cli_run(ebb_args *a);
+int ebb_cli_plan(ebb_args *a);
+int ebb_cli_bench(ebb_args *a);
+int ebb_cli_inspect(ebb_args *a);
+
+int ebb_inspect_gguf(ebb_args *a);
+int ebb_inspect_tokens(ebb_args *a);
+int ebb_inspect_text(ebb_args *a);
+int ebb_inspect_logits(ebb_args *a);
+
+#endif

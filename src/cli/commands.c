@@ -1,0 +1,24 @@
+/* The table of commands (cli.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+int ebb_cli_inspect(ebb_args *a)
+{
+    static const struct { const char *name; int (*run)(ebb_args *); } subjects[] = {
+        { "gguf", ebb_inspect_gguf },
+    };
+    ebb_error err = { 0 };
+
+    for (size_t i = 0; a->n_words == 1 && i < sizeof subjects / sizeof subjects[0]; i++)
+        if (strcmp(subjects[i].name, a->words[0]) == 0)
+            return subjects[i].run(a);
+    EBB_FAIL(&err, EBB_USAGE, "inspect: say what: gguf, tokens, text, template or logits");
+    return ebb_cli_fail(&err);
+}
+
+const ebb_command_line ebb_commands_cli[] = {
+    { "inspect", "gguf|tokens|text|template|logits -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cli_inspect },
+    { 0 },
+};

@@ -1,0 +1,53 @@
+/* What the commands share (cli.h). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "cli.h"
+
+int ebb_cli_fail(const ebb_error *err)
+{
+    fprintf(stderr, "ebb: %s\n", err->msg);      /* has no control characters: ebb_error_set */
+    return err->code == EBB_USAGE ? EBB_EXIT_USAGE : EBB_EXIT_FAILED;
+}
+
+void ebb_cli_print(const char *text, size_t n)
+{
+    ebb_buf visible = { 0 };
+
+    if (!isatty(STDOUT_FILENO)) {
+        fwrite(text, 1, n, stdout);
+        return;
+    }
+    if (ebb_utf8_add_visible(&visible, text, n, false))
+        fwrite(visible.data ? visible.data : "", 1, visible.len, stdout);
+    ebb_buf_fini(&visible);
+}
+
+bool ebb_cli_progress(const ebb_args *a)
+{
+    return !a->quiet && (a->verbose || isatty(STDERR_FILENO));
+}
+
+const char *ebb_cli_bytes(uint64_t bytes, char out[16])
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    double v = (double)bytes;
+    int u = 0;
+
+    while (v >= 1000 && u < 4) {
+        v /= 1024;
+        u++;
+    }
+    snprintf(out, 16, u == 0 || v >= 100 ? "%.0f %s" : v >= 10 ? "%.1f %s" : "%.2f %s", v, units[u]);
+    return out;
+}
+
+ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err)
+{
+    if (!a->model)
+        return EBB_FAIL(err, EBB_USAGE, "no model: give one with -m FILE");
+    return ebb_model_open(a->model, out, err);
+}
