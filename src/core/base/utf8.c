@@ -89,7 +89,7 @@ bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n)
 
         if (cut)
             used = n;
-        if (cut || (cp == EBB_UTF8_BAD && memcmp(s, "\xEF\xBF\xBD", used < 3 ? used : 3) != 0))
+        if (cut || (cp == EBB_UTF8_BAD && (used != 3 || memcmp(s, "\xEF\xBF\xBD", 3) != 0)))
             ebb_buf_adds(out, "\xEF\xBF\xBD");
         else
             ebb_buf_add(out, s, used);

@@ -1,0 +1,142 @@
+/* Special tokens by id and by text (roles.h). */
+#include "tokenizer/roles.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof (a) / sizeof (a)[0])
+
+/* Texts that end a generation. */
+static const char *const ends[] = {
+    "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>",
+    "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
+    "<end_of_utterance>", "<｜end▁of▁sentence｜>",
+    /* of fill-in-the-middle models: padding, next repository, next file */
+    "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]",
+    "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>",
+};
+
+/* Control tokens that end nothing, whatever the file calls them. */
+static const char *const controls[] = {
+    "<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>",
+    "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>",
+    "<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>",
+};
+
+/* The frame of a harmony message (gpt-oss): its reader must see it in the text. */
+static const char *const harmony[] = { "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>" };
+
+/* What ends a turn, the surest first, where the file has no eot_token_id. */
+static const char *const turn_ends[] = {
+    "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>", "<EOT>", "_<EOT>", "[EOT]", "<end_of_utterance>",
+    "<｜end▁of▁sentence｜>", "<|end_of_text|>", "<|endoftext|>",
+};
+
+static ebb_tok_entry *entry(const ebb_tok_table *t, const char *text)
+{
+    ebb_token id = ebb_tok_table_find(t, text, strlen(text));
+
+    return id >= 0 ? &t->entries[id] : NULL;
+}
+
+static void add_attr(const ebb_tok_table *t, const char *const *texts, size_t n, uint8_t attr)
+{
+    for (size_t i = 0; i < n; i++) {
+        ebb_tok_entry *e = entry(t, texts[i]);
+        if (e)
+            e->attr |= attr;
+    }
+}
+
+/* In harmony <|end|> ends a message of several, not the turn. */
+static void fix_harmony(const ebb_tok_table *t)
+{
+    const ebb_tok_entry *call = entry(t, "<|call|>");
+    ebb_tok_entry *end = entry(t, "<|end|>");
+
+    if (!call)
+        call = entry(t, "<|calls|>");
+    if (end && call && (entry(t, "<|return|>") || entry(t, "<|flush|>")))
+        end->attr = EBB_TOK_IS_USER;
+    for (size_t i = 0; i < COUNT(harmony); i++) {
+        ebb_tok_entry *e = entry(t, harmony[i]);
+        if (e)
+            e->attr = EBB_TOK_IS_USER;
+    }
+}
+
+static bool contains_nocase(const char *s, const char *word)
+{
+    for (; *s; s++) {
+        size_t i = 0;
+        while (word[i] && tolower((unsigned char)s[i]) == word[i])
+            i++;
+        if (!word[i])
+            return true;
+    }
+    return false;
+}
+
+/* Phi-3 swallows the white space behind its special tokens; no key says so. */
+static void fix_phi3(const ebb_tok_table *t, const char *name)
+{
+    static const char *const keeps[] = { "<unk>", "<s>", "<|endoftext|>" };
+
+    if (!name || !(contains_nocase(name, "phi-3") || contains_nocase(name, "phi3")))
+        return;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->entries[i].attr & (EBB_TOK_IS_CONTROL | EBB_TOK_IS_USER | EBB_TOK_IS_UNKNOWN))
+            t->entries[i].attr |= EBB_TOK_IS_RSTRIP;
+    for (size_t i = 0; i < COUNT(keeps); i++) {
+        ebb_tok_entry *e = entry(t, keeps[i]);
+        if (e)
+            e->attr &= (uint8_t)~EBB_TOK_IS_RSTRIP;
+    }
+}
+
+/* `id` if it names a token; else `usual` if that is one of type `attr`. */
+static ebb_token choose(const ebb_tok_table *t, ebb_token id, ebb_token usual, uint8_t attr)
+{
+    if (id >= 0 && (size_t)id < t->n)
+        return id;
+    return (size_t)usual < t->n && (t->entries[usual].attr & attr) ? usual : -1;
+}
+
+static ebb_token find_eot(const ebb_tok_table *t, ebb_token id)
+{
+    if (id >= 0 && (size_t)id < t->n)
+        return id;
+    for (size_t i = 0; i < COUNT(turn_ends); i++) {
+        const ebb_tok_entry *e = entry(t, turn_ends[i]);
+        if (e && (e->attr & EBB_TOK_IS_EOG))
+            return (ebb_token)(e - t->entries);
+    }
+    return -1;
+}
+
+static void mark_end(const ebb_tok_table *t, ebb_token id)
+{
+    if (id >= 0 && (size_t)id < t->n)
+        t->entries[id].attr |= EBB_TOK_IS_EOG;
+}
+
+void ebb_tok_roles_init(ebb_tok_roles *r, ebb_tok_table *t, const ebb_vocab *v, bool is_spm, bool add_bos)
+{
+    r->bos = choose(t, v->bos, is_spm ? 1 : 11, EBB_TOK_IS_CONTROL);
+    r->eos = choose(t, v->eos, is_spm ? 2 : 11, EBB_TOK_IS_CONTROL);
+    r->unk = choose(t, v->unk, 0, EBB_TOK_IS_UNKNOWN);
+    r->add_bos = v->add_bos < 0 ? add_bos : v->add_bos > 0;
+    r->add_eos = v->add_eos > 0;
+    r->add_space_prefix = v->add_space_prefix < 0 ? is_spm : v->add_space_prefix > 0;
+
+    add_attr(t, ends, COUNT(ends), EBB_TOK_IS_CONTROL | EBB_TOK_IS_EOG);
+    add_attr(t, controls, COUNT(controls), EBB_TOK_IS_CONTROL);
+    fix_harmony(t);
+    fix_phi3(t, v->name);
+    r->eot = find_eot(t, v->eot);
+    mark_end(t, r->eos);
+    mark_end(t, r->eot);
+    mark_end(t, v->eom);
+    for (size_t i = 0; i < v->n_eos_ids; i++)
+        mark_end(t, v->eos_ids[i]);
+}

@@ -1,0 +1,103 @@
+/* The index of special texts (special.h). */
+#include "tokenizer/special.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ANY (EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN | EBB_TOK_IS_USER)
+
+static bool is_special(const ebb_tok_entry *e)
+{
+    return (e->attr & ANY) && e->len > 0;
+}
+
+static int compare(const void *a, const void *b, void *arg)
+{
+    const ebb_tok_table *t = arg;
+    const ebb_tok_entry *x = &t->entries[*(const ebb_token *)a], *y = &t->entries[*(const ebb_token *)b];
+    int c = memcmp(x->ptr, y->ptr, x->len < y->len ? x->len : y->len);
+
+    if (c == 0)
+        c = (x->len > y->len) - (x->len < y->len);
+    return c ? c : (x > y) - (x < y);
+}
+
+ebb_status ebb_tok_special_init(ebb_tok_special *s, const ebb_tok_table *table, ebb_error *err)
+{
+    size_t n = 0;
+
+    memset(s, 0, sizeof *s);
+    s->table = table;
+    for (size_t i = 0; i < table->n; i++)
+        n += is_special(&table->entries[i]);
+    s->ids = malloc((n + 1) * sizeof *s->ids);
+    if (!s->ids)
+        return EBB_FAIL(err, EBB_NOMEM, "index of %zu special tokens", n);
+    for (size_t i = 0; i < table->n; i++)
+        if (is_special(&table->entries[i])) {
+            s->ids[s->n++] = (ebb_token)i;
+            s->begins[(unsigned char)table->entries[i].ptr[0]] = true;
+        }
+    qsort_r(s->ids, s->n, sizeof *s->ids, compare, (void *)table);
+    return EBB_OK;
+}
+
+void ebb_tok_special_fini(ebb_tok_special *s)
+{
+    free(s->ids);
+    memset(s, 0, sizeof *s);
+}
+
+/* In ids[lo..hi), whose texts agree in their first `depth` bytes and are
+ * longer: the first whose next byte is at least `byte`. */
+static size_t lower(const ebb_tok_special *s, size_t lo, size_t hi, size_t depth, unsigned byte)
+{
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if ((unsigned char)s->table->entries[s->ids[mid]].ptr[depth] < byte)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* The longest special text that text[0..n) begins with, -1 if none. */
+static ebb_token match(const ebb_tok_special *s, const char *text, size_t n, bool control)
+{
+    size_t lo = 0, hi = s->n;
+    ebb_token best = -1;
+
+    for (size_t depth = 0; depth < n; depth++) {
+        unsigned byte = (unsigned char)text[depth];
+
+        lo = lower(s, lo, hi, depth, byte);
+        hi = lower(s, lo, hi, depth, byte + 1);
+        /* A text that ends here sorts first; duplicates follow it. */
+        for (bool is_first = true; lo < hi; lo++, is_first = false) {
+            const ebb_tok_entry *e = &s->table->entries[s->ids[lo]];
+            if (e->len > depth + 1)
+                break;
+            if (is_first && (control || !(e->attr & (EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN))))
+                best = s->ids[lo];
+        }
+        if (lo == hi)
+            break;
+    }
+    return best;
+}
+
+size_t ebb_tok_special_next(const ebb_tok_special *s, const char *text, size_t n, bool control, ebb_token *id)
+{
+    *id = -1;
+    if (s->n == 0)
+        return n;
+    for (size_t i = 0; i < n; i++) {
+        if (!s->begins[(unsigned char)text[i]])
+            continue;
+        *id = match(s, text + i, n - i, control);
+        if (*id >= 0)
+            return i;
+    }
+    return n;
+}

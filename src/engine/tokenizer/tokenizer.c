@@ -1,0 +1,205 @@
+/* Text to ids and ids to text, whatever the family (tokenizer.h). */
+#include "tokenizer/tokenizer.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tokenizer/bpe.h"
+#include "tokenizer/roles.h"
+#include "tokenizer/special.h"
+#include "tokenizer/spm.h"
+
+#define MAX_TEXT (512u << 20)    /* spelt out it still fits 31 bits */
+
+struct ebb_tokenizer {
+    bool            is_spm;
+    ebb_tok_table   table;
+    ebb_tok_roles   roles;
+    ebb_tok_special special;
+    ebb_bpe         bpe;         /* one of these two */
+    ebb_spm         spm;
+};
+
+static ebb_status init(ebb_tokenizer *t, const ebb_vocab *v, ebb_error *err)
+{
+    const char *model = v->model ? v->model : "(none)";
+    ebb_status st;
+    bool add_bos = true;
+
+    t->is_spm = strcmp(model, "llama") == 0;
+    if (!t->is_spm && strcmp(model, "gpt2") != 0)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "tokenizer '%.60s' (tokenizer.ggml.model) is not supported; "
+                        "llama and gpt2 are", model);
+    st = ebb_tok_table_init(&t->table, v, err);
+    if (st == EBB_OK && !t->is_spm) {
+        st = ebb_bpe_init(&t->bpe, &t->table, v, err);
+        add_bos = st == EBB_OK && ebb_pretok_adds_bos(t->bpe.pretok);
+    }
+    if (st != EBB_OK)
+        return st;
+    ebb_tok_roles_init(&t->roles, &t->table, v, t->is_spm, add_bos);
+    if (t->is_spm)
+        st = ebb_spm_init(&t->spm, &t->table, v, t->roles.unk, err);
+    return st == EBB_OK ? ebb_tok_special_init(&t->special, &t->table, err) : st;
+}
+
+ebb_status ebb_tokenizer_new(const ebb_vocab *v, ebb_tokenizer **out, ebb_error *err)
+{
+    ebb_tokenizer *t = calloc(1, sizeof *t);
+    ebb_status st;
+
+    *out = NULL;
+    if (!t)
+        return EBB_FAIL(err, EBB_NOMEM, "tokenizer");
+    st = init(t, v, err);
+    if (st == EBB_OK)
+        *out = t;
+    else
+        ebb_tokenizer_free(t);
+    return st;
+}
+
+void ebb_tokenizer_free(ebb_tokenizer *t)
+{
+    if (!t)
+        return;
+    ebb_tok_special_fini(&t->special);
+    ebb_bpe_fini(&t->bpe);
+    ebb_spm_fini(&t->spm);
+    ebb_tok_table_fini(&t->table);
+    free(t);
+}
+
+size_t ebb_tokenizer_bytes(const ebb_tokenizer *t)
+{
+    return sizeof *t + ebb_tok_table_bytes(&t->table) + t->special.n * sizeof *t->special.ids +
+           (t->is_spm ? ebb_spm_bytes(&t->spm) : ebb_bpe_bytes(&t->bpe));
+}
+
+size_t ebb_tokenizer_n_tokens(const ebb_tokenizer *t)
+{
+    return t->table.n;
+}
+
+/* -- Text to ids ---------------------------------------------------------------- */
+
+static ebb_status encode_plain(const ebb_tokenizer *t, const char *text, size_t n, bool after_special,
+                               ebb_tok_work *w, ebb_error *err)
+{
+    if (n == 0)
+        return EBB_OK;
+    if (t->is_spm)
+        return ebb_spm_encode(&t->spm, text, n, t->roles.add_space_prefix && after_special, w, err);
+    return ebb_bpe_encode(&t->bpe, text, n, w, err);
+}
+
+static ebb_status encode_text(const ebb_tokenizer *t, const char *text, size_t n, bool control,
+                              ebb_tok_work *w, ebb_error *err)
+{
+    bool after_special = true;
+
+    while (n > 0) {
+        ebb_token id;
+        size_t plain = ebb_tok_special_next(&t->special, text, n, control, &id);
+        ebb_status st = encode_plain(t, text, plain, after_special, w, err);
+
+        if (st != EBB_OK)
+            return st;
+        text += plain;
+        n -= plain;
+        if (id < 0)
+            continue;
+        ebb_tok_emit(w, id);
+        after_special = true;
+        text += t->table.entries[id].len;
+        n -= t->table.entries[id].len;
+        for (; (t->table.entries[id].attr & EBB_TOK_IS_RSTRIP) && n > 0 && isspace((unsigned char)*text); n--)
+            text++;
+    }
+    return EBB_OK;
+}
+
+ebb_status ebb_tokenizer_encode(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
+                                ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
+{
+    ebb_tok_work w = { .out = out, .cap = cap };
+    ebb_status st;
+
+    *n_out = 0;
+    if (n_bytes > MAX_TEXT)
+        return EBB_FAIL(err, EBB_LIMIT, "%zu bytes of text at once; %u are the most", n_bytes, MAX_TEXT);
+    if ((flags & EBB_TOK_BOS) && t->roles.add_bos && t->roles.bos >= 0)
+        ebb_tok_emit(&w, t->roles.bos);
+    st = encode_text(t, text, n_bytes, flags & EBB_TOK_SPECIAL, &w, err);
+    if ((flags & EBB_TOK_BOS) && t->roles.add_eos && t->roles.eos >= 0)
+        ebb_tok_emit(&w, t->roles.eos);
+    if (st == EBB_OK)
+        *n_out = w.n;
+    ebb_tok_work_fini(&w);
+    return st;
+}
+
+/* -- Facts of tokens --------------------------------------------------------------- */
+
+ebb_token ebb_tokenizer_bos(const ebb_tokenizer *t)
+{
+    return t->roles.bos;
+}
+
+ebb_token ebb_tokenizer_eos(const ebb_tokenizer *t)
+{
+    return t->roles.eos;
+}
+
+ebb_token ebb_tokenizer_eot(const ebb_tokenizer *t)
+{
+    return t->roles.eot;
+}
+
+static uint8_t attr_of(const ebb_tokenizer *t, ebb_token id)
+{
+    return id >= 0 && (size_t)id < t->table.n ? t->table.entries[id].attr : 0;
+}
+
+bool ebb_tokenizer_is_eog(const ebb_tokenizer *t, ebb_token id)
+{
+    return attr_of(t, id) & EBB_TOK_IS_EOG;
+}
+
+bool ebb_tokenizer_is_control(const ebb_tokenizer *t, ebb_token id)
+{
+    return attr_of(t, id) & EBB_TOK_IS_CONTROL;
+}
+
+ebb_token ebb_tokenizer_find(const ebb_tokenizer *t, const char *text)
+{
+    return ebb_tok_table_find(&t->table, text, strlen(text));
+}
+
+static size_t copy(const char *s, size_t n, char *out, size_t cap)
+{
+    if (n > 0 && cap > 0)
+        memcpy(out, s, n < cap ? n : cap);
+    return n;
+}
+
+size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, char *out, size_t cap)
+{
+    const uint8_t attr = attr_of(t, id), hidden = EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN;
+    const ebb_tok_entry *e;
+
+    if (attr == 0 || (!special && (attr & hidden)))
+        return 0;
+    e = &t->table.entries[id];
+    if (attr & (hidden | EBB_TOK_IS_USER))
+        return copy(e->ptr, e->len, out, cap);
+    if (attr & EBB_TOK_IS_BYTE) {
+        int byte = ebb_tok_byte_value(e->ptr, e->len);
+        char c = (char)byte;
+        return copy(&c, byte >= 0, out, cap);
+    }
+    if (attr & EBB_TOK_IS_NORMAL)
+        return t->is_spm ? ebb_spm_decode(e->ptr, e->len, out, cap) : ebb_bpe_decode(e->ptr, e->len, out, cap);
+    return 0;
+}
