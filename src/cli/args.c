@@ -165,6 +165,12 @@ static const option options[] = {
     { 0, 0, "--chunk", "N", "columns of a prefill pass (512)", EBB_FOR_ENGINE, COUNT, AT(engine.n_chunk), 0, 0 },
     { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK, FLAG, AT(engine.no_kv_cache), 0, 0 },
 
+    { "The Ollama-style estimate", 0, "--ollama", 0, "Ollama's memory estimate before ebb's own plan", EBB_FOR_PLAN, FLAG, AT(ollama), 0, 0 },
+    { 0, 0, "--batch", "N", "its batch (512)", EBB_FOR_PLAN, COUNT, AT(ollama_batch), 0, 0 },
+    { 0, 0, "--parallel", "N", "its parallel sequences (1)", EBB_FOR_PLAN, COUNT, AT(ollama_parallel), 0, 0 },
+    { 0, 0, "--flash", "on|off", "its flash attention; default: by architecture", EBB_FOR_PLAN, TEXT, AT(ollama_flash), 0, 0 },
+    { 0, 0, "--gpu", "FREE[,FREE]", "place layers on cards with so many free bytes: 24G,8G", EBB_FOR_PLAN, TEXT, AT(ollama_gpus), 0, 0 },
+
     { "Sampling", 0, "--temp", "X", "temperature; 0 is greedy (0.7)", TALK, REAL, AT(sampling.temp), 0, 0 },
     { 0, 0, "--top-k", "N", "choose among the N likeliest; 0: off (40)", TALK, COUNT, AT(sampling.top_k), 0, 0 },
     { 0, 0, "--top-p", "X", "nucleus of probability X; 1: off (0.95)", TALK, REAL, AT(sampling.top_p), 0, 0 },

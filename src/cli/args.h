@@ -38,6 +38,9 @@ typedef struct ebb_args {
     const char     *template_path, *context_path, *now;
     bool            no_generation_prompt;
     const char     *theme;
+    bool            ollama;          /* plan --ollama, and what it takes */
+    uint32_t        ollama_batch, ollama_parallel;
+    const char     *ollama_flash, *ollama_gpus;
     ebb_engine_opts engine;
     ebb_sampling    sampling;
     const char     *words[8];        /* what is no option, in order */

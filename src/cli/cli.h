@@ -37,6 +37,10 @@ int ebb_cli_plan(ebb_args *a);
 int ebb_cli_bench(ebb_args *a);
 int ebb_cli_inspect(ebb_args *a);
 
+/* The estimate of `plan --ollama`; with --json it is all that is printed. */
+EBB_MUST_CHECK
+ebb_status ebb_plan_ollama(const ebb_args *a, const ebb_model *m, int *status, ebb_error *err);
+
 int ebb_inspect_gguf(ebb_args *a);
 int ebb_inspect_tokens(ebb_args *a);
 int ebb_inspect_text(ebb_args *a);

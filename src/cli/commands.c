@@ -19,6 +19,7 @@ int ebb_cli_inspect(ebb_args *a)
 }
 
 const ebb_command_line ebb_commands_cli[] = {
+    { "plan", "[-m MODEL] [--json]", "where the memory would go, which tier, what speed", EBB_FOR_PLAN, ebb_cli_plan },
     { "inspect", "gguf|tokens|text|template|logits -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cli_inspect },
     { 0 },
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ebb/ollama.h"
+#include "model_file.h"
 
 #define MAX_LAYERS 100000u       /* a hostile block_count must not become an allocation */
 
@@ -98,4 +99,71 @@ void ebb_ollama_model_add_tensor(ebb_ollama_model *o, const ebb_tensor_info *t)
         o->qkv_bias_dim = t->dims[0];
     else if (strcmp(t->name, "rope_freqs.weights") == 0)
         o->rope_freqs_elements = elements;
+}
+
+static ebb_status read_heads(const ebb_gguf *g, const char *key, ebb_ollama_heads *out, ebb_error *err)
+{
+    const ebb_gguf_kv *kv = ebb_gguf_find(g, key);
+
+    if (!kv || kv->n == 0 || kv->n > MAX_LAYERS)
+        return EBB_OK;
+    out->values = calloc(kv->n, sizeof *out->values);
+    if (!out->values)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for %llu layers", (unsigned long long)kv->n);
+    out->n = kv->n;
+    for (uint64_t i = 0; i < kv->n; i++)
+        ebb_gguf_item_u64(kv, i, &out->values[i]);
+    return EBB_OK;
+}
+
+/* A scalar; an array counts as absent. */
+static bool scalar(const ebb_gguf *g, const char *key, uint64_t *out)
+{
+    const ebb_gguf_kv *kv = ebb_gguf_find(g, key);
+
+    return kv && kv->type != EBB_GGUF_ARRAY && ebb_gguf_get_u64(g, key, out);
+}
+
+static void read_scalars(ebb_ollama_model *o, const ebb_gguf *g)
+{
+    const ebb_gguf_kv *tokens = ebb_gguf_find(g, "tokenizer.ggml.tokens");
+
+    scalar(g, ".embedding_length", &o->n_embd);
+    scalar(g, ".feed_forward_length", &o->n_ff);
+    scalar(g, ".context_length", &o->n_ctx_train);
+    scalar(g, ".attention.sliding_window", &o->window);
+    o->has_dim_k = scalar(g, ".attention.key_length", &o->dim_k);
+    o->has_dim_v = scalar(g, ".attention.value_length", &o->dim_v);
+    o->is_embedding = ebb_gguf_find(g, ".pooling_type") != NULL;
+    scalar(g, ".ssm.conv_kernel", &o->ssm_conv);
+    scalar(g, ".ssm.inner_size", &o->ssm_inner);
+    scalar(g, ".ssm.state_size", &o->ssm_state);
+    scalar(g, ".ssm.group_count", &o->ssm_groups);
+    o->n_vocab = tokens ? tokens->n : 0;
+}
+
+ebb_status ebb_ollama_model_read(ebb_ollama_model *o, const ebb_model *m, ebb_error *err)
+{
+    const ebb_gguf *g = ebb_model_gguf(m);
+    uint64_t n_layers = 0;
+    ebb_status st;
+
+    scalar(g, ".block_count", &n_layers);
+    st = ebb_ollama_model_init(o, ebb_gguf_get_string(g, "general.architecture"), n_layers, err);
+    if (st != EBB_OK)
+        return st;
+    read_scalars(o, g);
+    for (size_t i = 0; i < ebb_model_n_tensors(m); i++) {
+        ebb_tensor_info t;
+        ebb_model_tensor(m, i, &t);
+        ebb_ollama_model_add_tensor(o, &t);
+    }
+    st = read_heads(g, ".attention.head_count", &o->heads, err);
+    if (st == EBB_OK)
+        st = read_heads(g, ".attention.head_count_kv", &o->kv_heads, err);
+    if (st == EBB_OK)
+        st = read_heads(g, ".attention.cross_attention_layers", &o->cross_layers, err);
+    if (st != EBB_OK)
+        ebb_ollama_model_fini(o);
+    return st;
 }
