@@ -16,6 +16,8 @@ struct ebb_model {
     ebb_gguf      *gguf;
     ebb_model_info info;
     char          *base_name;    /* of the file, for models without general.name */
+    ebb_tokenizer *tokenizer;    /* NULL: no_tokenizer says why */
+    ebb_error      no_tokenizer;
 };
 
 /* -- Facts ------------------------------------------------------------------------- */
@@ -163,6 +165,19 @@ static char *make_base_name(const char *path)
     return name;
 }
 
+/* An unknown tokenizer is no failure yet: the file can still be inspected. */
+static ebb_status make_tokenizer(ebb_model *m, ebb_error *err)
+{
+    ebb_error why = { 0 };
+    ebb_status st = ebb_model_make_tokenizer(m->gguf, &m->tokenizer, &why);
+
+    if (st == EBB_UNSUPPORTED)
+        EBB_FAIL(&m->no_tokenizer, st, "%.60s: %.170s", m->base_name, why.msg);
+    else if (st != EBB_OK && err)
+        *err = why;
+    return st == EBB_UNSUPPORTED ? EBB_OK : st;
+}
+
 /* Make *out of an open GGUF, which it owns from now on, also on failure. */
 static ebb_status from_gguf(ebb_gguf *g, ebb_model **out, ebb_error *err)
 {
@@ -179,6 +194,8 @@ static ebb_status from_gguf(ebb_gguf *g, ebb_model **out, ebb_error *err)
     m->gguf = g;
     m->base_name = make_base_name(path);
     st = m->base_name ? read_info(m, &why) : EBB_FAIL(&why, EBB_NOMEM, "no memory for its name");
+    if (st == EBB_OK)
+        st = make_tokenizer(m, &why);
     if (st == EBB_OK) {
         *out = m;
         return EBB_OK;
@@ -210,13 +227,27 @@ void ebb_model_close(ebb_model *m)
 {
     if (!m)
         return;
+    ebb_tokenizer_free(m->tokenizer);
     ebb_gguf_close(m->gguf);
     free(m->base_name);
     free(m);
 }
 
 const ebb_gguf *ebb_model_gguf(const ebb_model *m) { return m->gguf; }
+const ebb_tokenizer *ebb_model_tokenizer(const ebb_model *m) { return m->tokenizer; }
 const ebb_model_info *ebb_model_get_info(const ebb_model *m) { return &m->info; }
+
+ebb_status ebb_model_check_tokenizer(const ebb_model *m, ebb_error *err)
+{
+    if (!m->tokenizer && err)
+        *err = m->no_tokenizer;
+    return m->tokenizer ? EBB_OK : m->no_tokenizer.code;
+}
+
+size_t ebb_model_bytes(const ebb_model *m)
+{
+    return sizeof *m + ebb_gguf_header_bytes(m->gguf) + (m->tokenizer ? ebb_tokenizer_bytes(m->tokenizer) : 0);
+}
 
 /* -- The file as text ----------------------------------------------------------------- */
 static void add_item(ebb_buf *b, const ebb_gguf_kv *kv, uint64_t i)

@@ -1,0 +1,317 @@
+/* Limits of memory and CPUs (limits.h). */
+#include "os/limits.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "os/fault.h"
+#include "os/file.h"
+#include "os/proc.h"
+
+#define MAX_BYTES     ((size_t)1 << 20)  /* of one file of /proc or /sys */
+#define V1_UNLIMITED  ((uint64_t)1 << 62)/* version 1 writes "no limit" as a number near 2^63 */
+#define MOUNT         "/sys/fs/cgroup"
+#define MAX_CPUS      (1 << 16)
+
+/* Replace *out by the file's text.  A file that is not there is silent: most of them need not be. */
+static bool slurp(const char *path, ebb_buf *out)
+{
+    ebb_error err = { 0 };
+    ebb_status st;
+
+    ebb_buf_clear(out);
+    st = ebb_file_slurp(path, MAX_BYTES, out, &err);
+    if (st != EBB_OK && st != EBB_NOTFOUND)
+        ebb_log("limits", "%s", err.msg);
+    return st == EBB_OK;
+}
+
+/* The number in a file of one number; NONE for "max". */
+static bool slurp_number(const char *dir, const char *name, ebb_buf *text, uint64_t *out)
+{
+    ebb_buf path = { 0 };
+    char *end;
+    bool ok = ebb_buf_addf(&path, "%s/%s", dir, name) && slurp(path.data, text);
+
+    ebb_buf_fini(&path);
+    if (!ok)
+        return false;
+    if (strncmp(ebb_buf_text(text), "max", 3) == 0) {
+        *out = EBB_LIMIT_NONE;
+        return true;
+    }
+    *out = strtoull(ebb_buf_text(text), &end, 10);
+    if (*out >= V1_UNLIMITED)
+        *out = EBB_LIMIT_NONE;
+    return end != ebb_buf_text(text);
+}
+
+/* -- The way from our cgroup to the root ------------------------------------------- */
+typedef struct cgroup_way {
+    ebb_buf dir;                 /* the directory of the level looked at */
+    size_t  mount_bytes;         /* how much of it is the mount point */
+    bool    v2;
+} cgroup_way;
+
+/* Is `name` one of the comma-separated controllers list[0..n)? */
+static bool has_controller(const char *list, size_t n, const char *name)
+{
+    size_t want = strlen(name);
+
+    for (const char *p = list; p < list + n;) {
+        size_t len = strcspn(p, ",:");
+        if (len == want && strncmp(p, name, want) == 0)
+            return true;
+        p += len + 1;
+    }
+    return false;
+}
+
+/* Our path in the hierarchy of `controller` out of /proc/self/cgroup's lines
+ * "4:memory:/path" (version 1) and "0::/path" (version 2). */
+static const char *find_path(const char *lines, const char *controller, bool *v2)
+{
+    const char *path = NULL;
+
+    for (const char *line = lines; line && *line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        const char *list = strchr(line, ':'), *end = list ? strchr(list + 1, ':') : NULL;
+        if (!end)
+            break;
+        if (has_controller(list + 1, (size_t)(end - list - 1), controller)) {
+            *v2 = false;
+            return end + 1;
+        }
+        if (end == list + 1 && line[0] == '0') {
+            *v2 = true;
+            path = end + 1;
+        }
+    }
+    return path;
+}
+
+/* Begin the way of `controller` at our own cgroup; false if there is none. */
+static bool way_begin(cgroup_way *w, const char *root, const char *controller)
+{
+    ebb_buf text = { 0 }, file = { 0 };
+    const char *path = NULL;
+
+    memset(w, 0, sizeof *w);
+    if (ebb_buf_addf(&file, "%s/proc/self/cgroup", root) && slurp(file.data, &text))
+        path = find_path(ebb_buf_text(&text), controller, &w->v2);
+    if (path) {
+        size_t n = strcspn(path, "\n");
+        ebb_buf_addf(&w->dir, "%s" MOUNT, root);
+        if (!w->v2)
+            ebb_buf_addf(&w->dir, "/%s", controller);
+        w->mount_bytes = w->dir.len;
+        if (n > 1 && !strstr(path, "/.."))       /* above our name space: only the mount can be seen */
+            ebb_buf_add(&w->dir, path, n);
+    }
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&file);
+    return path && !w->dir.failed;
+}
+
+/* One level up; false at the mount point. */
+static bool way_up(cgroup_way *w)
+{
+    char *slash;
+
+    if (w->dir.len <= w->mount_bytes)
+        return false;
+    slash = strrchr(w->dir.data, '/');
+    ebb_buf_remove(&w->dir, (size_t)(slash - w->dir.data), w->dir.len - (size_t)(slash - w->dir.data));
+    return true;
+}
+
+static const char *way_name(const cgroup_way *w)
+{
+    const char *name = w->dir.data + w->mount_bytes;
+
+    return *name ? name : "/";
+}
+
+/* -- Memory ------------------------------------------------------------------------ */
+static uint64_t slurp_cache(const cgroup_way *w, ebb_buf *text)
+{
+    uint64_t inactive = 0, active = 0;
+    ebb_buf path = { 0 };
+
+    if (ebb_buf_addf(&path, "%s/memory.stat", w->dir.data) && slurp(path.data, text)) {
+        ebb_proc_field(ebb_buf_text(text), w->v2 ? "inactive_file" : "total_inactive_file", &inactive);
+        ebb_proc_field(ebb_buf_text(text), w->v2 ? "active_file" : "total_active_file", &active);
+    }
+    ebb_buf_fini(&path);
+    return inactive + active;
+}
+
+static uint64_t room(uint64_t limit, uint64_t used, uint64_t cache)
+{
+    uint64_t hard = used > cache ? used - cache : 0;
+
+    return limit > hard ? limit - hard : 0;
+}
+
+/* Take the level's limit, kept in file `name`, if it leaves less room than what *out has. */
+static void consider(const cgroup_way *w, const char *name, ebb_buf *text, ebb_limits *out)
+{
+    uint64_t limit = EBB_LIMIT_NONE, used = 0, cache;
+
+    if (!slurp_number(w->dir.data, name, text, &limit) || limit == EBB_LIMIT_NONE)
+        return;
+    if (!slurp_number(w->dir.data, w->v2 ? "memory.current" : "memory.usage_in_bytes", text, &used))
+        used = 0;
+    cache = slurp_cache(w, text);
+    if (out->cgroup_limit_bytes != EBB_LIMIT_NONE &&
+        room(limit, used, cache) >= room(out->cgroup_limit_bytes, out->cgroup_used_bytes, out->cgroup_cache_bytes))
+        return;
+    out->cgroup_limit_bytes = limit;
+    out->cgroup_used_bytes = used;
+    out->cgroup_cache_bytes = cache;
+    snprintf(out->cgroup, sizeof out->cgroup, "%s of %s", name, way_name(w));
+}
+
+static bool read_pressure(const char *dir, const char *name, ebb_buf *text, double *out)
+{
+    ebb_buf path = { 0 };
+    double v = -1;
+    bool ok = ebb_buf_addf(&path, "%s/%s", dir, name) && slurp(path.data, text) &&
+              sscanf(ebb_buf_text(text), "some avg10=%lf", &v) == 1;
+
+    ebb_buf_fini(&path);
+    if (ok)
+        *out = v;
+    return ok;
+}
+
+static void read_cgroups(const char *root, ebb_limits *out, ebb_buf *text)
+{
+    cgroup_way w;
+    bool found = way_begin(&w, root, "memory");
+
+    if (found && w.v2)
+        read_pressure(w.dir.data, "memory.pressure", text, &out->pressure_some_avg10);
+    while (found) {
+        consider(&w, w.v2 ? "memory.max" : "memory.limit_in_bytes", text, out);
+        if (w.v2)
+            consider(&w, "memory.high", text, out);          /* beyond it the kernel slows us down */
+        found = way_up(&w);
+    }
+    ebb_buf_fini(&w.dir);
+}
+
+static uint64_t read_rlimit(int which)
+{
+    struct rlimit r;
+
+    if (ebb_os_fault(EINVAL) || getrlimit((__rlimit_resource_t)which, &r) != 0 || r.rlim_cur == RLIM_INFINITY)
+        return EBB_LIMIT_NONE;
+    return r.rlim_cur;
+}
+
+static ebb_status read_meminfo(const char *root, ebb_limits *out, ebb_buf *text, ebb_error *err)
+{
+    ebb_buf path = { 0 };
+    ebb_status st;
+
+    if (!ebb_buf_addf(&path, "%s/proc/meminfo", root))
+        return EBB_FAIL(err, EBB_NOMEM, "/proc/meminfo: no memory for its name");
+    ebb_buf_clear(text);
+    st = ebb_file_slurp(path.data, MAX_BYTES, text, err);
+    const char *s = ebb_buf_text(text);
+    if (st == EBB_OK && !ebb_proc_field(s, "MemTotal:", &out->total_bytes))
+        st = EBB_FAIL(err, EBB_FORMAT, "%s: names no MemTotal", path.data);
+    if (st == EBB_OK && !ebb_proc_field(s, "MemAvailable:", &out->available_bytes))
+        ebb_proc_field(s, "MemFree:", &out->available_bytes);
+    ebb_proc_field(s, "SwapTotal:", &out->swap_total_bytes);
+    ebb_proc_field(s, "SwapFree:", &out->swap_free_bytes);
+    ebb_buf_fini(&path);
+    return st;
+}
+
+ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err)
+{
+    ebb_buf text = { 0 };
+    ebb_status st;
+
+    root = root ? root : "";
+    *out = (ebb_limits){ .cgroup_limit_bytes = EBB_LIMIT_NONE, .pressure_some_avg10 = -1 };
+    st = read_meminfo(root, out, &text, err);
+    if (st == EBB_OK) {
+        read_cgroups(root, out, &text);
+        out->rlimit_as_bytes = read_rlimit(RLIMIT_AS);
+        out->rlimit_data_bytes = read_rlimit(RLIMIT_DATA);
+        out->rlimit_memlock_bytes = read_rlimit(RLIMIT_MEMLOCK);
+    }
+    ebb_buf proc = { 0 };
+    if (st == EBB_OK && out->pressure_some_avg10 < 0 && ebb_buf_addf(&proc, "%s/proc/pressure", root))
+        read_pressure(proc.data, "memory", &text, &out->pressure_some_avg10);
+    ebb_buf_fini(&proc);
+    ebb_buf_fini(&text);
+    return st;
+}
+
+/* -- CPUs -------------------------------------------------------------------------- */
+static uint32_t count_affinity(void)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+    for (int n = CPU_SETSIZE; n <= MAX_CPUS; n *= 2) {       /* the kernel's own mask may be larger than ours */
+        cpu_set_t *set = CPU_ALLOC((size_t)n);
+        size_t bytes = CPU_ALLOC_SIZE((size_t)n);
+        int count = 0;
+        if (set && !ebb_os_fault(EINVAL) && sched_getaffinity(0, bytes, set) == 0)
+            count = CPU_COUNT_S(bytes, set);
+        CPU_FREE(set);
+        if (count > 0)
+            return (uint32_t)count;
+    }
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+/* CPUs' worth of time that this level grants; 0: no quota. */
+static double read_quota(const cgroup_way *w, ebb_buf *text)
+{
+    uint64_t quota = EBB_LIMIT_NONE, period = 0;
+    ebb_buf path = { 0 };
+    unsigned long long q, p;
+
+    if (!w->v2) {
+        if (!slurp_number(w->dir.data, "cpu.cfs_quota_us", text, &quota) ||
+            !slurp_number(w->dir.data, "cpu.cfs_period_us", text, &period))
+            return 0;                            /* -1, no quota, reads as NONE */
+    } else if (ebb_buf_addf(&path, "%s/cpu.max", w->dir.data) && slurp(path.data, text) &&
+               sscanf(ebb_buf_text(text), "%llu %llu", &q, &p) == 2) {
+        quota = q;
+        period = p;
+    }
+    ebb_buf_fini(&path);
+    return quota == EBB_LIMIT_NONE || period == 0 ? 0 : (double)quota / (double)period;
+}
+
+uint32_t ebb_limits_cpus(const char *root)
+{
+    uint32_t n = count_affinity();
+    ebb_buf text = { 0 };
+    cgroup_way w;
+    bool found = way_begin(&w, root ? root : "", "cpu");
+
+    while (found) {
+        double quota = read_quota(&w, &text);
+        if (quota > 0 && quota < n)
+            n = quota < 1 ? 1 : (uint32_t)quota;
+        found = way_up(&w);
+    }
+    ebb_buf_fini(&w.dir);
+    ebb_buf_fini(&text);
+    return n;
+}

@@ -1,0 +1,77 @@
+/* Memory, faults and reads of this process (proc.h). */
+#include "os/proc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "os/file.h"
+
+#define MAX_BYTES ((size_t)1 << 20)  /* of one file of /proc */
+#define STAT_MAJFLT 10               /* field of /proc/self/stat, counted from the state */
+
+bool ebb_proc_field(const char *text, const char *name, uint64_t *out)
+{
+    size_t n = strlen(name);
+
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, n) != 0)
+            continue;
+        const char *p = line + n + strspn(line + n, " \t");
+        if (*p < '0' || *p > '9')
+            continue;
+        char *end;
+        uint64_t v = strtoull(p, &end, 10);
+        *out = strncmp(end, " kB", 3) == 0 ? v * 1024 : v;
+        return true;
+    }
+    return false;
+}
+
+/* Replace *out by the text of <root>/proc/self/<name>. */
+static ebb_status slurp(const char *root, const char *name, ebb_buf *out, ebb_error *err)
+{
+    ebb_buf path = { 0 };
+    ebb_status st;
+
+    ebb_buf_clear(out);
+    if (!ebb_buf_addf(&path, "%s/proc/self/%s", root ? root : "", name))
+        return EBB_FAIL(err, EBB_NOMEM, "/proc/self/%s: no memory for its name", name);
+    st = ebb_file_slurp(path.data, MAX_BYTES, out, err);
+    ebb_buf_fini(&path);
+    return st;
+}
+
+static uint64_t major_faults(const char *stat)
+{
+    const char *p = strrchr(stat, ')');          /* the program's name may hold anything */
+
+    for (int i = 0; p && i < STAT_MAJFLT; i++)
+        p = strchr(p + 1, ' ');
+    return p ? strtoull(p, NULL, 10) : 0;
+}
+
+ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err)
+{
+    ebb_buf text = { 0 };
+    ebb_status st = slurp(root, "status", &text, err);
+
+    memset(out, 0, sizeof *out);
+    if (st == EBB_OK) {
+        const char *s = ebb_buf_text(&text);
+        ebb_proc_field(s, "RssAnon:", &out->rss_anon_bytes);
+        ebb_proc_field(s, "RssFile:", &out->rss_file_bytes);
+        ebb_proc_field(s, "RssShmem:", &out->rss_shmem_bytes);
+        ebb_proc_field(s, "VmHWM:", &out->rss_peak_bytes);
+        ebb_proc_field(s, "VmSwap:", &out->swap_bytes);
+        st = slurp(root, "stat", &text, err);
+    }
+    if (st == EBB_OK) {
+        out->n_major_faults = major_faults(ebb_buf_text(&text));
+        if (slurp(root, "io", &text, NULL) == EBB_OK)        /* some kernels and containers hide it */
+            ebb_proc_field(ebb_buf_text(&text), "read_bytes:", &out->read_bytes);
+    }
+    ebb_buf_fini(&text);
+    return st;
+}

@@ -1,0 +1,29 @@
+/* os/proc.h - what this process uses, as the kernel counts it. */
+#ifndef EBB_OS_PROC_H
+#define EBB_OS_PROC_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ebb/status.h"
+
+typedef struct ebb_proc {
+    uint64_t rss_anon_bytes;     /* heap, stacks, pinned layers: cannot be dropped */
+    uint64_t rss_file_bytes;     /* mapped file pages: the kernel may drop them */
+    uint64_t rss_shmem_bytes;
+    uint64_t rss_peak_bytes;     /* the highest sum of the three so far (VmHWM) */
+    uint64_t swap_bytes;
+    uint64_t n_major_faults;     /* page faults that waited for the disk, since start */
+    uint64_t read_bytes;         /* fetched from storage since start; 0 where the kernel does not say */
+} ebb_proc;
+
+/* Figures of now.  `root` stands before /proc (a test's fake tree); NULL: none.
+ * Errors: IO, NOTFOUND (no /proc), NOMEM.  Cost: three small files, about 50 us. */
+EBB_MUST_CHECK
+ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err);
+
+/* The number behind `name` at the beginning of a line of `text`, as the files of
+ * /proc and of cgroups have it: "MemTotal:   123 kB", "inactive_file 4096".
+ * A unit of kB is applied.  false: there is none. */
+bool ebb_proc_field(const char *text, const char *name, uint64_t *out);
+
+#endif
