@@ -1,0 +1,80 @@
+/* kv/kv.h - keys and values of the positions that stand: one pool of blocks.
+ *
+ * The pool is one allocation made at open.  A block holds EBB_KV_BLOCK positions
+ * (aligned to absolute positions) of all layers:
+ *
+ *     block:  layer 0 | layer 1 | ...        each layer at a multiple of 64 bytes
+ *     layer:  K [head][position][dim_k] | V [head][position][dim_v]
+ *
+ * A table is the list of blocks of one timeline.  Timelines share the blocks of
+ * a common beginning by counting references.
+ *
+ * Invariants:
+ *  K1  A block that is shared is never written: growing a timeline whose last,
+ *      partly filled block is shared copies that block first.
+ *  K2  A table holds exactly ceil(n_pos / EBB_KV_BLOCK) blocks.
+ *  K3  free blocks + blocks with references = n_blocks.
+ *
+ * Threads: the calls from the thread that runs passes; rows of different
+ * positions or heads may be written by different threads at once. */
+#ifndef EBB_KV_H
+#define EBB_KV_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ebb/status.h"
+#include "kernels/kernels.h"
+
+typedef struct ebb_kv_layer {
+    uint32_t n_head;             /* KV heads; 0: a layer without KV */
+    uint32_t dim_k, dim_v;       /* elements of a row */
+} ebb_kv_layer;
+
+typedef struct ebb_kv_shape {
+    uint32_t            n_layers;
+    const ebb_kv_layer *layers;  /* read by open and by the size functions, not kept */
+    ebb_kv_type         k_type, v_type;
+} ebb_kv_shape;
+
+typedef struct ebb_kv ebb_kv;
+
+typedef struct ebb_kv_table {
+    uint32_t *blocks;            /* owned; room for cap */
+    uint32_t  n_blocks, cap;
+    uint32_t  n_pos;             /* positions that stand */
+} ebb_kv_table;
+
+/* Bytes of one block, and the blocks that n_ctx positions take (one more than
+ * they fill: the copy of a shared block needs room). */
+uint64_t ebb_kv_block_bytes(const ebb_kv_shape *shape);
+uint32_t ebb_kv_blocks_for(uint32_t n_ctx);
+
+/* n_blocks blocks, untouched until written.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_kv_open(const ebb_kv_shape *shape, uint32_t n_blocks, ebb_kv **out, ebb_error *err);
+void ebb_kv_close(ebb_kv *kv);                   /* NULL is fine */
+uint64_t ebb_kv_bytes(const ebb_kv *kv);         /* of the pool */
+uint32_t ebb_kv_n_free(const ebb_kv *kv);        /* blocks */
+
+/* A table for at most n_ctx positions.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_kv_table_init(ebb_kv_table *t, uint32_t n_ctx, ebb_error *err);
+void ebb_kv_table_fini(ebb_kv *kv, ebb_kv_table *t);     /* a zeroed table is fine */
+
+/* Make positions [t->n_pos, n_pos) writable; t->n_pos = n_pos.  On failure
+ * nothing has changed.  Errors: BUDGET (no free block), CONTEXT (beyond cap). */
+EBB_MUST_CHECK
+ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *err);
+/* Keep the first n_pos positions. */
+void ebb_kv_cut(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos);
+/* Make *t the first n_pos positions of *from (n_pos <= from->n_pos); what it held goes. */
+void ebb_kv_share(ebb_kv *kv, ebb_kv_table *t, const ebb_kv_table *from, uint32_t n_pos);
+
+/* First row (position 0 of the block) of a KV head. */
+void *ebb_kv_k(const ebb_kv *kv, uint32_t block, uint32_t layer, uint32_t head);
+void *ebb_kv_v(const ebb_kv *kv, uint32_t block, uint32_t layer, uint32_t head);
+size_t ebb_kv_k_row_bytes(const ebb_kv *kv, uint32_t layer);
+size_t ebb_kv_v_row_bytes(const ebb_kv *kv, uint32_t layer);
+
+#endif

@@ -1,0 +1,8 @@
+#include "model/arch.h"
+
+const ebb_arch *const ebb_archs[] = {
+    &ebb_arch_llama,
+    &ebb_arch_qwen2,
+    &ebb_arch_qwen3,
+    NULL,
+};

@@ -1,0 +1,213 @@
+/* Attention of a layer (run.h): store K and V, then softmax(q K^T) V.
+ *
+ * Work is cut by KV head and, where there are few columns, by segment of the
+ * key positions; else by group of columns.  Either way a segment's partial
+ * result and the order in which they are merged are the same. */
+#include <math.h>
+
+#include "model/run.h"
+
+#define SEGMENT_POS ((uint32_t)(EBB_KV_BLOCK * EBB_KV_SEGMENT))
+#define GROUP_COLS  16u          /* columns of a slice in prefill */
+#define SPLIT_COLS   4u          /* up to here slices are (head, segment) */
+
+/* -- Storing ------------------------------------------------------------------ */
+
+typedef struct store_job {
+    const ebb_run *r;
+    uint32_t       i_layer;
+} store_job;
+
+static void turn(const ebb_run *r, const ebb_layer *l, uint32_t c, const float *norm, float *x, uint32_t n_heads)
+{
+    const ebb_rope *rope = &r->net->ropes[l->rope];
+    const float *cos_sin = r->cos_sin[l->rope] + (size_t)c * rope->n_rot;
+
+    for (uint32_t h = 0; h < n_heads; h++, x += r->net->dim_k) {
+        if (norm)
+            r->kern->rmsnorm(x, x, norm, r->net->dim_k, r->net->norm_eps);
+        if (rope->is_halves)
+            r->kern->rope_halves(x, cos_sin, rope->n_rot);
+        else
+            r->kern->rope_adjacent(x, cos_sin, rope->n_rot);
+    }
+}
+
+static void store_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const store_job *job = arg;
+    const ebb_run *r = job->r;
+    const ebb_net *net = r->net;
+    const ebb_layer *l = &net->layers[job->i_layer];
+    uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK;
+    uint32_t block = r->table->blocks[pos / EBB_KV_BLOCK];
+    float *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
+    const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
+
+    (void)thread;
+    turn(r, l, c, l->q_norm, r->q + (size_t)c * net->n_head * net->dim_k, net->n_head);
+    turn(r, l, c, l->k_norm, k, net->n_head_kv);
+    for (uint32_t h = 0; h < net->n_head_kv; h++) {
+        char *to_k = ebb_kv_k(r->kv, block, job->i_layer, h), *to_v = ebb_kv_v(r->kv, block, job->i_layer, h);
+
+        r->kern->kv_store[r->k_type](to_k + row * ebb_kv_k_row_bytes(r->kv, job->i_layer), k + h * net->dim_k,
+                                     net->dim_k);
+        r->kern->kv_store[r->v_type](to_v + row * ebb_kv_v_row_bytes(r->kv, job->i_layer), v + h * net->dim_v,
+                                     net->dim_v);
+    }
+}
+
+void ebb_op_store(ebb_run *r, uint32_t i_layer)
+{
+    store_job job = { .r = r, .i_layer = i_layer };
+
+    ebb_run_slices(r, store_slice, &job, r->c1 - r->c0);
+}
+
+/* -- Attending ---------------------------------------------------------------- */
+
+typedef struct attend_job {
+    const ebb_run   *r;
+    const ebb_layer *l;
+    uint32_t i_layer;
+    uint32_t n_groups;           /* of columns */
+    uint32_t seg0, n_segs;       /* split by segment: those that the columns see */
+} attend_job;
+
+/* Segments that the column at `pos` sees: [lo, hi]. */
+static uint32_t seg_lo(const ebb_layer *l, uint32_t pos)
+{
+    return l->window && pos >= l->window ? (pos - l->window + 1) / SEGMENT_POS : 0;
+}
+
+static uint32_t seg_hi(uint32_t pos)
+{
+    return pos / SEGMENT_POS;
+}
+
+/* Floats of one column's partial results of one KV head. */
+static size_t col_floats(const ebb_run *r)
+{
+    return (size_t)(r->net->n_head / r->net->n_head_kv) * (r->net->dim_v + 2);
+}
+
+/* Partial results of columns [c0, c1) over segment `seg`, to acc (of column c0):
+ * those columns that see nothing of the segment are left out. */
+static void attend_segment(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1, uint32_t seg,
+                           float *acc, uint32_t thread)
+{
+    const ebb_run *r = job->r;
+    const ebb_net *net = r->net;
+    const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT];
+    uint32_t from = c0, to = c1, n_group = net->n_head / net->n_head_kv;
+
+    while (from < to && seg_hi(r->pos0 + from) < seg)
+        from++;
+    while (from < to && seg_lo(job->l, r->pos0 + to - 1) > seg)
+        to--;
+    if (from == to)
+        return;
+    for (uint32_t i = 0; i < EBB_KV_SEGMENT; i++) {
+        uint32_t b = seg * EBB_KV_SEGMENT + i;
+
+        k[i] = b < r->table->n_blocks ? ebb_kv_k(r->kv, r->table->blocks[b], job->i_layer, head) : NULL;
+        v[i] = b < r->table->n_blocks ? ebb_kv_v(r->kv, r->table->blocks[b], job->i_layer, head) : NULL;
+    }
+    ebb_attend a = {
+        .k_type = r->k_type, .v_type = r->v_type, .k = k, .v = v,
+        .seg_pos = seg * SEGMENT_POS, .pos0 = r->pos0 + from, .n_cols = to - from, .window = job->l->window,
+        .n_group = n_group, .dim_k = net->dim_k, .dim_v = net->dim_v,
+        .q = r->q + ((size_t)from * net->n_head + head * n_group) * net->dim_k,
+        .q_stride = (size_t)net->n_head * net->dim_k,
+        .scale = net->attn_scale, .softcap = net->attn_softcap,
+        .acc = acc + (from - c0) * col_floats(r), .scratch = ebb_run_scratch(r, thread),
+    };
+    r->kern->attend(&a);
+}
+
+/* Merge the segments of columns [c0, c1); parts begin with column c0, segment seg0. */
+static void merge(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1, uint32_t seg0, const float *parts)
+{
+    const ebb_run *r = job->r;
+    const ebb_net *net = r->net;
+    uint32_t n_group = net->n_head / net->n_head_kv;
+    size_t part = net->dim_v + 2, stride = (c1 - c0) * col_floats(r);
+
+    for (uint32_t c = c0; c < c1; c++) {
+        uint32_t lo = seg_lo(job->l, r->pos0 + c), n = seg_hi(r->pos0 + c) - lo + 1;
+        const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r);
+        float *out = r->y + ((size_t)c * net->n_head + head * n_group) * net->dim_v;
+
+        for (uint32_t g = 0; g < n_group; g++, p += part, out += net->dim_v)
+            r->kern->attend_merge(out, p, n, stride, net->dim_v, NULL);
+    }
+}
+
+/* Many columns: a slice is a KV head and a group of columns, the last group first, for it sees most. */
+static void group_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const attend_job *job = arg;
+    const ebb_run *r = job->r;
+    uint32_t head = slice % r->net->n_head_kv, group = job->n_groups - 1 - slice / r->net->n_head_kv;
+    uint32_t c0 = r->c0 + group * GROUP_COLS, c1 = c0 + GROUP_COLS < r->c1 ? c0 + GROUP_COLS : r->c1;
+    uint32_t lo = seg_lo(job->l, r->pos0 + c0), hi = seg_hi(r->pos0 + c1 - 1);
+    float *parts = r->parts + thread * (ebb_attend_part_floats(r) / r->n_threads);
+
+    for (uint32_t seg = lo; seg <= hi; seg++)
+        attend_segment(job, head, c0, c1, seg, parts + (seg - lo) * (c1 - c0) * col_floats(r), thread);
+    merge(job, head, c0, c1, lo, parts);
+}
+
+static float *split_parts(const attend_job *job, uint32_t head)
+{
+    return job->r->parts + (size_t)head * job->n_segs * (job->r->c1 - job->r->c0) * col_floats(job->r);
+}
+
+/* Few columns: a slice is a KV head and a segment. */
+static void split_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const attend_job *job = arg;
+    const ebb_run *r = job->r;
+    uint32_t head = slice / job->n_segs, i = slice % job->n_segs;
+
+    attend_segment(job, head, r->c0, r->c1, job->seg0 + i,
+                   split_parts(job, head) + i * (r->c1 - r->c0) * col_floats(r), thread);
+}
+
+static void merge_slice(void *arg, uint32_t head, uint32_t thread)
+{
+    const attend_job *job = arg;
+
+    (void)thread;
+    merge(job, head, job->r->c0, job->r->c1, job->seg0, split_parts(job, head));
+}
+
+void ebb_op_attend(ebb_run *r, uint32_t i_layer)
+{
+    const ebb_net *net = r->net;
+    uint32_t n_cols = r->c1 - r->c0;
+    attend_job job = { .r = r, .l = &net->layers[i_layer], .i_layer = i_layer };
+
+    if (n_cols > SPLIT_COLS) {
+        job.n_groups = (n_cols + GROUP_COLS - 1) / GROUP_COLS;
+        ebb_run_slices(r, group_slice, &job, job.n_groups * net->n_head_kv);
+        return;
+    }
+    job.seg0 = seg_lo(job.l, r->pos0 + r->c0);
+    job.n_segs = seg_hi(r->pos0 + r->c1 - 1) - job.seg0 + 1;
+    ebb_run_slices(r, split_slice, &job, job.n_segs * net->n_head_kv);
+    if (job.n_segs > 4)
+        ebb_run_slices(r, merge_slice, &job, net->n_head_kv);
+    else                                         /* less work than handing it over */
+        for (uint32_t h = 0; h < net->n_head_kv; h++)
+            merge_slice(&job, h, 0);
+}
+
+size_t ebb_attend_part_floats(const ebb_run *r)
+{
+    size_t n_segs = r->n_ctx / SEGMENT_POS + 1;
+    size_t grouped = (size_t)GROUP_COLS * r->n_threads, split = (size_t)SPLIT_COLS * r->net->n_head_kv;
+    size_t cols = grouped > split ? grouped : (split + r->n_threads - 1) / r->n_threads * r->n_threads;
+
+    return n_segs * cols * col_floats(r);
+}

@@ -1,0 +1,152 @@
+/* model/run.h - one forward path for n columns.
+ *
+ * A pass takes n tokens at consecutive positions through all layers, one layer
+ * after the other for all columns: decode is n = 1, the verification of drafts
+ * n = 2..32, prefill n up to the chunk.  Every operation treats a column by
+ * itself and adds floats in an order that depends on the column's position
+ * alone (kernels.h, K1), so the logits of a position have the same bits for
+ * every n, every cut into chunks and every number of threads.
+ *
+ * Buffers are placed once (ebb_run_layout); a pass allocates nothing.  Shapes
+ * are [column][element]; C is the most columns a pass may have.
+ *
+ * A layer is written with the operations below.  They work on the active
+ * columns [c0, c1): after K and V of the last layer are stored, only the
+ * columns whose logits are wanted go on. */
+#ifndef EBB_RUN_H
+#define EBB_RUN_H
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ebb/model.h"
+#include "model/net.h"
+#include "os/pool.h"
+
+typedef struct ebb_run {
+    /* given by the owner */
+    const ebb_net     *net;
+    const ebb_kernels *kern;
+    ebb_pool          *pool;
+    ebb_res           *res;
+    ebb_kv            *kv;
+    ebb_kv_type        k_type, v_type;
+    const atomic_bool *cancel;   /* looked at before each layer */
+    uint32_t           n_threads, cap_cols, n_ctx;
+    uint32_t           cap_logits;       /* columns of `logits` */
+
+    /* placed by ebb_run_layout */
+    float  *x;                   /* [C][E] the residual stream */
+    float  *y;                   /* [C][H D] heads' outputs; then [C][E] what a block adds to x */
+    float  *q, *k, *v;           /* [C][H D], [C][KV D], [C][KV D] */
+    float  *ff;                  /* [C][F]; the memory of q, k, v, which are done with by then */
+    void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in use */
+    float  *cos_sin[EBB_MAX_ROPES];      /* [C][n_rot / 2][2] */
+    double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
+    float  *parts;               /* attention before segments are merged */
+    float  *logits;              /* [cap_logits][V] */
+    char   *thread;              /* [n_threads] scratch of a thread: the kernels', then floats */
+    size_t  thread_bytes;
+
+    /* the pass under way */
+    const ebb_kv_table *table;
+    uint32_t     pos0, n, n_out; /* columns; of these, the last n_out give logits */
+    uint32_t     c0, c1;         /* active */
+    uint32_t     in_k;           /* the input that stands in `act`: elements of a column ... */
+    unsigned     in_acts;        /* ... and its kinds */
+    bool         has_y;          /* y is still to be added to x */
+    const float *post;           /* [E] norm of y before that, or NULL */
+} ebb_run;
+
+/* Place the buffers of a run whose given fields are set (counts if a->base is NULL). */
+void ebb_run_layout(ebb_run *r, ebb_arena *a);
+/* Compute what never changes (the frequencies); after placing and ebb_net_load. */
+void ebb_run_init(ebb_run *r);
+
+/* Called with the logits of columns [col, col + n) of a pass, n <= cap_logits. */
+typedef void ebb_run_logits_fn(void *arg, uint32_t col, uint32_t n, const float *logits);
+
+typedef struct ebb_pass {
+    const ebb_token    *ids;
+    uint32_t            n;       /* 1..cap_cols */
+    uint32_t            pos0;    /* position of ids[0] */
+    const ebb_kv_table *table;   /* grown to pos0 + n */
+    uint32_t            n_out;   /* logits of the last n_out columns are wanted */
+    float              *logits;  /* where the logits go if n_out == 1; else NULL, and ... */
+    ebb_run_logits_fn  *each;    /* ... this is called */
+    void               *arg;
+} ebb_pass;
+
+/* K and V of the columns stand in the pool afterwards.  Errors: CANCELED (seen
+ * within one layer; K and V of the columns are not valid), IO, USAGE (an id
+ * beyond the vocabulary). */
+EBB_MUST_CHECK
+ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err);
+
+/* -- What layers are written with --------------------------------------------- */
+
+/* x += Attention(norm(x)) and x += FFN(norm(x)), with the norms, biases, window,
+ * softcaps that the layer has: a whole layer of most architectures. */
+EBB_MUST_CHECK
+ebb_status ebb_block_layer(ebb_run *r, uint32_t i_layer, ebb_error *err);
+
+/* One matrix of several that share an input. */
+typedef struct ebb_mat {
+    const ebb_weight *w;
+    float  *y;                   /* of column c0 */
+    size_t  y_stride;            /* floats */
+} ebb_mat;
+
+#define EBB_MAX_MATS 4
+#define EBB_SLICE_ROWS 64u       /* most rows of a slice */
+
+/* Bit of the activations that w wants. */
+static inline unsigned ebb_act_bit(const ebb_weight *w)
+{
+    return 1u << ebb_kernel_act(w->type);
+}
+
+/* Add y (normed by r->post) to x if that is still due; then norm x by `w` and
+ * make it the input of the next operation, as the kinds in `acts`. */
+void ebb_op_norm(ebb_run *r, const float *w, unsigned acts);
+/* Make src [column][n_k] the input. */
+void ebb_op_input(ebb_run *r, const float *src, uint32_t n_k, unsigned acts);
+/* y = x W^T + bias for n matrices at once; then softcap * tanh(y / softcap) unless it is 0. */
+EBB_MUST_CHECK
+ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float softcap, ebb_error *err);
+/* ff = act(x gate^T) * (x up^T) */
+EBB_MUST_CHECK
+ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err);
+/* y = x W^T + bias, to be added to x, after `post` if not NULL. */
+EBB_MUST_CHECK
+ebb_status ebb_op_add(ebb_run *r, const ebb_weight *w, const float *post, ebb_error *err);
+
+/* Norm and turn q and k, store k and v. */
+void ebb_op_store(ebb_run *r, uint32_t i_layer);
+/* y = softmax(q K^T) V of each head. */
+void ebb_op_attend(ebb_run *r, uint32_t i_layer);
+size_t ebb_attend_part_floats(const ebb_run *r); /* of r->parts */
+
+/* cos and sin of the pass's positions. */
+void ebb_rope_freqs(const ebb_rope *rope, double *freqs);
+void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, uint32_t n, float *cos_sin);
+
+/* Scratch of a thread: EBB_KERNEL_SCRATCH bytes for a kernel, and floats for an operation. */
+static inline void *ebb_run_scratch(const ebb_run *r, uint32_t thread)
+{
+    return r->thread + thread * r->thread_bytes;
+}
+static inline float *ebb_run_floats(const ebb_run *r, uint32_t thread)
+{
+    return (float *)(void *)(r->thread + thread * r->thread_bytes + EBB_KERNEL_SCRATCH);
+}
+/* fn for each of n slices, in the pool; one slice is done here. */
+static inline void ebb_run_slices(const ebb_run *r, ebb_slice_fn *fn, void *arg, uint32_t n)
+{
+    if (n == 1)
+        fn(arg, 0, 0);
+    else if (n > 1)
+        ebb_pool_run(r->pool, fn, arg, n);
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* Choosing a token (ebb/session.h).
+ *
+ * Order: repeat penalty, top-k, top-p, min-p, temperature.  Candidates stand in
+ * a heap whose root is the best one, so that of 150,000 tokens only the few
+ * that can be chosen are ever sorted.  Ties go to the lower id. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ebb/session.h"
+
+typedef struct candidate {
+    float     logit;
+    ebb_token id;
+} candidate;
+
+struct ebb_sampler {
+    ebb_sampling p;
+    size_t       n_vocab;
+    candidate   *heap;           /* [n_vocab] */
+    candidate   *best;           /* [n_vocab] in order, as far as they were taken out */
+    double      *weight;         /* [n_vocab] of best */
+    uint64_t     state;          /* of the random numbers */
+};
+
+ebb_sampling ebb_sampling_default(void)
+{
+    return (ebb_sampling){
+        .temp = 0.7f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1.0f, .repeat_last = 64,
+    };
+}
+
+ebb_sampler *ebb_sampler_new(const ebb_sampling *p, size_t n_vocab)
+{
+    ebb_sampler *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    s->p = *p;
+    s->n_vocab = n_vocab;
+    s->state = p->seed ? p->seed : ebb_clock_ns();
+    s->heap = calloc(n_vocab, sizeof *s->heap);
+    s->best = calloc(n_vocab, sizeof *s->best);
+    s->weight = calloc(n_vocab, sizeof *s->weight);
+    if (!s->heap || !s->best || !s->weight) {
+        ebb_sampler_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void ebb_sampler_free(ebb_sampler *s)
+{
+    if (!s)
+        return;
+    free(s->heap);
+    free(s->best);
+    free(s->weight);
+    free(s);
+}
+
+/* Uniform in [0, 1): SplitMix64 (Steele, Lea, Flood 2014). */
+static double next_random(ebb_sampler *s)
+{
+    uint64_t z = s->state += 0x9E3779B97F4A7C15u;
+
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+/* -- The heap ----------------------------------------------------------------- */
+
+static bool is_better(candidate a, candidate b)
+{
+    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+static void sift_down(candidate *heap, size_t n, size_t i)
+{
+    candidate moved = heap[i];
+
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && is_better(heap[child + 1], heap[child]))
+            child++;
+        if (!is_better(heap[child], moved))
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = moved;
+}
+
+static candidate pop(candidate *heap, size_t *n)
+{
+    candidate root = heap[0];
+
+    heap[0] = heap[--*n];
+    sift_down(heap, *n, 0);
+    return root;
+}
+
+/* -- Choosing ------------------------------------------------------------------ */
+
+static void penalize(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+{
+    size_t look = n < s->p.repeat_last ? n : s->p.repeat_last;
+
+    for (size_t i = n - look; i < n; i++) {
+        ebb_token id = recent[i];
+        candidate *c;
+
+        if (id < 0 || (size_t)id >= s->n_vocab)
+            continue;
+        c = &s->heap[id];
+        if (c->logit == logits[id])              /* once, however often it stands there */
+            c->logit = c->logit > 0 ? c->logit / s->p.repeat_penalty : c->logit * s->p.repeat_penalty;
+    }
+}
+
+static candidate greedy(const ebb_sampler *s)
+{
+    candidate best = s->heap[0];
+
+    for (size_t i = 1; i < s->n_vocab; i++)
+        if (is_better(s->heap[i], best))
+            best = s->heap[i];
+    return best;
+}
+
+/* Take candidates out in order until top-k, top-p and min-p are full. */
+static size_t take_best(ebb_sampler *s)
+{
+    size_t left = s->n_vocab, n = 0, most = s->p.top_k && s->p.top_k < left ? s->p.top_k : left;
+    double all = 0, sum = 0;
+
+    for (size_t i = left / 2; i-- > 0;)
+        sift_down(s->heap, left, i);
+    float top = s->heap[0].logit;
+
+    if (most < left)                             /* top-p is a share of what top-k leaves */
+        for (; n < most; n++)
+            s->best[n] = pop(s->heap, &left);
+    for (size_t i = 0; i < (most < s->n_vocab ? most : left); i++)
+        all += exp((double)(most < s->n_vocab ? s->best[i].logit : s->heap[i].logit) - top);
+    for (n = 0; n < most; n++) {
+        if (most == s->n_vocab)
+            s->best[n] = pop(s->heap, &left);
+        s->weight[n] = exp((double)s->best[n].logit - top);
+        if (n > 0 && (s->weight[n] < (double)s->p.min_p || sum >= (double)s->p.top_p * all))
+            break;
+        sum += s->weight[n];
+    }
+    return n;
+}
+
+ebb_token ebb_sampler_pick(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+{
+    size_t n_best, i;
+    double sum = 0, at;
+
+    for (i = 0; i < s->n_vocab; i++)
+        s->heap[i] = (candidate){ .logit = isnan(logits[i]) ? -INFINITY : logits[i], .id = (ebb_token)i };
+    if (s->p.repeat_penalty != 1.0f)
+        penalize(s, logits, recent, n);
+    if (!(s->p.temp > 0))
+        return greedy(s).id;
+    n_best = take_best(s);
+    for (i = 0; i < n_best; i++)
+        sum += s->weight[i] = exp(((double)s->best[i].logit - s->best[0].logit) / s->p.temp);
+    at = next_random(s) * sum;
+    for (i = 0; i + 1 < n_best && at >= s->weight[i]; i++)
+        at -= s->weight[i];
+    return s->best[i].id;
+}
