@@ -151,7 +151,7 @@ static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, u
     w->n_k = n_k;
     w->row_bytes = (size_t)ebb_type_row_bytes(w->type, n_k);
     net->extents[net->n_extents++] = (ebb_res_extent){
-        .name = t->name, .offset = t->offset, .n_bytes = t->n_bytes, .part = t->part,
+        .name = t->name, .offset = t->offset, .n_bytes = t->n_bytes, .n_elems = t->n_elems, .part = t->part,
         .group = b->layer == EBB_OUTSIDE ? net->n_layers : b->layer, .is_certain = true,
     };
     net->acts |= 1u << ebb_kernel_act(w->type);

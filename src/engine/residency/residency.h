@@ -48,6 +48,7 @@ typedef struct ebb_res_part {
 typedef struct ebb_res_extent {
     const char *name;            /* of the tensor, for messages; outlives the ebb_res */
     uint64_t    offset, n_bytes; /* in its part */
+    uint64_t    n_elems;
     uint32_t    part;
     uint32_t    group;
     bool        is_certain;      /* every pass needs it; false: an expert, known only when it is chosen */

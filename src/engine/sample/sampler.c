@@ -128,28 +128,40 @@ static candidate greedy(const ebb_sampler *s)
     return best;
 }
 
-/* Take candidates out in order until top-k, top-p and min-p are full. */
+static double sum_weights(const candidate *c, size_t n, float top)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += exp((double)c[i].logit - top);
+    return sum;
+}
+
+/* Take candidates out in order until top-k, top-p or min-p ends it; returns how
+ * many.  Top-p is a share of what top-k leaves. */
 static size_t take_best(ebb_sampler *s)
 {
-    size_t left = s->n_vocab, n = 0, most = s->p.top_k && s->p.top_k < left ? s->p.top_k : left;
-    double all = 0, sum = 0;
+    size_t left = s->n_vocab, n_most = left, n;
+    bool is_cut = s->p.top_k > 0 && s->p.top_k < left;
+    double all, sum = 0;
+    float top;
 
     for (size_t i = left / 2; i-- > 0;)
         sift_down(s->heap, left, i);
-    float top = s->heap[0].logit;
+    top = s->heap[0].logit;
+    if (is_cut)
+        for (n_most = 0; n_most < s->p.top_k; n_most++)
+            s->best[n_most] = pop(s->heap, &left);
+    all = sum_weights(is_cut ? s->best : s->heap, n_most, top);
+    for (n = 0; n < n_most; n++) {
+        double w;
 
-    if (most < left)                             /* top-p is a share of what top-k leaves */
-        for (; n < most; n++)
+        if (!is_cut)
             s->best[n] = pop(s->heap, &left);
-    for (size_t i = 0; i < (most < s->n_vocab ? most : left); i++)
-        all += exp((double)(most < s->n_vocab ? s->best[i].logit : s->heap[i].logit) - top);
-    for (n = 0; n < most; n++) {
-        if (most == s->n_vocab)
-            s->best[n] = pop(s->heap, &left);
-        s->weight[n] = exp((double)s->best[n].logit - top);
-        if (n > 0 && (s->weight[n] < (double)s->p.min_p || sum >= (double)s->p.top_p * all))
+        w = exp((double)s->best[n].logit - top);
+        if (n > 0 && (w < (double)s->p.min_p || sum >= (double)s->p.top_p * all))
             break;
-        sum += s->weight[n];
+        sum += w;
     }
     return n;
 }

@@ -1,0 +1,193 @@
+/* A model made ready to compute (ebb/engine.h). */
+#include "ebb/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+#include "model_file.h"
+#include "plan/layout.h"
+
+/* -- Opening --------------------------------------------------------------------- */
+
+static ebb_status make_plan(ebb_engine *e, const ebb_engine_opts *o, ebb_error *err)
+{
+    ebb_machine machine;
+    ebb_status st = ebb_machine_probe(ebb_model_get_info(e->model)->path, false, &machine, err);
+
+    if (st == EBB_OK)
+        st = ebb_plan_net(&e->net, ebb_model_gguf(e->model), o, &machine, &e->plan, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_log("plan", "%s: total %llu, budget %llu: %s", ebb_tier_name(e->plan.tier),
+            (unsigned long long)e->plan.total_bytes, (unsigned long long)e->plan.budget_bytes, e->plan.why);
+    if (e->plan.tier == EBB_TIER_CRITICAL)
+        return EBB_FAIL(err, EBB_BUDGET, "%s; a smaller --ctx or --kv q8_0 would take less", e->plan.why);
+    return EBB_OK;
+}
+
+static ebb_status open_residency(ebb_engine *e, ebb_error *err)
+{
+    const ebb_gguf *g = ebb_model_gguf(e->model);
+    uint32_t n = ebb_gguf_n_parts(g);
+    ebb_res_part *parts = calloc(n, sizeof *parts);
+    ebb_status st;
+
+    if (!parts)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u files", n);
+    for (uint32_t i = 0; i < n; i++) {
+        const ebb_gguf_part *p = ebb_gguf_get_part(g, i);
+
+        parts[i] = (ebb_res_part){ .path = p->path, .fd = p->fd, .memory = p->memory, .n_bytes = p->n_bytes };
+    }
+    st = ebb_res_open(parts, n, e->net.extents, e->net.n_extents, e->net.n_layers, &e->res, err);
+    free(parts);
+    return st;
+}
+
+/* Pin the layers that the user asked to be held; the others stay mapped. */
+static ebb_status pin_layers(ebb_engine *e, const ebb_engine_opts *o, ebb_progress_fn *progress, void *arg,
+                             ebb_error *err)
+{
+    uint64_t total = 0, done = 0;
+    ebb_status st = EBB_OK;
+
+    if (!o->has_resident)
+        return EBB_OK;
+    for (uint32_t i = 0; i < e->net.n_layers; i++)
+        total += ebb_plan_is_resident(&e->plan, o->placement, i) ? ebb_res_group_bytes(e->res, i) : 0;
+    for (uint32_t i = 0; i < e->net.n_layers && st == EBB_OK; i++) {
+        if (!ebb_plan_is_resident(&e->plan, o->placement, i))
+            continue;
+        if (atomic_load(&e->cancel))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped while layer %u was read", i);
+        st = ebb_res_place(e->res, i, EBB_LAYER_PINNED, err);
+        done += ebb_res_group_bytes(e->res, i);
+        if (progress)
+            progress(arg, done, total);
+    }
+    return st;
+}
+
+static ebb_status open_kv(ebb_engine *e, ebb_error *err)
+{
+    ebb_kv_layer *layers = calloc(e->net.n_layers, sizeof *layers);
+    ebb_kv_shape shape = {
+        .n_layers = e->net.n_layers, .layers = layers, .k_type = e->plan.kv_k, .v_type = e->plan.kv_v,
+    };
+    ebb_status st;
+
+    if (!layers)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", e->net.n_layers);
+    ebb_net_kv_layers(&e->net, layers);
+    st = ebb_kv_open(&shape, ebb_kv_blocks_for(e->plan.n_ctx), &e->kv, err);
+    free(layers);
+    return st;
+}
+
+/* Count, allocate, place: the same layout twice. */
+static ebb_status place_buffers(ebb_engine *e, ebb_error *err)
+{
+    ebb_arena a = { 0 };
+    ebb_status st;
+
+    ebb_layout_run(&e->plan, &e->net, &e->run);
+    ebb_layout_arena(&e->net, &e->run, &a);
+    st = ebb_map_anon(a.used, true, &e->arena, err);
+    if (st != EBB_OK)
+        return st;
+    a = (ebb_arena){ .base = e->arena.data, .cap = a.used };
+    ebb_layout_arena(&e->net, &e->run, &a);
+    e->run.pool = e->pool;
+    e->run.res = e->res;
+    e->run.kv = e->kv;
+    e->run.k_type = e->plan.kv_k;
+    e->run.v_type = e->plan.kv_v;
+    e->run.cancel = &e->cancel;
+    st = ebb_net_load(&e->net, e->res, err);
+    if (st == EBB_OK)
+        ebb_run_init(&e->run);
+    return st;
+}
+
+static ebb_status open_all(ebb_engine *e, const ebb_engine_opts *o, ebb_progress_fn *progress, void *arg,
+                           ebb_error *err)
+{
+    ebb_status st = ebb_kernels_get(o->cpu, &e->run.kern, err);
+
+    if (st == EBB_OK)
+        st = ebb_net_bind(&e->net, ebb_model_gguf(e->model), err);
+    if (st == EBB_OK)
+        st = make_plan(e, o, err);
+    if (st == EBB_OK)
+        st = ebb_pool_new(e->plan.n_threads, &e->pool, err);
+    if (st == EBB_OK)
+        st = open_residency(e, err);
+    if (st == EBB_OK)
+        st = open_kv(e, err);
+    if (st == EBB_OK)
+        st = place_buffers(e, err);
+    if (st == EBB_OK)
+        st = pin_layers(e, o, progress, arg, err);
+    return st;
+}
+
+ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
+                           ebb_progress_fn *progress, void *arg, ebb_engine **out, ebb_error *err)
+{
+    static const ebb_engine_opts defaults;
+    double begin = ebb_clock_s();
+    ebb_engine *e = calloc(1, sizeof *e);
+    ebb_status st;
+
+    *out = NULL;
+    if (!e)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
+    e->model = m;
+    pthread_mutex_init(&e->lock, NULL);
+    st = open_all(e, opts ? opts : &defaults, progress, arg, err);
+    if (st != EBB_OK) {
+        ebb_engine_close(e);
+        return st;
+    }
+    ebb_stats_init(e, ebb_clock_s() - begin);
+    *out = e;
+    return EBB_OK;
+}
+
+void ebb_engine_close(ebb_engine *e)
+{
+    if (!e)
+        return;
+    ebb_pool_free(e->pool);
+    ebb_kv_close(e->kv);
+    ebb_res_close(e->res);
+    ebb_net_fini(&e->net);
+    ebb_map_fini(&e->arena);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+/* -- Small things ------------------------------------------------------------------ */
+
+const ebb_model *ebb_engine_model(const ebb_engine *e)
+{
+    return e->model;
+}
+
+uint32_t ebb_engine_n_ctx(const ebb_engine *e)
+{
+    return e->plan.n_ctx;
+}
+
+void ebb_engine_cancel(ebb_engine *e)
+{
+    atomic_store(&e->cancel, true);
+}
+
+void ebb_engine_cancel_clear(ebb_engine *e)
+{
+    atomic_store(&e->cancel, false);
+}

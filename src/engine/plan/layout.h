@@ -1,0 +1,27 @@
+/* plan/layout.h - the one function by which buffers are counted and placed.
+ *
+ * `ebb plan`, the panel and ebb_engine_open all use it, so what is planned and
+ * what is allocated cannot differ. */
+#ifndef EBB_LAYOUT_H
+#define EBB_LAYOUT_H
+#include "ebb/plan.h"
+#include "model/run.h"
+
+#define EBB_LOGIT_COLS 8u        /* columns of logits that an evaluation holds at a time */
+
+/* Vectors of `net` and buffers of `run`, whose net, n_threads, cap_cols, n_ctx
+ * and cap_logits are set. */
+void ebb_layout_arena(ebb_net *net, ebb_run *run, ebb_arena *a);
+/* Set those fields of *run after what was planned. */
+void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run);
+/* Heap of a session and its sampler. */
+uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx);
+
+/* ebb_plan_make for a network that is bound already.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_plan_net(ebb_net *net, const ebb_gguf *g, const ebb_engine_opts *opts,
+                        const ebb_machine *machine, ebb_plan *out, ebb_error *err);
+/* Whether `layer` is one of the plan's n_resident layers, spread as opts->placement says. */
+bool ebb_plan_is_resident(const ebb_plan *plan, ebb_placement placement, uint32_t layer);
+
+#endif

@@ -1,0 +1,296 @@
+/* One timeline of tokens (ebb/session.h). */
+#include "ebb/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+
+/* -- Birth and death ---------------------------------------------------------------- */
+
+ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
+{
+    ebb_session *s = calloc(1, sizeof *s);
+    ebb_status st;
+
+    *out = NULL;
+    if (!s)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a session");
+    s->engine = e;
+    s->ids = calloc(e->plan.n_ctx, sizeof *s->ids);
+    s->logits = calloc(e->net.n_vocab, sizeof *s->logits);
+    st = ebb_kv_table_init(&s->table, e->plan.n_ctx, err);
+    if (st == EBB_OK && (!s->ids || !s->logits))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for a session of %u tokens", e->plan.n_ctx);
+    if (st != EBB_OK) {
+        ebb_kv_table_fini(e->kv, &s->table);
+        free(s->ids);
+        free(s->logits);
+        free(s);
+        return st;
+    }
+    s->next = e->sessions;
+    e->sessions = s;
+    *out = s;
+    return EBB_OK;
+}
+
+void ebb_session_free(ebb_session *s)
+{
+    if (!s)
+        return;
+    for (ebb_session **p = &s->engine->sessions; *p; p = &(*p)->next) {
+        if (*p == s) {
+            *p = s->next;
+            break;
+        }
+    }
+    ebb_kv_table_fini(s->engine->kv, &s->table);
+    free(s->ids);
+    free(s->logits);
+    free(s);
+}
+
+void ebb_session_clear(ebb_session *s)
+{
+    ebb_kv_cut(s->engine->kv, &s->table, 0);
+    s->has_logits = false;
+}
+
+/* -- Prefixes ------------------------------------------------------------------------- */
+
+static uint32_t common(const ebb_session *s, const ebb_token *ids, size_t n)
+{
+    uint32_t i = 0;
+
+    while (i < n && i < s->table.n_pos && s->ids[i] == ids[i])
+        i++;
+    return i;
+}
+
+/* The session of the engine that shares most with ids; of equals, s itself. */
+static ebb_session *best_source(const ebb_session *s, const ebb_token *ids, size_t n, uint32_t *n_common)
+{
+    ebb_session *best = NULL;
+
+    *n_common = common(s, ids, n);
+    for (ebb_session *t = s->engine->sessions; t; t = t->next) {
+        uint32_t c = t == s ? 0 : common(t, ids, n);
+
+        if (c > *n_common) {
+            *n_common = c;
+            best = t;
+        }
+    }
+    return best;
+}
+
+size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n)
+{
+    uint32_t n_common;
+
+    (void)best_source(s, ids, n, &n_common);
+    return n_common;
+}
+
+/* Hold the longest prefix of ids that stands anywhere; returns its length. */
+static uint32_t reuse(ebb_session *s, const ebb_token *ids, size_t n)
+{
+    uint32_t n_common;
+    ebb_session *from = best_source(s, ids, n, &n_common);
+
+    if (n_common < s->table.n_pos || from)
+        s->has_logits = false;
+    if (from) {
+        ebb_kv_share(s->engine->kv, &s->table, &from->table, n_common);
+        memmove(s->ids, ids, n_common * sizeof *ids);
+    } else {
+        ebb_kv_cut(s->engine->kv, &s->table, n_common);
+    }
+    return n_common;
+}
+
+/* -- Computing ------------------------------------------------------------------------ */
+
+/* Room for n_pos positions; other timelines give way, the one not used for longest first. */
+static ebb_status make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+
+    for (;;) {
+        ebb_status st = ebb_kv_grow(e->kv, &s->table, n_pos, err);
+        ebb_session *oldest = NULL;
+
+        if (st != EBB_BUDGET)
+            return st;
+        for (ebb_session *t = e->sessions; t; t = t->next)
+            if (t != s && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
+                oldest = t;
+        if (!oldest)
+            return st;
+        ebb_log("kv", "a timeline of %u tokens gives way", oldest->table.n_pos);
+        ebb_session_clear(oldest);
+    }
+}
+
+/* Compute ids[0..n) behind what stands: one pass.  On failure nothing was added. */
+static ebb_status extend(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_pass *p, ebb_error *err)
+{
+    uint32_t pos0 = s->table.n_pos;
+    ebb_status st = make_room(s, pos0 + n, err);
+
+    s->has_logits = false;
+    if (st != EBB_OK)
+        return st;
+    p->ids = ids;
+    p->n = n;
+    p->pos0 = pos0;
+    p->table = &s->table;
+    st = ebb_run_pass(&s->engine->run, p, err);
+    if (st != EBB_OK) {
+        ebb_kv_cut(s->engine->kv, &s->table, pos0);
+        return st;
+    }
+    memmove(s->ids + pos0, ids, n * sizeof *ids);
+    s->used_at = ++s->engine->clock;
+    return EBB_OK;
+}
+
+static ebb_status check_length(const ebb_session *s, size_t n, ebb_error *err)
+{
+    if (n > s->engine->plan.n_ctx)
+        return EBB_FAIL(err, EBB_CONTEXT, "%zu tokens do not fit the context of %u; --ctx sets a larger one", n,
+                        s->engine->plan.n_ctx);
+    return EBB_OK;
+}
+
+/* All of ids[from..n) in chunks; logits of the last column only. */
+static ebb_status prefill(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+    uint32_t from = s->table.n_pos;
+    double begin = ebb_clock_s();
+
+    for (uint32_t at = from; at < n;) {
+        uint32_t m = n - at < e->plan.n_chunk ? n - at : e->plan.n_chunk;
+        bool is_last = at + m == n;
+        ebb_pass p = { .n_out = is_last, .logits = is_last ? s->logits : NULL };
+        ebb_status st = extend(s, ids + at, m, &p, err);
+
+        if (st != EBB_OK)
+            return st;
+        at += m;
+        ebb_stats_prefill_step(e, at - from, ebb_clock_s() - begin);
+    }
+    s->has_logits = n > from;
+    return EBB_OK;
+}
+
+ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
+                            ebb_receipt *receipt, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+    double begin = ebb_clock_s();
+    ebb_status st = check_length(s, n, err);
+    uint32_t kept;
+
+    if (st != EBB_OK)
+        return st;
+    kept = reuse(s, ids, n);
+    if (kept == n && n > 0 && !s->has_logits) {  /* all stands but the logits of the last one */
+        kept--;
+        ebb_kv_cut(e->kv, &s->table, kept);
+    }
+    ebb_stats_prefill_begin(e, kept, (uint32_t)n - kept);
+    st = prefill(s, ids, (uint32_t)n, err);
+    ebb_stats_idle(e, s);
+    if (receipt)
+        *receipt = (ebb_receipt){
+            .n_prompt = (uint32_t)n, .n_reused = kept, .n_computed = s->table.n_pos - kept,
+            .seconds = ebb_clock_s() - begin,
+        };
+    return st;
+}
+
+ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+    double begin = ebb_clock_s();
+    ebb_pass p = { .n_out = 1, .logits = s->logits };
+    ebb_status st = check_length(s, (size_t)s->table.n_pos + 1, err);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_stats_decode_begin(e);
+    st = extend(s, &id, 1, &p, err);
+    if (st == EBB_OK) {
+        s->has_logits = true;
+        ebb_stats_decode_step(e, ebb_clock_s() - begin);
+    }
+    ebb_stats_idle(e, s);
+    return st;
+}
+
+/* -- Evaluation ------------------------------------------------------------------------ */
+
+typedef struct eval {
+    ebb_session   *s;
+    ebb_logits_fn *fn;
+    void          *arg;
+    uint32_t       pos0, n;      /* of the pass; of all */
+} eval;
+
+static void eval_columns(void *arg, uint32_t col, uint32_t n, const float *logits)
+{
+    eval *v = arg;
+    size_t n_vocab = v->s->engine->net.n_vocab;
+
+    for (uint32_t i = 0; i < n; i++, logits += n_vocab) {
+        v->fn(v->arg, v->pos0 + col + i, logits, n_vocab);
+        if (v->pos0 + col + i + 1 == v->n)
+            memcpy(v->s->logits, logits, n_vocab * sizeof *logits);
+    }
+}
+
+ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint32_t n_chunk,
+                            ebb_logits_fn *fn, void *arg, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+    eval v = { .s = s, .fn = fn, .arg = arg, .n = (uint32_t)n };
+    double begin = ebb_clock_s();
+    ebb_status st = check_length(s, n, err);
+
+    if (st != EBB_OK)
+        return st;
+    if (n_chunk == 0 || n_chunk > e->plan.n_chunk)
+        n_chunk = e->plan.n_chunk;
+    ebb_session_clear(s);
+    ebb_stats_prefill_begin(e, 0, v.n);
+    while (v.pos0 < v.n && st == EBB_OK) {
+        uint32_t m = v.n - v.pos0 < n_chunk ? v.n - v.pos0 : n_chunk;
+        ebb_pass p = { .n_out = m, .each = eval_columns, .arg = &v };
+
+        st = extend(s, ids + v.pos0, m, &p, err);
+        if (st == EBB_OK)
+            v.pos0 += m;
+        ebb_stats_prefill_step(e, v.pos0, ebb_clock_s() - begin);
+    }
+    s->has_logits = st == EBB_OK && n > 0;
+    ebb_stats_idle(e, s);
+    return st;
+}
+
+/* -- Looking ---------------------------------------------------------------------------- */
+
+const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n)
+{
+    *n = s->table.n_pos;
+    return s->ids;
+}
+
+const float *ebb_session_logits(const ebb_session *s)
+{
+    return s->has_logits ? s->logits : NULL;
+}

@@ -1,0 +1,117 @@
+/* The figures of a running engine (ebb/stats.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine_impl.h"
+
+const char *ebb_tier_name(ebb_tier tier)
+{
+    static const char *const names[] = { "full", "tight", "streaming", "critical" };
+
+    return (unsigned)tier <= EBB_TIER_CRITICAL ? names[tier] : "unknown";
+}
+
+static const char *kv_name(ebb_kv_type type)
+{
+    static const char *const names[] = { "f16", "q8_0", "q4_0", "f32" };
+
+    return names[type];
+}
+
+static void show_layers(ebb_engine *e)
+{
+    e->stats.n_layers = e->net.n_layers;
+    e->stats.n_resident = 0;
+    for (uint32_t i = 0; i < e->net.n_layers; i++) {
+        ebb_layer_state state = ebb_res_state(e->res, i);
+
+        e->stats.n_resident += state == EBB_LAYER_PINNED || state == EBB_LAYER_MAPPED;
+        if (i < EBB_STATS_LAYERS)
+            e->stats.layer[i] = (uint8_t)state;
+    }
+}
+
+void ebb_stats_init(ebb_engine *e, double load_s)
+{
+    ebb_stats *s = &e->stats;
+
+    s->phase = EBB_PHASE_IDLE;
+    s->tier = e->plan.tier;
+    s->n_threads = e->plan.n_threads;
+    snprintf(s->cpu, sizeof s->cpu, "%s", e->run.kern->name);
+    snprintf(s->io, sizeof s->io, "mmap");
+    snprintf(s->decision, sizeof s->decision, "%s", e->plan.why);
+    if (e->plan.kv_k == e->plan.kv_v)
+        snprintf(s->kv_type, sizeof s->kv_type, "%s", kv_name(e->plan.kv_k));
+    else
+        snprintf(s->kv_type, sizeof s->kv_type, "%s/%s", kv_name(e->plan.kv_k), kv_name(e->plan.kv_v));
+    s->budget_bytes = e->plan.budget_bytes;
+    s->weight_bytes = ebb_net_pass_bytes(&e->net);
+    s->kv_bytes = ebb_kv_bytes(e->kv);
+    s->scratch_bytes = e->arena.n_bytes;
+    s->n_ctx = e->plan.n_ctx;
+    s->load_s = load_s;
+    show_layers(e);
+}
+
+void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_total)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stats.phase = EBB_PHASE_PREFILL;
+    e->stats.prefill_done = 0;
+    e->stats.prefill_total = n_total;
+    e->stats.reused_tok = n_reused;
+    e->stats.reused_disk_tok = 0;
+    e->stats.computed_tok = 0;
+    e->stats.generated_tok = 0;
+    e->append_s = 0;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stats.prefill_done = e->stats.computed_tok = n_done;
+    e->stats.prefill_tok_s = seconds > 0 ? n_done / seconds : 0;
+    e->stats.n_passes++;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_decode_begin(ebb_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stats.phase = EBB_PHASE_DECODE;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_decode_step(ebb_engine *e, double seconds)
+{
+    pthread_mutex_lock(&e->lock);
+    e->append_s += seconds;
+    e->stats.n_passes++;
+    e->stats.computed_tok++;
+    e->stats.generated_tok++;
+    e->stats.decode_tok_s = e->append_s > 0 ? e->stats.generated_tok / e->append_s : 0;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stats.phase = EBB_PHASE_IDLE;
+    e->stats.n_used = s->table.n_pos;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
+{
+    ebb_res_stats res;
+
+    ebb_res_get_stats(e->res, &res);
+    pthread_mutex_lock(&e->lock);
+    *out = e->stats;
+    pthread_mutex_unlock(&e->lock);
+    out->pinned_bytes = res.pinned_bytes;
+    out->ring_bytes = res.ring_bytes;
+    out->read_bytes = res.read_bytes;
+}
