@@ -18,7 +18,7 @@ static ebb_status make_plan(ebb_engine *e, const ebb_engine_opts *o, ebb_error *
     ebb_status st = ebb_machine_probe(ebb_model_get_info(e->model)->path, false, &machine, err);
 
     if (st == EBB_OK)
-        st = ebb_plan_net(&e->net, ebb_model_gguf(e->model), o, &machine, &e->plan, err);
+        st = ebb_plan_net(&e->net, e->model, o, &machine, &e->plan, err);
     if (st != EBB_OK)
         return st;
     ebb_log("plan", "%s: total %llu, budget %llu: %s", ebb_tier_name(e->plan.tier),

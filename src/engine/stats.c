@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine_impl.h"
+#include "os/proc.h"
 
 const char *ebb_tier_name(ebb_tier tier)
 {
@@ -106,6 +107,7 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
+    ebb_proc own;
 
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
@@ -114,4 +116,9 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     out->pinned_bytes = res.pinned_bytes;
     out->ring_bytes = res.ring_bytes;
     out->read_bytes = res.read_bytes;
+    if (ebb_proc_read(NULL, &own, NULL) == EBB_OK) {     /* else the figures stay 0: unknown */
+        out->rss_anon_bytes = own.rss_anon_bytes;
+        out->rss_file_bytes = own.rss_file_bytes;
+        out->rss_peak_bytes = own.rss_peak_bytes;
+    }
 }

@@ -19,7 +19,7 @@ uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx);
 
 /* ebb_plan_make for a network that is bound already.  Error: NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_plan_net(ebb_net *net, const ebb_gguf *g, const ebb_engine_opts *opts,
+ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *out, ebb_error *err);
 /* Whether `layer` is one of the plan's n_resident layers, spread as opts->placement says. */
 bool ebb_plan_is_resident(const ebb_plan *plan, ebb_placement placement, uint32_t layer);

@@ -62,12 +62,11 @@ static uint64_t activation_bytes(ebb_net *net, const ebb_plan *p)
 }
 
 /* Fill the parts for the context and KV type that stand in p. */
-static void count(ebb_net *net, const ebb_gguf *g, const ebb_kv_layer *layers, ebb_plan *p)
+static void count(ebb_net *net, const ebb_kv_layer *layers, ebb_plan *p)
 {
     p->weights_resident_bytes = ebb_net_pass_bytes(net);
     p->kv_bytes = kv_bytes(net, layers, p);
     p->activation_bytes = activation_bytes(net, p);
-    p->tokenizer_bytes = ebb_gguf_header_bytes(g);
     p->code_bytes = CODE_BYTES;
     p->total_bytes = p->weights_resident_bytes + p->weights_ring_bytes + p->kv_bytes + p->activation_bytes +
                      p->tokenizer_bytes + p->code_bytes + p->reserve_bytes;
@@ -83,25 +82,25 @@ static uint32_t usual_ctx(const ebb_net *net, ebb_mode mode)
 }
 
 /* Context and KV type: f16 if it fits, then q8_0, then less context. */
-static void choose(ebb_net *net, const ebb_gguf *g, const ebb_kv_layer *layers, const ebb_engine_opts *o, ebb_plan *p)
+static void choose(ebb_net *net, const ebb_kv_layer *layers, const ebb_engine_opts *o, ebb_plan *p)
 {
     p->n_ctx = o->n_ctx ? o->n_ctx : usual_ctx(net, o->mode);
     p->kv_k = o->has_kv ? o->kv_k : EBB_KV_F16;
     p->kv_v = o->has_kv ? o->kv_v : EBB_KV_F16;
     p->tier = EBB_TIER_FULL;
     snprintf(p->why, sizeof p->why, "everything fits");
-    count(net, g, layers, p);
+    count(net, layers, p);
     if (p->total_bytes > p->budget_bytes && !o->has_kv && net->dim_k % 32 == 0 && net->dim_v % 32 == 0) {
         p->kv_k = p->kv_v = EBB_KV_Q8_0;
         p->tier = EBB_TIER_TIGHT;
         snprintf(p->why, sizeof p->why, "fits with KV in q8_0");
-        count(net, g, layers, p);
+        count(net, layers, p);
     }
     while (p->total_bytes > p->budget_bytes && !o->n_ctx && p->n_ctx / 2 >= CTX_MIN) {
         p->n_ctx /= 2;
         p->tier = EBB_TIER_TIGHT;
         snprintf(p->why, sizeof p->why, "fits with a context of %u", p->n_ctx);
-        count(net, g, layers, p);
+        count(net, layers, p);
     }
 }
 
@@ -130,7 +129,7 @@ static uint32_t resident_layers(const ebb_net *net, const ebb_engine_opts *o)
     return n < net->n_layers ? (uint32_t)n : net->n_layers;
 }
 
-ebb_status ebb_plan_net(ebb_net *net, const ebb_gguf *g, const ebb_engine_opts *opts,
+ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *p, ebb_error *err)
 {
     static const ebb_engine_opts defaults;
@@ -145,12 +144,13 @@ ebb_status ebb_plan_net(ebb_net *net, const ebb_gguf *g, const ebb_engine_opts *
     ebb_net_kv_layers(net, layers);
     p->n_threads = o->n_threads ? o->n_threads : machine->n_cpus;
     p->n_layers = net->n_layers;
+    p->tokenizer_bytes = ebb_model_bytes(m);
     p->n_resident = resident_layers(net, o);
     p->n_chunk = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
     p->budget_bytes = machine->available_bytes;
     if (o->ram_bytes && o->ram_bytes < p->budget_bytes)
         p->budget_bytes = o->ram_bytes;
-    choose(net, g, layers, o, p);
+    choose(net, layers, o, p);
     free(layers);
     p->pass_bytes = ebb_net_pass_bytes(net);
     p->fits = p->total_bytes <= p->budget_bytes;
@@ -163,8 +163,9 @@ ebb_status ebb_plan_net(ebb_net *net, const ebb_gguf *g, const ebb_engine_opts *
     } else if (!p->fits) {
         p->tier = EBB_TIER_CRITICAL;
         p->stream_bytes = p->pass_bytes;
-        snprintf(p->why, sizeof p->why, "a context of %u takes %llu MiB beside the weights, %s gives %llu MiB", p->n_ctx,
-                 (unsigned long long)(hard / MIB), machine->available_why, (unsigned long long)(p->budget_bytes / MIB));
+        snprintf(p->why, sizeof p->why, "a context of %u takes %llu MiB beside the weights, there are %llu MiB (%.60s)",
+                 p->n_ctx, (unsigned long long)(hard / MIB), (unsigned long long)(p->budget_bytes / MIB),
+                 o->ram_bytes && o->ram_bytes <= p->budget_bytes ? "--ram" : machine->available_why);
     }
     predict(net, machine, p);
     return EBB_OK;
@@ -189,7 +190,7 @@ ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,
     memset(out, 0, sizeof *out);
     if (st != EBB_OK)
         return st;
-    st = ebb_plan_net(&net, ebb_model_gguf(m), opts, machine, out, err);
+    st = ebb_plan_net(&net, m, opts, machine, out, err);
     ebb_net_fini(&net);
     return st;
 }
