@@ -1,0 +1,136 @@
+/* Pre-tokenizer patterns: what they cut, with the JIT and without. */
+#include "toy_vocab.h"
+#include "base/buf.h"
+#include "tokenizer/pretok.h"
+
+static bool add_word(void *arg, const char *word, size_t n)
+{
+    ebb_buf *b = arg;
+
+    assert_true(n > 0);
+    if (b->len > 0)
+        ebb_buf_addc(b, '|');
+    return ebb_buf_add(b, word, n);
+}
+
+static void expect(const char *pre, const char *text, const char *want)
+{
+    for (int jit = 0; jit < 2; jit++) {
+        ebb_pretok *p;
+        ebb_buf words = { 0 };
+
+        assert_int_equal(ebb_pretok_new(pre, jit, &p, NULL), EBB_OK);
+        assert_int_equal(ebb_pretok_split(p, text, strlen(text), add_word, &words, NULL), EBB_OK);
+        assert_string_equal(ebb_buf_text(&words), want);
+        ebb_buf_fini(&words);
+        ebb_pretok_free(p);
+    }
+}
+
+static void test_families(void **state)
+{
+    (void)state;
+    expect("llama-bpe", "I'Ll say  12345  times\n\n x!?\n", "I|'Ll| say| | |123|45| | times|\n\n| x|!?\n");
+    expect("qwen2", "a 123 it's", "a| |1|2|3| it|'s");
+    expect("qwen35", "e\xCC\x81t\xC3\xA9", "e\xCC\x81t\xC3\xA9");
+    expect("qwen2", "e\xCC\x81t", "e|\xCC\x81t");
+    expect("gpt-4o", "camelCase HTTPServer don't a/\n", "camel|Case| HTTPServer| don't| a|/\n");
+    expect("tekken", "camelCase 12", "camel|Case| |1|2");
+    expect("gpt-2", "It's  12 o'clock\t\tx", "It|'s| | 12| o|'|clock|\t|\t|x");
+    expect("smollm", "in 2024", "in| |2|0|2|4");
+    expect("starcoder", "v12", "v|1|2");
+    expect("falcon", "a+b 12345", "a|+|b| |123|45");
+    expect("default", "x=1234", "x|=|123|4");
+    expect("deepseek-coder", "if (x)\n 12", "if| (|x|)|\n| |1|2");
+    expect("deepseek-llm", "go 123  ", "go| |123|  ");
+    expect("deepseek-v3", "1234.append(x)", "123|4|.append|(x|)");
+    expect("bloom", "one two, three", "one| two|,| three");
+    expect("", "a b", "a| b");
+    expect("gpt-2", "", "");
+}
+
+static void test_white_space_is_that_of_unicode(void **state)
+{
+    (void)state;
+    expect("llama-bpe", "a\xC2\xA0\xC2\xA0" "b", "a|\xC2\xA0|\xC2\xA0" "b");
+    expect("gpt-2", "a\xE1\xA0\x8E" "b", "a|\xE1\xA0\x8E|b");     /* U+180E is none */
+    expect("gpt-2", "a\xC2\x85\xC2\x85" "b", "a|\xC2\x85|\xC2\x85|b");
+}
+
+static void test_broken_utf8_stands_alone(void **state)
+{
+    (void)state;
+    expect("gpt-2", "ab\xFFzz\xE2\x82 c", "ab|\xFF|zz|\xE2\x82| c");
+    expect("gpt-2", "\xEF\xBF\xBD", "\xEF\xBF\xBD");
+    expect("gpt-2", "x\xF0\x9F", "x|\xF0\x9F");
+}
+
+static bool stop(void *arg, const char *word, size_t n)
+{
+    (void)word;
+    (void)n;
+    return --*(int *)arg > 0;
+}
+
+static void test_a_word_may_stop_it(void **state)
+{
+    ebb_pretok *p;
+    ebb_error err;
+    int left = 2;
+
+    (void)state;
+    assert_int_equal(ebb_pretok_new("gpt-2", true, &p, &err), EBB_OK);
+    assert_int_equal(ebb_pretok_split(p, "a b c d", 7, stop, &left, &err), EBB_NOMEM);
+    assert_int_equal(left, 0);
+    ebb_pretok_free(p);
+}
+
+/* The JIT and the interpreter cut random text alike, and lose nothing. */
+static bool count_word(void *arg, const char *word, size_t n)
+{
+    uint64_t *sum = arg;
+
+    (void)word;
+    sum[0] = sum[0] * 31 + n;
+    sum[1] += n;
+    return true;
+}
+
+static void test_jit_and_interpreter_agree(void **state)
+{
+    static const char *const pres[] = { "llama-bpe", "qwen35", "gpt-4o", "tekken", "falcon", "default", "deepseek-llm" };
+    static const char *const bits[] = { "a", "B", " ", "\n", "1", "'s", ".", "\xC3\xA9", "\xCC\x81", "\xE4\xB8\x80", "\t", "\xFF", "/", "\xC7\x85" };
+    uint64_t seed = 5;
+
+    (void)state;
+    for (size_t p = 0; p < sizeof pres / sizeof pres[0]; p++) {
+        ebb_pretok *fast, *slow;
+        assert_int_equal(ebb_pretok_new(pres[p], true, &fast, NULL), EBB_OK);
+        assert_int_equal(ebb_pretok_new(pres[p], false, &slow, NULL), EBB_OK);
+        for (int round = 0; round < 200; round++) {
+            char text[256] = "";
+            uint64_t one[2] = { 0 }, two[2] = { 0 };
+            for (unsigned i = toy_random(&seed) % 40; i > 0; i--)
+                strcat(text, bits[toy_random(&seed) % (sizeof bits / sizeof bits[0])]);
+            assert_int_equal(ebb_pretok_split(fast, text, strlen(text), count_word, one, NULL), EBB_OK);
+            assert_int_equal(ebb_pretok_split(slow, text, strlen(text), count_word, two, NULL), EBB_OK);
+            assert_int_equal(one[0], two[0]);
+            assert_int_equal(one[1], strlen(text));
+        }
+        assert_true(ebb_pretok_bytes(fast) >= ebb_pretok_bytes(slow));
+        ebb_pretok_free(fast);
+        ebb_pretok_free(slow);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_families),
+        cmocka_unit_test(test_white_space_is_that_of_unicode),
+        cmocka_unit_test(test_broken_utf8_stands_alone),
+        cmocka_unit_test(test_a_word_may_stop_it),
+        cmocka_unit_test(test_jit_and_interpreter_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
