@@ -179,7 +179,7 @@ static const option options[] = {
     { 0, 0, "--seed", "N", "the same seed gives the same answer; 0: from the clock", TALK, CALL, 0, 0, set_seed },
     { 0, 0, "--greedy", 0, "always the likeliest token", TALK, CALL, 0, 0, set_greedy },
 
-    { "Inspecting", 0, "--bos", 0, "add BOS whatever the vocabulary says", EBB_FOR_INSPECT, FLAG, AT(add_bos), 0, 0 },
+    { "Inspecting", 0, "--bos", 0, "add BOS and EOS where the vocabulary asks for it (the default)", EBB_FOR_INSPECT, FLAG, AT(add_bos), 0, 0 },
     { 0, 0, "--no-bos", 0, "add no BOS", EBB_FOR_INSPECT, FLAG, AT(no_bos), 0, 0 },
     { 0, 0, "--no-special", 0, "texts of control tokens are plain text", EBB_FOR_INSPECT, FLAG, AT(no_special), 0, 0 },
     { 0, 0, "--tokens", "FILE", "token ids to evaluate", EBB_FOR_INSPECT, TEXT, AT(tokens_path), 0, 0 },

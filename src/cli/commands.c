@@ -8,6 +8,8 @@ int ebb_cli_inspect(ebb_args *a)
 {
     static const struct { const char *name; int (*run)(ebb_args *); } subjects[] = {
         { "gguf", ebb_inspect_gguf },
+        { "tokens", ebb_inspect_tokens },
+        { "text", ebb_inspect_text },
     };
     ebb_error err = { 0 };
 

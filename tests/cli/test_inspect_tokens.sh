@@ -1,0 +1,27 @@
+# ebb inspect tokens and text: ids of standard input, and back to the same bytes.
+shared=${EBB_SHARED:-../shared}
+small=$shared/data/models/stories260K.gguf
+large=$shared/data/tokenizers/vocab-llama3.2.gguf
+[ -r "$small" ] && [ -r "$large" ] || { echo "no $shared/data"; exit 77; }
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "$*"; exit 1; }
+
+expect() {  # WANT GOT
+    [ "$1" = "$2" ] || fail "expected '$1', got '$2'"
+}
+expect "1 403 407 261 378" "$(printf 'Once upon a time' | $EBB inspect tokens -m "$small")"
+expect "403 407 261 378" "$(printf 'Once upon a time' | $EBB inspect tokens -m "$small" --no-bos)"
+expect " Once upon a time" "$(echo 403 407 261 378 | $EBB inspect text -m "$small")"
+expect "128000 128009" "$(printf '<|eot_id|>' | $EBB inspect tokens -m "$large" --bos)"
+expect "27 91 68 354 851 91 29" "$(printf '<|eot_id|>' | $EBB inspect tokens -m "$large" --no-bos --no-special)"
+expect "" "$(printf '' | $EBB inspect tokens -m "$large" --no-bos)"
+
+cp "$shared/data/unicode/UTF-8-test.txt" "$dir/in" || fail "copy"
+$EBB inspect tokens -m "$large" --no-bos <"$dir/in" | $EBB inspect text -m "$large" >"$dir/out" || fail "there and back"
+cmp "$dir/in" "$dir/out" || fail "the text changed on the way"
+
+echo 128256 | $EBB inspect text -m "$large" 2>"$dir/err" && fail "an id too large was accepted"
+grep -q 128256 "$dir/err" || fail "the id is not named"
+echo 1 x | $EBB inspect text -m "$large" 2>/dev/null && fail "a word was accepted as an id"
+exit 0
