@@ -13,6 +13,14 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void fill_tables(void)
 {
     ebb_kernels_fill_scalar(&tables[EBB_CPU_SCALAR]);
+#if defined(__x86_64__)
+    ebb_cpu_features f = ebb_cpu_detect();
+
+    if (f.avx512) {
+        tables[EBB_CPU_AVX512] = tables[EBB_CPU_SCALAR];
+        ebb_kernels_fill_avx512(&tables[EBB_CPU_AVX512]);
+    }
+#endif
 }
 
 static ebb_cpu best_cpu(void)

@@ -1,0 +1,226 @@
+/* From the file's blocks (kernels/blocks.h draws them) to tiles for vpdpbusd. */
+#include "kernels/x86/avx512_tile.h"
+
+static inline __m512i low_nibbles(__m512i v)
+{
+    return _mm512_and_si512(v, _mm512_set1_epi8(15));
+}
+
+static inline __m512i high_nibbles(__m512i v)
+{
+    return low_nibbles(_mm512_srli_epi16(v, 4));
+}
+
+/* 64 bytes of each row, transposed. */
+static inline __attribute__((always_inline)) void load_64(const ebb_half *rows, size_t byte, __m512i t[16])
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        t[i] = _mm512_loadu_si512(rows->base + rows->offset[i] + byte);
+    ebb_transpose16(t);
+}
+
+/* 32 bytes each of two blocks, or 16 of four; blocks past the last repeat it. */
+static inline __attribute__((always_inline)) void load_2x32(const ebb_half *rows, size_t at, size_t next, __m512i t[16])
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) {
+        const uint8_t *p = rows->base + rows->offset[i] + at;
+
+        t[i] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)p)),
+                                  _mm256_loadu_si256((const void *)(p + next)), 1);
+    }
+    ebb_transpose16(t);
+}
+
+static inline __attribute__((always_inline)) void load_4x16(const ebb_half *rows, const size_t at[4], __m512i t[16])
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) {
+        const uint8_t *p = rows->base + rows->offset[i];
+        __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(p + at[0])));
+
+        v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + at[1])), 1);
+        v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + at[2])), 2);
+        t[i] = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + at[3])), 3);
+    }
+    ebb_transpose16(t);
+}
+
+void ebb_avx512_unpack_Q8_0(const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, ebb_tile32 *out)
+{
+    __m512i t[16];
+
+    for (size_t b = 0; b < n_blocks; b += 2) {
+        size_t pair = b + 1 < n_blocks ? 2 : 1;
+
+        load_2x32(rows, b * block_bytes + 2, (pair - 1) * block_bytes, t);
+        for (size_t i = 0; i < pair; i++) {
+            for (int g = 0; g < 8; g++)
+                _mm512_store_si512(out[b + i].q[g][h], _mm512_xor_si512(t[8 * i + g], _mm512_set1_epi8(-128)));
+            _mm512_store_ps(out[b + i].d[h], ebb_lanes_f16(ebb_half_gather(rows, (b + i) * block_bytes)));
+        }
+    }
+}
+
+/* Bit 4g + j of each lane becomes bit 4 of byte j. */
+static inline __m512i fifth_bits(__m512i high, int g)
+{
+    __m512i four = _mm512_and_si512(_mm512_srlv_epi32(high, _mm512_set1_epi32(4 * g)), _mm512_set1_epi32(15));
+    __m512i spread = _mm512_mullo_epi32(four, _mm512_set1_epi32(0x00204081));
+
+    return _mm512_slli_epi32(_mm512_and_si512(spread, _mm512_set1_epi32(0x01010101)), 4);
+}
+
+/* The types of 16 nibble bytes: d, then m if has_m, then the fifth bits if has_high. */
+static inline __attribute__((always_inline)) void unpack_nibbles(const ebb_half *rows, size_t block_bytes, size_t n_blocks,
+                                                                 int h, ebb_tile32 *out, int has_m, int has_high)
+{
+    size_t nibbles = 2 + (has_m ? 2 : 0) + (has_high ? 4 : 0);
+    __m512i t[16], high = _mm512_setzero_si512();
+
+    for (size_t b = 0; b < n_blocks; b += 4) {
+        size_t at[4], n = n_blocks - b < 4 ? n_blocks - b : 4;
+
+        for (size_t i = 0; i < 4; i++)
+            at[i] = (b + (i < n ? i : n - 1)) * block_bytes + nibbles;
+        load_4x16(rows, at, t);
+        for (size_t i = 0; i < n; i++) {
+            ebb_tile32 *o = out + b + i;
+            __m512i head = ebb_half_gather(rows, (b + i) * block_bytes);
+
+            _mm512_store_ps(o->d[h], ebb_lanes_f16(head));
+            if (has_m)
+                _mm512_store_ps(o->m[h], ebb_lanes_f16(_mm512_srli_epi32(head, 16)));
+            if (has_high)
+                high = ebb_half_gather(rows, (b + i) * block_bytes + nibbles - 4);
+            for (int g = 0; g < 4; g++) {
+                __m512i low = low_nibbles(t[4 * i + g]), up = high_nibbles(t[4 * i + g]);
+
+                if (has_high) {
+                    low = _mm512_or_si512(low, fifth_bits(high, g));
+                    up = _mm512_or_si512(up, fifth_bits(high, 4 + g));
+                }
+                _mm512_store_si512(o->q[g][h], low);
+                _mm512_store_si512(o->q[4 + g][h], up);
+            }
+        }
+    }
+}
+
+#define NIBBLES(T, has_m, has_high)                                                                                    \
+void ebb_avx512_unpack_##T(const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, ebb_tile32 *out)         \
+{                                                                                                                      \
+    unpack_nibbles(rows, block_bytes, n_blocks, h, out, has_m, has_high);                                              \
+}
+NIBBLES(Q4_0, 0, 0)
+NIBBLES(Q4_1, 1, 0)
+NIBBLES(Q5_0, 0, 1)
+NIBBLES(Q5_1, 1, 1)
+
+/* Byte j of each lane as (byte, 0); bytes 2j and 2j + 1 as a pair. */
+static inline __m512i byte_of(__m512i v, int j)
+{
+    return _mm512_and_si512(_mm512_srlv_epi32(v, _mm512_set1_epi32(8 * j)), _mm512_set1_epi32(255));
+}
+
+static inline __m512i pair_of(__m512i v, int j)
+{
+    return _mm512_or_si512(byte_of(v, 2 * j), _mm512_slli_epi32(byte_of(v, 2 * j + 1), 16));
+}
+
+/* The 16 bytes in front of a block of Q4_K or Q5_K; `shift`: log2 of the offset that `fix` undoes. */
+static inline void unpack_head_k(const ebb_half *rows, int h, ebb_tile256 *out, int n_scale, unsigned shift)
+{
+    const __m512i six = _mm512_set1_epi32(0x3f3f3f3f), four = _mm512_set1_epi32(0x0f0f0f0f), two = _mm512_set1_epi32(0x03030303);
+    __m512i d = ebb_half_gather(rows, 0), a = ebb_half_gather(rows, 4), b = ebb_half_gather(rows, 8), c = ebb_half_gather(rows, 12);
+    __m512i s[2] = { _mm512_and_si512(a, six), _mm512_or_si512(_mm512_and_si512(c, four),
+                     _mm512_slli_epi32(_mm512_and_si512(_mm512_srli_epi32(a, 6), two), 4)) };
+    __m512i m[2] = { _mm512_and_si512(b, six), _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(c, 4), four),
+                     _mm512_slli_epi32(_mm512_and_si512(_mm512_srli_epi32(b, 6), two), 4)) };
+
+    _mm512_store_ps(out->d[h], ebb_lanes_f16(d));
+    _mm512_store_ps(out->dmin[h], ebb_lanes_f16(_mm512_srli_epi32(d, 16)));
+    for (int i = 0; i < n_scale; i++)            /* 8 or 16 of them: one for each 32 or 16 elements */
+        _mm512_store_si512(out->scale[i][h], byte_of(s[2 * i / n_scale], i * 8 / n_scale % 4));
+    for (int j = 0; j < 4; j++) {
+        _mm512_store_si512(out->fix[j][h], _mm512_slli_epi32(pair_of(s[j / 2], j % 2), shift));
+        _mm512_store_si512(out->min[j][h], pair_of(m[j / 2], j % 2));
+    }
+}
+
+void ebb_avx512_unpack_Q4_K(const ebb_half *rows, int h, ebb_tile256 *out)
+{
+    __m512i t[16];
+
+    unpack_head_k(rows, h, out, 8, 3);
+    for (int n = 0; n < 2; n++) {
+        load_64(rows, 16 + 64u * (unsigned)n, t);
+        for (int i = 0; i < 16; i++) {
+            int g = 32 * n + i / 8 * 16 + i % 8;
+
+            _mm512_store_si512(out->q[g][h], low_nibbles(t[i]));
+            _mm512_store_si512(out->q[g + 8][h], high_nibbles(t[i]));
+        }
+    }
+}
+
+/* Bit s of every byte, as bit 4. */
+static inline __m512i bit_to_4(__m512i v, int s)
+{
+    __m512i one = _mm512_and_si512(_mm512_srlv_epi32(v, _mm512_set1_epi32(s)), _mm512_set1_epi8(1));
+
+    return _mm512_slli_epi16(one, 4);
+}
+
+void ebb_avx512_unpack_Q5_K(const ebb_half *rows, int h, ebb_tile256 *out)
+{
+    __m512i t[16], high[16];
+
+    unpack_head_k(rows, h, out, 16, 4);
+    load_64(rows, 16, high);                     /* the first 8 are the high bits */
+    for (int n = 0; n < 2; n++) {
+        load_64(rows, 48 + 64u * (unsigned)n, t);
+        for (int i = 0; i < 16; i++) {
+            int s = 4 * n + i / 8 * 2, g = 8 * s + i % 8;
+
+            _mm512_store_si512(out->q[g][h], _mm512_or_si512(low_nibbles(t[i]), bit_to_4(high[i % 8], s)));
+            _mm512_store_si512(out->q[g + 8][h], _mm512_or_si512(high_nibbles(t[i]), bit_to_4(high[i % 8], s + 1)));
+        }
+    }
+}
+
+/* Bits 2r+1..2r of every byte, as bits 5..4. */
+static inline __m512i bits_to_4(__m512i v, int r)
+{
+    __m512i two = _mm512_and_si512(_mm512_srlv_epi32(v, _mm512_set1_epi32(2 * r)), _mm512_set1_epi8(3));
+
+    return _mm512_slli_epi16(two, 4);
+}
+
+void ebb_avx512_unpack_Q6_K(const ebb_half *rows, int h, ebb_tile256 *out)
+{
+    const __m512i low16 = _mm512_set1_epi32(0xffff);
+    __m512i t[16], high[16];
+
+    load_64(rows, 128, high);
+    for (int n = 0; n < 2; n++) {
+        load_64(rows, 64u * (unsigned)n, t);
+        for (int i = 0; i < 16; i++) {
+            int r = i / 8, g = 32 * n + 8 * r + i % 8;
+            __m512i up = high[8 * n + i % 8];
+
+            _mm512_store_si512(out->q[g][h], _mm512_or_si512(low_nibbles(t[i]), bits_to_4(up, r)));
+            _mm512_store_si512(out->q[g + 16][h], _mm512_or_si512(high_nibbles(t[i]), bits_to_4(up, r + 2)));
+        }
+    }
+    for (int j = 0; j < 16; j += 4) {
+        __m512i s = ebb_half_gather(rows, 192 + (size_t)j);
+
+        for (int i = 0; i < 4; i++) {            /* sign-extended to 16 bits */
+            __m512i wide = _mm512_srai_epi32(_mm512_sllv_epi32(s, _mm512_set1_epi32(24 - 8 * i)), 24);
+            _mm512_store_si512(out->scale[j + i][h], _mm512_and_si512(wide, low16));
+        }
+    }
+    _mm512_store_ps(out->d[h], ebb_lanes_f16(_mm512_srli_epi32(ebb_half_gather(rows, 206), 16)));
+}

@@ -1,0 +1,254 @@
+/* The specification against double precision and against known blocks. */
+#include "ebb_test.h"
+
+#include "kernel_data.h"
+
+static const ebb_kernels *scalar;
+static void *scratch;
+
+static int setup(void **state)
+{
+    (void)state;
+    scratch = test_alloc(EBB_KERNEL_SCRATCH);
+    return ebb_kernels_get(EBB_CPU_SCALAR, &scalar, NULL);
+}
+
+/* The value an activation stands for. */
+static double act_value(ebb_act act, const void *col, size_t k)
+{
+    const ebb_q8_32 *b32 = col;
+    const ebb_q8_256 *b256 = col;
+
+    switch (act) {
+    case EBB_ACT_Q8_32:  return (double)b32[k / 32].d * b32[k / 32].q[k % 32];
+    case EBB_ACT_Q8_256: return (double)b256[k / 256].d * b256[k / 256].q[k % 256];
+    default:             return ((const float *)col)[k];
+    }
+}
+
+static void check_type(ebb_type type, size_t n_k)
+{
+    enum { ROWS = 3, COLS = 2 };
+    ebb_act act = ebb_kernel_act(type);
+    size_t row_bytes = (size_t)ebb_type_row_bytes(type, n_k), col_bytes = ebb_act_col_bytes(act, n_k);
+    uint8_t *w = test_alloc(ROWS * row_bytes), *x = test_alloc(COLS * col_bytes);
+    float *values = test_alloc(n_k * 4), y[ROWS * COLS];
+
+    for (int c = 0; c < COLS; c++) {
+        for (size_t k = 0; k < n_k; k++)
+            values[k] = test_uniform(-2, 2);
+        scalar->quantize[act](values, n_k, x + (size_t)c * col_bytes);
+        for (size_t k = 0; k < n_k; k++)
+            assert_true(fabs(act_value(act, x + (size_t)c * col_bytes, k) - values[k]) <= 2.0 / 127 * 0.501);
+    }
+    for (int r = 0; r < ROWS; r++)
+        test_weights(type, w + (size_t)r * row_bytes, n_k);
+    scalar->matmul[type](&(ebb_matmul){ .type = type, .w = w, .row_bytes = row_bytes, .n_rows = ROWS, .n_k = n_k,
+        .x = x, .x_col_bytes = col_bytes, .n_cols = COLS, .y = y, .y_stride = ROWS, .scratch = scratch });
+    for (int r = 0; r < ROWS; r++) {
+        scalar->dequantize[type](w + (size_t)r * row_bytes, n_k, values);
+        for (int c = 0; c < COLS; c++) {
+            double sum = 0, magnitude = 0;
+
+            for (size_t k = 0; k < n_k; k++) {
+                double p = values[k] * act_value(act, x + (size_t)c * col_bytes, k);
+                sum += p;
+                magnitude += fabs(p);
+            }
+            if (!(fabs(sum - y[c * ROWS + r]) <= 1e-5 * magnitude))
+                fail_msg("%s n_k %zu row %d col %d: %g, in double %g", ebb_type_get(type)->name, n_k, r, c,
+                         (double)y[c * ROWS + r], sum);
+        }
+    }
+    free(w);
+    free(x);
+    free(values);
+}
+
+static void test_products_agree_with_doubles(void **state)
+{
+    static const size_t odd[] = { 1, 15, 16, 17, 31, 172, 4096 };
+
+    (void)state;
+    for (uint32_t t = 0; t < EBB_TYPE_LIMIT; t++) {
+        if (!ebb_kernel_has_type((ebb_type)t))
+            continue;
+        assert_non_null(scalar->matmul[t]);
+        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+            check_type((ebb_type)t, odd[i] * (ebb_type_get(t)->block_len == 1 ? 1 : ebb_type_get(t)->block_len));
+    }
+}
+
+/* A ramp of numbers in each block, and what it must decode to by the format's text. */
+static void test_blocks_decode_by_the_book(void **state)
+{
+    uint8_t b[210];
+    float v[256];
+
+    (void)state;
+    for (int i = 0; i < 210; i++)                /* Q4_0, d = 1: byte i holds i and 15 - i */
+        b[i] = (uint8_t)(i < 2 ? 0 : (i - 2) % 16 | (15 - (i - 2) % 16) << 4);
+    b[1] = 0x3c;
+    scalar->dequantize[EBB_TYPE_Q4_0](b, 32, v);
+    for (int i = 0; i < 16; i++) {
+        assert_true(v[i] == (float)(i - 8));
+        assert_true(v[16 + i] == (float)(7 - i));
+    }
+
+    memset(b, 0, sizeof b);                      /* Q4_K: d = 1, dmin = 2, only sub-block 5 has a scale */
+    b[1] = 0x3c, b[3] = 0x40;
+    b[4 + 1] = 3 << 6, b[8 + 1] = 1 << 6;        /* s[5] = 48 + 9, m[5] = 16 + 4 */
+    b[12 + 1] = 9 | 4 << 4;
+    memset(b + 16, 0x53, 128);
+    scalar->dequantize[EBB_TYPE_Q4_K](b, 256, v);
+    for (int i = 0; i < 256; i++)
+        assert_true(v[i] == (i / 32 == 5 ? 57.0f * 5 - 2.0f * 20 : 0.0f));
+
+    memset(b, 0, sizeof b);                      /* Q5_K: high bit of every element of sub-block 3 */
+    b[1] = 0x3c;
+    memset(b + 4, 1, 4);
+    memset(b + 16, 1 << 3, 32);
+    memset(b + 48, 0x21, 128);
+    scalar->dequantize[EBB_TYPE_Q5_K](b, 256, v);
+    for (int i = 0; i < 128; i++)
+        assert_true(v[i] == (float)((i / 32 % 2 ? 2 : 1) + (i / 32 == 3 ? 16 : 0)));
+
+    memset(b, 0, sizeof b);                      /* Q6_K: quarter r has r in the high bits */
+    b[209] = 0x3c;
+    for (int j = 0; j < 16; j++)
+        b[192 + j] = (uint8_t)(j - 8);
+    memset(b, 0x95, 128);
+    memset(b + 128, 0xe4, 64);                   /* 3 2 1 0 */
+    scalar->dequantize[EBB_TYPE_Q6_K](b, 256, v);
+    for (int i = 0; i < 256; i++) {
+        int r = i / 32 % 4, q = (r < 2 ? 5 : 9) + 16 * r - 32;
+        assert_true(v[i] == (float)((i / 16 - 8) * q));
+    }
+}
+
+static void test_halves_round_to_even(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 65536; h++) {
+        float f = ebb_f16_to_f32((uint16_t)h);
+
+        if (!isnan(f))
+            assert_int_equal(ebb_f32_to_f16(f), h);
+        else
+            assert_true((ebb_f32_to_f16(f) & 0x7fff) > 0x7c00);
+    }
+    assert_int_equal(ebb_f32_to_f16(65519.996f), 0x7bff);
+    assert_int_equal(ebb_f32_to_f16(65520.0f), 0x7c00);
+    assert_int_equal(ebb_f32_to_f16(1.0f + 0x1p-11f), 0x3c00);
+    assert_int_equal(ebb_f32_to_f16(1.0f + 0x3p-11f), 0x3c02);
+    assert_int_equal(ebb_f32_to_f16(0x1p-25f), 0);
+    assert_int_equal(ebb_f32_to_f16(0x1.8p-24f), 2);
+    assert_int_equal(ebb_f32_to_f16(-0x1p-24f), 0x8001);
+}
+
+static double ulps(float got, double want)
+{
+    double ulp = ldexp(1, ilogb(want) < -126 ? -149 : ilogb(want) - 23);
+
+    return fabs(got - want) / ulp;
+}
+
+static void test_exp_and_tanh_are_within_two_ulp(void **state)
+{
+    double worst_exp = 0, worst_tanh = 0;
+
+    (void)state;
+    for (float x = -103; x < 88.7f; x += 0.00037f)
+        worst_exp = fmax(worst_exp, ulps(ebb_exp(x), exp(x)));
+    for (float x = -12; x < 12; x += 0.000041f)
+        if (x != 0)
+            worst_tanh = fmax(worst_tanh, ulps(ebb_tanh(x), tanh(x)));
+    print_message("exp %.2f ulp, tanh %.2f ulp\n", worst_exp, worst_tanh);
+    assert_true(worst_exp < 1.5);
+    assert_true(worst_tanh < 2);
+    assert_true(ebb_exp(0) == 1 && ebb_exp(-INFINITY) == 0 && ebb_exp(200) == INFINITY && isnan(ebb_exp(NAN)));
+    assert_true(ebb_tanh(0) == 0 && ebb_tanh(100) == 1 && ebb_tanh(-100) == -1);
+}
+
+static void test_quantize_survives_strange_columns(void **state)
+{
+    float x[256] = { 0 };
+    ebb_q8_256 o;
+
+    (void)state;
+    scalar->quantize[EBB_ACT_Q8_256](x, 256, &o);
+    assert_true(o.d == 0 && o.q[0] == 0 && o.sum[0] == 0);
+    x[3] = 0x1p-149f * 190;                      /* max / 127 has one bit: the quotient would be 190 */
+    scalar->quantize[EBB_ACT_Q8_256](x, 256, &o);
+    assert_int_equal(o.q[3], 127);
+    x[7] = NAN;
+    scalar->quantize[EBB_ACT_Q8_256](x, 256, &o);
+    assert_true(isnan(o.d) && o.q[3] == 0);
+    x[7] = -3e38f;
+    x[8] = 1.5e38f;
+    scalar->quantize[EBB_ACT_Q8_256](x, 256, &o);
+    assert_true(o.q[7] == -127 && o.q[8] == 64 && o.sum[0] == -63);    /* 63.5: to even */
+}
+
+static void test_norms_rope_softmax(void **state)
+{
+    float x[40], y[40], w[40], b[40], cs[8] = { 0, 1, 1, 0, 0.6f, 0.8f, 1, 0 };
+    double sum = 0, squares = 0;
+
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        x[i] = test_uniform(-3, 3);
+        w[i] = test_uniform(0, 2);
+        b[i] = test_uniform(-1, 1);
+        sum += x[i];
+        squares += (double)x[i] * x[i];
+    }
+    scalar->rmsnorm(y, x, w, 40, 1e-5f);
+    for (int i = 0; i < 40; i++)
+        assert_true(fabs(y[i] - x[i] / sqrt(squares / 40 + 1e-5) * w[i]) < 1e-5);
+    scalar->layernorm(y, x, w, b, 40, 1e-5f);
+    for (int i = 0; i < 40; i++)
+        assert_true(fabs(y[i] - ((x[i] - sum / 40) / sqrt(squares / 40 - sum / 40 * sum / 40 + 1e-5) * w[i] + b[i])) < 1e-5);
+    memcpy(y, x, sizeof x);
+    scalar->softmax(y, 40);
+    sum = 0;
+    for (int i = 0; i < 40; i++)
+        sum += exp(x[i]);
+    for (int i = 0; i < 40; i++)
+        assert_true(fabs(y[i] - exp(x[i]) / sum) < 1e-6);
+    memcpy(y, x, sizeof x);
+    scalar->rope_adjacent(y, cs, 8);
+    assert_true(y[0] == -x[1] && y[1] == x[0] && y[2] == x[2] && y[8] == x[8]);
+    assert_true(fabsf(y[4] - (0.6f * x[4] - 0.8f * x[5])) < 1e-6f && fabsf(y[5] - (0.8f * x[4] + 0.6f * x[5])) < 1e-6f);
+    memcpy(y, x, sizeof x);
+    scalar->rope_halves(y, cs, 8);
+    assert_true(y[0] == -x[4] && y[4] == x[0] && y[1] == x[1] && y[8] == x[8]);
+}
+
+static void test_gates(void **state)
+{
+    (void)state;
+    for (float g = -20; g < 20; g += 0.37f) {
+        float y, up = 1.5f;
+        double u = 0.7978845608 * (g + 0.044715 * pow(g, 3));
+
+        scalar->silu_mul(&y, &g, &up, 1);
+        assert_true(fabs(y - g / (1 + exp(-g)) * 1.5) < 1e-6 * (1 + fabs(g)));
+        scalar->gelu_mul(&y, &g, &up, 1);
+        assert_true(fabs(y - 0.5 * g * (1 + tanh(u)) * 1.5) < 3e-6 * (1 + fabs(g)));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products_agree_with_doubles),
+        cmocka_unit_test(test_blocks_decode_by_the_book),
+        cmocka_unit_test(test_halves_round_to_even),
+        cmocka_unit_test(test_exp_and_tanh_are_within_two_ulp),
+        cmocka_unit_test(test_quantize_survives_strange_columns),
+        cmocka_unit_test(test_norms_rope_softmax),
+        cmocka_unit_test(test_gates),
+    };
+    return cmocka_run_group_tests_name("scalar kernels", tests, setup, NULL);
+}
