@@ -26,8 +26,8 @@
 #define QWEN2  CONTRACTION "|" WORD "|\\p{N}|" OTHER "[\\r\\n]*|" SPACES
 #define QWEN35 CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^" WS "\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
 
-/* Runs of letters that a change from lower to upper case ends.  gpt-4o: every
- * reader of GGUF files leaves marks out and knows case in ASCII only, so the
+/* Runs of letters that a change from lower to upper case ends.  gpt-4o:
+ * readers of GGUF files leave marks out and know case in ASCII only, so the
  * ids here agree with theirs; tekken is as the model's own tokenizer has it. */
 #define CASED(upper, lower, end) \
     "[^\\r\\n\\p{L}\\p{N}]?" upper "*" lower "+" end "|[^\\r\\n\\p{L}\\p{N}]?" upper "+" lower "*" end

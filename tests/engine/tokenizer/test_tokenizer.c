@@ -1,6 +1,8 @@
 /* Tokenizers of hand-built vocabularies: order of joins, special tokens, flags, hostile input. */
 #include "toy_vocab.h"
 
+#include <math.h>
+
 /* -- Byte-level BPE --------------------------------------------------------------- */
 
 static void test_bpe_joins_lowest_rank_then_leftmost(void **state)
@@ -350,6 +352,45 @@ static void test_odd_vocabularies_are_used(void **state)
     ebb_tokenizer_free(toy_open(&t));
 }
 
+/* Vocabularies and texts of random bits: nothing is expected but an end, with
+ * ids that exist.  The sanitizers watch. */
+static void test_random_vocabularies(void **state)
+{
+    static const char *const bits[] = { "", "a", "b", "ab", "ba", "aba", SP, SP "a", "a" SP, " ", "<", "<a", "<a>", "</s>", "<0x61>",
+                                        "<0xG1>", "\xC4\xA0", "\xC4", "\xE2\x96", "<|end|>", "<|call|>", "<|return|>" };
+    static const char *const merges[] = { "a b", "b a", "ab a", "a ba", " ", "a", "", "a  b", "\xC4\xA0 a", "< a", "<a >" };
+    static toy t;
+    uint64_t seed = 99;
+
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        ebb_tokenizer *tok;
+        toy_init(&t, round % 2 ? "llama" : "gpt2", round % 4 ? "gpt-2" : "llama-bpe");
+        for (unsigned i = 1 + toy_random(&seed) % 40; i > 0; i--)
+            toy_add(&t, bits[toy_random(&seed) % (sizeof bits / sizeof bits[0])], (int32_t)(toy_random(&seed) % 9) - 1,
+                    toy_random(&seed) % 5 ? (float)toy_random(&seed) : (float)NAN);
+        for (unsigned i = 1 + toy_random(&seed) % 20; i > 0; i--)
+            toy_merge(&t, merges[toy_random(&seed) % (sizeof merges / sizeof merges[0])]);
+        t.v.bos = (ebb_token)(toy_random(&seed) % 50) - 5;
+        t.v.unk = (ebb_token)(toy_random(&seed) % 50) - 5;
+        t.v.add_bos = (int8_t)(toy_random(&seed) % 3) - 1;
+        t.v.name = "phi-3";
+        tok = toy_open(&t);
+        for (int texts = 0; texts < 5; texts++) {
+            char text[200] = "";
+            const char *ids;
+            for (unsigned i = toy_random(&seed) % 20; i > 0; i--)
+                strcat(text, bits[toy_random(&seed) % (sizeof bits / sizeof bits[0])]);
+            ids = toy_ids(tok, text, toy_random(&seed) % 4);
+            for (char *end; *ids; ids = end) {
+                long id = strtol(ids, &end, 10);
+                assert_true(id >= 0 && (size_t)id < t.v.n_tokens);
+            }
+        }
+        ebb_tokenizer_free(tok);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +406,7 @@ int main(void)
         cmocka_unit_test(test_capacity_and_pieces),
         cmocka_unit_test(test_refused_vocabularies),
         cmocka_unit_test(test_odd_vocabularies_are_used),
+        cmocka_unit_test(test_random_vocabularies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
