@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
-#define MAX_ITEMS ((uint64_t)1 << 20)            /* tokens, merges; the largest known have half of it */
+/* The largest known vocabularies have 262,144 and 514,906. */
+#define MAX_TOKENS ((uint64_t)1 << 19)
+#define MAX_MERGES ((uint64_t)3 << 18)
 
 /* -- The vocabulary ------------------------------------------------------------------ */
 /* What ebb_vocab points to while the tokenizer is made. */
@@ -25,21 +27,21 @@ static void lists_fini(lists *l)
 }
 
 /* *out = room for the n items of array kv; NULL and n == 0 if it is absent. */
-static ebb_status list_new(const ebb_gguf_kv *kv, size_t item_bytes, void **out, size_t *n, ebb_error *err)
+static ebb_status list_new(const ebb_gguf_kv *kv, uint64_t max, size_t item_bytes, void **out, size_t *n, ebb_error *err)
 {
     *n = 0;
     *out = NULL;
     if (!kv)
         return EBB_OK;
-    if (kv->n > MAX_ITEMS)
+    if (kv->n > max)
         return EBB_FAIL(err, EBB_LIMIT, "%.80s has %llu items, more than %llu are not accepted", kv->key,
-                        (unsigned long long)kv->n, (unsigned long long)MAX_ITEMS);
+                        (unsigned long long)kv->n, (unsigned long long)max);
     *n = (size_t)kv->n;
     *out = calloc(*n + 1, item_bytes);
     return *out ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the %zu items of %.80s", *n, kv->key);
 }
 
-static ebb_status read_strings(const ebb_gguf *g, const char *key, ebb_vocab_str **out, size_t *n, ebb_error *err)
+static ebb_status read_strings(const ebb_gguf *g, const char *key, uint64_t max, ebb_vocab_str **out, size_t *n, ebb_error *err)
 {
     const ebb_gguf_kv *kv = ebb_gguf_find(g, key);
     ebb_gguf_strings s = ebb_gguf_strings_of(kv);
@@ -48,7 +50,7 @@ static ebb_status read_strings(const ebb_gguf *g, const char *key, ebb_vocab_str
 
     if (kv && (kv->type != EBB_GGUF_ARRAY || kv->item_type != EBB_GGUF_STRING))
         return EBB_FAIL(err, EBB_FORMAT, "damaged: %s is no list of strings", key);
-    st = list_new(kv, sizeof **out, &room, n, err);
+    st = list_new(kv, max, sizeof **out, &room, n, err);
     *out = room;
     for (size_t i = 0; st == EBB_OK && i < *n && ebb_gguf_strings_next(&s, &(*out)[i].ptr, &(*out)[i].len); i++)
         ;
@@ -75,7 +77,7 @@ static ebb_status read_scores(const ebb_gguf *g, size_t n_tokens, float **out, e
     ebb_status st = check_list(kv, n_tokens, err);
 
     if (st == EBB_OK)
-        st = list_new(kv, sizeof **out, &room, &n, err);
+        st = list_new(kv, MAX_TOKENS, sizeof **out, &room, &n, err);
     *out = room;
     for (size_t i = 0; room && i < n; i++)
         (*out)[i] = ebb_gguf_item_f64(kv, i, &v) ? (float)v : 0;
@@ -91,7 +93,7 @@ static ebb_status read_types(const ebb_gguf *g, size_t n_tokens, int32_t **out, 
     ebb_status st = check_list(kv, n_tokens, err);
 
     if (st == EBB_OK)
-        st = list_new(kv, sizeof **out, &room, &n, err);
+        st = list_new(kv, MAX_TOKENS, sizeof **out, &room, &n, err);
     *out = room;
     for (size_t i = 0; room && i < n; i++)
         (*out)[i] = ebb_gguf_item_i64(kv, i, &v) && v >= 0 && v <= INT32_MAX ? (int32_t)v : EBB_VOCAB_NORMAL;
@@ -114,7 +116,7 @@ static ebb_status read_eos_ids(const ebb_gguf *g, ebb_token **out, size_t *n, eb
 {
     const ebb_gguf_kv *kv = ebb_gguf_find(g, "tokenizer.ggml.eos_token_ids");
     void *room;
-    ebb_status st = list_new(kv, sizeof **out, &room, n, err);
+    ebb_status st = list_new(kv, MAX_TOKENS, sizeof **out, &room, n, err);
 
     *out = room;
     for (size_t i = 0; room && i < *n; i++)
@@ -131,10 +133,10 @@ static int8_t read_flag(const ebb_gguf *g, const char *key)
 
 static ebb_status read_vocab(const ebb_gguf *g, ebb_vocab *v, lists *l, ebb_error *err)
 {
-    ebb_status st = read_strings(g, "tokenizer.ggml.tokens", &l->tokens, &v->n_tokens, err);
+    ebb_status st = read_strings(g, "tokenizer.ggml.tokens", MAX_TOKENS, &l->tokens, &v->n_tokens, err);
 
     if (st == EBB_OK)
-        st = read_strings(g, "tokenizer.ggml.merges", &l->merges, &v->n_merges, err);
+        st = read_strings(g, "tokenizer.ggml.merges", MAX_MERGES, &l->merges, &v->n_merges, err);
     if (st == EBB_OK)
         st = read_scores(g, v->n_tokens, &l->scores, err);
     if (st == EBB_OK)
