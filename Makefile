@@ -57,8 +57,11 @@ $(B)/tests/%.o: tests/%.c $(B)/flags | build/deps-test
 # C files of a test folder that are no tests are linked into each test of that folder, before the
 # library: a fake of a room's functions stands in for the room.
 helpers = $(patsubst %.c,$(B)/%.o,$(filter-out $(1)/test_% $(1)/bench_% $(1)/fuzz_%,$(wildcard $(1)/*.c)))
+# What any test may use stands in tests/support.
+$(B)/tests/libsupport.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 .SECONDEXPANSION:
-$(B)/tests/%: $(B)/tests/%.o $$(call helpers,tests/$$(*D)) $(B)/libebb.a
+$(B)/tests/%: $(B)/tests/%.o $$(call helpers,tests/$$(*D)) $(B)/tests/libsupport.a $(B)/libebb.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 # What the build needs from the system; the stamp is made anew when the list changes.

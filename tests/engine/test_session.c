@@ -1,0 +1,325 @@
+/* Sessions on models that the test writes itself: the logits of a position have
+ * the same bits whichever way it was reached; prefixes are reused; what cannot
+ * be done changes nothing. */
+#include "ebb_test.h"
+
+#include "ebb/session.h"
+#include "support/tiny_model.h"
+
+#define N_SHORT 70u
+#define N_LONG 560u              /* crosses a segment of attention */
+
+typedef struct fixture {
+    char       *bytes;
+    ebb_model  *model;
+    ebb_engine *engine;
+    ebb_session *s;
+} fixture;
+
+static void open_fixture(fixture *f, const ebb_tiny_opts *tiny, const ebb_engine_opts *o)
+{
+    ebb_error err = { 0 };
+
+    f->model = ebb_tiny_open(tiny, &f->bytes);
+    if (ebb_engine_open(f->model, o, NULL, NULL, &f->engine, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(ebb_session_new(f->engine, &f->s, &err), EBB_OK);
+}
+
+static void close_fixture(fixture *f)
+{
+    ebb_session_free(f->s);
+    ebb_engine_close(f->engine);
+    ebb_model_close(f->model);
+    free(f->bytes);
+}
+
+static void fill_ids(ebb_token *ids, uint32_t n, uint32_t seed)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = (ebb_token)((i * 2654435761u + seed * 40503u + (i >> 3) * 97) % EBB_TINY_VOCAB);
+}
+
+static void keep_logits(void *arg, size_t pos, const float *logits, size_t n_vocab)
+{
+    memcpy((float *)arg + pos * n_vocab, logits, n_vocab * sizeof *logits);
+}
+
+/* Logits of n positions by passes of `chunk` columns with `threads` threads. */
+static float *eval(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n, uint32_t chunk, uint32_t threads)
+{
+    fixture f;
+    ebb_token ids[N_LONG];
+    float *out = calloc((size_t)n * EBB_TINY_VOCAB, sizeof *out);
+
+    o.n_threads = threads;
+    fill_ids(ids, n, 1);
+    open_fixture(&f, tiny, &o);
+    assert_int_equal(ebb_session_eval(f.s, ids, n, chunk, keep_logits, out, NULL), EBB_OK);
+    close_fixture(&f);
+    return out;
+}
+
+typedef struct way {
+    uint32_t chunk, threads;
+} way;
+
+static void check_same(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n, const way *ways, size_t n_ways)
+{
+    float *want = eval(tiny, o, n, 1, 1);
+
+    for (size_t i = 0; i < n_ways; i++) {
+        float *got = eval(tiny, o, n, ways[i].chunk, ways[i].threads);
+
+        if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
+            fail_msg("%s %s: other bits with %u columns, %u threads", tiny->arch ? tiny->arch : "llama",
+                     ebb_type_get(tiny->type)->name, ways[i].chunk, ways[i].threads);
+        free(got);
+    }
+    free(want);
+}
+
+static void test_same_bits_for_every_n(void **state)
+{
+    static const ebb_type types[] = {
+        EBB_TYPE_F32, EBB_TYPE_F16, EBB_TYPE_BF16, EBB_TYPE_Q8_0, EBB_TYPE_Q4_0, EBB_TYPE_Q5_1,
+        EBB_TYPE_Q4_K, EBB_TYPE_Q5_K, EBB_TYPE_Q6_K,
+    };
+    static const way ways[] = {
+        { 1, 2 }, { 2, 2 }, { 3, 2 }, { 5, 2 }, { 8, 2 }, { 17, 2 }, { 64, 2 }, { 64, 1 }, { 5, 3 }, { 64, 3 }, { 64, 4 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        ebb_tiny_opts tiny = { .type = types[i], .n_layers = 1, .seed = i };
+        ebb_engine_opts o = { .n_ctx = 128 };
+
+        check_same(&tiny, o, N_SHORT, ways, sizeof ways / sizeof *ways);
+    }
+}
+
+static void test_same_bits_over_segments(void **state)
+{
+    static const char *const archs[] = { "llama", "qwen2", "qwen3" };
+    static const ebb_kv_type kv[] = { EBB_KV_F16, EBB_KV_F32, EBB_KV_Q8_0 };
+    static const way ways[] = { { 7, 1 }, { 64, 3 }, { 512, 2 } };
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        ebb_tiny_opts tiny = { .arch = archs[i], .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .is_tied = i == 2 };
+        ebb_engine_opts o = { .n_ctx = N_LONG, .has_kv = true, .kv_k = kv[i], .kv_v = kv[i] };
+
+        check_same(&tiny, o, N_LONG, ways, sizeof ways / sizeof *ways);
+    }
+}
+
+/* -- Prefixes ---------------------------------------------------------------------- */
+
+static const ebb_tiny_opts small = { .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96 };
+
+/* Compute ids anew in another engine: the logits of the last position. */
+static void fresh(const ebb_token *ids, uint32_t n, float *out)
+{
+    ebb_engine_opts o = { .n_ctx = 256, .n_threads = 1 };
+    fixture f;
+
+    open_fixture(&f, &small, &o);
+    assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
+    memcpy(out, ebb_session_logits(f.s), EBB_TINY_VOCAB * sizeof *out);
+    close_fixture(&f);
+}
+
+static void expect_fresh(const ebb_session *s, const ebb_token *ids, uint32_t n)
+{
+    float want[EBB_TINY_VOCAB];
+    size_t n_held;
+
+    fresh(ids, n, want);
+    assert_memory_equal(ebb_session_ids(s, &n_held), ids, n * sizeof *ids);
+    assert_int_equal(n_held, n);
+    assert_memory_equal(ebb_session_logits(s), want, sizeof want);
+}
+
+static void test_sync_reuses_the_common_prefix(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 256, .n_threads = 2, .n_chunk = 16 };
+    ebb_token ids[200], other[200];
+    ebb_receipt r;
+    fixture f;
+
+    (void)state;
+    fill_ids(ids, 200, 1);
+    memcpy(other, ids, sizeof ids);
+    fill_ids(other + 50, 150, 2);
+    other[50] = ids[50] ^ 1;
+    open_fixture(&f, &small, &o);
+    assert_null(ebb_session_logits(f.s));
+
+    assert_int_equal(ebb_session_sync(f.s, ids, 100, &r, NULL), EBB_OK);
+    assert_int_equal(r.n_reused, 0);
+    assert_int_equal(r.n_computed, 100);
+    expect_fresh(f.s, ids, 100);
+
+    assert_int_equal(ebb_session_sync(f.s, ids, 100, &r, NULL), EBB_OK);     /* nothing to do */
+    assert_int_equal(r.n_computed, 0);
+    assert_int_equal(ebb_session_append(f.s, ids[100], NULL), EBB_OK);
+    expect_fresh(f.s, ids, 101);
+
+    assert_int_equal(ebb_session_common(f.s, other, 120), 50);
+    assert_int_equal(ebb_session_sync(f.s, other, 120, &r, NULL), EBB_OK);
+    assert_int_equal(r.n_reused, 50);
+    assert_int_equal(r.n_computed, 70);
+    expect_fresh(f.s, other, 120);
+
+    assert_int_equal(ebb_session_sync(f.s, other, 60, &r, NULL), EBB_OK);    /* back: one token for its logits */
+    assert_int_equal(r.n_reused, 59);
+    assert_int_equal(r.n_computed, 1);
+    expect_fresh(f.s, other, 60);
+
+    assert_int_equal(ebb_session_sync(f.s, NULL, 0, &r, NULL), EBB_OK);
+    assert_null(ebb_session_logits(f.s));
+    close_fixture(&f);
+}
+
+static void test_sessions_share_a_prefix(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 256, .n_threads = 1 };
+    ebb_token ids[120], other[120];
+    ebb_session *t;
+    ebb_receipt r;
+    fixture f;
+
+    (void)state;
+    fill_ids(ids, 120, 1);
+    memcpy(other, ids, sizeof ids);
+    for (int i = 70; i < 120; i++)
+        other[i] = (ids[i] + 1) % (int)EBB_TINY_VOCAB;
+    open_fixture(&f, &small, &o);
+    assert_int_equal(ebb_session_new(f.engine, &t, NULL), EBB_OK);
+    assert_int_equal(ebb_session_sync(f.s, ids, 120, NULL, NULL), EBB_OK);
+    assert_int_equal(ebb_session_common(t, other, 110), 70);
+    assert_int_equal(ebb_session_sync(t, other, 110, &r, NULL), EBB_OK);
+    assert_int_equal(r.n_reused, 70);
+    assert_int_equal(r.n_computed, 40);
+    expect_fresh(t, other, 110);
+    assert_int_equal(ebb_session_append(f.s, 5, NULL), EBB_OK);              /* the first one is untouched */
+    assert_int_equal(ebb_session_sync(f.s, ids, 120, NULL, NULL), EBB_OK);
+    expect_fresh(f.s, ids, 120);
+    ebb_session_free(t);
+    close_fixture(&f);
+}
+
+static void test_old_timelines_give_way(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 128, .n_threads = 1 };
+    ebb_token a[128], b[128];
+    ebb_session *t;
+    size_t n;
+    fixture f;
+
+    (void)state;
+    fill_ids(a, 128, 1);
+    fill_ids(b, 128, 2);
+    b[0] = a[0] ^ 1;
+    open_fixture(&f, &small, &o);
+    assert_int_equal(ebb_session_new(f.engine, &t, NULL), EBB_OK);
+    assert_int_equal(ebb_session_sync(f.s, a, 100, NULL, NULL), EBB_OK);
+    assert_int_equal(ebb_session_sync(t, b, 128, NULL, NULL), EBB_OK);
+    expect_fresh(t, b, 128);
+    (void)ebb_session_ids(f.s, &n);
+    assert_int_equal(n, 0);
+    assert_null(ebb_session_logits(f.s));
+    assert_int_equal(ebb_session_sync(f.s, a, 100, NULL, NULL), EBB_OK);
+    expect_fresh(f.s, a, 100);
+    ebb_session_free(t);
+    close_fixture(&f);
+}
+
+/* -- What cannot be done ------------------------------------------------------------ */
+
+static void test_context_overflow_changes_nothing(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 64, .n_threads = 1 };
+    ebb_error err = { 0 };
+    ebb_token ids[80];
+    fixture f;
+
+    (void)state;
+    fill_ids(ids, 80, 1);
+    open_fixture(&f, &small, &o);
+    assert_int_equal(ebb_session_sync(f.s, ids, 64, NULL, NULL), EBB_OK);
+    assert_int_equal(ebb_session_sync(f.s, ids, 65, NULL, &err), EBB_CONTEXT);
+    assert_non_null(strstr(err.msg, "64"));
+    assert_int_equal(ebb_session_append(f.s, ids[64], &err), EBB_CONTEXT);
+    expect_fresh(f.s, ids, 64);
+    close_fixture(&f);
+}
+
+static void test_ids_beyond_the_vocabulary_are_refused(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 64, .n_threads = 1 };
+    ebb_error err = { 0 };
+    ebb_token ids[3] = { 1, 2, EBB_TINY_VOCAB };
+    size_t n;
+    fixture f;
+
+    (void)state;
+    open_fixture(&f, &small, &o);
+    assert_int_equal(ebb_session_sync(f.s, ids, 3, NULL, &err), EBB_USAGE);
+    assert_int_equal(ebb_session_append(f.s, -1, &err), EBB_USAGE);
+    (void)ebb_session_ids(f.s, &n);
+    assert_int_equal(n, 0);
+    close_fixture(&f);
+}
+
+static void cancel_at(void *arg, size_t pos, const float *logits, size_t n_vocab)
+{
+    (void)logits;
+    (void)n_vocab;
+    if (pos == 20)
+        ebb_engine_cancel(arg);
+}
+
+static void test_cancel_keeps_finished_chunks(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 128, .n_threads = 2, .n_chunk = 16 };
+    ebb_token ids[100];
+    ebb_receipt r;
+    ebb_stats st;
+    size_t n;
+    fixture f;
+
+    (void)state;
+    fill_ids(ids, 100, 1);
+    open_fixture(&f, &small, &o);
+    assert_int_equal(ebb_session_eval(f.s, ids, 100, 16, cancel_at, f.engine, NULL), EBB_CANCELED);
+    (void)ebb_session_ids(f.s, &n);
+    assert_int_equal(n, 32);
+    assert_int_equal(ebb_session_sync(f.s, ids, 100, NULL, NULL), EBB_CANCELED);
+    ebb_engine_cancel_clear(f.engine);
+    assert_int_equal(ebb_session_sync(f.s, ids, 100, &r, NULL), EBB_OK);
+    assert_int_equal(r.n_reused, 32);
+    expect_fresh(f.s, ids, 100);
+    ebb_engine_stats(f.engine, &st);
+    assert_int_equal(st.prefill_done, 68);
+    assert_int_equal(st.prefill_total, 68);
+    assert_int_equal(st.n_used, 100);
+    assert_true(st.rss_peak_bytes > 0 && st.kv_bytes > 0 && st.scratch_bytes > 0);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits_for_every_n),
+        cmocka_unit_test(test_same_bits_over_segments),
+        cmocka_unit_test(test_sync_reuses_the_common_prefix),
+        cmocka_unit_test(test_sessions_share_a_prefix),
+        cmocka_unit_test(test_old_timelines_give_way),
+        cmocka_unit_test(test_context_overflow_changes_nothing),
+        cmocka_unit_test(test_ids_beyond_the_vocabulary_are_refused),
+        cmocka_unit_test(test_cancel_keeps_finished_chunks),
+    };
+
+    return cmocka_run_group_tests_name("session", tests, NULL, NULL);
+}

@@ -1,0 +1,391 @@
+/* A GGUF file by hand (tiny_model.h). */
+#include "support/tiny_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+
+#include "ebb_test.h"
+
+enum { U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STR = 8, ARR = 9 };
+
+#define ALIGN 32u
+#define MAX_TENSORS 512
+
+typedef struct tensor {
+    char     name[64];
+    ebb_type type;
+    uint32_t dims[2], n_dims;
+    float    mean, dev;
+} tensor;
+
+typedef struct writer {
+    ebb_buf  keys, infos, data;
+    uint32_t n_keys, n_tensors;
+    tensor   tensors[MAX_TENSORS];
+    uint64_t random;
+} writer;
+
+/* -- Numbers --------------------------------------------------------------------- */
+
+static uint64_t next_random(writer *w)
+{
+    uint64_t z = w->random += 0x9E3779B97F4A7C15u;
+
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+/* Sum of four uniforms: near enough to normal, deviation 1. */
+static float next_normal(writer *w)
+{
+    uint64_t r = next_random(w);
+    double sum = (double)(r & 0xFFFF) + (double)(r >> 16 & 0xFFFF) + (double)(r >> 32 & 0xFFFF) + (double)(r >> 48);
+
+    return (float)((sum - 131070) / 37837);
+}
+
+/* Halves of ordinary size only. */
+static uint16_t to_f16(float x)
+{
+    uint32_t u;
+
+    memcpy(&u, &x, 4);
+    if ((u & 0x7FFFFFFF) < 0x38800000)           /* would be subnormal */
+        return (uint16_t)(u >> 16 & 0x8000);
+    u += 0x1000;
+    return (uint16_t)((u >> 16 & 0x8000) | ((((u & 0x7FFFFFFF) - 0x38000000) >> 13) & 0x7FFF));
+}
+
+/* -- Keys ------------------------------------------------------------------------ */
+
+static void add_u32(ebb_buf *b, uint32_t v)
+{
+    ebb_buf_add(b, &v, 4);
+}
+
+static void add_u64(ebb_buf *b, uint64_t v)
+{
+    ebb_buf_add(b, &v, 8);
+}
+
+static void add_string(ebb_buf *b, const char *s, size_t n)
+{
+    add_u64(b, n);
+    ebb_buf_add(b, s, n);
+}
+
+static void key(writer *w, const char *name, uint32_t type)
+{
+    add_string(&w->keys, name, strlen(name));
+    add_u32(&w->keys, type);
+    w->n_keys++;
+}
+
+static void key_string(writer *w, const char *name, const char *value)
+{
+    key(w, name, STR);
+    add_string(&w->keys, value, strlen(value));
+}
+
+static void key_u32(writer *w, const char *arch, const char *name, uint32_t value)
+{
+    char full[96];
+
+    snprintf(full, sizeof full, "%s%s", arch, name);
+    key(w, full, U32);
+    add_u32(&w->keys, value);
+}
+
+static void key_f32(writer *w, const char *arch, const char *name, float value)
+{
+    char full[96];
+
+    snprintf(full, sizeof full, "%s%s", arch, name);
+    key(w, full, F32);
+    ebb_buf_add(&w->keys, &value, 4);
+}
+
+/* The letter by which byte-level BPE writes a byte. */
+static uint32_t letter_of(unsigned byte)
+{
+    uint32_t next = 256;
+
+    for (unsigned b = 0; b < 256; b++) {
+        bool is_plain = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+
+        if (b == byte)
+            return is_plain ? b : next;
+        next += !is_plain;
+    }
+    return 0;
+}
+
+static void vocabulary(writer *w)
+{
+    static const char *const rest[] = {
+        "th", "the", "in", "\xC4\xA0t", "<|endoftext|>", "<|im_start|>", "<|im_end|>",
+    };
+    static const char *const merges[] = { "t h", "th e", "i n", "\xC4\xA0 t" };
+
+    key_string(w, "tokenizer.ggml.model", "gpt2");
+    key_string(w, "tokenizer.ggml.pre", "gpt-2");
+    key(w, "tokenizer.ggml.tokens", ARR);
+    add_u32(&w->keys, STR);
+    add_u64(&w->keys, EBB_TINY_VOCAB);
+    for (unsigned b = 0; b < 256; b++) {
+        char text[4];
+
+        add_string(&w->keys, text, ebb_utf8_encode(letter_of(b), text));
+    }
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        add_string(&w->keys, rest[i], strlen(rest[i]));
+    key(w, "tokenizer.ggml.token_type", ARR);
+    add_u32(&w->keys, I32);
+    add_u64(&w->keys, EBB_TINY_VOCAB);
+    for (uint32_t i = 0; i < EBB_TINY_VOCAB; i++)
+        add_u32(&w->keys, i < EBB_TINY_VOCAB - 3 ? 1 : 3);
+    key(w, "tokenizer.ggml.merges", ARR);
+    add_u32(&w->keys, STR);
+    add_u64(&w->keys, sizeof merges / sizeof *merges);
+    for (size_t i = 0; i < sizeof merges / sizeof *merges; i++)
+        add_string(&w->keys, merges[i], strlen(merges[i]));
+    key_u32(w, "tokenizer.ggml", ".bos_token_id", EBB_TINY_VOCAB - 3);
+    key_u32(w, "tokenizer.ggml", ".eos_token_id", EBB_TINY_VOCAB - 3);
+    key_u32(w, "tokenizer.ggml", ".eot_token_id", EBB_TINY_VOCAB - 1);
+    key_string(w, "tokenizer.chat_template",
+               "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+               "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
+}
+
+/* -- Tensors --------------------------------------------------------------------- */
+
+static void add_tensor(writer *w, const char *name, ebb_type type, uint32_t n_k, uint32_t n_rows, float mean, float dev)
+{
+    tensor *t = &w->tensors[w->n_tensors++];
+
+    assert_true(w->n_tensors <= MAX_TENSORS);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->type = type;
+    t->dims[0] = n_k;
+    t->dims[1] = n_rows;
+    t->n_dims = n_rows ? 2 : 1;
+    t->mean = mean;
+    t->dev = dev;
+}
+
+static void matrix(writer *w, uint32_t layer, const char *what, ebb_type type, uint32_t n_k, uint32_t n_rows)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "blk.%u.%s.weight", layer, what);
+    add_tensor(w, name, type, n_k, n_rows, 0, 1 / sqrtf((float)n_k));
+}
+
+static void vector(writer *w, uint32_t layer, const char *what, uint32_t n, float mean)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "blk.%u.%s", layer, what);
+    add_tensor(w, name, EBB_TYPE_F32, n, 0, mean, mean != 0 ? 0.1f : 0.3f);
+}
+
+static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    uint32_t q = o->n_head * o->head_dim, kv = o->n_head_kv * o->head_dim;
+
+    vector(w, i, "attn_norm.weight", o->n_embd, 1);
+    matrix(w, i, "attn_q", o->type, o->n_embd, q);
+    matrix(w, i, "attn_k", o->type, o->n_embd, kv);
+    matrix(w, i, "attn_v", o->type, o->n_embd, kv);
+    matrix(w, i, "attn_output", o->type, q, o->n_embd);
+    if (strcmp(o->arch, "qwen2") == 0) {
+        vector(w, i, "attn_q.bias", q, 0);
+        vector(w, i, "attn_k.bias", kv, 0);
+        vector(w, i, "attn_v.bias", kv, 0);
+    }
+    if (strcmp(o->arch, "qwen3") == 0) {
+        vector(w, i, "attn_q_norm.weight", o->head_dim, 2);
+        vector(w, i, "attn_k_norm.weight", o->head_dim, 1);
+    }
+    vector(w, i, "ffn_norm.weight", o->n_embd, 1);
+    matrix(w, i, "ffn_gate", o->type, o->n_embd, o->n_ff);
+    matrix(w, i, "ffn_up", o->type, o->n_embd, o->n_ff);
+    matrix(w, i, "ffn_down", o->type, o->n_ff, o->n_embd);
+}
+
+/* Random bytes are valid blocks; their scales are set so that weights have the deviation. */
+static void add_blocks(writer *w, const tensor *t, uint64_t n)
+{
+    static const struct { ebb_type type; uint32_t d, dmin; float unit, middle; } shapes[] = {
+        { EBB_TYPE_Q4_0, 0, 0, 4.64f, 0 },   { EBB_TYPE_Q4_1, 0, 2, 4.69f, -7.5f }, { EBB_TYPE_Q5_0, 0, 0, 9.25f, 0 },
+        { EBB_TYPE_Q5_1, 0, 2, 9.39f, -15 }, { EBB_TYPE_Q8_0, 0, 0, 73.3f, 0 },     { EBB_TYPE_Q4_K, 0, 2, 242.5f, 7.5f },
+        { EBB_TYPE_Q5_K, 0, 2, 491.5f, 15 }, { EBB_TYPE_Q6_K, 208, 0, 1366, 0 },
+    };
+    const ebb_type_info *info = ebb_type_get(t->type);
+    size_t i = 0;
+
+    while (i < sizeof shapes / sizeof *shapes && shapes[i].type != t->type)
+        i++;
+    assert_true(i < sizeof shapes / sizeof *shapes);
+    for (uint64_t b = 0; b < n / info->block_len; b++) {
+        char block[256];
+        float d = t->dev / shapes[i].unit * (0.5f + (float)(next_random(w) % 1000) / 1000);
+        uint16_t half = to_f16(d);
+
+        for (uint32_t j = 0; j < info->block_bytes; j++)
+            block[j] = (char)next_random(w);
+        memcpy(block + shapes[i].d, &half, 2);
+        half = to_f16(d * shapes[i].middle);
+        if (shapes[i].middle != 0)
+            memcpy(block + shapes[i].dmin, &half, 2);
+        ebb_buf_add(&w->data, block, info->block_bytes);
+    }
+}
+
+static void add_weights(writer *w, const tensor *t)
+{
+    uint64_t n = (uint64_t)t->dims[0] * (t->n_dims == 2 ? t->dims[1] : 1);
+
+    if (ebb_type_get(t->type)->block_len > 1) {
+        add_blocks(w, t, n);
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        float x = t->mean + t->dev * next_normal(w);
+        uint16_t half = to_f16(x);
+        uint32_t u;
+
+        memcpy(&u, &x, 4);
+        if (t->type == EBB_TYPE_F32)
+            ebb_buf_add(&w->data, &x, 4);
+        else if (t->type == EBB_TYPE_F16)
+            ebb_buf_add(&w->data, &half, 2);
+        else
+            ebb_buf_add(&w->data, (char *)&u + 2, 2);    /* BF16, cut */
+    }
+}
+
+static void pad(ebb_buf *b)
+{
+    while (b->len % ALIGN)
+        ebb_buf_addc(b, 0);
+}
+
+static void write_tensors(writer *w)
+{
+    for (uint32_t i = 0; i < w->n_tensors; i++) {
+        const tensor *t = &w->tensors[i];
+
+        add_string(&w->infos, t->name, strlen(t->name));
+        add_u32(&w->infos, t->n_dims);
+        for (uint32_t d = 0; d < t->n_dims; d++)
+            add_u64(&w->infos, t->dims[d]);
+        add_u32(&w->infos, t->type);
+        add_u64(&w->infos, w->data.len);
+        add_weights(w, t);
+        pad(&w->data);
+    }
+}
+
+/* -- The file -------------------------------------------------------------------- */
+
+static uint32_t or_default(uint32_t v, uint32_t otherwise)
+{
+    return v ? v : otherwise;
+}
+
+static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
+{
+    ebb_tiny_opts o = *given;
+
+    o.arch = o.arch ? o.arch : "llama";
+    o.n_layers = or_default(o.n_layers, 2);
+    o.n_embd = or_default(o.n_embd, 256);
+    o.n_head = or_default(o.n_head, 4);
+    o.n_head_kv = or_default(o.n_head_kv, 2);
+    o.head_dim = or_default(o.head_dim, 64);
+    o.n_ff = or_default(o.n_ff, 256);
+    o.n_ctx = or_default(o.n_ctx, 1024);
+    return o;
+}
+
+static void write_keys(writer *w, const ebb_tiny_opts *o)
+{
+    key_string(w, "general.architecture", o->arch);
+    key_string(w, "general.name", "tiny");
+    key_u32(w, o->arch, ".context_length", o->n_ctx);
+    key_u32(w, o->arch, ".embedding_length", o->n_embd);
+    key_u32(w, o->arch, ".block_count", o->n_layers);
+    key_u32(w, o->arch, ".feed_forward_length", o->n_ff);
+    key_u32(w, o->arch, ".attention.head_count", o->n_head);
+    key_u32(w, o->arch, ".attention.head_count_kv", o->n_head_kv);
+    key_u32(w, o->arch, ".attention.key_length", o->head_dim);
+    key_u32(w, o->arch, ".attention.value_length", o->head_dim);
+    key_u32(w, o->arch, ".rope.dimension_count", o->head_dim);
+    key_f32(w, o->arch, ".rope.freq_base", 10000);
+    key_f32(w, o->arch, ".attention.layer_norm_rms_epsilon", 1e-5f);
+    vocabulary(w);
+}
+
+char *ebb_tiny_bytes(const ebb_tiny_opts *given, size_t *n_bytes)
+{
+    ebb_tiny_opts o = with_defaults(given);
+    writer *w = calloc(1, sizeof *w);
+    ebb_buf file = { 0 };
+
+    assert_non_null(w);
+    w->random = o.seed;
+    write_keys(w, &o);
+    add_tensor(w, "token_embd.weight", o.type, o.n_embd, EBB_TINY_VOCAB, 0, 1);
+    for (uint32_t i = 0; i < o.n_layers; i++)
+        layer_tensors(w, &o, i);
+    add_tensor(w, "output_norm.weight", EBB_TYPE_F32, o.n_embd, 0, 1, 0.1f);
+    if (!o.is_tied)
+        add_tensor(w, "output.weight", o.type, o.n_embd, EBB_TINY_VOCAB, 0, 1 / sqrtf((float)o.n_embd));
+    write_tensors(w);
+    ebb_buf_add(&file, "GGUF", 4);
+    add_u32(&file, 3);
+    add_u64(&file, w->n_tensors);
+    add_u64(&file, w->n_keys);
+    ebb_buf_add(&file, w->keys.data, w->keys.len);
+    ebb_buf_add(&file, w->infos.data, w->infos.len);
+    pad(&file);
+    ebb_buf_add(&file, w->data.data, w->data.len);
+    ebb_buf_fini(&w->keys);
+    ebb_buf_fini(&w->infos);
+    ebb_buf_fini(&w->data);
+    free(w);
+    *n_bytes = file.len;
+    return ebb_buf_take(&file);
+}
+
+ebb_model *ebb_tiny_open(const ebb_tiny_opts *o, char **bytes)
+{
+    ebb_error err = { 0 };
+    ebb_model *m = NULL;
+    size_t n;
+
+    *bytes = ebb_tiny_bytes(o, &n);
+    assert_non_null(*bytes);
+    if (ebb_model_open_memory(*bytes, n, "tiny", &m, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    return m;
+}
+
+bool ebb_tiny_write(const ebb_tiny_opts *o, const char *path)
+{
+    size_t n;
+    char *bytes = ebb_tiny_bytes(o, &n);
+    FILE *f = bytes ? fopen(path, "wb") : NULL;
+    bool ok = f && fwrite(bytes, 1, n, f) == n;
+
+    ok = f && fclose(f) == 0 && ok;
+    free(bytes);
+    return ok;
+}

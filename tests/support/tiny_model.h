@@ -1,0 +1,33 @@
+/* support/tiny_model.h - a small model written by the test itself: random
+ * weights, the same bytes on every machine, in any type that has kernels.
+ *
+ * Its vocabulary is byte-level BPE: the 256 bytes, four merges ("th" "the" "in"
+ * " t"), <|endoftext|> (BOS, EOS), <|im_start|>, <|im_end|>; its template is ChatML.
+ * The text that it writes is noise. */
+#ifndef EBB_TINY_MODEL_H
+#define EBB_TINY_MODEL_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ebb/model.h"
+
+/* Zero is the default: llama, F32, 2 layers, width 256, 4 heads on 2 of 64, feed-forward 256, context 1024. */
+typedef struct ebb_tiny_opts {
+    const char *arch;            /* "llama", "qwen2", "qwen3" */
+    ebb_type    type;            /* of all matrices; token_embd and output too */
+    uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx;
+    bool        is_tied;
+    uint64_t    seed;
+} ebb_tiny_opts;
+
+#define EBB_TINY_VOCAB 263u
+
+/* The file's bytes, for free(); NULL: out of memory. */
+char *ebb_tiny_bytes(const ebb_tiny_opts *o, size_t *n_bytes);
+/* The same opened from memory; the test fails if that does. */
+ebb_model *ebb_tiny_open(const ebb_tiny_opts *o, char **bytes);
+/* The same as a file; false if it cannot be written. */
+bool ebb_tiny_write(const ebb_tiny_opts *o, const char *path);
+
+#endif
