@@ -10,6 +10,7 @@ int ebb_cli_inspect(ebb_args *a)
         { "gguf", ebb_inspect_gguf },
         { "tokens", ebb_inspect_tokens },
         { "text", ebb_inspect_text },
+        { "logits", ebb_inspect_logits },
     };
     ebb_error err = { 0 };
 
@@ -22,6 +23,7 @@ int ebb_cli_inspect(ebb_args *a)
 
 const ebb_command_line ebb_commands_cli[] = {
     { "plan", "[-m MODEL] [--json]", "where the memory would go, which tier, what speed", EBB_FOR_PLAN, ebb_cli_plan },
+    { "bench", "[-m MODEL] [-p N] [-n N] [-d N] [-r N] [--json]", "measure prefill and decode", EBB_FOR_BENCH, ebb_cli_bench },
     { "inspect", "gguf|tokens|text|template|logits -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cli_inspect },
     { 0 },
 };

@@ -1,0 +1,176 @@
+/* ebb bench: prefill and decode, measured the way they are used. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli.h"
+
+typedef struct bench {
+    uint32_t   n_prompt, n_gen, depth, runs;
+    double     prefill_tok_s, decode_tok_s, load_s, first_token_s;
+    uint64_t   read_bytes;       /* of one decoded token */
+    ebb_token *ids;
+    size_t     n_ids;
+} bench;
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, uint32_t n)
+{
+    qsort(v, n, sizeof *v, by_value);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+/* Any ids do: speed depends on the shapes.  The first differs by run, so that no prefix is reused. */
+static void fill_ids(bench *b, uint32_t n_vocab, uint32_t run)
+{
+    uint64_t x = 0x9E3779B97F4A7C15u * (run + 1);
+
+    for (size_t i = 0; i < b->n_ids; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        b->ids[i] = (ebb_token)((x >> 33) % n_vocab);
+    }
+}
+
+static ebb_status run_once(bench *b, ebb_engine *e, ebb_session *s, uint32_t run, double *prefill, double *decode, ebb_error *err)
+{
+    ebb_stats before, after;
+    ebb_status st = EBB_OK;
+    double t;
+
+    fill_ids(b, ebb_model_get_info(ebb_engine_model(e))->n_vocab, run);
+    if (b->depth)
+        st = ebb_session_sync(s, b->ids, b->depth, NULL, err);
+    t = ebb_clock_s();
+    if (st == EBB_OK && b->n_prompt)
+        st = ebb_session_sync(s, b->ids, b->depth + b->n_prompt, NULL, err);
+    *prefill = b->n_prompt / (ebb_clock_s() - t);
+    if (run == 0)
+        b->first_token_s = ebb_clock_s() - t;
+    if (st == EBB_OK && b->n_gen && (b->depth || b->n_prompt)) /* decode at the depth asked for, not behind the prompt */
+        st = ebb_session_sync(s, b->ids, b->depth ? b->depth : 1, NULL, err);
+    else if (st == EBB_OK && b->n_gen)
+        st = ebb_session_sync(s, b->ids, 1, NULL, err);
+    ebb_engine_stats(e, &before);
+    t = ebb_clock_s();
+    for (uint32_t i = 0; st == EBB_OK && i < b->n_gen; i++)
+        st = ebb_session_append(s, b->ids[(b->depth + i + 1) % b->n_ids], err);
+    *decode = b->n_gen / (ebb_clock_s() - t);
+    ebb_engine_stats(e, &after);
+    if (b->n_gen)
+        b->read_bytes = (after.read_bytes - before.read_bytes) / b->n_gen;
+    return st == EBB_OK ? ebb_session_sync(s, NULL, 0, NULL, err) : st;
+}
+
+static ebb_status measure(bench *b, ebb_engine *e, const ebb_args *a, ebb_error *err)
+{
+    ebb_session *s = NULL;
+    double *speeds = calloc(2 * (size_t)b->runs, sizeof *speeds);
+    ebb_status st;
+
+    if (!speeds)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for %u runs", b->runs);
+    st = ebb_session_new(e, &s, err);
+    for (uint32_t run = 0; st == EBB_OK && run < b->runs; run++) {
+        st = run_once(b, e, s, run, &speeds[run], &speeds[b->runs + run], err);
+        if (st == EBB_OK && ebb_cli_progress(a))
+            fprintf(stderr, "run %u: prefill %.2f, decode %.2f tok/s\n", run + 1, speeds[run], speeds[b->runs + run]);
+    }
+    if (st == EBB_OK) {
+        b->prefill_tok_s = median(speeds, b->runs);
+        b->decode_tok_s = median(speeds + b->runs, b->runs);
+    }
+    ebb_session_free(s);
+    free(speeds);
+    return st;
+}
+
+static int report_json(const bench *b, const ebb_stats *s)
+{
+    json_t *root = json_pack(
+        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s}",
+        "prefill_tok_s", b->prefill_tok_s, "decode_tok_s", b->decode_tok_s, "load_s", b->load_s,
+        "first_token_s", b->load_s + b->first_token_s, "peak_rss_bytes", (json_int_t)s->rss_peak_bytes,
+        "kv_bytes", (json_int_t)s->kv_bytes, "layers", (int)s->n_layers, "resident_layers", (int)s->n_resident,
+        "weight_bytes", (json_int_t)s->weight_bytes, "read_bytes_per_token", (json_int_t)b->read_bytes,
+        "disk_bytes_s", s->disk_bytes_s, "stall_share", s->stall_share, "drafted", (json_int_t)s->drafted,
+        "accepted", (json_int_t)s->accepted, "tier", ebb_tier_name(s->tier), "cpu", s->cpu, "io", s->io,
+        "threads", (int)s->n_threads, "ctx", (int)s->n_ctx, "kv_type", s->kv_type);
+
+    if (!root)
+        return EBB_EXIT_FAILED;
+    json_dumpf(root, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(root);
+    return EBB_EXIT_OK;
+}
+
+static void report(const bench *b, const ebb_stats *s)
+{
+    char size[16], size2[16];
+
+    printf("prefill %u tokens at depth %u: %8.2f tok/s\n", b->n_prompt, b->depth, b->prefill_tok_s);
+    printf("decode  %u tokens at depth %u: %8.2f tok/s\n", b->n_gen, b->depth ? b->depth : 1, b->decode_tok_s);
+    printf("loaded in %.2f s; peak memory %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
+           ebb_cli_bytes(s->rss_peak_bytes, size), ebb_cli_bytes(s->kv_bytes, size2), s->n_resident, s->n_layers,
+           ebb_tier_name(s->tier));
+    printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io, ebb_cli_bytes(b->read_bytes, size));
+}
+
+static ebb_status setup(bench *b, const ebb_args *a, ebb_engine_opts *opts, ebb_error *err)
+{
+    char *end = NULL;
+    unsigned long n = a->prompt ? strtoul(a->prompt, &end, 10) : 512;
+
+    if (a->prompt && (end == a->prompt || *end || n > 10000000))
+        return EBB_FAIL(err, EBB_USAGE, "-p %s: bench wants a number of tokens", a->prompt);
+    b->n_prompt = (uint32_t)n;
+    b->n_gen = a->has_n_predict ? a->n_predict : 64;
+    b->depth = a->bench_depth;
+    b->runs = a->bench_runs ? a->bench_runs : 3;
+    b->n_ids = (size_t)b->depth + (b->n_prompt > b->n_gen ? b->n_prompt : b->n_gen) + 1;
+    *opts = a->engine;
+    if (!opts->n_ctx)
+        opts->n_ctx = (uint32_t)b->n_ids;
+    b->ids = calloc(b->n_ids, sizeof *b->ids);
+    return b->ids ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for %zu tokens", b->n_ids);
+}
+
+int ebb_cli_bench(ebb_args *a)
+{
+    bench b = { 0 };
+    ebb_engine_opts opts;
+    ebb_model *m = NULL;
+    ebb_engine *e = NULL;
+    ebb_stats stats;
+    ebb_error err = { 0 };
+    int status = EBB_EXIT_OK;
+    double start = ebb_clock_s();
+    ebb_status st = setup(&b, a, &opts, &err);
+
+    if (st == EBB_OK)
+        st = ebb_cli_open_model(a, &m, &err);
+    if (st == EBB_OK)
+        st = ebb_engine_open(m, &opts, NULL, NULL, &e, &err);
+    b.load_s = ebb_clock_s() - start;
+    if (st == EBB_OK)
+        st = measure(&b, e, a, &err);
+    if (st == EBB_OK) {
+        ebb_engine_stats(e, &stats);
+        if (a->json)
+            status = report_json(&b, &stats);
+        else
+            report(&b, &stats);
+    }
+    ebb_engine_close(e);
+    ebb_model_close(m);
+    free(b.ids);
+    return st == EBB_OK ? status : ebb_cli_fail(&err);
+}
