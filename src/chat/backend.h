@@ -1,6 +1,7 @@
 /* chat/backend.h - an assistant that answers: local.c (the engine) or, later,
  * a server.  A backend has a thread of its own; its calls return at once and
- * results come as events through `sink`, which may be called from any thread. */
+ * results come as events through `sink`, which may be called from any thread
+ * (one call at a time) and must not call the backend. */
 #ifndef EBB_CHAT_BACKEND_H
 #define EBB_CHAT_BACKEND_H
 #include <stddef.h>
@@ -15,8 +16,8 @@ typedef enum ebb_backend_event_kind {
     EBB_BACKEND_READY,
     EBB_BACKEND_FAILED,          /* text: the model could not be loaded */
     EBB_BACKEND_PREFILL,         /* done, total: tokens to compute */
-    EBB_BACKEND_TOKEN,           /* one token: id, and the text that may be shown now */
-    EBB_BACKEND_END,             /* finish, cost; text: the error line if finish is ERROR */
+    EBB_BACKEND_TOKEN,           /* one token: id, and the text that may be shown now; never one that ends the turn */
+    EBB_BACKEND_END,             /* finish, cost; text: the error line if finish is ERROR, else what the answer still lacks */
     EBB_BACKEND_NOTICE,          /* text */
 } ebb_backend_event_kind;
 
@@ -45,7 +46,9 @@ typedef struct ebb_backend {
 } ebb_backend;
 
 typedef struct ebb_backend_ops {
-    void (*close)(ebb_backend *b);                                 /* cancels, joins, frees */
+    /* Cancels, waits for END, frees.  One that is still loading is left to end by
+     * itself, so that this takes no minute.  The sink is not called after. */
+    void (*close)(ebb_backend *b);
     ebb_status (*answer)(ebb_backend *b, const ebb_backend_request *r, ebb_error *err);   /* BUSY if one is under way */
     void (*cancel)(ebb_backend *b);                                /* END with CANCELED follows */
     const ebb_model *(*model)(const ebb_backend *b);               /* NULL until READY */

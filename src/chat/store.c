@@ -11,10 +11,11 @@
 #include "os/paths.h"
 #include "store_sql.h"
 
-#define BUSY_MS 1500             /* longer than any save of ours takes */
 
 ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
 {
+    if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
+        return EBB_FAIL(err, EBB_USAGE, "there is already a session of that name; choose another one");
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -146,7 +147,7 @@ static ebb_status set_up(ebb_store *s, ebb_error *err)
 {
     int rc;
 
-    sqlite3_busy_timeout(s->db, BUSY_MS);
+    sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     rc = ebb_store_run(s, "PRAGMA foreign_keys = ON", "");
     s->is_readonly = sqlite3_db_readonly(s->db, "main") == 1;

@@ -47,7 +47,8 @@ const char *ebb_session_facts_label(const ebb_session_facts *f);
 /* Write the facts, the leaf and every dirty message.  New messages and a new
  * session get their numbers.  If another process has deleted the session, it is
  * written whole, as a new one.  With `durable` it also survives a loss
- * of power, at the price of a sync.  On failure nothing was changed, here or there. */
+ * of power, at the price of a sync, and waits longer for a lock.  On failure
+ * nothing was changed, here or there; USAGE: another session has this name. */
 EBB_MUST_CHECK
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable, ebb_error *err);
 /* Remove a message that has no children. */

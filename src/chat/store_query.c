@@ -108,8 +108,6 @@ ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb
     if (s->is_readonly)
         return ebb_store_fail(s, SQLITE_READONLY, err);
     rc = ebb_store_run(s, "UPDATE sessions SET name = ? WHERE id = ?", "ti", name, session);
-    if (rc != SQLITE_OK && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
-        return EBB_FAIL(err, EBB_USAGE, "there is already a session '%s'; choose another name", name);
     return changed(s, rc, session, err);
 }
 

@@ -167,6 +167,7 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
     v.done = calloc(t->n_nodes + 1, sizeof *v.done);
     if (!v.done)
         return EBB_FAIL(err, EBB_NOMEM, "no memory to save the session");
+    sqlite3_busy_timeout(s->db, durable && !s->is_impatient ? EBB_STORE_PATIENCE_MS : EBB_STORE_HASTE_MS);
     rc = ebb_store_run(s, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", "");
     if (rc == SQLITE_OK)
         rc = ebb_store_run(s, "BEGIN IMMEDIATE", "");
@@ -176,6 +177,8 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
         st = ebb_store_fail(s, rc, err);
         take_back(&v);
     }
+    s->is_impatient = st == EBB_BUSY;
+    sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
     for (size_t i = 0; st == EBB_OK && i < t->n_nodes; i++)
         t->nodes[i]->is_dirty = false;
     free(v.done);

@@ -1,0 +1,10 @@
+/* chat/guide.h - the model that is part of the program: models/guide.gguf. */
+#ifndef EBB_CHAT_GUIDE_H
+#define EBB_CHAT_GUIDE_H
+#include <stddef.h>
+
+extern const unsigned char ebb_guide_data[];
+/* 0 in a build made without models/guide.gguf. */
+extern const size_t ebb_guide_bytes;
+
+#endif

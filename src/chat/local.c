@@ -1,0 +1,454 @@
+/* The engine in this process as a backend (backend.h): one worker thread owns
+ * model, engine and session, waits for a command, and sleeps otherwise. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+#include "base/clock.h"
+#include "ebb/engine.h"
+#include "guide.h"
+
+#define PROGRESS_NS 100000000u   /* at most ten loading events a second */
+#define PRIMING 4                /* tokens before the answer that may end in half a character */
+
+typedef enum command { NOTHING, ANSWER, COMMON } command;
+
+typedef struct local {
+    ebb_backend       base;
+    ebb_backend_sink *sink;
+    void             *arg;
+    char             *path;              /* NULL: the embedded guide */
+    ebb_engine_opts   opts;              /* kv_cache_dir is our copy */
+    pthread_t         thread;
+    atomic_bool       stop;              /* the answer under way must end */
+
+    pthread_mutex_t   lock;              /* protects everything below, and the sink */
+    pthread_cond_t    wake, done;        /* for the worker; for a caller of `common` */
+    command           command;
+    bool              is_loading, is_answering, quit;
+    bool              is_orphan;         /* closed while loading: nobody listens, the worker frees */
+    int32_t          *ids;               /* of the answer under way: asked for, then generated */
+    size_t            n_ids, cap_ids;
+    uint32_t          n_predict;
+    ebb_sampling      sampling;
+    const int32_t    *common_ids;        /* the question of `common` and its answer */
+    size_t            n_common_ids, n_common;
+
+    ebb_model        *model;             /* set once, by the worker, under the lock */
+    ebb_engine       *engine;
+    ebb_session      *session;           /* the worker's own from here on */
+    ebb_detok        *detok;
+    uint64_t          last_progress_ns;
+} local;
+
+/* The sink is called with the lock held: what closed the backend is never called again. */
+static void emit_locked(local *l, const ebb_backend_event *ev)
+{
+    if (!l->is_orphan)
+        l->sink(l->arg, ev);
+}
+
+static void emit(local *l, const ebb_backend_event *ev)
+{
+    pthread_mutex_lock(&l->lock);
+    emit_locked(l, ev);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* -- Loading -------------------------------------------------------------------- */
+
+static void progress(void *arg, uint64_t done, uint64_t total)
+{
+    local *l = arg;
+    uint64_t now = ebb_clock_ns();
+
+    if (done < total && now - l->last_progress_ns < PROGRESS_NS)
+        return;
+    l->last_progress_ns = now;
+    emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_LOADING, .done = done, .total = total });
+}
+
+static ebb_status open_model(const local *l, ebb_model **m, ebb_error *err)
+{
+    if (l->path)
+        return ebb_model_open(l->path, m, err);
+    if (ebb_guide_bytes == 0)
+        return EBB_FAIL(err, EBB_NOTFOUND, "no model was given and this build has none of its own: use -m FILE");
+    return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, "guide", m, err);
+}
+
+/* Everything is built aside and shown at once, so that other threads see all or nothing. */
+static ebb_status load(local *l, ebb_error *err)
+{
+    ebb_model *m = NULL;
+    ebb_engine *e = NULL;
+    ebb_status st = open_model(l, &m, err);
+
+    if (st == EBB_OK)
+        st = ebb_engine_open(m, &l->opts, progress, l, &e, err);
+    if (st == EBB_OK)
+        st = ebb_session_new(e, &l->session, err);
+    if (st == EBB_OK && !(l->detok = ebb_detok_new(m, false)))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory to read the model's tokens");
+    pthread_mutex_lock(&l->lock);
+    l->model = m;
+    l->engine = e;
+    l->is_loading = false;
+    if (st == EBB_OK)
+        emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_READY });
+    else
+        emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_FAILED, .text = err->msg, .n_text = strlen(err->msg) });
+    pthread_mutex_unlock(&l->lock);
+    return st;
+}
+
+/* -- One answer ------------------------------------------------------------------- */
+
+/* Another id of the timeline, for `common` while the answer is under way. */
+static bool remember(local *l, int32_t id)
+{
+    if (l->n_ids == l->cap_ids) {
+        size_t cap = l->cap_ids * 2 + 256;
+        int32_t *p = realloc(l->ids, cap * sizeof *p);
+        if (!p)
+            return false;
+        l->ids = p;
+        l->cap_ids = cap;
+    }
+    l->ids[l->n_ids++] = id;
+    return true;
+}
+
+static bool emit_token(local *l, int32_t id)
+{
+    ebb_backend_event ev = { .kind = EBB_BACKEND_TOKEN, .token = id };
+    bool ok;
+
+    ev.text = ebb_detok_push(l->detok, id, &ev.n_text);
+    pthread_mutex_lock(&l->lock);
+    ok = remember(l, id);
+    if (ok)
+        emit_locked(l, &ev);
+    pthread_mutex_unlock(&l->lock);
+    return ok;
+}
+
+static ebb_status prefill(local *l, ebb_turn_cost *cost, ebb_error *err)
+{
+    size_t n = l->n_ids, there = ebb_session_common(l->session, l->ids, n), drop;
+    ebb_receipt r = { 0 };
+    ebb_status st;
+
+    emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .total = n - there });
+    st = ebb_session_sync(l->session, l->ids, n, &r, err);
+    cost->n_prompt = r.n_prompt;
+    cost->n_reused = r.n_reused;
+    cost->n_reused_disk = r.n_reused_disk;
+    cost->n_computed = r.n_computed;
+    cost->prefill_s = r.seconds;
+    if (st != EBB_OK)
+        return st;
+    emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .done = r.n_computed, .total = r.n_computed });
+    /* The answer goes on where the prompt ends, perhaps within a character. */
+    ebb_detok_flush(l->detok, &drop);
+    for (size_t i = n > PRIMING ? n - PRIMING : 0; i < n; i++)
+        ebb_detok_push(l->detok, l->ids[i], &drop);
+    return EBB_OK;
+}
+
+/* Tokens until something ends the turn.  The last one before the limit is not
+ * computed: the next turn does that if there is one. */
+static ebb_status decode(local *l, ebb_sampler *sampler, ebb_turn_cost *cost, ebb_finish *finish, ebb_error *err)
+{
+    uint32_t n_ctx = ebb_engine_n_ctx(l->engine);
+
+    while (!atomic_load(&l->stop)) {
+        size_t n;
+        const ebb_token *ids = ebb_session_ids(l->session, &n);
+        ebb_token id;
+        ebb_status st;
+
+        *finish = EBB_FINISH_LENGTH;
+        if (n >= n_ctx)
+            return EBB_OK;
+        id = ebb_sampler_pick(sampler, ebb_session_logits(l->session), ids, n);
+        if (ebb_model_is_eog(l->model, id)) {
+            *finish = EBB_FINISH_STOP;
+            return EBB_OK;
+        }
+        if (!emit_token(l, id))
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+        if (++cost->n_generated == l->n_predict)
+            return EBB_OK;
+        st = ebb_session_append(l->session, id, err);
+        if (st != EBB_OK)
+            return st;
+    }
+    return EBB_FAIL(err, EBB_CANCELED, "stopped");
+}
+
+static ebb_status run_answer(local *l, ebb_turn_cost *cost, ebb_finish *finish, ebb_error *err)
+{
+    ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
+    ebb_status st = sampler ? prefill(l, cost, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
+    double start = ebb_clock_s();
+
+    if (st == EBB_OK) {
+        st = decode(l, sampler, cost, finish, err);
+        cost->decode_s = ebb_clock_s() - start;
+    }
+    ebb_sampler_free(sampler);
+    return st;
+}
+
+static void answer_now(local *l)
+{
+    ebb_backend_event ev = { .kind = EBB_BACKEND_END };
+    ebb_error err = { 0 };
+    ebb_status st = run_answer(l, &ev.cost, &ev.finish, &err);
+
+    if (st == EBB_CANCELED)
+        ev.finish = EBB_FINISH_CANCELED;
+    else if (st != EBB_OK) {
+        ev.finish = EBB_FINISH_ERROR;
+        ev.text = err.msg;
+        ev.n_text = strlen(err.msg);
+    } else if (ev.finish == EBB_FINISH_STOP) {   /* nothing will complete a character now */
+        ev.text = ebb_detok_flush(l->detok, &ev.n_text);
+    }
+    pthread_mutex_lock(&l->lock);
+    l->is_answering = false;
+    emit_locked(l, &ev);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* -- The worker -------------------------------------------------------------------- */
+
+static void destroy(local *l)
+{
+    ebb_detok_free(l->detok);
+    ebb_session_free(l->session);
+    ebb_engine_close(l->engine);
+    ebb_model_close(l->model);
+    pthread_cond_destroy(&l->wake);
+    pthread_cond_destroy(&l->done);
+    pthread_mutex_destroy(&l->lock);
+    free((char *)l->opts.kv_cache_dir);
+    free(l->ids);
+    free(l->path);
+    free(l);
+}
+
+/* The next command; false: leave. */
+static bool wait_command(local *l, command *c)
+{
+    bool quit;
+
+    pthread_mutex_lock(&l->lock);
+    while (!l->quit && l->command == NOTHING)
+        pthread_cond_wait(&l->wake, &l->lock);
+    *c = l->command;
+    l->command = NOTHING;
+    quit = l->quit && *c == NOTHING;
+    pthread_mutex_unlock(&l->lock);
+    return !quit;
+}
+
+static void answer_common(local *l)
+{
+    size_t n = ebb_session_common(l->session, l->common_ids, l->n_common_ids);
+
+    pthread_mutex_lock(&l->lock);
+    l->n_common = n;
+    l->common_ids = NULL;
+    pthread_cond_signal(&l->done);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void *worker(void *arg)
+{
+    local *l = arg;
+    ebb_error err = { 0 };
+    command c;
+    bool is_orphan;
+
+    load(l, &err);
+    while (wait_command(l, &c)) {
+        if (c == ANSWER)
+            answer_now(l);
+        else
+            answer_common(l);
+    }
+    pthread_mutex_lock(&l->lock);
+    is_orphan = l->is_orphan;
+    pthread_mutex_unlock(&l->lock);
+    if (is_orphan)
+        destroy(l);
+    return NULL;
+}
+
+/* -- Calls from the owner ------------------------------------------------------------ */
+
+static void local_cancel(ebb_backend *b)
+{
+    local *l = (local *)b;
+
+    pthread_mutex_lock(&l->lock);
+    if (l->is_answering) {
+        atomic_store(&l->stop, true);
+        ebb_engine_cancel(l->engine);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Loading cannot be interrupted and may take a minute: then the worker is left
+ * to itself, so that leaving the program is immediate. */
+static void local_close(ebb_backend *b)
+{
+    local *l = (local *)b;
+    pthread_t thread = l->thread;
+    bool is_orphan;
+
+    local_cancel(b);
+    pthread_mutex_lock(&l->lock);
+    l->quit = true;
+    is_orphan = l->is_orphan = l->is_loading;
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+    if (is_orphan) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
+    destroy(l);
+}
+
+static ebb_status take_request(local *l, const ebb_backend_request *r, ebb_error *err)
+{
+    if (l->is_loading || !l->session)
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
+    if (l->is_answering)
+        return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+    if (r->n_ids == 0)
+        return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
+    l->n_ids = 0;
+    for (size_t i = 0; i < r->n_ids; i++)
+        if (!remember(l, r->ids[i]))
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    l->n_predict = r->n_predict;
+    l->sampling = r->sampling;
+    atomic_store(&l->stop, false);
+    ebb_engine_cancel_clear(l->engine);
+    l->is_answering = true;
+    l->command = ANSWER;
+    pthread_cond_signal(&l->wake);
+    return EBB_OK;
+}
+
+static ebb_status local_answer(ebb_backend *b, const ebb_backend_request *r, ebb_error *err)
+{
+    local *l = (local *)b;
+    ebb_status st;
+
+    pthread_mutex_lock(&l->lock);
+    st = take_request(l, r, err);
+    pthread_mutex_unlock(&l->lock);
+    return st;
+}
+
+static const ebb_model *local_model(const ebb_backend *b)
+{
+    local *l = (local *)b;
+    const ebb_model *m;
+
+    pthread_mutex_lock(&l->lock);
+    m = l->is_loading || !l->session ? NULL : l->model;
+    pthread_mutex_unlock(&l->lock);
+    return m;
+}
+
+static uint32_t local_n_ctx(const ebb_backend *b)
+{
+    local *l = (local *)b;
+    uint32_t n;
+
+    pthread_mutex_lock(&l->lock);
+    n = l->engine ? ebb_engine_n_ctx(l->engine) : 0;
+    pthread_mutex_unlock(&l->lock);
+    return n;
+}
+
+/* The session belongs to the worker: it is asked if it rests, and its
+ * timeline of this turn is looked at if it does not. */
+static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n)
+{
+    local *l = (local *)b;
+    size_t same = 0;
+
+    pthread_mutex_lock(&l->lock);
+    if (l->is_answering) {
+        while (same < n && same < l->n_ids && ids[same] == l->ids[same])
+            same++;
+    } else if (!l->is_loading && l->session) {
+        l->common_ids = ids;
+        l->n_common_ids = n;
+        l->command = COMMON;
+        pthread_cond_signal(&l->wake);
+        while (l->common_ids)
+            pthread_cond_wait(&l->done, &l->lock);
+        same = l->n_common;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return same;
+}
+
+static void local_stats(ebb_backend *b, ebb_stats *out)
+{
+    local *l = (local *)b;
+
+    *out = (ebb_stats){ 0 };
+    pthread_mutex_lock(&l->lock);
+    if (l->engine)
+        ebb_engine_stats(l->engine, out);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static const ebb_backend_ops local_ops = {
+    .close = local_close,
+    .answer = local_answer,
+    .cancel = local_cancel,
+    .model = local_model,
+    .n_ctx = local_n_ctx,
+    .common = local_common,
+    .stats = local_stats,
+};
+
+ebb_status ebb_backend_local(const char *path, const ebb_engine_opts *opts,
+                             ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err)
+{
+    local *l = calloc(1, sizeof *l);
+
+    *out = NULL;
+    if (!l)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the engine");
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->wake, NULL);
+    pthread_cond_init(&l->done, NULL);
+    l->base.ops = &local_ops;
+    l->sink = sink;
+    l->arg = arg;
+    l->is_loading = true;
+    l->opts = opts ? *opts : (ebb_engine_opts){ 0 };
+    l->path = path ? strdup(path) : NULL;
+    l->opts.kv_cache_dir = l->opts.kv_cache_dir ? strdup(l->opts.kv_cache_dir) : NULL;
+    if ((path && !l->path) || (opts && opts->kv_cache_dir && !l->opts.kv_cache_dir) ||
+        pthread_create(&l->thread, NULL, worker, l) != 0) {
+        destroy(l);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");
+    }
+    *out = &l->base;
+    return EBB_OK;
+}

@@ -1,0 +1,194 @@
+/* Finding model files (models.h). */
+#include "models.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "os/paths.h"
+
+#define DEPTH 2                  /* directories below a place that are looked into */
+
+typedef struct finding {
+    ebb_model_file *files;
+    size_t          n, cap;
+    bool            failed;      /* out of memory */
+} finding;
+
+static bool ends_in_gguf(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 5 && strcmp(name + n - 5, ".gguf") == 0;
+}
+
+/* "x-00002-of-00003.gguf": which part; false: the file is whole. */
+static bool is_part(const char *path, unsigned *part, unsigned *of)
+{
+    size_t n = strlen(path);
+    int end = 0;
+
+    return n > 20 && sscanf(path + n - 20, "-%5u-of-%5u.gguf%n", part, of, &end) == 2 && end == 20;
+}
+
+/* The sizes of all parts whose first one is at `path`. */
+static uint64_t bytes_of_parts(const char *path, unsigned of)
+{
+    ebb_buf name = { 0 };
+    uint64_t sum = 0;
+    struct stat st;
+
+    for (unsigned i = 1; i <= of && i <= 99999; i++) {
+        ebb_buf_clear(&name);
+        ebb_buf_add(&name, path, strlen(path) - 20);
+        if (!ebb_buf_addf(&name, "-%05u-of-%05u.gguf", i, of) || stat(name.data, &st) != 0)
+            break;
+        sum += (uint64_t)st.st_size;
+    }
+    ebb_buf_fini(&name);
+    return sum;
+}
+
+static bool is_known(const finding *f, const char *path)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (strcmp(f->files[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+static void add_file(finding *f, const char *path, const struct stat *st)
+{
+    unsigned part = 1, of = 1;
+    uint64_t n_bytes = (uint64_t)st->st_size;
+    char *copy;
+
+    if (is_part(path, &part, &of))
+        n_bytes = part == 1 ? bytes_of_parts(path, of) : 0;
+    if (part != 1 || is_known(f, path))
+        return;
+    if (f->n == f->cap) {
+        size_t cap = f->cap * 2 + 16;
+        ebb_model_file *p = realloc(f->files, cap * sizeof *p);
+        f->failed |= !p;
+        if (!p)
+            return;
+        f->files = p;
+        f->cap = cap;
+    }
+    copy = strdup(path);
+    f->failed |= !copy;
+    if (copy)
+        f->files[f->n++] = (ebb_model_file){
+            copy, n_bytes, (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000 };
+}
+
+static void look_at(finding *f, const char *path, int depth);
+
+static void look_into(finding *f, const char *dir, int depth)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    ebb_buf path = { 0 };
+
+    while (d && (e = readdir(d)) != NULL) {
+        if (e->d_name[0] == '.')
+            continue;
+        ebb_buf_clear(&path);
+        if (ebb_buf_addf(&path, "%s/%s", dir, e->d_name))
+            look_at(f, path.data, depth);
+        else
+            f->failed = true;
+    }
+    ebb_buf_fini(&path);
+    if (d)
+        closedir(d);
+}
+
+static void look_at(finding *f, const char *path, int depth)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return;
+    if (S_ISDIR(st.st_mode) && depth >= 0)
+        look_into(f, path, depth - 1);
+    else if (S_ISREG(st.st_mode) && ends_in_gguf(path))
+        add_file(f, path, &st);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const ebb_model_file *x = a, *y = b;
+
+    if (x->changed_ms != y->changed_ms)
+        return x->changed_ms < y->changed_ms ? 1 : -1;
+    if (x->n_bytes != y->n_bytes)
+        return x->n_bytes < y->n_bytes ? 1 : -1;
+    return strcmp(x->path, y->path);
+}
+
+static void look_at_list(finding *f, const char *list)
+{
+    while (*list) {
+        size_t n = strcspn(list, ":");
+        char *place = strndup(list, n);
+
+        f->failed |= !place;
+        if (place && n)
+            look_at(f, place, DEPTH);
+        free(place);
+        list += n + (list[n] == ':');
+    }
+}
+
+ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err)
+{
+    finding f = { 0 };
+    ebb_buf data = { 0 };
+
+    *out = NULL;
+    *n = 0;
+    if (ebb_path_models())
+        look_at_list(&f, ebb_path_models());
+    if (ebb_path_in(EBB_DIR_DATA, "models", &data, NULL) == EBB_OK)
+        look_at(&f, data.data, DEPTH);
+    ebb_buf_fini(&data);
+    if (f.failed) {
+        ebb_models_free(f.files, f.n);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the list of models");
+    }
+    if (f.n)
+        qsort(f.files, f.n, sizeof *f.files, newest_first);
+    *out = f.files;
+    *n = f.n;
+    return EBB_OK;
+}
+
+void ebb_models_free(ebb_model_file *files, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(files[i].path);
+    free(files);
+}
+
+ebb_status ebb_models_choose(char **path, ebb_error *err)
+{
+    ebb_model_file *files;
+    size_t n;
+    ebb_status st = ebb_models_find(&files, &n, err);
+
+    *path = NULL;
+    if (st != EBB_OK)
+        return st;
+    if (n) {
+        *path = files[0].path;
+        files[0].path = NULL;
+    }
+    ebb_models_free(files, n);
+    return EBB_OK;
+}

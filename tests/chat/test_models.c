@@ -1,0 +1,121 @@
+/* Which model files are found, and which is chosen. */
+#include "ebb_test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "models.h"
+
+static char dir[64];
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/ebb-models-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    setenv("EBB_MODELS", dir, 1);
+    setenv("XDG_DATA_HOME", "/nonexistent", 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char cmd[96];
+
+    (void)state;
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    return system(cmd);
+}
+
+static void make(const char *name, const char *text, time_t when)
+{
+    char path[160];
+    FILE *f;
+    struct timespec times[2] = { { .tv_sec = when }, { .tv_sec = when } };
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static const char *base(const ebb_model_file *f)
+{
+    return strrchr(f->path, '/') + 1;
+}
+
+static void test_newest_first(void **state)
+{
+    ebb_model_file *f;
+    ebb_error err;
+    size_t n;
+    char sub[96];
+
+    (void)state;
+    snprintf(sub, sizeof sub, "%s/sub", dir);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    make("old.gguf", "x", 1000);
+    make("sub/new.gguf", "x", 3000);
+    make("small.gguf", "x", 2000);
+    make("large.gguf", "xxx", 2000);
+    make("notes.txt", "x", 9000);
+    make(".hidden.gguf", "x", 9000);
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, 4);
+    assert_string_equal(base(&f[0]), "new.gguf");
+    assert_string_equal(base(&f[1]), "large.gguf");
+    assert_string_equal(base(&f[2]), "small.gguf");
+    assert_string_equal(base(&f[3]), "old.gguf");
+    ebb_models_free(f, n);
+}
+
+static void test_split(void **state)
+{
+    ebb_model_file *f;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    make("m-00001-of-00003.gguf", "a", 1);
+    make("m-00002-of-00003.gguf", "bb", 1);
+    make("m-00003-of-00003.gguf", "ccc", 1);
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(f[0].n_bytes, 6);
+    assert_string_equal(base(&f[0]), "m-00001-of-00003.gguf");
+    ebb_models_free(f, n);
+}
+
+static void test_places(void **state)
+{
+    ebb_error err;
+    ebb_model_file *f;
+    size_t n;
+    char list[256], *path;
+
+    (void)state;
+    assert_int_equal(ebb_models_choose(&path, &err), EBB_OK);
+    assert_null(path);                           /* the embedded guide */
+    make("one.gguf", "x", 5);
+    snprintf(list, sizeof list, "/nowhere::%s/one.gguf:%s", dir, dir);
+    setenv("EBB_MODELS", list, 1);
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, 1);                      /* named twice, listed once */
+    ebb_models_free(f, n);
+    assert_int_equal(ebb_models_choose(&path, &err), EBB_OK);
+    assert_non_null(strstr(path, "one.gguf"));
+    free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_newest_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_split, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_places, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("models", tests, NULL, NULL);
+}
