@@ -13,7 +13,7 @@ struct ebb_store {
     bool     is_impatient;       /* the last save met a lock: do not hold the user up again */
 };
 
-#define EBB_STORE_PATIENCE_MS 1500   /* to wait for a lock; longer than any save of ours takes */
+#define EBB_STORE_PATIENCE_MS 800    /* to wait for a lock; longer than any save of ours takes */
 #define EBB_STORE_HASTE_MS      50   /* likewise, where the next save will try again */
 
 /* Fill *err for the SQLite code `rc`: what the user can understand and do. */

@@ -214,6 +214,10 @@ static bool walk_to(ebb_tree *t, ebb_node *leaf)
 {
     size_t depth = 0;
 
+    if (leaf && leaf->parent == ebb_tree_leaf(t) && grow(&t->path, t->n_path, &t->cap_path)) {
+        t->path[t->n_path++] = leaf;             /* one step on: the usual case */
+        return true;
+    }
     for (ebb_node *n = leaf; n; n = n->parent)
         depth++;
     while (depth > t->cap_path)

@@ -1,0 +1,222 @@
+/* Opening and closing a chat, and what it knows (chat.h). */
+#include "chat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat_priv.h"
+
+static char *copy_or_null(const char *s, bool *ok)
+{
+    char *copy = s ? strdup(s) : NULL;
+
+    *ok &= !s || copy;
+    return copy;
+}
+
+/* -- The model --------------------------------------------------------------------------- */
+
+void ebb_chat_close_model(ebb_chat *c)
+{
+    if (c->backend)
+        c->backend->ops->close(c->backend);
+    c->backend = NULL;
+    if (c->answer)
+        ebb_chat_work_off(c);                    /* what it wrote until now is kept */
+    ebb_chat_forget_letters(c);
+    if (c->prompter)
+        c->parts.unready(c->parts.arg, c->prompter);
+    c->prompter = NULL;
+    c->info = NULL;
+}
+
+ebb_status ebb_chat_open_model(ebb_chat *c, const char *path, ebb_error *err)
+{
+    ebb_status st;
+
+    ebb_chat_close_model(c);
+    c->state = EBB_CHAT_LOADING;
+    st = c->parts.open(c->parts.arg, path, &c->engine_opts, ebb_chat_sink, c, &c->backend, err);
+    if (st != EBB_OK)
+        c->state = EBB_CHAT_FAILED;
+    return st;
+}
+
+/* -- The session ---------------------------------------------------------------------------- */
+
+static void open_store(ebb_chat *c)
+{
+    ebb_error err;
+
+    if (ebb_store_open(c->store_path, &c->store, &err) != EBB_OK) {
+        ebb_chat_notice(c, "%s; this chat is kept in memory only (/save ./NAME.json writes a file)", err.msg);
+        c->is_unsaved = true;
+    } else if (ebb_store_is_readonly(c->store)) {
+        ebb_chat_notice(c, "%s is read-only; this chat is kept in memory only (/save ./NAME.json writes a file)",
+                        ebb_store_path(c->store));
+        c->is_unsaved = true;
+    }
+}
+
+ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err)
+{
+    ebb_session_facts facts = { 0 };
+    ebb_tree tree = { 0 };
+    ebb_status st = ebb_store_load(c->store, session, &facts, &tree, err);
+    const ebb_node *leaf = ebb_tree_leaf(&tree);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_session_facts_fini(&c->facts);
+    ebb_tree_fini(&c->tree);
+    c->facts = facts;
+    c->tree = tree;
+    ebb_chat_settings_from(c, facts.settings);
+    if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish == EBB_FINISH_NONE)
+        ebb_chat_notice(c, "the last answer was cut off; /continue goes on with it");
+    ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    return EBB_OK;
+}
+
+/* -s: the session of that name, else a new one that will have it. */
+static ebb_status enter_named(ebb_chat *c, const char *name, ebb_error *err)
+{
+    int64_t id;
+    ebb_status st = c->store ? ebb_store_find(c->store, name, &id, err) : EBB_NOTFOUND;
+
+    if (st == EBB_OK)
+        return ebb_chat_enter(c, id, err);
+    if (st != EBB_NOTFOUND)
+        return st;
+    if (strlen(name) >= sizeof c->facts.name)
+        return EBB_FAIL(err, EBB_USAGE, "a session's name has at most %zu bytes", sizeof c->facts.name - 1);
+    strcpy(c->facts.name, name);
+    return EBB_OK;
+}
+
+static ebb_status enter_last(ebb_chat *c, ebb_error *err)
+{
+    int64_t id;
+    ebb_status st = c->store ? ebb_store_last(c->store, &id, err) : EBB_NOTFOUND;
+
+    if (st == EBB_NOTFOUND) {
+        ebb_chat_notice(c, "there is no session to continue; this is a new one");
+        return EBB_OK;
+    }
+    return st == EBB_OK ? ebb_chat_enter(c, id, err) : st;
+}
+
+/* A session that cannot be read is no reason not to talk. */
+static void open_session(ebb_chat *c, const ebb_chat_opts *o)
+{
+    ebb_error err = { 0 };
+    ebb_status st = EBB_OK;
+
+    open_store(c);
+    if (o->session_name)
+        st = enter_named(c, o->session_name, &err);
+    else if (o->continue_last)
+        st = enter_last(c, &err);
+    if (st != EBB_OK)
+        ebb_chat_notice(c, "%s; this is a new session", err.msg);
+    if (o->system && ebb_chat_root_system(c, o->system, &err) != EBB_OK)
+        ebb_chat_notice(c, "%s", err.msg);
+}
+
+/* -- Opening and closing ------------------------------------------------------------------------ */
+
+static ebb_status init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_parts *parts, ebb_error *err)
+{
+    bool ok = true;
+
+    pthread_mutex_init(&c->lock, NULL);
+    c->epoll = c->wake = c->timer = -1;
+    c->parts = *parts;
+    c->base = (ebb_chat_settings){ .sampling = o->sampling, .n_predict = o->n_predict };
+    c->settings = c->base;
+    c->engine_opts = o->engine;
+    c->engine_opts.kv_cache_dir = copy_or_null(o->engine.kv_cache_dir, &ok);
+    c->store_path = copy_or_null(o->store_path, &ok);
+    c->system = copy_or_null(o->system, &ok);
+    if (!ok)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
+    return ebb_chat_events_init(c, err);
+}
+
+ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_parts *parts, ebb_chat **out, ebb_error *err)
+{
+    ebb_chat *c = calloc(1, sizeof *c);
+    ebb_status st;
+
+    *out = NULL;
+    if (!c)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
+    st = init(c, opts, parts, err);
+    if (st == EBB_OK)
+        st = ebb_chat_open_model(c, opts->model_path, err);    /* first: it loads meanwhile */
+    if (st != EBB_OK) {
+        ebb_chat_close(c);
+        return st;
+    }
+    open_session(c, opts);
+    *out = c;
+    return EBB_OK;
+}
+
+void ebb_chat_close(ebb_chat *c)
+{
+    if (!c)
+        return;
+    ebb_chat_close_model(c);
+    ebb_store_close(c->store);
+    ebb_session_facts_fini(&c->facts);
+    ebb_tree_fini(&c->tree);
+    ebb_chat_events_fini(c);
+    pthread_mutex_destroy(&c->lock);
+    free((char *)c->engine_opts.kv_cache_dir);
+    free(c->store_path);
+    free(c->system);
+    free(c);
+}
+
+/* -- State -------------------------------------------------------------------------------------- */
+
+bool ebb_chat_is_ready(const ebb_chat *c)
+{
+    return c->info != NULL;
+}
+
+bool ebb_chat_is_busy(const ebb_chat *c)
+{
+    return c->state == EBB_CHAT_ANSWERING || c->is_awaited;
+}
+
+const ebb_model_info *ebb_chat_model(const ebb_chat *c)
+{
+    return c->info;
+}
+
+const char *ebb_chat_session_name(const ebb_chat *c)
+{
+    const char *label = ebb_session_facts_label(&c->facts);
+
+    return *label ? label : "new session";
+}
+
+void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)
+{
+    *out = (ebb_stats){ 0 };
+    if (c->backend)
+        c->backend->ops->stats(c->backend, out);
+}
+
+size_t ebb_chat_n_messages(const ebb_chat *c)
+{
+    return c->tree.n_path;
+}
+
+const ebb_message *ebb_chat_message(const ebb_chat *c, size_t i)
+{
+    return i < c->tree.n_path ? &c->tree.path[i]->m : NULL;
+}

@@ -1,0 +1,308 @@
+/* Prompts, answers, and saving: the way of one turn through the chat. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "chat_priv.h"
+
+#define SAVE_WITHIN_MS 700       /* how much of an answer under way a crash may take */
+
+/* -- Saving ------------------------------------------------------------------------- */
+
+static void note_failure(ebb_chat *c, const ebb_error *err)
+{
+    if (!c->is_unsaved)
+        ebb_chat_notice(c, "%s; the chat goes on in memory (/save tries again, /save ./NAME.json writes a file)", err->msg);
+    c->is_unsaved = true;
+}
+
+static void note_success(ebb_chat *c)
+{
+    if (c->is_unsaved)
+        ebb_chat_notice(c, "the session is saved again");
+    c->is_unsaved = false;
+}
+
+void ebb_chat_save(ebb_chat *c, bool durable)
+{
+    ebb_error err = { 0 };
+    ebb_status st;
+
+    if (!c->store || (!c->facts.id && !c->facts.title[0]))   /* nothing was said yet */
+        return;
+    free(c->facts.settings);
+    c->facts.settings = ebb_chat_settings_json(&c->settings);
+    st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
+    if (st == EBB_USAGE && c->facts.name[0]) {
+        ebb_chat_notice(c, "another session took the name '%s' meanwhile; this one is kept under its title", c->facts.name);
+        c->facts.name[0] = '\0';
+        st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
+    }
+    if (st == EBB_OK)
+        note_success(c);
+    else if (st != EBB_BUSY || durable)          /* a lock met in haste is nothing yet */
+        note_failure(c, &err);
+}
+
+/* -- Prompts ------------------------------------------------------------------------- */
+
+/* Ids count only if they are of the model at hand: those of another one say nothing. */
+static bool has_ids(const ebb_chat *c, const ebb_message *m)
+{
+    return m->n_ids && memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0;
+}
+
+/* The prompt for the path up to n_path messages, with one more that is not in the tree (or NULL). */
+static ebb_status make_prompt(ebb_chat *c, size_t n_path, const ebb_message *more, ebb_prompt *out, ebb_error *err)
+{
+    size_t n = n_path + (more != NULL);
+    ebb_message *copies = calloc(n + 1, sizeof *copies);
+    const ebb_message **list = calloc(n + 1, sizeof *list);
+    ebb_prompt_opts opts = { .now_ms = c->facts.pinned_ms, .thinking = c->settings.thinking };
+    ebb_status st = EBB_NOMEM;
+
+    *out = (ebb_prompt){ 0 };
+    if (copies && list) {
+        for (size_t i = 0; i < n; i++) {
+            copies[i] = i < n_path ? c->tree.path[i]->m : *more;
+            if (!has_ids(c, &copies[i]))
+                copies[i].n_ids = 0;
+            list[i] = &copies[i];
+        }
+        st = c->parts.prompt(c->parts.arg, c->prompter, list, n, &opts, out, err);
+    } else {
+        EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    }
+    free(copies);
+    free(list);
+    return st;
+}
+
+/* The ids as they now are become those of the messages. */
+static bool keep_ids(ebb_chat *c, const ebb_prompt *p)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < c->tree.n_path; i++) {
+        ebb_node *node = c->tree.path[i];
+        size_t n = p->n_ids_of[i];
+        bool same = has_ids(c, &node->m) ? n == node->m.n_ids && memcmp(node->m.ids, p->ids + at, n * sizeof *p->ids) == 0
+                                         : n == 0;
+
+        if (!same && !ebb_node_set_ids(node, p->ids + at, n, c->info->fingerprint))
+            return false;
+        at += n;
+    }
+    return true;
+}
+
+void ebb_chat_preview(ebb_chat *c, const char *text, size_t n, uint32_t *n_new, uint32_t *n_compute)
+{
+    ebb_message question = { .role = EBB_ROLE_USER, .text = (char *)text, .n_text = n };
+    ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    size_t n_path = c->tree.n_path - (leaf && leaf->m.role == EBB_ROLE_USER);
+    ebb_prompt p;
+
+    *n_new = *n_compute = 0;
+    if (!c->info || n == 0)
+        return;
+    if (make_prompt(c, n_path, &question, &p, NULL) == EBB_OK) {
+        *n_new = (uint32_t)(p.n_ids - (p.n_old < p.n_ids ? p.n_old : p.n_ids));
+        *n_compute = (uint32_t)(p.n_ids - c->backend->ops->common(c->backend, p.ids, p.n_ids));
+    }
+    ebb_prompt_fini(&p);
+}
+
+/* -- Beginning an answer ---------------------------------------------------------------- */
+
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static uint32_t n_children(const ebb_node *node)
+{
+    uint32_t n = 0;
+
+    for (const ebb_node *k = node ? node->first_child : NULL; k; k = k->next_sibling)
+        n++;
+    return n;
+}
+
+/* With a seed of the user's, another try must still be another answer. */
+static ebb_sampling sampling_for(const ebb_chat *c, const ebb_node *question)
+{
+    ebb_sampling s = c->settings.sampling;
+
+    if (s.seed)
+        s.seed += n_children(question);
+    return s;
+}
+
+static ebb_status check_room(ebb_chat *c, const ebb_prompt *p, ebb_error *err)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+
+    if (p->n_ids == 0)
+        return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
+    if (p->n_ids >= n_ctx)
+        return EBB_FAIL(err, EBB_CONTEXT, "the conversation has %zu tokens, the context holds %u: /undo, /new, or start with --ctx",
+                        p->n_ids, n_ctx);
+    return EBB_OK;
+}
+
+/* The node that the answer goes into; the backend has not been asked yet. */
+static ebb_node *answer_node(ebb_chat *c, bool go_on)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree), *node = leaf;
+
+    if (!go_on)
+        node = ebb_tree_add(&c->tree, leaf, EBB_ROLE_ASSISTANT, "", 0);
+    if (!node || (!go_on && !ebb_tree_stand(&c->tree, node)))
+        return NULL;
+    if (!node->m.model && !(node->m.model = strdup(c->info->name)))
+        return NULL;
+    if (!go_on && !ebb_node_set_ids(node, NULL, 0, c->info->fingerprint))
+        return NULL;
+    return node;
+}
+
+static ebb_status ask(ebb_chat *c, const ebb_prompt *p, bool go_on, ebb_error *err)
+{
+    ebb_node *question = ebb_tree_leaf(&c->tree);
+    ebb_backend_request r = { .ids = p->ids, .n_ids = p->n_ids, .n_predict = c->settings.n_predict,
+                              .sampling = sampling_for(c, question) };
+    ebb_node *node = answer_node(c, go_on);
+    ebb_status st;
+
+    if (!node)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+    st = c->backend->ops->answer(c->backend, &r, err);
+    if (st != EBB_OK)
+        return st;
+    c->cost_before = go_on ? node->m.cost : (ebb_turn_cost){ 0 };
+    c->n_turn = (uint32_t)(p->n_ids - p->n_kept);
+    c->answer = node;
+    c->is_new_answer = !go_on;
+    c->state = EBB_CHAT_ANSWERING;
+    node->m.finish = EBB_FINISH_NONE;
+    node->is_dirty = true;
+    snprintf(c->facts.model, sizeof c->facts.model, "%s", c->info->name);
+    if (p->notice[0])
+        ebb_chat_notice(c, "%s", p->notice);
+    ebb_chat_save(c, true);
+    ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    return EBB_OK;
+}
+
+static ebb_status begin_now(ebb_chat *c, bool go_on, ebb_error *err)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    ebb_prompt p;
+    ebb_status st = make_prompt(c, c->tree.n_path, NULL, &p, err);
+
+    if (st == EBB_OK)
+        st = check_room(c, &p, err);
+    if (st == EBB_OK && !keep_ids(c, &p))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    if (st == EBB_OK) {
+        st = ask(c, &p, go_on, err);
+        if (st != EBB_OK && ebb_tree_leaf(&c->tree) != leaf)
+            ebb_tree_drop_newest(&c->tree);
+    }
+    ebb_prompt_fini(&p);
+    return st;
+}
+
+ebb_status ebb_chat_begin(ebb_chat *c, bool go_on, ebb_error *err)
+{
+    if (c->facts.pinned_ms == 0)
+        c->facts.pinned_ms = now_ms();
+    if (c->state == EBB_CHAT_FAILED)
+        return EBB_FAIL(err, EBB_NOTFOUND, "no model is loaded: /model FILE loads one");
+    if (c->state == EBB_CHAT_IDLE)
+        return begin_now(c, go_on, err);
+    if (go_on)
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
+    c->is_awaited = true;
+    ebb_chat_save(c, true);
+    ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    return EBB_OK;
+}
+
+void ebb_chat_on_ready(ebb_chat *c)
+{
+    ebb_error err = { 0 };
+    ebb_status st = c->parts.ready(c->parts.arg, c->backend, &c->info, &c->prompter, &err);
+
+    c->state = st == EBB_OK ? EBB_CHAT_IDLE : EBB_CHAT_FAILED;
+    if (st == EBB_OK)
+        ebb_chat_tell(c, EBB_EVENT_READY, c->info->name, strlen(c->info->name), 0, 0);
+    if (st == EBB_OK && c->is_awaited)
+        st = ebb_chat_begin(c, false, &err);
+    c->is_awaited = false;
+    if (st != EBB_OK)
+        ebb_chat_tell(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
+}
+
+/* -- The answer comes ---------------------------------------------------------------------- */
+
+void ebb_chat_on_token(ebb_chat *c, const ebb_backend_event *ev)
+{
+    if (!c->answer)
+        return;
+    if (!ebb_node_add_id(c->answer, ev->token) || !ebb_node_add_text(c->answer, ev->text, ev->n_text))
+        ebb_chat_notice(c, "out of memory: a part of the answer was lost");
+    ebb_chat_ring_within(c, SAVE_WITHIN_MS);
+}
+
+static ebb_turn_cost sum(ebb_turn_cost a, const ebb_turn_cost *b)
+{
+    if (a.n_prompt == 0)
+        return *b;
+    a.n_computed += b->n_computed;
+    a.n_generated += b->n_generated;
+    a.prefill_s += b->prefill_s;
+    a.decode_s += b->decode_s;
+    return a;
+}
+
+/* An answer without a token is none: the question stands alone, as before. */
+static bool drop_empty(ebb_chat *c, ebb_finish finish)
+{
+    ebb_node *node = c->answer;
+
+    if (!c->is_new_answer || node->m.n_ids || (finish != EBB_FINISH_CANCELED && finish != EBB_FINISH_ERROR))
+        return false;
+    if (node->m.id > 0 && c->store && ebb_store_drop(c->store, node->m.id, NULL) != EBB_OK)
+        return false;                            /* it stays, here and there */
+    ebb_tree_drop_newest(&c->tree);
+    return true;
+}
+
+void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
+{
+    bool is_error = ev->finish == EBB_FINISH_ERROR, is_dropped;
+
+    c->state = EBB_CHAT_IDLE;
+    if (!c->answer)
+        return;
+    if (!is_error && ev->n_text && ebb_node_add_text(c->answer, ev->text, ev->n_text))
+        ebb_chat_tell(c, EBB_EVENT_TEXT, ev->text, ev->n_text, 0, 0);
+    c->answer->m.finish = ev->finish;
+    c->answer->m.cost = sum(c->cost_before, &ev->cost);
+    c->answer->is_dirty = true;
+    is_dropped = drop_empty(c, ev->finish);
+    c->answer = NULL;
+    ebb_chat_save(c, true);
+    if (is_dropped)
+        ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    if (is_error)
+        ebb_chat_tell(c, EBB_EVENT_ERROR, ev->text, ev->n_text, 0, 0);
+    else
+        ebb_chat_tell(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
+}

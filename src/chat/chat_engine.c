@@ -1,0 +1,56 @@
+/* The parts of a real chat: the engine of this process and the model's template. */
+#include <stdlib.h>
+
+#include "chat_priv.h"
+#include "models.h"
+
+static ebb_status open_local(void *arg, const char *path, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+                             void *sink_arg, ebb_backend **out, ebb_error *err)
+{
+    char *chosen = NULL;
+    ebb_status st = EBB_OK;
+
+    (void)arg;
+    if (!path)
+        st = ebb_models_choose(&chosen, err);
+    if (st == EBB_OK)
+        st = ebb_backend_local(path ? path : chosen, opts, sink, sink_arg, out, err);
+    free(chosen);
+    return st;
+}
+
+static ebb_status ready(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, ebb_error *err)
+{
+    const ebb_model *m = b->ops->model(b);
+    ebb_status st = ebb_prompter_new(m, p, err);
+
+    (void)arg;
+    *info = st == EBB_OK ? ebb_model_get_info(m) : NULL;
+    return st;
+}
+
+static void unready(void *arg, ebb_prompter *p)
+{
+    (void)arg;
+    ebb_prompter_free(p);
+}
+
+static ebb_status prompt(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
+                         const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
+{
+    (void)arg;
+    return ebb_prompt_delta(p, messages, n, opts, out, err);
+}
+
+ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *err)
+{
+    const ebb_chat_parts parts = {
+        .default_sampling = ebb_sampling_default(),
+        .open = open_local,
+        .ready = ready,
+        .unready = unready,
+        .prompt = prompt,
+    };
+
+    return ebb_chat_open_with(opts, &parts, out, err);
+}

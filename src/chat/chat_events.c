@@ -1,0 +1,332 @@
+/* From the backend's thread to the front end: letters, a descriptor to wait on,
+ * and the timer that saves an answer under way. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "chat_priv.h"
+
+#define POLL_MS 250              /* how often a long prefill tells how far it is */
+
+/* -- The descriptors ------------------------------------------------------------------ */
+
+static bool watch(ebb_chat *c, int fd)
+{
+    struct epoll_event ev = { .events = EPOLLIN };
+
+    return fd >= 0 && epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) == 0;
+}
+
+ebb_status ebb_chat_events_init(ebb_chat *c, ebb_error *err)
+{
+    c->epoll = epoll_create1(EPOLL_CLOEXEC);
+    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (c->epoll < 0 || !watch(c, c->wake) || !watch(c, c->timer))
+        return EBB_FAIL(err, EBB_IO, "no descriptors for the chat's events: %s", strerror(errno));
+    return EBB_OK;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+void ebb_chat_events_fini(ebb_chat *c)
+{
+    ebb_chat_forget_letters(c);
+    for (size_t i = c->first_note; i < c->n_notes; i++)
+        free(c->notes[i].text);
+    free(c->notes);
+    free(c->letters);
+    free(c->shown);
+    close_fd(c->epoll);
+    close_fd(c->wake);
+    close_fd(c->timer);
+}
+
+int ebb_chat_fd(const ebb_chat *c)
+{
+    return c->epoll;
+}
+
+static void ring_wake(ebb_chat *c)
+{
+    uint64_t one = 1;
+
+    if (write(c->wake, &one, sizeof one) < 0)
+        return;                                  /* EAGAIN: it is readable already */
+}
+
+static void clear(int fd)
+{
+    uint64_t count;
+
+    if (read(fd, &count, sizeof count) < 0)
+        return;                                  /* EAGAIN: it was clear */
+}
+
+void ebb_chat_ring_within(ebb_chat *c, uint32_t ms)
+{
+    uint64_t at = ebb_clock_ns() + (uint64_t)ms * 1000000u;
+    struct itimerspec spec = { .it_value = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 } };
+
+    if (c->timer_ns && c->timer_ns <= at)
+        return;
+    if (timerfd_settime(c->timer, 0, &spec, NULL) == 0)
+        c->timer_ns = at;
+}
+
+/* -- For the front end ------------------------------------------------------------------ */
+
+void ebb_chat_tell(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text, uint64_t done, uint64_t total)
+{
+    ebb_chat_note note = { .ev = { .kind = kind, .done = done, .total = total, .n_text = n_text } };
+
+    if (c->first_note == c->n_notes)
+        c->first_note = c->n_notes = 0;
+    if (c->n_notes == c->cap_notes) {
+        size_t cap = c->cap_notes * 2 + 16;
+        ebb_chat_note *p = realloc(c->notes, cap * sizeof *p);
+        if (!p)
+            return;
+        c->notes = p;
+        c->cap_notes = cap;
+    }
+    if (text && !(note.text = malloc(n_text + 1)))
+        return;
+    if (text) {
+        memcpy(note.text, text, n_text);
+        note.text[n_text] = '\0';
+    }
+    c->notes[c->n_notes++] = note;
+    ring_wake(c);
+}
+
+void ebb_chat_notice(ebb_chat *c, const char *fmt, ...)
+{
+    char line[320];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    ebb_chat_tell(c, EBB_EVENT_NOTICE, line, strlen(line), 0, 0);
+}
+
+/* -- From the backend -------------------------------------------------------------------- */
+
+/* Progress replaces progress that was not read yet. */
+static bool is_newer_progress(const ebb_chat *c, const ebb_backend_event *ev)
+{
+    return ev->kind == EBB_BACKEND_LOADING && c->n_letters > c->first_letter &&
+           c->letters[c->n_letters - 1].ev.kind == EBB_BACKEND_LOADING;
+}
+
+static bool post(ebb_chat *c, const ebb_backend_event *ev)
+{
+    ebb_chat_letter letter = { .ev = *ev };
+
+    if (c->first_letter == c->n_letters)
+        c->first_letter = c->n_letters = 0;
+    if (is_newer_progress(c, ev))
+        c->n_letters--;
+    if (c->n_letters == c->cap_letters) {
+        size_t cap = c->cap_letters * 2 + 64;
+        ebb_chat_letter *p = realloc(c->letters, cap * sizeof *p);
+        if (!p)
+            return false;
+        c->letters = p;
+        c->cap_letters = cap;
+    }
+    if (ev->n_text) {
+        letter.text = malloc(ev->n_text + 1);
+        if (!letter.text)
+            return false;
+        memcpy(letter.text, ev->text, ev->n_text);
+        letter.text[ev->n_text] = '\0';
+    }
+    letter.ev.text = letter.text;
+    c->letters[c->n_letters++] = letter;
+    return true;
+}
+
+void ebb_chat_sink(void *chat, const ebb_backend_event *ev)
+{
+    ebb_chat *c = chat;
+
+    pthread_mutex_lock(&c->lock);
+    c->has_lost |= !post(c, ev);
+    pthread_mutex_unlock(&c->lock);
+    ring_wake(c);
+}
+
+/* The next letter, or the next if it is a token. */
+static bool next_letter(ebb_chat *c, bool only_token, ebb_chat_letter *out)
+{
+    bool is_there;
+
+    pthread_mutex_lock(&c->lock);
+    is_there = c->first_letter < c->n_letters &&
+               (!only_token || c->letters[c->first_letter].ev.kind == EBB_BACKEND_TOKEN);
+    if (is_there)
+        *out = c->letters[c->first_letter++];
+    pthread_mutex_unlock(&c->lock);
+    return is_there;
+}
+
+void ebb_chat_forget_letters(ebb_chat *c)
+{
+    ebb_chat_letter letter;
+
+    while (next_letter(c, false, &letter))
+        free(letter.text);
+}
+
+static void on_failed(ebb_chat *c, const ebb_backend_event *ev)
+{
+    c->state = EBB_CHAT_FAILED;
+    c->is_awaited = false;
+    ebb_chat_tell(c, EBB_EVENT_ERROR, ev->text, ev->n_text, 0, 0);
+}
+
+/* Some of what should be there is not: the turn does not count that as its own. */
+static void on_prefill(ebb_chat *c, const ebb_backend_event *ev)
+{
+    c->is_prefilling = ev->done < ev->total;
+    if (c->is_prefilling) {
+        c->prefill_seen = 0;
+        ebb_chat_ring_within(c, POLL_MS);
+        if (ev->total > (uint64_t)c->n_turn + 1)
+            ebb_chat_notice(c, "%llu tokens of the conversation are computed again: they are not in memory any more",
+                            (unsigned long long)(ev->total - c->n_turn));
+    }
+    ebb_chat_tell(c, EBB_EVENT_PREFILL, NULL, 0, ev->done, ev->total);
+}
+
+static void handle(ebb_chat *c, const ebb_backend_event *ev)
+{
+    switch (ev->kind) {
+    case EBB_BACKEND_TOKEN:
+        break;                                   /* on_tokens */
+    case EBB_BACKEND_LOADING:
+        ebb_chat_tell(c, EBB_EVENT_LOADING, NULL, 0, ev->done, ev->total);
+        break;
+    case EBB_BACKEND_READY:
+        ebb_chat_on_ready(c);
+        break;
+    case EBB_BACKEND_FAILED:
+        on_failed(c, ev);
+        break;
+    case EBB_BACKEND_PREFILL:
+        on_prefill(c, ev);
+        break;
+    case EBB_BACKEND_END:
+        c->is_prefilling = false;
+        ebb_chat_on_end(c, ev);
+        break;
+    case EBB_BACKEND_NOTICE:
+        ebb_chat_tell(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
+        break;
+    }
+}
+
+static void check_lost(ebb_chat *c)
+{
+    bool has_lost;
+
+    pthread_mutex_lock(&c->lock);
+    has_lost = c->has_lost;
+    c->has_lost = false;
+    pthread_mutex_unlock(&c->lock);
+    if (has_lost)
+        ebb_chat_notice(c, "out of memory: a part of the answer was lost");
+}
+
+/* All tokens that wait make one event. */
+static void on_tokens(ebb_chat *c, ebb_chat_letter *letter)
+{
+    size_t from = c->answer ? c->answer->m.n_text : 0;
+
+    c->is_prefilling = false;
+    do {
+        ebb_chat_on_token(c, &letter->ev);
+        free(letter->text);
+    } while (next_letter(c, true, letter));
+    if (c->answer && c->answer->m.n_text > from)
+        ebb_chat_tell(c, EBB_EVENT_TEXT, c->answer->m.text + from, c->answer->m.n_text - from, 0, 0);
+}
+
+/* One letter, or a run of tokens: what is told and what stands go together. */
+static bool work(ebb_chat *c)
+{
+    ebb_chat_letter letter;
+
+    if (!next_letter(c, false, &letter))
+        return false;
+    if (letter.ev.kind == EBB_BACKEND_TOKEN) {
+        on_tokens(c, &letter);
+    } else {
+        handle(c, &letter.ev);
+        free(letter.text);
+    }
+    check_lost(c);
+    return true;
+}
+
+void ebb_chat_work_off(ebb_chat *c)
+{
+    while (work(c))
+        ;
+}
+
+static void on_timer(ebb_chat *c)
+{
+    if (!c->timer_ns || ebb_clock_ns() < c->timer_ns)
+        return;
+    c->timer_ns = 0;
+    clear(c->timer);
+    if (c->answer && c->answer->is_dirty)
+        ebb_chat_save(c, false);
+    if (c->is_prefilling) {
+        ebb_stats s;
+
+        c->backend->ops->stats(c->backend, &s);
+        if (s.prefill_done > c->prefill_seen && s.prefill_done < s.prefill_total)
+            ebb_chat_tell(c, EBB_EVENT_PREFILL, NULL, 0, s.prefill_done, s.prefill_total);
+        c->prefill_seen = s.prefill_done;
+        ebb_chat_ring_within(c, POLL_MS);
+    }
+}
+
+static bool take_note(ebb_chat *c, ebb_chat_event *out)
+{
+    if (c->first_note == c->n_notes)
+        return false;
+    free(c->shown);
+    c->shown = c->notes[c->first_note].text;
+    *out = c->notes[c->first_note++].ev;
+    out->text = c->shown;
+    return true;
+}
+
+bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
+{
+    if (take_note(c, out))
+        return true;
+    clear(c->wake);                              /* first, so that what comes now rings again */
+    on_timer(c);
+    while (c->first_note == c->n_notes)
+        if (!work(c))
+            return false;
+    ring_wake(c);                                /* there may be more than this one */
+    return take_note(c, out);
+}

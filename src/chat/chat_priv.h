@@ -1,0 +1,142 @@
+/* chat/chat_priv.h - the inside of a chat: chat*.c and settings.c only (and tests,
+ * which give it another backend).
+ *
+ * Who does what: chat.c opens, closes and tells the state; chat_events.c carries
+ * events from the backend's thread; chat_answer.c makes prompts, starts and ends
+ * answers and saves; chat_actions.c is what the user can do. */
+#ifndef EBB_CHAT_CHAT_PRIV_H
+#define EBB_CHAT_CHAT_PRIV_H
+#include <pthread.h>
+
+#include "backend.h"
+#include "base/buf.h"
+#include "chat.h"
+#include "prompt.h"
+#include "store.h"
+#include "tree.h"
+
+/* What stands between a chat and the engine.  The real one is in chat_engine.c. */
+typedef struct ebb_chat_parts {
+    void        *arg;
+    ebb_sampling default_sampling;
+    ebb_status (*open)(void *arg, const char *path, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+                       void *sink_arg, ebb_backend **out, ebb_error *err);
+    /* The model stands: its facts, which live as long as the backend, and the maker of prompts. */
+    ebb_status (*ready)(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, ebb_error *err);
+    void (*unready)(void *arg, ebb_prompter *p);             /* NULL is fine */
+    ebb_status (*prompt)(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
+                         const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);
+} ebb_chat_parts;
+
+/* A backend's event on its way to the chat's thread: with a copy of the text. */
+typedef struct ebb_chat_letter {
+    ebb_backend_event ev;
+    char             *text;
+} ebb_chat_letter;
+
+/* An event for the front end, with its text. */
+typedef struct ebb_chat_note {
+    ebb_chat_event ev;
+    char          *text;
+} ebb_chat_note;
+
+typedef enum ebb_chat_state {
+    EBB_CHAT_LOADING,            /* the model is not there yet */
+    EBB_CHAT_IDLE,
+    EBB_CHAT_ANSWERING,
+    EBB_CHAT_FAILED,             /* there is no model */
+} ebb_chat_state;
+
+/* What /set changes.  One bit of is_set per setting that this session carries. */
+typedef struct ebb_chat_settings {
+    ebb_sampling sampling;
+    uint32_t     n_predict;
+    ebb_thinking thinking;
+    uint32_t     is_set;
+} ebb_chat_settings;
+
+struct ebb_chat {
+    ebb_chat_parts    parts;
+    ebb_engine_opts   engine_opts;
+    char             *store_path;        /* NULL: the default */
+    char             *system;            /* the system prompt that a new session begins with */
+    ebb_chat_settings base, settings;    /* as opened; of this session */
+
+    ebb_store        *store;             /* NULL: nothing can be kept */
+    bool              is_unsaved;        /* the last save failed, and the user was told */
+    ebb_session_facts facts;
+    ebb_tree          tree;
+
+    ebb_backend      *backend;
+    ebb_prompter     *prompter;
+    const ebb_model_info *info;          /* NULL until ready */
+    ebb_chat_state    state;
+    bool              is_awaited;        /* a question waits for the model to be loaded */
+    ebb_node         *answer;            /* under way */
+    bool              is_new_answer;     /* it began with this turn, so it may go if it stays empty */
+    uint32_t          n_turn;            /* tokens that this turn adds and must be computed */
+    ebb_turn_cost     cost_before;       /* of the answer that is continued */
+
+    int               epoll, wake, timer;
+    uint64_t          timer_ns;          /* when the timer rings; 0: it does not */
+    bool              is_prefilling;
+    uint32_t          prefill_seen;
+    ebb_chat_note    *notes;             /* for the front end: notes[first_note..n_notes) */
+    size_t            first_note, n_notes, cap_notes;
+    char             *shown;             /* text of the event given out last */
+
+    pthread_mutex_t   lock;              /* protects the letters and has_lost */
+    ebb_chat_letter  *letters;
+    size_t            first_letter, n_letters, cap_letters;
+    bool              has_lost;          /* no memory for a letter */
+};
+
+EBB_MUST_CHECK
+ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_parts *parts, ebb_chat **out, ebb_error *err);
+
+/* -- chat_events.c ----------------------------------------------------------------- */
+EBB_MUST_CHECK
+ebb_status ebb_chat_events_init(ebb_chat *c, ebb_error *err);
+void ebb_chat_events_fini(ebb_chat *c);
+/* An event for the front end; with no memory for it, it is not told. */
+void ebb_chat_tell(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text, uint64_t done, uint64_t total);
+void ebb_chat_notice(ebb_chat *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ebb_chat_sink(void *chat, const ebb_backend_event *ev);         /* from the backend's thread */
+/* Handle what the backend has sent: all of it. */
+void ebb_chat_work_off(ebb_chat *c);
+/* Throw it away: of a backend that was closed. */
+void ebb_chat_forget_letters(ebb_chat *c);
+/* Ring within ms, earlier if it was set so; the answer under way is saved then. */
+void ebb_chat_ring_within(ebb_chat *c, uint32_t ms);
+
+/* -- chat_answer.c ----------------------------------------------------------------- */
+/* Save everything.  A failure is a notice, once, and so is the first success after it. */
+void ebb_chat_save(ebb_chat *c, bool durable);
+/* Begin an answer to the path, or, with `go_on`, more of its last message.  Until
+ * the model stands the question waits.  On failure the tree is as it was. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_begin(ebb_chat *c, bool go_on, ebb_error *err);
+void ebb_chat_on_ready(ebb_chat *c);
+void ebb_chat_on_token(ebb_chat *c, const ebb_backend_event *ev);
+void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev);
+
+/* -- chat.c ------------------------------------------------------------------------ */
+/* Close the backend, and open one for `path` (NULL: the embedded guide). */
+EBB_MUST_CHECK
+ebb_status ebb_chat_open_model(ebb_chat *c, const char *path, ebb_error *err);
+void ebb_chat_close_model(ebb_chat *c);
+/* Put the system prompt at the root of the path (NULL or "": take it away); where
+ * messages follow, they are copied below the new root. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_root_system(ebb_chat *c, const char *text, ebb_error *err);
+/* Stand in the session: its tree, facts and settings. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err);
+
+/* -- settings.c -------------------------------------------------------------------- */
+/* Take what the session carries over the base, but what the command line set. */
+void ebb_chat_settings_from(ebb_chat *c, const char *json);
+/* As JSON, NULL if nothing is set (or no memory); free() it. */
+char *ebb_chat_settings_json(const ebb_chat_settings *s);
+
+#endif

@@ -1,0 +1,31 @@
+/* chat/export.h - conversations as files for other programs, and back. */
+#ifndef EBB_CHAT_EXPORT_H
+#define EBB_CHAT_EXPORT_H
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "ebb/status.h"
+#include "store.h"
+#include "tree.h"
+
+typedef enum ebb_format {
+    EBB_FORMAT_MD,               /* Markdown: a heading per message */
+    EBB_FORMAT_JSON,             /* an object: title, model, messages as OpenAI's API has them */
+    EBB_FORMAT_TXT,              /* who said what, plainly */
+} ebb_format;
+
+/* "md", "json", "txt", or a file name that ends so; false if it is none. */
+bool ebb_format_parse(const char *name, ebb_format *out);
+
+/* Append the path of the tree. */
+EBB_MUST_CHECK
+ebb_status ebb_export(const ebb_session_facts *f, const ebb_tree *t, ebb_format format, ebb_buf *out, ebb_error *err);
+
+/* Fill an empty tree and empty facts with a conversation: JSON with "messages" or
+ * a bare array of messages, or Markdown or text as ebb_export writes them (`name`
+ * tells which).  The content of a message is a string or an array of text parts.
+ * Errors: FORMAT, NOMEM; then both are empty. */
+EBB_MUST_CHECK
+ebb_status ebb_import(const char *name, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t, ebb_error *err);
+
+#endif

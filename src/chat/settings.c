@@ -1,0 +1,179 @@
+/* The settings of a session by name: /set, and what the store keeps of them. */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat_priv.h"
+
+typedef enum kind { FLOAT, UINT32, UINT64, THINKING } kind;
+
+typedef struct setting {
+    const char *name, *help;
+    kind        kind;
+    size_t      at;              /* offset in ebb_chat_settings */
+    double      min, max;
+} setting;
+
+#define AT(field) offsetof(ebb_chat_settings, field)
+
+static const setting settings[] = {
+    { "temp", "how freely words are chosen; 0 always takes the likeliest", FLOAT, AT(sampling.temp), 0, 10 },
+    { "top-k", "choose among this many of the likeliest tokens; 0 is no limit", UINT32, AT(sampling.top_k), 0, 1e6 },
+    { "top-p", "choose among the likeliest tokens that together have this probability; 1 is off", FLOAT, AT(sampling.top_p), 0, 1 },
+    { "min-p", "leave out tokens below this share of the likeliest one's probability; 0 is off", FLOAT, AT(sampling.min_p), 0, 1 },
+    { "repeat-penalty", "above 1, tokens that were used lately become less likely", FLOAT, AT(sampling.repeat_penalty), 0.1, 10 },
+    { "repeat-last", "how many tokens the penalty looks back upon", UINT32, AT(sampling.repeat_last), 0, 1e6 },
+    { "seed", "the same seed gives the same answer; 0 takes one from the clock", UINT64, AT(sampling.seed), 0, 9007199254740992.0 },
+    { "predict", "most tokens of one answer; 0 is until the context is full", UINT32, AT(n_predict), 0, 1e9 },
+    { "thinking", "whether the model thinks first, where its template can say so", THINKING, AT(thinking), 0, 0 },
+};
+
+enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
+
+static const char *const thinking_names[] = {
+    [EBB_THINKING_DEFAULT] = "default", [EBB_THINKING_ON] = "on", [EBB_THINKING_OFF] = "off",
+};
+
+const char *ebb_chat_setting_name(size_t i)
+{
+    return i < N_SETTINGS ? settings[i].name : NULL;
+}
+
+static const setting *find(const char *name)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (strcmp(settings[i].name, name) == 0)
+            return &settings[i];
+    return NULL;
+}
+
+static void *field(const setting *s, ebb_chat_settings *v)
+{
+    return (char *)v + s->at;
+}
+
+static double get(const setting *s, const ebb_chat_settings *v)
+{
+    const void *p = (const char *)v + s->at;
+
+    switch (s->kind) {
+    case FLOAT: return (double)*(const float *)p;
+    case UINT32: return *(const uint32_t *)p;
+    case UINT64: return (double)*(const uint64_t *)p;
+    case THINKING: return *(const ebb_thinking *)p;
+    }
+    return 0;
+}
+
+static void put(const setting *s, ebb_chat_settings *v, double x)
+{
+    switch (s->kind) {
+    case FLOAT: *(float *)field(s, v) = (float)x; break;
+    case UINT32: *(uint32_t *)field(s, v) = (uint32_t)x; break;
+    case UINT64: *(uint64_t *)field(s, v) = (uint64_t)x; break;
+    case THINKING: *(ebb_thinking *)field(s, v) = (ebb_thinking)(int)x; break;
+    }
+    v->is_set |= 1u << (s - settings);
+}
+
+/* A value as the user writes it; false: not one of this setting's. */
+static bool parse(const setting *s, const char *text, double *x)
+{
+    char *end;
+
+    if (s->kind == THINKING) {
+        for (int i = 0; i < 3; i++)
+            if (strcmp(text, thinking_names[i]) == 0) {
+                *x = i;
+                return true;
+            }
+        return false;
+    }
+    errno = 0;
+    *x = strtod(text, &end);
+    return end != text && *end == '\0' && errno == 0 && *x >= s->min && *x <= s->max &&
+           (s->kind == FLOAT || *x == floor(*x));
+}
+
+static void print_value(const setting *s, const ebb_chat_settings *v, char *out, size_t cap)
+{
+    if (s->kind == THINKING)
+        snprintf(out, cap, "%s", thinking_names[(int)get(s, v)]);
+    else
+        snprintf(out, cap, s->kind == FLOAT ? "%.4g" : "%.0f", get(s, v));
+}
+
+static void print_range(const setting *s, char *out, size_t cap)
+{
+    if (s->kind == THINKING)
+        snprintf(out, cap, "default, on, off");
+    else
+        snprintf(out, cap, "%.16g to %.16g", s->min, s->max);
+}
+
+ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err)
+{
+    const setting *s = find(name);
+    char now[32], range[64];
+    double x;
+
+    if (!s)
+        return EBB_FAIL(err, EBB_USAGE, "there is no setting '%s'; /set lists all", name);
+    print_range(s, range, sizeof range);
+    if (value) {
+        if (!parse(s, value, &x))
+            return EBB_FAIL(err, EBB_USAGE, "%s cannot be '%s': it takes %s", name, value, range);
+        put(s, &c->settings, x);
+        ebb_chat_save(c, false);
+    }
+    print_value(s, &c->settings, now, sizeof now);
+    if (text && value)
+        snprintf(text, cap, "%s = %s", name, now);
+    else if (text)
+        snprintf(text, cap, "%s = %s (%s): %s", name, now, range, s->help);
+    return EBB_OK;
+}
+
+/* -- In the store ---------------------------------------------------------------------- */
+
+char *ebb_chat_settings_json(const ebb_chat_settings *v)
+{
+    json_t *o = json_object();
+    char *text = NULL;
+
+    for (size_t i = 0; o && i < N_SETTINGS; i++)
+        if (v->is_set & (1u << i))
+            json_object_set_new(o, settings[i].name, json_real(get(&settings[i], v)));
+    if (o && json_object_size(o))
+        text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(9));
+    json_decref(o);
+    return text;
+}
+
+/* The command line said something else than the default: that counts more. */
+static bool is_from_command_line(const ebb_chat *c, const setting *s)
+{
+    ebb_chat_settings usual = { .sampling = c->parts.default_sampling };
+
+    return get(s, &c->base) != get(s, &usual);
+}
+
+void ebb_chat_settings_from(ebb_chat *c, const char *json)
+{
+    json_t *o = json ? json_loads(json, 0, NULL) : NULL, *value;
+    const char *name;
+
+    c->settings = c->base;
+    json_object_foreach(o, name, value) {
+        const setting *s = find(name);
+        double x = json_number_value(value);
+        double max = s && s->kind == THINKING ? 2 : s ? s->max : 0;
+
+        if (s && json_is_number(value) && x >= s->min && x <= max && !is_from_command_line(c, s))
+            put(s, &c->settings, x);
+    }
+    json_decref(o);
+}
