@@ -5,7 +5,7 @@
  * (L2); a group of columns passes over all of them while it stands in L1.  The
  * sums over the blocks go on in y itself, in the order K2 wants. */
 #include "kernels/impl.h"
-#include "kernels/x86/avx512_tile.h"
+#include "kernels/x86/avx512_gemv.h"
 
 enum { COLS = 6, BLOCKS = 8, TILES = 8 };
 
@@ -209,7 +209,10 @@ static void gemm(const ebb_matmul *a, const kind *k)
 #define TYPE(T, micro, group, offset)                                                    \
 static void matmul_##T(const ebb_matmul *a)                                              \
 {                                                                                        \
-    gemm(a, &(kind){ ebb_avx512_unpack_##T, micro, group, offset });                     \
+    if (a->n_cols <= GEMV_COLS)                                                          \
+        ebb_avx512_gemv_##T(a);                                                          \
+    else                                                                                 \
+        gemm(a, &(kind){ ebb_avx512_unpack_##T, micro, group, offset });                 \
 }
 TYPE(Q4_K, micro_8_min, 8, 8)
 TYPE(Q5_K, micro_4_min, 4, 16)

@@ -1,5 +1,5 @@
 /* From the file's blocks (kernels/blocks.h draws them) to tiles for vpdpbusd. */
-#include "kernels/x86/avx512_tile.h"
+#include "kernels/x86/avx512_gemv.h"
 
 static inline __m512i low_nibbles(__m512i v)
 {
@@ -118,34 +118,18 @@ NIBBLES(Q4_1, 1, 0)
 NIBBLES(Q5_0, 0, 1)
 NIBBLES(Q5_1, 1, 1)
 
-/* Byte j of each lane as (byte, 0); bytes 2j and 2j + 1 as a pair. */
-static inline __m512i byte_of(__m512i v, int j)
-{
-    return _mm512_and_si512(_mm512_srlv_epi32(v, _mm512_set1_epi32(8 * j)), _mm512_set1_epi32(255));
-}
-
-static inline __m512i pair_of(__m512i v, int j)
-{
-    return _mm512_or_si512(byte_of(v, 2 * j), _mm512_slli_epi32(byte_of(v, 2 * j + 1), 16));
-}
-
 /* The 16 bytes in front of a block of Q4_K or Q5_K; `shift`: log2 of the offset that `fix` undoes. */
 static inline void unpack_head_k(const ebb_half *rows, int h, ebb_tile256 *out, int n_scale, unsigned shift)
 {
-    const __m512i six = _mm512_set1_epi32(0x3f3f3f3f), four = _mm512_set1_epi32(0x0f0f0f0f), two = _mm512_set1_epi32(0x03030303);
-    __m512i d = ebb_half_gather(rows, 0), a = ebb_half_gather(rows, 4), b = ebb_half_gather(rows, 8), c = ebb_half_gather(rows, 12);
-    __m512i s[2] = { _mm512_and_si512(a, six), _mm512_or_si512(_mm512_and_si512(c, four),
-                     _mm512_slli_epi32(_mm512_and_si512(_mm512_srli_epi32(a, 6), two), 4)) };
-    __m512i m[2] = { _mm512_and_si512(b, six), _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(c, 4), four),
-                     _mm512_slli_epi32(_mm512_and_si512(_mm512_srli_epi32(b, 6), two), 4)) };
+    ebb_head_k k = ebb_load_head_k(rows, 0);
 
-    _mm512_store_ps(out->d[h], ebb_lanes_f16(d));
-    _mm512_store_ps(out->dmin[h], ebb_lanes_f16(_mm512_srli_epi32(d, 16)));
+    _mm512_store_ps(out->d[h], k.d);
+    _mm512_store_ps(out->dmin[h], k.dmin);
     for (int i = 0; i < n_scale; i++)            /* 8 or 16 of them: one for each 32 or 16 elements */
-        _mm512_store_si512(out->scale[i][h], byte_of(s[2 * i / n_scale], i * 8 / n_scale % 4));
+        _mm512_store_si512(out->scale[i][h], ebb_byte_of(k.scale[2 * i / n_scale], i * 8 / n_scale % 4));
     for (int j = 0; j < 4; j++) {
-        _mm512_store_si512(out->fix[j][h], _mm512_slli_epi32(pair_of(s[j / 2], j % 2), shift));
-        _mm512_store_si512(out->min[j][h], pair_of(m[j / 2], j % 2));
+        _mm512_store_si512(out->fix[j][h], _mm512_slli_epi32(ebb_pair_of(k.scale[j / 2], j % 2), shift));
+        _mm512_store_si512(out->min[j][h], ebb_pair_of(k.min[j / 2], j % 2));
     }
 }
 
@@ -201,7 +185,7 @@ static inline __m512i bits_to_4(__m512i v, int r)
 void ebb_avx512_unpack_Q6_K(const ebb_half *rows, int h, ebb_tile256 *out)
 {
     const __m512i low16 = _mm512_set1_epi32(0xffff);
-    __m512i t[16], high[16];
+    __m512i t[16], high[16], s[4];
 
     load_64(rows, 128, high);
     for (int n = 0; n < 2; n++) {
@@ -214,13 +198,10 @@ void ebb_avx512_unpack_Q6_K(const ebb_half *rows, int h, ebb_tile256 *out)
             _mm512_store_si512(out->q[g + 16][h], _mm512_or_si512(high_nibbles(t[i]), bits_to_4(up, r + 2)));
         }
     }
-    for (int j = 0; j < 16; j += 4) {
-        __m512i s = ebb_half_gather(rows, 192 + (size_t)j);
-
-        for (int i = 0; i < 4; i++) {            /* sign-extended to 16 bits */
-            __m512i wide = _mm512_srai_epi32(_mm512_sllv_epi32(s, _mm512_set1_epi32(24 - 8 * i)), 24);
-            _mm512_store_si512(out->scale[j + i][h], _mm512_and_si512(wide, low16));
-        }
+    ebb_load_16x16(rows, 192, s);
+    for (int j = 0; j < 16; j++) {               /* sign-extended to 16 bits */
+        __m512i wide = _mm512_srai_epi32(_mm512_sllv_epi32(s[j / 4], _mm512_set1_epi32(24 - 8 * (j % 4))), 24);
+        _mm512_store_si512(out->scale[j][h], _mm512_and_si512(wide, low16));
     }
     _mm512_store_ps(out->d[h], ebb_lanes_f16(_mm512_srli_epi32(ebb_half_gather(rows, 206), 16)));
 }
