@@ -258,6 +258,19 @@ static ebb_token id_of(const json_t *o, const char *key)
     return (ebb_token)json_integer_value(json_object_get(o, key));
 }
 
+/* The bytes of path.gz. */
+static bool gunzip(const char *path, ebb_buf *out)
+{
+    char command[600], block[4096];
+    size_t n;
+
+    snprintf(command, sizeof command, "gzip -dc '%s.gz'", path);
+    FILE *f = popen(command, "r");
+    while (f && (n = fread(block, 1, sizeof block, f)) > 0)
+        ebb_buf_add(out, block, n);
+    return f && pclose(f) == 0 && out->len > 0 && !out->failed;
+}
+
 static void test_real_vocabularies(void **state)
 {
     const char *path = ebb_test_shared_path("data/tokenizers/info.json");
@@ -273,9 +286,12 @@ static void test_real_vocabularies(void **state)
         char rest[128];
         snprintf(rest, sizeof rest, "data/tokenizers/%s", name);
         path = ebb_test_shared_path(rest);
-        if (access(path, R_OK) != 0)             /* one is there as .gz only */
+        ebb_buf unpacked = { 0 };
+        if (access(path, R_OK) != 0 && !gunzip(path, &unpacked))
             continue;
-        if (ebb_model_open(path, &m, &err) != EBB_OK)
+        ebb_status st = unpacked.len > 0 ? ebb_model_open_memory(unpacked.data, unpacked.len, name, &m, &err)
+                                         : ebb_model_open(path, &m, &err);
+        if (st != EBB_OK)
             fail_msg("%s", err.msg);
         assert_int_equal(ebb_model_get_info(m)->n_vocab, json_integer_value(json_object_get(o, "n_tokens")));
         assert_int_equal(ebb_model_n_tensors(m), 0);
@@ -283,9 +299,10 @@ static void test_real_vocabularies(void **state)
         assert_int_equal(ebb_model_eos(m), id_of(o, "eos"));
         assert_true(ebb_model_bytes(m) < 64 << 20);
         ebb_model_close(m);
+        ebb_buf_fini(&unpacked);
         n_opened++;
     }
-    assert_int_equal(n_opened, 10);
+    assert_int_equal(n_opened, json_array_size(list));
     json_decref(list);
 }
 

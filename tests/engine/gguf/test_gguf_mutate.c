@@ -260,6 +260,39 @@ static void test_a_bloated_vocabulary(void **state)
     }
 }
 
+/* Every allocation of opening a model fails once: no crash, no leak, and the reason is named. */
+static void test_no_memory(void **state)
+{
+#if ALLOC_CAN_FAIL
+    static const char *const tokenizers[] = { "llama", "gpt2" };
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ebb_buf f = { 0 };
+        bool reached = true;
+        build_small(&f, tokenizers[i]);
+        for (int n = 1; reached; n++) {
+            long long begin = alloc_begin();
+            ebb_error err = { 0 };
+            ebb_model *m;
+            alloc_fail_nth(n);
+            ebb_status st = ebb_model_open_memory(f.data, f.len, "small", &m, &err);
+            reached = alloc_fail_nth(0);
+            assert_true(st == EBB_OK || st == EBB_NOMEM);
+            assert_true((st == EBB_OK) == (m != NULL));
+            if (st != EBB_OK)
+                check_failure(&err);
+            ebb_model_close(m);
+            assert_int_equal(atomic_load(&alloc_now), begin);
+        }
+        ebb_buf_fini(&f);
+    }
+#else
+    (void)state;
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_a_real_model),
         cmocka_unit_test(test_real_vocabularies),
         cmocka_unit_test(test_a_bloated_vocabulary),
+        cmocka_unit_test(test_no_memory),
     };
 
     alloc_start();
