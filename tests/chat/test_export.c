@@ -1,0 +1,99 @@
+/* Conversations out to files and back. */
+#include "ebb_test.h"
+
+#include "export.h"
+
+static void say(ebb_tree *t, ebb_role role, const char *text)
+{
+    ebb_node *n = ebb_tree_add(t, ebb_tree_leaf(t), role, text, strlen(text));
+
+    assert_non_null(n);
+    assert_true(ebb_tree_stand(t, n));
+}
+
+static void check_round_trip(ebb_format format, const char *name)
+{
+    ebb_session_facts f = { .title = "A title" }, g = { 0 };
+    ebb_tree t = { 0 }, u = { 0 };
+    ebb_buf b = { 0 };
+    ebb_error err;
+
+    say(&t, EBB_ROLE_SYSTEM, "Be brief.");
+    say(&t, EBB_ROLE_USER, "What is\n\n# this \"thing\"?\n");
+    say(&t, EBB_ROLE_ASSISTANT, "\nA ☃ with\ttabs.\n\n```c\nint x;\n```");
+    assert_int_equal(ebb_export(&f, &t, format, &b, &err), EBB_OK);
+    assert_int_equal(ebb_import(name, b.data, b.len, &g, &u, &err), EBB_OK);
+    assert_int_equal(u.n_path, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(u.path[i]->m.role, t.path[i]->m.role);
+        assert_string_equal(u.path[i]->m.text, t.path[i]->m.text);
+        assert_int_equal(u.path[i]->m.finish, EBB_FINISH_STOP);
+    }
+    if (format != EBB_FORMAT_TXT)
+        assert_string_equal(g.title, "A title");
+    ebb_buf_fini(&b);
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
+}
+
+static void test_round_trips(void **state)
+{
+    (void)state;
+    check_round_trip(EBB_FORMAT_JSON, "x.json");
+    check_round_trip(EBB_FORMAT_MD, "x.md");
+    check_round_trip(EBB_FORMAT_TXT, "x.txt");
+}
+
+static ebb_status import(const char *name, const char *data, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    *f = (ebb_session_facts){ 0 };
+    *t = (ebb_tree){ 0 };
+    return ebb_import(name, data, strlen(data), f, t, err);
+}
+
+static void test_openai(void **state)
+{
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import("c.json", "[{\"role\":\"developer\",\"content\":\"s\"},"
+                            "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"two \"},{\"type\":\"image_url\"},"
+                            "{\"type\":\"text\",\"text\":\"parts\"}]},{\"role\":\"tool\",\"content\":\"x\"},"
+                            "{\"role\":\"assistant\",\"content\":null}]", &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_path, 3);
+    assert_int_equal(t.path[0]->m.role, EBB_ROLE_SYSTEM);
+    assert_string_equal(t.path[1]->m.text, "two parts");
+    assert_string_equal(t.path[2]->m.text, "");
+    assert_string_equal(f.title, "two parts");
+    ebb_tree_fini(&t);
+}
+
+static void test_bad_files(void **state)
+{
+    static const char *const bad[] = {
+        "", "{", "{}", "[]", "{\"messages\":3}", "[{\"content\":\"x\"}]", "[{\"role\":\"user\",\"content\":3}]", "[1]",
+        "{\"messages\":[{\"role\":\"user\",\"content\":{}}]}",
+    };
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(import("x.json", bad[i], &f, &t, &err), EBB_FORMAT);
+        assert_int_equal(t.n_nodes, 0);
+    }
+    assert_int_equal(import("x.md", "just text\n", &f, &t, &err), EBB_FORMAT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_openai),
+        cmocka_unit_test(test_bad_files),
+    };
+    return cmocka_run_group_tests_name("export", tests, NULL, NULL);
+}
