@@ -9,7 +9,6 @@
 #include "term.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
@@ -27,6 +26,7 @@
 #include <term.h>
 
 #include "base/utf8.h"
+#include "signals.h"
 #include "width.h"
 
 enum { READ_BYTES = 64 << 10 };
@@ -46,15 +46,13 @@ typedef struct term_curses {
 
 /* What signal handlers need; there is one terminal per process. */
 static struct {
-    int            pipe[2];
     struct termios cooked;
     char           restore[256]; /* bytes that bring the terminal back */
     size_t         n_restore;
     volatile sig_atomic_t is_active;
     term_curses   *open;
-} tty = { .pipe = { -1, -1 } };
+} tty;
 
-static const int caught[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP };
 static const int fatal[] = { SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL };
 
 #define PASTE_ON  "\033[?2004h"
@@ -123,24 +121,14 @@ static void on_fatal(int number)
     raise(number);
 }
 
-static void on_signal(int number)
-{
-    int saved = errno;
-    char byte = (char)number;
-
-    if (write(tty.pipe[1], &byte, 1) < 0)        /* a full pipe holds wake-ups enough */
-        errno = saved;
-    errno = saved;
-}
-
-static void install(const int *numbers, size_t n, void (*handler)(int), int flags)
+static void install_fatal(void (*handler)(int), int flags)
 {
     struct sigaction sa = { .sa_flags = flags };
 
     sa.sa_handler = handler;
     sigemptyset(&sa.sa_mask);
-    for (size_t i = 0; i < n; i++)
-        sigaction(numbers[i], &sa, NULL);
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        sigaction(fatal[i], &sa, NULL);
 }
 
 static bool install_handlers(void)
@@ -148,22 +136,11 @@ static bool install_handlers(void)
     static char stack[64 << 10];
     stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
 
-    if (pipe2(tty.pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (!ebb_signals_open())
         return false;
     sigaltstack(&alternate, NULL);
-    install(caught, sizeof caught / sizeof *caught, on_signal, SA_RESTART);
-    install(fatal, sizeof fatal / sizeof *fatal, on_fatal, SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
-    signal(SIGPIPE, SIG_IGN);
+    install_fatal(on_fatal, SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
     return true;
-}
-
-static void remove_handlers(void)
-{
-    install(caught, sizeof caught / sizeof *caught, SIG_DFL, 0);
-    install(fatal, sizeof fatal / sizeof *fatal, SIG_DFL, 0);
-    close(tty.pipe[0]);
-    close(tty.pipe[1]);
-    tty.pipe[0] = tty.pipe[1] = -1;
 }
 
 /* -- Entering and leaving ------------------------------------------------------ */
@@ -202,7 +179,8 @@ static void curses_close(ebb_term *base)
 
     leave_modes(t);
     delscreen(t->screen);
-    remove_handlers();
+    install_fatal(SIG_DFL, 0);
+    ebb_signals_close();
     tty.open = NULL;
     ebb_keys_fini(&t->keys);
     free(t);
@@ -213,9 +191,7 @@ static void curses_suspend(ebb_term *base)
     term_curses *t = (term_curses *)base;
 
     leave_modes(t);
-    signal(SIGTSTP, SIG_DFL);
-    kill(0, SIGTSTP);                            /* back here when continued */
-    install((int[]){ SIGTSTP }, 1, on_signal, SA_RESTART);
+    ebb_signals_stop();                          /* SIGCONT brings EBB_INPUT_RESUME */
 }
 
 /* After a stop: the shell may have changed the modes and drawn over the screen. */
@@ -333,7 +309,7 @@ static int curses_fds(ebb_term *base, struct pollfd *out, int cap)
     int n = 0;
 
     if (cap > 0)
-        out[n++] = (struct pollfd){ .fd = tty.pipe[0], .events = POLLIN };
+        out[n++] = (struct pollfd){ .fd = ebb_signals_fd(), .events = POLLIN };
     if (cap > 1 && !t->is_gone)
         out[n++] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
     return n;
@@ -353,12 +329,12 @@ static bool is_readable(int fd, int timeout_ms)
 
 static bool next_signal(term_curses *t, ebb_input *out)
 {
-    char byte;
+    int number = ebb_signals_next();
 
-    if (read(tty.pipe[0], &byte, 1) != 1)
+    if (number == 0)
         return false;
-    *out = (ebb_input){ .number = byte };
-    switch (byte) {
+    *out = (ebb_input){ .number = number };
+    switch (number) {
     case SIGWINCH:
         out->kind = EBB_INPUT_RESIZE;
         adopt_size();

@@ -1,0 +1,364 @@
+/* The full screen's state: messages that wait, events, figures, time (app.h). */
+#include "app.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "os/file.h"
+
+/* Frames per second while text streams; figures per second while something happens. */
+static const double frame_s = 1.0 / 30, figures_s = 0.2, settle_s = 1.0;
+enum { QUEUE_MAX = 16, SETTLE_LOOKS = 3 };
+
+static void say(ebb_front *f, ebb_say kind, const char *text, size_t n)
+{
+    ebb_app *a = (ebb_app *)f;
+
+    ebb_transcript_sync(&a->view);
+    ebb_transcript_say(&a->view, kind, text, n);
+    a->is_dirty = true;
+}
+
+static void say_error(ebb_app *a, const ebb_error *err)
+{
+    say(&a->front, EBB_SAY_ERROR, err->msg, strlen(err->msg));
+}
+
+static ebb_status set_theme(ebb_front *f, const char *name, ebb_error *err)
+{
+    ebb_app *a = (ebb_app *)f;
+    ebb_theme theme;
+    ebb_status st = ebb_theme_load(f->config_dir.len ? f->config_dir.data : NULL, name, &theme, err);
+
+    if (st == EBB_OK) {
+        a->term->ops->theme(a->term, &theme);
+        a->is_dirty = true;
+    }
+    return st;
+}
+
+static void send_raw(ebb_front *f, const char *bytes, size_t n)
+{
+    ebb_app *a = (ebb_app *)f;
+
+    a->term->ops->send(a->term, bytes, n);
+}
+
+static void open_history(ebb_app *a)
+{
+    ebb_buf path = { 0 };
+    ebb_error err;
+    const ebb_buf *dir = &a->front.state_dir;
+
+    if (dir->len == 0)
+        return;
+    if (ebb_file_mkdirs(dir->data, &err) != EBB_OK || !ebb_buf_addf(&path, "%s/history", dir->data) ||
+        ebb_history_open(&a->history, path.data, &err) != EBB_OK)
+        say_error(a, &err);
+    ebb_buf_fini(&path);
+}
+
+void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts)
+{
+    ebb_error err;
+
+    memset(a, 0, sizeof *a);
+    ebb_front_init(&a->front, chat, opts);
+    a->front.say = say;
+    a->front.set_theme = set_theme;
+    a->front.send = send_raw;
+    a->term = term;
+    ebb_transcript_init(&a->view, chat, !term->utf8);
+    ebb_transcript_sync(&a->view);
+    if (set_theme(&a->front, a->front.theme, &err) != EBB_OK) {
+        say_error(a, &err);
+        snprintf(a->front.theme, sizeof a->front.theme, "dark");
+        if (set_theme(&a->front, a->front.theme, &err) != EBB_OK)
+            say_error(a, &err);
+    }
+    open_history(a);
+    a->figures_s = -1;
+    a->drawn_s = -1;
+    a->is_dirty = a->is_urgent = true;
+}
+
+void ebb_app_fini(ebb_app *a)
+{
+    for (size_t i = 0; i < a->n_queue; i++)
+        free(a->queue[i]);
+    free(a->queue);
+    ebb_transcript_fini(&a->view);
+    ebb_editor_fini(&a->editor);
+    ebb_history_fini(&a->history);
+    ebb_buf_fini(&a->hint);
+    ebb_buf_fini(&a->pattern);
+    ebb_buf_fini(&a->before_search);
+    ebb_front_fini(&a->front);
+    memset(a, 0, sizeof *a);
+}
+
+void ebb_app_hint(ebb_app *a, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    ebb_buf_clear(&a->hint);
+    ebb_buf_adds(&a->hint, text);
+    a->is_dirty = a->is_urgent = true;
+}
+
+/* -- Messages ------------------------------------------------------------------------- */
+
+static bool can_send(const ebb_app *a)
+{
+    return ebb_chat_is_ready(a->front.chat) && !ebb_chat_is_busy(a->front.chat);
+}
+
+static bool enqueue(ebb_app *a, const char *text)
+{
+    char **queue;
+
+    if (a->n_queue == QUEUE_MAX)
+        return false;
+    queue = realloc(a->queue, (a->n_queue + 1) * sizeof *queue);
+    if (!queue)
+        return false;
+    a->queue = queue;
+    queue[a->n_queue] = strdup(text);
+    a->n_queue += queue[a->n_queue] != NULL;
+    return true;
+}
+
+static char *dequeue(ebb_app *a, size_t i)
+{
+    char *text = a->queue[i];
+
+    memmove(a->queue + i, a->queue + i + 1, (--a->n_queue - i) * sizeof *a->queue);
+    return text;
+}
+
+/* false: it was not taken, and stays the user's. */
+static bool send_text(ebb_app *a, const char *text)
+{
+    ebb_error err;
+
+    ebb_transcript_end(&a->view);
+    if (ebb_chat_send(a->front.chat, text, strlen(text), &err) != EBB_OK) {
+        say_error(a, &err);
+        return false;
+    }
+    ebb_transcript_sync(&a->view);
+    return true;
+}
+
+void ebb_app_send_next(ebb_app *a)
+{
+    if (a->n_queue == 0 || !can_send(a))
+        return;
+    char *text = dequeue(a, 0);
+    if (!send_text(a, text) && ebb_editor_is_empty(&a->editor))
+        ebb_editor_set(&a->editor, text, strlen(text));
+    free(text);
+    a->is_dirty = true;
+}
+
+void ebb_app_unqueue(ebb_app *a)
+{
+    if (a->n_queue == 0)
+        return;
+    char *text = dequeue(a, a->n_queue - 1);
+    if (!ebb_editor_is_empty(&a->editor))
+        ebb_editor_insert(&a->editor, "\n", 1);
+    ebb_editor_paste(&a->editor, text, strlen(text));
+    free(text);
+    a->is_dirty = true;
+}
+
+static void run_line(ebb_app *a, const char *line)
+{
+    if (ebb_command_is(line)) {
+        ebb_transcript_end(&a->view);
+        ebb_command_run(&a->front, line);
+        ebb_transcript_sync(&a->view);
+        return;
+    }
+    line += line[0] == '/';                      /* // is a slash of the message */
+    if (can_send(a) && a->n_queue == 0) {
+        if (!send_text(a, line))
+            ebb_editor_set(&a->editor, line, strlen(line));
+    } else if (!enqueue(a, line)) {
+        ebb_editor_set(&a->editor, line, strlen(line));
+        ebb_app_hint(a, "%d messages wait already", QUEUE_MAX);
+    }
+}
+
+void ebb_app_submit(ebb_app *a)
+{
+    ebb_buf text = { 0 };
+    ebb_error err;
+
+    if (!ebb_editor_text(&a->editor, &text)) {
+        ebb_app_hint(a, "out of memory: the message is too large");
+    } else if (strspn(ebb_buf_text(&text), " \t\n") < text.len) {
+        ebb_editor_clear(&a->editor);
+        if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
+            ebb_app_hint(a, "not in the history file: %s", err.msg);
+        run_line(a, text.data);
+    }
+    ebb_buf_fini(&text);
+}
+
+/* -- Events -------------------------------------------------------------------------------- */
+
+static void take_event(ebb_app *a, const ebb_chat_event *ev)
+{
+    switch (ev->kind) {
+    case EBB_EVENT_LOADING:
+        a->figures.load_done = ev->done;
+        a->figures.load_total = ev->total;
+        a->figures.has_failed = false;
+        break;
+    case EBB_EVENT_NOTICE:
+        say(&a->front, EBB_SAY_NOTICE, ev->text, ev->n_text);
+        break;
+    case EBB_EVENT_ERROR:
+        say(&a->front, EBB_SAY_ERROR, ev->text, ev->n_text);
+        a->figures.has_failed = !ebb_chat_is_ready(a->front.chat);
+        a->figures.load_total = a->figures.has_failed ? 0 : a->figures.load_total;
+        break;
+    case EBB_EVENT_TEXT:
+        a->view.has_more = !a->view.is_bottom;
+        break;
+    case EBB_EVENT_READY: case EBB_EVENT_DONE: case EBB_EVENT_CHANGED: case EBB_EVENT_PREFILL:
+        break;
+    }
+    if (ev->kind != EBB_EVENT_TEXT && ev->kind != EBB_EVENT_LOADING && ev->kind != EBB_EVENT_PREFILL)
+        a->figures_s = -1;                       /* look again at once */
+}
+
+void ebb_app_events(ebb_app *a)
+{
+    ebb_chat_event ev;
+    bool any = false, changed = false;
+
+    while (ebb_chat_event_next(a->front.chat, &ev)) {
+        any = true;
+        changed = changed || ev.kind == EBB_EVENT_CHANGED || ev.kind == EBB_EVENT_DONE;
+        if (ev.kind == EBB_EVENT_CHANGED)
+            ebb_transcript_sync(&a->view);
+        take_event(a, &ev);
+    }
+    if (!any)
+        return;
+    if (changed || a->view.n_messages != ebb_chat_n_messages(a->front.chat))
+        ebb_transcript_sync(&a->view);
+    a->is_dirty = true;
+    a->n_settling = SETTLE_LOOKS;
+    ebb_app_send_next(a);
+}
+
+/* -- Time ------------------------------------------------------------------------------------ */
+
+static bool is_working(const ebb_app *a)
+{
+    return ebb_chat_is_busy(a->front.chat) || !(ebb_chat_is_ready(a->front.chat) || a->figures.has_failed);
+}
+
+/* Figures as they are shown: jitter of less than a row's last digit is none. */
+static bool differs(const ebb_figures *a, const ebb_figures *b)
+{
+    ebb_stats x = a->stats, y = b->stats;
+
+    x.rss_anon_bytes >>= 23;
+    y.rss_anon_bytes >>= 23;
+    x.rss_file_bytes >>= 23;
+    y.rss_file_bytes >>= 23;
+    x.rss_peak_bytes = y.rss_peak_bytes = 0;
+    return memcmp(&x, &y, sizeof x) != 0 || a->model != b->model || a->is_busy != b->is_busy;
+}
+
+void ebb_app_tick(ebb_app *a, double now_s)
+{
+    double every = is_working(a) ? figures_s : settle_s;
+    ebb_figures now = a->figures;
+
+    if (a->figures_s >= 0 && now_s - a->figures_s < every)
+        return;
+    if (!is_working(a) && a->n_settling == 0 && a->figures_s >= 0)
+        return;
+    ebb_chat_stats(a->front.chat, &now.stats);
+    now.model = ebb_chat_model(a->front.chat);
+    now.session = ebb_chat_session_name(a->front.chat);
+    now.is_busy = ebb_chat_is_busy(a->front.chat);
+    if (differs(&now, &a->figures)) {
+        a->is_dirty = true;
+        a->n_settling = SETTLE_LOOKS;
+    } else if (a->n_settling > 0 && !is_working(a)) {
+        a->n_settling--;
+    }
+    a->figures = now;
+    a->figures_s = now_s;
+}
+
+void ebb_app_draw(ebb_app *a, double now_s)
+{
+    if (!a->is_dirty && !a->is_urgent)
+        return;
+    if (!a->is_urgent && a->drawn_s >= 0 && now_s - a->drawn_s < frame_s)
+        return;
+    ebb_app_frame(a);
+    a->is_dirty = a->is_urgent = false;
+    a->drawn_s = now_s;
+}
+
+static int until(double then_s, double now_s)
+{
+    double ms = (then_s - now_s) * 1000;
+
+    return ms <= 0 ? 0 : ms > 60000 ? 60000 : (int)ms + 1;
+}
+
+int ebb_app_timeout_ms(const ebb_app *a, double now_s)
+{
+    int wait = -1;
+
+    if (a->is_urgent || a->figures_s < 0)
+        return 0;
+    if (is_working(a) || a->n_settling > 0)
+        wait = until(a->figures_s + (is_working(a) ? figures_s : settle_s), now_s);
+    if (a->is_dirty) {
+        int frame = until(a->drawn_s + frame_s, now_s);
+        wait = wait < 0 || frame < wait ? frame : wait;
+    }
+    return wait;
+}
+
+void ebb_app_input(ebb_app *a, const ebb_input *in)
+{
+    a->is_dirty = a->is_urgent = true;
+    switch (in->kind) {
+    case EBB_INPUT_KEY:
+        ebb_buf_clear(&a->hint);
+        ebb_app_key(a, in->key);
+        break;
+    case EBB_INPUT_PASTE:
+        a->in_search = false;
+        ebb_editor_paste(&a->editor, in->text, in->n);
+        break;
+    case EBB_INPUT_SUSPEND:
+        a->term->ops->suspend(a->term);
+        break;
+    case EBB_INPUT_SIGNAL: case EBB_INPUT_HANGUP:
+        a->signal = in->kind == EBB_INPUT_HANGUP ? 1 : in->number;
+        a->front.quit = true;
+        break;
+    case EBB_INPUT_RESIZE: case EBB_INPUT_RESUME: case EBB_INPUT_NONE:
+        break;
+    }
+}

@@ -1,0 +1,67 @@
+/* tui/app.h - the full screen as a state machine: inputs and chat events in, frames out.
+ *
+ * tui.c runs it on a real terminal; tests drive it on term_mem with a scripted
+ * chat.  One thread.  Time is given by the caller, in seconds.
+ *
+ *   +--------------------------+--------+
+ *   | transcript               | panel  |   the panel from EBB_PANEL_WIDE columns on
+ *   | ...                      |        |
+ *   +--------------------------+        |
+ *   | status (one or two rows) |        |
+ *   | queued messages          |        |
+ *   | > editor                 |        |
+ *   +--------------------------+--------+
+ */
+#ifndef EBB_TUI_APP_H
+#define EBB_TUI_APP_H
+#include "editor.h"
+#include "front.h"
+#include "history.h"
+#include "panel.h"
+#include "term.h"
+#include "transcript.h"
+
+typedef struct ebb_app {
+    ebb_front      front;        /* first: commands get it and give it back */
+    ebb_term      *term;         /* not owned */
+    ebb_transcript view;
+    ebb_editor     editor;
+    ebb_history    history;
+    ebb_figures    figures;
+
+    char         **queue;        /* messages that wait for their turn */
+    size_t         n_queue;
+    ebb_buf        hint;         /* shown in the status row until the next key */
+
+    bool           in_search;    /* Ctrl-R */
+    ebb_buf        pattern, before_search;
+    size_t         i_found;
+
+    bool           is_dirty;     /* something on the screen is old */
+    bool           is_urgent;    /* and a key did it: do not wait for the next frame */
+    double         drawn_s, figures_s;           /* when last */
+    int            n_settling;   /* slow looks at the figures left, after work has ended */
+    int            signal;       /* that made us leave; 0: none */
+} ebb_app;
+
+/* `term` must outlive the app, `chat` too.  Failing to read the history or
+ * the theme is said in the transcript. */
+void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts);
+void ebb_app_fini(ebb_app *a);
+
+void ebb_app_input(ebb_app *a, const ebb_input *in);
+void ebb_app_events(ebb_app *a);                 /* take all that the chat has */
+void ebb_app_tick(ebb_app *a, double now_s);     /* figures, if it is time */
+void ebb_app_draw(ebb_app *a, double now_s);     /* a frame, if something is old and it is time */
+/* How long nothing needs to happen but for inputs and events; -1: for ever. */
+int  ebb_app_timeout_ms(const ebb_app *a, double now_s);
+
+/* -- Between the files of the app ----------------------------------------------------- */
+void ebb_app_key(ebb_app *a, ebb_key key);       /* app_keys.c */
+void ebb_app_submit(ebb_app *a);
+void ebb_app_send_next(ebb_app *a);
+void ebb_app_unqueue(ebb_app *a);                /* the newest waiting message, back into the editor */
+void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
+
+#endif

@@ -1,0 +1,152 @@
+/* A frame of the full screen (app.h). */
+#include <string.h>
+
+#include "app.h"
+#include "base/utf8.h"
+#include "text.h"
+#include "width.h"
+
+enum { QUEUED_ROWS_MAX = 3, TWO_ROWS_FROM = 16, TWO_COLS_FROM = 60 };
+
+typedef struct layout {
+    int rows, cols;              /* the terminal */
+    int main_cols;               /* left of the panel */
+    int status_rows, queue_rows, editor_rows, view_rows;
+} layout;
+
+static layout plan(ebb_app *a)
+{
+    layout l;
+    int most;
+
+    a->term->ops->size(a->term, &l.rows, &l.cols);
+    l.main_cols = l.cols >= EBB_PANEL_WIDE && l.rows >= 10 ? l.cols - EBB_PANEL_COLUMNS : l.cols;
+    l.status_rows = l.rows < 3 ? 0 : l.main_cols < l.cols || l.rows < TWO_ROWS_FROM || l.cols < TWO_COLS_FROM ? 1 : 2;
+    l.queue_rows = (int)(a->n_queue < QUEUED_ROWS_MAX ? a->n_queue : QUEUED_ROWS_MAX);
+    if (l.rows < 6)
+        l.queue_rows = 0;
+    most = l.rows / 3 > 1 ? l.rows / 3 : 1;
+    l.editor_rows = (int)ebb_editor_layout(&a->editor, l.main_cols - 2);
+    if (l.editor_rows > most)
+        l.editor_rows = most;
+    l.view_rows = l.rows - l.status_rows - l.queue_rows - l.editor_rows;
+    return l;
+}
+
+/* What stands in front of the figures: a hint, the search, or news from below. */
+static void status_message(ebb_app *a, ebb_buf *out)
+{
+    bool ascii = a->term->ascii;
+
+    if (a->in_search) {
+        ebb_buf_adds(out, "search: ");
+        ebb_utf8_add_visible(out, ebb_buf_text(&a->pattern), a->pattern.len, !a->term->utf8);
+        if (a->hint.len > 0)
+            ebb_buf_adds(out, "  (");
+    }
+    ebb_utf8_add_visible(out, ebb_buf_text(&a->hint), a->hint.len, !a->term->utf8);
+    if (a->in_search && a->hint.len > 0)
+        ebb_buf_addc(out, ')');
+    if (out->len == 0 && !a->view.is_bottom)
+        ebb_buf_adds(out, a->view.has_more ? (ascii ? "v new text below (Alt-End)" : "\u2193 new text below (Alt-End)")
+                                           : "Alt-End: to the end");
+}
+
+static void add_session(const ebb_app *a, ebb_buf *out)
+{
+    const char *name = a->figures.session;
+
+    if (name && *name)
+        ebb_utf8_add_visible(out, name, strlen(name), !a->term->utf8);
+}
+
+static void draw_status(ebb_app *a, const layout *l, int row)
+{
+    ebb_buf line = { 0 };
+    bool is_wide = l->main_cols < l->cols;
+    int col;
+
+    ebb_term_fill(a->term, row, 0, l->main_cols, ' ', EBB_FACE_STATUS);
+    status_message(a, &line);
+    if (line.len == 0 && is_wide)
+        add_session(a, &line);
+    col = ebb_term_put(a->term, row, 1, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
+    if (line.len > 0)
+        col += 2;
+    ebb_buf_clear(&line);
+    if (!is_wide)
+        ebb_panel_brief(&line, &a->figures, a->term->ascii, l->main_cols - col - 1);
+    ebb_term_put(a->term, row, col, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
+    ebb_buf_fini(&line);
+}
+
+/* The second row: the layers, and the session's name at the right. */
+static void draw_second(ebb_app *a, const layout *l, int row)
+{
+    const ebb_stats *s = &a->figures.stats;
+    ebb_buf line = { 0 };
+    int col = 1, width;
+
+    if (s->n_layers > 0) {
+        ebb_buf_addf(&line, "layers %u/%u ", s->n_resident, s->n_layers);
+        col = ebb_term_puts(a->term, row, col, l->cols, ebb_buf_text(&line), EBB_FACE_LABEL);
+        ebb_layers_draw(a->term, row, col, l->cols / 2, s);
+        col += ebb_layers_shown(s) < l->cols / 2 ? ebb_layers_shown(s) : l->cols / 2;
+    }
+    ebb_buf_clear(&line);
+    add_session(a, &line);
+    width = ebb_width_text(ebb_buf_text(&line), line.len, 0);
+    if (width > l->cols - col - 3)
+        width = l->cols - col - 3;
+    ebb_term_put(a->term, row, l->cols - width - 1, l->cols - 1, ebb_buf_text(&line), line.len, EBB_FACE_LABEL);
+    ebb_buf_fini(&line);
+}
+
+static void draw_queue(ebb_app *a, const layout *l, int row)
+{
+    ebb_buf line = { 0 };
+
+    for (int i = 0; i < l->queue_rows; i++) {
+        const char *text = a->queue[i];
+        ebb_buf_clear(&line);
+        ebb_buf_adds(&line, "waits: ");
+        ebb_utf8_add_visible(&line, text, strcspn(text, "\n"), !a->term->utf8);
+        if (strchr(text, '\n'))
+            ebb_buf_adds(&line, " ...");
+        if (i + 1 == l->queue_rows && a->n_queue > (size_t)l->queue_rows)
+            ebb_buf_addf(&line, "  (and %zu more)", a->n_queue - (size_t)l->queue_rows);
+        ebb_term_puts(a->term, row + i, 0, l->main_cols, ebb_buf_text(&line), EBB_FACE_QUEUED);
+    }
+    ebb_buf_fini(&line);
+}
+
+static void draw_panel(ebb_app *a, const layout *l)
+{
+    ebb_canvas c = { .term = a->term, .row = 0, .end = l->rows, .col = l->main_cols + 2, .limit = l->cols - 1 };
+
+    for (int row = 0; row < l->rows; row++)
+        ebb_term_puts(a->term, row, l->main_cols, l->cols, a->term->ascii ? "|" : "\u2502", EBB_FACE_BORDER);
+    ebb_panel_draw(&c, &a->figures);
+}
+
+void ebb_app_frame(ebb_app *a)
+{
+    layout l = plan(a);
+    int row = l.view_rows, caret_row, caret_col;
+
+    a->term->ops->clear(a->term);
+    ebb_transcript_draw(&a->view, a->term, 0, l.view_rows, l.main_cols);
+    if (l.status_rows > 0)
+        draw_status(a, &l, row++);
+    if (l.status_rows > 1)
+        draw_second(a, &l, row++);
+    draw_queue(a, &l, row);
+    row += l.queue_rows;
+    ebb_term_puts(a->term, row, 0, l.main_cols, "> ", EBB_FACE_PROMPT);
+    ebb_editor_draw(&a->editor, a->term, row, 2, l.editor_rows, &caret_row, &caret_col);
+    if (l.main_cols < l.cols)
+        draw_panel(a, &l);
+    if (caret_col >= l.cols)
+        caret_col = l.cols - 1;
+    a->term->ops->flush(a->term, caret_row, caret_col);
+}

@@ -1,0 +1,218 @@
+/* Keys of the full screen: those that are not the editor's (app.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "app.h"
+#include "base/utf8.h"
+#include "commands.h"
+
+/* -- Completion ------------------------------------------------------------------------ */
+
+typedef struct candidates {
+    ebb_buf common;              /* what all of them begin with */
+    ebb_buf list;
+    size_t  n;
+} candidates;
+
+static void add_candidate(void *arg, const char *text)
+{
+    candidates *c = arg;
+    size_t same = 0;
+
+    if (c->n++ == 0) {
+        ebb_buf_adds(&c->common, text);
+    } else {
+        while (same < c->common.len && c->common.data[same] == text[same])
+            same++;
+        while (same > 0 && ((unsigned char)text[same] & 0xC0) == 0x80)
+            same--;                              /* not inside a character */
+        ebb_buf_remove(&c->common, same, c->common.len - same);
+    }
+    if (c->n <= 40)
+        ebb_buf_addf(&c->list, "%s%s", c->n > 1 ? "  " : "", text);
+}
+
+static void complete(ebb_app *a)
+{
+    ebb_editor *e = &a->editor;
+    const char *text = ebb_buf_text(&e->text);
+    candidates c = { 0 };
+    size_t at, n_typed;
+
+    if (!ebb_command_is(text) || e->caret != e->text.len) {
+        ebb_app_hint(a, "Tab completes commands; they begin with /");
+        return;
+    }
+    ebb_command_complete(&a->front, text, &at, add_candidate, &c);
+    n_typed = e->text.len - at;
+    if (c.n == 0)
+        ebb_app_hint(a, "nothing to complete");
+    else if (c.n == 1 || c.common.len > n_typed) {
+        bool is_open = c.n > 1 || (c.common.len > 0 && c.common.data[c.common.len - 1] == '/');
+        ebb_buf_adds(&c.common, is_open ? "" : " ");
+        ebb_editor_replace(e, at, n_typed, ebb_buf_text(&c.common), c.common.len);
+    } else {
+        ebb_app_hint(a, "%.500s", ebb_buf_text(&c.list));
+    }
+    ebb_buf_fini(&c.common);
+    ebb_buf_fini(&c.list);
+}
+
+/* -- Searching what was typed ------------------------------------------------------------- */
+
+static void show_found(ebb_app *a, size_t before)
+{
+    const char *text = ebb_history_search(&a->history, ebb_buf_text(&a->pattern), before, &a->i_found);
+
+    if (text)
+        ebb_editor_set(&a->editor, text, strlen(text));
+    else
+        ebb_app_hint(a, "no older line has it");
+}
+
+static void begin_search(ebb_app *a)
+{
+    a->in_search = true;
+    a->i_found = a->history.n;
+    ebb_buf_clear(&a->pattern);
+    ebb_buf_clear(&a->before_search);
+    ebb_editor_text(&a->editor, &a->before_search);
+}
+
+static void shorten_pattern(ebb_app *a)
+{
+    size_t n = a->pattern.len;
+
+    while (n > 0 && ((unsigned char)a->pattern.data[n - 1] & 0xC0) == 0x80)
+        n--;
+    if (n > 0)
+        ebb_buf_remove(&a->pattern, n - 1, a->pattern.len - (n - 1));
+    show_found(a, a->history.n);
+}
+
+/* True if the key belongs to the search; else it ends it and acts as usual. */
+static bool search_key(ebb_app *a, ebb_key key)
+{
+    char bytes[4];
+
+    if (key.mods == EBB_MOD_CTRL && key.code == 'r') {
+        show_found(a, a->i_found);
+    } else if (key.mods == EBB_MOD_CTRL && (key.code == 'g' || key.code == 'c')) {
+        a->in_search = false;
+        ebb_editor_set(&a->editor, ebb_buf_text(&a->before_search), a->before_search.len);
+    } else if (key.mods == 0 && key.code == EBB_KEY_ESC) {
+        a->in_search = false;
+    } else if (key.mods == 0 && key.code == EBB_KEY_BACKSPACE) {
+        shorten_pattern(a);
+    } else if (key.mods == 0 && key.code < EBB_KEY_UP) {
+        ebb_buf_add(&a->pattern, bytes, ebb_utf8_encode(key.code, bytes));
+        show_found(a, a->i_found < a->history.n ? a->i_found + 1 : a->history.n);
+    } else {
+        a->in_search = false;
+        return false;
+    }
+    return true;
+}
+
+/* -- Stopping, leaving ----------------------------------------------------------------------- */
+
+static void interrupt(ebb_app *a)
+{
+    if (ebb_chat_is_busy(a->front.chat)) {
+        while (a->n_queue > 0 && ebb_editor_is_empty(&a->editor))
+            ebb_app_unqueue(a);                  /* stopping means: do not go on with these either */
+        ebb_chat_stop(a->front.chat);
+    } else if (!ebb_editor_is_empty(&a->editor)) {
+        ebb_editor_set(&a->editor, "", 0);
+    } else {
+        ebb_app_hint(a, "Ctrl-D leaves; /help says what else there is");
+    }
+}
+
+static void escape(ebb_app *a)
+{
+    if (ebb_chat_is_busy(a->front.chat))
+        ebb_chat_stop(a->front.chat);
+}
+
+static void browse(ebb_app *a, int direction)
+{
+    ebb_buf now = { 0 };
+    const char *text;
+
+    ebb_editor_text(&a->editor, &now);
+    text = direction < 0 ? ebb_history_back(&a->history, ebb_buf_text(&now)) : ebb_history_forward(&a->history);
+    if (text)
+        ebb_editor_set(&a->editor, text, strlen(text));
+    ebb_buf_fini(&now);
+}
+
+static bool control_key(ebb_app *a, uint32_t code)
+{
+    switch (code) {
+    case 'c': interrupt(a); return true;
+    case 'd':
+        if (!ebb_editor_is_empty(&a->editor))
+            return false;
+        a->front.quit = true;
+        return true;
+    case 'l': a->term->ops->repaint(a->term); return true;
+    case 'z': a->term->ops->suspend(a->term); return true;
+    case 'r': begin_search(a); return true;
+    case 'x': ebb_app_unqueue(a); return true;
+    case EBB_KEY_HOME: ebb_transcript_home(&a->view); return true;
+    case EBB_KEY_END: ebb_transcript_end(&a->view); return true;
+    default: return false;
+    }
+}
+
+static bool view_key(ebb_app *a, ebb_key key)
+{
+    int page = a->view.height > 2 ? a->view.height - 1 : 1;
+
+    switch (key.code) {
+    case EBB_KEY_PGUP: ebb_transcript_scroll(&a->view, key.mods ? -1 : -page); return true;
+    case EBB_KEY_PGDN: ebb_transcript_scroll(&a->view, key.mods ? 1 : page); return true;
+    case EBB_KEY_HOME: case '<':
+        if (key.mods != EBB_MOD_ALT)
+            return false;
+        ebb_transcript_home(&a->view);
+        return true;
+    case EBB_KEY_END: case '>':
+        if (key.mods != EBB_MOD_ALT)
+            return false;
+        ebb_transcript_end(&a->view);
+        return true;
+    default: return false;
+    }
+}
+
+/* Keys that the editor did not want. */
+static void other_key(ebb_app *a, ebb_key key)
+{
+    bool is_up = key.code == EBB_KEY_UP || (key.code == 'p' && key.mods == EBB_MOD_CTRL);
+    bool is_down = key.code == EBB_KEY_DOWN || (key.code == 'n' && key.mods == EBB_MOD_CTRL);
+
+    if (is_up || is_down)
+        browse(a, is_up ? -1 : 1);
+}
+
+void ebb_app_key(ebb_app *a, ebb_key key)
+{
+    if (a->in_search && search_key(a, key))
+        return;
+    if (key.mods == EBB_MOD_CTRL && control_key(a, key.code))
+        return;
+    if (view_key(a, key))
+        return;
+    if (key.mods == 0 && key.code == EBB_KEY_ENTER)
+        ebb_app_submit(a);
+    else if (key.mods == 0 && key.code == EBB_KEY_TAB)
+        complete(a);
+    else if (key.mods == 0 && key.code == EBB_KEY_ESC)
+        escape(a);
+    else if (key.mods == 0 && key.code == EBB_KEY_F1)
+        ebb_command_run(&a->front, "/help");
+    else if (!ebb_editor_key(&a->editor, key))
+        other_key(a, key);
+}

@@ -1,0 +1,427 @@
+/* Slash commands: the table, and how a line becomes a call (commands.h). */
+#include "commands.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "copy.h"
+#include "text.h"
+
+/* -- Talking ------------------------------------------------------------------------- */
+
+static ebb_status cmd_retry(ebb_front *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_retry(f->chat, err);
+}
+
+static ebb_status cmd_undo(ebb_front *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_undo(f->chat, err);
+}
+
+static ebb_status cmd_redo(ebb_front *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_redo(f->chat, err);
+}
+
+static ebb_status cmd_continue(ebb_front *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_continue(f->chat, err);
+}
+
+static ebb_status cmd_system(ebb_front *f, const char *arg, ebb_error *err)
+{
+    const ebb_message *m = ebb_chat_n_messages(f->chat) ? ebb_chat_message(f->chat, 0) : NULL;
+    ebb_status st;
+
+    if (*arg == '\0') {
+        if (m && m->role == EBB_ROLE_SYSTEM)
+            f->say(f, EBB_SAY_TEXT, m->text, m->n_text);
+        else
+            ebb_front_sayf(f, EBB_SAY_NOTICE, "there is no system prompt; /system TEXT sets one");
+        return EBB_OK;
+    }
+    st = ebb_chat_set_system(f->chat, strcmp(arg, "-") == 0 ? "" : arg, err);
+    if (st == EBB_OK)
+        ebb_front_sayf(f, EBB_SAY_NOTICE, strcmp(arg, "-") == 0 ? "the system prompt is gone"
+                                                                  : "the system prompt is set");
+    return st;
+}
+
+static ebb_status cmd_copy(ebb_front *f, const char *arg, ebb_error *err)
+{
+    char how[400];
+    ebb_status st = ebb_copy_answer(f, arg, how, sizeof how, err);
+
+    if (st == EBB_OK)
+        f->say(f, EBB_SAY_NOTICE, how, strlen(how));
+    return st;
+}
+
+/* -- Settings ------------------------------------------------------------------------ */
+
+static ebb_status say_setting(ebb_front *f, const char *name, ebb_buf *out, ebb_error *err)
+{
+    char text[300];
+    ebb_status st = ebb_chat_set(f->chat, name, NULL, text, sizeof text, err);
+
+    if (st == EBB_OK)
+        ebb_buf_addf(out, "%s%-15s %s", out->len ? "\n" : "", name, text);
+    return st;
+}
+
+static ebb_status cmd_set(ebb_front *f, const char *arg, ebb_error *err)
+{
+    ebb_buf out = { 0 };
+    char name[64] = "", text[300] = "";
+    size_t n = strcspn(arg, " \t=");
+    const char *value = arg + n;
+    ebb_status st = EBB_OK;
+
+    snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), arg);
+    value += strspn(value, " \t=");
+    if (*name == '\0') {
+        const char *each;
+        for (size_t i = 0; st == EBB_OK && (each = ebb_chat_setting_name(i)) != NULL; i++)
+            st = say_setting(f, each, &out, err);
+    } else {
+        if (*value)
+            st = ebb_chat_set(f->chat, name, value, text, sizeof text, err);
+        if (st == EBB_OK)
+            st = say_setting(f, name, &out, err);
+    }
+    if (st == EBB_OK && out.len > 0)
+        f->say(f, EBB_SAY_TEXT, out.data, out.len);
+    ebb_buf_fini(&out);
+    return st;
+}
+
+static void complete_set(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    const char *name;
+
+    (void)f;
+    (void)typed;
+    for (size_t i = 0; (name = ebb_chat_setting_name(i)) != NULL; i++)
+        fn(arg, name);
+}
+
+static ebb_status cmd_theme(ebb_front *f, const char *arg, ebb_error *err)
+{
+    ebb_status st;
+
+    if (!f->set_theme)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "plain text has no themes");
+    if (*arg == '\0') {
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "theme %s; built in are dark, light and mono; yours are looked for in %s/themes",
+                       f->theme, f->config_dir.len ? f->config_dir.data : "(no directory)");
+        return EBB_OK;
+    }
+    st = f->set_theme(f, arg, err);
+    if (st == EBB_OK)
+        snprintf(f->theme, sizeof f->theme, "%s", arg);
+    return st;
+}
+
+static void complete_theme(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    ebb_buf path = { 0 };
+    DIR *dir = NULL;
+
+    (void)typed;
+    for (size_t i = 0; ebb_theme_builtin(i); i++)
+        fn(arg, ebb_theme_builtin(i));
+    if (f->config_dir.len && ebb_buf_addf(&path, "%s/themes", f->config_dir.data))
+        dir = opendir(path.data);
+    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+        size_t n = strlen(e->d_name);
+        if (n > 6 && strcmp(e->d_name + n - 6, ".theme") == 0) {
+            e->d_name[n - 6] = '\0';
+            fn(arg, e->d_name);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    ebb_buf_fini(&path);
+}
+
+static ebb_status cmd_model(ebb_front *f, const char *arg, ebb_error *err)
+{
+    const ebb_model_info *m = ebb_chat_model(f->chat);
+    ebb_buf out = { 0 };
+
+    if (*arg)
+        return ebb_chat_load_model(f->chat, arg, err);
+    if (!m)
+        return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
+    ebb_buf_addf(&out, "%s, %s %s, %u layers, ", m->name, m->arch, m->mix, m->n_layers);
+    ebb_text_bytes(&out, m->weight_bytes);
+    ebb_buf_addf(&out, "\n%s", m->path);
+    f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+    ebb_buf_fini(&out);
+    return EBB_OK;
+}
+
+static void complete_path(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    const char *slash = strrchr(typed, '/');
+    size_t n_dir = slash ? (size_t)(slash - typed) + 1 : 0;
+    ebb_buf path = { 0 };
+    DIR *dir;
+
+    (void)f;
+    ebb_buf_add(&path, typed, n_dir);
+    dir = opendir(n_dir ? ebb_buf_text(&path) : ".");
+    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+        size_t n = strlen(e->d_name);
+        bool is_dir = e->d_type == DT_DIR || e->d_type == DT_LNK;
+        if (e->d_name[0] == '.' || (!is_dir && (n < 5 || strcasecmp(e->d_name + n - 5, ".gguf") != 0)))
+            continue;
+        ebb_buf_clear(&path);
+        ebb_buf_add(&path, typed, n_dir);
+        ebb_buf_addf(&path, "%s%s", e->d_name, e->d_type == DT_DIR ? "/" : "");
+        fn(arg, ebb_buf_text(&path));
+    }
+    if (dir)
+        closedir(dir);
+    ebb_buf_fini(&path);
+}
+
+/* -- Sessions ------------------------------------------------------------------------- */
+
+static ebb_status cmd_new(ebb_front *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_new_session(f->chat, err);
+}
+
+static ebb_status cmd_save(ebb_front *f, const char *arg, ebb_error *err)
+{
+    ebb_status st;
+
+    if (*arg == '\0')
+        return EBB_FAIL(err, EBB_USAGE, "/save NAME: under which name?  (everything is saved as you go)");
+    st = ebb_chat_save_as(f->chat, arg, err);
+    if (st == EBB_OK)
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "saved as %s", ebb_chat_session_name(f->chat));
+    return st;
+}
+
+static ebb_status cmd_load(ebb_front *f, const char *arg, ebb_error *err)
+{
+    if (*arg == '\0')
+        return EBB_FAIL(err, EBB_USAGE, "/load NAME: which one?  /list shows them");
+    return ebb_chat_load(f->chat, arg, err);
+}
+
+static void complete_session(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    ebb_session_row *rows;
+    size_t n;
+
+    (void)typed;
+    if (ebb_chat_list(f->chat, &rows, &n, NULL) != EBB_OK)
+        return;
+    for (size_t i = 0; i < n; i++)
+        fn(arg, rows[i].name);
+    free(rows);
+}
+
+static ebb_status cmd_list(ebb_front *f, const char *arg, ebb_error *err)
+{
+    ebb_session_row *rows;
+    ebb_buf out = { 0 };
+    size_t n;
+    ebb_status st = ebb_chat_list(f->chat, &rows, &n, err);
+
+    (void)arg;
+    if (st != EBB_OK)
+        return st;
+    for (size_t i = 0; i < n; i++) {
+        char date[32] = "";
+        time_t at = (time_t)(rows[i].updated_ms / 1000);
+        struct tm tm;
+        if (localtime_r(&at, &tm))
+            strftime(date, sizeof date, "%Y-%m-%d %H:%M", &tm);
+        ebb_buf_addf(&out, "%s%s  %4u messages  %s  (%s)", i ? "\n" : "", date, rows[i].n_messages,
+                     rows[i].name, rows[i].model);
+    }
+    free(rows);
+    if (n == 0)
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "there are no sessions yet");
+    else
+        f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+    ebb_buf_fini(&out);
+    return EBB_OK;
+}
+
+/* -- Help, leaving ----------------------------------------------------------------------- */
+
+static const ebb_command *find(const char *name, size_t n)
+{
+    for (const ebb_command *c = ebb_commands; c->name; c++)
+        if (strlen(c->name) == n && memcmp(c->name, name, n) == 0)
+            return c;
+    return NULL;
+}
+
+static void add_usage(ebb_buf *out, const ebb_command *c)
+{
+    char usage[64];
+
+    snprintf(usage, sizeof usage, "/%s%s%s", c->name, *c->args ? " " : "", c->args);
+    ebb_buf_addf(out, "%-18s %s\n", usage, c->help);
+}
+
+static ebb_status cmd_help(ebb_front *f, const char *arg, ebb_error *err)
+{
+    ebb_buf out = { 0 };
+    const ebb_command *one;
+
+    arg += *arg == '/';
+    one = *arg ? find(arg, strlen(arg)) : NULL;
+    if (*arg && !one)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no command /%s; /help lists them", arg);
+    if (one) {
+        add_usage(&out, one);
+    } else {
+        for (const ebb_command *c = ebb_commands; c->name; c++)
+            add_usage(&out, c);
+        ebb_buf_adds(&out, "//text             Send text that begins with a slash.\n\n");
+        for (size_t i = 0; f->set_theme && ebb_key_help[i][0]; i++)
+            ebb_buf_addf(&out, "%-18s %s\n", ebb_key_help[i][0], ebb_key_help[i][1]);
+    }
+    while (out.len > 0 && out.data[out.len - 1] == '\n')
+        ebb_buf_remove(&out, out.len - 1, 1);
+    f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+    ebb_buf_fini(&out);
+    return EBB_OK;
+}
+
+static void complete_help(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    (void)f;
+    (void)typed;
+    for (const ebb_command *c = ebb_commands; c->name; c++)
+        fn(arg, c->name);
+}
+
+static ebb_status cmd_quit(ebb_front *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    (void)err;
+    f->quit = true;
+    return EBB_OK;
+}
+
+/* -- From a line to a call ------------------------------------------------------------------ */
+
+bool ebb_command_is(const char *line)
+{
+    return line[0] == '/' && line[1] != '/';
+}
+
+bool ebb_command_run(ebb_front *f, const char *line)
+{
+    size_t n = strcspn(line + 1, " \t\n");
+    const ebb_command *c = find(line + 1, n);
+    const char *arg = line + 1 + n;
+    ebb_error err = { 0 };
+    char *trimmed;
+    size_t len;
+
+    if (!c) {
+        ebb_front_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; /help lists them, // sends a slash",
+                       (int)(n < 40 ? n : 40), line + 1);
+        return false;
+    }
+    arg += strspn(arg, " \t\n");
+    trimmed = strdup(arg);
+    if (!trimmed)
+        return false;
+    for (len = strlen(trimmed); len > 0 && strchr(" \t\n", trimmed[len - 1]); len--)
+        trimmed[len - 1] = '\0';
+    if (c->run(f, trimmed, &err) != EBB_OK)
+        f->say(f, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    free(trimmed);
+    return true;
+}
+
+typedef struct filter {
+    const char       *typed;
+    size_t            n;
+    ebb_candidate_fn *fn;
+    void             *arg;
+} filter;
+
+static void pass_matching(void *arg, const char *text)
+{
+    const filter *m = arg;
+
+    if (strncmp(text, m->typed, m->n) == 0)
+        m->fn(m->arg, text);
+}
+
+void ebb_command_complete(ebb_front *f, const char *text, size_t *at, ebb_candidate_fn *fn, void *arg)
+{
+    size_t n = strcspn(text + 1, " \t");
+    filter m = { .fn = fn, .arg = arg };
+
+    *at = 1;
+    if (text[1 + n] == '\0') {
+        m.typed = text + 1;
+        m.n = n;
+        for (const ebb_command *c = ebb_commands; c->name; c++)
+            pass_matching(&m, c->name);
+        return;
+    }
+    const ebb_command *c = find(text + 1, n);
+    *at = 1 + n + strspn(text + 1 + n, " \t");
+    m.typed = text + *at;
+    m.n = strlen(m.typed);
+    if (c && c->complete)
+        c->complete(f, m.typed, pass_matching, &m);
+}
+
+const ebb_command ebb_commands[] = {
+    { "help",     "[COMMAND]",     "What can be typed, or about one command.",               cmd_help,     complete_help },
+    { "retry",    "",              "Another answer to the last question.",                   cmd_retry,    NULL },
+    { "continue", "",              "Go on with an answer that was stopped or cut.",          cmd_continue, NULL },
+    { "undo",     "",              "Back before the last question.",                         cmd_undo,     NULL },
+    { "redo",     "",              "Take the last undo back.",                               cmd_redo,     NULL },
+    { "copy",     "[N]",           "Copy the last answer, or its Nth code block.",           cmd_copy,     NULL },
+    { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           cmd_system,   NULL },
+    { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           cmd_set,      complete_set },
+    { "model",    "[FILE]",        "Show the model, or load another.",                       cmd_model,    complete_path },
+    { "theme",    "[NAME]",        "Show or change the colours.",                            cmd_theme,    complete_theme },
+    { "new",      "",              "Begin a new session.",                                   cmd_new,      NULL },
+    { "save",     "NAME",          "Give this session a name.",                              cmd_save,     NULL },
+    { "load",     "NAME",          "Open another session.",                                  cmd_load,     complete_session },
+    { "list",     "",              "All sessions, the newest first.",                        cmd_list,     NULL },
+    { "quit",     "",              "Leave; everything is saved.",                            cmd_quit,     NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+const char *const ebb_key_help[][2] = {
+    { "Enter", "Send; while an answer runs, queue." },
+    { "Alt-Enter, Ctrl-J", "New line." },
+    { "Ctrl-C", "Stop the answer and keep it; else clear the input." },
+    { "Esc", "Stop the answer; what is queued goes next." },
+    { "Ctrl-X", "Take the queued message back." },
+    { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends." },
+    { "Up, Down", "Move; at the edge, what was typed before." },
+    { "Ctrl-R", "Search what was typed before." },
+    { "Tab", "Complete a command." },
+    { "Ctrl-L", "Draw the screen anew." },
+    { "Ctrl-Z", "Stop ebb; fg brings it back." },
+    { "Ctrl-D", "On an empty line: leave." },
+    { NULL, NULL },
+};

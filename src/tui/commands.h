@@ -1,0 +1,32 @@
+/* tui/commands.h - everything that begins with a slash: one table for both
+ * front ends, /help, completion and the manual page. */
+#ifndef EBB_TUI_COMMANDS_H
+#define EBB_TUI_COMMANDS_H
+#include "front.h"
+
+/* Called with one candidate. */
+typedef void ebb_candidate_fn(void *arg, const char *text);
+
+typedef struct ebb_command {
+    const char *name, *args, *help;
+    /* arg: what follows the name, without blanks around; "" if nothing does. */
+    ebb_status (*run)(ebb_front *f, const char *arg, ebb_error *err);
+    /* NULL: nothing to complete.  Candidates need not begin with what was typed. */
+    void (*complete)(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+} ebb_command;
+
+extern const ebb_command ebb_commands[];         /* ends with a NULL name */
+
+/* A line is a command if it begins with a slash and not with two. */
+bool ebb_command_is(const char *line);
+/* Run the command in `line`.  Errors are said, too.  False: there is no such command. */
+bool ebb_command_run(ebb_front *f, const char *line);
+
+/* Complete the command line `text` up to its end.  Candidates, whole words in the place of
+ * text[*at..), go to fn in order. */
+void ebb_command_complete(ebb_front *f, const char *text, size_t *at, ebb_candidate_fn *fn, void *arg);
+
+/* The keys, for /help; a pair of strings each, ends with NULL. */
+extern const char *const ebb_key_help[][2];
+
+#endif

@@ -1,0 +1,27 @@
+/* tui/front.h - what commands see of the screen or of the plain front end. */
+#ifndef EBB_TUI_FRONT_H
+#define EBB_TUI_FRONT_H
+#include "chat.h"
+#include "transcript.h"
+#include "tui.h"
+
+typedef struct ebb_front ebb_front;
+struct ebb_front {
+    ebb_chat           *chat;
+    const ebb_tui_opts *opts;
+    ebb_buf             config_dir, state_dir;   /* empty: none */
+    char                theme[64];
+    bool                quit;
+    /* One or more lines for the user; passes the display filter later. */
+    void (*say)(ebb_front *f, ebb_say say, const char *text, size_t n);
+    /* NULL: this front end has no colours, or no way to the terminal's clipboard. */
+    ebb_status (*set_theme)(ebb_front *f, const char *name, ebb_error *err);
+    void (*send)(ebb_front *f, const char *bytes, size_t n);
+};
+
+/* Fill directories and theme from opts; the rest is the front end's. */
+void ebb_front_init(ebb_front *f, ebb_chat *chat, const ebb_tui_opts *opts);
+void ebb_front_fini(ebb_front *f);
+void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,41 @@
+/* Tokens per second of this turn or the last, and what was reused. */
+#include "panel.h"
+
+#include "text.h"
+
+static void draw(ebb_canvas *c, const ebb_figures *f)
+{
+    const ebb_stats *s = &f->stats;
+    ebb_buf value = { 0 };
+
+    if (s->decode_tok_s <= 0 && s->prefill_tok_s <= 0)
+        return;
+    ebb_text_rate(&value, s->decode_tok_s);
+    ebb_buf_adds(&value, " tok/s");
+    if (s->decode_tok_s > 0)
+        ebb_canvas_line(c, "answer", ebb_buf_text(&value));
+    ebb_buf_clear(&value);
+    ebb_text_rate(&value, s->prefill_tok_s);
+    ebb_buf_adds(&value, " tok/s");
+    if (s->prefill_tok_s > 0)
+        ebb_canvas_line(c, "prompt", ebb_buf_text(&value));
+    ebb_buf_clear(&value);
+    ebb_text_count(&value, s->reused_tok);
+    ebb_buf_adds(&value, " + ");
+    ebb_text_count(&value, s->computed_tok);
+    ebb_buf_adds(&value, " tok");
+    ebb_canvas_line(c, "reused + new", ebb_buf_text(&value));
+    ebb_buf_fini(&value);
+    ebb_canvas_gap(c);
+}
+
+static void brief(ebb_buf *out, const ebb_figures *f, bool ascii)
+{
+    (void)ascii;
+    if (f->stats.decode_tok_s <= 0)
+        return;
+    ebb_text_rate(out, f->stats.decode_tok_s);
+    ebb_buf_adds(out, " tok/s");
+}
+
+const ebb_gauge ebb_gauge_speed = { "speed", draw, brief };

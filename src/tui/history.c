@@ -1,0 +1,169 @@
+/* Input history (history.h). */
+#include "history.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "os/file.h"
+
+enum { ENTRIES_MAX = 2000, ENTRY_BYTES_MAX = 64 << 10, FILE_BYTES_MAX = 16 << 20 };
+
+void ebb_history_fini(ebb_history *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        free(h->entries[i]);
+    free(h->entries);
+    free(h->path);
+    ebb_buf_fini(&h->draft);
+    memset(h, 0, sizeof *h);
+}
+
+/* Takes `text`. */
+static void push(ebb_history *h, char *text)
+{
+    if (!text)
+        return;
+    if (h->n == ENTRIES_MAX) {
+        free(h->entries[0]);
+        memmove(h->entries, h->entries + 1, --h->n * sizeof *h->entries);
+    }
+    if (h->n == h->cap) {
+        size_t cap = h->cap ? h->cap * 2 : 64;
+        char **entries = realloc(h->entries, cap * sizeof *entries);
+        if (!entries) {
+            free(text);
+            return;
+        }
+        h->entries = entries;
+        h->cap = cap;
+    }
+    h->entries[h->n++] = text;
+}
+
+static void escape(ebb_buf *out, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\' || s[i] == '\n')
+            ebb_buf_addc(out, '\\');
+        ebb_buf_addc(out, s[i] == '\n' ? 'n' : s[i]);
+    }
+    ebb_buf_addc(out, '\n');
+}
+
+static char *unescape(const char *s, size_t n)
+{
+    ebb_buf out = { 0 };
+
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\' && i + 1 < n)
+            ebb_buf_addc(&out, s[++i] == 'n' ? '\n' : s[i]);
+        else
+            ebb_buf_addc(&out, s[i]);
+    }
+    return ebb_buf_take(&out);
+}
+
+/* The file has grown far beyond what is kept: write what is. */
+static ebb_status trim(ebb_history *h, ebb_error *err)
+{
+    ebb_buf text = { 0 };
+    ebb_status st;
+
+    for (size_t i = 0; i < h->n; i++)
+        escape(&text, h->entries[i], strlen(h->entries[i]));
+    st = text.failed ? EBB_OK : ebb_file_replace(h->path, ebb_buf_text(&text), text.len, err);
+    ebb_buf_fini(&text);
+    return st;
+}
+
+ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
+{
+    ebb_buf text = { 0 };
+    size_t n_lines = 0;
+    ebb_status st = ebb_file_slurp(path, FILE_BYTES_MAX, &text, err);
+
+    for (size_t at = 0; st == EBB_OK && at < text.len; n_lines++) {
+        const char *nl = memchr(text.data + at, '\n', text.len - at);
+        if (!nl)
+            break;                               /* cut off by a crash */
+        size_t len = (size_t)(nl - (text.data + at));
+        if (len > 0 && len <= 2 * ENTRY_BYTES_MAX && !memchr(text.data + at, '\0', len))
+            push(h, unescape(text.data + at, len));
+        at += len + 1;
+    }
+    ebb_buf_fini(&text);
+    h->at = h->n;
+    if (st != EBB_OK && st != EBB_NOTFOUND)
+        return st;
+    h->path = strdup(path);
+    return h->path && n_lines > 2 * ENTRIES_MAX ? trim(h, err) : EBB_OK;
+}
+
+static ebb_status append(const char *path, const char *s, size_t n, ebb_error *err)
+{
+    ebb_buf line = { 0 };
+    uint64_t size;
+    int fd;
+    ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE, &fd, err);
+
+    escape(&line, s, n);
+    if (st == EBB_OK) {
+        flock(fd, LOCK_EX);
+        st = ebb_file_size(fd, path, &size, err);
+        if (st == EBB_OK && !line.failed)
+            st = ebb_file_write_at(fd, path, line.data, line.len, size, err);
+        ebb_file_close(fd);
+    }
+    ebb_buf_fini(&line);
+    return st;
+}
+
+static bool is_blank(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strchr(" \t\n", s[i]))
+            return false;
+    return true;
+}
+
+ebb_status ebb_history_add(ebb_history *h, const char *text, size_t n, ebb_error *err)
+{
+    bool repeats = h->n > 0 && strlen(h->entries[h->n - 1]) == n && memcmp(h->entries[h->n - 1], text, n) == 0;
+
+    if (!is_blank(text, n) && !repeats)
+        push(h, strndup(text, n));
+    h->at = h->n;
+    ebb_buf_clear(&h->draft);
+    if (!h->path || is_blank(text, n) || repeats || n > ENTRY_BYTES_MAX)
+        return EBB_OK;
+    return append(h->path, text, n, err);
+}
+
+const char *ebb_history_back(ebb_history *h, const char *now)
+{
+    if (h->at == 0)
+        return NULL;
+    if (h->at == h->n) {
+        ebb_buf_clear(&h->draft);
+        ebb_buf_adds(&h->draft, now);
+    }
+    return h->entries[--h->at];
+}
+
+const char *ebb_history_forward(ebb_history *h)
+{
+    if (h->at == h->n)
+        return NULL;
+    return ++h->at == h->n ? ebb_buf_text(&h->draft) : h->entries[h->at];
+}
+
+const char *ebb_history_search(const ebb_history *h, const char *pattern, size_t before, size_t *found)
+{
+    for (size_t i = before < h->n ? before : h->n; i > 0; i--)
+        if (strstr(h->entries[i - 1], pattern)) {
+            *found = i - 1;
+            return h->entries[i - 1];
+        }
+    return NULL;
+}

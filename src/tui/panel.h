@@ -1,0 +1,59 @@
+/* tui/panel.h - gauges: what the engine does and where the memory is.
+ *
+ * A gauge is one file and one row of the table in panel.c: it draws itself into a column of
+ * the wide layout, and says itself in a few words for the status line.  All read one
+ * copy of the figures, taken at most five times a second. */
+#ifndef EBB_TUI_PANEL_H
+#define EBB_TUI_PANEL_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ebb/model.h"
+#include "ebb/stats.h"
+#include "term.h"
+
+#define EBB_PANEL_COLUMNS 34     /* of the wide layout, border included */
+#define EBB_PANEL_WIDE    100    /* columns of a terminal that has room for it */
+
+typedef struct ebb_figures {
+    ebb_stats stats;
+    const ebb_model_info *model; /* NULL while it is being loaded */
+    const char *session;
+    bool      is_busy, has_failed;               /* has_failed: no model could be loaded */
+    uint64_t  load_done, load_total;             /* bytes */
+} ebb_figures;
+
+/* A place to draw: `row` moves down as gauges fill it. */
+typedef struct ebb_canvas {
+    ebb_term *term;
+    int       row, end;          /* next row, row after the last */
+    int       col, limit;        /* first column, column after the last */
+} ebb_canvas;
+
+typedef struct ebb_gauge {
+    const char *name;
+    void (*draw)(ebb_canvas *c, const ebb_figures *f);           /* nothing to say: draws nothing */
+    void (*brief)(ebb_buf *out, const ebb_figures *f, bool ascii);   /* likewise; NULL: never */
+} ebb_gauge;
+
+void ebb_panel_draw(ebb_canvas *c, const ebb_figures *f);
+/* Gauges in words, for one line of `width` columns: the last ones fall off first. */
+void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width);
+
+/* -- For gauges ------------------------------------------------------------------ */
+/* "label          value" in one row; false when the canvas is full. */
+bool ebb_canvas_line(ebb_canvas *c, const char *label, const char *value);
+bool ebb_canvas_text(ebb_canvas *c, const char *text, ebb_face face);
+void ebb_canvas_bar(ebb_canvas *c, double share, ebb_face face);     /* 0..1, its own row */
+void ebb_canvas_gap(ebb_canvas *c);
+/* A bar of `cells` characters as text. */
+void ebb_bar_text(ebb_buf *out, double share, int cells, bool ascii);
+/* One cell per layer (several layers a cell if there are more than cells). */
+void ebb_layers_draw(ebb_term *term, int row, int col, int cells, const ebb_stats *s);
+/* Layers that have a state of their own in `s`. */
+int  ebb_layers_shown(const ebb_stats *s);
+
+extern const ebb_gauge ebb_gauge_model, ebb_gauge_progress, ebb_gauge_speed, ebb_gauge_context,
+                       ebb_gauge_memory, ebb_gauge_layers, ebb_gauge_disk, ebb_gauge_decision;
+
+#endif

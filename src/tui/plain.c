@@ -1,0 +1,298 @@
+/* The plain front end: lines in, lines out, nothing ever moved or taken back (tui.h).
+ * For screen readers, dumb terminals, logs and pipes. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+#include "commands.h"
+#include "front.h"
+#include "signals.h"
+#include "tui.h"
+
+typedef struct plain {
+    ebb_front front;             /* first: commands get it and give it back */
+    ebb_buf   in;                /* read, not yet a whole line */
+    ebb_buf   message;           /* lines that ended with a backslash */
+    size_t    n_shown;           /* bytes of the answer that were printed */
+    unsigned  milestone;         /* quarters of the prompt that were announced */
+    bool      has_prompt;        /* "You: " stands at the end of the output */
+    bool      in_answer;         /* "Model: " was printed */
+    bool      at_line_start;
+    bool      is_end;            /* of standard input */
+    bool      is_terminal;
+    bool      has_failed;        /* no model: commands still work */
+    int       signal;
+} plain;
+
+static void put(plain *p, const char *s, size_t n)
+{
+    ebb_buf visible = { 0 };
+
+    ebb_utf8_add_visible(&visible, s, n, false);
+    if (visible.len > 0) {
+        fwrite(visible.data, 1, visible.len, stdout);
+        p->at_line_start = visible.data[visible.len - 1] == '\n';
+    }
+    ebb_buf_fini(&visible);
+}
+
+static void fresh_line(plain *p)
+{
+    if (!p->at_line_start)
+        putchar('\n');
+    p->at_line_start = true;
+    p->has_prompt = false;
+}
+
+static void say(ebb_front *f, ebb_say kind, const char *text, size_t n)
+{
+    plain *p = (plain *)f;
+
+    fresh_line(p);
+    fputs(kind == EBB_SAY_ERROR ? "Error: " : kind == EBB_SAY_NOTICE ? "Note: " : "", stdout);
+    put(p, text, n);
+    fresh_line(p);
+}
+
+static bool is_free(const plain *p)
+{
+    return (ebb_chat_is_ready(p->front.chat) || p->has_failed) && !ebb_chat_is_busy(p->front.chat);
+}
+
+static void prompt(plain *p)
+{
+    if (!p->is_terminal || p->has_prompt || p->is_end || !is_free(p))
+        return;
+    fresh_line(p);
+    fputs("You: ", stdout);
+    p->has_prompt = true;
+    p->at_line_start = false;
+}
+
+/* -- Answers ---------------------------------------------------------------------------- */
+
+/* Up to where an answer may be printed: for a screen reader, whole sentences. */
+static size_t printable(const plain *p, const char *s, size_t n, bool is_done)
+{
+    if (is_done || !p->front.opts->accessible)
+        return n;
+    while (n > p->n_shown && s[n - 1] != '\n' &&
+           !(n > p->n_shown + 1 && s[n - 1] == ' ' && strchr(".!?:", s[n - 2])))
+        n--;
+    return n;
+}
+
+static void show_answer(plain *p, bool is_done)
+{
+    size_t n = ebb_chat_n_messages(p->front.chat);
+    const ebb_message *m = n > 0 ? ebb_chat_message(p->front.chat, n - 1) : NULL;
+    size_t end;
+
+    if (!m || m->role != EBB_ROLE_ASSISTANT)
+        return;
+    end = printable(p, m->text, m->n_text, is_done);
+    if (!p->in_answer && (end > 0 || is_done)) {
+        fresh_line(p);
+        fputs("Model: ", stdout);
+        p->at_line_start = false;
+        p->in_answer = true;
+    }
+    if (end > p->n_shown)
+        put(p, m->text + p->n_shown, end - p->n_shown);
+    if (end > p->n_shown)
+        p->n_shown = end;
+    if (is_done) {
+        fresh_line(p);
+        p->in_answer = false;
+        p->n_shown = 0;
+        p->milestone = 0;
+        if (p->is_terminal) {
+            ebb_buf receipt = { 0 };
+            ebb_receipt_text(m, true, &receipt);
+            printf("(%s)\n", ebb_buf_text(&receipt));
+            ebb_buf_fini(&receipt);
+        }
+    }
+}
+
+static void announce(plain *p, const char *what, const ebb_chat_event *ev)
+{
+    unsigned quarter = ev->total ? (unsigned)(4 * ev->done / ev->total) : 0;
+
+    if (!p->is_terminal || ev->total == 0 || quarter <= p->milestone || quarter > 3)
+        return;
+    p->milestone = quarter;
+    fresh_line(p);
+    printf("Note: %s, %u%%\n", what, quarter * 25);
+}
+
+/* What was said before this session was opened here. */
+static void show_history(plain *p)
+{
+    for (size_t i = 0; i < ebb_chat_n_messages(p->front.chat); i++) {
+        const ebb_message *m = ebb_chat_message(p->front.chat, i);
+        fresh_line(p);
+        fputs(m->role == EBB_ROLE_USER ? "You: " : m->role == EBB_ROLE_ASSISTANT ? "Model: " : "System: ", stdout);
+        p->at_line_start = false;
+        put(p, m->text, m->n_text);
+        fresh_line(p);
+    }
+}
+
+static void take_events(plain *p)
+{
+    ebb_chat_event ev;
+
+    while (ebb_chat_event_next(p->front.chat, &ev))
+        switch (ev.kind) {
+        case EBB_EVENT_LOADING:
+            p->has_failed = false;
+            announce(p, "loading the model", &ev);
+            break;
+        case EBB_EVENT_READY: p->milestone = 0; break;
+        case EBB_EVENT_PREFILL: announce(p, "reading the prompt", &ev); break;
+        case EBB_EVENT_TEXT: show_answer(p, false); break;
+        case EBB_EVENT_DONE: show_answer(p, true); break;
+        case EBB_EVENT_NOTICE: say(&p->front, EBB_SAY_NOTICE, ev.text, ev.n_text); break;
+        case EBB_EVENT_ERROR:
+            if (p->in_answer)
+                show_answer(p, true);
+            say(&p->front, EBB_SAY_ERROR, ev.text, ev.n_text);
+            p->has_failed = !ebb_chat_is_ready(p->front.chat);
+            break;
+        case EBB_EVENT_CHANGED: break;
+        }
+}
+
+/* -- Lines ---------------------------------------------------------------------------------- */
+
+/* A line, or several joined by backslashes, is complete. */
+static void run_message(plain *p)
+{
+    ebb_buf text = p->message;
+    const char *s = ebb_buf_text(&text);
+    size_t n_before = ebb_chat_n_messages(p->front.chat);
+    ebb_error err;
+
+    memset(&p->message, 0, sizeof p->message);
+    if (ebb_command_is(s)) {
+        ebb_command_run(&p->front, s);
+        if (strncmp(s, "/load", 5) == 0 && n_before != ebb_chat_n_messages(p->front.chat))
+            show_history(p);
+    } else if (strspn(s, " \t") < text.len) {
+        size_t skip = s[0] == '/';
+        if (ebb_chat_send(p->front.chat, s + skip, text.len - skip, &err) != EBB_OK)
+            say(&p->front, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    }
+    ebb_buf_fini(&text);
+}
+
+/* Takes one line if there is one and it may be run now. */
+static bool take_line(plain *p)
+{
+    char *nl = p->in.len ? memchr(p->in.data, '\n', p->in.len) : NULL;
+    size_t len;
+
+    if (!is_free(p) || p->front.quit || (!nl && !(p->is_end && p->in.len > 0)))
+        return false;
+    len = nl ? (size_t)(nl - p->in.data) : p->in.len;
+    if (p->is_terminal)                          /* the terminal has echoed the line end */
+        p->at_line_start = true;
+    p->has_prompt = false;
+    bool goes_on = len > 0 && p->in.data[len - 1] == '\\';
+    ebb_buf_add(&p->message, p->in.data, goes_on ? len - 1 : len);
+    ebb_buf_remove(&p->in, 0, len + (nl != NULL));
+    if (goes_on)
+        ebb_buf_addc(&p->message, '\n');
+    else
+        run_message(p);
+    return true;
+}
+
+static void read_input(plain *p)
+{
+    char bytes[4096];
+    ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
+
+    if (got > 0)
+        ebb_buf_add(&p->in, bytes, (size_t)got);
+    else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+        p->is_end = true;
+}
+
+static void take_signal(plain *p)
+{
+    int number;
+
+    while ((number = ebb_signals_next()) != 0) {
+        if (number == SIGINT && ebb_chat_is_busy(p->front.chat)) {
+            ebb_chat_stop(p->front.chat);
+        } else if (number == SIGINT && p->is_terminal) {
+            p->at_line_start = false;            /* the terminal has shown ^C */
+            fresh_line(p);
+            puts("Note: Ctrl-D leaves");
+        } else if (number == SIGTSTP) {
+            ebb_signals_stop();
+        } else if (number != SIGWINCH && number != SIGCONT) {
+            p->signal = number;
+            p->front.quit = true;
+        }
+    }
+}
+
+static void turn(plain *p)
+{
+    struct pollfd fds[3] = {
+        { .fd = ebb_signals_fd(), .events = POLLIN },
+        { .fd = ebb_chat_fd(p->front.chat), .events = POLLIN },
+        { .fd = p->is_end ? -1 : STDIN_FILENO, .events = POLLIN },
+    };
+
+    while (take_line(p))
+        ;
+    prompt(p);
+    fflush(stdout);
+    if (p->front.quit || (p->is_end && p->in.len == 0 && is_free(p))) {
+        p->front.quit = true;
+        return;
+    }
+    if (poll(fds, 3, -1) < 0 && errno != EINTR)
+        p->front.quit = true;
+    take_signal(p);
+    if (fds[2].revents)
+        read_input(p);
+    take_events(p);
+}
+
+int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
+{
+    plain p = { .at_line_start = true, .is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) };
+    ebb_chat *chat;
+    ebb_error err;
+    int status;
+
+    if (ebb_chat_open(chat_opts, &chat, &err) != EBB_OK) {
+        fprintf(stderr, "ebb: %s\n", err.msg);
+        return 1;
+    }
+    ebb_front_init(&p.front, chat, opts);
+    p.front.say = say;
+    if (!ebb_signals_open())
+        p.front.quit = true;
+    show_history(&p);
+    while (!p.front.quit)
+        turn(&p);
+    fresh_line(&p);
+    fflush(stdout);
+    ebb_signals_close();
+    status = p.signal ? 128 + p.signal : p.has_failed;
+    ebb_buf_fini(&p.in);
+    ebb_buf_fini(&p.message);
+    ebb_front_fini(&p.front);
+    ebb_chat_close(chat);
+    return status;
+}

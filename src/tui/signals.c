@@ -1,0 +1,70 @@
+/* Signals through a pipe (signals.h). */
+#include "signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static const int caught[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP };
+static int ends[2] = { -1, -1 };
+
+static void on_signal(int number)
+{
+    int saved = errno;
+    char byte = (char)number;
+
+    if (write(ends[1], &byte, 1) < 0)            /* a full pipe holds wake-ups enough */
+        errno = saved;
+    errno = saved;
+}
+
+static void install(int number, void (*handler)(int))
+{
+    struct sigaction sa = { .sa_flags = SA_RESTART };
+
+    sa.sa_handler = handler;
+    sigemptyset(&sa.sa_mask);
+    sigaction(number, &sa, NULL);
+}
+
+bool ebb_signals_open(void)
+{
+    if (ends[0] >= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        install(caught[i], on_signal);
+    install(SIGPIPE, SIG_IGN);
+    return true;
+}
+
+void ebb_signals_close(void)
+{
+    if (ends[0] < 0)
+        return;
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        install(caught[i], SIG_DFL);
+    close(ends[0]);
+    close(ends[1]);
+    ends[0] = ends[1] = -1;
+}
+
+int ebb_signals_fd(void)
+{
+    return ends[0];
+}
+
+int ebb_signals_next(void)
+{
+    char byte;
+
+    return read(ends[0], &byte, 1) == 1 ? byte : 0;
+}
+
+void ebb_signals_stop(void)
+{
+    install(SIGTSTP, SIG_DFL);
+    kill(0, SIGTSTP);
+    install(SIGTSTP, on_signal);
+}

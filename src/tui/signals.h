@@ -1,0 +1,15 @@
+/* tui/signals.h - signals as bytes of a pipe, for a poll loop.
+ *
+ * SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT and SIGTSTP are caught
+ * from open to close; SIGPIPE is ignored.  One user per process. */
+#ifndef EBB_TUI_SIGNALS_H
+#define EBB_TUI_SIGNALS_H
+#include <stdbool.h>
+
+bool ebb_signals_open(void);     /* false: no pipe to be had */
+void ebb_signals_close(void);    /* default actions again */
+int  ebb_signals_fd(void);       /* readable when there is one; -1 when not open */
+int  ebb_signals_next(void);     /* its number, 0: none waits */
+void ebb_signals_stop(void);     /* stop the process group as Ctrl-Z would; returns when continued */
+
+#endif

@@ -1,0 +1,48 @@
+/* Numbers, sizes and times as people read them (text.h). */
+#include "text.h"
+
+#include <stdio.h>
+
+void ebb_text_count(ebb_buf *out, uint64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            ebb_buf_addc(out, ',');
+        ebb_buf_addc(out, digits[i]);
+    }
+}
+
+void ebb_text_bytes(ebb_buf *out, uint64_t n)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    double value = (double)n;
+    size_t i = 0;
+
+    while (value >= 1000 && i < 4) {
+        value /= 1024;
+        i++;
+    }
+    ebb_buf_addf(out, i == 0 || value >= 99.5 ? "%.0f %s" : value >= 9.95 ? "%.1f %s" : "%.2f %s", value, units[i]);
+}
+
+void ebb_text_rate(ebb_buf *out, double per_s)
+{
+    ebb_buf_addf(out, per_s < 10 ? "%.1f" : "%.0f", per_s);
+}
+
+void ebb_text_seconds(ebb_buf *out, double s)
+{
+    unsigned whole = (unsigned)(s + 0.5);
+
+    if (s < 9.95)
+        ebb_buf_addf(out, "%.1f s", s);
+    else if (whole < 60)
+        ebb_buf_addf(out, "%u s", whole);
+    else if (whole < 3600)
+        ebb_buf_addf(out, "%u min %02u s", whole / 60, whole % 60);
+    else
+        ebb_buf_addf(out, "%u h %02u min", whole / 3600, whole / 60 % 60);
+}

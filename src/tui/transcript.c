@@ -1,0 +1,350 @@
+/* Items, rows, and the window (transcript.h). */
+#include "transcript.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+/* Items that keep their rows while they are out of sight. */
+enum { KEPT_ROWS = 64 };
+
+void ebb_transcript_init(ebb_transcript *t, const ebb_chat *chat, bool ascii)
+{
+    *t = (ebb_transcript){ .chat = chat, .ascii = ascii, .is_bottom = true };
+}
+
+static void item_fini(ebb_item *it)
+{
+    ebb_buf_fini(&it->text);
+    ebb_wrap_fini(&it->wrap);
+}
+
+void ebb_transcript_fini(ebb_transcript *t)
+{
+    for (size_t i = 0; i < t->n_items; i++)
+        item_fini(&t->items[i]);
+    free(t->items);
+    memset(t, 0, sizeof *t);
+}
+
+static ebb_item *add_item(ebb_transcript *t)
+{
+    if (t->n_items == t->cap_items) {
+        size_t cap = t->cap_items ? t->cap_items * 2 : 32;
+        ebb_item *items = realloc(t->items, cap * sizeof *items);
+        if (!items)
+            return NULL;
+        t->items = items;
+        t->cap_items = cap;
+    }
+    ebb_item *it = &t->items[t->n_items++];
+    memset(it, 0, sizeof *it);
+    t->has_more = !t->is_bottom;
+    return it;
+}
+
+/* -- Following the chat ---------------------------------------------------------- */
+
+static bool is_same(const ebb_item *it, const ebb_message *m)
+{
+    return it->role == m->role && it->created_ms == m->created_ms &&
+           (it->is_done ? it->wrap.n_raw == 0 || it->wrap.n_raw == m->n_text : it->wrap.n_raw <= m->n_text);
+}
+
+/* Items up to the first message that is no longer the chat's. */
+static void drop_differing(ebb_transcript *t)
+{
+    size_t n = ebb_chat_n_messages(t->chat), i;
+
+    for (i = 0; i < t->n_items; i++) {
+        const ebb_item *it = &t->items[i];
+        if (it->is_message && (it->index >= n || !is_same(it, ebb_chat_message(t->chat, it->index))))
+            break;
+    }
+    for (size_t k = i; k < t->n_items; k++) {
+        t->n_messages -= t->items[k].is_message;
+        item_fini(&t->items[k]);
+    }
+    t->n_items = i;
+}
+
+void ebb_transcript_sync(ebb_transcript *t)
+{
+    drop_differing(t);
+    for (size_t n = ebb_chat_n_messages(t->chat); t->n_messages < n; t->n_messages++) {
+        const ebb_message *m = ebb_chat_message(t->chat, t->n_messages);
+        ebb_item *it = add_item(t);
+        if (!it)
+            return;
+        it->is_message = true;
+        it->index = t->n_messages;
+        it->role = m->role;
+        it->created_ms = m->created_ms;
+    }
+    if (t->top.item >= t->n_items)
+        ebb_transcript_end(t);
+}
+
+void ebb_transcript_say(ebb_transcript *t, ebb_say say, const char *text, size_t n)
+{
+    ebb_item *it = add_item(t);
+
+    if (!it)
+        return;
+    it->say = say;
+    it->is_done = true;
+    ebb_buf_add(&it->text, text, n);
+}
+
+/* -- Rows -------------------------------------------------------------------------- */
+
+typedef struct look {
+    const char *first, *rest;    /* in front of the first row and of the others */
+    ebb_face    mark, text;
+    bool        has_markdown;
+} look;
+
+static look look_of(const ebb_item *it)
+{
+    static const look user = { "> ", "  ", EBB_FACE_PROMPT, EBB_FACE_USER, false };
+    static const look model = { "", "", EBB_FACE_TEXT, EBB_FACE_MODEL, true };
+    static const look system = { "system: ", "  ", EBB_FACE_SYSTEM, EBB_FACE_SYSTEM, false };
+    static const look says[] = {
+        [EBB_SAY_NOTICE] = { "* ", "  ", EBB_FACE_NOTICE, EBB_FACE_NOTICE, false },
+        [EBB_SAY_ERROR] = { "! ", "  ", EBB_FACE_ERROR, EBB_FACE_ERROR, false },
+        [EBB_SAY_TEXT] = { "  ", "  ", EBB_FACE_TEXT, EBB_FACE_TEXT, false },
+    };
+
+    if (!it->is_message)
+        return says[it->say];
+    return it->role == EBB_ROLE_USER ? user : it->role == EBB_ROLE_ASSISTANT ? model : system;
+}
+
+static bool has_ended(const ebb_transcript *t, const ebb_item *it, const ebb_message *m)
+{
+    return m->finish != EBB_FINISH_NONE || m->role != EBB_ROLE_ASSISTANT ||
+           it->index + 1 < ebb_chat_n_messages(t->chat) || !ebb_chat_is_busy(t->chat);
+}
+
+/* Rows of the text, made for the window's width; trailing empty ones do not count. */
+static size_t text_rows(ebb_transcript *t, ebb_item *it)
+{
+    look l = look_of(it);
+    const char *raw = ebb_buf_text(&it->text);
+    size_t n = it->text.len, n_rows;
+
+    if (it->is_message) {
+        const ebb_message *m = ebb_chat_message(t->chat, it->index);
+        it->is_done = has_ended(t, it, m);
+        raw = m->text ? m->text : "";
+        n = m->n_text;
+    }
+    it->wrap.ascii = t->ascii;
+    it->wrap.has_markdown = l.has_markdown;
+    it->wrap.md.base = l.text;
+    ebb_wrap_text(&it->wrap, raw, n, it->is_done);
+    ebb_wrap_rows(&it->wrap, t->width - (int)strlen(l.first));
+    for (n_rows = it->wrap.n_rows; n_rows > 1; n_rows--)
+        if (it->wrap.rows[n_rows - 1].start < it->wrap.rows[n_rows - 1].end)
+            break;
+    return n_rows;
+}
+
+static bool has_receipt(const ebb_item *it)
+{
+    return it->is_message && it->role == EBB_ROLE_ASSISTANT && it->is_done;
+}
+
+/* Text, receipt, and a blank row to the next item. */
+static size_t item_rows(ebb_transcript *t, size_t i)
+{
+    ebb_item *it = &t->items[i];
+    size_t n = text_rows(t, it);
+
+    return n + has_receipt(it) + 1;
+}
+
+/* -- Moving ------------------------------------------------------------------------ */
+
+/* The place `rows` above the end of the last item. */
+static ebb_place above_end(ebb_transcript *t, size_t rows)
+{
+    size_t i = t->n_items, have = 0;
+
+    if (rows > 0)
+        rows++;                                  /* the last item's blank row stays below the edge */
+    while (i > 0 && have < rows)
+        have += item_rows(t, --i);
+    return (ebb_place){ i, have > rows ? have - rows : 0 };
+}
+
+static ebb_place moved(ebb_transcript *t, ebb_place p, int rows)
+{
+    for (; rows < 0; rows++) {
+        if (p.row > 0)
+            p.row--;
+        else if (p.item > 0)
+            p.row = item_rows(t, --p.item) - 1;
+    }
+    for (; rows > 0 && p.item < t->n_items; rows--)
+        if (++p.row >= item_rows(t, p.item)) {
+            p.item++;
+            p.row = 0;
+        }
+    return p;
+}
+
+static bool is_before(ebb_place a, ebb_place b)
+{
+    return a.item < b.item || (a.item == b.item && a.row < b.row);
+}
+
+static uint32_t byte_at(const ebb_transcript *t, ebb_place p)
+{
+    const ebb_wrap *w = p.item < t->n_items ? &t->items[p.item].wrap : NULL;
+
+    return w && p.row < w->n_rows ? w->rows[p.row].start : 0;
+}
+
+void ebb_transcript_scroll(ebb_transcript *t, int rows)
+{
+    ebb_place last = above_end(t, (size_t)(t->height > 0 ? t->height : 1));
+
+    t->top = moved(t, t->is_bottom ? last : t->top, rows);
+    t->is_bottom = !is_before(t->top, last);
+    t->has_more = t->has_more && !t->is_bottom;
+    t->top_at = byte_at(t, t->top);
+}
+
+void ebb_transcript_home(ebb_transcript *t)
+{
+    t->top = (ebb_place){ 0, 0 };
+    t->is_bottom = false;
+    ebb_transcript_scroll(t, 0);
+}
+
+void ebb_transcript_end(ebb_transcript *t)
+{
+    t->is_bottom = true;
+    t->has_more = false;
+}
+
+/* A new width: the byte at the window's top stays there. */
+static void set_width(ebb_transcript *t, int width)
+{
+    ebb_item *it = t->top.item < t->n_items ? &t->items[t->top.item] : NULL;
+
+    if (t->width == width)
+        return;
+    t->width = width;
+    if (it && !t->is_bottom) {
+        text_rows(t, it);
+        t->top.row = ebb_wrap_find(&it->wrap, t->top_at);
+    }
+}
+
+/* -- Drawing ------------------------------------------------------------------------- */
+
+void ebb_receipt_text(const ebb_message *m, bool ascii, ebb_buf *out)
+{
+    const char *dot = ascii ? " | " : " \u00B7 ";
+    const ebb_turn_cost *c = &m->cost;
+
+    if (m->finish == EBB_FINISH_CANCELED)
+        ebb_buf_addf(out, "stopped%s", dot);
+    else if (m->finish == EBB_FINISH_LENGTH)
+        ebb_buf_addf(out, "cut at the length limit%s", dot);
+    else if (m->finish == EBB_FINISH_ERROR)
+        ebb_buf_addf(out, "ended by an error%s", dot);
+    else if (m->finish == EBB_FINISH_NONE)
+        ebb_buf_addf(out, "unfinished%s", dot);
+    ebb_buf_adds(out, "reused ");
+    ebb_text_count(out, c->n_reused);
+    if (c->n_reused_disk > 0) {
+        ebb_buf_adds(out, " (from disk ");
+        ebb_text_count(out, c->n_reused_disk);
+        ebb_buf_addc(out, ')');
+    }
+    ebb_buf_addf(out, "%scomputed ", dot);
+    ebb_text_count(out, c->n_computed);
+    if (c->prefill_s > 0 && c->n_computed > 0) {
+        ebb_buf_adds(out, " @ ");
+        ebb_text_rate(out, c->n_computed / c->prefill_s);
+        ebb_buf_adds(out, " tok/s");
+    }
+    ebb_buf_adds(out, dot);
+    ebb_text_count(out, c->n_generated);
+    ebb_buf_adds(out, " tok");
+    if (c->decode_s > 0 && c->n_generated > 0) {
+        ebb_buf_adds(out, " @ ");
+        ebb_text_rate(out, c->n_generated / c->decode_s);
+        ebb_buf_adds(out, " tok/s");
+    }
+}
+
+static void draw_text_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i)
+{
+    look l = look_of(it);
+    const ebb_row *r = &it->wrap.rows[i];
+    const ebb_wrap *w = &it->wrap;
+    int col = ebb_term_puts(term, row, 0, t->width, i == 0 ? l.first : l.rest, l.mark);
+
+    col = (int)strlen(l.first) + r->indent;
+    for (size_t run = ebb_wrap_run(w, r->start), at = r->start; at < r->end && run < w->n_runs; run++) {
+        size_t end = run + 1 < w->n_runs ? w->runs[run + 1].start : w->n_faced;
+        if (end > r->end)
+            end = r->end;
+        col = ebb_term_put(term, row, col, t->width, w->visible.data + at, end - at, (ebb_face)w->runs[run].face);
+        at = end;
+    }
+}
+
+static void draw_receipt(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it)
+{
+    ebb_buf line = { 0 };
+
+    ebb_receipt_text(ebb_chat_message(t->chat, it->index), term->ascii, &line);
+    ebb_term_puts(term, row, 0, t->width, ebb_buf_text(&line), EBB_FACE_RECEIPT);
+    ebb_buf_fini(&line);
+}
+
+/* Rows of items that are done and out of sight are let go when there are many. */
+static void forget_rows(ebb_transcript *t, size_t first, size_t last)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n_items; i++)
+        n += t->items[i].wrap.n_rows > 0;
+    for (size_t i = 0; i < t->n_items && n > KEPT_ROWS + last - first; i++)
+        if ((i < first || i > last) && t->items[i].is_done && t->items[i].wrap.n_rows > 0) {
+            ebb_wrap_fini(&t->items[i].wrap);
+            n--;
+        }
+}
+
+void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height, int width)
+{
+    ebb_place last, p;
+    int end = row + height;
+
+    set_width(t, width);
+    t->height = height;
+    if (height <= 0 || width <= 0)
+        return;
+    last = above_end(t, (size_t)height);
+    if (t->is_bottom || !is_before(t->top, last)) {
+        ebb_transcript_end(t);
+        t->top = last;
+    }
+    for (p = t->top; p.item < t->n_items && row < end; p.item++, p.row = 0) {
+        ebb_item *it = &t->items[p.item];
+        size_t n = text_rows(t, it);
+        for (; p.row < n && row < end; p.row++)
+            draw_text_row(t, term, row++, it, p.row);
+        if (row < end && p.row == n && has_receipt(it))
+            draw_receipt(t, term, row++, it);
+        row += p.row <= n + has_receipt(it);
+    }
+    forget_rows(t, t->top.item, p.item);
+}

@@ -1,0 +1,66 @@
+/* tui/transcript.h - what was said, as items, and the window onto it.
+ *
+ * An item is a message of the chat (its text stays the chat's) or a line of ebb itself.
+ * Items know no widths; rows are made for the width of the window when an item
+ * comes into view, and for the answer under way only at its end.
+ *
+ * The window either sticks to the bottom or holds on to the row at its top:
+ * text that arrives, and a resize, never move what is being read. */
+#ifndef EBB_TUI_TRANSCRIPT_H
+#define EBB_TUI_TRANSCRIPT_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "chat.h"
+#include "term.h"
+#include "wrap.h"
+
+typedef enum ebb_say { EBB_SAY_NOTICE, EBB_SAY_ERROR, EBB_SAY_TEXT } ebb_say;
+
+typedef struct ebb_item {
+    bool     is_message;
+    ebb_say  say;                /* else */
+    size_t   index;              /* of the message on the chat's path */
+    ebb_role role;
+    int64_t  created_ms;
+    ebb_buf  text;               /* of a line of our own */
+    ebb_wrap wrap;
+    bool     is_done;            /* the message had ended when it was last looked at */
+} ebb_item;
+
+typedef struct ebb_place { size_t item, row; } ebb_place;
+
+typedef struct ebb_transcript {
+    const ebb_chat *chat;
+    ebb_item *items;
+    size_t    n_items, cap_items, n_messages;
+    bool      ascii;             /* the display filter's: no UTF-8 on the screen */
+    int       width, height;     /* of the window when last drawn */
+    bool      is_bottom;         /* sticks to the end */
+    bool      has_more;          /* text came below while it did not */
+    ebb_place top;               /* first row in the window */
+    uint32_t  top_at;            /* the byte it began with when it was scrolled there: resizes keep it */
+} ebb_transcript;
+
+void ebb_transcript_init(ebb_transcript *t, const ebb_chat *chat, bool ascii);
+void ebb_transcript_fini(ebb_transcript *t);
+
+/* Take over the chat's messages as they are now.  Items that still hold stay,
+ * with the lines of ebb between them; what follows the first difference goes. */
+void ebb_transcript_sync(ebb_transcript *t);
+/* Add a line (or lines) of our own at the end. */
+void ebb_transcript_say(ebb_transcript *t, ebb_say say, const char *text, size_t n);
+
+/* Rows up (negative) or down. */
+void ebb_transcript_scroll(ebb_transcript *t, int rows);
+void ebb_transcript_home(ebb_transcript *t);
+void ebb_transcript_end(ebb_transcript *t);
+
+/* Draw into rows [row, row + height) and columns [0, width). */
+void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height, int width);
+
+/* "reused 7,412 | computed 318 @ 41 tok/s | 212 tok @ 6.3 tok/s" and how it ended,
+ * if not of itself. */
+void ebb_receipt_text(const ebb_message *m, bool ascii, ebb_buf *out);
+
+#endif

@@ -1,0 +1,64 @@
+/* The full screen on the process's terminal: the poll loop (tui.h). */
+#include "tui.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "app.h"
+#include "base/clock.h"
+
+static int shorter(int a, int b)
+{
+    return a < 0 ? b : b < 0 ? a : a < b ? a : b;
+}
+
+static void turn(ebb_app *a, ebb_term *term, ebb_chat *chat)
+{
+    struct pollfd fds[4];
+    ebb_input in;
+    double now = ebb_clock_s();
+    int n;
+
+    ebb_app_tick(a, now);
+    ebb_app_draw(a, now);
+    n = term->ops->fds(term, fds, 3);
+    fds[n++] = (struct pollfd){ .fd = ebb_chat_fd(chat), .events = POLLIN };
+    if (poll(fds, (nfds_t)n, shorter(term->ops->timeout_ms(term), ebb_app_timeout_ms(a, ebb_clock_s()))) < 0 &&
+        errno != EINTR)
+        a->front.quit = true;
+    while (!a->front.quit && term->ops->input(term, &in))
+        ebb_app_input(a, &in);
+    ebb_app_events(a);
+}
+
+static int fail(const ebb_error *err)
+{
+    fprintf(stderr, "ebb: %s\n", err->msg);
+    return 1;
+}
+
+int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
+{
+    ebb_term_opts term_opts = { .no_color = opts->no_color, .ascii = opts->ascii };
+    ebb_term *term;
+    ebb_chat *chat;
+    ebb_error err;
+    ebb_app app;
+    int status;
+
+    if (ebb_term_curses(&term_opts, &term, &err) != EBB_OK)
+        return err.code == EBB_UNSUPPORTED ? ebb_plain_run(chat_opts, opts) : fail(&err);
+    if (ebb_chat_open(chat_opts, &chat, &err) != EBB_OK) {
+        term->ops->close(term);
+        return fail(&err);
+    }
+    ebb_app_init(&app, term, chat, opts);
+    while (!app.front.quit)
+        turn(&app, term, chat);
+    status = app.signal ? 128 + app.signal : 0;
+    ebb_app_fini(&app);
+    term->ops->close(term);
+    ebb_chat_close(chat);
+    return status;
+}

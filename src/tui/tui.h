@@ -1,0 +1,29 @@
+/* tui/tui.h - the two ways to talk: the full screen, and plain lines.
+ *
+ * Both open the chat, run until the user leaves, and return an exit status:
+ * 0, 1 (what went wrong was printed to standard error), or 128 + the signal that ended it. */
+#ifndef EBB_TUI_TUI_H
+#define EBB_TUI_TUI_H
+#include <stdbool.h>
+
+#include "chat.h"
+
+/* What the command line and the environment say; zero is the default of every field. */
+typedef struct ebb_tui_opts {
+    const char *theme;           /* NULL: dark */
+    bool        no_color;        /* NO_COLOR, --color=never: the mono theme */
+    bool        ascii;           /* --ascii: no glyphs beyond ASCII of our own */
+    bool        in_tmux;         /* $TMUX is set: /copy goes through it */
+    bool        accessible;      /* ACCESSIBLE=1: plain text comes by whole sentences */
+    const char *config_dir;      /* NULL: $XDG_CONFIG_HOME/ebb */
+    const char *state_dir;       /* NULL: $XDG_STATE_HOME/ebb; "" : nothing is kept */
+} ebb_tui_opts;
+
+/* The full screen, on standard input and output.  Where the terminal cannot do
+ * it (no terminal, TERM=dumb), plain lines. */
+int ebb_tui_run(const ebb_chat_opts *chat, const ebb_tui_opts *opts);
+
+/* Append-only: lines in, "Model: ..." out, no cursor motion.  Reads standard input to its end. */
+int ebb_plain_run(const ebb_chat_opts *chat, const ebb_tui_opts *opts);
+
+#endif

@@ -1,0 +1,334 @@
+/* All of chat.h, scripted (fake_chat.h). */
+#include "fake_chat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+
+enum { MESSAGES_MAX = 20000 };
+
+typedef struct event {
+    ebb_chat_event_kind kind;
+    uint64_t done, total;
+    char *text;
+} event;
+
+struct ebb_chat {
+    ebb_message *messages;
+    ebb_buf     *texts;
+    size_t       n, n_undone;
+    event        events[4096];
+    size_t       first, end;
+    int          fds[2];
+    bool         ready, busy;
+    ebb_stats    stats;
+    ebb_model_info info;
+    char         session[128], refuse[128], temp[32];
+    char        *said;
+    int64_t      clock;
+};
+
+static void post(ebb_chat *c, ebb_chat_event_kind kind, uint64_t done, uint64_t total, const char *text)
+{
+    event *ev = &c->events[c->end++ % 4096];
+
+    if (c->end - c->first > 4096)
+        abort();
+    free(ev->text);
+    *ev = (event){ kind, done, total, text ? strdup(text) : NULL };
+}
+
+static ebb_message *add(ebb_chat *c, ebb_role role, const char *text, ebb_finish finish)
+{
+    ebb_message *m = &c->messages[c->n];
+    ebb_buf *b = &c->texts[c->n++];
+
+    if (c->n > MESSAGES_MAX)
+        abort();
+    ebb_buf_clear(b);
+    ebb_buf_adds(b, text);
+    *m = (ebb_message){ .id = (int64_t)c->n, .role = role, .finish = finish, .created_ms = ++c->clock,
+                        .text = b->data, .n_text = b->len };
+    return m;
+}
+
+ebb_chat *fake_chat_new(void)
+{
+    ebb_chat *c = calloc(1, sizeof *c);
+
+    c->messages = calloc(MESSAGES_MAX, sizeof *c->messages);
+    c->texts = calloc(MESSAGES_MAX, sizeof *c->texts);
+    if (pipe(c->fds) != 0)
+        abort();
+    c->info = (ebb_model_info){ .path = "/models/fake.gguf", .name = "Fake 8B", .arch = "llama", .mix = "Q4_K_M",
+                                .n_layers = 32, .weight_bytes = 4920734720u };
+    strcpy(c->session, "new session");
+    strcpy(c->temp, "0.7");
+    return c;
+}
+
+ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *err)
+{
+    (void)opts;
+    (void)err;
+    *out = fake_chat_new();
+    return EBB_OK;
+}
+
+void ebb_chat_close(ebb_chat *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < MESSAGES_MAX; i++)
+        ebb_buf_fini(&c->texts[i]);
+    for (size_t i = 0; i < 4096; i++)
+        free(c->events[i].text);
+    close(c->fds[0]);
+    close(c->fds[1]);
+    free(c->messages);
+    free(c->texts);
+    free(c->said);
+    free(c);
+}
+
+/* -- The script --------------------------------------------------------------------- */
+
+void fake_ready(ebb_chat *c)
+{
+    c->ready = true;
+    post(c, EBB_EVENT_READY, 0, 0, c->info.name);
+}
+
+void fake_fail(ebb_chat *c, const char *line)
+{
+    post(c, EBB_EVENT_ERROR, 0, 0, line);
+}
+
+void fake_loading(ebb_chat *c, uint64_t done, uint64_t total)
+{
+    post(c, EBB_EVENT_LOADING, done, total, NULL);
+}
+
+void fake_text_n(ebb_chat *c, const char *s, size_t n)
+{
+    ebb_message *m = &c->messages[c->n - 1];
+
+    ebb_buf_add(&c->texts[c->n - 1], s, n);
+    m->text = c->texts[c->n - 1].data;
+    m->n_text = c->texts[c->n - 1].len;
+    m->cost.n_generated++;
+    if (c->first == c->end)
+        post(c, EBB_EVENT_TEXT, 0, 0, s);
+}
+
+void fake_text(ebb_chat *c, const char *s)
+{
+    fake_text_n(c, s, strlen(s));
+}
+
+void fake_done(ebb_chat *c, ebb_finish finish)
+{
+    ebb_message *m = &c->messages[c->n - 1];
+
+    c->busy = false;
+    m->finish = finish;
+    m->cost = (ebb_turn_cost){ .n_prompt = 7730, .n_reused = 7412, .n_computed = 318, .n_generated = 212,
+                               .prefill_s = 7.75, .decode_s = 33.5 };
+    post(c, EBB_EVENT_DONE, 0, 0, NULL);
+}
+
+void fake_notice(ebb_chat *c, const char *line)
+{
+    post(c, EBB_EVENT_NOTICE, 0, 0, line);
+}
+
+ebb_stats *fake_stats(ebb_chat *c)
+{
+    return &c->stats;
+}
+
+void fake_add(ebb_chat *c, ebb_role role, const char *text)
+{
+    add(c, role, text, EBB_FINISH_STOP);
+}
+
+void fake_refuse(ebb_chat *c, const char *line)
+{
+    snprintf(c->refuse, sizeof c->refuse, "%s", line);
+}
+
+/* -- chat.h ---------------------------------------------------------------------------- */
+
+int ebb_chat_fd(const ebb_chat *c)
+{
+    return c->fds[0];
+}
+
+bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
+{
+    if (c->first == c->end)
+        return false;
+    const event *ev = &c->events[c->first++ % 4096];
+    *out = (ebb_chat_event){ ev->kind, ev->done, ev->total, ev->text ? ev->text : "", ev->text ? strlen(ev->text) : 0 };
+    return true;
+}
+
+bool ebb_chat_is_ready(const ebb_chat *c) { return c->ready; }
+bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
+const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
+const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
+void ebb_chat_stats(const ebb_chat *c, ebb_stats *out) { *out = c->stats; }
+size_t ebb_chat_n_messages(const ebb_chat *c) { return c->n; }
+const ebb_message *ebb_chat_message(const ebb_chat *c, size_t i) { return &c->messages[i]; }
+
+void ebb_chat_preview(ebb_chat *c, const char *text, size_t n, uint32_t *n_new, uint32_t *n_compute)
+{
+    (void)c;
+    (void)text;
+    *n_new = *n_compute = (uint32_t)(n / 4);
+}
+
+ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err)
+{
+    char *copy;
+
+    if (!c->ready || c->busy)
+        return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+    if (c->refuse[0]) {
+        ebb_status st = EBB_FAIL(err, EBB_CONTEXT, "%s", c->refuse);
+        c->refuse[0] = '\0';
+        return st;
+    }
+    copy = strndup(text, n);
+    add(c, EBB_ROLE_USER, copy, EBB_FINISH_STOP);
+    free(copy);
+    add(c, EBB_ROLE_ASSISTANT, "", EBB_FINISH_NONE);
+    c->busy = true;
+    return EBB_OK;
+}
+
+void ebb_chat_stop(ebb_chat *c)
+{
+    if (c->busy)
+        fake_done(c, EBB_FINISH_CANCELED);
+}
+
+ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
+{
+    (void)c;
+    return EBB_FAIL(err, EBB_USAGE, "the last answer is complete");
+}
+
+ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
+{
+    if (c->n < 2)
+        return EBB_FAIL(err, EBB_USAGE, "there is no answer yet");
+    c->n--;
+    add(c, EBB_ROLE_ASSISTANT, "", EBB_FINISH_NONE);
+    c->busy = true;
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err)
+{
+    if (c->n < 2)
+        return EBB_FAIL(err, EBB_USAGE, "there is nothing to undo");
+    c->n -= 2;
+    c->n_undone += 2;
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err)
+{
+    if (c->n_undone == 0)
+        return EBB_FAIL(err, EBB_USAGE, "there is nothing to redo");
+    c->n += 2;
+    c->n_undone -= 2;
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_error *err)
+{
+    (void)err;
+    c->n = i;
+    return ebb_chat_send(c, text, n, err);
+}
+
+ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
+{
+    (void)err;
+    c->n = 0;
+    if (*text)
+        add(c, EBB_ROLE_SYSTEM, text, EBB_FINISH_STOP);
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
+{
+    (void)err;
+    c->n = 0;
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
+{
+    (void)err;
+    snprintf(c->session, sizeof c->session, "%s", name);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
+{
+    if (strcmp(name, "trip") != 0)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list shows them", name);
+    c->n = 0;
+    add(c, EBB_ROLE_USER, "Where to?", EBB_FINISH_STOP);
+    add(c, EBB_ROLE_ASSISTANT, "To the sea.", EBB_FINISH_STOP);
+    snprintf(c->session, sizeof c->session, "%s", name);
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
+{
+    if (strstr(path, ".gguf") == NULL)
+        return EBB_FAIL(err, EBB_NOTFOUND, "%s: no such file", path);
+    c->ready = false;
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err)
+{
+    if (strcmp(name, "temp") != 0 && strcmp(name, "top-k") != 0)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no setting '%s'", name);
+    if (value)
+        snprintf(c->temp, sizeof c->temp, "%s", value);
+    snprintf(text, cap, "%s  (0 .. 2) warmth", strcmp(name, "temp") == 0 ? c->temp : "40");
+    return EBB_OK;
+}
+
+const char *ebb_chat_setting_name(size_t i)
+{
+    static const char *const names[] = { "temp", "top-k" };
+
+    return i < 2 ? names[i] : NULL;
+}
+
+ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_error *err)
+{
+    (void)c;
+    (void)err;
+    *n = 2;
+    *out = calloc(2, sizeof **out);
+    (*out)[0] = (ebb_session_row){ .id = 2, .name = "trip", .model = "Fake 8B", .updated_ms = 1700000000000, .n_messages = 2 };
+    (*out)[1] = (ebb_session_row){ .id = 1, .name = "tree", .model = "Fake 8B", .updated_ms = 1600000000000, .n_messages = 9 };
+    return EBB_OK;
+}

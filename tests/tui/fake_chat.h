@@ -1,0 +1,18 @@
+/* A chat whose model is the test: it says when it is ready, what it answers and when. */
+#ifndef FAKE_CHAT_H
+#define FAKE_CHAT_H
+#include "chat.h"
+
+ebb_chat *fake_chat_new(void);                   /* not ready yet; freed by ebb_chat_close */
+void fake_ready(ebb_chat *c);
+void fake_fail(ebb_chat *c, const char *line);   /* the model could not be loaded */
+void fake_loading(ebb_chat *c, uint64_t done, uint64_t total);
+void fake_text(ebb_chat *c, const char *s);      /* more of the answer */
+void fake_text_n(ebb_chat *c, const char *s, size_t n);
+void fake_done(ebb_chat *c, ebb_finish finish);
+void fake_notice(ebb_chat *c, const char *line);
+ebb_stats *fake_stats(ebb_chat *c);
+void fake_add(ebb_chat *c, ebb_role role, const char *text);   /* a finished message */
+void fake_refuse(ebb_chat *c, const char *line); /* the next send fails with this */
+
+#endif

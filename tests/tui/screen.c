@@ -1,0 +1,47 @@
+#include "screen.h"
+
+#include <string.h>
+
+void screen_open(screen *s, int rows, int cols, const char *state_dir)
+{
+    static ebb_tui_opts opts;
+
+    opts = (ebb_tui_opts){ .config_dir = "/nonexistent", .state_dir = state_dir };
+    memset(s, 0, sizeof *s);
+    s->term = ebb_term_mem(rows, cols);
+    s->chat = fake_chat_new();
+    ebb_app_init(&s->app, s->term, s->chat, &opts);
+    screen_step(s, 0);
+}
+
+void screen_close(screen *s)
+{
+    ebb_app_fini(&s->app);
+    s->term->ops->close(s->term);
+    ebb_chat_close(s->chat);
+}
+
+void screen_step(screen *s, double seconds)
+{
+    ebb_input in;
+
+    s->now += seconds;
+    while (s->term->ops->input(s->term, &in))
+        ebb_app_input(&s->app, &in);
+    ebb_app_events(&s->app);
+    ebb_app_tick(&s->app, s->now);
+    ebb_app_draw(&s->app, s->now);
+}
+
+void screen_keys(screen *s, const char *bytes)
+{
+    ebb_term_mem_feed(s->term, bytes, strlen(bytes));
+    screen_step(s, 0);
+}
+
+const char *screen_text(screen *s)
+{
+    s->app.is_urgent = true;
+    screen_step(s, 0);
+    return ebb_term_mem_screen(s->term);
+}

@@ -1,0 +1,21 @@
+/* A full screen in memory with a scripted chat: what test_app and test_fuzz drive. */
+#ifndef SCREEN_H
+#define SCREEN_H
+#include "app.h"
+#include "fake_chat.h"
+#include "term_mem.h"
+
+typedef struct screen {
+    ebb_app   app;
+    ebb_term *term;
+    ebb_chat *chat;
+    double    now;               /* seconds; moves when a test says so */
+} screen;
+
+void screen_open(screen *s, int rows, int cols, const char *state_dir);
+void screen_close(screen *s);
+void screen_keys(screen *s, const char *bytes);  /* types, takes events, draws */
+void screen_step(screen *s, double seconds);     /* time passes */
+const char *screen_text(screen *s);
+
+#endif

@@ -1,0 +1,437 @@
+#include "ebb_test.h"
+
+#include "screen.h"
+
+static void open_ready(screen *s, int rows, int cols)
+{
+    screen_open(s, rows, cols, "");
+    fake_ready(s->chat);
+    *fake_stats(s->chat) = (ebb_stats){ .phase = EBB_PHASE_IDLE, .n_ctx = 4096, .n_used = 1024, .n_layers = 8,
+        .n_resident = 6, .layer = { 3, 3, 3, 3, 2, 2, 1, 0 }, .rss_anon_bytes = 600 << 20,
+        .rss_file_bytes = 4300ull << 20, .cpu = "avx2", .n_threads = 2, .kv_type = "f16",
+        .kv_bytes = 512 << 20, .budget_bytes = 6ull << 30 };
+    screen_step(s, 1);
+}
+
+static void assert_has(screen *s, const char *want)
+{
+    const char *text = screen_text(s);
+
+    if (!strstr(text, want)) {
+        print_message("%s", text);
+        fail_msg("the screen lacks: %s", want);
+    }
+}
+
+static void assert_lacks(screen *s, const char *unwanted)
+{
+    const char *text = screen_text(s);
+
+    if (strstr(text, unwanted)) {
+        print_message("%s", text);
+        fail_msg("the screen has: %s", unwanted);
+    }
+}
+
+static void a_turn(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 60);
+    screen_keys(&s, "Hello\r");
+    assert_true(ebb_chat_is_busy(s.chat));
+    fake_text(s.chat, "Hi **there**, how");
+    screen_step(&s, 0.1);
+    fake_text(s.chat, " are you?\n");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    assert_string_equal(screen_text(&s),
+        "> Hello\n"
+        "\n"
+        "Hi **there**, how are you?\n"
+        "reused 7,412 | computed 318 @ 41 tok/s | 212 tok @ 6.3 tok/s\n"
+        "\n\n\n\n\n\n\n\n\n"
+        " Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n"
+        " layers 6/8 ####==*.                            new session\n"
+        ">\n");
+    assert_int_equal(ebb_term_mem_face(s.term, 2, 5), EBB_FACE_BOLD);
+    assert_int_equal(ebb_term_mem_face(s.term, 3, 0), EBB_FACE_RECEIPT);
+    screen_close(&s);
+}
+
+static void wide_has_a_panel(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 30, 120);
+    assert_has(&s, "| Fake 8B\n");
+    assert_has(&s, "| llama Q4_K_M, 4.58 GiB");
+    assert_has(&s, "context     1,024/4,096 tok 25%");
+    assert_has(&s, "| ####==*.");
+    assert_has(&s, "KV              128 MiB/512 MiB");
+    screen_close(&s);
+}
+
+static void stop_keeps_the_part(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    screen_keys(&s, "Tell me\r");
+    fake_text(s.chat, "Once upon");
+    screen_keys(&s, "\x03");
+    assert_false(ebb_chat_is_busy(s.chat));
+    assert_has(&s, "Once upon\nstopped | reused");
+    screen_keys(&s, "draft");
+    assert_has(&s, "\n> draft\n");
+    screen_keys(&s, "\x03");
+    assert_has(&s, "\n>\n");
+    screen_keys(&s, "\x03");
+    assert_has(&s, "Ctrl-D leaves");
+    assert_false(s.app.front.quit);
+    screen_keys(&s, "\x04");
+    assert_true(s.app.front.quit);
+    screen_close(&s);
+}
+
+static void busy_queues(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open(&s, 12, 60, "");
+    screen_keys(&s, "one\r");
+    assert_has(&s, "waits: one\n>\n");
+    fake_ready(s.chat);
+    screen_step(&s, 0.1);
+    assert_has(&s, "> one\n");
+    assert_lacks(&s, "waits");
+    screen_keys(&s, "two\rthree\rfour\r");
+    assert_has(&s, "waits: two\nwaits: three\nwaits: four\n");
+    screen_keys(&s, "\x18");                     /* Ctrl-X */
+    assert_has(&s, "waits: two\nwaits: three\n> four\n");
+    screen_keys(&s, "\x15");
+    fake_text(s.chat, "A");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 0.1);
+    assert_int_equal(ebb_chat_n_messages(s.chat), 4);
+    assert_string_equal(ebb_chat_message(s.chat, 2)->text, "two");
+    screen_keys(&s, "\x03");                     /* stops, and takes the rest of the queue back */
+    assert_has(&s, "\n> three\n");
+    assert_lacks(&s, "waits");
+    screen_close(&s);
+}
+
+static void refused_text_comes_back(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    fake_refuse(s.chat, "5,000 tokens do not fit the context of 4,096");
+    screen_keys(&s, "long text\r");
+    assert_has(&s, "! 5,000 tokens do not fit");
+    assert_has(&s, "\n> long text\n");
+    screen_close(&s);
+}
+
+static void commands(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 80);
+    screen_keys(&s, "/bogus now\r");
+    assert_has(&s, "! there is no command /bogus");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    screen_keys(&s, "//slash\r");
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "/slash");
+    fake_text(s.chat, "ok");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "/undo\r");
+    assert_lacks(&s, "> /slash");
+    screen_keys(&s, "/undo\r");
+    assert_has(&s, "! there is nothing to undo");
+    screen_keys(&s, "/redo\r");
+    assert_has(&s, "> /slash");
+    screen_keys(&s, "/set temp 0.1\r");
+    assert_has(&s, "  temp            0.1");
+    screen_keys(&s, "/load trip\r");
+    assert_has(&s, "> Where to?\n\nTo the sea.\n");
+    screen_keys(&s, "/save sea\r");
+    assert_has(&s, "* saved as sea");
+    screen_keys(&s, "/list\r");
+    assert_has(&s, "2 messages  trip");
+    screen_keys(&s, "/theme nope\r");
+    assert_has(&s, "! there is no theme 'nope'");
+    screen_keys(&s, "/theme light\r");
+    assert_string_equal(s.app.front.theme, "light");
+    screen_keys(&s, "/copy\r");
+    assert_has(&s, "11 bytes sent to the terminal");
+    assert_string_equal(ebb_buf_text(ebb_term_mem_sent(s.term)), "\033]52;c;VG8gdGhlIHNlYS4=\a");
+    screen_keys(&s, "/quit\r");
+    assert_true(s.app.front.quit);
+    screen_close(&s);
+}
+
+static void help_names_every_command(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 60, 99);
+    screen_keys(&s, "/help\r");
+    static const char *const names[] = { "/retry", "/set [NAME [VALUE]]", "/quit", "Alt-Enter, Ctrl-J", "/system [TEXT]" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_has(&s, names[i]);
+    screen_close(&s);
+}
+
+static void completion(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    screen_keys(&s, "/th\t");
+    assert_has(&s, "> /theme");
+    screen_keys(&s, "li\t\r");
+    assert_string_equal(s.app.front.theme, "light");
+    screen_keys(&s, "/re\t");
+    assert_has(&s, "retry  redo");
+    screen_keys(&s, "\x15/load tr\t");
+    assert_has(&s, "trip  tree");
+    screen_keys(&s, "i\t");
+    assert_has(&s, "> /load trip");
+    screen_close(&s);
+}
+
+static void scrolling(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 40);
+    screen_keys(&s, "count\r");
+    for (int i = 1; i <= 30; i++) {
+        char line[32];
+        snprintf(line, sizeof line, "line %d\n", i);
+        fake_text(s.chat, line);
+    }
+    assert_has(&s, "line 30\n");
+    screen_keys(&s, "\033[5~\033[5~");
+    assert_lacks(&s, "line 30\n");
+    assert_has(&s, "line 12\n");
+    assert_has(&s, "Alt-End: to the end");
+    const char *before = strdup(screen_text(&s));
+    fake_text(s.chat, "line 31\n");
+    assert_has(&s, "v new text below");
+    assert_memory_equal(before, screen_text(&s), (size_t)(strstr(before, "Alt-End") - before - 1));
+    free((char *)before);
+    screen_keys(&s, "\033[1;3F");
+    assert_has(&s, "line 31\n");
+    screen_keys(&s, "\033[1;3H");
+    assert_has(&s, "> count\n\nline 1\n");
+    for (int i = 0; i < 10; i++)
+        screen_keys(&s, "\033[6~");
+    assert_has(&s, "line 31\n");
+    assert_true(s.app.view.is_bottom);
+    screen_close(&s);
+}
+
+static void resize_keeps_the_place(void **state)
+{
+    screen s;
+    ebb_buf text = { 0 };
+
+    (void)state;
+    open_ready(&s, 20, 90);
+    screen_keys(&s, "go\r");
+    for (int i = 0; i < 300; i++)
+        ebb_buf_addf(&text, "word%d ", i);
+    fake_text(s.chat, text.data);
+    screen_step(&s, 0.1);
+    screen_keys(&s, "\033[1;3H\033[1;5B\033[6;5~\033[6;5~\033[6;5~\033[6;5~\033[6;5~\033[6;5~");
+    const char *top = screen_text(&s);
+    size_t n = strcspn(top, " \n");
+    char word[32] = "";
+    memcpy(word, top, n);
+    for (int cols = 89; cols > 30; cols -= 7) {
+        ebb_term_mem_resize(s.term, 20, cols);
+        const char *now = screen_text(&s);
+        size_t first_row = strcspn(now, "\n");
+        const char *at = strstr(now, word);
+        assert_non_null(at);
+        assert_true(at < now + first_row);
+    }
+    ebb_buf_fini(&text);
+    screen_close(&s);
+}
+
+static void history_keys(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    screen_keys(&s, "/set temp 1\r/list\rdraft\033[A");
+    assert_has(&s, "\n> /list\n");
+    screen_keys(&s, "\033[A");
+    assert_has(&s, "\n> /set temp 1\n");
+    screen_keys(&s, "\033[B\033[B");
+    assert_has(&s, "\n> draft\n");
+    screen_keys(&s, "\x12temp");
+    assert_has(&s, "search: temp");
+    assert_has(&s, "\n> /set temp 1\n");
+    screen_keys(&s, "\x07");
+    assert_has(&s, "\n> draft\n");
+    screen_close(&s);
+}
+
+static void big_paste_is_folded(void **state)
+{
+    screen s;
+    ebb_buf paste = { 0 };
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    ebb_buf_adds(&paste, "\033[200~");
+    for (int i = 0; i < 1204; i++)
+        ebb_buf_addf(&paste, "%d\033[31m\r\n", i);
+    ebb_buf_adds(&paste, "\033[201~");
+    screen_keys(&s, "see ");
+    ebb_term_mem_feed(s.term, paste.data, paste.len);
+    screen_step(&s, 0);
+    screen_keys(&s, " please");
+    assert_has(&s, "\n> see [pasted 1,204 lines] please\n");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    screen_keys(&s, "\r");
+    const ebb_message *m = ebb_chat_message(s.chat, 0);
+    assert_memory_equal(m->text, "see 0\033[31m\n1", 12);
+    assert_string_equal(m->text + m->n_text - 8, "\n please");
+    assert_has(&s, "\u241B[31m");                /* never raw */
+    assert_null(strchr(screen_text(&s), '\033'));
+    ebb_buf_fini(&paste);
+    screen_close(&s);
+}
+
+static void a_failed_load_is_said(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open(&s, 12, 60, "");
+    fake_loading(s.chat, 1 << 20, 4 << 20);
+    assert_has(&s, "loading [###-------] 25%");
+    fake_fail(s.chat, "x.gguf: truncated: ends at byte 12");
+    screen_step(&s, 1);
+    assert_has(&s, "! x.gguf: truncated");
+    assert_has(&s, "no model; /model FILE loads one");
+    for (int i = 0; i < 10; i++)
+        screen_step(&s, 1.1);
+    assert_int_equal(ebb_app_timeout_ms(&s.app, s.now), -1);
+    screen_close(&s);
+}
+
+static void idle_costs_nothing(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 120);
+    for (int i = 0; i < 6; i++)
+        screen_step(&s, 1.1);
+    assert_int_equal(ebb_app_timeout_ms(&s.app, s.now), -1);
+    size_t before = ebb_term_mem_changes(s.term);
+    screen_step(&s, 60);
+    assert_int_equal(ebb_term_mem_changes(s.term), before);
+    assert_int_equal(ebb_app_timeout_ms(&s.app, s.now), -1);
+    screen_close(&s);
+}
+
+static void busy_looks_five_times_a_second(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 120);
+    screen_keys(&s, "x\r");
+    screen_step(&s, 0.01);
+    int wait = ebb_app_timeout_ms(&s.app, s.now);
+    assert_in_range(wait, 20, 201);
+    fake_stats(s.chat)->phase = EBB_PHASE_PREFILL;
+    fake_stats(s.chat)->prefill_done = 128;
+    fake_stats(s.chat)->prefill_total = 512;
+    fake_stats(s.chat)->prefill_tok_s = 41;
+    screen_step(&s, 0.3);
+    assert_has(&s, "reading        128/512 tok  25%");
+    assert_has(&s, "left                      9.4 s");
+    screen_close(&s);
+}
+
+static void small_terminals(void **state)
+{
+    static const int sizes[][2] = { { 1, 1 }, { 2, 3 }, { 3, 10 }, { 10, 40 }, { 5, 200 }, { 100, 20 } };
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        open_ready(&s, sizes[i][0], sizes[i][1]);
+        screen_keys(&s, "hello \xE4\xBD\xA0\xE5\xA5\xBD\r/help\rabc");
+        fake_text(s.chat, "an answer that is longer than a row");
+        int row, col;
+        assert_non_null(screen_text(&s));
+        ebb_term_mem_cursor(s.term, &row, &col);
+        assert_in_range(row, 0, sizes[i][0] - 1);
+        assert_in_range(col, 0, sizes[i][1] - 1);
+        screen_close(&s);
+    }
+}
+
+static void ten_thousand_messages(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 40, 120);
+    for (int i = 0; i < 10000; i++)
+        fake_add(s.chat, i % 2 ? EBB_ROLE_ASSISTANT : EBB_ROLE_USER, "some words of a message that was said long ago");
+    ebb_transcript_sync(&s.app.view);
+    assert_has(&s, "> some words");
+    for (int i = 0; i < 200; i++)
+        screen_keys(&s, "\033[5~");
+    assert_has(&s, "some words");
+    size_t kept = 0;
+    for (size_t i = 0; i < s.app.view.n_items; i++)
+        kept += s.app.view.items[i].wrap.n_rows > 0;
+    assert_true(kept < 300);
+    screen_keys(&s, "\033[1;3H");
+    assert_has(&s, "> some words");
+    screen_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn),
+        cmocka_unit_test(wide_has_a_panel),
+        cmocka_unit_test(stop_keeps_the_part),
+        cmocka_unit_test(busy_queues),
+        cmocka_unit_test(refused_text_comes_back),
+        cmocka_unit_test(commands),
+        cmocka_unit_test(help_names_every_command),
+        cmocka_unit_test(completion),
+        cmocka_unit_test(scrolling),
+        cmocka_unit_test(resize_keeps_the_place),
+        cmocka_unit_test(history_keys),
+        cmocka_unit_test(big_paste_is_folded),
+        cmocka_unit_test(a_failed_load_is_said),
+        cmocka_unit_test(idle_costs_nothing),
+        cmocka_unit_test(busy_looks_five_times_a_second),
+        cmocka_unit_test(small_terminals),
+        cmocka_unit_test(ten_thousand_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
