@@ -1,11 +1,13 @@
 /* What the commands share (cli.h). */
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "cli.h"
+#include "guide.h"
+#include "models.h"
 
 int ebb_cli_fail(const ebb_error *err)
 {
@@ -47,7 +49,18 @@ const char *ebb_cli_bytes(uint64_t bytes, char out[16])
 
 ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err)
 {
+    char *found = NULL;
+    ebb_status st = EBB_OK;
+
+    *out = NULL;
     if (!a->model)
-        return EBB_FAIL(err, EBB_USAGE, "no model: give one with -m FILE");
-    return ebb_model_open(a->model, out, err);
+        st = ebb_models_choose(&found, err);
+    if (st == EBB_OK && (a->model || found))
+        st = ebb_model_open(a->model ? a->model : found, out, err);
+    else if (st == EBB_OK && ebb_guide_bytes)
+        st = ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, "guide", out, err);
+    else if (st == EBB_OK)
+        st = EBB_FAIL(err, EBB_NOTFOUND, "no model: give one with -m FILE");
+    free(found);
+    return st;
 }
