@@ -35,6 +35,8 @@ int ebb_cli_chat(ebb_args *a);
 int ebb_cli_run(ebb_args *a);
 int ebb_cli_plan(ebb_args *a);
 int ebb_cli_bench(ebb_args *a);
+int ebb_cli_sessions(ebb_args *a);
+int ebb_cli_models(ebb_args *a);
 int ebb_cli_inspect(ebb_args *a);
 
 /* The estimate of `plan --ollama`; with --json it is all that is printed. */

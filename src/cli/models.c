@@ -1,0 +1,77 @@
+/* ebb models: the model files of this machine. */
+#include "models.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/utf8.h"
+#include "cli.h"
+#include "guide.h"
+
+static void print_one(const ebb_model_file *f)
+{
+    char size[16], date[20] = "?";
+    time_t t = (time_t)(f->changed_ms / 1000);
+    struct tm tm;
+
+    if (localtime_r(&t, &tm))
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M", &tm);
+    printf("%10s  %s  ", ebb_cli_bytes(f->n_bytes, size), date);
+    ebb_cli_print(f->path, strlen(f->path));
+    putchar('\n');
+}
+
+static json_t *json_one(const ebb_model_file *f)
+{
+    ebb_buf path = { 0 };
+    json_t *o = json_object();
+
+    ebb_utf8_add_valid(&path, f->path, strlen(f->path));
+    json_object_set_new(o, "path", json_string(ebb_buf_text(&path)));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)f->n_bytes));
+    json_object_set_new(o, "changed_ms", json_integer(f->changed_ms));
+    ebb_buf_fini(&path);
+    return o;
+}
+
+static int print_json(const ebb_model_file *files, size_t n)
+{
+    json_t *list = json_array(), *o;
+    char *text;
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_one(&files[i]));
+    o = json_pack("{s:o, s:I}", "models", list, "embedded_bytes", (json_int_t)ebb_guide_bytes);
+    text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
+    if (!text)
+        return EBB_EXIT_FAILED;
+    puts(text);
+    free(text);
+    return EBB_EXIT_OK;
+}
+
+int ebb_cli_models(ebb_args *a)
+{
+    ebb_model_file *files;
+    ebb_error err = { 0 };
+    size_t n;
+    char size[16];
+    int status = EBB_EXIT_OK;
+
+    if (ebb_models_find(&files, &n, &err) != EBB_OK)
+        return ebb_cli_fail(&err);
+    if (a->json) {
+        status = print_json(files, n);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            print_one(&files[i]);
+        if (ebb_guide_bytes)
+            printf("%10s  built in          guide\n", ebb_cli_bytes(ebb_guide_bytes, size));
+    }
+    ebb_models_free(files, n);
+    return status;
+}

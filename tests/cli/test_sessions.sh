@@ -1,0 +1,48 @@
+# ebb sessions: import, list, show, search, rename, export, delete.
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "$*"; exit 1; }
+XDG_STATE_HOME=$dir/state; export XDG_STATE_HOME
+
+cat >"$dir/a.json" <<'END'
+{"messages": [{"role": "system", "content": "Be brief."},
+ {"role": "user", "content": "Where does the Danube begin?"},
+ {"role": "assistant", "content": "In Donaueschingen.\u001b[31m"}]}
+END
+printf '# Cheese\n\n## user\n\nWhich one?\n\n## assistant\n\nEmmentaler.\n' >"$dir/b.md"
+
+[ -z "$($EBB sessions list)" ] || fail "the list of nothing is not empty"
+$EBB sessions import "$dir/a.json" >/dev/null || fail "import json"
+$EBB sessions import "$dir/b.md" cheese >/dev/null || fail "import md"
+$EBB sessions import "$dir/b.md" cheese 2>"$dir/err" && fail "the same name twice"
+grep -q already "$dir/err" || fail "the second name: $(cat "$dir/err")"
+[ "$($EBB sessions list | wc -l)" -eq 2 ] || fail "list: $($EBB sessions list)"
+$EBB sessions list | head -n 1 | grep -q cheese || fail "the newest is not the first"
+$EBB sessions list --json | grep -q '"name":"Where does the Danube begin?"' || fail "json: $($EBB sessions list --json)"
+$EBB sessions search danube beg | grep -q 'Where does the Danube begin?' || fail "search"
+[ -z "$($EBB sessions search nothing-like-it)" ] || fail "search found something"
+$EBB sessions search --json donau | grep -q '"role":"assistant"' || fail "search --json"
+$EBB sessions rename 'Where does the Danube begin?' rivers || fail "rename"
+$EBB sessions show rivers | grep -q 'Donaueschingen' || fail "show"
+$EBB sessions export rivers "$dir/out.json" || fail "export"
+$EBB sessions export rivers "$dir/out.json" 2>/dev/null && fail "a file was overwritten"
+$EBB sessions import "$dir/out.json" copy >/dev/null || fail "import of an export"
+[ "$($EBB sessions show rivers)" = "$($EBB sessions show copy)" ] || fail "the copy differs"
+$EBB sessions delete copy && $EBB sessions delete rivers || fail "delete"
+$EBB sessions show rivers 2>"$dir/err"; [ $? -eq 1 ] || fail "show of a deleted one"
+grep -q "no session 'rivers'" "$dir/err" || fail "its message: $(cat "$dir/err")"
+$EBB sessions wat 2>/dev/null; [ $? -eq 2 ] || fail "usage"
+$EBB sessions show 2>/dev/null; [ $? -eq 2 ] || fail "usage of show"
+[ "$(stat -c %a "$dir/state/ebb")" = 700 ] || fail "mode of the directory"
+[ "$(stat -c %a "$dir/state/ebb/sessions.db")" = 600 ] || fail "mode of the file"
+
+echo garbage-garbage-garbage >"$dir/state/ebb/sessions.db"
+rm -f "$dir"/state/ebb/sessions.db-*
+$EBB sessions list 2>"$dir/err"; [ $? -eq 1 ] || fail "garbage was read"
+[ "$(wc -l <"$dir/err")" -eq 1 ] || fail "more than a line: $(cat "$dir/err")"
+
+XDG_DATA_HOME=$dir/data EBB_MODELS=$dir; export XDG_DATA_HOME EBB_MODELS
+: >"$dir/x.gguf"
+$EBB models | grep -q "$dir/x.gguf" || fail "models"
+$EBB models --json | grep -q '"bytes":0' || fail "models --json"
+exit 0
