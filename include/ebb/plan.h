@@ -39,8 +39,10 @@ typedef struct ebb_plan {
     char        why[160];        /* what decided the tier, one line */
 } ebb_plan;
 
-/* Plan `m` with `opts` on `machine`.  Pure arithmetic: no allocation, no I/O.
- * Errors: none but UNSUPPORTED; a model that does not fit is a plan with fits == false. */
+/* Plan `m` with `opts` on `machine`.  Pure arithmetic: no I/O, and no memory but a
+ * table of the tensors while it counts.
+ * Errors: UNSUPPORTED, FORMAT (the tensors are not those of the architecture), NOMEM;
+ * a model that does not fit is a plan with fits == false. */
 EBB_MUST_CHECK
 ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,
                          const ebb_machine *machine, ebb_plan *out, ebb_error *err);

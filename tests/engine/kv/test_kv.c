@@ -1,0 +1,153 @@
+/* The KV pool: tables, sharing, copies on write; random operations against a
+ * model that remembers what was written. */
+#include "ebb_test.h"
+
+#include "kv/kv.h"
+#include "os/fault.h"
+
+#define N_CTX 200u
+#define N_TABLES 4
+
+static const ebb_kv_layer layers[2] = {
+    { .n_head = 2, .dim_k = 8, .dim_v = 8 },
+    { .n_head = 1, .dim_k = 16, .dim_v = 8 },
+};
+static const ebb_kv_shape shape = { .n_layers = 2, .layers = layers, .k_type = EBB_KV_F16, .v_type = EBB_KV_F32 };
+
+static ebb_kv *open_pool(uint32_t n_blocks)
+{
+    ebb_kv *kv;
+
+    assert_int_equal(ebb_kv_open(&shape, n_blocks, &kv, NULL), EBB_OK);
+    return kv;
+}
+
+static void test_sizes(void **state)
+{
+    ebb_kv *kv = open_pool(3);
+
+    (void)state;
+    /* layer 0: 2 heads x 32 x (8 x 2 + 8 x 4), layer 1: 32 x (16 x 2 + 8 x 4) */
+    assert_int_equal(ebb_kv_block_bytes(&shape), 2 * 32 * 48 + 32 * 64);
+    assert_int_equal(ebb_kv_bytes(kv), 3 * (2 * 32 * 48 + 32 * 64));
+    assert_int_equal(ebb_kv_blocks_for(0), 1);
+    assert_int_equal(ebb_kv_blocks_for(32), 2);
+    assert_int_equal(ebb_kv_blocks_for(33), 3);
+    assert_int_equal(ebb_kv_k_row_bytes(kv, 1), 32);
+    assert_int_equal(ebb_kv_v_row_bytes(kv, 1), 32);
+    assert_ptr_equal((char *)ebb_kv_k(kv, 0, 0, 0) + 32 * 16, ebb_kv_k(kv, 0, 0, 1));
+    assert_ptr_equal((char *)ebb_kv_k(kv, 0, 0, 0) + 2 * 32 * 16, ebb_kv_v(kv, 0, 0, 0));
+    assert_ptr_equal((char *)ebb_kv_k(kv, 0, 0, 0) + 2 * 32 * 48, ebb_kv_k(kv, 0, 1, 0));
+    ebb_kv_close(kv);
+}
+
+static void test_a_full_pool_changes_nothing(void **state)
+{
+    ebb_kv *kv = open_pool(2);
+    ebb_kv_table t, u;
+    ebb_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_kv_table_init(&t, N_CTX, NULL), EBB_OK);
+    assert_int_equal(ebb_kv_table_init(&u, 40, NULL), EBB_OK);
+    assert_int_equal(ebb_kv_grow(kv, &t, 33, NULL), EBB_OK);
+    assert_int_equal(ebb_kv_grow(kv, &t, 65, &err), EBB_BUDGET);
+    assert_int_equal(t.n_pos, 33);
+    assert_int_equal(t.n_blocks, 2);
+    assert_int_equal(ebb_kv_grow(kv, &u, 65, &err), EBB_CONTEXT);
+    ebb_kv_cut(kv, &t, 32);
+    assert_int_equal(ebb_kv_n_free(kv), 1);
+    ebb_kv_table_fini(kv, &t);
+    ebb_kv_table_fini(kv, &u);
+    assert_int_equal(ebb_kv_n_free(kv), 2);
+    ebb_kv_close(kv);
+}
+
+/* One float of V stands for a position. */
+static float *slot(ebb_kv *kv, const ebb_kv_table *t, uint32_t pos)
+{
+    char *v = ebb_kv_v(kv, t->blocks[pos / EBB_KV_BLOCK], 1, 0);
+
+    return (float *)(void *)(v + pos % EBB_KV_BLOCK * ebb_kv_v_row_bytes(kv, 1));
+}
+
+static void check_tables(ebb_kv *kv, const ebb_kv_table *t, float want[N_TABLES][N_CTX])
+{
+    for (int i = 0; i < N_TABLES; i++) {
+        assert_int_equal(t[i].n_blocks, (t[i].n_pos + EBB_KV_BLOCK - 1) / EBB_KV_BLOCK);
+        for (uint32_t p = 0; p < t[i].n_pos; p++)
+            assert_true(*slot(kv, &t[i], p) == want[i][p]);
+    }
+}
+
+static void test_random_operations_keep_every_timeline(void **state)
+{
+    enum { N_BLOCKS = 14 };
+    static float want[N_TABLES][N_CTX];
+    ebb_kv *kv = open_pool(N_BLOCKS);
+    ebb_kv_table t[N_TABLES];
+    unsigned random = 1;
+    int n_full = 0;
+
+    (void)state;
+    for (int i = 0; i < N_TABLES; i++)
+        assert_int_equal(ebb_kv_table_init(&t[i], N_CTX, NULL), EBB_OK);
+    for (int step = 0; step < 20000; step++) {
+        random = random * 1103515245u + 12345u;
+        unsigned i = random >> 8 & 3, j = random >> 10 & 3, amount = random >> 16 & 63;
+        uint32_t n = t[i].n_pos, to = n + amount < N_CTX ? n + amount : N_CTX;
+
+        switch (random >> 24 & 3) {
+        case 0: case 1:
+            if (ebb_kv_grow(kv, &t[i], to, NULL) != EBB_OK) {
+                n_full++;
+                assert_int_equal(t[i].n_pos, n);
+                break;
+            }
+            for (uint32_t p = n; p < to; p++)
+                want[i][p] = *slot(kv, &t[i], p) = (float)step;
+            break;
+        case 2:
+            ebb_kv_cut(kv, &t[i], n > amount ? n - amount : 0);
+            break;
+        default:
+            if (i == j)
+                break;
+            n = amount < t[j].n_pos ? t[j].n_pos - amount : t[j].n_pos;
+            ebb_kv_share(kv, &t[i], &t[j], n);
+            memcpy(want[i], want[j], n * sizeof want[i][0]);
+        }
+        if (step % 16 == 0)
+            check_tables(kv, t, want);
+    }
+    assert_true(n_full > 0);
+    for (int i = 0; i < N_TABLES; i++)
+        ebb_kv_table_fini(kv, &t[i]);
+    assert_int_equal(ebb_kv_n_free(kv), N_BLOCKS);
+    ebb_kv_close(kv);
+}
+
+static void test_no_memory_is_said(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_kv *kv;
+
+    (void)state;
+    ebb_os_fail_nth(1);
+    assert_int_equal(ebb_kv_open(&shape, 4, &kv, &err), EBB_NOMEM);
+    assert_true(ebb_os_fail_off());
+    assert_null(kv);
+    assert_int_not_equal(err.msg[0], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_a_full_pool_changes_nothing),
+        cmocka_unit_test(test_random_operations_keep_every_timeline),
+        cmocka_unit_test(test_no_memory_is_said),
+    };
+
+    return cmocka_run_group_tests_name("kv", tests, NULL, NULL);
+}
