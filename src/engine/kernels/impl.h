@@ -9,10 +9,16 @@ void ebb_kernels_fill_scalar_quant(ebb_kernels *k);      /* matmul and dequantiz
 void ebb_kernels_fill_scalar_float(ebb_kernels *k);      /* those of F32 F16 BF16 */
 void ebb_kernels_fill_scalar_attend(ebb_kernels *k);     /* attend, kv_store */
 
+/* attend of the table "scalar": for shapes that a faster one leaves. */
+void ebb_kernels_scalar_attend(const ebb_attend *a);
+
 #if defined(__x86_64__)
+void ebb_kernels_fill_avx2(ebb_kernels *k);
+void ebb_kernels_fill_avx2_attend(ebb_kernels *k);
 void ebb_kernels_fill_avx512(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm32(ebb_kernels *k);
+void ebb_kernels_fill_avx512_attend(ebb_kernels *k);
 #endif
 
 #endif

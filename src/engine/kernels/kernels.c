@@ -16,6 +16,10 @@ static void fill_tables(void)
 #if defined(__x86_64__)
     ebb_cpu_features f = ebb_cpu_detect();
 
+    if (f.avx2) {
+        tables[EBB_CPU_AVX2] = tables[EBB_CPU_SCALAR];
+        ebb_kernels_fill_avx2(&tables[EBB_CPU_AVX2]);
+    }
     if (f.avx512) {
         tables[EBB_CPU_AVX512] = tables[EBB_CPU_SCALAR];
         ebb_kernels_fill_avx512(&tables[EBB_CPU_AVX512]);

@@ -76,7 +76,7 @@ static void query(const ebb_attend *a, uint32_t c, uint32_t g)
     }
 }
 
-static void attend(const ebb_attend *a)
+void ebb_kernels_scalar_attend(const ebb_attend *a)
 {
     for (uint32_t c = 0; c < a->n_cols; c++)
         for (uint32_t g = 0; g < a->n_group; g++)
@@ -89,5 +89,5 @@ void ebb_kernels_fill_scalar_attend(ebb_kernels *k)
     k->kv_store[EBB_KV_F32] = kv_store_f32;
     k->kv_store[EBB_KV_Q8_0] = kv_store_q8_0;
     k->kv_store[EBB_KV_Q4_0] = kv_store_q4_0;
-    k->attend = attend;
+    k->attend = ebb_kernels_scalar_attend;
 }

@@ -1,0 +1,96 @@
+/* x86/v16_avx2.h - the 16 partial sums of rule K3 in two registers. */
+#ifndef EBB_KERNELS_V16_AVX2_H
+#define EBB_KERNELS_V16_AVX2_H
+#include <immintrin.h>
+#include <stdint.h>
+
+#define V16_INLINE static inline __attribute__((always_inline))
+/* Rows by columns of a product, and keys of attention, that the registers hold. */
+enum { V16_ROWS = 2, V16_COLS = 3, V16_KEYS = 4, V16_VALUES = 4 };
+
+typedef struct v16 {
+    __m256 a, b;                 /* elements 0..7 and 8..15 */
+} v16;
+
+V16_INLINE v16 v16_zero(void)
+{
+    return (v16){ _mm256_setzero_ps(), _mm256_setzero_ps() };
+}
+
+V16_INLINE v16 v16_set(float f)
+{
+    return (v16){ _mm256_set1_ps(f), _mm256_set1_ps(f) };
+}
+
+V16_INLINE v16 v16_load(const float *p)
+{
+    return (v16){ _mm256_loadu_ps(p), _mm256_loadu_ps(p + 8) };
+}
+
+V16_INLINE void v16_store(float *p, v16 v)
+{
+    _mm256_storeu_ps(p, v.a);
+    _mm256_storeu_ps(p + 8, v.b);
+}
+
+V16_INLINE v16 v16_add(v16 x, v16 y)
+{
+    return (v16){ _mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b) };
+}
+
+V16_INLINE v16 v16_mul(v16 x, v16 y)
+{
+    return (v16){ _mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b) };
+}
+
+V16_INLINE v16 v16_fma(v16 x, v16 y, v16 z)
+{
+    return (v16){ _mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b) };
+}
+
+V16_INLINE v16 v16_load_f16(const void *p)
+{
+    return (v16){ _mm256_cvtph_ps(_mm_loadu_si128(p)), _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p + 1)) };
+}
+
+V16_INLINE __m256 v16_bf16_half(const __m128i *p)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16));
+}
+
+V16_INLINE v16 v16_load_bf16(const void *p)
+{
+    return (v16){ v16_bf16_half(p), v16_bf16_half((const __m128i *)p + 1) };
+}
+
+/* 16 bytes as integers. */
+V16_INLINE v16 v16_load_i8(const int8_t *p)
+{
+    return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p))),
+                  _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(p + 8)))) };
+}
+
+V16_INLINE float v16_sum(v16 v)
+{
+    __m256 a = _mm256_add_ps(v.a, v.b);
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+/* out[j] = the sum of s[j]; destroys s. */
+V16_INLINE void v16_sum_keys(v16 s[V16_KEYS], float *out)
+{
+    __m128 t[V16_KEYS];
+
+#pragma GCC unroll 4
+    for (int i = 0; i < V16_KEYS; i++) {
+        __m256 a = _mm256_add_ps(s[i].a, s[i].b);
+        t[i] = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    }
+    _MM_TRANSPOSE4_PS(t[0], t[1], t[2], t[3]);   /* i + 2, then i + 1 */
+    _mm_storeu_ps(out, _mm_add_ps(_mm_add_ps(t[0], t[2]), _mm_add_ps(t[1], t[3])));
+}
+
+#endif

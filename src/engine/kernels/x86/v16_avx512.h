@@ -1,0 +1,71 @@
+/* x86/v16_avx512.h - the 16 partial sums of rule K3 in one register. */
+#ifndef EBB_KERNELS_V16_AVX512_H
+#define EBB_KERNELS_V16_AVX512_H
+#include <immintrin.h>
+#include <stdint.h>
+
+#define V16_INLINE static inline __attribute__((always_inline))
+/* Rows by columns of a product, and keys of attention, that the registers hold. */
+enum { V16_ROWS = 4, V16_COLS = 6, V16_KEYS = 16, V16_VALUES = 8 };
+
+typedef __m512 v16;
+
+V16_INLINE v16  v16_zero(void)                 { return _mm512_setzero_ps(); }
+V16_INLINE v16  v16_set(float f)               { return _mm512_set1_ps(f); }
+V16_INLINE v16  v16_load(const float *p)       { return _mm512_loadu_ps(p); }
+V16_INLINE void v16_store(float *p, v16 v)     { _mm512_storeu_ps(p, v); }
+V16_INLINE v16  v16_add(v16 a, v16 b)          { return _mm512_add_ps(a, b); }
+V16_INLINE v16  v16_mul(v16 a, v16 b)          { return _mm512_mul_ps(a, b); }
+V16_INLINE v16  v16_fma(v16 a, v16 b, v16 c)   { return _mm512_fmadd_ps(a, b, c); }
+
+V16_INLINE v16 v16_load_f16(const void *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
+}
+
+V16_INLINE v16 v16_load_bf16(const void *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)), 16));
+}
+
+/* 16 bytes as integers. */
+V16_INLINE v16 v16_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
+}
+
+V16_INLINE float v16_sum(v16 v)
+{
+    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+
+/* out[j] = the sum of s[j], all 16 at once; destroys s. */
+V16_INLINE void v16_sum_keys(v16 s[V16_KEYS], float *out)
+{
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {                /* i + 8: rows i and i + 8 in one register */
+        v16 a = s[i], b = s[i + 8];
+        s[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {                /* i + 4: 128-bit lanes of rows i, i + 8, i + 4, i + 12 */
+        v16 a = s[i], b = s[i + 4];
+        s[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {                /* i + 2: in each lane two places of row + 0, two of row + 2 */
+        __m512d a = _mm512_castps_pd(s[i]), b = _mm512_castps_pd(s[i + 2]);
+        s[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+    }
+    v16 r = _mm512_add_ps(_mm512_shuffle_ps(s[0], s[1], 0x88), _mm512_shuffle_ps(s[0], s[1], 0xdd));
+    /* lane l, place p: row { 0 8 4 12 }[l] + { 0 2 1 3 }[p] */
+    const __m512i order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
+
+    _mm512_storeu_ps(out, _mm512_permutexvar_ps(order, r));
+}
+
+#endif
