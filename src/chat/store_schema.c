@@ -36,7 +36,7 @@ static const char *const scripts[] = {
 
     /* Finished messages are searched; an answer under way would be indexed anew each second. */
     "CREATE VIRTUAL TABLE search USING fts5 (text, content='messages', content_rowid='id',"
-    " tokenize='unicode61 remove_diacritics 2');"
+    " tokenize='unicode61 remove_diacritics 2', prefix='2 3 4');"
     "CREATE TRIGGER search_insert AFTER INSERT ON messages WHEN new.finish <> 0 BEGIN"
     " INSERT INTO search (rowid, text) VALUES (new.id, new.text); END;"
     "CREATE TRIGGER search_delete AFTER DELETE ON messages WHEN old.finish <> 0 BEGIN"
