@@ -76,6 +76,15 @@ EBB_MUST_CHECK
 ebb_status ebb_model_tokenize(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
                               ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
 
+/* The same for a text of which some parts are quoted, for instance what a user
+ * wrote: control tokens are not recognised where they touch bytes of a range.
+ * Ranges are in order and disjoint. */
+typedef struct ebb_text_range { size_t begin, end; } ebb_text_range;
+EBB_MUST_CHECK
+ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
+                                     const ebb_text_range *quoted, size_t n_quoted,
+                                     ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
+
 ebb_token ebb_model_bos(const ebb_model *m);     /* -1 if there is none; so for all of these */
 ebb_token ebb_model_eos(const ebb_model *m);
 ebb_token ebb_model_eot(const ebb_model *m);

@@ -182,12 +182,19 @@ ebb_status ebb_model_make_tokenizer(const ebb_gguf *g, ebb_tokenizer **out, ebb_
 ebb_status ebb_model_tokenize(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
                               ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
 {
+    return ebb_model_tokenize_quoted(m, text, n_bytes, flags, NULL, 0, out, cap, n_out, err);
+}
+
+ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
+                                     const ebb_text_range *quoted, size_t n_quoted,
+                                     ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
+{
     ebb_status st = ebb_model_check_tokenizer(m, err);
 
     *n_out = 0;
     if (st != EBB_OK)
         return st;
-    return ebb_tokenizer_encode(ebb_model_tokenizer(m), text, n_bytes, flags, out, cap, n_out, err);
+    return ebb_tokenizer_encode_quoted(ebb_model_tokenizer(m), text, n_bytes, flags, quoted, n_quoted, out, cap, n_out, err);
 }
 
 ebb_token ebb_model_bos(const ebb_model *m)

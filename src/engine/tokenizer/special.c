@@ -87,17 +87,41 @@ static ebb_token match(const ebb_tok_special *s, const char *text, size_t n, boo
     return best;
 }
 
-size_t ebb_tok_special_next(const ebb_tok_special *s, const char *text, size_t n, bool control, ebb_token *id)
+/* Bytes from `at` that a control token may take. */
+static size_t free_bytes(ebb_tok_search *q, size_t at)
+{
+    while (q->n_quoted > 0 && q->quoted->end <= at) {
+        q->quoted++;
+        q->n_quoted--;
+    }
+    if (q->n_quoted == 0)
+        return q->n - at;
+    return q->quoted->begin > at ? q->quoted->begin - at : 0;
+}
+
+static ebb_token match_at(const ebb_tok_special *s, ebb_tok_search *q, size_t at)
+{
+    size_t n = q->n - at, n_free = q->control ? free_bytes(q, at) : 0;
+    ebb_token any, user;
+
+    if (n_free == n)
+        return match(s, q->text + at, n, true);
+    any = match(s, q->text + at, n_free, true);
+    user = match(s, q->text + at, n, false);
+    if (any < 0 || user < 0)
+        return any < 0 ? user : any;
+    return s->table->entries[user].len > s->table->entries[any].len ? user : any;
+}
+
+size_t ebb_tok_special_next(const ebb_tok_special *s, ebb_tok_search *q, ebb_token *id)
 {
     *id = -1;
-    if (s->n == 0)
-        return n;
-    for (size_t i = 0; i < n; i++) {
-        if (!s->begins[(unsigned char)text[i]])
+    for (size_t i = q->at; s->n > 0 && i < q->n; i++) {
+        if (!s->begins[(unsigned char)q->text[i]])
             continue;
-        *id = match(s, text + i, n - i, control);
+        *id = match_at(s, q, i);
         if (*id >= 0)
-            return i;
+            return i - q->at;
     }
-    return n;
+    return q->n - q->at;
 }

@@ -19,8 +19,18 @@ EBB_MUST_CHECK
 ebb_status ebb_tok_special_init(ebb_tok_special *s, const ebb_tok_table *table, ebb_error *err);
 void ebb_tok_special_fini(ebb_tok_special *s);
 
-/* Bytes before the first special text in text[0..n); *id is its token, -1 if
- * there is none.  Without `control` only user-defined tokens count. */
-size_t ebb_tok_special_next(const ebb_tok_special *s, const char *text, size_t n, bool control, ebb_token *id);
+/* A text that is searched from its beginning on.  quoted[0..n_quoted): ranges, in
+ * order, that no control token may touch. */
+typedef struct ebb_tok_search {
+    const char *text;
+    size_t      n, at;           /* bytes; where the search goes on */
+    bool        control;         /* false: only user-defined tokens count */
+    const ebb_text_range *quoted;
+    size_t      n_quoted;
+} ebb_tok_search;
+
+/* Bytes from q->at to the first special text there; *id is its token, -1 if
+ * there is none.  Moves on over quoted ranges, not q->at. */
+size_t ebb_tok_special_next(const ebb_tok_special *s, ebb_tok_search *q, ebb_token *id);
 
 #endif

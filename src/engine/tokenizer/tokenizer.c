@@ -94,28 +94,26 @@ static ebb_status encode_plain(const ebb_tokenizer *t, const char *text, size_t 
     return ebb_bpe_encode(&t->bpe, text, n, w, err);
 }
 
-static ebb_status encode_text(const ebb_tokenizer *t, const char *text, size_t n, bool control,
-                              ebb_tok_work *w, ebb_error *err)
+static ebb_status encode_text(const ebb_tokenizer *t, ebb_tok_search *q, ebb_tok_work *w, ebb_error *err)
 {
     bool after_special = true;
 
-    while (n > 0) {
+    while (q->at < q->n) {
         ebb_token id;
-        size_t plain = ebb_tok_special_next(&t->special, text, n, control, &id);
-        ebb_status st = encode_plain(t, text, plain, after_special, w, err);
+        size_t plain = ebb_tok_special_next(&t->special, q, &id);
+        ebb_status st = encode_plain(t, q->text + q->at, plain, after_special, w, err);
 
         if (st != EBB_OK)
             return st;
-        text += plain;
-        n -= plain;
+        q->at += plain;
         if (id < 0)
             continue;
         ebb_tok_emit(w, id);
         after_special = true;
-        text += t->table.entries[id].len;
-        n -= t->table.entries[id].len;
-        for (; (t->table.entries[id].attr & EBB_TOK_IS_RSTRIP) && n > 0 && isspace((unsigned char)*text); n--)
-            text++;
+        q->at += t->table.entries[id].len;
+        if (t->table.entries[id].attr & EBB_TOK_IS_RSTRIP)
+            while (q->at < q->n && isspace((unsigned char)q->text[q->at]))
+                q->at++;
     }
     return EBB_OK;
 }
@@ -123,6 +121,15 @@ static ebb_status encode_text(const ebb_tokenizer *t, const char *text, size_t n
 ebb_status ebb_tokenizer_encode(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
                                 ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
 {
+    return ebb_tokenizer_encode_quoted(t, text, n_bytes, flags, NULL, 0, out, cap, n_out, err);
+}
+
+ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
+                                       const ebb_text_range *quoted, size_t n_quoted,
+                                       ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
+{
+    ebb_tok_search q = { .text = text, .n = n_bytes, .control = flags & EBB_TOK_SPECIAL,
+                         .quoted = quoted, .n_quoted = n_quoted };
     ebb_tok_work w = { .out = out, .cap = cap };
     ebb_status st;
 
@@ -131,7 +138,7 @@ ebb_status ebb_tokenizer_encode(const ebb_tokenizer *t, const char *text, size_t
         return EBB_FAIL(err, EBB_LIMIT, "%zu bytes of text at once; %u are the most", n_bytes, MAX_TEXT);
     if ((flags & EBB_TOK_BOS) && t->roles.add_bos && t->roles.bos >= 0)
         ebb_tok_emit(&w, t->roles.bos);
-    st = encode_text(t, text, n_bytes, flags & EBB_TOK_SPECIAL, &w, err);
+    st = encode_text(t, &q, &w, err);
     if ((flags & EBB_TOK_BOS) && t->roles.add_eos && t->roles.eos >= 0)
         ebb_tok_emit(&w, t->roles.eos);
     if (st == EBB_OK)

@@ -67,10 +67,15 @@ size_t ebb_tokenizer_bytes(const ebb_tokenizer *t);
 size_t ebb_tokenizer_n_tokens(const ebb_tokenizer *t);
 
 /* These are the functions of ebb/model.h, contract for contract:
- * ebb_model_tokenize, _bos, _eos, _eot, _is_eog, _is_control, _find_token, _piece. */
+ * ebb_model_tokenize, _tokenize_quoted, _bos, _eos, _eot, _is_eog, _is_control,
+ * _find_token, _piece. */
 EBB_MUST_CHECK
 ebb_status ebb_tokenizer_encode(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
                                 ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
+                                       const ebb_text_range *quoted, size_t n_quoted,
+                                       ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
 ebb_token ebb_tokenizer_bos(const ebb_tokenizer *t);
 ebb_token ebb_tokenizer_eos(const ebb_tokenizer *t);
 ebb_token ebb_tokenizer_eot(const ebb_tokenizer *t);

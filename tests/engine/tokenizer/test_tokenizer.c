@@ -266,6 +266,36 @@ static void test_capacity_and_pieces(void **state)
     ebb_tokenizer_free(tok);
 }
 
+/* Control tokens are not read where they touch a quoted range; user-defined ones are. */
+static void test_quoted(void **state)
+{
+    static toy t;
+    static const ebb_text_range inside[] = { { 3, 7 }, { 12, 13 } };
+    static const ebb_token want[] = { 256, 'x', '<', 'c', '>', 256, 257, '<', 'c', '>' };
+    const char *text = "<c>x<c><c><<u><c>";
+    ebb_tokenizer *tok;
+    ebb_token ids[32];
+    size_t n;
+
+    (void)state;
+    toy_init_bpe(&t, "gpt-2");
+    toy_merge(&t, "x x");
+    toy_add(&t, "<c>", EBB_VOCAB_CONTROL, 0);    /* 256 */
+    toy_add(&t, "<<u>", EBB_VOCAB_USER, 0);      /* 257 */
+    toy_add(&t, "<c>x", EBB_VOCAB_CONTROL, 0);   /* 258: reaches into the range, so <c> is read */
+    tok = toy_open(&t);
+    assert_int_equal(ebb_tokenizer_encode_quoted(tok, text, 17, EBB_TOK_SPECIAL, inside, 2, ids, 32, &n, NULL), EBB_OK);
+    assert_int_equal(n, 8);
+    assert_memory_equal(ids, want, 7 * sizeof *ids);
+    assert_int_equal(ids[7], 256);
+    assert_int_equal(ebb_tokenizer_encode_quoted(tok, text, 17, EBB_TOK_SPECIAL,
+                                                 (ebb_text_range[]){ { 0, 10 }, { 15, 16 } }, 2, ids, 32, &n, NULL), EBB_OK);
+    assert_int_equal(n, 10 + 1 + 3);
+    assert_int_equal(ids[10], 257);
+    assert_memory_equal(ids + 11, want + 7, 3 * sizeof *ids);
+    ebb_tokenizer_free(tok);
+}
+
 /* -- Hostile vocabularies -------------------------------------------------------------- */
 
 static void expect(const toy *t, ebb_status want, const char *word)
@@ -404,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_harmony),
         cmocka_unit_test(test_phi3_swallows_space_behind_special),
         cmocka_unit_test(test_capacity_and_pieces),
+        cmocka_unit_test(test_quoted),
         cmocka_unit_test(test_refused_vocabularies),
         cmocka_unit_test(test_odd_vocabularies_are_used),
         cmocka_unit_test(test_random_vocabularies),

@@ -1,0 +1,417 @@
+/* The next prompt: old ids and the ids of what is new (prompt.h).
+ *
+ * Two renderings are compared: what the old ids are of, and the whole of now.  As far
+ * as they agree the old ids stand.  `cut` is the place in the new rendering, always
+ * the end of somebody's turn, up to which they do. */
+#include "prompt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prompt_render.h"
+
+typedef struct work {
+    const ebb_prompter *p;
+    ebb_render_job      job;     /* the turns that are over; the open one is not rendered */
+    const ebb_message  *open;    /* an answer that is to be continued, or NULL */
+    ebb_rendering       now;
+    ebb_prompt         *out;
+    size_t              cap;     /* of out->ids */
+    size_t              cut;     /* bytes of now.text that the old ids stand for */
+    size_t              n_stand; /* messages whose ids stand */
+    size_t              drop;    /* 1: the end token of the last of them does not */
+} work;
+
+void ebb_prompt_fini(ebb_prompt *p)
+{
+    free(p->ids);
+    free(p->n_ids_of);
+    memset(p, 0, sizeof *p);
+}
+
+/* -- Where turns end -------------------------------------------------------------------- */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static size_t skip_space(const ebb_buf *text, size_t at)
+{
+    while (at < text->len && is_space(text->data[at]))
+        at++;
+    return at;
+}
+
+static bool starts_at(const ebb_buf *text, size_t at, const char *what, size_t n)
+{
+    return n > 0 && n <= text->len - at && memcmp(text->data + at, what, n) == 0;
+}
+
+/* Behind the token that ends the turn whose text ends at `at`; 0: none follows. */
+static size_t behind_end(const work *w, size_t at)
+{
+    size_t best = 0;
+
+    at = skip_space(&w->now.text, at);
+    for (size_t i = 0; i < w->p->n_ends; i++) {
+        size_t n = strlen(w->p->ends[i]);
+        if (starts_at(&w->now.text, at, w->p->ends[i], n) && at + n > best)
+            best = at + n;
+    }
+    return best;
+}
+
+/* The old ids stand through the answer a, whose text ends at `at`.  If the end token
+ * was kept with the ids, what the template prints for it is passed over. */
+static void stand_through(work *w, size_t a, size_t at)
+{
+    const ebb_message *m = w->job.messages[a];
+    ebb_token last = m->ids[m->n_ids - 1];
+    char text[128];
+    size_t n;
+
+    w->n_stand = a + 1;
+    w->cut = at;
+    w->drop = 0;
+    if (!ebb_model_is_eog(w->p->m, last))
+        return;
+    n = ebb_model_piece(w->p->m, last, true, text, sizeof text);
+    at = skip_space(&w->now.text, at);
+    if (n <= sizeof text && starts_at(&w->now.text, at, text, n))
+        w->cut = at + n;
+    else
+        w->drop = 1;
+}
+
+/* -- How far the old ids stand ------------------------------------------------------------- */
+
+/* Bytes of `now` that agree with `old`, where white space counts as much as none: some
+ * templates print other blanks before an answer than around it later, and the ids
+ * are what the model has seen.  *whole: all of `old` agrees. */
+static size_t common_bytes(const ebb_buf *old, const ebb_buf *now, bool *whole)
+{
+    size_t i = 0, n = 0;
+
+    for (;;) {
+        while (i < old->len && n < now->len && old->data[i] == now->data[n]) {
+            i++;
+            n++;
+        }
+        size_t next_i = skip_space(old, i), next_n = skip_space(now, n);
+        *whole = next_i == old->len;
+        if (*whole || next_n == now->len || old->data[next_i] != now->data[next_n])
+            return n;
+        i = next_i;
+        n = next_n;
+    }
+}
+
+/* If the text of message a stands at `at`, but for white space around it that the
+ * template may take away: where it ends.  Else 0. */
+static size_t text_stands(const work *w, size_t a, size_t at)
+{
+    const ebb_message *m = w->job.messages[a];
+    size_t from = 0, to = m->n_text, begin = skip_space(&w->now.text, at);
+
+    while (from < to && is_space(m->text[from]))
+        from++;
+    while (to > from && is_space(m->text[to - 1]))
+        to--;
+    if (from == to)
+        return at;
+    if (!starts_at(&w->now.text, begin, m->text + from, to - from))
+        return 0;
+    begin += to - from;
+    return starts_at(&w->now.text, begin, m->text + to, m->n_text - to) ? begin + m->n_text - to : begin;
+}
+
+/* The last answer whose turn ends within the first `same` bytes. */
+static void stand_earlier(work *w, size_t n, size_t same)
+{
+    for (size_t a = n; a > 0; a--) {
+        const ebb_message *m = w->job.messages[a - 1];
+        size_t end = m->role == EBB_ROLE_ASSISTANT && m->n_ids ? ebb_rendering_end_of(&w->now, a - 1) : 0;
+        if (end == 0 || end > same)
+            continue;
+        stand_through(w, a - 1, end);
+        if (w->cut <= same)
+            return;
+    }
+    w->n_stand = w->cut = w->drop = 0;
+}
+
+/* The last message with ids is k.  Nothing stands if the old conversation can no
+ * longer be rendered. */
+static void find_cut(work *w, size_t k)
+{
+    bool answered = w->job.messages[k]->role == EBB_ROLE_ASSISTANT;
+    size_t n_old = answered ? k : k + 1, same, end;
+    ebb_render_job job = w->job;
+    ebb_rendering old = { 0 };
+    bool agrees = n_old == w->job.n;             /* nothing is new */
+
+    same = w->now.text.len;
+    if (!agrees) {
+        job.n = n_old;
+        same = 0;
+        if (ebb_prompt_render(w->p, &job, &old, NULL) == EBB_OK && old.text.len > 0)
+            same = common_bytes(&old.text, &w->now.text, &agrees);
+        ebb_rendering_fini(&old);
+    }
+    if (!agrees) {
+        stand_earlier(w, n_old, same);
+        return;
+    }
+    w->n_stand = n_old;
+    w->cut = same;
+    end = answered ? text_stands(w, k, same) : 0;
+    if (end > 0)
+        stand_through(w, k, end);
+}
+
+/* -- Ids ---------------------------------------------------------------------------------------- */
+
+static bool reserve(work *w, size_t more)
+{
+    size_t need = w->out->n_ids + more;
+    int32_t *grown;
+
+    if (need <= w->cap)
+        return true;
+    w->cap = need + need / 2 + 64;
+    grown = realloc(w->out->ids, w->cap * sizeof *grown);
+    if (grown)
+        w->out->ids = grown;
+    return grown != NULL;
+}
+
+static ebb_status add_ids(work *w, const int32_t *ids, size_t n, ebb_error *err)
+{
+    if (!reserve(w, n))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    if (n)
+        memcpy(w->out->ids + w->out->n_ids, ids, n * sizeof *ids);
+    w->out->n_ids += n;
+    return EBB_OK;
+}
+
+/* Ids of `text`; those inside `quoted` are never control tokens. */
+static ebb_status add_text(work *w, const char *text, size_t n, const ebb_text_range *quoted, size_t n_quoted, ebb_error *err)
+{
+    size_t n_new = n + 8, room = 0;
+
+    while (n_new > room) {                       /* once, or a second time with the true number */
+        ebb_status st;
+        room = n_new;
+        if (!reserve(w, room))
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+        st = ebb_model_tokenize_quoted(w->p->m, text, n, EBB_TOK_SPECIAL, quoted, n_quoted, w->out->ids + w->out->n_ids, room,
+                                       &n_new, err);
+        if (st != EBB_OK)
+            return st;
+    }
+    w->out->n_ids += n_new;
+    return EBB_OK;
+}
+
+/* Ids of now.text[from..to). */
+static ebb_status add_part(work *w, size_t from, size_t to, ebb_error *err)
+{
+    ebb_text_range *quoted = calloc(w->now.n_ranges + 1, sizeof *quoted);
+    size_t n = 0;
+    ebb_status st;
+
+    if (!quoted)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    for (size_t i = 0; i < w->now.n_ranges; i++) {
+        ebb_template_range r = w->now.ranges[i];
+        if (r.end <= from || r.begin >= to)
+            continue;
+        quoted[n++] = (ebb_text_range){ (r.begin > from ? r.begin : from) - from, (r.end < to ? r.end : to) - from };
+    }
+    st = add_text(w, ebb_buf_text(&w->now.text) + from, to - from, quoted, n, err);
+    free(quoted);
+    return st;
+}
+
+/* One BOS in front if the vocabulary asks for it, and never two, whoever printed them. */
+static ebb_status add_bos(work *w, ebb_error *err)
+{
+    ebb_token bos = ebb_model_bos(w->p->m);
+    size_t n = strlen(w->p->bos);
+    bool printed = starts_at(&w->now.text, 0, w->p->bos, n) && (w->now.n_ranges == 0 || w->now.ranges[0].begin >= n);
+
+    if (!w->p->adds_bos || printed)
+        return EBB_OK;
+    return add_ids(w, &bos, 1, err);
+}
+
+static void drop_second_bos(work *w)
+{
+    ebb_prompt *o = w->out;
+    ebb_token bos = ebb_model_bos(w->p->m);
+    size_t n = 0;
+
+    while (bos >= 0 && n < o->n_ids && o->ids[n] == bos)
+        n++;
+    if (n > 1) {
+        memmove(o->ids + 1, o->ids + n, (o->n_ids - n) * sizeof *o->ids);
+        o->n_ids -= n - 1;
+    }
+}
+
+static ebb_status add_standing(work *w, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (size_t i = 0; st == EBB_OK && i < w->n_stand; i++) {
+        const ebb_message *m = w->job.messages[i];
+        size_t n = m->n_ids - (i + 1 == w->n_stand ? w->drop : 0);
+        st = add_ids(w, m->ids, n, err);
+        w->out->n_ids_of[i] = n;
+    }
+    return st;
+}
+
+/* Everything behind the cut, turn by turn: an answer whose end is a token has its own
+ * ids, the rest belongs to the last message. */
+static ebb_status add_new(work *w, ebb_error *err)
+{
+    size_t at = w->cut, before = w->out->n_ids;
+    ebb_status st = at == 0 ? add_bos(w, err) : EBB_OK;
+
+    for (size_t a = w->n_stand; st == EBB_OK && a < w->job.n; a++) {
+        size_t end = w->job.messages[a]->role == EBB_ROLE_ASSISTANT ? ebb_rendering_end_of(&w->now, a) : 0;
+        end = end > at ? behind_end(w, end) : 0;
+        if (end == 0)
+            continue;
+        st = add_part(w, at, end, err);
+        at = end;
+        if (before == 0)
+            drop_second_bos(w);
+        w->out->n_ids_of[a] = w->out->n_ids - before;
+        before = w->out->n_ids;
+    }
+    if (st == EBB_OK && w->job.n > 0) {
+        st = add_part(w, at, w->now.text.len, err);
+        if (before == 0)
+            drop_second_bos(w);
+        w->out->n_ids_of[w->job.n - 1] += w->out->n_ids - before;
+    }
+    return st;
+}
+
+static ebb_status add_open(work *w, ebb_error *err)
+{
+    const ebb_message *m = w->open;
+    size_t before = w->out->n_ids;
+    ebb_text_range all = { 0, m ? m->n_text : 0 };
+    ebb_status st = EBB_OK;
+
+    if (!m)
+        return EBB_OK;
+    if (m->n_ids)
+        st = add_ids(w, m->ids, m->n_ids, err);
+    else if (m->n_text)
+        st = add_text(w, m->text, m->n_text, &all, 1, err);
+    w->out->n_ids_of[w->job.n] = w->out->n_ids - before;
+    return st;
+}
+
+/* -- What to say ---------------------------------------------------------------------------------- */
+
+static void compare_old(work *w, const ebb_message *const *messages, size_t n)
+{
+    ebb_prompt *o = w->out;
+    bool same = true;
+
+    for (size_t i = 0; i < n; i++) {
+        o->n_old += messages[i]->n_ids;
+        for (size_t k = 0; same && k < messages[i]->n_ids; k++) {
+            same = o->n_kept < o->n_ids && o->ids[o->n_kept] == messages[i]->ids[k];
+            o->n_kept += same;
+        }
+    }
+    o->rewritten = o->n_kept + w->drop < o->n_old;
+}
+
+static bool has(const char *text, size_t n, const char *what)
+{
+    return n && memmem(text, n, what, strlen(what)) != NULL;
+}
+
+/* Why old ids no longer stand, in words. */
+static const char *reason(const work *w)
+{
+    for (size_t i = 0; i < w->job.n; i++) {
+        const ebb_message *m = w->job.messages[i];
+        if (m->role != EBB_ROLE_ASSISTANT || !has(m->text, m->n_text, "</think>"))
+            continue;
+        for (size_t k = 0; k < w->now.n_ranges; k++) {
+            ebb_template_range r = w->now.ranges[k];
+            if (r.message == i && has(w->now.text.data + r.begin, r.end - r.begin, "</think>"))
+                return "prints earlier turns in another way";
+        }
+        return "drops the thinking of earlier answers";
+    }
+    return "prints earlier turns in another way";
+}
+
+static void write_notice(work *w)
+{
+    ebb_prompt *o = w->out;
+
+    if (o->rewritten)
+        snprintf(o->notice, sizeof o->notice, "the chat template %s: of %zu tokens %zu stand, %zu are computed", reason(w),
+                 o->n_old, o->n_kept, o->n_ids - o->n_kept);
+    else if (w->job.merge_system && w->n_stand == 0)
+        snprintf(o->notice, sizeof o->notice,
+                 "the chat template takes no system message: its text stands in front of the first question");
+}
+
+/* -- The prompt -------------------------------------------------------------------------------------- */
+
+static ebb_status build(work *w, ebb_error *err)
+{
+    size_t k = w->job.n;
+    ebb_status st = ebb_prompt_render_any(w->p, &w->job, &w->now, err);
+
+    if (st != EBB_OK)
+        return st;
+    while (k > 0 && w->job.messages[k - 1]->n_ids == 0)
+        k--;
+    if (k > 0)
+        find_cut(w, k - 1);
+    st = add_standing(w, err);
+    if (st == EBB_OK)
+        st = add_new(w, err);
+    return st == EBB_OK ? add_open(w, err) : st;
+}
+
+ebb_status ebb_prompt_delta(const ebb_prompter *p, const ebb_message *const *messages, size_t n,
+                            const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
+{
+    static const ebb_prompt_opts defaults = { 0 };
+    work w = { .p = p, .out = out, .job = { .messages = messages, .n = n, .opts = opts ? opts : &defaults } };
+    ebb_status st;
+
+    memset(out, 0, sizeof *out);
+    out->n_ids_of = calloc(n + 1, sizeof *out->n_ids_of);
+    if (!out->n_ids_of)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    if (n > 0 && messages[n - 1]->role == EBB_ROLE_ASSISTANT) {
+        w.open = messages[n - 1];
+        w.job.n--;
+    }
+    st = build(&w, err);
+    if (st == EBB_OK) {
+        compare_old(&w, messages, n);
+        write_notice(&w);
+    } else {
+        ebb_prompt_fini(out);
+    }
+    ebb_rendering_fini(&w.now);
+    return st;
+}
