@@ -15,6 +15,7 @@ void ebb_kernels_scalar_attend(const ebb_attend *a);
 #if defined(__x86_64__)
 void ebb_kernels_fill_avx2(ebb_kernels *k);
 void ebb_kernels_fill_avx2_attend(ebb_kernels *k);
+void ebb_kernels_fill_avx2_quant(ebb_kernels *k);
 void ebb_kernels_fill_avx512(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm32(ebb_kernels *k);
