@@ -31,6 +31,11 @@ static inline void test_half_offsets(ebb_type t, int at[2])
     switch ((int)t) {
     case EBB_TYPE_Q4_1: case EBB_TYPE_Q5_1: case EBB_TYPE_Q4_K: case EBB_TYPE_Q5_K: at[1] = 2; break;
     case EBB_TYPE_Q6_K: at[0] = 208; break;
+    case EBB_TYPE_Q2_K: at[0] = 80; at[1] = 82; break;
+    case EBB_TYPE_Q3_K: at[0] = 108; break;
+    case EBB_TYPE_TQ1_0: at[0] = 52; break;
+    case EBB_TYPE_TQ2_0: at[0] = 64; break;
+    case EBB_TYPE_MXFP4: at[0] = -1; break;      /* a byte of exponent */
     default: break;
     }
 }
@@ -54,6 +59,8 @@ static inline void test_weights(ebb_type type, void *row, size_t n_k)
         }
         for (uint32_t j = 0; j < t->block_bytes; j++)
             b[j] = (uint8_t)test_random();
+        if (type == EBB_TYPE_MXFP4)
+            b[0] = (uint8_t)(i % 4 ? 110 + test_random() % 16 : test_random() % 3);
         for (int j = 0; j < 2; j++)
             if (at[j] >= 0) {
                 uint16_t h = ebb_f32_to_f16(test_uniform(-0.01f, 0.01f));

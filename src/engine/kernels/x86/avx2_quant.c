@@ -6,7 +6,7 @@
  * register with rows in lanes, where the float chain of rule K2 runs.
  *
  * vpmaddubsw adds two products into 16 bits: unsigned values stay at or below
- * 63, and those of Q8_0 go as |w| * (x with the sign of w), at most 2 * 128 * 127. */
+ * 63, and those of Q8_0 and IQ4 go as |w| * (x with the sign of w), at most 2 * 128 * 127. */
 #include <immintrin.h>
 
 #include "kernels/blocks.h"
@@ -17,7 +17,7 @@
 enum { ROWS = 8, COLS = 4, BLOCKS_256 = 4, BLOCKS_32 = 32 };
 
 typedef struct row256 {
-    uint8_t q[256];              /* offset added */
+    int8_t  q[256];              /* offset added, if it is not above 64 */
     int16_t scale[8][16];        /* for each 32 elements: as vpmaddwd wants them */
     int16_t scale16[16], min[16];
 } row256;
@@ -28,7 +28,7 @@ typedef struct tile256 {
 } tile256;
 
 typedef struct tile32 {
-    int8_t q[ROWS][32];          /* offset added; Q8_0: as they are */
+    int8_t q[ROWS][32];          /* offset added, if it is not above 64 */
     float  d[ROWS], m[ROWS];
 } tile32;
 
@@ -61,6 +61,14 @@ INLINE const void *column(const ebb_matmul *a, size_t c)
     return (const char *)a->x + c * a->x_col_bytes;
 }
 
+/* Sums of two neighbouring products of 32 weights and activations. */
+INLINE __m256i products(__m256i w, const int8_t *x, bool is_signed)
+{
+    __m256i v = _mm256_loadu_si256((const void *)x);
+
+    return is_signed ? _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(v, w)) : _mm256_maddubs_epi16(w, v);
+}
+
 /* ---- blocks of 256 ---- */
 
 INLINE void spread(const ebb_block256 *b, int offset, int r, tile256 *t)
@@ -68,7 +76,7 @@ INLINE void spread(const ebb_block256 *b, int offset, int r, tile256 *t)
     row256 *o = &t->row[r];
 
     for (int i = 0; i < 256; i++)
-        o->q[i] = (uint8_t)(b->q[i] + offset);
+        o->q[i] = (int8_t)(b->q[i] + (offset > 64 ? 0 : offset));
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 16; j++)
             o->scale[i][j] = b->scale[2 * i + j / 8];
@@ -90,13 +98,12 @@ INLINE void row_sums(const row256 *w, const ebb_q8_256 *const x[COLS], const int
         __m256i q = _mm256_loadu_si256((const void *)(w->q + 32 * i)), scale = _mm256_loadu_si256((const void *)w->scale[i]);
 #pragma GCC unroll 4
         for (int c = 0; c < n; c++) {
-            __m256i p = _mm256_maddubs_epi16(q, _mm256_loadu_si256((const void *)(x[c]->q + 32 * i)));
-            s[c] = _mm256_add_epi32(s[c], _mm256_madd_epi16(p, scale));
+            s[c] = _mm256_add_epi32(s[c], _mm256_madd_epi16(products(q, x[c]->q + 32 * i, offset > 64), scale));
         }
     }
 #pragma GCC unroll 4
     for (int c = 0; c < n; c++) {
-        if (offset) {
+        if (offset > 0 && offset <= 64) {
             __m256i fix = _mm256_madd_epi16(_mm256_loadu_si256((const void *)w->scale16), _mm256_loadu_si256((const void *)x[c]->sum));
             s[c] = _mm256_sub_epi32(s[c], _mm256_mullo_epi32(fix, _mm256_set1_epi32(offset)));
         }
@@ -146,17 +153,6 @@ INLINE void columns_256(const ebb_matmul *a, const tile256 *t, size_t r, size_t 
 
 /* ---- blocks of 32 ---- */
 
-INLINE __m256i block_sums(const int8_t *w, const int8_t *x, bool is_signed)
-{
-    __m256i q = _mm256_loadu_si256((const void *)w), v = _mm256_loadu_si256((const void *)x);
-
-    if (is_signed) {
-        v = _mm256_sign_epi8(v, q);
-        q = _mm256_abs_epi8(q);
-    }
-    return _mm256_madd_epi16(_mm256_maddubs_epi16(q, v), _mm256_set1_epi16(1));
-}
-
 INLINE void column_32(const ebb_matmul *a, const tile32 *t, size_t r, size_t b0, size_t n_blocks, size_t c, int offset, bool has_min)
 {
     const ebb_q8_32 *x = (const ebb_q8_32 *)column(a, c) + b0;
@@ -167,7 +163,7 @@ INLINE void column_32(const ebb_matmul *a, const tile32 *t, size_t r, size_t b0,
     for (size_t b = 0; b < n_blocks; b++, t++, x++) {
 #pragma GCC unroll 8
         for (int i = 0; i < ROWS; i++)
-            s[i] = block_sums(t->q[i], x->q, offset > 64);
+            s[i] = _mm256_madd_epi16(products(_mm256_loadu_si256((const void *)t->q[i]), x->q, offset > 64), _mm256_set1_epi16(1));
         __m256i sum = sum8(s);
         __m256 dx = _mm256_set1_ps(x->d);
 

@@ -4,6 +4,7 @@
  * Order of the loops: 256 rows by 2048 elements are unpacked into the scratch
  * (L2); a group of columns passes over all of them while it stands in L1.  The
  * sums over the blocks go on in y itself, in the order K2 wants. */
+#include "kernels/blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx512_gemv.h"
 
@@ -12,7 +13,7 @@ enum { COLS = 6, BLOCKS = 8, TILES = 8 };
 /* What a column adds beside its bytes: starts of the sums and the sums of 32. */
 typedef struct column_block {
     int32_t start[32];
-    int32_t sums[4];             /* pairs of int16 */
+    int32_t sums[8];             /* pairs of int16: of 32 elements each (4) or of 16 (8) */
     float   d;
 } column_block;
 
@@ -23,7 +24,6 @@ typedef struct scratch_256 {
 
 _Static_assert(sizeof(scratch_256) <= EBB_KERNEL_SCRATCH, "tiles must fit the scratch of a thread");
 
-/* A product's shape: columns, groups of 4 elements per scaled sum, whether values are unsigned with minima. */
 typedef struct place {
     const ebb_tile256  *tile;
     size_t              n_blocks;
@@ -39,6 +39,11 @@ typedef struct place {
 #define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5)
 #define INLINE static inline __attribute__((always_inline))
 
+INLINE __m512i scaled(__m512i sum, __m512i v, __m512i scale, bool is_wide)
+{
+    return is_wide ? _mm512_add_epi32(sum, _mm512_mullo_epi32(v, scale)) : _mm512_dpwssd_epi32(sum, v, scale);
+}
+
 INLINE void finish(const place *p, const ebb_tile256 *t, size_t b, int c, int h, __m512i sum, __m512i min_sum, bool has_min)
 {
     const column_block *col = &p->column[c * BLOCKS + (int)b];
@@ -52,7 +57,9 @@ INLINE void finish(const place *p, const ebb_tile256 *t, size_t b, int c, int h,
     _mm512_mask_storeu_ps(y, p->mask[h], acc);
 }
 
-INLINE void micro(const place *p, const int n, const int group, const bool has_min)
+/* n columns; `group` of 4 elements under one scale; n_min pairs of minima (4: and what `fix` undoes);
+ * is_wide: the sums do not fit 16 bits. */
+INLINE void micro(const place *p, const int n, const int group, const int n_min, const bool is_wide)
 {
 #define X(c) const uint8_t *x##c = (const uint8_t *)p->x->q + (n > c ? c : 0) * p->x_col_bytes;
     EACH(X)
@@ -80,23 +87,24 @@ INLINE void micro(const place *p, const int n, const int group, const bool has_m
             }
             int i = s * group / (group < 4 ? 4 : group);
             __m512i s0 = _mm512_load_si512(t->scale[i][0]), s1 = _mm512_load_si512(t->scale[i][1]);
-#define X(c) if (n > c) { sum0##c = _mm512_dpwssd_epi32(sum0##c, v0##c, s0); sum1##c = _mm512_dpwssd_epi32(sum1##c, v1##c, s1); }
+#define X(c) if (n > c) { sum0##c = scaled(sum0##c, v0##c, s0, is_wide); sum1##c = scaled(sum1##c, v1##c, s1, is_wide); }
             EACH(X)
 #undef X
         }
 #define X(c) \
         if (n > c) {                                                                               \
             __m512i m0 = _mm512_setzero_si512(), m1 = m0;                                          \
-            if (has_min)                                                                           \
-                for (int j = 0; j < 4; j++) {                                                      \
-                    __m512i pair = _mm512_set1_epi32(p->column[c * BLOCKS + (int)b].sums[j]);      \
+            for (int j = 0; j < n_min; j++) {                                                      \
+                __m512i pair = _mm512_set1_epi32(p->column[c * BLOCKS + (int)b].sums[j]);          \
+                if (n_min == 4) {                                                                  \
                     sum0##c = _mm512_dpwssd_epi32(sum0##c, _mm512_load_si512(t->fix[j][0]), pair); \
                     sum1##c = _mm512_dpwssd_epi32(sum1##c, _mm512_load_si512(t->fix[j][1]), pair); \
-                    m0 = _mm512_dpwssd_epi32(m0, _mm512_load_si512(t->min[j][0]), pair);           \
-                    m1 = _mm512_dpwssd_epi32(m1, _mm512_load_si512(t->min[j][1]), pair);           \
                 }                                                                                  \
-            finish(p, t, b, c, 0, sum0##c, m0, has_min);                                           \
-            finish(p, t, b, c, 1, sum1##c, m1, has_min);                                           \
+                m0 = _mm512_dpwssd_epi32(m0, _mm512_load_si512(t->min[j][0]), pair);               \
+                m1 = _mm512_dpwssd_epi32(m1, _mm512_load_si512(t->min[j][1]), pair);               \
+            }                                                                                      \
+            finish(p, t, b, c, 0, sum0##c, m0, n_min > 0);                                         \
+            finish(p, t, b, c, 1, sum1##c, m1, n_min > 0);                                         \
             x##c += sizeof(ebb_q8_256);                                                            \
         }
         EACH(X)
@@ -106,27 +114,34 @@ INLINE void micro(const place *p, const int n, const int group, const bool has_m
 
 typedef void micro_fn(const place *p);
 
-#define MICRO(name, group, has_min)                                                  \
-static void name##_1(const place *p) { micro(p, 1, group, has_min); }                \
-static void name##_2(const place *p) { micro(p, 2, group, has_min); }                \
-static void name##_3(const place *p) { micro(p, 3, group, has_min); }                \
-static void name##_4(const place *p) { micro(p, 4, group, has_min); }                \
-static void name##_5(const place *p) { micro(p, 5, group, has_min); }                \
-static void name##_6(const place *p) { micro(p, 6, group, has_min); }                \
+#define MICRO(name, group, n_min, is_wide)                                           \
+static void name##_1(const place *p) { micro(p, 1, group, n_min, is_wide); }         \
+static void name##_2(const place *p) { micro(p, 2, group, n_min, is_wide); }         \
+static void name##_3(const place *p) { micro(p, 3, group, n_min, is_wide); }         \
+static void name##_4(const place *p) { micro(p, 4, group, n_min, is_wide); }         \
+static void name##_5(const place *p) { micro(p, 5, group, n_min, is_wide); }         \
+static void name##_6(const place *p) { micro(p, 6, group, n_min, is_wide); }         \
 static micro_fn *const name[COLS + 1] = { NULL, name##_1, name##_2, name##_3, name##_4, name##_5, name##_6 };
-MICRO(micro_8_min, 8, true)
-MICRO(micro_4_min, 4, true)
-MICRO(micro_2, 2, false)
+MICRO(micro_8, 8, 0, false)
+MICRO(micro_8_min, 8, 4, false)
+MICRO(micro_8_wide, 8, 0, true)
+MICRO(micro_4, 4, 0, false)
+MICRO(micro_4_min, 4, 4, false)
+MICRO(micro_4_min16, 4, 8, false)
+MICRO(micro_2, 2, 0, false)
 
 typedef struct kind {
     ebb_unpack256_fn *unpack;
     micro_fn *const  *micro;
     int               group;     /* of 4 elements */
     int               offset;    /* what the sums start with: -offset * sum of x */
+    int               n_min;
 } kind;
 
-static void prepare_column(const ebb_q8_256 *x, size_t n_blocks, int group, int offset, column_block *o)
+static void prepare_column(const ebb_q8_256 *x, size_t n_blocks, const kind *k, column_block *o)
 {
+    const int group = k->group, offset = k->offset;
+
     for (size_t b = 0; b < n_blocks; b++, x++, o++) {
         int16_t sums[8];
 
@@ -138,7 +153,7 @@ static void prepare_column(const ebb_q8_256 *x, size_t n_blocks, int group, int 
             if (group == 8)
                 o->start[j] = -offset * both;
         }
-        memcpy(o->sums, sums, sizeof sums);
+        memcpy(o->sums, k->n_min == 8 ? x->sum : sums, k->n_min == 8 ? sizeof x->sum : sizeof sums);
         if (group == 4)
             for (int j = 0; j < 16; j++)
                 o->start[j] = -offset * x->sum[j];
@@ -177,8 +192,8 @@ static void columns(const ebb_matmul *a, const kind *k, size_t r0, size_t n_tile
         const ebb_q8_256 *x = (const ebb_q8_256 *)((const char *)a->x + c0 * a->x_col_bytes) + b0;
 
         for (size_t c = c0; c < c1; c++)
-            prepare_column((const ebb_q8_256 *)((const char *)x + (c - c0) * a->x_col_bytes), n_blocks,
-                           k->group, k->offset, s->column[c - c0]);
+            prepare_column((const ebb_q8_256 *)((const char *)x + (c - c0) * a->x_col_bytes), n_blocks, k,
+                           s->column[c - c0]);
         for (size_t t = 0; t < n_tiles; t++) {
             size_t r = r0 + t * TILE_ROWS;
 
@@ -206,21 +221,35 @@ static void gemm(const ebb_matmul *a, const kind *k)
     }
 }
 
-#define TYPE(T, micro, group, offset)                                                    \
+/* Few columns come straight from the blocks where there is code for it. */
+#define TYPE(T, micro, group, offset, n_min)                                        \
 static void matmul_##T(const ebb_matmul *a)                                              \
 {                                                                                        \
-    if (a->n_cols <= GEMV_COLS)                                                          \
+    if (a->n_cols <= GEMV_COLS)                                                              \
         ebb_avx512_gemv_##T(a);                                                          \
     else                                                                                 \
-        gemm(a, &(kind){ ebb_avx512_unpack_##T, micro, group, offset });                 \
+        gemm(a, &(kind){ ebb_avx512_unpack_##T, micro, group, offset, n_min });          \
 }
-TYPE(Q4_K, micro_8_min, 8, 8)
-TYPE(Q5_K, micro_4_min, 4, 16)
-TYPE(Q6_K, micro_2, 2, 32)
+TYPE(Q4_K, micro_8_min, 8, 8, 4)
+TYPE(Q5_K, micro_4_min, 4, 16, 4)
+TYPE(Q6_K, micro_2, 2, 32, 0)
+#undef TYPE
+
+#define TYPE(T, micro, group, offset, n_min)                                             \
+static void matmul_##T(const ebb_matmul *a)                                              \
+{                                                                                        \
+    gemm(a, &(kind){ ebb_avx512_unpack_##T, micro, group, offset, n_min });              \
+}
+TYPE(Q2_K, micro_4_min16, 4, 0, 8)
+TYPE(Q3_K, micro_4, 4, 4, 0)
+TYPE(IQ4_XS, micro_8_wide, 8, 128, 0)
+TYPE(TQ1_0, micro_8, 8, 1, 0)
+TYPE(TQ2_0, micro_8, 8, 1, 0)
+#undef TYPE
 
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k)
 {
-    k->matmul[EBB_TYPE_Q4_K] = matmul_Q4_K;
-    k->matmul[EBB_TYPE_Q5_K] = matmul_Q5_K;
-    k->matmul[EBB_TYPE_Q6_K] = matmul_Q6_K;
+#define X(T, offset, has_min) k->matmul[EBB_TYPE_##T] = matmul_##T;
+    EBB_TYPES_256(X)
+#undef X
 }

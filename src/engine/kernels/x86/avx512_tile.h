@@ -22,11 +22,12 @@ typedef struct ebb_tile32 {
 
 /* A sum of G * 4 products, started at -offset * sum(x), fits 16 bits for the G of the type;
  * so one vpdpwssd with (scale, 0) multiplies and adds it.  For types with unsigned values
- * `fix` gives back what the start took, and `min` the minima: pairs of int16 for pairs of 32 elements. */
+ * `fix` gives back what the start took, and `min` the minima: pairs of int16 for pairs of 32 elements
+ * (4 of them) or of 16 (8).  Where 16 bits do not suffice, scale is a plain int32. */
 typedef struct ebb_tile256 {
     uint8_t q[64][2][64];
-    int32_t scale[16][2][16];    /* as (scale, 0) */
-    int32_t fix[4][2][16], min[4][2][16];
+    int32_t scale[16][2][16];    /* as (scale, 0); for each 4 * G elements, at least 16 */
+    int32_t fix[4][2][16], min[8][2][16];
     float   d[2][16], dmin[2][16];
 } ebb_tile256;
 
@@ -40,8 +41,10 @@ typedef void ebb_unpack32_fn(const ebb_half *rows, size_t block_bytes, size_t n_
 typedef void ebb_unpack256_fn(const ebb_half *rows, int h, ebb_tile256 *out);
 
 ebb_unpack32_fn ebb_avx512_unpack_Q8_0, ebb_avx512_unpack_Q4_0, ebb_avx512_unpack_Q4_1,
-                ebb_avx512_unpack_Q5_0, ebb_avx512_unpack_Q5_1;
-ebb_unpack256_fn ebb_avx512_unpack_Q4_K, ebb_avx512_unpack_Q5_K, ebb_avx512_unpack_Q6_K;
+                ebb_avx512_unpack_Q5_0, ebb_avx512_unpack_Q5_1, ebb_avx512_unpack_IQ4_NL, ebb_avx512_unpack_MXFP4;
+ebb_unpack256_fn ebb_avx512_unpack_Q4_K, ebb_avx512_unpack_Q5_K, ebb_avx512_unpack_Q6_K,
+                 ebb_avx512_unpack_Q2_K, ebb_avx512_unpack_Q3_K, ebb_avx512_unpack_IQ4_XS,
+                 ebb_avx512_unpack_TQ1_0, ebb_avx512_unpack_TQ2_0;
 
 /* Rows r0 .. r0 + 15 of a, the last row repeated. */
 static inline void ebb_half_rows(const ebb_matmul *a, size_t r0, size_t byte, ebb_half *h)

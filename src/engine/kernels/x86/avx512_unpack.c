@@ -1,4 +1,5 @@
 /* From the file's blocks (kernels/blocks.h draws them) to tiles for vpdpbusd. */
+#include "kernels/blocks.h"
 #include "kernels/x86/avx512_gemv.h"
 
 static inline __m512i low_nibbles(__m512i v)
@@ -72,11 +73,24 @@ static inline __m512i fifth_bits(__m512i high, int g)
     return _mm512_slli_epi32(_mm512_and_si512(spread, _mm512_set1_epi32(0x01010101)), 4);
 }
 
-/* The types of 16 nibble bytes: d, then m if has_m, then the fifth bits if has_high. */
-static inline __attribute__((always_inline)) void unpack_nibbles(const ebb_half *rows, size_t block_bytes, size_t n_blocks,
-                                                                 int h, ebb_tile32 *out, int has_m, int has_high)
+/* d (and m) of 16 rows from what stands at the start of their blocks. */
+typedef enum head { HEAD_D, HEAD_D_M, HEAD_E } head;
+
+static inline __m512 lanes_e8(__m512i v)
 {
-    size_t nibbles = 2 + (has_m ? 2 : 0) + (has_high ? 4 : 0);
+    __m512i e = _mm512_and_si512(v, _mm512_set1_epi32(255));
+    __m512i tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
+    __m512i bits = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(bits, _mm512_cmplt_epu32_mask(e, _mm512_set1_epi32(2)), tiny));
+}
+
+/* The types of 16 nibble bytes: what the head says, the fifth bits if has_high, then the nibbles, which
+ * may stand for the bytes of a table (offset added). */
+static inline __attribute__((always_inline)) void unpack_nibbles(const ebb_half *rows, size_t block_bytes, size_t n_blocks,
+                                                                 int h, ebb_tile32 *out, head kind, int has_high, const __m512i *table)
+{
+    size_t nibbles = (kind == HEAD_D ? 2u : kind == HEAD_D_M ? 4u : 1u) + (has_high ? 4u : 0u);
     __m512i t[16], high = _mm512_setzero_si512();
 
     for (size_t b = 0; b < n_blocks; b += 4) {
@@ -87,11 +101,11 @@ static inline __attribute__((always_inline)) void unpack_nibbles(const ebb_half 
         load_4x16(rows, at, t);
         for (size_t i = 0; i < n; i++) {
             ebb_tile32 *o = out + b + i;
-            __m512i head = ebb_half_gather(rows, (b + i) * block_bytes);
+            __m512i first = ebb_half_gather(rows, (b + i) * block_bytes);
 
-            _mm512_store_ps(o->d[h], ebb_lanes_f16(head));
-            if (has_m)
-                _mm512_store_ps(o->m[h], ebb_lanes_f16(_mm512_srli_epi32(head, 16)));
+            _mm512_store_ps(o->d[h], kind == HEAD_E ? lanes_e8(first) : ebb_lanes_f16(first));
+            if (kind == HEAD_D_M)
+                _mm512_store_ps(o->m[h], ebb_lanes_f16(_mm512_srli_epi32(first, 16)));
             if (has_high)
                 high = ebb_half_gather(rows, (b + i) * block_bytes + nibbles - 4);
             for (int g = 0; g < 4; g++) {
@@ -101,22 +115,43 @@ static inline __attribute__((always_inline)) void unpack_nibbles(const ebb_half 
                     low = _mm512_or_si512(low, fifth_bits(high, g));
                     up = _mm512_or_si512(up, fifth_bits(high, 4 + g));
                 }
-                _mm512_store_si512(o->q[g][h], low);
-                _mm512_store_si512(o->q[4 + g][h], up);
+                _mm512_store_si512(o->q[g][h], table ? _mm512_shuffle_epi8(*table, low) : low);
+                _mm512_store_si512(o->q[4 + g][h], table ? _mm512_shuffle_epi8(*table, up) : up);
             }
         }
     }
 }
 
-#define NIBBLES(T, has_m, has_high)                                                                                    \
+#define NIBBLES(T, kind, has_high)                                                                                     \
 void ebb_avx512_unpack_##T(const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, ebb_tile32 *out)         \
 {                                                                                                                      \
-    unpack_nibbles(rows, block_bytes, n_blocks, h, out, has_m, has_high);                                              \
+    unpack_nibbles(rows, block_bytes, n_blocks, h, out, kind, has_high, NULL);                                         \
 }
-NIBBLES(Q4_0, 0, 0)
-NIBBLES(Q4_1, 1, 0)
-NIBBLES(Q5_0, 0, 1)
-NIBBLES(Q5_1, 1, 1)
+NIBBLES(Q4_0, HEAD_D, 0)
+NIBBLES(Q4_1, HEAD_D_M, 0)
+NIBBLES(Q5_0, HEAD_D, 1)
+NIBBLES(Q5_1, HEAD_D_M, 1)
+
+static inline __m512i table_of(const int8_t values[16], int offset)
+{
+    __m512i v = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)values));
+
+    return _mm512_add_epi8(v, _mm512_set1_epi8((char)offset));
+}
+
+void ebb_avx512_unpack_IQ4_NL(const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, ebb_tile32 *out)
+{
+    __m512i table = table_of(ebb_iq4_values, 128);
+
+    unpack_nibbles(rows, block_bytes, n_blocks, h, out, HEAD_D, 0, &table);
+}
+
+void ebb_avx512_unpack_MXFP4(const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, ebb_tile32 *out)
+{
+    __m512i table = table_of(ebb_mxfp4_values, 12);
+
+    unpack_nibbles(rows, block_bytes, n_blocks, h, out, HEAD_E, 0, &table);
+}
 
 /* The 16 bytes in front of a block of Q4_K or Q5_K; `shift`: log2 of the offset that `fix` undoes. */
 static inline void unpack_head_k(const ebb_half *rows, int h, ebb_tile256 *out, int n_scale, unsigned shift)

@@ -1,0 +1,52 @@
+/* Tiles of the types that have no unpacker of their own, through the decoders
+ * of kernels/blocks.h: a few bytes per cycle, which many columns share. */
+#include "kernels/blocks.h"
+#include "kernels/x86/avx512_tile.h"
+
+/* How scales and minima are laid out: one scale for 32 or for 16 elements, as (scale, 0) or int32. */
+static void put_scales(const ebb_block256 *b, int row, int h, int n_scale, int is_wide, int has_min, ebb_tile256 *out)
+{
+    for (int i = 0; i < n_scale; i++) {
+        int s = b->scale[i * 16 / n_scale];
+
+        out->scale[i][h][row] = is_wide ? s : (uint16_t)s;
+    }
+    for (int j = 0; has_min && j < 8; j++)
+        memcpy(&out->min[j][h][row], b->min + 2 * j, 4);
+    out->d[h][row] = b->d;
+    out->dmin[h][row] = b->dmin;
+}
+
+static void put_values(uint8_t (*q)[256], int h, ebb_tile256 *out)
+{
+    for (int part = 0; part < 4; part++) {
+        __m512i t[16];
+
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; i++)
+            t[i] = _mm512_load_si512(q[i] + 64 * part);
+        ebb_transpose16(t);
+        for (int i = 0; i < 16; i++)
+            _mm512_store_si512(out->q[16 * part + i][h], t[i]);
+    }
+}
+
+#define UNPACK(T, add, n_scale, is_wide, has_min)                                 \
+void ebb_avx512_unpack_##T(const ebb_half *rows, int h, ebb_tile256 *out)            \
+{                                                                                    \
+    _Alignas(64) uint8_t q[16][256];                                                 \
+    ebb_block256 b;                                                                  \
+                                                                                     \
+    for (int r = 0; r < 16; r++) {                                                   \
+        ebb_decode_##T(rows->base + rows->offset[r], &b);                            \
+        for (int i = 0; i < 256; i++)                                                \
+            q[r][i] = (uint8_t)(b.q[i] + (add));                                     \
+        put_scales(&b, r, h, n_scale, is_wide, has_min, out);                        \
+    }                                                                                \
+    put_values(q, h, out);                                                           \
+}
+UNPACK(Q2_K, 0, 16, 0, 1)
+UNPACK(Q3_K, 4, 16, 0, 0)
+UNPACK(IQ4_XS, 128, 8, 1, 0)
+UNPACK(TQ1_0, 1, 8, 0, 0)
+UNPACK(TQ2_0, 1, 8, 0, 0)
