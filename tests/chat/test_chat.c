@@ -1,0 +1,616 @@
+/* A whole chat on a scripted backend: events, ids, branches, stopping, the store. */
+#include "ebb_test.h"
+
+#include "fake.h"
+#include "store_sql.h"
+
+static char dir[64], db[96];
+static fake_script script;
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/ebb-chat-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    snprintf(db, sizeof db, "%s/sessions.db", dir);
+    script = (fake_script){ .n_tokens = 3, .fingerprint = "model one" };
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char cmd[96];
+
+    (void)state;
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    return system(cmd);
+}
+
+static ebb_chat *open_chat(const ebb_chat_opts *with)
+{
+    ebb_chat_parts parts = fake_parts(&script);
+    ebb_chat_opts o = with ? *with : (ebb_chat_opts){ 0 };
+    ebb_chat *c;
+    ebb_error err;
+
+    o.store_path = o.store_path ? o.store_path : db;
+    o.sampling = o.sampling.top_p != 0 ? o.sampling : parts.default_sampling;
+    if (ebb_chat_open_with(&o, &parts, &c, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    return c;
+}
+
+static ebb_chat *open_ready(const ebb_chat_opts *with)
+{
+    ebb_chat *c = open_chat(with);
+
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    return c;
+}
+
+static void send(ebb_chat *c, const char *text)
+{
+    ebb_error err;
+
+    if (ebb_chat_send(c, text, strlen(text), &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+}
+
+static void done(ebb_chat *c)
+{
+    assert_true(fake_wait(c, EBB_EVENT_DONE, NULL, 0));
+    assert_false(ebb_chat_is_busy(c));
+}
+
+static void say(ebb_chat *c, const char *text)
+{
+    send(c, text);
+    done(c);
+}
+
+/* The path as "user:hi assistant:a1.0 a1.1 ". */
+static const char *path(const ebb_chat *c)
+{
+    static char s[2048];
+    size_t n = 0;
+
+    s[0] = '\0';
+    for (size_t i = 0; i < ebb_chat_n_messages(c); i++)
+        n += (size_t)snprintf(s + n, sizeof s - n, "%s[%s]", i ? " " : "", ebb_chat_message(c, i)->text);
+    return s;
+}
+
+static const ebb_message *last(const ebb_chat *c)
+{
+    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+}
+
+static void test_turn(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_chat_event ev;
+    char shown[256] = "";
+    bool is_done = false;
+
+    (void)state;
+    assert_string_equal(ebb_chat_session_name(c), "new session");
+    send(c, "hello");
+    assert_true(ebb_chat_is_busy(c));
+    while (!is_done) {                           /* the text told and the text that stands go together */
+        assert_true(fake_next(c, &ev));
+        if (ev.kind == EBB_EVENT_TEXT)
+            strcat(shown, ev.text);
+        if (ev.kind == EBB_EVENT_TEXT)
+            assert_string_equal(last(c)->text, shown);
+        is_done = ev.kind == EBB_EVENT_DONE;
+    }
+    assert_string_equal(shown, "a1.0 a1.1 a1.2 ");
+    assert_string_equal(path(c), "[hello] [a1.0 a1.1 a1.2 ]");
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    assert_int_equal(last(c)->n_ids, 3);
+    assert_int_equal(last(c)->ids[2], 100002);
+    assert_string_equal(last(c)->model, "fake");
+    assert_string_equal(ebb_chat_session_name(c), "hello");
+    assert_int_equal(last(c)->cost.n_computed, 7);
+    ebb_chat_close(c);
+}
+
+/* Turn two computes what it adds, and nothing else. */
+static void test_second_turn_adds_only(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    uint32_t n_new, n_compute;
+
+    (void)state;
+    say(c, "hello");
+    ebb_chat_preview(c, "more", 4, &n_new, &n_compute);
+    assert_int_equal(n_new, 6);
+    assert_int_equal(n_compute, 6);
+    say(c, "more");
+    assert_int_equal(last(c)->cost.n_computed, 6);
+    assert_int_equal(last(c)->cost.n_reused, 10);
+    ebb_chat_close(c);
+}
+
+static void test_retry_and_undo_compute_nothing(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    say(c, "one");
+    say(c, "two");
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    done(c);
+    assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ] [two] [a3.0 a3.1 a3.2 ]");
+    assert_int_equal(last(c)->cost.n_computed, 0);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ]");
+    say(c, "drei");
+    assert_int_equal(last(c)->cost.n_computed, 5);     /* it begins as "two" did: with a role */
+    assert_int_equal(ebb_chat_redo(c, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_redo(c, &err), EBB_OK);
+    assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ]");
+    ebb_chat_close(c);
+}
+
+static void test_edit_makes_a_branch(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    say(c, "one");
+    say(c, "two");
+    assert_int_equal(ebb_chat_edit(c, 0, "uno", 3, &err), EBB_OK);
+    done(c);
+    assert_string_equal(path(c), "[uno] [a3.0 a3.1 a3.2 ]");
+    assert_int_equal(ebb_chat_edit(c, 1, "better", 6, &err), EBB_OK);
+    assert_string_equal(path(c), "[uno] [better]");
+    say(c, "and");
+    assert_int_equal(ebb_chat_edit(c, 9, "x", 1, &err), EBB_USAGE);
+    assert_int_equal(c->tree.n_nodes, 9);        /* nothing was lost */
+    ebb_chat_close(c);
+}
+
+static void test_stop_and_continue(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.n_tokens = 5;
+    script.hold_at = 3;
+    c = open_ready(NULL);
+    send(c, "go");
+    assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_BUSY);
+    while (last(c)->n_ids < 2)
+        assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    ebb_chat_stop(c);
+    done(c);
+    assert_int_equal(last(c)->finish, EBB_FINISH_CANCELED);
+    assert_string_equal(last(c)->text, "a1.0 a1.1 ");
+    script.hold_at = 0;
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+    done(c);
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 a2.0 a2.1 a2.2 a2.3 a2.4 ]");
+    assert_int_equal(last(c)->n_ids, 7);
+    assert_int_equal(last(c)->cost.n_computed, 4);     /* of the question; to go on took nothing */
+    assert_int_equal(last(c)->cost.n_generated, 7);
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_USAGE);
+    ebb_chat_close(c);
+}
+
+/* Stopped before the first token, there is no answer: the question can be asked again. */
+static void test_stop_before_the_first_token(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+    ebb_session_row *rows;
+    size_t n;
+
+    (void)state;
+    script.hold_at = 1;
+    c = open_ready(NULL);
+    send(c, "go");
+    ebb_chat_stop(c);
+    done(c);
+    assert_string_equal(path(c), "[go]");
+    assert_int_equal(ebb_chat_list(c, &rows, &n, &err), EBB_OK);
+    assert_int_equal(rows[0].n_messages, 1);
+    free(rows);
+    script.hold_at = 0;
+    send(c, "instead");
+    done(c);
+    assert_string_equal(path(c), "[instead] [a2.0 a2.1 a2.2 ]");
+    ebb_chat_close(c);
+}
+
+static void test_error_in_an_answer(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+    char text[64];
+
+    (void)state;
+    script.fail_answer = true;
+    send(c, "go");
+    assert_true(fake_wait(c, EBB_EVENT_ERROR, text, sizeof text));
+    assert_string_equal(text, "the disk is gone");
+    assert_string_equal(path(c), "[go]");
+    assert_false(ebb_chat_is_busy(c));
+    script.fail_answer = false;
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    done(c);
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    ebb_chat_close(c);
+}
+
+/* An action that fails changes nothing. */
+static void test_refused_prompt(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+    ebb_session_row *rows;
+    size_t n;
+
+    (void)state;
+    script.refuse = true;
+    assert_int_equal(ebb_chat_send(c, "first", 5, &err), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_chat_n_messages(c), 0);
+    assert_int_equal(ebb_chat_list(c, &rows, &n, &err), EBB_OK);
+    assert_int_equal(n, 0);
+    free(rows);
+    script.refuse = false;
+    say(c, "one");
+    script.refuse = true;
+    assert_int_equal(ebb_chat_send(c, "two", 3, &err), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_chat_edit(c, 0, "uno", 3, &err), EBB_UNSUPPORTED);
+    assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ]");
+    assert_string_equal(ebb_chat_session_name(c), "one");
+    assert_int_equal(c->tree.n_nodes, 2);
+    ebb_chat_close(c);
+}
+
+static void test_a_question_waits_for_the_model(void **state)
+{
+    ebb_chat *c;
+
+    (void)state;
+    script.hold_load = true;
+    c = open_chat(NULL);
+    send(c, "early");
+    assert_true(ebb_chat_is_busy(c));
+    assert_false(ebb_chat_is_ready(c));
+    script.hold_load = false;
+    done(c);
+    assert_string_equal(path(c), "[early] [a1.0 a1.1 a1.2 ]");
+    ebb_chat_close(c);
+}
+
+static void test_no_model(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+    char text[64];
+
+    (void)state;
+    script.fail_load = true;
+    c = open_chat(NULL);
+    assert_true(fake_wait(c, EBB_EVENT_ERROR, text, sizeof text));
+    assert_string_equal(text, "no such file");
+    assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_chat_load_model(c, "/nowhere/m.gguf", &err), EBB_NOTFOUND);
+    script.fail_load = false;
+    assert_int_equal(ebb_chat_load_model(c, "/dev/null", &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, text, sizeof text));
+    assert_string_equal(text, "fake");
+    say(c, "x");
+    ebb_chat_close(c);
+}
+
+static void test_sessions(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_session_row *rows;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    say(c, "about   rivers\nand lakes");
+    assert_string_equal(ebb_chat_session_name(c), "about rivers and lakes");
+    assert_int_equal(ebb_chat_save_as(c, "rivers", &err), EBB_OK);
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_n_messages(c), 0);
+    say(c, "second");
+    assert_int_equal(ebb_chat_save_as(c, "rivers", &err), EBB_USAGE);
+    assert_string_equal(ebb_chat_session_name(c), "second");
+    assert_int_equal(ebb_chat_load(c, "rivers", &err), EBB_OK);
+    assert_string_equal(path(c), "[about   rivers\nand lakes] [a1.0 a1.1 a1.2 ]");
+    assert_int_equal(ebb_chat_list(c, &rows, &n, &err), EBB_OK);
+    assert_int_equal(n, 2);
+    assert_string_equal(rows[0].name, "second");
+    assert_string_equal(rows[1].name, "rivers");
+    assert_string_equal(rows[1].model, "fake");
+    assert_int_equal(rows[1].n_tokens, 29);
+    free(rows);
+    assert_int_equal(ebb_chat_load(c, "nothing", &err), EBB_NOTFOUND);
+    assert_string_equal(ebb_chat_session_name(c), "rivers");
+    ebb_chat_close(c);
+
+    c = open_ready(&(ebb_chat_opts){ .session_name = "rivers" });
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_string_equal(ebb_chat_session_name(c), "second");
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .session_name = "lakes" });
+    say(c, "x");
+    assert_string_equal(ebb_chat_session_name(c), "lakes");
+    ebb_chat_close(c);
+}
+
+/* After a restart the ids are the same ones, and what is computed again is told. */
+static void test_ids_survive_a_restart(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    char text[160];
+
+    (void)state;
+    say(c, "hello");
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(last(c)->n_ids, 3);
+    send(c, "more");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "10 tokens of the conversation are computed again"));
+    done(c);
+    assert_int_equal(last(c)->cost.n_prompt, 16);
+    ebb_chat_close(c);
+}
+
+/* Ids of another model's vocabulary mean nothing: its texts are what counts. */
+static void test_another_model(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    script.n_tokens = 2;
+    script.hold_at = 2;
+    send(c, "hello");
+    assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    ebb_chat_stop(c);
+    done(c);
+    script.hold_at = 0;
+    memcpy(script.fingerprint, "model two", 10);
+    assert_int_equal(ebb_chat_load_model(c, "/dev/null", &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_USAGE);
+    say(c, "more");
+    assert_int_equal(ebb_chat_message(c, 1)->n_ids, 7);          /* "a1.0 " and its frame */
+    assert_int_equal(last(c)->cost.n_prompt, 20);
+    ebb_chat_close(c);
+}
+
+static void test_system_prompt(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .system = "Be brief." });
+    ebb_error err;
+    char text[160];
+
+    (void)state;
+    assert_string_equal(path(c), "[Be brief.]");
+    say(c, "q");
+    assert_int_equal(ebb_chat_set_system(c, "Be long.", &err), EBB_OK);
+    assert_string_equal(path(c), "[Be long.] [q] [a1.0 a1.1 a1.2 ]");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "6 tokens"));
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    say(c, "r");
+    assert_int_equal(ebb_chat_set_system(c, NULL, &err), EBB_OK);
+    assert_int_equal(ebb_chat_message(c, 0)->role, EBB_ROLE_USER);
+    assert_int_equal(ebb_chat_set_system(c, "New.", &err), EBB_OK);
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    assert_string_equal(path(c), "[New.]");
+    ebb_chat_close(c);
+}
+
+static void test_settings(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+    char text[200];
+
+    (void)state;
+    assert_int_equal(ebb_chat_set(c, "temp", "0.25", text, sizeof text, &err), EBB_OK);
+    assert_string_equal(text, "temp = 0.25");
+    assert_int_equal(ebb_chat_set(c, "temp", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "0 to 10"));
+    assert_int_equal(ebb_chat_set(c, "temp", "hot", text, sizeof text, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_set(c, "temp", "nan", text, sizeof text, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_set(c, "top-k", "1.5", text, sizeof text, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_set(c, "wat", "1", text, sizeof text, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_set(c, "seed", "7", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "thinking", "off", text, sizeof text, &err), EBB_OK);
+    for (size_t i = 0; ebb_chat_setting_name(i); i++)
+        assert_int_equal(ebb_chat_set(c, ebb_chat_setting_name(i), NULL, text, sizeof text, &err), EBB_OK);
+    say(c, "q");
+    assert_int_equal(script.seed, 7);
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    done(c);
+    assert_int_equal(script.seed, 8);            /* another try, another answer */
+    ebb_chat_close(c);
+
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(c->settings.sampling.seed, 7);
+    assert_float_equal(c->settings.sampling.temp, 0.25f, 1e-9f);
+    assert_int_equal(c->settings.thinking, EBB_THINKING_OFF);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true, .sampling = { .temp = 0, .top_k = 40, .top_p = 1, .repeat_penalty = 1 } });
+    assert_true(c->settings.sampling.temp == 0); /* the command line counts more */
+    ebb_chat_close(c);
+}
+
+/* -- A store that fails --------------------------------------------------------------- */
+
+static void test_garbage_store(void **state)
+{
+    FILE *f = fopen(db, "w");
+    ebb_chat *c;
+    ebb_error err;
+    char text[400], file[96], line[128];
+
+    (void)state;
+    assert_non_null(f);
+    for (int i = 0; i < 1000; i++)
+        fputs("this is no database. ", f);
+    fclose(f);
+    c = open_chat(NULL);
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "no session database"));
+    assert_non_null(strstr(text, "memory"));
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    say(c, "still talking");
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    assert_int_equal(ebb_chat_save_as(c, "kept", &err), EBB_FORMAT);
+    assert_string_equal(ebb_chat_session_name(c), "still talking");
+    snprintf(file, sizeof file, "%s/kept.md", dir);
+    assert_int_equal(ebb_chat_save_as(c, file, &err), EBB_OK);
+    assert_int_equal(ebb_chat_save_as(c, file, &err), EBB_USAGE);          /* not over what is there */
+    f = fopen(file, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    assert_string_equal(line, "# still talking\n");
+    fclose(f);
+    assert_int_equal(unlink(db), 0);             /* moved away, as the notice said */
+    assert_int_equal(ebb_chat_save_as(c, "kept", &err), EBB_OK);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .session_name = "kept" });
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    ebb_chat_close(c);
+}
+
+/* A lock that somebody holds too long: told once; when it is gone, everything is saved. */
+static void test_locked_store(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    sqlite3 *other;
+    char text[400];
+    int64_t id;
+    ebb_error err;
+
+    (void)state;
+    say(c, "before");
+    assert_int_equal(sqlite3_open(db, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    send(c, "while locked");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "locked"));
+    done(c);
+    assert_int_equal(ebb_chat_n_messages(c), 4);
+    assert_true(last(c)->id < 0);
+    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    send(c, "after");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "saved again"));
+    done(c);
+    assert_true(last(c)->id > 0);
+    assert_int_equal(ebb_store_find(c->store, "before", &id, &err), EBB_OK);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(ebb_chat_n_messages(c), 6);
+    ebb_chat_close(c);
+}
+
+static void test_full_disk(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    char text[400], *big = malloc(100001);
+
+    (void)state;
+    assert_int_equal(sqlite3_exec(c->store->db, "PRAGMA max_page_count = 1", NULL, NULL, NULL), SQLITE_OK);
+    memset(big, 'x', 100000);
+    big[100000] = '\0';
+    big[50000] = '\0';
+    send(c, big);
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "disk is full"));
+    done(c);
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    ebb_chat_close(c);
+    free(big);
+}
+
+/* Closing in the middle keeps what was written. */
+static void test_close_saves(void **state)
+{
+    ebb_chat *c;
+
+    (void)state;
+    script.hold_at = 3;
+    c = open_ready(NULL);
+    send(c, "go");
+    while (ebb_chat_n_messages(c) < 2 || last(c)->n_ids < 2)
+        assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 ]");
+    assert_int_equal(last(c)->finish, EBB_FINISH_CANCELED);
+    ebb_chat_close(c);
+}
+
+/* The answer under way is on disk before a second has passed, although no event asks for it. */
+static void test_saved_while_under_way(void **state)
+{
+    ebb_chat *c;
+    ebb_store *s;
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err;
+    ebb_chat_event ev;
+    int64_t id;
+
+    (void)state;
+    script.hold_at = 3;
+    c = open_ready(NULL);
+    send(c, "go");
+    while (ebb_chat_n_messages(c) < 2 || last(c)->n_ids < 2)
+        assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+    assert_false(ebb_chat_event_next(c, &ev));
+    assert_int_equal(poll(&p, 1, 1000), 1);      /* the timer rings */
+    assert_false(ebb_chat_event_next(c, &ev));
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_OK);
+    assert_int_equal(ebb_store_last(s, &id, &err), EBB_OK);
+    assert_int_equal(ebb_store_load(s, id, &f, &t, &err), EBB_OK);
+    assert_string_equal(ebb_tree_leaf(&t)->m.text, "a1.0 a1.1 ");
+    assert_int_equal(ebb_tree_leaf(&t)->m.finish, EBB_FINISH_NONE);
+    assert_int_equal(poll(&p, 1, 50), 0);        /* and is silent when there is nothing to save */
+    ebb_tree_fini(&t);
+    ebb_session_facts_fini(&f);
+    ebb_store_close(s);
+    ebb_chat_close(c);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_turn), T(test_second_turn_adds_only), T(test_retry_and_undo_compute_nothing), T(test_edit_makes_a_branch),
+        T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer), T(test_refused_prompt),
+        T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_ids_survive_a_restart),
+        T(test_another_model), T(test_system_prompt), T(test_settings), T(test_garbage_store), T(test_locked_store),
+        T(test_full_disk), T(test_close_saves), T(test_saved_while_under_way),
+    };
+    return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* A chat on the real engine with a model that the test writes: what stands is not
+ * computed again, whatever the user does. */
+#include "ebb_test.h"
+
+#include <poll.h>
+
+#include "chat.h"
+#include "support/tiny_model.h"
+
+static char dir[64], model[96], db[96];
+
+static int setup(void **state)
+{
+    const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 2048 };
+
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/ebb-engine-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    snprintf(model, sizeof model, "%s/tiny.gguf", dir);
+    snprintf(db, sizeof db, "%s/sessions.db", dir);
+    return ebb_tiny_write(&tiny, model) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    char cmd[96];
+
+    (void)state;
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    return system(cmd);
+}
+
+static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *notice, size_t cap)
+{
+    struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+    ebb_chat_event ev;
+
+    for (int i = 0; i < 200; i++) {
+        while (ebb_chat_event_next(c, &ev)) {
+            if (ev.kind == EBB_EVENT_ERROR)
+                fail_msg("%s", ev.text);
+            if (ev.kind == EBB_EVENT_NOTICE && notice)
+                snprintf(notice, cap, "%s", ev.text);
+            if (ev.kind == kind)
+                return;
+        }
+        poll(&p, 1, 100);
+    }
+    fail_msg("nothing came");
+}
+
+static ebb_chat *open_chat(bool continue_last)
+{
+    ebb_chat_opts o = { .model_path = model, .store_path = db, .continue_last = continue_last, .n_predict = 8,
+                        .system = continue_last ? NULL : "Be brief.",
+                        .engine = { .n_ctx = 1024, .n_threads = 1, .no_kv_cache = true }, .sampling = ebb_sampling_default() };
+    ebb_chat *c;
+    ebb_error err;
+
+    o.sampling.temp = 0;
+    if (ebb_chat_open(&o, &c, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    return c;
+}
+
+static const ebb_message *last(const ebb_chat *c)
+{
+    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+}
+
+/* Send and wait; what was foretold is what was computed. */
+static const ebb_turn_cost *say(ebb_chat *c, const char *text)
+{
+    uint32_t n_new, n_compute;
+    ebb_error err;
+
+    ebb_chat_preview(c, text, strlen(text), &n_new, &n_compute);
+    if (ebb_chat_send(c, text, strlen(text), &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_int_equal(last(c)->cost.n_computed, n_compute);
+    assert_int_equal(last(c)->cost.n_prompt, last(c)->cost.n_reused + last(c)->cost.n_computed);
+    return &last(c)->cost;
+}
+
+static size_t n_ids(const ebb_chat *c, size_t n)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += ebb_chat_message(c, i)->n_ids;
+    return sum;
+}
+
+static void test_turns(void **state)
+{
+    ebb_chat *c = open_chat(false);
+    const ebb_turn_cost *cost;
+    ebb_error err;
+    size_t n;
+    char first[256];
+
+    (void)state;
+    say(c, "What is this?");
+    n = ebb_chat_n_messages(c);
+    assert_int_equal(last(c)->n_ids, last(c)->cost.n_generated);
+    cost = say(c, "And that?");
+    assert_int_equal(cost->n_prompt, n_ids(c, n + 1));
+    /* All but the question, and the last token of the answer, which nobody needed until now. */
+    assert_true(cost->n_computed <= ebb_chat_message(c, n)->n_ids + 1);
+    snprintf(first, sizeof first, "%s", last(c)->text);
+
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_true(last(c)->cost.n_computed <= 1);
+    assert_string_equal(last(c)->text, first);   /* greedy: the same logits to the bit */
+
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    cost = say(c, "Something else.");
+    assert_true(cost->n_computed <= ebb_chat_message(c, n)->n_ids + 1);
+
+    if (last(c)->finish == EBB_FINISH_LENGTH) {
+        assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+        wait_event(c, EBB_EVENT_DONE, NULL, 0);
+        assert_true(last(c)->n_ids > 8 || last(c)->finish == EBB_FINISH_STOP);
+    }
+    ebb_chat_close(c);
+}
+
+/* The ids on disk are the truth: the next run computes those, and says so. */
+static void test_restart(void **state)
+{
+    ebb_chat *c = open_chat(false);
+    char notice[240] = "";
+    size_t before;
+    ebb_error err;
+
+    (void)state;
+    say(c, "What is this?");
+    before = n_ids(c, ebb_chat_n_messages(c));
+    ebb_chat_close(c);
+    c = open_chat(true);
+    assert_int_equal(n_ids(c, ebb_chat_n_messages(c)), before);
+    assert_int_equal(ebb_chat_send(c, "Go on.", 6, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, notice, sizeof notice);
+    assert_non_null(strstr(notice, "computed again"));
+    assert_int_equal(last(c)->cost.n_prompt, n_ids(c, ebb_chat_n_messages(c) - 1));
+    assert_true(last(c)->cost.n_reused == 0);
+    say(c, "And on.");
+    assert_true(last(c)->cost.n_reused > before);
+    ebb_chat_close(c);
+}
+
+static void test_stop(void **state)
+{
+    ebb_chat *c = open_chat(false);
+    ebb_error err;
+    char text[64];
+
+    (void)state;
+    assert_int_equal(ebb_chat_set(c, "predict", "0", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "temp", "10", text, sizeof text, &err), EBB_OK);     /* noise ends no turn soon */
+    assert_int_equal(ebb_chat_set(c, "top-k", "0", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "min-p", "0", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "seed", "2", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_send(c, "Talk.", 5, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_TEXT, NULL, 0);
+    ebb_chat_stop(c);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_true(last(c)->finish == EBB_FINISH_CANCELED || last(c)->finish == EBB_FINISH_STOP);
+    assert_true(last(c)->n_ids > 0);
+    assert_int_equal(ebb_chat_set(c, "predict", "4", text, sizeof text, &err), EBB_OK);
+    say(c, "Thanks.");
+    assert_true(last(c)->cost.n_computed <= ebb_chat_message(c, ebb_chat_n_messages(c) - 2)->n_ids + 1);
+    ebb_chat_close(c);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop) };
+
+    return cmocka_run_group_tests_name("chat_engine", tests, NULL, NULL);
+}
