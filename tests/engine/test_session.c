@@ -4,6 +4,7 @@
 #include "ebb_test.h"
 
 #include "ebb/session.h"
+#include "kernels/kernels.h"
 #include "support/tiny_model.h"
 
 #define N_SHORT 70u
@@ -60,21 +61,19 @@ static float *eval(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n, uin
     return out;
 }
 
-typedef struct way {
-    uint32_t chunk, threads;
-} way;
-
-static void check_same(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n, const way *ways, size_t n_ways)
+static void check_same(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n, const uint32_t *chunks, size_t n_chunks)
 {
     float *want = eval(tiny, o, n, 1, 1);
 
-    for (size_t i = 0; i < n_ways; i++) {
-        float *got = eval(tiny, o, n, ways[i].chunk, ways[i].threads);
+    for (size_t i = 0; i < n_chunks; i++) {
+        for (uint32_t threads = 1; threads <= 4; threads++) {
+            float *got = eval(tiny, o, n, chunks[i], threads);
 
-        if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
-            fail_msg("%s %s: other bits with %u columns, %u threads", tiny->arch ? tiny->arch : "llama",
-                     ebb_type_get(tiny->type)->name, ways[i].chunk, ways[i].threads);
-        free(got);
+            if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
+                fail_msg("%s %s: other bits with %u columns, %u threads", tiny->arch ? tiny->arch : "llama",
+                         ebb_type_get(tiny->type)->name, chunks[i], threads);
+            free(got);
+        }
     }
     free(want);
 }
@@ -85,16 +84,14 @@ static void test_same_bits_for_every_n(void **state)
         EBB_TYPE_F32, EBB_TYPE_F16, EBB_TYPE_BF16, EBB_TYPE_Q8_0, EBB_TYPE_Q4_0, EBB_TYPE_Q5_1,
         EBB_TYPE_Q4_K, EBB_TYPE_Q5_K, EBB_TYPE_Q6_K,
     };
-    static const way ways[] = {
-        { 1, 2 }, { 2, 2 }, { 3, 2 }, { 5, 2 }, { 8, 2 }, { 17, 2 }, { 64, 2 }, { 64, 1 }, { 5, 3 }, { 64, 3 }, { 64, 4 },
-    };
+    static const uint32_t chunks[] = { 1, 2, 3, 5, 8, 17, 64 };
 
     (void)state;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         ebb_tiny_opts tiny = { .type = types[i], .n_layers = 1, .seed = i };
         ebb_engine_opts o = { .n_ctx = 128 };
 
-        check_same(&tiny, o, N_SHORT, ways, sizeof ways / sizeof *ways);
+        check_same(&tiny, o, N_SHORT, chunks, sizeof chunks / sizeof *chunks);
     }
 }
 
@@ -102,14 +99,40 @@ static void test_same_bits_over_segments(void **state)
 {
     static const char *const archs[] = { "llama", "qwen2", "qwen3" };
     static const ebb_kv_type kv[] = { EBB_KV_F16, EBB_KV_F32, EBB_KV_Q8_0 };
-    static const way ways[] = { { 7, 1 }, { 64, 3 }, { 512, 2 } };
+    static const uint32_t chunks[] = { 1, 7, 64, 512 };
 
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         ebb_tiny_opts tiny = { .arch = archs[i], .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .is_tied = i == 2 };
         ebb_engine_opts o = { .n_ctx = N_LONG, .has_kv = true, .kv_k = kv[i], .kv_v = kv[i] };
 
-        check_same(&tiny, o, N_LONG, ways, sizeof ways / sizeof *ways);
+        check_same(&tiny, o, N_LONG, chunks, sizeof chunks / sizeof *chunks);
+    }
+}
+
+/* Every kind of kernels that this machine has computes what plain C computes. */
+static void test_same_bits_for_every_cpu(void **state)
+{
+    static const ebb_type types[] = { EBB_TYPE_F16, EBB_TYPE_Q8_0, EBB_TYPE_Q4_K, EBB_TYPE_Q6_K };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        ebb_tiny_opts tiny = { .type = types[i], .n_layers = 1, .seed = i };
+        ebb_engine_opts o = { .n_ctx = 64, .cpu = EBB_CPU_SCALAR };
+        float *want = eval(&tiny, o, 40, 40, 2);
+
+        for (o.cpu = EBB_CPU_AUTO; o.cpu <= EBB_CPU_NEON; o.cpu++) {
+            const ebb_kernels *k;
+            float *got;
+
+            if (ebb_kernels_get(o.cpu, &k, NULL) != EBB_OK)
+                continue;
+            got = eval(&tiny, o, 40, 40, 2);
+            if (memcmp(want, got, (size_t)40 * EBB_TINY_VOCAB * sizeof *got) != 0)
+                fail_msg("%s: %s gives other bits than scalar", ebb_type_get(types[i])->name, k->name);
+            free(got);
+        }
+        free(want);
     }
 }
 
@@ -313,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits_for_every_n),
         cmocka_unit_test(test_same_bits_over_segments),
+        cmocka_unit_test(test_same_bits_for_every_cpu),
         cmocka_unit_test(test_sync_reuses_the_common_prefix),
         cmocka_unit_test(test_sessions_share_a_prefix),
         cmocka_unit_test(test_old_timelines_give_way),

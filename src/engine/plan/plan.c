@@ -8,7 +8,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-#define CODE_BYTES      (12 * MIB)               /* program and libraries, as far as they are touched */
+#define CODE_BYTES      (8 * MIB)                /* program and libraries, as far as they are touched */
 #define CHUNK_DEFAULT   512u
 #define CHUNK_MAX       1024u
 #define CTX_MIN         512u
