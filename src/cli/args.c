@@ -192,6 +192,7 @@ static const option options[] = {
     { 0, 0, "--now", "TIME", "the clock of the template: YYYY-MM-DDThh:mm:ss", EBB_FOR_INSPECT, TEXT, AT(now), 0, 0 },
 
     { "Output", 0, "--plain", 0, "append-only lines: for screen readers, logs and dumb terminals", EBB_FOR_CHAT, FLAG, AT(plain), 0, 0 },
+    { 0, 0, "--ascii", 0, "no characters beyond ASCII but those of the conversation", EBB_FOR_CHAT, FLAG, AT(ascii), 0, 0 },
     { 0, 0, "--theme", "NAME", "colours: dark, light, mono or a file of yours", EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
     { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~EBB_FOR_CHAT, FLAG, AT(json), 0, 0 },
     { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },

@@ -27,7 +27,7 @@ typedef struct ebb_args {
     const char     *system;
     const char     *trace;
     bool            continue_last;   /* -c */
-    bool            json, plain, verbose, quiet;
+    bool            json, plain, ascii, verbose, quiet;
     uint32_t        n_predict;       /* -n */
     bool            has_n_predict;
     uint32_t        bench_depth, bench_runs;

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "args.h"
+#include "chat.h"
 
 typedef struct ebb_command_line {
     const char *name, *args, *help;  /* one line each, for `ebb --help` */
@@ -30,6 +31,9 @@ ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err
 
 /* "4.6 GiB" in a buffer of the caller's. */
 const char *ebb_cli_bytes(uint64_t bytes, char out[16]);
+
+/* What the command line says about a conversation. */
+ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a);
 
 int ebb_cli_chat(ebb_args *a);
 int ebb_cli_run(ebb_args *a);

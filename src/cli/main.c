@@ -50,8 +50,6 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--version") == 0)
             return version();
     }
-    if (argc == 1)
-        return help(NULL);
     if (!command) {
         EBB_FAIL(&err, EBB_USAGE, "%s: no such command; ebb --help lists them", argv[1]);
         return ebb_cli_fail(&err);

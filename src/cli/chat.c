@@ -1,0 +1,50 @@
+/* ebb chat: what the command line and the environment say about the conversation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "tui.h"
+
+static bool is_set(const char *name)
+{
+    const char *v = getenv(name);
+
+    return v && *v;
+}
+
+static bool utf8_locale(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_set(names[i]))
+            return strcasestr(getenv(names[i]), "utf") != NULL;
+    return false;
+}
+
+ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
+{
+    return (ebb_chat_opts){
+        .model_path = a->model, .session_name = a->session, .continue_last = a->continue_last,
+        .system = a->system, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
+    };
+}
+
+int ebb_cli_chat(ebb_args *a)
+{
+    ebb_chat_opts chat = ebb_cli_chat_opts(a);
+    const char *term = getenv("TERM");
+    ebb_tui_opts tui = {
+        .theme = a->theme, .no_color = is_set("NO_COLOR"), .ascii = a->ascii || !utf8_locale(),
+        .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
+    };
+    ebb_error err = { 0 };
+
+    if (a->n_words) {
+        EBB_FAIL(&err, EBB_USAGE, "%s: no such command; ebb --help lists them", a->words[0]);
+        return ebb_cli_fail(&err);
+    }
+    if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0))
+        return ebb_plain_run(&chat, &tui);
+    return ebb_tui_run(&chat, &tui);
+}

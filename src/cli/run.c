@@ -1,0 +1,158 @@
+/* ebb run: one answer to standard output. */
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "chat.h"
+#include "cli.h"
+
+#define MAX_INPUT ((size_t)64 << 20)
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int sig)
+{
+    stop_signal = sig;
+}
+
+static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err)
+{
+    prompt->max = MAX_INPUT;
+    if (a->prompt)
+        ebb_buf_adds(prompt, a->prompt);
+    for (size_t i = 0; i < a->n_words; i++)
+        ebb_buf_addf(prompt, "%s%s", prompt->len ? " " : "", a->words[i]);
+    if (!isatty(STDIN_FILENO)) {
+        char chunk[65536];
+        size_t before = prompt->len;
+        if (before)
+            ebb_buf_adds(prompt, "\n\n");
+        size_t start = prompt->len;
+        for (;;) {
+            ssize_t got = read(STDIN_FILENO, chunk, sizeof chunk);
+            if (got < 0 && errno == EINTR && !stop_signal)
+                continue;
+            if (got <= 0)                        /* closed or unreadable: what -p says is the prompt */
+                break;
+            ebb_buf_add(prompt, chunk, (size_t)got);
+        }
+        if (prompt->len == start)
+            ebb_buf_remove(prompt, before, start - before);
+    }
+    if (prompt->failed)
+        return EBB_FAIL(err, EBB_LIMIT, "the input is larger than %zu MiB", MAX_INPUT >> 20);
+    if (prompt->len == 0)
+        return EBB_FAIL(err, EBB_USAGE, "run: nothing to answer; give -p TEXT or pipe text in");
+    return EBB_OK;
+}
+
+static void progress(const ebb_args *a, const char *what, uint64_t done, uint64_t total)
+{
+    if (ebb_cli_progress(a) && total)
+        fprintf(stderr, "\r%s %3.0f %%%s", what, 100.0 * (double)done / (double)total, done == total ? "\r\033[K" : "");
+}
+
+/* Handle the events that wait; false when the answer has ended. */
+static bool drain(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err)
+{
+    ebb_chat_event ev;
+
+    while (ebb_chat_event_next(c, &ev)) {
+        switch (ev.kind) {
+        case EBB_EVENT_LOADING: progress(a, "loading", ev.done, ev.total); break;
+        case EBB_EVENT_PREFILL: progress(a, "reading", ev.done, ev.total); break;
+        case EBB_EVENT_TEXT:
+            if (!a->json) {
+                ebb_cli_print(ev.text, ev.n_text);
+                fflush(stdout);
+            }
+            break;
+        case EBB_EVENT_NOTICE:
+            if (ebb_cli_progress(a))
+                fprintf(stderr, "%.*s\n", (int)ev.n_text, ev.text);
+            break;
+        case EBB_EVENT_ERROR:
+            *st = EBB_FAIL(err, EBB_IO, "%.*s", (int)ev.n_text, ev.text);
+            return false;
+        case EBB_EVENT_DONE: return false;
+        case EBB_EVENT_READY: case EBB_EVENT_CHANGED: break;
+        }
+    }
+    return true;
+}
+
+static ebb_status answer(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, ebb_error *err)
+{
+    ebb_status st = ebb_chat_send(c, prompt->data, prompt->len, err);
+    bool stopping = false;
+
+    while (st == EBB_OK) {
+        struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+        if (stop_signal && !stopping) {
+            ebb_chat_stop(c);
+            stopping = true;
+        }
+        if (!drain(a, c, &st, err))
+            break;
+        if (poll(&p, 1, stopping ? 100 : 1000) < 0 && errno != EINTR)
+            st = EBB_FAIL(err, EBB_IO, "poll: %s", strerror(errno));
+    }
+    return st;
+}
+
+static int report_json(ebb_chat *c)
+{
+    const ebb_message *m = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+    const ebb_turn_cost *t = &m->cost;
+    ebb_stats s;
+    json_t *text = json_stringn(m->text, m->n_text), *root;
+
+    ebb_chat_stats(c, &s);
+    root = json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:s}", "text", text ? text : json_string(""),
+                     "finish", ebb_finish_name(m->finish), "prompt_tokens", (int)t->n_prompt, "reused_tokens", (int)t->n_reused,
+                     "computed_tokens", (int)t->n_computed, "generated_tokens", (int)t->n_generated, "prefill_s", t->prefill_s,
+                     "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0,
+                     "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
+    if (!root)
+        return EBB_EXIT_FAILED;
+    json_dumpf(root, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(root);
+    return EBB_EXIT_OK;
+}
+
+int ebb_cli_run(ebb_args *a)
+{
+    struct sigaction act = { .sa_handler = on_signal };
+    ebb_chat_opts opts = ebb_cli_chat_opts(a);
+    ebb_chat *c = NULL;
+    ebb_buf prompt = { 0 };
+    ebb_error err = { 0 };
+    int status = EBB_EXIT_OK;
+    ebb_status st;
+
+    if (!a->session && !a->continue_last)
+        opts.store_path = ":memory:";
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+    st = read_prompt(a, &prompt, &err);
+    if (st == EBB_OK)
+        st = ebb_chat_open(&opts, &c, &err);
+    if (st == EBB_OK)
+        st = answer(a, c, &prompt, &err);
+    if (st == EBB_OK && a->json)
+        status = report_json(c);
+    else if (st == EBB_OK && isatty(STDOUT_FILENO))
+        putchar('\n');
+    ebb_chat_close(c);
+    ebb_buf_fini(&prompt);
+    if (stop_signal)
+        return 128 + stop_signal;
+    return st == EBB_OK ? status : ebb_cli_fail(&err);
+}

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Every command and option that the program has stands in its manual page, and
+# the manual page names no option that the program lacks.
+set -eu
+page=docs/ebb.1
+status=0
+commands=$("$EBB" --help | sed -n 's/^  ebb \([a-z]*\) .*/\1/p')
+[ -n "$commands" ]
+all=
+for c in $commands; do
+    grep -q "^\.It Cm $c" "$page" || { echo "command $c is not in $page"; status=1; }
+    all="$all $("$EBB" "$c" --help | sed -n 's/^  \(-., \|    \)\(--[a-z-]*\).*/\2/p')"
+done
+for o in $all; do
+    grep -qE -- "^\.It .* ${o#-}( |$)" "$page" || { echo "option $o is not in $page"; status=1; }
+done
+for o in $(sed -n 's/^\.It.* -\([a-z][a-z-]*\).*/--\1/p' "$page"); do
+    case " $(echo $all) " in *" $o "*) ;; *) echo "$page has $o, which the program lacks"; status=1 ;; esac
+done
+exit $status
