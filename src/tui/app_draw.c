@@ -90,7 +90,7 @@ static void draw_second(ebb_app *a, const layout *l, int row)
     if (s->n_layers > 0) {
         ebb_buf_addf(&line, "layers %u/%u ", s->n_resident, s->n_layers);
         col = ebb_term_puts(a->term, row, col, l->cols, ebb_buf_text(&line), EBB_FACE_LABEL);
-        ebb_layers_draw(a->term, row, col, l->cols / 2, s);
+        ebb_layers_draw(a->term, row, 1, col, l->cols / 2, s);
         col += ebb_layers_shown(s) < l->cols / 2 ? ebb_layers_shown(s) : l->cols / 2;
     }
     ebb_buf_clear(&line);

@@ -26,14 +26,15 @@ static unsigned state_of(const ebb_stats *s, int first, int end)
     return least;
 }
 
-void ebb_layers_draw(ebb_term *term, int row, int col, int cells, const ebb_stats *s)
+int ebb_layers_draw(ebb_term *term, int row, int rows, int col, int cells, const ebb_stats *s)
 {
-    int n = ebb_layers_shown(s), shown = n < cells ? n : cells;
+    int n = ebb_layers_shown(s), shown = n < cells * rows ? n : cells * rows;
 
     for (int i = 0; i < shown; i++) {
         const struct look *l = &looks[state_of(s, i * n / shown, (i + 1) * n / shown) & 3];
-        ebb_term_puts(term, row, col + i, col + shown, term->ascii ? l->ascii : l->glyph, l->face);
+        ebb_term_puts(term, row + i / cells, col + i % cells, col + cells, term->ascii ? l->ascii : l->glyph, l->face);
     }
+    return (shown + cells - 1) / cells;
 }
 
 static void draw(ebb_canvas *c, const ebb_figures *f)
@@ -45,8 +46,8 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
         return;
     snprintf(value, sizeof value, "%u/%u in memory", s->n_resident, s->n_layers);
     ebb_canvas_line(c, "layers", value);
-    if (c->row < c->end)
-        ebb_layers_draw(c->term, c->row++, c->col, c->limit - c->col, s);
+    if (c->row + 2 < c->end)
+        c->row += ebb_layers_draw(c->term, c->row, 3, c->col, c->limit - c->col, s);
     if (c->row < c->end) {
         int col = c->col;
         static const struct { unsigned state; const char *name; } legend[] = {

@@ -12,7 +12,7 @@
 #include "ebb/stats.h"
 #include "term.h"
 
-#define EBB_PANEL_COLUMNS 34     /* of the wide layout, border included */
+#define EBB_PANEL_COLUMNS 36     /* of the wide layout, border included */
 #define EBB_PANEL_WIDE    100    /* columns of a terminal that has room for it */
 
 typedef struct ebb_figures {
@@ -48,8 +48,9 @@ void ebb_canvas_bar(ebb_canvas *c, double share, ebb_face face);     /* 0..1, it
 void ebb_canvas_gap(ebb_canvas *c);
 /* A bar of `cells` characters as text. */
 void ebb_bar_text(ebb_buf *out, double share, int cells, bool ascii);
-/* One cell per layer (several layers a cell if there are more than cells). */
-void ebb_layers_draw(ebb_term *term, int row, int col, int cells, const ebb_stats *s);
+/* One cell per layer, `cells` in a row, in at most `rows` rows; several layers share a
+ * cell if there are more.  Returns the rows taken. */
+int ebb_layers_draw(ebb_term *term, int row, int rows, int col, int cells, const ebb_stats *s);
 /* Layers that have a state of their own in `s`. */
 int  ebb_layers_shown(const ebb_stats *s);
 

@@ -67,9 +67,9 @@ static void wide_has_a_panel(void **state)
     open_ready(&s, 30, 120);
     assert_has(&s, "| Fake 8B\n");
     assert_has(&s, "| llama Q4_K_M, 4.58 GiB");
-    assert_has(&s, "context     1,024/4,096 tok 25%");
+    assert_has(&s, "context       1,024/4,096 tok 25%");
     assert_has(&s, "| ####==*.");
-    assert_has(&s, "KV              128 MiB/512 MiB");
+    assert_has(&s, "KV                128 MiB/512 MiB");
     screen_close(&s);
 }
 
@@ -366,8 +366,8 @@ static void busy_looks_five_times_a_second(void **state)
     fake_stats(s.chat)->prefill_total = 512;
     fake_stats(s.chat)->prefill_tok_s = 41;
     screen_step(&s, 0.3);
-    assert_has(&s, "reading        128/512 tok  25%");
-    assert_has(&s, "left                      9.4 s");
+    assert_has(&s, "reading          128/512 tok  25%");
+    assert_has(&s, "left                        9.4 s");
     screen_close(&s);
 }
 

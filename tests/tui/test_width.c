@@ -107,6 +107,34 @@ static void unicode_break_test(void **state)
     assert_true(n_wrong <= 1);
 }
 
+/* Every emoji is one step, and its columns are those of what is drawn. */
+static void every_emoji(void **state)
+{
+    ebb_buf file = { 0 };
+    ebb_error err;
+    char text[256], part[160], *save = NULL;
+    size_t n_emoji = 0;
+
+    (void)state;
+    assert_int_equal(ebb_file_slurp(ebb_test_shared_path("data/unicode/emoji-test.txt"), 1 << 20, &file, &err), EBB_OK);
+    for (char *line = strtok_r(file.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        size_t len = 0, at = 0;
+        int width, w, sum = 0;
+        if (line[0] == '#' || !strchr(line, ';'))
+            continue;
+        for (char *p = line, *end; *p != ';'; p = end + strspn(end, " "))
+            len += ebb_utf8_encode((uint32_t)strtoul(p, &end, 16), text + len);
+        n_emoji++;
+        assert_int_equal(ebb_cluster_next(text, len, &width), len);
+        while (ebb_cluster_part(text, len, &at, part, sizeof part, &w) > 0)
+            sum += w;
+        assert_int_equal(sum, width);
+        assert_in_range(width, 1, 2);
+    }
+    assert_true(n_emoji > 3000);
+    ebb_buf_fini(&file);
+}
+
 static void prev_in_long_runs(void **state)
 {
     char text[3000];
@@ -125,6 +153,7 @@ int main(void)
         cmocka_unit_test(widths),
         cmocka_unit_test(parts_are_what_is_drawn),
         cmocka_unit_test(unicode_break_test),
+        cmocka_unit_test(every_emoji),
         cmocka_unit_test(prev_in_long_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,11 @@ static void streaming_real_texts(void **state)
         ebb_error err;
         assert_int_equal(ebb_file_slurp(ebb_test_shared_path(names[i]), 1 << 20, &text, &err), EBB_OK);
         check_streaming(text.data, text.len, 700, 37);
+        ebb_wrap w = { 0 };
+        ebb_wrap_text(&w, text.data, text.len, true);
+        for (size_t k = 0; k < w.visible.len; k++)
+            assert_true((unsigned char)w.visible.data[k] >= 0x20 || w.visible.data[k] == '\n');
+        ebb_wrap_fini(&w);
         ebb_buf_fini(&text);
     }
 }
