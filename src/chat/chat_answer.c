@@ -237,11 +237,14 @@ ebb_status ebb_chat_begin(ebb_chat *c, bool go_on, ebb_error *err)
 void ebb_chat_on_ready(ebb_chat *c)
 {
     ebb_error err = { 0 };
-    ebb_status st = c->parts.ready(c->parts.arg, c->backend, &c->info, &c->prompter, &err);
+    char notice[256] = "";
+    ebb_status st = c->parts.ready(c->parts.arg, c->backend, &c->info, &c->prompter, notice, &err);
 
     c->state = st == EBB_OK ? EBB_CHAT_IDLE : EBB_CHAT_FAILED;
     if (st == EBB_OK)
         ebb_chat_tell(c, EBB_EVENT_READY, c->info->name, strlen(c->info->name), 0, 0);
+    if (notice[0])
+        ebb_chat_notice(c, "%s", notice);
     if (st == EBB_OK && c->is_awaited)
         st = ebb_chat_begin(c, false, &err);
     c->is_awaited = false;

@@ -1,5 +1,7 @@
 /* The parts of a real chat: the engine of this process and the model's template. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "chat_priv.h"
 #include "models.h"
@@ -19,14 +21,20 @@ static ebb_status open_local(void *arg, const char *path, const ebb_engine_opts 
     return st;
 }
 
-static ebb_status ready(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, ebb_error *err)
+static ebb_status ready(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, char notice[256],
+                        ebb_error *err)
 {
     const ebb_model *m = b->ops->model(b);
     ebb_status st = ebb_prompter_new(m, p, err);
 
     (void)arg;
-    *info = st == EBB_OK ? ebb_model_get_info(m) : NULL;
-    return st;
+    *info = NULL;
+    if (st != EBB_OK)
+        return st;
+    *info = ebb_model_get_info(m);
+    if (strcmp(ebb_prompter_origin(*p), "the file's own template") != 0)
+        snprintf(notice, 256, "chat template: %s", ebb_prompter_origin(*p));
+    return EBB_OK;
 }
 
 static void unready(void *arg, ebb_prompter *p)

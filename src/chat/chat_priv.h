@@ -21,8 +21,10 @@ typedef struct ebb_chat_parts {
     ebb_sampling default_sampling;
     ebb_status (*open)(void *arg, const char *path, const ebb_engine_opts *opts, ebb_backend_sink *sink,
                        void *sink_arg, ebb_backend **out, ebb_error *err);
-    /* The model stands: its facts, which live as long as the backend, and the maker of prompts. */
-    ebb_status (*ready)(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, ebb_error *err);
+    /* The model stands: its facts, which live as long as the backend, the maker of
+     * prompts, and what the user should know of them ("": nothing). */
+    ebb_status (*ready)(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, char notice[256],
+                        ebb_error *err);
     void (*unready)(void *arg, ebb_prompter *p);             /* NULL is fine */
     ebb_status (*prompt)(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);

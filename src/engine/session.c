@@ -184,7 +184,7 @@ static ebb_status prefill(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_
         at += m;
         ebb_stats_prefill_step(e, at - from, ebb_clock_s() - begin);
     }
-    s->has_logits = n > from;
+    s->has_logits |= n > from;                   /* nothing computed: those of before still hold */
     return EBB_OK;
 }
 

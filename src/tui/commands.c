@@ -74,7 +74,7 @@ static ebb_status say_setting(ebb_front *f, const char *name, ebb_buf *out, ebb_
     ebb_status st = ebb_chat_set(f->chat, name, NULL, text, sizeof text, err);
 
     if (st == EBB_OK)
-        ebb_buf_addf(out, "%s%-15s %s", out->len ? "\n" : "", name, text);
+        ebb_buf_addf(out, "%s%s", out->len ? "\n" : "", text);
     return st;
 }
 

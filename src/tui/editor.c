@@ -25,8 +25,10 @@ static void undo_free(ebb_editor *e)
 static void pastes_free(ebb_editor *e)
 {
     for (size_t i = 0; i < e->n_pastes; i++)
-        free(e->pastes[i]);
-    e->n_pastes = 0;
+        free(e->pastes[i].text);
+    free(e->pastes);
+    e->pastes = NULL;
+    e->n_pastes = e->cap_pastes = 0;
 }
 
 void ebb_editor_fini(ebb_editor *e)
@@ -140,31 +142,46 @@ void ebb_editor_insert(ebb_editor *e, const char *s, size_t n)
     ebb_buf_fini(&clean);
 }
 
-static bool is_large(const char *s, size_t n)
+static size_t count_lines(const char *s, size_t n)
 {
-    size_t lines = 0;
+    size_t lines = 1;
 
     for (const char *p = s; (p = memchr(p, '\n', n - (size_t)(p - s))) != NULL; p++)
-        if (++lines >= FOLD_LINES)
-            return true;
-    return n >= FOLD_BYTES;
+        lines += p + 1 < s + n;
+    return lines;
+}
+
+static bool has_room_for_paste(ebb_editor *e)
+{
+    size_t cap = e->cap_pastes ? e->cap_pastes * 2 : 8;
+    ebb_paste *pastes;
+
+    if (e->n_pastes < e->cap_pastes)
+        return true;
+    pastes = e->n_pastes < EBB_EDITOR_PASTES ? realloc(e->pastes, cap * sizeof *pastes) : NULL;
+    if (!pastes)
+        return false;
+    e->pastes = pastes;
+    e->cap_pastes = cap;
+    return true;
 }
 
 void ebb_editor_paste(ebb_editor *e, const char *s, size_t n)
 {
     char mark[4];
     ebb_buf clean = { 0 };
+    size_t lines = count_lines(s, n);
 
-    if (!is_large(s, n) || e->n_pastes == EBB_EDITOR_PASTES) {
+    if ((n < FOLD_BYTES && lines < FOLD_LINES) || !has_room_for_paste(e)) {
         ebb_editor_insert(e, s, n);
         return;
     }
     add_clean(&clean, s, n);
     if (!clean.failed) {
-        e->paste_bytes[e->n_pastes] = clean.len;
-        e->pastes[e->n_pastes] = ebb_buf_take(&clean);
         ebb_utf8_encode(EBB_EDITOR_FIRST + (uint32_t)e->n_pastes, mark);
-        e->n_pastes++;
+        e->pastes[e->n_pastes].n_bytes = clean.len;
+        e->pastes[e->n_pastes].n_lines = lines;
+        e->pastes[e->n_pastes++].text = ebb_buf_take(&clean);
         ebb_editor_replace(e, e->caret, 0, mark, 4);
     }
     ebb_buf_fini(&clean);
@@ -186,7 +203,7 @@ static bool add_unfolded(const ebb_editor *e, const char *s, size_t n, ebb_buf *
         size_t i = ebb_editor_paste_at(e, s + at, n - at);
         len = i < e->n_pastes ? 4 : 1;
         if (i < e->n_pastes)
-            ebb_buf_add(out, e->pastes[i], e->paste_bytes[i]);
+            ebb_buf_add(out, e->pastes[i].text, e->pastes[i].n_bytes);
         else
             ebb_buf_addc(out, s[at]);
     }

@@ -26,6 +26,11 @@ typedef struct ebb_undo {
 
 typedef enum ebb_edit_last { EBB_EDIT_OTHER, EBB_EDIT_TYPE, EBB_EDIT_KILL, EBB_EDIT_YANK, EBB_EDIT_VERTICAL } ebb_edit_last;
 
+typedef struct ebb_paste {
+    char  *text;
+    size_t n_bytes, n_lines;
+} ebb_paste;
+
 typedef struct ebb_editor {
     ebb_buf   text;              /* valid UTF-8 */
     size_t    caret;             /* at a cluster's beginning */
@@ -33,9 +38,8 @@ typedef struct ebb_editor {
     int       goal;              /* column that vertical moves aim at */
     ebb_edit_last last, now;     /* what the key before did, and this one */
 
-    char     *pastes[EBB_EDITOR_PASTES];
-    size_t    paste_bytes[EBB_EDITOR_PASTES];
-    size_t    n_pastes;
+    ebb_paste *pastes;
+    size_t    n_pastes, cap_pastes;
 
     ebb_buf   ring[EBB_EDITOR_RING];             /* kills; ring[0] is the newest */
     size_t    n_ring, i_yank, yank_at, n_yank;

@@ -18,15 +18,11 @@ size_t ebb_editor_paste_at(const ebb_editor *e, const char *s, size_t n)
     return cp - EBB_EDITOR_FIRST;
 }
 
-static void paste_label(const ebb_editor *e, size_t i, ebb_buf *out)
+static void paste_label(const ebb_paste *p, ebb_buf *out)
 {
-    uint64_t lines = 1;
-
-    for (const char *p = e->pastes[i]; (p = strchr(p, '\n')) != NULL; p++)
-        lines += p[1] != '\0';
     ebb_buf_adds(out, "[pasted ");
-    ebb_text_count(out, lines > 1 ? lines : e->paste_bytes[i]);
-    ebb_buf_adds(out, lines > 1 ? " lines]" : " bytes]");
+    ebb_text_count(out, p->n_lines > 1 ? p->n_lines : p->n_bytes);
+    ebb_buf_adds(out, p->n_lines > 1 ? " lines]" : " bytes]");
 }
 
 /* What is shown for the cluster s[0..n). */
@@ -36,7 +32,7 @@ static void glyph(const ebb_editor *e, const char *s, size_t n, bool ascii, ebb_
 
     ebb_buf_clear(out);
     if (paste != SIZE_MAX)
-        paste_label(e, paste, out);
+        paste_label(&e->pastes[paste], out);
     else if (s[0] == '\t')
         for (int i = 0; i < EBB_TAB_COLUMNS; i++)
             ebb_buf_addc(out, ' ');

@@ -6,9 +6,10 @@
 #include "base/utf8.h"
 #include "width.h"
 
-/* In the order of the column; the line takes them by `urgency`. */
-static const struct row { const ebb_gauge *gauge; int urgency; } table[] = {
-    { &ebb_gauge_model, 1 },   { &ebb_gauge_progress, 0 }, { &ebb_gauge_speed, 2 }, { &ebb_gauge_context, 3 },
+/* In the order in which they are shown.  Where a line has not room for all, the
+ * lower `rank` stays. */
+static const struct row { const ebb_gauge *gauge; int rank; } table[] = {
+    { &ebb_gauge_model, 3 },   { &ebb_gauge_progress, 0 }, { &ebb_gauge_speed, 1 }, { &ebb_gauge_context, 2 },
     { &ebb_gauge_memory, 4 },  { &ebb_gauge_layers, 6 },   { &ebb_gauge_disk, 5 },  { &ebb_gauge_decision, 7 },
 };
 enum { N_GAUGES = sizeof table / sizeof *table };
@@ -21,25 +22,26 @@ void ebb_panel_draw(ebb_canvas *c, const ebb_figures *f)
 
 void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width)
 {
-    const char *between = ascii ? " | " : " \u00B7 ";
-    ebb_buf one = { 0 };
+    ebb_buf words[N_GAUGES] = { { 0 } };
+    bool is_shown[N_GAUGES] = { false };
     int used = 0;
 
-    for (int urgency = 0; urgency < N_GAUGES; urgency++)
+    for (int i = 0; i < N_GAUGES; i++)
+        if (table[i].gauge->brief)
+            table[i].gauge->brief(&words[i], f, ascii);
+    for (int rank = 0; rank < N_GAUGES; rank++)
         for (int i = 0; i < N_GAUGES; i++) {
-            if (table[i].urgency != urgency || !table[i].gauge->brief)
+            int cols = ebb_width_text(ebb_buf_text(&words[i]), words[i].len, 0) + (used ? 3 : 0);
+            if (table[i].rank != rank || words[i].len == 0 || used + cols > width)
                 continue;
-            ebb_buf_clear(&one);
-            table[i].gauge->brief(&one, f, ascii);
-            int cols = ebb_width_text(ebb_buf_text(&one), one.len, 0) + (used ? 3 : 0);
-            if (one.len == 0 || used + cols > width)
-                continue;
-            if (used)
-                ebb_buf_adds(out, between);
-            ebb_buf_add(out, one.data, one.len);
+            is_shown[i] = true;
             used += cols;
         }
-    ebb_buf_fini(&one);
+    for (int i = 0, n = 0; i < N_GAUGES; i++) {
+        if (is_shown[i])
+            ebb_buf_addf(out, "%s%s", n++ ? ascii ? " | " : " \u00B7 " : "", ebb_buf_text(&words[i]));
+        ebb_buf_fini(&words[i]);
+    }
 }
 
 /* -- For gauges -------------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ typedef struct ebb_gauge {
 } ebb_gauge;
 
 void ebb_panel_draw(ebb_canvas *c, const ebb_figures *f);
-/* Gauges in words, for one line of `width` columns: the last ones fall off first. */
+/* Gauges in words, for one line of `width` columns: as many as fit, by rank. */
 void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width);
 
 /* -- For gauges ------------------------------------------------------------------ */

@@ -19,6 +19,7 @@ typedef struct plain {
     ebb_buf   message;           /* lines that ended with a backslash */
     size_t    n_shown;           /* bytes of the answer that were printed */
     unsigned  milestone;         /* quarters of the prompt that were announced */
+    bool      is_opening;        /* /load: what the session holds is shown when it is there */
     bool      has_prompt;        /* "You: " stands at the end of the output */
     bool      in_answer;         /* "Model: " was printed */
     bool      at_line_start;
@@ -143,6 +144,17 @@ static void show_history(plain *p)
     }
 }
 
+/* Another list of messages: a session was opened, something was undone. */
+static void on_changed(plain *p)
+{
+    if (p->is_opening)
+        show_history(p);
+    else if (!ebb_chat_is_busy(p->front.chat))
+        ebb_front_sayf(&p->front, EBB_SAY_NOTICE, "the conversation has %zu messages now",
+                       ebb_chat_n_messages(p->front.chat));
+    p->is_opening = false;
+}
+
 static void take_events(plain *p)
 {
     ebb_chat_event ev;
@@ -164,7 +176,7 @@ static void take_events(plain *p)
             say(&p->front, EBB_SAY_ERROR, ev.text, ev.n_text);
             p->has_failed = !ebb_chat_is_ready(p->front.chat);
             break;
-        case EBB_EVENT_CHANGED: break;
+        case EBB_EVENT_CHANGED: on_changed(p); break;
         }
 }
 
@@ -175,14 +187,12 @@ static void run_message(plain *p)
 {
     ebb_buf text = p->message;
     const char *s = ebb_buf_text(&text);
-    size_t n_before = ebb_chat_n_messages(p->front.chat);
     ebb_error err;
 
     memset(&p->message, 0, sizeof p->message);
     if (ebb_command_is(s)) {
+        p->is_opening = strncmp(s, "/load ", 6) == 0;
         ebb_command_run(&p->front, s);
-        if (strncmp(s, "/load", 5) == 0 && n_before != ebb_chat_n_messages(p->front.chat))
-            show_history(p);
     } else if (strspn(s, " \t") < text.len) {
         size_t skip = s[0] == '/';
         if (ebb_chat_send(p->front.chat, s + skip, text.len - skip, &err) != EBB_OK)
@@ -253,7 +263,7 @@ static void turn(plain *p)
     };
 
     while (take_line(p))
-        ;
+        take_events(p);
     prompt(p);
     fflush(stdout);
     if (p->front.quit || (p->is_end && p->in.len == 0 && is_free(p))) {

@@ -186,14 +186,6 @@ static void curses_close(ebb_term *base)
     free(t);
 }
 
-static void curses_suspend(ebb_term *base)
-{
-    term_curses *t = (term_curses *)base;
-
-    leave_modes(t);
-    ebb_signals_stop();                          /* SIGCONT brings EBB_INPUT_RESUME */
-}
-
 /* After a stop: the shell may have changed the modes and drawn over the screen. */
 static void resume(term_curses *t)
 {
@@ -203,6 +195,15 @@ static void resume(term_curses *t)
     raw();
     enter_modes(t);
     clearok(curscr, TRUE);
+}
+
+static void curses_suspend(ebb_term *base)
+{
+    term_curses *t = (term_curses *)base;
+
+    leave_modes(t);
+    ebb_signals_stop();
+    resume(t);                                   /* also where nobody may stop us (no job control) */
 }
 
 /* -- Drawing ------------------------------------------------------------------- */

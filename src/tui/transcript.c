@@ -18,6 +18,7 @@ static void item_fini(ebb_item *it)
 {
     ebb_buf_fini(&it->text);
     ebb_wrap_fini(&it->wrap);
+    ebb_wrap_fini(&it->receipt);
 }
 
 void ebb_transcript_fini(ebb_transcript *t)
@@ -137,6 +138,8 @@ static size_t text_rows(ebb_transcript *t, ebb_item *it)
     if (it->is_message) {
         const ebb_message *m = ebb_chat_message(t->chat, it->index);
         it->is_done = has_ended(t, it, m);
+        if (!it->is_done)
+            ebb_wrap_fini(&it->receipt);         /* continued: it will cost more */
         raw = m->text ? m->text : "";
         n = m->n_text;
     }
@@ -151,18 +154,28 @@ static size_t text_rows(ebb_transcript *t, ebb_item *it)
     return n_rows;
 }
 
-static bool has_receipt(const ebb_item *it)
+static size_t receipt_rows(ebb_transcript *t, ebb_item *it)
 {
-    return it->is_message && it->role == EBB_ROLE_ASSISTANT && it->is_done;
+    ebb_buf line = { 0 };
+
+    if (!it->is_message || it->role != EBB_ROLE_ASSISTANT || !it->is_done)
+        return 0;
+    if (it->receipt.n_raw == 0) {
+        it->receipt.md.base = EBB_FACE_RECEIPT;
+        ebb_receipt_text(ebb_chat_message(t->chat, it->index), t->ascii, &line);
+        ebb_wrap_text(&it->receipt, ebb_buf_text(&line), line.len, true);
+        ebb_buf_fini(&line);
+    }
+    ebb_wrap_rows(&it->receipt, t->width);
+    return it->receipt.n_rows;
 }
 
 /* Text, receipt, and a blank row to the next item. */
 static size_t item_rows(ebb_transcript *t, size_t i)
 {
     ebb_item *it = &t->items[i];
-    size_t n = text_rows(t, it);
 
-    return n + has_receipt(it) + 1;
+    return text_rows(t, it) + receipt_rows(t, it) + 1;
 }
 
 /* -- Moving ------------------------------------------------------------------------ */
@@ -283,30 +296,27 @@ void ebb_receipt_text(const ebb_message *m, bool ascii, ebb_buf *out)
     }
 }
 
-static void draw_text_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i)
+/* Row i of w from column col on. */
+static void draw_wrapped(const ebb_wrap *w, size_t i, ebb_term *term, int row, int col, int width)
 {
-    look l = look_of(it);
-    const ebb_row *r = &it->wrap.rows[i];
-    const ebb_wrap *w = &it->wrap;
-    int col = ebb_term_puts(term, row, 0, t->width, i == 0 ? l.first : l.rest, l.mark);
+    const ebb_row *r = &w->rows[i];
 
-    col = (int)strlen(l.first) + r->indent;
+    col += r->indent;
     for (size_t run = ebb_wrap_run(w, r->start), at = r->start; at < r->end && run < w->n_runs; run++) {
         size_t end = run + 1 < w->n_runs ? w->runs[run + 1].start : w->n_faced;
         if (end > r->end)
             end = r->end;
-        col = ebb_term_put(term, row, col, t->width, w->visible.data + at, end - at, (ebb_face)w->runs[run].face);
+        col = ebb_term_put(term, row, col, width, w->visible.data + at, end - at, (ebb_face)w->runs[run].face);
         at = end;
     }
 }
 
-static void draw_receipt(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it)
+static void draw_text_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i)
 {
-    ebb_buf line = { 0 };
+    look l = look_of(it);
 
-    ebb_receipt_text(ebb_chat_message(t->chat, it->index), term->ascii, &line);
-    ebb_term_puts(term, row, 0, t->width, ebb_buf_text(&line), EBB_FACE_RECEIPT);
-    ebb_buf_fini(&line);
+    ebb_term_puts(term, row, 0, t->width, i == 0 ? l.first : l.rest, l.mark);
+    draw_wrapped(&it->wrap, i, term, row, (int)strlen(l.first), t->width);
 }
 
 /* Rows of items that are done and out of sight are let go when there are many. */
@@ -319,6 +329,7 @@ static void forget_rows(ebb_transcript *t, size_t first, size_t last)
     for (size_t i = 0; i < t->n_items && n > KEPT_ROWS + last - first; i++)
         if ((i < first || i > last) && t->items[i].is_done && t->items[i].wrap.n_rows > 0) {
             ebb_wrap_fini(&t->items[i].wrap);
+            ebb_wrap_fini(&t->items[i].receipt);
             n--;
         }
 }
@@ -339,12 +350,12 @@ void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height,
     }
     for (p = t->top; p.item < t->n_items && row < end; p.item++, p.row = 0) {
         ebb_item *it = &t->items[p.item];
-        size_t n = text_rows(t, it);
+        size_t n = text_rows(t, it), n_receipt = receipt_rows(t, it);
         for (; p.row < n && row < end; p.row++)
             draw_text_row(t, term, row++, it, p.row);
-        if (row < end && p.row == n && has_receipt(it))
-            draw_receipt(t, term, row++, it);
-        row += p.row <= n + has_receipt(it);
+        for (; p.row < n + n_receipt && row < end; p.row++)
+            draw_wrapped(&it->receipt, p.row - n, term, row++, 0, t->width);
+        row++;                                   /* the blank one */
     }
     forget_rows(t, t->top.item, p.item);
 }

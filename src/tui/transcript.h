@@ -25,6 +25,7 @@ typedef struct ebb_item {
     int64_t  created_ms;
     ebb_buf  text;               /* of a line of our own */
     ebb_wrap wrap;
+    ebb_wrap receipt;            /* beneath an answer that is done */
     bool     is_done;            /* the message had ended when it was last looked at */
 } ebb_item;
 

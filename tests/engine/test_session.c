@@ -185,6 +185,7 @@ static void test_sync_reuses_the_common_prefix(void **state)
 
     assert_int_equal(ebb_session_sync(f.s, ids, 100, &r, NULL), EBB_OK);     /* nothing to do */
     assert_int_equal(r.n_computed, 0);
+    expect_fresh(f.s, ids, 100);
     assert_int_equal(ebb_session_append(f.s, ids[100], NULL), EBB_OK);
     expect_fresh(f.s, ids, 101);
 

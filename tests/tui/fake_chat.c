@@ -1,12 +1,15 @@
 /* All of chat.h, scripted (fake_chat.h). */
 #include "fake_chat.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+
+bool fake_echoes;
 
 enum { MESSAGES_MAX = 20000 };
 
@@ -39,6 +42,8 @@ static void post(ebb_chat *c, ebb_chat_event_kind kind, uint64_t done, uint64_t 
         abort();
     free(ev->text);
     *ev = (event){ kind, done, total, text ? strdup(text) : NULL };
+    if (write(c->fds[1], "x", 1) < 0)
+        return;                                  /* full: readable as it is */
 }
 
 static ebb_message *add(ebb_chat *c, ebb_role role, const char *text, ebb_finish finish)
@@ -61,7 +66,7 @@ ebb_chat *fake_chat_new(void)
 
     c->messages = calloc(MESSAGES_MAX, sizeof *c->messages);
     c->texts = calloc(MESSAGES_MAX, sizeof *c->texts);
-    if (pipe(c->fds) != 0)
+    if (pipe2(c->fds, O_CLOEXEC | O_NONBLOCK) != 0)
         abort();
     c->info = (ebb_model_info){ .path = "/models/fake.gguf", .name = "Fake 8B", .arch = "llama", .mix = "Q4_K_M",
                                 .n_layers = 32, .weight_bytes = 4920734720u };
@@ -75,6 +80,8 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
     (void)opts;
     (void)err;
     *out = fake_chat_new();
+    if (fake_echoes)
+        fake_ready(*out);
     return EBB_OK;
 }
 
@@ -169,8 +176,11 @@ int ebb_chat_fd(const ebb_chat *c)
 
 bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
 {
-    if (c->first == c->end)
-        return false;
+    char bytes[4096];
+
+    while (c->first == c->end)
+        if (read(c->fds[0], bytes, sizeof bytes) <= 0)
+            return false;
     const event *ev = &c->events[c->first++ % 4096];
     *out = (ebb_chat_event){ ev->kind, ev->done, ev->total, ev->text ? ev->text : "", ev->text ? strlen(ev->text) : 0 };
     return true;
@@ -191,12 +201,18 @@ void ebb_chat_preview(ebb_chat *c, const char *text, size_t n, uint32_t *n_new, 
     *n_new = *n_compute = (uint32_t)(n / 4);
 }
 
+static ebb_status busy(ebb_error *err)
+{
+    return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+}
+
 ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err)
 {
     char *copy;
 
     if (!c->ready || c->busy)
-        return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+        return busy(err);
+    c->n_undone = 0;
     if (c->refuse[0]) {
         ebb_status st = EBB_FAIL(err, EBB_CONTEXT, "%s", c->refuse);
         c->refuse[0] = '\0';
@@ -207,6 +223,11 @@ ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err
     free(copy);
     add(c, EBB_ROLE_ASSISTANT, "", EBB_FINISH_NONE);
     c->busy = true;
+    if (fake_echoes) {
+        fake_text(c, "You said: ");
+        fake_text_n(c, text, n);
+        fake_done(c, EBB_FINISH_STOP);
+    }
     return EBB_OK;
 }
 
@@ -224,8 +245,11 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 
 ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
 {
+    if (c->busy)
+        return busy(err);
     if (c->n < 2)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer yet");
+    c->n_undone = 0;
     c->n--;
     add(c, EBB_ROLE_ASSISTANT, "", EBB_FINISH_NONE);
     c->busy = true;
@@ -235,6 +259,8 @@ ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
 
 ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err)
 {
+    if (c->busy)
+        return busy(err);
     if (c->n < 2)
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to undo");
     c->n -= 2;
@@ -245,6 +271,8 @@ ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err)
 
 ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err)
 {
+    if (c->busy)
+        return busy(err);
     if (c->n_undone == 0)
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to redo");
     c->n += 2;
@@ -262,8 +290,9 @@ ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_
 
 ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
 {
-    (void)err;
-    c->n = 0;
+    if (c->busy)
+        return busy(err);
+    c->n = c->n_undone = 0;
     if (*text)
         add(c, EBB_ROLE_SYSTEM, text, EBB_FINISH_STOP);
     post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
@@ -272,8 +301,9 @@ ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
 
 ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
 {
-    (void)err;
-    c->n = 0;
+    if (c->busy)
+        return busy(err);
+    c->n = c->n_undone = 0;
     post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
     return EBB_OK;
 }
@@ -287,9 +317,11 @@ ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
 
 ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
 {
+    if (c->busy)
+        return busy(err);
     if (strcmp(name, "trip") != 0)
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list shows them", name);
-    c->n = 0;
+    c->n = c->n_undone = 0;
     add(c, EBB_ROLE_USER, "Where to?", EBB_FINISH_STOP);
     add(c, EBB_ROLE_ASSISTANT, "To the sea.", EBB_FINISH_STOP);
     snprintf(c->session, sizeof c->session, "%s", name);
@@ -311,7 +343,7 @@ ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no setting '%s'", name);
     if (value)
         snprintf(c->temp, sizeof c->temp, "%s", value);
-    snprintf(text, cap, "%s  (0 .. 2) warmth", strcmp(name, "temp") == 0 ? c->temp : "40");
+    snprintf(text, cap, "%s = %s (0 to 2): warmth", name, strcmp(name, "temp") == 0 ? c->temp : "40");
     return EBB_OK;
 }
 

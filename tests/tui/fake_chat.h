@@ -15,4 +15,7 @@ ebb_stats *fake_stats(ebb_chat *c);
 void fake_add(ebb_chat *c, ebb_role role, const char *text);   /* a finished message */
 void fake_refuse(ebb_chat *c, const char *line); /* the next send fails with this */
 
+/* From now on every chat that is opened is ready at once and answers "You said: ..." itself. */
+extern bool fake_echoes;
+
 #endif

@@ -5,6 +5,7 @@
 #include "ebb/plan.h"
 #include "os/limits.h"
 #include "os/proc.h"
+#include "plan/measure.h"
 
 static void lower(ebb_machine *m, uint64_t bytes, const char *why)
 {
@@ -42,9 +43,21 @@ static ebb_status probe_memory(ebb_machine *m, ebb_error *err)
 
 ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err)
 {
-    (void)path;
-    (void)measure;
+    ebb_pool *pool;
+    ebb_status st;
+
     memset(out, 0, sizeof *out);
     out->n_cpus = ebb_limits_cpus(NULL);
-    return probe_memory(out, err);
+    st = probe_memory(out, err);
+    if (st != EBB_OK || !measure)
+        return st;
+    st = ebb_pool_new(out->n_cpus, &pool, err);
+    if (st != EBB_OK)
+        return st;
+    out->memory_bytes_s = ebb_measure_memory(pool);
+    out->int8_mac_s = ebb_measure_int8(pool);
+    if (path)
+        out->disk_bytes_s = ebb_measure_disk(pool, path);
+    ebb_pool_free(pool);
+    return EBB_OK;
 }

@@ -1,0 +1,152 @@
+#include "ebb_test.h"
+
+#include <sys/stat.h>
+
+#include "history.h"
+#include "os/fault.h"
+#include "os/file.h"
+
+static char path[] = "/tmp/ebb-history-XXXXXX";
+
+static int make_dir(void **state)
+{
+    (void)state;
+    if (!mkdtemp(path))
+        return -1;
+    return 0;
+}
+
+static const char *file(void)
+{
+    static char name[64];
+
+    snprintf(name, sizeof name, "%s/history", path);
+    return name;
+}
+
+static int remove_all(void **state)
+{
+    (void)state;
+    unlink(file());
+    rmdir(path);
+    return 0;
+}
+
+static void add(ebb_history *h, const char *text)
+{
+    assert_int_equal(ebb_history_add(h, text, strlen(text), NULL), EBB_OK);
+}
+
+static void survives(void **state)
+{
+    ebb_history h = { 0 };
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    add(&h, "one");
+    add(&h, "two\nlines \\ and \\n");
+    add(&h, "two\nlines \\ and \\n");
+    add(&h, "  ");
+    assert_int_equal(h.n, 2);
+    ebb_history_fini(&h);
+    assert_int_equal(stat(file(), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_int_equal(h.n, 2);
+    assert_string_equal(h.entries[1], "two\nlines \\ and \\n");
+    ebb_history_fini(&h);
+    unlink(file());
+}
+
+static void browses(void **state)
+{
+    ebb_history h = { 0 };
+    size_t found;
+
+    (void)state;
+    assert_null(ebb_history_back(&h, "x"));
+    add(&h, "alpha one");
+    add(&h, "beta");
+    add(&h, "alpha two");
+    assert_string_equal(ebb_history_back(&h, "draft"), "alpha two");
+    assert_string_equal(ebb_history_back(&h, "alpha two"), "beta");
+    assert_string_equal(ebb_history_forward(&h), "alpha two");
+    assert_string_equal(ebb_history_forward(&h), "draft");
+    assert_null(ebb_history_forward(&h));
+    assert_string_equal(ebb_history_search(&h, "alpha", h.n, &found), "alpha two");
+    assert_string_equal(ebb_history_search(&h, "alpha", found, &found), "alpha one");
+    assert_null(ebb_history_search(&h, "alpha", found, &found));
+    ebb_history_fini(&h);
+}
+
+static void two_at_once(void **state)
+{
+    ebb_history a = { 0 }, b = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_history_open(&a, file(), NULL), EBB_OK);
+    assert_int_equal(ebb_history_open(&b, file(), NULL), EBB_OK);
+    add(&a, "from a");
+    add(&b, "from b");
+    add(&a, "again a");
+    ebb_history_fini(&a);
+    ebb_history_fini(&b);
+    assert_int_equal(ebb_history_open(&a, file(), NULL), EBB_OK);
+    assert_int_equal(a.n, 3);
+    ebb_history_fini(&a);
+    unlink(file());
+}
+
+static void damaged_file(void **state)
+{
+    ebb_history h = { 0 };
+    ebb_buf bad = { 0 };
+
+    (void)state;
+    ebb_buf_add(&bad, "good\n\n\\\nnu\0l\nok\\ntwo\ncut off", 29);
+    assert_int_equal(ebb_file_replace(file(), bad.data, bad.len, NULL), EBB_OK);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_string_equal(h.entries[0], "good");
+    assert_string_equal(h.entries[h.n - 1], "ok\ntwo");
+    ebb_history_fini(&h);
+    ebb_buf_fini(&bad);
+    unlink(file());
+}
+
+/* Whichever call fails, the entry is in memory and what was on disk stays. */
+static void every_fault(void **state)
+{
+    (void)state;
+    for (int nth = 1;; nth++) {
+        ebb_history h = { 0 };
+        ebb_error err = { 0 };
+        unlink(file());
+        assert_int_equal(ebb_file_replace(file(), "old\n", 4, NULL), EBB_OK);
+        ebb_os_fail_nth(nth);
+        ebb_status st = ebb_history_open(&h, file(), &err);
+        ebb_status added = ebb_history_add(&h, "new", 3, &err);
+        bool was_reached = ebb_os_fail_off();
+        assert_string_equal(h.entries[h.n - 1], "new");
+        if (was_reached)
+            assert_true(st != EBB_OK || added != EBB_OK);
+        ebb_history_fini(&h);
+        assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+        assert_string_equal(h.entries[0], "old");
+        ebb_history_fini(&h);
+        if (!was_reached)
+            break;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(survives),
+        cmocka_unit_test(browses),
+        cmocka_unit_test(two_at_once),
+        cmocka_unit_test(damaged_file),
+        cmocka_unit_test(every_fault),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_all);
+}

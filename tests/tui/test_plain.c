@@ -1,0 +1,97 @@
+#include "ebb_test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "fake_chat.h"
+#include "tui.h"
+
+/* Runs the plain front end on `input` through pipes; its output, and its exit status. */
+static int run(const char *input, bool accessible, ebb_buf *out)
+{
+    static const ebb_chat_opts chat = { 0 };
+    ebb_tui_opts opts = { .accessible = accessible, .config_dir = "/nonexistent", .state_dir = "" };
+    int in[2], from[2], status;
+    char bytes[4096];
+    ssize_t got;
+    pid_t pid;
+
+    assert_int_equal(pipe(in), 0);
+    assert_int_equal(pipe(from), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(from[1], STDOUT_FILENO);
+        close(in[1]);
+        close(from[0]);
+        fake_echoes = true;
+        int code = ebb_plain_run(&chat, &opts);
+        fflush(NULL);
+        _exit(code);
+    }
+    close(in[0]);
+    close(from[1]);
+    assert_int_equal(write(in[1], input, strlen(input)), strlen(input));
+    close(in[1]);
+    ebb_buf_clear(out);
+    while ((got = read(from[0], bytes, sizeof bytes)) > 0)
+        ebb_buf_add(out, bytes, (size_t)got);
+    close(from[0]);
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void lines_in_lines_out(void **state)
+{
+    ebb_buf out = { 0 };
+
+    (void)state;
+    assert_int_equal(run("hello\nagain\n", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: hello\nModel: You said: again\n");
+    assert_int_equal(run("no line end", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: no line end\n");
+    assert_int_equal(run("one\\\ntwo\n", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: one\ntwo\n");
+    assert_int_equal(run("", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "");
+    ebb_buf_fini(&out);
+}
+
+static void nothing_raw(void **state)
+{
+    ebb_buf out = { 0 };
+
+    (void)state;
+    assert_int_equal(run("\033[31mred\033]0;title\a\n", true, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: \u241B[31mred\u241B]0;title\u2407\n");
+    ebb_buf_fini(&out);
+}
+
+static void same_commands(void **state)
+{
+    ebb_buf out = { 0 };
+
+    (void)state;
+    assert_int_equal(run("/bogus\n//x\n/set temp 1\n/theme light\n/load trip\n/quit\nnever\n", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out),
+        "Error: there is no command /bogus; /help lists them, // sends a slash\n"
+        "Model: You said: /x\n"
+        "temp = 1 (0 to 2): warmth\n"
+        "Error: plain text has no themes\n"
+        "You: Where to?\n"
+        "Model: To the sea.\n");
+    ebb_buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_in_lines_out),
+        cmocka_unit_test(nothing_raw),
+        cmocka_unit_test(same_commands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+/* The full screen on a real terminal line (a pty), with the scripted chat. */
+#include "ebb_test.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "fake_chat.h"
+#include "tui.h"
+
+typedef struct line {
+    pid_t          pid;
+    int            fd;
+    struct termios before;
+    ebb_buf        out;          /* since the last take */
+} line;
+
+static void start(line *l, const char *term)
+{
+    static const ebb_chat_opts chat = { 0 };
+    static const ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "" };
+    struct winsize size = { .ws_row = 24, .ws_col = 80 };
+
+    memset(l, 0, sizeof *l);
+    l->pid = forkpty(&l->fd, NULL, NULL, &size);
+    assert_true(l->pid >= 0);
+    if (l->pid == 0) {
+        setenv("TERM", term, 1);
+        setenv("LC_ALL", "C.UTF-8", 1);
+        fake_echoes = true;
+        _exit(ebb_tui_run(&chat, &opts));
+    }
+    tcgetattr(l->fd, &l->before);
+}
+
+/* Reads until `want` was there, or nothing comes for so many seconds. */
+static bool expect(line *l, const char *want, double seconds)
+{
+    double end = ebb_clock_s() + seconds;
+    char bytes[4096];
+
+    while (!want || !memmem(ebb_buf_text(&l->out), l->out.len, want, strlen(want))) {
+        struct pollfd p = { .fd = l->fd, .events = POLLIN };
+        int left = (int)((end - ebb_clock_s()) * 1000);
+        if (left <= 0 || poll(&p, 1, left) <= 0)
+            return false;
+        ssize_t got = read(l->fd, bytes, sizeof bytes);
+        if (got <= 0)
+            return false;
+        ebb_buf_add(&l->out, bytes, (size_t)got);
+    }
+    return true;
+}
+
+static void put(line *l, const char *bytes)
+{
+    ebb_buf_clear(&l->out);
+    assert_int_equal(write(l->fd, bytes, strlen(bytes)), strlen(bytes));
+}
+
+/* What was left over of the modes, and the exit status. */
+static int finish(line *l, bool *restored)
+{
+    struct termios after;
+    int status;
+
+    expect(l, NULL, 20);                         /* to the end of its output */
+    *restored = tcgetattr(l->fd, &after) == 0 && after.c_lflag == l->before.c_lflag &&
+                after.c_iflag == l->before.c_iflag && after.c_oflag == l->before.c_oflag;
+    waitpid(l->pid, &status, 0);
+    close(l->fd);
+    ebb_buf_fini(&l->out);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void talks_on(const char *term)
+{
+    bool restored;
+    line l;
+
+    start(&l, term);
+    assert_true(expect(&l, "Fake 8B", 5));
+    put(&l, "hello\r");
+    assert_true(expect(&l, "You said: hello", 5));
+    put(&l, "/quit\r");
+    assert_int_equal(finish(&l, &restored), 0);
+    assert_true(restored);
+}
+
+static void every_kind_of_terminal(void **state)
+{
+    static const char *const terms[] = { "xterm-256color", "xterm", "screen", "tmux-256color", "linux", "vt100", "rxvt" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        talks_on(terms[i]);
+}
+
+static void dumb_gets_plain_lines(void **state)
+{
+    bool restored;
+    line l;
+
+    (void)state;
+    start(&l, "dumb");
+    assert_true(expect(&l, "You: ", 5));
+    put(&l, "hello\n");
+    assert_true(expect(&l, "Model: You said: hello", 5));
+    assert_null(memchr(l.out.data, '\033', l.out.len));
+    put(&l, "\x04");
+    assert_int_equal(finish(&l, &restored), 0);
+}
+
+static void signals_restore(void **state)
+{
+    static const struct { int number, status; } table[] = {
+        { SIGTERM, 143 }, { SIGHUP, 129 }, { SIGINT, 130 }, { SIGSEGV, -SIGSEGV }, { SIGABRT, -SIGABRT },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        bool restored;
+        line l;
+        start(&l, "xterm-256color");
+        assert_true(expect(&l, "Fake 8B", 5));
+        ebb_buf_clear(&l.out);
+        kill(l.pid, table[i].number);
+        assert_true(expect(&l, "\033[?1049l", 5));               /* the old screen is back */
+        assert_true(memmem(l.out.data, l.out.len, "\033[?2004l", 8) != NULL);
+        assert_int_equal(finish(&l, &restored), table[i].status);
+        assert_true(restored);
+    }
+}
+
+static void hang_up_ends_it(void **state)
+{
+    int status;
+    line l;
+
+    (void)state;
+    start(&l, "xterm");
+    assert_true(expect(&l, "Fake 8B", 5));
+    close(l.fd);
+    waitpid(l.pid, &status, 0);
+    assert_int_equal(WEXITSTATUS(status), 129);
+    ebb_buf_fini(&l.out);
+}
+
+static void comes_back_after_a_stop(void **state)
+{
+    bool restored;
+    line l;
+
+    (void)state;
+    start(&l, "xterm");
+    assert_true(expect(&l, "Fake 8B", 5));
+    put(&l, "draft");
+    assert_true(expect(&l, "t", 5));
+    kill(l.pid, SIGSTOP);
+    tcsetattr(l.fd, TCSANOW, &l.before);         /* as a shell does */
+    ebb_buf_clear(&l.out);
+    kill(l.pid, SIGCONT);
+    assert_true(expect(&l, "draft", 5));
+    put(&l, "\x15/quit\r");
+    assert_int_equal(finish(&l, &restored), 0);
+    assert_true(restored);
+}
+
+/* Bytes: nothing while idle, little for a key; a resize is followed. */
+static void the_link_is_spared(void **state)
+{
+    struct winsize size = { .ws_row = 30, .ws_col = 120 };
+    bool restored;
+    line l;
+
+    (void)state;
+    start(&l, "xterm-256color");
+    assert_true(expect(&l, "Fake 8B", 5));
+    expect(&l, NULL, 1.5);
+    ebb_buf_clear(&l.out);
+    expect(&l, NULL, 1.5);
+    assert_int_equal(l.out.len, 0);
+    for (int i = 0; i < 20; i++) {
+        put(&l, "x");
+        assert_true(expect(&l, "x", 2));
+        assert_true(l.out.len <= 64);
+    }
+    ebb_buf_clear(&l.out);
+    ioctl(l.fd, TIOCSWINSZ, &size);
+    assert_true(expect(&l, "Q4_K_M", 5));
+    put(&l, "\x15\x04");
+    assert_int_equal(finish(&l, &restored), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_terminal),
+        cmocka_unit_test(dumb_gets_plain_lines),
+        cmocka_unit_test(signals_restore),
+        cmocka_unit_test(hang_up_ends_it),
+        cmocka_unit_test(comes_back_after_a_stop),
+        cmocka_unit_test(the_link_is_spared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
