@@ -181,6 +181,28 @@ static void test_plan_gives_up_context_and_precision(void **state)
     ebb_model_close(m);
 }
 
+static void test_kv_types_that_do_not_fit_are_refused(void **state)
+{
+    ebb_tiny_opts odd = { .type = EBB_TYPE_F32, .n_embd = 64, .head_dim = 24 };
+    ebb_engine_opts o = { .n_ctx = 64, .n_threads = 1, .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_F16 };
+    ebb_error err = { 0 };
+    ebb_engine *e = NULL;
+    char *bytes;
+    ebb_model *m = ebb_tiny_open(&odd, &bytes);
+    ebb_stats st;
+
+    (void)state;
+    assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, &err), EBB_UNSUPPORTED);
+    assert_non_null(strstr(err.msg, "--kv f16"));
+    o.kv_k = o.kv_v = EBB_KV_AUTO;
+    assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, &err), EBB_OK);
+    ebb_engine_stats(e, &st);
+    assert_string_equal(st.kv_type, "f16");
+    ebb_engine_close(e);
+    ebb_model_close(m);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_pinned_layers_give_the_same_bits),
         cmocka_unit_test(test_plan_is_the_allocation),
         cmocka_unit_test(test_plan_gives_up_context_and_precision),
+        cmocka_unit_test(test_kv_types_that_do_not_fit_are_refused),
     };
 
     return cmocka_run_group_tests_name("engine", tests, setup, teardown);

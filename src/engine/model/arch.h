@@ -13,6 +13,6 @@ typedef struct ebb_arch {
 } ebb_arch;
 
 extern const ebb_arch *const ebb_archs[];        /* ends with NULL */
-extern const ebb_arch ebb_arch_llama, ebb_arch_qwen2, ebb_arch_qwen3;
+extern const ebb_arch ebb_arch_llama, ebb_arch_qwen2, ebb_arch_qwen3, ebb_arch_gemma2, ebb_arch_gemma3, ebb_arch_phi3;
 
 #endif

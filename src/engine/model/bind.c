@@ -171,6 +171,29 @@ void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_
         add_vector(b, t, &w->bias, n_rows);
 }
 
+void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, const uint32_t *n_rows, uint32_t n,
+                    const char *what, uint32_t n_k)
+{
+    ebb_weight all = { .extent = EBB_NO_EXTENT };
+    const ebb_gguf_tensor *t = find(b, what, "weight", true);
+    uint32_t row = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        row += n_rows[i];
+    if (t)
+        add_matrix(b, &all, t, row, n_k);
+    row = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        *w[i] = all;
+        w[i]->first_row = row;
+        w[i]->n_rows = n_rows[i];
+        row += n_rows[i];
+    }
+    if (find(b, what, "bias", false))
+        ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor blk.%u.%s.bias: a bias of fused matrices is not supported yet",
+                      b->layer, what);
+}
+
 /* -- What most architectures share ------------------------------------------- */
 
 static void bind_rope(ebb_binder *b, bool is_halves)
@@ -184,13 +207,17 @@ static void bind_rope(ebb_binder *b, bool is_halves)
     rope->is_halves = is_halves;
     rope->freq_base = ebb_bind_f64_or(b, ".rope.freq_base", 10000.0);
     rope->freq_scale = 1.0;
+    rope->magnitude = ebb_bind_f64_or(b, ".rope.scaling.attn_factor", 1.0);
+    rope->n_ctx_orig = ebb_bind_u32_or(b, ".rope.scaling.original_context_length", net->n_ctx_train, 1, UINT32_MAX);
     if (scaling && strcmp(scaling, "linear") == 0)
         rope->freq_scale = 1.0 / ebb_bind_f64_or(b, ".rope.scaling.factor", 1.0);
-    else if (scaling && strcmp(scaling, "none") != 0)
+    else if (scaling && strcmp(scaling, "none") != 0 && strcmp(scaling, "longrope") != 0)
         ebb_bind_fail(b, EBB_UNSUPPORTED, "rope scaling \"%.40s\" is not supported yet", scaling);
     if (!(rope->freq_base > 0) || !isfinite(rope->freq_scale))
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s.rope: a base or factor of 0", net->arch->name);
-    ebb_bind_vector(b, &rope->freq_factors, "rope_freqs", rope->n_rot / 2, false);
+    ebb_bind_vector(b, &rope->factors, "rope_freqs", rope->n_rot / 2, false);
+    ebb_bind_vector(b, &rope->factors, "rope_factors_short", rope->n_rot / 2, false);
+    ebb_bind_vector(b, &rope->long_factors, "rope_factors_long", rope->n_rot / 2, false);
 }
 
 void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
@@ -233,6 +260,18 @@ void ebb_bind_attention(ebb_binder *b, ebb_layer *l)
     ebb_bind_matrix(b, &l->k, "attn_k", net->n_head_kv * net->dim_k, net->n_embd);
     ebb_bind_matrix(b, &l->v, "attn_v", net->n_head_kv * net->dim_v, net->n_embd);
     ebb_bind_matrix(b, &l->o, "attn_output", net->n_embd, net->n_head * net->dim_v);
+}
+
+void ebb_bind_head_norms(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_vector(b, &l->q_norm, "attn_q_norm", b->net->dim_k, true);
+    ebb_bind_vector(b, &l->k_norm, "attn_k_norm", b->net->dim_k, true);
+}
+
+void ebb_bind_post_norms(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_vector(b, &l->attn_post_norm, "post_attention_norm", b->net->n_embd, true);
+    ebb_bind_vector(b, &l->ffn_post_norm, "post_ffw_norm", b->net->n_embd, true);
 }
 
 void ebb_bind_ffn(ebb_binder *b, ebb_layer *l)

@@ -26,6 +26,7 @@
 /* W [n_rows, n_k]: y = x W^T + bias. */
 typedef struct ebb_weight {
     uint32_t     extent;         /* in residency; EBB_NO_EXTENT: there is no such matrix */
+    uint32_t     first_row;      /* of the extent: not 0 where a tensor holds several matrices */
     ebb_type     type;
     uint32_t     n_rows, n_k;
     size_t       row_bytes;
@@ -33,13 +34,18 @@ typedef struct ebb_weight {
 } ebb_weight;
 
 /* Angles of the rotary embedding: pair i of position p is turned by
- * p * freq_base^(-2 i / n_rot) / freq_factors[i] * freq_scale. */
+ * p * freq_base^(-2 i / n_rot) / factors[i] * freq_scale and lengthened by
+ * magnitude.  Longrope has two lists of factors: which one holds is decided
+ * once, by the context that the engine is opened with. */
 typedef struct ebb_rope {
     uint32_t     n_rot;          /* elements of a head that are turned, from its start */
     bool         is_halves;      /* pairs (i, i + n_rot / 2); else (2 i, 2 i + 1) */
     double       freq_base;
     double       freq_scale;     /* 1 / the factor of linear scaling */
-    const float *freq_factors;   /* [n_rot / 2] divisors (Llama 3), NULL: none */
+    double       magnitude;
+    const float *factors;        /* [n_rot / 2] divisors (Llama 3; longrope up to n_ctx_orig), NULL: none */
+    const float *long_factors;   /* [n_rot / 2] those for a context beyond n_ctx_orig, NULL: the same */
+    uint32_t     n_ctx_orig;
 } ebb_rope;
 
 #define EBB_MAX_ROPES 2          /* different ones in a model: global and local layers */

@@ -89,7 +89,7 @@ static void multiply(const ebb_run *r, const ebb_weight *w, const void *data, ui
     ebb_act kind = ebb_kernel_act(w->type);
     size_t col_bytes = ebb_act_col_bytes(kind, w->n_k);
     ebb_matmul a = {
-        .type = w->type, .w = (const char *)data + row * w->row_bytes, .row_bytes = w->row_bytes,
+        .type = w->type, .w = (const char *)data + (w->first_row + row) * w->row_bytes, .row_bytes = w->row_bytes,
         .n_rows = n, .n_k = w->n_k,
         .x = (const char *)r->act[kind] + r->c0 * col_bytes, .x_col_bytes = col_bytes, .n_cols = r->c1 - r->c0,
         .y = y, .y_stride = y_stride, .scratch = ebb_run_scratch(r, thread),

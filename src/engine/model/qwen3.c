@@ -8,8 +8,7 @@ static ebb_status bind(ebb_binder *b)
         ebb_layer *l = &b->net->layers[b->layer];
 
         ebb_bind_attention(b, l);
-        ebb_bind_vector(b, &l->q_norm, "attn_q_norm", b->net->dim_k, true);
-        ebb_bind_vector(b, &l->k_norm, "attn_k_norm", b->net->dim_k, true);
+        ebb_bind_head_norms(b, l);
         ebb_bind_ffn(b, l);
     }
     ebb_bind_ends(b);

@@ -4,12 +4,14 @@
 
 #include "model/run.h"
 
-void ebb_rope_freqs(const ebb_rope *rope, double *freqs)
+void ebb_rope_freqs(const ebb_rope *rope, uint32_t n_ctx, double *freqs)
 {
+    const float *factors = rope->long_factors && n_ctx > rope->n_ctx_orig ? rope->long_factors : rope->factors;
+
     for (uint32_t i = 0; i < rope->n_rot / 2; i++) {
         freqs[i] = pow(rope->freq_base, -2.0 * i / rope->n_rot) * rope->freq_scale;
-        if (rope->freq_factors)
-            freqs[i] /= (double)rope->freq_factors[i];
+        if (factors)
+            freqs[i] /= (double)factors[i];
     }
 }
 
@@ -19,8 +21,8 @@ void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, ui
         for (uint32_t i = 0; i < rope->n_rot / 2; i++) {
             double angle = (double)(pos0 + c) * freqs[i];
 
-            *cos_sin++ = (float)cos(angle);
-            *cos_sin++ = (float)sin(angle);
+            *cos_sin++ = (float)(cos(angle) * rope->magnitude);
+            *cos_sin++ = (float)(sin(angle) * rope->magnitude);
         }
     }
 }

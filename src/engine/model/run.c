@@ -61,7 +61,7 @@ void ebb_run_layout(ebb_run *r, ebb_arena *a)
 void ebb_run_init(ebb_run *r)
 {
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
-        ebb_rope_freqs(&r->net->ropes[i], r->freqs[i]);
+        ebb_rope_freqs(&r->net->ropes[i], r->n_ctx, r->freqs[i]);
 }
 
 /* -- A pass -------------------------------------------------------------------- */

@@ -128,7 +128,7 @@ void ebb_op_attend(ebb_run *r, uint32_t i_layer);
 size_t ebb_attend_part_floats(const ebb_run *r); /* of r->parts */
 
 /* cos and sin of the pass's positions. */
-void ebb_rope_freqs(const ebb_rope *rope, double *freqs);
+void ebb_rope_freqs(const ebb_rope *rope, uint32_t n_ctx, double *freqs);
 void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, uint32_t n, float *cos_sin);
 
 /* Scratch of a thread: EBB_KERNEL_SCRATCH bytes for a kernel, and floats for an operation. */

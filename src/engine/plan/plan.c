@@ -64,6 +64,8 @@ static uint64_t activation_bytes(ebb_net *net, const ebb_plan *p)
 /* Fill the parts for the context and KV type that stand in p. */
 static void count(ebb_net *net, const ebb_kv_layer *layers, ebb_plan *p)
 {
+    if (p->n_chunk > p->n_ctx)
+        p->n_chunk = p->n_ctx;
     p->weights_resident_bytes = ebb_net_pass_bytes(net);
     p->kv_bytes = kv_bytes(net, layers, p);
     p->activation_bytes = activation_bytes(net, p);
@@ -81,17 +83,26 @@ static uint32_t usual_ctx(const ebb_net *net, ebb_mode mode)
     return want < net->n_ctx_train ? want : net->n_ctx_train;
 }
 
+/* Rows of a head must be whole blocks of the type. */
+static bool can_store(const ebb_net *net, ebb_kv_type k, ebb_kv_type v)
+{
+    return ebb_kv_row_bytes(k, net->dim_k) > 0 && ebb_kv_row_bytes(v, net->dim_v) > 0;
+}
+
 /* Context and KV type: f16 if it fits, then q8_0, then less context. */
 static void choose(ebb_net *net, const ebb_kv_layer *layers, const ebb_engine_opts *o, ebb_plan *p)
 {
+    bool has_k = o->has_kv && o->kv_k != EBB_KV_AUTO, has_v = o->has_kv && o->kv_v != EBB_KV_AUTO;
+
     p->n_ctx = o->n_ctx ? o->n_ctx : usual_ctx(net, o->mode);
-    p->kv_k = o->has_kv ? o->kv_k : EBB_KV_F16;
-    p->kv_v = o->has_kv ? o->kv_v : EBB_KV_F16;
+    p->kv_k = has_k ? o->kv_k : EBB_KV_F16;
+    p->kv_v = has_v ? o->kv_v : EBB_KV_F16;
     p->tier = EBB_TIER_FULL;
     snprintf(p->why, sizeof p->why, "everything fits");
     count(net, layers, p);
-    if (p->total_bytes > p->budget_bytes && !o->has_kv && net->dim_k % 32 == 0 && net->dim_v % 32 == 0) {
-        p->kv_k = p->kv_v = EBB_KV_Q8_0;
+    if (p->total_bytes > p->budget_bytes && !(has_k && has_v) && can_store(net, EBB_KV_Q8_0, EBB_KV_Q8_0)) {
+        p->kv_k = has_k ? o->kv_k : EBB_KV_Q8_0;
+        p->kv_v = has_v ? o->kv_v : EBB_KV_Q8_0;
         p->tier = EBB_TIER_TIGHT;
         snprintf(p->why, sizeof p->why, "fits with KV in q8_0");
         count(net, layers, p);
@@ -152,6 +163,9 @@ ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts 
         p->budget_bytes = o->ram_bytes;
     choose(net, layers, o, p);
     free(layers);
+    if (!can_store(net, p->kv_k, p->kv_v))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "this KV type needs heads of a multiple of 32 elements, they have %u; --kv f16 works",
+                        net->dim_k);
     p->pass_bytes = ebb_net_pass_bytes(net);
     p->fits = p->total_bytes <= p->budget_bytes;
     hard = p->total_bytes - p->weights_resident_bytes;

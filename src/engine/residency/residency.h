@@ -82,7 +82,8 @@ EBB_MUST_CHECK
 ebb_status ebb_res_place(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_error *err);
 
 /* Make extent `id` readable until the matching release; *ptr receives its
- * first byte.  Waits for a reader where the bytes are on their way.
+ * first byte.  Waits for a reader where the bytes are on their way.  An extent
+ * may be acquired several times at once; each needs its release.
  * Cost: no allocation; a pointer where the group is resident.  Errors: IO. */
 EBB_MUST_CHECK
 ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err);

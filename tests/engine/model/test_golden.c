@@ -16,7 +16,10 @@
 #define N_GREEDY 16
 
 static const uint32_t stored[N_STORED] = { 0, 1, 15, 31, 47 };
-static const char *const families[] = { "tiny-llama-", "tiny-llama3-", "tiny-smollm2-", "tiny-qwen2-", "tiny-qwen3-" };
+static const char *const families[] = {
+    "tiny-llama-", "tiny-llama3-", "tiny-smollm2-", "tiny-qwen2-", "tiny-qwen3-", "tiny-gemma2-", "tiny-gemma3-",
+    "tiny-phi3-", "tiny-phi4-",
+};
 static const char *const types[] = {
     "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K", "Q4_K_M", "Q5_K_M",
 };
