@@ -48,6 +48,7 @@ $(B)/$(NAME): $(B)/cli/main.o $(B)/libebb.a
 $(B)/libebb.a: $(LIB_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+$(B)/chat/guide_data.o: $(wildcard models/guide.gguf)
 $(B)/%.o: src/%.c $(B)/flags | build/deps-build
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(ISA) -MMD -MP -c $< -o $@
 # The built-in themes are part of the object.
@@ -84,6 +85,10 @@ check:                                         ## the tests, plain and under the
 	$(MAKE) test SAN=thread
 bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak
 	$(Q)for b in $(BENCHES); do $$b $(ARGS) || exit 1; done
+guide:                                         ## train the embedded model again (up to two hours)
+	$(Q)sh tools/deps.sh guide && /usr/bin/python3 models/train.py $(ARGS)
+guide-check: all                               ## ask it the held-out questions: the score
+	$(Q)python3 models/check.py --ebb $(B)/$(NAME) $(ARGS)
 install: all                                   ## DESTDIR and PREFIX are honoured
 	install -Dm755 $(B)/$(NAME) $(DESTDIR)$(PREFIX)/bin/$(NAME)
 	install -Dm644 docs/$(NAME).1 $(DESTDIR)$(PREFIX)/share/man/man1/$(NAME).1
@@ -94,5 +99,5 @@ help:                                          ## this list
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: all run test check bench install clean help FORCE
+.PHONY: all run test check bench guide guide-check install clean help FORCE
 .SECONDARY:

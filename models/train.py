@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Train the guide and write guide.gguf.
+
+  train.py [--steps N] [--seed S] [--out guide.gguf]     # from nothing to the file
+  train.py --export guide.pt --out guide.gguf            # a checkpoint to the file
+
+Conversations come from corpus.py, new ones at every step.  The vocabulary is learned from them first.
+Needs torch and numpy.  Seeded: the same arguments on the same machine give the same weights.
+"""
+import argparse
+import math
+import os
+import random
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import bpe
+import gguf_write as gguf
+from check import read_held_out
+from corpus import HERE, Corpus
+from muon import Muon
+from net import SHAPE, Net
+
+N_VOCAB = 2560
+USER_WEIGHT = 0.1           # how much the user's words count in the loss, beside 1 for the answers
+TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
+            "'<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+
+
+# -- batches -------------------------------------------------------------------------
+
+class Batches:
+    """Endless batches of about n_tok tokens: ids, positions, and each token's weight as a target."""
+
+    def __init__(self, corpus, vocabulary, n_tok, seed):
+        self.corpus, self.v, self.n_tok, self.rng = corpus, vocabulary, n_tok, random.Random(seed)
+
+    def example(self):
+        ids, pos, weight, at = [], [], [], 0
+        stretch = self.rng.random() < 0.15           # holes between turns: long distances without long texts
+        for role, text in self.corpus.conversation(self.rng):
+            drop = 0.1 if role != "assistant" and self.rng.random() < 0.1 else 0.0
+            head = self.v.encode(f"<|im_start|>{role}\n")
+            body = self.v.encode(text, drop, self.rng) + [self.v.id["<|im_end|>"]]
+            tail = self.v.encode("\n")
+            turn = head + body + tail
+            own = 1.0 if role == "assistant" else USER_WEIGHT
+            ids += turn
+            pos += range(at, at + len(turn))
+            weight += [0.0] * len(head) + [own] * len(body) + [0.0] * len(tail)
+            at += len(turn) + (self.rng.randrange(400) if stretch and role == "assistant" else 0)
+        return ids[:SHAPE["n_ctx"]], pos, weight
+
+    def __iter__(self):
+        while True:
+            pool = sorted((self.example() for _ in range(768)), key=lambda e: len(e[0]))
+            batches, rows = [], []
+            for e in pool:
+                if rows and len(e[0]) * (len(rows) + 1) > self.n_tok:
+                    batches.append(rows)
+                    rows = []
+                rows.append(e)
+            batches.append(rows)
+            self.rng.shuffle(batches)
+            yield from map(self.pack, batches)
+
+    @staticmethod
+    def pack(rows):
+        n = max(len(r[0]) for r in rows)
+        pack = lambda k, fill, dtype: torch.tensor([list(r[k][:n]) + [fill] * (n - len(r[0])) for r in rows], dtype=dtype)
+        return pack(0, 0, torch.long), pack(1, 0, torch.long), pack(2, 0.0, torch.float32)
+
+
+# -- training --------------------------------------------------------------------------
+
+def loss_of(net, ids, pos, weight):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        h = net(ids[:, :-1], pos[:, :-1])
+        logits = net.logits(h)
+    w = weight[:, 1:].reshape(-1)
+    ce = F.cross_entropy(logits.float().reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1), reduction="none")
+    return (ce * w).sum() / w.sum()
+
+
+def rate(step, done):
+    """Warm up, stay, and go down over the last 40 % of the way."""
+    return min(1.0, (step + 1) / 60, max(0.02, (1 - done) / 0.4))
+
+
+class Average:
+    """The weights' running mean: steadier than the weights themselves, and what is kept."""
+
+    def __init__(self, net):
+        self.net, self.kept = net, {k: v.clone() for k, v in net.state_dict().items()}
+
+    def update(self, step):
+        stay = min(0.99, (1 + step) / (10 + step))
+        for k, v in self.net.state_dict().items():
+            self.kept[k].lerp_(v, 1 - stay)
+
+    def save(self, path, vocabulary):
+        torch.save({"merges": vocabulary.merges, "weights": self.kept}, path + ".part")
+        os.replace(path + ".part", path)
+
+
+def make_vocabulary(corpus, seed):
+    rng = random.Random(seed)
+    texts = [t for _ in range(30000) for _, t in corpus.conversation(rng)]
+    return bpe.Vocabulary(bpe.learn(texts, N_VOCAB - 256 - len(bpe.CONTROL)))
+
+
+def make_optimizers(net, lr):
+    """(optimizer, its highest rate) pairs."""
+    inner = [p for n, p in net.named_parameters() if p.dim() > 1 and n != "token_embd.weight"]
+    other = [p for n, p in net.named_parameters() if p.dim() < 2 or n == "token_embd.weight"]
+    return [(Muon(inner, lr), lr), (torch.optim.AdamW(other, lr=lr / 5, betas=(0.9, 0.98), weight_decay=0.0), lr / 5)]
+
+
+def train(args):
+    torch.manual_seed(args.seed)
+    corpus = Corpus(q for q, _ in read_held_out())
+    if args.start:
+        net, vocabulary = restore(args.start)
+        net.train()
+    else:
+        vocabulary = make_vocabulary(corpus, args.seed)
+        net = Net(len(vocabulary.tokens))
+    print(f"{len(vocabulary.tokens)} tokens, {sum(p.numel() for p in net.parameters()) / 1e6:.2f} M weights", flush=True)
+    optimizers, average = make_optimizers(net, args.lr), Average(net)
+    started, seen, mean, step, done = time.time(), 0, None, 0, 0.0
+    for batch in Batches(corpus, vocabulary, args.batch, args.seed + 1):
+        loss = loss_of(net, *batch)
+        net.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        for opt, peak in optimizers:
+            for group in opt.param_groups:
+                group["lr"] = peak * rate(step, done)
+            opt.step()
+        average.update(step)
+        step += 1
+        seen += batch[0].numel()
+        mean = loss.item() if mean is None else 0.98 * mean + 0.02 * loss.item()
+        minutes = (time.time() - started) / 60
+        done = minutes / args.minutes if args.minutes else step / args.steps
+        if step % 25 == 0 or done >= 1:
+            print(f"step {step}  {100 * done:.0f} %  loss {mean:.4f}  {seen / minutes / 60:.0f} tok/s  {minutes:.1f} min", flush=True)
+            average.save(args.checkpoint, vocabulary)
+        if done >= 1:
+            return restore(args.checkpoint)
+
+
+def restore(path):
+    kept = torch.load(path)
+    vocabulary = bpe.Vocabulary(kept["merges"])
+    net = Net(len(vocabulary.tokens))
+    net.load_state_dict(kept["weights"])
+    return net.eval(), vocabulary
+
+
+# -- the file ----------------------------------------------------------------------------
+
+def metadata(vocabulary, shape):
+    v, s = vocabulary, shape
+    types = [3 if t in bpe.CONTROL else 1 for t in v.tokens]
+    return [
+        ("general.architecture", gguf.STR, "llama"), ("general.name", gguf.STR, "ebb guide"),
+        ("general.license", gguf.STR, "MIT"), ("general.size_label", gguf.STR, "5M"),
+        ("general.file_type", gguf.U32, 7), ("general.quantization_version", gguf.U32, 2),
+        ("llama.context_length", gguf.U32, s["n_ctx"]), ("llama.embedding_length", gguf.U32, s["n_embd"]),
+        ("llama.block_count", gguf.U32, s["n_layer"]), ("llama.feed_forward_length", gguf.U32, s["n_ff"]),
+        ("llama.attention.head_count", gguf.U32, s["n_head"]), ("llama.attention.head_count_kv", gguf.U32, s["n_head_kv"]),
+        ("llama.attention.layer_norm_rms_epsilon", gguf.F32, s["eps"]), ("llama.rope.freq_base", gguf.F32, s["rope_base"]),
+        ("llama.rope.dimension_count", gguf.U32, s["n_embd"] // s["n_head"]), ("llama.vocab_size", gguf.U32, len(v.tokens)),
+        ("tokenizer.ggml.model", gguf.STR, "gpt2"), ("tokenizer.ggml.pre", gguf.STR, "gpt-2"),
+        ("tokenizer.ggml.tokens", gguf.ARR, (gguf.STR, v.tokens)), ("tokenizer.ggml.token_type", gguf.ARR, (gguf.I32, types)),
+        ("tokenizer.ggml.merges", gguf.ARR, (gguf.STR, [" ".join(m) for m in v.merges])),
+        ("tokenizer.ggml.bos_token_id", gguf.U32, v.id["<|endoftext|>"]),
+        ("tokenizer.ggml.eos_token_id", gguf.U32, v.id["<|im_end|>"]),
+        ("tokenizer.ggml.eot_token_id", gguf.U32, v.id["<|im_end|>"]),
+        ("tokenizer.ggml.padding_token_id", gguf.U32, v.id["<|endoftext|>"]),
+        ("tokenizer.ggml.add_bos_token", gguf.BOOL, False), ("tokenizer.chat_template", gguf.STR, TEMPLATE),
+    ]
+
+
+def export(net, vocabulary, path):
+    tensors = [(name, p.detach().float().numpy()) for name, p in net.state_dict().items()]
+    gguf.write(path, metadata(vocabulary, net.shape), tensors)
+    print(f"{path}: {os.path.getsize(path)} bytes")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--steps", type=int, default=9000)
+    p.add_argument("--seed", type=int, default=7)
+    p.add_argument("--batch", type=int, default=3072, help="tokens of a step")
+    p.add_argument("--lr", type=float, default=0.02, help="of the matrices; the others learn at a fifth of it")
+    p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--out", default=str(HERE / "guide.gguf"))
+    p.add_argument("--checkpoint", default=str(HERE.parent / "build" / "guide.pt"))
+    p.add_argument("--minutes", type=float, help="end by the clock instead of by --steps; not reproducible then")
+    p.add_argument("--start", metavar="CHECKPOINT", help="go on from its weights and vocabulary")
+    p.add_argument("--export", metavar="CHECKPOINT")
+    args = p.parse_args()
+    torch.set_num_threads(args.threads)
+    os.makedirs(os.path.dirname(args.checkpoint), exist_ok=True)
+    export(*(restore(args.export) if args.export else train(args)), args.out)
+
+
+if __name__ == "__main__":
+    main()
