@@ -52,7 +52,11 @@ class Batches:
             pos += range(at, at + len(turn))
             weight += [0.0] * len(head) + [own] * len(body) + [0.0] * len(tail)
             at += len(turn) + (self.rng.randrange(400) if stretch and role == "assistant" else 0)
-        return ids[:SHAPE["n_ctx"]], pos, weight
+        # How an answer begins is the hard part; its end is soon known by heart and need not be seen each time.
+        cut = len(body) + len(tail) - self.rng.randrange(8, 20)
+        n = len(ids) - cut if cut > 0 and self.rng.random() < 0.65 else len(ids)
+        n = min(n, SHAPE["n_ctx"])
+        return ids[:n], pos[:n], weight[:n]
 
     def __iter__(self):
         while True:
@@ -97,12 +101,12 @@ class Average:
         self.net, self.kept = net, {k: v.clone() for k, v in net.state_dict().items()}
 
     def update(self, step):
-        stay = min(0.99, (1 + step) / (10 + step))
+        stay = min(0.98, (1 + step) / (10 + step))
         for k, v in self.net.state_dict().items():
             self.kept[k].lerp_(v, 1 - stay)
 
     def save(self, path, vocabulary):
-        torch.save({"merges": vocabulary.merges, "weights": self.kept}, path + ".part")
+        torch.save({"merges": vocabulary.merges, "weights": self.kept, "last": self.net.state_dict()}, path + ".part")
         os.replace(path + ".part", path)
 
 
@@ -123,7 +127,7 @@ def train(args):
     torch.manual_seed(args.seed)
     corpus = Corpus(q for q, _ in read_held_out())
     if args.start:
-        net, vocabulary = restore(args.start)
+        net, vocabulary = restore(args.start, "last")
         net.train()
     else:
         vocabulary = make_vocabulary(corpus, args.seed)
@@ -153,11 +157,11 @@ def train(args):
             return restore(args.checkpoint)
 
 
-def restore(path):
+def restore(path, which="weights"):
     kept = torch.load(path)
     vocabulary = bpe.Vocabulary(kept["merges"])
     net = Net(len(vocabulary.tokens))
-    net.load_state_dict(kept["weights"])
+    net.load_state_dict(kept[which])
     return net.eval(), vocabulary
 
 
