@@ -50,6 +50,7 @@ ebb_status ebb_plan_ollama(const ebb_args *a, const ebb_model *m, int *status, e
 int ebb_inspect_gguf(ebb_args *a);
 int ebb_inspect_tokens(ebb_args *a);
 int ebb_inspect_text(ebb_args *a);
+int ebb_inspect_template(ebb_args *a);
 int ebb_inspect_logits(ebb_args *a);
 
 #endif

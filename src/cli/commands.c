@@ -10,6 +10,7 @@ int ebb_cli_inspect(ebb_args *a)
         { "gguf", ebb_inspect_gguf },
         { "tokens", ebb_inspect_tokens },
         { "text", ebb_inspect_text },
+        { "template", ebb_inspect_template },
         { "logits", ebb_inspect_logits },
     };
     ebb_error err = { 0 };

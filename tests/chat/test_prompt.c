@@ -39,7 +39,8 @@ static void keep(ebb_message *m, const int32_t *ids, size_t n)
 {
     free(m->ids);
     m->ids = malloc((n + 1) * sizeof *ids);
-    memcpy(m->ids, ids, n * sizeof *ids);
+    if (n)
+        memcpy(m->ids, ids, n * sizeof *ids);
     m->n_ids = n;
 }
 

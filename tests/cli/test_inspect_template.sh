@@ -1,0 +1,40 @@
+# ebb inspect template: bytes, the clock, refusals and failures.
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$(dirname "$EBB")" && EBB=$PWD/$(basename "$EBB") && cd "$dir" || exit 1
+
+fail() { echo "$1: expected [$2], got [$3]"; exit 1; }
+
+cat > c.json <<'EOF'
+{ "messages": [ { "role": "user", "content": "Ol\u00e1\n" } ], "bos_token": "<s>" }
+EOF
+printf '%s' '{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}{% if add_generation_prompt %}>{% endif %}' > t.jinja
+"$EBB" inspect template --file t.jinja --context c.json > out || exit 1
+printf '<s>[user]Ol\303\241\n>' | cmp - out || exit 1
+"$EBB" inspect template --file t.jinja --context c.json --no-generation-prompt > out || exit 1
+printf '<s>[user]Ol\303\241\n' | cmp - out || exit 1
+
+echo "{{ strftime_now('%d %b %Y %H:%M:%S') }}" > t.jinja
+got=$(LC_ALL=C "$EBB" inspect template --file t.jinja --context c.json --now 2025-03-07T09:05:03)
+[ "$got" = "07 Mar 2025 09:05:03" ] || fail "the clock" "07 Mar 2025 09:05:03" "$got"
+"$EBB" inspect template --file t.jinja --context c.json --now yesterday 2>/dev/null
+[ $? -eq 2 ] || fail "--now yesterday" 2 $?
+
+echo "before{{ raise_exception('No turns, no text: ' + 'x' * 300) }}" > t.jinja
+got=$("$EBB" inspect template --file t.jinja --context c.json 2>&1)
+[ $? -eq 1 ] || fail "status of a refusal" 1 $?
+case $got in
+*before*) fail "a refusal" "no text" "$got" ;;
+*"No turns, no text: xxxxx"*xxxx) [ ${#got} -gt 300 ] || fail "a long refusal" "whole" "$got" ;;
+*) fail "a refusal" "its words" "$got" ;;
+esac
+
+printf '\n\n{{ nothing.at.all }}' > t.jinja
+got=$("$EBB" inspect template --file t.jinja --context c.json 2>&1)
+[ $? -eq 1 ] || fail "status of a failure" 1 $?
+case $got in *"line 3"*"'nothing' is undefined"*) ;; *) fail "a failure" "line and reason" "$got" ;; esac
+"$EBB" inspect template --file t.jinja 2>/dev/null
+[ $? -eq 2 ] || fail "no --context" 2 $?
+"$EBB" inspect template --file none.jinja --context c.json 2>/dev/null
+[ $? -eq 1 ] || fail "no such file" 1 $?
+exit 0
