@@ -40,6 +40,14 @@ static ebb_status set_theme(ebb_front *f, const char *name, ebb_error *err)
     return st;
 }
 
+static void edit(ebb_front *f, const char *text, size_t n)
+{
+    ebb_app *a = (ebb_app *)f;
+
+    if (ebb_editor_is_empty(&a->editor))
+        ebb_editor_set(&a->editor, text, n);
+}
+
 static void send_raw(ebb_front *f, const char *bytes, size_t n)
 {
     ebb_app *a = (ebb_app *)f;
@@ -70,6 +78,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->front.say = say;
     a->front.set_theme = set_theme;
     a->front.send = send_raw;
+    a->front.edit = edit;
     a->term = term;
     ebb_transcript_init(&a->view, chat, !term->utf8);
     ebb_transcript_sync(&a->view);

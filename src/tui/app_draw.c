@@ -135,7 +135,7 @@ void ebb_app_frame(ebb_app *a)
     int row = l.view_rows, caret_row, caret_col;
 
     a->term->ops->clear(a->term);
-    ebb_transcript_draw(&a->view, a->term, 0, l.view_rows, l.main_cols);
+    ebb_transcript_draw(&a->view, a->term, 0, l.view_rows, l.main_cols - (l.main_cols < l.cols));
     if (l.status_rows > 0)
         draw_status(a, &l, row++);
     if (l.status_rows > 1)
@@ -143,6 +143,8 @@ void ebb_app_frame(ebb_app *a)
     draw_queue(a, &l, row);
     row += l.queue_rows;
     ebb_term_puts(a->term, row, 0, l.main_cols, "> ", EBB_FACE_PROMPT);
+    if (ebb_editor_is_empty(&a->editor) && a->view.n_items == 0 && a->n_queue == 0)
+        ebb_term_puts(a->term, row, 2, l.main_cols, "Ask something.  /help shows commands and keys.", EBB_FACE_DIM);
     ebb_editor_draw(&a->editor, a->term, row, 2, l.editor_rows, &caret_row, &caret_col);
     if (l.main_cols < l.cols)
         draw_panel(a, &l);

@@ -19,10 +19,23 @@ static ebb_status cmd_retry(ebb_front *f, const char *arg, ebb_error *err)
     return ebb_chat_retry(f->chat, err);
 }
 
+/* The question that was taken back is there to be put in other words. */
 static ebb_status cmd_undo(ebb_front *f, const char *arg, ebb_error *err)
 {
+    ebb_buf question = { 0 };
+    ebb_status st;
+
     (void)arg;
-    return ebb_chat_undo(f->chat, err);
+    for (size_t i = ebb_chat_n_messages(f->chat); i > 0 && question.len == 0; i--) {
+        const ebb_message *m = ebb_chat_message(f->chat, i - 1);
+        if (m->role == EBB_ROLE_USER)
+            ebb_buf_add(&question, m->text, m->n_text);
+    }
+    st = ebb_chat_undo(f->chat, err);
+    if (st == EBB_OK && f->edit && question.len > 0)
+        f->edit(f, question.data, question.len);
+    ebb_buf_fini(&question);
+    return st;
 }
 
 static ebb_status cmd_redo(ebb_front *f, const char *arg, ebb_error *err)
@@ -68,13 +81,14 @@ static ebb_status cmd_copy(ebb_front *f, const char *arg, ebb_error *err)
 
 /* -- Settings ------------------------------------------------------------------------ */
 
-static ebb_status say_setting(ebb_front *f, const char *name, ebb_buf *out, ebb_error *err)
+/* "name = value (range): help"; in a list without the help. */
+static ebb_status say_setting(ebb_front *f, const char *name, bool is_list, ebb_buf *out, ebb_error *err)
 {
     char text[300];
     ebb_status st = ebb_chat_set(f->chat, name, NULL, text, sizeof text, err);
 
     if (st == EBB_OK)
-        ebb_buf_addf(out, "%s%s", out->len ? "\n" : "", text);
+        ebb_buf_addf(out, "%s%.*s", out->len ? "\n" : "", (int)(is_list ? strcspn(text, ":") : strlen(text)), text);
     return st;
 }
 
@@ -91,12 +105,13 @@ static ebb_status cmd_set(ebb_front *f, const char *arg, ebb_error *err)
     if (*name == '\0') {
         const char *each;
         for (size_t i = 0; st == EBB_OK && (each = ebb_chat_setting_name(i)) != NULL; i++)
-            st = say_setting(f, each, &out, err);
+            st = say_setting(f, each, true, &out, err);
+        ebb_buf_adds(&out, "\n/set NAME says more, /set NAME VALUE changes it");
     } else {
         if (*value)
             st = ebb_chat_set(f->chat, name, value, text, sizeof text, err);
         if (st == EBB_OK)
-            st = say_setting(f, name, &out, err);
+            st = say_setting(f, name, false, &out, err);
     }
     if (st == EBB_OK && out.len > 0)
         f->say(f, EBB_SAY_TEXT, out.data, out.len);

@@ -14,6 +14,8 @@ struct ebb_front {
     bool                quit;
     /* One or more lines for the user; passes the display filter later. */
     void (*say)(ebb_front *f, ebb_say say, const char *text, size_t n);
+    /* Offer text to be edited and sent again.  NULL: there is no editor. */
+    void (*edit)(ebb_front *f, const char *text, size_t n);
     /* NULL: this front end has no colours, or no way to the terminal's clipboard. */
     ebb_status (*set_theme)(ebb_front *f, const char *name, ebb_error *err);
     void (*send)(ebb_front *f, const char *bytes, size_t n);

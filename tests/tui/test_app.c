@@ -102,6 +102,7 @@ static void busy_queues(void **state)
 
     (void)state;
     screen_open(&s, 12, 60, "");
+    assert_has(&s, "\n> Ask something.");
     screen_keys(&s, "one\r");
     assert_has(&s, "waits: one\n>\n");
     fake_ready(s.chat);
@@ -151,7 +152,9 @@ static void commands(void **state)
     fake_text(s.chat, "ok");
     fake_done(s.chat, EBB_FINISH_STOP);
     screen_keys(&s, "/undo\r");
-    assert_lacks(&s, "> /slash");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    assert_has(&s, "\n> /slash\n");             /* in the editor, to be put otherwise */
+    screen_keys(&s, "\x15");
     screen_keys(&s, "/undo\r");
     assert_has(&s, "! there is nothing to undo");
     screen_keys(&s, "/redo\r");
