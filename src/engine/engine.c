@@ -109,6 +109,7 @@ static ebb_status place_buffers(ebb_engine *e, ebb_error *err)
     st = ebb_net_load(&e->net, e->res, err);
     if (st == EBB_OK)
         ebb_run_init(&e->run);
+    ebb_states_init(e);
     return st;
 }
 

@@ -10,7 +10,20 @@
 #include "kv/kv.h"
 #include "model/run.h"
 #include "os/map.h"
+#include "plan/layout.h"
 #include "residency/residency.h"
+
+/* A place for one state of the layers that have one (delta nets): what recurrent
+ * layers remember of a prefix cannot be cut like K and V, so copies of it are
+ * kept at some positions, from which a timeline goes on. */
+typedef struct ebb_slot {
+    char        *state;          /* [net.state_bytes], in the arena */
+    ebb_session *owner;          /* whose live state it is; NULL: a checkpoint, or free */
+    bool         is_used;
+    uint32_t     n_pos;          /* of a checkpoint: ids that it stands behind ... */
+    uint8_t      prefix[16];     /* ... and their hash */
+    uint64_t     used_at;
+} ebb_slot;
 
 struct ebb_session {
     ebb_engine  *engine;
@@ -20,6 +33,7 @@ struct ebb_session {
     float       *logits;         /* [n_vocab] of the last position, if has_logits */
     bool         has_logits;
     uint64_t     used_at;        /* engine->clock at the last call: who is evicted first */
+    ebb_slot    *live;           /* its state, as it stands before table.n_pos; NULL: none */
 };
 
 struct ebb_engine {
@@ -32,6 +46,7 @@ struct ebb_engine {
     ebb_res     *res;
     ebb_kv      *kv;
     ebb_session *sessions;
+    ebb_slot     slots[EBB_N_SLOTS];     /* of run.n_states; without states none is used */
     uint64_t     clock;
     atomic_bool  cancel;
 
@@ -42,6 +57,32 @@ struct ebb_engine {
 
 /* Empty a session; its blocks go back to the pool. */
 void ebb_session_clear(ebb_session *s);
+
+/* -- States (session_state.c); without layers that have one these do nothing -- */
+
+/* Slots for the states that were placed. */
+void ebb_states_init(ebb_engine *e);
+/* The largest n_pos <= n for which a state of ids[0..n_pos) exists; the table of s
+ * holds n positions of ids if `stands`. */
+uint32_t ebb_state_find(const ebb_session *s, const ebb_token *ids, uint32_t n, bool stands);
+/* Make it the live state of s; returns n_pos. */
+uint32_t ebb_state_rewind(ebb_session *s, const ebb_token *ids, uint32_t n, bool stands);
+/* Whether s can go on from table.n_pos. */
+bool ebb_state_stands(const ebb_session *s);
+/* s has no live state any more. */
+void ebb_state_drop(ebb_session *s);
+
+#define EBB_MAX_MARKS 4u
+typedef struct ebb_marks {
+    ebb_slot *slots[EBB_MAX_MARKS];
+    ebb_mark  marks[EBB_MAX_MARKS];
+    uint32_t  n;
+} ebb_marks;
+/* Checkpoints that a pass from pos0 to `end` shall make: at fixed distances, and at `prompt_end` if it is in there. */
+void ebb_state_plan_marks(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t prompt_end, ebb_marks *m);
+/* The pass was done: s->ids holds its tokens. */
+void ebb_state_keep_marks(ebb_session *s, const ebb_marks *m);
+void ebb_state_forget_marks(const ebb_marks *m);
 
 /* Figures of the turn (stats.c). */
 void ebb_stats_init(ebb_engine *e, double load_s);

@@ -47,6 +47,7 @@ void ebb_session_free(ebb_session *s)
             break;
         }
     }
+    ebb_state_drop(s);
     ebb_kv_table_fini(s->engine->kv, &s->table);
     free(s->ids);
     free(s->logits);
@@ -56,6 +57,7 @@ void ebb_session_free(ebb_session *s)
 void ebb_session_clear(ebb_session *s)
 {
     ebb_kv_cut(s->engine->kv, &s->table, 0);
+    ebb_state_drop(s);
     s->has_logits = false;
 }
 
@@ -87,29 +89,39 @@ static ebb_session *best_source(const ebb_session *s, const ebb_token *ids, size
     return best;
 }
 
+/* Whether s holds these n ids and nothing behind them. */
+static bool stands(const ebb_session *s, const ebb_session *from, uint32_t n)
+{
+    return !from && n == s->table.n_pos;
+}
+
 size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n)
 {
     uint32_t n_common;
+    const ebb_session *from = best_source(s, ids, n, &n_common);
 
-    (void)best_source(s, ids, n, &n_common);
-    return n_common;
+    return ebb_state_find(s, ids, n_common, stands(s, from, n_common));
 }
 
-/* Hold the longest prefix of ids that stands anywhere; returns its length. */
+/* Hold the longest prefix of ids that can be gone on from; returns its length.
+ * Where all of ids stand but their logits, the last one is left out. */
 static uint32_t reuse(ebb_session *s, const ebb_token *ids, size_t n)
 {
-    uint32_t n_common;
+    uint32_t n_common, n_kept;
     ebb_session *from = best_source(s, ids, n, &n_common);
 
-    if (n_common < s->table.n_pos || from)
+    if (!stands(s, from, n_common))
         s->has_logits = false;
+    if (n_common == n && n > 0 && !s->has_logits)
+        n_common--;
+    n_kept = ebb_state_rewind(s, ids, n_common, stands(s, from, n_common));
     if (from) {
-        ebb_kv_share(s->engine->kv, &s->table, &from->table, n_common);
-        memmove(s->ids, ids, n_common * sizeof *ids);
+        ebb_kv_share(s->engine->kv, &s->table, &from->table, n_kept);
+        memmove(s->ids, ids, n_kept * sizeof *ids);
     } else {
-        ebb_kv_cut(s->engine->kv, &s->table, n_common);
+        ebb_kv_cut(s->engine->kv, &s->table, n_kept);
     }
-    return n_common;
+    return n_kept;
 }
 
 /* -- Computing ------------------------------------------------------------------------ */
@@ -135,25 +147,35 @@ static ebb_status make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
     }
 }
 
-/* Compute ids[0..n) behind what stands: one pass.  On failure nothing was added. */
-static ebb_status extend(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_pass *p, ebb_error *err)
+/* Compute ids[0..n) behind what stands: one pass.  On failure nothing was added,
+ * but a state that was under way is lost. */
+static ebb_status extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t prompt_end, ebb_pass *p,
+                         ebb_error *err)
 {
     uint32_t pos0 = s->table.n_pos;
     ebb_status st = make_room(s, pos0 + n, err);
+    ebb_marks marks;
 
     s->has_logits = false;
     if (st != EBB_OK)
         return st;
+    ebb_state_plan_marks(s, pos0, pos0 + n, prompt_end, &marks);
     p->ids = ids;
     p->n = n;
     p->pos0 = pos0;
     p->table = &s->table;
+    p->state = s->live ? s->live->state : NULL;
+    p->marks = marks.marks;
+    p->n_marks = marks.n;
     st = ebb_run_pass(&s->engine->run, p, err);
     if (st != EBB_OK) {
+        ebb_state_forget_marks(&marks);
+        ebb_state_drop(s);
         ebb_kv_cut(s->engine->kv, &s->table, pos0);
         return st;
     }
     memmove(s->ids + pos0, ids, n * sizeof *ids);
+    ebb_state_keep_marks(s, &marks);
     s->used_at = ++s->engine->clock;
     return EBB_OK;
 }
@@ -177,7 +199,7 @@ static ebb_status prefill(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_
         uint32_t m = n - at < e->plan.n_chunk ? n - at : e->plan.n_chunk;
         bool is_last = at + m == n;
         ebb_pass p = { .n_out = is_last, .logits = is_last ? s->logits : NULL };
-        ebb_status st = extend(s, ids + at, m, &p, err);
+        ebb_status st = extend(s, ids + at, m, n > 0 ? n - 1 : 0, &p, err);
 
         if (st != EBB_OK)
             return st;
@@ -199,10 +221,6 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
     if (st != EBB_OK)
         return st;
     kept = reuse(s, ids, n);
-    if (kept == n && n > 0 && !s->has_logits) {  /* all stands but the logits of the last one */
-        kept--;
-        ebb_kv_cut(e->kv, &s->table, kept);
-    }
     ebb_stats_prefill_begin(e, kept, (uint32_t)n - kept);
     st = prefill(s, ids, (uint32_t)n, err);
     ebb_stats_idle(e, s);
@@ -221,10 +239,12 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
     ebb_pass p = { .n_out = 1, .logits = s->logits };
     ebb_status st = check_length(s, (size_t)s->table.n_pos + 1, err);
 
+    if (st == EBB_OK && !ebb_state_stands(s))    /* it was lost: from a checkpoint to here again */
+        st = ebb_session_sync(s, s->ids, s->table.n_pos, NULL, err);
     if (st != EBB_OK)
         return st;
     ebb_stats_decode_begin(e);
-    st = extend(s, &id, 1, &p, err);
+    st = extend(s, &id, 1, 0, &p, err);
     if (st == EBB_OK) {
         s->has_logits = true;
         ebb_stats_decode_step(e, ebb_clock_s() - begin);
@@ -267,12 +287,13 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
     if (n_chunk == 0 || n_chunk > e->plan.n_chunk)
         n_chunk = e->plan.n_chunk;
     ebb_session_clear(s);
+    (void)ebb_state_rewind(s, ids, 0, true);
     ebb_stats_prefill_begin(e, 0, v.n);
     while (v.pos0 < v.n && st == EBB_OK) {
         uint32_t m = v.n - v.pos0 < n_chunk ? v.n - v.pos0 : n_chunk;
         ebb_pass p = { .n_out = m, .each = eval_columns, .arg = &v };
 
-        st = extend(s, ids + v.pos0, m, &p, err);
+        st = extend(s, ids + v.pos0, m, 0, &p, err);
         if (st == EBB_OK)
             v.pos0 += m;
         ebb_stats_prefill_step(e, v.pos0, ebb_clock_s() - begin);

@@ -2,17 +2,17 @@
 #ifndef EBB_ARCH_H
 #define EBB_ARCH_H
 #include "model/bind.h"
-#include "model/run.h"
 
 typedef struct ebb_arch {
     const char *name;            /* general.architecture */
-    /* Hyper-parameters and tensors, in the order in which `layer` uses them. */
-    ebb_status (*bind)(ebb_binder *b);
-    /* One layer for the columns of the run: from x to x.  Errors: those of acquire. */
-    ebb_status (*layer)(ebb_run *r, uint32_t i_layer, ebb_error *err);
+    void (*bind)(ebb_binder *b); /* hyper-parameters and tensors, in the order in which a layer uses them */
 } ebb_arch;
 
 extern const ebb_arch *const ebb_archs[];        /* ends with NULL */
-extern const ebb_arch ebb_arch_llama, ebb_arch_qwen2, ebb_arch_qwen3, ebb_arch_gemma2, ebb_arch_gemma3, ebb_arch_phi3;
+extern const ebb_arch ebb_arch_llama, ebb_arch_granite, ebb_arch_granitemoe, ebb_arch_smollm3,
+    ebb_arch_qwen2, ebb_arch_qwen2moe, ebb_arch_qwen3, ebb_arch_qwen3moe, ebb_arch_qwen35, ebb_arch_gemma,
+    ebb_arch_gemma2, ebb_arch_gemma3, ebb_arch_phi2, ebb_arch_phi3, ebb_arch_gpt_oss, ebb_arch_stablelm,
+    ebb_arch_command_r, ebb_arch_cohere2, ebb_arch_olmo2, ebb_arch_starcoder2, ebb_arch_gpt2,
+    ebb_arch_falcon, ebb_arch_chatglm, ebb_arch_glm4;
 
 #endif

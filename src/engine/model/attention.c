@@ -18,14 +18,29 @@ typedef struct store_job {
     uint32_t       i_layer;
 } store_job;
 
-static void turn(const ebb_run *r, const ebb_layer *l, uint32_t c, const float *norm, float *x, uint32_t n_heads)
+static void norm_heads(const ebb_run *r, const ebb_norm *norm, float *x, uint32_t n_heads)
 {
+    size_t n = r->net->qk_norm == EBB_QK_WHOLE ? (size_t)n_heads * r->net->dim_k : r->net->dim_k;
+
+    for (size_t at = 0; at < (size_t)n_heads * r->net->dim_k; at += n) {
+        ebb_norm head = *norm;
+
+        if (r->net->qk_norm == EBB_QK_EACH)
+            head.w += at;
+        ebb_norm_row(r, &head, x + at, x + at, n);
+    }
+}
+
+static void turn(const ebb_run *r, const ebb_layer *l, uint32_t c, const ebb_norm *norm, float *x, uint32_t n_heads)
+{
+    if (norm->is_on)
+        norm_heads(r, norm, x, n_heads);
+    if (l->rope == EBB_NO_ROPE)
+        return;
     const ebb_rope *rope = &r->net->ropes[l->rope];
     const float *cos_sin = r->cos_sin[l->rope] + (size_t)c * rope->n_rot;
 
     for (uint32_t h = 0; h < n_heads; h++, x += r->net->dim_k) {
-        if (norm)
-            r->kern->rmsnorm(x, x, norm, r->net->dim_k, r->net->norm_eps);
         if (rope->is_halves)
             r->kern->rope_halves(x, cos_sin, rope->n_rot);
         else
@@ -45,8 +60,8 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
 
     (void)thread;
-    turn(r, l, c, l->q_norm, r->q + (size_t)c * net->n_head * net->dim_k, net->n_head);
-    turn(r, l, c, l->k_norm, k, net->n_head_kv);
+    turn(r, l, c, &l->q_norm, r->q + (size_t)c * net->n_head * net->dim_k, net->n_head);
+    turn(r, l, c, &l->k_norm, k, net->n_head_kv);
     for (uint32_t h = 0; h < net->n_head_kv; h++) {
         char *to_k = ebb_kv_k(r->kv, block, job->i_layer, h), *to_v = ebb_kv_v(r->kv, block, job->i_layer, h);
 
@@ -139,7 +154,8 @@ static void merge(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1
         float *out = r->y + ((size_t)c * net->n_head + head * n_group) * net->dim_v;
 
         for (uint32_t g = 0; g < n_group; g++, p += part, out += net->dim_v)
-            r->kern->attend_merge(out, p, n, stride, net->dim_v, NULL);
+            r->kern->attend_merge(out, p, n, stride, net->dim_v,
+                                  job->l->sinks ? &job->l->sinks[head * n_group + g] : NULL);
     }
 }
 
@@ -210,4 +226,23 @@ size_t ebb_attend_part_floats(const ebb_run *r)
     size_t cols = grouped > split ? grouped : (split + r->n_threads - 1) / r->n_threads * r->n_threads;
 
     return n_segs * cols * col_floats(r);
+}
+
+/* -- Gating ------------------------------------------------------------------- */
+
+static void head_gate_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const ebb_run *r = arg;
+    size_t n = (size_t)r->net->n_head * r->net->dim_v, at = (r->c0 + slice) * n;
+    float *y = r->y + at;
+    const float *gate = r->head_gate + at;
+
+    (void)thread;
+    for (size_t i = 0; i < n; i++)
+        y[i] /= 1.0f + expf(-gate[i]);
+}
+
+void ebb_op_head_gate(ebb_run *r)
+{
+    ebb_run_slices(r, head_gate_slice, r, r->c1 - r->c0);
 }

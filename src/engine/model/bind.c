@@ -8,17 +8,16 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "model/arch.h"
 
-#define MAX_LAYERS 4096u
-#define MAX_WIDTH  (1u << 24)    /* of any dimension but the vocabulary's */
-#define ALIGN      64u
+#define ALIGN 64u
 
 /* -- Failing ----------------------------------------------------------------- */
 
 void ebb_bind_fail(ebb_binder *b, ebb_status st, const char *fmt, ...)
 {
-    char msg[240];
+    char msg[400];
     va_list ap;
 
     if (b->st != EBB_OK)
@@ -62,31 +61,67 @@ double ebb_bind_f64_or(ebb_binder *b, const char *key, double otherwise)
     return v;
 }
 
-/* -- Tensors ----------------------------------------------------------------- */
+bool ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise)
+{
+    ebb_gguf_get_bool(b->g, key, &otherwise);
+    return otherwise;
+}
+
+/* -- Finding tensors ---------------------------------------------------------- */
+
+/* By its name in the layer, or outside the layers. */
+static const ebb_gguf_tensor *find_named(const ebb_binder *b, const char *name, char full[128])
+{
+    if (b->layer == EBB_OUTSIDE)
+        snprintf(full, 128, "%s", name);
+    else
+        snprintf(full, 128, "blk.%u.%s", b->layer, name);
+    return ebb_gguf_find_tensor(b->g, full);
+}
 
 static const ebb_gguf_tensor *find(ebb_binder *b, const char *what, const char *suffix, bool is_required)
 {
-    char name[128];
+    char name[96], full[128];
     const ebb_gguf_tensor *t;
 
     if (b->st != EBB_OK)
         return NULL;
-    if (b->layer == EBB_OUTSIDE)
-        snprintf(name, sizeof name, "%s.%s", what, suffix);
-    else
-        snprintf(name, sizeof name, "blk.%u.%s.%s", b->layer, what, suffix);
-    t = ebb_gguf_find_tensor(b->g, name);
-    if (!t && is_required)
-        ebb_bind_fail(b, EBB_FORMAT, "tensor %s is missing", name);
+    snprintf(name, sizeof name, "%s%s", what, suffix);
+    t = find_named(b, name, full);
+    if (t)
+        b->is_used[t - ebb_gguf_get_tensor(b->g, 0)] = true;
+    else if (is_required)
+        ebb_bind_fail(b, EBB_FORMAT, "tensor %s is missing", full);
     return t;
 }
 
-/* n_rows == 1 is a vector. */
-static void check_shape(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
+uint64_t ebb_bind_row_count(const ebb_binder *b, const char *what)
 {
-    if (b->st == EBB_OK && (t->dims[0] != n_k || t->dims[1] != n_rows || t->n_dims > 2))
+    char name[96], full[128];
+    const ebb_gguf_tensor *t;
+
+    snprintf(name, sizeof name, "%s.weight", what);
+    t = find_named(b, name, full);
+    return t ? t->dims[1] : 0;
+}
+
+bool ebb_bind_has(const ebb_binder *b, const char *what)
+{
+    return ebb_bind_row_count(b, what) > 0;
+}
+
+/* A vector is one row; n_mats matrices stand one behind the other. */
+static void check_shape(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t n_mats, uint32_t n_rows, uint32_t n_k)
+{
+    if (b->st != EBB_OK || (t->dims[0] == n_k && t->dims[1] == n_rows && t->dims[2] == n_mats && t->n_dims <= 3))
+        return;
+    if (n_mats == 1 && t->n_dims <= 2)
         ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %llu x %llu where the metadata says %u x %u", t->name,
                       (unsigned long long)t->dims[0], (unsigned long long)t->dims[1], n_k, n_rows);
+    else
+        ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %llu x %llu x %llu where the metadata says %u x %u x %u", t->name,
+                      (unsigned long long)t->dims[0], (unsigned long long)t->dims[1], (unsigned long long)t->dims[2],
+                      n_k, n_rows, n_mats);
 }
 
 static void check_type(ebb_binder *b, const ebb_gguf_tensor *t)
@@ -117,172 +152,195 @@ static bool reserve(ebb_binder *b, void **items, uint32_t n, uint32_t *cap, size
     return true;
 }
 
-static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint32_t n)
-{
-    ebb_net *net = b->net;
+/* -- Vectors ------------------------------------------------------------------ */
 
-    check_shape(b, t, 1, n);
-    if (b->st == EBB_OK && t->type != EBB_TYPE_F32)
-        ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor %s: a vector of another type than F32 is not supported yet", t->name);
-    if (b->st == EBB_OK && reserve(b, (void **)&net->vectors, net->n_vectors, &net->cap_vectors, sizeof *net->vectors))
-        net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .to = to };
-}
-
-void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t n, bool is_required)
-{
-    const ebb_gguf_tensor *t = find(b, what, "weight", is_required);
-
-    if (t)
-        add_vector(b, t, to, n);
-}
-
-static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
+static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint32_t first, uint32_t n)
 {
     ebb_net *net = b->net;
 
     check_type(b, t);
-    check_shape(b, t, n_rows, n_k);
-    if (b->st != EBB_OK ||
-        !reserve(b, (void **)&net->extents, net->n_extents, &net->cap_extents, sizeof *net->extents))
+    if (b->st == EBB_OK && ebb_type_get(t->type)->block_len > 1)
+        ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor %s: a vector of type %s is not supported", t->name,
+                      ebb_type_get(t->type)->name);
+    if (b->st == EBB_OK && reserve(b, (void **)&net->vectors, net->n_vectors, &net->cap_vectors, sizeof *net->vectors))
+        net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .first = first, .n = n, .to = to };
+}
+
+static void bind_vector(ebb_binder *b, const float **to, const char *what, const char *suffix, uint32_t n_rows,
+                        uint32_t n_k, bool is_required)
+{
+    const ebb_gguf_tensor *t = find(b, what, suffix, is_required);
+
+    if (!t)
         return;
-    w->extent = net->n_extents;
+    check_shape(b, t, 1, n_rows, n_k);
+    add_vector(b, t, to, 0, n_rows * n_k);
+}
+
+void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t n, bool is_required)
+{
+    bind_vector(b, to, what, ".weight", 1, n, is_required);
+}
+
+void ebb_bind_named(ebb_binder *b, const float **to, const char *name, uint32_t n)
+{
+    bind_vector(b, to, name, "", 1, n, true);
+}
+
+void ebb_bind_table(ebb_binder *b, const float **to, const char *what, uint32_t n_rows, uint32_t n_k)
+{
+    bind_vector(b, to, what, ".weight", n_rows, n_k, true);
+}
+
+void ebb_bind_norm(ebb_binder *b, ebb_norm *norm, const char *what, uint32_t n)
+{
+    norm->is_on = true;
+    bind_vector(b, &norm->w, what, ".weight", 1, n, true);
+    if (b->net->norm_is_layer)
+        bind_vector(b, &norm->b, what, ".bias", 1, n, false);
+}
+
+/* -- Matrices ----------------------------------------------------------------- */
+
+static void set_weight(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
+{
+    w->extent = b->net->n_extents;
     w->type = (ebb_type)t->type;
     w->n_rows = n_rows;
     w->n_k = n_k;
     w->row_bytes = (size_t)ebb_type_row_bytes(w->type, n_k);
+    b->net->acts |= 1u << ebb_kernel_act(w->type);
+    if (n_k > b->net->max_k)
+        b->net->max_k = n_k;
+}
+
+/* Part i of n equal parts of a tensor becomes the next extent. */
+static void add_extent(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_t n, bool is_certain)
+{
+    ebb_net *net = b->net;
+
+    if (b->st != EBB_OK ||
+        !reserve(b, (void **)&net->extents, net->n_extents, &net->cap_extents, sizeof *net->extents))
+        return;
     net->extents[net->n_extents++] = (ebb_res_extent){
-        .name = t->name, .offset = t->offset, .n_bytes = t->n_bytes, .n_elems = t->n_elems, .part = t->part,
-        .group = b->layer == EBB_OUTSIDE ? net->n_layers : b->layer, .is_certain = true,
+        .name = t->name, .offset = t->offset + t->n_bytes / n * i, .n_bytes = t->n_bytes / n,
+        .n_elems = t->n_elems / n, .part = t->part,
+        .group = b->layer == EBB_OUTSIDE ? net->n_layers : b->layer, .is_certain = is_certain,
     };
-    net->acts |= 1u << ebb_kernel_act(w->type);
-    if (n_k > net->max_k)
-        net->max_k = n_k;
+}
+
+static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
+{
+    check_type(b, t);
+    check_shape(b, t, 1, n_rows, n_k);
+    if (b->st != EBB_OK)
+        return;
+    set_weight(b, w, t, n_rows, n_k);
+    add_extent(b, t, 0, 1, true);
 }
 
 void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k)
 {
-    const ebb_gguf_tensor *t = find(b, what, "weight", true);
+    const ebb_gguf_tensor *t = find(b, what, ".weight", true);
 
-    w->extent = EBB_NO_EXTENT;
     if (t)
         add_matrix(b, w, t, n_rows, n_k);
-    t = find(b, what, "bias", false);
-    if (t)
-        add_vector(b, t, &w->bias, n_rows);
+    bind_vector(b, &w->bias, what, ".bias", 1, n_rows, false);
 }
 
-void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, const uint32_t *n_rows, uint32_t n,
-                    const char *what, uint32_t n_k)
+void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char *what, uint32_t n_k)
 {
-    ebb_weight all = { .extent = EBB_NO_EXTENT };
-    const ebb_gguf_tensor *t = find(b, what, "weight", true);
-    uint32_t row = 0;
+    const ebb_gguf_tensor *t = find(b, what, ".weight", true), *bias = find(b, what, ".bias", false);
+    ebb_weight whole = { 0 };
+    uint32_t total = 0;
 
     for (uint32_t i = 0; i < n; i++)
-        row += n_rows[i];
+        total += w[i]->n_rows;
     if (t)
-        add_matrix(b, &all, t, row, n_k);
-    row = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        *w[i] = all;
-        w[i]->first_row = row;
-        w[i]->n_rows = n_rows[i];
-        row += n_rows[i];
+        add_matrix(b, &whole, t, total, n_k);
+    if (bias)
+        check_shape(b, bias, 1, 1, total);
+    for (uint32_t i = 0, first = 0; i < n && b->st == EBB_OK; i++) {
+        uint32_t n_rows = w[i]->n_rows;
+
+        *w[i] = whole;
+        w[i]->n_rows = n_rows;
+        w[i]->first = first;
+        if (bias)
+            add_vector(b, bias, &w[i]->bias, first, n_rows);
+        first += n_rows;
     }
-    if (find(b, what, "bias", false))
-        ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor blk.%u.%s.bias: a bias of fused matrices is not supported yet",
-                      b->layer, what);
 }
 
-/* -- What most architectures share ------------------------------------------- */
-
-static void bind_rope(ebb_binder *b, bool is_halves)
+const ebb_gguf_tensor *ebb_bind_rows(ebb_binder *b, const char *what, uint32_t n_rows, uint32_t n_k)
 {
-    ebb_net *net = b->net;
-    ebb_rope *rope = &net->ropes[0];
-    const char *scaling = ebb_gguf_get_string(b->g, ".rope.scaling.type");
+    const ebb_gguf_tensor *t = find(b, what, ".weight", true);
 
-    net->n_ropes = 1;
-    rope->n_rot = ebb_bind_u32_or(b, ".rope.dimension_count", net->dim_k, 2, net->dim_k) & ~1u;
-    rope->is_halves = is_halves;
-    rope->freq_base = ebb_bind_f64_or(b, ".rope.freq_base", 10000.0);
-    rope->freq_scale = 1.0;
-    rope->magnitude = ebb_bind_f64_or(b, ".rope.scaling.attn_factor", 1.0);
-    rope->n_ctx_orig = ebb_bind_u32_or(b, ".rope.scaling.original_context_length", net->n_ctx_train, 1, UINT32_MAX);
-    if (scaling && strcmp(scaling, "linear") == 0)
-        rope->freq_scale = 1.0 / ebb_bind_f64_or(b, ".rope.scaling.factor", 1.0);
-    else if (scaling && strcmp(scaling, "none") != 0 && strcmp(scaling, "longrope") != 0)
-        ebb_bind_fail(b, EBB_UNSUPPORTED, "rope scaling \"%.40s\" is not supported yet", scaling);
-    if (!(rope->freq_base > 0) || !isfinite(rope->freq_scale))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.rope: a base or factor of 0", net->arch->name);
-    ebb_bind_vector(b, &rope->factors, "rope_freqs", rope->n_rot / 2, false);
-    ebb_bind_vector(b, &rope->factors, "rope_factors_short", rope->n_rot / 2, false);
-    ebb_bind_vector(b, &rope->long_factors, "rope_factors_long", rope->n_rot / 2, false);
+    if (t) {
+        check_type(b, t);
+        check_shape(b, t, 1, n_rows, n_k);
+    }
+    return t;
 }
 
-void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
+/* -- Experts ------------------------------------------------------------------ */
+
+typedef struct expert_kind {
+    const char *what;
+    ebb_weight *w;
+    uint32_t    n_rows, n_k;
+} expert_kind;
+
+/* Merged: ffn_gate_exps [n_k, n_rows, X].  Old files: ffn_gate.E, a matrix each. */
+static const ebb_gguf_tensor *find_expert(ebb_binder *b, const expert_kind *k, bool is_merged, uint32_t e)
 {
-    ebb_net *net = b->net;
+    char what[64];
+    const ebb_gguf_tensor *t;
 
-    net->n_layers = ebb_bind_u32(b, ".block_count", 1, MAX_LAYERS);
-    net->n_embd = ebb_bind_u32(b, ".embedding_length", 1, MAX_WIDTH);
-    net->n_ff = ebb_bind_u32(b, ".feed_forward_length", 1, MAX_WIDTH);
-    net->n_ctx_train = ebb_bind_u32_or(b, ".context_length", 2048, 1, 1u << 30);
-    net->n_head = ebb_bind_u32(b, ".attention.head_count", 1, 1u << 16);
-    net->n_head_kv = ebb_bind_u32_or(b, ".attention.head_count_kv", net->n_head, 1, net->n_head);
-    net->dim_k = ebb_bind_u32_or(b, ".attention.key_length", net->n_embd / net->n_head, 2, 1u << 14);
-    net->dim_v = ebb_bind_u32_or(b, ".attention.value_length", net->n_embd / net->n_head, 1, 1u << 14);
-    net->norm_eps = (float)ebb_bind_f64_or(b, ".attention.layer_norm_rms_epsilon", 1e-5);
-    net->attn_scale = (float)(1.0 / sqrt((double)net->dim_k));
-    net->embd_scale = 1.0f;
-    if (net->n_head % net->n_head_kv != 0)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: %u heads do not share %u KV heads", net->arch->name,
-                      net->n_head, net->n_head_kv);
-    if ((uint64_t)net->n_head * net->dim_k > MAX_WIDTH || (uint64_t)net->n_head * net->dim_v > MAX_WIDTH)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: heads of an impossible size", net->arch->name);
-    if (ebb_bind_u32_or(b, ".expert_count", 0, 0, 1u << 16) > 0)
-        ebb_bind_fail(b, EBB_UNSUPPORTED, "a model with experts (mixture of experts) is not supported yet");
-    b->layer = EBB_OUTSIDE;
-    bind_rope(b, rope_is_halves);
-    if (b->st != EBB_OK)
-        return;
-    net->layers = calloc(net->n_layers, sizeof *net->layers);
-    if (!net->layers)
-        ebb_bind_fail(b, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
+    if (is_merged)
+        snprintf(what, sizeof what, "%s_exps", k->what);
+    else
+        snprintf(what, sizeof what, "%s.%u", k->what, e);
+    t = find(b, what, ".weight", true);
+    if (!t)
+        return NULL;
+    check_type(b, t);
+    check_shape(b, t, is_merged ? b->net->n_expert : 1, k->n_rows, k->n_k);
+    if (b->st == EBB_OK && e > 0 && t->type != (uint32_t)k->w->type)
+        ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor %s: another type than the experts before it", t->name);
+    return b->st == EBB_OK ? t : NULL;
 }
 
-void ebb_bind_attention(ebb_binder *b, ebb_layer *l)
+void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
 {
     const ebb_net *net = b->net;
+    const expert_kind kinds[EBB_EXPERT_EXTENTS] = {
+        { "ffn_gate", &x->gate, net->n_ff_expert, net->n_embd },
+        { "ffn_up", &x->up, net->n_ff_expert, net->n_embd },
+        { "ffn_down", &x->down, net->n_embd, net->n_ff_expert },
+    };
+    bool is_merged = !ebb_bind_has(b, "ffn_gate.0");
 
-    ebb_bind_vector(b, &l->attn_norm, "attn_norm", net->n_embd, true);
-    ebb_bind_matrix(b, &l->q, "attn_q", net->n_head * net->dim_k, net->n_embd);
-    ebb_bind_matrix(b, &l->k, "attn_k", net->n_head_kv * net->dim_k, net->n_embd);
-    ebb_bind_matrix(b, &l->v, "attn_v", net->n_head_kv * net->dim_v, net->n_embd);
-    ebb_bind_matrix(b, &l->o, "attn_output", net->n_embd, net->n_head * net->dim_v);
+    for (uint32_t e = 0; e < net->n_expert && b->st == EBB_OK; e++) {
+        for (uint32_t i = 0; i < EBB_EXPERT_EXTENTS; i++) {
+            const ebb_gguf_tensor *t = find_expert(b, &kinds[i], is_merged, e);
+
+            if (!t)
+                return;
+            if (e == 0)
+                set_weight(b, kinds[i].w, t, kinds[i].n_rows, kinds[i].n_k);
+            add_extent(b, t, is_merged ? e : 0, is_merged ? net->n_expert : 1, false);
+        }
+    }
+    for (uint32_t i = 0; i < EBB_EXPERT_EXTENTS; i++) {
+        char what[64];
+
+        snprintf(what, sizeof what, "%s_exps", kinds[i].what);
+        bind_vector(b, &kinds[i].w->bias, what, ".bias", net->n_expert, kinds[i].n_rows, false);
+    }
 }
 
-void ebb_bind_head_norms(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_vector(b, &l->q_norm, "attn_q_norm", b->net->dim_k, true);
-    ebb_bind_vector(b, &l->k_norm, "attn_k_norm", b->net->dim_k, true);
-}
-
-void ebb_bind_post_norms(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_vector(b, &l->attn_post_norm, "post_attention_norm", b->net->n_embd, true);
-    ebb_bind_vector(b, &l->ffn_post_norm, "post_ffw_norm", b->net->n_embd, true);
-}
-
-void ebb_bind_ffn(ebb_binder *b, ebb_layer *l)
-{
-    const ebb_net *net = b->net;
-
-    ebb_bind_vector(b, &l->ffn_norm, "ffn_norm", net->n_embd, true);
-    ebb_bind_matrix(b, &l->gate, "ffn_gate", net->n_ff, net->n_embd);
-    ebb_bind_matrix(b, &l->up, "ffn_up", net->n_ff, net->n_embd);
-    ebb_bind_matrix(b, &l->down, "ffn_down", net->n_embd, net->n_ff);
-}
+/* -- token_embd and output ----------------------------------------------------- */
 
 void ebb_bind_ends(ebb_binder *b)
 {
@@ -290,20 +348,63 @@ void ebb_bind_ends(ebb_binder *b)
     const ebb_gguf_tensor *out;
 
     b->layer = EBB_OUTSIDE;
-    net->embd = find(b, "token_embd", "weight", true);
+    net->embd = find(b, "token_embd", ".weight", true);
     if (!net->embd)
         return;
     if (net->embd->dims[1] > INT32_MAX)
         ebb_bind_fail(b, EBB_FORMAT, "tensor %s: a vocabulary of an impossible size", net->embd->name);
     net->n_vocab = (uint32_t)net->embd->dims[1];
     check_type(b, net->embd);
-    check_shape(b, net->embd, net->n_vocab, net->n_embd);
+    check_shape(b, net->embd, 1, net->n_vocab, net->n_embd);
     net->embd_row_bytes = (size_t)ebb_type_row_bytes((ebb_type)net->embd->type, net->n_embd);
-    ebb_bind_vector(b, &net->output_norm, "output_norm", net->n_embd, true);
-    out = find(b, "output", "weight", false);
+    ebb_bind_norm(b, &net->output_norm, "output_norm", net->n_embd);
+    out = find(b, "output", ".weight", false);
     net->is_tied = !out;
-    net->output.extent = EBB_NO_EXTENT;
     add_matrix(b, &net->output, out ? out : net->embd, net->n_vocab, net->n_embd);
+    bind_vector(b, &net->output.bias, "output", ".bias", 1, net->n_vocab, false);
+}
+
+/* -- What is left over ---------------------------------------------------------- */
+
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* NULL, or what the tensor is for that this engine does without. */
+static const char *purpose(const ebb_net *net, const char *name)
+{
+    static const char *const senses[] = { "v.", "mm.", "a.", "vision", "audio", "resampler", "model.image", NULL };
+    unsigned layer;
+
+    for (size_t i = 0; senses[i]; i++)
+        if (begins(name, senses[i]))
+            return "images and audio";
+    if (strstr(name, ".nextn.") || (sscanf(name, "blk.%u.", &layer) == 1 && layer >= net->n_layers))
+        return "multi-token prediction";
+    if (begins(name, "rope_freqs") || strstr(name, "rot_embd") || strstr(name, "inv_freq"))
+        return "what the metadata says already";
+    return NULL;
+}
+
+static void check_surplus(ebb_binder *b)
+{
+    size_t n = ebb_gguf_n_tensors(b->g), n_left = 0;
+    const char *why = NULL, *name = NULL;
+
+    for (size_t i = 0; i < n && b->st == EBB_OK; i++) {
+        const ebb_gguf_tensor *t = ebb_gguf_get_tensor(b->g, i);
+
+        if (b->is_used[i])
+            continue;
+        why = purpose(b->net, t->name);
+        if (!why)
+            ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %s has no use for it", t->name, b->net->arch->name);
+        name = t->name;
+        n_left++;
+    }
+    if (b->st == EBB_OK && n_left > 0)
+        ebb_log("model", "%zu tensors are left out, the last one %s: %s", n_left, name, why);
 }
 
 /* -- The network --------------------------------------------------------------- */
@@ -311,7 +412,7 @@ void ebb_bind_ends(ebb_binder *b)
 static const ebb_arch *find_arch(const ebb_gguf *g, ebb_error *err)
 {
     const char *name = ebb_gguf_get_string(g, "general.architecture");
-    ebb_buf known = { .max = 200 };
+    ebb_buf known = { .max = 400 };
 
     for (size_t i = 0; name && ebb_archs[i]; i++)
         if (strcmp(ebb_archs[i]->name, name) == 0)
@@ -335,7 +436,12 @@ ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err)
     net->arch = find_arch(g, err);
     if (!net->arch)
         return ebb_gguf_get_string(g, "general.architecture") ? EBB_UNSUPPORTED : EBB_FORMAT;
-    b.st = net->arch->bind(&b);
+    b.is_used = calloc(ebb_gguf_n_tensors(g) + 1, sizeof *b.is_used);
+    if (!b.is_used)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %zu tensors", ebb_gguf_n_tensors(g));
+    net->arch->bind(&b);
+    check_surplus(&b);
+    free(b.is_used);
     if (b.st != EBB_OK)
         ebb_net_fini(net);
     return b.st;
@@ -352,32 +458,61 @@ void ebb_net_fini(ebb_net *net)
 void ebb_net_layout(ebb_net *net, ebb_arena *a)
 {
     for (uint32_t i = 0; i < net->n_vectors; i++)
-        *net->vectors[i].to = ebb_arena_take(a, (size_t)net->vectors[i].tensor->n_bytes, ALIGN);
+        *net->vectors[i].to = ebb_arena_take(a, net->vectors[i].n * sizeof(float), ALIGN);
+}
+
+static ebb_status load_vector(const ebb_vector *v, const ebb_kernels *kern, ebb_res *res, ebb_error *err)
+{
+    const ebb_gguf_tensor *t = v->tensor;
+    size_t elem = ebb_type_get(t->type)->block_bytes, n = v->n * elem;
+    float *to = (float *)(uintptr_t)*v->to;
+    void *raw = t->type == EBB_TYPE_F32 ? to : malloc(n);
+    ebb_status st;
+
+    if (!raw)
+        return EBB_FAIL(err, EBB_NOMEM, "tensor %s: no memory for %zu bytes", t->name, n);
+    st = ebb_res_read(res, t->part, t->offset + v->first * elem, raw, n, err);
+    if (raw != to) {
+        if (st == EBB_OK)
+            kern->dequantize[t->type](raw, v->n, to);
+        free(raw);
+    }
+    return st;
 }
 
 ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err)
 {
-    ebb_status st = EBB_OK;
+    const ebb_kernels *kern;
+    ebb_status st = ebb_kernels_get(EBB_CPU_SCALAR, &kern, err);
 
-    for (uint32_t i = 0; i < net->n_vectors && st == EBB_OK; i++) {
-        const ebb_gguf_tensor *t = net->vectors[i].tensor;
-
-        st = ebb_res_read(res, t->part, t->offset, (float *)(uintptr_t)*net->vectors[i].to, (size_t)t->n_bytes, err);
-    }
+    for (uint32_t i = 0; i < net->n_vectors && st == EBB_OK; i++)
+        st = load_vector(&net->vectors[i], kern, res, err);
     return st;
 }
 
 void ebb_net_kv_layers(const ebb_net *net, ebb_kv_layer *out)
 {
-    for (uint32_t i = 0; i < net->n_layers; i++)
-        out[i] = (ebb_kv_layer){ .n_head = net->n_head_kv, .dim_k = net->dim_k, .dim_v = net->dim_v };
+    for (uint32_t i = 0; i < net->n_layers; i++) {
+        bool has_kv = !ebb_weight_is(&net->layers[i].delta.out);
+
+        out[i] = (ebb_kv_layer){ .n_head = has_kv ? net->n_head_kv : 0, .dim_k = net->dim_k, .dim_v = net->dim_v };
+    }
 }
 
 uint64_t ebb_net_pass_bytes(const ebb_net *net)
 {
+    uint64_t certain = 0, experts = 0;
+
+    for (uint32_t i = 0; i < net->n_extents; i++)
+        *(net->extents[i].is_certain ? &certain : &experts) += net->extents[i].n_bytes;
+    return net->n_expert ? certain + experts / net->n_expert * net->n_expert_used : certain;
+}
+
+uint64_t ebb_net_weight_bytes(const ebb_net *net)
+{
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < net->n_extents; i++)
-        sum += net->extents[i].is_certain ? net->extents[i].n_bytes : 0;
+        sum += net->extents[i].n_bytes;
     return sum;
 }

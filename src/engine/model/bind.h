@@ -14,6 +14,7 @@ typedef struct ebb_binder {
     const ebb_gguf *g;
     ebb_net        *net;
     uint32_t        layer;       /* whose tensors are bound now, or EBB_OUTSIDE */
+    bool           *is_used;     /* of each tensor of the file */
     ebb_status      st;          /* of the first failure */
     ebb_error      *err;
 } ebb_binder;
@@ -23,26 +24,51 @@ typedef struct ebb_binder {
 uint32_t ebb_bind_u32(ebb_binder *b, const char *key, uint32_t min, uint32_t max);
 uint32_t ebb_bind_u32_or(ebb_binder *b, const char *key, uint32_t otherwise, uint32_t min, uint32_t max);
 double   ebb_bind_f64_or(ebb_binder *b, const char *key, double otherwise);
+bool     ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise);
 void     ebb_bind_fail(ebb_binder *b, ebb_status st, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-/* What all transformers have: sizes, heads, epsilon, one rope with its scaling
- * (none, linear, the factors of Llama 3, longrope); allocates the layers. */
-void ebb_bind_shape(ebb_binder *b, bool rope_is_halves);
 
 /* W [n_rows, n_k] of the current layer, in the order of use.  A bias becomes part of it. */
 void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k);
-/* Several matrices that stand in one tensor, one behind the other; n_rows of each. */
-void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, const uint32_t *n_rows, uint32_t n,
-                    const char *what, uint32_t n_k);
-/* F32 [n]; left NULL where the file has none and it is not required. */
+/* A tensor of the rows of several matrices, one behind the other: w[i] has w[i]->n_rows of them. */
+void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char *what, uint32_t n_k);
+/* Elements of a vector; left NULL where the file has none and it is not required. */
 void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t n, bool is_required);
-
+/* The same by its full name in the layer: "ssm_a", "ssm_dt.bias". */
+void ebb_bind_named(ebb_binder *b, const float **to, const char *name, uint32_t n);
+/* A tensor [n_rows, n_k] kept as F32 like a vector. */
+void ebb_bind_table(ebb_binder *b, const float **to, const char *what, uint32_t n_rows, uint32_t n_k);
+/* A norm that must be there: weight [n], and bias where the file has one. */
+void ebb_bind_norm(ebb_binder *b, ebb_norm *norm, const char *what, uint32_t n);
+bool ebb_bind_has(const ebb_binder *b, const char *what);       /* whether the file has that weight ... */
+uint64_t ebb_bind_row_count(const ebb_binder *b, const char *what);     /* ... and its rows, 0: it has not */
+/* n_expert experts of n_ff_expert. */
+void ebb_bind_experts(ebb_binder *b, ebb_experts *x);
 /* token_embd, output_norm, output (or tied). */
 void ebb_bind_ends(ebb_binder *b);
-/* attn_norm, q, k, v, o; q and k norms; ffn_norm, gate, up, down; the norms behind both, of the current layer. */
+/* The tensor itself, to be read by rows. */
+const ebb_gguf_tensor *ebb_bind_rows(ebb_binder *b, const char *what, uint32_t n_rows, uint32_t n_k);
+
+/* -- What architectures share (bind_parts.c) ---------------------------------- */
+
+/* Sizes, heads, epsilon, experts, one rope with its scaling; allocates the layers. */
+void ebb_bind_shape(ebb_binder *b, bool rope_is_halves);
+/* The rope of `metadata` again as net->ropes[1], unscaled and with another base: for local layers. */
+void ebb_bind_local_rope(ebb_binder *b, double freq_base);
+/* `bind` for each layer, then token_embd, output_norm, output (or tied). */
+void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l));
+
+/* attn_norm; q, k, v (or attn_qkv); o. */
 void ebb_bind_attention(ebb_binder *b, ebb_layer *l);
-void ebb_bind_head_norms(ebb_binder *b, ebb_layer *l);
+void ebb_bind_qkv(ebb_binder *b, ebb_layer *l);
+/* q_norm and k_norm as net->qk_norm says. */
+void ebb_bind_qk_norm(ebb_binder *b, ebb_layer *l);
+/* ffn_norm; then experts if the layer has a router, else gate (alone or as the first half of up), up, down. */
 void ebb_bind_ffn(ebb_binder *b, ebb_layer *l);
+/* post_attention_norm and post_ffw_norm: of what is added to x. */
 void ebb_bind_post_norms(ebb_binder *b, ebb_layer *l);
+/* ffn_*_shexp, the expert for all tokens, and its gate if there is one. */
+void ebb_bind_shared_expert(ebb_binder *b, ebb_layer *l);
+/* The same without its norm: for architectures that name it otherwise. */
+void ebb_bind_ffn_matrices(ebb_binder *b, ebb_layer *l);
 
 #endif

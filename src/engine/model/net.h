@@ -2,13 +2,14 @@
  *
  * Binding (bind.h) turns the metadata and tensor index of a file into an
  * ebb_net; nothing is read from the weights then.  Three kinds of tensors:
- *   matrices   used in place, through residency: an extent each;
+ *   matrices   used in place, through residency: an extent each, or one for each expert;
  *   vectors    norms, biases, rope factors (F32): copied once, at open, into
  *              the engine's own memory - a few hundred KB;
  *   token_embd read row by row; if the output is tied it is a matrix too.
  *
  * Letters, as in the papers: E embedding, H query heads, G = H / KV heads that
- * share a KV head, D elements of a head, F feed-forward width, V vocabulary. */
+ * share a KV head, D elements of a head, F feed-forward width, V vocabulary, X
+ * experts; KH, VH, S, K: heads, width and kernel of delta-net layers. */
 #ifndef EBB_NET_H
 #define EBB_NET_H
 #include <stdbool.h>
@@ -21,52 +22,96 @@
 #include "kv/kv.h"
 #include "residency/residency.h"
 
-#define EBB_NO_EXTENT UINT32_MAX
-
-/* W [n_rows, n_k]: y = x W^T + bias. */
+/* W [n_rows, n_k]: y = x W^T + bias.  A tensor may hold several matrices: each is then
+ * a view of rows of the same extent. */
 typedef struct ebb_weight {
-    uint32_t     extent;         /* in residency; EBB_NO_EXTENT: there is no such matrix */
-    uint32_t     first_row;      /* of the extent: not 0 where a tensor holds several matrices */
+    uint32_t     extent;         /* in residency */
     ebb_type     type;
-    uint32_t     n_rows, n_k;
+    uint32_t     n_rows, n_k;    /* n_rows 0: there is no such matrix */
     size_t       row_bytes;
+    uint32_t     first;          /* row of the tensor that is row 0 */
+    uint32_t     run, skip;      /* behind each `run` rows, `skip` of another matrix; run 0: rows in a row */
     const float *bias;           /* [n_rows], NULL: none */
 } ebb_weight;
 
+/* RMSNorm(x) * w, or LayerNorm(x) * w + b: whichever the network has. */
+typedef struct ebb_norm {
+    const float *w, *b;          /* NULL: none */
+    bool         is_on;          /* false: there is no such norm */
+} ebb_norm;
+
 /* Angles of the rotary embedding: pair i of position p is turned by
- * p * freq_base^(-2 i / n_rot) / factors[i] * freq_scale and lengthened by
- * magnitude.  Longrope has two lists of factors: which one holds is decided
- * once, by the context that the engine is opened with. */
+ * p * freq_base^(-2 i / n_rot) / freq_factors[i] * scale(i), and lengthened by magnitude. */
 typedef struct ebb_rope {
     uint32_t     n_rot;          /* elements of a head that are turned, from its start */
     bool         is_halves;      /* pairs (i, i + n_rot / 2); else (2 i, 2 i + 1) */
     double       freq_base;
-    double       freq_scale;     /* 1 / the factor of linear scaling */
+    double       freq_scale;     /* 1 / the factor of the scaling */
     double       magnitude;
-    const float *factors;        /* [n_rot / 2] divisors (Llama 3; longrope up to n_ctx_orig), NULL: none */
-    const float *long_factors;   /* [n_rot / 2] those for a context beyond n_ctx_orig, NULL: the same */
-    uint32_t     n_ctx_orig;
+    const float *freq_factors;   /* [n_rot / 2] divisors (Llama 3; Phi's for short contexts), NULL: none */
+    const float *long_factors;   /* [n_rot / 2] instead of these, if the context is longer than n_ctx_orig (LongRoPE) */
+    uint32_t     n_ctx_orig;     /* context before the scaling; 0: unknown */
+    bool         is_yarn;        /* only slow pairs are scaled: those that turn less than beta_slow times in ... */
+    double       beta_fast, beta_slow;   /* ... n_ctx_orig; none above beta_fast; a ramp between */
 } ebb_rope;
 
 #define EBB_MAX_ROPES 2          /* different ones in a model: global and local layers */
+#define EBB_NO_ROPE   UINT32_MAX
 
-typedef enum ebb_gate { EBB_GATE_SILU, EBB_GATE_GELU } ebb_gate;
+typedef enum ebb_gate {
+    EBB_GATE_SILU, EBB_GATE_GELU,
+    EBB_GATE_CLAMPED,            /* gpt-oss: g = min(gate, 7), g sigmoid(1.702 g) (clamp(up, -7, 7) + 1) */
+} ebb_gate;
+
+/* What the norms of q and k see: a head, with one weight for all; a head, each with its own; all heads as one vector. */
+typedef enum ebb_qk_norm { EBB_QK_HEAD, EBB_QK_EACH, EBB_QK_WHOLE } ebb_qk_norm;
+
+/* A mixture of experts.  gate, up and down are those of expert 0; expert e has
+ * the extents e * EBB_EXPERT_EXTENTS further on and the biases e * n_rows further on. */
+#define EBB_EXPERT_EXTENTS 3u
+typedef struct ebb_experts {
+    ebb_weight   router;         /* [X, E] */
+    const float *choice_bias;    /* [X] added to the scores by which experts are chosen, NULL: none */
+    ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F] */
+    ebb_weight   shared_gate;    /* [1, E] sigmoid: share of the layer's own feed-forward; none: 1 */
+} ebb_experts;
+
+/* Gated delta net (Yang, Kautz, Hatamizadeh 2025) in place of attention: delta_net.c. */
+typedef struct ebb_delta {
+    ebb_weight   qkv, z;         /* [2 KH S + VH S, E], [VH S, E] */
+    ebb_weight   alpha, beta;    /* [VH, E] */
+    const float *conv;           /* [2 KH S + VH S][K] */
+    const float *dt, *a;         /* [VH] */
+    const float *norm;           /* [S] of a head's output */
+    ebb_weight   out;            /* [E, VH S] */
+    size_t       state_at;       /* of this layer, in a state, bytes */
+} ebb_delta;
 
 typedef struct ebb_layer {
-    const float *attn_norm;      /* [E] */
+    ebb_norm     attn_norm;      /* [E] */
     ebb_weight   q, k, v, o;     /* [H D, E], [KV D, E], [KV D, E], [E, H D] */
-    const float *q_norm, *k_norm;        /* [D] each head is normed before it is turned; NULL: not */
+    ebb_weight   head_gate;      /* [H D, E] the heads' outputs are multiplied by its sigmoid; none in most */
+    ebb_norm     q_norm, k_norm; /* before q and k are turned; see net.qk_norm */
+    const float *sinks;          /* [H] a score of each head that attends to nothing, NULL: none */
     uint32_t     window;         /* positions attended to; 0: all */
-    uint32_t     rope;           /* index of net.ropes */
-    const float *attn_post_norm; /* [E] norm of what attention adds, NULL: none */
-    const float *ffn_norm;       /* [E] */
-    ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F] */
-    const float *ffn_post_norm;  /* [E], NULL: none */
+    uint32_t     rope;           /* index of net.ropes, or EBB_NO_ROPE */
+    ebb_delta    delta;          /* delta.out exists: a layer with a state and without K and V */
+    ebb_norm     attn_post_norm; /* [E] norm of what attention adds */
+    ebb_norm     ffn_norm;       /* [E] */
+    ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F]; without gate: down act(up x); beside experts: the shared one */
+    ebb_experts  experts;        /* experts.router exists: a mixture */
+    ebb_norm     ffn_post_norm;  /* [E] */
 } ebb_layer;
 
-/* A vector to be copied at open. */
+static inline bool ebb_weight_is(const ebb_weight *w)
+{
+    return w->n_rows > 0;
+}
+
+/* Elements [first, first + n) of a tensor, to be copied as F32 at open. */
 typedef struct ebb_vector {
     const ebb_gguf_tensor *tensor;
+    uint32_t               first, n;
     const float          **to;   /* where the pointer goes */
 } ebb_vector;
 
@@ -76,18 +121,32 @@ typedef struct ebb_net {
     const struct ebb_arch *arch;
     uint32_t    n_layers, n_embd, n_ff, n_vocab, n_ctx_train;
     uint32_t    n_head, n_head_kv, dim_k, dim_v;
+    bool        norm_is_layer;   /* LayerNorm, else RMSNorm */
     float       norm_eps;
+    ebb_qk_norm qk_norm;
     float       attn_scale;      /* of q . k */
     float       attn_softcap;    /* 0: none */
     float       logit_softcap;   /* 0: none */
-    float       embd_scale;
+    float       embd_scale, residual_scale, logit_scale; /* of rows of token_embd, of what a block adds, of logits */
     ebb_gate    ffn_gate;
+    bool        ffn_is_plain;    /* down act(up x): no gate */
+    bool        has_head_gate;   /* layers have one */
+    uint32_t    window;          /* of those layers that have one */
+    uint32_t    window_period, attention_period; /* every how many layers one is global; is attention, not a delta net */
+    bool        is_parallel;     /* attention and feed-forward see the same x */
+    uint32_t    n_expert, n_expert_used, n_ff_expert;
+    bool        router_is_sigmoid;       /* scores of experts: sigmoid, else softmax */
+    bool        router_normalizes;       /* shares of the chosen experts sum to 1 ... */
+    float       router_scale;            /* ... times this */
+    uint32_t    n_head_delta_k, n_head_delta_v, dim_delta, n_conv;      /* KH, VH, S, K of delta-net layers */
+    size_t      state_bytes;     /* of all layers; 0: no layer has a state */
     ebb_rope    ropes[EBB_MAX_ROPES];
     uint32_t    n_ropes;
 
     const ebb_gguf_tensor *embd; /* [V, E], by rows */
     size_t       embd_row_bytes;
-    const float *output_norm;    /* [E] */
+    const ebb_gguf_tensor *positions;    /* [ctx, E] added to the rows of token_embd, NULL: none */
+    ebb_norm     output_norm;    /* [E] */
     ebb_weight   output;         /* [V, E] */
     bool         is_tied;        /* output is token_embd */
     ebb_layer   *layers;         /* owned */
@@ -104,8 +163,9 @@ typedef struct ebb_net {
 /* Read shapes from `g` and find every tensor.  The net refers to `g` and must
  * stay where it is (its vectors remember addresses in it).
  * Errors: UNSUPPORTED (architecture with the list of known ones; a tensor's
- * type, named), FORMAT (a key or tensor is missing or has another shape),
- * NOMEM.  Allocates some KB, which ebb_net_fini frees. */
+ * type, named), FORMAT (a key or tensor is missing or has another shape, or a
+ * tensor is there that the architecture does not use; those of images, audio
+ * and multi-token prediction are left out with a line in the log), NOMEM.  Allocates some KB, which ebb_net_fini frees. */
 EBB_MUST_CHECK
 ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err);
 void ebb_net_fini(ebb_net *net);                 /* a zeroed net is fine */
@@ -117,7 +177,9 @@ ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err);
 
 /* KV of each layer, to out[n_layers]. */
 void ebb_net_kv_layers(const ebb_net *net, ebb_kv_layer *out);
-/* Bytes of weights that every pass touches. */
+/* Bytes of weights that a pass of one column touches: of experts, as many as are chosen. */
 uint64_t ebb_net_pass_bytes(const ebb_net *net);
+/* Bytes of all matrices. */
+uint64_t ebb_net_weight_bytes(const ebb_net *net);
 
 #endif

@@ -24,10 +24,28 @@ static void quantize_col(const ebb_run *r, uint32_t c, const float *x)
                                     (char *)r->act[kind] + c * ebb_act_col_bytes((ebb_act)kind, r->in_k));
 }
 
+void ebb_norm_row(const ebb_run *r, const ebb_norm *norm, float *y, const float *x, size_t n)
+{
+    if (r->net->norm_is_layer)
+        r->kern->layernorm(y, x, norm->w, norm->b, n, r->net->norm_eps);
+    else
+        r->kern->rmsnorm(y, x, norm->w, n, r->net->norm_eps);
+}
+
 typedef struct norm_job {
-    const ebb_run *r;
-    const float   *w;
+    const ebb_run  *r;
+    const ebb_norm *norm;
 } norm_job;
+
+/* x += y as the block before left it. */
+static void add_y(const ebb_run *r, float *x, float *y, size_t n)
+{
+    if (r->post)
+        ebb_norm_row(r, r->post, y, y, n);
+    if (r->net->residual_scale != 1.0f)
+        r->kern->scale(y, r->net->residual_scale, n);
+    r->kern->add(x, y, n);
+}
 
 static void norm_slice(void *arg, uint32_t slice, uint32_t thread)
 {
@@ -36,25 +54,26 @@ static void norm_slice(void *arg, uint32_t slice, uint32_t thread)
     size_t n = r->net->n_embd, c = r->c0 + slice;
     float *x = r->x + c * n, *h = ebb_run_floats(r, thread);
 
-    if (r->has_y) {
-        float *y = r->y + c * n;
-
-        if (r->post)
-            r->kern->rmsnorm(y, y, r->post, n, r->net->norm_eps);
-        r->kern->add(x, y, n);
+    if (r->has_y && !r->y_waits)
+        add_y(r, x, r->y + c * n, n);
+    if (job->norm->is_on) {
+        ebb_norm_row(r, job->norm, h, x, n);
+        quantize_col(r, (uint32_t)c, h);
+    } else {
+        quantize_col(r, (uint32_t)c, x);
     }
-    r->kern->rmsnorm(h, x, job->w, n, r->net->norm_eps);
-    quantize_col(r, (uint32_t)c, h);
+    if (r->has_y && r->y_waits)
+        add_y(r, x, r->y + c * n, n);
 }
 
-void ebb_op_norm(ebb_run *r, const float *w, unsigned acts)
+void ebb_op_norm(ebb_run *r, const ebb_norm *norm, unsigned acts)
 {
-    norm_job job = { .r = r, .w = w };
+    norm_job job = { .r = r, .norm = norm };
 
     r->in_k = r->net->n_embd;
     r->in_acts = acts;
     ebb_run_slices(r, norm_slice, &job, r->c1 - r->c0);
-    r->has_y = false;
+    r->has_y = r->y_waits = false;
 }
 
 typedef struct input_job {
@@ -82,21 +101,34 @@ void ebb_op_input(ebb_run *r, const float *src, uint32_t n_k, unsigned acts)
 
 /* -- Matrices ----------------------------------------------------------------- */
 
-/* Rows [row, row + n) of W times the active columns, with the bias. */
-static void multiply(const ebb_run *r, const ebb_weight *w, const void *data, uint32_t row, uint32_t n,
-                     float *y, size_t y_stride, uint32_t thread)
+/* Rows [row, row + n) of W times the active columns: rows of the tensor that stand in a row. */
+static void multiply_run(const ebb_run *r, const ebb_weight *w, const void *data, uint32_t row, uint32_t n,
+                         float *y, size_t y_stride, uint32_t thread)
 {
     ebb_act kind = ebb_kernel_act(w->type);
     size_t col_bytes = ebb_act_col_bytes(kind, w->n_k);
     ebb_matmul a = {
-        .type = w->type, .w = (const char *)data + (w->first_row + row) * w->row_bytes, .row_bytes = w->row_bytes,
+        .type = w->type, .w = (const char *)data + row * w->row_bytes, .row_bytes = w->row_bytes,
         .n_rows = n, .n_k = w->n_k,
         .x = (const char *)r->act[kind] + r->c0 * col_bytes, .x_col_bytes = col_bytes, .n_cols = r->c1 - r->c0,
         .y = y, .y_stride = y_stride, .scratch = ebb_run_scratch(r, thread),
     };
 
     r->kern->matmul[w->type](&a);
-    for (uint32_t c = 0; w->bias && c < a.n_cols; c++)
+}
+
+/* Rows [row, row + n) of W times the active columns, with the bias. */
+static void multiply(const ebb_run *r, const ebb_weight *w, const void *data, uint32_t row, uint32_t n,
+                     float *y, size_t y_stride, uint32_t thread)
+{
+    for (uint32_t i = 0, m; i < n; i += m) {
+        uint32_t at = row + i, in_run = w->run ? at % w->run : 0;
+
+        m = w->run && w->run - in_run < n - i ? w->run - in_run : n - i;
+        at = w->run ? at / w->run * (w->run + w->skip) + in_run : at;
+        multiply_run(r, w, data, w->first + at, m, y + i, y_stride, thread);
+    }
+    for (uint32_t c = 0; w->bias && c < r->c1 - r->c0; c++)
         r->kern->add(y + c * y_stride, w->bias + row, n);
 }
 
@@ -131,15 +163,36 @@ static void mat_slice(void *arg, uint32_t slice, uint32_t thread)
         cap_logits(m->y + c * m->y_stride + row, n, job->softcap);
 }
 
-/* Acquire the matrices; on failure none is held. */
+/* Whether an earlier matrix of the list is in the same extent: which one, else i. */
+static uint32_t first_of(const ebb_weight *const *w, uint32_t i)
+{
+    uint32_t j = 0;
+
+    while (w[j]->extent != w[i]->extent)
+        j++;
+    return j;
+}
+
+static void release(ebb_run *r, const ebb_weight *const *w, uint32_t n)
+{
+    while (n-- > 0)
+        if (first_of(w, n) == n)
+            ebb_res_release(r->res, w[n]->extent);
+}
+
+/* Acquire the matrices, each extent once; on failure none is held. */
 static ebb_status acquire(ebb_run *r, const ebb_weight *const *w, uint32_t n, const void **data, ebb_error *err)
 {
     for (uint32_t i = 0; i < n; i++) {
-        ebb_status st = ebb_res_acquire(r->res, w[i]->extent, &data[i], err);
+        uint32_t same = first_of(w, i);
+        ebb_status st = EBB_OK;
 
+        if (same < i)
+            data[i] = data[same];
+        else
+            st = ebb_res_acquire(r->res, w[i]->extent, &data[i], err);
         if (st != EBB_OK) {
-            while (i-- > 0)
-                ebb_res_release(r->res, w[i]->extent);
+            release(r, w, i);
             return st;
         }
     }
@@ -149,7 +202,7 @@ static ebb_status acquire(ebb_run *r, const ebb_weight *const *w, uint32_t n, co
 ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float softcap, ebb_error *err)
 {
     mat_job job = { .r = r, .mats = mats, .n_mats = n, .rows = rows_of_slice(r), .softcap = softcap };
-    const ebb_weight *w[EBB_MAX_MATS];
+    const ebb_weight *w[EBB_MAX_MATS] = { 0 };
     uint32_t n_slices = 0;
     ebb_status st;
 
@@ -162,19 +215,40 @@ ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float soft
     if (st != EBB_OK)
         return st;
     ebb_run_slices(r, mat_slice, &job, n_slices);
-    for (uint32_t i = 0; i < n; i++)
-        ebb_res_release(r->res, w[i]->extent);
+    release(r, w, n);
     return EBB_OK;
 }
 
-/* -- Gated feed-forward -------------------------------------------------------- */
+/* -- Feed-forward -------------------------------------------------------------- */
+
+#define CLAMP 7.0f
+#define SLOPE 1.702f             /* g sigmoid(1.702 g) = silu(1.702 g) / 1.702 */
 
 typedef struct gate_job {
     const ebb_run    *r;
-    const ebb_weight *gate, *up;
+    const ebb_weight *gate, *up; /* gate without rows: none */
     const void       *data[2];
     uint32_t          rows;
 } gate_job;
+
+static void clamped_mul(const ebb_run *r, float *gate, float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        gate[i] = SLOPE * (gate[i] < CLAMP ? gate[i] : CLAMP);
+        up[i] = ((up[i] < -CLAMP ? -CLAMP : up[i] < CLAMP ? up[i] : CLAMP) + 1.0f) / SLOPE;
+    }
+    r->kern->silu_mul(gate, gate, up, n);
+}
+
+/* gate = act(gate) * up */
+static void activate(const ebb_run *r, float *gate, float *up, uint32_t n)
+{
+    switch (r->net->ffn_gate) {
+    case EBB_GATE_SILU:    r->kern->silu_mul(gate, gate, up, n); break;
+    case EBB_GATE_GELU:    r->kern->gelu_mul(gate, gate, up, n); break;
+    case EBB_GATE_CLAMPED: clamped_mul(r, gate, up, n); break;
+    }
+}
 
 /* The same rows of gate and up; up's go to the thread's own floats, so that
  * only their product is ever stored. */
@@ -182,89 +256,44 @@ static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const gate_job *job = arg;
     const ebb_run *r = job->r;
-    uint32_t n_ff = job->gate->n_rows, row = slice * job->rows;
+    bool has_gate = ebb_weight_is(job->gate);
+    uint32_t n_ff = job->up->n_rows, row = slice * job->rows;
     uint32_t n = n_ff - row < job->rows ? n_ff - row : job->rows;
     float *ff = r->ff + (size_t)r->c0 * n_ff + row, *up = ebb_run_floats(r, thread);
 
-    multiply(r, job->gate, job->data[0], row, n, ff, n_ff, thread);
-    multiply(r, job->up, job->data[1], row, n, up, n, thread);
-    for (uint32_t c = 0; c < r->c1 - r->c0; c++, ff += n_ff, up += n) {
-        if (r->net->ffn_gate == EBB_GATE_GELU)
-            r->kern->gelu_mul(ff, ff, up, n);
-        else
-            r->kern->silu_mul(ff, ff, up, n);
-    }
+    multiply(r, has_gate ? job->gate : job->up, job->data[0], row, n, ff, n_ff, thread);
+    if (has_gate)
+        multiply(r, job->up, job->data[1], row, n, up, n, thread);
+    else
+        for (uint32_t i = 0; i < n * (r->c1 - r->c0); i++)
+            up[i] = 1.0f;
+    for (uint32_t c = 0; c < r->c1 - r->c0; c++, ff += n_ff, up += n)
+        activate(r, ff, up, n);
 }
 
 ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err)
 {
     gate_job job = { .r = r, .gate = gate, .up = up, .rows = rows_of_slice(r) };
-    const ebb_weight *w[2] = { gate, up };
+    const ebb_weight *w[2] = { ebb_weight_is(gate) ? gate : up, up };
     ebb_status st = acquire(r, w, 2, job.data, err);
 
     if (st != EBB_OK)
         return st;
-    ebb_run_slices(r, gate_slice, &job, (gate->n_rows + job.rows - 1) / job.rows);
-    ebb_res_release(r->res, gate->extent);
-    ebb_res_release(r->res, up->extent);
+    ebb_run_slices(r, gate_slice, &job, (up->n_rows + job.rows - 1) / job.rows);
+    release(r, w, 2);
     return EBB_OK;
 }
 
-ebb_status ebb_op_add(ebb_run *r, const ebb_weight *w, const float *post, ebb_error *err)
+ebb_status ebb_op_add(ebb_run *r, const ebb_weight *w, const ebb_norm *post, ebb_error *err)
 {
     ebb_mat m = { .w = w, .y = r->y + (size_t)r->c0 * w->n_rows, .y_stride = w->n_rows };
 
-    r->has_y = true;
-    r->post = post;
+    ebb_op_add_y(r, post);
     return ebb_op_matmul(r, &m, 1, 0, err);
 }
 
-/* -- Layers -------------------------------------------------------------------- */
-
-static ebb_status attention(ebb_run *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
+void ebb_op_add_y(ebb_run *r, const ebb_norm *post)
 {
-    const ebb_net *net = r->net;
-    uint32_t q_width = net->n_head * net->dim_k, k_width = net->n_head_kv * net->dim_k;
-    uint32_t v_width = net->n_head_kv * net->dim_v;
-    ebb_mat qkv[] = {
-        { &l->q, r->q + (size_t)r->c0 * q_width, q_width },
-        { &l->k, r->k + (size_t)r->c0 * k_width, k_width },
-        { &l->v, r->v + (size_t)r->c0 * v_width, v_width },
-    };
-    ebb_status st;
-
-    ebb_op_norm(r, l->attn_norm, ebb_act_bit(&l->q) | ebb_act_bit(&l->k) | ebb_act_bit(&l->v));
-    st = ebb_op_matmul(r, qkv, 3, 0, err);
-    if (st != EBB_OK)
-        return st;
-    ebb_op_store(r, i_layer);
-    if (i_layer + 1 == net->n_layers)
-        r->c0 = r->c1 - r->n_out;                /* K and V of all stand; the others are not needed any more */
-    if (r->c0 == r->c1)
-        return EBB_OK;
-    ebb_op_attend(r, i_layer);
-    ebb_op_input(r, r->y, net->n_head * net->dim_v, ebb_act_bit(&l->o));
-    return ebb_op_add(r, &l->o, l->attn_post_norm, err);
-}
-
-static ebb_status feed_forward(ebb_run *r, const ebb_layer *l, ebb_error *err)
-{
-    ebb_status st;
-
-    ebb_op_norm(r, l->ffn_norm, ebb_act_bit(&l->gate) | ebb_act_bit(&l->up));
-    st = ebb_op_gated(r, &l->gate, &l->up, err);
-    if (st != EBB_OK)
-        return st;
-    ebb_op_input(r, r->ff, l->gate.n_rows, ebb_act_bit(&l->down));
-    return ebb_op_add(r, &l->down, l->ffn_post_norm, err);
-}
-
-ebb_status ebb_block_layer(ebb_run *r, uint32_t i_layer, ebb_error *err)
-{
-    const ebb_layer *l = &r->net->layers[i_layer];
-    ebb_status st = attention(r, l, i_layer, err);
-
-    if (st != EBB_OK || r->c0 == r->c1)
-        return st;
-    return feed_forward(r, l, err);
+    r->has_y = true;
+    r->post = post && post->is_on ? post : NULL;
 }

@@ -1,17 +1,33 @@
 /* Qwen 2 and 2.5 (Yang et al. 2024): biases on q, k and v, pairs half a head apart. */
 #include "model/arch.h"
 
-static ebb_status bind(ebb_binder *b)
+static void bind_layer(ebb_binder *b, ebb_layer *l)
 {
-    ebb_bind_shape(b, true);
-    for (b->layer = 0; b->st == EBB_OK && b->layer < b->net->n_layers; b->layer++) {
-        ebb_layer *l = &b->net->layers[b->layer];
-
-        ebb_bind_attention(b, l);
-        ebb_bind_ffn(b, l);
-    }
-    ebb_bind_ends(b);
-    return b->st;
+    ebb_bind_attention(b, l);
+    ebb_bind_ffn(b, l);
 }
 
-const ebb_arch ebb_arch_qwen2 = { .name = "qwen2", .bind = bind, .layer = ebb_block_layer };
+static void bind(ebb_binder *b)
+{
+    ebb_bind_shape(b, true);
+    ebb_bind_layers(b, bind_layer);
+}
+
+const ebb_arch ebb_arch_qwen2 = { .name = "qwen2", .bind = bind };
+
+/* Qwen 1.5 and 2 with experts: beside them one for all tokens, behind a gate of its own. */
+static void bind_moe_layer(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_attention(b, l);
+    ebb_bind_ffn(b, l);
+    ebb_bind_shared_expert(b, l);
+}
+
+static void bind_moe(ebb_binder *b)
+{
+    ebb_bind_shape(b, true);
+    b->net->router_normalizes = false;
+    ebb_bind_layers(b, bind_moe_layer);
+}
+
+const ebb_arch ebb_arch_qwen2moe = { .name = "qwen2moe", .bind = bind_moe };

@@ -1,18 +1,19 @@
-/* Qwen 3 (Yang et al. 2025): heads of their own width, each normed before it is turned. */
+/* Qwen 3, dense and with experts (Yang et al. 2025): heads of their own width, each normed
+ * before it is turned. */
 #include "model/arch.h"
 
-static ebb_status bind(ebb_binder *b)
+static void bind_layer(ebb_binder *b, ebb_layer *l)
 {
-    ebb_bind_shape(b, true);
-    for (b->layer = 0; b->st == EBB_OK && b->layer < b->net->n_layers; b->layer++) {
-        ebb_layer *l = &b->net->layers[b->layer];
-
-        ebb_bind_attention(b, l);
-        ebb_bind_head_norms(b, l);
-        ebb_bind_ffn(b, l);
-    }
-    ebb_bind_ends(b);
-    return b->st;
+    ebb_bind_attention(b, l);
+    ebb_bind_qk_norm(b, l);
+    ebb_bind_ffn(b, l);
 }
 
-const ebb_arch ebb_arch_qwen3 = { .name = "qwen3", .bind = bind, .layer = ebb_block_layer };
+static void bind(ebb_binder *b)
+{
+    ebb_bind_shape(b, true);
+    ebb_bind_layers(b, bind_layer);
+}
+
+const ebb_arch ebb_arch_qwen3 = { .name = "qwen3", .bind = bind };
+const ebb_arch ebb_arch_qwen3moe = { .name = "qwen3moe", .bind = bind };

@@ -4,12 +4,31 @@
 
 #include "model/run.h"
 
+#define PI 3.14159265358979323846
+
+/* The pair that turns `turns` times in the original context, as a real number. */
+static double pair_of(const ebb_rope *rope, double turns)
+{
+    return rope->n_rot * log(rope->n_ctx_orig / (turns * 2 * PI)) / (2 * log(rope->freq_base));
+}
+
+/* YaRN (Peng et al. 2023, "NTK-by-parts"): 0 for pairs that are left alone, 1 for pairs that are scaled. */
+static double yarn_share(const ebb_rope *rope, uint32_t i)
+{
+    double low = fmax(0, floor(pair_of(rope, rope->beta_fast)));
+    double high = fmin(rope->n_rot - 1, ceil(pair_of(rope, rope->beta_slow)));
+
+    return fmin(fmax((i - low) / fmax(0.001, high - low), 0), 1);
+}
+
 void ebb_rope_freqs(const ebb_rope *rope, uint32_t n_ctx, double *freqs)
 {
-    const float *factors = rope->long_factors && n_ctx > rope->n_ctx_orig ? rope->long_factors : rope->factors;
+    const float *factors = rope->long_factors && n_ctx > rope->n_ctx_orig ? rope->long_factors : rope->freq_factors;
 
     for (uint32_t i = 0; i < rope->n_rot / 2; i++) {
-        freqs[i] = pow(rope->freq_base, -2.0 * i / rope->n_rot) * rope->freq_scale;
+        double share = rope->is_yarn ? yarn_share(rope, i) : 1;
+
+        freqs[i] = pow(rope->freq_base, -2.0 * i / rope->n_rot) * (share * rope->freq_scale + 1 - share);
         if (factors)
             freqs[i] /= (double)factors[i];
     }

@@ -1,10 +1,6 @@
 /* The forward pass (run.h). */
 #include "model/run.h"
 
-#include <string.h>
-
-#include "model/arch.h"
-
 #define ALIGN 64u
 
 /* -- Buffers ------------------------------------------------------------------- */
@@ -19,28 +15,65 @@ static float *take_floats(ebb_arena *a, size_t n)
     return ebb_arena_take(a, n * sizeof(float), ALIGN);
 }
 
-/* q, k and v, and in the same memory the feed-forward's columns. */
-static void layout_wide(ebb_run *r, ebb_arena *a)
+static void layout_attention(ebb_run *r, ebb_arena *a)
 {
     const ebb_net *net = r->net;
-    size_t cols = r->cap_cols, from = (a->used + ALIGN - 1) / ALIGN * ALIGN, end;
-    ebb_arena ff = { .base = a->base, .used = from, .cap = a->cap };
+    size_t cols = r->cap_cols;
 
     r->q = take_floats(a, cols * net->n_head * net->dim_k);
     r->k = take_floats(a, cols * net->n_head_kv * net->dim_k);
     r->v = take_floats(a, cols * net->n_head_kv * net->dim_v);
-    end = a->used;
-    r->ff = take_floats(&ff, cols * net->n_ff);
-    a->used = max_size(end, ff.used);
+    if (net->has_head_gate)
+        r->head_gate = take_floats(a, cols * net->n_head * net->dim_v);
+}
+
+static void layout_delta(ebb_run *r, ebb_arena *a)
+{
+    const ebb_net *net = r->net;
+    size_t cols = r->cap_cols, inner = (size_t)net->n_head_delta_v * net->dim_delta;
+
+    if (net->state_bytes == 0)
+        return;
+    r->conv = take_floats(a, cols * (2 * (size_t)net->n_head_delta_k * net->dim_delta + inner));
+    r->z = take_floats(a, cols * inner);
+    r->alpha = take_floats(a, cols * net->n_head_delta_v);
+    r->beta = take_floats(a, cols * net->n_head_delta_v);
+}
+
+static void layout_ff(ebb_run *r, ebb_arena *a)
+{
+    r->ff = take_floats(a, r->cap_cols * max_size(r->net->n_ff, r->net->n_ff_expert));
+}
+
+/* Widest columns of y. */
+static size_t y_width(const ebb_net *net)
+{
+    size_t heads = (size_t)net->n_head * net->dim_v, delta = (size_t)net->n_head_delta_v * net->dim_delta;
+
+    return max_size(net->n_embd, max_size(heads, delta));
+}
+
+/* What a part of a layer holds shares its memory with the other parts. */
+static void layout_wide(ebb_run *r, ebb_arena *a)
+{
+    static void (*const parts[])(ebb_run *, ebb_arena *) = { layout_attention, layout_delta, layout_ff };
+    size_t from = (a->used + ALIGN - 1) / ALIGN * ALIGN, end = from;
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        a->used = from;
+        parts[i](r, a);
+        end = max_size(end, a->used);
+    }
+    a->used = end;
 }
 
 void ebb_run_layout(ebb_run *r, ebb_arena *a)
 {
     const ebb_net *net = r->net;
-    size_t cols = r->cap_cols;
+    size_t cols = r->cap_cols, floats;
 
     r->x = take_floats(a, cols * net->n_embd);
-    r->y = take_floats(a, cols * max_size(net->n_embd, (size_t)net->n_head * net->dim_v));
+    r->y = take_floats(a, cols * y_width(net));
     layout_wide(r, a);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (net->acts >> kind & 1)
@@ -49,11 +82,16 @@ void ebb_run_layout(ebb_run *r, ebb_arena *a)
         r->cos_sin[i] = take_floats(a, cols * net->ropes[i].n_rot);
         r->freqs[i] = ebb_arena_take(a, net->ropes[i].n_rot / 2 * sizeof(double), ALIGN);
     }
+    if (net->n_expert)
+        ebb_mixture_layout(r, a);
+    if (net->state_bytes)
+        r->state = ebb_arena_take(a, r->n_states * net->state_bytes, ALIGN);
     r->parts = take_floats(a, ebb_attend_part_floats(r));
     r->logits = take_floats(a, (size_t)r->cap_logits * net->n_vocab);
-    /* a thread's floats: a normed column, or a slice of up; also the raw bytes of a row of token_embd */
-    r->thread_bytes = EBB_KERNEL_SCRATCH +
-                      max_size(max_size(net->n_embd, cols * EBB_SLICE_ROWS) * sizeof(float), net->embd_row_bytes);
+    /* a thread's floats: a normed column, a slice of up, or q, k, o of a delta net's head; also the raw
+     * bytes of a row of token_embd */
+    floats = max_size(max_size(net->n_embd, cols * EBB_SLICE_ROWS), 3 * (size_t)net->dim_delta);
+    r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), net->embd_row_bytes);
     r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
     r->thread = ebb_arena_take(a, r->thread_bytes * r->n_threads, ALIGN);
 }
@@ -66,26 +104,52 @@ void ebb_run_init(ebb_run *r)
 
 /* -- A pass -------------------------------------------------------------------- */
 
+/* Row of a tensor of rows of E, to float. */
+static ebb_status read_row(ebb_run *r, const ebb_gguf_tensor *t, uint64_t row, float *out, ebb_error *err)
+{
+    size_t n = (size_t)ebb_type_row_bytes((ebb_type)t->type, r->net->n_embd);
+    void *raw = ebb_run_floats(r, 0);
+    ebb_status st = ebb_res_read(r->res, t->part, t->offset + row * n, raw, n, err);
+
+    if (st == EBB_OK)
+        r->kern->dequantize[t->type](raw, r->net->n_embd, out);
+    return st;
+}
+
+/* x += positions[pos]: learned positions. */
+static ebb_status add_position(ebb_run *r, uint32_t pos, float *x, ebb_error *err)
+{
+    float *row = r->y;
+    ebb_status st;
+
+    if (pos >= r->net->positions->dims[1])
+        return EBB_FAIL(err, EBB_CONTEXT, "tensor %s: has no position %u", r->net->positions->name, pos);
+    st = read_row(r, r->net->positions, pos, row, err);
+    if (st == EBB_OK)
+        r->kern->add(x, row, r->net->n_embd);
+    return st;
+}
+
 /* x = token_embd[id], a row at a time from wherever it is. */
 static ebb_status embed(ebb_run *r, const ebb_token *ids, uint32_t n, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    const ebb_gguf_tensor *t = net->embd;
-    void *row = ebb_run_floats(r, 0);
 
-    for (uint32_t c = 0; c < n; c++) {
-        float *x = r->x + (size_t)c * net->n_embd;
+    for (uint32_t i = 0; i < n; i++) {
+        float *x = r->x + (size_t)i * net->n_embd;
         ebb_status st;
 
-        if (ids[c] < 0 || (uint32_t)ids[c] >= net->n_vocab)
-            return EBB_FAIL(err, EBB_USAGE, "token %d is not in the vocabulary of %u", (int)ids[c], net->n_vocab);
-        st = ebb_res_read(r->res, t->part, t->offset + (uint64_t)ids[c] * net->embd_row_bytes, row,
-                          net->embd_row_bytes, err);
+        if (ids[i] < 0 || (uint32_t)ids[i] >= net->n_vocab)
+            return EBB_FAIL(err, EBB_USAGE, "token %d is not in the vocabulary of %u", (int)ids[i], net->n_vocab);
+        st = read_row(r, net->embd, (uint64_t)ids[i], x, err);
         if (st != EBB_OK)
             return st;
-        r->kern->dequantize[t->type](row, net->n_embd, x);
         if (net->embd_scale != 1.0f)
             r->kern->scale(x, net->embd_scale, net->n_embd);
+        if (net->positions)
+            st = add_position(r, r->pos0 + i, x, err);
+        if (st != EBB_OK)
+            return st;
     }
     return EBB_OK;
 }
@@ -97,7 +161,7 @@ static ebb_status layers(ebb_run *r, ebb_error *err)
 
         if (r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed))
             return EBB_FAIL(err, EBB_CANCELED, "stopped in layer %u", i);
-        st = r->net->arch->layer(r, i, err);
+        st = ebb_block_layer(r, i, err);
         if (st != EBB_OK)
             return st;
     }
@@ -110,7 +174,7 @@ static ebb_status output(ebb_run *r, const ebb_pass *p, ebb_error *err)
     const ebb_net *net = r->net;
     uint32_t end = r->c1;
 
-    ebb_op_norm(r, net->output_norm, ebb_act_bit(&net->output));
+    ebb_op_norm(r, &net->output_norm, ebb_act_bit(&net->output));
     for (; r->c0 < end; r->c0 = r->c1) {
         ebb_mat m = { .w = &net->output, .y = p->logits ? p->logits : r->logits, .y_stride = net->n_vocab };
         ebb_status st;
@@ -119,6 +183,8 @@ static ebb_status output(ebb_run *r, const ebb_pass *p, ebb_error *err)
         st = ebb_op_matmul(r, &m, 1, net->logit_softcap, err);
         if (st != EBB_OK)
             return st;
+        for (uint32_t i = r->c0; net->logit_scale != 1.0f && i < r->c1; i++)
+            r->kern->scale(m.y + (size_t)(i - r->c0) * net->n_vocab, net->logit_scale, net->n_vocab);
         if (p->each)
             p->each(p->arg, r->c0, r->c1 - r->c0, m.y);
     }
@@ -135,7 +201,10 @@ ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err)
     r->n_out = p->n_out;
     r->c0 = 0;
     r->c1 = p->n;
-    r->has_y = false;
+    r->has_y = r->y_waits = false;
+    r->live = p->state;
+    r->marks = p->marks;
+    r->n_marks = p->n_marks;
     st = embed(r, p->ids, p->n, err);
     if (st != EBB_OK)
         return st;

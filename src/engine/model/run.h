@@ -23,6 +23,12 @@
 #include "model/net.h"
 #include "os/pool.h"
 
+/* Copy the state to `to` as it stands before position n_pos. */
+typedef struct ebb_mark {
+    uint32_t n_pos;
+    char    *to;
+} ebb_mark;
+
 typedef struct ebb_run {
     /* given by the owner */
     const ebb_net     *net;
@@ -34,12 +40,21 @@ typedef struct ebb_run {
     const atomic_bool *cancel;   /* looked at before each layer */
     uint32_t           n_threads, cap_cols, n_ctx;
     uint32_t           cap_logits;       /* columns of `logits` */
+    uint32_t           n_states; /* if layers have a state */
 
     /* placed by ebb_run_layout */
     float  *x;                   /* [C][E] the residual stream */
     float  *y;                   /* [C][H D] heads' outputs; then [C][E] what a block adds to x */
-    float  *q, *k, *v;           /* [C][H D], [C][KV D], [C][KV D] */
-    float  *ff;                  /* [C][F]; the memory of q, k, v, which are done with by then */
+    /* these share memory: each group is done with when the next is written */
+    float  *q, *k, *v, *head_gate;       /* [C][H D], [C][KV D], [C][KV D], [C][H D] */
+    float  *conv, *z, *alpha, *beta;     /* of a delta net: [C][2 KH S + VH S], [C][VH S], [C][VH], [C][VH] */
+    float  *ff;                  /* [C][F] */
+    float  *mix;                 /* [C][E] what an expert adds */
+    float  *scores;              /* [C][X] of the experts, then their shares */
+    uint32_t *chosen;            /* [C][used] experts of a column */
+    uint32_t *members;           /* [C] columns of an expert */
+    void   *gathered[EBB_ACT_COUNT];     /* [C] inputs of an expert's columns */
+    char   *state;               /* [n_states][net->state_bytes] of delta nets */
     void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in use */
     float  *cos_sin[EBB_MAX_ROPES];      /* [C][n_rot / 2][2] */
     double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
@@ -54,8 +69,12 @@ typedef struct ebb_run {
     uint32_t     c0, c1;         /* active */
     uint32_t     in_k;           /* the input that stands in `act`: elements of a column ... */
     unsigned     in_acts;        /* ... and its kinds */
-    bool         has_y;          /* y is still to be added to x */
-    const float *post;           /* [E] norm of y before that, or NULL */
+    bool         has_y;          /* y is still to be added to x ... */
+    bool         y_waits;        /* ... after the next norm of x, not before it */
+    const ebb_norm *post;        /* norm of y before that, or NULL */
+    char        *live;           /* the state of the timeline */
+    const ebb_mark *marks;       /* copies of it to be made */
+    uint32_t     n_marks;
 } ebb_run;
 
 /* Place the buffers of a run whose given fields are set (counts if a->base is NULL). */
@@ -75,10 +94,13 @@ typedef struct ebb_pass {
     float              *logits;  /* where the logits go if n_out == 1; else NULL, and ... */
     ebb_run_logits_fn  *each;    /* ... this is called */
     void               *arg;
+    char               *state;   /* one of run.state, as it stands before pos0; then after the pass */
+    const ebb_mark     *marks;   /* positions in (pos0, pos0 + n] */
+    uint32_t            n_marks;
 } ebb_pass;
 
 /* K and V of the columns stand in the pool afterwards.  Errors: CANCELED (seen
- * within one layer; K and V of the columns are not valid), IO, USAGE (an id
+ * within one layer; K, V and the state are not valid), IO, USAGE (an id
  * beyond the vocabulary). */
 EBB_MUST_CHECK
 ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err);
@@ -106,28 +128,47 @@ static inline unsigned ebb_act_bit(const ebb_weight *w)
     return 1u << ebb_kernel_act(w->type);
 }
 
-/* Add y (normed by r->post) to x if that is still due; then norm x by `w` and
- * make it the input of the next operation, as the kinds in `acts`. */
-void ebb_op_norm(ebb_run *r, const float *w, unsigned acts);
+/* y = norm(x) of n elements, as the network norms. */
+void ebb_norm_row(const ebb_run *r, const ebb_norm *norm, float *y, const float *x, size_t n);
+/* Add y (normed by r->post) to x if that is still due; then norm x (if `norm` is
+ * on) and make it the input of the next operation, as the kinds in `acts`. */
+void ebb_op_norm(ebb_run *r, const ebb_norm *norm, unsigned acts);
 /* Make src [column][n_k] the input. */
 void ebb_op_input(ebb_run *r, const float *src, uint32_t n_k, unsigned acts);
 /* y = x W^T + bias for n matrices at once; then softcap * tanh(y / softcap) unless it is 0. */
 EBB_MUST_CHECK
 ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float softcap, ebb_error *err);
-/* ff = act(x gate^T) * (x up^T) */
+/* ff = act(x gate^T) * (x up^T); without gate act(x up^T) */
 EBB_MUST_CHECK
 ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err);
-/* y = x W^T + bias, to be added to x, after `post` if not NULL. */
+/* y = x W^T + bias, to be added to x, after `post` if it is on. */
 EBB_MUST_CHECK
-ebb_status ebb_op_add(ebb_run *r, const ebb_weight *w, const float *post, ebb_error *err);
+ebb_status ebb_op_add(ebb_run *r, const ebb_weight *w, const ebb_norm *post, ebb_error *err);
+/* y as it stands is to be added to x. */
+void ebb_op_add_y(ebb_run *r, const ebb_norm *post);
 
 /* Norm and turn q and k, store k and v. */
 void ebb_op_store(ebb_run *r, uint32_t i_layer);
 /* y = softmax(q K^T) V of each head. */
 void ebb_op_attend(ebb_run *r, uint32_t i_layer);
 size_t ebb_attend_part_floats(const ebb_run *r); /* of r->parts */
+/* y *= sigmoid(head_gate) */
+void ebb_op_head_gate(ebb_run *r);
 
-/* cos and sin of the pass's positions. */
+/* A mixture of experts on the input that stands, to be added to x (experts.c).
+ * Each expert is acquired once for all columns that chose it; a column adds its
+ * experts in the order of their numbers, so its bits do not depend on the others. */
+EBB_MUST_CHECK
+ebb_status ebb_op_mixture(ebb_run *r, const ebb_layer *l, ebb_error *err);
+void ebb_mixture_layout(ebb_run *r, ebb_arena *a);
+
+/* x += DeltaNet(norm(x)), with the state of the timeline (delta_net.c). */
+EBB_MUST_CHECK
+ebb_status ebb_op_delta_net(ebb_run *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err);
+/* Bytes of a layer's state. */
+size_t ebb_delta_state_bytes(const ebb_net *net);
+
+/* cos and sin of the pass's positions, times the magnitude. */
 void ebb_rope_freqs(const ebb_rope *rope, uint32_t n_ctx, double *freqs);
 void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, uint32_t n, float *cos_sin);
 

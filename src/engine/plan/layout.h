@@ -8,6 +8,7 @@
 #include "model/run.h"
 
 #define EBB_LOGIT_COLS 8u        /* columns of logits that an evaluation holds at a time */
+#define EBB_N_SLOTS    6u        /* states: a live one, some at fixed distances, the ends of the last prompts */
 
 /* Vectors of `net` and buffers of `run`, whose net, n_threads, cap_cols, n_ctx
  * and cap_logits are set. */

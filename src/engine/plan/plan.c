@@ -31,6 +31,7 @@ void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run)
     run->cap_cols = plan->n_chunk;
     run->n_ctx = plan->n_ctx;
     run->cap_logits = EBB_LOGIT_COLS;
+    run->n_states = net->state_bytes ? EBB_N_SLOTS : 0;
 }
 
 uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx)
@@ -66,7 +67,7 @@ static void count(ebb_net *net, const ebb_kv_layer *layers, ebb_plan *p)
 {
     if (p->n_chunk > p->n_ctx)
         p->n_chunk = p->n_ctx;
-    p->weights_resident_bytes = ebb_net_pass_bytes(net);
+    p->weights_resident_bytes = ebb_net_weight_bytes(net);
     p->kv_bytes = kv_bytes(net, layers, p);
     p->activation_bytes = activation_bytes(net, p);
     p->code_bytes = CODE_BYTES;

@@ -1,0 +1,44 @@
+/* Command R (Cohere 2024) and R7B (cohere2): LayerNorm without bias, attention and feed-forward see the
+ * same x, logits are scaled.  R+ norms each head.  R7B's layers are local but for every fourth, which
+ * sees all and turns nothing. */
+#include "model/arch.h"
+
+static void bind_layer(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_attention(b, l);
+    if (ebb_bind_has(b, "attn_q_norm"))
+        ebb_bind_qk_norm(b, l);
+    ebb_bind_norm(b, &l->ffn_norm, "attn_norm", b->net->n_embd);
+    ebb_bind_ffn_matrices(b, l);
+    if (b->net->window == 0)
+        return;
+    if ((b->layer + 1) % b->net->window_period == 0)
+        l->rope = EBB_NO_ROPE;
+    else
+        l->window = b->net->window;
+}
+
+static void bind_shape(ebb_binder *b)
+{
+    b->net->norm_is_layer = b->net->is_parallel = true;
+    b->net->qk_norm = EBB_QK_EACH;
+    ebb_bind_shape(b, false);
+    b->net->logit_scale = (float)ebb_bind_f64_or(b, ".logit_scale", 1.0);
+}
+
+static void bind(ebb_binder *b)
+{
+    bind_shape(b);
+    ebb_bind_layers(b, bind_layer);
+}
+
+static void bind_cohere2(ebb_binder *b)
+{
+    bind_shape(b);
+    b->net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 4096, 1, 1u << 30);
+    b->net->window_period = ebb_bind_u32_or(b, ".attention.sliding_window_pattern", 4, 1, 1u << 16);
+    ebb_bind_layers(b, bind_layer);
+}
+
+const ebb_arch ebb_arch_command_r = { .name = "command-r", .bind = bind };
+const ebb_arch ebb_arch_cohere2 = { .name = "cohere2", .bind = bind_cohere2 };

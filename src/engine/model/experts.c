@@ -1,0 +1,196 @@
+/* Mixture of experts (Shazeer et al. 2017; Fedus et al. 2021), run.h.
+ *
+ * Columns choose their experts; then each expert that was chosen is taken once,
+ * for all its columns together: these are a run of their own, with the inputs
+ * gathered side by side. */
+#include <math.h>
+#include <string.h>
+
+#include "model/run.h"
+
+#define ALIGN 64u
+
+void ebb_mixture_layout(ebb_run *r, ebb_arena *a)
+{
+    const ebb_net *net = r->net;
+    size_t cols = r->cap_cols;
+
+    r->mix = ebb_arena_take(a, cols * net->n_embd * sizeof(float), ALIGN);
+    r->scores = ebb_arena_take(a, cols * net->n_expert * sizeof(float), ALIGN);
+    r->chosen = ebb_arena_take(a, cols * net->n_expert_used * sizeof(uint32_t), ALIGN);
+    r->members = ebb_arena_take(a, cols * sizeof(uint32_t), ALIGN);
+    for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
+        if (net->acts >> kind & 1)
+            r->gathered[kind] = ebb_arena_take(a, cols * ebb_act_col_bytes((ebb_act)kind, net->max_k), ALIGN);
+}
+
+/* -- Choosing ------------------------------------------------------------------- */
+
+static float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+/* The best `n` experts by score + bias, best first; of equals the first. */
+static void choose(const float *score, const float *bias, uint32_t n_expert, uint32_t n, uint32_t *out)
+{
+    uint32_t n_out = 0;
+
+    for (uint32_t e = 0; e < n_expert; e++) {
+        float s = score[e] + (bias ? bias[e] : 0);
+        uint32_t at = n_out;
+
+        while (at > 0 && s > score[out[at - 1]] + (bias ? bias[out[at - 1]] : 0))
+            at--;
+        if (at == n)
+            continue;
+        n_out += n_out < n;
+        memmove(out + at + 1, out + at, (n_out - at - 1) * sizeof *out);
+        out[at] = e;
+    }
+}
+
+/* scores of column c become shares: 0 but for the chosen. */
+static void route(const ebb_run *r, const ebb_experts *x, uint32_t c)
+{
+    const ebb_net *net = r->net;
+    float *score = r->scores + (size_t)c * net->n_expert, sum = 0;
+    uint32_t *chosen = r->chosen + (size_t)c * net->n_expert_used;
+
+    for (uint32_t e = 0; net->router_is_sigmoid && e < net->n_expert; e++)
+        score[e] = sigmoid(score[e]);
+    choose(score, x->choice_bias, net->n_expert, net->n_expert_used, chosen);
+    if (!net->router_is_sigmoid)
+        r->kern->softmax(score, net->n_expert);
+    for (uint32_t i = 0; i < net->n_expert_used; i++)
+        sum += score[chosen[i]];
+    for (uint32_t i = 0; i < net->n_expert_used; i++)
+        score[chosen[i]] *= net->router_normalizes ? net->router_scale / sum : net->router_scale;
+}
+
+static bool chose(const ebb_run *r, uint32_t c, uint32_t e)
+{
+    const uint32_t *chosen = r->chosen + (size_t)c * r->net->n_expert_used;
+
+    for (uint32_t i = 0; i < r->net->n_expert_used; i++)
+        if (chosen[i] == e)
+            return true;
+    return false;
+}
+
+/* -- Computing ------------------------------------------------------------------- */
+
+/* Weights of expert e, from those of expert 0. */
+static ebb_weight expert_weight(const ebb_weight *first, uint32_t e)
+{
+    ebb_weight w = *first;
+
+    w.extent += e * EBB_EXPERT_EXTENTS;
+    if (w.bias)
+        w.bias += (size_t)e * w.n_rows;
+    return w;
+}
+
+/* A run whose columns are those in members[0, n), with the input that stands in r. */
+static ebb_run gather(const ebb_run *r, uint32_t n)
+{
+    ebb_run sub = *r;
+
+    for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++) {
+        size_t bytes = ebb_act_col_bytes((ebb_act)kind, r->in_k);
+
+        if (!(r->in_acts >> kind & 1))
+            continue;
+        for (uint32_t i = 0; i < n; i++)
+            memcpy((char *)r->gathered[kind] + i * bytes, (char *)r->act[kind] + r->members[i] * bytes, bytes);
+    }
+    memcpy(sub.act, r->gathered, sizeof sub.act);
+    sub.c0 = 0;
+    sub.c1 = n;
+    return sub;
+}
+
+/* mix = down(act(gate x) * up x) for the columns of `sub`. */
+static ebb_status feed(ebb_run *sub, const ebb_weight *gate, const ebb_weight *up, const ebb_weight *down,
+                       ebb_error *err)
+{
+    ebb_mat m = { .w = down, .y = sub->mix + (size_t)sub->c0 * down->n_rows, .y_stride = down->n_rows };
+    ebb_status st = ebb_op_gated(sub, gate, up, err);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_op_input(sub, sub->ff, up->n_rows, ebb_act_bit(down));
+    return ebb_op_matmul(sub, &m, 1, 0, err);
+}
+
+typedef struct add_job {
+    const ebb_run *r;
+    uint32_t       expert;
+} add_job;
+
+static void add_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const add_job *job = arg;
+    const ebb_run *r = job->r;
+    size_t n = r->net->n_embd, c = r->members[slice];
+
+    (void)thread;
+    r->kern->axpy(r->y + c * n, r->scores[c * r->net->n_expert + job->expert], r->mix + slice * n, n);
+}
+
+static ebb_status one_expert(ebb_run *r, const ebb_experts *x, uint32_t e, ebb_error *err)
+{
+    ebb_weight gate = expert_weight(&x->gate, e), up = expert_weight(&x->up, e), down = expert_weight(&x->down, e);
+    add_job job = { .r = r, .expert = e };
+    uint32_t n = 0;
+    ebb_run sub;
+    ebb_status st;
+
+    for (uint32_t c = r->c0; c < r->c1; c++)
+        if (chose(r, c, e))
+            r->members[n++] = c;
+    if (n == 0)
+        return EBB_OK;
+    sub = gather(r, n);
+    st = feed(&sub, &gate, &up, &down, err);
+    if (st == EBB_OK)
+        ebb_run_slices(r, add_slice, &job, n);
+    return st;
+}
+
+/* The layer's own feed-forward, for every column; its share is 1, or sigmoid(shared_gate x). */
+static ebb_status shared(ebb_run *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_weight *gate = &l->experts.shared_gate;
+    ebb_mat m = { .w = gate, .y = r->scores + r->c0, .y_stride = 1 };
+    bool is_gated = ebb_weight_is(gate);
+    size_t n = r->net->n_embd;
+    ebb_status st = EBB_OK;
+
+    if (is_gated)
+        st = ebb_op_matmul(r, &m, 1, 0, err);
+    if (st == EBB_OK)
+        st = feed(r, &l->gate, &l->up, &l->down, err);
+    for (uint32_t c = r->c0; st == EBB_OK && c < r->c1; c++)
+        r->kern->axpy(r->y + c * n, is_gated ? sigmoid(r->scores[c]) : 1.0f, r->mix + c * n, n);
+    return st;
+}
+
+ebb_status ebb_op_mixture(ebb_run *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    ebb_mat m = { .w = &l->experts.router, .y = r->scores + (size_t)r->c0 * net->n_expert, .y_stride = net->n_expert };
+    ebb_status st = ebb_op_matmul(r, &m, 1, 0, err);
+
+    if (st != EBB_OK)
+        return st;
+    memset(r->y + (size_t)r->c0 * net->n_embd, 0, (size_t)(r->c1 - r->c0) * net->n_embd * sizeof *r->y);
+    for (uint32_t c = r->c0; c < r->c1; c++)
+        route(r, &l->experts, c);
+    for (uint32_t e = 0; e < net->n_expert && st == EBB_OK; e++)
+        st = one_expert(r, &l->experts, e, err);
+    if (st == EBB_OK && ebb_weight_is(&l->up))
+        st = shared(r, l, err);
+    ebb_op_add_y(r, &l->ffn_post_norm);
+    return st;
+}

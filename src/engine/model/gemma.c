@@ -1,0 +1,85 @@
+/* Gemma 1, 2 and 3 (Gemma Team 2024, 2024, 2025).  The norms' weights hold their + 1 already. */
+#include <math.h>
+
+#include "model/arch.h"
+
+static void bind_shape(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+
+    ebb_bind_shape(b, true);
+    net->embd_scale = (float)sqrt((double)net->n_embd);
+    net->ffn_gate = EBB_GATE_GELU;
+}
+
+/* Of the largest models only, scores are scaled by the width that a head would have. */
+static void scale_scores(ebb_net *net, uint32_t n_layers_largest)
+{
+    if (net->n_layers == n_layers_largest)
+        net->attn_scale = (float)(1.0 / sqrt((double)net->n_embd / net->n_head));
+}
+
+static void bind_gemma_layer(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_attention(b, l);
+    ebb_bind_ffn(b, l);
+}
+
+static void bind_gemma(ebb_binder *b)
+{
+    bind_shape(b);
+    ebb_bind_layers(b, bind_gemma_layer);
+}
+
+const ebb_arch ebb_arch_gemma = { .name = "gemma", .bind = bind_gemma };
+
+/* -- Gemma 2: norms behind attention and feed-forward, soft caps, every other layer local */
+
+static void bind_gemma2_layer(ebb_binder *b, ebb_layer *l)
+{
+    bind_gemma_layer(b, l);
+    ebb_bind_post_norms(b, l);
+    l->window = b->layer % 2 == 0 ? b->net->window : 0;
+}
+
+static void bind_gemma2(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+
+    bind_shape(b);
+    net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 4096, 1, 1u << 30);
+    net->attn_softcap = (float)ebb_bind_f64_or(b, ".attn_logit_softcapping", 50.0);
+    net->logit_softcap = (float)ebb_bind_f64_or(b, ".final_logit_softcapping", 30.0);
+    scale_scores(net, 46);
+    ebb_bind_layers(b, bind_gemma2_layer);
+}
+
+const ebb_arch ebb_arch_gemma2 = { .name = "gemma2", .bind = bind_gemma2 };
+
+/* -- Gemma 3: heads normed, five local layers for each global one, with a rope of their own */
+
+static void bind_gemma3_layer(ebb_binder *b, ebb_layer *l)
+{
+    bind_gemma_layer(b, l);
+    ebb_bind_qk_norm(b, l);
+    ebb_bind_post_norms(b, l);
+    if ((b->layer + 1) % b->net->window_period != 0) {
+        l->window = b->net->window;
+        l->rope = 1;
+    }
+}
+
+static void bind_gemma3(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+
+    bind_shape(b);
+    net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 1024, 1, 1u << 30);
+    net->window_period = ebb_bind_u32_or(b, ".attention.sliding_window_pattern", 6, 1, 1u << 16);
+    net->logit_softcap = (float)ebb_bind_f64_or(b, ".final_logit_softcapping", 0);
+    scale_scores(net, 62);
+    ebb_bind_local_rope(b, ebb_bind_f64_or(b, ".rope.freq_base_swa", 10000.0));
+    ebb_bind_layers(b, bind_gemma3_layer);
+}
+
+const ebb_arch ebb_arch_gemma3 = { .name = "gemma3", .bind = bind_gemma3 };

@@ -1,0 +1,24 @@
+/* gpt-oss (OpenAI 2025): experts with a clamped gate and biases, a sink beside the scores of each
+ * head (Xiao et al. 2023), every other layer local, YaRN. */
+#include "model/arch.h"
+
+static void bind_layer(ebb_binder *b, ebb_layer *l)
+{
+    ebb_net *net = b->net;
+
+    ebb_bind_attention(b, l);
+    ebb_bind_vector(b, &l->sinks, "attn_sinks", net->n_head, true);
+    ebb_bind_norm(b, &l->ffn_norm, "post_attention_norm", net->n_embd);
+    ebb_bind_ffn_matrices(b, l);
+    l->window = b->layer % 2 == 0 ? net->window : 0;
+}
+
+static void bind(ebb_binder *b)
+{
+    ebb_bind_shape(b, true);
+    b->net->ffn_gate = EBB_GATE_CLAMPED;
+    b->net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 128, 1, 1u << 30);
+    ebb_bind_layers(b, bind_layer);
+}
+
+const ebb_arch ebb_arch_gpt_oss = { .name = "gpt-oss", .bind = bind };

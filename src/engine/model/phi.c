@@ -1,0 +1,38 @@
+/* Phi 2 (Javaheripi et al. 2023); Phi 3, 3.5 and 4 mini (Abdin et al. 2024). */
+#include "model/arch.h"
+
+/* LayerNorm, one for attention and feed-forward, which see the same x; biases everywhere. */
+static void bind_phi2_layer(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_attention(b, l);
+    ebb_bind_norm(b, &l->ffn_norm, "attn_norm", b->net->n_embd);
+    ebb_bind_ffn_matrices(b, l);
+}
+
+static void bind_phi2(ebb_binder *b)
+{
+    b->net->norm_is_layer = b->net->is_parallel = b->net->ffn_is_plain = true;
+    b->net->ffn_gate = EBB_GATE_GELU;
+    ebb_bind_shape(b, true);
+    ebb_bind_layers(b, bind_phi2_layer);
+}
+
+const ebb_arch ebb_arch_phi2 = { .name = "phi2", .bind = bind_phi2 };
+
+/* q, k and v are one tensor, gate and up another; a head may be turned in part only.  LongRoPE (Ding et
+ * al. 2024) has its factors in the file: those for long contexts hold where the context is longer than the
+ * original one, from the first token on.  The window of the metadata is no part of the computation: these
+ * models were published with full attention. */
+static void bind_phi3_layer(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_attention(b, l);
+    ebb_bind_ffn(b, l);
+}
+
+static void bind_phi3(ebb_binder *b)
+{
+    ebb_bind_shape(b, true);
+    ebb_bind_layers(b, bind_phi3_layer);
+}
+
+const ebb_arch ebb_arch_phi3 = { .name = "phi3", .bind = bind_phi3 };

@@ -1,0 +1,73 @@
+/* Qwen 3.5 (Qwen Team 2026): three layers of gated delta net (delta_net.c), then one of
+ * attention whose heads are gated. */
+#include "model/arch.h"
+#include "model/run.h"
+
+#define MAX_HEADS 4096u
+#define MAX_WIDTH 4096u
+
+static void bind_delta(ebb_binder *b, ebb_delta *d)
+{
+    ebb_net *net = b->net;
+    uint32_t n_v = net->n_head_delta_v, inner = n_v * net->dim_delta;
+    uint32_t n_channels = 2 * net->n_head_delta_k * net->dim_delta + inner;
+
+    ebb_bind_matrix(b, &d->qkv, "attn_qkv", n_channels, net->n_embd);
+    ebb_bind_matrix(b, &d->z, "attn_gate", inner, net->n_embd);
+    ebb_bind_matrix(b, &d->alpha, "ssm_alpha", n_v, net->n_embd);
+    ebb_bind_matrix(b, &d->beta, "ssm_beta", n_v, net->n_embd);
+    ebb_bind_table(b, &d->conv, "ssm_conv1d", n_channels, net->n_conv);
+    ebb_bind_named(b, &d->dt, "ssm_dt.bias", n_v);
+    ebb_bind_named(b, &d->a, "ssm_a", n_v);
+    ebb_bind_vector(b, &d->norm, "ssm_norm", net->dim_delta, true);
+    ebb_bind_matrix(b, &d->out, "ssm_out", net->n_embd, inner);
+    d->state_at = net->state_bytes;
+    net->state_bytes += (ebb_delta_state_bytes(net) + 63) / 64 * 64;
+}
+
+/* Of each head, rows of q, then rows of its gate. */
+static void bind_gated_attention(ebb_binder *b, ebb_layer *l)
+{
+    ebb_net *net = b->net;
+    uint32_t n_q = net->n_head * net->dim_k;
+
+    ebb_bind_matrix(b, &l->q, "attn_q", 2 * n_q, net->n_embd);
+    l->q.n_rows = n_q;
+    l->q.run = l->q.skip = net->dim_k;
+    l->head_gate = l->q;
+    l->head_gate.first = net->dim_k;
+    ebb_bind_matrix(b, &l->k, "attn_k", net->n_head_kv * net->dim_k, net->n_embd);
+    ebb_bind_matrix(b, &l->v, "attn_v", net->n_head_kv * net->dim_v, net->n_embd);
+    ebb_bind_qk_norm(b, l);
+    ebb_bind_matrix(b, &l->o, "attn_output", net->n_embd, net->n_head * net->dim_v);
+    net->has_head_gate = true;
+}
+
+static void bind_layer(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_norm(b, &l->attn_norm, "attn_norm", b->net->n_embd);
+    if ((b->layer + 1) % b->net->attention_period != 0)
+        bind_delta(b, &l->delta);
+    else
+        bind_gated_attention(b, l);
+    ebb_bind_norm(b, &l->ffn_norm, "post_attention_norm", b->net->n_embd);
+    ebb_bind_ffn_matrices(b, l);
+}
+
+static void bind(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+
+    ebb_bind_shape(b, true);
+    net->attention_period = ebb_bind_u32_or(b, ".full_attention_interval", 4, 1, 1u << 16);
+    net->n_conv = ebb_bind_u32(b, ".ssm.conv_kernel", 2, 64);
+    net->dim_delta = ebb_bind_u32(b, ".ssm.state_size", 1, MAX_WIDTH);
+    net->n_head_delta_k = ebb_bind_u32(b, ".ssm.group_count", 1, MAX_HEADS);
+    net->n_head_delta_v = ebb_bind_u32(b, ".ssm.time_step_rank", 1, MAX_HEADS);
+    if (b->st == EBB_OK && net->dim_k != net->dim_v)
+        ebb_bind_fail(b, EBB_UNSUPPORTED, "metadata %s.attention: heads whose keys and values differ in length",
+                      net->arch->name);
+    ebb_bind_layers(b, bind_layer);
+}
+
+const ebb_arch ebb_arch_qwen35 = { .name = "qwen35", .bind = bind };

@@ -1,0 +1,154 @@
+/* States of recurrent layers and their checkpoints (engine_impl.h). */
+#include <string.h>
+
+#include "base/hash.h"
+#include "engine_impl.h"
+
+#define MARK_DISTANCE_MIN 256u
+
+static bool has_states(const ebb_engine *e)
+{
+    return e->net.state_bytes > 0;
+}
+
+void ebb_states_init(ebb_engine *e)
+{
+    for (uint32_t i = 0; has_states(e) && i < e->run.n_states; i++)
+        e->slots[i].state = e->run.state + i * e->net.state_bytes;
+}
+
+/* -- Slots ------------------------------------------------------------------------- */
+
+void ebb_state_drop(ebb_session *s)
+{
+    if (s->live)
+        *s->live = (ebb_slot){ .state = s->live->state };
+    s->live = NULL;
+}
+
+/* A free slot; else the checkpoint that was not used for longest; else the live state of another timeline. */
+static ebb_slot *take(ebb_engine *e, const ebb_session *s)
+{
+    ebb_slot *best = NULL;
+
+    for (uint32_t i = 0; i < e->run.n_states; i++) {
+        ebb_slot *t = &e->slots[i];
+
+        if (!t->is_used) {
+            best = t;
+            break;
+        }
+        if (t->owner == s && s)
+            continue;
+        if (!best || (best->owner && !t->owner) || (!best->owner == !t->owner && t->used_at < best->used_at))
+            best = t;
+    }
+    if (best->owner)
+        best->owner->live = NULL;
+    *best = (ebb_slot){ .state = best->state, .is_used = true, .n_pos = UINT32_MAX, .used_at = ++e->clock };
+    return best;
+}
+
+static void hash_prefix(const ebb_token *ids, uint32_t n, uint8_t out[16])
+{
+    ebb_hash128(ids, n * sizeof *ids, NULL, out);
+}
+
+static ebb_slot *find(ebb_engine *e, const ebb_token *ids, uint32_t n)
+{
+    ebb_slot *best = NULL;
+
+    for (uint32_t i = 0; i < e->run.n_states; i++) {
+        ebb_slot *t = &e->slots[i];
+        uint8_t prefix[16];
+
+        if (!t->is_used || t->owner || t->n_pos > n || (best && t->n_pos <= best->n_pos))
+            continue;
+        hash_prefix(ids, t->n_pos, prefix);
+        if (memcmp(prefix, t->prefix, sizeof prefix) == 0)
+            best = t;
+    }
+    return best;
+}
+
+/* -- Going back ---------------------------------------------------------------------- */
+
+bool ebb_state_stands(const ebb_session *s)
+{
+    return !has_states(s->engine) || s->live;
+}
+
+uint32_t ebb_state_find(const ebb_session *s, const ebb_token *ids, uint32_t n, bool stands)
+{
+    const ebb_slot *from;
+
+    if (!has_states(s->engine) || (stands && s->live))
+        return n;
+    from = find(s->engine, ids, n);
+    return from ? from->n_pos : 0;
+}
+
+uint32_t ebb_state_rewind(ebb_session *s, const ebb_token *ids, uint32_t n, bool stands)
+{
+    ebb_engine *e = s->engine;
+    ebb_slot *from;
+
+    if (!has_states(e) || (stands && s->live))
+        return n;
+    from = find(e, ids, n);
+    if (from)
+        from->used_at = ++e->clock;              /* so that it is not the one to give way */
+    if (!s->live) {
+        s->live = take(e, s);
+        s->live->owner = s;
+    }
+    if (from)
+        memcpy(s->live->state, from->state, e->net.state_bytes);
+    else
+        memset(s->live->state, 0, e->net.state_bytes);
+    return from ? from->n_pos : 0;
+}
+
+/* -- Checkpoints ----------------------------------------------------------------------- */
+
+static void add_mark(ebb_session *s, uint32_t n_pos, ebb_marks *m)
+{
+    ebb_slot *t;
+
+    for (uint32_t i = 0; i < m->n; i++)
+        if (m->marks[i].n_pos == n_pos)
+            return;
+    if (m->n == EBB_MAX_MARKS)
+        return;
+    t = take(s->engine, s);
+    m->slots[m->n] = t;
+    m->marks[m->n++] = (ebb_mark){ .n_pos = n_pos, .to = t->state };
+}
+
+void ebb_state_plan_marks(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t prompt_end, ebb_marks *m)
+{
+    uint32_t distance = s->engine->plan.n_ctx / 4;
+
+    m->n = 0;
+    if (!has_states(s->engine))
+        return;
+    distance = distance < MARK_DISTANCE_MIN ? MARK_DISTANCE_MIN : distance;
+    for (uint32_t pos = (pos0 / distance + 1) * distance; pos <= end; pos += distance)
+        add_mark(s, pos, m);
+    if (prompt_end > pos0 && prompt_end <= end)
+        add_mark(s, prompt_end, m);
+}
+
+void ebb_state_keep_marks(ebb_session *s, const ebb_marks *m)
+{
+    for (uint32_t i = 0; i < m->n; i++) {
+        m->slots[i]->n_pos = m->marks[i].n_pos;
+        hash_prefix(s->ids, m->marks[i].n_pos, m->slots[i]->prefix);
+    }
+}
+
+void ebb_state_forget_marks(const ebb_marks *m)
+{
+    for (uint32_t i = 0; i < m->n; i++)
+        *m->slots[i] = (ebb_slot){ .state = m->slots[i]->state };
+}
