@@ -61,7 +61,9 @@ static inline void ebb_half_rows(const ebb_matmul *a, size_t r0, size_t byte, eb
 /* Which of 16 rows from r0 exist. */
 static inline __mmask16 ebb_row_mask(size_t n_rows, size_t r0)
 {
-    return r0 >= n_rows ? 0 : n_rows - r0 >= 16 ? 0xffff : (__mmask16)((1u << (n_rows - r0)) - 1);
+    size_t n = r0 < n_rows ? n_rows - r0 : 0;
+
+    return (__mmask16)(n >= 16 ? 0xffffu : (1u << n) - 1);
 }
 
 static inline __m512i ebb_half_gather(const ebb_half *h, size_t byte)
