@@ -12,6 +12,9 @@
 #define EBB_KERNELS_BLOCKS_H
 #include <stdint.h>
 #include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "kernels/number.h"
 
@@ -41,7 +44,28 @@ static inline void ebb_decode_Q8_0(const uint8_t *restrict b, ebb_block32 *restr
     memcpy(o->q, b + 2, 32);
 }
 
-/* 16 bytes: element i is lo of byte i, element 16 + i its hi. */
+/* 16 bytes: element i is lo of byte i, element 16 + i its hi; as they are less `offset`, or as
+ * indices of a table.  (The two forms of each compute the same.) */
+#if defined(__AVX2__)
+static inline __m256i ebb_nibbles(const uint8_t *b)
+{
+    __m128i v = _mm_loadu_si128((const void *)b);
+
+    return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(v, 4), v), _mm256_set1_epi8(15));
+}
+
+static inline void ebb_decode_nibbles(const uint8_t *restrict b, int offset, int8_t *restrict q)
+{
+    _mm256_storeu_si256((void *)q, _mm256_sub_epi8(ebb_nibbles(b), _mm256_set1_epi8((char)offset)));
+}
+
+static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16], int8_t *restrict q)
+{
+    __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)values));
+
+    _mm256_storeu_si256((void *)q, _mm256_shuffle_epi8(table, ebb_nibbles(b)));
+}
+#else
 static inline void ebb_decode_nibbles(const uint8_t *restrict b, int offset, int8_t *restrict q)
 {
     for (int i = 0; i < 16; i++) {
@@ -49,6 +73,15 @@ static inline void ebb_decode_nibbles(const uint8_t *restrict b, int offset, int
         q[16 + i] = (int8_t)((b[i] >> 4) - offset);
     }
 }
+
+static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16], int8_t *restrict q)
+{
+    for (int i = 0; i < 16; i++) {
+        q[i] = values[b[i] & 15];
+        q[16 + i] = values[b[i] >> 4];
+    }
+}
+#endif
 
 /*      0    2                          18
  * Q4_0 | d  | 16 x (lo: i, hi: 16 + i) |       w = d (q - 8) */
@@ -105,14 +138,17 @@ static inline void ebb_decode_Q5_1(const uint8_t *restrict b, ebb_block32 *restr
  * Each belongs to 32 elements, so it fills two of the 16 entries. */
 static inline void ebb_decode_scales_k(const uint8_t *restrict b, ebb_block256 *restrict o)
 {
-    for (int i = 0; i < 4; i++) {
-        int s[2] = { b[i] & 63, (b[8 + i] & 15) | b[i] >> 6 << 4 };
-        int m[2] = { b[4 + i] & 63, b[8 + i] >> 4 | b[4 + i] >> 6 << 4 };
+    const uint32_t six = 0x3f3f3f3fu, four = 0x0f0f0f0fu, two = 0x03030303u;
+    uint32_t w[3] = { ebb_u32_load(b), ebb_u32_load(b + 4), ebb_u32_load(b + 8) };
+    uint32_t s[2] = { w[0] & six, (w[2] & four) | (w[0] >> 6 & two) << 4 };
+    uint32_t m[2] = { w[1] & six, (w[2] >> 4 & four) | (w[1] >> 6 & two) << 4 };
+    uint8_t scale[8], min[8];
 
-        for (int h = 0; h < 2; h++) {
-            o->scale[8 * h + 2 * i] = o->scale[8 * h + 2 * i + 1] = (int16_t)s[h];
-            o->min[8 * h + 2 * i] = o->min[8 * h + 2 * i + 1] = (int16_t)m[h];
-        }
+    memcpy(scale, s, sizeof scale);
+    memcpy(min, m, sizeof min);
+    for (int i = 0; i < 16; i++) {
+        o->scale[i] = scale[i / 2];
+        o->min[i] = min[i / 2];
     }
 }
 
@@ -177,14 +213,6 @@ static inline void ebb_decode_Q6_K(const uint8_t *restrict b, ebb_block256 *rest
 
 /* The 16 values of the non-linear 4-bit types, denser around zero. */
 static const int8_t ebb_iq4_values[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
-
-static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16], int8_t *restrict q)
-{
-    for (int i = 0; i < 16; i++) {
-        q[i] = values[b[i] & 15];
-        q[16 + i] = values[b[i] >> 4];
-    }
-}
 
 /*        0    2                          18
  * IQ4_NL | d  | 16 x (lo: i, hi: 16 + i) |     w = d values[q] */

@@ -126,6 +126,57 @@ static void test_blocks_decode_by_the_book(void **state)
     }
 }
 
+/* Ternary digits, packed as the format does it: the number in base 3, scaled to 256 and rounded up. */
+static void test_ternary_blocks_decode_by_the_book(void **state)
+{
+    uint8_t b[66] = { 0 };
+    int8_t want[256];
+    float v[256];
+
+    (void)state;
+    for (int i = 0; i < 256; i++)
+        want[i] = (int8_t)(test_random() % 3);
+    for (int i = 0; i < 52; i++) {
+        int first = i < 32 ? i : i < 48 ? 160 + i - 32 : 240 + i - 48, step = i < 32 ? 32 : i < 48 ? 16 : 4, n = 0;
+
+        for (int k = 0; k < 5; k++)
+            n = n * 3 + (i < 48 || k < 4 ? want[first + k * step] : 0);
+        b[i] = (uint8_t)((n * 256 + 242) / 243);
+    }
+    b[53] = 0x40;                                /* d = 2 */
+    scalar->dequantize[EBB_TYPE_TQ1_0](b, 256, v);
+    for (int i = 0; i < 256; i++)
+        assert_true(v[i] == 2.0f * (float)(want[i] - 1));
+
+    memset(b, 0, sizeof b);
+    for (int i = 0; i < 256; i++)
+        b[i / 128 * 32 + i % 32] |= (uint8_t)(want[i] << i / 32 % 4 * 2);
+    b[65] = 0x40;
+    scalar->dequantize[EBB_TYPE_TQ2_0](b, 256, v);
+    for (int i = 0; i < 256; i++)
+        assert_true(v[i] == 2.0f * (float)(want[i] - 1));
+}
+
+static void test_four_bit_floats_decode_by_the_book(void **state)
+{
+    static const float values[8] = { 0, 0.5f, 1, 1.5f, 2, 3, 4, 6 };
+    uint8_t b[17];
+    float v[32];
+
+    (void)state;
+    for (int e = 0; e < 255; e += e < 3 ? 1 : 21) {
+        b[0] = (uint8_t)e;
+        for (int i = 0; i < 16; i++)
+            b[1 + i] = (uint8_t)(i | (15 - i) << 4);
+        scalar->dequantize[EBB_TYPE_MXFP4](b, 32, v);
+        for (int i = 0; i < 16; i++) {
+            float want = ldexpf(i < 8 ? values[i] : -values[i - 8], e - 127);
+
+            assert_true(v[i] == want && v[31 - i] == want);
+        }
+    }
+}
+
 static void test_halves_round_to_even(void **state)
 {
     (void)state;
@@ -244,6 +295,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products_agree_with_doubles),
         cmocka_unit_test(test_blocks_decode_by_the_book),
+        cmocka_unit_test(test_ternary_blocks_decode_by_the_book),
+        cmocka_unit_test(test_four_bit_floats_decode_by_the_book),
         cmocka_unit_test(test_halves_round_to_even),
         cmocka_unit_test(test_exp_and_tanh_are_within_two_ulp),
         cmocka_unit_test(test_quantize_survives_strange_columns),

@@ -78,8 +78,8 @@ INLINE void spread(const ebb_block256 *b, int offset, int r, tile256 *t)
     for (int i = 0; i < 256; i++)
         o->q[i] = (int8_t)(b->q[i] + (offset > 64 ? 0 : offset));
     for (int i = 0; i < 8; i++)
-        for (int j = 0; j < 16; j++)
-            o->scale[i][j] = b->scale[2 * i + j / 8];
+        _mm256_storeu_si256((void *)o->scale[i],
+                            _mm256_set_m128i(_mm_set1_epi16(b->scale[2 * i + 1]), _mm_set1_epi16(b->scale[2 * i])));
     memcpy(o->scale16, b->scale, sizeof o->scale16);
     memcpy(o->min, b->min, sizeof o->min);
     t->d[r] = b->d;
