@@ -1,0 +1,63 @@
+#include "ebb_test.h"
+
+#include "base/buf.h"
+#include "commands.h"
+#include "copy.h"
+#include "os/file.h"
+
+/* The manual page and /help say the same. */
+static void manual_has_all(void **state)
+{
+    ebb_buf page = { 0 }, want = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_file_slurp("docs/ebb.1", 1 << 20, &page, NULL), EBB_OK);
+    for (const ebb_command *c = ebb_commands; c->name; c++) {
+        ebb_buf_clear(&want);
+        ebb_buf_addf(&want, "\n.It Ic /%s", c->name);
+        if (!strstr(page.data, want.data) || !strstr(page.data, c->help))
+            fail_msg("docs/ebb.1 lacks /%s: %s", c->name, c->help);
+    }
+    for (size_t i = 0; ebb_key_help[i][0]; i++)
+        if (!strstr(page.data, ebb_key_help[i][1]))
+            fail_msg("docs/ebb.1 lacks the key %s: %s", ebb_key_help[i][0], ebb_key_help[i][1]);
+    ebb_buf_fini(&page);
+    ebb_buf_fini(&want);
+}
+
+static void what_is_a_command(void **state)
+{
+    (void)state;
+    assert_true(ebb_command_is("/x"));
+    assert_true(ebb_command_is("/"));
+    assert_false(ebb_command_is("//x"));
+    assert_false(ebb_command_is("a /x"));
+    assert_false(ebb_command_is(""));
+}
+
+static void code_blocks(void **state)
+{
+    static const char text[] = "a\n```c\nint x;\n```\nb\n~~~~\n```\ninner\n```\n~~~~\n  ```\ncut off";
+    static const char *const want[] = { "int x;\n", "```\ninner\n```\n", "cut off" };
+    const char *block;
+    size_t n;
+
+    (void)state;
+    for (unsigned long i = 0; i < 3; i++) {
+        assert_true(ebb_copy_code_block(text, sizeof text - 1, i + 1, &block, &n));
+        assert_int_equal(n, strlen(want[i]));
+        assert_memory_equal(block, want[i], n);
+    }
+    assert_false(ebb_copy_code_block(text, sizeof text - 1, 4, &block, &n));
+    assert_false(ebb_copy_code_block("", 0, 1, &block, &n));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(manual_has_all),
+        cmocka_unit_test(what_is_a_command),
+        cmocka_unit_test(code_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
