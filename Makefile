@@ -48,12 +48,12 @@ $(B)/$(NAME): $(B)/cli/main.o $(B)/libebb.a
 $(B)/libebb.a: $(LIB_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/chat/guide_data.o: $(wildcard models/guide.gguf)
+$(B)/chat/guide_data.o: models/guide.gguf
 $(B)/%.o: src/%.c $(B)/flags | build/deps-build
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(ISA) -MMD -MP -c $< -o $@
 # The built-in themes are part of the object.
 $(B)/tui/theme.o: $(wildcard themes/*.theme)
-$(B)/chat/guide_data.o: $(wildcard models/guide.gguf)
+$(B)/chat/guide_data.o: models/guide.gguf
 $(B)/tests/%.o: tests/%.c $(B)/flags | build/deps-test
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) -MMD -MP -c $< -o $@
 # C files of a test folder that are no tests are linked into each test of that folder, before the

@@ -4,7 +4,6 @@
 #include <stddef.h>
 
 extern const unsigned char ebb_guide_data[];
-/* 0 in a build made without models/guide.gguf. */
 extern const size_t ebb_guide_bytes;
 
 #endif

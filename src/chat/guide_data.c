@@ -1,7 +1,6 @@
 /* The bytes of models/guide.gguf (guide.h), page-aligned, as the assembler reads them. */
 #include "guide.h"
 
-#if __has_include("../../models/guide.gguf")
 __asm__(".section .rodata\n"
         ".balign 4096\n"
         ".global ebb_guide_data\n"
@@ -11,7 +10,3 @@ __asm__(".section .rodata\n"
         ".global ebb_guide_bytes\n"
         "ebb_guide_bytes: .quad .Lguide_end - ebb_guide_data\n"
         ".previous\n");
-#else
-const unsigned char ebb_guide_data[1];
-const size_t ebb_guide_bytes = 0;
-#endif

@@ -75,8 +75,6 @@ static ebb_status open_model(const local *l, ebb_model **m, ebb_error *err)
 {
     if (l->path)
         return ebb_model_open(l->path, m, err);
-    if (ebb_guide_bytes == 0)
-        return EBB_FAIL(err, EBB_NOTFOUND, "no model was given and this build has none of its own: use -m FILE");
     return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, "guide", m, err);
 }
 

@@ -69,8 +69,7 @@ int ebb_cli_models(ebb_args *a)
     } else {
         for (size_t i = 0; i < n; i++)
             print_one(&files[i]);
-        if (ebb_guide_bytes)
-            printf("%10s  built in          guide\n", ebb_cli_bytes(ebb_guide_bytes, size));
+        printf("%10s  built in          guide\n", ebb_cli_bytes(ebb_guide_bytes, size));
     }
     ebb_models_free(files, n);
     return status;
