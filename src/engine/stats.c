@@ -47,7 +47,7 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     else
         snprintf(s->kv_type, sizeof s->kv_type, "%s/%s", kv_name(e->plan.kv_k), kv_name(e->plan.kv_v));
     s->budget_bytes = e->plan.budget_bytes;
-    s->weight_bytes = ebb_net_pass_bytes(&e->net);
+    s->weight_bytes = ebb_net_weight_bytes(&e->net);
     s->kv_bytes = ebb_kv_bytes(e->kv);
     s->scratch_bytes = e->arena.n_bytes;
     s->n_ctx = e->plan.n_ctx;

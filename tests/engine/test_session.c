@@ -97,12 +97,12 @@ static void test_same_bits_for_every_n(void **state)
 
 static void test_same_bits_over_segments(void **state)
 {
-    static const char *const archs[] = { "llama", "qwen2", "qwen3" };
-    static const ebb_kv_type kv[] = { EBB_KV_F16, EBB_KV_F32, EBB_KV_Q8_0 };
+    static const char *const archs[] = { "llama", "qwen2", "qwen3", "qwen3moe", "gemma2" };
+    static const ebb_kv_type kv[] = { EBB_KV_F16, EBB_KV_F32, EBB_KV_Q8_0, EBB_KV_F16, EBB_KV_F16 };
     static const uint32_t chunks[] = { 1, 7, 64, 512 };
 
     (void)state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
         ebb_tiny_opts tiny = { .arch = archs[i], .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .is_tied = i == 2 };
         ebb_engine_opts o = { .n_ctx = N_LONG, .has_kv = true, .kv_k = kv[i], .kv_v = kv[i] };
 

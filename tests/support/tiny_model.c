@@ -15,11 +15,14 @@ enum { U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STR = 8, ARR = 9 };
 
 #define ALIGN 32u
 #define MAX_TENSORS 512
+#define N_EXPERTS 8u
+#define N_USED    3u
+#define WINDOW    48u
 
 typedef struct tensor {
     char     name[64];
     ebb_type type;
-    uint32_t dims[2], n_dims;
+    uint32_t dims[3], n_dims;
     float    mean, dev;
 } tensor;
 
@@ -174,6 +177,7 @@ static void add_tensor(writer *w, const char *name, ebb_type type, uint32_t n_k,
     t->type = type;
     t->dims[0] = n_k;
     t->dims[1] = n_rows;
+    t->dims[2] = 1;
     t->n_dims = n_rows ? 2 : 1;
     t->mean = mean;
     t->dev = dev;
@@ -195,6 +199,15 @@ static void vector(writer *w, uint32_t layer, const char *what, uint32_t n, floa
     add_tensor(w, name, EBB_TYPE_F32, n, 0, mean, mean != 0 ? 0.1f : 0.3f);
 }
 
+static void experts(writer *w, uint32_t layer, const char *what, ebb_type type, uint32_t n_k, uint32_t n_rows)
+{
+    tensor *t = &w->tensors[w->n_tensors];
+
+    matrix(w, layer, what, type, n_k, n_rows);
+    t->dims[2] = N_EXPERTS;
+    t->n_dims = 3;
+}
+
 static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 {
     uint32_t q = o->n_head * o->head_dim, kv = o->n_head_kv * o->head_dim;
@@ -209,11 +222,22 @@ static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
         vector(w, i, "attn_k.bias", kv, 0);
         vector(w, i, "attn_v.bias", kv, 0);
     }
-    if (strcmp(o->arch, "qwen3") == 0) {
+    if (strncmp(o->arch, "qwen3", 5) == 0) {
         vector(w, i, "attn_q_norm.weight", o->head_dim, 2);
         vector(w, i, "attn_k_norm.weight", o->head_dim, 1);
     }
     vector(w, i, "ffn_norm.weight", o->n_embd, 1);
+    if (strcmp(o->arch, "gemma2") == 0) {
+        vector(w, i, "post_attention_norm.weight", o->n_embd, 1);
+        vector(w, i, "post_ffw_norm.weight", o->n_embd, 1);
+    }
+    if (strcmp(o->arch, "qwen3moe") == 0) {
+        matrix(w, i, "ffn_gate_inp", EBB_TYPE_F32, o->n_embd, N_EXPERTS);
+        experts(w, i, "ffn_gate_exps", o->type, o->n_embd, o->n_ff);
+        experts(w, i, "ffn_up_exps", o->type, o->n_embd, o->n_ff);
+        experts(w, i, "ffn_down_exps", o->type, o->n_ff, o->n_embd);
+        return;
+    }
     matrix(w, i, "ffn_gate", o->type, o->n_embd, o->n_ff);
     matrix(w, i, "ffn_up", o->type, o->n_embd, o->n_ff);
     matrix(w, i, "ffn_down", o->type, o->n_ff, o->n_embd);
@@ -250,7 +274,7 @@ static void add_blocks(writer *w, const tensor *t, uint64_t n)
 
 static void add_weights(writer *w, const tensor *t)
 {
-    uint64_t n = (uint64_t)t->dims[0] * (t->n_dims == 2 ? t->dims[1] : 1);
+    uint64_t n = (uint64_t)t->dims[0] * (t->n_dims > 1 ? t->dims[1] : 1) * t->dims[2];
 
     if (ebb_type_get(t->type)->block_len > 1) {
         add_blocks(w, t, n);
@@ -328,6 +352,12 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
     key_u32(w, o->arch, ".attention.key_length", o->head_dim);
     key_u32(w, o->arch, ".attention.value_length", o->head_dim);
     key_u32(w, o->arch, ".rope.dimension_count", o->head_dim);
+    if (strcmp(o->arch, "gemma2") == 0)
+        key_u32(w, o->arch, ".attention.sliding_window", WINDOW);
+    if (strcmp(o->arch, "qwen3moe") == 0) {
+        key_u32(w, o->arch, ".expert_count", N_EXPERTS);
+        key_u32(w, o->arch, ".expert_used_count", N_USED);
+    }
     key_f32(w, o->arch, ".rope.freq_base", 10000);
     key_f32(w, o->arch, ".attention.layer_norm_rms_epsilon", 1e-5f);
     vocabulary(w);

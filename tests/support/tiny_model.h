@@ -14,7 +14,7 @@
 
 /* Zero is the default: llama, F32, 2 layers, width 256, 4 heads on 2 of 64, feed-forward 256, context 1024. */
 typedef struct ebb_tiny_opts {
-    const char *arch;            /* "llama", "qwen2", "qwen3" */
+    const char *arch;            /* "llama", "qwen2", "qwen3", "qwen3moe" (8 experts, 3 used), "gemma2" (window 48) */
     ebb_type    type;            /* of all matrices; token_embd and output too */
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx;
     bool        is_tied;

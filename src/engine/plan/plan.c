@@ -125,7 +125,8 @@ static void predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
     double macs = 0, chunk_s;
 
     for (uint32_t i = 0; i + 1 < net->n_extents; i++)    /* all but the output, which few columns need */
-        macs += (double)net->extents[i].n_elems;
+        macs += (double)net->extents[i].n_elems *
+                (net->extents[i].is_certain ? 1 : (double)net->n_expert_used / net->n_expert);
     p->predicted_decode_tok_s = 1 / (read_s > touch_s ? read_s : touch_s);
     chunk_s = macs * p->n_chunk / mac_s;
     p->predicted_prefill_tok_s = p->n_chunk / (chunk_s > read_s ? chunk_s : read_s);
