@@ -15,9 +15,6 @@ enum { U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STR = 8, ARR = 9 };
 
 #define ALIGN 32u
 #define MAX_TENSORS 512
-#define N_EXPERTS 8u
-#define N_USED    3u
-#define WINDOW    48u
 
 typedef struct tensor {
     char     name[64];
@@ -32,6 +29,49 @@ typedef struct writer {
     tensor   tensors[MAX_TENSORS];
     uint64_t random;
 } writer;
+
+/* -- Architectures --------------------------------------------------------------- */
+
+enum {
+    QKV_BIAS = 1, QK_NORM = 2, QK_WHOLE = 4, POST_NORMS = 8, FUSED_QKV = 16, FUSED_FFN = 32, PLAIN_FFN = 64,
+    LAYER_NORM = 128, NORM_BIAS = 256, BIAS = 512, SINKS = 1024, HYBRID = 2048, EXPERTS = 4096, SHARED = 8192,
+    NO_PRE_NORMS = 1 << 14, PARALLEL = 1 << 15, POSITIONS = 1 << 16, WINDOW = 1 << 17, PARTIAL = 1 << 18, MULTIPLIERS = 1 << 19,
+    LONGROPE = 1 << 20, YARN = 1 << 21, LINEAR = 1 << 22, SOFTCAPS = 1 << 23, OUTPUT_BIAS = 1 << 24,
+};
+
+enum { DELTA_K = 2, DELTA_V = 4, DELTA_DIM = 32, DELTA_CONV = 4 };
+
+static const struct traits { const char *arch; unsigned has; } traits[] = {
+    { "llama", 0 }, { "smollm3", 0 }, { "granite", MULTIPLIERS }, { "granitemoe", MULTIPLIERS | EXPERTS },
+    { "qwen2", QKV_BIAS }, { "qwen2moe", QKV_BIAS | EXPERTS | SHARED },
+    { "qwen3", QK_NORM }, { "qwen3moe", QK_NORM | EXPERTS }, { "qwen35", QK_NORM | HYBRID | PARTIAL },
+    { "gemma", 0 }, { "gemma2", POST_NORMS | WINDOW | SOFTCAPS },
+    { "gemma3", POST_NORMS | QK_NORM | WINDOW | LINEAR },
+    { "phi2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | PARALLEL | PARTIAL | OUTPUT_BIAS },
+    { "phi3", FUSED_QKV | FUSED_FFN | PARTIAL | LONGROPE }, { "gpt-oss", QKV_BIAS | BIAS | SINKS | EXPERTS | WINDOW | YARN },
+    { "stablelm", LAYER_NORM | NORM_BIAS | PARTIAL }, { "command-r", LAYER_NORM | PARALLEL | MULTIPLIERS },
+    { "cohere2", LAYER_NORM | PARALLEL | MULTIPLIERS | WINDOW }, { "olmo2", NO_PRE_NORMS | QK_WHOLE | POST_NORMS },
+    { "starcoder2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN },
+    { "gpt2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | FUSED_QKV | POSITIONS },
+    { "falcon", LAYER_NORM | NORM_BIAS | FUSED_QKV | PLAIN_FFN | PARALLEL },
+    { "chatglm", FUSED_QKV | QKV_BIAS | FUSED_FFN | PARTIAL }, { "glm4", QKV_BIAS | FUSED_FFN | POST_NORMS | PARTIAL },
+};
+#define N_ARCHS (sizeof traits / sizeof *traits)
+
+const char *const ebb_tiny_archs[] = {
+    "llama", "smollm3", "granite", "granitemoe", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "qwen35", "gemma", "gemma2",
+    "gemma3", "phi2", "phi3", "gpt-oss", "stablelm", "command-r", "cohere2", "olmo2", "starcoder2", "gpt2", "falcon",
+    "chatglm", "glm4", NULL,
+};
+
+static bool has(const ebb_tiny_opts *o, unsigned trait)
+{
+    for (size_t i = 0; i < N_ARCHS; i++)
+        if (strcmp(traits[i].arch, o->arch) == 0)
+            return traits[i].has & trait;
+    fail_msg("no tiny model of architecture %s", o->arch);
+    return false;
+}
 
 /* -- Numbers --------------------------------------------------------------------- */
 
@@ -187,7 +227,7 @@ static void matrix(writer *w, uint32_t layer, const char *what, ebb_type type, u
 {
     char name[64];
 
-    snprintf(name, sizeof name, "blk.%u.%s.weight", layer, what);
+    snprintf(name, sizeof name, "blk.%u.%.40s.weight", layer, what);
     add_tensor(w, name, type, n_k, n_rows, 0, 1 / sqrtf((float)n_k));
 }
 
@@ -195,52 +235,129 @@ static void vector(writer *w, uint32_t layer, const char *what, uint32_t n, floa
 {
     char name[64];
 
-    snprintf(name, sizeof name, "blk.%u.%s", layer, what);
+    snprintf(name, sizeof name, "blk.%u.%.40s", layer, what);
     add_tensor(w, name, EBB_TYPE_F32, n, 0, mean, mean != 0 ? 0.1f : 0.3f);
 }
 
-static void experts(writer *w, uint32_t layer, const char *what, ebb_type type, uint32_t n_k, uint32_t n_rows)
+static void norm(writer *w, const ebb_tiny_opts *o, uint32_t layer, const char *what)
 {
-    tensor *t = &w->tensors[w->n_tensors];
+    char name[64];
 
-    matrix(w, layer, what, type, n_k, n_rows);
-    t->dims[2] = N_EXPERTS;
-    t->n_dims = 3;
+    snprintf(name, sizeof name, "%s.weight", what);
+    vector(w, layer, name, o->n_embd, 1);
+    if (has(o, NORM_BIAS)) {
+        snprintf(name, sizeof name, "%s.bias", what);
+        vector(w, layer, name, o->n_embd, 0);
+    }
+}
+
+/* A matrix, and its bias if it has one. */
+static void linear(writer *w, const ebb_tiny_opts *o, uint32_t layer, const char *what, uint32_t n_k, uint32_t n_rows,
+                   bool has_bias)
+{
+    char name[64];
+
+    matrix(w, layer, what, o->type, n_k, n_rows);
+    snprintf(name, sizeof name, "%s.bias", what);
+    if (has_bias)
+        vector(w, layer, name, n_rows, 0);
+}
+
+static void attention_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    uint32_t q = o->n_head * o->head_dim, kv = o->n_head_kv * o->head_dim;
+
+    if (has(o, FUSED_QKV)) {
+        linear(w, o, i, "attn_qkv", o->n_embd, q + 2 * kv, has(o, QKV_BIAS));
+    } else {
+        linear(w, o, i, "attn_q", o->n_embd, has(o, HYBRID) ? 2 * q : q, has(o, QKV_BIAS));
+        linear(w, o, i, "attn_k", o->n_embd, kv, has(o, QKV_BIAS));
+        linear(w, o, i, "attn_v", o->n_embd, kv, has(o, QKV_BIAS));
+    }
+    if (has(o, QK_NORM) || has(o, QK_WHOLE)) {
+        vector(w, i, "attn_q_norm.weight", has(o, QK_WHOLE) ? q : o->head_dim, 2);
+        vector(w, i, "attn_k_norm.weight", has(o, QK_WHOLE) ? kv : o->head_dim, 1);
+    }
+    if (has(o, SINKS))
+        vector(w, i, "attn_sinks.weight", o->n_head, 0);
+    linear(w, o, i, "attn_output", q, o->n_embd, has(o, BIAS));
+}
+
+static void delta_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    uint32_t inner = DELTA_V * DELTA_DIM, channels = 2 * DELTA_K * DELTA_DIM + inner;
+
+    matrix(w, i, "attn_qkv", o->type, o->n_embd, channels);
+    matrix(w, i, "attn_gate", o->type, o->n_embd, inner);
+    matrix(w, i, "ssm_conv1d", EBB_TYPE_F32, DELTA_CONV, channels);
+    vector(w, i, "ssm_dt.bias", DELTA_V, -3);
+    vector(w, i, "ssm_a", DELTA_V, -5);
+    matrix(w, i, "ssm_alpha", o->type, o->n_embd, DELTA_V);
+    matrix(w, i, "ssm_beta", o->type, o->n_embd, DELTA_V);
+    vector(w, i, "ssm_norm.weight", DELTA_DIM, 1);
+    matrix(w, i, "ssm_out", o->type, inner, o->n_embd);
+}
+
+/* The experts' matrices of one kind: one tensor, or as old files have them. */
+static void expert_matrix(writer *w, const ebb_tiny_opts *o, uint32_t i, const char *what, uint32_t n_k, uint32_t n_rows)
+{
+    char name[64];
+
+    if (o->is_split) {
+        for (uint32_t e = 0; e < o->n_expert; e++) {
+            snprintf(name, sizeof name, "%s.%u", what, e);
+            matrix(w, i, name, o->type, n_k, n_rows);
+        }
+        return;
+    }
+    snprintf(name, sizeof name, "%s_exps", what);
+    matrix(w, i, name, o->type, n_k, n_rows);
+    w->tensors[w->n_tensors - 1].dims[2] = o->n_expert;
+    w->tensors[w->n_tensors - 1].n_dims = 3;
+    snprintf(name, sizeof name, "blk.%u.%.40s_exps.bias", i, what);
+    if (has(o, SINKS))
+        add_tensor(w, name, EBB_TYPE_F32, n_rows, o->n_expert, 0, 0.3f);
+}
+
+static void ffn_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    if (o->n_expert) {
+        matrix(w, i, "ffn_gate_inp", EBB_TYPE_F32, o->n_embd, o->n_expert);
+        if (has(o, SINKS))
+            vector(w, i, "ffn_gate_inp.bias", o->n_expert, 0);
+        expert_matrix(w, o, i, "ffn_gate", o->n_embd, o->n_ff);
+        expert_matrix(w, o, i, "ffn_up", o->n_embd, o->n_ff);
+        expert_matrix(w, o, i, "ffn_down", o->n_ff, o->n_embd);
+    }
+    if (has(o, SHARED)) {
+        vector(w, i, "ffn_gate_inp_shexp.weight", o->n_embd, 0);
+        matrix(w, i, "ffn_gate_shexp", o->type, o->n_embd, o->n_ff);
+        matrix(w, i, "ffn_up_shexp", o->type, o->n_embd, o->n_ff);
+        matrix(w, i, "ffn_down_shexp", o->type, o->n_ff, o->n_embd);
+    }
+    if (o->n_expert)
+        return;
+    if (!has(o, FUSED_FFN) && !has(o, PLAIN_FFN))
+        matrix(w, i, "ffn_gate", o->type, o->n_embd, o->n_ff);
+    linear(w, o, i, "ffn_up", o->n_embd, has(o, FUSED_FFN) ? 2 * o->n_ff : o->n_ff, has(o, BIAS));
+    linear(w, o, i, "ffn_down", o->n_ff, o->n_embd, has(o, BIAS));
 }
 
 static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 {
-    uint32_t q = o->n_head * o->head_dim, kv = o->n_head_kv * o->head_dim;
-
-    vector(w, i, "attn_norm.weight", o->n_embd, 1);
-    matrix(w, i, "attn_q", o->type, o->n_embd, q);
-    matrix(w, i, "attn_k", o->type, o->n_embd, kv);
-    matrix(w, i, "attn_v", o->type, o->n_embd, kv);
-    matrix(w, i, "attn_output", o->type, q, o->n_embd);
-    if (strcmp(o->arch, "qwen2") == 0) {
-        vector(w, i, "attn_q.bias", q, 0);
-        vector(w, i, "attn_k.bias", kv, 0);
-        vector(w, i, "attn_v.bias", kv, 0);
+    if (!has(o, NO_PRE_NORMS))
+        norm(w, o, i, "attn_norm");
+    if (has(o, HYBRID) && (i + 1) % 4)
+        delta_tensors(w, o, i);
+    else
+        attention_tensors(w, o, i);
+    if (has(o, POST_NORMS)) {
+        norm(w, o, i, "post_attention_norm");
+        norm(w, o, i, "post_ffw_norm");
     }
-    if (strncmp(o->arch, "qwen3", 5) == 0) {
-        vector(w, i, "attn_q_norm.weight", o->head_dim, 2);
-        vector(w, i, "attn_k_norm.weight", o->head_dim, 1);
-    }
-    vector(w, i, "ffn_norm.weight", o->n_embd, 1);
-    if (strcmp(o->arch, "gemma2") == 0) {
-        vector(w, i, "post_attention_norm.weight", o->n_embd, 1);
-        vector(w, i, "post_ffw_norm.weight", o->n_embd, 1);
-    }
-    if (strcmp(o->arch, "qwen3moe") == 0) {
-        matrix(w, i, "ffn_gate_inp", EBB_TYPE_F32, o->n_embd, N_EXPERTS);
-        experts(w, i, "ffn_gate_exps", o->type, o->n_embd, o->n_ff);
-        experts(w, i, "ffn_up_exps", o->type, o->n_embd, o->n_ff);
-        experts(w, i, "ffn_down_exps", o->type, o->n_ff, o->n_embd);
-        return;
-    }
-    matrix(w, i, "ffn_gate", o->type, o->n_embd, o->n_ff);
-    matrix(w, i, "ffn_up", o->type, o->n_embd, o->n_ff);
-    matrix(w, i, "ffn_down", o->type, o->n_ff, o->n_embd);
+    if (!has(o, NO_PRE_NORMS) && !has(o, PARALLEL))
+        norm(w, o, i, has(o, HYBRID) || has(o, SINKS) ? "post_attention_norm" : "ffn_norm");
+    ffn_tensors(w, o, i);
 }
 
 /* Random bytes are valid blocks; their scales are set so that weights have the deviation. */
@@ -329,7 +446,8 @@ static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
     ebb_tiny_opts o = *given;
 
     o.arch = o.arch ? o.arch : "llama";
-    o.n_layers = or_default(o.n_layers, 2);
+    o.n_layers = or_default(o.n_layers, has(&o, HYBRID) ? 4 : 2);
+    o.n_expert = or_default(o.n_expert, has(&o, EXPERTS) ? 6 : 0);
     o.n_embd = or_default(o.n_embd, 256);
     o.n_head = or_default(o.n_head, 4);
     o.n_head_kv = or_default(o.n_head_kv, 2);
@@ -337,6 +455,71 @@ static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
     o.n_ff = or_default(o.n_ff, 256);
     o.n_ctx = or_default(o.n_ctx, 1024);
     return o;
+}
+
+static uint32_t n_rot(const ebb_tiny_opts *o)
+{
+    return has(o, PARTIAL) ? o->head_dim / 2 : o->head_dim;
+}
+
+static void multiplier_keys(writer *w, const ebb_tiny_opts *o)
+{
+    key_f32(w, o->arch, ".logit_scale", has(o, PARALLEL) ? 0.5f : 2);
+    if (has(o, PARALLEL))
+        return;
+    key_f32(w, o->arch, ".embedding_scale", 1.5f);
+    key_f32(w, o->arch, ".residual_scale", 0.7f);
+    key_f32(w, o->arch, ".attention.scale", 0.2f);
+}
+
+static void scaling_keys(writer *w, const ebb_tiny_opts *o)
+{
+    if (has(o, LINEAR | YARN)) {
+        char key_name[64];
+
+        snprintf(key_name, sizeof key_name, "%s.rope.scaling.type", o->arch);
+        key_string(w, key_name, has(o, YARN) ? "yarn" : "linear");
+        key_f32(w, o->arch, ".rope.scaling.factor", 8);
+    }
+    if (has(o, YARN | LONGROPE))
+        key_u32(w, o->arch, ".rope.scaling.original_context_length", 64);
+    if (has(o, LONGROPE))
+        key_f32(w, o->arch, ".rope.scaling.attn_factor", 1.2f);
+}
+
+static void trait_keys(writer *w, const ebb_tiny_opts *o)
+{
+    scaling_keys(w, o);
+    if (has(o, MULTIPLIERS))
+        multiplier_keys(w, o);
+    if (has(o, WINDOW | LONGROPE))
+        key_u32(w, o->arch, ".attention.sliding_window", EBB_TINY_WINDOW);
+    if (has(o, SOFTCAPS)) {
+        key_f32(w, o->arch, ".attn_logit_softcapping", 5);
+        key_f32(w, o->arch, ".final_logit_softcapping", 4);
+    }
+    if (o->n_expert) {
+        key_u32(w, o->arch, ".expert_count", o->n_expert);
+        key_u32(w, o->arch, ".expert_used_count", 2);
+        key_u32(w, o->arch, ".expert_feed_forward_length", o->n_ff);
+    }
+    if (has(o, SHARED))
+        key_u32(w, o->arch, ".expert_shared_feed_forward_length", o->n_ff);
+    if (has(o, HYBRID)) {
+        static const uint32_t sections[] = { 3, 3, 2, 0 };       /* the same position for all */
+        char name[64];
+
+        snprintf(name, sizeof name, "%s.rope.dimension_sections", o->arch);
+        key(w, name, ARR);
+        add_u32(&w->keys, I32);
+        add_u64(&w->keys, 4);
+        ebb_buf_add(&w->keys, sections, sizeof sections);
+        key_u32(w, o->arch, ".ssm.conv_kernel", DELTA_CONV);
+        key_u32(w, o->arch, ".ssm.state_size", DELTA_DIM);
+        key_u32(w, o->arch, ".ssm.group_count", DELTA_K);
+        key_u32(w, o->arch, ".ssm.time_step_rank", DELTA_V);
+        key_u32(w, o->arch, ".ssm.inner_size", DELTA_V * DELTA_DIM);
+    }
 }
 
 static void write_keys(writer *w, const ebb_tiny_opts *o)
@@ -351,16 +534,28 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
     key_u32(w, o->arch, ".attention.head_count_kv", o->n_head_kv);
     key_u32(w, o->arch, ".attention.key_length", o->head_dim);
     key_u32(w, o->arch, ".attention.value_length", o->head_dim);
-    key_u32(w, o->arch, ".rope.dimension_count", o->head_dim);
-    if (strcmp(o->arch, "gemma2") == 0)
-        key_u32(w, o->arch, ".attention.sliding_window", WINDOW);
-    if (strcmp(o->arch, "qwen3moe") == 0) {
-        key_u32(w, o->arch, ".expert_count", N_EXPERTS);
-        key_u32(w, o->arch, ".expert_used_count", N_USED);
-    }
+    key_u32(w, o->arch, ".rope.dimension_count", n_rot(o));
     key_f32(w, o->arch, ".rope.freq_base", 10000);
-    key_f32(w, o->arch, ".attention.layer_norm_rms_epsilon", 1e-5f);
+    key_f32(w, o->arch, has(o, LAYER_NORM) ? ".attention.layer_norm_epsilon" : ".attention.layer_norm_rms_epsilon", 1e-5f);
+    trait_keys(w, o);
     vocabulary(w);
+}
+
+static void end_tensors(writer *w, const ebb_tiny_opts *o)
+{
+    if (has(o, POSITIONS))
+        add_tensor(w, "position_embd.weight", EBB_TYPE_F32, o->n_embd, o->n_ctx, 0, 0.5f);
+    if (has(o, LONGROPE)) {
+        add_tensor(w, "rope_factors_long.weight", EBB_TYPE_F32, n_rot(o) / 2, 0, 8, 1);
+        add_tensor(w, "rope_factors_short.weight", EBB_TYPE_F32, n_rot(o) / 2, 0, 2, 0.3f);
+    }
+    add_tensor(w, "output_norm.weight", EBB_TYPE_F32, o->n_embd, 0, 1, 0.1f);
+    if (has(o, NORM_BIAS))
+        add_tensor(w, "output_norm.bias", EBB_TYPE_F32, o->n_embd, 0, 0, 0.3f);
+    if (!o->is_tied)
+        add_tensor(w, "output.weight", o->type, o->n_embd, EBB_TINY_VOCAB, 0, 1 / sqrtf((float)o->n_embd));
+    if (has(o, OUTPUT_BIAS))
+        add_tensor(w, "output.bias", EBB_TYPE_F32, EBB_TINY_VOCAB, 0, 0, 0.3f);
 }
 
 char *ebb_tiny_bytes(const ebb_tiny_opts *given, size_t *n_bytes)
@@ -373,11 +568,9 @@ char *ebb_tiny_bytes(const ebb_tiny_opts *given, size_t *n_bytes)
     w->random = o.seed;
     write_keys(w, &o);
     add_tensor(w, "token_embd.weight", o.type, o.n_embd, EBB_TINY_VOCAB, 0, 1);
+    end_tensors(w, &o);
     for (uint32_t i = 0; i < o.n_layers; i++)
         layer_tensors(w, &o, i);
-    add_tensor(w, "output_norm.weight", EBB_TYPE_F32, o.n_embd, 0, 1, 0.1f);
-    if (!o.is_tied)
-        add_tensor(w, "output.weight", o.type, o.n_embd, EBB_TINY_VOCAB, 0, 1 / sqrtf((float)o.n_embd));
     write_tensors(w);
     ebb_buf_add(&file, "GGUF", 4);
     add_u32(&file, 3);

@@ -14,14 +14,19 @@
 
 /* Zero is the default: llama, F32, 2 layers, width 256, 4 heads on 2 of 64, feed-forward 256, context 1024. */
 typedef struct ebb_tiny_opts {
-    const char *arch;            /* "llama", "qwen2", "qwen3", "qwen3moe" (8 experts, 3 used), "gemma2" (window 48) */
+    const char *arch;            /* any of ebb_tiny_archs */
     ebb_type    type;            /* of all matrices; token_embd and output too */
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx;
+    uint32_t    n_expert;        /* of llama and the architectures with experts; those have 6 by default, 2 used */
+    bool        is_split;        /* experts as old files have them: a tensor each */
     bool        is_tied;
     uint64_t    seed;
 } ebb_tiny_opts;
 
-#define EBB_TINY_VOCAB 263u
+#define EBB_TINY_VOCAB  263u
+#define EBB_TINY_WINDOW 16u      /* of architectures with local layers */
+
+extern const char *const ebb_tiny_archs[];       /* ends with NULL */
 
 /* The file's bytes, for free(); NULL: out of memory. */
 char *ebb_tiny_bytes(const ebb_tiny_opts *o, size_t *n_bytes);

@@ -67,6 +67,21 @@ static void test_missing_tensor(void **state)
     *p = 'p';
 }
 
+static void test_surplus_tensor(void **state)
+{
+    char *p = behind("outpu");                   /* output_norm comes last: the other one begins so */
+
+    (void)state;
+    while (memcmp(p, "t.weight", 8) != 0) {
+        p = memmem(p, n_bytes - (size_t)(p - bytes), "outpu", 5);
+        assert_non_null(p);
+        p += 5;
+    }
+    *p = 'x';                                    /* tied now */
+    expect_refusal(EBB_FORMAT, "tensor outpux.weight: llama has no use for it");
+    *p = 't';
+}
+
 static void test_other_shape(void **state)
 {
     char *p = behind("blk.0.attn_k.weight") + 12;   /* dims[1] */
@@ -133,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unknown_architecture), cmocka_unit_test(test_missing_tensor),
+        cmocka_unit_test(test_surplus_tensor),
         cmocka_unit_test(test_other_shape),          cmocka_unit_test(test_unsupported_type),
         cmocka_unit_test(test_missing_key),          cmocka_unit_test(test_impossible_numbers),
     };

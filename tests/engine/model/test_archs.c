@@ -1,0 +1,314 @@
+/* Every architecture on a model that the test writes: the logits of a position
+ * have the same bits for every cut into chunks and number of threads, across the
+ * edge of a sliding window too; experts are found merged and split; timelines of
+ * layers with a state go back to a checkpoint. */
+#include "ebb_test.h"
+
+#include "ebb/session.h"
+#include "support/tiny_model.h"
+
+#define N_IDS 700u
+
+typedef struct fixture {
+    char       *bytes;
+    ebb_model  *model;
+    ebb_engine *engine;
+    ebb_session *s;
+} fixture;
+
+static void open_fixture(fixture *f, const ebb_tiny_opts *tiny, uint32_t n_ctx, uint32_t threads)
+{
+    ebb_engine_opts o = { .n_ctx = n_ctx, .n_threads = threads, .n_chunk = 128 };
+    ebb_error err = { 0 };
+
+    f->model = ebb_tiny_open(tiny, &f->bytes);
+    if (ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK)
+        fail_msg("%s: %s", tiny->arch, err.msg);
+    assert_int_equal(ebb_session_new(f->engine, &f->s, &err), EBB_OK);
+}
+
+static void close_fixture(fixture *f)
+{
+    ebb_session_free(f->s);
+    ebb_engine_close(f->engine);
+    ebb_model_close(f->model);
+    free(f->bytes);
+}
+
+static void fill_ids(ebb_token *ids, uint32_t n, uint32_t seed)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = (ebb_token)((i * 2654435761u + seed * 40503u + (i >> 3) * 97) % EBB_TINY_VOCAB);
+}
+
+static void keep_logits(void *arg, size_t pos, const float *logits, size_t n_vocab)
+{
+    memcpy((float *)arg + pos * n_vocab, logits, n_vocab * sizeof *logits);
+}
+
+/* Logits of n positions; for free(). */
+static float *eval(fixture *f, uint32_t n, uint32_t chunk)
+{
+    ebb_token ids[N_IDS];
+    float *out = calloc((size_t)n * EBB_TINY_VOCAB, sizeof *out);
+
+    fill_ids(ids, n, 1);
+    assert_int_equal(ebb_session_eval(f->s, ids, n, chunk, keep_logits, out, NULL), EBB_OK);
+    return out;
+}
+
+static ebb_tiny_opts tiny_of(const char *arch)
+{
+    return (ebb_tiny_opts){ .arch = arch, .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .head_dim = 32 };
+}
+
+/* -- The same bits ------------------------------------------------------------------ */
+
+static void check_arch(const ebb_tiny_opts *tiny, uint32_t n)
+{
+    static const uint32_t chunks[] = { 2, 3, 5, 17, 64 };
+    fixture one, many;
+    float *want, *got;
+
+    open_fixture(&one, tiny, n, 1);
+    open_fixture(&many, tiny, n, 3);
+    want = eval(&one, n, 1);
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+        got = eval(&many, n, chunks[i]);
+        if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
+            fail_msg("%s: other bits with %u columns", tiny->arch, chunks[i]);
+        free(got);
+    }
+    free(want);
+    close_fixture(&one);
+    close_fixture(&many);
+}
+
+static void test_same_bits_for_every_n(void **state)
+{
+    (void)state;
+    for (size_t i = 0; ebb_tiny_archs[i]; i++) {
+        ebb_tiny_opts tiny = tiny_of(ebb_tiny_archs[i]);
+
+        check_arch(&tiny, 4 * EBB_TINY_WINDOW + 6);
+    }
+}
+
+/* Experts of which each is chosen by some columns only, more than a few of them. */
+static void test_same_bits_with_many_experts(void **state)
+{
+    ebb_tiny_opts tiny = tiny_of("llama");
+
+    (void)state;
+    tiny.n_expert = 33;
+    tiny.type = EBB_TYPE_F32;
+    check_arch(&tiny, 70);
+}
+
+static void test_split_experts_are_the_merged_ones(void **state)
+{
+    ebb_tiny_opts merged = tiny_of("llama"), split;
+    fixture a, b;
+    float *want, *got;
+
+    (void)state;
+    merged.n_expert = 5;
+    split = merged;
+    split.is_split = true;
+    open_fixture(&a, &merged, 64, 2);
+    open_fixture(&b, &split, 64, 2);
+    want = eval(&a, 40, 0);
+    got = eval(&b, 40, 0);
+    assert_memory_equal(want, got, 40 * EBB_TINY_VOCAB * sizeof *got);
+    free(want);
+    free(got);
+    close_fixture(&a);
+    close_fixture(&b);
+}
+
+/* -- Factors and windows ---------------------------------------------------------------- */
+
+/* Whether the logits of position `pos` depend on what stands at position `at`. */
+static bool sees(const char *arch, uint32_t pos, uint32_t at)
+{
+    ebb_tiny_opts tiny = tiny_of(arch);
+    ebb_token ids[80];
+    float first[EBB_TINY_VOCAB];
+    bool differs;
+    fixture f;
+
+    tiny.n_layers = 1;                           /* more layers would see through each other's windows */
+    fill_ids(ids, 80, 1);
+    open_fixture(&f, &tiny, 80, 1);
+    assert_int_equal(ebb_session_sync(f.s, ids, pos + 1, NULL, NULL), EBB_OK);
+    memcpy(first, ebb_session_logits(f.s), sizeof first);
+    ids[at] ^= 1;
+    assert_int_equal(ebb_session_sync(f.s, ids, pos + 1, NULL, NULL), EBB_OK);
+    differs = memcmp(first, ebb_session_logits(f.s), sizeof first) != 0;
+    close_fixture(&f);
+    return differs;
+}
+
+static void test_windows_have_their_width(void **state)
+{
+    static const char *const local[] = { "gemma2", "gemma3", "gpt-oss", "cohere2" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++) {
+        if (!sees(local[i], 50, 51 - EBB_TINY_WINDOW) || sees(local[i], 50, 50 - EBB_TINY_WINDOW))
+            fail_msg("%s: a window of another width", local[i]);
+    }
+    assert_true(sees("llama", 50, 0));
+    assert_true(sees("phi3", 50, 0));
+}
+
+static void test_long_factors_hold_for_long_contexts(void **state)
+{
+    ebb_tiny_opts tiny = tiny_of("phi3");
+    fixture small, small_too, large;
+    float *a, *b, *c;
+
+    (void)state;
+    open_fixture(&small, &tiny, 64, 1);          /* the original context */
+    open_fixture(&small_too, &tiny, 32, 1);
+    open_fixture(&large, &tiny, 65, 1);
+    a = eval(&small, 20, 0);
+    b = eval(&small_too, 20, 0);
+    c = eval(&large, 20, 0);
+    assert_memory_equal(a, b, 20 * EBB_TINY_VOCAB * sizeof *a);
+    assert_memory_not_equal(a, c, 20 * EBB_TINY_VOCAB * sizeof *a);
+    free(a);
+    free(b);
+    free(c);
+    close_fixture(&small);
+    close_fixture(&small_too);
+    close_fixture(&large);
+}
+
+/* -- States ---------------------------------------------------------------------------- */
+
+#define DISTANCE 256u            /* of checkpoints, in a context of 1024 */
+
+/* The session holds these ids with the logits that another engine computes. */
+static void expect_fresh(const ebb_session *s, const ebb_token *ids, uint32_t n)
+{
+    ebb_tiny_opts tiny = tiny_of("qwen35");
+    size_t n_held;
+    fixture f;
+
+    open_fixture(&f, &tiny, 1024, 2);
+    assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
+    assert_memory_equal(ebb_session_ids(s, &n_held), ids, n * sizeof *ids);
+    assert_int_equal(n_held, n);
+    assert_memory_equal(ebb_session_logits(s), ebb_session_logits(f.s), EBB_TINY_VOCAB * sizeof(float));
+    close_fixture(&f);
+}
+
+static void sync_to(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_reused)
+{
+    ebb_receipt r;
+
+    assert_int_equal(ebb_session_common(s, ids, n), n_reused);
+    assert_int_equal(ebb_session_sync(s, ids, n, &r, NULL), EBB_OK);
+    assert_int_equal(r.n_reused, n_reused);
+    assert_int_equal(r.n_computed, n - n_reused);
+    expect_fresh(s, ids, n);
+}
+
+static void test_states_go_back_to_a_checkpoint(void **state)
+{
+    ebb_tiny_opts tiny = tiny_of("qwen35");
+    ebb_token ids[N_IDS];
+    fixture f;
+
+    (void)state;
+    fill_ids(ids, N_IDS, 1);
+    open_fixture(&f, &tiny, 1024, 2);
+    sync_to(f.s, ids, 600, 0);                   /* leaves checkpoints at 256, 512 and 599 */
+    assert_int_equal(ebb_session_append(f.s, ids[600], NULL), EBB_OK);
+    expect_fresh(f.s, ids, 601);
+    sync_to(f.s, ids, 610, 601);                 /* goes on where it is */
+    assert_int_equal(ebb_session_sync(f.s, ids, 600, NULL, NULL), EBB_OK);   /* the same question again */
+    expect_fresh(f.s, ids, 600);
+    ids[550] ^= 1;
+    sync_to(f.s, ids, 620, 2 * DISTANCE);
+    ids[300] ^= 1;
+    sync_to(f.s, ids, 310, DISTANCE);
+    ids[DISTANCE] ^= 1;
+    sync_to(f.s, ids, 270, DISTANCE);            /* just behind the checkpoint */
+    ids[DISTANCE - 1] ^= 1;
+    sync_to(f.s, ids, 260, 0);                   /* just before it */
+    close_fixture(&f);
+}
+
+static void test_states_of_two_timelines(void **state)
+{
+    ebb_tiny_opts tiny = tiny_of("qwen35");
+    ebb_token a[N_IDS], b[N_IDS];
+    ebb_session *t;
+    fixture f;
+
+    (void)state;
+    fill_ids(a, N_IDS, 1);
+    memcpy(b, a, sizeof b);
+    b[400] ^= 1;
+    open_fixture(&f, &tiny, 1024, 2);
+    assert_int_equal(ebb_session_new(f.engine, &t, NULL), EBB_OK);
+    sync_to(f.s, a, 420, 0);
+    sync_to(t, b, 430, DISTANCE);                /* from the other's checkpoint */
+    for (uint32_t i = 430; i < 440; i++) {       /* in turn */
+        assert_int_equal(ebb_session_append(f.s, a[i - 10], NULL), EBB_OK);
+        assert_int_equal(ebb_session_append(t, b[i], NULL), EBB_OK);
+    }
+    expect_fresh(f.s, a, 430);
+    expect_fresh(t, b, 440);
+    ebb_session_free(t);
+    assert_int_equal(ebb_session_append(f.s, a[430], NULL), EBB_OK);
+    expect_fresh(f.s, a, 431);
+    close_fixture(&f);
+}
+
+static void cancel_at_300(void *arg, size_t pos, const float *logits, size_t n_vocab)
+{
+    (void)logits;
+    (void)n_vocab;
+    if (pos == 300)
+        ebb_engine_cancel(arg);
+}
+
+/* A pass that was stopped has spoilt the state: what follows is computed from a checkpoint. */
+static void test_state_after_cancel(void **state)
+{
+    ebb_tiny_opts tiny = tiny_of("qwen35");
+    ebb_token ids[N_IDS];
+    size_t n;
+    fixture f;
+
+    (void)state;
+    fill_ids(ids, N_IDS, 1);
+    open_fixture(&f, &tiny, 1024, 2);
+    assert_int_equal(ebb_session_eval(f.s, ids, 600, 100, cancel_at_300, f.engine, NULL), EBB_CANCELED);
+    (void)ebb_session_ids(f.s, &n);
+    assert_int_equal(n, 400);
+    ebb_engine_cancel_clear(f.engine);
+    assert_int_equal(ebb_session_append(f.s, ids[400], NULL), EBB_OK);
+    expect_fresh(f.s, ids, 401);
+    sync_to(f.s, ids, 450, 401);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits_for_every_n),
+        cmocka_unit_test(test_same_bits_with_many_experts),
+        cmocka_unit_test(test_split_experts_are_the_merged_ones),
+        cmocka_unit_test(test_windows_have_their_width),
+        cmocka_unit_test(test_long_factors_hold_for_long_contexts),
+        cmocka_unit_test(test_states_go_back_to_a_checkpoint),
+        cmocka_unit_test(test_states_of_two_timelines),
+        cmocka_unit_test(test_state_after_cancel),
+    };
+
+    return cmocka_run_group_tests_name("archs", tests, NULL, NULL);
+}
