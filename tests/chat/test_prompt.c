@@ -555,6 +555,44 @@ static void test_real_templates(void **state)
     ebb_buf_fini(&file);
 }
 
+/* Real vocabularies with their own templates: the ids are those of the whole text. */
+static void test_real_vocabularies(void **state)
+{
+    static const char *const names[] = { "vocab-qwen2.5", "vocab-llama3.2", "vocab-smollm2", "ggml-vocab-phi-3", "ggml-vocab-llama-spm" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char rest[120];
+        ebb_model *m;
+        ebb_prompter *p;
+        talk t = { .opts.now_ms = 1741338303000 };
+        ebb_token whole[512];
+        size_t n;
+        snprintf(rest, sizeof rest, "data/tokenizers/%s.gguf", names[i]);
+        assert_int_equal(ebb_model_open(ebb_test_shared_path(rest), &m, NULL), EBB_OK);
+        if (ebb_model_template(m, NULL))
+            assert_int_equal(ebb_prompter_new(m, &p, NULL), EBB_OK);
+        else
+            p = prompter(m, family("mistral-v1"));
+        assert_true(three_turns(p, m, names[i], -1));
+        say(&t, EBB_ROLE_SYSTEM, "Be brief.");
+        say(&t, EBB_ROLE_USER, "What is 6 times 7?");
+        ask(&t, p);
+        answer(&t, m, "It is 42.", -1);
+        say(&t, EBB_ROLE_USER, "Why?");
+        ask(&t, p);
+        const char *text = shown(m, &t.p);
+        assert_int_equal(ebb_model_tokenize(m, text, strlen(text), EBB_TOK_SPECIAL, whole, 512, &n, NULL), EBB_OK);
+        if (i < 3) {                             /* byte-level: no blanks come with the cuts */
+            assert_int_equal(n, t.p.n_ids);
+            assert_memory_equal(whole, t.p.ids, n * sizeof *whole);
+        }
+        talk_fini(&t);
+        ebb_prompter_free(p);
+        ebb_model_close(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -563,7 +601,7 @@ int main(void)
         cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped), cmocka_unit_test(test_history_moves),
         cmocka_unit_test(test_system_refused_or_lost), cmocka_unit_test(test_refusal_is_told),
         cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_choice), cmocka_unit_test(test_families),
-        cmocka_unit_test(test_real_templates),
+        cmocka_unit_test(test_real_templates), cmocka_unit_test(test_real_vocabularies),
     };
 
     return cmocka_run_group_tests_name("prompt", tests, NULL, NULL);

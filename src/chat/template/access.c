@@ -1,7 +1,4 @@
 /* Attributes, items and slices. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "template/builtins.h"
 #include "template/interp.h"
 #include "template/strings.h"
@@ -57,6 +54,10 @@ static tpl_val own_attr(tpl_vm *vm, tpl_val v, tpl_str *name)
     if (v.kind == TPL_NS) {
         const tpl_val *at = ebb_tpl_dict_find(vm, v.dict, ebb_tpl_str(name));
         return at ? *at : ebb_tpl_undef(name);
+    }
+    if (v.kind == TPL_TUPLE && v.list->n == 2) {         /* what groupby makes */
+        if (ebb_tpl_str_is(name, "grouper") || ebb_tpl_str_is(name, "list"))
+            return v.list->v[name->p[0] == 'l'];
     }
     if (v.kind == TPL_MACRO && ebb_tpl_str_is(name, "name"))
         return ebb_tpl_str(v.macro->node->name);
@@ -127,26 +128,34 @@ tpl_val ebb_tpl_item(tpl_vm *vm, tpl_val v, tpl_val key)
     return ebb_tpl_undef(NULL);
 }
 
-tpl_val ebb_tpl_path(tpl_vm *vm, tpl_val v, tpl_val path)
+/* A part of a path: all digits are an index. */
+static tpl_val path_key(tpl_str *part)
 {
-    size_t to;
+    int64_t i = 0;
 
-    if (path.kind != TPL_STR)
-        return ebb_tpl_item(vm, v, path);
-    for (size_t at = 0; at <= path.s->n; at = to + 1) {
-        const char *dot = path.s->n > at ? memchr(path.s->p + at, '.', path.s->n - at) : NULL;
-        bool digits = true;
-        to = dot ? (size_t)(dot - path.s->p) : path.s->n;
-        tpl_str *part = ebb_tpl_str_cut(vm, path.s, at, to);
-        for (size_t i = 0; i < part->n; i++)
-            digits &= part->p[i] >= '0' && part->p[i] <= '9';
-        if (digits && part->n > 0 && part->n < 10) {
-            char text[12] = { 0 };
-            memcpy(text, part->p, part->n);
-            v = ebb_tpl_item(vm, v, ebb_tpl_int(atoi(text)));
-        } else {
-            v = ebb_tpl_item(vm, v, ebb_tpl_str(part));
-        }
+    for (size_t k = 0; k < part->n; k++) {
+        if (part->p[k] < '0' || part->p[k] > '9' || part->n > 9)
+            return ebb_tpl_str(part);
+        i = i * 10 + (part->p[k] - '0');
+    }
+    return part->n ? ebb_tpl_int(i) : ebb_tpl_str(part);
+}
+
+tpl_val ebb_tpl_path(tpl_vm *vm, tpl_val v, tpl_val path, tpl_val fallback)
+{
+    tpl_str dot = { .p = ".", .n = 1 };
+    tpl_list *parts;
+
+    if (path.kind == TPL_STR) {
+        parts = ebb_tpl_str_split(vm, path.s, &dot, -1, false);
+    } else {
+        parts = ebb_tpl_list_new(vm, 1);
+        parts->v[parts->n++] = path;
+    }
+    for (size_t i = 0; i < parts->n; i++) {
+        v = ebb_tpl_item(vm, v, path.kind == TPL_STR ? path_key(parts->v[i].s) : path);
+        if (v.kind == TPL_UNDEF && ebb_tpl_given(fallback))
+            v = fallback;
     }
     return v;
 }

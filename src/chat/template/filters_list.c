@@ -15,7 +15,7 @@ static tpl_val generator(tpl_vm *vm, tpl_list *items)
 
 static tpl_val path_or_self(tpl_vm *vm, tpl_val v, tpl_val path)
 {
-    return ebb_tpl_given(path) ? ebb_tpl_path(vm, v, path) : v;
+    return ebb_tpl_given(path) ? ebb_tpl_path(vm, v, path, (tpl_val){ .kind = TPL_ABSENT }) : v;
 }
 
 FILTER(length) { UNUSED; return ebb_tpl_int((int64_t)ebb_tpl_len(vm, self)); }
@@ -130,7 +130,7 @@ static tpl_list *sort_keys_of(tpl_vm *vm, const tpl_list *l, tpl_val path, bool 
     for (size_t i = 0; i < l->n; i++) {
         tpl_list *key = ebb_tpl_list_new(vm, parts->n);
         for (size_t k = 0; k < parts->n; k++)
-            key->v[key->n++] = fold(vm, ebb_tpl_path(vm, l->v[i], parts->v[k]), case_sensitive);
+            key->v[key->n++] = fold(vm, path_or_self(vm, l->v[i], parts->v[k]), case_sensitive);
         keys->v[keys->n++] = ebb_tpl_of_list(TPL_LIST, key);
     }
     return keys;
@@ -245,10 +245,8 @@ FILTER(groupby)
     bool case_sensitive = ebb_tpl_want_bool(a[2], false);
 
     (void)call;
-    for (size_t i = 0; i < l->n; i++) {          /* (value at the path, item) */
-        tpl_val v = ebb_tpl_path(vm, l->v[i], a[0]);
-        ebb_tpl_list_add(vm, pairs, pair(vm, v.kind == TPL_UNDEF && ebb_tpl_given(a[1]) ? a[1] : v, l->v[i]));
-    }
+    for (size_t i = 0; i < l->n; i++)            /* (value at the path, item) */
+        ebb_tpl_list_add(vm, pairs, pair(vm, ebb_tpl_path(vm, l->v[i], a[0], a[1]), l->v[i]));
     pairs = sorted(vm, pairs, keys_of(vm, pairs, ebb_tpl_int(0), case_sensitive), false);
     keys = keys_of(vm, pairs, ebb_tpl_int(0), case_sensitive);
     for (size_t i = 0, from = 0; i < pairs->n; i++) {

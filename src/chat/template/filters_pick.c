@@ -31,8 +31,7 @@ FILTER(map_attribute)
 
     for (size_t i = 0; i < l->n; i++) {
         ebb_tpl_step(vm, 1);
-        tpl_val v = ebb_tpl_path(vm, l->v[i], a[0]);
-        out->v[out->n++] = v.kind == TPL_UNDEF && fallback.kind != TPL_ABSENT ? fallback : v;
+        out->v[out->n++] = ebb_tpl_path(vm, l->v[i], a[0], fallback);
     }
     return generator(vm, out);
 }
@@ -76,7 +75,7 @@ FILTER(map)
 static tpl_val pick(tpl_vm *vm, tpl_val self, const tpl_call *call, bool by_path, bool wanted)
 {
     tpl_call rest = *call;
-    tpl_val path = { .kind = TPL_ABSENT };
+    tpl_val path = { .kind = TPL_ABSENT }, none = path;
     const tpl_builtin *fn = NULL;
     tpl_list *l, *out = ebb_tpl_list_new(vm, 0);
 
@@ -92,7 +91,7 @@ static tpl_val pick(tpl_vm *vm, tpl_val self, const tpl_call *call, bool by_path
     }
     l = items_of(vm, self);
     for (size_t i = 0; i < l->n; i++) {
-        tpl_val v = by_path ? ebb_tpl_path(vm, l->v[i], path) : l->v[i];
+        tpl_val v = by_path ? ebb_tpl_path(vm, l->v[i], path, none) : l->v[i];
         ebb_tpl_step(vm, 1);
         if (ebb_tpl_truth(fn ? ebb_tpl_call_builtin(vm, fn, v, &rest) : v) == wanted)
             ebb_tpl_list_add(vm, out, l->v[i]);

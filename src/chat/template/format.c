@@ -248,6 +248,12 @@ static size_t percent_one(percent *p, size_t at, tpl_sb *out)
         f.fill[0] = '\0';
     if (f.type == 'r' || f.type == 'a')
         v = repr_of(p->vm, v);
+    if (f.type == 'c' && v.kind == TPL_INT) {
+        tpl_sb sb;
+        ebb_tpl_sb_init(&sb, p->vm);
+        ebb_tpl_sb_cp(&sb, v.i >= 0 && v.i < 0x110000 && (v.i < 0xD800 || v.i > 0xDFFF) ? (uint32_t)v.i : 0xFFFD, 0);
+        v = ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    }
     if (!number)
         f.type = 's';
     put_value(out, &f, v);

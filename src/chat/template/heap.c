@@ -10,11 +10,17 @@ typedef struct tpl_chunk {
     _Alignas(16) char data[];
 } tpl_chunk;
 
-enum { CHUNK_MIN = 16 << 10, CHUNK_MAX = 1 << 20 };
+/* Under the address sanitizer every piece is a chunk of its own, exactly as long, so
+ * that it sees a step over the end. */
+#ifdef __SANITIZE_ADDRESS__
+enum { CHUNK_MIN = 1, CHUNK_MAX = 1, ALIGN = 1 };
+#else
+enum { CHUNK_MIN = 16 << 10, CHUNK_MAX = 1 << 20, ALIGN = 16 };
+#endif
 
-static size_t round16(size_t n)
+static size_t round_up(size_t n)
 {
-    return (n + 15) & ~(size_t)15;
+    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
 static bool new_chunk(tpl_heap *h, size_t n)
@@ -22,8 +28,8 @@ static bool new_chunk(tpl_heap *h, size_t n)
     size_t size = h->total_bytes / 2;
     tpl_chunk *c;
 
-    size = size < CHUNK_MIN ? CHUNK_MIN : size > CHUNK_MAX ? CHUNK_MAX : size;
-    size = n > size ? n : round16(size);
+    size = size > CHUNK_MAX ? CHUNK_MAX : size < CHUNK_MIN ? CHUNK_MIN : size;
+    size = n > size ? n : round_up(size);
     h->beyond = h->max_bytes && (size > h->max_bytes || h->total_bytes > h->max_bytes - size);
     if (h->beyond)
         return false;
@@ -45,7 +51,7 @@ void *ebb_tpl_heap_take(tpl_heap *h, size_t n)
 
     if (n > SIZE_MAX / 4)
         return h->beyond = true, NULL;
-    n = round16(n ? n : 1);
+    n = round_up(n ? n : 1);
     if (n > (size_t)(h->end - h->at) && !new_chunk(h, n))
         return NULL;
     p = h->at;
@@ -55,11 +61,11 @@ void *ebb_tpl_heap_take(tpl_heap *h, size_t n)
 
 bool ebb_tpl_heap_extend(tpl_heap *h, void *p, size_t old, size_t n)
 {
-    char *end = (char *)p + round16(old ? old : 1);
+    char *end = (char *)p + round_up(old ? old : 1);
 
-    if (end != h->at || n > SIZE_MAX / 4 || round16(n) > (size_t)(h->end - (char *)p))
+    if (end != h->at || n > SIZE_MAX / 4 || round_up(n) > (size_t)(h->end - (char *)p))
         return false;
-    h->at = (char *)p + round16(n);
+    h->at = (char *)p + round_up(n);
     return true;
 }
 

@@ -38,8 +38,9 @@ tpl_val ebb_tpl_attr(tpl_vm *vm, tpl_val v, tpl_str *name);      /* v.name */
 tpl_val ebb_tpl_item(tpl_vm *vm, tpl_val v, tpl_val key);        /* v[key] */
 /* v[bounds]; bounds: start, stop, step, TPL_NONE where not given. */
 tpl_val ebb_tpl_slice(tpl_vm *vm, tpl_val v, const tpl_val bounds[3]);
-/* "a.b.0" from v, as filters take it. */
-tpl_val ebb_tpl_path(tpl_vm *vm, tpl_val v, tpl_val path);
+/* "a.b.0" from v, as filters take it; `fallback`, if given, stands in for what is
+ * undefined on the way. */
+tpl_val ebb_tpl_path(tpl_vm *vm, tpl_val v, tpl_val path, tpl_val fallback);
 
 /* -- Calls ------------------------------------------------------------------------------ */
 void    ebb_tpl_eval_args(tpl_vm *vm, const tpl_args *args, tpl_call *out);     /* args may be NULL */

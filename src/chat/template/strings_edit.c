@@ -67,6 +67,14 @@ static void put_case(tpl_sb *sb, uint32_t cp, tpl_mark mark, bool upper, bool is
     ebb_tpl_sb_cp(sb, cp, mark);
 }
 
+/* A capital sigma that ends a word has a small form of its own. */
+static bool is_final_sigma(const tpl_str *s, size_t at, size_t len, uint32_t cp, bool in_word)
+{
+    size_t n;
+
+    return cp == 0x3A3 && in_word && (at + len == s->n || !ebb_tpl_cp_is_alpha(ebb_tpl_str_cp(s, at + len, &n)));
+}
+
 tpl_str *ebb_tpl_str_case(tpl_vm *vm, const tpl_str *s, tpl_case how)
 {
     tpl_sb sb;
@@ -80,6 +88,8 @@ tpl_str *ebb_tpl_str_case(tpl_vm *vm, const tpl_str *s, tpl_case how)
         bool first = how == TPL_TITLE ? !in_word : at == 0;
         bool upper = how == TPL_UPPER || (how == TPL_SWAP && ebb_tpl_cp_is_lower(cp)) ||
                      ((how == TPL_TITLE || how == TPL_CAPITALIZE) && first);
+        if (!upper && is_final_sigma(s, at, len, cp, in_word))
+            cp = 0x3C2;
         in_word = ebb_tpl_cp_is_alpha(cp);
         put_case(&sb, cp, s->mark ? s->mark[at] : 0, upper, how == TPL_TITLE || how == TPL_CAPITALIZE);
     }
@@ -199,8 +209,7 @@ static tpl_list *split_spaces(tpl_vm *vm, const tpl_str *s, int64_t max)
             at += len;
         add_cut(vm, l, s, from, at);
     }
-    tpl_str *rest = ebb_tpl_str_strip(vm, ebb_tpl_str_cut(vm, s, at, s->n), NULL, TPL_RIGHT);
-    ebb_tpl_list_add(vm, l, ebb_tpl_str(rest));
+    add_cut(vm, l, s, at, s->n);
     return l;
 }
 
@@ -229,10 +238,8 @@ static tpl_list *rsplit_spaces(tpl_vm *vm, const tpl_str *s, int64_t max)
         add_cut(vm, l, s, from, to);
         to = from;
     }
-    if (to > 0) {
-        tpl_str *rest = ebb_tpl_str_strip(vm, ebb_tpl_str_cut(vm, s, 0, to), NULL, TPL_LEFT);
-        ebb_tpl_list_add(vm, l, ebb_tpl_str(rest));
-    }
+    if (to > 0)
+        add_cut(vm, l, s, 0, to);
     reverse(l);
     return l;
 }

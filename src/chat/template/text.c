@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "template/interp.h"
 #include "template/strings.h"
 
 /* The shortest digits that read back as f, placed as Python places them: an
@@ -121,9 +122,11 @@ static void repr_object(tpl_sb *sb, tpl_val v)
         repr_list(sb, v.iter->items, "([", "])");
         return;
     }
-    ebb_tpl_sb_puts(sb, v.kind == TPL_NS ? "<Namespace " : "<");
+    ebb_tpl_sb_puts(sb, v.kind == TPL_NS ? "<Namespace " : v.kind == TPL_MACRO ? "<Macro " : "<");
     if (v.kind == TPL_NS)
         repr_dict(sb, v.dict);
+    else if (v.kind == TPL_MACRO)
+        repr_str(sb, v.macro->node->name);
     else
         ebb_tpl_sb_puts(sb, ebb_tpl_type_name(v));
     ebb_tpl_sb_puts(sb, v.kind == TPL_ITER ? " object>" : ">");
@@ -193,7 +196,7 @@ static void json_str(tpl_sb *sb, const tpl_str *s, const tpl_json_style *style)
     ebb_tpl_sb_puts(sb, "\"");
     for (size_t at = 0; at < s->n; at += len) {
         uint32_t cp = ebb_tpl_str_cp(s, at, &len);
-        if (cp < 0x20 || cp == '"' || cp == '\\' || (cp >= 0x7F && style->ascii && cp != 0x7F))
+        if (cp < 0x20 || cp == '"' || cp == '\\' || (cp >= 0x7F && style->ascii))
             json_escape(sb, cp, s->mark ? s->mark[at] : 0);
         else
             ebb_tpl_sb_part(sb, s, at, at + len);
