@@ -405,7 +405,9 @@ static tpl_node *parse_block(tpl_parser *p, const char *const *ends)
         if (p->t->type == TPL_T_END) {
             if (!ends)
                 break;
-            ebb_tpl_unexpected(p, *ends);
+            while (ends[1])
+                ends++;
+            ebb_tpl_unexpected(p, *ends);        /* the last one closes */
         } else if (p->t->type == TPL_T_DATA) {
             ebb_tpl_nodes_add(p, &kids, parse_text(p));
         } else if (p->t->type == TPL_T_PRINT) {

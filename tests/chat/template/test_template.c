@@ -169,7 +169,7 @@ static void test_errors_name_the_line(void **state)
         { "{% for x in [1] %}\n{{ 1 + 'a' }}{% endfor %}", "line 2", "'+' does not take a int and a str" },
         { "\n{{ 'a' | nosuch }}", "line 2", "no filter 'nosuch'" },
         { "\n\n{{ x is nosuch }}", "line 3", "no test 'nosuch'" },
-        { "{% if true %}", "line 1", "elif is wanted, but the template ends" },
+        { "{% if true %}", "line 1", "endif is wanted, but the template ends" },
         { "{% include 'x' %}", "line 1", "a tag that is known here is wanted, not 'include'" },
         { "{{ 'abc", "line 1", "a string has no end" },
         { "{% break %}", "line 1", "break outside of a loop" },
