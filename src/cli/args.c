@@ -186,7 +186,7 @@ static const option options[] = {
     { 0, 0, "--out", "FILE", "where the logits go: float32, position-major", EBB_FOR_INSPECT, TEXT, AT(out_path), 0, 0 },
     { 0, 0, "--positions", "LIST", "only these positions: 0,1,15", EBB_FOR_INSPECT, TEXT, AT(positions), 0, 0 },
     { 0, 0, "--greedy", "N", "print the N ids that follow under argmax", EBB_FOR_INSPECT, COUNT, AT(greedy_steps), 0, 0 },
-    { 0, 0, "--file", "FILE", "a Jinja template", EBB_FOR_INSPECT, TEXT, AT(template_path), 0, 0 },
+    { 0, "-f", "--file", "FILE", "a Jinja template; for perplexity a text", EBB_FOR_INSPECT, TEXT, AT(file_path), 0, 0 },
     { 0, 0, "--context", "FILE", "its variables, a JSON object", EBB_FOR_INSPECT, TEXT, AT(context_path), 0, 0 },
     { 0, 0, "--no-generation-prompt", 0, "do not ask for the assistant's turn", EBB_FOR_INSPECT, FLAG, AT(no_generation_prompt), 0, 0 },
     { 0, 0, "--now", "TIME", "the clock of the template: YYYY-MM-DDThh:mm:ss", EBB_FOR_INSPECT, TEXT, AT(now), 0, 0 },

@@ -35,7 +35,7 @@ typedef struct ebb_args {
     uint32_t        greedy_steps;    /* inspect logits --greedy N */
     bool            add_bos, no_bos, no_special;
     const char     *tokens_path, *out_path, *positions;
-    const char     *template_path, *context_path, *now;
+    const char     *file_path, *context_path, *now;
     bool            no_generation_prompt;
     const char     *theme;
     bool            ollama;          /* plan --ollama, and what it takes */

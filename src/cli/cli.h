@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "args.h"
+#include "base/buf.h"
 #include "chat.h"
 
 typedef struct ebb_command_line {
@@ -29,6 +30,11 @@ bool ebb_cli_progress(const ebb_args *a);
 EBB_MUST_CHECK
 ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err);
 
+/* Ids of a text (flags as ebb_model_tokenize); *ids is for free(), also on failure. */
+EBB_MUST_CHECK
+ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags, ebb_token **ids, size_t *n,
+                            ebb_error *err);
+
 /* "4.6 GiB" in a buffer of the caller's. */
 const char *ebb_cli_bytes(uint64_t bytes, char out[16]);
 
@@ -52,5 +58,6 @@ int ebb_inspect_tokens(ebb_args *a);
 int ebb_inspect_text(ebb_args *a);
 int ebb_inspect_template(ebb_args *a);
 int ebb_inspect_logits(ebb_args *a);
+int ebb_inspect_perplexity(ebb_args *a);
 
 #endif

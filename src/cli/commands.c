@@ -12,13 +12,14 @@ int ebb_cli_inspect(ebb_args *a)
         { "text", ebb_inspect_text },
         { "template", ebb_inspect_template },
         { "logits", ebb_inspect_logits },
+        { "perplexity", ebb_inspect_perplexity },
     };
     ebb_error err = { 0 };
 
     for (size_t i = 0; a->n_words == 1 && i < sizeof subjects / sizeof subjects[0]; i++)
         if (strcmp(subjects[i].name, a->words[0]) == 0)
             return subjects[i].run(a);
-    EBB_FAIL(&err, EBB_USAGE, "inspect: say what: gguf, tokens, text, template or logits");
+    EBB_FAIL(&err, EBB_USAGE, "inspect: say what: gguf, tokens, text, template, logits or perplexity");
     return ebb_cli_fail(&err);
 }
 
@@ -30,6 +31,6 @@ const ebb_command_line ebb_commands_cli[] = {
     { "bench", "[-m MODEL] [-p N] [-n N] [-d N] [-r N] [--json]", "measure prefill and decode", EBB_FOR_BENCH, ebb_cli_bench },
     { "sessions", "list|show|search|rename|delete|export|import", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cli_sessions },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cli_models },
-    { "inspect", "gguf|tokens|text|template|logits -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cli_inspect },
+    { "inspect", "gguf|tokens|text|template|logits|perplexity -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cli_inspect },
     { 0 },
 };

@@ -64,3 +64,17 @@ ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err
     free(found);
     return st;
 }
+
+ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags, ebb_token **ids, size_t *n,
+                            ebb_error *err)
+{
+    ebb_status st = ebb_model_tokenize(m, ebb_buf_text(text), text->len, flags, NULL, 0, n, err);
+
+    *ids = NULL;
+    if (st != EBB_OK)
+        return st;
+    *ids = malloc((*n + 1) * sizeof **ids);
+    if (!*ids)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for %zu ids", *n);
+    return ebb_model_tokenize(m, ebb_buf_text(text), text->len, flags, *ids, *n, n, err);
+}

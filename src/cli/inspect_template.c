@@ -72,8 +72,8 @@ static ebb_status open_template(const ebb_args *a, job *j, ebb_error *err)
     const char *own;
     ebb_status st;
 
-    if (a->template_path) {
-        st = ebb_file_slurp(a->template_path, MAX_FILE, &source, err);
+    if (a->file_path) {
+        st = ebb_file_slurp(a->file_path, MAX_FILE, &source, err);
         if (st == EBB_OK)
             st = ebb_template_compile(ebb_buf_text(&source), source.len, &j->t, err);
         ebb_buf_fini(&source);

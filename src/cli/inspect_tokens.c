@@ -37,14 +37,8 @@ static ebb_status add_ids(const ebb_model *m, const ebb_buf *in, unsigned flags,
 {
     ebb_token *ids = NULL;
     size_t n = 0;
-    ebb_status st = ebb_model_tokenize(m, ebb_buf_text(in), in->len, flags, NULL, 0, &n, err);
+    ebb_status st = ebb_cli_tokenize(m, in, flags, &ids, &n, err);
 
-    if (st != EBB_OK)
-        return st;
-    ids = malloc((n + 1) * sizeof *ids);
-    if (!ids)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for %zu ids", n);
-    st = ebb_model_tokenize(m, ebb_buf_text(in), in->len, flags, ids, n, &n, err);
     for (size_t i = 0; st == EBB_OK && i < n; i++)
         ebb_buf_addf(out, i ? " %d" : "%d", ids[i]);
     ebb_buf_addc(out, '\n');
