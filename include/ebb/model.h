@@ -51,6 +51,8 @@ size_t ebb_model_n_meta(const ebb_model *m);
 const char *ebb_model_meta(const ebb_model *m, size_t i, char *buf, size_t cap);
 /* String value of `key`, NULL if absent or of another type. */
 const char *ebb_model_meta_string(const ebb_model *m, const char *key);
+/* Number of `key`, whole or not; false if absent or of another type. */
+bool ebb_model_meta_number(const ebb_model *m, const char *key, double *out);
 
 typedef struct ebb_tensor_info {
     const char *name;

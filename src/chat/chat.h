@@ -29,7 +29,9 @@ typedef struct ebb_chat_opts {
     uint32_t        n_predict;       /* most tokens of one answer; 0: until the context is full */
     ebb_engine_opts engine;
     ebb_sampling    sampling;
+    uint32_t        sampling_given;  /* one EBB_SAMPLING_BIT per field of `sampling` that the user chose: no model's advice goes before it */
 } ebb_chat_opts;
+#define EBB_SAMPLING_BIT(field) (1u << (offsetof(ebb_sampling, field) / 4))
 
 EBB_MUST_CHECK
 ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *err);

@@ -242,6 +242,8 @@ void ebb_chat_on_ready(ebb_chat *c)
 
     c->state = st == EBB_OK ? EBB_CHAT_IDLE : EBB_CHAT_FAILED;
     if (st == EBB_OK)
+        ebb_chat_settings_advise(c);
+    if (st == EBB_OK)
         ebb_chat_tell(c, EBB_EVENT_READY, c->info->name, strlen(c->info->name), 0, 0);
     if (notice[0])
         ebb_chat_notice(c, "%s", notice);

@@ -43,6 +43,12 @@ static void unready(void *arg, ebb_prompter *p)
     ebb_prompter_free(p);
 }
 
+static bool number(void *arg, const ebb_backend *b, const char *key, double *out)
+{
+    (void)arg;
+    return ebb_model_meta_number(b->ops->model(b), key, out);
+}
+
 static ebb_status prompt(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
 {
@@ -57,6 +63,7 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
         .open = open_local,
         .ready = ready,
         .unready = unready,
+        .number = number,
         .prompt = prompt,
     };
 

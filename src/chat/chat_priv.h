@@ -26,6 +26,8 @@ typedef struct ebb_chat_parts {
     ebb_status (*ready)(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, char notice[256],
                         ebb_error *err);
     void (*unready)(void *arg, ebb_prompter *p);             /* NULL is fine */
+    /* A number of the model's metadata; false: it has none.  NULL: no model has any. */
+    bool (*number)(void *arg, const ebb_backend *b, const char *key, double *out);
     ebb_status (*prompt)(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);
 } ebb_chat_parts;
@@ -63,6 +65,7 @@ struct ebb_chat {
     char             *store_path;        /* NULL: the default */
     char             *system;            /* the system prompt that a new session begins with */
     ebb_chat_settings base, settings;    /* as opened; of this session */
+    uint32_t          sampling_given;    /* of base: what the command line set */
 
     ebb_store        *store;             /* NULL: nothing can be kept */
     bool              is_unsaved;        /* the last save failed, and the user was told */
@@ -136,6 +139,9 @@ EBB_MUST_CHECK
 ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err);
 
 /* -- settings.c -------------------------------------------------------------------- */
+/* Settings that neither the command line nor the session has set become what the
+ * model at hand recommends (general.sampling.* of its file), else the base. */
+void ebb_chat_settings_advise(ebb_chat *c);
 /* Take what the session carries over the base, but what the command line set. */
 void ebb_chat_settings_from(ebb_chat *c, const char *json);
 /* As JSON, NULL if nothing is set (or no memory); free() it. */

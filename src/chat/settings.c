@@ -15,20 +15,22 @@ typedef struct setting {
     kind        kind;
     size_t      at;              /* offset in ebb_chat_settings */
     double      min, max;
+    const char *key;             /* where a model's file recommends a value; NULL: it cannot */
 } setting;
 
 #define AT(field) offsetof(ebb_chat_settings, field)
+#define ADVICE(name) "general.sampling." name
 
 static const setting settings[] = {
-    { "temp", "how freely words are chosen; 0 always takes the likeliest", FLOAT, AT(sampling.temp), 0, 10 },
-    { "top-k", "choose among this many of the likeliest tokens; 0 is no limit", UINT32, AT(sampling.top_k), 0, 1e6 },
-    { "top-p", "choose among the likeliest tokens that together have this probability; 1 is off", FLOAT, AT(sampling.top_p), 0, 1 },
-    { "min-p", "leave out tokens below this share of the likeliest one's probability; 0 is off", FLOAT, AT(sampling.min_p), 0, 1 },
-    { "repeat-penalty", "above 1, tokens that were used lately become less likely", FLOAT, AT(sampling.repeat_penalty), 0.1, 10 },
-    { "repeat-last", "how many tokens the penalty looks back upon", UINT32, AT(sampling.repeat_last), 0, 1e6 },
-    { "seed", "the same seed gives the same answer; 0 takes one from the clock", UINT64, AT(sampling.seed), 0, 9007199254740992.0 },
-    { "predict", "most tokens of one answer; 0 is until the context is full", UINT32, AT(n_predict), 0, 1e9 },
-    { "thinking", "whether the model thinks first, where its template can say so", THINKING, AT(thinking), 0, 0 },
+    { "temp", "how freely words are chosen; 0 always takes the likeliest", FLOAT, AT(sampling.temp), 0, 10, ADVICE("temp") },
+    { "top-k", "choose among this many of the likeliest tokens; 0 is no limit", UINT32, AT(sampling.top_k), 0, 1e6, ADVICE("top_k") },
+    { "top-p", "choose among the likeliest tokens that together have this probability; 1 is off", FLOAT, AT(sampling.top_p), 0, 1, ADVICE("top_p") },
+    { "min-p", "leave out tokens below this share of the likeliest one's probability; 0 is off", FLOAT, AT(sampling.min_p), 0, 1, ADVICE("min_p") },
+    { "repeat-penalty", "above 1, tokens that were used lately become less likely", FLOAT, AT(sampling.repeat_penalty), 0.1, 10, ADVICE("penalty_repeat") },
+    { "repeat-last", "how many tokens the penalty looks back upon", UINT32, AT(sampling.repeat_last), 0, 1e6, ADVICE("penalty_last_n") },
+    { "seed", "the same seed gives the same answer; 0 takes one from the clock", UINT64, AT(sampling.seed), 0, 9007199254740992.0, NULL },
+    { "predict", "most tokens of one answer; 0 is until the context is full", UINT32, AT(n_predict), 0, 1e9, NULL },
+    { "thinking", "whether the model thinks first, where its template can say so", THINKING, AT(thinking), 0, 0, NULL },
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
@@ -158,7 +160,33 @@ static bool is_from_command_line(const ebb_chat *c, const setting *s)
 {
     ebb_chat_settings usual = { .sampling = c->parts.default_sampling };
 
+    if (s->at < sizeof(ebb_sampling) && c->sampling_given & 1u << (s->at / 4))
+        return true;
     return get(s, &c->base) != get(s, &usual);
+}
+
+/* What the model's file recommends; false: nothing, or what is out of range. */
+static bool advice(const ebb_chat *c, const setting *s, double *x)
+{
+    return c->info && c->parts.number && s->key && c->parts.number(c->parts.arg, c->backend, s->key, x) &&
+           *x >= s->min && *x <= s->max;
+}
+
+void ebb_chat_settings_advise(ebb_chat *c)
+{
+    uint32_t is_set = c->settings.is_set;
+    double x;
+
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        const setting *s = &settings[i];
+
+        if (is_set & 1u << i)
+            continue;
+        if (is_from_command_line(c, s) || !advice(c, s, &x))
+            x = get(s, &c->base);
+        put(s, &c->settings, x);
+    }
+    c->settings.is_set = is_set;
 }
 
 void ebb_chat_settings_from(ebb_chat *c, const char *json)
@@ -175,5 +203,6 @@ void ebb_chat_settings_from(ebb_chat *c, const char *json)
         if (s && json_is_number(value) && x >= s->min && x <= max && !is_from_command_line(c, s))
             put(s, &c->settings, x);
     }
+    ebb_chat_settings_advise(c);
     json_decref(o);
 }

@@ -129,6 +129,7 @@ static ebb_status set_greedy(ebb_args *a, const char *value, ebb_error *err)
     (void)err;
     a->greedy = true;
     a->sampling.temp = 0;
+    a->sampling_given |= EBB_SAMPLING_BIT(temp);
     return EBB_OK;
 }
 
@@ -228,6 +229,8 @@ static ebb_status apply(const option *o, ebb_args *a, const char *value, ebb_err
     const char *shown = o->long_name;
     int i;
 
+    if (o->offset >= AT(sampling) && o->offset < AT(sampling) + sizeof a->sampling)
+        a->sampling_given |= 1u << (o->offset - AT(sampling)) / 4;
     switch (o->kind) {
     case FLAG: *(bool *)field = true; return EBB_OK;
     case TEXT: *(const char **)field = value; return EBB_OK;

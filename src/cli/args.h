@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "ebb/engine.h"
+#include "chat.h"
 #include "ebb/session.h"
 
 /* Which commands take an option. */
@@ -43,6 +44,7 @@ typedef struct ebb_args {
     const char     *ollama_flash, *ollama_gpus;
     ebb_engine_opts engine;
     ebb_sampling    sampling;
+    uint32_t        sampling_given;  /* EBB_SAMPLING_BITs of what was said */
     const char     *words[8];        /* what is no option, in order */
     size_t          n_words;
 } ebb_args;

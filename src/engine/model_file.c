@@ -336,6 +336,22 @@ const char *ebb_model_meta_string(const ebb_model *m, const char *key)
     return ebb_gguf_get_string(m->gguf, key);
 }
 
+bool ebb_model_meta_number(const ebb_model *m, const char *key, double *out)
+{
+    uint64_t u;
+    int64_t i;
+
+    if (ebb_gguf_get_f64(m->gguf, key, out))
+        return true;
+    if (ebb_gguf_get_u64(m->gguf, key, &u))
+        *out = (double)u;
+    else if (ebb_gguf_get_i64(m->gguf, key, &i))
+        *out = (double)i;
+    else
+        return false;
+    return true;
+}
+
 size_t ebb_model_n_tensors(const ebb_model *m)
 {
     return ebb_gguf_n_tensors(m->gguf);

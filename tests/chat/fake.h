@@ -38,6 +38,7 @@ typedef struct fake_script {
     uint64_t seed;               /* of the last request */
     uint8_t fingerprint[16];
     ebb_model_info info;
+    const struct fake_number { const char *key; double x; } *numbers;    /* of the model's file, up to a NULL key */
 } fake_script;
 
 static void fake_sleep(unsigned us)
@@ -240,6 +241,17 @@ static void fake_unready(void *arg, ebb_prompter *p)
     (void)p;
 }
 
+static bool fake_number(void *arg, const ebb_backend *b, const char *key, double *out)
+{
+    (void)b;
+    for (const struct fake_number *n = ((fake_script *)arg)->numbers; n && n->key; n++)
+        if (strcmp(n->key, key) == 0) {
+            *out = n->x;
+            return true;
+        }
+    return false;
+}
+
 /* A message is <role + 1> bytes... <9>; what stands is taken as it stands. */
 static ebb_status fake_prompt(void *arg, const ebb_prompter *p, const ebb_message *const *m, size_t n,
                               const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
@@ -275,7 +287,7 @@ static ebb_status fake_prompt(void *arg, const ebb_prompter *p, const ebb_messag
 static ebb_chat_parts fake_parts(fake_script *s)
 {
     return (ebb_chat_parts){ .arg = s, .default_sampling = { .temp = 0.5f, .top_k = 40, .top_p = 1, .repeat_penalty = 1 },
-                             .open = fake_open, .ready = fake_ready, .unready = fake_unready, .prompt = fake_prompt };
+                             .open = fake_open, .ready = fake_ready, .unready = fake_unready, .number = fake_number, .prompt = fake_prompt };
 }
 
 /* The next event, waiting at most two seconds on the descriptor. */

@@ -462,6 +462,53 @@ static void test_settings(void **state)
 
 /* -- A store that fails --------------------------------------------------------------- */
 
+static void expect_setting(ebb_chat *c, const char *name, const char *value)
+{
+    char text[160], want[64];
+
+    snprintf(want, sizeof want, "%s = %s (", name, value);
+    assert_int_equal(ebb_chat_set(c, name, NULL, text, sizeof text, NULL), EBB_OK);
+    if (strncmp(text, want, strlen(want)) != 0)
+        fail_msg("%s, not %s", text, want);
+}
+
+/* What a model's file recommends comes after the session and the command line. */
+static void test_model_advice(void **state)
+{
+    static const struct fake_number numbers[] = {
+        { "general.sampling.temp", 0 }, { "general.sampling.top_k", 20 }, { "general.sampling.top_p", 7 }, { NULL, 0 },
+    };
+    ebb_chat_opts opts = { .continue_last = true };
+    char text[160];
+    ebb_chat *c;
+
+    (void)state;
+    script.numbers = numbers;
+    c = open_ready(NULL);
+    expect_setting(c, "temp", "0");
+    expect_setting(c, "top-k", "20");
+    expect_setting(c, "top-p", "1");             /* 7 is no probability */
+    say(c, "a");
+    assert_int_equal(ebb_chat_set(c, "top-k", "5", text, sizeof text, NULL), EBB_OK);
+    ebb_chat_close(c);
+    c = open_ready(&opts);
+    expect_setting(c, "temp", "0");
+    expect_setting(c, "top-k", "5");
+    script.numbers = NULL;                       /* another model, that recommends nothing */
+    assert_int_equal(ebb_chat_load_model(c, NULL, NULL), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    expect_setting(c, "temp", "0.5");
+    expect_setting(c, "top-k", "5");
+    ebb_chat_close(c);
+    script.numbers = numbers;
+    opts = (ebb_chat_opts){ .sampling_given = EBB_SAMPLING_BIT(temp) };
+    c = open_ready(&opts);
+    expect_setting(c, "temp", "0.5");            /* the default, but said */
+    expect_setting(c, "top-k", "20");
+    ebb_chat_close(c);
+    script.numbers = NULL;
+}
+
 static void test_garbage_store(void **state)
 {
     FILE *f = fopen(db, "w");
@@ -609,7 +656,7 @@ int main(void)
         T(test_turn), T(test_second_turn_adds_only), T(test_retry_and_undo_compute_nothing), T(test_edit_makes_a_branch),
         T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer), T(test_refused_prompt),
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_ids_survive_a_restart),
-        T(test_another_model), T(test_system_prompt), T(test_settings), T(test_garbage_store), T(test_locked_store),
+        T(test_another_model), T(test_system_prompt), T(test_settings), T(test_model_advice), T(test_garbage_store), T(test_locked_store),
         T(test_full_disk), T(test_close_saves), T(test_saved_while_under_way),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);

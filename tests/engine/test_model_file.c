@@ -134,6 +134,25 @@ static void test_tensors_and_templates(void **state)
     ebb_buf_fini(&f);
 }
 
+static void test_numbers(void **state)
+{
+    ebb_buf f = { 0 };
+    double x = -1;
+
+    (void)state;
+    build(&f);
+    ebb_model *m = open_or_fail(&f);
+    assert_true(ebb_model_meta_number(m, "mixed.block_count", &x));
+    assert_true(x == 3);
+    assert_true(ebb_model_meta_number(m, "mixed.eps", &x));
+    assert_true(x == (double)1e-5f);
+    assert_false(ebb_model_meta_number(m, "general.architecture", &x));
+    assert_false(ebb_model_meta_number(m, "mixed.attention.head_count_kv", &x));
+    assert_false(ebb_model_meta_number(m, "absent", &x));
+    ebb_model_close(m);
+    ebb_buf_fini(&f);
+}
+
 static void expect_meta(const ebb_model *m, const char *key, size_t cap, const char *want)
 {
     char buf[256];
@@ -344,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_unknown_architecture_and_no_tokenizer_open),
         cmocka_unit_test(test_tensors_and_templates),
+        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_metadata_as_text),
         cmocka_unit_test(test_more_values_as_text),
         cmocka_unit_test(test_absurd_facts),
