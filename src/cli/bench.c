@@ -104,12 +104,7 @@ static int report_json(const bench *b, const ebb_stats *s)
         "accepted", (json_int_t)s->accepted, "tier", ebb_tier_name(s->tier), "cpu", s->cpu, "io", s->io,
         "threads", (int)s->n_threads, "ctx", (int)s->n_ctx, "kv_type", s->kv_type);
 
-    if (!root)
-        return EBB_EXIT_FAILED;
-    json_dumpf(root, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(root);
-    return EBB_EXIT_OK;
+    return ebb_cli_print_json(root);
 }
 
 static void report(const bench *b, const ebb_stats *s)

@@ -1,6 +1,7 @@
 /* cli/cli.h - the commands, and what they share. */
 #ifndef EBB_CLI_CLI_H
 #define EBB_CLI_CLI_H
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "args.h"
@@ -22,6 +23,12 @@ int ebb_cli_fail(const ebb_error *err);
 
 /* Print n bytes of foreign text: filtered where standard output is a terminal, exact elsewhere. */
 void ebb_cli_print(const char *text, size_t n);
+
+/* A JSON string of text that may not be UTF-8; null if memory runs out. */
+json_t *ebb_cli_json_text(const char *text);
+
+/* Print `root` and a line end, and let go of it; NULL: it could not be built.  The exit status. */
+int ebb_cli_print_json(json_t *root);
 
 /* Whether progress may be shown on standard error. */
 bool ebb_cli_progress(const ebb_args *a);

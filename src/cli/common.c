@@ -1,6 +1,8 @@
 /* What the commands share (cli.h). */
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -26,6 +28,25 @@ void ebb_cli_print(const char *text, size_t n)
     if (ebb_utf8_add_visible(&visible, text, n, false))
         fwrite(visible.data ? visible.data : "", 1, visible.len, stdout);
     ebb_buf_fini(&visible);
+}
+
+json_t *ebb_cli_json_text(const char *text)
+{
+    ebb_buf valid = { 0 };
+    json_t *j = NULL;
+
+    if (ebb_utf8_add_valid(&valid, text, strlen(text)))
+        j = json_stringn(ebb_buf_text(&valid), valid.len);
+    ebb_buf_fini(&valid);
+    return j ? j : json_null();
+}
+
+int ebb_cli_print_json(json_t *root)
+{
+    bool ok = root && json_dumpf(root, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;
+
+    json_decref(root);
+    return ok ? EBB_EXIT_OK : EBB_EXIT_FAILED;
 }
 
 bool ebb_cli_progress(const ebb_args *a)

@@ -7,13 +7,6 @@
 #include "base/buf.h"
 #include "cli.h"
 
-static json_t *json_text(const char *s)
-{
-    json_t *j = json_string(s);
-
-    return j ? j : json_string("(not UTF-8)");
-}
-
 static int gguf_json(const ebb_model *m)
 {
     const ebb_model_info *info = ebb_model_get_info(m);
@@ -22,7 +15,7 @@ static int gguf_json(const ebb_model *m)
 
     for (size_t i = 0; i < ebb_model_n_meta(m); i++) {
         const char *key = ebb_model_meta(m, i, value, sizeof value);
-        json_object_set_new(meta, key, json_text(value));
+        json_object_set_new(meta, key, ebb_cli_json_text(value));
     }
     for (size_t i = 0; i < ebb_model_n_tensors(m); i++) {
         ebb_tensor_info t;
@@ -36,15 +29,10 @@ static int gguf_json(const ebb_model *m)
                                                  "bytes", (json_int_t)t.n_bytes, "part", (int)t.part,
                                                  "offset", (json_int_t)t.offset));
     }
-    root = json_pack("{s:o, s:o, s:s, s:I, s:I, s:o, s:o}", "name", json_text(info->name), "path", json_text(info->path),
+    root = json_pack("{s:o, s:o, s:s, s:I, s:I, s:o, s:o}", "name", ebb_cli_json_text(info->name), "path", ebb_cli_json_text(info->path),
                      "architecture", info->arch, "parameters", (json_int_t)info->n_params,
                      "weight_bytes", (json_int_t)info->weight_bytes, "metadata", meta, "tensors", tensors);
-    if (!root)
-        return EBB_EXIT_FAILED;
-    json_dumpf(root, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(root);
-    return EBB_EXIT_OK;
+    return ebb_cli_print_json(root);
 }
 
 static void gguf_text(const ebb_model *m)

@@ -26,32 +26,22 @@ static void print_one(const ebb_model_file *f)
 
 static json_t *json_one(const ebb_model_file *f)
 {
-    ebb_buf path = { 0 };
     json_t *o = json_object();
 
-    ebb_utf8_add_valid(&path, f->path, strlen(f->path));
-    json_object_set_new(o, "path", json_string(ebb_buf_text(&path)));
+    json_object_set_new(o, "path", ebb_cli_json_text(f->path));
     json_object_set_new(o, "bytes", json_integer((json_int_t)f->n_bytes));
     json_object_set_new(o, "changed_ms", json_integer(f->changed_ms));
-    ebb_buf_fini(&path);
     return o;
 }
 
 static int print_json(const ebb_model_file *files, size_t n)
 {
     json_t *list = json_array(), *o;
-    char *text;
 
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, json_one(&files[i]));
     o = json_pack("{s:o, s:I}", "models", list, "embedded_bytes", (json_int_t)ebb_guide_bytes);
-    text = json_dumps(o, JSON_COMPACT);
-    json_decref(o);
-    if (!text)
-        return EBB_EXIT_FAILED;
-    puts(text);
-    free(text);
-    return EBB_EXIT_OK;
+    return ebb_cli_print_json(o);
 }
 
 int ebb_cli_models(ebb_args *a)

@@ -54,12 +54,7 @@ static int print_json(const ebb_plan *p)
                      "predicted_prefill_tok_s", p->predicted_prefill_tok_s,
                      "predicted_first_token_s", p->predicted_first_token_s, "pass_bytes", (json_int_t)p->pass_bytes,
                      "read_bytes_per_token", (json_int_t)p->stream_bytes, "why", p->why);
-    if (!root)
-        return EBB_EXIT_FAILED;
-    json_dumpf(root, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(root);
-    return EBB_EXIT_OK;
+    return ebb_cli_print_json(root);
 }
 
 static void print_bar(uint64_t bytes, uint64_t whole)

@@ -94,14 +94,9 @@ static int print_json(const estimate *e)
                      "resolved_partial", (json_int_t)g->resolved_partial, "resolved_full", (json_int_t)g->resolved_full,
                      "ctx", (json_int_t)e->load.n_ctx, "batch", (json_int_t)e->load.n_batch,
                      "parallel", (json_int_t)e->load.n_parallel, "kv_type", e->load.kv_type, "flash", (int)e->load.flash);
-    if (!root)
-        return EBB_EXIT_FAILED;
-    if (e->n_gpus)
+    if (root && e->n_gpus)
         placement_json(e, root);
-    json_dumpf(root, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(root);
-    return EBB_EXIT_OK;
+    return ebb_cli_print_json(root);
 }
 
 static void print_table(const estimate *e)

@@ -118,12 +118,7 @@ static int report_json(ebb_chat *c)
                      "computed_tokens", (int)t->n_computed, "generated_tokens", (int)t->n_generated, "prefill_s", t->prefill_s,
                      "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0,
                      "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
-    if (!root)
-        return EBB_EXIT_FAILED;
-    json_dumpf(root, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(root);
-    return EBB_EXIT_OK;
+    return ebb_cli_print_json(root);
 }
 
 int ebb_cli_run(ebb_args *a)

@@ -16,30 +16,6 @@ static void print(const char *text)
     ebb_cli_print(text, strlen(text));
 }
 
-/* A JSON string of text that may not be UTF-8. */
-static json_t *json_str(const char *text)
-{
-    ebb_buf valid = { 0 };
-    json_t *j = NULL;
-
-    if (ebb_utf8_add_valid(&valid, text, strlen(text)))
-        j = json_stringn(ebb_buf_text(&valid), valid.len);
-    ebb_buf_fini(&valid);
-    return j ? j : json_null();
-}
-
-static int print_json(json_t *o)
-{
-    char *text = json_dumps(o, JSON_COMPACT);
-
-    json_decref(o);
-    if (!text)
-        return EBB_EXIT_FAILED;
-    puts(text);
-    free(text);
-    return EBB_EXIT_OK;
-}
-
 static void date_of(int64_t ms, char out[20])
 {
     time_t t = (time_t)(ms / 1000);
@@ -76,8 +52,8 @@ static json_t *json_rows(const ebb_session_row *rows, size_t n)
         json_t *o = json_object();
 
         json_object_set_new(o, "id", json_integer(rows[i].id));
-        json_object_set_new(o, "name", json_str(rows[i].name));
-        json_object_set_new(o, "model", json_str(rows[i].model));
+        json_object_set_new(o, "name", ebb_cli_json_text(rows[i].name));
+        json_object_set_new(o, "model", ebb_cli_json_text(rows[i].model));
         json_object_set_new(o, "updated_ms", json_integer(rows[i].updated_ms));
         json_object_set_new(o, "messages", json_integer(rows[i].n_messages));
         json_object_set_new(o, "tokens", json_integer(rows[i].n_tokens));
@@ -95,7 +71,7 @@ static int list(ebb_store *s, const ebb_args *a, ebb_error *err)
     if (ebb_store_list(s, &rows, &n, err) != EBB_OK)
         return ebb_cli_fail(err);
     if (a->json)
-        status = print_json(json_rows(rows, n));
+        status = ebb_cli_print_json(json_rows(rows, n));
     else
         print_rows(rows, n);
     free(rows);
@@ -125,11 +101,11 @@ static json_t *json_hit(const ebb_store_hit *h)
 
     plain_snippet(h->snippet, text);
     json_object_set_new(o, "session", json_integer(h->session));
-    json_object_set_new(o, "name", json_str(h->name));
+    json_object_set_new(o, "name", ebb_cli_json_text(h->name));
     json_object_set_new(o, "message", json_integer(h->message));
     json_object_set_new(o, "role", json_string(ebb_role_name(h->role)));
     json_object_set_new(o, "created_ms", json_integer(h->created_ms));
-    json_object_set_new(o, "text", json_str(text));
+    json_object_set_new(o, "text", ebb_cli_json_text(text));
     return o;
 }
 
@@ -165,7 +141,7 @@ static int search(ebb_store *s, const ebb_args *a, ebb_error *err)
     }
     free(hits);
     if (st == EBB_OK && a->json)
-        return print_json(json_pack("{s:o}", "hits", found));
+        return ebb_cli_print_json(json_pack("{s:o}", "hits", found));
     json_decref(found);
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
 }
