@@ -56,6 +56,27 @@ uint32_t ebb_engine_n_ctx(const ebb_engine *e);
 /* A copy of the figures; from any thread, at any time. */
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out);
 
+struct ebb_plan;                 /* ebb/plan.h */
+
+/* What ebb_engine_set_budget(e, bytes) would do: resident layers, predicted speed.
+ * Context and KV stay as they are.  fits == false: not even without resident
+ * layers; `why` says what would do.  Costs a millisecond.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan *out, ebb_error *err);
+
+/* Give the process another budget, live: layers are let go, or read and pinned, until
+ * the plan for `bytes` stands (0: what the machine has now).  Answers are the same
+ * before and after, bit for bit.  From the thread that runs passes, between passes.
+ * `progress` may be NULL.  Errors: BUDGET (nothing was changed; says what would fit), IO,
+ * NOMEM, CANCELED (what was read stays; the rest is streamed). */
+EBB_MUST_CHECK
+ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn *progress, void *arg, ebb_error *err);
+
+/* Between turns, about once a second: take back a layer that was let go when memory
+ * was short, if there has been room for some time.  true: more could follow.  From
+ * the thread that runs passes; costs microseconds, or the reading of one layer. */
+bool ebb_engine_idle(ebb_engine *e);
+
 /* Make the pass under way return EBB_CANCELED within one layer.  From any thread and
  * from a signal handler.  Stays set until ebb_engine_cancel_clear. */
 void ebb_engine_cancel(ebb_engine *e);

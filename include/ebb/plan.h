@@ -12,9 +12,10 @@
 typedef struct ebb_machine {
     uint64_t available_bytes;    /* what the process may take: min of meminfo, cgroup, rlimit; own pages not counted as free */
     char     available_why[80];  /* which of them decided: "cgroup memory.max" */
+    uint64_t kept_bytes;         /* what was left to others before that: the machine's reserve */
     uint32_t n_cpus;
     double   memory_bytes_s;     /* read bandwidth of all cores; 0: not measured, a usual figure is assumed */
-    double   disk_bytes_s;       /* sustained cold reads; 0: likewise */
+    double   disk_bytes_s;       /* sustained cold reads of the best reader; 0: likewise */
     double   int8_mac_s;         /* int8 multiply-adds of all cores; 0: likewise */
 } ebb_machine;
 /* With `measure`, memory and the disk that holds `path` are timed for about half a second. */
@@ -27,7 +28,10 @@ typedef struct ebb_plan {
     uint32_t    n_ctx, n_chunk, n_threads;
     ebb_kv_type kv_k, kv_v;
     uint32_t    n_layers, n_resident;
+    bool        is_mapped;       /* resident weights are the file's own pages, else copies of our own */
+    bool        streams_output;  /* not even the output matrix is resident */
     uint64_t    budget_bytes, total_bytes;
+    uint64_t    least_bytes;     /* the smallest total under which this context would run */
 
     /* parts of total_bytes */
     uint64_t    weights_resident_bytes, weights_ring_bytes, kv_bytes, activation_bytes,
@@ -35,7 +39,9 @@ typedef struct ebb_plan {
 
     uint64_t    pass_bytes;      /* weights one forward pass touches: F */
     uint64_t    stream_bytes;    /* of these, read from disk each pass: S */
-    double      predicted_decode_tok_s, predicted_prefill_tok_s, predicted_first_token_s;
+    double      predicted_decode_tok_s, predicted_prefill_tok_s;
+    double      predicted_load_s;        /* copies of our own are read at open, cold */
+    double      predicted_first_token_s; /* of a prompt of 64 tokens, loading included */
     char        why[160];        /* what decided the tier, one line */
 } ebb_plan;
 

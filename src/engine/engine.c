@@ -12,19 +12,18 @@
 
 /* -- Opening --------------------------------------------------------------------- */
 
-static ebb_status make_plan(ebb_engine *e, const ebb_engine_opts *o, ebb_error *err)
+static ebb_status make_plan(ebb_engine *e, ebb_error *err)
 {
-    ebb_machine machine;
-    ebb_status st = ebb_machine_probe(ebb_model_get_info(e->model)->path, false, &machine, err);
+    ebb_status st = ebb_machine_probe(NULL, false, &e->machine, err);
 
     if (st == EBB_OK)
-        st = ebb_plan_net(&e->net, e->model, o, &machine, &e->plan, err);
+        st = ebb_plan_net(&e->net, e->model, &e->opts, &e->machine, &e->plan, err);
     if (st != EBB_OK)
         return st;
     ebb_log("plan", "%s: total %llu, budget %llu: %s", ebb_tier_name(e->plan.tier),
             (unsigned long long)e->plan.total_bytes, (unsigned long long)e->plan.budget_bytes, e->plan.why);
-    if (e->plan.tier == EBB_TIER_CRITICAL)
-        return EBB_FAIL(err, EBB_BUDGET, "%s; a smaller --ctx or --kv q8_0 would take less", e->plan.why);
+    if (!e->plan.fits)
+        return EBB_FAIL(err, EBB_BUDGET, "%s", e->plan.why);
     return EBB_OK;
 }
 
@@ -44,30 +43,8 @@ static ebb_status open_residency(ebb_engine *e, ebb_error *err)
     }
     st = ebb_res_open(parts, n, e->net.extents, e->net.n_extents, e->net.n_layers, &e->res, err);
     free(parts);
-    return st;
-}
-
-/* Pin the layers that the user asked to be held; the others stay mapped. */
-static ebb_status pin_layers(ebb_engine *e, const ebb_engine_opts *o, ebb_progress_fn *progress, void *arg,
-                             ebb_error *err)
-{
-    uint64_t total = 0, done = 0;
-    ebb_status st = EBB_OK;
-
-    if (!o->has_resident)
-        return EBB_OK;
-    for (uint32_t i = 0; i < e->net.n_layers; i++)
-        total += ebb_plan_is_resident(&e->plan, o->placement, i) ? ebb_res_group_bytes(e->res, i) : 0;
-    for (uint32_t i = 0; i < e->net.n_layers && st == EBB_OK; i++) {
-        if (!ebb_plan_is_resident(&e->plan, o->placement, i))
-            continue;
-        if (atomic_load(&e->cancel))
-            return EBB_FAIL(err, EBB_CANCELED, "stopped while layer %u was read", i);
-        st = ebb_res_place(e->res, i, EBB_LAYER_PINNED, err);
-        done += ebb_res_group_bytes(e->res, i);
-        if (progress)
-            progress(arg, done, total);
-    }
+    if (st == EBB_OK)
+        ebb_res_set_cancel(e->res, &e->cancel);
     return st;
 }
 
@@ -121,7 +98,7 @@ static ebb_status open_all(ebb_engine *e, const ebb_engine_opts *o, ebb_progress
     if (st == EBB_OK)
         st = ebb_net_bind(&e->net, ebb_model_gguf(e->model), err);
     if (st == EBB_OK)
-        st = make_plan(e, o, err);
+        st = make_plan(e, err);
     if (st == EBB_OK)
         st = ebb_pool_new(e->plan.n_threads, &e->pool, err);
     if (st == EBB_OK)
@@ -131,7 +108,7 @@ static ebb_status open_all(ebb_engine *e, const ebb_engine_opts *o, ebb_progress
     if (st == EBB_OK)
         st = place_buffers(e, err);
     if (st == EBB_OK)
-        st = pin_layers(e, o, progress, arg, err);
+        st = ebb_budget_open(e, progress, arg, err);
     return st;
 }
 
@@ -147,8 +124,9 @@ ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
     if (!e)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
     e->model = m;
+    e->opts = opts ? *opts : defaults;
     pthread_mutex_init(&e->lock, NULL);
-    st = open_all(e, opts ? opts : &defaults, progress, arg, err);
+    st = open_all(e, &e->opts, progress, arg, err);
     if (st != EBB_OK) {
         ebb_engine_close(e);
         return st;
@@ -162,6 +140,7 @@ void ebb_engine_close(ebb_engine *e)
 {
     if (!e)
         return;
+    ebb_budget_close(e);
     ebb_pool_free(e->pool);
     ebb_kv_close(e->kv);
     ebb_res_close(e->res);

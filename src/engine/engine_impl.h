@@ -36,9 +36,22 @@ struct ebb_session {
     ebb_slot    *live;           /* its state, as it stands before table.n_pos; NULL: none */
 };
 
+/* What is done about memory after open (budget.c). */
+typedef struct ebb_budget {
+    uint64_t     looked_ns;      /* when memory was looked at last */
+    uint64_t     shed_ns;        /* when layers were let go or taken back last; 0: never */
+    uint32_t     n_looked;       /* passes since the last look */
+    uint32_t     n_shed;         /* layers let go that the plan has as resident */
+    int          psi_fd;         /* tells of pressure; -1: the system has no such thing */
+    bool         psi_is_open;
+} ebb_budget;
+
 struct ebb_engine {
     const ebb_model *model;
-    ebb_plan     plan;           /* what was decided at open */
+    ebb_engine_opts opts;
+    ebb_machine  machine;        /* as it was at open; speeds are measured when something is streamed */
+    ebb_plan     plan;           /* what was decided at open, and by budget.c since */
+    ebb_budget   budget;
     ebb_net      net;
     ebb_run      run;
     ebb_map      arena;          /* vectors and all buffers of `run` */
@@ -53,6 +66,7 @@ struct ebb_engine {
     pthread_mutex_t lock;        /* protects stats */
     ebb_stats    stats;
     double       append_s;       /* seconds that this turn's decode steps took */
+    uint64_t     turn_ns, turn_stall_ns; /* the clock, and all waiting until then, when the turn began */
 };
 
 /* Empty a session; its blocks go back to the pool. */
@@ -84,6 +98,19 @@ void ebb_state_plan_marks(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t 
 void ebb_state_keep_marks(ebb_session *s, const ebb_marks *m);
 void ebb_state_forget_marks(const ebb_marks *m);
 
+/* Bring the groups into the states of the plan: measure and choose a reader if it
+ * streams, pin what it pins.  Errors: those of ebb_res_place. */
+EBB_MUST_CHECK
+ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err);
+void ebb_budget_close(ebb_engine *e);
+/* Before a pass: the files are unchanged; memory is looked at, and given back if it is short. */
+EBB_MUST_CHECK
+ebb_status ebb_budget_before_pass(ebb_engine *e, ebb_error *err);
+/* Within a pass, between layers: give back if memory is short. */
+void ebb_budget_look(void *engine);
+
+/* Show a decision in the panel and the trace. */
+void ebb_stats_decision(ebb_engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Figures of the turn (stats.c). */
 void ebb_stats_init(ebb_engine *e, double load_s);
 void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_total);

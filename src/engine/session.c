@@ -167,7 +167,9 @@ static ebb_status extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint3
     p->state = s->live ? s->live->state : NULL;
     p->marks = marks.marks;
     p->n_marks = marks.n;
-    st = ebb_run_pass(&s->engine->run, p, err);
+    st = ebb_budget_before_pass(s->engine, err);
+    if (st == EBB_OK)
+        st = ebb_run_pass(&s->engine->run, p, err);
     if (st != EBB_OK) {
         ebb_state_forget_marks(&marks);
         ebb_state_drop(s);
@@ -220,6 +222,7 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
 
     if (st != EBB_OK)
         return st;
+    (void)ebb_engine_idle(e);                    /* a turn begins: what was let go may come back */
     kept = reuse(s, ids, n);
     ebb_stats_prefill_begin(e, kept, (uint32_t)n - kept);
     st = prefill(s, ids, (uint32_t)n, err);

@@ -1,7 +1,10 @@
 /* The figures of a running engine (ebb/stats.h). */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "engine_impl.h"
 #include "os/proc.h"
 
@@ -40,8 +43,8 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     s->tier = e->plan.tier;
     s->n_threads = e->plan.n_threads;
     snprintf(s->cpu, sizeof s->cpu, "%s", e->run.kern->name);
-    snprintf(s->io, sizeof s->io, "mmap");
-    snprintf(s->decision, sizeof s->decision, "%s", e->plan.why);
+    snprintf(s->io, sizeof s->io, "%s", e->plan.is_mapped && !e->plan.stream_bytes ? "mmap" : ebb_res_io_name(e->res));
+    snprintf(s->decision, sizeof s->decision, "%s", ebb_res_io_note(e->res)[0] ? ebb_res_io_note(e->res) : e->plan.why);
     if (e->plan.kv_k == e->plan.kv_v)
         snprintf(s->kv_type, sizeof s->kv_type, "%s", kv_name(e->plan.kv_k));
     else
@@ -55,9 +58,32 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     show_layers(e);
 }
 
+void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
+{
+    char line[sizeof e->stats.decision];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    ebb_log("budget", "%s", line);
+    pthread_mutex_lock(&e->lock);
+    memcpy(e->stats.decision, line, sizeof line);
+    snprintf(e->stats.io, sizeof e->stats.io, "%s", ebb_res_io_name(e->res));
+    e->stats.tier = e->plan.tier;
+    e->stats.budget_bytes = e->plan.budget_bytes;
+    show_layers(e);
+    pthread_mutex_unlock(&e->lock);
+}
+
 void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_total)
 {
+    ebb_res_stats res;
+
+    ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
+    e->turn_ns = ebb_clock_ns();
+    e->turn_stall_ns = res.stall_ns;
     e->stats.phase = EBB_PHASE_PREFILL;
     e->stats.prefill_done = 0;
     e->stats.prefill_total = n_total;
@@ -98,7 +124,12 @@ void ebb_stats_decode_step(ebb_engine *e, double seconds)
 
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
 {
+    ebb_res_stats res;
+
+    ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
+    e->stats.stall_share = ebb_clock_ns() > e->turn_ns && e->turn_ns
+                               ? (double)(res.stall_ns - e->turn_stall_ns) / (double)(ebb_clock_ns() - e->turn_ns) : 0;
     e->stats.phase = EBB_PHASE_IDLE;
     e->stats.n_used = s->table.n_pos;
     pthread_mutex_unlock(&e->lock);
@@ -116,6 +147,8 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     out->pinned_bytes = res.pinned_bytes;
     out->ring_bytes = res.ring_bytes;
     out->read_bytes = res.read_bytes;
+    out->disk_bytes_s = res.disk_bytes_s;
+    ebb_res_states(e->res, out->layer, out->n_layers < EBB_STATS_LAYERS ? out->n_layers : EBB_STATS_LAYERS);
     if (ebb_proc_read(NULL, &own, NULL) == EBB_OK) {     /* else the figures stay 0: unknown */
         out->rss_anon_bytes = own.rss_anon_bytes;
         out->rss_file_bytes = own.rss_file_bytes;

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <time.h>
 
 static atomic_int countdown;     /* 0: off; 1: the next call fails; -1: it has failed */
+static atomic_int short_countdown;
+static atomic_uint slow_us;
 
 void ebb_os_fail_nth(int n)
 {
@@ -24,4 +27,25 @@ bool ebb_os_fault(int sys_errno)
     atomic_store(&countdown, -1);
     errno = sys_errno;
     return true;
+}
+
+void ebb_os_short_nth(int n)
+{
+    atomic_store(&short_countdown, n);
+}
+
+void ebb_os_slow_reads(unsigned us)
+{
+    atomic_store(&slow_us, us);
+}
+
+long ebb_os_short(long n)
+{
+    unsigned us = atomic_load_explicit(&slow_us, memory_order_relaxed);
+
+    if (us)
+        nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = (long)(us % 1000000) * 1000 }, NULL);
+    if (atomic_load_explicit(&short_countdown, memory_order_relaxed) <= 0 || atomic_fetch_sub(&short_countdown, 1) != 1)
+        return n;
+    return n <= 4096 ? n : n < 8192 ? 4096 : n / 2 & ~4095L;     /* a read ends at a block, or at the file's end */
 }

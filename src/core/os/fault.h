@@ -9,6 +9,13 @@ void ebb_os_fail_nth(int n);
 /* Back to normal; true if the failing call was reached. */
 bool ebb_os_fail_off(void);
 
+/* The nth guarded read from now ends early: it returns the first half of its blocks (0: normal again). */
+void ebb_os_short_nth(int n);
+/* Every guarded read takes so many microseconds more. */
+void ebb_os_slow_reads(unsigned us);
+/* For the wrappers: what a read that got n bytes returns. */
+long ebb_os_short(long n);
+
 /* For the wrappers: true (and errno = sys_errno) if this call must fail. */
 bool ebb_os_fault(int sys_errno);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "os/fault.h"
@@ -28,6 +29,65 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
     if (errno == EINVAL && mode == EBB_FILE_READ_DIRECT)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its file system has no direct reads", path);
     return EBB_FAIL(err, EBB_IO, "%s: cannot be opened: %s", path, strerror(errno));
+}
+
+ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error *err)
+{
+    struct stat st;
+
+    if (ebb_os_fault(EIO) || fstat(fd, &st) != 0)
+        return EBB_FAIL(err, EBB_IO, "%s: %s", path, strerror(errno));
+    *out = (ebb_file_id){
+        .device = st.st_dev, .inode = st.st_ino, .n_bytes = (uint64_t)st.st_size,
+        .modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+    };
+    return EBB_OK;
+}
+
+ebb_status ebb_file_reopen(int fd, const char *path, ebb_file_mode mode, int *out, ebb_error *err)
+{
+    char name[40];
+    ebb_file_id was, is;
+    ebb_status st;
+
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    st = ebb_file_open(name, mode, out, NULL);
+    if (st == EBB_OK)
+        return EBB_OK;
+    if (st == EBB_UNSUPPORTED)
+        return EBB_FAIL(err, st, "%s: its file system has no direct reads", path);
+    st = ebb_file_get_id(fd, path, &was, err);
+    if (st == EBB_OK)
+        st = ebb_file_open(path, mode, out, err);
+    if (st != EBB_OK)
+        return st;
+    st = ebb_file_get_id(*out, path, &is, err);
+    if (st == EBB_OK && (is.device != was.device || is.inode != was.inode))
+        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%s: names another file by now", path);
+    if (st != EBB_OK) {
+        ebb_file_close(*out);
+        *out = -1;
+    }
+    return st;
+}
+
+void ebb_file_system_name(const char *path, char out[16])
+{
+    static const struct { unsigned long magic; const char *name; } known[] = {
+        { 0xEF53, "ext4" }, { 0x58465342, "xfs" }, { 0x9123683E, "btrfs" }, { 0x2FC12FC1, "zfs" },
+        { 0x01021994, "tmpfs" }, { 0x794C7630, "overlay" }, { 0x6969, "nfs" }, { 0x65735546, "fuse" },
+        { 0x5346544E, "ntfs" }, { 0x4D44, "vfat" }, { 0x2011BAB0, "exfat" }, { 0xF2F52010, "f2fs" },
+        { 0x01021997, "9p" }, { 0xFF534D42, "cifs" }, { 0x73717368, "squashfs" },
+    };
+    struct statfs fs;
+
+    snprintf(out, 16, "unknown");
+    if (ebb_os_fault(EIO) || statfs(path, &fs) != 0)
+        return;
+    snprintf(out, 16, "0x%lx", (unsigned long)fs.f_type & 0xFFFFFFFFul);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].magic == ((unsigned long)fs.f_type & 0xFFFFFFFFul))
+            snprintf(out, 16, "%s", known[i].name);
 }
 
 void ebb_file_close(int fd)
@@ -65,6 +125,28 @@ ebb_status ebb_file_read_at(int fd, const char *path, void *out, size_t n, uint6
         p += got;
         at += (uint64_t)got;
         n -= (size_t)got;
+    }
+    return EBB_OK;
+}
+
+ebb_status ebb_file_read_range(int fd, const char *path, void *out, size_t n, size_t n_must, uint64_t at, ebb_error *err)
+{
+    size_t done = 0;
+
+    while (done < n_must) {
+        ssize_t got = ebb_os_fault(EIO) ? -1 : pread(fd, (char *)out + done, n - done, (off_t)(at + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return EBB_FAIL(err, EBB_IO, "%s: read at byte %llu failed: %s", path,
+                            (unsigned long long)(at + done), strerror(errno));
+        size_t end = done + (size_t)ebb_os_short(got);
+        if (end < n_must)                        /* go on at a block's beginning, as direct reads must */
+            end &= ~(size_t)4095;
+        if (end <= done)
+            return EBB_FAIL(err, EBB_FORMAT, "%s: truncated: ends before byte %llu", path,
+                            (unsigned long long)(at + n_must));
+        done = end;
     }
     return EBB_OK;
 }

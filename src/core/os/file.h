@@ -24,10 +24,30 @@ EBB_MUST_CHECK
 ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_error *err);
 void ebb_file_close(int fd);                     /* -1 is fine */
 
+/* Open the file behind `fd` once more, whatever its path names by now: READ or
+ * READ_DIRECT.  Errors: IO, UNSUPPORTED (no direct reads, or no /proc and the path names another file). */
+EBB_MUST_CHECK
+ebb_status ebb_file_reopen(int fd, const char *path, ebb_file_mode mode, int *out, ebb_error *err);
+
+/* Which file this is and which contents it has. */
+typedef struct ebb_file_id {
+    uint64_t device, inode, n_bytes;
+    int64_t  modified_ns;
+} ebb_file_id;
+EBB_MUST_CHECK
+ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error *err);
+
+/* The name of the file system that `path` is on: "ext4"; "0x1234" if it is not known by name. */
+void ebb_file_system_name(const char *path, char out[16]);
+
 EBB_MUST_CHECK
 ebb_status ebb_file_size(int fd, const char *path, uint64_t *bytes, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_file_read_at(int fd, const char *path, void *out, size_t n, uint64_t at, ebb_error *err);
+/* Read n bytes, of which the last may lie beyond the file's end: FORMAT if fewer
+ * than n_must are there.  For direct reads all but n_must are multiples of a block. */
+EBB_MUST_CHECK
+ebb_status ebb_file_read_range(int fd, const char *path, void *out, size_t n, size_t n_must, uint64_t at, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_file_write_at(int fd, const char *path, const void *data, size_t n, uint64_t at, ebb_error *err);
 EBB_MUST_CHECK

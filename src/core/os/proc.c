@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/buf.h"
 #include "os/file.h"
@@ -74,4 +75,13 @@ ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err)
     }
     ebb_buf_fini(&text);
     return st;
+}
+
+double ebb_proc_cpu_s(void)
+{
+    struct rusage u;
+
+    if (getrusage(RUSAGE_SELF, &u) != 0)
+        return 0;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }

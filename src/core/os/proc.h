@@ -21,6 +21,9 @@ typedef struct ebb_proc {
 EBB_MUST_CHECK
 ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err);
 
+/* CPU seconds that this process has used, user and system, of all its threads. */
+double ebb_proc_cpu_s(void);
+
 /* The number behind `name` at the beginning of a line of `text`, as the files of
  * /proc and of cgroups have it: "MemTotal:   123 kB", "inactive_file 4096".
  * A unit of kB is applied.  false: there is none. */

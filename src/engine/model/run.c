@@ -161,6 +161,8 @@ static ebb_status layers(ebb_run *r, ebb_error *err)
 
         if (r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed))
             return EBB_FAIL(err, EBB_CANCELED, "stopped in layer %u", i);
+        if (r->between)
+            r->between(r->between_arg);
         st = ebb_block_layer(r, i, err);
         if (st != EBB_OK)
             return st;
@@ -168,27 +170,40 @@ static ebb_status layers(ebb_run *r, ebb_error *err)
     return EBB_OK;
 }
 
-/* Logits of the columns that are still active, some at a time. */
+/* Logits of columns [r->c0, r->c1). */
+static ebb_status output_some(ebb_run *r, const ebb_pass *p, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    ebb_mat m = { .w = &net->output, .y = p->logits ? p->logits : r->logits, .y_stride = net->n_vocab };
+    ebb_status st = ebb_op_matmul(r, &m, 1, net->logit_softcap, err);
+
+    if (st != EBB_OK)
+        return st;
+    for (uint32_t i = r->c0; net->logit_scale != 1.0f && i < r->c1; i++)
+        r->kern->scale(m.y + (size_t)(i - r->c0) * net->n_vocab, net->logit_scale, net->n_vocab);
+    if (p->each)
+        p->each(p->arg, r->c0, r->c1 - r->c0, m.y);
+    return EBB_OK;
+}
+
+/* Logits of the columns that are still active, some at a time; the matrix is held for all of them. */
 static ebb_status output(ebb_run *r, const ebb_pass *p, ebb_error *err)
 {
     const ebb_net *net = r->net;
     uint32_t end = r->c1;
+    const void *held;
+    ebb_status st;
 
     ebb_op_norm(r, &net->output_norm, ebb_act_bit(&net->output));
-    for (; r->c0 < end; r->c0 = r->c1) {
-        ebb_mat m = { .w = &net->output, .y = p->logits ? p->logits : r->logits, .y_stride = net->n_vocab };
-        ebb_status st;
-
+    st = ebb_res_acquire(r->res, net->output.extent, &held, err);
+    if (st != EBB_OK)
+        return st;
+    for (; r->c0 < end && st == EBB_OK; r->c0 = r->c1) {
         r->c1 = end - r->c0 < r->cap_logits ? end : r->c0 + r->cap_logits;
-        st = ebb_op_matmul(r, &m, 1, net->logit_softcap, err);
-        if (st != EBB_OK)
-            return st;
-        for (uint32_t i = r->c0; net->logit_scale != 1.0f && i < r->c1; i++)
-            r->kern->scale(m.y + (size_t)(i - r->c0) * net->n_vocab, net->logit_scale, net->n_vocab);
-        if (p->each)
-            p->each(p->arg, r->c0, r->c1 - r->c0, m.y);
+        st = output_some(r, p, err);
     }
-    return EBB_OK;
+    ebb_res_release(r->res, net->output.extent);
+    return st;
 }
 
 ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err)

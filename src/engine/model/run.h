@@ -38,6 +38,8 @@ typedef struct ebb_run {
     ebb_kv            *kv;
     ebb_kv_type        k_type, v_type;
     const atomic_bool *cancel;   /* looked at before each layer */
+    void             (*between)(void *arg);      /* called before each layer; NULL: not */
+    void              *between_arg;
     uint32_t           n_threads, cap_cols, n_ctx;
     uint32_t           cap_logits;       /* columns of `logits` */
     uint32_t           n_states; /* if layers have a state */

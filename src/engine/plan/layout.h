@@ -22,6 +22,19 @@ uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx);
 EBB_MUST_CHECK
 ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *out, ebb_error *err);
+/* Plan anew for another budget with the context, KV and chunk that *p has:
+ * only the layers that are resident change, and what is predicted. */
+EBB_MUST_CHECK
+ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
+                          const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p, ebb_error *err);
+/* Measure memory and multiplication by the kernels of `cpu`, with m->n_cpus threads: some 50 ms.
+ * Errors: NOMEM, IO, UNSUPPORTED. */
+EBB_MUST_CHECK
+ebb_status ebb_machine_probe_compute(ebb_machine *m, ebb_cpu cpu, ebb_error *err);
+/* Bytes of a ring that any layer can be streamed through. */
+uint64_t ebb_plan_ring(const ebb_net *net);
+/* Fill the predicted figures (predict.c). */
+void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
 /* Whether `layer` is one of the plan's n_resident layers, spread as opts->placement says. */
 bool ebb_plan_is_resident(const ebb_plan *plan, ebb_placement placement, uint32_t layer);
 

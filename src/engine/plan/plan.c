@@ -1,4 +1,5 @@
 /* The memory arithmetic (ebb/plan.h, plan/layout.h). */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,15 @@
 #define MIB ((uint64_t)1 << 20)
 
 #define CODE_BYTES      (8 * MIB)                /* program and libraries, as far as they are touched */
+#define SLACK_BYTES     (16 * MIB)               /* heap, stacks, page tables and what the kernel holds for us ... */
+#define SLACK_SHARE     200u                     /* ... and one part in so many of the weights */
 #define CHUNK_DEFAULT   512u
 #define CHUNK_MAX       1024u
+#define CHUNK_MIN       64u
 #define CTX_MIN         512u
-#define MEMORY_BYTES_S  10e9                     /* per core, where it was not measured */
-#define DISK_BYTES_S    1e9
-#define INT8_MAC_S      60e9
+#define RING_LAYER_MAX  (192 * MIB)              /* a layer up to this is held whole by the ring */
+#define RING_TENSORS    3u                       /* two in use, the next on its way */
+#define COMFORT_PERCENT 90u                      /* of the budget: up to here the page cache holds the weights */
 
 /* -- The layout ---------------------------------------------------------------- */
 
@@ -45,32 +49,119 @@ uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx)
 
 /* -- Bytes ----------------------------------------------------------------------- */
 
-static uint64_t kv_bytes(const ebb_net *net, const ebb_kv_layer *layers, const ebb_plan *p)
-{
-    ebb_kv_shape shape = { .n_layers = net->n_layers, .layers = layers, .k_type = p->kv_k, .v_type = p->kv_v };
+typedef struct planning {
+    ebb_net         *net;        /* written to by the layout only */
+    const ebb_engine_opts *o;
+    ebb_kv_layer    *layers;
+    uint64_t        *groups;     /* [n_layers + 1] bytes of a pinned copy */
+    bool             in_memory;  /* the whole file is: nothing to pin or stream */
+    bool             is_live;    /* the buffers stand: they are not laid out again */
+    ebb_plan        *p;
+} planning;
 
-    return ebb_kv_block_bytes(&shape) * ebb_kv_blocks_for(p->n_ctx);
+static uint64_t pinned_bytes(const ebb_res_extent *x)
+{
+    return (x->offset % 4096 + x->n_bytes + 4095) / 4096 * 4096;
 }
 
-static uint64_t activation_bytes(ebb_net *net, const ebb_plan *p)
+static uint64_t kv_bytes(const planning *q)
+{
+    ebb_kv_shape shape = { .n_layers = q->net->n_layers, .layers = q->layers, .k_type = q->p->kv_k, .v_type = q->p->kv_v };
+
+    return ebb_kv_block_bytes(&shape) * ebb_kv_blocks_for(q->p->n_ctx);
+}
+
+static uint64_t activation_bytes(const planning *q)
 {
     ebb_arena count = { 0 };
     ebb_run run = { 0 };
 
-    ebb_layout_run(p, net, &run);
-    ebb_layout_arena(net, &run, &count);
-    return count.used + ebb_layout_session_bytes(net, p->n_ctx);
+    ebb_layout_run(q->p, q->net, &run);
+    ebb_layout_arena(q->net, &run, &count);
+    return count.used + ebb_layout_session_bytes(q->net, q->p->n_ctx);
 }
 
-/* Fill the parts for the context and KV type that stand in p. */
-static void count(ebb_net *net, const ebb_kv_layer *layers, ebb_plan *p)
+static bool is_resident(const planning *q, uint32_t group)
 {
+    if (group == q->net->n_layers)
+        return !q->p->streams_output;
+    return ebb_plan_is_resident(q->p, q->o->placement, group);
+}
+
+static bool is_any(const planning *q, uint32_t group)
+{
+    return group < q->net->n_layers;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Room for what is in use and on its way: a layer, if that is not too much, and
+ * three matrices; of the groups for which `streams` says so. */
+static uint64_t ring_bytes(const planning *q, bool (*streams)(const planning *q, uint32_t group))
+{
+    uint64_t layer = 0, tensor = 0, output = 0, in_layer = 0, ring;
+
+    for (uint32_t i = 0; i < q->net->n_extents; i++) {
+        const ebb_res_extent *x = &q->net->extents[i];
+
+        if (i == 0 || x->group != x[-1].group)
+            in_layer = 0;
+        in_layer += pinned_bytes(x);
+        if (!streams(q, x->group))
+            continue;
+        if (x->group == q->net->n_layers) {
+            output = larger(output, pinned_bytes(x));
+        } else {
+            layer = larger(layer, in_layer);
+            tensor = larger(tensor, pinned_bytes(x));
+        }
+    }
+    ring = larger(layer < RING_LAYER_MAX ? layer : RING_LAYER_MAX, larger(RING_TENSORS * tensor, output));
+    return (ring + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
+}
+
+static bool is_streamed(const planning *q, uint32_t group)
+{
+    return !is_resident(q, group);
+}
+
+uint64_t ebb_plan_ring(const ebb_net *net)
+{
+    planning q = { .net = (ebb_net *)(uintptr_t)net };
+
+    return ring_bytes(&q, is_any);
+}
+
+/* Fill the parts for the choices that stand in the plan. */
+static void count(const planning *q)
+{
+    ebb_plan *p = q->p;
+    uint64_t experts = 0;
+
     if (p->n_chunk > p->n_ctx)
         p->n_chunk = p->n_ctx;
-    p->weights_resident_bytes = ebb_net_weight_bytes(net);
-    p->kv_bytes = kv_bytes(net, layers, p);
-    p->activation_bytes = activation_bytes(net, p);
+    p->weights_resident_bytes = 0;
+    p->stream_bytes = 0;
+    for (uint32_t i = 0; i <= q->net->n_layers; i++)
+        if (is_resident(q, i))
+            p->weights_resident_bytes += q->groups[i];
+    for (uint32_t i = 0; i < q->net->n_extents; i++) {
+        const ebb_res_extent *x = &q->net->extents[i];
+
+        if (!is_resident(q, x->group))
+            *(x->is_certain ? &p->stream_bytes : &experts) += x->n_bytes;
+    }
+    if (q->net->n_expert)
+        p->stream_bytes += experts / q->net->n_expert * q->net->n_expert_used;
+    p->weights_ring_bytes = p->stream_bytes > 0 ? ring_bytes(q, is_streamed) : 0;
+    p->kv_bytes = kv_bytes(q);
+    if (!q->is_live)
+        p->activation_bytes = activation_bytes(q);
     p->code_bytes = CODE_BYTES;
+    p->reserve_bytes = SLACK_BYTES + p->weights_resident_bytes / SLACK_SHARE;
     p->total_bytes = p->weights_resident_bytes + p->weights_ring_bytes + p->kv_bytes + p->activation_bytes +
                      p->tokenizer_bytes + p->code_bytes + p->reserve_bytes;
 }
@@ -84,106 +175,245 @@ static uint32_t usual_ctx(const ebb_net *net, ebb_mode mode)
     return want < net->n_ctx_train ? want : net->n_ctx_train;
 }
 
+/* The context that is worth more than resident layers. */
+static uint32_t least_ctx(const planning *q)
+{
+    uint32_t usual = usual_ctx(q->net, q->o->mode);
+    uint32_t least = q->o->mode == EBB_MODE_MAX_CONTEXT ? usual : q->o->mode == EBB_MODE_MAX_TPS ? 2048 : 4096;
+
+    return q->o->n_ctx ? q->o->n_ctx : least < usual ? least : usual;
+}
+
+static void why(ebb_plan *p, ebb_tier tier, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void why(ebb_plan *p, ebb_tier tier, const char *fmt, ...)
+{
+    va_list ap;
+
+    p->tier = tier;
+    va_start(ap, fmt);
+    vsnprintf(p->why, sizeof p->why, fmt, ap);
+    va_end(ap);
+}
+
 /* Rows of a head must be whole blocks of the type. */
 static bool can_store(const ebb_net *net, ebb_kv_type k, ebb_kv_type v)
 {
     return ebb_kv_row_bytes(k, net->dim_k) > 0 && ebb_kv_row_bytes(v, net->dim_v) > 0;
 }
 
-/* Context and KV type: f16 if it fits, then q8_0, then less context. */
-static void choose(ebb_net *net, const ebb_kv_layer *layers, const ebb_engine_opts *o, ebb_plan *p)
+static bool use_q8(const planning *q)
 {
-    bool has_k = o->has_kv && o->kv_k != EBB_KV_AUTO, has_v = o->has_kv && o->kv_v != EBB_KV_AUTO;
+    bool has_k = q->o->has_kv && q->o->kv_k != EBB_KV_AUTO, has_v = q->o->has_kv && q->o->kv_v != EBB_KV_AUTO;
 
-    p->n_ctx = o->n_ctx ? o->n_ctx : usual_ctx(net, o->mode);
-    p->kv_k = has_k ? o->kv_k : EBB_KV_F16;
-    p->kv_v = has_v ? o->kv_v : EBB_KV_F16;
-    p->tier = EBB_TIER_FULL;
-    snprintf(p->why, sizeof p->why, "everything fits");
-    count(net, layers, p);
-    if (p->total_bytes > p->budget_bytes && !(has_k && has_v) && can_store(net, EBB_KV_Q8_0, EBB_KV_Q8_0)) {
-        p->kv_k = has_k ? o->kv_k : EBB_KV_Q8_0;
-        p->kv_v = has_v ? o->kv_v : EBB_KV_Q8_0;
-        p->tier = EBB_TIER_TIGHT;
-        snprintf(p->why, sizeof p->why, "fits with KV in q8_0");
-        count(net, layers, p);
+    if ((has_k && has_v) || !can_store(q->net, EBB_KV_Q8_0, EBB_KV_Q8_0))
+        return false;
+    q->p->kv_k = has_k ? q->o->kv_k : EBB_KV_Q8_0;
+    q->p->kv_v = has_v ? q->o->kv_v : EBB_KV_Q8_0;
+    count(q);
+    return true;
+}
+
+/* As many layers as fit, by their real bytes; from n_layers down, since sets are not nested. */
+static bool fit_layers(const planning *q)
+{
+    ebb_plan *p = q->p;
+
+    for (uint32_t n = p->n_layers + 1; n-- > 0;) {
+        p->n_resident = n;
+        count(q);
+        if (p->total_bytes <= p->budget_bytes)
+            return true;
     }
-    while (p->total_bytes > p->budget_bytes && !o->n_ctx && p->n_ctx / 2 >= CTX_MIN) {
+    return false;
+}
+
+/* The layers that the user asked for, or as many as fit, with the output or without. */
+static bool place_layers(const planning *q)
+{
+    ebb_plan *p = q->p;
+
+    for (int without = 0; without < 2; without++) {
+        p->streams_output = without;
+        if (!q->o->has_resident && fit_layers(q))
+            return true;
+        count(q);
+        if (q->o->has_resident && p->total_bytes <= p->budget_bytes)
+            return true;
+    }
+    p->streams_output = false;
+    count(q);
+    return false;
+}
+
+static uint32_t asked_layers(const planning *q)
+{
+    uint64_t n = q->net->n_layers;
+
+    if (q->o->has_resident)
+        n = q->o->resident_is_percent ? n * q->o->resident / 100 : q->o->resident;
+    return n < q->net->n_layers ? (uint32_t)n : q->net->n_layers;
+}
+
+/* Everything in memory: f16 KV, then q8_0, then less context. */
+static bool try_full(const planning *q)
+{
+    ebb_plan *p = q->p;
+
+    p->n_resident = p->n_layers;
+    count(q);
+    why(p, EBB_TIER_FULL, "everything fits");
+    if (p->total_bytes <= p->budget_bytes)
+        return true;
+    if (use_q8(q))
+        why(p, EBB_TIER_TIGHT, "everything fits with KV in q8_0");
+    while (p->total_bytes > p->budget_bytes && p->n_ctx / 2 >= least_ctx(q)) {
         p->n_ctx /= 2;
-        p->tier = EBB_TIER_TIGHT;
-        snprintf(p->why, sizeof p->why, "fits with a context of %u", p->n_ctx);
-        count(net, layers, p);
+        count(q);
+        why(p, EBB_TIER_TIGHT, "everything fits with a context of %u", p->n_ctx);
     }
+    return p->total_bytes <= p->budget_bytes;
 }
 
-static void predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
+/* Part of the weights is read for each pass. */
+static bool try_streaming(const planning *q)
 {
-    double memory = m->memory_bytes_s > 0 ? m->memory_bytes_s : MEMORY_BYTES_S * p->n_threads;
-    double disk = m->disk_bytes_s > 0 ? m->disk_bytes_s : DISK_BYTES_S;
-    double mac_s = m->int8_mac_s > 0 ? m->int8_mac_s : INT8_MAC_S * p->n_threads;
-    double read_s = (double)p->stream_bytes / disk, touch_s = (double)p->pass_bytes / memory;
-    double macs = 0, chunk_s;
+    ebb_plan *p = q->p;
 
-    for (uint32_t i = 0; i + 1 < net->n_extents; i++)    /* all but the output, which few columns need */
-        macs += (double)net->extents[i].n_elems *
-                (net->extents[i].is_certain ? 1 : (double)net->n_expert_used / net->n_expert);
-    p->predicted_decode_tok_s = 1 / (read_s > touch_s ? read_s : touch_s);
-    chunk_s = macs * p->n_chunk / mac_s;
-    p->predicted_prefill_tok_s = p->n_chunk / (chunk_s > read_s ? chunk_s : read_s);
-    p->predicted_first_token_s = (read_s > touch_s ? read_s : touch_s) + 64 / p->predicted_prefill_tok_s;
+    if (!q->o->has_resident || !place_layers(q)) /* layers that are not asked for cost room */
+        (void)use_q8(q);
+    while (!place_layers(q)) {
+        if (p->n_chunk / 2 >= CHUNK_MIN && !q->o->n_chunk)
+            p->n_chunk /= 2;
+        else if (p->n_ctx / 2 >= CTX_MIN && !q->o->n_ctx)
+            p->n_ctx /= 2;
+        else
+            return false;
+    }
+    why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %llu MiB are read for each token",
+        p->n_resident, p->n_layers, (unsigned long long)(p->stream_bytes / MIB));
+    if (p->stream_bytes == 0)
+        why(p, EBB_TIER_TIGHT, "everything fits with a smaller chunk");
+    return true;
 }
 
-static uint32_t resident_layers(const ebb_net *net, const ebb_engine_opts *o)
+/* What the least would be: nothing resident but the ring, for the message. */
+static void refuse(const planning *q, const char *limit)
 {
-    uint64_t n = net->n_layers;
+    ebb_plan *p = q->p;
+    unsigned long long need;
 
-    if (o->has_resident)
-        n = o->resident_is_percent ? n * o->resident / 100 : o->resident;
-    return n < net->n_layers ? (uint32_t)n : net->n_layers;
+    p->n_resident = asked_layers(q);
+    if (!q->o->has_resident)
+        p->n_resident = 0;
+    p->streams_output = !q->o->has_resident;
+    count(q);
+    p->least_bytes = p->total_bytes;
+    need = (unsigned long long)(p->total_bytes / MIB + 1);
+    if (q->o->has_resident && p->n_resident > 0)
+        why(p, EBB_TIER_CRITICAL, "%u resident layers take %llu MiB, there are %llu MiB (%.60s); fewer would fit", p->n_resident,
+            need, (unsigned long long)(p->budget_bytes / MIB), limit);
+    else
+        why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %llu MiB, there are %llu MiB (%.60s)", p->n_ctx, need,
+            (unsigned long long)(p->budget_bytes / MIB), limit);
 }
+
+static void choose(const planning *q, const char *limit)
+{
+    ebb_plan *p = q->p;
+
+    p->n_ctx = q->o->n_ctx ? q->o->n_ctx : usual_ctx(q->net, q->o->mode);
+    p->kv_k = q->o->has_kv && q->o->kv_k != EBB_KV_AUTO ? q->o->kv_k : EBB_KV_F16;
+    p->kv_v = q->o->has_kv && q->o->kv_v != EBB_KV_AUTO ? q->o->kv_v : EBB_KV_F16;
+    p->n_resident = asked_layers(q);
+    p->is_mapped = q->in_memory;
+    if (q->in_memory || p->n_resident == p->n_layers) {
+        p->fits = try_full(q) || q->in_memory;
+        if (!q->o->has_resident && p->total_bytes <= p->budget_bytes / 100 * COMFORT_PERCENT)
+            p->is_mapped = true;
+    }
+    if (!p->fits) {
+        p->n_resident = asked_layers(q);
+        p->fits = try_streaming(q);
+    }
+    if (!p->fits)
+        refuse(q, limit);
+}
+
+static ebb_status begin(planning *q, const ebb_model *m, ebb_error *err)
+{
+    const ebb_net *net = q->net;
+
+    q->layers = calloc(net->n_layers, sizeof *q->layers);
+    q->groups = calloc(net->n_layers + 1, sizeof *q->groups);
+    if (!q->layers || !q->groups)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
+    ebb_net_kv_layers(q->net, q->layers);
+    for (uint32_t i = 0; i < net->n_extents; i++)
+        q->groups[net->extents[i].group] += pinned_bytes(&net->extents[i]);
+    q->in_memory = ebb_gguf_get_part(ebb_model_gguf(m), 0)->fd < 0;
+    return EBB_OK;
+}
+
+static void end(planning *q)
+{
+    free(q->layers);
+    free(q->groups);
+}
+
+static const ebb_engine_opts defaults;
 
 ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *p, ebb_error *err)
 {
-    static const ebb_engine_opts defaults;
-    const ebb_engine_opts *o = opts ? opts : &defaults;
-    ebb_kv_layer *layers = calloc(net->n_layers, sizeof *layers);
-    uint32_t chunk = o->n_chunk ? o->n_chunk : CHUNK_DEFAULT;
-    uint64_t hard;
+    planning q = { .net = net, .o = opts ? opts : &defaults, .p = p };
+    bool is_capped = q.o->ram_bytes && q.o->ram_bytes < machine->available_bytes;
+    uint32_t chunk = q.o->n_chunk ? q.o->n_chunk : CHUNK_DEFAULT;
+    ebb_status st = begin(&q, m, err);
 
     memset(p, 0, sizeof *p);
-    if (!layers)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
-    ebb_net_kv_layers(net, layers);
-    p->n_threads = o->n_threads ? o->n_threads : machine->n_cpus;
+    p->n_threads = q.o->n_threads ? q.o->n_threads : machine->n_cpus;
     p->n_layers = net->n_layers;
     p->tokenizer_bytes = ebb_model_bytes(m);
-    p->n_resident = resident_layers(net, o);
     p->n_chunk = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
-    p->budget_bytes = machine->available_bytes;
-    if (o->ram_bytes && o->ram_bytes < p->budget_bytes)
-        p->budget_bytes = o->ram_bytes;
-    choose(net, layers, o, p);
-    free(layers);
-    if (!can_store(net, p->kv_k, p->kv_v))
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "this KV type needs heads of a multiple of 32 elements, they have %u; --kv f16 works",
-                        net->dim_k);
+    p->budget_bytes = is_capped ? q.o->ram_bytes : machine->available_bytes;
     p->pass_bytes = ebb_net_pass_bytes(net);
-    p->fits = p->total_bytes <= p->budget_bytes;
-    hard = p->total_bytes - p->weights_resident_bytes;
-    if (!p->fits && hard <= p->budget_bytes) {   /* the weights' pages come and go */
-        p->tier = EBB_TIER_STREAMING;
-        p->stream_bytes = p->pass_bytes;
-        snprintf(p->why, sizeof p->why, "the weights are %llu MiB more than memory has: read again for each token",
-                 (unsigned long long)((p->total_bytes - p->budget_bytes) / MIB));
-    } else if (!p->fits) {
-        p->tier = EBB_TIER_CRITICAL;
-        p->stream_bytes = p->pass_bytes;
-        snprintf(p->why, sizeof p->why, "a context of %u takes %llu MiB beside the weights, there are %llu MiB (%.60s)",
-                 p->n_ctx, (unsigned long long)(hard / MIB), (unsigned long long)(p->budget_bytes / MIB),
-                 o->ram_bytes && o->ram_bytes <= p->budget_bytes ? "--ram" : machine->available_why);
+    if (st == EBB_OK) {
+        choose(&q, is_capped ? "--ram" : machine->available_why);
+        ebb_plan_predict(net, machine, p);
     }
-    predict(net, machine, p);
+    end(&q);
+    if (st == EBB_OK && !can_store(net, p->kv_k, p->kv_v))
+        st = EBB_FAIL(err, EBB_UNSUPPORTED, "this KV type needs heads of a multiple of 32 elements, they have %u; --kv f16 works",
+                      net->dim_k);
+    return st;
+}
+
+ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
+                          const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p, ebb_error *err)
+{
+    ebb_engine_opts o = opts ? *opts : defaults;
+    planning q = { .net = net, .o = &o, .p = p, .is_live = true };
+    ebb_status st = begin(&q, m, err);
+
+    if (st != EBB_OK) {
+        end(&q);
+        return st;
+    }
+    o.has_resident = false;
+    p->budget_bytes = budget_bytes;
+    p->is_mapped = q.in_memory;
+    p->fits = place_layers(&q);
+    if (p->fits && p->stream_bytes > 0)
+        why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %llu MiB are read for each token",
+            p->n_resident, p->n_layers, (unsigned long long)(p->stream_bytes / MIB));
+    else if (p->fits)
+        why(p, p->kv_k == EBB_KV_F16 ? EBB_TIER_FULL : EBB_TIER_TIGHT, "everything fits");
+    else
+        refuse(&q, "the budget");
+    if (p->fits && p->stream_bytes == 0 && p->total_bytes <= budget_bytes / 100 * COMFORT_PERCENT)
+        p->is_mapped = true;
+    ebb_plan_predict(net, machine, p);
+    end(&q);
     return EBB_OK;
 }
 

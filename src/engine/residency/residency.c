@@ -1,70 +1,78 @@
-/* Residency of weights (residency.h): mapped files and pinned copies. */
+/* Residency of weights (residency.h): states of groups, and who answers an acquire. */
 #include "residency/residency.h"
 
 #include <assert.h>
-#include <stdatomic.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "os/file.h"
 #include "os/map.h"
+#include "residency/measure.h"
+#include "residency/pin.h"
+#include "residency/ring.h"
 
-#define PIN_ALIGN   64u                          /* of an extent in a pinned copy */
-#define READ_BYTES  ((size_t)8 << 20)            /* a pinned copy is read and its cache dropped in steps of this */
 #define WARM_BYTES  ((uint64_t)128 << 20)        /* how far the first pass asks the kernel to read ahead of use */
-
-typedef struct part {
-    const char *path;
-    int         fd;              /* the caller's; -1: in memory */
-    ebb_map     map;             /* the whole file; empty if in memory */
-    const char *base;            /* first byte */
-    uint64_t    n_bytes;
-} part;
 
 typedef struct group {
     ebb_layer_state state;
     uint32_t first, n;           /* its extents */
-    uint64_t n_bytes;            /* of a pinned copy */
+    uint32_t n_acquired;
+    uint64_t n_bytes;            /* of its weights */
+    uint64_t n_pinned;           /* of a pinned copy */
     ebb_map  copy;               /* the pinned copy; empty unless PINNED */
 } group;
 
 struct ebb_res {
-    part           *parts;
-    uint32_t        n_parts;
+    ebb_read_file  *files;
+    ebb_file_id    *ids;         /* of the files at open */
+    const char    **bases;       /* their first bytes */
+    uint32_t        n_files;
     ebb_res_extent *extents;
-    const char    **at;          /* where each extent is now */
+    const char    **at;          /* where each extent is now; NULL: in the ring */
     uint32_t        n_extents;
     group          *groups;      /* n_layers + 1 */
     uint32_t        n_groups;
-    uint32_t        n_acquired;
+    const atomic_bool *cancel;
+    const ebb_reader_ops *ops;   /* who reads */
+    char            note[160];
     uint32_t        n_warmed;    /* extents that the kernel was asked to read, in order */
     uint64_t        warmed_bytes, used_bytes;    /* of them; used: by the first pass so far */
-    _Atomic uint64_t pinned_bytes, mapped_bytes;
+
+    pthread_mutex_t lock;        /* the figures' reader: states, ring, and the sums below */
+    ebb_ring       *ring;        /* NULL: nothing can be streamed */
+    uint64_t        pinned_bytes, mapped_bytes;
+    uint64_t        read_bytes, stall_ns;        /* of rings that are closed */
 };
 
 /* -- Opening ----------------------------------------------------------------- */
 
 /* The file may have changed since its header was read: its size is asked again. */
-static ebb_status map_part(part *p, const ebb_res_part *from, ebb_error *err)
+static ebb_status open_file(ebb_res *r, uint32_t i, const ebb_res_part *from, ebb_error *err)
 {
+    ebb_read_file *f = &r->files[i];
     ebb_status st;
 
-    p->path = from->path;
-    p->fd = from->fd;
-    p->n_bytes = from->n_bytes;
-    p->base = from->memory;
-    if (p->fd < 0)
+    f->path = from->path;
+    f->fd = from->fd;
+    f->direct_fd = -1;
+    f->n_bytes = from->n_bytes;
+    r->bases[i] = from->memory;
+    if (f->fd < 0)
         return EBB_OK;
-    st = ebb_file_size(p->fd, p->path, &p->n_bytes, err);
+    st = ebb_file_get_id(f->fd, f->path, &r->ids[i], err);
+    f->n_bytes = r->ids[i].n_bytes;
     if (st == EBB_OK)
-        st = ebb_map_file(p->fd, p->path, (size_t)p->n_bytes, &p->map, err);
-    p->base = p->map.data;
+        st = ebb_map_file(f->fd, f->path, (size_t)f->n_bytes, &f->map, err);
+    r->bases[i] = f->map.data;
     return st;
 }
 
-static bool in_part(const ebb_res *r, uint32_t i_part, uint64_t offset, uint64_t n)
+static bool in_file(const ebb_res *r, uint32_t i_file, uint64_t offset, uint64_t n)
 {
-    return i_part < r->n_parts && offset <= r->parts[i_part].n_bytes && n <= r->parts[i_part].n_bytes - offset;
+    return i_file < r->n_files && offset <= r->files[i_file].n_bytes && n <= r->files[i_file].n_bytes - offset;
 }
 
 static ebb_status add_extents(ebb_res *r, const ebb_res_extent *extents, uint32_t n, ebb_error *err)
@@ -75,17 +83,32 @@ static ebb_status add_extents(ebb_res *r, const ebb_res_extent *extents, uint32_
         const ebb_res_extent *x = &r->extents[i];
         group *g = &r->groups[x->group];
 
-        if (!in_part(r, x->part, x->offset, x->n_bytes))
+        if (!in_file(r, x->part, x->offset, x->n_bytes))
             return EBB_FAIL(err, EBB_FORMAT, "tensor %s ends beyond the file: the file is truncated", x->name);
         if (g->n == 0)
             g->first = i;
         assert(g->first + g->n == i);            /* a group's extents are contiguous */
         g->n++;
         g->state = EBB_LAYER_MAPPED;
-        g->n_bytes += (x->n_bytes + PIN_ALIGN - 1) / PIN_ALIGN * PIN_ALIGN;
-        r->at[i] = r->parts[x->part].base + x->offset;
+        g->n_bytes += x->n_bytes;
+        g->n_pinned += ebb_pin_bytes(x);
+        r->at[i] = r->bases[x->part] + x->offset;
         r->mapped_bytes += x->n_bytes;
     }
+    return EBB_OK;
+}
+
+static ebb_status alloc(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32_t n_layers, ebb_error *err)
+{
+    r->files = calloc(n_parts, sizeof *r->files);
+    r->ids = calloc(n_parts, sizeof *r->ids);
+    r->bases = calloc(n_parts, sizeof *r->bases);
+    r->extents = calloc(n_extents, sizeof *r->extents);
+    r->at = calloc(n_extents, sizeof *r->at);
+    r->groups = calloc(n_layers + 1, sizeof *r->groups);
+    if (!r->files || !r->ids || !r->bases || !r->extents || !r->at || !r->groups)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
+    r->n_groups = n_layers + 1;
     return EBB_OK;
 }
 
@@ -93,23 +116,17 @@ ebb_status ebb_res_open(const ebb_res_part *parts, uint32_t n_parts, const ebb_r
                         uint32_t n_extents, uint32_t n_layers, ebb_res **out, ebb_error *err)
 {
     ebb_res *r = calloc(1, sizeof *r);
-    ebb_status st = EBB_OK;
+    ebb_status st;
 
     *out = NULL;
     if (!r)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
-    r->parts = calloc(n_parts, sizeof *r->parts);
-    r->extents = calloc(n_extents, sizeof *r->extents);
-    r->at = calloc(n_extents, sizeof *r->at);
-    r->groups = calloc(n_layers + 1, sizeof *r->groups);
-    if (!r->parts || !r->extents || !r->at || !r->groups) {
-        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
-    } else {
-        r->n_groups = n_layers + 1;
-        while (st == EBB_OK && r->n_parts < n_parts) {
-            st = map_part(&r->parts[r->n_parts], &parts[r->n_parts], err);
-            r->n_parts++;
-        }
+    pthread_mutex_init(&r->lock, NULL);
+    r->ops = &ebb_reader_pread;
+    st = alloc(r, n_parts, n_extents, n_layers, err);
+    while (st == EBB_OK && r->n_files < n_parts) {
+        st = open_file(r, r->n_files, &parts[r->n_files], err);
+        r->n_files++;
     }
     if (st == EBB_OK)
         st = add_extents(r, extents, n_extents, err);
@@ -125,16 +142,170 @@ void ebb_res_close(ebb_res *r)
 {
     if (!r)
         return;
-    assert(r->n_acquired == 0);
-    for (uint32_t i = 0; i < r->n_groups; i++)
+    ebb_ring_close(r->ring);
+    for (uint32_t i = 0; i < r->n_groups; i++) {
+        assert(r->groups[i].n_acquired == 0);
         ebb_map_fini(&r->groups[i].copy);
-    for (uint32_t i = 0; i < r->n_parts; i++)
-        ebb_map_fini(&r->parts[i].map);
-    free(r->parts);
+    }
+    for (uint32_t i = 0; i < r->n_files; i++) {
+        ebb_file_close(r->files[i].direct_fd);
+        ebb_map_fini(&r->files[i].map);
+    }
+    pthread_mutex_destroy(&r->lock);
+    free(r->files);
+    free(r->ids);
+    free(r->bases);
     free(r->extents);
     free(r->at);
     free(r->groups);
     free(r);
+}
+
+void ebb_res_set_cancel(ebb_res *r, const atomic_bool *cancel)
+{
+    r->cancel = cancel;
+}
+
+ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
+{
+    for (uint32_t i = 0; i < r->n_files; i++) {
+        const ebb_read_file *f = &r->files[i];
+        ebb_file_id now;
+        ebb_status st;
+
+        if (f->fd < 0)
+            continue;
+        st = ebb_file_get_id(f->fd, f->path, &now, err);
+        if (st != EBB_OK)
+            return st;
+        if (now.n_bytes != r->ids[i].n_bytes)
+            return EBB_FAIL(err, EBB_FORMAT, "%s: had %llu bytes and has %llu now; put it back, or open it anew", f->path,
+                            (unsigned long long)r->ids[i].n_bytes, (unsigned long long)now.n_bytes);
+        if (now.modified_ns != r->ids[i].modified_ns)
+            return EBB_FAIL(err, EBB_FORMAT, "%s: was written to while in use; open it anew", f->path);
+    }
+    return EBB_OK;
+}
+
+/* -- The reader --------------------------------------------------------------- */
+
+static void enter(ebb_res *r, group *g, ebb_layer_state state);
+
+static void note(ebb_res *r, const char *text)
+{
+    snprintf(r->note, sizeof r->note, "%.159s", text);
+    ebb_log("reader", "%s", text);
+}
+
+static void close_ring(ebb_res *r)
+{
+    ebb_ring_stats s;
+
+    if (!r->ring)
+        return;
+    ebb_ring_get_stats(r->ring, &s);
+    pthread_mutex_lock(&r->lock);
+    r->read_bytes += s.read_bytes;
+    r->stall_ns += s.stall_ns;
+    ebb_ring_close(r->ring);
+    r->ring = NULL;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static ebb_status open_ring(ebb_res *r, uint64_t ring_bytes, ebb_error *err)
+{
+    ebb_ring *ring;
+    ebb_status st = ebb_ring_open(r->ops, r->files, r->n_files, r->extents, r->n_extents, ring_bytes, &ring, err);
+
+    if (st != EBB_OK)
+        return st;
+    for (uint32_t i = 0; i < r->n_groups; i++)
+        for (uint32_t k = 0; k < r->groups[i].n && r->groups[i].state == EBB_LAYER_DISK; k++)
+            ebb_ring_stream(ring, r->groups[i].first + k, true);
+    pthread_mutex_lock(&r->lock);
+    r->ring = ring;
+    pthread_mutex_unlock(&r->lock);
+    return EBB_OK;
+}
+
+/* The reader of `want` if the system allows it, else pread, which needs nothing. */
+static void choose(ebb_res *r, ebb_io want)
+{
+    ebb_io tries[] = { want, EBB_IO_PREAD };
+    char text[320];
+    ebb_error why = { 0 };
+
+    for (uint32_t i = 0; i < 2; i++) {
+        r->ops = ebb_reader_get(tries[i]);
+        if (ebb_reader_try(r->ops, r->files, r->n_files, &why) == EBB_OK)
+            return;
+        if (tries[i] == EBB_IO_PREAD)            /* reads through the page cache, whose pages are dropped behind */
+            snprintf(text, sizeof text, "reader pread without direct reads: %.200s", why.msg);
+        else
+            snprintf(text, sizeof text, "reader pread, because %s is not to be had: %.200s", r->ops->name, why.msg);
+        note(r, text);
+        if (tries[i] == EBB_IO_PREAD)
+            return;
+    }
+}
+
+static void note_speeds(ebb_res *r, const ebb_read_speed *s)
+{
+    char text[160];
+
+    snprintf(text, sizeof text, "reader %s, by measurement: uring %.2f, pread %.2f, mmap %.2f GB/s", r->ops->name,
+             s[EBB_IO_URING].bytes_s / 1e9, s[EBB_IO_PREAD].bytes_s / 1e9, s[EBB_IO_MMAP].bytes_s / 1e9);
+    note(r, text);
+}
+
+ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speeds, uint64_t ring_bytes, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    r->note[0] = '\0';
+    close_ring(r);
+    choose(r, io != EBB_IO_AUTO ? io : speeds ? ebb_read_best(speeds) : EBB_IO_PREAD);
+    if (io == EBB_IO_AUTO && speeds && !r->note[0])
+        note_speeds(r, speeds);
+    if (ring_bytes > 0)
+        st = open_ring(r, ring_bytes, err);
+    pthread_mutex_lock(&r->lock);
+    for (uint32_t i = 0; i < r->n_groups && !r->ring; i++)
+        if (r->groups[i].state == EBB_LAYER_DISK)
+            enter(r, &r->groups[i], EBB_LAYER_MAPPED);
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+const char *ebb_res_io_name(const ebb_res *r)
+{
+    return r->ops->name;
+}
+
+const char *ebb_res_io_note(const ebb_res *r)
+{
+    return r->note;
+}
+
+void ebb_res_measure(ebb_res *r, double seconds, ebb_read_speed *speeds)
+{
+    uint64_t from = UINT64_MAX, to = 0;
+    uint32_t file = 0;
+
+    memset(speeds, 0, (EBB_IO_MMAP + 1) * sizeof *speeds);
+    for (uint32_t i = 0; i < r->n_extents; i++) {        /* the file of the last layers, from their first byte on */
+        const ebb_res_extent *x = &r->extents[i];
+
+        if (r->files[x->part].fd < 0)
+            return;
+        if (x->part != file)
+            from = UINT64_MAX, to = 0;
+        file = x->part;
+        from = x->offset < from ? x->offset : from;
+        to = x->offset + x->n_bytes > to ? x->offset + x->n_bytes : to;
+    }
+    if (to > from)
+        ebb_read_measure(r->files, r->n_files, file, from, to - from, seconds, speeds);
 }
 
 /* -- States ------------------------------------------------------------------ */
@@ -144,97 +315,115 @@ uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t i)
     return r->groups[i].n_bytes;
 }
 
+uint64_t ebb_res_pinned_bytes(const ebb_res *r, uint32_t i)
+{
+    return r->groups[i].n_pinned;
+}
+
 ebb_layer_state ebb_res_state(const ebb_res *r, uint32_t i)
 {
     return r->groups[i].state;
 }
 
-/* Read an extent into its copy; behind the read its pages leave the page cache (R1). */
-static ebb_status copy_extent(ebb_res *r, const ebb_res_extent *x, char *to, ebb_error *err)
+void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
 {
-    part *p = &r->parts[x->part];
+    pthread_mutex_lock(&r->lock);
+    for (uint32_t i = 0; i < n && i < r->n_groups; i++) {
+        const group *g = &r->groups[i];
 
-    if (p->fd < 0) {
-        memcpy(to, p->base + x->offset, x->n_bytes);
-        return EBB_OK;
+        out[i] = (uint8_t)g->state;
+        if (g->state == EBB_LAYER_DISK && r->ring && ebb_ring_has(r->ring, g->first, g->n))
+            out[i] = EBB_LAYER_READING;
     }
-    for (uint64_t done = 0; done < x->n_bytes;) {
-        size_t n = x->n_bytes - done < READ_BYTES ? (size_t)(x->n_bytes - done) : READ_BYTES;
-        ebb_status st = ebb_file_read_at(p->fd, p->path, to + done, n, x->offset + done, err);
+    pthread_mutex_unlock(&r->lock);
+}
 
-        if (st != EBB_OK)
-            return st;
-        ebb_map_advise((char *)p->map.data + x->offset + done, n, EBB_ADVISE_DONTNEED);
-        ebb_file_drop_cache(p->fd, x->offset + done, n);
-        done += n;
-    }
-    return EBB_OK;
+static bool is_in_memory(const ebb_res *r, const group *g)
+{
+    return r->files[r->extents[g->first].part].fd < 0;
 }
 
 static ebb_status pin(ebb_res *r, group *g, ebb_error *err)
 {
     ebb_map copy;
-    ebb_status st = ebb_map_anon((size_t)g->n_bytes, true, &copy, err);
+    ebb_status st = ebb_map_anon((size_t)g->n_pinned, true, &copy, err);
     char *to = copy.data;
 
-    for (uint32_t i = g->first; i < g->first + g->n && st == EBB_OK; i++) {
-        st = copy_extent(r, &r->extents[i], to, err);
-        to += (r->extents[i].n_bytes + PIN_ALIGN - 1) / PIN_ALIGN * PIN_ALIGN;
-    }
+    if (st == EBB_OK && !is_in_memory(r, g))
+        st = ebb_pin_read(r->ops, r->files, r->n_files, &r->extents[g->first], g->n, copy.data, r->cancel, err);
     if (st != EBB_OK) {
         ebb_map_fini(&copy);
         return st;
     }
-    to = copy.data;
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
-        r->at[i] = to;
-        to += (r->extents[i].n_bytes + PIN_ALIGN - 1) / PIN_ALIGN * PIN_ALIGN;
+        const ebb_res_extent *x = &r->extents[i];
+
+        if (is_in_memory(r, g))
+            memcpy((char *)(uintptr_t)ebb_pin_address(x, to), r->bases[x->part] + x->offset, (size_t)x->n_bytes);
+        r->at[i] = ebb_pin_address(x, to);
+        to += ebb_pin_bytes(x);
     }
     g->copy = copy;
     return EBB_OK;
 }
 
-static void unpin(ebb_res *r, group *g)
+/* Pages that the mapping brought into the page cache are let go. */
+static void unmap_pages(ebb_res *r, const group *g)
 {
-    ebb_map_fini(&g->copy);
-    for (uint32_t i = g->first; i < g->first + g->n; i++)
-        r->at[i] = r->parts[r->extents[i].part].base + r->extents[i].offset;
+    for (uint32_t i = g->first; i < g->first + g->n; i++) {
+        const ebb_res_extent *x = &r->extents[i];
+
+        ebb_map_advise((char *)r->files[x->part].map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_DONTNEED);
+        ebb_file_drop_cache(r->files[x->part].fd, x->offset, x->n_bytes);
+    }
 }
 
-static uint64_t sum_bytes(const ebb_res *r, const group *g)
+static void leave(ebb_res *r, group *g)
 {
-    uint64_t sum = 0;
+    if (g->state == EBB_LAYER_PINNED)
+        r->pinned_bytes -= g->n_pinned;
+    else if (g->state == EBB_LAYER_MAPPED)
+        r->mapped_bytes -= g->n_bytes;
+    else
+        for (uint32_t i = g->first; i < g->first + g->n && r->ring; i++)
+            ebb_ring_stream(r->ring, i, false);
+}
 
-    for (uint32_t i = g->first; i < g->first + g->n; i++)
-        sum += r->extents[i].n_bytes;
-    return sum;
+static void enter(ebb_res *r, group *g, ebb_layer_state state)
+{
+    if (state != EBB_LAYER_PINNED)
+        ebb_map_fini(&g->copy);
+    for (uint32_t i = g->first; i < g->first + g->n && state != EBB_LAYER_PINNED; i++)
+        r->at[i] = state == EBB_LAYER_DISK ? NULL : r->bases[r->extents[i].part] + r->extents[i].offset;
+    for (uint32_t i = g->first; i < g->first + g->n && state == EBB_LAYER_DISK; i++)
+        ebb_ring_stream(r->ring, i, true);
+    if (state == EBB_LAYER_PINNED)
+        r->pinned_bytes += g->n_pinned;
+    else if (state == EBB_LAYER_MAPPED)
+        r->mapped_bytes += g->n_bytes;
+    g->state = state;
 }
 
 ebb_status ebb_res_place(ebb_res *r, uint32_t i, ebb_layer_state state, ebb_error *err)
 {
     group *g = &r->groups[i];
-    uint64_t n_bytes = sum_bytes(r, g);
     ebb_status st = EBB_OK;
 
-    assert(r->n_acquired == 0);
+    assert(g->n_acquired == 0);
     if (g->n == 0 || g->state == state)
         return EBB_OK;
+    if (state == EBB_LAYER_READING || (state == EBB_LAYER_DISK && (!r->ring || is_in_memory(r, g))))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "weights can only be streamed from a file, through a ring");
     if (state == EBB_LAYER_PINNED)
         st = pin(r, g, err);
-    else if (state == EBB_LAYER_MAPPED)
-        unpin(r, g);
-    else
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "weights can be mapped or pinned; there is no reader for others");
     if (st != EBB_OK)
         return st;
-    g->state = state;
-    if (state == EBB_LAYER_PINNED) {
-        r->pinned_bytes += g->n_bytes;
-        r->mapped_bytes -= n_bytes;
-    } else {
-        r->pinned_bytes -= g->n_bytes;
-        r->mapped_bytes += n_bytes;
-    }
+    if (g->state == EBB_LAYER_MAPPED && !is_in_memory(r, g))
+        unmap_pages(r, g);
+    pthread_mutex_lock(&r->lock);
+    leave(r, g);
+    enter(r, g, state);
+    pthread_mutex_unlock(&r->lock);
     return EBB_OK;
 }
 
@@ -249,31 +438,39 @@ static void warm_ahead(ebb_res *r, uint32_t id)
         const ebb_res_extent *x = &r->extents[r->n_warmed++];
 
         r->warmed_bytes += x->n_bytes;
-        if (r->groups[x->group].state == EBB_LAYER_MAPPED && r->parts[x->part].fd >= 0)
-            ebb_map_advise((char *)r->parts[x->part].map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_WILLNEED);
+        if (r->groups[x->group].state == EBB_LAYER_MAPPED && r->files[x->part].fd >= 0)
+            ebb_map_advise((char *)r->files[x->part].map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_WILLNEED);
     }
 }
 
 ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err)
 {
-    (void)err;                                   /* mapped and pinned extents are always there */
+    group *g = &r->groups[r->extents[id].group];
+    ebb_status st = EBB_OK;
+
     assert(id < r->n_extents);
     if (r->n_warmed < r->n_extents)
         warm_ahead(r, id);
-    r->n_acquired++;
-    *ptr = r->at[id];
-    return EBB_OK;
+    if (g->state == EBB_LAYER_DISK)
+        st = ebb_ring_acquire(r->ring, id, r->cancel, ptr, err);
+    else
+        *ptr = r->at[id];
+    g->n_acquired += st == EBB_OK;
+    return st;
 }
 
 void ebb_res_release(ebb_res *r, uint32_t id)
 {
-    assert(id < r->n_extents && r->n_acquired > 0);
-    (void)id;
-    r->n_acquired--;
+    group *g = &r->groups[r->extents[id].group];
+
+    assert(id < r->n_extents && g->n_acquired > 0);
+    g->n_acquired--;
+    if (g->state == EBB_LAYER_DISK)
+        ebb_ring_release(r->ring, id);
 }
 
 /* The pinned extent that holds the range, NULL if there is none. */
-static const char *find_pinned(const ebb_res *r, uint32_t i_part, uint64_t offset, size_t n)
+static const char *find_pinned(const ebb_res *r, uint32_t i_file, uint64_t offset, size_t n)
 {
     const group *g = &r->groups[r->n_groups - 1];        /* the only rows that are also an extent: a tied output */
 
@@ -282,30 +479,40 @@ static const char *find_pinned(const ebb_res *r, uint32_t i_part, uint64_t offse
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         const ebb_res_extent *x = &r->extents[i];
 
-        if (x->part == i_part && offset >= x->offset && offset + n <= x->offset + x->n_bytes)
+        if (x->part == i_file && offset >= x->offset && offset + n <= x->offset + x->n_bytes)
             return r->at[i] + (offset - x->offset);
     }
     return NULL;
 }
 
-ebb_status ebb_res_read(ebb_res *r, uint32_t i_part, uint64_t offset, void *out, size_t n, ebb_error *err)
+ebb_status ebb_res_read(ebb_res *r, uint32_t i_file, uint64_t offset, void *out, size_t n, ebb_error *err)
 {
-    const part *p = &r->parts[i_part];
+    const ebb_read_file *f = &r->files[i_file];
     const char *from;
 
-    if (!in_part(r, i_part, offset, n))
-        return EBB_FAIL(err, EBB_FORMAT, "%s: truncated: no %zu bytes at %llu", i_part < r->n_parts ? p->path : "part",
+    if (!in_file(r, i_file, offset, n))
+        return EBB_FAIL(err, EBB_FORMAT, "%s: truncated: no %zu bytes at %llu", i_file < r->n_files ? f->path : "part",
                         n, (unsigned long long)offset);
-    from = p->fd < 0 ? p->base + offset : find_pinned(r, i_part, offset, n);
+    from = f->fd < 0 ? r->bases[i_file] + offset : find_pinned(r, i_file, offset, n);
     if (!from)
-        return ebb_file_read_at(p->fd, p->path, out, n, offset, err);
+        return ebb_file_read_at(f->fd, f->path, out, n, offset, err);
     memcpy(out, from, n);
     return EBB_OK;
 }
 
 void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
 {
+    ebb_ring_stats ring = { 0 };
+
     memset(out, 0, sizeof *out);
+    pthread_mutex_lock(&r->lock);
+    if (r->ring)
+        ebb_ring_get_stats(r->ring, &ring);
     out->pinned_bytes = r->pinned_bytes;
     out->mapped_bytes = r->mapped_bytes;
+    out->ring_bytes = ring.ring_bytes;
+    out->read_bytes = r->read_bytes + ring.read_bytes;
+    out->stall_ns = r->stall_ns + ring.stall_ns;
+    out->disk_bytes_s = ring.bytes_s;
+    pthread_mutex_unlock(&r->lock);
 }

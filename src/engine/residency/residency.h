@@ -7,35 +7,45 @@
  * groups: group i < n_layers is layer i, group n_layers holds what is used
  * outside the layers (the output matrix).  A group has one of these states:
  *
- *              ebb_res_place                    first touch
- *     PINNED <---------------> MAPPED        pages come from the page cache
- *     one anonymous copy       the file's own pages
- *
- *     DISK --(a reader fills a slot)--> READING --(acquire)--> in use --(release)--> DISK
+ *     PINNED <--+
+ *     one anonymous copy, past the page cache
+ *               |
+ *     MAPPED <--+-- ebb_res_place (between uses)
+ *     the file's own pages, from the page cache
+ *               |
+ *     DISK   <--+
+ *       |  ^ release
+ *       v  |
+ *     READING: a reader brings the next extents into the ring (ring.h) -> acquired
  *
  * Invariants:
- *  R1  A byte has one owner: of a pinned group nothing is left mapped, and its
- *      pages were dropped from the page cache.
+ *  R1  A byte has one owner: of a pinned or streamed group nothing stays mapped,
+ *      and its pages are dropped from the page cache.
  *  R2  A pointer from acquire is valid until the matching release, no longer.
  *  R3  Weights are read-only: whatever is let go is let go without writing.
- *  R4  A group changes state between passes only, never while an extent of
- *      it is acquired.
- *  R5  Only this module maps, advises or reads weights.
+ *  R4  A group changes state only while none of its extents is acquired.
+ *  R5  Only this room maps, advises or reads weights.
+ *  R6  Bytes do not depend on states: every acquire gives what the file held at open,
+ *      or an error.
  *
  * Who wants rows of a matrix (token_embd) reads them with ebb_res_read: they
  * need not be an extent at all, and are never made resident by it.
  *
- * Threads: everything from the thread that runs passes; ebb_res_get_stats from any. */
+ * Threads: everything from the thread that runs passes; ebb_res_get_stats and
+ * ebb_res_states from any. */
 #ifndef EBB_RESIDENCY_H
 #define EBB_RESIDENCY_H
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ebb/status.h"
+#include "ebb/engine.h"
 #include "ebb/stats.h"
+#include "ebb/status.h"
 
 typedef struct ebb_res ebb_res;
+typedef struct ebb_read_speed ebb_read_speed;    /* measure.h */
 
 /* Where the bytes are: one entry per file of the model, in order. */
 typedef struct ebb_res_part {
@@ -56,8 +66,9 @@ typedef struct ebb_res_extent {
 
 typedef struct ebb_res_stats {
     uint64_t pinned_bytes, mapped_bytes, ring_bytes;
-    uint64_t read_bytes;         /* weights read from disk by a pass, since open */
+    uint64_t read_bytes;         /* weights read from disk for passes, since open */
     uint64_t stall_ns;           /* that acquire has waited, since open */
+    double   disk_bytes_s;       /* of read_bytes, those of the last second */
 } ebb_res_stats;
 
 /* Map the parts; nothing is read, so it costs microseconds.  All groups are
@@ -70,21 +81,46 @@ ebb_status ebb_res_open(const ebb_res_part *parts, uint32_t n_parts, const ebb_r
                         uint32_t n_extents, uint32_t n_layers, ebb_res **out, ebb_error *err);
 void ebb_res_close(ebb_res *r);                  /* nothing may be acquired; NULL is fine */
 
-/* Bytes of a group, as a pinned copy takes them. */
-uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t group);
-ebb_layer_state ebb_res_state(const ebb_res *r, uint32_t group);
+/* *cancel ends every wait of acquire and place within 20 ms; NULL: never. */
+void ebb_res_set_cancel(ebb_res *r, const atomic_bool *cancel);
 
-/* Bring a group into another state: EBB_LAYER_PINNED reads it into anonymous
- * memory and lets go of the file's pages, EBB_LAYER_MAPPED gives the copy back.
- * On failure the group stays as it was.  Errors: NOMEM, IO, FORMAT
- * (truncated), UNSUPPORTED (another state). */
+/* Choose the reader: of `io`, or for AUTO the one that reads `speeds` best
+ * (NULL: not measured).  One that the system refuses gives way to the next, and
+ * ebb_res_io_note says so.  With ring_bytes > 0, groups can be DISK from now on;
+ * with 0, and on failure, none can: those that were are MAPPED.  Nothing may be
+ * acquired.  Errors: NOMEM, IO, UNSUPPORTED. */
+EBB_MUST_CHECK
+ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speeds, uint64_t ring_bytes, ebb_error *err);
+const char *ebb_res_io_name(const ebb_res *r);   /* "uring" ... of the reader chosen */
+const char *ebb_res_io_note(const ebb_res *r);   /* a line on the choice, "" if there is nothing to say */
+
+/* Time each reader on the model's own weights, cold, for about `seconds`:
+ * speeds[EBB_IO_MMAP + 1] (measure.h); all zero of a model in memory. */
+void ebb_res_measure(ebb_res *r, double seconds, ebb_read_speed *speeds);
+
+/* The files are what they were at open.  Errors: FORMAT (another size or time), IO. */
+EBB_MUST_CHECK
+ebb_status ebb_res_check(ebb_res *r, ebb_error *err);
+
+/* Bytes of a group: of its weights, and as a pinned copy takes them. */
+uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t group);
+uint64_t ebb_res_pinned_bytes(const ebb_res *r, uint32_t group);
+ebb_layer_state ebb_res_state(const ebb_res *r, uint32_t group);
+/* States of all groups, of DISK those as READING that stand in the ring or are on their way. */
+void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n);
+
+/* Bring a group into another state: PINNED reads it into anonymous memory, DISK
+ * leaves it to the ring, MAPPED to the page cache.  On failure the group stays as
+ * it was.  Errors: NOMEM, IO, FORMAT (truncated), CANCELED, UNSUPPORTED (DISK
+ * without a ring, or of a model in memory). */
 EBB_MUST_CHECK
 ebb_status ebb_res_place(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_error *err);
 
 /* Make extent `id` readable until the matching release; *ptr receives its
- * first byte.  Waits for a reader where the bytes are on their way.  An extent
- * may be acquired several times at once; each needs its release.
- * Cost: no allocation; a pointer where the group is resident.  Errors: IO. */
+ * first byte.  Waits for a reader where the bytes are on their way.  An extent may
+ * be acquired several times at once, which costs nothing; each needs its release.
+ * Cost: no allocation; a pointer where the group is resident.
+ * Errors: IO, FORMAT (truncated), CANCELED. */
 EBB_MUST_CHECK
 ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err);
 void ebb_res_release(ebb_res *r, uint32_t id);

@@ -84,7 +84,7 @@ static void test_states(void **state)
     }
     ebb_res_get_stats(r, &st);
     assert_int_equal(st.mapped_bytes, 0);
-    assert_int_equal(st.pinned_bytes, ebb_res_group_bytes(r, 0) + ebb_res_group_bytes(r, 1) + ebb_res_group_bytes(r, 2));
+    assert_int_equal(st.pinned_bytes, ebb_res_pinned_bytes(r, 0) + ebb_res_pinned_bytes(r, 1) + ebb_res_pinned_bytes(r, 2));
     assert_int_equal(ebb_res_place(r, 1, EBB_LAYER_MAPPED, NULL), EBB_OK);
     assert_int_equal(ebb_res_state(r, 1), EBB_LAYER_MAPPED);
     check_bytes(r);

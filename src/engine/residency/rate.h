@@ -1,0 +1,33 @@
+/* residency/rate.h - bytes that have come, and how many in the last second. */
+#ifndef EBB_RATE_H
+#define EBB_RATE_H
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define EBB_RATE_SLOTS 8u        /* of an eighth of a second each */
+
+typedef struct ebb_rate {
+    uint64_t total;
+    uint64_t slots[EBB_RATE_SLOTS], begun[EBB_RATE_SLOTS];       /* bytes in, and number of, an eighth of a second */
+} ebb_rate;
+
+static inline void ebb_rate_add(ebb_rate *r, uint64_t n_bytes)
+{
+    uint64_t now = ebb_clock_ns() / 125000000u, i = now % EBB_RATE_SLOTS;
+
+    r->slots[i] = r->begun[i] == now ? r->slots[i] + n_bytes : n_bytes;
+    r->begun[i] = now;
+    r->total += n_bytes;
+}
+
+static inline double ebb_rate_per_s(const ebb_rate *r)
+{
+    uint64_t now = ebb_clock_ns() / 125000000u, sum = 0;
+
+    for (uint32_t i = 0; i < EBB_RATE_SLOTS; i++)
+        sum += now - r->begun[i] < EBB_RATE_SLOTS ? r->slots[i] : 0;
+    return (double)sum;
+}
+
+#endif

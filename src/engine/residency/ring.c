@@ -1,0 +1,548 @@
+/* The ring of streamed weights (ring.h). */
+#include "residency/ring.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "os/file.h"
+#include "residency/rate.h"
+
+#define MAX_ENTRIES   64u
+#define HUGE_BYTES    ((uint64_t)2 << 20)
+#define CANCEL_LOOK_NS 20000000L                 /* how long a wait does not look at *cancel */
+#define DEMAND_BYTES  ((size_t)8 << 20)          /* populated at a time where there is no room */
+#define NONE          UINT32_MAX
+
+typedef struct entry {
+    uint32_t   id;
+    uint32_t   n_held, n_flying;
+    uint64_t   at;               /* its place: a count of bytes that only grows; modulo cap in memory */
+    uint64_t   n_bytes;          /* of the enclosing range in the file */
+    uint64_t   n_issued;         /* of these, asked for */
+    bool       is_dead;          /* not wanted any more; goes when nothing flies */
+    bool       is_dropped;       /* its pages were given back, or are about to be */
+    ebb_status st;
+    ebb_error  err;
+} entry;
+
+struct ebb_ring {
+    const ebb_reader_ops *ops;
+    const ebb_read_file  *files;
+    const ebb_res_extent *extents;
+    uint32_t              n_extents;
+    ebb_source            source;
+    ebb_reader           *reader;
+
+    pthread_mutex_t lock;        /* protects all below */
+    pthread_cond_t  room;        /* the reader waits here ... */
+    pthread_cond_t  news;        /* ... and acquire here */
+    bool           *is_streamed; /* [n_extents] */
+    uint32_t       *n_demand;    /* [n_extents] times held outside the ring */
+    ebb_map         memory;      /* cap bytes, seen twice; empty if the reader is mapped */
+    uint64_t        cap, head, tail;
+    entry           entries[MAX_ENTRIES];
+    uint32_t        first, n;    /* entries[(first + i) % MAX_ENTRIES], i < n, oldest first */
+    uint32_t        cursor;      /* the extent to be entered next; NONE: nothing streams */
+    bool            is_parked;   /* resting after a failure */
+    bool            is_stopping;
+    ebb_rate        rate;
+    uint64_t        stall_ns;
+};
+
+/* -- Ranges ------------------------------------------------------------------- */
+
+static uint64_t range_begin(const ebb_res_extent *x)
+{
+    return x->offset & ~(EBB_READ_ALIGN - 1);
+}
+
+static uint64_t range_bytes(const ebb_res_extent *x)
+{
+    return ((x->offset + x->n_bytes + EBB_READ_ALIGN - 1) & ~(EBB_READ_ALIGN - 1)) - range_begin(x);
+}
+
+static entry *get(ebb_ring *g, uint32_t i)
+{
+    return &g->entries[(g->first + i) % MAX_ENTRIES];
+}
+
+static entry *find(ebb_ring *g, uint32_t id)
+{
+    for (uint32_t i = 0; i < g->n; i++)
+        if (get(g, i)->id == id && !get(g, i)->is_dead)
+            return get(g, i);
+    return NULL;
+}
+
+/* The first streamed extent from `id` on, round and round. */
+static uint32_t next_streamed(const ebb_ring *g, uint32_t id)
+{
+    for (uint32_t i = 0; i < g->n_extents; i++) {
+        uint32_t k = (id + i) % g->n_extents;
+
+        if (g->is_streamed[k] && g->extents[k].is_certain && range_bytes(&g->extents[k]) <= g->cap)
+            return k;
+    }
+    return NONE;
+}
+
+/* -- The reader's side ----------------------------------------------------------- */
+
+/* The second sight of bytes at the seam is given back: pages would be counted twice. */
+static void forget_seam(ebb_ring *g, const entry *e)
+{
+    uint64_t at = e->at % g->cap;
+
+    if (!g->ops->is_mapped && at + e->n_bytes > g->cap)
+        ebb_map_advise((char *)g->memory.data + g->cap, (size_t)(at + e->n_bytes - g->cap), EBB_ADVISE_DONTNEED);
+}
+
+static bool is_gone(const ebb_ring *g, const entry *e)
+{
+    if (!e->is_dead || e->n_flying > 0 || e->n_held > 0)
+        return false;
+    return !g->ops->is_mapped || e->n_issued == 0 || e->is_dropped;      /* else next() asks for the drop */
+}
+
+/* Room comes back at the tail, and at the head of what was read ahead in vain. */
+static void pop_dead(ebb_ring *g)
+{
+    while (g->n > 0 && is_gone(g, get(g, 0))) {
+        forget_seam(g, get(g, 0));
+        g->tail += get(g, 0)->n_bytes;
+        g->first = (g->first + 1) % MAX_ENTRIES;
+        g->n--;
+    }
+    while (g->n > 0 && is_gone(g, get(g, g->n - 1))) {
+        forget_seam(g, get(g, g->n - 1));
+        g->head -= get(g, g->n - 1)->n_bytes;
+        g->n--;
+    }
+}
+
+static void bury(ebb_ring *g, entry *e)
+{
+    e->is_dead = true;
+    pop_dead(g);
+    pthread_cond_broadcast(&g->room);
+}
+
+/* Enter the extent at the cursor if there is room. */
+static bool enter(ebb_ring *g)
+{
+    uint64_t n_bytes;
+
+    if (g->is_parked || g->cursor == NONE || g->n == MAX_ENTRIES)
+        return false;
+    if (find(g, g->cursor))                      /* the whole round stands already */
+        return false;
+    n_bytes = range_bytes(&g->extents[g->cursor]);
+    if (g->head - g->tail + n_bytes > g->cap)
+        return false;
+    *get(g, g->n++) = (entry){ .id = g->cursor, .at = g->head, .n_bytes = n_bytes };
+    g->head += n_bytes;
+    g->cursor = next_streamed(g, (g->cursor + 1) % g->n_extents);
+    return true;
+}
+
+static void issue(ebb_ring *g, entry *e, ebb_piece *out)
+{
+    const ebb_res_extent *x = &g->extents[e->id];
+    uint64_t n = e->n_bytes - e->n_issued, place = g->cap ? (e->at + e->n_issued) % g->cap : 0, must;
+
+    if (n > g->ops->piece_bytes)
+        n = g->ops->piece_bytes;
+    if (!g->ops->is_mapped && n > g->cap - place)
+        n = g->cap - place;
+    *out = (ebb_piece){
+        .file = x->part, .tag = (uint32_t)(e - g->entries), .offset = range_begin(x) + e->n_issued, .n_bytes = (size_t)n,
+        .to = g->ops->is_mapped ? NULL : (char *)g->memory.data + place,
+    };
+    must = x->offset + x->n_bytes - out->offset;
+    out->n_must = (size_t)(must < n ? must : n);
+    e->n_issued += n;
+    e->n_flying++;
+}
+
+/* The page that a range shares with the extent behind it is dropped with that one. */
+static void issue_drop(ebb_ring *g, entry *e, ebb_piece *out)
+{
+    const ebb_res_extent *x = &g->extents[e->id];
+    uint64_t end = (x->offset + x->n_bytes) & ~(EBB_READ_ALIGN - 1), from = range_begin(x);
+
+    *out = (ebb_piece){ .file = x->part, .tag = (uint32_t)(e - g->entries), .offset = from, .is_drop = true,
+                        .n_bytes = end > from ? (size_t)(end - from) : (size_t)EBB_READ_ALIGN };
+    e->is_dropped = true;
+    e->n_flying++;
+}
+
+static bool find_work(ebb_ring *g, ebb_piece *out)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        entry *e = get(g, i);
+
+        if (e->is_dead && g->ops->is_mapped && e->n_issued > 0 && e->n_flying == 0 && e->n_held == 0 && !e->is_dropped) {
+            issue_drop(g, e, out);
+            return true;
+        }
+    }
+    do {
+        for (uint32_t i = 0; i < g->n; i++) {
+            entry *e = get(g, i);
+
+            if (!e->is_dead && e->st == EBB_OK && e->n_issued < e->n_bytes) {
+                issue(g, e, out);
+                return true;
+            }
+        }
+    } while (enter(g));
+    return false;
+}
+
+static bool next(void *self, bool wait, ebb_piece *out)
+{
+    ebb_ring *g = self;
+    bool found = false;
+
+    pthread_mutex_lock(&g->lock);
+    while (!g->is_stopping && !(found = find_work(g, out)) && wait)
+        pthread_cond_wait(&g->room, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    return found;
+}
+
+static void done(void *self, const ebb_piece *p, ebb_status st, const ebb_error *err)
+{
+    ebb_ring *g = self;
+    entry *e = &g->entries[p->tag];
+
+    pthread_mutex_lock(&g->lock);
+    e->n_flying--;
+    if (st != EBB_OK && e->st == EBB_OK) {
+        e->st = st;
+        e->err = *err;
+    } else if (st == EBB_OK && !p->is_drop) {
+        ebb_rate_add(&g->rate, p->n_must);
+    }
+    if (e->is_dead) {
+        pop_dead(g);
+        pthread_cond_broadcast(&g->room);
+    }
+    if (e->st != EBB_OK || (e->n_flying == 0 && e->n_issued == e->n_bytes) || e->is_dead)
+        pthread_cond_signal(&g->news);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* -- Birth and death ---------------------------------------------------------------- */
+
+static ebb_status alloc(ebb_ring *g, uint64_t cap, ebb_error *err)
+{
+    uint64_t unit = cap < HUGE_BYTES ? EBB_READ_ALIGN : HUGE_BYTES;
+
+    g->cap = (cap + unit - 1) & ~(unit - 1);
+    g->is_streamed = calloc(g->n_extents, sizeof *g->is_streamed);
+    g->n_demand = calloc(g->n_extents, sizeof *g->n_demand);
+    if (!g->is_streamed || !g->n_demand)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a ring's tables");
+    return g->ops->is_mapped ? EBB_OK : ebb_map_twice((size_t)g->cap, &g->memory, err);
+}
+
+ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
+                         const ebb_res_extent *extents, uint32_t n_extents, uint64_t cap,
+                         ebb_ring **out, ebb_error *err)
+{
+    ebb_ring *g = calloc(1, sizeof *g);
+    pthread_condattr_t attr;
+    ebb_status st;
+
+    *out = NULL;
+    if (!g)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a ring");
+    g->ops = ops;
+    g->files = files;
+    g->extents = extents;
+    g->n_extents = n_extents;
+    g->cursor = NONE;
+    g->source = (ebb_source){ .next = next, .done = done, .self = g };
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->room, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&g->news, &attr);
+    pthread_condattr_destroy(&attr);
+    st = alloc(g, cap, err);
+    if (st == EBB_OK)
+        st = ebb_reader_start(ops, files, n_files, &g->source, &g->reader, err);
+    if (st != EBB_OK) {
+        ebb_ring_close(g);
+        return st;
+    }
+    *out = g;
+    return EBB_OK;
+}
+
+/* What a mapped reader has populated goes from the page cache. */
+static void drop_rest(ebb_ring *g)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        entry *e = get(g, i);
+        ebb_piece p;
+
+        if (e->n_issued == 0 || e->is_dropped)
+            continue;
+        issue_drop(g, e, &p);
+        ebb_map_advise((char *)g->files[p.file].map.data + p.offset, p.n_bytes, EBB_ADVISE_DONTNEED);
+        ebb_file_drop_cache(g->files[p.file].fd, p.offset, p.n_bytes);
+    }
+}
+
+void ebb_ring_close(ebb_ring *g)
+{
+    if (!g)
+        return;
+    pthread_mutex_lock(&g->lock);
+    g->is_stopping = true;
+    pthread_cond_broadcast(&g->room);
+    pthread_mutex_unlock(&g->lock);
+    ebb_reader_stop(g->reader);
+    if (g->ops->is_mapped)
+        drop_rest(g);
+    ebb_map_fini(&g->memory);
+    pthread_cond_destroy(&g->news);
+    pthread_cond_destroy(&g->room);
+    pthread_mutex_destroy(&g->lock);
+    free(g->is_streamed);
+    free(g->n_demand);
+    free(g);
+}
+
+/* -- The user's side ------------------------------------------------------------------ */
+
+void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed)
+{
+    entry *e;
+
+    pthread_mutex_lock(&g->lock);
+    g->is_streamed[id] = is_streamed;
+    e = find(g, id);
+    if (e && !is_streamed) {
+        assert(e->n_held == 0);
+        bury(g, e);
+    }
+    g->cursor = next_streamed(g, g->cursor == NONE ? 0 : g->cursor);
+    pthread_cond_broadcast(&g->room);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Go on reading at `id`; everything that is not held is given up. */
+static void seek(ebb_ring *g, uint32_t id)
+{
+    for (uint32_t i = 0; i < g->n; i++)
+        get(g, i)->is_dead |= get(g, i)->n_held == 0;
+    g->is_parked = false;
+    g->cursor = id;
+    pop_dead(g);
+    pthread_cond_broadcast(&g->room);
+}
+
+/* Nothing that is under way can make room for `id`: what is held stands at the tail. */
+static bool is_stuck(ebb_ring *g, uint32_t id)
+{
+    if (g->n == 0 || get(g, 0)->n_held == 0)
+        return false;
+    return g->n == MAX_ENTRIES || g->head - g->tail + range_bytes(&g->extents[id]) > g->cap;
+}
+
+/* Extents that were passed over will not be asked for in this round. */
+static void bury_before(ebb_ring *g, const entry *wanted)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < g->n && get(g, i) != wanted; i++) {
+        any |= get(g, i)->n_held == 0 && !get(g, i)->is_dead;
+        get(g, i)->is_dead |= get(g, i)->n_held == 0;
+    }
+    if (!any)
+        return;
+    pop_dead(g);
+    pthread_cond_broadcast(&g->room);
+}
+
+static const char *address(const ebb_ring *g, const entry *e)
+{
+    const ebb_res_extent *x = &g->extents[e->id];
+
+    if (g->ops->is_mapped)
+        return (const char *)g->files[x->part].map.data + x->offset;
+    return (const char *)g->memory.data + e->at % g->cap + (x->offset - range_begin(x));
+}
+
+static void wait_news(ebb_ring *g)
+{
+    struct timespec until;
+    uint64_t begin = ebb_clock_ns();
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += CANCEL_LOOK_NS;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    pthread_cond_timedwait(&g->news, &g->lock, &until);
+    g->stall_ns += ebb_clock_ns() - begin;
+}
+
+/* An extent without room: populate its own pages, window after window. */
+static ebb_status demand(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
+{
+    const ebb_res_extent *x = &g->extents[id];
+    const ebb_read_file *f = &g->files[x->part];
+    char *at = (char *)f->map.data + x->offset;
+    uint64_t begin = ebb_clock_ns();
+
+    for (uint64_t i = 0; i < x->n_bytes; i += DEMAND_BYTES) {
+        size_t n = x->n_bytes - i < DEMAND_BYTES ? (size_t)(x->n_bytes - i) : DEMAND_BYTES;
+
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", x->name);
+        if (ebb_map_advise(at + i, n, EBB_ADVISE_POPULATE))
+            continue;
+        if (errno != EINVAL)
+            return EBB_FAIL(err, errno == EFAULT ? EBB_FORMAT : EBB_IO, "%s: tensor %s cannot be read: %s", f->path,
+                            x->name, strerror(errno));
+        ebb_map_advise(at + i, n, EBB_ADVISE_WILLNEED);  /* a kernel without populate: its pages come by faults */
+    }
+    pthread_mutex_lock(&g->lock);
+    ebb_rate_add(&g->rate, x->n_bytes);
+    g->stall_ns += ebb_clock_ns() - begin;
+    g->n_demand[id]++;
+    pthread_mutex_unlock(&g->lock);
+    *ptr = at;
+    return EBB_OK;
+}
+
+/* Wait until `id` is ready, failed, or cannot come; with the lock held. */
+static ebb_status await(ebb_ring *g, uint32_t id, const atomic_bool *cancel, entry **out, ebb_error *err)
+{
+    bool is_second = false;
+
+    for (;;) {
+        entry *e = find(g, id);
+
+        if (e)
+            bury_before(g, e);
+        if (e && e->st != EBB_OK && is_second)
+            break;
+        if (e && e->st != EBB_OK) {
+            ebb_log("reader", "%s; tried once more", e->err.msg);
+            is_second = true;
+            seek(g, id);
+            continue;
+        }
+        if (e && e->n_issued == e->n_bytes && e->n_flying == 0) {
+            *out = e;
+            return EBB_OK;
+        }
+        if (!e && (g->cursor != id || g->is_parked))
+            seek(g, id);
+        else if (!e)
+            bury_before(g, NULL);
+        if (!e && is_stuck(g, id))
+            return EBB_LIMIT;
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", g->extents[id].name);
+        wait_news(g);
+    }
+    *out = find(g, id);
+    if (err)
+        *err = (*out)->err;
+    return (*out)->st;
+}
+
+ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
+{
+    entry *e = NULL;
+    ebb_status st;
+
+    pthread_mutex_lock(&g->lock);
+    if (g->n_demand[id] > 0) {
+        g->n_demand[id]++;
+        *ptr = (const char *)g->files[g->extents[id].part].map.data + g->extents[id].offset;
+        pthread_mutex_unlock(&g->lock);
+        return EBB_OK;
+    }
+    st = g->extents[id].is_certain && range_bytes(&g->extents[id]) <= g->cap ? await(g, id, cancel, &e, err) : EBB_LIMIT;
+    if (st == EBB_OK) {
+        e->n_held++;
+        *ptr = address(g, e);
+    } else if (e) {                              /* its read has failed */
+        seek(g, id);
+        g->is_parked = true;
+    } else if (st == EBB_LIMIT && g->cursor == id) {
+        g->cursor = next_streamed(g, (id + 1) % g->n_extents);
+        pthread_cond_broadcast(&g->room);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return st == EBB_LIMIT ? demand(g, id, cancel, ptr, err) : st;
+}
+
+/* The pages of an extent that was held outside the ring go. */
+static void drop_demand(ebb_ring *g, uint32_t id)
+{
+    const ebb_res_extent *x = &g->extents[id];
+    const ebb_read_file *f = &g->files[x->part];
+
+    ebb_map_advise((char *)f->map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_DONTNEED);
+    ebb_file_drop_cache(f->fd, range_begin(x), range_bytes(x));
+}
+
+void ebb_ring_release(ebb_ring *g, uint32_t id)
+{
+    bool is_last = false;
+    entry *e;
+
+    pthread_mutex_lock(&g->lock);
+    if (g->n_demand[id] > 0) {
+        is_last = --g->n_demand[id] == 0;
+    } else {
+        e = find(g, id);
+        assert(e && e->n_held > 0);
+        if (--e->n_held == 0)
+            bury(g, e);
+    }
+    pthread_mutex_unlock(&g->lock);
+    if (is_last)
+        drop_demand(g, id);
+}
+
+/* -- Looking ---------------------------------------------------------------------------- */
+
+bool ebb_ring_has(ebb_ring *g, uint32_t first, uint32_t n)
+{
+    bool has = false;
+
+    pthread_mutex_lock(&g->lock);
+    for (uint32_t i = 0; i < g->n; i++) {
+        const entry *e = get(g, i);
+
+        has |= !e->is_dead && e->id >= first && e->id - first < n;
+    }
+    pthread_mutex_unlock(&g->lock);
+    return has;
+}
+
+void ebb_ring_get_stats(ebb_ring *g, ebb_ring_stats *out)
+{
+    pthread_mutex_lock(&g->lock);
+    *out = (ebb_ring_stats){
+        .ring_bytes = g->memory.n_bytes / 2, .read_bytes = g->rate.total, .stall_ns = g->stall_ns,
+        .bytes_s = ebb_rate_per_s(&g->rate),
+    };
+    pthread_mutex_unlock(&g->lock);
+}

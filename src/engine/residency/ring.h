@@ -1,0 +1,63 @@
+/* residency/ring.h - weights that are read anew for each pass.
+ *
+ * The streamed extents, in the order of their use and round and round, pass
+ * through a ring of bytes.  A reader (reader.h) fills it as far ahead as there
+ * is room - through the pass, and from its end into the beginning of the next -
+ * while the forward pass takes extents out at the other end:
+ *
+ *      tail                                                     head
+ *       | in use (held) | ready | ready | being read (some pieces) |     room     |
+ *         released: goes                                    the reader enters the next one
+ *
+ * Invariants:
+ *  G1  Entries stand in the ring in the order in which they were entered; room
+ *      comes back at the tail, or at the head if the newest are given up.
+ *  G2  Memory of an entry is not given to another while it is held or while a
+ *      read into it is under way.
+ *  G3  head - tail <= capacity; of a mapped reader, the populated pages take no more.
+ *  G4  An acquire ends: an extent that can never have room (larger than the
+ *      ring, or than what others hold of it) is populated in the mapping instead.
+ *
+ * An acquire out of order moves the reader there; what stood ready is lost.
+ * A read that failed is tried once more when its extent is asked for; after a
+ * second failure the ring rests until the next acquire.
+ *
+ * Threads: acquire, release and stream from one thread; get_stats and has from any. */
+#ifndef EBB_RING_H
+#define EBB_RING_H
+#include <stdatomic.h>
+
+#include "residency/reader.h"
+#include "residency/residency.h"
+
+typedef struct ebb_ring ebb_ring;
+
+typedef struct ebb_ring_stats {
+    uint64_t ring_bytes;         /* of its memory; 0 of a mapped reader */
+    uint64_t read_bytes, stall_ns;       /* since open */
+    double   bytes_s;            /* read in the last second */
+} ebb_ring_stats;
+
+/* A ring of `cap` bytes, rounded up to a page or from 2 MiB on to a huge one, that nothing passes through yet.
+ * `files` and `extents` must outlive it.  Errors: UNSUPPORTED, NOMEM, IO. */
+EBB_MUST_CHECK
+ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
+                         const ebb_res_extent *extents, uint32_t n_extents, uint64_t cap,
+                         ebb_ring **out, ebb_error *err);
+void ebb_ring_close(ebb_ring *g);                /* NULL is fine */
+
+/* Whether extent `id` passes through the ring.  One that does not any more must not be held. */
+void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed);
+
+/* The first byte of extent `id`, until release; a second acquire of one that is
+ * held costs nothing.  Waits for its reads; *cancel (NULL: never) ends the wait
+ * within 20 ms.  Errors: IO, FORMAT (truncated), CANCELED. */
+EBB_MUST_CHECK
+ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err);
+void ebb_ring_release(ebb_ring *g, uint32_t id);
+
+/* Some of extents [first, first + n) stand in the ring or are on their way. */
+bool ebb_ring_has(ebb_ring *g, uint32_t first, uint32_t n);
+void ebb_ring_get_stats(ebb_ring *g, ebb_ring_stats *out);
+
+#endif

@@ -1,0 +1,416 @@
+/* Residency on a file of noise: whatever the states, the reader and the room in the
+ * ring, an acquire gives the file's own bytes, or an error after which the next one does. */
+#include "ebb_test.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "os/fault.h"
+#include "os/file.h"
+#include "residency/measure.h"
+#include "residency/residency.h"
+
+#define N_LAYERS   6u
+#define PER_LAYER  5u
+#define N_EXTENTS  (N_LAYERS * PER_LAYER + 1)
+#define MIN_BYTES  3001u
+#define MAX_BYTES  90000u
+
+static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
+
+typedef struct fixture {
+    char           path[64];
+    char          *bytes;
+    uint64_t       n_bytes;
+    ebb_res_extent x[N_EXTENTS];
+    int            fd;
+    ebb_res       *r;
+    atomic_bool    cancel;
+} fixture;
+
+static uint32_t noise(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
+/* The last extent ends with the file, at an odd byte. */
+static void make_file(fixture *f)
+{
+    uint32_t seed = 7;
+    uint64_t at = 1234;
+
+    for (uint32_t i = 0; i < N_EXTENTS; i++) {
+        uint64_t n = MIN_BYTES + noise(&seed) % (MAX_BYTES - MIN_BYTES);
+
+        f->x[i] = (ebb_res_extent){ .name = "t", .offset = at, .n_bytes = n, .n_elems = n, .group = i / PER_LAYER, .is_certain = true };
+        at += n + (i % 3 ? 0 : noise(&seed) % 9000);
+    }
+    f->n_bytes = f->x[N_EXTENTS - 1].offset + f->x[N_EXTENTS - 1].n_bytes;
+    f->bytes = malloc(f->n_bytes);
+    for (uint64_t i = 0; i < f->n_bytes; i++)
+        f->bytes[i] = (char)noise(&seed);
+    strcpy(f->path, "/var/tmp/ebb-residency-XXXXXX");
+    f->fd = mkstemp(f->path);
+    assert_true(f->fd >= 0);
+    assert_int_equal(write(f->fd, f->bytes, f->n_bytes), (ssize_t)f->n_bytes);
+    assert_int_equal(fsync(f->fd), 0);
+}
+
+static void open_fixture(fixture *f)
+{
+    ebb_res_part part;
+
+    memset(f, 0, sizeof *f);
+    make_file(f);
+    part = (ebb_res_part){ .path = f->path, .fd = f->fd, .n_bytes = f->n_bytes };
+    assert_int_equal(ebb_res_open(&part, 1, f->x, N_EXTENTS, N_LAYERS, &f->r, NULL), EBB_OK);
+    ebb_res_set_cancel(f->r, &f->cancel);
+}
+
+static void close_fixture(fixture *f)
+{
+    ebb_res_close(f->r);
+    close(f->fd);
+    unlink(f->path);
+    free(f->bytes);
+}
+
+static void stream_all(fixture *f, ebb_io io, uint64_t ring)
+{
+    assert_int_equal(ebb_res_set_reader(f->r, io, NULL, ring, NULL), EBB_OK);
+    for (uint32_t i = 0; i <= N_LAYERS; i++)
+        assert_int_equal(ebb_res_place(f->r, i, EBB_LAYER_DISK, NULL), EBB_OK);
+}
+
+/* Use extent i..i + n at once, as an operation does; the first failure. */
+static ebb_status use(fixture *f, uint32_t i, uint32_t n, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+    uint32_t k = 0;
+    const void *p;
+
+    for (; k < n && (st = ebb_res_acquire(f->r, i + k, &p, err)) == EBB_OK; k++)
+        if (memcmp(p, f->bytes + f->x[i + k].offset, f->x[i + k].n_bytes) != 0)
+            fail_msg("extent %u: other bytes", i + k);
+    while (k-- > 0)
+        ebb_res_release(f->r, i + k);
+    return st;
+}
+
+static ebb_status pass(fixture *f, uint32_t together, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (uint32_t i = 0; i < N_EXTENTS && st == EBB_OK; i += together)
+        st = use(f, i, N_EXTENTS - i < together ? N_EXTENTS - i : together, err);
+    return st;
+}
+
+static void test_every_reader_every_ring(void **state)
+{
+    static const uint64_t rings[] = { 4096, 40000, 100000, 300000, 1 << 20, 8 << 20 };
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    for (size_t io = 0; io < 3; io++) {
+        for (size_t k = 0; k < sizeof rings / sizeof rings[0]; k++) {
+            stream_all(&f, ios[io], rings[k]);
+            for (uint32_t together = 1; together <= 4; together++)
+                for (int i = 0; i < 3; i++)
+                    assert_int_equal(pass(&f, together, NULL), EBB_OK);
+        }
+    }
+    close_fixture(&f);
+}
+
+static void test_out_of_order(void **state)
+{
+    fixture f;
+    uint32_t seed = 3;
+
+    (void)state;
+    open_fixture(&f);
+    for (size_t io = 0; io < 3; io++) {
+        stream_all(&f, ios[io], 250000);
+        for (int i = 0; i < 300; i++) {
+            uint32_t id = noise(&seed) % (N_EXTENTS - 3);
+
+            assert_int_equal(use(&f, id, 1 + noise(&seed) % 3, NULL), EBB_OK);
+            if (i % 3 == 0)
+                assert_int_equal(use(&f, id, 1, NULL), EBB_OK);
+        }
+    }
+    close_fixture(&f);
+}
+
+/* A second acquire of what is held is free; the bytes stay. */
+static void test_held_twice(void **state)
+{
+    fixture f;
+    const void *p, *q;
+    ebb_res_stats before, after;
+
+    (void)state;
+    open_fixture(&f);
+    stream_all(&f, EBB_IO_PREAD, 200000);
+    assert_int_equal(ebb_res_acquire(f.r, 4, &p, NULL), EBB_OK);
+    ebb_res_get_stats(f.r, &before);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ebb_res_acquire(f.r, 4, &q, NULL), EBB_OK);
+        assert_ptr_equal(p, q);
+        ebb_res_release(f.r, 4);
+    }
+    assert_memory_equal(p, f.bytes + f.x[4].offset, f.x[4].n_bytes);
+    ebb_res_release(f.r, 4);
+    ebb_res_get_stats(f.r, &after);
+    assert_true(after.read_bytes - before.read_bytes <= 200000);     /* read ahead only */
+    close_fixture(&f);
+}
+
+static void test_states_change_between_passes(void **state)
+{
+    static const ebb_layer_state states[] = { EBB_LAYER_DISK, EBB_LAYER_PINNED, EBB_LAYER_MAPPED };
+    fixture f;
+    uint32_t seed = 11;
+
+    (void)state;
+    open_fixture(&f);
+    for (size_t io = 0; io < 3; io++) {
+        ebb_res_stats s;
+        uint64_t pinned = 0;
+
+        stream_all(&f, ios[io], 200000);
+        for (int i = 0; i < 60; i++) {
+            assert_int_equal(ebb_res_place(f.r, noise(&seed) % (N_LAYERS + 1), states[noise(&seed) % 3], NULL), EBB_OK);
+            if (i % 2)
+                assert_int_equal(use(&f, noise(&seed) % N_EXTENTS, 1, NULL), EBB_OK);
+            else
+                assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+        }
+        for (uint32_t i = 0; i <= N_LAYERS; i++)
+            pinned += ebb_res_state(f.r, i) == EBB_LAYER_PINNED ? ebb_res_pinned_bytes(f.r, i) : 0;
+        ebb_res_get_stats(f.r, &s);
+        assert_int_equal(s.pinned_bytes, pinned);
+    }
+    close_fixture(&f);
+}
+
+static void test_each_byte_is_read_once_per_pass(void **state)
+{
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    for (size_t io = 0; io < 3; io++) {
+        ebb_res_stats before, after;
+        uint64_t sum = 0;
+
+        stream_all(&f, ios[io], 300000);
+        for (uint32_t i = 0; i < N_EXTENTS; i++)
+            sum += f.x[i].n_bytes;
+        assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+        ebb_res_get_stats(f.r, &before);
+        for (int i = 0; i < 10; i++)
+            assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+        ebb_res_get_stats(f.r, &after);
+        assert_in_range(after.read_bytes - before.read_bytes, 10 * sum - 400000, 10 * (sum + N_EXTENTS * 4096) + 400000);
+        assert_true(before.stall_ns > 0);
+    }
+    close_fixture(&f);
+}
+
+/* -- What can go wrong ----------------------------------------------------------- */
+
+/* Each guarded system call fails once, in turn: an error with words or another way, and the next pass is right. */
+static void test_every_fault(void **state)
+{
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    for (size_t io = 0; io < 3; io++) {
+        int n_failed = 0;
+
+        for (int n = 1; n < 140; n += n < 60 ? 1 : 7) {
+            ebb_error err = { 0 };
+            ebb_status st;
+
+            ebb_os_fail_nth(n);
+            st = ebb_res_set_reader(f.r, ios[io], NULL, 200000, &err);
+            for (uint32_t i = 0; i <= N_LAYERS && st == EBB_OK; i++)
+                st = ebb_res_place(f.r, i, i % 3 ? EBB_LAYER_DISK : EBB_LAYER_PINNED, &err);
+            if (st == EBB_OK)
+                st = pass(&f, 2, &err);
+            if (st == EBB_OK)
+                st = pass(&f, 2, &err);
+            ebb_os_fail_off();
+            if (st != EBB_OK) {
+                n_failed++;
+                assert_true(err.msg[0] != '\0');
+            }
+            assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+            for (uint32_t i = 0; i <= N_LAYERS; i++)
+                assert_int_equal(ebb_res_place(f.r, i, EBB_LAYER_MAPPED, NULL), EBB_OK);
+        }
+        assert_true(n_failed > 1);
+    }
+    close_fixture(&f);
+}
+
+static void test_short_reads_go_on(void **state)
+{
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    for (size_t io = 0; io < 2; io++) {
+        for (int n = 1; n < 60; n++) {
+            stream_all(&f, ios[io], 200000);
+            ebb_os_short_nth(n);
+            assert_int_equal(pass(&f, 1, NULL), EBB_OK);
+            assert_int_equal(pass(&f, 1, NULL), EBB_OK);
+            ebb_os_short_nth(0);
+        }
+    }
+    close_fixture(&f);
+}
+
+static void test_late_reads_are_waited_for(void **state)
+{
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    for (size_t io = 0; io < 2; io++) {
+        ebb_res_stats s;
+
+        stream_all(&f, ios[io], 150000);
+        ebb_os_slow_reads(1000);
+        assert_int_equal(pass(&f, 3, NULL), EBB_OK);
+        ebb_os_slow_reads(0);
+        ebb_res_get_stats(f.r, &s);
+        assert_true(s.stall_ns > 5000000);
+    }
+    close_fixture(&f);
+}
+
+static void test_truncated_file_is_an_error(void **state)
+{
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    for (size_t io = 0; io < 3; io++) {
+        ebb_error err = { 0 };
+        ebb_status st = EBB_OK;
+
+        stream_all(&f, ios[io], 150000);
+        assert_int_equal(use(&f, 0, 1, NULL), EBB_OK);
+        assert_int_equal(ftruncate(f.fd, (off_t)f.x[20].offset), 0);
+        if (ios[io] == EBB_IO_MMAP)              /* its first pages may stand already; those are not touched */
+            st = use(&f, 25, 1, &err);
+        else
+            st = pass(&f, 1, &err);
+        assert_int_equal(st, EBB_FORMAT);
+        assert_non_null(strstr(err.msg, "truncated"));
+        assert_int_equal(ebb_res_check(f.r, &err), EBB_FORMAT);
+        assert_int_equal(pwrite(f.fd, f.bytes + f.x[20].offset, f.n_bytes - f.x[20].offset, (off_t)f.x[20].offset),
+                         (ssize_t)(f.n_bytes - f.x[20].offset));
+        assert_int_equal(fsync(f.fd), 0);
+        assert_int_equal(pass(&f, 1, NULL), EBB_OK);
+        assert_int_equal(ebb_res_check(f.r, &err), EBB_FORMAT);      /* written to: another time */
+    }
+    close_fixture(&f);
+}
+
+static void *cancel_soon(void *arg)
+{
+    usleep(30000);
+    atomic_store(&((fixture *)arg)->cancel, true);
+    return NULL;
+}
+
+static void test_cancel_wakes_a_waiting_acquire(void **state)
+{
+    fixture f;
+    pthread_t thread;
+
+    (void)state;
+    open_fixture(&f);
+    for (size_t io = 0; io < 2; io++) {
+        ebb_status st;
+        double begin;
+
+        atomic_store(&f.cancel, false);
+        stream_all(&f, ios[io], 100000);
+        ebb_os_slow_reads(150000);
+        pthread_create(&thread, NULL, cancel_soon, &f);
+        begin = ebb_clock_s();
+        st = pass(&f, 1, NULL);
+        assert_int_equal(st, EBB_CANCELED);
+        assert_true(ebb_clock_s() - begin < 0.14);
+        pthread_join(thread, NULL);
+        ebb_os_slow_reads(0);
+        atomic_store(&f.cancel, false);
+        assert_int_equal(pass(&f, 1, NULL), EBB_OK);
+    }
+    close_fixture(&f);
+}
+
+static void test_refused_readers_give_way(void **state)
+{
+    fixture f;
+    ebb_read_speed speeds[EBB_IO_MMAP + 1];
+
+    (void)state;
+    open_fixture(&f);
+    ebb_os_fail_nth(2);                          /* 1 opens the file for direct reads */
+    assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_URING, NULL, 100000, NULL), EBB_OK);
+    assert_true(ebb_os_fail_off());
+    assert_string_equal(ebb_res_io_name(f.r), "pread");
+    assert_non_null(strstr(ebb_res_io_note(f.r), "io_uring is refused"));
+    assert_int_equal(pass(&f, 1, NULL), EBB_OK);
+    ebb_res_measure(f.r, 0.05, speeds);
+    assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_AUTO, speeds, 100000, NULL), EBB_OK);
+    assert_non_null(strstr(ebb_res_io_note(f.r), "by measurement"));
+    close_fixture(&f);
+}
+
+static void test_files_without_direct_reads(void **state)
+{
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    ebb_os_fail_nth(1);
+    assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_PREAD, NULL, 200000, NULL), EBB_OK);
+    /* /proc refused: the path is tried; that it names the same file is checked */
+    assert_true(ebb_os_fail_off());
+    for (uint32_t i = 0; i <= N_LAYERS; i++)
+        assert_int_equal(ebb_res_place(f.r, i, EBB_LAYER_DISK, NULL), EBB_OK);
+    assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_reader_every_ring),
+        cmocka_unit_test(test_out_of_order),
+        cmocka_unit_test(test_held_twice),
+        cmocka_unit_test(test_states_change_between_passes),
+        cmocka_unit_test(test_each_byte_is_read_once_per_pass),
+        cmocka_unit_test(test_every_fault),
+        cmocka_unit_test(test_short_reads_go_on),
+        cmocka_unit_test(test_late_reads_are_waited_for),
+        cmocka_unit_test(test_truncated_file_is_an_error),
+        cmocka_unit_test(test_cancel_wakes_a_waiting_acquire),
+        cmocka_unit_test(test_refused_readers_give_way),
+        cmocka_unit_test(test_files_without_direct_reads),
+    };
+
+    return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
+}
