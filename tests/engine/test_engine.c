@@ -109,7 +109,7 @@ static void test_pinned_layers_give_the_same_bits(void **state)
         assert_int_equal(ebb_session_new(e, &s, NULL), EBB_OK);
         assert_int_equal(ebb_session_sync(s, ids, 20, NULL, NULL), EBB_OK);
         ebb_engine_stats(e, &st);
-        assert_int_equal(st.pinned_bytes > 0, pinned > 0);
+        assert_true(st.pinned_bytes > 0);        /* the output matrix */
         assert_int_equal((st.layer[0] == EBB_LAYER_PINNED) + (st.layer[1] == EBB_LAYER_PINNED), pinned);
         if (pinned == 0)
             memcpy(want, ebb_session_logits(s), sizeof want);
@@ -164,15 +164,16 @@ static void test_plan_gives_up_context_and_precision(void **state)
     assert_int_equal(q.tier, EBB_TIER_TIGHT);
     assert_int_equal(q.kv_k, EBB_KV_Q8_0);
     assert_int_equal(q.n_ctx, 1024);
-    machine.available_bytes = q.total_bytes - 1;
+    machine.available_bytes = q.total_bytes - 1; /* so small a model gains nothing by streaming: a smaller chunk */
     assert_int_equal(ebb_plan_make(m, &o, &machine, &q, NULL), EBB_OK);
-    assert_int_equal(q.n_ctx, 512);
     assert_true(q.fits);
-    machine.available_bytes = q.total_bytes - 1;
+    assert_true(q.n_chunk < 512);
+    assert_true(q.total_bytes <= machine.available_bytes);
+    machine.available_bytes = 20 << 20;
     assert_int_equal(ebb_plan_make(m, &o, &machine, &q, NULL), EBB_OK);
     assert_false(q.fits);
-    assert_int_equal(q.tier, EBB_TIER_STREAMING);
-    assert_int_equal(q.stream_bytes, q.pass_bytes);
+    assert_true(q.least_bytes > machine.available_bytes);
+    assert_non_null(strstr(q.why, "a test"));
     o.ram_bytes = 1 << 20;
     assert_int_equal(ebb_plan_make(m, &o, &machine, &q, NULL), EBB_OK);
     assert_int_equal(q.tier, EBB_TIER_CRITICAL);

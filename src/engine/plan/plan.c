@@ -156,6 +156,8 @@ static void count(const planning *q)
     }
     if (q->net->n_expert)
         p->stream_bytes += experts / q->net->n_expert * q->net->n_expert_used;
+    if (p->is_mapped && p->stream_bytes == 0)
+        p->weights_resident_bytes = ebb_net_weight_bytes(q->net);
     p->weights_ring_bytes = p->stream_bytes > 0 ? ring_bytes(q, is_streamed) : 0;
     p->kv_bytes = kv_bytes(q);
     if (!q->is_live)
@@ -330,6 +332,7 @@ static void choose(const planning *q, const char *limit)
         p->fits = try_full(q) || q->in_memory;
         if (!q->o->has_resident && p->total_bytes <= p->budget_bytes / 100 * COMFORT_PERCENT)
             p->is_mapped = true;
+        count(q);
     }
     if (!p->fits) {
         p->n_resident = asked_layers(q);
@@ -412,6 +415,8 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
         refuse(&q, "the budget");
     if (p->fits && p->stream_bytes == 0 && p->total_bytes <= budget_bytes / 100 * COMFORT_PERCENT)
         p->is_mapped = true;
+    if (p->fits)
+        count(&q);
     ebb_plan_predict(net, machine, p);
     end(&q);
     return EBB_OK;

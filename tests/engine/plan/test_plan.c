@@ -1,0 +1,133 @@
+/* The plan: tiers in order as memory gets less, real bytes, prediction. */
+#include "ebb_test.h"
+
+#include "ebb/plan.h"
+#include "support/tiny_model.h"
+
+#define N_LAYERS 12u
+
+static char path[64];
+
+static int setup(void **state)
+{
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_F32, .n_layers = N_LAYERS, .n_embd = 256, .n_ff = 1024, .n_ctx = 8192 };
+
+    (void)state;
+    snprintf(path, sizeof path, "/var/tmp/ebb-plan-%ld.gguf", (long)getpid());
+    return ebb_tiny_write(&tiny, path) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static ebb_plan plan(uint64_t bytes, ebb_engine_opts o)
+{
+    ebb_machine machine = { .available_bytes = bytes, .n_cpus = 2, .available_why = "a test", .memory_bytes_s = 20e9,
+                            .disk_bytes_s = 1e9, .int8_mac_s = 100e9 };
+    ebb_model *m;
+    ebb_plan p;
+
+    assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    ebb_model_close(m);
+    return p;
+}
+
+static void test_tiers_in_order(void **state)
+{
+    ebb_engine_opts o = { 0 };
+    ebb_plan p = plan((uint64_t)1 << 40, o), last = p;
+    uint64_t full = p.total_bytes;
+    ebb_tier worst = p.tier;
+
+    (void)state;
+    assert_int_equal(p.tier, EBB_TIER_FULL);
+    assert_true(p.is_mapped);
+    assert_int_equal(p.n_resident, N_LAYERS);
+    for (uint64_t bytes = full + (4 << 20); bytes > full / 4; bytes -= 1 << 20) {
+        p = plan(bytes, o);
+        if (!p.fits)
+            break;
+        assert_true(p.total_bytes <= bytes);
+        assert_true(p.n_resident <= last.n_resident || p.n_ctx < last.n_ctx || p.n_chunk < last.n_chunk);
+        worst = p.tier > worst ? p.tier : worst;
+        assert_int_equal(p.stream_bytes > 0, p.tier >= EBB_TIER_STREAMING);
+        last = p;
+    }
+    assert_true(worst >= EBB_TIER_STREAMING);
+    assert_false(p.fits);
+    assert_true(p.least_bytes > p.budget_bytes);
+}
+
+/* Just enough is pinned, for the page cache would need air; comfortably enough is mapped. */
+static void test_tight_fits_are_pinned(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 1024 };
+    uint64_t full = plan((uint64_t)1 << 40, o).total_bytes;
+    ebb_plan p = plan(full + full / 50, o);
+
+    (void)state;
+    assert_int_equal(p.tier, EBB_TIER_FULL);
+    assert_false(p.is_mapped);
+    assert_true(plan(full * 2, o).is_mapped);
+}
+
+static void test_asked_layers_are_the_resident_ones(void **state)
+{
+    (void)state;
+    for (uint32_t n = 0; n <= N_LAYERS; n++) {
+        ebb_engine_opts o = { .n_ctx = 512, .has_resident = true, .resident = n };
+        ebb_plan p = plan((uint64_t)1 << 40, o), half;
+
+        assert_int_equal(p.n_resident, n);
+        assert_int_equal(p.kv_k, EBB_KV_F16);    /* there is room: nothing else is given up */
+        assert_int_equal(p.stream_bytes > 0, n < N_LAYERS);
+        o.resident_is_percent = true;
+        o.resident = n * 100 / N_LAYERS;
+        half = plan((uint64_t)1 << 40, o);
+        assert_true(half.n_resident <= n && half.n_resident + 1 >= n);
+    }
+}
+
+static void test_layers_that_do_not_fit_are_refused(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 512, .has_resident = true, .resident = N_LAYERS - 1 };
+    uint64_t full = plan((uint64_t)1 << 40, o).total_bytes;
+    ebb_plan p = plan(full / 2, o);
+
+    (void)state;
+    assert_false(p.fits);
+    assert_non_null(strstr(p.why, "fewer would fit"));
+}
+
+/* t = max(S / Bd, F / Bm) + t_sync */
+static void test_prediction(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 512, .has_resident = true, .resident = 0 };
+    ebb_plan none = plan((uint64_t)1 << 40, o), all;
+    double t = 1 / none.predicted_decode_tok_s;
+
+    (void)state;
+    assert_true(t > (double)none.stream_bytes / 1e9 && t < (double)none.stream_bytes / 1e9 + 0.005);
+    o.resident = N_LAYERS;
+    all = plan((uint64_t)1 << 40, o);
+    t = 1 / all.predicted_decode_tok_s;
+    assert_true(t > (double)all.pass_bytes / 20e9 && t < (double)all.pass_bytes / 20e9 + 0.005);
+    assert_true(all.predicted_load_s > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tiers_in_order),
+        cmocka_unit_test(test_tight_fits_are_pinned),
+        cmocka_unit_test(test_asked_layers_are_the_resident_ones),
+        cmocka_unit_test(test_layers_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_prediction),
+    };
+
+    return cmocka_run_group_tests_name("plan", tests, setup, teardown);
+}
