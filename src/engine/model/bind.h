@@ -57,6 +57,10 @@ void ebb_bind_local_rope(ebb_binder *b, double freq_base);
 /* `bind` for each layer, then token_embd, output_norm, output (or tied). */
 void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l));
 
+/* A layer of ebb_bind_attention and ebb_bind_ffn, and a whole network of such layers. */
+void ebb_bind_plain_layer(ebb_binder *b, ebb_layer *l);
+void ebb_bind_plain(ebb_binder *b, bool rope_is_halves);
+
 /* attn_norm; q, k, v (or attn_qkv); o. */
 void ebb_bind_attention(ebb_binder *b, ebb_layer *l);
 void ebb_bind_qkv(ebb_binder *b, ebb_layer *l);

@@ -214,6 +214,18 @@ void ebb_bind_ffn(ebb_binder *b, ebb_layer *l)
     ebb_bind_ffn_matrices(b, l);
 }
 
+void ebb_bind_plain_layer(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_attention(b, l);
+    ebb_bind_ffn(b, l);
+}
+
+void ebb_bind_plain(ebb_binder *b, bool rope_is_halves)
+{
+    ebb_bind_shape(b, rope_is_halves);
+    ebb_bind_layers(b, ebb_bind_plain_layer);
+}
+
 void ebb_bind_post_norms(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_norm(b, &l->attn_post_norm, "post_attention_norm", b->net->n_embd);

@@ -2,23 +2,16 @@
  * is turned.  GLM 4 0414 norms also behind attention and feed-forward. */
 #include "model/arch.h"
 
-static void bind_layer(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_attention(b, l);
-    ebb_bind_ffn(b, l);
-}
-
 static void bind(ebb_binder *b)
 {
-    ebb_bind_shape(b, false);
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_plain(b, false);
 }
 
 const ebb_arch ebb_arch_chatglm = { .name = "chatglm", .bind = bind };
 
 static void bind_glm4_layer(ebb_binder *b, ebb_layer *l)
 {
-    bind_layer(b, l);
+    ebb_bind_plain_layer(b, l);
     ebb_bind_post_norms(b, l);
 }
 

@@ -19,16 +19,10 @@ static void scale_scores(ebb_net *net, uint32_t n_layers_largest)
         net->attn_scale = (float)(1.0 / sqrt((double)net->n_embd / net->n_head));
 }
 
-static void bind_gemma_layer(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_attention(b, l);
-    ebb_bind_ffn(b, l);
-}
-
 static void bind_gemma(ebb_binder *b)
 {
     bind_shape(b);
-    ebb_bind_layers(b, bind_gemma_layer);
+    ebb_bind_layers(b, ebb_bind_plain_layer);
 }
 
 const ebb_arch ebb_arch_gemma = { .name = "gemma", .bind = bind_gemma };
@@ -37,7 +31,7 @@ const ebb_arch ebb_arch_gemma = { .name = "gemma", .bind = bind_gemma };
 
 static void bind_gemma2_layer(ebb_binder *b, ebb_layer *l)
 {
-    bind_gemma_layer(b, l);
+    ebb_bind_plain_layer(b, l);
     ebb_bind_post_norms(b, l);
     l->window = b->layer % 2 == 0 ? b->net->window : 0;
 }
@@ -60,7 +54,7 @@ const ebb_arch ebb_arch_gemma2 = { .name = "gemma2", .bind = bind_gemma2 };
 
 static void bind_gemma3_layer(ebb_binder *b, ebb_layer *l)
 {
-    bind_gemma_layer(b, l);
+    ebb_bind_plain_layer(b, l);
     ebb_bind_qk_norm(b, l);
     ebb_bind_post_norms(b, l);
     if ((b->layer + 1) % b->net->window_period != 0) {

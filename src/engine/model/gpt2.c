@@ -9,16 +9,10 @@ static void bind_shape(ebb_binder *b)
     ebb_bind_shape(b, true);
 }
 
-static void bind_layer(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_attention(b, l);
-    ebb_bind_ffn(b, l);
-}
-
 static void bind_starcoder2(ebb_binder *b)
 {
     bind_shape(b);
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_layers(b, ebb_bind_plain_layer);
 }
 
 const ebb_arch ebb_arch_starcoder2 = { .name = "starcoder2", .bind = bind_starcoder2 };
@@ -26,7 +20,7 @@ const ebb_arch ebb_arch_starcoder2 = { .name = "starcoder2", .bind = bind_starco
 /* Positions are learned: rows added to those of the tokens. */
 static void bind_gpt2_layer(ebb_binder *b, ebb_layer *l)
 {
-    bind_layer(b, l);
+    ebb_bind_plain_layer(b, l);
     l->rope = EBB_NO_ROPE;
 }
 

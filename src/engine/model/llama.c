@@ -4,16 +4,9 @@
  * Llama 3.1 brings its long-context scaling as rope_freqs.weight. */
 #include "model/arch.h"
 
-static void bind_layer(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_attention(b, l);
-    ebb_bind_ffn(b, l);
-}
-
 static void bind(ebb_binder *b)
 {
-    ebb_bind_shape(b, false);
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_plain(b, false);
 }
 
 const ebb_arch ebb_arch_llama = { .name = "llama", .bind = bind };
@@ -21,7 +14,7 @@ const ebb_arch ebb_arch_llama = { .name = "llama", .bind = bind };
 /* SmolLM 3: every fourth layer turns nothing (NoPE, Kazemnejad et al. 2023). */
 static void bind_smollm3_layer(ebb_binder *b, ebb_layer *l)
 {
-    bind_layer(b, l);
+    ebb_bind_plain_layer(b, l);
     l->rope = (b->layer + 1) % 4 == 0 ? EBB_NO_ROPE : 0;
 }
 
@@ -42,7 +35,7 @@ static void bind_granite(ebb_binder *b)
     net->embd_scale = (float)ebb_bind_f64_or(b, ".embedding_scale", 1.0);
     net->residual_scale = (float)ebb_bind_f64_or(b, ".residual_scale", 1.0);
     net->logit_scale = (float)(1.0 / ebb_bind_f64_or(b, ".logit_scale", 1.0));
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_layers(b, ebb_bind_plain_layer);
 }
 
 const ebb_arch ebb_arch_granite = { .name = "granite", .bind = bind_granite };

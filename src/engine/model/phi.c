@@ -21,18 +21,11 @@ const ebb_arch ebb_arch_phi2 = { .name = "phi2", .bind = bind_phi2 };
 
 /* q, k and v are one tensor, gate and up another; a head may be turned in part only.  LongRoPE (Ding et
  * al. 2024) has its factors in the file: those for long contexts hold where the context is longer than the
- * original one, from the first token on.  The window of the metadata is no part of the computation: these
- * models were published with full attention. */
-static void bind_phi3_layer(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_attention(b, l);
-    ebb_bind_ffn(b, l);
-}
-
+ * original one, from the first token on.  The window of the metadata is left out: what is
+ * published under this name is used with full attention. */
 static void bind_phi3(ebb_binder *b)
 {
-    ebb_bind_shape(b, true);
-    ebb_bind_layers(b, bind_phi3_layer);
+    ebb_bind_plain(b, true);
 }
 
 const ebb_arch ebb_arch_phi3 = { .name = "phi3", .bind = bind_phi3 };

@@ -1,16 +1,9 @@
 /* Qwen 2 and 2.5 (Yang et al. 2024): biases on q, k and v, pairs half a head apart. */
 #include "model/arch.h"
 
-static void bind_layer(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_attention(b, l);
-    ebb_bind_ffn(b, l);
-}
-
 static void bind(ebb_binder *b)
 {
-    ebb_bind_shape(b, true);
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_plain(b, true);
 }
 
 const ebb_arch ebb_arch_qwen2 = { .name = "qwen2", .bind = bind };
@@ -18,8 +11,7 @@ const ebb_arch ebb_arch_qwen2 = { .name = "qwen2", .bind = bind };
 /* Qwen 1.5 and 2 with experts: beside them one for all tokens, behind a gate of its own. */
 static void bind_moe_layer(ebb_binder *b, ebb_layer *l)
 {
-    ebb_bind_attention(b, l);
-    ebb_bind_ffn(b, l);
+    ebb_bind_plain_layer(b, l);
     ebb_bind_shared_expert(b, l);
 }
 
