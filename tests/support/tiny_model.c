@@ -36,32 +36,36 @@ enum {
     QKV_BIAS = 1, QK_NORM = 2, QK_WHOLE = 4, POST_NORMS = 8, FUSED_QKV = 16, FUSED_FFN = 32, PLAIN_FFN = 64,
     LAYER_NORM = 128, NORM_BIAS = 256, BIAS = 512, SINKS = 1024, HYBRID = 2048, EXPERTS = 4096, SHARED = 8192,
     NO_PRE_NORMS = 1 << 14, PARALLEL = 1 << 15, POSITIONS = 1 << 16, WINDOW = 1 << 17, PARTIAL = 1 << 18, MULTIPLIERS = 1 << 19,
-    LONGROPE = 1 << 20, YARN = 1 << 21, LINEAR = 1 << 22, SOFTCAPS = 1 << 23, OUTPUT_BIAS = 1 << 24,
+    LONGROPE = 1 << 20, YARN = 1 << 21, LINEAR = 1 << 22, SOFTCAPS = 1 << 23, OUTPUT_BIAS = 1 << 24, ONE_FOR_ALL = 1 << 25, CHOICE_BIAS = 1 << 26,
+    LATENT = 1 << 27, POST_IS_FFN = 1 << 28,
 };
 
+enum { DIM_LATENT = 32, DIM_LATENT_Q = 64, DIM_NOPE = 32, DIM_TURNED = 16, DIM_HEAD_V = 32 };
 enum { DELTA_K = 2, DELTA_V = 4, DELTA_DIM = 32, DELTA_CONV = 4 };
 
 static const struct traits { const char *arch; unsigned has; } traits[] = {
     { "llama", 0 }, { "smollm3", 0 }, { "granite", MULTIPLIERS }, { "granitemoe", MULTIPLIERS | EXPERTS },
     { "qwen2", QKV_BIAS }, { "qwen2moe", QKV_BIAS | EXPERTS | SHARED },
-    { "qwen3", QK_NORM }, { "qwen3moe", QK_NORM | EXPERTS }, { "qwen35", QK_NORM | HYBRID | PARTIAL },
+    { "qwen3", QK_NORM }, { "qwen3moe", QK_NORM | EXPERTS }, { "qwen35", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN },
     { "gemma", 0 }, { "gemma2", POST_NORMS | WINDOW | SOFTCAPS },
     { "gemma3", POST_NORMS | QK_NORM | WINDOW | LINEAR },
     { "phi2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | PARALLEL | PARTIAL | OUTPUT_BIAS },
-    { "phi3", FUSED_QKV | FUSED_FFN | PARTIAL | LONGROPE }, { "gpt-oss", QKV_BIAS | BIAS | SINKS | EXPERTS | WINDOW | YARN },
+    { "phi3", FUSED_QKV | FUSED_FFN | PARTIAL | LONGROPE }, { "gpt-oss", QKV_BIAS | BIAS | SINKS | EXPERTS | WINDOW | YARN | POST_IS_FFN },
     { "stablelm", LAYER_NORM | NORM_BIAS | PARTIAL }, { "command-r", LAYER_NORM | PARALLEL | MULTIPLIERS },
     { "cohere2", LAYER_NORM | PARALLEL | MULTIPLIERS | WINDOW }, { "olmo2", NO_PRE_NORMS | QK_WHOLE | POST_NORMS },
     { "starcoder2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN },
     { "gpt2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | FUSED_QKV | POSITIONS },
     { "falcon", LAYER_NORM | NORM_BIAS | FUSED_QKV | PLAIN_FFN | PARALLEL },
     { "chatglm", FUSED_QKV | QKV_BIAS | FUSED_FFN | PARTIAL }, { "glm4", QKV_BIAS | FUSED_FFN | POST_NORMS | PARTIAL },
+    { "glm4moe", QKV_BIAS | EXPERTS | ONE_FOR_ALL | CHOICE_BIAS | POST_IS_FFN | PARTIAL },
+    { "deepseek", EXPERTS | ONE_FOR_ALL }, { "deepseek2", EXPERTS | ONE_FOR_ALL | CHOICE_BIAS | LATENT | YARN },
 };
 #define N_ARCHS (sizeof traits / sizeof *traits)
 
 const char *const ebb_tiny_archs[] = {
     "llama", "smollm3", "granite", "granitemoe", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "qwen35", "gemma", "gemma2",
     "gemma3", "phi2", "phi3", "gpt-oss", "stablelm", "command-r", "cohere2", "olmo2", "starcoder2", "gpt2", "falcon",
-    "chatglm", "glm4", NULL,
+    "chatglm", "glm4", "glm4moe", "deepseek", "deepseek2", NULL,
 };
 
 static bool has(const ebb_tiny_opts *o, unsigned trait)
@@ -152,6 +156,15 @@ static void key_f32(writer *w, const char *arch, const char *name, float value)
     snprintf(full, sizeof full, "%s%s", arch, name);
     key(w, full, F32);
     ebb_buf_add(&w->keys, &value, 4);
+}
+
+static void key_bool(writer *w, const char *arch, const char *name, bool value)
+{
+    char full[96];
+
+    snprintf(full, sizeof full, "%s%s", arch, name);
+    key(w, full, BOOL);
+    ebb_buf_addc(&w->keys, value);
 }
 
 /* The letter by which byte-level BPE writes a byte. */
@@ -283,6 +296,36 @@ static void attention_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
     linear(w, o, i, "attn_output", q, o->n_embd, has(o, BIAS));
 }
 
+/* The matrices of all heads, one behind the other in a tensor of three dimensions. */
+static void head_matrix(writer *w, const ebb_tiny_opts *o, uint32_t i, const char *what, uint32_t n_k, uint32_t n_rows)
+{
+    matrix(w, i, what, o->type, n_k, n_rows);
+    w->tensors[w->n_tensors - 1].dims[2] = o->n_head;
+    w->tensors[w->n_tensors - 1].n_dims = 3;
+}
+
+static void latent_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    uint32_t q = o->n_head * (DIM_NOPE + DIM_TURNED);
+
+    if (o->is_split) {
+        matrix(w, i, "attn_q", o->type, o->n_embd, q);
+    } else {
+        matrix(w, i, "attn_q_a", o->type, o->n_embd, DIM_LATENT_Q);
+        vector(w, i, "attn_q_a_norm.weight", DIM_LATENT_Q, 1);
+        matrix(w, i, "attn_q_b", o->type, DIM_LATENT_Q, q);
+    }
+    matrix(w, i, "attn_kv_a_mqa", o->type, o->n_embd, DIM_LATENT + DIM_TURNED);
+    vector(w, i, "attn_kv_a_norm.weight", DIM_LATENT, 1);
+    if (o->is_split) {
+        matrix(w, i, "attn_kv_b", o->type, DIM_LATENT, o->n_head * (DIM_NOPE + DIM_HEAD_V));
+    } else {
+        head_matrix(w, o, i, "attn_k_b", DIM_NOPE, DIM_LATENT);
+        head_matrix(w, o, i, "attn_v_b", DIM_LATENT, DIM_HEAD_V);
+    }
+    matrix(w, i, "attn_output", o->type, o->n_head * DIM_HEAD_V, o->n_embd);
+}
+
 static void delta_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 {
     uint32_t inner = DELTA_V * DELTA_DIM, channels = 2 * DELTA_K * DELTA_DIM + inner;
@@ -303,7 +346,7 @@ static void expert_matrix(writer *w, const ebb_tiny_opts *o, uint32_t i, const c
 {
     char name[64];
 
-    if (o->is_split) {
+    if (o->is_split && !has(o, LATENT)) {
         for (uint32_t e = 0; e < o->n_expert; e++) {
             snprintf(name, sizeof name, "%s.%u", what, e);
             matrix(w, i, name, o->type, n_k, n_rows);
@@ -321,7 +364,9 @@ static void expert_matrix(writer *w, const ebb_tiny_opts *o, uint32_t i, const c
 
 static void ffn_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 {
-    if (o->n_expert) {
+    bool is_mixture = o->n_expert && !(has(o, ONE_FOR_ALL) && i == 0);
+
+    if (is_mixture) {
         matrix(w, i, "ffn_gate_inp", EBB_TYPE_F32, o->n_embd, o->n_expert);
         if (has(o, SINKS))
             vector(w, i, "ffn_gate_inp.bias", o->n_expert, 0);
@@ -329,13 +374,16 @@ static void ffn_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
         expert_matrix(w, o, i, "ffn_up", o->n_embd, o->n_ff);
         expert_matrix(w, o, i, "ffn_down", o->n_ff, o->n_embd);
     }
-    if (has(o, SHARED)) {
+    if (has(o, SHARED))
         vector(w, i, "ffn_gate_inp_shexp.weight", o->n_embd, 0);
+    if (is_mixture && has(o, CHOICE_BIAS))
+        vector(w, i, "exp_probs_b.bias", o->n_expert, 0);
+    if (is_mixture && has(o, SHARED | ONE_FOR_ALL)) {
         matrix(w, i, "ffn_gate_shexp", o->type, o->n_embd, o->n_ff);
         matrix(w, i, "ffn_up_shexp", o->type, o->n_embd, o->n_ff);
         matrix(w, i, "ffn_down_shexp", o->type, o->n_ff, o->n_embd);
     }
-    if (o->n_expert)
+    if (is_mixture)
         return;
     if (!has(o, FUSED_FFN) && !has(o, PLAIN_FFN))
         matrix(w, i, "ffn_gate", o->type, o->n_embd, o->n_ff);
@@ -347,7 +395,9 @@ static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 {
     if (!has(o, NO_PRE_NORMS))
         norm(w, o, i, "attn_norm");
-    if (has(o, HYBRID) && (i + 1) % 4)
+    if (has(o, LATENT))
+        latent_tensors(w, o, i);
+    else if (has(o, HYBRID) && (i + 1) % 4)
         delta_tensors(w, o, i);
     else
         attention_tensors(w, o, i);
@@ -356,7 +406,7 @@ static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
         norm(w, o, i, "post_ffw_norm");
     }
     if (!has(o, NO_PRE_NORMS) && !has(o, PARALLEL))
-        norm(w, o, i, has(o, HYBRID) || has(o, SINKS) ? "post_attention_norm" : "ffn_norm");
+        norm(w, o, i, has(o, POST_IS_FFN) ? "post_attention_norm" : "ffn_norm");
     ffn_tensors(w, o, i);
 }
 
@@ -459,7 +509,7 @@ static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
 
 static uint32_t n_rot(const ebb_tiny_opts *o)
 {
-    return has(o, PARTIAL) ? o->head_dim / 2 : o->head_dim;
+    return has(o, LATENT) ? DIM_TURNED : has(o, PARTIAL) ? o->head_dim / 2 : o->head_dim;
 }
 
 static void multiplier_keys(writer *w, const ebb_tiny_opts *o)
@@ -487,6 +537,19 @@ static void scaling_keys(writer *w, const ebb_tiny_opts *o)
         key_f32(w, o->arch, ".rope.scaling.attn_factor", 1.2f);
 }
 
+static void latent_keys(writer *w, const ebb_tiny_opts *o)
+{
+    key_u32(w, o->arch, ".attention.key_length", (o->is_split ? DIM_NOPE : DIM_LATENT) + DIM_TURNED);
+    key_u32(w, o->arch, ".attention.value_length", o->is_split ? DIM_HEAD_V : DIM_LATENT);
+    key_u32(w, o->arch, ".attention.kv_lora_rank", DIM_LATENT);
+    if (!o->is_split) {
+        key_u32(w, o->arch, ".attention.key_length_mla", DIM_NOPE + DIM_TURNED);
+        key_u32(w, o->arch, ".attention.value_length_mla", DIM_HEAD_V);
+        key_u32(w, o->arch, ".attention.q_lora_rank", DIM_LATENT_Q);
+    }
+    key_f32(w, o->arch, ".rope.scaling.yarn_log_multiplier", 0.0707f);
+}
+
 static void trait_keys(writer *w, const ebb_tiny_opts *o)
 {
     scaling_keys(w, o);
@@ -502,6 +565,19 @@ static void trait_keys(writer *w, const ebb_tiny_opts *o)
         key_u32(w, o->arch, ".expert_count", o->n_expert);
         key_u32(w, o->arch, ".expert_used_count", 2);
         key_u32(w, o->arch, ".expert_feed_forward_length", o->n_ff);
+    }
+    if (has(o, LATENT))
+        latent_keys(w, o);
+    if (has(o, ONE_FOR_ALL)) {
+        key_u32(w, o->arch, ".leading_dense_block_count", 1);
+        key_u32(w, o->arch, ".expert_shared_count", 1);
+        key_f32(w, o->arch, ".expert_weights_scale", has(o, CHOICE_BIAS) ? 2.5f : 1);
+    }
+    if (has(o, CHOICE_BIAS)) {
+        key_u32(w, o->arch, ".expert_gating_func", 2);
+        key_bool(w, o->arch, ".expert_weights_norm", true);
+        key_u32(w, o->arch, ".expert_group_count", 2);
+        key_u32(w, o->arch, ".expert_group_used_count", 1);
     }
     if (has(o, SHARED))
         key_u32(w, o->arch, ".expert_shared_feed_forward_length", o->n_ff);
@@ -531,9 +607,11 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
     key_u32(w, o->arch, ".block_count", o->n_layers);
     key_u32(w, o->arch, ".feed_forward_length", o->n_ff);
     key_u32(w, o->arch, ".attention.head_count", o->n_head);
-    key_u32(w, o->arch, ".attention.head_count_kv", o->n_head_kv);
-    key_u32(w, o->arch, ".attention.key_length", o->head_dim);
-    key_u32(w, o->arch, ".attention.value_length", o->head_dim);
+    key_u32(w, o->arch, ".attention.head_count_kv", has(o, LATENT) ? (o->is_split ? o->n_head : 1) : o->n_head_kv);
+    if (!has(o, LATENT)) {
+        key_u32(w, o->arch, ".attention.key_length", o->head_dim);
+        key_u32(w, o->arch, ".attention.value_length", o->head_dim);
+    }
     key_u32(w, o->arch, ".rope.dimension_count", n_rot(o));
     key_f32(w, o->arch, ".rope.freq_base", 10000);
     key_f32(w, o->arch, has(o, LAYER_NORM) ? ".attention.layer_norm_epsilon" : ".attention.layer_norm_rms_epsilon", 1e-5f);

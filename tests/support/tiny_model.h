@@ -18,7 +18,7 @@ typedef struct ebb_tiny_opts {
     ebb_type    type;            /* of all matrices; token_embd and output too */
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx;
     uint32_t    n_expert;        /* of llama and the architectures with experts; those have 6 by default, 2 used */
-    bool        is_split;        /* experts as old files have them: a tensor each */
+    bool        is_split;        /* as old files have them: experts a tensor each, deepseek2's keys and values one */
     bool        is_tied;
     uint64_t    seed;
 } ebb_tiny_opts;

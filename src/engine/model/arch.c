@@ -25,5 +25,8 @@ const ebb_arch *const ebb_archs[] = {
     &ebb_arch_falcon,
     &ebb_arch_chatglm,
     &ebb_arch_glm4,
+    &ebb_arch_glm4moe,
+    &ebb_arch_deepseek,
+    &ebb_arch_deepseek2,
     NULL,
 };

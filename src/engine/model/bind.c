@@ -105,6 +105,13 @@ uint64_t ebb_bind_row_count(const ebb_binder *b, const char *what)
     return t ? t->dims[1] : 0;
 }
 
+bool ebb_bind_has_named(const ebb_binder *b, const char *name)
+{
+    char full[128];
+
+    return find_named(b, name, full) != NULL;
+}
+
 bool ebb_bind_has(const ebb_binder *b, const char *what)
 {
     return ebb_bind_row_count(b, what) > 0;
@@ -229,14 +236,27 @@ static void add_extent(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint
     };
 }
 
-static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
+static void add_stack(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n, uint32_t n_rows, uint32_t n_k)
 {
     check_type(b, t);
-    check_shape(b, t, 1, n_rows, n_k);
+    check_shape(b, t, n, n_rows, n_k);
     if (b->st != EBB_OK)
         return;
-    set_weight(b, w, t, n_rows, n_k);
+    set_weight(b, w, t, n * n_rows, n_k);
     add_extent(b, t, 0, 1, true);
+}
+
+static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
+{
+    add_stack(b, w, t, 1, n_rows, n_k);
+}
+
+void ebb_bind_stack(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n, uint32_t n_rows, uint32_t n_k)
+{
+    const ebb_gguf_tensor *t = find(b, what, ".weight", true);
+
+    if (t)
+        add_stack(b, w, t, n, n_rows, n_k);
 }
 
 void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k)

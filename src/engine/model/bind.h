@@ -40,7 +40,10 @@ void ebb_bind_table(ebb_binder *b, const float **to, const char *what, uint32_t 
 /* A norm that must be there: weight [n], and bias where the file has one. */
 void ebb_bind_norm(ebb_binder *b, ebb_norm *norm, const char *what, uint32_t n);
 bool ebb_bind_has(const ebb_binder *b, const char *what);       /* whether the file has that weight ... */
+bool ebb_bind_has_named(const ebb_binder *b, const char *name); /* ... by its full name in the layer ... */
 uint64_t ebb_bind_row_count(const ebb_binder *b, const char *what);     /* ... and its rows, 0: it has not */
+/* Matrices [n_rows, n_k] one behind the other, as one: a tensor of three dimensions. */
+void ebb_bind_stack(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n, uint32_t n_rows, uint32_t n_k);
 /* n_expert experts of n_ff_expert. */
 void ebb_bind_experts(ebb_binder *b, ebb_experts *x);
 /* token_embd, output_norm, output (or tied). */
@@ -71,7 +74,7 @@ void ebb_bind_ffn(ebb_binder *b, ebb_layer *l);
 /* post_attention_norm and post_ffw_norm: of what is added to x. */
 void ebb_bind_post_norms(ebb_binder *b, ebb_layer *l);
 /* ffn_*_shexp, the expert for all tokens, and its gate if there is one. */
-void ebb_bind_shared_expert(ebb_binder *b, ebb_layer *l);
+void ebb_bind_shared_expert(ebb_binder *b, ebb_layer *l, uint32_t n_ff);
 /* The same without its norm: for architectures that name it otherwise. */
 void ebb_bind_ffn_matrices(ebb_binder *b, ebb_layer *l);
 

@@ -96,8 +96,11 @@ static void bind_expert_shape(ebb_binder *b)
     ebb_net *net = b->net;
 
     net->n_expert = ebb_bind_u32_or(b, ".expert_count", 0, 0, MAX_EXPERTS);
-    net->router_normalizes = true;
-    net->router_scale = 1.0f;
+    net->router_normalizes = ebb_bind_bool_or(b, ".expert_weights_norm", true);
+    net->router_is_sigmoid = ebb_bind_u32_or(b, ".expert_gating_func", 1, 0, 3) == 2;
+    net->router_scale = (float)ebb_bind_f64_or(b, ".expert_weights_scale", 1.0);
+    if (net->router_scale == 0)
+        net->router_scale = 1.0f;                /* old files say 0 for none */
     if (net->n_expert == 0)
         return;
     net->n_expert_used = ebb_bind_u32(b, ".expert_used_count", 1, net->n_expert);
@@ -232,10 +235,9 @@ void ebb_bind_post_norms(ebb_binder *b, ebb_layer *l)
     ebb_bind_norm(b, &l->ffn_post_norm, "post_ffw_norm", b->net->n_embd);
 }
 
-void ebb_bind_shared_expert(ebb_binder *b, ebb_layer *l)
+void ebb_bind_shared_expert(ebb_binder *b, ebb_layer *l, uint32_t n_ff)
 {
     ebb_net *net = b->net;
-    uint32_t n_ff = ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", net->n_ff, 1, MAX_WIDTH);
 
     if (ebb_bind_has(b, "ffn_gate_inp_shexp"))
         ebb_bind_matrix(b, &l->experts.shared_gate, "ffn_gate_inp_shexp", 1, net->n_embd);

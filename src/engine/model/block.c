@@ -7,7 +7,8 @@ static unsigned act_bit(const ebb_weight *w)
     return ebb_weight_is(w) ? ebb_act_bit(w) : 0;
 }
 
-static ebb_status attention(ebb_run *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
+/* q, k, v and the gates of the heads. */
+static ebb_status project(ebb_run *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
     uint32_t q_width = net->n_head * net->dim_k, k_width = net->n_head_kv * net->dim_k;
@@ -19,21 +20,33 @@ static ebb_status attention(ebb_run *r, const ebb_layer *l, uint32_t i_layer, eb
         { &l->v, r->v + (size_t)r->c0 * v_width, v_width },
         { &l->head_gate, r->head_gate + (has_gate ? (size_t)r->c0 * y_width : 0), y_width },
     };
-    ebb_status st;
 
     ebb_op_norm(r, &l->attn_norm, act_bit(&l->q) | act_bit(&l->k) | act_bit(&l->v) | act_bit(&l->head_gate));
-    st = ebb_op_matmul(r, mats, has_gate ? 4 : 3, 0, err);
+    return ebb_op_matmul(r, mats, has_gate ? 4 : 3, 0, err);
+}
+
+static ebb_status attention(ebb_run *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    bool is_latent = ebb_weight_is(&l->latent.kv_a);
+    ebb_status st = is_latent ? ebb_op_latent_qkv(r, l, err) : project(r, l, err);
+
     if (st != EBB_OK)
         return st;
     ebb_op_store(r, i_layer);
-    if (i_layer + 1 == net->n_layers)
+    if (i_layer + 1 == r->net->n_layers)
         r->c0 = r->c1 - r->n_out;                /* K and V of all stand; the others are not needed any more */
     if (r->c0 == r->c1)
         return EBB_OK;
     ebb_op_attend(r, i_layer);
-    if (has_gate)
+    if (ebb_weight_is(&l->head_gate))
         ebb_op_head_gate(r);
-    ebb_op_input(r, r->y, y_width, act_bit(&l->o));
+    if (is_latent)
+        st = ebb_op_latent_heads(r, l, err);
+    else
+        ebb_op_input(r, r->y, net->n_head * net->dim_v, act_bit(&l->o));
+    if (st != EBB_OK)
+        return st;
     return ebb_op_add(r, &l->o, &l->attn_post_norm, err);
 }
 

@@ -8,7 +8,8 @@
 
 #include "model/run.h"
 
-#define ALIGN 64u
+#define ALIGN      64u
+#define MAX_GROUPS 256u
 
 void ebb_mixture_layout(ebb_run *r, ebb_arena *a)
 {
@@ -31,16 +32,15 @@ static float sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* The best `n` experts by score + bias, best first; of equals the first. */
-static void choose(const float *score, const float *bias, uint32_t n_expert, uint32_t n, uint32_t *out)
+/* The best `n` of n_all by their scores, best first; of equals the first. */
+static void choose(const float *score, uint32_t n_all, uint32_t n, uint32_t *out)
 {
     uint32_t n_out = 0;
 
-    for (uint32_t e = 0; e < n_expert; e++) {
-        float s = score[e] + (bias ? bias[e] : 0);
+    for (uint32_t e = 0; e < n_all; e++) {
         uint32_t at = n_out;
 
-        while (at > 0 && s > score[out[at - 1]] + (bias ? bias[out[at - 1]] : 0))
+        while (at > 0 && score[e] > score[out[at - 1]])
             at--;
         if (at == n)
             continue;
@@ -50,16 +50,44 @@ static void choose(const float *score, const float *bias, uint32_t n_expert, uin
     }
 }
 
+/* Experts outside the best groups can not be chosen; a group counts as much as its best two together
+ * (DeepSeek-AI 2024, "DeepSeek-V3"). */
+static void drop_groups(const ebb_net *net, float *choice)
+{
+    uint32_t n = net->n_expert / net->n_expert_group, best[2];
+    float sum[MAX_GROUPS];
+
+    for (uint32_t g = 0; g < net->n_expert_group; g++) {
+        best[1] = best[0] = 0;
+        choose(choice + g * n, n, n < 2 ? n : 2, best);
+        sum[g] = choice[g * n + best[0]] + (n < 2 ? 0 : choice[g * n + best[1]]);
+    }
+    for (uint32_t left = net->n_expert_group; left > net->n_expert_group_used; left--) {
+        uint32_t worst = 0;
+
+        for (uint32_t g = 1; g < net->n_expert_group; g++)
+            worst = sum[g] <= sum[worst] ? g : worst;
+        sum[worst] = INFINITY;
+        for (uint32_t i = 0; i < n; i++)
+            choice[worst * n + i] = -INFINITY;
+    }
+}
+
 /* scores of column c become shares: 0 but for the chosen. */
 static void route(const ebb_run *r, const ebb_experts *x, uint32_t c)
 {
     const ebb_net *net = r->net;
-    float *score = r->scores + (size_t)c * net->n_expert, sum = 0;
+    float *score = r->scores + (size_t)c * net->n_expert, *choice = ebb_run_floats(r, 0), sum = 0;
     uint32_t *chosen = r->chosen + (size_t)c * net->n_expert_used;
 
     for (uint32_t e = 0; net->router_is_sigmoid && e < net->n_expert; e++)
         score[e] = sigmoid(score[e]);
-    choose(score, x->choice_bias, net->n_expert, net->n_expert_used, chosen);
+    memcpy(choice, score, net->n_expert * sizeof *choice);
+    if (x->choice_bias)
+        r->kern->add(choice, x->choice_bias, net->n_expert);
+    if (net->n_expert_group > 1)
+        drop_groups(net, choice);
+    choose(choice, net->n_expert, net->n_expert_used, chosen);
     if (!net->router_is_sigmoid)
         r->kern->softmax(score, net->n_expert);
     for (uint32_t i = 0; i < net->n_expert_used; i++)

@@ -87,6 +87,15 @@ typedef struct ebb_delta {
     size_t       state_at;       /* of this layer, in a state, bytes */
 } ebb_delta;
 
+/* Latent attention (DeepSeek-AI 2024, sec. 2.1): mla.c.  Where k_b and v_b exist, K and V of all heads are
+ * one: [turned part | latent], the latent; else kv_b makes keys and values of each head from the latent. */
+typedef struct ebb_latent {
+    ebb_weight   q_a, kv_a;      /* [Lq, E], none: l.q [H (N + R), E] is used at once; [L + R, E] */
+    ebb_norm     q_a_norm, kv_a_norm;    /* [Lq], [L] */
+    ebb_weight   k_b, v_b;       /* [H L, N], [H Dv, L]: of each head */
+    ebb_weight   kv_b;           /* [H (N + Dv), L] */
+} ebb_latent;
+
 typedef struct ebb_layer {
     ebb_norm     attn_norm;      /* [E] */
     ebb_weight   q, k, v, o;     /* [H D, E], [KV D, E], [KV D, E], [E, H D] */
@@ -96,6 +105,7 @@ typedef struct ebb_layer {
     uint32_t     window;         /* positions attended to; 0: all */
     uint32_t     rope;           /* index of net.ropes, or EBB_NO_ROPE */
     ebb_delta    delta;          /* delta.out exists: a layer with a state and without K and V */
+    ebb_latent   latent;         /* latent.kv_a exists: q, k and v come from it */
     ebb_norm     attn_post_norm; /* [E] norm of what attention adds */
     ebb_norm     ffn_norm;       /* [E] */
     ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F]; without gate: down act(up x); beside experts: the shared one */
@@ -138,6 +148,8 @@ typedef struct ebb_net {
     bool        router_is_sigmoid;       /* scores of experts: sigmoid, else softmax */
     bool        router_normalizes;       /* shares of the chosen experts sum to 1 ... */
     float       router_scale;            /* ... times this */
+    uint32_t    n_expert_group, n_expert_group_used;    /* experts are chosen from the best groups only; 0: from all */
+    uint32_t    dim_latent, dim_latent_q, dim_nope, dim_head_v;  /* L, Lq, N, Dv of latent attention */
     uint32_t    n_head_delta_k, n_head_delta_v, dim_delta, n_conv;      /* KH, VH, S, K of delta-net layers */
     size_t      state_bytes;     /* of all layers; 0: no layer has a state */
     ebb_rope    ropes[EBB_MAX_ROPES];

@@ -219,6 +219,44 @@ ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float soft
     return EBB_OK;
 }
 
+/* -- A matrix for each head ------------------------------------------------------ */
+
+typedef struct heads_job {
+    const ebb_run      *r;
+    const ebb_mat      *m;
+    const ebb_per_head *p;
+    const void         *data;
+} heads_job;
+
+/* The head's columns are made activations in the thread's own place. */
+static void heads_slice(void *arg, uint32_t h, uint32_t thread)
+{
+    const heads_job *job = arg;
+    const ebb_weight *w = job->m->w;
+    uint32_t n_rows = w->n_rows / job->p->n_heads;
+    ebb_act kind = ebb_kernel_act(w->type);
+    size_t bytes = ebb_act_col_bytes(kind, w->n_k);
+    ebb_run sub = *job->r;
+
+    sub.act[kind] = sub.head_acts + thread * sub.head_acts_bytes;
+    for (uint32_t c = sub.c0; c < sub.c1; c++)
+        sub.kern->quantize[kind](job->p->src + c * job->p->src_stride + h * job->p->src_head, w->n_k,
+                                 (char *)sub.act[kind] + c * bytes);
+    multiply(&sub, w, job->data, h * n_rows, n_rows, job->m->y + h * job->p->y_head, job->m->y_stride, thread);
+}
+
+ebb_status ebb_op_heads(ebb_run *r, const ebb_mat *m, const ebb_per_head *p, ebb_error *err)
+{
+    heads_job job = { .r = r, .m = m, .p = p };
+    ebb_status st = acquire(r, &m->w, 1, &job.data, err);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_run_slices(r, heads_slice, &job, p->n_heads);
+    release(r, &m->w, 1);
+    return EBB_OK;
+}
+
 /* -- Feed-forward -------------------------------------------------------------- */
 
 #define CLAMP 7.0f

@@ -12,13 +12,13 @@ const ebb_arch ebb_arch_qwen2 = { .name = "qwen2", .bind = bind };
 static void bind_moe_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_plain_layer(b, l);
-    ebb_bind_shared_expert(b, l);
+    ebb_bind_shared_expert(b, l, ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", b->net->n_ff, 1, 1u << 24));
 }
 
 static void bind_moe(ebb_binder *b)
 {
     ebb_bind_shape(b, true);
-    b->net->router_normalizes = false;
+    b->net->router_normalizes = ebb_bind_bool_or(b, ".expert_weights_norm", false);
     ebb_bind_layers(b, bind_moe_layer);
 }
 

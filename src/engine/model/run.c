@@ -82,15 +82,18 @@ void ebb_run_layout(ebb_run *r, ebb_arena *a)
         r->cos_sin[i] = take_floats(a, cols * net->ropes[i].n_rot);
         r->freqs[i] = ebb_arena_take(a, net->ropes[i].n_rot / 2 * sizeof(double), ALIGN);
     }
+    if (net->dim_latent)
+        ebb_latent_layout(r, a);
     if (net->n_expert)
         ebb_mixture_layout(r, a);
     if (net->state_bytes)
         r->state = ebb_arena_take(a, r->n_states * net->state_bytes, ALIGN);
     r->parts = take_floats(a, ebb_attend_part_floats(r));
     r->logits = take_floats(a, (size_t)r->cap_logits * net->n_vocab);
-    /* a thread's floats: a normed column, a slice of up, or q, k, o of a delta net's head; also the raw
+    /* a thread's floats: a normed column, a slice of up, q, k, o of a delta net's head, scores of experts; also the raw
      * bytes of a row of token_embd */
     floats = max_size(max_size(net->n_embd, cols * EBB_SLICE_ROWS), 3 * (size_t)net->dim_delta);
+    floats = max_size(floats, net->n_expert);
     r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), net->embd_row_bytes);
     r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
     r->thread = ebb_arena_take(a, r->thread_bytes * r->n_threads, ALIGN);

@@ -50,11 +50,15 @@ typedef struct ebb_run {
     /* these share memory: each group is done with when the next is written */
     float  *q, *k, *v, *head_gate;       /* [C][H D], [C][KV D], [C][KV D], [C][H D] */
     float  *conv, *z, *alpha, *beta;     /* of a delta net: [C][2 KH S + VH S], [C][VH S], [C][VH], [C][VH] */
+    float  *low_q, *low_kv;      /* of latent attention: [C][Lq], [C][L + R] */
+    float  *wide;                /* [C][H (N + R)] q, then what kv_b makes, then what v_b makes */
     float  *ff;                  /* [C][F] */
     float  *mix;                 /* [C][E] what an expert adds */
     float  *scores;              /* [C][X] of the experts, then their shares */
     uint32_t *chosen;            /* [C][used] experts of a column */
     uint32_t *members;           /* [C] columns of an expert */
+    char   *head_acts;           /* [n_threads] columns of one head */
+    size_t  head_acts_bytes;     /* of a thread */
     void   *gathered[EBB_ACT_COUNT];     /* [C] inputs of an expert's columns */
     char   *state;               /* [n_states][net->state_bytes] of delta nets */
     void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in use */
@@ -140,6 +144,15 @@ void ebb_op_input(ebb_run *r, const float *src, uint32_t n_k, unsigned acts);
 /* y = x W^T + bias for n matrices at once; then softcap * tanh(y / softcap) unless it is 0. */
 EBB_MUST_CHECK
 ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float softcap, ebb_error *err);
+/* Of each head, y = x W^T: W has n_rows / n_heads rows for it, x stands at src + column * src_stride +
+ * head * src_head, y at m->y + column * m->y_stride + head * y_head. */
+typedef struct ebb_per_head {
+    const float *src;            /* of column 0 */
+    size_t       src_stride, src_head, y_head;
+    uint32_t     n_heads;
+} ebb_per_head;
+EBB_MUST_CHECK
+ebb_status ebb_op_heads(ebb_run *r, const ebb_mat *m, const ebb_per_head *p, ebb_error *err);
 /* ff = act(x gate^T) * (x up^T); without gate act(x up^T) */
 EBB_MUST_CHECK
 ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err);
@@ -156,6 +169,13 @@ void ebb_op_attend(ebb_run *r, uint32_t i_layer);
 size_t ebb_attend_part_floats(const ebb_run *r); /* of r->parts */
 /* y *= sigmoid(head_gate) */
 void ebb_op_head_gate(ebb_run *r);
+
+/* Latent attention: q, k and v of the columns; then, behind attention, the input of l->o (mla.c). */
+EBB_MUST_CHECK
+ebb_status ebb_op_latent_qkv(ebb_run *r, const ebb_layer *l, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_op_latent_heads(ebb_run *r, const ebb_layer *l, ebb_error *err);
+void ebb_latent_layout(ebb_run *r, ebb_arena *a);
 
 /* A mixture of experts on the input that stands, to be added to x (experts.c).
  * Each expert is acquired once for all columns that chose it; a column adds its

@@ -94,6 +94,16 @@ static void test_same_bits_for_every_n(void **state)
     }
 }
 
+/* Keys and values of each head from the latent, as files had them before 2025. */
+static void test_same_bits_of_old_latents(void **state)
+{
+    ebb_tiny_opts tiny = tiny_of("deepseek2");
+
+    (void)state;
+    tiny.is_split = true;
+    check_arch(&tiny, 70);
+}
+
 /* Experts of which each is chosen by some columns only, more than a few of them. */
 static void test_same_bits_with_many_experts(void **state)
 {
@@ -301,6 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits_for_every_n),
+        cmocka_unit_test(test_same_bits_of_old_latents),
         cmocka_unit_test(test_same_bits_with_many_experts),
         cmocka_unit_test(test_split_experts_are_the_merged_ones),
         cmocka_unit_test(test_windows_have_their_width),

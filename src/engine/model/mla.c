@@ -1,0 +1,201 @@
+/* Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", sec. 2.1), run.h.
+ *
+ * A column has one latent c [L] and one turned key r [R] for all heads; keys and values of a head are
+ * matrices times c.  With these matrices applied to the query and to the result instead (k_b, v_b), one KV
+ * head of [r | c] serves all query heads; with kv_b, keys and values of each head are made and kept. */
+#include <string.h>
+
+#include "model/run.h"
+
+#define ALIGN 64u
+
+static size_t dim_turned(const ebb_net *net)
+{
+    return net->ropes[0].n_rot;
+}
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+void ebb_latent_layout(ebb_run *r, ebb_arena *a)
+{
+    const ebb_net *net = r->net;
+    size_t cols = r->cap_cols, n = dim_turned(net) + max_size(net->dim_nope, net->dim_head_v);
+
+    r->low_q = ebb_arena_take(a, cols * net->dim_latent_q * sizeof(float), ALIGN);
+    r->low_kv = ebb_arena_take(a, cols * (net->dim_latent + dim_turned(net)) * sizeof(float), ALIGN);
+    r->wide = ebb_arena_take(a, cols * net->n_head * max_size(n, net->dim_nope + net->dim_head_v) * sizeof(float), ALIGN);
+    r->head_acts_bytes = cols * ebb_act_col_bytes(EBB_ACT_F32, max_size(net->dim_latent, net->dim_nope));
+    r->head_acts = ebb_arena_take(a, r->n_threads * r->head_acts_bytes, ALIGN);
+}
+
+/* -- Small steps of a column --------------------------------------------------------- */
+
+static void turn(const ebb_run *r, uint32_t c, float *x)
+{
+    const ebb_rope *rope = &r->net->ropes[0];
+    const float *cos_sin = r->cos_sin[0] + (size_t)c * rope->n_rot;
+
+    if (rope->is_halves)
+        r->kern->rope_halves(x, cos_sin, rope->n_rot);
+    else
+        r->kern->rope_adjacent(x, cos_sin, rope->n_rot);
+}
+
+typedef struct latent_job {
+    const ebb_run   *r;
+    const ebb_layer *l;
+} latent_job;
+
+static void norm_q_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const latent_job *job = arg;
+    size_t n = job->r->net->dim_latent_q;
+    float *x = job->r->low_q + (job->r->c0 + slice) * n;
+
+    (void)thread;
+    ebb_norm_row(job->r, &job->l->latent.q_a_norm, x, x, n);
+}
+
+/* Norm the latent, turn what is to be turned. */
+static void prepare_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const latent_job *job = arg;
+    const ebb_run *r = job->r;
+    const ebb_net *net = r->net;
+    uint32_t c = r->c0 + slice;
+    size_t n_rot = dim_turned(net), n = net->dim_nope + n_rot;
+    float *kv = r->low_kv + c * (net->dim_latent + n_rot), *q = r->wide + c * net->n_head * n;
+
+    (void)thread;
+    ebb_norm_row(r, &job->l->latent.kv_a_norm, kv, kv, net->dim_latent);
+    turn(r, c, kv + net->dim_latent);
+    for (uint32_t h = 0; h < net->n_head; h++)
+        turn(r, c, q + h * n + net->dim_nope);
+}
+
+/* -- One KV head for all -------------------------------------------------------------- */
+
+/* k = [r | c], v = c, and the turned part of each head's q. */
+static void join_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const latent_job *job = arg;
+    const ebb_run *r = job->r;
+    const ebb_net *net = r->net;
+    size_t c = r->c0 + slice, n_rot = dim_turned(net), n_l = net->dim_latent, n = net->dim_nope + n_rot;
+    const float *kv = r->low_kv + c * (n_l + n_rot), *q = r->wide + c * net->n_head * n + net->dim_nope;
+    float *k = r->k + c * net->dim_k, *to = r->q + c * net->n_head * net->dim_k;
+
+    (void)thread;
+    memcpy(k, kv + n_l, n_rot * sizeof *k);
+    memcpy(k + n_rot, kv, n_l * sizeof *k);
+    memcpy(r->v + c * net->dim_v, kv, n_l * sizeof *k);
+    for (uint32_t h = 0; h < net->n_head; h++)
+        memcpy(to + h * net->dim_k, q + h * n, n_rot * sizeof *to);
+}
+
+static ebb_status absorb(ebb_run *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    size_t n_rot = dim_turned(net), n = net->dim_nope + n_rot, q_width = (size_t)net->n_head * net->dim_k;
+    ebb_mat m = { .w = &l->latent.k_b, .y = r->q + r->c0 * q_width + n_rot, .y_stride = q_width };
+    ebb_per_head p = { .src = r->wide, .src_stride = net->n_head * n, .src_head = n, .y_head = net->dim_k,
+                       .n_heads = net->n_head };
+    latent_job job = { .r = r, .l = l };
+
+    ebb_run_slices(r, join_slice, &job, r->c1 - r->c0);
+    return ebb_op_heads(r, &m, &p, err);
+}
+
+/* -- Keys and values of each head -------------------------------------------------------- */
+
+static void split_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const latent_job *job = arg;
+    const ebb_run *r = job->r;
+    const ebb_net *net = r->net;
+    size_t c = r->c0 + slice, n_rot = dim_turned(net), n_n = net->dim_nope, n_v = net->dim_head_v;
+    const float *both = r->wide + c * net->n_head * (n_n + n_v);
+    const float *turned = r->low_kv + c * (net->dim_latent + n_rot) + net->dim_latent;
+
+    (void)thread;
+    for (uint32_t h = 0; h < net->n_head; h++, both += n_n + n_v) {
+        float *k = r->k + (c * net->n_head + h) * net->dim_k;
+
+        memcpy(k, both, n_n * sizeof *k);
+        memcpy(k + n_n, turned, n_rot * sizeof *k);
+        memcpy(r->v + (c * net->n_head + h) * n_v, both + n_n, n_v * sizeof *k);
+    }
+}
+
+static ebb_status expand(ebb_run *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    size_t n_rot = dim_turned(net), q_width = (size_t)net->n_head * (net->dim_nope + n_rot);
+    size_t width = net->n_head * (size_t)(net->dim_nope + net->dim_head_v);
+    ebb_mat m = { .w = &l->latent.kv_b, .y = r->wide + r->c0 * width, .y_stride = width };
+    ebb_per_head p = { .src = r->low_kv, .src_stride = net->dim_latent + n_rot, .y_head = width / net->n_head,
+                       .n_heads = net->n_head };
+    latent_job job = { .r = r, .l = l };
+    ebb_status st;
+
+    memcpy(r->q + r->c0 * q_width, r->wide + r->c0 * q_width, (r->c1 - r->c0) * q_width * sizeof *r->q);
+    st = ebb_op_heads(r, &m, &p, err);           /* all heads from the same latent */
+    if (st == EBB_OK)
+        ebb_run_slices(r, split_slice, &job, r->c1 - r->c0);
+    return st;
+}
+
+/* -- The layer -------------------------------------------------------------------------- */
+
+/* low_kv = kv_a x, and wide = q x, through the latent of q where there is one. */
+static ebb_status project(ebb_run *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    const ebb_latent *t = &l->latent;
+    bool has_q_a = ebb_weight_is(&t->q_a);
+    const ebb_weight *first = has_q_a ? &t->q_a : &l->q;
+    ebb_mat mats[] = {
+        { first, has_q_a ? r->low_q : r->wide, first->n_rows }, { &t->kv_a, r->low_kv, t->kv_a.n_rows },
+    };
+    ebb_mat q = { &l->q, r->wide, l->q.n_rows };
+    latent_job job = { .r = r, .l = l };
+    ebb_status st;
+
+    ebb_op_norm(r, &l->attn_norm, ebb_act_bit(first) | ebb_act_bit(&t->kv_a));
+    st = ebb_op_matmul(r, mats, 2, 0, err);
+    if (st != EBB_OK || !has_q_a)
+        return st;
+    ebb_run_slices(r, norm_q_slice, &job, r->c1 - r->c0);
+    ebb_op_input(r, r->low_q, net->dim_latent_q, ebb_act_bit(&l->q));
+    return ebb_op_matmul(r, &q, 1, 0, err);
+}
+
+ebb_status ebb_op_latent_qkv(ebb_run *r, const ebb_layer *l, ebb_error *err)
+{
+    latent_job job = { .r = r, .l = l };
+    ebb_status st = project(r, l, err);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_run_slices(r, prepare_slice, &job, r->c1 - r->c0);
+    return ebb_weight_is(&l->latent.kv_b) ? expand(r, l, err) : absorb(r, l, err);
+}
+
+ebb_status ebb_op_latent_heads(ebb_run *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    size_t width = (size_t)net->n_head * net->dim_head_v;
+    ebb_mat m = { .w = &l->latent.v_b, .y = r->wide + r->c0 * width, .y_stride = width };
+    ebb_per_head p = { .src = r->y, .src_stride = (size_t)net->n_head * net->dim_v, .src_head = net->dim_v,
+                       .y_head = net->dim_head_v, .n_heads = net->n_head };
+    ebb_status st = EBB_OK;
+
+    if (ebb_weight_is(&l->latent.v_b))
+        st = ebb_op_heads(r, &m, &p, err);
+    if (st == EBB_OK)
+        ebb_op_input(r, ebb_weight_is(&l->latent.v_b) ? r->wide : r->y, l->o.n_k, ebb_act_bit(&l->o));
+    return st;
+}
