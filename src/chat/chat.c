@@ -173,6 +173,7 @@ void ebb_chat_close(ebb_chat *c)
     ebb_store_close(c->store);
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);
+    ebb_chat_forget_deleted(c);
     ebb_chat_events_fini(c);
     pthread_mutex_destroy(&c->lock);
     free((char *)c->engine_opts.kv_cache_dir);

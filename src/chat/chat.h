@@ -85,6 +85,8 @@ EBB_MUST_CHECK ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text,
 EBB_MUST_CHECK ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err);
+/* Write the path to a file that is not there yet; its name ends in .md, .json or .txt. */
+EBB_MUST_CHECK ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err);
 /* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
@@ -100,5 +102,38 @@ typedef struct ebb_session_row {
 } ebb_session_row;
 /* Newest first; *out is free()d by the caller. */
 EBB_MUST_CHECK ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_error *err);
+
+/* A message of any session that has all the words looked for. */
+typedef struct ebb_chat_hit {
+    int64_t  session, created_ms;
+    ebb_role role;
+    char     name[128];          /* of the session */
+    char     snippet[256];       /* one line around the first hits */
+} ebb_chat_hit;
+/* Newest first, at most 20; *out is free()d by the caller. */
+EBB_MUST_CHECK ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, size_t *n, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err);
+/* name "": the session at hand; then a new one begins. */
+EBB_MUST_CHECK ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err);  /* the one deleted last here; opens it */
+/* Keep every conversation of the file as a session and open the last; *n receives their number. */
+EBB_MUST_CHECK ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *err);
+
+/* -- The tree ------------------------------------------------------------------------ */
+#define EBB_BRANCH_LABEL 24
+typedef struct ebb_branch {
+    const ebb_message *message;  /* valid until the next event or action */
+    size_t   parent;             /* row of the message above it, SIZE_MAX: none */
+    bool     has_next, is_only;  /* a sibling follows; it has no siblings */
+    bool     is_on_path, is_leaf;
+    char     label[EBB_BRANCH_LABEL];    /* "5": the fifth message; "5b": the second of those */
+} ebb_branch;
+/* All messages, each followed by what is below it; *out is free()d by the caller.  O(n log n). */
+EBB_MUST_CHECK ebb_status ebb_chat_branches(ebb_chat *c, ebb_branch **out, size_t *n, ebb_error *err);
+/* Stand at the message with this label if it is on the path, else at the newest end of its branch. */
+EBB_MUST_CHECK ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err);
+/* Stand at message i of the path, before it if it is a question: what is sent next is another branch. */
+EBB_MUST_CHECK ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err);
 
 #endif

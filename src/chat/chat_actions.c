@@ -267,7 +267,7 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
     return ebb_chat_root_system(c, c->system, err);
 }
 
-static ebb_status save_file(ebb_chat *c, const char *path, ebb_error *err)
+ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)
 {
     ebb_format format;
     ebb_buf text = { 0 };
@@ -318,7 +318,7 @@ ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
     ebb_status st;
 
     if (strchr(name, '/') || (strchr(name, '.') && ebb_format_parse(name, &format)))
-        return save_file(c, name, err);
+        return ebb_chat_export(c, name, err);
     st = check_name(name, err);
     if (st == EBB_OK && c->store && c->facts.id)
         st = ebb_store_rename(c->store, c->facts.id, name, err);

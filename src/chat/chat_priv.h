@@ -3,7 +3,8 @@
  *
  * Who does what: chat.c opens, closes and tells the state; chat_events.c carries
  * events from the backend's thread; chat_answer.c makes prompts, starts and ends
- * answers and saves; chat_actions.c is what the user can do. */
+ * answers and saves; chat_actions.c is what the user can do, chat_tree.c and
+ * chat_sessions.c what he can do with branches and sessions. */
 #ifndef EBB_CHAT_CHAT_PRIV_H
 #define EBB_CHAT_CHAT_PRIV_H
 #include <pthread.h>
@@ -71,6 +72,8 @@ struct ebb_chat {
     bool              is_unsaved;        /* the last save failed, and the user was told */
     ebb_session_facts facts;
     ebb_tree          tree;
+    ebb_session_facts deleted;           /* the session that was deleted last; id 0: none */
+    ebb_tree          deleted_tree;
 
     ebb_backend      *backend;
     ebb_prompter     *prompter;
@@ -137,6 +140,9 @@ ebb_status ebb_chat_root_system(ebb_chat *c, const char *text, ebb_error *err);
 /* Stand in the session: its tree, facts and settings. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err);
+
+/* -- chat_sessions.c --------------------------------------------------------------- */
+void ebb_chat_forget_deleted(ebb_chat *c);
 
 /* -- settings.c -------------------------------------------------------------------- */
 /* Settings that neither the command line nor the session has set become what the

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "export.h"
+#include "import_priv.h"
 #include "title.h"
 
-#define MAX_MESSAGES 1000000u
-
-static bool parse_role(const char *name, size_t n, ebb_role *out)
+bool ebb_import_role(const char *name, size_t n, ebb_role *out)
 {
     static const struct {
         const char *name;
@@ -28,7 +27,7 @@ static bool parse_role(const char *name, size_t n, ebb_role *out)
 
 static bool say(ebb_tree *t, ebb_role role, const char *text, size_t n)
 {
-    ebb_node *node = t->n_nodes < MAX_MESSAGES ? ebb_tree_add(t, ebb_tree_leaf(t), role, text, n) : NULL;
+    ebb_node *node = t->n_nodes < EBB_IMPORT_MESSAGES ? ebb_tree_add(t, ebb_tree_leaf(t), role, text, n) : NULL;
 
     if (!node)
         return false;
@@ -39,7 +38,7 @@ static bool say(ebb_tree *t, ebb_role role, const char *text, size_t n)
 /* -- JSON ------------------------------------------------------------------------------ */
 
 /* A string, or the text parts of an array one after the other. */
-static bool content_of(json_t *content, ebb_buf *out)
+bool ebb_import_content(json_t *content, ebb_buf *out)
 {
     size_t i;
     json_t *part;
@@ -69,10 +68,10 @@ static ebb_status import_messages(json_t *list, ebb_tree *t, ebb_error *err)
 
         if (!name)
             st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no role", i + 1);
-        else if (!parse_role(name, strlen(name), &role))
+        else if (!ebb_import_role(name, strlen(name), &role))
             continue;                            /* tool calls and the like have no place here */
         ebb_buf_clear(&text);
-        if (st == EBB_OK && !content_of(json_object_get(m, "content"), &text))
+        if (st == EBB_OK && !ebb_import_content(json_object_get(m, "content"), &text))
             st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no text as content", i + 1);
         if (st == EBB_OK && !say(t, role, ebb_buf_text(&text), text.len))
             st = EBB_FAIL(err, EBB_NOMEM, "no memory for message %zu", i + 1);
@@ -83,22 +82,44 @@ static ebb_status import_messages(json_t *list, ebb_tree *t, ebb_error *err)
     return st;
 }
 
-static ebb_status import_json(const char *data, size_t n, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+/* An object with its messages: OpenAI's, Ollama's, our own. */
+static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
-    json_error_t where;
-    json_t *o = json_loadb(data, n, JSON_ALLOW_NUL, &where);
-    json_t *list = json_is_array(o) ? o : json_object_get(o, "messages");
+    json_t *list = json_object_get(o, "messages"), *reply = json_object_get(o, "message");
     const char *title = json_string_value(json_object_get(o, "title"));
-    ebb_status st;
+    const char *model = json_string_value(json_object_get(o, "model"));
+    ebb_status st = EBB_OK;
 
-    if (!o)
-        return EBB_FAIL(err, EBB_FORMAT, "not JSON: line %d, column %d: %s", where.line, where.column, where.text);
     if (title)
         ebb_title_make(title, strlen(title), f->title, sizeof f->title);
-    st = json_is_array(list) ? import_messages(list, t, err)
-                             : EBB_FAIL(err, EBB_FORMAT, "there is no array of messages in it");
-    json_decref(o);
+    if (model)
+        ebb_title_make(model, strlen(model), f->model, sizeof f->model);
+    if (!json_is_array(list) && !json_is_object(reply))
+        return EBB_FAIL(err, EBB_FORMAT, "there is no array of messages in it");
+    if (json_is_array(list))
+        st = import_messages(list, t, err);
+    if (st == EBB_OK && json_is_object(reply)) {
+        json_t *one = json_pack("[O]", reply);
+        st = import_messages(one, t, err);
+        json_decref(one);
+    }
     return st;
+}
+
+static ebb_status import_conversation(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    if (json_is_array(o))
+        return import_messages(o, t, err);
+    return json_is_object(json_object_get(o, "mapping")) ? ebb_import_mapping(o, f, t, err) : import_object(o, f, t, err);
+}
+
+/* An array of objects that are no messages themselves. */
+static bool is_several(json_t *o)
+{
+    json_t *first = json_array_get(o, 0);
+
+    return json_is_object(first) && !json_object_get(first, "role") &&
+           (json_object_get(first, "messages") || json_object_get(first, "mapping"));
 }
 
 /* -- Markdown and text ------------------------------------------------------------------- */
@@ -107,8 +128,8 @@ static ebb_status import_json(const char *data, size_t n, ebb_session_facts *f, 
 static bool is_head(ebb_format format, const char *s, size_t n, ebb_role *role)
 {
     if (format == EBB_FORMAT_MD)
-        return n > 3 && memcmp(s, "## ", 3) == 0 && parse_role(s + 3, n - 3, role);
-    return n > 1 && s[n - 1] == ':' && parse_role(s, n - 1, role);
+        return n > 3 && memcmp(s, "## ", 3) == 0 && ebb_import_role(s + 3, n - 3, role);
+    return n > 1 && s[n - 1] == ':' && ebb_import_role(s, n - 1, role);
 }
 
 /* The text between two heads, without the blank line that separates them. */
@@ -150,17 +171,84 @@ static void make_title(ebb_session_facts *f, const ebb_tree *t)
             ebb_title_make(t->path[i]->m.text, t->path[i]->m.n_text, f->title, sizeof f->title);
 }
 
-ebb_status ebb_import(const char *name, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+/* Hand it on if there is something in it; it is empty after. */
+static ebb_status hand_on(ebb_status st, ebb_session_facts *f, ebb_tree *t, ebb_import_fn *fn, void *arg, size_t *n_done,
+                          ebb_error *err)
 {
+    if (st == EBB_OK && t->n_path) {
+        make_title(f, t);
+        if (!f->title[0])
+            strcpy(f->title, "untitled");
+        st = fn(arg, f, t, err);
+        *n_done += st == EBB_OK;
+    }
+    ebb_session_facts_fini(f);
+    ebb_tree_fini(t);
+    return st;
+}
+
+static ebb_status import_json(const char *data, size_t n, ebb_import_fn *fn, void *arg, size_t *n_done, ebb_error *err)
+{
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    json_error_t where;
+    json_t *o = json_loadb(data, n, JSON_ALLOW_NUL, &where), *one;
+    ebb_status st = EBB_OK;
+    size_t i;
+
+    if (!o)
+        return EBB_FAIL(err, EBB_FORMAT, "not JSON: line %d, column %d: %s", where.line, where.column, where.text);
+    if (!is_several(o))
+        st = hand_on(import_conversation(o, &f, &t, err), &f, &t, fn, arg, n_done, err);
+    else
+        json_array_foreach(o, i, one)
+            if (st == EBB_OK)
+                st = hand_on(import_conversation(one, &f, &t, err), &f, &t, fn, arg, n_done, err);
+    json_decref(o);
+    return st;
+}
+
+ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_import_fn *fn, void *arg, size_t *n_done,
+                          ebb_error *err)
+{
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
     ebb_format format = EBB_FORMAT_JSON;
     ebb_status st;
 
+    *n_done = 0;
     ebb_format_parse(name, &format);
-    st = format == EBB_FORMAT_JSON ? import_json(data, n, f, t, err) : import_lines(format, data, n, f, t, err);
-    if (st == EBB_OK && t->n_path == 0)
-        st = EBB_FAIL(err, EBB_FORMAT, "%s has no messages", name);
-    if (st == EBB_OK)
-        make_title(f, t);
+    if (format == EBB_FORMAT_JSON)
+        st = import_json(data, n, fn, arg, n_done, err);
+    else
+        st = hand_on(import_lines(format, data, n, &f, &t, err), &f, &t, fn, arg, n_done, err);
+    return st == EBB_OK && *n_done == 0 ? EBB_FAIL(err, EBB_FORMAT, "%s has no messages", name) : st;
+}
+
+typedef struct single {
+    ebb_session_facts *f;
+    ebb_tree          *t;
+} single;
+
+static ebb_status take_single(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    const single *to = arg;
+
+    if (to->t->n_nodes)
+        return EBB_FAIL(err, EBB_FORMAT, "there are several conversations in it");
+    *to->f = *f;
+    *to->t = *t;
+    *f = (ebb_session_facts){ 0 };
+    *t = (ebb_tree){ 0 };
+    return EBB_OK;
+}
+
+ebb_status ebb_import(const char *name, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    single to = { .f = f, .t = t };
+    size_t n_done;
+    ebb_status st = ebb_import_all(name, data, n, take_single, &to, &n_done, err);
+
     if (st != EBB_OK) {
         ebb_session_facts_fini(f);
         ebb_tree_fini(t);

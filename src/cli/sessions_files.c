@@ -67,36 +67,45 @@ int ebb_sessions_export(ebb_store *s, const ebb_args *a, ebb_error *err)
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
 }
 
-static ebb_status import_file(ebb_store *s, const char *path, const char *name, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
-{
-    ebb_buf data = { 0 };
-    ebb_status st = ebb_file_slurp(path, MAX_IMPORT, &data, err);
+typedef struct import {
+    ebb_store  *store;
+    const char *name;            /* for the first one; NULL: none */
+    bool        is_json;
+    int64_t     last;
+    size_t      n_messages;
+} import;
 
-    if (st == EBB_OK)
-        st = ebb_import(path, ebb_buf_text(&data), data.len, f, t, err);
-    ebb_buf_fini(&data);
+static ebb_status keep(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    import *to = arg;
+    ebb_status st;
+
+    if (to->name && strlen(to->name) >= sizeof f->name)
+        return EBB_FAIL(err, EBB_USAGE, "a session's name has at most %zu bytes", sizeof f->name - 1);
+    if (to->name)
+        strcpy(f->name, to->name);
+    to->name = NULL;
+    st = ebb_store_save(to->store, f, t, true, err);
     if (st != EBB_OK)
         return st;
-    if (name && strlen(name) >= sizeof f->name)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name has at most %zu bytes", sizeof f->name - 1);
-    if (name)
-        strcpy(f->name, name);
-    if (!f->title[0])
-        strcpy(f->title, "untitled");
-    return ebb_store_save(s, f, t, true, err);
+    to->last = f->id;
+    to->n_messages += t->n_path;
+    if (!to->is_json)
+        printf("session %lld: %zu messages\n", (long long)f->id, t->n_path);
+    return EBB_OK;
 }
 
 int ebb_sessions_import(ebb_store *s, const ebb_args *a, ebb_error *err)
 {
-    ebb_session_facts f = { 0 };
-    ebb_tree t = { 0 };
-    ebb_status st = import_file(s, a->words[1], a->n_words > 2 ? a->words[2] : NULL, &f, &t, err);
+    import to = { .store = s, .name = a->n_words > 2 ? a->words[2] : NULL, .is_json = a->json };
+    ebb_buf data = { 0 };
+    size_t n = 0;
+    ebb_status st = ebb_file_slurp(a->words[1], MAX_IMPORT, &data, err);
 
+    if (st == EBB_OK)
+        st = ebb_import_all(a->words[1], ebb_buf_text(&data), data.len, keep, &to, &n, err);
+    ebb_buf_fini(&data);
     if (st == EBB_OK && a->json)
-        printf("{\"id\":%lld,\"messages\":%zu}\n", (long long)f.id, t.n_path);
-    else if (st == EBB_OK)
-        printf("session %lld: %zu messages\n", (long long)f.id, t.n_path);
-    ebb_session_facts_fini(&f);
-    ebb_tree_fini(&t);
+        printf("{\"id\":%lld,\"messages\":%zu,\"sessions\":%zu}\n", (long long)to.last, to.n_messages, n);
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
 }

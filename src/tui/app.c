@@ -158,7 +158,7 @@ static bool send_text(ebb_app *a, const char *text)
     ebb_error err;
 
     ebb_transcript_end(&a->view);
-    if (ebb_chat_send(a->front.chat, text, strlen(text), &err) != EBB_OK) {
+    if (ebb_front_send(&a->front, text, strlen(text), &err) != EBB_OK) {
         say_error(a, &err);
         return false;
     }
@@ -219,6 +219,8 @@ void ebb_app_submit(ebb_app *a)
         if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
             ebb_app_hint(a, "not in the history file: %s", err.msg);
         run_line(a, text.data);
+    } else if (text.len == 0) {
+        ebb_front_go_on(&a->front);
     }
     ebb_buf_fini(&text);
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
+#include "commands_priv.h"
 #include "copy.h"
 #include "text.h"
 
@@ -185,20 +185,20 @@ static ebb_status cmd_model(ebb_front *f, const char *arg, ebb_error *err)
     return EBB_OK;
 }
 
-static void complete_path(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+/* Names in the folder that is being typed: folders, and files that end so. */
+static void complete_files(const char *typed, const char *ending, ebb_candidate_fn *fn, void *arg)
 {
     const char *slash = strrchr(typed, '/');
-    size_t n_dir = slash ? (size_t)(slash - typed) + 1 : 0;
+    size_t n_dir = slash ? (size_t)(slash - typed) + 1 : 0, n_ending = strlen(ending);
     ebb_buf path = { 0 };
     DIR *dir;
 
-    (void)f;
     ebb_buf_add(&path, typed, n_dir);
     dir = opendir(n_dir ? ebb_buf_text(&path) : ".");
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
         size_t n = strlen(e->d_name);
         bool is_dir = e->d_type == DT_DIR || e->d_type == DT_LNK;
-        if (e->d_name[0] == '.' || (!is_dir && (n < 5 || strcasecmp(e->d_name + n - 5, ".gguf") != 0)))
+        if (e->d_name[0] == '.' || (!is_dir && (n <= n_ending || strcasecmp(e->d_name + n - n_ending, ending) != 0)))
             continue;
         ebb_buf_clear(&path);
         ebb_buf_add(&path, typed, n_dir);
@@ -210,72 +210,16 @@ static void complete_path(ebb_front *f, const char *typed, ebb_candidate_fn *fn,
     ebb_buf_fini(&path);
 }
 
-/* -- Sessions ------------------------------------------------------------------------- */
-
-static ebb_status cmd_new(ebb_front *f, const char *arg, ebb_error *err)
+static void complete_model(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
-    (void)arg;
-    return ebb_chat_new_session(f->chat, err);
+    (void)f;
+    complete_files(typed, ".gguf", fn, arg);
 }
 
-static ebb_status cmd_save(ebb_front *f, const char *arg, ebb_error *err)
+void ebb_complete_file(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
-    ebb_status st;
-
-    if (*arg == '\0')
-        return EBB_FAIL(err, EBB_USAGE, "/save NAME: under which name?  (everything is saved as you go)");
-    st = ebb_chat_save_as(f->chat, arg, err);
-    if (st == EBB_OK)
-        ebb_front_sayf(f, EBB_SAY_NOTICE, "saved as %s", ebb_chat_session_name(f->chat));
-    return st;
-}
-
-static ebb_status cmd_load(ebb_front *f, const char *arg, ebb_error *err)
-{
-    if (*arg == '\0')
-        return EBB_FAIL(err, EBB_USAGE, "/load NAME: which one?  /list shows them");
-    return ebb_chat_load(f->chat, arg, err);
-}
-
-static void complete_session(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
-{
-    ebb_session_row *rows;
-    size_t n;
-
-    (void)typed;
-    if (ebb_chat_list(f->chat, &rows, &n, NULL) != EBB_OK)
-        return;
-    for (size_t i = 0; i < n; i++)
-        fn(arg, rows[i].name);
-    free(rows);
-}
-
-static ebb_status cmd_list(ebb_front *f, const char *arg, ebb_error *err)
-{
-    ebb_session_row *rows;
-    ebb_buf out = { 0 };
-    size_t n;
-    ebb_status st = ebb_chat_list(f->chat, &rows, &n, err);
-
-    (void)arg;
-    if (st != EBB_OK)
-        return st;
-    for (size_t i = 0; i < n; i++) {
-        char date[32] = "";
-        time_t at = (time_t)(rows[i].updated_ms / 1000);
-        struct tm tm;
-        if (localtime_r(&at, &tm))
-            strftime(date, sizeof date, "%Y-%m-%d %H:%M", &tm);
-        ebb_buf_addf(&out, "%s%s  %4u messages  %s  (%s)", i ? "\n" : "", date, rows[i].n_messages,
-                     rows[i].name, rows[i].model);
-    }
-    free(rows);
-    if (n == 0)
-        ebb_front_sayf(f, EBB_SAY_NOTICE, "there are no sessions yet");
-    else
-        f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
-    ebb_buf_fini(&out);
-    return EBB_OK;
+    (void)f;
+    complete_files(typed, "", fn, arg);
 }
 
 /* -- Help, leaving ----------------------------------------------------------------------- */
@@ -412,21 +356,35 @@ const ebb_command ebb_commands[] = {
     { "continue", "",              "Go on with an answer that was stopped or cut.",          cmd_continue, NULL },
     { "undo",     "",              "Back before the last question.",                         cmd_undo,     NULL },
     { "redo",     "",              "Take the last undo back.",                               cmd_redo,     NULL },
+    { "edit",     "[N [TEXT]]",           "Write message N, or the last question, anew; the old one stays a branch.",
+      ebb_cmd_edit, NULL },
+    { "branch",   "[N]",           "Go on from message N in a new branch; before the last question by default.",
+      ebb_cmd_branch, NULL },
+    { "tree",     "",              "All messages and branches; * is where you are.",         ebb_cmd_tree, NULL },
+    { "go",       "NODE",          "Go to a message of the tree.",                           ebb_cmd_go, ebb_complete_node },
+    { "pin",      "[N]",           "Mark message N, or the last one, to be kept.",           ebb_cmd_pin, NULL },
+    { "unpin",    "[N]",           "Take the mark back.",                                    ebb_cmd_unpin, NULL },
     { "copy",     "[N]",           "Copy the last answer, or its Nth code block.",           cmd_copy,     NULL },
     { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           cmd_system,   NULL },
     { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           cmd_set,      complete_set },
-    { "model",    "[FILE]",        "Show the model, or load another.",                       cmd_model,    complete_path },
+    { "model",    "[FILE]",        "Show the model, or load another.",                       cmd_model,    complete_model },
     { "theme",    "[NAME]",        "Show or change the colours.",                            cmd_theme,    complete_theme },
-    { "new",      "",              "Begin a new session.",                                   cmd_new,      NULL },
-    { "save",     "NAME",          "Give this session a name.",                              cmd_save,     NULL },
-    { "load",     "NAME",          "Open another session.",                                  cmd_load,     complete_session },
-    { "list",     "",              "All sessions, the newest first.",                        cmd_list,     NULL },
+    { "new",      "",              "Begin a new session.",                                   ebb_cmd_new, NULL },
+    { "title",    "[TEXT]",        "Show or set this session's title.",                      ebb_cmd_title, NULL },
+    { "save",     "NAME",          "Give this session a name.",                              ebb_cmd_save, NULL },
+    { "load",     "NAME",          "Open another session, by name, title or number.",        ebb_cmd_load, ebb_complete_session },
+    { "list",     "",              "All sessions, the newest first.",                        ebb_cmd_list, NULL },
+    { "search",   "WORDS",         "Messages of all sessions that have these words.",        ebb_cmd_search, NULL },
+    { "delete",   "[NAME]",        "Delete a session, or this one.",                         ebb_cmd_delete, ebb_complete_session },
+    { "undelete", "",              "Bring the session back that was deleted last.",          ebb_cmd_undelete, NULL },
+    { "export",   "[FILE]",        "Write this session to a .md, .json or .txt file.",       ebb_cmd_export, NULL },
+    { "import",   "FILE",          "Read conversations of ebb, OpenAI, ChatGPT or Ollama.",  ebb_cmd_import, ebb_complete_file },
     { "quit",     "",              "Leave; everything is saved.",                            cmd_quit,     NULL },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
 const char *const ebb_key_help[][2] = {
-    { "Enter", "Send; while an answer runs, queue." },
+    { "Enter", "Send; while an answer runs, queue. On an empty line: go on with a stopped answer." },
     { "Alt-Enter, Ctrl-J", "New line." },
     { "Ctrl-C", "Stop the answer and keep it; else clear the input." },
     { "Esc", "Stop the answer; what is queued goes next." },

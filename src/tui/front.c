@@ -41,3 +41,26 @@ void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...)
     va_end(ap);
     f->say(f, say, text, strlen(text));
 }
+
+ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *err)
+{
+    ebb_status st = f->editing ? ebb_chat_edit(f->chat, f->editing - 1, text, n, err) : ebb_chat_send(f->chat, text, n, err);
+
+    if (st == EBB_OK)
+        f->editing = 0;
+    return st;
+}
+
+bool ebb_front_go_on(ebb_front *f)
+{
+    size_t n = ebb_chat_n_messages(f->chat);
+    const ebb_message *m = n ? ebb_chat_message(f->chat, n - 1) : NULL;
+    ebb_error err;
+
+    if (!m || m->role != EBB_ROLE_ASSISTANT || m->finish == EBB_FINISH_STOP || !ebb_chat_is_ready(f->chat) ||
+        ebb_chat_is_busy(f->chat))
+        return false;
+    if (ebb_chat_continue(f->chat, &err) != EBB_OK)
+        f->say(f, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    return true;
+}

@@ -12,6 +12,7 @@ struct ebb_front {
     ebb_buf             config_dir, state_dir;   /* empty: none */
     char                theme[64];
     bool                quit;
+    size_t              editing;                 /* /edit: what is sent next replaces message editing - 1; 0: none */
     /* One or more lines for the user; passes the display filter later. */
     void (*say)(ebb_front *f, ebb_say say, const char *text, size_t n);
     /* Offer text to be edited and sent again.  NULL: there is no editor. */
@@ -24,6 +25,11 @@ struct ebb_front {
 /* Fill directories and theme from opts; the rest is the front end's. */
 void ebb_front_init(ebb_front *f, ebb_chat *chat, const ebb_tui_opts *opts);
 void ebb_front_fini(ebb_front *f);
+/* Send a message, or what /edit asked for. */
+EBB_MUST_CHECK
+ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *err);
+/* An empty line was entered: an answer that was stopped or cut goes on.  False: there is none. */
+bool ebb_front_go_on(ebb_front *f);
 void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

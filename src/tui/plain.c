@@ -182,6 +182,16 @@ static void take_events(plain *p)
 
 /* -- Lines ---------------------------------------------------------------------------------- */
 
+/* An answer that goes on was printed up to here. */
+static void skip_shown(plain *p)
+{
+    size_t n = ebb_chat_n_messages(p->front.chat);
+    const ebb_message *m = n > 0 ? ebb_chat_message(p->front.chat, n - 1) : NULL;
+
+    if (ebb_chat_is_busy(p->front.chat) && m && m->role == EBB_ROLE_ASSISTANT && !p->in_answer)
+        p->n_shown = m->n_text;
+}
+
 /* A line, or several joined by backslashes, is complete. */
 static void run_message(plain *p)
 {
@@ -191,13 +201,16 @@ static void run_message(plain *p)
 
     memset(&p->message, 0, sizeof p->message);
     if (ebb_command_is(s)) {
-        p->is_opening = strncmp(s, "/load ", 6) == 0;
+        p->is_opening = strncmp(s, "/load ", 6) == 0 || strncmp(s, "/import ", 8) == 0 || strcmp(s, "/undelete") == 0;
         ebb_command_run(&p->front, s);
     } else if (strspn(s, " \t") < text.len) {
         size_t skip = s[0] == '/';
-        if (ebb_chat_send(p->front.chat, s + skip, text.len - skip, &err) != EBB_OK)
+        if (ebb_front_send(&p->front, s + skip, text.len - skip, &err) != EBB_OK)
             say(&p->front, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    } else if (text.len == 0) {
+        ebb_front_go_on(&p->front);
     }
+    skip_shown(p);
     ebb_buf_fini(&text);
 }
 

@@ -88,12 +88,90 @@ static void test_bad_files(void **state)
     assert_int_equal(import("x.md", "just text\n", &f, &t, &err), EBB_FORMAT);
 }
 
+/* A tree with two answers, hidden nodes between, and the place where it stands. */
+static void test_chatgpt(void **state)
+{
+    static const char text[] =
+        "[{\"title\":\"Sea\",\"current_node\":\"e\",\"mapping\":{"
+        "\"r\":{\"id\":\"r\",\"message\":null,\"parent\":null,\"children\":[\"a\"]},"
+        "\"a\":{\"id\":\"a\",\"parent\":\"r\",\"children\":[\"b\"],\"message\":{\"author\":{\"role\":\"system\"},"
+        "\"content\":{\"content_type\":\"text\",\"parts\":[\"\"]}}},"
+        "\"b\":{\"id\":\"b\",\"parent\":\"a\",\"children\":[\"c\",\"e\"],\"message\":{\"author\":{\"role\":\"user\"},"
+        "\"create_time\":1700000000.5,\"content\":{\"content_type\":\"text\",\"parts\":[\"Where \",{\"asset\":1},\"to?\"]}}},"
+        "\"c\":{\"id\":\"c\",\"parent\":\"b\",\"children\":[\"d\"],\"message\":{\"author\":{\"role\":\"tool\"},"
+        "\"content\":{\"parts\":[\"look\"]}}},"
+        "\"d\":{\"id\":\"d\",\"parent\":\"c\",\"children\":[],\"message\":{\"author\":{\"role\":\"assistant\"},"
+        "\"content\":{\"parts\":[\"Hills.\"]}}},"
+        "\"e\":{\"id\":\"e\",\"parent\":\"b\",\"children\":[],\"message\":{\"author\":{\"role\":\"assistant\"},"
+        "\"content\":{\"parts\":[\"The sea.\"]}}}}}]";
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_import("conversations.json", text, sizeof text - 1, &f, &t, NULL), EBB_OK);
+    assert_string_equal(f.title, "Sea");
+    assert_int_equal(t.n_nodes, 3);
+    assert_int_equal(t.n_path, 2);
+    assert_string_equal(t.path[0]->m.text, "Where to?");
+    assert_true(t.path[0]->m.created_ms == 1700000000500);
+    assert_string_equal(t.path[1]->m.text, "The sea.");
+    assert_string_equal(t.path[0]->first_child->m.text, "Hills.");
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+}
+
+/* Nodes that are each other's children are an error, not a loop. */
+static void test_chatgpt_circle(void **state)
+{
+    static const char text[] =
+        "{\"mapping\":{\"r\":{\"parent\":null,\"children\":[\"a\",\"a\"]},"
+        "\"a\":{\"parent\":\"r\",\"children\":[\"b\"]},\"b\":{\"parent\":\"a\",\"children\":[\"a\"]}}}";
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_import("c.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "circle"));
+}
+
+static ebb_status count(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    (void)err;
+    *(size_t *)arg += t->n_path;
+    assert_string_equal(f->model, t->n_path == 2 ? "llama3.2" : "");
+    return EBB_OK;
+}
+
+/* Ollama's request with its answer; several conversations in one file; an empty one is passed over. */
+static void test_several(void **state)
+{
+    static const char text[] =
+        "[{\"model\":\"llama3.2\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+        "\"message\":{\"role\":\"assistant\",\"content\":\"b\"}},{\"messages\":[]},"
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"c\"}]}]";
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    size_t n, n_messages = 0;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_import_all("x.json", text, sizeof text - 1, count, &n_messages, &n, &err), EBB_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(n_messages, 3);
+    assert_int_equal(ebb_import("x.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
+    assert_int_equal(t.n_nodes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_openai),
         cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_chatgpt),
+        cmocka_unit_test(test_chatgpt_circle),
+        cmocka_unit_test(test_several),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
 }

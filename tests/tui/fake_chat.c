@@ -239,7 +239,15 @@ void ebb_chat_stop(ebb_chat *c)
 
 ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 {
-    (void)c;
+    if (c->n > 0 && c->messages[c->n - 1].finish == EBB_FINISH_CANCELED) {
+        c->messages[c->n - 1].finish = EBB_FINISH_NONE;
+        c->busy = true;
+        if (fake_echoes) {
+            fake_text(c, " (more)");
+            fake_done(c, EBB_FINISH_STOP);
+        }
+        return EBB_OK;
+    }
     return EBB_FAIL(err, EBB_USAGE, "the last answer is complete");
 }
 
@@ -352,6 +360,79 @@ const char *ebb_chat_setting_name(size_t i)
     static const char *const names[] = { "temp", "top-k" };
 
     return i < 2 ? names[i] : NULL;
+}
+
+ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)
+{
+    return ebb_chat_save_as(c, title, err);
+}
+
+ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)
+{
+    (void)c;
+    return strstr(path, ".md") ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "%s: the name must end in .md", path);
+}
+
+ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *err)
+{
+    *n = 2;
+    return strcmp(path, "old.json") == 0 ? ebb_chat_load(c, "trip", err) : EBB_FAIL(err, EBB_NOTFOUND, "%s: no such file", path);
+}
+
+ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, size_t *n, ebb_error *err)
+{
+    (void)c;
+    (void)err;
+    *n = strcmp(words, "sea") == 0;
+    *out = calloc(1, sizeof **out);
+    **out = (ebb_chat_hit){ .session = 2, .created_ms = 1700000000000, .role = EBB_ROLE_ASSISTANT, .name = "trip",
+                            .snippet = "To the sea." };
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
+{
+    return *name && strcmp(name, "trip") != 0 ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'", name)
+                                              : ebb_chat_new_session(c, err);
+}
+
+ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
+{
+    return ebb_chat_load(c, "trip", err);
+}
+
+/* Two answers to the first question; the second is where it stands. */
+ebb_status ebb_chat_branches(ebb_chat *c, ebb_branch **out, size_t *n, ebb_error *err)
+{
+    (void)err;
+    *n = c->n < 2 ? c->n : 4;
+    *out = calloc(4, sizeof **out);
+    (*out)[0] = (ebb_branch){ .message = &c->messages[0], .parent = SIZE_MAX, .is_only = true, .is_on_path = true, .label = "1" };
+    (*out)[1] = (ebb_branch){ .message = &c->messages[1], .has_next = true, .label = "2a" };
+    (*out)[2] = (ebb_branch){ .message = &c->messages[0], .parent = 1, .is_only = true, .label = "3" };
+    (*out)[3] = (ebb_branch){ .message = &c->messages[1], .is_on_path = true, .is_leaf = true, .label = "2b" };
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err)
+{
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return strcmp(label, "2a") == 0 ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "there is no message %s", label);
+}
+
+ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err)
+{
+    (void)err;
+    c->n = i;
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err)
+{
+    (void)err;
+    c->messages[i].pinned = is_pinned;
+    return EBB_OK;
 }
 
 ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_error *err)

@@ -12,7 +12,7 @@
 static int run(const char *input, bool accessible, ebb_buf *out)
 {
     static const ebb_chat_opts chat = { 0 };
-    ebb_tui_opts opts = { .accessible = accessible, .config_dir = "/nonexistent", .state_dir = "" };
+    ebb_tui_opts opts = { .accessible = accessible, .ascii = true, .config_dir = "/nonexistent", .state_dir = "" };
     int in[2], from[2], status;
     char bytes[4096];
     ssize_t got;
@@ -20,6 +20,7 @@ static int run(const char *input, bool accessible, ebb_buf *out)
 
     assert_int_equal(pipe(in), 0);
     assert_int_equal(pipe(from), 0);
+    setenv("TZ", "UTC", 1);
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -86,12 +87,67 @@ static void same_commands(void **state)
     ebb_buf_fini(&out);
 }
 
+static void expect(const char *input, const char *want)
+{
+    ebb_buf out = { 0 };
+
+    assert_int_equal(run(input, false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), want);
+    ebb_buf_fini(&out);
+}
+
+static void messages_and_branches(void **state)
+{
+    (void)state;
+    expect("/edit\n/tree\n", "Error: there is no such message yet\nNote: there are no messages yet\n");
+    expect("a\n/edit 1\nb\n",
+        "Model: You said: a\n"
+        "a\n"
+        "Note: message 1: the next line takes its place, in a new branch\n"
+        "Model: You said: b\n");
+    expect("a\n/edit 1 c\n", "Model: You said: a\nModel: You said: c\n");
+    expect("a\n/edit 3\n/edit x\n",
+        "Model: You said: a\n"
+        "Error: give the number of a message, 1 to 2; /tree shows them\n"
+        "Error: give the number of a message, 1 to 2; /tree shows them\n");
+    expect("a\n/pin\n/tree\n/go 2a\n/go\n",
+        "Model: You said: a\n"
+        "Note: message 2 is marked; /unpin takes it back\n"
+        "| 1 you: a\n"
+        "  |- 2a model (pinned): You said: a\n"
+        "  |  3 you: a\n"
+        "* `- 2b model (pinned): You said: a\n"
+        "Note: the conversation has 2 messages now\n"
+        "Error: /go NODE: where to?  /tree shows them\n");
+}
+
+static void sessions(void **state)
+{
+    (void)state;
+    expect("/search sea\n/search nothing\n/delete x\n/undelete\n",
+        "   2  2023-11-14 22:13  trip\n"
+        "      assistant: To the sea.\n"
+        "/load NUMBER opens one\n"
+        "Note: no message has these words\n"
+        "Error: there is no session 'x'\n"
+        "Note: trip is back\n"
+        "You: Where to?\n"
+        "Model: To the sea.\n");
+    expect("/title A Trip, to Sea!\n/export\n/export x.doc\n/import nope\n",
+        "Note: title: A Trip, to Sea!\n"
+        "Note: written to a-trip-to-sea.md\n"
+        "Error: x.doc: the name must end in .md\n"
+        "Error: nope: no such file\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_in_lines_out),
         cmocka_unit_test(nothing_raw),
         cmocka_unit_test(same_commands),
+        cmocka_unit_test(messages_and_branches),
+        cmocka_unit_test(sessions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,20 @@
+/* tui/commands_priv.h - the commands of the table: commands*.c only. */
+#ifndef EBB_TUI_COMMANDS_PRIV_H
+#define EBB_TUI_COMMANDS_PRIV_H
+#include "commands.h"
+
+typedef ebb_status ebb_cmd_fn(ebb_front *f, const char *arg, ebb_error *err);
+
+/* -- commands_sessions.c -- */
+ebb_cmd_fn ebb_cmd_new, ebb_cmd_save, ebb_cmd_load, ebb_cmd_list, ebb_cmd_search, ebb_cmd_title, ebb_cmd_delete,
+           ebb_cmd_undelete, ebb_cmd_export, ebb_cmd_import;
+void ebb_complete_session(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+
+/* -- commands_tree.c -- */
+ebb_cmd_fn ebb_cmd_edit, ebb_cmd_branch, ebb_cmd_tree, ebb_cmd_go, ebb_cmd_pin, ebb_cmd_unpin;
+void ebb_complete_node(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+
+/* -- commands.c -- */
+void ebb_complete_file(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+
+#endif
