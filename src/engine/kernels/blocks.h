@@ -33,7 +33,9 @@ typedef struct ebb_block256 {
 #define EBB_TYPES_32(X)  X(Q8_0, 128, 0) X(Q4_0, 8, 0) X(Q4_1, 0, 1) X(Q5_0, 16, 0) X(Q5_1, 0, 1) \
                          X(IQ4_NL, 128, 0) X(MXFP4, 12, 0)
 #define EBB_TYPES_256(X) X(Q2_K, 0, 1) X(Q3_K, 4, 0) X(Q4_K, 0, 1) X(Q5_K, 0, 1) X(Q6_K, 32, 0) \
-                         X(IQ4_XS, 128, 0) X(TQ1_0, 1, 0) X(TQ2_0, 1, 0)
+                         X(IQ4_XS, 128, 0) X(TQ1_0, 1, 0) X(TQ2_0, 1, 0) \
+                         X(IQ1_S, 9, 0) X(IQ1_M, 9, 0) X(IQ2_XXS, 43, 0) X(IQ2_XS, 43, 0) X(IQ2_S, 43, 0) \
+                         X(IQ3_XXS, 62, 0) X(IQ3_S, 15, 0)
 
 /*      0    2                  34
  * Q8_0 | d  | 32 x int8 q      |          d: half */
@@ -346,5 +348,7 @@ static inline void ebb_decode_TQ2_0(const uint8_t *restrict b, ebb_block256 *res
             for (int i = 0; i < 32; i++)
                 o->q[128 * n + 32 * r + i] = (int8_t)((b[32 * n + i] >> 2 * r & 3) - 1);
 }
+
+#include "kernels/blocks_iq.h"
 
 #endif

@@ -12,6 +12,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void fill_tables(void)
 {
+    ebb_grids_fill();
     ebb_kernels_fill_scalar(&tables[EBB_CPU_SCALAR]);
 #if defined(__x86_64__)
     ebb_cpu_features f = ebb_cpu_detect();

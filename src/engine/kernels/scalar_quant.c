@@ -29,16 +29,20 @@ static float step_256(const ebb_block256 *w, const ebb_q8_256 *x, bool has_min, 
     return has_min ? fmaf(-(w->dmin * x->d), (float)min_sum, acc) : acc;
 }
 
-static void values_32(const ebb_block32 *w, float *out)
+/* Without a minimum nothing is added: -1 times 0 stays -0. */
+static void values_32(const ebb_block32 *w, bool has_min, float *out)
 {
     for (int i = 0; i < 32; i++)
-        out[i] = fmaf(w->d, (float)w->q[i], w->m);
+        out[i] = has_min ? fmaf(w->d, (float)w->q[i], w->m) : w->d * (float)w->q[i];
 }
 
-static void values_256(const ebb_block256 *w, float *out)
+static void values_256(const ebb_block256 *w, bool has_min, float *out)
 {
-    for (int i = 0; i < 256; i++)
-        out[i] = fmaf(w->d * (float)w->scale[i / 16], (float)w->q[i], -(w->dmin * (float)w->min[i / 16]));
+    for (int i = 0; i < 256; i++) {
+        float d = w->d * (float)w->scale[i / 16];
+
+        out[i] = has_min ? fmaf(d, (float)w->q[i], -(w->dmin * (float)w->min[i / 16])) : d * (float)w->q[i];
+    }
 }
 
 /* matmul_T and values_T of one type; len is 32 or 256. */
@@ -71,7 +75,7 @@ static void values_##T(const void *row, size_t n_k, float *out)                 
         ebb_block##len block;                                                            \
                                                                                          \
         ebb_decode_##T((const uint8_t *)row + b * bytes, &block);                        \
-        values_##len(&block, out + b * len);                                             \
+        values_##len(&block, has_min, out + b * len);                                    \
     }                                                                                    \
 }
 #define X(T, offset, has_min) TYPE(T, 32, has_min)

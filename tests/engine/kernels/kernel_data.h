@@ -36,8 +36,23 @@ static inline void test_half_offsets(ebb_type t, int at[2])
     case EBB_TYPE_TQ1_0: at[0] = 52; break;
     case EBB_TYPE_TQ2_0: at[0] = 64; break;
     case EBB_TYPE_MXFP4: at[0] = -1; break;      /* a byte of exponent */
+    case EBB_TYPE_IQ1_M: at[0] = -1; break;      /* in four parts */
     default: break;
     }
+}
+
+/* Put `h` where the halves of a block stand. */
+static inline void test_put_halves(ebb_type t, uint8_t *block, uint16_t h)
+{
+    int at[2];
+
+    test_half_offsets(t, at);
+    for (int j = 0; j < 2; j++)
+        if (at[j] >= 0)
+            memcpy(block + at[j], &h, sizeof h);
+    if (t == EBB_TYPE_IQ1_M)
+        for (int i = 0; i < 4; i++)
+            block[49 + 2 * i] = (uint8_t)((block[49 + 2 * i] & 15) | (h >> 4 * i & 15) << 4);
 }
 
 /* Any bit pattern in the numbers of a block; scales of a sensible size. */
@@ -61,12 +76,12 @@ static inline void test_weights(ebb_type type, void *row, size_t n_k)
             b[j] = (uint8_t)test_random();
         if (type == EBB_TYPE_MXFP4)
             b[0] = (uint8_t)(i % 4 ? 110 + test_random() % 16 : test_random() % 3);
-        for (int j = 0; j < 2; j++)
-            if (at[j] >= 0) {
-                uint16_t h = ebb_f32_to_f16(test_uniform(-0.01f, 0.01f));
+        test_put_halves(type, b, ebb_f32_to_f16(test_uniform(-0.01f, 0.01f)));
+        if (at[1] >= 0) {
+            uint16_t h = ebb_f32_to_f16(test_uniform(-0.01f, 0.01f));
 
-                memcpy(b + at[j], &h, sizeof h);
-            }
+            memcpy(b + at[1], &h, sizeof h);
+        }
     }
 }
 

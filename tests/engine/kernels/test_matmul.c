@@ -26,17 +26,12 @@ static void fill_extreme(ebb_type type, uint8_t *w, ebb_act act, uint8_t *x, siz
 {
     const ebb_type_info *t = ebb_type_get(type);
     float *values = test_alloc(n_k * 4);
-    int at[2];
-
-    test_half_offsets(type, at);
     for (size_t r = 0; r < n_rows; r++)
         for (size_t b = 0; b < n_k / t->block_len; b++) {
             uint8_t *p = w + r * (n_k / t->block_len) * t->block_bytes + b * t->block_bytes;
 
             memset(p, r % 3 == 0 ? 0xff : r % 3 == 1 ? 0x80 : 0, t->block_bytes);
-            for (int j = 0; j < 2; j++)
-                if (at[j] >= 0)
-                    memcpy(p + at[j], (uint8_t[]){ 0x00, 0x3c }, 2);
+            test_put_halves(type, p, 0x3c00);
         }
     for (size_t c = 0; c < n_cols; c++) {
         for (size_t k = 0; k < n_k; k++)

@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include "kernel_data.h"
+#include "kernels/grids.h"
 
 static const ebb_kernels *scalar;
 static void *scratch;
@@ -177,6 +178,92 @@ static void test_four_bit_floats_decode_by_the_book(void **state)
     }
 }
 
+/* A grid as a number: its points ascend as the format numbers them, so a wrong one shows. */
+static uint64_t checksum(const void *grid, size_t bytes, size_t point)
+{
+    const uint8_t *b = grid;
+    uint64_t h = UINT64_C(0xcbf29ce484222325);   /* FNV-1a */
+
+    for (size_t i = 0; i < bytes; i++)
+        h = (h ^ b[i]) * UINT64_C(0x100000001b3);
+    for (size_t at = point; at < bytes; at += point) {
+        size_t i = point - 1;
+
+        while (b[at + i] == b[at - point + i])
+            i--;
+        assert_true(b[at + i] > b[at - point + i]);
+    }
+    return h;
+}
+
+static void test_grids_are_those_of_the_format(void **state)
+{
+    (void)state;
+    assert_true(checksum(ebb_grid.iq1, sizeof ebb_grid.iq1, 8) == UINT64_C(0xec28b6368f0c62e0));
+    assert_true(checksum(ebb_grid.iq2_xxs, sizeof ebb_grid.iq2_xxs, 8) == UINT64_C(0xbb4ee025b5ac6e8e));
+    assert_true(checksum(ebb_grid.iq2_xs, sizeof ebb_grid.iq2_xs, 8) == UINT64_C(0xc9b1ee61e79909bd));
+    assert_true(checksum(ebb_grid.iq2_s, sizeof ebb_grid.iq2_s, 8) == UINT64_C(0x123edd38a3b62b90));
+    assert_true(checksum(ebb_grid.iq3_xxs, sizeof ebb_grid.iq3_xxs, 4) == UINT64_C(0xdfa5dc83d6a155d5));
+    assert_true(checksum(ebb_grid.iq3_s, sizeof ebb_grid.iq3_s, 4) == UINT64_C(0xfa37020c25b44829));
+}
+
+/* One group of each way to index, sign and scale; everything else is zero, d is 1. */
+static void test_grid_blocks_decode_by_the_book(void **state)
+{
+    uint8_t b[110] = { [1] = 0x3c };
+    float v[256];
+
+    (void)state;
+    b[2 + 8 * 5 + 1] = 7;                        /* IQ2_XXS: sub-block 5, point 1, signs 0000011, scale 9 */
+    b[2 + 8 * 5 + 4] = 3 << 7 & 255, b[2 + 8 * 5 + 5] = 3 >> 1, b[2 + 8 * 5 + 7] = 9 << 4;
+    scalar->dequantize[EBB_TYPE_IQ2_XXS](b, 256, v);
+    for (int i = 0; i < 8; i++)
+        assert_true(v[168 + i] == (i < 2 ? -1.0f : 1.0f) * 9.5f / 4 * (float)(ebb_grid.iq2_xxs[7] >> 8 * i & 255));
+    assert_true(v[167] == 9.5f / 4 * 8 && v[0] == 1);
+
+    memset(b + 2, 0, 108);                       /* IQ2_XS: point 300, one sign and the one that makes it two */
+    b[2 + 2 * 3] = 300 & 255, b[3 + 2 * 3] = 300 >> 8 | 4 << 1, b[66] = 6 << 4;
+    scalar->dequantize[EBB_TYPE_IQ2_XS](b, 256, v);
+    for (int i = 0; i < 8; i++)
+        assert_true(v[24 + i] == (i == 2 || i == 7 ? -1.0f : 1.0f) * 6.5f / 4 * (float)(ebb_grid.iq2_xs[300] >> 8 * i & 255));
+    assert_true(v[0] == 1);
+
+    memset(b + 2, 0, 108);                       /* IQ2_S: point 0x3a5 as the sixth, sign of element 7 alone */
+    b[2 + 5] = 0xa5, b[66 + 1] = 3 << 2, b[34 + 5] = 0x80, b[74 + 1] = 15;
+    scalar->dequantize[EBB_TYPE_IQ2_S](b, 256, v);
+    for (int i = 0; i < 8; i++)
+        assert_true(v[40 + i] == (i == 7 ? -1.0f : 1.0f) * 15.5f / 4 * (float)(ebb_grid.iq2_s[0x3a5] >> 8 * i & 255));
+
+    memset(b + 2, 0, 108);                       /* IQ3_XXS: points 9 and 200 of sub-block 1 */
+    b[2 + 8] = 9, b[2 + 9] = 200, b[66 + 4] = 0x10, b[66 + 7] = 3 << 4;
+    scalar->dequantize[EBB_TYPE_IQ3_XXS](b, 256, v);
+    for (int i = 0; i < 8; i++) {
+        float point = (float)(ebb_grid.iq3_xxs[i < 4 ? 9 : 200] >> 8 * (i % 4) & 255);
+        assert_true(v[32 + i] == (i == 4 || i == 7 ? -1.0f : 1.0f) * 3.5f / 2 * point);
+    }
+
+    memset(b + 2, 0, 108);                       /* IQ3_S: point 0x1c0 as the last */
+    b[2 + 63] = 0xc0, b[66 + 7] = 0x80, b[74 + 31] = 0x20, b[106 + 3] = 11 << 4;
+    scalar->dequantize[EBB_TYPE_IQ3_S](b, 256, v);
+    for (int i = 0; i < 4; i++)
+        assert_true(v[252 + i] == (i == 1 ? -1.0f : 1.0f) * 23 * (float)(ebb_grid.iq3_s[0x1c0] >> 8 * i & 255));
+
+    memset(b + 2, 0, 108);                       /* IQ1_S: point 0x654 as the third of sub-block 7 */
+    b[2 + 30] = 0x54, b[34 + 14] = 6 << 6 & 255, b[34 + 15] = 6 >> 2 | 0x80 | 5 << 4;
+    scalar->dequantize[EBB_TYPE_IQ1_S](b, 256, v);
+    for (int i = 0; i < 8; i++)
+        assert_true(v[240 + i] == 11 * ((float)(ebb_grid.iq1[0x654] >> 8 * i & 255) - 1 - 0.125f));
+    assert_true(v[0] == -0.875f);
+
+    memset(b, 0, sizeof b);                      /* IQ1_M: d = 1 in four parts; point 0x2ff as the fourth, scale of the second 16 */
+    b[49 + 4] = 0xc0, b[49 + 6] = 0x30;
+    b[3] = 0xff, b[32 + 1] = 0xa0, b[48] = 7 << 3;
+    scalar->dequantize[EBB_TYPE_IQ1_M](b, 256, v);
+    for (int i = 0; i < 8; i++)
+        assert_true(v[24 + i] == 15 * ((float)(ebb_grid.iq1[0x2ff] >> 8 * i & 255) - 1 - 0.125f));
+    assert_true(v[0] == -0.875f);
+}
+
 static void test_halves_round_to_even(void **state)
 {
     (void)state;
@@ -297,6 +384,8 @@ int main(void)
         cmocka_unit_test(test_blocks_decode_by_the_book),
         cmocka_unit_test(test_ternary_blocks_decode_by_the_book),
         cmocka_unit_test(test_four_bit_floats_decode_by_the_book),
+        cmocka_unit_test(test_grids_are_those_of_the_format),
+        cmocka_unit_test(test_grid_blocks_decode_by_the_book),
         cmocka_unit_test(test_halves_round_to_even),
         cmocka_unit_test(test_exp_and_tanh_are_within_two_ulp),
         cmocka_unit_test(test_quantize_survives_strange_columns),

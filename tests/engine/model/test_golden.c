@@ -10,7 +10,6 @@
 #include <jansson.h>
 
 #include "ebb/session.h"
-#include "kernels/kernels.h"
 
 #define N_TOKENS 48
 #define N_STORED 5
@@ -24,17 +23,6 @@ typedef struct entry {
     ebb_token tokens[N_TOKENS], greedy[N_GREEDY];
     float *exact;                /* [N_STORED][n_vocab] */
 } entry;
-
-/* "tensor X: type T is not supported yet": whether T has indeed no kernel. */
-static bool lacks_kernel(const ebb_error *err)
-{
-    const char *p = strstr(err->msg, ": type ");
-    char name[16];
-    ebb_type type;
-
-    return err->code == EBB_UNSUPPORTED && p && sscanf(p, ": type %15s", name) == 1 && ebb_type_parse(name, &type) &&
-           !ebb_kernel_has_type(type);
-}
 
 static void read_ids(const char *dir, const char *file, ebb_token *out, int n)
 {
@@ -178,11 +166,6 @@ static bool check_entry(const char *name, const entry *e, const ebb_model *m, eb
     bool ok;
 
     if (ebb_engine_open(m, &o, NULL, NULL, &engine, &err) != EBB_OK) {
-        if (lacks_kernel(&err)) {
-            if (kv == EBB_KV_F32)
-                print_message("%s: left out: %s\n", name, err.msg);
-            return true;
-        }
         print_error("%s: %s\n", name, err.msg);
         return false;
     }

@@ -6,7 +6,7 @@
  * register with rows in lanes, where the float chain of rule K2 runs.
  *
  * vpmaddubsw adds two products into 16 bits: unsigned values stay at or below
- * 63, and those of Q8_0 and IQ4 go as |w| * (x with the sign of w), at most 2 * 128 * 127. */
+ * 124, and those of Q8_0 and IQ4 go as |w| * (x with the sign of w), at most 2 * 128 * 127. */
 #include <immintrin.h>
 
 #include "kernels/blocks.h"

@@ -44,7 +44,9 @@ ebb_unpack32_fn ebb_avx512_unpack_Q8_0, ebb_avx512_unpack_Q4_0, ebb_avx512_unpac
                 ebb_avx512_unpack_Q5_0, ebb_avx512_unpack_Q5_1, ebb_avx512_unpack_IQ4_NL, ebb_avx512_unpack_MXFP4;
 ebb_unpack256_fn ebb_avx512_unpack_Q4_K, ebb_avx512_unpack_Q5_K, ebb_avx512_unpack_Q6_K,
                  ebb_avx512_unpack_Q2_K, ebb_avx512_unpack_Q3_K, ebb_avx512_unpack_IQ4_XS,
-                 ebb_avx512_unpack_TQ1_0, ebb_avx512_unpack_TQ2_0;
+                 ebb_avx512_unpack_TQ1_0, ebb_avx512_unpack_TQ2_0,
+                 ebb_avx512_unpack_IQ1_S, ebb_avx512_unpack_IQ1_M, ebb_avx512_unpack_IQ2_XXS,
+                 ebb_avx512_unpack_IQ2_XS, ebb_avx512_unpack_IQ2_S, ebb_avx512_unpack_IQ3_XXS, ebb_avx512_unpack_IQ3_S;
 
 /* Rows r0 .. r0 + 15 of a, the last row repeated. */
 static inline void ebb_half_rows(const ebb_matmul *a, size_t r0, size_t byte, ebb_half *h)
