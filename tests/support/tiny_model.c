@@ -37,7 +37,7 @@ enum {
     LAYER_NORM = 128, NORM_BIAS = 256, BIAS = 512, SINKS = 1024, HYBRID = 2048, EXPERTS = 4096, SHARED = 8192,
     NO_PRE_NORMS = 1 << 14, PARALLEL = 1 << 15, POSITIONS = 1 << 16, WINDOW = 1 << 17, PARTIAL = 1 << 18, MULTIPLIERS = 1 << 19,
     LONGROPE = 1 << 20, YARN = 1 << 21, LINEAR = 1 << 22, SOFTCAPS = 1 << 23, OUTPUT_BIAS = 1 << 24, ONE_FOR_ALL = 1 << 25, CHOICE_BIAS = 1 << 26,
-    LATENT = 1 << 27, POST_IS_FFN = 1 << 28,
+    LATENT = 1 << 27, POST_IS_FFN = 1 << 28, GROUPED = 1 << 29,
 };
 
 enum { DIM_LATENT = 32, DIM_LATENT_Q = 64, DIM_NOPE = 32, DIM_TURNED = 16, DIM_HEAD_V = 32 };
@@ -47,6 +47,8 @@ static const struct traits { const char *arch; unsigned has; } traits[] = {
     { "llama", 0 }, { "smollm3", 0 }, { "granite", MULTIPLIERS }, { "granitemoe", MULTIPLIERS | EXPERTS },
     { "qwen2", QKV_BIAS }, { "qwen2moe", QKV_BIAS | EXPERTS | SHARED },
     { "qwen3", QK_NORM }, { "qwen3moe", QK_NORM | EXPERTS }, { "qwen35", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN },
+    { "qwen35moe", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN | EXPERTS | SHARED },
+    { "qwen3next", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN | EXPERTS | SHARED | GROUPED },
     { "gemma", 0 }, { "gemma2", POST_NORMS | WINDOW | SOFTCAPS },
     { "gemma3", POST_NORMS | QK_NORM | WINDOW | LINEAR },
     { "phi2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | PARALLEL | PARTIAL | OUTPUT_BIAS },
@@ -63,7 +65,8 @@ static const struct traits { const char *arch; unsigned has; } traits[] = {
 #define N_ARCHS (sizeof traits / sizeof *traits)
 
 const char *const ebb_tiny_archs[] = {
-    "llama", "smollm3", "granite", "granitemoe", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "qwen35", "gemma", "gemma2",
+    "llama", "smollm3", "granite", "granitemoe", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "qwen35", "qwen35moe",
+    "qwen3next", "gemma", "gemma2",
     "gemma3", "phi2", "phi3", "gpt-oss", "stablelm", "command-r", "cohere2", "olmo2", "starcoder2", "gpt2", "falcon",
     "chatglm", "glm4", "glm4moe", "deepseek", "deepseek2", NULL,
 };
@@ -335,8 +338,12 @@ static void delta_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
     matrix(w, i, "ssm_conv1d", EBB_TYPE_F32, DELTA_CONV, channels);
     vector(w, i, "ssm_dt.bias", DELTA_V, -3);
     vector(w, i, "ssm_a", DELTA_V, -5);
-    matrix(w, i, "ssm_alpha", o->type, o->n_embd, DELTA_V);
-    matrix(w, i, "ssm_beta", o->type, o->n_embd, DELTA_V);
+    if (has(o, GROUPED)) {
+        matrix(w, i, "ssm_ba", o->type, o->n_embd, 2 * DELTA_V);
+    } else {
+        matrix(w, i, "ssm_alpha", o->type, o->n_embd, DELTA_V);
+        matrix(w, i, "ssm_beta", o->type, o->n_embd, DELTA_V);
+    }
     vector(w, i, "ssm_norm.weight", DELTA_DIM, 1);
     matrix(w, i, "ssm_out", o->type, inner, o->n_embd);
 }

@@ -10,6 +10,8 @@ const ebb_arch *const ebb_archs[] = {
     &ebb_arch_qwen3,
     &ebb_arch_qwen3moe,
     &ebb_arch_qwen35,
+    &ebb_arch_qwen35moe,
+    &ebb_arch_qwen3next,
     &ebb_arch_gemma,
     &ebb_arch_gemma2,
     &ebb_arch_gemma3,

@@ -2,7 +2,7 @@
  * memory is one matrix for each head instead of all keys and values.
  *
  * Of a column, q, k and v pass a causal convolution over the last K columns; then
- * head h holds a state M [S, S], and with key head g = h mod KH
+ * head h holds a state M [S, S], and with key head g = h mod KH (Qwen 3 Next: floor(h KH / VH))
  *
  *     M <- exp(softplus(alpha + dt) a) M          it fades,
  *     M <- M + k^T sigmoid(beta) (v - k M)        is corrected towards v at k,
@@ -126,7 +126,7 @@ static void head_slice(void *arg, uint32_t h, uint32_t thread)
     const ebb_run *r = job->r;
     const ebb_net *net = r->net;
     const size_t n = net->dim_delta, width = n_channels(net), n_v = net->n_head_delta_v;
-    const size_t g = h % net->n_head_delta_k;
+    const size_t g = net->delta_is_grouped ? h / (n_v / net->n_head_delta_k) : h % net->n_head_delta_k;
     float *m = job->state + conv_floats(net) + h * n * n, *q = ebb_run_floats(r, thread), *k = q + n, *o = k + n;
 
     for (uint32_t c = r->c0; c < r->c1; c++) {

@@ -151,6 +151,7 @@ typedef struct ebb_net {
     uint32_t    n_expert_group, n_expert_group_used;    /* experts are chosen from the best groups only; 0: from all */
     uint32_t    dim_latent, dim_latent_q, dim_nope, dim_head_v;  /* L, Lq, N, Dv of latent attention */
     uint32_t    n_head_delta_k, n_head_delta_v, dim_delta, n_conv;      /* KH, VH, S, K of delta-net layers */
+    bool        delta_is_grouped;        /* VH / KH value heads in a row share a key head, else every KH-th does */
     size_t      state_bytes;     /* of all layers; 0: no layer has a state */
     ebb_rope    ropes[EBB_MAX_ROPES];
     uint32_t    n_ropes;

@@ -1,10 +1,22 @@
-/* Qwen 3.5 (Qwen Team 2026): three layers of gated delta net (delta_net.c), then one of
- * attention whose heads are gated. */
+/* Qwen 3 Next and Qwen 3.5 (Qwen Team 2025, 2026), dense and with experts: three layers of gated delta
+ * net (delta_net.c), then one of attention whose heads are gated. */
 #include "model/arch.h"
 #include "model/run.h"
 
 #define MAX_HEADS 4096u
 #define MAX_WIDTH 4096u
+
+/* Of each key head, the rows of beta of its value heads, then those of alpha. */
+static void bind_beta_alpha(ebb_binder *b, ebb_delta *d)
+{
+    uint32_t n_v = b->net->n_head_delta_v, n = n_v / b->net->n_head_delta_k;
+
+    ebb_bind_matrix(b, &d->beta, "ssm_ba", 2 * n_v, b->net->n_embd);
+    d->beta.n_rows = n_v;
+    d->beta.run = d->beta.skip = n;
+    d->alpha = d->beta;
+    d->alpha.first = n;
+}
 
 static void bind_delta(ebb_binder *b, ebb_delta *d)
 {
@@ -14,8 +26,12 @@ static void bind_delta(ebb_binder *b, ebb_delta *d)
 
     ebb_bind_matrix(b, &d->qkv, "attn_qkv", n_channels, net->n_embd);
     ebb_bind_matrix(b, &d->z, "attn_gate", inner, net->n_embd);
-    ebb_bind_matrix(b, &d->alpha, "ssm_alpha", n_v, net->n_embd);
-    ebb_bind_matrix(b, &d->beta, "ssm_beta", n_v, net->n_embd);
+    if (net->delta_is_grouped) {
+        bind_beta_alpha(b, d);
+    } else {
+        ebb_bind_matrix(b, &d->alpha, "ssm_alpha", n_v, net->n_embd);
+        ebb_bind_matrix(b, &d->beta, "ssm_beta", n_v, net->n_embd);
+    }
     ebb_bind_table(b, &d->conv, "ssm_conv1d", n_channels, net->n_conv);
     ebb_bind_named(b, &d->dt, "ssm_dt.bias", n_v);
     ebb_bind_named(b, &d->a, "ssm_a", n_v);
@@ -52,6 +68,8 @@ static void bind_layer(ebb_binder *b, ebb_layer *l)
         bind_gated_attention(b, l);
     ebb_bind_norm(b, &l->ffn_norm, "post_attention_norm", b->net->n_embd);
     ebb_bind_ffn_matrices(b, l);
+    if (ebb_bind_has(b, "ffn_gate_inp_shexp"))
+        ebb_bind_shared_expert(b, l, ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", b->net->n_ff_expert, 1, 1u << 24));
 }
 
 static void bind(ebb_binder *b)
@@ -64,6 +82,9 @@ static void bind(ebb_binder *b)
     net->dim_delta = ebb_bind_u32(b, ".ssm.state_size", 1, MAX_WIDTH);
     net->n_head_delta_k = ebb_bind_u32(b, ".ssm.group_count", 1, MAX_HEADS);
     net->n_head_delta_v = ebb_bind_u32(b, ".ssm.time_step_rank", 1, MAX_HEADS);
+    if (b->st == EBB_OK && net->n_head_delta_v % net->n_head_delta_k != 0)
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.ssm: %u heads do not share %u key heads", net->arch->name,
+                      net->n_head_delta_v, net->n_head_delta_k);
     if (b->st == EBB_OK && net->dim_k != net->dim_v)
         ebb_bind_fail(b, EBB_UNSUPPORTED, "metadata %s.attention: heads whose keys and values differ in length",
                       net->arch->name);
@@ -71,3 +92,12 @@ static void bind(ebb_binder *b)
 }
 
 const ebb_arch ebb_arch_qwen35 = { .name = "qwen35", .bind = bind };
+const ebb_arch ebb_arch_qwen35moe = { .name = "qwen35moe", .bind = bind };
+
+static void bind_qwen3next(ebb_binder *b)
+{
+    b->net->delta_is_grouped = true;
+    bind(b);
+}
+
+const ebb_arch ebb_arch_qwen3next = { .name = "qwen3next", .bind = bind_qwen3next };
