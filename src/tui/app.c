@@ -81,6 +81,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->front.edit = edit;
     a->term = term;
     ebb_transcript_init(&a->view, chat, !term->utf8);
+    a->view.plain_glyphs = term->ascii;
     ebb_transcript_sync(&a->view);
     if (set_theme(&a->front, a->front.theme, &err) != EBB_OK) {
         say_error(a, &err);

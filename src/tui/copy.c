@@ -12,61 +12,13 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "render.h"
 #include "text.h"
 
 /* Terminals cut longer sequences off. */
 enum { OSC52_BYTES_MAX = 74 << 10 };
 
 extern char **environ;
-
-static size_t line_length(const char *s, size_t n)
-{
-    const char *nl = memchr(s, '\n', n);
-
-    return nl ? (size_t)(nl - s) + 1 : n;
-}
-
-/* Backticks or tildes that a line begins with, if they are three or more. */
-static size_t fence_run(const char *s, size_t n, char *mark)
-{
-    size_t at = 0, run = 0;
-
-    while (at < n && at < 3 && s[at] == ' ')
-        at++;
-    if (at < n && (s[at] == '`' || s[at] == '~'))
-        for (*mark = s[at]; at + run < n && s[at + run] == *mark; run++)
-            ;
-    return run >= 3 ? run : 0;
-}
-
-bool ebb_copy_code_block(const char *s, size_t n, unsigned long nth, const char **block, size_t *n_block)
-{
-    char mark = 0, open_mark = 0;
-    size_t open_run = 0, start = 0;
-
-    for (size_t at = 0, len; at < n; at += len) {
-        len = line_length(s + at, n - at);
-        size_t run = fence_run(s + at, len, &mark);
-        if (open_run == 0 && run > 0) {
-            open_run = run;
-            open_mark = mark;
-            start = at + len;
-        } else if (open_run > 0 && run >= open_run && mark == open_mark) {
-            open_run = 0;
-            if (--nth == 0) {
-                *block = s + start;
-                *n_block = at - start;
-                return true;
-            }
-        }
-    }
-    if (open_run > 0 && nth == 1) {              /* cut off in the middle */
-        *block = s + start;
-        *n_block = n - start;
-        return true;
-    }
-    return false;
-}
 
 static bool feed(int fd, const char *s, size_t n)
 {
@@ -180,7 +132,7 @@ static const ebb_message *last_answer(const ebb_chat *chat)
 ebb_status ebb_copy_answer(ebb_front *f, const char *which, char *how, size_t cap, ebb_error *err)
 {
     const ebb_message *m = last_answer(f->chat);
-    ebb_buf line = { 0 };
+    ebb_buf line = { 0 }, block = { 0 };
     unsigned long nth;
     const char *s;
     char *end;
@@ -195,11 +147,14 @@ ebb_status ebb_copy_answer(ebb_front *f, const char *which, char *how, size_t ca
         nth = strtoul(which, &end, 10);
         if (*end || nth == 0)
             return EBB_FAIL(err, EBB_USAGE, "/copy N: N is the number of a code block, from 1");
-        if (!ebb_copy_code_block(m->text, m->n_text, nth, &s, &n))
+        if (!ebb_render_code_block(m->text, m->n_text, nth, &block))
             return EBB_FAIL(err, EBB_NOTFOUND, "the last answer has no code block %lu", nth);
+        s = ebb_buf_text(&block);
+        n = block.len;
     }
     st = copy(f, s, n, &line, err);
     snprintf(how, cap, "%s", ebb_buf_text(&line));
     ebb_buf_fini(&line);
+    ebb_buf_fini(&block);
     return st;
 }

@@ -9,7 +9,4 @@
 EBB_MUST_CHECK
 ebb_status ebb_copy_answer(ebb_front *f, const char *which, char *how, size_t cap, ebb_error *err);
 
-/* The nth fenced code block (from 1) of s[0..n): false if there are fewer. */
-bool ebb_copy_code_block(const char *s, size_t n, unsigned long nth, const char **block, size_t *n_block);
-
 #endif

@@ -23,7 +23,11 @@
     X(LABEL, "label")           X(VALUE, "value")           X(METER, "meter")               \
     X(METER_EMPTY, "meter-empty") X(METER_HIGH, "meter-high") X(PINNED, "layer-pinned")     \
     X(MAPPED, "layer-mapped")   X(READING, "layer-reading") X(DISK, "layer-disk")           \
-    X(BORDER, "border")         X(SELECTION, "selection")   X(QUEUED, "queued")
+    X(BORDER, "border")         X(SELECTION, "selection")   X(QUEUED, "queued")                 \
+    X(LINK, "link")             X(THINKING, "thinking")     X(MATCH, "match")               \
+    X(KEYWORD, "code-keyword")  X(STRING, "code-string")    X(COMMENT, "code-comment")      \
+    X(NUMBER, "code-number")    X(NAME, "code-name")        X(ADDED, "code-added")          \
+    X(REMOVED, "code-removed")
 
 typedef enum ebb_face {
 #define X(name, text) EBB_FACE_##name,

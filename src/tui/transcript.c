@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "text.h"
+#include "width.h"
 
 /* Items that keep their rows while they are out of sight. */
 enum { KEPT_ROWS = 64 };
@@ -145,6 +146,9 @@ static size_t text_rows(ebb_transcript *t, ebb_item *it)
     }
     it->wrap.ascii = t->ascii;
     it->wrap.has_markdown = l.has_markdown;
+    it->wrap.is_rendered = l.has_markdown && !t->is_raw;
+    it->wrap.plain_glyphs = t->plain_glyphs;
+    it->wrap.page = t->width;
     it->wrap.md.base = l.text;
     ebb_wrap_text(&it->wrap, raw, n, it->is_done);
     ebb_wrap_rows(&it->wrap, t->width - (int)strlen(l.first));
@@ -243,6 +247,15 @@ void ebb_transcript_end(ebb_transcript *t)
     t->has_more = false;
 }
 
+void ebb_transcript_set_raw(ebb_transcript *t, bool is_raw)
+{
+    t->is_raw = is_raw;
+    for (size_t i = 0; i < t->n_items; i++)
+        ebb_wrap_fini(&t->items[i].wrap);
+    t->top.row = 0;
+    t->top_at = 0;
+}
+
 /* A new width: the byte at the window's top stays there. */
 static void set_width(ebb_transcript *t, int width)
 {
@@ -296,11 +309,27 @@ void ebb_receipt_text(const ebb_message *m, bool ascii, ebb_buf *out)
     }
 }
 
+/* The bars of quotes that a line began with stand in front of its further rows, too. */
+static void draw_lead(const ebb_wrap *w, const ebb_row *r, ebb_term *term, int row, int col)
+{
+    const char *bar = w->plain_glyphs ? ">" : "\u258E";
+    size_t n = strlen(bar), at = r->line;
+    int width;
+
+    for (int k = 0; k < r->lead && at < r->start; k += width) {
+        if (r->start - at >= n && memcmp(w->visible.data + at, bar, n) == 0)
+            ebb_term_put(term, row, col + k, col + k + 1, bar, n, EBB_FACE_MARKUP);
+        at += ebb_cluster_next(w->visible.data + at, r->start - at, &width);
+    }
+}
+
 /* Row i of w from column col on. */
 static void draw_wrapped(const ebb_wrap *w, size_t i, ebb_term *term, int row, int col, int width)
 {
     const ebb_row *r = &w->rows[i];
 
+    if (r->lead > 0)
+        draw_lead(w, r, term, row, col);
     col += r->indent;
     for (size_t run = ebb_wrap_run(w, r->start), at = r->start; at < r->end && run < w->n_runs; run++) {
         size_t end = run + 1 < w->n_runs ? w->runs[run + 1].start : w->n_faced;

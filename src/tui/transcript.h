@@ -36,6 +36,8 @@ typedef struct ebb_transcript {
     ebb_item *items;
     size_t    n_items, cap_items, n_messages;
     bool      ascii;             /* the display filter's: no UTF-8 on the screen */
+    bool      plain_glyphs;      /* bars and bullets of ASCII */
+    bool      is_raw;            /* Markdown as it was written */
     int       width, height;     /* of the window when last drawn */
     bool      is_bottom;         /* sticks to the end */
     bool      has_more;          /* text came below while it did not */
@@ -51,6 +53,9 @@ void ebb_transcript_fini(ebb_transcript *t);
 void ebb_transcript_sync(ebb_transcript *t);
 /* Add a line (or lines) of our own at the end. */
 void ebb_transcript_say(ebb_transcript *t, ebb_say say, const char *text, size_t n);
+
+/* Markdown as source, or set in type; the window stays at its message. */
+void ebb_transcript_set_raw(ebb_transcript *t, bool is_raw);
 
 /* Rows up (negative) or down. */
 void ebb_transcript_scroll(ebb_transcript *t, int rows);

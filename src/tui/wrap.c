@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "render.h"
 #include "width.h"
 
 /* Beyond this many bytes a tab is not aligned any more: measuring would cost too much. */
@@ -15,7 +16,17 @@ void ebb_wrap_fini(ebb_wrap *w)
     ebb_buf_fini(&w->visible);
     free(w->runs);
     free(w->rows);
+    free(w->hangs);
     memset(w, 0, sizeof *w);
+}
+
+void ebb_wrap_reset(ebb_wrap *w)
+{
+    ebb_wrap fresh = { .ascii = w->ascii, .has_markdown = w->has_markdown, .is_rendered = w->is_rendered,
+                       .plain_glyphs = w->plain_glyphs, .page = w->page, .md.base = w->md.base };
+
+    ebb_wrap_fini(w);
+    *w = fresh;
 }
 
 /* -- Raw to visible ------------------------------------------------------------ */
@@ -104,15 +115,90 @@ static void add_faces(ebb_wrap *w, bool is_final)
     }
 }
 
+/* -- Rendered Markdown ---------------------------------------------------------------- */
+
+void ebb_wrap_add(ebb_wrap *w, const char *s, size_t n, ebb_face face)
+{
+    add_run(w, w->visible.len, face);
+    add_visible(w, s, n);
+    w->n_faced = w->visible.len;
+}
+
+void ebb_wrap_hang(ebb_wrap *w, int columns)
+{
+    if (w->n_hangs == w->cap_hangs) {
+        size_t cap = w->cap_hangs ? w->cap_hangs * 2 : 16;
+        ebb_hang *hangs = realloc(w->hangs, cap * sizeof *hangs);
+        if (!hangs) {
+            w->failed = true;
+            return;
+        }
+        w->hangs = hangs;
+        w->cap_hangs = cap;
+    }
+    w->hangs[w->n_hangs++] = (ebb_hang){ (uint32_t)w->visible.len, (uint16_t)columns };
+}
+
+/* Back to what is stable: the source of a block that has now closed goes. */
+static void drop_source(ebb_wrap *w)
+{
+    ebb_buf_remove(&w->visible, w->stable, w->visible.len - w->stable);
+    w->visible_line = w->n_faced = w->stable;
+    w->n_runs = w->stable_runs;
+    w->n_hangs = w->stable_hangs;
+    while (w->n_rows > 0 && w->rows[w->n_rows - 1].start >= w->stable)
+        w->n_rows--;
+    w->line_start = w->n_rows > 0 ? w->rows[w->n_rows - 1].line : 0;
+}
+
+/* Set the blocks that have closed; the source of what follows is read anew. */
+static void add_blocks(ebb_wrap *w, const char *raw, size_t n, bool is_final)
+{
+    ebb_block block;
+    bool any = false;
+
+    while (ebb_blocks_next(&w->blocks, raw, n, is_final, &block)) {
+        if (!any)
+            drop_source(w);
+        any = true;
+        ebb_render_block(w, raw, &block);
+    }
+    if (!any)
+        return;
+    w->stable = w->visible.len;
+    w->stable_runs = w->n_runs;
+    w->stable_hangs = w->n_hangs;
+    w->n_raw = w->blocks.start;
+    w->md = (ebb_md){ .base = w->md.base, .in_fence = w->blocks.fence != 0, .fence = w->blocks.fence,
+                      .n_fence = w->blocks.n_fence };
+}
+
+/* What may be rendered anew: a text that went on after its end, tables on another page. */
+static void check_page(ebb_wrap *w, size_t n)
+{
+    if ((w->is_final && n > w->n_raw) || (w->has_table && w->table_page != w->page))
+        ebb_wrap_reset(w);
+}
+
 void ebb_wrap_text(ebb_wrap *w, const char *raw, size_t n, bool is_final)
 {
     size_t end;
 
+    if (w->is_rendered)
+        check_page(w, n);
     if (n < w->n_raw || w->visible.len > UINT32_MAX / 2)
         return;
+    if (w->is_rendered)
+        add_blocks(w, raw, n, is_final);
     end = is_final ? n - w->n_raw : whole_part(raw + w->n_raw, n - w->n_raw);
+    if (end > 0 && w->blocks.fence && w->n_raw == w->blocks.start) {
+        bool was_numbered = w->is_numbered;
+        ebb_render_gutter(w);
+        w->is_numbered = was_numbered;           /* this line will be drawn again */
+    }
     add_visible(w, raw + w->n_raw, end);
     w->n_raw += end;
+    w->is_final = is_final;
     w->failed = w->failed || w->visible.failed;
     add_faces(w, is_final);
 }
@@ -134,6 +220,25 @@ static int hanging_indent(const char *s, size_t n, int width)
     else if (at + 1 < n && (s[at] == '-' || s[at] == '*' || s[at] == '+' || s[at] == '>') && s[at + 1] == ' ')
         at += 2;
     return (int)at <= width / 2 ? (int)at : 0;
+}
+
+/* How far rows after the first of the line at `start` are set in. */
+static void set_indent(const ebb_wrap *w, size_t start, ebb_row *row)
+{
+    size_t low = 0, high = w->n_hangs;
+
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (w->hangs[mid].start < start)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low < w->n_hangs && w->hangs[low].start == start) {
+        row->indent = row->lead = w->hangs[low].columns <= w->width / 2 ? w->hangs[low].columns : 0;
+        return;
+    }
+    row->indent = (uint16_t)hanging_indent(ebb_buf_text(&w->visible) + start, w->n_faced - start, w->width);
 }
 
 /* No row begins with these. */
@@ -222,9 +327,9 @@ void ebb_wrap_rows(ebb_wrap *w, int width)
         start = w->rows[--w->n_rows].start;
     }
     while (more) {
-        ebb_row row = { .start = (uint32_t)start };
+        ebb_row row = { .start = (uint32_t)start, .line = (uint32_t)w->line_start };
         if (start > w->line_start)
-            row.indent = (uint16_t)hanging_indent(s + w->line_start, w->n_faced - w->line_start, width);
+            set_indent(w, w->line_start, &row);
         more = break_row(s, start, w->n_faced, width, &row, &next);
         if (!add_row(w, row))
             return;

@@ -7,7 +7,11 @@
  *   rows      breaks for one width, at spaces and between wide characters; only
  *             the last row is ever broken anew
  * so a long answer costs what was added to it, and a row that has another below it
- * never changes until the width does. */
+ * never changes until the width does.
+ *
+ * With `is_rendered` Markdown is set in type (render.h): blocks that are closed once
+ * and for all, the one under way as source until it closes.  What is in front of
+ * `stable` never changes. */
 #ifndef EBB_TUI_WRAP_H
 #define EBB_TUI_WRAP_H
 #include <stdbool.h>
@@ -15,13 +19,23 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "blocks.h"
+#include "highlight.h"
 #include "markdown.h"
 #include "theme.h"
 
 typedef struct ebb_row {
     uint32_t start, end;         /* bytes of the visible text; the break itself not counted */
+    uint32_t line;               /* where its logical line begins */
     uint16_t indent;             /* columns in front of it */
+    uint16_t lead;               /* of these, columns whose marks are drawn again: a quote's bar */
 } ebb_row;
+
+/* A logical line that says itself how far its further rows are set in. */
+typedef struct ebb_hang {
+    uint32_t start;
+    uint16_t columns;
+} ebb_hang;
 
 typedef struct ebb_run {
     uint32_t start;              /* from here to the next run */
@@ -43,11 +57,28 @@ typedef struct ebb_wrap {
     bool     ascii;
     bool     has_markdown;
     bool     failed;             /* out of memory: what is there is shown */
+
+    /* Rendered Markdown */
+    bool     is_rendered;
+    bool     plain_glyphs;       /* bars and bullets of ASCII */
+    bool     is_final;           /* the text had ended */
+    bool     has_table;          /* something was laid out for a width */
+    int      page;               /* columns that tables are laid out for; 0: any */
+    int      table_page;         /* that they were */
+    ebb_blocks blocks;
+    ebb_highlight light;         /* of the code block under way */
+    unsigned n_code;             /* code blocks so far */
+    bool     is_numbered;        /* the number of this one is on the screen */
+    ebb_hang *hangs;
+    size_t   n_hangs, cap_hangs;
+    size_t   stable, stable_runs, stable_hangs;
 } ebb_wrap;
 
-/* A zeroed ebb_wrap; then `ascii`, `has_markdown` and `md.base` (the face of plain
- * text) may be set before the first text. */
+/* A zeroed ebb_wrap; then `ascii`, `has_markdown`, `is_rendered`, `plain_glyphs`, `page` and
+ * `md.base` (the face of plain text) may be set before the first text, `page` at any time. */
 void ebb_wrap_fini(ebb_wrap *w);
+/* Forget the text; what was set stays. */
+void ebb_wrap_reset(ebb_wrap *w);
 
 /* `raw` is the whole text so far; what has been seen of it is not looked at
  * again.  `is_final`: nothing is held back any more. */
@@ -58,5 +89,11 @@ void ebb_wrap_rows(ebb_wrap *w, int width);
 size_t ebb_wrap_find(const ebb_wrap *w, uint32_t at);
 /* The run that holds byte `at`. */
 size_t ebb_wrap_run(const ebb_wrap *w, uint32_t at);
+
+/* -- For render.c ------------------------------------------------------------------ */
+/* Append text in one face; it passes the display filter. */
+void ebb_wrap_add(ebb_wrap *w, const char *s, size_t n, ebb_face face);
+/* Further rows of the logical line that begins here are set in. */
+void ebb_wrap_hang(ebb_wrap *w, int columns);
 
 #endif

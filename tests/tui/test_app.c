@@ -48,13 +48,13 @@ static void a_turn(void **state)
     assert_string_equal(screen_text(&s),
         "> Hello\n"
         "\n"
-        "Hi **there**, how are you?\n"
+        "Hi there, how are you?\n"
         "reused 7,412 \u00B7 computed 318 @ 41 tok/s \u00B7 212 tok @ 6.3 tok/s\n"
         "\n\n\n\n\n\n\n\n\n"
         " Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n"
         " layers 6/8 ####==*.                            new session\n"
         ">\n");
-    assert_int_equal(ebb_term_mem_face(s.term, 2, 5), EBB_FACE_BOLD);
+    assert_int_equal(ebb_term_mem_face(s.term, 2, 3), EBB_FACE_BOLD);
     assert_int_equal(ebb_term_mem_face(s.term, 3, 0), EBB_FACE_RECEIPT);
     screen_close(&s);
 }

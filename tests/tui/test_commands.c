@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "commands.h"
-#include "copy.h"
+#include "render.h"
 #include "os/file.h"
 
 /* The manual page and /help say the same. */
@@ -38,18 +38,21 @@ static void what_is_a_command(void **state)
 static void code_blocks(void **state)
 {
     static const char text[] = "a\n```c\nint x;\n```\nb\n~~~~\n```\ninner\n```\n~~~~\n  ```\ncut off";
-    static const char *const want[] = { "int x;\n", "```\ninner\n```\n", "cut off" };
-    const char *block;
-    size_t n;
+    static const char *const want[] = { "int x;\n", "```\ninner\n```\n", "cut off\n" };
+    ebb_buf block = { 0 };
 
     (void)state;
     for (unsigned long i = 0; i < 3; i++) {
-        assert_true(ebb_copy_code_block(text, sizeof text - 1, i + 1, &block, &n));
-        assert_int_equal(n, strlen(want[i]));
-        assert_memory_equal(block, want[i], n);
+        ebb_buf_clear(&block);
+        assert_true(ebb_render_code_block(text, sizeof text - 1, i + 1, &block));
+        assert_string_equal(ebb_buf_text(&block), want[i]);
     }
-    assert_false(ebb_copy_code_block(text, sizeof text - 1, 4, &block, &n));
-    assert_false(ebb_copy_code_block("", 0, 1, &block, &n));
+    assert_false(ebb_render_code_block(text, sizeof text - 1, 4, &block));
+    assert_false(ebb_render_code_block("", 0, 1, &block));
+    ebb_buf_clear(&block);
+    assert_true(ebb_render_code_block("- a\n\n  > ```\n  > x\n  > ```\n", 29, 1, &block));
+    assert_string_equal(ebb_buf_text(&block), "x\n");
+    ebb_buf_fini(&block);
 }
 
 int main(void)

@@ -1,0 +1,611 @@
+/* md4c's events set in type (render.h). */
+#include "render.h"
+
+#include <md4c.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "entity.h"
+#include "render_table.h"
+
+enum { LEVELS_MAX = 24, LINKS_MAX = 4, RULE_COLUMNS = 24 };
+
+typedef enum level_kind { QUOTE, LIST, ITEM } level_kind;
+
+/* A container that is open. */
+typedef struct level {
+    level_kind kind;
+    bool       is_tight, is_ordered;
+    char       delimiter;
+    unsigned   number;           /* of the list's next item */
+    bool       is_marked;        /* the item's mark is on the screen */
+    char       mark[24];
+    int        columns;          /* of the mark and its blank */
+} level;
+
+typedef struct renderer {
+    ebb_wrap *w;
+    level     levels[LEVELS_MAX];
+    unsigned  n_levels;          /* may be more than are kept */
+    bool      in_line, gap;      /* gap: a blank line is due before the next block */
+    int       bold, italic, code, link, struck, heading, html;
+    ebb_buf   source;            /* of the code block under way */
+    bool      in_code;
+    ebb_table table;
+    ebb_buf   hrefs[LINKS_MAX];
+    size_t    link_at[LINKS_MAX];
+    unsigned  n_links;
+} renderer;
+
+static const char blanks[] = "                        ";      /* as many as a mark can take */
+
+/* -- Lines ------------------------------------------------------------------------------ */
+
+static const char *bar(const renderer *r)
+{
+    return r->w->plain_glyphs ? "> " : "\u258E ";
+}
+
+static bool is_tight(const renderer *r)
+{
+    for (unsigned i = r->n_levels < LEVELS_MAX ? r->n_levels : LEVELS_MAX; i > 0; i--)
+        if (r->levels[i - 1].kind != ITEM)
+            return r->levels[i - 1].kind == LIST && r->levels[i - 1].is_tight;
+    return false;
+}
+
+/* Bars and marks in front of a line. */
+static void add_lead(renderer *r)
+{
+    for (unsigned i = 0; i < r->n_levels && i < LEVELS_MAX; i++) {
+        level *l = &r->levels[i];
+        if (l->kind == QUOTE)
+            ebb_wrap_add(r->w, bar(r), strlen(bar(r)), EBB_FACE_MARKUP);
+        else if (l->kind == ITEM && !l->is_marked)
+            ebb_wrap_add(r->w, l->mark, strlen(l->mark), EBB_FACE_MARKUP);
+        else
+            ebb_wrap_add(r->w, blanks, (size_t)l->columns, EBB_FACE_MARKUP);
+        l->is_marked = true;
+    }
+}
+
+/* A blank line if one is due: with the bars of quotes that go on. */
+static void add_gap(renderer *r)
+{
+    unsigned last = r->n_levels < LEVELS_MAX ? r->n_levels : LEVELS_MAX;
+
+    if (r->gap && !is_tight(r)) {
+        while (last > 0 && r->levels[last - 1].kind != QUOTE)
+            last--;
+        ebb_wrap_hang(r->w, 0);
+        for (unsigned i = 0; i < last; i++)
+            if (r->levels[i].kind == QUOTE)
+                ebb_wrap_add(r->w, bar(r), strlen(bar(r)), EBB_FACE_MARKUP);
+            else
+                ebb_wrap_add(r->w, blanks, (size_t)r->levels[i].columns, EBB_FACE_MARKUP);
+        ebb_wrap_add(r->w, "\n", 1, r->w->md.base);
+    }
+    r->gap = false;
+}
+
+static int lead_columns(const renderer *r)
+{
+    int columns = 0;
+
+    for (unsigned i = 0; i < r->n_levels && i < LEVELS_MAX; i++)
+        columns += r->levels[i].kind == QUOTE ? 2 : r->levels[i].columns;
+    return columns;
+}
+
+static void end_line(renderer *r)
+{
+    if (r->in_line)
+        ebb_wrap_add(r->w, "\n", 1, r->w->md.base);
+    r->in_line = false;
+}
+
+/* `hang`: columns that further rows are set in beyond bars and marks. */
+static void begin_line(void *arg, int hang)
+{
+    renderer *r = arg;
+
+    end_line(r);
+    ebb_wrap_hang(r->w, lead_columns(r) + hang);
+    add_lead(r);
+    r->in_line = true;
+}
+
+static void begin_block(renderer *r)
+{
+    end_line(r);
+    add_gap(r);
+    begin_line(r, 0);
+}
+
+static void add(renderer *r, const char *s, size_t n, ebb_face face)
+{
+    if (r->table.is_open) {
+        ebb_table_add(&r->table, s, n, face, r->w->ascii);
+        return;
+    }
+    if (!r->in_line)
+        begin_block(r);
+    for (size_t len; n > 0; s += len, n -= len) {
+        const char *nl = memchr(s, '\n', n);
+        len = nl ? (size_t)(nl - s) : n;
+        ebb_wrap_add(r->w, s, len, face);
+        if (nl) {
+            begin_line(r, 0);
+            len++;
+        }
+    }
+}
+
+/* -- Code -------------------------------------------------------------------------------- */
+
+void ebb_render_gutter(ebb_wrap *w)
+{
+    char number[16] = "";
+
+    if (!w->is_numbered && w->n_code > 0)
+        snprintf(number, sizeof number, "%u", w->n_code);
+    w->is_numbered = true;
+    for (size_t n = strlen(number); n < EBB_GUTTER_COLUMNS; n++)
+        number[n] = ' ';
+    if (number[EBB_GUTTER_COLUMNS - 1] != ' ')
+        ebb_wrap_add(w, number, strlen(number), EBB_FACE_MARKUP);
+    else
+        ebb_wrap_add(w, number, EBB_GUTTER_COLUMNS, EBB_FACE_MARKUP);
+    w->visible_line = w->visible.len;            /* tabs count from here */
+}
+
+static void add_piece(void *arg, const char *s, size_t n, ebb_face face)
+{
+    ebb_wrap_add(arg, s, n, face);
+}
+
+static void add_code(renderer *r, const char *s, size_t n)
+{
+    for (size_t at = 0, len; at < n; at += len + 1) {
+        const char *nl = memchr(s + at, '\n', n - at);
+        len = nl ? (size_t)(nl - s) - at : n - at;
+        if (at == 0)
+            begin_block(r);
+        else
+            begin_line(r, EBB_GUTTER_COLUMNS);
+        ebb_render_gutter(r->w);
+        ebb_highlight_line(&r->w->light, s + at, len, add_piece, r->w);
+    }
+}
+
+static void open_code(ebb_wrap *w, const char *info, size_t n, bool is_counted)
+{
+    w->n_code += is_counted;
+    w->is_numbered = !is_counted;
+    ebb_highlight_begin(&w->light, info, n);
+}
+
+/* -- Links ---------------------------------------------------------------------------------- */
+
+static void add_attribute(ebb_buf *out, const MD_ATTRIBUTE *a)
+{
+    char text[8];
+
+    for (unsigned i = 0; a->text && a->substr_offsets[i] < a->size; i++) {
+        const char *s = a->text + a->substr_offsets[i];
+        size_t n = a->substr_offsets[i + 1] - a->substr_offsets[i];
+        size_t len = a->substr_types[i] == MD_TEXT_ENTITY ? ebb_entity_decode(s, n, text) : 0;
+        if (len > 0)
+            ebb_buf_add(out, text, len);
+        else
+            ebb_buf_add(out, s, n);
+    }
+}
+
+static ebb_buf *written(renderer *r)
+{
+    return r->table.is_open ? &r->table.text : &r->w->visible;
+}
+
+static void begin_link(renderer *r, const MD_ATTRIBUTE *href, const MD_ATTRIBUTE *title)
+{
+    ebb_buf *b;
+
+    if (r->n_links++ >= LINKS_MAX)
+        return;
+    b = &r->hrefs[r->n_links - 1];
+    ebb_buf_clear(b);
+    add_attribute(b, href);
+    if (title->size > 0) {
+        ebb_buf_adds(b, " \"");
+        add_attribute(b, title);
+        ebb_buf_addc(b, '"');
+    }
+    if (!r->in_line && !r->table.is_open)
+        begin_block(r);
+    r->link_at[r->n_links - 1] = written(r)->len;
+}
+
+/* The address, unless it is the text itself. */
+static void end_link(renderer *r)
+{
+    const ebb_buf *href, *out = written(r);
+    size_t at, n;
+
+    if (r->n_links-- > LINKS_MAX)
+        return;
+    href = &r->hrefs[r->n_links];
+    at = r->link_at[r->n_links];
+    n = out->len - at;
+    if (href->len == 0 || (href->len == n && memcmp(out->data + at, href->data, n) == 0) ||
+        (href->len == n + 7 && memcmp(href->data, "mailto:", 7) == 0 && memcmp(href->data + 7, out->data + at, n) == 0))
+        return;
+    add(r, n > 0 ? " (" : "(", n > 0 ? 2 : 1, EBB_FACE_DIM);
+    add(r, href->data, href->len, EBB_FACE_DIM);
+    add(r, ")", 1, EBB_FACE_DIM);
+}
+
+/* -- md4c's events ------------------------------------------------------------------------------ */
+
+static level *push(renderer *r, level_kind kind)
+{
+    static level spare;
+    level *l = r->n_levels < LEVELS_MAX ? &r->levels[r->n_levels] : &spare;
+
+    r->n_levels++;
+    *l = (level){ .kind = kind };
+    return l;
+}
+
+static void begin_item(renderer *r, const MD_BLOCK_LI_DETAIL *d)
+{
+    level *list = r->n_levels > 0 && r->n_levels <= LEVELS_MAX ? &r->levels[r->n_levels - 1] : NULL;
+    bool plain = r->w->plain_glyphs;
+    level *l;
+
+    end_line(r);
+    l = push(r, ITEM);
+    if (d->is_task) {
+        bool is_done = d->task_mark != ' ';
+        snprintf(l->mark, sizeof l->mark, "%s ", plain ? (is_done ? "[x]" : "[ ]") : is_done ? "\u2611" : "\u2610");
+        l->columns = plain ? 4 : 2;
+    } else if (list && list->is_ordered) {
+        l->columns = snprintf(l->mark, sizeof l->mark, "%u%c ", list->number++, list->delimiter);
+    } else {
+        snprintf(l->mark, sizeof l->mark, "%s ", plain ? "-" : "\u2022");
+        l->columns = 2;
+    }
+}
+
+static void add_rule(renderer *r)
+{
+    begin_block(r);
+    for (int i = 0; i < RULE_COLUMNS; i++)
+        ebb_wrap_add(r->w, r->w->plain_glyphs ? "-" : "\u2500", r->w->plain_glyphs ? 1 : 3, EBB_FACE_MARKUP);
+}
+
+static int enter_block(MD_BLOCKTYPE type, void *detail, void *arg)
+{
+    renderer *r = arg;
+
+    switch (type) {
+    case MD_BLOCK_QUOTE: end_line(r); push(r, QUOTE); break;
+    case MD_BLOCK_UL: end_line(r); push(r, LIST)->is_tight = ((MD_BLOCK_UL_DETAIL *)detail)->is_tight != 0; break;
+    case MD_BLOCK_OL: {
+        const MD_BLOCK_OL_DETAIL *d = detail;
+        level *l;
+        end_line(r);
+        l = push(r, LIST);
+        l->is_tight = d->is_tight != 0;
+        l->is_ordered = true;
+        l->number = d->start;
+        l->delimiter = d->mark_delimiter;
+        break;
+    }
+    case MD_BLOCK_LI: begin_item(r, detail); break;
+    case MD_BLOCK_HR: add_rule(r); break;
+    case MD_BLOCK_H: begin_block(r); r->heading++; break;
+    case MD_BLOCK_CODE: {
+        const MD_BLOCK_CODE_DETAIL *d = detail;
+        open_code(r->w, d->info.text, d->info.size, d->fence_char != 0);
+        r->in_code = true;
+        ebb_buf_clear(&r->source);
+        break;
+    }
+    case MD_BLOCK_HTML: begin_block(r); r->html++; break;
+    case MD_BLOCK_P: begin_block(r); break;
+    case MD_BLOCK_TABLE: r->table.n_columns = ((MD_BLOCK_TABLE_DETAIL *)detail)->col_count; break;
+    case MD_BLOCK_TH: case MD_BLOCK_TD: ebb_table_cell(&r->table, (uint8_t)((MD_BLOCK_TD_DETAIL *)detail)->align); break;
+    case MD_BLOCK_DOC: case MD_BLOCK_THEAD: case MD_BLOCK_TBODY: case MD_BLOCK_TR: break;
+    }
+    return 0;
+}
+
+static void end_item(renderer *r)
+{
+    if (r->n_levels <= LEVELS_MAX && !r->levels[r->n_levels - 1].is_marked)
+        begin_block(r);                          /* an empty one has its mark all the same */
+    end_line(r);
+    r->n_levels--;
+}
+
+static void end_table(renderer *r)
+{
+    int page = r->w->page > 0 ? r->w->page - lead_columns(r) : 0;
+
+    end_line(r);
+    add_gap(r);
+    ebb_table_draw(&r->table, r->w, page, begin_line, r);
+    r->w->has_table = true;
+    r->w->table_page = r->w->page;
+    ebb_table_fini(&r->table);
+}
+
+static int leave_block(MD_BLOCKTYPE type, void *detail, void *arg)
+{
+    renderer *r = arg;
+
+    (void)detail;
+    switch (type) {
+    case MD_BLOCK_LI: end_item(r); return 0;
+    case MD_BLOCK_TH: case MD_BLOCK_TD: ebb_table_end_cell(&r->table); return 0;
+    case MD_BLOCK_DOC: case MD_BLOCK_THEAD: case MD_BLOCK_TBODY: case MD_BLOCK_TR: return 0;
+    case MD_BLOCK_QUOTE: case MD_BLOCK_UL: case MD_BLOCK_OL: end_line(r); r->n_levels--; break;
+    case MD_BLOCK_H: r->heading--; break;
+    case MD_BLOCK_HTML: r->html--; break;
+    case MD_BLOCK_CODE:
+        r->in_code = false;
+        add_code(r, ebb_buf_text(&r->source), r->source.len);
+        break;
+    case MD_BLOCK_TABLE: end_table(r); break;
+    case MD_BLOCK_HR: case MD_BLOCK_P: break;
+    }
+    end_line(r);
+    r->gap = true;
+    return 0;
+}
+
+static int turn_span(renderer *r, MD_SPANTYPE type, const void *detail, int by)
+{
+    switch (type) {
+    case MD_SPAN_EM: r->italic += by; break;
+    case MD_SPAN_STRONG: case MD_SPAN_U: r->bold += by; break;
+    case MD_SPAN_CODE: r->code += by; break;
+    case MD_SPAN_DEL: r->struck += by; break;
+    case MD_SPAN_A:
+        r->link += by;
+        if (by > 0)
+            begin_link(r, &((const MD_SPAN_A_DETAIL *)detail)->href, &((const MD_SPAN_A_DETAIL *)detail)->title);
+        else
+            end_link(r);
+        break;
+    case MD_SPAN_IMG:
+        if (by > 0) {
+            add(r, "[image: ", 8, EBB_FACE_DIM);
+            begin_link(r, &((const MD_SPAN_IMG_DETAIL *)detail)->src, &((const MD_SPAN_IMG_DETAIL *)detail)->title);
+        } else {
+            end_link(r);
+            add(r, "]", 1, EBB_FACE_DIM);
+        }
+        break;
+    case MD_SPAN_LATEXMATH: case MD_SPAN_LATEXMATH_DISPLAY: case MD_SPAN_WIKILINK: break;
+    }
+    return 0;
+}
+
+static int enter_span(MD_SPANTYPE type, void *detail, void *arg)
+{
+    return turn_span(arg, type, detail, 1);
+}
+
+static int leave_span(MD_SPANTYPE type, void *detail, void *arg)
+{
+    return turn_span(arg, type, detail, -1);
+}
+
+static ebb_face face_now(const renderer *r)
+{
+    if (r->code)
+        return EBB_FACE_CODE;
+    if (r->link)
+        return EBB_FACE_LINK;
+    if (r->html)
+        return EBB_FACE_MARKUP;
+    if (r->heading)
+        return EBB_FACE_HEADING;
+    if (r->bold)
+        return EBB_FACE_BOLD;
+    if (r->italic)
+        return EBB_FACE_ITALIC;
+    return r->struck ? EBB_FACE_DIM : r->w->md.base;
+}
+
+static int add_text(MD_TEXTTYPE type, const MD_CHAR *s, MD_SIZE n, void *arg)
+{
+    renderer *r = arg;
+    char text[8];
+    size_t len;
+
+    if (r->in_code) {
+        ebb_buf_add(&r->source, s, n);
+        return 0;
+    }
+    switch (type) {
+    case MD_TEXT_NULLCHAR: add(r, "\uFFFD", 3, face_now(r)); break;
+    case MD_TEXT_BR: case MD_TEXT_SOFTBR:
+        if (r->table.is_open)
+            add(r, " ", 1, face_now(r));
+        else
+            begin_line(r, 0);
+        break;
+    case MD_TEXT_ENTITY:
+        len = ebb_entity_decode(s, n, text);
+        add(r, len > 0 ? text : s, len > 0 ? len : n, face_now(r));
+        break;
+    case MD_TEXT_HTML:
+        if (r->html && n == 1 && *s == '\n')
+            end_line(r);                         /* the last one begins no line */
+        else
+            add(r, s, n, EBB_FACE_MARKUP);
+        break;
+    case MD_TEXT_NORMAL: case MD_TEXT_CODE: case MD_TEXT_LATEXMATH: add(r, s, n, face_now(r)); break;
+    }
+    return 0;
+}
+
+static const MD_PARSER parser = {
+    .flags = MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS,
+    .enter_block = enter_block, .leave_block = leave_block, .enter_span = enter_span, .leave_span = leave_span,
+    .text = add_text,
+};
+
+/* -- Blocks --------------------------------------------------------------------------------------- */
+
+static bool is_blank_line(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s[i] != ' ' && s[i] != '\t' && s[i] != '\r' && s[i] != '\n')
+            return false;
+    return true;
+}
+
+/* Several blank lines are one. */
+static void add_blank(ebb_wrap *w)
+{
+    const ebb_buf *v = &w->visible;
+
+    if (v->len > 0 && !(v->len > 1 && v->data[v->len - 1] == '\n' && v->data[v->len - 2] == '\n')) {
+        ebb_wrap_hang(w, 0);
+        ebb_wrap_add(w, "\n", 1, w->md.base);
+    }
+}
+
+static void add_prose(ebb_wrap *w, const char *s, size_t n)
+{
+    renderer r = { .w = w };
+    size_t before = w->visible.len;
+
+    if (md_parse(s, (MD_SIZE)n, &parser, &r) != 0)
+        w->failed = true;
+    end_line(&r);
+    if (w->visible.len == before) {              /* definitions of links: nothing is lost */
+        r.html = 1;
+        add(&r, s, n, EBB_FACE_MARKUP);
+        end_line(&r);
+    }
+    ebb_buf_fini(&r.source);
+    ebb_table_fini(&r.table);
+    for (unsigned i = 0; i < LINKS_MAX; i++)
+        ebb_buf_fini(&r.hrefs[i]);
+}
+
+/* Blank lines around prose stay, as one. */
+static void render_prose(ebb_wrap *w, const char *s, size_t n)
+{
+    size_t at = 0, end = n;
+
+    for (const char *nl; (nl = memchr(s + at, '\n', n - at)) != NULL && is_blank_line(s + at, (size_t)(nl - s) - at);)
+        at = (size_t)(nl - s) + 1;
+    if (at > 0)
+        add_blank(w);
+    if (is_blank_line(s + at, n - at))
+        return;
+    while (s[end - 1] == '\n' || s[end - 1] == '\r' || s[end - 1] == ' ' || s[end - 1] == '\t')
+        end--;
+    add_prose(w, s + at, end - at);
+    for (const char *nl = memchr(s + end, '\n', n - end); nl && memchr(nl + 1, '\n', n - (size_t)(nl + 1 - s)); nl = NULL)
+        add_blank(w);
+}
+
+void ebb_render_block(ebb_wrap *w, const char *raw, const ebb_block *block)
+{
+    const char *s = raw + block->start;
+    size_t n = block->end - block->start;
+
+    switch (block->kind) {
+    case EBB_BLOCK_OPEN: open_code(w, s, n, true); break;
+    case EBB_BLOCK_CLOSE: break;
+    case EBB_BLOCK_LINE:
+        ebb_wrap_hang(w, EBB_GUTTER_COLUMNS);
+        ebb_render_gutter(w);
+        ebb_highlight_line(&w->light, s, n, add_piece, w);
+        ebb_wrap_add(w, "\n", 1, EBB_FACE_CODE);
+        break;
+    case EBB_BLOCK_PROSE: render_prose(w, s, n); break;
+    }
+}
+
+/* -- Code blocks by number ---------------------------------------------------------------------------- */
+
+typedef struct hunt {
+    unsigned long left;          /* code blocks to pass, the wanted one included */
+    bool          is_counted, is_found;
+    ebb_buf      *out;
+} hunt;
+
+static int hunt_enter(MD_BLOCKTYPE type, void *detail, void *arg)
+{
+    hunt *h = arg;
+
+    h->is_counted = type == MD_BLOCK_CODE && ((MD_BLOCK_CODE_DETAIL *)detail)->fence_char != 0;
+    if (h->is_counted)
+        h->is_found = h->left-- == 1 || h->is_found;
+    return 0;
+}
+
+static int hunt_leave(MD_BLOCKTYPE type, void *detail, void *arg)
+{
+    hunt *h = arg;
+
+    (void)detail;
+    return type == MD_BLOCK_CODE && h->is_found;     /* stops the parser */
+}
+
+static int hunt_span(MD_SPANTYPE type, void *detail, void *arg)
+{
+    (void)type;
+    (void)detail;
+    (void)arg;
+    return 0;
+}
+
+static int hunt_text(MD_TEXTTYPE type, const MD_CHAR *s, MD_SIZE n, void *arg)
+{
+    hunt *h = arg;
+
+    (void)type;
+    if (h->is_found && h->is_counted)
+        ebb_buf_add(h->out, s, n);
+    return 0;
+}
+
+static bool hunt_in_prose(hunt *h, const char *s, size_t n)
+{
+    static const MD_PARSER hunter = { .flags = MD_FLAG_TABLES, .enter_block = hunt_enter, .leave_block = hunt_leave,
+                                      .enter_span = hunt_span, .leave_span = hunt_span, .text = hunt_text };
+
+    md_parse(s, (MD_SIZE)n, &hunter, h);
+    return h->is_found;
+}
+
+bool ebb_render_code_block(const char *s, size_t n, unsigned long nth, ebb_buf *out)
+{
+    ebb_blocks blocks = { 0 };
+    ebb_block block;
+    hunt h = { .left = nth, .out = out };
+    bool is_open = false;
+
+    while (nth > 0 && ebb_blocks_next(&blocks, s, n, true, &block)) {
+        if (block.kind != EBB_BLOCK_LINE && is_open)
+            return true;
+        if (block.kind == EBB_BLOCK_PROSE && hunt_in_prose(&h, s + block.start, block.end - block.start))
+            return true;
+        if (block.kind == EBB_BLOCK_OPEN)
+            is_open = h.left-- == 1;
+        if (block.kind == EBB_BLOCK_LINE && is_open) {
+            ebb_buf_add(out, s + block.start, block.end - block.start);
+            ebb_buf_addc(out, '\n');
+        }
+    }
+    return is_open;
+}

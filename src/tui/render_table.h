@@ -1,0 +1,32 @@
+/* tui/render_table.h - a table's cells as they are read, and the grid made of them. */
+#ifndef EBB_TUI_RENDER_TABLE_H
+#define EBB_TUI_RENDER_TABLE_H
+#include "wrap.h"
+
+typedef struct ebb_cell {
+    size_t  start, end;          /* of the text */
+    size_t  run;                 /* its first */
+    uint8_t align;               /* MD_ALIGN */
+} ebb_cell;
+
+typedef struct ebb_table {
+    ebb_buf   text;              /* all cells, filtered */
+    ebb_run  *runs;
+    size_t    n_runs, cap_runs;
+    ebb_cell *cells;
+    size_t    n_cells, cap_cells;
+    size_t    n_columns;         /* cells of the first row are its header */
+    bool      is_open, failed;
+} ebb_table;
+
+void ebb_table_fini(ebb_table *t);
+void ebb_table_cell(ebb_table *t, uint8_t align);                /* begins one */
+void ebb_table_add(ebb_table *t, const char *s, size_t n, ebb_face face, bool ascii);
+void ebb_table_end_cell(ebb_table *t);
+
+/* Called in front of every line. */
+typedef void ebb_table_line_fn(void *arg, int hang);
+/* Append it to w, for `width` columns (0: any). */
+void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, ebb_table_line_fn *begin_line, void *arg);
+
+#endif
