@@ -22,6 +22,20 @@ typedef struct ebb_machine {
 EBB_MUST_CHECK
 ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err);
 
+/* One of the readers that can stream weights, as this machine lets it read a file. */
+typedef struct ebb_disk_reader {
+    char     name[8];            /* "uring", "pread", "mmap" */
+    bool     is_allowed;
+    bool     is_best;            /* the one that --io auto would take */
+    double   bytes_s;            /* cold; 0: the file is too small to say */
+    double   cpu_s_per_gb;       /* CPU seconds per 10^9 bytes */
+    char     why_not[96];        /* where it is not allowed */
+} ebb_disk_reader;
+#define EBB_N_DISK_READERS 3
+/* Time them on the file at `path`, for a quarter of a second in all.  Errors: IO, NOTFOUND. */
+EBB_MUST_CHECK
+ebb_status ebb_machine_readers(const char *path, ebb_disk_reader out[EBB_N_DISK_READERS], ebb_error *err);
+
 typedef struct ebb_plan {
     ebb_tier    tier;
     bool        fits;            /* false: even the smallest does not; `why` says so */

@@ -123,6 +123,24 @@ static ebb_status set_n(ebb_args *a, const char *value, ebb_error *err)
     return EBB_OK;
 }
 
+static ebb_status set_disk(ebb_args *a, const char *value, ebb_error *err)
+{
+    size_t n = strlen(value);
+    char size[32];
+    uint64_t v;
+
+    if (n > 2 && strcmp(value + n - 2, "/s") == 0)
+        n -= 2;
+    if (n < sizeof size) {
+        memcpy(size, value, n);
+        size[n] = '\0';
+    }
+    if (n >= sizeof size || !ebb_args_size(size, &v) || v == 0)
+        return EBB_FAIL(err, EBB_USAGE, "--disk %s: give a speed like 3G/s or 500M/s", value);
+    a->disk_bytes_s = (double)v;
+    return EBB_OK;
+}
+
 static ebb_status set_greedy(ebb_args *a, const char *value, ebb_error *err)
 {
     (void)value;
@@ -144,7 +162,7 @@ static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
 
 static const option options[] = {
     { "What to talk to", "-m", "--model", "MODEL", "model file (GGUF); default: the best one found, else the built-in guide",
-      EBB_FOR_ENGINE, TEXT, AT(model), 0, 0 },
+      EBB_FOR_ENGINE | EBB_FOR_DOCTOR, TEXT, AT(model), 0, 0 },
     { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },
     { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, TEXT, AT(session), 0, 0 },
     { 0, 0, "--system", "TEXT", "system prompt of a new session", TALK, TEXT, AT(system), 0, 0 },
@@ -156,6 +174,7 @@ static const option options[] = {
 
     { "Memory and speed", 0, "--ctx", "N", "context, tokens; default: what the plan chooses", EBB_FOR_ENGINE, COUNT, AT(engine.n_ctx), 0, 0 },
     { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M", EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR, SIZE, AT(engine.ram_bytes), 0, 0 },
+    { 0, 0, "--disk", "SPEED", "plan for a disk that reads so fast: 3G/s", EBB_FOR_PLAN, CALL, 0, 0, set_disk },
     { 0, 0, "--mode", "MODE", "balanced, max-tps or max-context", EBB_FOR_ENGINE, NAME, AT(engine.mode), mode_names, 0 },
     { 0, 0, "--resident", "N|N%|auto", "layers kept in memory", EBB_FOR_ENGINE, CALL, 0, 0, set_resident },
     { 0, 0, "--placement", "WHERE", "which layers stay: interleaved, first or last", EBB_FOR_ENGINE, NAME, AT(engine.placement), place_names, 0 },

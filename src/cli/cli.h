@@ -52,6 +52,7 @@ int ebb_cli_chat(ebb_args *a);
 int ebb_cli_run(ebb_args *a);
 int ebb_cli_plan(ebb_args *a);
 int ebb_cli_bench(ebb_args *a);
+int ebb_cli_doctor(ebb_args *a);
 int ebb_cli_sessions(ebb_args *a);
 int ebb_cli_models(ebb_args *a);
 int ebb_cli_inspect(ebb_args *a);

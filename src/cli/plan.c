@@ -87,7 +87,29 @@ static void print_table(const ebb_model *m, const ebb_machine *machine, const eb
     printf("%u of %u layers resident, context %u tokens, KV %s\n", p->n_resident, p->n_layers, p->n_ctx, kv);
     if (p->stream_bytes)
         printf("%s are read from disk for each token\n", ebb_cli_bytes(p->stream_bytes, size));
-    printf("predicted: %.1f tok/s decode, %.0f tok/s prefill\n", p->predicted_decode_tok_s, p->predicted_prefill_tok_s);
+    if (!p->is_mapped && p->weights_resident_bytes)
+        printf("%s are read into memory at the start, in about %.1f s\n", ebb_cli_bytes(p->weights_resident_bytes, size),
+               p->predicted_load_s);
+    printf("disk %.2f GB/s, memory %.1f GB/s by the kernels\n", machine->disk_bytes_s / 1e9, machine->memory_bytes_s / 1e9);
+    printf("predicted: %.2f tok/s decode, %.0f tok/s prefill, first token after %.1f s\n", p->predicted_decode_tok_s,
+           p->predicted_prefill_tok_s, p->predicted_first_token_s);
+}
+
+/* This machine, or the one that --ram and --disk describe. */
+static ebb_status get_machine(const ebb_args *a, const ebb_model *m, ebb_machine *machine, ebb_error *err)
+{
+    ebb_status st = ebb_machine_probe(ebb_model_get_info(m)->path, true, machine, err);
+
+    if (st != EBB_OK)
+        return st;
+    if (a->engine.ram_bytes) {
+        machine->available_bytes = a->engine.ram_bytes;
+        machine->kept_bytes = 0;
+        snprintf(machine->available_why, sizeof machine->available_why, "--ram");
+    }
+    if (a->disk_bytes_s > 0)
+        machine->disk_bytes_s = a->disk_bytes_s;
+    return EBB_OK;
 }
 
 int ebb_cli_plan(ebb_args *a)
@@ -106,7 +128,7 @@ int ebb_cli_plan(ebb_args *a)
         return status;
     }
     if (st == EBB_OK)
-        st = ebb_machine_probe(ebb_model_get_info(m)->path, true, &machine, &err);
+        st = get_machine(a, m, &machine, &err);
     if (st == EBB_OK)
         st = ebb_plan_make(m, &a->engine, &machine, &plan, &err);
     if (st == EBB_OK && a->json)

@@ -82,8 +82,10 @@ void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_total)
 
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
-    e->turn_ns = ebb_clock_ns();
-    e->turn_stall_ns = res.stall_ns;
+    if (n_total > 0) {                           /* a turn that computes nothing keeps the figures of the last one */
+        e->turn_ns = ebb_clock_ns();
+        e->turn_stall_ns = res.stall_ns;
+    }
     e->stats.phase = EBB_PHASE_PREFILL;
     e->stats.prefill_done = 0;
     e->stats.prefill_total = n_total;

@@ -82,3 +82,21 @@ ebb_status ebb_machine_probe_compute(ebb_machine *m, ebb_cpu cpu, ebb_error *err
     ebb_pool_free(pool);
     return EBB_OK;
 }
+
+ebb_status ebb_machine_readers(const char *path, ebb_disk_reader out[EBB_N_DISK_READERS], ebb_error *err)
+{
+    ebb_read_speed speeds[EBB_IO_MMAP + 1];
+    ebb_status st = ebb_read_measure_path(path, speeds, err);
+
+    memset(out, 0, EBB_N_DISK_READERS * sizeof *out);
+    for (int i = 0; i < EBB_N_DISK_READERS && st == EBB_OK; i++) {
+        ebb_io io = (ebb_io)(EBB_IO_URING + i);
+        const ebb_read_speed *s = &speeds[io];
+
+        out[i] = (ebb_disk_reader){ .is_allowed = s->is_allowed, .is_best = ebb_read_best(speeds) == io,
+                                    .bytes_s = s->bytes_s, .cpu_s_per_gb = s->cpu_s_per_gb };
+        snprintf(out[i].name, sizeof out[i].name, "%s", ebb_reader_get(io)->name);
+        snprintf(out[i].why_not, sizeof out[i].why_not, "%s", s->why_not);
+    }
+    return st;
+}
