@@ -53,6 +53,8 @@ $(B)/%.o: src/%.c $(B)/flags | build/deps-build
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(ISA) -MMD -MP -c $< -o $@
 # The built-in themes are part of the object.
 $(B)/tui/theme.o: $(wildcard themes/*.theme)
+# So are the system prompts.
+$(B)/chat/library.o: $(wildcard prompts/*.txt)
 $(B)/chat/guide_data.o: models/guide.gguf
 $(B)/tests/%.o: tests/%.c $(B)/flags | build/deps-test
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) -MMD -MP -c $< -o $@

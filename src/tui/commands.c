@@ -9,6 +9,7 @@
 
 #include "commands_priv.h"
 #include "copy.h"
+#include "library.h"
 #include "text.h"
 
 /* -- Talking ------------------------------------------------------------------------- */
@@ -67,6 +68,48 @@ static ebb_status cmd_system(ebb_front *f, const char *arg, ebb_error *err)
         ebb_front_sayf(f, EBB_SAY_NOTICE, strcmp(arg, "-") == 0 ? "the system prompt is gone"
                                                                   : "the system prompt is set");
     return st;
+}
+
+/* The folder of the user's prompts; NULL: none. */
+static const char *prompt_dir(ebb_front *f, ebb_buf *out)
+{
+    return f->config_dir.len && ebb_buf_addf(out, "%s/prompts", f->config_dir.data) ? out->data : NULL;
+}
+
+static void add_name(void *arg, const char *name)
+{
+    ebb_buf_addf(arg, "%s%s", ((ebb_buf *)arg)->len ? "  " : "", name);
+}
+
+static ebb_status cmd_prompt(ebb_front *f, const char *arg, ebb_error *err)
+{
+    ebb_buf dir = { 0 }, text = { 0 };
+    const char *mine = prompt_dir(f, &dir);
+    ebb_status st = EBB_OK;
+
+    if (*arg) {
+        st = ebb_library_read(mine, arg, &text, err);
+        if (st == EBB_OK)
+            st = ebb_chat_set_system(f->chat, ebb_buf_text(&text), err);
+        if (st == EBB_OK)
+            ebb_front_sayf(f, EBB_SAY_NOTICE, "the system prompt is %s; /system shows it", arg);
+    } else {
+        ebb_library_each(mine, add_name, &text);
+        ebb_buf_adds(&text, "\n/prompt NAME takes one, /system - removes it");
+        f->say(f, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
+    }
+    ebb_buf_fini(&dir);
+    ebb_buf_fini(&text);
+    return st;
+}
+
+static void complete_prompt(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    ebb_buf dir = { 0 };
+
+    (void)typed;
+    ebb_library_each(prompt_dir(f, &dir), fn, arg);
+    ebb_buf_fini(&dir);
 }
 
 static ebb_status cmd_copy(ebb_front *f, const char *arg, ebb_error *err)
@@ -136,7 +179,7 @@ static ebb_status cmd_theme(ebb_front *f, const char *arg, ebb_error *err)
     if (!f->set_theme)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "plain text has no themes");
     if (*arg == '\0') {
-        ebb_front_sayf(f, EBB_SAY_NOTICE, "theme %s; built in are dark, light and mono; yours are looked for in %s/themes",
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "theme %s; built in are dark, light, contrast, dusk, ansi and mono; yours are looked for in %s/themes",
                        f->theme, f->config_dir.len ? f->config_dir.data : "(no directory)");
         return EBB_OK;
     }
@@ -366,6 +409,7 @@ const ebb_command ebb_commands[] = {
     { "unpin",    "[N]",           "Take the mark back.",                                    ebb_cmd_unpin, NULL },
     { "copy",     "[N]",           "Copy the last answer, or its Nth code block.",           cmd_copy,     NULL },
     { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           cmd_system,   NULL },
+    { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  cmd_prompt, complete_prompt },
     { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           cmd_set,      complete_set },
     { "model",    "[FILE]",        "Show the model, or load another.",                       cmd_model,    complete_model },
     { "theme",    "[NAME]",        "Show or change the colours.",                            cmd_theme,    complete_theme },

@@ -8,23 +8,25 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/embed.h"
 #include "os/file.h"
 
 enum { THEME_BYTES_MAX = 64 << 10 };
 
 /* The files of themes/ that are part of the program. */
-#define EMBED(symbol, path)                                                        \
-    __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" path "\"\n"           \
-            #symbol "_end:\n.byte 0\n.popsection\n");                              \
-    extern const char symbol[] __attribute__((visibility("hidden")));              \
-    extern const char symbol##_end[] __attribute__((visibility("hidden")))
-EMBED(ebb_theme_text_dark, "themes/dark.theme");
-EMBED(ebb_theme_text_light, "themes/light.theme");
-EMBED(ebb_theme_text_mono, "themes/mono.theme");
+EBB_EMBED(ebb_theme_text_dark, "themes/dark.theme");
+EBB_EMBED(ebb_theme_text_light, "themes/light.theme");
+EBB_EMBED(ebb_theme_text_contrast, "themes/contrast.theme");
+EBB_EMBED(ebb_theme_text_dusk, "themes/dusk.theme");
+EBB_EMBED(ebb_theme_text_ansi, "themes/ansi.theme");
+EBB_EMBED(ebb_theme_text_mono, "themes/mono.theme");
 
 static const struct builtin { const char *name, *text, *end; } builtins[] = {
     { "dark", ebb_theme_text_dark, ebb_theme_text_dark_end },
     { "light", ebb_theme_text_light, ebb_theme_text_light_end },
+    { "contrast", ebb_theme_text_contrast, ebb_theme_text_contrast_end },
+    { "dusk", ebb_theme_text_dusk, ebb_theme_text_dusk_end },
+    { "ansi", ebb_theme_text_ansi, ebb_theme_text_ansi_end },
     { "mono", ebb_theme_text_mono, ebb_theme_text_mono_end },
 };
 

@@ -121,6 +121,18 @@ static void messages_and_branches(void **state)
         "Error: /go NODE: where to?  /tree shows them\n");
 }
 
+static void system_prompts(void **state)
+{
+    (void)state;
+    expect("/prompt\n/prompt nope\n/prompt ../x\n/prompt brief\n",
+        "brief  critic  editor  programmer  reviewer  shell  summary  teacher  translator  writer\n"
+        "/prompt NAME takes one, /system - removes it\n"
+        "Error: there is no system prompt 'nope'; yours are NAME.txt in /nonexistent/prompts\n"
+        "Error: a system prompt's name is a word, like brief\n"
+        "Note: the system prompt is brief; /system shows it\n"
+        "Note: the conversation has 1 messages now\n");
+}
+
 static void sessions(void **state)
 {
     (void)state;
@@ -147,6 +159,7 @@ int main(void)
         cmocka_unit_test(nothing_raw),
         cmocka_unit_test(same_commands),
         cmocka_unit_test(messages_and_branches),
+        cmocka_unit_test(system_prompts),
         cmocka_unit_test(sessions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,25 @@ static void built_in_ones_are_sound(void **state)
     assert_int_equal(ebb_theme_load(NULL, "../x", &t, &err), EBB_NOTFOUND);
 }
 
+/* Each promise of a shipped theme: contrast is never dim, ansi has only the 16 colours and no attributes. */
+static void what_themes_promise(void **state)
+{
+    ebb_theme contrast, ansi, dusk;
+
+    (void)state;
+    assert_int_equal(ebb_theme_load(NULL, "contrast", &contrast, NULL), EBB_OK);
+    assert_int_equal(ebb_theme_load(NULL, "ansi", &ansi, NULL), EBB_OK);
+    assert_int_equal(ebb_theme_load(NULL, "dusk", &dusk, NULL), EBB_OK);
+    for (int f = 0; f < EBB_FACE_COUNT; f++) {
+        assert_int_equal(contrast.style[f].attrs & EBB_ATTR_DIM, 0);
+        assert_true(contrast.style[f].fg == EBB_COLOR_DEFAULT || contrast.style[f].bg != EBB_COLOR_DEFAULT);
+        assert_true(ansi.style[f].fg < 16 && ansi.style[f].bg < 16);
+        assert_int_equal(ansi.style[f].attrs, 0);
+        assert_true(dusk.style[f].fg >= EBB_COLOR_RGB);      /* no face was forgotten */
+    }
+    assert_null(ebb_theme_builtin(6));
+}
+
 static void user_files_come_first(void **state)
 {
     char dir[] = "/tmp/ebb-theme-XXXXXX", path[64];
@@ -125,6 +144,7 @@ int main(void)
         cmocka_unit_test(reads_styles),
         cmocka_unit_test(errors_name_the_line),
         cmocka_unit_test(built_in_ones_are_sound),
+        cmocka_unit_test(what_themes_promise),
         cmocka_unit_test(user_files_come_first),
         cmocka_unit_test(colours_fit),
         cmocka_unit_test(random_texts),

@@ -1,0 +1,21 @@
+/* chat/library.h - system prompts by name: those that are shipped (prompts/), and
+ * files NAME.txt of the user's in a folder, which come before them. */
+#ifndef EBB_CHAT_LIBRARY_H
+#define EBB_CHAT_LIBRARY_H
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "ebb/status.h"
+
+/* Name i of those that are shipped, in order; NULL past the last. */
+const char *ebb_library_shipped(size_t i);
+
+/* Append the prompt `name`, without white space at its ends.  `dir` NULL: only what
+ * is shipped.  Errors: NOTFOUND, USAGE (no name of a file), IO, LIMIT. */
+EBB_MUST_CHECK
+ebb_status ebb_library_read(const char *dir, const char *name, ebb_buf *out, ebb_error *err);
+
+/* Every name once, those of the user's first.  `fn` must not change the folder. */
+void ebb_library_each(const char *dir, void (*fn)(void *arg, const char *name), void *arg);
+
+#endif
