@@ -3,7 +3,9 @@
 # Exit status 1 if any failed.  A script's exit status 77 means skipped.
 passed=0 failed=0 skipped=0
 log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
+XDG_CACHE_HOME=$(mktemp -d) || exit 1            # a test keeps no KV in the user's folder
+export XDG_CACHE_HOME
+trap 'rm -rf "$log" "$XDG_CACHE_HOME"' EXIT
 for t in "$@"; do
     name=${t#build/*/tests/}
     case $t in

@@ -42,6 +42,11 @@ size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n);
 EBB_MUST_CHECK
 ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
 
+/* Keep what stands on disk, for any later session of this model: at the end of a
+ * turn.  Returns at once; a thread of low priority writes what is not there yet.
+ * What goes wrong is said in ebb_stats.decision and loses only time. */
+void ebb_session_keep(ebb_session *s);
+
 /* The ids that stand; valid until the next call that changes the session. */
 const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n);
 

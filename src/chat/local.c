@@ -221,6 +221,7 @@ static void answer_now(local *l)
     l->is_answering = false;
     emit_locked(l, &ev);
     pthread_mutex_unlock(&l->lock);
+    ebb_session_keep(l->session);
 }
 
 /* -- The worker -------------------------------------------------------------------- */

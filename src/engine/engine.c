@@ -131,6 +131,7 @@ ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
         ebb_engine_close(e);
         return st;
     }
+    ebb_keep_open(e, opts ? opts : &defaults);
     ebb_stats_init(e, ebb_clock_s() - begin);
     *out = e;
     return EBB_OK;
@@ -141,6 +142,7 @@ void ebb_engine_close(ebb_engine *e)
     if (!e)
         return;
     ebb_budget_close(e);
+    ebb_keep_close(e);
     ebb_pool_free(e->pool);
     ebb_kv_close(e->kv);
     ebb_res_close(e->res);

@@ -7,6 +7,7 @@
 #include "ebb/engine.h"
 #include "ebb/plan.h"
 #include "ebb/session.h"
+#include "kv/disk.h"
 #include "kv/kv.h"
 #include "model/run.h"
 #include "os/map.h"
@@ -20,16 +21,25 @@ typedef struct ebb_slot {
     char        *state;          /* [net.state_bytes], in the arena */
     ebb_session *owner;          /* whose live state it is; NULL: a checkpoint, or free */
     bool         is_used;
+    bool         is_held;        /* a checkpoint that is being written to disk: stays as it is */
     uint32_t     n_pos;          /* of a checkpoint: ids that it stands behind ... */
     uint8_t      prefix[16];     /* ... and their hash */
     uint64_t     used_at;
 } ebb_slot;
+
+/* A name for all tokens up to the end of a block: H(name before, ids of the block). */
+typedef struct ebb_link {
+    uint8_t  name[16];
+    uint32_t n_disk;             /* of s->want: positions of the block that were read from disk */
+} ebb_link;
 
 struct ebb_session {
     ebb_engine  *engine;
     ebb_session *next;           /* in engine->sessions */
     ebb_token   *ids;            /* [n_ctx]; those of table.n_pos positions stand */
     ebb_kv_table table;
+    ebb_link    *chain, *want;   /* [blocks + 1] of ids, n_chained of them; of the ids that are asked for */
+    uint32_t     n_chained;      /* full blocks that have got their name */
     float       *logits;         /* [n_vocab] of the last position, if has_logits */
     bool         has_logits;
     uint64_t     used_at;        /* engine->clock at the last call: who is evicted first */
@@ -58,6 +68,8 @@ struct ebb_engine {
     ebb_pool    *pool;
     ebb_res     *res;
     ebb_kv      *kv;
+    ebb_disk    *disk;           /* NULL: nothing is kept */
+    uint8_t      shape[16];      /* what K and V belong to: model, types, layout */
     ebb_session *sessions;
     ebb_slot     slots[EBB_N_SLOTS];     /* of run.n_states; without states none is used */
     uint64_t     clock;
@@ -72,6 +84,28 @@ struct ebb_engine {
 /* Empty a session; its blocks go back to the pool. */
 void ebb_session_clear(ebb_session *s);
 
+/* Room for n_pos positions; other timelines give way, the one not used for longest
+ * first.  Errors: BUDGET, CONTEXT. */
+EBB_MUST_CHECK
+ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err);
+
+/* -- Prefixes (session_prefix.c) -- */
+
+/* Hold the longest prefix of ids that can be gone on from; returns its length.
+ * Where all of ids are found but their logits, the last one is left out. */
+uint32_t ebb_prefix_reuse(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t *n_disk);
+/* Name the blocks that were filled. */
+void ebb_prefix_name_blocks(ebb_session *s);
+
+/* -- The KV cache on disk (session_keep.c) -- */
+
+/* Without a folder to write to there is none; the log says why. */
+void ebb_keep_open(ebb_engine *e, const ebb_engine_opts *o);
+/* Write what waits. */
+void ebb_keep_close(ebb_engine *e);
+/* Give free what was written; `wait`: at least one, if any is under way.  false: there was nothing. */
+bool ebb_keep_reap(ebb_engine *e, bool wait);
+
 /* -- States (session_state.c); without layers that have one these do nothing -- */
 
 /* Slots for the states that were placed. */
@@ -83,6 +117,12 @@ uint32_t ebb_state_find(const ebb_session *s, const ebb_token *ids, uint32_t n, 
 uint32_t ebb_state_rewind(ebb_session *s, const ebb_token *ids, uint32_t n, bool stands);
 /* Whether s can go on from table.n_pos. */
 bool ebb_state_stands(const ebb_session *s);
+/* A checkpoint of s as it stands, which stays until is_held is taken back; NULL: no state. */
+ebb_slot *ebb_state_hold(ebb_session *s);
+/* A slot to be filled from elsewhere; then it stands behind ids[0..n_pos), or is free again.  NULL: none is to be had. */
+ebb_slot *ebb_state_take(ebb_session *s);
+void ebb_state_stands_behind(ebb_slot *slot, const ebb_token *ids, uint32_t n_pos);
+void ebb_state_forget(ebb_slot *slot);
 /* s has no live state any more. */
 void ebb_state_drop(ebb_session *s);
 
@@ -113,7 +153,7 @@ void ebb_budget_look(void *engine);
 void ebb_stats_decision(ebb_engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Figures of the turn (stats.c). */
 void ebb_stats_init(ebb_engine *e, double load_s);
-void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_total);
+void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total);
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
 void ebb_stats_decode_begin(ebb_engine *e);
 void ebb_stats_decode_step(ebb_engine *e, double seconds);

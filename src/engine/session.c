@@ -10,6 +10,16 @@
 
 /* -- Birth and death ---------------------------------------------------------------- */
 
+static void fini(ebb_session *s)
+{
+    ebb_kv_table_fini(s->engine->kv, &s->table);
+    free(s->ids);
+    free(s->chain);
+    free(s->want);
+    free(s->logits);
+    free(s);
+}
+
 ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
 {
     ebb_session *s = calloc(1, sizeof *s);
@@ -20,15 +30,14 @@ ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a session");
     s->engine = e;
     s->ids = calloc(e->plan.n_ctx, sizeof *s->ids);
+    s->chain = calloc(ebb_kv_blocks_for(e->plan.n_ctx) + 1, sizeof *s->chain);
+    s->want = calloc(ebb_kv_blocks_for(e->plan.n_ctx) + 1, sizeof *s->want);
     s->logits = calloc(e->net.n_vocab, sizeof *s->logits);
     st = ebb_kv_table_init(&s->table, e->plan.n_ctx, err);
-    if (st == EBB_OK && (!s->ids || !s->logits))
+    if (st == EBB_OK && (!s->ids || !s->chain || !s->want || !s->logits))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a session of %u tokens", e->plan.n_ctx);
     if (st != EBB_OK) {
-        ebb_kv_table_fini(e->kv, &s->table);
-        free(s->ids);
-        free(s->logits);
-        free(s);
+        fini(s);
         return st;
     }
     s->next = e->sessions;
@@ -48,86 +57,20 @@ void ebb_session_free(ebb_session *s)
         }
     }
     ebb_state_drop(s);
-    ebb_kv_table_fini(s->engine->kv, &s->table);
-    free(s->ids);
-    free(s->logits);
-    free(s);
+    fini(s);
 }
 
 void ebb_session_clear(ebb_session *s)
 {
     ebb_kv_cut(s->engine->kv, &s->table, 0);
     ebb_state_drop(s);
+    s->n_chained = 0;
     s->has_logits = false;
-}
-
-/* -- Prefixes ------------------------------------------------------------------------- */
-
-static uint32_t common(const ebb_session *s, const ebb_token *ids, size_t n)
-{
-    uint32_t i = 0;
-
-    while (i < n && i < s->table.n_pos && s->ids[i] == ids[i])
-        i++;
-    return i;
-}
-
-/* The session of the engine that shares most with ids; of equals, s itself. */
-static ebb_session *best_source(const ebb_session *s, const ebb_token *ids, size_t n, uint32_t *n_common)
-{
-    ebb_session *best = NULL;
-
-    *n_common = common(s, ids, n);
-    for (ebb_session *t = s->engine->sessions; t; t = t->next) {
-        uint32_t c = t == s ? 0 : common(t, ids, n);
-
-        if (c > *n_common) {
-            *n_common = c;
-            best = t;
-        }
-    }
-    return best;
-}
-
-/* Whether s holds these n ids and nothing behind them. */
-static bool stands(const ebb_session *s, const ebb_session *from, uint32_t n)
-{
-    return !from && n == s->table.n_pos;
-}
-
-size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n)
-{
-    uint32_t n_common;
-    const ebb_session *from = best_source(s, ids, n, &n_common);
-
-    return ebb_state_find(s, ids, n_common, stands(s, from, n_common));
-}
-
-/* Hold the longest prefix of ids that can be gone on from; returns its length.
- * Where all of ids stand but their logits, the last one is left out. */
-static uint32_t reuse(ebb_session *s, const ebb_token *ids, size_t n)
-{
-    uint32_t n_common, n_kept;
-    ebb_session *from = best_source(s, ids, n, &n_common);
-
-    if (!stands(s, from, n_common))
-        s->has_logits = false;
-    if (n_common == n && n > 0 && !s->has_logits)
-        n_common--;
-    n_kept = ebb_state_rewind(s, ids, n_common, stands(s, from, n_common));
-    if (from) {
-        ebb_kv_share(s->engine->kv, &s->table, &from->table, n_kept);
-        memmove(s->ids, ids, n_kept * sizeof *ids);
-    } else {
-        ebb_kv_cut(s->engine->kv, &s->table, n_kept);
-    }
-    return n_kept;
 }
 
 /* -- Computing ------------------------------------------------------------------------ */
 
-/* Room for n_pos positions; other timelines give way, the one not used for longest first. */
-static ebb_status make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
+ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
 {
     ebb_engine *e = s->engine;
 
@@ -140,6 +83,8 @@ static ebb_status make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
         for (ebb_session *t = e->sessions; t; t = t->next)
             if (t != s && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
                 oldest = t;
+        if (!oldest && ebb_keep_reap(e, true))   /* the writer held blocks */
+            continue;
         if (!oldest)
             return st;
         ebb_log("kv", "a timeline of %u tokens gives way", oldest->table.n_pos);
@@ -153,7 +98,7 @@ static ebb_status extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint3
                          ebb_error *err)
 {
     uint32_t pos0 = s->table.n_pos;
-    ebb_status st = make_room(s, pos0 + n, err);
+    ebb_status st = ebb_session_make_room(s, pos0 + n, err);
     ebb_marks marks;
 
     s->has_logits = false;
@@ -173,10 +118,11 @@ static ebb_status extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint3
     if (st != EBB_OK) {
         ebb_state_forget_marks(&marks);
         ebb_state_drop(s);
-        ebb_kv_cut(s->engine->kv, &s->table, pos0);
+        ebb_kv_cut(s->engine->kv, &s->table, pos0);      /* no block in there has got a name */
         return st;
     }
     memmove(s->ids + pos0, ids, n * sizeof *ids);
+    ebb_prefix_name_blocks(s);
     ebb_state_keep_marks(s, &marks);
     s->used_at = ++s->engine->clock;
     return EBB_OK;
@@ -218,18 +164,20 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
     ebb_engine *e = s->engine;
     double begin = ebb_clock_s();
     ebb_status st = check_length(s, n, err);
-    uint32_t kept;
+    uint32_t kept, from_disk;
 
     if (st != EBB_OK)
         return st;
     (void)ebb_engine_idle(e);                    /* a turn begins: what was let go may come back */
-    kept = reuse(s, ids, n);
-    ebb_stats_prefill_begin(e, kept, (uint32_t)n - kept);
+    ebb_keep_reap(e, false);
+    kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
+    ebb_stats_prefill_begin(e, kept, from_disk, (uint32_t)n - kept);
     st = prefill(s, ids, (uint32_t)n, err);
     ebb_stats_idle(e, s);
     if (receipt)
         *receipt = (ebb_receipt){
-            .n_prompt = (uint32_t)n, .n_reused = kept, .n_computed = s->table.n_pos - kept,
+            .n_prompt = (uint32_t)n, .n_reused = kept, .n_reused_disk = from_disk,
+            .n_computed = s->table.n_pos - kept,
             .seconds = ebb_clock_s() - begin,
         };
     return st;
@@ -291,7 +239,7 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
         n_chunk = e->plan.n_chunk;
     ebb_session_clear(s);
     (void)ebb_state_rewind(s, ids, 0, true);
-    ebb_stats_prefill_begin(e, 0, v.n);
+    ebb_stats_prefill_begin(e, 0, 0, v.n);
     while (v.pos0 < v.n && st == EBB_OK) {
         uint32_t m = v.n - v.pos0 < n_chunk ? v.n - v.pos0 : n_chunk;
         ebb_pass p = { .n_out = m, .each = eval_columns, .arg = &v };

@@ -38,7 +38,7 @@ static ebb_slot *take(ebb_engine *e, const ebb_session *s)
             best = t;
             break;
         }
-        if (t->owner == s && s)
+        if (t->is_held || (t->owner == s && s))
             continue;
         if (!best || (best->owner && !t->owner) || (!best->owner == !t->owner && t->used_at < best->used_at))
             best = t;
@@ -69,6 +69,49 @@ static ebb_slot *find(ebb_engine *e, const ebb_token *ids, uint32_t n)
             best = t;
     }
     return best;
+}
+
+ebb_slot *ebb_state_take(ebb_session *s)
+{
+    return take(s->engine, s);
+}
+
+void ebb_state_stands_behind(ebb_slot *slot, const ebb_token *ids, uint32_t n_pos)
+{
+    slot->n_pos = n_pos;
+    hash_prefix(ids, n_pos, slot->prefix);
+}
+
+void ebb_state_forget(ebb_slot *slot)
+{
+    *slot = (ebb_slot){ .state = slot->state };
+}
+
+static bool any_held(const ebb_engine *e)
+{
+    for (uint32_t i = 0; i < e->run.n_states; i++)
+        if (e->slots[i].is_held)
+            return true;
+    return false;
+}
+
+ebb_slot *ebb_state_hold(ebb_session *s)
+{
+    ebb_engine *e = s->engine;
+    ebb_slot *t;
+
+    if (!has_states(e) || !s->live)
+        return NULL;
+    while (any_held(e) && ebb_keep_reap(e, true))        /* one at a time: the others are needed */
+        ;
+    t = find(e, s->ids, s->table.n_pos);
+    if (!t || t->n_pos != s->table.n_pos) {
+        t = take(e, s);
+        memcpy(t->state, s->live->state, e->net.state_bytes);
+        ebb_state_stands_behind(t, s->ids, s->table.n_pos);
+    }
+    t->is_held = true;
+    return t;
 }
 
 /* -- Going back ---------------------------------------------------------------------- */
@@ -142,13 +185,12 @@ void ebb_state_plan_marks(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t 
 void ebb_state_keep_marks(ebb_session *s, const ebb_marks *m)
 {
     for (uint32_t i = 0; i < m->n; i++) {
-        m->slots[i]->n_pos = m->marks[i].n_pos;
-        hash_prefix(s->ids, m->marks[i].n_pos, m->slots[i]->prefix);
+        ebb_state_stands_behind(m->slots[i], s->ids, m->marks[i].n_pos);
     }
 }
 
 void ebb_state_forget_marks(const ebb_marks *m)
 {
     for (uint32_t i = 0; i < m->n; i++)
-        *m->slots[i] = (ebb_slot){ .state = m->slots[i]->state };
+        ebb_state_forget(m->slots[i]);
 }

@@ -76,7 +76,7 @@ void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
     pthread_mutex_unlock(&e->lock);
 }
 
-void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_total)
+void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total)
 {
     ebb_res_stats res;
 
@@ -90,7 +90,7 @@ void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_total)
     e->stats.prefill_done = 0;
     e->stats.prefill_total = n_total;
     e->stats.reused_tok = n_reused;
-    e->stats.reused_disk_tok = 0;
+    e->stats.reused_disk_tok = n_disk;
     e->stats.computed_tok = 0;
     e->stats.generated_tok = 0;
     e->append_s = 0;
@@ -137,11 +137,25 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* What happened to the KV cache on disk is the last decision. */
+static void show_notice(ebb_engine *e)
+{
+    char line[160];
+
+    if (!ebb_disk_take_notice(e->disk, line))
+        return;
+    pthread_mutex_lock(&e->lock);
+    memcpy(e->stats.decision, line, sizeof line);
+    pthread_mutex_unlock(&e->lock);
+}
+
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
     ebb_proc own;
 
+    if (e->disk)
+        show_notice(e);
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
     *out = e->stats;

@@ -7,13 +7,18 @@
  *     layer:  K [head][position][dim_k] | V [head][position][dim_v]
  *
  * A table is the list of blocks of one timeline.  Timelines share the blocks of
- * a common beginning by counting references.
+ * a common beginning by counting references.  A full block may be given a name
+ * (a hash of all tokens up to its end); when its last reference goes it stays in
+ * the pool and can be found again, until its room is needed: the one that was let
+ * go longest ago first, which of one timeline is the deepest.
  *
  * Invariants:
- *  K1  A block that is shared is never written: growing a timeline whose last,
- *      partly filled block is shared copies that block first.
+ *  K1  A block that is shared or has a name is never written: growing a timeline
+ *      whose last, partly filled block is such a one copies that block first.
+ *      (Where no block is free it loses its name instead.)
  *  K2  A table holds exactly ceil(n_pos / EBB_KV_BLOCK) blocks.
- *  K3  free blocks + blocks with references = n_blocks.
+ *  K3  free blocks (those that can only be found among them) + blocks with references = n_blocks.
+ *  K4  No two blocks have the same name.
  *
  * Threads: the calls from the thread that runs passes; rows of different
  * positions or heads may be written by different threads at once. */
@@ -55,7 +60,9 @@ EBB_MUST_CHECK
 ebb_status ebb_kv_open(const ebb_kv_shape *shape, uint32_t n_blocks, ebb_kv **out, ebb_error *err);
 void ebb_kv_close(ebb_kv *kv);                   /* NULL is fine */
 uint64_t ebb_kv_bytes(const ebb_kv *kv);         /* of the pool */
-uint32_t ebb_kv_n_free(const ebb_kv *kv);        /* blocks */
+uint32_t ebb_kv_n_free(const ebb_kv *kv);        /* blocks, named ones without references among them */
+size_t   ebb_kv_size_of_block(const ebb_kv *kv);
+void    *ebb_kv_data(const ebb_kv *kv, uint32_t block);  /* all layers of a block */
 
 /* A table for at most n_ctx positions.  Error: NOMEM. */
 EBB_MUST_CHECK
@@ -70,6 +77,19 @@ ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *e
 void ebb_kv_cut(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos);
 /* Make *t the first n_pos positions of *from (n_pos <= from->n_pos); what it held goes. */
 void ebb_kv_share(ebb_kv *kv, ebb_kv_table *t, const ebb_kv_table *from, uint32_t n_pos);
+
+/* -- Blocks that can be found --------------------------------------------------- */
+
+#define EBB_KV_NONE UINT32_MAX
+/* Name block i of the table, which is full; does nothing if a block has that name. */
+void ebb_kv_name(ebb_kv *kv, const ebb_kv_table *t, uint32_t i, const uint8_t name[16]);
+/* The block of that name, or EBB_KV_NONE. */
+uint32_t ebb_kv_find(const ebb_kv *kv, const uint8_t name[16]);
+/* Append a full block to a table of full blocks. */
+void ebb_kv_adopt(ebb_kv *kv, ebb_kv_table *t, uint32_t block);
+/* A reference that no table holds (a writer's), and its end. */
+void ebb_kv_hold(ebb_kv *kv, uint32_t block);
+void ebb_kv_release(ebb_kv *kv, uint32_t block);
 
 /* First row (position 0 of the block) of a KV head. */
 void *ebb_kv_k(const ebb_kv *kv, uint32_t block, uint32_t layer, uint32_t head);

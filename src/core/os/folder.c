@@ -1,0 +1,76 @@
+/* Folders (folder.h). */
+#include "os/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/fault.h"
+
+#define BACKGROUND_NICE 10
+
+ebb_status ebb_folder_each(const char *path, ebb_folder_fn *fn, void *arg, ebb_error *err)
+{
+    DIR *d = ebb_os_fault(EACCES) ? NULL : opendir(path);
+    const struct dirent *e;
+
+    if (!d && errno == ENOENT)
+        return EBB_FAIL(err, EBB_NOTFOUND, "%s: no such folder", path);
+    if (!d)
+        return EBB_FAIL(err, EBB_IO, "%s: cannot be listed: %s", path, strerror(errno));
+    while ((e = readdir(d))) {
+        struct stat st;
+
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        fn(arg, &(ebb_folder_entry){
+            .name = e->d_name, .n_bytes = (uint64_t)st.st_size,
+            .modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+        });
+    }
+    closedir(d);
+    return EBB_OK;
+}
+
+ebb_status ebb_folder_room(const char *path, uint64_t *bytes, ebb_error *err)
+{
+    struct statvfs fs;
+
+    if (ebb_os_fault(EIO) || statvfs(path, &fs) != 0)
+        return EBB_FAIL(err, EBB_IO, "%s: %s", path, strerror(errno));
+    *bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return EBB_OK;
+}
+
+ebb_status ebb_file_rename(const char *from, const char *to, ebb_error *err)
+{
+    if (ebb_os_fault(EACCES) || rename(from, to) != 0)
+        return EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", to, strerror(errno));
+    return EBB_OK;
+}
+
+void ebb_file_remove(const char *path)
+{
+    if (unlink(path) != 0)
+        return;
+}
+
+ebb_status ebb_file_touch(const char *path, ebb_error *err)
+{
+    if (!ebb_os_fault(EACCES) && utimensat(AT_FDCWD, path, NULL, 0) == 0)
+        return EBB_OK;
+    return EBB_FAIL(err, errno == ENOENT ? EBB_NOTFOUND : EBB_IO, "%s: %s", path, strerror(errno));
+}
+
+void ebb_thread_background(void)
+{
+    if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BACKGROUND_NICE) != 0)
+        return;
+}

@@ -1,0 +1,35 @@
+/* os/folder.h - a folder of many files: what is in it, how much room there is,
+ * and the small things done to its files. */
+#ifndef EBB_OS_FOLDER_H
+#define EBB_OS_FOLDER_H
+#include <stdint.h>
+
+#include "ebb/status.h"
+
+typedef struct ebb_folder_entry {
+    const char *name;            /* valid during the call */
+    uint64_t    n_bytes;
+    int64_t     modified_ns;     /* since 1970 */
+} ebb_folder_entry;
+typedef void ebb_folder_fn(void *arg, const ebb_folder_entry *entry);
+
+/* Call fn for each regular file of the folder, in no order; those that vanish
+ * meanwhile are left out.  Errors: NOTFOUND, IO. */
+EBB_MUST_CHECK
+ebb_status ebb_folder_each(const char *path, ebb_folder_fn *fn, void *arg, ebb_error *err);
+/* Bytes that we may still write to the file system of `path`. */
+EBB_MUST_CHECK
+ebb_status ebb_folder_room(const char *path, uint64_t *bytes, ebb_error *err);
+
+/* `to` is replaced at once by `from`.  Error: IO. */
+EBB_MUST_CHECK
+ebb_status ebb_file_rename(const char *from, const char *to, ebb_error *err);
+void ebb_file_remove(const char *path);          /* no error if it is not there, or stays */
+/* The file was used now; NOTFOUND if there is none, IO. */
+EBB_MUST_CHECK
+ebb_status ebb_file_touch(const char *path, ebb_error *err);
+
+/* The calling thread's work can wait for that of the others. */
+void ebb_thread_background(void);
+
+#endif

@@ -1,0 +1,429 @@
+/* The KV cache on disk (disk.h). */
+#include "kv/disk.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "os/file.h"
+#include "os/folder.h"
+
+#define CAP_BYTES      ((uint64_t)4 << 30)
+#define CAP_FILES      16384u
+#define DISK_UNIT      4096u                     /* what a small file takes */
+#define LEFTOVER_NS    ((int64_t)3600 * 1000000000)
+#define CLOCK_STEP_NS  20000000                  /* file times may lag behind the clock */
+#define STATES_KEPT    3u                        /* of a timeline, behind its newest */
+
+struct ebb_disk {
+    char           *dir;
+    uint64_t        max_bytes;
+    pthread_t       thread;
+    bool            has_thread;
+
+    pthread_mutex_t lock;                        /* protects what follows */
+    pthread_cond_t  wake, done_one;
+    ebb_disk_job   *waiting, *done;              /* first in, first out; a stack */
+    bool            is_writing, quit;
+    char            notice[160];
+
+    /* the writer's own */
+    uint64_t        n_bytes, n_files;            /* in the folder, as of the last look */
+};
+
+/* -- Notices ------------------------------------------------------------------------ */
+
+static void notice(ebb_disk *d, const char *what, const ebb_error *err)
+{
+    ebb_log("kv", "%s: %s", what, err->msg);
+    pthread_mutex_lock(&d->lock);
+    snprintf(d->notice, sizeof d->notice, "%s: %.120s", what, err->msg);
+    pthread_mutex_unlock(&d->lock);
+}
+
+bool ebb_disk_take_notice(ebb_disk *d, char out[160])
+{
+    bool is_there;
+
+    pthread_mutex_lock(&d->lock);
+    is_there = d->notice[0] != '\0';
+    memcpy(out, d->notice, sizeof d->notice);
+    d->notice[0] = '\0';
+    pthread_mutex_unlock(&d->lock);
+    return is_there;
+}
+
+/* -- Reading ------------------------------------------------------------------------- */
+
+bool ebb_disk_has(ebb_disk *d, const ebb_disk_item *item, uint32_t *n_ids)
+{
+    ebb_error err;
+    bool has = ebb_disk_file_has(d->dir, item, n_ids, &err);
+
+    if (err.code == EBB_FORMAT)
+        notice(d, "KV cache, a file is ignored", &err);
+    return has;
+}
+
+bool ebb_disk_read(ebb_disk *d, const ebb_disk_item *item)
+{
+    ebb_error err = { 0 };
+    char path[4096];
+
+    if (ebb_disk_file_read(d->dir, item, &err) == EBB_OK)
+        return true;
+    if (err.code == EBB_FORMAT) {
+        ebb_disk_file_path(d->dir, item, path, sizeof path);
+        ebb_file_remove(path);
+    }
+    if (err.code != EBB_NOTFOUND)
+        notice(d, "KV cache, a file is ignored", &err);
+    return false;
+}
+
+/* -- Room ---------------------------------------------------------------------------- */
+
+typedef struct entry {
+    char     name[48];
+    uint64_t n_bytes;
+    int64_t  used_ns;
+} entry;
+
+typedef struct listing {
+    ebb_disk *d;
+    entry    *entries;
+    size_t    n, cap;
+    int64_t   now_ns;
+    bool      failed;
+} listing;
+
+static uint64_t on_disk(uint64_t n_bytes)
+{
+    return (n_bytes + DISK_UNIT - 1) / DISK_UNIT * DISK_UNIT;
+}
+
+static int64_t wall_ns(void)
+{
+    struct timespec t;
+
+    timespec_get(&t, TIME_UTC);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Whether a file is one of ours; *is_leftover: begun and never finished. */
+static bool is_ours(const char *name, bool *is_leftover)
+{
+    size_t n = strlen(name), hex = strspn(name, "0123456789abcdef");
+    const char *kind = name + hex;
+
+    if (hex != 2 * EBB_DISK_NAME)
+        return false;
+    *is_leftover = n > 4 && strcmp(name + n - 4, ".new") == 0;
+    if (*is_leftover)
+        return true;
+    return strcmp(kind, ".block") == 0 || strcmp(kind, ".tail") == 0 || strcmp(kind, ".state") == 0;
+}
+
+static void remove_file(const ebb_disk *d, const char *name)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/%s", d->dir, name);
+    ebb_file_remove(path);
+}
+
+static void list_file(void *arg, const ebb_folder_entry *e)
+{
+    listing *l = arg;
+    bool is_leftover;
+
+    if (!is_ours(e->name, &is_leftover))
+        return;
+    if (is_leftover) {
+        if (l->now_ns - e->modified_ns > LEFTOVER_NS)
+            remove_file(l->d, e->name);
+        return;
+    }
+    if (l->n == l->cap) {
+        size_t cap = l->cap * 2 + 256;
+        entry *grown = realloc(l->entries, cap * sizeof *grown);
+
+        l->failed |= !grown;
+        if (!grown)
+            return;
+        l->entries = grown;
+        l->cap = cap;
+    }
+    l->entries[l->n] = (entry){ .n_bytes = on_disk(e->n_bytes), .used_ns = e->modified_ns };
+    snprintf(l->entries[l->n].name, sizeof l->entries[l->n].name, "%s", e->name);
+    l->d->n_bytes += l->entries[l->n].n_bytes;
+    l->d->n_files++;
+    l->n++;
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+
+    return (x->used_ns > y->used_ns) - (x->used_ns < y->used_ns);
+}
+
+static bool has_room(const ebb_disk *d, uint64_t extra)
+{
+    return d->n_bytes + extra <= d->max_bytes && d->n_files < CAP_FILES;
+}
+
+/* Look what is there, and remove what was used longest ago, but nothing since
+ * `since_ns`, until `extra` bytes more fit. */
+static ebb_status make_room(ebb_disk *d, uint64_t extra, int64_t since_ns, ebb_error *err)
+{
+    listing l = { .d = d, .now_ns = wall_ns() };
+    ebb_status st;
+
+    d->n_bytes = d->n_files = 0;
+    st = ebb_folder_each(d->dir, list_file, &l, err);
+    if (l.entries)
+        qsort(l.entries, l.n, sizeof *l.entries, by_use);
+    for (size_t i = 0; i < l.n && !has_room(d, extra) && l.entries[i].used_ns < since_ns; i++) {
+        remove_file(d, l.entries[i].name);
+        d->n_bytes -= l.entries[i].n_bytes;
+        d->n_files--;
+    }
+    free(l.entries);
+    if (st == EBB_OK && (l.failed || !has_room(d, extra)))
+        st = EBB_FAIL(err, EBB_LIMIT, "no room under its cap of %llu MiB for all of this conversation",
+                      (unsigned long long)(d->max_bytes >> 20));
+    return st;
+}
+
+static ebb_status choose_cap(ebb_disk *d, ebb_error *err)
+{
+    uint64_t room;
+    ebb_status st = EBB_OK;
+
+    if (d->max_bytes > 0)
+        return EBB_OK;
+    d->max_bytes = UINT64_MAX;
+    st = make_room(d, 0, INT64_MIN, err);
+    if (st == EBB_OK)
+        st = ebb_folder_room(d->dir, &room, err);
+    d->max_bytes = 0;
+    if (st != EBB_OK)
+        return st;
+    room = (room + d->n_bytes) / 10;
+    d->max_bytes = room < CAP_BYTES ? room : CAP_BYTES;
+    return EBB_OK;
+}
+
+/* -- Writing -------------------------------------------------------------------------- */
+
+static void touch(const ebb_disk *d, const ebb_disk_item *item)
+{
+    char path[4096];
+
+    ebb_disk_file_path(d->dir, item, path, sizeof path);
+    if (ebb_file_touch(path, NULL) != EBB_OK)    /* evicted by another program, perhaps */
+        return;
+}
+
+static void remove_tail(const ebb_disk *d, const uint8_t name[EBB_DISK_NAME])
+{
+    ebb_disk_item tail = { .kind = EBB_DISK_TAIL };
+    char path[4096];
+
+    memcpy(tail.name, name, sizeof tail.name);
+    ebb_disk_file_path(d->dir, &tail, path, sizeof path);
+    ebb_file_remove(path);
+}
+
+/* Old states of the timeline go, but for the last few. */
+static void thin_states(ebb_disk *d, const ebb_disk_job *job)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = job->n_items; i-- > 0;) {
+        ebb_disk_item state = job->items[i];
+        char path[4096];
+
+        if (state.kind != EBB_DISK_BLOCK)
+            continue;
+        state.kind = EBB_DISK_STATE;
+        ebb_disk_file_path(d->dir, &state, path, sizeof path);
+        if (n >= STATES_KEPT)
+            ebb_file_remove(path);
+        else if (ebb_file_touch(path, NULL) == EBB_OK)
+            n++;
+    }
+}
+
+/* Whether the file is there, with all of the item's ids. */
+static bool stands(ebb_disk *d, const ebb_disk_item *item)
+{
+    uint32_t n_ids;
+
+    return ebb_disk_has(d, item, &n_ids) && n_ids == item->n_ids;
+}
+
+static ebb_status write_item(ebb_disk *d, const ebb_disk_item *item, int64_t since_ns, ebb_error *err)
+{
+    uint64_t n = on_disk(ebb_disk_file_bytes(item));
+    ebb_status st = has_room(d, n) ? EBB_OK : make_room(d, n, since_ns, err);
+
+    if (st == EBB_OK)
+        st = ebb_disk_file_write(d->dir, item, err);
+    if (st == EBB_OK) {
+        d->n_bytes += n;
+        d->n_files++;
+    }
+    return st;
+}
+
+static ebb_status write_missing(ebb_disk *d, ebb_disk_job *job, int64_t since_ns, uint32_t *n_written, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (uint32_t i = 0; i < job->n_items && st == EBB_OK; i++) {
+        const ebb_disk_item *item = &job->items[i];
+
+        if (stands(d, item))
+            continue;
+        if (*n_written == 0)
+            st = make_room(d, 0, since_ns, err);         /* others may have written meanwhile */
+        if (st == EBB_OK)
+            st = write_item(d, item, since_ns, err);
+        if (st != EBB_OK)
+            break;
+        ++*n_written;
+        if (item->kind == EBB_DISK_BLOCK)
+            remove_tail(d, i > 0 ? job->items[i - 1].name : item->shape);    /* what this block has grown from */
+        if (item->kind == EBB_DISK_STATE)
+            thin_states(d, job);
+    }
+    return st;
+}
+
+static void touch_all(ebb_disk *d, const ebb_disk_job *job)
+{
+    for (uint32_t i = job->n_items; i-- > 0;)
+        touch(d, &job->items[i]);
+}
+
+static void do_job(ebb_disk *d, ebb_disk_job *job)
+{
+    int64_t since_ns = wall_ns() - CLOCK_STEP_NS;
+    ebb_error err = { 0 };
+    uint32_t n_written = 0;
+    ebb_status st = choose_cap(d, &err);
+
+    touch_all(d, job);
+    if (st == EBB_OK)
+        st = write_missing(d, job, since_ns, &n_written, &err);
+    if (n_written > 0)
+        touch_all(d, job);
+    if (st != EBB_OK)
+        notice(d, "KV cache, this turn is not kept", &err);
+    ebb_log("kv", "%u of %u files written", n_written, job->n_items);
+}
+
+static void *writer(void *arg)
+{
+    ebb_disk *d = arg;
+
+    ebb_thread_background();
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        ebb_disk_job *job = d->waiting;
+
+        if (!job && d->quit)
+            break;
+        if (!job) {
+            pthread_cond_wait(&d->wake, &d->lock);
+            continue;
+        }
+        d->waiting = job->next;
+        d->is_writing = true;
+        pthread_mutex_unlock(&d->lock);
+        do_job(d, job);
+        pthread_mutex_lock(&d->lock);
+        d->is_writing = false;
+        job->next = d->done;
+        d->done = job;
+        pthread_cond_signal(&d->done_one);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* -- Calls from the owner --------------------------------------------------------------- */
+
+ebb_status ebb_disk_open(const char *dir, uint64_t max_bytes, ebb_disk **out, ebb_error *err)
+{
+    ebb_disk *d = calloc(1, sizeof *d);
+    ebb_status st;
+
+    *out = NULL;
+    if (!d)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the KV cache on disk");
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->wake, NULL);
+    pthread_cond_init(&d->done_one, NULL);
+    d->max_bytes = max_bytes;
+    d->dir = strdup(dir);
+    st = d->dir ? ebb_file_mkdirs(dir, err) : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", dir);
+    if (st == EBB_OK && pthread_create(&d->thread, NULL, writer, d) != 0)
+        st = EBB_FAIL(err, EBB_NOMEM, "no thread to write the KV cache with");
+    d->has_thread = st == EBB_OK;
+    if (st != EBB_OK) {
+        ebb_disk_close(d);
+        return st;
+    }
+    *out = d;
+    return EBB_OK;
+}
+
+void ebb_disk_close(ebb_disk *d)
+{
+    if (!d)
+        return;
+    pthread_mutex_lock(&d->lock);
+    d->quit = true;
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+    if (d->has_thread)
+        pthread_join(d->thread, NULL);
+    pthread_cond_destroy(&d->wake);
+    pthread_cond_destroy(&d->done_one);
+    pthread_mutex_destroy(&d->lock);
+    free(d->dir);
+    free(d);
+}
+
+void ebb_disk_put(ebb_disk *d, ebb_disk_job *job)
+{
+    ebb_disk_job **last;
+
+    pthread_mutex_lock(&d->lock);
+    for (last = &d->waiting; *last; last = &(*last)->next)
+        ;
+    job->next = NULL;
+    *last = job;
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+}
+
+ebb_disk_job *ebb_disk_take_done(ebb_disk *d, bool wait)
+{
+    ebb_disk_job *job;
+
+    pthread_mutex_lock(&d->lock);
+    while (wait && !d->done && (d->is_writing || d->waiting))
+        pthread_cond_wait(&d->done_one, &d->lock);
+    job = d->done;
+    if (job)
+        d->done = job->next;
+    pthread_mutex_unlock(&d->lock);
+    return job;
+}

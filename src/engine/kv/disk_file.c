@@ -1,0 +1,189 @@
+/* A file of the KV cache on disk (disk_file.h). */
+#include "kv/disk_file.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "kernels/kernels.h"
+#include "os/file.h"
+#include "os/folder.h"
+
+#define VERSION    1u
+#define SYNC_BYTES ((size_t)1 << 20)             /* files of this size do not stay in the page cache */
+
+/* The head as it stands in the file, little-endian as every machine that ebb runs on. */
+typedef struct head {
+    char     magic[8];
+    uint32_t version, kind;
+    uint8_t  shape[EBB_DISK_NAME];
+    uint8_t  name[EBB_DISK_NAME];
+    uint32_t pos, n_ids;
+    uint64_t n_data;
+    int32_t  ids[EBB_KV_BLOCK];
+} head;
+
+_Static_assert(sizeof(head) == 192, "the head of a file has no padding");
+
+static const char magic[8] = "EBB-KV\r\n";
+static const char *const suffixes[EBB_DISK_KINDS] = { "block", "tail", "state" };
+
+uint64_t ebb_disk_file_bytes(const ebb_disk_item *item)
+{
+    return sizeof(head) + item->n_data + EBB_DISK_NAME;
+}
+
+void ebb_disk_file_path(const char *dir, const ebb_disk_item *item, char *path, size_t cap)
+{
+    char hex[2 * EBB_DISK_NAME + 1];
+
+    for (unsigned i = 0; i < EBB_DISK_NAME; i++)
+        snprintf(hex + 2 * i, 3, "%02x", item->name[i]);
+    snprintf(path, cap, "%s/%s.%s", dir, hex, suffixes[item->kind]);
+}
+
+static void fill_head(const ebb_disk_item *item, head *h)
+{
+    memset(h, 0, sizeof *h);
+    memcpy(h->magic, magic, sizeof magic);
+    h->version = VERSION;
+    h->kind = item->kind;
+    memcpy(h->shape, item->shape, sizeof h->shape);
+    memcpy(h->name, item->name, sizeof h->name);
+    h->pos = item->pos;
+    h->n_ids = item->n_ids;
+    h->n_data = item->n_data;
+    memcpy(h->ids, item->ids, item->n_ids * sizeof *h->ids);
+}
+
+static void checksum(const head *h, const void *data, size_t n, uint8_t out[EBB_DISK_NAME])
+{
+    ebb_hash128(h, sizeof *h, NULL, out);
+    ebb_hash128(data, n, out, out);
+}
+
+/* -- Writing ----------------------------------------------------------------------- */
+
+static ebb_status write_all(int fd, const char *path, const ebb_disk_item *item, ebb_error *err)
+{
+    uint8_t sum[EBB_DISK_NAME];
+    ebb_status st;
+    head h;
+
+    fill_head(item, &h);
+    checksum(&h, item->data, item->n_data, sum);
+    st = ebb_file_write_at(fd, path, &h, sizeof h, 0, err);
+    if (st == EBB_OK)
+        st = ebb_file_write_at(fd, path, item->data, item->n_data, sizeof h, err);
+    if (st == EBB_OK)
+        st = ebb_file_write_at(fd, path, sum, sizeof sum, sizeof h + item->n_data, err);
+    if (st != EBB_OK || item->n_data < SYNC_BYTES)
+        return st;                               /* a small one that a crash tears is found out by its sum */
+    st = ebb_file_sync(fd, path, err);
+    ebb_file_drop_cache(fd, 0, ebb_disk_file_bytes(item));
+    return st;
+}
+
+ebb_status ebb_disk_file_write(const char *dir, const ebb_disk_item *item, ebb_error *err)
+{
+    static atomic_uint turn;                     /* several engines of a process never share a file */
+    char path[4096], beside[4096 + 40];
+    int fd;
+    ebb_status st;
+
+    ebb_disk_file_path(dir, item, path, sizeof path);
+    snprintf(beside, sizeof beside, "%s.%ld.%u.new", path, (long)getpid(), atomic_fetch_add(&turn, 1));
+    st = ebb_file_open(beside, EBB_FILE_CREATE, &fd, err);
+    if (st != EBB_OK)
+        return st;
+    st = write_all(fd, path, item, err);
+    ebb_file_close(fd);
+    if (st == EBB_OK)
+        st = ebb_file_rename(beside, path, err);
+    if (st != EBB_OK)
+        ebb_file_remove(beside);
+    return st;
+}
+
+/* -- Reading ----------------------------------------------------------------------- */
+
+/* The head of a file that could be the item's. */
+static ebb_status read_head(int fd, const char *path, const ebb_disk_item *item, head *h, ebb_error *err)
+{
+    uint64_t n_bytes;
+    ebb_status st = ebb_file_size(fd, path, &n_bytes, err);
+
+    if (st == EBB_OK)
+        st = ebb_file_read_at(fd, path, h, sizeof *h, 0, err);
+    if (st != EBB_OK)
+        return st;
+    if (memcmp(h->magic, magic, sizeof magic) != 0)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: is no file of the KV cache", path);
+    if (h->version != VERSION)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: has version %u, this ebb reads %u", path, h->version, VERSION);
+    if (h->kind != (uint32_t)item->kind || memcmp(h->name, item->name, sizeof h->name) != 0 ||
+        memcmp(h->shape, item->shape, sizeof h->shape) != 0 || h->pos != item->pos || h->n_data != item->n_data)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: belongs to something else", path);
+    if (h->n_ids > EBB_KV_BLOCK || n_bytes != ebb_disk_file_bytes(item))
+        return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: has %llu bytes, %llu were expected", path,
+                        (unsigned long long)n_bytes, (unsigned long long)ebb_disk_file_bytes(item));
+    return EBB_OK;
+}
+
+bool ebb_disk_file_has(const char *dir, const ebb_disk_item *item, uint32_t *n_ids, ebb_error *err)
+{
+    char path[4096];
+    uint32_t same = 0;
+    int fd;
+    head h;
+    ebb_status st;
+
+    *err = (ebb_error){ 0 };
+    ebb_disk_file_path(dir, item, path, sizeof path);
+    st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
+    if (st == EBB_OK)
+        st = read_head(fd, path, item, &h, err);
+    ebb_file_close(fd);
+    if (st == EBB_NOTFOUND)
+        *err = (ebb_error){ 0 };
+    if (st != EBB_OK)
+        return false;
+    while (same < item->n_ids && same < h.n_ids && h.ids[same] == item->ids[same])
+        same++;
+    *n_ids = same;
+    return item->kind == EBB_DISK_TAIL ? same > 0
+         : item->kind == EBB_DISK_STATE ? same == h.n_ids : same == h.n_ids && same == item->n_ids;
+}
+
+ebb_status ebb_disk_file_read(const char *dir, const ebb_disk_item *item, ebb_error *err)
+{
+    char path[4096];
+    uint8_t sum[EBB_DISK_NAME], want[EBB_DISK_NAME];
+    int fd;
+    head h;
+    ebb_status st;
+
+    ebb_disk_file_path(dir, item, path, sizeof path);
+    st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
+    if (st != EBB_OK)
+        return st;
+    st = read_head(fd, path, item, &h, err);
+    if (st == EBB_OK)
+        st = ebb_file_read_at(fd, path, item->data, item->n_data, sizeof h, err);
+    if (st == EBB_OK)
+        st = ebb_file_read_at(fd, path, want, sizeof want, sizeof h + item->n_data, err);
+    if (st == EBB_OK && item->n_data >= SYNC_BYTES)
+        ebb_file_drop_cache(fd, 0, ebb_disk_file_bytes(item));
+    ebb_file_close(fd);
+    if (st != EBB_OK)
+        return st;
+    checksum(&h, item->data, item->n_data, sum);
+    if (memcmp(sum, want, sizeof sum) != 0)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: its checksum is wrong", path);
+    if (h.n_ids < item->n_ids || (item->kind != EBB_DISK_TAIL && h.n_ids > item->n_ids) ||
+        memcmp(h.ids, item->ids, item->n_ids * sizeof *h.ids) != 0)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: has changed meanwhile", path);
+    return EBB_OK;
+}

@@ -1,0 +1,56 @@
+/* kv/disk_file.h - one file of the KV cache on disk (docs/FORMATS.md).
+ *
+ * A file holds a block of K and V, the last partly filled block of a timeline
+ * (a tail), or the state of recurrent layers.  The tokens before it are named by
+ * a chain of hashes whose beginning names model, KV types and layout:
+ *
+ *     name(0) = shape,  name(i + 1) = H(name(i), ids of block i)
+ *
+ * so a name stands for all tokens up to a block's end, and who shares a beginning
+ * shares its files.  Nothing in a file is trusted: shape, ids and length are
+ * compared with what is expected, and a checksum covers all of it. */
+#ifndef EBB_DISK_FILE_H
+#define EBB_DISK_FILE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ebb/model.h"
+#include "ebb/status.h"
+
+#define EBB_DISK_NAME 16u        /* bytes of a name */
+
+typedef enum ebb_disk_kind { EBB_DISK_BLOCK, EBB_DISK_TAIL, EBB_DISK_STATE, EBB_DISK_KINDS } ebb_disk_kind;
+
+/* A file and what stands in it.  A block goes by its own name, tail and state by
+ * the name of the block before them: the last one written is kept. */
+typedef struct ebb_disk_item {
+    ebb_disk_kind    kind;
+    uint8_t          name[EBB_DISK_NAME];
+    uint8_t          shape[EBB_DISK_NAME];
+    uint32_t         pos;        /* of ids[0] */
+    const ebb_token *ids;        /* of a block, a tail; of a state those behind its block's beginning */
+    uint32_t         n_ids;
+    void            *data;
+    size_t           n_data;
+} ebb_disk_item;
+
+/* Bytes of the file. */
+uint64_t ebb_disk_file_bytes(const ebb_disk_item *item);
+/* path[cap] = <dir>/<name in hex>.<kind> */
+void ebb_disk_file_path(const char *dir, const ebb_disk_item *item, char *path, size_t cap);
+
+/* Write beside and rename.  Error: IO. */
+EBB_MUST_CHECK
+ebb_status ebb_disk_file_write(const char *dir, const ebb_disk_item *item, ebb_error *err);
+
+/* How many of item->ids the file has: of a block and a state all n_ids or none (a state
+ * may have fewer: *n_ids is set to what it has, if all of those are the same), of a tail the
+ * common beginning.  Reads the head only.  false: there is no such file, or it is not
+ * ours; *err says what is wrong with it (code OK: nothing). */
+bool ebb_disk_file_has(const char *dir, const ebb_disk_item *item, uint32_t *n_ids, ebb_error *err);
+/* Read data and check all.  Errors: NOTFOUND, IO, FORMAT (damaged, or not what `has` saw). */
+EBB_MUST_CHECK
+ebb_status ebb_disk_file_read(const char *dir, const ebb_disk_item *item, ebb_error *err);
+
+#endif

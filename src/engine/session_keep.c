@@ -1,0 +1,165 @@
+/* Keeping what was computed on disk (engine_impl.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "engine_impl.h"
+#include "model_file.h"
+#include "os/paths.h"
+
+#define ARITHMETIC    1u                         /* one more whenever K and V of the same tokens get other bits */
+#define N_SAMPLES     32u
+#define SAMPLE_BYTES  64u
+
+/* -- What a timeline belongs to --------------------------------------------------------- */
+
+/* The fingerprint does not cover weights: another training of the same model is told by some bytes of them. */
+static ebb_status sample_weights(ebb_engine *e, uint8_t hash[16], ebb_error *err)
+{
+    const ebb_gguf *g = ebb_model_gguf(e->model);
+    size_t n = ebb_gguf_n_tensors(g), step = n / N_SAMPLES + 1;
+
+    for (size_t i = 0; i < n; i += step) {
+        const ebb_gguf_tensor *t = ebb_gguf_get_tensor(g, i);
+        char bytes[SAMPLE_BYTES];
+        size_t m = t->n_bytes < sizeof bytes ? t->n_bytes : sizeof bytes;
+        ebb_status st = ebb_res_read(e->res, t->part, t->offset + (t->n_bytes - m) / 2, bytes, m, err);
+
+        if (st != EBB_OK)
+            return st;
+        ebb_hash128(bytes, m, hash, hash);
+    }
+    return EBB_OK;
+}
+
+/* All that K, V and states of given tokens depend on. */
+static ebb_status find_shape(ebb_engine *e, ebb_error *err)
+{
+    uint64_t facts[] = {
+        ARITHMETIC, e->plan.kv_k, e->plan.kv_v, EBB_KV_BLOCK, ebb_kv_size_of_block(e->kv), e->net.state_bytes,
+    };
+
+    ebb_hash128(facts, sizeof facts, ebb_model_get_info(e->model)->fingerprint, e->shape);
+    for (uint32_t i = 0; i < e->net.n_ropes; i++)        /* may depend on the length of the context */
+        ebb_hash128(e->run.freqs[i], e->net.ropes[i].n_rot / 2 * sizeof *e->run.freqs[i], e->shape, e->shape);
+    return sample_weights(e, e->shape, err);
+}
+
+void ebb_keep_open(ebb_engine *e, const ebb_engine_opts *o)
+{
+    ebb_error err = { 0 };
+    ebb_buf dir = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (o->no_kv_cache)
+        return;
+    if (o->kv_cache_dir)
+        ebb_buf_adds(&dir, o->kv_cache_dir);
+    else
+        st = ebb_path_in(EBB_DIR_CACHE, "kv", &dir, &err);
+    if (st == EBB_OK && dir.failed)
+        st = EBB_FAIL(&err, EBB_NOMEM, "no memory for a path");
+    if (st == EBB_OK)
+        st = find_shape(e, &err);
+    if (st == EBB_OK)
+        st = ebb_disk_open(dir.data, o->kv_cache_bytes, &e->disk, &err);
+    if (st != EBB_OK)
+        ebb_log("kv", "no KV cache on disk: %s", err.msg);
+    ebb_buf_fini(&dir);
+}
+
+/* -- Jobs ---------------------------------------------------------------------------------- */
+
+typedef struct kept {
+    ebb_disk_job   job;
+    ebb_disk_item *items;
+    ebb_token     *ids;
+    uint32_t      *blocks;       /* held */
+    uint32_t       n_blocks;
+    ebb_slot      *slot;         /* held; NULL: none */
+} kept;
+
+static void let_go(ebb_engine *e, kept *k)
+{
+    for (uint32_t i = 0; i < k->n_blocks; i++)
+        ebb_kv_release(e->kv, k->blocks[i]);
+    if (k->slot)
+        k->slot->is_held = false;
+    free(k->items);
+    free(k->ids);
+    free(k->blocks);
+    free(k);
+}
+
+bool ebb_keep_reap(ebb_engine *e, bool wait)
+{
+    ebb_disk_job *job;
+    bool any = false;
+
+    while (e->disk && (job = ebb_disk_take_done(e->disk, wait && !any))) {
+        let_go(e, (kept *)job);
+        any = true;
+    }
+    return any;
+}
+
+void ebb_keep_close(ebb_engine *e)
+{
+    while (ebb_keep_reap(e, true))
+        ;
+    ebb_disk_close(e->disk);
+}
+
+static kept *new_kept(const ebb_session *s)
+{
+    kept *k = calloc(1, sizeof *k);
+    uint32_t n = s->table.n_blocks;
+
+    if (!k)
+        return NULL;
+    k->items = calloc(n + 1, sizeof *k->items);
+    k->blocks = calloc(n, sizeof *k->blocks);
+    k->ids = malloc(s->table.n_pos * sizeof *k->ids);
+    if (k->items && k->blocks && k->ids)
+        return k;
+    let_go(s->engine, k);
+    return NULL;
+}
+
+static void add_item(kept *k, const ebb_session *s, ebb_disk_kind kind, uint32_t i, void *data, size_t n_data)
+{
+    ebb_disk_item *item = &k->items[k->job.n_items++];
+    uint32_t pos = i * EBB_KV_BLOCK;
+
+    *item = (ebb_disk_item){ .kind = kind, .pos = pos, .ids = k->ids + pos, .data = data, .n_data = n_data };
+    item->n_ids = kind == EBB_DISK_BLOCK ? EBB_KV_BLOCK : s->table.n_pos - pos;
+    memcpy(item->name, s->chain[kind == EBB_DISK_BLOCK ? i + 1 : i].name, sizeof item->name);
+    memcpy(item->shape, s->engine->shape, sizeof item->shape);
+}
+
+void ebb_session_keep(ebb_session *s)
+{
+    ebb_engine *e = s->engine;
+    uint32_t n_full = s->table.n_pos / EBB_KV_BLOCK;
+    kept *k;
+
+    if (!e->disk || s->table.n_pos == 0)
+        return;
+    ebb_keep_reap(e, false);
+    k = new_kept(s);
+    if (!k)
+        return;
+    memcpy(k->ids, s->ids, s->table.n_pos * sizeof *k->ids);
+    for (uint32_t i = 0; i < s->table.n_blocks; i++) {
+        k->blocks[k->n_blocks++] = s->table.blocks[i];
+        ebb_kv_hold(e->kv, s->table.blocks[i]);
+        add_item(k, s, i < n_full ? EBB_DISK_BLOCK : EBB_DISK_TAIL, i, ebb_kv_data(e->kv, s->table.blocks[i]),
+                 ebb_kv_size_of_block(e->kv));
+    }
+    k->slot = ebb_state_hold(s);
+    if (k->slot)
+        add_item(k, s, EBB_DISK_STATE, n_full, k->slot->state, e->net.state_bytes);
+    k->job.items = k->items;
+    ebb_disk_put(e->disk, &k->job);
+}
