@@ -2,7 +2,7 @@
  * time in registers.  The order of the loops is that of avx512_gemm256.c. */
 #include "kernels/blocks.h"
 #include "kernels/impl.h"
-#include "kernels/x86/avx512_tile.h"
+#include "kernels/x86/avx512_gemv.h"
 
 enum { COLS = 6, BLOCKS = 64, TILES = 8 };
 
@@ -164,10 +164,17 @@ static void gemm(const ebb_matmul *a, const kind *k)
     }
 }
 
+/* Few columns come straight from the blocks where there is code for it. */
+#define ebb_avx512_gemv_Q8_0 NULL
 #define X(T, offset, has_min)                                                                \
 static void matmul_##T(const ebb_matmul *a)                                                  \
 {                                                                                            \
-    gemm(a, &(kind){ ebb_avx512_unpack_##T, has_min ? micro_min : micro_plain, offset });    \
+    ebb_gemv_fn *const few = ebb_avx512_gemv_##T;                                            \
+                                                                                             \
+    if (few && a->n_cols <= GEMV_COLS)                                                       \
+        few(a);                                                                              \
+    else                                                                                     \
+        gemm(a, &(kind){ ebb_avx512_unpack_##T, has_min ? micro_min : micro_plain, offset }); \
 }
 EBB_TYPES_32(X)
 #undef X

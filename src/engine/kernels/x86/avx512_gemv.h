@@ -10,6 +10,10 @@
 enum { GEMV_COLS = 3 };          /* beyond, unpacking pays */
 
 /* n_cols at most GEMV_COLS. */
+typedef void ebb_gemv_fn(const ebb_matmul *a);
+
+ebb_gemv_fn ebb_avx512_gemv_Q4_0, ebb_avx512_gemv_Q4_1, ebb_avx512_gemv_Q5_0, ebb_avx512_gemv_Q5_1,
+            ebb_avx512_gemv_IQ4_NL, ebb_avx512_gemv_MXFP4;
 void ebb_avx512_gemv_Q4_K(const ebb_matmul *a);
 void ebb_avx512_gemv_Q5_K(const ebb_matmul *a);
 void ebb_avx512_gemv_Q6_K(const ebb_matmul *a);

@@ -1,16 +1,7 @@
 /* From the file's blocks (kernels/blocks.h draws them) to tiles for vpdpbusd. */
 #include "kernels/blocks.h"
 #include "kernels/x86/avx512_gemv.h"
-
-static inline __m512i low_nibbles(__m512i v)
-{
-    return _mm512_and_si512(v, _mm512_set1_epi8(15));
-}
-
-static inline __m512i high_nibbles(__m512i v)
-{
-    return low_nibbles(_mm512_srli_epi16(v, 4));
-}
+#include "kernels/x86/avx512_nibbles.h"
 
 /* 64 bytes of each row, transposed. */
 static inline __attribute__((always_inline)) void load_64(const ebb_half *rows, size_t byte, __m512i t[16])
@@ -21,7 +12,7 @@ static inline __attribute__((always_inline)) void load_64(const ebb_half *rows, 
     ebb_transpose16(t);
 }
 
-/* 32 bytes each of two blocks, or 16 of four; blocks past the last repeat it. */
+/* 32 bytes each of two blocks. */
 static inline __attribute__((always_inline)) void load_2x32(const ebb_half *rows, size_t at, size_t next, __m512i t[16])
 {
 #pragma GCC unroll 16
@@ -30,20 +21,6 @@ static inline __attribute__((always_inline)) void load_2x32(const ebb_half *rows
 
         t[i] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)p)),
                                   _mm256_loadu_si256((const void *)(p + next)), 1);
-    }
-    ebb_transpose16(t);
-}
-
-static inline __attribute__((always_inline)) void load_4x16(const ebb_half *rows, const size_t at[4], __m512i t[16])
-{
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i++) {
-        const uint8_t *p = rows->base + rows->offset[i];
-        __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(p + at[0])));
-
-        v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + at[1])), 1);
-        v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + at[2])), 2);
-        t[i] = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + at[3])), 3);
     }
     ebb_transpose16(t);
 }
@@ -64,41 +41,18 @@ void ebb_avx512_unpack_Q8_0(const ebb_half *rows, size_t block_bytes, size_t n_b
     }
 }
 
-/* Bit 4g + j of each lane becomes bit 4 of byte j. */
-static inline __m512i fifth_bits(__m512i high, int g)
-{
-    __m512i four = _mm512_and_si512(_mm512_srlv_epi32(high, _mm512_set1_epi32(4 * g)), _mm512_set1_epi32(15));
-    __m512i spread = _mm512_mullo_epi32(four, _mm512_set1_epi32(0x00204081));
-
-    return _mm512_slli_epi32(_mm512_and_si512(spread, _mm512_set1_epi32(0x01010101)), 4);
-}
-
-/* d (and m) of 16 rows from what stands at the start of their blocks. */
-typedef enum head { HEAD_D, HEAD_D_M, HEAD_E } head;
-
-static inline __m512 lanes_e8(__m512i v)
-{
-    __m512i e = _mm512_and_si512(v, _mm512_set1_epi32(255));
-    __m512i tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
-    __m512i bits = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
-
-    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(bits, _mm512_cmplt_epu32_mask(e, _mm512_set1_epi32(2)), tiny));
-}
-
 /* The types of 16 nibble bytes: what the head says, the fifth bits if has_high, then the nibbles, which
  * may stand for the bytes of a table (offset added). */
 static inline __attribute__((always_inline)) void unpack_nibbles(const ebb_half *rows, size_t block_bytes, size_t n_blocks,
                                                                  int h, ebb_tile32 *out, head kind, int has_high, const __m512i *table)
 {
-    size_t nibbles = (kind == HEAD_D ? 2u : kind == HEAD_D_M ? 4u : 1u) + (has_high ? 4u : 0u);
+    size_t nibbles = nibbles_at(kind, has_high);
     __m512i t[16], high = _mm512_setzero_si512();
 
     for (size_t b = 0; b < n_blocks; b += 4) {
-        size_t at[4], n = n_blocks - b < 4 ? n_blocks - b : 4;
+        size_t n = n_blocks - b < 4 ? n_blocks - b : 4;
 
-        for (size_t i = 0; i < 4; i++)
-            at[i] = (b + (i < n ? i : n - 1)) * block_bytes + nibbles;
-        load_4x16(rows, at, t);
+        load_4x16(rows, b * block_bytes + nibbles, n, block_bytes, t);
         for (size_t i = 0; i < n; i++) {
             ebb_tile32 *o = out + b + i;
             __m512i first = ebb_half_gather(rows, (b + i) * block_bytes);
@@ -131,13 +85,6 @@ NIBBLES(Q4_0, HEAD_D, 0)
 NIBBLES(Q4_1, HEAD_D_M, 0)
 NIBBLES(Q5_0, HEAD_D, 1)
 NIBBLES(Q5_1, HEAD_D_M, 1)
-
-static inline __m512i table_of(const int8_t values[16], int offset)
-{
-    __m512i v = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)values));
-
-    return _mm512_add_epi8(v, _mm512_set1_epi8((char)offset));
-}
 
 void ebb_avx512_unpack_IQ4_NL(const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, ebb_tile32 *out)
 {
