@@ -75,6 +75,7 @@ ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err)
     ebb_chat_settings_from(c, facts.settings);
     if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish == EBB_FINISH_NONE)
         ebb_chat_notice(c, "the last answer was cut off; /continue goes on with it");
+    ebb_chat_tell_away(c);
     ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     return EBB_OK;
 }

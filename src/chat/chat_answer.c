@@ -301,6 +301,7 @@ void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
     c->answer->m.finish = ev->finish;
     c->answer->m.cost = sum(c->cost_before, &ev->cost);
     c->answer->is_dirty = true;
+    ebb_chat_note_away(c, &c->answer->m);
     is_dropped = drop_empty(c, ev->finish);
     c->answer = NULL;
     ebb_chat_save(c, true);

@@ -58,6 +58,8 @@ typedef struct ebb_chat_settings {
     uint32_t     n_predict;
     ebb_thinking thinking;
     uint32_t     is_set;
+    uint32_t     away_tokens;    /* length of an answer that ended unseen; 0: there is none */
+    ebb_finish   away_finish;    /* and how it ended */
 } ebb_chat_settings;
 
 struct ebb_chat {
@@ -83,6 +85,7 @@ struct ebb_chat {
     ebb_node         *answer;            /* under way */
     bool              is_new_answer;     /* it began with this turn, so it may go if it stays empty */
     uint32_t          n_turn;            /* tokens that this turn adds and must be computed */
+    bool              is_away;           /* nobody looks any more */
     ebb_turn_cost     cost_before;       /* of the answer that is continued */
 
     int               epoll, wake, timer;
@@ -143,6 +146,12 @@ ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err);
 
 /* -- chat_sessions.c --------------------------------------------------------------- */
 void ebb_chat_forget_deleted(ebb_chat *c);
+
+/* -- chat_away.c ------------------------------------------------------------------- */
+/* The answer has ended: if nobody looks, that is kept for later.  Before the save. */
+void ebb_chat_note_away(ebb_chat *c, const ebb_message *answer);
+/* A session was opened: say what happened in it unseen, once. */
+void ebb_chat_tell_away(ebb_chat *c);
 
 /* -- settings.c -------------------------------------------------------------------- */
 /* Settings that neither the command line nor the session has set become what the

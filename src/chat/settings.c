@@ -149,6 +149,9 @@ char *ebb_chat_settings_json(const ebb_chat_settings *v)
     for (size_t i = 0; o && i < N_SETTINGS; i++)
         if (v->is_set & (1u << i))
             json_object_set_new(o, settings[i].name, json_real(get(&settings[i], v)));
+    if (o && v->away_tokens)
+        json_object_set_new(o, "away", json_pack("{s:i,s:s}", "tokens", (int)v->away_tokens, "finish",
+                                                 ebb_finish_name(v->away_finish)));
     if (o && json_object_size(o))
         text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(9));
     json_decref(o);
@@ -189,6 +192,17 @@ void ebb_chat_settings_advise(ebb_chat *c)
     c->settings.is_set = is_set;
 }
 
+static void read_away(ebb_chat_settings *v, json_t *away)
+{
+    json_int_t n = json_integer_value(json_object_get(away, "tokens"));
+    const char *name = json_string_value(json_object_get(away, "finish"));
+
+    v->away_tokens = n > 0 && n < INT32_MAX ? (uint32_t)n : 0;
+    for (int i = EBB_FINISH_NONE; name && i <= EBB_FINISH_ERROR; i++)
+        if (strcmp(ebb_finish_name((ebb_finish)i), name) == 0)
+            v->away_finish = (ebb_finish)i;
+}
+
 void ebb_chat_settings_from(ebb_chat *c, const char *json)
 {
     json_t *o = json ? json_loads(json, 0, NULL) : NULL, *value;
@@ -204,5 +218,6 @@ void ebb_chat_settings_from(ebb_chat *c, const char *json)
             put(s, &c->settings, x);
     }
     ebb_chat_settings_advise(c);
+    read_away(&c->settings, json_object_get(o, "away"));
     json_decref(o);
 }

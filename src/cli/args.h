@@ -40,6 +40,7 @@ typedef struct ebb_args {
     const char     *file_path, *context_path, *now;
     bool            no_generation_prompt;
     const char     *theme;
+    uint32_t        linger_s;        /* --linger */
     bool            ollama;          /* plan --ollama, and what it takes */
     uint32_t        ollama_batch, ollama_parallel;
     const char     *ollama_flash, *ollama_gpus;

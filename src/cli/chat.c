@@ -38,6 +38,7 @@ int ebb_cli_chat(ebb_args *a)
     ebb_tui_opts tui = {
         .theme = a->theme, .no_color = is_set("NO_COLOR"), .ascii = a->ascii || !utf8_locale(),
         .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
+        .linger_s = a->linger_s < 86400 ? a->linger_s : 86400,
     };
     ebb_error err = { 0 };
 

@@ -38,7 +38,7 @@ static int version(void)
 int main(int argc, char **argv)
 {
     const ebb_command_line *command = argc > 1 && argv[1][0] != '-' ? find(argv[1]) : find("chat");
-    ebb_args args = { .sampling = ebb_sampling_default() };
+    ebb_args args = { .sampling = ebb_sampling_default(), .linger_s = 600 };
     ebb_error err = { 0 };
     int status;
 

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "commands.h"
 #include "front.h"
+#include "hangup.h"
 #include "signals.h"
 #include "tui.h"
 
@@ -243,7 +244,10 @@ static void read_input(plain *p)
 
     if (got > 0)
         ebb_buf_add(&p->in, bytes, (size_t)got);
-    else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+    else if (got < 0 && errno == EIO && p->is_terminal) {
+        p->signal = SIGHUP;                      /* the terminal is gone, and nobody told us */
+        p->front.quit = true;
+    } else if (got == 0 || (errno != EINTR && errno != EAGAIN))
         p->is_end = true;
 }
 
@@ -311,6 +315,8 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
         turn(&p);
     fresh_line(&p);
     fflush(stdout);
+    if (p.signal == SIGHUP)
+        ebb_hangup(chat, opts);
     ebb_signals_close();
     status = p.signal ? 128 + p.signal : p.has_failed;
     ebb_buf_fini(&p.in);

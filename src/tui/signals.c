@@ -9,6 +9,7 @@
 
 static const int caught[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP };
 static int ends[2] = { -1, -1 };
+static bool ignores_hangup;
 
 static void on_signal(int number)
 {
@@ -24,7 +25,7 @@ static void install(int number, void (*handler)(int))
 {
     struct sigaction sa = { .sa_flags = SA_RESTART };
 
-    sa.sa_handler = handler;
+    sa.sa_handler = number == SIGHUP && ignores_hangup ? SIG_IGN : handler;
     sigemptyset(&sa.sa_mask);
     sigaction(number, &sa, NULL);
 }
@@ -60,6 +61,12 @@ int ebb_signals_next(void)
     char byte;
 
     return read(ends[0], &byte, 1) == 1 ? byte : 0;
+}
+
+void ebb_signals_ignore_hangup(void)
+{
+    ignores_hangup = true;
+    install(SIGHUP, SIG_IGN);
 }
 
 void ebb_signals_stop(void)

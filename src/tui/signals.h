@@ -10,6 +10,7 @@ bool ebb_signals_open(void);     /* false: no pipe to be had */
 void ebb_signals_close(void);    /* default actions again */
 int  ebb_signals_fd(void);       /* readable when there is one; -1 when not open */
 int  ebb_signals_next(void);     /* its number, 0: none waits */
+void ebb_signals_ignore_hangup(void);            /* from now on, also after close */
 void ebb_signals_stop(void);     /* stop the process group as Ctrl-Z would; returns when continued */
 
 #endif

@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "app.h"
 #include "base/clock.h"
+#include "hangup.h"
+#include "signals.h"
 
 static int shorter(int a, int b)
 {
@@ -45,6 +48,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     ebb_chat *chat;
     ebb_error err;
     ebb_app app;
+    bool is_hangup;
     int status;
 
     if (ebb_term_curses(&term_opts, &term, &err) != EBB_OK)
@@ -57,8 +61,13 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     while (!app.front.quit)
         turn(&app, term, chat);
     status = app.signal ? 128 + app.signal : 0;
+    is_hangup = app.signal == SIGHUP;
+    if (is_hangup)
+        ebb_signals_ignore_hangup();
     ebb_app_fini(&app);
     term->ops->close(term);
+    if (is_hangup)
+        ebb_hangup(chat, opts);
     ebb_chat_close(chat);
     return status;
 }

@@ -362,6 +362,14 @@ const char *ebb_chat_setting_name(size_t i)
     return i < 2 ? names[i] : NULL;
 }
 
+bool ebb_chat_linger(ebb_chat *c, uint32_t limit_s, uint32_t grace_s, int stop_fd)
+{
+    (void)limit_s;
+    (void)grace_s;
+    (void)stop_fd;
+    return !c->busy;
+}
+
 ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)
 {
     return ebb_chat_save_as(c, title, err);

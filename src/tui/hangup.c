@@ -1,0 +1,32 @@
+/* The terminal is gone (hangup.h). */
+#include "hangup.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "signals.h"
+
+enum { GRACE_S = 30 };           /* for saving and closing, after the limit */
+
+/* Nothing that is written or read from now on may fail for want of a terminal. */
+static void point_nowhere(void)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int i = 0; fd >= 0 && i < 3; i++)
+        if (isatty(i))
+            dup2(fd, i);
+    if (fd > 2)
+        close(fd);
+}
+
+void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts)
+{
+    ebb_signals_ignore_hangup();
+    if (ebb_signals_fd() < 0)
+        ebb_signals_open();                      /* without them, SIGTERM ends us at once */
+    point_nowhere();
+    ebb_chat_linger(chat, opts->linger_s, GRACE_S, ebb_signals_fd());
+    ebb_signals_close();
+}

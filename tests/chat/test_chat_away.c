@@ -1,0 +1,127 @@
+/* Answers that go on unseen: what is kept, what is told, and that the process ends. */
+#include "ebb_test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fake.h"
+
+static char dir[64], db[96];
+static fake_script script;
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/ebb-away-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    snprintf(db, sizeof db, "%s/sessions.db", dir);
+    script = (fake_script){ .n_tokens = 3, .fingerprint = "model one" };
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char cmd[96];
+
+    (void)state;
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    return system(cmd);
+}
+
+static ebb_chat *open_ready(bool continue_last)
+{
+    ebb_chat_parts parts = fake_parts(&script);
+    ebb_chat_opts o = { .store_path = db, .sampling = parts.default_sampling, .continue_last = continue_last };
+    ebb_chat *c;
+
+    assert_int_equal(ebb_chat_open_with(&o, &parts, &c, NULL), EBB_OK);
+    if (!continue_last)
+        assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    return c;
+}
+
+/* In a process of its own: ask, let the terminal vanish, linger, leave.  Its wait status. */
+static int leave(uint32_t limit_s, uint32_t grace_s, bool hangs)
+{
+    pid_t pid = fork();
+    int status;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        ebb_chat *c = open_ready(false);
+        ebb_error err;
+
+        if (ebb_chat_send(c, "go", 2, &err) != EBB_OK)
+            _exit(9);
+        bool has_ended = ebb_chat_linger(c, limit_s, grace_s, -1);
+        while (hangs)
+            pause();
+        ebb_chat_close(c);
+        _exit(has_ended ? 0 : 3);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+/* What -c says, and then never again. */
+static void expect_told(const char *want)
+{
+    char text[256];
+    ebb_chat *c = open_ready(true);
+
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_string_equal(text, want);
+    ebb_chat_close(c);
+    c = open_ready(true);
+    for (ebb_chat_event ev; fake_next(c, &ev) && ev.kind != EBB_EVENT_READY;)
+        assert_int_not_equal(ev.kind, EBB_EVENT_NOTICE);
+    ebb_chat_close(c);
+}
+
+static void test_finished_unseen(void **state)
+{
+    (void)state;
+    script.delay_us = 20000;
+    assert_int_equal(leave(10, 10, false), 0);
+    script.delay_us = 0;
+    expect_told("answer finished while you were away (3 tokens)");
+}
+
+/* At the limit it is stopped, and what there is is saved. */
+static void test_limit(void **state)
+{
+    double t0 = ebb_clock_s();
+    int status;
+
+    (void)state;
+    script.hold_at = 3;
+    status = leave(1, 10, false);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    assert_true(ebb_clock_s() - t0 >= 1 && ebb_clock_s() - t0 < 4);
+    script.hold_at = 0;
+    expect_told("the terminal went away and the answer was stopped (2 tokens); /continue goes on with it");
+}
+
+/* Whatever holds the process up: it does not outlive its time. */
+static void test_no_orphan(void **state)
+{
+    double t0 = ebb_clock_s();
+    int status;
+
+    (void)state;
+    script.hold_at = 3;
+    status = leave(1, 1, true);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+    assert_true(ebb_clock_s() - t0 < 5);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan) };
+
+    return cmocka_run_group_tests_name("chat away", tests, NULL, NULL);
+}
