@@ -70,7 +70,7 @@ void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
     pthread_mutex_lock(&e->lock);
     memcpy(e->stats.decision, line, sizeof line);
     snprintf(e->stats.io, sizeof e->stats.io, "%s", ebb_res_io_name(e->res));
-    e->stats.tier = e->plan.tier;
+    e->stats.tier = e->budget.n_shed && e->plan.tier < EBB_TIER_STREAMING ? EBB_TIER_STREAMING : e->plan.tier;
     e->stats.budget_bytes = e->plan.budget_bytes;
     show_layers(e);
     pthread_mutex_unlock(&e->lock);
