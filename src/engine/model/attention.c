@@ -48,6 +48,36 @@ static void turn(const ebb_run *r, const ebb_layer *l, uint32_t c, const ebb_nor
     }
 }
 
+/* Heads in the basis of a normalised Hadamard matrix: what stands out in a few elements is
+ * spread over all, so that few bits hold it, and q . k stays the same (Ashkboos et al. 2024,
+ * QuaRot).  Where the width is no power of two, pieces of the largest one that divides it. */
+static void rotate(float *x, size_t n, size_t width)
+{
+    float scale = 1.0f / sqrtf((float)width);
+
+    for (float *end = x + n; x < end; x += width) {
+        for (size_t half = 1; half < width; half *= 2)
+            for (size_t i = 0; i < width; i += 2 * half)
+                for (size_t j = i; j < i + half; j++) {
+                    float a = x[j], b = x[j + half];
+
+                    x[j] = a + b;
+                    x[j + half] = a - b;
+                }
+        for (size_t i = 0; i < width; i++)
+            x[i] *= scale;
+    }
+}
+
+static void rotate_heads(const ebb_run *r, float *q, float *k)
+{
+    const ebb_net *net = r->net;
+    size_t width = net->dim_k & -(size_t)net->dim_k;
+
+    rotate(q, (size_t)net->n_head * net->dim_k, width);
+    rotate(k, (size_t)net->n_head_kv * net->dim_k, width);
+}
+
 static void store_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const store_job *job = arg;
@@ -56,12 +86,14 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     const ebb_layer *l = &net->layers[job->i_layer];
     uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK;
     uint32_t block = r->table->blocks[pos / EBB_KV_BLOCK];
-    float *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
+    float *q = r->q + (size_t)c * net->n_head * net->dim_k, *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
     const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
 
     (void)thread;
-    turn(r, l, c, &l->q_norm, r->q + (size_t)c * net->n_head * net->dim_k, net->n_head);
+    turn(r, l, c, &l->q_norm, q, net->n_head);
     turn(r, l, c, &l->k_norm, k, net->n_head_kv);
+    if (r->k_type == EBB_KV_Q4_0)
+        rotate_heads(r, q, k);
     for (uint32_t h = 0; h < net->n_head_kv; h++) {
         char *to_k = ebb_kv_k(r->kv, block, job->i_layer, h), *to_v = ebb_kv_v(r->kv, block, job->i_layer, h);
 

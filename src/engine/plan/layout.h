@@ -35,6 +35,9 @@ ebb_status ebb_machine_probe_compute(ebb_machine *m, ebb_cpu cpu, ebb_error *err
 uint64_t ebb_plan_ring(const ebb_net *net);
 /* Fill the predicted figures (predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
+/* Replace the types that would hurt this network (of 4-bit K where K has biases,
+ * whatever is below f16 where heads have sinks); the reason, or NULL: they suit. */
+const char *ebb_plan_suit_kv(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v);
 /* Whether `layer` is one of the plan's n_resident layers, spread as opts->placement says. */
 bool ebb_plan_is_resident(const ebb_plan *plan, ebb_placement placement, uint32_t layer);
 

@@ -207,10 +207,12 @@ static bool use_q8(const planning *q)
 {
     bool has_k = q->o->has_kv && q->o->kv_k != EBB_KV_AUTO, has_v = q->o->has_kv && q->o->kv_v != EBB_KV_AUTO;
 
-    if ((has_k && has_v) || !can_store(q->net, EBB_KV_Q8_0, EBB_KV_Q8_0))
+    ebb_kv_type k = has_k ? q->p->kv_k : EBB_KV_Q8_0, v = has_v ? q->p->kv_v : EBB_KV_Q8_0;
+
+    if ((has_k && has_v) || !can_store(q->net, EBB_KV_Q8_0, EBB_KV_Q8_0) || ebb_plan_suit_kv(q->net, &k, &v))
         return false;
-    q->p->kv_k = has_k ? q->o->kv_k : EBB_KV_Q8_0;
-    q->p->kv_v = has_v ? q->o->kv_v : EBB_KV_Q8_0;
+    q->p->kv_k = k;
+    q->p->kv_v = v;
     count(q);
     return true;
 }
@@ -322,10 +324,12 @@ static void refuse(const planning *q, const char *limit)
 static void choose(const planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
+    const char *other_kv;
 
     p->n_ctx = q->o->n_ctx ? q->o->n_ctx : usual_ctx(q->net, q->o->mode);
     p->kv_k = q->o->has_kv && q->o->kv_k != EBB_KV_AUTO ? q->o->kv_k : EBB_KV_F16;
     p->kv_v = q->o->has_kv && q->o->kv_v != EBB_KV_AUTO ? q->o->kv_v : EBB_KV_F16;
+    other_kv = ebb_plan_suit_kv(q->net, &p->kv_k, &p->kv_v);
     p->n_resident = asked_layers(q);
     p->is_mapped = q->in_memory;
     if (q->in_memory || p->n_resident == p->n_layers) {
@@ -340,6 +344,11 @@ static void choose(const planning *q, const char *limit)
     }
     if (!p->fits)
         refuse(q, limit);
+    if (other_kv) {
+        size_t n = strlen(p->why);
+
+        snprintf(p->why + n, sizeof p->why - n, "; %s", other_kv);
+    }
 }
 
 static ebb_status begin(planning *q, const ebb_model *m, ebb_error *err)
