@@ -256,7 +256,7 @@ class Corpus:
         out = []
         if rng.random() < 0.15:
             out.append(("system", self.expand(rng.choice(self.frames["system"]), rng)))
-        n = rng.choices([1, 2, 3, 5, 9], [45, 30, 15, 8, 2])[0]
+        n = rng.choices([1, 2, 3, 5, 9], [62, 26, 8, 3, 1])[0]
         last = None
         for _ in range(n):
             q, a, last = self.turn(rng, last)

@@ -25,7 +25,7 @@ from muon import Muon
 from net import SHAPE, Net
 
 N_VOCAB = 2560
-USER_WEIGHT = 0.1           # how much the user's words count in the loss, beside 1 for the answers
+USER_WEIGHT = 0.01          # how much the user's words count in the loss, beside 1 for the answers
 TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
             "'<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 
@@ -53,8 +53,8 @@ class Batches:
             weight += [0.0] * len(head) + [own] * len(body) + [0.0] * len(tail)
             at += len(turn) + (self.rng.randrange(400) if stretch and role == "assistant" else 0)
         # How an answer begins is the hard part; its end is soon known by heart and need not be seen each time.
-        cut = len(body) + len(tail) - self.rng.randrange(8, 20)
-        n = len(ids) - cut if cut > 0 and self.rng.random() < 0.65 else len(ids)
+        cut = len(body) + len(tail) - self.rng.randrange(4, 12)
+        n = len(ids) - cut if cut > 0 and self.rng.random() < 0.8 else len(ids)
         n = min(n, SHAPE["n_ctx"])
         return ids[:n], pos[:n], weight[:n]
 
@@ -90,8 +90,8 @@ def loss_of(net, ids, pos, weight):
 
 
 def rate(step, done):
-    """Warm up, stay, and go down over the last 40 % of the way."""
-    return min(1.0, (step + 1) / 60, max(0.02, (1 - done) / 0.4))
+    """Warm up, stay, and go down over the last 70 % of the way."""
+    return min(1.0, (step + 1) / 60, max(0.02, (1 - done) / 0.7))
 
 
 class Average:
@@ -127,7 +127,7 @@ def train(args):
     torch.manual_seed(args.seed)
     corpus = Corpus(q for q, _ in read_held_out())
     if args.start:
-        net, vocabulary = restore(args.start, "last")
+        net, vocabulary = restore(args.start)
         net.train()
     else:
         vocabulary = make_vocabulary(corpus, args.seed)
