@@ -198,10 +198,10 @@ def export(net, vocabulary, path):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--steps", type=int, default=9000)
+    p.add_argument("--steps", type=int, default=9000, help="two hours at most on two quiet cores")
     p.add_argument("--seed", type=int, default=7)
-    p.add_argument("--batch", type=int, default=3072, help="tokens of a step")
-    p.add_argument("--lr", type=float, default=0.02, help="of the matrices; the others learn at a fifth of it")
+    p.add_argument("--batch", type=int, default=2048, help="tokens of a step")
+    p.add_argument("--lr", type=float, default=0.015, help="of the matrices; the others learn at a fifth of it")
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--out", default=str(HERE / "guide.gguf"))
     p.add_argument("--checkpoint", default=str(HERE.parent / "build" / "guide.pt"))
