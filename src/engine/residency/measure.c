@@ -11,6 +11,7 @@
 
 #define N_ROUNDS 2
 #define N_SLOTS  4u
+#define STRETCH_MAX ((uint64_t)512 << 20)        /* more than any disk reads in a round */
 #define GB       1e9
 
 typedef struct probe {
@@ -74,11 +75,13 @@ static void run_once(const ebb_reader_ops *ops, const ebb_read_file *files, uint
                      double seconds, double sum[3])
 {
     ebb_source source = { .next = next, .done = done, .self = p };
-    double begin = ebb_clock_s(), cpu = ebb_proc_cpu_s();
+    double begin, cpu;
     ebb_reader *r;
 
     ebb_map_advise((char *)files[p->file].map.data + p->at, (size_t)(p->end - p->at), EBB_ADVISE_DONTNEED);
     ebb_file_drop_cache(files[p->file].fd, p->at, p->end - p->at);
+    begin = ebb_clock_s();                       /* dropping gigabytes of cache may take longer than the measurement */
+    cpu = ebb_proc_cpu_s();
     p->until = begin + seconds;
     if (ebb_reader_start(ops, files, n_files, &source, &r, NULL) != EBB_OK)
         return;
@@ -112,7 +115,7 @@ void ebb_read_measure(ebb_read_file *files, uint32_t n_files, uint32_t i_file, u
                       double seconds, ebb_read_speed out[EBB_IO_MMAP + 1])
 {
     double sums[EBB_IO_MMAP + 1][3] = { { 0 } };
-    uint64_t stretch = n / (N_ROUNDS * 3);
+    uint64_t stretch = n / (N_ROUNDS * 3) < STRETCH_MAX ? n / (N_ROUNDS * 3) : STRETCH_MAX;
     uint32_t turn = 0;
 
     memset(out, 0, (EBB_IO_MMAP + 1) * sizeof *out);
