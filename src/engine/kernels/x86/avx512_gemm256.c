@@ -222,11 +222,11 @@ static void gemm(const ebb_matmul *a, const kind *k)
     }
 }
 
-/* Few columns come straight from the blocks where there is code for it. */
-#define TYPE(T, micro, group, offset, n_min)                                        \
+/* Few columns come straight from the blocks. */
+#define TYPE(T, micro, group, offset, n_min)                                             \
 static void matmul_##T(const ebb_matmul *a)                                              \
 {                                                                                        \
-    if (a->n_cols <= GEMV_COLS)                                                              \
+    if (a->n_cols <= GEMV_COLS)                                                          \
         ebb_avx512_gemv_##T(a);                                                          \
     else                                                                                 \
         gemm(a, &(kind){ ebb_avx512_unpack_##T, micro, group, offset, n_min });          \
@@ -234,13 +234,6 @@ static void matmul_##T(const ebb_matmul *a)                                     
 TYPE(Q4_K, micro_8_min, 8, 8, 4)
 TYPE(Q5_K, micro_4_min, 4, 16, 4)
 TYPE(Q6_K, micro_2, 2, 32, 0)
-#undef TYPE
-
-#define TYPE(T, micro, group, offset, n_min)                                             \
-static void matmul_##T(const ebb_matmul *a)                                              \
-{                                                                                        \
-    gemm(a, &(kind){ ebb_avx512_unpack_##T, micro, group, offset, n_min });              \
-}
 TYPE(Q2_K, micro_4_min16, 4, 0, 8)
 TYPE(Q3_K, micro_4, 4, 4, 0)
 TYPE(IQ4_XS, micro_8_wide, 8, 128, 0)

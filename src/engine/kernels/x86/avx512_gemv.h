@@ -13,10 +13,11 @@ enum { GEMV_COLS = 3 };          /* beyond, unpacking pays */
 typedef void ebb_gemv_fn(const ebb_matmul *a);
 
 ebb_gemv_fn ebb_avx512_gemv_Q4_0, ebb_avx512_gemv_Q4_1, ebb_avx512_gemv_Q5_0, ebb_avx512_gemv_Q5_1,
-            ebb_avx512_gemv_IQ4_NL, ebb_avx512_gemv_MXFP4;
-void ebb_avx512_gemv_Q4_K(const ebb_matmul *a);
-void ebb_avx512_gemv_Q5_K(const ebb_matmul *a);
-void ebb_avx512_gemv_Q6_K(const ebb_matmul *a);
+            ebb_avx512_gemv_IQ4_NL, ebb_avx512_gemv_MXFP4,
+            ebb_avx512_gemv_Q4_K, ebb_avx512_gemv_Q5_K, ebb_avx512_gemv_Q6_K,
+            ebb_avx512_gemv_Q2_K, ebb_avx512_gemv_Q3_K, ebb_avx512_gemv_TQ2_0, ebb_avx512_gemv_IQ4_XS,
+            ebb_avx512_gemv_TQ1_0, ebb_avx512_gemv_IQ1_S, ebb_avx512_gemv_IQ1_M, ebb_avx512_gemv_IQ2_XXS,
+            ebb_avx512_gemv_IQ2_XS, ebb_avx512_gemv_IQ2_S, ebb_avx512_gemv_IQ3_XXS, ebb_avx512_gemv_IQ3_S;
 
 #define EBB_INLINE static inline __attribute__((always_inline))
 
@@ -144,6 +145,33 @@ EBB_INLINE __m512 ebb_step_k(__m512 acc, const ebb_head_k *h, float dx, __m512i 
 
     acc = _mm512_fmadd_ps(_mm512_mul_ps(h->d, x), _mm512_cvtepi32_ps(sum), acc);
     return _mm512_fnmadd_ps(_mm512_mul_ps(h->dmin, x), _mm512_cvtepi32_ps(min_sum), acc);
+}
+
+typedef struct ebb_sums16 { __m512 y[GEMV_COLS]; } ebb_sums16;
+
+/* 64 bytes x of the sub-blocks a and b (32 each). */
+EBB_INLINE __m512i ebb_load_subs(const ebb_q8_256 *x, int a, int b)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)(x->q + 32 * a))),
+                              _mm256_loadu_si256((const void *)(x->q + 32 * b)), 1);
+}
+
+/* sum_j scale_j * (sum of the 16 bytes of x), rows in lanes; scales 4j .. 4j + 3 as bytes in scale[j]. */
+EBB_INLINE __m512i ebb_offset_sum(const __m512i scale[4], const ebb_q8_256 *x)
+{
+    const __m512i even = _mm512_set1_epi32(0x0000ffff);
+    __m512i r = _mm512_setzero_si512();
+
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {                /* words: sign-extended bytes 0 2, and 1 3 */
+        __m512i b02 = _mm512_srai_epi16(_mm512_slli_epi16(scale[j], 8), 8), b13 = _mm512_srai_epi16(scale[j], 8);
+        __m512i b01 = _mm512_or_si512(_mm512_and_si512(b02, even), _mm512_slli_epi32(b13, 16));
+        __m512i b23 = _mm512_or_si512(_mm512_srli_epi32(b02, 16), _mm512_andnot_si512(even, b13));
+
+        r = _mm512_dpwssd_epi32(r, b01, _mm512_set1_epi32((int)ebb_u32_load(x->sum + 4 * j)));
+        r = _mm512_dpwssd_epi32(r, b23, _mm512_set1_epi32((int)ebb_u32_load(x->sum + 4 * j + 2)));
+    }
+    return r;
 }
 
 #endif

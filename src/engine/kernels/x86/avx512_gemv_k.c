@@ -10,13 +10,6 @@ EBB_INLINE __m512i scale_mask(int a, int b)
     return _mm512_inserti64x4(_mm512_set1_epi32(zero | a), _mm256_set1_epi32(zero | b), 1);
 }
 
-/* 64 bytes x of the sub-blocks a and b (32 each). */
-EBB_INLINE __m512i load_subs(const ebb_q8_256 *x, int a, int b)
-{
-    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)(x->q + 32 * a))),
-                              _mm256_loadu_si256((const void *)(x->q + 32 * b)), 1);
-}
-
 /* Bits of the 32 high bytes (twice) moved to bit 4: of sub-block a below, b above. */
 EBB_INLINE __m512i high_bit(__m512i h, int a, int b)
 {
@@ -51,10 +44,8 @@ EBB_INLINE __m512i row_k(const uint8_t *nibbles, const uint8_t *high, const uint
     return sum;
 }
 
-typedef struct sums16 { __m512 y[GEMV_COLS]; } sums16;
-
 EBB_INLINE void block_k(const ebb_half *rows, size_t at, const uint8_t *const x_cols, size_t x_col_bytes, size_t n_cols, size_t b,
-                        bool has_high, sums16 *acc)
+                        bool has_high, ebb_sums16 *acc)
 {
     _Alignas(64) uint8_t scales[128];
     ebb_head_k h = ebb_load_head_k(rows, at);
@@ -62,7 +53,7 @@ EBB_INLINE void block_k(const ebb_half *rows, size_t at, const uint8_t *const x_
     ebb_store_scales_k(&h, scales);
     for (size_t c = 0; c < n_cols; c++) {
         const ebb_q8_256 *x = (const ebb_q8_256 *)(x_cols + c * x_col_bytes) + b;
-        __m512i xs[4] = { load_subs(x, 0, 2), load_subs(x, 1, 3), load_subs(x, 4, 6), load_subs(x, 5, 7) }, s[16];
+        __m512i xs[4] = { ebb_load_subs(x, 0, 2), ebb_load_subs(x, 1, 3), ebb_load_subs(x, 4, 6), ebb_load_subs(x, 5, 7) }, s[16];
 
 #pragma GCC unroll 16
         for (int i = 0; i < 16; i++) {
@@ -100,26 +91,8 @@ EBB_INLINE __m512i row_q6(const uint8_t *w, const __m512i x[4])
     return sum;
 }
 
-/* sum_j scale_j * (sum of the 16 bytes of x), rows in lanes; scales 4j .. 4j + 3 as bytes in scale[j]. */
-EBB_INLINE __m512i offset_sum(const __m512i scale[4], const ebb_q8_256 *x)
-{
-    const __m512i even = _mm512_set1_epi32(0x0000ffff);
-    __m512i r = _mm512_setzero_si512();
-
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {                /* words: sign-extended bytes 0 2, and 1 3 */
-        __m512i b02 = _mm512_srai_epi16(_mm512_slli_epi16(scale[j], 8), 8), b13 = _mm512_srai_epi16(scale[j], 8);
-        __m512i b01 = _mm512_or_si512(_mm512_and_si512(b02, even), _mm512_slli_epi32(b13, 16));
-        __m512i b23 = _mm512_or_si512(_mm512_srli_epi32(b02, 16), _mm512_andnot_si512(even, b13));
-
-        r = _mm512_dpwssd_epi32(r, b01, _mm512_set1_epi32((int)ebb_u32_load(x->sum + 4 * j)));
-        r = _mm512_dpwssd_epi32(r, b23, _mm512_set1_epi32((int)ebb_u32_load(x->sum + 4 * j + 2)));
-    }
-    return r;
-}
-
 EBB_INLINE void block_q6(const ebb_half *rows, size_t at, const uint8_t *const x_cols, size_t x_col_bytes, size_t n_cols, size_t b,
-                         sums16 *acc)
+                         ebb_sums16 *acc)
 {
     __m512 d = ebb_lanes_f16(_mm512_srli_epi32(ebb_half_gather(rows, at + 206), 16));
     __m512i scale[4];
@@ -133,7 +106,7 @@ EBB_INLINE void block_q6(const ebb_half *rows, size_t at, const uint8_t *const x
 #pragma GCC unroll 16
         for (int i = 0; i < 16; i++)
             s[i] = row_q6(rows->base + rows->offset[i] + at, xs);
-        __m512i sum = _mm512_sub_epi32(ebb_sum16(s), _mm512_slli_epi32(offset_sum(scale, x), 5));
+        __m512i sum = _mm512_sub_epi32(ebb_sum16(s), _mm512_slli_epi32(ebb_offset_sum(scale, x), 5));
         acc->y[c] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(x->d)), _mm512_cvtepi32_ps(sum), acc->y[c]);
     }
 }
@@ -143,7 +116,7 @@ EBB_INLINE void rows16(const ebb_matmul *a, size_t r, ebb_type type, size_t byte
 {
     size_t ahead = r + 32 <= a->n_rows ? 16 * a->row_bytes : 0;
     __mmask16 mask = ebb_row_mask(a->n_rows, r);
-    sums16 acc;
+    ebb_sums16 acc;
     ebb_half rows;
 
     ebb_half_rows(a, r, 0, &rows);
