@@ -94,6 +94,10 @@ guide-check: all                               ## ask it the held-out questions:
 install: all                                   ## DESTDIR and PREFIX are honoured
 	install -Dm755 $(B)/$(NAME) $(DESTDIR)$(PREFIX)/bin/$(NAME)
 	install -Dm644 docs/$(NAME).1 $(DESTDIR)$(PREFIX)/share/man/man1/$(NAME).1
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	$(B)/$(NAME) completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$(NAME)
+	$(B)/$(NAME) completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$(NAME)
+	$(B)/$(NAME) completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$(NAME).fish
 clean:                                         ## remove build/
 	rm -rf build
 help:                                          ## this list

@@ -136,6 +136,7 @@ static ebb_status init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_parts
     c->parts = *parts;
     c->base = (ebb_chat_settings){ .sampling = o->sampling, .n_predict = o->n_predict };
     c->sampling_given = o->sampling_given;
+    c->sampling_config = o->sampling_config;
     c->settings = c->base;
     c->engine_opts = o->engine;
     c->engine_opts.kv_cache_dir = copy_or_null(o->engine.kv_cache_dir, &ok);

@@ -30,7 +30,9 @@ typedef struct ebb_chat_opts {
     ebb_engine_opts engine;
     ebb_sampling    sampling;
     uint32_t        sampling_given;  /* one EBB_SAMPLING_BIT per field of `sampling` that the user chose: no model's advice goes before it */
+    uint32_t        sampling_config; /* the same of fields from a configuration file: before the model's advice, after the session's own */
 } ebb_chat_opts;
+#define EBB_SAMPLING_PREDICT (1u << (sizeof(ebb_sampling) / 4))      /* n_predict */
 #define EBB_SAMPLING_BIT(field) (1u << (offsetof(ebb_sampling, field) / 4))
 
 EBB_MUST_CHECK

@@ -68,7 +68,8 @@ struct ebb_chat {
     char             *store_path;        /* NULL: the default */
     char             *system;            /* the system prompt that a new session begins with */
     ebb_chat_settings base, settings;    /* as opened; of this session */
-    uint32_t          sampling_given;    /* of base: what the command line set */
+    uint32_t          sampling_given;    /* of base: what the command line set ... */
+    uint32_t          sampling_config;   /* ... and the configuration */
 
     ebb_store        *store;             /* NULL: nothing can be kept */
     bool              is_unsaved;        /* the last save failed, and the user was told */

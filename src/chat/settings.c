@@ -158,14 +158,20 @@ char *ebb_chat_settings_json(const ebb_chat_settings *v)
     return text;
 }
 
-/* The command line said something else than the default: that counts more. */
+/* Is the setting's bit in a mask of EBB_SAMPLING_BITs? */
+static bool has_bit(uint32_t mask, const setting *s)
+{
+    return s->at / 4 < 32 && mask & 1u << (s->at / 4);
+}
+
+/* The command line said it, or something else than the default: that counts more. */
 static bool is_from_command_line(const ebb_chat *c, const setting *s)
 {
     ebb_chat_settings usual = { .sampling = c->parts.default_sampling };
 
-    if (s->at < sizeof(ebb_sampling) && c->sampling_given & 1u << (s->at / 4))
+    if (has_bit(c->sampling_given, s))
         return true;
-    return get(s, &c->base) != get(s, &usual);
+    return !has_bit(c->sampling_config, s) && get(s, &c->base) != get(s, &usual);
 }
 
 /* What the model's file recommends; false: nothing, or what is out of range. */
@@ -185,7 +191,7 @@ void ebb_chat_settings_advise(ebb_chat *c)
 
         if (is_set & 1u << i)
             continue;
-        if (is_from_command_line(c, s) || !advice(c, s, &x))
+        if (is_from_command_line(c, s) || has_bit(c->sampling_config, s) || !advice(c, s, &x))
             x = get(s, &c->base);
         put(s, &c->settings, x);
     }

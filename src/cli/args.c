@@ -120,6 +120,7 @@ static ebb_status set_n(ebb_args *a, const char *value, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "-n %s: give a number of tokens", value);
     a->n_predict = (uint32_t)v;
     a->has_n_predict = true;
+    a->sampling_given |= EBB_SAMPLING_PREDICT;
     return EBB_OK;
 }
 
@@ -278,6 +279,39 @@ static const option *find(const char *word, size_t n, unsigned mask, bool *elsew
         *elsewhere |= same;
     }
     return NULL;
+}
+
+ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsigned mask, ebb_error *err)
+{
+    static const char *const switches[] = { "off", "no", "false", "0", "on", "yes", "true", "1", NULL };
+    char word[64];
+    bool elsewhere;
+    int n = snprintf(word, sizeof word, "--%s", name), state;
+    const option *o = n > 0 && (size_t)n < sizeof word ? find(word, (size_t)n, mask, &elsewhere) : NULL;
+
+    if (!o && (size_t)n < sizeof word && elsewhere)
+        return EBB_OK;
+    if (!o)
+        return EBB_FAIL(err, EBB_USAGE, "there is no option '%.60s'", name);
+    if (o->arg)
+        return apply(o, a, value, err);
+    state = name_index(switches, value);
+    if (state < 0)
+        return EBB_FAIL(err, EBB_USAGE, "%s is on or off, not '%.60s'", name, value);
+    if (state >= 4)
+        return apply(o, a, NULL, err);
+    if (o->kind == FLAG)
+        *(bool *)((char *)a + o->offset) = false;
+    return EBB_OK;
+}
+
+bool ebb_args_option(size_t i, ebb_option_info *out)
+{
+    if (i >= N_OPTIONS)
+        return false;
+    *out = (ebb_option_info){ options[i].short_name, options[i].long_name, options[i].arg, options[i].help,
+                              options[i].names, options[i].mask };
+    return true;
 }
 
 static ebb_status add_word(ebb_args *a, const char *word, ebb_error *err)

@@ -15,9 +15,9 @@
 /* Which commands take an option. */
 enum {
     EBB_FOR_CHAT = 1, EBB_FOR_RUN = 2, EBB_FOR_PLAN = 4, EBB_FOR_BENCH = 8, EBB_FOR_INSPECT = 16,
-    EBB_FOR_SESSIONS = 32, EBB_FOR_MODELS = 64, EBB_FOR_DOCTOR = 128,
+    EBB_FOR_SESSIONS = 32, EBB_FOR_MODELS = 64, EBB_FOR_DOCTOR = 128, EBB_FOR_STAT = 256, EBB_FOR_COMPLETION = 512,
     EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT,
-    EBB_FOR_ALL = 255,
+    EBB_FOR_ALL = 511,           /* but completion */
 };
 
 /* Everything the command line can say; strings point into argv. */
@@ -46,7 +46,8 @@ typedef struct ebb_args {
     const char     *ollama_flash, *ollama_gpus;
     ebb_engine_opts engine;
     ebb_sampling    sampling;
-    uint32_t        sampling_given;  /* EBB_SAMPLING_BITs of what was said */
+    uint32_t        sampling_given;  /* EBB_SAMPLING_BITs of what was said ... */
+    uint32_t        sampling_config; /* ... and of what the configuration file says */
     const char     *words[8];        /* what is no option, in order */
     size_t          n_words;
 } ebb_args;
@@ -54,6 +55,25 @@ typedef struct ebb_args {
 /* Parse argv[1..argc) for the command `mask`.  USAGE with one line otherwise. */
 EBB_MUST_CHECK
 ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err);
+
+/* One option by its long name without dashes, as the configuration file has it: flags
+ * are on or off, and an option of other commands is passed over.  `value` must outlive *a. */
+EBB_MUST_CHECK
+ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsigned mask, ebb_error *err);
+
+/* Take the text of a configuration file: lines "name = value", # begins a comment, a
+ * value may stand in quotes.  `text` is changed and must outlive *a.  Each error is
+ * one line, "path:line: ...", for `complain`; the lines after it count. */
+typedef void ebb_complain_fn(const char *line);
+void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, ebb_complain_fn *complain);
+
+/* Option i of the table, for completion; false past the last. */
+typedef struct ebb_option_info {
+    const char *short_name, *long_name, *arg, *help;     /* short_name and arg may be NULL */
+    const char *const *names;                            /* the values it takes, NULL: any */
+    unsigned    mask;
+} ebb_option_info;
+bool ebb_args_option(size_t i, ebb_option_info *out);
 
 /* The options of `mask`, grouped by task, for --help. */
 void ebb_args_help(unsigned mask);

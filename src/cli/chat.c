@@ -27,7 +27,7 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
     return (ebb_chat_opts){
         .model_path = a->model, .session_name = a->session, .continue_last = a->continue_last,
         .system = a->system, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
-        .sampling_given = a->sampling_given,
+        .sampling_given = a->sampling_given, .sampling_config = a->sampling_config,
     };
 }
 

@@ -56,6 +56,8 @@ int ebb_cli_doctor(ebb_args *a);
 int ebb_cli_sessions(ebb_args *a);
 int ebb_cli_models(ebb_args *a);
 int ebb_cli_inspect(ebb_args *a);
+int ebb_cli_stat(ebb_args *a);
+int ebb_cli_completion(ebb_args *a);
 
 /* The estimate of `plan --ollama`; with --json it is all that is printed. */
 EBB_MUST_CHECK

@@ -33,5 +33,7 @@ const ebb_command_line ebb_commands_cli[] = {
     { "sessions", "list|show|search|rename|delete|export|import", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cli_sessions },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cli_models },
     { "inspect", "gguf|tokens|text|template|logits|perplexity -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cli_inspect },
+    { "stat", "[PID] [--json]", "figures of the chats that run now", EBB_FOR_STAT, ebb_cli_stat },
+    { "completion", "bash|zsh|fish", "completion for a shell, on standard output", EBB_FOR_COMPLETION, ebb_cli_completion },
     { 0 },
 };

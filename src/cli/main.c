@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "cli.h"
+#include "os/file.h"
+#include "os/paths.h"
 
 static const ebb_command_line *find(const char *name)
 {
@@ -24,7 +26,7 @@ static int help(const ebb_command_line *of)
     }
     puts("ebb - chat with language models as large as the machine's memory, or larger\n");
     for (const ebb_command_line *c = ebb_commands_cli; c->name; c++)
-        printf("  ebb %-9s %s\n", c->name, c->help);
+        printf("  ebb %-10s %s\n", c->name, c->help);
     puts("\nWithout a command: chat.  `ebb COMMAND --help` lists the options of a command; the manual is ebb(1).");
     return EBB_EXIT_OK;
 }
@@ -35,10 +37,33 @@ static int version(void)
     return EBB_EXIT_OK;
 }
 
+static void complain(const char *line)
+{
+    fprintf(stderr, "ebb: %s\n", line);
+}
+
+/* The file stays in *text: the options point into it. */
+static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
+{
+    enum { MAX_CONFIG = 1 << 20 };
+    ebb_buf path = { 0 };
+    ebb_error err = { 0 };
+
+    if (ebb_path_in(EBB_DIR_CONFIG, "config", &path, NULL) == EBB_OK) {
+        ebb_status st = ebb_file_slurp(path.data, MAX_CONFIG, text, &err);
+        if (st == EBB_OK && text->len)
+            ebb_args_config(a, text->data, path.data, mask, complain);
+        else if (st != EBB_OK && st != EBB_NOTFOUND)
+            complain(err.msg);
+    }
+    ebb_buf_fini(&path);
+}
+
 int main(int argc, char **argv)
 {
     const ebb_command_line *command = argc > 1 && argv[1][0] != '-' ? find(argv[1]) : find("chat");
     ebb_args args = { .sampling = ebb_sampling_default(), .linger_s = 600 };
+    ebb_buf config = { 0 };
     ebb_error err = { 0 };
     int status;
 
@@ -58,6 +83,7 @@ int main(int argc, char **argv)
         argv++;
         argc--;
     }
+    read_config(&args, &config, command->mask);
     if (ebb_args_parse(&args, argc, argv, command->mask, &err) != EBB_OK ||
         (args.trace && ebb_log_open(args.trace, &err) != EBB_OK))
         return ebb_cli_fail(&err);
@@ -65,5 +91,6 @@ int main(int argc, char **argv)
     if (fflush(stdout) != 0 && status == EBB_EXIT_OK)
         status = EBB_EXIT_FAILED;
     ebb_log_close();
+    ebb_buf_fini(&config);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "front.h"
 #include "hangup.h"
 #include "signals.h"
+#include "stat_server.h"
 #include "tui.h"
 
 typedef struct plain {
@@ -28,6 +29,7 @@ typedef struct plain {
     bool      is_terminal;
     bool      has_failed;        /* no model: commands still work */
     int       signal;
+    ebb_stat_server stat;
 } plain;
 
 static void put(plain *p, const char *s, size_t n)
@@ -273,10 +275,11 @@ static void take_signal(plain *p)
 
 static void turn(plain *p)
 {
-    struct pollfd fds[3] = {
+    struct pollfd fds[4] = {
         { .fd = ebb_signals_fd(), .events = POLLIN },
         { .fd = ebb_chat_fd(p->front.chat), .events = POLLIN },
         { .fd = p->is_end ? -1 : STDIN_FILENO, .events = POLLIN },
+        { .fd = p->stat.fd, .events = POLLIN },
     };
 
     while (take_line(p))
@@ -287,9 +290,11 @@ static void turn(plain *p)
         p->front.quit = true;
         return;
     }
-    if (poll(fds, 3, -1) < 0 && errno != EINTR)
+    if (poll(fds, 4, -1) < 0 && errno != EINTR)
         p->front.quit = true;
     take_signal(p);
+    if (fds[3].revents)
+        ebb_stat_serve(&p->stat, p->front.chat);
     if (fds[2].revents)
         read_input(p);
     take_events(p);
@@ -311,8 +316,10 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     if (!ebb_signals_open())
         p.front.quit = true;
     show_history(&p);
+    ebb_stat_open(&p.stat, NULL);
     while (!p.front.quit)
         turn(&p);
+    ebb_stat_close(&p.stat);
     fresh_line(&p);
     fflush(stdout);
     if (p.signal == SIGHUP)

@@ -10,15 +10,16 @@
 #include "base/clock.h"
 #include "hangup.h"
 #include "signals.h"
+#include "stat_server.h"
 
 static int shorter(int a, int b)
 {
     return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
-static void turn(ebb_app *a, ebb_term *term, ebb_chat *chat)
+static void turn(ebb_app *a, ebb_term *term, ebb_chat *chat, ebb_stat_server *stat)
 {
-    struct pollfd fds[4];
+    struct pollfd fds[5];
     ebb_input in;
     double now = ebb_clock_s();
     int n;
@@ -27,9 +28,12 @@ static void turn(ebb_app *a, ebb_term *term, ebb_chat *chat)
     ebb_app_draw(a, now);
     n = term->ops->fds(term, fds, 3);
     fds[n++] = (struct pollfd){ .fd = ebb_chat_fd(chat), .events = POLLIN };
+    fds[n++] = (struct pollfd){ .fd = stat->fd, .events = POLLIN };
     if (poll(fds, (nfds_t)n, shorter(term->ops->timeout_ms(term), ebb_app_timeout_ms(a, ebb_clock_s()))) < 0 &&
         errno != EINTR)
         a->front.quit = true;
+    if (fds[n - 1].revents)
+        ebb_stat_serve(stat, chat);
     while (!a->front.quit && term->ops->input(term, &in))
         ebb_app_input(a, &in);
     ebb_app_events(a);
@@ -48,6 +52,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     ebb_chat *chat;
     ebb_error err;
     ebb_app app;
+    ebb_stat_server stat;
     bool is_hangup;
     int status;
 
@@ -58,9 +63,11 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
         return fail(&err);
     }
     ebb_app_init(&app, term, chat, opts);
+    ebb_stat_open(&stat, NULL);
     while (!app.front.quit)
-        turn(&app, term, chat);
+        turn(&app, term, chat, &stat);
     status = app.signal ? 128 + app.signal : 0;
+    ebb_stat_close(&stat);
     is_hangup = app.signal == SIGHUP;
     if (is_hangup)
         ebb_signals_ignore_hangup();

@@ -506,6 +506,13 @@ static void test_model_advice(void **state)
     expect_setting(c, "temp", "0.5");            /* the default, but said */
     expect_setting(c, "top-k", "20");
     ebb_chat_close(c);
+    /* a configuration file: before the model, after the session */
+    opts = (ebb_chat_opts){ .continue_last = true, .sampling = { .temp = 0.9f, .top_k = 9, .top_p = 1, .repeat_penalty = 1 },
+                            .sampling_config = EBB_SAMPLING_BIT(temp) | EBB_SAMPLING_BIT(top_k) };
+    c = open_ready(&opts);
+    expect_setting(c, "temp", "0.9");
+    expect_setting(c, "top-k", "5");
+    ebb_chat_close(c);
     script.numbers = NULL;
 }
 

@@ -33,6 +33,16 @@ ebb_status ebb_path_in(ebb_dir dir, const char *name, ebb_buf *out, ebb_error *e
     return out->failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a path") : EBB_OK;
 }
 
+ebb_status ebb_path_run(ebb_buf *out, ebb_error *err)
+{
+    const char *base = getenv("XDG_RUNTIME_DIR");
+
+    if (!is_absolute(base))
+        return ebb_path_in(EBB_DIR_STATE, "run", out, err);
+    ebb_buf_clear(out);
+    return ebb_buf_addf(out, "%s/ebb", base) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+}
+
 const char *ebb_path_models(void)
 {
     const char *list = getenv("EBB_MODELS");

@@ -19,6 +19,10 @@ typedef enum ebb_dir {
 EBB_MUST_CHECK
 ebb_status ebb_path_in(ebb_dir dir, const char *name, ebb_buf *out, ebb_error *err);
 
+/* Replace *out by the folder of this run's sockets: $XDG_RUNTIME_DIR/ebb, else "run" in the state folder. */
+EBB_MUST_CHECK
+ebb_status ebb_path_run(ebb_buf *out, ebb_error *err);
+
 /* $EBB_MODELS: directories or files, separated by colons; NULL if unset or empty. */
 const char *ebb_path_models(void);
 

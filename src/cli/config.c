@@ -1,0 +1,69 @@
+/* The configuration file (args.h). */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+
+static char *trim(char *s)
+{
+    size_t n;
+
+    s += strspn(s, " \t\r");
+    for (n = strlen(s); n > 0 && strchr(" \t\r", s[n - 1]); n--)
+        s[n - 1] = '\0';
+    return s;
+}
+
+/* "text" without its quotes, which keep blanks and a # in it. */
+static char *value_of(char *s)
+{
+    char *hash;
+    size_t n;
+
+    s = trim(s);
+    if (*s == '"' && (n = strlen(s)) > 1 && s[n - 1] == '"') {
+        s[n - 1] = '\0';
+        return s + 1;
+    }
+    for (hash = strchr(s, '#'); hash; hash = strchr(hash + 1, '#'))
+        if (hash == s || isblank((unsigned char)hash[-1])) {
+            *hash = '\0';
+            break;
+        }
+    return trim(s);
+}
+
+static ebb_status read_line(ebb_args *a, char *line, unsigned mask, ebb_error *err)
+{
+    char *equals = strchr(line, '='), *name;
+
+    if (equals)
+        *equals = '\0';
+    name = trim(line);
+    if (*name == '\0')
+        return EBB_FAIL(err, EBB_USAGE, "expected name = value");
+    return ebb_args_set(a, name, equals ? value_of(equals + 1) : "on", mask, err);
+}
+
+void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, ebb_complain_fn *complain)
+{
+    int number = 0;
+
+    for (char *line = text, *next; line; line = next) {
+        ebb_error err = { 0 };
+        char said[512];
+
+        number++;
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        line += strspn(line, " \t\r");
+        if (*line == '\0' || *line == '#' || read_line(a, line, mask, &err) == EBB_OK)
+            continue;
+        snprintf(said, sizeof said, "%s:%d: %s", path, number, err.msg);
+        complain(said);
+    }
+    a->sampling_config |= a->sampling_given;
+    a->sampling_given = 0;
+}

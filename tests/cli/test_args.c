@@ -1,0 +1,108 @@
+/* The configuration file: the same options, errors that name their line, and what comes before what. */
+#include "ebb_test.h"
+
+#include "args.h"
+
+static char said[1024];
+
+static void complain(const char *line)
+{
+    size_t n = strlen(said);
+
+    snprintf(said + n, sizeof said - n, "%s\n", line);
+}
+
+static ebb_args read_config(const char *text, unsigned mask)
+{
+    static char copy[1024];                      /* options point into it */
+    ebb_args a = { .sampling = ebb_sampling_default() };
+
+    said[0] = '\0';
+    snprintf(copy, sizeof copy, "%s", text);
+    ebb_args_config(&a, copy, "config", mask, complain);
+    return a;
+}
+
+static void test_values(void **state)
+{
+    ebb_args a = read_config("# mine\n\n model=/m/a b.gguf # the big one\r\n"
+                             "ram = 6G\nmode = max-tps\nplain\nascii = off\nsystem = \" # short \"\npredict = 100",
+                             EBB_FOR_CHAT);
+
+    (void)state;
+    assert_string_equal(said, "");
+    assert_string_equal(a.model, "/m/a b.gguf");
+    assert_true(a.engine.ram_bytes == 6ull << 30);
+    assert_int_equal(a.engine.mode, 1);
+    assert_true(a.plain && !a.ascii);
+    assert_string_equal(a.system, " # short ");
+    assert_int_equal(a.n_predict, 100);
+    assert_int_equal(a.sampling_config, EBB_SAMPLING_PREDICT);
+    assert_int_equal(a.sampling_given, 0);
+}
+
+/* Each wrong line is told with its number, and the others count. */
+static void test_errors(void **state)
+{
+    ebb_args a = read_config("tempp = 1\ntemp = hot\n= 3\nplain = perhaps\ntemp = 0.25\n", EBB_FOR_CHAT);
+
+    (void)state;
+    assert_string_equal(said, "config:1: there is no option 'tempp'\n"
+                              "config:2: --temp hot: give a number\n"
+                              "config:3: expected name = value\n"
+                              "config:4: plain is on or off, not 'perhaps'\n");
+    assert_true(a.sampling.temp == 0.25f);
+}
+
+static void test_options_of_other_commands(void **state)
+{
+    ebb_args a = read_config("temp = 0.25\ntheme = light\nram = 1G\n", EBB_FOR_PLAN);
+
+    (void)state;
+    assert_string_equal(said, "");
+    assert_null(a.theme);
+    assert_int_equal(a.sampling_config, 0);
+    assert_true(a.engine.ram_bytes == 1ull << 30);
+}
+
+static void test_command_line_comes_after(void **state)
+{
+    char ebb[] = "ebb", temp[] = "--temp", half[] = "0.5", plain[] = "--plain";
+    char *argv[] = { ebb, temp, half, plain, NULL };
+    ebb_args a = read_config("temp = 0.25\ntop-k = 7\n", EBB_FOR_CHAT);
+
+    (void)state;
+    assert_int_equal(ebb_args_parse(&a, 4, argv, EBB_FOR_CHAT, NULL), EBB_OK);
+    assert_true(a.sampling.temp == 0.5f && a.sampling.top_k == 7 && a.plain);
+    assert_int_equal(a.sampling_given, EBB_SAMPLING_BIT(temp));
+    assert_int_equal(a.sampling_config, EBB_SAMPLING_BIT(temp) | EBB_SAMPLING_BIT(top_k));
+}
+
+static void test_garbage(void **state)
+{
+    uint32_t seed = 5;
+
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        char text[200];
+        for (size_t k = 0; k + 1 < sizeof text; k++) {
+            static const char likely[] = "temp=plain \"#\n\n0.5";
+            seed = seed * 1664525u + 1013904223u;
+            text[k] = seed >> 28 ? likely[(seed >> 8) % (sizeof likely - 1)] : (char)(seed >> 16);
+        }
+        text[sizeof text - 1] = '\0';
+        read_config(text, EBB_FOR_CHAT);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_options_of_other_commands),
+        cmocka_unit_test(test_command_line_comes_after),
+        cmocka_unit_test(test_garbage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

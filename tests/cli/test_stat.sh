@@ -1,0 +1,58 @@
+#!/bin/sh
+# ebb stat: figures of a running chat through its socket, which is private and goes with it.
+set -eu
+command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
+exec python3 - "$EBB" <<'PY'
+import json, os, shutil, signal, subprocess, sys, tempfile, time
+
+ebb = os.path.abspath(sys.argv[1])
+home = tempfile.mkdtemp()
+env = dict(os.environ, HOME=home, XDG_STATE_HOME=home + "/state", XDG_CACHE_HOME=home + "/cache",
+           XDG_DATA_HOME=home + "/data", XDG_CONFIG_HOME=home + "/config")
+env.pop("EBB_MODELS", None)
+
+def stat(*words):
+    return subprocess.run([ebb, "stat", *words], env=env, capture_output=True, text=True)
+
+try:
+    for runtime in (None, home + "/run"):
+        env.pop("XDG_RUNTIME_DIR", None)
+        if runtime:
+            env["XDG_RUNTIME_DIR"] = runtime
+        folder = (runtime or home + "/state") + ("/ebb" if runtime else "/ebb/run")
+        if stat().returncode != 1 or json.loads(stat("--json").stdout) != {"running": []}:
+            sys.exit("nothing runs, but: %r" % stat("--json"))
+        p = subprocess.Popen([ebb, "--plain"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        p.stdin.write(b"/title Trip \"1\"\nHow do I leave?\n")
+        p.stdin.flush()
+        for _ in range(200):
+            running = json.loads(stat("--json").stdout)["running"]
+            if running and running[0]["state"] == "idle" and running[0]["generated"] > 0:
+                break
+            time.sleep(0.05)
+        else:
+            sys.exit("no figures: %r" % running)
+        one = running[0]
+        if one["pid"] != p.pid or one["session"] != 'Trip "1"' or one["layers"] == 0 or one["used"] == 0:
+            sys.exit("figures: %r" % one)
+        path = "%s/%d.sock" % (folder, p.pid)
+        if os.stat(path).st_mode & 0o777 != 0o600 or os.stat(folder).st_mode & 0o77 != 0:
+            sys.exit("the socket is not private")
+        if 'Trip "1"' not in stat(str(p.pid)).stdout or stat("1").returncode != 1:
+            sys.exit("by number: %r" % stat(str(p.pid)))
+        p.stdin.close()
+        if p.wait(10) != 0 or os.path.exists(path):
+            sys.exit("the socket stayed")
+        # one that is killed leaves its socket; the next look removes it
+        p = subprocess.Popen([ebb, "--plain"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        path = "%s/%d.sock" % (folder, p.pid)
+        while not os.path.exists(path):
+            time.sleep(0.02)
+        time.sleep(0.1)
+        p.kill()
+        p.wait()
+        if json.loads(stat("--json").stdout) != {"running": []} or os.path.exists(path):
+            sys.exit("the socket of a killed process stayed")
+finally:
+    shutil.rmtree(home)
+PY
