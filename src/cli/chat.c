@@ -39,6 +39,7 @@ int ebb_cli_chat(ebb_args *a)
         .theme = a->theme, .no_color = is_set("NO_COLOR"), .ascii = a->ascii || !utf8_locale(),
         .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
         .linger_s = a->linger_s < 86400 ? a->linger_s : 86400,
+        .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,
     };
     ebb_error err = { 0 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach.h"
 #include "commands.h"
 #include "os/file.h"
 
@@ -55,6 +56,25 @@ static void send_raw(ebb_front *f, const char *bytes, size_t n)
     a->term->ops->send(a->term, bytes, n);
 }
 
+static ebb_status view(ebb_front *f, ebb_view_act act, const char *arg, ebb_error *err)
+{
+    ebb_app *a = (ebb_app *)f;
+
+    switch (act) {
+    case EBB_VIEW_RAW:
+        ebb_transcript_set_raw(&a->view, !a->view.is_raw);
+        ebb_app_hint(a, a->view.is_raw ? "as it was written; /raw sets it in type again" : "set in type");
+        break;
+    case EBB_VIEW_BARE: ebb_app_bare(a); break;
+    case EBB_VIEW_FIND:
+        if (!ebb_app_find(a, arg, strlen(arg)))
+            return EBB_FAIL(err, EBB_NOTFOUND, "'%.100s' is nowhere in this conversation; /search looks in all", arg);
+        break;
+    }
+    a->is_dirty = true;
+    return EBB_OK;
+}
+
 static void open_history(ebb_app *a)
 {
     ebb_buf path = { 0 };
@@ -79,6 +99,8 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->front.set_theme = set_theme;
     a->front.send = send_raw;
     a->front.edit = edit;
+    a->front.view = view;
+    a->preview.due_s = -1;
     a->term = term;
     ebb_transcript_init(&a->view, chat, !term->utf8);
     a->view.plain_glyphs = term->ascii;
@@ -105,6 +127,7 @@ void ebb_app_fini(ebb_app *a)
     ebb_history_fini(&a->history);
     ebb_buf_fini(&a->hint);
     ebb_buf_fini(&a->pattern);
+    ebb_buf_fini(&a->find_text);
     ebb_buf_fini(&a->before_search);
     ebb_front_fini(&a->front);
     memset(a, 0, sizeof *a);
@@ -190,7 +213,8 @@ void ebb_app_unqueue(ebb_app *a)
     a->is_dirty = true;
 }
 
-static void run_line(ebb_app *a, const char *line)
+/* `line` as it was typed; `whole` with the files that go with it. */
+static void run_line(ebb_app *a, const char *line, const char *whole)
 {
     if (ebb_command_is(line)) {
         ebb_transcript_end(&a->view);
@@ -198,11 +222,11 @@ static void run_line(ebb_app *a, const char *line)
         ebb_transcript_sync(&a->view);
         return;
     }
-    line += line[0] == '/';                      /* // is a slash of the message */
+    whole += whole[0] == '/';                    /* // is a slash of the message */
     if (can_send(a) && a->n_queue == 0) {
-        if (!send_text(a, line))
+        if (!send_text(a, whole))
             ebb_editor_set(&a->editor, line, strlen(line));
-    } else if (!enqueue(a, line)) {
+    } else if (!enqueue(a, whole)) {
         ebb_editor_set(&a->editor, line, strlen(line));
         ebb_app_hint(a, "%d messages wait already", QUEUE_MAX);
     }
@@ -210,20 +234,24 @@ static void run_line(ebb_app *a, const char *line)
 
 void ebb_app_submit(ebb_app *a)
 {
-    ebb_buf text = { 0 };
+    ebb_buf text = { 0 }, whole = { 0 };
     ebb_error err;
 
     if (!ebb_editor_text(&a->editor, &text)) {
         ebb_app_hint(a, "out of memory: the message is too large");
+    } else if (!ebb_command_is(ebb_buf_text(&text)) &&
+               ebb_attach_expand(ebb_buf_text(&text), text.len, &whole, &err) != EBB_OK) {
+        ebb_app_hint(a, "%s", err.msg);
     } else if (strspn(ebb_buf_text(&text), " \t\n") < text.len) {
         ebb_editor_clear(&a->editor);
         if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
             ebb_app_hint(a, "not in the history file: %s", err.msg);
-        run_line(a, text.data);
+        run_line(a, text.data, ebb_buf_text(&whole));
     } else if (text.len == 0) {
         ebb_front_go_on(&a->front);
     }
     ebb_buf_fini(&text);
+    ebb_buf_fini(&whole);
 }
 
 /* -- Events -------------------------------------------------------------------------------- */
@@ -300,6 +328,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     double every = is_working(a) ? figures_s : settle_s;
     ebb_figures now = a->figures;
 
+    ebb_app_preview_tick(a, now_s);
     if (a->figures_s >= 0 && now_s - a->figures_s < every)
         return;
     if (!is_working(a) && a->n_settling == 0 && a->figures_s >= 0)
@@ -344,6 +373,10 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
         return 0;
     if (is_working(a) || a->n_settling > 0)
         wait = until(a->figures_s + (is_working(a) ? figures_s : settle_s), now_s);
+    if (a->preview.due_s >= 0 && !ebb_chat_is_busy(a->front.chat) && ebb_chat_is_ready(a->front.chat)) {
+        int count = until(a->preview.due_s, now_s);
+        wait = wait < 0 || count < wait ? count : wait;
+    }
     if (a->is_dirty) {
         int frame = until(a->drawn_s + frame_s, now_s);
         wait = wait < 0 || frame < wait ? frame : wait;
@@ -361,6 +394,7 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
         break;
     case EBB_INPUT_PASTE:
         a->in_search = false;
+        ebb_app_find_leave(a);
         ebb_editor_paste(&a->editor, in->text, in->n);
         break;
     case EBB_INPUT_SUSPEND:

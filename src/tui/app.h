@@ -15,11 +15,24 @@
 #ifndef EBB_TUI_APP_H
 #define EBB_TUI_APP_H
 #include "editor.h"
+#include "ebb/plan.h"
 #include "front.h"
 #include "history.h"
 #include "panel.h"
 #include "term.h"
 #include "transcript.h"
+
+typedef enum ebb_finding { EBB_FIND_OFF, EBB_FIND_TYPING, EBB_FIND_GOING } ebb_finding;
+typedef enum ebb_layout { EBB_LAYOUT_AUTO, EBB_LAYOUT_WIDE, EBB_LAYOUT_NARROW, EBB_LAYOUT_LINE, EBB_LAYOUT_OFF,
+                          EBB_LAYOUTS } ebb_layout;
+
+/* What sending the draft would cost. */
+typedef struct ebb_preview {
+    size_t   n_bytes, n_edits;   /* of the draft it is about */
+    double   due_s;              /* when to count; -1: it is counted */
+    double   cost_s;             /* that counting took */
+    uint32_t n_new, n_compute;
+} ebb_preview;
 
 typedef struct ebb_app {
     ebb_front      front;        /* first: commands get it and give it back */
@@ -36,6 +49,14 @@ typedef struct ebb_app {
     bool           in_search;    /* Ctrl-R */
     ebb_buf        pattern, before_search;
     size_t         i_found;
+
+    ebb_finding    finding;      /* Ctrl-S */
+    ebb_buf        find_text;
+    ebb_layout     layout;       /* F2 */
+    bool           after_ctrl_x;
+    ebb_preview    preview;
+    ebb_machine    machine;      /* as an empty screen says it */
+    bool           has_machine;
 
     bool           is_dirty;     /* something on the screen is old */
     bool           is_urgent;    /* and a key did it: do not wait for the next frame */
@@ -63,5 +84,18 @@ void ebb_app_send_next(ebb_app *a);
 void ebb_app_unqueue(ebb_app *a);                /* the newest waiting message, back into the editor */
 void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
+
+void ebb_app_find_begin(ebb_app *a);             /* app_find.c */
+bool ebb_app_find(ebb_app *a, const char *text, size_t n);       /* false: it is nowhere */
+bool ebb_app_find_key(ebb_app *a, ebb_key key);  /* false: the key is not the search's */
+void ebb_app_find_leave(ebb_app *a);
+void ebb_app_find_status(const ebb_app *a, ebb_buf *out);
+
+void ebb_app_preview_changed(ebb_app *a, double now_s);          /* app_preview.c */
+void ebb_app_preview_tick(ebb_app *a, double now_s);
+void ebb_app_preview_text(const ebb_app *a, ebb_buf *out);       /* nothing if there is little to say */
+
+void ebb_app_edit_outside(ebb_app *a);           /* app_outside.c */
+void ebb_app_bare(ebb_app *a);
 
 #endif

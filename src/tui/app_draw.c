@@ -3,6 +3,7 @@
 
 #include "app.h"
 #include "base/utf8.h"
+#include "greeting.h"
 #include "text.h"
 #include "width.h"
 
@@ -14,14 +15,28 @@ typedef struct layout {
     int status_rows, queue_rows, editor_rows, view_rows;
 } layout;
 
+/* The panel where there is room for it, or where it is wanted and possible. */
+static bool has_panel(const ebb_app *a, const layout *l)
+{
+    int from = a->layout == EBB_LAYOUT_WIDE ? 2 * EBB_PANEL_COLUMNS : EBB_PANEL_WIDE;
+
+    return a->layout <= EBB_LAYOUT_WIDE && l->cols >= from && l->rows >= 10;
+}
+
+static bool has_second(const ebb_app *a, const layout *l)
+{
+    return a->layout < EBB_LAYOUT_LINE && l->rows >= (a->layout == EBB_LAYOUT_NARROW ? 10 : TWO_ROWS_FROM) &&
+           l->cols >= (a->layout == EBB_LAYOUT_NARROW ? 40 : TWO_COLS_FROM);
+}
+
 static layout plan(ebb_app *a)
 {
     layout l;
     int most;
 
     a->term->ops->size(a->term, &l.rows, &l.cols);
-    l.main_cols = l.cols >= EBB_PANEL_WIDE && l.rows >= 10 ? l.cols - EBB_PANEL_COLUMNS : l.cols;
-    l.status_rows = l.rows < 3 ? 0 : l.main_cols < l.cols || l.rows < TWO_ROWS_FROM || l.cols < TWO_COLS_FROM ? 1 : 2;
+    l.main_cols = has_panel(a, &l) ? l.cols - EBB_PANEL_COLUMNS : l.cols;
+    l.status_rows = l.rows < 3 ? 0 : l.main_cols < l.cols || !has_second(a, &l) ? 1 : 2;
     l.queue_rows = (int)(a->n_queue < QUEUED_ROWS_MAX ? a->n_queue : QUEUED_ROWS_MAX);
     if (l.rows < 6)
         l.queue_rows = 0;
@@ -38,6 +53,10 @@ static void status_message(ebb_app *a, ebb_buf *out)
 {
     bool ascii = a->term->ascii;
 
+    if (a->finding) {
+        ebb_app_find_status(a, out);
+        return;
+    }
     if (a->in_search) {
         ebb_buf_adds(out, "search: ");
         ebb_utf8_add_visible(out, ebb_buf_text(&a->pattern), a->pattern.len, !a->term->utf8);
@@ -47,6 +66,8 @@ static void status_message(ebb_app *a, ebb_buf *out)
     ebb_utf8_add_visible(out, ebb_buf_text(&a->hint), a->hint.len, !a->term->utf8);
     if (a->in_search && a->hint.len > 0)
         ebb_buf_addc(out, ')');
+    if (out->len == 0)
+        ebb_app_preview_text(a, out);
     if (out->len == 0 && !a->view.is_bottom)
         ebb_buf_adds(out, a->view.has_more ? (ascii ? "v new text below (Alt-End)" : "\u2193 new text below (Alt-End)")
                                            : "Alt-End: to the end");
@@ -74,7 +95,7 @@ static void draw_status(ebb_app *a, const layout *l, int row)
     if (line.len > 0)
         col += 2;
     ebb_buf_clear(&line);
-    if (!is_wide)
+    if (!is_wide && a->layout != EBB_LAYOUT_OFF)
         ebb_panel_brief(&line, &a->figures, a->term->ascii, l->main_cols - col - 1);
     ebb_term_put(a->term, row, col, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
     ebb_buf_fini(&line);
@@ -129,6 +150,25 @@ static void draw_panel(ebb_app *a, const layout *l)
     ebb_panel_draw(&c, &a->figures);
 }
 
+/* An empty screen says where one is; nothing of it is kept. */
+static void draw_greeting(ebb_app *a, const layout *l)
+{
+    ebb_wrap w = { .ascii = !a->term->utf8, .md.base = EBB_FACE_DIM };
+    ebb_buf text = { 0 };
+
+    a->has_machine = a->has_machine || ebb_machine_probe(NULL, false, &a->machine, NULL) == EBB_OK;
+    if (l->view_rows < 3 || !a->has_machine)
+        return;
+    ebb_greeting_text(&text, &a->machine, a->figures.model);
+    ebb_wrap_text(&w, ebb_buf_text(&text), text.len, true);
+    ebb_wrap_rows(&w, l->main_cols - 2);
+    for (size_t i = 0; i < w.n_rows && (int)i < l->view_rows; i++)
+        ebb_term_put(a->term, (int)i, 1, l->main_cols - 1, w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start,
+                     EBB_FACE_DIM);
+    ebb_wrap_fini(&w);
+    ebb_buf_fini(&text);
+}
+
 void ebb_app_frame(ebb_app *a)
 {
     layout l = plan(a);
@@ -136,6 +176,8 @@ void ebb_app_frame(ebb_app *a)
 
     a->term->ops->clear(a->term);
     ebb_transcript_draw(&a->view, a->term, 0, l.view_rows, l.main_cols - (l.main_cols < l.cols));
+    if (a->view.n_items == 0)
+        draw_greeting(a, &l);
     if (l.status_rows > 0)
         draw_status(a, &l, row++);
     if (l.status_rows > 1)

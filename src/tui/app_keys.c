@@ -1,10 +1,14 @@
 /* Keys of the full screen: those that are not the editor's (app.h). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "app.h"
 #include "base/utf8.h"
-#include "commands.h"
+#include "attach.h"
+#include "commands_priv.h"
+#include "text.h"
 
 /* -- Completion ------------------------------------------------------------------------ */
 
@@ -12,6 +16,7 @@ typedef struct candidates {
     ebb_buf common;              /* what all of them begin with */
     ebb_buf list;
     size_t  n;
+    const char *typed;           /* of a file's name */
 } candidates;
 
 static void add_candidate(void *arg, const char *text)
@@ -32,24 +37,68 @@ static void add_candidate(void *arg, const char *text)
         ebb_buf_addf(&c->list, "%s%s", c->n > 1 ? "  " : "", text);
 }
 
+static void add_matching(void *arg, const char *text)
+{
+    const candidates *c = arg;
+
+    if (strncmp(text, c->typed, strlen(c->typed)) == 0)
+        add_candidate(arg, text);
+}
+
+/* The path after the last @ that the caret stands in. */
+static bool find_at(const ebb_editor *e, size_t *path)
+{
+    const char *text = ebb_buf_text(&e->text);
+    size_t at = e->text.len;
+
+    while (at > 0 && !strchr(" \t\n", text[at - 1]))
+        at--;
+    *path = at + 1;
+    return text[at] == '@';
+}
+
+static void say_size(ebb_app *a, const char *path, size_t n)
+{
+    char name[512];
+    ebb_buf size = { 0 };
+    struct stat st;
+
+    snprintf(name, sizeof name, "%.*s", (int)n, path);
+    if (stat(name, &st) == 0) {
+        ebb_text_bytes(&size, (uint64_t)st.st_size);
+        ebb_app_hint(a, "%s: %s%s", name, ebb_buf_text(&size),
+                     st.st_size > EBB_ATTACH_BYTES ? ", too large to go with a message" : "");
+    }
+    ebb_buf_fini(&size);
+}
+
 static void complete(ebb_app *a)
 {
     ebb_editor *e = &a->editor;
     const char *text = ebb_buf_text(&e->text);
     candidates c = { 0 };
-    size_t at, n_typed;
+    size_t at = 0, n_typed;
+    bool is_file = false;
 
-    if (!ebb_command_is(text) || e->caret != e->text.len) {
-        ebb_app_hint(a, "Tab completes commands; they begin with /");
+    if (e->caret != e->text.len || !(ebb_command_is(text) || find_at(e, &at))) {
+        ebb_app_hint(a, "Tab completes commands, which begin with /, and files after @");
         return;
     }
-    ebb_command_complete(&a->front, text, &at, add_candidate, &c);
+    if (ebb_command_is(text)) {
+        ebb_command_complete(&a->front, text, &at, add_candidate, &c);
+    } else {
+        c.typed = text + at;
+        ebb_complete_file(&a->front, c.typed, add_matching, &c);
+        is_file = true;
+    }
     n_typed = e->text.len - at;
     if (c.n == 0)
         ebb_app_hint(a, "nothing to complete");
     else if (c.n == 1 || c.common.len > n_typed) {
         bool is_open = c.n > 1 || (c.common.len > 0 && c.common.data[c.common.len - 1] == '/');
         ebb_buf_adds(&c.common, is_open ? "" : " ");
+        if (is_file && !is_open)
+            say_size(a, ebb_buf_text(&c.common), c.common.len - 1);
         ebb_editor_replace(e, at, n_typed, ebb_buf_text(&c.common), c.common.len);
     } else {
         ebb_app_hint(a, "%.500s", ebb_buf_text(&c.list));
@@ -160,7 +209,13 @@ static bool control_key(ebb_app *a, uint32_t code)
     case 'l': a->term->ops->repaint(a->term); return true;
     case 'z': a->term->ops->suspend(a->term); return true;
     case 'r': begin_search(a); return true;
-    case 'x': ebb_app_unqueue(a); return true;
+    case 'x':
+        a->after_ctrl_x = a->n_queue == 0;       /* Ctrl-X Ctrl-E */
+        ebb_app_unqueue(a);
+        return true;
+    case 's': ebb_app_find_begin(a); return true;
+    case 'o': ebb_transcript_show_thoughts(&a->view, !a->view.shows_thoughts); return true;
+    case 'g': ebb_app_edit_outside(a); return true;
     case EBB_KEY_HOME: ebb_transcript_home(&a->view); return true;
     case EBB_KEY_END: ebb_transcript_end(&a->view); return true;
     default: return false;
@@ -174,6 +229,11 @@ static bool view_key(ebb_app *a, ebb_key key)
     switch (key.code) {
     case EBB_KEY_PGUP: ebb_transcript_scroll(&a->view, key.mods ? -1 : -page); return true;
     case EBB_KEY_PGDN: ebb_transcript_scroll(&a->view, key.mods ? 1 : page); return true;
+    case EBB_KEY_UP: case EBB_KEY_DOWN:
+        if (key.mods != EBB_MOD_ALT)
+            return false;
+        ebb_transcript_message(&a->view, key.code == EBB_KEY_UP ? -1 : 1);
+        return true;
     case EBB_KEY_HOME: case '<':
         if (key.mods != EBB_MOD_ALT)
             return false;
@@ -188,6 +248,14 @@ static bool view_key(ebb_app *a, ebb_key key)
     }
 }
 
+static void next_layout(ebb_app *a)
+{
+    static const char *const names[] = { "as there is room", "wide", "narrow", "one line", "none" };
+
+    a->layout = (a->layout + 1) % EBB_LAYOUTS;
+    ebb_app_hint(a, "figures: %s", names[a->layout]);
+}
+
 /* Keys that the editor did not want. */
 static void other_key(ebb_app *a, ebb_key key)
 {
@@ -200,8 +268,17 @@ static void other_key(ebb_app *a, ebb_key key)
 
 void ebb_app_key(ebb_app *a, ebb_key key)
 {
+    bool after_ctrl_x = a->after_ctrl_x;
+
+    a->after_ctrl_x = false;
     if (a->in_search && search_key(a, key))
         return;
+    if (a->finding && ebb_app_find_key(a, key))
+        return;
+    if (after_ctrl_x && key.mods == EBB_MOD_CTRL && key.code == 'e') {
+        ebb_app_edit_outside(a);
+        return;
+    }
     if (key.mods == EBB_MOD_CTRL && control_key(a, key.code))
         return;
     if (view_key(a, key))
@@ -214,6 +291,8 @@ void ebb_app_key(ebb_app *a, ebb_key key)
         escape(a);
     else if (key.mods == 0 && key.code == EBB_KEY_F1)
         ebb_command_run(&a->front, "/help");
+    else if (key.mods == 0 && key.code == EBB_KEY_F1 + 1)
+        next_layout(a);
     else if (!ebb_editor_key(&a->editor, key))
         other_key(a, key);
 }

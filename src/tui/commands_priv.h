@@ -1,4 +1,4 @@
-/* tui/commands_priv.h - the commands of the table: commands*.c only. */
+/* tui/commands_priv.h - the commands of the table: for commands*.c, and completion of files. */
 #ifndef EBB_TUI_COMMANDS_PRIV_H
 #define EBB_TUI_COMMANDS_PRIV_H
 #include "commands.h"
@@ -13,6 +13,9 @@ void ebb_complete_session(ebb_front *f, const char *typed, ebb_candidate_fn *fn,
 /* -- commands_tree.c -- */
 ebb_cmd_fn ebb_cmd_edit, ebb_cmd_branch, ebb_cmd_tree, ebb_cmd_go, ebb_cmd_pin, ebb_cmd_unpin;
 void ebb_complete_node(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+
+/* -- commands_view.c -- */
+ebb_cmd_fn ebb_cmd_raw, ebb_cmd_bare, ebb_cmd_find;
 
 /* -- commands.c -- */
 void ebb_complete_file(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);

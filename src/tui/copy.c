@@ -14,6 +14,7 @@
 #include "os/file.h"
 #include "render.h"
 #include "text.h"
+#include "thought.h"
 
 /* Terminals cut longer sequences off. */
 enum { OSC52_BYTES_MAX = 74 << 10 };
@@ -133,6 +134,7 @@ ebb_status ebb_copy_answer(ebb_front *f, const char *which, char *how, size_t ca
 {
     const ebb_message *m = last_answer(f->chat);
     ebb_buf line = { 0 }, block = { 0 };
+    ebb_thought thought;
     unsigned long nth;
     const char *s;
     char *end;
@@ -141,13 +143,14 @@ ebb_status ebb_copy_answer(ebb_front *f, const char *which, char *how, size_t ca
 
     if (!m)
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no answer to copy yet");
-    s = m->text;
-    n = m->n_text;
+    thought = ebb_thought_find(m->text, m->n_text);
+    s = m->text + thought.body;
+    n = m->n_text - thought.body;
     if (*which) {
         nth = strtoul(which, &end, 10);
         if (*end || nth == 0)
             return EBB_FAIL(err, EBB_USAGE, "/copy N: N is the number of a code block, from 1");
-        if (!ebb_render_code_block(m->text, m->n_text, nth, &block))
+        if (!ebb_render_code_block(s, n, nth, &block))
             return EBB_FAIL(err, EBB_NOTFOUND, "the last answer has no code block %lu", nth);
         s = ebb_buf_text(&block);
         n = block.len;

@@ -100,6 +100,7 @@ void ebb_editor_replace(ebb_editor *e, size_t at, size_t n_remove, const char *s
         e->text.failed = false;
         return;
     }
+    e->n_edits++;
     ebb_buf_remove(&e->text, at, n_remove);
     ebb_buf_insert(&e->text, at, s, n);
     e->caret = at + n;
@@ -110,6 +111,7 @@ static bool undo(ebb_editor *e)
     if (e->n_undo == 0)
         return true;
     ebb_undo u = e->undo[--e->n_undo];
+    e->n_edits++;
     ebb_buf_remove(&e->text, u.at, u.n_inserted);
     ebb_buf_insert(&e->text, u.at, u.removed, u.n_removed);
     e->caret = u.caret;

@@ -47,6 +47,7 @@ typedef struct ebb_editor {
     ebb_undo *undo;
     size_t    n_undo, cap_undo;
 
+    size_t    n_edits;           /* counts changes of the text */
     size_t   *rows;              /* where each row begins, for `width` */
     size_t    n_rows, cap_rows;
     size_t    top;               /* first row shown */

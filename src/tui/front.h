@@ -5,6 +5,8 @@
 #include "transcript.h"
 #include "tui.h"
 
+typedef enum ebb_view_act { EBB_VIEW_RAW, EBB_VIEW_BARE, EBB_VIEW_FIND } ebb_view_act;
+
 typedef struct ebb_front ebb_front;
 struct ebb_front {
     ebb_chat           *chat;
@@ -20,6 +22,8 @@ struct ebb_front {
     /* NULL: this front end has no colours, or no way to the terminal's clipboard. */
     ebb_status (*set_theme)(ebb_front *f, const char *name, ebb_error *err);
     void (*send)(ebb_front *f, const char *bytes, size_t n);
+    /* NULL: there is one view only. */
+    ebb_status (*view)(ebb_front *f, ebb_view_act act, const char *arg, ebb_error *err);
 };
 
 /* Fill directories and theme from opts; the rest is the front end's. */

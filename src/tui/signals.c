@@ -69,6 +69,14 @@ void ebb_signals_ignore_hangup(void)
     install(SIGHUP, SIG_IGN);
 }
 
+void ebb_signals_ignore_keys(bool ignores)
+{
+    static const int keys[] = { SIGINT, SIGQUIT, SIGTSTP };
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        install(keys[i], ignores ? SIG_IGN : on_signal);
+}
+
 void ebb_signals_stop(void)
 {
     install(SIGTSTP, SIG_DFL);

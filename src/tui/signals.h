@@ -11,6 +11,8 @@ void ebb_signals_close(void);    /* default actions again */
 int  ebb_signals_fd(void);       /* readable when there is one; -1 when not open */
 int  ebb_signals_next(void);     /* its number, 0: none waits */
 void ebb_signals_ignore_hangup(void);            /* from now on, also after close */
+/* While another program has the terminal, Ctrl-C, Ctrl-\ and Ctrl-Z are its own. */
+void ebb_signals_ignore_keys(bool ignores);
 void ebb_signals_stop(void);     /* stop the process group as Ctrl-Z would; returns when continued */
 
 #endif

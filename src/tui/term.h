@@ -32,6 +32,8 @@ typedef struct ebb_term_ops {
     void (*repaint)(ebb_term *t);                /* the next flush sends everything */
     void (*theme)(ebb_term *t, const ebb_theme *theme);
     void (*suspend)(ebb_term *t);                /* restore, stop, come back */
+    /* Restore, let fn have the terminal, wait for Enter if it says true, come back. */
+    void (*outside)(ebb_term *t, bool (*fn)(ebb_term *t, void *arg), void *arg);
     int  (*fds)(ebb_term *t, struct pollfd *out, int cap);       /* what to poll; how many */
     int  (*timeout_ms)(ebb_term *t);             /* -1: none; else call input after it */
     bool (*input)(ebb_term *t, ebb_input *out);  /* never blocks */

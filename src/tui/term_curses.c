@@ -206,6 +206,20 @@ static void curses_suspend(ebb_term *base)
     resume(t);                                   /* also where nobody may stop us (no job control) */
 }
 
+static void curses_outside(ebb_term *base, bool (*fn)(ebb_term *t, void *arg), void *arg)
+{
+    term_curses *t = (term_curses *)base;
+    char c = 0;
+
+    leave_modes(t);
+    ebb_signals_ignore_keys(true);
+    if (fn(base, arg))
+        while (c != '\n' && read(STDIN_FILENO, &c, 1) == 1)
+            ;
+    ebb_signals_ignore_keys(false);
+    resume(t);
+}
+
 /* -- Drawing ------------------------------------------------------------------- */
 
 static void curses_size(ebb_term *t, int *rows, int *cols)
@@ -387,7 +401,7 @@ static void curses_send(ebb_term *base, const char *bytes, size_t n)
 static const ebb_term_ops curses_ops = {
     .close = curses_close, .size = curses_size, .clear = curses_clear, .cell = curses_cell,
     .flush = curses_flush, .repaint = curses_repaint, .theme = curses_theme,
-    .suspend = curses_suspend, .fds = curses_fds, .timeout_ms = curses_timeout,
+    .suspend = curses_suspend, .outside = curses_outside, .fds = curses_fds, .timeout_ms = curses_timeout,
     .input = curses_input, .send = curses_send,
 };
 

@@ -102,6 +102,12 @@ static void mem_suspend(ebb_term *t)
     mem_repaint(t);
 }
 
+static void mem_outside(ebb_term *t, bool (*fn)(ebb_term *t, void *arg), void *arg)
+{
+    fn(t, arg);
+    mem_repaint(t);
+}
+
 static int mem_fds(ebb_term *t, struct pollfd *out, int cap)
 {
     (void)t;
@@ -134,7 +140,7 @@ static void mem_send(ebb_term *t, const char *bytes, size_t n)
 
 static const ebb_term_ops mem_ops = {
     .close = mem_close, .size = mem_size, .clear = mem_clear, .cell = mem_cell, .flush = mem_flush,
-    .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .fds = mem_fds,
+    .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .outside = mem_outside, .fds = mem_fds,
     .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,
 };
 

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "text.h"
+#include "thought.h"
+#include "transcript_priv.h"
 #include "width.h"
 
 /* Items that keep their rows while they are out of sight. */
-enum { KEPT_ROWS = 64 };
+enum { KEPT_ROWS = 64, THOUGHT_INDENT = 2 };
 
 void ebb_transcript_init(ebb_transcript *t, const ebb_chat *chat, bool ascii)
 {
@@ -20,6 +22,8 @@ static void item_fini(ebb_item *it)
     ebb_buf_fini(&it->text);
     ebb_wrap_fini(&it->wrap);
     ebb_wrap_fini(&it->receipt);
+    ebb_wrap_fini(&it->label);
+    ebb_wrap_fini(&it->thought);
 }
 
 void ebb_transcript_fini(ebb_transcript *t)
@@ -27,6 +31,7 @@ void ebb_transcript_fini(ebb_transcript *t)
     for (size_t i = 0; i < t->n_items; i++)
         item_fini(&t->items[i]);
     free(t->items);
+    ebb_pattern_fini(&t->find);
     memset(t, 0, sizeof *t);
 }
 
@@ -50,8 +55,10 @@ static ebb_item *add_item(ebb_transcript *t)
 
 static bool is_same(const ebb_item *it, const ebb_message *m)
 {
+    size_t seen = it->wrap.n_raw + it->body;
+
     return it->role == m->role && it->created_ms == m->created_ms &&
-           (it->is_done ? it->wrap.n_raw == 0 || it->wrap.n_raw == m->n_text : it->wrap.n_raw <= m->n_text);
+           (it->is_done ? seen == 0 || seen == m->n_text : seen <= m->n_text);
 }
 
 /* Items up to the first message that is no longer the chat's. */
@@ -129,8 +136,53 @@ static bool has_ended(const ebb_transcript *t, const ebb_item *it, const ebb_mes
            it->index + 1 < ebb_chat_n_messages(t->chat) || !ebb_chat_is_busy(t->chat);
 }
 
+/* "thought, 212 words": while it goes on the number grows. */
+static void set_label(ebb_transcript *t, ebb_item *it, const char *s, const ebb_thought *thought)
+{
+    ebb_buf line = { 0 };
+
+    ebb_buf_adds(&line, thought->is_open ? "thinking, " : "thought, ");
+    ebb_text_count(&line, ebb_thought_words(s + thought->start, thought->end - thought->start));
+    ebb_buf_addf(&line, " words (Ctrl-O %s)", t->shows_thoughts ? "folds" : "shows it");
+    ebb_wrap_fini(&it->label);
+    it->label.md.base = EBB_FACE_THINKING;
+    ebb_wrap_text(&it->label, ebb_buf_text(&line), line.len, true);
+    ebb_buf_fini(&line);
+}
+
+/* Thought and answer of a message that has grown. */
+static void split_thought(ebb_transcript *t, ebb_item *it, const char *s, size_t n)
+{
+    ebb_thought thought;
+
+    if (it->role != EBB_ROLE_ASSISTANT || it->n_looked == n + 1)
+        return;
+    thought = ebb_thought_find(s, n);
+    if (it->body != thought.body)
+        ebb_wrap_fini(&it->wrap);
+    it->body = thought.body;
+    it->n_looked = n + 1;
+    if (thought.start == thought.end && !thought.is_open)
+        return;
+    set_label(t, it, s, &thought);
+    it->thought.ascii = t->ascii;
+    it->thought.md.base = EBB_FACE_THINKING;
+    ebb_wrap_text(&it->thought, s + thought.start, thought.end - thought.start, !thought.is_open);
+}
+
+/* Rows in front of the answer, a blank one included. */
+static size_t head_rows(ebb_transcript *t, ebb_item *it, bool has_body)
+{
+    if (it->label.n_raw == 0)
+        return 0;
+    ebb_wrap_rows(&it->label, t->width);
+    if (t->shows_thoughts)
+        ebb_wrap_rows(&it->thought, t->width - THOUGHT_INDENT);
+    return it->label.n_rows + (t->shows_thoughts ? it->thought.n_rows : 0) + has_body;
+}
+
 /* Rows of the text, made for the window's width; trailing empty ones do not count. */
-static size_t text_rows(ebb_transcript *t, ebb_item *it)
+size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
 {
     look l = look_of(it);
     const char *raw = ebb_buf_text(&it->text);
@@ -143,7 +195,11 @@ static size_t text_rows(ebb_transcript *t, ebb_item *it)
             ebb_wrap_fini(&it->receipt);         /* continued: it will cost more */
         raw = m->text ? m->text : "";
         n = m->n_text;
+        split_thought(t, it, raw, n);
+        raw += it->body;
+        n -= it->body;
     }
+    it->n_head = head_rows(t, it, n > 0);
     it->wrap.ascii = t->ascii;
     it->wrap.has_markdown = l.has_markdown;
     it->wrap.is_rendered = l.has_markdown && !t->is_raw;
@@ -178,14 +234,15 @@ static size_t receipt_rows(ebb_transcript *t, ebb_item *it)
 static size_t item_rows(ebb_transcript *t, size_t i)
 {
     ebb_item *it = &t->items[i];
+    size_t n = ebb_item_text_rows(t, it);
 
-    return text_rows(t, it) + receipt_rows(t, it) + 1;
+    return it->n_head + n + receipt_rows(t, it) + 1;
 }
 
 /* -- Moving ------------------------------------------------------------------------ */
 
 /* The place `rows` above the end of the last item. */
-static ebb_place above_end(ebb_transcript *t, size_t rows)
+ebb_place ebb_transcript_above_end(ebb_transcript *t, size_t rows)
 {
     size_t i = t->n_items, have = 0;
 
@@ -196,7 +253,7 @@ static ebb_place above_end(ebb_transcript *t, size_t rows)
     return (ebb_place){ i, have > rows ? have - rows : 0 };
 }
 
-static ebb_place moved(ebb_transcript *t, ebb_place p, int rows)
+ebb_place ebb_transcript_moved(ebb_transcript *t, ebb_place p, int rows)
 {
     for (; rows < 0; rows++) {
         if (p.row > 0)
@@ -219,16 +276,18 @@ static bool is_before(ebb_place a, ebb_place b)
 
 static uint32_t byte_at(const ebb_transcript *t, ebb_place p)
 {
-    const ebb_wrap *w = p.item < t->n_items ? &t->items[p.item].wrap : NULL;
+    const ebb_item *it = p.item < t->n_items ? &t->items[p.item] : NULL;
 
-    return w && p.row < w->n_rows ? w->rows[p.row].start : 0;
+    if (!it || p.row < it->n_head || p.row - it->n_head >= it->wrap.n_rows)
+        return 0;
+    return it->wrap.rows[p.row - it->n_head].start;
 }
 
 void ebb_transcript_scroll(ebb_transcript *t, int rows)
 {
-    ebb_place last = above_end(t, (size_t)(t->height > 0 ? t->height : 1));
+    ebb_place last = ebb_transcript_above_end(t, (size_t)(t->height > 0 ? t->height : 1));
 
-    t->top = moved(t, t->is_bottom ? last : t->top, rows);
+    t->top = ebb_transcript_moved(t, t->is_bottom ? last : t->top, rows);
     t->is_bottom = !is_before(t->top, last);
     t->has_more = t->has_more && !t->is_bottom;
     t->top_at = byte_at(t, t->top);
@@ -256,6 +315,15 @@ void ebb_transcript_set_raw(ebb_transcript *t, bool is_raw)
     t->top_at = 0;
 }
 
+void ebb_transcript_show_thoughts(ebb_transcript *t, bool shows)
+{
+    t->shows_thoughts = shows;
+    for (size_t i = 0; i < t->n_items; i++)
+        t->items[i].n_looked = 0;
+    t->top.row = 0;
+    t->top_at = 0;
+}
+
 /* A new width: the byte at the window's top stays there. */
 static void set_width(ebb_transcript *t, int width)
 {
@@ -265,8 +333,8 @@ static void set_width(ebb_transcript *t, int width)
         return;
     t->width = width;
     if (it && !t->is_bottom) {
-        text_rows(t, it);
-        t->top.row = ebb_wrap_find(&it->wrap, t->top_at);
+        ebb_item_text_rows(t, it);
+        t->top.row = t->top_at > 0 ? it->n_head + ebb_wrap_find(&it->wrap, t->top_at) : 0;
     }
 }
 
@@ -340,12 +408,52 @@ static void draw_wrapped(const ebb_wrap *w, size_t i, ebb_term *term, int row, i
     }
 }
 
+/* What is looked for, where row i of the text has it. */
+static void mark_hits(ebb_transcript *t, ebb_term *term, int row, int col, const ebb_item *it, size_t i)
+{
+    const ebb_wrap *w = &it->wrap;
+    const ebb_row *r = &w->rows[i];
+    size_t at = r->line, len, reach = t->find.text.len * 4;
+
+    if (t->find.text.len == 0 || r->start == r->end)
+        return;
+    if (r->start - at > reach)
+        at = r->start - reach;
+    while ((at = ebb_pattern_find(&t->find, w->visible.data, w->n_faced, at, &len)) < r->end) {
+        size_t from = at > r->start ? at : r->start, to = at + len < r->end ? at + len : r->end;
+        bool is_it = t->n_hit > 0 && it == &t->items[t->hit_item] && at == t->hit_at;
+        if (from < to)
+            ebb_term_put(term, row, col + r->indent + ebb_width_text(w->visible.data + r->start, from - r->start, 0),
+                         t->width, w->visible.data + from, to - from, is_it ? EBB_FACE_SELECTION : EBB_FACE_MATCH);
+        at += len;
+    }
+}
+
+/* A row of the label or of the thought. */
+static void draw_head_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i)
+{
+    if (i < it->label.n_rows)
+        draw_wrapped(&it->label, i, term, row, 0, t->width);
+    else if (t->shows_thoughts && i - it->label.n_rows < it->thought.n_rows)
+        draw_wrapped(&it->thought, i - it->label.n_rows, term, row, THOUGHT_INDENT, t->width);
+}
+
 static void draw_text_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i)
 {
     look l = look_of(it);
 
     ebb_term_puts(term, row, 0, t->width, i == 0 ? l.first : l.rest, l.mark);
     draw_wrapped(&it->wrap, i, term, row, (int)strlen(l.first), t->width);
+    mark_hits(t, term, row, (int)strlen(l.first), it, i);
+}
+
+void ebb_item_forget(ebb_item *it)
+{
+    ebb_wrap_fini(&it->wrap);
+    ebb_wrap_fini(&it->receipt);
+    ebb_wrap_fini(&it->label);
+    ebb_wrap_fini(&it->thought);
+    it->n_looked = it->body = 0;
 }
 
 /* Rows of items that are done and out of sight are let go when there are many. */
@@ -357,8 +465,7 @@ static void forget_rows(ebb_transcript *t, size_t first, size_t last)
         n += t->items[i].wrap.n_rows > 0;
     for (size_t i = 0; i < t->n_items && n > KEPT_ROWS + last - first; i++)
         if ((i < first || i > last) && t->items[i].is_done && t->items[i].wrap.n_rows > 0) {
-            ebb_wrap_fini(&t->items[i].wrap);
-            ebb_wrap_fini(&t->items[i].receipt);
+            ebb_item_forget(&t->items[i]);
             n--;
         }
 }
@@ -372,16 +479,18 @@ void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height,
     t->height = height;
     if (height <= 0 || width <= 0)
         return;
-    last = above_end(t, (size_t)height);
+    last = ebb_transcript_above_end(t, (size_t)height);
     if (t->is_bottom || !is_before(t->top, last)) {
         ebb_transcript_end(t);
         t->top = last;
     }
     for (p = t->top; p.item < t->n_items && row < end; p.item++, p.row = 0) {
         ebb_item *it = &t->items[p.item];
-        size_t n = text_rows(t, it), n_receipt = receipt_rows(t, it);
-        for (; p.row < n && row < end; p.row++)
-            draw_text_row(t, term, row++, it, p.row);
+        size_t n = ebb_item_text_rows(t, it), n_receipt = receipt_rows(t, it);
+        for (; p.row < it->n_head && row < end; p.row++)
+            draw_head_row(t, term, row++, it, p.row);
+        for (n += it->n_head; p.row < n && row < end; p.row++)
+            draw_text_row(t, term, row++, it, p.row - it->n_head);
         for (; p.row < n + n_receipt && row < end; p.row++)
             draw_wrapped(&it->receipt, p.row - n, term, row++, 0, t->width);
         row++;                                   /* the blank one */

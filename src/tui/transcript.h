@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "chat.h"
+#include "find.h"
 #include "term.h"
 #include "wrap.h"
 
@@ -27,6 +28,10 @@ typedef struct ebb_item {
     ebb_wrap wrap;
     ebb_wrap receipt;            /* beneath an answer that is done */
     bool     is_done;            /* the message had ended when it was last looked at */
+    size_t   n_looked;           /* bytes of it when thoughts were looked for, and one */
+    size_t   body;               /* where the answer begins in the message, after the thought */
+    ebb_wrap label, thought;     /* "thought, 212 words", and what it was */
+    size_t   n_head;             /* rows of these */
 } ebb_item;
 
 typedef struct ebb_place { size_t item, row; } ebb_place;
@@ -38,6 +43,9 @@ typedef struct ebb_transcript {
     bool      ascii;             /* the display filter's: no UTF-8 on the screen */
     bool      plain_glyphs;      /* bars and bullets of ASCII */
     bool      is_raw;            /* Markdown as it was written */
+    bool      shows_thoughts;
+    ebb_pattern find;            /* marked wherever it is seen */
+    size_t    hit_item, hit_at, n_hit;           /* the one that is looked at; n_hit 0: none */
     int       width, height;     /* of the window when last drawn */
     bool      is_bottom;         /* sticks to the end */
     bool      has_more;          /* text came below while it did not */
@@ -56,6 +64,18 @@ void ebb_transcript_say(ebb_transcript *t, ebb_say say, const char *text, size_t
 
 /* Markdown as source, or set in type; the window stays at its message. */
 void ebb_transcript_set_raw(ebb_transcript *t, bool is_raw);
+
+void ebb_transcript_show_thoughts(ebb_transcript *t, bool shows);
+
+/* Mark the pattern; empty: nothing more. */
+void ebb_transcript_find(ebb_transcript *t, const char *s, size_t n);
+/* To the next place that has it: older (-1) or newer (1) than the one looked at, or, if `anew`, than the
+ * window's end.  False: there is none; nothing moves. */
+bool ebb_transcript_find_next(ebb_transcript *t, int direction, bool anew);
+/* Append what the window shows, as it was written: unwrapped, without marks of ours. */
+void ebb_transcript_bare(ebb_transcript *t, ebb_buf *out);
+/* To the message before or after. */
+void ebb_transcript_message(ebb_transcript *t, int direction);
 
 /* Rows up (negative) or down. */
 void ebb_transcript_scroll(ebb_transcript *t, int rows);

@@ -16,6 +16,7 @@ typedef struct ebb_tui_opts {
     bool        in_tmux;         /* $TMUX is set: /copy goes through it */
     bool        accessible;      /* ACCESSIBLE=1: plain text comes by whole sentences */
     uint32_t    linger_s;        /* how long an answer may go on without a terminal */
+    const char *editor;          /* $VISUAL or $EDITOR, a shell command; NULL: vi */
     const char *config_dir;      /* NULL: $XDG_CONFIG_HOME/ebb */
     const char *state_dir;       /* NULL: $XDG_STATE_HOME/ebb; "" : nothing is kept */
 } ebb_tui_opts;

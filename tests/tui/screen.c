@@ -6,7 +6,7 @@ void screen_open(screen *s, int rows, int cols, const char *state_dir)
 {
     static ebb_tui_opts opts;
 
-    opts = (ebb_tui_opts){ .config_dir = "/nonexistent", .state_dir = state_dir };
+    opts = (ebb_tui_opts){ .config_dir = "/nonexistent", .state_dir = state_dir, .editor = "true" };
     memset(s, 0, sizeof *s);
     s->term = ebb_term_mem(rows, cols);
     s->chat = fake_chat_new();

@@ -1,12 +1,9 @@
 #!/bin/sh
 # The program in tmux, as a user has it: a question answered, what is on the screen at several
 # sizes, stop and fg, and a terminal left as it was found.
-model=${EBB_SHARED:-../shared}/data/models/stories260K.gguf
 command -v tmux >/dev/null || { echo "tmux is not there"; exit 77; }
 "$EBB" --help | grep -q 'ebb chat' || { echo "this build has no chat command"; exit 77; }
-[ -r "$model" ] || { echo "no model: $model"; exit 77; }
 case $EBB in /*) ;; *) EBB=$PWD/$EBB ;; esac
-case $model in /*) ;; *) model=$PWD/$model ;; esac
 dir=$(mktemp -d) || exit 1
 socket=ebb-test-$$
 tm() { tmux -L "$socket" -f /dev/null "$@"; }
@@ -21,13 +18,14 @@ wait_for() {                                     # text [tenths of a second]
 }
 lacks() { ! tm capture-pane -p | grep -qF -- "$1" || fail "on the screen: $1"; }
 
-export LC_ALL=C.UTF-8 XDG_STATE_HOME="$dir" XDG_CONFIG_HOME="$dir" XDG_CACHE_HOME="$dir"
-unset TMUX NO_COLOR ACCESSIBLE
+export LC_ALL=C.UTF-8 XDG_STATE_HOME="$dir" XDG_CONFIG_HOME="$dir" XDG_CACHE_HOME="$dir" XDG_DATA_HOME="$dir"
+unset EBB_MODELS TMUX NO_COLOR ACCESSIBLE
 tm new-session -d -x 80 -y 24 "PS1='shell> ' bash --norc --noprofile -i" || { echo "tmux does not start"; exit 77; }
 wait_for 'shell>'
-tm send-keys "stty -a > $dir/before; $EBB chat -m $model -n 40 --greedy" Enter
+tm send-keys "stty -a > $dir/before; $EBB chat -n 40 --greedy" Enter
 wait_for 'ctx '
 wait_for 'layers '
+wait_for 'This is ebb'
 tm send-keys 'Once upon a time' Enter
 wait_for '> Once upon a time'
 wait_for 'tok/s'
@@ -52,6 +50,6 @@ wait_for 'left'
 sleep 0.2
 cmp "$dir/before" "$dir/after" || fail "the terminal's modes were not restored"
 [ -s "$dir/ebb/history" ] || fail "there is no history file"
-tm send-keys "clear; $EBB chat -m $model -c" Enter   # the session is there again
+tm send-keys "clear; $EBB chat -c" Enter   # the session is there again
 wait_for '> Once upon a time'
 exit 0

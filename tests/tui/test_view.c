@@ -1,0 +1,351 @@
+#include "ebb_test.h"
+
+#include "attach.h"
+#include "greeting.h"
+#include "os/file.h"
+#include "screen.h"
+#include "thought.h"
+
+static void open_ready(screen *s, int rows, int cols)
+{
+    screen_open(s, rows, cols, "");
+    fake_ready(s->chat);
+    *fake_stats(s->chat) = (ebb_stats){ .phase = EBB_PHASE_IDLE, .n_ctx = 1000, .n_used = 610, .n_layers = 8,
+        .n_resident = 6, .prefill_tok_s = 40, .cpu = "avx2", .n_threads = 2, .kv_type = "f16" };
+    screen_step(s, 1);
+}
+
+static void assert_has(screen *s, const char *want)
+{
+    const char *text = screen_text(s);
+
+    if (!strstr(text, want)) {
+        print_message("%s", text);
+        fail_msg("the screen lacks: %s", want);
+    }
+}
+
+static void assert_lacks(screen *s, const char *unwanted)
+{
+    const char *text = screen_text(s);
+
+    if (strstr(text, unwanted)) {
+        print_message("%s", text);
+        fail_msg("the screen has: %s", unwanted);
+    }
+}
+
+static size_t count_face(screen *s, ebb_face face, int rows, int cols)
+{
+    size_t n = 0;
+
+    screen_text(s);
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++)
+            n += ebb_term_mem_face(s->term, r, c) == face;
+    return n;
+}
+
+/* -- Thoughts --------------------------------------------------------------------------------- */
+
+static void thoughts_are_found(void **state)
+{
+    static const struct { const char *text, *thought, *body; bool is_open; } cases[] = {
+        { "<think>\none two\n</think>\n\nHi", "one two\n", "Hi", false },
+        { "<think>one", "one", "", true },
+        { "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes", "hm", "Yes", false },
+        { "opened before</think>\nHi", "opened before", "Hi", false },
+        { "<think>\n\n</think>\n\nHi", "", "Hi", false },
+        { "plain", "", "plain", false },
+        { "", "", "", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *s = cases[i].text;
+        ebb_thought t = ebb_thought_find(s, strlen(s));
+        assert_int_equal(t.end - t.start, strlen(cases[i].thought));
+        assert_memory_equal(s + t.start, cases[i].thought, t.end - t.start);
+        assert_string_equal(s + t.body, cases[i].body);
+        assert_int_equal(t.is_open, cases[i].is_open);
+    }
+    assert_int_equal(ebb_thought_words(" a bc\n\nd ", 9), 3);
+}
+
+static void thoughts_are_folded(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 60);
+    screen_keys(&s, "Why?\r");
+    fake_text(s.chat, "<think>\nLet me see");
+    screen_step(&s, 0.1);
+    assert_has(&s, "thinking, 3 words (Ctrl-O shows it)");
+    assert_lacks(&s, "Let me see");
+    fake_text(s.chat, " now.\n</think>\n\nBecause.");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 0.1);
+    assert_has(&s, "> Why?\n\nthought, 4 words (Ctrl-O shows it)\n\nBecause.\nreused");
+    screen_keys(&s, "\x0F");
+    assert_has(&s, "thought, 4 words (Ctrl-O folds)\n  Let me see now.\n");
+    assert_has(&s, "\nBecause.\n");
+    screen_keys(&s, "\x0F");
+    assert_lacks(&s, "Let me see");
+    screen_close(&s);
+}
+
+/* -- Finding ------------------------------------------------------------------------------------ */
+
+static void add_pages(screen *s)
+{
+    for (int i = 0; i < 30; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "question %d%s", i, i == 3 ? " about Pears" : "");
+        fake_add(s->chat, EBB_ROLE_USER, line);
+        snprintf(line, sizeof line, "answer %d with **a pear** and more", i);
+        fake_add(s->chat, EBB_ROLE_ASSISTANT, i % 10 == 5 ? line : "nothing here");
+    }
+    ebb_transcript_sync(&s->app.view);
+}
+
+static void find_goes(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 60);
+    add_pages(&s);
+    screen_keys(&s, "draft\x13pear");
+    assert_has(&s, "find: pear");
+    assert_has(&s, "answer 25 with a pear");
+    screen_keys(&s, "\r");
+    assert_has(&s, "n older, N newer");
+    assert_int_equal(count_face(&s, EBB_FACE_SELECTION, 13, 60), 4);
+    screen_keys(&s, "n");
+    assert_has(&s, "answer 15 with a pear");
+    screen_keys(&s, "nn");
+    assert_has(&s, "about Pears");
+    screen_keys(&s, "n");
+    assert_has(&s, "no older place has it");
+    screen_keys(&s, "N");
+    assert_has(&s, "answer 5 with a pear");
+    assert_int_equal(count_face(&s, EBB_FACE_MATCH, 13, 60) + count_face(&s, EBB_FACE_SELECTION, 13, 60) >= 4, true);
+    screen_keys(&s, "\x1b");
+    screen_step(&s, 0.1);
+    assert_lacks(&s, "find:");
+    assert_int_equal(count_face(&s, EBB_FACE_MATCH, 13, 60), 0);
+    assert_has(&s, "> draft");                   /* what was being typed is as it was */
+    screen_keys(&s, "\x15/find Pears\r");        /* capitals: exactly so */
+    assert_has(&s, "about Pears");
+    screen_keys(&s, "N");
+    assert_has(&s, "no newer place has it");
+    screen_keys(&s, "x");                        /* any other key goes on as usual */
+    assert_lacks(&s, "find:");
+    assert_has(&s, "> x");
+    screen_keys(&s, "\x15/find nowhere\r");
+    assert_has(&s, "is nowhere in this conversation");
+    screen_close(&s);
+}
+
+static void patterns(void **state)
+{
+    ebb_pattern p = { 0 };
+    size_t len;
+
+    (void)state;
+    ebb_pattern_set(&p, "stra\u00DFe", 8);
+    (void)len;
+    ebb_pattern_set(&p, "\u00E4b", 3);
+    assert_int_equal(ebb_pattern_find(&p, "x \u00C4B \u00E4b", 9, 0, &len), 2);
+    assert_int_equal(len, 3);
+    assert_int_equal(ebb_pattern_find_last(&p, "x \u00C4B \u00E4b", 9, SIZE_MAX, &len), 6);
+    ebb_pattern_set(&p, "\u00C4b", 3);
+    assert_int_equal(ebb_pattern_find(&p, "x \u00E4b", 5, 0, &len), SIZE_MAX);
+    ebb_pattern_set(&p, "", 0);
+    assert_int_equal(ebb_pattern_find(&p, "x", 1, 0, &len), SIZE_MAX);
+    ebb_pattern_fini(&p);
+}
+
+static void by_message(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    add_pages(&s);
+    screen_text(&s);
+    screen_keys(&s, "\x1b[1;3A\x1b[1;3A\x1b[1;3A\x1b[1;3A");
+    size_t item = s.app.view.top.item;
+    assert_int_equal(s.app.view.top.row, 0);
+    screen_keys(&s, "\x1b[1;3A");
+    assert_int_equal(s.app.view.top.item, item - 1);
+    screen_keys(&s, "\x1b[1;3B");
+    assert_int_equal(s.app.view.top.item, item);
+    for (int i = 0; i < 10; i++)
+        screen_keys(&s, "\x1b[1;3B");
+    assert_true(s.app.view.is_bottom);
+    screen_close(&s);
+}
+
+/* -- Views ------------------------------------------------------------------------------------------ */
+
+static void raw_and_bare(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 60);
+    fake_add(s.chat, EBB_ROLE_USER, "Hi");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "a **bold** word \033[31m");
+    ebb_transcript_sync(&s.app.view);
+    assert_has(&s, "\na bold word");
+    screen_keys(&s, "/raw\r");
+    assert_has(&s, "\na **bold** word");
+    screen_keys(&s, "/raw\r");
+    assert_has(&s, "\na bold word");
+    screen_keys(&s, "/bare\r");
+    assert_non_null(strstr(ebb_term_mem_sent(s.term)->data, "Hi\n\na **bold** word \u241B[31m\n\n-- Enter"));
+    screen_close(&s);
+}
+
+static void layouts(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 20, 80);
+    assert_has(&s, "layers 6/8");
+    screen_keys(&s, "\x1bOQ");                   /* F2 */
+    assert_has(&s, "figures: wide");
+    assert_has(&s, "| Fake 8B");
+    screen_keys(&s, "\x1bOQ");
+    assert_lacks(&s, "| Fake 8B");
+    assert_has(&s, "layers 6/8");
+    screen_keys(&s, "\x1bOQ");
+    assert_lacks(&s, "layers 6/8 #");
+    screen_keys(&s, "\x1bOQ ");
+    assert_lacks(&s, "Fake 8B Q4_K_M |");
+    screen_keys(&s, "\x1bOQ");
+    assert_has(&s, "figures: as there is room");
+    screen_close(&s);
+}
+
+static void greets(void **state)
+{
+    ebb_buf out = { 0 };
+    ebb_machine small = { .available_bytes = 6500000000u, .n_cpus = 2 }, tiny = { .available_bytes = 500 << 20, .n_cpus = 1 };
+    ebb_model_info guide = { .path = "guide", .name = "ebb guide" };
+    screen s;
+
+    (void)state;
+    ebb_greeting_machine(&out, &small);
+    assert_non_null(strstr(out.data, "2 cores: an 8B model in Q4_K_M fits with 8k of context"));
+    ebb_buf_clear(&out);
+    ebb_greeting_machine(&out, &tiny);
+    assert_non_null(strstr(out.data, "1 core: only the smallest"));
+    ebb_buf_clear(&out);
+    ebb_greeting_text(&out, &small, &guide);
+    assert_non_null(strstr(out.data, "built-in guide"));
+    assert_non_null(strstr(out.data, "/model FILE"));
+    ebb_buf_fini(&out);
+    open_ready(&s, 16, 80);
+    assert_has(&s, "This is ebb");
+    screen_keys(&s, "Hello\r");
+    assert_lacks(&s, "This is ebb");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    screen_close(&s);
+}
+
+/* -- The draft ---------------------------------------------------------------------------------------- */
+
+static void preview(void **state)
+{
+    static const char words[] = "a draft of some length, which is long enough to be worth a count of its tokens, "
+                                "so that one knows before Enter what it will cost to have it read by the model.";
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 80);
+    screen_keys(&s, words);
+    assert_lacks(&s, "tokens, about");
+    assert_true(ebb_app_timeout_ms(&s.app, s.now) >= 0);
+    screen_step(&s, 0.5);
+    assert_has(&s, "+39 tokens, about 1.0 s, context 61 -> 64 %");
+    screen_keys(&s, "\x15");
+    screen_step(&s, 2);
+    assert_lacks(&s, "tokens, about");
+    screen_keys(&s, "short");
+    screen_step(&s, 2);
+    assert_lacks(&s, "tokens");
+    screen_close(&s);
+}
+
+static void files_go_along(void **state)
+{
+    char dir[] = "/tmp/ebb-attach-XXXXXX", path[64], line[200];
+    ebb_buf out = { 0 };
+    ebb_error err;
+    screen s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/note.md", dir);
+    assert_int_equal(ebb_file_replace(path, "a ``` fence\n", 12, &err), EBB_OK);
+    snprintf(line, sizeof line, "see @%s and @nobody", path);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &err), EBB_OK);
+    assert_non_null(strstr(out.data, "and @nobody\n\nnote.md:\n````md\na ``` fence\n````"));
+    assert_int_equal(ebb_file_replace(path, "\0x", 2, &err), EBB_OK);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &err), EBB_FORMAT);
+    assert_int_equal(ebb_file_replace(path, "text", 4, &err), EBB_OK);
+
+    open_ready(&s, 16, 80);
+    snprintf(line, sizeof line, "read @%s/no\t", dir);
+    screen_keys(&s, line);
+    snprintf(line, sizeof line, "read @%s \n", path);
+    assert_has(&s, "note.md: 4 B");
+    screen_keys(&s, "\r");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, "note.md:\n```md\ntext\n```"));
+    screen_close(&s);
+    unlink(path);
+    rmdir(dir);
+    ebb_buf_fini(&out);
+}
+
+static void another_editor(void **state)
+{
+    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = "printf ' more\\n\\n' >>" };
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 80);
+    s.app.front.opts = &opts;
+    screen_keys(&s, "draft\x07");
+    assert_has(&s, "> draft more\n");
+    screen_keys(&s, "\x18\x05");                 /* Ctrl-X Ctrl-E */
+    assert_has(&s, "> draft more more\n");
+    opts.editor = "false";
+    screen_keys(&s, "\x07");
+    assert_has(&s, "the editor failed");
+    assert_has(&s, "> draft more more\n");
+    screen_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(thoughts_are_found),
+        cmocka_unit_test(thoughts_are_folded),
+        cmocka_unit_test(find_goes),
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(by_message),
+        cmocka_unit_test(raw_and_bare),
+        cmocka_unit_test(layouts),
+        cmocka_unit_test(greets),
+        cmocka_unit_test(preview),
+        cmocka_unit_test(files_go_along),
+        cmocka_unit_test(another_editor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
