@@ -85,6 +85,8 @@ check:                                         ## the tests, plain and under the
 	$(MAKE) test
 	$(MAKE) test SAN=address,undefined
 	$(MAKE) test SAN=thread
+check-long: $(B)/tests/engine/test_kv_random   ## random operations on the KV cache, 10,000 of each network
+	$(Q)EBB_KV_OPS=$(or $(ARGS),10000) $<
 bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak
 	$(Q)for b in $(BENCHES); do $$b $(ARGS) || exit 1; done
 guide:                                         ## train the embedded model again (up to two hours)
@@ -105,5 +107,5 @@ help:                                          ## this list
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: all run test check bench guide guide-check install clean help FORCE
+.PHONY: all run test check check-long bench guide guide-check install clean help FORCE
 .SECONDARY:
