@@ -16,6 +16,8 @@ void ebb_kernels_scalar_attend(const ebb_attend *a);
 void ebb_kernels_fill_avx2(ebb_kernels *k);
 void ebb_kernels_fill_avx2_attend(ebb_kernels *k);
 void ebb_kernels_fill_avx2_quant(ebb_kernels *k);
+/* Also the best for AVX-512; any n_cols. */
+void ebb_avx2_gemv_Q8_0(const ebb_matmul *a);
 void ebb_kernels_fill_avx512(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm32(ebb_kernels *k);

@@ -11,10 +11,9 @@
 
 #include "kernels/blocks.h"
 #include "kernels/impl.h"
+#include "kernels/x86/avx2_rows.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
-enum { ROWS = 8, COLS = 4, BLOCKS_256 = 4, BLOCKS_32 = 32 };
+enum { COLS = 4, BLOCKS_256 = 4, BLOCKS_32 = 32 };
 
 typedef struct row256 {
     int8_t  q[256];              /* offset added, if it is not above 64 */
@@ -33,33 +32,6 @@ typedef struct tile32 {
 } tile32;
 
 _Static_assert(sizeof(tile256) * BLOCKS_256 <= EBB_KERNEL_SCRATCH && sizeof(tile32) * BLOCKS_32 <= EBB_KERNEL_SCRATCH, "");
-
-/* Lane i: the sum of the lanes of s[i]. */
-INLINE __m256i sum8(const __m256i s[ROWS])
-{
-    __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
-    __m256i b = _mm256_hadd_epi32(_mm256_hadd_epi32(s[4], s[5]), _mm256_hadd_epi32(s[6], s[7]));
-
-    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
-}
-
-/* Lanes of rows that exist. */
-INLINE __m256i row_mask(const ebb_matmul *a, size_t r)
-{
-    int n = a->n_rows - r < ROWS ? (int)(a->n_rows - r) : ROWS;
-
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-
-INLINE const uint8_t *row_at(const ebb_matmul *a, size_t r)
-{
-    return (const uint8_t *)a->w + (r < a->n_rows ? r : a->n_rows - 1) * a->row_bytes;
-}
-
-INLINE const void *column(const ebb_matmul *a, size_t c)
-{
-    return (const char *)a->x + c * a->x_col_bytes;
-}
 
 /* Sums of two neighbouring products of 32 weights and activations. */
 INLINE __m256i products(__m256i w, const int8_t *x, bool is_signed)
@@ -242,10 +214,26 @@ static void matmul_##T(const ebb_matmul *a)                                     
 EBB_TYPES_32(X)
 #undef X
 
+/* Few columns come straight from the blocks where there is code for it. */
+#define FEW(X) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_0)
+#define X(T)                                                     \
+static void few_##T(const ebb_matmul *a)                         \
+{                                                                \
+    if (a->n_cols <= GEMV_COLS)                                  \
+        ebb_avx2_gemv_##T(a);                                    \
+    else                                                         \
+        matmul_##T(a);                                           \
+}
+FEW(X)
+#undef X
+
 void ebb_kernels_fill_avx2_quant(ebb_kernels *k)
 {
 #define X(T, offset, has_min) k->matmul[EBB_TYPE_##T] = matmul_##T;
     EBB_TYPES_32(X)
     EBB_TYPES_256(X)
+#undef X
+#define X(T) k->matmul[EBB_TYPE_##T] = few_##T;
+    FEW(X)
 #undef X
 }

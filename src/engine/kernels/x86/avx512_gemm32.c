@@ -164,15 +164,13 @@ static void gemm(const ebb_matmul *a, const kind *k)
     }
 }
 
-/* Few columns come straight from the blocks where there is code for it. */
-#define ebb_avx512_gemv_Q8_0 NULL
+/* Few columns come straight from the blocks; int8 needs no unpacking, so 8 rows at a time do as well as 16. */
+#define ebb_avx512_gemv_Q8_0 ebb_avx2_gemv_Q8_0
 #define X(T, offset, has_min)                                                                \
 static void matmul_##T(const ebb_matmul *a)                                                  \
 {                                                                                            \
-    ebb_gemv_fn *const few = ebb_avx512_gemv_##T;                                            \
-                                                                                             \
-    if (few && a->n_cols <= GEMV_COLS)                                                       \
-        few(a);                                                                              \
+    if (a->n_cols <= GEMV_COLS)                                                              \
+        ebb_avx512_gemv_##T(a);                                                              \
     else                                                                                     \
         gemm(a, &(kind){ ebb_avx512_unpack_##T, has_min ? micro_min : micro_plain, offset }); \
 }

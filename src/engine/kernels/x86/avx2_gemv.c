@@ -1,0 +1,165 @@
+/* Q4_K, Q5_K, Q6_K and Q8_0 for AVX2 times one or two columns, straight from the blocks: 8 rows
+ * at a time, each summed along its bytes, then rows in lanes as in avx2_quant.c. */
+#include "kernels/blocks.h"
+#include "kernels/impl.h"
+#include "kernels/x86/avx2_rows.h"
+
+/* Word i of both 128-bit lanes, everywhere. */
+INLINE __m256i spread_word(__m256i v, int i)
+{
+    return _mm256_shuffle_epi8(v, _mm256_set1_epi16((short)(0x0100 + 0x0202 * i)));
+}
+
+INLINE __m256i load_x(const ebb_q8_256 *x, int sub)
+{
+    return _mm256_loadu_si256((const void *)(x->q + 32 * sub));
+}
+
+INLINE __m256i add_scaled(__m256i sum, __m256i w, const ebb_q8_256 *x, int sub, __m256i scales)
+{
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w, load_x(x, sub)), spread_word(scales, sub)));
+}
+
+/* Bit `sub` of every byte, as bit 4. */
+INLINE __m256i fifth(__m256i high, int sub)
+{
+    __m256i v = sub < 4 ? _mm256_slli_epi16(high, 4 - sub) : _mm256_srli_epi16(high, sub - 4);
+
+    return _mm256_and_si256(v, _mm256_set1_epi8(16));
+}
+
+/* One block of Q4_K or (has_high) Q5_K against one column; x_sums: those of 32 elements, 8 words. */
+INLINE void row_k(const uint8_t *w, const ebb_q8_256 *x, __m128i x_sums, bool has_high, __m256i *sum, __m256i *min_sum)
+{
+    const uint32_t six = 0x3f3f3f3fu, four = 0x0f0f0f0fu, two = 0x03030303u;
+    const __m256i low4 = _mm256_set1_epi8(15);
+    uint32_t a = ebb_u32_load(w + 4), b = ebb_u32_load(w + 8), c = ebb_u32_load(w + 12);
+    uint64_t s = (a & six) | (uint64_t)((c & four) | (a >> 6 & two) << 4) << 32;
+    uint64_t m = (b & six) | (uint64_t)((c >> 4 & four) | (b >> 6 & two) << 4) << 32;
+    __m256i scales = _mm256_broadcastsi128_si256(_mm_cvtepu8_epi16(_mm_cvtsi64_si128((long long)s)));
+    __m256i high = has_high ? _mm256_loadu_si256((const void *)(w + 16)) : low4, total = _mm256_setzero_si256();
+    const uint8_t *nibbles = w + (has_high ? 48 : 16);
+
+#pragma GCC unroll 4
+    for (int p = 0; p < 4; p++) {
+        __m256i v = _mm256_loadu_si256((const void *)(nibbles + 32 * p));
+        __m256i low = _mm256_and_si256(v, low4), up = _mm256_and_si256(_mm256_srli_epi16(v, 4), low4);
+
+        if (has_high) {
+            low = _mm256_or_si256(low, fifth(high, 2 * p));
+            up = _mm256_or_si256(up, fifth(high, 2 * p + 1));
+        }
+        total = add_scaled(total, low, x, 2 * p, scales);
+        total = add_scaled(total, up, x, 2 * p + 1, scales);
+    }
+    *sum = total;
+    *min_sum = _mm256_zextsi128_si256(_mm_madd_epi16(_mm_cvtepu8_epi16(_mm_cvtsi64_si128((long long)m)), x_sums));
+}
+
+/* One block of Q6_K. */
+INLINE __m256i row_q6(const uint8_t *w, const ebb_q8_256 *x)
+{
+    const __m256i low4 = _mm256_set1_epi8(15), bits = _mm256_set1_epi8(0x30);
+    const __m128i even_odd = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    __m128i bytes = _mm_loadu_si128((const void *)(w + 192));
+    __m256i scales = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(bytes, even_odd));
+    __m256i fix = _mm256_madd_epi16(_mm256_cvtepi8_epi16(bytes), _mm256_loadu_si256((const void *)x->sum));
+    __m256i sum = _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(fix, 5));
+
+#pragma GCC unroll 2
+    for (int n = 0; n < 2; n++) {
+        __m256i a = _mm256_loadu_si256((const void *)(w + 64 * n)), b = _mm256_loadu_si256((const void *)(w + 64 * n + 32));
+        __m256i h = _mm256_loadu_si256((const void *)(w + 128 + 32 * n));
+
+        sum = add_scaled(sum, _mm256_or_si256(_mm256_and_si256(a, low4), _mm256_and_si256(_mm256_slli_epi16(h, 4), bits)), x, 4 * n, scales);
+        sum = add_scaled(sum, _mm256_or_si256(_mm256_and_si256(b, low4), _mm256_and_si256(_mm256_slli_epi16(h, 2), bits)), x, 4 * n + 1, scales);
+        a = _mm256_and_si256(_mm256_srli_epi16(a, 4), low4);
+        b = _mm256_and_si256(_mm256_srli_epi16(b, 4), low4);
+        sum = add_scaled(sum, _mm256_or_si256(a, _mm256_and_si256(h, bits)), x, 4 * n + 2, scales);
+        sum = add_scaled(sum, _mm256_or_si256(b, _mm256_and_si256(_mm256_srli_epi16(h, 2), bits)), x, 4 * n + 3, scales);
+    }
+    return sum;
+}
+
+/* The half at `byte` of 8 rows. */
+INLINE __m256 load_halves(const uint8_t *const w[ROWS], size_t byte)
+{
+    __m128i v = _mm_setzero_si128();
+
+    v = _mm_insert_epi16(v, ebb_u16_load(w[0] + byte), 0);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[1] + byte), 1);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[2] + byte), 2);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[3] + byte), 3);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[4] + byte), 4);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[5] + byte), 5);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[6] + byte), 6);
+    return _mm256_cvtph_ps(_mm_insert_epi16(v, ebb_u16_load(w[7] + byte), 7));
+}
+
+INLINE __m256 block_256(const uint8_t *const w[ROWS], size_t at, const ebb_q8_256 *x, ebb_type type, __m256 acc)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i sums = _mm256_madd_epi16(_mm256_loadu_si256((const void *)x->sum), ones), s[ROWS], m[ROWS];
+    __m128i x_sums = _mm_packs_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    __m256 dx = _mm256_set1_ps(x->d);
+
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i++) {
+        if (type == EBB_TYPE_Q6_K)
+            s[i] = row_q6(w[i] + at, x);
+        else
+            row_k(w[i] + at, x, x_sums, type == EBB_TYPE_Q5_K, &s[i], &m[i]);
+    }
+    __m256 d = load_halves(w, at + (type == EBB_TYPE_Q6_K ? 208 : 0));
+    acc = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(sum8(s)), acc);
+    if (type == EBB_TYPE_Q6_K)
+        return acc;
+    return _mm256_fnmadd_ps(_mm256_mul_ps(load_halves(w, at + 2), dx), _mm256_cvtepi32_ps(sum8(m)), acc);
+}
+
+INLINE __m256 block_q8(const uint8_t *const w[ROWS], size_t at, const ebb_q8_32 *x, __m256 acc)
+{
+    __m256i v = _mm256_loadu_si256((const void *)x->q), s[ROWS];
+
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i++) {
+        __m256i q = _mm256_loadu_si256((const void *)(w[i] + at + 2));
+        s[i] = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(q), _mm256_sign_epi8(v, q)), _mm256_set1_epi16(1));
+    }
+    return _mm256_fmadd_ps(_mm256_mul_ps(load_halves(w, at), _mm256_set1_ps(x->d)), _mm256_cvtepi32_ps(sum8(s)), acc);
+}
+
+/* Rows r .. r + 7 times column c; the same bytes of the next 8 rows will be wanted next. */
+INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t len, size_t bytes)
+{
+    size_t ahead = r + 2 * ROWS <= a->n_rows && c == 0 ? ROWS * a->row_bytes : 0;
+    const uint8_t *w[ROWS];
+    __m256 acc = _mm256_setzero_ps();
+
+    for (int i = 0; i < ROWS; i++)
+        w[i] = row_at(a, r + (size_t)i);
+    for (size_t b = 0; b < a->n_k / len; b++) {
+        size_t at = b * bytes;
+
+        for (int i = 0; ahead && i < ROWS; i++)
+            for (size_t line = 0; line < bytes; line += 64)
+                _mm_prefetch((const char *)w[i] + ahead + at + line, _MM_HINT_T1);
+        if (type == EBB_TYPE_Q8_0)
+            acc = block_q8(w, at, (const ebb_q8_32 *)column(a, c) + b, acc);
+        else
+            acc = block_256(w, at, (const ebb_q8_256 *)column(a, c) + b, type, acc);
+    }
+    _mm256_maskstore_ps(a->y + c * a->y_stride + r, row_mask(a, r), acc);
+}
+
+#define TYPE(T, len, bytes)                                      \
+void ebb_avx2_gemv_##T(const ebb_matmul *a)                      \
+{                                                                \
+    for (size_t r = 0; r < a->n_rows; r += ROWS)                 \
+        for (size_t c = 0; c < a->n_cols; c++)                   \
+            rows8(a, r, c, EBB_TYPE_##T, len, bytes);            \
+}
+TYPE(Q4_K, 256, 144)
+TYPE(Q5_K, 256, 176)
+TYPE(Q6_K, 256, 210)
+TYPE(Q8_0, 32, 34)
