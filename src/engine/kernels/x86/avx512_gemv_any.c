@@ -1,4 +1,4 @@
-/* The other types of 256 times up to three columns, through the decoders of
+/* TQ1_0 and IQ1 types times up to three columns, through the decoders of
  * kernels/blocks.h: 16 rows of a block are decoded to where L1 holds them. */
 #include "kernels/blocks.h"
 #include "kernels/x86/avx512_gemv.h"
@@ -74,8 +74,3 @@ void ebb_avx512_gemv_##T(const ebb_matmul *a)                                   
 TYPE(TQ1_0, 1, 54)
 TYPE(IQ1_S, 9, 50)
 TYPE(IQ1_M, 9, 56)
-TYPE(IQ2_XXS, 43, 66)
-TYPE(IQ2_XS, 43, 74)
-TYPE(IQ2_S, 43, 82)
-TYPE(IQ3_XXS, 62, 98)
-TYPE(IQ3_S, 15, 110)
