@@ -191,7 +191,7 @@ static void take_in_tag(ebb_highlight *h, line *l)
     } else if (strchr("\"'", l->s[l->at])) {
         take_string(h, l);
     } else {
-        while (end < l->n && (is_word(l->s[end]) || strchr(":-@.", l->s[end])))
+        while (is_word(l->s[l->at]) && end < l->n && (is_word(l->s[end]) || strchr(":-@.", l->s[end])))
             end++;
         hand_piece(l, end, is_word(l->s[l->at]) ? EBB_FACE_NAME : EBB_FACE_CODE);
     }

@@ -46,7 +46,7 @@ static void languages(void **state)
         { "rust", "fn f<'a>(c: &'a str) {'x'}", "kk..............kkk...sss." },
         { "go", "func main() {}", "kkkk.NNNN....." },
         { "java", "public int a;", "kkkkkk.kkk..." },
-        { "bash", "if true; then echo $# 'a' # c", "kk.kkkk..kkkk.kkkk....sss.ccc" },
+        { "bash", "if true; then echo $# 'a' # c", "kk.......kkkk.kkkk....sss.ccc" },
         { "json", "{\"a\": [1, true, \"b\"]}", ".NNN...n..kkkk..sss.." },
         { "yaml", "my-key: yes # c", "NNNNNN..kkk.ccc" },
         { "SQL", "SELECT a FROM t -- c", "kkkkkk...kkkk...cccc" },

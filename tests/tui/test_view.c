@@ -332,6 +332,47 @@ static void another_editor(void **state)
     screen_close(&s);
 }
 
+/* Cells a second that a minute of Markdown at ten tokens a second changes on 120 columns. */
+static size_t cells_a_second(bool is_raw)
+{
+    static const char *const tokens[] = { "- **item** ", "of a list ", "with `code` ", "and words ", "\n", "\n\nText a",
+        "nd more ", "of it, ", "\n```c\n", "int x = 1;\n", "return x;\n", "```\n", "## Head\n", "| a | b |\n", "|---|---|\n",
+        "| 1 | 2 |\n", "\nthe end ", "of this. " };
+    screen s;
+    size_t before, n;
+
+    open_ready(&s, 40, 120);
+    ebb_transcript_set_raw(&s.app.view, is_raw);
+    screen_keys(&s, "go\r");
+    screen_text(&s);
+    before = ebb_term_mem_changes(s.term);
+    for (size_t i = 0; i < 600; i++) {
+        fake_text(s.chat, tokens[i % (sizeof tokens / sizeof *tokens)]);
+        screen_step(&s, 0.1);
+    }
+    n = (ebb_term_mem_changes(s.term) - before) / 60;
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 1);
+    screen_step(&s, 5);
+    before = ebb_term_mem_changes(s.term);
+    for (int i = 0; i < 100; i++)
+        screen_step(&s, 1);
+    assert_int_equal(ebb_term_mem_changes(s.term), before);
+    screen_close(&s);
+    return n;
+}
+
+/* What closes is drawn a second time, and no more: set in type costs little beyond the source, most of
+ * which is scrolling; and nothing costs nothing. */
+static void the_link_stays_calm(void **state)
+{
+    size_t raw = cells_a_second(true), set = cells_a_second(false);
+
+    (void)state;
+    print_message("%zu cells a second, %zu as source\n", set, raw);
+    assert_true(set < raw + raw / 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +387,7 @@ int main(void)
         cmocka_unit_test(preview),
         cmocka_unit_test(files_go_along),
         cmocka_unit_test(another_editor),
+        cmocka_unit_test(the_link_stays_calm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
