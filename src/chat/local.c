@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "backend.h"
 #include "base/clock.h"
@@ -241,14 +242,44 @@ static void destroy(local *l)
     free(l);
 }
 
+/* Layers that were let go may come back now; true: more could in a while.  Reads a
+ * layer at most, without the lock: whoever brings a command must not wait for it. */
+static bool take_back(local *l)
+{
+    bool more;
+
+    if (!l->engine)
+        return false;
+    pthread_mutex_unlock(&l->lock);
+    more = ebb_engine_idle(l->engine);
+    pthread_mutex_lock(&l->lock);
+    return more;
+}
+
+static void wait_a_second(local *l)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    pthread_cond_timedwait(&l->wake, &l->lock, &until);
+}
+
 /* The next command; false: leave. */
 static bool wait_command(local *l, command *c)
 {
     bool quit;
 
     pthread_mutex_lock(&l->lock);
-    while (!l->quit && l->command == NOTHING)
-        pthread_cond_wait(&l->wake, &l->lock);
+    while (!l->quit && l->command == NOTHING) {
+        bool more = take_back(l);
+        if (l->quit || l->command != NOTHING)
+            break;
+        if (more)
+            wait_a_second(l);
+        else
+            pthread_cond_wait(&l->wake, &l->lock);
+    }
     *c = l->command;
     l->command = NOTHING;
     quit = l->quit && *c == NOTHING;
