@@ -135,13 +135,13 @@ static inline void ebb_decode_IQ3_S(const uint8_t *restrict b, ebb_block256 *res
     }
 }
 
-/* A point of IQ1, each element 1/8 more or, if is_less, less; in eighths.
+/* A point of IQ1, each element 1/8 more or, if is_less (0 or 1), less; in eighths.
  * (The top bits only keep the subtraction from borrowing.) */
 static inline void ebb_put_shifted(uint64_t bytes, int is_less, int8_t *q)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
 
-    bytes = ((bytes << 3 | 0x80 * ones) - (is_less ? 9 : 7) * ones) ^ 0x80 * ones;
+    bytes = ((bytes << 3 | 0x80 * ones) - (uint64_t)(7 + 2 * is_less) * ones) ^ 0x80 * ones;
     memcpy(q, &bytes, 8);
 }
 
@@ -178,10 +178,11 @@ static inline void ebb_decode_IQ1_M(const uint8_t *restrict b, ebb_block256 *res
 
         ebb_put_scales(v & 7, v >> 3 & 7, s, o);
     }
-    for (int j = 0; j < 32; j++) {
-        int high = b[32 + j / 2] >> 4 * (j % 2) & 15;
+    for (int j = 0; j < 16; j++) {
+        int high = b[32 + j];
 
-        ebb_put_shifted(ebb_grid.iq1[b[j] | (high & 7) << 8], high >> 3, o->q + 8 * j);
+        ebb_put_shifted(ebb_grid.iq1[b[2 * j] | (high & 7) << 8], high >> 3 & 1, o->q + 16 * j);
+        ebb_put_shifted(ebb_grid.iq1[b[2 * j + 1] | (high >> 4 & 7) << 8], high >> 7, o->q + 16 * j + 8);
     }
 }
 
