@@ -206,7 +206,7 @@ static void on_prefill(ebb_chat *c, const ebb_backend_event *ev)
         c->prefill_seen = 0;
         ebb_chat_ring_within(c, POLL_MS);
         if (ev->total > (uint64_t)c->n_turn + 1)
-            ebb_chat_notice(c, "%llu tokens of the conversation are computed again: they are not in memory any more",
+            ebb_chat_notice(c, "%llu tokens of the conversation are computed again: they are neither in memory nor on disk any more",
                             (unsigned long long)(ev->total - c->n_turn));
     }
     ebb_chat_tell(c, EBB_EVENT_PREFILL, NULL, 0, ev->done, ev->total);

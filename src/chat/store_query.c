@@ -30,7 +30,7 @@ ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_
 {
     sqlite3_stmt *q;
     int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE name = ?1 OR title = ?1 OR id = ?2"
-                               " ORDER BY name IS ?1 DESC, title = ?1 DESC, updated_ms DESC LIMIT 1",
+                               " ORDER BY name IS ?1 DESC, title = ?1 DESC, updated_ms DESC, id DESC LIMIT 1",
                                "ti", name, as_number(name));
     ebb_status st = rc == SQLITE_OK ? first(s, q, session, err) : ebb_store_fail(s, rc, err);
 

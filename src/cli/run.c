@@ -107,7 +107,10 @@ static ebb_status answer(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, 
 
 static int report_json(ebb_chat *c)
 {
-    const ebb_message *m = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+    static const ebb_message stopped = { .finish = EBB_FINISH_CANCELED };
+    const ebb_message *last = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+    /* Stopped before the first token, the last message is the question. */
+    const ebb_message *m = last->role == EBB_ROLE_ASSISTANT ? last : &stopped;
     const ebb_turn_cost *t = &m->cost;
     ebb_stats s;
     json_t *text = json_stringn(m->text, m->n_text), *root;
