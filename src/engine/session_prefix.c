@@ -275,7 +275,8 @@ uint32_t ebb_prefix_reuse(ebb_session *s, const ebb_token *ids, uint32_t n, uint
     s->has_logits = s->has_logits && stands;
     n_kept = go_on_from(s, ids, s->table.n_pos, stands);
     ebb_kv_cut(s->engine->kv, &s->table, n_kept);
-    memmove(s->ids, ids, n_kept * sizeof *ids);
+    if (n_kept > 0)                              /* ids may be NULL where n is 0 */
+        memmove(s->ids, ids, n_kept * sizeof *ids);
     s->n_chained = n_kept / EBB_KV_BLOCK;
     memcpy(s->chain, s->want, (s->n_chained + 1) * sizeof *s->chain);
     *n_disk = count_disk(s, n_kept, n, n_tail);

@@ -38,6 +38,7 @@ static void what_is_a_command(void **state)
 static void code_blocks(void **state)
 {
     static const char text[] = "a\n```c\nint x;\n```\nb\n~~~~\n```\ninner\n```\n~~~~\n  ```\ncut off";
+    static const char quoted[] = "- a\n\n  > ```\n  > x\n  > ```\n";
     static const char *const want[] = { "int x;\n", "```\ninner\n```\n", "cut off\n" };
     ebb_buf block = { 0 };
 
@@ -50,7 +51,7 @@ static void code_blocks(void **state)
     assert_false(ebb_render_code_block(text, sizeof text - 1, 4, &block));
     assert_false(ebb_render_code_block("", 0, 1, &block));
     ebb_buf_clear(&block);
-    assert_true(ebb_render_code_block("- a\n\n  > ```\n  > x\n  > ```\n", 29, 1, &block));
+    assert_true(ebb_render_code_block(quoted, sizeof quoted - 1, 1, &block));
     assert_string_equal(ebb_buf_text(&block), "x\n");
     ebb_buf_fini(&block);
 }
