@@ -57,6 +57,7 @@ class Fact:
     def __init__(self, name, thing):
         self.name, self.thing = name, thing      # thing: the command, key or option it is about, or ""
         self.do, self.what, self.ask, self.say, self.then = [], [], [], [], []
+        self.own = []                            # questions of asked.txt, each as somebody put it
         self.weight = 1.0
 
 
@@ -87,10 +88,28 @@ def read_facts(name, have):
     return facts
 
 
+def read_asked(name, facts):
+    """More questions to the facts: '[fact]' lines, each followed by questions as they stand and by follow-ups.
+    Returns the names of no fact, which may be those that the program lacks a command for."""
+    unknown, fact = [], None
+    for line in lines(name) if (FOLDER / name).exists() else ():
+        m = re.fullmatch(r"\[([\w-]+)\]", line)
+        if m:
+            fact = facts.get(m.group(1))
+            unknown += [m.group(1)] if not fact else []
+        elif fact and line.startswith("then:"):
+            q, _, a = line[5:].partition(" => ")
+            fact.then.append((q.strip(), a.strip()))
+        elif fact:
+            fact.own.append(line)
+    return unknown
+
+
 class Corpus:
     def __init__(self, held_out=()):
         self.have = set(lines("have.txt"))
         self.facts = {**read_facts("facts.txt", self.have), **read_facts("talk.txt", self.have)}
+        self.unknown = read_asked("asked.txt", self.facts)
         self.frames = read_lists("frames.txt")
         self.words = read_lists("words.txt")            # lists for $name
         self.similar = read_classes("similar.txt")      # word -> words that may stand for it in a question
@@ -98,7 +117,7 @@ class Corpus:
         self.off_say = self.frames["off-topic answer"]
         self.held_out = set(map(normal, held_out))
         for f in self.facts.values():
-            assert f.say and (f.do or f.what or f.ask or f.thing), f"[{f.name}] says or asks nothing"
+            assert f.say and (f.do or f.what or f.ask or f.own or f.thing), f"[{f.name}] says or asks nothing"
             f.then = [(q, a) for q, a in f.then if not a.startswith("@") or a[1:] in self.facts]
         self.names = list(self.facts)
         self.weights = [f.weight for f in self.facts.values()]
@@ -192,7 +211,7 @@ class Corpus:
 
     def question(self, fact, rng):
         kinds = [(len(fact.do) and 3, "do", fact.do), (len(fact.what) and 2, "what", fact.what),
-                 (min(3, len(fact.ask)), "ask", fact.ask), (1.2 if fact.thing else 0, "thing", [fact.thing])]
+                 (min(3, len(fact.ask)), "ask", fact.ask), (min(6, len(fact.own) / 2), "ask", fact.own), (1.2 if fact.thing else 0, "thing", [fact.thing])]
         _, kind, patterns = rng.choices(kinds, [k[0] for k in kinds])[0]
         core = rng.choice(patterns)
         if kind == "ask":
@@ -272,7 +291,8 @@ def main():
     args = p.parse_args()
     c, rng = Corpus(), random.Random(args.seed)
     if args.stats:
-        n = sum(len(f.do) + len(f.what) + len(f.ask) + len(f.then) for f in c.facts.values())
+        n = sum(len(f.do) + len(f.what) + len(f.ask) + len(f.own) + len(f.then) for f in c.facts.values())
+        print("".join(f"asked.txt: there is no [{name}]\n" for name in c.unknown), end="")
         print(f"{len(c.facts)} facts, {n} question patterns, {len(c.off)} off-topic patterns, {len(c.similar)} words with similar ones")
         return
     for _ in range(args.n):
