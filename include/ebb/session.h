@@ -47,6 +47,49 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
  * What goes wrong is said in ebb_stats.decision and loses only time. */
 void ebb_session_keep(ebb_session *s);
 
+/* -- Forgetting -------------------------------------------------------------- */
+
+/* Why nothing in the middle of a timeline can be forgotten ("layers with a state remember
+ * all tokens"), or NULL: it can. */
+const char *ebb_session_cannot_forget(const ebb_session *s);
+
+/* Drop the positions [from, from + n) of the timeline.  What stands behind them moves up:
+ * its V stays, its K is turned back by n positions, so nothing is computed; the logits of the
+ * last position stay, if any position is left behind.  These K and V still are those of tokens that have seen what
+ * was forgotten: logits after this are not those of a computation of the shorter ids.
+ * They are never found in place of computed ones (ebb_shift names them apart).
+ * A sync of the ids that remain (ebb_session_ids), and more behind them, goes on from there.
+ * Cost: that of copying the K and V behind.
+ * Errors: UNSUPPORTED (ebb_session_cannot_forget says why, or a sliding window would see
+ * positions that are gone): nothing was changed, a sync of the shorter ids computes them;
+ * USAGE (no such range); BUDGET (no room to copy what other timelines share). */
+EBB_MUST_CHECK
+ebb_status ebb_session_forget(ebb_session *s, uint32_t from, uint32_t n, ebb_error *err);
+
+/* What tells K and V that were moved from computed ones: from position `pos` on they are
+ * those that stood when something was forgotten. */
+typedef struct ebb_shift {
+    bool     is_on;              /* false: all are computed */
+    uint32_t pos;
+    uint8_t  salt[16];
+} ebb_shift;
+/* That of the timeline as it stands; may be stored with a conversation. */
+ebb_shift ebb_session_shift(const ebb_session *s);
+/* The next sync (and `common` until then) looks for its ids under this shift first, in RAM and on
+ * disk, and computes them where it is not there.  Without this call a sync stays with the shift of the timeline
+ * as long as its ids reach beyond shift.pos. */
+void ebb_session_expect(ebb_session *s, const ebb_shift *shift);
+
+/* Sinks and a sliding window (Xiao et al. 2023, "StreamingLLM"): from now on the timeline holds at most
+ * n_sink + n_window positions (at most n_ctx), and ids of any length may be synced and appended to: when they do not fit,
+ * the oldest quarter of the window behind the first n_sink positions is forgotten (or, where the model cannot, what
+ * remains is computed again).  sync and common still take all ids.  Each time one line in ebb_stats.decision says so.
+ * n_window 0: off.  Error: USAGE (n_window below 64, or the sum beyond n_ctx). */
+EBB_MUST_CHECK
+ebb_status ebb_session_slide(ebb_session *s, uint32_t n_sink, uint32_t n_window, ebb_error *err);
+/* Ids behind the sinks that were forgotten: the timeline is ids[0..n_sink) and ids[n_sink + this..]. */
+size_t ebb_session_n_forgotten(const ebb_session *s);
+
 /* The ids that stand; valid until the next call that changes the session. */
 const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n);
 
