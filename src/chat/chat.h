@@ -80,6 +80,9 @@ void ebb_chat_preview(ebb_chat *c, const char *text, size_t n, uint32_t *n_new, 
 EBB_MUST_CHECK ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err);
 void ebb_chat_stop(ebb_chat *c);                 /* keeps what was written */
 EBB_MUST_CHECK ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err);  /* go on from the last token */
+/* The last answer becomes these words, in a new branch, and goes on from their last token; ids
+ * of words that stay are kept, so nothing of them is computed again. */
+EBB_MUST_CHECK ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err);     /* another answer; the old one stays a branch */
 EBB_MUST_CHECK ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err);      /* back before the last question */
 EBB_MUST_CHECK ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err);

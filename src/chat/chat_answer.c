@@ -173,7 +173,7 @@ static ebb_node *answer_node(ebb_chat *c, bool go_on)
 
 static ebb_status ask(ebb_chat *c, const ebb_prompt *p, bool go_on, ebb_error *err)
 {
-    ebb_node *question = ebb_tree_leaf(&c->tree);
+    const ebb_node *leaf = ebb_tree_leaf(&c->tree), *question = go_on && leaf ? leaf->parent : leaf;
     ebb_backend_request r = { .ids = p->ids, .n_ids = p->n_ids, .n_predict = c->settings.n_predict,
                               .sampling = sampling_for(c, question) };
     ebb_node *node = answer_node(c, go_on);

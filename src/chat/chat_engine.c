@@ -56,6 +56,99 @@ static ebb_status prompt(void *arg, const ebb_prompter *p, const ebb_message *co
     return ebb_prompt_delta(p, messages, n, opts, out, err);
 }
 
+/* -- Other words for an answer ---------------------------------------------------------- */
+
+#define PRIMING 4                /* ids before an answer that may end in half a character */
+
+/* Where in the answer's text its ids end: ends[i] is the text of the first i. */
+static void find_ends(ebb_detok *d, const ebb_respell *r, size_t *ends)
+{
+    size_t n;
+
+    ebb_detok_flush(d, &n);
+    for (size_t i = r->n_before > PRIMING ? r->n_before - PRIMING : 0; i < r->n_before; i++)
+        ebb_detok_push(d, r->before[i], &n);
+    ends[0] = 0;
+    for (size_t i = 0; i < r->n_old; i++) {
+        const char *s = ebb_detok_push(d, r->old[i], &n);
+        size_t at = ends[i];
+
+        /* Behind the first difference nothing counts. */
+        ends[i + 1] = at <= r->n_text && n <= r->n_text - at && memcmp(s, r->text + at, n) == 0 ? at + n : SIZE_MAX;
+    }
+}
+
+/* Do these ids spell r->text[0..n)? */
+static bool spells(ebb_detok *d, const ebb_respell *r, const int32_t *ids, size_t n_ids, size_t n)
+{
+    size_t at = 0, len;
+    const char *s;
+    bool same = true;
+
+    ebb_detok_flush(d, &len);
+    for (size_t i = r->n_before > PRIMING ? r->n_before - PRIMING : 0; i < r->n_before; i++)
+        ebb_detok_push(d, r->before[i], &len);
+    for (size_t i = 0; same && i <= n_ids; i++, at += len) {
+        s = i < n_ids ? ebb_detok_push(d, ids[i], &len) : ebb_detok_flush(d, &len);
+        same = len <= n - at && memcmp(s, r->text + at, len) == 0;
+    }
+    return same && at == n;
+}
+
+/* The first k old ids and those of the rest of the text; false: that is not how it is spelt. */
+static bool spell_behind(const ebb_model *m, ebb_detok *d, ebb_respell *r, size_t k, size_t at)
+{
+    size_t n = 0, room = r->n_old + r->n_text + 8;
+
+    memcpy(r->ids, r->old, k * sizeof *r->ids);
+    if (at < r->n_text && ebb_model_tokenize(m, r->text + at, r->n_text - at, 0, r->ids + k, room - k, &n, NULL) != EBB_OK)
+        return false;
+    r->n_kept = k;
+    r->n_ids = k + n;
+    return r->n_ids <= room && spells(d, r, r->ids, r->n_ids, r->n_text);
+}
+
+/* Few tries: a character in pieces has no more than four. */
+static ebb_status spell(const ebb_model *m, ebb_detok *d, ebb_respell *r, size_t *ends, ebb_error *err)
+{
+    size_t k = 0, last;
+
+    find_ends(d, r, ends);
+    while (k < r->n_old && ends[k + 1] != SIZE_MAX)
+        k++;
+    last = k;
+    for (size_t i = 0; i <= PRIMING && i <= last; i++)
+        if (spell_behind(m, d, r, last - i, ends[last - i]))
+            return EBB_OK;
+    for (; k > 0; k--)                           /* no ids for the rest: up to the last token that fits */
+        if (spells(d, r, r->old, k, ends[k])) {
+            memcpy(r->ids, r->old, k * sizeof *r->ids);
+            r->n_ids = r->n_kept = k;
+            r->n_text = ends[k];
+            return EBB_OK;
+        }
+    return spell_behind(m, d, r, 0, 0) || r->n_ids > 0 ? EBB_OK
+                                                       : EBB_FAIL(err, EBB_USAGE, "the model has no tokens for these words");
+}
+
+static ebb_status respell(void *arg, const ebb_backend *b, ebb_respell *r, ebb_error *err)
+{
+    const ebb_model *m = b->ops->model(b);
+    ebb_detok *d = ebb_detok_new(m, false);
+    size_t *ends = calloc(r->n_old + 1, sizeof *ends);
+    ebb_status st;
+
+    (void)arg;
+    r->ids = malloc((r->n_old + r->n_text + 8) * sizeof *r->ids);
+    if (d && ends && r->ids)
+        st = spell(m, d, r, ends, err);
+    else
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory to cut the answer");
+    ebb_detok_free(d);
+    free(ends);
+    return st;
+}
+
 ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *err)
 {
     const ebb_chat_parts parts = {
@@ -65,6 +158,7 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
         .unready = unready,
         .number = number,
         .prompt = prompt,
+        .respell = respell,
     };
 
     return ebb_chat_open_with(opts, &parts, out, err);

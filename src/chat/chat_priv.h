@@ -16,6 +16,18 @@
 #include "store.h"
 #include "tree.h"
 
+/* Ids for other words of an answer: the old ones as far as their text agrees, then new ones. */
+typedef struct ebb_respell {
+    const int32_t *before;       /* what the answer follows */
+    size_t         n_before;
+    const int32_t *old;          /* of the answer as it was */
+    size_t         n_old;
+    const char    *text;
+    size_t         n_text;       /* may become less: where no ids spell all of it */
+    int32_t       *ids;          /* the result; the caller frees */
+    size_t         n_ids, n_kept;        /* ids[0..n_kept) are old ones */
+} ebb_respell;
+
 /* What stands between a chat and the engine.  The real one is in chat_engine.c. */
 typedef struct ebb_chat_parts {
     void        *arg;
@@ -31,6 +43,8 @@ typedef struct ebb_chat_parts {
     bool (*number)(void *arg, const ebb_backend *b, const char *key, double *out);
     ebb_status (*prompt)(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);
+    /* chat_cut.c needs them: see ebb_respell there. */
+    ebb_status (*respell)(void *arg, const ebb_backend *b, ebb_respell *r, ebb_error *err);
 } ebb_chat_parts;
 
 /* A backend's event on its way to the chat's thread: with a copy of the text. */

@@ -173,7 +173,7 @@ static void interrupt(ebb_app *a)
         ebb_chat_stop(a->front.chat);
     } else if (!ebb_editor_is_empty(&a->editor)) {
         ebb_editor_set(&a->editor, "", 0);
-        a->front.editing = 0;
+        ebb_front_leave_edit(&a->front);
     } else {
         ebb_app_hint(a, "Ctrl-D leaves; /help says what else there is");
     }

@@ -397,6 +397,8 @@ const ebb_command ebb_commands[] = {
     { "help",     "[COMMAND]",     "What can be typed, or about one command.",               cmd_help,     complete_help },
     { "retry",    "",              "Another answer to the last question.",                   cmd_retry,    NULL },
     { "continue", "",              "Go on with an answer that was stopped or cut.",          cmd_continue, NULL },
+    { "cut",      "[WHAT]",        "Shorten the last answer and go on from there: 3 words, 1 line, a text.",
+      ebb_cmd_cut, ebb_complete_cut },
     { "undo",     "",              "Back before the last question.",                         cmd_undo,     NULL },
     { "redo",     "",              "Take the last undo back.",                               cmd_redo,     NULL },
     { "edit",     "[N [TEXT]]",           "Write message N, or the last question, anew; the old one stays a branch.",

@@ -14,6 +14,13 @@ void ebb_complete_session(ebb_front *f, const char *typed, ebb_candidate_fn *fn,
 ebb_cmd_fn ebb_cmd_edit, ebb_cmd_branch, ebb_cmd_tree, ebb_cmd_go, ebb_cmd_pin, ebb_cmd_unpin;
 void ebb_complete_node(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
+/* -- commands_cut.c -- */
+ebb_cmd_fn ebb_cmd_cut;
+void ebb_complete_cut(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+/* Where `text` ends when `what` is taken away: a number with or without words, lines, sentences, or a
+ * text (quoted or not) behind which all goes.  Blanks at the new end go, too.  false: there is no such thing. */
+bool ebb_cut_at(const char *text, size_t n, const char *what, size_t *end);
+
 /* -- commands_view.c -- */
 ebb_cmd_fn ebb_cmd_raw, ebb_cmd_bare, ebb_cmd_find;
 

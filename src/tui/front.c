@@ -44,11 +44,19 @@ void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...)
 
 ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *err)
 {
-    ebb_status st = f->editing ? ebb_chat_edit(f->chat, f->editing - 1, text, n, err) : ebb_chat_send(f->chat, text, n, err);
+    ebb_status st = f->is_cutting ? ebb_chat_cut(f->chat, text, n, err)
+                  : f->editing    ? ebb_chat_edit(f->chat, f->editing - 1, text, n, err)
+                                  : ebb_chat_send(f->chat, text, n, err);
 
     if (st == EBB_OK)
-        f->editing = 0;
+        ebb_front_leave_edit(f);
     return st;
+}
+
+void ebb_front_leave_edit(ebb_front *f)
+{
+    f->editing = 0;
+    f->is_cutting = false;
 }
 
 bool ebb_front_go_on(ebb_front *f)

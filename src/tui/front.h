@@ -15,6 +15,7 @@ struct ebb_front {
     char                theme[64];
     bool                quit;
     size_t              editing;                 /* /edit: what is sent next replaces message editing - 1; 0: none */
+    bool                is_cutting;              /* /cut: what is sent next is how the last answer begins */
     /* One or more lines for the user; passes the display filter later. */
     void (*say)(ebb_front *f, ebb_say say, const char *text, size_t n);
     /* Offer text to be edited and sent again.  NULL: there is no editor. */
@@ -29,9 +30,11 @@ struct ebb_front {
 /* Fill directories and theme from opts; the rest is the front end's. */
 void ebb_front_init(ebb_front *f, ebb_chat *chat, const ebb_tui_opts *opts);
 void ebb_front_fini(ebb_front *f);
-/* Send a message, or what /edit asked for. */
+/* Send a message, or what /edit or /cut asked for. */
 EBB_MUST_CHECK
 ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *err);
+/* What is sent next is a message like any other. */
+void ebb_front_leave_edit(ebb_front *f);
 /* An empty line was entered: an answer that was stopped or cut goes on.  False: there is none. */
 bool ebb_front_go_on(ebb_front *f);
 void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -284,10 +284,35 @@ static ebb_status fake_prompt(void *arg, const ebb_prompter *p, const ebb_messag
     return EBB_OK;
 }
 
+/* The text of an id is "a2.7 "; a letter of other words is 1000 and the letter. */
+static ebb_status fake_respell(void *arg, const ebb_backend *b, ebb_respell *r, ebb_error *err)
+{
+    size_t at = 0;
+
+    (void)arg;
+    (void)b;
+    (void)err;
+    r->ids = malloc((r->n_old + r->n_text + 1) * sizeof *r->ids);
+    for (; r->n_kept < r->n_old; r->n_kept++) {
+        int32_t id = r->old[r->n_kept];
+        char text[32];
+        size_t n = (size_t)snprintf(text, sizeof text, "a%d.%d ", id / 100000, id % 100000);
+
+        if (n > r->n_text - at || memcmp(r->text + at, text, n) != 0)
+            break;
+        r->ids[r->n_ids++] = id;
+        at += n;
+    }
+    for (; at < r->n_text; at++)
+        r->ids[r->n_ids++] = 1000 + (unsigned char)r->text[at];
+    return EBB_OK;
+}
+
 static ebb_chat_parts fake_parts(fake_script *s)
 {
     return (ebb_chat_parts){ .arg = s, .default_sampling = { .temp = 0.5f, .top_k = 40, .top_p = 1, .repeat_penalty = 1 },
-                             .open = fake_open, .ready = fake_ready, .unready = fake_unready, .number = fake_number, .prompt = fake_prompt };
+                             .open = fake_open, .ready = fake_ready, .unready = fake_unready, .number = fake_number, .prompt = fake_prompt,
+                             .respell = fake_respell };
 }
 
 /* The next event, waiting at most two seconds on the descriptor. */

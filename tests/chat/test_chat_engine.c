@@ -177,10 +177,36 @@ static void test_stop(void **state)
     ebb_chat_close(c);
 }
 
+/* Cut after k of its tokens the answer goes on as it was: greedy, from the same logits; nothing of
+ * the history is computed again, and letters in the middle of a token come out as they were. */
+static void test_cut(void **state)
+{
+    ebb_chat *c = open_chat(false);
+    char whole[512];
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    say(c, "What is this?");
+    snprintf(whole, sizeof whole, "%s", last(c)->text);
+    n = last(c)->n_text;
+    for (size_t k = 1; k < n && k < 12; k++) {
+        ebb_status st = ebb_chat_cut(c, whole, k, &err);
+
+        if (st == EBB_USAGE)                     /* half a character, and nothing before it */
+            continue;
+        assert_int_equal(st, EBB_OK);
+        wait_event(c, EBB_EVENT_DONE, NULL, 0);
+        assert_memory_equal(last(c)->text, whole, last(c)->n_text < k ? last(c)->n_text : k);
+        assert_true(last(c)->cost.n_computed <= k + 1);
+    }
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop) };
+    const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop), T(test_cut) };
 
     return cmocka_run_group_tests_name("chat_engine", tests, NULL, NULL);
 }

@@ -251,6 +251,20 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
     return EBB_FAIL(err, EBB_USAGE, "the last answer is complete");
 }
 
+ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err)
+{
+    char *copy = strndup(text, n);
+
+    if (c->busy)
+        return busy(err);
+    c->n--;
+    add(c, EBB_ROLE_ASSISTANT, copy, EBB_FINISH_NONE);
+    free(copy);
+    c->busy = true;
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return EBB_OK;
+}
+
 ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
 {
     if (c->busy)

@@ -1,7 +1,7 @@
 #include "ebb_test.h"
 
 #include "base/buf.h"
-#include "commands.h"
+#include "commands_priv.h"
 #include "render.h"
 #include "os/file.h"
 
@@ -56,12 +56,42 @@ static void code_blocks(void **state)
     ebb_buf_fini(&block);
 }
 
+static void where_an_answer_is_cut(void **state)
+{
+    static const char text[] = "One is here. Two\nare there.\n\nThree: x  ";
+    static const struct { const char *what, *left; } cases[] = {
+        { "1", "One is here. Two\nare there.\n\nThree:" },
+        { "2 words", "One is here. Two\nare there." },
+        { "1 line", "One is here. Two\nare there." },
+        { "2 l", "One is here. Two" },
+        { "1 sentence", "One is here. Two\nare there.\n\nThree:" },
+        { "2 s", "One is here. Two\nare there." },
+        { "99 words", "" },
+        { "Two", "One is here. Two" },
+        { "\"One is\"", "One is" },
+        { "here. T", "One is here. T" },
+    };
+    size_t end;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_true(ebb_cut_at(text, sizeof text - 1, cases[i].what, &end));
+        if (end != strlen(cases[i].left) || memcmp(text, cases[i].left, end) != 0)
+            fail_msg("%s leaves '%.*s'", cases[i].what, (int)end, text);
+    }
+    assert_false(ebb_cut_at(text, sizeof text - 1, "0 words", &end));
+    assert_false(ebb_cut_at(text, sizeof text - 1, "nowhere", &end));
+    assert_false(ebb_cut_at(text, sizeof text - 1, "x", &end));      /* nothing is behind it */
+    assert_false(ebb_cut_at(text, sizeof text - 1, "", &end));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(manual_has_all),
         cmocka_unit_test(what_is_a_command),
         cmocka_unit_test(code_blocks),
+        cmocka_unit_test(where_an_answer_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,66 @@
+/* An answer with another end, and on from there (chat.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat_priv.h"
+
+static bool is_of_model(const ebb_chat *c, const ebb_message *m)
+{
+    return memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0;
+}
+
+static ebb_status check(const ebb_chat *c, const ebb_node *leaf, size_t n, ebb_error *err)
+{
+    if (ebb_chat_is_busy(c))
+        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
+    if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT)
+        return EBB_FAIL(err, EBB_USAGE, "there is no answer to cut");
+    if (!c->info)
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
+    if (n == 0)
+        return EBB_FAIL(err, EBB_USAGE, "nothing of the answer would stay; /retry asks for another one");
+    return EBB_OK;
+}
+
+/* A sibling of `old` with these words and their ids. */
+static ebb_node *plant(ebb_chat *c, const ebb_node *old, const ebb_respell *r)
+{
+    ebb_node *node = ebb_tree_add(&c->tree, old->parent, EBB_ROLE_ASSISTANT, r->text, r->n_text);
+
+    if (!node)
+        return NULL;
+    node->m.model = strdup(c->info->name);
+    if (node->m.model && ebb_node_set_ids(node, r->ids, r->n_ids, c->info->fingerprint) && ebb_tree_stand(&c->tree, node))
+        return node;
+    ebb_tree_drop_newest(&c->tree);
+    return NULL;
+}
+
+ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    ebb_respell r = { .text = text, .n_text = n };
+    ebb_status st = check(c, leaf, n, err);
+
+    if (st != EBB_OK)
+        return st;
+    if (leaf->parent && is_of_model(c, &leaf->parent->m)) {
+        r.before = leaf->parent->m.ids;
+        r.n_before = leaf->parent->m.n_ids;
+    }
+    if (is_of_model(c, &leaf->m)) {
+        r.old = leaf->m.ids;
+        r.n_old = leaf->m.n_ids;
+    }
+    st = c->parts.respell(c->parts.arg, c->backend, &r, err);
+    if (st == EBB_OK && !plant(c, leaf, &r))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
+    free(r.ids);
+    if (st != EBB_OK)
+        return st;
+    st = ebb_chat_begin(c, true, err);
+    if (st == EBB_OK)
+        return EBB_OK;
+    ebb_tree_drop_newest(&c->tree);
+    return ebb_tree_stand(&c->tree, leaf) ? st : EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
+}
