@@ -61,7 +61,9 @@ struct ebb_plan;                 /* ebb/plan.h */
 
 /* What ebb_engine_set_budget(e, bytes) would do: resident layers, predicted speed.
  * Context and KV stay as they are.  fits == false: not even without resident
- * layers; `why` says what would do.  Costs a millisecond.  Error: NOMEM. */
+ * layers; `why` says what would do.  Costs a millisecond, and once in the engine's
+ * life half a second: disk and memory are measured for the first plan that streams.
+ * From the thread that runs passes.  Errors: NOMEM, UNSUPPORTED. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan *out, ebb_error *err);
 

@@ -67,4 +67,8 @@ EBB_MUST_CHECK
 ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,
                          const ebb_machine *machine, ebb_plan *out, ebb_error *err);
 
+/* The plan that an engine has at present, and the machine as it was measured for it.
+ * From the thread that runs passes. */
+void ebb_engine_get_plan(const ebb_engine *e, ebb_plan *plan, ebb_machine *machine);
+
 #endif

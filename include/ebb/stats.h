@@ -30,7 +30,7 @@ typedef struct ebb_stats {
     /* memory, bytes */
     uint64_t  rss_anon_bytes, rss_file_bytes, rss_peak_bytes;
     uint64_t  budget_bytes;
-    uint64_t  weight_bytes, pinned_bytes, ring_bytes;
+    uint64_t  weight_bytes, pinned_bytes, mapped_bytes, ring_bytes;
     uint64_t  kv_bytes;          /* the pool */
     uint64_t  scratch_bytes;     /* activations and thread scratch */
 
@@ -45,6 +45,7 @@ typedef struct ebb_stats {
     /* speed of the turn under way, or of the last one */
     uint32_t  prefill_done, prefill_total;       /* tokens to compute in this turn */
     double    prefill_tok_s, decode_tok_s;
+    double    predicted_decode_tok_s;            /* by the plan that stands */
     uint32_t  reused_tok, reused_disk_tok, computed_tok, generated_tok;
 
     /* disk, since the engine was opened */

@@ -18,7 +18,9 @@ typedef enum ebb_backend_event_kind {
     EBB_BACKEND_PREFILL,         /* done, total: tokens to compute */
     EBB_BACKEND_TOKEN,           /* one token: id, and the text that may be shown now; never one that ends the turn */
     EBB_BACKEND_END,             /* finish, cost; text: the error line if finish is ERROR, else what the answer still lacks */
-    EBB_BACKEND_NOTICE,          /* text */
+    EBB_BACKEND_NOTICE,          /* text: one line */
+    EBB_BACKEND_REPORT,          /* text: the plan that was asked for, some lines */
+    EBB_BACKEND_PLACED,          /* text: what came of another budget, one line */
 } ebb_backend_event_kind;
 
 typedef struct ebb_backend_event {
@@ -55,6 +57,10 @@ typedef struct ebb_backend_ops {
     uint32_t (*n_ctx)(const ebb_backend *b);
     size_t (*common)(ebb_backend *b, const int32_t *ids, size_t n);  /* of ids, how many would be reused */
     void (*stats)(ebb_backend *b, ebb_stats *out);
+    /* Another budget for the engine's memory, 0: what the machine has; after the answer under
+     * way if there is one.  A NOTICE says what it will bring, PLACED follows.  BUSY while loading. */
+    ebb_status (*set_budget)(ebb_backend *b, uint64_t bytes, ebb_error *err);
+    ebb_status (*plan)(ebb_backend *b, ebb_error *err);            /* a REPORT follows: the plan that stands */
 } ebb_backend_ops;
 
 /* The engine in this process.  path NULL: the embedded guide.  Returns at

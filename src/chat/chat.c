@@ -29,6 +29,7 @@ void ebb_chat_close_model(ebb_chat *c)
         c->parts.unready(c->parts.arg, c->prompter);
     c->prompter = NULL;
     c->info = NULL;
+    c->asks_budget = c->asks_plan = false;
 }
 
 ebb_status ebb_chat_open_model(ebb_chat *c, const char *path, ebb_error *err)
@@ -189,6 +190,11 @@ void ebb_chat_close(ebb_chat *c)
 bool ebb_chat_is_ready(const ebb_chat *c)
 {
     return c->info != NULL;
+}
+
+bool ebb_chat_is_asking(const ebb_chat *c)
+{
+    return c->asks_budget || c->asks_plan;
 }
 
 bool ebb_chat_is_busy(const ebb_chat *c)

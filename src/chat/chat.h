@@ -48,6 +48,7 @@ typedef enum ebb_chat_event_kind {
     EBB_EVENT_TEXT,              /* text was appended to the last message */
     EBB_EVENT_DONE,              /* the answer is finished and saved: see the last message */
     EBB_EVENT_NOTICE,            /* text: one line the user should see */
+    EBB_EVENT_REPORT,            /* text: some lines the user asked for */
     EBB_EVENT_ERROR,             /* text: one line; what was under way has ended */
     EBB_EVENT_CHANGED,           /* the list of messages is another one (load, undo, edit): draw anew */
 } ebb_chat_event_kind;
@@ -65,6 +66,7 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out);
 /* -- State --------------------------------------------------------------------- */
 bool ebb_chat_is_ready(const ebb_chat *c);       /* model loaded */
 bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way */
+bool ebb_chat_is_asking(const ebb_chat *c);      /* a budget or a plan was asked for and is to come */
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
@@ -97,6 +99,12 @@ EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb
 /* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
 EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err);
 const char *ebb_chat_setting_name(size_t i);     /* NULL past the last */
+
+/* Another budget for the model's memory (0: what the machine has), now or after the answer
+ * under way.  Notices say what it will bring and what came of it. */
+EBB_MUST_CHECK ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err);
+/* The plan of the model at hand comes as a REPORT, now or after the answer under way. */
+EBB_MUST_CHECK ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err);
 
 typedef struct ebb_session_row {
     int64_t  id;

@@ -86,6 +86,33 @@ void ebb_chat_stop(ebb_chat *c)
     }
 }
 
+static ebb_status check_model(const ebb_chat *c, ebb_error *err)
+{
+    if (c->state == EBB_CHAT_LOADING || c->state == EBB_CHAT_FAILED)
+        return EBB_FAIL(err, EBB_BUSY, c->state == EBB_CHAT_LOADING ? "the model is still being loaded" : "there is no model");
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
+{
+    ebb_status st = check_model(c, err);
+
+    if (st == EBB_OK)
+        st = c->backend->ops->set_budget(c->backend, bytes, err);
+    c->asks_budget |= st == EBB_OK;
+    return st;
+}
+
+ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
+{
+    ebb_status st = check_model(c, err);
+
+    if (st == EBB_OK)
+        st = c->backend->ops->plan(c->backend, err);
+    c->asks_plan |= st == EBB_OK;
+    return st;
+}
+
 ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 {
     const ebb_node *leaf = ebb_tree_leaf(&c->tree);

@@ -236,6 +236,14 @@ static void handle(ebb_chat *c, const ebb_backend_event *ev)
     case EBB_BACKEND_NOTICE:
         ebb_chat_tell(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
         break;
+    case EBB_BACKEND_PLACED:
+        c->asks_budget = false;
+        ebb_chat_tell(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
+        break;
+    case EBB_BACKEND_REPORT:
+        c->asks_plan = false;
+        ebb_chat_tell(c, EBB_EVENT_REPORT, ev->text, ev->n_text, 0, 0);
+        break;
     }
 }
 
@@ -247,6 +255,8 @@ static void check_lost(ebb_chat *c)
     has_lost = c->has_lost;
     c->has_lost = false;
     pthread_mutex_unlock(&c->lock);
+    if (has_lost)
+        c->asks_budget = c->asks_plan = false;
     if (has_lost)
         ebb_chat_notice(c, "out of memory: a part of the answer was lost");
 }

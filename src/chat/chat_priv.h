@@ -100,6 +100,7 @@ struct ebb_chat {
     ebb_node         *answer;            /* under way */
     bool              is_new_answer;     /* it began with this turn, so it may go if it stays empty */
     uint32_t          n_turn;            /* tokens that this turn adds and must be computed */
+    bool              asks_budget, asks_plan;    /* of the backend, which has not told yet */
     bool              is_away;           /* nobody looks any more */
     ebb_turn_cost     cost_before;       /* of the answer that is continued */
 

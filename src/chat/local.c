@@ -11,11 +11,12 @@
 #include "base/clock.h"
 #include "ebb/engine.h"
 #include "guide.h"
+#include "plan_text.h"
 
 #define PROGRESS_NS 100000000u   /* at most ten loading events a second */
 #define PRIMING 4                /* tokens before the answer that may end in half a character */
 
-typedef enum command { NOTHING, ANSWER, COMMON } command;
+typedef enum command { NOTHING, ANSWER, COMMON, BUDGET, PLAN } command;
 
 typedef struct local {
     ebb_backend       base;
@@ -30,6 +31,9 @@ typedef struct local {
     pthread_cond_t    wake, done;        /* for the worker; for a caller of `common` */
     command           command;
     bool              is_loading, is_answering, quit;
+    bool              has_budget, wants_plan;    /* asked for; before the next answer */
+    bool              is_placing;        /* layers are read or let go for another budget */
+    uint64_t          budget_bytes;
     bool              is_orphan;         /* closed while loading: nobody listens, the worker frees */
     int32_t          *ids;               /* of the answer under way: asked for, then generated */
     size_t            n_ids, cap_ids;
@@ -220,9 +224,72 @@ static void answer_now(local *l)
     }
     pthread_mutex_lock(&l->lock);
     l->is_answering = false;
+    ebb_engine_cancel_clear(l->engine);          /* it would stop layers from coming back */
     emit_locked(l, &ev);
     pthread_mutex_unlock(&l->lock);
     ebb_session_keep(l->session);
+}
+
+/* -- Memory ------------------------------------------------------------------------ */
+
+static void emit_text(local *l, ebb_backend_event_kind kind, const char *text, size_t n)
+{
+    emit(l, &(ebb_backend_event){ .kind = kind, .text = text, .n_text = n });
+}
+
+/* What the budget will bring is said before anything is done. */
+static ebb_status place(local *l, uint64_t bytes, ebb_plan *p, ebb_error *err)
+{
+    ebb_buf line = { 0 };
+    ebb_status st = ebb_engine_plan_budget(l->engine, bytes, p, err);
+
+    if (st != EBB_OK)
+        return st;
+    if (!p->fits)
+        return EBB_FAIL(err, EBB_BUDGET, "%s", p->why);
+    ebb_plan_line(&line, p);
+    emit_text(l, EBB_BACKEND_NOTICE, ebb_buf_text(&line), line.len);
+    ebb_buf_fini(&line);
+    return ebb_engine_set_budget(l->engine, bytes, NULL, NULL, err);
+}
+
+static void budget_now(local *l)
+{
+    double begin = ebb_clock_s();
+    char line[320];
+    ebb_error err = { 0 };
+    uint64_t bytes;
+    ebb_plan p;
+    ebb_status st;
+
+    pthread_mutex_lock(&l->lock);
+    bytes = l->budget_bytes;
+    pthread_mutex_unlock(&l->lock);
+    st = place(l, bytes, &p, &err);
+    if (st == EBB_OK)
+        snprintf(line, sizeof line, "the budget stands after %.1f s", ebb_clock_s() - begin);
+    else if (st == EBB_CANCELED)
+        snprintf(line, sizeof line, "stopped: layers that were not read yet follow between answers");
+    else
+        snprintf(line, sizeof line, "the budget stays as it is: %.280s", err.msg);
+    pthread_mutex_lock(&l->lock);
+    l->is_placing = false;
+    if (!l->is_answering)
+        ebb_engine_cancel_clear(l->engine);
+    emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PLACED, .text = line, .n_text = strlen(line) });
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void plan_now(local *l)
+{
+    ebb_machine machine;
+    ebb_plan p;
+    ebb_buf text = { 0 };
+
+    ebb_engine_get_plan(l->engine, &p, &machine);
+    ebb_plan_text(&text, ebb_model_get_info(l->model), &machine, &p);
+    emit_text(l, EBB_BACKEND_REPORT, ebb_buf_text(&text), text.len);
+    ebb_buf_fini(&text);
 }
 
 /* -- The worker -------------------------------------------------------------------- */
@@ -265,23 +332,49 @@ static void wait_a_second(local *l)
     pthread_cond_timedwait(&l->wake, &l->lock, &until);
 }
 
+/* Somebody waits for COMMON; what was asked about memory goes before the next answer. */
+static command peek(const local *l)
+{
+    if (l->command != COMMON && l->has_budget)
+        return BUDGET;
+    if (l->command != COMMON && l->wants_plan)
+        return PLAN;
+    return l->command;
+}
+
+static command take(local *l)
+{
+    command c = peek(l);
+
+    if (c == BUDGET) {
+        l->has_budget = false;
+        l->is_placing = true;
+    } else if (c == PLAN) {
+        l->wants_plan = false;
+    } else {
+        l->command = NOTHING;
+    }
+    return c;
+}
+
 /* The next command; false: leave. */
 static bool wait_command(local *l, command *c)
 {
     bool quit;
 
     pthread_mutex_lock(&l->lock);
-    while (!l->quit && l->command == NOTHING) {
+    while (!l->quit && peek(l) == NOTHING) {
         bool more = take_back(l);
-        if (l->quit || l->command != NOTHING)
+        if (l->quit || peek(l) != NOTHING)
             break;
         if (more)
             wait_a_second(l);
         else
             pthread_cond_wait(&l->wake, &l->lock);
     }
-    *c = l->command;
-    l->command = NOTHING;
+    if (l->quit)
+        l->has_budget = l->wants_plan = false;
+    *c = take(l);
     quit = l->quit && *c == NOTHING;
     pthread_mutex_unlock(&l->lock);
     return !quit;
@@ -309,8 +402,12 @@ static void *worker(void *arg)
     while (wait_command(l, &c)) {
         if (c == ANSWER)
             answer_now(l);
-        else
+        else if (c == COMMON)
             answer_common(l);
+        else if (c == BUDGET)
+            budget_now(l);
+        else
+            plan_now(l);
     }
     pthread_mutex_lock(&l->lock);
     is_orphan = l->is_orphan;
@@ -327,10 +424,10 @@ static void local_cancel(ebb_backend *b)
     local *l = (local *)b;
 
     pthread_mutex_lock(&l->lock);
-    if (l->is_answering) {
+    if (l->is_answering)
         atomic_store(&l->stop, true);
+    if (l->is_answering || l->is_placing)
         ebb_engine_cancel(l->engine);
-    }
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -419,7 +516,7 @@ static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n)
     size_t same = 0;
 
     pthread_mutex_lock(&l->lock);
-    if (l->is_answering) {
+    if (l->is_answering || l->is_placing) {
         while (same < n && same < l->n_ids && ids[same] == l->ids[same])
             same++;
     } else if (!l->is_loading && l->session) {
@@ -446,6 +543,35 @@ static void local_stats(ebb_backend *b, ebb_stats *out)
     pthread_mutex_unlock(&l->lock);
 }
 
+static ebb_status ask_memory(ebb_backend *b, bool is_plan, uint64_t bytes, ebb_error *err)
+{
+    local *l = (local *)b;
+    ebb_status st = EBB_OK;
+
+    pthread_mutex_lock(&l->lock);
+    if (l->is_loading || !l->session) {
+        st = EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
+    } else if (is_plan) {
+        l->wants_plan = true;
+    } else {
+        l->has_budget = true;
+        l->budget_bytes = bytes;
+    }
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+    return st;
+}
+
+static ebb_status local_set_budget(ebb_backend *b, uint64_t bytes, ebb_error *err)
+{
+    return ask_memory(b, false, bytes, err);
+}
+
+static ebb_status local_plan(ebb_backend *b, ebb_error *err)
+{
+    return ask_memory(b, true, 0, err);
+}
+
 static const ebb_backend_ops local_ops = {
     .close = local_close,
     .answer = local_answer,
@@ -454,6 +580,8 @@ static const ebb_backend_ops local_ops = {
     .n_ctx = local_n_ctx,
     .common = local_common,
     .stats = local_stats,
+    .set_budget = local_set_budget,
+    .plan = local_plan,
 };
 
 ebb_status ebb_backend_local(const char *path, const ebb_engine_opts *opts,

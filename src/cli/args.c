@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
+
 typedef ebb_status option_fn(ebb_args *a, const char *value, ebb_error *err);
 
 typedef enum option_kind { FLAG, TEXT, COUNT, SIZE, REAL, NAME, CALL } option_kind;
@@ -44,30 +46,6 @@ static bool parse_u64(const char *s, uint64_t max, uint64_t *out)
     errno = 0;
     *out = strtoull(s, &end, 10);
     return isdigit((unsigned char)*s) && *end == '\0' && errno == 0 && *out <= max;
-}
-
-bool ebb_args_size(const char *text, uint64_t *bytes)
-{
-    static const char units[] = "KMGT";
-    char *end;
-    double v = strtod(text, &end);
-    const char *unit;
-
-    if (end == text || !(v >= 0))
-        return false;
-    if (*end && (unit = strchr(units, toupper((unsigned char)*end))) != NULL) {
-        for (const char *u = units; u <= unit; u++)
-            v *= 1024;
-        end++;
-        if (*end == 'i')
-            end++;
-    }
-    if (*end == 'B')
-        end++;
-    if (*end || v > 1e18)
-        return false;
-    *bytes = (uint64_t)v;
-    return true;
 }
 
 static ebb_status set_resident(ebb_args *a, const char *value, ebb_error *err)
@@ -136,7 +114,7 @@ static ebb_status set_disk(ebb_args *a, const char *value, ebb_error *err)
         memcpy(size, value, n);
         size[n] = '\0';
     }
-    if (n >= sizeof size || !ebb_args_size(size, &v) || v == 0)
+    if (n >= sizeof size || !ebb_size_parse(size, &v) || v == 0)
         return EBB_FAIL(err, EBB_USAGE, "--disk %s: give a speed like 3G/s or 500M/s", value);
     a->disk_bytes_s = (double)v;
     return EBB_OK;
@@ -228,7 +206,7 @@ static ebb_status set_number(const option *o, const char *shown, void *field, co
     uint64_t v;
 
     if (o->kind == SIZE) {
-        if (!ebb_args_size(value, field))
+        if (!ebb_size_parse(value, field))
             return EBB_FAIL(err, EBB_USAGE, "%s %s: give a size like 6G or 800M", shown, value);
     } else if (o->kind == COUNT) {
         if (!parse_u64(value, 100000000, &v))

@@ -78,7 +78,4 @@ bool ebb_args_option(size_t i, ebb_option_info *out);
 /* The options of `mask`, grouped by task, for --help. */
 void ebb_args_help(unsigned mask);
 
-/* "6G", "800M", "1.5GiB", "4096" to bytes; false if it is no size. */
-bool ebb_args_size(const char *text, uint64_t *bytes);
-
 #endif

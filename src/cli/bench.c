@@ -114,9 +114,9 @@ static void report(const bench *b, const ebb_stats *s)
     printf("prefill %u tokens at depth %u: %8.2f tok/s\n", b->n_prompt, b->depth, b->prefill_tok_s);
     printf("decode  %u tokens at depth %u: %8.2f tok/s\n", b->n_gen, b->depth ? b->depth : 1, b->decode_tok_s);
     printf("loaded in %.2f s; peak memory %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
-           ebb_cli_bytes(s->rss_peak_bytes, size), ebb_cli_bytes(s->kv_bytes, size2), s->n_resident, s->n_layers,
+           ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
            ebb_tier_name(s->tier));
-    printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io, ebb_cli_bytes(b->read_bytes, size));
+    printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io, ebb_size_text(b->read_bytes, size));
 }
 
 static ebb_status setup(bench *b, const ebb_args *a, ebb_engine_opts *opts, ebb_error *err)

@@ -7,6 +7,7 @@
 #include "args.h"
 #include "base/buf.h"
 #include "chat.h"
+#include "plan_text.h"
 
 typedef struct ebb_command_line {
     const char *name, *args, *help;  /* one line each, for `ebb --help` */
@@ -41,9 +42,6 @@ ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err
 EBB_MUST_CHECK
 ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags, ebb_token **ids, size_t *n,
                             ebb_error *err);
-
-/* "4.6 GiB" in a buffer of the caller's. */
-const char *ebb_cli_bytes(uint64_t bytes, char out[16]);
 
 /* What the command line says about a conversation. */
 ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a);

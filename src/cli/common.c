@@ -54,20 +54,6 @@ bool ebb_cli_progress(const ebb_args *a)
     return !a->quiet && (a->verbose || isatty(STDERR_FILENO));
 }
 
-const char *ebb_cli_bytes(uint64_t bytes, char out[16])
-{
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-    double v = (double)bytes;
-    int u = 0;
-
-    while (v >= 1000 && u < 4) {
-        v /= 1024;
-        u++;
-    }
-    snprintf(out, 16, u == 0 || v >= 100 ? "%.0f %s" : v >= 10 ? "%.1f %s" : "%.2f %s", v, units[u]);
-    return out;
-}
-
 ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err)
 {
     char *found = NULL;

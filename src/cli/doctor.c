@@ -75,19 +75,19 @@ static void look_at_memory(report *r, const ebb_limits *l, const ebb_machine *m)
 {
     char a[16], b[16];
 
-    add(r, "memory", "%s in all, %s available", ebb_cli_bytes(l->total_bytes, a), ebb_cli_bytes(l->available_bytes, b));
+    add(r, "memory", "%s in all, %s available", ebb_size_text(l->total_bytes, a), ebb_size_text(l->available_bytes, b));
     figure(r, "total_bytes", (double)l->total_bytes);
     figure(r, "available_bytes", (double)m->available_bytes);
-    add(r, "budget", "%s may be used (%.70s)", ebb_cli_bytes(m->available_bytes, a), m->available_why);
+    add(r, "budget", "%s may be used (%.70s)", ebb_size_text(m->available_bytes, a), m->available_why);
     if (l->cgroup_limit_bytes == EBB_LIMIT_NONE)
         add(r, "cgroup", "no limit of memory");
     else
-        add(r, "cgroup", "%s, %s used without page cache (%.60s)", ebb_cli_bytes(l->cgroup_limit_bytes, a),
-            ebb_cli_bytes(l->cgroup_used_bytes - l->cgroup_cache_bytes, b), l->cgroup);
+        add(r, "cgroup", "%s, %s used without page cache (%.60s)", ebb_size_text(l->cgroup_limit_bytes, a),
+            ebb_size_text(l->cgroup_used_bytes - l->cgroup_cache_bytes, b), l->cgroup);
     if (l->rlimit_memlock_bytes == EBB_LIMIT_NONE)
         add(r, "memlock", "unlimited");
     else
-        add(r, "memlock", "%s; ebb needs none", ebb_cli_bytes(l->rlimit_memlock_bytes, a));
+        add(r, "memlock", "%s; ebb needs none", ebb_size_text(l->rlimit_memlock_bytes, a));
     if (l->pressure_some_avg10 >= 10)
         advise(add(r, "pressure", "tasks waited for memory %.0f %% of the last 10 s", l->pressure_some_avg10),
                "something else takes memory now: close it, or give ebb less with --ram");
@@ -112,7 +112,7 @@ static void look_at_swap(report *r, const ebb_limits *l)
         add(r, "swap", "none: weights that are pinned stay in memory");
         return;
     }
-    f = add(r, "swap", "%s%s%s, swappiness %s", ebb_cli_bytes(l->swap_total_bytes, a), has_zram ? ", zram" : "",
+    f = add(r, "swap", "%s%s%s, swappiness %s", ebb_size_text(l->swap_total_bytes, a), has_zram ? ", zram" : "",
             zswap[0] == 'Y' ? ", zswap" : "", swappiness);
     if (has_zram || zswap[0] == 'Y')
         advise(f, "quantized weights do not compress: sysctl vm.swappiness=1 keeps them out of compressed swap");
@@ -255,7 +255,7 @@ static void look_at_model(report *r, const ebb_args *a, const ebb_model *m, cons
     char size[16];
 
     add(r, "fits", "about %s of weights stay in memory beside a usual context: %.0f billion of them in Q4_K_M",
-        ebb_cli_bytes(room, size), (double)room / Q4_BYTES / 1e9);
+        ebb_size_text(room, size), (double)room / Q4_BYTES / 1e9);
     if (!m)
         return;
     if (ebb_plan_make(m, &a->engine, machine, &plan, &err) != EBB_OK)

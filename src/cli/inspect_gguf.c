@@ -42,7 +42,7 @@ static void gguf_text(const ebb_model *m)
     ebb_buf line = { 0 };
 
     ebb_buf_addf(&line, "%s: %s, %s, %.2f G parameters, %s in %zu tensors\n\n", info->path, info->arch, info->mix,
-                 (double)info->n_params * 1e-9, ebb_cli_bytes(info->weight_bytes, size), ebb_model_n_tensors(m));
+                 (double)info->n_params * 1e-9, ebb_size_text(info->weight_bytes, size), ebb_model_n_tensors(m));
     for (size_t i = 0; i < ebb_model_n_meta(m); i++) {
         const char *key = ebb_model_meta(m, i, value, sizeof value);
         for (char *p = value; *p; p++)
@@ -59,7 +59,7 @@ static void gguf_text(const ebb_model *m)
         const char *type = ebb_type_get(t.type)->name;
         for (uint32_t d = 0; d < t.n_dims; d++)
             at += snprintf(dims + at, sizeof dims - (size_t)at, "%s%" PRIu64, d ? " x " : "", t.dims[d]);
-        ebb_buf_addf(&line, "%-44s %-8s %-24s %s\n", t.name, type ? type : "unknown", dims, ebb_cli_bytes(t.n_bytes, size));
+        ebb_buf_addf(&line, "%-44s %-8s %-24s %s\n", t.name, type ? type : "unknown", dims, ebb_size_text(t.n_bytes, size));
     }
     ebb_cli_print(ebb_buf_text(&line), line.len);
     ebb_buf_fini(&line);

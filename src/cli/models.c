@@ -19,7 +19,7 @@ static void print_one(const ebb_model_file *f)
 
     if (localtime_r(&t, &tm))
         strftime(date, sizeof date, "%Y-%m-%d %H:%M", &tm);
-    printf("%10s  %s  ", ebb_cli_bytes(f->n_bytes, size), date);
+    printf("%10s  %s  ", ebb_size_text(f->n_bytes, size), date);
     ebb_cli_print(f->path, strlen(f->path));
     putchar('\n');
 }
@@ -59,7 +59,7 @@ int ebb_cli_models(ebb_args *a)
     } else {
         for (size_t i = 0; i < n; i++)
             print_one(&files[i]);
-        printf("%10s  built in          guide\n", ebb_cli_bytes(ebb_guide_bytes, size));
+        printf("%10s  built in          guide\n", ebb_size_text(ebb_guide_bytes, size));
     }
     ebb_models_free(files, n);
     return status;

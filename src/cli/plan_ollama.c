@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "cli.h"
 #include "ebb/ollama.h"
 
@@ -26,7 +27,7 @@ static ebb_status read_gpus(const char *list, estimate *e, ebb_error *err)
         memcpy(size, list, n);
         size[n] = '\0';
         e->gpus[e->n_gpus].library = "CUDA";
-        if (!ebb_args_size(size, &e->gpus[e->n_gpus++].free_bytes))
+        if (!ebb_size_parse(size, &e->gpus[e->n_gpus++].free_bytes))
             return EBB_FAIL(err, EBB_USAGE, "--gpu %s: give free bytes like 24G", size);
         list += n + (list[n] == ',');
     }
@@ -107,14 +108,14 @@ static void print_table(const estimate *e)
     printf("Ollama's estimate: context %llu x %llu, batch %llu, KV %s, flash attention %s\n",
            (unsigned long long)e->load.n_ctx, (unsigned long long)e->load.n_parallel, (unsigned long long)e->load.n_batch,
            e->load.kv_type, e->load.flash ? "on" : "off");
-    printf("  KV cache             %10s\n", ebb_cli_bytes(e->graph.kv_total, size));
-    printf("  graph, all on GPU    %10s\n", ebb_cli_bytes(e->graph.resolved_full, size));
-    printf("  graph, partly        %10s\n", ebb_cli_bytes(e->graph.resolved_partial, size));
+    printf("  KV cache             %10s\n", ebb_size_text(e->graph.kv_total, size));
+    printf("  graph, all on GPU    %10s\n", ebb_size_text(e->graph.resolved_full, size));
+    printf("  graph, partly        %10s\n", ebb_size_text(e->graph.resolved_partial, size));
     for (size_t i = 0; i < e->n_gpus; i++)
-        printf("  GPU %zu               %10s of %s\n", i, ebb_cli_bytes(l->gpu_bytes[i], size),
-               ebb_cli_bytes(e->gpus[i].free_bytes, size2));
+        printf("  GPU %zu               %10s of %s\n", i, ebb_size_text(l->gpu_bytes[i], size),
+               ebb_size_text(e->gpus[i].free_bytes, size2));
     if (e->n_gpus)
-        printf("  CPU                  %10s\n%llu of %llu layers on GPUs, %s\n", ebb_cli_bytes(l->cpu_bytes, size),
+        printf("  CPU                  %10s\n%llu of %llu layers on GPUs, %s\n", ebb_size_text(l->cpu_bytes, size),
                (unsigned long long)l->n_on_gpu, (unsigned long long)l->n_total, l->ps);
     putchar('\n');
 }

@@ -93,8 +93,8 @@ static void print_one(json_t *o)
     print_text(o, "session");
     printf("\"\n    context %.0f/%.0f  prefill %.1f tok/s  decode %.1f tok/s  layers %.0f/%.0f  memory %s of %s\n",
            number(o, "used"), number(o, "context"), number(o, "prefill_tok_s"), number(o, "decode_tok_s"),
-           number(o, "resident"), number(o, "layers"), ebb_cli_bytes((uint64_t)number(o, "anon_bytes"), own),
-           ebb_cli_bytes((uint64_t)number(o, "budget_bytes"), budget));
+           number(o, "resident"), number(o, "layers"), ebb_size_text((uint64_t)number(o, "anon_bytes"), own),
+           ebb_size_text((uint64_t)number(o, "budget_bytes"), budget));
 }
 
 int ebb_cli_stat(ebb_args *a)

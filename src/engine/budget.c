@@ -66,9 +66,9 @@ static ebb_status take(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progre
     return st;
 }
 
-static ebb_status apply(ebb_engine *e, const ebb_plan *p, const ebb_read_speed *speeds, ebb_progress_fn *progress,
-                        void *arg, ebb_error *err)
+static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg, ebb_error *err)
 {
+    const ebb_read_speed *speeds = e->budget.has_speeds ? e->budget.speeds : NULL;
     ebb_status st = EBB_OK;
 
     if (!is_in_memory(e) && (!p->is_mapped || p->stream_bytes > 0))
@@ -81,25 +81,30 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, const ebb_read_speed *
     return st;
 }
 
+/* How fast disk and kernels are, for a plan that streams: once. */
+static ebb_status measure(ebb_engine *e, const ebb_plan *p, ebb_error *err)
+{
+    if (e->budget.has_speeds || p->stream_bytes == 0)
+        return EBB_OK;
+    ebb_res_measure(e->res, MEASURE_S, e->budget.speeds);
+    e->budget.has_speeds = true;
+    e->machine.disk_bytes_s = e->budget.speeds[e->opts.io != EBB_IO_AUTO ? e->opts.io : ebb_read_best(e->budget.speeds)].bytes_s;
+    return ebb_machine_probe_compute(&e->machine, e->opts.cpu, err);
+}
+
 ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err)
 {
-    ebb_read_speed speeds[EBB_IO_MMAP + 1];
-    bool measures = e->plan.stream_bytes > 0 && e->opts.io == EBB_IO_AUTO;
     ebb_status st;
 
     e->budget.psi_fd = ebb_psi_open();
     e->budget.psi_is_open = true;
     e->run.between = ebb_budget_look;
     e->run.between_arg = e;
-    if (measures) {
-        ebb_res_measure(e->res, MEASURE_S, speeds);
-        e->machine.disk_bytes_s = speeds[ebb_read_best(speeds)].bytes_s;
-        st = ebb_machine_probe_compute(&e->machine, e->opts.cpu, err);
-        if (st != EBB_OK)
-            return st;
-        ebb_plan_predict(&e->net, &e->machine, &e->plan);
-    }
-    return apply(e, &e->plan, measures ? speeds : NULL, progress, arg, err);
+    st = measure(e, &e->plan, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_plan_predict(&e->net, &e->machine, &e->plan);
+    return apply(e, &e->plan, progress, arg, err);
 }
 
 void ebb_budget_close(ebb_engine *e)
@@ -257,7 +262,12 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan
         return st;
     if (bytes == 0 || bytes > now.available_bytes)
         bytes = now.available_bytes;
-    return ebb_plan_refit(&e->net, e->model, &e->opts, &e->machine, bytes, out, err);
+    st = ebb_plan_refit(&e->net, e->model, &e->opts, &e->machine, bytes, out, err);
+    if (st == EBB_OK)
+        st = measure(e, out, err);
+    if (st == EBB_OK)
+        ebb_plan_predict(&e->net, &e->machine, out);
+    return st;
 }
 
 ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn *progress, void *arg, ebb_error *err)
@@ -272,7 +282,7 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     e->opts.has_resident = false;
     e->plan = plan;
     e->budget.n_shed = 0;
-    st = apply(e, &plan, NULL, progress, arg, err);
+    st = apply(e, &plan, progress, arg, err);
     if (st == EBB_CANCELED) {                    /* what was not read is taken back later */
         for (uint32_t i = 0; i < e->net.n_layers; i++)
             e->budget.n_shed += is_wanted(e, &plan, i) && !is_here(e, i);

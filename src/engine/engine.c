@@ -159,6 +159,12 @@ const ebb_model *ebb_engine_model(const ebb_engine *e)
     return e->model;
 }
 
+void ebb_engine_get_plan(const ebb_engine *e, ebb_plan *plan, ebb_machine *machine)
+{
+    *plan = e->plan;
+    *machine = e->machine;
+}
+
 uint32_t ebb_engine_n_ctx(const ebb_engine *e)
 {
     return e->plan.n_ctx;

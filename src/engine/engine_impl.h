@@ -12,6 +12,7 @@
 #include "model/run.h"
 #include "os/map.h"
 #include "plan/layout.h"
+#include "residency/measure.h"
 #include "residency/residency.h"
 
 /* A place for one state of the layers that have one (delta nets): what recurrent
@@ -54,6 +55,8 @@ typedef struct ebb_budget {
     uint32_t     n_shed;         /* layers let go that the plan has as resident */
     int          psi_fd;         /* tells of pressure; -1: the system has no such thing */
     bool         psi_is_open;
+    bool         has_speeds;     /* the readers were measured: */
+    ebb_read_speed speeds[EBB_IO_MMAP + 1];
 } ebb_budget;
 
 struct ebb_engine {

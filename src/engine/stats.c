@@ -50,6 +50,7 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     else
         snprintf(s->kv_type, sizeof s->kv_type, "%s/%s", kv_name(e->plan.kv_k), kv_name(e->plan.kv_v));
     s->budget_bytes = e->plan.budget_bytes;
+    s->predicted_decode_tok_s = e->plan.predicted_decode_tok_s;
     s->weight_bytes = ebb_net_weight_bytes(&e->net);
     s->kv_bytes = ebb_kv_bytes(e->kv);
     s->scratch_bytes = e->arena.n_bytes;
@@ -72,6 +73,7 @@ void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
     snprintf(e->stats.io, sizeof e->stats.io, "%s", ebb_res_io_name(e->res));
     e->stats.tier = e->budget.n_shed && e->plan.tier < EBB_TIER_STREAMING ? EBB_TIER_STREAMING : e->plan.tier;
     e->stats.budget_bytes = e->plan.budget_bytes;
+    e->stats.predicted_decode_tok_s = e->plan.predicted_decode_tok_s;
     show_layers(e);
     pthread_mutex_unlock(&e->lock);
 }
@@ -149,6 +151,16 @@ static void show_notice(ebb_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* As it is now: layers may be on their way. */
+static void count_resident(ebb_stats *s)
+{
+    if (s->n_layers > EBB_STATS_LAYERS)
+        return;
+    s->n_resident = 0;
+    for (uint32_t i = 0; i < s->n_layers; i++)
+        s->n_resident += s->layer[i] == EBB_LAYER_PINNED || s->layer[i] == EBB_LAYER_MAPPED;
+}
+
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
@@ -161,10 +173,12 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     *out = e->stats;
     pthread_mutex_unlock(&e->lock);
     out->pinned_bytes = res.pinned_bytes;
+    out->mapped_bytes = res.mapped_bytes;
     out->ring_bytes = res.ring_bytes;
     out->read_bytes = res.read_bytes;
     out->disk_bytes_s = res.disk_bytes_s;
     ebb_res_states(e->res, out->layer, out->n_layers < EBB_STATS_LAYERS ? out->n_layers : EBB_STATS_LAYERS);
+    count_resident(out);
     if (ebb_proc_read(NULL, &own, NULL) == EBB_OK) {     /* else the figures stay 0: unknown */
         out->rss_anon_bytes = own.rss_anon_bytes;
         out->rss_file_bytes = own.rss_file_bytes;

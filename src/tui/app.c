@@ -267,6 +267,9 @@ static void take_event(ebb_app *a, const ebb_chat_event *ev)
     case EBB_EVENT_NOTICE:
         say(&a->front, EBB_SAY_NOTICE, ev->text, ev->n_text);
         break;
+    case EBB_EVENT_REPORT:
+        say(&a->front, EBB_SAY_TEXT, ev->text, ev->n_text);
+        break;
     case EBB_EVENT_ERROR:
         say(&a->front, EBB_SAY_ERROR, ev->text, ev->n_text);
         a->figures.has_failed = !ebb_chat_is_ready(a->front.chat);

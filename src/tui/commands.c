@@ -417,6 +417,8 @@ const ebb_command ebb_commands[] = {
     { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  cmd_prompt, complete_prompt },
     { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           cmd_set,      complete_set },
     { "model",    "[FILE]",        "Show the model, or load another.",                       cmd_model,    complete_model },
+    { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_cmd_mem, ebb_complete_mem },
+    { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_cmd_plan, NULL },
     { "theme",    "[NAME]",        "Show or change the colours.",                            cmd_theme,    complete_theme },
     { "new",      "",              "Begin a new session.",                                   ebb_cmd_new, NULL },
     { "title",    "[TEXT]",        "Show or set this session's title.",                      ebb_cmd_title, NULL },

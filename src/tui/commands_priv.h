@@ -24,6 +24,10 @@ bool ebb_cut_at(const char *text, size_t n, const char *what, size_t *end);
 /* -- commands_view.c -- */
 ebb_cmd_fn ebb_cmd_raw, ebb_cmd_bare, ebb_cmd_find;
 
+/* -- commands_memory.c -- */
+ebb_cmd_fn ebb_cmd_mem, ebb_cmd_plan;
+void ebb_complete_mem(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+
 /* -- commands.c -- */
 void ebb_complete_file(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 

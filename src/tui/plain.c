@@ -64,7 +64,8 @@ static void say(ebb_front *f, ebb_say kind, const char *text, size_t n)
 
 static bool is_free(const plain *p)
 {
-    return (ebb_chat_is_ready(p->front.chat) || p->has_failed) && !ebb_chat_is_busy(p->front.chat);
+    return (ebb_chat_is_ready(p->front.chat) || p->has_failed) && !ebb_chat_is_busy(p->front.chat) &&
+           !ebb_chat_is_asking(p->front.chat);
 }
 
 static void prompt(plain *p)
@@ -173,6 +174,7 @@ static void take_events(plain *p)
         case EBB_EVENT_TEXT: show_answer(p, false); break;
         case EBB_EVENT_DONE: show_answer(p, true); break;
         case EBB_EVENT_NOTICE: say(&p->front, EBB_SAY_NOTICE, ev.text, ev.n_text); break;
+        case EBB_EVENT_REPORT: say(&p->front, EBB_SAY_TEXT, ev.text, ev.n_text); break;
         case EBB_EVENT_ERROR:
             if (p->in_answer)
                 show_answer(p, true);

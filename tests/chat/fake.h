@@ -197,12 +197,32 @@ static void fake_stats(ebb_backend *b, ebb_stats *out)
     *out = (ebb_stats){ 0 };
 }
 
+/* Both are told from the caller's thread, which a sink must bear. */
+static ebb_status fake_set_budget(ebb_backend *b, uint64_t bytes, ebb_error *err)
+{
+    char text[64];
+
+    (void)err;
+    snprintf(text, sizeof text, "budget %llu", (unsigned long long)bytes);
+    fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = text, .n_text = strlen(text) });
+    fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_PLACED, .text = "it stands", .n_text = 9 });
+    return EBB_OK;
+}
+
+static ebb_status fake_plan(ebb_backend *b, ebb_error *err)
+{
+    (void)err;
+    fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_REPORT, .text = "one\ntwo\n", .n_text = 8 });
+    return EBB_OK;
+}
+
 static ebb_status fake_open(void *arg, const char *path, const ebb_engine_opts *opts, ebb_backend_sink *sink,
                             void *sink_arg, ebb_backend **out, ebb_error *err)
 {
     static const ebb_backend_ops ops = {
         .close = fake_close, .answer = fake_ask, .cancel = fake_cancel, .model = fake_model,
         .n_ctx = fake_n_ctx, .common = fake_common, .stats = fake_stats,
+        .set_budget = fake_set_budget, .plan = fake_plan,
     };
     fake *f = calloc(1, sizeof *f);
 

@@ -579,6 +579,34 @@ static void test_saved_while_under_way(void **state)
     ebb_chat_close(c);
 }
 
+/* What was asked about memory comes as a notice and a report, and is awaited until then. */
+static void test_memory(void **state)
+{
+    ebb_chat *c;
+    char text[64];
+    ebb_error err;
+
+    (void)state;
+    script.hold_load = true;
+    c = open_chat(NULL);
+    assert_int_equal(ebb_chat_set_budget(c, 5, &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_plan(c, &err), EBB_BUSY);
+    script.hold_load = false;
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_int_equal(ebb_chat_set_budget(c, 5, &err), EBB_OK);
+    assert_true(ebb_chat_is_asking(c));
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_string_equal(text, "budget 5");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_false(ebb_chat_is_asking(c));
+    assert_int_equal(ebb_chat_plan(c, &err), EBB_OK);
+    assert_true(ebb_chat_is_asking(c));
+    assert_true(fake_wait(c, EBB_EVENT_REPORT, text, sizeof text));
+    assert_string_equal(text, "one\ntwo\n");
+    assert_false(ebb_chat_is_asking(c));
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -587,7 +615,7 @@ int main(void)
         T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer), T(test_refused_prompt),
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_ids_survive_a_restart),
         T(test_another_model), T(test_system_prompt), T(test_settings), T(test_model_advice), T(test_garbage_store), T(test_locked_store),
-        T(test_full_disk), T(test_close_saves), T(test_saved_while_under_way),
+        T(test_full_disk), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
 }

@@ -13,7 +13,8 @@ enum { MAX = 4096 };
 typedef struct heard {
     pthread_mutex_t lock;
     pthread_cond_t came;
-    bool ready, failed, ended;
+    bool ready, failed, ended, placed, reported;
+    char notice[512], report[MAX];
     char text[MAX], error[256];
     int32_t ids[MAX];
     size_t n_text, n_ids;
@@ -32,6 +33,12 @@ static void sink(void *arg, const ebb_backend_event *ev)
     h.ready |= ev->kind == EBB_BACKEND_READY;
     h.failed |= ev->kind == EBB_BACKEND_FAILED;
     h.ended |= ev->kind == EBB_BACKEND_END;
+    h.placed |= ev->kind == EBB_BACKEND_PLACED;
+    h.reported |= ev->kind == EBB_BACKEND_REPORT;
+    if (ev->kind == EBB_BACKEND_NOTICE || ev->kind == EBB_BACKEND_PLACED)
+        snprintf(h.notice + strlen(h.notice), sizeof h.notice - strlen(h.notice), "%.*s\n", (int)ev->n_text, ev->text);
+    if (ev->kind == EBB_BACKEND_REPORT)
+        snprintf(h.report, sizeof h.report, "%.*s", (int)ev->n_text, ev->text);
     if (ev->kind == EBB_BACKEND_PREFILL && ev->done == 0)
         h.to_compute = ev->total;
     if (ev->kind == EBB_BACKEND_TOKEN)
@@ -245,7 +252,92 @@ static void test_failures(void **state)
     assert_int_equal(b->ops->n_ctx(b), 0);
     assert_int_equal(b->ops->common(b, r.ids, 1), 0);
     assert_int_equal(b->ops->answer(b, &r, &err), EBB_BUSY);
+    assert_int_equal(b->ops->set_budget(b, 0, &err), EBB_BUSY);
     b->ops->stats(b, &stats);
+    b->ops->close(b);
+}
+
+static void set_budget(ebb_backend *b, uint64_t bytes)
+{
+    ebb_error err;
+
+    h.placed = false;
+    h.notice[0] = '\0';
+    if (b->ops->set_budget(b, bytes, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    wait_for(&h.placed);
+}
+
+static uint64_t total_planned(ebb_backend *b)
+{
+    double size;
+    const char *line;
+
+    h.reported = false;
+    assert_int_equal(b->ops->plan(b, NULL), EBB_OK);
+    wait_for(&h.reported);
+    line = strstr(h.report, "\n  total ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, "\n  total %lf MiB", &size), 1);
+    return (uint64_t)(size * 1048576);
+}
+
+/* Another budget between answers: what it brings is said first, and the answers are the same. */
+static void test_budget(void **state)
+{
+    const ebb_tiny_opts large = { .seed = 3, .n_layers = 8, .n_embd = 512, .n_ff = 2048 };
+    int32_t ids[16], want[8];
+    ebb_backend *b;
+    ebb_stats s;
+    uint64_t all;
+
+    (void)state;
+    assert_true(ebb_tiny_write(&large, path));
+    b = open_ready(256);
+    fill(ids, 16);
+    answer(b, ids, 16, 8);
+    memcpy(want, h.ids, sizeof want);
+    all = total_planned(b);
+
+    set_budget(b, all - ((uint64_t)16 << 20));
+    assert_non_null(strstr(h.notice, ": tier streaming, "));
+    assert_non_null(strstr(h.notice, "the budget stands"));
+    b->ops->stats(b, &s);
+    assert_true(s.n_resident < 8 && s.ring_bytes > 0 && s.budget_bytes == all - ((uint64_t)16 << 20));
+    ids[0]++;
+    answer(b, ids, 16, 8);
+    ids[0]--;
+    answer(b, ids, 16, 8);
+    assert_memory_equal(h.ids, want, sizeof want);
+
+    set_budget(b, 1 << 20);                      /* nothing is changed */
+    assert_non_null(strstr(h.notice, "the budget stays as it is: a context of 256 needs at least"));
+    b->ops->stats(b, &s);
+    assert_int_equal(s.budget_bytes, all - ((uint64_t)16 << 20));
+
+    set_budget(b, 0);
+    b->ops->stats(b, &s);
+    assert_int_equal(s.n_resident, 8);
+    b->ops->close(b);
+}
+
+/* Asked for while an answer runs, the change comes after it; and a backend can be closed meanwhile. */
+static void test_budget_waits(void **state)
+{
+    ebb_backend *b = open_ready(1024);
+    int32_t ids[16];
+    ebb_error err;
+
+    (void)state;
+    fill(ids, 16);
+    h.placed = false;
+    ask(b, ids, 16, 0);
+    wait_tokens(1);
+    assert_int_equal(b->ops->set_budget(b, 0, &err), EBB_OK);
+    assert_int_equal(b->ops->plan(b, &err), EBB_OK);
+    wait_for(&h.placed);
+    assert_true(h.ended);
+    assert_int_equal(b->ops->set_budget(b, 0, &err), EBB_OK);
     b->ops->close(b);
 }
 
@@ -267,6 +359,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_answer_in_parts), T(test_cancel_and_go_on), T(test_limits), T(test_busy), T(test_failures),
+        T(test_budget), T(test_budget_waits),
         T(test_close_while_loading),
     };
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);

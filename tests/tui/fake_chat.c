@@ -187,6 +187,7 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
 }
 
 bool ebb_chat_is_ready(const ebb_chat *c) { return c->ready; }
+bool ebb_chat_is_asking(const ebb_chat *c) { (void)c; return false; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
@@ -374,6 +375,24 @@ const char *ebb_chat_setting_name(size_t i)
     static const char *const names[] = { "temp", "top-k" };
 
     return i < 2 ? names[i] : NULL;
+}
+
+ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
+{
+    char line[64];
+
+    if (bytes && bytes < 1 << 20)
+        return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
+    snprintf(line, sizeof line, "budget %llu: about 2.50 tok/s", (unsigned long long)bytes);
+    post(c, EBB_EVENT_NOTICE, 0, 0, line);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
+{
+    (void)err;
+    post(c, EBB_EVENT_REPORT, 0, 0, "Fake 8B  llama\n  KV cache  256 MiB\n");
+    return EBB_OK;
 }
 
 bool ebb_chat_linger(ebb_chat *c, uint32_t limit_s, uint32_t grace_s, int stop_fd)

@@ -179,6 +179,29 @@ static void commands(void **state)
     screen_close(&s);
 }
 
+static void memory(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 90);
+    fake_stats(s.chat)->predicted_decode_tok_s = 3.25;
+    screen_keys(&s, "/mem\r");
+    assert_has(&s, "  budget                6.00 GiB\n");
+    assert_has(&s, "  in use, mapped file   4.20 GiB\n");
+    assert_has(&s, "tier full, 6 of 8 layers in memory; predicted 3.25 tok/s\n");
+    screen_keys(&s, "/mem 5G\r");
+    assert_has(&s, "* budget 5368709120: about 2.50 tok/s\n");
+    screen_keys(&s, "/plan\r");
+    assert_has(&s, "  Fake 8B  llama\n    KV cache  256 MiB\n");
+    screen_keys(&s, "Hello\r");
+    screen_keys(&s, "/mem 3G\r");
+    assert_has(&s, "* the budget changes when this answer has ended\n");
+    assert_true(ebb_chat_is_busy(s.chat));
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_close(&s);
+}
+
 static void help_names_every_command(void **state)
 {
     screen s;
@@ -424,6 +447,7 @@ int main(void)
         cmocka_unit_test(busy_queues),
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(commands),
+        cmocka_unit_test(memory),
         cmocka_unit_test(help_names_every_command),
         cmocka_unit_test(completion),
         cmocka_unit_test(scrolling),

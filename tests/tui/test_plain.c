@@ -152,6 +152,20 @@ static void sessions(void **state)
         "Error: nope: no such file\n");
 }
 
+static void memory(void **state)
+{
+    (void)state;
+    expect("/mem 5x\n/mem 2G\n/mem auto\n/mem 4K\n/plan\n",
+        "Error: /mem 5x: give a size like 5G or 800M, or auto\n"
+        "Note: budget 2147483648: about 2.50 tok/s\n"
+        "Note: budget 0: about 2.50 tok/s\n"
+        "Error: the model is still being loaded\n"
+        "Fake 8B  llama\n"
+        "  KV cache  256 MiB\n");
+    expect("/mem\n", "tier full, 0 of 0 layers in memory\n"
+                     "/mem SIZE changes the budget, /mem auto takes what the machine has\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +175,7 @@ int main(void)
         cmocka_unit_test(messages_and_branches),
         cmocka_unit_test(system_prompts),
         cmocka_unit_test(sessions),
+        cmocka_unit_test(memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,103 @@
+/* Plans in words (plan_text.h). */
+#include "plan_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BAR_CELLS 30
+
+const char *ebb_size_text(uint64_t bytes, char out[16])
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    double v = (double)bytes;
+    int u = 0;
+
+    while (v >= 1000 && u < 4) {
+        v /= 1024;
+        u++;
+    }
+    snprintf(out, 16, u == 0 || v >= 100 ? "%.0f %s" : v >= 10 ? "%.1f %s" : "%.2f %s", v, units[u]);
+    return out;
+}
+
+const char *ebb_plan_kv_text(const ebb_plan *p, char out[24])
+{
+    static const char *const names[] = { "f16", "q8_0", "q4_0", "f32" };
+
+    if (p->kv_k == p->kv_v)
+        snprintf(out, 24, "%s", names[p->kv_k]);
+    else
+        snprintf(out, 24, "%s/%s", names[p->kv_k], names[p->kv_v]);
+    return out;
+}
+
+void ebb_plan_parts(const ebb_plan *p, ebb_plan_part out[EBB_PLAN_PARTS])
+{
+    const ebb_plan_part parts[EBB_PLAN_PARTS] = {
+        { "weights_resident", "weights, resident", p->weights_resident_bytes },
+        { "weights_ring", "weights, ring", p->weights_ring_bytes },
+        { "kv", "KV cache", p->kv_bytes },
+        { "activations", "activations", p->activation_bytes },
+        { "tokenizer", "tokenizer", p->tokenizer_bytes },
+        { "code", "code and tables", p->code_bytes },
+        { "reserve", "reserve", p->reserve_bytes },
+    };
+
+    memcpy(out, parts, sizeof parts);
+}
+
+static void add_bar(ebb_buf *out, uint64_t bytes, uint64_t whole)
+{
+    int cells = whole ? (int)((double)bytes * BAR_CELLS / (double)whole + 0.5) : 0;
+
+    for (int i = 0; i < BAR_CELLS; i++)
+        ebb_buf_addc(out, i < cells ? '#' : '.');
+}
+
+static void add_parts(ebb_buf *out, const ebb_plan *p)
+{
+    ebb_plan_part parts[EBB_PLAN_PARTS];
+    uint64_t whole = p->budget_bytes > p->total_bytes ? p->budget_bytes : p->total_bytes;
+    char size[16], size2[16];
+
+    ebb_plan_parts(p, parts);
+    for (int i = 0; i < EBB_PLAN_PARTS; i++) {
+        ebb_buf_addf(out, "  %-20s %10s  ", parts[i].label, ebb_size_text(parts[i].bytes, size));
+        add_bar(out, parts[i].bytes, whole);
+        ebb_buf_addc(out, '\n');
+    }
+    ebb_buf_addf(out, "  %-20s %10s  of %s\n\n", "total", ebb_size_text(p->total_bytes, size), ebb_size_text(p->budget_bytes, size2));
+}
+
+void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine *machine, const ebb_plan *p)
+{
+    char size[16], kv[24];
+
+    ebb_buf_addf(out, "%s  %s %s, %u layers\n", model->name, model->arch, model->mix, model->n_layers);
+    ebb_buf_addf(out, "%s available (%s), %u CPUs\n\n", ebb_size_text(machine->available_bytes, size), machine->available_why,
+                 machine->n_cpus);
+    add_parts(out, p);
+    ebb_buf_addf(out, "tier %s: %s\n", ebb_tier_name(p->tier), p->why);
+    ebb_buf_addf(out, "%u of %u layers resident, context %u tokens, KV %s\n", p->n_resident, p->n_layers, p->n_ctx,
+                 ebb_plan_kv_text(p, kv));
+    if (p->stream_bytes)
+        ebb_buf_addf(out, "%s are read from disk for each token\n", ebb_size_text(p->stream_bytes, size));
+    if (!p->is_mapped && p->weights_resident_bytes)
+        ebb_buf_addf(out, "%s are read into memory at the start, in about %.1f s\n",
+                     ebb_size_text(p->weights_resident_bytes, size), p->predicted_load_s);
+    if (machine->disk_bytes_s > 0)
+        ebb_buf_addf(out, "disk %.2f GB/s, memory %.1f GB/s by the kernels\n", machine->disk_bytes_s / 1e9,
+                     machine->memory_bytes_s / 1e9);
+    ebb_buf_addf(out, "predicted: %.2f tok/s decode, %.0f tok/s prefill, first token after %.1f s\n", p->predicted_decode_tok_s,
+                 p->predicted_prefill_tok_s, p->predicted_first_token_s);
+}
+
+void ebb_plan_line(ebb_buf *out, const ebb_plan *p)
+{
+    char size[16];
+
+    ebb_buf_addf(out, "budget %s: tier %s, %u of %u layers in memory, about %.2f tok/s", ebb_size_text(p->budget_bytes, size),
+                 ebb_tier_name(p->tier), p->n_resident, p->n_layers, p->predicted_decode_tok_s);
+    if (p->stream_bytes)
+        ebb_buf_addf(out, "; %s are read for each token", ebb_size_text(p->stream_bytes, size));
+}

@@ -1,0 +1,30 @@
+/* Sizes as people write them (size.h). */
+#include "base/size.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool ebb_size_parse(const char *text, uint64_t *bytes)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double v = strtod(text, &end);
+    const char *unit;
+
+    if (end == text || !(v >= 0))
+        return false;
+    if (*end && (unit = strchr(units, toupper((unsigned char)*end))) != NULL) {
+        for (const char *u = units; u <= unit; u++)
+            v *= 1024;
+        end++;
+        if (*end == 'i')
+            end++;
+    }
+    if (*end == 'B')
+        end++;
+    if (*end || v > 1e18)
+        return false;
+    *bytes = (uint64_t)v;
+    return true;
+}

@@ -1,0 +1,77 @@
+/* Commands about memory (commands_priv.h). */
+#include <string.h>
+
+#include "base/size.h"
+#include "commands_priv.h"
+#include "text.h"
+
+static void line(ebb_buf *out, const char *label, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    ebb_buf_addf(out, "%-22s", label);
+    ebb_text_bytes(out, bytes);
+    ebb_buf_addc(out, '\n');
+}
+
+static void add_speed(ebb_buf *out, const ebb_stats *s)
+{
+    ebb_buf_addf(out, "tier %s, %u of %u layers in memory", ebb_tier_name(s->tier), s->n_resident, s->n_layers);
+    if (s->predicted_decode_tok_s > 0)
+        ebb_buf_addf(out, "; predicted %.2f tok/s", s->predicted_decode_tok_s);
+    if (s->decode_tok_s > 0)
+        ebb_buf_addf(out, ", measured %.2f", s->decode_tok_s);
+}
+
+static void say_use(ebb_front *f)
+{
+    ebb_buf out = { 0 };
+    ebb_stats s;
+
+    ebb_chat_stats(f->chat, &s);
+    line(&out, "budget", s.budget_bytes);
+    line(&out, "in use, own", s.rss_anon_bytes);
+    line(&out, "in use, mapped file", s.rss_file_bytes);
+    line(&out, "weights, own copies", s.pinned_bytes);
+    line(&out, "weights, mapped", s.mapped_bytes);
+    line(&out, "weights, ring", s.ring_bytes);
+    line(&out, "KV cache", s.kv_bytes);
+    line(&out, "activations", s.scratch_bytes);
+    line(&out, "most in use so far", s.rss_peak_bytes);
+    add_speed(&out, &s);
+    ebb_buf_adds(&out, "\n/mem SIZE changes the budget, /mem auto takes what the machine has");
+    f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+    ebb_buf_fini(&out);
+}
+
+ebb_status ebb_cmd_mem(ebb_front *f, const char *arg, ebb_error *err)
+{
+    uint64_t bytes = 0;
+    ebb_status st;
+
+    if (*arg == '\0') {
+        if (!ebb_chat_is_ready(f->chat))
+            return EBB_FAIL(err, EBB_BUSY, "there is no model in memory yet");
+        say_use(f);
+        return EBB_OK;
+    }
+    if (strcmp(arg, "auto") != 0 && (!ebb_size_parse(arg, &bytes) || bytes == 0))
+        return EBB_FAIL(err, EBB_USAGE, "/mem %.40s: give a size like 5G or 800M, or auto", arg);
+    st = ebb_chat_set_budget(f->chat, bytes, err);
+    if (st == EBB_OK && ebb_chat_is_busy(f->chat))
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "the budget changes when this answer has ended");
+    return st;
+}
+
+void ebb_complete_mem(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    (void)f;
+    (void)typed;
+    fn(arg, "auto");
+}
+
+ebb_status ebb_cmd_plan(ebb_front *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_plan(f->chat, err);
+}
