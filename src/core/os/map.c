@@ -42,46 +42,6 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
     return EBB_OK;
 }
 
-/* n_bytes of anonymous memory of a file's kind, seen twice. */
-static bool map_halves(char *first, size_t n_bytes)
-{
-    int fd = ebb_os_fault(ENOMEM) ? -1 : memfd_create("ebb", MFD_CLOEXEC);
-    bool ok = fd >= 0 && ftruncate(fd, (off_t)n_bytes) == 0;
-
-    for (int i = 0; ok && i < 2; i++)
-        ok = mmap(first + (size_t)i * n_bytes, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
-    if (fd >= 0)
-        close(fd);
-    return ok;
-}
-
-ebb_status ebb_map_twice(size_t n_bytes, ebb_map *out, ebb_error *err)
-{
-    size_t total = 2 * n_bytes + HUGE_BYTES;
-    char *p, *start;
-
-    memset(out, 0, sizeof *out);
-    if (n_bytes == 0)
-        return EBB_OK;
-    p = ebb_os_fault(ENOMEM) ? MAP_FAILED
-                             : mmap(NULL, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return EBB_FAIL(err, EBB_NOMEM, "the system refuses %zu bytes of addresses", total);
-    start = (char *)(((uintptr_t)p + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
-    if (!map_halves(start, n_bytes)) {
-        munmap(p, total);
-        return EBB_FAIL(err, EBB_NOMEM, "the system refuses %zu bytes of memory for the ring", n_bytes);
-    }
-    if (start > p)
-        munmap(p, (size_t)(start - p));
-    if (start + 2 * n_bytes < p + total)
-        munmap(start + 2 * n_bytes, (size_t)(p + total - (start + 2 * n_bytes)));
-    madvise(start, 2 * n_bytes, MADV_HUGEPAGE);
-    out->data = start;
-    out->n_bytes = 2 * n_bytes;
-    return EBB_OK;
-}
-
 ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, ebb_error *err)
 {
     memset(out, 0, sizeof *out);

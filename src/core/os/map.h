@@ -17,11 +17,6 @@ typedef struct ebb_map {
  * huge pages where the system allows.  Nothing is touched.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err);
-/* n_bytes (a multiple of the page) that are mapped twice, one behind the other, so
- * that any n_bytes in a row can be seen without a seam: out->n_bytes is twice as
- * much.  Write to the first half; nothing is touched.  Errors: NOMEM. */
-EBB_MUST_CHECK
-ebb_status ebb_map_twice(size_t n_bytes, ebb_map *out, ebb_error *err);
 /* The first n_bytes of the file, read-only, shared with the page cache. */
 EBB_MUST_CHECK
 ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, ebb_error *err);

@@ -10,7 +10,7 @@
 #include "os/proc.h"
 
 #define N_ROUNDS 2
-#define N_SLOTS  4u
+#define N_SLOTS  8u                              /* as many pieces as a reader has under way */
 #define STRETCH_MAX ((uint64_t)512 << 20)        /* more than any disk reads in a round */
 #define GB       1e9
 

@@ -4,7 +4,7 @@
  * pieces of which files are wanted; a reader brings them, several at a time, from
  * threads of its own.  The readers:
  *
- *   uring   io_uring with direct reads: four under way from one thread
+ *   uring   io_uring with direct reads: eight under way from one thread
  *   pread   two threads with direct reads, or, where the file system has none,
  *           with ordinary reads whose pages are dropped behind
  *   mmap    the kernel populates the mapping (MADV_POPULATE_READ), the kernels of

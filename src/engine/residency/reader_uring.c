@@ -5,7 +5,7 @@
 #include "os/uring.h"
 #include "residency/reader.h"
 
-#define DEPTH       4u
+#define DEPTH       8u
 #define PIECE_BYTES ((size_t)1 << 20)
 
 typedef struct flight {

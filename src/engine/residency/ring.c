@@ -23,6 +23,7 @@ typedef struct entry {
     uint32_t   id;
     uint32_t   n_held, n_flying;
     uint64_t   at;               /* its place: a count of bytes that only grows; modulo cap in memory */
+    uint64_t   n_pad;            /* skipped before it, so that it does not reach over the ring's end */
     uint64_t   n_bytes;          /* of the enclosing range in the file */
     uint64_t   n_issued;         /* of these, asked for */
     bool       is_dead;          /* not wanted any more; goes when nothing flies */
@@ -44,7 +45,7 @@ struct ebb_ring {
     pthread_cond_t  news;        /* ... and acquire here */
     bool           *is_streamed; /* [n_extents] */
     uint32_t       *n_demand;    /* [n_extents] times held outside the ring */
-    ebb_map         memory;      /* cap bytes, seen twice; empty if the reader is mapped */
+    ebb_map         memory;      /* cap bytes; empty if the reader is mapped */
     uint64_t        cap, head, tail;
     entry           entries[MAX_ENTRIES];
     uint32_t        first, n;    /* entries[(first + i) % MAX_ENTRIES], i < n, oldest first */
@@ -94,15 +95,6 @@ static uint32_t next_streamed(const ebb_ring *g, uint32_t id)
 
 /* -- The reader's side ----------------------------------------------------------- */
 
-/* The second sight of bytes at the seam is given back: pages would be counted twice. */
-static void forget_seam(ebb_ring *g, const entry *e)
-{
-    uint64_t at = e->at % g->cap;
-
-    if (!g->ops->is_mapped && at + e->n_bytes > g->cap)
-        ebb_map_advise((char *)g->memory.data + g->cap, (size_t)(at + e->n_bytes - g->cap), EBB_ADVISE_DONTNEED);
-}
-
 static bool is_gone(const ebb_ring *g, const entry *e)
 {
     if (!e->is_dead || e->n_flying > 0 || e->n_held > 0)
@@ -114,14 +106,12 @@ static bool is_gone(const ebb_ring *g, const entry *e)
 static void pop_dead(ebb_ring *g)
 {
     while (g->n > 0 && is_gone(g, get(g, 0))) {
-        forget_seam(g, get(g, 0));
-        g->tail += get(g, 0)->n_bytes;
+        g->tail += get(g, 0)->n_pad + get(g, 0)->n_bytes;
         g->first = (g->first + 1) % MAX_ENTRIES;
         g->n--;
     }
     while (g->n > 0 && is_gone(g, get(g, g->n - 1))) {
-        forget_seam(g, get(g, g->n - 1));
-        g->head -= get(g, g->n - 1)->n_bytes;
+        g->head -= get(g, g->n - 1)->n_pad + get(g, g->n - 1)->n_bytes;
         g->n--;
     }
 }
@@ -133,20 +123,31 @@ static void bury(ebb_ring *g, entry *e)
     pthread_cond_broadcast(&g->room);
 }
 
+/* Whether n_bytes can stand at the head without a seam, and what is skipped for it. */
+static bool has_room(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad)
+{
+    uint64_t left = g->cap - g->head % g->cap;
+
+    *n_pad = g->ops->is_mapped || n_bytes <= left ? 0 : left;
+    return g->head - g->tail + *n_pad + n_bytes <= g->cap;
+}
+
 /* Enter the extent at the cursor if there is room. */
 static bool enter(ebb_ring *g)
 {
-    uint64_t n_bytes;
+    uint64_t n_bytes, n_pad;
 
     if (g->is_parked || g->cursor == NONE || g->n == MAX_ENTRIES)
         return false;
     if (find(g, g->cursor))                      /* the whole round stands already */
         return false;
     n_bytes = range_bytes(&g->extents[g->cursor]);
-    if (g->head - g->tail + n_bytes > g->cap)
+    if (g->n == 0)
+        g->head = g->tail = 0;
+    if (!has_room(g, n_bytes, &n_pad))
         return false;
-    *get(g, g->n++) = (entry){ .id = g->cursor, .at = g->head, .n_bytes = n_bytes };
-    g->head += n_bytes;
+    *get(g, g->n++) = (entry){ .id = g->cursor, .at = g->head + n_pad, .n_pad = n_pad, .n_bytes = n_bytes };
+    g->head += n_pad + n_bytes;
     g->cursor = next_streamed(g, (g->cursor + 1) % g->n_extents);
     return true;
 }
@@ -158,8 +159,6 @@ static void issue(ebb_ring *g, entry *e, ebb_piece *out)
 
     if (n > g->ops->piece_bytes)
         n = g->ops->piece_bytes;
-    if (!g->ops->is_mapped && n > g->cap - place)
-        n = g->cap - place;
     *out = (ebb_piece){
         .file = x->part, .tag = (uint32_t)(e - g->entries), .offset = range_begin(x) + e->n_issued, .n_bytes = (size_t)n,
         .to = g->ops->is_mapped ? NULL : (char *)g->memory.data + place,
@@ -250,7 +249,7 @@ static ebb_status alloc(ebb_ring *g, uint64_t cap, ebb_error *err)
     g->n_demand = calloc(g->n_extents, sizeof *g->n_demand);
     if (!g->is_streamed || !g->n_demand)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a ring's tables");
-    return g->ops->is_mapped ? EBB_OK : ebb_map_twice((size_t)g->cap, &g->memory, err);
+    return g->ops->is_mapped ? EBB_OK : ebb_map_anon((size_t)g->cap, unit == HUGE_BYTES, &g->memory, err);
 }
 
 ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
@@ -354,9 +353,11 @@ static void seek(ebb_ring *g, uint32_t id)
 /* Nothing that is under way can make room for `id`: what is held stands at the tail. */
 static bool is_stuck(ebb_ring *g, uint32_t id)
 {
+    uint64_t n_pad;
+
     if (g->n == 0 || get(g, 0)->n_held == 0)
         return false;
-    return g->n == MAX_ENTRIES || g->head - g->tail + range_bytes(&g->extents[id]) > g->cap;
+    return g->n == MAX_ENTRIES || !has_room(g, range_bytes(&g->extents[id]), &n_pad);
 }
 
 /* Extents that were passed over will not be asked for in this round. */
@@ -541,7 +542,7 @@ void ebb_ring_get_stats(ebb_ring *g, ebb_ring_stats *out)
 {
     pthread_mutex_lock(&g->lock);
     *out = (ebb_ring_stats){
-        .ring_bytes = g->memory.n_bytes / 2, .read_bytes = g->rate.total, .stall_ns = g->stall_ns,
+        .ring_bytes = g->memory.n_bytes, .read_bytes = g->rate.total, .stall_ns = g->stall_ns,
         .bytes_s = ebb_rate_per_s(&g->rate),
     };
     pthread_mutex_unlock(&g->lock);

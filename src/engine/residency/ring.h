@@ -11,7 +11,9 @@
  *
  * Invariants:
  *  G1  Entries stand in the ring in the order in which they were entered; room
- *      comes back at the tail, or at the head if the newest are given up.
+ *      comes back at the tail, or at the head if the newest are given up.  One that
+ *      would reach over the ring's end begins at its beginning: huge pages have no
+ *      second sight, and in small ones a direct read is cut into small requests.
  *  G2  Memory of an entry is not given to another while it is held or while a
  *      read into it is under way.
  *  G3  head - tail <= capacity; of a mapped reader, the populated pages take no more.
