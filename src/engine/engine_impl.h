@@ -28,9 +28,10 @@ typedef struct ebb_slot {
     uint64_t     used_at;
 } ebb_slot;
 
-/* A name for all tokens up to the end of a block: H(name before, ids of the block). */
+/* A name for all tokens up to the end of a block: H(link before, ids of the block). */
 typedef struct ebb_link {
     uint8_t  name[16];
+    uint8_t  behind[16];         /* what names the ids behind it: the name; where moved K and V begin, H(name, salt) */
     uint32_t n_disk;             /* of s->want: positions of the block that were read from disk */
 } ebb_link;
 
@@ -43,6 +44,9 @@ struct ebb_session {
     uint32_t     n_chained;      /* full blocks that have got their name */
     float       *logits;         /* [n_vocab] of the last position, if has_logits */
     bool         has_logits;
+    ebb_shift    shift;          /* of what stands */
+    ebb_shift    expected;       /* by the next sync, if is_expected */
+    bool         is_expected;
     uint64_t     used_at;        /* engine->clock at the last call: who is evicted first */
     ebb_slot    *live;           /* its state, as it stands before table.n_pos; NULL: none */
 };
@@ -87,8 +91,10 @@ struct ebb_engine {
 /* Empty a session; its blocks go back to the pool. */
 void ebb_session_clear(ebb_session *s);
 
-/* Room for n_pos positions; other timelines give way, the one not used for longest
- * first.  Errors: BUDGET, CONTEXT. */
+/* Blocks are short: another timeline gives way, the one not used for longest, or the
+ * writer comes back with some.  false: there is nothing to be had. */
+bool ebb_session_take_room(ebb_session *s);
+/* Room for n_pos positions; other timelines give way.  Errors: BUDGET, CONTEXT. */
 EBB_MUST_CHECK
 ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err);
 
@@ -99,6 +105,8 @@ ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
 uint32_t ebb_prefix_reuse(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t *n_disk);
 /* Name the blocks that were filled. */
 void ebb_prefix_name_blocks(ebb_session *s);
+/* Another shift: the blocks from there on get other names. */
+void ebb_prefix_set_shift(ebb_session *s, const ebb_shift *shift);
 
 /* -- The KV cache on disk (session_keep.c) -- */
 

@@ -66,30 +66,34 @@ void ebb_session_clear(ebb_session *s)
     ebb_state_drop(s);
     s->n_chained = 0;
     s->has_logits = false;
+    s->shift.is_on = false;
 }
 
 /* -- Computing ------------------------------------------------------------------------ */
 
-ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
+bool ebb_session_take_room(ebb_session *s)
 {
     ebb_engine *e = s->engine;
+    ebb_session *oldest = NULL;
 
-    for (;;) {
-        ebb_status st = ebb_kv_grow(e->kv, &s->table, n_pos, err);
-        ebb_session *oldest = NULL;
+    for (ebb_session *t = e->sessions; t; t = t->next)
+        if (t != s && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
+            oldest = t;
+    if (!oldest)
+        return ebb_keep_reap(e, true);           /* the writer held blocks */
+    ebb_log("kv", "a timeline of %u tokens gives way", oldest->table.n_pos);
+    ebb_session_clear(oldest);
+    return true;
+}
 
-        if (st != EBB_BUDGET)
-            return st;
-        for (ebb_session *t = e->sessions; t; t = t->next)
-            if (t != s && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
-                oldest = t;
-        if (!oldest && ebb_keep_reap(e, true))   /* the writer held blocks */
-            continue;
-        if (!oldest)
-            return st;
-        ebb_log("kv", "a timeline of %u tokens gives way", oldest->table.n_pos);
-        ebb_session_clear(oldest);
-    }
+ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
+{
+    ebb_status st;
+
+    do {
+        st = ebb_kv_grow(s->engine->kv, &s->table, n_pos, err);
+    } while (st == EBB_BUDGET && ebb_session_take_room(s));
+    return st;
 }
 
 /* Compute ids[0..n) behind what stands: one pass.  On failure nothing was added,

@@ -134,7 +134,7 @@ static void add_item(kept *k, const ebb_session *s, ebb_disk_kind kind, uint32_t
 
     *item = (ebb_disk_item){ .kind = kind, .pos = pos, .ids = k->ids + pos, .data = data, .n_data = n_data };
     item->n_ids = kind == EBB_DISK_BLOCK ? EBB_KV_BLOCK : s->table.n_pos - pos;
-    memcpy(item->name, s->chain[kind == EBB_DISK_BLOCK ? i + 1 : i].name, sizeof item->name);
+    memcpy(item->name, kind == EBB_DISK_BLOCK ? s->chain[i + 1].name : s->chain[i].behind, sizeof item->name);
     memcpy(item->shape, s->engine->shape, sizeof item->shape);
 }
 

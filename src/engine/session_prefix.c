@@ -7,29 +7,56 @@
 
 /* -- Names ------------------------------------------------------------------------- */
 
-static void name_next(const ebb_link *before, const ebb_token *ids, ebb_link *out)
+/* Link i got its name. */
+static void end_link(ebb_link *chain, const ebb_shift *shift, uint32_t i)
 {
-    ebb_hash128(ids, EBB_KV_BLOCK * sizeof *ids, before->name, out->name);
-    out->n_disk = 0;
+    ebb_link *l = &chain[i];
+
+    if (shift->is_on && i == shift->pos / EBB_KV_BLOCK)
+        ebb_hash128(shift->salt, sizeof shift->salt, l->name, l->behind);
+    else
+        memcpy(l->behind, l->name, sizeof l->behind);
+    l->n_disk = 0;
 }
 
-/* s->want: links of ids. */
-static void want(const ebb_session *s, const ebb_token *ids, size_t n)
+static void begin_chain(const ebb_engine *e, ebb_link *chain, const ebb_shift *shift)
 {
-    memcpy(s->want[0].name, s->engine->shape, sizeof s->want[0].name);
-    for (size_t i = 0; i < n / EBB_KV_BLOCK; i++)
-        name_next(&s->want[i], ids + i * EBB_KV_BLOCK, &s->want[i + 1]);
+    memcpy(chain[0].name, e->shape, sizeof chain[0].name);
+    end_link(chain, shift, 0);
+}
+
+static void name_next(ebb_link *chain, const ebb_shift *shift, uint32_t i, const ebb_token *ids)
+{
+    ebb_hash128(ids + i * EBB_KV_BLOCK, EBB_KV_BLOCK * sizeof *ids, chain[i].behind, chain[i + 1].name);
+    end_link(chain, shift, i + 1);
+}
+
+/* s->want: links of ids under a shift. */
+static void want(const ebb_session *s, const ebb_token *ids, size_t n, const ebb_shift *shift)
+{
+    begin_chain(s->engine, s->want, shift);
+    for (uint32_t i = 0; i < n / EBB_KV_BLOCK; i++)
+        name_next(s->want, shift, i, ids);
 }
 
 void ebb_prefix_name_blocks(ebb_session *s)
 {
-    memcpy(s->chain[0].name, s->engine->shape, sizeof s->chain[0].name);
+    if (s->n_chained == 0)
+        begin_chain(s->engine, s->chain, &s->shift);
     for (; s->n_chained < s->table.n_pos / EBB_KV_BLOCK; s->n_chained++) {
-        uint32_t i = s->n_chained;
-
-        name_next(&s->chain[i], s->ids + i * EBB_KV_BLOCK, &s->chain[i + 1]);
-        ebb_kv_name(s->engine->kv, &s->table, i, s->chain[i + 1].name);
+        name_next(s->chain, &s->shift, s->n_chained, s->ids);
+        ebb_kv_name(s->engine->kv, &s->table, s->n_chained, s->chain[s->n_chained + 1].name);
     }
+}
+
+void ebb_prefix_set_shift(ebb_session *s, const ebb_shift *shift)
+{
+    uint32_t i = shift->is_on ? shift->pos / EBB_KV_BLOCK : 0;
+
+    s->shift = *shift;
+    s->n_chained = s->n_chained < i ? s->n_chained : i;
+    end_link(s->chain, &s->shift, s->n_chained);
+    ebb_prefix_name_blocks(s);
 }
 
 /* The file of a kind for block i of ids and what is behind it, of which n_ids are of interest. */
@@ -41,30 +68,41 @@ static ebb_disk_item item_at(const ebb_session *s, ebb_disk_kind kind, const ebb
         .n_data = kind == EBB_DISK_STATE ? e->net.state_bytes : ebb_kv_size_of_block(e->kv),
     };
 
-    memcpy(item.name, s->want[kind == EBB_DISK_BLOCK ? i + 1 : i].name, sizeof item.name);
+    memcpy(item.name, kind == EBB_DISK_BLOCK ? s->want[i + 1].name : s->want[i].behind, sizeof item.name);
     memcpy(item.shape, e->shape, sizeof item.shape);
     return item;
 }
 
 /* -- Sessions ----------------------------------------------------------------------- */
 
-static uint32_t common(const ebb_session *s, const ebb_token *ids, size_t n)
+static bool same_shift(const ebb_shift *a, const ebb_shift *b)
 {
-    uint32_t i = 0;
+    return a->is_on == b->is_on && (!a->is_on || (a->pos == b->pos && memcmp(a->salt, b->salt, sizeof a->salt) == 0));
+}
 
-    while (i < n && i < s->table.n_pos && s->ids[i] == ids[i])
+/* Positions of ids under a shift that stand in s. */
+static uint32_t common(const ebb_session *s, const ebb_token *ids, size_t n, const ebb_shift *shift)
+{
+    uint32_t end = s->table.n_pos < n ? s->table.n_pos : (uint32_t)n, i = 0;
+
+    if (!same_shift(&s->shift, shift)) {
+        end = s->shift.is_on && s->shift.pos < end ? s->shift.pos : end;
+        end = shift->is_on && shift->pos < end ? shift->pos : end;
+    }
+    while (i < end && s->ids[i] == ids[i])
         i++;
     return i;
 }
 
 /* The session of the engine that shares most with ids; NULL: s itself. */
-static ebb_session *best_source(const ebb_session *s, const ebb_token *ids, size_t n, uint32_t *n_common)
+static ebb_session *best_source(const ebb_session *s, const ebb_token *ids, size_t n, const ebb_shift *shift,
+                                uint32_t *n_common)
 {
     ebb_session *best = NULL;
 
-    *n_common = common(s, ids, n);
+    *n_common = common(s, ids, n, shift);
     for (ebb_session *t = s->engine->sessions; t; t = t->next) {
-        uint32_t c = t == s ? 0 : common(t, ids, n);
+        uint32_t c = t == s ? 0 : common(t, ids, n, shift);
 
         if (c > *n_common) {
             *n_common = c;
@@ -72,6 +110,16 @@ static ebb_session *best_source(const ebb_session *s, const ebb_token *ids, size
         }
     }
     return best;
+}
+
+/* The shift under which ids are looked for first. */
+static ebb_shift shift_of(const ebb_session *s, const ebb_token *ids, size_t n)
+{
+    static const ebb_shift none;
+
+    if (s->is_expected)
+        return s->expected;
+    return s->shift.is_on && common(s, ids, n, &s->shift) > s->shift.pos ? s->shift : none;
 }
 
 /* -- Pool and disk ------------------------------------------------------------------- */
@@ -221,14 +269,14 @@ static uint32_t go_on_from(ebb_session *s, const ebb_token *ids, uint32_t n, boo
 
 /* -- What a session does ----------------------------------------------------------------- */
 
-size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n_ids)
+static uint32_t find_common(const ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_shift *shift)
 {
-    uint32_t n = (uint32_t)(n_ids < s->engine->plan.n_ctx ? n_ids : s->engine->plan.n_ctx), n_kv, n_ram, n_disk, n_tail, i;
-    const ebb_session *from = best_source(s, ids, n, &n_kv);
+    uint32_t n_kv, n_ram, n_disk, n_tail, i;
+    const ebb_session *from = best_source(s, ids, n, shift, &n_kv);
     bool stands = !from && n_kv == s->table.n_pos;
     ebb_disk_item item;
 
-    want(s, ids, n);
+    want(s, ids, n, shift);
     for (i = n_kv / EBB_KV_BLOCK; i < n / EBB_KV_BLOCK && (in_pool(s, i) || on_disk(s, ids, i)); i++)
         stands = false;
     n_kv = i * EBB_KV_BLOCK > n_kv ? i * EBB_KV_BLOCK : n_kv;
@@ -238,6 +286,16 @@ size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n_i
     n_ram = ebb_state_find(s, ids, n_kv, stands);
     n_disk = state_on_disk(s, ids, n_kv, n_ram, &item);
     return n_disk > n_ram ? n_disk : n_ram;
+}
+
+size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n_ids)
+{
+    static const ebb_shift none;
+    uint32_t n = (uint32_t)(n_ids < s->engine->plan.n_ctx ? n_ids : s->engine->plan.n_ctx), n_common;
+    ebb_shift shift = shift_of(s, ids, n);
+
+    n_common = find_common(s, ids, n, &shift);
+    return shift.is_on && n_common <= shift.pos ? find_common(s, ids, n, &none) : n_common;
 }
 
 /* Of the first n positions of n_ids, those that were read from disk. */
@@ -253,13 +311,13 @@ static uint32_t count_disk(const ebb_session *s, uint32_t n, uint32_t n_ids, uin
     return count + smaller(rest, n_tail);
 }
 
-uint32_t ebb_prefix_reuse(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t *n_disk)
+static uint32_t reuse(ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_shift *shift, uint32_t *n_disk)
 {
     uint32_t n_common, n_tail = 0, n_kept;
-    ebb_session *from = best_source(s, ids, n, &n_common);
+    ebb_session *from = best_source(s, ids, n, shift, &n_common);
     bool stands = !from && n_common == s->table.n_pos;
 
-    want(s, ids, n);
+    want(s, ids, n, shift);
     if (n_common == n && n > 0 && !(stands && s->has_logits))
         n_common--;
     stands = !from && n_common == s->table.n_pos;
@@ -279,6 +337,19 @@ uint32_t ebb_prefix_reuse(ebb_session *s, const ebb_token *ids, uint32_t n, uint
         memmove(s->ids, ids, n_kept * sizeof *ids);
     s->n_chained = n_kept / EBB_KV_BLOCK;
     memcpy(s->chain, s->want, (s->n_chained + 1) * sizeof *s->chain);
+    s->shift = *shift;
     *n_disk = count_disk(s, n_kept, n, n_tail);
+    return n_kept;
+}
+
+uint32_t ebb_prefix_reuse(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t *n_disk)
+{
+    static const ebb_shift none;
+    ebb_shift shift = shift_of(s, ids, n);
+    uint32_t n_kept = reuse(s, ids, n, &shift, n_disk);
+
+    s->is_expected = false;
+    if (shift.is_on && n_kept <= shift.pos)      /* nothing that was moved: what follows is computed, or was */
+        n_kept = reuse(s, ids, n, &none, n_disk);
     return n_kept;
 }

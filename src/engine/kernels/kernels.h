@@ -125,6 +125,7 @@ typedef struct ebb_kernels {
 
     /* One row of a KV head to the type of the cache, and back. */
     void (*kv_store[EBB_KV_AUTO])(void *out, const float *x, size_t dim);
+    void (*kv_load)(ebb_kv_type type, const void *row, size_t dim, float *out);
     void (*attend)(const ebb_attend *a);
     /* Merge n_seg partial results (each m, l, dim_v sums, `stride` floats apart) and, if sink is not
      * NULL, an extra logit; out[dim_v] = sum / l. */

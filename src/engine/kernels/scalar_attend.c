@@ -83,11 +83,17 @@ void ebb_kernels_scalar_attend(const ebb_attend *a)
             query(a, c, g);
 }
 
+static void load(ebb_kv_type type, const void *row, size_t dim, float *out)
+{
+    kv_load(type, row, dim, out);
+}
+
 void ebb_kernels_fill_scalar_attend(ebb_kernels *k)
 {
     k->kv_store[EBB_KV_F16] = kv_store_f16;
     k->kv_store[EBB_KV_F32] = kv_store_f32;
     k->kv_store[EBB_KV_Q8_0] = kv_store_q8_0;
     k->kv_store[EBB_KV_Q4_0] = kv_store_q4_0;
+    k->kv_load = load;
     k->attend = ebb_kernels_scalar_attend;
 }

@@ -245,19 +245,43 @@ static uint32_t take(ebb_kv *kv)
     return b;
 }
 
+/* Put a copy of *b in its place. */
+static void copy(ebb_kv *kv, uint32_t *b)
+{
+    uint32_t fresh = take(kv);
+
+    memcpy(ebb_kv_data(kv, fresh), ebb_kv_data(kv, *b), kv->block_bytes);
+    ebb_kv_release(kv, *b);
+    *b = fresh;
+}
+
 /* Make the last block of the table one that may be written. */
 static void own_last(ebb_kv *kv, ebb_kv_table *t)
 {
-    uint32_t *last = &t->blocks[t->n_blocks - 1], b;
+    uint32_t *last = &t->blocks[t->n_blocks - 1];
 
-    if (kv->n_free == 0) {                       /* ours alone: it is written over */
+    if (kv->n_free == 0)                         /* ours alone: it is written over */
         forget(kv, *last);
-        return;
+    else
+        copy(kv, last);
+}
+
+ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t i, ebb_error *err)
+{
+    uint32_t need = 0;
+
+    for (uint32_t k = i; k < t->n_blocks; k++)
+        need += kv->blocks[t->blocks[k]].n_refs > 1;
+    if (need > kv->n_free)
+        return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens, %u are needed", kv->n_free,
+                        EBB_KV_BLOCK, need);
+    for (; i < t->n_blocks; i++) {
+        if (kv->blocks[t->blocks[i]].n_refs > 1)
+            copy(kv, &t->blocks[i]);
+        else if (kv->blocks[t->blocks[i]].is_named)
+            forget(kv, t->blocks[i]);
     }
-    b = take(kv);
-    memcpy(ebb_kv_data(kv, b), ebb_kv_data(kv, *last), kv->block_bytes);
-    ebb_kv_release(kv, *last);
-    *last = b;
+    return EBB_OK;
 }
 
 ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *err)

@@ -73,6 +73,10 @@ void ebb_kv_table_fini(ebb_kv *kv, ebb_kv_table *t);     /* a zeroed table is fi
  * nothing has changed.  Errors: BUDGET (no free block), CONTEXT (beyond cap). */
 EBB_MUST_CHECK
 ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *err);
+/* Make the blocks from block i on the table's own, writable and without a name: what others hold
+ * is copied.  On failure no content has changed.  Error: BUDGET (no free block). */
+EBB_MUST_CHECK
+ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t i, ebb_error *err);
 /* Keep the first n_pos positions. */
 void ebb_kv_cut(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos);
 /* Make *t the first n_pos positions of *from (n_pos <= from->n_pos); what it held goes. */

@@ -1,4 +1,4 @@
-/* Attention of a layer (run.h): store K and V, then softmax(q K^T) V.
+/* Attention of a layer (run.h): softmax(q K^T) V.
  *
  * Work is cut by KV head and, where there are few columns, by segment of the
  * key positions; else by group of columns.  Either way a segment's partial
@@ -10,106 +10,6 @@
 #define SEGMENT_POS ((uint32_t)(EBB_KV_BLOCK * EBB_KV_SEGMENT))
 #define GROUP_COLS  16u          /* columns of a slice in prefill */
 #define SPLIT_COLS   4u          /* up to here slices are (head, segment) */
-
-/* -- Storing ------------------------------------------------------------------ */
-
-typedef struct store_job {
-    const ebb_run *r;
-    uint32_t       i_layer;
-} store_job;
-
-static void norm_heads(const ebb_run *r, const ebb_norm *norm, float *x, uint32_t n_heads)
-{
-    size_t n = r->net->qk_norm == EBB_QK_WHOLE ? (size_t)n_heads * r->net->dim_k : r->net->dim_k;
-
-    for (size_t at = 0; at < (size_t)n_heads * r->net->dim_k; at += n) {
-        ebb_norm head = *norm;
-
-        if (r->net->qk_norm == EBB_QK_EACH)
-            head.w += at;
-        ebb_norm_row(r, &head, x + at, x + at, n);
-    }
-}
-
-static void turn(const ebb_run *r, const ebb_layer *l, uint32_t c, const ebb_norm *norm, float *x, uint32_t n_heads)
-{
-    if (norm->is_on)
-        norm_heads(r, norm, x, n_heads);
-    if (l->rope == EBB_NO_ROPE)
-        return;
-    const ebb_rope *rope = &r->net->ropes[l->rope];
-    const float *cos_sin = r->cos_sin[l->rope] + (size_t)c * rope->n_rot;
-
-    for (uint32_t h = 0; h < n_heads; h++, x += r->net->dim_k) {
-        if (rope->is_halves)
-            r->kern->rope_halves(x, cos_sin, rope->n_rot);
-        else
-            r->kern->rope_adjacent(x, cos_sin, rope->n_rot);
-    }
-}
-
-/* Heads in the basis of a normalised Hadamard matrix: what stands out in a few elements is
- * spread over all, so that few bits hold it, and q . k stays the same (Ashkboos et al. 2024,
- * QuaRot).  Where the width is no power of two, pieces of the largest one that divides it. */
-static void rotate(float *x, size_t n, size_t width)
-{
-    float scale = 1.0f / sqrtf((float)width);
-
-    for (float *end = x + n; x < end; x += width) {
-        for (size_t half = 1; half < width; half *= 2)
-            for (size_t i = 0; i < width; i += 2 * half)
-                for (size_t j = i; j < i + half; j++) {
-                    float a = x[j], b = x[j + half];
-
-                    x[j] = a + b;
-                    x[j + half] = a - b;
-                }
-        for (size_t i = 0; i < width; i++)
-            x[i] *= scale;
-    }
-}
-
-static void rotate_heads(const ebb_run *r, float *q, float *k)
-{
-    const ebb_net *net = r->net;
-    size_t width = net->dim_k & -(size_t)net->dim_k;
-
-    rotate(q, (size_t)net->n_head * net->dim_k, width);
-    rotate(k, (size_t)net->n_head_kv * net->dim_k, width);
-}
-
-static void store_slice(void *arg, uint32_t slice, uint32_t thread)
-{
-    const store_job *job = arg;
-    const ebb_run *r = job->r;
-    const ebb_net *net = r->net;
-    const ebb_layer *l = &net->layers[job->i_layer];
-    uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK;
-    uint32_t block = r->table->blocks[pos / EBB_KV_BLOCK];
-    float *q = r->q + (size_t)c * net->n_head * net->dim_k, *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
-    const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
-
-    (void)thread;
-    turn(r, l, c, &l->q_norm, q, net->n_head);
-    turn(r, l, c, &l->k_norm, k, net->n_head_kv);
-    if (r->k_type == EBB_KV_Q4_0)
-        rotate_heads(r, q, k);
-    for (uint32_t h = 0; h < net->n_head_kv; h++) {
-        char *to_k = ebb_kv_k(r->kv, block, job->i_layer, h), *to_v = ebb_kv_v(r->kv, block, job->i_layer, h);
-
-        r->kern->kv_store[r->k_type](to_k + row * ebb_kv_k_row_bytes(r->kv, job->i_layer), k + h * net->dim_k,
-                                     net->dim_k);
-        r->kern->kv_store[r->v_type](to_v + row * ebb_kv_v_row_bytes(r->kv, job->i_layer), v + h * net->dim_v,
-                                     net->dim_v);
-    }
-}
-
-void ebb_op_store(ebb_run *r, uint32_t i_layer)
-{
-    store_job job = { .r = r, .i_layer = i_layer };
-
-    ebb_run_slices(r, store_slice, &job, r->c1 - r->c0);
-}
 
 /* -- Attending ---------------------------------------------------------------- */
 

@@ -36,12 +36,8 @@ void ebb_latent_layout(ebb_run *r, ebb_arena *a)
 static void turn(const ebb_run *r, uint32_t c, float *x)
 {
     const ebb_rope *rope = &r->net->ropes[0];
-    const float *cos_sin = r->cos_sin[0] + (size_t)c * rope->n_rot;
 
-    if (rope->is_halves)
-        r->kern->rope_halves(x, cos_sin, rope->n_rot);
-    else
-        r->kern->rope_adjacent(x, cos_sin, rope->n_rot);
+    ebb_rope_turn(r, rope, r->cos_sin[0] + (size_t)c * rope->n_rot, x);
 }
 
 typedef struct latent_job {

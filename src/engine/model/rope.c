@@ -45,3 +45,19 @@ void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, ui
         }
     }
 }
+
+void ebb_rope_turn_back(const ebb_rope *rope, const double *freqs, uint32_t n, float *cos_sin)
+{
+    for (uint32_t i = 0; i < rope->n_rot / 2; i++) {
+        *cos_sin++ = (float)cos(n * freqs[i]);
+        *cos_sin++ = (float)-sin(n * freqs[i]);
+    }
+}
+
+void ebb_rope_turn(const ebb_run *r, const ebb_rope *rope, const float *cos_sin, float *x)
+{
+    if (rope->is_halves)
+        r->kern->rope_halves(x, cos_sin, rope->n_rot);
+    else
+        r->kern->rope_adjacent(x, cos_sin, rope->n_rot);
+}

@@ -111,6 +111,11 @@ typedef struct ebb_pass {
 EBB_MUST_CHECK
 ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err);
 
+/* Between passes: K and V of the positions from + n and beyond go to `from` and beyond, K turned
+ * back by n positions.  The table's blocks from there on are its own (ebb_kv_own).  A Hadamard basis and
+ * the type of the cache are kept: K of a quantized type is rounded once more. */
+void ebb_run_move(ebb_run *r, const ebb_kv_table *table, uint32_t from, uint32_t n);
+
 /* -- What layers are written with --------------------------------------------- */
 
 /* x += Attention(norm(x)) and x += FFN(norm(x)), with the norms, biases, window,
@@ -193,6 +198,10 @@ size_t ebb_delta_state_bytes(const ebb_net *net);
 /* cos and sin of the pass's positions, times the magnitude. */
 void ebb_rope_freqs(const ebb_rope *rope, uint32_t n_ctx, double *freqs);
 void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, uint32_t n, float *cos_sin);
+/* cos and sin that turn back by n positions, without the magnitude. */
+void ebb_rope_turn_back(const ebb_rope *rope, const double *freqs, uint32_t n, float *cos_sin);
+/* Turn the n_rot elements of x. */
+void ebb_rope_turn(const ebb_run *r, const ebb_rope *rope, const float *cos_sin, float *x);
 
 /* Scratch of a thread: EBB_KERNEL_SCRATCH bytes for a kernel, and floats for an operation. */
 static inline void *ebb_run_scratch(const ebb_run *r, uint32_t thread)

@@ -1,0 +1,167 @@
+/* K and V of the columns in the pool (run.h), and moving them there. */
+#include <math.h>
+#include <string.h>
+
+#include "model/run.h"
+
+/* -- Storing ------------------------------------------------------------------ */
+
+typedef struct store_job {
+    const ebb_run *r;
+    uint32_t       i_layer;
+} store_job;
+
+static void norm_heads(const ebb_run *r, const ebb_norm *norm, float *x, uint32_t n_heads)
+{
+    size_t n = r->net->qk_norm == EBB_QK_WHOLE ? (size_t)n_heads * r->net->dim_k : r->net->dim_k;
+
+    for (size_t at = 0; at < (size_t)n_heads * r->net->dim_k; at += n) {
+        ebb_norm head = *norm;
+
+        if (r->net->qk_norm == EBB_QK_EACH)
+            head.w += at;
+        ebb_norm_row(r, &head, x + at, x + at, n);
+    }
+}
+
+static void turn(const ebb_run *r, const ebb_layer *l, uint32_t c, const ebb_norm *norm, float *x, uint32_t n_heads)
+{
+    if (norm->is_on)
+        norm_heads(r, norm, x, n_heads);
+    if (l->rope == EBB_NO_ROPE)
+        return;
+    const ebb_rope *rope = &r->net->ropes[l->rope];
+    const float *cos_sin = r->cos_sin[l->rope] + (size_t)c * rope->n_rot;
+
+    for (uint32_t h = 0; h < n_heads; h++)
+        ebb_rope_turn(r, rope, cos_sin, x + h * r->net->dim_k);
+}
+
+/* Heads in the basis of a normalised Hadamard matrix: what stands out in a few elements is
+ * spread over all, so that few bits hold it, and q . k stays the same (Ashkboos et al. 2024,
+ * QuaRot).  Where the width is no power of two, pieces of the largest one that divides it. */
+static void rotate(float *x, size_t n, size_t width)
+{
+    float scale = 1.0f / sqrtf((float)width);
+
+    for (float *end = x + n; x < end; x += width) {
+        for (size_t half = 1; half < width; half *= 2)
+            for (size_t i = 0; i < width; i += 2 * half)
+                for (size_t j = i; j < i + half; j++) {
+                    float a = x[j], b = x[j + half];
+
+                    x[j] = a + b;
+                    x[j + half] = a - b;
+                }
+        for (size_t i = 0; i < width; i++)
+            x[i] *= scale;
+    }
+}
+
+/* Does nothing where K is not rotated; its own inverse. */
+static void rotate_heads(const ebb_run *r, float *x, uint32_t n_heads)
+{
+    if (r->k_type == EBB_KV_Q4_0)
+        rotate(x, (size_t)n_heads * r->net->dim_k, r->net->dim_k & -(size_t)r->net->dim_k);
+}
+
+static void store_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const store_job *job = arg;
+    const ebb_run *r = job->r;
+    const ebb_net *net = r->net;
+    const ebb_layer *l = &net->layers[job->i_layer];
+    uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK;
+    uint32_t block = r->table->blocks[pos / EBB_KV_BLOCK];
+    float *q = r->q + (size_t)c * net->n_head * net->dim_k, *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
+    const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
+
+    (void)thread;
+    turn(r, l, c, &l->q_norm, q, net->n_head);
+    turn(r, l, c, &l->k_norm, k, net->n_head_kv);
+    rotate_heads(r, q, net->n_head);
+    rotate_heads(r, k, net->n_head_kv);
+    for (uint32_t h = 0; h < net->n_head_kv; h++) {
+        char *to_k = ebb_kv_k(r->kv, block, job->i_layer, h), *to_v = ebb_kv_v(r->kv, block, job->i_layer, h);
+
+        r->kern->kv_store[r->k_type](to_k + row * ebb_kv_k_row_bytes(r->kv, job->i_layer), k + h * net->dim_k,
+                                     net->dim_k);
+        r->kern->kv_store[r->v_type](to_v + row * ebb_kv_v_row_bytes(r->kv, job->i_layer), v + h * net->dim_v,
+                                     net->dim_v);
+    }
+}
+
+void ebb_op_store(ebb_run *r, uint32_t i_layer)
+{
+    store_job job = { .r = r, .i_layer = i_layer };
+
+    ebb_run_slices(r, store_slice, &job, r->c1 - r->c0);
+}
+
+/* -- Moving ------------------------------------------------------------------- */
+
+typedef struct move_job {
+    const ebb_run      *r;
+    const ebb_kv_table *table;
+    uint32_t            from, n;
+} move_job;
+
+/* The rope of a layer's K and the element of a head from which it turns; NULL: it turns none. */
+static const ebb_rope *rope_of(const ebb_net *net, const ebb_layer *l, uint32_t *i_rope, size_t *first)
+{
+    bool is_latent = ebb_weight_is(&l->latent.kv_a);
+
+    *i_rope = is_latent ? 0 : l->rope;
+    *first = is_latent && ebb_weight_is(&l->latent.kv_b) ? net->dim_nope : 0;
+    return *i_rope == EBB_NO_ROPE ? NULL : &net->ropes[*i_rope];
+}
+
+static void move_k(const move_job *job, uint32_t i_layer, const void *from, void *to, float *x)
+{
+    const ebb_run *r = job->r;
+    uint32_t i_rope;
+    size_t first;
+    const ebb_rope *rope = rope_of(r->net, &r->net->layers[i_layer], &i_rope, &first);
+
+    if (!rope) {
+        memmove(to, from, ebb_kv_k_row_bytes(r->kv, i_layer));
+        return;
+    }
+    r->kern->kv_load(r->k_type, from, r->net->dim_k, x);
+    rotate_heads(r, x, 1);
+    ebb_rope_turn(r, rope, r->cos_sin[i_rope], x + first);
+    rotate_heads(r, x, 1);
+    r->kern->kv_store[r->k_type](to, x, r->net->dim_k);
+}
+
+/* All rows of a KV head of a layer, in the order of positions: none is written before it was read. */
+static void move_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const move_job *job = arg;
+    const ebb_run *r = job->r;
+    uint32_t i_layer = slice / r->net->n_head_kv, head = slice % r->net->n_head_kv;
+    size_t k_bytes, v_bytes;
+
+    if (ebb_weight_is(&r->net->layers[i_layer].delta.out))
+        return;
+    k_bytes = ebb_kv_k_row_bytes(r->kv, i_layer);
+    v_bytes = ebb_kv_v_row_bytes(r->kv, i_layer);
+    for (uint32_t pos = job->from; pos + job->n < job->table->n_pos; pos++) {
+        uint32_t old = pos + job->n, row = pos % EBB_KV_BLOCK, old_row = old % EBB_KV_BLOCK;
+        uint32_t b = job->table->blocks[pos / EBB_KV_BLOCK], old_b = job->table->blocks[old / EBB_KV_BLOCK];
+
+        move_k(job, i_layer, (char *)ebb_kv_k(r->kv, old_b, i_layer, head) + old_row * k_bytes,
+               (char *)ebb_kv_k(r->kv, b, i_layer, head) + row * k_bytes, ebb_run_floats(r, thread));
+        memmove((char *)ebb_kv_v(r->kv, b, i_layer, head) + row * v_bytes,
+                (char *)ebb_kv_v(r->kv, old_b, i_layer, head) + old_row * v_bytes, v_bytes);
+    }
+}
+
+void ebb_run_move(ebb_run *r, const ebb_kv_table *table, uint32_t from, uint32_t n)
+{
+    move_job job = { .r = r, .table = table, .from = from, .n = n };
+
+    for (uint32_t i = 0; i < r->net->n_ropes; i++)
+        ebb_rope_turn_back(&r->net->ropes[i], r->freqs[i], n, r->cos_sin[i]);
+    ebb_run_slices(r, move_slice, &job, r->net->n_layers * r->net->n_head_kv);
+}
