@@ -89,6 +89,8 @@ check-long: $(B)/tests/engine/test_kv_random   ## random operations on the KV ca
 	$(Q)EBB_KV_OPS=$(or $(ARGS),10000) $<
 bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak
 	$(Q)for b in $(BENCHES); do $$b $(ARGS) || exit 1; done
+screenshot: all                                ## draw docs/*.svg anew from docs/screens/*.txt (tmux)
+	$(Q)for s in docs/screens/*.txt; do n=$${s##*/}; EBB_MODELS= python3 tools/screenshot.py $(B)/$(NAME) $$s docs/$${n%.txt}.svg || exit 1; done
 guide:                                         ## train the embedded model again (up to two hours)
 	$(Q)sh tools/deps.sh guide && /usr/bin/python3 models/train.py $(ARGS)
 guide-check: all                               ## ask it the held-out questions: the score
@@ -107,5 +109,5 @@ help:                                          ## this list
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: all run test check check-long bench guide guide-check install clean help FORCE
+.PHONY: all run test check check-long bench screenshot guide guide-check install clean help FORCE
 .SECONDARY:
