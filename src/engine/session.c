@@ -17,6 +17,7 @@ static void fini(ebb_session *s)
     free(s->chain);
     free(s->want);
     free(s->logits);
+    free(s->slide.held);
     free(s);
 }
 
@@ -162,8 +163,7 @@ static ebb_status prefill(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_
     return EBB_OK;
 }
 
-ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
-                            ebb_receipt *receipt, ebb_error *err)
+ebb_status ebb_session_sync_held(ebb_session *s, const ebb_token *ids, size_t n, ebb_receipt *receipt, ebb_error *err)
 {
     ebb_engine *e = s->engine;
     double begin = ebb_clock_s();
@@ -187,15 +187,27 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
     return st;
 }
 
+ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
+                            ebb_receipt *receipt, ebb_error *err)
+{
+    return s->slide.n_window ? ebb_slide_sync(s, ids, n, receipt, err)
+                             : ebb_session_sync_held(s, ids, n, receipt, err);
+}
+
+size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n)
+{
+    return s->slide.n_window ? ebb_slide_common(s, ids, n) : ebb_prefix_common(s, ids, n);
+}
+
 ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
 {
     ebb_engine *e = s->engine;
     double begin = ebb_clock_s();
     ebb_pass p = { .n_out = 1, .logits = s->logits };
-    ebb_status st = check_length(s, (size_t)s->table.n_pos + 1, err);
+    ebb_status st = s->slide.n_window ? ebb_slide_before_append(s, err) : check_length(s, (size_t)s->table.n_pos + 1, err);
 
     if (st == EBB_OK && !ebb_state_stands(s))    /* it was lost: from a checkpoint to here again */
-        st = ebb_session_sync(s, s->ids, s->table.n_pos, NULL, err);
+        st = ebb_session_sync_held(s, s->ids, s->table.n_pos, NULL, err);
     if (st != EBB_OK)
         return st;
     ebb_stats_decode_begin(e);
