@@ -17,7 +17,7 @@
 #include "os/cpu.h"
 #include "os/pool.h"
 
-enum { N_K = 4096, N_ROWS = 4096, SLICE_ROWS = 256, THREADS_MAX = 64 };
+enum { N_K = 4096, N_ROWS = 4096, SLICE_ROWS = 64, THREADS_MAX = 64 };
 
 static const size_t stream_bytes = (size_t)400 << 20;    /* more than the caches */
 static volatile float sink;
@@ -227,8 +227,10 @@ static void bench_matmul(bench *b, ebb_type type, size_t n_cols)
     for (size_t at = 64 * row_bytes, n = copies * N_ROWS * row_bytes; at < n; at *= 2)
         memcpy(w + at, w, at < n - at ? at : n - at);
     for (size_t c = 0; c < n_cols; c++) {
+        memset(values, 0, N_K * sizeof *values);
         for (size_t i = 0; i < N_K; i++)
-            values[i] = test_uniform(-1, 1);
+            for (int j = 0; j < 12; j++)         /* nearly normal, as activations are at best */
+                values[i] += test_uniform(-1, 1);
         b->k->quantize[act](values, N_K, x + c * col_bytes);
     }
     job j = { b, { .type = type, .w = w, .row_bytes = row_bytes, .n_k = N_K, .x = x, .x_col_bytes = col_bytes,

@@ -241,19 +241,38 @@ static void float_quantize_q8_32(const float *x, size_t n_k, void *out)
     }
 }
 
+/* The sums of 256 int8. */
+static inline void q8_256_sums(ebb_q8_256 *o)
+{
+    int sum[16], size[16], peak = 0, side = 0;
+
+    for (int j = 0; j < 16; j++) {
+        sum[j] = size[j] = 0;
+        for (int i = 0; i < 16; i++) {
+            int v = o->q[16 * j + i];
+
+            sum[j] += v;
+            size[j] += v < 0 ? -v : v;
+        }
+        o->sum[j] = (int16_t)sum[j];
+        peak = size[j] > peak ? size[j] : peak;
+    }
+    for (int j = 0; j < 16; j += 2) {            /* twice the larger side is |sum| more than both together */
+        int total = sum[j] + sum[j + 1], both = size[j] + size[j + 1] + (total < 0 ? -total : total);
+
+        side = both > side ? both : side;
+    }
+    o->peak = (uint16_t)peak;
+    o->side = (uint16_t)(side / 2);
+}
+
 static void float_quantize_q8_256(const float *x, size_t n_k, void *out)
 {
     ebb_q8_256 *o = out;
 
     for (size_t b = 0; b < n_k / 256; b++, o++) {
         o->d = float_to_int8(x + 256 * b, 256, o->q);
-        for (int j = 0; j < 16; j++) {
-            int sum = 0;
-
-            for (int i = 0; i < 16; i++)
-                sum += o->q[16 * j + i];
-            o->sum[j] = (int16_t)sum;
-        }
+        q8_256_sums(o);
     }
 }
 

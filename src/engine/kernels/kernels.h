@@ -44,10 +44,13 @@ typedef struct ebb_q8_32 {
 } ebb_q8_32;                     /* 40 bytes */
 
 typedef struct ebb_q8_256 {
-    float   d;
-    int16_t sum[16];             /* of each 16 of q */
-    int8_t  q[256];
-} ebb_q8_256;                    /* 292 bytes */
+    float    d;
+    uint16_t peak;               /* the largest sum of |q| over 16 elements */
+    uint16_t side;               /* the largest over 32 elements of the positive q or of the negative ones: how wide
+                                    a sum of products can get */
+    int16_t  sum[16];            /* of each 16 of q */
+    int8_t   q[256];
+} ebb_q8_256;                    /* 296 bytes */
 
 #define EBB_KERNEL_SCRATCH ((size_t)1 << 20)     /* bytes per thread, 64-byte aligned, given by the caller */
 

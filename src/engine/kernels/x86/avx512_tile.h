@@ -20,14 +20,11 @@ typedef struct ebb_tile32 {
     float   d[2][16], m[2][16];
 } ebb_tile32;
 
-/* A sum of G * 4 products, started at -offset * sum(x), fits 16 bits for the G of the type;
- * so one vpdpwssd with (scale, 0) multiplies and adds it.  For types with unsigned values
- * `fix` gives back what the start took, and `min` the minima: pairs of int16 for pairs of 32 elements
- * (4 of them) or of 16 (8).  Where 16 bits do not suffice, scale is a plain int32. */
+/* One scale for each 16 or each 32 elements, as the type says, as (int16, 0): what vpdpwssd multiplies a sum by
+ * that fits 16 bits.  Minima as pairs of int16: for pairs of 32 elements (4 of them) or of 16 (8). */
 typedef struct ebb_tile256 {
     uint8_t q[64][2][64];
-    int32_t scale[16][2][16];    /* as (scale, 0); for each 4 * G elements, at least 16 */
-    int32_t fix[4][2][16], min[8][2][16];
+    int32_t scale[16][2][16], min[8][2][16];
     float   d[2][16], dmin[2][16];
 } ebb_tile256;
 

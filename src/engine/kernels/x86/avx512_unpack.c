@@ -100,26 +100,24 @@ void ebb_avx512_unpack_MXFP4(const ebb_half *rows, size_t block_bytes, size_t n_
     unpack_nibbles(rows, block_bytes, n_blocks, h, out, HEAD_E, 0, &table);
 }
 
-/* The 16 bytes in front of a block of Q4_K or Q5_K; `shift`: log2 of the offset that `fix` undoes. */
-static inline void unpack_head_k(const ebb_half *rows, int h, ebb_tile256 *out, int n_scale, unsigned shift)
+/* The 16 bytes in front of a block of Q4_K or Q5_K. */
+static inline void unpack_head_k(const ebb_half *rows, int h, ebb_tile256 *out)
 {
     ebb_head_k k = ebb_load_head_k(rows, 0);
 
     _mm512_store_ps(out->d[h], k.d);
     _mm512_store_ps(out->dmin[h], k.dmin);
-    for (int i = 0; i < n_scale; i++)            /* 8 or 16 of them: one for each 32 or 16 elements */
-        _mm512_store_si512(out->scale[i][h], ebb_byte_of(k.scale[2 * i / n_scale], i * 8 / n_scale % 4));
-    for (int j = 0; j < 4; j++) {
-        _mm512_store_si512(out->fix[j][h], _mm512_slli_epi32(ebb_pair_of(k.scale[j / 2], j % 2), shift));
+    for (int i = 0; i < 8; i++)
+        _mm512_store_si512(out->scale[i][h], ebb_byte_of(k.scale[i / 4], i % 4));
+    for (int j = 0; j < 4; j++)
         _mm512_store_si512(out->min[j][h], ebb_pair_of(k.min[j / 2], j % 2));
-    }
 }
 
 void ebb_avx512_unpack_Q4_K(const ebb_half *rows, int h, ebb_tile256 *out)
 {
     __m512i t[16];
 
-    unpack_head_k(rows, h, out, 8, 3);
+    unpack_head_k(rows, h, out);
     for (int n = 0; n < 2; n++) {
         load_64(rows, 16 + 64u * (unsigned)n, t);
         for (int i = 0; i < 16; i++) {
@@ -143,7 +141,7 @@ void ebb_avx512_unpack_Q5_K(const ebb_half *rows, int h, ebb_tile256 *out)
 {
     __m512i t[16], high[16];
 
-    unpack_head_k(rows, h, out, 16, 4);
+    unpack_head_k(rows, h, out);
     load_64(rows, 16, high);                     /* the first 8 are the high bits */
     for (int n = 0; n < 2; n++) {
         load_64(rows, 48 + 64u * (unsigned)n, t);

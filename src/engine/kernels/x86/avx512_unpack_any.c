@@ -3,14 +3,10 @@
 #include "kernels/blocks.h"
 #include "kernels/x86/avx512_tile.h"
 
-/* How scales and minima are laid out: one scale for 32 or for 16 elements, as (scale, 0) or int32. */
-static void put_scales(const ebb_block256 *b, int row, int h, int n_scale, int is_wide, int has_min, ebb_tile256 *out)
+static void put_scales(const ebb_block256 *b, int row, int h, int n_scale, int has_min, ebb_tile256 *out)
 {
-    for (int i = 0; i < n_scale; i++) {
-        int s = b->scale[i * 16 / n_scale];
-
-        out->scale[i][h][row] = is_wide ? s : (uint16_t)s;
-    }
+    for (int i = 0; i < n_scale; i++)
+        out->scale[i][h][row] = (uint16_t)b->scale[i * 16 / n_scale];
     for (int j = 0; has_min && j < 8; j++)
         memcpy(&out->min[j][h][row], b->min + 2 * j, 4);
     out->d[h][row] = b->d;
@@ -31,7 +27,7 @@ static void put_values(uint8_t (*q)[256], int h, ebb_tile256 *out)
     }
 }
 
-#define UNPACK(T, add, n_scale, is_wide, has_min)                                 \
+#define UNPACK(T, add, n_scale, has_min)                                             \
 void ebb_avx512_unpack_##T(const ebb_half *rows, int h, ebb_tile256 *out)            \
 {                                                                                    \
     _Alignas(64) uint8_t q[16][256];                                                 \
@@ -41,19 +37,19 @@ void ebb_avx512_unpack_##T(const ebb_half *rows, int h, ebb_tile256 *out)       
         ebb_decode_##T(rows->base + rows->offset[r], &b);                            \
         for (int i = 0; i < 256; i++)                                                \
             q[r][i] = (uint8_t)(b.q[i] + (add));                                     \
-        put_scales(&b, r, h, n_scale, is_wide, has_min, out);                        \
+        put_scales(&b, r, h, n_scale, has_min, out);                                 \
     }                                                                                \
     put_values(q, h, out);                                                           \
 }
-UNPACK(Q2_K, 0, 16, 0, 1)
-UNPACK(Q3_K, 4, 16, 0, 0)
-UNPACK(IQ4_XS, 128, 8, 1, 0)
-UNPACK(TQ1_0, 1, 8, 0, 0)
-UNPACK(TQ2_0, 1, 8, 0, 0)
-UNPACK(IQ1_S, 9, 16, 0, 0)
-UNPACK(IQ1_M, 9, 16, 0, 0)
-UNPACK(IQ2_XXS, 43, 8, 1, 0)
-UNPACK(IQ2_XS, 43, 16, 1, 0)
-UNPACK(IQ2_S, 43, 16, 1, 0)
-UNPACK(IQ3_XXS, 62, 8, 1, 0)
-UNPACK(IQ3_S, 15, 16, 0, 0)
+UNPACK(Q2_K, 0, 16, 1)
+UNPACK(Q3_K, 4, 16, 0)
+UNPACK(IQ4_XS, 128, 8, 0)
+UNPACK(TQ1_0, 1, 8, 0)
+UNPACK(TQ2_0, 1, 8, 0)
+UNPACK(IQ1_S, 9, 16, 0)
+UNPACK(IQ1_M, 9, 16, 0)
+UNPACK(IQ2_XXS, 43, 8, 0)
+UNPACK(IQ2_XS, 43, 16, 0)
+UNPACK(IQ2_S, 43, 16, 0)
+UNPACK(IQ3_XXS, 62, 8, 0)
+UNPACK(IQ3_S, 15, 16, 0)
