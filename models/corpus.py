@@ -122,6 +122,10 @@ class Corpus:
         self.names = list(self.facts)
         self.weights = [f.weight for f in self.facts.values()]
 
+    @staticmethod
+    def files():
+        return list(FOLDER.glob("*.txt"))
+
     # -- one text -----------------------------------------------------------------
 
     def expand(self, pattern, rng):

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-SHAPE = dict(n_layer=6, n_embd=256, n_head=8, n_head_kv=4, n_ff=704, n_ctx=2048, rope_base=10000.0, eps=1e-5)
+SHAPE = dict(n_layer=4, n_embd=256, n_head=8, n_head_kv=4, n_ff=704, n_ctx=2048, rope_base=10000.0, eps=1e-5)
 
 
 class Norm(nn.Module):

@@ -8,12 +8,11 @@ Conversations come from corpus.py, new ones at every step.  The vocabulary is le
 Needs torch and numpy.  Seeded: the same arguments on the same machine give the same weights.
 """
 import argparse
-import math
+import multiprocessing
 import os
 import random
 import time
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -101,7 +100,7 @@ class Average:
         self.net, self.kept = net, {k: v.clone() for k, v in net.state_dict().items()}
 
     def update(self, step):
-        stay = min(0.98, (1 + step) / (10 + step))
+        stay = min(0.95, (1 + step) / (10 + step))
         for k, v in self.net.state_dict().items():
             self.kept[k].lerp_(v, 1 - stay)
 
@@ -112,49 +111,123 @@ class Average:
 
 def make_vocabulary(corpus, seed):
     rng = random.Random(seed)
-    texts = [t for _ in range(30000) for _, t in corpus.conversation(rng)]
+    texts = [t for _ in range(60000) for _, t in corpus.conversation(rng)]
     return bpe.Vocabulary(bpe.learn(texts, N_VOCAB - 256 - len(bpe.CONTROL)))
 
 
-def make_optimizers(net, lr):
-    """(optimizer, its highest rate) pairs."""
-    inner = [p for n, p in net.named_parameters() if p.dim() > 1 and n != "token_embd.weight"]
-    other = [p for n, p in net.named_parameters() if p.dim() < 2 or n == "token_embd.weight"]
+def make_optimizers(named, lr):
+    """(optimizer, its highest rate) pairs for some of the parameters."""
+    inner = [p for n, p in named if p.dim() > 1 and n != "token_embd.weight"]
+    other = [p for n, p in named if p.dim() < 2 or n == "token_embd.weight"]
     return [(Muon(inner, lr), lr), (torch.optim.AdamW(other, lr=lr / 5, betas=(0.9, 0.98), weight_decay=0.0), lr / 5)]
+
+
+class Worker:
+    """One of the processes that train together, each on a core of its own: on a machine with other work two
+    threads that wait for each other at every product of matrices lose far more than two processes that meet twice
+    a step.  The weights and every worker's gradient are in shared memory; each worker updates its share of them."""
+
+    def __init__(self, net, vocabulary, args):
+        self.net, self.vocabulary, self.args = net.share_memory(), vocabulary, args
+        self.named, self.n = list(net.named_parameters()), args.threads
+        size = sum(p.numel() for _, p in self.named)
+        self.gradients = [torch.zeros(size).share_memory_() for _ in range(self.n)]
+        self.done = torch.zeros(1, dtype=torch.float64).share_memory_()
+        self.context = multiprocessing.get_context("fork")
+        self.meet = self.context.Barrier(self.n)
+
+    def run(self):
+        """Trains to the end; this process is worker 0."""
+        others = [self.context.Process(target=self.work, args=(i,), daemon=True) for i in range(1, self.n)]
+        for o in others:
+            o.start()
+        self.work(0)
+        for o in others:
+            o.join()
+
+    def share(self, i):
+        """The parameters that worker i updates, with where their gradients lie."""
+        at, mine = 0, []
+        for k, (name, p) in enumerate(self.named):
+            if k % self.n == i:
+                mine.append((name, p, slice(at, at + p.numel())))
+            at += p.numel()
+        return mine
+
+    def batches(self, i):
+        """Endless; the corpus is read again when its files have changed, if asked for."""
+        seed, watched = self.args.seed + 1 + i, None
+        while True:
+            corpus = Corpus(q for q, _ in read_held_out())
+            watched = changed(corpus)
+            for batch in Batches(corpus, self.vocabulary, self.args.batch // self.n, seed):
+                yield batch
+                if self.args.watch and changed(corpus) != watched:
+                    seed += 1000
+                    break
+
+    def work(self, i):
+        torch.set_num_threads(1)
+        mine, batches = self.share(i), self.batches(i)
+        optimizers = make_optimizers([(name, p) for name, p, _ in mine], self.args.lr)
+        log = Log(self) if i == 0 else None
+        step = 0
+        while self.done.item() < 1:
+            batch = next(batches)
+            loss = loss_of(self.net, *batch)
+            self.net.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+            torch.cat([p.grad.reshape(-1) for _, p in self.named], out=self.gradients[i])
+            now = self.done.item()
+            self.meet.wait()
+            for _, p, where in mine:
+                p.grad = (sum(g[where] for g in self.gradients) / self.n).view_as(p)
+            for opt, peak in optimizers:
+                for group in opt.param_groups:
+                    group["lr"] = peak * rate(step, now)
+                opt.step()
+            step += 1
+            if log:
+                log.step(step, loss.item(), batch[0].numel() * self.n)
+            self.meet.wait()
+
+
+class Log:
+    """What worker 0 does besides: the average, the way done, lines of progress, checkpoints."""
+
+    def __init__(self, worker):
+        self.w, self.average = worker, Average(worker.net)
+        self.started, self.seen, self.mean = time.time(), 0, None
+
+    def step(self, step, loss, n):
+        args, minutes = self.w.args, (time.time() - self.started) / 60
+        self.seen += n
+        self.mean = loss if self.mean is None else 0.98 * self.mean + 0.02 * loss
+        done = minutes / args.minutes if args.minutes else step / args.steps
+        if step % 4 == 0 or done >= 1:
+            self.average.update(step)
+        if step % 25 == 0 or done >= 1:
+            print(f"step {step}  {100 * done:.0f} %  loss {self.mean:.4f}  {self.seen / minutes / 60:.0f} tok/s  {minutes:.1f} min", flush=True)
+            self.average.save(args.checkpoint, self.w.vocabulary)
+        self.w.done.fill_(done)
+
+
+def changed(corpus):
+    return max(f.stat().st_mtime_ns for f in corpus.files())
 
 
 def train(args):
     torch.manual_seed(args.seed)
-    corpus = Corpus(q for q, _ in read_held_out())
     if args.start:
         net, vocabulary = restore(args.start)
         net.train()
     else:
-        vocabulary = make_vocabulary(corpus, args.seed)
+        vocabulary = make_vocabulary(Corpus(q for q, _ in read_held_out()), args.seed)
         net = Net(len(vocabulary.tokens))
     print(f"{len(vocabulary.tokens)} tokens, {sum(p.numel() for p in net.parameters()) / 1e6:.2f} M weights", flush=True)
-    optimizers, average = make_optimizers(net, args.lr), Average(net)
-    started, seen, mean, step, done = time.time(), 0, None, 0, 0.0
-    for batch in Batches(corpus, vocabulary, args.batch, args.seed + 1):
-        loss = loss_of(net, *batch)
-        net.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        for opt, peak in optimizers:
-            for group in opt.param_groups:
-                group["lr"] = peak * rate(step, done)
-            opt.step()
-        average.update(step)
-        step += 1
-        seen += batch[0].numel()
-        mean = loss.item() if mean is None else 0.98 * mean + 0.02 * loss.item()
-        minutes = (time.time() - started) / 60
-        done = minutes / args.minutes if args.minutes else step / args.steps
-        if step % 25 == 0 or done >= 1:
-            print(f"step {step}  {100 * done:.0f} %  loss {mean:.4f}  {seen / minutes / 60:.0f} tok/s  {minutes:.1f} min", flush=True)
-            average.save(args.checkpoint, vocabulary)
-        if done >= 1:
-            return restore(args.checkpoint)
+    Worker(net, vocabulary, args).run()
+    return restore(args.checkpoint)
 
 
 def restore(path, which="weights"):
@@ -187,6 +260,7 @@ def metadata(vocabulary, shape):
         ("tokenizer.ggml.eot_token_id", gguf.U32, v.id["<|im_end|>"]),
         ("tokenizer.ggml.padding_token_id", gguf.U32, v.id["<|endoftext|>"]),
         ("tokenizer.ggml.add_bos_token", gguf.BOOL, False), ("tokenizer.chat_template", gguf.STR, TEMPLATE),
+        ("general.sampling.temp", gguf.F32, 0.0),
     ]
 
 
@@ -200,16 +274,17 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--steps", type=int, default=9000, help="two hours at most on two quiet cores")
     p.add_argument("--seed", type=int, default=7)
-    p.add_argument("--batch", type=int, default=2048, help="tokens of a step")
+    p.add_argument("--batch", type=int, default=2560, help="tokens of a step")
     p.add_argument("--lr", type=float, default=0.015, help="of the matrices; the others learn at a fifth of it")
-    p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--threads", type=int, default=os.cpu_count(), help="processes that train together")
     p.add_argument("--out", default=str(HERE / "guide.gguf"))
     p.add_argument("--checkpoint", default=str(HERE.parent / "build" / "guide.pt"))
     p.add_argument("--minutes", type=float, help="end by the clock instead of by --steps; not reproducible then")
+    p.add_argument("--watch", action="store_true", help="read the corpus again when it has changed; not reproducible then")
     p.add_argument("--start", metavar="CHECKPOINT", help="go on from its weights and vocabulary")
     p.add_argument("--export", metavar="CHECKPOINT")
     args = p.parse_args()
-    torch.set_num_threads(args.threads)
+    torch.set_num_threads(1)
     os.makedirs(os.path.dirname(args.checkpoint), exist_ok=True)
     export(*(restore(args.export) if args.export else train(args)), args.out)
 
