@@ -188,6 +188,11 @@ class Corpus:
         if r() < 0.12:
             keep = [w for w in text.split(" ") if w.lower() not in self.words["small"] or r() < 0.4]
             text = " ".join(keep) or text
+        if r() < 0.2 and text.count(" ") > 2:           # a question is known without any one of its words
+            w = text.split(" ")
+            i = rng.randrange(len(w))
+            w[i:i + 1] = [self.make_noise(rng)] if r() < 0.4 else []
+            text = " ".join(w)
         if r() < 0.08 and " " in text:
             w = text.split(" ")
             w.insert(rng.randrange(len(w)), self.make_noise(rng) if r() < 0.4 else rng.choice(self.words["filler"]))

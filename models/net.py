@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 SHAPE = dict(n_layer=4, n_embd=256, n_head=8, n_head_kv=4, n_ff=704, n_ctx=2048, rope_base=10000.0, eps=1e-5)
+DROP = 0.08                 # of what a layer adds, while training
 
 
 class Norm(nn.Module):
@@ -52,10 +53,11 @@ class Layer(nn.Module):
         return self.attn_output(y.transpose(1, 2).reshape(B, T, E)), (k, v)
 
     def forward(self, x, cos, sin, mask, past=None):
+        drop = lambda y: F.dropout(y, DROP, self.training)
         y, past = self.attend(self.attn_norm(x), cos, sin, mask, past)
-        x = x + y
+        x = x + drop(y)
         h = self.ffn_norm(x)
-        return x + self.ffn_down(F.silu(self.ffn_gate(h)) * self.ffn_up(h)), past
+        return x + drop(self.ffn_down(F.silu(self.ffn_gate(h)) * self.ffn_up(h))), past
 
 
 class Net(nn.Module):
@@ -80,7 +82,7 @@ class Net(nn.Module):
         T = ids.shape[1]
         n_past = past[0][0].shape[2] if past and past[0][0] is not None else 0
         mask = torch.full((T, n_past + T), float("-inf")).triu(1 + n_past)
-        x = self.token_embd(ids)
+        x = F.dropout(self.token_embd(ids), DROP, self.training)
         for i, layer in enumerate(self.blk):
             x, kept = layer(x, cos, sin, mask, past[i] if past else None)
             if past:
