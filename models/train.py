@@ -24,7 +24,6 @@ from muon import Muon
 from net import SHAPE, Net
 
 N_VOCAB = 2560
-USER_WEIGHT = 0.01          # how much the user's words count in the loss, beside 1 for the answers
 TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
             "'<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 
@@ -32,7 +31,7 @@ TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + 
 # -- batches -------------------------------------------------------------------------
 
 class Batches:
-    """Endless batches of about n_tok tokens: ids, positions, and each token's weight as a target."""
+    """Endless batches of about n_tok tokens: ids, positions, and 1 for each token that is to be predicted."""
 
     def __init__(self, corpus, vocabulary, n_tok, seed):
         self.corpus, self.v, self.n_tok, self.rng = corpus, vocabulary, n_tok, random.Random(seed)
@@ -46,7 +45,7 @@ class Batches:
             body = self.v.encode(text, drop, self.rng) + [self.v.id["<|im_end|>"]]
             tail = self.v.encode("\n")
             turn = head + body + tail
-            own = 1.0 if role == "assistant" else USER_WEIGHT
+            own = 1.0 if role == "assistant" else 0.0
             ids += turn
             pos += range(at, at + len(turn))
             weight += [0.0] * len(head) + [own] * len(body) + [0.0] * len(tail)
@@ -80,12 +79,11 @@ class Batches:
 # -- training --------------------------------------------------------------------------
 
 def loss_of(net, ids, pos, weight):
+    """The mean over the words of the answers; scores of other positions are not even computed."""
+    counts = weight[:, 1:] > 0
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        h = net(ids[:, :-1], pos[:, :-1])
-        logits = net.logits(h)
-    w = weight[:, 1:].reshape(-1)
-    ce = F.cross_entropy(logits.float().reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1), reduction="none")
-    return (ce * w).sum() / w.sum()
+        logits = net.logits(net(ids[:, :-1], pos[:, :-1])[counts])
+    return F.cross_entropy(logits.float(), ids[:, 1:][counts])
 
 
 def rate(step, done):
@@ -274,7 +272,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--steps", type=int, default=9000, help="two hours at most on two quiet cores")
     p.add_argument("--seed", type=int, default=7)
-    p.add_argument("--batch", type=int, default=2560, help="tokens of a step")
+    p.add_argument("--batch", type=int, default=3072, help="tokens of a step")
     p.add_argument("--lr", type=float, default=0.015, help="of the matrices; the others learn at a fifth of it")
     p.add_argument("--threads", type=int, default=os.cpu_count(), help="processes that train together")
     p.add_argument("--out", default=str(HERE / "guide.gguf"))
