@@ -75,8 +75,20 @@ void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until 
 size_t ebb_chat_n_messages(const ebb_chat *c);
 const ebb_message *ebb_chat_message(const ebb_chat *c, size_t i);
 
-/* Tokens that sending `text` would add and that would have to be computed. */
-void ebb_chat_preview(ebb_chat *c, const char *text, size_t n, uint32_t *n_new, uint32_t *n_compute);
+typedef enum ebb_chat_act {
+    EBB_ACT_SEND, EBB_ACT_EDIT, EBB_ACT_CUT,     /* text: what is sent; i: of EDIT the message */
+    EBB_ACT_UNDO, EBB_ACT_GO, EBB_ACT_LOAD,      /* text: a label; a session */
+} ebb_chat_act;
+typedef struct ebb_chat_cost {
+    uint32_t n_before, n_tokens; /* of what the model has now, and would have */
+    uint32_t n_new;              /* of these, not of messages that stand */
+    uint32_t n_compute;          /* neither in memory nor on disk */
+} ebb_chat_cost;
+/* What an action would cost; text[n] is 0.  False: nobody can say, or it cannot be done. */
+bool ebb_chat_preview(ebb_chat *c, ebb_chat_act act, size_t i, const char *text, size_t n, ebb_chat_cost *out);
+
+/* The note that decides what the model gets of the path (ebb_message_leaves_out); NULL: it gets all. */
+const ebb_message *ebb_chat_deciding_note(const ebb_chat *c);
 
 /* -- Actions: each fails with one line for the user and changes nothing then ----- */
 EBB_MUST_CHECK ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err);

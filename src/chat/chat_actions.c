@@ -25,9 +25,12 @@ static void changed(ebb_chat *c)
     ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
 }
 
-static bool is_user(const ebb_node *node)
+/* Does a question stand at the end, perhaps with notes below it? */
+static bool is_open(const ebb_node *leaf)
 {
-    return node && node->m.role == EBB_ROLE_USER;
+    while (leaf && leaf->m.role == EBB_ROLE_NOTE)
+        leaf = leaf->parent;
+    return leaf && leaf->m.role == EBB_ROLE_USER;
 }
 
 /* -- Asking ---------------------------------------------------------------------------- */
@@ -65,7 +68,6 @@ static ebb_status ask_below(ebb_chat *c, ebb_node *parent, const char *text, siz
 
 ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err)
 {
-    ebb_node *leaf = ebb_tree_leaf(&c->tree);
     ebb_status st = check_idle(c, err);
 
     if (st != EBB_OK)
@@ -73,7 +75,7 @@ ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err
     if (n == 0)
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to send");
     /* A question that got no answer is not answered together with this one. */
-    return ask_below(c, is_user(leaf) ? leaf->parent : leaf, text, n, err);
+    return ask_below(c, ebb_tree_above_question(ebb_tree_leaf(&c->tree)), text, n, err);
 }
 
 void ebb_chat_stop(ebb_chat *c)
@@ -120,7 +122,7 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
-    if (is_user(leaf))
+    if (is_open(leaf))
         return ebb_chat_begin(c, false, err);
     if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer to continue");
@@ -133,16 +135,18 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 
 ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
 {
-    ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    ebb_node *leaf = ebb_tree_leaf(&c->tree), *answer = leaf;
     ebb_status st = check_idle(c, err);
 
     if (st != EBB_OK)
         return st;
-    if (!leaf || leaf->m.role == EBB_ROLE_SYSTEM)
-        return EBB_FAIL(err, EBB_USAGE, "there is no answer to try again");
-    if (is_user(leaf))
+    if (is_open(leaf))
         return ebb_chat_begin(c, false, err);
-    if (!leaf->parent || !ebb_tree_stand(&c->tree, leaf->parent))
+    while (answer && answer->m.role == EBB_ROLE_NOTE)
+        answer = answer->parent;
+    if (!answer || answer->m.role == EBB_ROLE_SYSTEM)
+        return EBB_FAIL(err, EBB_USAGE, "there is no answer to try again");
+    if (!answer->parent || !ebb_tree_stand(&c->tree, answer->parent))
         return EBB_FAIL(err, EBB_USAGE, "this answer has no question");
     st = ebb_chat_begin(c, false, err);
     if (st != EBB_OK && !ebb_tree_stand(&c->tree, leaf))

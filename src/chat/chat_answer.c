@@ -1,4 +1,4 @@
-/* Prompts, answers, and saving: the way of one turn through the chat. */
+/* Answers, and saving: the way of one turn through the chat. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,75 +43,6 @@ void ebb_chat_save(ebb_chat *c, bool durable)
         note_success(c);
     else if (st != EBB_BUSY || durable)          /* a lock met in haste is nothing yet */
         note_failure(c, &err);
-}
-
-/* -- Prompts ------------------------------------------------------------------------- */
-
-/* Ids count only if they are of the model at hand: those of another one say nothing. */
-static bool has_ids(const ebb_chat *c, const ebb_message *m)
-{
-    return m->n_ids && memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0;
-}
-
-/* The prompt for the path up to n_path messages, with one more that is not in the tree (or NULL). */
-static ebb_status make_prompt(ebb_chat *c, size_t n_path, const ebb_message *more, ebb_prompt *out, ebb_error *err)
-{
-    size_t n = n_path + (more != NULL);
-    ebb_message *copies = calloc(n + 1, sizeof *copies);
-    const ebb_message **list = calloc(n + 1, sizeof *list);
-    ebb_prompt_opts opts = { .now_ms = c->facts.pinned_ms, .thinking = c->settings.thinking };
-    ebb_status st = EBB_NOMEM;
-
-    *out = (ebb_prompt){ 0 };
-    if (copies && list) {
-        for (size_t i = 0; i < n; i++) {
-            copies[i] = i < n_path ? c->tree.path[i]->m : *more;
-            if (!has_ids(c, &copies[i]))
-                copies[i].n_ids = 0;
-            list[i] = &copies[i];
-        }
-        st = c->parts.prompt(c->parts.arg, c->prompter, list, n, &opts, out, err);
-    } else {
-        EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    }
-    free(copies);
-    free(list);
-    return st;
-}
-
-/* The ids as they now are become those of the messages. */
-static bool keep_ids(ebb_chat *c, const ebb_prompt *p)
-{
-    size_t at = 0;
-
-    for (size_t i = 0; i < c->tree.n_path; i++) {
-        ebb_node *node = c->tree.path[i];
-        size_t n = p->n_ids_of[i];
-        bool same = has_ids(c, &node->m) ? n == node->m.n_ids && memcmp(node->m.ids, p->ids + at, n * sizeof *p->ids) == 0
-                                         : n == 0;
-
-        if (!same && !ebb_node_set_ids(node, p->ids + at, n, c->info->fingerprint))
-            return false;
-        at += n;
-    }
-    return true;
-}
-
-void ebb_chat_preview(ebb_chat *c, const char *text, size_t n, uint32_t *n_new, uint32_t *n_compute)
-{
-    ebb_message question = { .role = EBB_ROLE_USER, .text = (char *)text, .n_text = n };
-    ebb_node *leaf = ebb_tree_leaf(&c->tree);
-    size_t n_path = c->tree.n_path - (leaf && leaf->m.role == EBB_ROLE_USER);
-    ebb_prompt p;
-
-    *n_new = *n_compute = 0;
-    if (!c->info || n == 0)
-        return;
-    if (make_prompt(c, n_path, &question, &p, NULL) == EBB_OK) {
-        *n_new = (uint32_t)(p.n_ids - (p.n_old < p.n_ids ? p.n_old : p.n_ids));
-        *n_compute = (uint32_t)(p.n_ids - c->backend->ops->common(c->backend, p.ids, p.n_ids));
-    }
-    ebb_prompt_fini(&p);
 }
 
 /* -- Beginning an answer ---------------------------------------------------------------- */
@@ -203,11 +134,11 @@ static ebb_status begin_now(ebb_chat *c, bool go_on, ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree);
     ebb_prompt p;
-    ebb_status st = make_prompt(c, c->tree.n_path, NULL, &p, err);
+    ebb_status st = ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, err);
 
     if (st == EBB_OK)
         st = check_room(c, &p, err);
-    if (st == EBB_OK && !keep_ids(c, &p))
+    if (st == EBB_OK && !ebb_chat_keep_ids(c, &p))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     if (st == EBB_OK) {
         st = ask(c, &p, go_on, err);

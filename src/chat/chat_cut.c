@@ -4,11 +4,6 @@
 
 #include "chat_priv.h"
 
-static bool is_of_model(const ebb_chat *c, const ebb_message *m)
-{
-    return memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0;
-}
-
 static ebb_status check(const ebb_chat *c, const ebb_node *leaf, size_t n, ebb_error *err)
 {
     if (ebb_chat_is_busy(c))
@@ -36,23 +31,31 @@ static ebb_node *plant(ebb_chat *c, const ebb_node *old, const ebb_respell *r)
     return NULL;
 }
 
+ebb_status ebb_chat_respell(ebb_chat *c, const ebb_node *old, const char *text, size_t n, ebb_respell *r, ebb_error *err)
+{
+    const ebb_node *before = old->parent;
+
+    *r = (ebb_respell){ .text = text, .n_text = n };
+    if (before && ebb_chat_has_ids(c, &before->m)) {
+        r->before = before->m.ids;
+        r->n_before = before->m.n_ids;
+    }
+    if (ebb_chat_has_ids(c, &old->m)) {
+        r->old = old->m.ids;
+        r->n_old = old->m.n_ids;
+    }
+    return c->parts.respell(c->parts.arg, c->backend, r, err);
+}
+
 ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree);
-    ebb_respell r = { .text = text, .n_text = n };
+    ebb_respell r;
     ebb_status st = check(c, leaf, n, err);
 
     if (st != EBB_OK)
         return st;
-    if (leaf->parent && is_of_model(c, &leaf->parent->m)) {
-        r.before = leaf->parent->m.ids;
-        r.n_before = leaf->parent->m.n_ids;
-    }
-    if (is_of_model(c, &leaf->m)) {
-        r.old = leaf->m.ids;
-        r.n_old = leaf->m.n_ids;
-    }
-    st = c->parts.respell(c->parts.arg, c->backend, &r, err);
+    st = ebb_chat_respell(c, leaf, text, n, &r, err);
     if (st == EBB_OK && !plant(c, leaf, &r))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
     free(r.ids);

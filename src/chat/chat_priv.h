@@ -43,7 +43,6 @@ typedef struct ebb_chat_parts {
     bool (*number)(void *arg, const ebb_backend *b, const char *key, double *out);
     ebb_status (*prompt)(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);
-    /* chat_cut.c needs them: see ebb_respell there. */
     ebb_status (*respell)(void *arg, const ebb_backend *b, ebb_respell *r, ebb_error *err);
 } ebb_chat_parts;
 
@@ -146,6 +145,43 @@ ebb_status ebb_chat_begin(ebb_chat *c, bool go_on, ebb_error *err);
 void ebb_chat_on_ready(ebb_chat *c);
 void ebb_chat_on_token(ebb_chat *c, const ebb_backend_event *ev);
 void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev);
+
+/* -- chat_view.c ------------------------------------------------------------------- */
+/* What the model gets of a path: list[0..n).  Where a note decides, list[0..n_head) is what it has settled. */
+typedef struct ebb_view {
+    ebb_node           *note;            /* NULL: all is there */
+    ebb_message        *messages;        /* copies; texts and ids are the tree's */
+    const ebb_message **list;            /* them, for a prompter */
+    ebb_node          **nodes;           /* of the same messages; NULL: of no node's own */
+    size_t              n, n_head;
+    ebb_buf             system;          /* a system message with a summary */
+} ebb_view;
+bool ebb_chat_has_ids(const ebb_chat *c, const ebb_message *m);      /* of the model at hand */
+/* The note that decides on this path, or NULL. */
+ebb_node *ebb_view_note(ebb_node *const *path, size_t n_path);
+/* With `more` at the end, a message that is not in the tree (or NULL). */
+EBB_MUST_CHECK
+ebb_status ebb_view_make(ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_view *out, ebb_error *err);
+void ebb_view_fini(ebb_view *v);
+/* The prompt for list[0..n). */
+EBB_MUST_CHECK
+ebb_status ebb_view_prompt(ebb_chat *c, const ebb_view *v, size_t n, ebb_prompt *out, ebb_error *err);
+/* Both. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_prompt *out,
+                           ebb_error *err);
+/* The prompt is of the tree's path: its ids become those of the messages.  false: no memory. */
+bool ebb_chat_keep_ids(ebb_chat *c, const ebb_prompt *p);
+
+/* -- chat_cut.c -------------------------------------------------------------------- */
+/* Ids for other words of the answer `old`; the caller frees r->ids. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_respell(ebb_chat *c, const ebb_node *old, const char *text, size_t n, ebb_respell *r, ebb_error *err);
+
+/* -- chat_tree.c ------------------------------------------------------------------- */
+/* The message of a label if it is on the path, else the newest end of its branch. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_find_label(ebb_chat *c, const char *label, ebb_node **out, ebb_error *err);
 
 /* -- chat.c ------------------------------------------------------------------------ */
 /* Close the backend, and open one for `path` (NULL: the embedded guide). */

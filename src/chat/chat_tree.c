@@ -165,27 +165,36 @@ static ebb_status stand_at(ebb_chat *c, ebb_node *node, ebb_error *err)
     return EBB_OK;
 }
 
-ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err)
+ebb_status ebb_chat_find_label(ebb_chat *c, const char *label, ebb_node **out, ebb_error *err)
 {
-    ebb_status st = check_idle(c, err);
     ebb_branch *rows = NULL;
-    ebb_node *node = NULL;
     bool is_on_path = false;
     size_t n = 0;
+    ebb_status st = ebb_chat_branches(c, &rows, &n, err);
 
-    if (st == EBB_OK)
-        st = ebb_chat_branches(c, &rows, &n, err);
+    *out = NULL;
     for (size_t i = 0; i < n; i++)
         if (strcmp(rows[i].label, label) == 0) {
-            node = ebb_tree_find(&c->tree, rows[i].message->id);
+            *out = ebb_tree_find(&c->tree, rows[i].message->id);
             is_on_path = rows[i].is_on_path;
         }
     free(rows);
     if (st != EBB_OK)
         return st;
-    if (!node)
+    if (!*out)
         return EBB_FAIL(err, EBB_USAGE, "there is no message %s; /tree shows them all", label);
-    return stand_at(c, is_on_path ? node : ebb_tree_deepest(node), err);
+    *out = is_on_path ? *out : ebb_tree_deepest(*out);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err)
+{
+    ebb_node *node;
+    ebb_status st = check_idle(c, err);
+
+    if (st == EBB_OK)
+        st = ebb_chat_find_label(c, label, &node, err);
+    return st == EBB_OK ? stand_at(c, node, err) : st;
 }
 
 ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err)

@@ -15,6 +15,7 @@ bool ebb_import_role(const char *name, size_t n, ebb_role *out)
     } roles[] = {
         { "system", EBB_ROLE_SYSTEM }, { "developer", EBB_ROLE_SYSTEM }, { "user", EBB_ROLE_USER },
         { "human", EBB_ROLE_USER }, { "assistant", EBB_ROLE_ASSISTANT }, { "model", EBB_ROLE_ASSISTANT },
+        { "note", EBB_ROLE_NOTE },
     };
 
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)

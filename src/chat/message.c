@@ -1,10 +1,11 @@
-/* Names of roles and endings (message.h). */
+/* Names of roles and endings, and what a note leaves out (message.h). */
 #include "message.h"
 
 const char *ebb_role_name(ebb_role role)
 {
     static const char *const names[] = {
         [EBB_ROLE_SYSTEM] = "system", [EBB_ROLE_USER] = "user", [EBB_ROLE_ASSISTANT] = "assistant",
+        [EBB_ROLE_NOTE] = "note",
     };
 
     return names[role];
@@ -18,4 +19,16 @@ const char *ebb_finish_name(ebb_finish finish)
     };
 
     return names[finish];
+}
+
+bool ebb_message_leaves_out(const ebb_message *note, size_t i)
+{
+    const ebb_left_out *l = note ? &note->left_out : NULL;
+
+    if (!l || i >= l->first)
+        return false;
+    for (uint32_t k = 0; k < l->n_kept; k++)
+        if (l->kept[k] == i)
+            return false;
+    return true;
 }

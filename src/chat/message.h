@@ -5,8 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum ebb_role { EBB_ROLE_SYSTEM, EBB_ROLE_USER, EBB_ROLE_ASSISTANT } ebb_role;
-const char *ebb_role_name(ebb_role role);        /* "system", "user", "assistant" */
+typedef enum ebb_role {
+    EBB_ROLE_SYSTEM, EBB_ROLE_USER, EBB_ROLE_ASSISTANT,
+    EBB_ROLE_NOTE,               /* what ebb did, at this place of the conversation: ebb_left_out; no template sees it */
+} ebb_role;
+const char *ebb_role_name(ebb_role role);        /* "system", "user", "assistant", "note" */
 
 typedef enum ebb_finish {
     EBB_FINISH_NONE,             /* under way, or cut off by a crash */
@@ -21,7 +24,32 @@ const char *ebb_finish_name(ebb_finish finish);  /* "none", "stop", "length", "c
 typedef struct ebb_turn_cost {
     uint32_t n_prompt, n_reused, n_reused_disk, n_computed, n_generated;
     double   prefill_s, decode_s;
+    uint32_t n_ahead;            /* of the reused: computed while the question was typed */
 } ebb_turn_cost;
+
+/* What to do when a conversation no longer fits the context. */
+typedef enum ebb_overflow {
+    EBB_OVERFLOW_ASK,
+    EBB_OVERFLOW_FORGET,         /* the oldest turns are left out of what the model gets */
+    EBB_OVERFLOW_COMPACT,        /* and a summary that the model writes stands for them */
+    EBB_OVERFLOW_GROW,           /* a larger context */
+    EBB_OVERFLOW_STOP,
+} ebb_overflow;
+
+/* What a note has decided: from here on the model gets of the path (as indices, root 0) the
+ * system message, the messages in `kept`, and those from `first` on.  A path obeys the last
+ * note with first > 0.  The note's ids are those of all that up to and with message `first`,
+ * and its text stands for what is left out if `how` is COMPACT. */
+typedef struct ebb_left_out {
+    ebb_overflow how;
+    uint32_t  first;             /* a question; 0: nothing is left out */
+    uint32_t  n_turns, n_tokens; /* left out by this note */
+    uint32_t *kept;              /* ascending, below first: whole turns with a pinned message */
+    uint32_t  n_kept;
+    bool      has_shift;         /* K behind the gap was moved, not computed: ebb_shift (ebb/session.h) */
+    uint32_t  shift_pos;
+    uint8_t   shift_salt[16];
+} ebb_left_out;
 
 /* A node of the conversation tree.  `text` is exactly what was typed or
  * generated (no display filter); `ids` are the token ids that stand in the KV
@@ -41,6 +69,10 @@ typedef struct ebb_message {
     int64_t       created_ms;    /* Unix time */
     char         *model;         /* who answered; NULL for the user */
     ebb_turn_cost cost;
+    ebb_left_out  left_out;      /* of a note */
 } ebb_message;
+
+/* Does the note leave message i of its path out of what the model gets?  NULL: no note. */
+bool ebb_message_leaves_out(const ebb_message *note, size_t i);
 
 #endif

@@ -59,7 +59,7 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
     sqlite3_stmt *q;
     ebb_session_row *rows = NULL;
     int rc = ebb_store_prepare(s, &q, "SELECT s.id, coalesce(s.name, s.title), s.model, s.updated_ms, count(m.n_ids),"
-                               " coalesce(sum(m.n_ids), 0) FROM sessions AS s LEFT JOIN messages AS m ON m.session = s.id"
+                               " coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0) FROM sessions AS s LEFT JOIN messages AS m ON m.session = s.id"
                                " GROUP BY s.id ORDER BY s.updated_ms DESC, s.id DESC", "");
 
     *out = NULL;
@@ -161,8 +161,7 @@ ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
         h->session = sqlite3_column_int64(q, 0);
         h->message = sqlite3_column_int64(q, 1);
         h->created_ms = sqlite3_column_int64(q, 2);
-        h->role = sqlite3_column_int(q, 3) == 0 ? EBB_ROLE_SYSTEM : sqlite3_column_int(q, 3) == 1 ? EBB_ROLE_USER
-                                                                                                   : EBB_ROLE_ASSISTANT;
+        h->role = (ebb_role)ebb_store_in_range(sqlite3_column_int(q, 3), EBB_ROLE_ASSISTANT, EBB_ROLE_NOTE);
         ebb_store_text(q, 4, h->name, sizeof h->name);
         ebb_store_text(q, 5, h->snippet, sizeof h->snippet);
         rc = SQLITE_OK;

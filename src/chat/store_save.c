@@ -88,14 +88,18 @@ static int insert_message(save *v, ebb_node *node)
 {
     ebb_message *m = &node->m;
     ebb_turn_cost *c = &m->cost;
+    char *left_out = ebb_left_out_json(&m->left_out);
     int rc = ebb_store_run(v->s, "INSERT INTO messages (session, parent, role, finish, pinned, text, ids, n_ids, ids_model,"
                            " created_ms, model, n_prompt, n_reused, n_reused_disk, n_computed, n_generated,"
-                           " prefill_s, decode_s) VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                           "iiiiisbibitiiiiidd", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
+                           " prefill_s, decode_s, n_ahead, left_out)"
+                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                           "iiiiisbibitiiiiiddit", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
                            (int64_t)m->pinned, m->text, m->n_text, (const void *)m->ids, m->n_ids * sizeof *m->ids,
                            (int64_t)m->n_ids, (const void *)m->ids_model, sizeof m->ids_model, m->created_ms, m->model,
                            (int64_t)c->n_prompt, (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                           (int64_t)c->n_generated, c->prefill_s, c->decode_s);
+                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, left_out);
+
+    free(left_out);
     if (rc == SQLITE_OK)
         number(v, node, sqlite3_last_insert_rowid(v->s->db));
     return rc;
@@ -104,15 +108,18 @@ static int insert_message(save *v, ebb_node *node)
 static int update_message(save *v, const ebb_message *m)
 {
     const ebb_turn_cost *c = &m->cost;
-
-    return ebb_store_run(v->s, "UPDATE messages SET finish = ?, pinned = ?, text = ?, ids = ?, n_ids = ?, ids_model = ?,"
+    char *left_out = ebb_left_out_json(&m->left_out);
+    int rc = ebb_store_run(v->s, "UPDATE messages SET finish = ?, pinned = ?, text = ?, ids = ?, n_ids = ?, ids_model = ?,"
                          " model = ?, n_prompt = ?, n_reused = ?, n_reused_disk = ?, n_computed = ?, n_generated = ?,"
-                         " prefill_s = ?, decode_s = ? WHERE id = ?",
-                         "iisbibtiiiiiddi", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
+                         " prefill_s = ?, decode_s = ?, n_ahead = ?, left_out = ? WHERE id = ?",
+                         "iisbibtiiiiidditi", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
                          (const void *)m->ids, m->n_ids * sizeof *m->ids, (int64_t)m->n_ids,
                          (const void *)m->ids_model, sizeof m->ids_model, m->model, (int64_t)c->n_prompt,
                          (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, m->id);
+                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, left_out, m->id);
+
+    free(left_out);
+    return rc;
 }
 
 static int save_message(save *v, ebb_node *node)
@@ -229,12 +236,12 @@ static void load_cost(sqlite3_stmt *q, int at, ebb_turn_cost *c)
     c->n_generated = (uint32_t)sqlite3_column_int64(q, at + 4);
     c->prefill_s = sqlite3_column_double(q, at + 5);
     c->decode_s = sqlite3_column_double(q, at + 6);
+    c->n_ahead = (uint32_t)sqlite3_column_int64(q, at + 7);
 }
 
-/* What a foreign hand may have written must not lead out of the enums. */
-static int in_range(int value, int last)
+int ebb_store_in_range(int value, int usual, int last)
 {
-    return value < 0 || value > last ? last : value;
+    return value < 0 || value > last ? usual : value;
 }
 
 static bool load_message(sqlite3_stmt *q, ebb_tree *t)
@@ -243,18 +250,20 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
     ebb_node *parent = parent_id ? ebb_tree_find(t, parent_id) : NULL;
     const char *text = sqlite3_column_blob(q, 5), *model = (const char *)sqlite3_column_text(q, 9);
     size_t n_text = (size_t)sqlite3_column_bytes(q, 5);
-    ebb_role role = (ebb_role)in_range(sqlite3_column_int(q, 2), EBB_ROLE_ASSISTANT);
+    ebb_role role = (ebb_role)ebb_store_in_range(sqlite3_column_int(q, 2), EBB_ROLE_ASSISTANT, EBB_ROLE_NOTE);
     ebb_node *node = ebb_tree_add(t, parent, role, text, n_text);
     uint8_t ids_model[16] = { 0 };
 
     if (!node)
         return false;
     ebb_node_number(node, sqlite3_column_int64(q, 0));
-    node->m.finish = (ebb_finish)in_range(sqlite3_column_int(q, 3), EBB_FINISH_ERROR);
+    node->m.finish = (ebb_finish)ebb_store_in_range(sqlite3_column_int(q, 3), EBB_FINISH_ERROR, EBB_FINISH_ERROR);
     node->m.pinned = sqlite3_column_int(q, 4) != 0;
     node->m.created_ms = sqlite3_column_int64(q, 8);
     node->m.model = model ? strdup(model) : NULL;
     load_cost(q, 10, &node->m.cost);
+    if (role == EBB_ROLE_NOTE)
+        ebb_left_out_parse((const char *)sqlite3_column_text(q, 18), &node->m.left_out);
     if (sqlite3_column_bytes(q, 7) == sizeof ids_model)
         memcpy(ids_model, sqlite3_column_blob(q, 7), sizeof ids_model);
     if (!ebb_node_set_ids(node, sqlite3_column_blob(q, 6), (size_t)sqlite3_column_bytes(q, 6) / sizeof(int32_t), ids_model))
@@ -269,8 +278,8 @@ static ebb_status load_messages(ebb_store *s, int64_t session, ebb_tree *t, ebb_
     sqlite3_stmt *q;
     ebb_status st = EBB_OK;
     int rc = ebb_store_prepare(s, &q, "SELECT id, parent, role, finish, pinned, text, ids, ids_model, created_ms, model,"
-                               " n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s"
-                               " FROM messages WHERE session = ? ORDER BY id", "i", session);
+                               " n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s, n_ahead,"
+                               " left_out FROM messages WHERE session = ? ORDER BY id", "i", session);
 
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);

@@ -18,7 +18,7 @@ static const char *const scripts[] = {
     " id INTEGER PRIMARY KEY AUTOINCREMENT,"
     " session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,"
     " parent INTEGER REFERENCES messages (id) ON DELETE CASCADE,"
-    " role INTEGER NOT NULL,"                    /* 0 system, 1 user, 2 assistant */
+    " role INTEGER NOT NULL,"                    /* 0 system, 1 user, 2 assistant, 3 note */
     " finish INTEGER NOT NULL,"                  /* 0 under way, 1 stop, 2 length, 3 cancelled, 4 error */
     " pinned INTEGER NOT NULL,"
     " text TEXT NOT NULL,"
@@ -47,6 +47,9 @@ static const char *const scripts[] = {
     "CREATE TRIGGER search_enter AFTER UPDATE OF text, finish ON messages"
     " WHEN new.finish <> 0 AND (old.finish = 0 OR new.text IS NOT old.text) BEGIN"
     " INSERT INTO search (rowid, text) VALUES (new.id, new.text); END;",
+
+    "ALTER TABLE messages ADD COLUMN left_out TEXT;"     /* JSON object, of a note */
+    "ALTER TABLE messages ADD COLUMN n_ahead INTEGER NOT NULL DEFAULT 0;",
 };
 
 enum { N_SCRIPTS = sizeof scripts / sizeof scripts[0] };

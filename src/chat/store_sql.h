@@ -28,6 +28,14 @@ int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...);
 /* Column as text cut to the buffer, at a character's border. */
 void ebb_store_text(sqlite3_stmt *q, int column, char *out, size_t cap);
 
+/* A value that a foreign hand may have written: `usual` if it is beyond `last`. */
+int ebb_store_in_range(int value, int usual, int last);
+
+/* -- store_note.c: what a note has decided, as JSON -- */
+char *ebb_left_out_json(const ebb_left_out *l);  /* NULL: nothing (or no memory); free() it */
+/* NULL or no such object: nothing is left out. */
+void ebb_left_out_parse(const char *json, ebb_left_out *out);
+
 /* Bring the database to the newest schema; UNSUPPORTED if it is newer than this program. */
 EBB_MUST_CHECK
 ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err);

@@ -36,6 +36,7 @@ static void node_free(ebb_node *node)
     free(node->m.text);
     free(node->m.ids);
     free(node->m.model);
+    free(node->m.left_out.kept);
     free(node);
 }
 
@@ -255,6 +256,15 @@ bool ebb_tree_redo(ebb_tree *t)
         return false;
     t->n_undone--;
     return true;
+}
+
+ebb_node *ebb_tree_above_question(ebb_node *leaf)
+{
+    ebb_node *node = leaf;
+
+    while (node && node->m.role == EBB_ROLE_NOTE)
+        node = node->parent;
+    return node && node->m.role == EBB_ROLE_USER ? node->parent : leaf;
 }
 
 ebb_node *ebb_tree_deepest(ebb_node *node)

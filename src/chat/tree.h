@@ -64,6 +64,8 @@ bool ebb_tree_stand(ebb_tree *t, ebb_node *leaf);
 bool ebb_tree_undo(ebb_tree *t);
 /* Where the last undo left.  false: nothing was undone since the path was changed. */
 bool ebb_tree_redo(ebb_tree *t);
+/* Where the next question hangs: `leaf`, but above a question that has no answer, and the notes below it. */
+ebb_node *ebb_tree_above_question(ebb_node *leaf);
 /* The deepest message reached from `node` by always taking the newest child. */
 ebb_node *ebb_tree_deepest(ebb_node *node);
 

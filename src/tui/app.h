@@ -31,7 +31,8 @@ typedef struct ebb_preview {
     size_t   n_bytes, n_edits;   /* of the draft it is about */
     double   due_s;              /* when to count; -1: it is counted */
     double   cost_s;             /* that counting took */
-    uint32_t n_new, n_compute;
+    bool     is_known, is_command;
+    ebb_chat_cost cost;
 } ebb_preview;
 
 typedef struct ebb_app {

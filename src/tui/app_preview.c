@@ -4,6 +4,7 @@
 #include "app.h"
 #include "attach.h"
 #include "base/clock.h"
+#include "commands.h"
 #include "text.h"
 
 /* Few tokens are not worth a line; a count that took long is made after a longer rest. */
@@ -18,19 +19,22 @@ void ebb_app_preview_changed(ebb_app *a, double now_s)
         return;
     p->n_bytes = a->editor.text.len;
     p->n_edits = a->editor.n_edits;
-    p->n_new = 0;
+    p->is_known = false;
     p->due_s = a->editor.text.len == 0 ? -1 : now_s + (p->cost_s > slow_s ? long_rest_s : rest_s);
 }
 
 static void count(ebb_app *a)
 {
     ebb_buf text = { 0 }, whole = { 0 };
+    ebb_preview *p = &a->preview;
     ebb_error err;
 
     ebb_editor_text(&a->editor, &text);
-    if (text.len >= FEW_BYTES / 3 && text.data[0] != '/' &&
-        ebb_attach_expand(text.data, text.len, &whole, &err) == EBB_OK && whole.len >= FEW_BYTES)
-        ebb_chat_preview(a->front.chat, whole.data, whole.len, &a->preview.n_new, &a->preview.n_compute);
+    p->is_command = ebb_command_is(ebb_buf_text(&text));
+    if (p->is_command)
+        p->is_known = ebb_command_preview(&a->front, ebb_buf_text(&text), &p->cost);
+    else if (text.len >= FEW_BYTES / 3 && ebb_attach_expand(text.data, text.len, &whole, &err) == EBB_OK && whole.len >= FEW_BYTES)
+        p->is_known = ebb_front_preview(&a->front, ebb_buf_text(&whole), whole.len, &p->cost) && p->cost.n_new > FEW_TOKENS;
     ebb_buf_fini(&text);
     ebb_buf_fini(&whole);
 }
@@ -47,24 +51,45 @@ void ebb_app_preview_tick(ebb_app *a, double now_s)
     began = ebb_clock_s();
     count(a);
     p->cost_s = ebb_clock_s() - began;
-    a->is_dirty = a->is_dirty || p->n_new > FEW_TOKENS;
+    a->is_dirty = a->is_dirty || p->is_known;
+}
+
+/* "+2,310 tokens, about 58 s", and of a command what is to be computed when it goes on from there. */
+static void add_cost(const ebb_app *a, ebb_buf *out)
+{
+    const ebb_chat_cost *cost = &a->preview.cost;
+    double tok_s = a->figures.stats.prefill_tok_s;
+
+    if (!a->preview.is_command) {
+        ebb_buf_addc(out, '+');
+        ebb_text_count(out, cost->n_new);
+        ebb_buf_adds(out, " tokens");
+    } else if (cost->n_compute > FEW_TOKENS) {
+        ebb_text_count(out, cost->n_compute);
+        ebb_buf_adds(out, " tokens to compute");
+    } else {
+        ebb_buf_adds(out, "nothing to compute");
+    }
+    if (tok_s > 0 && cost->n_compute > (a->preview.is_command ? FEW_TOKENS : 0)) {
+        ebb_buf_adds(out, ", about ");
+        ebb_text_seconds(out, cost->n_compute / tok_s);
+    }
+}
+
+static unsigned percent(uint32_t n, uint32_t n_ctx)
+{
+    return (unsigned)(100ull * n / n_ctx);
 }
 
 void ebb_app_preview_text(const ebb_app *a, ebb_buf *out)
 {
-    const ebb_stats *s = &a->figures.stats;
-    const ebb_preview *p = &a->preview;
+    const ebb_chat_cost *cost = &a->preview.cost;
+    uint32_t n_ctx = a->figures.stats.n_ctx;
 
-    if (p->n_new <= FEW_TOKENS)
+    if (!a->preview.is_known)
         return;
-    ebb_buf_addc(out, '+');
-    ebb_text_count(out, p->n_new);
-    ebb_buf_adds(out, " tokens");
-    if (s->prefill_tok_s > 0 && p->n_compute > 0) {
-        ebb_buf_adds(out, ", about ");
-        ebb_text_seconds(out, p->n_compute / s->prefill_tok_s);
-    }
-    if (s->n_ctx > 0)
-        ebb_buf_addf(out, ", context %u %s %u %%", (unsigned)(100ull * s->n_used / s->n_ctx), a->term->ascii ? "->" : "\u2192",
-                     (unsigned)(100ull * (s->n_used + p->n_new) / s->n_ctx));
+    add_cost(a, out);
+    if (n_ctx > 0)
+        ebb_buf_addf(out, ", context %u %s %u %%", percent(cost->n_before, n_ctx), a->term->ascii ? "->" : "\u2192",
+                     percent(cost->n_tokens, n_ctx));
 }

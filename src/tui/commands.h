@@ -22,6 +22,9 @@ bool ebb_command_is(const char *line);
 /* Run the command in `line`.  Errors are said, too.  False: there is no such command. */
 bool ebb_command_run(ebb_front *f, const char *line);
 
+/* What the command in `line` would cost.  False: it costs nothing, or nobody can say. */
+bool ebb_command_preview(ebb_front *f, const char *line, ebb_chat_cost *out);
+
 /* Complete the command line `text` up to its end.  Candidates, whole words in the place of
  * text[*at..), go to fn in order. */
 void ebb_command_complete(ebb_front *f, const char *text, size_t *at, ebb_candidate_fn *fn, void *arg);

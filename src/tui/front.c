@@ -53,6 +53,13 @@ ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *e
     return st;
 }
 
+bool ebb_front_preview(ebb_front *f, const char *text, size_t n, ebb_chat_cost *out)
+{
+    ebb_chat_act act = f->is_cutting ? EBB_ACT_CUT : f->editing ? EBB_ACT_EDIT : EBB_ACT_SEND;
+
+    return ebb_chat_preview(f->chat, act, f->editing ? f->editing - 1 : 0, text, n, out);
+}
+
 void ebb_front_leave_edit(ebb_front *f)
 {
     f->editing = 0;

@@ -33,6 +33,8 @@ void ebb_front_fini(ebb_front *f);
 /* Send a message, or what /edit or /cut asked for. */
 EBB_MUST_CHECK
 ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *err);
+/* What that would cost. */
+bool ebb_front_preview(ebb_front *f, const char *text, size_t n, ebb_chat_cost *out);
 /* What is sent next is a message like any other. */
 void ebb_front_leave_edit(ebb_front *f);
 /* An empty line was entered: an answer that was stopped or cut goes on.  False: there is none. */

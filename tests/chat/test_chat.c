@@ -43,13 +43,15 @@ static void test_turn(void **state)
 static void test_second_turn_adds_only(void **state)
 {
     ebb_chat *c = open_ready(NULL);
-    uint32_t n_new, n_compute;
+    ebb_chat_cost cost;
 
     (void)state;
     say(c, "hello");
-    ebb_chat_preview(c, "more", 4, &n_new, &n_compute);
-    assert_int_equal(n_new, 6);
-    assert_int_equal(n_compute, 6);
+    assert_true(ebb_chat_preview(c, EBB_ACT_SEND, 0, "more", 4, &cost));
+    assert_int_equal(cost.n_new, 6);
+    assert_int_equal(cost.n_compute, 6);
+    assert_int_equal(cost.n_before, 10);
+    assert_int_equal(cost.n_tokens, 16);
     say(c, "more");
     assert_int_equal(last(c)->cost.n_computed, 6);
     assert_int_equal(last(c)->cost.n_reused, 10);

@@ -73,14 +73,14 @@ static const ebb_message *last(const ebb_chat *c)
 /* Send and wait; what was foretold is what was computed. */
 static const ebb_turn_cost *say(ebb_chat *c, const char *text)
 {
-    uint32_t n_new, n_compute;
+    ebb_chat_cost foretold;
     ebb_error err;
 
-    ebb_chat_preview(c, text, strlen(text), &n_new, &n_compute);
+    assert_true(ebb_chat_preview(c, EBB_ACT_SEND, 0, text, strlen(text), &foretold));
     if (ebb_chat_send(c, text, strlen(text), &err) != EBB_OK)
         fail_msg("%s", err.msg);
     wait_event(c, EBB_EVENT_DONE, NULL, 0);
-    assert_int_equal(last(c)->cost.n_computed, n_compute);
+    assert_int_equal(last(c)->cost.n_computed, foretold.n_compute);
     assert_int_equal(last(c)->cost.n_prompt, last(c)->cost.n_reused + last(c)->cost.n_computed);
     return &last(c)->cost;
 }

@@ -84,7 +84,7 @@ static void test_round_trip(void **state)
     assert_true(ebb_node_set_ids(a, ids, 4, model));
     a->m.finish = EBB_FINISH_LENGTH;
     a->m.pinned = true;
-    a->m.cost = (ebb_turn_cost){ 1, 2, 3, 4, 5, 6.5, 7.5 };
+    a->m.cost = (ebb_turn_cost){ 1, 2, 3, 4, 5, 6.5, 7.5, 8 };
     a->m.model = strdup("tiny");
     save(s, &f, &t);
     assert_true(a->m.id > 0 && !a->is_dirty && a->m.parent == t.nodes[0]->m.id);
@@ -110,6 +110,34 @@ static void test_round_trip(void **state)
     ebb_session_facts_fini(&g);
     ebb_tree_fini(&t);
     ebb_tree_fini(&u);
+}
+
+/* What a note has decided is there after a restart; what is no sense is nothing. */
+static void test_note(void **state)
+{
+    uint32_t kept[] = { 1, 2, 7 };
+    ebb_left_out out;
+    char *json;
+
+    (void)state;
+    assert_null(ebb_left_out_json(&(ebb_left_out){ 0 }));
+    json = ebb_left_out_json(&(ebb_left_out){ .how = EBB_OVERFLOW_COMPACT, .first = 9, .n_turns = 3, .n_tokens = 2310, .kept = kept,
+                                              .n_kept = 3, .has_shift = true, .shift_pos = 12, .shift_salt = { 1, 0xff } });
+    ebb_left_out_parse(json, &out);
+    assert_int_equal(out.how, EBB_OVERFLOW_COMPACT);
+    assert_int_equal(out.first, 9);
+    assert_int_equal(out.n_turns, 3);
+    assert_int_equal(out.n_tokens, 2310);
+    assert_int_equal(out.n_kept, 3);
+    assert_memory_equal(out.kept, kept, sizeof kept);
+    assert_true(out.has_shift && out.shift_pos == 12 && out.shift_salt[1] == 0xff);
+    free(out.kept);
+    free(json);
+    ebb_left_out_parse("{\"how\":\"forget\",\"first\":4,\"kept\":[3,1,9,-1,\"x\"],\"salt\":\"zz\"}", &out);
+    assert_true(out.first == 4 && out.n_kept == 1 && out.kept[0] == 3 && !out.has_shift);
+    free(out.kept);
+    ebb_left_out_parse("[1]", &out);
+    assert_int_equal(out.first, 0);
 }
 
 static void test_modes(void **state)
@@ -520,7 +548,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_round_trip), T(test_modes), T(test_branches_and_leaf), T(test_names), T(test_search),
+        T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_names), T(test_search),
         T(test_deleted_elsewhere), T(test_two_writers), T(test_full), T(test_locked), T(test_readonly),
         T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
         T(test_nowhere_to_write),

@@ -22,7 +22,7 @@ typedef struct event {
 struct ebb_chat {
     ebb_message *messages;
     ebb_buf     *texts;
-    size_t       n, n_undone;
+    size_t       n, n_undone, note;  /* note: number of the message that decides, 0: none */
     event        events[4096];
     size_t       first, end;
     int          fds[2];
@@ -195,11 +195,26 @@ void ebb_chat_stats(const ebb_chat *c, ebb_stats *out) { *out = c->stats; }
 size_t ebb_chat_n_messages(const ebb_chat *c) { return c->n; }
 const ebb_message *ebb_chat_message(const ebb_chat *c, size_t i) { return &c->messages[i]; }
 
-void ebb_chat_preview(ebb_chat *c, const char *text, size_t n, uint32_t *n_new, uint32_t *n_compute)
+bool ebb_chat_preview(ebb_chat *c, ebb_chat_act act, size_t i, const char *text, size_t n, ebb_chat_cost *out)
 {
-    (void)c;
+    uint32_t n_before = c->stats.n_used;
+
+    (void)i;
     (void)text;
-    *n_new = *n_compute = (uint32_t)(n / 4);
+    switch (act) {
+    case EBB_ACT_SEND: case EBB_ACT_EDIT:
+        *out = (ebb_chat_cost){ n_before, n_before + (uint32_t)(n / 4), (uint32_t)(n / 4), (uint32_t)(n / 4) };
+        return n > 0;
+    case EBB_ACT_UNDO: *out = (ebb_chat_cost){ n_before, n_before / 2, 0, 0 }; return c->n >= 2;
+    case EBB_ACT_LOAD: *out = (ebb_chat_cost){ n_before, 4000, 0, 4000 }; return strcmp(text, "trip") == 0;
+    case EBB_ACT_CUT: case EBB_ACT_GO: return false;
+    }
+    return false;
+}
+
+const ebb_message *ebb_chat_deciding_note(const ebb_chat *c)
+{
+    return c->note > 0 && c->note <= c->n ? &c->messages[c->note - 1] : NULL;
 }
 
 static ebb_status busy(ebb_error *err)

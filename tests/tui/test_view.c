@@ -278,6 +278,18 @@ static void preview(void **state)
     screen_keys(&s, "short");
     screen_step(&s, 2);
     assert_lacks(&s, "tokens");
+    screen_keys(&s, "\x15/undo");
+    screen_step(&s, 2);
+    assert_lacks(&s, "to compute");              /* there is nothing to undo */
+    screen_keys(&s, "\x15/load trip");
+    screen_step(&s, 2);
+    assert_has(&s, "4,000 tokens to compute, about 1 min 40 s, context 61 -> 97 %");
+    screen_keys(&s, "\x15");
+    fake_add(s.chat, EBB_ROLE_USER, "Where to?");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "To the sea.");
+    screen_keys(&s, "/undo");
+    screen_step(&s, 2);
+    assert_has(&s, "nothing to compute, context 61 -> 30 %");
     screen_close(&s);
 }
 
