@@ -11,7 +11,10 @@
 #include "base/log.h"
 #include "model/arch.h"
 
-#define ALIGN 64u
+#define ALIGN      64u
+#define PART_BYTES ((uint64_t)2 << 20)
+#define PART_ROWS  256u          /* at least, so that threads share a part evenly */
+#define ROWS_UNIT  64u
 
 /* -- Failing ----------------------------------------------------------------- */
 
@@ -211,7 +214,7 @@ void ebb_bind_norm(ebb_binder *b, ebb_norm *norm, const char *what, uint32_t n)
 
 static void set_weight(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
 {
-    w->extent = b->net->n_extents;
+    w->matrix = b->net->n_matrices;
     w->type = (ebb_type)t->type;
     w->n_rows = n_rows;
     w->n_k = n_k;
@@ -221,18 +224,21 @@ static void set_weight(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, u
         b->net->max_k = n_k;
 }
 
-/* Part i of n equal parts of a tensor becomes the next extent. */
-static void add_extent(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_t n, bool is_certain)
+/* Matrix i of n equal ones of a tensor becomes the next. */
+static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_t n, uint32_t n_rows, bool is_certain)
 {
     ebb_net *net = b->net;
 
     if (b->st != EBB_OK ||
-        !reserve(b, (void **)&net->extents, net->n_extents, &net->cap_extents, sizeof *net->extents))
+        !reserve(b, (void **)&net->matrices, net->n_matrices, &net->cap_matrices, sizeof *net->matrices))
         return;
-    net->extents[net->n_extents++] = (ebb_res_extent){
-        .name = t->name, .offset = t->offset + t->n_bytes / n * i, .n_bytes = t->n_bytes / n,
-        .n_elems = t->n_elems / n, .part = t->part,
-        .group = b->layer == EBB_OUTSIDE ? net->n_layers : b->layer, .is_certain = is_certain,
+    net->matrices[net->n_matrices++] = (ebb_matrix){
+        .whole = {
+            .name = t->name, .offset = t->offset + t->n_bytes / n * i, .n_bytes = t->n_bytes / n,
+            .n_elems = t->n_elems / n, .part = t->part,
+            .group = b->layer == EBB_OUTSIDE ? net->n_layers : b->layer, .is_certain = is_certain,
+        },
+        .n_rows = n_rows, .is_whole = !is_certain,
     };
 }
 
@@ -243,7 +249,7 @@ static void add_stack(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, ui
     if (b->st != EBB_OK)
         return;
     set_weight(b, w, t, n * n_rows, n_k);
-    add_extent(b, t, 0, 1, true);
+    add_nth(b, t, 0, 1, n * n_rows, true);
 }
 
 static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
@@ -257,6 +263,7 @@ void ebb_bind_stack(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n, 
 
     if (t)
         add_stack(b, w, t, n, n_rows, n_k);
+    ebb_bind_whole(b, w);
 }
 
 void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k)
@@ -278,6 +285,7 @@ void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char 
         total += w[i]->n_rows;
     if (t)
         add_matrix(b, &whole, t, total, n_k);
+    ebb_bind_whole(b, &whole);
     if (bias)
         check_shape(b, bias, 1, 1, total);
     for (uint32_t i = 0, first = 0; i < n && b->st == EBB_OK; i++) {
@@ -290,6 +298,18 @@ void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char 
             add_vector(b, bias, &w[i]->bias, first, n_rows);
         first += n_rows;
     }
+}
+
+void ebb_bind_whole(ebb_binder *b, const ebb_weight *w)
+{
+    if (b->st == EBB_OK)
+        b->net->matrices[w->matrix].is_whole = true;
+}
+
+void ebb_bind_pair(ebb_binder *b, const ebb_weight *gate, const ebb_weight *up)
+{
+    if (b->st == EBB_OK && gate->matrix + 1 == up->matrix && gate->n_rows == up->n_rows)
+        b->net->matrices[gate->matrix].is_paired = true;
 }
 
 const ebb_gguf_tensor *ebb_bind_rows(ebb_binder *b, const char *what, uint32_t n_rows, uint32_t n_k)
@@ -334,7 +354,7 @@ static const ebb_gguf_tensor *find_expert(ebb_binder *b, const expert_kind *k, b
 void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
 {
     const ebb_net *net = b->net;
-    const expert_kind kinds[EBB_EXPERT_EXTENTS] = {
+    const expert_kind kinds[EBB_EXPERT_MATRICES] = {
         { "ffn_gate", &x->gate, net->n_ff_expert, net->n_embd },
         { "ffn_up", &x->up, net->n_ff_expert, net->n_embd },
         { "ffn_down", &x->down, net->n_embd, net->n_ff_expert },
@@ -342,17 +362,17 @@ void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
     bool is_merged = !ebb_bind_has(b, "ffn_gate.0");
 
     for (uint32_t e = 0; e < net->n_expert && b->st == EBB_OK; e++) {
-        for (uint32_t i = 0; i < EBB_EXPERT_EXTENTS; i++) {
+        for (uint32_t i = 0; i < EBB_EXPERT_MATRICES; i++) {
             const ebb_gguf_tensor *t = find_expert(b, &kinds[i], is_merged, e);
 
             if (!t)
                 return;
             if (e == 0)
                 set_weight(b, kinds[i].w, t, kinds[i].n_rows, kinds[i].n_k);
-            add_extent(b, t, is_merged ? e : 0, is_merged ? net->n_expert : 1, false);
+            add_nth(b, t, is_merged ? e : 0, is_merged ? net->n_expert : 1, kinds[i].n_rows, false);
         }
     }
-    for (uint32_t i = 0; i < EBB_EXPERT_EXTENTS; i++) {
+    for (uint32_t i = 0; i < EBB_EXPERT_MATRICES; i++) {
         char what[64];
 
         snprintf(what, sizeof what, "%s_exps", kinds[i].what);
@@ -427,6 +447,65 @@ static void check_surplus(ebb_binder *b)
         ebb_log("model", "%zu tensors are left out, the last one %s: %s", n_left, name, why);
 }
 
+/* -- Parts ---------------------------------------------------------------------- */
+
+/* Rows of a part: whole slices of the widest pass, and so many bytes that a disk reads them at full speed. */
+static uint32_t rows_of_part(const ebb_matrix *m)
+{
+    uint64_t row_bytes = m->whole.n_bytes / m->n_rows, rows = PART_BYTES / row_bytes;
+    uint32_t least = (m->n_rows + EBB_MAX_PARTS - 1) / EBB_MAX_PARTS;
+
+    if (least < PART_ROWS)
+        least = PART_ROWS;
+    if (rows < least)
+        rows = least;
+    rows = (rows + ROWS_UNIT - 1) / ROWS_UNIT * ROWS_UNIT;
+    return rows < m->n_rows ? (uint32_t)rows : m->n_rows;
+}
+
+static void add_part(ebb_binder *b, const ebb_matrix *m, uint32_t i)
+{
+    ebb_net *net = b->net;
+    uint64_t first = (uint64_t)i * m->part_rows, n = m->n_rows - first < m->part_rows ? m->n_rows - first : m->part_rows;
+    ebb_res_extent x = m->whole;
+
+    if (!reserve(b, (void **)&net->extents, net->n_extents, &net->cap_extents, sizeof *net->extents))
+        return;
+    x.offset += x.n_bytes / m->n_rows * first;
+    x.n_bytes = x.n_bytes / m->n_rows * n;
+    x.n_elems = x.n_elems / m->n_rows * n;
+    net->extents[net->n_extents++] = x;
+}
+
+/* Matrices [i, i + n) become parts in turn. */
+static void cut_together(ebb_binder *b, uint32_t i, uint32_t n)
+{
+    ebb_matrix *m = &b->net->matrices[i];
+
+    for (uint32_t k = 0; k < n; k++) {
+        m[k].part_rows = m[k].is_whole ? m[k].n_rows : rows_of_part(&m[k]);
+        if (k > 0 && m[k].part_rows > m->part_rows)
+            m->part_rows = m[k].part_rows;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        m[k].part_rows = m->part_rows;
+        m[k].n_parts = (m[k].n_rows + m->part_rows - 1) / m->part_rows;
+        m[k].extent = b->net->n_extents + k;
+        m[k].stride = n;
+    }
+    for (uint32_t p = 0; p < m->n_parts; p++)
+        for (uint32_t k = 0; k < n && b->st == EBB_OK; k++)
+            add_part(b, &m[k], p);
+}
+
+static void cut(ebb_binder *b)
+{
+    for (uint32_t i = 0, n; i < b->net->n_matrices && b->st == EBB_OK; i += n) {
+        n = b->net->matrices[i].is_paired ? 2 : 1;
+        cut_together(b, i, n);
+    }
+}
+
 /* -- The network --------------------------------------------------------------- */
 
 static const ebb_arch *find_arch(const ebb_gguf *g, ebb_error *err)
@@ -461,6 +540,7 @@ ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %zu tensors", ebb_gguf_n_tensors(g));
     net->arch->bind(&b);
     check_surplus(&b);
+    cut(&b);
     free(b.is_used);
     if (b.st != EBB_OK)
         ebb_net_fini(net);
@@ -470,6 +550,7 @@ ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err)
 void ebb_net_fini(ebb_net *net)
 {
     free(net->layers);
+    free(net->matrices);
     free(net->extents);
     free(net->vectors);
     memset(net, 0, sizeof *net);

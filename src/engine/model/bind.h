@@ -31,6 +31,10 @@ void     ebb_bind_fail(ebb_binder *b, ebb_status st, const char *fmt, ...) __att
 void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k);
 /* A tensor of the rows of several matrices, one behind the other: w[i] has w[i]->n_rows of them. */
 void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char *what, uint32_t n_k);
+/* Weights are views of w's matrix: it is not cut. */
+void ebb_bind_whole(ebb_binder *b, const ebb_weight *w);
+/* The rows of gate and up, bound one behind the other, are used together. */
+void ebb_bind_pair(ebb_binder *b, const ebb_weight *gate, const ebb_weight *up);
 /* Elements of a vector; left NULL where the file has none and it is not required. */
 void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t n, bool is_required);
 /* The same by its full name in the layer: "ssm_a", "ssm_dt.bias". */

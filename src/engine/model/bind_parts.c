@@ -195,6 +195,7 @@ static void bind_dense(ebb_binder *b, ebb_layer *l)
     } else {
         ebb_bind_matrix(b, &l->gate, "ffn_gate", net->n_ff, net->n_embd);
         ebb_bind_matrix(b, &l->up, "ffn_up", net->n_ff, net->n_embd);
+        ebb_bind_pair(b, &l->gate, &l->up);
     }
     ebb_bind_matrix(b, &l->down, "ffn_down", net->n_embd, net->n_ff);
 }
@@ -243,6 +244,7 @@ void ebb_bind_shared_expert(ebb_binder *b, ebb_layer *l, uint32_t n_ff)
         ebb_bind_matrix(b, &l->experts.shared_gate, "ffn_gate_inp_shexp", 1, net->n_embd);
     ebb_bind_matrix(b, &l->gate, "ffn_gate_shexp", n_ff, net->n_embd);
     ebb_bind_matrix(b, &l->up, "ffn_up_shexp", n_ff, net->n_embd);
+    ebb_bind_pair(b, &l->gate, &l->up);
     ebb_bind_matrix(b, &l->down, "ffn_down_shexp", net->n_embd, n_ff);
     if (n_ff > net->n_ff)
         net->n_ff = n_ff;

@@ -96,6 +96,7 @@ static void bind_latent(ebb_binder *b, ebb_layer *l)
         ebb_bind_stack(b, &t->v_b, "attn_v_b", net->n_head, net->dim_head_v, net->dim_latent);
     } else {
         ebb_bind_matrix(b, &t->kv_b, "attn_kv_b", net->n_head * (net->dim_nope + net->dim_head_v), net->dim_latent);
+        ebb_bind_whole(b, &t->kv_b);
     }
     l->rope = EBB_NO_ROPE;                       /* mla.c turns */
     ebb_bind_matrix(b, &l->o, "attn_output", net->n_embd, net->n_head * net->dim_head_v);

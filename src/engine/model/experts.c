@@ -113,7 +113,7 @@ static ebb_weight expert_weight(const ebb_weight *first, uint32_t e)
 {
     ebb_weight w = *first;
 
-    w.extent += e * EBB_EXPERT_EXTENTS;
+    w.matrix += e * EBB_EXPERT_MATRICES;
     if (w.bias)
         w.bias += (size_t)e * w.n_rows;
     return w;

@@ -2,7 +2,7 @@
  *
  * Binding (bind.h) turns the metadata and tensor index of a file into an
  * ebb_net; nothing is read from the weights then.  Three kinds of tensors:
- *   matrices   used in place, through residency: an extent each, or one for each expert;
+ *   matrices   used in place, through residency: an extent for some rows each, or for an expert;
  *   vectors    norms, biases, rope factors (F32): copied once, at open, into
  *              the engine's own memory - a few hundred KB;
  *   token_embd read row by row; if the output is tied it is a matrix too.
@@ -22,10 +22,24 @@
 #include "kv/kv.h"
 #include "residency/residency.h"
 
+/* A matrix of the file, or one expert of a tensor.  It is cut into parts of some rows, an
+ * extent each, so that a part can be used while the next is read, and what is
+ * resident can be chosen finely; parts of gate and up stand in turn, as they are used. */
+typedef struct ebb_matrix {
+    ebb_res_extent whole;
+    uint32_t     n_rows;
+    bool         is_whole;       /* not to be cut: experts, and what several weights are views of */
+    bool         is_paired;      /* its parts stand in turn with those of the next matrix, which have as many rows */
+    uint32_t     extent, stride; /* part i is extent + i * stride in residency */
+    uint32_t     n_parts, part_rows;     /* the last part may have fewer rows */
+} ebb_matrix;
+
+#define EBB_MAX_PARTS 256u
+
 /* W [n_rows, n_k]: y = x W^T + bias.  A tensor may hold several matrices: each is then
- * a view of rows of the same extent. */
+ * a view of rows of the same ebb_matrix. */
 typedef struct ebb_weight {
-    uint32_t     extent;         /* in residency */
+    uint32_t     matrix;         /* of the net's */
     ebb_type     type;
     uint32_t     n_rows, n_k;    /* n_rows 0: there is no such matrix */
     size_t       row_bytes;
@@ -67,8 +81,8 @@ typedef enum ebb_gate {
 typedef enum ebb_qk_norm { EBB_QK_HEAD, EBB_QK_EACH, EBB_QK_WHOLE } ebb_qk_norm;
 
 /* A mixture of experts.  gate, up and down are those of expert 0; expert e has
- * the extents e * EBB_EXPERT_EXTENTS further on and the biases e * n_rows further on. */
-#define EBB_EXPERT_EXTENTS 3u
+ * the matrices e * EBB_EXPERT_MATRICES further on and the biases e * n_rows further on. */
+#define EBB_EXPERT_MATRICES 3u
 typedef struct ebb_experts {
     ebb_weight   router;         /* [X, E] */
     const float *choice_bias;    /* [X] added to the scores by which experts are chosen, NULL: none */
@@ -164,6 +178,8 @@ typedef struct ebb_net {
     bool         is_tied;        /* output is token_embd */
     ebb_layer   *layers;         /* owned */
 
+    ebb_matrix     *matrices;    /* owned; in order of use */
+    uint32_t        n_matrices, cap_matrices;
     ebb_res_extent *extents;     /* owned; in order of use */
     uint32_t        n_extents, cap_extents;
     ebb_vector     *vectors;     /* owned */

@@ -99,17 +99,91 @@ void ebb_op_input(ebb_run *r, const float *src, uint32_t n_k, unsigned acts)
     ebb_run_slices(r, input_slice, &job, r->c1 - r->c0);
 }
 
+/* -- What is held of a matrix ---------------------------------------------------- */
+
+/* Parts [begin, end) of a weight's matrix are held, and where they are. */
+typedef struct held {
+    const ebb_weight *w;
+    const ebb_matrix *m;
+    uint32_t          begin, end;
+    const void       *at[EBB_MAX_PARTS];
+} held;
+
+static void hold_nothing(const ebb_run *r, held *h, const ebb_weight *w)
+{
+    h->w = w;
+    h->m = &r->net->matrices[w->matrix];
+    h->begin = h->end = 0;
+}
+
+static uint32_t next_extent(const held *h)
+{
+    return h->m->extent + h->end * h->m->stride;
+}
+
+static bool is_ready(const ebb_run *r, const held *h)
+{
+    return ebb_res_is_ready(r->res, next_extent(h));
+}
+
+static ebb_status hold(ebb_run *r, held *h, ebb_error *err)
+{
+    ebb_status st = ebb_res_acquire(r->res, next_extent(h), &h->at[h->end], err);
+
+    h->end += st == EBB_OK;
+    return st;
+}
+
+/* The weight is its matrix, so that a part of it is a run of the weight's rows. */
+static bool is_plain(const held *h)
+{
+    return h->w->first == 0 && h->w->run == 0;
+}
+
+/* The next part, or all of a matrix of which the weight is a view. */
+static ebb_status hold_next(ebb_run *r, held *h, ebb_error *err)
+{
+    ebb_status st;
+
+    do
+        st = hold(r, h, err);
+    while (st == EBB_OK && !is_plain(h) && h->end < h->m->n_parts);
+    return st;
+}
+
+static void let_go(ebb_run *r, held *h)
+{
+    for (; h->begin < h->end; h->begin++)
+        ebb_res_release(r->res, h->m->extent + h->begin * h->m->stride);
+}
+
+/* Rows of the weight that are held. */
+static uint32_t first_row(const held *h)
+{
+    return is_plain(h) ? h->begin * h->m->part_rows : 0;
+}
+
+static uint32_t n_rows_held(const held *h)
+{
+    uint32_t end = h->end * h->m->part_rows;
+
+    if (h->begin == h->end)
+        return 0;
+    return (is_plain(h) && end < h->w->n_rows ? end : h->w->n_rows) - first_row(h);
+}
+
 /* -- Matrices ----------------------------------------------------------------- */
 
-/* Rows [row, row + n) of W times the active columns: rows of the tensor that stand in a row. */
-static void multiply_run(const ebb_run *r, const ebb_weight *w, const void *data, uint32_t row, uint32_t n,
-                         float *y, size_t y_stride, uint32_t thread)
+/* Rows [row, row + n) of the tensor, which lie in one part, times the active columns. */
+static void multiply_run(const ebb_run *r, const held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
+                         uint32_t thread)
 {
+    const ebb_weight *w = h->w;
     ebb_act kind = ebb_kernel_act(w->type);
     size_t col_bytes = ebb_act_col_bytes(kind, w->n_k);
     ebb_matmul a = {
-        .type = w->type, .w = (const char *)data + row * w->row_bytes, .row_bytes = w->row_bytes,
-        .n_rows = n, .n_k = w->n_k,
+        .type = w->type, .w = (const char *)h->at[row / h->m->part_rows] + row % h->m->part_rows * w->row_bytes,
+        .row_bytes = w->row_bytes, .n_rows = n, .n_k = w->n_k,
         .x = (const char *)r->act[kind] + r->c0 * col_bytes, .x_col_bytes = col_bytes, .n_cols = r->c1 - r->c0,
         .y = y, .y_stride = y_stride, .scratch = ebb_run_scratch(r, thread),
     };
@@ -117,16 +191,24 @@ static void multiply_run(const ebb_run *r, const ebb_weight *w, const void *data
     r->kern->matmul[w->type](&a);
 }
 
-/* Rows [row, row + n) of W times the active columns, with the bias. */
-static void multiply(const ebb_run *r, const ebb_weight *w, const void *data, uint32_t row, uint32_t n,
-                     float *y, size_t y_stride, uint32_t thread)
+static uint32_t smaller(uint32_t a, uint32_t b)
 {
+    return a < b ? a : b;
+}
+
+/* Rows [row, row + n) of W times the active columns, with the bias. */
+static void multiply(const ebb_run *r, const held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
+                     uint32_t thread)
+{
+    const ebb_weight *w = h->w;
+
     for (uint32_t i = 0, m; i < n; i += m) {
         uint32_t at = row + i, in_run = w->run ? at % w->run : 0;
 
-        m = w->run && w->run - in_run < n - i ? w->run - in_run : n - i;
-        at = w->run ? at / w->run * (w->run + w->skip) + in_run : at;
-        multiply_run(r, w, data, w->first + at, m, y + i, y_stride, thread);
+        m = w->run ? smaller(w->run - in_run, n - i) : n - i;
+        at = w->first + (w->run ? at / w->run * (w->run + w->skip) + in_run : at);
+        m = smaller(m, h->m->part_rows - at % h->m->part_rows);
+        multiply_run(r, h, at, m, y + i, y_stride, thread);
     }
     for (uint32_t c = 0; w->bias && c < r->c1 - r->c0; c++)
         r->kern->add(y + c * y_stride, w->bias + row, n);
@@ -135,9 +217,9 @@ static void multiply(const ebb_run *r, const ebb_weight *w, const void *data, ui
 typedef struct mat_job {
     const ebb_run *r;
     const ebb_mat *mats;
-    uint32_t       n_mats, rows;
-    uint32_t       slices[EBB_MAX_MATS]; /* of each matrix */
-    const void    *data[EBB_MAX_MATS];
+    uint32_t       rows;
+    uint32_t       slices[EBB_MAX_MATS]; /* of what is held of each matrix */
+    held           held[EBB_MAX_MATS];
     float          softcap;
 } mat_job;
 
@@ -157,66 +239,52 @@ static void mat_slice(void *arg, uint32_t slice, uint32_t thread)
         slice -= job->slices[i++];
     m += i;
     row = slice * job->rows;
-    n = m->w->n_rows - row < job->rows ? m->w->n_rows - row : job->rows;
-    multiply(job->r, m->w, job->data[i], row, n, m->y + row, m->y_stride, thread);
+    n = smaller(n_rows_held(&job->held[i]) - row, job->rows);
+    row += first_row(&job->held[i]);
+    multiply(job->r, &job->held[i], row, n, m->y + row, m->y_stride, thread);
     for (uint32_t c = 0; job->softcap != 0 && c < job->r->c1 - job->r->c0; c++)
         cap_logits(m->y + c * m->y_stride + row, n, job->softcap);
 }
 
-/* Whether an earlier matrix of the list is in the same extent: which one, else i. */
-static uint32_t first_of(const ebb_weight *const *w, uint32_t i)
+/* Hold what comes next, from matrix *i on: a part, and all that can be had behind it without waiting. */
+static ebb_status hold_some(ebb_run *r, held *h, uint32_t n, uint32_t *i, ebb_error *err)
 {
-    uint32_t j = 0;
+    ebb_status st = EBB_OK;
+    bool any = false;
 
-    while (w[j]->extent != w[i]->extent)
-        j++;
-    return j;
-}
-
-static void release(ebb_run *r, const ebb_weight *const *w, uint32_t n)
-{
-    while (n-- > 0)
-        if (first_of(w, n) == n)
-            ebb_res_release(r->res, w[n]->extent);
-}
-
-/* Acquire the matrices, each extent once; on failure none is held. */
-static ebb_status acquire(ebb_run *r, const ebb_weight *const *w, uint32_t n, const void **data, ebb_error *err)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t same = first_of(w, i);
-        ebb_status st = EBB_OK;
-
-        if (same < i)
-            data[i] = data[same];
-        else
-            st = ebb_res_acquire(r->res, w[i]->extent, &data[i], err);
-        if (st != EBB_OK) {
-            release(r, w, i);
-            return st;
-        }
+    while (st == EBB_OK && *i < n && (!any || is_ready(r, &h[*i]))) {
+        st = hold_next(r, &h[*i], err);
+        any = true;
+        *i += h[*i].end == h[*i].m->n_parts;
     }
-    return EBB_OK;
+    return st;
 }
 
 ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float softcap, ebb_error *err)
 {
-    mat_job job = { .r = r, .mats = mats, .n_mats = n, .rows = rows_of_slice(r), .softcap = softcap };
-    const ebb_weight *w[EBB_MAX_MATS] = { 0 };
-    uint32_t n_slices = 0;
-    ebb_status st;
+    mat_job job;
+    ebb_status st = EBB_OK;
 
-    for (uint32_t i = 0; i < n; i++) {
-        w[i] = mats[i].w;
-        job.slices[i] = (w[i]->n_rows + job.rows - 1) / job.rows;
-        n_slices += job.slices[i];
+    job.r = r;
+    job.mats = mats;
+    job.rows = rows_of_slice(r);
+    job.softcap = softcap;
+    for (uint32_t k = 0; k < n; k++)
+        hold_nothing(r, &job.held[k], mats[k].w);
+    for (uint32_t i = 0; i < n && st == EBB_OK;) {
+        uint32_t n_slices = 0;
+
+        st = hold_some(r, job.held, n, &i, err);
+        for (uint32_t k = 0; k < n; k++) {
+            job.slices[k] = (n_rows_held(&job.held[k]) + job.rows - 1) / job.rows;
+            n_slices += job.slices[k];
+        }
+        if (st == EBB_OK)
+            ebb_run_slices(r, mat_slice, &job, n_slices);
+        for (uint32_t k = 0; k < n; k++)
+            let_go(r, &job.held[k]);
     }
-    st = acquire(r, w, n, job.data, err);
-    if (st != EBB_OK)
-        return st;
-    ebb_run_slices(r, mat_slice, &job, n_slices);
-    release(r, w, n);
-    return EBB_OK;
+    return st;
 }
 
 /* -- A matrix for each head ------------------------------------------------------ */
@@ -225,7 +293,7 @@ typedef struct heads_job {
     const ebb_run      *r;
     const ebb_mat      *m;
     const ebb_per_head *p;
-    const void         *data;
+    held                held;
 } heads_job;
 
 /* The head's columns are made activations in the thread's own place. */
@@ -242,19 +310,24 @@ static void heads_slice(void *arg, uint32_t h, uint32_t thread)
     for (uint32_t c = sub.c0; c < sub.c1; c++)
         sub.kern->quantize[kind](job->p->src + c * job->p->src_stride + h * job->p->src_head, w->n_k,
                                  (char *)sub.act[kind] + c * bytes);
-    multiply(&sub, w, job->data, h * n_rows, n_rows, job->m->y + h * job->p->y_head, job->m->y_stride, thread);
+    multiply(&sub, &job->held, h * n_rows, n_rows, job->m->y + h * job->p->y_head, job->m->y_stride, thread);
 }
 
 ebb_status ebb_op_heads(ebb_run *r, const ebb_mat *m, const ebb_per_head *p, ebb_error *err)
 {
-    heads_job job = { .r = r, .m = m, .p = p };
-    ebb_status st = acquire(r, &m->w, 1, &job.data, err);
+    heads_job job;
+    ebb_status st = EBB_OK;
 
-    if (st != EBB_OK)
-        return st;
-    ebb_run_slices(r, heads_slice, &job, p->n_heads);
-    release(r, &m->w, 1);
-    return EBB_OK;
+    job.r = r;
+    job.m = m;
+    job.p = p;
+    hold_nothing(r, &job.held, m->w);
+    while (st == EBB_OK && job.held.end < job.held.m->n_parts)
+        st = hold(r, &job.held, err);
+    if (st == EBB_OK)
+        ebb_run_slices(r, heads_slice, &job, p->n_heads);
+    let_go(r, &job.held);
+    return st;
 }
 
 /* -- Feed-forward -------------------------------------------------------------- */
@@ -263,10 +336,10 @@ ebb_status ebb_op_heads(ebb_run *r, const ebb_mat *m, const ebb_per_head *p, ebb
 #define SLOPE 1.702f             /* g sigmoid(1.702 g) = silu(1.702 g) / 1.702 */
 
 typedef struct gate_job {
-    const ebb_run    *r;
-    const ebb_weight *gate, *up; /* gate without rows: none */
-    const void       *data[2];
-    uint32_t          rows;
+    const ebb_run *r;
+    bool           has_gate;
+    held           gate, up;     /* of both the same rows */
+    uint32_t       rows;
 } gate_job;
 
 static void clamped_mul(const ebb_run *r, float *gate, float *up, uint32_t n)
@@ -294,14 +367,14 @@ static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const gate_job *job = arg;
     const ebb_run *r = job->r;
-    bool has_gate = ebb_weight_is(job->gate);
-    uint32_t n_ff = job->up->n_rows, row = slice * job->rows;
-    uint32_t n = n_ff - row < job->rows ? n_ff - row : job->rows;
-    float *ff = r->ff + (size_t)r->c0 * n_ff + row, *up = ebb_run_floats(r, thread);
+    uint32_t n_ff = job->up.w->n_rows, row = slice * job->rows, n = smaller(n_rows_held(&job->up) - row, job->rows);
+    float *ff, *up = ebb_run_floats(r, thread);
 
-    multiply(r, has_gate ? job->gate : job->up, job->data[0], row, n, ff, n_ff, thread);
-    if (has_gate)
-        multiply(r, job->up, job->data[1], row, n, up, n, thread);
+    row += first_row(&job->up);
+    ff = r->ff + (size_t)r->c0 * n_ff + row;
+    multiply(r, job->has_gate ? &job->gate : &job->up, row, n, ff, n_ff, thread);
+    if (job->has_gate)
+        multiply(r, &job->up, row, n, up, n, thread);
     else
         for (uint32_t i = 0; i < n * (r->c1 - r->c0); i++)
             up[i] = 1.0f;
@@ -309,17 +382,50 @@ static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
         activate(r, ff, up, n);
 }
 
+/* The parts of gate and up stand in turn. */
+static bool is_in_turn(const gate_job *job)
+{
+    return job->has_gate && job->gate.m->stride == 2 && is_plain(&job->gate) && is_plain(&job->up);
+}
+
+/* The next part of both and what is ready behind; all, where parts of one do not go with the other's. */
+static ebb_status hold_both(ebb_run *r, gate_job *job, ebb_error *err)
+{
+    bool any = false, in_turn = is_in_turn(job);
+    ebb_status st = EBB_OK;
+
+    while (st == EBB_OK && job->has_gate && !in_turn && job->gate.end < job->gate.m->n_parts)
+        st = hold(r, &job->gate, err);
+    while (st == EBB_OK && job->up.end < job->up.m->n_parts) {
+        if (any && (in_turn || !job->has_gate) && !(is_ready(r, in_turn ? &job->gate : &job->up) && is_ready(r, &job->up)))
+            break;
+        any = true;
+        if (in_turn)
+            st = hold(r, &job->gate, err);
+        if (st == EBB_OK)
+            st = hold(r, &job->up, err);
+    }
+    return st;
+}
+
 ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err)
 {
-    gate_job job = { .r = r, .gate = gate, .up = up, .rows = rows_of_slice(r) };
-    const ebb_weight *w[2] = { ebb_weight_is(gate) ? gate : up, up };
-    ebb_status st = acquire(r, w, 2, job.data, err);
+    gate_job job;
+    ebb_status st = EBB_OK;
 
-    if (st != EBB_OK)
-        return st;
-    ebb_run_slices(r, gate_slice, &job, (up->n_rows + job.rows - 1) / job.rows);
-    release(r, w, 2);
-    return EBB_OK;
+    job.r = r;
+    job.has_gate = ebb_weight_is(gate);
+    job.rows = rows_of_slice(r);
+    hold_nothing(r, &job.gate, job.has_gate ? gate : up);
+    hold_nothing(r, &job.up, up);
+    while (st == EBB_OK && job.up.end < job.up.m->n_parts) {
+        st = hold_both(r, &job, err);
+        if (st == EBB_OK)
+            ebb_run_slices(r, gate_slice, &job, (n_rows_held(&job.up) + job.rows - 1) / job.rows);
+        let_go(r, &job.gate);
+        let_go(r, &job.up);
+    }
+    return st;
 }
 
 ebb_status ebb_op_add(ebb_run *r, const ebb_weight *w, const ebb_norm *post, ebb_error *err)

@@ -12,6 +12,7 @@ static void bind_beta_alpha(ebb_binder *b, ebb_delta *d)
     uint32_t n_v = b->net->n_head_delta_v, n = n_v / b->net->n_head_delta_k;
 
     ebb_bind_matrix(b, &d->beta, "ssm_ba", 2 * n_v, b->net->n_embd);
+    ebb_bind_whole(b, &d->beta);
     d->beta.n_rows = n_v;
     d->beta.run = d->beta.skip = n;
     d->alpha = d->beta;
@@ -48,6 +49,7 @@ static void bind_gated_attention(ebb_binder *b, ebb_layer *l)
     uint32_t n_q = net->n_head * net->dim_k;
 
     ebb_bind_matrix(b, &l->q, "attn_q", 2 * n_q, net->n_embd);
+    ebb_bind_whole(b, &l->q);
     l->q.n_rows = n_q;
     l->q.run = l->q.skip = net->dim_k;
     l->head_gate = l->q;

@@ -189,23 +189,18 @@ static ebb_status output_some(ebb_run *r, const ebb_pass *p, ebb_error *err)
     return EBB_OK;
 }
 
-/* Logits of the columns that are still active, some at a time; the matrix is held for all of them. */
+/* Logits of the columns that are still active, some at a time. */
 static ebb_status output(ebb_run *r, const ebb_pass *p, ebb_error *err)
 {
     const ebb_net *net = r->net;
     uint32_t end = r->c1;
-    const void *held;
-    ebb_status st;
+    ebb_status st = EBB_OK;
 
     ebb_op_norm(r, &net->output_norm, ebb_act_bit(&net->output));
-    st = ebb_res_acquire(r->res, net->output.extent, &held, err);
-    if (st != EBB_OK)
-        return st;
     for (; r->c0 < end && st == EBB_OK; r->c0 = r->c1) {
         r->c1 = end - r->c0 < r->cap_logits ? end : r->c0 + r->cap_logits;
         st = output_some(r, p, err);
     }
-    ebb_res_release(r->res, net->output.extent);
     return st;
 }
 

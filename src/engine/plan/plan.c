@@ -16,8 +16,8 @@
 #define CHUNK_MAX       1024u
 #define CHUNK_MIN       64u
 #define CTX_MIN         512u
-#define RING_LAYER_MAX  (192 * MIB)              /* a layer up to this is held whole by the ring */
-#define RING_TENSORS    3u                       /* two in use, the next on its way */
+#define RING_LEAST      (16 * MIB)
+#define RING_PARTS      3u                       /* two in use, the next on its way */
 #define COMFORT_PERCENT 90u                      /* of the budget: up to here the page cache holds the weights */
 
 /* -- The layout ---------------------------------------------------------------- */
@@ -90,7 +90,9 @@ static bool is_resident(const planning *q, uint32_t group)
 
 static bool is_any(const planning *q, uint32_t group)
 {
-    return group < q->net->n_layers;
+    (void)q;
+    (void)group;
+    return true;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -98,28 +100,19 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Room for what is in use and on its way: a layer, if that is not too much, and
- * three matrices; of the groups for which `streams` says so. */
+/* Room for what is in use and on its way: more would only leave the processor's cache, in
+ * which it is multiplied faster and into which many a disk reads faster too. */
 static uint64_t ring_bytes(const planning *q, bool (*streams)(const planning *q, uint32_t group))
 {
-    uint64_t layer = 0, tensor = 0, output = 0, in_layer = 0, ring;
+    uint64_t part = 0, ring;
 
     for (uint32_t i = 0; i < q->net->n_extents; i++) {
         const ebb_res_extent *x = &q->net->extents[i];
 
-        if (i == 0 || x->group != x[-1].group)
-            in_layer = 0;
-        in_layer += pinned_bytes(x);
-        if (!streams(q, x->group))
-            continue;
-        if (x->group == q->net->n_layers) {
-            output = larger(output, pinned_bytes(x));
-        } else {
-            layer = larger(layer, in_layer);
-            tensor = larger(tensor, pinned_bytes(x));
-        }
+        if (x->is_certain && streams(q, x->group))
+            part = larger(part, pinned_bytes(x));
     }
-    ring = larger(layer < RING_LAYER_MAX ? layer : RING_LAYER_MAX, larger(RING_TENSORS * tensor, output));
+    ring = larger(RING_LEAST, RING_PARTS * part);
     return (ring + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
 }
 

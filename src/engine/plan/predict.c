@@ -22,7 +22,7 @@ void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
     double sync_s = SYNC_S * OPS_PER_LAYER * p->n_layers, pass_s = larger(read_s, touch_s) + sync_s;
     double macs = 0;
 
-    for (uint32_t i = 0; i + 1 < net->n_extents; i++)    /* all but the output, which few columns need */
+    for (uint32_t i = 0; i < net->n_extents && net->extents[i].group < net->n_layers; i++)  /* few columns need the output */
         macs += (double)net->extents[i].n_elems * (net->extents[i].is_certain ? 1 : (double)net->n_expert_used / net->n_expert);
     p->predicted_decode_tok_s = 1 / pass_s;
     p->predicted_prefill_tok_s = p->n_chunk / (larger(macs * p->n_chunk / mac_s, read_s) + sync_s);

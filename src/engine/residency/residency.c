@@ -459,6 +459,11 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
     return st;
 }
 
+bool ebb_res_is_ready(ebb_res *r, uint32_t id)
+{
+    return r->at[id] || ebb_ring_is_ready(r->ring, id);
+}
+
 void ebb_res_release(ebb_res *r, uint32_t id)
 {
     group *g = &r->groups[r->extents[id].group];

@@ -124,6 +124,8 @@ ebb_status ebb_res_place(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_
 EBB_MUST_CHECK
 ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err);
 void ebb_res_release(ebb_res *r, uint32_t id);
+/* Whether an acquire of `id` would not wait, nor hold more of the ring than leaves the reader room. */
+bool ebb_res_is_ready(ebb_res *r, uint32_t id);
 
 /* Copy n bytes at `offset` of `part`: rows of token_embd, norms.  Taken from a
  * pinned extent that holds them, else read from the file.  Errors: IO, FORMAT. */

@@ -493,6 +493,23 @@ ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel,
     return st == EBB_LIMIT ? demand(g, id, cancel, ptr, err) : st;
 }
 
+bool ebb_ring_is_ready(ebb_ring *g, uint32_t id)
+{
+    uint64_t n_held = 0;
+    bool is_ready;
+    const entry *e;
+
+    pthread_mutex_lock(&g->lock);
+    for (uint32_t i = 0; i < g->n; i++)
+        n_held += get(g, i)->n_held > 0 ? get(g, i)->n_bytes : 0;
+    e = find(g, id);
+    is_ready = g->n_demand[id] > 0 ||
+               (e && e->st == EBB_OK && e->n_issued == e->n_bytes && e->n_flying == 0 &&
+                (e->n_held > 0 || n_held + e->n_bytes <= g->cap / 2));
+    pthread_mutex_unlock(&g->lock);
+    return is_ready;
+}
+
 /* The pages of an extent that was held outside the ring go. */
 static void drop_demand(ebb_ring *g, uint32_t id)
 {

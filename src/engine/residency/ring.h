@@ -58,6 +58,9 @@ EBB_MUST_CHECK
 ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err);
 void ebb_ring_release(ebb_ring *g, uint32_t id);
 
+/* Whether an acquire of `id` would not wait, and at most half of the ring would be held then. */
+bool ebb_ring_is_ready(ebb_ring *g, uint32_t id);
+
 /* Some of extents [first, first + n) stand in the ring or are on their way. */
 bool ebb_ring_has(ebb_ring *g, uint32_t first, uint32_t n);
 void ebb_ring_get_stats(ebb_ring *g, ebb_ring_stats *out);
