@@ -63,8 +63,8 @@ typedef struct ebb_backend_ops {
     ebb_status (*plan)(ebb_backend *b, ebb_error *err);            /* a REPORT follows: the plan that stands */
 } ebb_backend_ops;
 
-/* The engine in this process.  path NULL: the embedded guide.  Returns at
- * once; LOADING ... READY or FAILED follow. */
+/* The engine in this process.  path NULL: the best model there is (models.h), which a
+ * NOTICE names.  Returns at once; LOADING ... READY or FAILED follow. */
 EBB_MUST_CHECK
 ebb_status ebb_backend_local(const char *path, const ebb_engine_opts *opts,
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err);

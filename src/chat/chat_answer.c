@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "chat_priv.h"
+#include "models.h"
 
 #define SAVE_WITHIN_MS 700       /* how much of an answer under way a crash may take */
 
@@ -165,6 +166,17 @@ ebb_status ebb_chat_begin(ebb_chat *c, bool go_on, ebb_error *err)
     return EBB_OK;
 }
 
+/* The model that the user named is taken again when he names none. */
+static void remember(ebb_chat *c)
+{
+    ebb_error err;
+
+    if (!c->is_chosen || !c->info->path || (c->store_path && strcmp(c->store_path, ":memory:") == 0))
+        return;
+    if (ebb_models_remember(c->info->path, &err) != EBB_OK)
+        ebb_chat_notice(c, "the choice of this model is not kept: %s", err.msg);
+}
+
 void ebb_chat_on_ready(ebb_chat *c)
 {
     ebb_error err = { 0 };
@@ -174,6 +186,8 @@ void ebb_chat_on_ready(ebb_chat *c)
     c->state = st == EBB_OK ? EBB_CHAT_IDLE : EBB_CHAT_FAILED;
     if (st == EBB_OK)
         ebb_chat_settings_advise(c);
+    if (st == EBB_OK)
+        remember(c);
     if (st == EBB_OK)
         ebb_chat_tell(c, EBB_EVENT_READY, c->info->name, strlen(c->info->name), 0, 0);
     if (notice[0])

@@ -3,22 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "chat_priv.h"
 #include "models.h"
 
 static ebb_status open_local(void *arg, const char *path, const ebb_engine_opts *opts, ebb_backend_sink *sink,
                              void *sink_arg, ebb_backend **out, ebb_error *err)
 {
-    char *chosen = NULL;
-    ebb_status st = EBB_OK;
+    ebb_error ignored;
 
     (void)arg;
-    if (!path)
-        st = ebb_models_choose(&chosen, err);
-    if (st == EBB_OK)
-        st = ebb_backend_local(path ? path : chosen, opts, sink, sink_arg, out, err);
-    free(chosen);
-    return st;
+    if (path && strcmp(path, "auto") == 0) {
+        if (ebb_models_remember(NULL, &ignored) != EBB_OK)
+            ebb_log("models", "%s", ignored.msg);        /* where nothing can be kept, nothing was */
+        path = NULL;
+    }
+    return ebb_backend_local(path, opts, sink, sink_arg, out, err);
 }
 
 static ebb_status ready(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, char notice[256],

@@ -95,6 +95,7 @@ struct ebb_chat {
     ebb_prompter     *prompter;
     const ebb_model_info *info;          /* NULL until ready */
     ebb_chat_state    state;
+    bool              is_chosen;         /* the user named the model at hand */
     bool              is_awaited;        /* a question waits for the model to be loaded */
     ebb_node         *answer;            /* under way */
     bool              is_new_answer;     /* it began with this turn, so it may go if it stays empty */

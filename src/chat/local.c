@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "ebb/engine.h"
 #include "guide.h"
+#include "models.h"
 #include "plan_text.h"
 
 #define PROGRESS_NS 100000000u   /* at most ten loading events a second */
@@ -22,7 +23,7 @@ typedef struct local {
     ebb_backend       base;
     ebb_backend_sink *sink;
     void             *arg;
-    char             *path;              /* NULL: the embedded guide */
+    char             *path;              /* NULL: to be chosen; the worker's own; then: the embedded guide */
     ebb_engine_opts   opts;              /* kv_cache_dir is our copy */
     pthread_t         thread;
     atomic_bool       stop;              /* the answer under way must end */
@@ -76,8 +77,18 @@ static void progress(void *arg, uint64_t done, uint64_t total)
     emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_LOADING, .done = done, .total = total });
 }
 
-static ebb_status open_model(const local *l, ebb_model **m, ebb_error *err)
+static ebb_status open_model(local *l, ebb_model **m, ebb_error *err)
 {
+    ebb_buf why = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (!l->path)
+        st = ebb_models_choose(&l->opts, &l->path, &why, err);
+    if (st == EBB_OK && why.len)
+        emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = why.data, .n_text = why.len });
+    ebb_buf_fini(&why);
+    if (st != EBB_OK)
+        return st;
     if (l->path)
         return ebb_model_open(l->path, m, err);
     return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, "guide", m, err);

@@ -175,20 +175,3 @@ void ebb_models_free(ebb_model_file *files, size_t n)
         free(files[i].path);
     free(files);
 }
-
-ebb_status ebb_models_choose(char **path, ebb_error *err)
-{
-    ebb_model_file *files;
-    size_t n;
-    ebb_status st = ebb_models_find(&files, &n, err);
-
-    *path = NULL;
-    if (st != EBB_OK)
-        return st;
-    if (n) {
-        *path = files[0].path;
-        files[0].path = NULL;
-    }
-    ebb_models_free(files, n);
-    return EBB_OK;
-}

@@ -1,9 +1,12 @@
 /* chat/models.h - the model files on this machine. */
 #ifndef EBB_CHAT_MODELS_H
 #define EBB_CHAT_MODELS_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+#include "ebb/plan.h"
 #include "ebb/status.h"
 
 typedef struct ebb_model_file {
@@ -20,8 +23,41 @@ EBB_MUST_CHECK
 ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err);
 void ebb_models_free(ebb_model_file *files, size_t n);
 
-/* The model to use when none is named: the newest; NULL: the embedded guide. */
+/* -- Which to take (models_rate.c) ---------------------------------------------------- */
+
+/* How a model would do on a machine.  Worth: 10^9 parameters times what is left of
+ * them at so many bits each; of a mixture of experts the geometric mean of all and those used. */
+typedef struct ebb_model_rating {
+    ebb_model_file file;
+    char     name[96], mix[16];
+    char     why_not[200];       /* why it cannot be used; "" */
+    uint64_t n_params;
+    bool     has_template;       /* a chat template of its own */
+    double   worth;
+    ebb_plan plan;               /* where it can be read */
+} ebb_model_rating;
+
+/* Rate files[0..n) (taken over, also on failure), the best first: of those with a chat
+ * template that stay in memory and do 1.5 tok/s the one with most worth * v / (v + 1 tok/s)
+ * for its speed v, then slower ones, the fastest first, then those that are read from disk in part.  *out is for
+ * ebb_models_rating_free.  Error: NOMEM.  Cost: opens every file's header. */
 EBB_MUST_CHECK
-ebb_status ebb_models_choose(char **path, ebb_error *err);
+ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, const ebb_machine *machine,
+                           ebb_model_rating **out, ebb_error *err);
+void ebb_models_rating_free(ebb_model_rating *r, size_t n);
+/* One line: the first is taken, why, and why not a larger one. */
+void ebb_models_why(const ebb_model_rating *r, size_t n, ebb_buf *out);
+
+/* The model to use when none is named: the one the user named last if it still runs, else
+ * the best; NULL: the embedded guide.  *why gets a line for the user, or nothing.  Up to
+ * half a second: headers are read, and with several models the machine is measured. */
+EBB_MUST_CHECK
+ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why, ebb_error *err);
+
+/* What the user chose, for the next time; NULL: nothing, choose anew.  Errors: IO, NOTFOUND, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_models_remember(const char *path, ebb_error *err);
+/* Its absolute path; false: nothing was chosen. */
+bool ebb_models_remembered(ebb_buf *out);
 
 #endif

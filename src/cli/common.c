@@ -56,14 +56,19 @@ bool ebb_cli_progress(const ebb_args *a)
 
 ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err)
 {
+    bool is_named = a->model && strcmp(a->model, "auto") != 0;
+    ebb_buf why = { 0 };
     char *found = NULL;
     ebb_status st = EBB_OK;
 
     *out = NULL;
-    if (!a->model)
-        st = ebb_models_choose(&found, err);
-    if (st == EBB_OK && (a->model || found))
-        st = ebb_model_open(a->model ? a->model : found, out, err);
+    if (!is_named)
+        st = ebb_models_choose(&a->engine, &found, &why, err);
+    if (why.len && ebb_cli_progress(a))
+        fprintf(stderr, "%s\n", why.data);      /* of a header: its texts were made visible */
+    ebb_buf_fini(&why);
+    if (st == EBB_OK && (is_named || found))
+        st = ebb_model_open(is_named ? a->model : found, out, err);
     else if (st == EBB_OK && ebb_guide_bytes)
         st = ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, "guide", out, err);
     else if (st == EBB_OK)

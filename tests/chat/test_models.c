@@ -1,4 +1,4 @@
-/* Which model files are found, and which is chosen. */
+/* Which model files are found. */
 #include "ebb_test.h"
 
 #include <fcntl.h>
@@ -94,20 +94,15 @@ static void test_places(void **state)
     ebb_error err;
     ebb_model_file *f;
     size_t n;
-    char list[256], *path;
+    char list[256];
 
     (void)state;
-    assert_int_equal(ebb_models_choose(&path, &err), EBB_OK);
-    assert_null(path);                           /* the embedded guide */
     make("one.gguf", "x", 5);
     snprintf(list, sizeof list, "/nowhere::%s/one.gguf:%s", dir, dir);
     setenv("EBB_MODELS", list, 1);
     assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
     assert_int_equal(n, 1);                      /* named twice, listed once */
     ebb_models_free(f, n);
-    assert_int_equal(ebb_models_choose(&path, &err), EBB_OK);
-    assert_non_null(strstr(path, "one.gguf"));
-    free(path);
 }
 
 int main(void)
