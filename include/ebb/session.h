@@ -38,7 +38,9 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
 /* How many of ids[0..n) a sync would reuse; computes nothing. */
 size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n);
 
-/* Add one token and compute its logits.  Errors as sync. */
+/* Add one token and compute its logits.  Errors as sync.  The same pass may compute
+ * tokens that are likely to follow; if the next call adds one of these, it costs
+ * nothing.  Logits are the same bits with and without. */
 EBB_MUST_CHECK
 ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
 

@@ -53,7 +53,7 @@ typedef struct ebb_stats {
     double    disk_bytes_s;      /* over the last second */
     double    stall_share;       /* of the turn's time, spent waiting for reads */
     uint64_t  n_passes;          /* forward passes */
-    uint64_t  drafted, accepted;
+    uint64_t  drafted, accepted; /* tokens guessed; of these, right and so not computed alone */
 
     double    load_s;            /* open to ready */
     char      decision[160];     /* the last thing decided about memory, one line */

@@ -132,6 +132,7 @@ static ebb_status setup(bench *b, const ebb_args *a, ebb_engine_opts *opts, ebb_
     b->runs = a->bench_runs ? a->bench_runs : 3;
     b->n_ids = (size_t)b->depth + (b->n_prompt > b->n_gen ? b->n_prompt : b->n_gen) + 1;
     *opts = a->engine;
+    opts->no_draft = true;                       /* what a pass costs, whatever the text */
     if (!opts->n_ctx)
         opts->n_ctx = (uint32_t)b->n_ids;
     b->ids = calloc(b->n_ids, sizeof *b->ids);

@@ -116,11 +116,12 @@ static int report_json(ebb_chat *c)
     json_t *text = json_stringn(m->text, m->n_text), *root;
 
     ebb_chat_stats(c, &s);
-    root = json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:s}", "text", text ? text : json_string(""),
+    root = json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:s}", "text", text ? text : json_string(""),
                      "finish", ebb_finish_name(m->finish), "prompt_tokens", (int)t->n_prompt, "reused_tokens", (int)t->n_reused,
                      "reused_disk_tokens", (int)t->n_reused_disk,
                      "computed_tokens", (int)t->n_computed, "generated_tokens", (int)t->n_generated, "prefill_s", t->prefill_s,
                      "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0,
+                     "drafted", (json_int_t)s.drafted, "accepted", (json_int_t)s.accepted,
                      "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
     return ebb_cli_print_json(root);
 }

@@ -14,6 +14,7 @@
 #include "plan/layout.h"
 #include "residency/measure.h"
 #include "residency/residency.h"
+#include "speculate/draft.h"
 
 /* A place for one state of the layers that have one (delta nets): what recurrent
  * layers remember of a prefix cannot be cut like K and V, so copies of it are
@@ -47,7 +48,7 @@ typedef struct ebb_slide {
 struct ebb_session {
     ebb_engine  *engine;
     ebb_session *next;           /* in engine->sessions */
-    ebb_token   *ids;            /* [n_ctx]; those of table.n_pos positions stand */
+    ebb_token   *ids;            /* [n_ctx]; those of table.n_pos positions stand, the last n_ahead of them as a guess */
     ebb_kv_table table;
     ebb_link    *chain, *want;   /* [blocks + 1] of ids, n_chained of them; of the ids that are asked for */
     uint32_t     n_chained;      /* full blocks that have got their name */
@@ -59,7 +60,18 @@ struct ebb_session {
     ebb_slide    slide;
     uint64_t     used_at;        /* engine->clock at the last call: who is evicted first */
     ebb_slot    *live;           /* its state, as it stands before table.n_pos; NULL: none */
+
+    ebb_drafter  drafter;
+    uint32_t     n_ahead;        /* computed positions that no one has asked for yet */
+    uint32_t     n_guessed;      /* by the last pass; n_ahead of them are left */
+    double       pass_s;         /* what it took */
 };
+
+/* Tokens of the timeline. */
+static inline uint32_t ebb_session_length(const ebb_session *s)
+{
+    return s->table.n_pos - s->n_ahead;
+}
 
 /* What is done about memory after open (budget.c). */
 typedef struct ebb_budget {
@@ -89,6 +101,7 @@ struct ebb_engine {
     uint8_t      shape[16];      /* what K and V belong to: model, types, layout */
     ebb_session *sessions;
     ebb_slot     slots[EBB_N_SLOTS];     /* of run.n_states; without states none is used */
+    ebb_session *guesser;        /* whose guess the rows of run.logits belong to; NULL: nobody's */
     uint64_t     clock;
     atomic_bool  cancel;
 
@@ -119,6 +132,24 @@ ebb_status ebb_slide_sync(ebb_session *s, const ebb_token *ids, size_t n, ebb_re
 size_t ebb_slide_common(const ebb_session *s, const ebb_token *ids, size_t n);
 /* Room for one token more. */
 ebb_status ebb_slide_before_append(ebb_session *s, ebb_error *err);
+
+/* Compute ids[0..n) behind what stands in one pass, the last n_ahead of them as a guess.
+ * On failure nothing was added, but a state that was under way is lost. */
+EBB_MUST_CHECK
+ebb_status ebb_session_extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_ahead, uint32_t prompt_end,
+                              ebb_pass *p, ebb_error *err);
+
+/* -- Guesses (session_ahead.c): appending computes what may come next in the same pass -- */
+
+/* One more session of e that may guess. */
+void ebb_ahead_init(ebb_session *s);
+/* If id was guessed: it stands, and so do its logits. */
+bool ebb_ahead_take(ebb_session *s, ebb_token id);
+/* Compute id, which is none of a guess under way, with a new guess behind it. */
+EBB_MUST_CHECK
+ebb_status ebb_ahead_extend(ebb_session *s, ebb_token id, ebb_error *err);
+/* Forget the guess: the table holds the timeline and no more. */
+void ebb_ahead_drop(ebb_session *s);
 
 /* -- Prefixes (session_prefix.c) -- */
 
@@ -189,7 +220,8 @@ void ebb_stats_init(ebb_engine *e, double load_s);
 void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total);
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
 void ebb_stats_decode_begin(ebb_engine *e);
-void ebb_stats_decode_step(ebb_engine *e, double seconds);
+void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_guessed);
+void ebb_stats_guess(ebb_engine *e, uint32_t n_drafted);
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s);
 
 #endif

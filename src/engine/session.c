@@ -41,6 +41,7 @@ ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
         fini(s);
         return st;
     }
+    ebb_ahead_init(s);
     s->next = e->sessions;
     e->sessions = s;
     *out = s;
@@ -57,12 +58,13 @@ void ebb_session_free(ebb_session *s)
             break;
         }
     }
-    ebb_state_drop(s);
+    ebb_session_clear(s);
     fini(s);
 }
 
 void ebb_session_clear(ebb_session *s)
 {
+    ebb_ahead_drop(s);
     ebb_kv_cut(s->engine->kv, &s->table, 0);
     ebb_state_drop(s);
     s->n_chained = 0;
@@ -97,10 +99,8 @@ ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
     return st;
 }
 
-/* Compute ids[0..n) behind what stands: one pass.  On failure nothing was added,
- * but a state that was under way is lost. */
-static ebb_status extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t prompt_end, ebb_pass *p,
-                         ebb_error *err)
+ebb_status ebb_session_extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_ahead, uint32_t prompt_end,
+                              ebb_pass *p, ebb_error *err)
 {
     uint32_t pos0 = s->table.n_pos;
     ebb_status st = ebb_session_make_room(s, pos0 + n, err);
@@ -110,6 +110,8 @@ static ebb_status extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint3
     if (st != EBB_OK)
         return st;
     ebb_state_plan_marks(s, pos0, pos0 + n, prompt_end, &marks);
+    if (p->each)
+        s->engine->guesser = NULL;               /* its rows are written anew */
     p->ids = ids;
     p->n = n;
     p->pos0 = pos0;
@@ -127,6 +129,7 @@ static ebb_status extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint3
         return st;
     }
     memmove(s->ids + pos0, ids, n * sizeof *ids);
+    s->n_ahead = n_ahead;
     ebb_prefix_name_blocks(s);
     ebb_state_keep_marks(s, &marks);
     s->used_at = ++s->engine->clock;
@@ -152,7 +155,7 @@ static ebb_status prefill(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_
         uint32_t m = n - at < e->plan.n_chunk ? n - at : e->plan.n_chunk;
         bool is_last = at + m == n;
         ebb_pass p = { .n_out = is_last, .logits = is_last ? s->logits : NULL };
-        ebb_status st = extend(s, ids + at, m, n > 0 ? n - 1 : 0, &p, err);
+        ebb_status st = ebb_session_extend(s, ids + at, m, 0, n > 0 ? n - 1 : 0, &p, err);
 
         if (st != EBB_OK)
             return st;
@@ -190,6 +193,7 @@ ebb_status ebb_session_sync_held(ebb_session *s, const ebb_token *ids, size_t n,
 ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
                             ebb_receipt *receipt, ebb_error *err)
 {
+    ebb_ahead_drop(s);
     return s->slide.n_window ? ebb_slide_sync(s, ids, n, receipt, err)
                              : ebb_session_sync_held(s, ids, n, receipt, err);
 }
@@ -199,23 +203,29 @@ size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n)
     return s->slide.n_window ? ebb_slide_common(s, ids, n) : ebb_prefix_common(s, ids, n);
 }
 
+/* Room for one token that was not guessed. */
+static ebb_status make_way(ebb_session *s, ebb_error *err)
+{
+    ebb_ahead_drop(s);
+    return s->slide.n_window ? ebb_slide_before_append(s, err) : check_length(s, (size_t)s->table.n_pos + 1, err);
+}
+
 ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
 {
     ebb_engine *e = s->engine;
     double begin = ebb_clock_s();
-    ebb_pass p = { .n_out = 1, .logits = s->logits };
-    ebb_status st = s->slide.n_window ? ebb_slide_before_append(s, err) : check_length(s, (size_t)s->table.n_pos + 1, err);
+    bool was_guessed = ebb_ahead_take(s, id);
+    ebb_status st = was_guessed ? EBB_OK : make_way(s, err);
 
     if (st == EBB_OK && !ebb_state_stands(s))    /* it was lost: from a checkpoint to here again */
         st = ebb_session_sync_held(s, s->ids, s->table.n_pos, NULL, err);
     if (st != EBB_OK)
         return st;
     ebb_stats_decode_begin(e);
-    st = extend(s, &id, 1, 0, &p, err);
-    if (st == EBB_OK) {
-        s->has_logits = true;
-        ebb_stats_decode_step(e, ebb_clock_s() - begin);
-    }
+    if (!was_guessed)
+        st = ebb_ahead_extend(s, id, err);
+    if (st == EBB_OK)
+        ebb_stats_decode_step(e, ebb_clock_s() - begin, was_guessed);
     ebb_stats_idle(e, s);
     return st;
 }
@@ -260,7 +270,7 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
         uint32_t m = v.n - v.pos0 < n_chunk ? v.n - v.pos0 : n_chunk;
         ebb_pass p = { .n_out = m, .each = eval_columns, .arg = &v };
 
-        st = extend(s, ids + v.pos0, m, 0, &p, err);
+        st = ebb_session_extend(s, ids + v.pos0, m, 0, 0, &p, err);
         if (st == EBB_OK)
             v.pos0 += m;
         ebb_stats_prefill_step(e, v.pos0, ebb_clock_s() - begin);
@@ -274,7 +284,7 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
 
 const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n)
 {
-    *n = s->table.n_pos;
+    *n = ebb_session_length(s);
     return s->ids;
 }
 

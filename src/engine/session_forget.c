@@ -48,10 +48,12 @@ static void cut_end(ebb_session *s, uint32_t from)
 ebb_status ebb_session_forget(ebb_session *s, uint32_t from, uint32_t n, ebb_error *err)
 {
     ebb_engine *e = s->engine;
-    ebb_status st = check_range(s, from, n, err);
+    ebb_status st;
     uint32_t n_left;
     ebb_shift shift;
 
+    ebb_ahead_drop(s);
+    st = check_range(s, from, n, err);
     if (st != EBB_OK)
         return st;
     n_left = s->table.n_pos - n;

@@ -141,11 +141,13 @@ static void add_item(kept *k, const ebb_session *s, ebb_disk_kind kind, uint32_t
 void ebb_session_keep(ebb_session *s)
 {
     ebb_engine *e = s->engine;
-    uint32_t n_full = s->table.n_pos / EBB_KV_BLOCK;
+    uint32_t n_full;
     kept *k;
 
     if (!e->disk || s->table.n_pos == 0)
         return;
+    ebb_ahead_drop(s);
+    n_full = s->table.n_pos / EBB_KV_BLOCK;
     ebb_keep_reap(e, false);
     k = new_kept(s);
     if (!k)

@@ -43,7 +43,7 @@ void ebb_prefix_name_blocks(ebb_session *s)
 {
     if (s->n_chained == 0)
         begin_chain(s->engine, s->chain, &s->shift);
-    for (; s->n_chained < s->table.n_pos / EBB_KV_BLOCK; s->n_chained++) {
+    for (; s->n_chained < ebb_session_length(s) / EBB_KV_BLOCK; s->n_chained++) {
         name_next(s->chain, &s->shift, s->n_chained, s->ids);
         ebb_kv_name(s->engine->kv, &s->table, s->n_chained, s->chain[s->n_chained + 1].name);
     }
@@ -83,7 +83,7 @@ static bool same_shift(const ebb_shift *a, const ebb_shift *b)
 /* Positions of ids under a shift that stand in s. */
 static uint32_t common(const ebb_session *s, const ebb_token *ids, size_t n, const ebb_shift *shift)
 {
-    uint32_t end = s->table.n_pos < n ? s->table.n_pos : (uint32_t)n, i = 0;
+    uint32_t end = ebb_session_length(s) < n ? ebb_session_length(s) : (uint32_t)n, i = 0;
 
     if (!same_shift(&s->shift, shift)) {
         end = s->shift.is_on && s->shift.pos < end ? s->shift.pos : end;
@@ -273,7 +273,7 @@ static uint32_t find_common(const ebb_session *s, const ebb_token *ids, uint32_t
 {
     uint32_t n_kv, n_ram, n_disk, n_tail, i;
     const ebb_session *from = best_source(s, ids, n, shift, &n_kv);
-    bool stands = !from && n_kv == s->table.n_pos;
+    bool stands = !from && n_kv == ebb_session_length(s);
     ebb_disk_item item;
 
     want(s, ids, n, shift);

@@ -88,7 +88,7 @@ static uint32_t n_standing(const ebb_session *s, const ebb_token *ids, size_t n,
 {
     uint32_t i = 0;
 
-    while (i < s->table.n_pos && i < n - n_gone && s->ids[i] == ids[i < s->slide.n_sink ? i : i + n_gone])
+    while (i < ebb_session_length(s) && i < n - n_gone && s->ids[i] == ids[i < s->slide.n_sink ? i : i + n_gone])
         i++;
     return i;
 }

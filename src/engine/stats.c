@@ -115,11 +115,19 @@ void ebb_stats_decode_begin(ebb_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-void ebb_stats_decode_step(ebb_engine *e, double seconds)
+void ebb_stats_guess(ebb_engine *e, uint32_t n_drafted)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stats.drafted += n_drafted;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_guessed)
 {
     pthread_mutex_lock(&e->lock);
     e->append_s += seconds;
-    e->stats.n_passes++;
+    e->stats.n_passes += !was_guessed;
+    e->stats.accepted += was_guessed;
     e->stats.computed_tok++;
     e->stats.generated_tok++;
     e->stats.decode_tok_s = e->append_s > 0 ? e->stats.generated_tok / e->append_s : 0;
@@ -135,7 +143,7 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
     e->stats.stall_share = ebb_clock_ns() > e->turn_ns && e->turn_ns
                                ? (double)(res.stall_ns - e->turn_stall_ns) / (double)(ebb_clock_ns() - e->turn_ns) : 0;
     e->stats.phase = EBB_PHASE_IDLE;
-    e->stats.n_used = s->table.n_pos;
+    e->stats.n_used = ebb_session_length(s);
     pthread_mutex_unlock(&e->lock);
 }
 
