@@ -32,12 +32,24 @@ static void prefetch(const ebb_matmul *a, size_t r0, size_t from, size_t to, siz
             _mm_prefetch((const char *)a->w + r * a->row_bytes + byte + i, _MM_HINT_T1);
 }
 
+/* Sums of n_cols columns from c0, which are complete. */
+static void store(const ebb_matmul *a, size_t r0, size_t n_tiles, size_t c0, size_t n_cols, const float *acc)
+{
+    for (size_t i = 0; i < 2 * n_tiles; i++) {
+        __mmask16 mask = ebb_row_mask(a->n_rows, r0 + 16 * i);
+
+        for (size_t c = 0; c < n_cols; c++)
+            _mm512_mask_storeu_ps(a->y + (c0 + c) * a->y_stride + r0 + 16 * i, mask, _mm512_load_ps(acc + c * GEMM_ROWS + 16 * i));
+    }
+}
+
 static void columns(const ebb_matmul *a, const ebb_gemm_kind *k, size_t r0, size_t n_tiles, size_t b0, size_t n_blocks, size_t c0,
                     size_t n_cols, scratch *s)
 {
     const uint8_t *x = (const uint8_t *)a->x + c0 * a->x_col_bytes + b0 * k->x_bytes;
-    size_t n_groups = (n_cols + GEMM_COLS - 1) / GEMM_COLS, bytes = ebb_type_get(a->type)->block_bytes;
-    bool is_last = (b0 + n_blocks) * bytes >= a->row_bytes;
+    const ebb_type_info *type = ebb_type_get(a->type);
+    size_t n_groups = (n_cols + GEMM_COLS - 1) / GEMM_COLS, bytes = type->block_bytes;
+    bool is_last = (b0 + n_blocks) * type->block_len == a->n_k;
 
     for (size_t i = 0; i < n_groups; i++) {
         size_t from = n_cols * i / n_groups, to = n_cols * (i + 1) / n_groups;
@@ -48,16 +60,8 @@ static void columns(const ebb_matmul *a, const ebb_gemm_kind *k, size_t r0, size
         if (!is_last)
             prefetch(a, r0, GEMM_ROWS * i / n_groups, GEMM_ROWS * (i + 1) / n_groups, (b0 + n_blocks) * bytes, n_blocks * bytes);
         k->prepare(k, &p, to - from, s->column)(&p);
-    }
-}
-
-static void store(const ebb_matmul *a, size_t r0, size_t n_tiles, size_t c0, size_t n_cols, const scratch *s)
-{
-    for (size_t i = 0; i < 2 * n_tiles; i++) {
-        __mmask16 mask = ebb_row_mask(a->n_rows, r0 + 16 * i);
-
-        for (size_t c = 0; c < n_cols; c++)
-            _mm512_mask_storeu_ps(a->y + (c0 + c) * a->y_stride + r0 + 16 * i, mask, _mm512_load_ps(s->acc[c] + 16 * i));
+        if (is_last)                             /* here, where the next group hides what a store waits for */
+            store(a, r0, n_tiles, c0 + from, to - from, p.acc);
     }
 }
 
@@ -73,7 +77,6 @@ static void rows(const ebb_matmul *a, const ebb_gemm_kind *k, size_t r0, size_t 
         unpack(a, k, r0, n_tiles, b, n, s);
         columns(a, k, r0, n_tiles, b, n, c0, n_cols, s);
     }
-    store(a, r0, n_tiles, c0, n_cols, s);
 }
 
 void ebb_avx512_gemm(const ebb_matmul *a, const ebb_gemm_kind *k)

@@ -21,7 +21,7 @@ typedef struct ebb_gemm_place {
     const uint8_t *x;            /* first block of the panel of the first column ... */
     size_t         x_col_bytes;  /* ... and the distance of columns */
     size_t         ahead;        /* from these columns to the next ones; 0: there are none */
-    const void    *column;       /* [GEMM_COLS][n_blocks] as prepared */
+    const void    *column;       /* [GEMM_COLS] as prepared */
     float         *acc;          /* [GEMM_COLS][GEMM_ROWS] */
 } ebb_gemm_place;
 
@@ -31,7 +31,6 @@ typedef struct ebb_gemm_kind {
     size_t x_bytes;              /* of a block of activations */
     size_t panel;                /* most blocks of a panel */
     size_t tile_bytes;           /* of a block */
-    size_t column_bytes;         /* of a prepared block */
     /* n_blocks of 16 rows to half h of the tiles at `out`. */
     void (*unpack)(const struct ebb_gemm_kind *k, const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, void *out);
     /* n_blocks of n_cols columns; the kernel that suits them. */
@@ -41,7 +40,7 @@ typedef struct ebb_gemm_kind {
 
 void ebb_avx512_gemm(const ebb_matmul *a, const ebb_gemm_kind *k);
 
-#define GEMM_EACH(X) X(0) X(1) X(2) X(3) X(4) X(5)
+#define GEMM_UNROLL _Pragma("GCC unroll 8")
 #define GEMM_INLINE static inline __attribute__((always_inline))
 
 /* name[n]: micro(p, n, ...) for n columns. */

@@ -45,8 +45,6 @@ GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, float dx, __m51
     _mm512_store_ps(acc, y);
 }
 
-#define UNROLL _Pragma("GCC unroll 8")
-
 /* One block of one tile times n columns.  `ahead`: from these to the columns that come next and are to be
  * fetched meanwhile; 0: there are none. */
 GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], const column_block *col, float *acc, size_t ahead,
@@ -54,19 +52,19 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
 {
     __m512i sum[GEMM_COLS][2], v[GEMM_COLS][2];
 
-    UNROLL for (int c = 0; c < n; c++)
+    GEMM_UNROLL for (int c = 0; c < n; c++)
         sum[c][0] = sum[c][1] = _mm512_setzero_si512();
 #pragma GCC unroll 1
     for (int s = 0; s < 64 / group; s++) {
         if (ahead && s * 64 < (int)sizeof(ebb_q8_256))
-            UNROLL for (int c = 0; c < n; c++)
-                _mm_prefetch((const char *)x[c] + ahead + 64 * s, _MM_HINT_T0);
-        UNROLL for (int c = 0; c < n; c++)
+            GEMM_UNROLL for (int c = 0; c < n; c++)
+                _mm_prefetch((const char *)x[c] - offsetof(ebb_q8_256, q) + ahead + 64 * s, _MM_HINT_T0);
+        GEMM_UNROLL for (int c = 0; c < n; c++)
             v[c][0] = v[c][1] = has_start ? _mm512_set1_epi32(col[c].start[s]) : _mm512_setzero_si512();
-        UNROLL for (int g = 0; g < group; g++) {
+        GEMM_UNROLL for (int g = 0; g < group; g++) {
             __m512i w0 = _mm512_load_si512(t->q[s * group + g][0]), w1 = _mm512_load_si512(t->q[s * group + g][1]);
 
-            UNROLL for (int c = 0; c < n; c++) {
+            GEMM_UNROLL for (int c = 0; c < n; c++) {
                 __m512i four = ebb_gemm_four(x[c] + 4 * (s * group + g));
 
                 v[c][0] = _mm512_dpbusd_epi32(v[c][0], w0, four);
@@ -75,24 +73,24 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
         }
         __m512i s0 = _mm512_load_si512(t->scale[s][0]), s1 = _mm512_load_si512(t->scale[s][1]);
 
-        UNROLL for (int c = 0; c < n; c++) {
+        GEMM_UNROLL for (int c = 0; c < n; c++) {
             sum[c][0] = scaled(sum[c][0], v[c][0], s0, is_wide);
             sum[c][1] = scaled(sum[c][1], v[c][1], s1, is_wide);
-            __asm__("" : "+v"(sum[c][0]), "+v"(sum[c][1]));
+            __asm__("" : "+v"(sum[c][0]), "+v"(sum[c][1]));      /* in place: no copies at the end of the loop */
         }
     }
-    UNROLL for (int c = 0; c < n; c++)
+    GEMM_UNROLL for (int c = 0; c < n; c++)
         v[c][0] = v[c][1] = _mm512_setzero_si512();
-    UNROLL for (int j = 0; j < n_min; j++) {
+    GEMM_UNROLL for (int j = 0; j < n_min; j++) {
         __m512i m0 = _mm512_load_si512(t->min[j][0]), m1 = _mm512_load_si512(t->min[j][1]);
 
-        UNROLL for (int c = 0; c < n; c++) {
+        GEMM_UNROLL for (int c = 0; c < n; c++) {
             v[c][0] = _mm512_dpwssd_epi32(v[c][0], m0, _mm512_set1_epi32(col[c].sums[j]));
             v[c][1] = _mm512_dpwssd_epi32(v[c][1], m1, _mm512_set1_epi32(col[c].sums[j]));
         }
     }
-    UNROLL for (int c = 0; c < n; c++)
-        UNROLL for (int h = 0; h < 2; h++)
+    GEMM_UNROLL for (int c = 0; c < n; c++)
+        GEMM_UNROLL for (int h = 0; h < 2; h++)
             finish(t, acc + c * GEMM_ROWS + 16 * h, h, col[c].d, sum[c][h], v[c][h], n_min > 0);
 }
 
@@ -100,7 +98,7 @@ GEMM_INLINE void micro(const ebb_gemm_place *p, const int n, const int group, co
 {
     const uint8_t *x[GEMM_COLS];
 
-    UNROLL for (int c = 0; c < n; c++)
+    GEMM_UNROLL for (int c = 0; c < n; c++)
         x[c] = p->x + offsetof(ebb_q8_256, q) + (size_t)c * p->x_col_bytes;
     for (size_t t = 0; t < p->n_tiles; t++)
         block((const ebb_tile256 *)p->tile + t, x, p->column, p->acc + t * TILE_ROWS, t ? 0 : p->ahead, n, group, has_start, n_min, is_wide);
@@ -157,7 +155,7 @@ enum { ANY = 32 * 127 };
 static void matmul_##T(const ebb_matmul *a)                                                                         \
 {                                                                                                                   \
     static const type256 t = { ebb_avx512_unpack_##T, narrow, wide, group, offset, n_min, peak, side };             \
-    static const ebb_gemm_kind k = { sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), sizeof(column_block), unpack, prepare, &t }; \
+    static const ebb_gemm_kind k = { sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, prepare, &t }; \
                                                                                                                     \
     if (a->n_cols <= GEMV_COLS)                                                                                     \
         ebb_avx512_gemv_##T(a);                                                                                     \

@@ -4,10 +4,13 @@
 #include "kernels/x86/avx512_gemm.h"
 #include "kernels/x86/avx512_gemv.h"
 
-typedef struct column_block {
-    int32_t start;               /* -offset * sum of x */
-    float   d, sum;
-} column_block;
+enum { PANEL = 8 };
+
+/* What the blocks of a column add beside their bytes. */
+typedef struct column {
+    int32_t start[PANEL];        /* -offset * sum of x */
+    float   sum[PANEL];
+} column;
 
 typedef struct type32 {
     ebb_unpack32_fn       *unpack;
@@ -15,60 +18,64 @@ typedef struct type32 {
     int                    offset;
 } type32;
 
-enum { PANEL = 8 };
-
-GEMM_INLINE __m512 scaled(const column_block *col, const ebb_tile32 *t, int h, __m512i v, __m512 acc, bool has_min)
+GEMM_INLINE __m512 scaled(const ebb_tile32 *t, int h, __m512i v, __m512 dx, float sum, __m512 acc, bool has_min)
 {
-    __m512 dx = _mm512_set1_ps(col->d);
-
     acc = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(t->d[h]), dx), _mm512_cvtepi32_ps(v), acc);
     if (has_min)
-        acc = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(t->m[h]), dx), _mm512_set1_ps(col->sum), acc);
+        acc = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(t->m[h]), dx), _mm512_set1_ps(sum), acc);
     return acc;
 }
 
-GEMM_INLINE void tile(const ebb_gemm_place *p, const ebb_tile32 *t, float *acc, const int n, const bool has_min)
+/* The blocks of one tile times n columns. */
+GEMM_INLINE void tile(const ebb_gemm_place *p, const ebb_tile32 *t, float *acc, size_t ahead, const int n, const bool has_min)
 {
-    const column_block *col = p->column;
-#define X(c) const uint8_t *x##c = p->x + offsetof(ebb_q8_32, q) + (n > c ? c : 0) * p->x_col_bytes;                  \
-             __m512 y0##c = _mm512_load_ps(acc + (n > c ? c : 0) * GEMM_ROWS), y1##c = _mm512_load_ps(acc + (n > c ? c : 0) * GEMM_ROWS + 16);
-    GEMM_EACH(X)
-#undef X
-    for (size_t b = 0; b < p->n_blocks; b++, t++, col++) {
-#define X(c) __m512i v0##c = _mm512_set1_epi32(col[n > c ? c * PANEL : 0].start), v1##c = v0##c;
-        GEMM_EACH(X)
-#undef X
-#pragma GCC unroll 8
-        for (int g = 0; g < 8; g++) {
+    const column *col = p->column;
+    const uint8_t *x[GEMM_COLS];
+    __m512 y[GEMM_COLS][2];
+
+    GEMM_UNROLL for (int c = 0; c < n; c++) {
+        x[c] = p->x + offsetof(ebb_q8_32, q) + (size_t)c * p->x_col_bytes;
+        y[c][0] = _mm512_load_ps(acc + c * GEMM_ROWS);
+        y[c][1] = _mm512_load_ps(acc + c * GEMM_ROWS + 16);
+    }
+#pragma GCC unroll 1
+    for (size_t b = 0; b < p->n_blocks; b++, t++) {
+        __m512i v[GEMM_COLS][2];
+
+        GEMM_UNROLL for (int c = 0; c < n; c++) {
+            if (ahead)                           /* 40 bytes a block: some lines twice */
+                _mm_prefetch((const char *)x[c] + ahead, _MM_HINT_T0);
+            v[c][0] = v[c][1] = _mm512_set1_epi32(col[c].start[b]);
+        }
+        GEMM_UNROLL for (int g = 0; g < 8; g++) {
             __m512i w0 = _mm512_load_si512(t->q[g][0]), w1 = _mm512_load_si512(t->q[g][1]);
-#define X(c) if (n > c) {                                                           \
-                __m512i four = ebb_gemm_four(x##c + 4 * g);                         \
-                v0##c = _mm512_dpbusd_epi32(v0##c, w0, four);                       \
-                v1##c = _mm512_dpbusd_epi32(v1##c, w1, four);                       \
+
+            GEMM_UNROLL for (int c = 0; c < n; c++) {
+                __m512i four = ebb_gemm_four(x[c] + 4 * g);
+
+                v[c][0] = _mm512_dpbusd_epi32(v[c][0], w0, four);
+                v[c][1] = _mm512_dpbusd_epi32(v[c][1], w1, four);
             }
-            GEMM_EACH(X)
-#undef X
         }
-#define X(c) if (n > c) {                                                           \
-            y0##c = scaled(col + c * PANEL, t, 0, v0##c, y0##c, has_min);           \
-            y1##c = scaled(col + c * PANEL, t, 1, v1##c, y1##c, has_min);           \
-            x##c += sizeof(ebb_q8_32);                                              \
+        GEMM_UNROLL for (int c = 0; c < n; c++) {
+            __m512 dx = _mm512_castsi512_ps(ebb_gemm_four(x[c] - offsetof(ebb_q8_32, q)));   /* d comes first */
+
+            y[c][0] = scaled(t, 0, v[c][0], dx, col[c].sum[b], y[c][0], has_min);
+            y[c][1] = scaled(t, 1, v[c][1], dx, col[c].sum[b], y[c][1], has_min);
+            __asm__("" : "+v"(y[c][0]), "+v"(y[c][1]));      /* in place: no copies at the end of the loop */
+            x[c] += sizeof(ebb_q8_32);
         }
-        GEMM_EACH(X)
-#undef X
     }
-#define X(c) if (n > c) {                                                           \
-        _mm512_store_ps(acc + c * GEMM_ROWS, y0##c);                                \
-        _mm512_store_ps(acc + c * GEMM_ROWS + 16, y1##c);                           \
+    GEMM_UNROLL for (int c = 0; c < n; c++) {
+        _mm512_store_ps(acc + c * GEMM_ROWS, y[c][0]);
+        _mm512_store_ps(acc + c * GEMM_ROWS + 16, y[c][1]);
     }
-    GEMM_EACH(X)
-#undef X
 }
 
 GEMM_INLINE void micro(const ebb_gemm_place *p, const int n, const bool has_min)
 {
     for (size_t t = 0; t < p->n_tiles; t++)
-        tile(p, (const ebb_tile32 *)p->tile + t * p->n_blocks, p->acc + t * TILE_ROWS, n, has_min);
+        tile(p, (const ebb_tile32 *)p->tile + t * p->n_blocks, p->acc + t * TILE_ROWS, t ? 0 : p->ahead, n, has_min);
 }
 
 GEMM_MICRO(micro_plain, false)
@@ -81,14 +88,17 @@ static void unpack(const ebb_gemm_kind *k, const ebb_half *rows, size_t block_by
 
 static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out)
 {
+    const __m256i at = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(sizeof(ebb_q8_32)));
     const type32 *t = k->more;
-    column_block *o = out;
+    __mmask8 mask = (__mmask8)((1u << p->n_blocks) - 1);
 
-    for (size_t c = 0; c < n_cols; c++, o += PANEL) {
-        const ebb_q8_32 *x = (const ebb_q8_32 *)(p->x + c * p->x_col_bytes);
+    for (size_t c = 0; c < n_cols; c++) {
+        const uint8_t *sum = p->x + c * p->x_col_bytes + offsetof(ebb_q8_32, sum);
+        __m256i v = _mm256_mmask_i32gather_epi32(_mm256_setzero_si256(), mask, at, sum, 1);
+        column *o = (column *)out + c;
 
-        for (size_t b = 0; b < p->n_blocks; b++)
-            o[b] = (column_block){ -t->offset * x[b].sum, x[b].d, (float)x[b].sum };
+        _mm256_storeu_si256((void *)o->start, _mm256_mullo_epi32(v, _mm256_set1_epi32(-t->offset)));
+        _mm256_storeu_ps(o->sum, _mm256_cvtepi32_ps(v));
     }
     return t->micro[n_cols];
 }
@@ -99,7 +109,7 @@ static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, 
 static void matmul_##T(const ebb_matmul *a)                                                                         \
 {                                                                                                                   \
     static const type32 t = { ebb_avx512_unpack_##T, has_min ? micro_min : micro_plain, offset };                   \
-    static const ebb_gemm_kind k = { sizeof(ebb_q8_32), PANEL, sizeof(ebb_tile32), sizeof(column_block), unpack, prepare, &t }; \
+    static const ebb_gemm_kind k = { sizeof(ebb_q8_32), PANEL, sizeof(ebb_tile32), unpack, prepare, &t }; \
                                                                                                                     \
     if (a->n_cols <= GEMV_COLS)                                                                                     \
         ebb_avx512_gemv_##T(a);                                                                                     \
