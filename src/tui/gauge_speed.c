@@ -1,4 +1,4 @@
-/* Tokens per second of this turn or the last, and what was reused. */
+/* Tokens per second of this turn or the last, what was reused, and what guessing ahead is worth. */
 #include "panel.h"
 
 #include "text.h"
@@ -25,6 +25,10 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
     ebb_text_count(&value, s->computed_tok);
     ebb_buf_adds(&value, " tok");
     ebb_canvas_line(c, "reused + new", ebb_buf_text(&value));
+    ebb_buf_clear(&value);
+    ebb_buf_addf(&value, "%.0f %% right", s->drafted ? 100.0 * (double)s->accepted / (double)s->drafted : 0.0);
+    if (s->drafted > 0)
+        ebb_canvas_line(c, "guessed ahead", ebb_buf_text(&value));
     ebb_buf_fini(&value);
     ebb_canvas_gap(c);
 }

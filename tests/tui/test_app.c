@@ -202,6 +202,23 @@ static void memory(void **state)
     screen_close(&s);
 }
 
+static void the_panel_says_what_guessing_is_worth(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 40, 130);
+    assert_null(strstr(screen_text(&s), "guessed ahead"));
+    fake_stats(s.chat)->drafted = 52;
+    fake_stats(s.chat)->accepted = 39;
+    fake_stats(s.chat)->decode_tok_s = 6.3;
+    screen_keys(&s, "Hello\r");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "");
+    assert_has(&s, "75 % right");
+    screen_close(&s);
+}
+
 static void help_names_every_command(void **state)
 {
     screen s;
@@ -448,6 +465,7 @@ int main(void)
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(commands),
         cmocka_unit_test(memory),
+        cmocka_unit_test(the_panel_says_what_guessing_is_worth),
         cmocka_unit_test(help_names_every_command),
         cmocka_unit_test(completion),
         cmocka_unit_test(scrolling),
