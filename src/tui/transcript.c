@@ -222,7 +222,7 @@ static size_t receipt_rows(ebb_transcript *t, ebb_item *it)
         return 0;
     if (it->receipt.n_raw == 0) {
         it->receipt.md.base = EBB_FACE_RECEIPT;
-        ebb_receipt_text(ebb_chat_message(t->chat, it->index), t->ascii, &line);
+        ebb_receipt_text(ebb_chat_message(t->chat, it->index), t->plain_glyphs, &line);
         ebb_wrap_text(&it->receipt, ebb_buf_text(&line), line.len, true);
         ebb_buf_fini(&line);
     }

@@ -49,7 +49,7 @@ static void a_turn(void **state)
         "> Hello\n"
         "\n"
         "Hi there, how are you?\n"
-        "reused 7,412 \u00B7 computed 318 @ 41 tok/s \u00B7 212 tok @ 6.3 tok/s\n"
+        "reused 7,412 | computed 318 @ 41 tok/s | 212 tok @ 6.3 tok/s\n"
         "\n\n\n\n\n\n\n\n\n"
         " Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n"
         " layers 6/8 ####==*.                            new session\n"
@@ -83,7 +83,7 @@ static void stop_keeps_the_part(void **state)
     fake_text(s.chat, "Once upon");
     screen_keys(&s, "\x03");
     assert_false(ebb_chat_is_busy(s.chat));
-    assert_has(&s, "Once upon\nstopped \u00B7 reused");
+    assert_has(&s, "Once upon\nstopped | reused");
     screen_keys(&s, "draft");
     assert_has(&s, "\n> draft\n");
     screen_keys(&s, "\x03");

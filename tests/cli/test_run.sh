@@ -1,0 +1,52 @@
+#!/bin/sh
+# ebb run in a pipe: the answer alone on standard output, everything else on standard error, and an exit status.
+set -u
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+HOME=$dir; export HOME
+unset EBB_MODELS XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_CONFIG_HOME
+fail() { echo "$*"; exit 1; }
+status() { want=$1; shift; "$@" >"$dir/out" 2>"$dir/err" </dev/null; got=$?; [ $got -eq "$want" ] || fail "exit $got, not $want: $*"; }
+
+status 0 "$EBB" run --greedy -n 30 -p 'What is a token?'
+[ -s "$dir/out" ] || fail "no answer on standard output"
+[ ! -s "$dir/err" ] || fail "told beside an answer, though nobody watches: $(cat "$dir/err")"
+! grep -q "$(printf '\033')" "$dir/out" || fail "an escape sequence in a pipe"
+cp "$dir/out" "$dir/plain"
+
+# Piped input is the question, or stands behind it.
+echo 'What is a token?' | "$EBB" run --greedy -n 30 >"$dir/piped" 2>/dev/null || fail "piped"
+cmp -s "$dir/piped" "$dir/plain" || fail "a piped question is another question: $(cat "$dir/piped")"
+printf 'is a token?\n' | "$EBB" run --greedy -n 30 -p 'What' >/dev/null 2>&1 || fail "piped behind -p"
+
+# -v tells how it went, on standard error only; --json is one object with the same text and the figures.
+status 0 "$EBB" run -v --greedy -n 30 -p 'What is a token?'
+cmp -s "$dir/out" "$dir/plain" || fail "-v changed standard output"
+[ -s "$dir/err" ] || fail "-v said nothing"
+status 0 "$EBB" run --json --greedy -n 30 -p 'What is a token?'
+[ "$(wc -l <"$dir/out")" -eq 1 ] || fail "--json is not one line"
+python3 - "$dir/out" "$dir/plain" <<'PY' || exit 1
+import json, sys
+answer, text = json.load(open(sys.argv[1])), open(sys.argv[2]).read().strip()
+if answer["text"].strip() != text or not any("tok_s" in k for k in answer):
+    sys.exit("--json: %r" % answer)
+PY
+
+# What failed is 1 with one line; wrong usage is 2; nothing of it on standard output.
+status 1 "$EBB" run -m "$dir/nothing.gguf" -p x
+grep -q nothing.gguf "$dir/err" && [ ! -s "$dir/out" ] || fail "no model: $(cat "$dir/err" "$dir/out")"
+status 2 "$EBB" run --nosuch
+[ ! -s "$dir/out" ] || fail "usage on standard output"
+status 2 "$EBB" run -n many -p x
+
+# Ctrl-C ends it with 130, and what was written is there.
+python3 - "$EBB" <<'PY'
+import os, signal, subprocess, sys
+p = subprocess.Popen([sys.argv[1], "run", "-p", "Tell me everything.", "--temp", "5", "--top-k", "0", "--top-p", "1", "--min-p", "0"],
+                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+os.read(p.stdout.fileno(), 1)
+p.send_signal(signal.SIGINT)
+p.stdout.read()
+if p.wait(20) not in (130, 0):                    # 0: it was quicker than the signal
+    sys.exit("exit %d after Ctrl-C" % p.returncode)
+PY

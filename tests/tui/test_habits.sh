@@ -1,0 +1,113 @@
+#!/bin/sh
+# What a terminal is told, byte by byte: no colours with NO_COLOR, no mouse, the scrollback never cleared, only ASCII with
+# --ascii; a paste waits for Enter and is one message; Ctrl-C never leaves; ACCESSIBLE is the plain front end.
+set -eu
+command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
+exec python3 - "$EBB" <<'PY'
+import os, pty, re, select, shutil, signal, sqlite3, struct, fcntl, termios, sys, tempfile, time
+
+ebb = os.path.abspath(sys.argv[1])
+home = tempfile.mkdtemp()
+plain_env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "ACCESSIBLE", "TMUX", "EBB_MODELS")}
+plain_env.update(HOME=home, XDG_STATE_HOME=home + "/state", XDG_CACHE_HOME=home + "/cache", XDG_DATA_HOME=home + "/data",
+                 XDG_CONFIG_HOME=home + "/config", TERM="xterm-256color", LC_ALL="C.UTF-8")
+
+class Chat:
+    def __init__(self, *options, **env):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(ebb, [ebb, "--greedy", "-n", "40", *options], dict(plain_env, **env))
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        self.seen = b""
+
+    def until(self, want, s=20):
+        end, start = time.time() + s, len(self.seen)
+        while not re.search(want, self.seen[start:]):
+            if time.time() > end:
+                sys.exit("never sent: %r in %r" % (want, self.seen[start:][-600:]))
+            if select.select([self.fd], [], [], 0.1)[0]:
+                self.seen += os.read(self.fd, 65536)
+
+    def type(self, keys):
+        os.write(self.fd, keys)
+
+    def leave(self, keys=b"\x04"):
+        self.type(keys)
+        end = time.time() + 20
+        while time.time() < end:
+            try:
+                if select.select([self.fd], [], [], 0.1)[0]:
+                    self.seen += os.read(self.fd, 65536) or b""
+            except OSError:
+                pass
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                os.close(self.fd)
+                if status:
+                    sys.exit("status %d at the end" % status)
+                return self.seen
+        os.kill(self.pid, signal.SIGKILL)
+        sys.exit("Ctrl-D did not leave")
+
+def colours(sent):
+    """The SGR parameters that choose a colour."""
+    words = [w for m in re.findall(rb"\x1b\[([\d;]*)m", sent) for w in m.split(b";") if w]
+    return [w for w in words if 30 <= int(w) <= 48 and int(w) != 39 or 90 <= int(w) <= 107]
+
+def questions():
+    db = sqlite3.connect(home + "/state/ebb/sessions.db")
+    rows = [r[0] for r in db.execute("select text from messages where role = 1 order by id")]
+    db.close()
+    return rows
+
+def a_chat(*options, **env):
+    c = Chat(*options, **env)
+    c.until(rb"This is ebb|memory|You: ")
+    c.type(b"What is a token?\r")
+    c.until(rb"reused|piece of text[^$]*You: ")
+    return c
+
+try:
+    sent = a_chat().leave()
+    if not colours(sent):
+        sys.exit("no colours at all")
+    if re.search(rb"\x1b\[\?(9|100[0-6]|1015|1016)h", sent):
+        sys.exit("the mouse was taken from the terminal")
+    if b"\x1b[3J" in sent:
+        sys.exit("the terminal's scrollback was cleared")
+    if b"\x1b[?2004h" not in sent or sent.rindex(b"\x1b[?2004l") < sent.rindex(b"\x1b[?2004h"):
+        sys.exit("bracketed paste was not asked for, or not given back")
+
+    if colours(a_chat(NO_COLOR="1").leave()):
+        sys.exit("colours with NO_COLOR")
+    if max(a_chat("--ascii").leave()) > 0x7f:
+        sys.exit("not ASCII with --ascii")
+    if max(a_chat(LC_ALL="C").leave()) > 0x7f:
+        sys.exit("not ASCII in a locale that has no more")
+    if b"\x1b" in a_chat(ACCESSIBLE="1").leave():
+        sys.exit("escape sequences with ACCESSIBLE")
+
+    before = len(questions())
+    c = a_chat()
+    c.type(b"\x1b[200~first line\rsecond line\r\x1b[201~")
+    c.until(rb"second line")
+    time.sleep(0.3)
+    if len(questions()) != before + 1:
+        sys.exit("a paste was sent by itself: %r" % questions()[before:])
+    c.type(b"\r")
+    for _ in range(100):
+        if len(questions()) > before + 1:
+            break
+        c.until(rb"")
+        time.sleep(0.1)
+    if questions()[-1].strip() != "first line\nsecond line":
+        sys.exit("a paste became %r" % questions()[before + 1:])
+    for _ in range(5):                            # nothing runs, nothing is typed: it stays
+        c.type(b"\x03")
+        time.sleep(0.05)
+    if os.waitpid(c.pid, os.WNOHANG)[0]:
+        sys.exit("Ctrl-C left the program")
+    c.leave()
+finally:
+    shutil.rmtree(home, ignore_errors=True)
+PY
