@@ -159,11 +159,11 @@ class Corpus:
                 return word
 
     def widen(self, text, rng):
-        """Words of a question replaced by similar ones."""
-        out = []
+        """Words of a question replaced by similar ones, in every other question."""
+        out, often = [], 0.25 if rng.random() < 0.5 else 0.0
         for w in text.split(" "):
             core = w.strip("?.,!").lower()
-            if core in self.similar and rng.random() < 0.3:
+            if core in self.similar and rng.random() < often:
                 w = w.lower().replace(core, rng.choice(self.similar[core]), 1)
             out.append(w)
         return " ".join(out)
@@ -188,7 +188,7 @@ class Corpus:
         if r() < 0.12:
             keep = [w for w in text.split(" ") if w.lower() not in self.words["small"] or r() < 0.4]
             text = " ".join(keep) or text
-        if r() < 0.2 and text.count(" ") > 2:           # a question is known without any one of its words
+        if r() < 0.12 and text.count(" ") > 2:           # a question is known without any one of its words
             w = text.split(" ")
             i = rng.randrange(len(w))
             w[i:i + 1] = [self.make_noise(rng)] if r() < 0.4 else []
