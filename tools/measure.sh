@@ -14,7 +14,8 @@ mkdir -p "$data"
 note="$(basename "$model"); $(nproc) CPUs: $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1); $(date +%F)"
 
 under() {                                        # SIZE COMMAND...: in a cgroup of that size, with a cold page cache
-    size=$1; shift
+    size=$1; shift                               # none: no limit; warm: as things are
+    [ "$size" != warm ] || { "$@"; return; }
     sync; echo 3 >/proc/sys/vm/drop_caches 2>/dev/null || true
     [ "$size" != none ] || { "$@"; return; }
     bytes=$(numfmt --from=iec "$size")
@@ -56,22 +57,22 @@ row() { printf '%s\t%s\t%s\n' "$1" "${2:--}" "${3:--}"; echo "$1: ebb ${2:--}, l
 
 prompt() {
     for p in ${PROMPTS:-16 64 256 512 1024 2048}; do
-        row "$p" "$(ebb_figure none prefill_tok_s -p "$p" -n 1)" "$(peer_figure none "$data/prompt.tsv" "$p" -p "$p" -n 0)"
+        row "$p" "$(ebb_figure warm prefill_tok_s -p "$p" -n 1)" "$(peer_figure warm "$data/prompt.tsv" "$p" -p "$p" -n 0)"
     done | table prompt "Prompt" "tokens of the prompt" log tokens
 }
 depth() {
     for d in ${DEPTHS:-0 512 1024 2048 4096}; do
-        row "$d" "$(ebb_figure none decode_tok_s -p 1 -d "$d" -n "$n")" "$(peer_figure none "$data/depth.tsv" "$d" -p 0 -d "$d" -n "$n")"
+        row "$d" "$(ebb_figure warm decode_tok_s -p 1 -d "$d" -n "$n")" "$(peer_figure warm "$data/depth.tsv" "$d" -p 0 -d "$d" -n "$n")"
     done | table depth "Answer, by what stands before it" "tokens in the context" lines tokens
 }
 threads() {
     for t in ${THREADS:-$(seq "$(nproc)")}; do
-        row "$t" "$(ebb_figure none decode_tok_s -p 1 -n "$n" -t "$t")" "$(peer_figure none "$data/threads.tsv" "$t" -p 0 -n "$n" -t "$t")"
+        row "$t" "$(ebb_figure warm decode_tok_s -p 1 -n "$n" -t "$t")" "$(peer_figure warm "$data/threads.tsv" "$t" -p 0 -n "$n" -t "$t")"
     done | table threads "Answer, by threads" threads bars threads
 }
 resident() {                                     # the peer has no such choice
     for r in ${RESIDENT:-0 8 16 24 32}; do
-        row "$r" "$(ebb_figure none decode_tok_s -p 1 -n "${TOKENS:-6}" --ctx 2048 --resident "$r")"
+        row "$r" "$(ebb_figure warm decode_tok_s -p 1 -n "${TOKENS:-6}" --ctx 2048 --resident "$r")"
     done | table resident "Answer, by the layers that stay in memory" "resident layers; the others are read for every token" lines layers
 }
 memory() {

@@ -414,6 +414,42 @@ static void busy_looks_five_times_a_second(void **state)
     screen_close(&s);
 }
 
+static void esc_sends_what_waits(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    screen_keys(&s, "one\rtwo\r");
+    fake_text(s.chat, "A long");
+    assert_has(&s, "waits: two");
+    screen_keys(&s, "\x1b");
+    screen_step(&s, 0.2);                        /* no sequence follows */
+    screen_step(&s, 0.1);
+    assert_lacks(&s, "waits");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 4);
+    assert_string_equal(ebb_chat_message(s.chat, 1)->text, "A long");
+    assert_string_equal(ebb_chat_message(s.chat, 2)->text, "two");
+    assert_true(ebb_chat_is_busy(s.chat));
+    screen_close(&s);
+}
+
+static void ctrl_l_draws_all_of_it(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    screen_keys(&s, "a draft");
+    size_t before = ebb_term_mem_changes(s.term), n_seen = 0;
+    for (const char *c = screen_text(&s); *c; c++)
+        n_seen += *c != ' ' && *c != '\n';
+    screen_keys(&s, "\x0c");
+    assert_true(ebb_term_mem_changes(s.term) - before >= n_seen);
+    assert_has(&s, "\n> a draft\n");
+    screen_close(&s);
+}
+
 static void small_terminals(void **state)
 {
     static const int sizes[][2] = { { 1, 1 }, { 2, 3 }, { 3, 10 }, { 10, 40 }, { 5, 200 }, { 100, 20 } };
@@ -475,6 +511,8 @@ int main(void)
         cmocka_unit_test(a_failed_load_is_said),
         cmocka_unit_test(idle_costs_nothing),
         cmocka_unit_test(busy_looks_five_times_a_second),
+        cmocka_unit_test(esc_sends_what_waits),
+        cmocka_unit_test(ctrl_l_draws_all_of_it),
         cmocka_unit_test(small_terminals),
         cmocka_unit_test(ten_thousand_messages),
     };
