@@ -26,7 +26,7 @@ typedef struct errand {
 /* -- $VISUAL, $EDITOR ---------------------------------------------------------------------- */
 
 /* The editor gets the keys' signals as if it stood alone. */
-static bool run_editor(ebb_term *term, void *arg)
+static bool run_editor(void *arg)
 {
     errand *e = arg;
     char command[400], shell[] = "sh", flag[] = "-c";
@@ -35,7 +35,6 @@ static bool run_editor(ebb_term *term, void *arg)
     sigset_t defaults;
     pid_t pid;
 
-    (void)term;
     snprintf(command, sizeof command, "%s \"$1\"", e->a->front.opts->editor ? e->a->front.opts->editor : "vi");
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGINT);
@@ -97,22 +96,28 @@ void ebb_app_edit_outside(ebb_app *a)
 
 /* -- /bare ------------------------------------------------------------------------------------ */
 
-static bool show_bare(ebb_term *term, void *arg)
-{
-    const ebb_buf *text = arg;
+typedef struct bare {
+    ebb_term *term;
+    ebb_buf   text;
+} bare;
 
-    term->ops->send(term, ebb_buf_text(text), text->len);
+static bool show_bare(void *arg)
+{
+    bare *b = arg;
+
+    b->term->ops->send(b->term, ebb_buf_text(&b->text), b->text.len);
     return true;
 }
 
 void ebb_app_bare(ebb_app *a)
 {
-    ebb_buf text = { 0 }, visible = { 0 };
+    bare b = { .term = a->term };
+    ebb_buf text = { 0 };
 
     ebb_transcript_bare(&a->view, &text);
-    ebb_utf8_add_visible(&visible, ebb_buf_text(&text), text.len, !a->term->utf8);
-    ebb_buf_adds(&visible, "-- Enter goes back --\n");
-    a->term->ops->outside(a->term, show_bare, &visible);
+    ebb_utf8_add_visible(&b.text, ebb_buf_text(&text), text.len, !a->term->utf8);
+    ebb_buf_adds(&b.text, "-- Enter goes back --\n");
+    a->term->ops->outside(a->term, show_bare, &b);
     ebb_buf_fini(&text);
-    ebb_buf_fini(&visible);
+    ebb_buf_fini(&b.text);
 }

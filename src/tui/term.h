@@ -1,12 +1,17 @@
 /* tui/term.h - a terminal as a grid of cells.
  *
- * Two implementations: term_curses.c (the only file that includes <curses.h>)
- * and term_mem.c (a grid in memory that tests read back as text).  Callers name
- * a face; theme.h says what it looks like.
+ * Three implementations: term_curses.c (the whole screen), term_inline.c (a region at the
+ * end of what the terminal keeps anyway) and term_mem.c (a grid in memory, either
+ * way, that tests read back as text).  Callers name a face; theme.h says what it looks like.
  *
  * A frame: ebb_term_clear, any number of puts, ebb_term_flush.  Only cells that
  * differ from the screen are sent.  The real cursor is parked where flush
  * says, so input methods open their window there.
+ *
+ * In an inline terminal a frame begins with ops->begin(above, rows) instead: its first `above` rows
+ * are written once and scroll away, never touched again; the `rows` below them are the
+ * region.  A row that moves from the region into what is above costs nothing, since
+ * it stays where it is.
  *
  * put() is the last line of defence of invariant 8: control characters that
  * come so far are drawn as '?'.  Text is filtered before (ebb_utf8_add_visible). */
@@ -26,6 +31,10 @@ typedef struct ebb_term_ops {
     void (*close)(ebb_term *t);                  /* restores the terminal, frees */
     void (*size)(ebb_term *t, int *rows, int *cols);
     void (*clear)(ebb_term *t);
+    void (*begin)(ebb_term *t, int above, int rows);             /* NULL: never inline */
+    /* Inline: take the whole screen for a while, as it is without begin(); what was there comes
+     * back.  NULL: it has the whole screen always. */
+    void (*whole)(ebb_term *t, bool is_whole);
     /* One cell (width 1 or 2): a spacing code point with its marks, UTF-8, NUL-terminated. */
     void (*cell)(ebb_term *t, int row, int col, const char *text, int width, ebb_face face);
     void (*flush)(ebb_term *t, int cursor_row, int cursor_col);  /* row < 0: no cursor */
@@ -33,7 +42,7 @@ typedef struct ebb_term_ops {
     void (*theme)(ebb_term *t, const ebb_theme *theme);
     void (*suspend)(ebb_term *t);                /* restore, stop, come back */
     /* Restore, let fn have the terminal, wait for Enter if it says true, come back. */
-    void (*outside)(ebb_term *t, bool (*fn)(ebb_term *t, void *arg), void *arg);
+    void (*outside)(ebb_term *t, bool (*fn)(void *arg), void *arg);
     int  (*fds)(ebb_term *t, struct pollfd *out, int cap);       /* what to poll; how many */
     int  (*timeout_ms)(ebb_term *t);             /* -1: none; else call input after it */
     bool (*input)(ebb_term *t, ebb_input *out);  /* never blocks */
@@ -49,6 +58,7 @@ struct ebb_term {
 typedef struct ebb_term_opts {
     bool no_color;
     bool ascii;
+    bool reflows;                /* this terminal breaks long lines anew when it is resized */
 } ebb_term_opts;
 
 /* The process's terminal (standard input and output).  UNSUPPORTED if it
@@ -56,6 +66,10 @@ typedef struct ebb_term_opts {
  * terminal is restored on every way out: exit, SIGTERM, a crash. */
 EBB_MUST_CHECK
 ebb_status ebb_term_curses(const ebb_term_opts *opts, ebb_term **out, ebb_error *err);
+
+/* The same terminal, inline: from where the cursor is. */
+EBB_MUST_CHECK
+ebb_status ebb_term_inline(const ebb_term_opts *opts, ebb_term **out, ebb_error *err);
 
 /* Draw s[0..n) from (row, col), clipped at column `limit` (not drawn) and at
  * the screen's edges.  Tabs go to the next stop counted from col.  Returns the column after. */

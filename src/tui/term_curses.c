@@ -1,155 +1,56 @@
-/* The process's terminal through ncurses (term.h): the only file that includes
- * <curses.h>.  ncurses keeps the screen and sends what differs; keys are read and
- * decoded by ourselves (keys.c), by read batch, so that a slow link does not turn
- * sequences into text.
- *
- * Ways out: close, exit (atexit), SIGTERM/SIGHUP/SIGINT (through a pipe, as an
- * EBB_INPUT_SIGNAL), a crash (restored in the handler, with async-signal-safe
- * calls only, from bytes prepared at the start). */
+/* The process's terminal through ncurses (term.h).  ncurses keeps the screen and sends what
+ * differs; keys are read and decoded by ourselves (tty.c, keys.c), by read batch, so
+ * that a slow link does not turn sequences into text. */
 #include "term.h"
 
-#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
-#include <unistd.h>
 #include <wchar.h>
 
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
-#include <term.h>
 
 #include "base/utf8.h"
+#include "caps.h"
 #include "signals.h"
+#include "tty.h"
 #include "width.h"
-
-enum { READ_BYTES = 64 << 10 };
 
 typedef struct term_curses {
     ebb_term base;
+    ebb_tty  tty;
     SCREEN  *screen;
-    ebb_keys keys;
     bool     is_active;          /* curses has the terminal */
     bool     has_paste;          /* bracketed paste was switched on */
     bool     no_color;
-    bool     is_gone;            /* hung up */
     int      n_colors;
     attr_t   attr[EBB_FACE_COUNT];
     int      pair[EBB_FACE_COUNT];
 } term_curses;
 
-/* What signal handlers need; there is one terminal per process. */
-static struct {
-    struct termios cooked;
-    char           restore[256]; /* bytes that bring the terminal back */
-    size_t         n_restore;
-    volatile sig_atomic_t is_active;
-    term_curses   *open;
-} tty;
-
-static const int fatal[] = { SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL };
-
-#define PASTE_ON  "\033[?2004h"
-#define PASTE_OFF "\033[?2004l"
-
-/* -- Restoring --------------------------------------------------------------- */
-
-static void write_all(const char *s, size_t n)
-{
-    while (n > 0) {
-        ssize_t put = write(STDOUT_FILENO, s, n);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return;
-        s += put;
-        n -= (size_t)put;
-    }
-}
-
-/* Async-signal-safe. */
-static void restore_now(void)
-{
-    if (!tty.is_active)
-        return;
-    tty.is_active = 0;
-    write_all(tty.restore, tty.n_restore);
-    tcsetattr(STDIN_FILENO, TCSANOW, &tty.cooked);
-}
-
-static void add_restore(const char *s)
-{
-    size_t n = s && s != (char *)-1 ? strlen(s) : 0;
-
-    /* Delays ($<5>) are for terminals of another age: cut. */
-    for (size_t i = 0; i < n && tty.n_restore < sizeof tty.restore; i++) {
-        if (s[i] == '$' && i + 1 < n && s[i + 1] == '<') {
-            while (i < n && s[i] != '>')
-                i++;
-            continue;
-        }
-        tty.restore[tty.n_restore++] = s[i];
-    }
-}
+/* -- Entering and leaving ------------------------------------------------------ */
 
 static void prepare_restore(bool has_paste)
 {
-    tty.n_restore = 0;
-    if (has_paste)
-        add_restore(PASTE_OFF);
-    add_restore(tigetstr("sgr0"));
-    add_restore(tigetstr("cnorm"));
-    add_restore(tigetstr("rmcup"));
-    add_restore("\r\n");
+    ebb_buf bytes = { 0 };
+
+    ebb_buf_adds(&bytes, has_paste ? EBB_PASTE_OFF : "");
+    ebb_cap_add(&bytes, "sgr0");
+    ebb_cap_add(&bytes, "cnorm");
+    ebb_cap_add(&bytes, "rmcup");
+    ebb_buf_adds(&bytes, "\r\n");
+    ebb_tty_guard_with(ebb_buf_text(&bytes), bytes.len);
+    ebb_buf_fini(&bytes);
 }
-
-static void on_fatal(int number)
-{
-    static const char line[] = "ebb: stopped by a fault of its own, signal ";
-    char digits[8] = { (char)('0' + number / 10), (char)('0' + number % 10), '\n' };
-
-    restore_now();
-    if (write(STDERR_FILENO, line, sizeof line - 1) < 0 || write(STDERR_FILENO, digits, 3) < 0)
-        _exit(128 + number);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static void install_fatal(void (*handler)(int), int flags)
-{
-    struct sigaction sa = { .sa_flags = flags };
-
-    sa.sa_handler = handler;
-    sigemptyset(&sa.sa_mask);
-    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
-        sigaction(fatal[i], &sa, NULL);
-}
-
-static bool install_handlers(void)
-{
-    static char stack[64 << 10];
-    stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
-
-    if (!ebb_signals_open())
-        return false;
-    sigaltstack(&alternate, NULL);
-    install_fatal(on_fatal, SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
-    return true;
-}
-
-/* -- Entering and leaving ------------------------------------------------------ */
 
 static void enter_modes(term_curses *t)
 {
     if (t->has_paste)
-        write_all(PASTE_ON, sizeof PASTE_ON - 1);
-    tty.is_active = 1;
+        ebb_tty_write(EBB_PASTE_ON, sizeof EBB_PASTE_ON - 1);
+    ebb_tty_guard(true);
     t->is_active = true;
 }
 
@@ -159,18 +60,18 @@ static void leave_modes(term_curses *t)
         return;
     t->is_active = false;
     if (t->has_paste)
-        write_all(PASTE_OFF, sizeof PASTE_OFF - 1);
+        ebb_tty_write(EBB_PASTE_OFF, sizeof EBB_PASTE_OFF - 1);
     endwin();
-    tty.is_active = 0;
-    tcsetattr(STDIN_FILENO, TCSANOW, &tty.cooked);
+    ebb_tty_guard(false);
+    ebb_tty_cooked();
 }
 
 static void adopt_size(void)
 {
-    struct winsize ws;
+    int rows, cols;
 
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 0 && ws.ws_col > 0)
-        resizeterm(ws.ws_row, ws.ws_col);
+    if (ebb_tty_size(&rows, &cols))
+        resizeterm(rows, cols);
 }
 
 static void curses_close(ebb_term *base)
@@ -179,10 +80,7 @@ static void curses_close(ebb_term *base)
 
     leave_modes(t);
     delscreen(t->screen);
-    install_fatal(SIG_DFL, 0);
-    ebb_signals_close();
-    tty.open = NULL;
-    ebb_keys_fini(&t->keys);
+    ebb_tty_close(&t->tty);
     free(t);
 }
 
@@ -206,17 +104,12 @@ static void curses_suspend(ebb_term *base)
     resume(t);                                   /* also where nobody may stop us (no job control) */
 }
 
-static void curses_outside(ebb_term *base, bool (*fn)(ebb_term *t, void *arg), void *arg)
+static void curses_outside(ebb_term *base, bool (*fn)(void *arg), void *arg)
 {
     term_curses *t = (term_curses *)base;
-    char c = 0;
 
     leave_modes(t);
-    ebb_signals_ignore_keys(true);
-    if (fn(base, arg))
-        while (c != '\n' && read(STDIN_FILENO, &c, 1) == 1)
-            ;
-    ebb_signals_ignore_keys(false);
+    ebb_tty_lend(fn, arg);
     resume(t);
 }
 
@@ -286,7 +179,7 @@ static void curses_repaint(ebb_term *base)
     term_curses *t = (term_curses *)base;
 
     if (t->has_paste)
-        write_all(PASTE_ON, sizeof PASTE_ON - 1);
+        ebb_tty_write(EBB_PASTE_ON, sizeof EBB_PASTE_ON - 1);
     clearok(curscr, TRUE);
 }
 
@@ -320,80 +213,31 @@ static void curses_theme(ebb_term *base, const ebb_theme *theme)
 
 static int curses_fds(ebb_term *base, struct pollfd *out, int cap)
 {
-    term_curses *t = (term_curses *)base;
-    int n = 0;
-
-    if (cap > 0)
-        out[n++] = (struct pollfd){ .fd = ebb_signals_fd(), .events = POLLIN };
-    if (cap > 1 && !t->is_gone)
-        out[n++] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
-    return n;
+    return ebb_tty_fds(&((term_curses *)base)->tty, out, cap);
 }
 
 static int curses_timeout(ebb_term *base)
 {
-    return ebb_keys_is_waiting(&((term_curses *)base)->keys) ? EBB_KEYS_WAIT_MS : -1;
-}
-
-static bool is_readable(int fd, int timeout_ms)
-{
-    struct pollfd p = { .fd = fd, .events = POLLIN };
-
-    return poll(&p, 1, timeout_ms) > 0;
-}
-
-static bool next_signal(term_curses *t, ebb_input *out)
-{
-    int number = ebb_signals_next();
-
-    if (number == 0)
-        return false;
-    *out = (ebb_input){ .number = number };
-    switch (number) {
-    case SIGWINCH:
-        out->kind = EBB_INPUT_RESIZE;
-        adopt_size();
-        break;
-    case SIGCONT:
-        out->kind = EBB_INPUT_RESUME;
-        resume(t);
-        break;
-    case SIGTSTP:
-        out->kind = EBB_INPUT_SUSPEND;
-        break;
-    default:
-        out->kind = EBB_INPUT_SIGNAL;
-    }
-    return true;
+    return ebb_tty_timeout_ms(&((term_curses *)base)->tty);
 }
 
 static bool curses_input(ebb_term *base, ebb_input *out)
 {
     term_curses *t = (term_curses *)base;
-    char bytes[READ_BYTES];
 
-    if (next_signal(t, out) || ebb_keys_next(&t->keys, out))
-        return true;
-    while (!t->is_gone && is_readable(STDIN_FILENO, curses_timeout(base) > 0 ? EBB_KEYS_WAIT_MS : 0)) {
-        ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
-        if (got < 0 && (errno == EINTR || errno == EAGAIN))
-            return false;
-        if (got <= 0) {                          /* nobody is there any more */
-            t->is_gone = true;
-            *out = (ebb_input){ .kind = EBB_INPUT_HANGUP };
-            return true;
-        }
-        ebb_keys_feed(&t->keys, bytes, (size_t)got);
-        if (ebb_keys_next(&t->keys, out))
-            return true;
-    }
-    return ebb_keys_flush(&t->keys, out);
+    if (!ebb_tty_input(&t->tty, out))
+        return false;
+    if (out->kind == EBB_INPUT_RESIZE)
+        adopt_size();
+    else if (out->kind == EBB_INPUT_RESUME)
+        resume(t);
+    return true;
 }
 
 static void curses_send(ebb_term *base, const char *bytes, size_t n)
 {
     (void)base;
-    write_all(bytes, n);
+    ebb_tty_write(bytes, n);
 }
 
 /* -- Opening ---------------------------------------------------------------------- */
@@ -405,18 +249,9 @@ static const ebb_term_ops curses_ops = {
     .input = curses_input, .send = curses_send,
 };
 
-/* Terminals that neither know bracketed paste nor swallow it, and have few glyphs. */
-static bool is_plain_kind(const char *name)
-{
-    return strncmp(name, "vt", 2) == 0 || strcmp(name, "linux") == 0 || strncmp(name, "dumb", 4) == 0 ||
-           strncmp(name, "ansi", 4) == 0;
-}
-
 static bool can_move_cursor(void)
 {
-    const char *cup = tigetstr("cup");
-
-    return cup && cup != (char *)-1;
+    return *ebb_cap("cup") != '\0';
 }
 
 static void start_screen(term_curses *t, const ebb_term_opts *opts)
@@ -424,8 +259,8 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
     const char *kind = termname();
 
     t->base.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    t->base.ascii = opts->ascii || !t->base.utf8 || is_plain_kind(kind);
-    t->has_paste = !is_plain_kind(kind) || strcmp(kind, "linux") == 0;
+    t->base.ascii = opts->ascii || !t->base.utf8 || ebb_tty_is_plain_kind(kind);
+    t->has_paste = ebb_tty_has_paste(kind);
     t->no_color = opts->no_color;
     noecho();
     nonl();
@@ -443,32 +278,30 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
 
 ebb_status ebb_term_curses(const ebb_term_opts *opts, ebb_term **out, ebb_error *err)
 {
-    static bool has_exit_hook;
-    term_curses *t;
+    term_curses *t = calloc(1, sizeof *t);
+    ebb_status st;
 
     *out = NULL;
-    if (tty.open)
-        return EBB_FAIL(err, EBB_BUSY, "the terminal is in use already");
-    if (tcgetattr(STDIN_FILENO, &tty.cooked) != 0 || !isatty(STDOUT_FILENO))
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "standard input and output are no terminal; use --plain");
-    t = calloc(1, sizeof *t);
     if (!t)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the screen");
     t->base.ops = &curses_ops;
+    st = ebb_tty_open(&t->tty, err);
+    if (st != EBB_OK) {
+        free(t);
+        return st;
+    }
     setlocale(LC_CTYPE, "");
     t->screen = newterm(NULL, stdout, stdin);
-    if (!t->screen || !can_move_cursor() || !install_handlers()) {
+    if (!t->screen || !can_move_cursor()) {
         if (t->screen) {
             endwin();
             delscreen(t->screen);
         }
+        ebb_tty_close(&t->tty);
         free(t);
         return EBB_FAIL(err, EBB_UNSUPPORTED, "this terminal cannot move its cursor; use --plain");
     }
     start_screen(t, opts);
-    tty.open = t;
-    if (!has_exit_hook)
-        has_exit_hook = atexit(restore_now) == 0;
     *out = &t->base;
     return EBB_OK;
 }

@@ -5,34 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct cell {
-    char    text[28];
-    uint8_t width;               /* 0: the right half of a wide one */
-    uint8_t face;
-} cell;
+#include "grid.h"
 
 typedef struct term_mem {
     ebb_term  base;
     int       rows, cols;
-    cell     *next, *shown;      /* [rows * cols] */
+    int       above;             /* inline: rows of the frame that scroll away */
+    bool      is_inline, is_whole;
+    ebb_grid  next, shown;
     int       cursor_row, cursor_col;
     ebb_keys  keys;
     bool      was_resized;
     size_t    n_changes;
-    ebb_buf   screen, sent;
+    ebb_buf   screen, sent, scrolled;
 } term_mem;
-
-static const cell blank = { " ", 1, EBB_FACE_TEXT };
 
 static void mem_close(ebb_term *t)
 {
     term_mem *m = (term_mem *)t;
 
-    free(m->next);
-    free(m->shown);
+    ebb_grid_fini(&m->next);
+    ebb_grid_fini(&m->shown);
     ebb_keys_fini(&m->keys);
     ebb_buf_fini(&m->screen);
     ebb_buf_fini(&m->sent);
+    ebb_buf_fini(&m->scrolled);
     free(m);
 }
 
@@ -42,53 +39,71 @@ static void mem_size(ebb_term *t, int *rows, int *cols)
     *cols = ((term_mem *)t)->cols;
 }
 
-static void blank_all(cell *cells, int n)
+static void mem_clear(ebb_term *t)
 {
-    for (int i = 0; i < n; i++)
-        cells[i] = blank;
+    ebb_grid_blank(&((term_mem *)t)->next);
 }
 
-static void mem_clear(ebb_term *t)
+static void mem_begin(ebb_term *t, int above, int rows)
 {
     term_mem *m = (term_mem *)t;
 
-    blank_all(m->next, m->rows * m->cols);
+    if (ebb_grid_resize(&m->next, above + rows, m->cols))
+        m->above = above;
+}
+
+static void mem_whole(ebb_term *t, bool is_whole)
+{
+    term_mem *m = (term_mem *)t;
+
+    m->is_whole = is_whole;
+    m->above = 0;
+    if (is_whole && ebb_grid_resize(&m->next, m->rows, m->cols))
+        ebb_grid_resize(&m->shown, m->rows, m->cols);
 }
 
 static void mem_cell(ebb_term *t, int row, int col, const char *text, int width, ebb_face face)
 {
-    term_mem *m = (term_mem *)t;
-    cell *c = m->next + row * m->cols + col;
+    ebb_grid_put(&((term_mem *)t)->next, row, col, text, width, face);
+}
 
-    if (row < 0 || row >= m->rows || col < 0 || col + width > m->cols)
-        return;
-    strncpy(c->text, text, sizeof c->text - 1);
-    c->text[sizeof c->text - 1] = '\0';
-    c->width = (uint8_t)width;
-    c->face = (uint8_t)face;
-    if (width == 2)
-        c[1] = (cell){ "", 0, (uint8_t)face };
+static void add_row(ebb_buf *out, const ebb_grid *g, int row)
+{
+    size_t keep = out->len;
+
+    for (int col = 0; col < g->cols; col++) {
+        const ebb_cell *c = ebb_grid_at(g, row, col);
+        ebb_buf_adds(out, c->text);
+        if (strcmp(c->text, " ") != 0 && c->width)
+            keep = out->len;
+    }
+    ebb_buf_remove(out, keep, out->len - keep);
+    ebb_buf_addc(out, '\n');
 }
 
 static void mem_flush(ebb_term *t, int cursor_row, int cursor_col)
 {
     term_mem *m = (term_mem *)t;
+    int rows = m->next.rows - m->above;
 
-    for (int i = 0; i < m->rows * m->cols; i++)
-        if (memcmp(&m->next[i].width, &m->shown[i].width, 2) != 0 ||
-            strcmp(m->next[i].text, m->shown[i].text) != 0) {
-            m->shown[i] = m->next[i];
-            m->n_changes++;
+    for (int row = 0; row < m->above; row++)
+        add_row(&m->scrolled, &m->next, row);
+    if (rows != m->shown.rows && !ebb_grid_resize(&m->shown, rows, m->cols))
+        return;
+    for (int row = 0; row < rows; row++)
+        for (int col = 0; col < m->cols; col++) {
+            const ebb_cell *from = ebb_grid_at(&m->next, row + m->above, col);
+            ebb_cell *to = ebb_grid_at(&m->shown, row, col);
+            m->n_changes += !ebb_cell_equal(from, to);
+            *to = *from;
         }
-    m->cursor_row = cursor_row;
+    m->cursor_row = cursor_row - m->above;
     m->cursor_col = cursor_col;
 }
 
 static void mem_repaint(ebb_term *t)
 {
-    term_mem *m = (term_mem *)t;
-
-    blank_all(m->shown, m->rows * m->cols);
+    ebb_grid_blank(&((term_mem *)t)->shown);
 }
 
 static void mem_theme(ebb_term *t, const ebb_theme *theme)
@@ -102,9 +117,9 @@ static void mem_suspend(ebb_term *t)
     mem_repaint(t);
 }
 
-static void mem_outside(ebb_term *t, bool (*fn)(ebb_term *t, void *arg), void *arg)
+static void mem_outside(ebb_term *t, bool (*fn)(void *arg), void *arg)
 {
-    fn(t, arg);
+    fn(arg);
     mem_repaint(t);
 }
 
@@ -144,39 +159,50 @@ static const ebb_term_ops mem_ops = {
     .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,
 };
 
+static const ebb_term_ops inline_ops = {
+    .close = mem_close, .size = mem_size, .clear = mem_clear, .begin = mem_begin, .whole = mem_whole,
+    .cell = mem_cell, .flush = mem_flush,
+    .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .outside = mem_outside, .fds = mem_fds,
+    .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,
+};
+
 static bool allocate(term_mem *m, int rows, int cols)
 {
-    cell *next = malloc((size_t)rows * (size_t)cols * sizeof *next);
-    cell *shown = malloc((size_t)rows * (size_t)cols * sizeof *shown);
-
-    if (!next || !shown) {
-        free(next);
-        free(shown);
+    if (!ebb_grid_resize(&m->next, rows, cols) || !ebb_grid_resize(&m->shown, rows, cols))
         return false;
-    }
-    free(m->next);
-    free(m->shown);
-    m->next = next;
-    m->shown = shown;
+    m->above = 0;
     m->rows = rows;
     m->cols = cols;
-    blank_all(next, rows * cols);
-    blank_all(shown, rows * cols);
     return true;
 }
 
-ebb_term *ebb_term_mem(int rows, int cols)
+static ebb_term *new_term(int rows, int cols, const ebb_term_ops *ops)
 {
     term_mem *m = calloc(1, sizeof *m);
 
     if (!m)
         return NULL;
-    m->base = (ebb_term){ .ops = &mem_ops, .ascii = true, .utf8 = true };
+    m->base = (ebb_term){ .ops = ops, .ascii = true, .utf8 = true };
     if (!allocate(m, rows, cols)) {
-        free(m);
+        mem_close(&m->base);
         return NULL;
     }
     return &m->base;
+}
+
+ebb_term *ebb_term_mem(int rows, int cols)
+{
+    return new_term(rows, cols, &mem_ops);
+}
+
+ebb_term *ebb_term_mem_inline(int rows, int cols)
+{
+    return new_term(rows, cols, &inline_ops);
+}
+
+const char *ebb_term_mem_scrolled(ebb_term *t)
+{
+    return ebb_buf_text(&((term_mem *)t)->scrolled);
 }
 
 void ebb_term_mem_feed(ebb_term *t, const char *bytes, size_t n)
@@ -196,25 +222,14 @@ const char *ebb_term_mem_screen(ebb_term *t)
     term_mem *m = (term_mem *)t;
 
     ebb_buf_clear(&m->screen);
-    for (int row = 0; row < m->rows; row++) {
-        size_t keep = m->screen.len;
-        for (int col = 0; col < m->cols; col++) {
-            const cell *c = m->shown + row * m->cols + col;
-            ebb_buf_adds(&m->screen, c->text);
-            if (strcmp(c->text, " ") != 0 && c->width)
-                keep = m->screen.len;
-        }
-        ebb_buf_remove(&m->screen, keep, m->screen.len - keep);
-        ebb_buf_addc(&m->screen, '\n');
-    }
+    for (int row = 0; row < m->shown.rows; row++)
+        add_row(&m->screen, &m->shown, row);
     return m->screen.failed ? NULL : m->screen.data;
 }
 
 ebb_face ebb_term_mem_face(const ebb_term *t, int row, int col)
 {
-    const term_mem *m = (const term_mem *)t;
-
-    return (ebb_face)m->shown[row * m->cols + col].face;
+    return (ebb_face)ebb_grid_at(&((const term_mem *)t)->shown, row, col)->face;
 }
 
 void ebb_term_mem_cursor(const ebb_term *t, int *row, int *col)

@@ -5,6 +5,9 @@
 
 /* NULL: out of memory.  Freed by ops->close. */
 ebb_term *ebb_term_mem(int rows, int cols);
+/* One that is inline: the screen is the region, and what scrolled away is kept. */
+ebb_term *ebb_term_mem_inline(int rows, int cols);
+const char *ebb_term_mem_scrolled(ebb_term *t);  /* a line per row */
 
 void ebb_term_mem_feed(ebb_term *t, const char *bytes, size_t n);   /* as if read from a terminal */
 void ebb_term_mem_resize(ebb_term *t, int rows, int cols);          /* an EBB_INPUT_RESIZE follows */

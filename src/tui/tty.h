@@ -1,0 +1,52 @@
+/* tui/tty.h - the process's terminal line: what every screen on it has in common.
+ *
+ * Keys and signals come in here; raw bytes go out.  From open to close the line is
+ * brought back on every way out: close, exit, a crash (in the handler, with
+ * async-signal-safe calls only, from bytes prepared before).  One per process. */
+#ifndef EBB_TUI_TTY_H
+#define EBB_TUI_TTY_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ebb/status.h"
+#include "keys.h"
+
+struct pollfd;
+
+typedef struct ebb_tty {
+    ebb_keys keys;
+    bool     is_gone;            /* hung up */
+} ebb_tty;
+
+/* Remember the modes and catch signals.  UNSUPPORTED: standard input or output is no terminal. */
+EBB_MUST_CHECK
+ebb_status ebb_tty_open(ebb_tty *t, ebb_error *err);
+void ebb_tty_close(ebb_tty *t);
+
+/* Raw modes of our own; a screen that curses makes raw does without. */
+void ebb_tty_raw(void);
+/* The modes as they were. */
+void ebb_tty_cooked(void);
+/* From now on (or no longer) a way out writes `bytes` (at most 255) and restores the modes. */
+void ebb_tty_guard(bool is_on);
+void ebb_tty_guard_with(const char *bytes, size_t n);
+
+void ebb_tty_write(const char *s, size_t n);
+bool ebb_tty_size(int *rows, int *cols);
+
+int  ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap);
+int  ebb_tty_timeout_ms(const ebb_tty *t);
+/* Keys, pastes, signals; never blocks (but for the rest of a sequence). */
+bool ebb_tty_input(ebb_tty *t, ebb_input *out);
+
+/* Let fn have the line while Ctrl-C and Ctrl-Z are its own; wait for Enter if it says true. */
+void ebb_tty_lend(bool (*fn)(void *arg), void *arg);
+
+/* Bracketed paste, where the terminal knows it or at least swallows it. */
+#define EBB_PASTE_ON  "\033[?2004h"
+#define EBB_PASTE_OFF "\033[?2004l"
+/* Terminals that neither know bracketed paste nor swallow it, and have few glyphs. */
+bool ebb_tty_is_plain_kind(const char *term_name);
+bool ebb_tty_has_paste(const char *term_name);
+
+#endif
