@@ -22,6 +22,18 @@ static bool utf8_locale(void)
     return false;
 }
 
+/* Terminals that say who they are and that break long lines anew when they are resized. */
+static bool reflows(void)
+{
+    static const char *const signs[] = { "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "KONSOLE_VERSION",
+                                         "ALACRITTY_WINDOW_ID", "ITERM_SESSION_ID", "WT_SESSION" };
+
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
+        if (is_set(signs[i]))
+            return true;
+    return false;
+}
+
 ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
 {
     return (ebb_chat_opts){
@@ -37,7 +49,7 @@ int ebb_cli_chat(ebb_args *a)
     const char *term = getenv("TERM");
     ebb_tui_opts tui = {
         .theme = a->theme, .no_color = is_set("NO_COLOR"), .ascii = a->ascii || !utf8_locale(),
-        .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
+        .is_inline = a->is_inline, .reflows = reflows(), .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
         .linger_s = a->linger_s < 86400 ? a->linger_s : 86400,
         .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,
     };

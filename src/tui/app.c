@@ -1,6 +1,7 @@
 /* The full screen's state: messages that wait, events, figures, time (app.h). */
 #include "app.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,8 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
 
 void ebb_app_fini(ebb_app *a)
 {
+    if (a->term->ops->begin && a->signal != SIGHUP)
+        ebb_app_inline_frame(a, true);
     for (size_t i = 0; i < a->n_queue; i++)
         free(a->queue[i]);
     free(a->queue);
@@ -404,7 +407,7 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
         a->term->ops->suspend(a->term);
         break;
     case EBB_INPUT_SIGNAL: case EBB_INPUT_HANGUP:
-        a->signal = in->kind == EBB_INPUT_HANGUP ? 1 : in->number;
+        a->signal = in->kind == EBB_INPUT_HANGUP ? SIGHUP : in->number;
         a->front.quit = true;
         break;
     case EBB_INPUT_RESIZE: case EBB_INPUT_RESUME: case EBB_INPUT_NONE:

@@ -11,6 +11,9 @@
  *   | queued messages          |        |
  *   | > editor                 |        |
  *   +--------------------------+--------+
+ *
+ * Inline, what is finished belongs to the terminal; below it stand what is still being
+ * written, the editor, queued messages and the status row.
  */
 #ifndef EBB_TUI_APP_H
 #define EBB_TUI_APP_H
@@ -59,6 +62,7 @@ typedef struct ebb_app {
     ebb_machine    machine;      /* as an empty screen says it */
     bool           has_machine;
 
+    bool           is_whole;     /* inline: the whole screen is taken */
     bool           is_dirty;     /* something on the screen is old */
     bool           is_urgent;    /* and a key did it: do not wait for the next frame */
     double         drawn_s, figures_s;           /* when last */
@@ -85,6 +89,15 @@ void ebb_app_send_next(ebb_app *a);
 void ebb_app_unqueue(ebb_app *a);                /* the newest waiting message, back into the editor */
 void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
+void ebb_app_status_message(const ebb_app *a, ebb_buf *out);     /* nothing: the figures have the row */
+int  ebb_app_queue_rows(const ebb_app *a);
+void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols);
+int  ebb_app_draw_greeting(ebb_app *a, int rows, int cols);      /* rows taken */
+void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col);
+
+/* app_inline.c.  Looking back or searching takes the whole screen until one is at the end again. */
+bool ebb_app_inline_is_whole(ebb_app *a);
+void ebb_app_inline_frame(ebb_app *a, bool is_end);              /* is_end: the last one, all is handed out */
 
 void ebb_app_find_begin(ebb_app *a);             /* app_find.c */
 bool ebb_app_find(ebb_app *a, const char *text, size_t n);       /* false: it is nowhere */

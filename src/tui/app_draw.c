@@ -37,7 +37,7 @@ static layout plan(ebb_app *a)
     a->term->ops->size(a->term, &l.rows, &l.cols);
     l.main_cols = has_panel(a, &l) ? l.cols - EBB_PANEL_COLUMNS : l.cols;
     l.status_rows = l.rows < 3 ? 0 : l.main_cols < l.cols || !has_second(a, &l) ? 1 : 2;
-    l.queue_rows = (int)(a->n_queue < QUEUED_ROWS_MAX ? a->n_queue : QUEUED_ROWS_MAX);
+    l.queue_rows = ebb_app_queue_rows(a);
     if (l.rows < 6)
         l.queue_rows = 0;
     most = l.rows / 3 > 1 ? l.rows / 3 : 1;
@@ -49,7 +49,7 @@ static layout plan(ebb_app *a)
 }
 
 /* What stands in front of the figures: a hint, the search, or news from below. */
-static void status_message(ebb_app *a, ebb_buf *out)
+void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
 {
     bool ascii = a->term->ascii;
 
@@ -88,7 +88,7 @@ static void draw_status(ebb_app *a, const layout *l, int row)
     int col;
 
     ebb_term_fill(a->term, row, 0, l->main_cols, ' ', EBB_FACE_STATUS);
-    status_message(a, &line);
+    ebb_app_status_message(a, &line);
     if (line.len == 0 && is_wide)
         add_session(a, &line);
     col = ebb_term_put(a->term, row, 1, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
@@ -123,20 +123,25 @@ static void draw_second(ebb_app *a, const layout *l, int row)
     ebb_buf_fini(&line);
 }
 
-static void draw_queue(ebb_app *a, const layout *l, int row)
+int ebb_app_queue_rows(const ebb_app *a)
+{
+    return (int)(a->n_queue < QUEUED_ROWS_MAX ? a->n_queue : QUEUED_ROWS_MAX);
+}
+
+void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols)
 {
     ebb_buf line = { 0 };
 
-    for (int i = 0; i < l->queue_rows; i++) {
+    for (int i = 0; i < n; i++) {
         const char *text = a->queue[i];
         ebb_buf_clear(&line);
         ebb_buf_adds(&line, "waits: ");
         ebb_utf8_add_visible(&line, text, strcspn(text, "\n"), !a->term->utf8);
         if (strchr(text, '\n'))
             ebb_buf_adds(&line, " ...");
-        if (i + 1 == l->queue_rows && a->n_queue > (size_t)l->queue_rows)
-            ebb_buf_addf(&line, "  (and %zu more)", a->n_queue - (size_t)l->queue_rows);
-        ebb_term_puts(a->term, row + i, 0, l->main_cols, ebb_buf_text(&line), EBB_FACE_QUEUED);
+        if (i + 1 == n && a->n_queue > (size_t)n)
+            ebb_buf_addf(&line, "  (and %zu more)", a->n_queue - (size_t)n);
+        ebb_term_puts(a->term, row + i, 0, cols, ebb_buf_text(&line), EBB_FACE_QUEUED);
     }
     ebb_buf_fini(&line);
 }
@@ -150,47 +155,63 @@ static void draw_panel(ebb_app *a, const layout *l)
     ebb_panel_draw(&c, &a->figures);
 }
 
-/* An empty screen says where one is; nothing of it is kept. */
-static void draw_greeting(ebb_app *a, const layout *l)
+int ebb_app_draw_greeting(ebb_app *a, int rows, int cols)
 {
     ebb_wrap w = { .ascii = !a->term->utf8, .md.base = EBB_FACE_DIM };
     ebb_buf text = { 0 };
+    size_t i;
 
     a->has_machine = a->has_machine || ebb_machine_probe(NULL, false, &a->machine, NULL) == EBB_OK;
-    if (l->view_rows < 3 || !a->has_machine)
-        return;
+    if (!a->has_machine)
+        return 0;
     ebb_greeting_text(&text, &a->machine, a->figures.model);
     ebb_wrap_text(&w, ebb_buf_text(&text), text.len, true);
-    ebb_wrap_rows(&w, l->main_cols - 2);
-    for (size_t i = 0; i < w.n_rows && (int)i < l->view_rows; i++)
-        ebb_term_put(a->term, (int)i, 1, l->main_cols - 1, w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start,
+    ebb_wrap_rows(&w, cols - 2);
+    for (i = 0; i < w.n_rows && (int)i < rows; i++)
+        ebb_term_put(a->term, (int)i, 1, cols - 1, w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start,
                      EBB_FACE_DIM);
     ebb_wrap_fini(&w);
     ebb_buf_fini(&text);
+    return (int)i;
 }
 
-void ebb_app_frame(ebb_app *a)
+void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col)
+{
+    ebb_term_puts(a->term, row, 0, cols, "> ", EBB_FACE_PROMPT);
+    if (ebb_editor_is_empty(&a->editor) && a->view.n_items == 0 && a->n_queue == 0)
+        ebb_term_puts(a->term, row, 2, cols, "Ask something.  /help shows commands and keys.", EBB_FACE_DIM);
+    ebb_editor_draw(&a->editor, a->term, row, 2, rows, caret_row, caret_col);
+}
+
+static void whole_frame(ebb_app *a)
 {
     layout l = plan(a);
     int row = l.view_rows, caret_row, caret_col;
 
     a->term->ops->clear(a->term);
     ebb_transcript_draw(&a->view, a->term, 0, l.view_rows, l.main_cols - (l.main_cols < l.cols));
-    if (a->view.n_items == 0)
-        draw_greeting(a, &l);
+    if (a->view.n_items == 0 && l.view_rows >= 3)
+        ebb_app_draw_greeting(a, l.view_rows, l.main_cols);
     if (l.status_rows > 0)
         draw_status(a, &l, row++);
     if (l.status_rows > 1)
         draw_second(a, &l, row++);
-    draw_queue(a, &l, row);
+    ebb_app_draw_queue(a, row, l.queue_rows, l.main_cols);
     row += l.queue_rows;
-    ebb_term_puts(a->term, row, 0, l.main_cols, "> ", EBB_FACE_PROMPT);
-    if (ebb_editor_is_empty(&a->editor) && a->view.n_items == 0 && a->n_queue == 0)
-        ebb_term_puts(a->term, row, 2, l.main_cols, "Ask something.  /help shows commands and keys.", EBB_FACE_DIM);
-    ebb_editor_draw(&a->editor, a->term, row, 2, l.editor_rows, &caret_row, &caret_col);
+    ebb_app_draw_prompt(a, row, l.editor_rows, l.main_cols, &caret_row, &caret_col);
     if (l.main_cols < l.cols)
         draw_panel(a, &l);
     if (caret_col >= l.cols)
         caret_col = l.cols - 1;
     a->term->ops->flush(a->term, caret_row, caret_col);
+}
+
+void ebb_app_frame(ebb_app *a)
+{
+    if (!a->term->ops->begin)
+        whole_frame(a);
+    else if (ebb_app_inline_is_whole(a))
+        whole_frame(a);
+    else
+        ebb_app_inline_frame(a, false);
 }

@@ -183,6 +183,8 @@ static void escape(ebb_app *a)
 {
     if (ebb_chat_is_busy(a->front.chat))
         ebb_chat_stop(a->front.chat);
+    else if (a->is_whole)
+        ebb_transcript_end(&a->view);            /* back to the terminal's own screen */
 }
 
 static void browse(ebb_app *a, int direction)

@@ -48,7 +48,7 @@ int ebb_term_put(ebb_term *t, int row, int col, int limit, const char *s, size_t
     t->ops->size(t, &rows, &cols);
     if (limit > cols)
         limit = cols;
-    if (row < 0 || row >= rows || col < 0)
+    if (row < 0 || (row >= rows && !t->ops->begin) || col < 0)
         return col;
     for (size_t at = 0; at < n; at += used) {
         int next;

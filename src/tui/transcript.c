@@ -61,6 +61,16 @@ static bool is_same(const ebb_item *it, const ebb_message *m)
            (it->is_done ? seen == 0 || seen == m->n_text : seen <= m->n_text);
 }
 
+void ebb_transcript_drop(ebb_transcript *t, size_t i, size_t n)
+{
+    for (size_t k = i; k < i + n; k++) {
+        t->n_messages -= t->items[k].is_message;
+        item_fini(&t->items[k]);
+    }
+    memmove(t->items + i, t->items + i + n, (t->n_items - i - n) * sizeof *t->items);
+    t->n_items -= n;
+}
+
 /* Items up to the first message that is no longer the chat's. */
 static void drop_differing(ebb_transcript *t)
 {
@@ -71,11 +81,9 @@ static void drop_differing(ebb_transcript *t)
         if (it->is_message && (it->index >= n || !is_same(it, ebb_chat_message(t->chat, it->index))))
             break;
     }
-    for (size_t k = i; k < t->n_items; k++) {
-        t->n_messages -= t->items[k].is_message;
-        item_fini(&t->items[k]);
-    }
-    t->n_items = i;
+    if (t->handed.item > i || (t->handed.item == i && t->handed.has_head))
+        t->handed = (ebb_handed){ .item = i, .is_gone = true };
+    ebb_transcript_drop(t, i, t->n_items - i);
 }
 
 void ebb_transcript_sync(ebb_transcript *t)
@@ -202,9 +210,11 @@ size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
     it->n_head = head_rows(t, it, n > 0);
     it->wrap.ascii = t->ascii;
     it->wrap.has_markdown = l.has_markdown;
-    it->wrap.is_rendered = l.has_markdown && !t->is_raw;
     it->wrap.plain_glyphs = t->plain_glyphs;
-    it->wrap.page = t->width;
+    if (!it->is_cut) {
+        it->wrap.is_rendered = l.has_markdown && !t->is_raw;
+        it->wrap.page = t->width;
+    }
     it->wrap.md.base = l.text;
     ebb_wrap_text(&it->wrap, raw, n, it->is_done);
     ebb_wrap_rows(&it->wrap, t->width - (int)strlen(l.first));
@@ -230,8 +240,7 @@ static size_t receipt_rows(ebb_transcript *t, ebb_item *it)
     return it->receipt.n_rows;
 }
 
-/* Text, receipt, and a blank row to the next item. */
-static size_t item_rows(ebb_transcript *t, size_t i)
+size_t ebb_item_rows(ebb_transcript *t, size_t i)
 {
     ebb_item *it = &t->items[i];
     size_t n = ebb_item_text_rows(t, it);
@@ -249,7 +258,7 @@ ebb_place ebb_transcript_above_end(ebb_transcript *t, size_t rows)
     if (rows > 0)
         rows++;                                  /* the last item's blank row stays below the edge */
     while (i > 0 && have < rows)
-        have += item_rows(t, --i);
+        have += ebb_item_rows(t, --i);
     return (ebb_place){ i, have > rows ? have - rows : 0 };
 }
 
@@ -259,10 +268,10 @@ ebb_place ebb_transcript_moved(ebb_transcript *t, ebb_place p, int rows)
         if (p.row > 0)
             p.row--;
         else if (p.item > 0)
-            p.row = item_rows(t, --p.item) - 1;
+            p.row = ebb_item_rows(t, --p.item) - 1;
     }
     for (; rows > 0 && p.item < t->n_items; rows--)
-        if (++p.row >= item_rows(t, p.item)) {
+        if (++p.row >= ebb_item_rows(t, p.item)) {
             p.item++;
             p.row = 0;
         }
@@ -310,7 +319,8 @@ void ebb_transcript_set_raw(ebb_transcript *t, bool is_raw)
 {
     t->is_raw = is_raw;
     for (size_t i = 0; i < t->n_items; i++)
-        ebb_wrap_fini(&t->items[i].wrap);
+        if (!t->items[i].is_cut)
+            ebb_wrap_fini(&t->items[i].wrap);
     t->top.row = 0;
     t->top_at = 0;
 }
@@ -325,7 +335,7 @@ void ebb_transcript_show_thoughts(ebb_transcript *t, bool shows)
 }
 
 /* A new width: the byte at the window's top stays there. */
-static void set_width(ebb_transcript *t, int width)
+void ebb_transcript_set_width(ebb_transcript *t, int width)
 {
     ebb_item *it = t->top.item < t->n_items ? &t->items[t->top.item] : NULL;
 
@@ -391,15 +401,16 @@ static void draw_lead(const ebb_wrap *w, const ebb_row *r, ebb_term *term, int r
     }
 }
 
-/* Row i of w from column col on. */
-static void draw_wrapped(const ebb_wrap *w, size_t i, ebb_term *term, int row, int col, int width)
+/* Row i of w from column col on, its text from byte `from`. */
+static void draw_wrapped(const ebb_wrap *w, size_t i, uint32_t from, ebb_term *term, int row, int col, int width)
 {
     const ebb_row *r = &w->rows[i];
+    size_t begin = from > r->start ? from : r->start;
 
     if (r->lead > 0)
         draw_lead(w, r, term, row, col);
     col += r->indent;
-    for (size_t run = ebb_wrap_run(w, r->start), at = r->start; at < r->end && run < w->n_runs; run++) {
+    for (size_t run = ebb_wrap_run(w, (uint32_t)begin), at = begin; at < r->end && run < w->n_runs; run++) {
         size_t end = run + 1 < w->n_runs ? w->runs[run + 1].start : w->n_faced;
         if (end > r->end)
             end = r->end;
@@ -433,17 +444,17 @@ static void mark_hits(ebb_transcript *t, ebb_term *term, int row, int col, const
 static void draw_head_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i)
 {
     if (i < it->label.n_rows)
-        draw_wrapped(&it->label, i, term, row, 0, t->width);
+        draw_wrapped(&it->label, i, 0, term, row, 0, t->width);
     else if (t->shows_thoughts && i - it->label.n_rows < it->thought.n_rows)
-        draw_wrapped(&it->thought, i - it->label.n_rows, term, row, THOUGHT_INDENT, t->width);
+        draw_wrapped(&it->thought, i - it->label.n_rows, 0, term, row, THOUGHT_INDENT, t->width);
 }
 
-static void draw_text_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i)
+static void draw_text_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i, uint32_t from)
 {
     look l = look_of(it);
 
     ebb_term_puts(term, row, 0, t->width, i == 0 ? l.first : l.rest, l.mark);
-    draw_wrapped(&it->wrap, i, term, row, (int)strlen(l.first), t->width);
+    draw_wrapped(&it->wrap, i, from, term, row, (int)strlen(l.first), t->width);
     mark_hits(t, term, row, (int)strlen(l.first), it, i);
 }
 
@@ -464,18 +475,35 @@ static void forget_rows(ebb_transcript *t, size_t first, size_t last)
     for (size_t i = 0; i < t->n_items; i++)
         n += t->items[i].wrap.n_rows > 0;
     for (size_t i = 0; i < t->n_items && n > KEPT_ROWS + last - first; i++)
-        if ((i < first || i > last) && t->items[i].is_done && t->items[i].wrap.n_rows > 0) {
+        if ((i < first || i > last) && t->items[i].is_done && !t->items[i].is_cut && t->items[i].wrap.n_rows > 0) {
             ebb_item_forget(&t->items[i]);
             n--;
         }
 }
 
+ebb_place ebb_transcript_draw_from(ebb_transcript *t, ebb_term *term, ebb_place p, uint32_t at, int row, int end)
+{
+    for (; p.item < t->n_items && row < end; p.item++, p.row = 0) {
+        ebb_item *it = &t->items[p.item];
+        size_t n = ebb_item_text_rows(t, it), n_receipt = receipt_rows(t, it);
+        for (; p.row < it->n_head && row < end; p.row++)
+            draw_head_row(t, term, row++, it, p.row);
+        for (n += it->n_head; p.row < n && row < end; p.row++, at = 0)
+            draw_text_row(t, term, row++, it, p.row - it->n_head, at);
+        for (; p.row < n + n_receipt && row < end; p.row++)
+            draw_wrapped(&it->receipt, p.row - n, 0, term, row++, 0, t->width);
+        if (row == end)
+            return p;
+        row++;                                   /* the blank one */
+    }
+    return p;
+}
+
 void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height, int width)
 {
     ebb_place last, p;
-    int end = row + height;
 
-    set_width(t, width);
+    ebb_transcript_set_width(t, width);
     t->height = height;
     if (height <= 0 || width <= 0)
         return;
@@ -484,16 +512,6 @@ void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height,
         ebb_transcript_end(t);
         t->top = last;
     }
-    for (p = t->top; p.item < t->n_items && row < end; p.item++, p.row = 0) {
-        ebb_item *it = &t->items[p.item];
-        size_t n = ebb_item_text_rows(t, it), n_receipt = receipt_rows(t, it);
-        for (; p.row < it->n_head && row < end; p.row++)
-            draw_head_row(t, term, row++, it, p.row);
-        for (n += it->n_head; p.row < n && row < end; p.row++)
-            draw_text_row(t, term, row++, it, p.row - it->n_head);
-        for (; p.row < n + n_receipt && row < end; p.row++)
-            draw_wrapped(&it->receipt, p.row - n, term, row++, 0, t->width);
-        row++;                                   /* the blank one */
-    }
+    p = ebb_transcript_draw_from(t, term, t->top, 0, row, row + height);
     forget_rows(t, t->top.item, p.item);
 }

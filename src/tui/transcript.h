@@ -32,9 +32,19 @@ typedef struct ebb_item {
     size_t   body;               /* where the answer begins in the message, after the thought */
     ebb_wrap label, thought;     /* "thought, 212 words", and what it was */
     size_t   n_head;             /* rows of these */
+    bool     is_cut;             /* part of its text was handed out: its setting stays as it is */
 } ebb_item;
 
 typedef struct ebb_place { size_t item, row; } ebb_place;
+
+/* What has been handed out for good, for an inline terminal: all before item `item`, and of
+ * it, if `has_head`, its head and the text before byte `at`. */
+typedef struct ebb_handed {
+    size_t   item;
+    bool     has_head;
+    uint32_t at;
+    bool     is_gone;            /* some of it is no longer in the conversation */
+} ebb_handed;
 
 typedef struct ebb_transcript {
     const ebb_chat *chat;
@@ -51,6 +61,7 @@ typedef struct ebb_transcript {
     bool      has_more;          /* text came below while it did not */
     ebb_place top;               /* first row in the window */
     uint32_t  top_at;            /* the byte it began with when it was scrolled there: resizes keep it */
+    ebb_handed handed;
 } ebb_transcript;
 
 void ebb_transcript_init(ebb_transcript *t, const ebb_chat *chat, bool ascii);
@@ -84,6 +95,26 @@ void ebb_transcript_end(ebb_transcript *t);
 
 /* Draw into rows [row, row + height) and columns [0, width). */
 void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height, int width);
+
+/* -- For an inline terminal: transcript_flow.c ------------------------------------------ */
+
+typedef struct ebb_flow {
+    ebb_place from;              /* first row that has not been handed out */
+    uint32_t  from_at;           /* where in that row to begin */
+    ebb_place fixed;             /* first row that may still change */
+    uint32_t  fixed_at;          /* the byte it begins with, in an item's text */
+    size_t    n_fixed, n_tail;   /* rows between them, and after */
+} ebb_flow;
+
+/* What may be handed out now, in rows of `width` columns: some hundred rows at a time; or, where
+ * nothing will be added any more (is_end), everything. */
+ebb_flow ebb_transcript_flow(ebb_transcript *t, int width, bool is_end);
+/* Draw the fixed rows from `row` on, then the last n_tail of the others. */
+void ebb_transcript_flow_draw(ebb_transcript *t, ebb_term *term, const ebb_flow *flow, int row, size_t n_tail);
+/* The fixed rows were handed out. */
+void ebb_transcript_flow_take(ebb_transcript *t, const ebb_flow *flow);
+/* Leave out what is more than `rows` rows before the end.  Returns how many items are passed over. */
+size_t ebb_transcript_flow_skip(ebb_transcript *t, int width, size_t rows);
 
 /* "reused 7,412 | computed 318 @ 41 tok/s | 212 tok @ 6.3 tok/s" and how it ended,
  * if not of itself. */

@@ -10,5 +10,12 @@ void ebb_item_forget(ebb_item *it);
 /* The place `rows` above the end of the last item. */
 ebb_place ebb_transcript_above_end(ebb_transcript *t, size_t rows);
 ebb_place ebb_transcript_moved(ebb_transcript *t, ebb_place p, int rows);
+/* Text, receipt, and a blank row to the next item. */
+size_t ebb_item_rows(ebb_transcript *t, size_t i);
+/* Take n items out of the list. */
+void ebb_transcript_drop(ebb_transcript *t, size_t i, size_t n);
+void ebb_transcript_set_width(ebb_transcript *t, int width);
+/* Draw rows [row, end) from place p on, of the first the text from byte `at`.  Returns the place after. */
+ebb_place ebb_transcript_draw_from(ebb_transcript *t, ebb_term *term, ebb_place p, uint32_t at, int row, int end);
 
 #endif

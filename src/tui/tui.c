@@ -47,7 +47,8 @@ static int fail(const ebb_error *err)
 
 int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
 {
-    ebb_term_opts term_opts = { .no_color = opts->no_color, .ascii = opts->ascii };
+    ebb_term_opts term_opts = { .no_color = opts->no_color, .ascii = opts->ascii,
+                                .reflows = opts->reflows || opts->in_tmux };
     ebb_term *term;
     ebb_chat *chat;
     ebb_error err;
@@ -56,7 +57,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     bool is_hangup;
     int status;
 
-    if (ebb_term_curses(&term_opts, &term, &err) != EBB_OK)
+    if ((opts->is_inline ? ebb_term_inline : ebb_term_curses)(&term_opts, &term, &err) != EBB_OK)
         return err.code == EBB_UNSUPPORTED ? ebb_plain_run(chat_opts, opts) : fail(&err);
     if (ebb_chat_open(chat_opts, &chat, &err) != EBB_OK) {
         term->ops->close(term);

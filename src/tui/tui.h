@@ -1,4 +1,4 @@
-/* tui/tui.h - the two ways to talk: the full screen, and plain lines.
+/* tui/tui.h - the ways to talk: the full screen, inline, and plain lines.
  *
  * Both open the chat, run until the user leaves, and return an exit status:
  * 0, 1 (what went wrong was printed to standard error), or 128 + the signal that ended it. */
@@ -13,6 +13,8 @@ typedef struct ebb_tui_opts {
     const char *theme;           /* NULL: dark */
     bool        no_color;        /* NO_COLOR, --color=never: the mono theme */
     bool        ascii;           /* --ascii: no glyphs beyond ASCII of our own */
+    bool        is_inline;       /* --inline: below what the terminal keeps, not over the whole screen */
+    bool        reflows;         /* the terminal is known to break lines anew when it is resized */
     bool        in_tmux;         /* $TMUX is set: /copy goes through it */
     bool        accessible;      /* ACCESSIBLE=1: plain text comes by whole sentences */
     uint32_t    linger_s;        /* how long an answer may go on without a terminal */

@@ -2,16 +2,26 @@
 
 #include <string.h>
 
-void screen_open(screen *s, int rows, int cols, const char *state_dir)
+static void open_on(screen *s, ebb_term *term, const char *state_dir)
 {
     static ebb_tui_opts opts;
 
     opts = (ebb_tui_opts){ .config_dir = "/nonexistent", .state_dir = state_dir, .editor = "true" };
     memset(s, 0, sizeof *s);
-    s->term = ebb_term_mem(rows, cols);
+    s->term = term;
     s->chat = fake_chat_new();
     ebb_app_init(&s->app, s->term, s->chat, &opts);
     screen_step(s, 0);
+}
+
+void screen_open(screen *s, int rows, int cols, const char *state_dir)
+{
+    open_on(s, ebb_term_mem(rows, cols), state_dir);
+}
+
+void screen_open_inline(screen *s, int rows, int cols)
+{
+    open_on(s, ebb_term_mem_inline(rows, cols), "");
 }
 
 void screen_close(screen *s)

@@ -13,6 +13,7 @@ typedef struct screen {
 } screen;
 
 void screen_open(screen *s, int rows, int cols, const char *state_dir);
+void screen_open_inline(screen *s, int rows, int cols);
 void screen_close(screen *s);
 void screen_keys(screen *s, const char *bytes);  /* types, takes events, draws */
 void screen_step(screen *s, double seconds);     /* time passes */
