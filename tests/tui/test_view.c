@@ -283,7 +283,7 @@ static void preview(void **state)
     assert_lacks(&s, "to compute");              /* there is nothing to undo */
     screen_keys(&s, "\x15/load trip");
     screen_step(&s, 2);
-    assert_has(&s, "4,000 tokens to compute, about 1 min 40 s, context 61 -> 97 %");
+    assert_has(&s, "4,000 tokens to compute, about 1 min 40 s, context 61 -> 400 %");
     screen_keys(&s, "\x15");
     fake_add(s.chat, EBB_ROLE_USER, "Where to?");
     fake_add(s.chat, EBB_ROLE_ASSISTANT, "To the sea.");
