@@ -31,6 +31,7 @@ typedef struct ebb_backend_event {
     size_t        n_text;
     ebb_finish    finish;
     ebb_turn_cost cost;
+    ebb_shift     shift;         /* END: of the timeline that stands */
 } ebb_backend_event;
 
 typedef void ebb_backend_sink(void *arg, const ebb_backend_event *ev);
@@ -41,6 +42,12 @@ typedef struct ebb_backend_request {
     size_t         n_ids;
     uint32_t       n_predict;    /* 0: until the context is full */
     ebb_sampling   sampling;
+    ebb_shift      shift;        /* of these ids; off: all are computed */
+    /* ids are what stood (under gap_shift) without these, which were at gap_at: what stands
+     * behind them may be moved up instead of being computed.  n_gap 0: it is as it was. */
+    const int32_t *gap_ids;
+    size_t         gap_at, n_gap;
+    ebb_shift      gap_shift;
 } ebb_backend_request;
 
 typedef struct ebb_backend {
@@ -55,7 +62,7 @@ typedef struct ebb_backend_ops {
     void (*cancel)(ebb_backend *b);                                /* END with CANCELED follows */
     const ebb_model *(*model)(const ebb_backend *b);               /* NULL until READY */
     uint32_t (*n_ctx)(const ebb_backend *b);
-    size_t (*common)(ebb_backend *b, const int32_t *ids, size_t n);  /* of ids, how many would be reused */
+    size_t (*common)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift);  /* of ids, how many would be reused */
     void (*stats)(ebb_backend *b, ebb_stats *out);
     /* Another budget for the engine's memory, 0: what the machine has; after the answer under
      * way if there is one.  A NOTICE says what it will bring, PLACED follows.  BUSY while loading. */

@@ -139,6 +139,9 @@ static ebb_status init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_parts
     c->base = (ebb_chat_settings){ .sampling = o->sampling, .n_predict = o->n_predict };
     c->sampling_given = o->sampling_given;
     c->sampling_config = o->sampling_config;
+    c->base.overflow = o->overflow;
+    c->overflow_given = o->overflow_given;
+    c->is_unattended = o->is_unattended;
     c->settings = c->base;
     c->engine_opts = o->engine;
     c->engine_opts.kv_cache_dir = copy_or_null(o->engine.kv_cache_dir, &ok);
@@ -183,6 +186,8 @@ void ebb_chat_close(ebb_chat *c)
     free((char *)c->engine_opts.kv_cache_dir);
     free(c->store_path);
     free(c->system);
+    free(c->room.gap_ids);
+    free(c->room.path);
     free(c);
 }
 

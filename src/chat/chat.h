@@ -26,6 +26,9 @@ typedef struct ebb_chat_opts {
     bool            continue_last;   /* -c */
     const char     *store_path;      /* NULL: $XDG_STATE_HOME/ebb/sessions.db; ":memory:": nothing is kept */
     const char     *system;          /* system prompt; NULL: the session's, else none */
+    ebb_overflow    overflow;        /* what to do when the context is full, unless the session says otherwise */
+    bool            overflow_given;  /* by the user, for this run: before the session's own */
+    bool            is_unattended;   /* nobody can be asked: the oldest turns are forgotten instead */
     uint32_t        n_predict;       /* most tokens of one answer; 0: until the context is full */
     ebb_engine_opts engine;
     ebb_sampling    sampling;
@@ -49,6 +52,7 @@ typedef enum ebb_chat_event_kind {
     EBB_EVENT_DONE,              /* the answer is finished and saved: see the last message */
     EBB_EVENT_NOTICE,            /* text: one line the user should see */
     EBB_EVENT_REPORT,            /* text: some lines the user asked for */
+    EBB_EVENT_NOTE,              /* text: of a note that joined the path (EBB_ROLE_NOTE) */
     EBB_EVENT_ERROR,             /* text: one line; what was under way has ended */
     EBB_EVENT_CHANGED,           /* the list of messages is another one (load, undo, edit): draw anew */
 } ebb_chat_event_kind;
@@ -111,6 +115,10 @@ EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb
 /* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
 EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err);
 const char *ebb_chat_setting_name(size_t i);     /* NULL past the last */
+
+/* Room in the context now: FORGET the oldest n_turns (0: until half of it is free), have them summed up
+ * (COMPACT), or GROW the context.  A question that found no room is answered then, an answer that was cut off goes on. */
+EBB_MUST_CHECK ebb_status ebb_chat_make_room(ebb_chat *c, ebb_overflow how, uint32_t n_turns, ebb_error *err);
 
 /* Another budget for the model's memory (0: what the machine has), now or after the answer
  * under way.  Notices say what it will bring and what came of it. */

@@ -122,6 +122,8 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
+    if (leaf && c->room.asked_at == leaf)        /* no other answer is one, too */
+        return ebb_chat_make_room(c, EBB_OVERFLOW_FORGET, 0, err);
     if (is_open(leaf))
         return ebb_chat_begin(c, false, err);
     if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT)
@@ -218,12 +220,26 @@ ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_
 
 /* -- The system prompt ------------------------------------------------------------------------ */
 
+/* What a note leaves out, where the path is `by` messages longer in front. */
+static bool copy_left_out(const ebb_left_out *from, int by, ebb_left_out *to)
+{
+    *to = *from;
+    to->has_shift = false;
+    to->first = from->first ? (uint32_t)((int)from->first + by) : 0;
+    to->kept = from->n_kept ? calloc(from->n_kept, sizeof *to->kept) : NULL;
+    for (uint32_t i = 0; to->kept && i < from->n_kept; i++)
+        to->kept[i] = (uint32_t)((int)from->kept[i] + by);
+    return to->kept || !from->n_kept;
+}
+
 /* A copy of `m` below parent, without ids: after another beginning they mean nothing. */
-static ebb_node *copy_below(ebb_chat *c, ebb_node *parent, const ebb_message *m)
+static ebb_node *copy_below(ebb_chat *c, ebb_node *parent, const ebb_message *m, int by)
 {
     ebb_node *node = ebb_tree_add(&c->tree, parent, m->role, m->text, m->n_text);
 
     if (!node)
+        return NULL;
+    if (m->role == EBB_ROLE_NOTE && !copy_left_out(&m->left_out, by, &node->m.left_out))
         return NULL;
     node->m.finish = m->finish;
     node->m.pinned = m->pinned;
@@ -242,7 +258,7 @@ static ebb_status plant(ebb_chat *c, const char *text, size_t first, ebb_error *
 
     for (size_t i = first; ok && i < c->tree.n_path; i++) {
         n_tokens += c->tree.path[i]->m.n_ids;
-        node = copy_below(c, node, &c->tree.path[i]->m);
+        node = copy_below(c, node, &c->tree.path[i]->m, (text != NULL) - (int)first);
         ok = node != NULL;
     }
     if (!ok || !ebb_tree_stand(&c->tree, node)) {

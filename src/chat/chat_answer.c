@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "chat_priv.h"
+#include "chat_room.h"
 #include "models.h"
 
 #define SAVE_WITHIN_MS 700       /* how much of an answer under way a crash may take */
@@ -75,18 +76,6 @@ static ebb_sampling sampling_for(const ebb_chat *c, const ebb_node *question)
     return s;
 }
 
-static ebb_status check_room(ebb_chat *c, const ebb_prompt *p, ebb_error *err)
-{
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
-
-    if (p->n_ids == 0)
-        return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
-    if (p->n_ids >= n_ctx)
-        return EBB_FAIL(err, EBB_CONTEXT, "the conversation has %zu tokens, the context holds %u: /undo, /new, or start with --ctx",
-                        p->n_ids, n_ctx);
-    return EBB_OK;
-}
-
 /* The node that the answer goes into; the backend has not been asked yet. */
 static ebb_node *answer_node(ebb_chat *c, bool go_on)
 {
@@ -103,23 +92,25 @@ static ebb_node *answer_node(ebb_chat *c, bool go_on)
     return node;
 }
 
-static ebb_status ask(ebb_chat *c, const ebb_prompt *p, bool go_on, ebb_error *err)
+ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32_t n_predict, const ebb_sampling *sampling,
+                        ebb_error *err)
 {
-    const ebb_node *leaf = ebb_tree_leaf(&c->tree), *question = go_on && leaf ? leaf->parent : leaf;
-    ebb_backend_request r = { .ids = p->ids, .n_ids = p->n_ids, .n_predict = c->settings.n_predict,
-                              .sampling = sampling_for(c, question) };
-    ebb_node *node = answer_node(c, go_on);
+    ebb_backend_request r = { .ids = p->ids, .n_ids = p->n_ids, .n_predict = n_predict, .sampling = *sampling,
+                              .shift = ebb_chat_shift(ebb_view_note(c->tree.path, c->tree.n_path)) };
     ebb_status st;
 
-    if (!node)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+    r.gap_ids = c->room.gap_ids;
+    r.gap_at = c->room.gap_at;
+    r.n_gap = c->room.n_gap;
+    r.gap_shift = c->room.gap_shift;
     st = c->backend->ops->answer(c->backend, &r, err);
     if (st != EBB_OK)
         return st;
-    c->cost_before = go_on ? node->m.cost : (ebb_turn_cost){ 0 };
-    c->n_turn = (uint32_t)(p->n_ids - p->n_kept);
+    c->n_turn = (uint32_t)(c->room.n_gap ? p->n_ids : p->n_ids - p->n_kept);
+    c->cost_before = (ebb_turn_cost){ 0 };
+    c->room.asked_at = NULL;
+    ebb_room_forget_gap(c);
     c->answer = node;
-    c->is_new_answer = !go_on;
     c->state = EBB_CHAT_ANSWERING;
     node->m.finish = EBB_FINISH_NONE;
     node->is_dirty = true;
@@ -131,22 +122,53 @@ static ebb_status ask(ebb_chat *c, const ebb_prompt *p, bool go_on, ebb_error *e
     return EBB_OK;
 }
 
+static ebb_status ask(ebb_chat *c, const ebb_prompt *p, bool go_on, ebb_error *err)
+{
+    const ebb_node *leaf = ebb_tree_leaf(&c->tree), *question = go_on && leaf ? leaf->parent : leaf;
+    ebb_sampling sampling = sampling_for(c, question);
+    ebb_node *node = answer_node(c, go_on);
+    ebb_status st;
+
+    if (!node)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+    st = ebb_chat_ask(c, p, node, c->settings.n_predict, &sampling, err);
+    if (st != EBB_OK)
+        return st;
+    c->cost_before = go_on ? node->m.cost : (ebb_turn_cost){ 0 };
+    c->is_new_answer = !go_on;
+    return EBB_OK;
+}
+
+/* What was asked waits: for the user, for a summary, for the model. */
+static void put_off(ebb_chat *c)
+{
+    ebb_chat_save(c, true);
+    ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+}
+
 static ebb_status begin_now(ebb_chat *c, bool go_on, ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    size_t n_nodes = c->tree.n_nodes;
+    ebb_room room = EBB_ROOM_THERE;
     ebb_prompt p;
     ebb_status st = ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, err);
 
     if (st == EBB_OK)
-        st = check_room(c, &p, err);
-    if (st == EBB_OK && !ebb_chat_keep_ids(c, &p))
-        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    if (st == EBB_OK) {
-        st = ask(c, &p, go_on, err);
-        if (st != EBB_OK && ebb_tree_leaf(&c->tree) != leaf)
-            ebb_tree_drop_newest(&c->tree);
+        st = ebb_room_make(c, &p, go_on ? EBB_THEN_GO_ON : EBB_THEN_ANSWER, &room, err);
+    if (st == EBB_OK && room == EBB_ROOM_PUT_OFF) {
+        put_off(c);
+    } else {
+        if (st == EBB_OK && !ebb_chat_keep_ids(c, &p))
+            st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+        if (st == EBB_OK)
+            st = ask(c, &p, go_on, err);
     }
     ebb_prompt_fini(&p);
+    while (st != EBB_OK && c->tree.n_nodes > n_nodes)
+        ebb_tree_drop_newest(&c->tree);
+    if (st != EBB_OK && ebb_tree_leaf(&c->tree) != leaf && !ebb_tree_stand(&c->tree, leaf))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the path");
     return st;
 }
 
@@ -192,9 +214,10 @@ void ebb_chat_on_ready(ebb_chat *c)
         ebb_chat_tell(c, EBB_EVENT_READY, c->info->name, strlen(c->info->name), 0, 0);
     if (notice[0])
         ebb_chat_notice(c, "%s", notice);
+    c->room.has_grown = false;
     if (st == EBB_OK && c->is_awaited)
-        st = ebb_chat_begin(c, false, &err);
-    c->is_awaited = false;
+        st = ebb_chat_begin(c, c->room.awaits_go_on, &err);
+    c->is_awaited = c->room.awaits_go_on = false;
     if (st != EBB_OK)
         ebb_chat_tell(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
 }
@@ -234,6 +257,37 @@ static bool drop_empty(ebb_chat *c, ebb_finish finish)
     return true;
 }
 
+/* The note that decides on the path remembers what its gap has become. */
+static void keep_shift(ebb_chat *c, const ebb_shift *shift)
+{
+    ebb_node *note = ebb_view_note(c->tree.path, c->tree.n_path);
+    ebb_left_out *l = note ? &note->m.left_out : NULL;
+
+    if (!l || !shift->is_on || (l->has_shift && memcmp(l->shift_salt, shift->salt, sizeof shift->salt) == 0))
+        return;
+    l->has_shift = true;
+    l->shift_pos = shift->pos;
+    memcpy(l->shift_salt, shift->salt, sizeof shift->salt);
+    note->is_dirty = true;
+}
+
+/* The answer has filled the context: if the policy makes room, it goes on. */
+static bool goes_on_by_itself(ebb_chat *c)
+{
+    const ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    ebb_error err = { 0 };
+
+    if (!c->backend)                             /* it was closed, and this is the last of it */
+        return false;
+    ebb_room_warn(c);
+    if (!leaf || !ebb_room_goes_on(c, &leaf->m))
+        return false;
+    if (ebb_chat_begin(c, true, &err) == EBB_OK)
+        return true;
+    ebb_chat_notice(c, "%s", err.msg);
+    return false;
+}
+
 void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
 {
     bool is_error = ev->finish == EBB_FINISH_ERROR, is_dropped;
@@ -241,6 +295,11 @@ void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
     c->state = EBB_CHAT_IDLE;
     if (!c->answer)
         return;
+    keep_shift(c, &ev->shift);
+    if (c->answer->m.role == EBB_ROLE_NOTE) {
+        ebb_room_on_summary(c, ev);
+        return;
+    }
     if (!is_error && ev->n_text && ebb_node_add_text(c->answer, ev->text, ev->n_text))
         ebb_chat_tell(c, EBB_EVENT_TEXT, ev->text, ev->n_text, 0, 0);
     c->answer->m.finish = ev->finish;
@@ -254,6 +313,6 @@ void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
         ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     if (is_error)
         ebb_chat_tell(c, EBB_EVENT_ERROR, ev->text, ev->n_text, 0, 0);
-    else
+    else if (is_dropped || !goes_on_by_itself(c))
         ebb_chat_tell(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
 }

@@ -49,6 +49,20 @@ static bool number(void *arg, const ebb_backend *b, const char *key, double *out
     return ebb_model_meta_number(b->ops->model(b), key, out);
 }
 
+/* The engine at hand goes when another is opened: what it holds counts as free. */
+static ebb_status plan(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out, ebb_error *err)
+{
+    const ebb_model *m = b->ops->model(b);
+    ebb_machine machine;
+    ebb_stats now;
+    ebb_status st = ebb_machine_probe(ebb_model_get_info(m)->path, false, &machine, err);
+
+    (void)arg;
+    b->ops->stats((ebb_backend *)b, &now);
+    machine.available_bytes += now.rss_anon_bytes;
+    return st == EBB_OK ? ebb_plan_make(m, opts, &machine, out, err) : st;
+}
+
 static ebb_status prompt(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
 {
@@ -158,6 +172,7 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
         .unready = unready,
         .number = number,
         .prompt = prompt,
+        .plan = plan,
         .respell = respell,
     };
 

@@ -113,7 +113,7 @@ void ebb_chat_tell(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size
 
 void ebb_chat_notice(ebb_chat *c, const char *fmt, ...)
 {
-    char line[320];
+    char line[640];
     va_list ap;
 
     va_start(ap, fmt);
@@ -191,8 +191,28 @@ void ebb_chat_forget_letters(ebb_chat *c)
         free(letter.text);
 }
 
+/* A larger context could not be had: the model comes back as it was. */
+static bool shrink_back(ebb_chat *c, const ebb_backend_event *ev)
+{
+    bool is_awaited = c->is_awaited;
+    ebb_error err = { 0 };
+
+    if (!c->room.has_grown)
+        return false;
+    c->room.has_grown = false;
+    c->engine_opts.n_ctx = c->room.n_ctx_before;
+    c->settings.overflow = EBB_OVERFLOW_FORGET;
+    ebb_chat_notice(c, "%.*s; the context stays as it was, and the oldest turns are forgotten when it is full", (int)ev->n_text, ev->text);
+    if (ebb_chat_open_model(c, c->room.path, &err) != EBB_OK)
+        return false;
+    c->is_awaited = is_awaited;
+    return true;
+}
+
 static void on_failed(ebb_chat *c, const ebb_backend_event *ev)
 {
+    if (shrink_back(c, ev))
+        return;
     c->state = EBB_CHAT_FAILED;
     c->is_awaited = false;
     ebb_chat_tell(c, EBB_EVENT_ERROR, ev->text, ev->n_text, 0, 0);

@@ -23,26 +23,13 @@ static bool path_to(ebb_node *leaf, path *p)
     return p->nodes != NULL;
 }
 
-/* Tokens of the conversation as it stands; the end of the last turn may come on top. */
-static uint32_t count_now(const ebb_chat *c)
-{
-    ebb_view v;
-    size_t n = 0;
-
-    if (ebb_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) != EBB_OK)
-        return 0;
-    for (size_t i = 0; i < v.n; i++)
-        n += ebb_chat_has_ids(c, v.list[i]) ? v.list[i]->n_ids : 0;
-    ebb_view_fini(&v);
-    return (uint32_t)n;
-}
-
 /* The path up to leaf, and a question behind it (NULL: none). */
 static bool cost_at(ebb_chat *c, ebb_node *leaf, const ebb_message *question, ebb_chat_cost *out)
 {
     path at = { 0 };
     ebb_prompt p = { 0 };
     bool ok = path_to(leaf, &at);
+    ebb_shift shift = ebb_chat_shift(ok ? ebb_view_note(at.nodes, at.n) : NULL);
 
     if (ok && at.n + (question != NULL) == 0)
         return free(at.nodes), true;             /* before everything: nothing stands, nothing is to be computed */
@@ -50,7 +37,7 @@ static bool cost_at(ebb_chat *c, ebb_node *leaf, const ebb_message *question, eb
     if (ok) {
         out->n_tokens = (uint32_t)p.n_ids;
         out->n_new = (uint32_t)(p.n_ids - (p.n_old < p.n_ids ? p.n_old : p.n_ids));
-        out->n_compute = (uint32_t)(p.n_ids - c->backend->ops->common(c->backend, p.ids, p.n_ids));
+        out->n_compute = (uint32_t)(p.n_ids - c->backend->ops->common(c->backend, p.ids, p.n_ids, &shift));
     }
     ebb_prompt_fini(&p);
     free(at.nodes);
@@ -96,7 +83,7 @@ bool ebb_chat_preview(ebb_chat *c, ebb_chat_act act, size_t i, const char *text,
     *out = (ebb_chat_cost){ 0 };
     if (!c->info || ebb_chat_is_busy(c))
         return false;
-    out->n_before = count_now(c);
+    out->n_before = ebb_chat_n_tokens(c);
     switch (act) {
     case EBB_ACT_SEND: return n > 0 && cost_at(c, ebb_tree_above_question(leaf), &question, out);
     case EBB_ACT_EDIT:

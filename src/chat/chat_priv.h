@@ -12,6 +12,7 @@
 #include "backend.h"
 #include "base/buf.h"
 #include "chat.h"
+#include "ebb/plan.h"
 #include "prompt.h"
 #include "store.h"
 #include "tree.h"
@@ -43,6 +44,8 @@ typedef struct ebb_chat_parts {
     bool (*number)(void *arg, const ebb_backend *b, const char *key, double *out);
     ebb_status (*prompt)(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);
+    /* What the model would be like with other options; NULL: nobody can say. */
+    ebb_status (*plan)(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out, ebb_error *err);
     ebb_status (*respell)(void *arg, const ebb_backend *b, ebb_respell *r, ebb_error *err);
 } ebb_chat_parts;
 
@@ -70,10 +73,37 @@ typedef struct ebb_chat_settings {
     ebb_sampling sampling;
     uint32_t     n_predict;
     ebb_thinking thinking;
+    ebb_overflow overflow;
     uint32_t     is_set;
     uint32_t     away_tokens;    /* length of an answer that ended unseen; 0: there is none */
     ebb_finish   away_finish;    /* and how it ended */
 } ebb_chat_settings;
+
+/* What follows when there is room. */
+typedef enum ebb_then { EBB_THEN_ANSWER, EBB_THEN_GO_ON, EBB_THEN_NOTHING } ebb_then;
+
+/* Of overflow (chat_room.h). */
+typedef struct ebb_chat_room {
+    bool            is_forced;   /* the user asked for `forced`, for n_turns (0: as many as it takes) */
+    ebb_overflow    forced;
+    uint32_t        n_turns;
+    const ebb_node *asked_at;    /* the leaf at which the user was asked; NULL: he was not */
+    bool            is_warned;
+    /* Tokens that went from the middle of the timeline, until the backend has been told. */
+    int32_t        *gap_ids;
+    size_t          gap_at, n_gap;
+    ebb_shift       gap_shift;
+    /* A summary is being written. */
+    ebb_left_out    left_out;
+    ebb_then        then;
+    ebb_node       *cut_off;
+    size_t          n_header;    /* bytes of the note before the summary */
+    bool            has_compacted;
+    /* The model is being opened with a larger context. */
+    bool            awaits_go_on, has_grown;
+    uint32_t        n_ctx_before;
+    char           *path;        /* of its file; NULL: the embedded guide */
+} ebb_chat_room;
 
 struct ebb_chat {
     ebb_chat_parts    parts;
@@ -102,6 +132,8 @@ struct ebb_chat {
     uint32_t          n_turn;            /* tokens that this turn adds and must be computed */
     bool              asks_budget, asks_plan;    /* of the backend, which has not told yet */
     bool              is_away;           /* nobody looks any more */
+    ebb_chat_room     room;
+    bool              overflow_given, is_unattended;     /* ebb_chat_opts */
     ebb_turn_cost     cost_before;       /* of the answer that is continued */
 
     int               epoll, wake, timer;
@@ -143,6 +175,10 @@ void ebb_chat_save(ebb_chat *c, bool durable);
  * the model stands the question waits.  On failure the tree is as it was. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_begin(ebb_chat *c, bool go_on, ebb_error *err);
+/* Have `node`, the leaf, written behind the prompt. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32_t n_predict, const ebb_sampling *sampling,
+                        ebb_error *err);
 void ebb_chat_on_ready(ebb_chat *c);
 void ebb_chat_on_token(ebb_chat *c, const ebb_backend_event *ev);
 void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev);
@@ -173,6 +209,11 @@ ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path, co
                            ebb_error *err);
 /* The prompt is of the tree's path: its ids become those of the messages.  false: no memory. */
 bool ebb_chat_keep_ids(ebb_chat *c, const ebb_prompt *p);
+
+/* Tokens that the model has of the path; the end of the last turn may come on top. */
+uint32_t ebb_chat_n_tokens(const ebb_chat *c);
+/* How K and V behind the note's gap came to be (NULL: no gap). */
+ebb_shift ebb_chat_shift(const ebb_node *note);
 
 /* -- chat_cut.c -------------------------------------------------------------------- */
 /* Ids for other words of the answer `old`; the caller frees r->ids. */

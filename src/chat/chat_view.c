@@ -170,3 +170,28 @@ const ebb_message *ebb_chat_deciding_note(const ebb_chat *c)
 
     return note ? &note->m : NULL;
 }
+
+uint32_t ebb_chat_n_tokens(const ebb_chat *c)
+{
+    ebb_view v;
+    size_t n = 0;
+
+    if (ebb_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) != EBB_OK)
+        return 0;
+    for (size_t i = 0; i < v.n; i++)
+        n += ebb_chat_has_ids(c, v.list[i]) ? v.list[i]->n_ids : 0;
+    ebb_view_fini(&v);
+    return (uint32_t)n;
+}
+
+ebb_shift ebb_chat_shift(const ebb_node *note)
+{
+    const ebb_left_out *l = note ? &note->m.left_out : NULL;
+    ebb_shift shift = { 0 };
+
+    if (l && l->has_shift) {
+        shift = (ebb_shift){ .is_on = true, .pos = l->shift_pos };
+        memcpy(shift.salt, l->shift_salt, sizeof shift.salt);
+    }
+    return shift;
+}

@@ -1,83 +1,59 @@
 /* The engine in this process as a backend (backend.h): one worker thread owns
  * model, engine and session, waits for a command, and sleeps otherwise. */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "backend.h"
 #include "base/clock.h"
-#include "ebb/engine.h"
 #include "guide.h"
+#include "local_priv.h"
 #include "models.h"
 #include "plan_text.h"
 
 #define PROGRESS_NS 100000000u   /* at most ten loading events a second */
-#define PRIMING 4                /* tokens before the answer that may end in half a character */
 
-typedef enum command { NOTHING, ANSWER, COMMON, BUDGET, PLAN } command;
-
-typedef struct local {
-    ebb_backend       base;
-    ebb_backend_sink *sink;
-    void             *arg;
-    char             *path;              /* NULL: to be chosen; the worker's own; then: the embedded guide */
-    ebb_engine_opts   opts;              /* kv_cache_dir is our copy */
-    pthread_t         thread;
-    atomic_bool       stop;              /* the answer under way must end */
-
-    pthread_mutex_t   lock;              /* protects everything below, and the sink */
-    pthread_cond_t    wake, done;        /* for the worker; for a caller of `common` */
-    command           command;
-    bool              is_loading, is_answering, quit;
-    bool              has_budget, wants_plan;    /* asked for; before the next answer */
-    bool              is_placing;        /* layers are read or let go for another budget */
-    uint64_t          budget_bytes;
-    bool              is_orphan;         /* closed while loading: nobody listens, the worker frees */
-    int32_t          *ids;               /* of the answer under way: asked for, then generated */
-    size_t            n_ids, cap_ids;
-    uint32_t          n_predict;
-    ebb_sampling      sampling;
-    const int32_t    *common_ids;        /* the question of `common` and its answer */
-    size_t            n_common_ids, n_common;
-
-    ebb_model        *model;             /* set once, by the worker, under the lock */
-    ebb_engine       *engine;
-    ebb_session      *session;           /* the worker's own from here on */
-    ebb_detok        *detok;
-    uint64_t          last_progress_ns;
-} local;
-
-/* The sink is called with the lock held: what closed the backend is never called again. */
-static void emit_locked(local *l, const ebb_backend_event *ev)
+void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev)
 {
     if (!l->is_orphan)
         l->sink(l->arg, ev);
 }
 
-static void emit(local *l, const ebb_backend_event *ev)
+void ebb_local_emit(ebb_local *l, const ebb_backend_event *ev)
 {
     pthread_mutex_lock(&l->lock);
-    emit_locked(l, ev);
+    ebb_local_emit_locked(l, ev);
     pthread_mutex_unlock(&l->lock);
+}
+
+bool ebb_local_remember(ebb_local *l, int32_t id)
+{
+    if (l->n_ids == l->cap_ids) {
+        size_t cap = l->cap_ids * 2 + 256;
+        int32_t *p = realloc(l->ids, cap * sizeof *p);
+        if (!p)
+            return false;
+        l->ids = p;
+        l->cap_ids = cap;
+    }
+    l->ids[l->n_ids++] = id;
+    return true;
 }
 
 /* -- Loading -------------------------------------------------------------------- */
 
 static void progress(void *arg, uint64_t done, uint64_t total)
 {
-    local *l = arg;
+    ebb_local *l = arg;
     uint64_t now = ebb_clock_ns();
 
     if (done < total && now - l->last_progress_ns < PROGRESS_NS)
         return;
     l->last_progress_ns = now;
-    emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_LOADING, .done = done, .total = total });
+    ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_LOADING, .done = done, .total = total });
 }
 
-static ebb_status open_model(local *l, ebb_model **m, ebb_error *err)
+static ebb_status open_model(ebb_local *l, ebb_model **m, ebb_error *err)
 {
     ebb_buf why = { 0 };
     ebb_status st = EBB_OK;
@@ -85,7 +61,7 @@ static ebb_status open_model(local *l, ebb_model **m, ebb_error *err)
     if (!l->path)
         st = ebb_models_choose(&l->opts, &l->path, &why, err);
     if (st == EBB_OK && why.len)
-        emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = why.data, .n_text = why.len });
+        ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = why.data, .n_text = why.len });
     ebb_buf_fini(&why);
     if (st != EBB_OK)
         return st;
@@ -95,7 +71,7 @@ static ebb_status open_model(local *l, ebb_model **m, ebb_error *err)
 }
 
 /* Everything is built aside and shown at once, so that other threads see all or nothing. */
-static ebb_status load(local *l, ebb_error *err)
+static ebb_status load(ebb_local *l, ebb_error *err)
 {
     ebb_model *m = NULL;
     ebb_engine *e = NULL;
@@ -112,144 +88,22 @@ static ebb_status load(local *l, ebb_error *err)
     l->engine = e;
     l->is_loading = false;
     if (st == EBB_OK)
-        emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_READY });
+        ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_READY });
     else
-        emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_FAILED, .text = err->msg, .n_text = strlen(err->msg) });
+        ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_FAILED, .text = err->msg, .n_text = strlen(err->msg) });
     pthread_mutex_unlock(&l->lock);
     return st;
-}
-
-/* -- One answer ------------------------------------------------------------------- */
-
-/* Another id of the timeline, for `common` while the answer is under way. */
-static bool remember(local *l, int32_t id)
-{
-    if (l->n_ids == l->cap_ids) {
-        size_t cap = l->cap_ids * 2 + 256;
-        int32_t *p = realloc(l->ids, cap * sizeof *p);
-        if (!p)
-            return false;
-        l->ids = p;
-        l->cap_ids = cap;
-    }
-    l->ids[l->n_ids++] = id;
-    return true;
-}
-
-static bool emit_token(local *l, int32_t id)
-{
-    ebb_backend_event ev = { .kind = EBB_BACKEND_TOKEN, .token = id };
-    bool ok;
-
-    ev.text = ebb_detok_push(l->detok, id, &ev.n_text);
-    pthread_mutex_lock(&l->lock);
-    ok = remember(l, id);
-    if (ok)
-        emit_locked(l, &ev);
-    pthread_mutex_unlock(&l->lock);
-    return ok;
-}
-
-static ebb_status prefill(local *l, ebb_turn_cost *cost, ebb_error *err)
-{
-    size_t n = l->n_ids, there = ebb_session_common(l->session, l->ids, n), drop;
-    ebb_receipt r = { 0 };
-    ebb_status st;
-
-    emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .total = n - there });
-    st = ebb_session_sync(l->session, l->ids, n, &r, err);
-    cost->n_prompt = r.n_prompt;
-    cost->n_reused = r.n_reused;
-    cost->n_reused_disk = r.n_reused_disk;
-    cost->n_computed = r.n_computed;
-    cost->prefill_s = r.seconds;
-    if (st != EBB_OK)
-        return st;
-    emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .done = r.n_computed, .total = r.n_computed });
-    /* The answer goes on where the prompt ends, perhaps within a character. */
-    ebb_detok_flush(l->detok, &drop);
-    for (size_t i = n > PRIMING ? n - PRIMING : 0; i < n; i++)
-        ebb_detok_push(l->detok, l->ids[i], &drop);
-    return EBB_OK;
-}
-
-/* Tokens until something ends the turn.  The last one before the limit is not
- * computed: the next turn does that if there is one. */
-static ebb_status decode(local *l, ebb_sampler *sampler, ebb_turn_cost *cost, ebb_finish *finish, ebb_error *err)
-{
-    uint32_t n_ctx = ebb_engine_n_ctx(l->engine);
-
-    while (!atomic_load(&l->stop)) {
-        size_t n;
-        const ebb_token *ids = ebb_session_ids(l->session, &n);
-        ebb_token id;
-        ebb_status st;
-
-        *finish = EBB_FINISH_LENGTH;
-        if (n >= n_ctx)
-            return EBB_OK;
-        id = ebb_sampler_pick(sampler, ebb_session_logits(l->session), ids, n);
-        if (ebb_model_is_eog(l->model, id)) {
-            *finish = EBB_FINISH_STOP;
-            return EBB_OK;
-        }
-        if (!emit_token(l, id))
-            return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
-        if (++cost->n_generated == l->n_predict)
-            return EBB_OK;
-        st = ebb_session_append(l->session, id, err);
-        if (st != EBB_OK)
-            return st;
-    }
-    return EBB_FAIL(err, EBB_CANCELED, "stopped");
-}
-
-static ebb_status run_answer(local *l, ebb_turn_cost *cost, ebb_finish *finish, ebb_error *err)
-{
-    ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
-    ebb_status st = sampler ? prefill(l, cost, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
-    double start = ebb_clock_s();
-
-    if (st == EBB_OK) {
-        st = decode(l, sampler, cost, finish, err);
-        cost->decode_s = ebb_clock_s() - start;
-    }
-    ebb_sampler_free(sampler);
-    return st;
-}
-
-static void answer_now(local *l)
-{
-    ebb_backend_event ev = { .kind = EBB_BACKEND_END };
-    ebb_error err = { 0 };
-    ebb_status st = run_answer(l, &ev.cost, &ev.finish, &err);
-
-    if (st == EBB_CANCELED)
-        ev.finish = EBB_FINISH_CANCELED;
-    else if (st != EBB_OK) {
-        ev.finish = EBB_FINISH_ERROR;
-        ev.text = err.msg;
-        ev.n_text = strlen(err.msg);
-    } else if (ev.finish == EBB_FINISH_STOP) {   /* nothing will complete a character now */
-        ev.text = ebb_detok_flush(l->detok, &ev.n_text);
-    }
-    pthread_mutex_lock(&l->lock);
-    l->is_answering = false;
-    ebb_engine_cancel_clear(l->engine);          /* it would stop layers from coming back */
-    emit_locked(l, &ev);
-    pthread_mutex_unlock(&l->lock);
-    ebb_session_keep(l->session);
 }
 
 /* -- Memory ------------------------------------------------------------------------ */
 
-static void emit_text(local *l, ebb_backend_event_kind kind, const char *text, size_t n)
+static void emit_text(ebb_local *l, ebb_backend_event_kind kind, const char *text, size_t n)
 {
-    emit(l, &(ebb_backend_event){ .kind = kind, .text = text, .n_text = n });
+    ebb_local_emit(l, &(ebb_backend_event){ .kind = kind, .text = text, .n_text = n });
 }
 
 /* What the budget will bring is said before anything is done. */
-static ebb_status place(local *l, uint64_t bytes, ebb_plan *p, ebb_error *err)
+static ebb_status place(ebb_local *l, uint64_t bytes, ebb_plan *p, ebb_error *err)
 {
     ebb_buf line = { 0 };
     ebb_status st = ebb_engine_plan_budget(l->engine, bytes, p, err);
@@ -264,7 +118,7 @@ static ebb_status place(local *l, uint64_t bytes, ebb_plan *p, ebb_error *err)
     return ebb_engine_set_budget(l->engine, bytes, NULL, NULL, err);
 }
 
-static void budget_now(local *l)
+static void budget_now(ebb_local *l)
 {
     double begin = ebb_clock_s();
     char line[320];
@@ -287,11 +141,11 @@ static void budget_now(local *l)
     l->is_placing = false;
     if (!l->is_answering)
         ebb_engine_cancel_clear(l->engine);
-    emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PLACED, .text = line, .n_text = strlen(line) });
+    ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PLACED, .text = line, .n_text = strlen(line) });
     pthread_mutex_unlock(&l->lock);
 }
 
-static void plan_now(local *l)
+static void plan_now(ebb_local *l)
 {
     ebb_machine machine;
     ebb_plan p;
@@ -305,7 +159,7 @@ static void plan_now(local *l)
 
 /* -- The worker -------------------------------------------------------------------- */
 
-static void destroy(local *l)
+static void destroy(ebb_local *l)
 {
     ebb_detok_free(l->detok);
     ebb_session_free(l->session);
@@ -316,13 +170,14 @@ static void destroy(local *l)
     pthread_mutex_destroy(&l->lock);
     free((char *)l->opts.kv_cache_dir);
     free(l->ids);
+    free(l->gap_ids);
     free(l->path);
     free(l);
 }
 
 /* Layers that were let go may come back now; true: more could in a while.  Reads a
  * layer at most, without the lock: whoever brings a command must not wait for it. */
-static bool take_back(local *l)
+static bool take_back(ebb_local *l)
 {
     bool more;
 
@@ -334,7 +189,7 @@ static bool take_back(local *l)
     return more;
 }
 
-static void wait_a_second(local *l)
+static void wait_a_second(ebb_local *l)
 {
     struct timespec until;
 
@@ -344,7 +199,7 @@ static void wait_a_second(local *l)
 }
 
 /* Somebody waits for COMMON; what was asked about memory goes before the next answer. */
-static command peek(const local *l)
+static ebb_local_command peek(const ebb_local *l)
 {
     if (l->command != COMMON && l->has_budget)
         return BUDGET;
@@ -353,9 +208,9 @@ static command peek(const local *l)
     return l->command;
 }
 
-static command take(local *l)
+static ebb_local_command take(ebb_local *l)
 {
-    command c = peek(l);
+    ebb_local_command c = peek(l);
 
     if (c == BUDGET) {
         l->has_budget = false;
@@ -369,7 +224,7 @@ static command take(local *l)
 }
 
 /* The next command; false: leave. */
-static bool wait_command(local *l, command *c)
+static bool wait_command(ebb_local *l, ebb_local_command *c)
 {
     bool quit;
 
@@ -391,9 +246,12 @@ static bool wait_command(local *l, command *c)
     return !quit;
 }
 
-static void answer_common(local *l)
+static void answer_common(ebb_local *l)
 {
-    size_t n = ebb_session_common(l->session, l->common_ids, l->n_common_ids);
+    size_t n;
+
+    ebb_session_expect(l->session, l->common_shift);
+    n = ebb_session_common(l->session, l->common_ids, l->n_common_ids);
 
     pthread_mutex_lock(&l->lock);
     l->n_common = n;
@@ -404,15 +262,15 @@ static void answer_common(local *l)
 
 static void *worker(void *arg)
 {
-    local *l = arg;
+    ebb_local *l = arg;
     ebb_error err = { 0 };
-    command c;
+    ebb_local_command c;
     bool is_orphan;
 
     load(l, &err);
     while (wait_command(l, &c)) {
         if (c == ANSWER)
-            answer_now(l);
+            ebb_local_answer(l);
         else if (c == COMMON)
             answer_common(l);
         else if (c == BUDGET)
@@ -432,7 +290,7 @@ static void *worker(void *arg)
 
 static void local_cancel(ebb_backend *b)
 {
-    local *l = (local *)b;
+    ebb_local *l = (ebb_local *)b;
 
     pthread_mutex_lock(&l->lock);
     if (l->is_answering)
@@ -446,7 +304,7 @@ static void local_cancel(ebb_backend *b)
  * to itself, so that leaving the program is immediate. */
 static void local_close(ebb_backend *b)
 {
-    local *l = (local *)b;
+    ebb_local *l = (ebb_local *)b;
     pthread_t thread = l->thread;
     bool is_orphan;
 
@@ -464,7 +322,7 @@ static void local_close(ebb_backend *b)
     destroy(l);
 }
 
-static ebb_status take_request(local *l, const ebb_backend_request *r, ebb_error *err)
+static ebb_status take_request(ebb_local *l, const ebb_backend_request *r, ebb_error *err)
 {
     if (l->is_loading || !l->session)
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
@@ -474,8 +332,16 @@ static ebb_status take_request(local *l, const ebb_backend_request *r, ebb_error
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
     l->n_ids = 0;
     for (size_t i = 0; i < r->n_ids; i++)
-        if (!remember(l, r->ids[i]))
+        if (!ebb_local_remember(l, r->ids[i]))
             return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    free(l->gap_ids);
+    l->gap_ids = r->n_gap ? malloc(r->n_gap * sizeof *l->gap_ids) : NULL;
+    l->n_gap = l->gap_ids ? r->n_gap : 0;        /* without it, it is computed */
+    if (l->n_gap)
+        memcpy(l->gap_ids, r->gap_ids, r->n_gap * sizeof *l->gap_ids);
+    l->gap_at = r->gap_at;
+    l->gap_shift = r->gap_shift;
+    l->shift = r->shift;
     l->n_predict = r->n_predict;
     l->sampling = r->sampling;
     atomic_store(&l->stop, false);
@@ -488,7 +354,7 @@ static ebb_status take_request(local *l, const ebb_backend_request *r, ebb_error
 
 static ebb_status local_answer(ebb_backend *b, const ebb_backend_request *r, ebb_error *err)
 {
-    local *l = (local *)b;
+    ebb_local *l = (ebb_local *)b;
     ebb_status st;
 
     pthread_mutex_lock(&l->lock);
@@ -499,7 +365,7 @@ static ebb_status local_answer(ebb_backend *b, const ebb_backend_request *r, ebb
 
 static const ebb_model *local_model(const ebb_backend *b)
 {
-    local *l = (local *)b;
+    ebb_local *l = (ebb_local *)b;
     const ebb_model *m;
 
     pthread_mutex_lock(&l->lock);
@@ -510,7 +376,7 @@ static const ebb_model *local_model(const ebb_backend *b)
 
 static uint32_t local_n_ctx(const ebb_backend *b)
 {
-    local *l = (local *)b;
+    ebb_local *l = (ebb_local *)b;
     uint32_t n;
 
     pthread_mutex_lock(&l->lock);
@@ -521,9 +387,9 @@ static uint32_t local_n_ctx(const ebb_backend *b)
 
 /* The session belongs to the worker: it is asked if it rests, and its
  * timeline of this turn is looked at if it does not. */
-static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n)
+static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift)
 {
-    local *l = (local *)b;
+    ebb_local *l = (ebb_local *)b;
     size_t same = 0;
 
     pthread_mutex_lock(&l->lock);
@@ -532,6 +398,7 @@ static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n)
             same++;
     } else if (!l->is_loading && l->session) {
         l->common_ids = ids;
+        l->common_shift = shift;
         l->n_common_ids = n;
         l->command = COMMON;
         pthread_cond_signal(&l->wake);
@@ -545,7 +412,7 @@ static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n)
 
 static void local_stats(ebb_backend *b, ebb_stats *out)
 {
-    local *l = (local *)b;
+    ebb_local *l = (ebb_local *)b;
 
     *out = (ebb_stats){ 0 };
     pthread_mutex_lock(&l->lock);
@@ -556,7 +423,7 @@ static void local_stats(ebb_backend *b, ebb_stats *out)
 
 static ebb_status ask_memory(ebb_backend *b, bool is_plan, uint64_t bytes, ebb_error *err)
 {
-    local *l = (local *)b;
+    ebb_local *l = (ebb_local *)b;
     ebb_status st = EBB_OK;
 
     pthread_mutex_lock(&l->lock);
@@ -598,7 +465,7 @@ static const ebb_backend_ops local_ops = {
 ebb_status ebb_backend_local(const char *path, const ebb_engine_opts *opts,
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err)
 {
-    local *l = calloc(1, sizeof *l);
+    ebb_local *l = calloc(1, sizeof *l);
 
     *out = NULL;
     if (!l)

@@ -36,6 +36,8 @@ typedef enum ebb_overflow {
     EBB_OVERFLOW_STOP,
 } ebb_overflow;
 
+extern const char *const ebb_overflow_names[];   /* "ask" ..., up to a NULL */
+
 /* What a note has decided: from here on the model gets of the path (as indices, root 0) the
  * system message, the messages in `kept`, and those from `first` on.  A path obeys the last
  * note with first > 0.  The note's ids are those of all that up to and with message `first`,

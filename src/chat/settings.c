@@ -8,7 +8,7 @@
 
 #include "chat_priv.h"
 
-typedef enum kind { FLOAT, UINT32, UINT64, THINKING } kind;
+typedef enum kind { FLOAT, UINT32, UINT64, CHOICE } kind;
 
 typedef struct setting {
     const char *name, *help;
@@ -21,6 +21,17 @@ typedef struct setting {
 #define AT(field) offsetof(ebb_chat_settings, field)
 #define ADVICE(name) "general.sampling." name
 
+/* The enums of a CHOICE, which are all ints of this size. */
+_Static_assert(sizeof(ebb_thinking) == sizeof(uint32_t) && sizeof(ebb_overflow) == sizeof(uint32_t), "a choice");
+
+static const char *const thinking_names[] = {
+    [EBB_THINKING_DEFAULT] = "default", [EBB_THINKING_ON] = "on", [EBB_THINKING_OFF] = "off", NULL,
+};
+const char *const ebb_overflow_names[] = {
+    [EBB_OVERFLOW_ASK] = "ask", [EBB_OVERFLOW_FORGET] = "forget", [EBB_OVERFLOW_COMPACT] = "compact", [EBB_OVERFLOW_GROW] = "grow",
+    [EBB_OVERFLOW_STOP] = "stop", NULL,
+};
+
 static const setting settings[] = {
     { "temp", "how freely words are chosen; 0 always takes the likeliest", FLOAT, AT(sampling.temp), 0, 10, ADVICE("temp") },
     { "top-k", "choose among this many of the likeliest tokens; 0 is no limit", UINT32, AT(sampling.top_k), 0, 1e6, ADVICE("top_k") },
@@ -30,14 +41,12 @@ static const setting settings[] = {
     { "repeat-last", "how many tokens the penalty looks back upon", UINT32, AT(sampling.repeat_last), 0, 1e6, ADVICE("penalty_last_n") },
     { "seed", "the same seed gives the same answer; 0 takes one from the clock", UINT64, AT(sampling.seed), 0, 9007199254740992.0, NULL },
     { "predict", "most tokens of one answer; 0 is until the context is full", UINT32, AT(n_predict), 0, 1e9, NULL },
-    { "thinking", "whether the model thinks first, where its template can say so", THINKING, AT(thinking), 0, 0, NULL },
+    { "thinking", "whether the model thinks first, where its template can say so", CHOICE, AT(thinking), 0, 2, NULL },
+    { "overflow", "what happens when the context is full: you are asked, the oldest turns are forgotten or summed up, it grows, or no more is answered",
+      CHOICE, AT(overflow), 0, 4, NULL },
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
-
-static const char *const thinking_names[] = {
-    [EBB_THINKING_DEFAULT] = "default", [EBB_THINKING_ON] = "on", [EBB_THINKING_OFF] = "off",
-};
 
 const char *ebb_chat_setting_name(size_t i)
 {
@@ -50,6 +59,12 @@ static const setting *find(const char *name)
         if (strcmp(settings[i].name, name) == 0)
             return &settings[i];
     return NULL;
+}
+
+/* Of a CHOICE: the values of the enum, in order, up to a NULL. */
+static const char *const *names_of(const setting *s)
+{
+    return s->at == AT(overflow) ? ebb_overflow_names : thinking_names;
 }
 
 static void *field(const setting *s, ebb_chat_settings *v)
@@ -65,7 +80,7 @@ static double get(const setting *s, const ebb_chat_settings *v)
     case FLOAT: return (double)*(const float *)p;
     case UINT32: return *(const uint32_t *)p;
     case UINT64: return (double)*(const uint64_t *)p;
-    case THINKING: return *(const ebb_thinking *)p;
+    case CHOICE: return *(const int *)p;
     }
     return 0;
 }
@@ -76,7 +91,7 @@ static void put(const setting *s, ebb_chat_settings *v, double x)
     case FLOAT: *(float *)field(s, v) = (float)x; break;
     case UINT32: *(uint32_t *)field(s, v) = (uint32_t)x; break;
     case UINT64: *(uint64_t *)field(s, v) = (uint64_t)x; break;
-    case THINKING: *(ebb_thinking *)field(s, v) = (ebb_thinking)(int)x; break;
+    case CHOICE: *(int *)field(s, v) = (int)x; break;
     }
     v->is_set |= 1u << (s - settings);
 }
@@ -86,9 +101,9 @@ static bool parse(const setting *s, const char *text, double *x)
 {
     char *end;
 
-    if (s->kind == THINKING) {
-        for (int i = 0; i < 3; i++)
-            if (strcmp(text, thinking_names[i]) == 0) {
+    if (s->kind == CHOICE) {
+        for (int i = 0; names_of(s)[i]; i++)
+            if (strcmp(text, names_of(s)[i]) == 0) {
                 *x = i;
                 return true;
             }
@@ -102,16 +117,19 @@ static bool parse(const setting *s, const char *text, double *x)
 
 static void print_value(const setting *s, const ebb_chat_settings *v, char *out, size_t cap)
 {
-    if (s->kind == THINKING)
-        snprintf(out, cap, "%s", thinking_names[(int)get(s, v)]);
+    if (s->kind == CHOICE)
+        snprintf(out, cap, "%s", names_of(s)[(int)get(s, v)]);
     else
         snprintf(out, cap, s->kind == FLOAT ? "%.4g" : "%.0f", get(s, v));
 }
 
 static void print_range(const setting *s, char *out, size_t cap)
 {
-    if (s->kind == THINKING)
-        snprintf(out, cap, "default, on, off");
+    size_t n = 0;
+
+    if (s->kind == CHOICE)
+        for (int i = 0; names_of(s)[i]; i++)
+            n += (size_t)snprintf(out + n, cap - n, "%s%s", i ? ", " : "", names_of(s)[i]);
     else
         snprintf(out, cap, "%.16g to %.16g", s->min, s->max);
 }
@@ -169,6 +187,8 @@ static bool is_from_command_line(const ebb_chat *c, const setting *s)
 {
     ebb_chat_settings usual = { .sampling = c->parts.default_sampling };
 
+    if (s->at == AT(overflow))
+        return c->overflow_given;
     if (has_bit(c->sampling_given, s))
         return true;
     return !has_bit(c->sampling_config, s) && get(s, &c->base) != get(s, &usual);
@@ -218,9 +238,7 @@ void ebb_chat_settings_from(ebb_chat *c, const char *json)
     json_object_foreach(o, name, value) {
         const setting *s = find(name);
         double x = json_number_value(value);
-        double max = s && s->kind == THINKING ? 2 : s ? s->max : 0;
-
-        if (s && json_is_number(value) && x >= s->min && x <= max && !is_from_command_line(c, s))
+        if (s && json_is_number(value) && x >= s->min && x <= s->max && !is_from_command_line(c, s))
             put(s, &c->settings, x);
     }
     ebb_chat_settings_advise(c);

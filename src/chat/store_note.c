@@ -5,8 +5,6 @@
 
 #include "store_sql.h"
 
-static const char *const how_names[] = { "ask", "forget", "compact", "grow", "stop" };
-
 static json_t *salt_json(const uint8_t salt[16])
 {
     char hex[33];
@@ -26,7 +24,7 @@ char *ebb_left_out_json(const ebb_left_out *l)
     kept = json_array();
     for (uint32_t i = 0; i < l->n_kept; i++)
         json_array_append_new(kept, json_integer(l->kept[i]));
-    o = json_pack("{s:s,s:i,s:i,s:i,s:o}", "how", how_names[l->how], "first", (int)l->first, "turns", (int)l->n_turns, "tokens",
+    o = json_pack("{s:s,s:i,s:i,s:i,s:o}", "how", ebb_overflow_names[l->how], "first", (int)l->first, "turns", (int)l->n_turns, "tokens",
                   (int)l->n_tokens, "kept", kept);
     if (o && l->has_shift) {
         json_object_set_new(o, "shift", json_integer(l->shift_pos));
@@ -80,7 +78,7 @@ void ebb_left_out_parse(const char *json, ebb_left_out *out)
 
     *out = (ebb_left_out){ 0 };
     for (int i = 0; how && i <= EBB_OVERFLOW_STOP; i++)
-        if (strcmp(how, how_names[i]) == 0)
+        if (strcmp(how, ebb_overflow_names[i]) == 0)
             out->how = (ebb_overflow)i;
     if (out->how != EBB_OVERFLOW_ASK) {
         out->first = number(o, "first");

@@ -29,6 +29,7 @@ static const char *const mode_names[] = { "balanced", "max-tps", "max-context", 
 static const char *const io_names[] = { "auto", "uring", "pread", "mmap", NULL };
 static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avx512", "neon", NULL };
 static const char *const place_names[] = { "interleaved", "first", "last", NULL };
+static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", NULL };
 static const char *const kv_names[] = { "f16", "q8_0", "q4_0", "f32", NULL };
 
 static int name_index(const char *const *names, const char *value)
@@ -87,6 +88,17 @@ static ebb_status set_kv(ebb_args *a, const char *value, ebb_error *err)
     a->engine.has_kv = true;
     a->engine.kv_k = (ebb_kv_type)ik;
     a->engine.kv_v = (ebb_kv_type)iv;
+    return EBB_OK;
+}
+
+static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
+{
+    int i = name_index(overflow_names, value);
+
+    if (i < 0)
+        return EBB_FAIL(err, EBB_USAGE, "--overflow %s: is ask, forget, compact, grow or stop", value);
+    a->overflow = (ebb_overflow)i;
+    a->overflow_given = true;
     return EBB_OK;
 }
 
@@ -195,6 +207,7 @@ static const option options[] = {
     { 0, 0, "--inline", 0, "below the shell's own lines, which the terminal keeps and scrolls", EBB_FOR_CHAT, FLAG, AT(is_inline), 0, 0 },
     { 0, 0, "--ascii", 0, "no characters beyond ASCII but those of the conversation", EBB_FOR_CHAT, FLAG, AT(ascii), 0, 0 },
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
+    { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0, overflow_names, set_overflow },
     { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", EBB_FOR_CHAT, COUNT, AT(linger_s), 0, 0 },
     { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~EBB_FOR_CHAT, FLAG, AT(json), 0, 0 },
     { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },

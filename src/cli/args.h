@@ -41,6 +41,8 @@ typedef struct ebb_args {
     bool            no_generation_prompt;
     const char     *theme;
     uint32_t        linger_s;        /* --linger */
+    ebb_overflow    overflow;        /* --overflow; given: on the command line */
+    bool            overflow_given;
     bool            ollama;          /* plan --ollama, and what it takes */
     uint32_t        ollama_batch, ollama_parallel;
     const char     *ollama_flash, *ollama_gpus;

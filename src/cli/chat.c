@@ -1,6 +1,7 @@
 /* ebb chat: what the command line and the environment say about the conversation. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "tui.h"
@@ -39,6 +40,7 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
     return (ebb_chat_opts){
         .model_path = a->model, .session_name = a->session, .continue_last = a->continue_last,
         .system = a->system, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
+        .overflow = a->overflow, .overflow_given = a->overflow_given,
         .sampling_given = a->sampling_given, .sampling_config = a->sampling_config,
     };
 }
@@ -59,7 +61,9 @@ int ebb_cli_chat(ebb_args *a)
         EBB_FAIL(&err, EBB_USAGE, "%s: no such command; ebb --help lists them", a->words[0]);
         return ebb_cli_fail(&err);
     }
-    if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0))
+    if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0)) {
+        chat.is_unattended = !isatty(STDIN_FILENO);
         return ebb_plain_run(&chat, &tui);
+    }
     return ebb_tui_run(&chat, &tui);
 }

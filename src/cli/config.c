@@ -66,4 +66,5 @@ void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, e
     }
     a->sampling_config |= a->sampling_given;
     a->sampling_given = 0;
+    a->overflow_given = false;
 }

@@ -76,6 +76,10 @@ static bool drain(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err
             if (ebb_cli_progress(a))
                 fprintf(stderr, "%.*s\n", (int)ev.n_text, ev.text);
             break;
+        case EBB_EVENT_NOTE:                     /* what the model no longer sees is not for a terminal only */
+            if (!a->quiet)
+                fprintf(stderr, "%.*s\n", (int)ev.n_text, ev.text);
+            break;
         case EBB_EVENT_ERROR:
             *st = EBB_FAIL(err, EBB_IO, "%.*s", (int)ev.n_text, ev.text);
             return false;
@@ -138,6 +142,7 @@ int ebb_cli_run(ebb_args *a)
 
     if (!a->session && !a->continue_last)
         opts.store_path = ":memory:";
+    opts.is_unattended = true;
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGHUP, &act, NULL);

@@ -11,7 +11,7 @@ ebb_cmd_fn ebb_cmd_new, ebb_cmd_save, ebb_cmd_load, ebb_cmd_list, ebb_cmd_search
 void ebb_complete_session(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- commands_tree.c -- */
-ebb_cmd_fn ebb_cmd_edit, ebb_cmd_branch, ebb_cmd_tree, ebb_cmd_go, ebb_cmd_pin, ebb_cmd_unpin;
+ebb_cmd_fn ebb_cmd_edit, ebb_cmd_branch, ebb_cmd_tree, ebb_cmd_go, ebb_cmd_pin, ebb_cmd_unpin, ebb_cmd_forget, ebb_cmd_compact, ebb_cmd_grow;
 void ebb_complete_node(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- commands_cut.c -- */

@@ -85,18 +85,62 @@ static ebb_status pin(ebb_front *f, const char *arg, bool is_pinned, ebb_error *
     if (st == EBB_OK)
         st = ebb_chat_pin(f->chat, i, is_pinned, err);
     if (st == EBB_OK)
-        ebb_front_sayf(f, EBB_SAY_NOTICE, "message %zu is %s", i + 1, is_pinned ? "marked; /unpin takes it back" : "not marked");
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "message %zu is %s", i + 1, is_pinned ? "pinned; /unpin takes it back" : "not pinned");
     return st;
+}
+
+static ebb_status list_pins(ebb_front *f)
+{
+    ebb_buf out = { 0 };
+    char title[128];
+
+    for (size_t i = 0; i < ebb_chat_n_messages(f->chat); i++) {
+        const ebb_message *m = ebb_chat_message(f->chat, i);
+        if (!m->pinned)
+            continue;
+        ebb_title_make(m->text, m->n_text, title, sizeof title);
+        ebb_buf_addf(&out, "%s%zu %s: %s", out.len ? "\n" : "", i + 1, ebb_role_name(m->role), title);
+    }
+    if (out.len)
+        f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+    else
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "nothing is pinned; /pin N keeps a message, and the turn it is in, when the oldest are forgotten");
+    ebb_buf_fini(&out);
+    return EBB_OK;
 }
 
 ebb_status ebb_cmd_pin(ebb_front *f, const char *arg, ebb_error *err)
 {
-    return pin(f, arg, true, err);
+    return strcmp(arg, "list") == 0 ? list_pins(f) : pin(f, arg, true, err);
 }
 
 ebb_status ebb_cmd_unpin(ebb_front *f, const char *arg, ebb_error *err)
 {
     return pin(f, arg, false, err);
+}
+
+/* -- Room in the context ------------------------------------------------------------------- */
+
+ebb_status ebb_cmd_forget(ebb_front *f, const char *arg, ebb_error *err)
+{
+    char *end = (char *)arg;
+    unsigned long n = *arg ? strtoul(arg, &end, 10) : 0;
+
+    if (*end || (*arg && (n == 0 || n > 100000)))
+        return EBB_FAIL(err, EBB_USAGE, "/forget N: how many of the oldest turns?  Alone it takes as many as make room");
+    return ebb_chat_make_room(f->chat, EBB_OVERFLOW_FORGET, (uint32_t)n, err);
+}
+
+ebb_status ebb_cmd_compact(ebb_front *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_make_room(f->chat, EBB_OVERFLOW_COMPACT, 0, err);
+}
+
+ebb_status ebb_cmd_grow(ebb_front *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_make_room(f->chat, EBB_OVERFLOW_GROW, 0, err);
 }
 
 /* -- The drawing --------------------------------------------------------------------------- */
@@ -117,7 +161,7 @@ static indent below(indent at, const ebb_branch *row)
 
 static void add_row(ebb_buf *out, const ebb_branch *row, indent at, bool ascii)
 {
-    static const char *const names[] = { "system", "you", "model" };
+    static const char *const names[] = { "system", "you", "model", "note" };
     char title[128];
 
     ebb_buf_adds(out, row->is_leaf ? "* " : row->is_on_path ? (ascii ? "| " : "\u2022 ") : "  ");

@@ -72,8 +72,10 @@ bool ebb_front_go_on(ebb_front *f)
     const ebb_message *m = n ? ebb_chat_message(f->chat, n - 1) : NULL;
     ebb_error err;
 
-    if (!m || m->role != EBB_ROLE_ASSISTANT || m->finish == EBB_FINISH_STOP || !ebb_chat_is_ready(f->chat) ||
-        ebb_chat_is_busy(f->chat))
+    while (m && m->role == EBB_ROLE_NOTE)
+        m = --n ? ebb_chat_message(f->chat, n - 1) : NULL;
+    if (!m || m->role == EBB_ROLE_SYSTEM || (m->role == EBB_ROLE_ASSISTANT && m->finish == EBB_FINISH_STOP) ||
+        !ebb_chat_is_ready(f->chat) || ebb_chat_is_busy(f->chat))
         return false;
     if (ebb_chat_continue(f->chat, &err) != EBB_OK)
         f->say(f, EBB_SAY_ERROR, err.msg, strlen(err.msg));

@@ -37,7 +37,8 @@ ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *e
 bool ebb_front_preview(ebb_front *f, const char *text, size_t n, ebb_chat_cost *out);
 /* What is sent next is a message like any other. */
 void ebb_front_leave_edit(ebb_front *f);
-/* An empty line was entered: an answer that was stopped or cut goes on.  False: there is none. */
+/* An empty line was entered: an answer that was stopped or cut goes on, a question that
+ * has none gets one.  False: there is none. */
 bool ebb_front_go_on(ebb_front *f);
 void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

@@ -141,7 +141,8 @@ static void show_history(plain *p)
     for (size_t i = 0; i < ebb_chat_n_messages(p->front.chat); i++) {
         const ebb_message *m = ebb_chat_message(p->front.chat, i);
         fresh_line(p);
-        fputs(m->role == EBB_ROLE_USER ? "You: " : m->role == EBB_ROLE_ASSISTANT ? "Model: " : "System: ", stdout);
+        fputs(m->role == EBB_ROLE_USER ? "You: " : m->role == EBB_ROLE_ASSISTANT ? "Model: " :
+              m->role == EBB_ROLE_NOTE ? "Note: " : "System: ", stdout);
         p->at_line_start = false;
         put(p, m->text, m->n_text);
         fresh_line(p);
@@ -173,6 +174,7 @@ static void take_events(plain *p)
         case EBB_EVENT_PREFILL: announce(p, "reading the prompt", &ev); break;
         case EBB_EVENT_TEXT: show_answer(p, false); break;
         case EBB_EVENT_DONE: show_answer(p, true); break;
+        case EBB_EVENT_NOTE:
         case EBB_EVENT_NOTICE: say(&p->front, EBB_SAY_NOTICE, ev.text, ev.n_text); break;
         case EBB_EVENT_REPORT: say(&p->front, EBB_SAY_TEXT, ev.text, ev.n_text); break;
         case EBB_EVENT_ERROR:

@@ -86,6 +86,21 @@ static void drop_differing(ebb_transcript *t)
     ebb_transcript_drop(t, i, t->n_items - i);
 }
 
+/* What the model no longer sees is dim. */
+static void mark_left_out(ebb_transcript *t)
+{
+    const ebb_message *note = ebb_chat_deciding_note(t->chat);
+
+    for (size_t i = 0; i < t->n_items; i++) {
+        ebb_item *it = &t->items[i];
+        bool is_left_out = it->is_message && it->role != EBB_ROLE_SYSTEM && it->role != EBB_ROLE_NOTE &&
+                           ebb_message_leaves_out(note, it->index);
+        if (is_left_out != it->is_left_out)
+            ebb_item_forget(it);
+        it->is_left_out = is_left_out;
+    }
+}
+
 void ebb_transcript_sync(ebb_transcript *t)
 {
     drop_differing(t);
@@ -99,6 +114,7 @@ void ebb_transcript_sync(ebb_transcript *t)
         it->role = m->role;
         it->created_ms = m->created_ms;
     }
+    mark_left_out(t);
     if (t->top.item >= t->n_items)
         ebb_transcript_end(t);
 }
@@ -135,12 +151,14 @@ static look look_of(const ebb_item *it)
 
     if (!it->is_message)
         return says[it->say];
+    if (it->role == EBB_ROLE_NOTE)
+        return says[EBB_SAY_NOTICE];
     return it->role == EBB_ROLE_USER ? user : it->role == EBB_ROLE_ASSISTANT ? model : system;
 }
 
 static bool has_ended(const ebb_transcript *t, const ebb_item *it, const ebb_message *m)
 {
-    return m->finish != EBB_FINISH_NONE || m->role != EBB_ROLE_ASSISTANT ||
+    return m->finish != EBB_FINISH_NONE || m->role == EBB_ROLE_USER || m->role == EBB_ROLE_SYSTEM ||
            it->index + 1 < ebb_chat_n_messages(t->chat) || !ebb_chat_is_busy(t->chat);
 }
 
@@ -215,7 +233,7 @@ size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
         it->wrap.is_rendered = l.has_markdown && !t->is_raw;
         it->wrap.page = t->width;
     }
-    it->wrap.md.base = l.text;
+    it->wrap.md.base = it->is_left_out ? EBB_FACE_DIM : l.text;
     ebb_wrap_text(&it->wrap, raw, n, it->is_done);
     ebb_wrap_rows(&it->wrap, t->width - (int)strlen(l.first));
     for (n_rows = it->wrap.n_rows; n_rows > 1; n_rows--)
@@ -224,11 +242,17 @@ size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
     return n_rows;
 }
 
+/* Answers, and summaries that the model wrote. */
+static bool has_receipt(const ebb_message *m)
+{
+    return m->role == EBB_ROLE_ASSISTANT || (m->role == EBB_ROLE_NOTE && m->cost.n_generated > 0);
+}
+
 static size_t receipt_rows(ebb_transcript *t, ebb_item *it)
 {
     ebb_buf line = { 0 };
 
-    if (!it->is_message || it->role != EBB_ROLE_ASSISTANT || !it->is_done)
+    if (!it->is_message || !it->is_done || !has_receipt(ebb_chat_message(t->chat, it->index)))
         return 0;
     if (it->receipt.n_raw == 0) {
         it->receipt.md.base = EBB_FACE_RECEIPT;

@@ -27,6 +27,7 @@ typedef struct ebb_item {
     ebb_buf  text;               /* of a line of our own */
     ebb_wrap wrap;
     ebb_wrap receipt;            /* beneath an answer that is done */
+    bool     is_left_out;        /* the model no longer sees it */
     bool     is_done;            /* the message had ended when it was last looked at */
     size_t   n_looked;           /* bytes of it when thoughts were looked for, and one */
     size_t   body;               /* where the answer begins in the message, after the thought */

@@ -72,7 +72,7 @@ static void say(ebb_chat *c, const char *text)
 }
 
 /* The path as "user:hi assistant:a1.0 a1.1 ". */
-static const char *path(const ebb_chat *c)
+static inline const char *path(const ebb_chat *c)
 {
     static char s[2048];
     size_t n = 0;

@@ -25,6 +25,8 @@ typedef struct fake {
     ebb_backend_request r;
     int32_t ids[FAKE_MAX];       /* those that stand */
     size_t n_ids;
+    uint32_t n_ctx;
+    ebb_shift shift;             /* of what stands */
     struct fake_script *script;
 } fake;
 
@@ -35,6 +37,12 @@ typedef struct fake_script {
     atomic_uint hold_at;         /* wait here until stopped; 0: do not */
     atomic_bool fail_load, fail_answer, hold_load, refuse;
     atomic_uint n_answers;
+    uint32_t n_ctx;              /* 0: FAKE_CTX; the options of the engine go before it */
+    bool cannot_forget;
+    unsigned n_gaps;             /* closed by moving what is behind them */
+    bool plan_fits;
+    int32_t first[64];           /* ids that the last request began with */
+    size_t n_asked;              /* and how many there were */
     uint64_t seed;               /* of the last request */
     uint8_t fingerprint[16];
     ebb_model_info info;
@@ -63,12 +71,25 @@ static size_t fake_same(const fake *f, const int32_t *ids, size_t n)
     return i;
 }
 
+static void fake_close_gap(fake *f)
+{
+    const ebb_backend_request *r = &f->r;
+    size_t end = r->gap_at + r->n_gap;
+
+    if (f->script->cannot_forget || !r->n_gap || end > f->n_ids || fake_same(f, r->ids, r->gap_at) < r->gap_at ||
+        memcmp(f->ids + r->gap_at, r->gap_ids, r->n_gap * sizeof *f->ids) != 0)
+        return;
+    memmove(f->ids + r->gap_at, f->ids + end, (f->n_ids - end) * sizeof *f->ids);
+    f->n_ids -= r->n_gap;
+    f->shift = (ebb_shift){ .is_on = true, .pos = (uint32_t)r->gap_at, .salt = { 1, (uint8_t)++f->script->n_gaps } };
+}
+
 /* Tokens are numbered by the answer and their place: "a2.7 " */
 static void fake_answer(fake *f)
 {
     fake_script *s = f->script;
     ebb_backend_event end = { .kind = EBB_BACKEND_END, .finish = EBB_FINISH_STOP };
-    size_t there = fake_same(f, f->r.ids, f->r.n_ids);
+    size_t there = (fake_close_gap(f), fake_same(f, f->r.ids, f->r.n_ids));
     unsigned answer = atomic_fetch_add(&s->n_answers, 1) + 1;
 
     end.cost = (ebb_turn_cost){ .n_prompt = (uint32_t)f->r.n_ids, .n_reused = (uint32_t)there,
@@ -76,6 +97,9 @@ static void fake_answer(fake *f)
     fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .total = f->r.n_ids - there });
     memcpy(f->ids, f->r.ids, f->r.n_ids * sizeof *f->ids);
     f->n_ids = f->r.n_ids;
+    if (there < f->shift.pos)
+        f->shift.is_on = false;
+    end.shift = f->shift;
     if (s->fail_answer) {
         end.finish = EBB_FINISH_ERROR;
         end.text = "the disk is gone";
@@ -92,6 +116,10 @@ static void fake_answer(fake *f)
             fake_sleep(200);
         if (f->stop || (f->r.n_predict && i == f->r.n_predict)) {
             end.finish = f->stop ? EBB_FINISH_CANCELED : EBB_FINISH_LENGTH;
+            break;
+        }
+        if (f->n_ids >= f->n_ctx) {
+            end.finish = EBB_FINISH_LENGTH;
             break;
         }
         f->ids[f->n_ids++] = id;
@@ -148,10 +176,12 @@ static void fake_close(ebb_backend *b)
 static ebb_status fake_ask(ebb_backend *b, const ebb_backend_request *r, ebb_error *err)
 {
     fake *f = (fake *)b;
-    int32_t *ids = malloc(r->n_ids * sizeof *ids);
+    int32_t *ids = malloc((r->n_ids + r->n_gap) * sizeof *ids);
 
     (void)err;
     memcpy(ids, r->ids, r->n_ids * sizeof *ids);
+    if (r->n_gap)
+        memcpy(ids + r->n_ids, r->gap_ids, r->n_gap * sizeof *ids);
     for (bool busy = true; busy; fake_sleep(busy ? 50 : 0)) {
         pthread_mutex_lock(&f->lock);
         busy = f->has_work;
@@ -161,6 +191,9 @@ static ebb_status fake_ask(ebb_backend *b, const ebb_backend_request *r, ebb_err
     free((int32_t *)f->r.ids);
     f->r = *r;
     f->r.ids = ids;
+    f->r.gap_ids = ids + r->n_ids;
+    f->script->n_asked = r->n_ids;
+    memcpy(f->script->first, ids, (r->n_ids < 64 ? r->n_ids : 64) * sizeof *ids);
     f->script->seed = r->sampling.seed;
     atomic_store(&f->stop, false);
     f->has_work = true;
@@ -182,12 +215,12 @@ static const ebb_model *fake_model(const ebb_backend *b)
 
 static uint32_t fake_n_ctx(const ebb_backend *b)
 {
-    (void)b;
-    return FAKE_CTX;
+    return ((const fake *)b)->n_ctx;
 }
 
-static size_t fake_common(ebb_backend *b, const int32_t *ids, size_t n)
+static size_t fake_common(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift)
 {
+    (void)shift;
     return fake_same((fake *)b, ids, n);
 }
 
@@ -227,12 +260,12 @@ static ebb_status fake_open(void *arg, const char *path, const ebb_engine_opts *
     fake *f = calloc(1, sizeof *f);
 
     (void)path;
-    (void)opts;
     (void)err;
+    f->script = arg;
+    f->n_ctx = opts->n_ctx ? opts->n_ctx : f->script->n_ctx ? f->script->n_ctx : FAKE_CTX;
     f->base.ops = &ops;
     f->sink = sink;
     f->sink_arg = sink_arg;
-    f->script = arg;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->wake, NULL);
     pthread_create(&f->thread, NULL, fake_worker, f);
@@ -252,6 +285,15 @@ static ebb_status fake_ready(void *arg, ebb_backend *b, const ebb_model_info **i
     memcpy(s->info.fingerprint, s->fingerprint, 16);
     *info = &s->info;
     *p = NULL;
+    return EBB_OK;
+}
+
+static ebb_status fake_plan_for(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out, ebb_error *err)
+{
+    (void)b;
+    (void)err;
+    *out = (ebb_plan){ .fits = ((fake_script *)arg)->plan_fits, .n_ctx = opts->n_ctx, .total_bytes = 1 << 20,
+                       .budget_bytes = 1 << 21, .why = "too large" };
     return EBB_OK;
 }
 
@@ -277,7 +319,10 @@ static ebb_status fake_prompt(void *arg, const ebb_prompter *p, const ebb_messag
                               const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
 {
     bool all_old = true;
+    size_t n_old = n;
 
+    while (n_old > 0 && m[n_old - 1]->n_ids == 0)
+        n_old--;
     (void)p;
     (void)opts;
     *out = (ebb_prompt){ .ids = malloc(FAKE_MAX * sizeof *out->ids), .n_ids_of = calloc(n + 1, sizeof *out->n_ids_of) };
@@ -286,9 +331,10 @@ static ebb_status fake_prompt(void *arg, const ebb_prompter *p, const ebb_messag
     for (size_t i = 0; i < n; i++) {
         size_t from = out->n_ids;
 
-        all_old &= m[i]->n_ids > 0;
-        if (m[i]->n_ids) {
-            memcpy(out->ids + out->n_ids, m[i]->ids, m[i]->n_ids * sizeof *out->ids);
+        all_old &= i < n_old;
+        if (i < n_old) {                         /* those that have none are in the ids of one behind them */
+            if (m[i]->n_ids)
+                memcpy(out->ids + out->n_ids, m[i]->ids, m[i]->n_ids * sizeof *out->ids);
             out->n_ids += m[i]->n_ids;
             out->n_old += m[i]->n_ids;
         } else {
@@ -331,7 +377,7 @@ static ebb_status fake_respell(void *arg, const ebb_backend *b, ebb_respell *r, 
 static ebb_chat_parts fake_parts(fake_script *s)
 {
     return (ebb_chat_parts){ .arg = s, .default_sampling = { .temp = 0.5f, .top_k = 40, .top_p = 1, .repeat_penalty = 1 },
-                             .open = fake_open, .ready = fake_ready, .unready = fake_unready, .number = fake_number, .prompt = fake_prompt,
+                             .open = fake_open, .ready = fake_ready, .unready = fake_unready, .number = fake_number, .prompt = fake_prompt, .plan = fake_plan_for,
                              .respell = fake_respell };
 }
 

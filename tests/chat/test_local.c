@@ -7,6 +7,8 @@
 #include "backend.h"
 #include "support/tiny_model.h"
 
+static const ebb_shift computed;
+
 enum { MAX = 4096 };
 
 /* What came through the sink. */
@@ -184,14 +186,14 @@ static void test_cancel_and_go_on(void **state)
     fill(ids, n);
     ask(b, ids, n, 0);
     wait_tokens(3);
-    assert_true(b->ops->common(b, ids, n) == n); /* while it writes */
+    assert_true(b->ops->common(b, ids, n, &computed) == n); /* while it writes */
     b->ops->cancel(b);
     wait_for(&h.ended);
     if (h.finish != EBB_FINISH_CANCELED)
         skip();
     memcpy(ids + n, h.ids, h.n_ids * sizeof *ids);
     n += h.n_ids;
-    assert_true(b->ops->common(b, ids, n) >= n - 1);       /* what was computed stands */
+    assert_true(b->ops->common(b, ids, n, &computed) >= n - 1);       /* what was computed stands */
     b->ops->cancel(b);                           /* with nothing under way: nothing */
     answer(b, ids, n, 4);
     assert_int_not_equal(h.finish, EBB_FINISH_CANCELED);
@@ -250,7 +252,7 @@ static void test_failures(void **state)
         fail_msg("the file is not named: %s", h.error);
     assert_null(b->ops->model(b));
     assert_int_equal(b->ops->n_ctx(b), 0);
-    assert_int_equal(b->ops->common(b, r.ids, 1), 0);
+    assert_int_equal(b->ops->common(b, r.ids, 1, &computed), 0);
     assert_int_equal(b->ops->answer(b, &r, &err), EBB_BUSY);
     assert_int_equal(b->ops->set_budget(b, 0, &err), EBB_BUSY);
     b->ops->stats(b, &stats);

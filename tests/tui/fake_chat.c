@@ -392,6 +392,20 @@ const char *ebb_chat_setting_name(size_t i)
     return i < 2 ? names[i] : NULL;
 }
 
+ebb_status ebb_chat_make_room(ebb_chat *c, ebb_overflow how, uint32_t n_turns, ebb_error *err)
+{
+    ebb_message *m;
+
+    if (c->n < 4)
+        return EBB_FAIL(err, EBB_CONTEXT, "nothing is left to forget");
+    m = add(c, EBB_ROLE_NOTE, "The oldest turns are forgotten.", EBB_FINISH_STOP);
+    m->left_out = (ebb_left_out){ .how = how, .first = 2 * (n_turns ? n_turns : 1), .n_turns = 1 };
+    c->note = c->n;
+    post(c, EBB_EVENT_NOTE, 0, 0, m->text);
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    return EBB_OK;
+}
+
 ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
 {
     char line[64];

@@ -112,7 +112,7 @@ static void messages_and_branches(void **state)
         "Error: give the number of a message, 1 to 2; /tree shows them\n");
     expect("a\n/pin\n/tree\n/go 2a\n/go\n",
         "Model: You said: a\n"
-        "Note: message 2 is marked; /unpin takes it back\n"
+        "Note: message 2 is pinned; /unpin takes it back\n"
         "| 1 you: a\n"
         "  |- 2a model (pinned): You said: a\n"
         "  |  3 you: a\n"

@@ -1,0 +1,117 @@
+/* A larger context: the model is opened again with it, and what stood is read back (chat_room.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat_room.h"
+#include "os/file.h"
+#include "plan_text.h"
+
+/* The next context: twice as large, as far as the model was trained.  false: none is larger. */
+static bool next_ctx(const ebb_chat *c, uint32_t *out)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), most = c->info->n_ctx_train;
+
+    *out = most && n_ctx > most / 2 ? most : n_ctx * 2;
+    return *out > n_ctx;
+}
+
+/* The plan for it; UNSUPPORTED or BUDGET: it cannot be, err says why. */
+static ebb_status plan_larger(ebb_chat *c, uint32_t *n_ctx, ebb_plan *plan, ebb_error *err)
+{
+    ebb_engine_opts opts = c->engine_opts;
+    ebb_status st;
+
+    if (!c->parts.plan || !next_ctx(c, n_ctx))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the model was trained for no more than %u tokens",
+                        c->backend->ops->n_ctx(c->backend));
+    opts.n_ctx = *n_ctx;
+    st = c->parts.plan(c->parts.arg, c->backend, &opts, plan, err);
+    if (st == EBB_OK && !plan->fits)
+        return EBB_FAIL(err, EBB_BUDGET, "a context of %u tokens does not fit the memory (%s)", *n_ctx, plan->why);
+    return st;
+}
+
+void ebb_room_larger(ebb_chat *c, char *out, size_t cap)
+{
+    char total[16], budget[16];
+    ebb_plan plan;
+    uint32_t n_ctx;
+
+    *out = '\0';
+    if (plan_larger(c, &n_ctx, &plan, NULL) == EBB_OK)
+        snprintf(out, cap, "/grow takes a context of %u tokens (%s of %s), ", n_ctx, ebb_size_text(plan.total_bytes, total),
+                 ebb_size_text(plan.budget_bytes, budget));
+}
+
+/* The file to open again; NULL: the embedded guide.  *ok: there was memory. */
+static char *path_of(const ebb_chat *c, bool *ok)
+{
+    char *path;
+    int fd;
+
+    *ok = true;
+    if (ebb_file_open(c->info->path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
+        return NULL;
+    ebb_file_close(fd);
+    path = strdup(c->info->path);
+    *ok = path != NULL;
+    return path;
+}
+
+static ebb_node *write_note(ebb_chat *c, uint32_t n_ctx, const ebb_plan *plan, ebb_then then)
+{
+    char text[400];
+    ebb_buf line = { 0 };
+    ebb_node *note;
+
+    ebb_plan_line(&line, plan);
+    snprintf(text, sizeof text, "The context grows from %u to %u tokens: %.240s.", c->backend->ops->n_ctx(c->backend), n_ctx,
+             ebb_buf_text(&line));
+    ebb_buf_fini(&line);
+    note = ebb_room_note(c, EBB_OVERFLOW_GROW, then, text);
+    return note && ebb_room_stand_below(c, note, then == EBB_THEN_GO_ON ? ebb_tree_leaf(&c->tree) : NULL) ? note : NULL;
+}
+
+/* The model at hand goes only when the other one can be begun. */
+static ebb_status reopen(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
+{
+    uint32_t before = c->engine_opts.n_ctx;
+    ebb_status st;
+    bool ok;
+
+    free(c->room.path);
+    c->room.path = path_of(c, &ok);
+    if (!ok)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
+    c->engine_opts.n_ctx = n_ctx;
+    st = ebb_chat_open_model(c, c->room.path, err);
+    if (st != EBB_OK)
+        c->engine_opts.n_ctx = before;
+    c->room.has_grown = st == EBB_OK;
+    c->room.n_ctx_before = before;
+    return st;
+}
+
+ebb_status ebb_room_grow(ebb_chat *c, const ebb_prompt *p, ebb_then then, ebb_error *err)
+{
+    ebb_plan plan = { 0 };
+    ebb_node *note;
+    uint32_t n_ctx;
+    ebb_status st = plan_larger(c, &n_ctx, &plan, err);
+
+    if (st == EBB_OK && p->n_ids >= n_ctx)
+        st = EBB_FAIL(err, EBB_CONTEXT, "not even a context of %u tokens holds %zu", n_ctx, p->n_ids);
+    if (st != EBB_OK)
+        return st;
+    note = write_note(c, n_ctx, &plan, then);
+    if (!note)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
+    st = reopen(c, n_ctx, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_chat_tell(c, EBB_EVENT_NOTE, note->m.text, note->m.n_text, 0, 0);
+    c->is_awaited = then != EBB_THEN_NOTHING;
+    c->room.awaits_go_on = then == EBB_THEN_GO_ON;
+    return EBB_OK;
+}

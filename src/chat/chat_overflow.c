@@ -1,0 +1,444 @@
+/* A conversation that no longer fits the context: what is decided then (chat_priv.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat_priv.h"
+#include "chat_room.h"
+
+/* -- How much room there is ---------------------------------------------------------------- */
+
+/* Room that an answer should find: an eighth of the context, as long as that is not absurd. */
+uint32_t ebb_room_reserve(const ebb_chat *c)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), reserve = n_ctx / 8;
+    uint32_t n_predict = c->settings.n_predict;
+
+    reserve = reserve > RESERVE_MAX ? RESERVE_MAX : reserve;
+    return n_predict && n_predict < reserve ? n_predict : reserve;
+}
+
+/* The policy for this time: what was asked for now, else the setting.  Where nobody can be asked, the oldest
+ * turns go. */
+static ebb_overflow policy_of(const ebb_chat *c)
+{
+    if (c->room.is_forced)
+        return c->room.forced;
+    if (c->room.has_compacted && c->settings.overflow == EBB_OVERFLOW_COMPACT)
+        return EBB_OVERFLOW_FORGET;
+    return c->settings.overflow == EBB_OVERFLOW_ASK && c->is_unattended ? EBB_OVERFLOW_FORGET : c->settings.overflow;
+}
+
+static bool fits(const ebb_chat *c, size_t n_ids)
+{
+    return n_ids + ebb_room_reserve(c) <= c->backend->ops->n_ctx(c->backend);
+}
+
+/* -- What is to be left out ------------------------------------------------------------------ */
+
+/* Messages of the path that the model gets now, but for the system's, as indices. */
+static size_t list_visible(const ebb_chat *c, uint32_t *out)
+{
+    const ebb_node *note = ebb_view_note(c->tree.path, c->tree.n_path);
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->tree.n_path; i++) {
+        ebb_role role = c->tree.path[i]->m.role;
+        if (role != EBB_ROLE_NOTE && role != EBB_ROLE_SYSTEM && !ebb_message_leaves_out(note ? &note->m : NULL, i))
+            out[n++] = (uint32_t)i;
+    }
+    return n;
+}
+
+/* One turn: visible[from..to). */
+typedef struct turn {
+    size_t   from, to;
+    bool     is_pinned;
+    uint32_t n_tokens;
+} turn;
+
+static turn turn_at(const ebb_chat *c, const uint32_t *visible, size_t n, size_t from)
+{
+    turn t = { .from = from, .to = from };
+
+    do {
+        const ebb_message *m = &c->tree.path[visible[t.to]]->m;
+        t.is_pinned |= m->pinned;
+        t.n_tokens += (uint32_t)m->n_ids;
+        t.to++;
+    } while (t.to < n && c->tree.path[visible[t.to]]->m.role != EBB_ROLE_USER);
+    return t;
+}
+
+static bool keep(ebb_left_out *l, const uint32_t *visible, const turn *t)
+{
+    uint32_t *kept = realloc(l->kept, (l->n_kept + t->to - t->from) * sizeof *kept);
+
+    if (!kept)
+        return false;
+    l->kept = kept;
+    for (size_t i = t->from; i < t->to; i++)
+        l->kept[l->n_kept++] = visible[i];
+    return true;
+}
+
+/* The oldest turns, until n_all tokens are `target` or less, or n_turns are (0: as many as it takes);
+ * pinned ones stay, and so does the last.  false: there is none, or no memory. */
+static bool choose(const ebb_chat *c, const uint32_t *visible, size_t n, size_t n_all, size_t target, uint32_t n_turns,
+                   ebb_left_out *l)
+{
+    size_t at = 0;
+
+    while (at < n) {
+        turn t = turn_at(c, visible, n, at);
+        bool is_enough = n_turns ? l->n_turns == n_turns : n_all <= target + l->n_tokens;
+
+        if (t.to == n || is_enough)
+            break;
+        if (t.is_pinned && !keep(l, visible, &t))
+            return false;
+        if (!t.is_pinned) {
+            l->n_turns++;
+            l->n_tokens += t.n_tokens;
+        }
+        at = t.to;
+    }
+    l->first = at < n ? visible[at] : 0;
+    return l->n_turns > 0 && l->first > 0;
+}
+
+bool ebb_room_choose(const ebb_chat *c, size_t n_all, size_t target, ebb_left_out *l)
+{
+    uint32_t *visible = calloc(c->tree.n_path + 1, sizeof *visible);
+    bool any = visible && choose(c, visible, list_visible(c, visible), n_all, target, c->room.n_turns, l);
+
+    if (!any) {
+        free(l->kept);
+        *l = (ebb_left_out){ 0 };
+    }
+    free(visible);
+    return any;
+}
+
+/* -- The note ---------------------------------------------------------------------------------- */
+
+/* A copy of the answer that was cut off, below the note: the old one stays where it is. */
+static ebb_node *copy_answer(ebb_chat *c, ebb_node *note, const ebb_message *m)
+{
+    ebb_node *node = ebb_tree_add(&c->tree, note, EBB_ROLE_ASSISTANT, m->text, m->n_text);
+
+    if (!node)
+        return NULL;
+    node->m.finish = m->finish;
+    node->m.cost = m->cost;
+    node->m.model = m->model ? strdup(m->model) : NULL;
+    return ebb_node_set_ids(node, m->ids, m->n_ids, m->ids_model) ? node : NULL;
+}
+
+ebb_node *ebb_room_note(ebb_chat *c, ebb_overflow how, ebb_then then, const char *text)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    ebb_node *note = ebb_tree_add(&c->tree, then == EBB_THEN_GO_ON ? leaf->parent : leaf, EBB_ROLE_NOTE, text, strlen(text));
+
+    if (note)
+        note->m.left_out.how = how;
+    return note;
+}
+
+bool ebb_room_stand_below(ebb_chat *c, ebb_node *note, ebb_node *cut_off)
+{
+    ebb_node *leaf = cut_off ? copy_answer(c, note, &cut_off->m) : note;
+
+    return leaf && ebb_tree_stand(&c->tree, leaf);
+}
+
+/* Ids of what the note has settled: they are made once. */
+ebb_status ebb_room_settle(ebb_chat *c, ebb_node *note, ebb_error *err)
+{
+    ebb_prompt head;
+    ebb_view v;
+    ebb_status st = ebb_view_make(c->tree.path, c->tree.n_path, NULL, &v, err);
+
+    if (st != EBB_OK)
+        return st;
+    v.messages[v.n_head - 1].n_ids = 0;          /* a summary's own */
+    st = ebb_view_prompt(c, &v, v.n_head, &head, err);
+    if (st == EBB_OK && !ebb_node_set_ids(note, head.ids, head.n_ids, c->info->fingerprint))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    ebb_prompt_fini(&head);
+    ebb_view_fini(&v);
+    return st;
+}
+
+/* -- Forgetting ------------------------------------------------------------------------------------ */
+
+void ebb_room_forget_gap(ebb_chat *c)
+{
+    free(c->room.gap_ids);
+    c->room.gap_ids = NULL;
+    c->room.n_gap = 0;
+}
+
+/* If `now` is `old` without some tokens in one place, K and V behind can be moved up. */
+static void find_gap(ebb_chat *c, const ebb_prompt *old, const ebb_prompt *now, const ebb_shift *before)
+{
+    size_t at = 0, n = old->n_ids > now->n_ids ? old->n_ids - now->n_ids : 0;
+
+    ebb_room_forget_gap(c);
+    while (at < now->n_ids && old->ids[at] == now->ids[at])
+        at++;
+    if (n == 0 || memcmp(old->ids + at + n, now->ids + at, (now->n_ids - at) * sizeof *now->ids) != 0)
+        return;
+    c->room.gap_ids = malloc(n * sizeof *c->room.gap_ids);
+    if (!c->room.gap_ids)
+        return;
+    memcpy(c->room.gap_ids, old->ids + at, n * sizeof *c->room.gap_ids);
+    c->room.gap_at = at;
+    c->room.n_gap = n;
+    c->room.gap_shift = *before;
+}
+
+static ebb_status name_note(ebb_node *note, ebb_error *err)
+{
+    const ebb_left_out *l = &note->m.left_out;
+    char text[400];
+
+    snprintf(text, sizeof text, "The oldest %u turn%s (%u tokens, up to message %u) %s forgotten: the model no longer sees %s. %s here, in /tree and in /search.%s",
+             l->n_turns, l->n_turns == 1 ? "" : "s", l->n_tokens, l->first, l->n_turns == 1 ? "is" : "are",
+             l->n_turns == 1 ? "it" : "them", l->n_turns == 1 ? "It stays" : "They stay",
+             l->n_kept ? " What is pinned stays in sight of the model, too." : "");
+    return ebb_node_set_text(note, text, strlen(text)) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
+}
+
+/* The path with a note that leaves out enough for n_all to become `target`, and its prompt. */
+static ebb_status try_forget(ebb_chat *c, const ebb_prompt *old, size_t target, ebb_then then, ebb_prompt *now, ebb_error *err)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree), *note;
+    ebb_left_out l = { 0 };
+    ebb_status st;
+
+    if (!ebb_room_choose(c, old->n_ids, target, &l))
+        return EBB_FAIL(err, EBB_CONTEXT, "nothing is left to forget: the last turn, the system prompt and what is pinned have %zu tokens, "
+                        "the context holds %u", old->n_ids, c->backend->ops->n_ctx(c->backend));
+    note = ebb_room_note(c, EBB_OVERFLOW_FORGET, then, "");
+    if (!note) {
+        free(l.kept);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
+    }
+    l.how = EBB_OVERFLOW_FORGET;
+    note->m.left_out = l;
+    if (!ebb_room_stand_below(c, note, then == EBB_THEN_GO_ON ? leaf : NULL))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
+    st = ebb_room_settle(c, note, err);
+    if (st == EBB_OK)
+        st = ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, now, err);
+    if (st == EBB_OK && now->n_ids < old->n_ids)
+        note->m.left_out.n_tokens = (uint32_t)(old->n_ids - now->n_ids);
+    return st == EBB_OK ? name_note(note, err) : st;
+}
+
+/* Everything that was added since goes. */
+static ebb_status take_back(ebb_chat *c, size_t n_nodes, ebb_node *leaf, ebb_status st, ebb_error *err)
+{
+    while (c->tree.n_nodes > n_nodes)
+        ebb_tree_drop_newest(&c->tree);
+    return ebb_tree_stand(&c->tree, leaf) ? st : EBB_FAIL(err, EBB_NOMEM, "no memory for the path");
+}
+
+static void tell_note(ebb_chat *c, const ebb_message *m)
+{
+    ebb_chat_tell(c, EBB_EVENT_NOTE, m->text, m->n_text, 0, 0);
+}
+
+/* Half of the context is free after that; if sizes were guessed wrong, more goes. */
+ebb_status ebb_room_forget(ebb_chat *c, ebb_prompt *p, ebb_then then, ebb_error *err)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree), *before = ebb_view_note(c->tree.path, c->tree.n_path);
+    size_t n_nodes = c->tree.n_nodes, target = c->backend->ops->n_ctx(c->backend) / 2;
+    ebb_shift shift = ebb_chat_shift(before);
+    ebb_prompt now = { 0 };
+    ebb_status st;
+
+    for (;; target /= 2) {
+        st = try_forget(c, p, target, then, &now, err);
+        if (st == EBB_OK && (fits(c, now.n_ids) || c->room.n_turns || target == 0))
+            break;
+        ebb_prompt_fini(&now);
+        st = take_back(c, n_nodes, leaf, st, err);
+        if (st != EBB_OK)
+            return st;
+    }
+    if (now.n_ids >= c->backend->ops->n_ctx(c->backend)) {
+        st = EBB_FAIL(err, EBB_CONTEXT, "even without older turns there are %zu tokens, the context holds %u", now.n_ids,
+                      c->backend->ops->n_ctx(c->backend));
+        ebb_prompt_fini(&now);
+        return take_back(c, n_nodes, leaf, st, err);
+    }
+    find_gap(c, p, &now, &shift);
+    ebb_prompt_fini(p);
+    *p = now;
+    tell_note(c, &ebb_view_note(c->tree.path, c->tree.n_path)->m);
+    return EBB_OK;
+}
+
+/* -- Asking ------------------------------------------------------------------------------------------- */
+
+/* "4,010 of 4,096 tokens" without the commas: notices are plain. */
+static void ask_user(ebb_chat *c, const ebb_prompt *p)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+    ebb_left_out l = { 0 };
+    char oldest[96] = "", larger[160] = "";
+
+    if (ebb_room_choose(c, p->n_ids, n_ctx / 2, &l))
+        snprintf(oldest, sizeof oldest, "/forget leaves the oldest %u turn%s out (%u tokens), /compact puts a summary in their place, ",
+                 l.n_turns, l.n_turns == 1 ? "" : "s", l.n_tokens);
+    free(l.kept);
+    ebb_room_larger(c, larger, sizeof larger);
+    ebb_chat_notice(c, "The context is full: %zu of %u tokens. What now? %s%s/undo takes the question back. Enter does %s; "
+                    "/set overflow forget, compact, grow or stop does the same each time.",
+                    p->n_ids, n_ctx, oldest, larger, oldest[0] ? "/forget" : "nothing");
+    c->room.asked_at = ebb_tree_leaf(&c->tree);
+}
+
+/* -- The decision ------------------------------------------------------------------------------------- */
+
+static ebb_status stop_here(const ebb_chat *c, const ebb_prompt *p, ebb_error *err)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+
+    return p->n_ids < n_ctx ? EBB_OK
+                            : EBB_FAIL(err, EBB_CONTEXT, "the conversation has %zu tokens, the context holds %u: /forget, /compact, "
+                                       "/grow, /undo or /new", p->n_ids, n_ctx);
+}
+
+static ebb_status decide(ebb_chat *c, ebb_prompt *p, ebb_then then, ebb_room *room, ebb_error *err)
+{
+    ebb_error why = { 0 };
+    ebb_status st;
+
+    *room = EBB_ROOM_PUT_OFF;
+    switch (policy_of(c)) {
+    case EBB_OVERFLOW_ASK:
+        ask_user(c, p);
+        return EBB_OK;
+    case EBB_OVERFLOW_COMPACT:
+        st = ebb_room_compact(c, p, then, &why);
+        break;
+    case EBB_OVERFLOW_GROW:
+        st = ebb_room_grow(c, p, then, &why);
+        break;
+    case EBB_OVERFLOW_STOP:
+        *room = EBB_ROOM_THERE;
+        return stop_here(c, p, err);
+    default:
+        st = EBB_UNSUPPORTED;
+    }
+    if (st == EBB_OK)
+        return EBB_OK;
+    if (why.msg[0] && c->room.is_forced)
+        return *err = why, st;
+    if (why.msg[0])
+        ebb_chat_notice(c, "%s; the oldest turns are forgotten instead", why.msg);
+    *room = EBB_ROOM_THERE;
+    st = ebb_room_forget(c, p, then, err);
+    /* What cannot be made smaller but fits goes as it is. */
+    return st == EBB_CONTEXT && !c->room.is_forced && stop_here(c, p, NULL) == EBB_OK ? EBB_OK : st;
+}
+
+ebb_status ebb_room_make(ebb_chat *c, ebb_prompt *p, ebb_then then, ebb_room *room, ebb_error *err)
+{
+    ebb_status st;
+
+    *room = EBB_ROOM_THERE;
+    if (p->n_ids == 0)
+        return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
+    if (!c->room.is_forced && fits(c, p->n_ids))
+        return EBB_OK;
+    st = decide(c, p, then, room, err);
+    c->room.is_forced = false;
+    c->room.n_turns = 0;
+    return st;
+}
+
+/* -- What the user does ---------------------------------------------------------------------------------- */
+
+static ebb_then what_then(const ebb_node *leaf)
+{
+    while (leaf && leaf->m.role == EBB_ROLE_NOTE)
+        leaf = leaf->parent;
+    if (leaf && leaf->m.role == EBB_ROLE_USER)
+        return EBB_THEN_ANSWER;
+    return leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish != EBB_FINISH_STOP && leaf->m.n_ids ? EBB_THEN_GO_ON
+                                                                                                          : EBB_THEN_NOTHING;
+}
+
+/* Room now, and no answer after it. */
+static ebb_status make_room_only(ebb_chat *c, ebb_error *err)
+{
+    ebb_prompt p;
+    ebb_room room;
+    ebb_status st = ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, err);
+
+    if (st == EBB_OK)
+        st = ebb_room_make(c, &p, EBB_THEN_NOTHING, &room, err);
+    ebb_prompt_fini(&p);
+    if (st == EBB_OK) {
+        ebb_chat_save(c, true);
+        ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    }
+    return st;
+}
+
+ebb_status ebb_chat_make_room(ebb_chat *c, ebb_overflow how, uint32_t n_turns, ebb_error *err)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    ebb_then then = what_then(leaf);
+    ebb_status st;
+
+    if (ebb_chat_is_busy(c))
+        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
+    if (c->state != EBB_CHAT_IDLE)
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
+    if (!leaf)
+        return EBB_FAIL(err, EBB_USAGE, "nothing was said yet");
+    c->room.is_forced = true;
+    c->room.forced = how;
+    c->room.n_turns = n_turns;
+    if (then == EBB_THEN_NOTHING || leaf->m.role == EBB_ROLE_NOTE)
+        st = then == EBB_THEN_ANSWER ? ebb_chat_begin(c, false, err) : make_room_only(c, err);
+    else
+        st = ebb_chat_begin(c, then == EBB_THEN_GO_ON, err);
+    c->room.is_forced = false;
+    return st;
+}
+
+/* -- Beforehand --------------------------------------------------------------------------------------------- */
+
+static const char *const what_comes[] = {
+    [EBB_OVERFLOW_ASK] = "you are asked what to do when it is full",
+    [EBB_OVERFLOW_FORGET] = "when it is full, the oldest turns are forgotten",
+    [EBB_OVERFLOW_COMPACT] = "when it is full, a summary takes the place of the oldest turns",
+    [EBB_OVERFLOW_GROW] = "when it is full, it grows if memory allows",
+    [EBB_OVERFLOW_STOP] = "when it is full, no more is answered",
+};
+
+void ebb_room_warn(ebb_chat *c)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), n = ebb_chat_n_tokens(c);
+    bool is_nearly_full = 10ull * n >= 8ull * n_ctx;
+
+    if (is_nearly_full && !c->room.is_warned)
+        ebb_chat_notice(c, "The context is %u %% full (%u of %u tokens): %s. /forget, /compact or /grow act now; /pin keeps a "
+                        "message; /set overflow decides.", (unsigned)(100ull * n / n_ctx), n, n_ctx, what_comes[policy_of(c)]);
+    c->room.is_warned = is_nearly_full;
+}
+
+bool ebb_room_goes_on(const ebb_chat *c, const ebb_message *answer)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+    ebb_overflow how = policy_of(c);
+
+    return answer->finish == EBB_FINISH_LENGTH && ebb_chat_n_tokens(c) >= n_ctx && answer->n_ids < n_ctx / 2 &&
+           how != EBB_OVERFLOW_ASK && how != EBB_OVERFLOW_STOP;
+}

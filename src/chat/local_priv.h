@@ -1,0 +1,59 @@
+/* chat/local_priv.h - the inside of the engine's backend: local*.c only.
+ *
+ * One worker thread owns model, engine and session, waits for a command, and sleeps
+ * otherwise.  local.c has the thread and the calls of its owner; local_turn.c an answer. */
+#ifndef EBB_CHAT_LOCAL_PRIV_H
+#define EBB_CHAT_LOCAL_PRIV_H
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "backend.h"
+#include "ebb/engine.h"
+
+typedef enum ebb_command_kind { NOTHING, ANSWER, COMMON, BUDGET, PLAN } ebb_local_command;
+
+typedef struct ebb_local {
+    ebb_backend       base;
+    ebb_backend_sink *sink;
+    void             *arg;
+    char             *path;              /* NULL: to be chosen; the worker's own; then: the embedded guide */
+    ebb_engine_opts   opts;              /* kv_cache_dir is our copy */
+    pthread_t         thread;
+    atomic_bool       stop;              /* the answer under way must end */
+
+    pthread_mutex_t   lock;              /* protects everything below, and the sink */
+    pthread_cond_t    wake, done;        /* for the worker; for a caller of `common` */
+    ebb_local_command command;
+    bool              is_loading, is_answering, quit;
+    bool              has_budget, wants_plan;    /* asked for; before the next answer */
+    bool              is_placing;        /* layers are read or let go for another budget */
+    uint64_t          budget_bytes;
+    bool              is_orphan;         /* closed while loading: nobody listens, the worker frees */
+    int32_t          *ids;               /* of the answer under way: asked for, then generated */
+    size_t            n_ids, cap_ids;
+    ebb_shift         shift, gap_shift;  /* of the request, as all of these */
+    int32_t          *gap_ids;
+    size_t            gap_at, n_gap;
+    uint32_t          n_predict;
+    ebb_sampling      sampling;
+    const int32_t    *common_ids;        /* the question of `common` and its answer */
+    const ebb_shift  *common_shift;
+    size_t            n_common_ids, n_common;
+
+    ebb_model        *model;             /* set once, by the worker, under the lock */
+    ebb_engine       *engine;
+    ebb_session      *session;           /* the worker's own from here on */
+    ebb_detok        *detok;
+    uint64_t          last_progress_ns;
+} ebb_local;
+
+/* Tell the owner.  The sink is called with the lock held: what closed the backend is never called again. */
+void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev);
+void ebb_local_emit(ebb_local *l, const ebb_backend_event *ev);
+/* Another id of the timeline, for `common` while the answer is under way; under the lock.  false: no memory. */
+bool ebb_local_remember(ebb_local *l, int32_t id);
+
+/* -- local_turn.c: on the worker -- */
+void ebb_local_answer(ebb_local *l);
+
+#endif

@@ -1,0 +1,140 @@
+/* One answer of the engine in this process (local_priv.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "local_priv.h"
+
+#define PRIMING 4                /* tokens before the answer that may end in half a character */
+
+static bool emit_token(ebb_local *l, int32_t id)
+{
+    ebb_backend_event ev = { .kind = EBB_BACKEND_TOKEN, .token = id };
+    bool ok;
+
+    ev.text = ebb_detok_push(l->detok, id, &ev.n_text);
+    pthread_mutex_lock(&l->lock);
+    ok = ebb_local_remember(l, id);
+    if (ok)
+        ebb_local_emit_locked(l, &ev);
+    pthread_mutex_unlock(&l->lock);
+    return ok;
+}
+
+/* What stood before tokens went from the middle, if it still stands or is on disk: what is
+ * behind them moves up.  Where it cannot be so, it is computed. */
+static void close_gap(ebb_local *l)
+{
+    size_t end = l->gap_at + l->n_gap, n = l->n_ids + l->n_gap, there;
+    int32_t *old = malloc(n * sizeof *old);
+    ebb_error err;
+
+    if (!old)
+        return;
+    memcpy(old, l->ids, l->gap_at * sizeof *old);
+    memcpy(old + l->gap_at, l->gap_ids, l->n_gap * sizeof *old);
+    memcpy(old + end, l->ids + l->gap_at, (l->n_ids - l->gap_at) * sizeof *old);
+    ebb_session_expect(l->session, &l->gap_shift);
+    there = ebb_session_common(l->session, old, n < ebb_engine_n_ctx(l->engine) ? n : ebb_engine_n_ctx(l->engine));
+    if (there > end && ebb_session_sync(l->session, old, there, NULL, &err) == EBB_OK &&
+        ebb_session_forget(l->session, (uint32_t)l->gap_at, (uint32_t)l->n_gap, &err) == EBB_OK)
+        l->shift = ebb_session_shift(l->session);
+    free(old);
+}
+
+static ebb_status prefill(ebb_local *l, ebb_turn_cost *cost, ebb_error *err)
+{
+    size_t n = l->n_ids, there, drop;
+    ebb_receipt r = { 0 };
+    ebb_status st;
+
+    if (l->n_gap)
+        close_gap(l);
+    ebb_session_expect(l->session, &l->shift);
+    there = ebb_session_common(l->session, l->ids, n);
+    ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .total = n - there });
+    st = ebb_session_sync(l->session, l->ids, n, &r, err);
+    cost->n_prompt = r.n_prompt;
+    cost->n_reused = r.n_reused;
+    cost->n_reused_disk = r.n_reused_disk;
+    cost->n_computed = r.n_computed;
+    cost->prefill_s = r.seconds;
+    if (st != EBB_OK)
+        return st;
+    ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .done = r.n_computed, .total = r.n_computed });
+    /* The answer goes on where the prompt ends, perhaps within a character. */
+    ebb_detok_flush(l->detok, &drop);
+    for (size_t i = n > PRIMING ? n - PRIMING : 0; i < n; i++)
+        ebb_detok_push(l->detok, l->ids[i], &drop);
+    return EBB_OK;
+}
+
+/* Tokens until something ends the turn.  The last one before the limit is not
+ * computed: the next turn does that if there is one. */
+static ebb_status decode(ebb_local *l, ebb_sampler *sampler, ebb_turn_cost *cost, ebb_finish *finish, ebb_error *err)
+{
+    uint32_t n_ctx = ebb_engine_n_ctx(l->engine);
+
+    while (!atomic_load(&l->stop)) {
+        size_t n;
+        const ebb_token *ids = ebb_session_ids(l->session, &n);
+        ebb_token id;
+        ebb_status st;
+
+        *finish = EBB_FINISH_LENGTH;
+        if (n >= n_ctx)
+            return EBB_OK;
+        id = ebb_sampler_pick(sampler, ebb_session_logits(l->session), ids, n);
+        if (ebb_model_is_eog(l->model, id)) {
+            *finish = EBB_FINISH_STOP;
+            return EBB_OK;
+        }
+        if (!emit_token(l, id))
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+        if (++cost->n_generated == l->n_predict)
+            return EBB_OK;
+        st = ebb_session_append(l->session, id, err);
+        if (st != EBB_OK)
+            return st;
+    }
+    return EBB_FAIL(err, EBB_CANCELED, "stopped");
+}
+
+static ebb_status run_answer(ebb_local *l, ebb_turn_cost *cost, ebb_finish *finish, ebb_error *err)
+{
+    ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
+    ebb_status st = sampler ? prefill(l, cost, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
+    double start = ebb_clock_s();
+
+    if (st == EBB_OK) {
+        st = decode(l, sampler, cost, finish, err);
+        cost->decode_s = ebb_clock_s() - start;
+    }
+    ebb_sampler_free(sampler);
+    return st;
+}
+
+void ebb_local_answer(ebb_local *l)
+{
+    ebb_backend_event ev = { .kind = EBB_BACKEND_END };
+    ebb_error err = { 0 };
+    ebb_status st = run_answer(l, &ev.cost, &ev.finish, &err);
+
+    if (st == EBB_CANCELED)
+        ev.finish = EBB_FINISH_CANCELED;
+    else if (st != EBB_OK) {
+        ev.finish = EBB_FINISH_ERROR;
+        ev.text = err.msg;
+        ev.n_text = strlen(err.msg);
+    } else if (ev.finish == EBB_FINISH_STOP) {   /* nothing will complete a character now */
+        ev.text = ebb_detok_flush(l->detok, &ev.n_text);
+    }
+    ev.shift = ebb_session_shift(l->session);
+    pthread_mutex_lock(&l->lock);
+    l->is_answering = false;
+    ebb_engine_cancel_clear(l->engine);          /* it would stop layers from coming back */
+    ebb_local_emit_locked(l, &ev);
+    pthread_mutex_unlock(&l->lock);
+    ebb_session_keep(l->session);
+}
+
