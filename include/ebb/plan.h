@@ -43,7 +43,9 @@ typedef struct ebb_plan {
     ebb_kv_type kv_k, kv_v;
     uint32_t    n_layers, n_resident;
     bool        is_mapped;       /* resident weights are the file's own pages, else copies of our own */
-    bool        streams_output;  /* not even the output matrix is resident */
+    bool        streams_output;  /* the output matrix is not resident either, or not all of it */
+    bool        is_spread;       /* not whole layers but parts of all of them are resident: ... */
+    uint64_t    spread_bytes;    /* ... so many bytes at most; n_resident is how many layers that makes up */
     uint64_t    budget_bytes, total_bytes;
     uint64_t    least_bytes;     /* the smallest total under which this context would run */
 

@@ -10,6 +10,7 @@ const char *ebb_tier_name(ebb_tier tier);        /* "full" ... */
 
 typedef enum ebb_layer_state {
     EBB_LAYER_DISK,              /* read anew each time it is needed */
+    EBB_LAYER_PARTLY,            /* part of it is in memory */
     EBB_LAYER_READING,           /* in the ring, or on its way */
     EBB_LAYER_MAPPED,            /* the file's own pages */
     EBB_LAYER_PINNED,            /* one anonymous copy of our own */

@@ -4,6 +4,7 @@
  * In a turn memory is only given back: a quarter of the resident layers, those with
  * the highest index first, or in an emergency all.  Results never depend on it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -27,9 +28,10 @@
 
 /* -- States ----------------------------------------------------------------------- */
 
-static bool is_wanted(const ebb_engine *e, const ebb_plan *p, uint32_t group)
+/* Something of the group shall be resident. */
+static bool is_wanted(const ebb_engine *e, uint32_t group)
 {
-    return group == e->net.n_layers ? !p->streams_output : ebb_plan_is_resident(p, e->opts.placement, group);
+    return ebb_res_group_bytes(e->res, group) > 0;
 }
 
 static bool is_here(const ebb_engine *e, uint32_t group)
@@ -52,10 +54,10 @@ static ebb_status take(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progre
     ebb_status st = EBB_OK;
 
     for (uint32_t i = 0; i <= p->n_layers; i++)
-        if (is_wanted(e, p, i) && ebb_res_state(e->res, i) != state)
+        if (is_wanted(e, i) && ebb_res_state(e->res, i) != state)
             total += ebb_res_group_bytes(e->res, i);
     for (uint32_t i = 0; i <= p->n_layers && st == EBB_OK; i++) {
-        if (!is_wanted(e, p, i) || ebb_res_state(e->res, i) == state)
+        if (!is_wanted(e, i) || ebb_res_state(e->res, i) == state)
             continue;
         st = atomic_load(&e->cancel) ? EBB_FAIL(err, EBB_CANCELED, "stopped before layer %u was read", i)
                                      : ebb_res_place(e->res, i, state, err);
@@ -66,6 +68,20 @@ static ebb_status take(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progre
     return st;
 }
 
+/* Tell residency which extents stay. */
+static ebb_status keep(ebb_engine *e, const ebb_plan *p, ebb_error *err)
+{
+    bool *stays = malloc(e->net.n_extents * sizeof *stays);
+    ebb_status st;
+
+    if (!stays)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u tensors", e->net.n_extents);
+    ebb_plan_stays(&e->net, p, e->opts.placement, stays);
+    st = ebb_res_keep(e->res, stays, err);
+    free(stays);
+    return st;
+}
+
 static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg, ebb_error *err)
 {
     const ebb_read_speed *speeds = e->budget.has_speeds ? e->budget.speeds : NULL;
@@ -73,8 +89,10 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
 
     if (!is_in_memory(e) && (!p->is_mapped || p->stream_bytes > 0))
         st = ebb_res_set_reader(e->res, e->opts.io, speeds, p->weights_ring_bytes, err);
+    if (st == EBB_OK)
+        st = keep(e, p, err);
     for (uint32_t i = 0; i <= p->n_layers && st == EBB_OK; i++)
-        if (!is_wanted(e, p, i))
+        if (!is_wanted(e, i))
             st = ebb_res_place(e->res, i, EBB_LAYER_DISK, err);
     if (st == EBB_OK)
         st = take(e, p, progress, arg, err);
@@ -232,7 +250,7 @@ bool ebb_engine_idle(ebb_engine *e)
 
     if (e->budget.n_shed == 0)
         return false;
-    while (i < e->net.n_layers && (is_here(e, i) || !is_wanted(e, &e->plan, i)))
+    while (i < e->net.n_layers && (is_here(e, i) || !is_wanted(e, i)))
         i++;
     if (i == e->net.n_layers) {
         e->budget.n_shed = 0;
@@ -285,7 +303,7 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     st = apply(e, &plan, progress, arg, err);
     if (st == EBB_CANCELED) {                    /* what was not read is taken back later */
         for (uint32_t i = 0; i < e->net.n_layers; i++)
-            e->budget.n_shed += is_wanted(e, &plan, i) && !is_here(e, i);
+            e->budget.n_shed += is_wanted(e, i) && !is_here(e, i);
     }
     ebb_stats_decision(e, "budget %llu MiB: %s", (unsigned long long)(plan.budget_bytes / MIB), plan.why);
     return st;

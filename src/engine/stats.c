@@ -22,19 +22,6 @@ static const char *kv_name(ebb_kv_type type)
     return names[type];
 }
 
-static void show_layers(ebb_engine *e)
-{
-    e->stats.n_layers = e->net.n_layers;
-    e->stats.n_resident = 0;
-    for (uint32_t i = 0; i < e->net.n_layers; i++) {
-        ebb_layer_state state = ebb_res_state(e->res, i);
-
-        e->stats.n_resident += state == EBB_LAYER_PINNED || state == EBB_LAYER_MAPPED;
-        if (i < EBB_STATS_LAYERS)
-            e->stats.layer[i] = (uint8_t)state;
-    }
-}
-
 void ebb_stats_init(ebb_engine *e, double load_s)
 {
     ebb_stats *s = &e->stats;
@@ -56,7 +43,7 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     s->scratch_bytes = e->arena.n_bytes;
     s->n_ctx = e->plan.n_ctx;
     s->load_s = load_s;
-    show_layers(e);
+    s->n_layers = e->net.n_layers;
 }
 
 void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
@@ -74,7 +61,6 @@ void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
     e->stats.tier = e->budget.n_shed && e->plan.tier < EBB_TIER_STREAMING ? EBB_TIER_STREAMING : e->plan.tier;
     e->stats.budget_bytes = e->plan.budget_bytes;
     e->stats.predicted_decode_tok_s = e->plan.predicted_decode_tok_s;
-    show_layers(e);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -159,16 +145,6 @@ static void show_notice(ebb_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* As it is now: layers may be on their way. */
-static void count_resident(ebb_stats *s)
-{
-    if (s->n_layers > EBB_STATS_LAYERS)
-        return;
-    s->n_resident = 0;
-    for (uint32_t i = 0; i < s->n_layers; i++)
-        s->n_resident += s->layer[i] == EBB_LAYER_PINNED || s->layer[i] == EBB_LAYER_MAPPED;
-}
-
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
@@ -186,7 +162,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     out->read_bytes = res.read_bytes;
     out->disk_bytes_s = res.disk_bytes_s;
     ebb_res_states(e->res, out->layer, out->n_layers < EBB_STATS_LAYERS ? out->n_layers : EBB_STATS_LAYERS);
-    count_resident(out);
+    out->n_resident = res.n_resident;
     if (ebb_proc_read(NULL, &own, NULL) == EBB_OK) {     /* else the figures stay 0: unknown */
         out->rss_anon_bytes = own.rss_anon_bytes;
         out->rss_file_bytes = own.rss_file_bytes;

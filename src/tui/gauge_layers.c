@@ -5,6 +5,7 @@
 
 static const struct look { const char *ascii, *glyph; ebb_face face; } looks[] = {
     [EBB_LAYER_DISK] = { ".", "\u2591", EBB_FACE_DISK },
+    [EBB_LAYER_PARTLY] = { "+", "\u2584", EBB_FACE_PINNED },
     [EBB_LAYER_READING] = { "*", "\u2592", EBB_FACE_READING },
     [EBB_LAYER_MAPPED] = { "=", "\u2593", EBB_FACE_MAPPED },
     [EBB_LAYER_PINNED] = { "#", "\u2588", EBB_FACE_PINNED },
@@ -31,7 +32,7 @@ int ebb_layers_draw(ebb_term *term, int row, int rows, int col, int cells, const
     int n = ebb_layers_shown(s), shown = n < cells * rows ? n : cells * rows;
 
     for (int i = 0; i < shown; i++) {
-        const struct look *l = &looks[state_of(s, i * n / shown, (i + 1) * n / shown) & 3];
+        const struct look *l = &looks[state_of(s, i * n / shown, (i + 1) * n / shown) % (sizeof looks / sizeof *looks)];
         ebb_term_puts(term, row + i / cells, col + i % cells, col + cells, term->ascii ? l->ascii : l->glyph, l->face);
     }
     return (shown + cells - 1) / cells;
@@ -52,9 +53,9 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
         int col = c->col;
         static const struct { unsigned state; const char *name; } legend[] = {
             { EBB_LAYER_PINNED, " own " }, { EBB_LAYER_MAPPED, " file " },
-            { EBB_LAYER_READING, " read " }, { EBB_LAYER_DISK, " disk" },
+            { EBB_LAYER_PARTLY, " part " }, { EBB_LAYER_READING, " read " }, { EBB_LAYER_DISK, " disk" },
         };
-        for (int i = 0; i < 4; i++) {
+        for (size_t i = 0; i < sizeof legend / sizeof *legend; i++) {
             const struct look *l = &looks[legend[i].state];
             col = ebb_term_puts(c->term, c->row, col, c->limit, c->term->ascii ? l->ascii : l->glyph, l->face);
             col = ebb_term_puts(c->term, c->row, col, c->limit, legend[i].name, EBB_FACE_LABEL);

@@ -38,7 +38,7 @@ void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *
 /* Replace the types that would hurt this network (of 4-bit K where K has biases,
  * whatever is below f16 where heads have sinks); the reason, or NULL: they suit. */
 const char *ebb_plan_suit_kv(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v);
-/* Whether `layer` is one of the plan's n_resident layers, spread as opts->placement says. */
-bool ebb_plan_is_resident(const ebb_plan *plan, ebb_placement placement, uint32_t layer);
+/* Which extents the plan keeps in memory, to stays[net->n_extents]; placement as in the options. */
+void ebb_plan_stays(const ebb_net *net, const ebb_plan *plan, ebb_placement placement, bool *stays);
 
 #endif

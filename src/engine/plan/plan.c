@@ -53,7 +53,7 @@ typedef struct planning {
     ebb_net         *net;        /* written to by the layout only */
     const ebb_engine_opts *o;
     ebb_kv_layer    *layers;
-    uint64_t        *groups;     /* [n_layers + 1] bytes of a pinned copy */
+    bool            *stays;      /* [n_extents] resident, by the choices that stand in the plan */
     bool             in_memory;  /* the whole file is: nothing to pin or stream */
     bool             is_live;    /* the buffers stand: they are not laid out again */
     ebb_plan        *p;
@@ -81,20 +81,6 @@ static uint64_t activation_bytes(const planning *q)
     return count.used + ebb_layout_session_bytes(q->net, q->p->n_ctx);
 }
 
-static bool is_resident(const planning *q, uint32_t group)
-{
-    if (group == q->net->n_layers)
-        return !q->p->streams_output;
-    return ebb_plan_is_resident(q->p, q->o->placement, group);
-}
-
-static bool is_any(const planning *q, uint32_t group)
-{
-    (void)q;
-    (void)group;
-    return true;
-}
-
 static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -102,30 +88,68 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 /* Room for what is in use and on its way: more would only leave the processor's cache, in
  * which it is multiplied faster and into which many a disk reads faster too. */
-static uint64_t ring_bytes(const planning *q, bool (*streams)(const planning *q, uint32_t group))
+static uint64_t ring_bytes(const ebb_net *net, const bool *stays)
 {
     uint64_t part = 0, ring;
 
-    for (uint32_t i = 0; i < q->net->n_extents; i++) {
-        const ebb_res_extent *x = &q->net->extents[i];
+    for (uint32_t i = 0; i < net->n_extents; i++) {
+        const ebb_res_extent *x = &net->extents[i];
 
-        if (x->is_certain && streams(q, x->group))
+        if (x->is_certain && !(stays && stays[i]))
             part = larger(part, pinned_bytes(x));
     }
     ring = larger(RING_LEAST, RING_PARTS * part);
     return (ring + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
 }
 
-static bool is_streamed(const planning *q, uint32_t group)
-{
-    return !is_resident(q, group);
-}
-
 uint64_t ebb_plan_ring(const ebb_net *net)
 {
-    planning q = { .net = (ebb_net *)(uintptr_t)net };
+    return ring_bytes(net, NULL);
+}
 
-    return ring_bytes(&q, is_any);
+/* Of the extents that are certain (or not), as many bytes as there are, spread evenly over the
+ * pass: then a read always has something to be computed beside it.  What they take. */
+static uint64_t spread(const ebb_net *net, bool is_certain, uint64_t bytes, bool *stays)
+{
+    uint64_t total = 0, passed = 0, taken = 0;
+
+    for (uint32_t i = 0; i < net->n_extents; i++)
+        total += net->extents[i].is_certain == is_certain ? pinned_bytes(&net->extents[i]) : 0;
+    for (uint32_t i = 0; i < net->n_extents; i++) {
+        uint64_t n = pinned_bytes(&net->extents[i]);
+
+        if (net->extents[i].is_certain != is_certain)
+            continue;
+        passed += n;
+        stays[i] = bytes >= total || (double)(taken + n) <= (double)bytes / (double)total * (double)passed;
+        taken += stays[i] ? n : 0;
+    }
+    return taken;
+}
+
+/* Whole layers, where the user says how many. */
+static bool is_whole_resident(const ebb_plan *p, ebb_placement placement, uint32_t group)
+{
+    if (group == p->n_layers)
+        return !p->streams_output;
+    if (placement == EBB_PLACE_FIRST)
+        return group < p->n_resident;
+    if (placement == EBB_PLACE_LAST)
+        return group >= p->n_layers - p->n_resident;
+    /* evenly: layer i is resident where i * share passes a whole number */
+    return (uint64_t)(group + 1) * p->n_resident / p->n_layers > (uint64_t)group * p->n_resident / p->n_layers;
+}
+
+void ebb_plan_stays(const ebb_net *net, const ebb_plan *p, ebb_placement placement, bool *stays)
+{
+    uint64_t taken;
+
+    for (uint32_t i = 0; i < net->n_extents; i++)
+        stays[i] = is_whole_resident(p, placement, net->extents[i].group);
+    if (!p->is_spread)
+        return;
+    taken = spread(net, true, p->spread_bytes, stays);   /* what every pass needs first */
+    spread(net, false, p->spread_bytes - taken, stays);
 }
 
 /* Fill the parts for the choices that stand in the plan. */
@@ -138,20 +162,20 @@ static void count(const planning *q)
         p->n_chunk = p->n_ctx;
     p->weights_resident_bytes = 0;
     p->stream_bytes = 0;
-    for (uint32_t i = 0; i <= q->net->n_layers; i++)
-        if (is_resident(q, i))
-            p->weights_resident_bytes += q->groups[i];
+    ebb_plan_stays(q->net, p, q->o->placement, q->stays);
     for (uint32_t i = 0; i < q->net->n_extents; i++) {
         const ebb_res_extent *x = &q->net->extents[i];
 
-        if (!is_resident(q, x->group))
+        if (q->stays[i])
+            p->weights_resident_bytes += pinned_bytes(x);
+        else
             *(x->is_certain ? &p->stream_bytes : &experts) += x->n_bytes;
     }
     if (q->net->n_expert)
         p->stream_bytes += experts / q->net->n_expert * q->net->n_expert_used;
     if (p->is_mapped && p->stream_bytes == 0)
         p->weights_resident_bytes = ebb_net_weight_bytes(q->net);
-    p->weights_ring_bytes = p->stream_bytes > 0 ? ring_bytes(q, is_streamed) : 0;
+    p->weights_ring_bytes = p->stream_bytes > 0 ? ring_bytes(q->net, q->stays) : 0;
     p->kv_bytes = kv_bytes(q);
     if (!q->is_live)
         p->activation_bytes = activation_bytes(q);
@@ -210,29 +234,62 @@ static bool use_q8(const planning *q)
     return true;
 }
 
-/* As many layers as fit, by their real bytes; from n_layers down, since sets are not nested. */
-static bool fit_layers(const planning *q)
+static uint64_t whole_bytes(const ebb_net *net)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < net->n_extents; i++)
+        sum += pinned_bytes(&net->extents[i]);
+    return sum;
+}
+
+/* The layers that the bytes make up are for the reader's eye. */
+static void set_spread(const planning *q, uint64_t bytes)
 {
     ebb_plan *p = q->p;
 
-    for (uint32_t n = p->n_layers + 1; n-- > 0;) {
-        p->n_resident = n;
-        count(q);
-        if (p->total_bytes <= p->budget_bytes)
-            return true;
-    }
-    return false;
+    p->is_spread = p->streams_output = true;
+    p->spread_bytes = bytes;
+    p->n_resident = (uint32_t)(bytes * p->n_layers / whole_bytes(q->net));
+    count(q);
 }
 
-/* The layers that the user asked for, or as many as fit, with the output or without. */
+/* As many bytes of weights as fit. */
+static bool fit_spread(const planning *q)
+{
+    ebb_plan *p = q->p;
+
+    p->n_resident = p->n_layers;
+    count(q);
+    if (p->total_bytes <= p->budget_bytes)
+        return true;
+    set_spread(q, 0);
+    if (p->total_bytes > p->budget_bytes)
+        return false;
+    set_spread(q, (p->budget_bytes - p->total_bytes) / (SLACK_SHARE + 1) * SLACK_SHARE);
+    return true;
+}
+
+/* As many bytes as fit, or the layers that the user asked for, with the output or without. */
 static bool place_layers(const planning *q)
 {
     ebb_plan *p = q->p;
 
+    p->is_spread = p->streams_output = false;
+    if (!q->o->has_resident && q->o->placement == EBB_PLACE_INTERLEAVED)
+        return fit_spread(q);
+    if (q->o->has_resident && q->o->resident_is_percent && q->o->placement == EBB_PLACE_INTERLEAVED) {
+        set_spread(q, whole_bytes(q->net) * q->o->resident / 100);
+        return p->total_bytes <= p->budget_bytes;
+    }
     for (int without = 0; without < 2; without++) {
         p->streams_output = without;
-        if (!q->o->has_resident && fit_layers(q))
-            return true;
+        for (uint32_t n = p->n_layers + 1; !q->o->has_resident && n-- > 0;) {
+            p->n_resident = n;
+            count(q);
+            if (p->total_bytes <= p->budget_bytes)
+                return true;
+        }
         count(q);
         if (q->o->has_resident && p->total_bytes <= p->budget_bytes)
             return true;
@@ -349,12 +406,10 @@ static ebb_status begin(planning *q, const ebb_model *m, ebb_error *err)
     const ebb_net *net = q->net;
 
     q->layers = calloc(net->n_layers, sizeof *q->layers);
-    q->groups = calloc(net->n_layers + 1, sizeof *q->groups);
-    if (!q->layers || !q->groups)
+    q->stays = calloc(net->n_extents, sizeof *q->stays);
+    if (!q->layers || !q->stays)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
     ebb_net_kv_layers(q->net, q->layers);
-    for (uint32_t i = 0; i < net->n_extents; i++)
-        q->groups[net->extents[i].group] += pinned_bytes(&net->extents[i]);
     q->in_memory = ebb_gguf_get_part(ebb_model_gguf(m), 0)->fd < 0;
     return EBB_OK;
 }
@@ -362,7 +417,7 @@ static ebb_status begin(planning *q, const ebb_model *m, ebb_error *err)
 static void end(planning *q)
 {
     free(q->layers);
-    free(q->groups);
+    free(q->stays);
 }
 
 static const ebb_engine_opts defaults;
@@ -422,16 +477,6 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
     ebb_plan_predict(net, machine, p);
     end(&q);
     return EBB_OK;
-}
-
-bool ebb_plan_is_resident(const ebb_plan *p, ebb_placement placement, uint32_t layer)
-{
-    if (placement == EBB_PLACE_FIRST)
-        return layer < p->n_resident;
-    if (placement == EBB_PLACE_LAST)
-        return layer >= p->n_layers - p->n_resident;
-    /* evenly: layer i is resident where i * share passes a whole number */
-    return (uint64_t)(layer + 1) * p->n_resident / p->n_layers > (uint64_t)layer * p->n_resident / p->n_layers;
 }
 
 ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,

@@ -20,8 +20,6 @@ typedef struct group {
     ebb_layer_state state;
     uint32_t first, n;           /* its extents */
     uint32_t n_acquired;
-    uint64_t n_bytes;            /* of its weights */
-    uint64_t n_pinned;           /* of a pinned copy */
     ebb_map  copy;               /* the pinned copy; empty unless PINNED */
 } group;
 
@@ -32,6 +30,8 @@ struct ebb_res {
     uint32_t        n_files;
     ebb_res_extent *extents;
     const char    **at;          /* where each extent is now; NULL: in the ring */
+    uint8_t        *owner;       /* of each: PINNED, MAPPED or DISK */
+    bool           *stays;       /* with its group, when that is PINNED or MAPPED */
     uint32_t        n_extents;
     group          *groups;      /* n_layers + 1 */
     uint32_t        n_groups;
@@ -90,12 +90,17 @@ static ebb_status add_extents(ebb_res *r, const ebb_res_extent *extents, uint32_
         assert(g->first + g->n == i);            /* a group's extents are contiguous */
         g->n++;
         g->state = EBB_LAYER_MAPPED;
-        g->n_bytes += x->n_bytes;
-        g->n_pinned += ebb_pin_bytes(x);
+        r->owner[i] = EBB_LAYER_MAPPED;
+        r->stays[i] = true;
         r->at[i] = r->bases[x->part] + x->offset;
         r->mapped_bytes += x->n_bytes;
     }
     return EBB_OK;
+}
+
+static const char *mapped_at(const ebb_res *r, uint32_t id)
+{
+    return r->bases[r->extents[id].part] + r->extents[id].offset;
 }
 
 static ebb_status alloc(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32_t n_layers, ebb_error *err)
@@ -105,8 +110,10 @@ static ebb_status alloc(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32
     r->bases = calloc(n_parts, sizeof *r->bases);
     r->extents = calloc(n_extents, sizeof *r->extents);
     r->at = calloc(n_extents, sizeof *r->at);
+    r->owner = calloc(n_extents, sizeof *r->owner);
+    r->stays = calloc(n_extents, sizeof *r->stays);
     r->groups = calloc(n_layers + 1, sizeof *r->groups);
-    if (!r->files || !r->ids || !r->bases || !r->extents || !r->at || !r->groups)
+    if (!r->files || !r->ids || !r->bases || !r->extents || !r->at || !r->owner || !r->stays || !r->groups)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
     r->n_groups = n_layers + 1;
     return EBB_OK;
@@ -157,6 +164,8 @@ void ebb_res_close(ebb_res *r)
     free(r->bases);
     free(r->extents);
     free(r->at);
+    free(r->owner);
+    free(r->stays);
     free(r->groups);
     free(r);
 }
@@ -189,7 +198,7 @@ ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
 
 /* -- The reader --------------------------------------------------------------- */
 
-static void enter(ebb_res *r, group *g, ebb_layer_state state);
+static void give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at);
 
 static void note(ebb_res *r, const char *text)
 {
@@ -219,9 +228,9 @@ static ebb_status open_ring(ebb_res *r, uint64_t ring_bytes, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
-    for (uint32_t i = 0; i < r->n_groups; i++)
-        for (uint32_t k = 0; k < r->groups[i].n && r->groups[i].state == EBB_LAYER_DISK; k++)
-            ebb_ring_stream(ring, r->groups[i].first + k, true);
+    for (uint32_t i = 0; i < r->n_extents; i++)
+        if (!r->at[i])
+            ebb_ring_stream(ring, i, true);
     pthread_mutex_lock(&r->lock);
     r->ring = ring;
     pthread_mutex_unlock(&r->lock);
@@ -270,9 +279,12 @@ ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speed
     if (ring_bytes > 0)
         st = open_ring(r, ring_bytes, err);
     pthread_mutex_lock(&r->lock);
+    for (uint32_t i = 0; i < r->n_extents && !r->ring; i++)
+        if (!r->at[i])
+            give(r, i, EBB_LAYER_MAPPED, mapped_at(r, i));
     for (uint32_t i = 0; i < r->n_groups && !r->ring; i++)
         if (r->groups[i].state == EBB_LAYER_DISK)
-            enter(r, &r->groups[i], EBB_LAYER_MAPPED);
+            r->groups[i].state = EBB_LAYER_MAPPED;
     pthread_mutex_unlock(&r->lock);
     return st;
 }
@@ -312,17 +324,26 @@ void ebb_res_measure(ebb_res *r, double seconds, ebb_read_speed *speeds)
 
 uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t i)
 {
-    return r->groups[i].n_bytes;
-}
+    const group *g = &r->groups[i];
+    uint64_t sum = 0;
 
-uint64_t ebb_res_pinned_bytes(const ebb_res *r, uint32_t i)
-{
-    return r->groups[i].n_pinned;
+    for (uint32_t k = g->first; k < g->first + g->n; k++)
+        sum += r->stays[k] ? r->extents[k].n_bytes : 0;
+    return sum;
 }
 
 ebb_layer_state ebb_res_state(const ebb_res *r, uint32_t i)
 {
     return r->groups[i].state;
+}
+
+static uint32_t count_owned(const ebb_res *r, const group *g, ebb_layer_state owner)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        n += r->owner[i] == owner;
+    return n;
 }
 
 void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
@@ -331,8 +352,8 @@ void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
     for (uint32_t i = 0; i < n && i < r->n_groups; i++) {
         const group *g = &r->groups[i];
 
-        out[i] = (uint8_t)g->state;
-        if (g->state == EBB_LAYER_DISK && r->ring && ebb_ring_has(r->ring, g->first, g->n))
+        out[i] = (uint8_t)(g->state != EBB_LAYER_DISK && count_owned(r, g, EBB_LAYER_DISK) > 0 ? EBB_LAYER_PARTLY : g->state);
+        if (out[i] <= EBB_LAYER_PARTLY && r->ring && ebb_ring_has(r->ring, g->first, g->n))
             out[i] = EBB_LAYER_READING;
     }
     pthread_mutex_unlock(&r->lock);
@@ -343,28 +364,44 @@ static bool is_in_memory(const ebb_res *r, const group *g)
     return r->files[r->extents[g->first].part].fd < 0;
 }
 
-static ebb_status pin(ebb_res *r, group *g, ebb_error *err)
+/* Extents of the group that stay, one behind the other in `list`; their bytes as a copy. */
+static uint64_t list_staying(const ebb_res *r, const group *g, ebb_res_extent *list, uint32_t *n)
 {
-    ebb_map copy;
-    ebb_status st = ebb_map_anon((size_t)g->n_pinned, true, &copy, err);
-    char *to = copy.data;
+    uint64_t sum = 0;
 
-    if (st == EBB_OK && !is_in_memory(r, g))
-        st = ebb_pin_read(r->ops, r->files, r->n_files, &r->extents[g->first], g->n, copy.data, r->cancel, err);
-    if (st != EBB_OK) {
-        ebb_map_fini(&copy);
-        return st;
-    }
+    *n = 0;
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
-        const ebb_res_extent *x = &r->extents[i];
-
-        if (is_in_memory(r, g))
-            memcpy((char *)(uintptr_t)ebb_pin_address(x, to), r->bases[x->part] + x->offset, (size_t)x->n_bytes);
-        r->at[i] = ebb_pin_address(x, to);
-        to += ebb_pin_bytes(x);
+        if (!r->stays[i])
+            continue;
+        list[(*n)++] = r->extents[i];
+        sum += ebb_pin_bytes(&r->extents[i]);
     }
-    g->copy = copy;
-    return EBB_OK;
+    return sum;
+}
+
+/* Read what stays of the group into *copy. */
+static ebb_status pin(ebb_res *r, const group *g, ebb_map *copy, ebb_error *err)
+{
+    ebb_res_extent *list = malloc(g->n * sizeof *list);
+    uint32_t n = 0;
+    char *to;
+    ebb_status st;
+
+    memset(copy, 0, sizeof *copy);
+    if (!list)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u tensors", g->n);
+    st = ebb_map_anon((size_t)list_staying(r, g, list, &n), true, copy, err);
+    if (st == EBB_OK && !is_in_memory(r, g) && n > 0)
+        st = ebb_pin_read(r->ops, r->files, r->n_files, list, n, copy->data, r->cancel, err);
+    to = copy->data;
+    for (uint32_t i = 0; i < n && st == EBB_OK && is_in_memory(r, g); i++) {
+        memcpy((char *)(uintptr_t)ebb_pin_address(&list[i], to), r->bases[list[i].part] + list[i].offset, (size_t)list[i].n_bytes);
+        to += ebb_pin_bytes(&list[i]);
+    }
+    if (st != EBB_OK)
+        ebb_map_fini(copy);
+    free(list);
+    return st;
 }
 
 /* Pages that the mapping brought into the page cache are let go. */
@@ -373,58 +410,103 @@ static void unmap_pages(ebb_res *r, const group *g)
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         const ebb_res_extent *x = &r->extents[i];
 
+        if (r->owner[i] != EBB_LAYER_MAPPED)
+            continue;
         ebb_map_advise((char *)r->files[x->part].map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_DONTNEED);
         ebb_file_drop_cache(r->files[x->part].fd, x->offset, x->n_bytes);
     }
 }
 
-static void leave(ebb_res *r, group *g)
+static void count_bytes(ebb_res *r, uint32_t id, bool more)
 {
-    if (g->state == EBB_LAYER_PINNED)
-        r->pinned_bytes -= g->n_pinned;
-    else if (g->state == EBB_LAYER_MAPPED)
-        r->mapped_bytes -= g->n_bytes;
-    else
-        for (uint32_t i = g->first; i < g->first + g->n && r->ring; i++)
-            ebb_ring_stream(r->ring, i, false);
+    uint64_t *sum = r->owner[id] == EBB_LAYER_PINNED ? &r->pinned_bytes : &r->mapped_bytes;
+    uint64_t n = r->owner[id] == EBB_LAYER_PINNED ? ebb_pin_bytes(&r->extents[id]) : r->extents[id].n_bytes;
+
+    if (r->owner[id] != EBB_LAYER_DISK)
+        *sum = more ? *sum + n : *sum - n;
 }
 
-static void enter(ebb_res *r, group *g, ebb_layer_state state)
+static void give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
 {
-    if (state != EBB_LAYER_PINNED)
-        ebb_map_fini(&g->copy);
-    for (uint32_t i = g->first; i < g->first + g->n && state != EBB_LAYER_PINNED; i++)
-        r->at[i] = state == EBB_LAYER_DISK ? NULL : r->bases[r->extents[i].part] + r->extents[i].offset;
-    for (uint32_t i = g->first; i < g->first + g->n && state == EBB_LAYER_DISK; i++)
-        ebb_ring_stream(r->ring, i, true);
-    if (state == EBB_LAYER_PINNED)
-        r->pinned_bytes += g->n_pinned;
-    else if (state == EBB_LAYER_MAPPED)
-        r->mapped_bytes += g->n_bytes;
+    count_bytes(r, id, false);
+    if (r->owner[id] == EBB_LAYER_DISK && owner != EBB_LAYER_DISK && r->ring)
+        ebb_ring_stream(r->ring, id, false);
+    if (r->owner[id] != EBB_LAYER_DISK && owner == EBB_LAYER_DISK)
+        ebb_ring_stream(r->ring, id, true);
+    r->owner[id] = (uint8_t)owner;
+    r->at[id] = at;
+    count_bytes(r, id, true);
+}
+
+static void enter(ebb_res *r, group *g, ebb_layer_state state, ebb_map copy)
+{
+    const char *to = copy.data;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++) {
+        if (state == EBB_LAYER_DISK || !r->stays[i]) {
+            give(r, i, EBB_LAYER_DISK, NULL);
+        } else if (state == EBB_LAYER_MAPPED) {
+            give(r, i, EBB_LAYER_MAPPED, mapped_at(r, i));
+        } else {
+            give(r, i, EBB_LAYER_PINNED, ebb_pin_address(&r->extents[i], to));
+            to += ebb_pin_bytes(&r->extents[i]);
+        }
+    }
+    ebb_map_fini(&g->copy);
+    g->copy = copy;
     g->state = state;
+}
+
+/* Whether part of the group is left to the ring in that state. */
+static bool is_streamed(const ebb_res *r, const group *g, ebb_layer_state state)
+{
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (state == EBB_LAYER_DISK || !r->stays[i])
+            return true;
+    return false;
 }
 
 ebb_status ebb_res_place(ebb_res *r, uint32_t i, ebb_layer_state state, ebb_error *err)
 {
     group *g = &r->groups[i];
+    ebb_map copy = { 0 };
     ebb_status st = EBB_OK;
 
     assert(g->n_acquired == 0);
     if (g->n == 0 || g->state == state)
         return EBB_OK;
-    if (state == EBB_LAYER_READING || (state == EBB_LAYER_DISK && (!r->ring || is_in_memory(r, g))))
+    if (state == EBB_LAYER_READING || state == EBB_LAYER_PARTLY || (is_streamed(r, g, state) && (!r->ring || is_in_memory(r, g))))
         return EBB_FAIL(err, EBB_UNSUPPORTED, "weights can only be streamed from a file, through a ring");
     if (state == EBB_LAYER_PINNED)
-        st = pin(r, g, err);
+        st = pin(r, g, &copy, err);
     if (st != EBB_OK)
         return st;
-    if (g->state == EBB_LAYER_MAPPED && !is_in_memory(r, g))
+    if (!is_in_memory(r, g))
         unmap_pages(r, g);
     pthread_mutex_lock(&r->lock);
-    leave(r, g);
-    enter(r, g, state);
+    enter(r, g, state, copy);
     pthread_mutex_unlock(&r->lock);
     return EBB_OK;
+}
+
+ebb_status ebb_res_keep(ebb_res *r, const bool *stays, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (uint32_t i = 0; i < r->n_groups && st == EBB_OK; i++) {
+        group *g = &r->groups[i];
+        bool is_new = false;
+
+        for (uint32_t k = g->first; k < g->first + g->n; k++) {
+            bool will = !stays || stays[k];
+
+            is_new |= r->stays[k] != will;
+            r->stays[k] = will;
+        }
+        if (is_new && r->ring && !is_in_memory(r, g))
+            st = ebb_res_place(r, i, EBB_LAYER_DISK, err);
+    }
+    return st;
 }
 
 /* -- Use --------------------------------------------------------------------- */
@@ -438,7 +520,7 @@ static void warm_ahead(ebb_res *r, uint32_t id)
         const ebb_res_extent *x = &r->extents[r->n_warmed++];
 
         r->warmed_bytes += x->n_bytes;
-        if (r->groups[x->group].state == EBB_LAYER_MAPPED && r->files[x->part].fd >= 0)
+        if (r->owner[r->n_warmed - 1] == EBB_LAYER_MAPPED && r->files[x->part].fd >= 0)
             ebb_map_advise((char *)r->files[x->part].map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_WILLNEED);
     }
 }
@@ -451,10 +533,10 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
     assert(id < r->n_extents);
     if (r->n_warmed < r->n_extents)
         warm_ahead(r, id);
-    if (g->state == EBB_LAYER_DISK)
-        st = ebb_ring_acquire(r->ring, id, r->cancel, ptr, err);
-    else
+    if (r->at[id])
         *ptr = r->at[id];
+    else
+        st = ebb_ring_acquire(r->ring, id, r->cancel, ptr, err);
     g->n_acquired += st == EBB_OK;
     return st;
 }
@@ -470,7 +552,7 @@ void ebb_res_release(ebb_res *r, uint32_t id)
 
     assert(id < r->n_extents && g->n_acquired > 0);
     g->n_acquired--;
-    if (g->state == EBB_LAYER_DISK)
+    if (!r->at[id])
         ebb_ring_release(r->ring, id);
 }
 
@@ -479,12 +561,10 @@ static const char *find_pinned(const ebb_res *r, uint32_t i_file, uint64_t offse
 {
     const group *g = &r->groups[r->n_groups - 1];        /* the only rows that are also an extent: a tied output */
 
-    if (g->state != EBB_LAYER_PINNED)
-        return NULL;
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         const ebb_res_extent *x = &r->extents[i];
 
-        if (x->part == i_file && offset >= x->offset && offset + n <= x->offset + x->n_bytes)
+        if (r->owner[i] == EBB_LAYER_PINNED && x->part == i_file && offset >= x->offset && offset + n <= x->offset + x->n_bytes)
             return r->at[i] + (offset - x->offset);
     }
     return NULL;
@@ -505,9 +585,21 @@ ebb_status ebb_res_read(ebb_res *r, uint32_t i_file, uint64_t offset, void *out,
     return EBB_OK;
 }
 
+static double resident_share(const ebb_res *r, const group *g)
+{
+    uint64_t all = 0, here = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++) {
+        all += r->extents[i].n_bytes;
+        here += r->owner[i] != EBB_LAYER_DISK ? r->extents[i].n_bytes : 0;
+    }
+    return all ? (double)here / (double)all : 0;
+}
+
 void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
 {
     ebb_ring_stats ring = { 0 };
+    double layers = 0;
 
     memset(out, 0, sizeof *out);
     pthread_mutex_lock(&r->lock);
@@ -519,5 +611,8 @@ void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
     out->read_bytes = r->read_bytes + ring.read_bytes;
     out->stall_ns = r->stall_ns + ring.stall_ns;
     out->disk_bytes_s = ring.bytes_s;
+    for (uint32_t i = 0; i + 1 < r->n_groups; i++)
+        layers += resident_share(r, &r->groups[i]);
+    out->n_resident = (uint32_t)(layers + 1e-6);
     pthread_mutex_unlock(&r->lock);
 }

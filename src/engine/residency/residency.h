@@ -69,6 +69,7 @@ typedef struct ebb_res_stats {
     uint64_t read_bytes;         /* weights read from disk for passes, since open */
     uint64_t stall_ns;           /* that acquire has waited, since open */
     double   disk_bytes_s;       /* of read_bytes, those of the last second */
+    uint32_t n_resident;         /* layers that are pinned or mapped; of those that are in part, the sum of the parts */
 } ebb_res_stats;
 
 /* Map the parts; nothing is read, so it costs microseconds.  All groups are
@@ -102,14 +103,18 @@ void ebb_res_measure(ebb_res *r, double seconds, ebb_read_speed *speeds);
 EBB_MUST_CHECK
 ebb_status ebb_res_check(ebb_res *r, ebb_error *err);
 
-/* Bytes of a group: of its weights, and as a pinned copy takes them. */
+/* Which extents stay with their group when that is PINNED or MAPPED (NULL: all); the others
+ * are streamed then.  Groups for which this changes are DISK afterwards, if there is
+ * a ring.  Nothing may be acquired. */
+EBB_MUST_CHECK
+ebb_status ebb_res_keep(ebb_res *r, const bool *stays, ebb_error *err);
+/* Bytes of the weights of a group that stay. */
 uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t group);
-uint64_t ebb_res_pinned_bytes(const ebb_res *r, uint32_t group);
 ebb_layer_state ebb_res_state(const ebb_res *r, uint32_t group);
-/* States of all groups, of DISK those as READING that stand in the ring or are on their way. */
+/* States of all groups: PARTLY of which not all stays; READING of which something stands in the ring or is on its way. */
 void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n);
 
-/* Bring a group into another state: PINNED reads it into anonymous memory, DISK
+/* Bring a group, as far as it stays, into another state: PINNED reads it into anonymous memory, DISK
  * leaves it to the ring, MAPPED to the page cache.  On failure the group stays as
  * it was.  Errors: NOMEM, IO, FORMAT (truncated), CANCELED, UNSUPPORTED (DISK
  * without a ring, or of a model in memory). */

@@ -103,6 +103,26 @@ static void test_layers_that_do_not_fit_are_refused(void **state)
     assert_non_null(strstr(p.why, "fewer would fit"));
 }
 
+/* The budget is used to the last part, and what is read is read evenly through the pass. */
+static void test_the_budget_is_used_up(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 512, .has_kv = true, .n_chunk = 64 };
+    uint64_t full = plan((uint64_t)1 << 40, o).total_bytes, least = 0;
+
+    (void)state;
+    for (uint64_t bytes = full; bytes > full / 2; bytes -= 3 << 20) {
+        ebb_plan p = plan(bytes, o);
+
+        if (!p.fits || p.stream_bytes == 0)
+            continue;
+        least = least ? least : p.weights_ring_bytes;
+        assert_true(p.is_spread);
+        assert_in_range(bytes - p.total_bytes, 0, 4 << 20);
+        assert_int_equal(p.weights_ring_bytes, least);
+    }
+    assert_true(least > 0);
+}
+
 /* t = max(S / Bd, F / Bm) + t_sync */
 static void test_prediction(void **state)
 {
@@ -126,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_tight_fits_are_pinned),
         cmocka_unit_test(test_asked_layers_are_the_resident_ones),
         cmocka_unit_test(test_layers_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_the_budget_is_used_up),
         cmocka_unit_test(test_prediction),
     };
 

@@ -9,6 +9,7 @@
 #include "os/fault.h"
 #include "os/file.h"
 #include "residency/measure.h"
+#include "residency/pin.h"
 #include "residency/residency.h"
 
 #define N_LAYERS   6u
@@ -173,6 +174,7 @@ static void test_held_twice(void **state)
 static void test_states_change_between_passes(void **state)
 {
     static const ebb_layer_state states[] = { EBB_LAYER_DISK, EBB_LAYER_PINNED, EBB_LAYER_MAPPED };
+    bool stays[N_EXTENTS];
     fixture f;
     uint32_t seed = 11;
 
@@ -184,14 +186,19 @@ static void test_states_change_between_passes(void **state)
 
         stream_all(&f, ios[io], 200000);
         for (int i = 0; i < 60; i++) {
+            if (i % 10 == 9) {                   /* others stay from now on */
+                for (uint32_t k = 0; k < N_EXTENTS; k++)
+                    stays[k] = noise(&seed) % 3 != 0;
+                assert_int_equal(ebb_res_keep(f.r, stays, NULL), EBB_OK);
+            }
             assert_int_equal(ebb_res_place(f.r, noise(&seed) % (N_LAYERS + 1), states[noise(&seed) % 3], NULL), EBB_OK);
             if (i % 2)
                 assert_int_equal(use(&f, noise(&seed) % N_EXTENTS, 1, NULL), EBB_OK);
             else
                 assert_int_equal(pass(&f, 2, NULL), EBB_OK);
         }
-        for (uint32_t i = 0; i <= N_LAYERS; i++)
-            pinned += ebb_res_state(f.r, i) == EBB_LAYER_PINNED ? ebb_res_pinned_bytes(f.r, i) : 0;
+        for (uint32_t i = 0; i < N_EXTENTS; i++)
+            pinned += stays[i] && ebb_res_state(f.r, f.x[i].group) == EBB_LAYER_PINNED ? ebb_pin_bytes(&f.x[i]) : 0;
         ebb_res_get_stats(f.r, &s);
         assert_int_equal(s.pinned_bytes, pinned);
     }
