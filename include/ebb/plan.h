@@ -8,19 +8,35 @@
 
 #include "ebb/engine.h"
 
-/* The machine planned for; ebb_machine_probe fills it from this one. */
+/* By the kernels, with all threads; 0: not measured. */
+typedef struct ebb_type_speed {
+    double bytes_s;              /* weights taken in per second, one column */
+    double mac_s;                /* multiply-adds per second, many columns */
+} ebb_type_speed;
+
+/* The machine planned for; ebb_machine_probe fills it from this one.  A figure that is 0
+ * was not measured; then a usual one is assumed, or that of another type. */
 typedef struct ebb_machine {
     uint64_t available_bytes;    /* what the process may take: min of meminfo, cgroup, rlimit; own pages not counted as free */
     char     available_why[80];  /* which of them decided: "cgroup memory.max" */
     uint64_t kept_bytes;         /* what was left to others before that: the machine's reserve */
     uint32_t n_cpus;
-    double   memory_bytes_s;     /* read bandwidth of all cores; 0: not measured, a usual figure is assumed */
-    double   disk_bytes_s;       /* sustained cold reads of the best reader; 0: likewise */
-    double   int8_mac_s;         /* int8 multiply-adds of all cores; 0: likewise */
+    double   memory_bytes_s;     /* of weights, by the kernels for Q4_K, one column */
+    double   int8_mac_s;         /* multiply-adds, by the same, many columns */
+    ebb_type_speed types[EBB_TYPE_LIMIT];
+    double   sync_s;             /* that handing slices of work out and back takes */
+    double   disk_bytes_s;       /* sustained cold reads of the best reader, while nothing is computed */
+    double   disk_busy_bytes_s;  /* the same while all threads multiply ... */
+    double   busy_share;         /* ... which does that much of its work then */
 } ebb_machine;
-/* With `measure`, memory and the disk that holds `path` are timed for about half a second. */
+/* With `measure`, Q4_K and the disk that holds `path` (NULL: none) are timed for about 0.7 s. */
 EBB_MUST_CHECK
 ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err);
+/* Time what a plan for `model` needs and *m does not have yet: its types with the kernels and
+ * threads of `opts` (NULL: defaults), some 40 ms each, and the disk that holds it, half a second.
+ * Errors: NOMEM, IO, UNSUPPORTED (no such kernels). */
+EBB_MUST_CHECK
+ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, ebb_error *err);
 
 /* One of the readers that can stream weights, as this machine lets it read a file. */
 typedef struct ebb_disk_reader {

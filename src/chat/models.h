@@ -40,9 +40,10 @@ typedef struct ebb_model_rating {
 /* Rate files[0..n) (taken over, also on failure), the best first: of those with a chat
  * template that stay in memory and do 1.5 tok/s the one with most worth * v / (v + 1 tok/s)
  * for its speed v, then slower ones, the fastest first, then those that are read from disk in part.  *out is for
- * ebb_models_rating_free.  Error: NOMEM.  Cost: opens every file's header. */
+ * ebb_models_rating_free.  With `measures`, *machine gets the speeds that the models need and that it
+ * lacks.  Error: NOMEM.  Cost: opens every file's header. */
 EBB_MUST_CHECK
-ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, const ebb_machine *machine,
+ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, ebb_machine *machine, bool measures,
                            ebb_model_rating **out, ebb_error *err);
 void ebb_models_rating_free(ebb_model_rating *r, size_t n);
 /* One line: the first is taken, why, and why not a larger one. */

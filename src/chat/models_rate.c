@@ -64,12 +64,15 @@ static void rate_open(ebb_model_rating *r, const ebb_model *m, const ebb_engine_
     r->worth = worth(m, &r->plan);
 }
 
-static void rate(ebb_model_rating *r, const ebb_engine_opts *opts, const ebb_machine *machine)
+static void rate(ebb_model_rating *r, const ebb_engine_opts *opts, ebb_machine *machine, bool measures)
 {
     ebb_model *m = NULL;
     ebb_error err = { 0 };
+    ebb_status st = ebb_model_open(r->file.path, &m, &err);
 
-    if (ebb_model_open(r->file.path, &m, &err) == EBB_OK)
+    if (st == EBB_OK && measures)
+        st = ebb_machine_measure(machine, m, opts, &err);
+    if (st == EBB_OK)
         rate_open(r, m, opts, machine);
     else
         snprintf(r->why_not, sizeof r->why_not, "%.199s", err.msg);
@@ -113,7 +116,7 @@ static int better_first(const void *a, const void *b)
     return by_rank ? by_rank : first ? first : second ? second : strcmp(x->file.path, y->file.path);
 }
 
-ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, const ebb_machine *machine,
+ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, ebb_machine *machine, bool measures,
                            ebb_model_rating **out, ebb_error *err)
 {
     *out = calloc(n + 1, sizeof **out);
@@ -123,7 +126,7 @@ ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opt
     }
     for (size_t i = 0; i < n; i++) {
         (*out)[i].file = files[i];
-        rate(&(*out)[i], opts, machine);
+        rate(&(*out)[i], opts, machine, measures);
     }
     free(files);                                 /* the paths have gone over */
     qsort(*out, n, sizeof **out, better_first);
@@ -229,7 +232,7 @@ static bool take_remembered(const ebb_engine_opts *opts, char **path, ebb_buf *w
 
     if (ok) {
         r.file.path = chosen.data;
-        rate(&r, opts, &machine);
+        rate(&r, opts, &machine, false);
         if (!r.why_not[0])
             ebb_buf_adds(why, "took ");
         add_base(why, &r);
@@ -257,9 +260,9 @@ ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *
     st = ebb_models_find(&files, &n, err);
     if (st != EBB_OK || n == 0)
         return st;
-    st = ebb_machine_probe(files[0].path, n > 1, &machine, err);
+    st = ebb_machine_probe(NULL, false, &machine, err);
     if (st == EBB_OK)
-        st = ebb_models_rate(files, n, opts, &machine, &r, err);
+        st = ebb_models_rate(files, n, opts, &machine, n > 1, &r, err);
     else
         ebb_models_free(files, n);
     if (st != EBB_OK)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli.h"
+#include "ebb/plan.h"
 
 typedef struct bench {
     uint32_t   n_prompt, n_gen, depth, runs;
@@ -13,6 +14,7 @@ typedef struct bench {
     uint64_t   read_bytes;       /* of one decoded token */
     ebb_token *ids;
     size_t     n_ids;
+    ebb_plan   plan;             /* as it was before the first token */
 } bench;
 
 static int by_value(const void *a, const void *b)
@@ -95,26 +97,30 @@ static ebb_status measure(bench *b, ebb_engine *e, const ebb_args *a, ebb_error 
 static int report_json(const bench *b, const ebb_stats *s)
 {
     json_t *root = json_pack(
-        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s}",
+        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I}",
         "prefill_tok_s", b->prefill_tok_s, "decode_tok_s", b->decode_tok_s, "load_s", b->load_s,
         "first_token_s", b->load_s + b->first_token_s, "peak_rss_bytes", (json_int_t)s->rss_peak_bytes,
         "kv_bytes", (json_int_t)s->kv_bytes, "layers", (int)s->n_layers, "resident_layers", (int)s->n_resident,
         "weight_bytes", (json_int_t)s->weight_bytes, "read_bytes_per_token", (json_int_t)b->read_bytes,
         "disk_bytes_s", s->disk_bytes_s, "stall_share", s->stall_share, "drafted", (json_int_t)s->drafted,
         "accepted", (json_int_t)s->accepted, "tier", ebb_tier_name(s->tier), "cpu", s->cpu, "io", s->io,
-        "threads", (int)s->n_threads, "ctx", (int)s->n_ctx, "kv_type", s->kv_type);
+        "threads", (int)s->n_threads, "ctx", (int)s->n_ctx, "kv_type", s->kv_type,
+        "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s, "predicted_decode_tok_s", b->plan.predicted_decode_tok_s,
+        "predicted_first_token_s", b->plan.predicted_first_token_s, "planned_bytes", (json_int_t)b->plan.total_bytes);
 
     return ebb_cli_print_json(root);
 }
 
 static void report(const bench *b, const ebb_stats *s)
 {
-    char size[16], size2[16];
+    char size[16], size2[16], size3[16];
 
-    printf("prefill %u tokens at depth %u: %8.2f tok/s\n", b->n_prompt, b->depth, b->prefill_tok_s);
-    printf("decode  %u tokens at depth %u: %8.2f tok/s\n", b->n_gen, b->depth ? b->depth : 1, b->decode_tok_s);
-    printf("loaded in %.2f s; peak memory %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
-           ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
+    printf("prefill %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_prompt, b->depth, b->prefill_tok_s,
+           b->plan.predicted_prefill_tok_s);
+    printf("decode  %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_gen, b->depth ? b->depth : 1, b->decode_tok_s,
+           b->plan.predicted_decode_tok_s);
+    printf("loaded in %.2f s; peak memory %s, planned %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
+           ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(b->plan.total_bytes, size3), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
            ebb_tier_name(s->tier));
     printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io, ebb_size_text(b->read_bytes, size));
 }
@@ -146,6 +152,7 @@ int ebb_cli_bench(ebb_args *a)
     ebb_model *m = NULL;
     ebb_engine *e = NULL;
     ebb_stats stats;
+    ebb_machine machine;
     ebb_error err = { 0 };
     int status = EBB_EXIT_OK;
     double start = ebb_clock_s();
@@ -156,6 +163,8 @@ int ebb_cli_bench(ebb_args *a)
     if (st == EBB_OK)
         st = ebb_engine_open(m, &opts, NULL, NULL, &e, &err);
     b.load_s = ebb_clock_s() - start;
+    if (st == EBB_OK)
+        ebb_engine_get_plan(e, &b.plan, &machine);
     if (st == EBB_OK)
         st = measure(&b, e, a, &err);
     if (st == EBB_OK) {

@@ -38,9 +38,9 @@ static void print_table(const ebb_model *m, const ebb_machine *machine, const eb
 }
 
 /* This machine, or the one that --ram and --disk describe. */
-static ebb_status get_machine(const ebb_args *a, const char *path, ebb_machine *machine, ebb_error *err)
+static ebb_status get_machine(const ebb_args *a, ebb_machine *machine, ebb_error *err)
 {
-    ebb_status st = ebb_machine_probe(path, true, machine, err);
+    ebb_status st = ebb_machine_probe(NULL, false, machine, err);
 
     if (st != EBB_OK)
         return st;
@@ -49,8 +49,7 @@ static ebb_status get_machine(const ebb_args *a, const char *path, ebb_machine *
         machine->kept_bytes = 0;
         snprintf(machine->available_why, sizeof machine->available_why, "--ram");
     }
-    if (a->disk_bytes_s > 0)
-        machine->disk_bytes_s = a->disk_bytes_s;
+    machine->disk_bytes_s = a->disk_bytes_s;     /* 0: it is measured */
     return EBB_OK;
 }
 
@@ -152,9 +151,9 @@ static bool plan_all(const ebb_args *a, int *status, ebb_error *err, ebb_status 
     *st = ebb_models_find(&files, &n, err);
     if (*st != EBB_OK || n == 0)
         return false;
-    *st = get_machine(a, files[0].path, &machine, err);
+    *st = get_machine(a, &machine, err);
     if (*st == EBB_OK)
-        *st = ebb_models_rate(files, n, &a->engine, &machine, &r, err);
+        *st = ebb_models_rate(files, n, &a->engine, &machine, true, &r, err);
     else
         ebb_models_free(files, n);
     if (*st != EBB_OK)
@@ -192,7 +191,9 @@ int ebb_cli_plan(ebb_args *a)
         return status;
     }
     if (st == EBB_OK)
-        st = get_machine(a, ebb_model_get_info(m)->path, &machine, &err);
+        st = get_machine(a, &machine, &err);
+    if (st == EBB_OK)
+        st = ebb_machine_measure(&machine, m, &a->engine, &err);
     if (st == EBB_OK)
         st = ebb_plan_make(m, &a->engine, &machine, &plan, &err);
     if (st == EBB_OK && a->json)

@@ -14,7 +14,6 @@
 #include "os/limits.h"
 #include "os/proc.h"
 #include "os/psi.h"
-#include "residency/measure.h"
 
 #define MIB          ((uint64_t)1 << 20)
 #define LOOK_PASSES  64u                         /* memory is looked at after so many passes ... */
@@ -99,15 +98,29 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
     return st;
 }
 
-/* How fast disk and kernels are, for a plan that streams: once. */
+static void measure_readers(void *arg, ebb_read_speed speeds[EBB_IO_MMAP + 1])
+{
+    ebb_res_measure(arg, MEASURE_S, speeds);
+}
+
+/* How fast kernels are, and, once a plan streams, the disk: once each. */
 static ebb_status measure(ebb_engine *e, const ebb_plan *p, ebb_error *err)
 {
-    if (e->budget.has_speeds || p->stream_bytes == 0)
+    bool wants_disk = !e->budget.has_speeds && p->stream_bytes > 0;
+    ebb_meter *meter;
+    ebb_status st;
+
+    if (e->machine.memory_bytes_s > 0 && !wants_disk)
         return EBB_OK;
-    ebb_res_measure(e->res, MEASURE_S, e->budget.speeds);
-    e->budget.has_speeds = true;
-    e->machine.disk_bytes_s = e->budget.speeds[e->opts.io != EBB_IO_AUTO ? e->opts.io : ebb_read_best(e->budget.speeds)].bytes_s;
-    return ebb_machine_probe_compute(&e->machine, e->opts.cpu, err);
+    st = ebb_meter_open(e->pool, e->run.kern, p->pass_bytes < p->budget_bytes / 4 ? p->pass_bytes : p->budget_bytes / 4, &meter, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_machine_measure_types(&e->machine, meter, ebb_machine_types(e->model));
+    if (wants_disk)
+        st = ebb_machine_measure_disk(&e->machine, meter, e->opts.io, measure_readers, e->res, e->budget.speeds, err);
+    e->budget.has_speeds |= wants_disk && st == EBB_OK;
+    ebb_meter_close(meter);
+    return st;
 }
 
 ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err)

@@ -60,15 +60,15 @@ typedef struct rated {
 /* A machine with so much memory, and how fast its kernels take weights from it. */
 static rated rate(uint64_t bytes, double memory_bytes_s)
 {
-    const ebb_machine machine = { .available_bytes = bytes, .available_why = "a test", .n_cpus = 2,
-                                  .memory_bytes_s = memory_bytes_s, .disk_bytes_s = 2e9, .int8_mac_s = 200e9 };
+    ebb_machine machine = { .available_bytes = bytes, .available_why = "a test", .n_cpus = 2,
+                            .memory_bytes_s = memory_bytes_s, .disk_bytes_s = 2e9, .int8_mac_s = 200e9 };
     ebb_model_file *files;
     ebb_buf why = { 0 };
     ebb_error err;
     rated out;
 
     assert_int_equal(ebb_models_find(&files, &out.n, &err), EBB_OK);
-    if (ebb_models_rate(files, out.n, NULL, &machine, &out.r, &err) != EBB_OK)
+    if (ebb_models_rate(files, out.n, NULL, &machine, false, &out.r, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     ebb_models_why(out.r, out.n, &why);
     snprintf(out.why, sizeof out.why, "%s", ebb_buf_text(&why));

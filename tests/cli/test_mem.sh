@@ -12,11 +12,12 @@ $chat --plain >"$dir/wide" <<'END'
 How do I leave?
 END
 total=$($EBB plan -m models/guide.gguf --ctx 512 --json | sed -n 's/.*"total_bytes": *\([0-9]*\).*/\1/p')
-less=$(($total - 2 * 1024 * 1024))               # the ring takes its part of that: some layers stay
+less=$(($total + 1024 * 1024))                   # so little that the weights are copied, not mapped
 $chat --plain >"$dir/narrow" <<END
 /mem
 /mem 1M
 /mem $less
+/mem
 /plan
 How do I leave?
 /mem auto
@@ -25,10 +26,11 @@ END
 has narrow '^budget  *[0-9.]+ [MG]iB$'
 has narrow '^tier full, [0-9]+ of [0-9]+ layers in memory; predicted '
 has narrow '^Note: the budget stays as it is: a context of 512 needs at least '
-has narrow '^Note: budget [0-9.]+ MiB: tier (streaming|critical), [0-9]+ of [0-9]+ layers in memory, about [0-9.]+ tok/s; .* for each token$'
+has narrow '^Note: budget [0-9.]+ MiB: tier (full|tight), [0-9]+ of [0-9]+ layers in memory, about [0-9.]+ tok/s$'
 has narrow '^Note: the budget stands after '
-has narrow '^tier (streaming|critical): '
-has narrow '^  weights, ring  *[0-9.]+ [KM]iB'
+has narrow '^weights, own copies  *[0-9.]+ MiB'
+has narrow '^tier full: everything fits'
+has narrow '^  weights, resident  *[0-9.]+ MiB'
 has narrow '^Note: budget .*: tier full, '
 has narrow '^Error: /mem nonsense: give a size'
 has trace 'budget: budget [0-9]+ MiB: '
@@ -48,8 +50,8 @@ wait_for() {
 tm new-session -d -x 120 -y 40 "$chat" || { echo "tmux does not start"; exit 0; }
 wait_for 'memory, own'
 tm send-keys "/mem $less" Enter
-wait_for '\* budget .* tier (streaming|critical), '
+wait_for '\* budget .* tier (full|tight), '
 wait_for '\* the budget stands after '
-wait_for 'budget [0-9]+ MiB: [0-9]+ of [0-9]+ layers fit;' # the panel's last decision
+wait_for 'budget [0-9]+ MiB: everything fits'    # the panel's last decision
 tm send-keys '/plan' Enter
 wait_for '  total  *[0-9.]+ MiB'

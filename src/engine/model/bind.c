@@ -238,7 +238,7 @@ static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_
             .n_elems = t->n_elems / n, .part = t->part,
             .group = b->layer == EBB_OUTSIDE ? net->n_layers : b->layer, .is_certain = is_certain,
         },
-        .n_rows = n_rows, .is_whole = !is_certain,
+        .type = (ebb_type)t->type, .n_rows = n_rows, .is_whole = !is_certain,
     };
 }
 

@@ -27,6 +27,7 @@
  * resident can be chosen finely; parts of gate and up stand in turn, as they are used. */
 typedef struct ebb_matrix {
     ebb_res_extent whole;
+    ebb_type     type;
     uint32_t     n_rows;
     bool         is_whole;       /* not to be cut: experts, and what several weights are views of */
     bool         is_paired;      /* its parts stand in turn with those of the next matrix, which have as many rows */

@@ -6,6 +6,8 @@
 #define EBB_LAYOUT_H
 #include "ebb/plan.h"
 #include "model/run.h"
+#include "plan/measure.h"
+#include "residency/measure.h"
 
 #define EBB_LOGIT_COLS 8u        /* columns of logits that an evaluation holds at a time */
 #define EBB_N_SLOTS    6u        /* states: a live one, some at fixed distances, the ends of the last prompts */
@@ -27,10 +29,16 @@ ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts 
 EBB_MUST_CHECK
 ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                           const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p, ebb_error *err);
-/* Measure memory and multiplication by the kernels of `cpu`, with m->n_cpus threads: some 50 ms.
- * Errors: NOMEM, IO, UNSUPPORTED. */
+/* The types that `model` has a part of its weights in, a bit each. */
+uint64_t ebb_machine_types(const ebb_model *model);
+/* Time those of `types` that *m does not have yet, and Q4_K. */
+void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types);
+/* Time the readers with `measure`, at rest and while the meter multiplies; of `io` (AUTO: the
+ * best) *m gets the figures, speeds[] those of all at rest.  Error: NOMEM. */
+typedef void ebb_measure_disk_fn(void *arg, ebb_read_speed speeds[EBB_IO_MMAP + 1]);
 EBB_MUST_CHECK
-ebb_status ebb_machine_probe_compute(ebb_machine *m, ebb_cpu cpu, ebb_error *err);
+ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, ebb_io io, ebb_measure_disk_fn *measure, void *arg,
+                                    ebb_read_speed speeds[EBB_IO_MMAP + 1], ebb_error *err);
 /* Bytes of a ring that any layer can be streamed through. */
 uint64_t ebb_plan_ring(const ebb_net *net);
 /* Fill the predicted figures (predict.c). */

@@ -3,12 +3,11 @@
 #include <string.h>
 
 #include "ebb/plan.h"
+#include "model_file.h"
 #include "os/limits.h"
 #include "os/pool.h"
 #include "os/proc.h"
 #include "plan/layout.h"
-#include "plan/measure.h"
-#include "residency/measure.h"
 
 #define MIB          ((uint64_t)1 << 20)
 #define KEPT_MACHINE (384 * MIB)                 /* of the machine's memory, for everybody else */
@@ -52,35 +51,112 @@ static ebb_status probe_memory(ebb_machine *m, ebb_error *err)
     return EBB_OK;
 }
 
-ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err)
+/* -- Speeds -------------------------------------------------------------------------- */
+
+uint64_t ebb_machine_types(const ebb_model *model)
+{
+    uint64_t bytes[EBB_TYPE_LIMIT] = { 0 }, all = 0, types = 0;
+    ebb_tensor_info t;
+
+    for (size_t i = 0; i < ebb_model_n_tensors(model); i++) {
+        ebb_model_tensor(model, i, &t);
+        if (t.n_dims < 2 || (unsigned)t.type >= EBB_TYPE_LIMIT || !ebb_kernel_has_type(t.type))
+            continue;
+        bytes[t.type] += t.n_bytes;
+        all += t.n_bytes;
+    }
+    for (int i = 0; i < EBB_TYPE_LIMIT; i++)
+        types |= (uint64_t)(bytes[i] > all / 50) << i;
+    return types;
+}
+
+void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types)
+{
+    types |= (uint64_t)1 << EBB_TYPE_Q4_K;
+    for (int i = 0; i < EBB_TYPE_LIMIT; i++) {
+        if (!(types >> i & 1) || m->types[i].bytes_s > 0)
+            continue;
+        m->types[i].bytes_s = ebb_meter_bytes(meter, (ebb_type)i);
+        m->types[i].mac_s = ebb_meter_macs(meter, (ebb_type)i);
+    }
+    if (m->sync_s <= 0)
+        m->sync_s = ebb_meter_sync(meter);
+    m->memory_bytes_s = m->types[EBB_TYPE_Q4_K].bytes_s;
+    m->int8_mac_s = m->types[EBB_TYPE_Q4_K].mac_s;
+}
+
+ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, ebb_io io, ebb_measure_disk_fn *measure, void *arg,
+                                    ebb_read_speed speeds[EBB_IO_MMAP + 1], ebb_error *err)
+{
+    ebb_read_speed busy[EBB_IO_MMAP + 1];
+    ebb_status st;
+    double bytes_s;
+
+    measure(arg, speeds);
+    if (io == EBB_IO_AUTO)
+        io = ebb_read_best(speeds);
+    m->disk_bytes_s = speeds[io].bytes_s;
+    if (m->disk_bytes_s <= 0)                    /* a small file, or none */
+        return EBB_OK;
+    st = ebb_meter_begin(meter, EBB_TYPE_Q4_K, err);
+    if (st != EBB_OK)
+        return st;
+    measure(arg, busy);
+    bytes_s = ebb_meter_end(meter);
+    m->disk_busy_bytes_s = busy[io].bytes_s;
+    m->busy_share = m->memory_bytes_s > 0 && bytes_s < m->memory_bytes_s ? bytes_s / m->memory_bytes_s : 1;
+    return EBB_OK;
+}
+
+static void measure_path(void *arg, ebb_read_speed speeds[EBB_IO_MMAP + 1])
+{
+    if (ebb_read_measure_path(arg, speeds, NULL) != EBB_OK)      /* of a model in memory there is no file */
+        memset(speeds, 0, (EBB_IO_MMAP + 1) * sizeof *speeds);
+}
+
+/* Beside what stands already, a part of what may be taken. */
+static uint64_t meter_bytes(const ebb_machine *m, uint64_t weights_bytes)
+{
+    return weights_bytes < m->available_bytes / 4 ? weights_bytes : m->available_bytes / 4;
+}
+
+static ebb_status measure(ebb_machine *m, uint64_t types, uint64_t weights_bytes, const char *path, const ebb_engine_opts *o,
+                          ebb_error *err)
 {
     ebb_read_speed speeds[EBB_IO_MMAP + 1];
+    const ebb_kernels *kern;
+    ebb_pool *pool = NULL;
+    ebb_meter *meter = NULL;
+    ebb_status st = ebb_kernels_get(o ? o->cpu : EBB_CPU_AUTO, &kern, err);
+
+    if (st == EBB_OK)
+        st = ebb_pool_new(o && o->n_threads ? o->n_threads : m->n_cpus, &pool, err);
+    if (st == EBB_OK)
+        st = ebb_meter_open(pool, kern, meter_bytes(m, weights_bytes), &meter, err);
+    if (st == EBB_OK)
+        ebb_machine_measure_types(m, meter, types);
+    if (st == EBB_OK && path && m->disk_bytes_s <= 0)
+        st = ebb_machine_measure_disk(m, meter, o ? o->io : EBB_IO_AUTO, measure_path, (void *)(uintptr_t)path, speeds, err);
+    ebb_meter_close(meter);
+    ebb_pool_free(pool);
+    return st;
+}
+
+ebb_status ebb_machine_probe(const char *path, bool measures, ebb_machine *out, ebb_error *err)
+{
     ebb_status st;
 
     memset(out, 0, sizeof *out);
     out->n_cpus = ebb_limits_cpus(NULL);
     st = probe_memory(out, err);
-    if (st != EBB_OK || !measure)
-        return st;
-    if (path && ebb_read_measure_path(path, speeds, NULL) == EBB_OK)     /* of a model in memory there is no file */
-        out->disk_bytes_s = speeds[ebb_read_best(speeds)].bytes_s;
-    return ebb_machine_probe_compute(out, EBB_CPU_AUTO, err);
+    return st == EBB_OK && measures ? measure(out, 0, UINT64_MAX, path, NULL, err) : st;
 }
 
-ebb_status ebb_machine_probe_compute(ebb_machine *m, ebb_cpu cpu, ebb_error *err)
+ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, ebb_error *err)
 {
-    const ebb_kernels *kern;
-    ebb_pool *pool;
-    ebb_status st = ebb_kernels_get(cpu, &kern, err);
+    const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(model), 0);
 
-    if (st == EBB_OK)
-        st = ebb_pool_new(m->n_cpus, &pool, err);
-    if (st != EBB_OK)
-        return st;
-    m->memory_bytes_s = ebb_measure_memory(pool, kern);
-    m->int8_mac_s = ebb_measure_int8(pool, kern);
-    ebb_pool_free(pool);
-    return EBB_OK;
+    return measure(m, ebb_machine_types(model), ebb_model_get_info(model)->weight_bytes, first->fd < 0 ? NULL : first->path, opts, err);
 }
 
 ebb_status ebb_machine_readers(const char *path, ebb_disk_reader out[EBB_N_DISK_READERS], ebb_error *err)

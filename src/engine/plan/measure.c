@@ -1,109 +1,211 @@
+/* Speed of kernels (measure.h). */
 #include "plan/measure.h"
 
-#include <string.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
-#include "kernels/kernels.h"
 #include "os/map.h"
 
-#define MEASURE_S 0.1
+#define WEIGHTS_MAX   ((size_t)256 << 20)       /* the largest caches that a virtual machine is said to have are hardly its own */
+#define WEIGHTS_MIN   ((size_t)4 << 20)
+#define PAGE_BYTES    ((size_t)4096)
+#define MEASURE_S     0.02
+enum { K = 4096, ROWS_FEW = 32, ROWS_MANY = 64, COLS = 128, MAX_PASSES = 64, SYNCS = 64 };
 
-/* Run fn over n slices until the time is up; calls per second. */
-static double rate(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n)
+struct ebb_meter {
+    ebb_pool          *pool;
+    const ebb_kernels *kern;
+    uint32_t           n_threads;
+    ebb_map            map;
+    char              *weights, *scratch;
+    size_t             weights_bytes;
+    char              *x;        /* COLS columns of the activations that x_act names */
+    float             *y;        /* [threads][COLS][ROWS_MANY] */
+    unsigned           x_act;    /* EBB_ACT_COUNT: none yet */
+    pthread_t          thread;
+    atomic_bool        stop;
+    ebb_type           type;     /* of the multiplication under way */
+    double             bytes_s;  /* what came of it */
+};
+
+static size_t between(uint64_t n, size_t least, size_t most)
 {
-    double begin = ebb_clock_s(), now;
-    uint64_t done = 0;
-
-    do {
-        ebb_pool_run(p, fn, arg, n);
-        done += n;
-        now = ebb_clock_s();
-    } while (now - begin < MEASURE_S);
-    return (double)done / (now - begin);
+    return n < least ? least : n > most ? most : (size_t)n / PAGE_BYTES * PAGE_BYTES;
 }
 
-/* -- Kernels ----------------------------------------------------------------------- */
-
-enum { K = 4096, ROWS = 64, COLS = 128 };
-
-typedef struct int8_job {
-    const ebb_kernels *kern;
-    const void *w, *x;
-    float      *y;               /* [threads][COLS][ROWS] */
-    char       *scratch;
-    uint32_t    n_cols;
-    size_t      slice_bytes;     /* from one slice's weights to the next's; 0: all take the same */
-} int8_job;
-
-static void int8_slice(void *arg, uint32_t slice, uint32_t thread)
+ebb_status ebb_meter_open(ebb_pool *pool, const ebb_kernels *kern, uint64_t weights_bytes, ebb_meter **out, ebb_error *err)
 {
-    const int8_job *job = arg;
+    ebb_meter *m = calloc(1, sizeof *m);
+    size_t x_bytes = 0, y_bytes;
+    ebb_status st;
+
+    *out = NULL;
+    if (!m)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for measuring");
+    *m = (ebb_meter){ .pool = pool, .kern = kern, .n_threads = ebb_pool_n_threads(pool), .x_act = EBB_ACT_COUNT,
+                      .weights_bytes = between(weights_bytes, WEIGHTS_MIN, WEIGHTS_MAX) };
+    for (int act = 0; act < EBB_ACT_COUNT; act++)
+        x_bytes = x_bytes > ebb_act_col_bytes((ebb_act)act, K) ? x_bytes : ebb_act_col_bytes((ebb_act)act, K);
+    x_bytes *= COLS;
+    y_bytes = m->n_threads * sizeof(float) * COLS * ROWS_MANY;
+    st = ebb_map_anon(m->weights_bytes + x_bytes + y_bytes + m->n_threads * EBB_KERNEL_SCRATCH, true, &m->map, err);
+    if (st != EBB_OK) {
+        free(m);
+        return st;
+    }
+    m->weights = m->map.data;                    /* every part is a multiple of 64 bytes */
+    m->x = m->weights + m->weights_bytes;
+    m->y = (float *)(void *)(m->x + x_bytes);
+    m->scratch = m->x + x_bytes + y_bytes;
+    for (size_t i = 0; i < m->weights_bytes; i += PAGE_BYTES)
+        m->weights[i] = 0;                       /* zeroes are weights of any type; untouched pages would all be the same one */
+    *out = m;
+    return EBB_OK;
+}
+
+void ebb_meter_close(ebb_meter *m)
+{
+    if (m)
+        ebb_map_fini(&m->map);
+    free(m);
+}
+
+/* Activations as norms leave them: kernels may be faster where all are small. */
+static void make_x(ebb_meter *m, ebb_act act)
+{
+    float x[K];
+    uint32_t seed = 1;
+
+    if (m->x_act == (unsigned)act)
+        return;
+    for (int i = 0; i < K; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = tanf(3.0f * ((float)(seed >> 8) / 16777216.0f - 0.5f)) / 4;
+    }
+    for (int c = 0; c < COLS; c++)
+        m->kern->quantize[act](x, K, m->x + (size_t)c * ebb_act_col_bytes(act, K));
+    m->x_act = (unsigned)act;
+}
+
+/* -- Slices ------------------------------------------------------------------------- */
+
+typedef struct slice_job {
+    ebb_meter *m;
+    ebb_type   type;
+    size_t     n_rows, n_cols, step;     /* step: bytes from one slice's weights to the next's */
+} slice_job;
+
+static void slice(void *arg, uint32_t i, uint32_t thread)
+{
+    const slice_job *job = arg;
+    ebb_meter *m = job->m;
     ebb_matmul a = {
-        .type = EBB_TYPE_Q4_K, .w = job->w, .row_bytes = (size_t)ebb_type_row_bytes(EBB_TYPE_Q4_K, K),
-        .n_rows = ROWS, .n_k = K, .x = job->x, .x_col_bytes = ebb_act_col_bytes(EBB_ACT_Q8_256, K), .n_cols = job->n_cols,
-        .y = job->y + (size_t)thread * COLS * ROWS, .y_stride = ROWS,
-        .scratch = job->scratch + thread * EBB_KERNEL_SCRATCH,
+        .type = job->type, .w = m->weights + i * job->step, .row_bytes = (size_t)ebb_type_row_bytes(job->type, K),
+        .n_rows = job->n_rows, .n_k = K, .x = m->x, .x_col_bytes = ebb_act_col_bytes(ebb_kernel_act(job->type), K),
+        .n_cols = job->n_cols, .y = m->y + (size_t)thread * COLS * ROWS_MANY, .y_stride = ROWS_MANY,
+        .scratch = m->scratch + thread * EBB_KERNEL_SCRATCH,
     };
 
-    (void)slice;
-    job->kern->matmul[EBB_TYPE_Q4_K](&a);
+    m->kern->matmul[job->type](&a);
 }
 
-/* -- Memory ------------------------------------------------------------------------ */
-
-#define MEMORY_BYTES ((size_t)64 << 20)          /* twice a usual third-level cache */
-
-static void memory_slice(void *arg, uint32_t slice, uint32_t thread)
+static void nothing(void *arg, uint32_t i, uint32_t thread)
 {
-    int8_job job = *(const int8_job *)arg;
-
-    job.w = (const char *)job.w + slice * job.slice_bytes;
-    int8_slice(&job, slice, thread);
+    (void)arg;
+    (void)i;
+    (void)thread;
 }
 
-double ebb_measure_memory(ebb_pool *p, const ebb_kernels *kern)
+static int by_value(const void *a, const void *b)
 {
-    uint32_t n_threads = ebb_pool_n_threads(p), n;
-    size_t w_bytes = ROWS * (size_t)ebb_type_row_bytes(EBB_TYPE_Q4_K, K), x_bytes = ebb_act_col_bytes(EBB_ACT_Q8_256, K);
-    int8_job job = { .kern = kern, .n_cols = 1, .slice_bytes = w_bytes };
-    ebb_map map;
-    double slices;
-    char *at;
+    double x = *(const double *)a, y = *(const double *)b;
 
-    n = (uint32_t)(MEMORY_BYTES / w_bytes);
-    if (ebb_map_anon(n * w_bytes + x_bytes + n_threads * (ROWS * COLS * sizeof(float) + EBB_KERNEL_SCRATCH), true, &map, NULL) != EBB_OK)
-        return 0;
-    memset(map.data, 0, n * w_bytes);            /* untouched pages would all be the same one */
-    at = map.data;
-    job.w = at;
-    job.x = at += n * w_bytes;
-    job.y = (float *)(void *)(at += x_bytes);
-    job.scratch = at + n_threads * ROWS * COLS * sizeof(float);
-    slices = rate(p, memory_slice, &job, n);
-    ebb_map_fini(&map);
-    return slices * (double)w_bytes;
+    return (x > y) - (x < y);
 }
 
-/* -- Multiplication ----------------------------------------------------------------- */
-
-double ebb_measure_int8(ebb_pool *p, const ebb_kernels *kern)
+/* Seconds of one call of the pool: the mean of the better half of some. */
+static double time_pass(ebb_meter *m, ebb_slice_fn *fn, void *arg, uint32_t n_slices, int n_least)
 {
-    uint32_t n_threads = ebb_pool_n_threads(p);
-    size_t w_bytes = ROWS * (size_t)ebb_type_row_bytes(EBB_TYPE_Q4_K, K);
-    size_t x_bytes = COLS * ebb_act_col_bytes(EBB_ACT_Q8_256, K), y_bytes = COLS * ROWS * sizeof(float);
-    int8_job job = { .kern = kern, .n_cols = COLS };
-    ebb_map map;
-    double slices;
-    char *at;
+    double took[MAX_PASSES], sum = 0, begin = ebb_clock_s(), last = begin;
+    int n = 0;
 
-    if (ebb_map_anon(w_bytes + x_bytes + n_threads * (y_bytes + EBB_KERNEL_SCRATCH), false, &map, NULL) != EBB_OK)
-        return 0;
-    at = map.data;                               /* zeroes are weights too; every part is a multiple of 64 bytes */
-    job.scratch = at;
-    job.w = at += n_threads * EBB_KERNEL_SCRATCH;
-    job.x = at += w_bytes;
-    job.y = (float *)(void *)(at + x_bytes);
-    slices = rate(p, int8_slice, &job, 2 * n_threads);
-    ebb_map_fini(&map);
-    return slices * K * ROWS * COLS;
+    while (n < MAX_PASSES && (n < n_least || last - begin < MEASURE_S)) {
+        double now;
+
+        ebb_pool_run(m->pool, fn, arg, n_slices);
+        now = ebb_clock_s();
+        took[n++] = now - last;
+        last = now;
+    }
+    qsort(took, (size_t)n, sizeof *took, by_value);
+    for (int i = 0; i < (n + 1) / 2; i++)
+        sum += took[i];
+    return sum / ((n + 1) / 2);
+}
+
+static slice_job one_column(ebb_meter *m, ebb_type type)
+{
+    make_x(m, ebb_kernel_act(type));
+    return (slice_job){ .m = m, .type = type, .n_rows = ROWS_FEW, .n_cols = 1,
+                        .step = ROWS_FEW * (size_t)ebb_type_row_bytes(type, K) };
+}
+
+double ebb_meter_bytes(ebb_meter *m, ebb_type type)
+{
+    slice_job job = one_column(m, type);
+    uint32_t n = (uint32_t)(m->weights_bytes / job.step);
+
+    return (double)n * (double)job.step / time_pass(m, slice, &job, n, 3);
+}
+
+double ebb_meter_macs(ebb_meter *m, ebb_type type)
+{
+    slice_job job = { .m = m, .type = type, .n_rows = ROWS_MANY, .n_cols = COLS,
+                      .step = ROWS_MANY * (size_t)ebb_type_row_bytes(type, K) };
+    uint32_t n = 2 * m->n_threads;
+
+    make_x(m, ebb_kernel_act(type));
+    return (double)n * ROWS_MANY * COLS * K / time_pass(m, slice, &job, n, 2);
+}
+
+double ebb_meter_sync(ebb_meter *m)
+{
+    return time_pass(m, nothing, NULL, m->n_threads, SYNCS);
+}
+
+/* -- As a load ------------------------------------------------------------------------ */
+
+static void *multiply(void *arg)
+{
+    ebb_meter *m = arg;
+    slice_job job = one_column(m, m->type);
+    uint32_t n = (uint32_t)(m->weights_bytes / job.step);
+    double begin = ebb_clock_s();
+    uint64_t passes = 0;
+
+    do {
+        ebb_pool_run(m->pool, slice, &job, n);
+        passes++;
+    } while (!atomic_load(&m->stop));
+    m->bytes_s = (double)passes * (double)n * (double)job.step / (ebb_clock_s() - begin);
+    return NULL;
+}
+
+ebb_status ebb_meter_begin(ebb_meter *m, ebb_type type, ebb_error *err)
+{
+    m->type = type;
+    atomic_store(&m->stop, false);
+    if (pthread_create(&m->thread, NULL, multiply, m) != 0)
+        return EBB_FAIL(err, EBB_NOMEM, "no thread for measuring");
+    return EBB_OK;
+}
+
+double ebb_meter_end(ebb_meter *m)
+{
+    atomic_store(&m->stop, true);
+    pthread_join(m->thread, NULL);
+    return m->bytes_s;
 }

@@ -1,33 +1,78 @@
-/* What a plan will cost in time (plan/layout.h): t = max(S / Bd, F / Bm, C) + t_sync. */
+/* What a plan will cost in time (plan/layout.h).
+ *
+ * A pass multiplies F bytes of weights, each type at its kernels' speed, T = sum F / Bm, and hands
+ * slices out and back some times for each layer.  Of these, S bytes come from disk meanwhile, at Bd
+ * while all threads multiply and at Bd' while they wait; multiplying goes on with a share b then:
+ *
+ *     S <= Bd T / b:   t = T + S / Bd (1 - b)                 the reads are done first
+ *     else:            t = T / b + (S - Bd T / b) / Bd'       they are waited for
+ */
 #include "plan/layout.h"
 
 #define MEMORY_BYTES_S  10e9                     /* per core, where it was not measured */
 #define DISK_BYTES_S    1e9
 #define INT8_MAC_S      60e9
-#define SYNC_S          40e-6                    /* of an operation: handing slices out and back */
-#define OPS_PER_LAYER   7
+#define SYNC_S          10e-6
+#define BUSY_SHARE      0.9
+#define OPS_PER_LAYER   10                       /* norms, inputs, products, rope, attention, activation */
 #define PROMPT_TOKENS   64
+
+static double or_usual(double measured, double usual)
+{
+    return measured > 0 ? measured : usual;
+}
 
 static double larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
+/* Share of a matrix that a pass of few columns uses: of experts those that are chosen. */
+static double share_used(const ebb_net *net, const ebb_matrix *m)
+{
+    return m->whole.is_certain || net->n_expert == 0 ? 1 : (double)net->n_expert_used / net->n_expert;
+}
+
+/* Seconds that all products of one column take; of many, a column's. */
+static double product_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, bool is_many)
+{
+    double memory = or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads);
+    double mac_s = or_usual(m->int8_mac_s, INT8_MAC_S * p->n_threads), s = 0;
+
+    for (uint32_t i = 0; i < net->n_matrices; i++) {
+        const ebb_matrix *w = &net->matrices[i];
+        const ebb_type_speed *speed = &m->types[w->type];
+
+        if (!is_many)
+            s += share_used(net, w) * (double)w->whole.n_bytes / or_usual(speed->bytes_s, memory);
+        else if (w->whole.group < net->n_layers) /* few columns need the output */
+            s += share_used(net, w) * (double)w->whole.n_elems / or_usual(speed->mac_s, mac_s);
+    }
+    return s;
+}
+
+/* Of products that take so long alone, while so much is read. */
+static double with_reads(const ebb_machine *m, double alone_s, double read_bytes)
+{
+    double idle = or_usual(m->disk_bytes_s, DISK_BYTES_S), busy = or_usual(m->disk_busy_bytes_s, idle * BUSY_SHARE);
+    double share = or_usual(m->busy_share, BUSY_SHARE), both_s = alone_s / share;
+
+    if (read_bytes <= busy * both_s)
+        return alone_s + read_bytes / busy * (1 - share);
+    return both_s + (read_bytes - busy * both_s) / idle;
+}
+
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
 {
-    double memory = m->memory_bytes_s > 0 ? m->memory_bytes_s : MEMORY_BYTES_S * p->n_threads;
-    double disk = m->disk_bytes_s > 0 ? m->disk_bytes_s : DISK_BYTES_S;
-    double mac_s = m->int8_mac_s > 0 ? m->int8_mac_s : INT8_MAC_S * p->n_threads;
-    double read_s = (double)p->stream_bytes / disk, touch_s = (double)p->pass_bytes / memory;
-    double sync_s = SYNC_S * OPS_PER_LAYER * p->n_layers, pass_s = larger(read_s, touch_s) + sync_s;
-    double macs = 0;
+    double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = (double)p->stream_bytes;
+    double sync_s = or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER * p->n_layers;
+    double pass_s = with_reads(m, product_s(net, m, p, false) + sync_s, stream);
+    double column_s = product_s(net, m, p, true);
 
-    for (uint32_t i = 0; i < net->n_extents && net->extents[i].group < net->n_layers; i++)  /* few columns need the output */
-        macs += (double)net->extents[i].n_elems * (net->extents[i].is_certain ? 1 : (double)net->n_expert_used / net->n_expert);
     p->predicted_decode_tok_s = 1 / pass_s;
-    p->predicted_prefill_tok_s = p->n_chunk / (larger(macs * p->n_chunk / mac_s, read_s) + sync_s);
+    p->predicted_prefill_tok_s = p->n_chunk / (with_reads(m, column_s * p->n_chunk, stream) + sync_s);
     p->predicted_load_s = p->is_mapped ? 0 : (double)(p->weights_resident_bytes) / disk;
-    p->predicted_first_token_s = p->predicted_load_s + pass_s + larger(macs * PROMPT_TOKENS / mac_s, read_s);
+    p->predicted_first_token_s = p->predicted_load_s + pass_s + larger(column_s * PROMPT_TOKENS, stream / disk);
     if (p->is_mapped)                            /* its pages come with the first pass */
         p->predicted_first_token_s += (double)p->weights_resident_bytes / disk;
 }
