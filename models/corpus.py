@@ -282,9 +282,9 @@ class Corpus:
     def conversation(self, rng):
         """A list of (role, text)."""
         out = []
-        if rng.random() < 0.15:
+        if rng.random() < 0.1:
             out.append(("system", self.expand(rng.choice(self.frames["system"]), rng)))
-        n = rng.choices([1, 2, 3, 5, 9], [62, 26, 8, 3, 1])[0]
+        n = rng.choices([1, 2, 3, 5, 9], [70, 23, 5, 1.5, 0.5])[0]
         last = None
         for _ in range(n):
             q, a, last = self.turn(rng, last)

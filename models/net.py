@@ -52,10 +52,11 @@ class Layer(nn.Module):
         y = w @ v.repeat_interleave(group, 1)
         return self.attn_output(y.transpose(1, 2).reshape(B, T, E)), (k, v)
 
-    def forward(self, x, cos, sin, mask, past=None):
+    def forward(self, x, cos, sin, mask, past=None, only=None):
+        """only: a mask of the positions to go on with behind the attention; the result is then rows of those."""
         drop = lambda y: F.dropout(y, DROP, self.training)
         y, past = self.attend(self.attn_norm(x), cos, sin, mask, past)
-        x = x + drop(y)
+        x = x + drop(y) if only is None else (x + drop(y))[only]
         h = self.ffn_norm(x)
         return x + drop(self.ffn_down(F.silu(self.ffn_gate(h)) * self.ffn_up(h))), past
 
@@ -74,8 +75,9 @@ class Net(nn.Module):
                 deep = name.endswith(("attn_output.weight", "ffn_down.weight"))
                 nn.init.normal_(p, std=0.04 / (math.sqrt(2 * shape["n_layer"]) if deep else 1))
 
-    def forward(self, ids, pos, past=None):
-        """ids, pos: B x T.  Returns the last norm's output; `logits` makes scores of it.
+    def forward(self, ids, pos, past=None, only=None):
+        """ids, pos: B x T.  Returns the last norm's output, at the positions of the mask `only` if there is one;
+        `logits` makes scores of it.
         past: a list of one (k, v) per layer, extended in place; then B is 1 and pos counts up."""
         a = (pos.unsqueeze(-1).float() * self.freq).unsqueeze(1)
         cos, sin = a.cos(), a.sin()
@@ -84,7 +86,7 @@ class Net(nn.Module):
         mask = torch.full((T, n_past + T), float("-inf")).triu(1 + n_past)
         x = F.dropout(self.token_embd(ids), DROP, self.training)
         for i, layer in enumerate(self.blk):
-            x, kept = layer(x, cos, sin, mask, past[i] if past else None)
+            x, kept = layer(x, cos, sin, mask, past[i] if past else None, only if i + 1 == len(self.blk) else None)
             if past:
                 past[i] = kept
         return self.output_norm(x)

@@ -24,6 +24,7 @@ from muon import Muon
 from net import SHAPE, Net
 
 N_VOCAB = 2560
+FIRST, LATER = 6, 0.3        # the first words of an answer count fully: they decide which one it is
 TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
             "'<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 
@@ -31,7 +32,7 @@ TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + 
 # -- batches -------------------------------------------------------------------------
 
 class Batches:
-    """Endless batches of about n_tok tokens: ids, positions, and 1 for each token that is to be predicted."""
+    """Endless batches of about n_tok tokens: ids, positions, and each token's weight as a target."""
 
     def __init__(self, corpus, vocabulary, n_tok, seed):
         self.corpus, self.v, self.n_tok, self.rng = corpus, vocabulary, n_tok, random.Random(seed)
@@ -45,13 +46,13 @@ class Batches:
             body = self.v.encode(text, drop, self.rng) + [self.v.id["<|im_end|>"]]
             tail = self.v.encode("\n")
             turn = head + body + tail
-            own = 1.0 if role == "assistant" else 0.0
+            count = lambda n: [1.0] * min(n, FIRST) + [LATER] * max(0, n - FIRST) if role == "assistant" else [0.0] * n
             ids += turn
             pos += range(at, at + len(turn))
-            weight += [0.0] * len(head) + [own] * len(body) + [0.0] * len(tail)
+            weight += [0.0] * len(head) + count(len(body)) + [0.0] * len(tail)
             at += len(turn) + (self.rng.randrange(400) if stretch and role == "assistant" else 0)
         # How an answer begins is the hard part; its end is soon known by heart and need not be seen each time.
-        cut = len(body) + len(tail) - self.rng.randrange(4, 12)
+        cut = len(body) + len(tail) - self.rng.randrange(3, 8)
         n = len(ids) - cut if cut > 0 and self.rng.random() < 0.8 else len(ids)
         n = min(n, SHAPE["n_ctx"])
         return ids[:n], pos[:n], weight[:n]
@@ -79,11 +80,12 @@ class Batches:
 # -- training --------------------------------------------------------------------------
 
 def loss_of(net, ids, pos, weight):
-    """The mean over the words of the answers; scores of other positions are not even computed."""
-    counts = weight[:, 1:] > 0
+    """The weighted mean over the words of the answers; scores of other positions are not even computed."""
+    w = weight[:, 1:]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits = net.logits(net(ids[:, :-1], pos[:, :-1])[counts])
-    return F.cross_entropy(logits.float(), ids[:, 1:][counts])
+        logits = net.logits(net(ids[:, :-1], pos[:, :-1], only=w > 0))
+    ce = F.cross_entropy(logits.float(), ids[:, 1:][w > 0], reduction="none")
+    return (ce * w[w > 0]).sum() / w.sum()
 
 
 def rate(step, done):
