@@ -11,7 +11,7 @@ EBB=${EBB:-build/release/ebb}
 model=$1; shift
 data=${DATA:-docs/data}
 mkdir -p "$data"
-note="$(basename "$model"); $(nproc) CPUs: $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1); $(date +%F)"
+note="$(basename "$model"); $(nproc) CPUs: $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1); $(date +%F), load $(cut -d" " -f1 /proc/loadavg)"
 
 under() {                                        # SIZE COMMAND...: in a cgroup of that size, with a cold page cache
     size=$1; shift                               # none: no limit; warm: as things are
