@@ -221,6 +221,7 @@ static void run_line(ebb_app *a, const char *line, const char *whole)
 {
     if (ebb_command_is(line)) {
         ebb_transcript_end(&a->view);
+        ebb_front_leave_edit(&a->front);         /* a command instead of the message that was to be edited */
         ebb_command_run(&a->front, line);
         ebb_transcript_sync(&a->view);
         return;

@@ -268,6 +268,12 @@ static void other_key(ebb_app *a, ebb_key key)
         browse(a, is_up ? -1 : 1);
 }
 
+static void show_help(ebb_app *a)
+{
+    ebb_command_run(&a->front, "/help");
+    ebb_transcript_end(&a->view);
+}
+
 void ebb_app_key(ebb_app *a, ebb_key key)
 {
     bool after_ctrl_x = a->after_ctrl_x;
@@ -292,7 +298,7 @@ void ebb_app_key(ebb_app *a, ebb_key key)
     else if (key.mods == 0 && key.code == EBB_KEY_ESC)
         escape(a);
     else if (key.mods == 0 && key.code == EBB_KEY_F1)
-        ebb_command_run(&a->front, "/help");
+        show_help(a);
     else if (key.mods == 0 && key.code == EBB_KEY_F1 + 1)
         next_layout(a);
     else if (!ebb_editor_key(&a->editor, key))

@@ -280,7 +280,7 @@ static void add_usage(ebb_buf *out, const ebb_command *c)
     char usage[64];
 
     snprintf(usage, sizeof usage, "/%s%s%s", c->name, *c->args ? " " : "", c->args);
-    ebb_buf_addf(out, "%-18s %s\n", usage, c->help);
+    ebb_buf_addf(out, "%-19s %s\n", usage, c->help);
 }
 
 static ebb_status cmd_help(ebb_front *f, const char *arg, ebb_error *err)
@@ -297,9 +297,9 @@ static ebb_status cmd_help(ebb_front *f, const char *arg, ebb_error *err)
     } else {
         for (const ebb_command *c = ebb_commands; c->name; c++)
             add_usage(&out, c);
-        ebb_buf_adds(&out, "//text             Send text that begins with a slash.\n\n");
+        ebb_buf_adds(&out, "//text              Send text that begins with a slash.\n\n");
         for (size_t i = 0; f->set_theme && ebb_key_help[i][0]; i++)
-            ebb_buf_addf(&out, "%-18s %s\n", ebb_key_help[i][0], ebb_key_help[i][1]);
+            ebb_buf_addf(&out, "%-19s %s\n", ebb_key_help[i][0], ebb_key_help[i][1]);
     }
     while (out.len > 0 && out.data[out.len - 1] == '\n')
         ebb_buf_remove(&out, out.len - 1, 1);
@@ -397,13 +397,13 @@ const ebb_command ebb_commands[] = {
     { "help",     "[COMMAND]",     "What can be typed, or about one command.",               cmd_help,     complete_help },
     { "retry",    "",              "Another answer to the last question.",                   cmd_retry,    NULL },
     { "continue", "",              "Go on with an answer that was stopped or cut.",          cmd_continue, NULL },
-    { "cut",      "[WHAT]",        "Shorten the last answer and go on from there: 3 words, 1 line, a text.",
+    { "cut",      "[WHAT]",        "Shorten the last answer: 3 words, 1 line, a text.",
       ebb_cmd_cut, ebb_complete_cut },
     { "undo",     "",              "Back before the last question.",                         cmd_undo,     NULL },
     { "redo",     "",              "Take the last undo back.",                               cmd_redo,     NULL },
-    { "edit",     "[N [TEXT]]",           "Write message N, or the last question, anew; the old one stays a branch.",
+    { "edit",     "[N [TEXT]]",           "Write message N, or the last question, anew.",
       ebb_cmd_edit, NULL },
-    { "branch",   "[N]",           "Go on from message N in a new branch; before the last question by default.",
+    { "branch",   "[N]",           "Branch off at message N, or before the last question.",
       ebb_cmd_branch, NULL },
     { "tree",     "",              "All messages and branches; * is where you are.",         ebb_cmd_tree, NULL },
     { "go",       "NODE",          "Go to a message of the tree.",                           ebb_cmd_go, ebb_complete_node },
@@ -438,7 +438,7 @@ const ebb_command ebb_commands[] = {
 };
 
 const char *const ebb_key_help[][2] = {
-    { "Enter", "Send; while an answer runs, queue. On an empty line: go on with a stopped answer." },
+    { "Enter", "Send; while an answer runs, queue; alone, go on." },
     { "Alt-Enter, Ctrl-J", "New line." },
     { "Ctrl-C", "Stop the answer and keep it; else clear the input." },
     { "Esc", "Stop the answer; what is queued goes next." },
@@ -449,10 +449,10 @@ const char *const ebb_key_help[][2] = {
     { "Ctrl-O", "Show or fold what the model thought." },
     { "Ctrl-G", "Write in $VISUAL or $EDITOR; Ctrl-X Ctrl-E does so, too." },
     { "F1", "This help." },
-    { "F2", "Another layout of the figures: wide, narrow, one line, none." },
+    { "F2", "Other figures: wide, narrow, one line, none." },
     { "Up, Down", "Move; at the edge, what was typed before." },
     { "Ctrl-R", "Search what was typed before." },
-    { "Tab", "Complete a command, or a file after @ to go with the message." },
+    { "Tab", "Complete a command, or behind @ a file to send along." },
     { "Ctrl-L", "Draw the screen anew." },
     { "Ctrl-Z", "Stop ebb; fg brings it back." },
     { "Ctrl-D", "On an empty line: leave." },

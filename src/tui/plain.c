@@ -209,6 +209,7 @@ static void run_message(plain *p)
     memset(&p->message, 0, sizeof p->message);
     if (ebb_command_is(s)) {
         p->is_opening = strncmp(s, "/load ", 6) == 0 || strncmp(s, "/import ", 8) == 0 || strcmp(s, "/undelete") == 0;
+        ebb_front_leave_edit(&p->front);
         ebb_command_run(&p->front, s);
     } else if (strspn(s, " \t") < text.len) {
         size_t skip = s[0] == '/';

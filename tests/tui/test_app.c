@@ -434,6 +434,25 @@ static void esc_sends_what_waits(void **state)
     screen_close(&s);
 }
 
+static void a_command_ends_an_edit(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 60);
+    screen_keys(&s, "one\r");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 0.1);
+    screen_keys(&s, "/edit 1\r");
+    assert_has(&s, "\n> one\n");
+    screen_keys(&s, "\x15/new\r");
+    screen_keys(&s, "two\r");
+    assert_lacks(&s, "there is no message");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "two");
+    screen_close(&s);
+}
+
 static void ctrl_l_draws_all_of_it(void **state)
 {
     screen s;
@@ -512,6 +531,7 @@ int main(void)
         cmocka_unit_test(idle_costs_nothing),
         cmocka_unit_test(busy_looks_five_times_a_second),
         cmocka_unit_test(esc_sends_what_waits),
+        cmocka_unit_test(a_command_ends_an_edit),
         cmocka_unit_test(ctrl_l_draws_all_of_it),
         cmocka_unit_test(small_terminals),
         cmocka_unit_test(ten_thousand_messages),
