@@ -30,6 +30,7 @@ static const char *const io_names[] = { "auto", "uring", "pread", "mmap", NULL }
 static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avx512", "neon", NULL };
 static const char *const place_names[] = { "interleaved", "first", "last", NULL };
 static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", NULL };
+static const char *const editing_names[] = { "emacs", "vi", NULL };
 static const char *const kv_names[] = { "f16", "q8_0", "q4_0", "f32", NULL };
 
 static int name_index(const char *const *names, const char *value)
@@ -206,6 +207,7 @@ static const option options[] = {
     { "Output", 0, "--plain", 0, "append-only lines: for screen readers, logs and dumb terminals", EBB_FOR_CHAT, FLAG, AT(plain), 0, 0 },
     { 0, 0, "--inline", 0, "below the shell's own lines, which the terminal keeps and scrolls", EBB_FOR_CHAT, FLAG, AT(is_inline), 0, 0 },
     { 0, 0, "--ascii", 0, "no characters beyond ASCII but those of the conversation", EBB_FOR_CHAT, FLAG, AT(ascii), 0, 0 },
+    { 0, 0, "--editing", "KEYS", "emacs or vi", EBB_FOR_CHAT, NAME, AT(editing), editing_names, 0 },
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0, overflow_names, set_overflow },
     { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", EBB_FOR_CHAT, COUNT, AT(linger_s), 0, 0 },

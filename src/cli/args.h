@@ -40,6 +40,7 @@ typedef struct ebb_args {
     const char     *file_path, *context_path, *now;
     bool            no_generation_prompt;
     const char     *theme;
+    enum { EBB_EDITING_EMACS, EBB_EDITING_VI } editing;
     uint32_t        linger_s;        /* --linger */
     ebb_overflow    overflow;        /* --overflow; given: on the command line */
     bool            overflow_given;

@@ -51,7 +51,7 @@ int ebb_cli_chat(ebb_args *a)
     const char *term = getenv("TERM");
     ebb_tui_opts tui = {
         .theme = a->theme, .no_color = is_set("NO_COLOR"), .ascii = a->ascii || !utf8_locale(),
-        .is_inline = a->is_inline, .reflows = reflows(), .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
+        .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(), .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
         .linger_s = a->linger_s < 86400 ? a->linger_s : 86400,
         .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,
     };

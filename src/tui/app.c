@@ -66,6 +66,13 @@ static ebb_status view(ebb_front *f, ebb_view_act act, const char *arg, ebb_erro
         ebb_transcript_set_raw(&a->view, !a->view.is_raw);
         ebb_app_hint(a, a->view.is_raw ? "as it was written; /raw sets it in type again" : "set in type");
         break;
+    case EBB_VIEW_EDITING:
+        if (*arg && strcmp(arg, "vi") != 0 && strcmp(arg, "emacs") != 0)
+            return EBB_FAIL(err, EBB_USAGE, "/editing %.40s: is vi or emacs", arg);
+        if (*arg)
+            ebb_vi_set(&a->vi, &a->editor, strcmp(arg, "vi") == 0);
+        ebb_front_sayf(f, EBB_SAY_NOTICE, a->vi.is_on ? "vi's keys; Esc leaves insert mode" : "emacs's keys, as in a shell");
+        break;
     case EBB_VIEW_BARE: ebb_app_bare(a); break;
     case EBB_VIEW_FIND:
         if (!ebb_app_find(a, arg, strlen(arg)))
@@ -102,6 +109,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->front.edit = edit;
     a->front.view = view;
     a->preview.due_s = -1;
+    ebb_vi_set(&a->vi, &a->editor, opts->has_vi_keys);
     a->term = term;
     ebb_transcript_init(&a->view, chat, !term->utf8);
     a->view.plain_glyphs = term->ascii;
@@ -248,6 +256,7 @@ void ebb_app_submit(ebb_app *a)
         ebb_app_hint(a, "%s", err.msg);
     } else if (strspn(ebb_buf_text(&text), " \t\n") < text.len) {
         ebb_editor_clear(&a->editor);
+        ebb_vi_reset(&a->vi, &a->editor);
         if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
             ebb_app_hint(a, "not in the history file: %s", err.msg);
         run_line(a, text.data, ebb_buf_text(&whole));

@@ -24,6 +24,7 @@
 #include "panel.h"
 #include "term.h"
 #include "transcript.h"
+#include "vi.h"
 
 typedef enum ebb_finding { EBB_FIND_OFF, EBB_FIND_TYPING, EBB_FIND_GOING } ebb_finding;
 typedef enum ebb_layout { EBB_LAYOUT_AUTO, EBB_LAYOUT_WIDE, EBB_LAYOUT_NARROW, EBB_LAYOUT_LINE, EBB_LAYOUT_OFF,
@@ -43,6 +44,7 @@ typedef struct ebb_app {
     ebb_term      *term;         /* not owned */
     ebb_transcript view;
     ebb_editor     editor;
+    ebb_vi         vi;
     ebb_history    history;
     ebb_figures    figures;
 

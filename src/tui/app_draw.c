@@ -57,6 +57,10 @@ void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
         ebb_app_find_status(a, out);
         return;
     }
+    if (a->vi.is_on && a->vi.is_normal && !a->in_search) {
+        ebb_buf_adds(out, "-- normal -- ");
+        ebb_vi_pending(&a->vi, out);
+    }
     if (a->in_search) {
         ebb_buf_adds(out, "search: ");
         ebb_utf8_add_visible(out, ebb_buf_text(&a->pattern), a->pattern.len, !a->term->utf8);

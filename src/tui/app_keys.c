@@ -149,8 +149,9 @@ static bool search_key(ebb_app *a, ebb_key key)
     } else if (key.mods == EBB_MOD_CTRL && (key.code == 'g' || key.code == 'c')) {
         a->in_search = false;
         ebb_editor_set(&a->editor, ebb_buf_text(&a->before_search), a->before_search.len);
-    } else if (key.mods == 0 && key.code == EBB_KEY_ESC) {
+    } else if (key.mods == 0 && (key.code == EBB_KEY_ESC || (a->vi.is_on && key.code == EBB_KEY_ENTER))) {
         a->in_search = false;
+        a->editor.caret = a->vi.is_normal ? 0 : a->editor.caret;
     } else if (key.mods == 0 && key.code == EBB_KEY_BACKSPACE) {
         shorten_pattern(a);
     } else if (key.mods == 0 && key.code < EBB_KEY_UP) {
@@ -258,6 +259,41 @@ static void next_layout(ebb_app *a)
     ebb_app_hint(a, "figures: %s", names[a->layout]);
 }
 
+/* The place of the pattern in a line that was typed later. */
+static void show_newer(ebb_app *a)
+{
+    size_t found;
+
+    for (size_t i = a->i_found + 1; i < a->history.n && a->pattern.len > 0; i++)
+        if (ebb_history_search(&a->history, ebb_buf_text(&a->pattern), i + 1, &found) && found == i) {
+            show_found(a, i + 1);
+            return;
+        }
+    ebb_app_hint(a, "no newer line has it");
+}
+
+/* True: it was vi's. */
+static bool vi_key(ebb_app *a, ebb_key key)
+{
+    ebb_vi_act act = ebb_vi_key(&a->vi, &a->editor, key);
+
+    switch (act) {
+    case EBB_VI_PASS: return false;
+    case EBB_VI_DONE: return true;
+    case EBB_VI_BACK: browse(a, -1); break;
+    case EBB_VI_FORWARD: browse(a, 1); break;
+    case EBB_VI_SEARCH: begin_search(a); break;
+    case EBB_VI_OLDER:
+        if (a->pattern.len > 0)
+            show_found(a, a->i_found);
+        break;
+    case EBB_VI_NEWER: show_newer(a); break;
+    }
+    if (act != EBB_VI_SEARCH)
+        a->editor.caret = 0;                     /* of the line that came */
+    return true;
+}
+
 /* Keys that the editor did not want. */
 static void other_key(ebb_app *a, ebb_key key)
 {
@@ -282,6 +318,8 @@ void ebb_app_key(ebb_app *a, ebb_key key)
     if (a->in_search && search_key(a, key))
         return;
     if (a->finding && ebb_app_find_key(a, key))
+        return;
+    if (vi_key(a, key))
         return;
     if (after_ctrl_x && key.mods == EBB_MOD_CTRL && key.code == 'e') {
         ebb_app_edit_outside(a);

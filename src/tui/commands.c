@@ -423,6 +423,7 @@ const ebb_command ebb_commands[] = {
     { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_cmd_mem, ebb_complete_mem },
     { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_cmd_plan, NULL },
     { "theme",    "[NAME]",        "Show or change the colours.",                            cmd_theme,    complete_theme },
+    { "editing",  "[vi|emacs]",    "Which keys edit what is typed.",                         ebb_cmd_editing, ebb_complete_editing },
     { "new",      "",              "Begin a new session.",                                   ebb_cmd_new, NULL },
     { "title",    "[TEXT]",        "Show or set this session's title.",                      ebb_cmd_title, NULL },
     { "save",     "NAME",          "Give this session a name.",                              ebb_cmd_save, NULL },

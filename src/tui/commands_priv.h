@@ -22,7 +22,8 @@ void ebb_complete_cut(ebb_front *f, const char *typed, ebb_candidate_fn *fn, voi
 bool ebb_cut_at(const char *text, size_t n, const char *what, size_t *end);
 
 /* -- commands_view.c -- */
-ebb_cmd_fn ebb_cmd_raw, ebb_cmd_bare, ebb_cmd_find;
+ebb_cmd_fn ebb_cmd_raw, ebb_cmd_bare, ebb_cmd_find, ebb_cmd_editing;
+void ebb_complete_editing(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- commands_memory.c -- */
 ebb_cmd_fn ebb_cmd_mem, ebb_cmd_plan;

@@ -26,3 +26,16 @@ ebb_status ebb_cmd_find(ebb_front *f, const char *arg, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "/find TEXT: which text?  Ctrl-S finds while you type");
     return view(f, EBB_VIEW_FIND, arg, err);
 }
+
+ebb_status ebb_cmd_editing(ebb_front *f, const char *arg, ebb_error *err)
+{
+    return view(f, EBB_VIEW_EDITING, arg, err);
+}
+
+void ebb_complete_editing(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    (void)f;
+    (void)typed;
+    fn(arg, "emacs");
+    fn(arg, "vi");
+}

@@ -13,13 +13,18 @@ enum { FOLD_BYTES = 1000, FOLD_LINES = 8, UNDO_MAX = 1000 };
 
 /* -- Text --------------------------------------------------------------------------- */
 
+static void steps_free(ebb_steps *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->steps[i].removed);
+    free(s->steps);
+    memset(s, 0, sizeof *s);
+}
+
 static void undo_free(ebb_editor *e)
 {
-    for (size_t i = 0; i < e->n_undo; i++)
-        free(e->undo[i].removed);
-    free(e->undo);
-    e->undo = NULL;
-    e->n_undo = e->cap_undo = 0;
+    steps_free(&e->undo);
+    steps_free(&e->redo);
 }
 
 static void pastes_free(ebb_editor *e)
@@ -59,35 +64,54 @@ bool ebb_editor_is_empty(const ebb_editor *e)
 /* Where the text of the record before is continued by typing at `at`. */
 static bool continues_typing(const ebb_editor *e, size_t at, size_t n_remove, const char *s, size_t n)
 {
-    const ebb_undo *u = e->n_undo ? &e->undo[e->n_undo - 1] : NULL;
+    const ebb_undo *u = e->undo.n ? &e->undo.steps[e->undo.n - 1] : NULL;
 
     return u && e->last == EBB_EDIT_TYPE && n_remove == 0 && n > 0 && u->at + u->n_inserted == at &&
            u->n_inserted < 64 && s[0] != ' ' && s[0] != '\n';
 }
 
+static bool push_step(ebb_steps *s, ebb_undo u)
+{
+    if (s->n == UNDO_MAX) {
+        free(s->steps[0].removed);
+        memmove(s->steps, s->steps + 1, --s->n * sizeof *s->steps);
+    }
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 32;
+        ebb_undo *steps = realloc(s->steps, cap * sizeof *steps);
+        if (!steps) {
+            free(u.removed);
+            return false;
+        }
+        s->steps = steps;
+        s->cap = cap;
+    }
+    s->steps[s->n++] = u;
+    return true;
+}
+
+/* What a change of n_remove bytes at `at` into n others takes to be taken back. */
+static bool make_step(const ebb_editor *e, size_t at, size_t n_remove, size_t n, size_t group, ebb_undo *u)
+{
+    *u = (ebb_undo){ .at = at, .n_inserted = n, .caret = e->caret, .removed = malloc(n_remove + 1), .n_removed = n_remove,
+                     .group = group };
+    if (u->removed)
+        memcpy(u->removed, ebb_buf_text(&e->text) + at, n_remove);
+    return u->removed != NULL;
+}
+
 static void record(ebb_editor *e, size_t at, size_t n_remove, const char *s, size_t n)
 {
-    if (continues_typing(e, at, n_remove, s, n)) {
-        e->undo[e->n_undo - 1].n_inserted += n;
+    ebb_undo u;
+
+    steps_free(&e->redo);
+    if (!e->is_grouped && continues_typing(e, at, n_remove, s, n)) {
+        e->undo.steps[e->undo.n - 1].n_inserted += n;
         return;
     }
-    if (e->n_undo == UNDO_MAX) {
-        free(e->undo[0].removed);
-        memmove(e->undo, e->undo + 1, --e->n_undo * sizeof *e->undo);
-    }
-    if (e->n_undo == e->cap_undo) {
-        size_t cap = e->cap_undo ? e->cap_undo * 2 : 32;
-        ebb_undo *undo = realloc(e->undo, cap * sizeof *undo);
-        if (!undo)
-            return;
-        e->undo = undo;
-        e->cap_undo = cap;
-    }
-    ebb_undo u = { .at = at, .n_inserted = n, .caret = e->caret, .removed = malloc(n_remove + 1), .n_removed = n_remove };
-    if (!u.removed)
-        return;
-    memcpy(u.removed, ebb_buf_text(&e->text) + at, n_remove);
-    e->undo[e->n_undo++] = u;
+    e->group += !e->is_grouped;
+    if (make_step(e, at, n_remove, n, e->group, &u))
+        push_step(&e->undo, u);
 }
 
 /* The only place where the text changes, but for undo. */
@@ -106,17 +130,46 @@ void ebb_editor_replace(ebb_editor *e, size_t at, size_t n_remove, const char *s
     e->caret = at + n;
 }
 
-static bool undo(ebb_editor *e)
+/* One group of steps from one list to the other. */
+static bool step_back(ebb_editor *e, ebb_steps *from, ebb_steps *to)
 {
-    if (e->n_undo == 0)
-        return true;
-    ebb_undo u = e->undo[--e->n_undo];
-    e->n_edits++;
-    ebb_buf_remove(&e->text, u.at, u.n_inserted);
-    ebb_buf_insert(&e->text, u.at, u.removed, u.n_removed);
-    e->caret = u.caret;
-    free(u.removed);
+    size_t group = from->n > 0 ? from->steps[from->n - 1].group : 0;
+    ebb_undo inverse;
+
+    if (from->n == 0)
+        return false;
+    while (from->n > 0 && from->steps[from->n - 1].group == group) {
+        ebb_undo u = from->steps[--from->n];
+        if (make_step(e, u.at, u.n_inserted, u.n_removed, group, &inverse))
+            push_step(to, inverse);
+        e->n_edits++;
+        ebb_buf_remove(&e->text, u.at, u.n_inserted);
+        ebb_buf_insert(&e->text, u.at, u.removed, u.n_removed);
+        e->caret = u.caret <= e->text.len ? u.caret : e->text.len;
+        free(u.removed);
+    }
     return true;
+}
+
+bool ebb_editor_undo(ebb_editor *e)
+{
+    return step_back(e, &e->undo, &e->redo);
+}
+
+bool ebb_editor_redo(ebb_editor *e)
+{
+    size_t at = e->redo.n > 0 ? e->redo.steps[e->redo.n - 1].at : 0;
+
+    if (!step_back(e, &e->redo, &e->undo))
+        return false;
+    e->caret = at <= e->text.len ? at : e->text.len;
+    return true;
+}
+
+void ebb_editor_group(ebb_editor *e, bool is_grouped)
+{
+    e->group += is_grouped && !e->is_grouped;
+    e->is_grouped = is_grouped;
 }
 
 /* Valid UTF-8 without code points that stand for pastes here. */
@@ -219,31 +272,31 @@ bool ebb_editor_text(const ebb_editor *e, ebb_buf *out)
 
 /* -- Moving -------------------------------------------------------------------------- */
 
-static size_t next_of(const ebb_editor *e, size_t at)
+size_t ebb_editor_next(const ebb_editor *e, size_t at)
 {
     return at < e->text.len ? at + ebb_cluster_next(e->text.data + at, e->text.len - at, NULL) : at;
 }
 
-static size_t prev_of(const ebb_editor *e, size_t at)
+size_t ebb_editor_prev(const ebb_editor *e, size_t at)
 {
     return at > 0 ? ebb_cluster_prev(e->text.data, e->text.len, at) : 0;
 }
 
-static size_t line_start(const ebb_editor *e, size_t at)
+size_t ebb_editor_line_start(const ebb_editor *e, size_t at)
 {
     while (at > 0 && e->text.data[at - 1] != '\n')
         at--;
     return at;
 }
 
-static size_t line_end(const ebb_editor *e, size_t at)
+size_t ebb_editor_line_end(const ebb_editor *e, size_t at)
 {
     while (at < e->text.len && e->text.data[at] != '\n')
         at++;
     return at;
 }
 
-static bool is_word_at(const ebb_editor *e, size_t at)
+bool ebb_editor_is_word(const ebb_editor *e, size_t at)
 {
     uint32_t cp;
 
@@ -255,19 +308,19 @@ static bool is_word_at(const ebb_editor *e, size_t at)
 
 static size_t word_end(const ebb_editor *e, size_t at)
 {
-    while (at < e->text.len && !is_word_at(e, at))
-        at = next_of(e, at);
-    while (at < e->text.len && is_word_at(e, at))
-        at = next_of(e, at);
+    while (at < e->text.len && !ebb_editor_is_word(e, at))
+        at = ebb_editor_next(e, at);
+    while (at < e->text.len && ebb_editor_is_word(e, at))
+        at = ebb_editor_next(e, at);
     return at;
 }
 
 static size_t word_start(const ebb_editor *e, size_t at)
 {
-    while (at > 0 && !is_word_at(e, prev_of(e, at)))
-        at = prev_of(e, at);
-    while (at > 0 && is_word_at(e, prev_of(e, at)))
-        at = prev_of(e, at);
+    while (at > 0 && !ebb_editor_is_word(e, ebb_editor_prev(e, at)))
+        at = ebb_editor_prev(e, at);
+    while (at > 0 && ebb_editor_is_word(e, ebb_editor_prev(e, at)))
+        at = ebb_editor_prev(e, at);
     return at;
 }
 
@@ -283,6 +336,24 @@ static size_t blank_start(const ebb_editor *e, size_t at)
 
 /* -- Killing ----------------------------------------------------------------------------- */
 
+static void push_ring(ebb_editor *e, ebb_buf *killed)
+{
+    if (e->n_ring == EBB_EDITOR_RING)
+        ebb_buf_fini(&e->ring[--e->n_ring]);
+    memmove(e->ring + 1, e->ring, e->n_ring++ * sizeof *e->ring);
+    e->ring[0] = *killed;
+}
+
+void ebb_editor_copy(ebb_editor *e, size_t from, size_t to)
+{
+    ebb_buf copied = { 0 };
+
+    if (from < to && add_unfolded(e, e->text.data + from, to - from, &copied))
+        push_ring(e, &copied);
+    else
+        ebb_buf_fini(&copied);
+}
+
 static void kill_range(ebb_editor *e, size_t from, size_t to, bool is_backward)
 {
     ebb_buf killed = { 0 };
@@ -294,10 +365,7 @@ static void kill_range(ebb_editor *e, size_t from, size_t to, bool is_backward)
         ebb_buf_insert(&e->ring[0], is_backward ? 0 : e->ring[0].len, ebb_buf_text(&killed), killed.len);
         ebb_buf_fini(&killed);
     } else {
-        if (e->n_ring == EBB_EDITOR_RING)
-            ebb_buf_fini(&e->ring[--e->n_ring]);
-        memmove(e->ring + 1, e->ring, e->n_ring++ * sizeof *e->ring);
-        e->ring[0] = killed;
+        push_ring(e, &killed);
     }
     ebb_editor_replace(e, from, to - from, "", 0);
     e->now = EBB_EDIT_KILL;
@@ -333,11 +401,11 @@ static void yank_pop(ebb_editor *e)
 
 static void transpose(ebb_editor *e)
 {
-    size_t at = e->caret == line_end(e, e->caret) ? prev_of(e, e->caret) : e->caret;
-    size_t before = prev_of(e, at), after = next_of(e, at);
+    size_t at = e->caret == ebb_editor_line_end(e, e->caret) ? ebb_editor_prev(e, e->caret) : e->caret;
+    size_t before = ebb_editor_prev(e, at), after = ebb_editor_next(e, at);
     ebb_buf swapped = { 0 };
 
-    if (at == line_start(e, at) || at == after)
+    if (at == ebb_editor_line_start(e, at) || at == after)
         return;
     ebb_buf_add(&swapped, e->text.data + at, after - at);
     ebb_buf_add(&swapped, e->text.data + before, at - before);
@@ -358,7 +426,7 @@ static void change_case(ebb_editor *e, uint32_t how)
     for (size_t used; at < end; at += used) {
         used = ebb_utf8_decode(e->text.data + at, end - at, &cp);
         bool up = how == 'u' || (how == 'c' && !in_word);
-        in_word = in_word || is_word_at(e, at);
+        in_word = in_word || ebb_editor_is_word(e, at);
         cp = (uint32_t)(up ? utf8proc_toupper((utf8proc_int32_t)cp) : utf8proc_tolower((utf8proc_int32_t)cp));
         ebb_buf_add(&changed, bytes, ebb_utf8_encode(cp, bytes));
     }
@@ -379,20 +447,20 @@ static bool control_key(ebb_editor *e, uint32_t code)
     size_t c = e->caret;
 
     switch (code) {
-    case 'a': e->caret = line_start(e, c); return true;
-    case 'e': e->caret = line_end(e, c); return true;
-    case 'b': e->caret = prev_of(e, c); return true;
-    case 'f': e->caret = next_of(e, c); return true;
+    case 'a': e->caret = ebb_editor_line_start(e, c); return true;
+    case 'e': e->caret = ebb_editor_line_end(e, c); return true;
+    case 'b': e->caret = ebb_editor_prev(e, c); return true;
+    case 'f': e->caret = ebb_editor_next(e, c); return true;
     case 'p': return ebb_editor_vertical(e, -1);
     case 'n': return ebb_editor_vertical(e, 1);
-    case 'd': delete_range(e, c, next_of(e, c)); return true;
+    case 'd': delete_range(e, c, ebb_editor_next(e, c)); return true;
     case 'j': ebb_editor_replace(e, c, 0, "\n", 1); return true;
-    case 'k': kill_range(e, c, line_end(e, c) == c ? next_of(e, c) : line_end(e, c), false); return true;
-    case 'u': kill_range(e, line_start(e, c) == c ? prev_of(e, c) : line_start(e, c), c, true); return true;
+    case 'k': kill_range(e, c, ebb_editor_line_end(e, c) == c ? ebb_editor_next(e, c) : ebb_editor_line_end(e, c), false); return true;
+    case 'u': kill_range(e, ebb_editor_line_start(e, c) == c ? ebb_editor_prev(e, c) : ebb_editor_line_start(e, c), c, true); return true;
     case 'w': kill_range(e, blank_start(e, c), c, true); return true;
     case 'y': yank(e); return true;
     case 't': transpose(e); return true;
-    case '_': return undo(e);
+    case '_': ebb_editor_undo(e); return true;
     case EBB_KEY_LEFT: e->caret = word_start(e, c); return true;
     case EBB_KEY_RIGHT: e->caret = word_end(e, c); return true;
     case EBB_KEY_DELETE: kill_range(e, c, word_end(e, c), false); return true;
@@ -423,14 +491,14 @@ static bool plain_key(ebb_editor *e, uint32_t code)
     char bytes[4];
 
     switch (code) {
-    case EBB_KEY_LEFT: e->caret = prev_of(e, c); return true;
-    case EBB_KEY_RIGHT: e->caret = next_of(e, c); return true;
+    case EBB_KEY_LEFT: e->caret = ebb_editor_prev(e, c); return true;
+    case EBB_KEY_RIGHT: e->caret = ebb_editor_next(e, c); return true;
     case EBB_KEY_UP: return ebb_editor_vertical(e, -1);
     case EBB_KEY_DOWN: return ebb_editor_vertical(e, 1);
-    case EBB_KEY_HOME: e->caret = line_start(e, c); return true;
-    case EBB_KEY_END: e->caret = line_end(e, c); return true;
-    case EBB_KEY_DELETE: delete_range(e, c, next_of(e, c)); return true;
-    case EBB_KEY_BACKSPACE: delete_range(e, prev_of(e, c), c); return true;
+    case EBB_KEY_HOME: e->caret = ebb_editor_line_start(e, c); return true;
+    case EBB_KEY_END: e->caret = ebb_editor_line_end(e, c); return true;
+    case EBB_KEY_DELETE: delete_range(e, c, ebb_editor_next(e, c)); return true;
+    case EBB_KEY_BACKSPACE: delete_range(e, ebb_editor_prev(e, c), c); return true;
     default:
         if (code >= EBB_KEY_UP || (code >= EBB_EDITOR_FIRST && code < EBB_EDITOR_FIRST + EBB_EDITOR_PASTES))
             return false;
@@ -445,10 +513,20 @@ static void settle_caret(ebb_editor *e)
 {
     if (e->caret > 0 && e->caret < e->text.len) {
         size_t start = ebb_cluster_prev(e->text.data, e->text.len, e->caret);
-        size_t end = next_of(e, start);
+        size_t end = ebb_editor_next(e, start);
         if (end > e->caret)
             e->caret = end;
     }
+}
+
+bool ebb_editor_vertical_key(ebb_editor *e, int direction)
+{
+    bool moved;
+
+    e->now = EBB_EDIT_OTHER;
+    moved = ebb_editor_vertical(e, direction);
+    e->last = e->now;
+    return moved;
 }
 
 bool ebb_editor_key(ebb_editor *e, ebb_key key)

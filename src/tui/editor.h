@@ -22,7 +22,13 @@ typedef struct ebb_undo {
     size_t at, n_inserted, caret;
     char  *removed;
     size_t n_removed;
+    size_t group;                /* steps of one group are undone together */
 } ebb_undo;
+
+typedef struct ebb_steps {
+    ebb_undo *steps;
+    size_t    n, cap;
+} ebb_steps;
 
 typedef enum ebb_edit_last { EBB_EDIT_OTHER, EBB_EDIT_TYPE, EBB_EDIT_KILL, EBB_EDIT_YANK, EBB_EDIT_VERTICAL } ebb_edit_last;
 
@@ -44,8 +50,9 @@ typedef struct ebb_editor {
     ebb_buf   ring[EBB_EDITOR_RING];             /* kills; ring[0] is the newest */
     size_t    n_ring, i_yank, yank_at, n_yank;
 
-    ebb_undo *undo;
-    size_t    n_undo, cap_undo;
+    ebb_steps undo, redo;
+    size_t    group;
+    bool      is_grouped;        /* changes belong to the same group until this ends */
 
     size_t    n_edits;           /* counts changes of the text */
     size_t   *rows;              /* where each row begins, for `width` */

@@ -5,7 +5,7 @@
 #include "transcript.h"
 #include "tui.h"
 
-typedef enum ebb_view_act { EBB_VIEW_RAW, EBB_VIEW_BARE, EBB_VIEW_FIND } ebb_view_act;
+typedef enum ebb_view_act { EBB_VIEW_RAW, EBB_VIEW_BARE, EBB_VIEW_FIND, EBB_VIEW_EDITING } ebb_view_act;
 
 typedef struct ebb_front ebb_front;
 struct ebb_front {

@@ -130,12 +130,12 @@ void ebb_tty_raw(void)
     struct termios raw = line.cooked;
 
     cfmakeraw(&raw);                             /* Ctrl-C, -Z, -S and -Q are keys here */
-    tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 }
 
 void ebb_tty_cooked(void)
 {
-    tcsetattr(STDIN_FILENO, TCSADRAIN, &line.cooked);
+    tcsetattr(STDIN_FILENO, TCSANOW, &line.cooked);
 }
 
 bool ebb_tty_size(int *rows, int *cols)
