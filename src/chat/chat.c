@@ -220,6 +220,11 @@ const char *ebb_chat_session_name(const ebb_chat *c)
     return *label ? label : "new session";
 }
 
+bool ebb_chat_is_saved(const ebb_chat *c)
+{
+    return c->store && !c->is_unsaved && c->facts.id > 0 && ebb_chat_n_messages(c) > 0;
+}
+
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)
 {
     *out = (ebb_stats){ 0 };

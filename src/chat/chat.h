@@ -73,6 +73,7 @@ bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way */
 bool ebb_chat_is_asking(const ebb_chat *c);      /* a budget or a plan was asked for and is to come */
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
+bool ebb_chat_is_saved(const ebb_chat *c);       /* there are messages, and all of them are in the store */
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
 
 /* The visible path, root first.  A pointer is valid until the next event or action. */

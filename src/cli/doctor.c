@@ -254,7 +254,7 @@ static void look_at_model(report *r, const ebb_args *a, const ebb_model *m, cons
     uint64_t room = machine->available_bytes > 700 * MIB ? machine->available_bytes - 700 * MIB : 0;
     char size[16];
 
-    add(r, "fits", "about %s of weights stay in memory beside a usual context: %.0f billion of them in Q4_K_M",
+    add(r, "fits", "about %s of weights beside a context: %.0f billion in Q4_K_M",
         ebb_size_text(room, size), (double)room / Q4_BYTES / 1e9);
     if (!m)
         return;

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 #include "cli.h"
 #include "guide.h"
+#include "os/paths.h"
 
 static void print_one(const ebb_model_file *f)
 {
@@ -44,6 +46,16 @@ static int print_json(const ebb_model_file *files, size_t n)
     return ebb_cli_print_json(o);
 }
 
+/* Somebody who has no model yet looks for the place to put one. */
+static void tell_where(void)
+{
+    ebb_buf dir = { 0 };
+
+    if (ebb_path_in(EBB_DIR_DATA, "models", &dir, NULL) == EBB_OK)
+        printf("\nModel files (.gguf) are looked for in %s and in the folders of $EBB_MODELS.\n", ebb_buf_text(&dir));
+    ebb_buf_fini(&dir);
+}
+
 int ebb_cli_models(ebb_args *a)
 {
     ebb_model_file *files;
@@ -60,6 +72,8 @@ int ebb_cli_models(ebb_args *a)
         for (size_t i = 0; i < n; i++)
             print_one(&files[i]);
         printf("%10s  built in          guide\n", ebb_size_text(ebb_guide_bytes, size));
+        if (n == 0 && isatty(STDOUT_FILENO))
+            tell_where();
     }
     ebb_models_free(files, n);
     return status;

@@ -222,7 +222,7 @@ static ebb_status cmd_model(ebb_front *f, const char *arg, ebb_error *err)
         return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
     ebb_buf_addf(&out, "%s, %s %s, %u layers, ", m->name, m->arch, m->mix, m->n_layers);
     ebb_text_bytes(&out, m->weight_bytes);
-    ebb_buf_addf(&out, "\n%s", m->path);
+    ebb_buf_addf(&out, "\n%s\n/model FILE loads another", strcmp(m->path, "guide") == 0 ? "built in" : m->path);
     f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);
     return EBB_OK;

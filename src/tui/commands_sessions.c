@@ -82,6 +82,8 @@ ebb_status ebb_cmd_list(ebb_front *f, const char *arg, ebb_error *err)
         ebb_buf_addf(&out, "  %4u messages %7u tokens  %s  (%s)", rows[i].n_messages, rows[i].n_tokens, rows[i].name,
                      rows[i].model);
     }
+    if (n)
+        ebb_buf_adds(&out, "\n/load NUMBER opens one, /new begins another");
     free(rows);
     say_list(f, &out, "there are no sessions yet");
     return EBB_OK;

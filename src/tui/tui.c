@@ -8,6 +8,7 @@
 
 #include "app.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "hangup.h"
 #include "signals.h"
 #include "stat_server.h"
@@ -45,6 +46,19 @@ static int fail(const ebb_error *err)
     return 1;
 }
 
+/* The last line that ebb leaves on the terminal: how one comes back. */
+static void say_good_bye(const ebb_chat *chat, bool ascii)
+{
+    const char *name = ebb_chat_session_name(chat);
+    ebb_buf line = { 0 };
+
+    if (!ebb_chat_is_saved(chat))
+        return;
+    ebb_utf8_add_visible(&line, name, strlen(name), ascii);
+    printf("ebb -c goes on with: %s\n", ebb_buf_text(&line));
+    ebb_buf_fini(&line);
+}
+
 int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
 {
     ebb_term_opts term_opts = { .no_color = opts->no_color, .ascii = opts->ascii,
@@ -76,6 +90,8 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     term->ops->close(term);
     if (is_hangup)
         ebb_hangup(chat, opts);
+    else
+        say_good_bye(chat, opts->ascii);
     ebb_chat_close(chat);
     return status;
 }

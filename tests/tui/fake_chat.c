@@ -191,6 +191,7 @@ bool ebb_chat_is_asking(const ebb_chat *c) { (void)c; return false; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
+bool ebb_chat_is_saved(const ebb_chat *c) { return ebb_chat_n_messages(c) > 0; }
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out) { *out = c->stats; }
 size_t ebb_chat_n_messages(const ebb_chat *c) { return c->n; }
 const ebb_message *ebb_chat_message(const ebb_chat *c, size_t i) { return &c->messages[i]; }

@@ -45,6 +45,7 @@ tm send-keys C-z; wait_for 'Stopped'
 tm send-keys fg Enter; wait_for '> a draft'; wait_for 'layers '
 tm send-keys C-c; sleep 0.2; lacks 'a draft'
 tm send-keys C-d; wait_for 'Stopped'             # the shell's screen is back
+wait_for 'ebb -c goes on with: Once upon a time'
 tm send-keys "clear; stty -a > $dir/after; echo left" Enter
 wait_for 'left'
 sleep 0.2
