@@ -20,6 +20,7 @@ typedef enum ebb_backend_event_kind {
     EBB_BACKEND_END,             /* finish, cost; text: the error line if finish is ERROR, else what the answer still lacks */
     EBB_BACKEND_NOTICE,          /* text: one line */
     EBB_BACKEND_REPORT,          /* text: the plan that was asked for, some lines */
+    EBB_BACKEND_AHEAD,           /* done, total: of the ids given to `ahead`, those that stand */
     EBB_BACKEND_PLACED,          /* text: what came of another budget, one line */
 } ebb_backend_event_kind;
 
@@ -64,6 +65,9 @@ typedef struct ebb_backend_ops {
     uint32_t (*n_ctx)(const ebb_backend *b);
     size_t (*common)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift);  /* of ids, how many would be reused */
     void (*stats)(ebb_backend *b, ebb_stats *out);
+    /* Compute these ids (copied) while nothing else is to be done, in place of those given before; n 0: none.  An
+     * answer stops that within a layer, unless it goes on from it.  AHEAD tells how far it is. */
+    void (*ahead)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift);
     /* Another budget for the engine's memory, 0: what the machine has; after the answer under
      * way if there is one.  A NOTICE says what it will bring, PLACED follows.  BUSY while loading. */
     ebb_status (*set_budget)(ebb_backend *b, uint64_t bytes, ebb_error *err);

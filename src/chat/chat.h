@@ -48,6 +48,7 @@ typedef enum ebb_chat_event_kind {
     EBB_EVENT_LOADING,           /* done, total: bytes of the model */
     EBB_EVENT_READY,             /* the model can answer; text: its name */
     EBB_EVENT_PREFILL,           /* done, total: tokens */
+    EBB_EVENT_AHEAD,             /* done, total: tokens of the conversation and the draft; done of them stand */
     EBB_EVENT_TEXT,              /* text was appended to the last message */
     EBB_EVENT_DONE,              /* the answer is finished and saved: see the last message */
     EBB_EVENT_NOTICE,            /* text: one line the user should see */
@@ -91,6 +92,10 @@ typedef struct ebb_chat_cost {
 } ebb_chat_cost;
 /* What an action would cost; text[n] is 0.  False: nobody can say, or it cannot be done. */
 bool ebb_chat_preview(ebb_chat *c, ebb_chat_act act, size_t i, const char *text, size_t n, ebb_chat_cost *out);
+
+/* The user types this and rests (act: SEND or EDIT; n 0: he types nothing): what more words will not change is
+ * computed while he goes on, if /set prefill allows it and memory does. */
+void ebb_chat_type_ahead(ebb_chat *c, ebb_chat_act act, size_t i, const char *text, size_t n);
 
 /* The note that decides what the model gets of the path (ebb_message_leaves_out); NULL: it gets all. */
 const ebb_message *ebb_chat_deciding_note(const ebb_chat *c);

@@ -256,6 +256,9 @@ static void handle(ebb_chat *c, const ebb_backend_event *ev)
     case EBB_BACKEND_NOTICE:
         ebb_chat_tell(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
         break;
+    case EBB_BACKEND_AHEAD:
+        ebb_chat_tell(c, EBB_EVENT_AHEAD, NULL, 0, ev->done, ev->total);
+        break;
     case EBB_BACKEND_PLACED:
         c->asks_budget = false;
         ebb_chat_tell(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);

@@ -68,12 +68,16 @@ typedef enum ebb_chat_state {
     EBB_CHAT_FAILED,             /* there is no model */
 } ebb_chat_state;
 
+/* Whether what is typed is computed before it is sent. */
+typedef enum ebb_prefill { EBB_PREFILL_ON, EBB_PREFILL_OFF } ebb_prefill;
+
 /* What /set changes.  One bit of is_set per setting that this session carries. */
 typedef struct ebb_chat_settings {
     ebb_sampling sampling;
     uint32_t     n_predict;
     ebb_thinking thinking;
     ebb_overflow overflow;
+    ebb_prefill  prefill;
     uint32_t     is_set;
     uint32_t     away_tokens;    /* length of an answer that ended unseen; 0: there is none */
     ebb_finish   away_finish;    /* and how it ended */

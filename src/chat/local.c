@@ -171,6 +171,8 @@ static void destroy(ebb_local *l)
     free((char *)l->opts.kv_cache_dir);
     free(l->ids);
     free(l->gap_ids);
+    free(l->ahead_ids);
+    free(l->now_ids);
     free(l->path);
     free(l);
 }
@@ -198,6 +200,11 @@ static void wait_a_second(ebb_local *l)
     pthread_cond_timedwait(&l->wake, &l->lock, &until);
 }
 
+bool ebb_local_is_wanted(const ebb_local *l)
+{
+    return l->quit || l->command != NOTHING || l->has_budget || l->wants_plan;
+}
+
 /* Somebody waits for COMMON; what was asked about memory goes before the next answer. */
 static ebb_local_command peek(const ebb_local *l)
 {
@@ -205,7 +212,7 @@ static ebb_local_command peek(const ebb_local *l)
         return BUDGET;
     if (l->command != COMMON && l->wants_plan)
         return PLAN;
-    return l->command;
+    return l->command == NOTHING && l->ahead_ids ? AHEAD : l->command;
 }
 
 static ebb_local_command take(ebb_local *l)
@@ -217,7 +224,7 @@ static ebb_local_command take(ebb_local *l)
         l->is_placing = true;
     } else if (c == PLAN) {
         l->wants_plan = false;
-    } else {
+    } else if (c != AHEAD) {
         l->command = NOTHING;
     }
     return c;
@@ -238,8 +245,11 @@ static bool wait_command(ebb_local *l, ebb_local_command *c)
         else
             pthread_cond_wait(&l->wake, &l->lock);
     }
-    if (l->quit)
+    if (l->quit) {
         l->has_budget = l->wants_plan = false;
+        free(l->ahead_ids);
+        l->ahead_ids = NULL;
+    }
     *c = take(l);
     quit = l->quit && *c == NOTHING;
     pthread_mutex_unlock(&l->lock);
@@ -275,8 +285,10 @@ static void *worker(void *arg)
             answer_common(l);
         else if (c == BUDGET)
             budget_now(l);
-        else
+        else if (c == PLAN)
             plan_now(l);
+        else
+            ebb_local_ahead(l);
     }
     pthread_mutex_lock(&l->lock);
     is_orphan = l->is_orphan;
@@ -295,7 +307,7 @@ static void local_cancel(ebb_backend *b)
     pthread_mutex_lock(&l->lock);
     if (l->is_answering)
         atomic_store(&l->stop, true);
-    if (l->is_answering || l->is_placing)
+    if (l->is_answering || l->is_placing || l->is_ahead)
         ebb_engine_cancel(l->engine);
     pthread_mutex_unlock(&l->lock);
 }
@@ -346,6 +358,7 @@ static ebb_status take_request(ebb_local *l, const ebb_backend_request *r, ebb_e
     l->sampling = r->sampling;
     atomic_store(&l->stop, false);
     ebb_engine_cancel_clear(l->engine);
+    ebb_local_leave_ahead(l, l->ids, l->n_ids);
     l->is_answering = true;
     l->command = ANSWER;
     pthread_cond_signal(&l->wake);
@@ -395,6 +408,9 @@ static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n, const e
     pthread_mutex_lock(&l->lock);
     if (l->is_answering || l->is_placing) {
         while (same < n && same < l->n_ids && ids[same] == l->ids[same])
+            same++;
+    } else if (l->is_ahead) {
+        while (same < n && same < l->now_done && ids[same] == l->now_ids[same])
             same++;
     } else if (!l->is_loading && l->session) {
         l->common_ids = ids;
@@ -458,6 +474,7 @@ static const ebb_backend_ops local_ops = {
     .n_ctx = local_n_ctx,
     .common = local_common,
     .stats = local_stats,
+    .ahead = ebb_local_set_ahead,
     .set_budget = local_set_budget,
     .plan = local_plan,
 };
@@ -477,6 +494,7 @@ ebb_status ebb_backend_local(const char *path, const ebb_engine_opts *opts,
     l->sink = sink;
     l->arg = arg;
     l->is_loading = true;
+    l->ahead_from = SIZE_MAX;
     l->opts = opts ? *opts : (ebb_engine_opts){ 0 };
     l->path = path ? strdup(path) : NULL;
     l->opts.kv_cache_dir = l->opts.kv_cache_dir ? strdup(l->opts.kv_cache_dir) : NULL;

@@ -10,7 +10,7 @@
 #include "backend.h"
 #include "ebb/engine.h"
 
-typedef enum ebb_command_kind { NOTHING, ANSWER, COMMON, BUDGET, PLAN } ebb_local_command;
+typedef enum ebb_command_kind { NOTHING, ANSWER, COMMON, BUDGET, PLAN, AHEAD } ebb_local_command;
 
 typedef struct ebb_local {
     ebb_backend       base;
@@ -36,6 +36,13 @@ typedef struct ebb_local {
     size_t            gap_at, n_gap;
     uint32_t          n_predict;
     ebb_sampling      sampling;
+    int32_t          *ahead_ids;         /* to be computed ahead; NULL: nothing */
+    size_t            n_ahead_ids;
+    ebb_shift         ahead_shift;
+    bool              is_ahead;          /* it is under way: */
+    int32_t          *now_ids;           /* these, of which now_done stand and now_end will when the pass has ended */
+    size_t            n_now, now_done, now_end;
+    size_t            ahead_from, ahead_to;      /* computed ahead since the last answer; from > to: nothing */
     const int32_t    *common_ids;        /* the question of `common` and its answer */
     const ebb_shift  *common_shift;
     size_t            n_common_ids, n_common;
@@ -52,6 +59,18 @@ void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev);
 void ebb_local_emit(ebb_local *l, const ebb_backend_event *ev);
 /* Another id of the timeline, for `common` while the answer is under way; under the lock.  false: no memory. */
 bool ebb_local_remember(ebb_local *l, int32_t id);
+
+/* Somebody waits for the worker; under the lock. */
+bool ebb_local_is_wanted(const ebb_local *l);
+
+/* -- local_ahead.c -- */
+/* On the worker: compute what was given to be computed ahead. */
+void ebb_local_ahead(ebb_local *l);
+/* Under the lock: an answer to these ids begins; what does not lead to it stops. */
+void ebb_local_leave_ahead(ebb_local *l, const int32_t *ids, size_t n);
+/* Of the n_reused ids of a turn, how many were computed ahead; and begin to count anew. */
+uint32_t ebb_local_count_ahead(ebb_local *l, uint32_t n_reused);
+void ebb_local_set_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift);
 
 /* -- local_turn.c: on the worker -- */
 void ebb_local_answer(ebb_local *l);

@@ -58,6 +58,7 @@ static ebb_status prefill(ebb_local *l, ebb_turn_cost *cost, ebb_error *err)
     cost->n_reused = r.n_reused;
     cost->n_reused_disk = r.n_reused_disk;
     cost->n_computed = r.n_computed;
+    cost->n_ahead = ebb_local_count_ahead(l, r.n_reused);
     cost->prefill_s = r.seconds;
     if (st != EBB_OK)
         return st;

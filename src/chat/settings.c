@@ -22,7 +22,8 @@ typedef struct setting {
 #define ADVICE(name) "general.sampling." name
 
 /* The enums of a CHOICE, which are all ints of this size. */
-_Static_assert(sizeof(ebb_thinking) == sizeof(uint32_t) && sizeof(ebb_overflow) == sizeof(uint32_t), "a choice");
+_Static_assert(sizeof(ebb_thinking) == sizeof(uint32_t) && sizeof(ebb_overflow) == sizeof(uint32_t) &&
+               sizeof(ebb_prefill) == sizeof(uint32_t), "a choice");
 
 static const char *const thinking_names[] = {
     [EBB_THINKING_DEFAULT] = "default", [EBB_THINKING_ON] = "on", [EBB_THINKING_OFF] = "off", NULL,
@@ -44,6 +45,7 @@ static const setting settings[] = {
     { "thinking", "whether the model thinks first, where its template can say so", CHOICE, AT(thinking), 0, 2, NULL },
     { "overflow", "what happens when the context is full: you are asked, the oldest turns are forgotten or summed up, it grows, or no more is answered",
       CHOICE, AT(overflow), 0, 4, NULL },
+    { "prefill", "whether the model reads what you type while you type it", CHOICE, AT(prefill), 0, 1, NULL },
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
@@ -64,7 +66,9 @@ static const setting *find(const char *name)
 /* Of a CHOICE: the values of the enum, in order, up to a NULL. */
 static const char *const *names_of(const setting *s)
 {
-    return s->at == AT(overflow) ? ebb_overflow_names : thinking_names;
+    static const char *const on_off[] = { [EBB_PREFILL_ON] = "on", [EBB_PREFILL_OFF] = "off", NULL };
+
+    return s->at == AT(overflow) ? ebb_overflow_names : s->at == AT(prefill) ? on_off : thinking_names;
 }
 
 static void *field(const setting *s, ebb_chat_settings *v)

@@ -84,7 +84,7 @@ static bool drain(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err
             *st = EBB_FAIL(err, EBB_IO, "%.*s", (int)ev.n_text, ev.text);
             return false;
         case EBB_EVENT_DONE: return false;
-        case EBB_EVENT_REPORT: case EBB_EVENT_READY: case EBB_EVENT_CHANGED: break;
+        case EBB_EVENT_REPORT: case EBB_EVENT_READY: case EBB_EVENT_CHANGED: case EBB_EVENT_AHEAD: break;
         }
     }
     return true;

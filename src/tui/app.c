@@ -291,6 +291,9 @@ static void take_event(ebb_app *a, const ebb_chat_event *ev)
     case EBB_EVENT_TEXT:
         a->view.has_more = !a->view.is_bottom;
         break;
+    case EBB_EVENT_AHEAD:
+        a->preview.n_read = (uint32_t)ev->done;
+        break;
     case EBB_EVENT_NOTE:                         /* it is in the transcript */
     case EBB_EVENT_READY: case EBB_EVENT_DONE: case EBB_EVENT_CHANGED: case EBB_EVENT_PREFILL:
         break;

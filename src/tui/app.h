@@ -37,6 +37,7 @@ typedef struct ebb_preview {
     double   cost_s;             /* that counting took */
     bool     is_known, is_command;
     ebb_chat_cost cost;
+    uint32_t n_read;             /* of cost.n_tokens, those that stand by now */
 } ebb_preview;
 
 typedef struct ebb_app {

@@ -20,6 +20,8 @@ void ebb_app_preview_changed(ebb_app *a, double now_s)
     p->n_bytes = a->editor.text.len;
     p->n_edits = a->editor.n_edits;
     p->is_known = false;
+    if (a->editor.text.len == 0)
+        ebb_front_type_ahead(&a->front, "", 0);
     p->due_s = a->editor.text.len == 0 ? -1 : now_s + (p->cost_s > slow_s ? long_rest_s : rest_s);
 }
 
@@ -31,10 +33,14 @@ static void count(ebb_app *a)
 
     ebb_editor_text(&a->editor, &text);
     p->is_command = ebb_command_is(ebb_buf_text(&text));
-    if (p->is_command)
+    p->n_read = 0;
+    if (p->is_command) {
         p->is_known = ebb_command_preview(&a->front, ebb_buf_text(&text), &p->cost);
-    else if (text.len >= FEW_BYTES / 3 && ebb_attach_expand(text.data, text.len, &whole, &err) == EBB_OK && whole.len >= FEW_BYTES)
-        p->is_known = ebb_front_preview(&a->front, ebb_buf_text(&whole), whole.len, &p->cost) && p->cost.n_new > FEW_TOKENS;
+    } else if (ebb_attach_expand(ebb_buf_text(&text), text.len, &whole, &err) == EBB_OK) {
+        if (whole.len >= FEW_BYTES)
+            p->is_known = ebb_front_preview(&a->front, ebb_buf_text(&whole), whole.len, &p->cost) && p->cost.n_new > FEW_TOKENS;
+        ebb_front_type_ahead(&a->front, ebb_buf_text(&whole), whole.len);
+    }
     ebb_buf_fini(&text);
     ebb_buf_fini(&whole);
 }
@@ -59,20 +65,28 @@ static void add_cost(const ebb_app *a, ebb_buf *out)
 {
     const ebb_chat_cost *cost = &a->preview.cost;
     double tok_s = a->figures.stats.prefill_tok_s;
+    uint32_t n_stand = cost->n_tokens - cost->n_compute, n_compute = cost->n_compute;
 
+    if (a->preview.n_read > n_stand && a->preview.n_read <= cost->n_tokens)
+        n_compute = cost->n_tokens - a->preview.n_read;
     if (!a->preview.is_command) {
         ebb_buf_addc(out, '+');
         ebb_text_count(out, cost->n_new);
         ebb_buf_adds(out, " tokens");
-    } else if (cost->n_compute > FEW_TOKENS) {
-        ebb_text_count(out, cost->n_compute);
+        if (n_compute < cost->n_compute) {
+            ebb_buf_adds(out, ", ");
+            ebb_text_count(out, cost->n_compute - n_compute);
+            ebb_buf_adds(out, " read already");
+        }
+    } else if (n_compute > FEW_TOKENS) {
+        ebb_text_count(out, n_compute);
         ebb_buf_adds(out, " tokens to compute");
     } else {
         ebb_buf_adds(out, "nothing to compute");
     }
-    if (tok_s > 0 && cost->n_compute > (a->preview.is_command ? FEW_TOKENS : 0)) {
+    if (tok_s > 0 && n_compute > (a->preview.is_command ? FEW_TOKENS : 0)) {
         ebb_buf_adds(out, ", about ");
-        ebb_text_seconds(out, cost->n_compute / tok_s);
+        ebb_text_seconds(out, n_compute / tok_s);
     }
 }
 

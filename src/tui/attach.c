@@ -60,7 +60,7 @@ static void add_file(ebb_buf *out, const char *path, const ebb_buf *text)
 
     name = name ? name + 1 : path;
     dot = strrchr(name, '.');
-    ebb_buf_addf(out, "\n\n%s:\n", name);
+    ebb_buf_addf(out, "%s:\n", name);
     for (int i = 0; i < n; i++)
         ebb_buf_addc(out, '`');
     ebb_buf_addf(out, "%s\n", dot ? dot + 1 : "");
@@ -69,6 +69,7 @@ static void add_file(ebb_buf *out, const char *path, const ebb_buf *text)
         ebb_buf_addc(out, '\n');
     for (int i = 0; i < n; i++)
         ebb_buf_addc(out, '`');
+    ebb_buf_adds(out, "\n\n");
 }
 
 static ebb_status attach(const char *path, ebb_buf *out, ebb_error *err)
@@ -94,7 +95,6 @@ ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_error *e
     ebb_buf name = { 0 };
     ebb_status st = EBB_OK;
 
-    ebb_buf_add(out, s, n);
     for (size_t at = 0; st == EBB_OK && at < n; at += len > 0 ? len : 1) {
         len = ebb_attach_word(s, n, at, &path, &n_path);
         if (len == 0)
@@ -104,6 +104,7 @@ ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_error *e
         st = attach(ebb_buf_text(&name), out, err);
     }
     ebb_buf_fini(&name);
+    ebb_buf_add(out, s, n);
     if (st == EBB_OK && out->failed)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the message and its files");
     if (st != EBB_OK)

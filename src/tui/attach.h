@@ -13,8 +13,8 @@
  * is s[*path..*path + *n_path). */
 size_t ebb_attach_word(const char *s, size_t n, size_t at, size_t *path, size_t *n_path);
 
-/* Append s[0..n) and, after it, each file that it names with @ and that is there: its name, then its text in
- * a fence.  A word that names no file is only a word.  LIMIT, FORMAT: a file is too large or no text;
+/* Append each file that s[0..n) names with @ and that is there: its name, then its text in a fence; then
+ * s[0..n) itself.  So the files stay where they are while the question is typed.  A word that names no file is only a word.  LIMIT, FORMAT: a file is too large or no text;
  * nothing is appended then. */
 EBB_MUST_CHECK
 ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_error *err);

@@ -60,6 +60,12 @@ bool ebb_front_preview(ebb_front *f, const char *text, size_t n, ebb_chat_cost *
     return ebb_chat_preview(f->chat, act, f->editing ? f->editing - 1 : 0, text, n, out);
 }
 
+void ebb_front_type_ahead(ebb_front *f, const char *text, size_t n)
+{
+    if (!f->is_cutting)
+        ebb_chat_type_ahead(f->chat, f->editing ? EBB_ACT_EDIT : EBB_ACT_SEND, f->editing ? f->editing - 1 : 0, text, n);
+}
+
 void ebb_front_leave_edit(ebb_front *f)
 {
     f->editing = 0;

@@ -35,6 +35,8 @@ EBB_MUST_CHECK
 ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *err);
 /* What that would cost. */
 bool ebb_front_preview(ebb_front *f, const char *text, size_t n, ebb_chat_cost *out);
+/* The user types it and rests: what stays of it may be computed. */
+void ebb_front_type_ahead(ebb_front *f, const char *text, size_t n);
 /* What is sent next is a message like any other. */
 void ebb_front_leave_edit(ebb_front *f);
 /* An empty line was entered: an answer that was stopped or cut goes on, a question that

@@ -184,6 +184,7 @@ static void take_events(plain *p)
             p->has_failed = !ebb_chat_is_ready(p->front.chat);
             break;
         case EBB_EVENT_CHANGED: on_changed(p); break;
+        case EBB_EVENT_AHEAD: break;             /* what is typed here comes in whole lines */
         }
 }
 

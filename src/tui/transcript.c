@@ -95,7 +95,7 @@ static void mark_left_out(ebb_transcript *t)
         ebb_item *it = &t->items[i];
         bool is_left_out = it->is_message && it->role != EBB_ROLE_SYSTEM && it->role != EBB_ROLE_NOTE &&
                            ebb_message_leaves_out(note, it->index);
-        if (is_left_out != it->is_left_out)
+        if (is_left_out != it->is_left_out && !it->is_cut)
             ebb_item_forget(it);
         it->is_left_out = is_left_out;
     }
@@ -392,6 +392,11 @@ void ebb_receipt_text(const ebb_message *m, bool ascii, ebb_buf *out)
     if (c->n_reused_disk > 0) {
         ebb_buf_adds(out, " (from disk ");
         ebb_text_count(out, c->n_reused_disk);
+        ebb_buf_addc(out, ')');
+    }
+    if (c->n_ahead > 0) {
+        ebb_buf_adds(out, " (while you typed ");
+        ebb_text_count(out, c->n_ahead);
         ebb_buf_addc(out, ')');
     }
     ebb_buf_addf(out, "%scomputed ", dot);

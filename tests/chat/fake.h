@@ -39,6 +39,7 @@ typedef struct fake_script {
     atomic_uint n_answers;
     uint32_t n_ctx;              /* 0: FAKE_CTX; the options of the engine go before it */
     bool cannot_forget;
+    size_t n_ahead;              /* ids that were given to be computed ahead */
     unsigned n_gaps;             /* closed by moving what is behind them */
     bool plan_fits;
     int32_t first[64];           /* ids that the last request began with */
@@ -224,6 +225,20 @@ static size_t fake_common(ebb_backend *b, const int32_t *ids, size_t n, const eb
     return fake_same((fake *)b, ids, n);
 }
 
+/* At once, as if it took no time. */
+static void fake_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift)
+{
+    fake *f = (fake *)b;
+
+    (void)shift;
+    f->script->n_ahead = n;
+    if (n == 0)
+        return;
+    memcpy(f->ids, ids, n * sizeof *ids);
+    f->n_ids = n;
+    fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_AHEAD, .done = n, .total = n });
+}
+
 static void fake_stats(ebb_backend *b, ebb_stats *out)
 {
     (void)b;
@@ -254,7 +269,7 @@ static ebb_status fake_open(void *arg, const char *path, const ebb_engine_opts *
 {
     static const ebb_backend_ops ops = {
         .close = fake_close, .answer = fake_ask, .cancel = fake_cancel, .model = fake_model,
-        .n_ctx = fake_n_ctx, .common = fake_common, .stats = fake_stats,
+        .n_ctx = fake_n_ctx, .common = fake_common, .stats = fake_stats, .ahead = fake_ahead,
         .set_budget = fake_set_budget, .plan = fake_plan,
     };
     fake *f = calloc(1, sizeof *f);

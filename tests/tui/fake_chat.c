@@ -22,6 +22,7 @@ typedef struct event {
 struct ebb_chat {
     ebb_message *messages;
     ebb_buf     *texts;
+    size_t       n_typed;        /* bytes of the draft that may be computed ahead */
     size_t       n, n_undone, note;  /* note: number of the message that decides, 0: none */
     event        events[4096];
     size_t       first, end;
@@ -211,6 +212,14 @@ bool ebb_chat_preview(ebb_chat *c, ebb_chat_act act, size_t i, const char *text,
     case EBB_ACT_CUT: case EBB_ACT_GO: return false;
     }
     return false;
+}
+
+void ebb_chat_type_ahead(ebb_chat *c, ebb_chat_act act, size_t i, const char *text, size_t n)
+{
+    (void)act;
+    (void)i;
+    (void)text;
+    c->n_typed = n;
 }
 
 const ebb_message *ebb_chat_deciding_note(const ebb_chat *c)

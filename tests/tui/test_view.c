@@ -306,7 +306,7 @@ static void files_go_along(void **state)
     assert_int_equal(ebb_file_replace(path, "a ``` fence\n", 12, &err), EBB_OK);
     snprintf(line, sizeof line, "see @%s and @nobody", path);
     assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &err), EBB_OK);
-    assert_non_null(strstr(out.data, "and @nobody\n\nnote.md:\n````md\na ``` fence\n````"));
+    assert_non_null(strstr(out.data, "note.md:\n````md\na ``` fence\n````\n\nsee @"));
     assert_int_equal(ebb_file_replace(path, "\0x", 2, &err), EBB_OK);
     assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &err), EBB_FORMAT);
     assert_int_equal(ebb_file_replace(path, "text", 4, &err), EBB_OK);

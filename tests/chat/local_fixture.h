@@ -1,0 +1,160 @@
+/* The engine's backend with a tiny model, and what came through its sink. */
+#ifndef EBB_TESTS_CHAT_LOCAL_FIXTURE_H
+#define EBB_TESTS_CHAT_LOCAL_FIXTURE_H
+#include "ebb_test.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "backend.h"
+#include "support/tiny_model.h"
+
+static const ebb_shift computed;
+
+enum { MAX = 4096 };
+
+/* What came through the sink. */
+typedef struct heard {
+    pthread_mutex_t lock;
+    pthread_cond_t came;
+    bool ready, failed, ended, placed, reported;
+    char notice[512], report[MAX];
+    char text[MAX], error[256];
+    int32_t ids[MAX];
+    size_t n_text, n_ids;
+    ebb_finish finish;
+    ebb_turn_cost cost;
+    uint64_t to_compute, ahead_done;
+    bool ahead_all;              /* what was to be computed ahead stands */
+} heard;
+
+static heard h;
+static char path[64];
+
+static inline void sink(void *arg, const ebb_backend_event *ev)
+{
+    (void)arg;
+    pthread_mutex_lock(&h.lock);
+    h.ready |= ev->kind == EBB_BACKEND_READY;
+    h.failed |= ev->kind == EBB_BACKEND_FAILED;
+    h.ended |= ev->kind == EBB_BACKEND_END;
+    h.placed |= ev->kind == EBB_BACKEND_PLACED;
+    if (ev->kind == EBB_BACKEND_AHEAD) {
+        h.ahead_done = ev->done;
+        h.ahead_all = ev->done == ev->total;
+    }
+    h.reported |= ev->kind == EBB_BACKEND_REPORT;
+    if (ev->kind == EBB_BACKEND_NOTICE || ev->kind == EBB_BACKEND_PLACED)
+        snprintf(h.notice + strlen(h.notice), sizeof h.notice - strlen(h.notice), "%.*s\n", (int)ev->n_text, ev->text);
+    if (ev->kind == EBB_BACKEND_REPORT)
+        snprintf(h.report, sizeof h.report, "%.*s", (int)ev->n_text, ev->text);
+    if (ev->kind == EBB_BACKEND_PREFILL && ev->done == 0)
+        h.to_compute = ev->total;
+    if (ev->kind == EBB_BACKEND_TOKEN)
+        h.ids[h.n_ids++] = ev->token;
+    if (ev->kind == EBB_BACKEND_END) {
+        h.finish = ev->finish;
+        h.cost = ev->cost;
+    }
+    if (ev->kind == EBB_BACKEND_FAILED || ev->finish == EBB_FINISH_ERROR) {
+        snprintf(h.error, sizeof h.error, "%.*s", (int)ev->n_text, ev->text);
+    } else if (ev->n_text && (ev->kind == EBB_BACKEND_TOKEN || ev->kind == EBB_BACKEND_END)) {
+        memcpy(h.text + h.n_text, ev->text, ev->n_text);
+        h.n_text += ev->n_text;
+    }
+    pthread_cond_broadcast(&h.came);
+    pthread_mutex_unlock(&h.lock);
+}
+
+static inline void wait_for(const bool *what)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    pthread_mutex_lock(&h.lock);
+    while (!*what)
+        if (pthread_cond_timedwait(&h.came, &h.lock, &until) != 0) {
+            pthread_mutex_unlock(&h.lock);
+            fail_msg("nothing came");
+        }
+    pthread_mutex_unlock(&h.lock);
+}
+
+static inline void wait_tokens(size_t n)
+{
+    pthread_mutex_lock(&h.lock);
+    while (h.n_ids < n && !h.ended)
+        pthread_cond_wait(&h.came, &h.lock);
+    pthread_mutex_unlock(&h.lock);
+}
+
+static int setup(void **state)
+{
+    const ebb_tiny_opts tiny = { .seed = 3 };
+    int fd;
+
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/ebb-local-XXXXXX");
+    fd = mkstemp(path);
+    if (fd < 0)
+        return -1;
+    close(fd);
+    memset(&h, 0, sizeof h);
+    pthread_mutex_init(&h.lock, NULL);
+    pthread_cond_init(&h.came, NULL);
+    return ebb_tiny_write(&tiny, path) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static inline ebb_backend *open_tiny(uint32_t n_ctx)
+{
+    const ebb_engine_opts o = { .n_ctx = n_ctx, .n_threads = 1, .no_kv_cache = true };
+    ebb_backend *b;
+    ebb_error err;
+
+    if (ebb_backend_local(path, &o, sink, NULL, &b, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    return b;
+}
+
+static inline ebb_backend *open_ready(uint32_t n_ctx)
+{
+    ebb_backend *b = open_tiny(n_ctx);
+
+    wait_for(&h.ready);
+    assert_non_null(b->ops->model(b));
+    return b;
+}
+
+static inline void ask(ebb_backend *b, const int32_t *ids, size_t n, uint32_t n_predict)
+{
+    const ebb_backend_request r = { .ids = ids, .n_ids = n, .n_predict = n_predict,
+                                    .sampling = { .temp = 0, .top_p = 1, .repeat_penalty = 1 } };
+    ebb_error err;
+
+    h.ended = false;
+    h.n_ids = h.n_text = 0;
+    h.error[0] = '\0';
+    if (b->ops->answer(b, &r, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+}
+
+static inline void answer(ebb_backend *b, const int32_t *ids, size_t n, uint32_t n_predict)
+{
+    ask(b, ids, n, n_predict);
+    wait_for(&h.ended);
+}
+
+static inline void fill(int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)(i * 37 % 256);
+}
+
+#endif

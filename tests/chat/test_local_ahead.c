@@ -1,0 +1,122 @@
+/* Computing ahead: it shows in the cost, gives the same answer, and holds nothing up (local_ahead.c). */
+#include "ebb_test.h"
+
+#include "local_fixture.h"
+
+static void go_ahead(ebb_backend *b, const int32_t *ids, size_t n)
+{
+    h.ahead_all = false;
+    b->ops->ahead(b, ids, n, &computed);
+}
+
+static void test_is_reused(void **state)
+{
+    ebb_backend *b = open_ready(1024);
+    int32_t ids[600], plain[8];
+    size_t n_plain;
+
+    (void)state;
+    fill(ids, 600);
+    answer(b, ids, 600, 8);
+    n_plain = h.n_ids;
+    memcpy(plain, h.ids, n_plain * sizeof *plain);
+    assert_int_equal(h.cost.n_ahead, 0);
+    ids[0]++;                                    /* another conversation between */
+    answer(b, ids, 600, 1);
+    ids[0]--;
+    b->ops->close(b);
+
+    memset(&h.ready, 0, sizeof h.ready);
+    b = open_ready(1024);
+    go_ahead(b, ids, 300);
+    wait_for(&h.ahead_all);
+    go_ahead(b, ids, 590);                       /* the draft has grown */
+    wait_for(&h.ahead_all);
+    assert_int_equal(b->ops->common(b, ids, 600, &computed), 590);
+    answer(b, ids, 600, 8);
+    assert_int_equal(h.cost.n_reused, 590);
+    assert_int_equal(h.cost.n_ahead, 590);
+    assert_int_equal(h.cost.n_computed, 10);
+    assert_int_equal(h.n_ids, n_plain);
+    assert_memory_equal(h.ids, plain, n_plain * sizeof *plain);
+    answer(b, ids, 600, 1);
+    assert_int_equal(h.cost.n_ahead, 0);         /* counted once */
+    b->ops->close(b);
+}
+
+/* The draft was edited, or sent as something else: what does not lead there is dropped. */
+static void test_is_dropped(void **state)
+{
+    ebb_backend *b = open_ready(1024);
+    int32_t ids[900], other[400], plain[8];
+    size_t n_plain;
+
+    (void)state;
+    fill(ids, 900);
+    fill(other, 400);
+    other[100]++;
+    answer(b, other, 400, 8);
+    n_plain = h.n_ids;
+    memcpy(plain, h.ids, n_plain * sizeof *plain);
+    for (int i = 0; i < 20; i++) {
+        go_ahead(b, ids, 900);
+        if (i % 3 == 0)
+            wait_for(&h.ahead_all);
+        if (i % 3 == 1)
+            go_ahead(b, other, 300);
+        answer(b, other, 400, 8);
+        assert_int_equal(h.finish == EBB_FINISH_ERROR || h.finish == EBB_FINISH_CANCELED, false);
+        assert_int_equal(h.n_ids, n_plain);
+        assert_memory_equal(h.ids, plain, n_plain * sizeof *plain);
+    }
+    b->ops->close(b);
+}
+
+/* A stop meant for the answer reaches it, also while the worker leaves what it did ahead. */
+static void test_stop_reaches_the_answer(void **state)
+{
+    ebb_backend *b = open_ready(1024);
+    int32_t ids[900], other[900];
+
+    (void)state;
+    fill(ids, 900);
+    fill(other, 900);
+    other[0]++;
+    for (int i = 0; i < 10; i++) {
+        go_ahead(b, ids, 900);
+        ask(b, i % 2 ? ids : other, 900, 0);
+        b->ops->cancel(b);
+        wait_for(&h.ended);
+        assert_int_equal(h.finish, EBB_FINISH_CANCELED);
+        go_ahead(b, other, 700);
+        wait_for(&h.ahead_all);                  /* and is forgotten after it */
+    }
+    go_ahead(b, ids, 900);
+    b->ops->close(b);                            /* in the middle of it */
+}
+
+static void test_gives_way_to_nothing(void **state)
+{
+    ebb_backend *b = open_ready(1024);
+    int32_t ids[900];
+
+    (void)state;
+    fill(ids, 900);
+    go_ahead(b, ids, 900);
+    go_ahead(b, NULL, 0);
+    go_ahead(b, ids, 40);
+    wait_for(&h.ahead_all);
+    assert_true(b->ops->common(b, ids, 40, &computed) == 40);
+    b->ops->close(b);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_is_reused), T(test_is_dropped), T(test_stop_reaches_the_answer), T(test_gives_way_to_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
