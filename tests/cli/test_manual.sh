@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every command and option that the program has stands in its manual page, and
-# the manual page names no option that the program lacks.
+# the manual page names no option that the program lacks; mandoc finds nothing wrong with it.
 set -eu
 page=docs/ebb.1
 status=0
@@ -17,4 +17,8 @@ done
 for o in $(sed -n 's/^\.It.* -\([a-z][a-z-]*\).*/--\1/p' "$page"); do
     case " $(echo $all) " in *" $o "*) ;; *) echo "$page has $o, which the program lacks"; status=1 ;; esac
 done
+if command -v mandoc >/dev/null; then
+    faults=$(mandoc -Tlint -Wwarning "$page" 2>&1 | grep -v 'mandoc\.db' || true)
+    [ -z "$faults" ] || { echo "$faults"; status=1; }
+fi
 exit $status
