@@ -51,15 +51,13 @@ static ebb_status open_residency(ebb_engine *e, ebb_error *err)
 static ebb_status open_kv(ebb_engine *e, ebb_error *err)
 {
     ebb_kv_layer *layers = calloc(e->net.n_layers, sizeof *layers);
-    ebb_kv_shape shape = {
-        .n_layers = e->net.n_layers, .layers = layers, .k_type = e->plan.kv_k, .v_type = e->plan.kv_v,
-    };
+    ebb_kv_shape shape = ebb_layout_kv(&e->plan, &e->net, layers);
     ebb_status st;
 
     if (!layers)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", e->net.n_layers);
     ebb_net_kv_layers(&e->net, layers);
-    st = ebb_kv_open(&shape, ebb_kv_blocks_for(e->plan.n_ctx), &e->kv, err);
+    st = ebb_kv_open(&shape, &e->kv, err);
     free(layers);
     return st;
 }

@@ -29,11 +29,15 @@ typedef struct ebb_slot {
     uint64_t     used_at;
 } ebb_slot;
 
+/* Where a block is to be had. */
+typedef enum ebb_found { EBB_FOUND_UNKNOWN, EBB_FOUND_NONE, EBB_FOUND_TABLE, EBB_FOUND_POOL, EBB_FOUND_DISK } ebb_found;
+
 /* A name for all tokens up to the end of a block: H(link before, ids of the block). */
 typedef struct ebb_link {
-    uint8_t  name[16];
-    uint8_t  behind[16];         /* what names the ids behind it: the name; where moved K and V begin, H(name, salt) */
-    uint32_t n_disk;             /* of s->want: positions of the block that were read from disk */
+    uint8_t    name[16];
+    uint8_t    behind[16];       /* what names the ids behind it: the name; where moved K and V begin, H(name, salt) */
+    ebb_found source[EBB_KV_GROUPS];    /* of s->want: where the block is */
+    bool       is_read, is_bad;  /* of s->want: it was read from disk; it could not be */
 } ebb_link;
 
 /* Sinks and a sliding window (session_slide.c). */
@@ -55,6 +59,7 @@ struct ebb_session {
     float       *logits;         /* [n_vocab] of the last position, if has_logits */
     bool         has_logits;
     ebb_shift    shift;          /* of what stands */
+    uint32_t     window_from;    /* positions before this one do not stand in the windows' blocks, though these are there */
     ebb_shift    expected;       /* by the next sync, if is_expected */
     bool         is_expected;
     ebb_slide    slide;
@@ -151,8 +156,32 @@ ebb_status ebb_ahead_extend(ebb_session *s, ebb_token id, ebb_error *err);
 /* Forget the guess: the table holds the timeline and no more. */
 void ebb_ahead_drop(ebb_session *s);
 
-/* -- Prefixes (session_prefix.c) -- */
+/* -- Prefixes: what is there (session_prefix.c), and fetching it (session_fetch.c) -- */
 
+/* The longest beginning of ids that is there. */
+typedef struct ebb_prefix {
+    const ebb_token *ids;
+    uint32_t         n_ids;
+    const ebb_shift *shift;      /* under which they are looked for */
+    ebb_session     *from;       /* whose timeline shares most with them, and ... */
+    uint32_t         n_common;   /* ... how many positions */
+    uint32_t         n_full;     /* blocks that are there from the beginning on, and ... */
+    ebb_found       part;       /* ... where the ... */
+    uint32_t         n_part;     /* ... n_part positions behind them are */
+    uint32_t         child[EBB_KV_GROUPS];       /* in the pool: blocks that begin with them */
+    uint32_t         n_pos;      /* positions that can be gone on from, as far as K and V are concerned */
+    bool             stands;     /* these are all that s holds, and nothing changes */
+} ebb_prefix;
+
+/* Fill the links s->want and *p.  with_logits: those of the last id shall be known or be computed. */
+void ebb_prefix_look(const ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_shift *shift, bool with_logits,
+                     ebb_prefix *p);
+/* The file of a kind for block i of s->want and what is behind it, of which n_ids are of interest. */
+ebb_disk_item ebb_prefix_item(const ebb_session *s, ebb_disk_kind kind, const ebb_token *ids, uint32_t i, uint32_t n_ids);
+/* The state on disk that stands deepest in ids[0..n), deeper than n_min; its position, or 0. */
+uint32_t ebb_prefix_state_on_disk(const ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_min, ebb_disk_item *out);
+/* The shift under which ids are looked for first. */
+ebb_shift ebb_prefix_shift(const ebb_session *s, const ebb_token *ids, size_t n);
 /* Hold the longest prefix of ids that can be gone on from; returns its length.
  * Where all of ids are found but their logits, the last one is left out. */
 uint32_t ebb_prefix_reuse(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t *n_disk);

@@ -31,8 +31,8 @@ ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a session");
     s->engine = e;
     s->ids = calloc(e->plan.n_ctx, sizeof *s->ids);
-    s->chain = calloc(ebb_kv_blocks_for(e->plan.n_ctx) + 1, sizeof *s->chain);
-    s->want = calloc(ebb_kv_blocks_for(e->plan.n_ctx) + 1, sizeof *s->want);
+    s->chain = calloc(ebb_kv_blocks_of(e->plan.n_ctx) + 2, sizeof *s->chain);
+    s->want = calloc(ebb_kv_blocks_of(e->plan.n_ctx) + 2, sizeof *s->want);
     s->logits = calloc(e->net.n_vocab, sizeof *s->logits);
     st = ebb_kv_table_init(&s->table, e->plan.n_ctx, err);
     if (st == EBB_OK && (!s->ids || !s->chain || !s->want || !s->logits))
@@ -70,6 +70,7 @@ void ebb_session_clear(ebb_session *s)
     s->n_chained = 0;
     s->has_logits = false;
     s->shift.is_on = false;
+    s->window_from = 0;
 }
 
 /* -- Computing ------------------------------------------------------------------------ */

@@ -45,31 +45,93 @@ static void cut_end(ebb_session *s, uint32_t from)
     ebb_prefix_set_shift(s, s->shift.is_on && s->shift.pos < from ? &s->shift : &none);
 }
 
+/* The first position that a window sees then. */
+static uint32_t first_seen(const ebb_session *s, const ebb_move *m)
+{
+    uint32_t window = ebb_kv_window(s->engine->kv);
+
+    return m->end > window ? m->end - window + 1 : 0;
+}
+
+/* Windows see only of what stands behind, or also of what stands before; that may be gone. */
+static ebb_status plan_window(ebb_session *s, uint32_t n, ebb_move *m, ebb_error *err)
+{
+    uint32_t from = m->from[EBB_KV_ALL], first = first_seen(s, m);
+
+    if (first >= from) {
+        m->from[EBB_KV_WINDOW] = first;
+        m->n_rows[EBB_KV_WINDOW] = n % EBB_KV_BLOCK;
+        return EBB_OK;
+    }
+    m->from[EBB_KV_WINDOW] = from;
+    m->n_rows[EBB_KV_WINDOW] = n;
+    for (uint32_t i = first / EBB_KV_BLOCK; i <= from / EBB_KV_BLOCK; i++)
+        if (s->table.blocks[EBB_KV_WINDOW][i] == EBB_KV_NONE || first < s->window_from)
+            return EBB_FAIL(err, EBB_UNSUPPORTED, "a window of %u positions would see some that are gone; what remains is to be "
+                            "computed again", ebb_kv_window(s->engine->kv));
+    return EBB_OK;
+}
+
+/* Blocks of windows go to where their rows will be, but for less than a block. */
+static ebb_status move_window(ebb_session *s, uint32_t n, const ebb_move *m, ebb_error *err)
+{
+    ebb_kv *kv = s->engine->kv;
+    uint32_t to = m->from[EBB_KV_WINDOW] / EBB_KV_BLOCK, by = n / EBB_KV_BLOCK;
+    ebb_status st = EBB_OK;
+
+    if (first_seen(s, m) < m->from[EBB_KV_ALL])  /* all rows are moved, as those of the others */
+        return EBB_OK;
+    while (s->table.blocks[EBB_KV_WINDOW][to + by] == EBB_KV_NONE && st == EBB_OK) {
+        st = ebb_kv_put_free(kv, &s->table, EBB_KV_WINDOW, to + by, err);
+        if (st == EBB_BUDGET && ebb_session_take_room(s))
+            st = EBB_OK;
+    }
+    if (st == EBB_OK)
+        ebb_kv_move_up(kv, &s->table, EBB_KV_WINDOW, to, by);
+    return st;
+}
+
+/* All that can fail.  On success the blocks are the table's own. */
+static ebb_status prepare(ebb_session *s, uint32_t n, ebb_move *m, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+    bool has_window = ebb_kv_window(e->kv) > 0;
+    ebb_status st = has_window ? plan_window(s, n, m, err) : EBB_OK;
+
+    if (st != EBB_OK)
+        return st;
+    do {
+        st = ebb_kv_own(e->kv, &s->table, m->from[EBB_KV_ALL] / EBB_KV_BLOCK, err);
+    } while (st == EBB_BUDGET && ebb_session_take_room(s));
+    if (st == EBB_OK && has_window)
+        st = move_window(s, n, m, err);
+    return st;
+}
+
 ebb_status ebb_session_forget(ebb_session *s, uint32_t from, uint32_t n, ebb_error *err)
 {
     ebb_engine *e = s->engine;
+    ebb_move m = { .table = &s->table, .from = { from, from }, .n_rows = { n, n }, .n_turn = n };
     ebb_status st;
-    uint32_t n_left;
     ebb_shift shift;
 
     ebb_ahead_drop(s);
     st = check_range(s, from, n, err);
     if (st != EBB_OK)
         return st;
-    n_left = s->table.n_pos - n;
-    if (from == n_left) {
+    m.end = s->table.n_pos - n;
+    if (from == m.end) {
         cut_end(s, from);
         return EBB_OK;
     }
-    do {
-        st = ebb_kv_own(e->kv, &s->table, from / EBB_KV_BLOCK, err);
-    } while (st == EBB_BUDGET && ebb_session_take_room(s));
+    st = prepare(s, n, &m, err);
     if (st != EBB_OK)
         return st;
     shift = next_shift(s, from, n);
-    ebb_run_move(&e->run, &s->table, from, n);
-    ebb_kv_cut(e->kv, &s->table, n_left);
-    memmove(s->ids + from, s->ids + from + n, (n_left - from) * sizeof *s->ids);
+    ebb_run_move(&e->run, &m);
+    ebb_kv_cut(e->kv, &s->table, m.end);
+    memmove(s->ids + from, s->ids + from + n, (m.end - from) * sizeof *s->ids);
+    s->window_from = m.from[EBB_KV_WINDOW] > from ? m.from[EBB_KV_WINDOW] : s->window_from;
     ebb_prefix_set_shift(s, &shift);
     ebb_stats_idle(e, s);
     return EBB_OK;

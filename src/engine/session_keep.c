@@ -37,7 +37,8 @@ static ebb_status sample_weights(ebb_engine *e, uint8_t hash[16], ebb_error *err
 static ebb_status find_shape(ebb_engine *e, ebb_error *err)
 {
     uint64_t facts[] = {
-        ARITHMETIC, e->plan.kv_k, e->plan.kv_v, EBB_KV_BLOCK, ebb_kv_size_of_block(e->kv), e->net.state_bytes,
+        ARITHMETIC, e->plan.kv_k, e->plan.kv_v, EBB_KV_BLOCK, ebb_kv_size_of_block(e->kv, EBB_KV_ALL),
+        ebb_kv_size_of_block(e->kv, EBB_KV_WINDOW), e->net.state_bytes,
     };
 
     ebb_hash128(facts, sizeof facts, ebb_model_get_info(e->model)->fingerprint, e->shape);
@@ -71,11 +72,16 @@ void ebb_keep_open(ebb_engine *e, const ebb_engine_opts *o)
 
 /* -- Jobs ---------------------------------------------------------------------------------- */
 
+typedef struct held {
+    int      group;
+    uint32_t block;
+} held;
+
 typedef struct kept {
     ebb_disk_job   job;
     ebb_disk_item *items;
     ebb_token     *ids;
-    uint32_t      *blocks;       /* held */
+    held          *blocks;
     uint32_t       n_blocks;
     ebb_slot      *slot;         /* held; NULL: none */
 } kept;
@@ -83,7 +89,7 @@ typedef struct kept {
 static void let_go(ebb_engine *e, kept *k)
 {
     for (uint32_t i = 0; i < k->n_blocks; i++)
-        ebb_kv_release(e->kv, k->blocks[i]);
+        ebb_kv_release(e->kv, k->blocks[i].group, k->blocks[i].block);
     if (k->slot)
         k->slot->is_held = false;
     free(k->items);
@@ -118,8 +124,8 @@ static kept *new_kept(const ebb_session *s)
 
     if (!k)
         return NULL;
-    k->items = calloc(n + 1, sizeof *k->items);
-    k->blocks = calloc(n, sizeof *k->blocks);
+    k->items = calloc(EBB_KV_GROUPS * n + 1, sizeof *k->items);
+    k->blocks = calloc(EBB_KV_GROUPS * n, sizeof *k->blocks);
     k->ids = malloc(s->table.n_pos * sizeof *k->ids);
     if (k->items && k->blocks && k->ids)
         return k;
@@ -130,38 +136,63 @@ static kept *new_kept(const ebb_session *s)
 static void add_item(kept *k, const ebb_session *s, ebb_disk_kind kind, uint32_t i, void *data, size_t n_data)
 {
     ebb_disk_item *item = &k->items[k->job.n_items++];
+    bool is_block = kind == EBB_DISK_BLOCK || kind == EBB_DISK_WINDOW;
     uint32_t pos = i * EBB_KV_BLOCK;
 
     *item = (ebb_disk_item){ .kind = kind, .pos = pos, .ids = k->ids + pos, .data = data, .n_data = n_data };
-    item->n_ids = kind == EBB_DISK_BLOCK ? EBB_KV_BLOCK : s->table.n_pos - pos;
-    memcpy(item->name, kind == EBB_DISK_BLOCK ? s->chain[i + 1].name : s->chain[i].behind, sizeof item->name);
+    item->n_ids = is_block ? EBB_KV_BLOCK : s->table.n_pos - pos;
+    memcpy(item->name, is_block ? s->chain[i + 1].name : s->chain[i].behind, sizeof item->name);
     memcpy(item->shape, s->engine->shape, sizeof item->shape);
+}
+
+/* The block at place i; of the windows' group one that is behind the window and still in the pool, too. */
+static uint32_t block_at(const ebb_session *s, int group, uint32_t i)
+{
+    const ebb_kv *kv = s->engine->kv;
+    uint32_t b = s->table.blocks[group][i];
+
+    if (group == EBB_KV_ALL)
+        return b;
+    if (b != EBB_KV_NONE && i * EBB_KV_BLOCK >= s->window_from)
+        return b;
+    return b == EBB_KV_NONE && i < s->n_chained ? ebb_kv_find(kv, group, s->chain[i + 1].name) : EBB_KV_NONE;
+}
+
+static void add_block(kept *k, const ebb_session *s, int group, uint32_t i)
+{
+    static const ebb_disk_kind kinds[][2] = {
+        [EBB_KV_ALL] = { EBB_DISK_TAIL, EBB_DISK_BLOCK }, [EBB_KV_WINDOW] = { EBB_DISK_WINDOW_TAIL, EBB_DISK_WINDOW },
+    };
+    ebb_kv *kv = s->engine->kv;
+    uint32_t b = ebb_kv_n_blocks(kv, group) > 0 ? block_at(s, group, i) : EBB_KV_NONE;
+
+    if (b == EBB_KV_NONE)
+        return;
+    ebb_kv_hold(kv, group, b);
+    k->blocks[k->n_blocks++] = (held){ group, b };
+    add_item(k, s, kinds[group][(i + 1) * EBB_KV_BLOCK <= s->table.n_pos], i, ebb_kv_data(kv, group, b),
+             ebb_kv_size_of_block(kv, group));
 }
 
 void ebb_session_keep(ebb_session *s)
 {
     ebb_engine *e = s->engine;
-    uint32_t n_full;
     kept *k;
 
     if (!e->disk || s->table.n_pos == 0)
         return;
     ebb_ahead_drop(s);
-    n_full = s->table.n_pos / EBB_KV_BLOCK;
     ebb_keep_reap(e, false);
     k = new_kept(s);
     if (!k)
         return;
     memcpy(k->ids, s->ids, s->table.n_pos * sizeof *k->ids);
-    for (uint32_t i = 0; i < s->table.n_blocks; i++) {
-        k->blocks[k->n_blocks++] = s->table.blocks[i];
-        ebb_kv_hold(e->kv, s->table.blocks[i]);
-        add_item(k, s, i < n_full ? EBB_DISK_BLOCK : EBB_DISK_TAIL, i, ebb_kv_data(e->kv, s->table.blocks[i]),
-                 ebb_kv_size_of_block(e->kv));
-    }
+    for (uint32_t i = 0; i < s->table.n_blocks; i++)
+        for (int g = 0; g < EBB_KV_GROUPS; g++)
+            add_block(k, s, g, i);
     k->slot = ebb_state_hold(s);
     if (k->slot)
-        add_item(k, s, EBB_DISK_STATE, n_full, k->slot->state, e->net.state_bytes);
+        add_item(k, s, EBB_DISK_STATE, s->table.n_pos / EBB_KV_BLOCK, k->slot->state, e->net.state_bytes);
     k->job.items = k->items;
     ebb_disk_put(e->disk, &k->job);
 }

@@ -141,8 +141,8 @@ static void test_plan_is_the_allocation(void **state)
     /* 17 blocks of 32 positions, 2 layers, K and V of 2 heads of 64 in f16 */
     assert_int_equal(p.kv_bytes, 17 * 32 * 2 * 2 * 2 * 64 * 2);
     assert_int_equal(st.weight_bytes, p.weights_resident_bytes);
-    /* scratch, and a session with its sampler: ids, block table, logits, candidates */
-    assert_int_equal(p.activation_bytes, st.scratch_bytes + 512 * 4 + 17 * 4 + EBB_TINY_VOCAB * (4 + 24));
+    /* scratch, and a session with its sampler: ids, tables of blocks, logits, candidates */
+    assert_int_equal(p.activation_bytes, st.scratch_bytes + 512 * 4 + 2 * 16 * 4 + EBB_TINY_VOCAB * (4 + 24));
     ebb_engine_close(e);
     ebb_model_close(m);
 }

@@ -62,7 +62,8 @@ static void close_engine(world *w)
         ebb_session_free(w->s[i]);
     while (ebb_keep_reap(w->engine, true))
         ;
-    assert_int_equal(ebb_kv_n_free(w->engine->kv), ebb_kv_blocks_for(N_CTX));    /* no block is lost */
+    for (int g = 0; g < EBB_KV_GROUPS; g++)      /* no block is lost */
+        assert_int_equal(ebb_kv_n_free(w->engine->kv, g), ebb_kv_n_blocks(w->engine->kv, g));
     ebb_engine_close(w->engine);
 }
 

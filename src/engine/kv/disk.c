@@ -124,7 +124,7 @@ static bool is_ours(const char *name, bool *is_leftover)
     *is_leftover = n > 4 && strcmp(name + n - 4, ".new") == 0;
     if (*is_leftover)
         return true;
-    return strcmp(kind, ".block") == 0 || strcmp(kind, ".tail") == 0 || strcmp(kind, ".state") == 0;
+    return *kind == '.' && ebb_disk_file_is_suffix(kind + 1);
 }
 
 static void remove_file(const ebb_disk *d, const char *name)
@@ -229,16 +229,6 @@ static void touch(const ebb_disk *d, const ebb_disk_item *item)
         return;
 }
 
-static void remove_tail(const ebb_disk *d, const uint8_t name[EBB_DISK_NAME])
-{
-    ebb_disk_item tail = { .kind = EBB_DISK_TAIL };
-    char path[4096];
-
-    memcpy(tail.name, name, sizeof tail.name);
-    ebb_disk_file_path(d->dir, &tail, path, sizeof path);
-    ebb_file_remove(path);
-}
-
 /* Old states of the timeline go, but for the last few. */
 static void thin_states(ebb_disk *d, const ebb_disk_job *job)
 {
@@ -297,8 +287,6 @@ static ebb_status write_missing(ebb_disk *d, ebb_disk_job *job, int64_t since_ns
         if (st != EBB_OK)
             break;
         ++*n_written;
-        if (item->kind == EBB_DISK_BLOCK)
-            remove_tail(d, i > 0 ? job->items[i - 1].name : item->shape);    /* what this block has grown from */
         if (item->kind == EBB_DISK_STATE)
             thin_states(d, job);
     }

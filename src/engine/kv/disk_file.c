@@ -11,7 +11,7 @@
 #include "os/file.h"
 #include "os/folder.h"
 
-#define VERSION    1u
+#define VERSION    2u
 #define SYNC_BYTES ((size_t)1 << 20)             /* files of this size do not stay in the page cache */
 
 /* The head as it stands in the file, little-endian as every machine that ebb runs on. */
@@ -28,11 +28,19 @@ typedef struct head {
 _Static_assert(sizeof(head) == 192, "the head of a file has no padding");
 
 static const char magic[8] = "EBB-KV\r\n";
-static const char *const suffixes[EBB_DISK_KINDS] = { "block", "tail", "state" };
+static const char *const suffixes[EBB_DISK_KINDS] = { "block", "window", "tail", "window-tail", "state" };
 
 uint64_t ebb_disk_file_bytes(const ebb_disk_item *item)
 {
     return sizeof(head) + item->n_data + EBB_DISK_NAME;
+}
+
+bool ebb_disk_file_is_suffix(const char *suffix)
+{
+    for (int kind = 0; kind < EBB_DISK_KINDS; kind++)
+        if (strcmp(suffix, suffixes[kind]) == 0)
+            return true;
+    return false;
 }
 
 void ebb_disk_file_path(const char *dir, const ebb_disk_item *item, char *path, size_t cap)
@@ -132,6 +140,11 @@ static ebb_status read_head(int fd, const char *path, const ebb_disk_item *item,
     return EBB_OK;
 }
 
+static bool is_tail(const ebb_disk_item *item)
+{
+    return item->kind == EBB_DISK_TAIL || item->kind == EBB_DISK_WINDOW_TAIL;
+}
+
 bool ebb_disk_file_has(const char *dir, const ebb_disk_item *item, uint32_t *n_ids, ebb_error *err)
 {
     char path[4096];
@@ -153,7 +166,7 @@ bool ebb_disk_file_has(const char *dir, const ebb_disk_item *item, uint32_t *n_i
     while (same < item->n_ids && same < h.n_ids && h.ids[same] == item->ids[same])
         same++;
     *n_ids = same;
-    return item->kind == EBB_DISK_TAIL ? same > 0
+    return is_tail(item) ? same > 0
          : item->kind == EBB_DISK_STATE ? same == h.n_ids : same == h.n_ids && same == item->n_ids;
 }
 
@@ -182,7 +195,7 @@ ebb_status ebb_disk_file_read(const char *dir, const ebb_disk_item *item, ebb_er
     checksum(&h, item->data, item->n_data, sum);
     if (memcmp(sum, want, sizeof sum) != 0)
         return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: its checksum is wrong", path);
-    if (h.n_ids < item->n_ids || (item->kind != EBB_DISK_TAIL && h.n_ids > item->n_ids) ||
+    if (h.n_ids < item->n_ids || (!is_tail(item) && h.n_ids > item->n_ids) ||
         memcmp(h.ids, item->ids, item->n_ids * sizeof *h.ids) != 0)
         return EBB_FAIL(err, EBB_FORMAT, "%s: has changed meanwhile", path);
     return EBB_OK;

@@ -20,7 +20,10 @@
 
 #define EBB_DISK_NAME 16u        /* bytes of a name */
 
-typedef enum ebb_disk_kind { EBB_DISK_BLOCK, EBB_DISK_TAIL, EBB_DISK_STATE, EBB_DISK_KINDS } ebb_disk_kind;
+/* The layers with a window have files of their own (EBB_KV_WINDOW in kv.h). */
+typedef enum ebb_disk_kind {
+    EBB_DISK_BLOCK, EBB_DISK_WINDOW, EBB_DISK_TAIL, EBB_DISK_WINDOW_TAIL, EBB_DISK_STATE, EBB_DISK_KINDS
+} ebb_disk_kind;
 
 /* A file and what stands in it.  A block goes by its own name, tail and state by
  * the name of the block before them: the last one written is kept. */
@@ -39,6 +42,8 @@ typedef struct ebb_disk_item {
 uint64_t ebb_disk_file_bytes(const ebb_disk_item *item);
 /* path[cap] = <dir>/<name in hex>.<kind> */
 void ebb_disk_file_path(const char *dir, const ebb_disk_item *item, char *path, size_t cap);
+/* Whether that is a kind. */
+bool ebb_disk_file_is_suffix(const char *suffix);
 
 /* Write beside and rename.  Error: IO. */
 EBB_MUST_CHECK

@@ -1,4 +1,4 @@
-/* The KV pool (kv.h). */
+/* The KV pools (kv.h). */
 #include "kv/kv.h"
 
 #include <assert.h>
@@ -8,8 +8,10 @@
 #include "os/map.h"
 
 #define LAYER_ALIGN 64u
+#define GO_BACK_MAX 1024u        /* positions behind a window that stay, to go back to */
 
 typedef struct layer {
+    int    group;
     size_t offset;               /* in a block */
     size_t k_head, v_head;       /* bytes of a head's rows */
     size_t v_offset;             /* of V, in the layer */
@@ -20,334 +22,561 @@ typedef struct kv_block {
     uint32_t next_named;         /* in its bucket */
     uint32_t older, newer;       /* among those that are named and have no references */
     bool     is_named;
-    uint8_t  name[16];
+    uint8_t  name[16], before[16];
+    int32_t  ids[EBB_KV_BLOCK];
 } kv_block;
 
-struct ebb_kv {
-    ebb_map   pool;
+/* The blocks of a group. */
+typedef struct pool {
+    char     *data;
     size_t    block_bytes;
-    uint32_t  n_blocks, n_free, n_layers;
+    uint32_t  n_blocks, n_free;
     uint32_t *free;              /* stack of free blocks without a name */
     uint32_t  n_stack;
     uint32_t  oldest, newest;    /* named blocks without references */
     kv_block *blocks;
     uint32_t *buckets;           /* [n_blocks] named blocks by name */
-    layer    *layers;
+} pool;
+
+struct ebb_kv {
+    ebb_map  map;                /* of all pools */
+    pool     pools[EBB_KV_GROUPS];
+    uint32_t window;             /* of the second group; 0: it has no layers */
+    layer   *layers;
 };
 
-/* Places the layers of a block in `out` (NULL: only counts); returns the bytes of a block. */
-static size_t place_layers(const ebb_kv_shape *shape, layer *out)
-{
-    size_t at = 0;
+/* -- Sizes ----------------------------------------------------------------------- */
 
+uint32_t ebb_kv_blocks_of(uint32_t n_pos)
+{
+    return n_pos / EBB_KV_BLOCK + (n_pos % EBB_KV_BLOCK != 0);
+}
+
+static uint32_t blocks_for_all(const ebb_kv_shape *shape)
+{
+    return ebb_kv_blocks_of(shape->n_ctx) + 1;
+}
+
+static uint32_t blocks_for_window(const ebb_kv_shape *shape)
+{
+    uint64_t back = shape->window < GO_BACK_MAX ? shape->window : GO_BACK_MAX;
+
+    return (uint32_t)((shape->window + shape->n_chunk + back + EBB_KV_BLOCK - 1) / EBB_KV_BLOCK) + 3;
+}
+
+/* Whether layers with a window are a group of their own. */
+static bool is_split(const ebb_kv_shape *shape)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < shape->n_layers; i++)
+        n += shape->layers[i].has_window && shape->layers[i].n_head > 0;
+    return n > 0 && blocks_for_window(shape) < blocks_for_all(shape);
+}
+
+/* Places the layers in the blocks of their groups in `out` (NULL: only counts). */
+static void place_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GROUPS], layer *out)
+{
+    bool split = is_split(shape);
+
+    memset(block_bytes, 0, EBB_KV_GROUPS * sizeof *block_bytes);
     for (uint32_t i = 0; i < shape->n_layers; i++) {
         const ebb_kv_layer *l = &shape->layers[i];
         size_t k = EBB_KV_BLOCK * ebb_kv_row_bytes(shape->k_type, l->dim_k);
         size_t v = EBB_KV_BLOCK * ebb_kv_row_bytes(shape->v_type, l->dim_v);
+        int group = split && l->has_window ? EBB_KV_WINDOW : EBB_KV_ALL;
+        size_t *at = &block_bytes[group];
 
         if (out)
-            out[i] = (layer){ .offset = at, .k_head = k, .v_head = v, .v_offset = l->n_head * k };
-        at += (l->n_head * (k + v) + LAYER_ALIGN - 1) / LAYER_ALIGN * LAYER_ALIGN;
+            out[i] = (layer){ .group = group, .offset = *at, .k_head = k, .v_head = v, .v_offset = l->n_head * k };
+        *at += (l->n_head * (k + v) + LAYER_ALIGN - 1) / LAYER_ALIGN * LAYER_ALIGN;
     }
-    return at;
+}
+
+static uint32_t blocks_for(const ebb_kv_shape *shape, int group)
+{
+    if (group == EBB_KV_ALL)
+        return blocks_for_all(shape);
+    return is_split(shape) ? blocks_for_window(shape) : 0;
 }
 
 uint64_t ebb_kv_block_bytes(const ebb_kv_shape *shape)
 {
-    return place_layers(shape, NULL);
+    size_t bytes[EBB_KV_GROUPS];
+
+    place_layers(shape, bytes, NULL);
+    return (uint64_t)bytes[EBB_KV_ALL] + bytes[EBB_KV_WINDOW];
 }
 
-uint32_t ebb_kv_blocks_for(uint32_t n_ctx)
+uint64_t ebb_kv_pool_bytes(const ebb_kv_shape *shape)
 {
-    return n_ctx / EBB_KV_BLOCK + (n_ctx % EBB_KV_BLOCK != 0) + 1;
+    size_t bytes[EBB_KV_GROUPS];
+    uint64_t sum = 0;
+
+    place_layers(shape, bytes, NULL);
+    for (int g = 0; g < EBB_KV_GROUPS; g++)
+        sum += (uint64_t)bytes[g] * blocks_for(shape, g);
+    return sum;
 }
 
-ebb_status ebb_kv_open(const ebb_kv_shape *shape, uint32_t n_blocks, ebb_kv **out, ebb_error *err)
+/* -- Opening --------------------------------------------------------------------- */
+
+static ebb_status open_pool(pool *p, uint32_t n, size_t block_bytes, ebb_error *err)
 {
-    ebb_kv *kv = calloc(1, sizeof *kv);
+    p->n_blocks = p->n_free = p->n_stack = n;
+    p->block_bytes = block_bytes;
+    p->oldest = p->newest = EBB_KV_NONE;
+    p->free = calloc(n + 1, sizeof *p->free);
+    p->blocks = calloc(n + 1, sizeof *p->blocks);
+    p->buckets = calloc(n + 1, sizeof *p->buckets);
+    if (!p->free || !p->blocks || !p->buckets)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the table of %u KV blocks", n);
+    for (uint32_t i = 0; i < n; i++) {
+        p->free[i] = n - 1 - i;                  /* block 0 is taken first */
+        p->buckets[i] = EBB_KV_NONE;
+    }
+    return EBB_OK;
+}
+
+static ebb_status open_all(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *err)
+{
+    size_t bytes[EBB_KV_GROUPS];
+    char *at;
     ebb_status st = EBB_OK;
 
-    *out = NULL;
-    if (kv) {
-        kv->free = calloc(n_blocks, sizeof *kv->free);
-        kv->blocks = calloc(n_blocks, sizeof *kv->blocks);
-        kv->buckets = calloc(n_blocks, sizeof *kv->buckets);
-        kv->layers = calloc(shape->n_layers, sizeof *kv->layers);
+    kv->layers = calloc(shape->n_layers, sizeof *kv->layers);
+    if (!kv->layers)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", shape->n_layers);
+    kv->window = is_split(shape) ? shape->window : 0;
+    place_layers(shape, bytes, kv->layers);
+    for (int g = 0; g < EBB_KV_GROUPS && st == EBB_OK; g++)
+        st = open_pool(&kv->pools[g], blocks_for(shape, g), bytes[g], err);
+    if (st == EBB_OK)
+        st = ebb_map_anon(ebb_kv_pool_bytes(shape), true, &kv->map, err);
+    at = kv->map.data;
+    for (int g = 0; g < EBB_KV_GROUPS && st == EBB_OK; g++) {
+        kv->pools[g].data = at;
+        at += kv->pools[g].block_bytes * kv->pools[g].n_blocks;
     }
-    if (!kv || !kv->free || !kv->blocks || !kv->buckets || !kv->layers)
-        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the table of %u KV blocks", n_blocks);
-    if (st == EBB_OK) {
-        kv->block_bytes = place_layers(shape, kv->layers);
-        kv->n_layers = shape->n_layers;
-        st = ebb_map_anon(kv->block_bytes * n_blocks, true, &kv->pool, err);
-    }
+    return st;
+}
+
+ebb_status ebb_kv_open(const ebb_kv_shape *shape, ebb_kv **out, ebb_error *err)
+{
+    ebb_kv *kv = calloc(1, sizeof *kv);
+    ebb_status st = kv ? open_all(kv, shape, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the KV pool");
+
     if (st != EBB_OK) {
         ebb_kv_close(kv);
-        return st;
-    }
-    kv->n_blocks = kv->n_free = kv->n_stack = n_blocks;
-    kv->oldest = kv->newest = EBB_KV_NONE;
-    for (uint32_t i = 0; i < n_blocks; i++) {
-        kv->free[i] = n_blocks - 1 - i;          /* block 0 is taken first */
-        kv->buckets[i] = EBB_KV_NONE;
+        kv = NULL;
     }
     *out = kv;
-    return EBB_OK;
+    return st;
 }
 
 void ebb_kv_close(ebb_kv *kv)
 {
     if (!kv)
         return;
-    ebb_map_fini(&kv->pool);
-    free(kv->free);
-    free(kv->blocks);
-    free(kv->buckets);
+    ebb_map_fini(&kv->map);
+    for (int g = 0; g < EBB_KV_GROUPS; g++) {
+        free(kv->pools[g].free);
+        free(kv->pools[g].blocks);
+        free(kv->pools[g].buckets);
+    }
     free(kv->layers);
     free(kv);
 }
 
 uint64_t ebb_kv_bytes(const ebb_kv *kv)
 {
-    return (uint64_t)kv->block_bytes * kv->n_blocks;
+    uint64_t sum = 0;
+
+    for (int g = 0; g < EBB_KV_GROUPS; g++)
+        sum += (uint64_t)kv->pools[g].block_bytes * kv->pools[g].n_blocks;
+    return sum;
 }
 
-uint32_t ebb_kv_n_free(const ebb_kv *kv)
+uint32_t ebb_kv_window(const ebb_kv *kv)
 {
-    return kv->n_free;
+    return kv->window;
 }
 
-size_t ebb_kv_size_of_block(const ebb_kv *kv)
+uint32_t ebb_kv_n_blocks(const ebb_kv *kv, int g)
 {
-    return kv->block_bytes;
+    return kv->pools[g].n_blocks;
 }
 
-void *ebb_kv_data(const ebb_kv *kv, uint32_t b)
+uint32_t ebb_kv_n_free(const ebb_kv *kv, int g)
 {
-    return (char *)kv->pool.data + b * kv->block_bytes;
+    return kv->pools[g].n_free;
+}
+
+size_t ebb_kv_size_of_block(const ebb_kv *kv, int g)
+{
+    return kv->pools[g].block_bytes;
+}
+
+static void *data(const pool *p, uint32_t b)
+{
+    return p->data + b * p->block_bytes;
+}
+
+void *ebb_kv_data(const ebb_kv *kv, int g, uint32_t b)
+{
+    return data(&kv->pools[g], b);
+}
+
+uint32_t ebb_kv_first(const ebb_kv *kv, int g, uint32_t pos)
+{
+    return g == EBB_KV_WINDOW && kv->window && pos >= kv->window ? (pos - kv->window + 1) / EBB_KV_BLOCK : 0;
 }
 
 /* -- Names --------------------------------------------------------------------- */
 
-static uint32_t *bucket(const ebb_kv *kv, const uint8_t name[16])
+static uint32_t *bucket(const pool *p, const uint8_t name[16])
 {
     uint64_t x;
 
     memcpy(&x, name, sizeof x);
-    return &kv->buckets[x % kv->n_blocks];
+    return &p->buckets[x % p->n_blocks];
 }
 
-uint32_t ebb_kv_find(const ebb_kv *kv, const uint8_t name[16])
+static uint32_t find(const pool *p, const uint8_t name[16])
 {
-    uint32_t b = *bucket(kv, name);
+    uint32_t b = p->n_blocks ? *bucket(p, name) : EBB_KV_NONE;
 
-    while (b != EBB_KV_NONE && memcmp(kv->blocks[b].name, name, sizeof kv->blocks[b].name) != 0)
-        b = kv->blocks[b].next_named;
+    while (b != EBB_KV_NONE && memcmp(p->blocks[b].name, name, sizeof p->blocks[b].name) != 0)
+        b = p->blocks[b].next_named;
     return b;
 }
 
-void ebb_kv_name(ebb_kv *kv, const ebb_kv_table *t, uint32_t i, const uint8_t name[16])
+uint32_t ebb_kv_find(const ebb_kv *kv, int g, const uint8_t name[16])
 {
-    kv_block *b = &kv->blocks[t->blocks[i]];
-    uint32_t *head = bucket(kv, name);
-
-    assert((i + 1) * EBB_KV_BLOCK <= t->n_pos);
-    if (b->is_named || ebb_kv_find(kv, name) != EBB_KV_NONE)
-        return;
-    memcpy(b->name, name, sizeof b->name);
-    b->is_named = true;
-    b->next_named = *head;
-    *head = t->blocks[i];
+    return find(&kv->pools[g], name);
 }
 
-static void forget(ebb_kv *kv, uint32_t b)
+void ebb_kv_name(ebb_kv *kv, const ebb_kv_table *t, int g, uint32_t i, const ebb_kv_label *label)
 {
-    uint32_t *at = bucket(kv, kv->blocks[b].name);
+    pool *p = &kv->pools[g];
+    kv_block *b = &p->blocks[t->blocks[g][i]];
+    uint32_t *head = bucket(p, label->name);
+
+    assert((i + 1) * EBB_KV_BLOCK <= t->n_pos);
+    if (b->is_named || find(p, label->name) != EBB_KV_NONE)
+        return;
+    memcpy(b->name, label->name, sizeof b->name);
+    memcpy(b->before, label->before, sizeof b->before);
+    memcpy(b->ids, label->ids, sizeof b->ids);
+    b->is_named = true;
+    b->next_named = *head;
+    *head = t->blocks[g][i];
+}
+
+uint32_t ebb_kv_find_child(const ebb_kv *kv, int g, const uint8_t before[16], const int32_t *ids, uint32_t n,
+                           uint32_t *n_same)
+{
+    const pool *p = &kv->pools[g];
+    uint32_t best = EBB_KV_NONE;
+
+    *n_same = 0;
+    for (uint32_t b = 0; b < p->n_blocks; b++) {
+        const kv_block *x = &p->blocks[b];
+        uint32_t same = 0;
+
+        if (!x->is_named || memcmp(x->before, before, sizeof x->before) != 0)
+            continue;
+        while (same < n && same < EBB_KV_BLOCK && x->ids[same] == ids[same])
+            same++;
+        if (same > *n_same) {
+            *n_same = same;
+            best = b;
+        }
+    }
+    return best;
+}
+
+const uint8_t *ebb_kv_name_of(const ebb_kv *kv, int g, uint32_t b)
+{
+    return kv->pools[g].blocks[b].name;
+}
+
+static void unname(pool *p, uint32_t b)
+{
+    uint32_t *at = bucket(p, p->blocks[b].name);
 
     while (*at != b)
-        at = &kv->blocks[*at].next_named;
-    *at = kv->blocks[b].next_named;
-    kv->blocks[b].is_named = false;
+        at = &p->blocks[*at].next_named;
+    *at = p->blocks[b].next_named;
+    p->blocks[b].is_named = false;
 }
 
 /* The list of named blocks without references. */
-static void enlist(ebb_kv *kv, uint32_t b)
+static void enlist(pool *p, uint32_t b)
 {
-    kv->blocks[b].older = kv->newest;
-    kv->blocks[b].newer = EBB_KV_NONE;
-    *(kv->newest == EBB_KV_NONE ? &kv->oldest : &kv->blocks[kv->newest].newer) = b;
-    kv->newest = b;
+    p->blocks[b].older = p->newest;
+    p->blocks[b].newer = EBB_KV_NONE;
+    *(p->newest == EBB_KV_NONE ? &p->oldest : &p->blocks[p->newest].newer) = b;
+    p->newest = b;
 }
 
-static void unlist(ebb_kv *kv, uint32_t b)
+static void unlist(pool *p, uint32_t b)
 {
-    uint32_t older = kv->blocks[b].older, newer = kv->blocks[b].newer;
+    uint32_t older = p->blocks[b].older, newer = p->blocks[b].newer;
 
-    *(older == EBB_KV_NONE ? &kv->oldest : &kv->blocks[older].newer) = newer;
-    *(newer == EBB_KV_NONE ? &kv->newest : &kv->blocks[newer].older) = older;
+    *(older == EBB_KV_NONE ? &p->oldest : &p->blocks[older].newer) = newer;
+    *(newer == EBB_KV_NONE ? &p->newest : &p->blocks[newer].older) = older;
 }
 
-void ebb_kv_hold(ebb_kv *kv, uint32_t b)
+static void hold(pool *p, uint32_t b)
 {
-    if (kv->blocks[b].n_refs++ == 0) {
-        unlist(kv, b);
-        kv->n_free--;
+    if (p->blocks[b].n_refs++ == 0) {
+        unlist(p, b);
+        p->n_free--;
     }
 }
 
-void ebb_kv_release(ebb_kv *kv, uint32_t b)
+static void release(pool *p, uint32_t b)
 {
-    assert(kv->blocks[b].n_refs > 0);
-    if (--kv->blocks[b].n_refs > 0)
+    assert(p->blocks[b].n_refs > 0);
+    if (--p->blocks[b].n_refs > 0)
         return;
-    kv->n_free++;
-    if (kv->blocks[b].is_named)
-        enlist(kv, b);
+    p->n_free++;
+    if (p->blocks[b].is_named)
+        enlist(p, b);
     else
-        kv->free[kv->n_stack++] = b;
+        p->free[p->n_stack++] = b;
+}
+
+void ebb_kv_hold(ebb_kv *kv, int g, uint32_t b)
+{
+    hold(&kv->pools[g], b);
+}
+
+void ebb_kv_release(ebb_kv *kv, int g, uint32_t b)
+{
+    release(&kv->pools[g], b);
 }
 
 /* -- Tables ------------------------------------------------------------------ */
 
-static uint32_t blocks_of(uint32_t n_pos)
-{
-    return n_pos / EBB_KV_BLOCK + (n_pos % EBB_KV_BLOCK != 0);
-}
-
 ebb_status ebb_kv_table_init(ebb_kv_table *t, uint32_t n_ctx, ebb_error *err)
 {
     memset(t, 0, sizeof *t);
-    t->cap = blocks_of(n_ctx);
-    t->blocks = calloc(t->cap ? t->cap : 1, sizeof *t->blocks);
-    return t->blocks ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u blocks", t->cap);
+    t->cap = ebb_kv_blocks_of(n_ctx);
+    for (int g = 0; g < EBB_KV_GROUPS; g++) {
+        t->blocks[g] = calloc(t->cap + 1, sizeof **t->blocks);
+        if (!t->blocks[g])
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u blocks", t->cap);
+    }
+    return EBB_OK;
 }
 
 void ebb_kv_table_fini(ebb_kv *kv, ebb_kv_table *t)
 {
-    if (t->blocks)
+    if (t->n_blocks > 0)
         ebb_kv_cut(kv, t, 0);
-    free(t->blocks);
+    for (int g = 0; g < EBB_KV_GROUPS; g++)
+        free(t->blocks[g]);
     memset(t, 0, sizeof *t);
 }
 
-static uint32_t take(ebb_kv *kv)
+static uint32_t take(pool *p)
 {
-    uint32_t b = kv->oldest;
+    uint32_t b = p->oldest;
 
-    if (kv->n_stack > 0) {
-        b = kv->free[--kv->n_stack];
+    if (p->n_stack > 0) {
+        b = p->free[--p->n_stack];
     } else {
-        forget(kv, b);
-        unlist(kv, b);
+        unname(p, b);
+        unlist(p, b);
     }
-    kv->n_free--;
-    kv->blocks[b].n_refs = 1;
+    p->n_free--;
+    p->blocks[b].n_refs = 1;
     return b;
 }
 
 /* Put a copy of *b in its place. */
-static void copy(ebb_kv *kv, uint32_t *b)
+static void copy(pool *p, uint32_t *b)
 {
-    uint32_t fresh = take(kv);
+    uint32_t fresh = take(p);
 
-    memcpy(ebb_kv_data(kv, fresh), ebb_kv_data(kv, *b), kv->block_bytes);
-    ebb_kv_release(kv, *b);
+    memcpy(data(p, fresh), data(p, *b), p->block_bytes);
+    release(p, *b);
     *b = fresh;
 }
 
-/* Make the last block of the table one that may be written. */
-static void own_last(ebb_kv *kv, ebb_kv_table *t)
+/* Make a block one that may be written. */
+static void own(pool *p, uint32_t *b)
 {
-    uint32_t *last = &t->blocks[t->n_blocks - 1];
-
-    if (kv->n_free == 0)                         /* ours alone: it is written over */
-        forget(kv, *last);
-    else
-        copy(kv, last);
+    if (p->blocks[*b].n_refs == 1 && (!p->blocks[*b].is_named || p->n_free == 0)) {
+        if (p->blocks[*b].is_named)              /* ours alone: it is written over */
+            unname(p, *b);
+        return;
+    }
+    copy(p, b);
 }
 
-ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t i, ebb_error *err)
+static ebb_status full(const pool *p, uint32_t need, ebb_error *err)
 {
-    uint32_t need = 0;
+    return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens, %u are needed", p->n_free, EBB_KV_BLOCK,
+                    need);
+}
 
-    for (uint32_t k = i; k < t->n_blocks; k++)
-        need += kv->blocks[t->blocks[k]].n_refs > 1;
-    if (need > kv->n_free)
-        return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens, %u are needed", kv->n_free,
-                        EBB_KV_BLOCK, need);
-    for (; i < t->n_blocks; i++) {
-        if (kv->blocks[t->blocks[i]].n_refs > 1)
-            copy(kv, &t->blocks[i]);
-        else if (kv->blocks[t->blocks[i]].is_named)
-            forget(kv, t->blocks[i]);
-    }
-    return EBB_OK;
+/* Give back what position pos and later do not see. */
+static void let_go_unseen(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t pos)
+{
+    uint32_t end = ebb_kv_first(kv, g, pos), i = end;
+
+    while (i > 0 && t->blocks[g][i - 1] != EBB_KV_NONE)
+        i--;
+    for (; i < end; i++)                         /* the farthest back is let go first */
+        ebb_kv_put(kv, t, g, i, EBB_KV_NONE);
+}
+
+/* Whether the last block is partly filled and somebody else's too. */
+static bool last_is_shared(const pool *p, const ebb_kv_table *t, int g)
+{
+    return t->n_pos % EBB_KV_BLOCK && p->blocks[t->blocks[g][t->n_blocks - 1]].n_refs > 1;
+}
+
+static bool is_used(const ebb_kv *kv, int g)
+{
+    return kv->pools[g].n_blocks > 0;
 }
 
 ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *err)
 {
-    uint32_t want = blocks_of(n_pos), need = want - t->n_blocks;
-    const kv_block *last = t->n_pos % EBB_KV_BLOCK ? &kv->blocks[t->blocks[t->n_blocks - 1]] : NULL;
-    bool is_shared = last && n_pos > t->n_pos && last->n_refs > 1;
-    bool copies = is_shared || (last && n_pos > t->n_pos && last->is_named);
+    uint32_t want = ebb_kv_blocks_of(n_pos), old = t->n_blocks;
+    bool writes_last = n_pos > t->n_pos && t->n_pos % EBB_KV_BLOCK;
 
     assert(n_pos >= t->n_pos);
     if (want > t->cap)
         return EBB_FAIL(err, EBB_CONTEXT, "%u tokens do not fit a context of %u", n_pos, t->cap * EBB_KV_BLOCK);
-    if (need + is_shared > kv->n_free)
-        return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens, %u are needed", kv->n_free,
-                        EBB_KV_BLOCK, need + is_shared);
-    if (copies)
-        own_last(kv, t);
-    while (t->n_blocks < want)
-        t->blocks[t->n_blocks++] = take(kv);
+    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
+        uint32_t need = want - old + (writes_last && last_is_shared(&kv->pools[g], t, g));
+
+        let_go_unseen(kv, t, g, t->n_pos);
+        if (need > kv->pools[g].n_free)
+            return full(&kv->pools[g], need, err);
+    }
+    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
+        if (writes_last)
+            own(&kv->pools[g], &t->blocks[g][old - 1]);
+        for (uint32_t i = old; i < want; i++)
+            t->blocks[g][i] = take(&kv->pools[g]);
+    }
+    t->n_blocks = want;
     t->n_pos = n_pos;
     return EBB_OK;
+}
+
+ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t first, ebb_error *err)
+{
+    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
+        pool *p = &kv->pools[g];
+        uint32_t need = 0;
+
+        for (uint32_t i = first; i < t->n_blocks; i++)
+            need += t->blocks[g][i] != EBB_KV_NONE && p->blocks[t->blocks[g][i]].n_refs > 1;
+        if (need > p->n_free)
+            return full(p, need, err);
+    }
+    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
+        pool *p = &kv->pools[g];
+
+        for (uint32_t i = first; i < t->n_blocks; i++) {
+            uint32_t *b = &t->blocks[g][i];
+
+            if (*b == EBB_KV_NONE)
+                continue;
+            if (p->blocks[*b].n_refs > 1)
+                copy(p, b);
+            else if (p->blocks[*b].is_named)
+                unname(p, *b);
+        }
+    }
+    return EBB_OK;
+}
+
+void ebb_kv_put(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t i, uint32_t b)
+{
+    uint32_t old = t->blocks[g][i];
+
+    assert(i < t->n_blocks);
+    if (b != EBB_KV_NONE)
+        hold(&kv->pools[g], b);
+    t->blocks[g][i] = b;
+    if (old != EBB_KV_NONE)
+        release(&kv->pools[g], old);
+}
+
+ebb_status ebb_kv_put_free(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t i, ebb_error *err)
+{
+    pool *p = &kv->pools[g];
+
+    if (p->n_free == 0)
+        return full(p, 1, err);
+    ebb_kv_put(kv, t, g, i, EBB_KV_NONE);
+    t->blocks[g][i] = take(p);
+    return EBB_OK;
+}
+
+void ebb_kv_reach(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos)
+{
+    uint32_t want = ebb_kv_blocks_of(n_pos);
+
+    assert(want <= t->cap);
+    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
+        for (uint32_t i = t->n_blocks; i < want; i++)
+            t->blocks[g][i] = EBB_KV_NONE;
+        for (uint32_t i = t->n_blocks; i-- > want;)      /* the deepest is let go first */
+            ebb_kv_put(kv, t, g, i, EBB_KV_NONE);
+    }
+    t->n_blocks = want;
+    t->n_pos = n_pos;
 }
 
 void ebb_kv_cut(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos)
 {
     assert(n_pos <= t->n_pos);
-    while (t->n_blocks > blocks_of(n_pos))
-        ebb_kv_release(kv, t->blocks[--t->n_blocks]);
-    t->n_pos = n_pos;
+    ebb_kv_reach(kv, t, n_pos);
 }
 
-void ebb_kv_share(ebb_kv *kv, ebb_kv_table *t, const ebb_kv_table *from, uint32_t n_pos)
+void ebb_kv_move_up(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t to, uint32_t n)
 {
-    assert(t != from && n_pos <= from->n_pos && blocks_of(n_pos) <= t->cap);
-    ebb_kv_cut(kv, t, 0);
-    while (t->n_blocks < blocks_of(n_pos)) {
-        uint32_t b = from->blocks[t->n_blocks];
+    uint32_t *blocks = t->blocks[g];
 
-        ebb_kv_hold(kv, b);
-        t->blocks[t->n_blocks++] = b;
-    }
-    t->n_pos = n_pos;
-}
-
-void ebb_kv_adopt(ebb_kv *kv, ebb_kv_table *t, uint32_t b)
-{
-    assert(t->n_pos % EBB_KV_BLOCK == 0 && t->n_blocks < t->cap);
-    ebb_kv_hold(kv, b);
-    t->blocks[t->n_blocks++] = b;
-    t->n_pos += EBB_KV_BLOCK;
+    for (uint32_t i = 0; i < to + n; i++)
+        ebb_kv_put(kv, t, g, i, EBB_KV_NONE);
+    for (uint32_t i = to; n > 0 && i < t->n_blocks; i++)
+        blocks[i] = i + n < t->n_blocks ? blocks[i + n] : EBB_KV_NONE;
 }
 
 /* -- Rows -------------------------------------------------------------------- */
 
-void *ebb_kv_k(const ebb_kv *kv, uint32_t block, uint32_t i_layer, uint32_t head)
+int ebb_kv_group(const ebb_kv *kv, uint32_t i_layer)
 {
-    const layer *l = &kv->layers[i_layer];
-
-    return (char *)kv->pool.data + block * kv->block_bytes + l->offset + head * l->k_head;
+    return kv->layers[i_layer].group;
 }
 
-void *ebb_kv_v(const ebb_kv *kv, uint32_t block, uint32_t i_layer, uint32_t head)
+static char *layer_of(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, const layer *l)
+{
+    return (char *)data(&kv->pools[l->group], t->blocks[l->group][i]) + l->offset;
+}
+
+void *ebb_kv_k(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, uint32_t i_layer, uint32_t head)
 {
     const layer *l = &kv->layers[i_layer];
 
-    return (char *)kv->pool.data + block * kv->block_bytes + l->offset + l->v_offset + head * l->v_head;
+    return layer_of(kv, t, i, l) + head * l->k_head;
+}
+
+void *ebb_kv_v(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, uint32_t i_layer, uint32_t head)
+{
+    const layer *l = &kv->layers[i_layer];
+
+    return layer_of(kv, t, i, l) + l->v_offset + head * l->v_head;
 }
 
 size_t ebb_kv_k_row_bytes(const ebb_kv *kv, uint32_t i_layer)

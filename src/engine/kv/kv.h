@@ -1,12 +1,15 @@
-/* kv/kv.h - keys and values of the positions that stand: one pool of blocks.
+/* kv/kv.h - keys and values of the positions that stand: pools of blocks.
  *
- * The pool is one allocation made at open.  A block holds EBB_KV_BLOCK positions
- * (aligned to absolute positions) of all layers:
+ * A block holds EBB_KV_BLOCK positions (aligned to absolute positions) of the
+ * layers of a group.  Layers that see everything are one group, those that see
+ * a window another one, whose pool is smaller: a timeline keeps only the blocks
+ * that its next position sees.
  *
  *     block:  layer 0 | layer 1 | ...        each layer at a multiple of 64 bytes
  *     layer:  K [head][position][dim_k] | V [head][position][dim_v]
  *
- * A table is the list of blocks of one timeline.  Timelines share the blocks of
+ * All is one allocation, made at open.  A table is the list of blocks of one
+ * timeline, for each group.  Timelines share the blocks of
  * a common beginning by counting references.  A full block may be given a name
  * (a hash of all tokens up to its end); when its last reference goes it stays in
  * the pool and can be found again, until its room is needed: the one that was let
@@ -16,9 +19,11 @@
  *  K1  A block that is shared or has a name is never written: growing a timeline
  *      whose last, partly filled block is such a one copies that block first.
  *      (Where no block is free it loses its name instead.)
- *  K2  A table holds exactly ceil(n_pos / EBB_KV_BLOCK) blocks.
+ *  K2  A table has exactly ceil(n_pos / EBB_KV_BLOCK) places in each group.  A place of the
+ *      windows' group may be EBB_KV_NONE; before a table grows, all that its next
+ *      position sees (from ebb_kv_first on) must be there.
  *  K3  free blocks (those that can only be found among them) + blocks with references = n_blocks.
- *  K4  No two blocks have the same name.
+ *  K4  No two blocks of a group have the same name.
  *
  * Threads: the calls from the thread that runs passes; rows of different
  * positions or heads may be written by different threads at once. */
@@ -34,71 +39,105 @@
 typedef struct ebb_kv_layer {
     uint32_t n_head;             /* KV heads; 0: a layer without KV */
     uint32_t dim_k, dim_v;       /* elements of a row */
+    bool     has_window;         /* sees the last `window` positions only */
 } ebb_kv_layer;
 
 typedef struct ebb_kv_shape {
     uint32_t            n_layers;
     const ebb_kv_layer *layers;  /* read by open and by the size functions, not kept */
     ebb_kv_type         k_type, v_type;
+    uint32_t            window;  /* of the layers that have one */
+    uint32_t            n_ctx, n_chunk;  /* positions of the longest timeline; of the longest step */
 } ebb_kv_shape;
+
+/* Layers that see everything; a window.  Where a window's pool would not be the smaller one, all layers are of the
+ * first. */
+enum { EBB_KV_ALL, EBB_KV_WINDOW, EBB_KV_GROUPS };
 
 typedef struct ebb_kv ebb_kv;
 
 typedef struct ebb_kv_table {
-    uint32_t *blocks;            /* owned; room for cap */
+    uint32_t *blocks[EBB_KV_GROUPS];     /* owned; room for cap */
     uint32_t  n_blocks, cap;
     uint32_t  n_pos;             /* positions that stand */
 } ebb_kv_table;
 
-/* Bytes of one block, and the blocks that n_ctx positions take (one more than
- * they fill: the copy of a shared block needs room). */
+/* Bytes of EBB_KV_BLOCK positions in all layers; the blocks that n positions take. */
 uint64_t ebb_kv_block_bytes(const ebb_kv_shape *shape);
-uint32_t ebb_kv_blocks_for(uint32_t n_ctx);
+uint32_t ebb_kv_blocks_of(uint32_t n_pos);
+/* Bytes of all pools.  n_ctx positions, and a block more, for the copy of a shared one; of a window w
+ *     w + n_chunk + min(w, 1024) positions and three blocks:
+ * what the columns of a step see, and so much to go back without computing all again. */
+uint64_t ebb_kv_pool_bytes(const ebb_kv_shape *shape);
 
-/* n_blocks blocks, untouched until written.  Error: NOMEM. */
+/* All blocks free, untouched until written.  Error: NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_kv_open(const ebb_kv_shape *shape, uint32_t n_blocks, ebb_kv **out, ebb_error *err);
+ebb_status ebb_kv_open(const ebb_kv_shape *shape, ebb_kv **out, ebb_error *err);
 void ebb_kv_close(ebb_kv *kv);                   /* NULL is fine */
-uint64_t ebb_kv_bytes(const ebb_kv *kv);         /* of the pool */
-uint32_t ebb_kv_n_free(const ebb_kv *kv);        /* blocks, named ones without references among them */
-size_t   ebb_kv_size_of_block(const ebb_kv *kv);
-void    *ebb_kv_data(const ebb_kv *kv, uint32_t block);  /* all layers of a block */
+uint64_t ebb_kv_bytes(const ebb_kv *kv);         /* of the pools */
+uint32_t ebb_kv_n_blocks(const ebb_kv *kv, int group);
+uint32_t ebb_kv_n_free(const ebb_kv *kv, int group);     /* named ones without references among them */
+size_t   ebb_kv_size_of_block(const ebb_kv *kv, int group);
+void    *ebb_kv_data(const ebb_kv *kv, int group, uint32_t block);       /* all layers of a block */
+/* The first block of the group that a position sees. */
+uint32_t ebb_kv_first(const ebb_kv *kv, int group, uint32_t pos);
+uint32_t ebb_kv_window(const ebb_kv *kv);        /* of the second group; 0: it has no layers */
 
 /* A table for at most n_ctx positions.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_kv_table_init(ebb_kv_table *t, uint32_t n_ctx, ebb_error *err);
 void ebb_kv_table_fini(ebb_kv *kv, ebb_kv_table *t);     /* a zeroed table is fine */
 
-/* Make positions [t->n_pos, n_pos) writable; t->n_pos = n_pos.  On failure
- * nothing has changed.  Errors: BUDGET (no free block), CONTEXT (beyond cap). */
+/* Make positions [t->n_pos, n_pos) writable; t->n_pos = n_pos.  Blocks that position t->n_pos
+ * does not see any more are given back.  On failure nothing else has changed.
+ * Errors: BUDGET (no free block), CONTEXT (beyond cap). */
 EBB_MUST_CHECK
 ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *err);
+/* Keep the first n_pos positions. */
+void ebb_kv_cut(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos);
 /* Make the blocks from block i on the table's own, writable and without a name: what others hold
  * is copied.  On failure no content has changed.  Error: BUDGET (no free block). */
 EBB_MUST_CHECK
 ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t i, ebb_error *err);
-/* Keep the first n_pos positions. */
-void ebb_kv_cut(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos);
-/* Make *t the first n_pos positions of *from (n_pos <= from->n_pos); what it held goes. */
-void ebb_kv_share(ebb_kv *kv, ebb_kv_table *t, const ebb_kv_table *from, uint32_t n_pos);
+
+/* -- Putting a table together ---------------------------------------------------- */
+
+#define EBB_KV_NONE UINT32_MAX
+/* Hold `block` (or NONE) at place i < t->n_blocks of the group, and not what was there. */
+void ebb_kv_put(ebb_kv *kv, ebb_kv_table *t, int group, uint32_t i, uint32_t block);
+/* A free block at that place.  Error: BUDGET. */
+EBB_MUST_CHECK
+ebb_status ebb_kv_put_free(ebb_kv *kv, ebb_kv_table *t, int group, uint32_t i, ebb_error *err);
+/* n_pos positions (within cap): places that there were not are NONE. */
+void ebb_kv_reach(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos);
+/* The blocks at places to + n and beyond go to `to` and beyond; those before them are given back. */
+void ebb_kv_move_up(ebb_kv *kv, ebb_kv_table *t, int group, uint32_t to, uint32_t n);
 
 /* -- Blocks that can be found --------------------------------------------------- */
 
-#define EBB_KV_NONE UINT32_MAX
-/* Name block i of the table, which is full; does nothing if a block has that name. */
-void ebb_kv_name(ebb_kv *kv, const ebb_kv_table *t, uint32_t i, const uint8_t name[16]);
+typedef struct ebb_kv_label {
+    uint8_t        name[16], before[16]; /* of all tokens up to the block's end; up to its beginning */
+    const int32_t *ids;          /* [EBB_KV_BLOCK] its own */
+} ebb_kv_label;
+/* Name block i of the table, which is full; does nothing if a block of the group has that name. */
+void ebb_kv_name(ebb_kv *kv, const ebb_kv_table *t, int group, uint32_t i, const ebb_kv_label *label);
 /* The block of that name, or EBB_KV_NONE. */
-uint32_t ebb_kv_find(const ebb_kv *kv, const uint8_t name[16]);
-/* Append a full block to a table of full blocks. */
-void ebb_kv_adopt(ebb_kv *kv, ebb_kv_table *t, uint32_t block);
+uint32_t ebb_kv_find(const ebb_kv *kv, int group, const uint8_t name[16]);
+/* The named block behind `before` that begins with most of ids[0..n); how many.  EBB_KV_NONE: none
+ * with any.  Cost: looks at all blocks. */
+uint32_t ebb_kv_find_child(const ebb_kv *kv, int group, const uint8_t before[16], const int32_t *ids, uint32_t n,
+                           uint32_t *n_same);
+const uint8_t *ebb_kv_name_of(const ebb_kv *kv, int group, uint32_t block);      /* of a named block */
 /* A reference that no table holds (a writer's), and its end. */
-void ebb_kv_hold(ebb_kv *kv, uint32_t block);
-void ebb_kv_release(ebb_kv *kv, uint32_t block);
+void ebb_kv_hold(ebb_kv *kv, int group, uint32_t block);
+void ebb_kv_release(ebb_kv *kv, int group, uint32_t block);
 
-/* First row (position 0 of the block) of a KV head. */
-void *ebb_kv_k(const ebb_kv *kv, uint32_t block, uint32_t layer, uint32_t head);
-void *ebb_kv_v(const ebb_kv *kv, uint32_t block, uint32_t layer, uint32_t head);
+/* First row (position 0 of the block) of a KV head in block i of a table. */
+void *ebb_kv_k(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, uint32_t layer, uint32_t head);
+void *ebb_kv_v(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, uint32_t layer, uint32_t head);
 size_t ebb_kv_k_row_bytes(const ebb_kv *kv, uint32_t layer);
 size_t ebb_kv_v_row_bytes(const ebb_kv *kv, uint32_t layer);
+/* The group of a layer. */
+int ebb_kv_group(const ebb_kv *kv, uint32_t layer);
 
 #endif

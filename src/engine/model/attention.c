@@ -46,6 +46,7 @@ static void attend_segment(const attend_job *job, uint32_t head, uint32_t c0, ui
     const ebb_run *r = job->r;
     const ebb_net *net = r->net;
     const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT];
+    const uint32_t *blocks = r->table->blocks[ebb_kv_group(r->kv, job->i_layer)];
     uint32_t from = c0, to = c1, n_group = net->n_head / net->n_head_kv;
 
     while (from < to && seg_hi(r->pos0 + from) < seg)
@@ -57,8 +58,10 @@ static void attend_segment(const attend_job *job, uint32_t head, uint32_t c0, ui
     for (uint32_t i = 0; i < EBB_KV_SEGMENT; i++) {
         uint32_t b = seg * EBB_KV_SEGMENT + i;
 
-        k[i] = b < r->table->n_blocks ? ebb_kv_k(r->kv, r->table->blocks[b], job->i_layer, head) : NULL;
-        v[i] = b < r->table->n_blocks ? ebb_kv_v(r->kv, r->table->blocks[b], job->i_layer, head) : NULL;
+        bool is_there = b < r->table->n_blocks && blocks[b] != EBB_KV_NONE;
+
+        k[i] = is_there ? ebb_kv_k(r->kv, r->table, b, job->i_layer, head) : NULL;
+        v[i] = is_there ? ebb_kv_v(r->kv, r->table, b, job->i_layer, head) : NULL;
     }
     ebb_attend a = {
         .k_type = r->k_type, .v_type = r->v_type, .k = k, .v = v,

@@ -596,7 +596,10 @@ void ebb_net_kv_layers(const ebb_net *net, ebb_kv_layer *out)
     for (uint32_t i = 0; i < net->n_layers; i++) {
         bool has_kv = !ebb_weight_is(&net->layers[i].delta.out);
 
-        out[i] = (ebb_kv_layer){ .n_head = has_kv ? net->n_head_kv : 0, .dim_k = net->dim_k, .dim_v = net->dim_v };
+        out[i] = (ebb_kv_layer){
+            .n_head = has_kv ? net->n_head_kv : 0, .dim_k = net->dim_k, .dim_v = net->dim_v,
+            .has_window = net->layers[i].window > 0,
+        };
     }
 }
 

@@ -111,10 +111,16 @@ typedef struct ebb_pass {
 EBB_MUST_CHECK
 ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err);
 
-/* Between passes: K and V of the positions from + n and beyond go to `from` and beyond, K turned
- * back by n positions.  The table's blocks from there on are its own (ebb_kv_own).  A Hadamard basis and
- * the type of the cache are kept: K of a quantized type is rounded once more. */
-void ebb_run_move(ebb_run *r, const ebb_kv_table *table, uint32_t from, uint32_t n);
+/* Rows that go to other positions, in blocks that are the table's own (ebb_kv_own). */
+typedef struct ebb_move {
+    const ebb_kv_table *table;
+    uint32_t from[EBB_KV_GROUPS], end;   /* positions in [from, end) of a group get the rows ... */
+    uint32_t n_rows[EBB_KV_GROUPS];      /* ... that stand so many rows further on */
+    uint32_t n_turn;             /* positions by which K is turned back */
+} ebb_move;
+/* Between passes.  The Hadamard basis and the type of the cache are kept: K of a quantized type is
+ * rounded once more. */
+void ebb_run_move(ebb_run *r, const ebb_move *m);
 
 /* -- What layers are written with --------------------------------------------- */
 

@@ -72,7 +72,6 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     const ebb_net *net = r->net;
     const ebb_layer *l = &net->layers[job->i_layer];
     uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK;
-    uint32_t block = r->table->blocks[pos / EBB_KV_BLOCK];
     float *q = r->q + (size_t)c * net->n_head * net->dim_k, *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
     const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
 
@@ -82,7 +81,8 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     rotate_heads(r, q, net->n_head);
     rotate_heads(r, k, net->n_head_kv);
     for (uint32_t h = 0; h < net->n_head_kv; h++) {
-        char *to_k = ebb_kv_k(r->kv, block, job->i_layer, h), *to_v = ebb_kv_v(r->kv, block, job->i_layer, h);
+        char *to_k = ebb_kv_k(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
+        char *to_v = ebb_kv_v(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
 
         r->kern->kv_store[r->k_type](to_k + row * ebb_kv_k_row_bytes(r->kv, job->i_layer), k + h * net->dim_k,
                                      net->dim_k);
@@ -101,9 +101,8 @@ void ebb_op_store(ebb_run *r, uint32_t i_layer)
 /* -- Moving ------------------------------------------------------------------- */
 
 typedef struct move_job {
-    const ebb_run      *r;
-    const ebb_kv_table *table;
-    uint32_t            from, n;
+    const ebb_run  *r;
+    const ebb_move *m;
 } move_job;
 
 /* The rope of a layer's K and the element of a head from which it turns; NULL: it turns none. */
@@ -139,29 +138,32 @@ static void move_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const move_job *job = arg;
     const ebb_run *r = job->r;
+    const ebb_kv_table *t = job->m->table;
     uint32_t i_layer = slice / r->net->n_head_kv, head = slice % r->net->n_head_kv;
+    int group;
     size_t k_bytes, v_bytes;
 
     if (ebb_weight_is(&r->net->layers[i_layer].delta.out))
         return;
+    group = ebb_kv_group(r->kv, i_layer);
     k_bytes = ebb_kv_k_row_bytes(r->kv, i_layer);
     v_bytes = ebb_kv_v_row_bytes(r->kv, i_layer);
-    for (uint32_t pos = job->from; pos + job->n < job->table->n_pos; pos++) {
-        uint32_t old = pos + job->n, row = pos % EBB_KV_BLOCK, old_row = old % EBB_KV_BLOCK;
-        uint32_t b = job->table->blocks[pos / EBB_KV_BLOCK], old_b = job->table->blocks[old / EBB_KV_BLOCK];
+    for (uint32_t pos = job->m->from[group]; pos < job->m->end; pos++) {
+        uint32_t old = pos + job->m->n_rows[group], b = pos / EBB_KV_BLOCK, old_b = old / EBB_KV_BLOCK;
+        size_t row = pos % EBB_KV_BLOCK, old_row = old % EBB_KV_BLOCK;
 
-        move_k(job, i_layer, (char *)ebb_kv_k(r->kv, old_b, i_layer, head) + old_row * k_bytes,
-               (char *)ebb_kv_k(r->kv, b, i_layer, head) + row * k_bytes, ebb_run_floats(r, thread));
-        memmove((char *)ebb_kv_v(r->kv, b, i_layer, head) + row * v_bytes,
-                (char *)ebb_kv_v(r->kv, old_b, i_layer, head) + old_row * v_bytes, v_bytes);
+        move_k(job, i_layer, (char *)ebb_kv_k(r->kv, t, old_b, i_layer, head) + old_row * k_bytes,
+               (char *)ebb_kv_k(r->kv, t, b, i_layer, head) + row * k_bytes, ebb_run_floats(r, thread));
+        memmove((char *)ebb_kv_v(r->kv, t, b, i_layer, head) + row * v_bytes,
+                (char *)ebb_kv_v(r->kv, t, old_b, i_layer, head) + old_row * v_bytes, v_bytes);
     }
 }
 
-void ebb_run_move(ebb_run *r, const ebb_kv_table *table, uint32_t from, uint32_t n)
+void ebb_run_move(ebb_run *r, const ebb_move *m)
 {
-    move_job job = { .r = r, .table = table, .from = from, .n = n };
+    move_job job = { .r = r, .m = m };
 
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
-        ebb_rope_turn_back(&r->net->ropes[i], r->freqs[i], n, r->cos_sin[i]);
+        ebb_rope_turn_back(&r->net->ropes[i], r->freqs[i], m->n_turn, r->cos_sin[i]);
     ebb_run_slices(r, move_slice, &job, r->net->n_layers * r->net->n_head_kv);
 }

@@ -17,6 +17,8 @@
 void ebb_layout_arena(ebb_net *net, ebb_run *run, ebb_arena *a);
 /* Set those fields of *run after what was planned. */
 void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run);
+/* What is kept of keys and values; `layers` are those of ebb_net_kv_layers. */
+ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, const ebb_kv_layer *layers);
 /* Heap of a session and its sampler. */
 uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx);
 

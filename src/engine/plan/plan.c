@@ -38,9 +38,17 @@ void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run)
     run->n_states = net->state_bytes ? EBB_N_SLOTS : 0;
 }
 
+ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, const ebb_kv_layer *layers)
+{
+    return (ebb_kv_shape){
+        .n_layers = net->n_layers, .layers = layers, .k_type = plan->kv_k, .v_type = plan->kv_v,
+        .window = net->window, .n_ctx = plan->n_ctx, .n_chunk = plan->n_chunk,
+    };
+}
+
 uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx)
 {
-    uint64_t session = (uint64_t)n_ctx * sizeof(ebb_token) + ebb_kv_blocks_for(n_ctx) * sizeof(uint32_t) +
+    uint64_t session = (uint64_t)n_ctx * sizeof(ebb_token) + EBB_KV_GROUPS * ebb_kv_blocks_of(n_ctx) * sizeof(uint32_t) +
                        (uint64_t)net->n_vocab * sizeof(float);
     uint64_t sampler = (uint64_t)net->n_vocab * 3 * 8;
 
@@ -66,9 +74,9 @@ static uint64_t pinned_bytes(const ebb_res_extent *x)
 
 static uint64_t kv_bytes(const planning *q)
 {
-    ebb_kv_shape shape = { .n_layers = q->net->n_layers, .layers = q->layers, .k_type = q->p->kv_k, .v_type = q->p->kv_v };
+    ebb_kv_shape shape = ebb_layout_kv(q->p, q->net, q->layers);
 
-    return ebb_kv_block_bytes(&shape) * ebb_kv_blocks_for(q->p->n_ctx);
+    return ebb_kv_pool_bytes(&shape);
 }
 
 static uint64_t activation_bytes(const planning *q)

@@ -12,32 +12,42 @@ static const ebb_kv_layer layers[2] = {
     { .n_head = 2, .dim_k = 8, .dim_v = 8 },
     { .n_head = 1, .dim_k = 16, .dim_v = 8 },
 };
-static const ebb_kv_shape shape = { .n_layers = 2, .layers = layers, .k_type = EBB_KV_F16, .v_type = EBB_KV_F32 };
+static const ebb_kv_shape shape = {
+    .n_layers = 2, .layers = layers, .k_type = EBB_KV_F16, .v_type = EBB_KV_F32, .n_ctx = N_CTX, .n_chunk = 32,
+};
 
 static ebb_kv *open_pool(uint32_t n_blocks)
 {
+    ebb_kv_shape s = shape;
     ebb_kv *kv;
 
-    assert_int_equal(ebb_kv_open(&shape, n_blocks, &kv, NULL), EBB_OK);
+    s.n_ctx = (n_blocks - 1) * EBB_KV_BLOCK;
+    assert_int_equal(ebb_kv_open(&s, &kv, NULL), EBB_OK);
+    assert_int_equal(ebb_kv_n_blocks(kv, EBB_KV_ALL), n_blocks);
     return kv;
 }
 
 static void test_sizes(void **state)
 {
     ebb_kv *kv = open_pool(3);
+    ebb_kv_table t;
 
     (void)state;
+    assert_int_equal(ebb_kv_table_init(&t, N_CTX, NULL), EBB_OK);
+    assert_int_equal(ebb_kv_grow(kv, &t, 1, NULL), EBB_OK);
     /* layer 0: 2 heads x 32 x (8 x 2 + 8 x 4), layer 1: 32 x (16 x 2 + 8 x 4) */
     assert_int_equal(ebb_kv_block_bytes(&shape), 2 * 32 * 48 + 32 * 64);
     assert_int_equal(ebb_kv_bytes(kv), 3 * (2 * 32 * 48 + 32 * 64));
-    assert_int_equal(ebb_kv_blocks_for(0), 1);
-    assert_int_equal(ebb_kv_blocks_for(32), 2);
-    assert_int_equal(ebb_kv_blocks_for(33), 3);
+    assert_int_equal(ebb_kv_pool_bytes(&shape), 8 * (2 * 32 * 48 + 32 * 64));
+    assert_int_equal(ebb_kv_blocks_of(0), 0);
+    assert_int_equal(ebb_kv_blocks_of(32), 1);
+    assert_int_equal(ebb_kv_blocks_of(33), 2);
     assert_int_equal(ebb_kv_k_row_bytes(kv, 1), 32);
     assert_int_equal(ebb_kv_v_row_bytes(kv, 1), 32);
-    assert_ptr_equal((char *)ebb_kv_k(kv, 0, 0, 0) + 32 * 16, ebb_kv_k(kv, 0, 0, 1));
-    assert_ptr_equal((char *)ebb_kv_k(kv, 0, 0, 0) + 2 * 32 * 16, ebb_kv_v(kv, 0, 0, 0));
-    assert_ptr_equal((char *)ebb_kv_k(kv, 0, 0, 0) + 2 * 32 * 48, ebb_kv_k(kv, 0, 1, 0));
+    assert_ptr_equal((char *)ebb_kv_k(kv, &t, 0, 0, 0) + 32 * 16, ebb_kv_k(kv, &t, 0, 0, 1));
+    assert_ptr_equal((char *)ebb_kv_k(kv, &t, 0, 0, 0) + 2 * 32 * 16, ebb_kv_v(kv, &t, 0, 0, 0));
+    assert_ptr_equal((char *)ebb_kv_k(kv, &t, 0, 0, 0) + 2 * 32 * 48, ebb_kv_k(kv, &t, 0, 1, 0));
+    ebb_kv_table_fini(kv, &t);
     ebb_kv_close(kv);
 }
 
@@ -56,17 +66,17 @@ static void test_a_full_pool_changes_nothing(void **state)
     assert_int_equal(t.n_blocks, 2);
     assert_int_equal(ebb_kv_grow(kv, &u, 65, &err), EBB_CONTEXT);
     ebb_kv_cut(kv, &t, 32);
-    assert_int_equal(ebb_kv_n_free(kv), 1);
+    assert_int_equal(ebb_kv_n_free(kv, EBB_KV_ALL), 1);
     ebb_kv_table_fini(kv, &t);
     ebb_kv_table_fini(kv, &u);
-    assert_int_equal(ebb_kv_n_free(kv), 2);
+    assert_int_equal(ebb_kv_n_free(kv, EBB_KV_ALL), 2);
     ebb_kv_close(kv);
 }
 
 /* One float of V stands for a position. */
 static float *slot(ebb_kv *kv, const ebb_kv_table *t, uint32_t pos)
 {
-    char *v = ebb_kv_v(kv, t->blocks[pos / EBB_KV_BLOCK], 1, 0);
+    char *v = ebb_kv_v(kv, t, pos / EBB_KV_BLOCK, 1, 0);
 
     return (float *)(void *)(v + pos % EBB_KV_BLOCK * ebb_kv_v_row_bytes(kv, 1));
 }
@@ -114,7 +124,9 @@ static void test_random_operations_keep_every_timeline(void **state)
             if (i == j)
                 break;
             n = amount < t[j].n_pos ? t[j].n_pos - amount : t[j].n_pos;
-            ebb_kv_share(kv, &t[i], &t[j], n);
+            ebb_kv_reach(kv, &t[i], n);
+            for (uint32_t b = 0; b < t[i].n_blocks; b++)
+                ebb_kv_put(kv, &t[i], EBB_KV_ALL, b, t[j].blocks[EBB_KV_ALL][b]);
             memcpy(want[i], want[j], n * sizeof want[i][0]);
         }
         if (step % 16 == 0)
@@ -123,7 +135,7 @@ static void test_random_operations_keep_every_timeline(void **state)
     assert_true(n_full > 0);
     for (int i = 0; i < N_TABLES; i++)
         ebb_kv_table_fini(kv, &t[i]);
-    assert_int_equal(ebb_kv_n_free(kv), N_BLOCKS);
+    assert_int_equal(ebb_kv_n_free(kv, EBB_KV_ALL), N_BLOCKS);
     ebb_kv_close(kv);
 }
 
@@ -134,7 +146,7 @@ static void test_no_memory_is_said(void **state)
 
     (void)state;
     ebb_os_fail_nth(1);
-    assert_int_equal(ebb_kv_open(&shape, 4, &kv, &err), EBB_NOMEM);
+    assert_int_equal(ebb_kv_open(&shape, &kv, &err), EBB_NOMEM);
     assert_true(ebb_os_fail_off());
     assert_null(kv);
     assert_int_not_equal(err.msg[0], 0);
