@@ -3,9 +3,10 @@
 # Exit status 1 if any failed.  A script's exit status 77 means skipped.
 passed=0 failed=0 skipped=0
 log=$(mktemp) || exit 1
-XDG_CACHE_HOME=$(mktemp -d) || exit 1            # a test keeps no KV in the user's folder
-export XDG_CACHE_HOME
-trap 'rm -rf "$log" "$XDG_CACHE_HOME"' EXIT
+home=$(mktemp -d) || exit 1                      # a test keeps nothing in the user's folders, and finds nothing there
+XDG_CACHE_HOME=$home/cache XDG_STATE_HOME=$home/state XDG_CONFIG_HOME=$home/config XDG_DATA_HOME=$home/data
+export XDG_CACHE_HOME XDG_STATE_HOME XDG_CONFIG_HOME XDG_DATA_HOME
+trap 'rm -rf "$log" "$home"' EXIT
 for t in "$@"; do
     name=${t#build/*/tests/}
     case $t in

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "commands.h"
 #include "front.h"
+#include "greeting.h"
 #include "hangup.h"
 #include "signals.h"
 #include "stat_server.h"
@@ -28,6 +29,7 @@ typedef struct plain {
     bool      is_end;            /* of standard input */
     bool      is_terminal;
     bool      has_failed;        /* no model: commands still work */
+    bool      has_greeted;
     int       signal;
     ebb_stat_server stat;
 } plain;
@@ -68,10 +70,26 @@ static bool is_free(const plain *p)
            !ebb_chat_is_asking(p->front.chat);
 }
 
+/* Who answers, and what to type: once, to somebody who begins. */
+static void greet(plain *p)
+{
+    ebb_machine machine;
+    ebb_buf text = { 0 };
+
+    if (p->has_greeted || ebb_chat_n_messages(p->front.chat) > 0 || ebb_machine_probe(NULL, false, &machine, NULL) != EBB_OK)
+        return;
+    ebb_greeting_text(&text, &machine, ebb_chat_model(p->front.chat));
+    ebb_buf_adds(&text, "\n/help lists the commands; Ctrl-D leaves.");
+    say(&p->front, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
+    ebb_buf_fini(&text);
+}
+
 static void prompt(plain *p)
 {
     if (!p->is_terminal || p->has_prompt || p->is_end || !is_free(p))
         return;
+    greet(p);
+    p->has_greeted = true;
     fresh_line(p);
     fputs("You: ", stdout);
     p->has_prompt = true;
