@@ -12,7 +12,7 @@
 #include "os/file.h"
 
 /* Frames per second while text streams; figures per second while something happens. */
-static const double frame_s = 1.0 / 30, figures_s = 0.2, settle_s = 1.0;
+static const double frame_s = 1.0 / 30, figures_s = 0.5, settle_s = 1.0;
 enum { QUEUE_MAX = 16, SETTLE_LOOKS = 3 };
 
 static void say(ebb_front *f, ebb_say kind, const char *text, size_t n)

@@ -2,7 +2,7 @@
  *
  * A gauge is one file and one row of the table in panel.c: it draws itself into a column of
  * the wide layout, and says itself in a few words for the status line.  All read one
- * copy of the figures, taken at most five times a second. */
+ * copy of the figures, taken at most twice a second. */
 #ifndef EBB_TUI_PANEL_H
 #define EBB_TUI_PANEL_H
 #include <stdbool.h>

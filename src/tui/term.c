@@ -5,19 +5,27 @@
 
 #include "width.h"
 
+/* A letter with its marks, where there is no UTF-8: the letter. */
+static bool is_marked(const char *text)
+{
+    return (unsigned char)text[0] < 0x80 && text[0] && text[1];
+}
+
 static int put_cell(ebb_term *t, int row, int col, int limit, const char *text, int width, ebb_face face)
 {
-    static const char *const unknown[] = { "?", "??" };
+    char bare[2] = { text[0], '\0' };
 
     if (col + width > limit)
         return -1;
     if (width == 0)
         return col;
     if ((unsigned char)text[0] < 0x20 || text[0] == 0x7F)
-        text = unknown[0];
+        text = "?";
+    if (!t->utf8 && is_marked(text))
+        text = bare;
     if ((unsigned char)text[0] >= 0x80 && !t->utf8) {
         for (int i = 0; i < width; i++)
-            t->ops->cell(t, row, col + i, unknown[0], 1, face);
+            t->ops->cell(t, row, col + i, "?", 1, face);
         return col + width;
     }
     t->ops->cell(t, row, col, text, width, face);

@@ -528,6 +528,28 @@ ebb_place ebb_transcript_draw_from(ebb_transcript *t, ebb_term *term, ebb_place 
     return p;
 }
 
+static bool is_growing(const ebb_transcript *t)
+{
+    const ebb_item *it = t->n_items > 0 ? &t->items[t->n_items - 1] : NULL;
+
+    return it && it->is_message && !it->is_done;
+}
+
+/* The window's first row at the bottom.  Under a growing answer it moves by several rows at once: each move
+ * draws the whole window anew, and text that stands still is easier to read. */
+static ebb_place bottom_top(ebb_transcript *t, ebb_place last, int height)
+{
+    int jump = height / 6;
+    ebb_place slack;
+
+    if (jump < 2 || !is_growing(t) || (last.item == 0 && last.row == 0))
+        return last;
+    slack = ebb_transcript_above_end(t, (size_t)(height - jump));
+    if (is_before(t->top, last) || is_before(slack, t->top))
+        return is_before(t->top, last) ? slack : last;
+    return t->top;
+}
+
 void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height, int width)
 {
     ebb_place last, p;
@@ -539,7 +561,7 @@ void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height,
     last = ebb_transcript_above_end(t, (size_t)height);
     if (t->is_bottom || !is_before(t->top, last)) {
         ebb_transcript_end(t);
-        t->top = last;
+        t->top = bottom_top(t, last, height);
     }
     p = ebb_transcript_draw_from(t, term, t->top, 0, row, row + height);
     forget_rows(t, t->top.item, p.item);

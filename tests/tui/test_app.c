@@ -394,7 +394,7 @@ static void idle_costs_nothing(void **state)
     screen_close(&s);
 }
 
-static void busy_looks_five_times_a_second(void **state)
+static void busy_looks_twice_a_second(void **state)
 {
     screen s;
 
@@ -403,12 +403,12 @@ static void busy_looks_five_times_a_second(void **state)
     screen_keys(&s, "x\r");
     screen_step(&s, 0.01);
     int wait = ebb_app_timeout_ms(&s.app, s.now);
-    assert_in_range(wait, 20, 201);
+    assert_in_range(wait, 20, 501);
     fake_stats(s.chat)->phase = EBB_PHASE_PREFILL;
     fake_stats(s.chat)->prefill_done = 128;
     fake_stats(s.chat)->prefill_total = 512;
     fake_stats(s.chat)->prefill_tok_s = 41;
-    screen_step(&s, 0.3);
+    screen_step(&s, 0.6);
     assert_has(&s, "reading          128/512 tok  25%");
     assert_has(&s, "left                        9.4 s");
     screen_close(&s);
@@ -529,7 +529,7 @@ int main(void)
         cmocka_unit_test(big_paste_is_folded),
         cmocka_unit_test(a_failed_load_is_said),
         cmocka_unit_test(idle_costs_nothing),
-        cmocka_unit_test(busy_looks_five_times_a_second),
+        cmocka_unit_test(busy_looks_twice_a_second),
         cmocka_unit_test(esc_sends_what_waits),
         cmocka_unit_test(a_command_ends_an_edit),
         cmocka_unit_test(ctrl_l_draws_all_of_it),
