@@ -32,10 +32,18 @@ typedef struct ebb_backend_event {
     size_t        n_text;
     ebb_finish    finish;
     ebb_turn_cost cost;
-    ebb_shift     shift;         /* END: of the timeline that stands */
+    ebb_shift     shift;         /* END, AHEAD: of the timeline that stands */
 } ebb_backend_event;
 
 typedef void ebb_backend_sink(void *arg, const ebb_backend_event *ev);
+
+/* The ids asked for are what stood (under `before`) without ids[0..n), which were at `at`: what stands
+ * behind them may be moved up instead of being computed.  n 0: nothing went. */
+typedef struct ebb_backend_gap {
+    const int32_t *ids;
+    size_t         at, n;
+    ebb_shift      before;
+} ebb_backend_gap;
 
 /* What to answer: the exact ids of the whole timeline.  Copied by `answer`. */
 typedef struct ebb_backend_request {
@@ -44,11 +52,7 @@ typedef struct ebb_backend_request {
     uint32_t       n_predict;    /* 0: until the context is full */
     ebb_sampling   sampling;
     ebb_shift      shift;        /* of these ids; off: all are computed */
-    /* ids are what stood (under gap_shift) without these, which were at gap_at: what stands
-     * behind them may be moved up instead of being computed.  n_gap 0: it is as it was. */
-    const int32_t *gap_ids;
-    size_t         gap_at, n_gap;
-    ebb_shift      gap_shift;
+    ebb_backend_gap gap;
 } ebb_backend_request;
 
 typedef struct ebb_backend {
@@ -65,9 +69,9 @@ typedef struct ebb_backend_ops {
     uint32_t (*n_ctx)(const ebb_backend *b);
     size_t (*common)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift);  /* of ids, how many would be reused */
     void (*stats)(ebb_backend *b, ebb_stats *out);
-    /* Compute these ids (copied) while nothing else is to be done, in place of those given before; n 0: none.  An
+    /* `gap` may be NULL.  Compute these ids (copied) while nothing else is to be done, in place of those given before; n 0: none.  An
      * answer stops that within a layer, unless it goes on from it.  AHEAD tells how far it is. */
-    void (*ahead)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift);
+    void (*ahead)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift, const ebb_backend_gap *gap);
     /* Another budget for the engine's memory, 0: what the machine has; after the answer under
      * way if there is one.  A NOTICE says what it will bring, PLACED follows.  BUSY while loading. */
     ebb_status (*set_budget)(ebb_backend *b, uint64_t bytes, ebb_error *err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chat_priv.h"
+#include "chat_room.h"
 
 static char *copy_or_null(const char *s, bool *ok)
 {
@@ -70,6 +71,7 @@ ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
+    ebb_room_reset(c);
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);
     c->facts = facts;
@@ -186,7 +188,7 @@ void ebb_chat_close(ebb_chat *c)
     free((char *)c->engine_opts.kv_cache_dir);
     free(c->store_path);
     free(c->system);
-    free(c->room.gap_ids);
+    free((int32_t *)c->room.gap.ids);
     free(c->room.path);
     free(c);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chat_priv.h"
+#include "chat_room.h"
 #include "export.h"
 #include "os/file.h"
 #include "title.h"
@@ -308,6 +309,7 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
+    ebb_room_reset(c);
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);
     ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);

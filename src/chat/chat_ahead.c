@@ -54,7 +54,7 @@ static bool is_allowed(ebb_chat *c)
 {
     ebb_stats s;
 
-    if (!c->info || ebb_chat_is_busy(c) || c->settings.prefill == EBB_PREFILL_OFF || c->room.n_gap)
+    if (!c->info || ebb_chat_is_busy(c) || c->settings.prefill == EBB_PREFILL_OFF || c->room.gap.n)
         return false;
     c->backend->ops->stats(c->backend, &s);
     return s.tier != EBB_TIER_CRITICAL;
@@ -70,7 +70,7 @@ void ebb_chat_type_ahead(ebb_chat *c, ebb_chat_act act, size_t i, const char *te
     if (!is_allowed(c) || !c->backend->ops->ahead)
         return;
     if (n == 0 || n_path > c->tree.n_path) {
-        c->backend->ops->ahead(c->backend, NULL, 0, NULL);
+        c->backend->ops->ahead(c->backend, NULL, 0, NULL, NULL);
         return;
     }
     while (act == EBB_ACT_SEND && n_path > 0 && c->tree.path[n_path - 1] != above)
@@ -79,6 +79,6 @@ void ebb_chat_type_ahead(ebb_chat *c, ebb_chat_act act, size_t i, const char *te
     n_stable = find_stable(c, n_path, text, n, &p);
     if (n_stable + ebb_room_reserve(c) <= c->backend->ops->n_ctx(c->backend) &&
         n_stable > FEW_TOKENS + c->backend->ops->common(c->backend, p.ids, n_stable, &shift))
-        c->backend->ops->ahead(c->backend, p.ids, n_stable, &shift);
+        c->backend->ops->ahead(c->backend, p.ids, n_stable, &shift, NULL);
     ebb_prompt_fini(&p);
 }

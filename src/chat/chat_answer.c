@@ -99,14 +99,12 @@ ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32
                               .shift = ebb_chat_shift(ebb_view_note(c->tree.path, c->tree.n_path)) };
     ebb_status st;
 
-    r.gap_ids = c->room.gap_ids;
-    r.gap_at = c->room.gap_at;
-    r.n_gap = c->room.n_gap;
-    r.gap_shift = c->room.gap_shift;
+    if (c->room.gap.n && c->room.gap_note == ebb_view_note(c->tree.path, c->tree.n_path))
+        r.gap = c->room.gap;
     st = c->backend->ops->answer(c->backend, &r, err);
     if (st != EBB_OK)
         return st;
-    c->n_turn = (uint32_t)(c->room.n_gap ? p->n_ids : p->n_ids - p->n_kept);
+    c->n_turn = (uint32_t)(r.gap.n ? p->n_ids : p->n_ids - p->n_kept);
     c->cost_before = (ebb_turn_cost){ 0 };
     c->room.asked_at = NULL;
     ebb_room_forget_gap(c);
@@ -257,8 +255,7 @@ static bool drop_empty(ebb_chat *c, ebb_finish finish)
     return true;
 }
 
-/* The note that decides on the path remembers what its gap has become. */
-static void keep_shift(ebb_chat *c, const ebb_shift *shift)
+void ebb_chat_keep_shift(ebb_chat *c, const ebb_shift *shift)
 {
     ebb_node *note = ebb_view_note(c->tree.path, c->tree.n_path);
     ebb_left_out *l = note ? &note->m.left_out : NULL;
@@ -295,7 +292,7 @@ void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
     c->state = EBB_CHAT_IDLE;
     if (!c->answer)
         return;
-    keep_shift(c, &ev->shift);
+    ebb_chat_keep_shift(c, &ev->shift);
     if (c->answer->m.role == EBB_ROLE_NOTE) {
         ebb_room_on_summary(c, ev);
         return;

@@ -71,7 +71,7 @@ static ebb_status ask(ebb_chat *c, const ebb_prompt *p, const ebb_left_out *l, e
     }
     c->is_new_answer = true;
     c->room.then = then;
-    c->room.cut_off = then == EBB_THEN_GO_ON ? leaf : NULL;
+    c->room.cut_off = then >= EBB_THEN_GO_ON ? leaf : NULL;
     c->room.left_out = *l;
     return EBB_OK;
 }
@@ -154,6 +154,7 @@ void ebb_room_on_summary(ebb_chat *c, const ebb_backend_event *ev)
 {
     ebb_node *note = c->answer;
     ebb_then then = c->room.then;
+    bool goes_on;
     ebb_error err = { 0 };
     ebb_status st;
 
@@ -172,11 +173,12 @@ void ebb_room_on_summary(ebb_chat *c, const ebb_backend_event *ev)
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for the answer");
     ebb_chat_save(c, true);
     c->room.has_compacted = true;                /* what still finds no room is not summed up again */
-    if (st == EBB_OK && then != EBB_THEN_NOTHING)
+    goes_on = then == EBB_THEN_ANSWER || then == EBB_THEN_GO_ON;
+    if (st == EBB_OK && goes_on)
         st = ebb_chat_begin(c, then == EBB_THEN_GO_ON, &err);
     c->room.has_compacted = false;
     if (st != EBB_OK)
         ebb_chat_tell(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
-    if (st != EBB_OK || then == EBB_THEN_NOTHING)
+    if (st != EBB_OK || !goes_on)
         ebb_chat_tell(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
 }

@@ -257,6 +257,9 @@ static void handle(ebb_chat *c, const ebb_backend_event *ev)
         ebb_chat_tell(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
         break;
     case EBB_BACKEND_AHEAD:
+        if (c->room.ahead_note && c->room.ahead_note == ebb_view_note(c->tree.path, c->tree.n_path))
+            ebb_chat_keep_shift(c, &ev->shift);
+        c->room.ahead_note = NULL;
         ebb_chat_tell(c, EBB_EVENT_AHEAD, NULL, 0, ev->done, ev->total);
         break;
     case EBB_BACKEND_PLACED:

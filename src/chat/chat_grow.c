@@ -7,24 +7,27 @@
 #include "os/file.h"
 #include "plan_text.h"
 
-/* The next context: twice as large, as far as the model was trained.  false: none is larger. */
-static bool next_ctx(const ebb_chat *c, uint32_t *out)
+/* Twice as large, and again until `need` tokens and an answer find room, as far as the model was trained.
+ * false: that is not enough. */
+static bool next_ctx(const ebb_chat *c, size_t need, uint32_t *out)
 {
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), most = c->info->n_ctx_train;
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), most = c->info->n_ctx_train ? c->info->n_ctx_train : UINT32_MAX / 2;
+    uint64_t want = 2ull * n_ctx;
 
-    *out = most && n_ctx > most / 2 ? most : n_ctx * 2;
-    return *out > n_ctx;
+    while (want < most && want < need + ebb_room_reserve(c))
+        want *= 2;
+    *out = want < most ? (uint32_t)want : most;
+    return *out > n_ctx && *out > need;
 }
 
 /* The plan for it; UNSUPPORTED or BUDGET: it cannot be, err says why. */
-static ebb_status plan_larger(ebb_chat *c, uint32_t *n_ctx, ebb_plan *plan, ebb_error *err)
+static ebb_status plan_larger(ebb_chat *c, size_t need, uint32_t *n_ctx, ebb_plan *plan, ebb_error *err)
 {
     ebb_engine_opts opts = c->engine_opts;
     ebb_status st;
 
-    if (!c->parts.plan || !next_ctx(c, n_ctx))
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "the model was trained for no more than %u tokens",
-                        c->backend->ops->n_ctx(c->backend));
+    if (!c->parts.plan || !next_ctx(c, need, n_ctx))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the model was trained for %u tokens, no more", c->info->n_ctx_train);
     opts.n_ctx = *n_ctx;
     st = c->parts.plan(c->parts.arg, c->backend, &opts, plan, err);
     if (st == EBB_OK && !plan->fits)
@@ -32,16 +35,17 @@ static ebb_status plan_larger(ebb_chat *c, uint32_t *n_ctx, ebb_plan *plan, ebb_
     return st;
 }
 
-void ebb_room_larger(ebb_chat *c, char *out, size_t cap)
+bool ebb_room_larger(ebb_chat *c, size_t need, char *out, size_t cap)
 {
     char total[16], budget[16];
     ebb_plan plan;
     uint32_t n_ctx;
 
-    *out = '\0';
-    if (plan_larger(c, &n_ctx, &plan, NULL) == EBB_OK)
-        snprintf(out, cap, "/grow takes a context of %u tokens (%s of %s), ", n_ctx, ebb_size_text(plan.total_bytes, total),
-                 ebb_size_text(plan.budget_bytes, budget));
+    if (plan_larger(c, need, &n_ctx, &plan, NULL) != EBB_OK)
+        return false;
+    snprintf(out, cap, "takes a context of %u tokens (%s of %s)", n_ctx, ebb_size_text(plan.total_bytes, total),
+             ebb_size_text(plan.budget_bytes, budget));
+    return true;
 }
 
 /* The file to open again; NULL: the embedded guide.  *ok: there was memory. */
@@ -70,7 +74,7 @@ static ebb_node *write_note(ebb_chat *c, uint32_t n_ctx, const ebb_plan *plan, e
              ebb_buf_text(&line));
     ebb_buf_fini(&line);
     note = ebb_room_note(c, EBB_OVERFLOW_GROW, then, text);
-    return note && ebb_room_stand_below(c, note, then == EBB_THEN_GO_ON ? ebb_tree_leaf(&c->tree) : NULL) ? note : NULL;
+    return note && ebb_room_stand_below(c, note, then >= EBB_THEN_GO_ON ? ebb_tree_leaf(&c->tree) : NULL) ? note : NULL;
 }
 
 /* The model at hand goes only when the other one can be begun. */
@@ -98,10 +102,8 @@ ebb_status ebb_room_grow(ebb_chat *c, const ebb_prompt *p, ebb_then then, ebb_er
     ebb_plan plan = { 0 };
     ebb_node *note;
     uint32_t n_ctx;
-    ebb_status st = plan_larger(c, &n_ctx, &plan, err);
+    ebb_status st = plan_larger(c, p->n_ids, &n_ctx, &plan, err);
 
-    if (st == EBB_OK && p->n_ids >= n_ctx)
-        st = EBB_FAIL(err, EBB_CONTEXT, "not even a context of %u tokens holds %zu", n_ctx, p->n_ids);
     if (st != EBB_OK)
         return st;
     note = write_note(c, n_ctx, &plan, then);
@@ -111,7 +113,7 @@ ebb_status ebb_room_grow(ebb_chat *c, const ebb_prompt *p, ebb_then then, ebb_er
     if (st != EBB_OK)
         return st;
     ebb_chat_tell(c, EBB_EVENT_NOTE, note->m.text, note->m.n_text, 0, 0);
-    c->is_awaited = then != EBB_THEN_NOTHING;
+    c->is_awaited = then == EBB_THEN_ANSWER || then == EBB_THEN_GO_ON;
     c->room.awaits_go_on = then == EBB_THEN_GO_ON;
     return EBB_OK;
 }

@@ -138,7 +138,7 @@ static ebb_node *copy_answer(ebb_chat *c, ebb_node *note, const ebb_message *m)
 ebb_node *ebb_room_note(ebb_chat *c, ebb_overflow how, ebb_then then, const char *text)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree);
-    ebb_node *note = ebb_tree_add(&c->tree, then == EBB_THEN_GO_ON ? leaf->parent : leaf, EBB_ROLE_NOTE, text, strlen(text));
+    ebb_node *note = ebb_tree_add(&c->tree, then >= EBB_THEN_GO_ON ? leaf->parent : leaf, EBB_ROLE_NOTE, text, strlen(text));
 
     if (note)
         note->m.left_out.how = how;
@@ -174,38 +174,58 @@ ebb_status ebb_room_settle(ebb_chat *c, ebb_node *note, ebb_error *err)
 
 void ebb_room_forget_gap(ebb_chat *c)
 {
-    free(c->room.gap_ids);
-    c->room.gap_ids = NULL;
-    c->room.n_gap = 0;
+    free((int32_t *)c->room.gap.ids);
+    c->room.gap = (ebb_backend_gap){ 0 };
+    c->room.gap_note = NULL;
+}
+
+void ebb_room_reset(ebb_chat *c)
+{
+    ebb_room_forget_gap(c);
+    c->room.asked_at = c->room.ahead_note = NULL;
+    c->room.is_warned = false;
 }
 
 /* If `now` is `old` without some tokens in one place, K and V behind can be moved up. */
 static void find_gap(ebb_chat *c, const ebb_prompt *old, const ebb_prompt *now, const ebb_shift *before)
 {
     size_t at = 0, n = old->n_ids > now->n_ids ? old->n_ids - now->n_ids : 0;
+    int32_t *ids;
 
     ebb_room_forget_gap(c);
     while (at < now->n_ids && old->ids[at] == now->ids[at])
         at++;
     if (n == 0 || memcmp(old->ids + at + n, now->ids + at, (now->n_ids - at) * sizeof *now->ids) != 0)
         return;
-    c->room.gap_ids = malloc(n * sizeof *c->room.gap_ids);
-    if (!c->room.gap_ids)
+    ids = malloc(n * sizeof *ids);
+    if (!ids)
         return;
-    memcpy(c->room.gap_ids, old->ids + at, n * sizeof *c->room.gap_ids);
-    c->room.gap_at = at;
-    c->room.n_gap = n;
-    c->room.gap_shift = *before;
+    memcpy(ids, old->ids + at, n * sizeof *ids);
+    c->room.gap = (ebb_backend_gap){ .ids = ids, .at = at, .n = n, .before = *before };
+    c->room.gap_note = ebb_view_note(c->tree.path, c->tree.n_path);
+}
+
+/* No answer follows now: the gap is closed in the background. */
+static void close_gap(ebb_chat *c, const ebb_prompt *p)
+{
+    static const ebb_shift none;
+
+    if (!c->room.gap.n || !c->backend->ops->ahead)
+        return;
+    c->backend->ops->ahead(c->backend, p->ids, p->n_ids, &none, &c->room.gap);
+    c->room.ahead_note = c->room.gap_note;
+    ebb_room_forget_gap(c);
 }
 
 static ebb_status name_note(ebb_node *note, ebb_error *err)
 {
     const ebb_left_out *l = &note->m.left_out;
-    char text[400];
+    char text[400], count[16];
+    bool one = l->n_turns == 1;
 
-    snprintf(text, sizeof text, "The oldest %u turn%s (%u tokens, up to message %u) %s forgotten: the model no longer sees %s. %s here, in /tree and in /search.%s",
-             l->n_turns, l->n_turns == 1 ? "" : "s", l->n_tokens, l->first, l->n_turns == 1 ? "is" : "are",
-             l->n_turns == 1 ? "it" : "them", l->n_turns == 1 ? "It stays" : "They stay",
+    snprintf(count, sizeof count, "%u turns", l->n_turns);
+    snprintf(text, sizeof text, "The oldest %s (%u tokens, up to message %u) %s forgotten: the model no longer sees %s. %s here, in /tree and in /search.%s",
+             one ? "turn" : count, l->n_tokens, l->first, one ? "is" : "are", one ? "it" : "them", one ? "It stays" : "They stay",
              l->n_kept ? " What is pinned stays in sight of the model, too." : "");
     return ebb_node_set_text(note, text, strlen(text)) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
 }
@@ -227,7 +247,7 @@ static ebb_status try_forget(ebb_chat *c, const ebb_prompt *old, size_t target, 
     }
     l.how = EBB_OVERFLOW_FORGET;
     note->m.left_out = l;
-    if (!ebb_room_stand_below(c, note, then == EBB_THEN_GO_ON ? leaf : NULL))
+    if (!ebb_room_stand_below(c, note, then >= EBB_THEN_GO_ON ? leaf : NULL))
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
     st = ebb_room_settle(c, note, err);
     if (st == EBB_OK)
@@ -283,21 +303,27 @@ ebb_status ebb_room_forget(ebb_chat *c, ebb_prompt *p, ebb_then then, ebb_error 
 
 /* -- Asking ------------------------------------------------------------------------------------------- */
 
-/* "4,010 of 4,096 tokens" without the commas: notices are plain. */
+/* A line for each thing that can be done. */
 static void ask_user(ebb_chat *c, const ebb_prompt *p)
 {
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
     ebb_left_out l = { 0 };
-    char oldest[96] = "", larger[160] = "";
+    ebb_buf text = { 0 };
+    char larger[160];
+    bool any = ebb_room_choose(c, p->n_ids, n_ctx / 2, &l);
 
-    if (ebb_room_choose(c, p->n_ids, n_ctx / 2, &l))
-        snprintf(oldest, sizeof oldest, "/forget leaves the oldest %u turn%s out (%u tokens), /compact puts a summary in their place, ",
-                 l.n_turns, l.n_turns == 1 ? "" : "s", l.n_tokens);
+    ebb_buf_addf(&text, "The context is full: %zu of %u tokens%s. What now?", p->n_ids, n_ctx,
+                 p->n_ids < n_ctx ? ", which leaves no room for an answer" : "");
+    if (any)
+        ebb_buf_addf(&text, "\n/forget leaves the oldest %u turn%s out (%u tokens)\n/compact puts a summary in their place", l.n_turns,
+                     l.n_turns == 1 ? "" : "s", l.n_tokens);
+    if (ebb_room_larger(c, p->n_ids, larger, sizeof larger))
+        ebb_buf_addf(&text, "\n/grow %s", larger);
+    ebb_buf_addf(&text, "\n/undo takes the question back\n%s/set overflow forget, compact, grow or stop decides for good.",
+                 any ? "Enter does /forget. " : "");
     free(l.kept);
-    ebb_room_larger(c, larger, sizeof larger);
-    ebb_chat_notice(c, "The context is full: %zu of %u tokens. What now? %s%s/undo takes the question back. Enter does %s; "
-                    "/set overflow forget, compact, grow or stop does the same each time.",
-                    p->n_ids, n_ctx, oldest, larger, oldest[0] ? "/forget" : "nothing");
+    ebb_chat_tell(c, EBB_EVENT_NOTICE, ebb_buf_text(&text), text.len, 0, 0);
+    ebb_buf_fini(&text);
     c->room.asked_at = ebb_tree_leaf(&c->tree);
 }
 
@@ -363,25 +389,31 @@ ebb_status ebb_room_make(ebb_chat *c, ebb_prompt *p, ebb_then then, ebb_room *ro
 
 /* -- What the user does ---------------------------------------------------------------------------------- */
 
-static ebb_then what_then(const ebb_node *leaf)
+static ebb_then what_then(const ebb_chat *c, const ebb_node *leaf)
 {
+    bool is_full = c->room.asked_at == leaf || ebb_chat_n_tokens(c) >= c->backend->ops->n_ctx(c->backend);
+
     while (leaf && leaf->m.role == EBB_ROLE_NOTE)
         leaf = leaf->parent;
     if (leaf && leaf->m.role == EBB_ROLE_USER)
         return EBB_THEN_ANSWER;
-    return leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish != EBB_FINISH_STOP && leaf->m.n_ids ? EBB_THEN_GO_ON
-                                                                                                          : EBB_THEN_NOTHING;
+    if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT || leaf->m.finish == EBB_FINISH_STOP || !leaf->m.n_ids ||
+        leaf != ebb_tree_leaf(&c->tree))
+        return EBB_THEN_NOTHING;
+    return is_full ? EBB_THEN_GO_ON : EBB_THEN_STAY;
 }
 
 /* Room now, and no answer after it. */
-static ebb_status make_room_only(ebb_chat *c, ebb_error *err)
+static ebb_status make_room_only(ebb_chat *c, ebb_then then, ebb_error *err)
 {
     ebb_prompt p;
     ebb_room room;
     ebb_status st = ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, err);
 
     if (st == EBB_OK)
-        st = ebb_room_make(c, &p, EBB_THEN_NOTHING, &room, err);
+        st = ebb_room_make(c, &p, then, &room, err);
+    if (st == EBB_OK && room == EBB_ROOM_THERE)
+        close_gap(c, &p);
     ebb_prompt_fini(&p);
     if (st == EBB_OK) {
         ebb_chat_save(c, true);
@@ -393,7 +425,7 @@ static ebb_status make_room_only(ebb_chat *c, ebb_error *err)
 ebb_status ebb_chat_make_room(ebb_chat *c, ebb_overflow how, uint32_t n_turns, ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree);
-    ebb_then then = what_then(leaf);
+    ebb_then then;
     ebb_status st;
 
     if (ebb_chat_is_busy(c))
@@ -402,13 +434,14 @@ ebb_status ebb_chat_make_room(ebb_chat *c, ebb_overflow how, uint32_t n_turns, e
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     if (!leaf)
         return EBB_FAIL(err, EBB_USAGE, "nothing was said yet");
+    then = what_then(c, leaf);
     c->room.is_forced = true;
     c->room.forced = how;
     c->room.n_turns = n_turns;
-    if (then == EBB_THEN_NOTHING || leaf->m.role == EBB_ROLE_NOTE)
-        st = then == EBB_THEN_ANSWER ? ebb_chat_begin(c, false, err) : make_room_only(c, err);
-    else
+    if (then == EBB_THEN_ANSWER || then == EBB_THEN_GO_ON)
         st = ebb_chat_begin(c, then == EBB_THEN_GO_ON, err);
+    else
+        st = make_room_only(c, then, err);
     c->room.is_forced = false;
     return st;
 }

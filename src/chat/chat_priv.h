@@ -84,7 +84,10 @@ typedef struct ebb_chat_settings {
 } ebb_chat_settings;
 
 /* What follows when there is room. */
-typedef enum ebb_then { EBB_THEN_ANSWER, EBB_THEN_GO_ON, EBB_THEN_NOTHING } ebb_then;
+typedef enum ebb_then {
+    EBB_THEN_ANSWER, EBB_THEN_NOTHING,
+    EBB_THEN_GO_ON, EBB_THEN_STAY,       /* with the unfinished answer at the leaf; STAY: when the user says so */
+} ebb_then;
 
 /* Of overflow (chat_room.h). */
 typedef struct ebb_chat_room {
@@ -94,9 +97,8 @@ typedef struct ebb_chat_room {
     const ebb_node *asked_at;    /* the leaf at which the user was asked; NULL: he was not */
     bool            is_warned;
     /* Tokens that went from the middle of the timeline, until the backend has been told. */
-    int32_t        *gap_ids;
-    size_t          gap_at, n_gap;
-    ebb_shift       gap_shift;
+    ebb_backend_gap gap;         /* its ids are ours */
+    const ebb_node *gap_note, *ahead_note;       /* that it is of; that was told last */
     /* A summary is being written. */
     ebb_left_out    left_out;
     ebb_then        then;
@@ -184,6 +186,8 @@ EBB_MUST_CHECK
 ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32_t n_predict, const ebb_sampling *sampling,
                         ebb_error *err);
 void ebb_chat_on_ready(ebb_chat *c);
+/* The note that decides on the path remembers what its gap has become. */
+void ebb_chat_keep_shift(ebb_chat *c, const ebb_shift *shift);
 void ebb_chat_on_token(ebb_chat *c, const ebb_backend_event *ev);
 void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev);
 

@@ -26,8 +26,8 @@ EBB_MUST_CHECK
 ebb_status ebb_room_compact(ebb_chat *c, const ebb_prompt *p, ebb_then then, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_room_grow(ebb_chat *c, const ebb_prompt *p, ebb_then then, ebb_error *err);
-/* "/grow takes a context of 8192 tokens (2.1 GiB of 16 GiB), " or nothing. */
-void ebb_room_larger(ebb_chat *c, char *out, size_t cap);
+/* "takes a context of 8192 tokens (2.1 GiB of 16 GiB)" for `need` tokens and an answer; false: nothing can. */
+bool ebb_room_larger(ebb_chat *c, size_t need, char *out, size_t cap);
 
 /* A note below the question; the path does not change.  NULL: no memory. */
 ebb_node *ebb_room_note(ebb_chat *c, ebb_overflow how, ebb_then then, const char *text);
@@ -43,4 +43,6 @@ void ebb_room_warn(ebb_chat *c);
 /* An answer that filled the context goes on by itself. */
 bool ebb_room_goes_on(const ebb_chat *c, const ebb_message *answer);
 void ebb_room_forget_gap(ebb_chat *c);
+/* Another conversation begins: what is remembered of this one's nodes goes. */
+void ebb_room_reset(ebb_chat *c);
 #endif

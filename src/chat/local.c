@@ -170,7 +170,8 @@ static void destroy(ebb_local *l)
     pthread_mutex_destroy(&l->lock);
     free((char *)l->opts.kv_cache_dir);
     free(l->ids);
-    free(l->gap_ids);
+    ebb_local_copy_gap(&l->gap, NULL);
+    ebb_local_copy_gap(&l->ahead_gap, NULL);
     free(l->ahead_ids);
     free(l->now_ids);
     free(l->path);
@@ -346,13 +347,7 @@ static ebb_status take_request(ebb_local *l, const ebb_backend_request *r, ebb_e
     for (size_t i = 0; i < r->n_ids; i++)
         if (!ebb_local_remember(l, r->ids[i]))
             return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    free(l->gap_ids);
-    l->gap_ids = r->n_gap ? malloc(r->n_gap * sizeof *l->gap_ids) : NULL;
-    l->n_gap = l->gap_ids ? r->n_gap : 0;        /* without it, it is computed */
-    if (l->n_gap)
-        memcpy(l->gap_ids, r->gap_ids, r->n_gap * sizeof *l->gap_ids);
-    l->gap_at = r->gap_at;
-    l->gap_shift = r->gap_shift;
+    ebb_local_copy_gap(&l->gap, &r->gap);
     l->shift = r->shift;
     l->n_predict = r->n_predict;
     l->sampling = r->sampling;

@@ -19,7 +19,7 @@ static size_t step_of(const ebb_local *l)
 }
 
 /* Take what is to be computed; false: nothing is. */
-static bool take(ebb_local *l, ebb_shift *shift)
+static bool take(ebb_local *l, ebb_shift *shift, ebb_backend_gap *gap)
 {
     bool any;
 
@@ -30,6 +30,8 @@ static bool take(ebb_local *l, ebb_shift *shift)
         l->n_now = l->n_ahead_ids;
         l->now_done = l->now_end = 0;
         *shift = l->ahead_shift;
+        *gap = l->ahead_gap;
+        l->ahead_gap = (ebb_backend_gap){ 0 };
         l->ahead_ids = NULL;
         l->is_ahead = true;
     }
@@ -46,7 +48,8 @@ static bool advance(ebb_local *l, size_t done, size_t step)
     l->now_done = done;
     goes_on = done < l->n_now && !ebb_local_is_wanted(l) && !l->ahead_ids;
     l->now_end = goes_on ? smaller(l->n_now, done + step) : done;
-    ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_AHEAD, .done = done, .total = l->n_now });
+    ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_AHEAD, .done = done, .total = l->n_now,
+                                                     .shift = ebb_session_shift(l->session) });
     pthread_mutex_unlock(&l->lock);
     return goes_on;
 }
@@ -66,11 +69,14 @@ void ebb_local_ahead(ebb_local *l)
 {
     size_t step = step_of(l), done;
     ebb_receipt r = { 0 };
+    ebb_backend_gap gap = { 0 };
     ebb_shift shift;
     ebb_error err;
 
-    if (!take(l, &shift))
+    if (!take(l, &shift, &gap))
         return;
+    ebb_local_close_gap(l, l->now_ids, l->n_now, &gap, &shift);
+    ebb_local_copy_gap(&gap, NULL);
     ebb_session_expect(l->session, &shift);
     done = ebb_session_common(l->session, l->now_ids, l->n_now);
     l->ahead_from = smaller(l->ahead_from, done);
@@ -103,7 +109,7 @@ uint32_t ebb_local_count_ahead(ebb_local *l, uint32_t n_reused)
     return to > from ? (uint32_t)(to - from) : 0;
 }
 
-void ebb_local_set_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift)
+void ebb_local_set_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift, const ebb_backend_gap *gap)
 {
     ebb_local *l = (ebb_local *)b;
     int32_t *copy = n ? malloc(n * sizeof *copy) : NULL;
@@ -117,6 +123,7 @@ void ebb_local_set_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb
         l->ahead_ids = copy;
         l->n_ahead_ids = n;
         l->ahead_shift = *shift;
+        ebb_local_copy_gap(&l->ahead_gap, gap);
         copy = NULL;
     }
     /* What is under way and leads nowhere need not go on. */

@@ -31,14 +31,14 @@ typedef struct ebb_local {
     bool              is_orphan;         /* closed while loading: nobody listens, the worker frees */
     int32_t          *ids;               /* of the answer under way: asked for, then generated */
     size_t            n_ids, cap_ids;
-    ebb_shift         shift, gap_shift;  /* of the request, as all of these */
-    int32_t          *gap_ids;
-    size_t            gap_at, n_gap;
+    ebb_shift         shift;             /* of the request, as all of these */
+    ebb_backend_gap   gap;               /* its ids are ours */
     uint32_t          n_predict;
     ebb_sampling      sampling;
     int32_t          *ahead_ids;         /* to be computed ahead; NULL: nothing */
     size_t            n_ahead_ids;
     ebb_shift         ahead_shift;
+    ebb_backend_gap   ahead_gap;
     bool              is_ahead;          /* it is under way: */
     int32_t          *now_ids;           /* these, of which now_done stand and now_end will when the pass has ended */
     size_t            n_now, now_done, now_end;
@@ -70,7 +70,14 @@ void ebb_local_ahead(ebb_local *l);
 void ebb_local_leave_ahead(ebb_local *l, const int32_t *ids, size_t n);
 /* Of the n_reused ids of a turn, how many were computed ahead; and begin to count anew. */
 uint32_t ebb_local_count_ahead(ebb_local *l, uint32_t n_reused);
-void ebb_local_set_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift);
+void ebb_local_set_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift, const ebb_backend_gap *gap);
+
+/* -- local_gap.c -- */
+/* A copy in place of what *to had; NULL: none.  Without memory there is no gap: it costs time only. */
+void ebb_local_copy_gap(ebb_backend_gap *to, const ebb_backend_gap *from);
+/* On the worker: if what stood before the gap still stands or is on disk, move what is behind it up, and
+ * *shift is that of what stands now. */
+void ebb_local_close_gap(ebb_local *l, const int32_t *ids, size_t n, const ebb_backend_gap *gap, ebb_shift *shift);
 
 /* -- local_turn.c: on the worker -- */
 void ebb_local_answer(ebb_local *l);

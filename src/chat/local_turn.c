@@ -1,5 +1,4 @@
 /* One answer of the engine in this process (local_priv.h). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -21,35 +20,13 @@ static bool emit_token(ebb_local *l, int32_t id)
     return ok;
 }
 
-/* What stood before tokens went from the middle, if it still stands or is on disk: what is
- * behind them moves up.  Where it cannot be so, it is computed. */
-static void close_gap(ebb_local *l)
-{
-    size_t end = l->gap_at + l->n_gap, n = l->n_ids + l->n_gap, there;
-    int32_t *old = malloc(n * sizeof *old);
-    ebb_error err;
-
-    if (!old)
-        return;
-    memcpy(old, l->ids, l->gap_at * sizeof *old);
-    memcpy(old + l->gap_at, l->gap_ids, l->n_gap * sizeof *old);
-    memcpy(old + end, l->ids + l->gap_at, (l->n_ids - l->gap_at) * sizeof *old);
-    ebb_session_expect(l->session, &l->gap_shift);
-    there = ebb_session_common(l->session, old, n < ebb_engine_n_ctx(l->engine) ? n : ebb_engine_n_ctx(l->engine));
-    if (there > end && ebb_session_sync(l->session, old, there, NULL, &err) == EBB_OK &&
-        ebb_session_forget(l->session, (uint32_t)l->gap_at, (uint32_t)l->n_gap, &err) == EBB_OK)
-        l->shift = ebb_session_shift(l->session);
-    free(old);
-}
-
 static ebb_status prefill(ebb_local *l, ebb_turn_cost *cost, ebb_error *err)
 {
     size_t n = l->n_ids, there, drop;
     ebb_receipt r = { 0 };
     ebb_status st;
 
-    if (l->n_gap)
-        close_gap(l);
+    ebb_local_close_gap(l, l->ids, l->n_ids, &l->gap, &l->shift);
     ebb_session_expect(l->session, &l->shift);
     there = ebb_session_common(l->session, l->ids, n);
     ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .total = n - there });

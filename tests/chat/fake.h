@@ -72,17 +72,16 @@ static size_t fake_same(const fake *f, const int32_t *ids, size_t n)
     return i;
 }
 
-static void fake_close_gap(fake *f)
+static void fake_close_gap(fake *f, const int32_t *ids, const ebb_backend_gap *gap)
 {
-    const ebb_backend_request *r = &f->r;
-    size_t end = r->gap_at + r->n_gap;
+    size_t end = gap->at + gap->n;
 
-    if (f->script->cannot_forget || !r->n_gap || end > f->n_ids || fake_same(f, r->ids, r->gap_at) < r->gap_at ||
-        memcmp(f->ids + r->gap_at, r->gap_ids, r->n_gap * sizeof *f->ids) != 0)
+    if (f->script->cannot_forget || !gap->n || end > f->n_ids || fake_same(f, ids, gap->at) < gap->at ||
+        memcmp(f->ids + gap->at, gap->ids, gap->n * sizeof *f->ids) != 0)
         return;
-    memmove(f->ids + r->gap_at, f->ids + end, (f->n_ids - end) * sizeof *f->ids);
-    f->n_ids -= r->n_gap;
-    f->shift = (ebb_shift){ .is_on = true, .pos = (uint32_t)r->gap_at, .salt = { 1, (uint8_t)++f->script->n_gaps } };
+    memmove(f->ids + gap->at, f->ids + end, (f->n_ids - end) * sizeof *f->ids);
+    f->n_ids -= gap->n;
+    f->shift = (ebb_shift){ .is_on = true, .pos = (uint32_t)gap->at, .salt = { 1, (uint8_t)++f->script->n_gaps } };
 }
 
 /* Tokens are numbered by the answer and their place: "a2.7 " */
@@ -90,7 +89,7 @@ static void fake_answer(fake *f)
 {
     fake_script *s = f->script;
     ebb_backend_event end = { .kind = EBB_BACKEND_END, .finish = EBB_FINISH_STOP };
-    size_t there = (fake_close_gap(f), fake_same(f, f->r.ids, f->r.n_ids));
+    size_t there = (fake_close_gap(f, f->r.ids, &f->r.gap), fake_same(f, f->r.ids, f->r.n_ids));
     unsigned answer = atomic_fetch_add(&s->n_answers, 1) + 1;
 
     end.cost = (ebb_turn_cost){ .n_prompt = (uint32_t)f->r.n_ids, .n_reused = (uint32_t)there,
@@ -177,12 +176,12 @@ static void fake_close(ebb_backend *b)
 static ebb_status fake_ask(ebb_backend *b, const ebb_backend_request *r, ebb_error *err)
 {
     fake *f = (fake *)b;
-    int32_t *ids = malloc((r->n_ids + r->n_gap) * sizeof *ids);
+    int32_t *ids = malloc((r->n_ids + r->gap.n) * sizeof *ids);
 
     (void)err;
     memcpy(ids, r->ids, r->n_ids * sizeof *ids);
-    if (r->n_gap)
-        memcpy(ids + r->n_ids, r->gap_ids, r->n_gap * sizeof *ids);
+    if (r->gap.n)
+        memcpy(ids + r->n_ids, r->gap.ids, r->gap.n * sizeof *ids);
     for (bool busy = true; busy; fake_sleep(busy ? 50 : 0)) {
         pthread_mutex_lock(&f->lock);
         busy = f->has_work;
@@ -192,7 +191,7 @@ static ebb_status fake_ask(ebb_backend *b, const ebb_backend_request *r, ebb_err
     free((int32_t *)f->r.ids);
     f->r = *r;
     f->r.ids = ids;
-    f->r.gap_ids = ids + r->n_ids;
+    f->r.gap.ids = ids + r->n_ids;
     f->script->n_asked = r->n_ids;
     memcpy(f->script->first, ids, (r->n_ids < 64 ? r->n_ids : 64) * sizeof *ids);
     f->script->seed = r->sampling.seed;
@@ -226,17 +225,19 @@ static size_t fake_common(ebb_backend *b, const int32_t *ids, size_t n, const eb
 }
 
 /* At once, as if it took no time. */
-static void fake_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift)
+static void fake_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb_shift *shift, const ebb_backend_gap *gap)
 {
     fake *f = (fake *)b;
 
     (void)shift;
+    if (gap)
+        fake_close_gap(f, ids, gap);
     f->script->n_ahead = n;
     if (n == 0)
         return;
     memcpy(f->ids, ids, n * sizeof *ids);
     f->n_ids = n;
-    fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_AHEAD, .done = n, .total = n });
+    fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_AHEAD, .done = n, .total = n, .shift = f->shift });
 }
 
 static void fake_stats(ebb_backend *b, ebb_stats *out)

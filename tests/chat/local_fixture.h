@@ -24,6 +24,7 @@ typedef struct heard {
     size_t n_text, n_ids;
     ebb_finish finish;
     ebb_turn_cost cost;
+    ebb_shift shift;
     uint64_t to_compute, ahead_done;
     bool ahead_all;              /* what was to be computed ahead stands */
 } heard;
@@ -40,6 +41,7 @@ static inline void sink(void *arg, const ebb_backend_event *ev)
     h.ended |= ev->kind == EBB_BACKEND_END;
     h.placed |= ev->kind == EBB_BACKEND_PLACED;
     if (ev->kind == EBB_BACKEND_AHEAD) {
+        h.shift = ev->shift;
         h.ahead_done = ev->done;
         h.ahead_all = ev->done == ev->total;
     }

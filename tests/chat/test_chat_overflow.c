@@ -338,6 +338,34 @@ static void test_in_the_middle_of_an_answer(void **state)
     ebb_chat_close(c);
 }
 
+/* Room before it is needed: an unfinished answer stays as it is, below the note, until the user goes on. */
+static void test_room_beforehand(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.n_ctx = 2000;
+    c = open_with(EBB_OVERFLOW_ASK, false);
+    talk(c, 0, 4);
+    assert_int_equal(ebb_chat_set(c, "predict", "2", NULL, 0, &err), EBB_OK);
+    say(c, "short");
+    assert_int_equal(last(c)->finish, EBB_FINISH_LENGTH);
+    assert_int_equal(ebb_chat_make_room(c, EBB_OVERFLOW_FORGET, 2, &err), EBB_OK);
+    assert_false(ebb_chat_is_busy(c));
+    assert_string_equal(last(c)->text, "a5.0 a5.1 ");
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+    done(c);
+    assert_string_equal(last(c)->text, "a5.0 a5.1 a6.0 a6.1 ");
+    assert_true(last(c)->cost.n_computed < 20);  /* all but the first turn: what was moved counts as there */
+    assert_int_equal(ebb_chat_deciding_note(c)->left_out.n_turns, 2);
+    assert_int_equal(ebb_chat_make_room(c, EBB_OVERFLOW_COMPACT, 1, &err), EBB_OK);
+    done(c);
+    assert_string_equal(last(c)->text, "a5.0 a5.1 a6.0 a6.1 ");
+    assert_int_equal(ebb_chat_deciding_note(c)->left_out.how, EBB_OVERFLOW_COMPACT);
+    ebb_chat_close(c);
+}
+
 /* Before the note nothing is left out: going there brings all back. */
 static void test_back_before_it(void **state)
 {
@@ -373,7 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_forget), T(test_forget_and_compute), T(test_compact), T(test_stop_a_summary), T(test_grow), T(test_cannot_grow),
-        T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_in_the_middle_of_an_answer), T(test_back_before_it),
+        T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_in_the_middle_of_an_answer), T(test_back_before_it), T(test_room_beforehand),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

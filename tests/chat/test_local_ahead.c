@@ -6,7 +6,7 @@
 static void go_ahead(ebb_backend *b, const int32_t *ids, size_t n)
 {
     h.ahead_all = false;
-    b->ops->ahead(b, ids, n, &computed);
+    b->ops->ahead(b, ids, n, &computed, NULL);
 }
 
 static void test_is_reused(void **state)
@@ -110,12 +110,47 @@ static void test_gives_way_to_nothing(void **state)
     b->ops->close(b);
 }
 
+/* Tokens go from the middle: what is behind them is moved, not computed, for an answer as well as ahead. */
+static void test_gap(void **state)
+{
+    ebb_backend *b = open_ready(1024);
+    int32_t ids[600], less[600];
+    ebb_backend_gap gap = { .ids = ids + 10, .at = 10, .n = 200 };
+    ebb_backend_request r = { .ids = less, .n_ids = 390, .n_predict = 4, .gap = gap,
+                              .sampling = { .temp = 0, .top_p = 1, .repeat_penalty = 1 } };
+    ebb_error err;
+
+    (void)state;
+    fill(ids, 600);
+    answer(b, ids, 580, 1);
+    memcpy(less, ids, 10 * sizeof *ids);
+    memcpy(less + 10, ids + 210, 390 * sizeof *ids);
+    h.ended = false;
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+    wait_for(&h.ended);
+    assert_int_equal(h.cost.n_computed, 10);     /* of 580 that stood, 380 are left */
+    assert_int_equal(h.cost.n_reused, 380);
+
+    answer(b, ids, 580, 1);                      /* as if nothing had gone */
+    h.ahead_all = false;
+    b->ops->ahead(b, less, 390, &computed, &gap);
+    wait_for(&h.ahead_all);
+    r.gap.n = 0;
+    r.shift = h.shift;
+    assert_true(r.shift.is_on);
+    h.ended = false;
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+    wait_for(&h.ended);
+    assert_true(h.cost.n_computed <= 1);
+    b->ops->close(b);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_is_reused), T(test_is_dropped), T(test_stop_reaches_the_answer), T(test_gives_way_to_nothing),
+        T(test_is_reused), T(test_is_dropped), T(test_stop_reaches_the_answer), T(test_gives_way_to_nothing), T(test_gap),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,9 @@ static void test_titles(void **state)
     check("123456789012345678901234567890123456789012345678901", 128, "1234567890123456789012345678901234567890123456789…");
     check("日本日本日本日本日本日本日本日本日本日本日本日本日本日本", 128, "日本日本日本日本日本日本日本日本日本日本日本日本…");
     check("abcdefgh", 8, "abcd…");
+    check("a.c:\n```c\nint x;\n```\n\nb.md:\n````md\n```\n````\n\nWhat is this?", 128, "What is this?");
+    check("a.c:\n```c\nint x;\n```", 128, "a.c: ```c int x; ```");
+    check("a.c:\n```c\nint x;", 128, "a.c: ```c int x;");
 }
 
 int main(void)
