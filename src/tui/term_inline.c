@@ -156,6 +156,13 @@ static void draw_row(term_inline *t, int row)
 
     if (is_new)
         move_to(t, row, 0);
+    if (row < t->above && end < old_end) {       /* a terminal would remember how long this line was */
+        move_to(t, row, 0);
+        set_face(t, EBB_FACE_TEXT);
+        ebb_cap_add(&t->out, "el");
+        is_new = true;
+        old_end = 0;
+    }
     for (int col = 0; col < end; col++) {
         const ebb_cell *c = ebb_grid_at(&t->next, row, col);
         bool is_same = !is_new && ebb_cell_equal(c, ebb_grid_at(&t->shown, row, col));

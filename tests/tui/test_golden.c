@@ -1,0 +1,293 @@
+/* The same conversation on every kind of terminal, through tmux, a real sshd on loopback and GNU screen,
+ * read back from the screen and compared with tests/tui/golden/.  What is not installed is skipped.
+ *
+ *     EBB_GOLDEN=write build/release/tests/tui/test_golden      writes the files anew: look at the diff
+ *
+ * This program is also the one that runs in the terminal: test_golden --talk full|inline|plain. */
+#include "ebb_test.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "fake_chat.h"
+#include "os/file.h"
+#include "tui.h"
+
+static char self[512], socket_name[64], dir[] = "/tmp/ebb-golden-XXXXXX";
+
+static int talk(const char *mode)
+{
+    static const ebb_chat_opts chat = { 0 };
+    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .is_inline = strcmp(mode, "inline") == 0 };
+
+    fake_echoes = true;
+    return strcmp(mode, "plain") == 0 ? ebb_plain_run(&chat, &opts) : ebb_tui_run(&chat, &opts);
+}
+
+/* -- tmux ---------------------------------------------------------------------------- */
+
+static bool has(const char *program)
+{
+    char command[200];
+
+    snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1 || test -x /usr/sbin/%s", program, program);
+    return system(command) == 0;
+}
+
+/* Output of a command of tmux, or only whether it went well. */
+static bool tmux(ebb_buf *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static bool tmux(ebb_buf *out, const char *fmt, ...)
+{
+    char args[1500], command[1700], bytes[4096];
+    size_t got;
+    va_list ap;
+    FILE *f;
+
+    va_start(ap, fmt);
+    vsnprintf(args, sizeof args, fmt, ap);
+    va_end(ap);
+    snprintf(command, sizeof command, "unset TMUX; LC_ALL=C.UTF-8 tmux -L %s -f /dev/null %s 2>/dev/null", socket_name, args);
+    f = popen(command, "r");
+    assert_non_null(f);
+    while ((got = fread(bytes, 1, sizeof bytes, f)) > 0)
+        if (out)
+            ebb_buf_add(out, bytes, got);
+    return pclose(f) == 0;
+}
+
+static void capture(ebb_buf *out, bool with_history)
+{
+    ebb_buf_clear(out);
+    tmux(out, "capture-pane -p%s", with_history ? " -S -" : "");
+    while (out->len > 1 && out->data[out->len - 1] == '\n' && out->data[out->len - 2] == '\n')
+        ebb_buf_remove(out, out->len - 1, 1);
+}
+
+static void wait_for(const char *text)
+{
+    ebb_buf out = { 0 };
+
+    for (int i = 0; i < 400; i++) {
+        capture(&out, false);
+        if (strstr(ebb_buf_text(&out), text)) {
+            ebb_buf_fini(&out);
+            return;
+        }
+        usleep(25000);
+    }
+    print_message("%s\n", ebb_buf_text(&out));
+    fail_msg("never on the screen: %s", text);
+}
+
+static void compare(const char *name, const ebb_buf *got)
+{
+    char path[200];
+    ebb_buf want = { 0 };
+    ebb_error err;
+
+    snprintf(path, sizeof path, "tests/tui/golden/%s.screen", name);
+    if (getenv("EBB_GOLDEN")) {
+        mkdir("tests/tui/golden", 0777);
+        assert_int_equal(ebb_file_replace(path, got->data, got->len, &err), EBB_OK);
+        return;
+    }
+    assert_int_equal(ebb_file_slurp(path, 1 << 20, &want, &err), EBB_OK);
+    ebb_buf_addc(&want, '\0');
+    if (strcmp(ebb_buf_text(&want), ebb_buf_text(got)) != 0) {
+        print_message("-- want %s\n%s-- got\n%s--\n", path, want.data, got->data);
+        fail_msg("another screen than %s", path);
+    }
+    ebb_buf_fini(&want);
+}
+
+/* The conversation, in a pane that runs `command`; its last screen is `golden`. */
+static void converse(const char *command, const char *mode, const char *golden)
+{
+    bool is_plain = strcmp(mode, "plain") == 0, is_inline = strcmp(mode, "inline") == 0;
+    static int n_sessions;
+    ebb_buf out = { 0 };
+
+    snprintf(socket_name, sizeof socket_name, "ebb-golden-%d-%d", (int)getpid(), n_sessions++);
+    if (!tmux(NULL, "new-session -d -x 60 -y 20 '%s'", command))
+        skip();
+    tmux(NULL, "set -g history-limit 5000");
+    wait_for(is_plain ? "You:" : "Fake 8B");
+    tmux(NULL, "send-keys -l 'Hello **caf\xC3\xA9** \xE4\xBD\xA0\xE5\xA5\xBD \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 `code`.'");
+    tmux(NULL, "send-keys Enter");
+    wait_for("You said: Hello");
+    tmux(NULL, "send-keys -l '/help copy'");
+    tmux(NULL, "send-keys Enter");
+    wait_for("Copy the last answer");
+    tmux(NULL, "send-keys -l 'list:'");
+    if (!is_plain)
+        tmux(NULL, "send-keys C-j C-j - Space o n e");
+    tmux(NULL, "send-keys Enter");
+    wait_for("You said: list:");
+    if (!is_plain) {
+        tmux(NULL, "resize-window -x 50 -y 18");
+        tmux(NULL, "send-keys -l 'a draft'");
+        wait_for("> a draft");
+        usleep(100000);
+        capture(&out, is_inline);
+    } else {
+        wait_for("212 tok");
+        usleep(100000);
+        capture(&out, false);
+        char *first = strstr(out.data, "You: ");     /* what is before names this machine */
+        ebb_buf_remove(&out, 0, first ? (size_t)(first - out.data) : 0);
+    }
+    compare(golden, &out);
+    tmux(NULL, "kill-server");
+    ebb_buf_fini(&out);
+}
+
+static void every_terminal(const char *mode)
+{
+    static const struct { const char *term, *lang; } kinds[] = {
+        { "xterm-256color", "C.UTF-8" }, { "tmux-256color", "C.UTF-8" }, { "screen", "C.UTF-8" }, { "linux", "C.UTF-8" },
+        { "vt100", "C.UTF-8" }, { "xterm-256color", "C" }, { "linux", "C" }, { "vt100", "C" },
+    };
+    char command[800], golden[64];
+
+    if (!has("tmux"))
+        skip();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        bool is_ascii = strcmp(kinds[i].term, "linux") == 0 || strcmp(kinds[i].term, "vt100") == 0;
+        bool is_c = strcmp(kinds[i].lang, "C") == 0;
+        snprintf(command, sizeof command, "env TERM=%s LC_ALL=%s %s --talk %s", kinds[i].term, kinds[i].lang, self, mode);
+        snprintf(golden, sizeof golden, "%s-%s", mode, is_c ? "c" : is_ascii ? "ascii" : "utf8");
+        converse(command, mode, golden);
+    }
+}
+
+static void full_screen(void **state)
+{
+    (void)state;
+    every_terminal("full");
+}
+
+static void inline_screen(void **state)
+{
+    (void)state;
+    every_terminal("inline");
+}
+
+static void dumb(void **state)
+{
+    char command[800];
+
+    (void)state;
+    if (!has("tmux"))
+        skip();
+    snprintf(command, sizeof command, "env TERM=dumb LC_ALL=C.UTF-8 %s --talk full", self);
+    converse(command, "plain", "plain-utf8");
+}
+
+static void through_screen(void **state)
+{
+    static const char *const modes[] = { "full", "inline" };
+    char command[1200], golden[64];
+    ebb_error err;
+
+    (void)state;
+    if (!has("tmux") || !has("screen"))
+        skip();
+    for (int i = 0; i < 2; i++) {
+        char rc[300];
+        snprintf(rc, sizeof rc, "%s/screenrc", dir);
+        assert_int_equal(ebb_file_replace(rc, "startup_message off\nvbell off\ndefutf8 on\n", 41, &err), EBB_OK);
+        snprintf(command, sizeof command, "env TERM=xterm-256color LC_ALL=C.UTF-8 SCREENDIR=%s/s screen -U -c %s %s --talk %s",
+                 dir, rc, self, modes[i]);
+        snprintf(golden, sizeof golden, "screen-%s", modes[i]);
+        char sockets[300];
+        snprintf(sockets, sizeof sockets, "%s/s", dir);
+        mkdir(sockets, 0700);
+        converse(command, modes[i], golden);
+    }
+}
+
+/* -- ssh ---------------------------------------------------------------------------------- */
+
+static pid_t start_sshd(int port)
+{
+    char command[2500];
+    pid_t pid;
+
+    snprintf(command, sizeof command,
+             "cd %s && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f me && cp me.pub keys &&"
+             "printf 'Port %d\\nListenAddress 127.0.0.1\\nHostKey %s/host\\nAuthorizedKeysFile %s/keys\\nPidFile none\\n"
+             "StrictModes no\\nUsePAM no\\nPasswordAuthentication no\\nPermitRootLogin yes\\n' > config",
+             dir, port, dir, dir);
+    if (system(command) != 0)
+        return -1;
+    if (geteuid() == 0)
+        mkdir("/run/sshd", 0755);
+    pid = fork();
+    if (pid == 0) {
+        char config[300];
+        snprintf(config, sizeof config, "%s/config", dir);
+        freopen("/dev/null", "w", stderr);
+        execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-e", "-f", config, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void through_ssh(void **state)
+{
+    static const char *const modes[] = { "full", "inline" };
+    int port = 20000 + getpid() % 20000, status;
+    char command[1500];
+    pid_t sshd;
+
+    (void)state;
+    if (!has("tmux") || !has("sshd") || !has("ssh") || !has("ssh-keygen"))
+        skip();
+    sshd = start_sshd(port);
+    if (sshd < 0)
+        skip();
+    usleep(300000);
+    if (waitpid(sshd, &status, WNOHANG) == sshd)
+        skip();                                  /* no sshd may run here */
+    for (int i = 0; i < 2; i++) {
+        char golden[64];
+        snprintf(command, sizeof command,
+                 "env TERM=xterm-256color ssh -tt -q -F none -i %s/me -p %d -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
+                 " -o IdentitiesOnly=yes 127.0.0.1 \"LC_ALL=C.UTF-8 %s --talk %s\"",
+                 dir, port, self, modes[i]);
+        snprintf(golden, sizeof golden, "%s-utf8", modes[i]);
+        converse(command, modes[i], golden);
+    }
+    kill(sshd, SIGTERM);
+    waitpid(sshd, &status, 0);
+}
+
+static int stop_tmux(void **state)
+{
+    (void)state;
+    tmux(NULL, "kill-server");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(full_screen, stop_tmux),
+        cmocka_unit_test_teardown(inline_screen, stop_tmux),
+        cmocka_unit_test_teardown(dumb, stop_tmux),
+        cmocka_unit_test_teardown(through_screen, stop_tmux),
+        cmocka_unit_test_teardown(through_ssh, stop_tmux),
+    };
+    char command[100];
+    int status;
+
+    if (argc == 3 && strcmp(argv[1], "--talk") == 0)
+        return talk(argv[2]);
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 || !mkdtemp(dir))
+        return 1;
+    status = cmocka_run_group_tests(tests, NULL, NULL);
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command) == 0 ? status : 1;
+}
