@@ -112,6 +112,7 @@ struct ebb_engine {
 
     pthread_mutex_t lock;        /* protects stats */
     ebb_stats    stats;
+    uint32_t     n_under_way;    /* columns of the prompt's pass under way */
     double       append_s;       /* seconds that this turn's decode steps took */
     uint64_t     turn_ns, turn_stall_ns; /* the clock, and all waiting until then, when the turn began */
 };
@@ -247,6 +248,8 @@ void ebb_stats_decision(ebb_engine *e, const char *fmt, ...) __attribute__((form
 /* Figures of the turn (stats.c). */
 void ebb_stats_init(ebb_engine *e, double load_s);
 void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total);
+/* A pass over n columns of the prompt begins: until the step, its layers count as a part of it. */
+void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n);
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
 void ebb_stats_decode_begin(ebb_engine *e);
 void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_guessed);

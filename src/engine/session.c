@@ -156,7 +156,10 @@ static ebb_status prefill(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_
         uint32_t m = n - at < e->plan.n_chunk ? n - at : e->plan.n_chunk;
         bool is_last = at + m == n;
         ebb_pass p = { .n_out = is_last, .logits = is_last ? s->logits : NULL };
-        ebb_status st = ebb_session_extend(s, ids + at, m, 0, n > 0 ? n - 1 : 0, &p, err);
+        ebb_status st;
+
+        ebb_stats_prefill_pass(e, m);
+        st = ebb_session_extend(s, ids + at, m, 0, n > 0 ? n - 1 : 0, &p, err);
 
         if (st != EBB_OK)
             return st;

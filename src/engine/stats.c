@@ -75,6 +75,7 @@ void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, 
         e->turn_stall_ns = res.stall_ns;
     }
     e->stats.phase = EBB_PHASE_PREFILL;
+    e->n_under_way = 0;
     e->stats.prefill_done = 0;
     e->stats.prefill_total = n_total;
     e->stats.reused_tok = n_reused;
@@ -85,9 +86,18 @@ void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, 
     pthread_mutex_unlock(&e->lock);
 }
 
+void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n)
+{
+    pthread_mutex_lock(&e->lock);
+    atomic_store_explicit(&e->run.n_layers_done, 0, memory_order_relaxed);
+    e->n_under_way = n;
+    pthread_mutex_unlock(&e->lock);
+}
+
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds)
 {
     pthread_mutex_lock(&e->lock);
+    e->n_under_way = 0;
     e->stats.prefill_done = e->stats.computed_tok = n_done;
     e->stats.prefill_tok_s = seconds > 0 ? n_done / seconds : 0;
     e->stats.n_passes++;
@@ -145,6 +155,19 @@ static void show_notice(ebb_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* A pass over hundreds of columns takes seconds: its layers count, too.  The lock is held. */
+static void add_pass_under_way(const ebb_engine *e, ebb_stats *out)
+{
+    unsigned n_layers = atomic_load_explicit(&e->run.n_layers_done, memory_order_relaxed);
+    double seconds = (double)(ebb_clock_ns() - e->turn_ns) * 1e-9;
+
+    if (out->phase != EBB_PHASE_PREFILL || e->n_under_way == 0)
+        return;
+    out->prefill_done += (uint32_t)((uint64_t)e->n_under_way * n_layers / e->net.n_layers);
+    if (out->prefill_done > 0 && seconds > 0)
+        out->prefill_tok_s = out->prefill_done / seconds;
+}
+
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
@@ -155,6 +178,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
     *out = e->stats;
+    add_pass_under_way(e, out);
     pthread_mutex_unlock(&e->lock);
     out->pinned_bytes = res.pinned_bytes;
     out->mapped_bytes = res.mapped_bytes;

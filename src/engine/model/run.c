@@ -169,6 +169,7 @@ static ebb_status layers(ebb_run *r, ebb_error *err)
         st = ebb_block_layer(r, i, err);
         if (st != EBB_OK)
             return st;
+        atomic_store_explicit(&r->n_layers_done, i + 1, memory_order_relaxed);
     }
     return EBB_OK;
 }

@@ -70,6 +70,7 @@ typedef struct ebb_run {
     size_t  thread_bytes;
 
     /* the pass under way */
+    atomic_uint  n_layers_done;  /* any thread may look */
     const ebb_kv_table *table;
     uint32_t     pos0, n, n_out; /* columns; of these, the last n_out give logits */
     uint32_t     c0, c1;         /* active */
