@@ -50,19 +50,25 @@ static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *notice, size
     fail_msg("nothing came");
 }
 
+static ebb_chat *open_with(const ebb_chat_opts *o)
+{
+    ebb_chat *c;
+    ebb_error err;
+
+    if (ebb_chat_open(o, &c, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    return c;
+}
+
 static ebb_chat *open_chat(bool continue_last)
 {
     ebb_chat_opts o = { .model_path = model, .store_path = db, .continue_last = continue_last, .n_predict = 8,
                         .system = continue_last ? NULL : "Be brief.",
                         .engine = { .n_ctx = 1024, .n_threads = 1, .no_kv_cache = true }, .sampling = ebb_sampling_default() };
-    ebb_chat *c;
-    ebb_error err;
 
     o.sampling.temp = 0;
-    if (ebb_chat_open(&o, &c, &err) != EBB_OK)
-        fail_msg("%s", err.msg);
-    wait_event(c, EBB_EVENT_READY, NULL, 0);
-    return c;
+    return open_with(&o);
 }
 
 static const ebb_message *last(const ebb_chat *c)
@@ -203,10 +209,94 @@ static void test_cut(void **state)
     ebb_chat_close(c);
 }
 
+/* -- A full context ----------------------------------------------------------------------------- */
+
+static ebb_chat *open_kept(bool continue_last, const char *system)
+{
+    char cache[96];
+    ebb_chat_opts o = { .model_path = model, .store_path = db, .continue_last = continue_last, .n_predict = 8,
+                        .system = system, .overflow = EBB_OVERFLOW_FORGET,
+                        .engine = { .n_ctx = 256, .n_threads = 1 }, .sampling = ebb_sampling_default() };
+
+    snprintf(cache, sizeof cache, "%s/kv", dir);
+    o.engine.kv_cache_dir = cache;
+    o.sampling.temp = 0;
+    return open_with(&o);
+}
+
+static ebb_chat *open_small(bool continue_last)
+{
+    return open_kept(continue_last, continue_last ? NULL : "Be brief.");
+}
+
+/* 50 turns, several contexts long.  Where something is forgotten the rest is moved: a turn never computes more
+ * than its own tokens and those that began the conversation. */
+static void test_forget(void **state)
+{
+    ebb_chat *c = open_small(false);
+    const ebb_message *note;
+    size_t n_notes = 0, n_tokens = 0;
+    uint32_t most = 0;
+    ebb_error err;
+
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(ebb_chat_send(c, "What is this?", 13, &err), EBB_OK);
+        wait_event(c, EBB_EVENT_DONE, NULL, 0);
+        assert_int_equal(last(c)->role, EBB_ROLE_ASSISTANT);
+        assert_true(last(c)->cost.n_prompt < 256);
+        most = i > 0 && last(c)->cost.n_computed > most ? last(c)->cost.n_computed : most;
+    }
+    for (size_t i = 0; i < ebb_chat_n_messages(c); i++) {
+        n_notes += ebb_chat_message(c, i)->role == EBB_ROLE_NOTE;
+        n_tokens += ebb_chat_message(c, i)->role != EBB_ROLE_NOTE ? ebb_chat_message(c, i)->n_ids : 0;
+    }
+    note = ebb_chat_deciding_note(c);
+    assert_true(n_notes >= 3);
+    assert_true(n_tokens > 3 * 256);
+    assert_true(note->left_out.has_shift);
+    assert_true(most < 100);
+    /* What the note has settled begins as the conversation did: the system prompt holds. */
+    assert_memory_equal(note->ids, ebb_chat_message(c, 1)->ids, 10 * sizeof *note->ids);
+    ebb_chat_close(c);
+
+    /* After a restart: the same view, its K and V from the disk. */
+    c = open_small(true);
+    assert_true(ebb_chat_deciding_note(c)->left_out.has_shift);
+    assert_int_equal(ebb_chat_send(c, "And?", 4, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_true(last(c)->cost.n_reused_disk > 50);
+    assert_true(last(c)->cost.n_computed < 100);
+    ebb_chat_close(c);
+}
+
+/* A system prompt that another session has used is read from the disk: all whole blocks of 32 tokens. */
+static void test_system_prompt_is_shared(void **state)
+{
+    static const char prompt[] = "You review code.  Say first what is wrong, then what may be, then how it could be simpler. "
+                                 "Name lines and files, and never praise.";
+    ebb_chat *c = open_kept(false, prompt);
+    uint32_t n_system;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_chat_send(c, "int x;", 6, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    n_system = last(c)->cost.n_computed - 40;    /* the question, its frame */
+    ebb_chat_close(c);
+    assert_true(n_system > 64);
+    c = open_kept(false, prompt);
+    assert_int_equal(ebb_chat_n_messages(c), 1);
+    assert_int_equal(ebb_chat_send(c, "char y[3];", 10, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_true(last(c)->cost.n_reused_disk >= n_system / 32 * 32);
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop), T(test_cut) };
+    const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop), T(test_cut), T(test_forget), T(test_system_prompt_is_shared) };
 
     return cmocka_run_group_tests_name("chat_engine", tests, NULL, NULL);
 }
