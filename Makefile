@@ -32,7 +32,8 @@ $(B)/tests/%.o:  INC := -Isrc/core -Isrc/engine -Isrc/chat -Isrc/tui -Isrc/cli -
 # No result depends on errno or on floating-point traps, and loops without them become vectors.
 $(B)/engine/kernels/%.o:            OPT += -O3 -fno-math-errno -fno-trapping-math
 $(B)/engine/kernels/x86/avx2%.o:   ISA := -mavx2 -mfma -mf16c -mbmi2
-$(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c -mbmi2
+$(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c -mbmi2 \
+                                           -mprefer-vector-width=512
 
 LIB_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/% src/engine/kernels/arm/%,$(sort $(shell find src -name '*.c'))) \
            $(wildcard src/engine/kernels/$(ARCH)/*.c)

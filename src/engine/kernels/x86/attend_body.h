@@ -1,125 +1,270 @@
 /* x86/attend_body.h - attention over one segment, compiled for each kind of v16.
  *
- * Keys and values of a block are made floats once, in the scratch, for all the
- * queries (columns and heads) that see the block; then each query takes its
- * step.  The sums and their order are those of scalar_attend.c. */
+ * Keys and values of a block are made floats once, in the scratch, for all the queries (columns and
+ * heads) that see the block.  Queries then pass in batches of 16: products in squares of a few queries
+ * by a few keys (or by a few vectors of values), so that each load serves several; softmax with
+ * the queries in lanes.  The sums and their order are those of scalar_attend.c. */
 #ifndef EBB_KERNELS_ATTEND_BODY_H
 #define EBB_KERNELS_ATTEND_BODY_H
 #include "kernels/float_body.h"
 #include "kernels/impl.h"
-#include "kernels/kv_rows.h"
+#include "kernels/x86/attend_tile.h"
 
-typedef struct tile {
-    float *k, *v;                /* rows of width_k and width_v floats, zeroes behind the elements */
-    size_t width_k, width_v;
-    float *q;                    /* a query of width_k */
-} tile;
+typedef struct batch {
+    uint32_t     n;              /* queries */
+    const float *q[BATCH];       /* width_k floats each */
+    float       *acc[BATCH];
+    uint32_t     j0[BATCH], j1[BATCH];           /* which positions of the block they see */
+    uint32_t     lo, hi;         /* all that any of them sees */
+} batch;
 
-static void rows_to_float(ebb_kv_type type, const uint8_t *rows, uint32_t j0, uint32_t j1, size_t dim, size_t width, float *out)
+/* -- Scores -------------------------------------------------------------------- */
+
+/* V16_SIDE queries from lane i by V16_SIDE keys from j. */
+V16_INLINE void scores_square(const tile *t, const batch *b, uint32_t i, uint32_t j)
 {
-    size_t bytes = ebb_kv_row_bytes(type, dim);
-
-    for (uint32_t j = j0; j < j1; j++) {
-        const uint8_t *row = rows + j * bytes;
-        float *o = out + j * width;
-        size_t i = 0;
-
-        if (type == EBB_KV_F16)
-            for (; i + 16 <= dim; i += 16)
-                v16_store(o + i, v16_load_f16(row + 2 * i));
-        if (type == EBB_KV_Q8_0)
-            for (; i + 32 <= dim; i += 32) {
-                const uint8_t *b = row + i / 32 * 34;
-                v16 d = v16_set(ebb_f16_load(b));
-
-                v16_store(o + i, v16_mul(d, v16_load_i8((const int8_t *)b + 2)));
-                v16_store(o + i + 16, v16_mul(d, v16_load_i8((const int8_t *)b + 18)));
-            }
-        if (i < dim)
-            kv_load(type, row + ebb_kv_row_bytes(type, i), dim - i, o + i);
-    }
-}
-
-/* s[j] = q . k[j] for the 32 keys of the block, where any of V16_KEYS keys is in [j0, j1). */
-static void scores(const tile *t, const float *q, uint32_t j0, uint32_t j1, float s[EBB_KV_BLOCK])
-{
-    for (uint32_t j = j0 / V16_KEYS * V16_KEYS; j < j1; j += V16_KEYS) {
-        const float *k = t->k + j * t->width_k;
-        v16 sum[V16_KEYS];
+    const float *k = t->k + j * t->width_k;
+    float out[V16_KEYS];
+    v16 sum[V16_KEYS];
 
 #pragma GCC unroll 16
-        for (int i = 0; i < V16_KEYS; i++)
-            sum[i] = v16_zero();
-        for (size_t d = 0; d < t->width_k; d += 16) {
-            v16 x = v16_load(q + d);
-#pragma GCC unroll 16
-            for (int i = 0; i < V16_KEYS; i++)
-                sum[i] = v16_fma(x, v16_load(k + (size_t)i * t->width_k + d), sum[i]);
+    for (int n = 0; n < V16_KEYS; n++)
+        sum[n] = v16_zero();
+    for (size_t d = 0; d < t->width_k; d += 16) {
+        v16 q[V16_SIDE];
+
+#pragma GCC unroll 4
+        for (int x = 0; x < V16_SIDE; x++)
+            q[x] = v16_load(b->q[i + (uint32_t)x] + d);
+#pragma GCC unroll 4
+        for (int y = 0; y < V16_SIDE; y++) {
+            v16 key = v16_load(k + (size_t)y * t->width_k + d);
+#pragma GCC unroll 4
+            for (int x = 0; x < V16_SIDE; x++)
+                sum[y * V16_SIDE + x] = v16_fma(q[x], key, sum[y * V16_SIDE + x]);
         }
-        v16_sum_keys(sum, s + j);
+    }
+    v16_sum_keys(sum, out);
+    for (uint32_t y = 0; y < V16_SIDE; y++)
+        memcpy(t->s + (j + y) * BATCH + i, out + y * V16_SIDE, V16_SIDE * sizeof(float));
+}
+
+/* Query i by V16_KEYS keys from j. */
+V16_INLINE void scores_row(const tile *t, const batch *b, uint32_t i, uint32_t j)
+{
+    const float *k = t->k + j * t->width_k, *q = b->q[i];
+    float out[V16_KEYS];
+    v16 sum[V16_KEYS];
+
+#pragma GCC unroll 16
+    for (int n = 0; n < V16_KEYS; n++)
+        sum[n] = v16_zero();
+    for (size_t d = 0; d < t->width_k; d += 16) {
+        v16 x = v16_load(q + d);
+#pragma GCC unroll 16
+        for (int n = 0; n < V16_KEYS; n++)
+            sum[n] = v16_fma(x, v16_load(k + (size_t)n * t->width_k + d), sum[n]);
+    }
+    v16_sum_keys(sum, out);
+    for (uint32_t n = 0; n < V16_KEYS; n++)
+        t->s[(j + n) * BATCH + i] = out[n];
+}
+
+static void scores(const tile *t, const batch *b)
+{
+    uint32_t i = 0;
+
+    for (; i + V16_SIDE <= b->n; i += V16_SIDE)
+        for (uint32_t j = b->lo / V16_SIDE * V16_SIDE; j < b->hi; j += V16_SIDE)
+            scores_square(t, b, i, j);
+    for (; i < b->n; i++)
+        for (uint32_t j = b->lo / V16_KEYS * V16_KEYS; j < b->hi; j += V16_KEYS)
+            scores_row(t, b, i, j);
+}
+
+/* -- Softmax, a query in each lane ------------------------------------------------- */
+
+static void cap_scores(const ebb_attend *a, float *s)
+{
+    for (int i = 0; i < BATCH; i++)
+        s[i] = a->softcap * ebb_tanh(s[i] / a->softcap);
+}
+
+/* Scale what is seen, -inf for the rest; the largest of each lane to m. */
+static void mask_scores(const ebb_attend *a, const tile *t, const batch *b, float m[BATCH])
+{
+    v16 scale = v16_set(a->scale), most = v16_load(m);
+
+    for (uint32_t j = 0; j < EBB_KV_BLOCK; j++) {
+        float *s = t->s + j * BATCH;
+        bool is_in = j >= b->lo && j < b->hi;
+
+        if (is_in)
+            v16_store(s, v16_mul(scale, v16_load(s)));
+        if (is_in && a->softcap > 0)
+            cap_scores(a, s);
+        for (uint32_t i = 0; i < BATCH; i++)
+            if (i >= b->n || j < b->j0[i] || j >= b->j1[i])
+                s[i] = -INFINITY;
+        most = v16_max(v16_load(s), most);
+    }
+    v16_store(m, most);
+}
+
+/* The same for a batch that sees all of the block. */
+static void scale_scores(const ebb_attend *a, const tile *t, float m[BATCH])
+{
+    v16 scale = v16_set(a->scale), most = v16_load(m);
+
+    for (uint32_t j = 0; j < EBB_KV_BLOCK; j++) {
+        float *s = t->s + j * BATCH;
+
+        v16_store(s, v16_mul(scale, v16_load(s)));
+        if (a->softcap > 0)
+            cap_scores(a, s);
+        most = v16_max(v16_load(s), most);
+    }
+    v16_store(m, most);
+}
+
+/* Scores become weights; what the sums so far keep.  Sums of the weights as K3: pairwise. */
+static void softmax(const tile *t, const float m[BATCH], float sum[BATCH])
+{
+    v16 part[EBB_KV_BLOCK];
+
+    for (uint32_t j = 0; j < EBB_KV_BLOCK; j++) {
+        float *s = t->s + j * BATCH;
+
+        for (int i = 0; i < BATCH; i++)
+            s[i] = ebb_exp(s[i] - m[i]);
+    }
+    for (uint32_t j = 0; j < EBB_KV_BLOCK / 2; j++)
+        part[j] = v16_add(v16_load(t->s + j * BATCH), v16_load(t->s + (j + EBB_KV_BLOCK / 2) * BATCH));
+    for (uint32_t step = EBB_KV_BLOCK / 4; step > 0; step /= 2)
+        for (uint32_t j = 0; j < step; j++)
+            part[j] = v16_add(part[j], part[j + step]);
+    v16_store(sum, part[0]);
+}
+
+/* Scores to weights, m and l of each query; what its values keep. */
+static void weigh(const ebb_attend *a, const tile *t, const batch *b, float keep[BATCH])
+{
+    float old[BATCH], m[BATCH], sum[BATCH];
+    bool is_whole = b->n == BATCH;
+
+    for (uint32_t i = 0; i < BATCH; i++) {
+        old[i] = m[i] = i < b->n ? b->acc[i][0] : 0;
+        is_whole = is_whole && b->j0[i] == 0 && b->j1[i] == EBB_KV_BLOCK;
+    }
+    if (is_whole)
+        scale_scores(a, t, m);
+    else
+        mask_scores(a, t, b, m);
+    softmax(t, m, sum);
+    for (int i = 0; i < BATCH; i++)
+        keep[i] = ebb_exp(old[i] - m[i]);
+    for (uint32_t i = 0; i < b->n; i++) {
+        b->acc[i][0] = m[i];
+        b->acc[i][1] = fmaf(b->acc[i][1], keep[i], sum[i]);
     }
 }
 
-/* sum = sum * keep + p . v, n vectors of 16 at once. */
-V16_INLINE void add_values(const tile *t, const float *p, uint32_t j0, uint32_t j1, float keep, float *sum, const float *v, const int n)
+/* -- Values -------------------------------------------------------------------- */
+
+/* sum = sum * keep + p . v of n_q queries from lane i, n_v vectors of 16 from element d. */
+V16_INLINE void add_values(const tile *t, const batch *b, const float *keep, uint32_t i, size_t d, const int n_q, const int n_v)
 {
-    v16 s[V16_VALUES];
+    const float *v = t->v + d, *p = t->s + i;
+    v16 s[V16_KEYS];
+
+#pragma GCC unroll 4
+    for (int x = 0; x < n_q; x++)
+#pragma GCC unroll 8
+        for (int y = 0; y < n_v; y++)
+            s[x * n_v + y] = v16_mul(v16_load(b->acc[i + (uint32_t)x] + 2 + d + 16 * y), v16_set(keep[i + (uint32_t)x]));
+    for (uint32_t j = b->j0[i]; j < b->j1[i]; j++) {
+        v16 row[V16_VALUES];
 
 #pragma GCC unroll 8
-    for (int i = 0; i < n; i++)
-        s[i] = v16_mul(v16_load(sum + 16 * i), v16_set(keep));
-    for (uint32_t j = j0; j < j1; j++) {
-        v16 w = v16_set(p[j]);
+        for (int y = 0; y < n_v; y++)
+            row[y] = v16_load(v + j * t->width_v + 16 * (size_t)y);
+#pragma GCC unroll 4
+        for (int x = 0; x < n_q; x++) {
+            v16 w = v16_set(p[j * BATCH + (uint32_t)x]);
 #pragma GCC unroll 8
-        for (int i = 0; i < n; i++)
-            s[i] = v16_fma(w, v16_load(v + j * t->width_v + 16 * (size_t)i), s[i]);
+            for (int y = 0; y < n_v; y++)
+                s[x * n_v + y] = v16_fma(w, row[y], s[x * n_v + y]);
+        }
     }
+#pragma GCC unroll 4
+    for (int x = 0; x < n_q; x++)
 #pragma GCC unroll 8
-    for (int i = 0; i < n; i++)
-        v16_store(sum + 16 * i, s[i]);
+        for (int y = 0; y < n_v; y++)
+            v16_store(b->acc[i + (uint32_t)x] + 2 + d + 16 * y, s[x * n_v + y]);
 }
 
-static void weigh_values(const ebb_attend *a, const tile *t, const float *p, uint32_t j0, uint32_t j1, float keep, float *sum)
+/* The last dim_v % 16 elements of query i. */
+static void add_rest(const tile *t, const batch *b, const float *keep, uint32_t i, size_t d, size_t n)
 {
-    size_t i = 0;
+    float rest[2 + 16] = { 0 };
+    batch one = { .acc = { [0] = rest }, .j0 = { b->j0[i] }, .j1 = { b->j1[i] } };
+    tile at = *t;
 
-    for (; i + 16 * V16_VALUES <= a->dim_v; i += 16 * V16_VALUES)
-        add_values(t, p, j0, j1, keep, sum + i, t->v + i, V16_VALUES);
-    for (; i + 16 <= a->dim_v; i += 16)
-        add_values(t, p, j0, j1, keep, sum + i, t->v + i, 1);
-    if (i < a->dim_v) {
-        float rest[16] = { 0 };
+    memcpy(rest + 2, b->acc[i] + 2 + d, n * sizeof(float));
+    at.v += d;
+    at.s += i;
+    add_values(&at, &one, keep + i, 0, 0, 1, 1);
+    memcpy(b->acc[i] + 2 + d, rest + 2, n * sizeof(float));
+}
 
-        memcpy(rest, sum + i, (a->dim_v - i) * sizeof(float));
-        add_values(t, p, j0, j1, keep, rest, t->v + i, 1);
-        memcpy(sum + i, rest, (a->dim_v - i) * sizeof(float));
+/* V16_SIDE queries that see the same positions. */
+static void values_square(const tile *t, const batch *b, const float *keep, uint32_t i, size_t dim)
+{
+    size_t d = 0;
+
+    for (; d + 16 * V16_SIDE <= dim; d += 16 * V16_SIDE)
+        add_values(t, b, keep, i, d, V16_SIDE, V16_SIDE);
+    for (; d + 16 <= dim; d += 16)
+        add_values(t, b, keep, i, d, V16_SIDE, 1);
+    for (uint32_t x = i; d < dim && x < i + V16_SIDE; x++)
+        add_rest(t, b, keep, x, d, dim - d);
+}
+
+static void values_row(const tile *t, const batch *b, const float *keep, uint32_t i, size_t dim)
+{
+    size_t d = 0;
+
+    for (; d + 16 * V16_VALUES <= dim; d += 16 * V16_VALUES)
+        add_values(t, b, keep, i, d, 1, V16_VALUES);
+    for (; d + 16 <= dim; d += 16)
+        add_values(t, b, keep, i, d, 1, 1);
+    if (d < dim)
+        add_rest(t, b, keep, i, d, dim - d);
+}
+
+static bool see_the_same(const batch *b, uint32_t i)
+{
+    if (i + V16_SIDE > b->n)
+        return false;
+    for (uint32_t x = 1; x < V16_SIDE; x++)
+        if (b->j0[i + x] != b->j0[i] || b->j1[i + x] != b->j1[i])
+            return false;
+    return true;
+}
+
+static void values(const ebb_attend *a, const tile *t, const batch *b, const float *keep)
+{
+    for (uint32_t i = 0; i < b->n;) {
+        if (see_the_same(b, i)) {
+            values_square(t, b, keep, i, a->dim_v);
+            i += V16_SIDE;
+        } else {
+            values_row(t, b, keep, i++, a->dim_v);
+        }
     }
 }
 
-static void step(const ebb_attend *a, const tile *t, const float *q, uint32_t j0, uint32_t j1, float *acc)
-{
-    float s[EBB_KV_BLOCK], m = acc[0];
-
-    if (a->dim_k != t->width_k) {
-        memcpy(t->q, q, a->dim_k * sizeof(float));
-        q = t->q;
-    }
-    scores(t, q, j0, j1, s);
-    for (uint32_t j = 0; j < EBB_KV_BLOCK; j++)
-        s[j] = j >= j0 && j < j1 ? a->scale * s[j] : -INFINITY;
-    if (a->softcap > 0)
-        for (uint32_t j = j0; j < j1; j++)
-            s[j] = a->softcap * ebb_tanh(s[j] / a->softcap);
-    for (uint32_t j = 0; j < EBB_KV_BLOCK; j++)
-        m = s[j] > m ? s[j] : m;
-    for (uint32_t j = 0; j < EBB_KV_BLOCK; j++)  /* 0 where nothing is seen */
-        s[j] = ebb_exp(s[j] - m);
-    float keep = ebb_exp(acc[0] - m);
-
-    acc[0] = m;
-    acc[1] = fmaf(acc[1], keep, v16_sum(v16_add(v16_load(s), v16_load(s + 16))));
-    weigh_values(a, t, s, j0, j1, keep, acc + 2);
-}
+/* -- Blocks ---------------------------------------------------------------------- */
 
 /* The part [*j0, *j1) of the block at `pos` that the column sees. */
 static bool visible(const ebb_attend *a, uint32_t c, uint32_t pos, uint32_t *j0, uint32_t *j1)
@@ -132,6 +277,50 @@ static bool visible(const ebb_attend *a, uint32_t c, uint32_t pos, uint32_t *j0,
     return *j0 < *j1;
 }
 
+/* Query `n` (column and head) becomes one of the batch, if it sees anything of the block at `pos`. */
+static void batch_add(const ebb_attend *a, const tile *t, uint32_t pos, uint32_t n, batch *b)
+{
+    uint32_t c = n / a->n_group, g = n % a->n_group, i = b->n;
+    const float *q = a->q + c * a->q_stride + (size_t)g * a->dim_k;
+
+    if (!visible(a, c, pos, &b->j0[i], &b->j1[i]))
+        return;
+    if (a->dim_k != t->width_k) {
+        memcpy(t->q + i * t->width_k, q, a->dim_k * sizeof(float));
+        q = t->q + i * t->width_k;
+    }
+    b->q[i] = q;
+    b->acc[i] = a->acc + n * ((size_t)a->dim_v + 2);
+    b->lo = b->j0[i] < b->lo ? b->j0[i] : b->lo;
+    b->hi = b->j1[i] > b->hi ? b->j1[i] : b->hi;
+    b->n++;
+}
+
+static void block(const ebb_attend *a, const tile *t, uint32_t i_block)
+{
+    uint32_t pos = a->seg_pos + i_block * EBB_KV_BLOCK, n_queries = a->n_cols * a->n_group, j0, j1, j_end;
+
+    /* All that any column sees: from the first column's beginning to the last one's end. */
+    visible(a, 0, pos, &j0, &j1);
+    visible(a, a->n_cols - 1, pos, &j1, &j_end);
+    if (j0 >= j_end)
+        return;
+    rows_to_float(a->k_type, a->k[i_block], j0, j_end, a->dim_k, t->width_k, t->k);
+    rows_to_float(a->v_type, a->v[i_block], j0, j_end, a->dim_v, t->width_v, t->v);
+    for (uint32_t n = 0; n < n_queries;) {
+        batch b = { .lo = EBB_KV_BLOCK };
+        float keep[BATCH];
+
+        while (n < n_queries && b.n < BATCH)
+            batch_add(a, t, pos, n++, &b);
+        if (b.n == 0)
+            continue;
+        scores(t, &b);
+        weigh(a, t, &b, keep);
+        values(a, t, &b, keep);
+    }
+}
+
 static void clear(const ebb_attend *a)
 {
     for (size_t i = 0; i < (size_t)a->n_cols * a->n_group; i++) {
@@ -142,37 +331,17 @@ static void clear(const ebb_attend *a)
     }
 }
 
-static void block(const ebb_attend *a, const tile *t, uint32_t b)
-{
-    uint32_t pos = a->seg_pos + b * EBB_KV_BLOCK, j0, j1, j_end;
-
-    /* All that any column sees: from the first column's beginning to the last one's end. */
-    visible(a, 0, pos, &j0, &j1);
-    visible(a, a->n_cols - 1, pos, &j1, &j_end);
-    if (j0 >= j_end)
-        return;
-    rows_to_float(a->k_type, a->k[b], j0, j_end, a->dim_k, t->width_k, t->k);
-    rows_to_float(a->v_type, a->v[b], j0, j_end, a->dim_v, t->width_v, t->v);
-    for (uint32_t c = 0; c < a->n_cols; c++)
-        if (visible(a, c, pos, &j0, &j1))
-            for (uint32_t g = 0; g < a->n_group; g++)
-                step(a, t, a->q + c * a->q_stride + (size_t)g * a->dim_k, j0, j1,
-                     a->acc + ((size_t)c * a->n_group + g) * (a->dim_v + 2));
-}
-
 static void attend(const ebb_attend *a)
 {
     tile t = { .width_k = (a->dim_k + 15u) / 16 * 16, .width_v = (a->dim_v + 15u) / 16 * 16 };
 
-    if ((t.width_k + t.width_v) * EBB_KV_BLOCK + t.width_k > EBB_KERNEL_SCRATCH / sizeof(float) || a->n_cols == 0) {
+    if (tile_floats(&t) > EBB_KERNEL_SCRATCH / sizeof(float) || a->n_cols == 0) {
         ebb_kernels_scalar_attend(a);            /* no model has heads this wide */
         return;
     }
-    t.k = a->scratch;
-    t.v = t.k + EBB_KV_BLOCK * t.width_k;
-    t.q = t.v + EBB_KV_BLOCK * t.width_v;
+    tile_place(&t, a->scratch);
     if (t.width_k != a->dim_k || t.width_v != a->dim_v)
-        memset(t.k, 0, ((t.width_k + t.width_v) * EBB_KV_BLOCK + t.width_k) * sizeof(float));
+        memset(a->scratch, 0, tile_floats(&t) * sizeof(float));
     clear(a);
     for (uint32_t b = 0; b < EBB_KV_SEGMENT; b++)
         block(a, &t, b);

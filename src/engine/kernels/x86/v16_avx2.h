@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #define V16_INLINE static inline __attribute__((always_inline))
-/* Rows by columns of a product, and keys of attention, that the registers hold. */
-enum { V16_ROWS = 2, V16_COLS = 3, V16_KEYS = 4, V16_VALUES = 4 };
+/* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or vectors of one query. */
+enum { V16_ROWS = 2, V16_COLS = 3, V16_SIDE = 2, V16_KEYS = V16_SIDE * V16_SIDE, V16_VALUES = 4 };
 
 typedef struct v16 {
     __m256 a, b;                 /* elements 0..7 and 8..15 */
@@ -41,6 +41,12 @@ V16_INLINE v16 v16_add(v16 x, v16 y)
 V16_INLINE v16 v16_mul(v16 x, v16 y)
 {
     return (v16){ _mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b) };
+}
+
+/* x > y ? x : y */
+V16_INLINE v16 v16_max(v16 x, v16 y)
+{
+    return (v16){ _mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b) };
 }
 
 V16_INLINE v16 v16_fma(v16 x, v16 y, v16 z)

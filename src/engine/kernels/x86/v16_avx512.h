@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #define V16_INLINE static inline __attribute__((always_inline))
-/* Rows by columns of a product, and keys of attention, that the registers hold. */
-enum { V16_ROWS = 4, V16_COLS = 6, V16_KEYS = 16, V16_VALUES = 8 };
+/* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or vectors of one query. */
+enum { V16_ROWS = 4, V16_COLS = 6, V16_SIDE = 4, V16_KEYS = V16_SIDE * V16_SIDE, V16_VALUES = 8 };
 
 typedef __m512 v16;
 
@@ -16,6 +16,8 @@ V16_INLINE v16  v16_load(const float *p)       { return _mm512_loadu_ps(p); }
 V16_INLINE void v16_store(float *p, v16 v)     { _mm512_storeu_ps(p, v); }
 V16_INLINE v16  v16_add(v16 a, v16 b)          { return _mm512_add_ps(a, b); }
 V16_INLINE v16  v16_mul(v16 a, v16 b)          { return _mm512_mul_ps(a, b); }
+/* a > b ? a : b */
+V16_INLINE v16  v16_max(v16 a, v16 b)          { return _mm512_max_ps(a, b); }
 V16_INLINE v16  v16_fma(v16 a, v16 b, v16 c)   { return _mm512_fmadd_ps(a, b, c); }
 
 V16_INLINE v16 v16_load_f16(const void *p)
