@@ -34,7 +34,7 @@ ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_
                                "ti", name, as_number(name));
     ebb_status st = rc == SQLITE_OK ? first(s, q, session, err) : ebb_store_fail(s, rc, err);
 
-    return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; `ebb sessions list` shows all", name) : st;
+    return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list or `ebb sessions list` shows all", name) : st;
 }
 
 ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err)

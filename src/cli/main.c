@@ -1,11 +1,14 @@
 /* ebb: the program.  Finds the command, parses its options, runs it. */
+#include <gnu/libc-version.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/log.h"
 #include "cli.h"
+#include "guide.h"
 #include "os/file.h"
 #include "os/paths.h"
 
@@ -31,9 +34,21 @@ static int help(const ebb_command_line *of)
     return EBB_EXIT_OK;
 }
 
+#ifdef __clang__
+#define COMPILER ""                  /* __VERSION__ begins with the name */
+#else
+#define COMPILER "GCC "
+#endif
+
 static int version(void)
 {
-    printf("ebb %s\nbuilt with %s\n", EBB_VERSION, __VERSION__);
+    struct utsname machine;
+
+    printf("ebb %s\nbuilt with " COMPILER "%s", EBB_VERSION, __VERSION__);
+    printf(", the guide of %.1f MB; libc %s", (double)ebb_guide_bytes / 1e6, gnu_get_libc_version());
+    if (uname(&machine) == 0)
+        printf(", %s %s on %s", machine.sysname, machine.release, machine.machine);
+    putchar('\n');
     return EBB_EXIT_OK;
 }
 
