@@ -49,6 +49,7 @@ typedef struct ebb_backend_gap {
 typedef struct ebb_backend_request {
     const int32_t *ids;
     size_t         n_ids;
+    size_t         n_frame;      /* of the last of them, those that the next prompt may have in another way */
     uint32_t       n_predict;    /* 0: until the context is full */
     ebb_sampling   sampling;
     ebb_shift      shift;        /* of these ids; off: all are computed */

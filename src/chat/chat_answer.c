@@ -92,10 +92,20 @@ static ebb_node *answer_node(ebb_chat *c, bool go_on)
     return node;
 }
 
+/* A template that rewrites history does so each turn: said once, then the receipts count. */
+static void tell_prompt(ebb_chat *c, const ebb_prompt *p)
+{
+    if (p->notice[0] && p->rewritten && !c->knows_rewriting)
+        ebb_chat_notice(c, "%s; so it is each turn, and the receipt counts them", p->notice);
+    else if (p->notice[0] && !p->rewritten)
+        ebb_chat_notice(c, "%s", p->notice);
+    c->knows_rewriting |= p->rewritten;
+}
+
 ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32_t n_predict, const ebb_sampling *sampling,
                         ebb_error *err)
 {
-    ebb_backend_request r = { .ids = p->ids, .n_ids = p->n_ids, .n_predict = n_predict, .sampling = *sampling,
+    ebb_backend_request r = { .ids = p->ids, .n_ids = p->n_ids, .n_frame = p->n_frame, .n_predict = n_predict, .sampling = *sampling,
                               .shift = ebb_chat_shift(ebb_view_note(c->tree.path, c->tree.n_path)) };
     ebb_status st;
 
@@ -113,8 +123,7 @@ ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32
     node->m.finish = EBB_FINISH_NONE;
     node->is_dirty = true;
     snprintf(c->facts.model, sizeof c->facts.model, "%s", c->info->name);
-    if (p->notice[0])
-        ebb_chat_notice(c, "%s", p->notice);
+    tell_prompt(c, p);
     ebb_chat_save(c, true);
     ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     return EBB_OK;

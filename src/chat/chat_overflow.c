@@ -183,7 +183,7 @@ void ebb_room_reset(ebb_chat *c)
 {
     ebb_room_forget_gap(c);
     c->room.asked_at = c->room.ahead_note = NULL;
-    c->room.is_warned = false;
+    c->room.is_warned = c->knows_rewriting = false;
 }
 
 /* If `now` is `old` without some tokens in one place, K and V behind can be moved up. */

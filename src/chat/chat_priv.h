@@ -139,6 +139,7 @@ struct ebb_chat {
     bool              asks_budget, asks_plan;    /* of the backend, which has not told yet */
     bool              is_away;           /* nobody looks any more */
     ebb_chat_room     room;
+    bool              knows_rewriting;   /* the user was told that the template rewrites this conversation */
     bool              overflow_given, is_unattended;     /* ebb_chat_opts */
     ebb_turn_cost     cost_before;       /* of the answer that is continued */
 

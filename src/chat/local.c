@@ -349,6 +349,7 @@ static ebb_status take_request(ebb_local *l, const ebb_backend_request *r, ebb_e
             return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     ebb_local_copy_gap(&l->gap, &r->gap);
     l->shift = r->shift;
+    l->n_frame = r->n_frame;
     l->n_predict = r->n_predict;
     l->sampling = r->sampling;
     atomic_store(&l->stop, false);

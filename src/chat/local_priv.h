@@ -33,6 +33,7 @@ typedef struct ebb_local {
     size_t            n_ids, cap_ids;
     ebb_shift         shift;             /* of the request, as all of these */
     ebb_backend_gap   gap;               /* its ids are ours */
+    size_t            n_frame;
     uint32_t          n_predict;
     ebb_sampling      sampling;
     int32_t          *ahead_ids;         /* to be computed ahead; NULL: nothing */

@@ -20,6 +20,28 @@ static bool emit_token(ebb_local *l, int32_t id)
     return ok;
 }
 
+/* A model with states can go back to checkpoints only, and one is made before the last token of a sync: it
+ * should be where the next prompt still agrees with this one. */
+static ebb_status sync(ebb_local *l, size_t there, ebb_receipt *r, ebb_error *err)
+{
+    size_t n_first = l->n_frame < l->n_ids ? l->n_ids - l->n_frame + 1 : 0;
+    ebb_receipt first = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (ebb_session_cannot_forget(l->session) && l->n_frame > 1 && there < n_first) {
+        st = ebb_session_sync(l->session, l->ids, n_first, &first, err);
+        ebb_session_expect(l->session, &l->shift);
+    }
+    if (st == EBB_OK)
+        st = ebb_session_sync(l->session, l->ids, l->n_ids, r, err);
+    r->n_prompt = (uint32_t)l->n_ids;
+    r->n_computed += first.n_computed;
+    r->n_reused = r->n_prompt > r->n_computed ? r->n_prompt - r->n_computed : 0;
+    r->n_reused_disk += first.n_reused_disk;
+    r->seconds += first.seconds;
+    return st;
+}
+
 static ebb_status prefill(ebb_local *l, ebb_turn_cost *cost, ebb_error *err)
 {
     size_t n = l->n_ids, there, drop;
@@ -30,7 +52,7 @@ static ebb_status prefill(ebb_local *l, ebb_turn_cost *cost, ebb_error *err)
     ebb_session_expect(l->session, &l->shift);
     there = ebb_session_common(l->session, l->ids, n);
     ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .total = n - there });
-    st = ebb_session_sync(l->session, l->ids, n, &r, err);
+    st = sync(l, there, &r, err);
     cost->n_prompt = r.n_prompt;
     cost->n_reused = r.n_reused;
     cost->n_reused_disk = r.n_reused_disk;

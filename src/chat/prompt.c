@@ -359,16 +359,36 @@ static const char *reason(const work *w)
     return "prints earlier turns in another way";
 }
 
-static void write_notice(work *w)
+/* Ids of messages that had some, and are made anew. */
+static size_t count_again(const ebb_prompt *o, const ebb_message *const *messages, size_t n)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += messages[i]->n_ids ? o->n_ids_of[i] : 0;
+    return sum > o->n_kept ? sum - o->n_kept : 0;
+}
+
+static void write_notice(work *w, size_t n_again)
 {
     ebb_prompt *o = w->out;
 
     if (o->rewritten)
-        snprintf(o->notice, sizeof o->notice, "the chat template %s: of %zu tokens %zu stand, %zu are computed", reason(w),
-                 o->n_old, o->n_kept, o->n_ids - o->n_kept);
+        snprintf(o->notice, sizeof o->notice, "%zu tokens again: the chat template %s", n_again, reason(w));
     else if (w->job.merge_system && w->n_stand == 0)
         snprintf(o->notice, sizeof o->notice,
                  "the chat template takes no system message: its text stands in front of the first question");
+}
+
+/* What is printed behind the last question, in ids. */
+static size_t count_frame(const work *w)
+{
+    size_t last = w->job.n, end = last ? ebb_rendering_end_of(&w->now, last - 1) : 0, n = 0;
+
+    if (w->open || end == 0 || w->job.messages[last - 1]->role != EBB_ROLE_USER ||
+        ebb_model_tokenize(w->p->m, ebb_buf_text(&w->now.text) + end, w->now.text.len - end, EBB_TOK_SPECIAL, NULL, 0, &n, NULL) != EBB_OK)
+        return 0;
+    return n < w->out->n_ids ? n : 0;
 }
 
 /* -- The prompt -------------------------------------------------------------------------------------- */
@@ -408,7 +428,8 @@ ebb_status ebb_prompt_delta(const ebb_prompter *p, const ebb_message *const *mes
     st = build(&w, err);
     if (st == EBB_OK) {
         compare_old(&w, messages, n);
-        write_notice(&w);
+        write_notice(&w, count_again(out, messages, n));
+        out->n_frame = count_frame(&w);
     } else {
         ebb_prompt_fini(out);
     }

@@ -48,6 +48,8 @@ typedef struct ebb_prompt {
      * system message.  Where history was rewritten, older counts may differ from
      * those given: then the slices of `ids` are the new truth of these messages. */
     size_t  *n_ids_of;
+    size_t   n_frame;            /* of the last ids, those behind the last question's words: once there is an
+                                  * answer, a template may print them in another way */
     bool     rewritten;          /* n_kept < n_old: old ids were dropped */
     char     notice[240];        /* one line for the user, "" if there is nothing to say */
 } ebb_prompt;

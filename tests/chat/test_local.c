@@ -29,6 +29,34 @@ static void test_answer_in_parts(void **state)
     b->ops->close(b);
 }
 
+/* A model with states: the next prompt has other tokens at the end of this one, and only those are computed again. */
+static void test_frame(void **state)
+{
+    const ebb_tiny_opts tiny = { .seed = 3, .arch = "qwen35" };
+    int32_t ids[700];
+    ebb_backend_request r = { .ids = ids, .n_ids = 600, .n_frame = 6, .n_predict = 4,
+                              .sampling = { .temp = 0, .top_p = 1, .repeat_penalty = 1 } };
+    ebb_backend *b;
+    ebb_error err;
+
+    (void)state;
+    assert_true(ebb_tiny_write(&tiny, path));
+    b = open_ready(1024);
+    fill(ids, 700);
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+    wait_for(&h.ended);
+    assert_int_equal(h.cost.n_prompt, 600);
+    assert_int_equal(h.cost.n_computed, 600);
+    ids[595]++;
+    r.n_ids = 640;
+    h.ended = false;
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+    wait_for(&h.ended);
+    assert_true(h.cost.n_computed <= 640 - 594);
+    assert_int_equal(h.cost.n_prompt, h.cost.n_computed + h.cost.n_reused);
+    b->ops->close(b);
+}
+
 static void test_cancel_and_go_on(void **state)
 {
     ebb_backend *b = open_ready(1024);
@@ -213,7 +241,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_answer_in_parts), T(test_cancel_and_go_on), T(test_limits), T(test_busy), T(test_failures),
+        T(test_answer_in_parts), T(test_frame), T(test_cancel_and_go_on), T(test_limits), T(test_busy), T(test_failures),
         T(test_budget), T(test_budget_waits),
         T(test_close_while_loading),
     };

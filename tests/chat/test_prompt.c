@@ -290,7 +290,8 @@ static void test_thinking_is_dropped(void **state)
     ask(&t, p);
     assert_true(t.p.rewritten);
     assert_int_equal(t.p.n_kept, n);
-    assert_non_null(strstr(t.p.notice, "drops the thinking"));
+    assert_string_equal(t.p.notice, "2 tokens again: the chat template drops the thinking of earlier answers");
+    assert_int_equal(t.p.n_frame, 1 + 1 + 1 + 10);                 /* <|im_end|>\n<|im_start|>assistant\n, letter by letter */
     assert_int_equal(t.p.n_ids_of[1], 2);        /* b<|im_end|> */
     assert_string_equal(shown(m, &t.p), "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
                                         "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n");
@@ -555,6 +556,49 @@ static void test_real_templates(void **state)
     ebb_buf_fini(&file);
 }
 
+/* Templates of models that think, and forget it: the question and all before it stand, and what is read again
+ * is named. */
+static void test_thinkers(void **state)
+{
+    static const char *const names[] = {
+        "Qwen-Qwen3-0.6B", "Qwen-QwQ-32B", "axolotl-qwen3", "deepseek-ai-DeepSeek-R1-Distill-Llama-8B",
+        "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "deepseek-ai-DeepSeek-V3.1", "llama-cpp-deepseek-r1", "GLM-4.7-Flash", "GLM-5.2",
+        "StepFun3.5-Flash", "llama-cpp-rwkv-world", "axolotl-deepseek_v3", "openai-gpt-oss-120b",
+    };
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&chatml, &file);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        ebb_buf source = { 0 };
+        char rest[160];
+        talk t = { 0 };
+        ebb_prompter *p;
+        size_t n, n_frame;
+        bool opens;
+
+        snprintf(rest, sizeof rest, "data/templates/%s.jinja", names[i]);
+        assert_int_equal(ebb_file_slurp(ebb_test_shared_path(rest), 1 << 20, &source, NULL), EBB_OK);
+        p = prompter(m, ebb_buf_text(&source));
+        say(&t, EBB_ROLE_USER, "Which is it?");
+        ask(&t, p);
+        n = t.p.n_ids;
+        n_frame = t.p.n_frame;
+        opens = strstr(shown(m, &t.p) + strlen(shown(m, &t.p)) - 8, "<think>") != NULL;      /* the template thinks first */
+        answer(&t, m, opens ? "hm hm hm\n</think>\n\nThis one." : "<think>\nhm hm hm\n</think>\n\nThis one.", -1);
+        say(&t, EBB_ROLE_USER, "Why?");
+        ask(&t, p);
+        if (!t.p.rewritten || t.p.n_kept + n_frame < n || t.p.n_kept > n + 2)
+            fail_msg("%s: of %zu ids, %zu behind the question, %zu stand", names[i], n, n_frame, t.p.n_kept);
+        assert_non_null(strstr(t.p.notice, " tokens again: the chat template "));
+        talk_fini(&t);
+        ebb_prompter_free(p);
+        ebb_buf_fini(&source);
+    }
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
 /* Real vocabularies with their own templates: the ids are those of the whole text. */
 static void test_real_vocabularies(void **state)
 {
@@ -601,7 +645,7 @@ int main(void)
         cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped), cmocka_unit_test(test_history_moves),
         cmocka_unit_test(test_system_refused_or_lost), cmocka_unit_test(test_refusal_is_told),
         cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_choice), cmocka_unit_test(test_families),
-        cmocka_unit_test(test_real_templates), cmocka_unit_test(test_real_vocabularies),
+        cmocka_unit_test(test_real_templates), cmocka_unit_test(test_thinkers), cmocka_unit_test(test_real_vocabularies),
     };
 
     return cmocka_run_group_tests_name("prompt", tests, NULL, NULL);
