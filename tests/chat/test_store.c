@@ -254,6 +254,13 @@ static void test_search(void **state)
     assert_int_equal(hits(s, "QUEL", NULL), 1);
     assert_int_equal(hits(s, "muller mem", NULL), 1);
     assert_int_equal(hits(s, "river quelle", NULL), 0);
+    assert_int_equal(hits(s, "memor", snippet), 1);      /* longer than what the index has */
+    assert_string_equal(snippet, "Müller's \x02memory\x03");
+    assert_int_equal(hits(s, "memorial", NULL), 0);
+    assert_int_equal(hits(s, "MULLER memory", snippet), 1);
+    assert_string_equal(snippet, "\x02Müller\x03's \x02memory\x03");
+    assert_int_equal(hits(s, "muller's memory", NULL), 1);
+    assert_int_equal(hits(s, "quote begin", NULL), 0);
     assert_int_equal(hits(s, "AND", NULL), 1);   /* no operator */
     assert_int_equal(hits(s, "\"quoted\" NEAR(", NULL), 1);
     assert_int_equal(ebb_store_search(s, "  ", 10, &(ebb_store_hit *){ 0 }, &(size_t){ 0 }, &err), EBB_USAGE);
@@ -279,6 +286,30 @@ static void test_search(void **state)
     assert_int_equal(ebb_store_delete(s, f.id, &err), EBB_OK);
     assert_int_equal(hits(s, "lion", NULL), 0);
     assert_int_equal(ebb_store_run(s, "INSERT INTO search (search) VALUES ('integrity-check')", ""), SQLITE_OK);
+    ebb_tree_fini(&t);
+    ebb_store_close(s);
+}
+
+/* Many messages whose words begin alike: the newest that has it, and none, as the index itself would say. */
+static void test_search_among_many(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_session_facts f = { .title = "t" };
+    ebb_tree t = { 0 };
+    char text[200], snippet[256];
+
+    (void)state;
+    for (int i = 0; i < 400; i++) {
+        snprintf(text, sizeof text, "first second third fourth fifth interval%d and more words that follow it to the end of it all", i);
+        say(&t, EBB_ROLE_USER, text);
+    }
+    save(s, &f, &t);
+    assert_int_equal(hits(s, "interval", snippet), 10);
+    assert_string_equal(snippet, "…second third fourth fifth \x02interval399\x03 and more words that follow it to the end…");
+    assert_int_equal(hits(s, "interval7", NULL), 10);
+    assert_int_equal(hits(s, "interval39", NULL), 10);
+    assert_int_equal(hits(s, "interval398", NULL), 1);
+    assert_int_equal(hits(s, "interlude", NULL), 0);
     ebb_tree_fini(&t);
     ebb_store_close(s);
 }
@@ -549,6 +580,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_names), T(test_search),
+        T(test_search_among_many),
         T(test_deleted_elsewhere), T(test_two_writers), T(test_full), T(test_locked), T(test_readonly),
         T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
         T(test_nowhere_to_write),
