@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws each table of docs/data as docs/plot-NAME.svg.
+"""Draws each table of docs/data as docs/plot-NAME.svg, and puts that of the memory limits into README.md.
 
     tools/plot.py [-o FOLDER] [FILE.tsv ...]
 
@@ -105,6 +105,24 @@ def draw(told, head, rows):
             f'<rect width="100%" height="100%" fill="#ffffff"/>\n' + "\n".join(out) + "\n</svg>\n")
 
 
+HEAD = "| memory | ebb | llama.cpp |\n|---|---|---|\n"
+
+
+def readme_table(rows):
+    cell = lambda v: "" if v is None else f"{v:.1f}"
+    return HEAD + "".join(f"| {'enough' if r[0] == 'none' else r[0]} | {cell(r[1])} | {cell(r[2])} |\n" for r in reversed(rows))
+
+
+def update_readme(readme, rows):
+    text = readme.read_text()
+    before, _, after = text.partition(HEAD)
+    while after.startswith("|"):
+        after = after.partition("\n")[2]
+    new = before + readme_table(rows) + after
+    if new != text:
+        readme.write_text(new)
+
+
 def main():
     args, out = sys.argv[1:], pathlib.Path(__file__).resolve().parent.parent / "docs"
     files = sorted((out / "data").glob("*.tsv"))
@@ -114,6 +132,8 @@ def main():
         told, head, rows = read(path)
         if rows:
             (out / f"plot-{path.stem}.svg").write_text(draw(told, head, rows))
+        if path.stem == "memory" and not args:
+            update_readme(out.parent / "README.md", rows)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,13 @@ python3 tools/plot.py -o "$dir/docs" docs/data/*.tsv
 for plot in "$dir"/docs/plot-*.svg; do
     cmp -s "$plot" "docs/${plot##*/}" || fail "docs/${plot##*/} is not that of its table; run tools/plot.py"
 done
+python3 - <<'PY' || fail "README.md has other figures than docs/data/memory.tsv; run tools/plot.py"
+import pathlib, sys
+sys.path.insert(0, "tools")
+sys.dont_write_bytecode = True
+import plot
+sys.exit(plot.readme_table(plot.read(pathlib.Path("docs/data/memory.tsv"))[2]) not in open("README.md").read())
+PY
 python3 - "$dir"/*.svg docs/*.svg <<'PY'
 import sys, xml.dom.minidom
 for path in sys.argv[1:]:
