@@ -114,7 +114,7 @@ ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32
     st = c->backend->ops->answer(c->backend, &r, err);
     if (st != EBB_OK)
         return st;
-    c->n_turn = (uint32_t)(r.gap.n ? p->n_ids : p->n_ids - p->n_kept);
+    c->n_turn = (uint32_t)(r.gap.n ? p->n_ids : p->n_ids - p->n_kept + c->n_respelt);
     c->cost_before = (ebb_turn_cost){ 0 };
     c->room.asked_at = NULL;
     ebb_room_forget_gap(c);

@@ -136,6 +136,7 @@ struct ebb_chat {
     ebb_node         *answer;            /* under way */
     bool              is_new_answer;     /* it began with this turn, so it may go if it stays empty */
     uint32_t          n_turn;            /* tokens that this turn adds and must be computed */
+    size_t            n_respelt;         /* of an answer that was cut: they count as this turn's */
     bool              asks_budget, asks_plan;    /* of the backend, which has not told yet */
     bool              is_away;           /* nobody looks any more */
     ebb_chat_room     room;

@@ -224,7 +224,7 @@ void ebb_app_unqueue(ebb_app *a)
     a->is_dirty = true;
 }
 
-/* `line` as it was typed; `whole` with the files that go with it. */
+/* `line` as it was typed; `whole` as it is sent, with the files that go with it. */
 static void run_line(ebb_app *a, const char *line, const char *whole)
 {
     if (ebb_command_is(line)) {
@@ -234,7 +234,6 @@ static void run_line(ebb_app *a, const char *line, const char *whole)
         ebb_transcript_sync(&a->view);
         return;
     }
-    whole += whole[0] == '/';                    /* // is a slash of the message */
     if (can_send(a) && a->n_queue == 0) {
         if (!send_text(a, whole))
             ebb_editor_set(&a->editor, line, strlen(line));
@@ -247,12 +246,13 @@ static void run_line(ebb_app *a, const char *line, const char *whole)
 void ebb_app_submit(ebb_app *a)
 {
     ebb_buf text = { 0 }, whole = { 0 };
+    bool has_text = ebb_editor_text(&a->editor, &text), is_command = ebb_command_is(ebb_buf_text(&text));
+    bool is_slash = !is_command && text.len > 0 && text.data[0] == '/';      /* // is a slash of the message */
     ebb_error err;
 
-    if (!ebb_editor_text(&a->editor, &text)) {
+    if (!has_text) {
         ebb_app_hint(a, "out of memory: the message is too large");
-    } else if (!ebb_command_is(ebb_buf_text(&text)) &&
-               ebb_attach_expand(ebb_buf_text(&text), text.len, &whole, &err) != EBB_OK) {
+    } else if (!is_command && ebb_attach_expand(ebb_buf_text(&text) + is_slash, text.len - is_slash, &whole, &err) != EBB_OK) {
         ebb_app_hint(a, "%s", err.msg);
     } else if (strspn(ebb_buf_text(&text), " \t\n") < text.len) {
         ebb_editor_clear(&a->editor);

@@ -30,13 +30,15 @@ static void count(ebb_app *a)
     ebb_buf text = { 0 }, whole = { 0 };
     ebb_preview *p = &a->preview;
     ebb_error err;
+    bool is_slash;
 
     ebb_editor_text(&a->editor, &text);
     p->is_command = ebb_command_is(ebb_buf_text(&text));
     p->n_read = 0;
+    is_slash = text.len > 0 && text.data[0] == '/' && !p->is_command;  /* // is a slash of the message */
     if (p->is_command) {
         p->is_known = ebb_command_preview(&a->front, ebb_buf_text(&text), &p->cost);
-    } else if (ebb_attach_expand(ebb_buf_text(&text), text.len, &whole, &err) == EBB_OK) {
+    } else if (ebb_attach_expand(ebb_buf_text(&text) + is_slash, text.len - is_slash, &whole, &err) == EBB_OK) {
         if (whole.len >= FEW_BYTES)
             p->is_known = ebb_front_preview(&a->front, ebb_buf_text(&whole), whole.len, &p->cost) && p->cost.n_new > FEW_TOKENS;
         ebb_front_type_ahead(&a->front, ebb_buf_text(&whole), whole.len);

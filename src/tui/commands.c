@@ -34,7 +34,7 @@ static ebb_status cmd_undo(ebb_front *f, const char *arg, ebb_error *err)
     }
     st = ebb_chat_undo(f->chat, err);
     if (st == EBB_OK && f->edit && question.len > 0)
-        f->edit(f, question.data, question.len);
+        ebb_front_offer(f, question.data, question.len);
     ebb_buf_fini(&question);
     return st;
 }

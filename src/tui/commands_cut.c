@@ -109,7 +109,7 @@ static ebb_status offer(ebb_front *f, const ebb_message *m, ebb_error *err)
 {
     if (!f->edit)
         return EBB_FAIL(err, EBB_USAGE, "/cut 3 words, 2 lines, 1 sentence, or a text behind which all goes");
-    f->edit(f, m->text, m->n_text);
+    ebb_front_offer(f, m->text, m->n_text);
     f->is_cutting = true;
     ebb_front_sayf(f, EBB_SAY_NOTICE, "take away its end, or write another: Enter goes on from there in a new branch, Ctrl-C leaves it as it was");
     return EBB_OK;

@@ -51,7 +51,7 @@ ebb_status ebb_cmd_edit(ebb_front *f, const char *arg, ebb_error *err)
         return ebb_chat_edit(f->chat, i, text, strlen(text), err);
     m = ebb_chat_message(f->chat, i);
     if (f->edit)
-        f->edit(f, m->text, m->n_text);
+        ebb_front_offer(f, m->text, m->n_text);
     else
         f->say(f, EBB_SAY_TEXT, m->text, m->n_text);
     f->editing = i + 1;

@@ -42,6 +42,17 @@ void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...)
     f->say(f, say, text, strlen(text));
 }
 
+void ebb_front_offer(ebb_front *f, const char *text, size_t n)
+{
+    ebb_buf typed = { 0 };
+
+    if (n > 0 && text[0] == '/' && ebb_buf_addc(&typed, '/') && ebb_buf_add(&typed, text, n))
+        f->edit(f, typed.data, typed.len);
+    else
+        f->edit(f, text, n);
+    ebb_buf_fini(&typed);
+}
+
 ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *err)
 {
     ebb_status st = f->is_cutting ? ebb_chat_cut(f->chat, text, n, err)

@@ -30,6 +30,8 @@ struct ebb_front {
 /* Fill directories and theme from opts; the rest is the front end's. */
 void ebb_front_init(ebb_front *f, ebb_chat *chat, const ebb_tui_opts *opts);
 void ebb_front_fini(ebb_front *f);
+/* Offer text to be edited, as it must be typed: with another slash if it begins with one. */
+void ebb_front_offer(ebb_front *f, const char *text, size_t n);
 /* Send a message, or what /edit or /cut asked for. */
 EBB_MUST_CHECK
 ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *err);

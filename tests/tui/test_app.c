@@ -153,7 +153,7 @@ static void commands(void **state)
     fake_done(s.chat, EBB_FINISH_STOP);
     screen_keys(&s, "/undo\r");
     assert_int_equal(ebb_chat_n_messages(s.chat), 0);
-    assert_has(&s, "\n> /slash\n");             /* in the editor, to be put otherwise */
+    assert_has(&s, "\n> //slash\n");            /* in the editor, as it must be typed to be put otherwise */
     screen_keys(&s, "\x15");
     screen_keys(&s, "/undo\r");
     assert_has(&s, "! there is nothing to undo");

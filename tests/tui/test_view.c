@@ -257,6 +257,55 @@ static void greets(void **state)
     screen_close(&s);
 }
 
+/* What the model no longer sees is dim; the note says so, and pins are listed. */
+static void left_out(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 80);
+    fake_add(s.chat, EBB_ROLE_USER, "First");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "One.");
+    fake_add(s.chat, EBB_ROLE_USER, "Second");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "Two.");
+    screen_keys(&s, "/forget x\r");
+    assert_has(&s, "! /forget N: how many of the oldest turns?");
+    assert_int_equal(ebb_term_mem_face(s.term, 0, 2), EBB_FACE_USER);
+    screen_keys(&s, "/forget\r");
+    screen_step(&s, 0.1);
+    assert_has(&s, "* The oldest turns are forgotten.");
+    assert_int_equal(ebb_term_mem_face(s.term, 0, 2), EBB_FACE_DIM);
+    assert_int_equal(ebb_term_mem_face(s.term, 2, 0), EBB_FACE_DIM);
+    assert_has(&s, "> Second");
+    screen_keys(&s, "/pin list\r");
+    assert_has(&s, "nothing is pinned");
+    screen_keys(&s, "/pin 3\r/pin list\r");
+    assert_has(&s, "3 user: Second");
+    screen_close(&s);
+}
+
+/* /cut alone: the answer is in the editor, with another slash if it begins with one. */
+static void cut_in_the_editor(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 80);
+    screen_keys(&s, "/cut\r");
+    assert_has(&s, "! there is no answer to cut");
+    fake_add(s.chat, EBB_ROLE_USER, "How?");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "/undo takes back");
+    screen_keys(&s, "/cut\r");
+    assert_has(&s, "\n> //undo takes back\n");
+    screen_keys(&s, "\x17\r");
+    assert_true(ebb_chat_is_busy(s.chat));
+    assert_string_equal(ebb_chat_message(s.chat, 1)->text, "/undo takes ");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "/cut 1 word\r");
+    assert_string_equal(ebb_chat_message(s.chat, 1)->text, "/undo");
+    screen_close(&s);
+}
+
 /* -- The draft ---------------------------------------------------------------------------------------- */
 
 static void preview(void **state)
@@ -397,6 +446,8 @@ int main(void)
         cmocka_unit_test(layouts),
         cmocka_unit_test(greets),
         cmocka_unit_test(preview),
+        cmocka_unit_test(left_out),
+        cmocka_unit_test(cut_in_the_editor),
         cmocka_unit_test(files_go_along),
         cmocka_unit_test(another_editor),
         cmocka_unit_test(the_link_stays_calm),
