@@ -114,10 +114,11 @@ ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32
     st = c->backend->ops->answer(c->backend, &r, err);
     if (st != EBB_OK)
         return st;
-    c->n_turn = (uint32_t)(r.gap.n ? p->n_ids : p->n_ids - p->n_kept + c->n_respelt);
+    c->n_turn = (uint32_t)(c->room.is_new_view ? p->n_ids : p->n_ids - p->n_kept + c->n_respelt);
     c->cost_before = (ebb_turn_cost){ 0 };
     c->room.asked_at = NULL;
     ebb_room_forget_gap(c);
+    c->room.is_new_view = false;
     c->answer = node;
     c->state = EBB_CHAT_ANSWERING;
     node->m.finish = EBB_FINISH_NONE;

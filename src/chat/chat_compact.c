@@ -172,6 +172,7 @@ void ebb_room_on_summary(ebb_chat *c, const ebb_backend_event *ev)
     if (st == EBB_OK && !ebb_room_stand_below(c, note, c->room.cut_off))
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for the answer");
     ebb_chat_save(c, true);
+    c->room.is_new_view = true;
     c->room.has_compacted = true;                /* what still finds no room is not summed up again */
     goes_on = then == EBB_THEN_ANSWER || then == EBB_THEN_GO_ON;
     if (st == EBB_OK && goes_on)

@@ -183,7 +183,7 @@ void ebb_room_reset(ebb_chat *c)
 {
     ebb_room_forget_gap(c);
     c->room.asked_at = c->room.ahead_note = NULL;
-    c->room.is_warned = c->knows_rewriting = false;
+    c->room.is_warned = c->room.is_new_view = c->knows_rewriting = false;
 }
 
 /* If `now` is `old` without some tokens in one place, K and V behind can be moved up. */
@@ -295,6 +295,7 @@ ebb_status ebb_room_forget(ebb_chat *c, ebb_prompt *p, ebb_then then, ebb_error 
         return take_back(c, n_nodes, leaf, st, err);
     }
     find_gap(c, p, &now, &shift);
+    c->room.is_new_view = true;
     ebb_prompt_fini(p);
     *p = now;
     tell_note(c, &ebb_view_note(c->tree.path, c->tree.n_path)->m);

@@ -96,6 +96,7 @@ typedef struct ebb_chat_room {
     uint32_t        n_turns;
     const ebb_node *asked_at;    /* the leaf at which the user was asked; NULL: he was not */
     bool            is_warned;
+    bool            is_new_view; /* decided just now: what is computed again is part of it */
     /* Tokens that went from the middle of the timeline, until the backend has been told. */
     ebb_backend_gap gap;         /* its ids are ours */
     const ebb_node *gap_note, *ahead_note;       /* that it is of; that was told last */

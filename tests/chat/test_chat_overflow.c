@@ -105,13 +105,24 @@ static void test_compact(void **state)
 {
     ebb_chat *c;
     const ebb_message *note;
+    ebb_chat_event ev;
     char begins[40];
 
     (void)state;
     script.n_ctx = 2000;
     script.n_tokens = 60;
     c = open_with(EBB_OVERFLOW_COMPACT, false);
-    talk(c, 0, 84);
+    for (int i = 0; i < 84; i++) {
+        char notice[300];
+
+        send(c, "another question");
+        do {
+            assert_true(fake_next(c, &ev));
+            snprintf(notice, sizeof notice, "%s", ev.kind == EBB_EVENT_NOTICE ? ev.text : "");
+            assert_null(strstr(notice, "neither in memory"));
+        } while (ev.kind != EBB_EVENT_DONE);
+        assert_system_holds();
+    }
     assert_true(n_notes(c) >= 3);
     note = ebb_chat_deciding_note(c);
     assert_int_equal(note->left_out.how, EBB_OVERFLOW_COMPACT);
