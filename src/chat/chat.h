@@ -158,11 +158,19 @@ EBB_MUST_CHECK ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err);  /* th
 /* Keep every conversation of the file as a session and open the last; *n receives their number. */
 EBB_MUST_CHECK ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *err);
 
+typedef struct ebb_linger {
+    uint32_t limit_s, grace_s;
+    int      stop_fd;            /* -1: none */
+    int      asked_fd;           /* when it is readable, `asked` is called meanwhile; -1: none */
+    void   (*asked)(void *arg);
+    void    *arg;
+} ebb_linger;
+
 /* The reader has left: wait until the answer under way has ended (true), or limit_s
- * have passed or stop_fd (-1: none) is readable (false).  How it ended is told when the
+ * have passed or stop_fd is readable (false).  How it ended is told when the
  * session is opened next, also if it ends by ebb_chat_close.  From this call on the
  * process has limit_s + grace_s to live: an alarm ends it. */
-bool ebb_chat_linger(ebb_chat *c, uint32_t limit_s, uint32_t grace_s, int stop_fd);
+bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how);
 
 /* -- The tree ------------------------------------------------------------------------ */
 #define EBB_BRANCH_LABEL 24

@@ -21,23 +21,26 @@ static void end_within(unsigned s)
     alarm(s ? s : 1);
 }
 
-bool ebb_chat_linger(ebb_chat *c, uint32_t limit_s, uint32_t grace_s, int stop_fd)
+bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
 {
-    double end = ebb_clock_s() + limit_s;
+    double end = ebb_clock_s() + how->limit_s;
     ebb_chat_event ev;
 
-    end_within(limit_s + grace_s);
+    end_within(how->limit_s + how->grace_s);
     c->is_away = true;
     for (;;) {
-        struct pollfd fds[2] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = stop_fd, .events = POLLIN } };
+        struct pollfd fds[3] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = how->stop_fd, .events = POLLIN },
+                                 { .fd = how->asked_fd, .events = POLLIN } };
         double left = end - ebb_clock_s();
 
         while (ebb_chat_event_next(c, &ev))
             ;
         if (!ebb_chat_is_busy(c))
             return true;
-        if (left <= 0 || (poll(fds, 2, (int)(left * 1000) + 1) < 0 && errno != EINTR) || fds[1].revents)
+        if (left <= 0 || (poll(fds, 3, (int)(left * 1000) + 1) < 0 && errno != EINTR) || fds[1].revents)
             return false;
+        if (fds[2].revents)
+            how->asked(how->arg);
     }
 }
 

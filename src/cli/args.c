@@ -210,7 +210,7 @@ static const option options[] = {
     { 0, 0, "--editing", "KEYS", "emacs or vi", EBB_FOR_CHAT, NAME, AT(editing), editing_names, 0 },
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0, overflow_names, set_overflow },
-    { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", EBB_FOR_CHAT, COUNT, AT(linger_s), 0, 0 },
+    { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", TALK, COUNT, AT(linger_s), 0, 0 },
     { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~EBB_FOR_CHAT, FLAG, AT(json), 0, 0 },
     { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },
     { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },

@@ -1,5 +1,6 @@
 /* ebb run: one answer to standard output. */
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,8 @@
 #include "base/buf.h"
 #include "chat.h"
 #include "cli.h"
+
+enum { GRACE_S = 30 };           /* for saving and closing, after the limit */
 
 #define MAX_INPUT ((size_t)64 << 20)
 
@@ -90,6 +93,21 @@ static bool drain(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err
     return true;
 }
 
+/* The terminal is gone: an answer that is kept goes on for a while, where nobody reads it. */
+static void linger(const ebb_args *a, ebb_chat *c)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGTERM, SIG_DFL);                    /* what there is, is saved as it grows */
+    fflush(stdout);
+    for (int i = 0; fd >= 0 && i < 3; i++)
+        dup2(fd, i);
+    if (fd > 2)
+        close(fd);
+    ebb_chat_linger(c, &(ebb_linger){ .limit_s = a->linger_s, .grace_s = GRACE_S, .stop_fd = -1, .asked_fd = -1 });
+}
+
 static ebb_status answer(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, ebb_error *err)
 {
     ebb_status st = ebb_chat_send(c, prompt->data, prompt->len, err);
@@ -97,6 +115,10 @@ static ebb_status answer(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, 
 
     while (st == EBB_OK) {
         struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+        if (stop_signal == SIGHUP && !stopping && (a->session || a->continue_last)) {
+            linger(a, c);
+            break;
+        }
         if (stop_signal && !stopping) {
             ebb_chat_stop(c);
             stopping = true;

@@ -121,6 +121,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
             say_error(a, &err);
     }
     open_history(a);
+    a->is_first_run = a->history.n == 0;
     a->figures_s = -1;
     a->drawn_s = -1;
     a->is_dirty = a->is_urgent = true;

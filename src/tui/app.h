@@ -63,6 +63,7 @@ typedef struct ebb_app {
     bool           after_ctrl_x;
     ebb_preview    preview;
     ebb_machine    machine;      /* as an empty screen says it */
+    bool           is_first_run; /* nothing was ever typed here */
     bool           has_machine;
 
     bool           is_whole;     /* inline: the whole screen is taken */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "os/paths.h"
 #include "text.h"
 
 /* Usual shapes: file size in Q4_K_M, and what a token of context takes in f16. */
@@ -29,7 +30,16 @@ void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine)
     ebb_buf_adds(out, "only the smallest models fit; larger ones read from disk as they go");
 }
 
-void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model)
+/* Where model files are looked for. */
+static void add_models_dir(ebb_buf *out)
+{
+    ebb_buf dir = { 0 };
+
+    ebb_buf_adds(out, ebb_path_in(EBB_DIR_DATA, "models", &dir, NULL) == EBB_OK ? ebb_buf_text(&dir) : "the folder of models");
+    ebb_buf_fini(&dir);
+}
+
+void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first)
 {
     bool is_guide = model && strcmp(model->path, "guide") == 0;
 
@@ -37,10 +47,14 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
         ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. Its built-in guide answers: small, and it knows ebb.");
     else
         ebb_buf_addf(out, "This is ebb, a chat with models on your own machine. %s answers.", model ? model->name : "The model is being loaded; it");
+    if (!is_first)
+        return;
     ebb_buf_addc(out, '\n');
     ebb_greeting_machine(out, machine);
-    if (is_guide)
-        ebb_buf_adds(out, "\nA larger model: put any .gguf file into ~/.local/share/ebb/models, or name it with ebb -m FILE or /model FILE.");
-    else
+    if (is_guide) {
+        ebb_buf_adds(out, "\nA larger model: put any .gguf file into ");
+        add_models_dir(out);
+        ebb_buf_adds(out, ", or name it with ebb -m FILE or /model FILE.");
+    } else
         ebb_buf_adds(out, "\nType a question and press Enter. F1 shows all keys and commands.");
 }

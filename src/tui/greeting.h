@@ -1,5 +1,5 @@
-/* tui/greeting.h - the three lines of an empty screen: who answers, what this machine can hold,
- * where a larger model comes from. */
+/* tui/greeting.h - an empty screen says who answers; the first time also what this machine can hold
+ * and where a larger model comes from. */
 #ifndef EBB_TUI_GREETING_H
 #define EBB_TUI_GREETING_H
 #include "base/buf.h"
@@ -7,7 +7,7 @@
 #include "ebb/plan.h"
 
 /* model: NULL while it is being loaded.  One line each, without a line end after the last. */
-void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model);
+void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first);
 /* "6 GB, 2 cores: an 8B model in Q4_K_M fits with 8k of context" */
 void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine);
 

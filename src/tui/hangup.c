@@ -21,12 +21,27 @@ static void point_nowhere(void)
         close(fd);
 }
 
-void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts)
+typedef struct asked {
+    ebb_stat_server *stat;
+    const ebb_chat  *chat;
+} asked;
+
+static void serve(void *arg)
 {
+    asked *a = arg;
+
+    ebb_stat_serve(a->stat, a->chat);
+}
+
+void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts, ebb_stat_server *stat)
+{
+    asked a = { stat, chat };
+
     ebb_signals_ignore_hangup();
     if (ebb_signals_fd() < 0)
         ebb_signals_open();                      /* without them, SIGTERM ends us at once */
     point_nowhere();
-    ebb_chat_linger(chat, opts->linger_s, GRACE_S, ebb_signals_fd());
+    ebb_chat_linger(chat, &(ebb_linger){ .limit_s = opts->linger_s, .grace_s = GRACE_S, .stop_fd = ebb_signals_fd(),
+                                         .asked_fd = stat->fd, .asked = serve, .arg = &a });
     ebb_signals_close();
 }

@@ -78,7 +78,7 @@ static void greet(plain *p)
 
     if (p->has_greeted || ebb_chat_n_messages(p->front.chat) > 0 || ebb_machine_probe(NULL, false, &machine, NULL) != EBB_OK)
         return;
-    ebb_greeting_text(&text, &machine, ebb_chat_model(p->front.chat));
+    ebb_greeting_text(&text, &machine, ebb_chat_model(p->front.chat), true);
     ebb_buf_adds(&text, "\n/help lists the commands; Ctrl-D leaves.");
     say(&p->front, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);
@@ -343,11 +343,11 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     ebb_stat_open(&p.stat, NULL);
     while (!p.front.quit)
         turn(&p);
-    ebb_stat_close(&p.stat);
     fresh_line(&p);
     fflush(stdout);
     if (p.signal == SIGHUP)
-        ebb_hangup(chat, opts);
+        ebb_hangup(chat, opts, &p.stat);
+    ebb_stat_close(&p.stat);
     ebb_signals_close();
     status = p.signal ? 128 + p.signal : p.has_failed;
     ebb_buf_fini(&p.in);

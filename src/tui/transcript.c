@@ -162,14 +162,30 @@ static bool has_ended(const ebb_transcript *t, const ebb_item *it, const ebb_mes
            it->index + 1 < ebb_chat_n_messages(t->chat) || !ebb_chat_is_busy(t->chat);
 }
 
-/* "thought, 212 words": while it goes on the number grows. */
-static void set_label(ebb_transcript *t, ebb_item *it, const char *s, const ebb_thought *thought)
+/* "about 212 tokens": exact while nothing but the thought is there; later its share of all.  In words
+ * where tokens are not known. */
+static void add_length(ebb_buf *line, const ebb_message *m, const ebb_thought *thought)
+{
+    size_t n = thought->end - thought->start;
+
+    if (m->n_ids == 0) {
+        ebb_text_count(line, ebb_thought_words(m->text + thought->start, n));
+        ebb_buf_adds(line, " words");
+        return;
+    }
+    ebb_buf_adds(line, thought->is_open ? "" : "about ");
+    ebb_text_count(line, thought->is_open ? m->n_ids : (m->n_ids * n + m->n_text / 2) / m->n_text);
+    ebb_buf_adds(line, " tokens");
+}
+
+/* While it goes on the number grows. */
+static void set_label(ebb_transcript *t, ebb_item *it, const ebb_message *m, const ebb_thought *thought)
 {
     ebb_buf line = { 0 };
 
     ebb_buf_adds(&line, thought->is_open ? "thinking, " : "thought, ");
-    ebb_text_count(&line, ebb_thought_words(s + thought->start, thought->end - thought->start));
-    ebb_buf_addf(&line, " words (Ctrl-O %s)", t->shows_thoughts ? "folds" : "shows it");
+    add_length(&line, m, thought);
+    ebb_buf_addf(&line, " (Ctrl-O %s)", t->shows_thoughts ? "folds" : "shows it");
     ebb_wrap_fini(&it->label);
     it->label.md.base = EBB_FACE_THINKING;
     ebb_wrap_text(&it->label, ebb_buf_text(&line), line.len, true);
@@ -177,8 +193,10 @@ static void set_label(ebb_transcript *t, ebb_item *it, const char *s, const ebb_
 }
 
 /* Thought and answer of a message that has grown. */
-static void split_thought(ebb_transcript *t, ebb_item *it, const char *s, size_t n)
+static void split_thought(ebb_transcript *t, ebb_item *it, const ebb_message *m)
 {
+    const char *s = m->text ? m->text : "";
+    size_t n = m->n_text;
     ebb_thought thought;
 
     if (it->role != EBB_ROLE_ASSISTANT || it->n_looked == n + 1)
@@ -190,7 +208,7 @@ static void split_thought(ebb_transcript *t, ebb_item *it, const char *s, size_t
     it->n_looked = n + 1;
     if (thought.start == thought.end && !thought.is_open)
         return;
-    set_label(t, it, s, &thought);
+    set_label(t, it, m, &thought);
     it->thought.ascii = t->ascii;
     it->thought.md.base = EBB_FACE_THINKING;
     ebb_wrap_text(&it->thought, s + thought.start, thought.end - thought.start, !thought.is_open);
@@ -221,7 +239,7 @@ size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
             ebb_wrap_fini(&it->receipt);         /* continued: it will cost more */
         raw = m->text ? m->text : "";
         n = m->n_text;
-        split_thought(t, it, raw, n);
+        split_thought(t, it, m);
         raw += it->body;
         n -= it->body;
     }

@@ -82,16 +82,16 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     while (!app.front.quit)
         turn(&app, term, chat, &stat);
     status = app.signal ? 128 + app.signal : 0;
-    ebb_stat_close(&stat);
     is_hangup = app.signal == SIGHUP;
     if (is_hangup)
         ebb_signals_ignore_hangup();
     ebb_app_fini(&app);
     term->ops->close(term);
     if (is_hangup)
-        ebb_hangup(chat, opts);
+        ebb_hangup(chat, opts, &stat);
     else
         say_good_bye(chat, opts->ascii);
+    ebb_stat_close(&stat);
     ebb_chat_close(chat);
     return status;
 }

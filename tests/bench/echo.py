@@ -29,7 +29,7 @@ def main():
         seen += got
         return got
 
-    drain(60, b"ctx ")
+    drain(60, b"context")
     drain(2)
     os.write(fd, b"Write a very long story about a lighthouse.\r")
     drain(5)

@@ -56,7 +56,7 @@ static int leave(uint32_t limit_s, uint32_t grace_s, bool hangs)
 
         if (ebb_chat_send(c, "go", 2, &err) != EBB_OK)
             _exit(9);
-        bool has_ended = ebb_chat_linger(c, limit_s, grace_s, -1);
+        bool has_ended = ebb_chat_linger(c, &(ebb_linger){ .limit_s = limit_s, .grace_s = grace_s, .stop_fd = -1, .asked_fd = -1 });
         while (hangs)
             pause();
         ebb_chat_close(c);

@@ -58,11 +58,14 @@ try:
         os.write(fd, b"Tell me everything.\r")
         pump(fd, 0.15)
         os.close(fd)                                  # as when ssh dies
+        asked = subprocess.run([ebb, "stat", "--json", str(pid)], env=env, capture_output=True)
         status = wait(pid, 15)
         if os.waitstatus_to_exitcode(status) != 129:
             sys.exit("%s: exit %r after a hang-up" % (options, os.waitstatus_to_exitcode(status)))
         n += 1
         was_away = away()
+        if was_away and asked.returncode == 0 and b'"pid"' not in asked.stdout:
+            sys.exit("%s: ebb stat said %r of the one that goes on" % (options, asked.stdout))
         if len(answers()) != n or answers()[-1][0] == 0:
             sys.exit("%s: answers %r after a hang-up" % (options, answers()))
         pid, fd = start("-c", "--plain")              # how it ended is told, unless it was quicker than we
@@ -85,6 +88,15 @@ try:
         n += 1
         if len(answers()) != n or answers()[-1][0] == 0:
             sys.exit("%s: answers %r after SIGTERM" % (options, answers()))
+    pid, fd = pty.fork()                              # ebb run goes on, too, where the answer is kept
+    if pid == 0:
+        os.execve(ebb, [ebb, "run", "-s", "kept", "-p", "Tell me everything.", "--greedy"], env)
+    pump(fd, 0.1)
+    os.close(fd)
+    status = wait(pid, 15)
+    n += 1
+    if os.waitstatus_to_exitcode(status) not in (0, 129) or len(answers()) != n or answers()[-1][0] != 1:
+        sys.exit("run: exit %r, answers %r after a hang-up" % (os.waitstatus_to_exitcode(status), answers()))
 finally:
     shutil.rmtree(home)
 PY

@@ -434,11 +434,9 @@ ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
     return EBB_OK;
 }
 
-bool ebb_chat_linger(ebb_chat *c, uint32_t limit_s, uint32_t grace_s, int stop_fd)
+bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
 {
-    (void)limit_s;
-    (void)grace_s;
-    (void)stop_fd;
+    (void)how;
     return !c->busy;
 }
 

@@ -20,7 +20,8 @@ static void random_key(screen *s)
         "\033[A", "\033[B", "\033[C", "\033[D", "\033[5~", "\033[6~", "\033[1;3H", "\033[1;3F", "\x03", "\x12",
         "\x07", "\x18", "\x0C", "\033", "/", "/set ", "/undo\r", "/redo\r", "/retry\r", "/help\r", "/theme mono\r",
         "/load trip\r", "/new\r", "/system be brief\r", "\xE4\xBD\xA0", "\xCC\x81", "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9",
-        "\xFF", "\033[200~pasted\ntext\033[201~", "\033[200~1\n2\n3\n4\n5\n6\n7\n8\n9\n\033[201~", "\033[", "//x\r",
+        "\xFF", "\033[200~pasted\ntext\033[201~", "\033[200~1\n2\n3\n4\n5\n6\n7\n8\n9\n\033[201~", "\033[", "//x\r", "\x13", "n",
+        "/editing vi\r", "/editing emacs\r", "dw", "2", "cw", "p", "u", ".", "/raw\r", "\x0F", "/find a\r", "\033OQ",
     };
 
     const char *key = keys[roll(sizeof keys / sizeof *keys)];
@@ -55,13 +56,20 @@ static void check(screen *s)
         assert_true((unsigned char)*text >= 0x20 || *text == '\n');
 }
 
-static void storm(void **state)
+static void open_one(screen *s, bool is_inline)
+{
+    if (is_inline)
+        screen_open_inline(s, 24, 80);
+    else
+        screen_open(s, 24, 80, "");
+}
+
+static void storm_on(bool is_inline)
 {
     screen s;
 
-    (void)state;
-    screen_open(&s, 24, 80, "");
-    for (int i = 0; i < 100000; i++) {
+    open_one(&s, is_inline);
+    for (int i = 0; i < (is_inline ? 40000 : 100000); i++) {
         random_key(&s);
         if (roll(3) == 0)
             random_event(&s);
@@ -78,10 +86,22 @@ static void storm(void **state)
         }
         if (s.app.front.quit || ebb_chat_n_messages(s.chat) > 400 || s.app.view.n_items > 2000) {
             screen_close(&s);
-            screen_open(&s, 24, 80, "");
+            open_one(&s, is_inline);
         }
     }
     screen_close(&s);
+}
+
+static void storm(void **state)
+{
+    (void)state;
+    storm_on(false);
+}
+
+static void storm_inline(void **state)
+{
+    (void)state;
+    storm_on(true);
 }
 
 static void resizes(void **state)
@@ -153,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(storm),
+        cmocka_unit_test(storm_inline),
         cmocka_unit_test(resizes),
         cmocka_unit_test(a_megabyte_at_full_speed),
         cmocka_unit_test(ten_megabytes_pasted),

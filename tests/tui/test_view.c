@@ -245,9 +245,13 @@ static void greets(void **state)
     ebb_greeting_machine(&out, &tiny);
     assert_non_null(strstr(out.data, "1 core: only the smallest"));
     ebb_buf_clear(&out);
-    ebb_greeting_text(&out, &small, &guide);
+    ebb_greeting_text(&out, &small, &guide, true);
     assert_non_null(strstr(out.data, "built-in guide"));
     assert_non_null(strstr(out.data, "/model FILE"));
+    ebb_buf_clear(&out);
+    ebb_greeting_text(&out, &small, &guide, false);
+    assert_non_null(strstr(out.data, "built-in guide"));
+    assert_null(strchr(out.data, '\n'));
     ebb_buf_fini(&out);
     open_ready(&s, 16, 80);
     assert_has(&s, "This is ebb");
