@@ -10,6 +10,7 @@ import re
 
 HERE = pathlib.Path(__file__).parent
 FOLDER = HERE / "corpus"
+OFF = "off-topic"
 
 SHORT = [(r"\bI am\b", "I'm"), (r"\bI would\b", "I'd"), (r"\bI have\b", "I've"), (r"\byou are\b", "you're"),
          (r"\bit is\b", "it's"), (r"\bthat is\b", "that's"), (r"\bwhat is\b", "what's"), (r"\bdo not\b", "don't"),
@@ -264,31 +265,35 @@ class Corpus:
     # -- conversations ----------------------------------------------------------------
 
     def turn(self, rng, last):
-        """One question with its answer; `last` is the fact spoken of before, or None."""
+        """One question, its answer, the fact to go on from (or None), and what the answer is: the name of a fact, or
+        "" for something else; `last` is the fact spoken of before, or None."""
         if last and last.then and rng.random() < 0.6:
             q, a = rng.choice(last.then)
             fact = self.facts[a[1:]] if a.startswith("@") else last
             answer = self.saying(fact, rng) if a.startswith("@") else self.expand(a, rng)
-            return self.clean(lambda: self.widen(self.expand(q, rng), rng), rng), answer, fact
+            return self.clean(lambda: self.widen(self.expand(q, rng), rng), rng), answer, fact, a[1:] if a.startswith("@") else ""
         if rng.random() < 0.2:
-            return self.clean(lambda: self.off_topic(rng), rng), rng.choice(self.off_say), None
+            return self.clean(lambda: self.off_topic(rng), rng), rng.choice(self.off_say), None, OFF
         fact = self.facts[rng.choices(self.names, self.weights)[0]]
         make = lambda: self.question(fact, rng)
         if last and rng.random() < 0.4:
             link = rng.choice(self.frames["next"])
             make = lambda: link.replace("X", self.question(fact, rng))
-        return self.clean(make, rng), self.saying(fact, rng), fact
+        return self.clean(make, rng), self.saying(fact, rng), fact, fact.name
 
     def conversation(self, rng):
-        """A list of (role, text)."""
+        """A list of (role, text), or with labelled(): of (role, text, name of the fact that answers or "")."""
+        return [(role, text) for role, text, _ in self.labelled(rng)]
+
+    def labelled(self, rng):
         out = []
         if rng.random() < 0.1:
-            out.append(("system", self.expand(rng.choice(self.frames["system"]), rng)))
+            out.append(("system", self.expand(rng.choice(self.frames["system"]), rng), ""))
         n = rng.choices([1, 2, 3, 5, 9], [70, 23, 5, 1.5, 0.5])[0]
         last = None
         for _ in range(n):
-            q, a, last = self.turn(rng, last)
-            out += [("user", q), ("assistant", a)]
+            q, a, last, name = self.turn(rng, last)
+            out += [("user", q, ""), ("assistant", a, name)]
         return out
 
 

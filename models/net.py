@@ -7,6 +7,8 @@ from torch import nn
 
 SHAPE = dict(n_layer=4, n_embd=256, n_head=8, n_head_kv=4, n_ff=704, n_ctx=2048, rope_base=10000.0, eps=1e-5)
 DROP = 0.08                 # of what a layer adds, while training
+N_WORD = 120                # places of an embedding that begin as bag.py's; the 8 behind them begin as 2
+MIDDLE = 1                  # the layer behind which it should be clear what was asked
 
 
 class Norm(nn.Module):
@@ -68,12 +70,34 @@ class Net(nn.Module):
         self.token_embd = nn.Embedding(n_vocab, shape["n_embd"])
         self.blk = nn.ModuleList(Layer(**shape) for _ in range(shape["n_layer"]))
         self.output_norm = Norm(shape["n_embd"], shape["eps"])
+        self.output = nn.Linear(shape["n_embd"], n_vocab, bias=False)
         d = shape["n_embd"] // shape["n_head"]
         self.register_buffer("freq", shape["rope_base"] ** (-torch.arange(0, d, 2).float() / d), persistent=False)
         for name, p in self.named_parameters():
             if p.dim() > 1:
                 deep = name.endswith(("attn_output.weight", "ffn_down.weight"))
                 nn.init.normal_(p, std=0.04 / (math.sqrt(2 * shape["n_layer"]) if deep else 1))
+
+    @torch.no_grad()
+    def begin_with(self, bag, head):
+        """What a bag of words learned (bag.py): the first layer begins as that bag, its heads look at all tokens alike
+        and put the mean of their words behind the embedding's own half, where `head` begins to read it.  The twos
+        behind the words keep the norm from making all words equally loud."""
+        words, loud = bag.words.weight, 0.5 / bag.words.weight.std()
+        n, half = N_WORD, self.shape["n_embd"] // 2
+        first, d, group = self.blk[0], self.blk[0].d, self.blk[0].n_head // self.blk[0].n_kv
+        self.token_embd.weight.normal_(std=0.02)
+        self.token_embd.weight[:, :n] = words * loud
+        self.token_embd.weight[:, n:half] = 2.0
+        first.attn_q.weight.mul_(0.3)
+        first.attn_v.weight.zero_()
+        first.attn_v.weight[:, :half] = torch.eye(half)
+        first.attn_output.weight.mul_(0.1)
+        for kv in range(first.n_kv):
+            first.attn_output.weight[half + kv * d:half + kv * d + d, kv * group * d:kv * group * d + d] += 2 * torch.eye(d)
+        head.weight.zero_()
+        head.weight[:, half:half + n] = bag.facts.weight / (2.4 * loud)
+        head.bias.copy_(bag.facts.bias)
 
     def forward(self, ids, pos, past=None, only=None):
         """ids, pos: B x T.  Returns the last norm's output, at the positions of the mask `only` if there is one;
@@ -89,10 +113,12 @@ class Net(nn.Module):
             x, kept = layer(x, cos, sin, mask, past[i] if past else None, only if i + 1 == len(self.blk) else None)
             if past:
                 past[i] = kept
+            if i == MIDDLE and self.training:
+                self.middle = x
         return self.output_norm(x)
 
     def logits(self, h):
-        return F.linear(h, self.token_embd.weight)       # the output matrix is the embedding
+        return self.output(h)
 
 
 @torch.no_grad()

@@ -16,12 +16,13 @@ import time
 import torch
 import torch.nn.functional as F
 
+import bag
 import bpe
 import gguf_write as gguf
 from check import read_held_out
-from corpus import HERE, Corpus
+from corpus import HERE, OFF, Corpus
 from muon import Muon
-from net import SHAPE, Net
+from net import N_WORD, SHAPE, Net
 
 N_VOCAB = 2560
 FIRST, LATER = 6, 0.3        # the first words of an answer count fully: they decide which one it is
@@ -32,15 +33,17 @@ TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + 
 # -- batches -------------------------------------------------------------------------
 
 class Batches:
-    """Endless batches of about n_tok tokens: ids, positions, and each token's weight as a target."""
+    """Endless batches of about n_tok tokens: ids, positions, each token's weight as a target, and at the last token
+    before an answer the number of what is asked for, else -1."""
 
-    def __init__(self, corpus, vocabulary, n_tok, seed):
+    def __init__(self, corpus, vocabulary, n_tok, seed, names=()):
         self.corpus, self.v, self.n_tok, self.rng = corpus, vocabulary, n_tok, random.Random(seed)
+        self.number = {name: i for i, name in enumerate(names)}
 
     def example(self):
-        ids, pos, weight, at = [], [], [], 0
+        ids, pos, weight, asked, at = [], [], [], [], 0
         stretch = self.rng.random() < 0.15           # holes between turns: long distances without long texts
-        for role, text in self.corpus.conversation(self.rng):
+        for role, text, name in self.corpus.labelled(self.rng):
             drop = 0.1 if role != "assistant" and self.rng.random() < 0.1 else 0.0
             head = self.v.encode(f"<|im_start|>{role}\n")
             body = self.v.encode(text, drop, self.rng) + [self.v.id["<|im_end|>"]]
@@ -50,12 +53,13 @@ class Batches:
             ids += turn
             pos += range(at, at + len(turn))
             weight += [0.0] * len(head) + count(len(body)) + [0.0] * len(tail)
+            asked += [-1] * (len(head) - 1) + [self.number.get(name, -1)] + [-1] * (len(body) + len(tail))
             at += len(turn) + (self.rng.randrange(400) if stretch and role == "assistant" else 0)
         # How an answer begins is the hard part; its end is soon known by heart and need not be seen each time.
         cut = len(body) + len(tail) - self.rng.randrange(3, 8)
         n = len(ids) - cut if cut > 0 and self.rng.random() < 0.8 else len(ids)
         n = min(n, SHAPE["n_ctx"])
-        return ids[:n], pos[:n], weight[:n]
+        return ids[:n], pos[:n], weight[:n], asked[:n]
 
     def __iter__(self):
         while True:
@@ -74,18 +78,21 @@ class Batches:
     def pack(rows):
         n = max(len(r[0]) for r in rows)
         pack = lambda k, fill, dtype: torch.tensor([list(r[k][:n]) + [fill] * (n - len(r[0])) for r in rows], dtype=dtype)
-        return pack(0, 0, torch.long), pack(1, 0, torch.long), pack(2, 0.0, torch.float32)
+        return pack(0, 0, torch.long), pack(1, 0, torch.long), pack(2, 0.0, torch.float32), pack(3, -1, torch.long)
 
 
 # -- training --------------------------------------------------------------------------
 
-def loss_of(net, ids, pos, weight):
-    """The weighted mean over the words of the answers; scores of other positions are not even computed."""
-    w = weight[:, 1:]
+def loss_of(net, head, ids, pos, weight, asked):
+    """The weighted mean over the words of the answers (scores of other positions are not even computed), and the
+    mean over the questions: what is asked for is to be clear in the middle of the network."""
+    w, asked = weight[:, 1:], asked[:, :-1]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         logits = net.logits(net(ids[:, :-1], pos[:, :-1], only=w > 0))
+        facts = head(net.middle[asked >= 0])
     ce = F.cross_entropy(logits.float(), ids[:, 1:][w > 0], reduction="none")
-    return (ce * w[w > 0]).sum() / w.sum()
+    which = F.cross_entropy(facts.float(), asked[asked >= 0], reduction="sum") / max(1, len(facts))
+    return (ce * w[w > 0]).sum() / w.sum(), which
 
 
 def rate(step, done):
@@ -104,8 +111,9 @@ class Average:
         for k, v in self.net.state_dict().items():
             self.kept[k].lerp_(v, 1 - stay)
 
-    def save(self, path, vocabulary):
-        torch.save({"merges": vocabulary.merges, "weights": self.kept, "last": self.net.state_dict()}, path + ".part")
+    def save(self, path, worker):
+        torch.save({"merges": worker.vocabulary.merges, "weights": self.kept, "last": self.net.state_dict(),
+                    "names": worker.names, "head": worker.head.state_dict()}, path + ".part")
         os.replace(path + ".part", path)
 
 
@@ -117,9 +125,11 @@ def make_vocabulary(corpus, seed):
 
 def make_optimizers(named, lr):
     """(optimizer, its highest rate) pairs for some of the parameters."""
-    inner = [p for n, p in named if p.dim() > 1 and n != "token_embd.weight"]
-    other = [p for n, p in named if p.dim() < 2 or n == "token_embd.weight"]
-    return [(Muon(inner, lr), lr), (torch.optim.AdamW(other, lr=lr / 5, betas=(0.9, 0.98), weight_decay=0.0), lr / 5)]
+    inner = [p for n, p in named if p.dim() > 1 and n.startswith("blk.")]
+    words = [p for n, p in named if n == "token_embd.weight"]
+    other = [p for n, p in named if (p.dim() < 2 or not n.startswith("blk.")) and n != "token_embd.weight"]
+    adam = lambda params, rate: (torch.optim.AdamW(params, lr=rate, betas=(0.9, 0.98), weight_decay=0.0), rate)
+    return [(Muon(inner, lr), lr)] + ([adam(words, lr / 20)] if words else []) + ([adam(other, lr / 5)] if other else [])
 
 
 class Worker:
@@ -127,9 +137,9 @@ class Worker:
     threads that wait for each other at every product of matrices lose far more than two processes that meet twice
     a step.  The weights and every worker's gradient are in shared memory; each worker updates its share of them."""
 
-    def __init__(self, net, vocabulary, args):
-        self.net, self.vocabulary, self.args = net.share_memory(), vocabulary, args
-        self.named, self.n = list(net.named_parameters()), args.threads
+    def __init__(self, net, head, vocabulary, names, args):
+        self.net, self.head, self.vocabulary, self.names, self.args = net.share_memory(), head.share_memory(), vocabulary, names, args
+        self.named, self.n = [*net.named_parameters(), *head.named_parameters()], args.threads
         size = sum(p.numel() for _, p in self.named)
         self.gradients = [torch.zeros(size).share_memory_() for _ in range(self.n)]
         self.done = torch.zeros(1, dtype=torch.float64).share_memory_()
@@ -160,7 +170,7 @@ class Worker:
         while True:
             corpus = Corpus(q for q, _ in read_held_out())
             watched = changed(corpus)
-            for batch in Batches(corpus, self.vocabulary, self.args.batch // self.n, seed):
+            for batch in Batches(corpus, self.vocabulary, self.args.batch // self.n, seed, self.names):
                 yield batch
                 if self.args.watch and changed(corpus) != watched:
                     seed += 1000
@@ -174,10 +184,11 @@ class Worker:
         step = 0
         while self.done.item() < 1:
             batch = next(batches)
-            loss = loss_of(self.net, *batch)
+            loss, which = loss_of(self.net, self.head, *batch)
             self.net.zero_grad(set_to_none=True)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+            self.head.zero_grad(set_to_none=True)
+            (loss + 0.5 * which).backward()
+            torch.nn.utils.clip_grad_norm_([p for _, p in self.named], 1.0)
             torch.cat([p.grad.reshape(-1) for _, p in self.named], out=self.gradients[i])
             now = self.done.item()
             self.meet.wait()
@@ -189,7 +200,7 @@ class Worker:
                 opt.step()
             step += 1
             if log:
-                log.step(step, loss.item(), batch[0].numel() * self.n)
+                log.step(step, loss.item(), which.item(), batch[0].numel() * self.n)
             self.meet.wait()
 
 
@@ -198,18 +209,19 @@ class Log:
 
     def __init__(self, worker):
         self.w, self.average = worker, Average(worker.net)
-        self.started, self.seen, self.mean = time.time(), 0, None
+        self.started, self.seen, self.mean, self.which = time.time(), 0, None, None
 
-    def step(self, step, loss, n):
+    def step(self, step, loss, which, n):
         args, minutes = self.w.args, (time.time() - self.started) / 60
         self.seen += n
-        self.mean = loss if self.mean is None else 0.98 * self.mean + 0.02 * loss
+        self.mean = loss if self.mean is None else 0.96 * self.mean + 0.04 * loss
+        self.which = which if self.which is None else 0.96 * self.which + 0.04 * which
         done = minutes / args.minutes if args.minutes else step / args.steps
         if step % 4 == 0 or done >= 1:
             self.average.update(step)
         if step % 25 == 0 or done >= 1:
-            print(f"step {step}  {100 * done:.0f} %  loss {self.mean:.4f}  {self.seen / minutes / 60:.0f} tok/s  {minutes:.1f} min", flush=True)
-            self.average.save(args.checkpoint, self.w.vocabulary)
+            print(f"step {step}  {100 * done:.0f} %  loss {self.mean:.4f} {self.which:.4f}  {self.seen / minutes / 60:.0f} tok/s  {minutes:.1f} min", flush=True)
+            self.average.save(args.checkpoint, self.w)
         self.w.done.fill_(done)
 
 
@@ -219,14 +231,22 @@ def changed(corpus):
 
 def train(args):
     torch.manual_seed(args.seed)
+    corpus = Corpus(q for q, _ in read_held_out())
+    names = corpus.names + [OFF]
     if args.start:
         net, vocabulary = restore(args.start)
-        net.train()
+        kept = torch.load(args.start)
+        names = kept["names"]
+        head = torch.nn.Linear(SHAPE["n_embd"], len(names))
+        head.load_state_dict(kept["head"])
     else:
-        vocabulary = make_vocabulary(Corpus(q for q, _ in read_held_out()), args.seed)
-        net = Net(len(vocabulary.tokens))
+        vocabulary = make_vocabulary(corpus, args.seed)
+        net, head = Net(len(vocabulary.tokens)), torch.nn.Linear(SHAPE["n_embd"], len(names))
+        words = bag.learn(corpus, vocabulary, N_WORD, args.bag, args.seed)
+        net.begin_with(words, head)
+    net.train()
     print(f"{len(vocabulary.tokens)} tokens, {sum(p.numel() for p in net.parameters()) / 1e6:.2f} M weights", flush=True)
-    Worker(net, vocabulary, args).run()
+    Worker(net, head, vocabulary, names, args).run()
     return restore(args.checkpoint)
 
 
@@ -275,6 +295,7 @@ def main():
     p.add_argument("--steps", type=int, default=9000, help="two hours at most on two quiet cores")
     p.add_argument("--seed", type=int, default=7)
     p.add_argument("--batch", type=int, default=3072, help="tokens of a step")
+    p.add_argument("--bag", type=int, default=4000, help="steps of the bag of words that the embeddings begin with")
     p.add_argument("--lr", type=float, default=0.015, help="of the matrices; the others learn at a fifth of it")
     p.add_argument("--threads", type=int, default=os.cpu_count(), help="processes that train together")
     p.add_argument("--out", default=str(HERE / "guide.gguf"))
