@@ -200,6 +200,11 @@ bool ebb_chat_is_ready(const ebb_chat *c)
     return c->info != NULL;
 }
 
+bool ebb_chat_is_undecided(const ebb_chat *c)
+{
+    return c->room.asked_at && c->room.asked_at == ebb_tree_leaf(&c->tree);
+}
+
 bool ebb_chat_is_asking(const ebb_chat *c)
 {
     return c->asks_budget || c->asks_plan;

@@ -71,6 +71,7 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out);
 /* -- State --------------------------------------------------------------------- */
 bool ebb_chat_is_ready(const ebb_chat *c);       /* model loaded */
 bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way */
+bool ebb_chat_is_undecided(const ebb_chat *c);   /* the context is full, and the user was asked what to do */
 bool ebb_chat_is_asking(const ebb_chat *c);      /* a budget or a plan was asked for and is to come */
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */

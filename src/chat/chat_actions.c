@@ -209,6 +209,8 @@ ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_
         return EBB_FAIL(err, EBB_USAGE, "there is no message %zu", i + 1);
     if (n == 0)
         return EBB_FAIL(err, EBB_USAGE, "a message cannot be empty");
+    if (old->m.role == EBB_ROLE_NOTE)
+        return EBB_FAIL(err, EBB_USAGE, "message %zu is a note of ebb; /undo or /go takes it back", i + 1);
     if (old->m.role == EBB_ROLE_USER)
         return ask_below(c, old->parent, text, n, err);
     if (old->m.role == EBB_ROLE_ASSISTANT)

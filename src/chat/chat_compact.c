@@ -174,7 +174,7 @@ void ebb_room_on_summary(ebb_chat *c, const ebb_backend_event *ev)
     ebb_chat_save(c, true);
     c->room.is_new_view = true;
     c->room.has_compacted = true;                /* what still finds no room is not summed up again */
-    goes_on = then == EBB_THEN_ANSWER || then == EBB_THEN_GO_ON;
+    goes_on = c->backend && (then == EBB_THEN_ANSWER || then == EBB_THEN_GO_ON);     /* it may have been closed */
     if (st == EBB_OK && goes_on)
         st = ebb_chat_begin(c, then == EBB_THEN_GO_ON, &err);
     c->room.has_compacted = false;

@@ -215,6 +215,8 @@ ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err)
 
     if (!node)
         return EBB_FAIL(err, EBB_USAGE, "there is no message %zu", i + 1);
+    if (node->m.role == EBB_ROLE_NOTE)
+        return EBB_FAIL(err, EBB_USAGE, "message %zu is a note of ebb; questions and answers can be pinned", i + 1);
     node->m.pinned = is_pinned;
     node->is_dirty = true;
     ebb_chat_save(c, false);

@@ -204,7 +204,7 @@ static bool send_text(ebb_app *a, const char *text)
 
 void ebb_app_send_next(ebb_app *a)
 {
-    if (a->n_queue == 0 || !can_send(a))
+    if (a->n_queue == 0 || !can_send(a) || ebb_chat_is_undecided(a->front.chat))
         return;
     char *text = dequeue(a, 0);
     if (!send_text(a, text) && ebb_editor_is_empty(&a->editor))

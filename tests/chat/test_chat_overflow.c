@@ -274,6 +274,7 @@ static void test_ask(void **state)
                 snprintf(notice, sizeof notice, "%s", ev.text);
         if (!ebb_chat_is_busy(c) && last(c)->role == EBB_ROLE_USER) {
             n_asked++;
+            assert_true(ebb_chat_is_undecided(c));
             assert_non_null(strstr(notice, "/forget leaves the oldest"));
             assert_non_null(strstr(notice, "/compact"));
             assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
@@ -284,6 +285,12 @@ static void test_ask(void **state)
     }
     assert_true(n_asked >= 5);
     assert_int_equal(n_notes(c), n_asked);
+    assert_false(ebb_chat_is_undecided(c));
+    for (size_t i = 0; i < ebb_chat_n_messages(c); i++)
+        if (ebb_chat_message(c, i)->role == EBB_ROLE_NOTE) {
+            assert_int_equal(ebb_chat_edit(c, i, "x", 1, &err), EBB_USAGE);
+            assert_int_equal(ebb_chat_pin(c, i, true, &err), EBB_USAGE);
+        }
     ebb_chat_close(c);
 }
 

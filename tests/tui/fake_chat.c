@@ -22,6 +22,7 @@ typedef struct event {
 struct ebb_chat {
     ebb_message *messages;
     ebb_buf     *texts;
+    bool         is_undecided;
     size_t       n_typed;        /* bytes of the draft that may be computed ahead */
     size_t       n, n_undone, note;  /* note: number of the message that decides, 0: none */
     event        events[4096];
@@ -188,6 +189,7 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
 }
 
 bool ebb_chat_is_ready(const ebb_chat *c) { return c->ready; }
+bool ebb_chat_is_undecided(const ebb_chat *c) { return c->is_undecided; }
 bool ebb_chat_is_asking(const ebb_chat *c) { (void)c; return false; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
