@@ -76,10 +76,7 @@ static int print_json(ebb_report *r)
                                               "advice", ebb_cli_json_text(r->list[i].advice)));
     if (!root || json_object_set_new(root, "findings", list) != 0 || json_object_set(root, "figures", r->figures) != 0)
         return EBB_EXIT_FAILED;
-    json_dumpf(root, stdout, JSON_INDENT(1));
-    putchar('\n');
-    json_decref(root);
-    return EBB_EXIT_OK;
+    return ebb_cli_print_json(root);
 }
 
 static int print_text(const ebb_report *r)
