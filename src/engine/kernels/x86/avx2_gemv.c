@@ -1,5 +1,5 @@
 /* Q4_K, Q5_K, Q6_K and Q8_0 for AVX2 times one or two columns, straight from the blocks: 8 rows
- * at a time, each summed along its bytes, then rows in lanes as in avx2_quant.c. */
+ * at a time, each summed along its bytes, then rows in lanes as in avx2_gemm.c. */
 #include "kernels/blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_rows.h"

@@ -65,7 +65,7 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
             __m512i w0 = _mm512_load_si512(t->q[s * group + g][0]), w1 = _mm512_load_si512(t->q[s * group + g][1]);
 
             GEMM_UNROLL for (int c = 0; c < n; c++) {
-                __m512i four = ebb_gemm_four(x[c] + 4 * (s * group + g));
+                __m512i four = _mm512_set1_epi32(ebb_gemm_four(x[c] + 4 * (s * group + g)));
 
                 v[c][0] = _mm512_dpbusd_epi32(v[c][0], w0, four);
                 v[c][1] = _mm512_dpbusd_epi32(v[c][1], w1, four);
@@ -112,10 +112,15 @@ GEMM_MICRO(micro_4, 4, true, 0, false)
 GEMM_MICRO(micro_4_wide, 4, true, 0, true)
 GEMM_MICRO(micro_4_min16, 4, false, 8, false)
 
-static void unpack(const ebb_gemm_kind *k, const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, void *out)
+static void unpack(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out)
 {
-    (void)block_bytes, (void)n_blocks;           /* 1 */
-    ((const type256 *)k->more)->unpack(rows, h, out);
+    for (int h = 0; h < 2; h++) {
+        ebb_half rows;
+
+        ebb_half_rows(a, r0 + (size_t)h * HALF_ROWS, b0 * ebb_type_get(a->type)->block_bytes, &rows);
+        ((const type256 *)k->more)->unpack(&rows, h, out);
+    }
+    (void)n_blocks;                              /* 1 */
 }
 
 static void prepare_block(const ebb_q8_256 *x, const type256 *t, column_block *o)
@@ -155,12 +160,12 @@ enum { ANY = 32 * 127 };
 static void matmul_##T(const ebb_matmul *a)                                                                         \
 {                                                                                                                   \
     static const type256 t = { ebb_avx512_unpack_##T, narrow, wide, group, offset, n_min, peak, side };             \
-    static const ebb_gemm_kind k = { sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, prepare, &t }; \
+    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, prepare, &t }; \
                                                                                                                     \
     if (a->n_cols <= GEMV_COLS)                                                                                     \
         ebb_avx512_gemv_##T(a);                                                                                     \
     else                                                                                                            \
-        ebb_avx512_gemm(a, &k);                                                                                     \
+        ebb_gemm(a, &k);                                                                                     \
 }
 /* max |q| * peak <= 32767 (half of it for 32 elements), or max q * side without an offset. */
 TYPE(Q4_K, micro_8_min, micro_8_min_wide, 8, 0, 4, ANY, 2184)

@@ -51,14 +51,14 @@ GEMM_INLINE void tile(const ebb_gemm_place *p, const ebb_tile32 *t, float *acc, 
             __m512i w0 = _mm512_load_si512(t->q[g][0]), w1 = _mm512_load_si512(t->q[g][1]);
 
             GEMM_UNROLL for (int c = 0; c < n; c++) {
-                __m512i four = ebb_gemm_four(x[c] + 4 * g);
+                __m512i four = _mm512_set1_epi32(ebb_gemm_four(x[c] + 4 * g));
 
                 v[c][0] = _mm512_dpbusd_epi32(v[c][0], w0, four);
                 v[c][1] = _mm512_dpbusd_epi32(v[c][1], w1, four);
             }
         }
         GEMM_UNROLL for (int c = 0; c < n; c++) {
-            __m512 dx = _mm512_castsi512_ps(ebb_gemm_four(x[c] - offsetof(ebb_q8_32, q)));   /* d comes first */
+            __m512 dx = _mm512_castsi512_ps(_mm512_set1_epi32(ebb_gemm_four(x[c] - offsetof(ebb_q8_32, q))));   /* d comes first */
 
             y[c][0] = scaled(t, 0, v[c][0], dx, col[c].sum[b], y[c][0], has_min);
             y[c][1] = scaled(t, 1, v[c][1], dx, col[c].sum[b], y[c][1], has_min);
@@ -81,9 +81,16 @@ GEMM_INLINE void micro(const ebb_gemm_place *p, const int n, const bool has_min)
 GEMM_MICRO(micro_plain, false)
 GEMM_MICRO(micro_min, true)
 
-static void unpack(const ebb_gemm_kind *k, const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, void *out)
+static void unpack(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out)
 {
-    ((const type32 *)k->more)->unpack(rows, block_bytes, n_blocks, h, out);
+    size_t bytes = ebb_type_get(a->type)->block_bytes;
+
+    for (int h = 0; h < 2; h++) {
+        ebb_half rows;
+
+        ebb_half_rows(a, r0 + (size_t)h * HALF_ROWS, b0 * bytes, &rows);
+        ((const type32 *)k->more)->unpack(&rows, bytes, n_blocks, h, out);
+    }
 }
 
 static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out)
@@ -109,12 +116,12 @@ static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, 
 static void matmul_##T(const ebb_matmul *a)                                                                         \
 {                                                                                                                   \
     static const type32 t = { ebb_avx512_unpack_##T, has_min ? micro_min : micro_plain, offset };                   \
-    static const ebb_gemm_kind k = { sizeof(ebb_q8_32), PANEL, sizeof(ebb_tile32), unpack, prepare, &t }; \
+    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_32), PANEL, sizeof(ebb_tile32), unpack, prepare, &t }; \
                                                                                                                     \
     if (a->n_cols <= GEMV_COLS)                                                                                     \
         ebb_avx512_gemv_##T(a);                                                                                     \
     else                                                                                                            \
-        ebb_avx512_gemm(a, &k);                                                                                     \
+        ebb_gemm(a, &k);                                                                                     \
 }
 EBB_TYPES_32(X)
 #undef X

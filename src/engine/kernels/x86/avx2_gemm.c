@@ -1,0 +1,282 @@
+/* Products with quantized weights for AVX2 and many columns: tiles of 16 rows, rows in lanes, by 4 columns.
+ *
+ * Numbers are unsigned bytes, 4 of each row in turn (the type's offset added).  vpmaddubsw adds two
+ * products into 16 bits, where the sums of `adds` of them stay as long as any weights and
+ * activations allow; vpmaddwd then multiplies them by their scale.  Types that do not fit 7 bits (Q8_0, IQ4)
+ * go as |w| * (x with the sign of w).  What an offset added is taken off by the sums of x. */
+#include "kernels/blocks.h"
+#include "kernels/impl.h"
+#include "kernels/x86/avx2_rows.h"
+#include "kernels/x86/gemm.h"
+
+enum { TILE_ROWS = 2 * ROWS, COLS = 4, SLAB = GEMM_TILES * TILE_ROWS, PANEL_32 = 8 };
+
+typedef struct tile256 {
+    uint8_t q[64][2][32];        /* of the rows 8h .. 8h + 7 in turn the elements 4g .. 4g + 3 */
+    int32_t scale[16][2][8];     /* as (scale, scale) */
+    int32_t pair[8][2][8];       /* of 32 elements: minima, or the scales that an offset is taken off with */
+    float   d[2][8], dmin[2][8];
+} tile256;
+
+typedef struct tile32 {
+    uint8_t q[8][2][32];
+    float   d[2][8], m[2][8];
+} tile32;
+
+/* ---- what both forms share ---- */
+
+/* `adds` times 4 elements of both halves of a tile and of n columns, into 16 bits. */
+GEMM_INLINE void products(const uint8_t (*q)[2][32], const uint8_t *const x[COLS], size_t at, const int n, const int adds,
+                          const bool is_signed, __m256i v[COLS][2])
+{
+    GEMM_UNROLL for (int g = 0; g < adds; g++) {
+        __m256i w[2] = { _mm256_load_si256((const void *)q[g][0]), _mm256_load_si256((const void *)q[g][1]) };
+
+        GEMM_UNROLL for (int c = 0; c < n; c++) {
+            __m256i four = _mm256_set1_epi32(ebb_gemm_four(x[c] + at + 4 * (size_t)g));
+
+            GEMM_UNROLL for (int h = 0; h < 2; h++) {
+                __m256i two = is_signed ? _mm256_maddubs_epi16(_mm256_abs_epi8(w[h]), _mm256_sign_epi8(four, w[h]))
+                                        : _mm256_maddubs_epi16(w[h], four);
+
+                v[c][h] = g ? _mm256_add_epi16(v[c][h], two) : two;
+                __asm__("" : "+x"(v[c][h]));     /* now: gathering products would need more registers than there are */
+            }
+        }
+    }
+}
+
+/* acc = fmaf(d * dx, sum, acc) */
+GEMM_INLINE __m256 step(const float d[8], __m256 dx, __m256i sum, __m256 acc)
+{
+    return _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(d), dx), _mm256_cvtepi32_ps(sum), acc);
+}
+
+GEMM_INLINE void put_bytes(const int8_t *q, int n, int offset, int row, uint8_t (*out)[2][32])
+{
+    uint8_t bytes[256];
+
+    for (int i = 0; i < n; i++)
+        bytes[i] = (uint8_t)(q[i] + (offset > 64 ? 0 : offset));
+    for (int g = 0; g < n / 4; g++)
+        memcpy(&out[g][row / ROWS][4 * (row % ROWS)], bytes + 4 * g, 4);
+}
+
+/* ---- blocks of 256 ---- */
+
+/* sum_j pair_j * (sums of x), for all n columns. */
+GEMM_INLINE void pair_sums(const tile256 *t, const ebb_q8_256 *const x[COLS], const int n, __m256i out[COLS][2])
+{
+    GEMM_UNROLL for (int c = 0; c < n; c++)
+        out[c][0] = out[c][1] = _mm256_setzero_si256();
+#pragma GCC unroll 1
+    for (int j = 0; j < 8; j++)
+        GEMM_UNROLL for (int c = 0; c < n; c++) {
+            __m256i sums = _mm256_set1_epi32(ebb_gemm_four((const uint8_t *)(x[c]->sum + 2 * j)));
+
+            GEMM_UNROLL for (int h = 0; h < 2; h++)
+                out[c][h] = _mm256_add_epi32(out[c][h], _mm256_madd_epi16(_mm256_load_si256((const void *)t->pair[j][h]), sums));
+        }
+}
+
+GEMM_INLINE void block_256(const tile256 *t, const ebb_q8_256 *const x[COLS], float *acc, size_t ahead, const int n,
+                           const int adds, const int offset, const bool has_min)
+{
+    __m256i sum[COLS][2], v[COLS][2];
+    const uint8_t *q[COLS];
+
+    GEMM_UNROLL for (int c = 0; c < n; c++) {
+        q[c] = (const uint8_t *)x[c]->q;
+        sum[c][0] = sum[c][1] = _mm256_setzero_si256();
+    }
+#pragma GCC unroll 1
+    for (int i = 0; i < 64 / adds; i++) {
+        size_t s = (size_t)(i * adds / 4);
+
+        if (ahead && i % (8 / adds) == 0)
+            GEMM_UNROLL for (int c = 0; c < n; c++)
+                _mm_prefetch((const char *)x[c] + ahead + 64 * (i * adds / 8), _MM_HINT_T0);
+        products(t->q + i * adds, q, 4 * (size_t)(i * adds), n, adds, offset > 64, v);
+        GEMM_UNROLL for (int c = 0; c < n; c++)
+            GEMM_UNROLL for (int h = 0; h < 2; h++)
+                sum[c][h] = _mm256_add_epi32(sum[c][h], _mm256_madd_epi16(v[c][h], _mm256_load_si256((const void *)t->scale[s][h])));
+    }
+    if (has_min || (offset > 0 && offset <= 64))
+        pair_sums(t, x, n, v);
+    GEMM_UNROLL for (int c = 0; c < n; c++)
+        GEMM_UNROLL for (int h = 0; h < 2; h++) {
+            float *y = acc + c * SLAB + h * ROWS;
+            __m256 dx = _mm256_set1_ps(x[c]->d), sums = _mm256_load_ps(y);
+
+            if (offset > 0 && offset <= 64)
+                sum[c][h] = _mm256_sub_epi32(sum[c][h], _mm256_mullo_epi32(v[c][h], _mm256_set1_epi32(offset)));
+            sums = step(t->d[h], dx, sum[c][h], sums);
+            if (has_min)
+                sums = _mm256_fnmadd_ps(_mm256_mul_ps(_mm256_load_ps(t->dmin[h]), dx), _mm256_cvtepi32_ps(v[c][h]), sums);
+            _mm256_store_ps(y, sums);
+        }
+}
+
+GEMM_INLINE void micro_256(const ebb_gemm_place *p, const int n, const int adds, const int offset, const bool has_min)
+{
+    const ebb_q8_256 *x[COLS];
+
+    GEMM_UNROLL for (int c = 0; c < n; c++)
+        x[c] = (const ebb_q8_256 *)(p->x + (size_t)c * p->x_col_bytes);
+    for (size_t t = 0; t < p->n_tiles; t++)
+        block_256((const tile256 *)p->tile + t, x, p->acc + t * TILE_ROWS, t ? 0 : p->ahead, n, adds, offset, has_min);
+}
+
+static void put_256(const ebb_block256 *b, int offset, bool has_min, int row, tile256 *t)
+{
+    int h = row / ROWS, lane = row % ROWS;
+
+    put_bytes(b->q, 256, offset, row, t->q);
+    for (int j = 0; j < 16; j++)
+        t->scale[j][h][lane] = (int32_t)((uint32_t)(uint16_t)b->scale[j] * 0x10001u);
+    for (int j = 0; j < 8; j++)
+        memcpy(&t->pair[j][h][lane], (has_min ? b->min : b->scale) + 2 * j, 4);
+    t->d[h][lane] = b->d;
+    t->dmin[h][lane] = b->dmin;
+}
+
+/* ---- blocks of 32 ---- */
+
+GEMM_INLINE void block_32(const tile32 *t, const ebb_q8_32 *const x[COLS], float *acc, const int n, const int adds, const int offset,
+                          const bool has_min)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    __m256i sum[COLS][2], v[COLS][2];
+    const uint8_t *q[COLS];
+
+    GEMM_UNROLL for (int c = 0; c < n; c++) {
+        q[c] = (const uint8_t *)x[c]->q;
+        sum[c][0] = sum[c][1] = offset > 0 && offset <= 64 ? _mm256_set1_epi32(-offset * x[c]->sum) : _mm256_setzero_si256();
+    }
+    GEMM_UNROLL for (int i = 0; i < 8 / adds; i++) {
+        products(t->q + i * adds, q, 4 * (size_t)(i * adds), n, adds, offset > 64, v);
+        GEMM_UNROLL for (int c = 0; c < n; c++)
+            GEMM_UNROLL for (int h = 0; h < 2; h++)
+                sum[c][h] = _mm256_add_epi32(sum[c][h], _mm256_madd_epi16(v[c][h], one));
+    }
+    GEMM_UNROLL for (int c = 0; c < n; c++)
+        GEMM_UNROLL for (int h = 0; h < 2; h++) {
+            float *y = acc + c * SLAB + h * ROWS;
+            __m256 dx = _mm256_set1_ps(x[c]->d), sums = step(t->d[h], dx, sum[c][h], _mm256_load_ps(y));
+
+            if (has_min)
+                sums = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(t->m[h]), dx), _mm256_set1_ps((float)x[c]->sum), sums);
+            _mm256_store_ps(y, sums);
+        }
+}
+
+GEMM_INLINE void micro_32(const ebb_gemm_place *p, const int n, const int adds, const int offset, const bool has_min)
+{
+    const tile32 *tile = p->tile;
+
+    for (size_t t = 0; t < p->n_tiles; t++) {
+        const uint8_t *first = p->x;
+
+        for (size_t b = 0; b < p->n_blocks; b++, tile++, first += sizeof(ebb_q8_32)) {
+            const ebb_q8_32 *x[COLS];
+
+            GEMM_UNROLL for (int c = 0; c < n; c++) {
+                x[c] = (const ebb_q8_32 *)(first + (size_t)c * p->x_col_bytes);
+                if (p->ahead && t == 0)          /* 40 bytes a block: some lines twice */
+                    _mm_prefetch((const char *)x[c] + p->ahead, _MM_HINT_T0);
+            }
+            block_32(tile, x, p->acc + t * TILE_ROWS, n, adds, offset, has_min);
+        }
+    }
+}
+
+static void put_32(const ebb_block32 *b, int offset, bool has_min, int row, tile32 *t)
+{
+    (void)has_min;
+    put_bytes(b->q, 32, offset, row, t->q);
+    t->d[row / ROWS][row % ROWS] = b->d;
+    t->m[row / ROWS][row % ROWS] = b->m;
+}
+
+/* ---- each type ---- */
+
+static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out)
+{
+    (void)p, (void)out;
+    return ((ebb_gemm_micro *const *)k->more)[n_cols];
+}
+
+#define TYPE(T, len, panel, adds, offset, has_min)                                                                \
+static void T##_1(const ebb_gemm_place *p) { micro_##len(p, 1, adds, offset, has_min); }                    \
+static void T##_2(const ebb_gemm_place *p) { micro_##len(p, 2, adds, offset, has_min); }                    \
+static void T##_3(const ebb_gemm_place *p) { micro_##len(p, 3, adds, offset, has_min); }                    \
+static void T##_4(const ebb_gemm_place *p) { micro_##len(p, 4, adds, offset, has_min); }                    \
+                                                                                                                  \
+static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out) \
+{                                                                                                                 \
+    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                                                 \
+    ebb_block##len block;                                                                                         \
+                                                                                                                  \
+    (void)k;                                                                                                      \
+    for (int i = 0; i < TILE_ROWS; i++)                                                                           \
+        for (size_t b = 0; b < n_blocks; b++) {                                                                   \
+            ebb_decode_##T(row_at(a, r0 + (size_t)i) + (b0 + b) * bytes, &block);                                 \
+            put_##len(&block, offset, has_min, i, (tile##len *)out + b);                                          \
+        }                                                                                                         \
+}                                                                                                                 \
+                                                                                                                  \
+static void matmul_##T(const ebb_matmul *a)                                                                       \
+{                                                                                                                 \
+    static ebb_gemm_micro *const micro[COLS + 1] = { NULL, T##_1, T##_2, T##_3, T##_4 };                          \
+    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(tile##len), unpack_##T, prepare, micro }; \
+                                                                                                                  \
+    ebb_gemm(a, &k);                                                                                              \
+}
+/* adds: 4 elements more than once while 2 * 127 * (largest number) each fits 16 bits, and one scale holds. */
+TYPE(Q8_0, 32, PANEL_32, 1, 128, false)
+TYPE(Q4_0, 32, PANEL_32, 8, 8, false)
+TYPE(Q4_1, 32, PANEL_32, 8, 0, true)
+TYPE(Q5_0, 32, PANEL_32, 4, 16, false)
+TYPE(Q5_1, 32, PANEL_32, 4, 0, true)
+TYPE(IQ4_NL, 32, PANEL_32, 1, 128, false)
+TYPE(MXFP4, 32, PANEL_32, 4, 12, false)
+TYPE(Q2_K, 256, 1, 4, 0, true)
+TYPE(Q3_K, 256, 1, 4, 4, false)
+TYPE(Q4_K, 256, 1, 8, 0, true)
+TYPE(Q5_K, 256, 1, 4, 0, true)
+TYPE(Q6_K, 256, 1, 2, 32, false)
+TYPE(IQ4_XS, 256, 1, 1, 128, false)
+TYPE(TQ1_0, 256, 1, 4, 1, false)
+TYPE(TQ2_0, 256, 1, 4, 1, false)
+TYPE(IQ1_S, 256, 1, 4, 9, false)
+TYPE(IQ1_M, 256, 1, 4, 9, false)
+TYPE(IQ2_XXS, 256, 1, 1, 43, false)
+TYPE(IQ2_XS, 256, 1, 1, 43, false)
+TYPE(IQ2_S, 256, 1, 1, 43, false)
+TYPE(IQ3_XXS, 256, 1, 1, 62, false)
+TYPE(IQ3_S, 256, 1, 4, 15, false)
+#undef TYPE
+
+/* Few columns come straight from the blocks where there is code for it. */
+#define FEW(X) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_0)
+#define X(T)                                                     \
+static void few_##T(const ebb_matmul *a)                         \
+{                                                                \
+    if (a->n_cols <= GEMV_COLS)                                  \
+        ebb_avx2_gemv_##T(a);                                    \
+    else                                                         \
+        matmul_##T(a);                                           \
+}
+FEW(X)
+#undef X
+
+void ebb_kernels_fill_avx2_quant(ebb_kernels *k)
+{
+#define X(T, offset, has_min) k->matmul[EBB_TYPE_##T] = matmul_##T;
+    EBB_TYPES_32(X)
+    EBB_TYPES_256(X)
+#undef X
+#define X(T) k->matmul[EBB_TYPE_##T] = few_##T;
+    FEW(X)
+#undef X
+}

@@ -1,0 +1,91 @@
+/* The loops of gemm.h. */
+#include "kernels/x86/gemm.h"
+
+enum { PANEL_BYTES = 32 << 10, COLUMN_BYTES = 8 << 10, MOST_ROWS = 64 };
+
+typedef struct scratch {
+    _Alignas(64) uint8_t tile[PANEL_BYTES];
+    _Alignas(64) uint8_t column[COLUMN_BYTES];
+    float acc[GEMM_MOST_COLS * MOST_ROWS];
+} scratch;
+
+_Static_assert(sizeof(scratch) <= EBB_KERNEL_SCRATCH, "tiles must fit the scratch of a thread");
+
+/* Some rows and columns of a product, and the panel under way. */
+typedef struct part {
+    const ebb_matmul    *a;
+    const ebb_gemm_kind *k;
+    const ebb_type_info *type;
+    scratch *s;
+    size_t rows;                 /* of all tiles */
+    size_t r0, n_tiles, c0, n_cols, b0, n_blocks;
+} part;
+
+/* Rows [from, to) of the next panel, which are unpacked soon. */
+static void prefetch(const part *p, size_t from, size_t to)
+{
+    size_t at = (p->b0 + p->n_blocks) * p->type->block_bytes, bytes = p->n_blocks * p->type->block_bytes;
+
+    for (size_t r = p->r0 + from; r < p->r0 + to && r < p->a->n_rows; r++)
+        for (size_t i = 0; i < bytes + 63; i += 64)
+            _mm_prefetch((const char *)p->a->w + r * p->a->row_bytes + at + i, _MM_HINT_T1);
+}
+
+/* Complete sums of n columns from c. */
+static void store(const part *p, size_t c, size_t n, const float *acc)
+{
+    size_t rows = p->a->n_rows - p->r0 < p->rows ? p->a->n_rows - p->r0 : p->rows;
+    float *y = p->a->y + c * p->a->y_stride + p->r0;
+
+    for (size_t i = 0; i < n; i++, y += p->a->y_stride, acc += p->rows)
+        memcpy(y, acc, rows * sizeof *y);
+}
+
+static void columns(const part *p)
+{
+    const ebb_matmul *a = p->a;
+    const ebb_gemm_kind *k = p->k;
+    const uint8_t *x = (const uint8_t *)a->x + p->c0 * a->x_col_bytes + p->b0 * k->x_bytes;
+    size_t n_groups = (p->n_cols + k->cols - 1) / k->cols;
+    bool is_last = (p->b0 + p->n_blocks) * p->type->block_len == a->n_k;
+
+    for (size_t i = 0; i < n_groups; i++) {
+        size_t from = p->n_cols * i / n_groups, to = p->n_cols * (i + 1) / n_groups;
+        ebb_gemm_place g = { .tile = p->s->tile, .n_tiles = p->n_tiles, .n_blocks = p->n_blocks, .x = x + from * a->x_col_bytes,
+                             .x_col_bytes = a->x_col_bytes, .ahead = i + 1 < n_groups ? (to - from) * a->x_col_bytes : 0,
+                             .column = p->s->column, .acc = p->s->acc + from * p->rows };
+
+        if (!is_last)
+            prefetch(p, p->rows * i / n_groups, p->rows * (i + 1) / n_groups);
+        k->prepare(k, &g, to - from, p->s->column)(&g);
+        if (is_last)                             /* here, where the next group hides what a store waits for */
+            store(p, p->c0 + from, to - from, g.acc);
+    }
+}
+
+static void tiles(part *p)
+{
+    const ebb_gemm_kind *k = p->k;
+    size_t n_blocks = p->a->n_k / p->type->block_len;
+
+    p->n_tiles = (p->a->n_rows - p->r0 + k->tile_rows - 1) / k->tile_rows;
+    p->n_tiles = p->n_tiles < GEMM_TILES ? p->n_tiles : GEMM_TILES;
+    memset(p->s->acc, 0, p->n_cols * p->rows * sizeof(float));
+    for (p->b0 = 0; p->b0 < n_blocks; p->b0 += k->panel) {
+        p->n_blocks = n_blocks - p->b0 < k->panel ? n_blocks - p->b0 : k->panel;
+        for (size_t t = 0; t < p->n_tiles; t++)
+            k->unpack(k, p->a, p->r0 + t * k->tile_rows, p->b0, p->n_blocks, p->s->tile + t * p->n_blocks * k->tile_bytes);
+        columns(p);
+    }
+}
+
+void ebb_gemm(const ebb_matmul *a, const ebb_gemm_kind *k)
+{
+    part p = { .a = a, .k = k, .type = ebb_type_get(a->type), .s = a->scratch, .rows = GEMM_TILES * k->tile_rows };
+
+    for (p.r0 = 0; p.r0 < a->n_rows; p.r0 += p.rows)
+        for (p.c0 = 0; p.c0 < a->n_cols; p.c0 += GEMM_MOST_COLS) {
+            p.n_cols = a->n_cols - p.c0 < GEMM_MOST_COLS ? a->n_cols - p.c0 : GEMM_MOST_COLS;
+            tiles(&p);
+        }
+}

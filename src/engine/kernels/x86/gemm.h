@@ -1,0 +1,58 @@
+/* x86/gemm.h - products with many columns: the loops that all types and both instruction sets share.
+ *
+ *   for 2 tiles of rows                                  64 or 32 rows
+ *     for a panel: some 10 KiB of each tile              unpacked to L1, once for all columns
+ *       for a group of columns                           their blocks prepared for the kernel
+ *         for each tile: its rows by the group           sums in registers
+ *
+ * Between panels the float sums stand in the scratch, column by column: in y itself they would
+ * be a power of two apart and drive each other out of the caches. */
+#ifndef EBB_KERNELS_X86_GEMM_H
+#define EBB_KERNELS_X86_GEMM_H
+#include <immintrin.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+enum { GEMM_TILES = 2, GEMM_MOST_COLS = 1024 };
+
+/* One group of columns and the tiles of a panel. */
+typedef struct ebb_gemm_place {
+    const void    *tile;         /* [n_tiles][n_blocks] */
+    size_t         n_tiles, n_blocks;
+    const uint8_t *x;            /* first block of the panel of the first column ... */
+    size_t         x_col_bytes;  /* ... and the distance of columns */
+    size_t         ahead;        /* from these columns to the next ones; 0: there are none */
+    const void    *column;       /* of each column of the group, as prepared */
+    float         *acc;          /* [column][GEMM_TILES * tile rows] */
+} ebb_gemm_place;
+
+typedef void ebb_gemm_micro(const ebb_gemm_place *p);
+
+typedef struct ebb_gemm_kind {
+    size_t tile_rows, cols;      /* of a tile, of a group */
+    size_t x_bytes;              /* of a block of activations */
+    size_t panel;                /* most blocks of a panel */
+    size_t tile_bytes;           /* of a block */
+    /* n_blocks from b0 of the tile_rows rows from r0 of a, the last row repeated. */
+    void (*unpack)(const struct ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out);
+    /* n_blocks of n_cols columns; the kernel that suits them. */
+    ebb_gemm_micro *(*prepare)(const struct ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out);
+    const void *more;            /* what the two need beside */
+} ebb_gemm_kind;
+
+void ebb_gemm(const ebb_matmul *a, const ebb_gemm_kind *k);
+
+#define GEMM_UNROLL _Pragma("GCC unroll 8")
+#define GEMM_INLINE static inline __attribute__((always_inline))
+
+/* 4 bytes. */
+GEMM_INLINE int32_t ebb_gemm_four(const uint8_t *x)
+{
+    int32_t four;
+
+    memcpy(&four, x, 4);
+    return four;
+}
+
+#endif
