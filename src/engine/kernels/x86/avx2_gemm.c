@@ -258,7 +258,7 @@ TYPE(IQ3_S, 256, 1, 4, 15, false)
 #undef TYPE
 
 /* Few columns come straight from the blocks where there is code for it. */
-#define FEW(X) X(Q4_K) X(Q5_K) X(Q6_K) X(Q8_0)
+#define FEW(X) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_XS) X(Q8_0) X(Q4_0) X(IQ4_NL) X(MXFP4)
 #define X(T)                                                     \
 static void few_##T(const ebb_matmul *a)                         \
 {                                                                \

@@ -1,5 +1,6 @@
-/* Q4_K, Q5_K, Q6_K and Q8_0 for AVX2 times one or two columns, straight from the blocks: 8 rows
- * at a time, each summed along its bytes, then rows in lanes as in avx2_gemm.c. */
+/* Q4_K, Q5_K, Q6_K, IQ4_XS, Q8_0 and the types of plain nibbles for AVX2 times one or two columns, straight from the blocks: 8 rows
+ * at a time, each summed along its bytes; then the sums of 8 rows are added into one register with rows in
+ * lanes, where the float chain of rule K2 runs. */
 #include "kernels/blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_rows.h"
@@ -81,6 +82,35 @@ INLINE __m256i row_q6(const uint8_t *w, const ebb_q8_256 *x)
     return sum;
 }
 
+/* Sums of two neighbouring products; w signed, at most 2 * 128 * 127. */
+INLINE __m256i signed_products(__m256i w, __m256i x)
+{
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+}
+
+/* The bytes that nibbles stand for. */
+INLINE __m256i table_bytes(const int8_t values[16], const uint8_t *nibbles)
+{
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)values)), ebb_nibbles(nibbles));
+}
+
+/* One block of IQ4_XS. */
+INLINE __m256i row_iq4(const uint8_t *w, const ebb_q8_256 *x)
+{
+    uint64_t low = _pdep_u64(ebb_u32_load(w + 4), UINT64_C(0x0f0f0f0f0f0f0f0f));
+    uint64_t high = _pdep_u64(ebb_u16_load(w + 2), UINT64_C(0x3030303030303030));
+    __m128i six = _mm_sub_epi8(_mm_cvtsi64_si128((long long)(low | high)), _mm_set1_epi8(32));
+    __m256i scales = _mm256_broadcastsi128_si256(_mm_cvtepi8_epi16(six)), sum = _mm256_setzero_si256();
+
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        __m256i v = signed_products(table_bytes(ebb_iq4_values, w + 8 + 16 * i), load_x(x, i));
+
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(v, spread_word(scales, i)));
+    }
+    return sum;
+}
+
 /* The half at `byte` of 8 rows. */
 INLINE __m256 load_halves(const uint8_t *const w[ROWS], size_t byte)
 {
@@ -107,26 +137,50 @@ INLINE __m256 block_256(const uint8_t *const w[ROWS], size_t at, const ebb_q8_25
     for (int i = 0; i < ROWS; i++) {
         if (type == EBB_TYPE_Q6_K)
             s[i] = row_q6(w[i] + at, x);
+        else if (type == EBB_TYPE_IQ4_XS)
+            s[i] = row_iq4(w[i] + at, x);
         else
             row_k(w[i] + at, x, x_sums, type == EBB_TYPE_Q5_K, &s[i], &m[i]);
     }
     __m256 d = load_halves(w, at + (type == EBB_TYPE_Q6_K ? 208 : 0));
     acc = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(sum8(s)), acc);
-    if (type == EBB_TYPE_Q6_K)
+    if (type == EBB_TYPE_Q6_K || type == EBB_TYPE_IQ4_XS)
         return acc;
     return _mm256_fnmadd_ps(_mm256_mul_ps(load_halves(w, at + 2), dx), _mm256_cvtepi32_ps(sum8(m)), acc);
 }
 
-INLINE __m256 block_q8(const uint8_t *const w[ROWS], size_t at, const ebb_q8_32 *x, __m256 acc)
+INLINE __m256i row_32(const uint8_t *w, __m256i x, ebb_type type)
+{
+    __m256i v = type == EBB_TYPE_Q4_0     ? _mm256_maddubs_epi16(ebb_nibbles(w + 2), x)
+                : type == EBB_TYPE_IQ4_NL ? signed_products(table_bytes(ebb_iq4_values, w + 2), x)
+                : type == EBB_TYPE_MXFP4  ? signed_products(table_bytes(ebb_mxfp4_values, w + 1), x)
+                                          : signed_products(_mm256_loadu_si256((const void *)(w + 2)), x);
+
+    return _mm256_madd_epi16(v, _mm256_set1_epi16(1));
+}
+
+INLINE __m256 load_exponents(const uint8_t *const w[ROWS], size_t byte)
+{
+    float d[ROWS];
+
+    for (int i = 0; i < ROWS; i++)
+        d[i] = ebb_mxfp4_scale(w[i][byte]);
+    return _mm256_loadu_ps(d);
+}
+
+INLINE __m256 block_32(const uint8_t *const w[ROWS], size_t at, const ebb_q8_32 *x, ebb_type type, __m256 acc)
 {
     __m256i v = _mm256_loadu_si256((const void *)x->q), s[ROWS];
+    __m256 d = type == EBB_TYPE_MXFP4 ? load_exponents(w, at) : load_halves(w, at);
 
 #pragma GCC unroll 8
-    for (int i = 0; i < ROWS; i++) {
-        __m256i q = _mm256_loadu_si256((const void *)(w[i] + at + 2));
-        s[i] = _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(q), _mm256_sign_epi8(v, q)), _mm256_set1_epi16(1));
-    }
-    return _mm256_fmadd_ps(_mm256_mul_ps(load_halves(w, at), _mm256_set1_ps(x->d)), _mm256_cvtepi32_ps(sum8(s)), acc);
+    for (int i = 0; i < ROWS; i++)
+        s[i] = row_32(w[i] + at, v, type);
+    __m256i sum = sum8(s);
+
+    if (type == EBB_TYPE_Q4_0)
+        sum = _mm256_sub_epi32(sum, _mm256_set1_epi32(8 * x->sum));
+    return _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(x->d)), _mm256_cvtepi32_ps(sum), acc);
 }
 
 /* Rows r .. r + 7 times column c; the same bytes of the next 8 rows will be wanted next. */
@@ -144,8 +198,8 @@ INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t
         for (int i = 0; ahead && i < ROWS; i++)
             for (size_t line = 0; line < bytes; line += 64)
                 _mm_prefetch((const char *)w[i] + ahead + at + line, _MM_HINT_T1);
-        if (type == EBB_TYPE_Q8_0)
-            acc = block_q8(w, at, (const ebb_q8_32 *)column(a, c) + b, acc);
+        if (len == 32)
+            acc = block_32(w, at, (const ebb_q8_32 *)column(a, c) + b, type, acc);
         else
             acc = block_256(w, at, (const ebb_q8_256 *)column(a, c) + b, type, acc);
     }
@@ -162,4 +216,8 @@ void ebb_avx2_gemv_##T(const ebb_matmul *a)                      \
 TYPE(Q4_K, 256, 144)
 TYPE(Q5_K, 256, 176)
 TYPE(Q6_K, 256, 210)
+TYPE(IQ4_XS, 256, 136)
 TYPE(Q8_0, 32, 34)
+TYPE(Q4_0, 32, 18)
+TYPE(IQ4_NL, 32, 18)
+TYPE(MXFP4, 32, 17)
