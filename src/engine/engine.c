@@ -51,12 +51,12 @@ static ebb_status open_residency(ebb_engine *e, ebb_error *err)
 static ebb_status open_kv(ebb_engine *e, ebb_error *err)
 {
     ebb_kv_layer *layers = calloc(e->net.n_layers, sizeof *layers);
-    ebb_kv_shape shape = ebb_layout_kv(&e->plan, &e->net, layers);
+    ebb_kv_shape shape;
     ebb_status st;
 
     if (!layers)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", e->net.n_layers);
-    ebb_net_kv_layers(&e->net, layers);
+    shape = ebb_layout_kv(&e->plan, &e->net, layers);
     st = ebb_kv_open(&shape, &e->kv, err);
     free(layers);
     return st;
@@ -78,8 +78,6 @@ static ebb_status place_buffers(ebb_engine *e, ebb_error *err)
     e->run.pool = e->pool;
     e->run.res = e->res;
     e->run.kv = e->kv;
-    e->run.k_type = e->plan.kv_k;
-    e->run.v_type = e->plan.kv_v;
     e->run.cancel = &e->cancel;
     st = ebb_net_load(&e->net, e->res, err);
     if (st == EBB_OK)

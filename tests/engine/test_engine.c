@@ -184,7 +184,7 @@ static void test_plan_gives_up_context_and_precision(void **state)
 
 static void test_kv_types_that_do_not_fit_are_refused(void **state)
 {
-    ebb_tiny_opts odd = { .type = EBB_TYPE_F32, .n_embd = 64, .head_dim = 24 };
+    ebb_tiny_opts odd = { .type = EBB_TYPE_F32, .n_embd = 64, .head_dim = 20 };
     ebb_engine_opts o = { .n_ctx = 64, .n_threads = 1, .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_F16 };
     ebb_error err = { 0 };
     ebb_engine *e = NULL;

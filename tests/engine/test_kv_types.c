@@ -101,21 +101,17 @@ static size_t converse(const ebb_model *m, ebb_token *ids)
     return n;
 }
 
-static void test_quality_on_the_guide(void **state)
+/* Against f16, on ids[0..n]. */
+static void check_quality(const ebb_model *m, const char *name, const ebb_token *ids, size_t n)
 {
-    ebb_token ids[N_CTX];
-    ebb_model *m;
-    size_t n, n_logits;
+    size_t n_logits = n * ebb_model_get_info(m)->n_vocab;
     quality f16, q8, q4;
 
-    (void)state;
-    assert_int_equal(ebb_model_open(GUIDE, &m, NULL), EBB_OK);
-    n = converse(m, ids) - 1;
-    n_logits = n * ebb_model_get_info(m)->n_vocab;
     f16 = measure(m, EBB_KV_F16, ids, n);
     q8 = measure(m, EBB_KV_Q8_0, ids, n);
     q4 = measure(m, EBB_KV_Q4_0, ids, n);
-    print_message("%zu tokens: perplexity %.3f, q8_0 %+.3f %%, q4_0 %+.3f %%; NMSE %.2g, %.2g\n", n, exp(f16.loss),
+    print_message("%s, %zu tokens: perplexity %.3f, q8_0 %+.3f %%, q4_0 %+.3f %%; NMSE %.2g, %.2g\n", name, n,
+                  exp(f16.loss),
                   100 * (exp(q8.loss - f16.loss) - 1), 100 * (exp(q4.loss - f16.loss) - 1), nmse(&q8, &f16, n_logits),
                   nmse(&q4, &f16, n_logits));
     assert_true(nmse(&q8, &f16, n_logits) <= 1e-3);
@@ -125,7 +121,51 @@ static void test_quality_on_the_guide(void **state)
     free(f16.logits);
     free(q8.logits);
     free(q4.logits);
+}
+
+static void test_quality_on_the_guide(void **state)
+{
+    ebb_token ids[N_CTX];
+    ebb_model *m;
+
+    (void)state;
+    assert_int_equal(ebb_model_open(GUIDE, &m, NULL), EBB_OK);
+    check_quality(m, "guide", ids, converse(m, ids) - 1);
     ebb_model_close(m);
+}
+
+/* Sentences as these models know them; returns the tokens. */
+static size_t tell(const ebb_model *m, ebb_token *ids, size_t cap)
+{
+    static const char *const who[] = { "Lily", "Tom", "Max", "the dog", "a little girl", "his friend", "her mom" };
+    static const char *const did[] = { "wanted to play", "went to the park", "saw a big tree", "found a red ball", "said hello",
+                                       "ran home", "felt sad" };
+    static const char *const how[] = { "in the sun", "and smiled", "because it was late", "all day long", "with a cat" };
+    char text[6000];
+    size_t at = 0, n;
+
+    for (unsigned i = 0; at + 100 < sizeof text; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s %s %s.%s", i % 9 ? "" : "Once upon a time, ", who[i * 5 % 7],
+                               did[i * 3 % 7], how[i * 2 % 5], i % 7 == 6 ? "\n" : " ");
+    assert_int_equal(ebb_model_tokenize(m, text, at, EBB_TOK_BOS, ids, cap, &n, NULL), EBB_OK);
+    cap = N_CTX < ebb_model_get_info(m)->n_ctx_train ? N_CTX : ebb_model_get_info(m)->n_ctx_train;
+    return n < cap ? n : cap;
+}
+
+/* Heads of 8 and of 16 elements: a row of the cache holds several. */
+static void test_quality_with_narrow_heads(void **state)
+{
+    static const char *const names[] = { "data/models/stories260K.gguf", "data/models/babyllama-tok105-f32.gguf" };
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        static ebb_token ids[8000];
+        ebb_model *m;
+
+        assert_int_equal(ebb_model_open(ebb_test_shared_path(names[i]), &m, NULL), EBB_OK);
+        check_quality(m, names[i], ids, tell(m, ids, 8000) - 1);
+        ebb_model_close(m);
+    }
 }
 
 /* -- What the plan takes ----------------------------------------------------------------- */
@@ -180,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quality_on_the_guide),
+        cmocka_unit_test(test_quality_with_narrow_heads),
         cmocka_unit_test(test_types_that_hurt_are_not_taken),
         cmocka_unit_test(test_bytes_are_those_of_the_formula),
     };

@@ -108,6 +108,11 @@ static void test_same_bits_over_segments(void **state)
 
         check_same(&tiny, o, N_LONG, chunks, sizeof chunks / sizeof *chunks);
     }
+    /* heads of 8, four of them in a row of the cache */
+    ebb_tiny_opts narrow = { .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .n_head = 8, .n_head_kv = 4, .head_dim = 8 };
+    ebb_engine_opts o = { .n_ctx = N_LONG, .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q4_0 };
+
+    check_same(&narrow, o, N_LONG, chunks, sizeof chunks / sizeof *chunks);
 }
 
 /* Every kind of kernels that this machine has computes what plain C computes. */

@@ -1,9 +1,10 @@
 /* Attention of a layer (run.h): softmax(q K^T) V.
  *
- * Work is cut by KV head and, where there are few columns, by segment of the
+ * Work is cut by KV head (or unit of them, run.h) and, where there are few columns, by segment of the
  * key positions; else by group of columns.  Either way a segment's partial
  * result and the order in which they are merged are the same. */
 #include <math.h>
+#include <string.h>
 
 #include "model/run.h"
 
@@ -32,10 +33,31 @@ static uint32_t seg_hi(uint32_t pos)
     return pos / SEGMENT_POS;
 }
 
+/* KV heads of the cache, query heads of each, elements of its rows. */
+static uint32_t n_heads(const ebb_run *r)
+{
+    return r->net->n_head_kv / r->unit;
+}
+
+static uint32_t n_group(const ebb_run *r)
+{
+    return r->net->n_head / n_heads(r);
+}
+
+static uint32_t width_k(const ebb_run *r)
+{
+    return r->unit * r->net->dim_k;
+}
+
+static uint32_t width_v(const ebb_run *r)
+{
+    return r->unit * r->net->dim_v;
+}
+
 /* Floats of one column's partial results of one KV head. */
 static size_t col_floats(const ebb_run *r)
 {
-    return (size_t)(r->net->n_head / r->net->n_head_kv) * (r->net->dim_v + 2);
+    return (size_t)n_group(r) * (width_v(r) + 2);
 }
 
 /* Partial results of columns [c0, c1) over segment `seg`, to acc (of column c0):
@@ -47,7 +69,7 @@ static void attend_segment(const attend_job *job, uint32_t head, uint32_t c0, ui
     const ebb_net *net = r->net;
     const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT];
     const uint32_t *blocks = r->table->blocks[ebb_kv_group(r->kv, job->i_layer)];
-    uint32_t from = c0, to = c1, n_group = net->n_head / net->n_head_kv;
+    uint32_t from = c0, to = c1;
 
     while (from < to && seg_hi(r->pos0 + from) < seg)
         from++;
@@ -66,31 +88,44 @@ static void attend_segment(const attend_job *job, uint32_t head, uint32_t c0, ui
     ebb_attend a = {
         .k_type = r->k_type, .v_type = r->v_type, .k = k, .v = v,
         .seg_pos = seg * SEGMENT_POS, .pos0 = r->pos0 + from, .n_cols = to - from, .window = job->l->window,
-        .n_group = n_group, .dim_k = net->dim_k, .dim_v = net->dim_v,
-        .q = r->q + ((size_t)from * net->n_head + head * n_group) * net->dim_k,
-        .q_stride = (size_t)net->n_head * net->dim_k,
+        .n_group = n_group(r), .dim_k = width_k(r), .dim_v = width_v(r),
+        .q = r->q + ((size_t)from * net->n_head + head * n_group(r)) * width_k(r),
+        .q_stride = (size_t)net->n_head * width_k(r),
         .scale = net->attn_scale, .softcap = net->attn_softcap,
         .acc = acc + (from - c0) * col_floats(r), .scratch = ebb_run_scratch(r, thread),
     };
     r->kern->attend(&a);
 }
 
+/* Merge n segments of a query head; of a row of values, its own place counts. */
+static void merge_head(const attend_job *job, uint32_t h, uint32_t n, const float *parts, size_t stride, float *out,
+                       uint32_t thread)
+{
+    const ebb_run *r = job->r;
+    size_t dim = r->net->dim_v, n_per_kv = r->net->n_head / r->net->n_head_kv;
+    float *row = r->unit > 1 ? ebb_run_floats(r, thread) : out;
+
+    r->kern->attend_merge(row, parts, n, stride, width_v(r), job->l->sinks ? &job->l->sinks[h] : NULL);
+    if (row != out)
+        memcpy(out, row + h / n_per_kv % r->unit * dim, dim * sizeof *out);
+}
+
 /* Merge the segments of columns [c0, c1); parts begin with column c0, segment seg0. */
-static void merge(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1, uint32_t seg0, const float *parts)
+static void merge(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1, uint32_t seg0, const float *parts,
+                  uint32_t thread)
 {
     const ebb_run *r = job->r;
     const ebb_net *net = r->net;
-    uint32_t n_group = net->n_head / net->n_head_kv;
-    size_t part = net->dim_v + 2, stride = (c1 - c0) * col_floats(r);
+    uint32_t h0 = head * n_group(r);
+    size_t part = width_v(r) + 2, stride = (c1 - c0) * col_floats(r);
 
     for (uint32_t c = c0; c < c1; c++) {
         uint32_t lo = seg_lo(job->l, r->pos0 + c), n = seg_hi(r->pos0 + c) - lo + 1;
         const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r);
-        float *out = r->y + ((size_t)c * net->n_head + head * n_group) * net->dim_v;
+        float *out = r->y + ((size_t)c * net->n_head + h0) * net->dim_v;
 
-        for (uint32_t g = 0; g < n_group; g++, p += part, out += net->dim_v)
-            r->kern->attend_merge(out, p, n, stride, net->dim_v,
-                                  job->l->sinks ? &job->l->sinks[head * n_group + g] : NULL);
+        for (uint32_t h = h0; h < h0 + n_group(r); h++, p += part, out += net->dim_v)
+            merge_head(job, h, n, p, stride, out, thread);
     }
 }
 
@@ -99,14 +134,14 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const attend_job *job = arg;
     const ebb_run *r = job->r;
-    uint32_t head = slice % r->net->n_head_kv, group = job->n_groups - 1 - slice / r->net->n_head_kv;
+    uint32_t head = slice % n_heads(r), group = job->n_groups - 1 - slice / n_heads(r);
     uint32_t c0 = r->c0 + group * GROUP_COLS, c1 = c0 + GROUP_COLS < r->c1 ? c0 + GROUP_COLS : r->c1;
     uint32_t lo = seg_lo(job->l, r->pos0 + c0), hi = seg_hi(r->pos0 + c1 - 1);
     float *parts = r->parts + thread * (ebb_attend_part_floats(r) / r->n_threads);
 
     for (uint32_t seg = lo; seg <= hi; seg++)
         attend_segment(job, head, c0, c1, seg, parts + (seg - lo) * (c1 - c0) * col_floats(r), thread);
-    merge(job, head, c0, c1, lo, parts);
+    merge(job, head, c0, c1, lo, parts, thread);
 }
 
 static float *split_parts(const attend_job *job, uint32_t head)
@@ -129,8 +164,7 @@ static void merge_slice(void *arg, uint32_t head, uint32_t thread)
 {
     const attend_job *job = arg;
 
-    (void)thread;
-    merge(job, head, job->r->c0, job->r->c1, job->seg0, split_parts(job, head));
+    merge(job, head, job->r->c0, job->r->c1, job->seg0, split_parts(job, head), thread);
 }
 
 void ebb_op_attend(ebb_run *r, uint32_t i_layer)
@@ -141,23 +175,23 @@ void ebb_op_attend(ebb_run *r, uint32_t i_layer)
 
     if (n_cols > SPLIT_COLS) {
         job.n_groups = (n_cols + GROUP_COLS - 1) / GROUP_COLS;
-        ebb_run_slices(r, group_slice, &job, job.n_groups * net->n_head_kv);
+        ebb_run_slices(r, group_slice, &job, job.n_groups * n_heads(r));
         return;
     }
     job.seg0 = seg_lo(job.l, r->pos0 + r->c0);
     job.n_segs = seg_hi(r->pos0 + r->c1 - 1) - job.seg0 + 1;
-    ebb_run_slices(r, split_slice, &job, job.n_segs * net->n_head_kv);
+    ebb_run_slices(r, split_slice, &job, job.n_segs * n_heads(r));
     if (job.n_segs > 4)
-        ebb_run_slices(r, merge_slice, &job, net->n_head_kv);
+        ebb_run_slices(r, merge_slice, &job, n_heads(r));
     else                                         /* less work than handing it over */
-        for (uint32_t h = 0; h < net->n_head_kv; h++)
+        for (uint32_t h = 0; h < n_heads(r); h++)
             merge_slice(&job, h, 0);
 }
 
 size_t ebb_attend_part_floats(const ebb_run *r)
 {
     size_t n_segs = r->n_ctx / SEGMENT_POS + 1;
-    size_t grouped = (size_t)GROUP_COLS * r->n_threads, split = (size_t)SPLIT_COLS * r->net->n_head_kv;
+    size_t grouped = (size_t)GROUP_COLS * r->n_threads, split = (size_t)SPLIT_COLS * n_heads(r);
     size_t cols = grouped > split ? grouped : (split + r->n_threads - 1) / r->n_threads * r->n_threads;
 
     return n_segs * cols * col_floats(r);

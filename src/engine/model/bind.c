@@ -591,13 +591,24 @@ ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err)
     return st;
 }
 
-void ebb_net_kv_layers(const ebb_net *net, ebb_kv_layer *out)
+uint32_t ebb_net_kv_unit(const ebb_net *net, ebb_kv_type k, ebb_kv_type v)
+{
+    uint32_t most = net->dim_latent ? 1 : net->n_head_kv;
+
+    for (uint32_t unit = 1; unit <= most; unit++)
+        if (net->n_head_kv % unit == 0 && ebb_kv_row_bytes(k, (size_t)unit * net->dim_k) > 0 &&
+            ebb_kv_row_bytes(v, (size_t)unit * net->dim_v) > 0)
+            return unit;
+    return 0;
+}
+
+void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out)
 {
     for (uint32_t i = 0; i < net->n_layers; i++) {
         bool has_kv = !ebb_weight_is(&net->layers[i].delta.out);
 
         out[i] = (ebb_kv_layer){
-            .n_head = has_kv ? net->n_head_kv : 0, .dim_k = net->dim_k, .dim_v = net->dim_v,
+            .n_head = has_kv ? net->n_head_kv / unit : 0, .dim_k = unit * net->dim_k, .dim_v = unit * net->dim_v,
             .has_window = net->layers[i].window > 0,
         };
     }

@@ -11,7 +11,7 @@ static unsigned act_bit(const ebb_weight *w)
 static ebb_status project(ebb_run *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    uint32_t q_width = net->n_head * net->dim_k, k_width = net->n_head_kv * net->dim_k;
+    uint32_t q_width = net->n_head * r->unit * net->dim_k, k_width = net->n_head_kv * net->dim_k;
     uint32_t v_width = net->n_head_kv * net->dim_v, y_width = net->n_head * net->dim_v;
     bool has_gate = ebb_weight_is(&l->head_gate);
     ebb_mat mats[] = {

@@ -205,8 +205,11 @@ void ebb_net_layout(ebb_net *net, ebb_arena *a);
 EBB_MUST_CHECK
 ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err);
 
-/* KV of each layer, to out[n_layers]. */
-void ebb_net_kv_layers(const ebb_net *net, ebb_kv_layer *out);
+/* How many KV heads the cache keeps as one, side by side in a row: as few as make rows of whole blocks of the
+ * types (heads of 8 in q8_0: 4).  0: these types do not suit. */
+uint32_t ebb_net_kv_unit(const ebb_net *net, ebb_kv_type k, ebb_kv_type v);
+/* KV of each layer, to out[n_layers], by units. */
+void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out);
 /* Bytes of weights that a pass of one column touches: of experts, as many as are chosen. */
 uint64_t ebb_net_pass_bytes(const ebb_net *net);
 /* Bytes of all matrices. */

@@ -20,7 +20,7 @@ static void layout_attention(ebb_run *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_cols;
 
-    r->q = take_floats(a, cols * net->n_head * net->dim_k);
+    r->q = take_floats(a, cols * net->n_head * r->unit * net->dim_k);
     r->k = take_floats(a, cols * net->n_head_kv * net->dim_k);
     r->v = take_floats(a, cols * net->n_head_kv * net->dim_v);
     if (net->has_head_gate)
@@ -90,10 +90,10 @@ void ebb_run_layout(ebb_run *r, ebb_arena *a)
         r->state = ebb_arena_take(a, r->n_states * net->state_bytes, ALIGN);
     r->parts = take_floats(a, ebb_attend_part_floats(r));
     r->logits = take_floats(a, (size_t)r->cap_logits * net->n_vocab);
-    /* a thread's floats: a normed column, a slice of up, q, k, o of a delta net's head, scores of experts, a head of K;
-     * also the raw bytes of a row of token_embd */
+    /* a thread's floats: a normed column, a slice of up, q, k, o of a delta net's head, scores of experts, a row of K
+     * or V; also the raw bytes of a row of token_embd */
     floats = max_size(max_size(net->n_embd, cols * EBB_SLICE_ROWS), 3 * (size_t)net->dim_delta);
-    floats = max_size(floats, max_size(net->n_expert, net->dim_k));
+    floats = max_size(floats, max_size(net->n_expert, r->unit * (size_t)max_size(net->dim_k, net->dim_v)));
     r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), net->embd_row_bytes);
     r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
     r->thread = ebb_arena_take(a, r->thread_bytes * r->n_threads, ALIGN);

@@ -37,6 +37,7 @@ typedef struct ebb_run {
     ebb_res           *res;
     ebb_kv            *kv;
     ebb_kv_type        k_type, v_type;
+    uint32_t           unit;     /* U: KV heads that stand side by side in a row of the cache (ebb_net_kv_unit) */
     const atomic_bool *cancel;   /* looked at before each layer */
     void             (*between)(void *arg);      /* called before each layer; NULL: not */
     void              *between_arg;
@@ -48,7 +49,7 @@ typedef struct ebb_run {
     float  *x;                   /* [C][E] the residual stream */
     float  *y;                   /* [C][H D] heads' outputs; then [C][E] what a block adds to x */
     /* these share memory: each group is done with when the next is written */
-    float  *q, *k, *v, *head_gate;       /* [C][H D], [C][KV D], [C][KV D], [C][H D] */
+    float  *q, *k, *v, *head_gate;       /* [C][H U D], [C][KV D], [C][KV D], [C][H D] */
     float  *conv, *z, *alpha, *beta;     /* of a delta net: [C][2 KH S + VH S], [C][VH S], [C][VH], [C][VH] */
     float  *low_q, *low_kv;      /* of latent attention: [C][Lq], [C][L + R] */
     float  *wide;                /* [C][H (N + R)] q, then what kv_b makes, then what v_b makes */
@@ -174,7 +175,8 @@ ebb_status ebb_op_add(ebb_run *r, const ebb_weight *w, const ebb_norm *post, ebb
 /* y as it stands is to be added to x. */
 void ebb_op_add_y(ebb_run *r, const ebb_norm *post);
 
-/* Norm and turn q and k, store k and v. */
+/* Norm and turn q and k, store k and v.  Behind this, where U > 1, q of a head is a row of the cache that
+ * is zero but for the head's own place. */
 void ebb_op_store(ebb_run *r, uint32_t i_layer);
 /* y = softmax(q K^T) V of each head. */
 void ebb_op_attend(ebb_run *r, uint32_t i_layer);

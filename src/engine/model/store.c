@@ -65,6 +65,20 @@ static void rotate_heads(const ebb_run *r, float *x, uint32_t n_heads)
         rotate(x, (size_t)n_heads * r->net->dim_k, r->net->dim_k & -(size_t)r->net->dim_k);
 }
 
+/* q of each head to its place in a row of the cache, from the last on. */
+static void spread_q(const ebb_run *r, float *q)
+{
+    size_t dim = r->net->dim_k, width = r->unit * dim, n_group = r->net->n_head / r->net->n_head_kv;
+
+    for (size_t h = r->net->n_head; r->unit > 1 && h-- > 0;) {
+        float *row = q + h * width, *own = row + h / n_group % r->unit * dim;
+
+        memmove(own, q + h * dim, dim * sizeof *own);
+        memset(row, 0, (size_t)(own - row) * sizeof *own);
+        memset(own + dim, 0, (size_t)(row + width - own - dim) * sizeof *own);
+    }
+}
+
 static void store_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const store_job *job = arg;
@@ -72,7 +86,8 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     const ebb_net *net = r->net;
     const ebb_layer *l = &net->layers[job->i_layer];
     uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK;
-    float *q = r->q + (size_t)c * net->n_head * net->dim_k, *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
+    uint32_t dim_k = r->unit * net->dim_k, dim_v = r->unit * net->dim_v;
+    float *q = r->q + (size_t)c * net->n_head * dim_k, *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
     const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
 
     (void)thread;
@@ -80,14 +95,13 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     turn(r, l, c, &l->k_norm, k, net->n_head_kv);
     rotate_heads(r, q, net->n_head);
     rotate_heads(r, k, net->n_head_kv);
-    for (uint32_t h = 0; h < net->n_head_kv; h++) {
+    spread_q(r, q);
+    for (uint32_t h = 0; h < net->n_head_kv / r->unit; h++) {
         char *to_k = ebb_kv_k(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
         char *to_v = ebb_kv_v(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
 
-        r->kern->kv_store[r->k_type](to_k + row * ebb_kv_k_row_bytes(r->kv, job->i_layer), k + h * net->dim_k,
-                                     net->dim_k);
-        r->kern->kv_store[r->v_type](to_v + row * ebb_kv_v_row_bytes(r->kv, job->i_layer), v + h * net->dim_v,
-                                     net->dim_v);
+        r->kern->kv_store[r->k_type](to_k + row * ebb_kv_k_row_bytes(r->kv, job->i_layer), k + h * dim_k, dim_k);
+        r->kern->kv_store[r->v_type](to_v + row * ebb_kv_v_row_bytes(r->kv, job->i_layer), v + h * dim_v, dim_v);
     }
 }
 
@@ -126,11 +140,12 @@ static void move_k(const move_job *job, uint32_t i_layer, const void *from, void
         memmove(to, from, ebb_kv_k_row_bytes(r->kv, i_layer));
         return;
     }
-    r->kern->kv_load(r->k_type, from, r->net->dim_k, x);
-    rotate_heads(r, x, 1);
-    ebb_rope_turn(r, rope, r->cos_sin[i_rope], x + first);
-    rotate_heads(r, x, 1);
-    r->kern->kv_store[r->k_type](to, x, r->net->dim_k);
+    r->kern->kv_load(r->k_type, from, r->unit * (size_t)r->net->dim_k, x);
+    rotate_heads(r, x, r->unit);
+    for (uint32_t u = 0; u < r->unit; u++)
+        ebb_rope_turn(r, rope, r->cos_sin[i_rope], x + (size_t)u * r->net->dim_k + first);
+    rotate_heads(r, x, r->unit);
+    r->kern->kv_store[r->k_type](to, x, r->unit * (size_t)r->net->dim_k);
 }
 
 /* All rows of a KV head of a layer, in the order of positions: none is written before it was read. */
@@ -139,7 +154,7 @@ static void move_slice(void *arg, uint32_t slice, uint32_t thread)
     const move_job *job = arg;
     const ebb_run *r = job->r;
     const ebb_kv_table *t = job->m->table;
-    uint32_t i_layer = slice / r->net->n_head_kv, head = slice % r->net->n_head_kv;
+    uint32_t n_heads = r->net->n_head_kv / r->unit, i_layer = slice / n_heads, head = slice % n_heads;
     int group;
     size_t k_bytes, v_bytes;
 
@@ -165,5 +180,5 @@ void ebb_run_move(ebb_run *r, const ebb_move *m)
 
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
         ebb_rope_turn_back(&r->net->ropes[i], r->freqs[i], m->n_turn, r->cos_sin[i]);
-    ebb_run_slices(r, move_slice, &job, r->net->n_layers * r->net->n_head_kv);
+    ebb_run_slices(r, move_slice, &job, r->net->n_layers * (r->net->n_head_kv / r->unit));
 }

@@ -4,6 +4,8 @@
 
 #include "plan/layout.h"
 
+#define NARROW 32u               /* elements of a block */
+
 static bool has_vector(const ebb_net *net, const float *const *to)
 {
     for (uint32_t i = 0; i < net->n_vectors; i++)
@@ -40,6 +42,10 @@ const char *ebb_plan_suit_kv(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v)
     if (*k == EBB_KV_Q4_0 && has_k_bias(net)) {
         *k = EBB_KV_Q8_0;
         return "K stays q8_0: with biases on K 4 bits are too few";
+    }
+    if (*k == EBB_KV_Q4_0 && net->dim_k < NARROW) {
+        *k = EBB_KV_Q8_0;
+        return "K stays q8_0: narrow heads that share a block do not bear 4 bits";
     }
     return NULL;
 }

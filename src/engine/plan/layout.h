@@ -17,8 +17,8 @@
 void ebb_layout_arena(ebb_net *net, ebb_run *run, ebb_arena *a);
 /* Set those fields of *run after what was planned. */
 void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run);
-/* What is kept of keys and values; `layers` are those of ebb_net_kv_layers. */
-ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, const ebb_kv_layer *layers);
+/* What is kept of keys and values; layers[n_layers] is filled. */
+ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_layer *layers);
 /* Heap of a session and its sampler. */
 uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx);
 
@@ -45,8 +45,8 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, ebb_io io,
 uint64_t ebb_plan_ring(const ebb_net *net);
 /* Fill the predicted figures (predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
-/* Replace the types that would hurt this network (of 4-bit K where K has biases,
- * whatever is below f16 where heads have sinks); the reason, or NULL: they suit. */
+/* Replace the types that would hurt this network (of 4-bit K where K has biases or heads are narrower than a block:
+ * stories260K's perplexity rises by half; whatever is below f16 where heads have sinks); the reason, or NULL: they suit. */
 const char *ebb_plan_suit_kv(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v);
 /* Which extents the plan keeps in memory, to stays[net->n_extents]; placement as in the options. */
 void ebb_plan_stays(const ebb_net *net, const ebb_plan *plan, ebb_placement placement, bool *stays);

@@ -28,6 +28,14 @@ void ebb_layout_arena(ebb_net *net, ebb_run *run, ebb_arena *a)
     ebb_run_layout(run, a);
 }
 
+/* Heads that are kept as one; types that do not suit are refused later. */
+static uint32_t kv_unit(const ebb_plan *plan, const ebb_net *net)
+{
+    uint32_t unit = ebb_net_kv_unit(net, plan->kv_k, plan->kv_v);
+
+    return unit ? unit : 1;
+}
+
 void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run)
 {
     run->net = net;
@@ -35,11 +43,15 @@ void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run)
     run->cap_cols = plan->n_chunk;
     run->n_ctx = plan->n_ctx;
     run->cap_logits = EBB_LOGIT_COLS;
+    run->k_type = plan->kv_k;
+    run->v_type = plan->kv_v;
+    run->unit = kv_unit(plan, net);
     run->n_states = net->state_bytes ? EBB_N_SLOTS : 0;
 }
 
-ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, const ebb_kv_layer *layers)
+ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_layer *layers)
 {
+    ebb_net_kv_layers(net, kv_unit(plan, net), layers);
     return (ebb_kv_shape){
         .n_layers = net->n_layers, .layers = layers, .k_type = plan->kv_k, .v_type = plan->kv_v,
         .window = net->window, .n_ctx = plan->n_ctx, .n_chunk = plan->n_chunk,
@@ -222,19 +234,13 @@ static void why(ebb_plan *p, ebb_tier tier, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Rows of a head must be whole blocks of the type. */
-static bool can_store(const ebb_net *net, ebb_kv_type k, ebb_kv_type v)
-{
-    return ebb_kv_row_bytes(k, net->dim_k) > 0 && ebb_kv_row_bytes(v, net->dim_v) > 0;
-}
-
 static bool use_q8(const planning *q)
 {
     bool has_k = q->o->has_kv && q->o->kv_k != EBB_KV_AUTO, has_v = q->o->has_kv && q->o->kv_v != EBB_KV_AUTO;
 
     ebb_kv_type k = has_k ? q->p->kv_k : EBB_KV_Q8_0, v = has_v ? q->p->kv_v : EBB_KV_Q8_0;
 
-    if ((has_k && has_v) || !can_store(q->net, EBB_KV_Q8_0, EBB_KV_Q8_0) || ebb_plan_suit_kv(q->net, &k, &v))
+    if ((has_k && has_v) || !ebb_net_kv_unit(q->net, EBB_KV_Q8_0, EBB_KV_Q8_0) || ebb_plan_suit_kv(q->net, &k, &v))
         return false;
     q->p->kv_k = k;
     q->p->kv_v = v;
@@ -417,7 +423,6 @@ static ebb_status begin(planning *q, const ebb_model *m, ebb_error *err)
     q->stays = calloc(net->n_extents, sizeof *q->stays);
     if (!q->layers || !q->stays)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
-    ebb_net_kv_layers(q->net, q->layers);
     q->in_memory = ebb_gguf_get_part(ebb_model_gguf(m), 0)->fd < 0;
     return EBB_OK;
 }
@@ -450,9 +455,9 @@ ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts 
         ebb_plan_predict(net, machine, p);
     }
     end(&q);
-    if (st == EBB_OK && !can_store(net, p->kv_k, p->kv_v))
-        st = EBB_FAIL(err, EBB_UNSUPPORTED, "this KV type needs heads of a multiple of 32 elements, they have %u; --kv f16 works",
-                      net->dim_k);
+    if (st == EBB_OK && !ebb_net_kv_unit(net, p->kv_k, p->kv_v))
+        st = EBB_FAIL(err, EBB_UNSUPPORTED, "this KV type needs rows of a multiple of 32 elements, they have %u heads of %u; --kv f16 works",
+                      net->n_head_kv, net->dim_k);
     return st;
 }
 
