@@ -24,6 +24,7 @@
 #define STEP_NS      2000000000u                 /* ... and between one and the next */
 #define CALM_AVG10   1.0                         /* percent of the last 10 s that somebody waited for memory */
 #define MEASURE_S    0.25
+#define LOADER_BYTES 4096u                       /* of a ring that only brings what stays */
 
 /* -- States ----------------------------------------------------------------------- */
 
@@ -45,7 +46,7 @@ static bool is_in_memory(const ebb_engine *e)
     return ebb_gguf_get_part(ebb_model_gguf(e->model), 0)->fd < 0;
 }
 
-/* Read what shall be resident; groups that failed or were canceled stay with the ring. */
+/* Have read, in the background, what shall be resident; groups for which there is no memory stay with the ring. */
 static ebb_status take(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg, ebb_error *err)
 {
     ebb_layer_state state = p->is_mapped ? EBB_LAYER_MAPPED : EBB_LAYER_PINNED;
@@ -58,8 +59,9 @@ static ebb_status take(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progre
     for (uint32_t i = 0; i <= p->n_layers && st == EBB_OK; i++) {
         if (!is_wanted(e, i) || ebb_res_state(e->res, i) == state)
             continue;
-        st = atomic_load(&e->cancel) ? EBB_FAIL(err, EBB_CANCELED, "stopped before layer %u was read", i)
-                                     : ebb_res_place(e->res, i, state, err);
+        if (atomic_load(&e->cancel))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped before layer %u was read", i);
+        st = p->is_mapped ? ebb_res_place(e->res, i, state, err) : ebb_res_pin_later(e->res, i, err);
         done += ebb_res_group_bytes(e->res, i);
         if (st == EBB_OK && progress && state == EBB_LAYER_PINNED)
             progress(arg, done, total);
@@ -87,7 +89,7 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
     ebb_status st = EBB_OK;
 
     if (!is_in_memory(e) && (!p->is_mapped || p->stream_bytes > 0))
-        st = ebb_res_set_reader(e->res, e->opts.io, speeds, p->weights_ring_bytes, err);
+        st = ebb_res_set_reader(e->res, e->opts.io, speeds, p->weights_ring_bytes ? p->weights_ring_bytes : LOADER_BYTES, err);
     if (st == EBB_OK)
         st = keep(e, p, err);
     for (uint32_t i = 0; i <= p->n_layers && st == EBB_OK; i++)
@@ -189,7 +191,7 @@ static void shed(ebb_engine *e, uint32_t n, bool is_emergency, int64_t available
     ebb_res_stats res;
 
     ebb_res_get_stats(e->res, &res);
-    if (res.ring_bytes == 0 && e->plan.stream_bytes == 0)
+    if (res.ring_bytes <= LOADER_BYTES && e->plan.stream_bytes == 0)
         st = ebb_res_set_reader(e->res, e->opts.io, NULL, ebb_plan_ring(&e->net), &err);
     for (uint32_t i = e->net.n_layers; i-- > 0 && shed < n && st == EBB_OK;)
         if (is_here(e, i)) {

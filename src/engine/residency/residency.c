@@ -29,7 +29,8 @@ struct ebb_res {
     const char    **bases;       /* their first bytes */
     uint32_t        n_files;
     ebb_res_extent *extents;
-    const char    **at;          /* where each extent is now; NULL: in the ring */
+    const char    **at;          /* where each extent is now; NULL: in the ring, or on its way to ... */
+    char          **home;        /* ... its place in the group's copy, where that is read in the background */
     uint8_t        *owner;       /* of each: PINNED, MAPPED or DISK */
     bool           *stays;       /* with its group, when that is PINNED or MAPPED */
     uint32_t        n_extents;
@@ -110,10 +111,11 @@ static ebb_status alloc(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32
     r->bases = calloc(n_parts, sizeof *r->bases);
     r->extents = calloc(n_extents, sizeof *r->extents);
     r->at = calloc(n_extents, sizeof *r->at);
+    r->home = calloc(n_extents, sizeof *r->home);
     r->owner = calloc(n_extents, sizeof *r->owner);
     r->stays = calloc(n_extents, sizeof *r->stays);
     r->groups = calloc(n_layers + 1, sizeof *r->groups);
-    if (!r->files || !r->ids || !r->bases || !r->extents || !r->at || !r->owner || !r->stays || !r->groups)
+    if (!r->files || !r->ids || !r->bases || !r->extents || !r->at || !r->home || !r->owner || !r->stays || !r->groups)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
     r->n_groups = n_layers + 1;
     return EBB_OK;
@@ -164,6 +166,7 @@ void ebb_res_close(ebb_res *r)
     free(r->bases);
     free(r->extents);
     free(r->at);
+    free(r->home);
     free(r->owner);
     free(r->stays);
     free(r->groups);
@@ -206,12 +209,23 @@ static void note(ebb_res *r, const char *text)
     ebb_log("reader", "%s", text);
 }
 
+/* What has come in the background by now needs the ring no more. */
+static void settle(ebb_res *r)
+{
+    for (uint32_t i = 0; i < r->n_extents; i++)
+        if (r->home[i] && ebb_ring_is_loaded(r->ring, i)) {
+            r->at[i] = ebb_pin_address(&r->extents[i], r->home[i]);
+            r->home[i] = NULL;
+        }
+}
+
 static void close_ring(ebb_res *r)
 {
     ebb_ring_stats s;
 
     if (!r->ring)
         return;
+    settle(r);
     ebb_ring_get_stats(r->ring, &s);
     pthread_mutex_lock(&r->lock);
     r->read_bytes += s.read_bytes;
@@ -229,7 +243,9 @@ static ebb_status open_ring(ebb_res *r, uint64_t ring_bytes, ebb_error *err)
     if (st != EBB_OK)
         return st;
     for (uint32_t i = 0; i < r->n_extents; i++)
-        if (!r->at[i])
+        if (r->home[i])
+            ebb_ring_load(ring, i, r->home[i]);
+        else if (!r->at[i])
             ebb_ring_stream(ring, i, true);
     pthread_mutex_lock(&r->lock);
     r->ring = ring;
@@ -346,6 +362,14 @@ static uint32_t count_owned(const ebb_res *r, const group *g, ebb_layer_state ow
     return n;
 }
 
+static bool is_loading(const ebb_res *r, const group *g)
+{
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (r->home[i] && !ebb_ring_is_loaded(r->ring, i))
+            return true;
+    return false;
+}
+
 void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
 {
     pthread_mutex_lock(&r->lock);
@@ -353,7 +377,7 @@ void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
         const group *g = &r->groups[i];
 
         out[i] = (uint8_t)(g->state != EBB_LAYER_DISK && count_owned(r, g, EBB_LAYER_DISK) > 0 ? EBB_LAYER_PARTLY : g->state);
-        if (out[i] <= EBB_LAYER_PARTLY && r->ring && ebb_ring_has(r->ring, g->first, g->n))
+        if (is_loading(r, g) || (out[i] <= EBB_LAYER_PARTLY && r->ring && ebb_ring_has(r->ring, g->first, g->n)))
             out[i] = EBB_LAYER_READING;
     }
     pthread_mutex_unlock(&r->lock);
@@ -364,33 +388,40 @@ static bool is_in_memory(const ebb_res *r, const group *g)
     return r->files[r->extents[g->first].part].fd < 0;
 }
 
-/* Extents of the group that stay, one behind the other in `list`; their bytes as a copy. */
-static uint64_t list_staying(const ebb_res *r, const group *g, ebb_res_extent *list, uint32_t *n)
+/* Extents of the group that stay, to `list`. */
+static uint32_t list_staying(const ebb_res *r, const group *g, ebb_res_extent *list)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (r->stays[i])
+            list[n++] = r->extents[i];
+    return n;
+}
+
+/* Memory for what stays of the group. */
+static ebb_status make_copy(const ebb_res *r, const group *g, ebb_map *copy, ebb_error *err)
 {
     uint64_t sum = 0;
 
-    *n = 0;
-    for (uint32_t i = g->first; i < g->first + g->n; i++) {
-        if (!r->stays[i])
-            continue;
-        list[(*n)++] = r->extents[i];
-        sum += ebb_pin_bytes(&r->extents[i]);
-    }
-    return sum;
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        sum += r->stays[i] ? ebb_pin_bytes(&r->extents[i]) : 0;
+    return ebb_map_anon((size_t)sum, true, copy, err);
 }
 
 /* Read what stays of the group into *copy. */
 static ebb_status pin(ebb_res *r, const group *g, ebb_map *copy, ebb_error *err)
 {
     ebb_res_extent *list = malloc(g->n * sizeof *list);
-    uint32_t n = 0;
+    uint32_t n;
     char *to;
     ebb_status st;
 
     memset(copy, 0, sizeof *copy);
     if (!list)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u tensors", g->n);
-    st = ebb_map_anon((size_t)list_staying(r, g, list, &n), true, copy, err);
+    n = list_staying(r, g, list);
+    st = make_copy(r, g, copy, err);
     if (st == EBB_OK && !is_in_memory(r, g) && n > 0)
         st = ebb_pin_read(r->ops, r->files, r->n_files, list, n, copy->data, r->cancel, err);
     to = copy->data;
@@ -429,6 +460,9 @@ static void count_bytes(ebb_res *r, uint32_t id, bool more)
 static void give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
 {
     count_bytes(r, id, false);
+    if (r->home[id] && r->ring)
+        ebb_ring_load(r->ring, id, NULL);
+    r->home[id] = NULL;
     if (r->owner[id] == EBB_LAYER_DISK && owner != EBB_LAYER_DISK && r->ring)
         ebb_ring_stream(r->ring, id, false);
     if (r->owner[id] != EBB_LAYER_DISK && owner == EBB_LAYER_DISK)
@@ -438,9 +472,10 @@ static void give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
     count_bytes(r, id, true);
 }
 
-static void enter(ebb_res *r, group *g, ebb_layer_state state, ebb_map copy)
+/* `later`: the copy is still to be read. */
+static void enter(ebb_res *r, group *g, ebb_layer_state state, ebb_map copy, bool later)
 {
-    const char *to = copy.data;
+    char *to = copy.data;
 
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         if (state == EBB_LAYER_DISK || !r->stays[i]) {
@@ -448,7 +483,10 @@ static void enter(ebb_res *r, group *g, ebb_layer_state state, ebb_map copy)
         } else if (state == EBB_LAYER_MAPPED) {
             give(r, i, EBB_LAYER_MAPPED, mapped_at(r, i));
         } else {
-            give(r, i, EBB_LAYER_PINNED, ebb_pin_address(&r->extents[i], to));
+            give(r, i, EBB_LAYER_PINNED, later ? NULL : ebb_pin_address(&r->extents[i], to));
+            r->home[i] = later ? to : NULL;
+            if (later)
+                ebb_ring_load(r->ring, i, to);
             to += ebb_pin_bytes(&r->extents[i]);
         }
     }
@@ -466,7 +504,7 @@ static bool is_streamed(const ebb_res *r, const group *g, ebb_layer_state state)
     return false;
 }
 
-ebb_status ebb_res_place(ebb_res *r, uint32_t i, ebb_layer_state state, ebb_error *err)
+static ebb_status place(ebb_res *r, uint32_t i, ebb_layer_state state, bool later, ebb_error *err)
 {
     group *g = &r->groups[i];
     ebb_map copy = { 0 };
@@ -478,15 +516,25 @@ ebb_status ebb_res_place(ebb_res *r, uint32_t i, ebb_layer_state state, ebb_erro
     if (state == EBB_LAYER_READING || state == EBB_LAYER_PARTLY || (is_streamed(r, g, state) && (!r->ring || is_in_memory(r, g))))
         return EBB_FAIL(err, EBB_UNSUPPORTED, "weights can only be streamed from a file, through a ring");
     if (state == EBB_LAYER_PINNED)
-        st = pin(r, g, &copy, err);
+        st = later ? make_copy(r, g, &copy, err) : pin(r, g, &copy, err);
     if (st != EBB_OK)
         return st;
     if (!is_in_memory(r, g))
         unmap_pages(r, g);
     pthread_mutex_lock(&r->lock);
-    enter(r, g, state, copy);
+    enter(r, g, state, copy, later);
     pthread_mutex_unlock(&r->lock);
     return EBB_OK;
+}
+
+ebb_status ebb_res_place(ebb_res *r, uint32_t i, ebb_layer_state state, ebb_error *err)
+{
+    return place(r, i, state, false, err);
+}
+
+ebb_status ebb_res_pin_later(ebb_res *r, uint32_t i, ebb_error *err)
+{
+    return place(r, i, EBB_LAYER_PINNED, r->ring && r->groups[i].n > 0 && !is_in_memory(r, &r->groups[i]), err);
 }
 
 ebb_status ebb_res_keep(ebb_res *r, const bool *stays, ebb_error *err)
@@ -537,6 +585,13 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
         *ptr = r->at[id];
     else
         st = ebb_ring_acquire(r->ring, id, r->cancel, ptr, err);
+    if (st == EBB_OK && r->home[id]) {           /* it has come, and stays */
+        pthread_mutex_lock(&r->lock);
+        ebb_ring_load(r->ring, id, NULL);
+        r->at[id] = *ptr;
+        r->home[id] = NULL;
+        pthread_mutex_unlock(&r->lock);
+    }
     g->n_acquired += st == EBB_OK;
     return st;
 }
@@ -564,7 +619,7 @@ static const char *find_pinned(const ebb_res *r, uint32_t i_file, uint64_t offse
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         const ebb_res_extent *x = &r->extents[i];
 
-        if (r->owner[i] == EBB_LAYER_PINNED && x->part == i_file && offset >= x->offset && offset + n <= x->offset + x->n_bytes)
+        if (r->owner[i] == EBB_LAYER_PINNED && r->at[i] && x->part == i_file && offset >= x->offset && offset + n <= x->offset + x->n_bytes)
             return r->at[i] + (offset - x->offset);
     }
     return NULL;
@@ -591,7 +646,7 @@ static double resident_share(const ebb_res *r, const group *g)
 
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         all += r->extents[i].n_bytes;
-        here += r->owner[i] != EBB_LAYER_DISK ? r->extents[i].n_bytes : 0;
+        here += r->at[i] || (r->home[i] && ebb_ring_is_loaded(r->ring, i)) ? r->extents[i].n_bytes : 0;
     }
     return all ? (double)here / (double)all : 0;
 }

@@ -121,6 +121,11 @@ void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n);
 EBB_MUST_CHECK
 ebb_status ebb_res_place(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_error *err);
 
+/* ebb_res_place to PINNED, but the copy is read in the background, in the order of use; an acquire
+ * waits for its extent.  Without a ring it is read at once. */
+EBB_MUST_CHECK
+ebb_status ebb_res_pin_later(ebb_res *r, uint32_t group, ebb_error *err);
+
 /* Make extent `id` readable until the matching release; *ptr receives its
  * first byte.  Waits for a reader where the bytes are on their way.  An extent may
  * be acquired several times at once, which costs nothing; each needs its release.

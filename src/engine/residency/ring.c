@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/file.h"
+#include "residency/loads.h"
+#include "residency/pin.h"
 #include "residency/rate.h"
 
 #define MAX_ENTRIES   64u
@@ -52,7 +54,9 @@ struct ebb_ring {
     uint32_t        cursor;      /* the extent to be entered next; NONE: nothing streams */
     bool            is_parked;   /* resting after a failure */
     bool            is_stopping;
-    ebb_rate        rate;
+    ebb_loads       loads;       /* what is to stay when it has come */
+    uint32_t        pos;         /* behind the extent that was acquired last */
+    ebb_rate        rate, load_rate;
     uint64_t        stall_ns;
 };
 
@@ -181,7 +185,7 @@ static void issue_drop(ebb_ring *g, entry *e, ebb_piece *out)
     e->n_flying++;
 }
 
-static bool find_work(ebb_ring *g, ebb_piece *out)
+static bool find_drop(ebb_ring *g, ebb_piece *out)
 {
     for (uint32_t i = 0; i < g->n; i++) {
         entry *e = get(g, i);
@@ -191,17 +195,46 @@ static bool find_work(ebb_ring *g, ebb_piece *out)
             return true;
         }
     }
+    return false;
+}
+
+/* The entry that wants a piece; a new one if there is room. */
+static entry *find_hungry(ebb_ring *g)
+{
     do {
         for (uint32_t i = 0; i < g->n; i++) {
             entry *e = get(g, i);
 
-            if (!e->is_dead && e->st == EBB_OK && e->n_issued < e->n_bytes) {
-                issue(g, e, out);
-                return true;
-            }
+            if (!e->is_dead && e->st == EBB_OK && e->n_issued < e->n_bytes)
+                return e;
         }
     } while (enter(g));
-    return false;
+    return NULL;
+}
+
+/* How soon the forward pass comes to `id`. */
+static uint32_t distance(const ebb_ring *g, uint32_t id)
+{
+    return (id + g->n_extents - g->pos) % g->n_extents;
+}
+
+/* What is needed first is read first; what stays is read on while the ring is full. */
+static bool find_work(ebb_ring *g, ebb_piece *out)
+{
+    uint32_t load;
+    entry *e;
+
+    if (find_drop(g, out))
+        return true;
+    e = find_hungry(g);
+    if (ebb_loads_peek(&g->loads, g->pos, &load) && (!e || distance(g, load) < distance(g, e->id))) {
+        ebb_loads_issue(&g->loads, load, g->ops->piece_bytes, out);
+        out->tag += MAX_ENTRIES;
+        return true;
+    }
+    if (e)
+        issue(g, e, out);
+    return e != NULL;
 }
 
 static bool next(void *self, bool wait, ebb_piece *out)
@@ -216,11 +249,43 @@ static bool next(void *self, bool wait, ebb_piece *out)
     return found;
 }
 
+/* R1: nothing of what stays remains in the page cache. */
+static void drop_pages(const ebb_ring *g, uint32_t id)
+{
+    const ebb_res_extent *x = &g->extents[id];
+    const ebb_read_file *f = &g->files[x->part];
+
+    ebb_map_advise((char *)f->map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_DONTNEED);
+    ebb_file_drop_cache(f->fd, range_begin(x), range_bytes(x));
+}
+
+static void load_done(ebb_ring *g, ebb_piece p, ebb_status st, const ebb_error *err)
+{
+    uint32_t id;
+    bool is_here;
+
+    p.tag -= MAX_ENTRIES;
+    pthread_mutex_lock(&g->lock);
+    id = g->loads.under_way[p.tag].id;
+    if (st == EBB_OK)
+        ebb_rate_add(&g->load_rate, p.n_must);
+    is_here = ebb_loads_done(&g->loads, &p, st, err);
+    if (g->loads.state[id] != EBB_LOAD_COMING)
+        pthread_cond_signal(&g->news);
+    pthread_mutex_unlock(&g->lock);
+    if (is_here)
+        drop_pages(g, id);
+}
+
 static void done(void *self, const ebb_piece *p, ebb_status st, const ebb_error *err)
 {
     ebb_ring *g = self;
-    entry *e = &g->entries[p->tag];
+    entry *e = &g->entries[p->tag % MAX_ENTRIES];
 
+    if (p->tag >= MAX_ENTRIES) {
+        load_done(g, *p, st, err);
+        return;
+    }
     pthread_mutex_lock(&g->lock);
     e->n_flying--;
     if (st != EBB_OK && e->st == EBB_OK) {
@@ -247,7 +312,7 @@ static ebb_status alloc(ebb_ring *g, uint64_t cap, ebb_error *err)
     g->cap = (cap + unit - 1) & ~(unit - 1);
     g->is_streamed = calloc(g->n_extents, sizeof *g->is_streamed);
     g->n_demand = calloc(g->n_extents, sizeof *g->n_demand);
-    if (!g->is_streamed || !g->n_demand)
+    if (!ebb_loads_init(&g->loads, g->extents, g->n_extents) || !g->is_streamed || !g->n_demand)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a ring's tables");
     return g->ops->is_mapped ? EBB_OK : ebb_map_anon((size_t)g->cap, unit == HUGE_BYTES, &g->memory, err);
 }
@@ -316,6 +381,7 @@ void ebb_ring_close(ebb_ring *g)
     pthread_cond_destroy(&g->news);
     pthread_cond_destroy(&g->room);
     pthread_mutex_destroy(&g->lock);
+    ebb_loads_fini(&g->loads);
     free(g->is_streamed);
     free(g->n_demand);
     free(g);
@@ -466,12 +532,72 @@ static ebb_status await(ebb_ring *g, uint32_t id, const atomic_bool *cancel, ent
     return (*out)->st;
 }
 
+/* Wait for what is to stay; with the lock held. */
+static ebb_status await_load(ebb_ring *g, uint32_t id, const atomic_bool *cancel, ebb_error *err)
+{
+    bool is_second = false;
+
+    while (g->loads.state[id] != EBB_LOAD_HERE) {
+        if (g->loads.state[id] == EBB_LOAD_FAILED && is_second) {
+            if (err)
+                *err = g->loads.err;
+            return g->loads.err.code;
+        }
+        if (g->loads.state[id] == EBB_LOAD_FAILED) {
+            ebb_log("reader", "%s; tried once more", g->loads.err.msg);
+            is_second = true;
+            ebb_loads_again(&g->loads, id);
+        }
+        pthread_cond_broadcast(&g->room);
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", g->extents[id].name);
+        wait_news(g);
+    }
+    return EBB_OK;
+}
+
+static ebb_status acquire_load(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
+{
+    ebb_status st;
+
+    pthread_mutex_lock(&g->lock);
+    g->pos = id;
+    st = await_load(g, id, cancel, err);
+    if (st == EBB_OK)
+        *ptr = ebb_pin_address(&g->extents[id], g->loads.home[id]);
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}
+
+void ebb_ring_load(ebb_ring *g, uint32_t id, char *home)
+{
+    pthread_mutex_lock(&g->lock);
+    while (g->loads.state[id] == EBB_LOAD_COMING)
+        wait_news(g);
+    ebb_loads_set(&g->loads, id, home);
+    pthread_cond_broadcast(&g->room);
+    pthread_mutex_unlock(&g->lock);
+}
+
+bool ebb_ring_is_loaded(ebb_ring *g, uint32_t id)
+{
+    bool is_here;
+
+    pthread_mutex_lock(&g->lock);
+    is_here = g->loads.state[id] == EBB_LOAD_HERE;
+    pthread_mutex_unlock(&g->lock);
+    return is_here;
+}
+
 ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
 {
     entry *e = NULL;
     ebb_status st;
 
+    if (g->loads.home[id])
+        return acquire_load(g, id, cancel, ptr, err);
     pthread_mutex_lock(&g->lock);
+    g->pos = (id + 1) % g->n_extents;
     if (g->n_demand[id] > 0) {
         g->n_demand[id]++;
         *ptr = (const char *)g->files[g->extents[id].part].map.data + g->extents[id].offset;
@@ -503,21 +629,11 @@ bool ebb_ring_is_ready(ebb_ring *g, uint32_t id)
     for (uint32_t i = 0; i < g->n; i++)
         n_held += get(g, i)->n_held > 0 ? get(g, i)->n_bytes : 0;
     e = find(g, id);
-    is_ready = g->n_demand[id] > 0 ||
+    is_ready = g->n_demand[id] > 0 || g->loads.state[id] == EBB_LOAD_HERE ||
                (e && e->st == EBB_OK && e->n_issued == e->n_bytes && e->n_flying == 0 &&
                 (e->n_held > 0 || n_held + e->n_bytes <= g->cap / 2));
     pthread_mutex_unlock(&g->lock);
     return is_ready;
-}
-
-/* The pages of an extent that was held outside the ring go. */
-static void drop_demand(ebb_ring *g, uint32_t id)
-{
-    const ebb_res_extent *x = &g->extents[id];
-    const ebb_read_file *f = &g->files[x->part];
-
-    ebb_map_advise((char *)f->map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_DONTNEED);
-    ebb_file_drop_cache(f->fd, range_begin(x), range_bytes(x));
 }
 
 void ebb_ring_release(ebb_ring *g, uint32_t id)
@@ -536,7 +652,7 @@ void ebb_ring_release(ebb_ring *g, uint32_t id)
     }
     pthread_mutex_unlock(&g->lock);
     if (is_last)
-        drop_demand(g, id);
+        drop_pages(g, id);              /* it was held outside the ring */
 }
 
 /* -- Looking ---------------------------------------------------------------------------- */
@@ -560,7 +676,7 @@ void ebb_ring_get_stats(ebb_ring *g, ebb_ring_stats *out)
     pthread_mutex_lock(&g->lock);
     *out = (ebb_ring_stats){
         .ring_bytes = g->memory.n_bytes, .read_bytes = g->rate.total, .stall_ns = g->stall_ns,
-        .bytes_s = ebb_rate_per_s(&g->rate),
+        .bytes_s = ebb_rate_per_s(&g->rate) + ebb_rate_per_s(&g->load_rate),
     };
     pthread_mutex_unlock(&g->lock);
 }

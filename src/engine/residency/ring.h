@@ -37,7 +37,7 @@ typedef struct ebb_ring ebb_ring;
 typedef struct ebb_ring_stats {
     uint64_t ring_bytes;         /* of its memory; 0 of a mapped reader */
     uint64_t read_bytes, stall_ns;       /* since open */
-    double   bytes_s;            /* read in the last second */
+    double   bytes_s;            /* read in the last second, with what is loaded */
 } ebb_ring_stats;
 
 /* A ring of `cap` bytes, rounded up to a page or from 2 MiB on to a huge one, that nothing passes through yet.
@@ -50,6 +50,12 @@ void ebb_ring_close(ebb_ring *g);                /* NULL is fine */
 
 /* Whether extent `id` passes through the ring.  One that does not any more must not be held. */
 void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed);
+
+/* Extent `id`, which is not streamed, is read into `home` (aligned, ebb_pin_bytes of it), which must
+ * stay while it is: in the order of use, beside what streams.  NULL: not any more; waits
+ * for reads that are under way.  An acquire waits for it; a release does nothing. */
+void ebb_ring_load(ebb_ring *g, uint32_t id, char *home);
+bool ebb_ring_is_loaded(ebb_ring *g, uint32_t id);
 
 /* The first byte of extent `id`, until release; a second acquire of one that is
  * held costs nothing.  Waits for its reads; *cancel (NULL: never) ends the wait

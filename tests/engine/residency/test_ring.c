@@ -191,7 +191,10 @@ static void test_states_change_between_passes(void **state)
                     stays[k] = noise(&seed) % 3 != 0;
                 assert_int_equal(ebb_res_keep(f.r, stays, NULL), EBB_OK);
             }
-            assert_int_equal(ebb_res_place(f.r, noise(&seed) % (N_LAYERS + 1), states[noise(&seed) % 3], NULL), EBB_OK);
+            if (i % 4 == 3)
+                assert_int_equal(ebb_res_pin_later(f.r, noise(&seed) % (N_LAYERS + 1), NULL), EBB_OK);
+            else
+                assert_int_equal(ebb_res_place(f.r, noise(&seed) % (N_LAYERS + 1), states[noise(&seed) % 3], NULL), EBB_OK);
             if (i % 2)
                 assert_int_equal(use(&f, noise(&seed) % N_EXTENTS, 1, NULL), EBB_OK);
             else
@@ -201,6 +204,43 @@ static void test_states_change_between_passes(void **state)
             pinned += stays[i] && ebb_res_state(f.r, f.x[i].group) == EBB_LAYER_PINNED ? ebb_pin_bytes(&f.x[i]) : 0;
         ebb_res_get_stats(f.r, &s);
         assert_int_equal(s.pinned_bytes, pinned);
+    }
+    close_fixture(&f);
+}
+
+/* Passes run while everything is read into its place; whatever fails there, the next pass is right. */
+static void test_pinned_in_the_background(void **state)
+{
+    uint8_t states[N_LAYERS + 1];
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    for (int n = 0; n < 90; n++) {
+        ebb_error err = { 0 };
+        ebb_status st = EBB_OK;
+        ebb_res_stats s;
+
+        stream_all(&f, ios[n % 3], n % 2 ? 4096 : 200000);
+        if (n >= 6)
+            ebb_os_fail_nth(n);
+        for (uint32_t i = n % 4 == 1; i <= N_LAYERS && st == EBB_OK; i++)
+            st = ebb_res_pin_later(f.r, i, &err);
+        if (n % 5 == 4 && st == EBB_OK)          /* to another ring, what is on its way with it */
+            st = ebb_res_set_reader(f.r, ios[(n + 1) % 3], NULL, 100000, &err);
+        if (st == EBB_OK)
+            st = pass(&f, 2, &err);
+        ebb_os_fail_off();
+        if (st != EBB_OK)
+            assert_true(n >= 6 && err.msg[0] != '\0');
+        assert_int_equal(pass(&f, 3, NULL), EBB_OK);
+        ebb_res_get_stats(f.r, &s);
+        ebb_res_states(f.r, states, N_LAYERS + 1);
+        if (st != EBB_OK)
+            continue;
+        assert_int_equal(s.n_resident, N_LAYERS - (n % 4 == 1));
+        for (uint32_t i = n % 4 == 1; i <= N_LAYERS; i++)
+            assert_int_equal(states[i], EBB_LAYER_PINNED);
     }
     close_fixture(&f);
 }
@@ -417,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_cancel_wakes_a_waiting_acquire),
         cmocka_unit_test(test_refused_readers_give_way),
         cmocka_unit_test(test_files_without_direct_reads),
+        cmocka_unit_test(test_pinned_in_the_background),
     };
 
     return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
