@@ -241,6 +241,8 @@ static void run_line(ebb_app *a, const char *line, const char *whole)
     } else if (!enqueue(a, whole)) {
         ebb_editor_set(&a->editor, line, strlen(line));
         ebb_app_hint(a, "%d messages wait already", QUEUE_MAX);
+    } else {
+        ebb_app_hint(a, "queued; Ctrl-X takes it back");
     }
 }
 
@@ -249,13 +251,18 @@ void ebb_app_submit(ebb_app *a)
     ebb_buf text = { 0 }, whole = { 0 };
     bool has_text = ebb_editor_text(&a->editor, &text), is_command = ebb_command_is(ebb_buf_text(&text));
     bool is_slash = !is_command && text.len > 0 && text.data[0] == '/';      /* // is a slash of the message */
+    const char *meant;
     ebb_error err;
 
     if (!has_text) {
         ebb_app_hint(a, "out of memory: the message is too large");
     } else if (!is_command && ebb_attach_expand(ebb_buf_text(&text) + is_slash, text.len - is_slash, &whole, &err) != EBB_OK) {
         ebb_app_hint(a, "%s", err.msg);
+    } else if (ebb_command_is_meant(ebb_buf_text(&text), &meant) && a->asked_at != a->editor.n_edits) {
+        a->asked_at = a->editor.n_edits;
+        ebb_app_hint(a, "/%s is the command; Enter again sends '%s' as a message", meant, text.data);
     } else if (strspn(ebb_buf_text(&text), " \t\n") < text.len) {
+        a->is_first_run = false;
         ebb_editor_clear(&a->editor);
         ebb_vi_reset(&a->vi, &a->editor);
         if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)

@@ -63,6 +63,7 @@ typedef struct ebb_app {
     bool           after_ctrl_x;
     ebb_preview    preview;
     ebb_machine    machine;      /* as an empty screen says it */
+    size_t         asked_at;     /* the edit at which a word was asked about: a command, or a message? */
     bool           is_first_run; /* nothing was ever typed here */
     bool           has_machine;
 

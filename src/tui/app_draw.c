@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "commands.h"
 #include "base/utf8.h"
 #include "greeting.h"
 #include "text.h"
@@ -72,6 +73,8 @@ void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
         ebb_buf_addc(out, ')');
     if (out->len == 0)
         ebb_app_preview_text(a, out);
+    if (out->len == 0 && ebb_command_is(ebb_buf_text(&a->editor.text)))
+        ebb_command_usage(ebb_buf_text(&a->editor.text), out);
     if (out->len == 0 && !a->view.is_bottom)
         ebb_buf_adds(out, a->view.has_more ? (ascii ? "v new text below (Alt-End)" : "\u2193 new text below (Alt-End)")
                                            : "Alt-End: to the end");
@@ -96,8 +99,10 @@ static void draw_status(ebb_app *a, const layout *l, int row)
     if (line.len == 0 && is_wide)
         add_session(a, &line);
     col = ebb_term_put(a->term, row, 1, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
+    if (line.len > 0 && !is_wide && col + 3 < l->main_cols)
+        ebb_term_puts(a->term, row, col + 1, l->main_cols, a->term->ascii ? "-" : "\u00B7", EBB_FACE_STATUS);
     if (line.len > 0)
-        col += 2;
+        col += 3;
     ebb_buf_clear(&line);
     if (!is_wide && a->layout != EBB_LAYOUT_OFF)
         ebb_panel_brief(&line, &a->figures, a->term->ascii, l->main_cols - col - 1);

@@ -166,12 +166,18 @@ static bool search_key(ebb_app *a, ebb_key key)
 
 /* -- Stopping, leaving ----------------------------------------------------------------------- */
 
+static void stop(ebb_app *a)
+{
+    ebb_chat_stop(a->front.chat);
+    ebb_app_hint(a, "stopped; Enter on an empty line goes on with it");
+}
+
 static void interrupt(ebb_app *a)
 {
     if (ebb_chat_is_busy(a->front.chat)) {
         while (a->n_queue > 0 && ebb_editor_is_empty(&a->editor))
             ebb_app_unqueue(a);                  /* stopping means: do not go on with these either */
-        ebb_chat_stop(a->front.chat);
+        stop(a);
     } else if (!ebb_editor_is_empty(&a->editor)) {
         ebb_editor_set(&a->editor, "", 0);
         ebb_front_leave_edit(&a->front);
@@ -183,9 +189,9 @@ static void interrupt(ebb_app *a)
 static void escape(ebb_app *a)
 {
     if (ebb_chat_is_busy(a->front.chat))
-        ebb_chat_stop(a->front.chat);
-    else if (a->is_whole)
-        ebb_transcript_end(&a->view);            /* back to the terminal's own screen */
+        stop(a);
+    else if (!a->view.is_bottom)
+        ebb_transcript_end(&a->view);
 }
 
 static void browse(ebb_app *a, int direction)

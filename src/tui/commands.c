@@ -267,12 +267,80 @@ void ebb_complete_file(ebb_front *f, const char *typed, ebb_candidate_fn *fn, vo
 
 /* -- Help, leaving ----------------------------------------------------------------------- */
 
+/* What hands type that come from other programs. */
+static const char *const habits[][2] = {
+    { "?", "help" }, { "h", "help" }, { "exit", "quit" }, { "q", "quit" }, { "bye", "quit" }, { "clear", "new" },
+    { "reset", "new" }, { "regen", "retry" }, { "regenerate", "retry" }, { "sessions", "list" }, { "ls", "list" },
+    { "history", "list" }, { "open", "load" }, { "switch", "load" }, { "resume", "load" }, { "rename", "title" },
+    { "rm", "delete" }, { "models", "model" }, { "config", "set" }, { "settings", "set" }, { "roles", "prompt" },
+    { "persona", "prompt" }, { "grep", "find" }, { "write", "export" }, { "fork", "branch" }, { "memory", "mem" },
+};
+
+static bool is_name(const char *name, const char *s, size_t n)
+{
+    return strlen(name) == n && memcmp(name, s, n) == 0;
+}
+
 static const ebb_command *find(const char *name, size_t n)
 {
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (is_name(habits[i][0], name, n)) {
+            name = habits[i][1];
+            n = strlen(name);
+            break;
+        }
     for (const ebb_command *c = ebb_commands; c->name; c++)
-        if (strlen(c->name) == n && memcmp(c->name, name, n) == 0)
+        if (is_name(c->name, name, n))
             return c;
     return NULL;
+}
+
+/* Letters to change, add or leave out to make one word of the other. */
+static size_t distance(const char *a, size_t n_a, const char *b)
+{
+    size_t row[32], n_b = strlen(b);
+
+    if (n_b >= sizeof row / sizeof *row)
+        return n_a + n_b;
+    for (size_t k = 0; k <= n_b; k++)
+        row[k] = k;
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t k = 1; k <= n_b; k++) {
+            size_t change = corner + (a[i - 1] != b[k - 1]), least = row[k] < row[k - 1] ? row[k] + 1 : row[k - 1] + 1;
+            corner = row[k];
+            row[k] = change < least ? change : least;
+        }
+    }
+    return row[n_b];
+}
+
+/* The command that is meant by a name that is none; NULL: no idea. */
+static const ebb_command *nearest(const char *name, size_t n)
+{
+    const ebb_command *best = NULL;
+    size_t least = n < 5 ? 2 : 3;
+
+    for (const ebb_command *c = ebb_commands; c->name; c++) {
+        size_t d = distance(name, n, c->name);
+        if (d < least) {
+            least = d;
+            best = c;
+        }
+    }
+    return best;
+}
+
+static void say_unknown(ebb_front *f, const char *name, size_t n)
+{
+    const ebb_command *c = nearest(name, n);
+
+    n = n < 40 ? n : 40;
+    if (c)
+        ebb_front_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; is it /%s?  /help lists them", (int)n, name, c->name);
+    else
+        ebb_front_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; /help lists them, // sends a slash", (int)n, name);
 }
 
 static void add_usage(ebb_buf *out, const ebb_command *c)
@@ -326,6 +394,36 @@ static ebb_status cmd_quit(ebb_front *f, const char *arg, ebb_error *err)
 
 /* -- From a line to a call ------------------------------------------------------------------ */
 
+bool ebb_command_is_meant(const char *line, const char **name)
+{
+    static const char *const words[][2] = {
+        { "exit", "quit" }, { "quit", "quit" }, { ":q", "quit" }, { "logout", "quit" }, { "help", "help" }, { "?", "help" },
+        { "clear", "new" },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i][0], line) == 0) {
+            *name = words[i][1];
+            return true;
+        }
+    return false;
+}
+
+void ebb_command_usage(const char *text, ebb_buf *out)
+{
+    size_t n = strcspn(text + 1, " \t");
+    const ebb_command *c = find(text + 1, n);
+
+    if (c) {
+        add_usage(out, c);
+        ebb_buf_remove(out, out->len - 1, 1);
+        return;
+    }
+    for (c = ebb_commands; c->name && text[1 + n] == '\0'; c++)
+        if (strncmp(c->name, text + 1, n) == 0)
+            ebb_buf_addf(out, "%s/%s", out->len ? " " : "", c->name);
+}
+
 bool ebb_command_is(const char *line)
 {
     return line[0] == '/' && line[1] != '/';
@@ -341,8 +439,7 @@ bool ebb_command_run(ebb_front *f, const char *line)
     size_t len;
 
     if (!c) {
-        ebb_front_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; /help lists them, // sends a slash",
-                       (int)(n < 40 ? n : 40), line + 1);
+        say_unknown(f, line + 1, n);
         return false;
     }
     arg += strspn(arg, " \t\n");

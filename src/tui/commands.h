@@ -19,6 +19,10 @@ extern const ebb_command ebb_commands[];         /* ends with a NULL name */
 
 /* A line is a command if it begins with a slash and not with two. */
 bool ebb_command_is(const char *line);
+/* A message of one word that somebody types who wants the command *name. */
+bool ebb_command_is_meant(const char *line, const char **name);
+/* Append what to type for the command that is being typed, or the commands that begin so. */
+void ebb_command_usage(const char *text, ebb_buf *out);
 /* Run the command in `line`.  Errors are said, too.  False: there is no such command. */
 bool ebb_command_run(ebb_front *f, const char *line);
 

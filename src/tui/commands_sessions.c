@@ -70,6 +70,7 @@ ebb_status ebb_cmd_list(ebb_front *f, const char *arg, ebb_error *err)
 {
     ebb_session_row *rows;
     ebb_buf out = { 0 };
+    const char *here = ebb_chat_session_name(f->chat);
     size_t n;
     ebb_status st = ebb_chat_list(f->chat, &rows, &n, err);
 
@@ -77,7 +78,8 @@ ebb_status ebb_cmd_list(ebb_front *f, const char *arg, ebb_error *err)
     if (st != EBB_OK)
         return st;
     for (size_t i = 0; i < n; i++) {
-        ebb_buf_addf(&out, "%s%4lld  ", i ? "\n" : "", (long long)rows[i].id);
+        bool is_here = here && strcmp(here, rows[i].name) == 0;
+        ebb_buf_addf(&out, "%s%c%4lld  ", i ? "\n" : "", is_here ? '*' : ' ', (long long)rows[i].id);
         add_date(&out, rows[i].updated_ms);
         ebb_buf_addf(&out, "  %4u messages %7u tokens  %s  (%s)", rows[i].n_messages, rows[i].n_tokens, rows[i].name,
                      rows[i].model);
@@ -104,7 +106,7 @@ ebb_status ebb_cmd_search(ebb_front *f, const char *arg, ebb_error *err)
         ebb_buf_addf(&out, "  %s\n      %s: %s", hits[i].name, ebb_role_name(hits[i].role), hits[i].snippet);
     }
     if (n)
-        ebb_buf_adds(&out, "\n/load NUMBER opens one");
+        ebb_buf_addf(&out, "\n/load NUMBER opens one%s", f->view ? "; Ctrl-S or /find shows the place in it" : "");
     free(hits);
     say_list(f, &out, "no message has these words");
     return EBB_OK;

@@ -230,6 +230,37 @@ static bool read_paste(ebb_keys *k, ebb_input *out)
     return true;
 }
 
+enum { WHEEL_MIN = 3, ARROW_BYTES = 3 };
+
+static bool is_arrow(const char *p, size_t n)
+{
+    return n >= ARROW_BYTES && p[0] == '\033' && (p[1] == '[' || p[1] == 'O') && (p[2] == 'A' || p[2] == 'B');
+}
+
+/* The same arrow so many times in a row. */
+static size_t count_arrows(const char *p, size_t n)
+{
+    size_t count = 0;
+
+    while (is_arrow(p + count * ARROW_BYTES, n - count * ARROW_BYTES) && memcmp(p, p + count * ARROW_BYTES, ARROW_BYTES) == 0)
+        count++;
+    return count;
+}
+
+static bool read_wheel(ebb_keys *k, const char *p, size_t n, ebb_input *out)
+{
+    if (k->n_wheel == 0) {
+        size_t count = count_arrows(p, n);
+        k->n_wheel = count >= WHEEL_MIN ? count : 0;
+    }
+    if (k->n_wheel == 0)
+        return false;
+    k->n_wheel--;
+    out->kind = EBB_INPUT_KEY;
+    out->key = (ebb_key){ p[2] == 'A' ? EBB_KEY_PGUP : EBB_KEY_PGDN, EBB_MOD_SHIFT };
+    return true;
+}
+
 bool ebb_keys_next(ebb_keys *k, ebb_input *out)
 {
     memset(out, 0, sizeof *out);
@@ -245,7 +276,9 @@ bool ebb_keys_next(ebb_keys *k, ebb_input *out)
                 return false;
             continue;
         }
-        if (*p == '\033')
+        if (*p == '\033' && read_wheel(k, p, n, out))
+            used = ARROW_BYTES;
+        else if (*p == '\033')
             used = read_escape(k, p, n, 0, out);
         else if ((used = ebb_utf8_decode(p, n, &cp)) > 0)
             set_char(out, cp, 0);

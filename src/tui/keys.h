@@ -3,7 +3,10 @@
  * The decoder is fed what one read gave.  A lone ESC at the end of a read is
  * ambiguous (the key, or the beginning of a sequence that the link cut): it waits for
  * EBB_KEYS_WAIT_MS, then ebb_keys_flush makes it a key.  ESC and a character in
- * one read is Alt and that character. */
+ * one read is Alt and that character.
+ *
+ * On their second screen many terminals send the wheel as arrows, three or more in one piece, which no
+ * hand types: Up and Down of such a run become PgUp and PgDn with Shift, which move by one row. */
 #ifndef EBB_TUI_KEYS_H
 #define EBB_TUI_KEYS_H
 #include <stdbool.h>
@@ -56,6 +59,7 @@ typedef struct ebb_keys {
     size_t  at;                  /* of these, how many are done with */
     ebb_buf paste;               /* the last paste, or the one under way */
     bool    in_paste;
+    size_t  n_wheel;             /* arrows to come that are a turn of the wheel */
 } ebb_keys;
 
 void ebb_keys_fini(ebb_keys *k);

@@ -63,6 +63,8 @@ static bool is_same(const ebb_item *it, const ebb_message *m)
 
 void ebb_transcript_drop(ebb_transcript *t, size_t i, size_t n)
 {
+    if (n == 0)
+        return;
     for (size_t k = i; k < i + n; k++) {
         t->n_messages -= t->items[k].is_message;
         item_fini(&t->items[k]);

@@ -378,6 +378,44 @@ static void a_failed_load_is_said(void **state)
     screen_close(&s);
 }
 
+/* Hands that know other programs, or none. */
+static void beginners(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 20, 100);
+    screen_keys(&s, "exit\r");
+    assert_has(&s, "/quit is the command; Enter again sends 'exit' as a message");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    screen_keys(&s, "\r");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    screen_keys(&s, "another\r");
+    assert_has(&s, "queued; Ctrl-X takes it back");
+    screen_keys(&s, "\x18\x15");
+    screen_keys(&s, "\x03");
+    assert_has(&s, "stopped; Enter on an empty line goes on with it");
+    screen_keys(&s, "/ex");
+    assert_has(&s, "/export");
+    screen_keys(&s, "port x");
+    assert_has(&s, "/export [FILE]");
+    screen_keys(&s, "\x15/exprot\r");
+    assert_has(&s, "there is no command /exprot; is it /export?");
+    screen_keys(&s, "/clear\r");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    for (int i = 0; i < 20; i++)
+        fake_add(s.chat, EBB_ROLE_USER, "line");
+    ebb_transcript_sync(&s.app.view);
+    screen_text(&s);
+    screen_keys(&s, "\033OA\033OA\033OA");       /* the wheel, as many terminals send it */
+    assert_false(s.app.view.is_bottom);
+    screen_keys(&s, "\033");
+    assert_true(s.app.view.is_bottom);
+    screen_keys(&s, "/bye\r");
+    assert_true(s.app.front.quit);
+    screen_close(&s);
+}
+
 static void idle_costs_nothing(void **state)
 {
     screen s;
@@ -528,6 +566,7 @@ int main(void)
         cmocka_unit_test(history_keys),
         cmocka_unit_test(big_paste_is_folded),
         cmocka_unit_test(a_failed_load_is_said),
+        cmocka_unit_test(beginners),
         cmocka_unit_test(idle_costs_nothing),
         cmocka_unit_test(busy_looks_twice_a_second),
         cmocka_unit_test(esc_sends_what_waits),

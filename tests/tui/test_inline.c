@@ -63,7 +63,7 @@ static void a_turn_goes_up(void **state)
  * the sizes meanwhile. */
 static void streams_through_resizes(void **state)
 {
-    char line[64];
+    char line[96];
     screen s;
 
     (void)state;
@@ -87,7 +87,7 @@ static void streams_through_resizes(void **state)
 
 static void each_row_once(void **state)
 {
-    char line[64];
+    char line[96];
     screen s;
 
     (void)state;
