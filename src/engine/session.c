@@ -123,6 +123,8 @@ ebb_status ebb_session_extend(ebb_session *s, const ebb_token *ids, uint32_t n, 
     st = ebb_budget_before_pass(s->engine, err);
     if (st == EBB_OK)
         st = ebb_run_pass(&s->engine->run, p, err);
+    if (st == EBB_OK)
+        st = ebb_res_check_pass(s->engine->res, err);
     if (st != EBB_OK) {
         ebb_state_forget_marks(&marks);
         ebb_state_drop(s);

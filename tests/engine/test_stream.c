@@ -206,6 +206,37 @@ static void test_a_changed_file_is_an_error(void **state)
     unlink(path);
 }
 
+static void cut_off(void *arg, size_t pos, const float *logits, size_t n_vocab)
+{
+    (void)arg;
+    (void)logits;
+    (void)n_vocab;
+    if (pos == 0)
+        assert_int_equal(truncate(path, 8192), 0);
+}
+
+/* In the middle of a pass over mapped weights: the pass fails, the session stands as before it. */
+static void test_a_file_cut_off_during_a_pass(void **state)
+{
+    ebb_token ids[N_IDS];
+    ebb_error err = { 0 };
+    fixture f;
+    size_t held;
+
+    (void)state;
+    write_model(EBB_TYPE_Q8_0, "llama");
+    fill_ids(ids);
+    open_fixture(&f, (ebb_engine_opts){ 0 });
+    assert_int_equal(ebb_session_eval(f.s, ids, N_IDS, N_IDS, cut_off, NULL, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, path));
+    assert_non_null(strstr(err.msg, "cut off"));
+    (void)ebb_session_ids(f.s, &held);
+    assert_int_equal(held, 0);
+    assert_int_equal(ebb_session_append(f.s, ids[0], &err), EBB_FORMAT);
+    close_fixture(&f);
+    unlink(path);
+}
+
 /* Another file of the same name is not our concern: we hold the one we opened. */
 static void test_a_replaced_file_is_not_noticed(void **state)
 {
@@ -261,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_a_chunk_reads_once),
         cmocka_unit_test(test_faults_leave_the_session_intact),
         cmocka_unit_test(test_a_changed_file_is_an_error),
+        cmocka_unit_test(test_a_file_cut_off_during_a_pass),
         cmocka_unit_test(test_a_replaced_file_is_not_noticed),
         cmocka_unit_test(test_budget_changes_live),
     };

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "os/file.h"
+#include "os/guard.h"
 #include "os/map.h"
 #include "residency/measure.h"
 #include "residency/pin.h"
@@ -27,6 +28,7 @@ struct ebb_res {
     ebb_read_file  *files;
     ebb_file_id    *ids;         /* of the files at open */
     const char    **bases;       /* their first bytes */
+    ebb_guard     **guards;      /* of their mappings */
     uint32_t        n_files;
     ebb_res_extent *extents;
     const char    **at;          /* where each extent is now; NULL: in the ring, or on its way to ... */
@@ -68,6 +70,8 @@ static ebb_status open_file(ebb_res *r, uint32_t i, const ebb_res_part *from, eb
     if (st == EBB_OK)
         st = ebb_map_file(f->fd, f->path, (size_t)f->n_bytes, &f->map, err);
     r->bases[i] = f->map.data;
+    if (st == EBB_OK)
+        r->guards[i] = ebb_guard_add(&f->map);
     return st;
 }
 
@@ -109,13 +113,14 @@ static ebb_status alloc(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32
     r->files = calloc(n_parts, sizeof *r->files);
     r->ids = calloc(n_parts, sizeof *r->ids);
     r->bases = calloc(n_parts, sizeof *r->bases);
+    r->guards = calloc(n_parts, sizeof *r->guards);
     r->extents = calloc(n_extents, sizeof *r->extents);
     r->at = calloc(n_extents, sizeof *r->at);
     r->home = calloc(n_extents, sizeof *r->home);
     r->owner = calloc(n_extents, sizeof *r->owner);
     r->stays = calloc(n_extents, sizeof *r->stays);
     r->groups = calloc(n_layers + 1, sizeof *r->groups);
-    if (!r->files || !r->ids || !r->bases || !r->extents || !r->at || !r->home || !r->owner || !r->stays || !r->groups)
+    if (!r->files || !r->ids || !r->bases || !r->guards || !r->extents || !r->at || !r->home || !r->owner || !r->stays || !r->groups)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
     r->n_groups = n_layers + 1;
     return EBB_OK;
@@ -158,12 +163,14 @@ void ebb_res_close(ebb_res *r)
     }
     for (uint32_t i = 0; i < r->n_files; i++) {
         ebb_file_close(r->files[i].direct_fd);
+        ebb_guard_remove(r->guards[i]);
         ebb_map_fini(&r->files[i].map);
     }
     pthread_mutex_destroy(&r->lock);
     free(r->files);
     free(r->ids);
     free(r->bases);
+    free(r->guards);
     free(r->extents);
     free(r->at);
     free(r->home);
@@ -178,8 +185,18 @@ void ebb_res_set_cancel(ebb_res *r, const atomic_bool *cancel)
     r->cancel = cancel;
 }
 
+ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err)
+{
+    for (uint32_t i = 0; i < r->n_files; i++)
+        if (ebb_guard_is_hit(r->guards[i]))
+            return EBB_FAIL(err, EBB_FORMAT, "%s: was cut off or could not be read while it was computed with; put it back, "
+                            "or open it anew", r->files[i].path);
+    return EBB_OK;
+}
+
 ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
 {
+    ebb_guard_arm();
     for (uint32_t i = 0; i < r->n_files; i++) {
         const ebb_read_file *f = &r->files[i];
         ebb_file_id now;
@@ -195,6 +212,8 @@ ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
                             (unsigned long long)r->ids[i].n_bytes, (unsigned long long)now.n_bytes);
         if (now.modified_ns != r->ids[i].modified_ns)
             return EBB_FAIL(err, EBB_FORMAT, "%s: was written to while in use; open it anew", f->path);
+        if (!ebb_guard_heal(r->guards[i], f->fd))
+            return EBB_FAIL(err, EBB_IO, "%s: cannot be mapped again; open it anew", f->path);
     }
     return EBB_OK;
 }

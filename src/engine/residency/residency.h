@@ -99,9 +99,12 @@ const char *ebb_res_io_note(const ebb_res *r);   /* a line on the choice, "" if 
  * speeds[EBB_IO_MMAP + 1] (measure.h); all zero of a model in memory. */
 void ebb_res_measure(ebb_res *r, double seconds, ebb_read_speed *speeds);
 
-/* The files are what they were at open.  Errors: FORMAT (another size or time), IO. */
+/* Before a pass: the files are what they were at open.  Errors: FORMAT (another size or time), IO. */
 EBB_MUST_CHECK
 ebb_status ebb_res_check(ebb_res *r, ebb_error *err);
+/* Behind a pass: everything that it saw was the files' own bytes.  Error: FORMAT (a file was cut off meanwhile). */
+EBB_MUST_CHECK
+ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err);
 
 /* Which extents stay with their group when that is PINNED or MAPPED (NULL: all); the others
  * are streamed then.  Groups for which this changes are DISK afterwards, if there is

@@ -1,0 +1,113 @@
+/* A mapped file that is cut off while it is read: zeroes and a mark, not the end of the program. */
+#include "ebb_test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "os/guard.h"
+
+#define N_BYTES ((size_t)64 << 10)
+
+static char path[64];
+
+static int open_file(ebb_map *m)
+{
+    char block[N_BYTES];
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+    memset(block, 7, sizeof block);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, block, sizeof block), (ssize_t)sizeof block);
+    assert_int_equal(ebb_map_file(fd, path, N_BYTES, m, NULL), EBB_OK);
+    return fd;
+}
+
+static int sum(const ebb_map *m)
+{
+    const volatile char *p = m->data;
+    int n = 0;
+
+    for (size_t i = 0; i < m->n_bytes; i += 512)
+        n += p[i];
+    return n;
+}
+
+static void test_missing_pages_are_zeroes(void **state)
+{
+    int all = 7 * (int)(N_BYTES / 512), fd;
+    ebb_guard *g;
+    ebb_map m;
+
+    (void)state;
+    fd = open_file(&m);
+    g = ebb_guard_add(&m);
+    assert_non_null(g);
+    assert_int_equal(sum(&m), all);
+    assert_false(ebb_guard_is_hit(g));
+    assert_int_equal(ftruncate(fd, N_BYTES / 4), 0);
+    assert_int_equal(sum(&m), all / 4);
+    assert_true(ebb_guard_is_hit(g));
+
+    close(fd);
+    ebb_guard_remove(g);
+    ebb_map_fini(&m);
+    fd = open_file(&m);                          /* whole again */
+    g = ebb_guard_add(&m);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(sum(&m), 0);
+    for (int i = 0; i < 128; i++) {
+        char block[512];
+
+        memset(block, 7, sizeof block);
+        assert_int_equal(pwrite(fd, block, sizeof block, i * 512), (ssize_t)sizeof block);
+    }
+    assert_int_equal(sum(&m), 0);                /* not seen before ... */
+    assert_true(ebb_guard_heal(g, fd));
+    assert_false(ebb_guard_is_hit(g));
+    assert_int_equal(sum(&m), all);
+    ebb_guard_remove(g);
+    ebb_map_fini(&m);
+    close(fd);
+    unlink(path);
+}
+
+/* Another mapping's signal goes where it went before; and our handler comes back if somebody took its place. */
+static void test_others_get_theirs(void **state)
+{
+    ebb_map m, other;
+    ebb_guard *g;
+    int fd = open_file(&m), status;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(ebb_map_file(fd, path, N_BYTES, &other, NULL), EBB_OK);
+    g = ebb_guard_add(&m);
+    signal(SIGBUS, SIG_DFL);
+    ebb_guard_arm();
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(sum(&m), 0);
+    child = fork();
+    if (child == 0) {
+        sum(&other);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0);        /* a sanitizer reports and exits */
+    ebb_guard_remove(g);
+    ebb_map_fini(&m);
+    ebb_map_fini(&other);
+    close(fd);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_missing_pages_are_zeroes),
+        cmocka_unit_test(test_others_get_theirs),
+    };
+
+    snprintf(path, sizeof path, "/var/tmp/ebb-guard-%ld", (long)getpid());
+    return cmocka_run_group_tests_name("guard", tests, NULL, NULL);
+}
