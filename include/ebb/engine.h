@@ -76,8 +76,8 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan
 EBB_MUST_CHECK
 ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn *progress, void *arg, ebb_error *err);
 
-/* Between turns, about once a second: take back a layer that was let go when memory
- * was short, if there has been room for some time.  true: more could follow.  From
+/* Between turns, about once a second: let layers go if memory is short; take back one that
+ * was let go, if there has been room for some time.  true: call again in a second.  From
  * the thread that runs passes; costs microseconds, or the reading of one layer. */
 bool ebb_engine_idle(ebb_engine *e);
 

@@ -10,6 +10,7 @@
 #include "kv/disk.h"
 #include "kv/kv.h"
 #include "model/run.h"
+#include "os/limits.h"
 #include "os/map.h"
 #include "plan/layout.h"
 #include "residency/measure.h"
@@ -78,14 +79,20 @@ static inline uint32_t ebb_session_length(const ebb_session *s)
     return s->table.n_pos - s->n_ahead;
 }
 
+#define EBB_LOADER_BYTES 4096u   /* of a ring that only brings what stays */
+
 /* What is done about memory after open (budget.c). */
 typedef struct ebb_budget {
     uint64_t     looked_ns;      /* when memory was looked at last */
-    uint64_t     shed_ns;        /* when layers were let go or taken back last; 0: never */
+    uint64_t     shed_ns;        /* when layers were let go last; 0: never */
+    uint64_t     taken_ns;       /* when the last tried to come back */
     uint32_t     n_looked;       /* passes since the last look */
     uint32_t     n_shed;         /* layers let go that the plan has as resident */
+    bool         is_open;        /* these two: */
     int          psi_fd;         /* tells of pressure; -1: the system has no such thing */
-    bool         psi_is_open;
+    ebb_limits_gauge gauge;      /* of the cgroup that limits us */
+    uint64_t     cache_bytes;    /* of its page cache, at the last whole look ... */
+    uint64_t     n_refaults, n_faults;   /* ... and these counters, as they were then */
     bool         has_speeds;     /* the readers were measured: */
     ebb_read_speed speeds[EBB_IO_MMAP + 1];
 } ebb_budget;
@@ -237,6 +244,12 @@ void ebb_state_forget_marks(const ebb_marks *m);
 EBB_MUST_CHECK
 ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err);
 void ebb_budget_close(ebb_engine *e);
+/* What tells of pressure (budget_watch.c). */
+void ebb_watch_open(ebb_engine *e);
+void ebb_watch_close(ebb_engine *e);
+/* Something of the group shall be resident; and is. */
+bool ebb_group_is_wanted(const ebb_engine *e, uint32_t group);
+bool ebb_group_is_here(const ebb_engine *e, uint32_t group);
 /* Before a pass: the files are unchanged; memory is looked at, and given back if it is short. */
 EBB_MUST_CHECK
 ebb_status ebb_budget_before_pass(ebb_engine *e, ebb_error *err);

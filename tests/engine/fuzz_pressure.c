@@ -3,6 +3,8 @@
  *
  *     fuzz_pressure MODEL ROUNDS TAKE_MIB [CTX]      in a cgroup (tests/engine/pressure.sh makes one)
  *
+ *     fuzz_pressure --write FILE                     a model of 330 MB for that
+ *
  * The neighbour is a process of its own, so that its memory is not ours. */
 #include <errno.h>
 #include <signal.h>
@@ -19,6 +21,7 @@
 #include "base/clock.h"
 #include "ebb/plan.h"
 #include "ebb/session.h"
+#include "support/tiny_model.h"
 
 enum { N_PROMPT = 24, N_ANSWER = 24, N_PROMPTS = 4 };
 
@@ -200,6 +203,13 @@ static int rounds(run *r, unsigned n, unsigned take_mib)
     return r->n_wrong || r->n_failed || r->n_killed || !back;
 }
 
+static int write_model(const char *path)
+{
+    ebb_tiny_opts o = { .type = EBB_TYPE_Q8_0, .n_layers = 24, .n_embd = 1024, .n_head = 16, .n_head_kv = 4, .n_ff = 3584, .seed = 5 };
+
+    return !ebb_tiny_write(&o, path);
+}
+
 int main(int argc, char **argv)
 {
     ebb_engine_opts o = { .no_kv_cache = true };
@@ -210,6 +220,8 @@ int main(int argc, char **argv)
 
     if (argc == 4 && strcmp(argv[1], "--take") == 0)
         return neighbour((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]));
+    if (argc == 3 && strcmp(argv[1], "--write") == 0)
+        return write_model(argv[2]);
     if (argc < 4) {
         fprintf(stderr, "fuzz_pressure MODEL ROUNDS TAKE_MIB [CTX]\n");
         return 2;

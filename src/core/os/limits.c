@@ -193,6 +193,16 @@ static bool read_pressure(const char *dir, const char *name, ebb_buf *text, doub
     return ok;
 }
 
+static void read_refaults(const char *dir, const char *name, ebb_buf *text, ebb_limits *out)
+{
+    ebb_buf path = { 0 };
+
+    if (ebb_buf_addf(&path, "%s/%s", dir, name) && slurp(path.data, text) &&
+        !ebb_proc_field(ebb_buf_text(text), "workingset_refault_file", &out->n_refaults))
+        ebb_proc_field(ebb_buf_text(text), "workingset_refault", &out->n_refaults);      /* before Linux 5.9 */
+    ebb_buf_fini(&path);
+}
+
 static void read_cgroups(const char *root, ebb_limits *out, ebb_buf *text)
 {
     cgroup_way w;
@@ -200,6 +210,8 @@ static void read_cgroups(const char *root, ebb_limits *out, ebb_buf *text)
 
     if (found && w.v2)
         read_pressure(w.dir.data, "memory.pressure", text, &out->pressure_some_avg10);
+    if (found && w.v2)
+        read_refaults(w.dir.data, "memory.stat", text, out);
     while (found) {
         consider(&w, w.v2 ? "memory.max" : "memory.limit_in_bytes", text, out);
         if (w.v2)
@@ -255,9 +267,60 @@ ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err)
     ebb_buf proc = { 0 };
     if (st == EBB_OK && out->pressure_some_avg10 < 0 && ebb_buf_addf(&proc, "%s/proc/pressure", root))
         read_pressure(proc.data, "memory", &text, &out->pressure_some_avg10);
+    ebb_buf_clear(&proc);
+    if (st == EBB_OK && out->n_refaults == 0 && ebb_buf_addf(&proc, "%s/proc", root))
+        read_refaults(proc.data, "vmstat", &text, out);
     ebb_buf_fini(&proc);
     ebb_buf_fini(&text);
     return st;
+}
+
+/* -- A gauge ----------------------------------------------------------------------- */
+
+void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out)
+{
+    ebb_buf text = { 0 }, path = { 0 };
+    uint64_t least = UINT64_MAX;
+    cgroup_way w;
+    bool found = way_begin(&w, root ? root : "", "memory");
+
+    *out = (ebb_limits_gauge){ .fd = -1, .limit_bytes = EBB_LIMIT_NONE };
+    for (; found; found = way_up(&w)) {
+        const char *use = w.v2 ? "memory.current" : "memory.usage_in_bytes";
+        uint64_t limit, used;
+
+        if (!slurp_number(w.dir.data, w.v2 ? "memory.max" : "memory.limit_in_bytes", &text, &limit) || limit == EBB_LIMIT_NONE ||
+            !slurp_number(w.dir.data, use, &text, &used) || room(limit, used, 0) >= least)
+            continue;
+        least = room(limit, used, 0);
+        ebb_file_close(out->fd);
+        out->fd = -1;
+        ebb_buf_clear(&path);
+        if (!ebb_buf_addf(&path, "%s/%s", w.dir.data, use) || ebb_file_open(path.data, EBB_FILE_READ, &out->fd, NULL) != EBB_OK)
+            continue;
+        out->limit_bytes = limit;
+    }
+    ebb_buf_fini(&w.dir);
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&path);
+}
+
+void ebb_limits_gauge_close(ebb_limits_gauge *g)
+{
+    ebb_file_close(g->fd);
+    g->fd = -1;
+}
+
+bool ebb_limits_gauge_used(const ebb_limits_gauge *g, uint64_t *bytes)
+{
+    char text[32];
+    ssize_t n = g->fd < 0 || ebb_os_fault(EIO) ? -1 : pread(g->fd, text, sizeof text - 1, 0);
+
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    *bytes = strtoull(text, NULL, 10);
+    return true;
 }
 
 /* -- CPUs -------------------------------------------------------------------------- */

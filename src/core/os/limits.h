@@ -9,6 +9,7 @@
  * `root` stands before /proc and /sys (a test's fake tree); NULL: none. */
 #ifndef EBB_OS_LIMITS_H
 #define EBB_OS_LIMITS_H
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ebb/status.h"
@@ -33,12 +34,26 @@ typedef struct ebb_limits {
     /* percent of the last 10 s in which some task waited for memory (PSI), of
      * our cgroup or else of the machine; below 0: the kernel does not say */
     double   pressure_some_avg10;
+
+    /* pages of files that had to be read again soon after they were dropped, since boot or since our
+     * cgroup was made: they grow while memory is too small for what is in use */
+    uint64_t n_refaults;
 } ebb_limits;
 
 /* Errors: those of reading /proc/meminfo.  Other files that are missing or
  * unreadable limit nothing; the trace says which.  Cost: ten to thirty small files, < 1 ms. */
 EBB_MUST_CHECK
 ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err);
+
+/* The use of memory by the cgroup that limits it most, for looks that cost a microsecond. */
+typedef struct ebb_limits_gauge {
+    int      fd;                 /* -1: no cgroup limits memory, or none can be read */
+    uint64_t limit_bytes;
+} ebb_limits_gauge;
+void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out);
+void ebb_limits_gauge_close(ebb_limits_gauge *g);
+/* What is used, page cache included; false: unknown. */
+bool ebb_limits_gauge_used(const ebb_limits_gauge *g, uint64_t *bytes);
 
 /* CPUs that this process may use: those of its affinity mask, and not more
  * than its cgroups' CPU quotas, rounded down (a throttled thread would hold up

@@ -226,6 +226,42 @@ static void test_survives_every_fault(void **state)
     }
 }
 
+/* The level with the least room has the gauge; it reads anew each time. */
+static void test_gauge(void **state)
+{
+    ebb_limits_gauge g;
+    uint64_t used;
+
+    (void)state;
+    ebb_limits_gauge_open(fake_root, &g);
+    assert_int_equal(g.fd, -1);
+    assert_false(ebb_limits_gauge_used(&g, &used));
+    put_v2();
+    ebb_limits_gauge_open(fake_root, &g);
+    assert_int_equal(g.limit_bytes, 4096 * MIB);
+    assert_true(ebb_limits_gauge_used(&g, &used));
+    assert_int_equal(used, MIB);
+    ebb_os_fail_nth(1);
+    assert_false(ebb_limits_gauge_used(&g, &used));
+    ebb_os_fail_off();
+    ebb_limits_gauge_close(&g);
+    ebb_limits_gauge_close(&g);
+}
+
+static void test_refaults(void **state)
+{
+    (void)state;
+    put_meminfo();
+    assert_int_equal(read_fake().n_refaults, 0);
+    fake_root_put("/proc/vmstat", "nr_free_pages 5\nworkingset_refault_anon 3\nworkingset_refault_file 4711\n");
+    assert_int_equal(read_fake().n_refaults, 4711);
+    fake_root_put("/proc/vmstat", "workingset_refault 12\n");
+    assert_int_equal(read_fake().n_refaults, 12);
+    put_v2();
+    fake_root_put("/sys/fs/cgroup/user.slice/ebb.scope/memory.stat", "anon 1\nworkingset_refault_file 99\n");
+    assert_int_equal(read_fake().n_refaults, 99);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +271,8 @@ int main(void)
         cmocka_unit_test_teardown(test_cgroup_1, fake_root_clear),
         cmocka_unit_test_teardown(test_a_path_that_is_not_there, fake_root_clear),
         cmocka_unit_test_teardown(test_rlimits, fake_root_clear),
+        cmocka_unit_test_teardown(test_gauge, fake_root_clear),
+        cmocka_unit_test_teardown(test_refaults, fake_root_clear),
         cmocka_unit_test_teardown(test_cpus_of_the_mask, fake_root_clear),
         cmocka_unit_test_teardown(test_cpu_quota, fake_root_clear),
         cmocka_unit_test(test_this_machine),

@@ -1,0 +1,250 @@
+/* Memory while a model answers: given back when it gets short, taken again between
+ * turns (engine_impl.h, ebb/engine.h).
+ *
+ * In a turn memory is only given back: a quarter of what is resident, the groups with
+ * the highest index first, or in an emergency all.  Results never depend on it.
+ *
+ * Looks are of two kinds.  The whole look reads some thirty files, four times a second, at once
+ * when the kernel tells of pressure.  Between them the use of the cgroup that limits us is
+ * read before each layer: copies of our own cannot be dropped by the kernel, and where the limit
+ * is hit it kills, so what a neighbour takes must be given to it within milliseconds. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+#include "model_file.h"
+#include "os/proc.h"
+#include "os/psi.h"
+
+#define MIB          ((uint64_t)1 << 20)
+#define LOOK_PASSES  64u                         /* memory is looked at after so many passes ... */
+#define LOOK_NS      250000000u                  /* ... or so long, whichever comes first */
+#define SOON_NS      5000000u                    /* a whole look comes no sooner after the last */
+#define FLOOR_BYTES  (300 * MIB)                 /* less than that available is short, a quarter of it an emergency */
+#define SWAP_BYTES   (64 * MIB)                  /* so much of us in swap is short too */
+#define FAULTS       64u                         /* so many of our page faults waited for the disk ... */
+#define REFAULTS     2048u                       /* ... and so many pages came back that had been dropped: thrashing */
+#define CALM_NS      10000000000u                /* after giving back, before the first layer is taken again ... */
+#define STEP_NS      2000000000u                 /* ... and between one and the next */
+#define CALM_AVG10   1.0                         /* percent of the last 10 s that somebody waited for memory */
+
+void ebb_watch_open(ebb_engine *e)
+{
+    e->budget.psi_fd = ebb_psi_open();
+    ebb_limits_gauge_open(NULL, &e->budget.gauge);
+    e->budget.is_open = true;
+    e->run.between = ebb_budget_look;
+    e->run.between_arg = e;
+}
+
+void ebb_watch_close(ebb_engine *e)
+{
+    if (!e->budget.is_open)
+        return;
+    ebb_psi_close(e->budget.psi_fd);
+    ebb_limits_gauge_close(&e->budget.gauge);
+}
+
+/* -- Groups ------------------------------------------------------------------------ */
+
+bool ebb_group_is_wanted(const ebb_engine *e, uint32_t group)
+{
+    return ebb_res_group_bytes(e->res, group) > 0;
+}
+
+bool ebb_group_is_here(const ebb_engine *e, uint32_t group)
+{
+    ebb_layer_state s = ebb_res_state(e->res, group);
+
+    return (s == EBB_LAYER_PINNED || s == EBB_LAYER_MAPPED) && ebb_group_is_wanted(e, group);
+}
+
+static uint32_t count_here(const ebb_engine *e)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i <= e->net.n_layers; i++)
+        n += ebb_group_is_here(e, i);
+    return n;
+}
+
+static bool is_in_memory(const ebb_engine *e)
+{
+    return ebb_gguf_get_part(ebb_model_gguf(e->model), 0)->fd < 0;
+}
+
+/* -- Looking ----------------------------------------------------------------------- */
+
+/* Pages of mapped weights are dropped and read again and again: the page cache is too small for them. */
+static bool is_thrashing(ebb_engine *e, const ebb_limits *l, const ebb_proc *own)
+{
+    ebb_budget *b = &e->budget;
+    bool is = b->n_refaults > 0 && l->n_refaults >= b->n_refaults + REFAULTS && own->n_major_faults >= b->n_faults + FAULTS;
+
+    b->n_refaults = l->n_refaults;
+    b->n_faults = own->n_major_faults;
+    return is;
+}
+
+/* What could still be taken without anybody's loss: of the machine and of our
+ * cgroup, less the file's pages that hold our weights, which both count as free. */
+static bool room(ebb_engine *e, int64_t *bytes, double *pressure)
+{
+    ebb_res_stats res;
+    ebb_limits l;
+    ebb_proc own;
+    uint64_t available;
+
+    if (ebb_limits_read(NULL, &l, NULL) != EBB_OK || ebb_proc_read(NULL, &own, NULL) != EBB_OK)
+        return false;
+    available = l.available_bytes;
+    e->budget.cache_bytes = l.cgroup_cache_bytes;
+    if (l.cgroup_limit_bytes != EBB_LIMIT_NONE) {
+        uint64_t used = l.cgroup_used_bytes - l.cgroup_cache_bytes;
+        uint64_t left = l.cgroup_limit_bytes > used ? l.cgroup_limit_bytes - used : 0;
+
+        available = left < available ? left : available;
+    }
+    ebb_res_get_stats(e->res, &res);
+    *bytes = (int64_t)available - (is_in_memory(e) ? 0 : (int64_t)res.mapped_bytes);
+    if (own.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0))
+        *bytes = *bytes < 0 ? *bytes : 0;
+    *pressure = l.pressure_some_avg10;
+    return true;
+}
+
+/* The plan itself may leave less than the usual floor: a small cgroup. */
+static int64_t floor_bytes(const ebb_engine *e)
+{
+    uint64_t left = (e->machine.kept_bytes + e->plan.reserve_bytes) / 4 * 3;
+
+    return (int64_t)(left < FLOOR_BYTES ? left : FLOOR_BYTES);
+}
+
+/* Leave `n` resident groups to the ring, from the last one on. */
+static void shed(ebb_engine *e, uint32_t n, bool is_emergency, int64_t available)
+{
+    uint32_t shed = 0;
+    ebb_error err = { 0 };
+    ebb_status st = EBB_OK;
+    ebb_res_stats res;
+
+    ebb_res_get_stats(e->res, &res);
+    if (res.ring_bytes <= EBB_LOADER_BYTES && e->plan.stream_bytes == 0)
+        st = ebb_res_set_reader(e->res, e->opts.io, e->budget.has_speeds ? e->budget.speeds : NULL, ebb_plan_ring(&e->net), &err);
+    for (uint32_t i = e->net.n_layers + 1; i-- > 0 && shed < n && st == EBB_OK;)
+        if (ebb_group_is_here(e, i)) {
+            st = ebb_res_place(e->res, i, EBB_LAYER_DISK, &err);
+            shed += st == EBB_OK;
+        }
+    e->budget.n_shed += shed;
+    e->budget.shed_ns = ebb_clock_ns();
+    if (st != EBB_OK)
+        ebb_log("budget", "%s", err.msg);
+    ebb_stats_decision(e, "%s: %lld MiB available; %u layers let go, %u stay", is_emergency ? "memory is gone" : "memory is short",
+                       (long long)(available / (int64_t)MIB), shed, count_here(e));
+}
+
+static void look(ebb_engine *e)
+{
+    int64_t available, floor = floor_bytes(e);
+    uint32_t n_here;
+    double pressure;
+
+    e->budget.looked_ns = ebb_clock_ns();
+    e->budget.n_looked = 0;
+    if (is_in_memory(e) || !room(e, &available, &pressure) || available >= floor)
+        return;
+    n_here = count_here(e);
+    if (n_here == 0)
+        return;
+    if (available < floor / 4 && e->budget.shed_ns && ebb_clock_ns() - e->budget.shed_ns < CALM_NS)
+        shed(e, n_here, true, available);        /* a quarter was not enough a moment ago */
+    else
+        shed(e, (n_here + 3) / 4, false, available);
+}
+
+/* By the gauge: nearly all of the cgroup is used, if its page cache is as it was at the last look. */
+static bool seems_short(const ebb_engine *e)
+{
+    const ebb_limits_gauge *g = &e->budget.gauge;
+    uint64_t used;
+
+    if (e->plan.is_mapped || !ebb_limits_gauge_used(g, &used))
+        return false;                            /* what is mapped the kernel drops by itself */
+    used = used > e->budget.cache_bytes ? used - e->budget.cache_bytes : 0;
+    return (int64_t)(g->limit_bytes - used) < floor_bytes(e);
+}
+
+void ebb_budget_look(void *engine)
+{
+    ebb_engine *e = engine;
+    uint64_t since = ebb_clock_ns() - e->budget.looked_ns;
+
+    if (since >= LOOK_NS || ebb_psi_poll(e->budget.psi_fd) || (since >= SOON_NS && seems_short(e)))
+        look(e);
+}
+
+ebb_status ebb_budget_before_pass(ebb_engine *e, ebb_error *err)
+{
+    if (++e->budget.n_looked >= LOOK_PASSES)
+        look(e);
+    return ebb_res_check(e->res, err);
+}
+
+/* -- Taking back ------------------------------------------------------------------- */
+
+static bool is_calm(ebb_engine *e, uint64_t n_bytes)
+{
+    uint64_t now = ebb_clock_ns();
+    int64_t available;
+    double pressure;
+
+    if (now - e->budget.shed_ns < CALM_NS || now - e->budget.taken_ns < STEP_NS)
+        return false;
+    e->budget.taken_ns = e->budget.looked_ns = now;
+    return room(e, &available, &pressure) && pressure < CALM_AVG10 && available >= 2 * floor_bytes(e) + 2 * (int64_t)n_bytes;
+}
+
+/* The first group that the plan has in memory and that is not. */
+static uint32_t find_missing(const ebb_engine *e)
+{
+    uint32_t i = 0;
+
+    while (i <= e->net.n_layers && (ebb_group_is_here(e, i) || !ebb_group_is_wanted(e, i)))
+        i++;
+    return i;
+}
+
+static bool take_back(ebb_engine *e)
+{
+    uint32_t i = find_missing(e);
+    ebb_error err = { 0 };
+
+    if (i > e->net.n_layers) {
+        e->budget.n_shed = 0;
+        return false;
+    }
+    if (!is_calm(e, ebb_res_group_bytes(e->res, i)))
+        return true;
+    if (ebb_res_place(e->res, i, e->plan.is_mapped ? EBB_LAYER_MAPPED : EBB_LAYER_PINNED, &err) != EBB_OK) {
+        ebb_log("budget", "%s", err.msg);
+        e->budget.shed_ns = ebb_clock_ns();      /* not before another while */
+        return true;
+    }
+    e->budget.n_shed -= e->budget.n_shed > 0;
+    ebb_stats_decision(e, "memory is there again: layer %u taken back, %u to come", i, e->budget.n_shed);
+    return e->budget.n_shed > 0;
+}
+
+/* Copies of our own are looked after also while nobody asks anything. */
+bool ebb_engine_idle(ebb_engine *e)
+{
+    bool is_held = !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !is_in_memory(e);
+
+    if (is_held && seems_short(e))
+        look(e);
+    return (e->budget.n_shed > 0 && take_back(e)) || is_held;
+}
