@@ -177,13 +177,14 @@ static bool comes_back(run *r, uint32_t all)
 
 static int rounds(run *r, unsigned n, unsigned take_mib)
 {
-    uint32_t all = resident(r), had = all;
+    uint32_t all, had;
     double begin = ebb_clock_s();
     ebb_stats s;
     bool back;
 
     if (!make_want(r))
         return 1;
+    all = had = resident(r);                     /* what was read in the background is there now */
     ebb_engine_stats(r->e, &s);
     printf("tier %s, %u of %u layers resident; %u rounds of up to %u MiB\n", ebb_tier_name(s.tier), all, s.n_layers, n, take_mib);
     r->least = all;
