@@ -86,9 +86,9 @@ check:                                         ## the tests, plain and under the
 	$(MAKE) test
 	$(MAKE) test SAN=address,undefined
 	$(MAKE) test SAN=thread
-check-long: $(B)/tests/engine/test_kv_random $(B)/tests/engine/fuzz_pressure  ## random operations on the KV cache, 10,000 of each network; memory taken and given, 100 rounds
+check-long: $(B)/tests/engine/test_kv_random $(B)/tests/engine/fuzz_pressure  ## 10,000 random operations on the KV cache, 1,000 turns of two programs; memory taken and given, 100 rounds
 	$(Q)sh tests/engine/pressure.sh $(B)/tests/engine/fuzz_pressure $(or $(ROUNDS),100)
-	$(Q)EBB_KV_OPS=$(or $(ARGS),10000) $<
+	$(Q)EBB_KV_OPS=$(or $(ARGS),1250) $<
 bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak
 	$(Q)for b in $(BENCHES); do $$b $(ARGS) || exit 1; done
 screenshot: all                                ## draw docs/*.svg anew from docs/screens/*.txt (tmux)

@@ -182,7 +182,7 @@ static void test_restored_logits_have_the_same_bits(void **state)
     for (size_t a = 0; a < sizeof archs / sizeof *archs; a++) {
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
             ebb_tiny_opts tiny = { .arch = archs[a], .type = EBB_TYPE_Q8_0, .n_ff = 96 };
-            ebb_engine_opts o = { .has_kv = true, .kv_k = types[t], .kv_v = types[t] };
+            ebb_engine_opts o = { .n_chunk = 32, .has_kv = true, .kv_k = types[t], .kv_v = types[t] };
 
             compute(&tiny, o, ids, N - 20);
             expect_restored(&tiny, o, ids, N, N - 20);

@@ -1,13 +1,13 @@
 /* Random operations on timelines that share a pool and a cache on disk, against a
  * session that computes everything anew: the same logits after each, no block
- * lost, the cap held.  About a second; $EBB_KV_OPS operations instead (of each
- * network) for a longer run. */
+ * lost, the cap held.  Then two processes on one cache.  Some 600 operations in all;
+ * $EBB_KV_OPS of each network, and turns of the processes, for a longer run. */
 #include "ebb_test.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
-#include "base/clock.h"
 #include "engine_impl.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"
@@ -16,9 +16,10 @@
 #define N_LINES   4u             /* timelines; more than there are sessions */
 #define N_SESSION 2u
 #define CAP       ((uint64_t)1 << 20)
-#define SECONDS   0.5            /* for each network */
+#define N_OPS     64u
 
 static char dir[64];
+static uint64_t cap = CAP;       /* that is held */
 
 typedef struct line {
     ebb_token ids[N_CTX];
@@ -33,7 +34,8 @@ typedef struct world {
     line         lines[N_LINES];
     float        want[EBB_TINY_VOCAB];
     uint64_t     random;
-    unsigned     n_disk, n_computed;
+    ebb_kv_type  type;
+    unsigned     n_disk, n_computed, n_forgotten;
 } world;
 
 static uint32_t draw(world *w, uint32_t below)
@@ -49,7 +51,8 @@ static ebb_token draw_id(world *w)
 
 static void open_engine(world *w)
 {
-    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .n_chunk = 32, .kv_cache_dir = dir, .kv_cache_bytes = CAP };
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .n_chunk = 32, .kv_cache_dir = dir, .kv_cache_bytes = CAP,
+                          .has_kv = true, .kv_k = w->type, .kv_v = w->type };
 
     assert_int_equal(ebb_engine_open(w->model, &o, NULL, NULL, &w->engine, NULL), EBB_OK);
     for (unsigned i = 0; i < N_SESSION; i++)
@@ -67,13 +70,14 @@ static void close_engine(world *w)
     ebb_engine_close(w->engine);
 }
 
-static void open_world(world *w, const char *arch)
+static void open_world(world *w, const char *arch, ebb_kv_type type, uint64_t seed)
 {
-    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .no_kv_cache = true };
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .no_kv_cache = true, .has_kv = true, .kv_k = type, .kv_v = type };
     ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 64 };
 
     memset(w, 0, sizeof *w);
-    w->random = 42;
+    w->random = seed;
+    w->type = type;
     w->model = ebb_tiny_open(&tiny, &w->bytes);
     assert_int_equal(ebb_engine_open(w->model, &o, NULL, NULL, &w->reference, NULL), EBB_OK);
     assert_int_equal(ebb_session_new(w->reference, &w->again, NULL), EBB_OK);
@@ -190,6 +194,27 @@ static void change(world *w, line *l)
     }
 }
 
+/* Forget in the middle, here and there: the same again, and nothing of it is found later. */
+static void forget(world *w, ebb_session *s, line *l)
+{
+    uint32_t from = draw(w, l->n - 2), n = draw(w, l->n - from - 2) + 1;
+    size_t n_held;
+
+    if (ebb_session_forget(s, from, n, NULL) != EBB_OK)
+        return;
+    assert_int_equal(ebb_session_forget(w->again, from, n, NULL), EBB_OK);
+    memmove(l->ids + from, l->ids + from + n, (l->n - from - n) * sizeof *l->ids);
+    l->n -= n;
+    l->ids[l->n] = draw_id(w);
+    assert_int_equal(ebb_session_append(s, l->ids[l->n], NULL), EBB_OK);
+    assert_int_equal(ebb_session_append(w->again, l->ids[l->n++], NULL), EBB_OK);
+    assert_memory_equal(ebb_session_ids(s, &n_held), l->ids, l->n * sizeof *l->ids);
+    assert_memory_equal(ebb_session_logits(s), ebb_session_logits(w->again), EBB_TINY_VOCAB * sizeof(float));
+    w->n_forgotten += n;
+    ebb_session_keep(s);
+    assert_int_equal(ebb_session_sync(s, NULL, 0, NULL, NULL), EBB_OK);
+}
+
 static void spoil(world *w)
 {
     static void (*const ways[])(const char *) = { vanish, truncate_it, damage };
@@ -214,6 +239,8 @@ static void step(world *w)
         assert_int_equal(ebb_session_append(s, l->ids[l->n++], NULL), EBB_OK);
     }
     expect_same(w, s, l);
+    if (l->n > 4 && draw(w, 6) == 0)
+        forget(w, s, l);
     if (draw(w, 10) == 0)                        /* the disk is full, or refuses */
         ebb_os_fail_nth((int)draw(w, 60) + 1);
     if (draw(w, 3) > 0)
@@ -222,59 +249,112 @@ static void step(world *w)
         close_engine(w);
         (void)ebb_os_fail_off();
         open_engine(w);
-        assert_true(at_file(0, NULL) <= CAP);
+        assert_true(at_file(0, NULL) <= cap);
     }
     if (ebb_os_fail_off() || draw(w, 6) == 0)
         spoil(w);
 }
 
-static void run(const char *arch)
+static unsigned n_ops(void)
 {
     const char *ops = getenv("EBB_KV_OPS");
-    long n_ops = ops ? atol(ops) : 0, n = 0;
-    double begin = ebb_clock_s();
+
+    return ops ? (unsigned)atol(ops) : N_OPS;
+}
+
+static void run(const char *arch, ebb_kv_type type, uint64_t seed, unsigned n)
+{
+    static const char *const types[] = { "f16", "q8_0", "q4_0", "f32" };
     world w;
 
-    open_world(&w, arch);
-    while (n < n_ops || (!ops && ebb_clock_s() - begin < SECONDS) || n < 40) {
+    open_world(&w, arch, type, seed);
+    for (unsigned i = 0; i < n; i++)
         step(&w);
-        n++;
-    }
-    print_message("%s: %ld operations, %u tokens from disk, %u computed\n", arch, n, w.n_disk, w.n_computed);
+    print_message("%s, %s: %u operations, %u tokens from disk, %u computed, %u forgotten\n", arch, types[type], n, w.n_disk,
+                  w.n_computed, w.n_forgotten);
     if (n > 200)
         assert_true(w.n_disk > 0);
     close_world(&w);
-    for (int i = 0; i < 1000; i++)
-        (void)at_file(0, vanish);
 }
 
-static void test_attention(void **state)
+static void clear_folder(void)
 {
-    (void)state;
-    run("llama");
+    while (at_file(0, vanish) > 0)
+        ;
 }
 
-static void test_windows(void **state)
+static void test_every_network_and_type(void **state)
 {
+    static const struct { const char *arch; ebb_kv_type type; } all[] = {
+        { "llama", EBB_KV_F16 }, { "llama", EBB_KV_Q4_0 }, { "qwen3", EBB_KV_Q8_0 }, { "gemma3", EBB_KV_F16 },
+        { "gemma3", EBB_KV_Q4_0 }, { "qwen35", EBB_KV_F16 }, { "qwen35", EBB_KV_Q8_0 }, { "llama", EBB_KV_Q8_0 },
+    };
+
     (void)state;
-    run("gemma3");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        run(all[i].arch, all[i].type, 42 + i, n_ops());
+        clear_folder();
+    }
 }
 
-static void test_states(void **state)
+/* -- Several processes ------------------------------------------------------------------- */
+
+enum { N_PROCESSES = 2 };
+
+/* What such a process does: with the same beginnings as the other one, so that they meet. */
+static void test_turns(void **state)
 {
+    const char *seed = getenv("EBB_KV_SEED");
+
     (void)state;
-    run("qwen35");
+    cap = 2 * CAP;                               /* both may write at the same moment */
+    run("llama", EBB_KV_F16, 42, n_ops() / N_PROCESSES / 2);
+    run("gemma3", EBB_KV_Q8_0, 42 + (uint64_t)(seed ? atol(seed) : 0), n_ops() / N_PROCESSES / 2);
 }
 
-int main(void)
+static pid_t start(int i)
+{
+    pid_t pid = fork();
+    char seed[20];
+
+    if (pid != 0)
+        return pid;
+    snprintf(seed, sizeof seed, "%d", i);
+    setenv("EBB_KV_DIR", dir, 1);
+    setenv("EBB_KV_SEED", seed, 1);
+    execl("/proc/self/exe", "test_kv_random", "turns", (char *)NULL);
+    _exit(99);
+}
+
+static void test_two_processes_on_one_cache(void **state)
+{
+    pid_t pids[N_PROCESSES];
+
+    (void)state;
+    for (int i = 0; i < N_PROCESSES; i++)
+        pids[i] = start(i);
+    for (int i = 0; i < N_PROCESSES; i++) {
+        int status = -1;
+
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    clear_folder();
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_every_network_and_type),
+        cmocka_unit_test(test_two_processes_on_one_cache),
     };
+    const struct CMUnitTest turns[] = { cmocka_unit_test(test_turns) };
     int status;
 
+    if (argc > 1 && strcmp(argv[1], "turns") == 0) {
+        snprintf(dir, sizeof dir, "%s", getenv("EBB_KV_DIR"));
+        return cmocka_run_group_tests_name("turns", turns, NULL, NULL);
+    }
     snprintf(dir, sizeof dir, "/tmp/ebb-random-XXXXXX");
     if (!mkdtemp(dir))
         return 1;
