@@ -172,11 +172,15 @@ void ebb_editor_group(ebb_editor *e, bool is_grouped)
     e->is_grouped = is_grouped;
 }
 
-/* Valid UTF-8 without code points that stand for pastes here. */
+/* Valid UTF-8 without NUL, which would end a message, and without code points that stand for pastes here. */
 static void add_clean(ebb_buf *out, const char *s, size_t n)
 {
     size_t start = out->len;
 
+    for (const char *nul; (nul = n > 0 ? memchr(s, '\0', n) : NULL) != NULL; n -= (size_t)(nul + 1 - s), s = nul + 1) {
+        ebb_utf8_add_valid(out, s, (size_t)(nul - s));
+        ebb_buf_adds(out, "\xEF\xBF\xBD");
+    }
     ebb_utf8_add_valid(out, s, n);
     for (size_t i = start; i + 4 <= out->len; i++) {
         uint32_t cp;

@@ -227,6 +227,11 @@ const char *ebb_term_mem_screen(ebb_term *t)
     return m->screen.failed ? NULL : m->screen.data;
 }
 
+const char *ebb_term_mem_cell(const ebb_term *t, int row, int col)
+{
+    return ebb_grid_at(&((const term_mem *)t)->shown, row, col)->text;
+}
+
 ebb_face ebb_term_mem_face(const ebb_term *t, int row, int col)
 {
     return (ebb_face)ebb_grid_at(&((const term_mem *)t)->shown, row, col)->face;

@@ -15,6 +15,7 @@ void ebb_term_mem_resize(ebb_term *t, int rows, int cols);          /* an EBB_IN
 /* The flushed screen as text: a line per row, trailing blanks cut.  Valid until
  * the next call; NULL: out of memory. */
 const char *ebb_term_mem_screen(ebb_term *t);
+const char *ebb_term_mem_cell(const ebb_term *t, int row, int col);  /* its text; "" in the right half of a wide one */
 ebb_face ebb_term_mem_face(const ebb_term *t, int row, int col);
 void ebb_term_mem_cursor(const ebb_term *t, int *row, int *col);    /* row -1: hidden */
 /* Cells that differed from the screen at flushes so far: what a link would carry. */

@@ -21,10 +21,12 @@ typedef struct line {
     ebb_buf        out;          /* since the last take */
 } line;
 
+static bool is_inline;           /* which of the two screens is tried */
+
 static void start(line *l, const char *term)
 {
     static const ebb_chat_opts chat = { 0 };
-    static const ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "" };
+    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = "sleep 60 #", .is_inline = is_inline };
     struct winsize size = { .ws_row = 24, .ws_col = 80 };
 
     memset(l, 0, sizeof *l);
@@ -131,25 +133,39 @@ static void signals_restore(void **state)
         assert_true(expect(&l, "Fake 8B", 5));
         ebb_buf_clear(&l.out);
         kill(l.pid, table[i].number);
-        assert_true(expect(&l, "\033[?1049l", 5));               /* the old screen is back */
+        assert_true(expect(&l, is_inline ? "\033[?2004l" : "\033[?1049l", 5));  /* the old screen is back */
         assert_true(memmem(l.out.data, l.out.len, "\033[?2004l", 8) != NULL);
         assert_int_equal(finish(&l, &restored), table[i].status);
         assert_true(restored);
     }
 }
 
+/* The terminal goes at any stage: before the first frame, while one types, reads, searches, looks back, is in
+ * another program. */
 static void hang_up_ends_it(void **state)
 {
-    int status;
-    line l;
+    static const char *const stages[] = { NULL, "", "a draft", "hello\r", "/help\r\033[5~", "/help\r\023hel", "\033[200~a paste that",
+                                          "one\012two\012three", "\033", "\022on", "/bare\r" };
 
     (void)state;
-    start(&l, "xterm");
-    assert_true(expect(&l, "Fake 8B", 5));
-    close(l.fd);
-    waitpid(l.pid, &status, 0);
-    assert_int_equal(WEXITSTATUS(status), 129);
-    ebb_buf_fini(&l.out);
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        int status;
+        line l;
+        start(&l, "xterm");
+        if (stages[i]) {
+            assert_true(expect(&l, "Fake 8B", 5));
+            put(&l, stages[i]);
+            expect(&l, NULL, 0.1);
+        }
+        close(l.fd);
+        alarm(20);                               /* an orphan would hold us up here */
+        waitpid(l.pid, &status, 0);
+        alarm(0);
+        bool was_too_early = i == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1;   /* it found no terminal */
+        if (!was_too_early && (WIFEXITED(status) ? WEXITSTATUS(status) != 129 : WTERMSIG(status) != SIGHUP))
+            fail_msg("stage %zu: status %x", i, status);
+        ebb_buf_fini(&l.out);
+    }
 }
 
 static void comes_back_after_a_stop(void **state)
@@ -198,6 +214,20 @@ static void the_link_is_spared(void **state)
     assert_int_equal(finish(&l, &restored), 0);
 }
 
+static int inline_group(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_terminal),
+        cmocka_unit_test(signals_restore),
+        cmocka_unit_test(hang_up_ends_it),
+        cmocka_unit_test(comes_back_after_a_stop),
+        cmocka_unit_test(the_link_is_spared),
+    };
+
+    is_inline = true;
+    return cmocka_run_group_tests_name("inline", tests, NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,5 +238,7 @@ int main(void)
         cmocka_unit_test(comes_back_after_a_stop),
         cmocka_unit_test(the_link_is_spared),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+    return n_failed + inline_group();
 }
