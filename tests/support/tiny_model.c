@@ -424,6 +424,12 @@ static void add_blocks(writer *w, const tensor *t, uint64_t n)
         { EBB_TYPE_Q4_0, 0, 0, 4.64f, 0 },   { EBB_TYPE_Q4_1, 0, 2, 4.69f, -7.5f }, { EBB_TYPE_Q5_0, 0, 0, 9.25f, 0 },
         { EBB_TYPE_Q5_1, 0, 2, 9.39f, -15 }, { EBB_TYPE_Q8_0, 0, 0, 73.3f, 0 },     { EBB_TYPE_Q4_K, 0, 2, 242.5f, 7.5f },
         { EBB_TYPE_Q5_K, 0, 2, 491.5f, 15 }, { EBB_TYPE_Q6_K, 208, 0, 1366, 0 },
+        /* these within a factor of two */
+        { EBB_TYPE_Q2_K, 80, 82, 14, 1.5f }, { EBB_TYPE_Q3_K, 108, 0, 43, 0 },      { EBB_TYPE_TQ1_0, 52, 0, 0.8f, 0 },
+        { EBB_TYPE_TQ2_0, 64, 0, 1.2f, 0 },  { EBB_TYPE_IQ4_NL, 0, 0, 68, 0 },      { EBB_TYPE_IQ4_XS, 0, 0, 1258, 0 },
+        { EBB_TYPE_IQ2_XXS, 0, 0, 45, 0 },   { EBB_TYPE_IQ2_XS, 0, 0, 45, 0 },      { EBB_TYPE_IQ2_S, 0, 0, 45, 0 },
+        { EBB_TYPE_IQ3_XXS, 0, 0, 135, 0 },  { EBB_TYPE_IQ3_S, 0, 0, 160, 0 },      { EBB_TYPE_IQ1_S, 0, 0, 8, 0 },
+        { EBB_TYPE_IQ1_M, 0, 0, 8, 0 },      { EBB_TYPE_MXFP4, 0, 0, 6, 0 },
     };
     const ebb_type_info *info = ebb_type_get(t->type);
     size_t i = 0;
@@ -438,7 +444,13 @@ static void add_blocks(writer *w, const tensor *t, uint64_t n)
 
         for (uint32_t j = 0; j < info->block_bytes; j++)
             block[j] = (char)next_random(w);
-        memcpy(block + shapes[i].d, &half, 2);
+        if (t->type == EBB_TYPE_MXFP4)           /* an exponent */
+            block[0] = (char)(126 + (int)floorf(log2f(d)));
+        else if (t->type == EBB_TYPE_IQ1_M)      /* a half in four parts */
+            for (int j = 0; j < 4; j++)
+                block[49 + 2 * j] = (char)((block[49 + 2 * j] & 15) | (half >> 4 * j & 15) << 4);
+        else
+            memcpy(block + shapes[i].d, &half, 2);
         half = to_f16(d * shapes[i].middle);
         if (shapes[i].middle != 0)
             memcpy(block + shapes[i].dmin, &half, 2);

@@ -1,0 +1,88 @@
+/* The logits of a position have the same bits for every number of columns in a
+ * pass, every cut into chunks and every number of threads, with weights of every type. */
+#include "ebb_test.h"
+
+#include "ebb/session.h"
+#include "ebb/type.h"
+#include "kernels/kernels.h"
+#include "support/tiny_model.h"
+
+enum { N_FEW = 70, N_MANY = 520 };
+
+static void keep_logits(void *arg, size_t pos, const float *logits, size_t n_vocab)
+{
+    memcpy((float *)arg + pos * n_vocab, logits, n_vocab * sizeof *logits);
+}
+
+/* Logits of the first n positions, at most `chunk` in a pass; for free(). */
+static float *eval(ebb_engine *e, uint32_t n, uint32_t chunk)
+{
+    float *out = calloc((size_t)n * EBB_TINY_VOCAB, sizeof *out);
+    ebb_token ids[N_MANY];
+    ebb_session *s;
+
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = (ebb_token)((i * 2654435761u + (i >> 3) * 97) % EBB_TINY_VOCAB);
+    assert_int_equal(ebb_session_new(e, &s, NULL), EBB_OK);
+    assert_int_equal(ebb_session_eval(s, ids, n, chunk, keep_logits, out, NULL), EBB_OK);
+    ebb_session_free(s);
+    return out;
+}
+
+static void compare(ebb_engine *e, const float *want, const char *type, uint32_t threads, uint32_t n, uint32_t chunk)
+{
+    float *got = eval(e, n, chunk);
+
+    if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
+        fail_msg("%s: other bits with %u threads and %u columns", type, threads, chunk);
+    free(got);
+}
+
+static void check_type(ebb_type type)
+{
+    static const uint32_t chunks[] = { 1, 2, 3, 5, 7, 8, 17, 64 };
+    const char *name = ebb_type_get(type)->name;
+    ebb_tiny_opts tiny = { .arch = "llama", .type = type, .n_layers = 1, .n_ff = 512 };
+    ebb_error err = { 0 };
+    char *bytes;
+    ebb_model *m = ebb_tiny_open(&tiny, &bytes);
+    float *want = NULL;
+
+    for (uint32_t threads = 1; threads <= 4; threads++) {
+        ebb_engine_opts o = { .n_ctx = N_MANY, .n_threads = threads, .n_chunk = 512, .no_kv_cache = true };
+        ebb_engine *e;
+
+        if (ebb_engine_open(m, &o, NULL, NULL, &e, &err) != EBB_OK)
+            fail_msg("%s: %s", name, err.msg);
+        want = want ? want : eval(e, N_MANY, 512);
+        for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++)
+            compare(e, want, name, threads, N_FEW, chunks[i]);
+        if (threads > 1)
+            compare(e, want, name, threads, N_MANY, 512);
+        ebb_engine_close(e);
+    }
+    free(want);
+    ebb_model_close(m);
+    free(bytes);
+}
+
+static void test_every_type(void **state)
+{
+    int n = 0;
+
+    (void)state;
+    for (uint32_t t = 0; t < EBB_TYPE_LIMIT; t++)
+        if (ebb_kernel_has_type((ebb_type)t)) {
+            check_type((ebb_type)t);
+            n++;
+        }
+    print_message("%d types\n", n);
+    assert_true(n >= 25);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_type) };
+
+    return cmocka_run_group_tests_name("bits", tests, NULL, NULL);
+}
