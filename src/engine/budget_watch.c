@@ -131,6 +131,7 @@ static void shed(ebb_engine *e, uint32_t n, bool is_emergency, int64_t available
     ebb_status st = EBB_OK;
     ebb_res_stats res;
 
+    ebb_pool_settle(e->pool);                    /* a late thread may still read them */
     ebb_res_get_stats(e->res, &res);
     if (res.ring_bytes <= EBB_LOADER_BYTES && e->plan.stream_bytes == 0)
         st = ebb_res_set_reader(e->res, e->opts.io, e->budget.has_speeds ? e->budget.speeds : NULL, ebb_plan_ring(&e->net), &err);

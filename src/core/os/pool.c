@@ -7,7 +7,14 @@
  * A thread adds 1 and looks at what it got: a slice number below n_slices is its
  * own, and until that slice is counted as done the caller cannot return, so
  * fn and arg stay as they are.  Anything else means there is nothing to do.
- * A worker that wakes late therefore delays nobody: it finds no slice. */
+ * A worker that wakes late therefore delays nobody: it finds no slice.
+ *
+ * Of work that may be done twice a thread shows in its place which slice it holds,
+ *
+ *     | run 32 | slice + 1 32 |        0: none
+ *
+ * and whoever makes that 0 (the holder when it has computed, or the caller who waited long enough) does the
+ * slice: commits it and counts it. */
 #include "os/pool.h"
 
 #include <errno.h>
@@ -16,9 +23,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "os/fault.h"
 
 enum { SPINS = 1000 };           /* some tens of microseconds before sleeping */
@@ -29,11 +39,25 @@ typedef struct worker {
     uint32_t  id;
 } worker;
 
+/* Of one thread, for slices that may be done twice. */
+typedef struct place {
+    _Alignas(64) atomic_ullong holds;
+    atomic_bool is_busy;
+    uint32_t    run;             /* of which `arg` is */
+    _Alignas(64) char arg[EBB_REDO_ARG];
+    _Alignas(64) char out[EBB_REDO_OUT];
+} place;
+
 struct ebb_pool {
     uint32_t n_threads, n_started;
     worker  *workers;
+    place   *places;             /* [n_threads] */
     ebb_slice_fn *fn;            /* of the job under way: written before the ticket */
     void    *arg;
+    const ebb_redo *redo;        /* NULL: it is fn */
+    uint32_t run;                /* number of the redo job */
+    size_t   redo_bytes;         /* of its arg */
+    _Alignas(64) char redo_arg[EBB_REDO_ARG];
     _Alignas(64) atomic_ullong ticket;
     _Alignas(64) atomic_uint n_done;             /* slices; futex of the caller */
     atomic_uint caller_sleeps;
@@ -61,17 +85,52 @@ static void futex_wake(atomic_uint *word, int n)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 }
 
-static void take_slices(ebb_pool *p, uint32_t thread)
+/* One of n slices is done. */
+static void count_slice(ebb_pool *p, uint32_t n)
 {
-    for (;;) {
+    if (atomic_fetch_add(&p->n_done, 1) + 1 == n && atomic_load(&p->caller_sleeps))
+        futex_wake(&p->n_done, 1);
+}
+
+/* A slice that may be taken away meanwhile; whether it was not. */
+static bool do_redo(ebb_pool *p, uint32_t slice, uint32_t thread)
+{
+    place *at = &p->places[thread];
+    const ebb_redo *redo = p->redo;
+    uint32_t run = p->run;
+    size_t bytes = p->redo_bytes;
+    unsigned long long mine = (unsigned long long)run << 32 | (slice + 1);
+    bool is_mine = true;
+
+    atomic_store(&at->is_busy, true);
+    atomic_store(&at->holds, mine);
+    if (at->run != run) {
+        memcpy(at->arg, p->redo_arg, bytes);
+        at->run = run;
+        is_mine = atomic_load(&at->holds) == mine;       /* else the copy may be of a later run */
+    }
+    if (is_mine)
+        redo->compute(at->arg, slice, thread, at->out);
+    else
+        at->run = 0;
+    atomic_store(&at->is_busy, false);
+    is_mine = is_mine && atomic_compare_exchange_strong(&at->holds, &mine, 0);
+    if (is_mine)
+        redo->commit(at->arg, slice, at->out);
+    return is_mine;
+}
+
+/* How many slices the thread did. */
+static uint32_t take_slices(ebb_pool *p, uint32_t thread)
+{
+    for (uint32_t n_mine = 0;; n_mine++) {
         unsigned long long t = atomic_fetch_add(&p->ticket, 1);
         uint32_t s = (uint32_t)t, n = (uint32_t)(t >> 32);
 
         if (s >= n)
-            return;
-        p->fn(p->arg, s, thread);
-        if (atomic_fetch_add(&p->n_done, 1) + 1 == n && atomic_load(&p->caller_sleeps))
-            futex_wake(&p->n_done, 1);
+            return n_mine;
+        if (p->redo ? do_redo(p, s, thread) : (p->fn(p->arg, s, thread), true))
+            count_slice(p, n);
     }
 }
 
@@ -126,6 +185,13 @@ static void wait_done(ebb_pool *p, uint32_t n_slices)
     atomic_store(&p->caller_sleeps, 0);
 }
 
+static void start(ebb_pool *p, uint32_t n_slices)
+{
+    atomic_store(&p->n_done, 0);
+    atomic_store(&p->ticket, (unsigned long long)n_slices << 32);
+    publish(p);
+}
+
 void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices)
 {
     if (p->n_started == 0 || n_slices <= 1) {    /* nobody to share with */
@@ -135,11 +201,75 @@ void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices)
     }
     p->fn = fn;
     p->arg = arg;
-    atomic_store(&p->n_done, 0);
-    atomic_store(&p->ticket, (unsigned long long)n_slices << 32);
-    publish(p);
+    p->redo = NULL;
+    start(p, n_slices);
     take_slices(p, 0);
     wait_done(p, n_slices);
+}
+
+/* Whether all n slices are done by the time `until`. */
+static bool done_by(ebb_pool *p, uint32_t n, double until)
+{
+    while (atomic_load(&p->n_done) != n) {
+        if (ebb_clock_s() > until)
+            return false;
+        for (int i = 0; i < 20; i++)
+            pause_cpu();
+    }
+    return true;
+}
+
+/* The slices that others hold are done here. */
+static void take_back(ebb_pool *p, uint32_t n)
+{
+#if !defined(__SANITIZE_THREAD__)                /* it would see, rightly, that the holder reads what is written */
+    place *mine = &p->places[0];
+
+    for (uint32_t i = 1; i <= p->n_started; i++) {
+        unsigned long long held = atomic_load(&p->places[i].holds);
+        uint32_t slice = (uint32_t)held - 1;
+
+        if (held == 0 || held >> 32 != p->run || !atomic_compare_exchange_strong(&p->places[i].holds, &held, 0))
+            continue;
+        p->redo->compute(p->redo_arg, slice, 0, mine->out);
+        p->redo->commit(p->redo_arg, slice, mine->out);
+        count_slice(p, n);
+    }
+#else
+    (void)p, (void)n;
+#endif
+}
+
+void ebb_pool_run_redo(ebb_pool *p, const ebb_redo *what, const void *arg, size_t arg_bytes, uint32_t n_slices)
+{
+    double began, now;
+    uint32_t n_mine;
+
+    if (p->n_started == 0 || n_slices <= 1) {
+        for (uint32_t s = 0; s < n_slices; s++) {
+            what->compute(arg, s, 0, p->places[0].out);
+            what->commit(arg, s, p->places[0].out);
+        }
+        return;
+    }
+    p->redo = what;
+    p->run = p->run + 1 ? p->run + 1 : 1;
+    p->redo_bytes = arg_bytes;
+    memcpy(p->redo_arg, arg, arg_bytes);
+    began = ebb_clock_s();
+    start(p, n_slices);
+    n_mine = take_slices(p, 0);
+    now = ebb_clock_s();
+    if (n_mine > 0 && !done_by(p, n_slices, now + 2 * (now - began) / n_mine))
+        take_back(p, n_slices);
+    wait_done(p, n_slices);
+}
+
+void ebb_pool_settle(ebb_pool *p)
+{
+    for (uint32_t i = 1; i <= p->n_started; i++)
+        while (atomic_load(&p->places[i].is_busy))
+            nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
 }
 
 ebb_status ebb_pool_new(uint32_t n_threads, ebb_pool **out, ebb_error *err)
@@ -152,7 +282,10 @@ ebb_status ebb_pool_new(uint32_t n_threads, ebb_pool **out, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a pool of %u threads", n_threads);
     *p = (ebb_pool){ .n_threads = n_threads };
     p->workers = ebb_os_fault(ENOMEM) ? NULL : calloc(n_threads, sizeof *p->workers);
-    if (!p->workers) {
+    p->places = ebb_os_fault(ENOMEM) ? NULL : aligned_alloc(64, n_threads * sizeof *p->places);
+    if (p->places)
+        memset(p->places, 0, n_threads * sizeof *p->places);
+    if (!p->workers || !p->places) {
         ebb_pool_free(p);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a pool of %u threads", n_threads);
     }
@@ -183,6 +316,7 @@ void ebb_pool_free(ebb_pool *p)
     for (uint32_t i = 0; i < p->n_started; i++)
         pthread_join(p->workers[i].thread, NULL);
     free(p->workers);
+    free(p->places);
     free(p);
 }
 

@@ -7,6 +7,7 @@
  * an idle pool costs nothing.  Affinity is left alone. */
 #ifndef EBB_OS_POOL_H
 #define EBB_OS_POOL_H
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ebb/status.h"
@@ -26,5 +27,23 @@ uint32_t ebb_pool_n_threads(const ebb_pool *p);
 /* Run fn for all slices and return when all are done.  One caller at a time.
  * Cost: one atomic per slice, about 1 us of hand-over. */
 void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices);
+
+/* Work of which a slice may be done twice.  A thread that loses its CPU in the middle of a slice loses it
+ * for milliseconds; so the caller, when it has nothing else left and has waited for twice the time of a slice,
+ * does that slice anew and goes on.  compute therefore reads its own copy of `arg` (and what that points
+ * to, by then perhaps written over: nobody uses what comes of it), writes to `out` and its thread's scratch only; commit,
+ * called once for each slice, puts `out` where it belongs. */
+#define EBB_REDO_ARG 10240u      /* most bytes of arg */
+#define EBB_REDO_OUT 4096u       /* bytes of out, 64-byte aligned */
+
+typedef struct ebb_redo {
+    void (*compute)(const void *arg, uint32_t slice, uint32_t thread, void *out);
+    void (*commit)(const void *arg, uint32_t slice, const void *out);
+} ebb_redo;
+
+/* As ebb_pool_run; arg_bytes at most EBB_REDO_ARG. */
+void ebb_pool_run_redo(ebb_pool *p, const ebb_redo *what, const void *arg, size_t arg_bytes, uint32_t n_slices);
+/* Wait until no late thread computes any more: before memory that an arg led to is given away. */
+void ebb_pool_settle(ebb_pool *p);
 
 #endif

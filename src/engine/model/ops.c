@@ -1,16 +1,23 @@
 /* Norms and matrices of a layer (run.h). */
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "model/run.h"
 
-/* Rows of a slice: a few microseconds of decode, so that a stolen CPU holds up
- * little; more for many columns, where kernels unpack a tile of weights once. */
-#define ROWS_FEW 32u
+/* Rows of a slice of few columns: some tens of microseconds of decode, and enough that most of them are
+ * fetched while others are multiplied. */
+#define ROWS_FEW 128u
 #define FEW_COLS  4u
+
+static bool has_few_cols(const ebb_run *r)
+{
+    return r->c1 - r->c0 <= FEW_COLS;
+}
 
 static uint32_t rows_of_slice(const ebb_run *r)
 {
-    return r->c1 - r->c0 <= FEW_COLS ? ROWS_FEW : EBB_SLICE_ROWS;
+    return has_few_cols(r) ? ROWS_FEW : EBB_SLICE_ROWS;
 }
 
 /* -- Inputs ------------------------------------------------------------------- */
@@ -214,13 +221,15 @@ static void multiply(const ebb_run *r, const held *h, uint32_t row, uint32_t n, 
         r->kern->add(y + c * y_stride, w->bias + row, n);
 }
 
+/* A thread has its own copy where slices may be done twice (pool.h); the run goes on while a late one
+ * computes, so it is copied too. */
 typedef struct mat_job {
-    const ebb_run *r;
-    const ebb_mat *mats;
-    uint32_t       rows;
-    uint32_t       slices[EBB_MAX_MATS]; /* of what is held of each matrix */
-    held           held[EBB_MAX_MATS];
-    float          softcap;
+    ebb_run  r;
+    float    softcap;
+    uint32_t rows;
+    uint32_t slices[EBB_MAX_MATS];       /* of what is held of each matrix */
+    ebb_mat  mats[EBB_MAX_MATS];
+    held     held[EBB_MAX_MATS];         /* last: only those in use are copied */
 } mat_job;
 
 static void cap_logits(float *y, uint32_t n, float cap)
@@ -229,21 +238,66 @@ static void cap_logits(float *y, uint32_t n, float cap)
         y[i] = cap * tanhf(y[i] / cap);
 }
 
-static void mat_slice(void *arg, uint32_t slice, uint32_t thread)
+/* The slice's matrix, and its rows [*row, *row + *n). */
+static uint32_t mat_of(const mat_job *job, uint32_t slice, uint32_t *row, uint32_t *n)
 {
-    const mat_job *job = arg;
-    const ebb_mat *m = job->mats;
-    uint32_t i = 0, row, n;
+    uint32_t i = 0;
 
     while (slice >= job->slices[i])
         slice -= job->slices[i++];
-    m += i;
-    row = slice * job->rows;
-    n = smaller(n_rows_held(&job->held[i]) - row, job->rows);
-    row += first_row(&job->held[i]);
-    multiply(job->r, &job->held[i], row, n, m->y + row, m->y_stride, thread);
-    for (uint32_t c = 0; job->softcap != 0 && c < job->r->c1 - job->r->c0; c++)
-        cap_logits(m->y + c * m->y_stride + row, n, job->softcap);
+    *row = slice * job->rows;
+    *n = smaller(n_rows_held(&job->held[i]) - *row, job->rows);
+    *row += first_row(&job->held[i]);
+    return i;
+}
+
+static void mat_rows(const mat_job *job, uint32_t i, uint32_t row, uint32_t n, float *y, size_t y_stride, uint32_t thread)
+{
+    multiply(&job->r, &job->held[i], row, n, y, y_stride, thread);
+    for (uint32_t c = 0; job->softcap != 0 && c < job->r.c1 - job->r.c0; c++)
+        cap_logits(y + c * y_stride, n, job->softcap);
+}
+
+static void mat_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const mat_job *job = arg;
+    uint32_t row, n, i = mat_of(job, slice, &row, &n);
+
+    mat_rows(job, i, row, n, job->mats[i].y + row, job->mats[i].y_stride, thread);
+}
+
+static void mat_compute(const void *arg, uint32_t slice, uint32_t thread, void *out)
+{
+    uint32_t row, n, i = mat_of(arg, slice, &row, &n);
+
+    mat_rows(arg, i, row, n, out, n, thread);
+}
+
+static void put_rows(const float *rows, uint32_t n, uint32_t n_cols, float *y, size_t y_stride)
+{
+    for (uint32_t c = 0; c < n_cols; c++)
+        memcpy(y + c * y_stride, rows + c * n, n * sizeof *y);
+}
+
+static void mat_commit(const void *arg, uint32_t slice, const void *out)
+{
+    const mat_job *job = arg;
+    uint32_t row, n, i = mat_of(job, slice, &row, &n);
+
+    put_rows(out, n, job->r.c1 - job->r.c0, job->mats[i].y + row, job->mats[i].y_stride);
+}
+
+_Static_assert(sizeof(mat_job) <= EBB_REDO_ARG && 2 * FEW_COLS * ROWS_FEW * sizeof(float) <= EBB_REDO_OUT, "");
+
+/* n_slices of what is held of n matrices. */
+static void run_mats(mat_job *job, uint32_t n, uint32_t n_slices)
+{
+    static const ebb_redo redo = { mat_compute, mat_commit };
+
+    if (has_few_cols(&job->r))
+        ebb_pool_run_redo(job->r.pool, &redo, job, offsetof(mat_job, held) + n * sizeof *job->held, n_slices);
+    else
+        ebb_run_slices(&job->r, mat_slice, job, n_slices);
 }
 
 /* Hold what comes next, from matrix *i on: a part, and all that can be had behind it without waiting. */
@@ -265,12 +319,13 @@ ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float soft
     mat_job job;
     ebb_status st = EBB_OK;
 
-    job.r = r;
-    job.mats = mats;
+    job.r = *r;
     job.rows = rows_of_slice(r);
     job.softcap = softcap;
-    for (uint32_t k = 0; k < n; k++)
+    for (uint32_t k = 0; k < n; k++) {
+        job.mats[k] = mats[k];
         hold_nothing(r, &job.held[k], mats[k].w);
+    }
     for (uint32_t i = 0; i < n && st == EBB_OK;) {
         uint32_t n_slices = 0;
 
@@ -280,7 +335,7 @@ ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float soft
             n_slices += job.slices[k];
         }
         if (st == EBB_OK)
-            ebb_run_slices(r, mat_slice, &job, n_slices);
+            run_mats(&job, n, n_slices);
         for (uint32_t k = 0; k < n; k++)
             let_go(r, &job.held[k]);
     }
@@ -336,11 +391,13 @@ ebb_status ebb_op_heads(ebb_run *r, const ebb_mat *m, const ebb_per_head *p, ebb
 #define SLOPE 1.702f             /* g sigmoid(1.702 g) = silu(1.702 g) / 1.702 */
 
 typedef struct gate_job {
-    const ebb_run *r;
-    bool           has_gate;
-    held           gate, up;     /* of both the same rows */
-    uint32_t       rows;
+    ebb_run  r;
+    bool     has_gate;
+    uint32_t rows;
+    held     gate, up;           /* of both the same rows */
 } gate_job;
+
+_Static_assert(sizeof(gate_job) <= EBB_REDO_ARG, "");
 
 static void clamped_mul(const ebb_run *r, float *gate, float *up, uint32_t n)
 {
@@ -361,25 +418,69 @@ static void activate(const ebb_run *r, float *gate, float *up, uint32_t n)
     }
 }
 
-/* The same rows of gate and up; up's go to the thread's own floats, so that
- * only their product is ever stored. */
-static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
+/* The slice's rows [*row, *row + *n). */
+static void gate_rows_of(const gate_job *job, uint32_t slice, uint32_t *row, uint32_t *n)
 {
-    const gate_job *job = arg;
-    const ebb_run *r = job->r;
-    uint32_t n_ff = job->up.w->n_rows, row = slice * job->rows, n = smaller(n_rows_held(&job->up) - row, job->rows);
-    float *ff, *up = ebb_run_floats(r, thread);
+    *row = slice * job->rows;
+    *n = smaller(n_rows_held(&job->up) - *row, job->rows);
+    *row += first_row(&job->up);
+}
 
-    row += first_row(&job->up);
-    ff = r->ff + (size_t)r->c0 * n_ff + row;
-    multiply(r, job->has_gate ? &job->gate : &job->up, row, n, ff, n_ff, thread);
+/* The same rows of gate and up; only their product, in ff, is ever stored. */
+static void gate_rows(const gate_job *job, uint32_t row, uint32_t n, float *ff, size_t ff_stride, float *up, uint32_t thread)
+{
+    const ebb_run *r = &job->r;
+
+    multiply(r, job->has_gate ? &job->gate : &job->up, row, n, ff, ff_stride, thread);
     if (job->has_gate)
         multiply(r, &job->up, row, n, up, n, thread);
     else
         for (uint32_t i = 0; i < n * (r->c1 - r->c0); i++)
             up[i] = 1.0f;
-    for (uint32_t c = 0; c < r->c1 - r->c0; c++, ff += n_ff, up += n)
+    for (uint32_t c = 0; c < r->c1 - r->c0; c++, ff += ff_stride, up += n)
         activate(r, ff, up, n);
+}
+
+static float *ff_of(const gate_job *job, uint32_t row)
+{
+    return job->r.ff + (size_t)job->r.c0 * job->up.w->n_rows + row;
+}
+
+static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const gate_job *job = arg;
+    uint32_t row, n;
+
+    gate_rows_of(job, slice, &row, &n);
+    gate_rows(job, row, n, ff_of(job, row), job->up.w->n_rows, ebb_run_floats(&job->r, thread), thread);
+}
+
+static void gate_compute(const void *arg, uint32_t slice, uint32_t thread, void *out)
+{
+    const gate_job *job = arg;
+    uint32_t row, n;
+
+    gate_rows_of(job, slice, &row, &n);
+    gate_rows(job, row, n, out, n, (float *)out + n * (job->r.c1 - job->r.c0), thread);
+}
+
+static void gate_commit(const void *arg, uint32_t slice, const void *out)
+{
+    const gate_job *job = arg;
+    uint32_t row, n;
+
+    gate_rows_of(job, slice, &row, &n);
+    put_rows(out, n, job->r.c1 - job->r.c0, ff_of(job, row), job->up.w->n_rows);
+}
+
+static void run_gate(gate_job *job, uint32_t n_slices)
+{
+    static const ebb_redo redo = { gate_compute, gate_commit };
+
+    if (has_few_cols(&job->r))
+        ebb_pool_run_redo(job->r.pool, &redo, job, sizeof *job, n_slices);
+    else
+        ebb_run_slices(&job->r, gate_slice, job, n_slices);
 }
 
 /* The parts of gate and up stand in turn. */
@@ -413,7 +514,7 @@ ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up
     gate_job job;
     ebb_status st = EBB_OK;
 
-    job.r = r;
+    job.r = *r;
     job.has_gate = ebb_weight_is(gate);
     job.rows = rows_of_slice(r);
     hold_nothing(r, &job.gate, job.has_gate ? gate : up);
@@ -421,7 +522,7 @@ ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up
     while (st == EBB_OK && job.up.end < job.up.m->n_parts) {
         st = hold_both(r, &job, err);
         if (st == EBB_OK)
-            ebb_run_slices(r, gate_slice, &job, (n_rows_held(&job.up) + job.rows - 1) / job.rows);
+            run_gate(&job, (n_rows_held(&job.up) + job.rows - 1) / job.rows);
         let_go(r, &job.gate);
         let_go(r, &job.up);
     }

@@ -225,5 +225,7 @@ ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err)
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
         ebb_rope_table(&r->net->ropes[i], r->freqs[i], p->pos0, p->n, r->cos_sin[i]);
     st = layers(r, err);
-    return st == EBB_OK && p->n_out > 0 ? output(r, p, err) : st;
+    st = st == EBB_OK && p->n_out > 0 ? output(r, p, err) : st;
+    ebb_pool_settle(r->pool);                    /* the weights may be given away now */
+    return st;
 }

@@ -114,6 +114,82 @@ static void test_slow_thread_delays_its_slice_only(void **state)
     ebb_pool_free(p);
 }
 
+/* -- Slices that may be done twice ------------------------------------------------- */
+
+typedef struct sum_arg {
+    unsigned *to;
+    unsigned  add;
+    atomic_uint *gate, *n_computed;              /* the thread 1 waits at the gate, once */
+} sum_arg;
+
+static void compute_sum(const void *arg, uint32_t slice, uint32_t thread, void *out)
+{
+    const sum_arg *a = arg;
+    unsigned v = a->to[slice] + a->add;
+
+    if (a->n_computed)
+        atomic_fetch_add(a->n_computed, 1);
+    for (unsigned open = 1; thread == 1 && a->gate && atomic_load(a->gate) < open;)
+        sched_yield();
+    memcpy(out, &v, sizeof v);
+}
+
+static void commit_sum(const void *arg, uint32_t slice, const void *out)
+{
+    memcpy(((const sum_arg *)arg)->to + slice, out, sizeof(unsigned));
+}
+
+static const ebb_redo sum = { compute_sum, commit_sum };
+
+static void test_redo_counts_every_slice_once(void **state)
+{
+    enum { JOBS = 20000, SLICES = 7 };
+    unsigned sums[SLICES] = { 0 };
+
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n++) {
+        ebb_pool *p = NULL;
+
+        memset(sums, 0, sizeof sums);
+        assert_int_equal(ebb_pool_new(n, &p, NULL), EBB_OK);
+        for (unsigned job = 1; job <= JOBS / n; job++) {
+            ebb_pool_run_redo(p, &sum, &(sum_arg){ .to = sums, .add = job }, sizeof(sum_arg), SLICES);
+            for (int s = 0; s < SLICES; s++)
+                assert_int_equal(sums[s], job * (job + 1) / 2);
+        }
+        ebb_pool_settle(p);
+        ebb_pool_free(p);
+    }
+}
+
+#if !defined(__SANITIZE_THREAD__)
+/* A worker that is stuck in a slice holds up nobody, and what it brings late is not used. */
+static void test_redo_goes_on_without_the_late(void **state)
+{
+    unsigned sums[64] = { 0 };
+    ebb_pool *p = NULL;
+
+    (void)state;
+    assert_int_equal(ebb_pool_new(2, &p, NULL), EBB_OK);
+    for (int round = 1; round <= 20; round++) {
+        atomic_uint gate = 0, n = 0;
+
+        do                                       /* until the worker has got a slice at all */
+            ebb_pool_run_redo(p, &sum, &(sum_arg){ sums, 1, &gate, &n }, sizeof(sum_arg), 64);
+        while (atomic_exchange(&n, 0) == 64);
+        unsigned want = sums[0];
+        for (int s = 0; s < 64; s++)
+            assert_int_equal(sums[s], want);
+        ebb_pool_run_redo(p, &sum, &(sum_arg){ sums, 5, NULL, NULL }, sizeof(sum_arg), 64);
+        atomic_store(&gate, 1);
+        ebb_pool_settle(p);
+        for (int s = 0; s < 64; s++)
+            assert_int_equal(sums[s], want + 5);
+    }
+    ebb_pool_free(p);
+}
+#endif
+
 static void test_every_failure_is_reported(void **state)
 {
     (void)state;
@@ -143,6 +219,10 @@ int main(void)
         cmocka_unit_test(test_ten_thousand_jobs),
         cmocka_unit_test(test_idle_pool_costs_nothing),
         cmocka_unit_test(test_slow_thread_delays_its_slice_only),
+        cmocka_unit_test(test_redo_counts_every_slice_once),
+#if !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(test_redo_goes_on_without_the_late),
+#endif
         cmocka_unit_test(test_every_failure_is_reported),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
