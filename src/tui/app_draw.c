@@ -173,7 +173,10 @@ int ebb_app_draw_greeting(ebb_app *a, int rows, int cols)
     a->has_machine = a->has_machine || ebb_machine_probe(NULL, false, &a->machine, NULL) == EBB_OK;
     if (!a->has_machine)
         return 0;
-    ebb_greeting_text(&text, &a->machine, a->figures.model, a->is_first_run);
+    ebb_machine room = a->machine;
+    if (a->figures.stats.budget_bytes > 0 && a->figures.stats.budget_bytes < room.available_bytes)
+        room.available_bytes = a->figures.stats.budget_bytes;    /* --ram */
+    ebb_greeting_text(&text, &room, a->figures.model, a->is_first_run);
     ebb_wrap_text(&w, ebb_buf_text(&text), text.len, true);
     ebb_wrap_rows(&w, cols - 2);
     for (i = 0; i < w.n_rows && (int)i < rows; i++)

@@ -12,7 +12,8 @@
 
 #include "os/fault.h"
 
-ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_error *err)
+/* `name` is what an error calls it. */
+static ebb_status open_as(const char *path, const char *name, ebb_file_mode mode, int *fd, ebb_error *err)
 {
     static const int flags[] = {
         [EBB_FILE_READ] = O_RDONLY,
@@ -25,10 +26,15 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
     if (*fd >= 0)
         return EBB_OK;
     if (errno == ENOENT)
-        return EBB_FAIL(err, EBB_NOTFOUND, "%s: no such file", path);
+        return EBB_FAIL(err, EBB_NOTFOUND, flags[mode] & O_CREAT ? "%s: its folder is not there" : "%s: no such file", name);
     if (errno == EINVAL && mode == EBB_FILE_READ_DIRECT)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its file system has no direct reads", path);
-    return EBB_FAIL(err, EBB_IO, "%s: cannot be opened: %s", path, strerror(errno));
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its file system has no direct reads", name);
+    return EBB_FAIL(err, EBB_IO, "%s: cannot be opened: %s", name, strerror(errno));
+}
+
+ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_error *err)
+{
+    return open_as(path, path, mode, fd, err);
 }
 
 ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error *err)
@@ -214,7 +220,7 @@ ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_er
 
     if (!ebb_buf_addf(&beside, "%s.%ld.new", path, (long)getpid()))
         return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
-    st = ebb_file_open(beside.data, EBB_FILE_CREATE, &fd, err);
+    st = open_as(beside.data, path, EBB_FILE_CREATE, &fd, err);
     if (st == EBB_OK)
         st = ebb_file_write_at(fd, path, data, n, 0, err);
     if (st == EBB_OK)
