@@ -55,7 +55,7 @@ static char *path_of(const ebb_chat *c, bool *ok)
     int fd;
 
     *ok = true;
-    if (ebb_file_open(c->info->path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
+    if (!c->info->path || ebb_file_open(c->info->path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
         return NULL;
     ebb_file_close(fd);
     path = strdup(c->info->path);

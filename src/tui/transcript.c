@@ -69,7 +69,8 @@ void ebb_transcript_drop(ebb_transcript *t, size_t i, size_t n)
         t->n_messages -= t->items[k].is_message;
         item_fini(&t->items[k]);
     }
-    memmove(t->items + i, t->items + i + n, (t->n_items - i - n) * sizeof *t->items);
+    if (i + n < t->n_items)                      /* there may be no items at all */
+        memmove(t->items + i, t->items + i + n, (t->n_items - i - n) * sizeof *t->items);
     t->n_items -= n;
 }
 

@@ -5,7 +5,9 @@
 
 static void go_ahead(ebb_backend *b, const int32_t *ids, size_t n)
 {
+    pthread_mutex_lock(&h.lock);
     h.ahead_all = false;
+    pthread_mutex_unlock(&h.lock);
     b->ops->ahead(b, ids, n, &computed, NULL);
 }
 
