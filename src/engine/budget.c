@@ -114,6 +114,14 @@ void ebb_budget_close(ebb_engine *e)
     ebb_watch_close(e);
 }
 
+/* What passes took until now, beside what was predicted: within reason. */
+static double correction(const ebb_engine *e)
+{
+    double by = e->budget.correction;
+
+    return by <= 0 ? 1 : by < 0.5 ? 0.5 : by > 4 ? 4 : by;
+}
+
 /* -- Another budget ------------------------------------------------------------------ */
 
 ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan *out, ebb_error *err)
@@ -129,8 +137,11 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan
     st = ebb_plan_refit(&e->net, e->model, &e->opts, &e->machine, bytes, out, err);
     if (st == EBB_OK)
         st = measure(e, out, err);
-    if (st == EBB_OK)
+    if (st == EBB_OK) {
         ebb_plan_predict(&e->net, &e->machine, out);
+        out->predicted_decode_tok_s /= correction(e);
+        out->predicted_prefill_tok_s /= correction(e);
+    }
     return st;
 }
 
@@ -144,7 +155,10 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     if (!plan.fits)
         return EBB_FAIL(err, EBB_BUDGET, "%s", plan.why);
     e->opts.has_resident = false;
+    pthread_mutex_lock(&e->lock);                /* the figures' reader */
     e->plan = plan;
+    e->budget.applied = correction(e);
+    pthread_mutex_unlock(&e->lock);
     e->budget.n_shed = 0;
     st = apply(e, &plan, progress, arg, err);
     if (st == EBB_CANCELED) {                    /* what was not read is taken back later */

@@ -93,6 +93,8 @@ typedef struct ebb_budget {
     ebb_limits_gauge gauge;      /* of the cgroup that limits us */
     uint64_t     cache_bytes;    /* of its page cache, at the last whole look ... */
     uint64_t     n_refaults, n_faults;   /* ... and these counters, as they were then */
+    double       correction;     /* measured time of a pass to predicted; 0: none was measured yet */
+    double       applied;        /* the correction that the plan's prediction has already; 0: none */
     bool         has_speeds;     /* the readers were measured: */
     ebb_read_speed speeds[EBB_IO_MMAP + 1];
 } ebb_budget;

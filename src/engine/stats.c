@@ -8,6 +8,9 @@
 #include "engine_impl.h"
 #include "os/proc.h"
 
+#define LEARN_FROM 4u
+#define LEARN_OVER 16
+
 const char *ebb_tier_name(ebb_tier tier)
 {
     static const char *const names[] = { "full", "tight", "streaming", "critical" };
@@ -37,7 +40,6 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     else
         snprintf(s->kv_type, sizeof s->kv_type, "%s/%s", kv_name(e->plan.kv_k), kv_name(e->plan.kv_v));
     s->budget_bytes = e->plan.budget_bytes;
-    s->predicted_decode_tok_s = e->plan.predicted_decode_tok_s;
     s->weight_bytes = ebb_net_weight_bytes(&e->net);
     s->kv_bytes = ebb_kv_bytes(e->kv);
     s->scratch_bytes = e->arena.n_bytes;
@@ -60,7 +62,6 @@ void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
     snprintf(e->stats.io, sizeof e->stats.io, "%s", ebb_res_io_name(e->res));
     e->stats.tier = e->budget.n_shed && e->plan.tier < EBB_TIER_STREAMING ? EBB_TIER_STREAMING : e->plan.tier;
     e->stats.budget_bytes = e->plan.budget_bytes;
-    e->stats.predicted_decode_tok_s = e->plan.predicted_decode_tok_s;
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -118,9 +119,23 @@ void ebb_stats_guess(ebb_engine *e, uint32_t n_drafted)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* What passes take beside what was predicted, over the last dozens: the machine has other work, or the disk
+ * another mood.  The first of a turn find cold caches. */
+static void learn(ebb_engine *e, double seconds)
+{
+    ebb_budget *b = &e->budget;
+    double planned = ebb_plan_decode_at(&e->plan, &e->machine, e->stats.n_used + e->stats.generated_tok);
+    double ratio = seconds * planned * (b->applied > 0 ? b->applied : 1);
+
+    if (e->stats.generated_tok >= LEARN_FROM && ratio > 0 && b->n_shed == 0)
+        b->correction = b->correction > 0 ? b->correction + (ratio - b->correction) / LEARN_OVER : ratio;
+}
+
 void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_guessed)
 {
     pthread_mutex_lock(&e->lock);
+    if (!was_guessed)
+        learn(e, seconds);
     e->append_s += seconds;
     e->stats.n_passes += !was_guessed;
     e->stats.accepted += was_guessed;
@@ -178,6 +193,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
     *out = e->stats;
+    out->predicted_decode_tok_s = ebb_plan_decode_at(&e->plan, &e->machine, out->n_used);
     add_pass_under_way(e, out);
     pthread_mutex_unlock(&e->lock);
     out->pinned_bytes = res.pinned_bytes;

@@ -15,6 +15,11 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
     if (s->decode_tok_s > 0)
         ebb_canvas_line(c, "answer", ebb_buf_text(&value));
     ebb_buf_clear(&value);
+    ebb_text_rate(&value, s->predicted_decode_tok_s);
+    ebb_buf_adds(&value, " tok/s");
+    if (s->decode_tok_s > 0 && s->predicted_decode_tok_s > 0)
+        ebb_canvas_line(c, "  predicted", ebb_buf_text(&value));
+    ebb_buf_clear(&value);
     ebb_text_rate(&value, s->prefill_tok_s);
     ebb_buf_adds(&value, " tok/s");
     if (s->prefill_tok_s > 0)

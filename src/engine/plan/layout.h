@@ -45,6 +45,8 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, ebb_io io,
 uint64_t ebb_plan_ring(const ebb_net *net);
 /* Fill the predicted figures (predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
+/* Its predicted decode speed at a depth of n_pos positions, whose K and V are read too. */
+double ebb_plan_decode_at(const ebb_plan *p, const ebb_machine *machine, uint32_t n_pos);
 /* Replace the types that would hurt this network (of 4-bit K where K has biases or heads are narrower than a block:
  * stories260K's perplexity rises by half; whatever is below f16 where heads have sinks); the reason, or NULL: they suit. */
 const char *ebb_plan_suit_kv(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v);

@@ -76,3 +76,12 @@ void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
     if (p->is_mapped)                            /* its pages come with the first pass */
         p->predicted_first_token_s += (double)p->weights_resident_bytes / disk;
 }
+
+double ebb_plan_decode_at(const ebb_plan *p, const ebb_machine *m, uint32_t n_pos)
+{
+    double kv_bytes = p->n_ctx ? (double)p->kv_bytes / p->n_ctx * n_pos : 0;
+
+    if (p->predicted_decode_tok_s <= 0)
+        return 0;
+    return 1 / (1 / p->predicted_decode_tok_s + kv_bytes / or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads));
+}

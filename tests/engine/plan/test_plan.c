@@ -139,6 +139,32 @@ static void test_prediction(void **state)
     assert_true(all.predicted_load_s > 0);
 }
 
+/* A type's own speed counts, the cost of handing work out, and the disk while it shares the CPUs. */
+static void test_prediction_by_type_and_under_reads(void **state)
+{
+    ebb_machine m = { .available_bytes = (uint64_t)1 << 40, .n_cpus = 2, .memory_bytes_s = 20e9, .disk_bytes_s = 2e9,
+                      .disk_busy_bytes_s = 1e9, .busy_share = 0.5, .sync_s = 1e-9, .int8_mac_s = 100e9 };
+    ebb_engine_opts all = { .n_ctx = 512 }, none = { .n_ctx = 512, .has_resident = true };
+    ebb_model *model;
+    ebb_plan p;
+    double touch, wait;
+
+    (void)state;
+    m.types[EBB_TYPE_F32].bytes_s = 10e9;
+    assert_int_equal(ebb_model_open(path, &model, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(model, &all, &m, &p, NULL), EBB_OK);
+    touch = (double)p.pass_bytes / 10e9;
+    assert_true(1 / p.predicted_decode_tok_s > touch && 1 / p.predicted_decode_tok_s < 1.01 * touch);
+    assert_int_equal(ebb_plan_make(model, &none, &m, &p, NULL), EBB_OK);
+    wait = 2 * touch + ((double)p.stream_bytes - 1e9 * 2 * touch) / 2e9;
+    assert_true(1 / p.predicted_decode_tok_s > 0.99 * wait && 1 / p.predicted_decode_tok_s < 1.01 * wait);
+    m.disk_busy_bytes_s = m.disk_bytes_s = 100e9;        /* the reads are done before the products are */
+    assert_int_equal(ebb_plan_make(model, &none, &m, &p, NULL), EBB_OK);
+    wait = touch + (double)p.stream_bytes / 100e9 / 2;
+    assert_true(1 / p.predicted_decode_tok_s > 0.99 * wait && 1 / p.predicted_decode_tok_s < 1.01 * wait);
+    ebb_model_close(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +174,7 @@ int main(void)
         cmocka_unit_test(test_layers_that_do_not_fit_are_refused),
         cmocka_unit_test(test_the_budget_is_used_up),
         cmocka_unit_test(test_prediction),
+        cmocka_unit_test(test_prediction_by_type_and_under_reads),
     };
 
     return cmocka_run_group_tests_name("plan", tests, setup, teardown);
