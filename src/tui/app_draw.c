@@ -164,7 +164,7 @@ static void draw_panel(ebb_app *a, const layout *l)
     ebb_panel_draw(&c, &a->figures);
 }
 
-int ebb_app_draw_greeting(ebb_app *a, int rows, int cols)
+int ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols)
 {
     ebb_wrap w = { .ascii = !a->term->utf8, .md.base = EBB_FACE_DIM };
     ebb_buf text = { 0 };
@@ -180,7 +180,7 @@ int ebb_app_draw_greeting(ebb_app *a, int rows, int cols)
     ebb_wrap_text(&w, ebb_buf_text(&text), text.len, true);
     ebb_wrap_rows(&w, cols - 2);
     for (i = 0; i < w.n_rows && (int)i < rows; i++)
-        ebb_term_put(a->term, (int)i, 1, cols - 1, w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start,
+        ebb_term_put(a->term, row + (int)i, 1, cols - 1, w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start,
                      EBB_FACE_DIM);
     ebb_wrap_fini(&w);
     ebb_buf_fini(&text);
@@ -203,7 +203,7 @@ static void whole_frame(ebb_app *a)
     a->term->ops->clear(a->term);
     ebb_transcript_draw(&a->view, a->term, 0, l.view_rows, l.main_cols - (l.main_cols < l.cols));
     if (a->view.n_items == 0 && l.view_rows >= 3)
-        ebb_app_draw_greeting(a, l.view_rows, l.main_cols);
+        ebb_app_draw_greeting(a, 0, l.view_rows, l.main_cols);
     if (l.status_rows > 0)
         draw_status(a, &l, row++);
     if (l.status_rows > 1)

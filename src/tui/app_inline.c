@@ -32,7 +32,7 @@ static void add_notice(ebb_app *a, ebb_buf *out, int rows, int cols)
     if (is_gone && t->handed.item > passed)
         ebb_buf_addf(out, "* the conversation goes on after its message %zu", t->handed.item - passed);
     else if (is_gone)
-        ebb_buf_adds(out, "* another conversation");
+        ebb_buf_adds(out, t->n_items > 0 ? "* another conversation" : "* an empty conversation");
     if (passed > 0) {
         ebb_buf_adds(out, out->len ? "; " : "* ");
         ebb_text_count(out, passed);
@@ -85,7 +85,7 @@ static void draw(ebb_app *a, const region *r, const ebb_flow *f, const ebb_buf *
     ebb_transcript_flow_draw(&a->view, a->term, f, row, (size_t)r->tail);
     row = above + r->tail;
     if (r->greeting)
-        row = ebb_app_draw_greeting(a, r->greeting, r->cols) + 1;
+        row += ebb_app_draw_greeting(a, row, r->greeting, r->cols) + 1;
     caret_row = row;
     caret_col = 0;
     if (r->editor)

@@ -150,6 +150,10 @@ static void what_is_undone_is_said(void **state)
     screen_keys(&s, "/undo\r");
     screen_text(&s);
     assert_scrolled(&s, "* the conversation goes on after its message 2\n");
+    screen_keys(&s, "\x15/undo\r");
+    screen_text(&s);
+    assert_scrolled(&s, "* an empty conversation\n");
+    assert_non_null(strstr(screen_text(&s), "This is ebb"));
     screen_close(&s);
 }
 
