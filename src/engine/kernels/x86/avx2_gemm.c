@@ -69,7 +69,6 @@ GEMM_INLINE void pair_sums(const tile256 *t, const ebb_q8_256 *const x[COLS], co
 {
     GEMM_UNROLL for (int c = 0; c < n; c++)
         out[c][0] = out[c][1] = _mm256_setzero_si256();
-#pragma GCC unroll 1
     for (int j = 0; j < 8; j++)
         GEMM_UNROLL for (int c = 0; c < n; c++) {
             __m256i sums = _mm256_set1_epi32(ebb_gemm_four((const uint8_t *)(x[c]->sum + 2 * j)));
@@ -89,7 +88,6 @@ GEMM_INLINE void block_256(const tile256 *t, const ebb_q8_256 *const x[COLS], fl
         q[c] = (const uint8_t *)x[c]->q;
         sum[c][0] = sum[c][1] = _mm256_setzero_si256();
     }
-#pragma GCC unroll 1
     for (int i = 0; i < 64 / adds; i++) {
         size_t s = (size_t)(i * adds / 4);
 
@@ -153,7 +151,7 @@ GEMM_INLINE void block_32(const tile32 *t, const ebb_q8_32 *const x[COLS], float
         q[c] = (const uint8_t *)x[c]->q;
         sum[c][0] = sum[c][1] = offset > 0 && offset <= 64 ? _mm256_set1_epi32(-offset * x[c]->sum) : _mm256_setzero_si256();
     }
-    GEMM_UNROLL for (int i = 0; i < 8 / adds; i++) {
+    for (int i = 0; i < 8 / adds; i++) {
         products(t->q + i * adds, q, 4 * (size_t)(i * adds), n, adds, offset > 64, v);
         GEMM_UNROLL for (int c = 0; c < n; c++)
             GEMM_UNROLL for (int h = 0; h < 2; h++)

@@ -54,7 +54,6 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
 
     GEMM_UNROLL for (int c = 0; c < n; c++)
         sum[c][0] = sum[c][1] = _mm512_setzero_si512();
-#pragma GCC unroll 1
     for (int s = 0; s < 64 / group; s++) {
         if (ahead && s * 64 < (int)sizeof(ebb_q8_256))
             GEMM_UNROLL for (int c = 0; c < n; c++)

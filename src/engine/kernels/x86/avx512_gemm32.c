@@ -38,7 +38,6 @@ GEMM_INLINE void tile(const ebb_gemm_place *p, const ebb_tile32 *t, float *acc, 
         y[c][0] = _mm512_load_ps(acc + c * GEMM_ROWS);
         y[c][1] = _mm512_load_ps(acc + c * GEMM_ROWS + 16);
     }
-#pragma GCC unroll 1
     for (size_t b = 0; b < p->n_blocks; b++, t++) {
         __m512i v[GEMM_COLS][2];
 
