@@ -23,7 +23,7 @@ void ebb_local_close_gap(ebb_local *l, const int32_t *ids, size_t n, const ebb_b
     int32_t *old;
     ebb_error err;
 
-    if (gap->n == 0 || gap->at >= n || !(old = malloc(n_old * sizeof *old)))
+    if (gap->n == 0 || gap->at >= n || ebb_session_cannot_forget(l->session) || !(old = malloc(n_old * sizeof *old)))
         return;
     memcpy(old, ids, gap->at * sizeof *old);
     memcpy(old + gap->at, gap->ids, gap->n * sizeof *old);

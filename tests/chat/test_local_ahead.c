@@ -147,12 +147,43 @@ static void test_gap(void **state)
     b->ops->close(b);
 }
 
+/* A model with states remembers all it has read: what is left is computed, and the answer is that of a fresh start. */
+static void test_gap_of_states(void **state)
+{
+    const ebb_tiny_opts tiny = { .seed = 3, .arch = "qwen35" };
+    int32_t ids[600], less[600], plain[4];
+    ebb_backend_request r = { .ids = less, .n_ids = 390, .n_predict = 4, .gap = { .ids = ids + 10, .at = 10, .n = 200 },
+                              .sampling = { .temp = 0, .top_p = 1, .repeat_penalty = 1 } };
+    ebb_backend *b;
+    ebb_error err;
+
+    (void)state;
+    assert_true(ebb_tiny_write(&tiny, path));
+    fill(ids, 600);
+    memcpy(less, ids, 10 * sizeof *ids);
+    memcpy(less + 10, ids + 210, 390 * sizeof *ids);
+    b = open_ready(1024);
+    answer(b, less, 390, 4);
+    memcpy(plain, h.ids, sizeof plain);
+    b->ops->close(b);
+    h.ready = false;
+    b = open_ready(1024);
+    answer(b, ids, 580, 1);
+    h.ended = false;
+    h.n_ids = 0;
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+    wait_for(&h.ended);
+    assert_true(h.cost.n_computed >= 380);
+    assert_memory_equal(h.ids, plain, sizeof plain);
+    b->ops->close(b);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_is_reused), T(test_is_dropped), T(test_stop_reaches_the_answer), T(test_gives_way_to_nothing), T(test_gap),
+        T(test_is_reused), T(test_is_dropped), T(test_stop_reaches_the_answer), T(test_gives_way_to_nothing), T(test_gap), T(test_gap_of_states),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
