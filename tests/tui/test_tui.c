@@ -87,9 +87,9 @@ static void talks_on(const char *term)
     line l;
 
     start(&l, term);
-    assert_true(expect(&l, "Fake 8B", 5));
+    assert_true(expect(&l, "Fake 8B", 20));
     put(&l, "hello\r");
-    assert_true(expect(&l, "You said: hello", 5));
+    assert_true(expect(&l, "You said: hello", 20));
     put(&l, "/quit\r");
     assert_int_equal(finish(&l, &restored), 0);
     assert_true(restored);
@@ -111,9 +111,9 @@ static void dumb_gets_plain_lines(void **state)
 
     (void)state;
     start(&l, "dumb");
-    assert_true(expect(&l, "You: ", 5));
+    assert_true(expect(&l, "You: ", 20));
     put(&l, "hello\n");
-    assert_true(expect(&l, "Model: You said: hello", 5));
+    assert_true(expect(&l, "Model: You said: hello", 20));
     assert_null(memchr(l.out.data, '\033', l.out.len));
     put(&l, "\x04");
     assert_int_equal(finish(&l, &restored), 0);
@@ -130,10 +130,10 @@ static void signals_restore(void **state)
         bool restored;
         line l;
         start(&l, "xterm-256color");
-        assert_true(expect(&l, "Fake 8B", 5));
+        assert_true(expect(&l, "Fake 8B", 20));
         ebb_buf_clear(&l.out);
         kill(l.pid, table[i].number);
-        assert_true(expect(&l, is_inline ? "\033[?2004l" : "\033[?1049l", 5));  /* the old screen is back */
+        assert_true(expect(&l, is_inline ? "\033[?2004l" : "\033[?1049l", 20));  /* the old screen is back */
         assert_true(memmem(l.out.data, l.out.len, "\033[?2004l", 8) != NULL);
         assert_int_equal(finish(&l, &restored), table[i].status);
         assert_true(restored);
@@ -153,7 +153,7 @@ static void hang_up_ends_it(void **state)
         line l;
         start(&l, "xterm");
         if (stages[i]) {
-            assert_true(expect(&l, "Fake 8B", 5));
+            assert_true(expect(&l, "Fake 8B", 20));
             put(&l, stages[i]);
             expect(&l, NULL, 0.1);
         }
@@ -175,14 +175,14 @@ static void comes_back_after_a_stop(void **state)
 
     (void)state;
     start(&l, "xterm");
-    assert_true(expect(&l, "Fake 8B", 5));
+    assert_true(expect(&l, "Fake 8B", 20));
     put(&l, "draft");
-    assert_true(expect(&l, "t", 5));
+    assert_true(expect(&l, "t", 20));
     kill(l.pid, SIGSTOP);
     tcsetattr(l.fd, TCSANOW, &l.before);         /* as a shell does */
     ebb_buf_clear(&l.out);
     kill(l.pid, SIGCONT);
-    assert_true(expect(&l, "draft", 5));
+    assert_true(expect(&l, "draft", 20));
     put(&l, "\x15/quit\r");
     assert_int_equal(finish(&l, &restored), 0);
     assert_true(restored);
@@ -197,19 +197,19 @@ static void the_link_is_spared(void **state)
 
     (void)state;
     start(&l, "xterm-256color");
-    assert_true(expect(&l, "Fake 8B", 5));
+    assert_true(expect(&l, "Fake 8B", 20));
     expect(&l, NULL, 1.5);
     ebb_buf_clear(&l.out);
     expect(&l, NULL, 1.5);
     assert_int_equal(l.out.len, 0);
     for (int i = 0; i < 20; i++) {
         put(&l, "x");
-        assert_true(expect(&l, "x", 2));
+        assert_true(expect(&l, "x", 20));
         assert_true(l.out.len <= 64);
     }
     ebb_buf_clear(&l.out);
     ioctl(l.fd, TIOCSWINSZ, &size);
-    assert_true(expect(&l, "Q4_K_M", 5));
+    assert_true(expect(&l, "Q4_K_M", 20));
     put(&l, "\x15\x04");
     assert_int_equal(finish(&l, &restored), 0);
 }
