@@ -51,8 +51,9 @@ class Terminal:
                               capture_output=True, text=True).stdout
 
     def screen(self):
-        """The rows with their escape sequences, the cursor as (column, row) or None."""
-        rows = self.tmux("capture-pane", "-e", "-N", "-p").split("\n")[:self.rows]
+        """The rows as runs of cells, the cursor as (column, row) or None."""
+        style = {}                                  # goes on from row to row
+        rows = [runs(row, style) for row in self.tmux("capture-pane", "-e", "-N", "-p").split("\n")[:self.rows]]
         x, y, shown = self.tmux("display", "-p", "#{cursor_x} #{cursor_y} #{cursor_flag}").split()
         return rows, (int(x), int(y)) if shown == "1" else None
 
@@ -113,9 +114,9 @@ def wide(c):
     return 0 if unicodedata.combining(c) or c == "\u200d" else 2 if unicodedata.east_asian_width(c) in "WF" else 1
 
 
-def runs(row):
-    """(column, cells, text, style) of each stretch of one style."""
-    style, col, out = {}, 0, []
+def runs(row, style):
+    """(column, cells, text, style) of each stretch of one style; `style` is what the terminal stands at."""
+    col, out = 0, []
     for part in re.split(r"(\x1b\[[\d;:]*m|\x1b[()].)", row):
         m = re.fullmatch(r"\x1b\[([\d;:]*)m", part)
         if m:
@@ -192,7 +193,7 @@ def draw_run(col, n, text, style, y):
 
 
 def draw_row(row, y):
-    return "".join(draw_run(*run, y) for run in runs(row))
+    return "".join(draw_run(*run, y) for run in row)
 
 
 def draw_cursor(cursor):
@@ -233,7 +234,7 @@ def animation(frames, cols, n_rows):
     for i in range(n_rows + 1):                     # the last one is the cursor
         since, what = 0, None
         for t, (rows, cursor) in frames + [(length, ([], ()))]:
-            now = None if t == length else cursor if i == n_rows else rows[i] if i < len(rows) else ""
+            now = None if t == length else cursor if i == n_rows else rows[i] if i < len(rows) else []
             if now != what:
                 if what:
                     add(draw_cursor(what) if i == n_rows else draw_row(what, PAD + i * CELL_H), since, t)
