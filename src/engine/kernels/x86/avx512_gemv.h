@@ -129,13 +129,13 @@ EBB_INLINE __m512i ebb_min_sum_k(const ebb_head_k *h, const ebb_q8_256 *x)
     return r;
 }
 
-/* Part `step` of the 16 rows at `next` (NULL: there are none), which will be wanted after these: in the order of
- * their bytes, as memory likes it. */
-EBB_INLINE void ebb_prefetch_next(const uint8_t *next, size_t step, size_t bytes)
+/* The bytes of the same blocks, 16 rows on: they will be wanted next. */
+EBB_INLINE void ebb_prefetch_next(const ebb_half *rows, size_t at, size_t ahead, size_t block_bytes)
 {
-    if (next)
-        for (size_t line = 0; line < bytes; line += 64)
-            _mm_prefetch((const char *)next + step * bytes + line, _MM_HINT_T1);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        for (size_t line = 0; line < block_bytes; line += 64)
+            _mm_prefetch((const char *)rows->base + rows->offset[i] + at + ahead + line, _MM_HINT_T1);
 }
 
 /* y += the last block's part, in the order of K2. */

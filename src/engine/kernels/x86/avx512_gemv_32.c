@@ -34,7 +34,7 @@ EBB_INLINE __m512i product(const __m512i t[4], __m512i high, const ebb_q8_32 *x,
 EBB_INLINE void rows16(const ebb_matmul *a, size_t r, const kind32 *k, const int n_cols)
 {
     const size_t n_blocks = a->n_k / 32, at = nibbles_at(k->head, k->has_high);
-    const uint8_t *next = r + 32 <= a->n_rows ? (const uint8_t *)a->w + (r + 16) * a->row_bytes : NULL;
+    size_t ahead = r + 32 <= a->n_rows ? 16 * a->row_bytes : 0;
     __mmask16 mask = ebb_row_mask(a->n_rows, r);
     __m512i t[16], high = _mm512_setzero_si512();
     __m512 acc[GEMV_COLS];
@@ -46,7 +46,8 @@ EBB_INLINE void rows16(const ebb_matmul *a, size_t r, const kind32 *k, const int
     for (size_t b = 0; b < n_blocks; b += 4) {
         size_t n = n_blocks - b < 4 ? n_blocks - b : 4;
 
-        ebb_prefetch_next(next, b / 4, 64 * k->bytes);
+        if (ahead)
+            ebb_prefetch_next(&rows, b * k->bytes, ahead, 4 * k->bytes);
         load_4x16(&rows, b * k->bytes + at, n, k->bytes, t);
         for (size_t i = 0; i < n; i++) {
             size_t byte = (b + i) * k->bytes;

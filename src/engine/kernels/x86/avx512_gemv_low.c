@@ -209,7 +209,7 @@ EBB_INLINE void block_iq4(const ebb_half *rows, size_t at, const ebb_matmul *a, 
 
 EBB_INLINE void rows16(const ebb_matmul *a, size_t r, ebb_type type, size_t bytes)
 {
-    const uint8_t *next = r + 32 <= a->n_rows ? (const uint8_t *)a->w + (r + 16) * a->row_bytes : NULL;
+    size_t ahead = r + 32 <= a->n_rows ? 16 * a->row_bytes : 0;
     __mmask16 mask = ebb_row_mask(a->n_rows, r);
     ebb_sums16 acc;
     ebb_half rows;
@@ -218,7 +218,8 @@ EBB_INLINE void rows16(const ebb_matmul *a, size_t r, ebb_type type, size_t byte
     for (int c = 0; c < GEMV_COLS; c++)
         acc.y[c] = _mm512_setzero_ps();
     for (size_t b = 0; b < a->n_k / 256; b++) {
-        ebb_prefetch_next(next, b, 16 * bytes);
+        if (ahead)
+            ebb_prefetch_next(&rows, b * bytes, ahead, bytes);
         if (type == EBB_TYPE_IQ4_XS)
             block_iq4(&rows, b * bytes, a, b, &acc);
         else
