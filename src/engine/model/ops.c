@@ -399,22 +399,22 @@ typedef struct gate_job {
 
 _Static_assert(sizeof(gate_job) <= EBB_REDO_ARG, "");
 
-static void clamped_mul(const ebb_run *r, float *gate, float *up, uint32_t n)
+static void clamped_mul(const ebb_run *r, float *y, float *gate, float *up, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         gate[i] = SLOPE * (gate[i] < CLAMP ? gate[i] : CLAMP);
         up[i] = ((up[i] < -CLAMP ? -CLAMP : up[i] < CLAMP ? up[i] : CLAMP) + 1.0f) / SLOPE;
     }
-    r->kern->silu_mul(gate, gate, up, n);
+    r->kern->silu_mul(y, gate, up, n);
 }
 
-/* gate = act(gate) * up */
-static void activate(const ebb_run *r, float *gate, float *up, uint32_t n)
+/* y = act(gate) * up; y may be gate. */
+static void activate(const ebb_run *r, float *y, float *gate, float *up, uint32_t n)
 {
     switch (r->net->ffn_gate) {
-    case EBB_GATE_SILU:    r->kern->silu_mul(gate, gate, up, n); break;
-    case EBB_GATE_GELU:    r->kern->gelu_mul(gate, gate, up, n); break;
-    case EBB_GATE_CLAMPED: clamped_mul(r, gate, up, n); break;
+    case EBB_GATE_SILU:    r->kern->silu_mul(y, gate, up, n); break;
+    case EBB_GATE_GELU:    r->kern->gelu_mul(y, gate, up, n); break;
+    case EBB_GATE_CLAMPED: clamped_mul(r, y, gate, up, n); break;
     }
 }
 
@@ -426,19 +426,22 @@ static void gate_rows_of(const gate_job *job, uint32_t slice, uint32_t *row, uin
     *row += first_row(&job->up);
 }
 
-/* The same rows of gate and up; only their product, in ff, is ever stored. */
-static void gate_rows(const gate_job *job, uint32_t row, uint32_t n, float *ff, size_t ff_stride, float *up, uint32_t thread)
+/* y = act(gate) * up of n rows; gate and up stand at `both`, a column in a row, so that only their product is
+ * ever stored far apart. */
+static void gate_rows(const gate_job *job, uint32_t row, uint32_t n, float *both, float *y, size_t y_stride, uint32_t thread)
 {
     const ebb_run *r = &job->r;
+    uint32_t n_cols = r->c1 - r->c0;
+    float *gate = both, *up = both + n * n_cols;
 
-    multiply(r, job->has_gate ? &job->gate : &job->up, row, n, ff, ff_stride, thread);
+    multiply(r, job->has_gate ? &job->gate : &job->up, row, n, gate, n, thread);
     if (job->has_gate)
         multiply(r, &job->up, row, n, up, n, thread);
     else
-        for (uint32_t i = 0; i < n * (r->c1 - r->c0); i++)
+        for (uint32_t i = 0; i < n * n_cols; i++)
             up[i] = 1.0f;
-    for (uint32_t c = 0; c < r->c1 - r->c0; c++, ff += ff_stride, up += n)
-        activate(r, ff, up, n);
+    for (uint32_t c = 0; c < n_cols; c++, y += y_stride, gate += n, up += n)
+        activate(r, y, gate, up, n);
 }
 
 static float *ff_of(const gate_job *job, uint32_t row)
@@ -452,7 +455,7 @@ static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    gate_rows(job, row, n, ff_of(job, row), job->up.w->n_rows, ebb_run_floats(&job->r, thread), thread);
+    gate_rows(job, row, n, ebb_run_floats(&job->r, thread), ff_of(job, row), job->up.w->n_rows, thread);
 }
 
 static void gate_compute(const void *arg, uint32_t slice, uint32_t thread, void *out)
@@ -461,7 +464,7 @@ static void gate_compute(const void *arg, uint32_t slice, uint32_t thread, void 
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    gate_rows(job, row, n, out, n, (float *)out + n * (job->r.c1 - job->r.c0), thread);
+    gate_rows(job, row, n, out, out, n, thread);
 }
 
 static void gate_commit(const void *arg, uint32_t slice, const void *out)

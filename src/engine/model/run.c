@@ -90,9 +90,9 @@ void ebb_run_layout(ebb_run *r, ebb_arena *a)
         r->state = ebb_arena_take(a, r->n_states * net->state_bytes, ALIGN);
     r->parts = take_floats(a, ebb_attend_part_floats(r));
     r->logits = take_floats(a, (size_t)r->cap_logits * net->n_vocab);
-    /* a thread's floats: a normed column, a slice of up, q, k, o of a delta net's head, scores of experts, a row of K
+    /* a thread's floats: a normed column, a slice of gate and up, q, k, o of a delta net's head, scores of experts, a row of K
      * or V; also the raw bytes of a row of token_embd */
-    floats = max_size(max_size(net->n_embd, cols * EBB_SLICE_ROWS), 3 * (size_t)net->dim_delta);
+    floats = max_size(max_size(net->n_embd, 2 * cols * EBB_SLICE_ROWS), 3 * (size_t)net->dim_delta);
     floats = max_size(floats, max_size(net->n_expert, r->unit * (size_t)max_size(net->dim_k, net->dim_v)));
     r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), net->embd_row_bytes);
     r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;

@@ -139,7 +139,7 @@ typedef struct ebb_mat {
 } ebb_mat;
 
 #define EBB_MAX_MATS 4
-#define EBB_SLICE_ROWS 64u       /* most rows of a slice */
+#define EBB_SLICE_ROWS 64u       /* rows of a slice of many columns */
 
 /* Bit of the activations that w wants. */
 static inline unsigned ebb_act_bit(const ebb_weight *w)
