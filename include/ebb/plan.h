@@ -21,8 +21,9 @@ typedef struct ebb_machine {
     char     available_why[80];  /* which of them decided: "cgroup memory.max" */
     uint64_t kept_bytes;         /* what was left to others before that: the machine's reserve */
     uint32_t n_cpus;
-    double   memory_bytes_s;     /* of weights, by the kernels for Q4_K, one column */
-    double   int8_mac_s;         /* multiply-adds, by the same, many columns */
+    double   memory_bytes_s;     /* of weights of measured_type, one column */
+    double   int8_mac_s;         /* multiply-adds by the same kernels, many columns */
+    ebb_type measured_type;      /* Q4_K if it was measured */
     ebb_type_speed types[EBB_TYPE_LIMIT];
     double   sync_s;             /* that handing slices of work out and back takes */
     double   disk_bytes_s;       /* sustained cold reads of the best reader, while nothing is computed */

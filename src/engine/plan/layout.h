@@ -33,7 +33,7 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
                           const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p, ebb_error *err);
 /* The types that `model` has a part of its weights in, a bit each. */
 uint64_t ebb_machine_types(const ebb_model *model);
-/* Time those of `types` that *m does not have yet, and Q4_K. */
+/* Time those of `types` that *m does not have yet. */
 void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types);
 /* Time the readers with `measure`, at rest and while the meter multiplies; of `io` (AUTO: the
  * best) *m gets the figures, speeds[] those of all at rest.  Error: NOMEM. */

@@ -72,17 +72,20 @@ uint64_t ebb_machine_types(const ebb_model *model)
 
 void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types)
 {
-    types |= (uint64_t)1 << EBB_TYPE_Q4_K;
     for (int i = 0; i < EBB_TYPE_LIMIT; i++) {
-        if (!(types >> i & 1) || m->types[i].bytes_s > 0)
+        ebb_type_speed *s = &m->types[i];
+
+        if (!(types >> i & 1) || s->bytes_s > 0)
             continue;
-        m->types[i].bytes_s = ebb_meter_bytes(meter, (ebb_type)i);
-        m->types[i].mac_s = ebb_meter_macs(meter, (ebb_type)i);
+        *s = (ebb_type_speed){ ebb_meter_bytes(meter, (ebb_type)i), ebb_meter_macs(meter, (ebb_type)i) };
+        if (i == EBB_TYPE_Q4_K || m->memory_bytes_s <= 0) {
+            m->memory_bytes_s = s->bytes_s;
+            m->int8_mac_s = s->mac_s;
+            m->measured_type = (ebb_type)i;
+        }
     }
     if (m->sync_s <= 0)
         m->sync_s = ebb_meter_sync(meter);
-    m->memory_bytes_s = m->types[EBB_TYPE_Q4_K].bytes_s;
-    m->int8_mac_s = m->types[EBB_TYPE_Q4_K].mac_s;
 }
 
 ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, ebb_io io, ebb_measure_disk_fn *measure, void *arg,
@@ -98,7 +101,7 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, ebb_io io,
     m->disk_bytes_s = speeds[io].bytes_s;
     if (m->disk_bytes_s <= 0)                    /* a small file, or none */
         return EBB_OK;
-    st = ebb_meter_begin(meter, EBB_TYPE_Q4_K, err);
+    st = ebb_meter_begin(meter, m->measured_type, err);
     if (st != EBB_OK)
         return st;
     measure(arg, busy);
@@ -149,7 +152,7 @@ ebb_status ebb_machine_probe(const char *path, bool measures, ebb_machine *out, 
     memset(out, 0, sizeof *out);
     out->n_cpus = ebb_limits_cpus(NULL);
     st = probe_memory(out, err);
-    return st == EBB_OK && measures ? measure(out, 0, UINT64_MAX, path, NULL, err) : st;
+    return st == EBB_OK && measures ? measure(out, (uint64_t)1 << EBB_TYPE_Q4_K, UINT64_MAX, path, NULL, err) : st;
 }
 
 ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, ebb_error *err)

@@ -12,7 +12,8 @@
 #define WEIGHTS_MAX   ((size_t)256 << 20)       /* the largest caches that a virtual machine is said to have are hardly its own */
 #define WEIGHTS_MIN   ((size_t)4 << 20)
 #define PAGE_BYTES    ((size_t)4096)
-#define MEASURE_S     0.02
+#define MEASURE_S     0.02                       /* on as much as caches do not hold; less on less */
+#define MEASURE_BYTES ((size_t)64 << 20)
 enum { K = 4096, ROWS_FEW = 32, ROWS_MANY = 64, COLS = 128, MAX_PASSES = 64, SYNCS = 64 };
 
 struct ebb_meter {
@@ -130,9 +131,10 @@ static int by_value(const void *a, const void *b)
 static double time_pass(ebb_meter *m, ebb_slice_fn *fn, void *arg, uint32_t n_slices, int n_least)
 {
     double took[MAX_PASSES], sum = 0, begin = ebb_clock_s(), last = begin;
+    double enough = MEASURE_S * (m->weights_bytes < MEASURE_BYTES ? (double)m->weights_bytes / (double)MEASURE_BYTES : 1);
     int n = 0;
 
-    while (n < MAX_PASSES && (n < n_least || last - begin < MEASURE_S)) {
+    while (n < MAX_PASSES && (n < n_least || last - begin < enough)) {
         double now;
 
         ebb_pool_run(m->pool, fn, arg, n_slices);
