@@ -349,15 +349,22 @@ static void delta_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 }
 
 /* The experts' matrices of one kind: one tensor, or as old files have them. */
+static void single_expert(writer *w, const ebb_tiny_opts *o, uint32_t i, const char *what, uint32_t e, uint32_t n_k,
+                          uint32_t n_rows)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "%s.%u", what, e);
+    matrix(w, i, name, o->is_mixed && e % 2 ? EBB_TYPE_F16 : o->type, n_k, n_rows);
+}
+
 static void expert_matrix(writer *w, const ebb_tiny_opts *o, uint32_t i, const char *what, uint32_t n_k, uint32_t n_rows)
 {
     char name[64];
 
     if (o->is_split && !has(o, LATENT)) {
-        for (uint32_t e = 0; e < o->n_expert; e++) {
-            snprintf(name, sizeof name, "%s.%u", what, e);
-            matrix(w, i, name, o->type, n_k, n_rows);
-        }
+        for (uint32_t e = 0; e < o->n_expert; e++)
+            single_expert(w, o, i, what, e, n_k, n_rows);
         return;
     }
     snprintf(name, sizeof name, "%s_exps", what);
@@ -369,6 +376,22 @@ static void expert_matrix(writer *w, const ebb_tiny_opts *o, uint32_t i, const c
         add_tensor(w, name, EBB_TYPE_F32, n_rows, o->n_expert, 0, 0.3f);
 }
 
+static void gates_and_ups(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    if (o->is_joined && !o->is_split) {
+        expert_matrix(w, o, i, "ffn_gate_up", o->n_embd, 2 * o->n_ff);
+        return;
+    }
+    for (uint32_t e = 0; o->is_joined && e < o->n_expert; e++) {
+        single_expert(w, o, i, "ffn_gate", e, o->n_embd, o->n_ff);
+        single_expert(w, o, i, "ffn_up", e, o->n_embd, o->n_ff);
+    }
+    if (!o->is_joined) {
+        expert_matrix(w, o, i, "ffn_gate", o->n_embd, o->n_ff);
+        expert_matrix(w, o, i, "ffn_up", o->n_embd, o->n_ff);
+    }
+}
+
 static void ffn_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 {
     bool is_mixture = o->n_expert && !(has(o, ONE_FOR_ALL) && i == 0);
@@ -377,8 +400,7 @@ static void ffn_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
         matrix(w, i, "ffn_gate_inp", EBB_TYPE_F32, o->n_embd, o->n_expert);
         if (has(o, SINKS))
             vector(w, i, "ffn_gate_inp.bias", o->n_expert, 0);
-        expert_matrix(w, o, i, "ffn_gate", o->n_embd, o->n_ff);
-        expert_matrix(w, o, i, "ffn_up", o->n_embd, o->n_ff);
+        gates_and_ups(w, o, i);
         expert_matrix(w, o, i, "ffn_down", o->n_ff, o->n_embd);
     }
     if (has(o, SHARED))

@@ -19,6 +19,8 @@ typedef struct ebb_tiny_opts {
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx;
     uint32_t    n_expert;        /* of llama and the architectures with experts; those have 6 by default, 2 used */
     bool        is_split;        /* as old files have them: experts a tensor each, deepseek2's keys and values one */
+    bool        is_joined;       /* gate and up of an expert one behind the other: in one tensor, or by turns where is_split */
+    bool        is_mixed;        /* where is_split, every other expert is F16 */
     bool        is_tied;
     uint64_t    seed;
 } ebb_tiny_opts;

@@ -346,37 +346,52 @@ static const ebb_gguf_tensor *find_expert(ebb_binder *b, const expert_kind *k, b
         return NULL;
     check_type(b, t);
     check_shape(b, t, is_merged ? b->net->n_expert : 1, k->n_rows, k->n_k);
-    if (b->st == EBB_OK && e > 0 && t->type != (uint32_t)k->w->type)
-        ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor %s: another type than the experts before it", t->name);
     return b->st == EBB_OK ? t : NULL;
+}
+
+/* The next matrix of expert e. */
+static void bind_expert(ebb_binder *b, ebb_experts *x, const expert_kind *k, bool is_merged, uint32_t e)
+{
+    const ebb_gguf_tensor *t = find_expert(b, k, is_merged, e);
+    unsigned act;
+
+    if (!t)
+        return;
+    act = 1u << ebb_kernel_act((ebb_type)t->type);
+    b->net->acts |= act;
+    x->acts |= k->w == &x->down ? 0 : act;
+    if (e == 0)
+        set_weight(b, k->w, t, k->n_rows, k->n_k);
+    add_nth(b, t, is_merged ? e : 0, is_merged ? b->net->n_expert : 1, k->n_rows, false);
 }
 
 void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
 {
     const ebb_net *net = b->net;
-    const expert_kind kinds[EBB_EXPERT_MATRICES] = {
-        { "ffn_gate", &x->gate, net->n_ff_expert, net->n_embd },
-        { "ffn_up", &x->up, net->n_ff_expert, net->n_embd },
-        { "ffn_down", &x->down, net->n_embd, net->n_ff_expert },
+    uint32_t n_ff = net->n_ff_expert;
+    const expert_kind apart[] = {
+        { "ffn_gate", &x->gate, n_ff, net->n_embd }, { "ffn_up", &x->up, n_ff, net->n_embd },
+        { "ffn_down", &x->down, net->n_embd, n_ff },
     };
-    bool is_merged = !ebb_bind_has(b, "ffn_gate.0");
+    const expert_kind joined[] = { { "ffn_gate_up", &x->gate, 2 * n_ff, net->n_embd }, apart[2] };
+    bool is_merged = !ebb_bind_has(b, "ffn_gate.0"), is_joined = ebb_bind_has(b, "ffn_gate_up_exps");
+    const expert_kind *kinds = is_joined ? joined : apart;
 
-    for (uint32_t e = 0; e < net->n_expert && b->st == EBB_OK; e++) {
-        for (uint32_t i = 0; i < EBB_EXPERT_MATRICES; i++) {
-            const ebb_gguf_tensor *t = find_expert(b, &kinds[i], is_merged, e);
-
-            if (!t)
-                return;
-            if (e == 0)
-                set_weight(b, kinds[i].w, t, kinds[i].n_rows, kinds[i].n_k);
-            add_nth(b, t, is_merged ? e : 0, is_merged ? net->n_expert : 1, kinds[i].n_rows, false);
-        }
+    x->n_matrices = is_joined ? 2 : 3;
+    for (uint32_t e = 0; e < net->n_expert; e++)
+        for (uint32_t i = 0; i < x->n_matrices && b->st == EBB_OK; i++)
+            bind_expert(b, x, &kinds[i], is_merged, e);
+    if (is_joined) {                             /* the rows of gate, then those of up */
+        x->gate.n_rows = n_ff;
+        x->up = x->gate;
+        x->up.first = n_ff;
     }
-    for (uint32_t i = 0; i < EBB_EXPERT_MATRICES; i++) {
+    for (uint32_t i = 0; i < x->n_matrices; i++) {
         char what[64];
 
         snprintf(what, sizeof what, "%s_exps", kinds[i].what);
-        bind_vector(b, &kinds[i].w->bias, what, ".bias", net->n_expert, kinds[i].n_rows, false);
+        if (kinds[i].w->n_rows == kinds[i].n_rows)       /* a bias of both is not known */
+            bind_vector(b, &kinds[i].w->bias, what, ".bias", net->n_expert, kinds[i].n_rows, false);
     }
 }
 

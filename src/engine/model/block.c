@@ -56,8 +56,8 @@ static ebb_status feed_forward(ebb_run *r, const ebb_layer *l, ebb_error *err)
     ebb_status st;
 
     r->y_waits = r->net->is_parallel;
-    ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | act_bit(&x->gate) |
-                                 act_bit(&x->up) | act_bit(&x->shared_gate));
+    ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | x->acts |
+                                 act_bit(&x->shared_gate));
     if (ebb_weight_is(&x->router))
         return ebb_op_mixture(r, l, err);
     st = ebb_op_gated(r, &l->gate, &l->up, err);

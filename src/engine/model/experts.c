@@ -109,11 +109,13 @@ static bool chose(const ebb_run *r, uint32_t c, uint32_t e)
 /* -- Computing ------------------------------------------------------------------- */
 
 /* Weights of expert e, from those of expert 0. */
-static ebb_weight expert_weight(const ebb_weight *first, uint32_t e)
+static ebb_weight expert_weight(const ebb_run *r, const ebb_experts *x, const ebb_weight *first, uint32_t e)
 {
     ebb_weight w = *first;
 
-    w.matrix += e * EBB_EXPERT_MATRICES;
+    w.matrix += e * x->n_matrices;
+    w.type = r->net->matrices[w.matrix].type;
+    w.row_bytes = (size_t)ebb_type_row_bytes(w.type, w.n_k);
     if (w.bias)
         w.bias += (size_t)e * w.n_rows;
     return w;
@@ -168,7 +170,8 @@ static void add_slice(void *arg, uint32_t slice, uint32_t thread)
 
 static ebb_status one_expert(ebb_run *r, const ebb_experts *x, uint32_t e, ebb_error *err)
 {
-    ebb_weight gate = expert_weight(&x->gate, e), up = expert_weight(&x->up, e), down = expert_weight(&x->down, e);
+    ebb_weight gate = expert_weight(r, x, &x->gate, e), up = expert_weight(r, x, &x->up, e);
+    ebb_weight down = expert_weight(r, x, &x->down, e);
     add_job job = { .r = r, .expert = e };
     uint32_t n = 0;
     ebb_run sub;

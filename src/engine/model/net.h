@@ -81,13 +81,14 @@ typedef enum ebb_gate {
 /* What the norms of q and k see: a head, with one weight for all; a head, each with its own; all heads as one vector. */
 typedef enum ebb_qk_norm { EBB_QK_HEAD, EBB_QK_EACH, EBB_QK_WHOLE } ebb_qk_norm;
 
-/* A mixture of experts.  gate, up and down are those of expert 0; expert e has
- * the matrices e * EBB_EXPERT_MATRICES further on and the biases e * n_rows further on. */
-#define EBB_EXPERT_MATRICES 3u
+/* A mixture of experts.  gate, up and down are those of expert 0; expert e has the
+ * matrices e * n_matrices further on, of types of their own, and the biases e * n_rows further on. */
 typedef struct ebb_experts {
     ebb_weight   router;         /* [X, E] */
     const float *choice_bias;    /* [X] added to the scores by which experts are chosen, NULL: none */
     ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F] */
+    uint32_t     n_matrices;     /* of an expert: 3; 2 where gate and up are one */
+    unsigned     acts;           /* bit ebb_act: kinds of activations that gate and up of any expert want */
     ebb_weight   shared_gate;    /* [1, E] sigmoid: share of the layer's own feed-forward; none: 1 */
 } ebb_experts;
 

@@ -115,15 +115,12 @@ static void test_same_bits_with_many_experts(void **state)
     check_arch(&tiny, 70);
 }
 
-static void test_split_experts_are_the_merged_ones(void **state)
+static void check_split(ebb_tiny_opts merged)
 {
-    ebb_tiny_opts merged = tiny_of("llama"), split;
+    ebb_tiny_opts split = merged;
     fixture a, b;
     float *want, *got;
 
-    (void)state;
-    merged.n_expert = 5;
-    split = merged;
     split.is_split = true;
     open_fixture(&a, &merged, 64, 2);
     open_fixture(&b, &split, 64, 2);
@@ -134,6 +131,46 @@ static void test_split_experts_are_the_merged_ones(void **state)
     free(got);
     close_fixture(&a);
     close_fixture(&b);
+}
+
+static void test_split_experts_are_the_merged_ones(void **state)
+{
+    ebb_tiny_opts tiny = tiny_of("llama");
+
+    (void)state;
+    tiny.n_expert = 5;
+    check_split(tiny);
+    tiny.is_joined = true;                       /* gate and up in one tensor */
+    check_split(tiny);
+}
+
+/* Experts of a layer may be of several types, even such as want different activations. */
+static void test_experts_of_several_types(void **state)
+{
+    ebb_tiny_opts tiny = tiny_of("llama");
+    double error = 0, power = 0;
+    float *want, *got;
+    fixture f;
+
+    (void)state;
+    tiny.n_expert = 5;
+    tiny.is_split = tiny.is_mixed = true;
+    check_arch(&tiny, 70);
+    tiny.type = EBB_TYPE_F32;
+    open_fixture(&f, &tiny, 64, 2);
+    got = eval(&f, 40, 0);
+    close_fixture(&f);
+    tiny.is_mixed = false;                       /* the same weights, not rounded to f16 */
+    open_fixture(&f, &tiny, 64, 2);
+    want = eval(&f, 40, 0);
+    close_fixture(&f);
+    for (size_t i = 0; i < 40 * EBB_TINY_VOCAB; i++) {
+        error += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
+        power += (double)want[i] * want[i];
+    }
+    assert_true(error > 0 && error < 1e-5 * power);
+    free(want);
+    free(got);
 }
 
 /* -- Factors and windows ---------------------------------------------------------------- */
@@ -314,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_same_bits_of_old_latents),
         cmocka_unit_test(test_same_bits_with_many_experts),
         cmocka_unit_test(test_split_experts_are_the_merged_ones),
+        cmocka_unit_test(test_experts_of_several_types),
         cmocka_unit_test(test_windows_have_their_width),
         cmocka_unit_test(test_long_factors_hold_for_long_contexts),
         cmocka_unit_test(test_states_go_back_to_a_checkpoint),
