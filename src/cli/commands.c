@@ -24,7 +24,7 @@ int ebb_cli_inspect(ebb_args *a)
 }
 
 const ebb_command_line ebb_commands_cli[] = {
-    { "chat", "[-m MODEL] [-c | -s NAME] [--plain]", "talk (the default)", EBB_FOR_CHAT, ebb_cli_chat },
+    { "chat", "[-m MODEL] [-c | -s NAME] [--inline | --plain]", "talk (the default)", EBB_FOR_CHAT, ebb_cli_chat },
     { "run", "[-m MODEL] [-p TEXT] [-n N] [--json] [-c | -s NAME]", "one answer to standard output; piped input is appended to TEXT",
       EBB_FOR_RUN, ebb_cli_run },
     { "plan", "[-m MODEL] [--json]", "where the memory would go, which tier, what speed", EBB_FOR_PLAN, ebb_cli_plan },

@@ -9,6 +9,7 @@
 #include "attach.h"
 #include "commands_priv.h"
 #include "text.h"
+#include "thought.h"
 
 /* -- Completion ------------------------------------------------------------------------ */
 
@@ -206,6 +207,27 @@ static void browse(ebb_app *a, int direction)
     ebb_buf_fini(&now);
 }
 
+/* What has been handed out stays folded: the last thought is said anew. */
+static void say_thought(ebb_app *a)
+{
+    size_t n = ebb_chat_n_messages(a->front.chat);
+    const ebb_message *m = n > 0 ? ebb_chat_message(a->front.chat, n - 1) : NULL;
+    ebb_thought thought = m && m->text ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+
+    if (m && m->role == EBB_ROLE_ASSISTANT && thought.start < thought.end && a->view.handed.item >= a->view.n_items)
+        a->front.say(&a->front, EBB_SAY_TEXT, m->text + thought.start, thought.end - thought.start);
+}
+
+static void turn_thoughts(ebb_app *a)
+{
+    ebb_transcript_show_thoughts(&a->view, !a->view.shows_thoughts);
+    if (!a->term->ops->begin)
+        return;
+    if (a->view.shows_thoughts)
+        say_thought(a);
+    ebb_app_hint(a, "from now on thoughts are %s", a->view.shows_thoughts ? "shown" : "folded");
+}
+
 static bool control_key(ebb_app *a, uint32_t code)
 {
     switch (code) {
@@ -223,7 +245,7 @@ static bool control_key(ebb_app *a, uint32_t code)
         ebb_app_unqueue(a);
         return true;
     case 's': ebb_app_find_begin(a); return true;
-    case 'o': ebb_transcript_show_thoughts(&a->view, !a->view.shows_thoughts); return true;
+    case 'o': turn_thoughts(a); return true;
     case 'g': ebb_app_edit_outside(a); return true;
     case EBB_KEY_HOME: ebb_transcript_home(&a->view); return true;
     case EBB_KEY_END: ebb_transcript_end(&a->view); return true;

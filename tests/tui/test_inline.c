@@ -211,6 +211,25 @@ static void looking_back(void **state)
     screen_close(&s);
 }
 
+static void thoughts(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    screen_keys(&s, "Why?\r");
+    fake_text(s.chat, "<think>\nLet me see.\n</think>\nBecause.\n");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_text(&s);
+    assert_scrolled(&s, "(Ctrl-O shows it)\n\nBecause.\n");
+    assert_null(strstr(scrolled(&s), "Let me see"));
+    screen_keys(&s, "\x0F");
+    screen_text(&s);
+    assert_scrolled(&s, "  Let me see.\n");
+    assert_non_null(strstr(screen_text(&s), "from now on thoughts are shown"));
+    screen_close(&s);
+}
+
 static void the_end_leaves_all(void **state)
 {
     screen s;
@@ -235,6 +254,7 @@ int main(void)
         cmocka_unit_test(what_is_undone_is_said),
         cmocka_unit_test(a_long_session_opens_at_its_end),
         cmocka_unit_test(looking_back),
+        cmocka_unit_test(thoughts),
         cmocka_unit_test(the_end_leaves_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
