@@ -2,7 +2,7 @@
  *
  * All of a job's state that threads race for is one 64-bit ticket,
  *
- *     | n_slices 32 | next slice 32 |
+ *     | may be done twice 1 | n_slices 31 | next slice 32 |
  *
  * A thread adds 1 and looks at what it got: a slice number below n_slices is its
  * own, and until that slice is counted as done the caller cannot return, so
@@ -14,7 +14,10 @@
  *     | run 32 | slice + 1 32 |        0: none
  *
  * and whoever makes that 0 (the holder when it has computed, or the caller who waited long enough) does the
- * slice: commits it and counts it. */
+ * slice: commits it and counts it.
+ *
+ * Where slices had to be taken from others, something else wants the CPUs, and threads share them
+ * with it one by one.  So for a while one more thread, the spare one, takes such slices too. */
 #include "os/pool.h"
 
 #include <errno.h>
@@ -31,12 +34,15 @@
 #include "base/clock.h"
 #include "os/fault.h"
 
-enum { SPINS = 1000 };           /* some tens of microseconds before sleeping */
+enum { SPINS = 1000, SPARE_RUNS = 200 };         /* some tens of microseconds before sleeping; about a token */
+
+#define REDO (1ull << 63)
+#define PATIENCE_S 1e-4          /* for a slice, where nothing tells its time */
 
 typedef struct worker {
     ebb_pool *pool;
     pthread_t thread;
-    uint32_t  id;
+    uint32_t  id;                /* n_threads: the spare one */
 } worker;
 
 /* Of one thread, for slices that may be done twice. */
@@ -50,11 +56,12 @@ typedef struct place {
 
 struct ebb_pool {
     uint32_t n_threads, n_started;
-    worker  *workers;
-    place   *places;             /* [n_threads] */
+    worker  *workers;            /* [n_threads]: all but the caller, and the spare one */
+    place   *places;             /* [n_threads + 1] */
+    uint32_t n_spare_runs;       /* that the spare one is still wanted for */
     ebb_slice_fn *fn;            /* of the job under way: written before the ticket */
     void    *arg;
-    const ebb_redo *redo;        /* NULL: it is fn */
+    const ebb_redo *redo;        /* of work that may be done twice */
     uint32_t run;                /* number of the redo job */
     size_t   redo_bytes;         /* of its arg */
     _Alignas(64) char redo_arg[EBB_REDO_ARG];
@@ -63,6 +70,7 @@ struct ebb_pool {
     atomic_uint caller_sleeps;
     _Alignas(64) atomic_uint job_no;             /* futex of the workers */
     atomic_uint n_sleeping;
+    atomic_uint spare_no, spare_sleeps;          /* the same of the spare one */
     atomic_bool is_ending;
 };
 
@@ -120,46 +128,63 @@ static bool do_redo(ebb_pool *p, uint32_t slice, uint32_t thread)
     return is_mine;
 }
 
+static uint32_t n_slices_of(unsigned long long ticket)
+{
+    return (uint32_t)(ticket >> 32) & 0x7fffffffu;
+}
+
 /* How many slices the thread did. */
 static uint32_t take_slices(ebb_pool *p, uint32_t thread)
 {
     for (uint32_t n_mine = 0;; n_mine++) {
         unsigned long long t = atomic_fetch_add(&p->ticket, 1);
-        uint32_t s = (uint32_t)t, n = (uint32_t)(t >> 32);
+        uint32_t s = (uint32_t)t, n = n_slices_of(t);
 
         if (s >= n)
             return n_mine;
-        if (p->redo ? do_redo(p, s, thread) : (p->fn(p->arg, s, thread), true))
+        if (t & REDO ? do_redo(p, s, thread) : (p->fn(p->arg, s, thread), true))
             count_slice(p, n);
     }
 }
 
-/* Until job_no differs from `seen`; the new number. */
-static unsigned wait_job(ebb_pool *p, unsigned seen)
+/* The spare thread has a place for work that may be done twice, and for no other. */
+static void take_spare_slices(ebb_pool *p)
+{
+    for (unsigned long long t = atomic_load(&p->ticket); t & REDO && (uint32_t)t < n_slices_of(t); t = atomic_load(&p->ticket))
+        if (atomic_compare_exchange_strong(&p->ticket, &t, t + 1) && do_redo(p, (uint32_t)t, p->n_threads))
+            count_slice(p, n_slices_of(t));
+}
+
+/* Until *job differs from `seen`; the new number. */
+static unsigned wait_job(atomic_uint *job, atomic_uint *n_sleeping, unsigned seen)
 {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load(&p->job_no) != seen)
-            return atomic_load(&p->job_no);
+        if (atomic_load(job) != seen)
+            return atomic_load(job);
         pause_cpu();
     }
-    atomic_fetch_add(&p->n_sleeping, 1);
-    while (atomic_load(&p->job_no) == seen)
-        futex_wait(&p->job_no, seen);
-    atomic_fetch_sub(&p->n_sleeping, 1);
-    return atomic_load(&p->job_no);
+    atomic_fetch_add(n_sleeping, 1);
+    while (atomic_load(job) == seen)
+        futex_wait(job, seen);
+    atomic_fetch_sub(n_sleeping, 1);
+    return atomic_load(job);
 }
 
 static void *work(void *arg)
 {
     worker *w = arg;
     ebb_pool *p = w->pool;
+    bool is_spare = w->id == p->n_threads;
     unsigned seen = 0;
 
     for (;;) {
-        seen = wait_job(p, seen);
+        seen = is_spare ? wait_job(&p->spare_no, &p->spare_sleeps, seen) : wait_job(&p->job_no, &p->n_sleeping, seen);
         if (atomic_load(&p->is_ending))
             return NULL;
-        take_slices(p, w->id);
+        if (is_spare)
+            take_spare_slices(p);
+        else
+            take_slices(p, w->id);
     }
 }
 
@@ -168,6 +193,13 @@ static void publish(ebb_pool *p)
     atomic_fetch_add(&p->job_no, 1);
     if (atomic_load(&p->n_sleeping) > 0)
         futex_wake(&p->job_no, (int)p->n_started);
+}
+
+static void publish_spare(ebb_pool *p)
+{
+    atomic_fetch_add(&p->spare_no, 1);
+    if (atomic_load(&p->spare_sleeps) > 0)
+        futex_wake(&p->spare_no, 1);
 }
 
 static void wait_done(ebb_pool *p, uint32_t n_slices)
@@ -185,10 +217,10 @@ static void wait_done(ebb_pool *p, uint32_t n_slices)
     atomic_store(&p->caller_sleeps, 0);
 }
 
-static void start(ebb_pool *p, uint32_t n_slices)
+static void start(ebb_pool *p, uint32_t n_slices, unsigned long long kind)
 {
     atomic_store(&p->n_done, 0);
-    atomic_store(&p->ticket, (unsigned long long)n_slices << 32);
+    atomic_store(&p->ticket, kind | (unsigned long long)n_slices << 32);
     publish(p);
 }
 
@@ -201,8 +233,7 @@ void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices)
     }
     p->fn = fn;
     p->arg = arg;
-    p->redo = NULL;
-    start(p, n_slices);
+    start(p, n_slices, 0);
     take_slices(p, 0);
     wait_done(p, n_slices);
 }
@@ -219,8 +250,8 @@ static bool done_by(ebb_pool *p, uint32_t n, double until)
     return true;
 }
 
-/* The slices that others hold are done here. */
-static void take_back(ebb_pool *p, uint32_t n)
+/* The slices that others hold are done here; false if there is no such thing. */
+static bool take_back(ebb_pool *p, uint32_t n)
 {
 #if !defined(__SANITIZE_THREAD__)                /* it would see, rightly, that the holder reads what is written */
     place *mine = &p->places[0];
@@ -234,9 +265,12 @@ static void take_back(ebb_pool *p, uint32_t n)
         p->redo->compute(p->redo_arg, slice, 0, mine->out);
         p->redo->commit(p->redo_arg, slice, mine->out);
         count_slice(p, n);
+        p->n_spare_runs = SPARE_RUNS;
     }
+    return true;
 #else
     (void)p, (void)n;
+    return false;
 #endif
 }
 
@@ -257,11 +291,16 @@ void ebb_pool_run_redo(ebb_pool *p, const ebb_redo *what, const void *arg, size_
     p->redo_bytes = arg_bytes;
     memcpy(p->redo_arg, arg, arg_bytes);
     began = ebb_clock_s();
-    start(p, n_slices);
+    start(p, n_slices, REDO);
+    if (p->n_spare_runs > 0) {
+        p->n_spare_runs--;
+        publish_spare(p);
+    }
     n_mine = take_slices(p, 0);
     now = ebb_clock_s();
-    if (n_mine > 0 && !done_by(p, n_slices, now + 2 * (now - began) / n_mine))
-        take_back(p, n_slices);
+    now += n_mine > 0 ? 2 * (now - began) / n_mine : PATIENCE_S;
+    while (!done_by(p, n_slices, now) && take_back(p, n_slices))
+        now = ebb_clock_s() + PATIENCE_S;
     wait_done(p, n_slices);
 }
 
@@ -282,14 +321,14 @@ ebb_status ebb_pool_new(uint32_t n_threads, ebb_pool **out, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a pool of %u threads", n_threads);
     *p = (ebb_pool){ .n_threads = n_threads };
     p->workers = ebb_os_fault(ENOMEM) ? NULL : calloc(n_threads, sizeof *p->workers);
-    p->places = ebb_os_fault(ENOMEM) ? NULL : aligned_alloc(64, n_threads * sizeof *p->places);
+    p->places = ebb_os_fault(ENOMEM) ? NULL : aligned_alloc(64, (n_threads + 1) * sizeof *p->places);
     if (p->places)
-        memset(p->places, 0, n_threads * sizeof *p->places);
+        memset(p->places, 0, (n_threads + 1) * sizeof *p->places);
     if (!p->workers || !p->places) {
         ebb_pool_free(p);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a pool of %u threads", n_threads);
     }
-    for (uint32_t i = 0; i + 1 < n_threads; i++) {
+    for (uint32_t i = 0; i < n_threads && n_threads > 1; i++) {
         worker *w = &p->workers[i];
 
         *w = (worker){ .pool = p, .id = i + 1 };
@@ -313,6 +352,7 @@ void ebb_pool_free(ebb_pool *p)
         return;
     atomic_store(&p->is_ending, true);
     publish(p);
+    publish_spare(p);
     for (uint32_t i = 0; i < p->n_started; i++)
         pthread_join(p->workers[i].thread, NULL);
     free(p->workers);

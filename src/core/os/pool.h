@@ -17,7 +17,7 @@ typedef struct ebb_pool ebb_pool;
 /* slice in [0, n_slices); thread in [0, n_threads): which scratch to use. */
 typedef void ebb_slice_fn(void *arg, uint32_t slice, uint32_t thread);
 
-/* n_threads includes the caller of run; 1 starts no thread.
+/* n_threads includes the caller of run; 1 starts no thread, more start one that sleeps, to spare.
  * Errors: NOMEM, IO (no thread to be had).  The caller owns *out. */
 EBB_MUST_CHECK
 ebb_status ebb_pool_new(uint32_t n_threads, ebb_pool **out, ebb_error *err);
@@ -32,8 +32,12 @@ void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices);
  * for milliseconds; so the caller, when it has nothing else left and has waited for twice the time of a slice,
  * does that slice anew and goes on.  compute therefore reads its own copy of `arg` (and what that points
  * to, by then perhaps written over: nobody uses what comes of it), writes to `out` and its thread's scratch only; commit,
- * called once for each slice, puts `out` where it belongs. */
+ * called once for each slice, puts `out` where it belongs.
+ *
+ * For some runs after such an event one more thread helps, the number n_threads: there must be scratch for it
+ * (EBB_POOL_PLACES), and it takes no part in any other work. */
 #define EBB_REDO_ARG 10240u      /* most bytes of arg */
+#define EBB_POOL_PLACES(n_threads) ((n_threads) + 1)
 #define EBB_REDO_OUT 4096u       /* bytes of out, 64-byte aligned */
 
 typedef struct ebb_redo {

@@ -96,7 +96,7 @@ void ebb_run_layout(ebb_run *r, ebb_arena *a)
     floats = max_size(floats, max_size(net->n_expert, r->unit * (size_t)max_size(net->dim_k, net->dim_v)));
     r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), net->embd_row_bytes);
     r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
-    r->thread = ebb_arena_take(a, r->thread_bytes * r->n_threads, ALIGN);
+    r->thread = ebb_arena_take(a, r->thread_bytes * EBB_POOL_PLACES(r->n_threads), ALIGN);
 }
 
 void ebb_run_init(ebb_run *r)

@@ -67,7 +67,7 @@ typedef struct ebb_run {
     double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
     float  *parts;               /* attention before segments are merged */
     float  *logits;              /* [cap_logits][V] */
-    char   *thread;              /* [n_threads] scratch of a thread: the kernels', then floats */
+    char   *thread;              /* [EBB_POOL_PLACES(n_threads)] scratch of a thread: the kernels', then floats */
     size_t  thread_bytes;
 
     /* the pass under way */
