@@ -97,8 +97,10 @@ static bool room(ebb_engine *e, int64_t *bytes, double *pressure)
     ebb_proc own;
     uint64_t available;
 
-    if (ebb_limits_read(NULL, &l, NULL) != EBB_OK || ebb_proc_read(NULL, &own, NULL) != EBB_OK)
+    if (ebb_limits_read(NULL, &l, NULL) != EBB_OK)
         return false;
+    if (ebb_proc_read(NULL, &own, NULL) != EBB_OK)
+        own = (ebb_proc){ 0 };
     available = l.available_bytes;
     e->budget.cache_bytes = l.cgroup_cache_bytes;
     if (l.cgroup_limit_bytes != EBB_LIMIT_NONE) {

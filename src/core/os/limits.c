@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -230,6 +231,20 @@ static uint64_t read_rlimit(int which)
     return r.rlim_cur;
 }
 
+/* Without /proc the kernel can still be asked; file pages that it could drop are not told then. */
+static ebb_status ask_kernel(ebb_limits *out, ebb_error *err)
+{
+    struct sysinfo s;
+
+    if (ebb_os_fault(EINVAL) || sysinfo(&s) != 0)
+        return EBB_FAIL(err, EBB_IO, "neither /proc/meminfo nor the kernel says how much memory there is: %s", strerror(errno));
+    out->total_bytes = (uint64_t)s.totalram * s.mem_unit;
+    out->available_bytes = ((uint64_t)s.freeram + s.bufferram) * s.mem_unit;
+    out->swap_total_bytes = (uint64_t)s.totalswap * s.mem_unit;
+    out->swap_free_bytes = (uint64_t)s.freeswap * s.mem_unit;
+    return EBB_OK;
+}
+
 static ebb_status read_meminfo(const char *root, ebb_limits *out, ebb_buf *text, ebb_error *err)
 {
     ebb_buf path = { 0 };
@@ -239,6 +254,10 @@ static ebb_status read_meminfo(const char *root, ebb_limits *out, ebb_buf *text,
         return EBB_FAIL(err, EBB_NOMEM, "/proc/meminfo: no memory for its name");
     ebb_buf_clear(text);
     st = ebb_file_slurp(path.data, MAX_BYTES, text, err);
+    if (st == EBB_NOTFOUND) {
+        ebb_buf_fini(&path);
+        return ask_kernel(out, err);
+    }
     const char *s = ebb_buf_text(text);
     if (st == EBB_OK && !ebb_proc_field(s, "MemTotal:", &out->total_bytes))
         st = EBB_FAIL(err, EBB_FORMAT, "%s: names no MemTotal", path.data);

@@ -40,7 +40,7 @@ typedef struct ebb_limits {
     uint64_t n_refaults;
 } ebb_limits;
 
-/* Errors: those of reading /proc/meminfo.  Other files that are missing or
+/* Without /proc/meminfo the kernel is asked (sysinfo).  Errors: those of reading it.  Other files that are missing or
  * unreadable limit nothing; the trace says which.  Cost: ten to thirty small files, < 1 ms. */
 EBB_MUST_CHECK
 ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err);

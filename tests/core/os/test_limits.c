@@ -199,6 +199,23 @@ static void test_this_machine(void **state)
 }
 
 /* A fault gives an error, or a figure that is there without the file. */
+static void test_without_proc(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_limits l = read_fake();                  /* the tree is empty */
+
+    (void)state;
+    assert_true(l.total_bytes > 0 && l.available_bytes > 0 && l.available_bytes <= l.total_bytes);
+    assert_int_equal(l.cgroup_limit_bytes, EBB_LIMIT_NONE);
+    for (int n = 1;; n++) {
+        ebb_os_fail_nth(n);
+        ebb_status st = ebb_limits_read(fake_root, &l, &err);
+        if (!ebb_os_fail_off())
+            break;
+        assert_true(st == EBB_OK || err.msg[0] != '\0');
+    }
+}
+
 static void test_survives_every_fault(void **state)
 {
     (void)state;
@@ -276,6 +293,7 @@ int main(void)
         cmocka_unit_test_teardown(test_cpus_of_the_mask, fake_root_clear),
         cmocka_unit_test_teardown(test_cpu_quota, fake_root_clear),
         cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_without_proc),
         cmocka_unit_test_teardown(test_survives_every_fault, fake_root_clear),
     };
     return cmocka_run_group_tests_name("limits", tests, fake_root_make, fake_root_drop);
