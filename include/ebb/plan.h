@@ -67,7 +67,7 @@ typedef struct ebb_plan {
     uint64_t    least_bytes;     /* the smallest total under which this context would run */
 
     /* parts of total_bytes */
-    uint64_t    weights_resident_bytes, weights_ring_bytes, kv_bytes, activation_bytes,
+    uint64_t    weights_resident_bytes, weights_ring_bytes, expert_bytes /* those used of late */, kv_bytes, activation_bytes,
                 tokenizer_bytes, code_bytes, reserve_bytes;
 
     uint64_t    pass_bytes;      /* weights one forward pass touches: F */

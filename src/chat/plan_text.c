@@ -35,7 +35,7 @@ void ebb_plan_parts(const ebb_plan *p, ebb_plan_part out[EBB_PLAN_PARTS])
 {
     const ebb_plan_part parts[EBB_PLAN_PARTS] = {
         { "weights_resident", "weights, resident", p->weights_resident_bytes },
-        { "weights_ring", "weights, ring", p->weights_ring_bytes },
+        { "weights_ring", "weights, ring", p->weights_ring_bytes + p->expert_bytes },
         { "kv", "KV cache", p->kv_bytes },
         { "activations", "activations", p->activation_bytes },
         { "tokenizer", "tokenizer", p->tokenizer_bytes },

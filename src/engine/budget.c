@@ -48,7 +48,7 @@ static ebb_status keep(ebb_engine *e, const ebb_plan *p, ebb_error *err)
 
     if (!stays)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u tensors", e->net.n_extents);
-    ebb_plan_stays(&e->net, p, e->opts.placement, stays);
+    (void)ebb_plan_stays(&e->net, p, e->opts.placement, stays);
     st = ebb_res_keep(e->res, stays, err);
     free(stays);
     return st;
@@ -62,6 +62,8 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
     if (!is_in_memory(e) && (!p->is_mapped || p->stream_bytes > 0))
         st = ebb_res_set_reader(e->res, e->opts.io, speeds,
                                 p->weights_ring_bytes ? p->weights_ring_bytes : EBB_LOADER_BYTES, err);
+    if (st == EBB_OK && p->expert_bytes > 0)
+        st = ebb_res_set_cache(e->res, p->expert_bytes, err);
     if (st == EBB_OK)
         st = keep(e, p, err);
     for (uint32_t i = 0; i <= p->n_layers && st == EBB_OK; i++)

@@ -125,6 +125,36 @@ static void test_same_bits_for_every_reader_and_resident_count(void **state)
     unlink(path);
 }
 
+/* Experts that are read when they are chosen, into places for a few or for most of them. */
+static void test_experts_come_when_chosen(void **state)
+{
+    static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
+    ebb_tiny_opts tiny = { .arch = "qwen3moe", .type = EBB_TYPE_Q8_0, .n_layers = 2, .n_embd = 256, .n_ff = 256, .n_expert = 12, .seed = 5 };
+    fixture f;
+
+    (void)state;
+    snprintf(path, sizeof path, "/var/tmp/ebb-stream-%ld.gguf", (long)getpid());
+    assert_true(ebb_tiny_write(&tiny, path));
+    open_fixture(&f, (ebb_engine_opts){ 0 });
+    eval(&f, 1, want);
+    close_fixture(&f);
+    for (size_t i = 0; i < 6; i++) {
+        ebb_engine_opts o = { .has_resident = true, .resident = i < 3 ? 0 : 60, .resident_is_percent = i >= 3, .io = ios[i % 3] };
+        ebb_stats s;
+
+        open_fixture(&f, o);
+        if (i % 3 == 0)
+            expect_want(&f, 1, "experts, one column");
+        expect_want(&f, 7, "experts, some columns");
+        expect_want(&f, 64, "experts, all columns");
+        ebb_engine_stats(f.engine, &s);
+        assert_true(s.read_bytes > 0);
+        assert_true(s.n_resident < 2);
+        close_fixture(&f);
+    }
+    unlink(path);
+}
+
 /* A chunk reads each streamed byte once, however many columns it has. */
 static void test_a_chunk_reads_once(void **state)
 {
@@ -289,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits_for_every_reader_and_resident_count),
+        cmocka_unit_test(test_experts_come_when_chosen),
         cmocka_unit_test(test_a_chunk_reads_once),
         cmocka_unit_test(test_faults_leave_the_session_intact),
         cmocka_unit_test(test_a_changed_file_is_an_error),

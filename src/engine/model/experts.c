@@ -207,6 +207,20 @@ static ebb_status shared(ebb_run *r, const ebb_layer *l, ebb_error *err)
     return st;
 }
 
+/* Let what was chosen be read while it is computed with. */
+static void expect(ebb_run *r, const ebb_experts *x)
+{
+    ebb_res_expect_begin(r->res);
+    for (uint32_t e = 0; e < r->net->n_expert; e++) {
+        uint32_t c = r->c0, first = x->gate.matrix + e * EBB_EXPERT_MATRICES;
+
+        while (c < r->c1 && !chose(r, c, e))
+            c++;
+        for (uint32_t i = 0; i < EBB_EXPERT_MATRICES && c < r->c1; i++)
+            ebb_res_expect(r->res, r->net->matrices[first + i].extent);
+    }
+}
+
 ebb_status ebb_op_mixture(ebb_run *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
@@ -218,6 +232,7 @@ ebb_status ebb_op_mixture(ebb_run *r, const ebb_layer *l, ebb_error *err)
     memset(r->y + (size_t)r->c0 * net->n_embd, 0, (size_t)(r->c1 - r->c0) * net->n_embd * sizeof *r->y);
     for (uint32_t c = r->c0; c < r->c1; c++)
         route(r, &l->experts, c);
+    expect(r, &l->experts);
     for (uint32_t e = 0; e < net->n_expert && st == EBB_OK; e++)
         st = one_expert(r, &l->experts, e, err);
     if (st == EBB_OK && ebb_weight_is(&l->up))

@@ -50,7 +50,8 @@ double ebb_plan_decode_at(const ebb_plan *p, const ebb_machine *machine, uint32_
 /* Replace the types that would hurt this network (of 4-bit K where K has biases or heads are narrower than a block:
  * stories260K's perplexity rises by half; whatever is below f16 where heads have sinks); the reason, or NULL: they suit. */
 const char *ebb_plan_suit_kv(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v);
-/* Which extents the plan keeps in memory, to stays[net->n_extents]; placement as in the options. */
-void ebb_plan_stays(const ebb_net *net, const ebb_plan *plan, ebb_placement placement, bool *stays);
+/* Which extents the plan keeps in memory, to stays[net->n_extents]; placement as in the options.  Returns what
+ * is left of its bytes for experts as they are used. */
+uint64_t ebb_plan_stays(const ebb_net *net, const ebb_plan *plan, ebb_placement placement, bool *stays);
 
 #endif

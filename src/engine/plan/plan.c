@@ -160,29 +160,44 @@ static bool is_whole_resident(const ebb_plan *p, ebb_placement placement, uint32
     return (uint64_t)(group + 1) * p->n_resident / p->n_layers > (uint64_t)group * p->n_resident / p->n_layers;
 }
 
-void ebb_plan_stays(const ebb_net *net, const ebb_plan *p, ebb_placement placement, bool *stays)
+uint64_t ebb_plan_stays(const ebb_net *net, const ebb_plan *p, ebb_placement placement, bool *stays)
 {
-    uint64_t taken;
+    uint64_t left = p->spread_bytes, experts = 0;
 
     for (uint32_t i = 0; i < net->n_extents; i++)
         stays[i] = is_whole_resident(p, placement, net->extents[i].group);
     if (!p->is_spread)
-        return;
-    taken = spread(net, true, p->spread_bytes, stays);   /* what every pass needs first */
-    spread(net, false, p->spread_bytes - taken, stays);
+        return 0;
+    left -= spread(net, true, left, stays);      /* what every pass needs first */
+    for (uint32_t i = 0; i < net->n_extents; i++)
+        experts += net->extents[i].is_certain ? 0 : pinned_bytes(&net->extents[i]);
+    if (experts > left)                          /* which of them stay is for their use to say */
+        return spread(net, false, 0, stays), left;
+    return spread(net, false, experts, stays), 0;
+}
+
+/* Memory for streamed experts: twice what a layer chooses, at least. */
+static uint64_t expert_bytes(const planning *q, uint64_t left)
+{
+    uint64_t one = 0;
+
+    for (uint32_t i = 0; i < q->net->n_extents; i++)
+        if (!q->net->extents[i].is_certain && !q->stays[i])
+            one = larger(one, pinned_bytes(&q->net->extents[i]));
+    return one ? 2 * EBB_EXPERT_MATRICES * q->net->n_expert_used * one + left : 0;
 }
 
 /* Fill the parts for the choices that stand in the plan. */
 static void count(const planning *q)
 {
     ebb_plan *p = q->p;
-    uint64_t experts = 0;
+    uint64_t experts = 0, left;
 
     if (p->n_chunk > p->n_ctx)
         p->n_chunk = p->n_ctx;
     p->weights_resident_bytes = 0;
     p->stream_bytes = 0;
-    ebb_plan_stays(q->net, p, q->o->placement, q->stays);
+    left = ebb_plan_stays(q->net, p, q->o->placement, q->stays);
     for (uint32_t i = 0; i < q->net->n_extents; i++) {
         const ebb_res_extent *x = &q->net->extents[i];
 
@@ -191,6 +206,8 @@ static void count(const planning *q)
         else
             *(x->is_certain ? &p->stream_bytes : &experts) += x->n_bytes;
     }
+    p->expert_bytes = expert_bytes(q, left);
+    experts -= p->expert_bytes < experts ? p->expert_bytes : experts;
     if (q->net->n_expert)
         p->stream_bytes += experts / q->net->n_expert * q->net->n_expert_used;
     if (p->is_mapped && p->stream_bytes == 0)
@@ -201,7 +218,7 @@ static void count(const planning *q)
         p->activation_bytes = activation_bytes(q);
     p->code_bytes = CODE_BYTES;
     p->reserve_bytes = SLACK_BYTES + p->weights_resident_bytes / SLACK_SHARE;
-    p->total_bytes = p->weights_resident_bytes + p->weights_ring_bytes + p->kv_bytes + p->activation_bytes +
+    p->total_bytes = p->weights_resident_bytes + p->weights_ring_bytes + p->expert_bytes + p->kv_bytes + p->activation_bytes +
                      p->tokenizer_bytes + p->code_bytes + p->reserve_bytes;
 }
 

@@ -11,6 +11,7 @@
 #include "os/file.h"
 #include "os/guard.h"
 #include "os/map.h"
+#include "residency/cache.h"
 #include "residency/measure.h"
 #include "residency/pin.h"
 #include "residency/ring.h"
@@ -46,6 +47,7 @@ struct ebb_res {
 
     pthread_mutex_t lock;        /* the figures' reader: states, ring, and the sums below */
     ebb_ring       *ring;        /* NULL: nothing can be streamed */
+    ebb_cache       cache;       /* of experts; has no place without a ring */
     uint64_t        pinned_bytes, mapped_bytes;
     uint64_t        read_bytes, stall_ns;        /* of rings that are closed */
 };
@@ -152,10 +154,19 @@ ebb_status ebb_res_open(const ebb_res_part *parts, uint32_t n_parts, const ebb_r
     return EBB_OK;
 }
 
+static void close_cache(ebb_res *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->read_bytes += r->cache.read_bytes;
+    ebb_cache_close(&r->cache);
+    pthread_mutex_unlock(&r->lock);
+}
+
 void ebb_res_close(ebb_res *r)
 {
     if (!r)
         return;
+    close_cache(r);
     ebb_ring_close(r->ring);
     for (uint32_t i = 0; i < r->n_groups; i++) {
         assert(r->groups[i].n_acquired == 0);
@@ -245,6 +256,7 @@ static void close_ring(ebb_res *r)
     if (!r->ring)
         return;
     settle(r);
+    close_cache(r);
     ebb_ring_get_stats(r->ring, &s);
     pthread_mutex_lock(&r->lock);
     r->read_bytes += s.read_bytes;
@@ -320,6 +332,22 @@ ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speed
     for (uint32_t i = 0; i < r->n_groups && !r->ring; i++)
         if (r->groups[i].state == EBB_LAYER_DISK)
             r->groups[i].state = EBB_LAYER_MAPPED;
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+ebb_status ebb_res_set_cache(ebb_res *r, uint64_t n_bytes, ebb_error *err)
+{
+    uint64_t place = 0;
+    ebb_status st = EBB_OK;
+
+    for (uint32_t i = 0; i < r->n_extents; i++)
+        if (!r->extents[i].is_certain && ebb_pin_bytes(&r->extents[i]) > place)
+            place = ebb_pin_bytes(&r->extents[i]);
+    close_cache(r);
+    pthread_mutex_lock(&r->lock);
+    if (r->ring)
+        st = ebb_cache_open(&r->cache, r->ring, r->extents, r->n_extents, n_bytes, (size_t)place, err);
     pthread_mutex_unlock(&r->lock);
     return st;
 }
@@ -479,6 +507,7 @@ static void count_bytes(ebb_res *r, uint32_t id, bool more)
 static void give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
 {
     count_bytes(r, id, false);
+    ebb_cache_forget(&r->cache, id);
     if (r->home[id] && r->ring)
         ebb_ring_load(r->ring, id, NULL);
     r->home[id] = NULL;
@@ -603,6 +632,8 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
     if (r->at[id])
         *ptr = r->at[id];
     else
+        st = r->extents[id].is_certain ? EBB_LIMIT : ebb_cache_acquire(&r->cache, id, r->cancel, ptr, err);
+    if (st == EBB_LIMIT)
         st = ebb_ring_acquire(r->ring, id, r->cancel, ptr, err);
     if (st == EBB_OK && r->home[id]) {           /* it has come, and stays */
         pthread_mutex_lock(&r->lock);
@@ -613,6 +644,17 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
     }
     g->n_acquired += st == EBB_OK;
     return st;
+}
+
+void ebb_res_expect_begin(ebb_res *r)
+{
+    ebb_cache_begin(&r->cache);
+}
+
+void ebb_res_expect(ebb_res *r, uint32_t id)
+{
+    if (!r->at[id] && !r->home[id])
+        ebb_cache_expect(&r->cache, id);
 }
 
 bool ebb_res_is_ready(ebb_res *r, uint32_t id)
@@ -626,7 +668,7 @@ void ebb_res_release(ebb_res *r, uint32_t id)
 
     assert(id < r->n_extents && g->n_acquired > 0);
     g->n_acquired--;
-    if (!r->at[id])
+    if (!r->at[id] && !ebb_cache_release(&r->cache, id))
         ebb_ring_release(r->ring, id);
 }
 
@@ -682,7 +724,8 @@ void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
     out->pinned_bytes = r->pinned_bytes;
     out->mapped_bytes = r->mapped_bytes;
     out->ring_bytes = ring.ring_bytes;
-    out->read_bytes = r->read_bytes + ring.read_bytes;
+    out->cache_bytes = r->cache.memory.n_bytes;
+    out->read_bytes = r->read_bytes + r->cache.read_bytes + ring.read_bytes;
     out->stall_ns = r->stall_ns + ring.stall_ns;
     out->disk_bytes_s = ring.bytes_s;
     for (uint32_t i = 0; i + 1 < r->n_groups; i++)

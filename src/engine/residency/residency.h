@@ -66,6 +66,7 @@ typedef struct ebb_res_extent {
 
 typedef struct ebb_res_stats {
     uint64_t pinned_bytes, mapped_bytes, ring_bytes;
+    uint64_t cache_bytes;        /* of experts */
     uint64_t read_bytes;         /* weights read from disk for passes, since open */
     uint64_t stall_ns;           /* that acquire has waited, since open */
     double   disk_bytes_s;       /* of read_bytes, those of the last second */
@@ -92,6 +93,10 @@ void ebb_res_set_cancel(ebb_res *r, const atomic_bool *cancel);
  * acquired.  Errors: NOMEM, IO, UNSUPPORTED. */
 EBB_MUST_CHECK
 ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speeds, uint64_t ring_bytes, ebb_error *err);
+/* Memory for experts that are streamed (cache.h), behind ebb_res_set_reader, which empties it.  Nothing may be
+ * acquired.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_res_set_cache(ebb_res *r, uint64_t n_bytes, ebb_error *err);
 const char *ebb_res_io_name(const ebb_res *r);   /* "uring" ... of the reader chosen */
 const char *ebb_res_io_note(const ebb_res *r);   /* a line on the choice, "" if there is nothing to say */
 
@@ -139,6 +144,10 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
 void ebb_res_release(ebb_res *r, uint32_t id);
 /* Whether an acquire of `id` would not wait, nor hold more of the ring than leaves the reader room. */
 bool ebb_res_is_ready(ebb_res *r, uint32_t id);
+
+/* Experts that have been chosen, in the order in which they will be acquired: those that are not here are read ahead. */
+void ebb_res_expect_begin(ebb_res *r);
+void ebb_res_expect(ebb_res *r, uint32_t id);
 
 /* Copy n bytes at `offset` of `part`: rows of token_embd, norms.  Taken from a
  * pinned extent that holds them, else read from the file.  Errors: IO, FORMAT. */
