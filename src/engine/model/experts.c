@@ -212,11 +212,11 @@ static void expect(ebb_run *r, const ebb_experts *x)
 {
     ebb_res_expect_begin(r->res);
     for (uint32_t e = 0; e < r->net->n_expert; e++) {
-        uint32_t c = r->c0, first = x->gate.matrix + e * EBB_EXPERT_MATRICES;
+        uint32_t c = r->c0, first = x->gate.matrix + e * x->n_matrices;
 
         while (c < r->c1 && !chose(r, c, e))
             c++;
-        for (uint32_t i = 0; i < EBB_EXPERT_MATRICES && c < r->c1; i++)
+        for (uint32_t i = 0; i < x->n_matrices && c < r->c1; i++)
             ebb_res_expect(r->res, r->net->matrices[first + i].extent);
     }
 }

@@ -16,6 +16,7 @@
 #define CHUNK_MAX       1024u
 #define CHUNK_MIN       64u
 #define CTX_MIN         512u
+#define EXPERT_MATRICES 3u                       /* of an expert, at most: gate, up, down */
 #define RING_LEAST      (16 * MIB)
 #define RING_PARTS      3u                       /* two in use, the next on its way */
 #define COMFORT_PERCENT 90u                      /* of the budget: up to here the page cache holds the weights */
@@ -184,7 +185,7 @@ static uint64_t expert_bytes(const planning *q, uint64_t left)
     for (uint32_t i = 0; i < q->net->n_extents; i++)
         if (!q->net->extents[i].is_certain && !q->stays[i])
             one = larger(one, pinned_bytes(&q->net->extents[i]));
-    return one ? 2 * EBB_EXPERT_MATRICES * q->net->n_expert_used * one + left : 0;
+    return one ? 2 * EXPERT_MATRICES * q->net->n_expert_used * one + left : 0;
 }
 
 /* Fill the parts for the choices that stand in the plan. */
