@@ -6,7 +6,7 @@
 #include "os/file.h"
 #include "residency/reader.h"
 
-#define PIECE_BYTES ((size_t)8 << 20)            /* a window: large enough for the kernel's largest reads */
+#define PIECE_BYTES ((size_t)2 << 20)            /* a window: a part of a matrix, so that it is measured as it is used */
 
 /* Old kernels have no MADV_POPULATE_READ: the first page of a file tells. */
 static ebb_status probe(const ebb_read_file *files, uint32_t n_files, void **state, ebb_error *err)
