@@ -30,9 +30,14 @@ static bool ends_in_gguf(const char *name)
 static bool is_part(const char *path, unsigned *part, unsigned *of)
 {
     size_t n = strlen(path);
+    unsigned i, count;
     int end = 0;
 
-    return n > 20 && sscanf(path + n - 20, "-%5u-of-%5u.gguf%n", part, of, &end) == 2 && end == 20;
+    if (n <= 20 || sscanf(path + n - 20, "-%5u-of-%5u.gguf%n", &i, &count, &end) != 2 || end != 20)
+        return false;
+    *part = i;
+    *of = count;
+    return true;
 }
 
 /* The sizes of all parts whose first one is at `path`. */

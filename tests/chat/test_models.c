@@ -89,6 +89,24 @@ static void test_split(void **state)
     ebb_models_free(f, n);
 }
 
+/* Names with a dash and a number where a part's number would stand. */
+static void test_nearly_a_part(void **state)
+{
+    static const char *const names[] = { "Some-8B-Instruct-Q8.gguf", "Some-7-of-9-letters-.gguf", "x-00002-of-00003-.gguf" };
+    ebb_model_file *f;
+    ebb_error err;
+    size_t n, n_before;
+
+    (void)state;
+    assert_int_equal(ebb_models_find(&f, &n_before, &err), EBB_OK);
+    ebb_models_free(f, n_before);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        make(names[i], "x", 7000);
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, n_before + sizeof names / sizeof names[0]);
+    ebb_models_free(f, n);
+}
+
 static void test_places(void **state)
 {
     ebb_error err;
@@ -110,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_newest_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_split, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nearly_a_part, setup, teardown),
         cmocka_unit_test_setup_teardown(test_places, setup, teardown),
     };
     return cmocka_run_group_tests_name("models", tests, NULL, NULL);
