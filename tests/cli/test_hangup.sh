@@ -28,6 +28,12 @@ def pump(fd, s):
                 break
     return out
 
+def pump_for(fd, signs, s):
+    """Until one of these was there: a busy machine takes its time."""
+    end, out = time.time() + s, b""
+    while time.time() < end and not any(sign in out for sign in signs):
+        out += pump(fd, 0.05)
+
 def wait(pid, s):
     end = time.time() + s
     while time.time() < end:
@@ -54,9 +60,9 @@ try:
     n = 0
     for options in ([], ["--plain"]):
         pid, fd = start("--linger", "20", *options)
-        pump(fd, 1.0)
+        pump_for(fd, [b"ctx ", b"You: "], 20)
         os.write(fd, b"Tell me everything.\r")
-        pump(fd, 0.15)
+        pump_for(fd, [b"tok/s", b"Model: "], 15)
         os.close(fd)                                  # as when ssh dies
         asked = subprocess.run([ebb, "stat", "--json", str(pid)], env=env, capture_output=True)
         status = wait(pid, 15)
@@ -69,16 +75,16 @@ try:
         if len(answers()) != n or answers()[-1][0] == 0:
             sys.exit("%s: answers %r after a hang-up" % (options, answers()))
         pid, fd = start("-c", "--plain")              # how it ended is told, unless it was quicker than we
-        told = pump(fd, 1.0)
+        told = pump(fd, 3.0)
         if away() or (b"while you were away" in told) != was_away:
             sys.exit("%s: -c said %r" % (options, told))
         os.kill(pid, signal.SIGTERM)
         wait(pid, 10)
         os.close(fd)
         pid, fd = start(*options)
-        pump(fd, 1.0)
+        pump_for(fd, [b"ctx ", b"You: "], 20)
         os.write(fd, b"Tell me everything, again.\r")
-        pump(fd, 0.15)
+        pump_for(fd, [b"tok/s", b"Model: "], 15)
         os.kill(pid, signal.SIGTERM)
         pump(fd, 0.5)
         status = wait(pid, 10)
@@ -91,7 +97,7 @@ try:
     pid, fd = pty.fork()                              # ebb run goes on, too, where the answer is kept
     if pid == 0:
         os.execve(ebb, [ebb, "run", "-s", "kept", "-p", "Tell me everything.", "--greedy"], env)
-    pump(fd, 0.1)
+    pump_for(fd, [b"a", b"e", b"i"], 20)
     os.close(fd)
     status = wait(pid, 15)
     n += 1
