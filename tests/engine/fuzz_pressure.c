@@ -227,6 +227,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "fuzz_pressure MODEL ROUNDS TAKE_MIB [CTX]\n");
         return 2;
     }
+    setvbuf(stdout, NULL, _IOLBF, 0);
     o.n_ctx = argc > 4 ? (uint32_t)atoi(argv[4]) : 512;
     if (ebb_model_open(argv[1], &m, &err) == EBB_OK && ebb_engine_open(m, &o, NULL, NULL, &r.e, &err) == EBB_OK &&
         ebb_session_new(r.e, &r.s, &err) == EBB_OK) {
