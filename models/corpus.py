@@ -267,7 +267,7 @@ class Corpus:
     def turn(self, rng, last):
         """One question, its answer, the fact to go on from (or None), and what the answer is: the name of a fact, or
         "" for something else; `last` is the fact spoken of before, or None."""
-        if last and last.then and rng.random() < 0.6:
+        if last and last.then and rng.random() < 0.75:
             q, a = rng.choice(last.then)
             fact = self.facts[a[1:]] if a.startswith("@") else last
             answer = self.saying(fact, rng) if a.startswith("@") else self.expand(a, rng)
@@ -289,7 +289,7 @@ class Corpus:
         out = []
         if rng.random() < 0.1:
             out.append(("system", self.expand(rng.choice(self.frames["system"]), rng), ""))
-        n = rng.choices([1, 2, 3, 5, 9], [70, 23, 5, 1.5, 0.5])[0]
+        n = rng.choices([1, 2, 3, 5, 9], [55, 36, 7, 1.5, 0.5])[0]
         last = None
         for _ in range(n):
             q, a, last, name = self.turn(rng, last)

@@ -265,7 +265,7 @@ def metadata(vocabulary, shape):
     types = [3 if t in bpe.CONTROL else 1 for t in v.tokens]
     return [
         ("general.architecture", gguf.STR, "llama"), ("general.name", gguf.STR, "ebb guide"),
-        ("general.license", gguf.STR, "MIT"), ("general.size_label", gguf.STR, "5M"),
+        ("general.license", gguf.STR, "MIT"), ("general.size_label", gguf.STR, "4M"),
         ("general.file_type", gguf.U32, 7), ("general.quantization_version", gguf.U32, 2),
         ("llama.context_length", gguf.U32, s["n_ctx"]), ("llama.embedding_length", gguf.U32, s["n_embd"]),
         ("llama.block_count", gguf.U32, s["n_layer"]), ("llama.feed_forward_length", gguf.U32, s["n_ff"]),
