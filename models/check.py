@@ -69,21 +69,20 @@ def ask_torch(path):
 
 
 def ask_ebb(program, model):
-    """Each question of a conversation continues the session before, in a store of its own."""
+    """Each conversation is a session of its own, in a store of its own."""
     import os
     import tempfile
     home = tempfile.TemporaryDirectory()
     env = {**os.environ, "XDG_STATE_HOME": home.name, "XDG_CACHE_HOME": home.name}
 
     def ask(turns):
-        command = [program, "run", *(["-m", model] if model else []), "-p", turns[-1][1], "--greedy", "--json", "-n", "200"]
-        if len(turns) > 1:
-            command.append("-c")
+        ask.n += len(turns) == 1
+        command = [program, "run", *(["-m", model] if model else []), "-p", turns[-1][1], "-s", f"talk{ask.n}", "--greedy", "--json", "-n", "200"]
         done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         if done.returncode:
             sys.exit(f"check.py: {program} run: {done.stderr.strip()}")
-        ask.home = home
         return json.loads(done.stdout)["text"]
+    ask.home, ask.n = home, 0
     return ask
 
 

@@ -9,7 +9,7 @@ $EBB --help 2>/dev/null | grep -q '^ *\(ebb \)*run ' || { echo "this program has
 
 ask() { want=$1; shift; got=$($EBB run --greedy -n 120 "$@" </dev/null) || fail "$*: exit $?"
     case $got in *"$want"*) ;; *) fail "$*: no '$want' in: $got" ;; esac; }
-ask /undo -p "How do I take back my last question?"
-ask /redo -c -p "and how do I get it back?"
+ask /undo -s undo -p "What does /undo do?"
+ask /redo -s undo -p "and how do I get it back?"
 ask "piece of text" -p "What is a token?"
 ask "larger model" -p "Who was the king of France?"
