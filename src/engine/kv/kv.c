@@ -401,7 +401,8 @@ static void copy(pool *p, uint32_t *b)
 {
     uint32_t fresh = take(p);
 
-    memcpy(data(p, fresh), data(p, *b), p->block_bytes);
+    if (p->block_bytes > 0)                      /* else there is no pool */
+        memcpy(data(p, fresh), data(p, *b), p->block_bytes);
     release(p, *b);
     *b = fresh;
 }
