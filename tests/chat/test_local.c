@@ -186,7 +186,9 @@ static void test_budget(void **state)
     assert_non_null(strstr(h.notice, ": tier streaming, "));
     assert_non_null(strstr(h.notice, "the budget stands"));
     b->ops->stats(b, &s);
-    assert_true(s.n_resident < 8 && s.ring_bytes > 0 && s.budget_bytes == all - ((uint64_t)16 << 20));
+    assert_in_range(s.n_resident, 0, 7);
+    assert_true(s.ring_bytes > 0 || strcmp(s.io, "mmap") == 0);  /* the reader that was measured fastest may need none */
+    assert_int_equal(s.budget_bytes, all - ((uint64_t)16 << 20));
     ids[0]++;
     answer(b, ids, 16, 8);
     ids[0]--;
