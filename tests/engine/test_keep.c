@@ -8,44 +8,18 @@
 
 #include "ebb/session.h"
 #include "os/fault.h"
-#include "support/tiny_model.h"
+#include "support/tiny_engine.h"
 
 #define N 150u
 
 static char dir[64];
 
-typedef struct fixture {
-    char       *bytes;
-    ebb_model  *model;
-    ebb_engine *engine;
-    ebb_session *s;
-} fixture;
-
-static void open_fixture(fixture *f, const ebb_tiny_opts *tiny, ebb_engine_opts o)
+static void open_kept(fixture *f, const ebb_tiny_opts *tiny, ebb_engine_opts o)
 {
-    ebb_error err = { 0 };
-
     o.n_ctx = o.n_ctx ? o.n_ctx : 256;
     o.n_threads = 2;
     o.kv_cache_dir = dir;
-    f->model = ebb_tiny_open(tiny, &f->bytes);
-    if (ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK)
-        fail_msg("%s", err.msg);
-    assert_int_equal(ebb_session_new(f->engine, &f->s, NULL), EBB_OK);
-}
-
-static void close_fixture(fixture *f)
-{
-    ebb_session_free(f->s);
-    ebb_engine_close(f->engine);
-    ebb_model_close(f->model);
-    free(f->bytes);
-}
-
-static void fill_ids(ebb_token *ids, uint32_t n, uint32_t seed)
-{
-    for (uint32_t i = 0; i < n; i++)
-        ids[i] = (ebb_token)((i * 2654435761u + seed * 40503u + (i >> 3) * 97) % EBB_TINY_VOCAB);
+    open_fixture(f, tiny, &o);
 }
 
 /* Compute ids in an engine of their own and keep them. */
@@ -53,7 +27,7 @@ static void compute(const ebb_tiny_opts *tiny, ebb_engine_opts o, const ebb_toke
 {
     fixture f;
 
-    open_fixture(&f, tiny, o);
+    open_kept(&f, tiny, o);
     assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
     ebb_session_keep(f.s);
     close_fixture(&f);
@@ -64,7 +38,7 @@ static void fresh(const ebb_tiny_opts *tiny, ebb_engine_opts o, const ebb_token 
     fixture f;
 
     o.no_kv_cache = true;
-    open_fixture(&f, tiny, o);
+    open_kept(&f, tiny, o);
     assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
     memcpy(out, ebb_session_logits(f.s), EBB_TINY_VOCAB * sizeof *out);
     close_fixture(&f);
@@ -78,7 +52,7 @@ static void expect_restored(const ebb_tiny_opts *tiny, ebb_engine_opts o, const 
     fixture f;
 
     fresh(tiny, o, ids, n, want);
-    open_fixture(&f, tiny, o);
+    open_kept(&f, tiny, o);
     assert_int_equal(ebb_session_common(f.s, ids, n), n_disk == n - 1 ? n : n_disk);
     assert_int_equal(ebb_session_sync(f.s, ids, n, &r, NULL), EBB_OK);
     assert_int_equal(r.n_reused_disk, n_disk);
@@ -246,7 +220,7 @@ static void test_a_timeline_that_ended_is_found_in_the_pool(void **state)
     fill_ids(other, N, 2);
     other[0] = ids[0] ^ 1;
     fresh(&small, o, ids, N, want);
-    open_fixture(&f, &small, o);
+    open_kept(&f, &small, o);
     assert_int_equal(ebb_session_sync(f.s, ids, 100, NULL, NULL), EBB_OK);
     assert_int_equal(ebb_session_sync(f.s, other, 100, &r, NULL), EBB_OK);
     assert_int_equal(r.n_reused, 0);
@@ -274,7 +248,7 @@ static void test_an_edit_leaves_the_old_branch(void **state)
     memcpy(other, ids, sizeof ids);
     other[50] ^= 1;
     fresh(&small, o, ids, 128, want);
-    open_fixture(&f, &small, o);
+    open_kept(&f, &small, o);
     assert_int_equal(ebb_session_sync(f.s, ids, 128, NULL, NULL), EBB_OK);
     assert_int_equal(ebb_session_sync(f.s, other, N, &r, NULL), EBB_OK);
     assert_int_equal(r.n_reused, 50);
@@ -300,7 +274,7 @@ static void test_damaged_files_are_never_trusted(void **state)
         compute(&small, (ebb_engine_opts){ 0 }, ids, N);
         each_file(damage, &share);
         fresh(&small, (ebb_engine_opts){ 0 }, ids, N, want);
-        open_fixture(&f, &small, (ebb_engine_opts){ 0 });
+        open_kept(&f, &small, (ebb_engine_opts){ 0 });
         assert_int_equal(ebb_session_sync(f.s, ids, N, NULL, NULL), EBB_OK);
         assert_memory_equal(ebb_session_logits(f.s), want, sizeof want);
         ebb_engine_stats(f.engine, &stats);
@@ -324,7 +298,7 @@ static void test_a_full_disk_costs_only_time(void **state)
     for (int nth = 1; nth < 60; nth += 3) {
         fixture f;
 
-        open_fixture(&f, &small, (ebb_engine_opts){ 0 });
+        open_kept(&f, &small, (ebb_engine_opts){ 0 });
         assert_int_equal(ebb_session_sync(f.s, ids, N, NULL, NULL), EBB_OK);
         ebb_os_fail_nth(nth);
         ebb_session_keep(f.s);
@@ -371,7 +345,7 @@ static void test_files_are_for_their_owner_alone(void **state)
     assert_int_equal(stat(dir, &st), 0);
     assert_int_equal(st.st_mode & 077, 0);
     assert_int_equal(each_file(NULL, NULL), 5);
-    open_fixture(&f, &small, (ebb_engine_opts){ .no_kv_cache = true });
+    open_kept(&f, &small, (ebb_engine_opts){ .no_kv_cache = true });
     assert_int_equal(ebb_session_common(f.s, ids, N), 0);
     close_fixture(&f);
 }

@@ -5,46 +5,10 @@
 
 #include "ebb/session.h"
 #include "kernels/kernels.h"
-#include "support/tiny_model.h"
+#include "support/tiny_engine.h"
 
 #define N_SHORT 70u
 #define N_LONG 560u              /* crosses a segment of attention */
-
-typedef struct fixture {
-    char       *bytes;
-    ebb_model  *model;
-    ebb_engine *engine;
-    ebb_session *s;
-} fixture;
-
-static void open_fixture(fixture *f, const ebb_tiny_opts *tiny, const ebb_engine_opts *o)
-{
-    ebb_error err = { 0 };
-
-    f->model = ebb_tiny_open(tiny, &f->bytes);
-    if (ebb_engine_open(f->model, o, NULL, NULL, &f->engine, &err) != EBB_OK)
-        fail_msg("%s", err.msg);
-    assert_int_equal(ebb_session_new(f->engine, &f->s, &err), EBB_OK);
-}
-
-static void close_fixture(fixture *f)
-{
-    ebb_session_free(f->s);
-    ebb_engine_close(f->engine);
-    ebb_model_close(f->model);
-    free(f->bytes);
-}
-
-static void fill_ids(ebb_token *ids, uint32_t n, uint32_t seed)
-{
-    for (uint32_t i = 0; i < n; i++)
-        ids[i] = (ebb_token)((i * 2654435761u + seed * 40503u + (i >> 3) * 97) % EBB_TINY_VOCAB);
-}
-
-static void keep_logits(void *arg, size_t pos, const float *logits, size_t n_vocab)
-{
-    memcpy((float *)arg + pos * n_vocab, logits, n_vocab * sizeof *logits);
-}
 
 /* Logits of n positions by passes of `chunk` columns with `threads` threads. */
 static float *eval(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n, uint32_t chunk, uint32_t threads)

@@ -6,7 +6,7 @@
 
 #include "ebb/plan.h"
 #include "engine_impl.h"
-#include "support/tiny_model.h"
+#include "support/tiny_engine.h"
 
 #define N     500u
 #define N_CTX 512u
@@ -14,41 +14,11 @@
 static const char *const archs[] = { "gemma2", "gemma3", "gpt-oss", "cohere2" };
 enum { N_ARCHS = sizeof archs / sizeof *archs };
 
-typedef struct fixture {
-    char        *bytes;
-    ebb_model   *model;
-    ebb_engine  *engine;
-    ebb_session *s;
-} fixture;
-
-static void open_fixture(fixture *f, const char *arch, const ebb_engine_opts *o)
+static void open_arch(fixture *f, const char *arch, const ebb_engine_opts *o)
 {
     ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 64 };
-    ebb_error err = { 0 };
 
-    f->model = ebb_tiny_open(&tiny, &f->bytes);
-    if (ebb_engine_open(f->model, o, NULL, NULL, &f->engine, &err) != EBB_OK)
-        fail_msg("%s: %s", arch, err.msg);
-    assert_int_equal(ebb_session_new(f->engine, &f->s, &err), EBB_OK);
-}
-
-static void close_fixture(fixture *f)
-{
-    ebb_session_free(f->s);
-    ebb_engine_close(f->engine);
-    ebb_model_close(f->model);
-    free(f->bytes);
-}
-
-static void fill_ids(ebb_token *ids, uint32_t n, uint32_t seed)
-{
-    for (uint32_t i = 0; i < n; i++)
-        ids[i] = (ebb_token)((i * 2654435761u + seed * 40503u + (i >> 3) * 97) % EBB_TINY_VOCAB);
-}
-
-static void keep_logits(void *arg, size_t pos, const float *logits, size_t n_vocab)
-{
-    memcpy((float *)arg + pos * n_vocab, logits, n_vocab * sizeof *logits);
+    open_fixture(f, &tiny, o);
 }
 
 /* Logits of all positions; all K and V are kept if a step may be as long as the context. */
@@ -60,7 +30,7 @@ static float *eval(const char *arch, uint32_t n_chunk, uint32_t chunk, bool has_
     fixture f;
 
     fill_ids(ids, N, 1);
-    open_fixture(&f, arch, &o);
+    open_arch(&f, arch, &o);
     assert_int_equal(ebb_kv_window(f.engine->kv), has_window ? EBB_TINY_WINDOW : 0);
     assert_int_equal(ebb_session_eval(f.s, ids, N, chunk, keep_logits, out, NULL), EBB_OK);
     close_fixture(&f);
@@ -117,7 +87,7 @@ static void test_the_plan_counts_so(void **state)
     fixture f;
 
     (void)state;
-    open_fixture(&f, "gemma2", &o);              /* two layers, one of them with a window of 16 */
+    open_arch(&f, "gemma2", &o);              /* two layers, one of them with a window of 16 */
     assert_int_equal(ebb_plan_make(f.model, &o, &machine, &p, NULL), EBB_OK);
     ebb_engine_stats(f.engine, &stats);
     assert_int_equal(stats.kv_bytes, p.kv_bytes);
@@ -130,7 +100,7 @@ static void expect_fresh(const char *arch, const ebb_session *s, const ebb_token
     ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .no_kv_cache = true };
     fixture f;
 
-    open_fixture(&f, arch, &o);
+    open_arch(&f, arch, &o);
     assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
     assert_memory_equal(ebb_session_logits(s), ebb_session_logits(f.s), EBB_TINY_VOCAB * sizeof(float));
     close_fixture(&f);
@@ -156,7 +126,7 @@ static void test_going_back(void **state)
     (void)state;
     fill_ids(ids, N, 1);
     for (unsigned i = 0; i < N_ARCHS; i++) {
-        open_fixture(&f, archs[i], &o);
+        open_arch(&f, archs[i], &o);
         assert_int_equal(ebb_session_sync(f.s, ids, 400, NULL, NULL), EBB_OK);
         expect_sync(&f, archs[i], ids, 390, 389);
         memcpy(other, ids, sizeof ids);
@@ -189,13 +159,13 @@ static void test_turns_on_disk(void **state)
     memcpy(other, ids, sizeof ids);
     other[210] ^= 1;
     for (unsigned i = 0; i < N_ARCHS; i++) {
-        open_fixture(&f, archs[i], &o);
+        open_arch(&f, archs[i], &o);
         for (uint32_t n = 100; n <= N; n += 100) {
             assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
             ebb_session_keep(f.s);
         }
         close_fixture(&f);
-        open_fixture(&f, archs[i], &o);          /* another day */
+        open_arch(&f, archs[i], &o);          /* another day */
         expect_sync(&f, archs[i], ids, N, N - 1);
         expect_sync(&f, archs[i], ids, 300, 299);
         expect_sync(&f, archs[i], ids, 101, 100);

@@ -1,6 +1,6 @@
-#include "screen.h"
+#include "ebb_test.h"
 
-#include <string.h>
+#include "screen.h"
 
 static void open_on(screen *s, ebb_term *term, const char *state_dir)
 {
@@ -54,4 +54,24 @@ const char *screen_text(screen *s)
     s->app.is_urgent = true;
     screen_step(s, 0);
     return ebb_term_mem_screen(s->term);
+}
+
+void assert_has(screen *s, const char *want)
+{
+    const char *text = screen_text(s);
+
+    if (!strstr(text, want)) {
+        print_message("%s", text);
+        fail_msg("the screen lacks: %s", want);
+    }
+}
+
+void assert_lacks(screen *s, const char *unwanted)
+{
+    const char *text = screen_text(s);
+
+    if (strstr(text, unwanted)) {
+        print_message("%s", text);
+        fail_msg("the screen has: %s", unwanted);
+    }
 }

@@ -18,5 +18,8 @@ void screen_close(screen *s);
 void screen_keys(screen *s, const char *bytes);  /* types, takes events, draws */
 void screen_step(screen *s, double seconds);     /* time passes */
 const char *screen_text(screen *s);
+/* The test fails, and shows the screen, if the text is not there; if it is. */
+void assert_has(screen *s, const char *want);
+void assert_lacks(screen *s, const char *unwanted);
 
 #endif

@@ -13,26 +13,6 @@ static void open_ready(screen *s, int rows, int cols)
     screen_step(s, 1);
 }
 
-static void assert_has(screen *s, const char *want)
-{
-    const char *text = screen_text(s);
-
-    if (!strstr(text, want)) {
-        print_message("%s", text);
-        fail_msg("the screen lacks: %s", want);
-    }
-}
-
-static void assert_lacks(screen *s, const char *unwanted)
-{
-    const char *text = screen_text(s);
-
-    if (strstr(text, unwanted)) {
-        print_message("%s", text);
-        fail_msg("the screen has: %s", unwanted);
-    }
-}
-
 static void a_turn(void **state)
 {
     screen s;

@@ -5,45 +5,15 @@
 #include "ebb_test.h"
 
 #include "ebb/session.h"
-#include "support/tiny_model.h"
+#include "support/tiny_engine.h"
 
 #define N_IDS 700u
 
-typedef struct fixture {
-    char       *bytes;
-    ebb_model  *model;
-    ebb_engine *engine;
-    ebb_session *s;
-} fixture;
-
-static void open_fixture(fixture *f, const ebb_tiny_opts *tiny, uint32_t n_ctx, uint32_t threads)
+static void open_threads(fixture *f, const ebb_tiny_opts *tiny, uint32_t n_ctx, uint32_t threads)
 {
     ebb_engine_opts o = { .n_ctx = n_ctx, .n_threads = threads, .n_chunk = 128 };
-    ebb_error err = { 0 };
 
-    f->model = ebb_tiny_open(tiny, &f->bytes);
-    if (ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK)
-        fail_msg("%s: %s", tiny->arch, err.msg);
-    assert_int_equal(ebb_session_new(f->engine, &f->s, &err), EBB_OK);
-}
-
-static void close_fixture(fixture *f)
-{
-    ebb_session_free(f->s);
-    ebb_engine_close(f->engine);
-    ebb_model_close(f->model);
-    free(f->bytes);
-}
-
-static void fill_ids(ebb_token *ids, uint32_t n, uint32_t seed)
-{
-    for (uint32_t i = 0; i < n; i++)
-        ids[i] = (ebb_token)((i * 2654435761u + seed * 40503u + (i >> 3) * 97) % EBB_TINY_VOCAB);
-}
-
-static void keep_logits(void *arg, size_t pos, const float *logits, size_t n_vocab)
-{
-    memcpy((float *)arg + pos * n_vocab, logits, n_vocab * sizeof *logits);
+    open_fixture(f, tiny, &o);
 }
 
 /* Logits of n positions; for free(). */
@@ -70,8 +40,8 @@ static void check_arch(const ebb_tiny_opts *tiny, uint32_t n)
     fixture one, many;
     float *want, *got;
 
-    open_fixture(&one, tiny, n, 1);
-    open_fixture(&many, tiny, n, 3);
+    open_threads(&one, tiny, n, 1);
+    open_threads(&many, tiny, n, 3);
     want = eval(&one, n, 1);
     for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
         got = eval(&many, n, chunks[i]);
@@ -122,8 +92,8 @@ static void check_split(ebb_tiny_opts merged)
     float *want, *got;
 
     split.is_split = true;
-    open_fixture(&a, &merged, 64, 2);
-    open_fixture(&b, &split, 64, 2);
+    open_threads(&a, &merged, 64, 2);
+    open_threads(&b, &split, 64, 2);
     want = eval(&a, 40, 0);
     got = eval(&b, 40, 0);
     assert_memory_equal(want, got, 40 * EBB_TINY_VOCAB * sizeof *got);
@@ -157,11 +127,11 @@ static void test_experts_of_several_types(void **state)
     tiny.is_split = tiny.is_mixed = true;
     check_arch(&tiny, 70);
     tiny.type = EBB_TYPE_F32;
-    open_fixture(&f, &tiny, 64, 2);
+    open_threads(&f, &tiny, 64, 2);
     got = eval(&f, 40, 0);
     close_fixture(&f);
     tiny.is_mixed = false;                       /* the same weights, not rounded to f16 */
-    open_fixture(&f, &tiny, 64, 2);
+    open_threads(&f, &tiny, 64, 2);
     want = eval(&f, 40, 0);
     close_fixture(&f);
     for (size_t i = 0; i < 40 * EBB_TINY_VOCAB; i++) {
@@ -186,7 +156,7 @@ static bool sees(const char *arch, uint32_t pos, uint32_t at)
 
     tiny.n_layers = 1;                           /* more layers would see through each other's windows */
     fill_ids(ids, 80, 1);
-    open_fixture(&f, &tiny, 80, 1);
+    open_threads(&f, &tiny, 80, 1);
     assert_int_equal(ebb_session_sync(f.s, ids, pos + 1, NULL, NULL), EBB_OK);
     memcpy(first, ebb_session_logits(f.s), sizeof first);
     ids[at] ^= 1;
@@ -216,9 +186,9 @@ static void test_long_factors_hold_for_long_contexts(void **state)
     float *a, *b, *c;
 
     (void)state;
-    open_fixture(&small, &tiny, 64, 1);          /* the original context */
-    open_fixture(&small_too, &tiny, 32, 1);
-    open_fixture(&large, &tiny, 65, 1);
+    open_threads(&small, &tiny, 64, 1);          /* the original context */
+    open_threads(&small_too, &tiny, 32, 1);
+    open_threads(&large, &tiny, 65, 1);
     a = eval(&small, 20, 0);
     b = eval(&small_too, 20, 0);
     c = eval(&large, 20, 0);
@@ -243,7 +213,7 @@ static void expect_fresh(const ebb_session *s, const ebb_token *ids, uint32_t n)
     size_t n_held;
     fixture f;
 
-    open_fixture(&f, &tiny, 1024, 2);
+    open_threads(&f, &tiny, 1024, 2);
     assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
     assert_memory_equal(ebb_session_ids(s, &n_held), ids, n * sizeof *ids);
     assert_int_equal(n_held, n);
@@ -270,7 +240,7 @@ static void test_states_go_back_to_a_checkpoint(void **state)
 
     (void)state;
     fill_ids(ids, N_IDS, 1);
-    open_fixture(&f, &tiny, 1024, 2);
+    open_threads(&f, &tiny, 1024, 2);
     sync_to(f.s, ids, 600, 0);                   /* leaves checkpoints at 256, 512 and 599 */
     assert_int_equal(ebb_session_append(f.s, ids[600], NULL), EBB_OK);
     expect_fresh(f.s, ids, 601);
@@ -299,7 +269,7 @@ static void test_states_of_two_timelines(void **state)
     fill_ids(a, N_IDS, 1);
     memcpy(b, a, sizeof b);
     b[400] ^= 1;
-    open_fixture(&f, &tiny, 1024, 2);
+    open_threads(&f, &tiny, 1024, 2);
     assert_int_equal(ebb_session_new(f.engine, &t, NULL), EBB_OK);
     sync_to(f.s, a, 420, 0);
     sync_to(t, b, 430, DISTANCE);                /* from the other's checkpoint */
@@ -333,7 +303,7 @@ static void test_state_after_cancel(void **state)
 
     (void)state;
     fill_ids(ids, N_IDS, 1);
-    open_fixture(&f, &tiny, 1024, 2);
+    open_threads(&f, &tiny, 1024, 2);
     assert_int_equal(ebb_session_eval(f.s, ids, 600, 100, cancel_at_300, f.engine, NULL), EBB_CANCELED);
     (void)ebb_session_ids(f.s, &n);
     assert_int_equal(n, 400);
