@@ -58,7 +58,7 @@ class Fact:
     def __init__(self, name, thing):
         self.name, self.thing = name, thing      # thing: the command, key or option it is about, or ""
         self.do, self.what, self.ask, self.say, self.then = [], [], [], [], []
-        self.own = []                            # questions of asked.txt, each as somebody put it
+        self.own = []                            # questions of asked-*.txt, each as somebody put it
         self.weight = 1.0
 
 
@@ -89,11 +89,11 @@ def read_facts(name, have):
     return facts
 
 
-def read_asked(name, facts):
-    """More questions to the facts: '[fact]' lines, each followed by questions as they stand and by follow-ups.
+def read_asked(facts):
+    """More questions to the facts, of asked-*.txt: '[fact]' lines, each followed by questions as they stand and by follow-ups.
     Returns the names of no fact, which may be those that the program lacks a command for."""
     unknown, fact = [], None
-    for line in lines(name) if (FOLDER / name).exists() else ():
+    for line in (line for path in sorted(FOLDER.glob("asked-*.txt")) for line in lines(path.name)):
         m = re.fullmatch(r"\[([\w-]+)\]", line)
         if m:
             fact = facts.get(m.group(1))
@@ -110,7 +110,7 @@ class Corpus:
     def __init__(self, held_out=()):
         self.have = set(lines("have.txt"))
         self.facts = {**read_facts("facts.txt", self.have), **read_facts("talk.txt", self.have)}
-        self.unknown = read_asked("asked.txt", self.facts)
+        self.unknown = read_asked(self.facts)
         self.frames = read_lists("frames.txt")
         self.words = read_lists("words.txt")            # lists for $name
         self.similar = read_classes("similar.txt")      # word -> words that may stand for it in a question
@@ -306,7 +306,7 @@ def main():
     c, rng = Corpus(), random.Random(args.seed)
     if args.stats:
         n = sum(len(f.do) + len(f.what) + len(f.ask) + len(f.own) + len(f.then) for f in c.facts.values())
-        print("".join(f"asked.txt: there is no [{name}]\n" for name in c.unknown), end="")
+        print("".join(f"asked-*.txt: there is no [{name}]\n" for name in c.unknown), end="")
         print(f"{len(c.facts)} facts, {n} question patterns, {len(c.off)} off-topic patterns, {len(c.similar)} words with similar ones")
         return
     for _ in range(args.n):

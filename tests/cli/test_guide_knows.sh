@@ -24,7 +24,7 @@ for k in $(grep -v '^[/#]' $corpus/have.txt); do
 done
 
 # What answers say: "say: ..." and behind the arrow of a follow-up.
-sed -n 's/^say: //p; s/^then: .* => \([^@]\)/\1/p' $corpus/facts.txt $corpus/talk.txt $corpus/asked.txt 2>/dev/null >"$dir/said"
+sed -n 's/^say: //p; s/^then: .* => \([^@]\)/\1/p' $corpus/facts.txt $corpus/talk.txt $corpus/asked-*.txt >"$dir/said"
 grep -o '\(^\|[ (]\)/[a-z_]\+\($\|[^a-z/_]\)' "$dir/said" | grep -o '/[a-z_]*' | sort -u >"$dir/said-commands"
 [ -z "$(only -13 "$dir/said-commands")" ] || fail "answers name commands that do not exist: $(only -13 "$dir/said-commands")"
 
