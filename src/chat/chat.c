@@ -7,6 +7,7 @@
 
 #include "chat_priv.h"
 #include "chat_room.h"
+#include "models.h"
 
 static char *copy_or_null(const char *s, bool *ok)
 {
@@ -39,7 +40,7 @@ ebb_status ebb_chat_open_model(ebb_chat *c, const char *path, ebb_error *err)
 
     ebb_chat_close_model(c);
     c->state = EBB_CHAT_LOADING;
-    c->is_chosen = path && strcmp(path, "auto") != 0;
+    c->is_chosen = path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
     st = c->parts.open(c->parts.arg, path, &c->engine_opts, ebb_chat_sink, c, &c->backend, err);
     if (st != EBB_OK)
         c->state = EBB_CHAT_FAILED;

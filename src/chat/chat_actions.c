@@ -6,6 +6,7 @@
 #include "chat_priv.h"
 #include "chat_room.h"
 #include "export.h"
+#include "models.h"
 #include "os/file.h"
 #include "title.h"
 
@@ -413,12 +414,17 @@ ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_erro
 
 ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
 {
+    char *found = NULL;
     int fd;
 
     if (c->state == EBB_CHAT_ANSWERING)
         return check_idle(c, err);
-    if (path) {                                  /* a slip of the finger must not cost the model at hand */
-        ebb_status st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
+    if (path && strcmp(path, EBB_MODELS_GUIDE) != 0 && strcmp(path, "auto") != 0) {
+        /* A slip of the finger must not cost the model at hand. */
+        ebb_status st = ebb_models_resolve(path, &found, err);
+        if (st == EBB_OK)
+            st = ebb_file_open(found, EBB_FILE_READ, &fd, err);
+        free(found);
         if (st != EBB_OK)
             return st;
         ebb_file_close(fd);

@@ -55,19 +55,25 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 
 static ebb_status open_model(ebb_local *l, ebb_model **m, ebb_error *err)
 {
+    bool is_guide = l->path && strcmp(l->path, EBB_MODELS_GUIDE) == 0;
     ebb_buf why = { 0 };
+    char *found = NULL;
     ebb_status st = EBB_OK;
 
-    if (!l->path)
+    if (l->path && !is_guide) {
+        st = ebb_models_resolve(l->path, &found, err);
+        free(l->path);
+        l->path = found;
+    } else if (!l->path)
         st = ebb_models_choose(&l->opts, &l->path, &why, err);
     if (st == EBB_OK && why.len)
         ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = why.data, .n_text = why.len });
     ebb_buf_fini(&why);
     if (st != EBB_OK)
         return st;
-    if (l->path)
+    if (l->path && !is_guide)
         return ebb_model_open(l->path, m, err);
-    return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, "guide", m, err);
+    return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, m, err);
 }
 
 /* Everything is built aside and shown at once, so that other threads see all or nothing. */

@@ -174,6 +174,87 @@ ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err)
     return EBB_OK;
 }
 
+/* -- By name ------------------------------------------------------------------------------ */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static bool is_called(const char *base, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strcasecmp(base, name) == 0 || (strncasecmp(base, name, n) == 0 && strcasecmp(base + n, ".gguf") == 0);
+}
+
+/* Which of the files is meant; n: none.  Part of a name is enough where it is of one alone. */
+static size_t find_named(const ebb_model_file *files, size_t n, const char *name, size_t *n_partly)
+{
+    size_t partly = n;
+
+    *n_partly = 0;
+    for (size_t i = 0; i < n; i++)
+        if (is_called(base_name(files[i].path), name))
+            return i;
+    for (size_t i = 0; i < n; i++)
+        if (strcasestr(base_name(files[i].path), name)) {
+            partly = i;
+            ++*n_partly;
+        }
+    return *n_partly == 1 ? partly : n;
+}
+
+static ebb_status find_here(const char *name, char **path, ebb_error *err)
+{
+    ebb_model_file *files;
+    size_t n, i, n_partly;
+    ebb_status st = ebb_models_find(&files, &n, err);
+
+    if (st != EBB_OK)
+        return st;
+    i = find_named(files, n, name, &n_partly);
+    if (i < n)
+        *path = strdup(files[i].path);
+    if (n_partly > 1)
+        st = EBB_FAIL(err, EBB_LIMIT, "%s: %zu models here have that in their names; `ebb models` lists them", name, n_partly);
+    else if (i == n)
+        st = EBB_FAIL(err, EBB_NOTFOUND, n ? "%s: no such file, and no model here is called so; `ebb models` lists them"
+                                           : "%s: no such file, and there are no models here yet; `ebb models` says where they belong", name);
+    else if (!*path)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    ebb_models_free(files, n);
+    return st;
+}
+
+ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err)
+{
+    ebb_buf whole = { 0 };
+    ebb_status st;
+    struct stat file;
+
+    *path = NULL;
+    st = ebb_path_expand(name, &whole, err);
+    if (st == EBB_OK && (stat(ebb_buf_text(&whole), &file) == 0 || strchr(name, '/'))) {
+        *path = strdup(ebb_buf_text(&whole));
+        st = *path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+        if (st == EBB_OK && stat(*path, &file) != 0)
+            st = EBB_FAIL(err, EBB_NOTFOUND, "%s: no such file; `ebb models` lists those that are found", name);
+        else if (st == EBB_OK && S_ISDIR(file.st_mode))
+            st = EBB_FAIL(err, EBB_USAGE, "%s: is a folder; name a .gguf file in it", name);
+    } else if (st == EBB_OK) {
+        st = find_here(name, path, err);
+    }
+    if (st != EBB_OK) {
+        free(*path);
+        *path = NULL;
+    }
+    ebb_buf_fini(&whole);
+    return st;
+}
+
 void ebb_models_free(ebb_model_file *files, size_t n)
 {
     for (size_t i = 0; i < n; i++)

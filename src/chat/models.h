@@ -23,6 +23,15 @@ EBB_MUST_CHECK
 ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err);
 void ebb_models_free(ebb_model_file *files, size_t n);
 
+/* The name of the embedded guide where a model may be named. */
+#define EBB_MODELS_GUIDE "guide"
+
+/* The file that a user means by `name`: a file of that path (~/ is the home), else, where it has no slash, the model
+ * found on this machine whose file is called so, with or without .gguf, in any case, or the only one whose name has it
+ * in it.  NOTFOUND says what there is; LIMIT: several are meant.  *path is for free(). */
+EBB_MUST_CHECK
+ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err);
+
 /* -- Which to take (models_rate.c) ---------------------------------------------------- */
 
 /* How a model would do on a machine.  Worth: 10^9 parameters times what is left of

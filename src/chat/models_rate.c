@@ -8,6 +8,7 @@
 #include "models.h"
 #include "os/file.h"
 #include "os/paths.h"
+#include "plan_text.h"
 
 #define USEFUL_TOK_S 1.5         /* slower is no conversation */
 #define HALF_TOK_S   1.0         /* at this speed a model is worth half of what it would be at once */
@@ -185,6 +186,7 @@ static void add_base(ebb_buf *out, const ebb_model_rating *r)
 static void add_passed_over(ebb_buf *out, const ebb_model_rating *r, size_t n)
 {
     const ebb_model_rating *over = NULL;
+    char speed[16];
 
     for (size_t i = 1; i < n; i++)
         if (r[i].worth > r[0].worth && (!over || r[i].worth > over->worth))
@@ -196,15 +198,17 @@ static void add_passed_over(ebb_buf *out, const ebb_model_rating *r, size_t n)
     if (over->why_not[0])
         ebb_buf_adds(out, " cannot run here");
     else if (is_streaming(over))
-        ebb_buf_addf(out, " would be read from disk: %.2f tok/s", over->plan.predicted_decode_tok_s);
+        ebb_buf_addf(out, " would be read from disk: %s tok/s", ebb_speed_text(over->plan.predicted_decode_tok_s, speed));
     else if (!over->has_template)
         ebb_buf_adds(out, " has no chat template");
     else
-        ebb_buf_addf(out, " would do %.2f tok/s", over->plan.predicted_decode_tok_s);
+        ebb_buf_addf(out, " would do %s tok/s", ebb_speed_text(over->plan.predicted_decode_tok_s, speed));
 }
 
 void ebb_models_why(const ebb_model_rating *r, size_t n, ebb_buf *out)
 {
+    char speed[16];
+
     if (n == 0 || r[0].why_not[0]) {
         ebb_buf_addf(out, "took the built-in guide: %s", n ? "no model fits; ebb plan says why" : "there is no model file");
         return;
@@ -216,9 +220,11 @@ void ebb_models_why(const ebb_model_rating *r, size_t n, ebb_buf *out)
     else
         ebb_buf_addf(out, ": %.1fM %s ", (double)r[0].n_params / 1e6, r[0].mix);
     if (is_streaming(&r[0]))
-        ebb_buf_addf(out, "is read from disk in part, for nothing better fits; about %.2f tok/s", r[0].plan.predicted_decode_tok_s);
+        ebb_buf_addf(out, "is read from disk in part, for nothing better fits; about %s tok/s",
+                     ebb_speed_text(r[0].plan.predicted_decode_tok_s, speed));
     else
-        ebb_buf_addf(out, "fits with a context of %u, about %.1f tok/s", r[0].plan.n_ctx, r[0].plan.predicted_decode_tok_s);
+        ebb_buf_addf(out, "fits with a context of %u, about %s tok/s", r[0].plan.n_ctx,
+                     ebb_speed_text(r[0].plan.predicted_decode_tok_s, speed));
     add_passed_over(out, r, n);
 }
 

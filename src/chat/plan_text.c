@@ -20,6 +20,12 @@ const char *ebb_size_text(uint64_t bytes, char out[16])
     return out;
 }
 
+const char *ebb_speed_text(double tok_s, char out[16])
+{
+    snprintf(out, 16, tok_s < 10 ? "%.2f" : tok_s < 100 ? "%.1f" : "%.0f", tok_s);
+    return out;
+}
+
 const char *ebb_plan_kv_text(const ebb_plan *p, char out[24])
 {
     static const char *const names[] = { "f16", "q8_0", "q4_0", "f32" };
@@ -88,16 +94,16 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     if (machine->disk_bytes_s > 0)
         ebb_buf_addf(out, "disk %.2f GB/s, memory %.1f GB/s by the kernels\n", machine->disk_bytes_s / 1e9,
                      machine->memory_bytes_s / 1e9);
-    ebb_buf_addf(out, "predicted: %.2f tok/s decode, %.0f tok/s prefill, first token after %.1f s\n", p->predicted_decode_tok_s,
-                 p->predicted_prefill_tok_s, p->predicted_first_token_s);
+    ebb_buf_addf(out, "predicted: %s tok/s decode, %.0f tok/s prefill, first token after %.1f s\n",
+                 ebb_speed_text(p->predicted_decode_tok_s, size), p->predicted_prefill_tok_s, p->predicted_first_token_s);
 }
 
 void ebb_plan_line(ebb_buf *out, const ebb_plan *p)
 {
-    char size[16];
+    char size[16], speed[16];
 
-    ebb_buf_addf(out, "budget %s: tier %s, %u of %u layers in memory, about %.2f tok/s", ebb_size_text(p->budget_bytes, size),
-                 ebb_tier_name(p->tier), p->n_resident, p->n_layers, p->predicted_decode_tok_s);
+    ebb_buf_addf(out, "budget %s: tier %s, %u of %u layers in memory, about %s tok/s", ebb_size_text(p->budget_bytes, size),
+                 ebb_tier_name(p->tier), p->n_resident, p->n_layers, ebb_speed_text(p->predicted_decode_tok_s, speed));
     if (p->stream_bytes)
         ebb_buf_addf(out, "; %s are read for each token", ebb_size_text(p->stream_bytes, size));
 }

@@ -312,7 +312,7 @@ bool ebb_args_option(size_t i, ebb_option_info *out)
 static ebb_status add_word(ebb_args *a, const char *word, ebb_error *err)
 {
     if (a->n_words == sizeof a->words / sizeof a->words[0])
-        return EBB_FAIL(err, EBB_USAGE, "%s: too many words", word);
+        return EBB_FAIL(err, EBB_USAGE, "%s: too many words; put a text in quotes", word);
     a->words[a->n_words++] = word;
     return EBB_OK;
 }

@@ -51,7 +51,7 @@ typedef struct ebb_args {
     ebb_sampling    sampling;
     uint32_t        sampling_given;  /* EBB_SAMPLING_BITs of what was said ... */
     uint32_t        sampling_config; /* ... and of what the configuration file says */
-    const char     *words[8];        /* what is no option, in order */
+    const char     *words[64];        /* what is no option, in order */
     size_t          n_words;
 } ebb_args;
 

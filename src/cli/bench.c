@@ -115,10 +115,10 @@ static void report(const bench *b, const ebb_stats *s)
 {
     char size[16], size2[16], size3[16];
 
-    printf("prefill %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_prompt, b->depth, b->prefill_tok_s,
-           b->plan.predicted_prefill_tok_s);
-    printf("decode  %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_gen, b->depth ? b->depth : 1, b->decode_tok_s,
-           b->plan.predicted_decode_tok_s);
+    printf("prefill %u tokens at depth %u: %8s tok/s, predicted %s\n", b->n_prompt, b->depth,
+           ebb_speed_text(b->prefill_tok_s, size), ebb_speed_text(b->plan.predicted_prefill_tok_s, size2));
+    printf("decode  %u tokens at depth %u: %8s tok/s, predicted %s\n", b->n_gen, b->depth ? b->depth : 1,
+           ebb_speed_text(b->decode_tok_s, size), ebb_speed_text(b->plan.predicted_decode_tok_s, size2));
     printf("loaded in %.2f s; peak memory %s, planned %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
            ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(b->plan.total_bytes, size3), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
            ebb_tier_name(s->tier));
@@ -156,8 +156,10 @@ int ebb_cli_bench(ebb_args *a)
     ebb_error err = { 0 };
     int status = EBB_EXIT_OK;
     double start = ebb_clock_s();
-    ebb_status st = setup(&b, a, &opts, &err);
+    ebb_status st = ebb_cli_only_model(a, &err);
 
+    if (st == EBB_OK)
+        st = setup(&b, a, &opts, &err);
     if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);
     if (st == EBB_OK)

@@ -13,7 +13,7 @@ static bool is_set(const char *name)
     return v && *v;
 }
 
-static bool utf8_locale(void)
+bool ebb_cli_has_utf8(void)
 {
     static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
 
@@ -47,20 +47,22 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
 
 int ebb_cli_chat(ebb_args *a)
 {
-    ebb_chat_opts chat = ebb_cli_chat_opts(a);
+    ebb_chat_opts chat;
     const char *term = getenv("TERM");
     ebb_tui_opts tui = {
-        .theme = a->theme, .no_color = is_set("NO_COLOR"), .ascii = a->ascii || !utf8_locale(),
+        .theme = a->theme, .no_color = is_set("NO_COLOR"), .ascii = a->ascii || !ebb_cli_has_utf8(),
         .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(), .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
         .linger_s = a->linger_s < 86400 ? a->linger_s : 86400,
         .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,
     };
     ebb_error err = { 0 };
 
+    ebb_cli_take_model(a, 0);
     if (a->n_words) {
-        EBB_FAIL(&err, EBB_USAGE, "%s: no such command; ebb --help lists them", a->words[0]);
+        EBB_FAIL(&err, EBB_USAGE, "%s: what is to be done with this?  A command comes first: ebb run -m MODEL -p TEXT", a->words[0]);
         return ebb_cli_fail(&err);
     }
+    chat = ebb_cli_chat_opts(a);
     if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0)) {
         chat.is_unattended = !isatty(STDIN_FILENO);
         return ebb_plain_run(&chat, &tui);

@@ -25,6 +25,9 @@ int ebb_cli_fail(const ebb_error *err);
 /* Print n bytes of foreign text: filtered where standard output is a terminal, exact elsewhere. */
 void ebb_cli_print(const char *text, size_t n);
 
+/* The environment asks for a locale with UTF-8. */
+bool ebb_cli_has_utf8(void);
+
 /* A JSON string of text that may not be UTF-8; null if memory runs out. */
 json_t *ebb_cli_json_text(const char *text);
 
@@ -37,6 +40,13 @@ bool ebb_cli_progress(const ebb_args *a);
 /* Open the model of -m, or the default one.  Fails with one line. */
 EBB_MUST_CHECK
 ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err);
+
+/* Without -m a model may stand as a word of its own, as elsewhere: words[at], if it ends in .gguf or is the guide. */
+void ebb_cli_take_model(ebb_args *a, size_t at);
+
+/* The same for commands whose words can be nothing else: one is the model, more are a mistake. */
+EBB_MUST_CHECK
+ebb_status ebb_cli_only_model(ebb_args *a, ebb_error *err);
 
 /* Ids of a text (flags as ebb_model_tokenize); *ids is for free(), also on failure. */
 EBB_MUST_CHECK

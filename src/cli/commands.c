@@ -16,6 +16,7 @@ int ebb_cli_inspect(ebb_args *a)
     };
     ebb_error err = { 0 };
 
+    ebb_cli_take_model(a, 1);
     for (size_t i = 0; a->n_words == 1 && i < sizeof subjects / sizeof subjects[0]; i++)
         if (strcmp(subjects[i].name, a->words[0]) == 0)
             return subjects[i].run(a);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -64,17 +65,39 @@ ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err
     *out = NULL;
     if (!is_named)
         st = ebb_models_choose(&a->engine, &found, &why, err);
+    else if (strcmp(a->model, EBB_MODELS_GUIDE) != 0)
+        st = ebb_models_resolve(a->model, &found, err);
     if (why.len && ebb_cli_progress(a))
         fprintf(stderr, "%s\n", why.data);      /* of a header: its texts were made visible */
     ebb_buf_fini(&why);
-    if (st == EBB_OK && (is_named || found))
-        st = ebb_model_open(is_named ? a->model : found, out, err);
+    if (st == EBB_OK && found)
+        st = ebb_model_open(found, out, err);
     else if (st == EBB_OK && ebb_guide_bytes)
-        st = ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, "guide", out, err);
+        st = ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, out, err);
     else if (st == EBB_OK)
         st = EBB_FAIL(err, EBB_NOTFOUND, "no model: give one with -m FILE");
     free(found);
     return st;
+}
+
+void ebb_cli_take_model(ebb_args *a, size_t at)
+{
+    const char *word = at < a->n_words ? a->words[at] : NULL;
+    size_t n = word ? strlen(word) : 0;
+
+    if (a->model || !word || !((n > 5 && strcasecmp(word + n - 5, ".gguf") == 0) || strcmp(word, EBB_MODELS_GUIDE) == 0))
+        return;
+    a->model = word;
+    memmove(a->words + at, a->words + at + 1, (--a->n_words - at) * sizeof *a->words);
+}
+
+ebb_status ebb_cli_only_model(ebb_args *a, ebb_error *err)
+{
+    if (a->n_words == (a->model ? 0 : 1) || a->n_words == 0) {
+        a->model = a->n_words ? a->words[0] : a->model;
+        return EBB_OK;
+    }
+    return EBB_FAIL(err, EBB_USAGE, "%s: is one word too many; see --help", a->words[a->model ? 0 : 1]);
 }
 
 ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags, ebb_token **ids, size_t *n,

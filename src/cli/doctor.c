@@ -38,6 +38,7 @@ static void look_at_models(ebb_report *r, const ebb_args *a, ebb_machine *machin
 static void look_at_model(ebb_report *r, const ebb_args *a, const ebb_model *m, ebb_machine *machine)
 {
     ebb_plan plan;
+    char speed[16];
     ebb_error err = { 0 };
     ebb_status st = ebb_machine_measure(machine, m, &a->engine, &err);
 
@@ -48,8 +49,8 @@ static void look_at_model(ebb_report *r, const ebb_args *a, const ebb_model *m, 
     else if (!plan.fits)
         ebb_report_advise(ebb_report_add(r, "model", "does not run: %.150s", plan.why), "a smaller --ctx, or a smaller model");
     else
-        ebb_report_add(r, "model", "tier %s: %.120s; about %.2f tok/s", ebb_tier_name(plan.tier), plan.why,
-                       plan.predicted_decode_tok_s);
+        ebb_report_add(r, "model", "tier %s: %.120s; about %s tok/s", ebb_tier_name(plan.tier), plan.why,
+                       ebb_speed_text(plan.predicted_decode_tok_s, speed));
 }
 
 static void look_at_fit(ebb_report *r, const ebb_args *a, const ebb_model *m, ebb_machine *machine)
@@ -102,8 +103,8 @@ static int print_text(const ebb_report *r)
 
 int ebb_cli_doctor(ebb_args *a)
 {
-    bool is_named = a->model && strcmp(a->model, "auto") != 0;
-    const char *path = is_named ? a->model : "/proc/self/exe";   /* the program is a file on a disk too */
+    const char *path = "/proc/self/exe";         /* the program is a file on a disk too */
+    char *named = NULL;
     ebb_report *r = calloc(1, sizeof *r);
     ebb_model *m = NULL;
     ebb_machine machine;
@@ -112,8 +113,14 @@ int ebb_cli_doctor(ebb_args *a)
     int status = EBB_EXIT_FAILED;
     ebb_status st = r && (r->figures = json_object()) ? EBB_OK : EBB_FAIL(&err, EBB_NOMEM, "no memory for a report");
 
-    if (st == EBB_OK && is_named)
-        st = ebb_model_open(a->model, &m, &err);
+    if (st == EBB_OK)
+        st = ebb_cli_only_model(a, &err);
+    if (st == EBB_OK && a->model && strcmp(a->model, "auto") != 0) {
+        st = ebb_models_resolve(a->model, &named, &err);
+        path = named;
+        if (st == EBB_OK)
+            st = ebb_model_open(path, &m, &err);
+    }
     if (st == EBB_OK)
         st = ebb_limits_read(NULL, &limits, &err);
     if (st == EBB_OK)
@@ -132,6 +139,7 @@ int ebb_cli_doctor(ebb_args *a)
     if (r)
         json_decref(r->figures);
     free(r);
+    free(named);
     ebb_model_close(m);
     return st == EBB_OK ? status : ebb_cli_fail(&err);
 }

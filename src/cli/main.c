@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/utsname.h>
 
 #include "base/log.h"
@@ -18,6 +19,37 @@ static const ebb_command_line *find(const char *name)
         if (strcmp(c->name, name) == 0)
             return c;
     return NULL;
+}
+
+/* What hands type that come from other programs, and what it is here. */
+static const char *const habits[][2] = {
+    { "list", "`ebb models` lists model files, `ebb sessions list` conversations" },
+    { "ls", "`ebb models` lists model files, `ebb sessions list` conversations" },
+    { "ps", "`ebb stat` shows the chats that run now" },
+    { "show", "`ebb inspect gguf -m FILE` shows what is in a model file" },
+    { "info", "`ebb inspect gguf -m FILE` shows what is in a model file" },
+    { "pull", "ebb fetches nothing; the first lines of `ebb`, and its manual, say where model files come from and where they belong" },
+    { "download", "ebb fetches nothing; the first lines of `ebb`, and its manual, say where model files come from and where they belong" },
+    { "serve", "there is no server; `ebb` talks, `ebb run` answers in scripts" },
+    { "start", "`ebb` alone talks" },
+    { "rm", "a model is a file, `ebb models` says where; `ebb sessions delete NAME` deletes a conversation" },
+};
+
+static void say_unknown(const char *name, ebb_error *err)
+{
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (strcmp(habits[i][0], name) == 0) {
+            EBB_FAIL(err, EBB_USAGE, "%s: no such command; %s", name, habits[i][1]);
+            return;
+        }
+    EBB_FAIL(err, EBB_USAGE, "%s: no such command; ebb --help lists them", name);
+}
+
+static bool is_model_file(const char *word)
+{
+    size_t n = strlen(word);
+
+    return n > 5 && strcasecmp(word + n - 5, ".gguf") == 0;
 }
 
 static int help(const ebb_command_line *of)
@@ -52,6 +84,13 @@ static int version(void)
     return EBB_EXIT_OK;
 }
 
+/* A login may bring the name of a locale that this machine lacks (ssh sends LANG): its characters are UTF-8 all the same. */
+static void set_locale(void)
+{
+    if (!setlocale(LC_CTYPE, "") && ebb_cli_has_utf8())
+        setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 static void complain(const char *line)
 {
     fprintf(stderr, "ebb: %s\n", line);
@@ -76,25 +115,30 @@ static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
 
 int main(int argc, char **argv)
 {
-    const ebb_command_line *command = argc > 1 && argv[1][0] != '-' ? find(argv[1]) : find("chat");
+    bool is_chat = argc < 2 || argv[1][0] == '-' || is_model_file(argv[1]);
+    const ebb_command_line *command = find(is_chat ? "chat" : argv[1]);
     ebb_args args = { .sampling = ebb_sampling_default(), .linger_s = 600 };
     ebb_buf config = { 0 };
     ebb_error err = { 0 };
     int status;
 
-    setlocale(LC_CTYPE, "");
+    set_locale();
     signal(SIGPIPE, SIG_IGN);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return help(argc > 1 && argv[1][0] != '-' ? command : NULL);
+            return help(is_chat ? NULL : command);
         if (strcmp(argv[i], "--version") == 0)
             return version();
     }
+    if (!command && strcmp(argv[1], "help") == 0)
+        return help(argc > 2 ? find(argv[2]) : NULL);
+    if (!command && strcmp(argv[1], "version") == 0)
+        return version();
     if (!command) {
-        EBB_FAIL(&err, EBB_USAGE, "%s: no such command; ebb --help lists them", argv[1]);
+        say_unknown(argv[1], &err);
         return ebb_cli_fail(&err);
     }
-    if (argc > 1 && argv[1][0] != '-') {
+    if (!is_chat) {
         argv++;
         argc--;
     }

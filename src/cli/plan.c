@@ -58,7 +58,7 @@ static ebb_status get_machine(const ebb_args *a, ebb_machine *machine, ebb_error
 static void print_rating(const ebb_model_rating *r, bool is_taken)
 {
     const char *slash = strrchr(r->file.path, '/');
-    char size[16], context[16];
+    char size[16], context[16], speed[16];
 
     printf("%c %-9s %10s %-8s ", is_taken ? '*' : ' ', r->why_not[0] ? "-" : ebb_tier_name(r->plan.tier),
            ebb_size_text(r->file.n_bytes, size), r->mix);
@@ -66,7 +66,8 @@ static void print_rating(const ebb_model_rating *r, bool is_taken)
         printf("%-26s ", "cannot run");
     } else {
         snprintf(context, sizeof context, "%u", r->plan.n_ctx);
-        printf("%3u/%-3u %7s %10.2f ", r->plan.n_resident, r->plan.n_layers, context, r->plan.predicted_decode_tok_s);
+        printf("%3u/%-3u %7s %10s ", r->plan.n_resident, r->plan.n_layers, context,
+               ebb_speed_text(r->plan.predicted_decode_tok_s, speed));
     }
     ebb_cli_print(slash ? slash + 1 : r->file.path, strlen(slash ? slash + 1 : r->file.path));
     putchar('\n');
@@ -177,9 +178,9 @@ int ebb_cli_plan(ebb_args *a)
     ebb_plan plan;
     ebb_error err = { 0 };
     int status = EBB_EXIT_OK;
-    ebb_status st = EBB_OK;
+    ebb_status st = ebb_cli_only_model(a, &err);
 
-    if (!a->ollama && (!a->model || strcmp(a->model, "auto") == 0) && plan_all(a, &status, &err, &st))
+    if (st == EBB_OK && !a->ollama && (!a->model || strcmp(a->model, "auto") == 0) && plan_all(a, &status, &err, &st))
         return status;
     if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);

@@ -50,7 +50,7 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
     if (prompt->failed)
         return EBB_FAIL(err, EBB_LIMIT, "the input is larger than %zu MiB", MAX_INPUT >> 20);
     if (prompt->len == 0)
-        return EBB_FAIL(err, EBB_USAGE, "run: nothing to answer; give -p TEXT or pipe text in");
+        return EBB_FAIL(err, EBB_USAGE, "run: nothing to answer; give a text or pipe one in; to talk, leave out `run`");
     return EBB_OK;
 }
 
@@ -152,16 +152,27 @@ static int report_json(ebb_chat *c)
     return ebb_cli_print_json(root);
 }
 
+/* A text ends with a line end, in a file too. */
+static void end_line(ebb_chat *c)
+{
+    const ebb_message *m = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+
+    if (m->n_text == 0 || m->text[m->n_text - 1] != '\n')
+        putchar('\n');
+}
+
 int ebb_cli_run(ebb_args *a)
 {
     struct sigaction act = { .sa_handler = on_signal };
-    ebb_chat_opts opts = ebb_cli_chat_opts(a);
+    ebb_chat_opts opts;
     ebb_chat *c = NULL;
     ebb_buf prompt = { 0 };
     ebb_error err = { 0 };
     int status = EBB_EXIT_OK;
     ebb_status st;
 
+    ebb_cli_take_model(a, 0);
+    opts = ebb_cli_chat_opts(a);
     if (!a->session && !a->continue_last)
         opts.store_path = ":memory:";
     opts.is_unattended = true;
@@ -175,8 +186,8 @@ int ebb_cli_run(ebb_args *a)
         st = answer(a, c, &prompt, &err);
     if (st == EBB_OK && a->json)
         status = report_json(c);
-    else if (st == EBB_OK && isatty(STDOUT_FILENO))
-        putchar('\n');
+    else if (st == EBB_OK)
+        end_line(c);
     ebb_chat_close(c);
     ebb_buf_fini(&prompt);
     if (stop_signal)

@@ -9,11 +9,12 @@
 
 #include "attach.h"
 #include "commands.h"
+#include "draft.h"
 #include "os/file.h"
 
 /* Frames per second while text streams; figures per second while something happens. */
 static const double frame_s = 1.0 / 30, figures_s = 0.5, settle_s = 1.0;
-enum { QUEUE_MAX = 16, SETTLE_LOOKS = 3 };
+enum { QUEUE_MAX = 16, SETTLE_LOOKS = 3, MEASURE_LOOK_MS = 100 };
 
 static void say(ebb_front *f, ebb_say kind, const char *text, size_t n)
 {
@@ -97,6 +98,50 @@ static void open_history(ebb_app *a)
     ebb_buf_fini(&path);
 }
 
+/* -- What was not sent ---------------------------------------------------------------- */
+
+/* A conversation without a message has no name yet that would find it again. */
+static const char *draft_of(const ebb_app *a)
+{
+    return ebb_chat_n_messages(a->front.chat) > 0 ? ebb_chat_session_name(a->front.chat) : "";
+}
+
+static void add_unsent(ebb_buf *out, const char *text)
+{
+    if (*text && out->len > 0)
+        ebb_buf_addc(out, '\n');
+    ebb_buf_adds(out, text);
+}
+
+bool ebb_app_leave(ebb_app *a)
+{
+    ebb_buf text = { 0 }, line = { 0 };
+    ebb_error err;
+    bool is_kept;
+
+    for (size_t i = 0; i < a->n_queue; i++)
+        add_unsent(&text, a->queue[i]);
+    if (!a->front.editing && !a->front.is_cutting && ebb_editor_text(&a->editor, &line) &&
+        !ebb_command_is(ebb_buf_text(&line)))
+        add_unsent(&text, ebb_buf_text(&line));
+    is_kept = text.len > 0 && a->front.state_dir.len > 0 &&
+              ebb_draft_keep(a->front.state_dir.data, draft_of(a), text.data, text.len, &err) == EBB_OK;
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&line);
+    return is_kept;
+}
+
+static void take_draft(ebb_app *a)
+{
+    ebb_buf text = { 0 };
+
+    if (a->front.state_dir.len > 0 && ebb_draft_take(a->front.state_dir.data, draft_of(a), &text) && text.len > 0) {
+        ebb_front_offer(&a->front, text.data, text.len);
+        ebb_app_hint(a, "this was not sent when you left; Enter sends it, Ctrl-C drops it");
+    }
+    ebb_buf_fini(&text);
+}
+
 void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts)
 {
     ebb_error err;
@@ -122,6 +167,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     }
     open_history(a);
     a->is_first_run = a->history.n == 0;
+    take_draft(a);
     a->figures_s = -1;
     a->drawn_s = -1;
     a->is_dirty = a->is_urgent = true;
@@ -129,6 +175,9 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
 
 void ebb_app_fini(ebb_app *a)
 {
+    ebb_machine measured;
+
+    ebb_greeting_meter_take(&a->meter, true, &measured);
     if (a->term->ops->begin && a->signal != SIGHUP)
         ebb_app_inline_frame(a, true);
     for (size_t i = 0; i < a->n_queue; i++)
@@ -246,17 +295,37 @@ static void run_line(ebb_app *a, const char *line, const char *whole)
     }
 }
 
+/* Enter begins another line: behind a backslash, and within quotes. */
+static bool goes_on(ebb_app *a, const ebb_buf *text)
+{
+    const ebb_buf *typed = &a->editor.text;
+    bool is_escaped = typed->len > 0 && a->editor.caret == typed->len && typed->data[typed->len - 1] == '\\';
+
+    if (is_escaped)
+        ebb_editor_replace(&a->editor, typed->len - 1, 1, "\n", 1);
+    else if (ebb_front_is_open(ebb_buf_text(text), text->len))
+        ebb_editor_insert(&a->editor, "\n", 1);
+    else
+        return false;
+    return true;
+}
+
 void ebb_app_submit(ebb_app *a)
 {
     ebb_buf text = { 0 }, whole = { 0 };
     bool has_text = ebb_editor_text(&a->editor, &text), is_command = ebb_command_is(ebb_buf_text(&text));
+    const char *message = ebb_buf_text(&text);
+    size_t n_message = text.len;
     bool is_slash = !is_command && text.len > 0 && text.data[0] == '/';      /* // is a slash of the message */
     const char *meant;
     ebb_error err;
 
+    ebb_front_unquote(&message, &n_message);
     if (!has_text) {
         ebb_app_hint(a, "out of memory: the message is too large");
-    } else if (!is_command && ebb_attach_expand(ebb_buf_text(&text) + is_slash, text.len - is_slash, &whole, &err) != EBB_OK) {
+    } else if (goes_on(a, &text)) {
+        ebb_buf_clear(&a->hint);
+    } else if (!is_command && ebb_attach_expand(message + is_slash, n_message - is_slash, &whole, &err) != EBB_OK) {
         ebb_app_hint(a, "%s", err.msg);
     } else if (ebb_command_is_meant(ebb_buf_text(&text), &meant) && a->asked_at != a->editor.n_edits) {
         a->asked_at = a->editor.n_edits;
@@ -351,12 +420,27 @@ static bool differs(const ebb_figures *a, const ebb_figures *b)
     return memcmp(&x, &y, sizeof x) != 0 || a->model != b->model || a->is_busy != b->is_busy;
 }
 
+/* The speed that the greeting names is measured while it stands there and nobody types yet. */
+static void measure_tick(ebb_app *a)
+{
+    ebb_machine measured;
+
+    if (ebb_greeting_meter_take(&a->meter, false, &measured)) {
+        a->machine = measured;
+        a->is_dirty = true;
+    } else if (a->is_first_run && a->has_machine && !a->meter.is_running && !a->meter.is_done && a->view.n_items == 0 &&
+               ebb_editor_is_empty(&a->editor) && ebb_greeting_measures(&a->machine, a->figures.model)) {
+        ebb_greeting_meter_start(&a->meter);
+    }
+}
+
 void ebb_app_tick(ebb_app *a, double now_s)
 {
     double every = is_working(a) ? figures_s : settle_s;
     ebb_figures now = a->figures;
 
     ebb_app_preview_tick(a, now_s);
+    measure_tick(a);
     if (a->figures_s >= 0 && now_s - a->figures_s < every)
         return;
     if (!is_working(a) && a->n_settling == 0 && a->figures_s >= 0)
@@ -401,6 +485,8 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
         return 0;
     if (is_working(a) || a->n_settling > 0)
         wait = until(a->figures_s + (is_working(a) ? figures_s : settle_s), now_s);
+    if (a->meter.is_running)
+        wait = wait < 0 || wait > MEASURE_LOOK_MS ? MEASURE_LOOK_MS : wait;
     if (a->preview.due_s >= 0 && !ebb_chat_is_busy(a->front.chat) && ebb_chat_is_ready(a->front.chat)) {
         int count = until(a->preview.due_s, now_s);
         wait = wait < 0 || count < wait ? count : wait;

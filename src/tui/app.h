@@ -20,6 +20,7 @@
 #include "editor.h"
 #include "ebb/plan.h"
 #include "front.h"
+#include "greeting.h"
 #include "history.h"
 #include "panel.h"
 #include "term.h"
@@ -66,6 +67,7 @@ typedef struct ebb_app {
     size_t         asked_at;     /* the edit at which a word was asked about: a command, or a message? */
     bool           is_first_run; /* nothing was ever typed here */
     bool           has_machine;
+    ebb_greeting_meter meter;
 
     bool           is_whole;     /* inline: the whole screen is taken */
     bool           is_dirty;     /* something on the screen is old */
@@ -78,6 +80,9 @@ typedef struct ebb_app {
 /* `term` must outlive the app, `chat` too.  Failing to read the history or
  * the theme is said in the transcript. */
 void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts);
+/* Before fini, on leaving: messages that wait and the line under way are kept, and are in the editor when the
+ * conversation is opened next.  true: there were any. */
+bool ebb_app_leave(ebb_app *a);
 void ebb_app_fini(ebb_app *a);
 
 void ebb_app_input(ebb_app *a, const ebb_input *in);

@@ -91,7 +91,7 @@ static void add_session(const ebb_app *a, ebb_buf *out)
 static void draw_status(ebb_app *a, const layout *l, int row)
 {
     ebb_buf line = { 0 };
-    bool is_wide = l->main_cols < l->cols;
+    bool is_wide = l->main_cols < l->cols, has_message;
     int col;
 
     ebb_term_fill(a->term, row, 0, l->main_cols, ' ', EBB_FACE_STATUS);
@@ -99,13 +99,14 @@ static void draw_status(ebb_app *a, const layout *l, int row)
     if (line.len == 0 && is_wide)
         add_session(a, &line);
     col = ebb_term_put(a->term, row, 1, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
-    if (line.len > 0 && !is_wide && col + 3 < l->main_cols)
-        ebb_term_puts(a->term, row, col + 1, l->main_cols, a->term->ascii ? "-" : "\u00B7", EBB_FACE_STATUS);
-    if (line.len > 0)
-        col += 3;
+    has_message = line.len > 0;
     ebb_buf_clear(&line);
     if (!is_wide && a->layout != EBB_LAYOUT_OFF)
-        ebb_panel_brief(&line, &a->figures, a->term->ascii, l->main_cols - col - 1);
+        ebb_panel_brief(&line, &a->figures, a->term->ascii, l->main_cols - col - (has_message ? 4 : 1));
+    if (has_message && line.len > 0) {
+        ebb_term_puts(a->term, row, col + 1, l->main_cols, a->term->ascii ? "-" : "\u00B7", EBB_FACE_STATUS);
+        col += 3;
+    }
     ebb_term_put(a->term, row, col, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
     ebb_buf_fini(&line);
 }

@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "os/file.h"
+#include "os/paths.h"
 
 size_t ebb_attach_word(const char *s, size_t n, size_t at, size_t *path, size_t *n_path)
 {
@@ -72,19 +73,24 @@ static void add_file(ebb_buf *out, const char *path, const ebb_buf *text)
     ebb_buf_adds(out, "\n\n");
 }
 
-static ebb_status attach(const char *path, ebb_buf *out, ebb_error *err)
+static ebb_status attach(const char *word, ebb_buf *out, ebb_error *err)
 {
-    ebb_buf text = { 0 };
+    ebb_buf text = { 0 }, whole = { 0 };
     struct stat st;
-    ebb_status status;
+    ebb_status status = ebb_path_expand(word, &whole, err);
+    const char *path = ebb_buf_text(&whole);
 
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+    if (status == EBB_OK && (stat(path, &st) != 0 || !S_ISREG(st.st_mode))) {
+        ebb_buf_fini(&whole);
         return EBB_OK;                           /* only a word */
-    status = ebb_file_slurp(path, EBB_ATTACH_BYTES, &text, err);
+    }
+    if (status == EBB_OK)
+        status = ebb_file_slurp(path, EBB_ATTACH_BYTES, &text, err);
     if (status == EBB_OK && !is_text(ebb_buf_text(&text), text.len))
         status = EBB_FAIL(err, EBB_FORMAT, "%s is no text: it cannot go with a message", path);
     if (status == EBB_OK)
         add_file(out, path, &text);
+    ebb_buf_fini(&whole);
     ebb_buf_fini(&text);
     return status;
 }

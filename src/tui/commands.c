@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "commands_priv.h"
 #include "copy.h"
 #include "library.h"
+#include "models.h"
+#include "os/paths.h"
 #include "text.h"
 
 /* -- Talking ------------------------------------------------------------------------- */
@@ -233,11 +236,13 @@ static void complete_files(const char *typed, const char *ending, ebb_candidate_
 {
     const char *slash = strrchr(typed, '/');
     size_t n_dir = slash ? (size_t)(slash - typed) + 1 : 0, n_ending = strlen(ending);
-    ebb_buf path = { 0 };
-    DIR *dir;
+    ebb_buf path = { 0 }, whole = { 0 };
+    DIR *dir = NULL;
 
     ebb_buf_add(&path, typed, n_dir);
-    dir = opendir(n_dir ? ebb_buf_text(&path) : ".");
+    if (ebb_path_expand(n_dir ? ebb_buf_text(&path) : ".", &whole, NULL) == EBB_OK)
+        dir = opendir(whole.data);
+    ebb_buf_fini(&whole);
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
         size_t n = strlen(e->d_name);
         bool is_dir = e->d_type == DT_DIR || e->d_type == DT_LNK;
@@ -255,7 +260,19 @@ static void complete_files(const char *typed, const char *ending, ebb_candidate_
 
 static void complete_model(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
+    ebb_model_file *files;
+    size_t n;
+
     (void)f;
+    if (!strchr(typed, '/') && ebb_models_find(&files, &n, NULL) == EBB_OK) {
+        for (size_t i = 0; i < n; i++) {
+            const char *slash = strrchr(files[i].path, '/'), *base = slash ? slash + 1 : files[i].path;
+            if (access(base, F_OK) != 0)         /* what is in this folder is listed below */
+                fn(arg, base);
+        }
+        ebb_models_free(files, n);
+        fn(arg, EBB_MODELS_GUIDE);
+    }
     complete_files(typed, ".gguf", fn, arg);
 }
 

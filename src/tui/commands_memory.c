@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "commands_priv.h"
+#include "plan_text.h"
 #include "text.h"
 
 static void line(ebb_buf *out, const char *label, uint64_t bytes)
@@ -16,11 +17,13 @@ static void line(ebb_buf *out, const char *label, uint64_t bytes)
 
 static void add_speed(ebb_buf *out, const ebb_stats *s)
 {
+    char speed[16];
+
     ebb_buf_addf(out, "tier %s, %u of %u layers in memory", ebb_tier_name(s->tier), s->n_resident, s->n_layers);
     if (s->predicted_decode_tok_s > 0)
-        ebb_buf_addf(out, "; predicted %.2f tok/s", s->predicted_decode_tok_s);
+        ebb_buf_addf(out, "; predicted %s tok/s", ebb_speed_text(s->predicted_decode_tok_s, speed));
     if (s->decode_tok_s > 0)
-        ebb_buf_addf(out, ", measured %.2f", s->decode_tok_s);
+        ebb_buf_addf(out, ", measured %s", ebb_speed_text(s->decode_tok_s, speed));
 }
 
 static void say_use(ebb_front *f)

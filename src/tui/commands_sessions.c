@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "commands_priv.h"
+#include "os/paths.h"
 
 static void add_date(ebb_buf *out, int64_t ms)
 {
@@ -38,9 +39,16 @@ ebb_status ebb_cmd_save(ebb_front *f, const char *arg, ebb_error *err)
 
 ebb_status ebb_cmd_load(ebb_front *f, const char *arg, ebb_error *err)
 {
+    char before[200];
+    ebb_status st;
+
     if (*arg == '\0')
         return EBB_FAIL(err, EBB_USAGE, "/load NAME: which one?  /list shows them");
-    return ebb_chat_load(f->chat, arg, err);
+    snprintf(before, sizeof before, "%s", ebb_chat_session_name(f->chat));
+    st = ebb_chat_load(f->chat, arg, err);
+    if (st == EBB_OK && strcmp(before, ebb_chat_session_name(f->chat)) == 0)
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "this is it already: %s", before);
+    return st;
 }
 
 void ebb_complete_session(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg)
@@ -166,24 +174,31 @@ static void make_file_name(const char *name, char *out, size_t cap)
 ebb_status ebb_cmd_export(ebb_front *f, const char *arg, ebb_error *err)
 {
     char name[64];
-    const char *path = *arg ? arg : name;
+    ebb_buf path = { 0 };
     ebb_status st;
 
     make_file_name(ebb_chat_session_name(f->chat), name, sizeof name);
-    st = ebb_chat_export(f->chat, path, err);
+    st = ebb_path_expand(*arg ? arg : name, &path, err);
     if (st == EBB_OK)
-        ebb_front_sayf(f, EBB_SAY_NOTICE, "written to %s", path);
+        st = ebb_chat_export(f->chat, path.data, err);
+    if (st == EBB_OK)
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "written to %s", path.data);
+    ebb_buf_fini(&path);
     return st;
 }
 
 ebb_status ebb_cmd_import(ebb_front *f, const char *arg, ebb_error *err)
 {
+    ebb_buf path = { 0 };
     size_t n;
     ebb_status st;
 
     if (*arg == '\0')
         return EBB_FAIL(err, EBB_USAGE, "/import FILE: which one?");
-    st = ebb_chat_import(f->chat, arg, &n, err);
+    st = ebb_path_expand(arg, &path, err);
+    if (st == EBB_OK)
+        st = ebb_chat_import(f->chat, path.data, &n, err);
+    ebb_buf_fini(&path);
     if (st == EBB_OK)
         ebb_front_sayf(f, EBB_SAY_NOTICE, n == 1 ? "1 session is new; this is it" : "%zu sessions are new; this is the last", n);
     return st;

@@ -77,6 +77,43 @@ void ebb_front_type_ahead(ebb_front *f, const char *text, size_t n)
         ebb_chat_type_ahead(f->chat, f->editing ? EBB_ACT_EDIT : EBB_ACT_SEND, f->editing ? f->editing - 1 : 0, text, n);
 }
 
+/* -- Several lines ---------------------------------------------------------------- */
+
+static const char quotes[] = "\"\"\"";
+enum { N_QUOTES = sizeof quotes - 1 };
+
+static size_t trimmed(const char *s, size_t n)
+{
+    while (n > 0 && strchr(" \t\n", s[n - 1]))
+        n--;
+    return n;
+}
+
+/* Where the quotes come again; NULL: nowhere, or the text does not begin with any. */
+static const char *closing(const char *s, size_t n)
+{
+    if (n < N_QUOTES || memcmp(s, quotes, N_QUOTES) != 0)
+        return NULL;
+    return memmem(s + N_QUOTES, n - N_QUOTES, quotes, N_QUOTES);
+}
+
+bool ebb_front_is_open(const char *s, size_t n)
+{
+    return n >= N_QUOTES && memcmp(s, quotes, N_QUOTES) == 0 && !closing(s, n);
+}
+
+void ebb_front_unquote(const char **s, size_t *n)
+{
+    const char *end = closing(*s, *n);
+
+    if (!end || end + N_QUOTES != *s + trimmed(*s, *n))
+        return;
+    *s += N_QUOTES;
+    *s += **s == '\n';
+    *n = end > *s ? (size_t)(end - *s) : 0;
+    *n -= *n > 0 && (*s)[*n - 1] == '\n';
+}
+
 void ebb_front_leave_edit(ebb_front *f)
 {
     f->editing = 0;

@@ -32,6 +32,10 @@ void ebb_front_init(ebb_front *f, ebb_chat *chat, const ebb_tui_opts *opts);
 void ebb_front_fini(ebb_front *f);
 /* Offer text to be edited, as it must be typed: with another slash if it begins with one. */
 void ebb_front_offer(ebb_front *f, const char *text, size_t n);
+/* A text that begins with """ goes on over line ends until they come again. */
+bool ebb_front_is_open(const char *s, size_t n);
+/* Take such quotes away from around s[0..n); other text stays as it is. */
+void ebb_front_unquote(const char **s, size_t *n);
 /* Send a message, or what /edit or /cut asked for. */
 EBB_MUST_CHECK
 ebb_status ebb_front_send(ebb_front *f, const char *text, size_t n, ebb_error *err);

@@ -3,58 +3,136 @@
 
 #include <string.h>
 
+#include "models.h"
 #include "os/paths.h"
-#include "text.h"
 
-/* Usual shapes: file size in Q4_K_M, and what a token of context takes in f16. */
-static const struct { const char *article, *name; double weight_bytes, token_bytes; } sizes[] = {
-    { "a", "70B", 42.5e9, 327680 }, { "a", "32B", 19.9e9, 262144 }, { "a", "14B", 9.0e9, 196608 },
-    { "an", "8B", 4.92e9, 131072 }, { "a", "3B", 2.02e9, 114688 }, { "a", "1B", 0.81e9, 32768 },
+/* Files that people use: their size in Q4_K_M, and what a token of context takes in f16. */
+static const struct size { const char *name; double weight_bytes, token_bytes; } sizes[] = {
+    { "Llama-3.3-70B", 42.5e9, 327680 }, { "Qwen2.5-32B", 19.9e9, 262144 }, { "Qwen2.5-14B", 9.0e9, 196608 },
+    { "Llama-3.1-8B", 4.92e9, 131072 },  { "Llama-3.2-3B", 2.02e9, 114688 }, { "Llama-3.2-1B", 0.81e9, 32768 },
 };
+enum { N_SIZES = sizeof sizes / sizeof *sizes };
 /* What is not weights or context: buffers, the tokenizer, the program. */
 static const double other_bytes = 300e6;
+/* Slower is no conversation; by what a core takes in as a rule, so that a busy moment changes no advice. */
+static const double least_tok_s = 1.5, usual_bytes_s = 10e9;
 
-void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine)
+/* The largest that fits beside 4k of context and is fast enough, and its context; N_SIZES: none does. */
+static size_t choose(const ebb_machine *machine, unsigned *context)
 {
     static const unsigned contexts[] = { 32, 16, 8, 4 };
     double have = (double)machine->available_bytes;
 
-    ebb_buf_addf(out, "%.0f GB free, %u core%s: ", have / 1e9, machine->n_cpus, machine->n_cpus == 1 ? "" : "s");
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < N_SIZES; i++)
         for (size_t k = 0; k < sizeof contexts / sizeof *contexts; k++)
-            if (sizes[i].weight_bytes + contexts[k] * 1024 * sizes[i].token_bytes + other_bytes <= have) {
-                ebb_buf_addf(out, "%s %s model in Q4_K_M fits with %uk of context; larger ones read from disk as they go",
-                             sizes[i].article, sizes[i].name, contexts[k]);
-                return;
+            if (sizes[i].weight_bytes + contexts[k] * 1024 * sizes[i].token_bytes + other_bytes <= have &&
+                (usual_bytes_s * machine->n_cpus / sizes[i].weight_bytes >= least_tok_s || i + 1 == N_SIZES)) {
+                *context = contexts[k];
+                return i;
             }
-    ebb_buf_adds(out, "only the smallest models fit; larger ones read from disk as they go");
+    return N_SIZES;
+}
+
+void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine)
+{
+    unsigned context = 0;
+    size_t i = choose(machine, &context);
+    double have = (double)machine->available_bytes / 1e9, tok_s;
+
+    ebb_buf_addf(out, have < 9.95 ? "%.1f GB free, %u core%s: " : "%.0f GB free, %u core%s: ", have, machine->n_cpus,
+                 machine->n_cpus == 1 ? "" : "s");
+    if (i == N_SIZES) {
+        ebb_buf_adds(out, "only the smallest models fit; larger ones are read from disk as they go");
+        return;
+    }
+    ebb_buf_addf(out, "a %s in Q4_K_M fits with %uk of context", sizes[i].name, context);
+    tok_s = machine->memory_bytes_s / sizes[i].weight_bytes;     /* a token takes every weight from memory once */
+    if (tok_s > 0)
+        ebb_buf_addf(out, tok_s < 9.95 ? ", about %.1f tok/s" : ", about %.0f tok/s", tok_s);
+    ebb_buf_adds(out, "; larger ones are read from disk as they go");
 }
 
 /* Where model files are looked for. */
 static void add_models_dir(ebb_buf *out)
 {
-    ebb_buf dir = { 0 };
+    ebb_buf dir = { 0 }, brief = { 0 };
 
-    ebb_buf_adds(out, ebb_path_in(EBB_DIR_DATA, "models", &dir, NULL) == EBB_OK ? ebb_buf_text(&dir) : "the folder of models");
+    if (ebb_path_in(EBB_DIR_DATA, "models", &dir, NULL) == EBB_OK && ebb_path_shorten(dir.data, &brief, NULL) == EBB_OK)
+        ebb_buf_adds(out, ebb_buf_text(&brief));
+    else
+        ebb_buf_adds(out, "the folder of models");
     ebb_buf_fini(&dir);
+    ebb_buf_fini(&brief);
+}
+
+/* How one comes to a model of one's own. */
+static void add_way(ebb_buf *out, const ebb_machine *machine)
+{
+    unsigned context;
+    size_t i = choose(machine, &context);
+
+    ebb_buf_addf(out, "\nTo get one: huggingface.co, search for %s-Instruct GGUF; its .gguf file belongs into ",
+                 sizes[i == N_SIZES ? N_SIZES - 1 : i].name);
+    add_models_dir(out);
+    ebb_buf_adds(out, ", then start ebb again (or: ebb -m FILE, /model FILE).");
+}
+
+bool ebb_greeting_is_guide(const ebb_model_info *model)
+{
+    return model && strcmp(model->path, EBB_MODELS_GUIDE) == 0;
 }
 
 void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first)
 {
-    bool is_guide = model && strcmp(model->path, "guide") == 0;
+    bool is_guide = ebb_greeting_is_guide(model);
 
     if (is_guide)
         ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. Its built-in guide answers: small, and it knows ebb.");
+    else if (model)
+        ebb_buf_addf(out, "This is ebb, a chat with models on your own machine. %s answers.", model->name);
     else
-        ebb_buf_addf(out, "This is ebb, a chat with models on your own machine. %s answers.", model ? model->name : "The model is being loaded; it");
-    if (!is_first)
-        return;
-    ebb_buf_addc(out, '\n');
-    ebb_greeting_machine(out, machine);
-    if (is_guide) {
-        ebb_buf_adds(out, "\nA larger model: put any .gguf file into ");
-        add_models_dir(out);
-        ebb_buf_adds(out, ", or name it with ebb -m FILE or /model FILE.");
-    } else
+        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. The model is being loaded; a question may be typed already.");
+    if (is_first) {
+        ebb_buf_addc(out, '\n');
+        ebb_greeting_machine(out, machine);
+    }
+    if (is_guide)
+        add_way(out, machine);
+    else if (is_first)
         ebb_buf_adds(out, "\nType a question and press Enter. F1 shows all keys and commands.");
+}
+
+/* -- Measuring ------------------------------------------------------------------------------ */
+
+/* Below it there is no room to measure with, and little to choose from. */
+#define MEASURE_FROM ((uint64_t)1 << 30)
+
+bool ebb_greeting_measures(const ebb_machine *machine, const ebb_model_info *model)
+{
+    return ebb_greeting_is_guide(model) && machine->memory_bytes_s <= 0 && machine->available_bytes >= MEASURE_FROM;
+}
+
+static void *measure(void *arg)
+{
+    ebb_greeting_meter *m = arg;
+
+    m->has_measured = ebb_machine_probe(NULL, true, &m->machine, NULL) == EBB_OK;
+    atomic_store(&m->is_done, true);
+    return NULL;
+}
+
+void ebb_greeting_meter_start(ebb_greeting_meter *m)
+{
+    m->is_running = pthread_create(&m->thread, NULL, measure, m) == 0;
+}
+
+bool ebb_greeting_meter_take(ebb_greeting_meter *m, bool waits, ebb_machine *out)
+{
+    if (!m->is_running || !(waits || atomic_load(&m->is_done)))
+        return false;
+    pthread_join(m->thread, NULL);
+    m->is_running = false;
+    if (m->has_measured)
+        *out = m->machine;
+    return m->has_measured;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach.h"
 #include "base/utf8.h"
 #include "commands.h"
 #include "front.h"
@@ -78,6 +79,8 @@ static void greet(plain *p)
 
     if (p->has_greeted || ebb_chat_n_messages(p->front.chat) > 0 || ebb_machine_probe(NULL, false, &machine, NULL) != EBB_OK)
         return;
+    if (ebb_greeting_measures(&machine, ebb_chat_model(p->front.chat)) && ebb_machine_probe(NULL, true, &machine, NULL) != EBB_OK)
+        machine.memory_bytes_s = 0;
     ebb_greeting_text(&text, &machine, ebb_chat_model(p->front.chat), true);
     ebb_buf_adds(&text, "\n/help lists the commands; Ctrl-D leaves.");
     say(&p->front, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
@@ -218,12 +221,26 @@ static void skip_shown(plain *p)
         p->n_shown = m->n_text;
 }
 
+/* Files go along where somebody types, not where lines come from who knows where. */
+static void send_message(plain *p, const char *s, size_t n)
+{
+    ebb_buf whole = { 0 };
+    ebb_error err;
+    ebb_status st = p->is_terminal ? ebb_attach_expand(s, n, &whole, &err)
+                                   : ebb_buf_add(&whole, s, n) ? EBB_OK : EBB_FAIL(&err, EBB_NOMEM, "no memory for the message");
+
+    if (st == EBB_OK)
+        st = ebb_front_send(&p->front, ebb_buf_text(&whole), whole.len, &err);
+    if (st != EBB_OK)
+        say(&p->front, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    ebb_buf_fini(&whole);
+}
+
 /* A line, or several joined by backslashes, is complete. */
 static void run_message(plain *p)
 {
     ebb_buf text = p->message;
     const char *s = ebb_buf_text(&text);
-    ebb_error err;
 
     memset(&p->message, 0, sizeof p->message);
     if (ebb_command_is(s)) {
@@ -231,9 +248,10 @@ static void run_message(plain *p)
         ebb_front_leave_edit(&p->front);
         ebb_command_run(&p->front, s);
     } else if (strspn(s, " \t") < text.len) {
-        size_t skip = s[0] == '/';
-        if (ebb_front_send(&p->front, s + skip, text.len - skip, &err) != EBB_OK)
-            say(&p->front, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+        size_t skip = s[0] == '/', n = text.len - skip;
+        const char *message = s + skip;
+        ebb_front_unquote(&message, &n);
+        send_message(p, message, n);
     } else if (text.len == 0) {
         ebb_front_go_on(&p->front);
     }
@@ -253,10 +271,10 @@ static bool take_line(plain *p)
     if (p->is_terminal)                          /* the terminal has echoed the line end */
         p->at_line_start = true;
     p->has_prompt = false;
-    bool goes_on = len > 0 && p->in.data[len - 1] == '\\';
-    ebb_buf_add(&p->message, p->in.data, goes_on ? len - 1 : len);
+    bool is_escaped = len > 0 && p->in.data[len - 1] == '\\';
+    ebb_buf_add(&p->message, p->in.data, is_escaped ? len - 1 : len);
     ebb_buf_remove(&p->in, 0, len + (nl != NULL));
-    if (goes_on)
+    if (is_escaped || (nl && ebb_front_is_open(ebb_buf_text(&p->message), p->message.len)))
         ebb_buf_addc(&p->message, '\n');
     else
         run_message(p);

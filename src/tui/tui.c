@@ -47,15 +47,18 @@ static int fail(const ebb_error *err)
 }
 
 /* The last line that ebb leaves on the terminal: how one comes back. */
-static void say_good_bye(const ebb_chat *chat, bool ascii)
+static void say_good_bye(const ebb_chat *chat, bool has_draft, bool ascii)
 {
     const char *name = ebb_chat_session_name(chat);
     ebb_buf line = { 0 };
 
-    if (!ebb_chat_is_saved(chat))
+    if (!ebb_chat_is_saved(chat)) {
+        if (has_draft)
+            puts("What was not sent is kept: it is there when ebb is started again.");
         return;
+    }
     ebb_utf8_add_visible(&line, name, strlen(name), ascii);
-    printf("ebb -c goes on with: %s\n", ebb_buf_text(&line));
+    printf("ebb -c goes on with: %s%s\n", ebb_buf_text(&line), has_draft ? " (and with what was not sent)" : "");
     ebb_buf_fini(&line);
 }
 
@@ -68,7 +71,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     ebb_error err;
     ebb_app app;
     ebb_stat_server stat;
-    bool is_hangup;
+    bool is_hangup, has_draft;
     int status;
 
     if ((opts->is_inline ? ebb_term_inline : ebb_term_curses)(&term_opts, &term, &err) != EBB_OK)
@@ -85,12 +88,13 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     is_hangup = app.signal == SIGHUP;
     if (is_hangup)
         ebb_signals_ignore_hangup();
+    has_draft = ebb_app_leave(&app);
     ebb_app_fini(&app);
     term->ops->close(term);
     if (is_hangup)
         ebb_hangup(chat, opts, &stat);
     else
-        say_good_bye(chat, opts->ascii);
+        say_good_bye(chat, has_draft, opts->ascii);
     ebb_stat_close(&stat);
     ebb_chat_close(chat);
     return status;

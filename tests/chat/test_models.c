@@ -123,6 +123,45 @@ static void test_places(void **state)
     ebb_models_free(f, n);
 }
 
+static void resolves(const char *name, ebb_status want, const char *file)
+{
+    ebb_error err;
+    char *path;
+
+    assert_int_equal(ebb_models_resolve(name, &path, &err), want);
+    if (want == EBB_OK) {
+        assert_string_equal(strrchr(path, '/') + 1, file);
+        free(path);
+    } else {
+        assert_null(path);
+        assert_non_null(strstr(err.msg, file));
+    }
+}
+
+static void test_by_name(void **state)
+{
+    char path[160];
+
+    (void)state;
+    resolves("llama", EBB_NOTFOUND, "there are no models here yet");
+    make("Llama-3.1-8B-Q4_K_M.gguf", "x", 1);
+    make("Llama-3.2-1B-Q4_K_M.gguf", "x", 2);
+    make("tiny.gguf", "x", 3);
+    make("tiny-2.gguf", "x", 4);
+    resolves("Llama-3.1-8B-Q4_K_M.gguf", EBB_OK, "Llama-3.1-8B-Q4_K_M.gguf");
+    resolves("llama-3.1-8b-q4_k_m", EBB_OK, "Llama-3.1-8B-Q4_K_M.gguf");
+    resolves("8b", EBB_OK, "Llama-3.1-8B-Q4_K_M.gguf");
+    resolves("tiny", EBB_OK, "tiny.gguf");       /* the whole name comes before a part of others */
+    resolves("llama", EBB_LIMIT, "2 models here");
+    resolves("qwen", EBB_NOTFOUND, "`ebb models` lists them");
+    snprintf(path, sizeof path, "%s/tiny.gguf", dir);
+    resolves(path, EBB_OK, "tiny.gguf");
+    resolves("/nowhere/tiny.gguf", EBB_NOTFOUND, "/nowhere/tiny.gguf: no such file");
+    resolves(dir, EBB_USAGE, "is a folder");
+    setenv("HOME", dir, 1);
+    resolves("~/tiny-2.gguf", EBB_OK, "tiny-2.gguf");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_split, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nearly_a_part, setup, teardown),
         cmocka_unit_test_setup_teardown(test_places, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_by_name, setup, teardown),
     };
     return cmocka_run_group_tests_name("models", tests, NULL, NULL);
 }

@@ -105,6 +105,71 @@ static void busy_queues(void **state)
     screen_close(&s);
 }
 
+/* What waits when one leaves, and the line under way, is there when the conversation is opened next. */
+static void unsent_is_kept(void **state)
+{
+    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64];
+    screen s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    screen_open(&s, 12, 60, dir);
+    screen_keys(&s, "one\r");
+    screen_keys(&s, "//two\rhalf a li");
+    assert_has(&s, "waits: one\nwaits: /two\n> half a li\n");
+    assert_true(ebb_app_leave(&s.app));
+    screen_close(&s);
+    screen_open(&s, 12, 60, dir);
+    assert_has(&s, "this was not sent when you left");
+    assert_has(&s, "> one\n  /two\n  half a li\n");
+    fake_ready(s.chat);
+    screen_keys(&s, "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "one\n/two\nhalf a li");
+    screen_keys(&s, "/tr");                      /* a command is nothing to be sent */
+    assert_false(ebb_app_leave(&s.app));
+    screen_close(&s);
+    screen_open(&s, 12, 60, dir);
+    assert_has(&s, "> Ask something.");
+    screen_close(&s);
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    assert_int_equal(system(cmd), 0);
+}
+
+static void several_lines(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    screen_keys(&s, "one\\\rtwo\r");
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "one\ntwo");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 0.1);
+    screen_keys(&s, "\"\"\"\rthree\rfour\r\"\"\"\r");
+    assert_string_equal(ebb_chat_message(s.chat, 2)->text, "three\nfour");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 0.1);
+    screen_keys(&s, "\"\"\"doc\"\"\" of code\r");              /* its own quotes, and closed */
+    assert_string_equal(ebb_chat_message(s.chat, 4)->text, "\"\"\"doc\"\"\" of code");
+    screen_close(&s);
+}
+
+/* A usage that takes the whole row leaves no mark of what had no room. */
+static void a_long_message_takes_the_row(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    screen_keys(&s, "/load");
+    assert_has(&s, " /load NAME          Open another session, by name, title or\n");
+    screen_close(&s);
+    open_ready(&s, 12, 90);
+    screen_keys(&s, "/undo");
+    assert_has(&s, "Back before the last question. - ");
+    screen_close(&s);
+}
+
 static void refused_text_comes_back(void **state)
 {
     screen s;
@@ -535,6 +600,9 @@ int main(void)
         cmocka_unit_test(wide_has_a_panel),
         cmocka_unit_test(stop_keeps_the_part),
         cmocka_unit_test(busy_queues),
+        cmocka_unit_test(unsent_is_kept),
+        cmocka_unit_test(several_lines),
+        cmocka_unit_test(a_long_message_takes_the_row),
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(commands),
         cmocka_unit_test(memory),

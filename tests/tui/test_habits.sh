@@ -82,6 +82,8 @@ try:
         sys.exit("colours with NO_COLOR")
     if max(a_chat("--ascii").leave()) > 0x7f:
         sys.exit("not ASCII with --ascii")
+    if max(a_chat(LC_ALL="xx_XX.UTF-8").leave()) <= 0x7f:
+        sys.exit("ASCII, though the login's locale, which is not installed here, is one of UTF-8")
     if max(a_chat(LC_ALL="C").leave()) > 0x7f:
         sys.exit("not ASCII in a locale that has no more")
     sent = a_chat(ACCESSIBLE="1").leave()

@@ -56,6 +56,8 @@ static void lines_in_lines_out(void **state)
     assert_string_equal(ebb_buf_text(&out), "Model: You said: no line end\n");
     assert_int_equal(run("one\\\ntwo\n", false, &out), 0);
     assert_string_equal(ebb_buf_text(&out), "Model: You said: one\ntwo\n");
+    assert_int_equal(run("\"\"\"one\ntwo\n\"\"\"\nthree\n", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: one\ntwo\nModel: You said: three\n");
     assert_int_equal(run("", false, &out), 0);
     assert_string_equal(ebb_buf_text(&out), "");
     ebb_buf_fini(&out);

@@ -214,25 +214,42 @@ static void layouts(void **state)
 static void greets(void **state)
 {
     ebb_buf out = { 0 };
-    ebb_machine small = { .available_bytes = 6500000000u, .n_cpus = 2 }, tiny = { .available_bytes = 500 << 20, .n_cpus = 1 };
+    ebb_machine small = { .available_bytes = 6500000000u, .n_cpus = 2 }, tiny = { .available_bytes = 500 << 20, .n_cpus = 1 },
+                large = { .available_bytes = 128000000000u, .n_cpus = 2 };
     ebb_model_info guide = { .path = "guide", .name = "ebb guide" };
     screen s;
 
     (void)state;
+    setenv("HOME", "/home/u", 1);
+    unsetenv("XDG_DATA_HOME");
     ebb_greeting_machine(&out, &small);
-    assert_non_null(strstr(out.data, "2 cores: an 8B model in Q4_K_M fits with 8k of context"));
+    assert_string_equal(out.data, "6.5 GB free, 2 cores: a Llama-3.1-8B in Q4_K_M fits with 8k of context; larger ones are read from disk as they go");
+    small.memory_bytes_s = 22e9;
+    ebb_buf_clear(&out);
+    ebb_greeting_machine(&out, &small);
+    assert_non_null(strstr(out.data, "8k of context, about 4.5 tok/s;"));
+    ebb_buf_clear(&out);
+    ebb_greeting_machine(&out, &large);          /* a 70B would do, at a fifth of a token per second and core */
+    assert_non_null(strstr(out.data, "128 GB free, 2 cores: a Qwen2.5-14B in Q4_K_M fits with 32k"));
     ebb_buf_clear(&out);
     ebb_greeting_machine(&out, &tiny);
     assert_non_null(strstr(out.data, "1 core: only the smallest"));
     ebb_buf_clear(&out);
     ebb_greeting_text(&out, &small, &guide, true);
     assert_non_null(strstr(out.data, "built-in guide"));
+    assert_non_null(strstr(out.data, "huggingface.co, search for Llama-3.1-8B-Instruct GGUF"));
+    assert_non_null(strstr(out.data, "into ~/.local/share/ebb/models"));
     assert_non_null(strstr(out.data, "/model FILE"));
     ebb_buf_clear(&out);
     ebb_greeting_text(&out, &small, &guide, false);
     assert_non_null(strstr(out.data, "built-in guide"));
-    assert_null(strchr(out.data, '\n'));
+    assert_non_null(strstr(out.data, "huggingface.co"));         /* as long as there is nothing else */
+    assert_null(strstr(out.data, "tok/s"));
     ebb_buf_fini(&out);
+    assert_true(ebb_greeting_measures(&tiny, &guide) == false);
+    small.memory_bytes_s = 0;
+    assert_true(ebb_greeting_measures(&small, &guide));
+    assert_false(ebb_greeting_measures(&small, NULL));
     open_ready(&s, 16, 80);
     assert_has(&s, "This is ebb");
     screen_keys(&s, "Hello\r");

@@ -1,7 +1,9 @@
 /* The XDG base directories (paths.h). */
 #include "os/paths.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *variable, *below_home;
@@ -41,6 +43,27 @@ ebb_status ebb_path_run(ebb_buf *out, ebb_error *err)
         return ebb_path_in(EBB_DIR_STATE, "run", out, err);
     ebb_buf_clear(out);
     return ebb_buf_addf(out, "%s/ebb", base) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+}
+
+ebb_status ebb_path_expand(const char *path, ebb_buf *out, ebb_error *err)
+{
+    const char *home = getenv("HOME");
+    bool is_below = strncmp(path, "~/", 2) == 0 && is_absolute(home);
+
+    ebb_buf_clear(out);
+    return ebb_buf_addf(out, "%s%s", is_below ? home : "", path + is_below) ? EBB_OK
+                                                                            : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+}
+
+ebb_status ebb_path_shorten(const char *path, ebb_buf *out, ebb_error *err)
+{
+    const char *home = getenv("HOME");
+    size_t n = is_absolute(home) && home[1] ? strlen(home) : 0;
+    bool is_below = n > 0 && strncmp(path, home, n) == 0 && path[n] == '/';
+
+    ebb_buf_clear(out);
+    return ebb_buf_addf(out, "%s%s", is_below ? "~" : "", path + (is_below ? n : 0))
+               ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
 }
 
 const char *ebb_path_models(void)

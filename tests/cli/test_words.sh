@@ -1,0 +1,45 @@
+#!/bin/sh
+# Words that hands bring along: a model where a question stands, names without a path, commands of other programs.
+set -u
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+case $EBB in /*) ;; *) EBB=$PWD/$EBB ;; esac
+export XDG_STATE_HOME="$dir/s" XDG_CONFIG_HOME="$dir/c" XDG_CACHE_HOME="$dir/k" XDG_DATA_HOME="$dir/d"
+unset EBB_MODELS
+mkdir -p "$dir/d/ebb/models"
+cp models/guide.gguf "$dir/d/ebb/models/Little-Guide-Q8_0.gguf"
+cp models/guide.gguf "$dir/here.gguf"
+cd "$dir" || exit 1
+fail() { echo "$*"; exit 1; }
+status() { want=$1; shift; "$@" >out 2>err </dev/null; got=$?; [ $got -eq "$want" ] || fail "exit $got, not $want: $* ($(cat err))"; }
+says() { status "$1" "$EBB" $2; cat out err | grep -qF -- "$3" || fail "ebb $2 says: $(cat out err)"; }
+
+# One answer: a model of its own, then a question of any number of words.
+status 0 "$EBB" run -m here.gguf --greedy -n 20 -p 'how do I leave ebb'; cp out want
+for line in 'run here.gguf --greedy -n 20 how do I leave ebb' 'run -n 20 --greedy how do I leave ebb' \
+    'run guide --greedy -n 20 how do I leave ebb' 'run --greedy -n 20 -m little-guide-q8_0 how do I leave ebb' \
+    'run --greedy -n 20 -m Little how do I leave ebb'; do
+    status 0 "$EBB" $line
+    cmp -s out want || fail "ebb $line: $(cat out)"
+done
+[ "$(tail -c 1 want)" = "" ] || fail "an answer that ends without a line end"
+says 1 'run nowhere.gguf hello' 'nowhere.gguf: no such file'
+says 2 'run' 'nothing to answer'
+
+# A model for the others; what is too much is said.
+says 0 'plan here.gguf' 'tier full'
+says 0 'plan little' 'tier full'
+says 0 'inspect gguf here.gguf' 'llama'
+says 2 'plan here.gguf there' 'there: is one word too many'
+says 2 'bench -m here.gguf -p 8 -n 2 there' 'there: is one word too many'
+printf '/model\n/model guide\n/model\n/model nosuch\n/quit\n' | "$EBB" here.gguf --plain >out 2>&1 || fail "ebb FILE: $(cat out)"
+grep -q 'here.gguf' out && grep -q 'built in' out && grep -q 'nosuch: no such file' out || fail "/model: $(cat out)"
+
+# Not here, but something like it.
+for pair in 'list=ebb sessions list' 'ls=ebb models' 'ps=ebb stat' 'pull=manual' 'serve=no server' 'frob=ebb --help'; do
+    says 2 "${pair%%=*}" "${pair#*=}"
+done
+says 2 '--plain run' 'A command comes first'
+says 0 'help' 'ebb models'
+says 0 'help run' '--greedy'
+says 0 'version' 'ebb '
