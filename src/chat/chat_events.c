@@ -218,16 +218,32 @@ static void on_failed(ebb_chat *c, const ebb_backend_event *ev)
     ebb_chat_tell(c, EBB_EVENT_ERROR, ev->text, ev->n_text, 0, 0);
 }
 
+/* What stands behind the last answer that has words was perhaps never read: its answer may have been stopped before. */
+static uint64_t unread(const ebb_chat *c)
+{
+    uint64_t n = 0;
+
+    for (size_t i = c->tree.n_path; i > 0; i--) {
+        const ebb_message *m = &c->tree.path[i - 1]->m;
+        if (m->role == EBB_ROLE_ASSISTANT && m->n_ids > 0)
+            break;
+        n += m->n_ids;
+    }
+    return n;
+}
+
 /* Some of what should be there is not: the turn does not count that as its own. */
 static void on_prefill(ebb_chat *c, const ebb_backend_event *ev)
 {
+    uint64_t own = unread(c) > c->n_turn ? unread(c) : c->n_turn;
+
     c->is_prefilling = ev->done < ev->total;
     if (c->is_prefilling) {
         c->prefill_seen = 0;
         ebb_chat_ring_within(c, POLL_MS);
-        if (ev->total > (uint64_t)c->n_turn + 1)
+        if (ev->total > own + 1)
             ebb_chat_notice(c, "%llu tokens of the conversation are computed again: they are neither in memory nor on disk any more",
-                            (unsigned long long)(ev->total - c->n_turn));
+                            (unsigned long long)(ev->total - own));
     }
     ebb_chat_tell(c, EBB_EVENT_PREFILL, NULL, 0, ev->done, ev->total);
 }
