@@ -98,14 +98,14 @@ static void check(const ebb_kernels *k, ebb_type type, shape s, bool is_extreme)
 static void check_type(const ebb_kernels *k, ebb_type type)
 {
     static const size_t rows[] = { 1, 2, 15, 16, 17, 33 }, cols[] = { 1, 2, 3, 4, 5, 7, 8, 9, 17, 64 };
-    static const size_t blocks[] = { 1, 2, 3, 7, 9 }, odd[] = { 172, 31, 1, 256, 17 };
+    static const size_t blocks[] = { 1, 2, 3, 7, 9, 16, 21 }, odd[] = { 172, 31, 1, 256, 17 };
     size_t len = ebb_type_get(type)->block_len;
 
     for (size_t r = 0; r < 6; r++)
         for (size_t c = 0; c < 10; c++) {
-            size_t i = (r + c) % 5;
+            size_t i = r + c;
 
-            check(k, type, (shape){ rows[r], cols[c], len == 1 ? odd[i] : blocks[i] * len }, false);
+            check(k, type, (shape){ rows[r], cols[c], len == 1 ? odd[i % 5] : blocks[i % 7] * len }, false);
         }
     check(k, type, (shape){ 300, 13, len == 1 ? 1000 : 17 * len }, false);     /* more than one tile each way */
     check(k, type, (shape){ 35, 7, len == 1 ? 64 : 2 * len }, true);

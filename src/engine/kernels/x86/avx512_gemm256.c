@@ -161,7 +161,7 @@ static void matmul_##T(const ebb_matmul *a)                                     
     static const type256 t = { ebb_avx512_unpack_##T, narrow, wide, group, offset, n_min, peak, side };             \
     static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, prepare, &t }; \
                                                                                                                     \
-    if (a->n_cols <= GEMV_COLS)                                                                                     \
+    if (a->n_cols <= GEMV_COLS && a->n_k <= GEMV_MOST_K)                                                            \
         ebb_avx512_gemv_##T(a);                                                                                     \
     else                                                                                                            \
         ebb_gemm(a, &k);                                                                                     \

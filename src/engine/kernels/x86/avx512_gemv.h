@@ -1,15 +1,15 @@
 /* x86/avx512_gemv.h - products with one to three columns, straight from the
- * file's blocks: 16 rows at a time, each summed along its bytes; then the 16
- * vectors of partial sums are added and transposed into one with rows in lanes,
- * where the float chain of rule K2 runs for all rows at once. */
+ * file's blocks: 16 blocks at a time, each summed along its bytes; then the 16
+ * vectors of partial sums are added and transposed into one. */
 #ifndef EBB_KERNELS_AVX512_GEMV_H
 #define EBB_KERNELS_AVX512_GEMV_H
 #include "kernels/number.h"
 #include "kernels/x86/avx512_tile.h"
 
 enum { GEMV_COLS = 3 };          /* beyond, unpacking pays */
+enum { GEMV_MOST_K = 1 << 17 };  /* for longer rows there would be no scratch */
 
-/* n_cols at most GEMV_COLS. */
+/* n_cols at most GEMV_COLS, n_k at most GEMV_MOST_K. */
 typedef void ebb_gemv_fn(const ebb_matmul *a);
 
 ebb_gemv_fn ebb_avx512_gemv_Q4_0, ebb_avx512_gemv_Q4_1, ebb_avx512_gemv_Q5_0, ebb_avx512_gemv_Q5_1,
@@ -117,18 +117,6 @@ EBB_INLINE int ebb_scale_at(int r)
     return (r & 2) * 32 + r / 4 * 16 + (r & 1) * 8;
 }
 
-/* Sums of 32 bytes of x, as 4 pairs of 16 bits; then sum_j min_j * those. */
-EBB_INLINE __m512i ebb_min_sum_k(const ebb_head_k *h, const ebb_q8_256 *x)
-{
-    __m256i sums = _mm256_madd_epi16(_mm256_loadu_si256((const void *)x->sum), _mm256_set1_epi16(1));
-    __m512i pairs = _mm512_castsi128_si512(_mm256_cvtepi32_epi16(sums)), r = _mm512_setzero_si512();
-
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++)
-        r = _mm512_dpwssd_epi32(r, ebb_pair_of(h->min[j / 2], j % 2), _mm512_permutexvar_epi32(_mm512_set1_epi32(j), pairs));
-    return r;
-}
-
 /* The bytes of the same blocks, 16 rows on: they will be wanted next. */
 EBB_INLINE void ebb_prefetch_next(const ebb_half *rows, size_t at, size_t ahead, size_t block_bytes)
 {
@@ -138,15 +126,6 @@ EBB_INLINE void ebb_prefetch_next(const ebb_half *rows, size_t at, size_t ahead,
             _mm_prefetch((const char *)rows->base + rows->offset[i] + at + ahead + line, _MM_HINT_T1);
 }
 
-/* y += the last block's part, in the order of K2. */
-EBB_INLINE __m512 ebb_step_k(__m512 acc, const ebb_head_k *h, float dx, __m512i sum, __m512i min_sum)
-{
-    __m512 x = _mm512_set1_ps(dx);
-
-    acc = _mm512_fmadd_ps(_mm512_mul_ps(h->d, x), _mm512_cvtepi32_ps(sum), acc);
-    return _mm512_fnmadd_ps(_mm512_mul_ps(h->dmin, x), _mm512_cvtepi32_ps(min_sum), acc);
-}
-
 typedef struct ebb_sums16 { __m512 y[GEMV_COLS]; } ebb_sums16;
 
 /* 64 bytes x of the sub-blocks a and b (32 each). */
@@ -154,24 +133,6 @@ EBB_INLINE __m512i ebb_load_subs(const ebb_q8_256 *x, int a, int b)
 {
     return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)(x->q + 32 * a))),
                               _mm256_loadu_si256((const void *)(x->q + 32 * b)), 1);
-}
-
-/* sum_j scale_j * (sum of the 16 bytes of x), rows in lanes; scales 4j .. 4j + 3 as bytes in scale[j]. */
-EBB_INLINE __m512i ebb_offset_sum(const __m512i scale[4], const ebb_q8_256 *x)
-{
-    const __m512i even = _mm512_set1_epi32(0x0000ffff);
-    __m512i r = _mm512_setzero_si512();
-
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {                /* words: sign-extended bytes 0 2, and 1 3 */
-        __m512i b02 = _mm512_srai_epi16(_mm512_slli_epi16(scale[j], 8), 8), b13 = _mm512_srai_epi16(scale[j], 8);
-        __m512i b01 = _mm512_or_si512(_mm512_and_si512(b02, even), _mm512_slli_epi32(b13, 16));
-        __m512i b23 = _mm512_or_si512(_mm512_srli_epi32(b02, 16), _mm512_andnot_si512(even, b13));
-
-        r = _mm512_dpwssd_epi32(r, b01, _mm512_set1_epi32((int)ebb_u32_load(x->sum + 4 * j)));
-        r = _mm512_dpwssd_epi32(r, b23, _mm512_set1_epi32((int)ebb_u32_load(x->sum + 4 * j + 2)));
-    }
-    return r;
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* Q4_K, Q5_K and Q6_K times up to three columns. */
 #include "kernels/impl.h"
-#include "kernels/x86/avx512_gemv.h"
+#include "kernels/x86/avx512_line.h"
 
 /* The first bytes of dword scales (scale, 0) for the sub-blocks a (lower 256 bits) and b (upper). */
 EBB_INLINE __m512i scale_mask(int a, int b)
@@ -22,7 +22,7 @@ EBB_INLINE __m512i high_bit(__m512i h, int a, int b)
 
 /* One block of one row against one column: 16 partial sums.  The nibble bytes hold, 64 at a time,
  * low the sub-blocks 0 2 | 4 6, high 1 3 | 5 7. */
-EBB_INLINE __m512i row_k(const uint8_t *nibbles, const uint8_t *high, const uint8_t *scales, const __m512i x[4])
+EBB_INLINE __m512i row_k(const uint8_t *nibbles, const uint8_t *high, const uint8_t *scales, const uint8_t x[256])
 {
     const __m512i low4 = _mm512_set1_epi8(15), bit4 = _mm512_set1_epi8(16);
     __m512i s = _mm512_set1_epi64((long long)((uint64_t)ebb_u32_load(scales) | (uint64_t)ebb_u32_load(scales + 4) << 32));
@@ -38,35 +38,46 @@ EBB_INLINE __m512i row_k(const uint8_t *nibbles, const uint8_t *high, const uint
             low = _mm512_ternarylogic_epi64(low, high_bit(h, 4 * i, 4 * i + 2), bit4, 0xf8);
             up = _mm512_ternarylogic_epi64(up, high_bit(h, 4 * i + 1, 4 * i + 3), bit4, 0xf8);
         }
-        sum = _mm512_dpwssd_epi32(sum, _mm512_dpbusd_epi32(zero, low, x[2 * i]), _mm512_shuffle_epi8(s, scale_mask(4 * i, 4 * i + 2)));
-        sum = _mm512_dpwssd_epi32(sum, _mm512_dpbusd_epi32(zero, up, x[2 * i + 1]), _mm512_shuffle_epi8(s, scale_mask(4 * i + 1, 4 * i + 3)));
+        sum = _mm512_dpwssd_epi32(sum, _mm512_dpbusd_epi32(zero, low, _mm512_load_si512(x + 128 * i)), _mm512_shuffle_epi8(s, scale_mask(4 * i, 4 * i + 2)));
+        sum = _mm512_dpwssd_epi32(sum, _mm512_dpbusd_epi32(zero, up, _mm512_load_si512(x + 128 * i + 64)), _mm512_shuffle_epi8(s, scale_mask(4 * i + 1, 4 * i + 3)));
     }
     return sum;
 }
 
-EBB_INLINE void block_k(const ebb_half *rows, size_t at, const uint8_t *const x_cols, size_t x_col_bytes, size_t n_cols, size_t b,
-                        bool has_high, ebb_sums16 *acc)
+/* 16 blocks of Q4_K or (has_high) Q5_K. */
+EBB_INLINE void blocks_k(const ebb_line_place *p, bool has_high, size_t bytes)
 {
     _Alignas(64) uint8_t scales[128];
-    ebb_head_k h = ebb_load_head_k(rows, at);
+    ebb_half blocks = ebb_line_blocks(p->w, bytes);
+    ebb_head_k h = ebb_load_head_k(&blocks, 0);
 
     ebb_store_scales_k(&h, scales);
-    for (size_t c = 0; c < n_cols; c++) {
-        const ebb_q8_256 *x = (const ebb_q8_256 *)(x_cols + c * x_col_bytes) + b;
-        __m512i xs[4] = { ebb_load_subs(x, 0, 2), ebb_load_subs(x, 1, 3), ebb_load_subs(x, 4, 6), ebb_load_subs(x, 5, 7) }, s[16];
+    _mm512_storeu_ps(p->d, h.d);
+    _mm512_storeu_ps(p->dmin, h.dmin);
+    for (size_t c = 0; c < p->n_cols; c++) {
+        const uint8_t *x = p->x[c].q + 256 * p->b;
+        __m512i s[16];
 
 #pragma GCC unroll 16
         for (int i = 0; i < 16; i++) {
-            const uint8_t *w = rows->base + rows->offset[i] + at;
+            const uint8_t *w = p->w + (size_t)i * bytes;
 
-            s[i] = row_k(w + (has_high ? 48 : 16), has_high ? w + 16 : NULL, scales + ebb_scale_at(i), xs);
+            if (c == 0)
+                ebb_line_prefetch(p->ahead, i, bytes);
+            s[i] = row_k(w + (has_high ? 48 : 16), has_high ? w + 16 : NULL, scales + ebb_scale_at(i), x + 256 * i);
         }
-        acc->y[c] = ebb_step_k(acc->y[c], &h, x->d, ebb_sum16(s), ebb_min_sum_k(&h, x));
+        ebb_line_put(p->sum[c], ebb_sum16(s));
+        ebb_line_put(p->min_sum[c], ebb_line_dot(h.min, 2, &p->x[c], p->b));
     }
 }
 
+static void order_k(const ebb_q8_256 *x, uint8_t out[256])
+{
+    ebb_line_order(x, (const int[]){ 0, 1, 4, 5 }, 2, out);
+}
+
 /* One block of Q6_K, values still with their offset: 64 elements at a time stand in order, 16 to a 128-bit lane. */
-EBB_INLINE __m512i row_q6(const uint8_t *w, const __m512i x[4])
+EBB_INLINE __m512i row_q6(const uint8_t *w, const uint8_t x[256])
 {
     const __m512i low4 = _mm512_set1_epi8(15), bits = _mm512_set1_epi8(0x30);
     const __m512i left = _mm512_inserti64x4(_mm512_set1_epi16(4), _mm256_set1_epi16(2), 1);
@@ -85,61 +96,59 @@ EBB_INLINE __m512i row_q6(const uint8_t *w, const __m512i x[4])
         up = _mm512_ternarylogic_epi64(up, _mm512_srlv_epi16(h, right), bits, 0xf8);
         __m512i s0 = _mm512_permutexvar_epi16(_mm512_add_epi16(lane, _mm512_set1_epi16((short)(8 * n))), s);
         __m512i s1 = _mm512_permutexvar_epi16(_mm512_add_epi16(lane, _mm512_set1_epi16((short)(8 * n + 4))), s);
-        sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(low, x[2 * n]), s0);      /* at most 2 * 63 * 127 */
-        sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(up, x[2 * n + 1]), s1);
+        sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(low, _mm512_load_si512(x + 128 * n)), s0);      /* at most 2 * 63 * 127 */
+        sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(up, _mm512_load_si512(x + 128 * n + 64)), s1);
     }
     return sum;
 }
 
-EBB_INLINE void block_q6(const ebb_half *rows, size_t at, const uint8_t *const x_cols, size_t x_col_bytes, size_t n_cols, size_t b,
-                         ebb_sums16 *acc)
+static void blocks_Q6_K(const ebb_line_place *p)
 {
-    __m512 d = ebb_lanes_f16(_mm512_srli_epi32(ebb_half_gather(rows, at + 206), 16));
+    ebb_half blocks = ebb_line_blocks(p->w, 210);
     __m512i scale[4];
 
-    ebb_load_16x16(rows, at + 192, scale);
-    for (size_t c = 0; c < n_cols; c++) {
-        const ebb_q8_256 *x = (const ebb_q8_256 *)(x_cols + c * x_col_bytes) + b;
-        __m512i xs[4] = { _mm512_loadu_si512(x->q), _mm512_loadu_si512(x->q + 64), _mm512_loadu_si512(x->q + 128),
-                          _mm512_loadu_si512(x->q + 192) }, s[16];
+    _mm512_storeu_ps(p->d, ebb_lanes_f16(_mm512_srli_epi32(ebb_half_gather(&blocks, 206), 16)));
+    ebb_load_16x16(&blocks, 192, scale);
+    for (size_t c = 0; c < p->n_cols; c++) {
+        const uint8_t *x = p->x[c].q + 256 * p->b;
+        __m512i s[16];
 
 #pragma GCC unroll 16
-        for (int i = 0; i < 16; i++)
-            s[i] = row_q6(rows->base + rows->offset[i] + at, xs);
-        __m512i sum = _mm512_sub_epi32(ebb_sum16(s), _mm512_slli_epi32(ebb_offset_sum(scale, x), 5));
-        acc->y[c] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(x->d)), _mm512_cvtepi32_ps(sum), acc->y[c]);
+        for (int i = 0; i < 16; i++) {
+            if (c == 0)
+                ebb_line_prefetch(p->ahead, i, 210);
+            s[i] = row_q6(p->w + 210 * (size_t)i, x + 256 * i);
+        }
+        ebb_line_put(p->sum[c], _mm512_sub_epi32(ebb_sum16(s), _mm512_slli_epi32(ebb_line_dot_signed(scale, &p->x[c], p->b), 5)));
     }
 }
 
-/* All blocks of rows r .. r + 15. */
-EBB_INLINE void rows16(const ebb_matmul *a, size_t r, ebb_type type, size_t bytes)
+static void blocks_Q4_K(const ebb_line_place *p)
 {
-    size_t ahead = r + 32 <= a->n_rows ? 16 * a->row_bytes : 0;
-    __mmask16 mask = ebb_row_mask(a->n_rows, r);
-    ebb_sums16 acc;
-    ebb_half rows;
-
-    ebb_half_rows(a, r, 0, &rows);
-    for (int c = 0; c < GEMV_COLS; c++)
-        acc.y[c] = _mm512_setzero_ps();
-    for (size_t b = 0; b < a->n_k / 256; b++) {
-        if (ahead)
-            ebb_prefetch_next(&rows, b * bytes, ahead, bytes);
-        if (type == EBB_TYPE_Q6_K)
-            block_q6(&rows, b * bytes, a->x, a->x_col_bytes, a->n_cols, b, &acc);
-        else
-            block_k(&rows, b * bytes, a->x, a->x_col_bytes, a->n_cols, b, type == EBB_TYPE_Q5_K, &acc);
-    }
-    for (size_t c = 0; c < a->n_cols; c++)
-        _mm512_mask_storeu_ps(a->y + c * a->y_stride + r, mask, acc.y[c]);
+    blocks_k(p, false, 144);
 }
 
-#define TYPE(T, bytes)                                           \
-void ebb_avx512_gemv_##T(const ebb_matmul *a)                    \
-{                                                                \
-    for (size_t r = 0; r < a->n_rows; r += 16)                   \
-        rows16(a, r, EBB_TYPE_##T, bytes);                       \
+static void blocks_Q5_K(const ebb_line_place *p)
+{
+    blocks_k(p, true, 176);
 }
-TYPE(Q4_K, 144)
-TYPE(Q5_K, 176)
-TYPE(Q6_K, 210)
+
+static void order_q6(const ebb_q8_256 *x, uint8_t out[256])
+{
+    memcpy(out, x->q, sizeof x->q);
+}
+
+void ebb_avx512_gemv_Q4_K(const ebb_matmul *a)
+{
+    ebb_line(a, &(ebb_line_kind){ 144, true, true, order_k, blocks_Q4_K });
+}
+
+void ebb_avx512_gemv_Q5_K(const ebb_matmul *a)
+{
+    ebb_line(a, &(ebb_line_kind){ 176, true, true, order_k, blocks_Q5_K });
+}
+
+void ebb_avx512_gemv_Q6_K(const ebb_matmul *a)
+{
+    ebb_line(a, &(ebb_line_kind){ 210, false, false, order_q6, blocks_Q6_K });
+}

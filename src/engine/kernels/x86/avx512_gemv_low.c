@@ -1,6 +1,6 @@
 /* Q2_K, Q3_K, TQ2_0 and IQ4_XS times up to three columns; see avx512_gemv.h. */
 #include "kernels/blocks.h"
-#include "kernels/x86/avx512_gemv.h"
+#include "kernels/x86/avx512_line.h"
 
 typedef struct head_low {
     __m512  d, dmin;
@@ -78,9 +78,9 @@ EBB_INLINE void load_head_IQ4_XS(const ebb_half *rows, size_t at, head_low *h)
     store_scales(h);
 }
 
-/* One block of a row against x[r]: the elements 32r .. 32r + 31 of both halves.  `high`: the third bits of
+/* One block of a row; 64 bytes r of x: the elements 32r .. 32r + 31 of both halves.  `high`: the third bits of
  * Q3_K, or NULL; `scales`: 16 words, or NULL. */
-EBB_INLINE __m512i row_2bit(const uint8_t *numbers, const uint8_t *high, const __m256i *scales, const __m512i x[4])
+EBB_INLINE __m512i row_2bit(const uint8_t *numbers, const uint8_t *high, const __m256i *scales, const uint8_t x[256])
 {
     const __m512i two = _mm512_set1_epi8(3), bit2 = _mm512_set1_epi8(4);
     const __m512i lane = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(1))),
@@ -100,26 +100,19 @@ EBB_INLINE __m512i row_2bit(const uint8_t *numbers, const uint8_t *high, const _
             __m512i at2 = r < 2 ? _mm512_slli_epi16(h, 2 - (unsigned)r) : r > 2 ? _mm512_srli_epi16(h, 1) : h;
             w = _mm512_ternarylogic_epi64(w, at2, bit2, 0xf8);       /* a | b & c */
         }
+        __m512i v_x = _mm512_load_si512(x + 64 * r);
+
         if (scales) {
             __m512i s = _mm512_permutexvar_epi16(_mm512_add_epi16(lane, _mm512_set1_epi16((short)(2 * r))), _mm512_castsi256_si512(*scales));
-            sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(w, x[r]), s);
+            sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(w, v_x), s);
         } else {
-            sum = _mm512_dpbusd_epi32(sum, w, x[r]);
+            sum = _mm512_dpbusd_epi32(sum, w, v_x);
         }
     }
     return sum;
 }
 
-EBB_INLINE __m512i sum_of(const ebb_q8_256 *x)
-{
-    int sum = 0;
-
-    for (int j = 0; j < 16; j++)
-        sum += x->sum[j];
-    return _mm512_set1_epi32(sum);
-}
-
-EBB_INLINE __m512i row_low(const uint8_t *w, const uint8_t *scales, const __m512i x[4], ebb_type type)
+EBB_INLINE __m512i row_low(const uint8_t *w, const uint8_t *scales, const uint8_t x[256], ebb_type type)
 {
     __m128i s = _mm_load_si128((const void *)scales);
 
@@ -129,41 +122,58 @@ EBB_INLINE __m512i row_low(const uint8_t *w, const uint8_t *scales, const __m512
     return row_2bit(w + (type == EBB_TYPE_Q2_K ? 16 : 32), type == EBB_TYPE_Q2_K ? NULL : w, &wide, x);
 }
 
-EBB_INLINE void block_2bit(const ebb_half *rows, size_t at, const ebb_matmul *a, size_t b, ebb_type type, ebb_sums16 *acc)
+EBB_INLINE void load_head(const ebb_half *blocks, head_low *h, ebb_type type)
 {
+    if (type == EBB_TYPE_Q2_K)
+        load_head_Q2_K(blocks, 0, h);
+    else if (type == EBB_TYPE_Q3_K)
+        load_head_Q3_K(blocks, 0, h);
+    else
+        h->d = ebb_lanes_f16(_mm512_srli_epi32(ebb_half_gather(blocks, 62), 16));
+}
+
+EBB_INLINE void blocks_2bit(const ebb_line_place *p, ebb_type type, size_t bytes)
+{
+    ebb_half blocks = ebb_line_blocks(p->w, bytes);
     head_low h;
 
+    load_head(&blocks, &h, type);
+    _mm512_storeu_ps(p->d, h.d);
     if (type == EBB_TYPE_Q2_K)
-        load_head_Q2_K(rows, at, &h);
-    else if (type == EBB_TYPE_Q3_K)
-        load_head_Q3_K(rows, at, &h);
-    else
-        h.d = ebb_lanes_f16(_mm512_srli_epi32(ebb_half_gather(rows, at + 62), 16));
-    for (size_t c = 0; c < a->n_cols; c++) {
-        const ebb_q8_256 *x = (const ebb_q8_256 *)((const char *)a->x + c * a->x_col_bytes) + b;
-        __m512i xs[4] = { ebb_load_subs(x, 0, 4), ebb_load_subs(x, 1, 5), ebb_load_subs(x, 2, 6), ebb_load_subs(x, 3, 7) }, s[16];
-        __m512 dx = _mm512_set1_ps(x->d);
+        _mm512_storeu_ps(p->dmin, h.dmin);
+    for (size_t c = 0; c < p->n_cols; c++) {
+        const uint8_t *x = p->x[c].q + 256 * p->b;
+        __m512i s[16];
 
 #pragma GCC unroll 16
-        for (int i = 0; i < 16; i++)
-            s[i] = row_low(rows->base + rows->offset[i] + at, scale_row(&h, i), xs, type);
+        for (int i = 0; i < 16; i++) {
+            if (c == 0)
+                ebb_line_prefetch(p->ahead, i, bytes);
+            s[i] = row_low(p->w + (size_t)i * bytes, scale_row(&h, i), x + 256 * i, type);
+        }
         __m512i sum = ebb_sum16(s);
 
         if (type == EBB_TYPE_Q3_K)
-            sum = _mm512_sub_epi32(sum, _mm512_slli_epi32(ebb_offset_sum(h.scale, x), 2));
+            sum = _mm512_sub_epi32(sum, _mm512_slli_epi32(ebb_line_dot_signed(h.scale, &p->x[c], p->b), 2));
         if (type == EBB_TYPE_TQ2_0)
-            sum = _mm512_sub_epi32(sum, sum_of(x));
-        acc->y[c] = _mm512_fmadd_ps(_mm512_mul_ps(h.d, dx), _mm512_cvtepi32_ps(sum), acc->y[c]);
+            sum = _mm512_sub_epi32(sum, ebb_line_at(p->x[c].total, p->b));
+        ebb_line_put(p->sum[c], sum);
         if (type == EBB_TYPE_Q2_K)
-            acc->y[c] = _mm512_fnmadd_ps(_mm512_mul_ps(h.dmin, dx), _mm512_cvtepi32_ps(ebb_offset_sum(h.min, x)), acc->y[c]);
+            ebb_line_put(p->min_sum[c], ebb_line_dot(h.min, 4, &p->x[c], p->b));
     }
 }
 
+static void order_2bit(const ebb_q8_256 *x, uint8_t out[256])
+{
+    ebb_line_order(x, (const int[]){ 0, 1, 2, 3 }, 4, out);
+}
+
 /* Sums of the values' 128 too many start the products; then no 16 bits hold them, so scales multiply in 32. */
-EBB_INLINE __m512i row_iq4(const uint8_t *w, const uint8_t *scales, __m512i table, const __m512i x[4], const __m512i start[2])
+EBB_INLINE __m512i row_iq4(const uint8_t *w, const uint8_t *scales, __m512i table, const uint8_t x[256])
 {
     const __m512i low4 = _mm512_set1_epi8(15);
     const int none = 0x808080;
+    const __m512i many = _mm512_set1_epi8(-128), zero = _mm512_setzero_si512();
     const __m512i first = _mm512_setr_epi32(none, none, none, none, none | 4 << 24, none | 4 << 24, none | 4 << 24, none | 4 << 24,
                                             none | 1 << 24, none | 1 << 24, none | 1 << 24, none | 1 << 24,
                                             none | 5 << 24, none | 5 << 24, none | 5 << 24, none | 5 << 24);
@@ -176,66 +186,62 @@ EBB_INLINE __m512i row_iq4(const uint8_t *w, const uint8_t *scales, __m512i tabl
         __m512i up = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(v, 4), low4));
         __m512i scale = _mm512_srai_epi32(_mm512_shuffle_epi8(s, _mm512_add_epi32(first, _mm512_set1_epi32(i << 25))), 24);
 
-        v = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(start[i], low, x[2 * i]), up, x[2 * i + 1]);
+        __m512i x0 = _mm512_load_si512(x + 128 * i), x1 = _mm512_load_si512(x + 128 * i + 64);
+        __m512i start = _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, many, x0), many, x1));
+
+        v = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(start, low, x0), up, x1);
         sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(v, scale));
     }
     return sum;
 }
 
-EBB_INLINE void block_iq4(const ebb_half *rows, size_t at, const ebb_matmul *a, size_t b, ebb_sums16 *acc)
+static void blocks_IQ4_XS(const ebb_line_place *p)
 {
-    const __m512i many = _mm512_set1_epi8(-128), zero = _mm512_setzero_si512();
-    __m512i table = _mm512_add_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)ebb_iq4_values)), many);
+    __m512i table = _mm512_add_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)ebb_iq4_values)), _mm512_set1_epi8(-128));
+    ebb_half blocks = ebb_line_blocks(p->w, 136);
     head_low h;
 
-    load_head_IQ4_XS(rows, at, &h);
-    for (size_t c = 0; c < a->n_cols; c++) {
-        const ebb_q8_256 *x = (const ebb_q8_256 *)((const char *)a->x + c * a->x_col_bytes) + b;
-        __m512i xs[4], start[2], s[16];
+    load_head_IQ4_XS(&blocks, 0, &h);
+    _mm512_storeu_ps(p->d, h.d);
+    for (size_t c = 0; c < p->n_cols; c++) {
+        const uint8_t *x = p->x[c].q + 256 * p->b;
+        __m512i s[16];
 
-        for (int i = 0; i < 2; i++) {            /* the first 16 and the last 16 of four sub-blocks */
-            __m512i v = _mm512_loadu_si512(x->q + 128 * i), next = _mm512_loadu_si512(x->q + 128 * i + 64);
-
-            xs[2 * i] = _mm512_shuffle_i32x4(v, next, 0x88);
-            xs[2 * i + 1] = _mm512_shuffle_i32x4(v, next, 0xdd);
-            start[i] = _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, many, xs[2 * i]), many, xs[2 * i + 1]));
-        }
 #pragma GCC unroll 16
-        for (int i = 0; i < 16; i++)
-            s[i] = row_iq4(rows->base + rows->offset[i] + at, scale_row(&h, i), table, xs, start);
-        acc->y[c] = _mm512_fmadd_ps(_mm512_mul_ps(h.d, _mm512_set1_ps(x->d)), _mm512_cvtepi32_ps(ebb_sum16(s)), acc->y[c]);
+        for (int i = 0; i < 16; i++) {
+            if (c == 0)
+                ebb_line_prefetch(p->ahead, i, 136);
+            s[i] = row_iq4(p->w + 136 * (size_t)i, scale_row(&h, i), table, x + 256 * i);
+        }
+        ebb_line_put(p->sum[c], ebb_sum16(s));
     }
 }
 
-EBB_INLINE void rows16(const ebb_matmul *a, size_t r, ebb_type type, size_t bytes)
+/* The first 16 and the last 16 of four sub-blocks. */
+static void order_iq4(const ebb_q8_256 *x, uint8_t out[256])
 {
-    size_t ahead = r + 32 <= a->n_rows ? 16 * a->row_bytes : 0;
-    __mmask16 mask = ebb_row_mask(a->n_rows, r);
-    ebb_sums16 acc;
-    ebb_half rows;
+    for (int i = 0; i < 2; i++) {
+        __m512i v = _mm512_loadu_si512(x->q + 128 * i), next = _mm512_loadu_si512(x->q + 128 * i + 64);
 
-    ebb_half_rows(a, r, 0, &rows);
-    for (int c = 0; c < GEMV_COLS; c++)
-        acc.y[c] = _mm512_setzero_ps();
-    for (size_t b = 0; b < a->n_k / 256; b++) {
-        if (ahead)
-            ebb_prefetch_next(&rows, b * bytes, ahead, bytes);
-        if (type == EBB_TYPE_IQ4_XS)
-            block_iq4(&rows, b * bytes, a, b, &acc);
-        else
-            block_2bit(&rows, b * bytes, a, b, type, &acc);
+        _mm512_store_si512(out + 128 * i, _mm512_shuffle_i32x4(v, next, 0x88));
+        _mm512_store_si512(out + 128 * i + 64, _mm512_shuffle_i32x4(v, next, 0xdd));
     }
-    for (size_t c = 0; c < a->n_cols; c++)
-        _mm512_mask_storeu_ps(a->y + c * a->y_stride + r, mask, acc.y[c]);
 }
 
-#define TYPE(T, bytes)                                           \
+#define TYPE(T, bytes, has_min)                                  \
+static void blocks_##T(const ebb_line_place *p)                  \
+{                                                                \
+    blocks_2bit(p, EBB_TYPE_##T, bytes);                         \
+}                                                                \
 void ebb_avx512_gemv_##T(const ebb_matmul *a)                    \
 {                                                                \
-    for (size_t r = 0; r < a->n_rows; r += 16)                   \
-        rows16(a, r, EBB_TYPE_##T, bytes);                       \
+    ebb_line(a, &(ebb_line_kind){ bytes, has_min, false, order_2bit, blocks_##T }); \
 }
-TYPE(Q2_K, 84)
-TYPE(Q3_K, 110)
-TYPE(TQ2_0, 66)
-TYPE(IQ4_XS, 136)
+TYPE(Q2_K, 84, true)
+TYPE(Q3_K, 110, false)
+TYPE(TQ2_0, 66, false)
+
+void ebb_avx512_gemv_IQ4_XS(const ebb_matmul *a)
+{
+    ebb_line(a, &(ebb_line_kind){ 136, false, false, order_iq4, blocks_IQ4_XS });
+}

@@ -1,0 +1,197 @@
+/* The loops of avx512_line.h. */
+#include "kernels/x86/avx512_line.h"
+
+enum { ROWS16 = 16, AHEAD = 9216 };              /* bytes: what arrives while a memory access takes its time */
+
+/* One call. */
+typedef struct line {
+    const ebb_matmul    *a;
+    const ebb_line_kind *k;
+    size_t         n_blocks;     /* of a row */
+    size_t         plane;        /* floats: of 16 rows one number for each block */
+    ebb_line_x     x[GEMV_COLS];
+    ebb_line_place p;            /* of which d and the like stand for the first block of 16 rows */
+    uint8_t       *tail;         /* 16 blocks */
+} line;
+
+static void *take(uint8_t **at, size_t n)
+{
+    void *p = *at;
+
+    *at += (n + 63) / 64 * 64;
+    return p;
+}
+
+static const ebb_q8_256 *column(const ebb_matmul *a, size_t c)
+{
+    return (const ebb_q8_256 *)((const char *)a->x + c * a->x_col_bytes);
+}
+
+/* Low 7 bits and the rest of 16 words, as bytes. */
+static void split_sums(__m256i sums, __m128i *low, __m128i *high)
+{
+    *low = _mm256_cvtepi16_epi8(_mm256_and_si256(sums, _mm256_set1_epi16(127)));
+    *high = _mm256_cvtepi16_epi8(_mm256_srai_epi16(sums, 7));
+}
+
+static void put_sums(const ebb_line_x *x, size_t i, const ebb_q8_256 *b, bool of_32)
+{
+    __m256i sums = _mm256_loadu_si256((const void *)b->sum), pairs = _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+    uint32_t low[4], high[4];
+    __m128i l, h;
+
+    split_sums(of_32 ? _mm256_castsi128_si256(_mm256_cvtepi32_epi16(pairs)) : sums, &l, &h);
+    _mm_storeu_si128((void *)low, l);
+    _mm_storeu_si128((void *)high, h);
+    for (int j = 0; j < (of_32 ? 2 : 4); j++) {
+        ((uint32_t *)x->low[j])[i] = low[j];
+        ((uint32_t *)x->high[j])[i] = high[j];
+    }
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    ((int32_t *)x->total)[i] = _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1)));
+}
+
+/* How many blocks of a column stand side by side. */
+static size_t n_beside(size_t n_blocks)
+{
+    return n_blocks % 16 ? n_blocks + 16 : n_blocks;
+}
+
+static void lay_column(const line *l, size_t c, uint8_t **at, ebb_line_x *x)
+{
+    size_t n = n_beside(l->n_blocks);
+
+    x->q = take(at, n * 256);
+    for (int j = 0; j < 4; j++) {
+        x->low[j] = take(at, n * 4);
+        x->high[j] = take(at, n * 4);
+    }
+    x->total = take(at, n * 4);
+    for (size_t i = 0; i < n; i++) {
+        const ebb_q8_256 *b = column(l->a, c) + i % l->n_blocks;
+
+        l->k->order(b, x->q + 256 * i);
+        put_sums(x, i, b, l->k->has_sums32);
+    }
+}
+
+static void lay(line *l)
+{
+    uint8_t *at = l->a->scratch;
+    size_t bytes = l->plane * sizeof(float);
+
+    l->tail = take(&at, ROWS16 * l->k->bytes);
+    for (size_t c = 0; c < l->a->n_cols; c++)
+        lay_column(l, c, &at, &l->x[c]);
+    l->p.d = take(&at, bytes);
+    l->p.dmin = l->k->has_min ? take(&at, bytes) : NULL;
+    for (size_t c = 0; c < l->a->n_cols; c++) {
+        l->p.sum[c] = take(&at, bytes);
+        l->p.min_sum[c] = l->k->has_min ? take(&at, bytes) : NULL;
+    }
+}
+
+/* The n < 16 last blocks, where none may be read behind them. */
+static const uint8_t *copy_tail(const line *l, const uint8_t *w, size_t n)
+{
+    memset(l->tail, 0, ROWS16 * l->k->bytes);
+    return memcpy(l->tail, w, n * l->k->bytes);
+}
+
+static void step_on(ebb_line_place *p, bool has_min)
+{
+    p->d += 16;
+    for (size_t c = 0; c < p->n_cols; c++)
+        p->sum[c] += 16;
+    if (!has_min)
+        return;
+    p->dmin += 16;
+    for (size_t c = 0; c < p->n_cols; c++)
+        p->min_sum[c] += 16;
+}
+
+/* Integer sums of n blocks from w on, which are rows; `end`: of all that will be wanted. */
+static void sums(const line *l, const uint8_t *w, size_t n, const uint8_t *end)
+{
+    ebb_line_place p = l->p;
+    size_t step = 16 * l->k->bytes;
+
+    for (size_t i = 0; i < n; i += 16, w += step) {
+        p.w = n - i < 16 ? copy_tail(l, w, n - i) : w;
+        p.ahead = (size_t)(end - w) >= AHEAD + step ? w + AHEAD : p.w;
+        l->k->blocks(&p);
+        step_on(&p, l->k->has_min);
+        for (p.b += 16; p.b >= l->n_blocks;)
+            p.b -= l->n_blocks;
+    }
+}
+
+/* Blocks b .. b + 15 of 16 rows, rows in lanes. */
+EBB_INLINE void load_tile(const float *from, size_t n_blocks, size_t b, __m512 out[16])
+{
+    __m512i t[16];
+
+    for (size_t i = 0; i < 16; i++)
+        t[i] = _mm512_loadu_si512(from + i * n_blocks + b);
+    ebb_transpose16(t);
+    for (int i = 0; i < 16; i++)
+        out[i] = _mm512_castsi512_ps(t[i]);
+}
+
+/* n blocks from b on, in the order of K2. */
+EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m512 d[16], const __m512 dmin[16], __m512 acc)
+{
+    const ebb_q8_256 *x = column(l->a, c) + b;
+    __m512 s[16], m[16];
+
+    load_tile(l->p.sum[c], l->n_blocks, b, s);
+    if (dmin)
+        load_tile(l->p.min_sum[c], l->n_blocks, b, m);
+    for (size_t i = 0; i < n; i++) {
+        __m512 dx = _mm512_set1_ps(x[i].d);
+
+        acc = _mm512_fmadd_ps(_mm512_mul_ps(d[i], dx), s[i], acc);
+        if (dmin)
+            acc = _mm512_fnmadd_ps(_mm512_mul_ps(dmin[i], dx), m[i], acc);
+    }
+    return acc;
+}
+
+static void add_up(const line *l, size_t r)
+{
+    const ebb_matmul *a = l->a;
+    __mmask16 mask = ebb_row_mask(a->n_rows, r);
+    __m512 acc[GEMV_COLS], d[16], dmin[16];
+
+    for (int c = 0; c < GEMV_COLS; c++)
+        acc[c] = _mm512_setzero_ps();
+    for (size_t b = 0; b < l->n_blocks; b += 16) {
+        size_t n = l->n_blocks - b < 16 ? l->n_blocks - b : 16;
+
+        load_tile(l->p.d, l->n_blocks, b, d);
+        if (l->k->has_min)
+            load_tile(l->p.dmin, l->n_blocks, b, dmin);
+        for (size_t c = 0; c < a->n_cols; c++)
+            acc[c] = l->k->has_min ? chain(l, c, b, n, d, dmin, acc[c]) : chain(l, c, b, n, d, NULL, acc[c]);
+    }
+    for (size_t c = 0; c < a->n_cols; c++)
+        _mm512_mask_storeu_ps(a->y + c * a->y_stride + r, mask, acc[c]);
+}
+
+void ebb_line(const ebb_matmul *a, const ebb_line_kind *k)
+{
+    const uint8_t *w = a->w, *end = w + a->n_rows * a->row_bytes;
+    line l = { .a = a, .k = k, .n_blocks = a->n_k / 256 };
+
+    l.plane = ROWS16 * l.n_blocks + 16;
+    l.p.x = l.x;
+    l.p.n_cols = a->n_cols;
+    lay(&l);
+    for (size_t r = 0; r < a->n_rows; r += ROWS16) {
+        size_t rows = a->n_rows - r < ROWS16 ? a->n_rows - r : ROWS16;
+
+        sums(&l, w + r * a->row_bytes, rows * l.n_blocks, end);
+        add_up(&l, r);
+    }
+}
