@@ -175,9 +175,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
 
 void ebb_app_fini(ebb_app *a)
 {
-    ebb_machine measured;
-
-    ebb_greeting_meter_take(&a->meter, true, &measured);
+    ebb_greeting_meter_drop(a->meter);
     if (a->term->ops->begin && a->signal != SIGHUP)
         ebb_app_inline_frame(a, true);
     for (size_t i = 0; i < a->n_queue; i++)
@@ -425,12 +423,12 @@ static void measure_tick(ebb_app *a)
 {
     ebb_machine measured;
 
-    if (ebb_greeting_meter_take(&a->meter, false, &measured)) {
+    if (ebb_greeting_meter_take(a->meter, &measured)) {
         a->machine = measured;
         a->is_dirty = true;
-    } else if (a->is_first_run && a->has_machine && !a->meter.is_running && !a->meter.is_done && a->view.n_items == 0 &&
+    } else if (a->is_first_run && a->has_machine && !a->meter && a->view.n_items == 0 &&
                ebb_editor_is_empty(&a->editor) && ebb_greeting_measures(&a->machine, a->figures.model)) {
-        ebb_greeting_meter_start(&a->meter);
+        a->meter = ebb_greeting_meter_start();
     }
 }
 
@@ -485,7 +483,7 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
         return 0;
     if (is_working(a) || a->n_settling > 0)
         wait = until(a->figures_s + (is_working(a) ? figures_s : settle_s), now_s);
-    if (a->meter.is_running)
+    if (ebb_greeting_meter_is_busy(a->meter))
         wait = wait < 0 || wait > MEASURE_LOOK_MS ? MEASURE_LOOK_MS : wait;
     if (a->preview.due_s >= 0 && !ebb_chat_is_busy(a->front.chat) && ebb_chat_is_ready(a->front.chat)) {
         int count = until(a->preview.due_s, now_s);

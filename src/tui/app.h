@@ -67,7 +67,7 @@ typedef struct ebb_app {
     size_t         asked_at;     /* the edit at which a word was asked about: a command, or a message? */
     bool           is_first_run; /* nothing was ever typed here */
     bool           has_machine;
-    ebb_greeting_meter meter;
+    ebb_greeting_meter *meter;   /* NULL: none was needed */
 
     bool           is_whole;     /* inline: the whole screen is taken */
     bool           is_dirty;     /* something on the screen is old */

@@ -1,6 +1,9 @@
 /* The first lines anybody sees (greeting.h). */
 #include "greeting.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "models.h"
@@ -112,6 +115,19 @@ bool ebb_greeting_measures(const ebb_machine *machine, const ebb_model_info *mod
     return ebb_greeting_is_guide(model) && machine->memory_bytes_s <= 0 && machine->available_bytes >= MEASURE_FROM;
 }
 
+struct ebb_greeting_meter {
+    atomic_int  n_users;         /* the thread and whoever started it: the last one frees */
+    atomic_bool is_done;
+    bool        has_measured, is_taken;
+    ebb_machine machine;
+};
+
+void ebb_greeting_meter_drop(ebb_greeting_meter *m)
+{
+    if (m && atomic_fetch_sub(&m->n_users, 1) == 1)
+        free(m);
+}
+
 static void *measure(void *arg)
 {
     ebb_greeting_meter *m = arg;
@@ -122,20 +138,39 @@ static void *measure(void *arg)
     if (m->has_measured && ebb_machine_probe(NULL, true, &again, NULL) == EBB_OK && again.memory_bytes_s > m->machine.memory_bytes_s)
         m->machine = again;
     atomic_store(&m->is_done, true);
+    ebb_greeting_meter_drop(m);
     return NULL;
 }
 
-void ebb_greeting_meter_start(ebb_greeting_meter *m)
+ebb_greeting_meter *ebb_greeting_meter_start(void)
 {
-    m->is_running = pthread_create(&m->thread, NULL, measure, m) == 0;
+    ebb_greeting_meter *m = calloc(1, sizeof *m);
+    pthread_attr_t alone;
+    pthread_t thread;
+
+    if (!m)
+        return NULL;
+    atomic_store(&m->n_users, 2);
+    pthread_attr_init(&alone);
+    pthread_attr_setdetachstate(&alone, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &alone, measure, m) != 0) {
+        free(m);
+        m = NULL;
+    }
+    pthread_attr_destroy(&alone);
+    return m;
 }
 
-bool ebb_greeting_meter_take(ebb_greeting_meter *m, bool waits, ebb_machine *out)
+bool ebb_greeting_meter_is_busy(const ebb_greeting_meter *m)
 {
-    if (!m->is_running || !(waits || atomic_load(&m->is_done)))
+    return m && !m->is_taken;
+}
+
+bool ebb_greeting_meter_take(ebb_greeting_meter *m, ebb_machine *out)
+{
+    if (!ebb_greeting_meter_is_busy(m) || !atomic_load(&m->is_done))
         return false;
-    pthread_join(m->thread, NULL);
-    m->is_running = false;
+    m->is_taken = true;
     if (m->has_measured)
         *out = m->machine;
     return m->has_measured;

@@ -2,9 +2,6 @@
  * and how fast; where only the guide is there, where a larger model comes from. */
 #ifndef EBB_TUI_GREETING_H
 #define EBB_TUI_GREETING_H
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "base/buf.h"
 #include "ebb/model.h"
 #include "ebb/plan.h"
@@ -19,17 +16,13 @@ bool ebb_greeting_is_guide(const ebb_model_info *model);
 /* The greeting would be better for a measured speed: only the guide is there, and there is room to measure. */
 bool ebb_greeting_measures(const ebb_machine *machine, const ebb_model_info *model);
 
-/* Measuring takes up to a second, so a thread does it while the greeting stands already.
- * All zero at first; whoever started it takes it, waiting at last. */
-typedef struct ebb_greeting_meter {
-    pthread_t   thread;
-    bool        is_running, has_measured;
-    atomic_bool is_done;
-    ebb_machine machine;
-} ebb_greeting_meter;
-
-void ebb_greeting_meter_start(ebb_greeting_meter *m);
+/* Measuring takes half a second, more on a busy machine: a thread does it while the greeting stands
+ * already, and nobody waits for it.  NULL: there is none.  To be dropped. */
+typedef struct ebb_greeting_meter ebb_greeting_meter;
+ebb_greeting_meter *ebb_greeting_meter_start(void);
+bool ebb_greeting_meter_is_busy(const ebb_greeting_meter *m);
 /* true: *out is the machine as measured; once. */
-bool ebb_greeting_meter_take(ebb_greeting_meter *m, bool waits, ebb_machine *out);
+bool ebb_greeting_meter_take(ebb_greeting_meter *m, ebb_machine *out);
+void ebb_greeting_meter_drop(ebb_greeting_meter *m);
 
 #endif

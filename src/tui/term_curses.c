@@ -61,7 +61,8 @@ static void leave_modes(term_curses *t)
     t->is_active = false;
     if (t->has_paste)
         ebb_tty_write(EBB_PASTE_OFF, sizeof EBB_PASTE_OFF - 1);
-    endwin();
+    if (!isendwin())                             /* twice, the cursor would go back to where it once was */
+        endwin();
     ebb_tty_guard(false);
     ebb_tty_cooked();
 }
