@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 #include "cli.h"
@@ -74,6 +75,8 @@ static int list(ebb_store *s, const ebb_args *a, ebb_error *err)
         status = ebb_cli_print_json(json_rows(rows, n));
     else
         print_rows(rows, n);
+    if (n == 0 && !a->json && isatty(STDOUT_FILENO))
+        puts("There are no conversations yet.  `ebb` begins one; it is kept from the first question on.");
     free(rows);
     return status;
 }

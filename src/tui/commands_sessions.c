@@ -89,8 +89,9 @@ ebb_status ebb_cmd_list(ebb_front *f, const char *arg, ebb_error *err)
         bool is_here = here && strcmp(here, rows[i].name) == 0;
         ebb_buf_addf(&out, "%s%c%4lld  ", i ? "\n" : "", is_here ? '*' : ' ', (long long)rows[i].id);
         add_date(&out, rows[i].updated_ms);
-        ebb_buf_addf(&out, "  %4u messages %7u tokens  %s  (%s)", rows[i].n_messages, rows[i].n_tokens, rows[i].name,
-                     rows[i].model);
+        ebb_buf_addf(&out, "  %4u message%s  %s", rows[i].n_messages, rows[i].n_messages == 1 ? " " : "s", rows[i].name);
+        if (rows[i].model[0])
+            ebb_buf_addf(&out, "  (%s)", rows[i].model);
     }
     if (n)
         ebb_buf_adds(&out, "\n/load NUMBER opens one, /new begins another");

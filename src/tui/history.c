@@ -1,6 +1,7 @@
 /* Input history (history.h). */
 #include "history.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -158,10 +159,20 @@ const char *ebb_history_forward(ebb_history *h)
     return ++h->at == h->n ? ebb_buf_text(&h->draft) : h->entries[h->at];
 }
 
+/* A capital letter makes case count. */
+static bool has_capital(const char *s)
+{
+    while (*s && !isupper((unsigned char)*s))
+        s++;
+    return *s != '\0';
+}
+
 const char *ebb_history_search(const ebb_history *h, const char *pattern, size_t before, size_t *found)
 {
+    bool is_exact = has_capital(pattern);
+
     for (size_t i = before < h->n ? before : h->n; i > 0; i--)
-        if (strstr(h->entries[i - 1], pattern)) {
+        if (is_exact ? strstr(h->entries[i - 1], pattern) : strcasestr(h->entries[i - 1], pattern)) {
             *found = i - 1;
             return h->entries[i - 1];
         }

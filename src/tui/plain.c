@@ -176,8 +176,8 @@ static void on_changed(plain *p)
     if (p->is_opening)
         show_history(p);
     else if (!ebb_chat_is_busy(p->front.chat))
-        ebb_front_sayf(&p->front, EBB_SAY_NOTICE, "the conversation has %zu messages now",
-                       ebb_chat_n_messages(p->front.chat));
+        ebb_front_sayf(&p->front, EBB_SAY_NOTICE, "the conversation has %zu message%s now",
+                       ebb_chat_n_messages(p->front.chat), ebb_chat_n_messages(p->front.chat) == 1 ? "" : "s");
     p->is_opening = false;
 }
 

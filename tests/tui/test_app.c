@@ -211,7 +211,7 @@ static void commands(void **state)
     screen_keys(&s, "/save sea\r");
     assert_has(&s, "* saved as sea");
     screen_keys(&s, "/list\r");
-    assert_has(&s, "2 messages       0 tokens  trip");
+    assert_has(&s, "2 messages  trip");
     screen_keys(&s, "/theme nope\r");
     assert_has(&s, "! there is no theme 'nope'");
     screen_keys(&s, "/theme light\r");

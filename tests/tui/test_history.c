@@ -77,6 +77,9 @@ static void browses(void **state)
     assert_string_equal(ebb_history_search(&h, "alpha", h.n, &found), "alpha two");
     assert_string_equal(ebb_history_search(&h, "alpha", found, &found), "alpha one");
     assert_null(ebb_history_search(&h, "alpha", found, &found));
+    assert_null(ebb_history_search(&h, "Alpha", h.n, &found));
+    add(&h, "Gamma");
+    assert_string_equal(ebb_history_search(&h, "gam", h.n, &found), "Gamma");
     ebb_history_fini(&h);
 }
 

@@ -132,7 +132,7 @@ static void system_prompts(void **state)
         "Error: there is no system prompt 'nope'; yours are NAME.txt in /nonexistent/prompts\n"
         "Error: a system prompt's name is a word, like brief\n"
         "Note: the system prompt is brief; /system shows it\n"
-        "Note: the conversation has 1 messages now\n");
+        "Note: the conversation has 1 message now\n");
 }
 
 static void sessions(void **state)
