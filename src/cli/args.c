@@ -153,7 +153,7 @@ static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
 #define TALK (EBB_FOR_CHAT | EBB_FOR_RUN)
 
 static const option options[] = {
-    { "What to talk to", "-m", "--model", "MODEL", "model file (GGUF); default: the best one found, else the built-in guide",
+    { "What to talk to", "-m", "--model", "MODEL", "model file (GGUF), or the name of one that is found; default: the best, else the built-in guide",
       EBB_FOR_ENGINE | EBB_FOR_DOCTOR, TEXT, AT(model), 0, 0 },
     { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },
     { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, TEXT, AT(session), 0, 0 },
