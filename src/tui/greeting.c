@@ -23,14 +23,16 @@ static const double least_tok_s = 1.5, usual_bytes_s = 10e9;
 /* The largest that fits beside 4k of context and is fast enough, and its context; N_SIZES: none does. */
 static size_t choose(const ebb_machine *machine, unsigned *context)
 {
-    static const unsigned contexts[] = { 32, 16, 8, 4 };
+    static const struct { unsigned k; double share; } contexts[] = {
+        { 32, 1 }, { 16, 1 }, { 8, 1 }, { 4, 1 }, { 4, 34.0 / 64 },      /* at last in q8_0 */
+    };
     double have = (double)machine->available_bytes;
 
     for (size_t i = 0; i < N_SIZES; i++)
         for (size_t k = 0; k < sizeof contexts / sizeof *contexts; k++)
-            if (sizes[i].weight_bytes + contexts[k] * 1024 * sizes[i].token_bytes + other_bytes <= have &&
+            if (sizes[i].weight_bytes + contexts[k].k * 1024 * contexts[k].share * sizes[i].token_bytes + other_bytes <= have &&
                 (usual_bytes_s * machine->n_cpus / sizes[i].weight_bytes >= least_tok_s || i + 1 == N_SIZES)) {
-                *context = contexts[k];
+                *context = contexts[k].k;
                 return i;
             }
     return N_SIZES;
