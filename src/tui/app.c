@@ -13,7 +13,7 @@
 #include "os/file.h"
 
 /* Frames per second while text streams; figures per second while something happens. */
-static const double frame_s = 1.0 / 30, figures_s = 0.5, settle_s = 1.0;
+static const double usual_frame_s = 1.0 / 30, figures_s = 0.5, settle_s = 1.0;
 enum { QUEUE_MAX = 16, SETTLE_LOOKS = 3, MEASURE_LOOK_MS = 100 };
 
 static void say(ebb_front *f, ebb_say kind, const char *text, size_t n)
@@ -457,12 +457,22 @@ void ebb_app_tick(ebb_app *a, double now_s)
     a->figures_s = now_s;
 }
 
+static double frame_s(const ebb_app *a)
+{
+    return a->term->frame_s > usual_frame_s ? a->term->frame_s : usual_frame_s;
+}
+
 void ebb_app_draw(ebb_app *a, double now_s)
 {
     if (!a->is_dirty && !a->is_urgent)
         return;
-    if (!a->is_urgent && a->drawn_s >= 0 && now_s - a->drawn_s < frame_s)
+    if (!a->is_urgent && a->drawn_s >= 0 && now_s - a->drawn_s < frame_s(a))
         return;
+    if (!a->is_urgent && a->term->ops->is_behind && a->term->ops->is_behind(a->term)) {
+        a->drawn_s = now_s;                      /* what is old by then is left out: the next frame has the newest */
+        return;
+    }
+    a->term->frame_s = 0;
     ebb_app_frame(a);
     a->is_dirty = a->is_urgent = false;
     a->drawn_s = now_s;
@@ -490,7 +500,7 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
         wait = wait < 0 || count < wait ? count : wait;
     }
     if (a->is_dirty) {
-        int frame = until(a->drawn_s + frame_s, now_s);
+        int frame = until(a->drawn_s + frame_s(a), now_s);
         wait = wait < 0 || frame < wait ? frame : wait;
     }
     return wait;

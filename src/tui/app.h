@@ -102,6 +102,7 @@ void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
 void ebb_app_status_message(const ebb_app *a, ebb_buf *out);     /* nothing: the figures have the row */
 int  ebb_app_queue_rows(const ebb_app *a);
 void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols);
+int  ebb_app_greeting_rows(ebb_app *a, int cols);                        /* that it would take */
 int  ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols);      /* rows taken */
 void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col);
 

@@ -165,26 +165,47 @@ static void draw_panel(ebb_app *a, const layout *l)
     ebb_panel_draw(&c, &a->figures);
 }
 
-int ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols)
+static bool wrap_greeting(ebb_app *a, int cols, ebb_wrap *w)
 {
-    ebb_wrap w = { .ascii = !a->term->utf8, .md.base = EBB_FACE_DIM };
     ebb_buf text = { 0 };
-    size_t i;
 
     a->has_machine = a->has_machine || ebb_machine_probe(NULL, false, &a->machine, NULL) == EBB_OK;
     if (!a->has_machine)
-        return 0;
+        return false;
     ebb_machine room = a->machine;
     if (a->figures.stats.budget_bytes > 0 && a->figures.stats.budget_bytes < room.available_bytes)
         room.available_bytes = a->figures.stats.budget_bytes;    /* --ram */
     ebb_greeting_text(&text, &room, a->figures.model, a->is_first_run);
-    ebb_wrap_text(&w, ebb_buf_text(&text), text.len, true);
-    ebb_wrap_rows(&w, cols - 2);
+    *w = (ebb_wrap){ .ascii = !a->term->utf8, .md.base = EBB_FACE_DIM };
+    ebb_wrap_text(w, ebb_buf_text(&text), text.len, true);
+    ebb_wrap_rows(w, cols - 2);
+    ebb_buf_fini(&text);
+    return true;
+}
+
+int ebb_app_greeting_rows(ebb_app *a, int cols)
+{
+    ebb_wrap w;
+    int n;
+
+    if (!wrap_greeting(a, cols, &w))
+        return 0;
+    n = (int)w.n_rows;
+    ebb_wrap_fini(&w);
+    return n;
+}
+
+int ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols)
+{
+    ebb_wrap w;
+    size_t i;
+
+    if (!wrap_greeting(a, cols, &w))
+        return 0;
     for (i = 0; i < w.n_rows && (int)i < rows; i++)
         ebb_term_put(a->term, row + (int)i, 1, cols - 1, w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start,
                      EBB_FACE_DIM);
     ebb_wrap_fini(&w);
-    ebb_buf_fini(&text);
     return (int)i;
 }
 

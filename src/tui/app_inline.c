@@ -112,8 +112,11 @@ static bool step(ebb_app *a, bool is_end)
     f = ebb_transcript_flow(&a->view, cols, is_end);
     r = plan(a, &f, rows, cols, is_end);
     r.notice = notice.len > 0 ? 2 : 0;
-    if (a->view.n_items == 0 && !is_end && rows >= 8)
-        r.greeting = 4;
+    if (a->view.n_items == 0 && !is_end && rows >= 8) {
+        r.greeting = ebb_app_greeting_rows(a, cols);
+        if (r.greeting > rows - 4)
+            r.greeting = rows - 4;
+    }
     above = (int)f.n_fixed + r.notice;
     a->term->ops->begin(a->term, above, r.tail + (r.greeting ? r.greeting + 1 : 0) + r.editor + r.queue + r.status + is_end);
     draw(a, &r, &f, &notice, above);

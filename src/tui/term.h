@@ -47,12 +47,14 @@ typedef struct ebb_term_ops {
     int  (*timeout_ms)(ebb_term *t);             /* -1: none; else call input after it */
     bool (*input)(ebb_term *t, ebb_input *out);  /* never blocks */
     void (*send)(ebb_term *t, const char *bytes, size_t n);      /* raw, for OSC 52 */
+    bool (*is_behind)(ebb_term *t);              /* the line still sends the last frame; NULL: never */
 } ebb_term_ops;
 
 struct ebb_term {
     const ebb_term_ops *ops;
     bool ascii;                  /* draw glyphs of our own in ASCII */
     bool utf8;                   /* else other people's text is cut down to ASCII too */
+    double frame_s;              /* what flushes take on a slow line, added up by them until a caller clears it */
 };
 
 typedef struct ebb_term_opts {

@@ -27,6 +27,9 @@ typedef struct term_curses {
     bool     has_paste;          /* bracketed paste was switched on */
     bool     no_color;
     int      n_colors;
+    double   byte_s;             /* on a slow line: then cells are compared with the last frame's, */
+    uint32_t *cells;             /* by hash: this frame's, then the last one's */
+    int      n_rows, n_cols;
     attr_t   attr[EBB_FACE_COUNT];
     int      pair[EBB_FACE_COUNT];
 } term_curses;
@@ -82,6 +85,7 @@ static void curses_close(ebb_term *base)
     leave_modes(t);
     delscreen(t->screen);
     ebb_tty_close(&t->tty);
+    free(t->cells);
     free(t);
 }
 
@@ -114,6 +118,53 @@ static void curses_outside(ebb_term *base, bool (*fn)(void *arg), void *arg)
     resume(t);
 }
 
+/* -- What a frame costs ---------------------------------------------------------- */
+
+/* curses does not say what it sends.  On a slow line the cells that differ are counted. */
+static void fit_cells(term_curses *t)
+{
+    int rows, cols;
+
+    getmaxyx(stdscr, rows, cols);
+    if (t->byte_s <= 0 || (t->cells && rows == t->n_rows && cols == t->n_cols))
+        return;
+    free(t->cells);
+    t->cells = calloc(2 * (size_t)rows * (size_t)cols, sizeof *t->cells);
+    t->n_rows = t->cells ? rows : 0;
+    t->n_cols = t->cells ? cols : 0;
+}
+
+static void note_cell(term_curses *t, int row, int col, const char *text, ebb_face face)
+{
+    bool is_blank = strcmp(text, " ") == 0;
+    uint32_t hash = 2166136261u ^ (uint32_t)face;
+
+    if (row < 0 || col < 0 || row >= t->n_rows || col >= t->n_cols)
+        return;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619u;
+    t->cells[row * t->n_cols + col] = is_blank ? 0 : hash;
+}
+
+static void note_frame(term_curses *t)
+{
+    enum { MOVE_BYTES = 8 };     /* to where cells differ, and their colour */
+    size_t n = (size_t)t->n_rows * (size_t)t->n_cols, n_bytes = 0;
+    uint32_t *last = t->cells + n;
+    bool was_same = true;
+
+    if (!t->cells)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        bool is_same = t->cells[i] == last[i];
+        n_bytes += is_same ? 0 : was_same ? 1 + MOVE_BYTES : 1;
+        was_same = is_same;
+    }
+    t->base.frame_s += (double)n_bytes * t->byte_s;
+    memcpy(last, t->cells, n * sizeof *last);
+    memset(t->cells, 0, n * sizeof *t->cells);
+}
+
 /* -- Drawing ------------------------------------------------------------------- */
 
 static void curses_size(ebb_term *t, int *rows, int *cols)
@@ -122,9 +173,9 @@ static void curses_size(ebb_term *t, int *rows, int *cols)
     getmaxyx(stdscr, *rows, *cols);
 }
 
-static void curses_clear(ebb_term *t)
+static void curses_clear(ebb_term *base)
 {
-    (void)t;
+    fit_cells((term_curses *)base);
     erase();
 }
 
@@ -155,6 +206,7 @@ static void curses_cell(ebb_term *base, int row, int col, const char *text, int 
     wchar_t wide[CCHARW_MAX + 1];
     cchar_t c;
 
+    note_cell(t, row, col, text, face);
     if (!to_wide(text, width, wide)) {
         /* Newer than libc's tables: a mark that keeps the columns. */
         if (width == 2)
@@ -168,7 +220,7 @@ static void curses_cell(ebb_term *base, int row, int col, const char *text, int 
 
 static void curses_flush(ebb_term *base, int cursor_row, int cursor_col)
 {
-    (void)base;
+    note_frame((term_curses *)base);
     curs_set(cursor_row >= 0);
     if (cursor_row >= 0)
         move(cursor_row, cursor_col);
@@ -241,13 +293,19 @@ static void curses_send(ebb_term *base, const char *bytes, size_t n)
     ebb_tty_write(bytes, n);
 }
 
+static bool curses_is_behind(ebb_term *base)
+{
+    (void)base;
+    return ebb_tty_is_behind();
+}
+
 /* -- Opening ---------------------------------------------------------------------- */
 
 static const ebb_term_ops curses_ops = {
     .close = curses_close, .size = curses_size, .clear = curses_clear, .cell = curses_cell,
     .flush = curses_flush, .repaint = curses_repaint, .theme = curses_theme,
     .suspend = curses_suspend, .outside = curses_outside, .fds = curses_fds, .timeout_ms = curses_timeout,
-    .input = curses_input, .send = curses_send,
+    .input = curses_input, .send = curses_send, .is_behind = curses_is_behind,
 };
 
 static bool can_move_cursor(void)
@@ -261,6 +319,7 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
 
     t->base.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     t->base.ascii = opts->ascii || !t->base.utf8 || ebb_tty_is_plain_kind(kind);
+    t->byte_s = ebb_tty_byte_s();
     t->has_paste = ebb_tty_has_paste(kind);
     t->no_color = opts->no_color;
     noecho();

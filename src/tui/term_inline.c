@@ -46,6 +46,7 @@ typedef struct term_inline {
     ebb_grid kept;               /* the region while the whole screen is taken */
     int      kept_row, kept_col, kept_cols;
     ebb_buf  out;
+    double   byte_s;             /* on a slow line */
 } term_inline;
 
 /* -- Bytes ------------------------------------------------------------------------ */
@@ -53,6 +54,7 @@ typedef struct term_inline {
 static void send_out(term_inline *t)
 {
     ebb_tty_write(ebb_buf_text(&t->out), t->out.len);
+    t->base.frame_s += (double)t->out.len * t->byte_s;
     ebb_buf_clear(&t->out);
 }
 
@@ -503,13 +505,19 @@ static void inline_send(ebb_term *base, const char *bytes, size_t n)
     ebb_tty_write(bytes, n);
 }
 
+static bool inline_is_behind(ebb_term *base)
+{
+    (void)base;
+    return ebb_tty_is_behind();
+}
+
 /* -- Opening ------------------------------------------------------------------------------------------ */
 
 static const ebb_term_ops inline_ops = {
     .close = inline_close, .size = inline_size, .clear = inline_clear, .begin = inline_begin, .whole = inline_whole,
     .cell = inline_cell, .flush = inline_flush, .repaint = inline_repaint, .theme = inline_theme,
     .suspend = inline_suspend, .outside = inline_outside, .fds = inline_fds, .timeout_ms = inline_timeout,
-    .input = inline_input, .send = inline_send,
+    .input = inline_input, .send = inline_send, .is_behind = inline_is_behind,
 };
 
 static bool can_draw(void)
@@ -529,6 +537,7 @@ static void look_at_terminal(term_inline *t, const ebb_term_opts *opts)
 
     t->base.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     t->base.ascii = opts->ascii || !t->base.utf8 || ebb_tty_is_plain_kind(kind);
+    t->byte_s = ebb_tty_byte_s();
     t->has_paste = ebb_tty_has_paste(kind);
     t->no_color = opts->no_color;
     t->reflows = opts->reflows || strncmp(kind, "tmux", 4) == 0;

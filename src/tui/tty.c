@@ -149,6 +149,30 @@ bool ebb_tty_size(int *rows, int *cols)
     return true;
 }
 
+double ebb_tty_byte_s(void)
+{
+    static const struct { speed_t speed; double baud; } slow[] = {
+        { B19200, 19200 }, { B9600, 9600 }, { B4800, 4800 }, { B2400, 2400 }, { B1200, 1200 },
+    };
+    enum { BITS = 10 };          /* of a byte, with where it begins and ends */
+    struct termios modes;
+    speed_t speed = tcgetattr(STDOUT_FILENO, &modes) == 0 ? cfgetospeed(&modes) : B0;
+
+    for (size_t i = 0; i < sizeof slow / sizeof *slow; i++)
+        if (slow[i].speed == speed)
+            return BITS / slow[i].baud;
+    return 0;
+}
+
+bool ebb_tty_is_behind(void)
+{
+    struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    int n_waiting = 0;
+
+    /* A serial line counts what it has to send; a pty is only full or not. */
+    return (ioctl(STDOUT_FILENO, TIOCOUTQ, &n_waiting) == 0 && n_waiting > 0) || poll(&p, 1, 0) == 0;
+}
+
 void ebb_tty_lend(bool (*fn)(void *arg), void *arg)
 {
     char c = 0;

@@ -34,6 +34,12 @@ void ebb_tty_guard_with(const char *bytes, size_t n);
 void ebb_tty_write(const char *s, size_t n);
 bool ebb_tty_size(int *rows, int *cols);
 
+/* Seconds that a byte takes on a line that says it is slow: 19200 baud and less (sshd hands on what the client's
+ * line says); 0: it does not. */
+double ebb_tty_byte_s(void);
+/* The line has not taken all that was written to it. */
+bool ebb_tty_is_behind(void);
+
 int  ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap);
 int  ebb_tty_timeout_ms(const ebb_tty *t);
 /* Keys, pastes, signals; never blocks (but for the rest of a sequence). */

@@ -7,6 +7,7 @@
 
 #include <pty.h>
 #include <sys/wait.h>
+#include <termios.h>
 
 #include "app.h"
 #include "base/buf.h"
@@ -68,6 +69,9 @@ static void play_out(bool is_inline, script *fn)
     _exit(0);                                    /* as it stands: leaving is not counted */
 }
 
+/* What the far end says of its line; B0: nothing. */
+static speed_t line_speed;
+
 /* Everything that reached the other end. */
 static void capture(bool is_inline, const char *lang, script *fn, ebb_buf *out)
 {
@@ -81,6 +85,12 @@ static void capture(bool is_inline, const char *lang, script *fn, ebb_buf *out)
     if (pid == 0) {
         setenv("TERM", "xterm-256color", 1);
         setenv("LC_ALL", lang, 1);
+        if (line_speed != B0) {
+            struct termios modes;
+            tcgetattr(STDOUT_FILENO, &modes);
+            cfsetspeed(&modes, line_speed);
+            tcsetattr(STDOUT_FILENO, TCSANOW, &modes);
+        }
         play_out(is_inline, fn);
     }
     while ((got = read(fd, bytes, sizeof bytes)) > 0)
@@ -159,6 +169,21 @@ static void an_answer(play *p)
     }
 }
 
+/* A hundred tokens a second, for twenty seconds. */
+static void a_fast_answer(play *p)
+{
+    ebb_stats *s = fake_stats(p->chat);
+
+    s->phase = EBB_PHASE_DECODE;
+    for (int i = 0; i < 2000; i++) {
+        fake_text(p->chat, i % 97 == 96 ? "\n\n" : i % 3 ? "word " : "longer ");
+        s->decode_tok_s = 95 + (i * 7 % 11);
+        s->n_used++;
+        s->generated_tok++;
+        step(p, 0.01);
+    }
+}
+
 static void a_prefill(play *p)
 {
     ebb_stats *s = fake_stats(p->chat);
@@ -193,6 +218,21 @@ static void budgets(void **state)
         assert_true(answer <= 2048);
         assert_true(prefill <= 300);
         assert_true(echo <= 64);
+    }
+}
+
+/* A line that says it is slow is not given more than it can take. */
+static void a_slow_line(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        size_t fast = bytes_of(i, a_fast_answer) / 20, slow;
+        line_speed = B9600;
+        slow = bytes_of(i, a_fast_answer) / 20;
+        line_speed = B0;
+        print_message("%s: 100 tok/s are %zu B/s, at 9600 baud %zu B/s\n", i ? "inline" : "full screen", fast, slow);
+        assert_true(slow <= 960);
+        assert_true(slow < fast);
     }
 }
 
@@ -288,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_is_silent),
         cmocka_unit_test(budgets),
+        cmocka_unit_test(a_slow_line),
         cmocka_unit_test(nothing_raw),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
