@@ -231,7 +231,7 @@ static void a_slow_line(void **state)
         slow = bytes_of(i, a_fast_answer) / 20;
         line_speed = B0;
         print_message("%s: 100 tok/s are %zu B/s, at 9600 baud %zu B/s\n", i ? "inline" : "full screen", fast, slow);
-        assert_true(slow <= 960);
+        assert_true(slow <= 960 + 960 / 8);      /* at the end one frame is still on its way */
         assert_true(slow < fast);
     }
 }
