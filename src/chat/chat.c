@@ -55,11 +55,12 @@ static void open_store(ebb_chat *c)
 
     if (ebb_store_open(c->store_path, &c->store, &err) != EBB_OK) {
         ebb_chat_notice(c, "%s; this chat is kept in memory only (/save ./NAME.json writes a file)", err.msg);
-        c->is_unsaved = true;
+        ebb_chat_note_unsaved(c, &err);
     } else if (ebb_store_is_readonly(c->store)) {
         ebb_chat_notice(c, "%s is read-only; this chat is kept in memory only (/save ./NAME.json writes a file)",
                         ebb_store_path(c->store));
-        c->is_unsaved = true;
+        EBB_FAIL(&err, EBB_IO, "%s is read-only", ebb_store_path(c->store));
+        ebb_chat_note_unsaved(c, &err);
     }
 }
 
@@ -67,12 +68,16 @@ ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err)
 {
     ebb_session_facts facts = { 0 };
     ebb_tree tree = { 0 };
-    ebb_status st = ebb_store_load(c->store, session, &facts, &tree, err);
-    const ebb_node *leaf = ebb_tree_leaf(&tree);
+    ebb_status st = ebb_chat_check_left(c, err);
+    const ebb_node *leaf;
 
+    if (st == EBB_OK)
+        st = ebb_store_load(c->store, session, &facts, &tree, err);
     if (st != EBB_OK)
         return st;
+    leaf = ebb_tree_leaf(&tree);
     ebb_room_reset(c);
+    c->n_given_up = 0;
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);
     c->facts = facts;
@@ -175,11 +180,18 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_parts *p
     return EBB_OK;
 }
 
+void ebb_chat_end(ebb_chat *c)
+{
+    ebb_chat_close_model(c);
+    if (c->is_unsaved)                           /* the disk may have room by now */
+        ebb_chat_save(c, false);
+}
+
 void ebb_chat_close(ebb_chat *c)
 {
     if (!c)
         return;
-    ebb_chat_close_model(c);
+    ebb_chat_end(c);
     ebb_store_close(c->store);
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);

@@ -40,7 +40,9 @@ typedef struct ebb_chat_opts {
 
 EBB_MUST_CHECK
 ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *err);
-/* Stops an answer under way, saves it, joins the threads.  NULL is fine. */
+/* Stops an answer under way and saves it; after that the chat can only be asked what it is, saved and closed. */
+void ebb_chat_end(ebb_chat *c);
+/* The same, and joins the threads.  NULL is fine. */
 void ebb_chat_close(ebb_chat *c);
 
 /* -- Events ------------------------------------------------------------------ */
@@ -76,6 +78,9 @@ bool ebb_chat_is_asking(const ebb_chat *c);      /* a budget or a plan was asked
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
 bool ebb_chat_is_saved(const ebb_chat *c);       /* there are messages, and all of them are in the store */
+/* Before the conversation is left.  What is not in the store is saved once more; where that fails, *err names the file
+ * and what can be done, once: asked again, with nothing new said, the answer is OK. */
+EBB_MUST_CHECK ebb_status ebb_chat_may_leave(ebb_chat *c, ebb_error *err);
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
 
 /* The visible path, root first.  A pointer is valid until the next event or action. */

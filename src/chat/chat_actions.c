@@ -310,9 +310,12 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
 {
     ebb_status st = check_idle(c, err);
 
+    if (st == EBB_OK)
+        st = ebb_chat_check_left(c, err);
     if (st != EBB_OK)
         return st;
     ebb_room_reset(c);
+    c->n_given_up = 0;
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);
     ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
@@ -359,7 +362,7 @@ static ebb_status save_session(ebb_chat *c, ebb_error *err)
     if (st == EBB_OK && (c->facts.id || c->facts.title[0]))
         st = ebb_store_save(c->store, &c->facts, &c->tree, true, err);
     if (st == EBB_OK)
-        c->is_unsaved = false;
+        ebb_chat_note_saved(c);
     return st;
 }
 

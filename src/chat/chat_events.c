@@ -346,8 +346,10 @@ static void on_timer(ebb_chat *c)
         return;
     c->timer_ns = 0;
     clear(c->timer);
-    if (c->answer && c->answer->is_dirty)
+    if ((c->answer && c->answer->is_dirty) || (c->retry_ns && ebb_clock_ns() >= c->retry_ns))
         ebb_chat_save(c, false);
+    else if (c->retry_ns)
+        ebb_chat_ring_within(c, (uint32_t)((c->retry_ns - ebb_clock_ns()) / 1000000u) + 1);
     if (c->is_prefilling) {
         ebb_stats s;
 

@@ -122,7 +122,10 @@ struct ebb_chat {
     uint32_t          sampling_config;   /* ... and the configuration */
 
     ebb_store        *store;             /* NULL: nothing can be kept */
-    bool              is_unsaved;        /* the last save failed, and the user was told */
+    bool              is_unsaved;        /* the last save failed, and the user was told ... */
+    ebb_error         why_unsaved;       /* ... this */
+    size_t            n_given_up;        /* messages of the tree when the user was told that they will be lost */
+    uint64_t          retry_ns;          /* when to save again; 0: not by itself */
     ebb_session_facts facts;
     ebb_tree          tree;
     ebb_session_facts deleted;           /* the session that was deleted last; id 0: none */
@@ -174,12 +177,18 @@ void ebb_chat_sink(void *chat, const ebb_backend_event *ev);         /* from the
 void ebb_chat_work_off(ebb_chat *c);
 /* Throw it away: of a backend that was closed. */
 void ebb_chat_forget_letters(ebb_chat *c);
-/* Ring within ms, earlier if it was set so; the answer under way is saved then. */
+/* Ring within ms, earlier if it was set so; the answer under way, or what could not be saved, is saved then. */
 void ebb_chat_ring_within(ebb_chat *c, uint32_t ms);
 
 /* -- chat_answer.c ----------------------------------------------------------------- */
 /* Save everything.  A failure is a notice, once, and so is the first success after it. */
 void ebb_chat_save(ebb_chat *c, bool durable);
+/* ebb_chat_may_leave for what takes another conversation: the error says that it can be done all the same. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_check_left(ebb_chat *c, ebb_error *err);
+/* What is said cannot be saved, for this reason; if it may pass, the timer tries again. */
+void ebb_chat_note_unsaved(ebb_chat *c, const ebb_error *err);
+void ebb_chat_note_saved(ebb_chat *c);           /* nothing is left to be saved */
 /* Begin an answer to the path, or, with `go_on`, more of its last message.  Until
  * the model stands the question waits.  On failure the tree is as it was. */
 EBB_MUST_CHECK

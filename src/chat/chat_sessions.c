@@ -86,7 +86,10 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
     ebb_chat_forget_deleted(c);
     c->deleted = facts;
     c->deleted_tree = tree;
-    return id == c->facts.id ? ebb_chat_new_session(c, err) : EBB_OK;
+    if (id != c->facts.id)
+        return EBB_OK;
+    ebb_chat_note_saved(c);                      /* what of it was not in the store goes with it */
+    return ebb_chat_new_session(c, err);
 }
 
 ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)

@@ -1,6 +1,7 @@
 /* Opening the store, errors, statements (store.h, store_sql.h). */
 #include "store.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,17 @@
 #include "store_sql.h"
 
 
+static bool is_full(const ebb_store *s, int rc)
+{
+    int why = (rc & 0xff) == SQLITE_IOERR && s->db ? sqlite3_system_errno(s->db) : 0;
+
+    return (rc & 0xff) == SQLITE_FULL || why == ENOSPC || why == EDQUOT;
+}
+
 ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
 {
+    if (is_full(s, rc))
+        return EBB_FAIL(err, EBB_IO, "%s cannot grow: the disk is full; free some room there", s->path);
     if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
         return EBB_FAIL(err, EBB_USAGE, "there is already a session of that name; choose another one");
     switch (rc & 0xff) {
@@ -22,8 +32,6 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
         return EBB_FAIL(err, EBB_BUSY, "%s is locked by another program", s->path);
     case SQLITE_READONLY:
         return EBB_FAIL(err, EBB_IO, "%s cannot be written: it is read-only", s->path);
-    case SQLITE_FULL:
-        return EBB_FAIL(err, EBB_IO, "%s cannot grow: the disk is full", s->path);
     case SQLITE_NOTADB:
         return EBB_FAIL(err, EBB_FORMAT, "%s is no session database; move it away to begin a new one", s->path);
     case SQLITE_CORRUPT:

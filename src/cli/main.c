@@ -1,4 +1,5 @@
 /* ebb: the program.  Finds the command, parses its options, runs it. */
+#include <errno.h>
 #include <gnu/libc-version.h>
 #include <locale.h>
 #include <signal.h>
@@ -113,6 +114,17 @@ static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
     ebb_buf_fini(&path);
 }
 
+/* What was printed is the result, and some of it did not arrive. */
+static int finish(int status)
+{
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || status != EBB_EXIT_OK)
+        return status;
+    if (errno != EPIPE)                          /* whoever read it has seen enough */
+        fprintf(stderr, "ebb: not all of the output could be written: %s\n", errno ? strerror(errno) : "is its disk full?");
+    return EBB_EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     bool is_chat = argc < 2 || argv[1][0] == '-' || is_model_file(argv[1]);
@@ -146,9 +158,9 @@ int main(int argc, char **argv)
     if (ebb_args_parse(&args, argc, argv, command->mask, &err) != EBB_OK ||
         (args.trace && ebb_log_open(args.trace, &err) != EBB_OK))
         return ebb_cli_fail(&err);
-    status = command->run(&args);
-    if (fflush(stdout) != 0 && status == EBB_EXIT_OK)
-        status = EBB_EXIT_FAILED;
+    status = finish(command->run(&args));
+    if (ebb_log_has_gaps())
+        fprintf(stderr, "ebb: %s: lines of the trace are missing; its disk was full\n", args.trace);
     ebb_log_close();
     ebb_buf_fini(&config);
     return status;

@@ -54,10 +54,38 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
     return EBB_OK;
 }
 
+/* Not only for standard output. */
+static bool is_kept(const ebb_args *a)
+{
+    return a->session || a->continue_last;
+}
+
 static void progress(const ebb_args *a, const char *what, uint64_t done, uint64_t total)
 {
     if (ebb_cli_progress(a) && total)
         fprintf(stderr, "\r%s %3.0f %%%s", what, 100.0 * (double)done / (double)total, done == total ? "\r\033[K" : "");
+}
+
+/* Of standard output, the first: errno, 0: none.  An answer that is kept goes on all the same. */
+static int lost_output;
+
+static void print(const ebb_args *a, ebb_chat *c, const char *text, size_t n)
+{
+    if (lost_output)
+        return;
+    ebb_cli_print(text, n);
+    if (fflush(stdout) == 0)
+        return;
+    lost_output = errno;
+    if (!is_kept(a))
+        ebb_chat_stop(c);
+}
+
+static ebb_status check_output(ebb_status st, ebb_error *err)
+{
+    if (st != EBB_OK || !lost_output)
+        return st;
+    return EBB_FAIL(err, EBB_IO, "not all of the answer could be written to standard output: %s", strerror(lost_output));
 }
 
 /* Handle the events that wait; false when the answer has ended. */
@@ -70,10 +98,8 @@ static bool drain(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err
         case EBB_EVENT_LOADING: progress(a, "loading", ev.done, ev.total); break;
         case EBB_EVENT_PREFILL: progress(a, "reading", ev.done, ev.total); break;
         case EBB_EVENT_TEXT:
-            if (!a->json) {
-                ebb_cli_print(ev.text, ev.n_text);
-                fflush(stdout);
-            }
+            if (!a->json)
+                print(a, c, ev.text, ev.n_text);
             break;
         case EBB_EVENT_NOTICE:
             if (ebb_cli_progress(a))
@@ -115,7 +141,7 @@ static ebb_status answer(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, 
 
     while (st == EBB_OK) {
         struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
-        if (stop_signal == SIGHUP && !stopping && (a->session || a->continue_last)) {
+        if (stop_signal == SIGHUP && !stopping && is_kept(a)) {
             linger(a, c);
             break;
         }
@@ -173,7 +199,7 @@ int ebb_cli_run(ebb_args *a)
 
     ebb_cli_take_model(a, 0);
     opts = ebb_cli_chat_opts(a);
-    if (!a->session && !a->continue_last)
+    if (!is_kept(a))
         opts.store_path = ":memory:";
     opts.is_unattended = true;
     sigaction(SIGINT, &act, NULL);
@@ -188,6 +214,10 @@ int ebb_cli_run(ebb_args *a)
         status = report_json(c);
     else if (st == EBB_OK)
         end_line(c);
+    if (c)
+        ebb_chat_end(c);
+    if (st == EBB_OK)
+        st = check_output(ebb_chat_may_leave(c, &err), &err);
     ebb_chat_close(c);
     ebb_buf_fini(&prompt);
     if (stop_signal)

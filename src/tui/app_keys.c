@@ -235,7 +235,7 @@ static bool control_key(ebb_app *a, uint32_t code)
     case 'd':
         if (!ebb_editor_is_empty(&a->editor))
             return false;
-        a->front.quit = true;
+        ebb_front_quit(&a->front);
         return true;
     case 'l': a->term->ops->repaint(a->term); return true;
     case 'z': a->term->ops->suspend(a->term); return true;

@@ -405,7 +405,7 @@ static ebb_status cmd_quit(ebb_front *f, const char *arg, ebb_error *err)
 {
     (void)arg;
     (void)err;
-    f->quit = true;
+    ebb_front_quit(f);
     return EBB_OK;
 }
 

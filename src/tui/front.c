@@ -31,6 +31,16 @@ void ebb_front_fini(ebb_front *f)
     ebb_buf_fini(&f->state_dir);
 }
 
+void ebb_front_quit(ebb_front *f)
+{
+    ebb_error err = { 0 };
+
+    if (!ebb_chat_is_busy(f->chat) && ebb_chat_may_leave(f->chat, &err) != EBB_OK)
+        ebb_front_sayf(f, EBB_SAY_ERROR, "%s (/save ./NAME.json writes a file; the same again leaves without it)", err.msg);
+    else
+        f->quit = true;
+}
+
 void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...)
 {
     char text[1024];

@@ -48,6 +48,8 @@ void ebb_front_leave_edit(ebb_front *f);
 /* An empty line was entered: an answer that was stopped or cut goes on, a question that
  * has none gets one.  False: there is none. */
 bool ebb_front_go_on(ebb_front *f);
+/* Leave, unless something is not saved: then that is said first, and the second time counts. */
+void ebb_front_quit(ebb_front *f);
 void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

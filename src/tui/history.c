@@ -104,16 +104,14 @@ ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
 static ebb_status append(const char *path, const char *s, size_t n, ebb_error *err)
 {
     ebb_buf line = { 0 };
-    uint64_t size;
     int fd;
     ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE, &fd, err);
 
     escape(&line, s, n);
     if (st == EBB_OK) {
         flock(fd, LOCK_EX);
-        st = ebb_file_size(fd, path, &size, err);
-        if (st == EBB_OK && !line.failed)
-            st = ebb_file_write_at(fd, path, line.data, line.len, size, err);
+        if (!line.failed)
+            st = ebb_file_append(fd, path, line.data, line.len, err);
         ebb_file_close(fd);
     }
     ebb_buf_fini(&line);

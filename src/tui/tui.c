@@ -46,12 +46,16 @@ static int fail(const ebb_error *err)
     return 1;
 }
 
-/* The last line that ebb leaves on the terminal: how one comes back. */
-static void say_good_bye(const ebb_chat *chat, bool has_draft, bool ascii)
+/* The last line that ebb leaves on the terminal: how one comes back, or why one cannot. */
+static void say_good_bye(ebb_chat *chat, bool has_draft, bool ascii)
 {
     const char *name = ebb_chat_session_name(chat);
     ebb_buf line = { 0 };
+    ebb_error err = { 0 };
 
+    ebb_chat_end(chat);                          /* the last words are to be saved, too */
+    if (ebb_chat_may_leave(chat, &err) != EBB_OK)
+        fprintf(stderr, "ebb: %s\n", err.msg);
     if (!ebb_chat_is_saved(chat)) {
         if (has_draft)
             puts("What was not sent is kept: it is there when ebb is started again.");

@@ -511,25 +511,6 @@ static void test_locked_store(void **state)
     ebb_chat_close(c);
 }
 
-static void test_full_disk(void **state)
-{
-    ebb_chat *c = open_ready(NULL);
-    char text[400], *big = malloc(100001);
-
-    (void)state;
-    assert_int_equal(sqlite3_exec(c->store->db, "PRAGMA max_page_count = 1", NULL, NULL, NULL), SQLITE_OK);
-    memset(big, 'x', 100000);
-    big[100000] = '\0';
-    big[50000] = '\0';
-    send(c, big);
-    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
-    assert_non_null(strstr(text, "disk is full"));
-    done(c);
-    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
-    ebb_chat_close(c);
-    free(big);
-}
-
 /* Closing in the middle keeps what was written. */
 static void test_close_saves(void **state)
 {
@@ -617,7 +598,6 @@ int main(void)
         T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer), T(test_refused_prompt),
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_ids_survive_a_restart),
         T(test_another_model), T(test_system_prompt), T(test_settings), T(test_model_advice), T(test_garbage_store), T(test_locked_store),
-        T(test_full_disk), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ struct ebb_chat {
     bool         ready, busy;
     ebb_stats    stats;
     ebb_model_info info;
-    char         session[128], refuse[128], temp[32];
+    char         session[128], refuse[128], unsaved[128], temp[32];
     char        *said;
     int64_t      clock;
 };
@@ -86,6 +86,8 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
         fake_ready(*out);
     return EBB_OK;
 }
+
+void ebb_chat_end(ebb_chat *c) { (void)c; }
 
 void ebb_chat_close(ebb_chat *c)
 {
@@ -164,6 +166,11 @@ void fake_add(ebb_chat *c, ebb_role role, const char *text)
     add(c, role, text, EBB_FINISH_STOP);
 }
 
+void fake_unsaved(ebb_chat *c, const char *line)
+{
+    snprintf(c->unsaved, sizeof c->unsaved, "%s", line);
+}
+
 void fake_refuse(ebb_chat *c, const char *line)
 {
     snprintf(c->refuse, sizeof c->refuse, "%s", line);
@@ -194,6 +201,14 @@ bool ebb_chat_is_asking(const ebb_chat *c) { (void)c; return false; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
+ebb_status ebb_chat_may_leave(ebb_chat *c, ebb_error *err)
+{
+    ebb_status st = c->unsaved[0] ? EBB_FAIL(err, EBB_IO, "%s", c->unsaved) : EBB_OK;
+
+    c->unsaved[0] = '\0';
+    return st;
+}
+
 bool ebb_chat_is_saved(const ebb_chat *c) { return ebb_chat_n_messages(c) > 0; }
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out) { *out = c->stats; }
 size_t ebb_chat_n_messages(const ebb_chat *c) { return c->n; }

@@ -13,6 +13,7 @@ void fake_done(ebb_chat *c, ebb_finish finish);
 void fake_notice(ebb_chat *c, const char *line);
 ebb_stats *fake_stats(ebb_chat *c);
 void fake_add(ebb_chat *c, ebb_role role, const char *text);   /* a finished message */
+void fake_unsaved(ebb_chat *c, const char *line);        /* leaving fails with this, once */
 void fake_refuse(ebb_chat *c, const char *line); /* the next send fails with this */
 
 /* From now on every chat that is opened is ready at once and answers "You said: ..." itself. */

@@ -224,6 +224,22 @@ static void commands(void **state)
     screen_close(&s);
 }
 
+/* What is not saved is not left without a word. */
+static void leaving_unsaved(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 90);
+    fake_unsaved(s.chat, "sessions.db cannot grow");
+    screen_keys(&s, "\x04");
+    assert_false(s.app.front.quit);
+    assert_has(&s, "sessions.db cannot grow (/save ./NAME.json writes a file");
+    screen_keys(&s, "\x04");
+    assert_true(s.app.front.quit);
+    screen_close(&s);
+}
+
 static void memory(void **state)
 {
     screen s;
@@ -605,6 +621,7 @@ int main(void)
         cmocka_unit_test(a_long_message_takes_the_row),
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(commands),
+        cmocka_unit_test(leaving_unsaved),
         cmocka_unit_test(memory),
         cmocka_unit_test(the_panel_says_what_guessing_is_worth),
         cmocka_unit_test(help_names_every_command),

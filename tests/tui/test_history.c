@@ -5,6 +5,7 @@
 #include "history.h"
 #include "os/fault.h"
 #include "os/file.h"
+#include "support/small_disk.h"
 
 static char path[] = "/tmp/ebb-history-XXXXXX";
 
@@ -117,6 +118,41 @@ static void damaged_file(void **state)
     unlink(file());
 }
 
+/* A disk that is full takes a part of a line: the file has whole lines all the same. */
+static void no_half_lines(void **state)
+{
+    ebb_history h = { 0 };
+    ebb_error err = { 0 };
+    char disk[96], name[128], *big = malloc(60001);
+
+    (void)state;
+    snprintf(disk, sizeof disk, "%s/disk", path);
+    snprintf(name, sizeof name, "%s/history", disk);
+    assert_int_equal(mkdir(disk, 0700), 0);
+    if (!ebb_small_disk_mount(disk, 40)) {
+        free(big);
+        rmdir(disk);
+        puts("no tmpfs can be mounted here");
+        skip();
+    }
+    memset(big, 'x', 60000);
+    big[60000] = '\0';
+    assert_int_equal(ebb_history_open(&h, name, NULL), EBB_OK);
+    add(&h, "before");
+    assert_int_equal(ebb_history_add(&h, big, 60000, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, name));
+    add(&h, "after");
+    ebb_history_fini(&h);
+    assert_int_equal(ebb_history_open(&h, name, NULL), EBB_OK);
+    assert_int_equal(h.n, 2);
+    assert_string_equal(h.entries[0], "before");
+    assert_string_equal(h.entries[1], "after");
+    ebb_history_fini(&h);
+    ebb_small_disk_unmount(disk);
+    rmdir(disk);
+    free(big);
+}
+
 /* Whichever call fails, the entry is in memory and what was on disk stays. */
 static void every_fault(void **state)
 {
@@ -149,6 +185,7 @@ int main(void)
         cmocka_unit_test(browses),
         cmocka_unit_test(two_at_once),
         cmocka_unit_test(damaged_file),
+        cmocka_unit_test(no_half_lines),
         cmocka_unit_test(every_fault),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_all);

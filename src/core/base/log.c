@@ -12,6 +12,8 @@
 #include "base/clock.h"
 
 static atomic_int log_fd = -1;
+static atomic_uint n_lost;       /* lines since the last that was written */
+static atomic_bool has_lost;
 
 ebb_status ebb_log_open(const char *path, ebb_error *err)
 {
@@ -20,6 +22,8 @@ ebb_status ebb_log_open(const char *path, ebb_error *err)
     if (fd < 0)
         return EBB_FAIL(err, EBB_IO, "trace file %s cannot be opened: %s", path, strerror(errno));
     ebb_log_close();
+    atomic_store(&n_lost, 0);
+    atomic_store(&has_lost, false);
     atomic_store(&log_fd, fd);
     return EBB_OK;
 }
@@ -30,6 +34,24 @@ void ebb_log_close(void)
 
     if (fd >= 0)
         close(fd);
+}
+
+/* A full disk must not stop a chat: the trace then has a gap, which the next line that fits begins with. */
+static void put(int fd, const char *line, size_t n)
+{
+    unsigned lost = atomic_exchange(&n_lost, 0);
+    char gap[64];
+    int n_gap = lost ? snprintf(gap, sizeof gap, "\n%.6f trace: %u lines are missing here\n", ebb_clock_s(), lost) : 0;
+
+    if ((n_gap == 0 || write(fd, gap, (size_t)n_gap) == n_gap) && write(fd, line, n) == (ssize_t)n)
+        return;
+    atomic_fetch_add(&n_lost, lost + 1);
+    atomic_store(&has_lost, true);
+}
+
+bool ebb_log_has_gaps(void)
+{
+    return atomic_load(&has_lost);
 }
 
 void ebb_log(const char *module, const char *fmt, ...)
@@ -49,6 +71,5 @@ void ebb_log(const char *module, const char *fmt, ...)
     if ((size_t)n > sizeof line - 2)
         n = (int)sizeof line - 2;
     line[n++] = '\n';
-    if (write(fd, line, (size_t)n) < 0)          /* a full disk must not stop a chat */
-        return;
+    put(fd, line, (size_t)n);
 }

@@ -165,6 +165,8 @@ ebb_status ebb_file_write_at(int fd, const char *path, const void *data, size_t 
         ssize_t put = ebb_os_fault(ENOSPC) ? -1 : pwrite(fd, p, n, (off_t)at);
         if (put < 0 && errno == EINTR)
             continue;
+        if (put < 0 && (errno == ENOSPC || errno == EDQUOT))
+            return EBB_FAIL(err, EBB_IO, "%s: the disk is full; free some room there", path);
         if (put < 0)
             return EBB_FAIL(err, EBB_IO, "%s: write failed: %s", path, strerror(errno));
         p += put;
@@ -172,6 +174,19 @@ ebb_status ebb_file_write_at(int fd, const char *path, const void *data, size_t 
         n -= (size_t)put;
     }
     return EBB_OK;
+}
+
+ebb_status ebb_file_append(int fd, const char *path, const void *data, size_t n, ebb_error *err)
+{
+    uint64_t end;
+    ebb_status st = ebb_file_size(fd, path, &end, err);
+
+    if (st != EBB_OK)
+        return st;
+    st = ebb_file_write_at(fd, path, data, n, end, err);
+    if (st != EBB_OK && ftruncate(fd, (off_t)end) != 0)
+        return st;                               /* what failed first is what is told */
+    return st;
 }
 
 ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err)

@@ -50,6 +50,9 @@ EBB_MUST_CHECK
 ebb_status ebb_file_read_range(int fd, const char *path, void *out, size_t n, size_t n_must, uint64_t at, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_file_write_at(int fd, const char *path, const void *data, size_t n, uint64_t at, ebb_error *err);
+/* Write behind the file's end: all of it, or the file stays as it was.  Who shares the file holds a lock on it. */
+EBB_MUST_CHECK
+ebb_status ebb_file_append(int fd, const char *path, const void *data, size_t n, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err);
 

@@ -20,7 +20,8 @@
 
 struct ebb_disk {
     char           *dir;
-    uint64_t        max_bytes;
+    uint64_t        max_bytes;                   /* the cap; is_auto: chosen anew for each job */
+    bool            is_auto;
     pthread_t       thread;
     bool            has_thread;
 
@@ -32,6 +33,7 @@ struct ebb_disk {
 
     /* the writer's own */
     uint64_t        n_bytes, n_files;            /* in the folder, as of the last look */
+    ebb_status      failed;                      /* how the last job ended */
 };
 
 /* -- Notices ------------------------------------------------------------------------ */
@@ -194,8 +196,9 @@ static ebb_status make_room(ebb_disk *d, uint64_t extra, int64_t since_ns, ebb_e
     }
     free(l.entries);
     if (st == EBB_OK && (l.failed || !has_room(d, extra)))
-        st = EBB_FAIL(err, EBB_LIMIT, "no room under its cap of %llu MiB for all of this conversation",
-                      (unsigned long long)(d->max_bytes >> 20));
+        st = EBB_FAIL(err, EBB_LIMIT, d->is_auto ? "%s: this conversation does not fit a tenth of the disk's room, %llu MiB; free some room"
+                                                 : "%s: this conversation does not fit the cap of %llu MiB",
+                      d->dir, (unsigned long long)(d->max_bytes >> 20));
     return st;
 }
 
@@ -204,16 +207,16 @@ static ebb_status choose_cap(ebb_disk *d, ebb_error *err)
     uint64_t room;
     ebb_status st = EBB_OK;
 
-    if (d->max_bytes > 0)
+    if (!d->is_auto)
         return EBB_OK;
     d->max_bytes = UINT64_MAX;
     st = make_room(d, 0, INT64_MIN, err);
     if (st == EBB_OK)
         st = ebb_folder_room(d->dir, &room, err);
-    d->max_bytes = 0;
     if (st != EBB_OK)
         return st;
     room = (room + d->n_bytes) / 10;
+    room = room > d->n_bytes ? room : d->n_bytes;        /* others who fill the disk cost us nothing that stands */
     d->max_bytes = room < CAP_BYTES ? room : CAP_BYTES;
     return EBB_OK;
 }
@@ -311,8 +314,9 @@ static void do_job(ebb_disk *d, ebb_disk_job *job)
         st = write_missing(d, job, since_ns, &n_written, &err);
     if (n_written > 0)
         touch_all(d, job);
-    if (st != EBB_OK)
-        notice(d, "KV cache, this turn is not kept", &err);
+    if (st != EBB_OK && st != d->failed)         /* once, and not for each turn again */
+        notice(d, "this turn's KV is not kept", &err);
+    d->failed = st;
     ebb_log("kv", "%u of %u files written", n_written, job->n_items);
 }
 
@@ -359,6 +363,7 @@ ebb_status ebb_disk_open(const char *dir, uint64_t max_bytes, ebb_disk **out, eb
     pthread_cond_init(&d->wake, NULL);
     pthread_cond_init(&d->done_one, NULL);
     d->max_bytes = max_bytes;
+    d->is_auto = max_bytes == 0;
     d->dir = strdup(dir);
     st = d->dir ? ebb_file_mkdirs(dir, err) : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", dir);
     if (st == EBB_OK && pthread_create(&d->thread, NULL, writer, d) != 0)

@@ -74,7 +74,8 @@ static void checksum(const head *h, const void *data, size_t n, uint8_t out[EBB_
 
 /* -- Writing ----------------------------------------------------------------------- */
 
-static ebb_status write_all(int fd, const char *path, const ebb_disk_item *item, ebb_error *err)
+/* Errors name the folder: a file that is begun has no name that anybody knows. */
+static ebb_status write_all(int fd, const char *dir, const ebb_disk_item *item, ebb_error *err)
 {
     uint8_t sum[EBB_DISK_NAME];
     ebb_status st;
@@ -82,14 +83,14 @@ static ebb_status write_all(int fd, const char *path, const ebb_disk_item *item,
 
     fill_head(item, &h);
     checksum(&h, item->data, item->n_data, sum);
-    st = ebb_file_write_at(fd, path, &h, sizeof h, 0, err);
+    st = ebb_file_write_at(fd, dir, &h, sizeof h, 0, err);
     if (st == EBB_OK)
-        st = ebb_file_write_at(fd, path, item->data, item->n_data, sizeof h, err);
+        st = ebb_file_write_at(fd, dir, item->data, item->n_data, sizeof h, err);
     if (st == EBB_OK)
-        st = ebb_file_write_at(fd, path, sum, sizeof sum, sizeof h + item->n_data, err);
+        st = ebb_file_write_at(fd, dir, sum, sizeof sum, sizeof h + item->n_data, err);
     if (st != EBB_OK || item->n_data < SYNC_BYTES)
         return st;                               /* a small one that a crash tears is found out by its sum */
-    st = ebb_file_sync(fd, path, err);
+    st = ebb_file_sync(fd, dir, err);
     ebb_file_drop_cache(fd, 0, ebb_disk_file_bytes(item));
     return st;
 }
@@ -106,7 +107,7 @@ ebb_status ebb_disk_file_write(const char *dir, const ebb_disk_item *item, ebb_e
     st = ebb_file_open(beside, EBB_FILE_CREATE, &fd, err);
     if (st != EBB_OK)
         return st;
-    st = write_all(fd, path, item, err);
+    st = write_all(fd, dir, item, err);
     ebb_file_close(fd);
     if (st == EBB_OK)
         st = ebb_file_rename(beside, path, err);

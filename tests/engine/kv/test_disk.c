@@ -1,0 +1,129 @@
+/* The KV cache's folder on a small disk: when it is full one line says so, what is there stays
+ * readable, and when there is room again turns are kept again. */
+#include "ebb_test.h"
+
+#include <time.h>
+
+#include "kv/disk.h"
+#include "support/small_disk.h"
+
+enum { N_DATA = 100000 };
+
+static char dir[64];
+static uint8_t data[N_DATA];
+
+static int setup(void **state)
+{
+    static int no_mount;
+
+    snprintf(dir, sizeof dir, "/tmp/ebb-disk-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    *state = ebb_small_disk_mount(dir, 4096) ? NULL : &no_mount;
+    memset(data, 7, sizeof data);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    ebb_small_disk_unmount(dir);
+    return rmdir(dir);
+}
+
+static ebb_disk_item item(uint8_t name)
+{
+    static const ebb_token ids[4] = { 1, 2, 3, 4 };
+
+    return (ebb_disk_item){ .kind = EBB_DISK_BLOCK, .name = { name }, .ids = ids, .n_ids = 4, .data = data, .n_data = N_DATA };
+}
+
+/* Keep a block, and say whether it is there then. */
+static bool keep(ebb_disk *d, uint8_t name)
+{
+    ebb_disk_item it = item(name);
+    ebb_disk_job job = { .items = &it, .n_items = 1 };
+    uint32_t n_ids;
+
+    ebb_disk_put(d, &job);
+    assert_ptr_equal(ebb_disk_take_done(d, true), &job);
+    return ebb_disk_has(d, &it, &n_ids);
+}
+
+static void need_disk(void **state)
+{
+    if (!*state)
+        return;
+    puts("no tmpfs can be mounted here");
+    skip();
+}
+
+static void expect_full(ebb_disk *d, uint8_t name)
+{
+    char line[160];
+
+    assert_false(keep(d, name));
+    assert_true(ebb_disk_take_notice(d, line));
+    assert_non_null(strstr(line, dir));
+    assert_non_null(strstr(line, "free some room"));
+    assert_false(keep(d, name));
+    assert_false(ebb_disk_take_notice(d, line));         /* said once */
+}
+
+static void expect_read(ebb_disk *d, uint8_t name)
+{
+    ebb_disk_item it = item(name);
+
+    memset(data, 0, sizeof data);
+    assert_true(ebb_disk_read(d, &it));
+    assert_int_equal(data[N_DATA - 1], 7);
+}
+
+static void test_full_and_again(void **state)
+{
+    ebb_disk *d;
+
+    need_disk(state);
+    assert_int_equal(ebb_disk_open(dir, 4 << 20, &d, NULL), EBB_OK);
+    assert_true(keep(d, 1));
+    assert_true(ebb_small_disk_fill(dir));
+    expect_full(d, 2);
+    expect_read(d, 1);
+    ebb_small_disk_empty(dir);
+    assert_true(keep(d, 2));
+    expect_read(d, 1);
+    expect_read(d, 2);
+    assert_true(ebb_small_disk_fill(dir));
+    expect_full(d, 3);                           /* and said again, after it was well */
+    ebb_disk_close(d);
+}
+
+/* The cap that is a share of the disk's room follows it, and never falls below what is there. */
+static void test_share_of_the_disk(void **state)
+{
+    ebb_disk *d;
+
+    need_disk(state);
+    assert_true(ebb_small_disk_fill(dir));
+    assert_int_equal(ebb_disk_open(dir, 0, &d, NULL), EBB_OK);
+    expect_full(d, 1);
+    ebb_small_disk_empty(dir);
+    assert_true(keep(d, 1));
+    assert_true(keep(d, 2));
+    nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);  /* what is younger may be of the turn under way */
+    assert_true(ebb_small_disk_fill(dir));
+    assert_true(keep(d, 3));                     /* in the place of the oldest */
+    expect_read(d, 2);
+    expect_read(d, 3);
+    ebb_disk_close(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_full_and_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
