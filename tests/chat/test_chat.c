@@ -598,6 +598,7 @@ int main(void)
         T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer), T(test_refused_prompt),
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_ids_survive_a_restart),
         T(test_another_model), T(test_system_prompt), T(test_settings), T(test_model_advice), T(test_garbage_store), T(test_locked_store),
+        T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
 }
