@@ -77,8 +77,9 @@ EBB_MUST_CHECK
 ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn *progress, void *arg, ebb_error *err);
 
 /* Between turns, about once a second: let layers go if memory is short; take back one that
- * was let go, if there has been room for some time.  true: call again in a second.  From
- * the thread that runs passes; costs microseconds, or the reading of one layer. */
+ * was let go, if there has been room for some time; keep what was learned of the machine's speed, or measure it if
+ * nothing is known.  true: call again in a second.  From the thread that runs passes; costs microseconds, the reading of
+ * one layer, or once some 50 ms. */
 bool ebb_engine_idle(ebb_engine *e);
 
 /* Make the pass under way return EBB_CANCELED within one layer.  From any thread and

@@ -29,15 +29,17 @@ typedef struct ebb_machine {
     double   disk_bytes_s;       /* sustained cold reads of the best reader, while nothing is computed */
     double   disk_busy_bytes_s;  /* the same while all threads multiply ... */
     double   busy_share;         /* ... which does that much of its work then */
+    double   cached_share;       /* of the model that was measured for: what stands in the page cache of its file */
 } ebb_machine;
-/* With `measure`, Q4_K and the disk that holds `path` (NULL: none) are timed for about 0.7 s. */
+/* With `measure`, Q4_K and the disk that holds `path` (NULL: none) are timed for about 0.5 s. */
 EBB_MUST_CHECK
 ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err);
-/* Time what a plan for `model` needs and *m does not have yet: its types with the kernels and
- * threads of `opts` (NULL: defaults), some 40 ms each, and the disk that holds it, half a second.
+/* What a plan for `model` needs and *m does not have yet: the speed of its types with the kernels and threads
+ * of `opts` (NULL: defaults) and, with_disk, of the disk that holds it.  What was measured on this machine in the last days
+ * is taken from $XDG_CACHE_HOME/ebb/speeds; else it is timed, 20 ms for each type and 0.4 s for a disk, and written there.
  * Errors: NOMEM, IO, UNSUPPORTED (no such kernels). */
 EBB_MUST_CHECK
-ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, ebb_error *err);
+ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, bool with_disk, ebb_error *err);
 
 /* One of the readers that can stream weights, as this machine lets it read a file. */
 typedef struct ebb_disk_reader {
@@ -85,6 +87,14 @@ typedef struct ebb_plan {
 EBB_MUST_CHECK
 ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,
                          const ebb_machine *machine, ebb_plan *out, ebb_error *err);
+
+/* Time what the plan's prediction lacks (predicted figures of an engine are 0 until then, if nothing was measured
+ * on this machine before): some 20 ms for each type of weights.  From the thread that runs passes.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_engine_measure(ebb_engine *e, ebb_error *err);
+/* Read n_bytes of the model's file, cold, with the reader that the engine streams through and nothing computed
+ * beside; bytes per second, 0 where nothing can be read.  From the thread that runs passes, between passes. */
+double ebb_engine_read_speed(ebb_engine *e, uint64_t n_bytes);
 
 /* The plan that an engine has at present, and the machine as it was measured for it.
  * From the thread that runs passes. */

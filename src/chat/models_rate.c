@@ -72,10 +72,14 @@ static void rate(ebb_model_rating *r, const ebb_engine_opts *opts, ebb_machine *
     ebb_status st = ebb_model_open(r->file.path, &m, &err);
 
     if (st == EBB_OK && measures)
-        st = ebb_machine_measure(machine, m, opts, &err);
+        st = ebb_machine_measure(machine, m, opts, false, &err);
     if (st == EBB_OK)
         rate_open(r, m, opts, machine);
-    else
+    if (st == EBB_OK && measures && r->plan.stream_bytes > 0 && machine->disk_bytes_s <= 0) {
+        st = ebb_machine_measure(machine, m, opts, true, &err);      /* only now the disk matters */
+        rate_open(r, m, opts, machine);
+    }
+    if (st != EBB_OK)
         snprintf(r->why_not, sizeof r->why_not, "%.199s", err.msg);
     ebb_model_close(m);
 }

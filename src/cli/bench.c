@@ -166,6 +166,8 @@ int ebb_cli_bench(ebb_args *a)
         st = ebb_engine_open(m, &opts, NULL, NULL, &e, &err);
     b.load_s = ebb_clock_s() - start;
     if (st == EBB_OK)
+        st = ebb_engine_measure(e, &err);
+    if (st == EBB_OK)
         ebb_engine_get_plan(e, &b.plan, &machine);
     if (st == EBB_OK)
         st = measure(&b, e, a, &err);

@@ -40,7 +40,7 @@ static void look_at_model(ebb_report *r, const ebb_args *a, const ebb_model *m, 
     ebb_plan plan;
     char speed[16];
     ebb_error err = { 0 };
-    ebb_status st = ebb_machine_measure(machine, m, &a->engine, &err);
+    ebb_status st = ebb_machine_measure(machine, m, &a->engine, true, &err);
 
     if (st == EBB_OK)
         st = ebb_plan_make(m, &a->engine, machine, &plan, &err);

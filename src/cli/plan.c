@@ -194,7 +194,7 @@ int ebb_cli_plan(ebb_args *a)
     if (st == EBB_OK)
         st = get_machine(a, &machine, &err);
     if (st == EBB_OK)
-        st = ebb_machine_measure(&machine, m, &a->engine, &err);
+        st = ebb_machine_measure(&machine, m, &a->engine, true, &err);
     if (st == EBB_OK)
         st = ebb_plan_make(m, &a->engine, &machine, &plan, &err);
     if (st == EBB_OK && a->json)

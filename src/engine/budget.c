@@ -8,7 +8,6 @@
 #include "model_file.h"
 
 #define MIB          ((uint64_t)1 << 20)
-#define MEASURE_S    0.25
 
 /* -- States ----------------------------------------------------------------------- */
 
@@ -56,7 +55,7 @@ static ebb_status keep(ebb_engine *e, const ebb_plan *p, ebb_error *err)
 
 static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg, ebb_error *err)
 {
-    const ebb_read_speed *speeds = e->budget.has_speeds ? e->budget.speeds : NULL;
+    const ebb_read_speed *speeds = e->budget.has_disk ? e->budget.disk.rest : NULL;
     ebb_status st = EBB_OK;
 
     if (!is_in_memory(e) && (!p->is_mapped || p->stream_bytes > 0))
@@ -74,37 +73,13 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
     return st;
 }
 
-static void measure_readers(void *arg, ebb_read_speed speeds[EBB_IO_MMAP + 1])
-{
-    ebb_res_measure(arg, MEASURE_S, speeds);
-}
-
-/* How fast kernels are, and, once a plan streams, the disk: once each. */
-static ebb_status measure(ebb_engine *e, const ebb_plan *p, ebb_error *err)
-{
-    bool wants_disk = !e->budget.has_speeds && p->stream_bytes > 0;
-    ebb_meter *meter;
-    ebb_status st;
-
-    if (e->machine.memory_bytes_s > 0 && !wants_disk)
-        return EBB_OK;
-    st = ebb_meter_open(e->pool, e->run.kern, p->pass_bytes < p->budget_bytes / 4 ? p->pass_bytes : p->budget_bytes / 4, &meter, err);
-    if (st != EBB_OK)
-        return st;
-    ebb_machine_measure_types(&e->machine, meter, ebb_machine_types(e->model));
-    if (wants_disk)
-        st = ebb_machine_measure_disk(&e->machine, meter, e->opts.io, measure_readers, e->res, e->budget.speeds, err);
-    e->budget.has_speeds |= wants_disk && st == EBB_OK;
-    ebb_meter_close(meter);
-    return st;
-}
-
 ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err)
 {
     ebb_status st;
 
     ebb_watch_open(e);
-    st = measure(e, &e->plan, err);
+    ebb_learn_open(e);
+    st = e->plan.stream_bytes > 0 ? ebb_learn_measure(e, &e->plan, err) : EBB_OK;
     if (st != EBB_OK)
         return st;
     ebb_plan_predict(&e->net, &e->machine, &e->plan);
@@ -114,6 +89,7 @@ ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, 
 void ebb_budget_close(ebb_engine *e)
 {
     ebb_watch_close(e);
+    ebb_learn_close(e);
 }
 
 /* What passes took until now, beside what was predicted: within reason. */
@@ -138,7 +114,7 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan
         bytes = now.available_bytes;
     st = ebb_plan_refit(&e->net, e->model, &e->opts, &e->machine, bytes, out, err);
     if (st == EBB_OK)
-        st = measure(e, out, err);
+        st = ebb_learn_measure(e, out, err);
     if (st == EBB_OK) {
         ebb_plan_predict(&e->net, &e->machine, out);
         out->predicted_decode_tok_s /= correction(e);

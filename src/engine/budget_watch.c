@@ -136,7 +136,7 @@ static void shed(ebb_engine *e, uint32_t n, bool is_emergency, int64_t available
     ebb_pool_settle(e->pool);                    /* a late thread may still read them */
     ebb_res_get_stats(e->res, &res);
     if (res.ring_bytes <= EBB_LOADER_BYTES && e->plan.stream_bytes == 0)
-        st = ebb_res_set_reader(e->res, e->opts.io, e->budget.has_speeds ? e->budget.speeds : NULL, ebb_plan_ring(&e->net), &err);
+        st = ebb_res_set_reader(e->res, e->opts.io, e->budget.has_disk ? e->budget.disk.rest : NULL, ebb_plan_ring(&e->net), &err);
     for (uint32_t i = e->net.n_layers + 1; i-- > 0 && shed < n && st == EBB_OK;)
         if (ebb_group_is_here(e, i)) {
             st = ebb_res_place(e->res, i, EBB_LAYER_DISK, &err);
@@ -243,7 +243,7 @@ static bool take_back(ebb_engine *e)
 }
 
 /* Copies of our own are looked after also while nobody asks anything. */
-bool ebb_engine_idle(ebb_engine *e)
+bool ebb_budget_idle(ebb_engine *e)
 {
     bool is_held = !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !is_in_memory(e);
 

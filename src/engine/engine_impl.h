@@ -95,8 +95,13 @@ typedef struct ebb_budget {
     uint64_t     n_refaults, n_faults;   /* ... and these counters, as they were then */
     double       correction;     /* measured time of a pass to predicted; 0: none was measured yet */
     double       applied;        /* the correction that the plan's prediction has already; 0: none */
-    bool         has_speeds;     /* the readers were measured: */
-    ebb_read_speed speeds[EBB_IO_MMAP + 1];
+    bool         has_disk;       /* the readers were measured: */
+    ebb_disk_speeds disk;
+    ebb_speeds   known;          /* what was measured on this machine before */
+    uint64_t     types;          /* of the model, a bit each */
+    uint32_t     n_row;          /* passes of one column in a row, ... */
+    double       row_s, row_predicted_s, row_cpu_s;      /* ... what they took and should take; CPU time when they began */
+    double       best;           /* predicted to real time of the best row since anything was learned; 0: none yet */
 } ebb_budget;
 
 struct ebb_engine {
@@ -241,11 +246,24 @@ void ebb_state_plan_marks(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t 
 void ebb_state_keep_marks(ebb_session *s, const ebb_marks *m);
 void ebb_state_forget_marks(const ebb_marks *m);
 
-/* Bring the groups into the states of the plan: measure and choose a reader if it
+/* Bring the groups into the states of the plan: measure kernels and readers and choose one if it
  * streams, pin what it pins.  Errors: those of ebb_res_place. */
 EBB_MUST_CHECK
 ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err);
 void ebb_budget_close(ebb_engine *e);
+/* -- Speeds (budget_learn.c): remembered, measured when they are needed, corrected by what passes take -- */
+
+/* What is known of this machine and disk. */
+void ebb_learn_open(ebb_engine *e);
+void ebb_learn_close(ebb_engine *e);
+/* Measure what a prediction of `p` lacks; of the disk only if it streams.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_learn_measure(ebb_engine *e, const ebb_plan *p, ebb_error *err);
+/* A pass of one column took so long, predicted_s with neither correction nor company. */
+void ebb_learn_pass(ebb_engine *e, double seconds, double predicted_s);
+/* Behind a turn, with the lock held: predict by the best of its passes from now on. */
+void ebb_learn_turn(ebb_engine *e);
+
 /* What tells of pressure (budget_watch.c). */
 void ebb_watch_open(ebb_engine *e);
 void ebb_watch_close(ebb_engine *e);
@@ -255,6 +273,8 @@ bool ebb_group_is_here(const ebb_engine *e, uint32_t group);
 /* Before a pass: the files are unchanged; memory is looked at, and given back if it is short. */
 EBB_MUST_CHECK
 ebb_status ebb_budget_before_pass(ebb_engine *e, ebb_error *err);
+/* Between turns; see ebb_engine_idle. */
+bool ebb_budget_idle(ebb_engine *e);
 /* Within a pass, between layers: give back if memory is short. */
 void ebb_budget_look(void *engine);
 

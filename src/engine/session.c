@@ -181,7 +181,7 @@ ebb_status ebb_session_sync_held(ebb_session *s, const ebb_token *ids, size_t n,
 
     if (st != EBB_OK)
         return st;
-    (void)ebb_engine_idle(e);                    /* a turn begins: what was let go may come back */
+    (void)ebb_budget_idle(e);                    /* a turn begins: what was let go may come back */
     ebb_keep_reap(e, false);
     kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
     ebb_stats_prefill_begin(e, kept, from_disk, (uint32_t)n - kept);

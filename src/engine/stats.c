@@ -127,7 +127,10 @@ static void learn(ebb_engine *e, double seconds)
     double planned = ebb_plan_decode_at(&e->plan, &e->machine, e->stats.n_used + e->stats.generated_tok);
     double ratio = seconds * planned * (b->applied > 0 ? b->applied : 1);
 
-    if (e->stats.generated_tok >= LEARN_FROM && ratio > 0 && b->n_shed == 0)
+    if (e->stats.generated_tok < LEARN_FROM || ratio <= 0)
+        return;
+    ebb_learn_pass(e, seconds, b->applied > 0 ? 0 : 1 / planned);
+    if (b->n_shed == 0)
         b->correction = b->correction > 0 ? b->correction + (ratio - b->correction) / LEARN_OVER : ratio;
 }
 
@@ -155,6 +158,7 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
                                ? (double)(res.stall_ns - e->turn_stall_ns) / (double)(ebb_clock_ns() - e->turn_ns) : 0;
     e->stats.phase = EBB_PHASE_IDLE;
     e->stats.n_used = ebb_session_length(s);
+    ebb_learn_turn(e);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -193,7 +197,8 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
     *out = e->stats;
-    out->predicted_decode_tok_s = ebb_plan_decode_at(&e->plan, &e->machine, out->n_used);
+    if (e->machine.memory_bytes_s > 0)           /* else it would be a guess */
+        out->predicted_decode_tok_s = ebb_plan_decode_at(&e->plan, &e->machine, out->n_used);
     add_pass_under_way(e, out);
     pthread_mutex_unlock(&e->lock);
     out->pinned_bytes = res.pinned_bytes;

@@ -2,6 +2,9 @@
 #include "os/cpu.h"
 
 #include <stdint.h>
+#include <string.h>
+
+#define LINE_BYTES 64u           /* the shortest cache line of those that matter */
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -35,8 +38,46 @@ ebb_cpu_features ebb_cpu_detect(void)
     return f;
 }
 
+void ebb_cpu_name(char out[64])
+{
+    uint32_t regs[12];
+
+    out[0] = '\0';
+    for (uint32_t i = 0; i < 3; i++)
+        if (!__get_cpuid(0x80000002u + i, &regs[4 * i], &regs[4 * i + 1], &regs[4 * i + 2], &regs[4 * i + 3]))
+            return;
+    memcpy(out, regs, sizeof regs);
+    out[sizeof regs] = '\0';
+}
+
+bool ebb_cpu_flush(const void *p, size_t n)
+{
+    const uint32_t has_clflushopt = 1u << 23;
+    uint32_t a, b, c, d;
+
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(b, has_clflushopt))
+        return false;
+    for (size_t i = 0; i < n; i += LINE_BYTES)   /* clflushopt, for assemblers that do not know it */
+        __asm__ volatile(".byte 0x66; clflush %0" : : "m"(((const char *)p)[i]) : "memory");
+    __asm__ volatile("mfence" : : : "memory");
+    return true;
+}
+
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
+
+void ebb_cpu_name(char out[64])
+{
+    memcpy(out, "ARM", 4);
+}
+
+bool ebb_cpu_flush(const void *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += LINE_BYTES)
+        __asm__ volatile("dc civac, %0" : : "r"((const char *)p + i) : "memory");
+    __asm__ volatile("dsb sy" : : : "memory");
+    return true;
+}
 
 ebb_cpu_features ebb_cpu_detect(void)
 {
@@ -49,5 +90,17 @@ ebb_cpu_features ebb_cpu_detect(void)
 ebb_cpu_features ebb_cpu_detect(void)
 {
     return (ebb_cpu_features){ 0 };
+}
+
+void ebb_cpu_name(char out[64])
+{
+    out[0] = '\0';
+}
+
+bool ebb_cpu_flush(const void *p, size_t n)
+{
+    (void)p;
+    (void)n;
+    return false;
 }
 #endif

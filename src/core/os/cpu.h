@@ -2,6 +2,7 @@
 #ifndef EBB_OS_CPU_H
 #define EBB_OS_CPU_H
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct ebb_cpu_features {
     bool avx2;                   /* AVX2, FMA, F16C, BMI2, and ymm state is kept */
@@ -12,5 +13,10 @@ typedef struct ebb_cpu_features {
 
 /* Cost: a few instructions; keep the answer if you need it often. */
 ebb_cpu_features ebb_cpu_detect(void);
+/* What it calls itself: "Intel(R) Xeon(R) Processor"; "" if it does not say. */
+void ebb_cpu_name(char out[64]);
+/* Write [p, p + n) back and drop it from all caches, so that it comes from memory when it is read next.
+ * false: this CPU does not let a program do that.  Cost: some 10 ns for each cache line. */
+bool ebb_cpu_flush(const void *p, size_t n);
 
 #endif

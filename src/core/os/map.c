@@ -62,6 +62,28 @@ void ebb_map_fini(ebb_map *m)
     memset(m, 0, sizeof *m);
 }
 
+double ebb_file_cached_share(int fd, uint64_t n_bytes)
+{
+    enum { SAMPLES = 64, PAGES = 16 };
+    unsigned char there[PAGES];
+    size_t window = PAGES * PAGE_BYTES, n = 0, n_there = 0;
+    ebb_map m;
+
+    if (ebb_map_file(fd, "", (size_t)n_bytes, &m, NULL) != EBB_OK)
+        return 0;
+    for (size_t i = 0; i < SAMPLES && n_bytes >= window; i++) {
+        size_t at = (size_t)((n_bytes - window) / SAMPLES * i) / PAGE_BYTES * PAGE_BYTES;
+
+        if (mincore((char *)m.data + at, window, there) != 0)
+            break;
+        n += PAGES;
+        for (size_t k = 0; k < PAGES; k++)
+            n_there += there[k] & 1;
+    }
+    ebb_map_fini(&m);
+    return n ? (double)n_there / (double)n : 0;
+}
+
 bool ebb_map_advise(void *p, size_t n, ebb_advice advice)
 {
     static const int advices[] = {

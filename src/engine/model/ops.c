@@ -5,10 +5,7 @@
 
 #include "model/run.h"
 
-/* Rows of a slice of few columns: some tens of microseconds of decode, and enough that most of them are
- * fetched while others are multiplied. */
-#define ROWS_FEW 128u
-#define FEW_COLS  4u
+#define FEW_COLS 4u
 
 static bool has_few_cols(const ebb_run *r)
 {
@@ -17,7 +14,7 @@ static bool has_few_cols(const ebb_run *r)
 
 static uint32_t rows_of_slice(const ebb_run *r)
 {
-    return has_few_cols(r) ? ROWS_FEW : EBB_SLICE_ROWS;
+    return has_few_cols(r) ? EBB_SLICE_ROWS_FEW : EBB_SLICE_ROWS;
 }
 
 /* -- Inputs ------------------------------------------------------------------- */
@@ -287,7 +284,7 @@ static void mat_commit(const void *arg, uint32_t slice, const void *out)
     put_rows(out, n, job->r.c1 - job->r.c0, job->mats[i].y + row, job->mats[i].y_stride);
 }
 
-_Static_assert(sizeof(mat_job) <= EBB_REDO_ARG && 2 * FEW_COLS * ROWS_FEW * sizeof(float) <= EBB_REDO_OUT, "");
+_Static_assert(sizeof(mat_job) <= EBB_REDO_ARG && 2 * FEW_COLS * EBB_SLICE_ROWS_FEW * sizeof(float) <= EBB_REDO_OUT, "");
 
 /* n_slices of what is held of n matrices. */
 static void run_mats(mat_job *job, uint32_t n, uint32_t n_slices)

@@ -139,7 +139,9 @@ typedef struct ebb_mat {
 } ebb_mat;
 
 #define EBB_MAX_MATS 4
-#define EBB_SLICE_ROWS 64u       /* rows of a slice of many columns */
+#define EBB_SLICE_ROWS 64u       /* rows of a slice of many columns, and ... */
+#define EBB_SLICE_ROWS_FEW 128u  /* ... of few: some tens of microseconds of decode, and enough that most of
+                                    them are fetched while others are multiplied */
 
 /* Bit of the activations that w wants. */
 static inline unsigned ebb_act_bit(const ebb_weight *w)

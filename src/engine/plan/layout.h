@@ -7,6 +7,7 @@
 #include "ebb/plan.h"
 #include "model/run.h"
 #include "plan/measure.h"
+#include "plan/speeds.h"
 #include "residency/measure.h"
 
 #define EBB_LOGIT_COLS 8u        /* columns of logits that an evaluation holds at a time */
@@ -33,18 +34,36 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
                           const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p, ebb_error *err);
 /* The types that `model` has a part of its weights in, a bit each. */
 uint64_t ebb_machine_types(const ebb_model *model);
-/* Time those of `types` that *m does not have yet. */
-void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types);
-/* Time the readers with `measure`, at rest and while the meter multiplies; of `io` (AUTO: the
- * best) *m gets the figures, speeds[] those of all at rest.  Error: NOMEM. */
-typedef void ebb_measure_disk_fn(void *arg, ebb_read_speed speeds[EBB_IO_MMAP + 1]);
+/* What *m does not have yet of `types`, from what was measured before; true: it has all of them then. */
+bool ebb_machine_recall_types(ebb_machine *m, const ebb_speeds *known, uint64_t types);
+/* Time those of `types` that *m does not have yet, for now and for later. */
+void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types, ebb_speeds *known);
+
+/* The readers of one disk, as they were measured on it. */
+typedef struct ebb_disk_speeds {
+    uint64_t       device;
+    ebb_io         io;           /* of the machine's figures: the one that is asked for, AUTO: the best */
+    ebb_read_speed rest[EBB_IO_MMAP + 1];
+} ebb_disk_speeds;
+/* Of the disk d->device and d->io, from what was measured in the last day; false: nothing is known. */
+bool ebb_machine_recall_disk(ebb_machine *m, const ebb_speeds *known, ebb_disk_speeds *d);
+/* Time all readers with `measure`, at rest, and the chosen one while the meter multiplies load_bytes, for now and for
+ * later.  Error: NOMEM. */
+typedef void ebb_measure_disk_fn(void *arg, ebb_io only, ebb_read_speed speeds[EBB_IO_MMAP + 1]);
 EBB_MUST_CHECK
-ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, ebb_io io, ebb_measure_disk_fn *measure, void *arg,
-                                    ebb_read_speed speeds[EBB_IO_MMAP + 1], ebb_error *err);
+ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes, ebb_measure_disk_fn *measure, void *arg,
+                                    ebb_disk_speeds *d, ebb_speeds *known, ebb_error *err);
+/* Real passes were `factor` times as fast as *m says: so are the types, or the disk (d not NULL). */
+void ebb_machine_learn(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, ebb_speeds *known);
+/* The file's device; 0: unknown. */
+uint64_t ebb_machine_device(const ebb_model *model);
 /* Bytes of a ring that any layer can be streamed through. */
 uint64_t ebb_plan_ring(const ebb_net *net);
 /* Fill the predicted figures (predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
+/* How much faster or slower the disk was than *machine says, where a pass at depth 0 took pass_s and waited for reads;
+ * 0: it did not wait. */
+double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p, double pass_s);
 /* Its predicted decode speed at a depth of n_pos positions, whose K and V are read too. */
 double ebb_plan_decode_at(const ebb_plan *p, const ebb_machine *machine, uint32_t n_pos);
 /* Replace the types that would hurt this network (of 4-bit K where K has biases or heads are narrower than a block:

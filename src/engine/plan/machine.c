@@ -4,7 +4,9 @@
 
 #include "ebb/plan.h"
 #include "model_file.h"
+#include "os/file.h"
 #include "os/limits.h"
+#include "os/map.h"
 #include "os/pool.h"
 #include "os/proc.h"
 #include "plan/layout.h"
@@ -12,6 +14,9 @@
 #define MIB          ((uint64_t)1 << 20)
 #define KEPT_MACHINE (384 * MIB)                 /* of the machine's memory, for everybody else */
 #define KEPT_CGROUP  (16 * MIB)                  /* of a cgroup's, and 1 % of it */
+#define KERNEL_AGE_S (30 * 86400)                /* so long is believed what was measured */
+#define DISK_AGE_S   86400
+#define BELIEVED     0.75                        /* passes that were slower than that had company */
 
 static void lower(ebb_machine *m, uint64_t bytes, uint64_t kept, const char *why)
 {
@@ -69,102 +74,266 @@ uint64_t ebb_machine_types(const ebb_model *model)
     return types;
 }
 
-void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types)
+/* The speed of all that no type is known for. */
+static void note_type(ebb_machine *m, int type)
 {
+    if (type != EBB_TYPE_Q4_K && m->memory_bytes_s > 0 && (int)m->measured_type != type)
+        return;
+    m->memory_bytes_s = m->types[type].bytes_s;
+    m->int8_mac_s = m->types[type].mac_s;
+    m->measured_type = (ebb_type)type;
+}
+
+static const char *type_key(int type, char out[EBB_SPEED_NAME])
+{
+    snprintf(out, EBB_SPEED_NAME, "weights %.16s", ebb_type_get((ebb_type)type)->name);
+    return out;
+}
+
+bool ebb_machine_recall_types(ebb_machine *m, const ebb_speeds *known, uint64_t types)
+{
+    char key[EBB_SPEED_NAME];
+    bool has_all = true;
+    double v[2];
+
+    for (int i = 0; i < EBB_TYPE_LIMIT; i++) {
+        if (!(types >> i & 1))
+            continue;
+        if (m->types[i].bytes_s <= 0 && ebb_speeds_get(known, type_key(i, key), KERNEL_AGE_S, v)) {
+            m->types[i] = (ebb_type_speed){ v[0], v[1] };
+            note_type(m, i);
+        }
+        has_all &= m->types[i].bytes_s > 0;
+    }
+    if (m->sync_s <= 0 && ebb_speeds_get(known, "sync", KERNEL_AGE_S, v))
+        m->sync_s = v[0];
+    return has_all && m->sync_s > 0;
+}
+
+void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types, ebb_speeds *known)
+{
+    char key[EBB_SPEED_NAME];
+
     for (int i = 0; i < EBB_TYPE_LIMIT; i++) {
         ebb_type_speed *s = &m->types[i];
 
         if (!(types >> i & 1) || s->bytes_s > 0)
             continue;
         *s = (ebb_type_speed){ ebb_meter_bytes(meter, (ebb_type)i), ebb_meter_macs(meter, (ebb_type)i) };
-        if (i == EBB_TYPE_Q4_K || m->memory_bytes_s <= 0) {
-            m->memory_bytes_s = s->bytes_s;
-            m->int8_mac_s = s->mac_s;
-            m->measured_type = (ebb_type)i;
-        }
+        if (!ebb_meter_had_company(meter))
+            ebb_speeds_offer(known, type_key(i, key), s->bytes_s, s->mac_s);
+        note_type(m, i);
     }
-    if (m->sync_s <= 0)
+    if (m->sync_s <= 0) {
         m->sync_s = ebb_meter_sync(meter);
+        if (!ebb_meter_had_company(meter))
+            ebb_speeds_put(known, "sync", m->sync_s, 0);
+    }
 }
 
-ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, ebb_io io, ebb_measure_disk_fn *measure, void *arg,
-                                    ebb_read_speed speeds[EBB_IO_MMAP + 1], ebb_error *err)
+static const char *disk_key(const char *what, const ebb_disk_speeds *d, int io, char out[EBB_SPEED_NAME])
+{
+    snprintf(out, EBB_SPEED_NAME, "%s %llx %s", what, (unsigned long long)d->device, ebb_reader_get((ebb_io)io)->name);
+    return out;
+}
+
+bool ebb_machine_recall_disk(ebb_machine *m, const ebb_speeds *known, ebb_disk_speeds *d)
+{
+    char key[EBB_SPEED_NAME];
+    double v[2];
+    bool any = false;
+
+    for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++) {
+        if (!ebb_speeds_get(known, disk_key("disk", d, io, key), DISK_AGE_S, v))
+            continue;
+        d->rest[io] = (ebb_read_speed){ .is_allowed = true, .bytes_s = v[0], .cpu_s_per_gb = v[1] };
+        any = true;
+    }
+    if (d->io == EBB_IO_AUTO)
+        d->io = ebb_read_best(d->rest);
+    if (!any || d->rest[d->io].bytes_s <= 0 || !ebb_speeds_get(known, disk_key("busy", d, d->io, key), DISK_AGE_S, v))
+        return false;
+    if (m->disk_bytes_s <= 0) {                  /* a described one is not this one */
+        m->disk_bytes_s = d->rest[d->io].bytes_s;
+        m->disk_busy_bytes_s = v[0];
+        m->busy_share = v[1];
+    }
+    return true;
+}
+
+ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes, ebb_measure_disk_fn *measure, void *arg,
+                                    ebb_disk_speeds *d, ebb_speeds *known, ebb_error *err)
 {
     ebb_read_speed busy[EBB_IO_MMAP + 1];
+    char key[EBB_SPEED_NAME];
     ebb_status st;
-    double bytes_s;
 
-    measure(arg, speeds);
-    if (io == EBB_IO_AUTO)
-        io = ebb_read_best(speeds);
-    m->disk_bytes_s = speeds[io].bytes_s;
+    measure(arg, EBB_IO_AUTO, d->rest);
+    if (d->io == EBB_IO_AUTO)
+        d->io = ebb_read_best(d->rest);
+    m->disk_bytes_s = d->rest[d->io].bytes_s;
     if (m->disk_bytes_s <= 0)                    /* a small file, or none */
         return EBB_OK;
-    st = ebb_meter_begin(meter, m->measured_type, err);
+    st = ebb_meter_begin(meter, m->measured_type, load_bytes, err);
     if (st != EBB_OK)
         return st;
-    measure(arg, busy);
-    bytes_s = ebb_meter_end(meter);
-    m->disk_busy_bytes_s = busy[io].bytes_s;
-    m->busy_share = m->memory_bytes_s > 0 && bytes_s < m->memory_bytes_s ? bytes_s / m->memory_bytes_s : 1;
+    measure(arg, d->io, busy);
+    m->busy_share = ebb_meter_end(meter);
+    m->disk_busy_bytes_s = busy[d->io].bytes_s;
+    if (ebb_meter_had_company(meter)) {          /* it says more of them than of this */
+        m->busy_share = m->disk_busy_bytes_s = 0;
+        return EBB_OK;
+    }
+    for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++)
+        if (d->rest[io].bytes_s > 0)
+            ebb_speeds_offer(known, disk_key("disk", d, io, key), d->rest[io].bytes_s, d->rest[io].cpu_s_per_gb);
+    if (m->disk_busy_bytes_s > 0)
+        ebb_speeds_offer(known, disk_key("busy", d, d->io, key), m->disk_busy_bytes_s, m->busy_share);
     return EBB_OK;
 }
 
-static void measure_path(void *arg, ebb_read_speed speeds[EBB_IO_MMAP + 1])
+/* -- What passes teach ------------------------------------------------------------- */
+
+/* A little slower is how it is; much slower is how it was at that moment. */
+static void keep(ebb_speeds *known, const char *key, double v0, double v1, double factor)
 {
-    if (ebb_read_measure_path(arg, speeds, NULL) != EBB_OK)      /* of a model in memory there is no file */
+    if (factor > BELIEVED)
+        ebb_speeds_put(known, key, v0, v1);
+    else
+        ebb_speeds_offer(known, key, v0, v1);
+}
+
+void ebb_machine_learn(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, ebb_speeds *known)
+{
+    char key[EBB_SPEED_NAME];
+
+    for (int i = 0; i < EBB_TYPE_LIMIT && !d; i++)
+        if (types >> i & 1 && m->types[i].bytes_s > 0) {
+            m->types[i].bytes_s *= factor;
+            keep(known, type_key(i, key), m->types[i].bytes_s, m->types[i].mac_s, factor);
+            note_type(m, i);
+        }
+    if (!d || m->disk_bytes_s <= 0 || m->disk_busy_bytes_s <= 0)
+        return;
+    m->disk_bytes_s *= factor;
+    m->disk_busy_bytes_s *= factor;
+    keep(known, disk_key("disk", d, d->io, key), m->disk_bytes_s, d->rest[d->io].cpu_s_per_gb, factor);
+    keep(known, disk_key("busy", d, d->io, key), m->disk_busy_bytes_s, m->busy_share, factor);
+}
+
+/* -- For a plan ------------------------------------------------------------------------ */
+
+uint64_t ebb_machine_device(const ebb_model *model)
+{
+    const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(model), 0);
+    ebb_file_id id;
+
+    if (first->fd < 0 || ebb_file_get_id(first->fd, first->path, &id, NULL) != EBB_OK)
+        return 0;
+    return id.device;
+}
+
+static uint64_t device_of(const char *path)
+{
+    ebb_file_id id = { 0 };
+    int fd;
+
+    if (!path || ebb_file_open(path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
+        return 0;
+    if (ebb_file_get_id(fd, path, &id, NULL) != EBB_OK)
+        id.device = 0;
+    ebb_file_close(fd);
+    return id.device;
+}
+
+static void measure_path(void *arg, ebb_io only, ebb_read_speed speeds[EBB_IO_MMAP + 1])
+{
+    if (ebb_read_measure_path(arg, only, speeds, NULL) != EBB_OK)        /* of a model in memory there is no file */
         memset(speeds, 0, (EBB_IO_MMAP + 1) * sizeof *speeds);
 }
 
+/* What is to be measured, and for whom. */
+typedef struct wish {
+    uint64_t               types, weights_bytes;
+    const char            *path;         /* of a file on the disk; NULL: none */
+    uint64_t               device;
+    const ebb_engine_opts *o;
+    const ebb_kernels     *kern;
+    uint32_t               n_threads;
+} wish;
+
 /* Beside what stands already, a part of what may be taken. */
-static uint64_t meter_bytes(const ebb_machine *m, uint64_t weights_bytes)
+static uint64_t load_bytes(const ebb_machine *m, const wish *w)
 {
-    return weights_bytes < m->available_bytes / 4 ? weights_bytes : m->available_bytes / 4;
+    return w->weights_bytes < m->available_bytes / 4 ? w->weights_bytes : m->available_bytes / 4;
 }
 
-static ebb_status measure(ebb_machine *m, uint64_t types, uint64_t weights_bytes, const char *path, const ebb_engine_opts *o,
-                          ebb_error *err)
+static ebb_status measure(ebb_machine *m, const wish *w, bool with_disk, ebb_speeds *known, ebb_error *err)
 {
-    ebb_read_speed speeds[EBB_IO_MMAP + 1];
-    const ebb_kernels *kern;
+    ebb_disk_speeds disk = { .device = w->device, .io = w->o ? w->o->io : EBB_IO_AUTO };
     ebb_pool *pool = NULL;
     ebb_meter *meter = NULL;
-    ebb_status st = ebb_kernels_get(o ? o->cpu : EBB_CPU_AUTO, &kern, err);
+    ebb_status st = ebb_pool_new(w->n_threads, &pool, err);
 
     if (st == EBB_OK)
-        st = ebb_pool_new(o && o->n_threads ? o->n_threads : m->n_cpus, &pool, err);
+        st = ebb_meter_open(pool, w->kern, w->weights_bytes, &meter, err);
     if (st == EBB_OK)
-        st = ebb_meter_open(pool, kern, meter_bytes(m, weights_bytes), &meter, err);
-    if (st == EBB_OK)
-        ebb_machine_measure_types(m, meter, types);
-    if (st == EBB_OK && path && m->disk_bytes_s <= 0)
-        st = ebb_machine_measure_disk(m, meter, o ? o->io : EBB_IO_AUTO, measure_path, (void *)(uintptr_t)path, speeds, err);
+        ebb_machine_measure_types(m, meter, w->types, known);
+    if (st == EBB_OK && with_disk)
+        st = ebb_machine_measure_disk(m, meter, load_bytes(m, w), measure_path, (void *)(uintptr_t)w->path, &disk, known, err);
     ebb_meter_close(meter);
     ebb_pool_free(pool);
+    ebb_speeds_save(known);
+    return st;
+}
+
+static ebb_status begin(const ebb_machine *m, wish *w, ebb_speeds *known, ebb_error *err)
+{
+    ebb_status st = ebb_kernels_get(w->o ? w->o->cpu : EBB_CPU_AUTO, &w->kern, err);
+
+    w->n_threads = w->o && w->o->n_threads ? w->o->n_threads : m->n_cpus;
+    if (st == EBB_OK)
+        ebb_speeds_load(known, w->kern, w->n_threads);
     return st;
 }
 
 ebb_status ebb_machine_probe(const char *path, bool measures, ebb_machine *out, ebb_error *err)
 {
+    wish w = { .types = (uint64_t)1 << EBB_TYPE_Q4_K, .weights_bytes = UINT64_MAX, .path = path,
+               .device = device_of(path) };
+    ebb_speeds known;
     ebb_status st;
 
     memset(out, 0, sizeof *out);
     out->n_cpus = ebb_limits_cpus(NULL);
     st = probe_memory(out, err);
-    return st == EBB_OK && measures ? measure(out, (uint64_t)1 << EBB_TYPE_Q4_K, UINT64_MAX, path, NULL, err) : st;
+    if (st == EBB_OK && measures)
+        st = begin(out, &w, &known, err);
+    return st == EBB_OK && measures ? measure(out, &w, path != NULL, &known, err) : st;
 }
 
-ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, ebb_error *err)
+ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, bool with_disk, ebb_error *err)
 {
     const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(model), 0);
+    wish w = { .types = ebb_machine_types(model), .weights_bytes = ebb_model_get_info(model)->weight_bytes, .path = first->path,
+               .device = ebb_machine_device(model), .o = opts };
+    ebb_disk_speeds disk = { .device = w.device, .io = opts ? opts->io : EBB_IO_AUTO };
+    ebb_speeds known;
+    ebb_status st = begin(m, &w, &known, err);
 
-    return measure(m, ebb_machine_types(model), ebb_model_get_info(model)->weight_bytes, first->fd < 0 ? NULL : first->path, opts, err);
+    if (st != EBB_OK)
+        return st;
+    m->cached_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
+    with_disk = with_disk && first->fd >= 0 && m->disk_bytes_s <= 0 && !ebb_machine_recall_disk(m, &known, &disk);
+    if (ebb_machine_recall_types(m, &known, w.types) && !with_disk)
+        return EBB_OK;
+    return measure(m, &w, with_disk, &known, err);
 }
 
 ebb_status ebb_machine_readers(const char *path, ebb_disk_reader out[EBB_N_DISK_READERS], ebb_error *err)
 {
     ebb_read_speed speeds[EBB_IO_MMAP + 1];
-    ebb_status st = ebb_read_measure_path(path, speeds, err);
+    ebb_status st = ebb_read_measure_path(path, EBB_IO_AUTO, speeds, err);
 
     memset(out, 0, EBB_N_DISK_READERS * sizeof *out);
     for (int i = 0; i < EBB_N_DISK_READERS && st == EBB_OK; i++) {

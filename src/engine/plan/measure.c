@@ -7,110 +7,140 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "model/run.h"
+#include "os/cpu.h"
 #include "os/map.h"
+#include "os/proc.h"
 
-#define WEIGHTS_MAX   ((size_t)256 << 20)       /* the largest caches that a virtual machine is said to have are hardly its own */
-#define WEIGHTS_MIN   ((size_t)4 << 20)
-#define PAGE_BYTES    ((size_t)4096)
-#define MEASURE_S     0.02                       /* on as much as caches do not hold; less on less */
-#define MEASURE_BYTES ((size_t)64 << 20)
-enum { K = 4096, ROWS_FEW = 32, ROWS_MANY = 64, COLS = 128, MAX_PASSES = 64, SYNCS = 64 };
+#define CACHED_BYTES ((uint64_t)16 << 20)        /* a model that is no larger stays in a cache */
+#define MATRIX_BYTES ((size_t)10 << 20)          /* of a matrix, but for the widest types */
+#define WEIGHT_BYTES ((size_t)16 << 20)          /* ROWS of K_MIN floats */
+#define LOAD_MAX     ((size_t)256 << 20)
+#define LOAD_MIN     ((size_t)4 << 20)
+#define PAGE_BYTES   ((size_t)4096)
+#define ALIKE        1.03                        /* two times as near as that are believed */
+#define OWN_SHARE    0.9                         /* of all processors, at least, in a time that counts */
+#define PATIENCE_S   0.15
+enum { ROWS = 4096, K_MAX = 4096, K_MIN = 1024, ROWS_MANY = 64, COLS = 128, MIN_TIMES = 3, MAX_TIMES = 12, SYNCS = 64 };
 
 struct ebb_meter {
     ebb_pool          *pool;
     const ebb_kernels *kern;
     uint32_t           n_threads;
-    ebb_map            map;
+    ebb_map            map, load;
     char              *weights, *scratch;
-    size_t             weights_bytes;
+    bool               is_cached;        /* the weights stay in a cache between two times */
+    bool               had_company;
     char              *x;        /* COLS columns of the activations that x_act names */
     float             *y;        /* [threads][COLS][ROWS_MANY] */
     unsigned           x_act;    /* EBB_ACT_COUNT: none yet */
     pthread_t          thread;
     atomic_bool        stop;
-    ebb_type           type;     /* of the multiplication under way */
-    double             bytes_s;  /* what came of it */
+    ebb_type           type;     /* of the multiplication under way, ... */
+    double             alone_s, busy_s;  /* ... what a round of it takes */
 };
 
-static size_t between(uint64_t n, size_t least, size_t most)
+/* Zeroes are weights of any type; untouched pages would all be the same one. */
+static void touch(char *p, size_t n)
 {
-    return n < least ? least : n > most ? most : (size_t)n / PAGE_BYTES * PAGE_BYTES;
+    for (size_t i = 0; i < n; i += PAGE_BYTES)
+        p[i] = 0;
 }
 
 ebb_status ebb_meter_open(ebb_pool *pool, const ebb_kernels *kern, uint64_t weights_bytes, ebb_meter **out, ebb_error *err)
 {
     ebb_meter *m = calloc(1, sizeof *m);
-    size_t x_bytes = 0, y_bytes;
+    size_t x_bytes = 0, y_bytes, n_places;
     ebb_status st;
 
     *out = NULL;
     if (!m)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for measuring");
     *m = (ebb_meter){ .pool = pool, .kern = kern, .n_threads = ebb_pool_n_threads(pool), .x_act = EBB_ACT_COUNT,
-                      .weights_bytes = between(weights_bytes, WEIGHTS_MIN, WEIGHTS_MAX) };
+                      .is_cached = weights_bytes <= CACHED_BYTES };
     for (int act = 0; act < EBB_ACT_COUNT; act++)
-        x_bytes = x_bytes > ebb_act_col_bytes((ebb_act)act, K) ? x_bytes : ebb_act_col_bytes((ebb_act)act, K);
+        x_bytes = x_bytes > ebb_act_col_bytes((ebb_act)act, K_MAX) ? x_bytes : ebb_act_col_bytes((ebb_act)act, K_MAX);
     x_bytes *= COLS;
-    y_bytes = m->n_threads * sizeof(float) * COLS * ROWS_MANY;
-    st = ebb_map_anon(m->weights_bytes + x_bytes + y_bytes + m->n_threads * EBB_KERNEL_SCRATCH, true, &m->map, err);
+    n_places = EBB_POOL_PLACES(m->n_threads);
+    y_bytes = n_places * sizeof(float) * COLS * ROWS_MANY;
+    st = ebb_map_anon(WEIGHT_BYTES + x_bytes + y_bytes + n_places * EBB_KERNEL_SCRATCH, true, &m->map, err);
     if (st != EBB_OK) {
         free(m);
         return st;
     }
     m->weights = m->map.data;                    /* every part is a multiple of 64 bytes */
-    m->x = m->weights + m->weights_bytes;
+    m->x = m->weights + WEIGHT_BYTES;
     m->y = (float *)(void *)(m->x + x_bytes);
     m->scratch = m->x + x_bytes + y_bytes;
-    for (size_t i = 0; i < m->weights_bytes; i += PAGE_BYTES)
-        m->weights[i] = 0;                       /* zeroes are weights of any type; untouched pages would all be the same one */
+    touch(m->weights, WEIGHT_BYTES);
     *out = m;
     return EBB_OK;
 }
 
 void ebb_meter_close(ebb_meter *m)
 {
-    if (m)
+    if (m) {
         ebb_map_fini(&m->map);
+        ebb_map_fini(&m->load);
+    }
     free(m);
 }
 
 /* Activations as norms leave them: kernels may be faster where all are small. */
 static void make_x(ebb_meter *m, ebb_act act)
 {
-    float x[K];
+    float x[K_MAX];
     uint32_t seed = 1;
 
     if (m->x_act == (unsigned)act)
         return;
-    for (int i = 0; i < K; i++) {
+    for (int i = 0; i < K_MAX; i++) {
         seed = seed * 1664525u + 1013904223u;
         x[i] = tanf(3.0f * ((float)(seed >> 8) / 16777216.0f - 0.5f)) / 4;
     }
     for (int c = 0; c < COLS; c++)
-        m->kern->quantize[act](x, K, m->x + (size_t)c * ebb_act_col_bytes(act, K));
+        m->kern->quantize[act](x, K_MAX, m->x + (size_t)c * ebb_act_col_bytes(act, K_MAX));
     m->x_act = (unsigned)act;
 }
 
 /* -- Slices ------------------------------------------------------------------------- */
 
 typedef struct slice_job {
-    ebb_meter *m;
-    ebb_type   type;
-    size_t     n_rows, n_cols, step;     /* step: bytes from one slice's weights to the next's */
+    ebb_meter  *m;
+    const char *weights;
+    ebb_type    type;
+    size_t      n_k, n_rows, n_cols, step;       /* step: bytes from one slice's weights to the next's */
 } slice_job;
 
-static void slice(void *arg, uint32_t i, uint32_t thread)
+static void multiply(const slice_job *job, uint32_t i, uint32_t thread)
 {
-    const slice_job *job = arg;
     ebb_meter *m = job->m;
     ebb_matmul a = {
-        .type = job->type, .w = m->weights + i * job->step, .row_bytes = (size_t)ebb_type_row_bytes(job->type, K),
-        .n_rows = job->n_rows, .n_k = K, .x = m->x, .x_col_bytes = ebb_act_col_bytes(ebb_kernel_act(job->type), K),
-        .n_cols = job->n_cols, .y = m->y + (size_t)thread * COLS * ROWS_MANY, .y_stride = ROWS_MANY,
+        .type = job->type, .w = job->weights + i * job->step, .row_bytes = (size_t)ebb_type_row_bytes(job->type, job->n_k),
+        .n_rows = job->n_rows, .n_k = job->n_k, .x = m->x, .x_col_bytes = ebb_act_col_bytes(ebb_kernel_act(job->type), K_MAX),
+        .n_cols = job->n_cols, .y = m->y + (size_t)thread * COLS * ROWS_MANY, .y_stride = job->n_rows,
         .scratch = m->scratch + thread * EBB_KERNEL_SCRATCH,
     };
 
     m->kern->matmul[job->type](&a);
+}
+
+static void slice(void *arg, uint32_t i, uint32_t thread)
+{
+    multiply(arg, i, thread);
+}
+
+static void compute(const void *arg, uint32_t i, uint32_t thread, void *out)
+{
+    (void)out;
+    multiply(arg, i, thread);
+}
+
+static void commit(const void *arg, uint32_t i, const void *out)
+{
+    (void)arg;
+    (void)i;
+    (void)out;
 }
 
 static void nothing(void *arg, uint32_t i, uint32_t thread)
@@ -120,87 +150,148 @@ static void nothing(void *arg, uint32_t i, uint32_t thread)
     (void)thread;
 }
 
-static int by_value(const void *a, const void *b)
+/* Few columns, the way a pass runs them. */
+static void run_few(const slice_job *job, uint32_t n_slices)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    static const ebb_redo redo = { compute, commit };
 
-    return (x > y) - (x < y);
+    ebb_pool_run_redo(job->m->pool, &redo, job, sizeof *job, n_slices);
 }
 
-/* Seconds of one call of the pool: the mean of the better half of some. */
-static double time_pass(ebb_meter *m, ebb_slice_fn *fn, void *arg, uint32_t n_slices, int n_least)
+/* Threads that sleep are waked before the time begins: in a pass they are awake. */
+static void wake(ebb_meter *m)
 {
-    double took[MAX_PASSES], sum = 0, begin = ebb_clock_s(), last = begin;
-    double enough = MEASURE_S * (m->weights_bytes < MEASURE_BYTES ? (double)m->weights_bytes / (double)MEASURE_BYTES : 1);
-    int n = 0;
+    for (int i = 0; i < SYNCS; i++)
+        ebb_pool_run(m->pool, nothing, NULL, m->n_threads);
+}
 
-    while (n < MAX_PASSES && (n < n_least || last - begin < enough)) {
-        double now;
+/* *cpu_s: processor time, by thread. */
+static double time_once(const slice_job *job, uint32_t n_slices, bool is_cold, double *cpu_s)
+{
+    double begin, cpu;
 
-        ebb_pool_run(m->pool, fn, arg, n_slices);
-        now = ebb_clock_s();
-        took[n++] = now - last;
-        last = now;
+    if (is_cold)
+        (void)ebb_cpu_flush(job->weights, n_slices * job->step);
+    wake(job->m);
+    cpu = ebb_proc_cpu_s();
+    begin = ebb_clock_s();
+    if (job->n_cols == 1)
+        run_few(job, n_slices);
+    else
+        ebb_pool_run(job->m->pool, slice, (void *)(uintptr_t)job, n_slices);
+    begin = ebb_clock_s() - begin;
+    *cpu_s = (ebb_proc_cpu_s() - cpu) / job->m->n_threads;
+    return begin;
+}
+
+/* The least of some undisturbed times, of which two are alike; with company the least processor time. */
+static double least_time(const slice_job *job, uint32_t n_slices, bool is_cold)
+{
+    double least = INFINITY, second = INFINITY, least_cpu = INFINITY, until = ebb_clock_s() + PATIENCE_S;
+
+    for (int i = 0; i < MIN_TIMES || (second > least * ALIKE && (i < MAX_TIMES || least == INFINITY) && ebb_clock_s() < until); i++) {
+        double cpu, t = time_once(job, n_slices, is_cold, &cpu);
+
+        least_cpu = fmin(least_cpu, cpu);
+        if (cpu < OWN_SHARE * t)
+            continue;
+        second = fmin(second, fmax(t, least));
+        least = fmin(least, t);
     }
-    qsort(took, (size_t)n, sizeof *took, by_value);
-    for (int i = 0; i < (n + 1) / 2; i++)
-        sum += took[i];
-    return sum / ((n + 1) / 2);
+    job->m->had_company |= least == INFINITY;
+    return least < INFINITY ? least : least_cpu;
 }
 
-static slice_job one_column(ebb_meter *m, ebb_type type)
+static slice_job one_column(ebb_meter *m, ebb_type type, const char *weights)
 {
+    size_t k = K_MAX;
+
+    while (k > K_MIN && ROWS * (size_t)ebb_type_row_bytes(type, k) > MATRIX_BYTES)
+        k /= 2;
     make_x(m, ebb_kernel_act(type));
-    return (slice_job){ .m = m, .type = type, .n_rows = ROWS_FEW, .n_cols = 1,
-                        .step = ROWS_FEW * (size_t)ebb_type_row_bytes(type, K) };
+    return (slice_job){ .m = m, .weights = weights, .type = type, .n_k = k, .n_rows = EBB_SLICE_ROWS_FEW, .n_cols = 1,
+                        .step = EBB_SLICE_ROWS_FEW * (size_t)ebb_type_row_bytes(type, k) };
 }
 
 double ebb_meter_bytes(ebb_meter *m, ebb_type type)
 {
-    slice_job job = one_column(m, type);
-    uint32_t n = (uint32_t)(m->weights_bytes / job.step);
+    slice_job job = one_column(m, type, m->weights);
+    uint32_t n = ROWS / EBB_SLICE_ROWS_FEW;
+    double t = least_time(&job, n, !m->is_cached);
 
-    return (double)n * (double)job.step / time_pass(m, slice, &job, n, 3);
+    ebb_pool_settle(m->pool);
+    return (double)n * (double)job.step / t;
 }
 
 double ebb_meter_macs(ebb_meter *m, ebb_type type)
 {
-    slice_job job = { .m = m, .type = type, .n_rows = ROWS_MANY, .n_cols = COLS,
-                      .step = ROWS_MANY * (size_t)ebb_type_row_bytes(type, K) };
+    slice_job job = { .m = m, .weights = m->weights, .type = type, .n_k = K_MAX, .n_rows = ROWS_MANY, .n_cols = COLS,
+                      .step = 0 };                /* a few rows for all: computation is timed */
     uint32_t n = 2 * m->n_threads;
 
     make_x(m, ebb_kernel_act(type));
-    return (double)n * ROWS_MANY * COLS * K / time_pass(m, slice, &job, n, 2);
+    return (double)n * ROWS_MANY * COLS * K_MAX / least_time(&job, n, false);
 }
 
 double ebb_meter_sync(ebb_meter *m)
 {
-    return time_pass(m, nothing, NULL, m->n_threads, SYNCS);
+    double begin;
+
+    wake(m);
+    begin = ebb_clock_s();
+    wake(m);
+    return (ebb_clock_s() - begin) / SYNCS;
+}
+
+bool ebb_meter_had_company(const ebb_meter *m)
+{
+    return m->had_company;
 }
 
 /* -- As a load ------------------------------------------------------------------------ */
 
-static void *multiply(void *arg)
+static double time_rounds(ebb_meter *m, bool until_stop, double *own_share)
 {
-    ebb_meter *m = arg;
-    slice_job job = one_column(m, m->type);
-    uint32_t n = (uint32_t)(m->weights_bytes / job.step);
-    double begin = ebb_clock_s();
-    uint64_t passes = 0;
+    slice_job job = one_column(m, m->type, m->load.data);
+    uint32_t n = (uint32_t)(m->load.n_bytes / job.step);
+    double begin = ebb_clock_s(), cpu = ebb_proc_cpu_s(), took;
+    int rounds = 0;
 
     do {
-        ebb_pool_run(m->pool, slice, &job, n);
-        passes++;
-    } while (!atomic_load(&m->stop));
-    m->bytes_s = (double)passes * (double)n * (double)job.step / (ebb_clock_s() - begin);
+        run_few(&job, n);
+        rounds++;
+    } while (until_stop ? !atomic_load(&m->stop) : rounds < 2);
+    ebb_pool_settle(m->pool);
+    took = ebb_clock_s() - begin;
+    *own_share = (ebb_proc_cpu_s() - cpu) / m->n_threads / took;
+    return took / rounds;
+}
+
+static void *keep_busy(void *arg)
+{
+    ebb_meter *m = arg;
+    double own_share;
+
+    m->busy_s = time_rounds(m, true, &own_share);
     return NULL;
 }
 
-ebb_status ebb_meter_begin(ebb_meter *m, ebb_type type, ebb_error *err)
+ebb_status ebb_meter_begin(ebb_meter *m, ebb_type type, uint64_t load_bytes, ebb_error *err)
 {
+    size_t n = load_bytes < LOAD_MIN ? LOAD_MIN : load_bytes > LOAD_MAX ? LOAD_MAX : (size_t)load_bytes;
+    double own_share;
+    ebb_status st = EBB_OK;
+
+    if (!m->load.data)
+        st = ebb_map_anon(n, true, &m->load, err);
+    if (st != EBB_OK)
+        return st;
+    touch(m->load.data, m->load.n_bytes);
     m->type = type;
+    m->alone_s = time_rounds(m, false, &own_share);
+    m->had_company |= own_share < OWN_SHARE;
     atomic_store(&m->stop, false);
-    if (pthread_create(&m->thread, NULL, multiply, m) != 0)
+    if (pthread_create(&m->thread, NULL, keep_busy, m) != 0)
         return EBB_FAIL(err, EBB_NOMEM, "no thread for measuring");
     return EBB_OK;
 }
@@ -209,5 +300,5 @@ double ebb_meter_end(ebb_meter *m)
 {
     atomic_store(&m->stop, true);
     pthread_join(m->thread, NULL);
-    return m->bytes_s;
+    return m->busy_s > m->alone_s ? m->alone_s / m->busy_s : 1;
 }

@@ -6,6 +6,9 @@
  *
  *     S <= Bd T / b:   t = T + S / Bd (1 - b)                 the reads are done first
  *     else:            t = T / b + (S - Bd T / b) / Bd'       they are waited for
+ *
+ * A prompt of n columns multiplies n times as much, and unpacks all weights once, which takes about what a pass of
+ * one column takes.  The first one also waits for what shall be resident and is not in memory yet.
  */
 #include "plan/layout.h"
 
@@ -16,15 +19,11 @@
 #define BUSY_SHARE      0.9
 #define OPS_PER_LAYER   10                       /* norms, inputs, products, rope, attention, activation */
 #define PROMPT_TOKENS   64
+#define WAITS           1.3                      /* a pass that takes so many times its computation waits for the disk */
 
 static double or_usual(double measured, double usual)
 {
     return measured > 0 ? measured : usual;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
 }
 
 /* Share of a matrix that a pass of few columns uses: of experts those that are chosen. */
@@ -62,19 +61,40 @@ static double with_reads(const ebb_machine *m, double alone_s, double read_bytes
     return both_s + (read_bytes - busy * both_s) / idle;
 }
 
+/* What a pass of one column computes. */
+static double compute_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p)
+{
+    return product_s(net, m, p, false) + or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER * p->n_layers;
+}
+
+/* Bytes that the first pass reads beside what it streams: copies are made past the page cache. */
+static double cold_bytes(const ebb_machine *m, const ebb_plan *p)
+{
+    double share = p->is_mapped ? 1 - m->cached_share : 1;
+
+    return share > 0 ? (double)p->weights_resident_bytes * share : 0;
+}
+
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
 {
     double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = (double)p->stream_bytes;
-    double sync_s = or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER * p->n_layers;
-    double pass_s = with_reads(m, product_s(net, m, p, false) + sync_s, stream);
-    double column_s = product_s(net, m, p, true);
+    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, true);
 
-    p->predicted_decode_tok_s = 1 / pass_s;
-    p->predicted_prefill_tok_s = p->n_chunk / (with_reads(m, column_s * p->n_chunk, stream) + sync_s);
-    p->predicted_load_s = p->is_mapped ? 0 : (double)(p->weights_resident_bytes) / disk;
-    p->predicted_first_token_s = p->predicted_load_s + pass_s + larger(column_s * PROMPT_TOKENS, stream / disk);
-    if (p->is_mapped)                            /* its pages come with the first pass */
-        p->predicted_first_token_s += (double)p->weights_resident_bytes / disk;
+    p->predicted_decode_tok_s = 1 / with_reads(m, one_s, stream);
+    p->predicted_prefill_tok_s = p->n_chunk / with_reads(m, column_s * p->n_chunk + one_s, stream);
+    p->predicted_load_s = p->is_mapped ? 0 : (double)p->weights_resident_bytes / disk;
+    p->predicted_first_token_s = with_reads(m, column_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));
+}
+
+double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, double pass_s)
+{
+    double idle = or_usual(m->disk_bytes_s, DISK_BYTES_S), busy = or_usual(m->disk_busy_bytes_s, idle * BUSY_SHARE);
+    double both_s = compute_s(net, m, p) / or_usual(m->busy_share, BUSY_SHARE);
+    double waited_s = pass_s - both_s * (1 - busy / idle);
+
+    if (p->stream_bytes == 0 || pass_s < WAITS * both_s || waited_s <= 0)
+        return 0;
+    return (double)p->stream_bytes / idle / waited_s;
 }
 
 double ebb_plan_decode_at(const ebb_plan *p, const ebb_machine *m, uint32_t n_pos)

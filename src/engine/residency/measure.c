@@ -10,6 +10,8 @@
 #include "os/proc.h"
 
 #define N_ROUNDS 2
+#define TIME_LIMIT_S 30.0
+#define PATH_S   0.25
 #define N_SLOTS  8u                              /* as many pieces as a reader has under way */
 #define STRETCH_MAX ((uint64_t)512 << 20)        /* more than any disk reads in a round */
 #define GB       1e9
@@ -112,7 +114,7 @@ static void measure_round(const ebb_reader_ops *ops, ebb_read_file *files, uint3
 }
 
 void ebb_read_measure(ebb_read_file *files, uint32_t n_files, uint32_t i_file, uint64_t from, uint64_t n,
-                      double seconds, ebb_read_speed out[EBB_IO_MMAP + 1])
+                      ebb_io only, double seconds, ebb_read_speed out[EBB_IO_MMAP + 1])
 {
     double sums[EBB_IO_MMAP + 1][3] = { { 0 } };
     uint64_t stretch = n / (N_ROUNDS * 3) < STRETCH_MAX ? n / (N_ROUNDS * 3) : STRETCH_MAX;
@@ -127,7 +129,7 @@ void ebb_read_measure(ebb_read_file *files, uint32_t n_files, uint32_t i_file, u
     }
     for (int round = 0; round < N_ROUNDS; round++)
         for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++, turn++)
-            if (out[io].is_allowed)
+            if (out[io].is_allowed && (only == EBB_IO_AUTO || only == (ebb_io)io))
                 measure_round(ebb_reader_get((ebb_io)io), files, n_files, i_file, from + turn * stretch,
                               from + (turn + 1) * stretch, seconds / (N_ROUNDS * 3), sums[io]);
     for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++) {
@@ -136,6 +138,16 @@ void ebb_read_measure(ebb_read_file *files, uint32_t n_files, uint32_t i_file, u
         out[io].bytes_s = sums[io][0] / sums[io][1];
         out[io].cpu_s_per_gb = sums[io][2] / (sums[io][0] / GB);
     }
+}
+
+double ebb_read_time(ebb_read_file *files, uint32_t n_files, uint32_t i_file, uint64_t from, uint64_t n,
+                     const ebb_reader_ops *ops)
+{
+    double sum[3] = { 0 };
+
+    if (ebb_reader_try(ops, files, n_files, NULL) == EBB_OK)
+        measure_round(ops, files, n_files, i_file, from, from + n, TIME_LIMIT_S, sum);
+    return sum[1] > 0 ? sum[0] / sum[1] : 0;
 }
 
 ebb_io ebb_read_best(const ebb_read_speed speeds[EBB_IO_MMAP + 1])
@@ -154,7 +166,7 @@ ebb_io ebb_read_best(const ebb_read_speed speeds[EBB_IO_MMAP + 1])
     return best;
 }
 
-ebb_status ebb_read_measure_path(const char *path, ebb_read_speed out[EBB_IO_MMAP + 1], ebb_error *err)
+ebb_status ebb_read_measure_path(const char *path, ebb_io only, ebb_read_speed out[EBB_IO_MMAP + 1], ebb_error *err)
 {
     ebb_read_file f = { .path = path, .fd = -1, .direct_fd = -1 };
     ebb_status st = ebb_file_open(path, EBB_FILE_READ, &f.fd, err);
@@ -165,7 +177,7 @@ ebb_status ebb_read_measure_path(const char *path, ebb_read_speed out[EBB_IO_MMA
     if (st == EBB_OK)
         st = ebb_map_file(f.fd, path, (size_t)f.n_bytes, &f.map, err);
     if (st == EBB_OK)
-        ebb_read_measure(&f, 1, 0, f.n_bytes / 10, f.n_bytes - f.n_bytes / 10, 0.25, out);
+        ebb_read_measure(&f, 1, 0, f.n_bytes / 10, f.n_bytes - f.n_bytes / 10, only, PATH_S, out);
     ebb_map_fini(&f.map);
     ebb_file_close(f.direct_fd);
     ebb_file_close(f.fd);

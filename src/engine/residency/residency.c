@@ -362,25 +362,44 @@ const char *ebb_res_io_note(const ebb_res *r)
     return r->note;
 }
 
-void ebb_res_measure(ebb_res *r, double seconds, ebb_read_speed *speeds)
+/* The file of the last layers, and its weights. */
+static bool find_stretch(const ebb_res *r, uint32_t *file, uint64_t *from, uint64_t *to)
 {
-    uint64_t from = UINT64_MAX, to = 0;
-    uint32_t file = 0;
-
-    memset(speeds, 0, (EBB_IO_MMAP + 1) * sizeof *speeds);
-    for (uint32_t i = 0; i < r->n_extents; i++) {        /* the file of the last layers, from their first byte on */
+    *from = UINT64_MAX;
+    *to = 0;
+    *file = 0;
+    for (uint32_t i = 0; i < r->n_extents; i++) {
         const ebb_res_extent *x = &r->extents[i];
 
         if (r->files[x->part].fd < 0)
-            return;
-        if (x->part != file)
-            from = UINT64_MAX, to = 0;
-        file = x->part;
-        from = x->offset < from ? x->offset : from;
-        to = x->offset + x->n_bytes > to ? x->offset + x->n_bytes : to;
+            return false;
+        if (x->part != *file)
+            *from = UINT64_MAX, *to = 0;
+        *file = x->part;
+        *from = x->offset < *from ? x->offset : *from;
+        *to = x->offset + x->n_bytes > *to ? x->offset + x->n_bytes : *to;
     }
-    if (to > from)
-        ebb_read_measure(r->files, r->n_files, file, from, to - from, seconds, speeds);
+    return *to > *from;
+}
+
+void ebb_res_measure(ebb_res *r, ebb_io only, double seconds, ebb_read_speed *speeds)
+{
+    uint64_t from, to;
+    uint32_t file;
+
+    memset(speeds, 0, (EBB_IO_MMAP + 1) * sizeof *speeds);
+    if (find_stretch(r, &file, &from, &to))
+        ebb_read_measure(r->files, r->n_files, file, from, to - from, only, seconds, speeds);
+}
+
+double ebb_res_read_speed(ebb_res *r, uint64_t n_bytes)
+{
+    uint64_t from, to;
+    uint32_t file;
+
+    if (!r->ring || !find_stretch(r, &file, &from, &to))
+        return 0;
+    return ebb_read_time(r->files, r->n_files, file, from, n_bytes < to - from ? n_bytes : to - from, r->ops);
 }
 
 /* -- States ------------------------------------------------------------------ */

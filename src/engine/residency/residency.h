@@ -100,9 +100,11 @@ ebb_status ebb_res_set_cache(ebb_res *r, uint64_t n_bytes, ebb_error *err);
 const char *ebb_res_io_name(const ebb_res *r);   /* "uring" ... of the reader chosen */
 const char *ebb_res_io_note(const ebb_res *r);   /* a line on the choice, "" if there is nothing to say */
 
-/* Time each reader on the model's own weights, cold, for about `seconds`:
+/* Time each reader (AUTO), or `only` one for a third of the time, on the model's own weights, cold, for about `seconds`:
  * speeds[EBB_IO_MMAP + 1] (measure.h); all zero of a model in memory. */
-void ebb_res_measure(ebb_res *r, double seconds, ebb_read_speed *speeds);
+void ebb_res_measure(ebb_res *r, ebb_io only, double seconds, ebb_read_speed *speeds);
+/* Bytes per second of the chosen reader over n_bytes of the weights, cold; 0: there is none.  Between passes. */
+double ebb_res_read_speed(ebb_res *r, uint64_t n_bytes);
 
 /* Before a pass: the files are what they were at open.  Errors: FORMAT (another size or time), IO. */
 EBB_MUST_CHECK

@@ -1,0 +1,154 @@
+/* How fast this machine is, for the engine that runs on it (engine_impl.h).
+ *
+ * A plan that reads nothing needs no figures before its first token: they are remembered from an earlier run,
+ * or measured in an idle moment.  Then passes tell: eight of one column in a row that had the processor
+ * for themselves are worth more than any measurement. */
+#include "base/log.h"
+#include "engine_impl.h"
+#include "model_file.h"
+#include "os/map.h"
+#include "os/proc.h"
+
+#define MEASURE_S     0.25
+#define ROW           8u         /* passes in a row; ... */
+#define ROW_STREAMING 2u         /* ... of those that take long */
+#define OWN_SHARE     0.93       /* of the processor's time in a row, at least, that was ours */
+#define DEPTH_MAX     2048u      /* deeper, attention takes a part of the time */
+#define LIKE          0.02       /* not worth a word */
+
+void ebb_learn_open(ebb_engine *e)
+{
+    ebb_budget *b = &e->budget;
+    const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(e->model), 0);
+
+    b->types = ebb_machine_types(e->model);
+    b->disk = (ebb_disk_speeds){ .device = ebb_machine_device(e->model), .io = e->opts.io };
+    ebb_speeds_load(&b->known, e->run.kern, e->plan.n_threads);
+    (void)ebb_machine_recall_types(&e->machine, &b->known, b->types);
+    b->has_disk = ebb_machine_recall_disk(&e->machine, &b->known, &b->disk);
+    e->machine.cached_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
+}
+
+void ebb_learn_close(ebb_engine *e)
+{
+    ebb_speeds_save(&e->budget.known);
+}
+
+/* -- Measuring ---------------------------------------------------------------------- */
+
+static void measure_readers(void *arg, ebb_io only, ebb_read_speed speeds[EBB_IO_MMAP + 1])
+{
+    ebb_res_measure(arg, only, MEASURE_S, speeds);
+}
+
+static ebb_status measure(ebb_engine *e, const ebb_plan *p, bool with_disk, ebb_error *err)
+{
+    uint64_t room = p->budget_bytes / 4;
+    ebb_meter *meter;
+    ebb_status st = ebb_meter_open(e->pool, e->run.kern, p->pass_bytes, &meter, err);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_machine_measure_types(&e->machine, meter, e->budget.types, &e->budget.known);
+    if (with_disk)
+        st = ebb_machine_measure_disk(&e->machine, meter, p->pass_bytes < room ? p->pass_bytes : room, measure_readers, e->res,
+                                      &e->budget.disk, &e->budget.known, err);
+    e->budget.has_disk |= with_disk && st == EBB_OK;
+    ebb_meter_close(meter);
+    ebb_speeds_save(&e->budget.known);
+    return st;
+}
+
+ebb_status ebb_learn_measure(ebb_engine *e, const ebb_plan *p, ebb_error *err)
+{
+    bool with_disk = !e->budget.has_disk && p->stream_bytes > 0;
+
+    if (ebb_machine_recall_types(&e->machine, &e->budget.known, e->budget.types) && !with_disk)
+        return EBB_OK;
+    return measure(e, p, with_disk, err);
+}
+
+ebb_status ebb_engine_measure(ebb_engine *e, ebb_error *err)
+{
+    ebb_status st = ebb_learn_measure(e, &e->plan, err);
+
+    pthread_mutex_lock(&e->lock);                /* the figures' reader */
+    if (st == EBB_OK)
+        ebb_plan_predict(&e->net, &e->machine, &e->plan);
+    e->budget.applied = e->budget.correction = e->budget.best = 0;
+    pthread_mutex_unlock(&e->lock);
+    return st;
+}
+
+bool ebb_engine_idle(ebb_engine *e)
+{
+    bool more = ebb_budget_idle(e);
+
+    if (!ebb_machine_recall_types(&e->machine, &e->budget.known, e->budget.types) && ebb_engine_measure(e, NULL) != EBB_OK)
+        ebb_log("plan", "no memory for measuring");
+    ebb_speeds_save(&e->budget.known);
+    return more;
+}
+
+double ebb_engine_read_speed(ebb_engine *e, uint64_t n_bytes)
+{
+    return ebb_res_read_speed(e->res, n_bytes);
+}
+
+/* -- Learning ------------------------------------------------------------------------- */
+
+static void begin_row(ebb_budget *b)
+{
+    b->n_row = 0;
+    b->row_s = b->row_predicted_s = 0;
+    b->row_cpu_s = ebb_proc_cpu_s();
+}
+
+/* A row that streams is judged by its best, too: what stole the disk from it is not known. */
+static bool was_alone(const ebb_engine *e)
+{
+    const ebb_budget *b = &e->budget;
+
+    return e->plan.stream_bytes > 0 || ebb_proc_cpu_s() - b->row_cpu_s > OWN_SHARE * e->plan.n_threads * b->row_s;
+}
+
+void ebb_learn_pass(ebb_engine *e, double seconds, double predicted_s)
+{
+    ebb_budget *b = &e->budget;
+    bool is_streaming = e->plan.stream_bytes > 0;
+
+    if (b->n_shed > 0 || predicted_s <= 0 || e->stats.n_used + e->stats.generated_tok > DEPTH_MAX) {
+        begin_row(b);
+        return;
+    }
+    b->n_row++;
+    b->row_s += seconds;
+    b->row_predicted_s += predicted_s;
+    if (b->n_row < (is_streaming ? ROW_STREAMING : ROW))
+        return;
+    if (was_alone(e) && b->row_predicted_s / b->row_s > b->best)
+        b->best = b->row_predicted_s / b->row_s;
+    begin_row(b);
+}
+
+/* How much faster than the figures say; 0: nothing can be said. */
+static double factor(const ebb_engine *e)
+{
+    double pass_s = 1 / e->plan.predicted_decode_tok_s / e->budget.best;
+
+    return e->plan.stream_bytes > 0 ? ebb_plan_disk_factor(&e->net, &e->machine, &e->plan, pass_s) : e->budget.best;
+}
+
+void ebb_learn_turn(ebb_engine *e)
+{
+    ebb_budget *b = &e->budget;
+    double by = b->best > 0 && b->applied <= 0 ? factor(e) : 0, before = e->plan.predicted_decode_tok_s;
+
+    if (by > 0.3 && by < 3 && (by > 1 + LIKE || by < 1 - LIKE)) {
+        ebb_machine_learn(&e->machine, b->types, e->plan.stream_bytes > 0 ? &b->disk : NULL, by, &b->known);
+        ebb_plan_predict(&e->net, &e->machine, &e->plan);
+        b->correction *= e->plan.predicted_decode_tok_s / before;
+    }
+    b->best = 0;
+    begin_row(b);
+}

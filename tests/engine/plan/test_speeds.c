@@ -1,0 +1,147 @@
+/* What is remembered of a machine's speed. */
+#include "ebb_test.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "os/cpu.h"
+#include "os/file.h"
+#include "plan/layout.h"
+#include "plan/speeds.h"
+
+static char dir[64], path[96];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "%s/build/test_speeds.%d", getenv("PWD"), (int)getpid());
+    snprintf(path, sizeof path, "%.60s/ebb/speeds", dir);
+    return setenv("XDG_CACHE_HOME", dir, 1);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(path);
+    snprintf(path, sizeof path, "%.60s/ebb", dir);
+    rmdir(path);
+    return rmdir(dir);
+}
+
+static void load(ebb_speeds *s, uint32_t n_threads)
+{
+    const ebb_kernels *kern;
+
+    assert_int_equal(ebb_kernels_get(EBB_CPU_SCALAR, &kern, NULL), EBB_OK);
+    ebb_speeds_load(s, kern, n_threads);
+}
+
+/* Written and read again, each to its owner; a worse figure does not replace a better one of the same day. */
+static void test_kept(void **state)
+{
+    ebb_speeds s, other;
+    double v[2];
+
+    (void)state;
+    load(&s, 2);
+    assert_int_equal(s.n, 0);
+    ebb_speeds_save(&s);
+    assert_int_not_equal(access(path, F_OK), 0); /* nothing to say */
+    ebb_speeds_offer(&s, "weights Q4_K", 20e9, 400e9);
+    ebb_speeds_offer(&s, "weights Q4_K", 15e9, 500e9);
+    ebb_speeds_put(&s, "sync", 1e-6, 0);
+    ebb_speeds_save(&s);
+    load(&other, 3);
+    assert_int_equal(other.n, 0);
+    ebb_speeds_put(&other, "weights Q4_K", 30e9, 1);
+    ebb_speeds_save(&other);
+    load(&s, 2);
+    assert_int_equal(s.n, 2);
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v));
+    assert_true(v[0] == 20e9 && v[1] == 400e9);
+    assert_false(ebb_speeds_get(&s, "weights Q6_K", 1000, v));
+    assert_false(ebb_speeds_get(&s, "weights Q4_K", -1, v));     /* too old */
+    s.list[0].when_s -= 2 * 86400;
+    ebb_speeds_offer(&s, "weights Q4_K", 15e9, 500e9);           /* of another day */
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 15e9);
+}
+
+/* Lines that nobody wrote like that are passed over. */
+static void test_damaged(void **state)
+{
+    static const char *const bad[] = { "", "\tweights Q4_K", "\tweights Q4_K\t1e9\t", "\tweights Q4_K\t-1\t2\t3",
+                                       "\tweights Q4_K\tnan\t2\t3", "\tweights Q4_K\t1e300\t2\t3", "x\tweights Q4_K\t1\t2\t3" };
+    ebb_speeds s;
+    ebb_buf text = { 0 };
+    uint32_t n_before;
+
+    (void)state;
+    load(&s, 2);
+    n_before = s.n;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ebb_buf_addf(&text, "%s%s\n", s.owner, bad[i]);
+    ebb_buf_addf(&text, "%0300d\n%s\tweights Q8_0\t5e9\t6e9\t%lld", 0, s.owner, (long long)time(NULL));
+    assert_int_equal(ebb_file_replace(path, text.data, text.len, NULL), EBB_OK);
+    load(&s, 2);
+    assert_true(n_before > 0 && s.n == 1);
+    assert_string_equal(s.list[0].name, "weights Q8_0");
+    ebb_buf_fini(&text);
+}
+
+/* A machine takes over what is known, and what passes teach it; a described disk stays as described. */
+static void test_machine(void **state)
+{
+    const uint64_t types = (uint64_t)1 << EBB_TYPE_Q4_K | (uint64_t)1 << EBB_TYPE_Q6_K;
+    ebb_machine m = { 0 }, described = { .disk_bytes_s = 5 };
+    ebb_disk_speeds d = { .device = 7, .io = EBB_IO_AUTO };
+    ebb_speeds s = { 0 };
+    double v[2];
+
+    (void)state;
+    ebb_speeds_put(&s, "weights Q6_K", 10e9, 100e9);
+    assert_false(ebb_machine_recall_types(&m, &s, types));
+    ebb_speeds_put(&s, "weights Q4_K", 20e9, 200e9);
+    ebb_speeds_put(&s, "sync", 1e-6, 0);
+    assert_true(ebb_machine_recall_types(&m, &s, types));
+    assert_true(m.memory_bytes_s == 20e9 && m.int8_mac_s == 200e9 && m.types[EBB_TYPE_Q6_K].bytes_s == 10e9);
+
+    assert_false(ebb_machine_recall_disk(&m, &s, &d));
+    ebb_speeds_put(&s, "disk 7 pread", 2e9, 0.1);
+    ebb_speeds_put(&s, "disk 7 mmap", 1e9, 0.1);
+    ebb_speeds_put(&s, "busy 7 pread", 1.5e9, 0.8);
+    d.io = EBB_IO_AUTO;
+    assert_true(ebb_machine_recall_disk(&m, &s, &d));
+    assert_true(d.io == EBB_IO_PREAD && m.disk_bytes_s == 2e9 && m.disk_busy_bytes_s == 1.5e9 && m.busy_share == 0.8);
+    assert_true(ebb_machine_recall_disk(&described, &s, &d) && described.disk_bytes_s == 5);
+
+    ebb_machine_learn(&m, types, NULL, 1.5, &s);
+    assert_true(m.memory_bytes_s == 30e9 && m.types[EBB_TYPE_Q6_K].bytes_s == 15e9);
+    ebb_machine_learn(&m, types, &d, 0.5, &s);   /* believed for now, but not kept */
+    assert_true(m.disk_bytes_s == 1e9 && m.memory_bytes_s == 30e9);
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 30e9);
+    assert_true(ebb_speeds_get(&s, "disk 7 pread", 1000, v) && v[0] == 2e9);
+}
+
+static void test_flush(void **state)
+{
+    char *p = malloc(1 << 20), name[64];
+
+    (void)state;
+    assert_non_null(p);
+    memset(p, 7, 1 << 20);
+    (void)ebb_cpu_flush(p + 3, (1 << 20) - 5);
+    for (size_t i = 0; i < 1 << 20; i++)
+        assert_int_equal(p[i], 7);
+    free(p);
+    ebb_cpu_name(name);
+    assert_true(strlen(name) < sizeof name && !strchr(name, '\t') && !strchr(name, '\n'));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_damaged), cmocka_unit_test(test_machine),
+                                        cmocka_unit_test(test_flush) };
+
+    return cmocka_run_group_tests_name("speeds", tests, set_up, tear_down);
+}
