@@ -20,6 +20,13 @@ typedef enum ebb_phase {
     EBB_PHASE_LOADING, EBB_PHASE_IDLE, EBB_PHASE_PREFILL, EBB_PHASE_DECODE,
 } ebb_phase;
 
+/* What the time of passes goes into. */
+typedef enum ebb_spent {
+    EBB_SPENT_MATRICES, EBB_SPENT_ATTENTION,
+    EBB_SPENT_REST,              /* norms, activations, rope, K and V stored */
+    EBB_SPENT_COUNT
+} ebb_spent;
+
 #define EBB_STATS_LAYERS 256     /* layers shown one by one; more are counted only */
 
 typedef struct ebb_stats {
@@ -54,6 +61,8 @@ typedef struct ebb_stats {
     double    disk_bytes_s;      /* over the last second */
     double    stall_share;       /* of the turn's time, spent waiting for reads */
     uint64_t  n_passes;          /* forward passes */
+    double    spent_s[EBB_SPENT_COUNT];          /* in passes, since the engine was opened ... */
+    double    waited_s;          /* ... and of that, one thread having waited for the slices of the others */
     uint64_t  drafted, accepted; /* tokens guessed; of these, right and so not computed alone */
 
     double    load_s;            /* open to ready */

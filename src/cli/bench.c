@@ -12,6 +12,7 @@ typedef struct bench {
     uint32_t   n_prompt, n_gen, depth, runs;
     double     prefill_tok_s, decode_tok_s, load_s, first_token_s;
     uint64_t   read_bytes;       /* of one decoded token */
+    double     ms, spent_ms[EBB_SPENT_COUNT], waited_ms;     /* the same, of the last run */
     ebb_token *ids;
     size_t     n_ids;
     ebb_plan   plan;             /* as it was before the first token */
@@ -41,6 +42,16 @@ static void fill_ids(bench *b, uint32_t n_vocab, uint32_t run)
     }
 }
 
+/* What a decoded token took. */
+static void divide_up(bench *b, const ebb_stats *before, const ebb_stats *after, double seconds)
+{
+    b->read_bytes = (after->read_bytes - before->read_bytes) / b->n_gen;
+    b->ms = 1e3 * seconds / b->n_gen;
+    for (int i = 0; i < EBB_SPENT_COUNT; i++)
+        b->spent_ms[i] = 1e3 * (after->spent_s[i] - before->spent_s[i]) / b->n_gen;
+    b->waited_ms = 1e3 * (after->waited_s - before->waited_s) / b->n_gen;
+}
+
 static ebb_status run_once(bench *b, ebb_engine *e, ebb_session *s, uint32_t run, double *prefill, double *decode, ebb_error *err)
 {
     ebb_stats before, after;
@@ -67,7 +78,7 @@ static ebb_status run_once(bench *b, ebb_engine *e, ebb_session *s, uint32_t run
     *decode = b->n_gen / (ebb_clock_s() - t);
     ebb_engine_stats(e, &after);
     if (b->n_gen)
-        b->read_bytes = (after.read_bytes - before.read_bytes) / b->n_gen;
+        divide_up(b, &before, &after, ebb_clock_s() - t);
     return st == EBB_OK ? ebb_session_sync(s, NULL, 0, NULL, err) : st;
 }
 
@@ -97,7 +108,7 @@ static ebb_status measure(bench *b, ebb_engine *e, const ebb_args *a, ebb_error 
 static int report_json(const bench *b, const ebb_stats *s)
 {
     json_t *root = json_pack(
-        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I}",
+        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:{s:f, s:f, s:f, s:f, s:f}}",
         "prefill_tok_s", b->prefill_tok_s, "decode_tok_s", b->decode_tok_s, "load_s", b->load_s,
         "first_token_s", b->load_s + b->first_token_s, "peak_rss_bytes", (json_int_t)s->rss_peak_bytes,
         "kv_bytes", (json_int_t)s->kv_bytes, "layers", (int)s->n_layers, "resident_layers", (int)s->n_resident,
@@ -106,7 +117,9 @@ static int report_json(const bench *b, const ebb_stats *s)
         "accepted", (json_int_t)s->accepted, "tier", ebb_tier_name(s->tier), "cpu", s->cpu, "io", s->io,
         "threads", (int)s->n_threads, "ctx", (int)s->n_ctx, "kv_type", s->kv_type,
         "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s, "predicted_decode_tok_s", b->plan.predicted_decode_tok_s,
-        "predicted_first_token_s", b->plan.predicted_first_token_s, "planned_bytes", (json_int_t)b->plan.total_bytes);
+        "predicted_first_token_s", b->plan.predicted_first_token_s, "planned_bytes", (json_int_t)b->plan.total_bytes,
+        "decode_ms", "token", b->ms, "matrices", b->spent_ms[EBB_SPENT_MATRICES], "attention", b->spent_ms[EBB_SPENT_ATTENTION],
+        "rest", b->spent_ms[EBB_SPENT_REST], "waited", b->waited_ms);
 
     return ebb_cli_print_json(root);
 }
@@ -119,6 +132,9 @@ static void report(const bench *b, const ebb_stats *s)
            ebb_speed_text(b->prefill_tok_s, size), ebb_speed_text(b->plan.predicted_prefill_tok_s, size2));
     printf("decode  %u tokens at depth %u: %8s tok/s, predicted %s\n", b->n_gen, b->depth ? b->depth : 1,
            ebb_speed_text(b->decode_tok_s, size), ebb_speed_text(b->plan.predicted_decode_tok_s, size2));
+    if (b->n_gen)
+        printf("        %.2f ms a token: matrices %.2f, attention %.2f, the rest of the pass %.2f; of these %.2f waiting for the other threads\n",
+               b->ms, b->spent_ms[EBB_SPENT_MATRICES], b->spent_ms[EBB_SPENT_ATTENTION], b->spent_ms[EBB_SPENT_REST], b->waited_ms);
     printf("loaded in %.2f s; peak memory %s, planned %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
            ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(b->plan.total_bytes, size3), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
            ebb_tier_name(s->tier));

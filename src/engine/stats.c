@@ -201,6 +201,9 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
         out->predicted_decode_tok_s = ebb_plan_decode_at(&e->plan, &e->machine, out->n_used);
     add_pass_under_way(e, out);
     pthread_mutex_unlock(&e->lock);
+    for (int i = 0; i < EBB_SPENT_COUNT; i++)
+        out->spent_s[i] = (double)atomic_load_explicit(&e->run.spent_ns[i], memory_order_relaxed) * 1e-9;
+    out->waited_s = ebb_pool_waited_s(e->pool);
     out->pinned_bytes = res.pinned_bytes;
     out->mapped_bytes = res.mapped_bytes;
     out->ring_bytes = res.ring_bytes;

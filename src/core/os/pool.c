@@ -58,6 +58,7 @@ struct ebb_pool {
     uint32_t n_threads, n_started;
     worker  *workers;            /* [n_threads]: all but the caller, and the spare one */
     place   *places;             /* [n_threads + 1] */
+    atomic_ullong waited_ns;     /* by the caller */
     uint32_t n_spare_runs;       /* that the spare one is still wanted for */
     ebb_slice_fn *fn;            /* of the job under way: written before the ticket */
     void    *arg;
@@ -202,7 +203,7 @@ static void publish_spare(ebb_pool *p)
         futex_wake(&p->spare_no, 1);
 }
 
-static void wait_done(ebb_pool *p, uint32_t n_slices)
+static void wait_slices(ebb_pool *p, uint32_t n_slices)
 {
     unsigned n;
 
@@ -217,6 +218,11 @@ static void wait_done(ebb_pool *p, uint32_t n_slices)
     atomic_store(&p->caller_sleeps, 0);
 }
 
+static void count_wait(ebb_pool *p, uint64_t since_ns)
+{
+    atomic_fetch_add_explicit(&p->waited_ns, ebb_clock_ns() - since_ns, memory_order_relaxed);
+}
+
 static void start(ebb_pool *p, uint32_t n_slices, unsigned long long kind)
 {
     atomic_store(&p->n_done, 0);
@@ -226,6 +232,8 @@ static void start(ebb_pool *p, uint32_t n_slices, unsigned long long kind)
 
 void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices)
 {
+    uint64_t waiting;
+
     if (p->n_started == 0 || n_slices <= 1) {    /* nobody to share with */
         for (uint32_t s = 0; s < n_slices; s++)
             fn(arg, s, 0);
@@ -235,7 +243,9 @@ void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices)
     p->arg = arg;
     start(p, n_slices, 0);
     take_slices(p, 0);
-    wait_done(p, n_slices);
+    waiting = ebb_clock_ns();
+    wait_slices(p, n_slices);
+    count_wait(p, waiting);
 }
 
 /* Whether all n slices are done by the time `until`. */
@@ -277,6 +287,7 @@ static bool take_back(ebb_pool *p, uint32_t n)
 void ebb_pool_run_redo(ebb_pool *p, const ebb_redo *what, const void *arg, size_t arg_bytes, uint32_t n_slices)
 {
     double began, now;
+    uint64_t waiting;
     uint32_t n_mine;
 
     if (p->n_started == 0 || n_slices <= 1) {
@@ -297,11 +308,13 @@ void ebb_pool_run_redo(ebb_pool *p, const ebb_redo *what, const void *arg, size_
         publish_spare(p);
     }
     n_mine = take_slices(p, 0);
-    now = ebb_clock_s();
+    waiting = ebb_clock_ns();
+    now = (double)waiting * 1e-9;
     now += n_mine > 0 ? 2 * (now - began) / n_mine : PATIENCE_S;
     while (!done_by(p, n_slices, now) && take_back(p, n_slices))
         now = ebb_clock_s() + PATIENCE_S;
-    wait_done(p, n_slices);
+    wait_slices(p, n_slices);
+    count_wait(p, waiting);
 }
 
 void ebb_pool_settle(ebb_pool *p)
@@ -363,4 +376,9 @@ void ebb_pool_free(ebb_pool *p)
 uint32_t ebb_pool_n_threads(const ebb_pool *p)
 {
     return p->n_threads;
+}
+
+double ebb_pool_waited_s(const ebb_pool *p)
+{
+    return (double)atomic_load_explicit(&p->waited_ns, memory_order_relaxed) * 1e-9;
 }

@@ -23,6 +23,8 @@ EBB_MUST_CHECK
 ebb_status ebb_pool_new(uint32_t n_threads, ebb_pool **out, ebb_error *err);
 void ebb_pool_free(ebb_pool *p);                 /* NULL is fine */
 uint32_t ebb_pool_n_threads(const ebb_pool *p);
+/* How long the callers of run have waited for others, with no slice left to take.  Any thread may ask. */
+double   ebb_pool_waited_s(const ebb_pool *p);
 
 /* Run fn for all slices and return when all are done.  One caller at a time.
  * Cost: one atomic per slice, about 1 us of hand-over. */

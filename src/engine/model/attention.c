@@ -167,7 +167,7 @@ static void merge_slice(void *arg, uint32_t head, uint32_t thread)
     merge(job, head, job->r->c0, job->r->c1, job->seg0, split_parts(job, head), thread);
 }
 
-void ebb_op_attend(ebb_run *r, uint32_t i_layer)
+static void attend(const ebb_run *r, uint32_t i_layer)
 {
     const ebb_net *net = r->net;
     uint32_t n_cols = r->c1 - r->c0;
@@ -186,6 +186,13 @@ void ebb_op_attend(ebb_run *r, uint32_t i_layer)
     else                                         /* less work than handing it over */
         for (uint32_t h = 0; h < n_heads(r); h++)
             merge_slice(&job, h, 0);
+}
+
+void ebb_op_attend(ebb_run *r, uint32_t i_layer)
+{
+    ebb_run_lap(r, EBB_SPENT_REST);
+    attend(r, i_layer);
+    ebb_run_lap(r, EBB_SPENT_ATTENTION);
 }
 
 size_t ebb_attend_part_floats(const ebb_run *r)

@@ -316,6 +316,7 @@ ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float soft
     mat_job job;
     ebb_status st = EBB_OK;
 
+    ebb_run_lap(r, EBB_SPENT_REST);
     job.r = *r;
     job.rows = rows_of_slice(r);
     job.softcap = softcap;
@@ -336,6 +337,7 @@ ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float soft
         for (uint32_t k = 0; k < n; k++)
             let_go(r, &job.held[k]);
     }
+    ebb_run_lap(r, EBB_SPENT_MATRICES);
     return st;
 }
 
@@ -379,6 +381,7 @@ ebb_status ebb_op_heads(ebb_run *r, const ebb_mat *m, const ebb_per_head *p, ebb
     if (st == EBB_OK)
         ebb_run_slices(r, heads_slice, &job, p->n_heads);
     let_go(r, &job.held);
+    ebb_run_lap(r, EBB_SPENT_MATRICES);
     return st;
 }
 
@@ -514,6 +517,7 @@ ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up
     gate_job job;
     ebb_status st = EBB_OK;
 
+    ebb_run_lap(r, EBB_SPENT_REST);
     job.r = *r;
     job.has_gate = ebb_weight_is(gate);
     job.rows = rows_of_slice(r);
@@ -526,6 +530,7 @@ ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up
         let_go(r, &job.gate);
         let_go(r, &job.up);
     }
+    ebb_run_lap(r, EBB_SPENT_MATRICES);
     return st;
 }
 

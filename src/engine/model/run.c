@@ -219,6 +219,7 @@ ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err)
     r->live = p->state;
     r->marks = p->marks;
     r->n_marks = p->n_marks;
+    r->lap_ns = ebb_clock_ns();
     st = embed(r, p->ids, p->n, err);
     if (st != EBB_OK)
         return st;
@@ -227,5 +228,6 @@ ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err)
     st = layers(r, err);
     st = st == EBB_OK && p->n_out > 0 ? output(r, p, err) : st;
     ebb_pool_settle(r->pool);                    /* the weights may be given away now */
+    ebb_run_lap(r, EBB_SPENT_REST);
     return st;
 }

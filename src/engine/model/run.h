@@ -19,7 +19,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "ebb/model.h"
+#include "ebb/stats.h"
 #include "model/net.h"
 #include "os/pool.h"
 
@@ -72,6 +74,8 @@ typedef struct ebb_run {
 
     /* the pass under way */
     atomic_uint  n_layers_done;  /* any thread may look */
+    atomic_ullong spent_ns[EBB_SPENT_COUNT];     /* of all passes; any thread may look */
+    uint64_t     lap_ns;         /* when the last operation had ended */
     const ebb_kv_table *table;
     uint32_t     pos0, n, n_out; /* columns; of these, the last n_out give logits */
     uint32_t     c0, c1;         /* active */
@@ -222,6 +226,14 @@ static inline void *ebb_run_scratch(const ebb_run *r, uint32_t thread)
 static inline float *ebb_run_floats(const ebb_run *r, uint32_t thread)
 {
     return (float *)(void *)(r->thread + thread * r->thread_bytes + EBB_KERNEL_SCRATCH);
+}
+/* What was done since the last lap was work of that kind. */
+static inline void ebb_run_lap(ebb_run *r, ebb_spent what)
+{
+    uint64_t now = ebb_clock_ns();
+
+    atomic_fetch_add_explicit(&r->spent_ns[what], now - r->lap_ns, memory_order_relaxed);
+    r->lap_ns = now;
 }
 /* fn for each of n slices, in the pool; one slice is done here. */
 static inline void ebb_run_slices(const ebb_run *r, ebb_slice_fn *fn, void *arg, uint32_t n)

@@ -1,7 +1,8 @@
 /* The loops of avx512_line.h. */
 #include "kernels/x86/avx512_line.h"
 
-enum { ROWS16 = 16, AHEAD = 9216 };              /* bytes: what arrives while a memory access takes its time */
+/* AHEAD bytes are on their way while others are multiplied; CHAIN more are asked for while sums are added up. */
+enum { ROWS16 = 16, AHEAD = 9216, CHAIN = 4096 };
 
 /* One call. */
 typedef struct line {
@@ -111,6 +112,13 @@ static void step_on(ebb_line_place *p, bool has_min)
         p->min_sum[c] += 16;
 }
 
+/* Ask for [from, from + n), as far as it stands before `end`. */
+static void fetch(const uint8_t *from, size_t n, const uint8_t *end)
+{
+    for (size_t i = 0; i < n && from + i < end; i += 64)
+        _mm_prefetch((const char *)from + i, _MM_HINT_T1);
+}
+
 /* Integer sums of n blocks from w on, which are rows; `end`: of all that will be wanted. */
 static void sums(const line *l, const uint8_t *w, size_t n, const uint8_t *end)
 {
@@ -158,7 +166,8 @@ EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m51
     return acc;
 }
 
-static void add_up(const line *l, size_t r)
+/* next: what follows these rows, up to `end`. */
+static void add_up(const line *l, size_t r, const uint8_t *next, const uint8_t *end)
 {
     const ebb_matmul *a = l->a;
     __mmask16 mask = ebb_row_mask(a->n_rows, r);
@@ -166,9 +175,10 @@ static void add_up(const line *l, size_t r)
 
     for (int c = 0; c < GEMV_COLS; c++)
         acc[c] = _mm512_setzero_ps();
-    for (size_t b = 0; b < l->n_blocks; b += 16) {
+    for (size_t b = 0; b < l->n_blocks; b += 16, next += CHAIN) {
         size_t n = l->n_blocks - b < 16 ? l->n_blocks - b : 16;
 
+        fetch(next, CHAIN, end);
         load_tile(l->p.d, l->n_blocks, b, d);
         if (l->k->has_min)
             load_tile(l->p.dmin, l->n_blocks, b, dmin);
@@ -187,11 +197,12 @@ void ebb_line(const ebb_matmul *a, const ebb_line_kind *k)
     l.plane = ROWS16 * l.n_blocks + 16;
     l.p.x = l.x;
     l.p.n_cols = a->n_cols;
+    fetch(w, AHEAD, end);
     lay(&l);
     for (size_t r = 0; r < a->n_rows; r += ROWS16) {
         size_t rows = a->n_rows - r < ROWS16 ? a->n_rows - r : ROWS16;
 
         sums(&l, w + r * a->row_bytes, rows * l.n_blocks, end);
-        add_up(&l, r);
+        add_up(&l, r, w + (r + rows) * a->row_bytes + AHEAD, end);
     }
 }
