@@ -31,7 +31,7 @@ typedef struct ebb_machine {
     double   busy_share;         /* ... which does that much of its work then */
     double   cached_share;       /* of the model that was measured for: what stands in the page cache of its file */
 } ebb_machine;
-/* With `measure`, Q4_K and the disk that holds `path` (NULL: none) are timed for about 0.5 s. */
+/* With `measure`, also how fast Q4_K is and the disk that holds `path` (NULL: none), as ebb_machine_measure has it. */
 EBB_MUST_CHECK
 ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err);
 /* What a plan for `model` needs and *m does not have yet: the speed of its types with the kernels and threads

@@ -100,6 +100,15 @@ static ebb_status decode(ebb_local *l, ebb_sampler *sampler, ebb_turn_cost *cost
     return EBB_FAIL(err, EBB_CANCELED, "stopped");
 }
 
+/* By the passes, as the panel has it: the last token was not computed. */
+static double decode_seconds(ebb_local *l, uint32_t n_generated, double elapsed_s)
+{
+    ebb_stats s;
+
+    ebb_engine_stats(l->engine, &s);
+    return s.decode_tok_s > 0 ? n_generated / s.decode_tok_s : elapsed_s;
+}
+
 static ebb_status run_answer(ebb_local *l, ebb_turn_cost *cost, ebb_finish *finish, ebb_error *err)
 {
     ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
@@ -108,7 +117,7 @@ static ebb_status run_answer(ebb_local *l, ebb_turn_cost *cost, ebb_finish *fini
 
     if (st == EBB_OK) {
         st = decode(l, sampler, cost, finish, err);
-        cost->decode_s = ebb_clock_s() - start;
+        cost->decode_s = decode_seconds(l, cost->n_generated, ebb_clock_s() - start);
     }
     ebb_sampler_free(sampler);
     return st;

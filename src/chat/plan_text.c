@@ -22,7 +22,7 @@ const char *ebb_size_text(uint64_t bytes, char out[16])
 
 const char *ebb_speed_text(double tok_s, char out[16])
 {
-    snprintf(out, 16, tok_s < 10 ? "%.2f" : tok_s < 100 ? "%.1f" : "%.0f", tok_s);
+    snprintf(out, 16, tok_s < 0.995 ? "%.2f" : tok_s < 9.95 ? "%.1f" : "%.0f", tok_s);
     return out;
 }
 

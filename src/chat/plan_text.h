@@ -6,7 +6,7 @@
 
 /* "4.6 GiB" in a buffer of the caller's; returns it. */
 const char *ebb_size_text(uint64_t bytes, char out[16]);
-/* Tokens per second with as many digits as they are worth: "0.35", "4.03", "48.9", "6000". */
+/* Tokens per second with as many digits as they are worth: "0.35", "4.0", "49", "6000". */
 const char *ebb_speed_text(double tok_s, char out[16]);
 /* "f16", "q8_0/q4_0". */
 const char *ebb_plan_kv_text(const ebb_plan *p, char out[24]);

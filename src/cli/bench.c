@@ -8,6 +8,8 @@
 #include "cli.h"
 #include "ebb/plan.h"
 
+#define LEAST_READ ((uint64_t)256 << 20)
+
 typedef struct bench {
     uint32_t   n_prompt, n_gen, depth, runs;
     double     prefill_tok_s, decode_tok_s, load_s, first_token_s;
@@ -16,6 +18,9 @@ typedef struct bench {
     ebb_token *ids;
     size_t     n_ids;
     ebb_plan   plan;             /* as it was before the first token */
+    ebb_machine machine;
+    double     bare_bytes_s;     /* of the reader alone, right behind the runs; 0: nothing was streamed */
+    double     bound_tok_s;      /* what disk and memory allow: 1 / max(S / Bd, F / Bm) */
 } bench;
 
 static int by_value(const void *a, const void *b)
@@ -105,10 +110,25 @@ static ebb_status measure(bench *b, ebb_engine *e, const ebb_args *a, ebb_error 
     return st;
 }
 
+/* Only now, in the same minute: the reader with nothing to compute beside, over as much of the file as a token reads. */
+static void find_bound(bench *b, ebb_engine *e)
+{
+    const ebb_machine *m = &b->machine;
+    double disk_s = 0, memory_s = m->memory_bytes_s > 0 ? (double)b->plan.pass_bytes / m->memory_bytes_s : 0;
+
+    if (b->read_bytes == 0)
+        return;
+    b->bare_bytes_s = ebb_engine_read_speed(e, b->read_bytes > LEAST_READ ? b->read_bytes : LEAST_READ);
+    if (b->bare_bytes_s > 0)
+        disk_s = (double)b->read_bytes / b->bare_bytes_s;
+    if (disk_s > 0)
+        b->bound_tok_s = 1 / (disk_s > memory_s ? disk_s : memory_s);
+}
+
 static int report_json(const bench *b, const ebb_stats *s)
 {
     json_t *root = json_pack(
-        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:{s:f, s:f, s:f, s:f, s:f}}",
+        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f}}",
         "prefill_tok_s", b->prefill_tok_s, "decode_tok_s", b->decode_tok_s, "load_s", b->load_s,
         "first_token_s", b->load_s + b->first_token_s, "peak_rss_bytes", (json_int_t)s->rss_peak_bytes,
         "kv_bytes", (json_int_t)s->kv_bytes, "layers", (int)s->n_layers, "resident_layers", (int)s->n_resident,
@@ -118,6 +138,8 @@ static int report_json(const bench *b, const ebb_stats *s)
         "threads", (int)s->n_threads, "ctx", (int)s->n_ctx, "kv_type", s->kv_type,
         "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s, "predicted_decode_tok_s", b->plan.predicted_decode_tok_s,
         "predicted_first_token_s", b->plan.predicted_first_token_s, "planned_bytes", (json_int_t)b->plan.total_bytes,
+        "bare_disk_bytes_s", b->bare_bytes_s, "bound_tok_s", b->bound_tok_s,
+        "bound_share", b->bound_tok_s > 0 ? b->decode_tok_s / b->bound_tok_s : 0,
         "decode_ms", "token", b->ms, "matrices", b->spent_ms[EBB_SPENT_MATRICES], "attention", b->spent_ms[EBB_SPENT_ATTENTION],
         "rest", b->spent_ms[EBB_SPENT_REST], "waited", b->waited_ms);
 
@@ -128,10 +150,10 @@ static void report(const bench *b, const ebb_stats *s)
 {
     char size[16], size2[16], size3[16];
 
-    printf("prefill %u tokens at depth %u: %8s tok/s, predicted %s\n", b->n_prompt, b->depth,
-           ebb_speed_text(b->prefill_tok_s, size), ebb_speed_text(b->plan.predicted_prefill_tok_s, size2));
-    printf("decode  %u tokens at depth %u: %8s tok/s, predicted %s\n", b->n_gen, b->depth ? b->depth : 1,
-           ebb_speed_text(b->decode_tok_s, size), ebb_speed_text(b->plan.predicted_decode_tok_s, size2));
+    printf("prefill %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_prompt, b->depth, b->prefill_tok_s,
+           b->plan.predicted_prefill_tok_s);
+    printf("decode  %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_gen, b->depth ? b->depth : 1, b->decode_tok_s,
+           b->plan.predicted_decode_tok_s);
     if (b->n_gen)
         printf("        %.2f ms a token: matrices %.2f, attention %.2f, the rest of the pass %.2f; of these %.2f waiting for the other threads\n",
                b->ms, b->spent_ms[EBB_SPENT_MATRICES], b->spent_ms[EBB_SPENT_ATTENTION], b->spent_ms[EBB_SPENT_REST], b->waited_ms);
@@ -139,6 +161,9 @@ static void report(const bench *b, const ebb_stats *s)
            ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(b->plan.total_bytes, size3), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
            ebb_tier_name(s->tier));
     printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io, ebb_size_text(b->read_bytes, size));
+    if (b->bound_tok_s > 0)
+        printf("the reader alone: %.2f GB/s, so at most %.2f tok/s: %.0f %% of it reached\n", b->bare_bytes_s / 1e9, b->bound_tok_s,
+               100 * b->decode_tok_s / b->bound_tok_s);
 }
 
 static ebb_status setup(bench *b, const ebb_args *a, ebb_engine_opts *opts, ebb_error *err)
@@ -168,7 +193,6 @@ int ebb_cli_bench(ebb_args *a)
     ebb_model *m = NULL;
     ebb_engine *e = NULL;
     ebb_stats stats;
-    ebb_machine machine;
     ebb_error err = { 0 };
     int status = EBB_EXIT_OK;
     double start = ebb_clock_s();
@@ -184,11 +208,12 @@ int ebb_cli_bench(ebb_args *a)
     if (st == EBB_OK)
         st = ebb_engine_measure(e, &err);
     if (st == EBB_OK)
-        ebb_engine_get_plan(e, &b.plan, &machine);
+        ebb_engine_get_plan(e, &b.plan, &b.machine);
     if (st == EBB_OK)
         st = measure(&b, e, a, &err);
     if (st == EBB_OK) {
         ebb_engine_stats(e, &stats);
+        find_bound(&b, e);
         if (a->json)
             status = report_json(&b, &stats);
         else

@@ -8,6 +8,7 @@
 
 #include "models.h"
 #include "os/paths.h"
+#include "plan_text.h"
 
 /* Files that people use: their size in Q4_K_M, and what a token of context takes in f16. */
 static const struct size { const char *name; double weight_bytes, token_bytes; } sizes[] = {
@@ -43,6 +44,7 @@ void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine)
     unsigned context = 0;
     size_t i = choose(machine, &context);
     double have = (double)machine->available_bytes / 1e9, tok_s;
+    char speed[16];
 
     ebb_buf_addf(out, have < 9.95 ? "%.1f GB free, %u core%s: " : "%.0f GB free, %u core%s: ", have, machine->n_cpus,
                  machine->n_cpus == 1 ? "" : "s");
@@ -53,7 +55,7 @@ void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine)
     ebb_buf_addf(out, "a %s in Q4_K_M fits with %uk of context", sizes[i].name, context);
     tok_s = machine->memory_bytes_s / sizes[i].weight_bytes;     /* a token takes every weight from memory once */
     if (tok_s > 0)
-        ebb_buf_addf(out, tok_s < 9.95 ? ", about %.1f tok/s" : ", about %.0f tok/s", tok_s);
+        ebb_buf_addf(out, ", about %s tok/s", ebb_speed_text(tok_s, speed));
     ebb_buf_adds(out, "; larger ones are read from disk as they go");
 }
 
@@ -133,12 +135,8 @@ void ebb_greeting_meter_drop(ebb_greeting_meter *m)
 static void *measure(void *arg)
 {
     ebb_greeting_meter *m = arg;
-    ebb_machine again;
 
     m->has_measured = ebb_machine_probe(NULL, true, &m->machine, NULL) == EBB_OK;
-    /* Of two looks the faster: others may have had the processors for a moment. */
-    if (m->has_measured && ebb_machine_probe(NULL, true, &again, NULL) == EBB_OK && again.memory_bytes_s > m->machine.memory_bytes_s)
-        m->machine = again;
     atomic_store(&m->is_done, true);
     ebb_greeting_meter_drop(m);
     return NULL;

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "plan_text.h"
+
 void ebb_text_count(ebb_buf *out, uint64_t n)
 {
     char digits[24];
@@ -30,7 +32,9 @@ void ebb_text_bytes(ebb_buf *out, uint64_t n)
 
 void ebb_text_rate(ebb_buf *out, double per_s)
 {
-    ebb_buf_addf(out, per_s < 10 ? "%.1f" : "%.0f", per_s);
+    char text[16];
+
+    ebb_buf_adds(out, ebb_speed_text(per_s, text));
 }
 
 void ebb_text_seconds(ebb_buf *out, double s)

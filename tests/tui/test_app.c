@@ -250,7 +250,7 @@ static void memory(void **state)
     screen_keys(&s, "/mem\r");
     assert_has(&s, "  budget                6.00 GiB\n");
     assert_has(&s, "  in use, mapped file   4.20 GiB\n");
-    assert_has(&s, "tier full, 6 of 8 layers in memory; predicted 3.25 tok/s\n");
+    assert_has(&s, "tier full, 6 of 8 layers in memory; predicted 3.2 tok/s\n");
     screen_keys(&s, "/mem 5G\r");
     assert_has(&s, "* budget 5368709120: about 2.50 tok/s\n");
     screen_keys(&s, "/plan\r");

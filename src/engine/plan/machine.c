@@ -301,6 +301,8 @@ ebb_status ebb_machine_probe(const char *path, bool measures, ebb_machine *out, 
 {
     wish w = { .types = (uint64_t)1 << EBB_TYPE_Q4_K, .weights_bytes = UINT64_MAX, .path = path,
                .device = device_of(path) };
+    ebb_disk_speeds disk = { .io = EBB_IO_AUTO };
+    bool with_disk;
     ebb_speeds known;
     ebb_status st;
 
@@ -309,7 +311,13 @@ ebb_status ebb_machine_probe(const char *path, bool measures, ebb_machine *out, 
     st = probe_memory(out, err);
     if (st == EBB_OK && measures)
         st = begin(out, &w, &known, err);
-    return st == EBB_OK && measures ? measure(out, &w, path != NULL, &known, err) : st;
+    if (st != EBB_OK || !measures)
+        return st;
+    disk.device = w.device;
+    with_disk = path && !ebb_machine_recall_disk(out, &known, &disk);
+    if (ebb_machine_recall_types(out, &known, w.types) && !with_disk)
+        return EBB_OK;
+    return measure(out, &w, with_disk, &known, err);
 }
 
 ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, bool with_disk, ebb_error *err)
