@@ -76,11 +76,15 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan
 EBB_MUST_CHECK
 ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn *progress, void *arg, ebb_error *err);
 
-/* Between turns, about once a second: let layers go if memory is short; take back one that
- * was let go, if there has been room for some time; keep what was learned of the machine's speed, or measure it if
- * nothing is known.  true: call again in a second.  From the thread that runs passes; costs microseconds, the reading of
- * one layer, or once some 50 ms. */
+/* Between turns: let layers go if memory is short; take back one that was let go, if there has been
+ * room for some time; keep what was learned of the machine's speed, or measure it if nothing is known.
+ * true: call again in a second; false: when a turn ends, or layers were let go meanwhile
+ * (ebb_engine_on_let_go).  From the thread that runs passes; costs microseconds, the reading of one
+ * layer, or once some 50 ms. */
 bool ebb_engine_idle(ebb_engine *e);
+/* Call fn (NULL: nobody) when layers were let go that ebb_engine_idle may take back.  From a thread of the
+ * engine's own, also while nothing is computed; fn must be quick and not call the engine. */
+void ebb_engine_on_let_go(ebb_engine *e, void (*fn)(void *arg), void *arg);
 
 /* Make the pass under way return EBB_CANCELED within one layer.  From any thread and
  * from a signal handler.  Stays set until ebb_engine_cancel_clear. */

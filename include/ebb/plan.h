@@ -72,6 +72,8 @@ typedef struct ebb_plan {
     uint64_t    weights_resident_bytes, weights_ring_bytes, expert_bytes /* those used of late */, kv_bytes, activation_bytes,
                 tokenizer_bytes, code_bytes, reserve_bytes;
 
+    uint64_t    kv_file_bytes;   /* of K and V, beside kv_bytes: in a file for want of memory */
+
     uint64_t    pass_bytes;      /* weights one forward pass touches: F */
     uint64_t    stream_bytes;    /* of these, read from disk each pass: S */
     double      predicted_decode_tok_s, predicted_prefill_tok_s;

@@ -76,6 +76,16 @@ static ebb_status open_model(ebb_local *l, ebb_model **m, ebb_error *err)
     return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, m, err);
 }
 
+/* The engine has let layers go by itself: the worker, if it sleeps, is to take them back in time. */
+static void let_go(void *arg)
+{
+    ebb_local *l = arg;
+
+    pthread_mutex_lock(&l->lock);
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+}
+
 /* Everything is built aside and shown at once, so that other threads see all or nothing. */
 static ebb_status load(ebb_local *l, ebb_error *err)
 {
@@ -85,6 +95,8 @@ static ebb_status load(ebb_local *l, ebb_error *err)
 
     if (st == EBB_OK)
         st = ebb_engine_open(m, &l->opts, progress, l, &e, err);
+    if (st == EBB_OK)
+        ebb_engine_on_let_go(e, let_go, l);
     if (st == EBB_OK)
         st = ebb_session_new(e, &l->session, err);
     if (st == EBB_OK && !(l->detok = ebb_detok_new(m, false)))

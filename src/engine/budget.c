@@ -63,6 +63,8 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
                                 p->weights_ring_bytes ? p->weights_ring_bytes : EBB_LOADER_BYTES, err);
     if (st == EBB_OK && p->expert_bytes > 0)
         st = ebb_res_set_cache(e->res, p->expert_bytes, err);
+    e->budget.expert_bytes = p->expert_bytes;
+    e->budget.is_least = false;
     if (st == EBB_OK)
         st = keep(e, p, err);
     for (uint32_t i = 0; i <= p->n_layers && st == EBB_OK; i++)
@@ -70,6 +72,7 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
             st = ebb_res_place(e->res, i, EBB_LAYER_DISK, err);
     if (st == EBB_OK)
         st = take(e, p, progress, arg, err);
+    ebb_watch_plan(e);
     return st;
 }
 
@@ -137,7 +140,7 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     e->plan = plan;
     e->budget.applied = correction(e);
     pthread_mutex_unlock(&e->lock);
-    e->budget.n_shed = 0;
+    atomic_store(&e->budget.n_shed, 0);
     st = apply(e, &plan, progress, arg, err);
     if (st == EBB_CANCELED) {                    /* what was not read is taken back later */
         for (uint32_t i = 0; i <= e->net.n_layers; i++)

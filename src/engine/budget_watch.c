@@ -2,7 +2,8 @@
  * turns (engine_impl.h, ebb/engine.h).
  *
  * In a turn memory is only given back: a quarter of what is resident, the groups with
- * the highest index first, or in an emergency all.  Results never depend on it.
+ * the highest index first, or in an emergency all; then memory of experts, then all of the ring but a slot,
+ * then K and V to a file (kv.h).  Results never depend on it.
  *
  * Looks are of two kinds.  The whole look reads some thirty files, four times a second, at once
  * when the kernel tells of pressure.  Between them the use of the cgroup that limits us is
@@ -28,6 +29,7 @@
 #define REFAULTS     2048u                       /* ... and so many pages came back that had been dropped: thrashing */
 #define CALM_NS      10000000000u                /* after giving back, before the first layer is taken again ... */
 #define STEP_NS      2000000000u                 /* ... and between one and the next */
+#define KV_STEP      (32 * MIB)                  /* of K and V that come back in a step */
 #define CALM_AVG10   1.0                         /* percent of the last 10 s that somebody waited for memory */
 
 void ebb_watch_open(ebb_engine *e)
@@ -35,6 +37,7 @@ void ebb_watch_open(ebb_engine *e)
     e->budget.psi_fd = ebb_psi_open();
     ebb_limits_gauge_open(NULL, &e->budget.gauge);
     e->budget.is_open = true;
+    ebb_sentry_open(e);
     e->run.between = ebb_budget_look;
     e->run.between_arg = e;
 }
@@ -43,6 +46,7 @@ void ebb_watch_close(ebb_engine *e)
 {
     if (!e->budget.is_open)
         return;
+    ebb_sentry_close(e);
     ebb_psi_close(e->budget.psi_fd);
     ebb_limits_gauge_close(&e->budget.gauge);
 }
@@ -75,6 +79,19 @@ static bool is_in_memory(const ebb_engine *e)
     return ebb_gguf_get_part(ebb_model_gguf(e->model), 0)->fd < 0;
 }
 
+/* The plan itself may leave less than the usual floor: a small cgroup. */
+static int64_t floor_bytes(const ebb_engine *e)
+{
+    uint64_t left = (e->machine.kept_bytes + e->plan.reserve_bytes) / 4 * 3;
+
+    return (int64_t)(left < FLOOR_BYTES ? left : FLOOR_BYTES);
+}
+
+void ebb_watch_plan(ebb_engine *e)
+{
+    ebb_sentry_set(e, !e->plan.is_mapped && !is_in_memory(e), (uint64_t)floor_bytes(e));
+}
+
 /* -- Looking ----------------------------------------------------------------------- */
 
 /* Pages of mapped weights are dropped and read again and again: the page cache is too small for them. */
@@ -102,7 +119,7 @@ static bool room(ebb_engine *e, int64_t *bytes, double *pressure)
     if (ebb_proc_read(NULL, &own, NULL) != EBB_OK)
         own = (ebb_proc){ 0 };
     available = l.available_bytes;
-    e->budget.cache_bytes = l.cgroup_cache_bytes;
+    atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
     if (l.cgroup_limit_bytes != EBB_LIMIT_NONE) {
         uint64_t used = l.cgroup_used_bytes - l.cgroup_cache_bytes;
         uint64_t left = l.cgroup_limit_bytes > used ? l.cgroup_limit_bytes - used : 0;
@@ -117,12 +134,15 @@ static bool room(ebb_engine *e, int64_t *bytes, double *pressure)
     return true;
 }
 
-/* The plan itself may leave less than the usual floor: a small cgroup. */
-static int64_t floor_bytes(const ebb_engine *e)
+/* A ring that what was let go can pass through. */
+static ebb_status need_ring(ebb_engine *e, ebb_error *err)
 {
-    uint64_t left = (e->machine.kept_bytes + e->plan.reserve_bytes) / 4 * 3;
+    ebb_res_stats res;
 
-    return (int64_t)(left < FLOOR_BYTES ? left : FLOOR_BYTES);
+    ebb_res_get_stats(e->res, &res);
+    if (res.ring_bytes > EBB_LOADER_BYTES || e->plan.stream_bytes > 0)
+        return EBB_OK;
+    return ebb_res_set_reader(e->res, e->opts.io, e->budget.has_disk ? e->budget.disk.rest : NULL, ebb_plan_ring(&e->net), err);
 }
 
 /* Leave `n` resident groups to the ring, from the last one on. */
@@ -130,13 +150,10 @@ static void shed(ebb_engine *e, uint32_t n, bool is_emergency, int64_t available
 {
     uint32_t shed = 0;
     ebb_error err = { 0 };
-    ebb_status st = EBB_OK;
-    ebb_res_stats res;
+    ebb_status st;
 
     ebb_pool_settle(e->pool);                    /* a late thread may still read them */
-    ebb_res_get_stats(e->res, &res);
-    if (res.ring_bytes <= EBB_LOADER_BYTES && e->plan.stream_bytes == 0)
-        st = ebb_res_set_reader(e->res, e->opts.io, e->budget.has_disk ? e->budget.disk.rest : NULL, ebb_plan_ring(&e->net), &err);
+    st = need_ring(e, &err);
     for (uint32_t i = e->net.n_layers + 1; i-- > 0 && shed < n && st == EBB_OK;)
         if (ebb_group_is_here(e, i)) {
             st = ebb_res_place(e->res, i, EBB_LAYER_DISK, &err);
@@ -150,6 +167,67 @@ static void shed(ebb_engine *e, uint32_t n, bool is_emergency, int64_t available
                        (long long)(available / (int64_t)MIB), shed, count_here(e));
 }
 
+/* A quarter of the memory for experts, as long as there is more than the least. */
+static bool shed_experts(ebb_engine *e, int64_t available)
+{
+    uint64_t had = e->budget.expert_bytes, least = ebb_plan_experts_least(&e->net);
+
+    if (had <= least)
+        return false;
+    e->budget.expert_bytes = had / 4 * 3 > least ? had / 4 * 3 : least;
+    e->budget.shed_ns = ebb_clock_ns();
+    ebb_pool_settle(e->pool);
+    ebb_res_resize_cache(e->res, e->budget.expert_bytes);
+    ebb_stats_decision(e, "memory is short: %lld MiB available; %llu MiB of experts let go, %llu stay", (long long)(available / (int64_t)MIB),
+                       (unsigned long long)((had - e->budget.expert_bytes) / MIB), (unsigned long long)(e->budget.expert_bytes / MIB));
+    return true;
+}
+
+static ebb_status set_ring(ebb_engine *e, uint64_t bytes, ebb_error *err)
+{
+    ebb_status st = ebb_res_set_reader(e->res, e->opts.io, e->budget.has_disk ? e->budget.disk.rest : NULL, bytes, err);
+
+    if (st == EBB_OK && e->plan.expert_bytes > 0)
+        st = ebb_res_set_cache(e->res, e->plan.expert_bytes, err);
+    if (st == EBB_OK)
+        ebb_res_resize_cache(e->res, e->budget.expert_bytes);
+    return st;
+}
+
+/* No layer is left to give: the ring keeps one slot. */
+static void shrink_ring(ebb_engine *e, int64_t available)
+{
+    ebb_error err = { 0 };
+
+    ebb_pool_settle(e->pool);
+    e->budget.is_least = true;
+    e->budget.shed_ns = ebb_clock_ns();
+    if (set_ring(e, ebb_plan_ring_least(&e->net), &err) != EBB_OK)
+        ebb_log("budget", "%s", err.msg);
+    else
+        ebb_stats_decision(e, "memory is gone: %lld MiB available, no layer is left; one slot for reading", (long long)(available / (int64_t)MIB));
+}
+
+/* The last thing to give: K and V that a file can hold as well. */
+static void overflow(ebb_engine *e, int64_t available, int64_t floor)
+{
+    uint64_t block = ebb_kv_size_of_block(e->kv, EBB_KV_ALL);
+    uint32_t want = block ? (uint32_t)((uint64_t)(2 * floor - available) / block) + 1 : 0, n;
+    ebb_error err = { 0 };
+    ebb_status st = want ? ebb_kv_overflow(e->kv, want, &n, &err) : EBB_OK;
+
+    ebb_stats_kv(e);
+    if (want && st == EBB_OK && n > 0) {
+        e->budget.shed_ns = ebb_clock_ns();
+        ebb_stats_decision(e, "memory is gone: %lld MiB available; %llu MiB of K and V to a file, %llu MiB are there",
+                           (long long)(available / (int64_t)MIB), (unsigned long long)(n * block / MIB),
+                           (unsigned long long)(ebb_kv_n_out(e->kv) * block / MIB));
+    } else if (st != EBB_OK && !e->budget.is_refused) {
+        e->budget.is_refused = true;
+        ebb_stats_decision(e, "memory is gone, and K and V stay in it: %s", err.msg);
+    }
+}
+
 static void look(ebb_engine *e)
 {
     int64_t available, floor = floor_bytes(e);
@@ -161,24 +239,41 @@ static void look(ebb_engine *e)
     if (is_in_memory(e) || !room(e, &available, &pressure) || available >= floor)
         return;
     n_here = count_here(e);
-    if (n_here == 0)
-        return;
-    if (available < floor / 4 && e->budget.shed_ns && ebb_clock_ns() - e->budget.shed_ns < CALM_NS)
+    if (n_here > 0 && available < floor / 4 && e->budget.shed_ns && ebb_clock_ns() - e->budget.shed_ns < CALM_NS)
         shed(e, n_here, true, available);        /* a quarter was not enough a moment ago */
-    else
+    else if (n_here > 0)
         shed(e, (n_here + 3) / 4, false, available);
+    else if (shed_experts(e, available))
+        return;
+    else if (!e->budget.is_least)
+        shrink_ring(e, available);
+    else
+        overflow(e, available, floor);
 }
 
 /* By the gauge: nearly all of the cgroup is used, if its page cache is as it was at the last look. */
 static bool seems_short(const ebb_engine *e)
 {
     const ebb_limits_gauge *g = &e->budget.gauge;
-    uint64_t used;
+    uint64_t used, cache = atomic_load(&e->budget.cache_bytes);
 
     if (e->plan.is_mapped || !ebb_limits_gauge_used(g, &used))
         return false;                            /* what is mapped the kernel drops by itself */
-    used = used > e->budget.cache_bytes ? used - e->budget.cache_bytes : 0;
+    used = used > cache ? used - cache : 0;
     return (int64_t)(g->limit_bytes - used) < floor_bytes(e);
+}
+
+/* What the sentry has let go is read by the ring from here on. */
+static void follow_sentry(ebb_engine *e)
+{
+    ebb_error err = { 0 };
+
+    if (ebb_sentry_take_count(e) == 0)
+        return;
+    e->budget.shed_ns = ebb_clock_ns();
+    ebb_pool_settle(e->pool);
+    if (need_ring(e, &err) != EBB_OK)
+        ebb_log("budget", "%s", err.msg);
 }
 
 void ebb_budget_look(void *engine)
@@ -186,6 +281,8 @@ void ebb_budget_look(void *engine)
     ebb_engine *e = engine;
     uint64_t since = ebb_clock_ns() - e->budget.looked_ns;
 
+    ebb_sentry_wake(e);
+    follow_sentry(e);
     if (since >= LOOK_NS || ebb_psi_poll(e->budget.psi_fd) || (since >= SOON_NS && seems_short(e)))
         look(e);
 }
@@ -221,25 +318,87 @@ static uint32_t find_missing(const ebb_engine *e)
     return i;
 }
 
-static bool take_back(ebb_engine *e)
+/* Something that was given away may come back. */
+static bool has_given(const ebb_engine *e)
+{
+    return e->budget.n_shed > 0 || e->budget.is_least || e->budget.expert_bytes < e->plan.expert_bytes ||
+           (ebb_kv_n_out(e->kv) > 0 && e->plan.kv_file_bytes == 0);
+}
+
+static void take_kv(ebb_engine *e)
+{
+    uint64_t block = ebb_kv_size_of_block(e->kv, EBB_KV_ALL);
+    uint32_t n = (uint32_t)(KV_STEP / block) + 1;
+
+    if (!is_calm(e, n * block))
+        return;
+    n = ebb_kv_overflow_back(e->kv, n);
+    e->budget.is_refused = false;
+    ebb_stats_kv(e);
+    ebb_stats_decision(e, "memory is there again: %llu MiB of K and V come back from the file, %llu to come",
+                       (unsigned long long)(n * block / MIB), (unsigned long long)(ebb_kv_n_out(e->kv) * block / MIB));
+}
+
+static void take_ring(ebb_engine *e)
+{
+    ebb_error err = { 0 };
+
+    if (!is_calm(e, ebb_plan_ring(&e->net)))
+        return;
+    if (set_ring(e, ebb_plan_ring(&e->net), &err) != EBB_OK) {
+        ebb_log("budget", "%s", err.msg);
+        e->budget.shed_ns = ebb_clock_ns();
+        return;
+    }
+    e->budget.is_least = false;
+    ebb_stats_decision(e, "memory is there again: the ring has all of its slots");
+}
+
+static void take_experts(ebb_engine *e)
+{
+    uint64_t more = e->plan.expert_bytes / 4, missing = e->plan.expert_bytes - e->budget.expert_bytes;
+
+    more = more < missing ? more : missing;
+    if (!is_calm(e, more))
+        return;
+    e->budget.expert_bytes += more;
+    ebb_res_resize_cache(e->res, e->budget.expert_bytes);
+    ebb_stats_decision(e, "memory is there again: %llu MiB for experts", (unsigned long long)(e->budget.expert_bytes / MIB));
+}
+
+static void take_layer(ebb_engine *e)
 {
     uint32_t i = find_missing(e);
     ebb_error err = { 0 };
 
     if (i > e->net.n_layers) {
-        e->budget.n_shed = 0;
-        return false;
+        atomic_store(&e->budget.n_shed, 0);
+        return;
     }
     if (!is_calm(e, ebb_res_group_bytes(e->res, i)))
-        return true;
+        return;
     if (ebb_res_place(e->res, i, e->plan.is_mapped ? EBB_LAYER_MAPPED : EBB_LAYER_PINNED, &err) != EBB_OK) {
         ebb_log("budget", "%s", err.msg);
         e->budget.shed_ns = ebb_clock_ns();      /* not before another while */
-        return true;
+        return;
     }
-    e->budget.n_shed -= e->budget.n_shed > 0;
+    if (e->budget.n_shed > 0)
+        e->budget.n_shed--;
     ebb_stats_decision(e, "memory is there again: layer %u taken back, %u to come", i, e->budget.n_shed);
-    return e->budget.n_shed > 0;
+}
+
+/* In the order opposite to that in which it was given, a step at a time. */
+static bool take_back(ebb_engine *e)
+{
+    if (ebb_kv_n_out(e->kv) > 0 && e->plan.kv_file_bytes == 0)
+        take_kv(e);
+    else if (e->budget.is_least)
+        take_ring(e);
+    else if (e->budget.expert_bytes < e->plan.expert_bytes)
+        take_experts(e);
+    else
+        take_layer(e);
+    return has_given(e);
 }
 
 /* Copies of our own are looked after also while nobody asks anything. */
@@ -247,7 +406,8 @@ bool ebb_budget_idle(ebb_engine *e)
 {
     bool is_held = !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !is_in_memory(e);
 
+    follow_sentry(e);
     if (is_held && seems_short(e))
         look(e);
-    return (e->budget.n_shed > 0 && take_back(e)) || is_held;
+    return (has_given(e) && take_back(e)) || (is_held && !e->budget.sentry);
 }

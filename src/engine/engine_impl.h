@@ -10,6 +10,7 @@
 #include "kv/disk.h"
 #include "kv/kv.h"
 #include "model/run.h"
+#include "os/alarm.h"
 #include "os/limits.h"
 #include "os/map.h"
 #include "plan/layout.h"
@@ -79,6 +80,8 @@ static inline uint32_t ebb_session_length(const ebb_session *s)
     return s->table.n_pos - s->n_ahead;
 }
 
+typedef struct ebb_sentry ebb_sentry;
+
 #define EBB_LOADER_BYTES 4096u   /* of a ring that only brings what stays */
 
 /* What is done about memory after open (budget.c). */
@@ -87,11 +90,17 @@ typedef struct ebb_budget {
     uint64_t     shed_ns;        /* when layers were let go last; 0: never */
     uint64_t     taken_ns;       /* when the last tried to come back */
     uint32_t     n_looked;       /* passes since the last look */
-    uint32_t     n_shed;         /* layers let go that the plan has as resident */
+    atomic_uint  n_shed;         /* layers let go that the plan has as resident */
+    atomic_bool  is_least;       /* the ring has one slot, experts the least memory */
+    bool         is_refused;     /* K and V cannot go to a file: that was said */
+    uint64_t     expert_bytes;   /* memory of streamed experts as it is */
     bool         is_open;        /* these two: */
     int          psi_fd;         /* tells of pressure; -1: the system has no such thing */
     ebb_limits_gauge gauge;      /* of the cgroup that limits us */
-    uint64_t     cache_bytes;    /* of its page cache, at the last whole look ... */
+    ebb_sentry  *sentry;         /* NULL: nobody looks but the passes */
+    void       (*wake)(void *arg);       /* it has let layers go; under the engine's lock */
+    void        *wake_arg;
+    atomic_ullong cache_bytes;   /* of its page cache, at the last whole look ... */
     uint64_t     n_refaults, n_faults;   /* ... and these counters, as they were then */
     double       correction;     /* measured time of a pass to predicted; 0: none was measured yet */
     double       applied;        /* the correction that the plan's prediction has already; 0: none */
@@ -267,6 +276,8 @@ void ebb_learn_turn(ebb_engine *e);
 /* What tells of pressure (budget_watch.c). */
 void ebb_watch_open(ebb_engine *e);
 void ebb_watch_close(ebb_engine *e);
+/* The plan is there, or another one. */
+void ebb_watch_plan(ebb_engine *e);
 /* Something of the group shall be resident; and is. */
 bool ebb_group_is_wanted(const ebb_engine *e, uint32_t group);
 bool ebb_group_is_here(const ebb_engine *e, uint32_t group);
@@ -278,8 +289,27 @@ bool ebb_budget_idle(ebb_engine *e);
 /* Within a pass, between layers: give back if memory is short. */
 void ebb_budget_look(void *engine);
 
+/* -- A thread that looks while passes are long or nobody asks anything (sentry.c) --
+ *
+ * It does one thing: where copies of weights are held and memory is short, it lets groups go that are not being
+ * computed with (ebb_res_let_go), as many as bring back what should be left.  All else is for the passes' thread. */
+
+/* Without one (no memory for a thread) only the passes look. */
+void ebb_sentry_open(ebb_engine *e);
+void ebb_sentry_close(ebb_engine *e);
+/* What it goes by, after open and whenever the plan has changed. */
+void ebb_sentry_set(ebb_engine *e, bool is_held, uint64_t floor_bytes);
+/* A pass begins or goes on: looks come often from here on, for a second. */
+void ebb_sentry_wake(ebb_engine *e);
+/* Groups that it let go since the last call. */
+uint32_t ebb_sentry_take_count(ebb_engine *e);
+/* Nobody else needs to look while idle. */
+bool ebb_sentry_is_told(const ebb_engine *e);
+
 /* Show a decision in the panel and the trace. */
 void ebb_stats_decision(ebb_engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Blocks of K and V have gone to the file, or come from it. */
+void ebb_stats_kv(ebb_engine *e);
 /* Figures of the turn (stats.c). */
 void ebb_stats_init(ebb_engine *e, double load_s);
 void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total);

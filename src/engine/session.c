@@ -100,6 +100,17 @@ ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
     return st;
 }
 
+/* What had gone to the file is not there any more: every timeline is computed again by whoever wants it. */
+static ebb_status lose_all(ebb_engine *e, const ebb_marks *marks, ebb_error *err)
+{
+    ebb_state_forget_marks(marks);
+    for (ebb_session *t = e->sessions; t; t = t->next)
+        ebb_session_clear(t);
+    ebb_kv_overflow_drop(e->kv);
+    return EBB_FAIL(err, EBB_IO, "the file that held K and V was cut off or could not be read; they are computed again when "
+                    "the conversation goes on");
+}
+
 ebb_status ebb_session_extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_ahead, uint32_t prompt_end,
                               ebb_pass *p, ebb_error *err)
 {
@@ -125,6 +136,8 @@ ebb_status ebb_session_extend(ebb_session *s, const ebb_token *ids, uint32_t n, 
         st = ebb_run_pass(&s->engine->run, p, err);
     if (st == EBB_OK)
         st = ebb_res_check_pass(s->engine->res, err);
+    if (ebb_kv_is_lost(s->engine->kv))
+        return lose_all(s->engine, &marks, err);
     if (st != EBB_OK) {
         ebb_state_forget_marks(&marks);
         ebb_state_drop(s);

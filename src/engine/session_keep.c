@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "engine_impl.h"
 #include "model_file.h"
+#include "os/file.h"
 #include "os/paths.h"
 
 #define ARITHMETIC    1u                         /* one more whenever K and V of the same tokens get other bits */
@@ -47,6 +48,13 @@ static ebb_status find_shape(ebb_engine *e, ebb_error *err)
     return sample_weights(e, e->shape, err);
 }
 
+static uint32_t blocks_in_memory(const ebb_engine *e)
+{
+    uint64_t block = ebb_kv_size_of_block(e->kv, EBB_KV_ALL);
+
+    return ebb_kv_n_blocks(e->kv, EBB_KV_ALL) - (uint32_t)(e->plan.kv_file_bytes / block);
+}
+
 void ebb_keep_open(ebb_engine *e, const ebb_engine_opts *o)
 {
     ebb_error err = { 0 };
@@ -61,6 +69,10 @@ void ebb_keep_open(ebb_engine *e, const ebb_engine_opts *o)
         st = ebb_path_in(EBB_DIR_CACHE, "kv", &dir, &err);
     if (st == EBB_OK && dir.failed)
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for a path");
+    if (st == EBB_OK)
+        st = ebb_file_mkdirs(dir.data, &err);
+    if (st == EBB_OK)
+        st = ebb_kv_overflow_to(e->kv, dir.data, e->plan.kv_file_bytes ? blocks_in_memory(e) : 0, &err);
     if (st == EBB_OK)
         st = find_shape(e, &err);
     if (st == EBB_OK)

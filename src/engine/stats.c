@@ -41,7 +41,7 @@ void ebb_stats_init(ebb_engine *e, double load_s)
         snprintf(s->kv_type, sizeof s->kv_type, "%s/%s", kv_name(e->plan.kv_k), kv_name(e->plan.kv_v));
     s->budget_bytes = e->plan.budget_bytes;
     s->weight_bytes = ebb_net_weight_bytes(&e->net);
-    s->kv_bytes = ebb_kv_bytes(e->kv);
+    s->kv_bytes = e->plan.kv_bytes;
     s->scratch_bytes = e->arena.n_bytes;
     s->n_ctx = e->plan.n_ctx;
     s->load_s = load_s;
@@ -60,8 +60,18 @@ void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
     pthread_mutex_lock(&e->lock);
     memcpy(e->stats.decision, line, sizeof line);
     snprintf(e->stats.io, sizeof e->stats.io, "%s", ebb_res_io_name(e->res));
-    e->stats.tier = e->budget.n_shed && e->plan.tier < EBB_TIER_STREAMING ? EBB_TIER_STREAMING : e->plan.tier;
+    e->stats.tier = e->budget.is_least ? EBB_TIER_CRITICAL
+                  : e->budget.n_shed && e->plan.tier < EBB_TIER_STREAMING ? EBB_TIER_STREAMING : e->plan.tier;
     e->stats.budget_bytes = e->plan.budget_bytes;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_kv(ebb_engine *e)
+{
+    uint64_t out = ebb_kv_n_out(e->kv) * ebb_kv_size_of_block(e->kv, EBB_KV_ALL);
+
+    pthread_mutex_lock(&e->lock);
+    e->stats.kv_bytes = ebb_kv_bytes(e->kv) - out;
     pthread_mutex_unlock(&e->lock);
 }
 

@@ -318,6 +318,8 @@ void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out)
         if (!ebb_buf_addf(&path, "%s/%s", w.dir.data, use) || ebb_file_open(path.data, EBB_FILE_READ, &out->fd, NULL) != EBB_OK)
             continue;
         out->limit_bytes = limit;
+        out->is_v2 = w.v2;
+        snprintf(out->dir, sizeof out->dir, "%s", w.dir.data);
     }
     ebb_buf_fini(&w.dir);
     ebb_buf_fini(&text);

@@ -49,6 +49,8 @@ ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err);
 typedef struct ebb_limits_gauge {
     int      fd;                 /* -1: no cgroup limits memory, or none can be read */
     uint64_t limit_bytes;
+    bool     is_v2;
+    char     dir[240];           /* of that cgroup */
 } ebb_limits_gauge;
 void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out);
 void ebb_limits_gauge_close(ebb_limits_gauge *g);

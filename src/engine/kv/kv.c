@@ -5,45 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/map.h"
+#include "kv/kv_impl.h"
 
 #define LAYER_ALIGN 64u
 #define GO_BACK_MAX 1024u        /* positions behind a window that stay, to go back to */
-
-typedef struct layer {
-    int    group;
-    size_t offset;               /* in a block */
-    size_t k_head, v_head;       /* bytes of a head's rows */
-    size_t v_offset;             /* of V, in the layer */
-} layer;
-
-typedef struct kv_block {
-    uint32_t n_refs;             /* tables and writers that hold it */
-    uint32_t next_named;         /* in its bucket */
-    uint32_t older, newer;       /* among those that are named and have no references */
-    bool     is_named;
-    uint8_t  name[16], before[16];
-    int32_t  ids[EBB_KV_BLOCK];
-} kv_block;
-
-/* The blocks of a group. */
-typedef struct pool {
-    char     *data;
-    size_t    block_bytes;
-    uint32_t  n_blocks, n_free;
-    uint32_t *free;              /* stack of free blocks without a name */
-    uint32_t  n_stack;
-    uint32_t  oldest, newest;    /* named blocks without references */
-    kv_block *blocks;
-    uint32_t *buckets;           /* [n_blocks] named blocks by name */
-} pool;
-
-struct ebb_kv {
-    ebb_map  map;                /* of all pools */
-    pool     pools[EBB_KV_GROUPS];
-    uint32_t window;             /* of the second group; 0: it has no layers */
-    layer   *layers;
-};
 
 /* -- Sizes ----------------------------------------------------------------------- */
 
@@ -75,7 +40,7 @@ static bool is_split(const ebb_kv_shape *shape)
 }
 
 /* Places the layers in the blocks of their groups in `out` (NULL: only counts). */
-static void place_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GROUPS], layer *out)
+static void place_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GROUPS], ebb_kv_place *out)
 {
     bool split = is_split(shape);
 
@@ -88,7 +53,7 @@ static void place_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GR
         size_t *at = &block_bytes[group];
 
         if (out)
-            out[i] = (layer){ .group = group, .offset = *at, .k_head = k, .v_head = v, .v_offset = l->n_head * k };
+            out[i] = (ebb_kv_place){ .group = group, .offset = *at, .k_head = k, .v_head = v, .v_offset = l->n_head * k };
         *at += (l->n_head * (k + v) + LAYER_ALIGN - 1) / LAYER_ALIGN * LAYER_ALIGN;
     }
 }
@@ -108,6 +73,14 @@ uint64_t ebb_kv_block_bytes(const ebb_kv_shape *shape)
     return (uint64_t)bytes[EBB_KV_ALL] + bytes[EBB_KV_WINDOW];
 }
 
+uint64_t ebb_kv_all_block_bytes(const ebb_kv_shape *shape)
+{
+    size_t bytes[EBB_KV_GROUPS];
+
+    place_layers(shape, bytes, NULL);
+    return bytes[EBB_KV_ALL];
+}
+
 uint64_t ebb_kv_pool_bytes(const ebb_kv_shape *shape)
 {
     size_t bytes[EBB_KV_GROUPS];
@@ -121,7 +94,7 @@ uint64_t ebb_kv_pool_bytes(const ebb_kv_shape *shape)
 
 /* -- Opening --------------------------------------------------------------------- */
 
-static ebb_status open_pool(pool *p, uint32_t n, size_t block_bytes, ebb_error *err)
+static ebb_status open_pool(ebb_kv_pool *p, uint32_t n, size_t block_bytes, ebb_error *err)
 {
     p->n_blocks = p->n_free = p->n_stack = n;
     p->block_bytes = block_bytes;
@@ -147,6 +120,7 @@ static ebb_status open_all(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *err
     kv->layers = calloc(shape->n_layers, sizeof *kv->layers);
     if (!kv->layers)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", shape->n_layers);
+    kv->n_layers = shape->n_layers;
     kv->window = is_split(shape) ? shape->window : 0;
     place_layers(shape, bytes, kv->layers);
     for (int g = 0; g < EBB_KV_GROUPS && st == EBB_OK; g++)
@@ -164,6 +138,9 @@ static ebb_status open_all(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *err
 ebb_status ebb_kv_open(const ebb_kv_shape *shape, ebb_kv **out, ebb_error *err)
 {
     ebb_kv *kv = calloc(1, sizeof *kv);
+
+    if (kv)
+        kv->file.fd = -1;
     ebb_status st = kv ? open_all(kv, shape, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the KV pool");
 
     if (st != EBB_OK) {
@@ -178,6 +155,8 @@ void ebb_kv_close(ebb_kv *kv)
 {
     if (!kv)
         return;
+    ebb_kv_overflow_close(kv);
+    free(kv->file.path);
     ebb_map_fini(&kv->map);
     for (int g = 0; g < EBB_KV_GROUPS; g++) {
         free(kv->pools[g].free);
@@ -217,14 +196,9 @@ size_t ebb_kv_size_of_block(const ebb_kv *kv, int g)
     return kv->pools[g].block_bytes;
 }
 
-static void *data(const pool *p, uint32_t b)
-{
-    return p->data + b * p->block_bytes;
-}
-
 void *ebb_kv_data(const ebb_kv *kv, int g, uint32_t b)
 {
-    return data(&kv->pools[g], b);
+    return ebb_kv_bytes_of(kv, &kv->pools[g], b);
 }
 
 uint32_t ebb_kv_first(const ebb_kv *kv, int g, uint32_t pos)
@@ -234,7 +208,7 @@ uint32_t ebb_kv_first(const ebb_kv *kv, int g, uint32_t pos)
 
 /* -- Names --------------------------------------------------------------------- */
 
-static uint32_t *bucket(const pool *p, const uint8_t name[16])
+static uint32_t *bucket(const ebb_kv_pool *p, const uint8_t name[16])
 {
     uint64_t x;
 
@@ -242,7 +216,7 @@ static uint32_t *bucket(const pool *p, const uint8_t name[16])
     return &p->buckets[x % p->n_blocks];
 }
 
-static uint32_t find(const pool *p, const uint8_t name[16])
+static uint32_t find(const ebb_kv_pool *p, const uint8_t name[16])
 {
     uint32_t b = p->n_blocks ? *bucket(p, name) : EBB_KV_NONE;
 
@@ -258,8 +232,8 @@ uint32_t ebb_kv_find(const ebb_kv *kv, int g, const uint8_t name[16])
 
 void ebb_kv_name(ebb_kv *kv, const ebb_kv_table *t, int g, uint32_t i, const ebb_kv_label *label)
 {
-    pool *p = &kv->pools[g];
-    kv_block *b = &p->blocks[t->blocks[g][i]];
+    ebb_kv_pool *p = &kv->pools[g];
+    ebb_kv_block *b = &p->blocks[t->blocks[g][i]];
     uint32_t *head = bucket(p, label->name);
 
     assert((i + 1) * EBB_KV_BLOCK <= t->n_pos);
@@ -276,12 +250,12 @@ void ebb_kv_name(ebb_kv *kv, const ebb_kv_table *t, int g, uint32_t i, const ebb
 uint32_t ebb_kv_find_child(const ebb_kv *kv, int g, const uint8_t before[16], const int32_t *ids, uint32_t n,
                            uint32_t *n_same)
 {
-    const pool *p = &kv->pools[g];
+    const ebb_kv_pool *p = &kv->pools[g];
     uint32_t best = EBB_KV_NONE;
 
     *n_same = 0;
     for (uint32_t b = 0; b < p->n_blocks; b++) {
-        const kv_block *x = &p->blocks[b];
+        const ebb_kv_block *x = &p->blocks[b];
         uint32_t same = 0;
 
         if (!x->is_named || memcmp(x->before, before, sizeof x->before) != 0)
@@ -301,7 +275,7 @@ const uint8_t *ebb_kv_name_of(const ebb_kv *kv, int g, uint32_t b)
     return kv->pools[g].blocks[b].name;
 }
 
-static void unname(pool *p, uint32_t b)
+void ebb_kv_unname(ebb_kv_pool *p, uint32_t b)
 {
     uint32_t *at = bucket(p, p->blocks[b].name);
 
@@ -312,7 +286,7 @@ static void unname(pool *p, uint32_t b)
 }
 
 /* The list of named blocks without references. */
-static void enlist(pool *p, uint32_t b)
+static void enlist(ebb_kv_pool *p, uint32_t b)
 {
     p->blocks[b].older = p->newest;
     p->blocks[b].newer = EBB_KV_NONE;
@@ -320,7 +294,7 @@ static void enlist(pool *p, uint32_t b)
     p->newest = b;
 }
 
-static void unlist(pool *p, uint32_t b)
+void ebb_kv_unlist(ebb_kv_pool *p, uint32_t b)
 {
     uint32_t older = p->blocks[b].older, newer = p->blocks[b].newer;
 
@@ -328,15 +302,15 @@ static void unlist(pool *p, uint32_t b)
     *(newer == EBB_KV_NONE ? &p->newest : &p->blocks[newer].older) = older;
 }
 
-static void hold(pool *p, uint32_t b)
+static void hold(ebb_kv_pool *p, uint32_t b)
 {
     if (p->blocks[b].n_refs++ == 0) {
-        unlist(p, b);
+        ebb_kv_unlist(p, b);
         p->n_free--;
     }
 }
 
-static void release(pool *p, uint32_t b)
+static void release(ebb_kv_pool *p, uint32_t b)
 {
     assert(p->blocks[b].n_refs > 0);
     if (--p->blocks[b].n_refs > 0)
@@ -350,11 +324,13 @@ static void release(pool *p, uint32_t b)
 
 void ebb_kv_hold(ebb_kv *kv, int g, uint32_t b)
 {
+    kv->pools[g].blocks[b].n_held++;
     hold(&kv->pools[g], b);
 }
 
 void ebb_kv_release(ebb_kv *kv, int g, uint32_t b)
 {
+    kv->pools[g].blocks[b].n_held--;
     release(&kv->pools[g], b);
 }
 
@@ -381,44 +357,48 @@ void ebb_kv_table_fini(ebb_kv *kv, ebb_kv_table *t)
     memset(t, 0, sizeof *t);
 }
 
-static uint32_t take(pool *p)
+static uint32_t take(ebb_kv *kv, ebb_kv_pool *p)
 {
     uint32_t b = p->oldest;
 
     if (p->n_stack > 0) {
         b = p->free[--p->n_stack];
     } else {
-        unname(p, b);
-        unlist(p, b);
+        ebb_kv_unname(p, b);
+        ebb_kv_unlist(p, b);
     }
+    if (p->blocks[b].is_out)
+        ebb_kv_forget_out(kv, b);
     p->n_free--;
     p->blocks[b].n_refs = 1;
     return b;
 }
 
 /* Put a copy of *b in its place. */
-static void copy(pool *p, uint32_t *b)
+static void copy(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
 {
-    uint32_t fresh = take(p);
+    uint32_t fresh = take(kv, p);
 
     if (p->block_bytes > 0)                      /* else there is no pool */
-        memcpy(data(p, fresh), data(p, *b), p->block_bytes);
+        memcpy(ebb_kv_bytes_of(kv, p, fresh), ebb_kv_bytes_of(kv, p, *b), p->block_bytes);
     release(p, *b);
     *b = fresh;
 }
 
 /* Make a block one that may be written. */
-static void own(pool *p, uint32_t *b)
+static void own(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
 {
     if (p->blocks[*b].n_refs == 1 && (!p->blocks[*b].is_named || p->n_free == 0)) {
         if (p->blocks[*b].is_named)              /* ours alone: it is written over */
-            unname(p, *b);
+            ebb_kv_unname(p, *b);
+        if (p->blocks[*b].is_out)
+            ebb_kv_bring_in(kv, *b);
         return;
     }
-    copy(p, b);
+    copy(kv, p, b);
 }
 
-static ebb_status full(const pool *p, uint32_t need, ebb_error *err)
+static ebb_status full(const ebb_kv_pool *p, uint32_t need, ebb_error *err)
 {
     return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens, %u are needed", p->n_free, EBB_KV_BLOCK,
                     need);
@@ -436,7 +416,7 @@ static void let_go_unseen(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t pos)
 }
 
 /* Whether the last block is partly filled and somebody else's too. */
-static bool last_is_shared(const pool *p, const ebb_kv_table *t, int g)
+static bool last_is_shared(const ebb_kv_pool *p, const ebb_kv_table *t, int g)
 {
     return t->n_pos % EBB_KV_BLOCK && p->blocks[t->blocks[g][t->n_blocks - 1]].n_refs > 1;
 }
@@ -460,12 +440,14 @@ ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *e
         let_go_unseen(kv, t, g, t->n_pos);
         if (need > kv->pools[g].n_free)
             return full(&kv->pools[g], need, err);
+        if (g == EBB_KV_ALL && ebb_kv_overflow_for(kv, need, err) != EBB_OK)
+            return EBB_IO;
     }
     for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
         if (writes_last)
-            own(&kv->pools[g], &t->blocks[g][old - 1]);
+            own(kv, &kv->pools[g], &t->blocks[g][old - 1]);
         for (uint32_t i = old; i < want; i++)
-            t->blocks[g][i] = take(&kv->pools[g]);
+            t->blocks[g][i] = take(kv, &kv->pools[g]);
     }
     t->n_blocks = want;
     t->n_pos = n_pos;
@@ -475,7 +457,7 @@ ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *e
 ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t first, ebb_error *err)
 {
     for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
-        pool *p = &kv->pools[g];
+        ebb_kv_pool *p = &kv->pools[g];
         uint32_t need = 0;
 
         for (uint32_t i = first; i < t->n_blocks; i++)
@@ -484,7 +466,7 @@ ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t first, ebb_error *er
             return full(p, need, err);
     }
     for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
-        pool *p = &kv->pools[g];
+        ebb_kv_pool *p = &kv->pools[g];
 
         for (uint32_t i = first; i < t->n_blocks; i++) {
             uint32_t *b = &t->blocks[g][i];
@@ -492,9 +474,11 @@ ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t first, ebb_error *er
             if (*b == EBB_KV_NONE)
                 continue;
             if (p->blocks[*b].n_refs > 1)
-                copy(p, b);
+                copy(kv, p, b);
             else if (p->blocks[*b].is_named)
-                unname(p, *b);
+                ebb_kv_unname(p, *b);
+            if (p->blocks[*b].is_out)
+                ebb_kv_bring_in(kv, *b);
         }
     }
     return EBB_OK;
@@ -514,12 +498,14 @@ void ebb_kv_put(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t i, uint32_t b)
 
 ebb_status ebb_kv_put_free(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t i, ebb_error *err)
 {
-    pool *p = &kv->pools[g];
+    ebb_kv_pool *p = &kv->pools[g];
 
     if (p->n_free == 0)
         return full(p, 1, err);
+    if (g == EBB_KV_ALL && ebb_kv_overflow_for(kv, 1, err) != EBB_OK)
+        return EBB_IO;
     ebb_kv_put(kv, t, g, i, EBB_KV_NONE);
-    t->blocks[g][i] = take(p);
+    t->blocks[g][i] = take(kv, p);
     return EBB_OK;
 }
 
@@ -561,21 +547,21 @@ int ebb_kv_group(const ebb_kv *kv, uint32_t i_layer)
     return kv->layers[i_layer].group;
 }
 
-static char *layer_of(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, const layer *l)
+static char *layer_of(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, const ebb_kv_place *l)
 {
-    return (char *)data(&kv->pools[l->group], t->blocks[l->group][i]) + l->offset;
+    return (char *)ebb_kv_bytes_of(kv, &kv->pools[l->group], t->blocks[l->group][i]) + l->offset;
 }
 
 void *ebb_kv_k(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, uint32_t i_layer, uint32_t head)
 {
-    const layer *l = &kv->layers[i_layer];
+    const ebb_kv_place *l = &kv->layers[i_layer];
 
     return layer_of(kv, t, i, l) + head * l->k_head;
 }
 
 void *ebb_kv_v(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, uint32_t i_layer, uint32_t head)
 {
-    const layer *l = &kv->layers[i_layer];
+    const ebb_kv_place *l = &kv->layers[i_layer];
 
     return layer_of(kv, t, i, l) + l->v_offset + head * l->v_head;
 }

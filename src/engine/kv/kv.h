@@ -64,6 +64,7 @@ typedef struct ebb_kv_table {
 
 /* Bytes of EBB_KV_BLOCK positions in all layers; the blocks that n positions take. */
 uint64_t ebb_kv_block_bytes(const ebb_kv_shape *shape);
+uint64_t ebb_kv_all_block_bytes(const ebb_kv_shape *shape);      /* in those that see everything */
 uint32_t ebb_kv_blocks_of(uint32_t n_pos);
 /* Bytes of all pools.  n_ctx positions, and a block more, for the copy of a shared one; of a window w
  *     w + n_chunk + min(w, 1024) positions and three blocks:
@@ -139,5 +140,35 @@ size_t ebb_kv_k_row_bytes(const ebb_kv *kv, uint32_t layer);
 size_t ebb_kv_v_row_bytes(const ebb_kv *kv, uint32_t layer);
 /* The group of a layer. */
 int ebb_kv_group(const ebb_kv *kv, uint32_t layer);
+
+/* -- Blocks in a file (overflow.c) ------------------------------------------------
+ *
+ * Where there is no memory for all of K and V, full blocks of the layers that see everything go out: written
+ * to a file that has no name any more, and read from its mapping where attention needs them.  The bits are
+ * the same.  Which ones does not matter to a pass, which reads them all; so those go first that no timeline
+ * holds, then those that came first, and they stay out.  A block that shall be written comes in again.
+ *
+ *  K5  A block is out only while it has a name (so nobody writes it) and no writer holds it. */
+
+/* From now on blocks may go out, to a file in `dir`; max_in: at most so many stay in memory (0: all may).
+ * Nothing is opened yet.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_kv_overflow_to(ebb_kv *kv, const char *dir, uint32_t max_in, ebb_error *err);
+/* Send at most `n` blocks out; *n_out receives how many went.  Errors: IO (the disk is full), NOMEM,
+ * UNSUPPORTED (there is no folder for it): what has not gone is in memory as it was. */
+EBB_MUST_CHECK
+ebb_status ebb_kv_overflow(ebb_kv *kv, uint32_t n, uint32_t *n_out, ebb_error *err);
+/* Room in memory for n blocks more, where there is a limit.  Errors: those of ebb_kv_overflow. */
+EBB_MUST_CHECK
+ebb_status ebb_kv_overflow_for(ebb_kv *kv, uint32_t n, ebb_error *err);
+/* At most n blocks come in again, as far as the limit allows; how many did. */
+uint32_t ebb_kv_overflow_back(ebb_kv *kv, uint32_t n);
+uint32_t ebb_kv_n_out(const ebb_kv *kv);
+/* Let the system read ahead what the table has out of a layer. */
+void ebb_kv_ahead(const ebb_kv *kv, const ebb_kv_table *t, uint32_t layer);
+/* The file was cut off or could not be read since this was asked last: what is out is lost.  Then every table that
+ * may hold such blocks is to be emptied, and ebb_kv_overflow_drop called. */
+bool ebb_kv_is_lost(const ebb_kv *kv);
+void ebb_kv_overflow_drop(ebb_kv *kv);
 
 #endif

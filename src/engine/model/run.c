@@ -159,6 +159,7 @@ static ebb_status embed(ebb_run *r, const ebb_token *ids, uint32_t n, ebb_error 
 
 static ebb_status layers(ebb_run *r, ebb_error *err)
 {
+    ebb_kv_ahead(r->kv, r->table, 0);
     for (uint32_t i = 0; i < r->net->n_layers; i++) {
         ebb_status st;
 
@@ -166,6 +167,8 @@ static ebb_status layers(ebb_run *r, ebb_error *err)
             return EBB_FAIL(err, EBB_CANCELED, "stopped in layer %u", i);
         if (r->between)
             r->between(r->between_arg);
+        if (i + 1 < r->net->n_layers)
+            ebb_kv_ahead(r->kv, r->table, i + 1);
         st = ebb_block_layer(r, i, err);
         if (st != EBB_OK)
             return st;

@@ -59,6 +59,10 @@ void ebb_machine_learn(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d,
 uint64_t ebb_machine_device(const ebb_model *model);
 /* Bytes of a ring that any layer can be streamed through. */
 uint64_t ebb_plan_ring(const ebb_net *net);
+/* The least: one slot, for the largest part. */
+uint64_t ebb_plan_ring_least(const ebb_net *net);
+/* The least memory for streamed experts: twice what a layer chooses. */
+uint64_t ebb_plan_experts_least(const ebb_net *net);
 /* Fill the predicted figures (predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
 /* How much faster or slower the disk was than *machine says, where a pass at depth 0 took pass_s and waited for reads;

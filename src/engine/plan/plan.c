@@ -16,6 +16,7 @@
 #define CHUNK_MAX       1024u
 #define CHUNK_MIN       64u
 #define CTX_MIN         512u
+#define OPEN_BLOCKS     4u                       /* of K and V, that are in memory beside those of a step */
 #define EXPERT_MATRICES 3u                       /* of an expert, at most: gate, up, down */
 #define RING_LEAST      (16 * MIB)
 #define RING_PARTS      3u                       /* two in use, the next on its way */
@@ -109,18 +110,34 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 /* Room for what is in use and on its way: more would only leave the processor's cache, in
  * which it is multiplied faster and into which many a disk reads faster too. */
+static uint64_t largest_part(const ebb_net *net, bool is_certain, const bool *stays)
+{
+    uint64_t part = 0;
+
+    for (uint32_t i = 0; i < net->n_extents; i++)
+        if (net->extents[i].is_certain == is_certain && !(stays && stays[i]))
+            part = larger(part, pinned_bytes(&net->extents[i]));
+    return part;
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+    return (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
+}
+
 static uint64_t ring_bytes(const ebb_net *net, const bool *stays)
 {
-    uint64_t part = 0, ring;
+    return whole_pages(larger(RING_LEAST, RING_PARTS * largest_part(net, true, stays)));
+}
 
-    for (uint32_t i = 0; i < net->n_extents; i++) {
-        const ebb_res_extent *x = &net->extents[i];
+uint64_t ebb_plan_ring_least(const ebb_net *net)
+{
+    return whole_pages(largest_part(net, true, NULL));
+}
 
-        if (x->is_certain && !(stays && stays[i]))
-            part = larger(part, pinned_bytes(x));
-    }
-    ring = larger(RING_LEAST, RING_PARTS * part);
-    return (ring + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
+uint64_t ebb_plan_experts_least(const ebb_net *net)
+{
+    return 2 * EXPERT_MATRICES * net->n_expert_used * largest_part(net, false, NULL);
 }
 
 uint64_t ebb_plan_ring(const ebb_net *net)
@@ -180,11 +197,8 @@ uint64_t ebb_plan_stays(const ebb_net *net, const ebb_plan *p, ebb_placement pla
 /* Memory for streamed experts: twice what a layer chooses, at least. */
 static uint64_t expert_bytes(const planning *q, uint64_t left)
 {
-    uint64_t one = 0;
+    uint64_t one = largest_part(q->net, false, q->stays);
 
-    for (uint32_t i = 0; i < q->net->n_extents; i++)
-        if (!q->net->extents[i].is_certain && !q->stays[i])
-            one = larger(one, pinned_bytes(&q->net->extents[i]));
     return one ? 2 * EXPERT_MATRICES * q->net->n_expert_used * one + left : 0;
 }
 
@@ -214,7 +228,7 @@ static void count(const planning *q)
     if (p->is_mapped && p->stream_bytes == 0)
         p->weights_resident_bytes = ebb_net_weight_bytes(q->net);
     p->weights_ring_bytes = p->stream_bytes > 0 ? ring_bytes(q->net, q->stays) : 0;
-    p->kv_bytes = kv_bytes(q);
+    p->kv_bytes = kv_bytes(q) - p->kv_file_bytes;
     if (!q->is_live)
         p->activation_bytes = activation_bytes(q);
     p->code_bytes = CODE_BYTES;
@@ -360,6 +374,37 @@ static bool try_full(const planning *q)
     return p->total_bytes <= p->budget_bytes;
 }
 
+/* As many blocks of K and V in a file as are too many: all but those of a step. */
+static bool overflow_kv(const planning *q)
+{
+    ebb_plan *p = q->p;
+    ebb_kv_shape shape = ebb_layout_kv(p, q->net, q->layers);
+    uint64_t block = ebb_kv_all_block_bytes(&shape), n = ebb_kv_blocks_of(p->n_ctx) + 1, least = ebb_kv_blocks_of(p->n_chunk) + OPEN_BLOCKS;
+    uint64_t more;
+
+    if (q->o->no_kv_cache || block == 0 || p->kv_file_bytes > 0 || n <= least)
+        return false;
+    set_spread(q, 0);
+    more = (p->total_bytes - p->budget_bytes + block - 1) / block;
+    if (p->total_bytes <= p->budget_bytes || more > n - least)
+        return false;
+    p->kv_file_bytes = more * block;
+    return true;
+}
+
+static void why_streaming(ebb_plan *p)
+{
+    why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %llu MiB are read for each token",
+        p->n_resident, p->n_layers, (unsigned long long)(p->stream_bytes / MIB));
+    if (p->kv_file_bytes && p->stream_bytes == 0)
+        why(p, EBB_TIER_CRITICAL, "the weights fit; %llu of %llu MiB of K and V go to a file",
+            (unsigned long long)(p->kv_file_bytes / MIB), (unsigned long long)((p->kv_bytes + p->kv_file_bytes) / MIB));
+    else if (p->kv_file_bytes)
+        why(p, EBB_TIER_CRITICAL, "no layer fits, and %llu of %llu MiB of K and V go to a file; up to %llu MiB are read for each token",
+            (unsigned long long)(p->kv_file_bytes / MIB), (unsigned long long)((p->kv_bytes + p->kv_file_bytes) / MIB),
+            (unsigned long long)((p->stream_bytes + p->kv_file_bytes) / MIB));
+}
+
 /* Part of the weights is read for each pass. */
 static bool try_streaming(const planning *q)
 {
@@ -370,14 +415,17 @@ static bool try_streaming(const planning *q)
     while (!place_layers(q)) {
         if (p->n_chunk / 2 >= CHUNK_MIN && !q->o->n_chunk)
             p->n_chunk /= 2;
+        else if (p->n_ctx / 2 >= least_ctx(q) && !q->o->n_ctx)
+            p->n_ctx /= 2;
+        else if (overflow_kv(q))
+            continue;
         else if (p->n_ctx / 2 >= CTX_MIN && !q->o->n_ctx)
             p->n_ctx /= 2;
         else
             return false;
     }
-    why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %llu MiB are read for each token",
-        p->n_resident, p->n_layers, (unsigned long long)(p->stream_bytes / MIB));
-    if (p->stream_bytes == 0)
+    why_streaming(p);
+    if (p->stream_bytes == 0 && p->kv_file_bytes == 0)
         why(p, EBB_TIER_TIGHT, "everything fits with a smaller chunk");
     return true;
 }
@@ -494,9 +542,8 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
     p->budget_bytes = budget_bytes;
     p->is_mapped = q.in_memory;
     p->fits = place_layers(&q);
-    if (p->fits && p->stream_bytes > 0)
-        why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %llu MiB are read for each token",
-            p->n_resident, p->n_layers, (unsigned long long)(p->stream_bytes / MIB));
+    if (p->fits && (p->stream_bytes > 0 || p->kv_file_bytes > 0))
+        why_streaming(p);
     else if (p->fits)
         why(p, p->kv_k == EBB_KV_F16 ? EBB_TIER_FULL : EBB_TIER_TIGHT, "everything fits");
     else

@@ -9,6 +9,7 @@
 struct ebb_cache_place {
     uint32_t id;                 /* NONE: free */
     uint32_t n_held;
+    bool     is_closed;          /* its memory was given back */
     uint64_t used;               /* clock of the last use */
 };
 
@@ -26,6 +27,7 @@ ebb_status ebb_cache_open(ebb_cache *c, ebb_ring *ring, const ebb_res_extent *ex
         ebb_cache_close(c);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for %llu bytes of experts", (unsigned long long)n_bytes);
     }
+    c->n_open = c->n_places;
     for (uint32_t i = 0; i < c->n_places; i++)
         c->places[i].id = NONE;
     for (uint32_t i = 0; i < n_extents; i++)
@@ -49,22 +51,53 @@ void ebb_cache_begin(ebb_cache *c)
     c->begun = ++c->clock;
 }
 
-/* The place of `id`: its own, or the one that was used longest ago; NONE: all are spoken for. */
-static uint32_t claim(ebb_cache *c, uint32_t id)
+/* The place that was used longest ago and is not spoken for. */
+static uint32_t find_oldest(const ebb_cache *c)
 {
     uint32_t oldest = NONE;
 
+    for (uint32_t i = 0; i < c->n_places; i++)
+        if (c->places[i].n_held == 0 && !c->places[i].is_closed && (oldest == NONE || c->places[i].used < c->places[oldest].used))
+            oldest = i;
+    return oldest != NONE && c->places[oldest].used >= c->begun && c->begun > 0 ? NONE : oldest;
+}
+
+static void empty(ebb_cache *c, uint32_t i)
+{
+    if (c->places[i].id != NONE) {
+        ebb_ring_load(c->ring, c->places[i].id, NULL);
+        c->place_of[c->places[i].id] = NONE;
+    }
+    c->places[i] = (ebb_cache_place){ .id = NONE };
+}
+
+void ebb_cache_resize(ebb_cache *c, uint64_t n_bytes)
+{
+    uint32_t want = c->place_bytes ? (uint32_t)(n_bytes / c->place_bytes) : 0, i;
+
+    while (c->n_open > want && (i = find_oldest(c)) != NONE) {
+        empty(c, i);
+        c->places[i].is_closed = true;
+        ebb_map_advise((char *)c->memory.data + i * c->place_bytes, c->place_bytes, EBB_ADVISE_DONTNEED);
+        c->n_open--;
+    }
+    for (i = 0; i < c->n_places && c->n_open < want; i++) {
+        c->n_open += c->places[i].is_closed;
+        c->places[i].is_closed = false;
+    }
+}
+
+/* The place of `id`: its own, or the one that was used longest ago; NONE: all are spoken for. */
+static uint32_t claim(ebb_cache *c, uint32_t id)
+{
+    uint32_t oldest;
+
     if (c->n_places == 0 || c->place_of[id] != NONE)
         return c->n_places == 0 ? NONE : c->place_of[id];
-    for (uint32_t i = 0; i < c->n_places; i++)
-        if (c->places[i].n_held == 0 && (oldest == NONE || c->places[i].used < c->places[oldest].used))
-            oldest = i;
-    if (oldest == NONE || (c->places[oldest].used >= c->begun && c->begun > 0))
+    oldest = find_oldest(c);
+    if (oldest == NONE)
         return NONE;
-    if (c->places[oldest].id != NONE) {
-        ebb_ring_load(c->ring, c->places[oldest].id, NULL);
-        c->place_of[c->places[oldest].id] = NONE;
-    }
+    empty(c, oldest);
     c->places[oldest].id = id;
     c->place_of[id] = oldest;
     c->read_bytes += c->extents[id].n_bytes;
@@ -110,7 +143,5 @@ void ebb_cache_forget(ebb_cache *c, uint32_t id)
 
     if (i == NONE)
         return;
-    ebb_ring_load(c->ring, id, NULL);
-    c->places[i] = (ebb_cache_place){ .id = NONE };
-    c->place_of[id] = NONE;
+    empty(c, i);
 }

@@ -21,6 +21,7 @@ typedef struct ebb_cache {
     size_t           place_bytes;
     ebb_cache_place *places;
     uint32_t         n_places, n_extents;
+    uint32_t         n_open;     /* places that have memory */
     uint32_t        *place_of;   /* [n_extents] place, or UINT32_MAX: none */
     uint64_t         clock, begun;
     uint64_t         read_bytes; /* asked for since open */
@@ -32,6 +33,10 @@ EBB_MUST_CHECK
 ebb_status ebb_cache_open(ebb_cache *c, ebb_ring *ring, const ebb_res_extent *extents, uint32_t n_extents,
                           uint64_t n_bytes, size_t place_bytes, ebb_error *err);
 void ebb_cache_close(ebb_cache *c);              /* before the ring; an empty one is fine */
+
+/* Between layers: memory for so many bytes of them (at most what it was opened with); what was used longest ago
+ * goes first. */
+void ebb_cache_resize(ebb_cache *c, uint64_t n_bytes);
 
 /* A layer has chosen: what is expected from here on stays until it has been used. */
 void ebb_cache_begin(ebb_cache *c);

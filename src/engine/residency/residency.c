@@ -2,55 +2,15 @@
 #include "residency/residency.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "os/file.h"
-#include "os/guard.h"
-#include "os/map.h"
-#include "residency/cache.h"
 #include "residency/measure.h"
-#include "residency/pin.h"
-#include "residency/ring.h"
+#include "residency/residency_impl.h"
 
 #define WARM_BYTES  ((uint64_t)128 << 20)        /* how far the first pass asks the kernel to read ahead of use */
-
-typedef struct group {
-    ebb_layer_state state;
-    uint32_t first, n;           /* its extents */
-    uint32_t n_acquired;
-    ebb_map  copy;               /* the pinned copy; empty unless PINNED */
-} group;
-
-struct ebb_res {
-    ebb_read_file  *files;
-    ebb_file_id    *ids;         /* of the files at open */
-    const char    **bases;       /* their first bytes */
-    ebb_guard     **guards;      /* of their mappings */
-    uint32_t        n_files;
-    ebb_res_extent *extents;
-    const char    **at;          /* where each extent is now; NULL: in the ring, or on its way to ... */
-    char          **home;        /* ... its place in the group's copy, where that is read in the background */
-    uint8_t        *owner;       /* of each: PINNED, MAPPED or DISK */
-    bool           *stays;       /* with its group, when that is PINNED or MAPPED */
-    uint32_t        n_extents;
-    group          *groups;      /* n_layers + 1 */
-    uint32_t        n_groups;
-    const atomic_bool *cancel;
-    const ebb_reader_ops *ops;   /* who reads */
-    char            note[160];
-    uint32_t        n_warmed;    /* extents that the kernel was asked to read, in order */
-    uint64_t        warmed_bytes, used_bytes;    /* of them; used: by the first pass so far */
-
-    pthread_mutex_t lock;        /* the figures' reader: states, ring, and the sums below */
-    ebb_ring       *ring;        /* NULL: nothing can be streamed */
-    ebb_cache       cache;       /* of experts; has no place without a ring */
-    uint64_t        pinned_bytes, mapped_bytes;
-    uint64_t        read_bytes, stall_ns;        /* of rings that are closed */
-};
 
 /* -- Opening ----------------------------------------------------------------- */
 
@@ -88,7 +48,7 @@ static ebb_status add_extents(ebb_res *r, const ebb_res_extent *extents, uint32_
     r->n_extents = n;
     for (uint32_t i = 0; i < n; i++) {
         const ebb_res_extent *x = &r->extents[i];
-        group *g = &r->groups[x->group];
+        ebb_res_group *g = &r->groups[x->group];
 
         if (!in_file(r, x->part, x->offset, x->n_bytes))
             return EBB_FAIL(err, EBB_FORMAT, "tensor %s ends beyond the file: the file is truncated", x->name);
@@ -103,11 +63,6 @@ static ebb_status add_extents(ebb_res *r, const ebb_res_extent *extents, uint32_
         r->mapped_bytes += x->n_bytes;
     }
     return EBB_OK;
-}
-
-static const char *mapped_at(const ebb_res *r, uint32_t id)
-{
-    return r->bases[r->extents[id].part] + r->extents[id].offset;
 }
 
 static ebb_status alloc(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32_t n_layers, ebb_error *err)
@@ -231,8 +186,6 @@ ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
 
 /* -- The reader --------------------------------------------------------------- */
 
-static void give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at);
-
 static void note(ebb_res *r, const char *text)
 {
     snprintf(r->note, sizeof r->note, "%.159s", text);
@@ -255,10 +208,10 @@ static void close_ring(ebb_res *r)
 
     if (!r->ring)
         return;
-    settle(r);
     close_cache(r);
-    ebb_ring_get_stats(r->ring, &s);
     pthread_mutex_lock(&r->lock);
+    settle(r);
+    ebb_ring_get_stats(r->ring, &s);
     r->read_bytes += s.read_bytes;
     r->stall_ns += s.stall_ns;
     ebb_ring_close(r->ring);
@@ -273,12 +226,12 @@ static ebb_status open_ring(ebb_res *r, uint64_t ring_bytes, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
+    pthread_mutex_lock(&r->lock);
     for (uint32_t i = 0; i < r->n_extents; i++)
         if (r->home[i])
             ebb_ring_load(ring, i, r->home[i]);
         else if (!r->at[i])
             ebb_ring_stream(ring, i, true);
-    pthread_mutex_lock(&r->lock);
     r->ring = ring;
     pthread_mutex_unlock(&r->lock);
     return EBB_OK;
@@ -292,7 +245,9 @@ static void choose(ebb_res *r, ebb_io want)
     ebb_error why = { 0 };
 
     for (uint32_t i = 0; i < 2; i++) {
+        pthread_mutex_lock(&r->lock);            /* the figures' reader asks for its name */
         r->ops = ebb_reader_get(tries[i]);
+        pthread_mutex_unlock(&r->lock);
         if (ebb_reader_try(r->ops, r->files, r->n_files, &why) == EBB_OK)
             return;
         if (tries[i] == EBB_IO_PREAD)            /* reads through the page cache, whose pages are dropped behind */
@@ -328,7 +283,7 @@ ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speed
     pthread_mutex_lock(&r->lock);
     for (uint32_t i = 0; i < r->n_extents && !r->ring; i++)
         if (!r->at[i])
-            give(r, i, EBB_LAYER_MAPPED, mapped_at(r, i));
+            ebb_res_give(r, i, EBB_LAYER_MAPPED, ebb_res_mapped_at(r, i));
     for (uint32_t i = 0; i < r->n_groups && !r->ring; i++)
         if (r->groups[i].state == EBB_LAYER_DISK)
             r->groups[i].state = EBB_LAYER_MAPPED;
@@ -352,9 +307,21 @@ ebb_status ebb_res_set_cache(ebb_res *r, uint64_t n_bytes, ebb_error *err)
     return st;
 }
 
-const char *ebb_res_io_name(const ebb_res *r)
+void ebb_res_resize_cache(ebb_res *r, uint64_t n_bytes)
 {
-    return r->ops->name;
+    pthread_mutex_lock(&r->lock);
+    ebb_cache_resize(&r->cache, n_bytes);
+    pthread_mutex_unlock(&r->lock);
+}
+
+const char *ebb_res_io_name(ebb_res *r)
+{
+    const char *name;
+
+    pthread_mutex_lock(&r->lock);
+    name = r->ops->name;
+    pthread_mutex_unlock(&r->lock);
+    return name;
 }
 
 const char *ebb_res_io_note(const ebb_res *r)
@@ -402,228 +369,6 @@ double ebb_res_read_speed(ebb_res *r, uint64_t n_bytes)
     return ebb_read_time(r->files, r->n_files, file, from, n_bytes < to - from ? n_bytes : to - from, r->ops);
 }
 
-/* -- States ------------------------------------------------------------------ */
-
-uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t i)
-{
-    const group *g = &r->groups[i];
-    uint64_t sum = 0;
-
-    for (uint32_t k = g->first; k < g->first + g->n; k++)
-        sum += r->stays[k] ? r->extents[k].n_bytes : 0;
-    return sum;
-}
-
-ebb_layer_state ebb_res_state(const ebb_res *r, uint32_t i)
-{
-    return r->groups[i].state;
-}
-
-static uint32_t count_owned(const ebb_res *r, const group *g, ebb_layer_state owner)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = g->first; i < g->first + g->n; i++)
-        n += r->owner[i] == owner;
-    return n;
-}
-
-static bool is_loading(const ebb_res *r, const group *g)
-{
-    for (uint32_t i = g->first; i < g->first + g->n; i++)
-        if (r->home[i] && !ebb_ring_is_loaded(r->ring, i))
-            return true;
-    return false;
-}
-
-void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
-{
-    pthread_mutex_lock(&r->lock);
-    for (uint32_t i = 0; i < n && i < r->n_groups; i++) {
-        const group *g = &r->groups[i];
-
-        out[i] = (uint8_t)(g->state != EBB_LAYER_DISK && count_owned(r, g, EBB_LAYER_DISK) > 0 ? EBB_LAYER_PARTLY : g->state);
-        if (is_loading(r, g) || (out[i] <= EBB_LAYER_PARTLY && r->ring && ebb_ring_has(r->ring, g->first, g->n)))
-            out[i] = EBB_LAYER_READING;
-    }
-    pthread_mutex_unlock(&r->lock);
-}
-
-static bool is_in_memory(const ebb_res *r, const group *g)
-{
-    return r->files[r->extents[g->first].part].fd < 0;
-}
-
-/* Extents of the group that stay, to `list`. */
-static uint32_t list_staying(const ebb_res *r, const group *g, ebb_res_extent *list)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = g->first; i < g->first + g->n; i++)
-        if (r->stays[i])
-            list[n++] = r->extents[i];
-    return n;
-}
-
-/* Memory for what stays of the group. */
-static ebb_status make_copy(const ebb_res *r, const group *g, ebb_map *copy, ebb_error *err)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = g->first; i < g->first + g->n; i++)
-        sum += r->stays[i] ? ebb_pin_bytes(&r->extents[i]) : 0;
-    return ebb_map_anon((size_t)sum, true, copy, err);
-}
-
-/* Read what stays of the group into *copy. */
-static ebb_status pin(ebb_res *r, const group *g, ebb_map *copy, ebb_error *err)
-{
-    ebb_res_extent *list = malloc(g->n * sizeof *list);
-    uint32_t n;
-    char *to;
-    ebb_status st;
-
-    memset(copy, 0, sizeof *copy);
-    if (!list)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u tensors", g->n);
-    n = list_staying(r, g, list);
-    st = make_copy(r, g, copy, err);
-    if (st == EBB_OK && !is_in_memory(r, g) && n > 0)
-        st = ebb_pin_read(r->ops, r->files, r->n_files, list, n, copy->data, r->cancel, err);
-    to = copy->data;
-    for (uint32_t i = 0; i < n && st == EBB_OK && is_in_memory(r, g); i++) {
-        memcpy((char *)(uintptr_t)ebb_pin_address(&list[i], to), r->bases[list[i].part] + list[i].offset, (size_t)list[i].n_bytes);
-        to += ebb_pin_bytes(&list[i]);
-    }
-    if (st != EBB_OK)
-        ebb_map_fini(copy);
-    free(list);
-    return st;
-}
-
-/* Pages that the mapping brought into the page cache are let go. */
-static void unmap_pages(ebb_res *r, const group *g)
-{
-    for (uint32_t i = g->first; i < g->first + g->n; i++) {
-        const ebb_res_extent *x = &r->extents[i];
-
-        if (r->owner[i] != EBB_LAYER_MAPPED)
-            continue;
-        ebb_map_advise((char *)r->files[x->part].map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_DONTNEED);
-        ebb_file_drop_cache(r->files[x->part].fd, x->offset, x->n_bytes);
-    }
-}
-
-static void count_bytes(ebb_res *r, uint32_t id, bool more)
-{
-    uint64_t *sum = r->owner[id] == EBB_LAYER_PINNED ? &r->pinned_bytes : &r->mapped_bytes;
-    uint64_t n = r->owner[id] == EBB_LAYER_PINNED ? ebb_pin_bytes(&r->extents[id]) : r->extents[id].n_bytes;
-
-    if (r->owner[id] != EBB_LAYER_DISK)
-        *sum = more ? *sum + n : *sum - n;
-}
-
-static void give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
-{
-    count_bytes(r, id, false);
-    ebb_cache_forget(&r->cache, id);
-    if (r->home[id] && r->ring)
-        ebb_ring_load(r->ring, id, NULL);
-    r->home[id] = NULL;
-    if (r->owner[id] == EBB_LAYER_DISK && owner != EBB_LAYER_DISK && r->ring)
-        ebb_ring_stream(r->ring, id, false);
-    if (r->owner[id] != EBB_LAYER_DISK && owner == EBB_LAYER_DISK)
-        ebb_ring_stream(r->ring, id, true);
-    r->owner[id] = (uint8_t)owner;
-    r->at[id] = at;
-    count_bytes(r, id, true);
-}
-
-/* `later`: the copy is still to be read. */
-static void enter(ebb_res *r, group *g, ebb_layer_state state, ebb_map copy, bool later)
-{
-    char *to = copy.data;
-
-    for (uint32_t i = g->first; i < g->first + g->n; i++) {
-        if (state == EBB_LAYER_DISK || !r->stays[i]) {
-            give(r, i, EBB_LAYER_DISK, NULL);
-        } else if (state == EBB_LAYER_MAPPED) {
-            give(r, i, EBB_LAYER_MAPPED, mapped_at(r, i));
-        } else {
-            give(r, i, EBB_LAYER_PINNED, later ? NULL : ebb_pin_address(&r->extents[i], to));
-            r->home[i] = later ? to : NULL;
-            if (later)
-                ebb_ring_load(r->ring, i, to);
-            to += ebb_pin_bytes(&r->extents[i]);
-        }
-    }
-    ebb_map_fini(&g->copy);
-    g->copy = copy;
-    g->state = state;
-}
-
-/* Whether part of the group is left to the ring in that state. */
-static bool is_streamed(const ebb_res *r, const group *g, ebb_layer_state state)
-{
-    for (uint32_t i = g->first; i < g->first + g->n; i++)
-        if (state == EBB_LAYER_DISK || !r->stays[i])
-            return true;
-    return false;
-}
-
-static ebb_status place(ebb_res *r, uint32_t i, ebb_layer_state state, bool later, ebb_error *err)
-{
-    group *g = &r->groups[i];
-    ebb_map copy = { 0 };
-    ebb_status st = EBB_OK;
-
-    assert(g->n_acquired == 0);
-    if (g->n == 0 || g->state == state)
-        return EBB_OK;
-    if (state == EBB_LAYER_READING || state == EBB_LAYER_PARTLY || (is_streamed(r, g, state) && (!r->ring || is_in_memory(r, g))))
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "weights can only be streamed from a file, through a ring");
-    if (state == EBB_LAYER_PINNED)
-        st = later ? make_copy(r, g, &copy, err) : pin(r, g, &copy, err);
-    if (st != EBB_OK)
-        return st;
-    if (!is_in_memory(r, g))
-        unmap_pages(r, g);
-    pthread_mutex_lock(&r->lock);
-    enter(r, g, state, copy, later);
-    pthread_mutex_unlock(&r->lock);
-    return EBB_OK;
-}
-
-ebb_status ebb_res_place(ebb_res *r, uint32_t i, ebb_layer_state state, ebb_error *err)
-{
-    return place(r, i, state, false, err);
-}
-
-ebb_status ebb_res_pin_later(ebb_res *r, uint32_t i, ebb_error *err)
-{
-    return place(r, i, EBB_LAYER_PINNED, r->ring && r->groups[i].n > 0 && !is_in_memory(r, &r->groups[i]), err);
-}
-
-ebb_status ebb_res_keep(ebb_res *r, const bool *stays, ebb_error *err)
-{
-    ebb_status st = EBB_OK;
-
-    for (uint32_t i = 0; i < r->n_groups && st == EBB_OK; i++) {
-        group *g = &r->groups[i];
-        bool is_new = false;
-
-        for (uint32_t k = g->first; k < g->first + g->n; k++) {
-            bool will = !stays || stays[k];
-
-            is_new |= r->stays[k] != will;
-            r->stays[k] = will;
-        }
-        if (is_new && r->ring && !is_in_memory(r, g))
-            st = ebb_res_place(r, i, EBB_LAYER_DISK, err);
-    }
-    return st;
-}
-
 /* -- Use --------------------------------------------------------------------- */
 
 /* During the first pass, ask the kernel for the mapped extents that come next:
@@ -640,28 +385,61 @@ static void warm_ahead(ebb_res *r, uint32_t id)
     }
 }
 
-ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err)
+/* Where the extent is, NULL: not in memory, or not yet.  From here on nobody lets its group go. */
+static const char *begin_use(ebb_res *r, uint32_t id, bool *comes_home)
 {
-    group *g = &r->groups[r->extents[id].group];
-    ebb_status st = EBB_OK;
+    const char *at;
 
-    assert(id < r->n_extents);
+    pthread_mutex_lock(&r->lock);
+    r->groups[r->extents[id].group].n_acquired++;
     if (r->n_warmed < r->n_extents)
         warm_ahead(r, id);
-    if (r->at[id])
-        *ptr = r->at[id];
-    else
-        st = r->extents[id].is_certain ? EBB_LIMIT : ebb_cache_acquire(&r->cache, id, r->cancel, ptr, err);
-    if (st == EBB_LIMIT)
-        st = ebb_ring_acquire(r->ring, id, r->cancel, ptr, err);
-    if (st == EBB_OK && r->home[id]) {           /* it has come, and stays */
+    at = r->at[id];
+    *comes_home = r->home[id] != NULL;
+    pthread_mutex_unlock(&r->lock);
+    return at;
+}
+
+/* Returns where the extent was. */
+static const char *end_use(ebb_res *r, uint32_t id)
+{
+    ebb_res_group *g = &r->groups[r->extents[id].group];
+    const char *at;
+
+    pthread_mutex_lock(&r->lock);
+    assert(g->n_acquired > 0);
+    g->n_acquired--;
+    at = r->at[id];
+    pthread_mutex_unlock(&r->lock);
+    return at;
+}
+
+static ebb_status fetch(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err)
+{
+    ebb_status st = r->extents[id].is_certain ? EBB_LIMIT : ebb_cache_acquire(&r->cache, id, r->cancel, ptr, err);
+
+    return st == EBB_LIMIT ? ebb_ring_acquire(r->ring, id, r->cancel, ptr, err) : st;
+}
+
+ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err)
+{
+    bool comes_home;
+    ebb_status st;
+
+    assert(id < r->n_extents);
+    *ptr = begin_use(r, id, &comes_home);
+    if (*ptr)
+        return EBB_OK;
+    st = fetch(r, id, ptr, err);
+    if (st == EBB_OK && comes_home) {            /* it has come, and stays */
         pthread_mutex_lock(&r->lock);
         ebb_ring_load(r->ring, id, NULL);
         r->at[id] = *ptr;
         r->home[id] = NULL;
         pthread_mutex_unlock(&r->lock);
     }
-    g->n_acquired += st == EBB_OK;
+    if (st != EBB_OK)
+        (void)end_use(r, id);
     return st;
 }
 
@@ -670,31 +448,44 @@ void ebb_res_expect_begin(ebb_res *r)
     ebb_cache_begin(&r->cache);
 }
 
+/* Whether it is in memory or on its way to where it stays. */
+static bool is_at_home(ebb_res *r, uint32_t id)
+{
+    bool is;
+
+    pthread_mutex_lock(&r->lock);
+    is = r->at[id] || r->home[id];
+    pthread_mutex_unlock(&r->lock);
+    return is;
+}
+
 void ebb_res_expect(ebb_res *r, uint32_t id)
 {
-    if (!r->at[id] && !r->home[id])
+    if (!is_at_home(r, id))
         ebb_cache_expect(&r->cache, id);
 }
 
 bool ebb_res_is_ready(ebb_res *r, uint32_t id)
 {
-    return r->at[id] || ebb_ring_is_ready(r->ring, id);
+    bool is_here;
+
+    pthread_mutex_lock(&r->lock);
+    is_here = r->at[id] != NULL;
+    pthread_mutex_unlock(&r->lock);
+    return is_here || ebb_ring_is_ready(r->ring, id);
 }
 
 void ebb_res_release(ebb_res *r, uint32_t id)
 {
-    group *g = &r->groups[r->extents[id].group];
-
-    assert(id < r->n_extents && g->n_acquired > 0);
-    g->n_acquired--;
-    if (!r->at[id] && !ebb_cache_release(&r->cache, id))
+    assert(id < r->n_extents);
+    if (!end_use(r, id) && !ebb_cache_release(&r->cache, id))
         ebb_ring_release(r->ring, id);
 }
 
 /* The pinned extent that holds the range, NULL if there is none. */
 static const char *find_pinned(const ebb_res *r, uint32_t i_file, uint64_t offset, size_t n)
 {
-    const group *g = &r->groups[r->n_groups - 1];        /* the only rows that are also an extent: a tied output */
+    const ebb_res_group *g = &r->groups[r->n_groups - 1];        /* the only rows that are also an extent: a tied output */
 
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         const ebb_res_extent *x = &r->extents[i];
@@ -713,14 +504,15 @@ ebb_status ebb_res_read(ebb_res *r, uint32_t i_file, uint64_t offset, void *out,
     if (!in_file(r, i_file, offset, n))
         return EBB_FAIL(err, EBB_FORMAT, "%s: truncated: no %zu bytes at %llu", i_file < r->n_files ? f->path : "part",
                         n, (unsigned long long)offset);
+    pthread_mutex_lock(&r->lock);                /* a row: as long as it takes, it is not let go */
     from = f->fd < 0 ? r->bases[i_file] + offset : find_pinned(r, i_file, offset, n);
-    if (!from)
-        return ebb_file_read_at(f->fd, f->path, out, n, offset, err);
-    memcpy(out, from, n);
-    return EBB_OK;
+    if (from)
+        memcpy(out, from, n);
+    pthread_mutex_unlock(&r->lock);
+    return from ? EBB_OK : ebb_file_read_at(f->fd, f->path, out, n, offset, err);
 }
 
-static double resident_share(const ebb_res *r, const group *g)
+static double resident_share(const ebb_res *r, const ebb_res_group *g)
 {
     uint64_t all = 0, here = 0;
 
@@ -743,7 +535,7 @@ void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
     out->pinned_bytes = r->pinned_bytes;
     out->mapped_bytes = r->mapped_bytes;
     out->ring_bytes = ring.ring_bytes;
-    out->cache_bytes = r->cache.memory.n_bytes;
+    out->cache_bytes = (uint64_t)r->cache.n_open * r->cache.place_bytes;
     out->read_bytes = r->read_bytes + r->cache.read_bytes + ring.read_bytes;
     out->stall_ns = r->stall_ns + ring.stall_ns;
     out->disk_bytes_s = ring.bytes_s;

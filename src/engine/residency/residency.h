@@ -23,7 +23,8 @@
  *      and its pages are dropped from the page cache.
  *  R2  A pointer from acquire is valid until the matching release, no longer.
  *  R3  Weights are read-only: whatever is let go is let go without writing.
- *  R4  A group changes state only while none of its extents is acquired.
+ *  R4  A group changes state only while none of its extents is acquired.  Acquiring, releasing and
+ *      changing a state take one lock, so that whoever lets a group go cannot take what is held.
  *  R5  Only this room maps, advises or reads weights.
  *  R6  Bytes do not depend on states: every acquire gives what the file held at open,
  *      or an error.
@@ -31,8 +32,8 @@
  * Who wants rows of a matrix (token_embd) reads them with ebb_res_read: they
  * need not be an extent at all, and are never made resident by it.
  *
- * Threads: everything from the thread that runs passes; ebb_res_get_stats and
- * ebb_res_states from any. */
+ * Threads: everything from the thread that runs passes; ebb_res_get_stats, ebb_res_states
+ * and ebb_res_let_go from any. */
 #ifndef EBB_RESIDENCY_H
 #define EBB_RESIDENCY_H
 #include <stdatomic.h>
@@ -97,7 +98,9 @@ ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speed
  * acquired.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_res_set_cache(ebb_res *r, uint64_t n_bytes, ebb_error *err);
-const char *ebb_res_io_name(const ebb_res *r);   /* "uring" ... of the reader chosen */
+/* Give some of it back, or take it again: never more than was set.  Between layers. */
+void ebb_res_resize_cache(ebb_res *r, uint64_t n_bytes);
+const char *ebb_res_io_name(ebb_res *r);         /* "uring" ... of the reader chosen */
 const char *ebb_res_io_note(const ebb_res *r);   /* a line on the choice, "" if there is nothing to say */
 
 /* Time each reader (AUTO), or `only` one for a third of the time, on the model's own weights, cold, for about `seconds`:
@@ -120,7 +123,7 @@ EBB_MUST_CHECK
 ebb_status ebb_res_keep(ebb_res *r, const bool *stays, ebb_error *err);
 /* Bytes of the weights of a group that stay. */
 uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t group);
-ebb_layer_state ebb_res_state(const ebb_res *r, uint32_t group);
+ebb_layer_state ebb_res_state(ebb_res *r, uint32_t group);
 /* States of all groups: PARTLY of which not all stays; READING of which something stands in the ring or is on its way. */
 void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n);
 
@@ -135,6 +138,11 @@ ebb_status ebb_res_place(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_
  * waits for its extent.  Without a ring it is read at once. */
 EBB_MUST_CHECK
 ebb_status ebb_res_pin_later(ebb_res *r, uint32_t group, ebb_error *err);
+
+/* From any thread, also while a pass is under way: let pinned groups of which nothing is acquired go at once,
+ * the last ones first, until n_bytes are free.  They are DISK afterwards; what the ring cannot hold is
+ * read from the mapping.  Returns the bytes, and how many groups. */
+uint64_t ebb_res_let_go(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups);
 
 /* Make extent `id` readable until the matching release; *ptr receives its
  * first byte.  Waits for a reader where the bytes are on their way.  An extent may

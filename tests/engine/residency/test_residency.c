@@ -3,6 +3,8 @@
 #include "ebb_test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "os/fault.h"
 #include "residency/pin.h"
@@ -158,6 +160,84 @@ static void test_faults(void **state)
     close(fd);
 }
 
+static void *take_all(void *arg)
+{
+    ebb_res *r = ((void **)arg)[0];
+    atomic_bool *stop = ((void **)arg)[1];
+
+    while (!atomic_load(stop)) {
+        uint32_t n;
+
+        (void)ebb_res_let_go(r, UINT64_MAX, &n);
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* Passes read right bytes while another thread takes every copy that is not held, through a ring and without room in one. */
+static void test_let_go_while_in_use(void **state)
+{
+    static const ebb_io readers[] = { EBB_IO_PREAD, EBB_IO_MMAP };
+
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        int fd = open(path, O_RDONLY);
+        ebb_res *r = open_res(fd, NULL);
+        atomic_bool stop = false;
+        void *arg[] = { r, &stop };
+        pthread_t taker;
+
+        assert_int_equal(ebb_res_set_reader(r, readers[k % 2], NULL, k < 2 ? 1 << 20 : 4096, NULL), EBB_OK);
+        assert_int_equal(pthread_create(&taker, NULL, take_all, arg), 0);
+        for (int pass = 0; pass < 60; pass++) {
+            const void *p;
+
+            for (uint32_t g = 0; g <= 2; g++)
+                assert_int_equal(pass % 2 ? ebb_res_pin_later(r, g, NULL) : ebb_res_place(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
+            if (ebb_res_state(r, 0) == EBB_LAYER_PINNED && ebb_res_acquire(r, 1, &p, NULL) == EBB_OK) {
+                for (int i = 0; i < 50; i++)     /* what is held stays, and so does all of its group */
+                    sched_yield();
+                assert_memory_equal(p, content + extents[1].offset, extents[1].n_bytes);
+                ebb_res_release(r, 1);
+            }
+            check_bytes(r);
+        }
+        atomic_store(&stop, true);
+        pthread_join(taker, NULL);
+        ebb_res_close(r);
+        close(fd);
+    }
+}
+
+/* What is acquired is not let go; the rest is, from the end on, until it is enough. */
+static void test_let_go(void **state)
+{
+    int fd = open(path, O_RDONLY);
+    ebb_res *r = open_res(fd, NULL);
+    const void *p;
+    uint32_t n;
+
+    (void)state;
+    assert_int_equal(ebb_res_set_reader(r, EBB_IO_PREAD, NULL, 1 << 20, NULL), EBB_OK);
+    for (uint32_t g = 0; g <= 2; g++)
+        assert_int_equal(ebb_res_place(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
+    assert_true(ebb_res_let_go(r, 1, &n) >= extents[4].n_bytes);
+    assert_int_equal(n, 1);
+    assert_int_equal(ebb_res_state(r, 2), EBB_LAYER_DISK);
+    assert_int_equal(ebb_res_acquire(r, 2, &p, NULL), EBB_OK);
+    assert_true(ebb_res_let_go(r, UINT64_MAX, &n) >= extents[0].n_bytes);
+    assert_int_equal(n, 1);
+    assert_int_equal(ebb_res_state(r, 0), EBB_LAYER_DISK);
+    assert_int_equal(ebb_res_state(r, 1), EBB_LAYER_PINNED);
+    assert_memory_equal(p, content + extents[2].offset, extents[2].n_bytes);
+    ebb_res_release(r, 2);
+    check_bytes(r);
+    assert_int_equal(ebb_res_place(r, 0, EBB_LAYER_PINNED, NULL), EBB_OK);
+    check_bytes(r);
+    ebb_res_close(r);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +245,8 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_a_file_that_shrank_is_refused),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_let_go),
+        cmocka_unit_test(test_let_go_while_in_use),
     };
 
     return cmocka_run_group_tests_name("residency", tests, setup, teardown);

@@ -1,0 +1,260 @@
+/* Whose the bytes of a group are, and how that changes (residency.h). */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "residency/residency_impl.h"
+
+uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t i)
+{
+    const ebb_res_group *g = &r->groups[i];
+    uint64_t sum = 0;
+
+    for (uint32_t k = g->first; k < g->first + g->n; k++)
+        sum += r->stays[k] ? r->extents[k].n_bytes : 0;
+    return sum;
+}
+
+ebb_layer_state ebb_res_state(ebb_res *r, uint32_t i)
+{
+    ebb_layer_state state;
+
+    pthread_mutex_lock(&r->lock);
+    state = r->groups[i].state;
+    pthread_mutex_unlock(&r->lock);
+    return state;
+}
+
+static uint32_t count_owned(const ebb_res *r, const ebb_res_group *g, ebb_layer_state owner)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        n += r->owner[i] == owner;
+    return n;
+}
+
+static bool is_loading(const ebb_res *r, const ebb_res_group *g)
+{
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (r->home[i] && !ebb_ring_is_loaded(r->ring, i))
+            return true;
+    return false;
+}
+
+void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
+{
+    pthread_mutex_lock(&r->lock);
+    for (uint32_t i = 0; i < n && i < r->n_groups; i++) {
+        const ebb_res_group *g = &r->groups[i];
+
+        out[i] = (uint8_t)(g->state != EBB_LAYER_DISK && count_owned(r, g, EBB_LAYER_DISK) > 0 ? EBB_LAYER_PARTLY : g->state);
+        if (is_loading(r, g) || (out[i] <= EBB_LAYER_PARTLY && r->ring && ebb_ring_has(r->ring, g->first, g->n)))
+            out[i] = EBB_LAYER_READING;
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+static bool is_in_memory(const ebb_res *r, const ebb_res_group *g)
+{
+    return r->files[r->extents[g->first].part].fd < 0;
+}
+
+/* Extents of the group that stay, to `list`. */
+static uint32_t list_staying(const ebb_res *r, const ebb_res_group *g, ebb_res_extent *list)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (r->stays[i])
+            list[n++] = r->extents[i];
+    return n;
+}
+
+/* Memory for what stays of the group. */
+static ebb_status make_copy(const ebb_res *r, const ebb_res_group *g, ebb_map *copy, ebb_error *err)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        sum += r->stays[i] ? ebb_pin_bytes(&r->extents[i]) : 0;
+    return ebb_map_anon((size_t)sum, true, copy, err);
+}
+
+/* Read what stays of the group into *copy. */
+static ebb_status pin(ebb_res *r, const ebb_res_group *g, ebb_map *copy, ebb_error *err)
+{
+    ebb_res_extent *list = malloc(g->n * sizeof *list);
+    uint32_t n;
+    char *to;
+    ebb_status st;
+
+    memset(copy, 0, sizeof *copy);
+    if (!list)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u tensors", g->n);
+    n = list_staying(r, g, list);
+    st = make_copy(r, g, copy, err);
+    if (st == EBB_OK && !is_in_memory(r, g) && n > 0)
+        st = ebb_pin_read(r->ops, r->files, r->n_files, list, n, copy->data, r->cancel, err);
+    to = copy->data;
+    for (uint32_t i = 0; i < n && st == EBB_OK && is_in_memory(r, g); i++) {
+        memcpy((char *)(uintptr_t)ebb_pin_address(&list[i], to), r->bases[list[i].part] + list[i].offset, (size_t)list[i].n_bytes);
+        to += ebb_pin_bytes(&list[i]);
+    }
+    if (st != EBB_OK)
+        ebb_map_fini(copy);
+    free(list);
+    return st;
+}
+
+/* Pages that the mapping brought into the page cache are let go. */
+static void unmap_pages(ebb_res *r, const ebb_res_group *g)
+{
+    for (uint32_t i = g->first; i < g->first + g->n; i++) {
+        const ebb_res_extent *x = &r->extents[i];
+
+        if (r->owner[i] != EBB_LAYER_MAPPED)
+            continue;
+        ebb_map_advise((char *)r->files[x->part].map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_DONTNEED);
+        ebb_file_drop_cache(r->files[x->part].fd, x->offset, x->n_bytes);
+    }
+}
+
+static void count_bytes(ebb_res *r, uint32_t id, bool more)
+{
+    uint64_t *sum = r->owner[id] == EBB_LAYER_PINNED ? &r->pinned_bytes : &r->mapped_bytes;
+    uint64_t n = r->owner[id] == EBB_LAYER_PINNED ? ebb_pin_bytes(&r->extents[id]) : r->extents[id].n_bytes;
+
+    if (r->owner[id] != EBB_LAYER_DISK)
+        *sum = more ? *sum + n : *sum - n;
+}
+
+void ebb_res_give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
+{
+    count_bytes(r, id, false);
+    ebb_cache_forget(&r->cache, id);
+    if (r->home[id] && r->ring)
+        ebb_ring_load(r->ring, id, NULL);
+    r->home[id] = NULL;
+    if (r->owner[id] == EBB_LAYER_DISK && owner != EBB_LAYER_DISK && r->ring)
+        ebb_ring_stream(r->ring, id, false);
+    if (r->owner[id] != EBB_LAYER_DISK && owner == EBB_LAYER_DISK)
+        ebb_ring_stream(r->ring, id, true);
+    r->owner[id] = (uint8_t)owner;
+    r->at[id] = at;
+    count_bytes(r, id, true);
+}
+
+/* `later`: the copy is still to be read. */
+static void enter(ebb_res *r, ebb_res_group *g, ebb_layer_state state, ebb_map copy, bool later)
+{
+    char *to = copy.data;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++) {
+        if (state == EBB_LAYER_DISK || !r->stays[i]) {
+            ebb_res_give(r, i, EBB_LAYER_DISK, NULL);
+        } else if (state == EBB_LAYER_MAPPED) {
+            ebb_res_give(r, i, EBB_LAYER_MAPPED, ebb_res_mapped_at(r, i));
+        } else {
+            ebb_res_give(r, i, EBB_LAYER_PINNED, later ? NULL : ebb_pin_address(&r->extents[i], to));
+            r->home[i] = later ? to : NULL;
+            if (later)
+                ebb_ring_load(r->ring, i, to);
+            to += ebb_pin_bytes(&r->extents[i]);
+        }
+    }
+    ebb_map_fini(&g->copy);
+    g->copy = copy;
+    g->state = state;
+}
+
+/* Whether part of the group is left to the ring in that state. */
+static bool is_streamed(const ebb_res *r, const ebb_res_group *g, ebb_layer_state state)
+{
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (state == EBB_LAYER_DISK || !r->stays[i])
+            return true;
+    return false;
+}
+
+static ebb_status place(ebb_res *r, uint32_t i, ebb_layer_state state, bool later, ebb_error *err)
+{
+    ebb_res_group *g = &r->groups[i];
+    ebb_map copy = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (g->n == 0 || ebb_res_state(r, i) == state)
+        return EBB_OK;
+    if (state == EBB_LAYER_READING || state == EBB_LAYER_PARTLY || (is_streamed(r, g, state) && (!r->ring || is_in_memory(r, g))))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "weights can only be streamed from a file, through a ring");
+    if (state == EBB_LAYER_PINNED)
+        st = later ? make_copy(r, g, &copy, err) : pin(r, g, &copy, err);
+    if (st != EBB_OK)
+        return st;
+    pthread_mutex_lock(&r->lock);
+    assert(g->n_acquired == 0);
+    if (!is_in_memory(r, g))
+        unmap_pages(r, g);
+    enter(r, g, state, copy, later);
+    pthread_mutex_unlock(&r->lock);
+    return EBB_OK;
+}
+
+ebb_status ebb_res_place(ebb_res *r, uint32_t i, ebb_layer_state state, ebb_error *err)
+{
+    return place(r, i, state, false, err);
+}
+
+ebb_status ebb_res_pin_later(ebb_res *r, uint32_t i, ebb_error *err)
+{
+    return place(r, i, EBB_LAYER_PINNED, r->ring && r->groups[i].n > 0 && !is_in_memory(r, &r->groups[i]), err);
+}
+
+/* The address space stays until the group is placed again: a late thread may still read there, zeroes by then. */
+static uint64_t let_go(ebb_res *r, ebb_res_group *g)
+{
+    ebb_map copy = g->copy;
+
+    g->copy = (ebb_map){ 0 };
+    enter(r, g, EBB_LAYER_DISK, copy, false);
+    ebb_map_advise(copy.data, copy.n_bytes, EBB_ADVISE_DONTNEED);
+    return copy.n_bytes;
+}
+
+uint64_t ebb_res_let_go(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups)
+{
+    uint64_t freed = 0;
+
+    *n_groups = 0;
+    for (uint32_t i = r->n_groups; i-- > 0 && freed < n_bytes;) {
+        ebb_res_group *g = &r->groups[i];
+
+        pthread_mutex_lock(&r->lock);            /* anew for each: a pass waits for one at most */
+        if (r->ring && g->n > 0 && g->state == EBB_LAYER_PINNED && g->copy.data && g->n_acquired == 0 && !is_in_memory(r, g)) {
+            freed += let_go(r, g);
+            ++*n_groups;
+        }
+        pthread_mutex_unlock(&r->lock);
+    }
+    return freed;
+}
+
+ebb_status ebb_res_keep(ebb_res *r, const bool *stays, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (uint32_t i = 0; i < r->n_groups && st == EBB_OK; i++) {
+        ebb_res_group *g = &r->groups[i];
+        bool is_new = false;
+
+        for (uint32_t k = g->first; k < g->first + g->n; k++) {
+            bool will = !stays || stays[k];
+
+            is_new |= r->stays[k] != will;
+            r->stays[k] = will;
+        }
+        if (is_new && r->ring && !is_in_memory(r, g))
+            st = ebb_res_place(r, i, EBB_LAYER_DISK, err);
+    }
+    return st;
+}

@@ -1,0 +1,192 @@
+/* A thread that gives memory back at once (engine_impl.h).
+ *
+ * Between two layers of a prompt of hundreds of columns a neighbour can take a gigabyte.  So memory is
+ * looked at as often as the fastest neighbour could use up what is left; a look is one read of the
+ * cgroup's gauge, and only if that seems short the whole.  When nothing is computed, nobody looks until
+ * the kernel tells (os/alarm.h), or where it does not, once a second. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+
+#define MIB          ((uint64_t)1 << 20)
+#define TAKE_BYTES_S ((int64_t)8 << 30)          /* what a neighbour can take in a second */
+#define LOOK_MIN_MS  2
+#define LOOK_MAX_MS  250
+#define IDLE_MS      1000
+#define REST_NS      1000000000u                 /* behind the last pass */
+
+struct ebb_sentry {
+    ebb_engine     *engine;
+    ebb_alarm      *alarm;
+    pthread_t       thread;
+    bool            has_thread;
+    atomic_bool     quit, is_held, is_asleep;
+    atomic_llong    floor;
+    atomic_ullong   pass_ns;                     /* when a pass began or went on last */
+    atomic_uint     n_let_go;
+};
+
+/* What could still be taken in our cgroup, or without one in the machine. */
+static bool measure(ebb_engine *e, bool whole, int64_t *available)
+{
+    const ebb_limits_gauge *g = &e->budget.gauge;
+    uint64_t used, cache = atomic_load(&e->budget.cache_bytes);
+    ebb_limits l;
+
+    if (!whole && g->fd >= 0 && ebb_limits_gauge_used(g, &used)) {
+        *available = (int64_t)(g->limit_bytes - (used > cache ? used - cache : 0));
+        return true;
+    }
+    if (ebb_limits_read(NULL, &l, NULL) != EBB_OK)
+        return false;
+    *available = (int64_t)l.available_bytes;
+    if (l.cgroup_limit_bytes != EBB_LIMIT_NONE) {
+        int64_t left = (int64_t)(l.cgroup_limit_bytes - (l.cgroup_used_bytes - l.cgroup_cache_bytes));
+
+        *available = left < *available ? left : *available;
+    }
+    atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
+    return true;
+}
+
+/* Whoever takes layers back between turns may sleep. */
+static void tell(ebb_engine *e)
+{
+    void (*fn)(void *);
+    void *arg;
+
+    pthread_mutex_lock(&e->lock);
+    fn = e->budget.wake;
+    arg = e->budget.wake_arg;
+    pthread_mutex_unlock(&e->lock);
+    if (fn)
+        fn(arg);
+}
+
+static void let_go(ebb_sentry *s, int64_t available, int64_t floor)
+{
+    ebb_engine *e = s->engine;
+    uint32_t n;
+    uint64_t freed = ebb_res_let_go(e->res, (uint64_t)(2 * floor - available), &n);
+
+    if (n == 0)
+        return;
+    atomic_fetch_add(&e->budget.n_shed, n);
+    atomic_fetch_add(&s->n_let_go, n);
+    ebb_stats_decision(e, "memory is short: %lld MiB available; %u layers (%llu MiB) let go at once", (long long)(available / (int64_t)MIB),
+                       n, (unsigned long long)(freed / MIB));
+    tell(e);
+}
+
+/* Look, act; how long until the next look. */
+static int look(ebb_sentry *s)
+{
+    int64_t floor = atomic_load(&s->floor), available, ms;
+    bool is_busy = ebb_clock_ns() - atomic_load(&s->pass_ns) < REST_NS;
+
+    if (!atomic_load(&s->is_held))
+        return -1;
+    if (!measure(s->engine, false, &available) || (available < floor && !measure(s->engine, true, &available)))
+        return IDLE_MS;
+    if (available < floor)
+        let_go(s, available, floor);
+    if (!is_busy)                                /* a machine without a cgroup that does not tell: nobody looks */
+        return ebb_alarm_is_told(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
+    ms = (available - floor) * 1000 / TAKE_BYTES_S;
+    return (int)(ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms);
+}
+
+static void *run(void *arg)
+{
+    ebb_sentry *s = arg;
+
+    while (!atomic_load(&s->quit)) {
+        int ms;
+
+        atomic_store(&s->is_asleep, true);       /* a pass that begins from here on rings */
+        ms = look(s);
+        if (ms >= 0 && ms < IDLE_MS)
+            atomic_store(&s->is_asleep, false);
+        ebb_alarm_wait(s->alarm, ms);
+    }
+    return NULL;
+}
+
+void ebb_sentry_open(ebb_engine *e)
+{
+    ebb_sentry *s = calloc(1, sizeof *s);
+    ebb_error err = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (!s)
+        return;
+    s->engine = e;
+    e->budget.sentry = s;
+    st = ebb_alarm_open(&e->budget.gauge, e->machine.kept_bytes * 2, &s->alarm, &err);
+    if (st == EBB_OK && pthread_create(&s->thread, NULL, run, s) != 0)
+        st = EBB_FAIL(&err, EBB_NOMEM, "no thread for it");
+    s->has_thread = st == EBB_OK;
+    if (st != EBB_OK) {
+        ebb_log("budget", "memory is looked at between layers only: %s", err.msg);
+        ebb_sentry_close(e);
+    }
+}
+
+void ebb_sentry_close(ebb_engine *e)
+{
+    ebb_sentry *s = e->budget.sentry;
+
+    if (!s)
+        return;
+    atomic_store(&s->quit, true);
+    if (s->has_thread) {
+        ebb_alarm_ring(s->alarm);
+        pthread_join(s->thread, NULL);
+    }
+    ebb_alarm_close(s->alarm);
+    free(s);
+    e->budget.sentry = NULL;
+}
+
+void ebb_sentry_set(ebb_engine *e, bool is_held, uint64_t floor_bytes)
+{
+    ebb_sentry *s = e->budget.sentry;
+
+    if (!s)
+        return;
+    atomic_store(&s->floor, (int64_t)floor_bytes);
+    atomic_store(&s->is_held, is_held);
+    ebb_alarm_ring(s->alarm);
+}
+
+void ebb_sentry_wake(ebb_engine *e)
+{
+    ebb_sentry *s = e->budget.sentry;
+
+    if (!s)
+        return;
+    atomic_store(&s->pass_ns, ebb_clock_ns());
+    if (atomic_exchange(&s->is_asleep, false))
+        ebb_alarm_ring(s->alarm);
+}
+
+uint32_t ebb_sentry_take_count(ebb_engine *e)
+{
+    return e->budget.sentry ? atomic_exchange(&e->budget.sentry->n_let_go, 0) : 0;
+}
+
+bool ebb_sentry_is_told(const ebb_engine *e)
+{
+    return e->budget.sentry && ebb_alarm_is_told(e->budget.sentry->alarm);
+}
+
+void ebb_engine_on_let_go(ebb_engine *e, void (*fn)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&e->lock);
+    e->budget.wake = fn;
+    e->budget.wake_arg = arg;
+    pthread_mutex_unlock(&e->lock);
+}
