@@ -22,19 +22,31 @@ static ebb_status read_input(ebb_buf *in, ebb_error *err)
     return ferror(stdin) ? EBB_FAIL(err, EBB_IO, "standard input cannot be read") : EBB_OK;
 }
 
-static int finish(ebb_model *m, ebb_buf *in, ebb_buf *out, ebb_status st, const ebb_error *err)
+typedef ebb_status convert_fn(const ebb_args *a, const ebb_model *m, const ebb_buf *in, ebb_buf *out, ebb_error *err);
+
+static int convert(const ebb_args *a, convert_fn *fn)
 {
+    ebb_model *m = NULL;
+    ebb_buf in = { 0 }, out = { 0 };
+    ebb_error err = { 0 };
+    ebb_status st = ebb_cli_open_model(a, &m, &err);
+
     if (st == EBB_OK)
-        ebb_cli_print(ebb_buf_text(out), out->len);
+        st = read_input(&in, &err);
+    if (st == EBB_OK)
+        st = fn(a, m, &in, &out, &err);
+    if (st == EBB_OK)
+        ebb_cli_print(ebb_buf_text(&out), out.len);
     ebb_model_close(m);
-    ebb_buf_fini(in);
-    ebb_buf_fini(out);
-    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
+    ebb_buf_fini(&in);
+    ebb_buf_fini(&out);
+    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(&err);
 }
 
 /* The ids of `in` on one line. */
-static ebb_status add_ids(const ebb_model *m, const ebb_buf *in, unsigned flags, ebb_buf *out, ebb_error *err)
+static ebb_status add_ids(const ebb_args *a, const ebb_model *m, const ebb_buf *in, ebb_buf *out, ebb_error *err)
 {
+    unsigned flags = (a->no_bos ? 0u : EBB_TOK_BOS) | (a->no_special ? 0u : EBB_TOK_SPECIAL);
     ebb_token *ids = NULL;
     size_t n = 0;
     ebb_status st = ebb_cli_tokenize(m, in, flags, &ids, &n, err);
@@ -50,17 +62,7 @@ static ebb_status add_ids(const ebb_model *m, const ebb_buf *in, unsigned flags,
 
 int ebb_inspect_tokens(ebb_args *a)
 {
-    unsigned flags = (a->no_bos ? 0u : EBB_TOK_BOS) | (a->no_special ? 0u : EBB_TOK_SPECIAL);
-    ebb_model *m = NULL;
-    ebb_buf in = { 0 }, out = { 0 };
-    ebb_error err = { 0 };
-    ebb_status st = ebb_cli_open_model(a, &m, &err);
-
-    if (st == EBB_OK)
-        st = read_input(&in, &err);
-    if (st == EBB_OK)
-        st = add_ids(m, &in, flags, &out, &err);
-    return finish(m, &in, &out, st, &err);
+    return convert(a, add_ids);
 }
 
 static ebb_status add_piece(const ebb_model *m, ebb_token id, bool special, ebb_buf *out, ebb_error *err)
@@ -75,7 +77,7 @@ static ebb_status add_piece(const ebb_model *m, ebb_token id, bool special, ebb_
 }
 
 /* The text of the ids in `in`, which white space or commas part. */
-static ebb_status add_text(const ebb_model *m, const ebb_buf *in, bool special, ebb_buf *out, ebb_error *err)
+static ebb_status add_text(const ebb_args *a, const ebb_model *m, const ebb_buf *in, ebb_buf *out, ebb_error *err)
 {
     const char *p = ebb_buf_text(in);
     const long n_vocab = (long)ebb_model_get_info(m)->n_vocab;
@@ -92,7 +94,7 @@ static ebb_status add_text(const ebb_model *m, const ebb_buf *in, bool special, 
         id = strtol(p, &end, 10);
         if (end == p || errno || id < 0 || id >= n_vocab)
             return EBB_FAIL(err, EBB_FORMAT, "'%.20s': no token id below %ld", p, n_vocab);
-        st = add_piece(m, (ebb_token)id, special, out, err);
+        st = add_piece(m, (ebb_token)id, !a->no_special, out, err);
         p = end;
     }
     return st;
@@ -100,14 +102,5 @@ static ebb_status add_text(const ebb_model *m, const ebb_buf *in, bool special, 
 
 int ebb_inspect_text(ebb_args *a)
 {
-    ebb_model *m = NULL;
-    ebb_buf in = { 0 }, out = { 0 };
-    ebb_error err = { 0 };
-    ebb_status st = ebb_cli_open_model(a, &m, &err);
-
-    if (st == EBB_OK)
-        st = read_input(&in, &err);
-    if (st == EBB_OK)
-        st = add_text(m, &in, !a->no_special, &out, &err);
-    return finish(m, &in, &out, st, &err);
+    return convert(a, add_text);
 }

@@ -1,6 +1,6 @@
 /* tui/app.h - the full screen as a state machine: inputs and chat events in, frames out.
  *
- * tui.c runs it on a real terminal; tests drive it on term_mem with a scripted
+ * tui.c runs it on a real terminal; tests drive it on a terminal in memory with a scripted
  * chat.  One thread.  Time is given by the caller, in seconds.
  *
  *   +--------------------------+--------+

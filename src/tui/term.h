@@ -1,8 +1,8 @@
 /* tui/term.h - a terminal as a grid of cells.
  *
- * Three implementations: term_curses.c (the whole screen), term_inline.c (a region at the
- * end of what the terminal keeps anyway) and term_mem.c (a grid in memory, either
- * way, that tests read back as text).  Callers name a face; theme.h says what it looks like.
+ * Implementations: term_curses.c (the whole screen) and term_inline.c (a region at the end of
+ * what the terminal keeps anyway); tests have one in memory that is read back as
+ * text.  Callers name a face; theme.h says what it looks like.
  *
  * A frame: ebb_term_clear, any number of puts, ebb_term_flush.  Only cells that
  * differ from the screen are sent.  The real cursor is parked where flush

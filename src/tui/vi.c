@@ -132,9 +132,10 @@ static void move(ebb_vi *v, ebb_editor *e, const ebb_vi_motion *m)
 {
     size_t to = e->caret, from = e->caret, step;
     bool is_word = m->key == 'w' || m->key == 'W';
+    ebb_vi_find find = { v->find.kind, v->find.code, m->key == 'W' || m->key == 'B' || m->key == 'E' };
 
     for (unsigned i = times(v); i > 0; i--, to = step) {
-        step = m->go(e, to, v->find);
+        step = m->go(e, to, find);
         if (step == to)
             break;
     }
@@ -346,7 +347,7 @@ static ebb_vi_act awaited(ebb_vi *v, ebb_editor *e, ebb_key key)
         replace_with(v, e, key.code);
         finish(v, e);
     } else {
-        v->find = (ebb_vi_find){ wait, key.code };
+        v->find = (ebb_vi_find){ .kind = wait, .code = key.code };
         move(v, e, ebb_vi_motion_of((uint32_t)wait));
         return after_move(v, e);
     }

@@ -28,6 +28,7 @@ typedef enum ebb_vi_act {
 typedef struct ebb_vi_find {     /* f F t T */
     char     kind;               /* 0: none yet */
     uint32_t code;
+    bool     is_big;             /* W B E instead: only white space parts words */
 } ebb_vi_find;
 
 typedef struct ebb_vi {

@@ -63,40 +63,40 @@ static size_t skip_class(const ebb_editor *e, size_t at, bool is_big, class c)
     return at;
 }
 
-static size_t word_on(const ebb_editor *e, size_t at, bool is_big)
+static size_t word_on(const ebb_editor *e, size_t at, ebb_vi_find find)
 {
-    class c = class_at(e, at, is_big);
+    class c = class_at(e, at, find.is_big);
 
     if (c != BLANK)
-        at = skip_class(e, at, is_big, c);
-    return skip_class(e, at, is_big, BLANK);
+        at = skip_class(e, at, find.is_big, c);
+    return skip_class(e, at, find.is_big, BLANK);
 }
 
-static size_t word_back(const ebb_editor *e, size_t at, bool is_big)
+static size_t word_back(const ebb_editor *e, size_t at, ebb_vi_find find)
 {
     class c;
 
-    while (at > 0 && class_at(e, ebb_editor_prev(e, at), is_big) == BLANK)
+    while (at > 0 && class_at(e, ebb_editor_prev(e, at), find.is_big) == BLANK)
         at = ebb_editor_prev(e, at);
     if (at == 0)
         return 0;
-    c = class_at(e, ebb_editor_prev(e, at), is_big);
-    while (at > 0 && class_at(e, ebb_editor_prev(e, at), is_big) == c)
+    c = class_at(e, ebb_editor_prev(e, at), find.is_big);
+    while (at > 0 && class_at(e, ebb_editor_prev(e, at), find.is_big) == c)
         at = ebb_editor_prev(e, at);
     return at;
 }
 
 /* The last character of the next word end after `at`. */
-static size_t word_end(const ebb_editor *e, size_t at, bool is_big)
+static size_t word_end(const ebb_editor *e, size_t at, ebb_vi_find find)
 {
     size_t next;
 
     if (at >= e->text.len)
         return at;
-    next = skip_class(e, ebb_editor_next(e, at), is_big, BLANK);
+    next = skip_class(e, ebb_editor_next(e, at), find.is_big, BLANK);
     if (next >= e->text.len)
         return at;
-    next = skip_class(e, next, is_big, class_at(e, next, is_big));
+    next = skip_class(e, next, find.is_big, class_at(e, next, find.is_big));
     return ebb_editor_prev(e, next);
 }
 
@@ -111,42 +111,6 @@ size_t ebb_vi_change_end(const ebb_editor *e, size_t at, unsigned count, bool is
         at = skip_class(e, at, is_big, class_at(e, at, is_big));
     }
     return at;
-}
-
-static size_t w(const ebb_editor *e, size_t at, ebb_vi_find find)
-{
-    (void)find;
-    return word_on(e, at, false);
-}
-
-static size_t big_w(const ebb_editor *e, size_t at, ebb_vi_find find)
-{
-    (void)find;
-    return word_on(e, at, true);
-}
-
-static size_t b(const ebb_editor *e, size_t at, ebb_vi_find find)
-{
-    (void)find;
-    return word_back(e, at, false);
-}
-
-static size_t big_b(const ebb_editor *e, size_t at, ebb_vi_find find)
-{
-    (void)find;
-    return word_back(e, at, true);
-}
-
-static size_t to_end(const ebb_editor *e, size_t at, ebb_vi_find find)
-{
-    (void)find;
-    return word_end(e, at, false);
-}
-
-static size_t to_big_end(const ebb_editor *e, size_t at, ebb_vi_find find)
-{
-    (void)find;
-    return word_end(e, at, true);
 }
 
 /* -- Finding in the line ------------------------------------------------------------------ */
@@ -199,8 +163,8 @@ static size_t till_back(const ebb_editor *e, size_t at, ebb_vi_find find)
 static const ebb_vi_motion motions[] = {
     { 'h', left, false },     { 'l', right, false },    { ' ', right, false },  { EBB_KEY_BACKSPACE, left, false },
     { '0', home, false },     { '^', first, false },    { '$', end, false },
-    { 'w', w, false },        { 'b', b, false },        { 'e', to_end, true },
-    { 'W', big_w, false },    { 'B', big_b, false },    { 'E', to_big_end, true },
+    { 'w', word_on, false },  { 'b', word_back, false }, { 'e', word_end, true },
+    { 'W', word_on, false },  { 'B', word_back, false }, { 'E', word_end, true },
     { 'f', find_on, true },   { 'F', find_back, false }, { 't', till_on, true }, { 'T', till_back, false },
     { EBB_KEY_LEFT, left, false }, { EBB_KEY_RIGHT, right, false }, { EBB_KEY_HOME, home, false }, { EBB_KEY_END, end, false },
 };

@@ -43,7 +43,7 @@ static ebb_chat *open_chat(const ebb_chat_opts *with)
     return c;
 }
 
-static ebb_chat *open_ready(const ebb_chat_opts *with)
+static inline ebb_chat *open_ready(const ebb_chat_opts *with)
 {
     ebb_chat *c = open_chat(with);
 
@@ -51,7 +51,7 @@ static ebb_chat *open_ready(const ebb_chat_opts *with)
     return c;
 }
 
-static void send(ebb_chat *c, const char *text)
+static inline void send(ebb_chat *c, const char *text)
 {
     ebb_error err;
 
@@ -59,13 +59,13 @@ static void send(ebb_chat *c, const char *text)
         fail_msg("%s", err.msg);
 }
 
-static void done(ebb_chat *c)
+static inline void done(ebb_chat *c)
 {
     assert_true(fake_wait(c, EBB_EVENT_DONE, NULL, 0));
     assert_false(ebb_chat_is_busy(c));
 }
 
-static void say(ebb_chat *c, const char *text)
+static inline void say(ebb_chat *c, const char *text)
 {
     send(c, text);
     done(c);

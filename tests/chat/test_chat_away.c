@@ -1,47 +1,11 @@
 /* Answers that go on unseen: what is kept, what is told, and that the process ends. */
-#include "ebb_test.h"
+#include "chat_fixture.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "fake.h"
-
-static char dir[64], db[96];
-static fake_script script;
-
-static int setup(void **state)
-{
-    (void)state;
-    snprintf(dir, sizeof dir, "/tmp/ebb-away-XXXXXX");
-    if (!mkdtemp(dir))
-        return -1;
-    snprintf(db, sizeof db, "%s/sessions.db", dir);
-    script = (fake_script){ .n_tokens = 3, .fingerprint = "model one" };
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    char cmd[96];
-
-    (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    return system(cmd);
-}
-
-static ebb_chat *open_ready(bool continue_last)
-{
-    ebb_chat_parts parts = fake_parts(&script);
-    ebb_chat_opts o = { .store_path = db, .sampling = parts.default_sampling, .continue_last = continue_last };
-    ebb_chat *c;
-
-    assert_int_equal(ebb_chat_open_with(&o, &parts, &c, NULL), EBB_OK);
-    if (!continue_last)
-        assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
-    return c;
-}
 
 /* In a process of its own: ask, let the terminal vanish, linger, leave.  Its wait status. */
 static int leave(uint32_t limit_s, uint32_t grace_s, bool hangs)
@@ -51,7 +15,7 @@ static int leave(uint32_t limit_s, uint32_t grace_s, bool hangs)
 
     assert_true(pid >= 0);
     if (pid == 0) {
-        ebb_chat *c = open_ready(false);
+        ebb_chat *c = open_ready(NULL);
         ebb_error err;
 
         if (ebb_chat_send(c, "go", 2, &err) != EBB_OK)
@@ -70,12 +34,12 @@ static int leave(uint32_t limit_s, uint32_t grace_s, bool hangs)
 static void expect_told(const char *want)
 {
     char text[256];
-    ebb_chat *c = open_ready(true);
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
 
     assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
     assert_string_equal(text, want);
     ebb_chat_close(c);
-    c = open_ready(true);
+    c = open_chat(&(ebb_chat_opts){ .continue_last = true });
     for (ebb_chat_event ev; fake_next(c, &ev) && ev.kind != EBB_EVENT_READY;)
         assert_int_not_equal(ev.kind, EBB_EVENT_NOTICE);
     ebb_chat_close(c);

@@ -195,14 +195,6 @@ int ebb_tpl_str_cmp(const tpl_str *a, const tpl_str *b)
     return c ? c : (a->n > b->n) - (a->n < b->n);
 }
 
-tpl_mark ebb_tpl_str_mark(const tpl_str *s)
-{
-    for (size_t i = 0; s->mark && i < s->n; i++)
-        if (s->mark[i])
-            return s->mark[i];
-    return 0;
-}
-
 size_t ebb_tpl_str_cps(tpl_str *s)
 {
     if (s->n_cp == SIZE_MAX) {

@@ -22,7 +22,6 @@ tpl_str *ebb_tpl_sb_take(tpl_sb *sb);
 bool     ebb_tpl_str_eq(const tpl_str *a, const tpl_str *b);
 bool     ebb_tpl_str_is(const tpl_str *s, const char *text);
 int      ebb_tpl_str_cmp(const tpl_str *a, const tpl_str *b);                     /* by code point */
-tpl_mark ebb_tpl_str_mark(const tpl_str *s);     /* the first that is not 0 */
 size_t   ebb_tpl_str_cps(tpl_str *s);            /* code points */
 size_t   ebb_tpl_str_at(tpl_str *s, size_t cp);  /* byte position of code point cp <= cps */
 size_t   ebb_tpl_str_to_cp(const tpl_str *s, size_t at);

@@ -1,6 +1,6 @@
 /* tui/term_mem.h - the terminal of tests: a grid in memory. */
-#ifndef EBB_TUI_TERM_MEM_H
-#define EBB_TUI_TERM_MEM_H
+#ifndef EBB_TESTS_TERM_MEM_H
+#define EBB_TESTS_TERM_MEM_H
 #include "term.h"
 
 /* NULL: out of memory.  Freed by ops->close. */
