@@ -10,9 +10,12 @@
 #include "os/file.h"
 #include "title.h"
 
-static ebb_status check_idle(const ebb_chat *c, ebb_error *err)
+ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
 {
-    return ebb_chat_is_busy(c) ? EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first") : EBB_OK;
+    if (!ebb_chat_is_busy(c))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_BUSY, c->is_stopping ? "the answer is still being stopped: what is being read or computed ends first"
+                                                  : "an answer is under way: stop it first");
 }
 
 static ebb_status no_memory(ebb_error *err)
@@ -70,7 +73,7 @@ static ebb_status ask_below(ebb_chat *c, ebb_node *parent, const char *text, siz
 
 ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err)
 {
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st != EBB_OK)
         return st;
@@ -86,6 +89,7 @@ void ebb_chat_stop(ebb_chat *c)
         c->is_awaited = false;
         ebb_chat_tell(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
     } else if (c->state == EBB_CHAT_ANSWERING) {
+        c->is_stopping = true;
         c->backend->ops->cancel(c->backend);
     }
 }
@@ -120,7 +124,7 @@ ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
 ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 {
     const ebb_node *leaf = ebb_tree_leaf(&c->tree);
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st != EBB_OK)
         return st;
@@ -140,7 +144,7 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree), *answer = leaf;
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st != EBB_OK)
         return st;
@@ -162,7 +166,7 @@ ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
 
 ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err)
 {
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st != EBB_OK)
         return st;
@@ -174,7 +178,7 @@ ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err)
 
 ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err)
 {
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st != EBB_OK)
         return st;
@@ -201,7 +205,7 @@ static ebb_status reword(ebb_chat *c, ebb_node *old, const char *text, size_t n,
 
 ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_error *err)
 {
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
     ebb_node *old = i < c->tree.n_path ? c->tree.path[i] : NULL;
 
     if (st != EBB_OK)
@@ -288,7 +292,7 @@ ebb_status ebb_chat_root_system(ebb_chat *c, const char *text, ebb_error *err)
 ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
 {
     char *copy = text ? strdup(text) : NULL;
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st == EBB_OK && text && !copy)
         st = no_memory(err);
@@ -308,7 +312,7 @@ ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
 
 ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
 {
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st == EBB_OK)
         st = ebb_chat_check_left(c, err);
@@ -394,7 +398,7 @@ static ebb_status need_store(const ebb_chat *c, ebb_error *err)
 
 ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
 {
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
     int64_t id;
 
     if (st == EBB_OK)
@@ -421,7 +425,7 @@ ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
     int fd;
 
     if (c->state == EBB_CHAT_ANSWERING)
-        return check_idle(c, err);
+        return ebb_chat_check_idle(c, err);
     if (path && strcmp(path, EBB_MODELS_GUIDE) != 0 && strcmp(path, "auto") != 0) {
         /* A slip of the finger must not cost the model at hand. */
         ebb_status st = ebb_models_resolve(path, &found, err);

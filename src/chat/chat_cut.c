@@ -7,7 +7,7 @@
 static ebb_status check(const ebb_chat *c, const ebb_node *leaf, size_t n, ebb_error *err)
 {
     if (ebb_chat_is_busy(c))
-        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
+        return ebb_chat_check_idle(c, err);
     if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer to cut");
     if (!c->info)

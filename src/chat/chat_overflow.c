@@ -430,7 +430,7 @@ ebb_status ebb_chat_make_room(ebb_chat *c, ebb_overflow how, uint32_t n_turns, e
     ebb_status st;
 
     if (ebb_chat_is_busy(c))
-        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
+        return ebb_chat_check_idle(c, err);
     if (c->state != EBB_CHAT_IDLE)
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     if (!leaf)

@@ -135,6 +135,7 @@ struct ebb_chat {
     ebb_prompter     *prompter;
     const ebb_model_info *info;          /* NULL until ready */
     ebb_chat_state    state;
+    bool              is_stopping;       /* the answer under way was told to end */
     bool              is_chosen;         /* the user named the model at hand */
     bool              is_awaited;        /* a question waits for the model to be loaded */
     ebb_node         *answer;            /* under way */
@@ -189,6 +190,9 @@ ebb_status ebb_chat_check_left(ebb_chat *c, ebb_error *err);
 /* What is said cannot be saved, for this reason; if it may pass, the timer tries again. */
 void ebb_chat_note_unsaved(ebb_chat *c, const ebb_error *err);
 void ebb_chat_note_saved(ebb_chat *c);           /* nothing is left to be saved */
+/* BUSY while an answer is under way. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err);
 /* Begin an answer to the path, or, with `go_on`, more of its last message.  Until
  * the model stands the question waits.  On failure the tree is as it was. */
 EBB_MUST_CHECK

@@ -13,7 +13,7 @@
 static ebb_status check(const ebb_chat *c, ebb_error *err)
 {
     if (ebb_chat_is_busy(c))
-        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
+        return ebb_chat_check_idle(c, err);
     return c->store ? EBB_OK : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read; this chat is kept in memory");
 }
 

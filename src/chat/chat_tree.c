@@ -151,11 +151,6 @@ ebb_status ebb_chat_branches(ebb_chat *c, ebb_branch **out, size_t *n, ebb_error
 
 /* -- Moving -------------------------------------------------------------------------------- */
 
-static ebb_status check_idle(const ebb_chat *c, ebb_error *err)
-{
-    return ebb_chat_is_busy(c) ? EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first") : EBB_OK;
-}
-
 static ebb_status stand_at(ebb_chat *c, ebb_node *node, ebb_error *err)
 {
     if (!ebb_tree_stand(&c->tree, node))
@@ -190,7 +185,7 @@ ebb_status ebb_chat_find_label(ebb_chat *c, const char *label, ebb_node **out, e
 ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err)
 {
     ebb_node *node;
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st == EBB_OK)
         st = ebb_chat_find_label(c, label, &node, err);
@@ -199,7 +194,7 @@ ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err)
 
 ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err)
 {
-    ebb_status st = check_idle(c, err);
+    ebb_status st = ebb_chat_check_idle(c, err);
     ebb_node *node = i < c->tree.n_path ? c->tree.path[i] : NULL;
 
     if (st != EBB_OK)

@@ -369,8 +369,13 @@ static void take_event(ebb_app *a, const ebb_chat_event *ev)
     case EBB_EVENT_AHEAD:
         a->preview.n_read = (uint32_t)ev->done;
         break;
+    case EBB_EVENT_DONE:
+        if (a->is_stopping)
+            ebb_app_hint(a, "stopped; Enter on an empty line goes on with it");
+        a->is_stopping = false;
+        break;
     case EBB_EVENT_NOTE:                         /* it is in the transcript */
-    case EBB_EVENT_READY: case EBB_EVENT_DONE: case EBB_EVENT_CHANGED: case EBB_EVENT_PREFILL:
+    case EBB_EVENT_READY: case EBB_EVENT_CHANGED: case EBB_EVENT_PREFILL:
         break;
     }
     if (ev->kind != EBB_EVENT_TEXT && ev->kind != EBB_EVENT_LOADING && ev->kind != EBB_EVENT_PREFILL)

@@ -69,6 +69,7 @@ typedef struct ebb_app {
     bool           has_machine;
     ebb_greeting_meter *meter;   /* NULL: none was needed */
 
+    bool           is_stopping;  /* the answer was told to end and has not yet */
     bool           is_whole;     /* inline: the whole screen is taken */
     bool           is_dirty;     /* something on the screen is old */
     bool           is_urgent;    /* and a key did it: do not wait for the next frame */

@@ -170,7 +170,8 @@ static bool search_key(ebb_app *a, ebb_key key)
 static void stop(ebb_app *a)
 {
     ebb_chat_stop(a->front.chat);
-    ebb_app_hint(a, "stopped; Enter on an empty line goes on with it");
+    a->is_stopping = true;
+    ebb_app_hint(a, "stopping: what is being read or computed ends first");
 }
 
 static void interrupt(ebb_app *a)
