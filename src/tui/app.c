@@ -330,6 +330,7 @@ void ebb_app_submit(ebb_app *a)
         ebb_app_hint(a, "/%s is the command; Enter again sends '%s' as a message", meant, text.data);
     } else if (strspn(ebb_buf_text(&text), " \t\n") < text.len) {
         a->is_first_run = false;
+        a->is_touched = true;
         ebb_editor_clear(&a->editor);
         ebb_vi_reset(&a->vi, &a->editor);
         if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
@@ -431,7 +432,7 @@ static void measure_tick(ebb_app *a)
     if (ebb_greeting_meter_take(a->meter, &measured)) {
         a->machine = measured;
         a->is_dirty = true;
-    } else if (a->is_first_run && a->has_machine && !a->meter && a->view.n_items == 0 &&
+    } else if (a->is_first_run && a->has_machine && !a->meter && ebb_app_greets(a) &&
                ebb_editor_is_empty(&a->editor) && ebb_greeting_measures(&a->machine, a->figures.model)) {
         a->meter = ebb_greeting_meter_start();
     }

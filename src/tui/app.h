@@ -66,6 +66,7 @@ typedef struct ebb_app {
     ebb_machine    machine;      /* as an empty screen says it */
     size_t         asked_at;     /* the edit at which a word was asked about: a command, or a message? */
     bool           is_first_run; /* nothing was ever typed here */
+    bool           is_touched;   /* something was, since it was opened */
     bool           has_machine;
     ebb_greeting_meter *meter;   /* NULL: none was needed */
 
@@ -103,6 +104,7 @@ void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
 void ebb_app_status_message(const ebb_app *a, ebb_buf *out);     /* nothing: the figures have the row */
 int  ebb_app_queue_rows(const ebb_app *a);
 void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols);
+bool ebb_app_greets(const ebb_app *a);           /* nothing was said or asked yet */
 int  ebb_app_greeting_rows(ebb_app *a, int cols);                        /* that it would take */
 int  ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols);      /* rows taken */
 void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col);

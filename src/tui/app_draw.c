@@ -165,6 +165,11 @@ static void draw_panel(ebb_app *a, const layout *l)
     ebb_panel_draw(&c, &a->figures);
 }
 
+bool ebb_app_greets(const ebb_app *a)
+{
+    return a->view.n_items == 0 || (!a->is_touched && !a->figures.has_failed && ebb_chat_n_messages(a->front.chat) == 0);
+}
+
 static bool wrap_greeting(ebb_app *a, int cols, ebb_wrap *w)
 {
     ebb_buf text = { 0 };
@@ -212,20 +217,32 @@ int ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols)
 void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col)
 {
     ebb_term_puts(a->term, row, 0, cols, "> ", EBB_FACE_PROMPT);
-    if (ebb_editor_is_empty(&a->editor) && a->view.n_items == 0 && a->n_queue == 0)
+    if (ebb_editor_is_empty(&a->editor) && ebb_app_greets(a) && a->n_queue == 0)
         ebb_term_puts(a->term, row, 2, cols, "Ask something.  /help shows commands and keys.", EBB_FACE_DIM);
     ebb_editor_draw(&a->editor, a->term, row, 2, rows, caret_row, caret_col);
+}
+
+/* Rows that the greeting takes from the view; notices about loading stand below it where there is room for both. */
+static int draw_greeting_above(ebb_app *a, const layout *l)
+{
+    enum { NOTICE_ROWS = 5 };
+    int rows;
+
+    if (a->view.n_items > 0 && ebb_app_greeting_rows(a, l->main_cols) + 1 + NOTICE_ROWS > l->view_rows)
+        return 0;
+    rows = ebb_app_draw_greeting(a, 0, l->view_rows, l->main_cols);
+    return a->view.n_items > 0 ? rows + 1 : 0;
 }
 
 static void whole_frame(ebb_app *a)
 {
     layout l = plan(a);
-    int row = l.view_rows, caret_row, caret_col;
+    int row = l.view_rows, greeting = 0, caret_row, caret_col;
 
     a->term->ops->clear(a->term);
-    ebb_transcript_draw(&a->view, a->term, 0, l.view_rows, l.main_cols - (l.main_cols < l.cols));
-    if (a->view.n_items == 0 && l.view_rows >= 3)
-        ebb_app_draw_greeting(a, 0, l.view_rows, l.main_cols);
+    if (ebb_app_greets(a) && l.view_rows >= 3)
+        greeting = draw_greeting_above(a, &l);
+    ebb_transcript_draw(&a->view, a->term, greeting, l.view_rows - greeting, l.main_cols - (l.main_cols < l.cols));
     if (l.status_rows > 0)
         draw_status(a, &l, row++);
     if (l.status_rows > 1)

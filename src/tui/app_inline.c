@@ -112,7 +112,7 @@ static bool step(ebb_app *a, bool is_end)
     f = ebb_transcript_flow(&a->view, cols, is_end);
     r = plan(a, &f, rows, cols, is_end);
     r.notice = notice.len > 0 ? 2 : 0;
-    if (a->view.n_items == 0 && !is_end && rows >= 8) {
+    if (ebb_app_greets(a) && !is_end && rows >= 8) {
         r.greeting = ebb_app_greeting_rows(a, cols);
         if (r.greeting > rows - 4)
             r.greeting = rows - 4;

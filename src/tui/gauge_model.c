@@ -25,11 +25,15 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
     ebb_canvas_gap(c);
 }
 
+enum { NAME_BYTES = 30 };          /* bytes of it in a line */
+
 static void brief(ebb_buf *out, const ebb_figures *f, bool ascii)
 {
     if (!f->model)
         return;
-    ebb_utf8_add_visible(out, f->model->name, strnlen(f->model->name, 32), ascii);
+    ebb_utf8_add_visible(out, f->model->name, strnlen(f->model->name, NAME_BYTES), ascii);
+    if (f->model->name[strnlen(f->model->name, NAME_BYTES)])
+        ebb_buf_adds(out, ascii ? "..." : "\u2026");
     ebb_buf_addf(out, " %s", f->model->mix);
     if (f->stats.tier != EBB_TIER_FULL)
         ebb_buf_addf(out, " %s", ebb_tier_name(f->stats.tier));

@@ -250,6 +250,20 @@ static void greets(void **state)
     small.memory_bytes_s = 0;
     assert_true(ebb_greeting_measures(&small, &guide));
     assert_false(ebb_greeting_measures(&small, NULL));
+    /* What is said about loading stands below it; what goes wrong, in its place. */
+    screen_open(&s, 24, 80, "");
+    fake_notice(s.chat, "took one.gguf");
+    fake_ready(s.chat);
+    screen_step(&s, 1);
+    assert_has(&s, "keys and commands.\n\n* took one.gguf\n");
+    screen_keys(&s, "/theme\r");
+    assert_lacks(&s, "This is ebb");
+    screen_close(&s);
+    screen_open(&s, 24, 80, "");
+    fake_fail(s.chat, "no such file");
+    screen_step(&s, 1);
+    assert_lacks(&s, "This is ebb");
+    screen_close(&s);
     open_ready(&s, 16, 80);
     assert_has(&s, "This is ebb");
     screen_keys(&s, "Hello\r");
