@@ -12,7 +12,8 @@
 #define MEASURE_S     0.25
 #define ROW           8u         /* passes in a row; ... */
 #define ROW_STREAMING 2u         /* ... of those that take long */
-#define OWN_SHARE     0.93       /* of the processor's time in a row, at least, that was ours */
+#define ROW_S         0.1        /* and so long at least, for the clock of processor time */
+#define OWN_SHARE     0.85       /* of the processor's time in a row, at least, that was ours */
 #define DEPTH_MAX     2048u      /* deeper, attention takes a part of the time */
 #define LIKE          0.02       /* not worth a word */
 
@@ -124,7 +125,7 @@ void ebb_learn_pass(ebb_engine *e, double seconds, double predicted_s)
     b->n_row++;
     b->row_s += seconds;
     b->row_predicted_s += predicted_s;
-    if (b->n_row < (is_streaming ? ROW_STREAMING : ROW))
+    if (b->n_row < (is_streaming ? ROW_STREAMING : ROW) || b->row_s < ROW_S)
         return;
     if (was_alone(e) && b->row_predicted_s / b->row_s > b->best)
         b->best = b->row_predicted_s / b->row_s;
@@ -149,6 +150,8 @@ void ebb_learn_turn(ebb_engine *e)
         ebb_plan_predict(&e->net, &e->machine, &e->plan);
         b->correction *= e->plan.predicted_decode_tok_s / before;
     }
+    if (by > 0)
+        ebb_log("plan", "passes are %.2f times as fast as predicted", by);
     b->best = 0;
     begin_row(b);
 }

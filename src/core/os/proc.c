@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "os/file.h"
@@ -75,6 +76,15 @@ ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err)
     }
     ebb_buf_fini(&text);
     return st;
+}
+
+uint64_t ebb_thread_cpu_ns(void)
+{
+    struct timespec t;
+
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 double ebb_proc_cpu_s(void)

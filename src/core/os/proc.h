@@ -23,6 +23,8 @@ ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err);
 
 /* CPU seconds that this process has used, user and system, of all its threads. */
 double ebb_proc_cpu_s(void);
+/* Of the calling thread, to the nanosecond: the process's time lacks up to a tick of each thread that runs. */
+uint64_t ebb_thread_cpu_ns(void);
 
 /* The number behind `name` at the beginning of a line of `text`, as the files of
  * /proc and of cgroups have it: "MemTotal:   123 kB", "inactive_file 4096".
