@@ -4,6 +4,8 @@
 # With LLAMA_BENCH="llama-bench -m FILE" the peer is measured in turn; without it its old figures stay.
 # "memory" wants root and a memory cgroup (v1 or v2): the page cache counts, as on a small machine.
 #   PROMPTS DEPTHS THREADS RESIDENT LIMITS - other lists than those below     TOKENS - length of an answer
+# "resident" and "memory" also put their rows into docs/PERFORMANCE.md.  TABLE=f16 LIMITS="6G 4G" measure.sh F16.gguf memory
+# is the table of another file.
 set -eu
 cd "$(dirname "$0")/.."
 EBB=${EBB:-build/release/ebb}
@@ -70,17 +72,56 @@ threads() {
         row "$t" "$(ebb_figure warm decode_tok_s -p 1 -n "$n" -t "$t")" "$(peer_figure warm "$data/threads.tsv" "$t" -p 0 -n "$n" -t "$t")"
     done | table threads "Answer, by threads" threads bars threads
 }
+bench() {                                        # SIZE OPTIONS...: all figures of a run, in $json
+    size=$1; shift
+    json=$(under "$size" "$EBB" bench -m "$model" -r "${RUNS:-1}" --json -p 1 -n "${TOKENS:-6}" --ctx 2048 "$@")
+}
+get() { printf '%s\n' "$json" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }
+scaled() { get "$1" | awk -v by="$2" -v format="$3" '$1 > 0 { printf format, $1 / by }'; }
+
+drop_in() {                                      # NAME: its rows take the place of the old ones in the page
+    [ "$data" = docs/data ] || { cat "$data/$1.rows"; return; }
+    awk -v name="<!-- table $1 -->" -v rows="$data/$1.rows" '
+        $0 == name { print; while ((getline line <rows) > 0) print line; inside = 1 }
+        $0 == "<!-- end -->" { inside = 0 }
+        !inside' docs/PERFORMANCE.md >"$data/page" && cat "$data/page" >docs/PERFORMANCE.md
+    rm -f "$data/page" "$data/$1.rows"
+}
+
 resident() {                                     # the peer has no such choice
-    for r in ${RESIDENT:-0 8 16 24 32}; do
-        row "$r" "$(ebb_figure warm decode_tok_s -p 1 -n "${TOKENS:-6}" --ctx 2048 --resident "$r")"
-    done | table resident "Answer, by the layers that stay in memory" "resident layers; the others are read for every token" lines layers
+    file_bytes=$(stat -L -c %s "$model")
+    { echo '| `--resident` | peak memory | of the file | read per token | tok/s | predicted | of the bound |'
+      echo '|---|---|---|---|---|---|---|'; } >"$data/resident.rows"
+    : >"$data/peak.new"
+    for r in ${RESIDENT:-0 25 50 75 100}; do
+        bench warm --resident "$r%"
+        row "$r" "$(scaled decode_tok_s 1 %.2f)"
+        printf '%s\t%s\n' "$r" "$(scaled peak_rss_bytes 1073741824 %.2f)" >>"$data/peak.new"
+        echo "| $r% | $(scaled peak_rss_bytes 1073741824 %.2f) GiB | $(scaled peak_rss_bytes "$file_bytes" %.3f | awk '{ printf "%.0f", 100 * $1 }') % |" \
+            "$(scaled read_bytes_per_token 1e9 '%.2f GB') | $(scaled decode_tok_s 1 %.2f) | $(scaled predicted_decode_tok_s 1 %.2f) |" \
+            "$(scaled bound_share 0.01 '%.0f %%') |" >>"$data/resident.rows"
+    done | cut -f 1,2 | table resident "Answer, by the share of the weights that stays in memory" \
+        "percent of the weights; the others are read for every token" lines percent
+    sed -i 's/\tllama.cpp$//' "$data/resident.tsv"
+    { printf '# title: Memory, by the share of the weights that stays in it\n# x: percent of the weights\n# y: peak of the process, GiB\n'
+      printf '# lines\n# note: %s\npercent\tebb\n' "$note"; cat "$data/peak.new"; } >"$data/peak.tsv"
+    rm "$data/peak.new"
+    drop_in resident
 }
 memory() {
-    for l in ${LIMITS:-2G 3G 4G 5G 6G none}; do
-        x=$(echo "$l" | sed 's/G$/ GiB/')
-        row "$x" "$(ebb_figure "$l" decode_tok_s -p 1 -n "${TOKENS:-8}" --ctx 2048)" \
-            "$(peer_figure "$l" "$data/memory.tsv" "$x" -p 0 -n "${TOKENS:-8}")"
-    done | table memory "Answer, in less memory than the model has" "limit of the cgroup, page cache included" bars limit
+    name=${TABLE:-memory}
+    { echo '| limit | resident | read per token | reader | ebb | llama.cpp | ebb predicted | reader alone | of the bound |'
+      echo '|---|---|---|---|---|---|---|---|---|'; } >"$data/$name.rows"
+    for l in ${LIMITS:-1536M 2G 3G 4G 5G 6G none}; do
+        x=$(echo "$l" | sed 's/^1536M$/1.5 GiB/; s/G$/ GiB/')
+        bench "$l"
+        peer=$(peer_figure "$l" "$data/$name.tsv" "$x" -p 0 -n "${TOKENS:-6}")
+        row "$x" "$(scaled decode_tok_s 1 %.2f)" "$peer"
+        echo "| $x | $(get resident_layers) of $(get layers) | $(scaled read_bytes_per_token 1e9 '%.2f GB') | $(get io) | $(scaled decode_tok_s 1 %.2f) |" \
+            "$(echo "$peer" | sed 's/^-$//') | $(scaled predicted_decode_tok_s 1 %.2f) | $(scaled bare_disk_bytes_s 1e9 '%.2f GB/s') |" \
+            "$(scaled bound_share 0.01 '%.0f %%') |" >>"$data/$name.rows"
+    done | table "$name" "Answer, in less memory than the model has" "limit of the cgroup, page cache included" bars limit
+    drop_in "$name"
 }
 
 n=${TOKENS:-24}
