@@ -88,6 +88,17 @@ static ebb_status check_output(ebb_status st, ebb_error *err)
     return EBB_FAIL(err, EBB_IO, "not all of the answer could be written to standard output: %s", strerror(lost_output));
 }
 
+/* Who names a reader wants to know if it is another one that works. */
+static void tell_decision(const ebb_args *a, const ebb_chat *c)
+{
+    ebb_stats s;
+
+    if (a->quiet || (!a->verbose && a->engine.io == EBB_IO_AUTO))
+        return;
+    ebb_chat_stats(c, &s);
+    fprintf(stderr, "%s\n", s.decision);
+}
+
 /* Handle the events that wait; false when the answer has ended. */
 static bool drain(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err)
 {
@@ -113,7 +124,8 @@ static bool drain(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err
             *st = EBB_FAIL(err, EBB_IO, "%.*s", (int)ev.n_text, ev.text);
             return false;
         case EBB_EVENT_DONE: return false;
-        case EBB_EVENT_REPORT: case EBB_EVENT_READY: case EBB_EVENT_CHANGED: case EBB_EVENT_AHEAD: break;
+        case EBB_EVENT_READY: tell_decision(a, c); break;
+        case EBB_EVENT_REPORT: case EBB_EVENT_CHANGED: case EBB_EVENT_AHEAD: break;
         }
     }
     return true;

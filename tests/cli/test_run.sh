@@ -50,3 +50,6 @@ p.stdout.read()
 if p.wait(20) not in (130, 0):                    # 0: it was quicker than the signal
     sys.exit("exit %d after Ctrl-C" % p.returncode)
 PY
+
+# Who names a reader is told what works, and why.
+"$EBB" run -m models/guide.gguf --resident 0 --io pread -n 2 -p hello </dev/null 2>&1 >/dev/null | grep -q "layers fit\|reader" || { echo "the reader is not told"; exit 1; }
