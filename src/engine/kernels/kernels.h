@@ -71,6 +71,7 @@ typedef struct ebb_matmul {
     float      *y;               /* y[c * y_stride + r] */
     size_t      y_stride;        /* floats */
     void       *scratch;         /* EBB_KERNEL_SCRATCH bytes of this thread */
+    const void *next;            /* what this thread will probably multiply next, for it to be fetched; or NULL */
 } ebb_matmul;
 
 /* Attention of the query heads that share one KV head, for n_cols columns at

@@ -5,16 +5,23 @@
 
 #include "model/run.h"
 
-#define FEW_COLS 4u
+#define FEW_COLS    4u
+/* A slice of few columns: some tens of microseconds of decode, so that nobody waits long for the last one. */
+#define BYTES_FEW   ((size_t)512 << 10)
+#define ROWS_FEWEST 32u
 
 static bool has_few_cols(const ebb_run *r)
 {
     return r->c1 - r->c0 <= FEW_COLS;
 }
 
-static uint32_t rows_of_slice(const ebb_run *r)
+static uint32_t rows_of_slice(const ebb_run *r, const ebb_weight *w)
 {
-    return has_few_cols(r) ? EBB_SLICE_ROWS_FEW : EBB_SLICE_ROWS;
+    size_t rows = BYTES_FEW / w->row_bytes / 16 * 16;
+
+    if (!has_few_cols(r))
+        return EBB_SLICE_ROWS;
+    return rows > EBB_SLICE_ROWS_FEW ? EBB_SLICE_ROWS_FEW : rows < ROWS_FEWEST ? ROWS_FEWEST : (uint32_t)rows;
 }
 
 /* -- Inputs ------------------------------------------------------------------- */
@@ -178,18 +185,23 @@ static uint32_t n_rows_held(const held *h)
 
 /* -- Matrices ----------------------------------------------------------------- */
 
+/* Row of the tensor, in a part that is held. */
+static const void *row_at(const held *h, uint32_t row)
+{
+    return (const char *)h->at[row / h->m->part_rows] + row % h->m->part_rows * h->w->row_bytes;
+}
+
 /* Rows [row, row + n) of the tensor, which lie in one part, times the active columns. */
 static void multiply_run(const ebb_run *r, const held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
-                         uint32_t thread)
+                         uint32_t thread, const void *next)
 {
     const ebb_weight *w = h->w;
     ebb_act kind = ebb_kernel_act(w->type);
     size_t col_bytes = ebb_act_col_bytes(kind, w->n_k);
     ebb_matmul a = {
-        .type = w->type, .w = (const char *)h->at[row / h->m->part_rows] + row % h->m->part_rows * w->row_bytes,
-        .row_bytes = w->row_bytes, .n_rows = n, .n_k = w->n_k,
+        .type = w->type, .w = row_at(h, row), .row_bytes = w->row_bytes, .n_rows = n, .n_k = w->n_k,
         .x = (const char *)r->act[kind] + r->c0 * col_bytes, .x_col_bytes = col_bytes, .n_cols = r->c1 - r->c0,
-        .y = y, .y_stride = y_stride, .scratch = ebb_run_scratch(r, thread),
+        .y = y, .y_stride = y_stride, .scratch = ebb_run_scratch(r, thread), .next = next,
     };
 
     r->kern->matmul[w->type](&a);
@@ -200,9 +212,9 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Rows [row, row + n) of W times the active columns, with the bias. */
+/* Rows [row, row + n) of W times the active columns, with the bias; `next` as in kernels.h. */
 static void multiply(const ebb_run *r, const held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
-                     uint32_t thread)
+                     uint32_t thread, const void *next)
 {
     const ebb_weight *w = h->w;
 
@@ -212,7 +224,7 @@ static void multiply(const ebb_run *r, const held *h, uint32_t row, uint32_t n, 
         m = w->run ? smaller(w->run - in_run, n - i) : n - i;
         at = w->first + (w->run ? at / w->run * (w->run + w->skip) + in_run : at);
         m = smaller(m, h->m->part_rows - at % h->m->part_rows);
-        multiply_run(r, h, at, m, y + i, y_stride, thread);
+        multiply_run(r, h, at, m, y + i, y_stride, thread, i + m < n && is_plain(h) ? row_at(h, at + m) : next);
     }
     for (uint32_t c = 0; w->bias && c < r->c1 - r->c0; c++)
         r->kern->add(y + c * y_stride, w->bias + row, n);
@@ -224,7 +236,7 @@ typedef struct mat_job {
     ebb_run  r;
     float    softcap;
     uint32_t rows;
-    uint32_t slices[EBB_MAX_MATS];       /* of what is held of each matrix */
+    uint32_t n_slices, slices[EBB_MAX_MATS];     /* of what is held of each matrix */
     ebb_mat  mats[EBB_MAX_MATS];
     held     held[EBB_MAX_MATS];         /* last: only those in use are copied */
 } mat_job;
@@ -248,9 +260,22 @@ static uint32_t mat_of(const mat_job *job, uint32_t slice, uint32_t *row, uint32
     return i;
 }
 
-static void mat_rows(const mat_job *job, uint32_t i, uint32_t row, uint32_t n, float *y, size_t y_stride, uint32_t thread)
+/* Where a slice begins; NULL if there is none, or its rows are not those of the tensor. */
+static const void *mat_at(const mat_job *job, uint32_t slice)
 {
-    multiply(&job->r, &job->held[i], row, n, y, y_stride, thread);
+    uint32_t row, n, i;
+
+    if (slice >= job->n_slices)
+        return NULL;
+    i = mat_of(job, slice, &row, &n);
+    return is_plain(&job->held[i]) ? row_at(&job->held[i], row) : NULL;
+}
+
+static void mat_rows(const mat_job *job, uint32_t slice, float *y, size_t y_stride, uint32_t thread)
+{
+    uint32_t row, n, i = mat_of(job, slice, &row, &n);
+
+    multiply(&job->r, &job->held[i], row, n, y, y_stride, thread, mat_at(job, slice + job->r.n_threads));
     for (uint32_t c = 0; job->softcap != 0 && c < job->r.c1 - job->r.c0; c++)
         cap_logits(y + c * y_stride, n, job->softcap);
 }
@@ -260,14 +285,16 @@ static void mat_slice(void *arg, uint32_t slice, uint32_t thread)
     const mat_job *job = arg;
     uint32_t row, n, i = mat_of(job, slice, &row, &n);
 
-    mat_rows(job, i, row, n, job->mats[i].y + row, job->mats[i].y_stride, thread);
+    (void)n;
+    mat_rows(job, slice, job->mats[i].y + row, job->mats[i].y_stride, thread);
 }
 
 static void mat_compute(const void *arg, uint32_t slice, uint32_t thread, void *out)
 {
-    uint32_t row, n, i = mat_of(arg, slice, &row, &n);
+    uint32_t row, n;
 
-    mat_rows(arg, i, row, n, out, n, thread);
+    mat_of(arg, slice, &row, &n);
+    mat_rows(arg, slice, out, n, thread);
 }
 
 static void put_rows(const float *rows, uint32_t n, uint32_t n_cols, float *y, size_t y_stride)
@@ -291,6 +318,7 @@ static void run_mats(mat_job *job, uint32_t n, uint32_t n_slices)
 {
     static const ebb_redo redo = { mat_compute, mat_commit };
 
+    job->n_slices = n_slices;
     if (has_few_cols(&job->r))
         ebb_pool_run_redo(job->r.pool, &redo, job, offsetof(mat_job, held) + n * sizeof *job->held, n_slices);
     else
@@ -318,7 +346,7 @@ ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float soft
 
     ebb_run_lap(r, EBB_SPENT_REST);
     job.r = *r;
-    job.rows = rows_of_slice(r);
+    job.rows = rows_of_slice(r, mats[0].w);
     job.softcap = softcap;
     for (uint32_t k = 0; k < n; k++) {
         job.mats[k] = mats[k];
@@ -364,7 +392,7 @@ static void heads_slice(void *arg, uint32_t h, uint32_t thread)
     for (uint32_t c = sub.c0; c < sub.c1; c++)
         sub.kern->quantize[kind](job->p->src + c * job->p->src_stride + h * job->p->src_head, w->n_k,
                                  (char *)sub.act[kind] + c * bytes);
-    multiply(&sub, &job->held, h * n_rows, n_rows, job->m->y + h * job->p->y_head, job->m->y_stride, thread);
+    multiply(&sub, &job->held, h * n_rows, n_rows, job->m->y + h * job->p->y_head, job->m->y_stride, thread, NULL);
 }
 
 ebb_status ebb_op_heads(ebb_run *r, const ebb_mat *m, const ebb_per_head *p, ebb_error *err)
@@ -393,7 +421,7 @@ ebb_status ebb_op_heads(ebb_run *r, const ebb_mat *m, const ebb_per_head *p, ebb
 typedef struct gate_job {
     ebb_run  r;
     bool     has_gate;
-    uint32_t rows;
+    uint32_t rows, n_slices;
     held     gate, up;           /* of both the same rows */
 } gate_job;
 
@@ -426,17 +454,33 @@ static void gate_rows_of(const gate_job *job, uint32_t slice, uint32_t *row, uin
     *row += first_row(&job->up);
 }
 
-/* y = act(gate) * up of n rows; gate and up stand at `both`, a column in a row, so that only their product is
+/* Where the rows of a slice begin; NULL if there is none. */
+static const void *gate_at(const gate_job *job, const held *h, uint32_t slice)
+{
+    uint32_t row, n;
+
+    if (slice >= job->n_slices || !is_plain(h))
+        return NULL;
+    gate_rows_of(job, slice, &row, &n);
+    return row_at(h, row);
+}
+
+/* y = act(gate) * up of a slice's n rows; gate and up stand at `both`, a column in a row, so that only their product is
  * ever stored far apart. */
-static void gate_rows(const gate_job *job, uint32_t row, uint32_t n, float *both, float *y, size_t y_stride, uint32_t thread)
+static void gate_rows(const gate_job *job, uint32_t slice, float *both, float *y, size_t y_stride, uint32_t thread)
 {
     const ebb_run *r = &job->r;
+    uint32_t row, n;
     uint32_t n_cols = r->c1 - r->c0;
-    float *gate = both, *up = both + n * n_cols;
+    const void *next = gate_at(job, job->has_gate ? &job->gate : &job->up, slice + r->n_threads);
+    float *gate = both, *up;
 
-    multiply(r, job->has_gate ? &job->gate : &job->up, row, n, gate, n, thread);
+    gate_rows_of(job, slice, &row, &n);
+    up = both + n * n_cols;
+
+    multiply(r, job->has_gate ? &job->gate : &job->up, row, n, gate, n, thread, job->has_gate ? gate_at(job, &job->up, slice) : next);
     if (job->has_gate)
-        multiply(r, &job->up, row, n, up, n, thread);
+        multiply(r, &job->up, row, n, up, n, thread, next);
     else
         for (uint32_t i = 0; i < n * n_cols; i++)
             up[i] = 1.0f;
@@ -455,7 +499,7 @@ static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    gate_rows(job, row, n, ebb_run_floats(&job->r, thread), ff_of(job, row), job->up.w->n_rows, thread);
+    gate_rows(job, slice, ebb_run_floats(&job->r, thread), ff_of(job, row), job->up.w->n_rows, thread);
 }
 
 static void gate_compute(const void *arg, uint32_t slice, uint32_t thread, void *out)
@@ -464,7 +508,7 @@ static void gate_compute(const void *arg, uint32_t slice, uint32_t thread, void 
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    gate_rows(job, row, n, out, out, n, thread);
+    gate_rows(job, slice, out, out, n, thread);
 }
 
 static void gate_commit(const void *arg, uint32_t slice, const void *out)
@@ -480,6 +524,7 @@ static void run_gate(gate_job *job, uint32_t n_slices)
 {
     static const ebb_redo redo = { gate_compute, gate_commit };
 
+    job->n_slices = n_slices;
     if (has_few_cols(&job->r))
         ebb_pool_run_redo(job->r.pool, &redo, job, sizeof *job, n_slices);
     else
@@ -520,7 +565,7 @@ ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up
     ebb_run_lap(r, EBB_SPENT_REST);
     job.r = *r;
     job.has_gate = ebb_weight_is(gate);
-    job.rows = rows_of_slice(r);
+    job.rows = rows_of_slice(r, up);
     hold_nothing(r, &job.gate, job.has_gate ? gate : up);
     hold_nothing(r, &job.up, up);
     while (st == EBB_OK && job.up.end < job.up.m->n_parts) {

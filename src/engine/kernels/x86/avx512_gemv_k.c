@@ -63,8 +63,9 @@ EBB_INLINE void blocks_k(const ebb_line_place *p, bool has_high, size_t bytes)
             const uint8_t *w = p->w + (size_t)i * bytes;
 
             if (c == 0)
-                ebb_line_prefetch(p->ahead, i, bytes);
+                ebb_line_prefetch(p, i, bytes);
             s[i] = row_k(w + (has_high ? 48 : 16), has_high ? w + 16 : NULL, scales + ebb_scale_at(i), x + 256 * i);
+            ebb_line_keep_order(&s[i]);
         }
         ebb_line_put(p->sum[c], ebb_sum16(s));
         ebb_line_put(p->min_sum[c], ebb_line_dot(h.min, 2, &p->x[c], p->b));
@@ -116,8 +117,9 @@ static void blocks_Q6_K(const ebb_line_place *p)
 #pragma GCC unroll 16
         for (int i = 0; i < 16; i++) {
             if (c == 0)
-                ebb_line_prefetch(p->ahead, i, 210);
+                ebb_line_prefetch(p, i, 210);
             s[i] = row_q6(p->w + 210 * (size_t)i, x + 256 * i);
+            ebb_line_keep_order(&s[i]);
         }
         ebb_line_put(p->sum[c], _mm512_sub_epi32(ebb_sum16(s), _mm512_slli_epi32(ebb_line_dot_signed(scale, &p->x[c], p->b), 5)));
     }

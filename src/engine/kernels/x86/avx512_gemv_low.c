@@ -148,8 +148,9 @@ EBB_INLINE void blocks_2bit(const ebb_line_place *p, ebb_type type, size_t bytes
 #pragma GCC unroll 16
         for (int i = 0; i < 16; i++) {
             if (c == 0)
-                ebb_line_prefetch(p->ahead, i, bytes);
+                ebb_line_prefetch(p, i, bytes);
             s[i] = row_low(p->w + (size_t)i * bytes, scale_row(&h, i), x + 256 * i, type);
+            ebb_line_keep_order(&s[i]);
         }
         __m512i sum = ebb_sum16(s);
 
@@ -210,8 +211,9 @@ static void blocks_IQ4_XS(const ebb_line_place *p)
 #pragma GCC unroll 16
         for (int i = 0; i < 16; i++) {
             if (c == 0)
-                ebb_line_prefetch(p->ahead, i, 136);
+                ebb_line_prefetch(p, i, 136);
             s[i] = row_iq4(p->w + 136 * (size_t)i, scale_row(&h, i), table, x + 256 * i);
+            ebb_line_keep_order(&s[i]);
         }
         ebb_line_put(p->sum[c], ebb_sum16(s));
     }

@@ -1,8 +1,9 @@
 /* The loops of avx512_line.h. */
 #include "kernels/x86/avx512_line.h"
 
-/* AHEAD bytes are on their way while others are multiplied; CHAIN more are asked for while sums are added up. */
-enum { ROWS16 = 16, AHEAD = 9216, CHAIN = 4096 };
+/* NEAR and AHEAD: bytes that are on their way while others are multiplied; CHAIN: so many more are asked for while sums are
+ * added up.  Measured. */
+enum { ROWS16 = 16, NEAR = 2304, AHEAD = 9216, CHAIN = 4096 };
 
 /* One call. */
 typedef struct line {
@@ -13,6 +14,7 @@ typedef struct line {
     ebb_line_x     x[GEMV_COLS];
     ebb_line_place p;            /* of which d and the like stand for the first block of 16 rows */
     uint8_t       *tail;         /* 16 blocks */
+    const uint8_t *end;          /* of the rows */
 } line;
 
 static void *take(uint8_t **at, size_t n)
@@ -119,15 +121,24 @@ static void fetch(const uint8_t *from, size_t n, const uint8_t *end)
         _mm_prefetch((const char *)from + i, _MM_HINT_T1);
 }
 
-/* Integer sums of n blocks from w on, which are rows; `end`: of all that will be wanted. */
-static void sums(const line *l, const uint8_t *w, size_t n, const uint8_t *end)
+/* What is read n bytes behind w: behind the last row it is what comes next. */
+static const uint8_t *behind(const line *l, const uint8_t *w, size_t n)
+{
+    size_t left = (size_t)(l->end - w);
+
+    return n < left ? w + n : l->a->next ? (const uint8_t *)l->a->next + (n - left) : w;
+}
+
+/* Integer sums of n blocks from w on, which are rows. */
+static void sums(const line *l, const uint8_t *w, size_t n)
 {
     ebb_line_place p = l->p;
     size_t step = 16 * l->k->bytes;
 
     for (size_t i = 0; i < n; i += 16, w += step) {
         p.w = n - i < 16 ? copy_tail(l, w, n - i) : w;
-        p.ahead = (size_t)(end - w) >= AHEAD + step ? w + AHEAD : p.w;
+        p.near = behind(l, w, NEAR);
+        p.ahead = behind(l, w, AHEAD);
         l->k->blocks(&p);
         step_on(&p, l->k->has_min);
         for (p.b += 16; p.b >= l->n_blocks;)
@@ -166,8 +177,8 @@ EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m51
     return acc;
 }
 
-/* next: what follows these rows, up to `end`. */
-static void add_up(const line *l, size_t r, const uint8_t *next, const uint8_t *end)
+/* `ahead`: what will be read when the sums are added up. */
+static void add_up(const line *l, size_t r, const uint8_t *ahead)
 {
     const ebb_matmul *a = l->a;
     __mmask16 mask = ebb_row_mask(a->n_rows, r);
@@ -175,10 +186,10 @@ static void add_up(const line *l, size_t r, const uint8_t *next, const uint8_t *
 
     for (int c = 0; c < GEMV_COLS; c++)
         acc[c] = _mm512_setzero_ps();
-    for (size_t b = 0; b < l->n_blocks; b += 16, next += CHAIN) {
+    for (size_t b = 0; b < l->n_blocks; b += 16, ahead += CHAIN) {
         size_t n = l->n_blocks - b < 16 ? l->n_blocks - b : 16;
 
-        fetch(next, CHAIN, end);
+        fetch(ahead, CHAIN, l->end);
         load_tile(l->p.d, l->n_blocks, b, d);
         if (l->k->has_min)
             load_tile(l->p.dmin, l->n_blocks, b, dmin);
@@ -191,18 +202,18 @@ static void add_up(const line *l, size_t r, const uint8_t *next, const uint8_t *
 
 void ebb_line(const ebb_matmul *a, const ebb_line_kind *k)
 {
-    const uint8_t *w = a->w, *end = w + a->n_rows * a->row_bytes;
-    line l = { .a = a, .k = k, .n_blocks = a->n_k / 256 };
+    const uint8_t *w = a->w;
+    line l = { .a = a, .k = k, .n_blocks = a->n_k / 256, .end = w + a->n_rows * a->row_bytes };
 
     l.plane = ROWS16 * l.n_blocks + 16;
     l.p.x = l.x;
     l.p.n_cols = a->n_cols;
-    fetch(w, AHEAD, end);
+    fetch(w, AHEAD, l.end);
     lay(&l);
     for (size_t r = 0; r < a->n_rows; r += ROWS16) {
         size_t rows = a->n_rows - r < ROWS16 ? a->n_rows - r : ROWS16;
 
-        sums(&l, w + r * a->row_bytes, rows * l.n_blocks, end);
-        add_up(&l, r, w + (r + rows) * a->row_bytes + AHEAD, end);
+        sums(&l, w + r * a->row_bytes, rows * l.n_blocks);
+        add_up(&l, r, w + (r + rows) * a->row_bytes + AHEAD);
     }
 }

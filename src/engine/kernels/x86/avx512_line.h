@@ -20,7 +20,7 @@ typedef struct ebb_line_x {
 
 /* 16 blocks of weights from w on, times block b of the columns and those behind it. */
 typedef struct ebb_line_place {
-    const uint8_t    *w, *ahead; /* ahead: 16 blocks that will be wanted soon */
+    const uint8_t    *w, *near, *ahead;  /* 16 blocks; those that will be wanted very soon, and those soon */
     const ebb_line_x *x;         /* [n_cols] */
     size_t            n_cols, b;
     float *d, *dmin;             /* out: scales of the blocks */
@@ -43,11 +43,20 @@ EBB_INLINE void ebb_line_order(const ebb_q8_256 *x, const int first[4], int step
         _mm512_store_si512(out + 64 * i, ebb_load_subs(x, first[i], first[i] + step));
 }
 
-/* Fetch what stands at `ahead` opposite block i of 16. */
-EBB_INLINE void ebb_line_prefetch(const uint8_t *ahead, int i, size_t bytes)
+/* Fetch what stands opposite block i of 16: far ahead into the second cache, where the CPU drops what is too much at a time;
+ * then into the first, where it does not. */
+EBB_INLINE void ebb_line_prefetch(const ebb_line_place *p, int i, size_t bytes)
 {
-    for (size_t line = (size_t)i * bytes / 64; line < ((size_t)i + 1) * bytes / 64; line++)
-        _mm_prefetch((const char *)ahead + 64 * line, _MM_HINT_T1);
+    for (size_t line = (size_t)i * bytes / 64; line < ((size_t)i + 1) * bytes / 64; line++) {
+        _mm_prefetch((const char *)p->ahead + 64 * line, _MM_HINT_T1);
+        _mm_prefetch((const char *)p->near + 64 * line, _MM_HINT_T0);
+    }
+}
+
+/* Nothing is computed earlier: what is fetched in between is spread evenly. */
+EBB_INLINE void ebb_line_keep_order(__m512i *v)
+{
+    __asm__ volatile("" : "+v"(*v));
 }
 
 /* Where 16 blocks stand. */
