@@ -1,5 +1,6 @@
 #include "ebb_test.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -190,6 +191,49 @@ static void test_redo_goes_on_without_the_late(void **state)
 }
 #endif
 
+/* More threads than CPUs want to run, so slices are taken back and the spare thread is called at any point of a job. */
+static atomic_bool hogs_stop;
+
+static void *hog(void *arg)
+{
+    while (!atomic_load(&hogs_stop))
+        for (int i = 0; i < 1000; i++)
+            __asm__ volatile("" ::: "memory");
+    return arg;
+}
+
+static void test_both_kinds_in_turn_beside_busy_threads(void **state)
+{
+    enum { JOBS = 3000, SLICES = 40, HOGS = 6 };
+    unsigned twice[SLICES] = { 0 }, once[SLICES] = { 0 };
+    pthread_t hogs[HOGS];
+    ebb_pool *p = NULL;
+
+    (void)state;
+    atomic_store(&hogs_stop, false);
+    for (int i = 0; i < HOGS; i++)
+        assert_int_equal(pthread_create(&hogs[i], NULL, hog, NULL), 0);
+    assert_int_equal(ebb_pool_new(3, &p, NULL), EBB_OK);
+    for (unsigned job = 1; job <= JOBS; job++) {
+        unsigned n = 2 + job * 7 % (SLICES - 2), before = twice[0];
+
+        memset(twice, 0, sizeof twice);
+        memset(once, 0, sizeof once);
+        ebb_pool_run_redo(p, &sum, &(sum_arg){ .to = twice, .add = before + 1 }, sizeof(sum_arg), n);
+        if (job % 3 == 0)
+            ebb_pool_run(p, add_one, once, n);
+        for (unsigned s = 0; s < SLICES; s++) {
+            assert_int_equal(twice[s], s < n ? job : 0);
+            assert_int_equal(once[s], s < n && job % 3 == 0 ? 1 : 0);
+        }
+    }
+    ebb_pool_settle(p);
+    ebb_pool_free(p);
+    atomic_store(&hogs_stop, true);
+    for (int i = 0; i < HOGS; i++)
+        pthread_join(hogs[i], NULL);
+}
+
 static void test_every_failure_is_reported(void **state)
 {
     (void)state;
@@ -223,6 +267,7 @@ int main(void)
 #if !defined(__SANITIZE_THREAD__)
         cmocka_unit_test(test_redo_goes_on_without_the_late),
 #endif
+        cmocka_unit_test(test_both_kinds_in_turn_beside_busy_threads),
         cmocka_unit_test(test_every_failure_is_reported),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
