@@ -260,8 +260,10 @@ static inline void q8_256_sums(ebb_q8_256 *o)
     for (int j = 0; j < 16; j += 2) {            /* twice the larger side is |sum| more than both together */
         int total = sum[j] + sum[j + 1], both = size[j] + size[j + 1] + (total < 0 ? -total : total);
 
+        o->sum32[j / 2] = (int16_t)total;
         side = both > side ? both : side;
     }
+    memset(o->unused, 0, sizeof o->unused);
     o->peak = (uint16_t)peak;
     o->side = (uint16_t)(side / 2);
 }

@@ -49,8 +49,10 @@ typedef struct ebb_q8_256 {
     uint16_t side;               /* the largest over 32 elements of the positive q or of the negative ones: how wide
                                     a sum of products can get */
     int16_t  sum[16];            /* of each 16 of q */
+    int16_t  sum32[8];           /* of each 32 */
+    int16_t  unused[4];          /* q begins a cache line if a column does */
     int8_t   q[256];
-} ebb_q8_256;                    /* 296 bytes */
+} ebb_q8_256;                    /* 320 bytes */
 
 #define EBB_KERNEL_SCRATCH ((size_t)1 << 20)     /* bytes per thread, 64-byte aligned, given by the caller */
 

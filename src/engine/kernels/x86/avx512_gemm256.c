@@ -9,11 +9,9 @@
 #include "kernels/x86/avx512_gemm.h"
 #include "kernels/x86/avx512_gemv.h"
 
-/* A block of activations as the kernel wants it. */
+/* What the sums of a block of activations start with: -offset * sum of 16 or 32 elements. */
 typedef struct column_block {
-    _Alignas(64) int32_t start[16];              /* -offset * sum of 16 or 32 elements */
-    int32_t sums[8];             /* pairs of int16: of 32 elements each (4) or of 16 (8) */
-    float   d;
+    _Alignas(64) int32_t start[16];
 } column_block;
 
 typedef struct type256 {
@@ -35,9 +33,9 @@ GEMM_INLINE __m512i scaled(__m512i sum, __m512i v, __m512i scale, bool is_wide)
     return _mm512_add_epi32(sum, _mm512_mullo_epi32(v, scale));
 }
 
-GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, float dx, __m512i sum, __m512i min_sum, bool has_min)
+GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, const uint8_t *block, __m512i sum, __m512i min_sum, bool has_min)
 {
-    __m512 x = _mm512_set1_ps(dx), y = _mm512_load_ps(acc);
+    __m512 x = _mm512_castsi512_ps(_mm512_set1_epi32(ebb_gemm_four(block))), y = _mm512_load_ps(acc);     /* d comes first */
 
     y = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(t->d[h]), x), _mm512_cvtepi32_ps(sum), y);
     if (has_min)
@@ -50,6 +48,7 @@ GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, float dx, __m51
 GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], const column_block *col, float *acc, size_t ahead,
                        const int n, const int group, const bool has_start, const int n_min, const bool is_wide)
 {
+    const size_t q = offsetof(ebb_q8_256, q), sums = n_min == 8 ? offsetof(ebb_q8_256, sum) : offsetof(ebb_q8_256, sum32);
     __m512i sum[GEMM_COLS][2], v[GEMM_COLS][2];
 
     GEMM_UNROLL for (int c = 0; c < n; c++)
@@ -57,14 +56,14 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
     for (int s = 0; s < 64 / group; s++) {
         if (ahead && s * 64 < (int)sizeof(ebb_q8_256))
             GEMM_UNROLL for (int c = 0; c < n; c++)
-                _mm_prefetch((const char *)x[c] - offsetof(ebb_q8_256, q) + ahead + 64 * s, _MM_HINT_T0);
+                _mm_prefetch((const char *)x[c] + ahead + 64 * s, _MM_HINT_T0);
         GEMM_UNROLL for (int c = 0; c < n; c++)
             v[c][0] = v[c][1] = has_start ? _mm512_set1_epi32(col[c].start[s]) : _mm512_setzero_si512();
         GEMM_UNROLL for (int g = 0; g < group; g++) {
             __m512i w0 = _mm512_load_si512(t->q[s * group + g][0]), w1 = _mm512_load_si512(t->q[s * group + g][1]);
 
             GEMM_UNROLL for (int c = 0; c < n; c++) {
-                __m512i four = _mm512_set1_epi32(ebb_gemm_four(x[c] + 4 * (s * group + g)));
+                __m512i four = _mm512_set1_epi32(ebb_gemm_four(x[c] + q + 4 * (s * group + g)));
 
                 v[c][0] = _mm512_dpbusd_epi32(v[c][0], w0, four);
                 v[c][1] = _mm512_dpbusd_epi32(v[c][1], w1, four);
@@ -84,13 +83,15 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
         __m512i m0 = _mm512_load_si512(t->min[j][0]), m1 = _mm512_load_si512(t->min[j][1]);
 
         GEMM_UNROLL for (int c = 0; c < n; c++) {
-            v[c][0] = _mm512_dpwssd_epi32(v[c][0], m0, _mm512_set1_epi32(col[c].sums[j]));
-            v[c][1] = _mm512_dpwssd_epi32(v[c][1], m1, _mm512_set1_epi32(col[c].sums[j]));
+            __m512i pair = _mm512_set1_epi32(ebb_gemm_four(x[c] + sums + 4 * j));
+
+            v[c][0] = _mm512_dpwssd_epi32(v[c][0], m0, pair);
+            v[c][1] = _mm512_dpwssd_epi32(v[c][1], m1, pair);
         }
     }
     GEMM_UNROLL for (int c = 0; c < n; c++)
         GEMM_UNROLL for (int h = 0; h < 2; h++)
-            finish(t, acc + c * GEMM_ROWS + 16 * h, h, col[c].d, sum[c][h], v[c][h], n_min > 0);
+            finish(t, acc + c * GEMM_ROWS + 16 * h, h, x[c], sum[c][h], v[c][h], n_min > 0);
 }
 
 GEMM_INLINE void micro(const ebb_gemm_place *p, const int n, const int group, const bool has_start, const int n_min, const bool is_wide)
@@ -98,7 +99,7 @@ GEMM_INLINE void micro(const ebb_gemm_place *p, const int n, const int group, co
     const uint8_t *x[GEMM_COLS];
 
     GEMM_UNROLL for (int c = 0; c < n; c++)
-        x[c] = p->x + offsetof(ebb_q8_256, q) + (size_t)c * p->x_col_bytes;
+        x[c] = p->x + (size_t)c * p->x_col_bytes;
     for (size_t t = 0; t < p->n_tiles; t++)
         block((const ebb_tile256 *)p->tile + t, x, p->column, p->acc + t * TILE_ROWS, t ? 0 : p->ahead, n, group, has_start, n_min, is_wide);
 }
@@ -126,12 +127,7 @@ static void prepare_block(const ebb_q8_256 *x, const type256 *t, column_block *o
 {
     __m256i sums = _mm256_loadu_si256((const void *)x->sum);
 
-    o->d = x->d;
-    if (t->n_min == 8)
-        _mm256_storeu_si256((void *)o->sums, sums);
-    else if (t->n_min == 4)
-        _mm_storeu_si128((void *)o->sums, _mm256_cvtepi32_epi16(_mm256_madd_epi16(sums, _mm256_set1_epi16(1))));
-    else if (t->group == 4)
+    if (t->group == 4)
         _mm512_store_si512(o->start, _mm512_mullo_epi32(_mm512_cvtepi16_epi32(sums), _mm512_set1_epi32(-t->offset)));
     else
         _mm256_storeu_si256((void *)o->start, _mm256_madd_epi16(sums, _mm256_set1_epi16((short)-t->offset)));
@@ -145,7 +141,8 @@ static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, 
     for (size_t c = 0; c < n_cols; c++) {
         const ebb_q8_256 *x = (const ebb_q8_256 *)(p->x + c * p->x_col_bytes);
 
-        prepare_block(x, t, (column_block *)out + c);
+        if (t->n_min == 0)
+            prepare_block(x, t, (column_block *)out + c);
         fits = fits && x->peak <= t->peak && x->side <= t->side;
     }
     return (fits ? t->narrow : t->wide)[n_cols];

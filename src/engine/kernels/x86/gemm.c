@@ -26,7 +26,7 @@ static void prefetch(const part *p, size_t from, size_t to)
 {
     size_t at = (p->b0 + p->n_blocks) * p->type->block_bytes, bytes = p->n_blocks * p->type->block_bytes;
 
-    for (size_t r = p->r0 + from; r < p->r0 + to && r < p->a->n_rows; r++)
+    for (size_t r = p->r0 + from; r < p->r0 + to && r < p->r0 + p->rows && r < p->a->n_rows; r++)
         for (size_t i = 0; i < bytes + 63; i += 64)
             _mm_prefetch((const char *)p->a->w + r * p->a->row_bytes + at + i, _MM_HINT_T1);
 }
@@ -46,17 +46,18 @@ static void columns(const part *p)
     const ebb_matmul *a = p->a;
     const ebb_gemm_kind *k = p->k;
     const uint8_t *x = (const uint8_t *)a->x + p->c0 * a->x_col_bytes + p->b0 * k->x_bytes;
-    size_t n_groups = (p->n_cols + k->cols - 1) / k->cols;
+    size_t n_groups = (p->n_cols + k->cols - 1) / k->cols, n = p->n_cols / n_groups, n_more = p->n_cols % n_groups;
+    size_t rows = (p->rows + n_groups - 1) / n_groups;
     bool is_last = (p->b0 + p->n_blocks) * p->type->block_len == a->n_k;
 
-    for (size_t i = 0; i < n_groups; i++) {
-        size_t from = p->n_cols * i / n_groups, to = p->n_cols * (i + 1) / n_groups;
+    for (size_t i = 0, from = 0, to; i < n_groups; i++, from = to) {
+        to = from + n + (i < n_more);
         ebb_gemm_place g = { .tile = p->s->tile, .n_tiles = p->n_tiles, .n_blocks = p->n_blocks, .x = x + from * a->x_col_bytes,
                              .x_col_bytes = a->x_col_bytes, .ahead = i + 1 < n_groups ? (to - from) * a->x_col_bytes : 0,
                              .column = p->s->column, .acc = p->s->acc + from * p->rows };
 
         if (!is_last)
-            prefetch(p, p->rows * i / n_groups, p->rows * (i + 1) / n_groups);
+            prefetch(p, rows * i, rows * (i + 1));
         k->prepare(k, &g, to - from, p->s->column)(&g);
         if (is_last)                             /* here, where the next group hides what a store waits for */
             store(p, p->c0 + from, to - from, g.acc);
