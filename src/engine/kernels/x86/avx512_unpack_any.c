@@ -43,7 +43,6 @@ void ebb_avx512_unpack_##T(const ebb_half *rows, int h, ebb_tile256 *out)       
 }
 UNPACK(Q2_K, 0, 16, 1)
 UNPACK(Q3_K, 4, 16, 0)
-UNPACK(IQ4_XS, 128, 8, 0)
 UNPACK(TQ1_0, 1, 8, 0)
 UNPACK(TQ2_0, 1, 8, 0)
 UNPACK(IQ1_S, 9, 16, 0)
