@@ -86,8 +86,6 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     ebb_buf_addf(out, "tier %s: %s\n", ebb_tier_name(p->tier), p->why);
     ebb_buf_addf(out, "%u of %u layers resident, context %u tokens, KV %s\n", p->n_resident, p->n_layers, p->n_ctx,
                  ebb_plan_kv_text(p, kv));
-    if (p->stream_bytes)
-        ebb_buf_addf(out, "%s are read from disk for each token\n", ebb_size_text(p->stream_bytes, size));
     if (!p->is_mapped && p->weights_resident_bytes)
         ebb_buf_addf(out, "%s are read into memory at the start, in about %.1f s\n",
                      ebb_size_text(p->weights_resident_bytes, size), p->predicted_load_s);

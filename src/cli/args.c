@@ -117,6 +117,7 @@ static ebb_status set_n(ebb_args *a, const char *value, ebb_error *err)
 
 static ebb_status set_disk(ebb_args *a, const char *value, ebb_error *err)
 {
+    static const char *const units[] = { "kKmMgGtT", "mMgGtT", "gGtT", "tT" };
     size_t n = strlen(value);
     char size[32];
     uint64_t v;
@@ -130,6 +131,8 @@ static ebb_status set_disk(ebb_args *a, const char *value, ebb_error *err)
     if (n >= sizeof size || !ebb_size_parse(size, &v) || v == 0)
         return EBB_FAIL(err, EBB_USAGE, "--disk %s: give a speed like 3G/s or 500M/s", value);
     a->disk_bytes_s = (double)v;
+    for (size_t unit = 0; unit < 4 && strpbrk(size, units[unit]) && !strchr(size, 'i'); unit++)
+        a->disk_bytes_s *= 1000.0 / 1024;        /* of speeds a G is 10^9 */
     return EBB_OK;
 }
 

@@ -78,6 +78,25 @@ static void test_command_line_comes_after(void **state)
     assert_int_equal(a.sampling_config, EBB_SAMPLING_BIT(temp) | EBB_SAMPLING_BIT(top_k));
 }
 
+/* Of memory a G is 2^30, of speeds 10^9. */
+static void test_disk_speed(void **state)
+{
+    static const struct { const char *text; double bytes_s; } cases[] = {
+        { "3G/s", 3e9 }, { "2.5G", 2.5e9 }, { "500M/s", 5e8 }, { "3GiB/s", 3.0 * (1 << 30) }, { "800000k", 8e8 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char option[] = "--disk", value[16];
+        char *argv[] = { (char *)(uintptr_t)"plan", option, value, NULL };
+        ebb_args a = { 0 };
+
+        snprintf(value, sizeof value, "%s", cases[i].text);
+        assert_int_equal(ebb_args_parse(&a, 3, argv, EBB_FOR_PLAN, NULL), EBB_OK);
+        assert_true(a.disk_bytes_s > cases[i].bytes_s * 0.999 && a.disk_bytes_s < cases[i].bytes_s * 1.001);
+    }
+}
+
 static void test_garbage(void **state)
 {
     uint32_t seed = 5;
@@ -102,7 +121,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_options_of_other_commands),
         cmocka_unit_test(test_command_line_comes_after),
-        cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_disk_speed), cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
