@@ -20,7 +20,7 @@
 #define PAGE_BYTES   ((size_t)4096)
 #define ALIKE        1.03                        /* two times as near as that are believed */
 #define OWN_SHARE    0.85                        /* of all processors, at least, in a time that counts */
-#define PATIENCE_S   0.15
+#define PATIENCE_S   0.06
 enum { ROWS = 4096, K_MAX = 4096, K_MIN = 1024, ROWS_MANY = 64, COLS = 128, MIN_TIMES = 3, MAX_TIMES = 12, SYNCS = 64 };
 
 struct ebb_meter {

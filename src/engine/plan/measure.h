@@ -17,7 +17,7 @@ EBB_MUST_CHECK
 ebb_status ebb_meter_open(ebb_pool *pool, const ebb_kernels *kern, uint64_t weights_bytes, ebb_meter **out, ebb_error *err);
 void ebb_meter_close(ebb_meter *m);              /* NULL is fine */
 
-/* 10 to 30 ms, 2 to 10 ms, less than one; with company 150. */
+/* 10 to 30 ms, 2 to 10 ms, less than one; with company 60. */
 double ebb_meter_bytes(ebb_meter *m, ebb_type type);     /* of weights per second, one column */
 double ebb_meter_macs(ebb_meter *m, ebb_type type);      /* multiply-adds per second, many columns */
 double ebb_meter_sync(ebb_meter *m);                     /* seconds that it takes to hand slices out and back */
