@@ -90,8 +90,9 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
         ebb_buf_addf(out, "%s are read into memory at the start, in about %.1f s\n",
                      ebb_size_text(p->weights_resident_bytes, size), p->predicted_load_s);
     if (machine->disk_bytes_s > 0)
-        ebb_buf_addf(out, "disk %.2f GB/s, memory %.1f GB/s by the kernels\n", machine->disk_bytes_s / 1e9,
-                     machine->memory_bytes_s / 1e9);
+        ebb_buf_addf(out, "disk %.2f GB/s%s", machine->disk_bytes_s / 1e9, machine->memory_bytes_s > 0 ? ", " : "\n");
+    if (machine->memory_bytes_s > 0)
+        ebb_buf_addf(out, "memory %.1f GB/s by the kernels\n", machine->memory_bytes_s / 1e9);
     ebb_buf_addf(out, "predicted: %s tok/s decode, %.0f tok/s prefill, first token after %.1f s\n",
                  ebb_speed_text(p->predicted_decode_tok_s, size), p->predicted_prefill_tok_s, p->predicted_first_token_s);
 }

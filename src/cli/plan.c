@@ -8,6 +8,8 @@
 #include "ebb/plan.h"
 #include "models.h"
 
+#define MOSTLY 0.95
+
 static json_t *plan_json(const ebb_plan *p)
 {
     ebb_plan_part parts[EBB_PLAN_PARTS];
@@ -84,7 +86,9 @@ static void print_ratings(const ebb_machine *machine, const ebb_model_rating *r,
     char size[16];
 
     printf("%s available (%s), %u CPUs\n", ebb_size_text(machine->available_bytes, size), machine->available_why, machine->n_cpus);
-    printf("disk %.2f GB/s, memory %.1f GB/s by the kernels\n\n", machine->disk_bytes_s / 1e9, machine->memory_bytes_s / 1e9);
+    if (machine->disk_bytes_s > 0)               /* no model needed it */
+        printf("disk %.2f GB/s, ", machine->disk_bytes_s / 1e9);
+    printf("memory %.1f GB/s by the kernels\n\n", machine->memory_bytes_s / 1e9);
     printf("  %-9s %10s %-8s %7s %7s %10s %s\n", "tier", "size", "type", "layers", "context", "tok/s", "model");
     for (size_t i = 0; i < n; i++)
         print_rating(&r[i], chosen ? strcmp(chosen, r[i].file.path) == 0 : i == 0 && !r[0].why_not[0]);
@@ -169,6 +173,19 @@ static bool plan_all(const ebb_args *a, int *status, ebb_error *err, ebb_status 
     return true;
 }
 
+/* The disk is timed where it matters: weights stream, or are to be read before the first token. */
+static ebb_status make_plan(const ebb_args *a, const ebb_model *m, ebb_machine *machine, ebb_plan *plan, ebb_error *err)
+{
+    ebb_status st = ebb_machine_measure(machine, m, &a->engine, false, err);
+
+    if (st == EBB_OK)
+        st = ebb_plan_make(m, &a->engine, machine, plan, err);
+    if (st != EBB_OK || (plan->is_mapped && plan->stream_bytes == 0 && machine->cached_share > MOSTLY))
+        return st;
+    st = ebb_machine_measure(machine, m, &a->engine, true, err);
+    return st == EBB_OK ? ebb_plan_make(m, &a->engine, machine, plan, err) : st;
+}
+
 /* -- One model ------------------------------------------------------------------------ */
 
 int ebb_cli_plan(ebb_args *a)
@@ -194,9 +211,7 @@ int ebb_cli_plan(ebb_args *a)
     if (st == EBB_OK)
         st = get_machine(a, &machine, &err);
     if (st == EBB_OK)
-        st = ebb_machine_measure(&machine, m, &a->engine, true, &err);
-    if (st == EBB_OK)
-        st = ebb_plan_make(m, &a->engine, &machine, &plan, &err);
+        st = make_plan(a, m, &machine, &plan, &err);
     if (st == EBB_OK && a->json)
         status = ebb_cli_print_json(plan_json(&plan));
     else if (st == EBB_OK)
