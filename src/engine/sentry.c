@@ -66,12 +66,17 @@ static void tell(ebb_engine *e)
         fn(arg);
 }
 
+/* A quarter of what there is, or more if that would not be enough: whoever takes that fast will take more
+ * before the next look. */
 static void let_go(ebb_sentry *s, int64_t available, int64_t floor)
 {
     ebb_engine *e = s->engine;
+    uint64_t want = (uint64_t)(2 * floor - available), freed;
+    ebb_res_stats res;
     uint32_t n;
-    uint64_t freed = ebb_res_let_go(e->res, (uint64_t)(2 * floor - available), &n);
 
+    ebb_res_get_stats(e->res, &res);
+    freed = ebb_res_let_go(e->res, want > res.pinned_bytes / 4 ? want : res.pinned_bytes / 4, &n);
     if (n == 0)
         return;
     atomic_fetch_add(&e->budget.n_shed, n);
@@ -89,7 +94,10 @@ static int look(ebb_sentry *s)
 
     if (!atomic_load(&s->is_held))
         return -1;
-    if (!measure(s->engine, false, &available) || (available < floor && !measure(s->engine, true, &available)))
+    if (!measure(s->engine, false, &available))
+        return IDLE_MS;
+    /* near the end there is no time to ask how much of it is page cache by now */
+    if (available < floor && available >= floor / 2 && !measure(s->engine, true, &available))
         return IDLE_MS;
     if (available < floor)
         let_go(s, available, floor);

@@ -1,7 +1,8 @@
 /* Memory is taken and given back at random while a model answers: the same tokens and logits as
  * undisturbed, nobody is killed, and the layers come back.
  *
- *     fuzz_pressure MODEL ROUNDS TAKE_MIB [CTX]      in a cgroup (tests/engine/pressure.sh makes one)
+ *     fuzz_pressure MODEL ROUNDS TAKE_MIB [CTX [FOLDER]]     in a cgroup (tests/engine/pressure.sh makes one);
+ *                                                        FOLDER: K and V may go to a file in it
  *
  *     fuzz_pressure --write FILE                     a model of 330 MB for that
  *
@@ -177,25 +178,24 @@ static bool comes_back(run *r, uint32_t all)
 
 static int rounds(run *r, unsigned n, unsigned take_mib)
 {
-    uint32_t all, had;
+    char said[sizeof ((ebb_stats *)0)->decision] = "";
     double begin = ebb_clock_s();
+    uint32_t all;
     ebb_stats s;
     bool back;
 
     if (!make_want(r))
         return 1;
-    all = had = resident(r);                     /* what was read in the background is there now */
+    all = resident(r);                           /* what was read in the background is there now */
     ebb_engine_stats(r->e, &s);
     printf("tier %s, %u of %u layers resident; %u rounds of up to %u MiB\n", ebb_tier_name(s.tier), all, s.n_layers, n, take_mib);
     r->least = all;
     for (unsigned i = 0; i < n; i++) {
         round_of(r, take_mib);
-        if (resident(r) != had) {
-            had = resident(r);
-            ebb_engine_stats(r->e, &s);
+        ebb_engine_stats(r->e, &s);
+        if (strcmp(s.decision, said) != 0)
             printf("round %u: %s\n", i + 1, s.decision);
-            fflush(stdout);
-        }
+        memcpy(said, s.decision, sizeof said);
     }
     back = comes_back(r, all);
     printf("%u rounds in %.0f s: %u wrong, %u failed, %u neighbours killed, at least %u of %u layers resident, %s\n", n,
@@ -224,11 +224,13 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--write") == 0)
         return write_model(argv[2]);
     if (argc < 4) {
-        fprintf(stderr, "fuzz_pressure MODEL ROUNDS TAKE_MIB [CTX]\n");
+        fprintf(stderr, "fuzz_pressure MODEL ROUNDS TAKE_MIB [CTX [FOLDER]]\n");
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     o.n_ctx = argc > 4 ? (uint32_t)atoi(argv[4]) : 512;
+    o.kv_cache_dir = argc > 5 ? argv[5] : NULL;
+    o.no_kv_cache = !o.kv_cache_dir;
     if (ebb_model_open(argv[1], &m, &err) == EBB_OK && ebb_engine_open(m, &o, NULL, NULL, &r.e, &err) == EBB_OK &&
         ebb_session_new(r.e, &r.s, &err) == EBB_OK) {
         r.n_vocab = ebb_model_get_info(m)->n_vocab;
