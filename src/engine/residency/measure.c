@@ -15,6 +15,7 @@
 #define N_SLOTS  8u                              /* as many pieces as a reader has under way */
 #define STRETCH_MAX ((uint64_t)512 << 20)        /* more than any disk reads in a round */
 #define GB       1e9
+#define CACHED_RATIO 4.0                         /* faster than direct reads by more than that is no disk */
 
 typedef struct probe {
     pthread_mutex_t lock;
@@ -113,6 +114,17 @@ static void measure_round(const ebb_reader_ops *ops, ebb_read_file *files, uint3
     ebb_map_fini(&memory);
 }
 
+/* Pages that another process has mapped cannot be dropped from the cache: populating them says nothing of the disk. */
+static void distrust_cache(ebb_read_speed out[EBB_IO_MMAP + 1])
+{
+    double direct = out[EBB_IO_URING].bytes_s;
+
+    if (out[EBB_IO_PREAD].bytes_s > direct)
+        direct = out[EBB_IO_PREAD].bytes_s;
+    if (direct > 0 && out[EBB_IO_MMAP].bytes_s > CACHED_RATIO * direct)
+        out[EBB_IO_MMAP].bytes_s = 0;
+}
+
 void ebb_read_measure(ebb_read_file *files, uint32_t n_files, uint32_t i_file, uint64_t from, uint64_t n,
                       ebb_io only, double seconds, ebb_read_speed out[EBB_IO_MMAP + 1])
 {
@@ -138,6 +150,7 @@ void ebb_read_measure(ebb_read_file *files, uint32_t n_files, uint32_t i_file, u
         out[io].bytes_s = sums[io][0] / sums[io][1];
         out[io].cpu_s_per_gb = sums[io][2] / (sums[io][0] / GB);
     }
+    distrust_cache(out);
 }
 
 double ebb_read_time(ebb_read_file *files, uint32_t n_files, uint32_t i_file, uint64_t from, uint64_t n,

@@ -1,0 +1,121 @@
+/* An alarm: it can be rung, it ends by itself, it hears of a cgroup where one can be made; what the system refuses is left out. */
+#include "ebb_test.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "os/alarm.h"
+#include "os/fault.h"
+#include "os/file.h"
+
+#define MIB ((size_t)1 << 20)
+
+static const ebb_limits_gauge none = { .fd = -1, .limit_bytes = EBB_LIMIT_NONE };
+
+static void *ring(void *arg)
+{
+    ebb_alarm_ring(arg);
+    return NULL;
+}
+
+static void test_bell(void **state)
+{
+    ebb_alarm *a;
+    pthread_t t;
+
+    (void)state;
+    assert_int_equal(ebb_alarm_open(&none, 0, &a, NULL), EBB_OK);
+    ebb_alarm_wait(a, 1);                        /* nobody rings: it ends */
+    ebb_alarm_ring(a);
+    ebb_alarm_ring(a);
+    ebb_alarm_wait(a, -1);                       /* rung before: at once */
+    assert_int_equal(pthread_create(&t, NULL, ring, a), 0);
+    ebb_alarm_wait(a, -1);
+    pthread_join(t, NULL);
+    ebb_alarm_close(a);
+    ebb_alarm_close(NULL);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    for (int n = 1; n < 5; n++) {
+        ebb_error err = { 0 };
+        ebb_alarm *a;
+        ebb_status st;
+
+        ebb_os_fail_nth(n);
+        st = ebb_alarm_open(&none, 0, &a, &err);
+        ebb_os_fail_off();
+        if (st == EBB_OK) {
+            ebb_alarm_ring(a);
+            ebb_alarm_wait(a, -1);
+        } else {
+            assert_int_not_equal(err.msg[0], 0);
+            assert_null(a);
+        }
+        ebb_alarm_close(a);
+    }
+}
+
+static void write_to(const char *dir, const char *name, const char *text)
+{
+    char path[160];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    assert_int_equal(ebb_file_open(path, EBB_FILE_UPDATE, &fd, NULL), EBB_OK);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+/* A process in a group of 64 MiB takes 40: the mark, at 32, tells. */
+static void test_cgroup(void **state)
+{
+    ebb_limits_gauge g = { .fd = -1, .limit_bytes = 64 * MIB };
+    char dir[80], path[120], text[24];
+    ebb_alarm *a;
+    int status;
+    pid_t pid;
+
+    (void)state;
+    snprintf(dir, sizeof dir, "/sys/fs/cgroup/memory/ebb-alarm.%d", (int)getpid());
+    if (mkdir(dir, 0755) != 0)
+        skip();                                  /* no version 1, or not ours */
+    snprintf(g.dir, sizeof g.dir, "%s", dir);
+    write_to(dir, "memory.limit_in_bytes", "67108864");
+    snprintf(path, sizeof path, "%s/memory.usage_in_bytes", dir);
+    assert_int_equal(ebb_file_open(path, EBB_FILE_READ, &g.fd, NULL), EBB_OK);
+    assert_int_equal(ebb_alarm_open(&g, 32 * MIB, &a, NULL), EBB_OK);
+    assert_true(ebb_alarm_is_told(a));
+    ebb_alarm_wait(a, 0);
+    pid = fork();
+    if (pid == 0) {
+        char *p = mmap(NULL, 40 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        snprintf(text, sizeof text, "%d", (int)getpid());
+        write_to(dir, "cgroup.procs", text);
+        for (size_t i = 0; p != MAP_FAILED && i < 40 * MIB; i += 4096)
+            p[i] = 1;
+        _exit(0);
+    }
+    ebb_alarm_wait(a, -1);                       /* for ever, if nobody tells */
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    ebb_alarm_close(a);
+    ebb_limits_gauge_close(&g);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bell),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cgroup),
+    };
+
+    return cmocka_run_group_tests_name("alarm", tests, NULL, NULL);
+}
