@@ -420,7 +420,7 @@ static void test_refused_readers_give_way(void **state)
     assert_string_equal(ebb_res_io_name(f.r), "pread");
     assert_non_null(strstr(ebb_res_io_note(f.r), "io_uring is refused"));
     assert_int_equal(pass(&f, 1, NULL), EBB_OK);
-    ebb_res_measure(f.r, 0.05, speeds);
+    ebb_res_measure(f.r, EBB_IO_AUTO, 0.05, speeds);
     assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_AUTO, speeds, 100000, NULL), EBB_OK);
     assert_non_null(strstr(ebb_res_io_note(f.r), "by measurement"));
     close_fixture(&f);
