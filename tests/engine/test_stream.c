@@ -4,10 +4,13 @@
 #include "ebb_test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include "ebb/plan.h"
 #include "ebb/session.h"
+#include "engine_impl.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"
 
@@ -150,6 +153,54 @@ static void test_experts_come_when_chosen(void **state)
         ebb_engine_stats(f.engine, &s);
         assert_true(s.read_bytes > 0);
         assert_true(s.n_resident < 2);
+        ebb_res_resize_cache(f.engine->res, ebb_plan_experts_least(&f.engine->net));     /* given back ... */
+        expect_want(&f, 7, "experts, least memory");
+        ebb_res_resize_cache(f.engine->res, UINT64_MAX);         /* ... and there again */
+        expect_want(&f, 7, "experts, all memory");
+        close_fixture(&f);
+    }
+    unlink(path);
+}
+
+static void *take_all(void *arg)
+{
+    fixture *f = ((void **)arg)[0];
+    atomic_bool *stop = ((void **)arg)[1];
+
+    while (!atomic_load(stop)) {
+        uint32_t n;
+
+        (void)ebb_res_let_go(f->engine->res, 1 << 20, &n);
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* What is pinned is taken in the middle of passes, the ring has one slot, and what was taken comes again. */
+static void test_in_need(void **state)
+{
+    static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
+
+    (void)state;
+    make_want(EBB_TYPE_Q8_0, "llama");
+    for (size_t i = 0; i < 6; i++) {
+        ebb_engine_opts o = { .has_resident = true, .resident = N_LAYERS - 1, .io = ios[i % 3] };
+        atomic_bool stop = false;
+        fixture f;
+        void *arg[] = { &f, &stop };
+        pthread_t taker;
+
+        open_fixture(&f, o);
+        if (i >= 3)
+            assert_int_equal(ebb_res_set_reader(f.engine->res, ios[i % 3], NULL, ebb_plan_ring_least(&f.engine->net), NULL), EBB_OK);
+        assert_int_equal(pthread_create(&taker, NULL, take_all, arg), 0);
+        for (uint32_t chunk = 1; chunk < 40; chunk += 7) {
+            for (uint32_t g = 0; g <= N_LAYERS; g++)
+                assert_int_equal(ebb_res_pin_later(f.engine->res, g, NULL), EBB_OK);
+            expect_want(&f, chunk, "in need");
+        }
+        atomic_store(&stop, true);
+        pthread_join(taker, NULL);
         close_fixture(&f);
     }
     unlink(path);
@@ -320,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits_for_every_reader_and_resident_count),
         cmocka_unit_test(test_experts_come_when_chosen),
+        cmocka_unit_test(test_in_need),
         cmocka_unit_test(test_a_chunk_reads_once),
         cmocka_unit_test(test_faults_leave_the_session_intact),
         cmocka_unit_test(test_a_changed_file_is_an_error),
