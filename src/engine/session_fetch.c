@@ -103,7 +103,7 @@ static bool any_on_disk(const ebb_session *s, const ebb_prefix *p)
 static uint32_t load_blocks(ebb_session *s, const ebb_prefix *p)
 {
     load_job job = { s, p };
-    uint32_t n_blocks = s->table.n_blocks, n_good = 0;
+    uint32_t n_blocks, n_good = 0;
 
     s->want[p->n_full + 1].is_bad = s->want[p->n_full + 1].is_read = false;      /* of a tail: no link was made */
     if (!any_on_disk(s, p))
