@@ -189,12 +189,12 @@ void ebb_avx512_unpack_Q6_K(const ebb_half *rows, int h, ebb_tile256 *out)
 void ebb_avx512_unpack_IQ4_XS(const ebb_half *rows, int h, ebb_tile256 *out)
 {
     const __m512i table = table_of(ebb_iq4_values, 128);
-    __m512i head = ebb_half_gather(rows, 0), low = ebb_half_gather(rows, 4), t[16];
+    __m512i first = ebb_half_gather(rows, 0), low = ebb_half_gather(rows, 4), t[16];
 
-    _mm512_store_ps(out->d[h], ebb_lanes_f16(head));
+    _mm512_store_ps(out->d[h], ebb_lanes_f16(first));
     for (int s = 0; s < 8; s++) {                /* less 32, sign-extended to 16 bits */
         __m512i bits = _mm512_and_si512(_mm512_srlv_epi32(low, _mm512_set1_epi32(4 * s)), _mm512_set1_epi32(15));
-        __m512i high = _mm512_and_si512(_mm512_srlv_epi32(head, _mm512_set1_epi32(16 + 2 * s)), _mm512_set1_epi32(3));
+        __m512i high = _mm512_and_si512(_mm512_srlv_epi32(first, _mm512_set1_epi32(16 + 2 * s)), _mm512_set1_epi32(3));
         __m512i scale = _mm512_sub_epi32(_mm512_or_si512(bits, _mm512_slli_epi32(high, 4)), _mm512_set1_epi32(32));
 
         _mm512_store_si512(out->scale[s][h], _mm512_and_si512(scale, _mm512_set1_epi32(0xffff)));
