@@ -1,4 +1,5 @@
 /* The machine that is planned for (ebb/plan.h). */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #define KEPT_CGROUP  (16 * MIB)                  /* of a cgroup's, and 1 % of it */
 #define KERNEL_AGE_S (30 * 86400)                /* so long is believed what was measured */
 #define DISK_AGE_S   86400
+#define CACHED       2.5                         /* so much faster than direct reads no disk is */
 #define BELIEVED     0.75                        /* passes that were slower than that had company */
 
 static void lower(ebb_machine *m, uint64_t bytes, uint64_t kept, const char *why)
@@ -166,6 +168,7 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
 {
     ebb_read_speed busy[EBB_IO_MMAP + 1];
     char key[EBB_SPEED_NAME];
+    double direct;
     ebb_status st;
 
     measure(arg, EBB_IO_AUTO, d->rest);
@@ -184,6 +187,9 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
         m->busy_share = m->disk_busy_bytes_s = 0;
         return EBB_OK;
     }
+    direct = fmax(d->rest[EBB_IO_URING].bytes_s, d->rest[EBB_IO_PREAD].bytes_s);
+    if (direct > 0 && d->rest[EBB_IO_MMAP].bytes_s > CACHED * direct)
+        return EBB_OK;                           /* somebody maps the file: that was memory, and will not stay */
     for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++)
         if (d->rest[io].bytes_s > 0)
             ebb_speeds_offer(known, disk_key("disk", d, io, key), d->rest[io].bytes_s, d->rest[io].cpu_s_per_gb);

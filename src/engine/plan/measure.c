@@ -64,7 +64,8 @@ ebb_status ebb_meter_open(ebb_pool *pool, const ebb_kernels *kern, uint64_t weig
     x_bytes *= COLS;
     n_places = EBB_POOL_PLACES(m->n_threads);
     y_bytes = n_places * sizeof(float) * COLS * ROWS_MANY;
-    st = ebb_map_anon(WEIGHT_BYTES + x_bytes + y_bytes + n_places * EBB_KERNEL_SCRATCH, true, &m->map, err);
+    st = ebb_map_anon(WEIGHT_BYTES + x_bytes + y_bytes + n_places * EBB_KERNEL_SCRATCH, false, &m->map, err);
+    /* small pages, as mapped weights have them */
     if (st != EBB_OK) {
         free(m);
         return st;
