@@ -283,7 +283,7 @@ void ebb_budget_look(void *engine)
 
     ebb_sentry_wake(e);
     follow_sentry(e);
-    if (since >= LOOK_NS || ebb_psi_poll(e->budget.psi_fd) || (since >= SOON_NS && seems_short(e)))
+    if (since >= LOOK_NS || ebb_psi_poll(e->budget.psi_fd) || (since >= SOON_NS && (e->budget.sentry ? ebb_sentry_take_short(e) : seems_short(e))))
         look(e);
 }
 
@@ -407,7 +407,7 @@ bool ebb_budget_idle(ebb_engine *e)
     bool is_held = !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !is_in_memory(e);
 
     follow_sentry(e);
-    if (is_held && seems_short(e))
+    if (is_held && (e->budget.sentry ? ebb_sentry_take_short(e) : seems_short(e)))
         look(e);
     return (has_given(e) && take_back(e)) || (is_held && !e->budget.sentry);
 }

@@ -303,8 +303,9 @@ void ebb_sentry_set(ebb_engine *e, bool is_held, uint64_t floor_bytes);
 void ebb_sentry_wake(ebb_engine *e);
 /* Groups that it let go since the last call. */
 uint32_t ebb_sentry_take_count(ebb_engine *e);
+/* Whether it found memory short since the last call: a whole look is due. */
+bool ebb_sentry_take_short(ebb_engine *e);
 /* Nobody else needs to look while idle. */
-bool ebb_sentry_is_told(const ebb_engine *e);
 
 /* Show a decision in the panel and the trace. */
 void ebb_stats_decision(ebb_engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

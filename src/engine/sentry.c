@@ -1,8 +1,7 @@
 /* A thread that gives memory back at once (engine_impl.h).
  *
  * Between two layers of a prompt of hundreds of columns a neighbour can take a gigabyte.  So memory is
- * looked at as often as the fastest neighbour could use up what is left; a look is one read of the
- * cgroup's gauge, and only if that seems short the whole.  When nothing is computed, nobody looks until
+ * looked at as often as the fastest neighbour could use up what is left; a look reads two small files.  When nothing is computed, nobody looks until
  * the kernel tells (os/alarm.h), or where it does not, once a second. */
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 #define MIB          ((uint64_t)1 << 20)
 #define TAKE_BYTES_S ((int64_t)8 << 30)          /* what a neighbour can take in a second */
-#define LOOK_MIN_MS  2
+#define LOOK_MIN_MS  4
 #define LOOK_MAX_MS  250
 #define IDLE_MS      1000
 #define REST_NS      1000000000u                 /* behind the last pass */
@@ -27,28 +26,25 @@ struct ebb_sentry {
     atomic_llong    floor;
     atomic_ullong   pass_ns;                     /* when a pass began or went on last */
     atomic_uint     n_let_go;
+    atomic_bool     is_short;                    /* it was, at a look since the passes' thread asked */
 };
 
-/* What could still be taken in our cgroup, or without one in the machine. */
-static bool measure(ebb_engine *e, bool whole, int64_t *available)
+/* What could still be taken in our cgroup, or without one in the machine.  Page cache is asked for anew each time: what
+ * of it a neighbour has taken the place of since is not free any more. */
+static bool measure(const ebb_engine *e, int64_t *available)
 {
-    const ebb_limits_gauge *g = &e->budget.gauge;
-    uint64_t used, cache = atomic_load(&e->budget.cache_bytes);
+    uint64_t bytes;
     ebb_limits l;
 
-    if (!whole && g->fd >= 0 && ebb_limits_gauge_used(g, &used)) {
-        *available = (int64_t)(g->limit_bytes - (used > cache ? used - cache : 0));
+    if (e->budget.gauge.fd >= 0) {
+        if (!ebb_limits_gauge_available(&e->budget.gauge, &bytes))
+            return false;
+        *available = (int64_t)bytes;
         return true;
     }
     if (ebb_limits_read(NULL, &l, NULL) != EBB_OK)
         return false;
     *available = (int64_t)l.available_bytes;
-    if (l.cgroup_limit_bytes != EBB_LIMIT_NONE) {
-        int64_t left = (int64_t)(l.cgroup_limit_bytes - (l.cgroup_used_bytes - l.cgroup_cache_bytes));
-
-        *available = left < *available ? left : *available;
-    }
-    atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
     return true;
 }
 
@@ -94,13 +90,12 @@ static int look(ebb_sentry *s)
 
     if (!atomic_load(&s->is_held))
         return -1;
-    if (!measure(s->engine, false, &available))
+    if (!measure(s->engine, &available))
         return IDLE_MS;
-    /* near the end there is no time to ask how much of it is page cache by now */
-    if (available < floor && available >= floor / 2 && !measure(s->engine, true, &available))
-        return IDLE_MS;
-    if (available < floor)
+    if (available < floor) {
         let_go(s, available, floor);
+        atomic_store(&s->is_short, true);
+    }
     if (!is_busy)                                /* a machine without a cgroup that does not tell: nobody looks */
         return ebb_alarm_is_told(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
     ms = (available - floor) * 1000 / TAKE_BYTES_S;
@@ -186,9 +181,9 @@ uint32_t ebb_sentry_take_count(ebb_engine *e)
     return e->budget.sentry ? atomic_exchange(&e->budget.sentry->n_let_go, 0) : 0;
 }
 
-bool ebb_sentry_is_told(const ebb_engine *e)
+bool ebb_sentry_take_short(ebb_engine *e)
 {
-    return e->budget.sentry && ebb_alarm_is_told(e->budget.sentry->alarm);
+    return e->budget.sentry && atomic_exchange(&e->budget.sentry->is_short, false);
 }
 
 void ebb_engine_on_let_go(ebb_engine *e, void (*fn)(void *arg), void *arg)

@@ -344,6 +344,20 @@ bool ebb_limits_gauge_used(const ebb_limits_gauge *g, uint64_t *bytes)
     return true;
 }
 
+bool ebb_limits_gauge_available(const ebb_limits_gauge *g, uint64_t *bytes)
+{
+    cgroup_way w = { .v2 = g->is_v2 };
+    ebb_buf text = { 0 };
+    uint64_t used;
+    bool ok = ebb_limits_gauge_used(g, &used) && ebb_buf_adds(&w.dir, g->dir);
+
+    if (ok)
+        *bytes = room(g->limit_bytes, used, slurp_cache(&w, &text));
+    ebb_buf_fini(&w.dir);
+    ebb_buf_fini(&text);
+    return ok;
+}
+
 /* -- CPUs -------------------------------------------------------------------------- */
 static uint32_t count_affinity(void)
 {

@@ -56,6 +56,8 @@ void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out);
 void ebb_limits_gauge_close(ebb_limits_gauge *g);
 /* What is used, page cache included; false: unknown. */
 bool ebb_limits_gauge_used(const ebb_limits_gauge *g, uint64_t *bytes);
+/* What could still be taken there, page cache as it is now counted as free; false: unknown.  Costs some 50 microseconds. */
+bool ebb_limits_gauge_available(const ebb_limits_gauge *g, uint64_t *bytes);
 
 /* CPUs that this process may use: those of its affinity mask, and not more
  * than its cgroups' CPU quotas, rounded down (a throttled thread would hold up
