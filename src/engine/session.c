@@ -104,6 +104,8 @@ ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err)
 static ebb_status lose_all(ebb_engine *e, const ebb_marks *marks, ebb_error *err)
 {
     ebb_state_forget_marks(marks);
+    while (ebb_keep_reap(e, true))               /* the writer may be reading from the file */
+        ;
     for (ebb_session *t = e->sessions; t; t = t->next)
         ebb_session_clear(t);
     ebb_kv_overflow_drop(e->kv);

@@ -184,6 +184,7 @@ static void add_block(kept *k, const ebb_session *s, int group, uint32_t i)
     k->blocks[k->n_blocks++] = (held){ group, b };
     add_item(k, s, kinds[group][(i + 1) * EBB_KV_BLOCK <= s->table.n_pos], i, ebb_kv_data(kv, group, b),
              ebb_kv_size_of_block(kv, group));
+    k->items[k->job.n_items - 1].guard = ebb_kv_guard(kv);
 }
 
 void ebb_session_keep(ebb_session *s)
@@ -191,7 +192,7 @@ void ebb_session_keep(ebb_session *s)
     ebb_engine *e = s->engine;
     kept *k;
 
-    if (!e->disk || s->table.n_pos == 0)
+    if (!e->disk || s->table.n_pos == 0 || ebb_kv_is_lost(e->kv))
         return;
     ebb_ahead_drop(s);
     ebb_keep_reap(e, false);

@@ -251,6 +251,32 @@ static void test_the_file_is_cut_off(void **state)
     close_fixture(&out);
 }
 
+/* The file is cut off while a turn is being kept, or before blocks come back: nobody ever finds the zeroes. */
+static void test_what_was_lost_is_not_kept(void **state)
+{
+    fixture in, out;
+
+    (void)state;
+    ids[0]++;                                    /* a text that no other test has kept */
+    open_tiny(&out, EBB_KV_F16, NULL);
+    sync_to(&out, 200);
+    assert_true(send(&out, ALL) > 0);
+    assert_int_equal(cut_off(), 1);
+    ebb_session_keep(out.s);
+    while (ebb_keep_reap(out.engine, true))
+        ;
+    assert_int_equal(ebb_kv_overflow_back(out.engine->kv, ALL), 0);
+    assert_int_equal(ebb_session_append(out.s, 5, NULL), EBB_IO);
+    sync_to(&out, 200);
+    open_tiny(&in, EBB_KV_F16, NULL);            /* would read from disk what was kept */
+    assert_int_equal(ebb_session_common(in.s, ids, 200), 0);
+    sync_to(&in, 200);
+    expect_same(&in, &out);
+    close_fixture(&in);
+    close_fixture(&out);
+    ids[0]--;
+}
+
 /* A machine too small for the context: planned with a file from the beginning. */
 static void test_planned(void **state)
 {
@@ -328,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_the_nth_write_fails),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_the_file_is_cut_off),
+        cmocka_unit_test(test_what_was_lost_is_not_kept),
         cmocka_unit_test(test_planned),
     };
 

@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 #include "os/file.h"
 #include "os/folder.h"
+#include "os/guard.h"
 
 #define VERSION    2u
 #define SYNC_BYTES ((size_t)1 << 20)             /* files of this size do not stay in the page cache */
@@ -88,6 +89,8 @@ static ebb_status write_all(int fd, const char *dir, const ebb_disk_item *item, 
         st = ebb_file_write_at(fd, dir, item->data, item->n_data, sizeof h, err);
     if (st == EBB_OK)
         st = ebb_file_write_at(fd, dir, sum, sizeof sum, sizeof h + item->n_data, err);
+    if (st == EBB_OK && ebb_guard_is_hit(item->guard))
+        st = EBB_FAIL(err, EBB_IO, "%s: what was to be kept could not be read any more", dir);
     if (st != EBB_OK || item->n_data < SYNC_BYTES)
         return st;                               /* a small one that a crash tears is found out by its sum */
     st = ebb_file_sync(fd, dir, err);

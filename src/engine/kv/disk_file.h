@@ -36,6 +36,7 @@ typedef struct ebb_disk_item {
     uint32_t         n_ids;
     void            *data;
     size_t           n_data;
+    const struct ebb_guard *guard;       /* of the mapping that data lies in: what it lost is not kept; NULL: memory */
 } ebb_disk_item;
 
 /* Bytes of the file. */
@@ -45,7 +46,7 @@ void ebb_disk_file_path(const char *dir, const ebb_disk_item *item, char *path, 
 /* Whether that is a kind. */
 bool ebb_disk_file_is_suffix(const char *suffix);
 
-/* Write beside and rename.  Error: IO. */
+/* Write beside and rename.  Error: IO, also where item->guard was hit. */
 EBB_MUST_CHECK
 ebb_status ebb_disk_file_write(const char *dir, const ebb_disk_item *item, ebb_error *err);
 

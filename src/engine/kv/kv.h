@@ -166,8 +166,10 @@ uint32_t ebb_kv_overflow_back(ebb_kv *kv, uint32_t n);
 uint32_t ebb_kv_n_out(const ebb_kv *kv);
 /* Let the system read ahead what the table has out of a layer. */
 void ebb_kv_ahead(const ebb_kv *kv, const ebb_kv_table *t, uint32_t layer);
-/* The file was cut off or could not be read since this was asked last: what is out is lost.  Then every table that
- * may hold such blocks is to be emptied, and ebb_kv_overflow_drop called. */
+/* The guard of the file's mapping, which may be read until no writer holds a block any more; NULL: there is none. */
+const struct ebb_guard *ebb_kv_guard(const ebb_kv *kv);
+/* The file was cut off or could not be read: what is out is lost, and what came in last may be.  Then no writer may
+ * hold a block any more, every table that may hold such blocks is to be emptied, and ebb_kv_overflow_drop called. */
 bool ebb_kv_is_lost(const ebb_kv *kv);
 void ebb_kv_overflow_drop(ebb_kv *kv);
 

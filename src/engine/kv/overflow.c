@@ -151,12 +151,27 @@ ebb_status ebb_kv_overflow_for(ebb_kv *kv, uint32_t n, ebb_error *err)
 
 /* -- In ---------------------------------------------------------------------------------- */
 
-void ebb_kv_bring_in(ebb_kv *kv, uint32_t b)
+static void copy_in(ebb_kv *kv, uint32_t b)
 {
-    ebb_kv_pool *p = all(kv);
+    const ebb_kv_pool *p = all(kv);
 
     memcpy(p->data + b * p->block_bytes, ebb_kv_bytes_of(kv, p, b), p->block_bytes);
+}
+
+void ebb_kv_bring_in(ebb_kv *kv, uint32_t b)
+{
+    copy_in(kv, b);
     ebb_kv_forget_out(kv, b);
+}
+
+/* The block as it was, or still out: what can be found by its name is never made of what is missing. */
+static bool take_back(ebb_kv *kv, uint32_t b)
+{
+    copy_in(kv, b);
+    if (ebb_kv_is_lost(kv))
+        return false;
+    ebb_kv_forget_out(kv, b);
+    return true;
 }
 
 void ebb_kv_forget_out(ebb_kv *kv, uint32_t b)
@@ -175,7 +190,8 @@ uint32_t ebb_kv_overflow_back(ebb_kv *kv, uint32_t n)
             continue;
         if (kv->file.max_in && p->n_blocks - p->n_stack - kv->file.n_out >= kv->file.max_in)
             break;
-        ebb_kv_bring_in(kv, b);
+        if (!take_back(kv, b))
+            return n_back;                       /* the next pass finds out, too, and says so */
         n_back++;
     }
     if (kv->file.map.data)
@@ -198,6 +214,11 @@ void ebb_kv_ahead(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i_layer)
 }
 
 /* -- Losing it ------------------------------------------------------------------------------ */
+
+const ebb_guard *ebb_kv_guard(const ebb_kv *kv)
+{
+    return kv->file.guard;
+}
 
 bool ebb_kv_is_lost(const ebb_kv *kv)
 {
