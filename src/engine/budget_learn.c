@@ -32,6 +32,7 @@ void ebb_learn_open(ebb_engine *e)
 
 void ebb_learn_close(ebb_engine *e)
 {
+    ebb_learn_turn(e);
     ebb_speeds_save(&e->budget.known);
 }
 

@@ -270,7 +270,7 @@ EBB_MUST_CHECK
 ebb_status ebb_learn_measure(ebb_engine *e, const ebb_plan *p, ebb_error *err);
 /* A pass of one column took so long, predicted_s with neither correction nor company. */
 void ebb_learn_pass(ebb_engine *e, double seconds, double predicted_s);
-/* Behind a turn, with the lock held: predict by the best of its passes from now on. */
+/* Before the next turn, with the lock held: predict by the best passes of the last one from now on. */
 void ebb_learn_turn(ebb_engine *e);
 
 /* What tells of pressure (budget_watch.c). */

@@ -81,6 +81,7 @@ void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, 
 
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
+    ebb_learn_turn(e);
     if (n_total > 0) {                           /* a turn that computes nothing keeps the figures of the last one */
         e->turn_ns = ebb_clock_ns();
         e->turn_stall_ns = res.stall_ns;
@@ -168,7 +169,6 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
                                ? (double)(res.stall_ns - e->turn_stall_ns) / (double)(ebb_clock_ns() - e->turn_ns) : 0;
     e->stats.phase = EBB_PHASE_IDLE;
     e->stats.n_used = ebb_session_length(s);
-    ebb_learn_turn(e);
     pthread_mutex_unlock(&e->lock);
 }
 
