@@ -90,7 +90,6 @@ bool ebb_map_advise(void *p, size_t n, ebb_advice advice)
         [EBB_ADVISE_NORMAL] = MADV_NORMAL,     [EBB_ADVISE_SEQUENTIAL] = MADV_SEQUENTIAL,
         [EBB_ADVISE_RANDOM] = MADV_RANDOM,     [EBB_ADVISE_WILLNEED] = MADV_WILLNEED,
         [EBB_ADVISE_POPULATE] = MADV_POPULATE_READ, [EBB_ADVISE_DONTNEED] = MADV_DONTNEED,
-        [EBB_ADVISE_HUGE] = MADV_HUGEPAGE,
     };
     uintptr_t from = (uintptr_t)p & ~(PAGE_BYTES - 1);
     uintptr_t to = ((uintptr_t)p + n + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);

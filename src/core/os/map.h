@@ -28,7 +28,6 @@ typedef enum ebb_advice {
     EBB_ADVISE_NORMAL, EBB_ADVISE_SEQUENTIAL, EBB_ADVISE_RANDOM,
     EBB_ADVISE_WILLNEED,         /* begin to read, do not wait */
     EBB_ADVISE_POPULATE,         /* read now and wait (MADV_POPULATE_READ) */
-    EBB_ADVISE_HUGE,             /* of a file: what faults read in stands in huge pages, where the system can */
     EBB_ADVISE_DONTNEED,         /* give anonymous pages back; unmap file pages, which stay in the page cache */
 } ebb_advice;
 /* Advise on [p, p + n), widened to pages.  false with errno set if the kernel

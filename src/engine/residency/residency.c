@@ -371,24 +371,10 @@ double ebb_res_read_speed(ebb_res *r, uint64_t n_bytes)
 
 /* -- Use --------------------------------------------------------------------- */
 
-/* Nothing streams: faults read the files in huge pages, 4 MiB at a time.  With small ones, which is what WILLNEED
- * gives, a product is slower by a sixth and more. */
-static void warm_by_faults(ebb_res *r)
-{
-    for (uint32_t i = 0; i < r->n_files; i++)
-        if (r->files[i].fd >= 0)
-            ebb_map_advise(r->files[i].map.data, r->files[i].map.n_bytes, EBB_ADVISE_HUGE);
-    r->n_warmed = r->n_extents;
-}
-
 /* During the first pass, ask the kernel for the mapped extents that come next:
  * plain faults would read a cold file at a fifth of the disk's speed. */
 static void warm_ahead(ebb_res *r, uint32_t id)
 {
-    if (!r->ring) {
-        warm_by_faults(r);
-        return;
-    }
     r->used_bytes += r->extents[id].n_bytes;
     while (r->n_warmed < r->n_extents && r->warmed_bytes < r->used_bytes + WARM_BYTES) {
         const ebb_res_extent *x = &r->extents[r->n_warmed++];
