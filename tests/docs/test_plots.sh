@@ -8,11 +8,14 @@ trap 'rm -rf "$dir"' EXIT
 fail() { echo "$*"; exit 1; }
 EBB=$EBB DATA=$dir RUNS=1 TOKENS=2 PROMPTS="8 16" DEPTHS="0 32" THREADS="1 2" RESIDENT="0 6" \
     sh tools/measure.sh models/guide.gguf prompt depth threads resident 2>"$dir/err" || fail "measure.sh: $(cat "$dir/err")"
-for t in prompt depth threads resident; do
+for t in resident peak; do                       # of ebb alone
+    [ "$(grep -c "^[0-9][0-9]*$(printf '\t')[0-9.]*$" "$dir/$t.tsv")" -eq 2 ] || fail "$t: $(cat "$dir/$t.tsv")"
+done
+for t in prompt depth threads; do
     [ "$(grep -c "^[0-9][0-9]*$(printf '\t')[0-9.]*$(printf '\t')-$" "$dir/$t.tsv")" -eq 2 ] || fail "$t: $(cat "$dir/$t.tsv")"
 done
 python3 tools/plot.py -o "$dir" "$dir"/*.tsv
-[ "$(ls "$dir" | grep -c '^plot-.*svg$')" -eq 4 ] || fail "plots: $(ls "$dir")"
+[ "$(ls "$dir" | grep -c '^plot-.*svg$')" -eq 5 ] || fail "plots: $(ls "$dir")"
 mkdir "$dir/docs"
 python3 tools/plot.py -o "$dir/docs" docs/data/*.tsv
 for plot in "$dir"/docs/plot-*.svg; do
