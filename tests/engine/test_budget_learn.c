@@ -5,26 +5,8 @@
 
 #include "ebb/session.h"
 #include "engine_impl.h"
+#include "support/own_cache.h"
 #include "support/tiny_model.h"
-
-static char dir[64], path[96];
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(dir, sizeof dir, "%s/build/test_learn.%d", getenv("PWD"), (int)getpid());
-    snprintf(path, sizeof path, "%.60s/ebb/speeds", dir);
-    return setenv("XDG_CACHE_HOME", dir, 1);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    unlink(path);
-    snprintf(path, sizeof path, "%.60s/ebb", dir);
-    rmdir(path);
-    return rmdir(dir);
-}
 
 typedef struct fixture {
     ebb_model  *model;
@@ -99,5 +81,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_measured_when_idle), cmocka_unit_test(test_learned_and_kept) };
 
-    return cmocka_run_group_tests_name("learning", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("learning", tests, ebb_own_cache, ebb_own_cache_end);
 }

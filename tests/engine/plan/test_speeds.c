@@ -1,7 +1,6 @@
 /* What is remembered of a machine's speed. */
 #include "ebb_test.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 #include "base/buf.h"
@@ -9,25 +8,7 @@
 #include "os/file.h"
 #include "plan/layout.h"
 #include "plan/speeds.h"
-
-static char dir[64], path[96];
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(dir, sizeof dir, "%s/build/test_speeds.%d", getenv("PWD"), (int)getpid());
-    snprintf(path, sizeof path, "%.60s/ebb/speeds", dir);
-    return setenv("XDG_CACHE_HOME", dir, 1);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    unlink(path);
-    snprintf(path, sizeof path, "%.60s/ebb", dir);
-    rmdir(path);
-    return rmdir(dir);
-}
+#include "support/own_cache.h"
 
 static void load(ebb_speeds *s, uint32_t n_threads)
 {
@@ -47,7 +28,7 @@ static void test_kept(void **state)
     load(&s, 2);
     assert_int_equal(s.n, 0);
     ebb_speeds_save(&s);
-    assert_int_not_equal(access(path, F_OK), 0); /* nothing to say */
+    assert_int_not_equal(access(ebb_own_cache_speeds(), F_OK), 0); /* nothing to say */
     ebb_speeds_offer(&s, "weights Q4_K", 20e9, 400e9);
     ebb_speeds_offer(&s, "weights Q4_K", 15e9, 500e9);
     ebb_speeds_put(&s, "sync", 1e-6, 0);
@@ -82,7 +63,7 @@ static void test_damaged(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ebb_buf_addf(&text, "%s%s\n", s.owner, bad[i]);
     ebb_buf_addf(&text, "%0300d\n%s\tweights Q8_0\t5e9\t6e9\t%lld", 0, s.owner, (long long)time(NULL));
-    assert_int_equal(ebb_file_replace(path, text.data, text.len, NULL), EBB_OK);
+    assert_int_equal(ebb_file_replace(ebb_own_cache_speeds(), text.data, text.len, NULL), EBB_OK);
     load(&s, 2);
     assert_true(n_before > 0 && s.n == 1);
     assert_string_equal(s.list[0].name, "weights Q8_0");
@@ -143,5 +124,5 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_damaged), cmocka_unit_test(test_machine),
                                         cmocka_unit_test(test_flush) };
 
-    return cmocka_run_group_tests_name("speeds", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("speeds", tests, ebb_own_cache, ebb_own_cache_end);
 }
