@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kv/kv_impl.h"
 #include "os/file.h"
@@ -21,7 +22,7 @@ ebb_status ebb_kv_overflow_to(ebb_kv *kv, const char *dir, uint32_t max_in, ebb_
 
     if (!path)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
-    snprintf(path, n, "%s/overflow-%p.kv", dir, (void *)kv);
+    snprintf(path, n, "%s/overflow-%ld-%p.kv", dir, (long)getpid(), (void *)kv);     /* programs share the folder */
     free(kv->file.path);
     kv->file.path = path;
     kv->file.max_in = max_in;
@@ -222,7 +223,7 @@ const ebb_guard *ebb_kv_guard(const ebb_kv *kv)
 
 bool ebb_kv_is_lost(const ebb_kv *kv)
 {
-    return kv->file.guard && ebb_guard_is_hit(kv->file.guard);
+    return ebb_guard_is_hit(kv->file.guard);
 }
 
 void ebb_kv_overflow_drop(ebb_kv *kv)
