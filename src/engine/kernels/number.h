@@ -1,12 +1,15 @@
 /* kernels/number.h - numbers that need care to be the same on every machine:
  * halves, bfloats, and exp and tanh out of fused multiply-adds alone, so that
  * scalar code and any SIMD code written alike give the same bits.  No
- * instruction set is assumed. */
+ * instruction set is assumed; where one has an instruction of the same meaning, it is used. */
 #ifndef EBB_KERNELS_NUMBER_H
 #define EBB_KERNELS_NUMBER_H
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
 
 static inline uint32_t ebb_bits(float f)
 {
@@ -41,6 +44,12 @@ static inline uint32_t ebb_u32_load(const void *p)
 }
 
 /* binary16, exact:  | sign 1 | exponent 5 (bias 15) | fraction 10 | */
+#if defined(__F16C__)
+static inline float ebb_f16_to_f32(uint16_t h)
+{
+    return _cvtsh_ss(h);
+}
+#else
 static inline float ebb_f16_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = h >> 10 & 31u, fraction = h & 1023u;
@@ -51,6 +60,7 @@ static inline float ebb_f16_to_f32(uint16_t h)
         return ebb_from_bits(sign | ebb_bits((float)fraction * 0x1p-24f));
     return ebb_from_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
+#endif
 
 /* To nearest, ties to even; beyond 65504: infinity. */
 static inline uint16_t ebb_f32_to_f16(float f)

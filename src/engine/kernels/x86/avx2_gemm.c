@@ -2,14 +2,12 @@
  *
  * Numbers are unsigned bytes, 4 of each row in turn (the type's offset added).  vpmaddubsw adds two
  * products into 16 bits, where the sums of `adds` of them stay as long as any weights and
- * activations allow; vpmaddwd then multiplies them by their scale.  Types that do not fit 7 bits (Q8_0, IQ4)
- * go as |w| * (x with the sign of w).  What an offset added is taken off by the sums of x. */
-#include "kernels/blocks.h"
+ * activations allow; vpmaddwd then multiplies them by their scale.  What an offset added is taken off by
+ * the sums of x.  Types that do not fit 7 bits are in avx2_gemm_wide.c. */
 #include "kernels/impl.h"
-#include "kernels/x86/avx2_rows.h"
-#include "kernels/x86/gemm.h"
+#include "kernels/x86/avx2_tile.h"
 
-enum { TILE_ROWS = 2 * ROWS, COLS = 4, SLAB = GEMM_TILES * TILE_ROWS, PANEL_32 = 8 };
+enum { COLS = 4 };
 
 typedef struct tile256 {
     uint8_t q[64][2][32];        /* of the rows 8h .. 8h + 7 in turn the elements 4g .. 4g + 3 */
@@ -27,7 +25,7 @@ typedef struct tile32 {
 
 /* `adds` times 4 elements of both halves of a tile and of n columns, into 16 bits. */
 GEMM_INLINE void products(const uint8_t (*q)[2][32], const uint8_t *const x[COLS], size_t at, const int n, const int adds,
-                          const bool is_signed, __m256i v[COLS][2])
+                          __m256i v[COLS][2])
 {
     GEMM_UNROLL for (int g = 0; g < adds; g++) {
         __m256i w[2] = { _mm256_load_si256((const void *)q[g][0]), _mm256_load_si256((const void *)q[g][1]) };
@@ -36,8 +34,7 @@ GEMM_INLINE void products(const uint8_t (*q)[2][32], const uint8_t *const x[COLS
             __m256i four = _mm256_set1_epi32(ebb_gemm_four(x[c] + at + 4 * (size_t)g));
 
             GEMM_UNROLL for (int h = 0; h < 2; h++) {
-                __m256i two = is_signed ? _mm256_maddubs_epi16(_mm256_abs_epi8(w[h]), _mm256_sign_epi8(four, w[h]))
-                                        : _mm256_maddubs_epi16(w[h], four);
+                __m256i two = _mm256_maddubs_epi16(w[h], four);
 
                 v[c][h] = g ? _mm256_add_epi16(v[c][h], two) : two;
                 __asm__("" : "+x"(v[c][h]));     /* now: gathering products would need more registers than there are */
@@ -46,20 +43,14 @@ GEMM_INLINE void products(const uint8_t (*q)[2][32], const uint8_t *const x[COLS
     }
 }
 
-/* acc = fmaf(d * dx, sum, acc) */
-GEMM_INLINE __m256 step(const float d[8], __m256 dx, __m256i sum, __m256 acc)
+/* 32 elements of 8 rows, the first at `from`; 4 * 8 of them in each of out. */
+GEMM_INLINE void put_bytes(const int8_t *from, size_t row_bytes, int offset, int half, uint8_t (*out)[2][32])
 {
-    return _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(d), dx), _mm256_cvtepi32_ps(sum), acc);
-}
+    __m256i v[ROWS];
 
-GEMM_INLINE void put_bytes(const int8_t *q, int n, int offset, int row, uint8_t (*out)[2][32])
-{
-    uint8_t bytes[256];
-
-    for (int i = 0; i < n; i++)
-        bytes[i] = (uint8_t)(q[i] + (offset > 64 ? 0 : offset));
-    for (int g = 0; g < n / 4; g++)
-        memcpy(&out[g][row / ROWS][4 * (row % ROWS)], bytes + 4 * g, 4);
+    load_transposed(from, row_bytes, v);
+    GEMM_UNROLL for (int j = 0; j < 8; j++)
+        _mm256_store_si256((void *)out[j][half], _mm256_add_epi8(v[j], _mm256_set1_epi8((char)offset)));
 }
 
 /* ---- blocks of 256 ---- */
@@ -94,19 +85,19 @@ GEMM_INLINE void block_256(const tile256 *t, const ebb_q8_256 *const x[COLS], fl
         if (ahead && i % (8 / adds) == 0)
             GEMM_UNROLL for (int c = 0; c < n; c++)
                 _mm_prefetch((const char *)x[c] + ahead + 64 * (i * adds / 8), _MM_HINT_T0);
-        products(t->q + i * adds, q, 4 * (size_t)(i * adds), n, adds, offset > 64, v);
+        products(t->q + i * adds, q, 4 * (size_t)(i * adds), n, adds, v);
         GEMM_UNROLL for (int c = 0; c < n; c++)
             GEMM_UNROLL for (int h = 0; h < 2; h++)
                 sum[c][h] = _mm256_add_epi32(sum[c][h], _mm256_madd_epi16(v[c][h], _mm256_load_si256((const void *)t->scale[s][h])));
     }
-    if (has_min || (offset > 0 && offset <= 64))
+    if (has_min || offset > 0)
         pair_sums(t, x, n, v);
     GEMM_UNROLL for (int c = 0; c < n; c++)
         GEMM_UNROLL for (int h = 0; h < 2; h++) {
             float *y = acc + c * SLAB + h * ROWS;
             __m256 dx = _mm256_set1_ps(x[c]->d), sums = _mm256_load_ps(y);
 
-            if (offset > 0 && offset <= 64)
+            if (offset > 0)
                 sum[c][h] = _mm256_sub_epi32(sum[c][h], _mm256_mullo_epi32(v[c][h], _mm256_set1_epi32(offset)));
             sums = step(t->d[h], dx, sum[c][h], sums);
             if (has_min)
@@ -125,17 +116,28 @@ GEMM_INLINE void micro_256(const ebb_gemm_place *p, const int n, const int adds,
         block_256((const tile256 *)p->tile + t, x, p->acc + t * TILE_ROWS, t ? 0 : p->ahead, n, adds, offset, has_min);
 }
 
-static void put_256(const ebb_block256 *b, int offset, bool has_min, int row, tile256 *t)
+static void put_256(const ebb_block256 rows[TILE_ROWS], int offset, bool has_min, tile256 *t)
 {
-    int h = row / ROWS, lane = row % ROWS;
+    for (int h = 0; h < 2; h++) {
+        const ebb_block256 *b = rows + h * ROWS;
+        __m256i v[ROWS];
 
-    put_bytes(b->q, 256, offset, row, t->q);
-    for (int j = 0; j < 16; j++)
-        t->scale[j][h][lane] = (int32_t)((uint32_t)(uint16_t)b->scale[j] * 0x10001u);
-    for (int j = 0; j < 8; j++)
-        memcpy(&t->pair[j][h][lane], (has_min ? b->min : b->scale) + 2 * j, 4);
-    t->d[h][lane] = b->d;
-    t->dmin[h][lane] = b->dmin;
+        for (int i = 0; i < 8; i++)
+            put_bytes(b->q + 32 * i, sizeof *b, offset, h, t->q + 8 * i);
+        load_transposed(b->scale, sizeof *b, v);
+        GEMM_UNROLL for (int j = 0; j < 8; j++) {
+            _mm256_store_si256((void *)t->scale[2 * j][h], twice(v[j], 0));
+            _mm256_store_si256((void *)t->scale[2 * j + 1][h], twice(v[j], 1));
+        }
+        if (has_min)
+            load_transposed(b->min, sizeof *b, v);
+        GEMM_UNROLL for (int j = 0; j < 8; j++)
+            _mm256_store_si256((void *)t->pair[j][h], v[j]);
+        for (int i = 0; i < ROWS; i++) {
+            t->d[h][i] = b[i].d;
+            t->dmin[h][i] = b[i].dmin;
+        }
+    }
 }
 
 /* ---- blocks of 32 ---- */
@@ -149,10 +151,10 @@ GEMM_INLINE void block_32(const tile32 *t, const ebb_q8_32 *const x[COLS], float
 
     GEMM_UNROLL for (int c = 0; c < n; c++) {
         q[c] = (const uint8_t *)x[c]->q;
-        sum[c][0] = sum[c][1] = offset > 0 && offset <= 64 ? _mm256_set1_epi32(-offset * x[c]->sum) : _mm256_setzero_si256();
+        sum[c][0] = sum[c][1] = offset > 0 ? _mm256_set1_epi32(-offset * x[c]->sum) : _mm256_setzero_si256();
     }
     for (int i = 0; i < 8 / adds; i++) {
-        products(t->q + i * adds, q, 4 * (size_t)(i * adds), n, adds, offset > 64, v);
+        products(t->q + i * adds, q, 4 * (size_t)(i * adds), n, adds, v);
         GEMM_UNROLL for (int c = 0; c < n; c++)
             GEMM_UNROLL for (int h = 0; h < 2; h++)
                 sum[c][h] = _mm256_add_epi32(sum[c][h], _mm256_madd_epi16(v[c][h], one));
@@ -188,12 +190,18 @@ GEMM_INLINE void micro_32(const ebb_gemm_place *p, const int n, const int adds, 
     }
 }
 
-static void put_32(const ebb_block32 *b, int offset, bool has_min, int row, tile32 *t)
+static void put_32(const ebb_block32 rows[TILE_ROWS], int offset, bool has_min, tile32 *t)
 {
     (void)has_min;
-    put_bytes(b->q, 32, offset, row, t->q);
-    t->d[row / ROWS][row % ROWS] = b->d;
-    t->m[row / ROWS][row % ROWS] = b->m;
+    for (int h = 0; h < 2; h++) {
+        const ebb_block32 *b = rows + h * ROWS;
+
+        put_bytes(b->q, sizeof *b, offset, h, t->q);
+        for (int i = 0; i < ROWS; i++) {
+            t->d[h][i] = b[i].d;
+            t->m[h][i] = b[i].m;
+        }
+    }
 }
 
 /* ---- each type ---- */
@@ -213,14 +221,13 @@ static void T##_4(const ebb_gemm_place *p) { micro_##len(p, 4, adds, offset, has
 static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out) \
 {                                                                                                                 \
     const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                                                 \
-    ebb_block##len block;                                                                                         \
+    ebb_block##len rows[TILE_ROWS];                                                                               \
                                                                                                                   \
     (void)k;                                                                                                      \
-    for (int i = 0; i < TILE_ROWS; i++)                                                                           \
-        for (size_t b = 0; b < n_blocks; b++) {                                                                   \
-            ebb_decode_##T(row_at(a, r0 + (size_t)i) + (b0 + b) * bytes, &block);                                 \
-            put_##len(&block, offset, has_min, i, (tile##len *)out + b);                                          \
-        }                                                                                                         \
+    for (size_t b = 0; b < n_blocks; b++) {                                                                       \
+        DECODE_ROWS(T, a, r0, (b0 + b) * bytes, rows);                                                            \
+        put_##len(rows, offset, has_min, (tile##len *)out + b);                                                   \
+    }                                                                                                             \
 }                                                                                                                 \
                                                                                                                   \
 static void matmul_##T(const ebb_matmul *a)                                                                       \
@@ -231,19 +238,16 @@ static void matmul_##T(const ebb_matmul *a)                                     
     ebb_gemm(a, &k);                                                                                              \
 }
 /* adds: 4 elements more than once while 2 * 127 * (largest number) each fits 16 bits, and one scale holds. */
-TYPE(Q8_0, 32, PANEL_32, 1, 128, false)
 TYPE(Q4_0, 32, PANEL_32, 8, 8, false)
 TYPE(Q4_1, 32, PANEL_32, 8, 0, true)
 TYPE(Q5_0, 32, PANEL_32, 4, 16, false)
 TYPE(Q5_1, 32, PANEL_32, 4, 0, true)
-TYPE(IQ4_NL, 32, PANEL_32, 1, 128, false)
 TYPE(MXFP4, 32, PANEL_32, 4, 12, false)
 TYPE(Q2_K, 256, 1, 4, 0, true)
 TYPE(Q3_K, 256, 1, 4, 4, false)
 TYPE(Q4_K, 256, 1, 8, 0, true)
 TYPE(Q5_K, 256, 1, 4, 0, true)
 TYPE(Q6_K, 256, 1, 2, 32, false)
-TYPE(IQ4_XS, 256, 1, 1, 128, false)
 TYPE(TQ1_0, 256, 1, 4, 1, false)
 TYPE(TQ2_0, 256, 1, 4, 1, false)
 TYPE(IQ1_S, 256, 1, 4, 9, false)
@@ -254,6 +258,10 @@ TYPE(IQ2_S, 256, 1, 1, 43, false)
 TYPE(IQ3_XXS, 256, 1, 1, 62, false)
 TYPE(IQ3_S, 256, 1, 4, 15, false)
 #undef TYPE
+
+#define matmul_Q8_0   ebb_avx2_gemm_Q8_0
+#define matmul_IQ4_NL ebb_avx2_gemm_IQ4_NL
+#define matmul_IQ4_XS ebb_avx2_gemm_IQ4_XS
 
 /* Few columns come straight from the blocks where there is code for it. */
 #define FEW(X) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_XS) X(Q8_0) X(Q4_0) X(IQ4_NL) X(MXFP4)

@@ -15,6 +15,8 @@ enum { ROWS = 8, GEMV_COLS = 2 };                /* beyond, decoding once for al
 typedef void ebb_gemv_fn(const ebb_matmul *a);
 ebb_gemv_fn ebb_avx2_gemv_Q4_K, ebb_avx2_gemv_Q5_K, ebb_avx2_gemv_Q6_K, ebb_avx2_gemv_IQ4_XS, ebb_avx2_gemv_Q4_0, ebb_avx2_gemv_IQ4_NL,
             ebb_avx2_gemv_MXFP4;
+/* Any n_cols (avx2_gemm_wide.c). */
+ebb_gemv_fn ebb_avx2_gemm_Q8_0, ebb_avx2_gemm_IQ4_NL, ebb_avx2_gemm_IQ4_XS;
 
 /* Lane i: the sum of the lanes of s[i]. */
 INLINE __m256i sum8(const __m256i s[ROWS])
