@@ -82,6 +82,7 @@ ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err)
     ebb_tree_fini(&c->tree);
     c->facts = facts;
     c->tree = tree;
+    c->n_entered++;
     ebb_chat_settings_from(c, facts.settings);
     if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish == EBB_FINISH_NONE)
         ebb_chat_notice(c, "the last answer was cut off; /continue goes on with it");
@@ -250,6 +251,13 @@ void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)
     *out = (ebb_stats){ 0 };
     if (c->backend)
         c->backend->ops->stats(c->backend, out);
+    if (c->is_elsewhere && c->state == EBB_CHAT_IDLE)
+        out->n_used = ebb_chat_n_tokens(c);
+}
+
+uint32_t ebb_chat_n_entered(const ebb_chat *c)
+{
+    return c->n_entered;
 }
 
 size_t ebb_chat_n_messages(const ebb_chat *c)

@@ -77,6 +77,7 @@ bool ebb_chat_is_undecided(const ebb_chat *c);   /* the context is full, and the
 bool ebb_chat_is_asking(const ebb_chat *c);      /* a budget or a plan was asked for and is to come */
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
+uint32_t ebb_chat_n_entered(const ebb_chat *c);  /* grows whenever another session is begun or opened */
 bool ebb_chat_is_saved(const ebb_chat *c);       /* there are messages, and all of them are in the store */
 /* Before the conversation is left.  What is not in the store is saved once more; where that fails, *err names the file
  * and what can be done, once: asked again, with nothing new said, the answer is OK. */

@@ -322,6 +322,7 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
     c->n_given_up = 0;
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);
+    c->n_entered++;
     ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     return ebb_chat_root_system(c, c->system, err);
 }

@@ -182,7 +182,7 @@ ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32
     c->room.is_new_view = false;
     c->answer = node;
     c->state = EBB_CHAT_ANSWERING;
-    c->is_stopping = false;
+    c->is_stopping = c->is_elsewhere = false;
     node->m.finish = EBB_FINISH_NONE;
     node->is_dirty = true;
     snprintf(c->facts.model, sizeof c->facts.model, "%s", c->info->name);

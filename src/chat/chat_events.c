@@ -91,6 +91,8 @@ void ebb_chat_tell(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size
 {
     ebb_chat_note note = { .ev = { .kind = kind, .done = done, .total = total, .n_text = n_text } };
 
+    if (kind == EBB_EVENT_READY || (kind == EBB_EVENT_CHANGED && c->state != EBB_CHAT_ANSWERING))
+        c->is_elsewhere = true;
     if (c->first_note == c->n_notes)
         c->first_note = c->n_notes = 0;
     if (c->n_notes == c->cap_notes) {

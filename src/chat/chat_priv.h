@@ -128,6 +128,8 @@ struct ebb_chat {
     uint64_t          retry_ns;          /* when to save again; 0: not by itself */
     ebb_session_facts facts;
     ebb_tree          tree;
+    uint32_t          n_entered;
+    bool              is_elsewhere;      /* the backend does not have this path yet: it was changed since the last answer */
     ebb_session_facts deleted;           /* the session that was deleted last; id 0: none */
     ebb_tree          deleted_tree;
 

@@ -6,20 +6,6 @@
 
 #define BAR_CELLS 30
 
-const char *ebb_size_text(uint64_t bytes, char out[16])
-{
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-    double v = (double)bytes;
-    int u = 0;
-
-    while (v >= 1000 && u < 4) {
-        v /= 1024;
-        u++;
-    }
-    snprintf(out, 16, u == 0 || v >= 100 ? "%.0f %s" : v >= 10 ? "%.1f %s" : "%.2f %s", v, units[u]);
-    return out;
-}
-
 const char *ebb_speed_text(double tok_s, char out[16])
 {
     snprintf(out, 16, tok_s < 0.995 ? "%.2f" : tok_s < 9.95 ? "%.1f" : "%.0f", tok_s);

@@ -2,10 +2,9 @@
 #ifndef EBB_CHAT_PLAN_TEXT_H
 #define EBB_CHAT_PLAN_TEXT_H
 #include "base/buf.h"
+#include "base/size.h"
 #include "ebb/plan.h"
 
-/* "4.6 GiB" in a buffer of the caller's; returns it. */
-const char *ebb_size_text(uint64_t bytes, char out[16]);
 /* Tokens per second with as many digits as they are worth: "0.35", "4.0", "49", "6000". */
 const char *ebb_speed_text(double tok_s, char out[16]);
 /* "f16", "q8_0/q4_0". */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "engine_impl.h"
 #include "model_file.h"
 
@@ -129,6 +130,7 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan
 ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn *progress, void *arg, ebb_error *err)
 {
     ebb_plan plan;
+    char size[16];
     ebb_status st = ebb_engine_plan_budget(e, bytes, &plan, err);
 
     if (st != EBB_OK)
@@ -146,6 +148,6 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
         for (uint32_t i = 0; i <= e->net.n_layers; i++)
             e->budget.n_shed += ebb_group_is_wanted(e, i) && !ebb_group_is_here(e, i);
     }
-    ebb_stats_decision(e, "budget %llu MiB: %s", (unsigned long long)(plan.budget_bytes / MIB), plan.why);
+    ebb_stats_decision(e, "budget %s: %s", ebb_size_text(plan.budget_bytes, size), plan.why);
     return st;
 }

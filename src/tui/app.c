@@ -22,6 +22,8 @@ static void say(ebb_front *f, ebb_say kind, const char *text, size_t n)
 
     ebb_transcript_sync(&a->view);
     ebb_transcript_say(&a->view, kind, text, n);
+    if (kind == EBB_SAY_PAGE && !a->term->ops->begin)
+        ebb_transcript_show_last(&a->view);
     a->is_dirty = true;
 }
 
@@ -92,7 +94,9 @@ static void open_history(ebb_app *a)
 
     if (dir->len == 0)
         return;
-    if (ebb_file_mkdirs(dir->data, &err) != EBB_OK || !ebb_buf_addf(&path, "%s/history", dir->data) ||
+    if (ebb_file_mkdirs(dir->data, NULL) != EBB_OK)
+        return;                                  /* nothing can be kept there: that is told of the conversation */
+    if (!ebb_buf_addf(&path, "%s/history", dir->data) ||
         ebb_history_open(&a->history, path.data, &err) != EBB_OK)
         say_error(a, &err);
     ebb_buf_fini(&path);
@@ -357,7 +361,7 @@ static void take_event(ebb_app *a, const ebb_chat_event *ev)
         say(&a->front, EBB_SAY_NOTICE, ev->text, ev->n_text);
         break;
     case EBB_EVENT_REPORT:
-        say(&a->front, EBB_SAY_TEXT, ev->text, ev->n_text);
+        say(&a->front, EBB_SAY_PAGE, ev->text, ev->n_text);
         break;
     case EBB_EVENT_ERROR:
         say(&a->front, EBB_SAY_ERROR, ev->text, ev->n_text);

@@ -77,7 +77,7 @@ void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
         ebb_command_usage(ebb_buf_text(&a->editor.text), out);
     if (out->len == 0 && !a->view.is_bottom)
         ebb_buf_adds(out, a->view.has_more ? (ascii ? "v new text below (Alt-End)" : "\u2193 new text below (Alt-End)")
-                                           : "Alt-End: to the end");
+                                           : "PgDn: more, Alt-End: to the end");
 }
 
 static void add_session(const ebb_app *a, ebb_buf *out)

@@ -160,7 +160,7 @@ static ebb_status cmd_set(ebb_front *f, const char *arg, ebb_error *err)
             st = say_setting(f, name, false, &out, err);
     }
     if (st == EBB_OK && out.len > 0)
-        f->say(f, EBB_SAY_TEXT, out.data, out.len);
+        f->say(f, EBB_SAY_PAGE, out.data, out.len);
     ebb_buf_fini(&out);
     return st;
 }
@@ -177,13 +177,16 @@ static void complete_set(ebb_front *f, const char *typed, ebb_candidate_fn *fn, 
 
 static ebb_status cmd_theme(ebb_front *f, const char *arg, ebb_error *err)
 {
+    ebb_buf names = { 0 };
     ebb_status st;
 
     if (!f->set_theme)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "plain text has no themes");
     if (*arg == '\0') {
-        ebb_front_sayf(f, EBB_SAY_NOTICE, "theme %s; built in are dark, light, contrast, dusk, ansi and mono; yours are looked for in %s/themes",
-                       f->theme, f->config_dir.len ? f->config_dir.data : "(no directory)");
+        ebb_theme_add_names(&names);
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "theme %s; built in are %s; yours are looked for in %s/themes", f->theme,
+                       ebb_buf_text(&names), f->config_dir.len ? f->config_dir.data : "(no directory)");
+        ebb_buf_fini(&names);
         return EBB_OK;
     }
     st = f->set_theme(f, arg, err);
@@ -388,7 +391,7 @@ static ebb_status cmd_help(ebb_front *f, const char *arg, ebb_error *err)
     }
     while (out.len > 0 && out.data[out.len - 1] == '\n')
         ebb_buf_remove(&out, out.len - 1, 1);
-    f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+    f->say(f, EBB_SAY_PAGE, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);
     return EBB_OK;
 }

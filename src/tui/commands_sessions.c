@@ -70,7 +70,7 @@ static void say_list(ebb_front *f, ebb_buf *out, const char *none)
     if (out->len == 0)
         ebb_front_sayf(f, EBB_SAY_NOTICE, "%s", none);
     else
-        f->say(f, EBB_SAY_TEXT, ebb_buf_text(out), out->len);
+        f->say(f, EBB_SAY_PAGE, ebb_buf_text(out), out->len);
     ebb_buf_fini(out);
 }
 

@@ -1,8 +1,6 @@
 /* Weights read from disk, while they are. */
 #include "panel.h"
 
-#include "text.h"
-
 static void draw(ebb_canvas *c, const ebb_figures *f)
 {
     const ebb_stats *s = &f->stats;
@@ -10,8 +8,7 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
 
     if (s->disk_bytes_s < 1)
         return;
-    ebb_text_bytes(&value, (uint64_t)s->disk_bytes_s);
-    ebb_buf_adds(&value, "/s");
+    ebb_buf_addf(&value, "%.2f GB/s", s->disk_bytes_s / 1e9);
     ebb_canvas_line(c, "disk", ebb_buf_text(&value));
     ebb_buf_clear(&value);
     ebb_buf_addf(&value, "%.0f%% of the time", s->stall_share * 100);
@@ -25,9 +22,7 @@ static void brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     (void)ascii;
     if (f->stats.disk_bytes_s < 1)
         return;
-    ebb_buf_adds(out, "disk ");
-    ebb_text_bytes(out, (uint64_t)f->stats.disk_bytes_s);
-    ebb_buf_adds(out, "/s");
+    ebb_buf_addf(out, "disk %.2f GB/s", f->stats.disk_bytes_s / 1e9);
 }
 
 const ebb_gauge ebb_gauge_disk = { "disk", draw, brief };

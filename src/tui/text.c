@@ -19,15 +19,9 @@ void ebb_text_count(ebb_buf *out, uint64_t n)
 
 void ebb_text_bytes(ebb_buf *out, uint64_t n)
 {
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-    double value = (double)n;
-    size_t i = 0;
+    char text[16];
 
-    while (value >= 1000 && i < 4) {
-        value /= 1024;
-        i++;
-    }
-    ebb_buf_addf(out, i == 0 || value >= 99.5 ? "%.0f %s" : value >= 9.95 ? "%.1f %s" : "%.2f %s", value, units[i]);
+    ebb_buf_adds(out, ebb_size_text(n, text));
 }
 
 void ebb_text_rate(ebb_buf *out, double per_s)

@@ -164,9 +164,23 @@ ebb_status ebb_theme_parse(const char *text, size_t n, const char *where, const 
     return st;
 }
 
+void ebb_theme_add_names(ebb_buf *out)
+{
+    const char *name;
+
+    for (size_t i = 0; (name = ebb_theme_builtin(i)) != NULL; i++)
+        ebb_buf_addf(out, "%s%s", i == 0 ? "" : ebb_theme_builtin(i + 1) ? ", " : " and ", name);
+}
+
 static ebb_status not_found(const char *name, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_NOTFOUND, "there is no theme '%.60s'; built in are dark, light and mono", name);
+    ebb_buf names = { 0 };
+    ebb_status st;
+
+    ebb_theme_add_names(&names);
+    st = EBB_FAIL(err, EBB_NOTFOUND, "there is no theme '%.60s'; built in are %s", name, ebb_buf_text(&names));
+    ebb_buf_fini(&names);
+    return st;
 }
 
 ebb_status ebb_theme_load(const char *config_dir, const char *name, ebb_theme *out, ebb_error *err)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "ebb/status.h"
 
 #define EBB_FACE_MAP(X)                                                                     \
@@ -65,6 +66,8 @@ EBB_MUST_CHECK
 ebb_status ebb_theme_load(const char *config_dir, const char *name, ebb_theme *out, ebb_error *err);
 /* Names compiled in; NULL past the last. */
 const char *ebb_theme_builtin(size_t i);
+/* All of them: "dark, light and mono". */
+void ebb_theme_add_names(ebb_buf *out);
 
 /* `color` in a terminal with n_colors (8, 16, 88, 256 or more): an index or EBB_COLOR_DEFAULT. */
 int ebb_color_fit(int32_t color, int n_colors);

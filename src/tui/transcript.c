@@ -14,7 +14,7 @@ enum { KEPT_ROWS = 64, THOUGHT_INDENT = 2 };
 
 void ebb_transcript_init(ebb_transcript *t, const ebb_chat *chat, bool ascii)
 {
-    *t = (ebb_transcript){ .chat = chat, .ascii = ascii, .is_bottom = true };
+    *t = (ebb_transcript){ .chat = chat, .ascii = ascii, .is_bottom = true, .n_entered = ebb_chat_n_entered(chat) };
 }
 
 static void item_fini(ebb_item *it)
@@ -74,12 +74,14 @@ void ebb_transcript_drop(ebb_transcript *t, size_t i, size_t n)
     t->n_items -= n;
 }
 
-/* Items up to the first message that is no longer the chat's. */
+/* Items up to the first message that is no longer the chat's; lines about another session are of no use in this one. */
 static void drop_differing(ebb_transcript *t)
 {
     size_t n = ebb_chat_n_messages(t->chat), i;
+    bool is_other = t->n_entered != ebb_chat_n_entered(t->chat);
 
-    for (i = 0; i < t->n_items; i++) {
+    t->n_entered = ebb_chat_n_entered(t->chat);
+    for (i = 0; i < t->n_items && !is_other; i++) {
         const ebb_item *it = &t->items[i];
         if (it->is_message && (it->index >= n || !is_same(it, ebb_chat_message(t->chat, it->index))))
             break;
@@ -150,6 +152,7 @@ static look look_of(const ebb_item *it)
         [EBB_SAY_NOTICE] = { "* ", "  ", EBB_FACE_NOTICE, EBB_FACE_NOTICE, false },
         [EBB_SAY_ERROR] = { "! ", "  ", EBB_FACE_ERROR, EBB_FACE_ERROR, false },
         [EBB_SAY_TEXT] = { "  ", "  ", EBB_FACE_TEXT, EBB_FACE_TEXT, false },
+        [EBB_SAY_PAGE] = { "  ", "  ", EBB_FACE_TEXT, EBB_FACE_TEXT, false },
     };
 
     if (!it->is_message)
@@ -263,9 +266,11 @@ size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
     return n_rows;
 }
 
-/* Answers, and summaries that the model wrote. */
+/* Answers that were written here, and summaries that the model wrote: what was imported cost nothing. */
 static bool has_receipt(const ebb_message *m)
 {
+    if (m->role == EBB_ROLE_ASSISTANT && m->finish == EBB_FINISH_STOP)
+        return m->cost.n_prompt + m->cost.n_computed + m->cost.n_generated > 0;
     return m->role == EBB_ROLE_ASSISTANT || (m->role == EBB_ROLE_NOTE && m->cost.n_generated > 0);
 }
 
@@ -358,6 +363,15 @@ void ebb_transcript_end(ebb_transcript *t)
 {
     t->is_bottom = true;
     t->has_more = false;
+}
+
+void ebb_transcript_show_last(ebb_transcript *t)
+{
+    if (t->n_items == 0 || t->width <= 0 || ebb_item_rows(t, t->n_items - 1) <= (size_t)t->height + 1)
+        return;
+    t->top = (ebb_place){ t->n_items - 1, 0 };
+    t->top_at = 0;
+    t->is_bottom = t->has_more = false;
 }
 
 void ebb_transcript_set_raw(ebb_transcript *t, bool is_raw)

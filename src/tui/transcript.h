@@ -16,7 +16,8 @@
 #include "term.h"
 #include "wrap.h"
 
-typedef enum ebb_say { EBB_SAY_NOTICE, EBB_SAY_ERROR, EBB_SAY_TEXT } ebb_say;
+/* PAGE: a text that is read from its beginning, however long it is. */
+typedef enum ebb_say { EBB_SAY_NOTICE, EBB_SAY_ERROR, EBB_SAY_TEXT, EBB_SAY_PAGE } ebb_say;
 
 typedef struct ebb_item {
     bool     is_message;
@@ -51,6 +52,7 @@ typedef struct ebb_transcript {
     const ebb_chat *chat;
     ebb_item *items;
     size_t    n_items, cap_items, n_messages;
+    uint32_t  n_entered;         /* the session that the items are of */
     bool      ascii;             /* the display filter's: no UTF-8 on the screen */
     bool      plain_glyphs;      /* bars and bullets of ASCII */
     bool      is_raw;            /* Markdown as it was written */
@@ -69,7 +71,8 @@ void ebb_transcript_init(ebb_transcript *t, const ebb_chat *chat, bool ascii);
 void ebb_transcript_fini(ebb_transcript *t);
 
 /* Take over the chat's messages as they are now.  Items that still hold stay,
- * with the lines of ebb between them; what follows the first difference goes. */
+ * with the lines of ebb between them; what follows the first difference goes, and
+ * in another session everything. */
 void ebb_transcript_sync(ebb_transcript *t);
 /* Add a line (or lines) of our own at the end. */
 void ebb_transcript_say(ebb_transcript *t, ebb_say say, const char *text, size_t n);
@@ -93,6 +96,8 @@ void ebb_transcript_message(ebb_transcript *t, int direction);
 void ebb_transcript_scroll(ebb_transcript *t, int rows);
 void ebb_transcript_home(ebb_transcript *t);
 void ebb_transcript_end(ebb_transcript *t);
+/* Where the last item is taller than the window: to its first row. */
+void ebb_transcript_show_last(ebb_transcript *t);
 
 /* Draw into rows [row, row + height) and columns [0, width). */
 void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height, int width);

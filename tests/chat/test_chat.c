@@ -283,6 +283,37 @@ static void test_sessions(void **state)
     ebb_chat_close(c);
 }
 
+static uint32_t n_used(const ebb_chat *c)
+{
+    ebb_stats s;
+
+    ebb_chat_stats(c, &s);
+    return s.n_used;
+}
+
+/* The meter is the conversation's at hand, also before the model has read it. */
+static void test_meter_of_another_path(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+    uint32_t n;
+
+    (void)state;
+    say(c, "about rivers");
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    assert_int_equal(n_used(c), 0);
+    say(c, "hello");
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    n = n_used(c);
+    assert_true(n > 0);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(n_used(c), 0);
+    assert_int_equal(ebb_chat_redo(c, &err), EBB_OK);
+    assert_int_equal(n_used(c), n);
+    ebb_chat_close(c);
+}
+
 /* After a restart the ids are the same ones, and what is computed again is told. */
 static void test_ids_survive_a_restart(void **state)
 {
@@ -596,7 +627,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_turn), T(test_second_turn_adds_only), T(test_retry_and_undo_compute_nothing), T(test_edit_makes_a_branch),
         T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer), T(test_refused_prompt),
-        T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_ids_survive_a_restart),
+        T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_meter_of_another_path),
+        T(test_ids_survive_a_restart),
         T(test_another_model), T(test_system_prompt), T(test_settings), T(test_model_advice), T(test_garbage_store), T(test_locked_store),
         T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };

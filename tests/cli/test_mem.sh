@@ -33,7 +33,7 @@ has narrow '^tier full: everything fits'
 has narrow '^  weights, resident  *[0-9.]+ MiB'
 has narrow '^Note: budget .*: tier full, '
 has narrow '^Error: /mem nonsense: give a size'
-has trace 'budget: budget [0-9]+ MiB: '
+has trace 'budget: budget [0-9.]+ MiB: '
 [ "$(grep '^Model: ' "$dir/wide")" = "$(grep '^Model: ' "$dir/narrow")" ] || { echo "another answer"; cat "$dir/wide" "$dir/narrow"; exit 1; }
 
 command -v tmux >/dev/null || { echo "tmux is not there: the full screen was not tried"; exit 0; }
@@ -52,6 +52,6 @@ wait_for 'memory, own'
 tm send-keys "/mem $less" Enter
 wait_for '\* budget .* tier (full|tight), '
 wait_for '\* the budget stands after '
-wait_for 'budget [0-9]+ MiB: everything fits'    # the panel's last decision
+wait_for 'budget [0-9.]+ MiB: everything fits'    # the panel's last decision
 tm send-keys '/plan' Enter
 wait_for '  total  *[0-9.]+ MiB'

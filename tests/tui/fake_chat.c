@@ -29,6 +29,7 @@ struct ebb_chat {
     size_t       first, end;
     int          fds[2];
     bool         ready, busy;
+    uint32_t     n_entered;
     ebb_stats    stats;
     ebb_model_info info;
     char         session[128], refuse[128], unsaved[128], temp[32];
@@ -201,6 +202,7 @@ bool ebb_chat_is_asking(const ebb_chat *c) { (void)c; return false; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
+uint32_t ebb_chat_n_entered(const ebb_chat *c) { return c->n_entered; }
 ebb_status ebb_chat_may_leave(ebb_chat *c, ebb_error *err)
 {
     ebb_status st = c->unsaved[0] ? EBB_FAIL(err, EBB_IO, "%s", c->unsaved) : EBB_OK;
@@ -369,6 +371,7 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
     if (c->busy)
         return busy(err);
     c->n = c->n_undone = 0;
+    c->n_entered++;
     post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
     return EBB_OK;
 }
@@ -387,6 +390,7 @@ ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
     if (strcmp(name, "trip") != 0)
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list shows them", name);
     c->n = c->n_undone = 0;
+    c->n_entered++;
     add(c, EBB_ROLE_USER, "Where to?", EBB_FINISH_STOP);
     add(c, EBB_ROLE_ASSISTANT, "To the sea.", EBB_FINISH_STOP);
     snprintf(c->session, sizeof c->session, "%s", name);

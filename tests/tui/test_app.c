@@ -293,6 +293,41 @@ static void help_names_every_command(void **state)
     screen_close(&s);
 }
 
+/* What is longer than the window is read from its beginning; the next line of ebb shows the end again. */
+static void help_begins_at_its_top(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 80);
+    screen_keys(&s, "/help\r");
+    assert_has(&s, "  /help [COMMAND]     What can be typed");
+    assert_has(&s, "PgDn: more, Alt-End: to the end");
+    screen_keys(&s, "\033[6~");
+    assert_lacks(&s, "/help [COMMAND]");
+    screen_keys(&s, "/title\r");
+    assert_has(&s, "Ctrl-D              On an empty line: leave.");
+    assert_true(s.app.view.is_bottom);
+    screen_close(&s);
+}
+
+/* What ebb said in one session is of no use in another. */
+static void another_session_begins_clean(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 80);
+    screen_keys(&s, "/nonsense\r");
+    assert_has(&s, "! there is no command /nonsense");
+    screen_keys(&s, "/new\r");
+    assert_lacks(&s, "nonsense");
+    screen_keys(&s, "/nonsense\r/load trip\r");
+    assert_lacks(&s, "nonsense");
+    assert_has(&s, "> Where to?");
+    screen_close(&s);
+}
+
 static void completion(void **state)
 {
     screen s;
@@ -332,7 +367,7 @@ static void scrolling(void **state)
     const char *before = strdup(screen_text(&s));
     fake_text(s.chat, "line 31\n");
     assert_has(&s, "v new text below");
-    assert_memory_equal(before, screen_text(&s), (size_t)(strstr(before, "Alt-End") - before - 1));
+    assert_memory_equal(before, screen_text(&s), (size_t)(strstr(before, "PgDn") - before - 1));
     free((char *)before);
     screen_keys(&s, "\033[1;3F");
     assert_has(&s, "line 31\n");
@@ -625,6 +660,8 @@ int main(void)
         cmocka_unit_test(memory),
         cmocka_unit_test(the_panel_says_what_guessing_is_worth),
         cmocka_unit_test(help_names_every_command),
+        cmocka_unit_test(help_begins_at_its_top),
+        cmocka_unit_test(another_session_begins_clean),
         cmocka_unit_test(completion),
         cmocka_unit_test(scrolling),
         cmocka_unit_test(resize_keeps_the_place),

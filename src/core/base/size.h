@@ -7,4 +7,7 @@
 /* "6G", "800M", "1.5GiB", "4096" to bytes; false if it is no size. */
 bool ebb_size_parse(const char *text, uint64_t *bytes);
 
+/* "5.42 GiB": three digits, by powers of 1024.  Returns out. */
+const char *ebb_size_text(uint64_t bytes, char out[16]);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "model_file.h"
 #include "plan/layout.h"
 
@@ -394,15 +395,17 @@ static bool overflow_kv(const planning *q)
 
 static void why_streaming(ebb_plan *p)
 {
-    why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %llu MiB are read for each token",
-        p->n_resident, p->n_layers, (unsigned long long)(p->stream_bytes / MIB));
+    char read[16], out[16], all[16];
+
+    why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %s are read for each token",
+        p->n_resident, p->n_layers, ebb_size_text(p->stream_bytes, read));
+    ebb_size_text(p->kv_file_bytes, out);
+    ebb_size_text(p->kv_bytes + p->kv_file_bytes, all);
     if (p->kv_file_bytes && p->stream_bytes == 0)
-        why(p, EBB_TIER_CRITICAL, "the weights fit; %llu of %llu MiB of K and V go to a file",
-            (unsigned long long)(p->kv_file_bytes / MIB), (unsigned long long)((p->kv_bytes + p->kv_file_bytes) / MIB));
+        why(p, EBB_TIER_CRITICAL, "the weights fit; %s of %s of K and V go to a file", out, all);
     else if (p->kv_file_bytes)
-        why(p, EBB_TIER_CRITICAL, "no layer fits, and %llu of %llu MiB of K and V go to a file; up to %llu MiB are read for each token",
-            (unsigned long long)(p->kv_file_bytes / MIB), (unsigned long long)((p->kv_bytes + p->kv_file_bytes) / MIB),
-            (unsigned long long)((p->stream_bytes + p->kv_file_bytes) / MIB));
+        why(p, EBB_TIER_CRITICAL, "no layer fits, and %s of %s of K and V go to a file; up to %s are read for each token",
+            out, all, ebb_size_text(p->stream_bytes + p->kv_file_bytes, read));
 }
 
 /* Part of the weights is read for each pass. */
@@ -434,7 +437,7 @@ static bool try_streaming(const planning *q)
 static void refuse(const planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
-    unsigned long long need;
+    char need[16], have[16];
 
     p->n_resident = asked_layers(q);
     if (!q->o->has_resident)
@@ -442,13 +445,13 @@ static void refuse(const planning *q, const char *limit)
     p->streams_output = !q->o->has_resident;
     count(q);
     p->least_bytes = p->total_bytes;
-    need = (unsigned long long)(p->total_bytes / MIB + 1);
+    ebb_size_text(p->total_bytes, need);
+    ebb_size_text(p->budget_bytes, have);
     if (q->o->has_resident && p->n_resident > 0)
-        why(p, EBB_TIER_CRITICAL, "%u resident layers take %llu MiB, there are %llu MiB (%.60s); fewer would fit", p->n_resident,
-            need, (unsigned long long)(p->budget_bytes / MIB), limit);
+        why(p, EBB_TIER_CRITICAL, "%u resident layers take %s, there is room for %s (%.60s); fewer would fit", p->n_resident,
+            need, have, limit);
     else
-        why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %llu MiB, there are %llu MiB (%.60s)", p->n_ctx, need,
-            (unsigned long long)(p->budget_bytes / MIB), limit);
+        why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s, there is room for %s (%.60s)", p->n_ctx, need, have, limit);
 }
 
 static void choose(const planning *q, const char *limit)

@@ -21,9 +21,22 @@ static void test_sizes(void **state)
         assert_false(ebb_size_parse(bad[i], &v));
 }
 
+static void test_texts(void **state)
+{
+    static const struct { uint64_t bytes; const char *want; } all[] = {
+        { 0, "0 B" }, { 999, "999 B" }, { 1000, "0.98 KiB" }, { 1736ull << 20, "1.70 GiB" }, { 52ull << 20, "52.0 MiB" },
+        { 16ull << 30, "16.0 GiB" }, { 104837677, "100 MiB" }, { 10475274, "9.99 MiB" }, { 10484711, "10.0 MiB" },
+    };
+    char text[16];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_string_equal(ebb_size_text(all[i].bytes, text), all[i].want);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sizes) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sizes), cmocka_unit_test(test_texts) };
 
     return cmocka_run_group_tests_name("size", tests, NULL, NULL);
 }
