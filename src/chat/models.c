@@ -222,7 +222,7 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
         st = EBB_FAIL(err, EBB_LIMIT, "%s: %zu models here have that in their names; `ebb models` lists them", name, n_partly);
     else if (i == n)
         st = EBB_FAIL(err, EBB_NOTFOUND, n ? "%s: no such file, and no model here is called so; `ebb models` lists them"
-                                           : "%s: no such file, and there are no models here yet; `ebb models` says where they belong", name);
+                                           : "%s: no such file, and there are no models here yet; `ebb pull` fetches one, `ebb models` says where they belong", name);
     else if (!*path)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
     ebb_models_free(files, n);

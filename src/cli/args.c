@@ -215,9 +215,9 @@ static const option options[] = {
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0, overflow_names, set_overflow },
     { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", TALK, COUNT, AT(linger_s), 0, 0 },
     { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~EBB_FOR_CHAT, FLAG, AT(json), 0, 0 },
-    { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },
-    { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },
-    { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL, FLAG, AT(verbose), 0, 0 },
+    { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL | EBB_FOR_PULL, TEXT, AT(trace), 0, 0 },
+    { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL | EBB_FOR_PULL, FLAG, AT(quiet), 0, 0 },
+    { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL | EBB_FOR_PULL, FLAG, AT(verbose), 0, 0 },
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
 

@@ -16,8 +16,9 @@
 enum {
     EBB_FOR_CHAT = 1, EBB_FOR_RUN = 2, EBB_FOR_PLAN = 4, EBB_FOR_BENCH = 8, EBB_FOR_INSPECT = 16,
     EBB_FOR_SESSIONS = 32, EBB_FOR_MODELS = 64, EBB_FOR_DOCTOR = 128, EBB_FOR_STAT = 256, EBB_FOR_COMPLETION = 512,
+    EBB_FOR_PULL = 1024,
     EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT,
-    EBB_FOR_ALL = 511,           /* but completion */
+    EBB_FOR_ALL = 511,           /* but completion and pull */
 };
 
 /* Everything the command line can say; strings point into argv. */

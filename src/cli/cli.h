@@ -63,6 +63,7 @@ int ebb_cli_bench(ebb_args *a);
 int ebb_cli_doctor(ebb_args *a);
 int ebb_cli_sessions(ebb_args *a);
 int ebb_cli_models(ebb_args *a);
+int ebb_cli_pull(ebb_args *a);
 int ebb_cli_inspect(ebb_args *a);
 int ebb_cli_stat(ebb_args *a);
 int ebb_cli_completion(ebb_args *a);

@@ -33,6 +33,7 @@ const ebb_command_line ebb_commands_cli[] = {
     { "doctor", "[-m MODEL] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice", EBB_FOR_DOCTOR, ebb_cli_doctor },
     { "sessions", "list|show|search|rename|delete|export|import", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cli_sessions },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cli_models },
+    { "pull", "OWNER/REPO[:MIX] | OWNER/REPO/FILE.gguf | LINK", "fetch a model file, from huggingface.co or any link", EBB_FOR_PULL, ebb_cli_pull },
     { "inspect", "gguf|tokens|text|template|logits|perplexity -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cli_inspect },
     { "stat", "[PID] [--json]", "figures of the chats that run now", EBB_FOR_STAT, ebb_cli_stat },
     { "completion", "bash|zsh|fish", "completion for a shell, on standard output", EBB_FOR_COMPLETION, ebb_cli_completion },

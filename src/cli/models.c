@@ -52,7 +52,7 @@ static void tell_where(void)
     ebb_buf dir = { 0 };
 
     if (ebb_path_in(EBB_DIR_DATA, "models", &dir, NULL) == EBB_OK)
-        printf("\nModel files (.gguf) are looked for in %s and in the folders of $EBB_MODELS.\n", ebb_buf_text(&dir));
+        printf("\nModel files (.gguf) are looked for in %s and in the folders of $EBB_MODELS; `ebb pull` fetches one.\n", ebb_buf_text(&dir));
     ebb_buf_fini(&dir);
 }
 

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "models.h"
-#include "os/paths.h"
 #include "plan_text.h"
 
-/* Files that people use: their size in Q4_K_M, and what a token of context takes in f16. */
-static const struct size { const char *name; double weight_bytes, token_bytes; } sizes[] = {
-    { "Llama-3.3-70B", 42.5e9, 327680 }, { "Qwen2.5-32B", 19.9e9, 262144 }, { "Qwen2.5-14B", 9.0e9, 196608 },
-    { "Llama-3.1-8B", 4.92e9, 131072 },  { "Llama-3.2-3B", 2.02e9, 114688 }, { "Llama-3.2-1B", 0.81e9, 32768 },
+/* Files that people use: their size in Q4_K_M, what a token of context takes in f16, and where huggingface.co has them. */
+static const struct size { const char *name; double weight_bytes, token_bytes; const char *repo; } sizes[] = {
+    { "Llama-3.3-70B", 42.5e9, 327680, "Llama-3.3-70B-Instruct" }, { "Qwen2.5-32B", 19.9e9, 262144, "Qwen2.5-32B-Instruct" },
+    { "Qwen2.5-14B", 9.0e9, 196608, "Qwen2.5-14B-Instruct" },      { "Llama-3.1-8B", 4.92e9, 131072, "Meta-Llama-3.1-8B-Instruct" },
+    { "Llama-3.2-3B", 2.02e9, 114688, "Llama-3.2-3B-Instruct" },   { "Llama-3.2-1B", 0.81e9, 32768, "Llama-3.2-1B-Instruct" },
 };
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 /* What is not weights or context: buffers, the tokenizer, the program. */
@@ -59,29 +59,16 @@ void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine)
     ebb_buf_adds(out, "; larger ones are read from disk as they go");
 }
 
-/* Where model files are looked for. */
-static void add_models_dir(ebb_buf *out)
-{
-    ebb_buf dir = { 0 }, brief = { 0 };
-
-    if (ebb_path_in(EBB_DIR_DATA, "models", &dir, NULL) == EBB_OK && ebb_path_shorten(dir.data, &brief, NULL) == EBB_OK)
-        ebb_buf_adds(out, ebb_buf_text(&brief));
-    else
-        ebb_buf_adds(out, "the folder of models");
-    ebb_buf_fini(&dir);
-    ebb_buf_fini(&brief);
-}
-
 /* How one comes to a model of one's own. */
 static void add_way(ebb_buf *out, const ebb_machine *machine)
 {
     unsigned context;
     size_t i = choose(machine, &context);
+    bool is_least = i == N_SIZES;
 
-    ebb_buf_addf(out, "\nTo get one: huggingface.co, search for %s-Instruct GGUF; its .gguf file belongs into ",
-                 sizes[i == N_SIZES ? N_SIZES - 1 : i].name);
-    add_models_dir(out);
-    ebb_buf_adds(out, ", then start ebb again (or: ebb -m FILE, /model FILE).");
+    i = is_least ? N_SIZES - 1 : i;
+    ebb_buf_addf(out, "\nTo get %s, /quit and type (%.1f GB):\n  ebb pull bartowski/%s-GGUF\nThen start ebb again. Any other .gguf file: ebb -m FILE, or /model FILE.",
+                 is_least ? "one" : "it", sizes[i].weight_bytes / 1e9, sizes[i].repo);
 }
 
 bool ebb_greeting_is_guide(const ebb_model_info *model)

@@ -36,7 +36,7 @@ printf '/model\n/model guide\n/model\n/model nosuch\n/quit\n' | "$EBB" here.gguf
 grep -q 'here.gguf' out && grep -q 'built in' out && grep -q 'nosuch: no such file' out || fail "/model: $(cat out)"
 
 # Not here, but something like it.
-for pair in 'list=ebb sessions list' 'ls=ebb models' 'ps=ebb stat' 'pull=manual' 'serve=no server' 'frob=ebb --help'; do
+for pair in 'list=ebb sessions list' 'ls=ebb models' 'ps=ebb stat' 'download=ebb pull' 'serve=no server' 'frob=ebb --help'; do
     says 2 "${pair%%=*}" "${pair#*=}"
 done
 says 2 '--plain run' 'A command comes first'

@@ -3,7 +3,7 @@
 #
 # A command stands behind "$ " in a block of code; lines behind "> " are typed into it.  Each document is one session in
 # one folder.  These stand in for what must not happen here: sudo and apt-get do nothing, make shows what it would do (but
-# `make run` runs ebb), curl brings the guide under the name that was asked for; man draws ebb's page.  A command with the comment
+# `make run` runs ebb), curl brings the guide to the place that was asked for; man draws ebb's page.  A command with the comment
 # "# long" is parsed, and its options are looked up, but it is not run.
 set -eu
 case $EBB in /*) ;; *) EBB=$PWD/$EBB ;; esac
@@ -18,7 +18,7 @@ stand_in() { printf '#!/bin/sh\n%s\n' "$2" >"$dir/bin/$1"; chmod +x "$dir/bin/$1
 stand_in sudo 'exec "$@"'
 stand_in apt-get 'exit 0'
 stand_in make '[ "$1" != run ] || exec ebb; exec '"$(command -v make)"' -n -C '"$root"' "$@" >/dev/null'
-stand_in curl 'for url; do :; done; exec cp '"$root"'/models/guide.gguf "${url##*/}"'
+stand_in curl 'while [ "$1" != --output ]; do shift; done; exec cp '"$root"'/models/guide.gguf "$2"'
 stand_in man "exec $(command -v mandoc || echo cat) $root/docs/\$1.1"
 ln -s "$EBB" "$dir/bin/ebb"
 PATH=$dir/bin:$PATH LC_ALL=C.UTF-8
@@ -57,7 +57,7 @@ session() {
     printf 'The tide comes and goes.\n' >notes.txt
     shown "$root/$page" >"$dir/shown"
     # A page that fetches no model has the files that it names.
-    grep -q '^\$ curl' "$dir/shown" ||
+    grep -q '^\$ ebb pull' "$dir/shown" ||
         for f in $(grep -o '[A-Za-z0-9._-]*\.gguf' "$dir/shown"); do ln -sf "$root/models/guide.gguf" "$f"; done
     printf '\n$ :\n' >>"$dir/shown"
     command=

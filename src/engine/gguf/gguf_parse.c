@@ -308,6 +308,7 @@ static const struct { char bytes[9]; const char *what; } lookalikes[] = {
     { "algg",     "an old GGML adapter; look for a GGUF of it" },
     { "PK\3\4",   "a zip archive or a PyTorch model; look for a GGUF of it" },
     { "version ", "a git-lfs pointer; fetch the model itself with `git lfs pull`" },
+    { "{",        "JSON: a server's message, or part of another format; look for a .gguf file" },
     { "<",        "a web page, so the download failed; download the model again" },
 };
 
@@ -318,7 +319,9 @@ static ebb_status not_gguf(const cursor *c, const char *magic)
         if (c->have >= n && memcmp(magic, lookalikes[i].bytes, n) == 0)
             return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is no GGUF file but %s", c->name, lookalikes[i].what);
     }
-    return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is no GGUF file (it begins with bytes %02x %02x %02x %02x)", c->name,
+    if (c->have > 8 && magic[8] == '{')          /* behind the length of its header */
+        return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is no GGUF file but safetensors; look for a GGUF of it", c->name);
+    return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is no GGUF file (it begins with bytes %02x %02x %02x %02x); models for ebb end in .gguf", c->name,
                     (uint8_t)magic[0], (uint8_t)magic[1], (uint8_t)magic[2], (uint8_t)magic[3]);
 }
 
@@ -353,7 +356,7 @@ static ebb_status parse_beginning(cursor *c, ebb_gguf_header *h)
     ebb_status st;
 
     if (c->size < 4)
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: is no GGUF file: it has %llu bytes", c->name, (ull)c->size);
+        return EBB_FAIL(c->err, EBB_FORMAT, "%s: is no GGUF file: it has %llu bytes; download it again", c->name, (ull)c->size);
     st = take(c, 4, &magic, "beginning", "the file");
     if (st == EBB_OK && memcmp(magic, "GGUF", 4) != 0)
         return not_gguf(c, magic);

@@ -23,6 +23,8 @@ static void test_other_files(void **state)
         { "", 0, EBB_FORMAT, "is no GGUF file: it has 0 bytes" },
         { "GG", 2, EBB_FORMAT, "it has 2 bytes" },
         { "GGUF", 4, EBB_FORMAT, "download it again" },
+        { "\x40\0\0\0\0\0\0\0{\"a\"", 12, EBB_UNSUPPORTED, "but safetensors; look for a GGUF of it" },
+        { "{\"error\":", 9, EBB_UNSUPPORTED, "JSON: a server's message" },
         { "ELF?....", 8, EBB_UNSUPPORTED, "is no GGUF file (it begins with bytes 45 4c 46 3f)" },
         { "tjgg\3\0\0\0", 8, EBB_UNSUPPORTED, "an old GGML model" },
         { "PK\3\4....", 8, EBB_UNSUPPORTED, "PyTorch" },
