@@ -34,6 +34,8 @@ typedef struct ebb_engine_opts {
     ebb_placement placement;
     uint32_t    n_chunk;         /* columns of a prefill pass; 0: 512 */
     bool        no_draft;        /* do not guess tokens ahead (session.h) */
+    const ebb_model *draft;      /* a smaller model of the same vocabulary that guesses; outlives the engine; NULL: none */
+    uint32_t    n_draft;         /* tokens that it guesses for each pass; 0: as many as pay */
     bool        no_kv_cache;     /* do not read or write the KV cache on disk */
     const char *kv_cache_dir;    /* NULL: $XDG_CACHE_HOME/ebb/kv */
     uint64_t    kv_cache_bytes;  /* cap of that folder; 0: 4 GiB, at most a tenth of the room there is */

@@ -70,7 +70,8 @@ typedef struct ebb_plan {
 
     /* parts of total_bytes */
     uint64_t    weights_resident_bytes, weights_ring_bytes, expert_bytes /* those used of late */, kv_bytes, activation_bytes,
-                tokenizer_bytes, code_bytes, reserve_bytes;
+                tokenizer_bytes, code_bytes, reserve_bytes,
+                draft_bytes;     /* all of the draft model; 0: there is none, or it is left out */
 
     uint64_t    kv_file_bytes;   /* of K and V, beside kv_bytes: in a file for want of memory */
 
@@ -80,11 +81,22 @@ typedef struct ebb_plan {
     double      predicted_load_s;        /* copies of our own are read at open, cold */
     double      predicted_first_token_s; /* of a prompt of 64 tokens, loading included */
     char        why[160];        /* what decided the tier, one line */
+
+    /* Guesses.  The figures above are without them. */
+    uint32_t    n_ahead;         /* tokens that can be guessed for a pass, at most */
+    double      draft_right;     /* share of a draft model's guesses that is assumed to be right; 0: no draft model was given */
+    uint32_t    draft_guesses;   /* as many for each pass are best then; 0: none pays ... */
+    double      draft_tok_s;     /* ... and this comes of it */
+    double      alone_tok_s;     /* of a plan without the draft model, which has its memory for layers */
+    char        draft_why[160];  /* what it gives or why it is left out, one line; "" if none was given */
 } ebb_plan;
 
 /* Plan `m` with `opts` on `machine`.  Pure arithmetic: no I/O, and no memory but a
  * table of the tensors while it counts.
- * Errors: UNSUPPORTED, FORMAT (the tensors are not those of the architecture), NOMEM;
+ * A draft model (opts->draft) never changes the context or the type of K and V; it is left out where it does not
+ * fit, or would take the place of layers and cost more than it gives.
+ * Errors: UNSUPPORTED, FORMAT (the tensors are not those of the architecture), NOMEM, USAGE (the draft model has another
+ * vocabulary: says which files and what differs);
  * a model that does not fit is a plan with fits == false. */
 EBB_MUST_CHECK
 ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,

@@ -128,5 +128,8 @@ void ebb_sampler_free(ebb_sampler *s);
 /* Choose a token.  `recent` are the last n ids of the timeline (for the
  * penalty).  The same logits, recent and seed history give the same token. */
 ebb_token ebb_sampler_pick(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n);
+/* The same from the session's logits and behind its ids; and a draft model (ebb_engine_opts.draft) guesses from here on what
+ * this sampler would choose next. */
+ebb_token ebb_session_pick(ebb_session *s, ebb_sampler *sampler);
 
 #endif

@@ -64,6 +64,7 @@ typedef struct ebb_stats {
     double    spent_s[EBB_SPENT_COUNT];          /* in passes, since the engine was opened ... */
     double    waited_s;          /* ... and of that, one thread having waited for the slices of the others */
     uint64_t  drafted, accepted; /* tokens guessed; of these, right and so not computed alone */
+    uint64_t  draft_bytes;       /* of the draft model that is there; 0: none */
 
     double    load_s;            /* open to ready */
     char      decision[160];     /* the last thing decided about memory, one line */

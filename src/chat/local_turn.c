@@ -77,14 +77,14 @@ static ebb_status decode(ebb_local *l, ebb_sampler *sampler, ebb_turn_cost *cost
 
     while (!atomic_load(&l->stop)) {
         size_t n;
-        const ebb_token *ids = ebb_session_ids(l->session, &n);
         ebb_token id;
         ebb_status st;
 
         *finish = EBB_FINISH_LENGTH;
+        (void)ebb_session_ids(l->session, &n);
         if (n >= n_ctx)
             return EBB_OK;
-        id = ebb_sampler_pick(sampler, ebb_session_logits(l->session), ids, n);
+        id = ebb_session_pick(l->session, sampler);
         if (ebb_model_is_eog(l->model, id)) {
             *finish = EBB_FINISH_STOP;
             return EBB_OK;

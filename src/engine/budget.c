@@ -81,6 +81,8 @@ ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, 
 {
     ebb_status st;
 
+    if (e->host)                                 /* which looks at memory, and measures */
+        return apply(e, &e->plan, progress, arg, err);
     ebb_watch_open(e);
     ebb_learn_open(e);
     st = e->plan.stream_bytes > 0 ? ebb_learn_measure(e, &e->plan, err) : EBB_OK;
@@ -92,6 +94,8 @@ ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, 
 
 void ebb_budget_close(ebb_engine *e)
 {
+    if (e->host)
+        return;
     ebb_watch_close(e);
     ebb_learn_close(e);
 }
@@ -116,7 +120,7 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan
         return st;
     if (bytes == 0 || bytes > now.available_bytes)
         bytes = now.available_bytes;
-    st = ebb_plan_refit(&e->net, e->model, &e->opts, &e->machine, bytes, out, err);
+    st = ebb_plan_refit_draft(&e->net, e->model, &e->opts, &e->machine, bytes, e->helper.bytes, out, err);
     if (st == EBB_OK)
         st = ebb_learn_measure(e, out, err);
     if (st == EBB_OK) {
@@ -143,7 +147,11 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     e->budget.applied = correction(e);
     pthread_mutex_unlock(&e->lock);
     atomic_store(&e->budget.n_shed, 0);
+    if (plan.draft_bytes == 0)
+        ebb_helper_close(e);
     st = apply(e, &plan, progress, arg, err);
+    if (st == EBB_OK && plan.draft_bytes > 0 && !ebb_helper_is_here(e))
+        ebb_helper_open(e);
     if (st == EBB_CANCELED) {                    /* what was not read is taken back later */
         for (uint32_t i = 0; i <= e->net.n_layers; i++)
             e->budget.n_shed += ebb_group_is_wanted(e, i) && !ebb_group_is_here(e, i);

@@ -236,7 +236,7 @@ static void look(ebb_engine *e)
 
     e->budget.looked_ns = ebb_clock_ns();
     e->budget.n_looked = 0;
-    if (is_in_memory(e) || !room(e, &available, &pressure) || available >= floor)
+    if (!room(e, &available, &pressure) || available >= floor || ebb_helper_give(e, available) || is_in_memory(e))
         return;
     n_here = count_here(e);
     if (n_here > 0 && available < floor / 4 && e->budget.shed_ns && ebb_clock_ns() - e->budget.shed_ns < CALM_NS)
@@ -268,6 +268,7 @@ static void follow_sentry(ebb_engine *e)
 {
     ebb_error err = { 0 };
 
+    ebb_helper_follow_sentry(e);
     if (ebb_sentry_take_count(e) == 0)
         return;
     e->budget.shed_ns = ebb_clock_ns();
@@ -289,7 +290,7 @@ void ebb_budget_look(void *engine)
 
 ebb_status ebb_budget_before_pass(ebb_engine *e, ebb_error *err)
 {
-    if (++e->budget.n_looked >= LOOK_PASSES)
+    if (!e->host && ++e->budget.n_looked >= LOOK_PASSES)
         look(e);
     return ebb_res_check(e->res, err);
 }
@@ -321,7 +322,7 @@ static uint32_t find_missing(const ebb_engine *e)
 /* Something that was given away may come back. */
 static bool has_given(const ebb_engine *e)
 {
-    return e->budget.n_shed > 0 || e->budget.is_least || e->budget.expert_bytes < e->plan.expert_bytes ||
+    return e->helper.is_away || e->budget.n_shed > 0 || e->budget.is_least || e->budget.expert_bytes < e->plan.expert_bytes ||
            (ebb_kv_n_out(e->kv) > 0 && e->plan.kv_file_bytes == 0);
 }
 
@@ -396,8 +397,10 @@ static bool take_back(ebb_engine *e)
         take_ring(e);
     else if (e->budget.expert_bytes < e->plan.expert_bytes)
         take_experts(e);
-    else
+    else if (e->budget.n_shed > 0)
         take_layer(e);
+    else if (is_calm(e, e->helper.bytes / 2))     /* all else is back */
+        ebb_helper_take_back(e);
     return has_given(e);
 }
 
@@ -406,6 +409,8 @@ bool ebb_budget_idle(ebb_engine *e)
 {
     bool is_held = !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !is_in_memory(e);
 
+    if (e->host)
+        return false;
     follow_sentry(e);
     if (is_held && (e->budget.sentry ? ebb_sentry_take_short(e) : seems_short(e)))
         look(e);

@@ -14,17 +14,30 @@
 
 static ebb_status make_plan(ebb_engine *e, ebb_error *err)
 {
-    ebb_status st = ebb_machine_probe(NULL, false, &e->machine, err);
+    ebb_status st;
 
+    if (e->host)
+        return ebb_plan_draft(&e->net, &e->host->opts, &e->host->plan, &e->plan, err);
+    st = ebb_machine_probe(NULL, false, &e->machine, err);
+    if (st == EBB_OK && e->opts.draft && !e->opts.no_draft)      /* whether it is worth its memory is for speeds to say */
+        st = ebb_machine_measure(&e->machine, e->model, &e->opts, true, err);
     if (st == EBB_OK)
         st = ebb_plan_net(&e->net, e->model, &e->opts, &e->machine, &e->plan, err);
     if (st != EBB_OK)
         return st;
     ebb_log("plan", "%s: total %llu, budget %llu: %s", ebb_tier_name(e->plan.tier),
             (unsigned long long)e->plan.total_bytes, (unsigned long long)e->plan.budget_bytes, e->plan.why);
+    if (e->plan.draft_why[0])
+        ebb_log("plan", "draft model: %s", e->plan.draft_why);
     if (!e->plan.fits)
         return EBB_FAIL(err, EBB_BUDGET, "%s", e->plan.why);
     return EBB_OK;
+}
+
+/* What stops a pass. */
+static const atomic_bool *stop_of(const ebb_engine *e)
+{
+    return e->host ? &e->host->cancel : &e->cancel;
 }
 
 static ebb_status open_residency(ebb_engine *e, ebb_error *err)
@@ -44,7 +57,7 @@ static ebb_status open_residency(ebb_engine *e, ebb_error *err)
     st = ebb_res_open(parts, n, e->net.extents, e->net.n_extents, e->net.n_layers, &e->res, err);
     free(parts);
     if (st == EBB_OK)
-        ebb_res_set_cancel(e->res, &e->cancel);
+        ebb_res_set_cancel(e->res, stop_of(e));
     return st;
 }
 
@@ -78,7 +91,7 @@ static ebb_status place_buffers(ebb_engine *e, ebb_error *err)
     e->run.pool = e->pool;
     e->run.res = e->res;
     e->run.kv = e->kv;
-    e->run.cancel = &e->cancel;
+    e->run.cancel = stop_of(e);
     st = ebb_net_load(&e->net, e->res, err);
     if (st == EBB_OK)
         ebb_run_init(&e->run);
@@ -95,7 +108,9 @@ static ebb_status open_all(ebb_engine *e, const ebb_engine_opts *o, ebb_progress
         st = ebb_net_bind(&e->net, ebb_model_gguf(e->model), err);
     if (st == EBB_OK)
         st = make_plan(e, err);
-    if (st == EBB_OK)
+    if (st == EBB_OK && e->host)
+        e->pool = e->host->pool;
+    else if (st == EBB_OK)
         st = ebb_pool_new(e->plan.n_threads, &e->pool, err);
     if (st == EBB_OK)
         st = open_residency(e, err);
@@ -108,10 +123,9 @@ static ebb_status open_all(ebb_engine *e, const ebb_engine_opts *o, ebb_progress
     return st;
 }
 
-ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
-                           ebb_progress_fn *progress, void *arg, ebb_engine **out, ebb_error *err)
+static ebb_status open_engine(const ebb_model *m, const ebb_engine_opts *opts, ebb_engine *host, ebb_progress_fn *progress, void *arg,
+                              ebb_engine **out, ebb_error *err)
 {
-    static const ebb_engine_opts defaults;
     double begin = ebb_clock_s();
     ebb_engine *e = calloc(1, sizeof *e);
     ebb_status st;
@@ -120,26 +134,50 @@ ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
     if (!e)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
     e->model = m;
-    e->opts = opts ? *opts : defaults;
+    e->host = host;
+    e->opts = *opts;
     pthread_mutex_init(&e->lock, NULL);
     st = open_all(e, &e->opts, progress, arg, err);
     if (st != EBB_OK) {
         ebb_engine_close(e);
         return st;
     }
-    ebb_keep_open(e, opts ? opts : &defaults);
+    ebb_keep_open(e, opts);
     ebb_stats_init(e, ebb_clock_s() - begin);
     *out = e;
     return EBB_OK;
+}
+
+ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
+                           ebb_progress_fn *progress, void *arg, ebb_engine **out, ebb_error *err)
+{
+    static const ebb_engine_opts defaults;
+    ebb_status st = open_engine(m, opts ? opts : &defaults, NULL, progress, arg, out, err);
+
+    if (st == EBB_OK)
+        ebb_helper_open(*out);
+    return st;
+}
+
+ebb_status ebb_engine_open_draft(ebb_engine *host, ebb_engine **out, ebb_error *err)
+{
+    ebb_engine_opts o = {
+        .n_threads = host->plan.n_threads, .cpu = host->opts.cpu, .io = host->opts.io, .no_draft = true,
+        .no_kv_cache = host->opts.no_kv_cache, .kv_cache_dir = host->opts.kv_cache_dir, .kv_cache_bytes = host->opts.kv_cache_bytes,
+    };
+
+    return open_engine(host->opts.draft, &o, host, NULL, NULL, out, err);
 }
 
 void ebb_engine_close(ebb_engine *e)
 {
     if (!e)
         return;
+    ebb_helper_close(e);
     ebb_budget_close(e);
     ebb_keep_close(e);
-    ebb_pool_free(e->pool);
+    if (!e->host)
+        ebb_pool_free(e->pool);
     ebb_kv_close(e->kv);
     ebb_res_close(e->res);
     ebb_net_fini(&e->net);

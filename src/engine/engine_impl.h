@@ -16,7 +16,9 @@
 #include "plan/layout.h"
 #include "residency/measure.h"
 #include "residency/residency.h"
+#include "sample/sampler.h"
 #include "speculate/draft.h"
+#include "speculate/pace.h"
 
 /* A place for one state of the layers that have one (delta nets): what recurrent
  * layers remember of a prefix cannot be cut like K and V, so copies of it are
@@ -71,7 +73,9 @@ struct ebb_session {
     ebb_drafter  drafter;
     uint32_t     n_ahead;        /* computed positions that no one has asked for yet */
     uint32_t     n_guessed;      /* by the last pass; n_ahead of them are left */
+    bool         is_drafted;     /* by the draft model */
     double       pass_s;         /* what it took */
+    ebb_sampler_mark chooser;    /* how its tokens are chosen */
 };
 
 /* Tokens of the timeline. */
@@ -113,9 +117,23 @@ typedef struct ebb_budget {
     double       best;           /* predicted to real time of the best row since anything was learned; 0: none yet */
 } ebb_budget;
 
+/* The draft model (engine_helper.c). */
+typedef struct ebb_helper {
+    ebb_engine  *engine;         /* NULL: none, or not at present; another thread looks at it with the host's lock held */
+    ebb_session *session;
+    ebb_sampler *sampler;
+    uint64_t     bytes;          /* that it is planned to take; 0: there is none, or it has ended */
+    ebb_pace     pace;
+    double       probability[EBB_AHEAD_DRAFT];   /* of the guesses under way, by the draft model */
+    atomic_bool  is_short;       /* the sentry has let its weights go */
+    bool         is_away;        /* it gave its memory away, and may come back */
+} ebb_helper;
+
 struct ebb_engine {
     const ebb_model *model;
     ebb_engine_opts opts;
+    ebb_engine  *host;           /* of a draft model's engine: it has threads, cancel flag and budget; else NULL */
+    ebb_helper   helper;
     ebb_machine  machine;        /* as it was at open; speeds are measured when something is streamed */
     ebb_plan     plan;           /* what was decided at open, and by budget.c since */
     ebb_budget   budget;
@@ -177,8 +195,44 @@ bool ebb_ahead_take(ebb_session *s, ebb_token id);
 /* Compute id, which is none of a guess under way, with a new guess behind it. */
 EBB_MUST_CHECK
 ebb_status ebb_ahead_extend(ebb_session *s, ebb_token id, ebb_error *err);
-/* Forget the guess: the table holds the timeline and no more. */
-void ebb_ahead_drop(ebb_session *s);
+/* Forget the guess: the table holds the timeline and no more.  is_refuted: what comes instead is another token. */
+void ebb_ahead_drop(ebb_session *s, bool is_refuted);
+
+/* -- A draft model (engine_helper.c) --
+ *
+ * It is an engine of its own with one timeline, which follows whatever session is guessed for by their common prefix.
+ * It borrows the threads and the cancel flag of its host, and neither looks at memory nor learns speeds: the host's plan counts
+ * it, and where memory is short the host gives it away before anything else. */
+
+/* Open it if the plan has one.  What goes wrong ends it with a line in the stats and is no error. */
+void ebb_helper_open(ebb_engine *e);
+void ebb_helper_close(ebb_engine *e);
+static inline bool ebb_helper_is_here(const ebb_engine *e)
+{
+    return e->helper.engine != NULL;
+}
+/* What may follow ids[0..n) in s, at most `max` tokens to out; 0 where it does not pay or cannot be told. */
+uint32_t ebb_helper_guess(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max);
+/* Of the n guesses of the last call n_right were chosen; the next was not, if is_refuted, else that is not known. */
+void ebb_helper_learn(ebb_engine *e, uint32_t n, uint32_t n_right, bool is_refuted);
+/* A pass of the host with n_cols columns took so long. */
+void ebb_helper_learn_pass(ebb_engine *e, uint32_t n_cols, double seconds);
+/* The timeline of s is about to forget; so does the draft's if it is the same there. */
+void ebb_helper_forget(ebb_session *s, uint32_t from, uint32_t n);
+/* What it has computed is kept on disk. */
+void ebb_helper_keep(ebb_engine *e);
+/* Memory is short.  false: there is nothing to give. */
+bool ebb_helper_give(ebb_engine *e, int64_t available);
+/* From the sentry: its weights at once; bytes. */
+uint64_t ebb_helper_let_go(ebb_engine *e, uint64_t n_bytes);
+/* If that happened, give the rest, too. */
+void ebb_helper_follow_sentry(ebb_engine *e);
+/* There is room for it again. */
+void ebb_helper_take_back(ebb_engine *e);
+
+/* An engine that guesses for `host`, by a plan of ebb_plan_draft. */
+EBB_MUST_CHECK
+ebb_status ebb_engine_open_draft(ebb_engine *host, ebb_engine **out, ebb_error *err);
 
 /* -- Prefixes: what is there (session_prefix.c), and fetching it (session_fetch.c) -- */
 
@@ -318,7 +372,8 @@ void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, 
 void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n);
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
 void ebb_stats_decode_begin(ebb_engine *e);
-void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_guessed);
+/* had_guess: the pass had more columns than one. */
+void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_guessed, bool had_guess);
 void ebb_stats_guess(ebb_engine *e, uint32_t n_drafted);
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s);
 

@@ -3,6 +3,7 @@
 #include "model_file.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The largest known vocabularies have 262,144 and 514,906. */
 #define MAX_TOKENS ((uint64_t)1 << 19)
@@ -176,6 +177,25 @@ ebb_status ebb_model_make_tokenizer(const ebb_gguf *g, ebb_tokenizer **out, ebb_
         st = ebb_tokenizer_new(&v, out, err);
     lists_fini(&l);
     return st;
+}
+
+static const char *file_name(const ebb_model *m)
+{
+    const char *path = ebb_model_get_info(m)->path, *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+ebb_status ebb_model_check_draft(const ebb_model *m, const ebb_model *draft, ebb_error *err)
+{
+    char why[160];
+    ebb_status st = ebb_model_check_tokenizer(m, err);
+
+    if (st == EBB_OK)
+        st = ebb_model_check_tokenizer(draft, err);
+    if (st != EBB_OK || ebb_tokenizer_is_like(ebb_model_tokenizer(m), ebb_model_tokenizer(draft), why))
+        return st;
+    return EBB_FAIL(err, EBB_USAGE, "%.80s cannot guess for %.80s: %s", file_name(draft), file_name(m), why);
 }
 
 /* -- The tokenizer's functions --------------------------------------------------------- */

@@ -71,6 +71,15 @@ static void let_go(ebb_sentry *s, int64_t available, int64_t floor)
     ebb_res_stats res;
     uint32_t n;
 
+    freed = ebb_helper_let_go(e, want);           /* it changes no answer */
+    if (freed > 0) {
+        ebb_stats_decision(e, "memory is short: %lld MiB available; the draft model's %llu MiB let go at once",
+                           (long long)(available / (int64_t)MIB), (unsigned long long)(freed / MIB));
+        tell(e);
+    }
+    if (freed >= want)
+        return;
+    want -= freed;
     ebb_res_get_stats(e->res, &res);
     freed = ebb_res_let_go(e->res, want > res.pinned_bytes / 4 ? want : res.pinned_bytes / 4, &n);
     if (n == 0)

@@ -41,6 +41,7 @@ ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
         fini(s);
         return st;
     }
+    s->chooser = EBB_SAMPLER_LIKELIEST;
     ebb_ahead_init(s);
     s->next = e->sessions;
     e->sessions = s;
@@ -64,7 +65,7 @@ void ebb_session_free(ebb_session *s)
 
 void ebb_session_clear(ebb_session *s)
 {
-    ebb_ahead_drop(s);
+    ebb_ahead_drop(s, false);
     ebb_kv_cut(s->engine->kv, &s->table, 0);
     ebb_state_drop(s);
     s->n_chained = 0;
@@ -214,7 +215,7 @@ ebb_status ebb_session_sync_held(ebb_session *s, const ebb_token *ids, size_t n,
 ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
                             ebb_receipt *receipt, ebb_error *err)
 {
-    ebb_ahead_drop(s);
+    ebb_ahead_drop(s, false);
     return s->slide.n_window ? ebb_slide_sync(s, ids, n, receipt, err)
                              : ebb_session_sync_held(s, ids, n, receipt, err);
 }
@@ -227,7 +228,7 @@ size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n)
 /* Room for one token that was not guessed. */
 static ebb_status make_way(ebb_session *s, ebb_error *err)
 {
-    ebb_ahead_drop(s);
+    ebb_ahead_drop(s, true);
     return s->slide.n_window ? ebb_slide_before_append(s, err) : check_length(s, (size_t)s->table.n_pos + 1, err);
 }
 
@@ -246,7 +247,7 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
     if (!was_guessed)
         st = ebb_ahead_extend(s, id, err);
     if (st == EBB_OK)
-        ebb_stats_decode_step(e, ebb_clock_s() - begin, was_guessed);
+        ebb_stats_decode_step(e, ebb_clock_s() - begin, was_guessed, s->n_guessed > 0);
     ebb_stats_idle(e, s);
     return st;
 }
@@ -312,4 +313,12 @@ const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n)
 const float *ebb_session_logits(const ebb_session *s)
 {
     return s->has_logits ? s->logits : NULL;
+}
+
+ebb_token ebb_session_pick(ebb_session *s, ebb_sampler *sampler)
+{
+    ebb_token id = ebb_sampler_pick(sampler, s->logits, s->ids, ebb_session_length(s));
+
+    s->chooser = ebb_sampler_get_mark(sampler);
+    return id;
 }

@@ -115,7 +115,7 @@ ebb_status ebb_session_forget(ebb_session *s, uint32_t from, uint32_t n, ebb_err
     ebb_status st;
     ebb_shift shift;
 
-    ebb_ahead_drop(s);
+    ebb_ahead_drop(s, false);
     st = check_range(s, from, n, err);
     if (st != EBB_OK)
         return st;
@@ -127,6 +127,7 @@ ebb_status ebb_session_forget(ebb_session *s, uint32_t from, uint32_t n, ebb_err
     st = prepare(s, n, &m, err);
     if (st != EBB_OK)
         return st;
+    ebb_helper_forget(s, from, n);
     shift = next_shift(s, from, n);
     ebb_run_move(&e->run, &m);
     ebb_kv_cut(e->kv, &s->table, m.end);

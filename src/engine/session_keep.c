@@ -194,7 +194,8 @@ void ebb_session_keep(ebb_session *s)
 
     if (!e->disk || s->table.n_pos == 0 || ebb_kv_is_lost(e->kv))
         return;
-    ebb_ahead_drop(s);
+    ebb_ahead_drop(s, false);
+    ebb_helper_keep(e);
     ebb_keep_reap(e, false);
     k = new_kept(s);
     if (!k)

@@ -145,10 +145,10 @@ static void learn(ebb_engine *e, double seconds)
         b->correction = b->correction > 0 ? b->correction + (ratio - b->correction) / LEARN_OVER : ratio;
 }
 
-void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_guessed)
+void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_guessed, bool had_guess)
 {
     pthread_mutex_lock(&e->lock);
-    if (!was_guessed)
+    if (!was_guessed && !had_guess)
         learn(e, seconds);
     e->append_s += seconds;
     e->stats.n_passes += !was_guessed;

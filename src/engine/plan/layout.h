@@ -10,7 +10,8 @@
 #include "plan/speeds.h"
 #include "residency/measure.h"
 
-#define EBB_LOGIT_COLS 8u        /* columns of logits that an evaluation holds at a time */
+#define EBB_AHEAD_TEXT  7u       /* tokens that can be guessed from the text for a pass ... */
+#define EBB_AHEAD_DRAFT 31u      /* ... and by a draft model; the rows of logits are one more */
 #define EBB_N_SLOTS    6u        /* states: a live one, some at fixed distances, the ends of the last prompts */
 
 /* Vectors of `net` and buffers of `run`, whose net, n_threads, cap_cols, n_ctx
@@ -27,7 +28,22 @@ uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx);
 EBB_MUST_CHECK
 ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *out, ebb_error *err);
-/* Plan anew for another budget with the context, KV and chunk that *p has:
+/* The same beside something that takes draft_bytes, for passes with n_ahead guesses; no draft model is looked at. */
+EBB_MUST_CHECK
+ebb_status ebb_plan_beside(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
+                           uint64_t draft_bytes, uint32_t n_ahead, ebb_plan *out, ebb_error *err);
+
+/* The plan of opts->draft as it guesses for `host`: all of it in memory, the same context if it was trained for that. */
+EBB_MUST_CHECK
+ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_plan *host, ebb_plan *out, ebb_error *err);
+/* What a draft of that plan takes beside its host. */
+uint64_t ebb_plan_draft_bytes(const ebb_plan *draft);
+
+/* ebb_plan_refit below, with a draft of draft_bytes (0: none) if it is worth its room there, else without. */
+EBB_MUST_CHECK
+ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
+                                uint64_t budget_bytes, uint64_t draft_bytes, ebb_plan *p, ebb_error *err);
+/* Plan anew for another budget with the context, KV, chunk and draft_bytes that *p has:
  * only the layers that are resident change, and what is predicted. */
 EBB_MUST_CHECK
 ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
@@ -65,6 +81,8 @@ uint64_t ebb_plan_ring_least(const ebb_net *net);
 uint64_t ebb_plan_experts_least(const ebb_net *net);
 /* Fill the predicted figures (predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
+/* Seconds of a pass of n_cols columns at depth 0, logits of all of them wanted. */
+double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p, uint32_t n_cols);
 /* How much faster or slower the disk was than *machine says, where a pass at depth 0 took pass_s and waited for reads;
  * 0: it did not wait. */
 double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p, double pass_s);

@@ -335,6 +335,8 @@ ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb
     ebb_speeds known;
     ebb_status st = begin(m, &w, &known, err);
 
+    if (opts && opts->draft)
+        w.types |= ebb_machine_types(opts->draft);
     if (st != EBB_OK)
         return st;
     m->cached_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);

@@ -45,7 +45,7 @@ void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run)
     run->n_threads = plan->n_threads;
     run->cap_cols = plan->n_chunk;
     run->n_ctx = plan->n_ctx;
-    run->cap_logits = EBB_LOGIT_COLS;
+    run->cap_logits = plan->n_ahead + 1;
     run->k_type = plan->kv_k;
     run->v_type = plan->kv_v;
     run->unit = kv_unit(plan, net);
@@ -235,7 +235,7 @@ static void count(const planning *q)
     p->code_bytes = CODE_BYTES;
     p->reserve_bytes = SLACK_BYTES + p->weights_resident_bytes / SLACK_SHARE;
     p->total_bytes = p->weights_resident_bytes + p->weights_ring_bytes + p->expert_bytes + p->kv_bytes + p->activation_bytes +
-                     p->tokenizer_bytes + p->code_bytes + p->reserve_bytes;
+                     p->tokenizer_bytes + p->code_bytes + p->reserve_bytes + p->draft_bytes;
 }
 
 /* -- Choices --------------------------------------------------------------------- */
@@ -504,8 +504,8 @@ static void end(planning *q)
 
 static const ebb_engine_opts defaults;
 
-ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
-                        const ebb_machine *machine, ebb_plan *p, ebb_error *err)
+ebb_status ebb_plan_beside(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
+                           uint64_t draft_bytes, uint32_t n_ahead, ebb_plan *p, ebb_error *err)
 {
     planning q = { .net = net, .o = opts ? opts : &defaults, .p = p };
     bool is_capped = q.o->ram_bytes && q.o->ram_bytes < machine->available_bytes;
@@ -515,6 +515,8 @@ ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts 
     memset(p, 0, sizeof *p);
     p->n_threads = q.o->n_threads ? q.o->n_threads : machine->n_cpus;
     p->n_layers = net->n_layers;
+    p->draft_bytes = draft_bytes;
+    p->n_ahead = n_ahead;
     p->tokenizer_bytes = ebb_model_bytes(m);
     p->n_chunk = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
     p->budget_bytes = is_capped ? q.o->ram_bytes : machine->available_bytes;

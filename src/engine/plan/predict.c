@@ -33,7 +33,9 @@ static double share_used(const ebb_net *net, const ebb_matrix *m)
 }
 
 /* Seconds that all products of one column take; of many, a column's. */
-static double product_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, bool is_many)
+typedef enum columns { ONE, MANY, FEW } columns;         /* of few, all give logits */
+
+static double product_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, columns of)
 {
     double memory = or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads);
     double mac_s = or_usual(m->int8_mac_s, INT8_MAC_S * p->n_threads), s = 0;
@@ -42,9 +44,9 @@ static double product_s(const ebb_net *net, const ebb_machine *m, const ebb_plan
         const ebb_matrix *w = &net->matrices[i];
         const ebb_type_speed *speed = &m->types[w->type];
 
-        if (!is_many)
+        if (of == ONE)
             s += share_used(net, w) * (double)w->whole.n_bytes / or_usual(speed->bytes_s, memory);
-        else if (w->whole.group < net->n_layers) /* few columns need the output */
+        else if (of == FEW || w->whole.group < net->n_layers)
             s += share_used(net, w) * (double)w->whole.n_elems / or_usual(speed->mac_s, mac_s);
     }
     return s;
@@ -64,7 +66,7 @@ static double with_reads(const ebb_machine *m, double alone_s, double read_bytes
 /* What a pass of one column computes. */
 static double compute_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p)
 {
-    return product_s(net, m, p, false) + or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER * p->n_layers;
+    return product_s(net, m, p, ONE) + or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER * p->n_layers;
 }
 
 /* Bytes that the first pass reads beside what it streams: copies are made past the page cache. */
@@ -78,12 +80,19 @@ static double cold_bytes(const ebb_machine *m, const ebb_plan *p)
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
 {
     double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = (double)p->stream_bytes;
-    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, true);
+    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY);
 
     p->predicted_decode_tok_s = 1 / with_reads(m, one_s, stream);
     p->predicted_prefill_tok_s = p->n_chunk / with_reads(m, column_s * p->n_chunk + one_s, stream);
     p->predicted_load_s = p->is_mapped ? 0 : (double)p->weights_resident_bytes / disk;
     p->predicted_first_token_s = with_reads(m, column_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));
+}
+
+double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n_cols)
+{
+    double further_s = n_cols > 1 ? (n_cols - 1) * product_s(net, m, p, FEW) : 0;
+
+    return with_reads(m, compute_s(net, m, p) + further_s, (double)p->stream_bytes);
 }
 
 double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, double pass_s)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "ebb/session.h"
+#include "sample/sampler.h"
 
 typedef struct candidate {
     float     logit;
@@ -68,6 +68,17 @@ static double next_random(ebb_sampler *s)
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+ebb_sampler_mark ebb_sampler_get_mark(const ebb_sampler *s)
+{
+    return (ebb_sampler_mark){ .p = s->p, .state = s->state };
+}
+
+void ebb_sampler_set_mark(ebb_sampler *s, const ebb_sampler_mark *mark)
+{
+    s->p = mark->p;
+    s->state = mark->state;
 }
 
 /* -- The heap ----------------------------------------------------------------- */
@@ -166,22 +177,46 @@ static size_t take_best(ebb_sampler *s)
     return n;
 }
 
-ebb_token ebb_sampler_pick(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+/* All candidates stand in the heap as they came. */
+static void fill(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
 {
-    size_t n_best, i;
-    double sum = 0, at;
-
-    for (i = 0; i < s->n_vocab; i++)
+    for (size_t i = 0; i < s->n_vocab; i++)
         s->heap[i] = (candidate){ .logit = isnan(logits[i]) ? -INFINITY : logits[i], .id = (ebb_token)i };
     if (s->p.repeat_penalty != 1.0f)
         penalize(s, logits, recent, n);
-    if (!(s->p.temp > 0))
-        return greedy(s).id;
-    n_best = take_best(s);
+}
+
+/* One of the best, by their weights; its share of them. */
+static ebb_token draw(ebb_sampler *s, double *share)
+{
+    size_t n_best = take_best(s), i;
+    double sum = 0, at;
+
     for (i = 0; i < n_best; i++)
         sum += s->weight[i] = exp(((double)s->best[i].logit - s->best[0].logit) / s->p.temp);
     at = next_random(s) * sum;
     for (i = 0; i + 1 < n_best && at >= s->weight[i]; i++)
         at -= s->weight[i];
+    *share = s->weight[i] / sum;
     return s->best[i].id;
+}
+
+ebb_token ebb_sampler_pick(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+{
+    double share;
+
+    fill(s, logits, recent, n);
+    return s->p.temp > 0 ? draw(s, &share) : greedy(s).id;
+}
+
+ebb_token ebb_sampler_pick_likely(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n, double *probability)
+{
+    candidate best;
+
+    fill(s, logits, recent, n);
+    if (s->p.temp > 0)
+        return draw(s, probability);
+    best = greedy(s);
+    *probability = 1 / sum_weights(s->heap, s->n_vocab, best.logit);
+    return best.id;
 }

@@ -23,10 +23,10 @@ static uint32_t match(const ebb_token *ids, uint32_t end, uint32_t n)
     return m;
 }
 
-/* The position behind the longest match of the end of ids, the latest of equals; 0: none. */
-static uint32_t find(const ebb_token *ids, uint32_t n)
+/* The position behind the longest match of the end of ids, the latest of equals; 0: none of n_alike. */
+static uint32_t find(const ebb_token *ids, uint32_t n, uint32_t n_alike)
 {
-    uint32_t best = 0, longest = MIN_MATCH - 1;
+    uint32_t best = 0, longest = n_alike - 1;
 
     for (uint32_t end = n - 1; end >= MIN_MATCH && longest < MAX_MATCH; end--) {
         uint32_t m = ids[end - 1] == ids[n - 1] ? match(ids, end, n) : 0;
@@ -39,7 +39,7 @@ static uint32_t find(const ebb_token *ids, uint32_t n)
     return best;
 }
 
-uint32_t ebb_drafter_guess(ebb_drafter *d, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max)
+uint32_t ebb_drafter_guess(ebb_drafter *d, const ebb_token *ids, uint32_t n, uint32_t n_alike, ebb_token *out, uint32_t max)
 {
     uint32_t from, n_out = d->n_now < max ? d->n_now : max;
 
@@ -49,7 +49,7 @@ uint32_t ebb_drafter_guess(ebb_drafter *d, const ebb_token *ids, uint32_t n, ebb
         d->n_pause--;
         return 0;
     }
-    from = find(ids, n);
+    from = find(ids, n, n_alike > MIN_MATCH ? n_alike : MIN_MATCH);
     if (from == 0)
         return 0;
     for (uint32_t i = 0; i < n_out; i++)         /* a text that repeats itself goes on in the guess */

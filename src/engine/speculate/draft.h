@@ -30,9 +30,9 @@ typedef struct ebb_drafter {
 void ebb_drafter_init(ebb_drafter *d, uint32_t n_most);
 
 /* What may follow ids[0..n): at most `max` tokens to out; returns how many.  0 where
- * nothing like the end of ids stands earlier, and while guessing pauses.  Cost: one
- * look at each id, a few microseconds for thousands. */
-uint32_t ebb_drafter_guess(ebb_drafter *d, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max);
+ * nothing like the last tokens of ids (three of them, or n_alike if that is more) stands earlier, and while guessing
+ * pauses.  Cost: one look at each id, a few microseconds for thousands. */
+uint32_t ebb_drafter_guess(ebb_drafter *d, const ebb_token *ids, uint32_t n, uint32_t n_alike, ebb_token *out, uint32_t max);
 
 /* A pass with a guess of n_guessed tokens (0: without one) took `seconds`; the first
  * n_right of them were chosen. */

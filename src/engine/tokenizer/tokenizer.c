@@ -2,6 +2,7 @@
 #include "tokenizer/tokenizer.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,45 @@ size_t ebb_tokenizer_bytes(const ebb_tokenizer *t)
 size_t ebb_tokenizer_n_tokens(const ebb_tokenizer *t)
 {
     return t->table.n;
+}
+
+/* -- Two of them ----------------------------------------------------------------- */
+
+/* Rows that only fill up the matrix. */
+static bool is_padding(const ebb_tok_entry *e)
+{
+    static const char pad[] = "[PAD";
+
+    return (e->attr & EBB_TOK_IS_UNUSED) || (e->len >= sizeof pad - 1 && memcmp(e->ptr, pad, sizeof pad - 1) == 0);
+}
+
+static bool is_same_entry(const ebb_tok_entry *a, const ebb_tok_entry *b)
+{
+    const uint8_t roles = EBB_TOK_IS_EOG | EBB_TOK_IS_RSTRIP;    /* derived, and of no account for what a text means */
+
+    return a->len == b->len && memcmp(a->ptr, b->ptr, a->len) == 0 && ((a->attr ^ b->attr) & ~roles) == 0;
+}
+
+bool ebb_tokenizer_is_like(const ebb_tokenizer *a, const ebb_tokenizer *b, char why[160])
+{
+    const ebb_tok_table *longer = a->table.n > b->table.n ? &a->table : &b->table;
+    size_t n = a->table.n < b->table.n ? a->table.n : b->table.n, i = 0, j = n;
+
+    while (i < n && is_same_entry(&a->table.entries[i], &b->table.entries[i]))
+        i++;
+    while (j < longer->n && is_padding(&longer->entries[j]))
+        j++;
+    why[0] = '\0';
+    if (i < n)
+        snprintf(why, 160, "token %zu is '%.*s' in one and '%.*s' in the other, or of another type", i,
+                 (int)(a->table.entries[i].len < 32 ? a->table.entries[i].len : 32), a->table.entries[i].ptr,
+                 (int)(b->table.entries[i].len < 32 ? b->table.entries[i].len : 32), b->table.entries[i].ptr);
+    else if (j < longer->n)
+        snprintf(why, 160, "one has %zu tokens, the other %zu", a->table.n, b->table.n);
+    else if (a->roles.bos != b->roles.bos || a->roles.eos != b->roles.eos)
+        snprintf(why, 160, "BOS and EOS are tokens %d and %d in one, %d and %d in the other", (int)a->roles.bos, (int)a->roles.eos,
+                 (int)b->roles.bos, (int)b->roles.eos);
+    return !why[0];
 }
 
 /* -- Text to ids ---------------------------------------------------------------- */

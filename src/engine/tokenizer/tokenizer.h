@@ -66,6 +66,10 @@ void ebb_tokenizer_free(ebb_tokenizer *t);       /* NULL is fine */
 size_t ebb_tokenizer_bytes(const ebb_tokenizer *t);
 size_t ebb_tokenizer_n_tokens(const ebb_tokenizer *t);
 
+/* Whether ids of b mean the same as ids of a: the same texts and types, BOS and EOS; one may have tokens without a use
+ * at the end that the other lacks.  false: the first difference in why[]. */
+bool ebb_tokenizer_is_like(const ebb_tokenizer *a, const ebb_tokenizer *b, char why[160]);
+
 /* These are the functions of ebb/model.h, contract for contract:
  * ebb_model_tokenize, _tokenize_quoted, _bos, _eos, _eot, _is_eog, _is_control,
  * _find_token, _piece. */

@@ -13,10 +13,10 @@ static void nothing_alike_no_guess(void **state)
 
     (void)state;
     ebb_drafter_init(&d, 7);
-    assert_int_equal(ebb_drafter_guess(&d, fresh, N(fresh), out, 8), 0);
-    assert_int_equal(ebb_drafter_guess(&d, two, N(two), out, 8), 0);     /* two tokens alike are too few */
-    assert_int_equal(ebb_drafter_guess(&d, two, 0, out, 8), 0);
-    assert_int_equal(ebb_drafter_guess(&d, two, 1, out, 8), 0);
+    assert_int_equal(ebb_drafter_guess(&d, fresh, N(fresh), 0, out, 8), 0);
+    assert_int_equal(ebb_drafter_guess(&d, two, N(two), 0, out, 8), 0);     /* two tokens alike are too few */
+    assert_int_equal(ebb_drafter_guess(&d, two, 0, 0, out, 8), 0);
+    assert_int_equal(ebb_drafter_guess(&d, two, 1, 0, out, 8), 0);
 }
 
 static void what_followed_is_the_guess(void **state)
@@ -28,11 +28,11 @@ static void what_followed_is_the_guess(void **state)
     (void)state;
     ebb_drafter_init(&d, 7);
     d.n_now = 3;
-    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), out, 8), 3);
+    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), 0, out, 8), 3);
     assert_int_equal(out[0], 40);
     assert_int_equal(out[2], 42);
-    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), out, 1), 1);     /* no more than there is room for */
-    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), out, 0), 0);
+    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), 0, out, 1), 1);     /* no more than there is room for */
+    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), 0, out, 0), 0);
 }
 
 static void the_longest_match_wins_then_the_latest(void **state)
@@ -44,9 +44,9 @@ static void the_longest_match_wins_then_the_latest(void **state)
 
     (void)state;
     ebb_drafter_init(&d, 1);
-    assert_int_equal(ebb_drafter_guess(&d, longer, N(longer), out, 8), 1);
+    assert_int_equal(ebb_drafter_guess(&d, longer, N(longer), 0, out, 8), 1);
     assert_int_equal(out[0], 50);
-    assert_int_equal(ebb_drafter_guess(&d, latest, N(latest), out, 8), 1);
+    assert_int_equal(ebb_drafter_guess(&d, latest, N(latest), 0, out, 8), 1);
     assert_int_equal(out[0], 60);
 }
 
@@ -59,7 +59,7 @@ static void a_text_that_repeats_itself_goes_on(void **state)
     (void)state;
     ebb_drafter_init(&d, 6);
     d.n_now = 6;
-    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), out, 6), 6);
+    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), 0, out, 6), 6);
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(out[i], 1 + i % 2);
 }
@@ -93,10 +93,10 @@ static void guessing_rests_where_it_does_not_pay(void **state)
     ebb_drafter_learn(&d, 0, 0, 0.1);
     for (int i = 0; i < 8; i++)                  /* twice the tokens for one and a half times the time */
         ebb_drafter_learn(&d, 1, 1, 0.15);
-    assert_int_not_equal(ebb_drafter_guess(&d, ids, N(ids), out, 8), 0);
+    assert_int_not_equal(ebb_drafter_guess(&d, ids, N(ids), 0, out, 8), 0);
     for (int i = 0; i < 8; i++)                  /* one token for one and a half times the time */
         ebb_drafter_learn(&d, 1, 0, 0.15);
-    while (ebb_drafter_guess(&d, ids, N(ids), out, 8) == 0 && n_rest < 1000)
+    while (ebb_drafter_guess(&d, ids, N(ids), 0, out, 8) == 0 && n_rest < 1000)
         n_rest++;
     assert_in_range(n_rest, 8, 200);             /* and it is tried again */
 }
@@ -109,7 +109,7 @@ static void none_where_none_is_wanted(void **state)
 
     (void)state;
     ebb_drafter_init(&d, 0);
-    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), out, 8), 0);
+    assert_int_equal(ebb_drafter_guess(&d, ids, N(ids), 0, out, 8), 0);
 }
 
 int main(void)
