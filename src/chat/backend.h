@@ -80,9 +80,10 @@ typedef struct ebb_backend_ops {
 } ebb_backend_ops;
 
 /* The engine in this process.  path NULL: the best model there is (models.h), which a
- * NOTICE names.  Returns at once; LOADING ... READY or FAILED follow. */
+ * NOTICE names; draft: the model that guesses for it, NULL: none; a NOTICE says what it will bring, or why it is left out.
+ * Returns at once; LOADING ... READY or FAILED follow. */
 EBB_MUST_CHECK
-ebb_status ebb_backend_local(const char *path, const ebb_engine_opts *opts,
+ebb_status ebb_backend_local(const char *path, const char *draft, const ebb_engine_opts *opts,
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err);
 
 #endif

@@ -41,7 +41,7 @@ ebb_status ebb_chat_open_model(ebb_chat *c, const char *path, ebb_error *err)
     ebb_chat_close_model(c);
     c->state = EBB_CHAT_LOADING;
     c->is_chosen = path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
-    st = c->parts.open(c->parts.arg, path, &c->engine_opts, ebb_chat_sink, c, &c->backend, err);
+    st = c->parts.open(c->parts.arg, path, c->draft_path, &c->engine_opts, ebb_chat_sink, c, &c->backend, err);
     if (st != EBB_OK)
         c->state = EBB_CHAT_FAILED;
     return st;
@@ -154,6 +154,7 @@ static ebb_status init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_parts
     c->settings = c->base;
     c->engine_opts = o->engine;
     c->engine_opts.kv_cache_dir = copy_or_null(o->engine.kv_cache_dir, &ok);
+    c->draft_path = copy_or_null(o->draft_path, &ok);
     c->store_path = copy_or_null(o->store_path, &ok);
     c->system = copy_or_null(o->system, &ok);
     if (!ok)
@@ -200,6 +201,7 @@ void ebb_chat_close(ebb_chat *c)
     ebb_chat_events_fini(c);
     pthread_mutex_destroy(&c->lock);
     free((char *)c->engine_opts.kv_cache_dir);
+    free(c->draft_path);
     free(c->store_path);
     free(c->system);
     free((int32_t *)c->room.gap.ids);

@@ -22,6 +22,7 @@ typedef struct ebb_chat ebb_chat;
 
 typedef struct ebb_chat_opts {
     const char     *model_path;      /* NULL: $EBB_MODELS and the data folder, else the embedded guide */
+    const char     *draft_path;      /* a smaller model that guesses for it; NULL: none */
     const char     *session_name;    /* -s NAME: opened, or made; NULL: a new one */
     bool            continue_last;   /* -c */
     const char     *store_path;      /* NULL: $XDG_STATE_HOME/ebb/sessions.db; ":memory:": nothing is kept */

@@ -437,5 +437,9 @@ ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
             return st;
         ebb_file_close(fd);
     }
+    if (c->draft_path)
+        ebb_chat_notice(c, "%s guessed for the model before and stays behind", c->draft_path);
+    free(c->draft_path);
+    c->draft_path = NULL;
     return ebb_chat_open_model(c, path, err);
 }

@@ -7,7 +7,7 @@
 #include "chat_priv.h"
 #include "models.h"
 
-static ebb_status open_local(void *arg, const char *path, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+static ebb_status open_local(void *arg, const char *path, const char *draft, const ebb_engine_opts *opts, ebb_backend_sink *sink,
                              void *sink_arg, ebb_backend **out, ebb_error *err)
 {
     ebb_error ignored;
@@ -18,7 +18,7 @@ static ebb_status open_local(void *arg, const char *path, const ebb_engine_opts 
             ebb_log("models", "%s", ignored.msg);        /* where nothing can be kept, nothing was */
         path = NULL;
     }
-    return ebb_backend_local(path, opts, sink, sink_arg, out, err);
+    return ebb_backend_local(path, draft, opts, sink, sink_arg, out, err);
 }
 
 static ebb_status ready(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, char notice[256],

@@ -33,7 +33,7 @@ typedef struct ebb_respell {
 typedef struct ebb_chat_parts {
     void        *arg;
     ebb_sampling default_sampling;
-    ebb_status (*open)(void *arg, const char *path, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+    ebb_status (*open)(void *arg, const char *path, const char *draft, const ebb_engine_opts *opts, ebb_backend_sink *sink,
                        void *sink_arg, ebb_backend **out, ebb_error *err);
     /* The model stands: its facts, which live as long as the backend, the maker of
      * prompts, and what the user should know of them ("": nothing). */
@@ -115,6 +115,7 @@ typedef struct ebb_chat_room {
 struct ebb_chat {
     ebb_chat_parts    parts;
     ebb_engine_opts   engine_opts;
+    char             *draft_path;                /* NULL: no model guesses */
     char             *store_path;        /* NULL: the default */
     char             *system;            /* the system prompt that a new session begins with */
     ebb_chat_settings base, settings;    /* as opened; of this session */

@@ -76,6 +76,37 @@ static ebb_status open_model(ebb_local *l, ebb_model **m, ebb_error *err)
     return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, m, err);
 }
 
+/* The model that guesses is named like any other. */
+static ebb_status open_draft(ebb_local *l, ebb_error *err)
+{
+    char *found = NULL;
+    ebb_status st;
+
+    if (!l->draft_path)
+        return EBB_OK;
+    st = ebb_models_resolve(l->draft_path, &found, err);
+    if (st == EBB_OK)
+        st = ebb_model_open(found, &l->draft, err);
+    l->opts.draft = l->draft;
+    free(found);
+    return st;
+}
+
+/* What it will bring, or why it is left out. */
+static void tell_draft(ebb_local *l, const ebb_engine *e)
+{
+    ebb_machine machine;
+    ebb_plan p;
+    ebb_buf line = { 0 };
+
+    ebb_engine_get_plan(e, &p, &machine);
+    if (!l->draft || !p.draft_why[0])
+        return;
+    ebb_buf_addf(&line, "draft model %s: %s", ebb_model_get_info(l->draft)->name, p.draft_why);
+    ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = ebb_buf_text(&line), .n_text = line.len });
+    ebb_buf_fini(&line);
+}
+
 /* The engine has let layers go by itself: the worker, if it sleeps, is to take them back in time. */
 static void let_go(void *arg)
 {
@@ -94,7 +125,11 @@ static ebb_status load(ebb_local *l, ebb_error *err)
     ebb_status st = open_model(l, &m, err);
 
     if (st == EBB_OK)
+        st = open_draft(l, err);
+    if (st == EBB_OK)
         st = ebb_engine_open(m, &l->opts, progress, l, &e, err);
+    if (st == EBB_OK)
+        tell_draft(l, e);
     if (st == EBB_OK)
         ebb_engine_on_let_go(e, let_go, l);
     if (st == EBB_OK)
@@ -183,6 +218,7 @@ static void destroy(ebb_local *l)
     ebb_session_free(l->session);
     ebb_engine_close(l->engine);
     ebb_model_close(l->model);
+    ebb_model_close(l->draft);
     pthread_cond_destroy(&l->wake);
     pthread_cond_destroy(&l->done);
     pthread_mutex_destroy(&l->lock);
@@ -193,6 +229,7 @@ static void destroy(ebb_local *l)
     free(l->ahead_ids);
     free(l->now_ids);
     free(l->path);
+    free(l->draft_path);
     free(l);
 }
 
@@ -493,7 +530,7 @@ static const ebb_backend_ops local_ops = {
     .plan = local_plan,
 };
 
-ebb_status ebb_backend_local(const char *path, const ebb_engine_opts *opts,
+ebb_status ebb_backend_local(const char *path, const char *draft, const ebb_engine_opts *opts,
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err)
 {
     ebb_local *l = calloc(1, sizeof *l);
@@ -511,8 +548,9 @@ ebb_status ebb_backend_local(const char *path, const ebb_engine_opts *opts,
     l->ahead_from = SIZE_MAX;
     l->opts = opts ? *opts : (ebb_engine_opts){ 0 };
     l->path = path ? strdup(path) : NULL;
+    l->draft_path = draft ? strdup(draft) : NULL;
     l->opts.kv_cache_dir = l->opts.kv_cache_dir ? strdup(l->opts.kv_cache_dir) : NULL;
-    if ((path && !l->path) || (opts && opts->kv_cache_dir && !l->opts.kv_cache_dir) ||
+    if ((path && !l->path) || (draft && !l->draft_path) || (opts && opts->kv_cache_dir && !l->opts.kv_cache_dir) ||
         pthread_create(&l->thread, NULL, worker, l) != 0) {
         destroy(l);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");

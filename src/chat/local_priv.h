@@ -17,6 +17,8 @@ typedef struct ebb_local {
     ebb_backend_sink *sink;
     void             *arg;
     char             *path;              /* NULL: to be chosen; the worker's own; then: the embedded guide */
+    char             *draft_path;        /* NULL: none */
+    ebb_model        *draft;             /* the worker's own; outlives the engine */
     ebb_engine_opts   opts;              /* kv_cache_dir is our copy */
     pthread_t         thread;
     atomic_bool       stop;              /* the answer under way must end */

@@ -101,12 +101,21 @@ static ebb_status decode(ebb_local *l, ebb_sampler *sampler, ebb_turn_cost *cost
 }
 
 /* By the passes, as the panel has it: the last token was not computed. */
-static double decode_seconds(ebb_local *l, uint32_t n_generated, double elapsed_s)
+static void count(ebb_local *l, ebb_turn_cost *cost, uint64_t n_before, double elapsed_s)
 {
     ebb_stats s;
 
     ebb_engine_stats(l->engine, &s);
-    return s.decode_tok_s > 0 ? n_generated / s.decode_tok_s : elapsed_s;
+    cost->decode_s = s.decode_tok_s > 0 ? cost->n_generated / s.decode_tok_s : elapsed_s;
+    cost->n_guessed = (uint32_t)(s.accepted - n_before);
+}
+
+static uint64_t count_accepted(ebb_local *l)
+{
+    ebb_stats s;
+
+    ebb_engine_stats(l->engine, &s);
+    return s.accepted;
 }
 
 static ebb_status run_answer(ebb_local *l, ebb_turn_cost *cost, ebb_finish *finish, ebb_error *err)
@@ -114,10 +123,11 @@ static ebb_status run_answer(ebb_local *l, ebb_turn_cost *cost, ebb_finish *fini
     ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
     ebb_status st = sampler ? prefill(l, cost, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
     double start = ebb_clock_s();
+    uint64_t n_before = count_accepted(l);
 
     if (st == EBB_OK) {
         st = decode(l, sampler, cost, finish, err);
-        cost->decode_s = decode_seconds(l, cost->n_generated, ebb_clock_s() - start);
+        count(l, cost, n_before, ebb_clock_s() - start);
     }
     ebb_sampler_free(sampler);
     return st;

@@ -25,6 +25,7 @@ typedef struct ebb_turn_cost {
     uint32_t n_prompt, n_reused, n_reused_disk, n_computed, n_generated;
     double   prefill_s, decode_s;
     uint32_t n_ahead;            /* of the reused: computed while the question was typed */
+    uint32_t n_guessed;          /* of the generated: guessed, and computed together with others */
 } ebb_turn_cost;
 
 /* What to do when a conversation no longer fits the context. */

@@ -30,6 +30,7 @@ void ebb_plan_parts(const ebb_plan *p, ebb_plan_part out[EBB_PLAN_PARTS])
         { "weights_ring", "weights, ring", p->weights_ring_bytes + p->expert_bytes },
         { "kv", "KV cache", p->kv_bytes },
         { "activations", "activations", p->activation_bytes },
+        { "draft", "draft model", p->draft_bytes },
         { "tokenizer", "tokenizer", p->tokenizer_bytes },
         { "code", "code and tables", p->code_bytes },
         { "reserve", "reserve", p->reserve_bytes },
@@ -54,11 +55,25 @@ static void add_parts(ebb_buf *out, const ebb_plan *p)
 
     ebb_plan_parts(p, parts);
     for (int i = 0; i < EBB_PLAN_PARTS; i++) {
+        if (parts[i].bytes == 0 && strcmp(parts[i].key, "draft") == 0)
+            continue;                            /* not of everybody's plan */
         ebb_buf_addf(out, "  %-20s %10s  ", parts[i].label, ebb_size_text(parts[i].bytes, size));
         add_bar(out, parts[i].bytes, whole);
         ebb_buf_addc(out, '\n');
     }
     ebb_buf_addf(out, "  %-20s %10s  of %s\n\n", "total", ebb_size_text(p->total_bytes, size), ebb_size_text(p->budget_bytes, size2));
+}
+
+static void add_draft(ebb_buf *out, const ebb_plan *p)
+{
+    char with[16], without[16];
+
+    if (p->draft_bytes > 0 && p->draft_guesses > 0)
+        ebb_buf_addf(out, "with the draft model: %s tok/s, if %.0f %% of its guesses are right;\n"
+                     "  it makes %u for each pass then, and without it there are %s tok/s\n", ebb_speed_text(p->draft_tok_s, with),
+                     100 * p->draft_right, p->draft_guesses, ebb_speed_text(p->alone_tok_s, without));
+    else if (p->draft_why[0])
+        ebb_buf_addf(out, "draft model: %s\n", p->draft_why);
 }
 
 void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine *machine, const ebb_plan *p)
@@ -81,6 +96,7 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
         ebb_buf_addf(out, "memory %.1f GB/s by the kernels\n", machine->memory_bytes_s / 1e9);
     ebb_buf_addf(out, "predicted: %s tok/s decode, %.0f tok/s prefill, first token after %.1f s\n",
                  ebb_speed_text(p->predicted_decode_tok_s, size), p->predicted_prefill_tok_s, p->predicted_first_token_s);
+    add_draft(out, p);
 }
 
 void ebb_plan_line(ebb_buf *out, const ebb_plan *p)

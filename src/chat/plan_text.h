@@ -11,7 +11,7 @@ const char *ebb_speed_text(double tok_s, char out[16]);
 const char *ebb_plan_kv_text(const ebb_plan *p, char out[24]);
 
 /* The parts of total_bytes, in the order in which the budget is filled from below. */
-#define EBB_PLAN_PARTS 7
+#define EBB_PLAN_PARTS 8
 typedef struct ebb_plan_part {
     const char *key, *label;     /* "kv", "KV cache" */
     uint64_t    bytes;

@@ -91,13 +91,13 @@ static int insert_message(save *v, ebb_node *node)
     char *left_out = ebb_left_out_json(&m->left_out);
     int rc = ebb_store_run(v->s, "INSERT INTO messages (session, parent, role, finish, pinned, text, ids, n_ids, ids_model,"
                            " created_ms, model, n_prompt, n_reused, n_reused_disk, n_computed, n_generated,"
-                           " prefill_s, decode_s, n_ahead, left_out)"
-                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                           "iiiiisbibitiiiiiddit", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
+                           " prefill_s, decode_s, n_ahead, n_guessed, left_out)"
+                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                           "iiiiisbibitiiiiiddiit", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
                            (int64_t)m->pinned, m->text, m->n_text, (const void *)m->ids, m->n_ids * sizeof *m->ids,
                            (int64_t)m->n_ids, (const void *)m->ids_model, sizeof m->ids_model, m->created_ms, m->model,
                            (int64_t)c->n_prompt, (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, left_out);
+                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, (int64_t)c->n_guessed, left_out);
 
     free(left_out);
     if (rc == SQLITE_OK)
@@ -111,12 +111,12 @@ static int update_message(save *v, const ebb_message *m)
     char *left_out = ebb_left_out_json(&m->left_out);
     int rc = ebb_store_run(v->s, "UPDATE messages SET finish = ?, pinned = ?, text = ?, ids = ?, n_ids = ?, ids_model = ?,"
                          " model = ?, n_prompt = ?, n_reused = ?, n_reused_disk = ?, n_computed = ?, n_generated = ?,"
-                         " prefill_s = ?, decode_s = ?, n_ahead = ?, left_out = ? WHERE id = ?",
-                         "iisbibtiiiiidditi", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
+                         " prefill_s = ?, decode_s = ?, n_ahead = ?, n_guessed = ?, left_out = ? WHERE id = ?",
+                         "iisbibtiiiiiddiiti", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
                          (const void *)m->ids, m->n_ids * sizeof *m->ids, (int64_t)m->n_ids,
                          (const void *)m->ids_model, sizeof m->ids_model, m->model, (int64_t)c->n_prompt,
                          (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, left_out, m->id);
+                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, (int64_t)c->n_guessed, left_out, m->id);
 
     free(left_out);
     return rc;
@@ -237,6 +237,7 @@ static void load_cost(sqlite3_stmt *q, int at, ebb_turn_cost *c)
     c->prefill_s = sqlite3_column_double(q, at + 5);
     c->decode_s = sqlite3_column_double(q, at + 6);
     c->n_ahead = (uint32_t)sqlite3_column_int64(q, at + 7);
+    c->n_guessed = (uint32_t)sqlite3_column_int64(q, at + 8);
 }
 
 int ebb_store_in_range(int value, int usual, int last)
@@ -263,7 +264,7 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
     node->m.model = model ? strdup(model) : NULL;
     load_cost(q, 10, &node->m.cost);
     if (role == EBB_ROLE_NOTE)
-        ebb_left_out_parse((const char *)sqlite3_column_text(q, 18), &node->m.left_out);
+        ebb_left_out_parse((const char *)sqlite3_column_text(q, 19), &node->m.left_out);
     if (sqlite3_column_bytes(q, 7) == sizeof ids_model)
         memcpy(ids_model, sqlite3_column_blob(q, 7), sizeof ids_model);
     if (!ebb_node_set_ids(node, sqlite3_column_blob(q, 6), (size_t)sqlite3_column_bytes(q, 6) / sizeof(int32_t), ids_model))
@@ -279,7 +280,7 @@ static ebb_status load_messages(ebb_store *s, int64_t session, ebb_tree *t, ebb_
     ebb_status st = EBB_OK;
     int rc = ebb_store_prepare(s, &q, "SELECT id, parent, role, finish, pinned, text, ids, ids_model, created_ms, model,"
                                " n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s, n_ahead,"
-                               " left_out FROM messages WHERE session = ? ORDER BY id", "i", session);
+                               " n_guessed, left_out FROM messages WHERE session = ? ORDER BY id", "i", session);
 
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);

@@ -50,6 +50,8 @@ static const char *const scripts[] = {
 
     "ALTER TABLE messages ADD COLUMN left_out TEXT;"     /* JSON object, of a note */
     "ALTER TABLE messages ADD COLUMN n_ahead INTEGER NOT NULL DEFAULT 0;",
+
+    "ALTER TABLE messages ADD COLUMN n_guessed INTEGER NOT NULL DEFAULT 0;",
 };
 
 enum { N_SCRIPTS = sizeof scripts / sizeof scripts[0] };

@@ -24,6 +24,7 @@ enum {
 /* Everything the command line can say; strings point into argv. */
 typedef struct ebb_args {
     const char     *model;           /* -m */
+    const char     *draft;           /* --draft; NULL, or "none": none */
     const char     *prompt;          /* -p TEXT; for bench the number of prompt tokens */
     const char     *session;         /* -s */
     const char     *system;

@@ -14,12 +14,15 @@ typedef struct bench {
     uint32_t   n_prompt, n_gen, depth, runs;
     double     prefill_tok_s, decode_tok_s, load_s, first_token_s;
     uint64_t   read_bytes;       /* of one decoded token */
+    uint32_t   passes;           /* for all tokens that were decoded */
     double     ms, spent_ms[EBB_SPENT_COUNT], waited_ms;     /* the same, of the last run */
     ebb_token *ids;
     size_t     n_ids;
     ebb_plan   plan;             /* as it was before the first token */
     ebb_machine machine;
     double     bare_bytes_s;     /* of the reader alone, right behind the runs; 0: nothing was streamed */
+    ebb_sampler *chooser;        /* of a draft model's host: text that it writes itself; else NULL, ids of `ids` */
+    ebb_model *draft;
     double     bound_tok_s;      /* what disk and memory allow: 1 / max(S / Bd, F / Bm) */
 } bench;
 
@@ -50,11 +53,18 @@ static void fill_ids(bench *b, uint32_t n_vocab, uint32_t run)
 /* What a decoded token took. */
 static void divide_up(bench *b, const ebb_stats *before, const ebb_stats *after, double seconds)
 {
+    b->passes += (uint32_t)(after->n_passes - before->n_passes);
     b->read_bytes = (after->read_bytes - before->read_bytes) / b->n_gen;
     b->ms = 1e3 * seconds / b->n_gen;
     for (int i = 0; i < EBB_SPENT_COUNT; i++)
         b->spent_ms[i] = 1e3 * (after->spent_s[i] - before->spent_s[i]) / b->n_gen;
     b->waited_ms = 1e3 * (after->waited_s - before->waited_s) / b->n_gen;
+}
+
+/* The next token: any, or the likeliest. */
+static ebb_token next_id(const bench *b, ebb_session *s, uint32_t i)
+{
+    return b->chooser ? ebb_session_pick(s, b->chooser) : b->ids[(b->depth + i + 1) % b->n_ids];
 }
 
 static ebb_status run_once(bench *b, ebb_engine *e, ebb_session *s, uint32_t run, double *prefill, double *decode, ebb_error *err)
@@ -79,7 +89,7 @@ static ebb_status run_once(bench *b, ebb_engine *e, ebb_session *s, uint32_t run
     ebb_engine_stats(e, &before);
     t = ebb_clock_s();
     for (uint32_t i = 0; st == EBB_OK && i < b->n_gen; i++)
-        st = ebb_session_append(s, b->ids[(b->depth + i + 1) % b->n_ids], err);
+        st = ebb_session_append(s, next_id(b, s, i), err);
     *decode = b->n_gen / (ebb_clock_s() - t);
     ebb_engine_stats(e, &after);
     if (b->n_gen)
@@ -128,7 +138,7 @@ static void find_bound(bench *b, ebb_engine *e)
 static int report_json(const bench *b, const ebb_stats *s)
 {
     json_t *root = json_pack(
-        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f}}",
+        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:i, s:{s:f, s:f, s:f, s:f, s:f}}",
         "prefill_tok_s", b->prefill_tok_s, "decode_tok_s", b->decode_tok_s, "load_s", b->load_s,
         "first_token_s", b->load_s + b->first_token_s, "peak_rss_bytes", (json_int_t)s->rss_peak_bytes,
         "kv_bytes", (json_int_t)s->kv_bytes, "layers", (int)s->n_layers, "resident_layers", (int)s->n_resident,
@@ -140,6 +150,7 @@ static int report_json(const bench *b, const ebb_stats *s)
         "predicted_first_token_s", b->plan.predicted_first_token_s, "planned_bytes", (json_int_t)b->plan.total_bytes,
         "bare_disk_bytes_s", b->bare_bytes_s, "bound_tok_s", b->bound_tok_s,
         "bound_share", b->bound_tok_s > 0 ? b->decode_tok_s / b->bound_tok_s : 0,
+        "decode_passes", (int)b->passes,
         "decode_ms", "token", b->ms, "matrices", b->spent_ms[EBB_SPENT_MATRICES], "attention", b->spent_ms[EBB_SPENT_ATTENTION],
         "rest", b->spent_ms[EBB_SPENT_REST], "waited", b->waited_ms);
 
@@ -161,13 +172,17 @@ static void report(const bench *b, const ebb_stats *s)
            ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(b->plan.total_bytes, size3), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
            ebb_tier_name(s->tier));
     printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io, ebb_size_text(b->read_bytes, size));
+    if (b->draft)
+        printf("draft model: %llu of %llu guesses right, %u passes for %u tokens; the text is what the model says to random words\n",
+               (unsigned long long)s->accepted, (unsigned long long)s->drafted, b->passes, b->n_gen * b->runs);
     if (b->bound_tok_s > 0)
         printf("the reader alone: %.2f GB/s, so at most %.2f tok/s: %.0f %% of it reached\n", b->bare_bytes_s / 1e9, b->bound_tok_s,
                100 * b->decode_tok_s / b->bound_tok_s);
 }
 
-static ebb_status setup(bench *b, const ebb_args *a, ebb_engine_opts *opts, ebb_error *err)
+static ebb_status setup(bench *b, const ebb_args *a, const ebb_model *m, ebb_engine_opts *opts, ebb_error *err)
 {
+    const ebb_sampling likeliest = { .top_p = 1, .repeat_penalty = 1 };
     char *end = NULL;
     unsigned long n = a->prompt ? strtoul(a->prompt, &end, 10) : 512;
 
@@ -179,11 +194,13 @@ static ebb_status setup(bench *b, const ebb_args *a, ebb_engine_opts *opts, ebb_
     b->runs = a->bench_runs ? a->bench_runs : 3;
     b->n_ids = (size_t)b->depth + (b->n_prompt > b->n_gen ? b->n_prompt : b->n_gen) + 1;
     *opts = a->engine;
-    opts->no_draft = true;                       /* what a pass costs, whatever the text */
+    opts->draft = b->draft;
+    opts->no_draft = !ebb_cli_draft(a);          /* what a pass costs, whatever the text */
     if (!opts->n_ctx)
         opts->n_ctx = (uint32_t)b->n_ids;
     b->ids = calloc(b->n_ids, sizeof *b->ids);
-    return b->ids ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for %zu tokens", b->n_ids);
+    b->chooser = b->draft ? ebb_sampler_new(&likeliest, ebb_model_get_info(m)->n_vocab) : NULL;
+    return b->ids && !b->draft == !b->chooser ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for %zu tokens", b->n_ids);
 }
 
 int ebb_cli_bench(ebb_args *a)
@@ -199,9 +216,11 @@ int ebb_cli_bench(ebb_args *a)
     ebb_status st = ebb_cli_only_model(a, &err);
 
     if (st == EBB_OK)
-        st = setup(&b, a, &opts, &err);
-    if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);
+    if (st == EBB_OK)
+        st = ebb_cli_open_draft(a, &b.draft, &err);
+    if (st == EBB_OK)
+        st = setup(&b, a, m, &opts, &err);
     if (st == EBB_OK)
         st = ebb_engine_open(m, &opts, NULL, NULL, &e, &err);
     b.load_s = ebb_clock_s() - start;
@@ -221,6 +240,8 @@ int ebb_cli_bench(ebb_args *a)
     }
     ebb_engine_close(e);
     ebb_model_close(m);
+    ebb_model_close(b.draft);
+    ebb_sampler_free(b.chooser);
     free(b.ids);
     return st == EBB_OK ? status : ebb_cli_fail(&err);
 }

@@ -38,7 +38,7 @@ static bool reflows(void)
 ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
 {
     return (ebb_chat_opts){
-        .model_path = a->model, .session_name = a->session, .continue_last = a->continue_last,
+        .model_path = a->model, .draft_path = ebb_cli_draft(a), .session_name = a->session, .continue_last = a->continue_last,
         .system = a->system, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
         .overflow = a->overflow, .overflow_given = a->overflow_given,
         .sampling_given = a->sampling_given, .sampling_config = a->sampling_config,

@@ -80,6 +80,28 @@ ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err
     return st;
 }
 
+const char *ebb_cli_draft(const ebb_args *a)
+{
+    return a->draft && strcmp(a->draft, "none") != 0 && !a->engine.no_draft ? a->draft : NULL;
+}
+
+ebb_status ebb_cli_open_draft(ebb_args *a, ebb_model **out, ebb_error *err)
+{
+    const char *name = ebb_cli_draft(a);
+    char *found = NULL;
+    ebb_status st;
+
+    *out = NULL;
+    if (!name)
+        return EBB_OK;
+    st = ebb_models_resolve(name, &found, err);
+    if (st == EBB_OK)
+        st = ebb_model_open(found, out, err);
+    a->engine.draft = *out;
+    free(found);
+    return st;
+}
+
 void ebb_cli_take_model(ebb_args *a, size_t at)
 {
     const char *word = at < a->n_words ? a->words[at] : NULL;

@@ -27,6 +27,10 @@ static json_t *plan_json(const ebb_plan *p)
                      "predicted_prefill_tok_s", p->predicted_prefill_tok_s,
                      "predicted_first_token_s", p->predicted_first_token_s, "pass_bytes", (json_int_t)p->pass_bytes,
                      "read_bytes_per_token", (json_int_t)p->stream_bytes, "why", p->why);
+    if (p->draft_why[0])
+        json_object_set_new(root, "draft", json_pack("{s:I, s:f, s:i, s:f, s:f, s:s}", "bytes", (json_int_t)p->draft_bytes,
+                            "assumed_right", p->draft_right, "guesses", (int)p->draft_guesses, "predicted_tok_s", p->draft_tok_s,
+                            "without_tok_s", p->alone_tok_s, "why", p->draft_why));
     return root;
 }
 
@@ -190,7 +194,7 @@ static ebb_status make_plan(const ebb_args *a, const ebb_model *m, ebb_machine *
 
 int ebb_cli_plan(ebb_args *a)
 {
-    ebb_model *m = NULL;
+    ebb_model *m = NULL, *draft = NULL;
     ebb_machine machine;
     ebb_plan plan;
     ebb_error err = { 0 };
@@ -201,11 +205,13 @@ int ebb_cli_plan(ebb_args *a)
         return status;
     if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);
-
+    if (st == EBB_OK)
+        st = ebb_cli_open_draft(a, &draft, &err);
     if (st == EBB_OK && a->ollama)
         st = ebb_plan_ollama(a, m, &status, &err);
     if (st == EBB_OK && a->ollama && a->json) {  /* one object on standard output, and nothing else */
         ebb_model_close(m);
+        ebb_model_close(draft);
         return status;
     }
     if (st == EBB_OK)
@@ -217,5 +223,6 @@ int ebb_cli_plan(ebb_args *a)
     else if (st == EBB_OK)
         print_table(m, &machine, &plan);
     ebb_model_close(m);
+    ebb_model_close(draft);
     return st == EBB_OK ? status : ebb_cli_fail(&err);
 }

@@ -444,6 +444,11 @@ void ebb_receipt_text(const ebb_message *m, bool ascii, ebb_buf *out)
     ebb_buf_adds(out, dot);
     ebb_text_count(out, c->n_generated);
     ebb_buf_adds(out, " tok");
+    if (c->n_guessed > 0) {
+        ebb_buf_adds(out, " (guessed ");
+        ebb_text_count(out, c->n_guessed);
+        ebb_buf_addc(out, ')');
+    }
     if (c->decode_s > 0 && c->n_generated > 0) {
         ebb_buf_adds(out, " @ ");
         ebb_text_rate(out, c->n_generated / c->decode_s);

@@ -265,7 +265,7 @@ static ebb_status fake_plan(ebb_backend *b, ebb_error *err)
     return EBB_OK;
 }
 
-static ebb_status fake_open(void *arg, const char *path, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+static ebb_status fake_open(void *arg, const char *path, const char *draft, const ebb_engine_opts *opts, ebb_backend_sink *sink,
                             void *sink_arg, ebb_backend **out, ebb_error *err)
 {
     static const ebb_backend_ops ops = {
@@ -275,7 +275,7 @@ static ebb_status fake_open(void *arg, const char *path, const ebb_engine_opts *
     };
     fake *f = calloc(1, sizeof *f);
 
-    (void)path;
+    (void)path, (void)draft;
     (void)err;
     f->script = arg;
     f->n_ctx = opts->n_ctx ? opts->n_ctx : f->script->n_ctx ? f->script->n_ctx : FAKE_CTX;

@@ -33,11 +33,6 @@ ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_p
     return st;
 }
 
-uint64_t ebb_plan_draft_bytes(const ebb_plan *draft)
-{
-    return draft->total_bytes - draft->code_bytes;
-}
-
 /* -- Judging --------------------------------------------------------------------- */
 
 typedef struct judging {

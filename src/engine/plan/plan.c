@@ -238,6 +238,11 @@ static void count(const planning *q)
                      p->tokenizer_bytes + p->code_bytes + p->reserve_bytes + p->draft_bytes;
 }
 
+uint64_t ebb_plan_draft_bytes(const ebb_plan *draft)
+{
+    return draft->total_bytes - draft->code_bytes - SLACK_BYTES;         /* its host has these */
+}
+
 /* -- Choices --------------------------------------------------------------------- */
 
 static uint32_t usual_ctx(const ebb_net *net, ebb_mode mode)
