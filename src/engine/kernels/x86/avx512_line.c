@@ -2,8 +2,9 @@
 #include "kernels/x86/avx512_line.h"
 
 /* NEAR and AHEAD: bytes that are on their way while others are multiplied; CHAIN: so many more are asked for while sums are
- * added up.  Measured. */
-enum { ROWS16 = 16, NEAR = 2304, AHEAD = 9216, CHAIN = 4096 };
+ * added up.  PAGES: a CPU's own fetching ends with a page of 4 KiB; the first lines of one that comes start it again in time, which
+ * was worth 3 to 10 %.  Measured on one machine; half or twice as much of each changes little. */
+enum { ROWS16 = 16, NEAR = 2304, AHEAD = 9216, CHAIN = 1024, PAGE = 4096, PAGES = 4 };
 
 /* One call. */
 typedef struct line {
@@ -129,6 +130,15 @@ static const uint8_t *behind(const line *l, const uint8_t *w, size_t n)
     return n < left ? w + n : l->a->next ? (const uint8_t *)l->a->next + (n - left) : w;
 }
 
+/* The first lines of the pages that begin in [from, from + n). */
+static void fetch_pages(const uint8_t *from, size_t n)
+{
+    for (size_t i = -(uintptr_t)from % PAGE; i < n; i += PAGE) {
+        _mm_prefetch((const char *)from + i, _MM_HINT_T1);
+        _mm_prefetch((const char *)from + i + 64, _MM_HINT_T1);
+    }
+}
+
 /* Integer sums of n blocks from w on, which are rows. */
 static void sums(const line *l, const uint8_t *w, size_t n)
 {
@@ -139,6 +149,7 @@ static void sums(const line *l, const uint8_t *w, size_t n)
         p.w = n - i < 16 ? copy_tail(l, w, n - i) : w;
         p.near = behind(l, w, NEAR);
         p.ahead = behind(l, w, AHEAD);
+        fetch_pages(behind(l, w, PAGES * PAGE), step);
         l->k->blocks(&p);
         step_on(&p, l->k->has_min);
         for (p.b += 16; p.b >= l->n_blocks;)
