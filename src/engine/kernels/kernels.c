@@ -84,7 +84,8 @@ size_t ebb_act_col_bytes(ebb_act act, size_t n_k)
                    : act == EBB_ACT_Q8_256 ? n_k / 256 * sizeof(ebb_q8_256)
                                            : n_k * sizeof(float);
 
-    return (bytes + 63) / 64 * 64;
+    bytes = (bytes + 63) / 64 * 64;
+    return bytes % 4096 ? bytes : bytes + 64;    /* or the same element of all columns would want the same place in the caches */
 }
 
 size_t ebb_kv_row_bytes(ebb_kv_type type, size_t dim)

@@ -78,7 +78,14 @@ static inline uint16_t ebb_f32_to_f16(float f)
 }
 
 static inline float ebb_f16_load(const void *p)  { return ebb_f16_to_f32(ebb_u16_load(p)); }
-static inline float ebb_bf16_load(const void *p) { return ebb_from_bits((uint32_t)ebb_u16_load(p) << 16); }
+
+/* Below 2^-126 it is 0, as for the instructions that CPUs have for bfloats. */
+static inline float ebb_bf16_load(const void *p)
+{
+    uint32_t b = ebb_u16_load(p);
+
+    return ebb_from_bits(b & 0x7f80 ? b << 16 : 0);
+}
 
 /* e^x, error below 1.5 ulp; 0 below -104, infinity above 88.73.
  * x = n ln 2 + r, |r| <= ln 2 / 2 (ln 2 in two parts, the first exact for every n);

@@ -291,6 +291,17 @@ static double ulps(float got, double want)
     return fabs(got - want) / ulp;
 }
 
+static void test_bfloats_too_small_to_be_normal_are_zero(void **state)
+{
+    const uint16_t b[5] = { 0x3f80, 0x0080, 0x007f, 0x8001, 0x7f80 };
+    const float want[5] = { 1, 0x1p-126f, 0, 0, INFINITY };
+    float got[5];
+
+    (void)state;
+    scalar->dequantize[EBB_TYPE_BF16](b, 5, got);
+    assert_memory_equal(got, want, sizeof want);
+}
+
 static void test_exp_and_tanh_are_within_two_ulp(void **state)
 {
     double worst_exp = 0, worst_tanh = 0;
@@ -387,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_grids_are_those_of_the_format),
         cmocka_unit_test(test_grid_blocks_decode_by_the_book),
         cmocka_unit_test(test_halves_round_to_even),
+        cmocka_unit_test(test_bfloats_too_small_to_be_normal_are_zero),
         cmocka_unit_test(test_exp_and_tanh_are_within_two_ulp),
         cmocka_unit_test(test_quantize_survives_strange_columns),
         cmocka_unit_test(test_norms_rope_softmax),

@@ -59,14 +59,14 @@ V16_INLINE v16 v16_load_f16(const void *p)
     return (v16){ _mm256_cvtph_ps(_mm_loadu_si128(p)), _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p + 1)) };
 }
 
-V16_INLINE __m256 v16_bf16_half(const __m128i *p)
-{
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16));
-}
-
+/* As ebb_bf16_load: a product with a number too small to be normal would take a hundred cycles. */
 V16_INLINE v16 v16_load_bf16(const void *p)
 {
-    return (v16){ v16_bf16_half(p), v16_bf16_half((const __m128i *)p + 1) };
+    __m256i v = _mm256_loadu_si256(p), zero = _mm256_setzero_si256();
+    __m256i is_small = _mm256_cmpeq_epi16(_mm256_and_si256(v, _mm256_set1_epi16(0x7f80)), zero);
+
+    v = _mm256_permute4x64_epi64(_mm256_andnot_si256(is_small, v), 0xd8);     /* what is unpacked below then stands in order */
+    return (v16){ _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, v)), _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, v)) };
 }
 
 /* 16 bytes as integers. */

@@ -25,9 +25,13 @@ V16_INLINE v16 v16_load_f16(const void *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
 }
 
+/* As ebb_bf16_load: a product with a number too small to be normal would take a hundred cycles. */
 V16_INLINE v16 v16_load_bf16(const void *p)
 {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p)), 16));
+    __m256i v = _mm256_loadu_si256((const void *)p);
+    __mmask16 is_normal = _mm256_test_epi16_mask(v, _mm256_set1_epi16(0x7f80));
+
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_maskz_cvtepu16_epi32(is_normal, v), 16));
 }
 
 /* 16 bytes as integers. */
