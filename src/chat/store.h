@@ -46,12 +46,12 @@ const char *ebb_session_facts_label(const ebb_session_facts *f);
 
 /* Write the facts, the leaf and every dirty message.  New messages and a new
  * session get their numbers.  If another process has deleted the session, it is
- * written whole, as a new one.  With `durable` it also survives a loss
+ * written whole, as a new one; messages that another one took back are written again where these need them.  With `durable` it also survives a loss
  * of power, at the price of a sync, and waits longer for a lock.  On failure
  * nothing was changed, here or there; USAGE: another session has this name. */
 EBB_MUST_CHECK
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable, ebb_error *err);
-/* Remove a message that has no children. */
+/* Remove a message that has no children (none is fine).  BUSY: another program has said something below it; it stays. */
 EBB_MUST_CHECK
 ebb_status ebb_store_drop(ebb_store *s, int64_t message, ebb_error *err);
 /* Fill *f and *t, which must be empty, and stand at the saved leaf.  On failure both are empty. */

@@ -84,7 +84,7 @@ static int save_facts(save *v)
     return rc;
 }
 
-static int insert_message(save *v, ebb_node *node)
+static int insert_row(save *v, ebb_node *node)
 {
     ebb_message *m = &node->m;
     ebb_turn_cost *c = &m->cost;
@@ -122,12 +122,30 @@ static int update_message(save *v, const ebb_message *m)
     return rc;
 }
 
+/* What it hangs below may be gone: another program took back a message that this one has seen. */
+static int insert_message(save *v, ebb_node *node)
+{
+    int rc = insert_row(v, node);
+
+    if (rc != SQLITE_CONSTRAINT || sqlite3_extended_errcode(v->s->db) != SQLITE_CONSTRAINT_FOREIGNKEY || !node->parent)
+        return rc;
+    swap_ids(node->parent->m.ids, node->parent->m.n_ids);
+    rc = insert_message(v, node->parent);
+    swap_ids(node->parent->m.ids, node->parent->m.n_ids);
+    return rc == SQLITE_OK ? insert_row(v, node) : rc;
+}
+
 static int save_message(save *v, ebb_node *node)
 {
-    int rc;
+    int rc = SQLITE_OK;
+    bool is_there;
 
     swap_ids(node->m.ids, node->m.n_ids);
-    rc = node->m.id < 0 ? insert_message(v, node) : update_message(v, &node->m);
+    if (node->m.id > 0)
+        rc = update_message(v, &node->m);
+    is_there = node->m.id > 0 && sqlite3_changes(v->s->db) > 0;
+    if (rc == SQLITE_OK && !is_there)
+        rc = insert_message(v, node);
     swap_ids(node->m.ids, node->m.n_ids);
     return rc;
 }
@@ -194,9 +212,19 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
 
 ebb_status ebb_store_drop(ebb_store *s, int64_t message, ebb_error *err)
 {
-    int rc = ebb_store_run(s, "DELETE FROM messages WHERE id = ?", "i", message);
+    int rc = ebb_store_run(s, "DELETE FROM messages WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM messages WHERE parent = ?1)", "i", message);
+    sqlite3_stmt *q = NULL;
 
-    return rc == SQLITE_OK ? EBB_OK : ebb_store_fail(s, rc, err);
+    if (rc == SQLITE_OK && sqlite3_changes(s->db) > 0)
+        return EBB_OK;
+    if (rc == SQLITE_OK)
+        rc = ebb_store_prepare(s, &q, "SELECT 1 FROM messages WHERE id = ?", "i", message);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(q);
+    sqlite3_finalize(q);
+    if (rc == SQLITE_ROW)
+        return EBB_FAIL(err, EBB_BUSY, "another program has gone on below message %lld", (long long)message);
+    return rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 
 /* -- Reading ------------------------------------------------------------------- */

@@ -338,6 +338,64 @@ static void test_deleted_elsewhere(void **state)
     ebb_store_close(other);
 }
 
+/* One program's answer that never began is not taken away from under what another one has said below it. */
+static void test_drop_has_children(void **state)
+{
+    ebb_store *s = open_db(), *other = open_db();
+    ebb_session_facts f = { .title = "t" }, g = { 0 }, h = { 0 };
+    ebb_tree t = { 0 }, u = { 0 }, all = { 0 };
+    ebb_error err;
+    ebb_node *empty;
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "q");
+    empty = say(&t, EBB_ROLE_ASSISTANT, "");
+    save(s, &f, &t);
+    assert_int_equal(ebb_store_load(other, f.id, &g, &u, &err), EBB_OK);
+    say(&u, EBB_ROLE_USER, "and?");
+    save(other, &g, &u);
+    assert_int_equal(ebb_store_drop(s, empty->m.id, &err), EBB_BUSY);
+    assert_non_null(strstr(err.msg, "another program"));
+    assert_int_equal(ebb_store_load(s, f.id, &h, &all, &err), EBB_OK);
+    assert_int_equal(all.n_path, 3);
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
+    ebb_tree_fini(&all);
+    ebb_store_close(s);
+    ebb_store_close(other);
+}
+
+/* A message that one program took back is written again by another that goes on from it, or changes it. */
+static void test_parent_dropped_elsewhere(void **state)
+{
+    ebb_store *s = open_db(), *other = open_db();
+    ebb_session_facts f = { .title = "t" }, g = { 0 }, h = { 0 };
+    ebb_tree t = { 0 }, u = { 0 }, all = { 0 };
+    ebb_error err;
+    ebb_node *empty;
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "q");
+    empty = say(&t, EBB_ROLE_ASSISTANT, "");
+    save(s, &f, &t);
+    assert_int_equal(ebb_store_load(other, f.id, &g, &u, &err), EBB_OK);
+    assert_int_equal(ebb_store_drop(s, empty->m.id, &err), EBB_OK);
+    say(&u, EBB_ROLE_USER, "and?");
+    save(other, &g, &u);
+    assert_int_equal(ebb_store_drop(s, ebb_tree_leaf(&u)->m.id, &err), EBB_OK);
+    assert_true(ebb_node_add_text(ebb_tree_leaf(&u), " then", 5));
+    save(other, &g, &u);
+    assert_int_equal(ebb_store_load(s, f.id, &h, &all, &err), EBB_OK);
+    assert_int_equal(all.n_path, 3);
+    assert_string_equal(all.path[2]->m.text, "and? then");
+    assert_int_equal(all.path[2]->m.parent, all.path[1]->m.id);
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
+    ebb_tree_fini(&all);
+    ebb_store_close(s);
+    ebb_store_close(other);
+}
+
 /* Two programs in one session: both branches are there. */
 static void test_two_writers(void **state)
 {
@@ -581,7 +639,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_names), T(test_search),
         T(test_search_among_many),
-        T(test_deleted_elsewhere), T(test_two_writers), T(test_full), T(test_locked), T(test_readonly),
+        T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_two_writers), T(test_full), T(test_locked), T(test_readonly),
         T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
         T(test_nowhere_to_write),
     };
