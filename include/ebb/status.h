@@ -33,7 +33,8 @@ typedef struct ebb_error {
     ebb_status  code;
     int         sys_errno;   /* errno of the failing call, 0 if there was none */
     const char *where;       /* "src/engine/gguf/gguf.c:212", static           */
-    char        msg[400];    /* one line, no line break, no control characters */
+    char        msg[400];    /* one line of valid UTF-8 that a terminal may be given: no control
+                              * characters, none that turn text around */
 } ebb_error;
 
 /* "not found" for EBB_NOTFOUND; never NULL. */

@@ -5,15 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "os/file.h"
 
 enum { ENTRIES_MAX = 2000, ENTRY_BYTES_MAX = 64 << 10, FILE_BYTES_MAX = 16 << 20 };
 
-void ebb_history_fini(ebb_history *h)
+static void forget(ebb_history *h)
 {
     for (size_t i = 0; i < h->n; i++)
         free(h->entries[i]);
+    h->n = 0;
+}
+
+void ebb_history_fini(ebb_history *h)
+{
+    forget(h);
     free(h->entries);
     free(h->path);
     ebb_buf_fini(&h->draft);
@@ -65,26 +72,15 @@ static char *unescape(const char *s, size_t n)
     return ebb_buf_take(&out);
 }
 
-/* The file has grown far beyond what is kept: write what is. */
-static ebb_status trim(ebb_history *h, ebb_error *err)
+/* Replace what is known by what the file says; *n_lines: all it has. */
+static ebb_status take_file(ebb_history *h, const char *path, size_t *n_lines, ebb_error *err)
 {
     ebb_buf text = { 0 };
-    ebb_status st;
-
-    for (size_t i = 0; i < h->n; i++)
-        escape(&text, h->entries[i], strlen(h->entries[i]));
-    st = text.failed ? EBB_OK : ebb_file_replace(h->path, ebb_buf_text(&text), text.len, err);
-    ebb_buf_fini(&text);
-    return st;
-}
-
-ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
-{
-    ebb_buf text = { 0 };
-    size_t n_lines = 0;
     ebb_status st = ebb_file_slurp(path, FILE_BYTES_MAX, &text, err);
 
-    for (size_t at = 0; st == EBB_OK && at < text.len; n_lines++) {
+    forget(h);
+    *n_lines = 0;
+    for (size_t at = 0; st == EBB_OK && at < text.len; ++*n_lines) {
         const char *nl = memchr(text.data + at, '\n', text.len - at);
         if (!nl)
             break;                               /* cut off by a crash */
@@ -94,26 +90,72 @@ ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
         at += len + 1;
     }
     ebb_buf_fini(&text);
+    return st;
+}
+
+static bool is_at(int fd, const char *path)
+{
+    struct stat ours, there;
+
+    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/* The file, ours alone until it is closed.  While we wait for it another program may put a shorter one in its place. */
+static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
+{
+    ebb_status st;
+
+    while ((st = ebb_file_open(path, EBB_FILE_UPDATE, fd, err)) == EBB_OK) {
+        if (flock(*fd, LOCK_EX) != 0 || is_at(*fd, path))
+            break;                               /* a file system without locks: so be it */
+        ebb_file_close(*fd);
+    }
+    return st;
+}
+
+/* The file has grown far beyond what is kept: write what is. */
+static ebb_status trim(ebb_history *h, ebb_error *err)
+{
+    ebb_buf text = { 0 };
+    size_t n_lines = 0;
+    int fd;
+    ebb_status st = open_locked(h->path, &fd, err);
+
+    if (st == EBB_OK)
+        st = take_file(h, h->path, &n_lines, err);       /* with what came before it was locked */
+    for (size_t i = 0; i < h->n; i++)
+        escape(&text, h->entries[i], strlen(h->entries[i]));
+    if (st == EBB_OK && !text.failed && n_lines > 2 * ENTRIES_MAX)
+        st = ebb_file_replace(h->path, ebb_buf_text(&text), text.len, err);
+    ebb_file_close(fd);
+    ebb_buf_fini(&text);
+    return st;
+}
+
+ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
+{
+    size_t n_lines;
+    ebb_status st = take_file(h, path, &n_lines, err);
+
     h->at = h->n;
     if (st != EBB_OK && st != EBB_NOTFOUND)
         return st;
     h->path = strdup(path);
-    return h->path && n_lines > 2 * ENTRIES_MAX ? trim(h, err) : EBB_OK;
+    st = h->path && n_lines > 2 * ENTRIES_MAX ? trim(h, err) : EBB_OK;
+    h->at = h->n;
+    return st;
 }
 
 static ebb_status append(const char *path, const char *s, size_t n, ebb_error *err)
 {
     ebb_buf line = { 0 };
     int fd;
-    ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE, &fd, err);
+    ebb_status st = open_locked(path, &fd, err);
 
     escape(&line, s, n);
-    if (st == EBB_OK) {
-        flock(fd, LOCK_EX);
-        if (!line.failed)
-            st = ebb_file_append(fd, path, line.data, line.len, err);
-        ebb_file_close(fd);
-    }
+    if (st == EBB_OK && !line.failed)
+        st = ebb_file_append(fd, path, line.data, line.len, err);
+    ebb_file_close(fd);
     ebb_buf_fini(&line);
     return st;
 }

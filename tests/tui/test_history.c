@@ -1,6 +1,10 @@
 #include "ebb_test.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "history.h"
 #include "os/fault.h"
@@ -178,10 +182,45 @@ static void every_fault(void **state)
     }
 }
 
+static void *add_late(void *arg)
+{
+    ebb_history *h = arg;
+
+    return ebb_history_add(h, "late", 4, NULL) == EBB_OK ? h : NULL;
+}
+
+/* Who waits for the file while another program puts a shorter one in its place writes to that one. */
+static void goes_to_the_new_file(void **state)
+{
+    ebb_history h = { 0 }, again = { 0 };
+    pthread_t other;
+    void *ok;
+    int fd;
+
+    (void)state;
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    add(&h, "first");
+    fd = open(file(), O_RDWR);
+    assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    assert_int_equal(pthread_create(&other, NULL, add_late, &h), 0);
+    nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);  /* it need not wait by then, but may */
+    assert_int_equal(ebb_file_replace(file(), "short\n", 6, NULL), EBB_OK);
+    close(fd);
+    pthread_join(other, &ok);
+    assert_non_null(ok);
+    assert_int_equal(ebb_history_open(&again, file(), NULL), EBB_OK);
+    assert_int_equal(again.n, 2);
+    assert_string_equal(again.entries[1], "late");
+    ebb_history_fini(&h);
+    ebb_history_fini(&again);
+    unlink(file());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(survives),
+        cmocka_unit_test(goes_to_the_new_file),
         cmocka_unit_test(browses),
         cmocka_unit_test(two_at_once),
         cmocka_unit_test(damaged_file),

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
 
 static const char *const status_texts[EBB_STATUS_COUNT] = {
 #define X(name, text) [EBB_##name] = text,
@@ -16,9 +19,30 @@ const char *ebb_status_text(ebb_status status)
     return (unsigned)status < EBB_STATUS_COUNT ? status_texts[status] : "unknown status";
 }
 
+/* A file name may hold anything; what was cut to its room ends with a whole character. */
+static void make_visible(char *msg, bool is_cut)
+{
+    size_t n = strlen(msg), to = 0;
+    uint32_t cp;
+
+    for (size_t at = 0, used; at < n; at += used) {
+        used = ebb_utf8_decode(msg + at, n - at, &cp);
+        if (used == 0 && is_cut)
+            break;
+        if (used == 0 || !ebb_utf8_is_visible(cp)) {
+            msg[to++] = '?';
+            used = used ? used : n - at;
+            continue;
+        }
+        memmove(msg + to, msg + at, used);
+        to += used;
+    }
+    msg[to] = '\0';
+}
+
 ebb_status ebb_error_set(ebb_error *err, ebb_status code, const char *where, const char *fmt, ...)
 {
-    int saved = errno;
+    int saved = errno, n;
     va_list ap;
 
     if (!err)
@@ -27,11 +51,9 @@ ebb_status ebb_error_set(ebb_error *err, ebb_status code, const char *where, con
     err->sys_errno = code == EBB_IO || code == EBB_NOMEM ? saved : 0;
     err->where = where;
     va_start(ap, fmt);
-    vsnprintf(err->msg, sizeof err->msg, fmt, ap);
+    n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
     va_end(ap);
-    for (char *p = err->msg; *p; p++)            /* a file name may hold anything */
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?';
+    make_visible(err->msg, n >= (int)sizeof err->msg);
     errno = saved;
     return code;
 }

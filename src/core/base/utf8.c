@@ -108,6 +108,11 @@ static bool is_format(uint32_t cp)
            (cp >= 0x2060 && cp <= 0x206F) || cp == 0xFEFF || (cp >= 0xFFF9 && cp <= 0xFFFB);
 }
 
+bool ebb_utf8_is_visible(uint32_t cp)
+{
+    return cp >= 0x20 && cp != 0x7F && cp != EBB_UTF8_BAD && !is_format(cp);
+}
+
 bool ebb_utf8_add_visible(ebb_buf *out, const char *s, size_t n, bool ascii)
 {
     while (n > 0) {

@@ -14,7 +14,7 @@
 #define CAP_BYTES      ((uint64_t)4 << 30)
 #define CAP_FILES      16384u
 #define DISK_UNIT      4096u                     /* what a small file takes */
-#define LEFTOVER_NS    ((int64_t)3600 * 1000000000)
+#define LEFTOVER_NS    ((int64_t)3600 * 1000000000)      /* older than any write under way */
 #define CLOCK_STEP_NS  20000000                  /* file times may lag behind the clock */
 #define STATES_KEPT    3u                        /* of a timeline, behind its newest */
 
@@ -137,6 +137,12 @@ static void remove_file(const ebb_disk *d, const char *name)
     ebb_file_remove(path);
 }
 
+/* The clock went back since: nothing is known of the file's age, but that it is of no turn under way. */
+static bool is_future(const listing *l, const ebb_folder_entry *e)
+{
+    return e->modified_ns > l->now_ns + LEFTOVER_NS;
+}
+
 static void list_file(void *arg, const ebb_folder_entry *e)
 {
     listing *l = arg;
@@ -145,7 +151,7 @@ static void list_file(void *arg, const ebb_folder_entry *e)
     if (!is_ours(e->name, &is_leftover))
         return;
     if (is_leftover) {
-        if (l->now_ns - e->modified_ns > LEFTOVER_NS)
+        if (e->modified_ns < l->now_ns - LEFTOVER_NS || is_future(l, e))
             remove_file(l->d, e->name);
         return;
     }
@@ -159,7 +165,7 @@ static void list_file(void *arg, const ebb_folder_entry *e)
         l->entries = grown;
         l->cap = cap;
     }
-    l->entries[l->n] = (entry){ .n_bytes = on_disk(e->n_bytes), .used_ns = e->modified_ns };
+    l->entries[l->n] = (entry){ .n_bytes = on_disk(e->n_bytes), .used_ns = is_future(l, e) ? INT64_MIN : e->modified_ns };
     snprintf(l->entries[l->n].name, sizeof l->entries[l->n].name, "%s", e->name);
     l->d->n_bytes += l->entries[l->n].n_bytes;
     l->d->n_files++;

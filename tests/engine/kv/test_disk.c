@@ -2,7 +2,10 @@
  * readable, and when there is room again turns are kept again. */
 #include "ebb_test.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "kv/disk.h"
 #include "support/small_disk.h"
@@ -118,10 +121,47 @@ static void test_share_of_the_disk(void **state)
     ebb_disk_close(d);
 }
 
+static void set_time(const char *path, time_t t)
+{
+    struct timespec both[2] = { { .tv_sec = t }, { .tv_sec = t } };
+
+    assert_int_equal(utimensat(AT_FDCWD, path, both, 0), 0);
+}
+
+/* A clock that was ahead for a while: files of the future are the first to go, as nobody knows how old they are. */
+static void test_clock_that_went_back(void **state)
+{
+    time_t future = time(NULL) + 10 * 365 * 86400;
+    char own[] = "/tmp/ebb-disk-XXXXXX", path[256], left[sizeof path + 16];
+    uint32_t n_ids;
+    ebb_disk *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    assert_int_equal(ebb_disk_open(own, 256 << 10, &d, NULL), EBB_OK);
+    for (uint8_t name = 1; name <= 2; name++) {
+        ebb_disk_item it = item(name);
+
+        assert_true(keep(d, name));
+        ebb_disk_file_path(own, &it, path, sizeof path);
+        set_time(path, future + name);
+    }
+    snprintf(left, sizeof left, "%s.1.0.new", path);
+    fclose(fopen(left, "w"));
+    set_time(left, future);
+    assert_true(keep(d, 3));
+    assert_false(ebb_disk_has(d, &(ebb_disk_item){ .kind = EBB_DISK_BLOCK, .name = { 1 }, .n_data = N_DATA }, &n_ids));
+    assert_int_not_equal(access(left, F_OK), 0);
+    ebb_disk_close(d);
+    snprintf(path, sizeof path, "rm -r %s", own);
+    assert_int_equal(system(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_full_and_again, setup, teardown),
+        cmocka_unit_test(test_clock_that_went_back),
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
     };
 
