@@ -31,6 +31,8 @@ $(B)/tests/%.o:  INC := -Isrc/core -Isrc/engine -Isrc/chat -Isrc/tui -Isrc/cli -
 # Kernel files carry their own ISA flags; everything else stays baseline, dispatch is at run time.
 # No result depends on errno or on floating-point traps, and loops without them become vectors.
 $(B)/engine/kernels/%.o:            OPT += -O3 -fno-math-errno -fno-trapping-math
+# The fuzzers are after parsers; clang takes half an hour to instrument a kernel.
+$(if $(findstring fuzzer,$(SAN)),$(eval $$(B)/engine/kernels/x86/%.o: SANF :=))
 $(B)/engine/kernels/x86/avx2%.o:   ISA := -mavx2 -mfma -mf16c -mbmi2
 $(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c -mbmi2 \
                                            -mprefer-vector-width=512
@@ -41,6 +43,7 @@ LIB_OBJ := $(patsubst src/%.c,$(B)/%.o,$(LIB_SRC))
 TESTS   := $(patsubst %.c,$(B)/%,$(sort $(shell find tests -name 'test_*.c')))
 SCRIPTS := $(sort $(shell find tests -name 'test_*.sh'))
 BENCHES := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/bench/bench_*.c)))
+FUZZERS := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 
 all: $(B)/$(NAME)                              ## build the program (default)
 
@@ -89,6 +92,11 @@ check:                                         ## the tests, plain and under the
 check-long: $(B)/tests/engine/test_kv_random $(B)/tests/engine/fuzz_pressure  ## 10,000 random operations on the KV cache, 1,000 turns of two programs; memory taken and given, 100 rounds
 	$(Q)sh tests/engine/pressure.sh $(B)/tests/engine/fuzz_pressure $(or $(ROUNDS),100)
 	$(Q)EBB_KV_OPS=$(or $(ARGS),1250) $<
+fuzz:                                          ## strange bytes to every parser, with clang's fuzzer: make fuzz ARGS=60 (seconds for each)
+	$(Q)$(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined run-fuzzers
+$(FUZZERS): LDFLAGS += -fsanitize=fuzzer
+run-fuzzers: $(FUZZERS)
+	$(Q)sh tests/fuzz/run.sh $(or $(ARGS),60) $(FUZZERS)
 bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak
 	$(Q)for b in $(BENCHES); do $$b $(ARGS) || exit 1; done
 screenshot: all                                ## draw docs/*.svg anew from docs/screens/*.txt (tmux)
@@ -111,5 +119,5 @@ help:                                          ## this list
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: all run test check check-long bench screenshot guide guide-check install clean help FORCE
+.PHONY: all run test check check-long fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
 .SECONDARY:

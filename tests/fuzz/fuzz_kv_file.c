@@ -1,0 +1,57 @@
+/* A file of the KV cache that somebody else wrote: it is refused, or it is what was asked for. */
+#include "fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/kernels.h"
+#include "kv/disk_file.h"
+
+enum { N_DATA = 256 };
+
+static const char *folder(void)
+{
+    static char dir[] = "/tmp/ebb-fuzz-XXXXXX";
+    static int is_made;
+
+    if (!is_made)
+        FUZZ_MUST(mkdtemp(dir));
+    is_made = 1;
+    return dir;
+}
+
+/* The file as ebb writes it, with the fuzzer's bytes laid over it. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    ebb_token ids[EBB_KV_BLOCK] = { 1, 2, 3 };
+    char good[N_DATA], read[N_DATA], path[4096];
+    ebb_disk_item item = { .name = { 7 }, .shape = { 9 }, .pos = 32, .ids = ids, .n_ids = EBB_KV_BLOCK, .data = good, .n_data = N_DATA };
+    ebb_error err = { 0 };
+    uint32_t n_ids;
+    FILE *f;
+
+    if (n < 4)
+        return 0;
+    item.kind = (ebb_disk_kind)(data[0] % EBB_DISK_KINDS);
+    item.n_ids = item.kind == EBB_DISK_BLOCK || item.kind == EBB_DISK_WINDOW ? EBB_KV_BLOCK : 1 + data[1] % EBB_KV_BLOCK;
+    for (int i = 0; i < N_DATA; i++)
+        good[i] = (char)i;
+    FUZZ_MUST(ebb_disk_file_write(folder(), &item, &err) == EBB_OK);
+    ebb_disk_file_path(folder(), &item, path, sizeof path);
+    f = fopen(path, data[2] % 4 ? "r+" : "w");
+    FUZZ_MUST(f);
+    fseek(f, data[3], SEEK_SET);
+    fwrite(data + 4, 1, n - 4, f);
+    fclose(f);
+    ebb_disk_file_has(folder(), &item, &n_ids, &err);
+    memset(read, 0, sizeof read);
+    item.data = read;
+    err = (ebb_error){ 0 };
+    if (ebb_disk_file_read(folder(), &item, &err) == EBB_OK)
+        FUZZ_MUST(memcmp(read, good, N_DATA) == 0);
+    else
+        FUZZ_MUST(err.msg[0]);
+    return 0;
+}
