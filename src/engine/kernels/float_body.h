@@ -7,6 +7,9 @@
 #define EBB_KERNELS_FLOAT_BODY_H
 #include "kernels/kernels.h"
 #include "kernels/number.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 enum { LANES = 16 };             /* partial sums of rule K3 */
 
@@ -203,24 +206,42 @@ static inline uint32_t float_max_bits(const float *x, size_t n)
     return m;
 }
 
+/* The nearest integer, to even, of |v| < 2^22. */
+static inline int8_t nearest(float v)
+{
+    const float magic = 0x1.8p23f;
+
+    return (int8_t)(ebb_bits(v + magic) - ebb_bits(magic));
+}
+
+/* The same where 1 / d overflows; beyond 127 only where d has few bits left. */
+static inline void tiny_to_int8(const float *x, size_t n, float d, int8_t *q)
+{
+    for (size_t i = 0; i < n; i++) {
+        float v = x[i] / d;
+
+        v = v > 127.0f ? 127.0f : v;
+        q[i] = nearest(v < -127.0f ? -127.0f : v);
+    }
+}
+
 /* n values to int8 and their scale.  A block that holds an infinity or a NaN gets the scale NaN. */
 static inline float float_to_int8(const float *x, size_t n, int8_t *q)
 {
-    const float magic = 0x1.8p23f;
     uint32_t max = float_max_bits(x, n);
-    float d = ebb_from_bits(max) / 127.0f;
+    float d = ebb_from_bits(max) / 127.0f, inverse;
 
     if (max >= 0x7f800000u || !(d > 0)) {
         memset(q, 0, n);
         return max >= 0x7f800000u ? NAN : 0;
     }
-    for (size_t i = 0; i < n; i++) {
-        float v = x[i] / d;                      /* beyond 127 only where d has few bits left */
-
-        v = v > 127.0f ? 127.0f : v;
-        v = v < -127.0f ? -127.0f : v;
-        q[i] = (int8_t)(ebb_bits(v + magic) - ebb_bits(magic));
+    if (d < 0x1p-126f) {
+        tiny_to_int8(x, n, d, q);
+        return d;
     }
+    inverse = 1.0f / d;
+    for (size_t i = 0; i < n; i++)
+        q[i] = nearest(x[i] * inverse);
     return d;
 }
 
@@ -241,19 +262,47 @@ static void float_quantize_q8_32(const float *x, size_t n_k, void *out)
     }
 }
 
+/* Of each 16 of 256 int8 the sum and the sum of what they are without a sign.  (The two forms compute the same.) */
+#if defined(__AVX2__)
+static inline int both_eights(__m128i v)
+{
+    return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_unpackhi_epi64(v, v)));
+}
+
+static inline void sums_of_16(const int8_t *q, int sum[16], int size[16])
+{
+    for (int j = 0; j < 16; j += 2) {            /* unsigned sums of eights: of q + 128 and of |q| */
+        __m256i v = _mm256_loadu_si256((const void *)(q + 16 * j)), zero = _mm256_setzero_si256();
+        __m256i a = _mm256_sad_epu8(_mm256_xor_si256(v, _mm256_set1_epi8(-128)), zero), b = _mm256_sad_epu8(_mm256_abs_epi8(v), zero);
+
+        sum[j] = both_eights(_mm256_castsi256_si128(a)) - 16 * 128;
+        sum[j + 1] = both_eights(_mm256_extracti128_si256(a, 1)) - 16 * 128;
+        size[j] = both_eights(_mm256_castsi256_si128(b));
+        size[j + 1] = both_eights(_mm256_extracti128_si256(b, 1));
+    }
+}
+#else
+static inline void sums_of_16(const int8_t *q, int sum[16], int size[16])
+{
+    for (int j = 0; j < 16; j++) {
+        sum[j] = size[j] = 0;
+        for (int i = 0; i < 16; i++) {
+            int v = q[16 * j + i];
+
+            sum[j] += v;
+            size[j] += v < 0 ? -v : v;
+        }
+    }
+}
+#endif
+
 /* The sums of 256 int8. */
 static inline void q8_256_sums(ebb_q8_256 *o)
 {
     int sum[16], size[16], peak = 0, side = 0;
 
+    sums_of_16(o->q, sum, size);
     for (int j = 0; j < 16; j++) {
-        sum[j] = size[j] = 0;
-        for (int i = 0; i < 16; i++) {
-            int v = o->q[16 * j + i];
-
-            sum[j] += v;
-            size[j] += v < 0 ? -v : v;
-        }
         o->sum[j] = (int16_t)sum[j];
         peak = size[j] > peak ? size[j] : peak;
     }

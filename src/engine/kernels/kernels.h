@@ -36,7 +36,7 @@ typedef enum ebb_act {
     EBB_ACT_COUNT
 } ebb_act;
 
-/* scale = max |x| / 127; q = x / scale rounded to nearest even. */
+/* scale = max |x| / 127; q = x (1 / scale) rounded to nearest even (x / scale where 1 / scale is no number). */
 typedef struct ebb_q8_32 {
     float   d;
     int32_t sum;                 /* of q */

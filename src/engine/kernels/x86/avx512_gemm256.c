@@ -127,25 +127,31 @@ static void prepare_block(const ebb_q8_256 *x, const type256 *t, column_block *o
 {
     __m256i sums = _mm256_loadu_si256((const void *)x->sum);
 
-    if (t->group == 4)
-        _mm512_store_si512(o->start, _mm512_mullo_epi32(_mm512_cvtepi16_epi32(sums), _mm512_set1_epi32(-t->offset)));
+    if (t->group == 4)                           /* (low, sign) by (-offset, 0) */
+        _mm512_store_si512(o->start, _mm512_madd_epi16(_mm512_cvtepi16_epi32(sums), _mm512_set1_epi32(-t->offset & 0xffff)));
     else
         _mm256_storeu_si256((void *)o->start, _mm256_madd_epi16(sums, _mm256_set1_epi16((short)-t->offset)));
+}
+
+/* Whether peak and side of all columns are small enough: both at once, in the halves of a word. */
+static bool all_fit(const type256 *t, const ebb_gemm_place *p, size_t n_cols)
+{
+    const uint32_t keep = 0x80008000u, most = ((uint32_t)t->side << 16 | (uint32_t)t->peak) | keep;
+    const uint8_t *x = p->x + offsetof(ebb_q8_256, peak);
+    uint32_t left = keep;
+
+    for (size_t c = 0; c < n_cols; c++, x += p->x_col_bytes)
+        left &= most - (uint32_t)ebb_gemm_four(x);
+    return left == keep;
 }
 
 static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out)
 {
     const type256 *t = k->more;
-    bool fits = true;
 
-    for (size_t c = 0; c < n_cols; c++) {
-        const ebb_q8_256 *x = (const ebb_q8_256 *)(p->x + c * p->x_col_bytes);
-
-        if (t->n_min == 0)
-            prepare_block(x, t, (column_block *)out + c);
-        fits = fits && x->peak <= t->peak && x->side <= t->side;
-    }
-    return (fits ? t->narrow : t->wide)[n_cols];
+    for (size_t c = 0; t->n_min == 0 && c < n_cols; c++)
+        prepare_block((const ebb_q8_256 *)(p->x + c * p->x_col_bytes), t, (column_block *)out + c);
+    return (all_fit(t, p, n_cols) ? t->narrow : t->wide)[n_cols];
 }
 
 /* Any activations have a peak of at most 16 * 127 and a side of at most 32 * 127. */
