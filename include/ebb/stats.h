@@ -12,7 +12,7 @@ typedef enum ebb_layer_state {
     EBB_LAYER_DISK,              /* read anew each time it is needed */
     EBB_LAYER_PARTLY,            /* part of it is in memory */
     EBB_LAYER_READING,           /* in the ring, or on its way */
-    EBB_LAYER_MAPPED,            /* the file's own pages */
+    EBB_LAYER_MAPPED,            /* the file's own pages, all in the page cache */
     EBB_LAYER_PINNED,            /* one anonymous copy of our own */
 } ebb_layer_state;
 

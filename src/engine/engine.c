@@ -92,6 +92,7 @@ static ebb_status place_buffers(ebb_engine *e, ebb_error *err)
     e->run.res = e->res;
     e->run.kv = e->kv;
     e->run.cancel = stop_of(e);
+    e->run.is_cut = &e->is_cut;
     st = ebb_net_load(&e->net, e->res, err);
     if (st == EBB_OK)
         ebb_run_init(&e->run);

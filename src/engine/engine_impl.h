@@ -149,7 +149,7 @@ struct ebb_engine {
     ebb_slot     slots[EBB_N_SLOTS];     /* of run.n_states; without states none is used */
     ebb_session *guesser;        /* whose guess the rows of run.logits belong to; NULL: nobody's */
     uint64_t     clock;
-    atomic_bool  cancel;
+    atomic_bool  cancel, is_cut; /* ebb_run */
 
     pthread_mutex_t lock;        /* protects stats */
     ebb_stats    stats;

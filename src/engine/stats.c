@@ -200,6 +200,7 @@ static void add_pass_under_way(const ebb_engine *e, ebb_stats *out)
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
+    uint32_t n_cold;
     ebb_proc own;
 
     if (e->disk)
@@ -219,8 +220,8 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     out->ring_bytes = res.ring_bytes;
     out->read_bytes = res.read_bytes;
     out->disk_bytes_s = res.disk_bytes_s;
-    ebb_res_states(e->res, out->layer, out->n_layers < EBB_STATS_LAYERS ? out->n_layers : EBB_STATS_LAYERS);
-    out->n_resident = res.n_resident;
+    n_cold = ebb_res_states(e->res, out->layer, out->n_layers < EBB_STATS_LAYERS ? out->n_layers : EBB_STATS_LAYERS);
+    out->n_resident = res.n_resident > n_cold ? res.n_resident - n_cold : 0;
     if (ebb_proc_read(NULL, &own, NULL) == EBB_OK) {     /* else the figures stay 0: unknown */
         out->rss_anon_bytes = own.rss_anon_bytes;
         out->rss_file_bytes = own.rss_file_bytes;

@@ -3,6 +3,10 @@
  * be done changes nothing. */
 #include "ebb_test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "ebb/session.h"
 #include "kernels/kernels.h"
 #include "support/tiny_engine.h"
@@ -269,7 +273,7 @@ static void cancel_at(void *arg, size_t pos, const float *logits, size_t n_vocab
 {
     (void)logits;
     (void)n_vocab;
-    if (pos == 20)
+    if (pos == 31)
         ebb_engine_cancel(arg);
 }
 
@@ -301,6 +305,63 @@ static void test_cancel_keeps_finished_chunks(void **state)
     close_fixture(&f);
 }
 
+typedef struct meddler {
+    ebb_engine *engine;
+    atomic_bool ends;
+} meddler;
+
+/* Cancels at any moment, and takes it back at any other. */
+static void *meddle(void *arg)
+{
+    meddler *m = arg;
+
+    for (unsigned i = 1; !atomic_load(&m->ends); i = i * 1103515245u + 12345u) {
+        ebb_engine_cancel(m->engine);
+        for (volatile unsigned k = i >> 20 & 1023; k > 0; k--)
+            ;
+        ebb_engine_cancel_clear(m->engine);
+        usleep(i >> 22);
+    }
+    return NULL;
+}
+
+/* What was computed all the same has the bits of a pass that nobody disturbed. */
+static void test_cancel_within_a_layer(void **state)
+{
+    static const uint32_t chunks[] = { 1, 16, 64 };
+    ebb_engine_opts o = { .n_ctx = 128, .n_threads = 3 };
+    ebb_token ids[N_SHORT];
+    size_t n_canceled = 0;
+    fixture f;
+
+    (void)state;
+    fill_ids(ids, N_SHORT, 1);
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+        float *want = eval(&small, o, N_SHORT, chunks[i], 1), *got = calloc((size_t)N_SHORT * EBB_TINY_VOCAB, sizeof *got);
+        meddler m;
+        pthread_t thread;
+
+        open_fixture(&f, &small, &o);
+        m.engine = f.engine;
+        atomic_init(&m.ends, false);
+        assert_int_equal(pthread_create(&thread, NULL, meddle, &m), 0);
+        for (int k = 0; k < 40; k++) {
+            ebb_status st;
+            while ((st = ebb_session_eval(f.s, ids, N_SHORT, chunks[i], keep_logits, got, NULL)) == EBB_CANCELED)
+                n_canceled++;
+            assert_int_equal(st, EBB_OK);
+            assert_memory_equal(want, got, (size_t)N_SHORT * EBB_TINY_VOCAB * sizeof *got);
+            assert_int_equal(ebb_session_sync(f.s, ids, 0, NULL, NULL), EBB_OK);
+        }
+        atomic_store(&m.ends, true);
+        pthread_join(thread, NULL);
+        close_fixture(&f);
+        free(want);
+        free(got);
+    }
+    assert_true(n_canceled > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_context_overflow_changes_nothing),
         cmocka_unit_test(test_ids_beyond_the_vocabulary_are_refused),
         cmocka_unit_test(test_cancel_keeps_finished_chunks),
+        cmocka_unit_test(test_cancel_within_a_layer),
     };
 
     return cmocka_run_group_tests_name("session", tests, NULL, NULL);

@@ -84,6 +84,13 @@ double ebb_file_cached_share(int fd, uint64_t n_bytes)
     return n ? (double)n_there / (double)n : 0;
 }
 
+bool ebb_map_is_cached(const void *p)
+{
+    unsigned char there = 1;
+
+    return mincore((void *)((uintptr_t)p & ~(PAGE_BYTES - 1)), 1, &there) != 0 || (there & 1);
+}
+
 bool ebb_map_advise(void *p, size_t n, ebb_advice advice)
 {
     static const int advices[] = {

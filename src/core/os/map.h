@@ -23,6 +23,8 @@ ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, 
 void ebb_map_fini(ebb_map *m);
 /* The share of the file's first n_bytes that stands in the page cache, by samples; 0 where the system does not say. */
 double ebb_file_cached_share(int fd, uint64_t n_bytes);
+/* Whether the page of a file's mapping stands in the page cache; true where the system does not say. */
+bool ebb_map_is_cached(const void *p);
 
 typedef enum ebb_advice {
     EBB_ADVISE_NORMAL, EBB_ADVISE_SEQUENTIAL, EBB_ADVISE_RANDOM,

@@ -157,13 +157,24 @@ static ebb_status embed(ebb_run *r, const ebb_token *ids, uint32_t n, ebb_error 
     return EBB_OK;
 }
 
+/* The flag may have been cleared since a slice saw it. */
+static bool is_cut(const ebb_run *r)
+{
+    return r->is_cut && atomic_load_explicit(r->is_cut, memory_order_relaxed);
+}
+
+static bool is_stopped(const ebb_run *r)
+{
+    return is_cut(r) || (r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed));
+}
+
 static ebb_status layers(ebb_run *r, ebb_error *err)
 {
     ebb_kv_ahead(r->kv, r->table, 0);
     for (uint32_t i = 0; i < r->net->n_layers; i++) {
         ebb_status st;
 
-        if (r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed))
+        if (is_stopped(r))
             return EBB_FAIL(err, EBB_CANCELED, "stopped in layer %u", i);
         if (r->between)
             r->between(r->between_arg);
@@ -184,6 +195,8 @@ static ebb_status output_some(ebb_run *r, const ebb_pass *p, ebb_error *err)
     ebb_mat m = { .w = &net->output, .y = p->logits ? p->logits : r->logits, .y_stride = net->n_vocab };
     ebb_status st = ebb_op_matmul(r, &m, 1, net->logit_softcap, err);
 
+    if (st == EBB_OK && is_cut(r))
+        st = EBB_FAIL(err, EBB_CANCELED, "stopped in the output");
     if (st != EBB_OK)
         return st;
     for (uint32_t i = r->c0; net->logit_scale != 1.0f && i < r->c1; i++)
@@ -223,6 +236,8 @@ ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err)
     r->marks = p->marks;
     r->n_marks = p->n_marks;
     r->lap_ns = ebb_clock_ns();
+    if (r->is_cut)
+        atomic_store_explicit(r->is_cut, false, memory_order_relaxed);
     st = embed(r, p->ids, p->n, err);
     if (st != EBB_OK)
         return st;
@@ -231,6 +246,8 @@ ebb_status ebb_run_pass(ebb_run *r, const ebb_pass *p, ebb_error *err)
     st = layers(r, err);
     st = st == EBB_OK && p->n_out > 0 ? output(r, p, err) : st;
     ebb_pool_settle(r->pool);                    /* the weights may be given away now */
+    if (st == EBB_OK && is_cut(r))
+        st = EBB_FAIL(err, EBB_CANCELED, "stopped in the last layer");
     ebb_run_lap(r, EBB_SPENT_REST);
     return st;
 }

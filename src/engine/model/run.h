@@ -40,7 +40,8 @@ typedef struct ebb_run {
     ebb_kv            *kv;
     ebb_kv_type        k_type, v_type;
     uint32_t           unit;     /* U: KV heads that stand side by side in a row of the cache (ebb_net_kv_unit) */
-    const atomic_bool *cancel;   /* looked at before each layer */
+    const atomic_bool *cancel;   /* looked at before each layer, and by slices of matrices; NULL: never ... */
+    atomic_bool       *is_cut;   /* ... which say here that they left out their work: the pass is worth nothing */
     void             (*between)(void *arg);      /* called before each layer; NULL: not */
     void              *between_arg;
     uint32_t           n_threads, cap_cols, n_ctx;

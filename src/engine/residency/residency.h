@@ -124,8 +124,9 @@ ebb_status ebb_res_keep(ebb_res *r, const bool *stays, ebb_error *err);
 /* Bytes of the weights of a group that stay. */
 uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t group);
 ebb_layer_state ebb_res_state(ebb_res *r, uint32_t group);
-/* States of all groups: PARTLY of which not all stays; READING of which something stands in the ring or is on its way. */
-void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n);
+/* States of all groups: PARTLY of which not all stays; READING of which something stands in the ring or is on its way.
+ * Of mapped ones, what the page cache has: PARTLY or DISK while it has not all.  Returns how many these are. */
+uint32_t ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n);
 
 /* Bring a group, as far as it stays, into another state: PINNED reads it into anonymous memory, DISK
  * leaves it to the ring, MAPPED to the page cache.  On failure the group stays as

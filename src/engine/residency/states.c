@@ -42,17 +42,39 @@ static bool is_loading(const ebb_res *r, const ebb_res_group *g)
     return false;
 }
 
-void ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
+/* Of a file's own pages only those are in memory that the page cache has: by a page of each of some extents. */
+static ebb_layer_state mapped_state(const ebb_res *r, const ebb_res_group *g)
 {
+    enum { LOOKS = 8 };
+    uint32_t n = g->n < LOOKS ? g->n : LOOKS, n_there = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const ebb_res_extent *x = &r->extents[g->first + i * g->n / n];
+
+        n_there += r->files[x->part].fd < 0 ||
+                   ebb_map_is_cached((const char *)ebb_res_mapped_at(r, g->first + i * g->n / n) + x->n_bytes / 2);
+    }
+    return n_there == n ? EBB_LAYER_MAPPED : n_there > 0 ? EBB_LAYER_PARTLY : EBB_LAYER_DISK;
+}
+
+uint32_t ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
+{
+    uint32_t n_cold = 0;
+
     pthread_mutex_lock(&r->lock);
     for (uint32_t i = 0; i < n && i < r->n_groups; i++) {
         const ebb_res_group *g = &r->groups[i];
 
         out[i] = (uint8_t)(g->state != EBB_LAYER_DISK && count_owned(r, g, EBB_LAYER_DISK) > 0 ? EBB_LAYER_PARTLY : g->state);
+        if (out[i] == EBB_LAYER_MAPPED) {
+            out[i] = (uint8_t)mapped_state(r, g);
+            n_cold += out[i] != EBB_LAYER_MAPPED;
+        }
         if (is_loading(r, g) || (out[i] <= EBB_LAYER_PARTLY && r->ring && ebb_ring_has(r->ring, g->first, g->n)))
             out[i] = EBB_LAYER_READING;
     }
     pthread_mutex_unlock(&r->lock);
+    return n_cold;
 }
 
 static bool is_in_memory(const ebb_res *r, const ebb_res_group *g)

@@ -7,6 +7,8 @@
 #include <sched.h>
 
 #include "os/fault.h"
+#include "os/file.h"
+#include "os/map.h"
 #include "residency/pin.h"
 #include "residency/residency.h"
 
@@ -100,6 +102,32 @@ static void test_states(void **state)
     assert_int_equal(ebb_res_place(r, 1, EBB_LAYER_MAPPED, NULL), EBB_OK);
     assert_int_equal(ebb_res_state(r, 1), EBB_LAYER_MAPPED);
     check_bytes(r);
+    ebb_res_close(r);
+    close(fd);
+}
+
+/* Mapped pages that the page cache does not have are on disk, whatever the plan says. */
+static void test_cold_pages_are_on_disk(void **state)
+{
+    int fd = open(path, O_RDWR);
+    uint8_t states[3];
+    ebb_res *r = open_res(fd, NULL);
+    ebb_map m;
+
+    (void)state;
+    assert_non_null(r);
+    assert_int_equal(ebb_map_file(fd, path, FILE_BYTES, &m, NULL), EBB_OK);
+    assert_int_equal(fsync(fd), 0);
+    ebb_file_drop_cache(fd, 0, FILE_BYTES);
+    if (!ebb_map_is_cached((const char *)m.data + FILE_BYTES / 2)) {      /* not so where files are in memory anyway */
+        assert_int_equal(ebb_res_states(r, states, 3), 3);
+        assert_int_equal(states[2], EBB_LAYER_DISK);
+    }
+    check_bytes(r);
+    assert_int_equal(ebb_res_states(r, states, 3), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(states[i], EBB_LAYER_MAPPED);
+    ebb_map_fini(&m);
     ebb_res_close(r);
     close(fd);
 }
@@ -242,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states),
+        cmocka_unit_test(test_cold_pages_are_on_disk),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_a_file_that_shrank_is_refused),
         cmocka_unit_test(test_faults),
