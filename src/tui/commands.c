@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "commands_priv.h"
+#include "base/size.h"
 #include "copy.h"
 #include "library.h"
 #include "models.h"
@@ -217,6 +218,26 @@ static void complete_theme(ebb_front *f, const char *typed, ebb_candidate_fn *fn
     ebb_buf_fini(&path);
 }
 
+/* What there is to choose from, the newest first. */
+static void add_models(ebb_buf *out)
+{
+    enum { SHOWN = 12 };
+    ebb_model_file *files;
+    size_t n;
+
+    if (ebb_models_find(&files, &n, NULL) != EBB_OK)
+        return;
+    ebb_buf_adds(out, n ? "\n" : "");
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
+        const char *slash = strrchr(files[i].path, '/');
+        char size[16];
+        ebb_buf_addf(out, "\n%10s  %s", ebb_size_text(files[i].n_bytes, size), slash ? slash + 1 : files[i].path);
+    }
+    if (n > SHOWN)
+        ebb_buf_addf(out, "\n%10s  and %zu more: `ebb models` lists them", "", n - SHOWN);
+    ebb_models_free(files, n);
+}
+
 static ebb_status cmd_model(ebb_front *f, const char *arg, ebb_error *err)
 {
     const ebb_model_info *m = ebb_chat_model(f->chat);
@@ -228,8 +249,10 @@ static ebb_status cmd_model(ebb_front *f, const char *arg, ebb_error *err)
         return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
     ebb_buf_addf(&out, "%s, %s %s, %u layers, ", m->name, m->arch, m->mix, m->n_layers);
     ebb_text_bytes(&out, m->weight_bytes);
-    ebb_buf_addf(&out, "\n%s\n/model FILE loads another", strcmp(m->path, "guide") == 0 ? "built in" : m->path);
-    f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+    ebb_buf_addf(&out, "\n%s", strcmp(m->path, EBB_MODELS_GUIDE) == 0 ? "built in" : m->path);
+    add_models(&out);
+    ebb_buf_adds(&out, "\n/model NAME or /model FILE loads another");
+    f->say(f, EBB_SAY_PAGE, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);
     return EBB_OK;
 }
@@ -536,7 +559,7 @@ const ebb_command ebb_commands[] = {
     { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           cmd_system,   NULL },
     { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  cmd_prompt, complete_prompt },
     { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           cmd_set,      complete_set },
-    { "model",    "[FILE]",        "Show the model, or load another.",                       cmd_model,    complete_model },
+    { "model",    "[FILE]",        "Show the model and what else there is, or load another.", cmd_model,    complete_model },
     { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_cmd_mem, ebb_complete_mem },
     { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_cmd_plan, NULL },
     { "theme",    "[NAME]",        "Show or change the colours.",                            cmd_theme,    complete_theme },

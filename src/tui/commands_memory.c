@@ -35,12 +35,12 @@ static void say_use(ebb_front *f)
     line(&out, "budget", s.budget_bytes);
     line(&out, "in use, own", s.rss_anon_bytes);
     line(&out, "in use, mapped file", s.rss_file_bytes);
+    line(&out, "most in use so far", s.rss_peak_bytes);
     line(&out, "weights, own copies", s.pinned_bytes);
     line(&out, "weights, mapped", s.mapped_bytes);
     line(&out, "weights, ring", s.ring_bytes);
-    line(&out, "KV cache", s.kv_bytes);
-    line(&out, "activations", s.scratch_bytes);
-    line(&out, "most in use so far", s.rss_peak_bytes);
+    line(&out, "room for KV cache", s.kv_bytes);
+    line(&out, "room for activations", s.scratch_bytes);
     add_speed(&out, &s);
     ebb_buf_adds(&out, "\n/mem SIZE changes the budget, /mem auto takes what the machine has");
     f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);

@@ -33,7 +33,7 @@ says 0 'inspect gguf here.gguf' 'llama'
 says 2 'plan here.gguf there' 'there: is one word too many'
 says 2 'bench -m here.gguf -p 8 -n 2 there' 'there: is one word too many'
 printf '/model\n/model guide\n/model\n/model nosuch\n/quit\n' | "$EBB" here.gguf --plain >out 2>&1 || fail "ebb FILE: $(cat out)"
-grep -q 'here.gguf' out && grep -q 'built in' out && grep -q 'nosuch: no such file' out || fail "/model: $(cat out)"
+grep -q 'here.gguf' out && grep -q 'built in' out && grep -q 'nosuch: no such file' out && grep -q 'MiB  Little-Guide-Q8_0.gguf' out || fail "/model: $(cat out)"
 
 # Not here, but something like it.
 for pair in 'list=ebb sessions list' 'ls=ebb models' 'ps=ebb stat' 'download=ebb pull' 'serve=no server' 'frob=ebb --help'; do

@@ -1,7 +1,8 @@
 /* What a plan will cost in time (plan/layout.h).
  *
- * A pass multiplies F bytes of weights, each type at its kernels' speed, T = sum F / Bm, and hands
- * slices out and back some times for each layer.  Of these, S bytes come from disk meanwhile, at Bd
+ * A pass multiplies F bytes of weights, each type at its kernels' speed, T = sum F / Bm, hands
+ * slices out and back some times for each layer, and spends some microseconds of each on what is no product: of a model
+ * that stands in the processor's cache that is most of the time.  Of these, S bytes come from disk meanwhile, at Bd
  * while all threads multiply and at Bd' while they wait; multiplying goes on with a share b then:
  *
  *     S <= Bd T / b:   t = T + S / Bd (1 - b)                 the reads are done first
@@ -17,6 +18,7 @@
 #define INT8_MAC_S      60e9
 #define SYNC_S          10e-6
 #define BUSY_SHARE      0.9
+#define LAYER_S         35e-6                    /* norms, attention to few positions, the edges of small products */
 #define OPS_PER_LAYER   10                       /* norms, inputs, products, rope, attention, activation */
 #define PROMPT_TOKENS   64
 #define WAITS           1.3                      /* a pass that takes so many times its computation waits for the disk */
@@ -66,7 +68,7 @@ static double with_reads(const ebb_machine *m, double alone_s, double read_bytes
 /* What a pass of one column computes. */
 static double compute_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p)
 {
-    return product_s(net, m, p, ONE) + or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER * p->n_layers;
+    return product_s(net, m, p, ONE) + (or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER + LAYER_S) * p->n_layers;
 }
 
 /* Bytes that the first pass reads beside what it streams: copies are made past the page cache. */
