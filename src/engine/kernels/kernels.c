@@ -78,13 +78,17 @@ ebb_act ebb_kernel_act(ebb_type type)
     }
 }
 
+size_t ebb_act_bytes(ebb_act act, size_t n)
+{
+    return act == EBB_ACT_Q8_32    ? n / 32 * sizeof(ebb_q8_32)
+           : act == EBB_ACT_Q8_256 ? n / 256 * sizeof(ebb_q8_256)
+                                   : n * sizeof(float);
+}
+
 size_t ebb_act_col_bytes(ebb_act act, size_t n_k)
 {
-    size_t bytes = act == EBB_ACT_Q8_32    ? n_k / 32 * sizeof(ebb_q8_32)
-                   : act == EBB_ACT_Q8_256 ? n_k / 256 * sizeof(ebb_q8_256)
-                                           : n_k * sizeof(float);
+    size_t bytes = (ebb_act_bytes(act, n_k) + 63) / 64 * 64;
 
-    bytes = (bytes + 63) / 64 * 64;
     return bytes % 4096 ? bytes : bytes + 64;    /* or the same element of all columns would want the same place in the caches */
 }
 

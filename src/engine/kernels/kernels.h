@@ -59,6 +59,8 @@ typedef struct ebb_q8_256 {
 /* The types that have kernels; others are refused when a model is bound. */
 bool    ebb_kernel_has_type(ebb_type type);
 ebb_act ebb_kernel_act(ebb_type type);
+/* Bytes of n elements, whole blocks of them. */
+size_t  ebb_act_bytes(ebb_act act, size_t n);
 /* Bytes of one activation column of n_k elements, a multiple of 64, none of 4096. */
 size_t  ebb_act_col_bytes(ebb_act act, size_t n_k);
 

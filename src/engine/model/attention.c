@@ -19,6 +19,7 @@ typedef struct attend_job {
     const ebb_layer *l;
     uint32_t i_layer;
     uint32_t n_groups;           /* of columns */
+    bool     is_input;           /* what a KV head's queries give becomes input right away */
     uint32_t seg0, n_segs;       /* split by segment: those that the columns see */
 } attend_job;
 
@@ -117,15 +118,17 @@ static void merge(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1
     const ebb_run *r = job->r;
     const ebb_net *net = r->net;
     uint32_t h0 = head * n_group(r);
-    size_t part = width_v(r) + 2, stride = (c1 - c0) * col_floats(r);
+    size_t part = width_v(r) + 2, stride = (c1 - c0) * col_floats(r), width = (size_t)n_group(r) * net->dim_v;
 
     for (uint32_t c = c0; c < c1; c++) {
         uint32_t lo = seg_lo(job->l, r->pos0 + c), n = seg_hi(r->pos0 + c) - lo + 1;
         const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r);
-        float *out = r->y + ((size_t)c * net->n_head + h0) * net->dim_v;
+        float *to = job->is_input ? ebb_run_floats(r, thread) : r->y + ((size_t)c * net->n_head + h0) * net->dim_v, *out = to;
 
         for (uint32_t h = h0; h < h0 + n_group(r); h++, p += part, out += net->dim_v)
             merge_head(job, h, n, p, stride, out, thread);
+        if (job->is_input)
+            ebb_input_part(r, c, head * width, width, to);
     }
 }
 
@@ -139,6 +142,8 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
     uint32_t lo = seg_lo(job->l, r->pos0 + c0), hi = seg_hi(r->pos0 + c1 - 1);
     float *parts = r->parts + thread * (ebb_attend_part_floats(r) / r->n_threads);
 
+    for (uint32_t c = c0; c < c1; c++)
+        ebb_turn_q(r, job->i_layer, c, head * n_group(r), n_group(r));
     for (uint32_t seg = lo; seg <= hi; seg++)
         attend_segment(job, head, c0, c1, seg, parts + (seg - lo) * (c1 - c0) * col_floats(r), thread);
     merge(job, head, c0, c1, lo, parts, thread);
@@ -167,32 +172,55 @@ static void merge_slice(void *arg, uint32_t head, uint32_t thread)
     merge(job, head, job->r->c0, job->r->c1, job->seg0, split_parts(job, head), thread);
 }
 
-static void attend(const ebb_run *r, uint32_t i_layer)
+static void attend_few(attend_job *job)
 {
-    const ebb_net *net = r->net;
-    uint32_t n_cols = r->c1 - r->c0;
-    attend_job job = { .r = r, .l = &net->layers[i_layer], .i_layer = i_layer };
+    const ebb_run *r = job->r;
 
-    if (n_cols > SPLIT_COLS) {
-        job.n_groups = (n_cols + GROUP_COLS - 1) / GROUP_COLS;
-        ebb_run_slices(r, group_slice, &job, job.n_groups * n_heads(r));
-        return;
-    }
-    job.seg0 = seg_lo(job.l, r->pos0 + r->c0);
-    job.n_segs = seg_hi(r->pos0 + r->c1 - 1) - job.seg0 + 1;
-    ebb_run_slices(r, split_slice, &job, job.n_segs * n_heads(r));
-    if (job.n_segs > 4)
-        ebb_run_slices(r, merge_slice, &job, n_heads(r));
+    for (uint32_t c = r->c0; c < r->c1; c++)
+        ebb_turn_q(r, job->i_layer, c, 0, r->net->n_head);
+    job->seg0 = seg_lo(job->l, r->pos0 + r->c0);
+    job->n_segs = seg_hi(r->pos0 + r->c1 - 1) - job->seg0 + 1;
+    ebb_run_slices(r, split_slice, job, job->n_segs * n_heads(r));
+    if (job->n_segs > 4)
+        ebb_run_slices(r, merge_slice, job, n_heads(r));
     else                                         /* less work than handing it over */
         for (uint32_t h = 0; h < n_heads(r); h++)
-            merge_slice(&job, h, 0);
+            merge_slice(job, h, 0);
 }
 
-void ebb_op_attend(ebb_run *r, uint32_t i_layer)
+static void attend_many(attend_job *job)
 {
+    const ebb_run *r = job->r;
+
+    job->n_groups = (r->c1 - r->c0 + GROUP_COLS - 1) / GROUP_COLS;
+    ebb_run_slices(r, group_slice, job, job->n_groups * n_heads(r));
+}
+
+/* What the queries of a KV head give is whole blocks of activations, and has room in a thread's floats. */
+static bool heads_are_blocks(const ebb_run *r)
+{
+    size_t width = (size_t)n_group(r) * r->net->dim_v;
+
+    return r->unit == 1 && width % 256 == 0 && width <= r->net->n_embd;
+}
+
+void ebb_op_attend(ebb_run *r, uint32_t i_layer, unsigned acts)
+{
+    attend_job job = { .r = r, .l = &r->net->layers[i_layer], .i_layer = i_layer };
+    uint32_t n_k = r->net->n_head * r->net->dim_v;
+    bool is_few = r->c1 - r->c0 <= SPLIT_COLS;
+
+    job.is_input = acts && !is_few && heads_are_blocks(r);
+    if (job.is_input)
+        ebb_input_begin(r, n_k, acts);
     ebb_run_lap(r, EBB_SPENT_REST);
-    attend(r, i_layer);
+    if (is_few)
+        attend_few(&job);
+    else
+        attend_many(&job);
     ebb_run_lap(r, EBB_SPENT_ATTENTION);
+    if (acts && !job.is_input)
+        ebb_op_input(r, r->y, n_k, acts);
 }
 
 size_t ebb_attend_part_floats(const ebb_run *r)

@@ -28,7 +28,7 @@ static ebb_status project(ebb_run *r, const ebb_layer *l, ebb_error *err)
 static ebb_status attention(ebb_run *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    bool is_latent = ebb_weight_is(&l->latent.kv_a);
+    bool is_latent = ebb_weight_is(&l->latent.kv_a), has_gate = ebb_weight_is(&l->head_gate);
     ebb_status st = is_latent ? ebb_op_latent_qkv(r, l, err) : project(r, l, err);
 
     if (st != EBB_OK)
@@ -38,12 +38,12 @@ static ebb_status attention(ebb_run *r, const ebb_layer *l, uint32_t i_layer, eb
         r->c0 = r->c1 - r->n_out;                /* K and V of all stand; the others are not needed any more */
     if (r->c0 == r->c1)
         return EBB_OK;
-    ebb_op_attend(r, i_layer);
-    if (ebb_weight_is(&l->head_gate))
+    ebb_op_attend(r, i_layer, is_latent || has_gate ? 0 : act_bit(&l->o));
+    if (has_gate)
         ebb_op_head_gate(r);
     if (is_latent)
         st = ebb_op_latent_heads(r, l, err);
-    else
+    else if (has_gate)
         ebb_op_input(r, r->y, net->n_head * net->dim_v, act_bit(&l->o));
     if (st != EBB_OK)
         return st;

@@ -26,13 +26,18 @@ static uint32_t rows_of_slice(const ebb_run *r, const ebb_weight *w)
 
 /* -- Inputs ------------------------------------------------------------------- */
 
-/* One column becomes the kinds of activations that are wanted. */
-static void quantize_col(const ebb_run *r, uint32_t c, const float *x)
+/* Elements of a column become the kinds of activations that are wanted. */
+void ebb_input_part(const ebb_run *r, uint32_t c, size_t from, size_t n, const float *x)
 {
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (r->in_acts >> kind & 1)
-            r->kern->quantize[kind](x, r->in_k,
-                                    (char *)r->act[kind] + c * ebb_act_col_bytes((ebb_act)kind, r->in_k));
+            r->kern->quantize[kind](x, n, (char *)r->act[kind] + c * ebb_act_col_bytes((ebb_act)kind, r->in_k) +
+                                          ebb_act_bytes((ebb_act)kind, from));
+}
+
+static void quantize_col(const ebb_run *r, uint32_t c, const float *x)
+{
+    ebb_input_part(r, c, 0, r->in_k, x);
 }
 
 void ebb_norm_row(const ebb_run *r, const ebb_norm *norm, float *y, const float *x, size_t n)
@@ -81,8 +86,7 @@ void ebb_op_norm(ebb_run *r, const ebb_norm *norm, unsigned acts)
 {
     norm_job job = { .r = r, .norm = norm };
 
-    r->in_k = r->net->n_embd;
-    r->in_acts = acts;
+    ebb_input_begin(r, r->net->n_embd, acts);
     ebb_run_slices(r, norm_slice, &job, r->c1 - r->c0);
     r->has_y = r->y_waits = false;
 }
@@ -101,12 +105,17 @@ static void input_slice(void *arg, uint32_t slice, uint32_t thread)
     quantize_col(job->r, c, job->src + (size_t)c * job->r->in_k);
 }
 
+void ebb_input_begin(ebb_run *r, uint32_t n_k, unsigned acts)
+{
+    r->in_k = n_k;
+    r->in_acts = acts;
+}
+
 void ebb_op_input(ebb_run *r, const float *src, uint32_t n_k, unsigned acts)
 {
     input_job job = { .r = r, .src = src };
 
-    r->in_k = n_k;
-    r->in_acts = acts;
+    ebb_input_begin(r, n_k, acts);
     ebb_run_slices(r, input_slice, &job, r->c1 - r->c0);
 }
 

@@ -161,6 +161,9 @@ void ebb_norm_row(const ebb_run *r, const ebb_norm *norm, float *y, const float 
 void ebb_op_norm(ebb_run *r, const ebb_norm *norm, unsigned acts);
 /* Make src [column][n_k] the input. */
 void ebb_op_input(ebb_run *r, const float *src, uint32_t n_k, unsigned acts);
+/* The same in parts: which input, then elements [from, from + n) of column c.  Both are multiples of what shares a scale. */
+void ebb_input_begin(ebb_run *r, uint32_t n_k, unsigned acts);
+void ebb_input_part(const ebb_run *r, uint32_t c, size_t from, size_t n, const float *x);
 /* y = x W^T + bias for n matrices at once; then softcap * tanh(y / softcap) unless it is 0. */
 EBB_MUST_CHECK
 ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float softcap, ebb_error *err);
@@ -182,11 +185,14 @@ ebb_status ebb_op_add(ebb_run *r, const ebb_weight *w, const ebb_norm *post, ebb
 /* y as it stands is to be added to x. */
 void ebb_op_add_y(ebb_run *r, const ebb_norm *post);
 
-/* Norm and turn q and k, store k and v.  Behind this, where U > 1, q of a head is a row of the cache that
- * is zero but for the head's own place. */
+/* Norm and turn k, store k and v.  The same with q, where it does not keep to one head; behind this, where U > 1,
+ * q of a head is a row of the cache that is zero but for the head's own place. */
 void ebb_op_store(ebb_run *r, uint32_t i_layer);
-/* y = softmax(q K^T) V of each head. */
-void ebb_op_attend(ebb_run *r, uint32_t i_layer);
+/* Norm and turn q of a column's heads [h0, h0 + n), if ebb_op_store has not. */
+void ebb_turn_q(const ebb_run *r, uint32_t i_layer, uint32_t c, uint32_t h0, uint32_t n);
+/* y = softmax(q K^T) V of each head; made the input of the next operation, of the kinds in `acts` (y is then not
+ * written as a rule), unless that is 0. */
+void ebb_op_attend(ebb_run *r, uint32_t i_layer, unsigned acts);
 size_t ebb_attend_part_floats(const ebb_run *r); /* of r->parts */
 /* y *= sigmoid(head_gate) */
 void ebb_op_head_gate(ebb_run *r);

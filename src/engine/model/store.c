@@ -11,7 +11,8 @@ typedef struct store_job {
     uint32_t       i_layer;
 } store_job;
 
-static void norm_heads(const ebb_run *r, const ebb_norm *norm, float *x, uint32_t n_heads)
+/* Heads from h0 on: all of them, where the norm is of all as one. */
+static void norm_heads(const ebb_run *r, const ebb_norm *norm, float *x, uint32_t h0, uint32_t n_heads)
 {
     size_t n = r->net->qk_norm == EBB_QK_WHOLE ? (size_t)n_heads * r->net->dim_k : r->net->dim_k;
 
@@ -19,15 +20,15 @@ static void norm_heads(const ebb_run *r, const ebb_norm *norm, float *x, uint32_
         ebb_norm head = *norm;
 
         if (r->net->qk_norm == EBB_QK_EACH)
-            head.w += at;
+            head.w += (size_t)h0 * r->net->dim_k + at;
         ebb_norm_row(r, &head, x + at, x + at, n);
     }
 }
 
-static void turn(const ebb_run *r, const ebb_layer *l, uint32_t c, const ebb_norm *norm, float *x, uint32_t n_heads)
+static void turn(const ebb_run *r, const ebb_layer *l, uint32_t c, const ebb_norm *norm, float *x, uint32_t h0, uint32_t n_heads)
 {
     if (norm->is_on)
-        norm_heads(r, norm, x, n_heads);
+        norm_heads(r, norm, x, h0, n_heads);
     if (l->rope == EBB_NO_ROPE)
         return;
     const ebb_rope *rope = &r->net->ropes[l->rope];
@@ -79,6 +80,28 @@ static void spread_q(const ebb_run *r, float *q)
     }
 }
 
+/* What is done with q does not keep to one head. */
+static bool has_whole_q(const ebb_run *r, const ebb_layer *l)
+{
+    return r->unit > 1 || (l->q_norm.is_on && r->net->qk_norm == EBB_QK_WHOLE);
+}
+
+static void turn_q(const ebb_run *r, const ebb_layer *l, uint32_t c, uint32_t h0, uint32_t n)
+{
+    float *q = r->q + ((size_t)c * r->net->n_head * r->unit + h0) * r->net->dim_k;
+
+    turn(r, l, c, &l->q_norm, q, h0, n);
+    rotate_heads(r, q, n);
+}
+
+void ebb_turn_q(const ebb_run *r, uint32_t i_layer, uint32_t c, uint32_t h0, uint32_t n)
+{
+    const ebb_layer *l = &r->net->layers[i_layer];
+
+    if (!has_whole_q(r, l))
+        turn_q(r, l, c, h0, n);
+}
+
 static void store_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const store_job *job = arg;
@@ -87,15 +110,16 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     const ebb_layer *l = &net->layers[job->i_layer];
     uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK;
     uint32_t dim_k = r->unit * net->dim_k, dim_v = r->unit * net->dim_v;
-    float *q = r->q + (size_t)c * net->n_head * dim_k, *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
+    float *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
     const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
 
     (void)thread;
-    turn(r, l, c, &l->q_norm, q, net->n_head);
-    turn(r, l, c, &l->k_norm, k, net->n_head_kv);
-    rotate_heads(r, q, net->n_head);
+    if (has_whole_q(r, l)) {
+        turn_q(r, l, c, 0, net->n_head);
+        spread_q(r, r->q + (size_t)c * net->n_head * dim_k);
+    }
+    turn(r, l, c, &l->k_norm, k, 0, net->n_head_kv);
     rotate_heads(r, k, net->n_head_kv);
-    spread_q(r, q);
     for (uint32_t h = 0; h < net->n_head_kv / r->unit; h++) {
         char *to_k = ebb_kv_k(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
         char *to_v = ebb_kv_v(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
