@@ -82,19 +82,6 @@ ebb_shift ebb_session_shift(const ebb_session *s);
  * as long as its ids reach beyond shift.pos. */
 void ebb_session_expect(ebb_session *s, const ebb_shift *shift);
 
-/* Sinks and a sliding window (Xiao et al. 2023, "StreamingLLM"): from now on the timeline
- * holds at most n_sink + n_window positions (n_ctx at most), and ids of any number may be synced and
- * appended: where they do not fit, the oldest quarters of the window, behind the first
- * n_sink positions, are forgotten (where the model cannot, what remains is computed again).
- * sync and common still take all ids, those that were forgotten too; ids, receipt and eval are about what is held.
- * Each time, one line in ebb_stats.decision says so.
- * n_window 0: off.  Errors: USAGE (a window below 64, or a sum beyond n_ctx), NOMEM. */
-EBB_MUST_CHECK
-ebb_status ebb_session_slide(ebb_session *s, uint32_t n_sink, uint32_t n_window, ebb_error *err);
-/* How many ids behind the sinks were forgotten: what is held is ids[0..n_sink) and
- * ids[n_sink + this..). */
-size_t ebb_session_n_forgotten(const ebb_session *s);
-
 /* The ids that stand; valid until the next call that changes the session. */
 const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n);
 

@@ -44,15 +44,6 @@ typedef struct ebb_link {
     bool       is_read, is_bad;  /* of s->want: it was read from disk; it could not be */
 } ebb_link;
 
-/* Sinks and a sliding window (session_slide.c). */
-typedef struct ebb_slide {
-    uint32_t   n_sink, n_window; /* n_window 0: off */
-    size_t     n_gone;           /* ids forgotten behind the sinks, a multiple of ... */
-    uint32_t   n_step;           /* ... this, a quarter of the window */
-    uint8_t    gone[16];         /* their hash, step by step */
-    ebb_token *held;             /* [n_ctx] what is synced: sinks and window */
-} ebb_slide;
-
 struct ebb_session {
     ebb_engine  *engine;
     ebb_session *next;           /* in engine->sessions */
@@ -66,7 +57,6 @@ struct ebb_session {
     uint32_t     window_from;    /* positions before this one do not stand in the windows' blocks, though these are there */
     ebb_shift    expected;       /* by the next sync, if is_expected */
     bool         is_expected;
-    ebb_slide    slide;
     uint64_t     used_at;        /* engine->clock at the last call: who is evicted first */
     ebb_slot    *live;           /* its state, as it stands before table.n_pos; NULL: none */
 
@@ -167,18 +157,6 @@ bool ebb_session_take_room(ebb_session *s);
 /* Room for n_pos positions; other timelines give way.  Errors: BUDGET, CONTEXT. */
 EBB_MUST_CHECK
 ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err);
-
-/* ebb_session_sync and _common of ids that fit. */
-EBB_MUST_CHECK
-ebb_status ebb_session_sync_held(ebb_session *s, const ebb_token *ids, size_t n, ebb_receipt *receipt, ebb_error *err);
-size_t ebb_prefix_common(const ebb_session *s, const ebb_token *ids, size_t n);
-
-/* -- Sinks and a window (session_slide.c); only if slide.n_window is set -- */
-
-ebb_status ebb_slide_sync(ebb_session *s, const ebb_token *ids, size_t n, ebb_receipt *receipt, ebb_error *err);
-size_t ebb_slide_common(const ebb_session *s, const ebb_token *ids, size_t n);
-/* Room for one token more. */
-ebb_status ebb_slide_before_append(ebb_session *s, ebb_error *err);
 
 /* Compute ids[0..n) behind what stands in one pass, the last n_ahead of them as a guess.
  * On failure nothing was added, but a state that was under way is lost. */

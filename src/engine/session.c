@@ -17,7 +17,6 @@ static void fini(ebb_session *s)
     free(s->chain);
     free(s->want);
     free(s->logits);
-    free(s->slide.held);
     free(s);
 }
 
@@ -188,7 +187,7 @@ static ebb_status prefill(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_
     return EBB_OK;
 }
 
-ebb_status ebb_session_sync_held(ebb_session *s, const ebb_token *ids, size_t n, ebb_receipt *receipt, ebb_error *err)
+static ebb_status sync(ebb_session *s, const ebb_token *ids, size_t n, ebb_receipt *receipt, ebb_error *err)
 {
     ebb_engine *e = s->engine;
     double begin = ebb_clock_s();
@@ -216,20 +215,14 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
                             ebb_receipt *receipt, ebb_error *err)
 {
     ebb_ahead_drop(s, false);
-    return s->slide.n_window ? ebb_slide_sync(s, ids, n, receipt, err)
-                             : ebb_session_sync_held(s, ids, n, receipt, err);
-}
-
-size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n)
-{
-    return s->slide.n_window ? ebb_slide_common(s, ids, n) : ebb_prefix_common(s, ids, n);
+    return sync(s, ids, n, receipt, err);
 }
 
 /* Room for one token that was not guessed. */
 static ebb_status make_way(ebb_session *s, ebb_error *err)
 {
     ebb_ahead_drop(s, true);
-    return s->slide.n_window ? ebb_slide_before_append(s, err) : check_length(s, (size_t)s->table.n_pos + 1, err);
+    return check_length(s, (size_t)s->table.n_pos + 1, err);
 }
 
 ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
@@ -240,7 +233,7 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
     ebb_status st = was_guessed ? EBB_OK : make_way(s, err);
 
     if (st == EBB_OK && !ebb_state_stands(s))    /* it was lost: from a checkpoint to here again */
-        st = ebb_session_sync_held(s, s->ids, s->table.n_pos, NULL, err);
+        st = sync(s, s->ids, s->table.n_pos, NULL, err);
     if (st != EBB_OK)
         return st;
     ebb_stats_decode_begin(e);

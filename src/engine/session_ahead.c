@@ -69,7 +69,7 @@ static void take_first(void *arg, uint32_t col, uint32_t n, const float *logits)
 /* At most as many tokens as may stand behind id.  What the text repeats at length costs nothing to find. */
 static uint32_t guess(ebb_session *s, ebb_token id, ebb_token *out)
 {
-    uint32_t n = s->table.n_pos, most = s->slide.n_window ? s->slide.n_sink + s->slide.n_window : s->engine->plan.n_ctx;
+    uint32_t n = s->table.n_pos, most = s->engine->plan.n_ctx;
     uint32_t n_out, room = most - n - 1 < s->drafter.n_most ? most - n - 1 : s->drafter.n_most;
 
     s->ids[n] = id;                              /* not yet of the timeline, but what the guess is for */

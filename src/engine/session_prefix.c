@@ -306,7 +306,7 @@ static uint32_t find_common(const ebb_session *s, const ebb_token *ids, uint32_t
     return n_disk > n_ram ? n_disk : n_ram;
 }
 
-size_t ebb_prefix_common(const ebb_session *s, const ebb_token *ids, size_t n_ids)
+size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n_ids)
 {
     static const ebb_shift none;
     uint32_t n = (uint32_t)(n_ids < s->engine->plan.n_ctx ? n_ids : s->engine->plan.n_ctx), n_common;

@@ -299,23 +299,6 @@ static void anything_may_come_between(void **state)
     close_pair(&p);
 }
 
-static void a_window_slides_the_same(void **state)
-{
-    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0 }, draft = { .type = EBB_TYPE_Q4_0 };
-    ebb_sampling how = greedy();
-    pair p;
-
-    (void)state;
-    open_pair(&p, &tiny, &draft, (ebb_engine_opts){ .n_draft = N_FIXED });
-    assert_int_equal(ebb_session_slide(p.with.s, 4, 64, NULL), EBB_OK);
-    assert_int_equal(ebb_session_slide(p.plain.s, 4, 64, NULL), EBB_OK);
-    start(&p);
-    answer(&p, &how, 200);
-    assert_true(ebb_session_n_forgotten(p.with.s) > 0);
-    assert_true(stats_of(&p.with).accepted > 0);
-    close_pair(&p);
-}
-
 /* A stop reaches the draft model, too, and costs nothing but the pass. */
 static void a_stop_is_no_end(void **state)
 {
@@ -511,7 +494,6 @@ int main(void)
         cmocka_unit_test(itself_is_always_right),
         cmocka_unit_test(it_draws_as_its_host),
         cmocka_unit_test(anything_may_come_between),
-        cmocka_unit_test(a_window_slides_the_same),
         cmocka_unit_test(a_stop_is_no_end),
         cmocka_unit_test(a_broken_file_ends_it),
         cmocka_unit_test(it_goes_first_and_comes_back),

@@ -237,97 +237,6 @@ static void test_forgetting_in_a_full_pool(void **state)
     close_fixture(&f);
 }
 
-/* -- Sinks and a window --------------------------------------------------------------------- */
-
-enum { N_SINK = 4, N_WINDOW = 128, N_ALL = 700 };
-
-/* The timeline is the sinks and the end of ids[0..n); returns its length. */
-static size_t expect_window(const ebb_session *s, const ebb_token *ids, size_t n)
-{
-    size_t n_held, n_gone = ebb_session_n_forgotten(s);
-    const ebb_token *held = ebb_session_ids(s, &n_held);
-
-    assert_true(n_held <= N_SINK + N_WINDOW && n_held + n_gone == n);
-    assert_true(n < N_SINK + N_WINDOW || n_held > N_SINK + N_WINDOW * 3 / 4);
-    assert_memory_equal(held, ids, N_SINK * sizeof *ids);
-    assert_memory_equal(held + N_SINK, ids + N_SINK + n_gone, (n_held - N_SINK) * sizeof *ids);
-    return n_held;
-}
-
-static void look_away(void *arg, size_t pos, const float *logits, size_t n_vocab)
-{
-    (void)arg;
-    (void)pos;
-    (void)logits;
-    (void)n_vocab;
-}
-
-static void check_slide(const ebb_tiny_opts *tiny, bool is_exact)
-{
-    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .n_chunk = 64, .no_kv_cache = true };
-    ebb_token ids[N_ALL], edited[N_ALL];
-    ebb_session *t;
-    ebb_receipt r;
-    ebb_stats st;
-    uint32_t n = 90;
-    fixture f;
-
-    fill_ids(ids, N_ALL, 4);
-    open_fixture(&f, tiny, &o);
-    assert_int_equal(ebb_session_new(f.engine, &t, NULL), EBB_OK);
-    assert_int_equal(ebb_session_slide(f.s, N_SINK, N_WINDOW, NULL), EBB_OK);
-    assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
-    while (n < 400) {
-        assert_int_equal(ebb_session_append(f.s, ids[n++], NULL), EBB_OK);
-        (void)expect_window(f.s, ids, n);
-    }
-    ebb_engine_stats(f.engine, &st);
-    assert_non_null(strstr(st.decision, "forgot 32 tokens behind the first 4"));
-    assert_int_equal(ebb_session_common(f.s, ids, n), n);
-    n += 50;                                     /* a turn more */
-    if (!is_exact)
-        assert_int_equal(ebb_session_common(f.s, ids, n), n - 50);
-    assert_int_equal(ebb_session_sync(f.s, ids, n, &r, NULL), EBB_OK);
-    if (!is_exact)
-        assert_int_equal(r.n_computed, 50);
-    n = (uint32_t)expect_window(f.s, ids, n);
-    if (is_exact) {
-        float got[EBB_TINY_VOCAB];
-        size_t n_held;
-
-        memcpy(got, ebb_session_logits(f.s), sizeof got);
-        assert_int_equal(ebb_session_eval(t, ebb_session_ids(f.s, &n_held), n, 0, look_away, NULL, NULL), EBB_OK);
-        expect_logits(t, got);
-    }
-    assert_int_equal(ebb_session_sync(f.s, ids, N_ALL, &r, NULL), EBB_OK);   /* more than the window at once */
-    assert_int_equal(r.n_prompt, expect_window(f.s, ids, N_ALL));
-    memcpy(edited, ids, sizeof ids);
-    edited[300] ^= 1;                            /* in what was forgotten: all anew */
-    assert_int_equal(ebb_session_sync(f.s, edited, N_ALL, &r, NULL), EBB_OK);
-    assert_int_equal(r.n_prompt, expect_window(f.s, edited, N_ALL));
-    assert_int_equal(ebb_session_sync(f.s, ids, 3, &r, NULL), EBB_OK);
-    assert_int_equal(ebb_session_n_forgotten(f.s), 0);
-    ebb_session_free(t);
-    close_fixture(&f);
-}
-
-static void test_sinks_and_a_window(void **state)
-{
-    ebb_tiny_opts states = { .arch = "qwen35", .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 64 };
-    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .no_kv_cache = true };
-    fixture f;
-
-    (void)state;
-    check_slide(&small, false);
-    check_slide(&states, true);
-    open_fixture(&f, &small, &o);
-    assert_int_equal(ebb_session_slide(f.s, 4, 63, NULL), EBB_USAGE);
-    assert_int_equal(ebb_session_slide(f.s, 4, N_CTX - 3, NULL), EBB_USAGE);
-    assert_int_equal(ebb_session_slide(f.s, 4, N_CTX - 4, NULL), EBB_OK);
-    assert_int_equal(ebb_session_slide(f.s, 0, 0, NULL), EBB_OK);
-    close_fixture(&f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,7 +245,6 @@ int main(void)
         cmocka_unit_test(test_moved_is_not_taken_for_computed),
         cmocka_unit_test(test_forgetting_again_and_at_the_end),
         cmocka_unit_test(test_forgetting_in_a_full_pool),
-        cmocka_unit_test(test_sinks_and_a_window),
     };
 
     return cmocka_run_group_tests_name("forget", tests, NULL, NULL);
