@@ -13,7 +13,8 @@ B       := build/$(VARIANT)
 WARN   := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion \
           -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wvla -Wundef -Wformat=2
 OPT    := $(if $(SAN),-O1 -g,$(if $(DEBUG),-Og -g3,-O2 -g -DNDEBUG))
-SANF   := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+SANF   := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+          $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow)
 # Fused multiply-adds only where the source says so: the bits must not depend on the compiler's mood.
 CFLAGS += -std=c11 -pthread -ffp-contract=off $(OPT) $(WARN) $(SANF)
 CPPFLAGS += -D_GNU_SOURCE -DEBB_VERSION='"$(VERSION)"' -Iinclude

@@ -225,34 +225,3 @@ ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_impo
         st = hand_on(import_lines(format, data, n, &f, &t, err), &f, &t, fn, arg, n_done, err);
     return st == EBB_OK && *n_done == 0 ? EBB_FAIL(err, EBB_FORMAT, "%s has no messages", name) : st;
 }
-
-typedef struct single {
-    ebb_session_facts *f;
-    ebb_tree          *t;
-} single;
-
-static ebb_status take_single(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
-{
-    const single *to = arg;
-
-    if (to->t->n_nodes)
-        return EBB_FAIL(err, EBB_FORMAT, "there are several conversations in it");
-    *to->f = *f;
-    *to->t = *t;
-    *f = (ebb_session_facts){ 0 };
-    *t = (ebb_tree){ 0 };
-    return EBB_OK;
-}
-
-ebb_status ebb_import(const char *name, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
-{
-    single to = { .f = f, .t = t };
-    size_t n_done;
-    ebb_status st = ebb_import_all(name, data, n, take_single, &to, &n_done, err);
-
-    if (st != EBB_OK) {
-        ebb_session_facts_fini(f);
-        ebb_tree_fini(t);
-    }
-    return st;
-}

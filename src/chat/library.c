@@ -36,11 +36,6 @@ static const struct shipped { const char *name, *text, *end; } shipped[] = {
 
 enum { N_SHIPPED = sizeof shipped / sizeof shipped[0] };
 
-const char *ebb_library_shipped(size_t i)
-{
-    return i < N_SHIPPED ? shipped[i].name : NULL;
-}
-
 static const struct shipped *find(const char *name)
 {
     for (size_t i = 0; i < N_SHIPPED; i++)

@@ -7,9 +7,6 @@
 #include "base/buf.h"
 #include "ebb/status.h"
 
-/* Name i of those that are shipped, in order; NULL past the last. */
-const char *ebb_library_shipped(size_t i);
-
 /* Append the prompt `name`, without white space at its ends.  `dir` NULL: only what
  * is shipped.  Errors: NOTFOUND, USAGE (no name of a file), IO, LIMIT. */
 EBB_MUST_CHECK

@@ -48,8 +48,8 @@ static const char *const scripts[] = {
     " WHEN new.finish <> 0 AND (old.finish = 0 OR new.text IS NOT old.text) BEGIN"
     " INSERT INTO search (rowid, text) VALUES (new.id, new.text); END;",
 
-    "ALTER TABLE messages ADD COLUMN left_out TEXT;"     /* JSON object, of a note */
-    "ALTER TABLE messages ADD COLUMN n_ahead INTEGER NOT NULL DEFAULT 0;",
+    /* left_out: JSON object, of a note */
+    "ALTER TABLE messages ADD COLUMN left_out TEXT; ALTER TABLE messages ADD COLUMN n_ahead INTEGER NOT NULL DEFAULT 0;",
 
     "ALTER TABLE messages ADD COLUMN n_guessed INTEGER NOT NULL DEFAULT 0;",
 };

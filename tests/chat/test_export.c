@@ -1,7 +1,7 @@
 /* Conversations out to files and back. */
 #include "ebb_test.h"
 
-#include "export.h"
+#include "chat/import_one.h"
 
 static void say(ebb_tree *t, ebb_role role, const char *text)
 {
@@ -22,7 +22,7 @@ static void check_round_trip(ebb_format format, const char *name)
     say(&t, EBB_ROLE_USER, "What is\n\n# this \"thing\"?\n");
     say(&t, EBB_ROLE_ASSISTANT, "\nA ☃ with\ttabs.\n\n```c\nint x;\n```");
     assert_int_equal(ebb_export(&f, &t, format, &b, &err), EBB_OK);
-    assert_int_equal(ebb_import(name, b.data, b.len, &g, &u, &err), EBB_OK);
+    assert_int_equal(import_one(name, b.data, b.len, &g, &u, &err), EBB_OK);
     assert_int_equal(u.n_path, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(u.path[i]->m.role, t.path[i]->m.role);
@@ -48,7 +48,7 @@ static ebb_status import(const char *name, const char *data, ebb_session_facts *
 {
     *f = (ebb_session_facts){ 0 };
     *t = (ebb_tree){ 0 };
-    return ebb_import(name, data, strlen(data), f, t, err);
+    return import_one(name, data, strlen(data), f, t, err);
 }
 
 static void test_openai(void **state)
@@ -108,7 +108,7 @@ static void test_chatgpt(void **state)
     ebb_tree t = { 0 };
 
     (void)state;
-    assert_int_equal(ebb_import("conversations.json", text, sizeof text - 1, &f, &t, NULL), EBB_OK);
+    assert_int_equal(import_one("conversations.json", text, sizeof text - 1, &f, &t, NULL), EBB_OK);
     assert_string_equal(f.title, "Sea");
     assert_int_equal(t.n_nodes, 3);
     assert_int_equal(t.n_path, 2);
@@ -131,7 +131,7 @@ static void test_chatgpt_circle(void **state)
     ebb_error err;
 
     (void)state;
-    assert_int_equal(ebb_import("c.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
+    assert_int_equal(import_one("c.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
     assert_non_null(strstr(err.msg, "circle"));
 }
 
@@ -159,7 +159,7 @@ static void test_several(void **state)
     assert_int_equal(ebb_import_all("x.json", text, sizeof text - 1, count, &n_messages, &n, &err), EBB_OK);
     assert_int_equal(n, 2);
     assert_int_equal(n_messages, 3);
-    assert_int_equal(ebb_import("x.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
+    assert_int_equal(import_one("x.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
     assert_int_equal(t.n_nodes, 0);
 }
 

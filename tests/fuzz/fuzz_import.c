@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "export.h"
+#include "chat/import_one.h"
 
 static void check_again(ebb_session_facts *f, ebb_tree *t)
 {
@@ -12,7 +12,7 @@ static void check_again(ebb_session_facts *f, ebb_tree *t)
     ebb_buf json = { 0 };
 
     FUZZ_MUST(ebb_export(f, t, EBB_FORMAT_JSON, &json, NULL) == EBB_OK);
-    if (ebb_import("x.json", ebb_buf_text(&json), json.len, &f2, &t2, NULL) == EBB_OK) {
+    if (import_one("x.json", ebb_buf_text(&json), json.len, &f2, &t2, NULL) == EBB_OK) {
         FUZZ_MUST(t2.n_path == t->n_path);
         for (size_t i = 0; i < t->n_path; i++)
             FUZZ_MUST(t->path[i]->m.role == t2.path[i]->m.role);

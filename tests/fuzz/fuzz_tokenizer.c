@@ -51,7 +51,7 @@ static void there_and_back(const ebb_tokenizer *t, const char *text, size_t n)
     size_t n_ids = 0, at = 0;
 
     FUZZ_MUST(ids && back);
-    if (ebb_tokenizer_encode(t, text, n, 0, ids, n, &n_ids, NULL) == EBB_OK) {
+    if (ebb_tokenizer_encode_quoted(t, text, n, 0, NULL, 0, ids, n, &n_ids, NULL) == EBB_OK) {
         FUZZ_MUST(n_ids <= n);
         for (size_t i = 0; i < n_ids; i++) {
             FUZZ_MUST(at <= n);

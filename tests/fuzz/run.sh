@@ -25,7 +25,7 @@ for p; do
     esac
     case $name in fuzz_template) most=20000 ;; *) most=4096 ;; esac
     echo "$name, $seconds s"
-    nice -n 19 "$p" -max_total_time="$seconds" -max_len=$most -rss_limit_mb=2048 -timeout=20 -verbosity=0 -print_final_stats=0 \
+    nice -n 19 "$p" -max_total_time="$seconds" -max_len=$most -rss_limit_mb=2048 -timeout=200 -verbosity=0 -print_final_stats=0 \
         -artifact_prefix="$dir/$name-" "$dir/$name" || failed=1
 done
 exit $failed

@@ -55,17 +55,6 @@ ebb_status ebb_path_expand(const char *path, ebb_buf *out, ebb_error *err)
                                                                             : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
 }
 
-ebb_status ebb_path_shorten(const char *path, ebb_buf *out, ebb_error *err)
-{
-    const char *home = getenv("HOME");
-    size_t n = is_absolute(home) && home[1] ? strlen(home) : 0;
-    bool is_below = n > 0 && strncmp(path, home, n) == 0 && path[n] == '/';
-
-    ebb_buf_clear(out);
-    return ebb_buf_addf(out, "%s%s", is_below ? "~" : "", path + (is_below ? n : 0))
-               ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
-}
-
 const char *ebb_path_models(void)
 {
     const char *list = getenv("EBB_MODELS");

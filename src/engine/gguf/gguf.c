@@ -20,7 +20,6 @@
 typedef unsigned long long ull;
 
 struct ebb_gguf {
-    uint32_t         version;
     uint32_t         n_parts;
     ebb_gguf_part   *parts;
     ebb_gguf_kv     *kvs;
@@ -154,7 +153,6 @@ static ebb_status adopt(ebb_gguf *g, uint32_t i, ebb_gguf_header *h, ebb_error *
     g->n_tensors = n;
     g->header_bytes += (size_t)h->n_bytes;
     if (i == 0) {
-        g->version = h->version;
         g->kvs = h->kvs;
         g->n_kvs = h->n_kvs;
         h->kvs = NULL;
@@ -408,7 +406,6 @@ void ebb_gguf_close(ebb_gguf *g)
 }
 
 /* -- Looking ------------------------------------------------------------------------- */
-uint32_t ebb_gguf_version(const ebb_gguf *g) { return g->version; }
 uint32_t ebb_gguf_n_parts(const ebb_gguf *g) { return g->n_parts; }
 const ebb_gguf_part *ebb_gguf_get_part(const ebb_gguf *g, uint32_t i) { return &g->parts[i]; }
 const uint8_t *ebb_gguf_digest(const ebb_gguf *g) { return g->digest; }

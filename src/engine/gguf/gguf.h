@@ -76,7 +76,6 @@ ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *na
                                 ebb_gguf **out, ebb_error *err);
 void ebb_gguf_close(ebb_gguf *g);                /* NULL is fine */
 
-uint32_t ebb_gguf_version(const ebb_gguf *g);    /* of the first part */
 uint32_t ebb_gguf_n_parts(const ebb_gguf *g);
 const ebb_gguf_part *ebb_gguf_get_part(const ebb_gguf *g, uint32_t i);
 size_t ebb_gguf_header_bytes(const ebb_gguf *g); /* memory the handle holds */

@@ -78,11 +78,6 @@ size_t ebb_tokenizer_bytes(const ebb_tokenizer *t)
            (t->is_spm ? ebb_spm_bytes(&t->spm) : ebb_bpe_bytes(&t->bpe));
 }
 
-size_t ebb_tokenizer_n_tokens(const ebb_tokenizer *t)
-{
-    return t->table.n;
-}
-
 /* -- Two of them ----------------------------------------------------------------- */
 
 /* Rows that only fill up the matrix. */
@@ -156,12 +151,6 @@ static ebb_status encode_text(const ebb_tokenizer *t, ebb_tok_search *q, ebb_tok
                 q->at++;
     }
     return EBB_OK;
-}
-
-ebb_status ebb_tokenizer_encode(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
-                                ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
-{
-    return ebb_tokenizer_encode_quoted(t, text, n_bytes, flags, NULL, 0, out, cap, n_out, err);
 }
 
 ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,

@@ -64,18 +64,14 @@ void ebb_tokenizer_free(ebb_tokenizer *t);       /* NULL is fine */
 
 /* Bytes of memory held, without the borrowed strings. */
 size_t ebb_tokenizer_bytes(const ebb_tokenizer *t);
-size_t ebb_tokenizer_n_tokens(const ebb_tokenizer *t);
 
 /* Whether ids of b mean the same as ids of a: the same texts and types, BOS and EOS; one may have tokens without a use
  * at the end that the other lacks.  false: the first difference in why[]. */
 bool ebb_tokenizer_is_like(const ebb_tokenizer *a, const ebb_tokenizer *b, char why[160]);
 
 /* These are the functions of ebb/model.h, contract for contract:
- * ebb_model_tokenize, _tokenize_quoted, _bos, _eos, _eot, _is_eog, _is_control,
+ * ebb_model_tokenize_quoted (without ranges ebb_model_tokenize), _bos, _eos, _eot, _is_eog, _is_control,
  * _find_token, _piece. */
-EBB_MUST_CHECK
-ebb_status ebb_tokenizer_encode(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
-                                ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
                                        const ebb_text_range *quoted, size_t n_quoted,

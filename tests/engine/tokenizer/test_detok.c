@@ -73,7 +73,7 @@ static void expect_same(const ebb_tokenizer *tok, const char *text, size_t n)
     char *back = malloc(n + 64);
     size_t n_ids, at = 0;
 
-    assert_int_equal(ebb_tokenizer_encode(tok, text, n, EBB_TOK_SPECIAL, ids, n + 1, &n_ids, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode_quoted(tok, text, n, EBB_TOK_SPECIAL, NULL, 0, ids, n + 1, &n_ids, NULL), EBB_OK);
     assert_true(n_ids <= n);
     for (size_t i = 0; i < n_ids; i++) {
         at += ebb_tokenizer_piece(tok, ids[i], true, back + at, n + 64 - at);

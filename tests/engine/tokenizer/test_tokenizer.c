@@ -245,9 +245,9 @@ static void test_capacity_and_pieces(void **state)
     toy_add(&t, "<0x41>", EBB_VOCAB_BYTE, 0);    /* 258 */
     toy_add(&t, "gone", EBB_VOCAB_UNUSED, 0);    /* 259 */
     tok = toy_open(&t);
-    assert_int_equal(ebb_tokenizer_encode(tok, "abc", 3, 0, NULL, 0, &n, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode_quoted(tok, "abc", 3, 0, NULL, 0, NULL, 0, &n, NULL), EBB_OK);
     assert_int_equal(n, 3);
-    assert_int_equal(ebb_tokenizer_encode(tok, "abc", 3, 0, ids, 1, &n, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode_quoted(tok, "abc", 3, 0, NULL, 0, ids, 1, &n, NULL), EBB_OK);
     assert_int_equal(n, 3);
     assert_int_equal(ids[0], 97);
     assert_int_equal(ids[1], -7);
@@ -261,7 +261,6 @@ static void test_capacity_and_pieces(void **state)
     assert_int_equal(ebb_tokenizer_piece(tok, -1, true, out, 8), 0);
     assert_int_equal(ebb_tokenizer_piece(tok, 260, true, out, 8), 0);
     assert_false(ebb_tokenizer_is_eog(tok, 1 << 30));
-    assert_int_equal(ebb_tokenizer_n_tokens(tok), 260);
     assert_true(ebb_tokenizer_bytes(tok) > 260 * 16);
     ebb_tokenizer_free(tok);
 }
