@@ -188,7 +188,7 @@ static ebb_status hand_on(ebb_status st, ebb_session_facts *f, ebb_tree *t, ebb_
     return st;
 }
 
-static ebb_status import_json(const char *data, size_t n, ebb_import_fn *fn, void *arg, size_t *n_done, ebb_error *err)
+static ebb_status import_json(const char *name, const char *data, size_t n, ebb_import_fn *fn, void *arg, size_t *n_done, ebb_error *err)
 {
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
@@ -198,7 +198,8 @@ static ebb_status import_json(const char *data, size_t n, ebb_import_fn *fn, voi
     size_t i;
 
     if (!o)
-        return EBB_FAIL(err, EBB_FORMAT, "not JSON: line %d, column %d: %s", where.line, where.column, where.text);
+        return EBB_FAIL(err, EBB_FORMAT, "%.150s: is no JSON: line %d, column %d: %s; conversations are read from .json, .md and .txt files", name,
+                        where.line, where.column, where.text);
     if (!is_several(o))
         st = hand_on(import_conversation(o, &f, &t, err), &f, &t, fn, arg, n_done, err);
     else
@@ -220,7 +221,7 @@ ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_impo
     *n_done = 0;
     ebb_format_parse(name, &format);
     if (format == EBB_FORMAT_JSON)
-        st = import_json(data, n, fn, arg, n_done, err);
+        st = import_json(name, data, n, fn, arg, n_done, err);
     else
         st = hand_on(import_lines(format, data, n, &f, &t, err), &f, &t, fn, arg, n_done, err);
     return st == EBB_OK && *n_done == 0 ? EBB_FAIL(err, EBB_FORMAT, "%s has no messages", name) : st;

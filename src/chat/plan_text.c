@@ -87,6 +87,8 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     ebb_buf_addf(out, "tier %s: %s\n", ebb_tier_name(p->tier), p->why);
     ebb_buf_addf(out, "%u of %u layers resident, context %u tokens, KV %s\n", p->n_resident, p->n_layers, p->n_ctx,
                  ebb_plan_kv_text(p, kv));
+    if (model->n_ctx_train > 0 && p->n_ctx > model->n_ctx_train)
+        ebb_buf_addf(out, "the model was trained for %u tokens: beyond them its answers fall apart\n", model->n_ctx_train);
     if (!p->is_mapped && p->weights_resident_bytes)
         ebb_buf_addf(out, "%s are read into memory at the start, in about %.1f s\n",
                      ebb_size_text(p->weights_resident_bytes, size), p->predicted_load_s);

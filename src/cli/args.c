@@ -105,9 +105,9 @@ static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
 
 static ebb_status set_n(ebb_args *a, const char *value, ebb_error *err)
 {
-    uint64_t v;
+    uint64_t v = 0;
 
-    if (!parse_u64(value, 1000000, &v))
+    if (strcmp(value, "-1") != 0 && !parse_u64(value, 1000000, &v))      /* -1: as many as there are, as elsewhere */
         return EBB_FAIL(err, EBB_USAGE, "-n %s: give a number of tokens", value);
     a->n_predict = (uint32_t)v;
     a->has_n_predict = true;
@@ -228,8 +228,9 @@ static ebb_status set_number(const option *o, const char *shown, void *field, co
     uint64_t v;
 
     if (o->kind == SIZE) {
-        if (!ebb_size_parse(value, field))
+        if (!ebb_size_parse(value, &v) || (v > 0 && v < 1 << 20))        /* bytes are not meant by a 6 */
             return EBB_FAIL(err, EBB_USAGE, "%s %s: give a size like 6G or 800M", shown, value);
+        *(uint64_t *)field = v;
     } else if (o->kind == COUNT) {
         if (!parse_u64(value, 100000000, &v))
             return EBB_FAIL(err, EBB_USAGE, "%s %s: give a whole number", shown, value);

@@ -41,8 +41,10 @@ static void gguf_text(const ebb_model *m)
     char value[200], size[16];
     ebb_buf line = { 0 };
 
-    ebb_buf_addf(&line, "%s: %s, %s, %.2f G parameters, %s in %zu tensors\n\n", info->path, info->arch, info->mix,
-                 (double)info->n_params * 1e-9, ebb_size_text(info->weight_bytes, size), ebb_model_n_tensors(m));
+    bool is_large = info->n_params >= 100000000;
+
+    ebb_buf_addf(&line, "%s: %s, %s, %.2f %s parameters, %s in %zu tensors\n\n", info->path, info->arch, info->mix,
+                 (double)info->n_params * (is_large ? 1e-9 : 1e-6), is_large ? "G" : "M", ebb_size_text(info->weight_bytes, size), ebb_model_n_tensors(m));
     for (size_t i = 0; i < ebb_model_n_meta(m); i++) {
         const char *key = ebb_model_meta(m, i, value, sizeof value);
         for (char *p = value; *p; p++)

@@ -35,6 +35,13 @@ says 2 'bench -m here.gguf -p 8 -n 2 there' 'there: is one word too many'
 printf '/model\n/model guide\n/model\n/model nosuch\n/quit\n' | "$EBB" here.gguf --plain >out 2>&1 || fail "ebb FILE: $(cat out)"
 grep -q 'here.gguf' out && grep -q 'built in' out && grep -q 'nosuch: no such file' out && grep -q 'MiB  Little-Guide-Q8_0.gguf' out || fail "/model: $(cat out)"
 
+# Numbers as hands type them: 6 bytes are not meant, -1 is "as many as there are"; a context that is too long is said.
+says 2 'run guide --ram 6 hello' '--ram 6: give a size like 6G'
+says 0 'run guide -n -1 --greedy hello' 'Hello'
+says 0 'plan guide --ctx 4096' 'the model was trained for 2048 tokens'
+says 1 'sessions import here.gguf' 'here.gguf: is no JSON'
+says 0 'inspect gguf here.gguf' ' M parameters'
+
 # Not here, but something like it.
 for pair in 'list=ebb sessions list' 'ls=ebb models' 'ps=ebb stat' 'download=ebb pull' 'serve=no server' 'frob=ebb --help'; do
     says 2 "${pair%%=*}" "${pair#*=}"
