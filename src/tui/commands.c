@@ -317,6 +317,7 @@ static const char *const habits[][2] = {
     { "history", "list" }, { "open", "load" }, { "switch", "load" }, { "resume", "load" }, { "rename", "title" },
     { "rm", "delete" }, { "models", "model" }, { "config", "set" }, { "settings", "set" }, { "roles", "prompt" },
     { "persona", "prompt" }, { "grep", "find" }, { "write", "export" }, { "fork", "branch" }, { "memory", "mem" },
+    { "slow", "why" }, { "stats", "why" }, { "speed", "why" },
 };
 
 static bool is_name(const char *name, const char *s, size_t n)
@@ -562,6 +563,7 @@ const ebb_command ebb_commands[] = {
     { "model",    "[FILE]",        "Show the model and what else there is, or load another.", cmd_model,    complete_model },
     { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_cmd_mem, ebb_complete_mem },
     { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_cmd_plan, NULL },
+    { "why",      "",              "What the last answer's time went into, and what would make it faster.", ebb_cmd_why, NULL },
     { "theme",    "[NAME]",        "Show or change the colours.",                            cmd_theme,    complete_theme },
     { "editing",  "[vi|emacs]",    "Which keys edit what is typed.",                         ebb_cmd_editing, ebb_complete_editing },
     { "new",      "",              "Begin a new session.",                                   ebb_cmd_new, NULL },

@@ -280,6 +280,39 @@ static void the_panel_says_what_guessing_is_worth(void **state)
     screen_close(&s);
 }
 
+static void why_it_was_slow(void **state)
+{
+    ebb_stats *stats;
+    screen s;
+
+    (void)state;
+    open_ready(&s, 40, 99);                      /* as wide as it can be without a panel */
+    stats = fake_stats(s.chat);
+    screen_keys(&s, "/why\r");
+    assert_has(&s, "! /why speaks of the last answer");
+    screen_keys(&s, "Hello\r");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    stats->tier = EBB_TIER_STREAMING;
+    stats->stall_share = 0.8;
+    screen_keys(&s, "/why\r");
+    assert_has(&s, "The prompt: 7,412 tokens stood already, computed 318 tokens in 7.8 s, 41 tok/s.\n");
+    assert_has(&s, "The answer: 212 tokens in 34 s, 6.3 tok/s.\n");
+    assert_has(&s, "6 of 8 layers are in memory; the others are read from disk for each token, and 80% of the time");
+    *stats = (ebb_stats){ .tier = EBB_TIER_FULL, .n_layers = 8, .n_resident = 8, .mapped_bytes = 4300ull << 20, .predicted_decode_tok_s = 6.1 };
+    screen_keys(&s, "\x0c/new\rHello\r");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "/slow\r");
+    assert_has(&s, "each token takes 4.20 GiB of weights through the processor, about 6.1\n");
+    assert_lacks(&s, "slower than that");
+    stats->predicted_decode_tok_s = 20;
+    screen_keys(&s, "/why\r");
+    assert_has(&s, "It was slower than that");
+    stats->n_resident = 3;
+    screen_keys(&s, "/why\r");
+    assert_has(&s, "3 of 8 layers of the file are in memory so far");
+    screen_close(&s);
+}
+
 static void help_names_every_command(void **state)
 {
     screen s;
@@ -659,6 +692,7 @@ int main(void)
         cmocka_unit_test(leaving_unsaved),
         cmocka_unit_test(memory),
         cmocka_unit_test(the_panel_says_what_guessing_is_worth),
+        cmocka_unit_test(why_it_was_slow),
         cmocka_unit_test(help_names_every_command),
         cmocka_unit_test(help_begins_at_its_top),
         cmocka_unit_test(another_session_begins_clean),
