@@ -380,7 +380,10 @@ static void take_event(ebb_app *a, const ebb_chat_event *ev)
         a->is_stopping = false;
         break;
     case EBB_EVENT_NOTE:                         /* it is in the transcript */
-    case EBB_EVENT_READY: case EBB_EVENT_CHANGED: case EBB_EVENT_PREFILL:
+    case EBB_EVENT_READY:
+        ebb_front_ready(&a->front);
+        break;
+    case EBB_EVENT_CHANGED: case EBB_EVENT_PREFILL:
         break;
     }
     if (ev->kind != EBB_EVENT_TEXT && ev->kind != EBB_EVENT_LOADING && ev->kind != EBB_EVENT_PREFILL)

@@ -29,6 +29,19 @@ void ebb_front_fini(ebb_front *f)
 {
     ebb_buf_fini(&f->config_dir);
     ebb_buf_fini(&f->state_dir);
+    ebb_buf_fini(&f->model);
+}
+
+void ebb_front_ready(ebb_front *f)
+{
+    const ebb_model_info *m = ebb_chat_model(f->chat);
+
+    if (!m || strcmp(ebb_buf_text(&f->model), m->path) == 0)
+        return;
+    if (f->model.len > 0)
+        ebb_front_sayf(f, EBB_SAY_NOTICE, "%.200s %s answers from here on", m->name, m->mix);
+    ebb_buf_clear(&f->model);
+    ebb_buf_adds(&f->model, m->path);
 }
 
 void ebb_front_quit(ebb_front *f)

@@ -13,6 +13,7 @@ struct ebb_front {
     const ebb_tui_opts *opts;
     ebb_buf             config_dir, state_dir;   /* empty: none */
     char                theme[64];
+    ebb_buf             model;                   /* path of the one that answers; empty: none yet */
     bool                quit;
     size_t              editing;                 /* /edit: what is sent next replaces message editing - 1; 0: none */
     bool                is_cutting;              /* /cut: what is sent next is how the last answer begins */
@@ -48,6 +49,8 @@ void ebb_front_leave_edit(ebb_front *f);
 /* An empty line was entered: an answer that was stopped or cut goes on, a question that
  * has none gets one.  False: there is none. */
 bool ebb_front_go_on(ebb_front *f);
+/* A model can answer: said, if another one did before. */
+void ebb_front_ready(ebb_front *f);
 /* Leave, unless something is not saved: then that is said first, and the second time counts. */
 void ebb_front_quit(ebb_front *f);
 void ebb_front_sayf(ebb_front *f, ebb_say say, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

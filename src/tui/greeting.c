@@ -64,11 +64,10 @@ static void add_way(ebb_buf *out, const ebb_machine *machine)
 {
     unsigned context;
     size_t i = choose(machine, &context);
-    bool is_least = i == N_SIZES;
+    const struct size *size = &sizes[i == N_SIZES ? N_SIZES - 1 : i];
 
-    i = is_least ? N_SIZES - 1 : i;
-    ebb_buf_addf(out, "\nTo get %s, /quit and type (%.1f GB):\n  ebb pull bartowski/%s-GGUF\nThen start ebb again. Any other .gguf file: ebb -m FILE, or /model FILE.",
-                 is_least ? "one" : "it", sizes[i].weight_bytes / 1e9, sizes[i].repo);
+    ebb_buf_addf(out, "\nTo get a %s (%.1f GB), /quit and type:\n  ebb pull bartowski/%s-GGUF\nThen start ebb again. Any other .gguf file: ebb -m FILE, or /model FILE.",
+                 size->name, size->weight_bytes / 1e9, size->repo);
 }
 
 bool ebb_greeting_is_guide(const ebb_model_info *model)

@@ -191,7 +191,10 @@ static void take_events(plain *p)
             p->has_failed = false;
             announce(p, "loading the model", &ev);
             break;
-        case EBB_EVENT_READY: p->milestone = 0; break;
+        case EBB_EVENT_READY:
+            p->milestone = 0;
+            ebb_front_ready(&p->front);
+            break;
         case EBB_EVENT_PREFILL: announce(p, "reading the prompt", &ev); break;
         case EBB_EVENT_TEXT: show_answer(p, false); break;
         case EBB_EVENT_DONE: show_answer(p, true); break;

@@ -33,6 +33,7 @@ says 0 'inspect gguf here.gguf' 'llama'
 says 2 'plan here.gguf there' 'there: is one word too many'
 says 2 'bench -m here.gguf -p 8 -n 2 there' 'there: is one word too many'
 printf '/model\n/model guide\n/model\n/model nosuch\n/quit\n' | "$EBB" here.gguf --plain >out 2>&1 || fail "ebb FILE: $(cat out)"
+[ "$(grep -c 'ebb guide Q8_0 answers from here on' out)" = 1 ] || fail "another model: $(cat out)"
 grep -q 'here.gguf' out && grep -q 'built in' out && grep -q 'nosuch: no such file' out && grep -q 'MiB  Little-Guide-Q8_0.gguf' out || fail "/model: $(cat out)"
 
 # Numbers as hands type them: 6 bytes are not meant, -1 is "as many as there are"; a context that is too long is said.
