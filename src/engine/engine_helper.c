@@ -234,6 +234,8 @@ void ebb_helper_learn(ebb_engine *e, uint32_t n, uint32_t n_right, bool is_refut
     if (is_refuted && n_right < n)
         ebb_pace_learn_guess(&e->helper.pace, e->helper.probability[n_right], false);
     ebb_pace_end(&e->helper.pace);
+    ebb_log("draft", "a pass %.1f ms, a further column %.2f, a guess %.2f; %.0f %% of guesses right", 1e3 * e->helper.pace.alone_s,
+            1e3 * e->helper.pace.column_s, 1e3 * e->helper.pace.draft_s, 100 * e->helper.pace.right / e->helper.pace.tried);
 }
 
 void ebb_helper_learn_pass(ebb_engine *e, uint32_t n_cols, double seconds)
