@@ -189,35 +189,9 @@ static void two_sessions_in_turn(void **state)
     close_pair(&a);
 }
 
-/* Sinks and a window: what slides out takes no guess with it. */
-static void a_window_slides_the_same(void **state)
-{
-    ebb_token ids[40];
-    pair p;
-
-    (void)state;
-    for (uint32_t i = 0; i < 40; i++)
-        ids[i] = token_at(i);
-    open_pair("llama", &p);
-    assert_int_equal(ebb_session_slide(p.guess.s, 4, 64, NULL), EBB_OK);
-    assert_int_equal(ebb_session_slide(p.plain.s, 4, 64, NULL), EBB_OK);
-    sync_both(&p, ids, 40);
-    for (uint32_t i = 40; i < 240; i++) {
-        append_both(&p, token_at(i));
-        if (i == 150) {
-            assert_int_equal(ebb_session_forget(p.guess.s, 9, 12, NULL), EBB_OK);
-            assert_int_equal(ebb_session_forget(p.plain.s, 9, 12, NULL), EBB_OK);
-        }
-    }
-    assert_true(ebb_session_n_forgotten(p.guess.s) > 0);
-    assert_true(stats_of(&p.guess).accepted > 0);
-    close_pair(&p);
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_window_slides_the_same),
         cmocka_unit_test(same_bits_for_every_architecture),
         cmocka_unit_test(anything_may_come_between),
         cmocka_unit_test(two_sessions_in_turn),
