@@ -26,9 +26,6 @@ ebb_status ebb_path_run(ebb_buf *out, ebb_error *err);
 /* Replace *out by `path` with ~/ at its beginning as $HOME/.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_path_expand(const char *path, ebb_buf *out, ebb_error *err);
-/* The other way, for people: what is below $HOME begins with ~/. */
-EBB_MUST_CHECK
-ebb_status ebb_path_shorten(const char *path, ebb_buf *out, ebb_error *err);
 
 /* $EBB_MODELS: directories or files, separated by colons; NULL if unset or empty. */
 const char *ebb_path_models(void);
