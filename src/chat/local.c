@@ -251,7 +251,7 @@ static void wait_a_second(ebb_local *l)
 {
     struct timespec until;
 
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec++;
     pthread_cond_timedwait(&l->wake, &l->lock, &until);
 }
@@ -534,12 +534,16 @@ ebb_status ebb_backend_local(const char *path, const char *draft, const ebb_engi
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err)
 {
     ebb_local *l = calloc(1, sizeof *l);
+    pthread_condattr_t attr;
 
     *out = NULL;
     if (!l)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the engine");
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->wake, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);   /* wait_a_second; the other clock may be set back */
+    pthread_cond_init(&l->wake, &attr);
+    pthread_condattr_destroy(&attr);
     pthread_cond_init(&l->done, NULL);
     l->base.ops = &local_ops;
     l->sink = sink;

@@ -1,6 +1,7 @@
 /* The terminal is gone (hangup.h). */
 #include "hangup.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@ static void point_nowhere(void)
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     for (int i = 0; fd >= 0 && i < 3; i++)
-        if (isatty(i))
+        if (isatty(i) || errno == EIO)           /* one that hung up says so */
             dup2(fd, i);
     if (fd > 2)
         close(fd);

@@ -13,7 +13,7 @@
 
 #include "signals.h"
 
-enum { READ_BYTES = 64 << 10 };
+enum { READ_BYTES = 64 << 10, WRITE_WAIT_MS = 5000 };
 
 /* What signal handlers need. */
 static struct {
@@ -28,11 +28,19 @@ static const int fatal[] = { SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL };
 
 /* -- Restoring --------------------------------------------------------------- */
 
+/* Another program that has the terminal too may have made it one that does not wait. */
+static bool waits_for_room(void)
+{
+    struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+    return errno == EAGAIN && poll(&p, 1, WRITE_WAIT_MS) == 1 && !(p.revents & (POLLERR | POLLHUP));
+}
+
 void ebb_tty_write(const char *s, size_t n)
 {
     while (n > 0) {
         ssize_t put = write(STDOUT_FILENO, s, n);
-        if (put < 0 && errno == EINTR)
+        if (put < 0 && (errno == EINTR || waits_for_room()))
             continue;
         if (put <= 0)
             return;

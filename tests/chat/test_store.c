@@ -291,6 +291,24 @@ static void test_search(void **state)
 }
 
 /* Many messages whose words begin alike: the newest that has it, and none, as the index itself would say. */
+static void test_search_for_what(void **state)
+{
+    char words[33 * 2 + 1] = "";
+    ebb_store *s = open_db();
+    ebb_store_hit *hits;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    for (int i = 0; i < 33; i++)
+        strcat(words, "a ");
+    assert_int_equal(ebb_store_search(s, words, 5, &hits, &n, &err), EBB_USAGE);
+    assert_int_equal(ebb_store_search(s, words + 2, 5, &hits, &n, &err), EBB_OK);
+    free(hits);
+    assert_int_equal(ebb_store_search(s, " \t", 5, &hits, &n, &err), EBB_USAGE);
+    ebb_store_close(s);
+}
+
 static void test_search_among_many(void **state)
 {
     ebb_store *s = open_db();
@@ -638,7 +656,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_names), T(test_search),
-        T(test_search_among_many),
+        T(test_search_for_what), T(test_search_among_many),
         T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_two_writers), T(test_full), T(test_locked), T(test_readonly),
         T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
         T(test_nowhere_to_write),

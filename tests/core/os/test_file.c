@@ -84,11 +84,68 @@ static void test_the_folder_is_not_there(void **state)
     assert_non_null(strstr(err.msg, "none/a.md: its folder is not there"));
 }
 
+/* A read that ends early goes on where it ended, at a block's beginning. */
+static void test_short_reads(void **state)
+{
+    enum { N = 5 * 4096 + 100 };
+    char path[128], data[N], got[6 * 4096];
+    int fd;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/a", dir);
+    for (int i = 0; i < N; i++)
+        data[i] = (char)(i * 7 + i / 4096);
+    assert_int_equal(ebb_file_replace(path, data, N, NULL), EBB_OK);
+    assert_int_equal(ebb_file_open(path, EBB_FILE_READ, &fd, NULL), EBB_OK);
+    for (int nth = 1; nth <= 3; nth++) {
+        memset(got, 0, sizeof got);
+        ebb_os_short_nth(nth);
+        assert_int_equal(ebb_file_read_range(fd, path, got, sizeof got, N, 0, NULL), EBB_OK);
+        assert_memory_equal(got, data, N);
+        ebb_os_short_nth(nth);
+        assert_int_equal(ebb_file_read_range(fd, path, got, 4096, 4096, 4096, NULL), EBB_OK);
+        assert_memory_equal(got, data + 4096, 4096);
+    }
+    ebb_os_short_nth(0);
+    assert_int_equal(ebb_file_read_range(fd, path, got, sizeof got, N + 1, 0, NULL), EBB_FORMAT);
+    ebb_file_close(fd);
+}
+
+/* Without /proc the name is taken, if it still names that file. */
+static void test_reopen(void **state)
+{
+    char path[128], text[4] = "";
+    ebb_error err;
+    int fd, again;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/a", dir);
+    assert_int_equal(ebb_file_replace(path, "old", 3, NULL), EBB_OK);
+    assert_int_equal(ebb_file_open(path, EBB_FILE_READ, &fd, NULL), EBB_OK);
+    ebb_os_fail_nth(1);
+    assert_int_equal(ebb_file_reopen(fd, path, EBB_FILE_READ, &again, NULL), EBB_OK);
+    assert_true(ebb_os_fail_off());
+    ebb_file_close(again);
+    assert_int_equal(ebb_file_replace(path, "new", 3, NULL), EBB_OK);
+    assert_int_equal(ebb_file_reopen(fd, path, EBB_FILE_READ, &again, NULL), EBB_OK);
+    assert_int_equal(ebb_file_read_at(again, path, text, 3, 0, NULL), EBB_OK);
+    assert_string_equal(text, "old");
+    ebb_file_close(again);
+    ebb_os_fail_nth(1);
+    assert_int_equal(ebb_file_reopen(fd, path, EBB_FILE_READ, &again, &err), EBB_UNSUPPORTED);
+    assert_true(ebb_os_fail_off());
+    assert_int_equal(again, -1);
+    assert_non_null(strstr(err.msg, "another file"));
+    ebb_file_close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_old_or_new),
         cmocka_unit_test(test_the_folder_is_not_there),
+        cmocka_unit_test(test_short_reads),
+        cmocka_unit_test(test_reopen),
     };
 
     return cmocka_run_group_tests_name("file", tests, setup, teardown);
