@@ -182,6 +182,51 @@ static void every_fault(void **state)
     }
 }
 
+static size_t n_lines(void)
+{
+    ebb_buf text = { 0 };
+    size_t n = 0;
+
+    assert_int_equal(ebb_file_slurp(file(), 16 << 20, &text, NULL), EBB_OK);
+    for (size_t i = 0; i < text.len; i++)
+        n += text.data[i] == '\n';
+    ebb_buf_fini(&text);
+    return n;
+}
+
+static void write_lines(int n)
+{
+    ebb_buf text = { 0 };
+
+    for (int i = 1; i <= n; i++)
+        ebb_buf_addf(&text, "question %d\n", i);
+    assert_int_equal(ebb_file_replace(file(), text.data, text.len, NULL), EBB_OK);
+    ebb_buf_fini(&text);
+}
+
+/* A file that has grown long is cut to what is kept; one that is not so long stays as it is. */
+static void is_cut(void **state)
+{
+    static const struct { int n, left; } cases[] = { { 1999, 1999 }, { 4000, 4000 }, { 4001, 2000 }, { 9000, 2000 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_history h = { 0 };
+        char last[32];
+
+        write_lines(cases[i].n);
+        assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+        assert_int_equal(h.n, cases[i].n < 2000 ? cases[i].n : 2000);
+        snprintf(last, sizeof last, "question %d", cases[i].n);
+        assert_string_equal(ebb_history_back(&h, ""), last);
+        assert_int_equal(n_lines(), cases[i].left);
+        add(&h, "one more");
+        assert_int_equal(n_lines(), cases[i].left + 1);
+        ebb_history_fini(&h);
+    }
+    unlink(file());
+}
+
 static void *add_late(void *arg)
 {
     ebb_history *h = arg;
@@ -220,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(survives),
+        cmocka_unit_test(is_cut),
         cmocka_unit_test(goes_to_the_new_file),
         cmocka_unit_test(browses),
         cmocka_unit_test(two_at_once),

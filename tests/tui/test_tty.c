@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tty.h"
@@ -17,6 +18,7 @@ static void *read_all(void *arg)
     size_t n = 0;
     ssize_t k;
 
+    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);  /* the pipe is full by then */
     while (n < N && (k = read(fd, got + n, N - n)) > 0)
         n += (size_t)k;
     return n == N ? got : NULL;

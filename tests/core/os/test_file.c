@@ -111,6 +111,31 @@ static void test_short_reads(void **state)
     ebb_file_close(fd);
 }
 
+static void test_slurp(void **state)
+{
+    enum { N = 150000 };
+    ebb_buf text = { 0 };
+    char path[128], *data = malloc(N);
+    ebb_error err;
+
+    (void)state;
+    assert_non_null(data);
+    for (int i = 0; i < N; i++)
+        data[i] = (char)(i % 251);
+    snprintf(path, sizeof path, "%s/a", dir);
+    assert_int_equal(ebb_file_replace(path, data, N, NULL), EBB_OK);
+    assert_true(ebb_buf_adds(&text, "head"));
+    assert_int_equal(ebb_file_slurp(path, N, &text, NULL), EBB_OK);      /* behind what is there */
+    assert_int_equal(text.len, N + 4);
+    assert_memory_equal(text.data, "head", 4);
+    assert_memory_equal(text.data + 4, data, N);
+    ebb_buf_clear(&text);
+    assert_int_equal(ebb_file_slurp(path, N - 1, &text, &err), EBB_LIMIT);
+    assert_int_equal(ebb_file_slurp("/nowhere/at/all", 10, &text, &err), EBB_NOTFOUND);
+    ebb_buf_fini(&text);
+    free(data);
+}
+
 /* Without /proc the name is taken, if it still names that file. */
 static void test_reopen(void **state)
 {
@@ -145,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_old_or_new),
         cmocka_unit_test(test_the_folder_is_not_there),
         cmocka_unit_test(test_short_reads),
+        cmocka_unit_test(test_slurp),
         cmocka_unit_test(test_reopen),
     };
 
