@@ -207,9 +207,29 @@ static size_t find_named(const ebb_model_file *files, size_t n, const char *name
     return *n_partly == 1 ? partly : n;
 }
 
+/* The names of those that have `part` in them, as many as a line takes. */
+static void add_names(ebb_buf *out, const ebb_model_file *files, size_t n, const char *part)
+{
+    enum { LINE = 200 };
+    size_t n_left = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *base = base_name(files[i].path);
+        if (!strcasestr(base, part))
+            continue;
+        if (out->len + strlen(base) > LINE)
+            n_left++;
+        else
+            ebb_buf_addf(out, "%s%s", out->len ? ", " : "", base);
+    }
+    if (n_left)
+        ebb_buf_addf(out, " and %zu more", n_left);
+}
+
 static ebb_status find_here(const char *name, char **path, ebb_error *err)
 {
     ebb_model_file *files;
+    ebb_buf names = { 0 };
     size_t n, i, n_partly;
     ebb_status st = ebb_models_find(&files, &n, err);
 
@@ -218,13 +238,16 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     i = find_named(files, n, name, &n_partly);
     if (i < n)
         *path = strdup(files[i].path);
+    add_names(&names, files, n, n_partly > 1 ? name : "");
     if (n_partly > 1)
-        st = EBB_FAIL(err, EBB_LIMIT, "%s: %zu models here have that in their names; `ebb models` lists them", name, n_partly);
+        st = EBB_FAIL(err, EBB_LIMIT, "%.100s: which one?  %s", name, ebb_buf_text(&names));
+    else if (i == n && n > 0)
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and no model here is called so; there are %s", name, ebb_buf_text(&names));
     else if (i == n)
-        st = EBB_FAIL(err, EBB_NOTFOUND, n ? "%s: no such file, and no model here is called so; `ebb models` lists them"
-                                           : "%s: no such file, and there are no models here yet; `ebb pull` fetches one, `ebb models` says where they belong", name);
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and there are no models here yet; `ebb pull` fetches one, `ebb models` says where they belong", name);
     else if (!*path)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    ebb_buf_fini(&names);
     ebb_models_free(files, n);
     return st;
 }

@@ -186,14 +186,14 @@ static void add_base(ebb_buf *out, const ebb_model_rating *r)
     ebb_utf8_add_visible(out, base, strlen(base), false);
 }
 
-/* Why not the best of those that are larger than what was taken. */
+/* Why not the largest of those that are worth more than what was taken; of several of its size, the best placed. */
 static void add_passed_over(ebb_buf *out, const ebb_model_rating *r, size_t n)
 {
     const ebb_model_rating *over = NULL;
     char speed[16];
 
     for (size_t i = 1; i < n; i++)
-        if (r[i].worth > r[0].worth && (!over || r[i].worth > over->worth))
+        if (r[i].worth > r[0].worth && (!over || r[i].n_params > over->n_params))
             over = &r[i];
     if (!over)
         return;

@@ -106,7 +106,7 @@ static void test_real_shapes(void **state)
     expect(rate(3 * GB, 20e9), ORDER("1b-Q8_0", "1b-Q4_K_M", "8b-Q4_K_M", "8b-F16"),
            "took llama-3.2-1b-Q8_0.gguf: 1.2B Q8_0 fits with a context of 8192, about ");
     /* ... nor what is too slow to talk to */
-    expect(rate(64 * GB, 4e9), ORDER("1b-Q4_K_M", "1b-Q8_0", "8b-Q4_K_M"), "; llama-3.1-8b-F16.gguf would do 0.");
+    expect(rate(64 * GB, 4e9), ORDER("1b-Q4_K_M", "1b-Q8_0", "8b-Q4_K_M"), "; llama-3.1-8b-Q4_K_M.gguf would do 0.");
 }
 
 static void test_streams_if_nothing_fits(void **state)
