@@ -24,6 +24,7 @@ typedef enum ebb_phase {
 typedef enum ebb_spent {
     EBB_SPENT_MATRICES, EBB_SPENT_ATTENTION,
     EBB_SPENT_REST,              /* norms, activations, rope, K and V stored */
+    EBB_SPENT_READS,             /* waiting for weights that come from disk */
     EBB_SPENT_COUNT
 } ebb_spent;
 

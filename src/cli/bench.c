@@ -138,7 +138,7 @@ static void find_bound(bench *b, ebb_engine *e)
 static int report_json(const bench *b, const ebb_stats *s)
 {
     json_t *root = json_pack(
-        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:i, s:{s:f, s:f, s:f, s:f, s:f}}",
+        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f}}",
         "prefill_tok_s", b->prefill_tok_s, "decode_tok_s", b->decode_tok_s, "load_s", b->load_s,
         "first_token_s", b->load_s + b->first_token_s, "peak_rss_bytes", (json_int_t)s->rss_peak_bytes,
         "kv_bytes", (json_int_t)s->kv_bytes, "layers", (int)s->n_layers, "resident_layers", (int)s->n_resident,
@@ -152,7 +152,7 @@ static int report_json(const bench *b, const ebb_stats *s)
         "bound_share", b->bound_tok_s > 0 ? b->decode_tok_s / b->bound_tok_s : 0,
         "decode_passes", (int)b->passes,
         "decode_ms", "token", b->ms, "matrices", b->spent_ms[EBB_SPENT_MATRICES], "attention", b->spent_ms[EBB_SPENT_ATTENTION],
-        "rest", b->spent_ms[EBB_SPENT_REST], "waited", b->waited_ms);
+        "rest", b->spent_ms[EBB_SPENT_REST], "reads", b->spent_ms[EBB_SPENT_READS], "waited", b->waited_ms);
 
     return ebb_cli_print_json(root);
 }
@@ -166,8 +166,8 @@ static void report(const bench *b, const ebb_stats *s)
     printf("decode  %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_gen, b->depth ? b->depth : 1, b->decode_tok_s,
            b->plan.predicted_decode_tok_s);
     if (b->n_gen)
-        printf("        %.2f ms a token: matrices %.2f, attention %.2f, the rest of the pass %.2f; of these %.2f waiting for the other threads\n",
-               b->ms, b->spent_ms[EBB_SPENT_MATRICES], b->spent_ms[EBB_SPENT_ATTENTION], b->spent_ms[EBB_SPENT_REST], b->waited_ms);
+        printf("        %.2f ms a token: matrices %.2f, attention %.2f, waiting for reads %.2f, the rest of the pass %.2f; of these %.2f waiting for the other threads\n",
+               b->ms, b->spent_ms[EBB_SPENT_MATRICES], b->spent_ms[EBB_SPENT_ATTENTION], b->spent_ms[EBB_SPENT_READS], b->spent_ms[EBB_SPENT_REST], b->waited_ms);
     printf("loaded in %.2f s; peak memory %s, planned %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
            ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(b->plan.total_bytes, size3), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
            ebb_tier_name(s->tier));

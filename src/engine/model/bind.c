@@ -225,7 +225,7 @@ static void set_weight(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, u
 }
 
 /* Matrix i of n equal ones of a tensor becomes the next. */
-static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_t n, uint32_t n_rows, bool is_certain)
+static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_t n, uint32_t n_rows, uint32_t expert)
 {
     ebb_net *net = b->net;
 
@@ -236,9 +236,9 @@ static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_
         .whole = {
             .name = t->name, .offset = t->offset + t->n_bytes / n * i, .n_bytes = t->n_bytes / n,
             .n_elems = t->n_elems / n, .part = t->part,
-            .group = b->layer == EBB_OUTSIDE ? net->n_layers : b->layer, .is_certain = is_certain,
+            .group = b->layer == EBB_OUTSIDE ? net->n_layers : b->layer, .is_certain = expert == 0, .expert = expert,
         },
-        .type = (ebb_type)t->type, .n_rows = n_rows, .is_whole = !is_certain,
+        .type = (ebb_type)t->type, .n_rows = n_rows, .is_whole = expert > 0,
     };
 }
 
@@ -249,7 +249,7 @@ static void add_stack(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, ui
     if (b->st != EBB_OK)
         return;
     set_weight(b, w, t, n * n_rows, n_k);
-    add_nth(b, t, 0, 1, n * n_rows, true);
+    add_nth(b, t, 0, 1, n * n_rows, 0);
 }
 
 static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
@@ -362,7 +362,7 @@ static void bind_expert(ebb_binder *b, ebb_experts *x, const expert_kind *k, boo
     x->acts |= k->w == &x->down ? 0 : act;
     if (e == 0)
         set_weight(b, k->w, t, k->n_rows, k->n_k);
-    add_nth(b, t, is_merged ? e : 0, is_merged ? b->net->n_expert : 1, k->n_rows, false);
+    add_nth(b, t, is_merged ? e : 0, is_merged ? b->net->n_expert : 1, k->n_rows, b->net->n_experts);
 }
 
 void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
@@ -378,9 +378,11 @@ void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
     const expert_kind *kinds = is_joined ? joined : apart;
 
     x->n_matrices = is_joined ? 2 : 3;
-    for (uint32_t e = 0; e < net->n_expert; e++)
+    for (uint32_t e = 0; e < net->n_expert; e++) {
+        b->net->n_experts++;
         for (uint32_t i = 0; i < x->n_matrices && b->st == EBB_OK; i++)
             bind_expert(b, x, &kinds[i], is_merged, e);
+    }
     if (is_joined) {                             /* the rows of gate, then those of up */
         x->gate.n_rows = n_ff;
         x->up = x->gate;

@@ -2,7 +2,8 @@
  *
  * Columns choose their experts; then each expert that was chosen is taken once,
  * for all its columns together: these are a run of their own, with the inputs
- * gathered side by side. */
+ * gathered side by side.  What they give is added up in the order of their numbers; with few
+ * columns they are computed in the order in which they come from disk, each into slots of its own. */
 #include <math.h>
 #include <string.h>
 
@@ -19,10 +20,13 @@ void ebb_mixture_layout(ebb_run *r, ebb_arena *a)
     r->mix = ebb_arena_take(a, cols * net->n_embd * sizeof(float), ALIGN);
     r->scores = ebb_arena_take(a, cols * net->n_expert * sizeof(float), ALIGN);
     r->chosen = ebb_arena_take(a, cols * net->n_expert_used * sizeof(uint32_t), ALIGN);
-    r->members = ebb_arena_take(a, cols * sizeof(uint32_t), ALIGN);
+    r->members = ebb_arena_take(a, cols * net->n_expert_used * sizeof(uint32_t), ALIGN);
+    r->first_member = ebb_arena_take(a, (net->n_expert + 1) * sizeof(uint32_t), ALIGN);
+    r->is_computed = ebb_arena_take(a, net->n_expert, ALIGN);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (net->acts >> kind & 1)
             r->gathered[kind] = ebb_arena_take(a, cols * ebb_act_col_bytes((ebb_act)kind, net->max_k), ALIGN);
+    ebb_foresee_layout(r, a);
 }
 
 /* -- Choosing ------------------------------------------------------------------- */
@@ -73,12 +77,10 @@ static void drop_groups(const ebb_net *net, float *choice)
     }
 }
 
-/* scores of column c become shares: 0 but for the chosen. */
-static void route(const ebb_run *r, const ebb_experts *x, uint32_t c)
+void ebb_mixture_choose(const ebb_run *r, const ebb_experts *x, float *score, uint32_t *chosen)
 {
     const ebb_net *net = r->net;
-    float *score = r->scores + (size_t)c * net->n_expert, *choice = ebb_run_floats(r, 0), sum = 0;
-    uint32_t *chosen = r->chosen + (size_t)c * net->n_expert_used;
+    float *choice = ebb_run_floats(r, 0);
 
     for (uint32_t e = 0; net->router_is_sigmoid && e < net->n_expert; e++)
         score[e] = sigmoid(score[e]);
@@ -88,6 +90,16 @@ static void route(const ebb_run *r, const ebb_experts *x, uint32_t c)
     if (net->n_expert_group > 1)
         drop_groups(net, choice);
     choose(choice, net->n_expert, net->n_expert_used, chosen);
+}
+
+/* scores of column c become shares: 0 but for the chosen. */
+static void route(const ebb_run *r, const ebb_experts *x, uint32_t c)
+{
+    const ebb_net *net = r->net;
+    float *score = r->scores + (size_t)c * net->n_expert, sum = 0;
+    uint32_t *chosen = r->chosen + (size_t)c * net->n_expert_used;
+
+    ebb_mixture_choose(r, x, score, chosen);
     if (!net->router_is_sigmoid)
         r->kern->softmax(score, net->n_expert);
     for (uint32_t i = 0; i < net->n_expert_used; i++)
@@ -96,14 +108,25 @@ static void route(const ebb_run *r, const ebb_experts *x, uint32_t c)
         score[chosen[i]] *= net->router_normalizes ? net->router_scale / sum : net->router_scale;
 }
 
-static bool chose(const ebb_run *r, uint32_t c, uint32_t e)
+/* members[first_member[e], first_member[e + 1]) are the columns that chose e, in their order. */
+static void list_members(ebb_run *r)
 {
-    const uint32_t *chosen = r->chosen + (size_t)c * r->net->n_expert_used;
+    uint32_t used = r->net->n_expert_used, n_expert = r->net->n_expert, *at = r->first_member;
 
-    for (uint32_t i = 0; i < r->net->n_expert_used; i++)
-        if (chosen[i] == e)
-            return true;
-    return false;
+    memset(at, 0, (n_expert + 1) * sizeof *at);
+    for (size_t i = (size_t)r->c0 * used; i < (size_t)r->c1 * used; i++)
+        at[r->chosen[i] + 1]++;
+    for (uint32_t e = 0; e < n_expert; e++)
+        at[e + 1] += at[e];
+    for (size_t i = (size_t)r->c0 * used; i < (size_t)r->c1 * used; i++)
+        r->members[at[r->chosen[i]]++] = (uint32_t)(i / used);
+    memmove(at + 1, at, n_expert * sizeof *at);  /* each stands at its end now, where the next one begins */
+    at[0] = 0;
+}
+
+static uint32_t n_members(const ebb_run *r, uint32_t e)
+{
+    return r->first_member[e + 1] - r->first_member[e];
 }
 
 /* -- Computing ------------------------------------------------------------------- */
@@ -121,8 +144,8 @@ static ebb_weight expert_weight(const ebb_run *r, const ebb_experts *x, const eb
     return w;
 }
 
-/* A run whose columns are those in members[0, n), with the input that stands in r. */
-static ebb_run gather(const ebb_run *r, uint32_t n)
+/* A run whose columns are `members`, with the input that stands in r, and whose results go to `mix`. */
+static ebb_run gather(const ebb_run *r, const uint32_t *members, uint32_t n, float *mix)
 {
     ebb_run sub = *r;
 
@@ -132,11 +155,12 @@ static ebb_run gather(const ebb_run *r, uint32_t n)
         if (!(r->in_acts >> kind & 1))
             continue;
         for (uint32_t i = 0; i < n; i++)
-            memcpy((char *)r->gathered[kind] + i * bytes, (char *)r->act[kind] + r->members[i] * bytes, bytes);
+            memcpy((char *)r->gathered[kind] + i * bytes, (char *)r->act[kind] + members[i] * bytes, bytes);
     }
     memcpy(sub.act, r->gathered, sizeof sub.act);
     sub.c0 = 0;
     sub.c1 = n;
+    sub.mix = mix;
     return sub;
 }
 
@@ -153,6 +177,19 @@ static ebb_status feed(ebb_run *sub, const ebb_weight *gate, const ebb_weight *u
     return ebb_op_matmul(sub, &m, 1, 0, err);
 }
 
+/* What expert e gives for its columns, to mix. */
+static ebb_status one_expert(ebb_run *r, const ebb_experts *x, uint32_t e, float *mix, ebb_error *err)
+{
+    ebb_weight gate = expert_weight(r, x, &x->gate, e), up = expert_weight(r, x, &x->up, e);
+    ebb_weight down = expert_weight(r, x, &x->down, e);
+    ebb_run sub = gather(r, r->members + r->first_member[e], n_members(r, e), mix);
+    ebb_status st = feed(&sub, &gate, &up, &down, err);
+
+    ebb_run_take_time(r, &sub);
+    ebb_res_done(r->res, ebb_expert_extent(r->net, x, e));
+    return st;
+}
+
 typedef struct add_job {
     const ebb_run *r;
     uint32_t       expert;
@@ -162,30 +199,84 @@ static void add_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const add_job *job = arg;
     const ebb_run *r = job->r;
-    size_t n = r->net->n_embd, c = r->members[slice];
+    size_t n = r->net->n_embd, c = r->members[r->first_member[job->expert] + slice];
 
     (void)thread;
     r->kern->axpy(r->y + c * n, r->scores[c * r->net->n_expert + job->expert], r->mix + slice * n, n);
 }
 
-static ebb_status one_expert(ebb_run *r, const ebb_experts *x, uint32_t e, ebb_error *err)
+/* Of many columns, one expert after the other; these are read in the same order. */
+static ebb_status in_order(ebb_run *r, const ebb_experts *x, ebb_error *err)
 {
-    ebb_weight gate = expert_weight(r, x, &x->gate, e), up = expert_weight(r, x, &x->up, e);
-    ebb_weight down = expert_weight(r, x, &x->down, e);
-    add_job job = { .r = r, .expert = e };
-    uint32_t n = 0;
-    ebb_run sub;
-    ebb_status st;
+    ebb_status st = EBB_OK;
 
-    for (uint32_t c = r->c0; c < r->c1; c++)
-        if (chose(r, c, e))
-            r->members[n++] = c;
-    if (n == 0)
-        return EBB_OK;
-    sub = gather(r, n);
-    st = feed(&sub, &gate, &up, &down, err);
+    for (uint32_t e = 0; e < r->net->n_expert && st == EBB_OK; e++) {
+        add_job job = { .r = r, .expert = e };
+
+        if (n_members(r, e) == 0)
+            continue;
+        st = one_expert(r, x, e, r->mix, err);
+        if (st == EBB_OK)
+            ebb_run_slices(r, add_slice, &job, n_members(r, e));
+    }
+    return st;
+}
+
+/* The slots of expert e begin there: one for each of its columns. */
+static float *slot(const ebb_run *r, uint32_t e)
+{
+    return r->mix + (size_t)r->first_member[e] * r->net->n_embd;
+}
+
+/* What all experts of a column gave is added in the order of their numbers. */
+static void add_slots(ebb_run *r)
+{
+    size_t n = r->net->n_embd;
+
+    for (uint32_t e = 0; e < r->net->n_expert; e++)
+        for (uint32_t i = 0; i < n_members(r, e); i++) {
+            size_t c = r->members[r->first_member[e] + i];
+
+            r->kern->axpy(r->y + c * n, r->scores[c * r->net->n_expert + e], slot(r, e) + i * n, n);
+        }
+}
+
+static bool is_ready(const ebb_run *r, const ebb_experts *x, uint32_t e)
+{
+    for (uint32_t i = 0; i < x->n_matrices; i++)
+        if (!ebb_res_is_ready(r->res, ebb_expert_extent(r->net, x, e) + i))
+            return false;
+    return true;
+}
+
+/* The first that is here, else the first that is still to come; n_expert: all are computed. */
+static uint32_t next_expert(const ebb_run *r, const ebb_experts *x)
+{
+    uint32_t n = r->net->n_expert, first = n;
+
+    for (uint32_t e = 0; e < n; e++) {
+        if (r->is_computed[e] || n_members(r, e) == 0)
+            continue;
+        if (is_ready(r, x, e))
+            return e;
+        first = first < n ? first : e;
+    }
+    return first;
+}
+
+/* Of few columns, as they come. */
+static ebb_status as_they_come(ebb_run *r, const ebb_experts *x, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+    uint32_t e;
+
+    memset(r->is_computed, 0, r->net->n_expert);
+    while (st == EBB_OK && (e = next_expert(r, x)) < r->net->n_expert) {
+        st = one_expert(r, x, e, slot(r, e), err);
+        r->is_computed[e] = true;
+    }
     if (st == EBB_OK)
-        ebb_run_slices(r, add_slice, &job, n);
+        add_slots(r);
     return st;
 }
 
@@ -207,34 +298,33 @@ static ebb_status shared(ebb_run *r, const ebb_layer *l, ebb_error *err)
     return st;
 }
 
-/* Let what was chosen be read while it is computed with. */
+/* What was chosen is read, all at once, if it is not here. */
 static void expect(ebb_run *r, const ebb_experts *x)
 {
-    ebb_res_expect_begin(r->res);
-    for (uint32_t e = 0; e < r->net->n_expert; e++) {
-        uint32_t c = r->c0, first = x->gate.matrix + e * x->n_matrices;
-
-        while (c < r->c1 && !chose(r, c, e))
-            c++;
-        for (uint32_t i = 0; i < x->n_matrices && c < r->c1; i++)
-            ebb_res_expect(r->res, r->net->matrices[first + i].extent);
-    }
+    ebb_res_expect_begin(r->res, r->c1 - r->c0);
+    for (uint32_t e = 0; e < r->net->n_expert; e++)
+        if (n_members(r, e) > 0)
+            ebb_res_expect(r->res, ebb_expert_extent(r->net, x, e), n_members(r, e));
+    ebb_res_expect_end(r->res);
 }
 
 ebb_status ebb_op_mixture(ebb_run *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    ebb_mat m = { .w = &l->experts.router, .y = r->scores + (size_t)r->c0 * net->n_expert, .y_stride = net->n_expert };
+    const ebb_experts *x = &l->experts;
+    ebb_mat m = { .w = &x->router, .y = r->scores + (size_t)r->c0 * net->n_expert, .y_stride = net->n_expert };
     ebb_status st = ebb_op_matmul(r, &m, 1, 0, err);
 
     if (st != EBB_OK)
         return st;
     memset(r->y + (size_t)r->c0 * net->n_embd, 0, (size_t)(r->c1 - r->c0) * net->n_embd * sizeof *r->y);
     for (uint32_t c = r->c0; c < r->c1; c++)
-        route(r, &l->experts, c);
-    expect(r, &l->experts);
-    for (uint32_t e = 0; e < net->n_expert && st == EBB_OK; e++)
-        st = one_expert(r, &l->experts, e, err);
+        route(r, x, c);
+    list_members(r);
+    expect(r, x);
+    st = ebb_foresee(r, l, err);
+    if (st == EBB_OK)
+        st = (size_t)(r->c1 - r->c0) * net->n_expert_used <= r->cap_cols ? as_they_come(r, x, err) : in_order(r, x, err);
     if (st == EBB_OK && ebb_weight_is(&l->up))
         st = shared(r, l, err);
     ebb_op_add_y(r, &l->ffn_post_norm);

@@ -161,6 +161,7 @@ typedef struct ebb_net {
     uint32_t    window_period, attention_period; /* every how many layers one is global; is attention, not a delta net */
     bool        is_parallel;     /* attention and feed-forward see the same x */
     uint32_t    n_expert, n_expert_used, n_ff_expert;
+    uint32_t    n_experts;       /* of all layers */
     bool        router_is_sigmoid;       /* scores of experts: sigmoid, else softmax */
     bool        router_normalizes;       /* shares of the chosen experts sum to 1 ... */
     float       router_scale;            /* ... times this */

@@ -123,7 +123,7 @@ void ebb_op_input(ebb_run *r, const float *src, uint32_t n_k, unsigned acts)
 
 /* Parts [begin, end) of a weight's matrix are held, and where they are. */
 typedef struct held {
-    const ebb_weight *w;
+    ebb_weight        w;         /* a copy: a late thread of the pool may still look when the caller's is gone */
     const ebb_matrix *m;
     uint32_t          begin, end;
     const void       *at[EBB_MAX_PARTS];
@@ -131,7 +131,7 @@ typedef struct held {
 
 static void hold_nothing(const ebb_run *r, held *h, const ebb_weight *w)
 {
-    h->w = w;
+    h->w = *w;
     h->m = &r->net->matrices[w->matrix];
     h->begin = h->end = 0;
 }
@@ -157,7 +157,7 @@ static ebb_status hold(ebb_run *r, held *h, ebb_error *err)
 /* The weight is its matrix, so that a part of it is a run of the weight's rows. */
 static bool is_plain(const held *h)
 {
-    return h->w->first == 0 && h->w->run == 0;
+    return h->w.first == 0 && h->w.run == 0;
 }
 
 /* The next part, or all of a matrix of which the weight is a view. */
@@ -189,7 +189,7 @@ static uint32_t n_rows_held(const held *h)
 
     if (h->begin == h->end)
         return 0;
-    return (is_plain(h) && end < h->w->n_rows ? end : h->w->n_rows) - first_row(h);
+    return (is_plain(h) && end < h->w.n_rows ? end : h->w.n_rows) - first_row(h);
 }
 
 /* -- Matrices ----------------------------------------------------------------- */
@@ -197,14 +197,14 @@ static uint32_t n_rows_held(const held *h)
 /* Row of the tensor, in a part that is held. */
 static const void *row_at(const held *h, uint32_t row)
 {
-    return (const char *)h->at[row / h->m->part_rows] + row % h->m->part_rows * h->w->row_bytes;
+    return (const char *)h->at[row / h->m->part_rows] + row % h->m->part_rows * h->w.row_bytes;
 }
 
 /* Rows [row, row + n) of the tensor, which lie in one part, times the active columns. */
 static void multiply_run(const ebb_run *r, const held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
                          uint32_t thread, const void *next)
 {
-    const ebb_weight *w = h->w;
+    const ebb_weight *w = &h->w;
     ebb_act kind = ebb_kernel_act(w->type);
     size_t col_bytes = ebb_act_col_bytes(kind, w->n_k);
     ebb_matmul a = {
@@ -225,7 +225,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 static void multiply(const ebb_run *r, const held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
                      uint32_t thread, const void *next)
 {
-    const ebb_weight *w = h->w;
+    const ebb_weight *w = &h->w;
 
     for (uint32_t i = 0, m; i < n; i += m) {
         uint32_t at = row + i, in_run = w->run ? at % w->run : 0;
@@ -379,16 +379,17 @@ ebb_status ebb_op_matmul(ebb_run *r, const ebb_mat *mats, uint32_t n, float soft
         uint32_t n_slices = 0;
 
         st = hold_some(r, job.held, n, &i, err);
+        ebb_run_lap(r, EBB_SPENT_READS);
         for (uint32_t k = 0; k < n; k++) {
             job.slices[k] = (n_rows_held(&job.held[k]) + job.rows - 1) / job.rows;
             n_slices += job.slices[k];
         }
         if (st == EBB_OK)
             run_mats(&job, n, n_slices);
+        ebb_run_lap(r, EBB_SPENT_MATRICES);
         for (uint32_t k = 0; k < n; k++)
             let_go(r, &job.held[k]);
     }
-    ebb_run_lap(r, EBB_SPENT_MATRICES);
     return st;
 }
 
@@ -513,7 +514,7 @@ static void gate_rows(const gate_job *job, uint32_t slice, float *both, float *y
 
 static float *ff_of(const gate_job *job, uint32_t row)
 {
-    return job->r.ff + (size_t)job->r.c0 * job->up.w->n_rows + row;
+    return job->r.ff + (size_t)job->r.c0 * job->up.w.n_rows + row;
 }
 
 static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
@@ -522,7 +523,7 @@ static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    gate_rows(job, slice, ebb_run_floats(&job->r, thread), ff_of(job, row), job->up.w->n_rows, thread);
+    gate_rows(job, slice, ebb_run_floats(&job->r, thread), ff_of(job, row), job->up.w.n_rows, thread);
 }
 
 static void gate_compute(const void *arg, uint32_t slice, uint32_t thread, void *out)
@@ -540,7 +541,7 @@ static void gate_commit(const void *arg, uint32_t slice, const void *out)
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    put_rows(out, n, job->r.c1 - job->r.c0, ff_of(job, row), job->up.w->n_rows);
+    put_rows(out, n, job->r.c1 - job->r.c0, ff_of(job, row), job->up.w.n_rows);
 }
 
 static void run_gate(gate_job *job, uint32_t n_slices)
@@ -593,12 +594,13 @@ ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up
     hold_nothing(r, &job.up, up);
     while (st == EBB_OK && job.up.end < job.up.m->n_parts) {
         st = hold_both(r, &job, err);
+        ebb_run_lap(r, EBB_SPENT_READS);
         if (st == EBB_OK)
             run_gate(&job, (n_rows_held(&job.up) + job.rows - 1) / job.rows);
+        ebb_run_lap(r, EBB_SPENT_MATRICES);
         let_go(r, &job.gate);
         let_go(r, &job.up);
     }
-    ebb_run_lap(r, EBB_SPENT_MATRICES);
     return st;
 }
 

@@ -103,6 +103,8 @@ void ebb_run_init(ebb_run *r)
 {
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
         ebb_rope_freqs(&r->net->ropes[i], r->n_ctx, r->freqs[i]);
+    if (r->net->n_expert)
+        ebb_foresee_init(r);
 }
 
 /* -- A pass -------------------------------------------------------------------- */

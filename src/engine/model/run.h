@@ -31,6 +31,16 @@ typedef struct ebb_mark {
     char    *to;
 } ebb_mark;
 
+/* Guesses of what the next layer's router will say (foresee.c). */
+typedef struct ebb_foreseen {
+    float    *scores;            /* [32][X] */
+    uint32_t *chosen;            /* [32][used], the best first */
+    float    *unsure;            /* [X] */
+    float    *sure;              /* [layer][used] share of the i-th guesses for a layer that were right */
+    uint32_t *n_rest;            /* [layer] passes to come without a guess */
+    uint32_t  layer, n_cols;     /* what stands in `chosen` is for; UINT32_MAX: nothing does */
+} ebb_foreseen;
+
 typedef struct ebb_run {
     /* given by the owner */
     const ebb_net     *net;
@@ -60,7 +70,10 @@ typedef struct ebb_run {
     float  *mix;                 /* [C][E] what an expert adds */
     float  *scores;              /* [C][X] of the experts, then their shares */
     uint32_t *chosen;            /* [C][used] experts of a column */
-    uint32_t *members;           /* [C] columns of an expert */
+    uint32_t *members;           /* [C][used] columns of the experts, one expert's behind the other's */
+    uint32_t *first_member;      /* [X + 1] where an expert's begin */
+    bool   *is_computed;         /* [X] */
+    ebb_foreseen foreseen;
     char   *head_acts;           /* [n_threads] columns of one head */
     size_t  head_acts_bytes;     /* of a thread */
     void   *gathered[EBB_ACT_COUNT];     /* [C] inputs of an expert's columns */
@@ -210,6 +223,18 @@ void ebb_latent_layout(ebb_run *r, ebb_arena *a);
 EBB_MUST_CHECK
 ebb_status ebb_op_mixture(ebb_run *r, const ebb_layer *l, ebb_error *err);
 void ebb_mixture_layout(ebb_run *r, ebb_arena *a);
+/* The experts of a column by its router's scores, the best first; scores become sigmoids where the network wants them. */
+void ebb_mixture_choose(const ebb_run *r, const ebb_experts *x, float *score, uint32_t *chosen);
+/* Behind the choice of l: let what the layer behind it may choose be read, if experts are streamed.  Errors: those of a product. */
+EBB_MUST_CHECK
+ebb_status ebb_foresee(ebb_run *r, const ebb_layer *l, ebb_error *err);
+void ebb_foresee_layout(ebb_run *r, ebb_arena *a);
+void ebb_foresee_init(ebb_run *r);
+/* First extent of expert e of a layer. */
+static inline uint32_t ebb_expert_extent(const ebb_net *net, const ebb_experts *x, uint32_t e)
+{
+    return net->matrices[x->gate.matrix + e * x->n_matrices].extent;
+}
 
 /* x += DeltaNet(norm(x)), with the state of the timeline (delta_net.c). */
 EBB_MUST_CHECK
@@ -241,6 +266,13 @@ static inline void ebb_run_lap(ebb_run *r, ebb_spent what)
 
     atomic_fetch_add_explicit(&r->spent_ns[what], now - r->lap_ns, memory_order_relaxed);
     r->lap_ns = now;
+}
+/* The time that a run made from r took is that of r. */
+static inline void ebb_run_take_time(ebb_run *r, ebb_run *sub)
+{
+    for (int i = 0; i < EBB_SPENT_COUNT; i++)
+        atomic_store_explicit(&r->spent_ns[i], atomic_load_explicit(&sub->spent_ns[i], memory_order_relaxed), memory_order_relaxed);
+    r->lap_ns = sub->lap_ns;
 }
 /* fn for each of n slices, in the pool; one slice is done here. */
 static inline void ebb_run_slices(const ebb_run *r, ebb_slice_fn *fn, void *arg, uint32_t n)

@@ -12,6 +12,7 @@ bool ebb_loads_init(ebb_loads *l, const ebb_res_extent *extents, uint32_t n_exte
     *l = (ebb_loads){ .extents = extents, .n_extents = n_extents };
     l->state = calloc(n_extents, sizeof *l->state);
     l->home = calloc(n_extents, sizeof *l->home);
+    l->n_in[EBB_LOAD_NONE] = n_extents;
     return l->state && l->home;
 }
 
@@ -24,59 +25,132 @@ void ebb_loads_fini(ebb_loads *l)
 
 static void enter(ebb_loads *l, uint32_t id, ebb_load_state state)
 {
-    l->n_wanted -= l->state[id] == EBB_LOAD_WANTED;
-    l->n_wanted += state == EBB_LOAD_WANTED;
+    l->n_in[l->state[id]]--;
+    l->n_in[state]++;
     l->state[id] = (uint8_t)state;
 }
 
-void ebb_loads_set(ebb_loads *l, uint32_t id, char *home)
+void ebb_loads_set(ebb_loads *l, uint32_t id, char *home, ebb_load_state how)
 {
     assert(l->state[id] != EBB_LOAD_COMING);
     l->home[id] = home;
-    enter(l, id, home ? EBB_LOAD_WANTED : EBB_LOAD_NONE);
-}
-
-void ebb_loads_again(ebb_loads *l, uint32_t id)
-{
-    if (l->state[id] == EBB_LOAD_FAILED)
-        enter(l, id, EBB_LOAD_WANTED);
+    if (how == EBB_LOAD_SOON && l->n_in[EBB_LOAD_SOON] == 0)
+        l->n_soon = 0;
+    if (how == EBB_LOAD_SOON && l->n_soon == EBB_MAX_SOON)
+        how = EBB_LOAD_WANTED;
+    if (how == EBB_LOAD_SOON)
+        l->soon[l->n_soon++] = id;
+    enter(l, id, how);
 }
 
 static bool is_unfinished(const ebb_load *w)
 {
-    return w->n_issued < w->n_bytes && w->st == EBB_OK;
+    return w->n_issued < w->n_bytes && w->st == EBB_OK && !w->is_dropped;
 }
 
-bool ebb_loads_peek(const ebb_loads *l, uint32_t pos, uint32_t *id)
+static ebb_load *find_under_way(ebb_loads *l, uint32_t id)
+{
+    ebb_load *w = l->under_way;
+
+    while (w->n_bytes == 0 || w->id != id)
+        w++;
+    return w;
+}
+
+/* Its last piece has come, or none will. */
+static void end(ebb_loads *l, ebb_load *w)
+{
+    enter(l, w->id, w->is_dropped ? EBB_LOAD_NONE : w->st == EBB_OK ? EBB_LOAD_HERE : EBB_LOAD_FAILED);
+    if (w->is_dropped)
+        l->home[w->id] = NULL;
+    w->n_bytes = 0;
+}
+
+void ebb_loads_drop(ebb_loads *l, uint32_t id)
+{
+    ebb_load *w = l->state[id] == EBB_LOAD_COMING ? find_under_way(l, id) : NULL;
+
+    if (!w) {
+        l->home[id] = NULL;
+        enter(l, id, EBB_LOAD_NONE);
+        return;
+    }
+    w->is_dropped = true;
+    if (w->n_flying == 0)
+        end(l, w);
+}
+
+void ebb_loads_abandon(ebb_loads *l, uint32_t id)
+{
+    ebb_load_state state = (ebb_load_state)l->state[id];
+
+    if (state == EBB_LOAD_COMING ? is_unfinished(find_under_way(l, id)) : state != EBB_LOAD_HERE)
+        ebb_loads_drop(l, id);
+}
+
+void ebb_loads_hurry(ebb_loads *l, uint32_t id)
+{
+    if (l->state[id] == EBB_LOAD_COMING) {
+        find_under_way(l, id)->how = EBB_LOAD_URGENT;
+        find_under_way(l, id)->is_dropped = false;
+    } else if (l->state[id] == EBB_LOAD_FAILED || l->state[id] == EBB_LOAD_SOON || l->state[id] == EBB_LOAD_WANTED)
+        enter(l, id, EBB_LOAD_URGENT);
+}
+
+/* The first one of that state, from `pos` round; there is one. */
+static uint32_t find(const ebb_loads *l, ebb_load_state state, uint32_t pos)
+{
+    const uint8_t *at = memchr(l->state + pos, state, l->n_extents - pos);
+
+    if (!at)
+        at = memchr(l->state, state, pos);
+    return (uint32_t)(at - l->state);
+}
+
+/* The first guess that has not begun; there is one. */
+static uint32_t first_soon(const ebb_loads *l)
+{
+    uint32_t i = 0;
+
+    while (l->state[l->soon[i]] != EBB_LOAD_SOON)
+        i++;
+    return l->soon[i];
+}
+
+/* The next one of those that are asked for so: one that has begun, else a new one. */
+static bool peek(const ebb_loads *l, ebb_load_state how, uint32_t pos, uint32_t *id)
 {
     bool has_place = false;
 
     for (uint32_t i = 0; i < EBB_MAX_LOADS; i++) {
-        has_place |= l->under_way[i].n_bytes == 0;
-        *id = l->under_way[i].id;
-        if (is_unfinished(&l->under_way[i]))
+        const ebb_load *w = &l->under_way[i];
+
+        has_place |= w->n_bytes == 0;
+        *id = w->id;
+        if (w->how == how && is_unfinished(w))
             return true;
     }
-    for (uint32_t i = 0; i < l->n_extents && l->n_wanted > 0 && has_place; i++) {
-        *id = (pos + i) % l->n_extents;
-        if (l->state[*id] == EBB_LOAD_WANTED)
-            return true;
-    }
-    return false;
+    if (!has_place || l->n_in[how] == 0)
+        return false;
+    *id = how == EBB_LOAD_SOON ? first_soon(l) : find(l, how, how == EBB_LOAD_WANTED ? pos : 0);
+    return true;
+}
+
+bool ebb_loads_peek(const ebb_loads *l, uint32_t pos, uint32_t *id, bool *is_urgent)
+{
+    *is_urgent = peek(l, EBB_LOAD_URGENT, pos, id);
+    return *is_urgent || peek(l, EBB_LOAD_SOON, pos, id) || peek(l, EBB_LOAD_WANTED, pos, id);
 }
 
 static ebb_load *begin(ebb_loads *l, uint32_t id)
 {
     ebb_load *w = l->under_way;
 
-    if (l->state[id] == EBB_LOAD_COMING) {
-        while (w->n_bytes == 0 || w->id != id)
-            w++;
-        return w;
-    }
+    if (l->state[id] == EBB_LOAD_COMING)
+        return find_under_way(l, id);
     while (w->n_bytes > 0)
         w++;
-    *w = (ebb_load){ .id = id, .n_bytes = ebb_pin_bytes(&l->extents[id]) };
+    *w = (ebb_load){ .id = id, .n_bytes = ebb_pin_bytes(&l->extents[id]), .how = (ebb_load_state)l->state[id] };
     enter(l, id, EBB_LOAD_COMING);
     return w;
 }
@@ -109,8 +183,6 @@ bool ebb_loads_done(ebb_loads *l, const ebb_piece *p, ebb_status st, const ebb_e
     }
     if (w->n_flying > 0 || is_unfinished(w))
         return false;
-    enter(l, w->id, w->st == EBB_OK ? EBB_LOAD_HERE : EBB_LOAD_FAILED);
-    st = w->st;
-    w->n_bytes = 0;
-    return st == EBB_OK;
+    end(l, w);
+    return l->state[w->id] == EBB_LOAD_HERE;
 }

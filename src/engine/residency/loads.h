@@ -2,11 +2,13 @@
  *
  * What is to be pinned is read by the ring's own reader, in the order in which the
  * passes need it, and beside what streams: a pass can begin at once, takes each
- * extent when it has come, and nothing is read twice.
+ * extent when it has come, and nothing is read twice.  Experts come the same way: those
+ * that a layer has chosen are urgent and go before everything else; those that the next
+ * one may choose come soon, in the order in which they were asked for.
  *
- *      WANTED --next--> COMING --all pieces--> HERE
- *        ^                 | a read fails
- *        +---- asked for - FAILED
+ *      URGENT, SOON, WANTED --next--> COMING --all pieces--> HERE
+ *        ^                               | a read fails
+ *        +------------------ asked for - FAILED
  *
  * Everything is called with the ring's lock held. */
 #ifndef EBB_LOADS_H
@@ -14,12 +16,18 @@
 #include "residency/reader.h"
 #include "residency/residency.h"
 
-#define EBB_MAX_LOADS 8u         /* under way at a time */
+#define EBB_MAX_LOADS 16u        /* under way at a time */
+#define EBB_MAX_SOON  64u
 
-typedef enum ebb_load_state { EBB_LOAD_NONE, EBB_LOAD_WANTED, EBB_LOAD_COMING, EBB_LOAD_HERE, EBB_LOAD_FAILED } ebb_load_state;
+typedef enum ebb_load_state {
+    EBB_LOAD_NONE, EBB_LOAD_WANTED, EBB_LOAD_SOON, EBB_LOAD_URGENT, EBB_LOAD_COMING, EBB_LOAD_HERE, EBB_LOAD_FAILED,
+    EBB_LOAD_STATES
+} ebb_load_state;
 
 typedef struct ebb_load {
     uint32_t id, n_flying;
+    ebb_load_state how;          /* URGENT, SOON or WANTED */
+    bool     is_dropped;         /* not wanted any more: what flies is waited for, nothing else is asked for */
     uint64_t n_issued, n_bytes;  /* of the enclosing range in the file; 0: this place is free */
     ebb_status st;
 } ebb_load;
@@ -29,7 +37,8 @@ typedef struct ebb_loads {
     uint32_t  n_extents;
     uint8_t  *state;             /* [n_extents] ebb_load_state */
     char    **home;              /* [n_extents] where the range goes */
-    uint32_t  n_wanted;
+    uint32_t  n_in[EBB_LOAD_STATES];
+    uint32_t  soon[EBB_MAX_SOON], n_soon;        /* the order; some may have begun since, or be wanted no more */
     ebb_load  under_way[EBB_MAX_LOADS];
     ebb_error err;               /* of the last failure */
 } ebb_loads;
@@ -38,13 +47,17 @@ EBB_MUST_CHECK
 bool ebb_loads_init(ebb_loads *l, const ebb_res_extent *extents, uint32_t n_extents);    /* false: no memory */
 void ebb_loads_fini(ebb_loads *l);               /* a zeroed one is fine */
 
-/* Read `id` into `home`; NULL: not any more, it must not be COMING. */
-void ebb_loads_set(ebb_loads *l, uint32_t id, char *home);
-/* A failed one is wanted again. */
-void ebb_loads_again(ebb_loads *l, uint32_t id);
+/* Read `id` into `home`, as WANTED, SOON or URGENT; it must not be COMING. */
+void ebb_loads_set(ebb_loads *l, uint32_t id, char *home, ebb_load_state how);
+/* Not any more.  Its home is free once it is not COMING. */
+void ebb_loads_drop(ebb_loads *l, uint32_t id);
+/* The same unless all of it has been asked for already: then it comes. */
+void ebb_loads_abandon(ebb_loads *l, uint32_t id);
+/* What is not here yet, has failed, or was given up while it was COMING, is urgent. */
+void ebb_loads_hurry(ebb_loads *l, uint32_t id);
 
-/* The extent that a piece could be asked for next, seen from `pos`; false: none. */
-bool ebb_loads_peek(const ebb_loads *l, uint32_t pos, uint32_t *id);
+/* The extent that a piece could be asked for next, seen from `pos`; false: none.  *is_urgent: before anything that streams. */
+bool ebb_loads_peek(const ebb_loads *l, uint32_t pos, uint32_t *id, bool *is_urgent);
 /* Its next piece of at most piece_bytes; tag is the place among those under way. */
 void ebb_loads_issue(ebb_loads *l, uint32_t id, size_t piece_bytes, ebb_piece *out);
 /* The piece has come or not; true if this was the last one and the extent is HERE. */

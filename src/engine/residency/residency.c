@@ -83,6 +83,21 @@ static ebb_status alloc(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32
     return EBB_OK;
 }
 
+/* What is known of the use of experts outlives the memory for them. */
+static bool init_worth(ebb_res *r, const ebb_res_extent *extents, uint32_t n)
+{
+    uint32_t n_experts = 0, n_layers = 0, last = UINT32_MAX;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (extents[i].expert == 0)
+            continue;
+        n_experts = extents[i].expert > n_experts ? extents[i].expert : n_experts;
+        n_layers += extents[i].group != last;
+        last = extents[i].group;
+    }
+    return ebb_worth_init(&r->worth, n_experts, n_layers);
+}
+
 ebb_status ebb_res_open(const ebb_res_part *parts, uint32_t n_parts, const ebb_res_extent *extents,
                         uint32_t n_extents, uint32_t n_layers, ebb_res **out, ebb_error *err)
 {
@@ -95,6 +110,8 @@ ebb_status ebb_res_open(const ebb_res_part *parts, uint32_t n_parts, const ebb_r
     pthread_mutex_init(&r->lock, NULL);
     r->ops = &ebb_reader_pread;
     st = alloc(r, n_parts, n_extents, n_layers, err);
+    if (st == EBB_OK && !init_worth(r, extents, n_extents))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for a table of experts");
     while (st == EBB_OK && r->n_files < n_parts) {
         st = open_file(r, r->n_files, &parts[r->n_files], err);
         r->n_files++;
@@ -109,10 +126,21 @@ ebb_status ebb_res_open(const ebb_res_part *parts, uint32_t n_parts, const ebb_r
     return EBB_OK;
 }
 
+static void add_counts(ebb_expert_counts *to, const ebb_expert_counts *c)
+{
+    to->n_chosen += c->n_chosen;
+    to->n_here += c->n_here;
+    to->n_ahead += c->n_ahead;
+    to->n_guessed += c->n_guessed;
+    to->n_cols += c->n_cols;
+    to->read_bytes += c->read_bytes;
+    to->one_read_bytes += c->one_read_bytes;
+}
+
 static void close_cache(ebb_res *r)
 {
     pthread_mutex_lock(&r->lock);
-    r->read_bytes += r->cache.read_bytes;
+    add_counts(&r->counts, &r->cache.counts);
     ebb_cache_close(&r->cache);
     pthread_mutex_unlock(&r->lock);
 }
@@ -133,6 +161,7 @@ void ebb_res_close(ebb_res *r)
         ebb_map_fini(&r->files[i].map);
     }
     pthread_mutex_destroy(&r->lock);
+    ebb_worth_fini(&r->worth);
     free(r->files);
     free(r->ids);
     free(r->bases);
@@ -229,7 +258,7 @@ static ebb_status open_ring(ebb_res *r, uint64_t ring_bytes, ebb_error *err)
     pthread_mutex_lock(&r->lock);
     for (uint32_t i = 0; i < r->n_extents; i++)
         if (r->home[i])
-            ebb_ring_load(ring, i, r->home[i]);
+            (void)ebb_ring_load(ring, i, r->home[i], EBB_LOAD_WANTED);
         else if (!r->at[i])
             ebb_ring_stream(ring, i, true);
     r->ring = ring;
@@ -293,16 +322,12 @@ ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speed
 
 ebb_status ebb_res_set_cache(ebb_res *r, uint64_t n_bytes, ebb_error *err)
 {
-    uint64_t place = 0;
     ebb_status st = EBB_OK;
 
-    for (uint32_t i = 0; i < r->n_extents; i++)
-        if (!r->extents[i].is_certain && ebb_pin_bytes(&r->extents[i]) > place)
-            place = ebb_pin_bytes(&r->extents[i]);
     close_cache(r);
     pthread_mutex_lock(&r->lock);
     if (r->ring)
-        st = ebb_cache_open(&r->cache, r->ring, r->extents, r->n_extents, n_bytes, (size_t)place, err);
+        st = ebb_cache_open(&r->cache, r->ring, r->extents, r->n_extents, &r->worth, n_bytes, err);
     pthread_mutex_unlock(&r->lock);
     return st;
 }
@@ -433,7 +458,7 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
     st = fetch(r, id, ptr, err);
     if (st == EBB_OK && comes_home) {            /* it has come, and stays */
         pthread_mutex_lock(&r->lock);
-        ebb_ring_load(r->ring, id, NULL);
+        ebb_ring_unload(r->ring, id);
         r->at[id] = *ptr;
         r->home[id] = NULL;
         pthread_mutex_unlock(&r->lock);
@@ -443,27 +468,86 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
     return st;
 }
 
-void ebb_res_expect_begin(ebb_res *r)
-{
-    ebb_cache_begin(&r->cache);
-}
-
-/* Whether it is in memory or on its way to where it stays. */
-static bool is_at_home(ebb_res *r, uint32_t id)
+bool ebb_res_is_resident(ebb_res *r, uint32_t id)
 {
     bool is;
 
     pthread_mutex_lock(&r->lock);
-    is = r->at[id] || r->home[id];
+    is = r->at[id] != NULL;
     pthread_mutex_unlock(&r->lock);
     return is;
 }
 
-void ebb_res_expect(ebb_res *r, uint32_t id)
+/* -- Experts ------------------------------------------------------------------ */
+
+void ebb_res_expect_begin(ebb_res *r, uint32_t n_cols)
 {
-    if (!is_at_home(r, id))
-        ebb_cache_expect(&r->cache, id);
+    ebb_cache_begin(&r->cache, n_cols);
 }
+
+/* Whether extent `id` is neither in memory nor on its way to where it stays. */
+static bool is_streamed(ebb_res *r, uint32_t id)
+{
+    bool is;
+
+    pthread_mutex_lock(&r->lock);
+    is = r->owner[id] == EBB_LAYER_DISK;
+    pthread_mutex_unlock(&r->lock);
+    return is;
+}
+
+void ebb_res_expect(ebb_res *r, uint32_t id, uint32_t n_members)
+{
+    ebb_cache_expect(&r->cache, r->extents[id].expert - 1, n_members, is_streamed(r, id));
+}
+
+void ebb_res_expect_end(ebb_res *r)
+{
+    ebb_cache_settle(&r->cache);
+}
+
+void ebb_res_guess(ebb_res *r, uint32_t id)
+{
+    if (is_streamed(r, id))
+        ebb_cache_guess(&r->cache, r->extents[id].expert - 1);
+}
+
+void ebb_res_done(ebb_res *r, uint32_t id)
+{
+    ebb_cache_done(&r->cache, r->extents[id].expert - 1);
+}
+
+bool ebb_res_streams_experts(const ebb_res *r)
+{
+    return r->cache.n_places > 0;
+}
+
+void ebb_res_fill_cache(ebb_res *r)
+{
+    pthread_mutex_lock(&r->lock);
+    if (r->cache.n_places > 0)
+        ebb_cache_fill(&r->cache, r->owner);
+    pthread_mutex_unlock(&r->lock);
+}
+
+uint32_t ebb_res_n_experts(const ebb_res *r)
+{
+    return r->worth.n;
+}
+
+void ebb_res_get_uses(const ebb_res *r, float *often)
+{
+    for (uint32_t e = 0; e < r->worth.n; e++)
+        often[e] = ebb_worth_get_often(&r->worth, e);
+}
+
+void ebb_res_set_uses(ebb_res *r, const float *often)
+{
+    for (uint32_t e = 0; e < r->worth.n; e++)
+        ebb_worth_set_often(&r->worth, e, often[e]);
+}
+
+/* -- Figures ------------------------------------------------------------------ */
 
 bool ebb_res_is_ready(ebb_res *r, uint32_t id)
 {
@@ -535,8 +619,10 @@ void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
     out->pinned_bytes = r->pinned_bytes;
     out->mapped_bytes = r->mapped_bytes;
     out->ring_bytes = ring.ring_bytes;
-    out->cache_bytes = (uint64_t)r->cache.n_open * r->cache.place_bytes;
-    out->read_bytes = r->read_bytes + r->cache.read_bytes + ring.read_bytes;
+    out->cache_bytes = r->cache.open_bytes;
+    out->experts = r->counts;
+    add_counts(&out->experts, &r->cache.counts);
+    out->read_bytes = r->read_bytes + out->experts.read_bytes + ring.read_bytes;
     out->stall_ns = r->stall_ns + ring.stall_ns;
     out->disk_bytes_s = ring.bytes_s;
     for (uint32_t i = 0; i + 1 < r->n_groups; i++)

@@ -62,12 +62,23 @@ typedef struct ebb_res_extent {
     uint64_t    n_elems;
     uint32_t    part;
     uint32_t    group;
-    bool        is_certain;      /* every pass needs it; false: an expert, known only when it is chosen */
+    bool        is_certain;      /* every pass needs it; false: known only when it is chosen: a matrix of ... */
+    uint32_t    expert;          /* ... that expert, counted from 1 over all layers; its extents are contiguous; 0: of none */
 } ebb_res_extent;
+
+/* What experts were there.  "One": passes of one column. */
+typedef struct ebb_expert_counts {
+    uint64_t n_cols;             /* layers that such passes went through */
+    uint64_t n_chosen, n_here;   /* experts that they chose; of these, in memory when they were */
+    uint64_t n_ahead;            /* ... not, but guessed and on their way */
+    uint64_t n_guessed;          /* that guesses began to read */
+    uint64_t read_bytes, one_read_bytes; /* asked for; by such passes */
+} ebb_expert_counts;
 
 typedef struct ebb_res_stats {
     uint64_t pinned_bytes, mapped_bytes, ring_bytes;
     uint64_t cache_bytes;        /* of experts */
+    ebb_expert_counts experts;    /* since open */
     uint64_t read_bytes;         /* weights read from disk for passes, since open */
     uint64_t stall_ns;           /* that acquire has waited, since open */
     double   disk_bytes_s;       /* of read_bytes, those of the last second */
@@ -155,10 +166,28 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
 void ebb_res_release(ebb_res *r, uint32_t id);
 /* Whether an acquire of `id` would not wait, nor hold more of the ring than leaves the reader room. */
 bool ebb_res_is_ready(ebb_res *r, uint32_t id);
+/* Whether it is in memory for good: neither in the ring nor in a place for experts. */
+bool ebb_res_is_resident(ebb_res *r, uint32_t id);
 
-/* Experts that have been chosen, in the order in which they will be acquired: those that are not here are read ahead. */
-void ebb_res_expect_begin(ebb_res *r);
-void ebb_res_expect(ebb_res *r, uint32_t id);
+/* -- Experts (cache.h), each named by its first extent.  From the thread that runs passes -- */
+
+/* A layer of n_cols columns has chosen experts: expect each of them, with how many columns chose it; then expect_end.  Those
+ * that are not here are all read at once. */
+void ebb_res_expect_begin(ebb_res *r, uint32_t n_cols);
+void ebb_res_expect(ebb_res *r, uint32_t id, uint32_t n_members);
+void ebb_res_expect_end(ebb_res *r);
+/* The next layer may choose it: it is read behind everything else. */
+void ebb_res_guess(ebb_res *r, uint32_t id);
+/* It has been computed with in this layer. */
+void ebb_res_done(ebb_res *r, uint32_t id);
+/* Whether there are places that experts take in turn. */
+bool ebb_res_streams_experts(const ebb_res *r);
+/* Between passes: read what is used most into places that are free. */
+void ebb_res_fill_cache(ebb_res *r);
+/* How often each expert is used (worth.h), to be kept from run to run: often[n_experts]. */
+uint32_t ebb_res_n_experts(const ebb_res *r);
+void ebb_res_get_uses(const ebb_res *r, float *often);
+void ebb_res_set_uses(ebb_res *r, const float *often);
 
 /* Copy n bytes at `offset` of `part`: rows of token_embd, norms.  Taken from a
  * pinned extent that holds them, else read from the file.  Errors: IO, FORMAT. */

@@ -45,6 +45,8 @@ struct ebb_res {
     pthread_mutex_t lock;        /* protects at, home, owner, groups, and what follows; the other fields are the passes' own */
     ebb_ring       *ring;        /* NULL: nothing can be streamed */
     ebb_cache       cache;       /* of experts; has no place without a ring */
+    ebb_worth       worth;       /* of experts: the passes' own */
+    ebb_expert_counts counts;     /* of caches that are closed */
     uint64_t        pinned_bytes, mapped_bytes;
     uint64_t        read_bytes, stall_ns;        /* of rings that are closed */
 };

@@ -221,13 +221,14 @@ static uint32_t distance(const ebb_ring *g, uint32_t id)
 /* What is needed first is read first; what stays is read on while the ring is full. */
 static bool find_work(ebb_ring *g, ebb_piece *out)
 {
+    bool is_urgent;
     uint32_t load;
     entry *e;
 
     if (find_drop(g, out))
         return true;
     e = find_hungry(g);
-    if (ebb_loads_peek(&g->loads, g->pos, &load) && (!e || distance(g, load) < distance(g, e->id))) {
+    if (ebb_loads_peek(&g->loads, g->pos, &load, &is_urgent) && (!e || is_urgent || distance(g, load) < distance(g, e->id))) {
         ebb_loads_issue(&g->loads, load, g->ops->piece_bytes, out);
         out->tag += MAX_ENTRIES;
         return true;
@@ -546,8 +547,8 @@ static ebb_status await_load(ebb_ring *g, uint32_t id, const atomic_bool *cancel
         if (g->loads.state[id] == EBB_LOAD_FAILED) {
             ebb_log("reader", "%s; tried once more", g->loads.err.msg);
             is_second = true;
-            ebb_loads_again(&g->loads, id);
         }
+        ebb_loads_hurry(&g->loads, id);
         pthread_cond_broadcast(&g->room);
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", g->extents[id].name);
@@ -561,7 +562,8 @@ static ebb_status acquire_load(ebb_ring *g, uint32_t id, const atomic_bool *canc
     ebb_status st;
 
     pthread_mutex_lock(&g->lock);
-    g->pos = id;
+    if (g->extents[id].is_certain)               /* experts are taken as they come */
+        g->pos = id;
     st = await_load(g, id, cancel, err);
     if (st == EBB_OK)
         *ptr = ebb_pin_address(&g->extents[id], g->loads.home[id]);
@@ -569,24 +571,50 @@ static ebb_status acquire_load(ebb_ring *g, uint32_t id, const atomic_bool *canc
     return st;
 }
 
-void ebb_ring_load(ebb_ring *g, uint32_t id, char *home)
+ebb_load_state ebb_ring_load(ebb_ring *g, uint32_t id, char *home, ebb_load_state how)
 {
+    ebb_load_state before;
+
     pthread_mutex_lock(&g->lock);
-    while (g->loads.state[id] == EBB_LOAD_COMING)
-        wait_news(g);
-    ebb_loads_set(&g->loads, id, home);
+    before = g->loads.state[id];
+    if (before == EBB_LOAD_NONE)
+        ebb_loads_set(&g->loads, id, home, how);
+    else if (how == EBB_LOAD_URGENT)
+        ebb_loads_hurry(&g->loads, id);
     pthread_cond_broadcast(&g->room);
     pthread_mutex_unlock(&g->lock);
+    return before;
+}
+
+void ebb_ring_unload(ebb_ring *g, uint32_t id)
+{
+    pthread_mutex_lock(&g->lock);
+    ebb_loads_drop(&g->loads, id);
+    while (g->loads.state[id] == EBB_LOAD_COMING)
+        wait_news(g);
+    pthread_mutex_unlock(&g->lock);
+}
+
+void ebb_ring_abandon(ebb_ring *g, uint32_t id)
+{
+    pthread_mutex_lock(&g->lock);
+    ebb_loads_abandon(&g->loads, id);
+    pthread_mutex_unlock(&g->lock);
+}
+
+ebb_load_state ebb_ring_load_state(ebb_ring *g, uint32_t id)
+{
+    ebb_load_state state;
+
+    pthread_mutex_lock(&g->lock);
+    state = g->loads.state[id];
+    pthread_mutex_unlock(&g->lock);
+    return state;
 }
 
 bool ebb_ring_is_loaded(ebb_ring *g, uint32_t id)
 {
-    bool is_here;
-
-    pthread_mutex_lock(&g->lock);
-    is_here = g->loads.state[id] == EBB_LOAD_HERE;
-    pthread_mutex_unlock(&g->lock);
-    return is_here;
+    return ebb_ring_load_state(g, id) == EBB_LOAD_HERE;
 }
 
 ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)

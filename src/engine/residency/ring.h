@@ -24,11 +24,12 @@
  * A read that failed is tried once more when its extent is asked for; after a
  * second failure the ring rests until the next acquire.
  *
- * Threads: acquire, release and stream from one thread; get_stats and has from any. */
+ * Threads: acquire, release and stream from one thread; get_stats, has and load_state from any. */
 #ifndef EBB_RING_H
 #define EBB_RING_H
 #include <stdatomic.h>
 
+#include "residency/loads.h"
 #include "residency/reader.h"
 #include "residency/residency.h"
 
@@ -52,9 +53,15 @@ void ebb_ring_close(ebb_ring *g);                /* NULL is fine */
 void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed);
 
 /* Extent `id`, which is not streamed, is read into `home` (aligned, ebb_pin_bytes of it), which must
- * stay while it is: in the order of use, beside what streams.  NULL: not any more; waits
- * for reads that are under way.  An acquire waits for it; a release does nothing. */
-void ebb_ring_load(ebb_ring *g, uint32_t id, char *home);
+ * stay while it is: WANTED in the order of use, beside what streams; or SOON, or URGENT (loads.h).  An acquire
+ * waits for it; a release does nothing.  If it is loaded there already, nothing is done but to make it URGENT.  Returns
+ * what it was before. */
+ebb_load_state ebb_ring_load(ebb_ring *g, uint32_t id, char *home, ebb_load_state how);
+/* Not any more; waits for reads that are under way. */
+void ebb_ring_unload(ebb_ring *g, uint32_t id);
+/* No more of it than has been asked for; while it is COMING its home is not free. */
+void ebb_ring_abandon(ebb_ring *g, uint32_t id);
+ebb_load_state ebb_ring_load_state(ebb_ring *g, uint32_t id);
 bool ebb_ring_is_loaded(ebb_ring *g, uint32_t id);
 
 /* The first byte of extent `id`, until release; a second acquire of one that is

@@ -154,9 +154,10 @@ static void count_bytes(ebb_res *r, uint32_t id, bool more)
 void ebb_res_give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
 {
     count_bytes(r, id, false);
-    ebb_cache_forget(&r->cache, id);
+    if (r->owner[id] == EBB_LAYER_DISK && owner != EBB_LAYER_DISK)
+        ebb_cache_forget(&r->cache, id);
     if (r->home[id] && r->ring)
-        ebb_ring_load(r->ring, id, NULL);
+        ebb_ring_unload(r->ring, id);
     r->home[id] = NULL;
     if (r->owner[id] == EBB_LAYER_DISK && owner != EBB_LAYER_DISK && r->ring)
         ebb_ring_stream(r->ring, id, false);
@@ -181,7 +182,7 @@ static void enter(ebb_res *r, ebb_res_group *g, ebb_layer_state state, ebb_map c
             ebb_res_give(r, i, EBB_LAYER_PINNED, later ? NULL : ebb_pin_address(&r->extents[i], to));
             r->home[i] = later ? to : NULL;
             if (later)
-                ebb_ring_load(r->ring, i, to);
+                (void)ebb_ring_load(r->ring, i, to, EBB_LOAD_WANTED);
             to += ebb_pin_bytes(&r->extents[i]);
         }
     }
