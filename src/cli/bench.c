@@ -15,6 +15,7 @@ typedef struct bench {
     double     prefill_tok_s, decode_tok_s, load_s, first_token_s;
     uint64_t   read_bytes;       /* of one decoded token */
     uint32_t   passes;           /* for all tokens that were decoded */
+    double     here, ahead, guessed;     /* experts of one decoded token: in memory, on their way by a guess, and guessed in all; of those chosen */
     double     ms, spent_ms[EBB_SPENT_COUNT], waited_ms;     /* the same, of the last run */
     ebb_token *ids;
     size_t     n_ids;
@@ -55,6 +56,13 @@ static void divide_up(bench *b, const ebb_stats *before, const ebb_stats *after,
 {
     b->passes += (uint32_t)(after->n_passes - before->n_passes);
     b->read_bytes = (after->read_bytes - before->read_bytes) / b->n_gen;
+    if (after->experts_chosen > before->experts_chosen) {
+        double n = (double)(after->experts_chosen - before->experts_chosen);
+
+        b->here = (double)(after->experts_here - before->experts_here) / n;
+        b->ahead = (double)(after->experts_ahead - before->experts_ahead) / n;
+        b->guessed = (double)(after->experts_guessed - before->experts_guessed) / n;
+    }
     b->ms = 1e3 * seconds / b->n_gen;
     for (int i = 0; i < EBB_SPENT_COUNT; i++)
         b->spent_ms[i] = 1e3 * (after->spent_s[i] - before->spent_s[i]) / b->n_gen;
@@ -168,6 +176,9 @@ static void report(const bench *b, const ebb_stats *s)
     if (b->n_gen)
         printf("        %.2f ms a token: matrices %.2f, attention %.2f, waiting for reads %.2f, the rest of the pass %.2f; of these %.2f waiting for the other threads\n",
                b->ms, b->spent_ms[EBB_SPENT_MATRICES], b->spent_ms[EBB_SPENT_ATTENTION], b->spent_ms[EBB_SPENT_READS], b->spent_ms[EBB_SPENT_REST], b->waited_ms);
+    if (b->here > 0 || b->guessed > 0)
+        printf("        experts: %.0f %% found in memory, %.0f %% on their way by a guess (of %.0f %% guessed), %.0f %% read when they were chosen\n",
+               100 * b->here, 100 * b->ahead, 100 * b->guessed, 100 * (1 - b->here - b->ahead));
     printf("loaded in %.2f s; peak memory %s, planned %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
            ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(b->plan.total_bytes, size3), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
            ebb_tier_name(s->tier));

@@ -220,6 +220,10 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     out->ring_bytes = res.ring_bytes;
     out->read_bytes = res.read_bytes;
     out->disk_bytes_s = res.disk_bytes_s;
+    out->experts_chosen = res.experts.n_chosen;
+    out->experts_here = res.experts.n_here;
+    out->experts_ahead = res.experts.n_ahead;
+    out->experts_guessed = res.experts.n_guessed;
     n_cold = ebb_res_states(e->res, out->layer, out->n_layers < EBB_STATS_LAYERS ? out->n_layers : EBB_STATS_LAYERS);
     out->n_resident = res.n_resident > n_cold ? res.n_resident - n_cold : 0;
     if (ebb_proc_read(NULL, &own, NULL) == EBB_OK) {     /* else the figures stay 0: unknown */

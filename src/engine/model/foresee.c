@@ -14,7 +14,7 @@
 #define ALIGN      64u
 #define COLS       32u           /* looked at, spread over those of the pass */
 #define SURE_FIRST 0.6f          /* before anything is known */
-#define SURE_LEAST 0.3f          /* that is worth a read */
+#define SURE_LEAST 0.5f          /* that is worth a read */
 #define LEARN_OVER 24            /* passes */
 #define REST       15u           /* passes */
 

@@ -233,7 +233,7 @@ static void count(const planning *q)
     if (!q->is_live)
         p->activation_bytes = activation_bytes(q);
     p->code_bytes = CODE_BYTES;
-    p->reserve_bytes = SLACK_BYTES + p->weights_resident_bytes / SLACK_SHARE;
+    p->reserve_bytes = SLACK_BYTES + p->weights_resident_bytes / SLACK_SHARE + (p->stream_bytes > 0 ? EBB_READER_BYTES : 0);
     p->total_bytes = p->weights_resident_bytes + p->weights_ring_bytes + p->expert_bytes + p->kv_bytes + p->activation_bytes +
                      p->tokenizer_bytes + p->code_bytes + p->reserve_bytes + p->draft_bytes;
 }

@@ -165,7 +165,7 @@ void ebb_loads_issue(ebb_loads *l, uint32_t id, size_t piece_bytes, ebb_piece *o
         n = piece_bytes;
     *out = (ebb_piece){ .file = x->part, .tag = (uint32_t)(w - l->under_way),
                         .offset = (x->offset & ~(EBB_READ_ALIGN - 1)) + w->n_issued, .n_bytes = (size_t)n,
-                        .to = l->home[id] + w->n_issued };
+                        .to = l->home[id] + w->n_issued, .is_far = true };
     must = x->offset + x->n_bytes - out->offset;
     out->n_must = (size_t)(must < n ? must : n);
     w->n_issued += n;

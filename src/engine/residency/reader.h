@@ -4,7 +4,7 @@
  * pieces of which files are wanted; a reader brings them, several at a time, from
  * threads of its own.  The readers:
  *
- *   uring   io_uring with direct reads: eight under way from one thread
+ *   uring   io_uring with direct reads: eight under way from one thread; takes EBB_READER_BYTES
  *   pread   two threads with direct reads, or, where the file system has none,
  *           with ordinary reads whose pages are dropped behind
  *   mmap    the kernel populates the mapping (MADV_POPULATE_READ), the kernels of
@@ -22,6 +22,7 @@
 #include "ebb/engine.h"
 #include "os/map.h"
 
+#define EBB_READER_BYTES ((uint64_t)8 << 20)     /* of memory, at most */
 #define EBB_READ_ALIGN ((uint64_t)4096)          /* of offsets, lengths and memory of direct reads */
 
 typedef struct ebb_read_file {
@@ -39,6 +40,7 @@ typedef struct ebb_piece {
     size_t   n_must;             /* bytes that have to arrive */
     char    *to;                 /* aligned; NULL: populate the mapping, copy nothing */
     bool     is_drop;            /* the opposite: let the mapping's pages go */
+    bool     is_far;             /* `to` is not in the processor's cache, and stays what it becomes */
 } ebb_piece;
 
 /* Who wants pieces.  Both are called from the reader's threads. */
