@@ -200,14 +200,25 @@ int ebb_app_greeting_rows(ebb_app *a, int cols)
     return n;
 }
 
+/* As many of its rows as make whole lines (what is indented belongs to the line above); where not even one fits, what fits. */
+static size_t whole_lines(const ebb_wrap *w, size_t rows)
+{
+    size_t n = rows < w->n_rows ? rows : w->n_rows;
+
+    while (n > 0 && n < w->n_rows && (w->rows[n].line == w->rows[n - 1].line || w->visible.data[w->rows[n].start] == ' '))
+        n--;
+    return n > 0 ? n : rows < w->n_rows ? rows : w->n_rows;
+}
+
 int ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols)
 {
     ebb_wrap w;
-    size_t i;
+    size_t i, n;
 
     if (!wrap_greeting(a, cols, &w))
         return 0;
-    for (i = 0; i < w.n_rows && (int)i < rows; i++)
+    n = whole_lines(&w, rows > 0 ? (size_t)rows : 0);
+    for (i = 0; i < n; i++)
         ebb_term_put(a->term, row + (int)i, 1, cols - 1, w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start,
                      EBB_FACE_DIM);
     ebb_wrap_fini(&w);
@@ -216,9 +227,11 @@ int ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols)
 
 void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col)
 {
+    static const char hint[] = "Ask something.  /help shows commands and keys.";
+
     ebb_term_puts(a->term, row, 0, cols, "> ", EBB_FACE_PROMPT);
     if (ebb_editor_is_empty(&a->editor) && ebb_app_greets(a) && a->n_queue == 0)
-        ebb_term_puts(a->term, row, 2, cols, "Ask something.  /help shows commands and keys.", EBB_FACE_DIM);
+        ebb_term_puts(a->term, row, 2, cols, (int)sizeof hint + 1 <= cols ? hint : "Ask something, or /help.", EBB_FACE_DIM);
     ebb_editor_draw(&a->editor, a->term, row, 2, rows, caret_row, caret_col);
 }
 

@@ -249,6 +249,11 @@ static void greets(void **state)
     small.memory_bytes_s = 0;
     assert_true(ebb_greeting_measures(&small, &guide));
     assert_false(ebb_greeting_measures(&small, NULL));
+    /* Where there is no room for all of it, whole lines stay. */
+    open_ready(&s, 7, 60);
+    assert_has(&s, "read from disk as they go\n");
+    assert_lacks(&s, "Type a question");
+    screen_close(&s);
     /* What is said about loading stands below it; what goes wrong, in its place. */
     screen_open(&s, 24, 80, "");
     fake_notice(s.chat, "took one.gguf");
