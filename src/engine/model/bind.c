@@ -1,4 +1,4 @@
-/* From metadata and tensor index to a network (bind.h, net.h). */
+/* From metadata and tensor index to a network (bind.h). */
 #include "model/bind.h"
 
 #include <math.h>
@@ -10,11 +10,6 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "model/arch.h"
-
-#define ALIGN      64u
-#define PART_BYTES ((uint64_t)2 << 20)
-#define PART_ROWS  256u          /* at least, so that threads share a part evenly */
-#define ROWS_UNIT  64u
 
 /* -- Failing ----------------------------------------------------------------- */
 
@@ -145,7 +140,7 @@ static void check_type(ebb_binder *b, const ebb_gguf_tensor *t)
 }
 
 /* Room for one more item in a growing list. */
-static bool reserve(ebb_binder *b, void **items, uint32_t n, uint32_t *cap, size_t item_bytes)
+bool ebb_bind_reserve(ebb_binder *b, void **items, uint32_t n, uint32_t *cap, size_t item_bytes)
 {
     uint32_t want = *cap ? *cap * 2 : 64;
     void *p;
@@ -172,7 +167,7 @@ static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to
     if (b->st == EBB_OK && ebb_type_get(t->type)->block_len > 1)
         ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor %s: a vector of type %s is not supported", t->name,
                       ebb_type_get(t->type)->name);
-    if (b->st == EBB_OK && reserve(b, (void **)&net->vectors, net->n_vectors, &net->cap_vectors, sizeof *net->vectors))
+    if (b->st == EBB_OK && ebb_bind_reserve(b, (void **)&net->vectors, net->n_vectors, &net->cap_vectors, sizeof *net->vectors))
         net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .first = first, .n = n, .to = to };
 }
 
@@ -230,7 +225,7 @@ static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_
     ebb_net *net = b->net;
 
     if (b->st != EBB_OK ||
-        !reserve(b, (void **)&net->matrices, net->n_matrices, &net->cap_matrices, sizeof *net->matrices))
+        !ebb_bind_reserve(b, (void **)&net->matrices, net->n_matrices, &net->cap_matrices, sizeof *net->matrices))
         return;
     net->matrices[net->n_matrices++] = (ebb_matrix){
         .whole = {
@@ -444,7 +439,7 @@ static const char *purpose(const ebb_net *net, const char *name)
     return NULL;
 }
 
-static void check_surplus(ebb_binder *b)
+void ebb_bind_check_surplus(ebb_binder *b)
 {
     size_t n = ebb_gguf_n_tensors(b->g), n_left = 0;
     const char *why = NULL, *name = NULL;
@@ -462,189 +457,4 @@ static void check_surplus(ebb_binder *b)
     }
     if (b->st == EBB_OK && n_left > 0)
         ebb_log("model", "%zu tensors are left out, the last one %s: %s", n_left, name, why);
-}
-
-/* -- Parts ---------------------------------------------------------------------- */
-
-/* Rows of a part: whole slices of the widest pass, and so many bytes that a disk reads them at full speed. */
-static uint32_t rows_of_part(const ebb_matrix *m)
-{
-    uint64_t row_bytes = m->whole.n_bytes / m->n_rows, rows = PART_BYTES / row_bytes;
-    uint32_t least = (m->n_rows + EBB_MAX_PARTS - 1) / EBB_MAX_PARTS;
-
-    if (least < PART_ROWS)
-        least = PART_ROWS;
-    if (rows < least)
-        rows = least;
-    rows = (rows + ROWS_UNIT - 1) / ROWS_UNIT * ROWS_UNIT;
-    return rows < m->n_rows ? (uint32_t)rows : m->n_rows;
-}
-
-static void add_part(ebb_binder *b, const ebb_matrix *m, uint32_t i)
-{
-    ebb_net *net = b->net;
-    uint64_t first = (uint64_t)i * m->part_rows, n = m->n_rows - first < m->part_rows ? m->n_rows - first : m->part_rows;
-    ebb_res_extent x = m->whole;
-
-    if (!reserve(b, (void **)&net->extents, net->n_extents, &net->cap_extents, sizeof *net->extents))
-        return;
-    x.offset += x.n_bytes / m->n_rows * first;
-    x.n_bytes = x.n_bytes / m->n_rows * n;
-    x.n_elems = x.n_elems / m->n_rows * n;
-    net->extents[net->n_extents++] = x;
-}
-
-/* Matrices [i, i + n) become parts in turn. */
-static void cut_together(ebb_binder *b, uint32_t i, uint32_t n)
-{
-    ebb_matrix *m = &b->net->matrices[i];
-
-    for (uint32_t k = 0; k < n; k++) {
-        m[k].part_rows = m[k].is_whole ? m[k].n_rows : rows_of_part(&m[k]);
-        if (k > 0 && m[k].part_rows > m->part_rows)
-            m->part_rows = m[k].part_rows;
-    }
-    for (uint32_t k = 0; k < n; k++) {
-        m[k].part_rows = m->part_rows;
-        m[k].n_parts = (m[k].n_rows + m->part_rows - 1) / m->part_rows;
-        m[k].extent = b->net->n_extents + k;
-        m[k].stride = n;
-    }
-    for (uint32_t p = 0; p < m->n_parts; p++)
-        for (uint32_t k = 0; k < n && b->st == EBB_OK; k++)
-            add_part(b, &m[k], p);
-}
-
-static void cut(ebb_binder *b)
-{
-    for (uint32_t i = 0, n; i < b->net->n_matrices && b->st == EBB_OK; i += n) {
-        n = b->net->matrices[i].is_paired ? 2 : 1;
-        cut_together(b, i, n);
-    }
-}
-
-/* -- The network --------------------------------------------------------------- */
-
-static const ebb_arch *find_arch(const ebb_gguf *g, ebb_error *err)
-{
-    const char *name = ebb_gguf_get_string(g, "general.architecture");
-    ebb_buf known = { .max = 400 };
-
-    for (size_t i = 0; name && ebb_archs[i]; i++)
-        if (strcmp(ebb_archs[i]->name, name) == 0)
-            return ebb_archs[i];
-    for (size_t i = 0; ebb_archs[i]; i++)
-        ebb_buf_addf(&known, "%s%s", i ? ", " : "", ebb_archs[i]->name);
-    if (name)
-        (void)EBB_FAIL(err, EBB_UNSUPPORTED, "architecture \"%.40s\" is not supported; these are: %s", name,
-                       ebb_buf_text(&known));
-    else
-        (void)EBB_FAIL(err, EBB_FORMAT, "metadata general.architecture is missing");
-    ebb_buf_fini(&known);
-    return NULL;
-}
-
-ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err)
-{
-    ebb_binder b = { .g = g, .net = net, .layer = EBB_OUTSIDE, .err = err };
-
-    memset(net, 0, sizeof *net);
-    net->arch = find_arch(g, err);
-    if (!net->arch)
-        return ebb_gguf_get_string(g, "general.architecture") ? EBB_UNSUPPORTED : EBB_FORMAT;
-    b.is_used = calloc(ebb_gguf_n_tensors(g) + 1, sizeof *b.is_used);
-    if (!b.is_used)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %zu tensors", ebb_gguf_n_tensors(g));
-    net->arch->bind(&b);
-    check_surplus(&b);
-    cut(&b);
-    free(b.is_used);
-    if (b.st != EBB_OK)
-        ebb_net_fini(net);
-    return b.st;
-}
-
-void ebb_net_fini(ebb_net *net)
-{
-    free(net->layers);
-    free(net->matrices);
-    free(net->extents);
-    free(net->vectors);
-    memset(net, 0, sizeof *net);
-}
-
-void ebb_net_layout(ebb_net *net, ebb_arena *a)
-{
-    for (uint32_t i = 0; i < net->n_vectors; i++)
-        *net->vectors[i].to = ebb_arena_take(a, net->vectors[i].n * sizeof(float), ALIGN);
-}
-
-static ebb_status load_vector(const ebb_vector *v, const ebb_kernels *kern, ebb_res *res, ebb_error *err)
-{
-    const ebb_gguf_tensor *t = v->tensor;
-    size_t elem = ebb_type_get(t->type)->block_bytes, n = v->n * elem;
-    float *to = (float *)(uintptr_t)*v->to;
-    void *raw = t->type == EBB_TYPE_F32 ? to : malloc(n);
-    ebb_status st;
-
-    if (!raw)
-        return EBB_FAIL(err, EBB_NOMEM, "tensor %s: no memory for %zu bytes", t->name, n);
-    st = ebb_res_read(res, t->part, t->offset + v->first * elem, raw, n, err);
-    if (raw != to) {
-        if (st == EBB_OK)
-            kern->dequantize[t->type](raw, v->n, to);
-        free(raw);
-    }
-    return st;
-}
-
-ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err)
-{
-    const ebb_kernels *kern;
-    ebb_status st = ebb_kernels_get(EBB_CPU_SCALAR, &kern, err);
-
-    for (uint32_t i = 0; i < net->n_vectors && st == EBB_OK; i++)
-        st = load_vector(&net->vectors[i], kern, res, err);
-    return st;
-}
-
-uint32_t ebb_net_kv_unit(const ebb_net *net, ebb_kv_type k, ebb_kv_type v)
-{
-    uint32_t most = net->dim_latent ? 1 : net->n_head_kv;
-
-    for (uint32_t unit = 1; unit <= most; unit++)
-        if (net->n_head_kv % unit == 0 && ebb_kv_row_bytes(k, (size_t)unit * net->dim_k) > 0 &&
-            ebb_kv_row_bytes(v, (size_t)unit * net->dim_v) > 0)
-            return unit;
-    return 0;
-}
-
-void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out)
-{
-    for (uint32_t i = 0; i < net->n_layers; i++) {
-        bool has_kv = !ebb_weight_is(&net->layers[i].delta.out);
-
-        out[i] = (ebb_kv_layer){
-            .n_head = has_kv ? net->n_head_kv / unit : 0, .dim_k = unit * net->dim_k, .dim_v = unit * net->dim_v,
-            .has_window = net->layers[i].window > 0,
-        };
-    }
-}
-
-uint64_t ebb_net_pass_bytes(const ebb_net *net)
-{
-    uint64_t certain = 0, experts = 0;
-
-    for (uint32_t i = 0; i < net->n_extents; i++)
-        *(net->extents[i].is_certain ? &certain : &experts) += net->extents[i].n_bytes;
-    return net->n_expert ? certain + experts / net->n_expert * net->n_expert_used : certain;
-}
-
-uint64_t ebb_net_weight_bytes(const ebb_net *net)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < net->n_extents; i++)
-        sum += net->extents[i].n_bytes;
-    return sum;
 }

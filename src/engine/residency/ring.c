@@ -1,9 +1,6 @@
 /* The ring of streamed weights (ring.h). */
-#include "residency/ring.h"
-
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,298 +8,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/file.h"
-#include "residency/loads.h"
 #include "residency/pin.h"
-#include "residency/rate.h"
+#include "residency/ring_impl.h"
 
-#define MAX_ENTRIES   64u
 #define HUGE_BYTES    ((uint64_t)2 << 20)
 #define CANCEL_LOOK_NS 20000000L                 /* how long a wait does not look at *cancel */
 #define DEMAND_BYTES  ((size_t)8 << 20)          /* populated at a time where there is no room */
-#define NONE          UINT32_MAX
-
-typedef struct entry {
-    uint32_t   id;
-    uint32_t   n_held, n_flying;
-    uint64_t   at;               /* its place: a count of bytes that only grows; modulo cap in memory */
-    uint64_t   n_pad;            /* skipped before it, so that it does not reach over the ring's end */
-    uint64_t   n_bytes;          /* of the enclosing range in the file */
-    uint64_t   n_issued;         /* of these, asked for */
-    bool       is_dead;          /* not wanted any more; goes when nothing flies */
-    bool       is_dropped;       /* its pages were given back, or are about to be */
-    ebb_status st;
-    ebb_error  err;
-} entry;
-
-struct ebb_ring {
-    const ebb_reader_ops *ops;
-    const ebb_read_file  *files;
-    const ebb_res_extent *extents;
-    uint32_t              n_extents;
-    ebb_source            source;
-    ebb_reader           *reader;
-
-    pthread_mutex_t lock;        /* protects all below */
-    pthread_cond_t  room;        /* the reader waits here ... */
-    pthread_cond_t  news;        /* ... and acquire here */
-    bool           *is_streamed; /* [n_extents] */
-    uint32_t       *n_demand;    /* [n_extents] times held outside the ring */
-    ebb_map         memory;      /* cap bytes; empty if the reader is mapped */
-    uint64_t        cap, head, tail;
-    entry           entries[MAX_ENTRIES];
-    uint32_t        first, n;    /* entries[(first + i) % MAX_ENTRIES], i < n, oldest first */
-    uint32_t        cursor;      /* the extent to be entered next; NONE: nothing streams */
-    bool            is_parked;   /* resting after a failure */
-    bool            is_stopping;
-    ebb_loads       loads;       /* what is to stay when it has come */
-    uint32_t        pos;         /* behind the extent that was acquired last */
-    ebb_rate        rate, load_rate;
-    uint64_t        stall_ns;
-};
-
-/* -- Ranges ------------------------------------------------------------------- */
-
-static uint64_t range_begin(const ebb_res_extent *x)
-{
-    return x->offset & ~(EBB_READ_ALIGN - 1);
-}
-
-static uint64_t range_bytes(const ebb_res_extent *x)
-{
-    return ((x->offset + x->n_bytes + EBB_READ_ALIGN - 1) & ~(EBB_READ_ALIGN - 1)) - range_begin(x);
-}
-
-static entry *get(ebb_ring *g, uint32_t i)
-{
-    return &g->entries[(g->first + i) % MAX_ENTRIES];
-}
-
-static entry *find(ebb_ring *g, uint32_t id)
-{
-    for (uint32_t i = 0; i < g->n; i++)
-        if (get(g, i)->id == id && !get(g, i)->is_dead)
-            return get(g, i);
-    return NULL;
-}
-
-/* The first streamed extent from `id` on, round and round. */
-static uint32_t next_streamed(const ebb_ring *g, uint32_t id)
-{
-    for (uint32_t i = 0; i < g->n_extents; i++) {
-        uint32_t k = (id + i) % g->n_extents;
-
-        if (g->is_streamed[k] && g->extents[k].is_certain && range_bytes(&g->extents[k]) <= g->cap)
-            return k;
-    }
-    return NONE;
-}
-
-/* -- The reader's side ----------------------------------------------------------- */
-
-static bool is_gone(const ebb_ring *g, const entry *e)
-{
-    if (!e->is_dead || e->n_flying > 0 || e->n_held > 0)
-        return false;
-    return !g->ops->is_mapped || e->n_issued == 0 || e->is_dropped;      /* else next() asks for the drop */
-}
-
-/* Room comes back at the tail, and at the head of what was read ahead in vain. */
-static void pop_dead(ebb_ring *g)
-{
-    while (g->n > 0 && is_gone(g, get(g, 0))) {
-        g->tail += get(g, 0)->n_pad + get(g, 0)->n_bytes;
-        g->first = (g->first + 1) % MAX_ENTRIES;
-        g->n--;
-    }
-    while (g->n > 0 && is_gone(g, get(g, g->n - 1))) {
-        g->head -= get(g, g->n - 1)->n_pad + get(g, g->n - 1)->n_bytes;
-        g->n--;
-    }
-}
-
-static void bury(ebb_ring *g, entry *e)
-{
-    e->is_dead = true;
-    pop_dead(g);
-    pthread_cond_broadcast(&g->room);
-}
-
-/* Whether n_bytes can stand at the head without a seam, and what is skipped for it. */
-static bool has_room(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad)
-{
-    uint64_t left = g->cap - g->head % g->cap;
-
-    *n_pad = g->ops->is_mapped || n_bytes <= left ? 0 : left;
-    return g->head - g->tail + *n_pad + n_bytes <= g->cap;
-}
-
-/* Enter the extent at the cursor if there is room. */
-static bool enter(ebb_ring *g)
-{
-    uint64_t n_bytes, n_pad;
-
-    if (g->is_parked || g->cursor == NONE || g->n == MAX_ENTRIES)
-        return false;
-    if (find(g, g->cursor))                      /* the whole round stands already */
-        return false;
-    n_bytes = range_bytes(&g->extents[g->cursor]);
-    if (g->n == 0)
-        g->head = g->tail = 0;
-    if (!has_room(g, n_bytes, &n_pad))
-        return false;
-    *get(g, g->n++) = (entry){ .id = g->cursor, .at = g->head + n_pad, .n_pad = n_pad, .n_bytes = n_bytes };
-    g->head += n_pad + n_bytes;
-    g->cursor = next_streamed(g, (g->cursor + 1) % g->n_extents);
-    return true;
-}
-
-static void issue(ebb_ring *g, entry *e, ebb_piece *out)
-{
-    const ebb_res_extent *x = &g->extents[e->id];
-    uint64_t n = e->n_bytes - e->n_issued, place = g->cap ? (e->at + e->n_issued) % g->cap : 0, must;
-
-    if (n > g->ops->piece_bytes)
-        n = g->ops->piece_bytes;
-    *out = (ebb_piece){
-        .file = x->part, .tag = (uint32_t)(e - g->entries), .offset = range_begin(x) + e->n_issued, .n_bytes = (size_t)n,
-        .to = g->ops->is_mapped ? NULL : (char *)g->memory.data + place,
-    };
-    must = x->offset + x->n_bytes - out->offset;
-    out->n_must = (size_t)(must < n ? must : n);
-    e->n_issued += n;
-    e->n_flying++;
-}
-
-/* The page that a range shares with the extent behind it is dropped with that one. */
-static void issue_drop(ebb_ring *g, entry *e, ebb_piece *out)
-{
-    const ebb_res_extent *x = &g->extents[e->id];
-    uint64_t end = (x->offset + x->n_bytes) & ~(EBB_READ_ALIGN - 1), from = range_begin(x);
-
-    *out = (ebb_piece){ .file = x->part, .tag = (uint32_t)(e - g->entries), .offset = from, .is_drop = true,
-                        .n_bytes = end > from ? (size_t)(end - from) : (size_t)EBB_READ_ALIGN };
-    e->is_dropped = true;
-    e->n_flying++;
-}
-
-static bool find_drop(ebb_ring *g, ebb_piece *out)
-{
-    for (uint32_t i = 0; i < g->n; i++) {
-        entry *e = get(g, i);
-
-        if (e->is_dead && g->ops->is_mapped && e->n_issued > 0 && e->n_flying == 0 && e->n_held == 0 && !e->is_dropped) {
-            issue_drop(g, e, out);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The entry that wants a piece; a new one if there is room. */
-static entry *find_hungry(ebb_ring *g)
-{
-    do {
-        for (uint32_t i = 0; i < g->n; i++) {
-            entry *e = get(g, i);
-
-            if (!e->is_dead && e->st == EBB_OK && e->n_issued < e->n_bytes)
-                return e;
-        }
-    } while (enter(g));
-    return NULL;
-}
-
-/* How soon the forward pass comes to `id`. */
-static uint32_t distance(const ebb_ring *g, uint32_t id)
-{
-    return (id + g->n_extents - g->pos) % g->n_extents;
-}
-
-/* What is needed first is read first; what stays is read on while the ring is full. */
-static bool find_work(ebb_ring *g, ebb_piece *out)
-{
-    bool is_urgent;
-    uint32_t load;
-    entry *e;
-
-    if (find_drop(g, out))
-        return true;
-    e = find_hungry(g);
-    if (ebb_loads_peek(&g->loads, g->pos, &load, &is_urgent) && (!e || is_urgent || distance(g, load) < distance(g, e->id))) {
-        ebb_loads_issue(&g->loads, load, g->ops->piece_bytes, out);
-        out->tag += MAX_ENTRIES;
-        return true;
-    }
-    if (e)
-        issue(g, e, out);
-    return e != NULL;
-}
-
-static bool next(void *self, bool wait, ebb_piece *out)
-{
-    ebb_ring *g = self;
-    bool found = false;
-
-    pthread_mutex_lock(&g->lock);
-    while (!g->is_stopping && !(found = find_work(g, out)) && wait)
-        pthread_cond_wait(&g->room, &g->lock);
-    pthread_mutex_unlock(&g->lock);
-    return found;
-}
-
-/* R1: nothing of what stays remains in the page cache. */
-static void drop_pages(const ebb_ring *g, uint32_t id)
-{
-    const ebb_res_extent *x = &g->extents[id];
-    const ebb_read_file *f = &g->files[x->part];
-
-    ebb_map_advise((char *)f->map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_DONTNEED);
-    ebb_file_drop_cache(f->fd, range_begin(x), range_bytes(x));
-}
-
-static void load_done(ebb_ring *g, ebb_piece p, ebb_status st, const ebb_error *err)
-{
-    uint32_t id;
-    bool is_here;
-
-    p.tag -= MAX_ENTRIES;
-    pthread_mutex_lock(&g->lock);
-    id = g->loads.under_way[p.tag].id;
-    if (st == EBB_OK)
-        ebb_rate_add(&g->load_rate, p.n_must);
-    is_here = ebb_loads_done(&g->loads, &p, st, err);
-    if (g->loads.state[id] != EBB_LOAD_COMING)
-        pthread_cond_signal(&g->news);
-    pthread_mutex_unlock(&g->lock);
-    if (is_here)
-        drop_pages(g, id);
-}
-
-static void done(void *self, const ebb_piece *p, ebb_status st, const ebb_error *err)
-{
-    ebb_ring *g = self;
-    entry *e = &g->entries[p->tag % MAX_ENTRIES];
-
-    if (p->tag >= MAX_ENTRIES) {
-        load_done(g, *p, st, err);
-        return;
-    }
-    pthread_mutex_lock(&g->lock);
-    e->n_flying--;
-    if (st != EBB_OK && e->st == EBB_OK) {
-        e->st = st;
-        e->err = *err;
-    } else if (st == EBB_OK && !p->is_drop) {
-        ebb_rate_add(&g->rate, p->n_must);
-    }
-    if (e->is_dead) {
-        pop_dead(g);
-        pthread_cond_broadcast(&g->room);
-    }
-    if (e->st != EBB_OK || (e->n_flying == 0 && e->n_issued == e->n_bytes) || e->is_dead)
-        pthread_cond_signal(&g->news);
-    pthread_mutex_unlock(&g->lock);
-}
 
 /* -- Birth and death ---------------------------------------------------------------- */
 
@@ -333,8 +44,8 @@ ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, 
     g->files = files;
     g->extents = extents;
     g->n_extents = n_extents;
-    g->cursor = NONE;
-    g->source = (ebb_source){ .next = next, .done = done, .self = g };
+    g->cursor = EBB_RING_NONE;
+    g->source = (ebb_source){ .next = ebb_ring_next, .done = ebb_ring_done, .self = g };
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->room, NULL);
     pthread_condattr_init(&attr);
@@ -356,12 +67,12 @@ ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, 
 static void drop_rest(ebb_ring *g)
 {
     for (uint32_t i = 0; i < g->n; i++) {
-        entry *e = get(g, i);
+        ebb_ring_entry *e = ebb_ring_get(g, i);
         ebb_piece p;
 
         if (e->n_issued == 0 || e->is_dropped)
             continue;
-        issue_drop(g, e, &p);
+        ebb_ring_issue_drop(g, e, &p);
         ebb_map_advise((char *)g->files[p.file].map.data + p.offset, p.n_bytes, EBB_ADVISE_DONTNEED);
         ebb_file_drop_cache(g->files[p.file].fd, p.offset, p.n_bytes);
     }
@@ -390,18 +101,25 @@ void ebb_ring_close(ebb_ring *g)
 
 /* -- The user's side ------------------------------------------------------------------ */
 
+static void bury(ebb_ring *g, ebb_ring_entry *e)
+{
+    e->is_dead = true;
+    ebb_ring_pop_dead(g);
+    pthread_cond_broadcast(&g->room);
+}
+
 void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed)
 {
-    entry *e;
+    ebb_ring_entry *e;
 
     pthread_mutex_lock(&g->lock);
     g->is_streamed[id] = is_streamed;
-    e = find(g, id);
+    e = ebb_ring_find(g, id);
     if (e && !is_streamed) {
         assert(e->n_held == 0);
         bury(g, e);
     }
-    g->cursor = next_streamed(g, g->cursor == NONE ? 0 : g->cursor);
+    g->cursor = ebb_ring_next_streamed(g, g->cursor == EBB_RING_NONE ? 0 : g->cursor);
     pthread_cond_broadcast(&g->room);
     pthread_mutex_unlock(&g->lock);
 }
@@ -410,10 +128,10 @@ void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed)
 static void seek(ebb_ring *g, uint32_t id)
 {
     for (uint32_t i = 0; i < g->n; i++)
-        get(g, i)->is_dead |= get(g, i)->n_held == 0;
+        ebb_ring_get(g, i)->is_dead |= ebb_ring_get(g, i)->n_held == 0;
     g->is_parked = false;
     g->cursor = id;
-    pop_dead(g);
+    ebb_ring_pop_dead(g);
     pthread_cond_broadcast(&g->room);
 }
 
@@ -422,33 +140,33 @@ static bool is_stuck(ebb_ring *g, uint32_t id)
 {
     uint64_t n_pad;
 
-    if (g->n == 0 || get(g, 0)->n_held == 0)
+    if (g->n == 0 || ebb_ring_get(g, 0)->n_held == 0)
         return false;
-    return g->n == MAX_ENTRIES || !has_room(g, range_bytes(&g->extents[id]), &n_pad);
+    return g->n == EBB_RING_ENTRIES || !ebb_ring_has_room(g, ebb_range_bytes(&g->extents[id]), &n_pad);
 }
 
 /* Extents that were passed over will not be asked for in this round. */
-static void bury_before(ebb_ring *g, const entry *wanted)
+static void bury_before(ebb_ring *g, const ebb_ring_entry *wanted)
 {
     bool any = false;
 
-    for (uint32_t i = 0; i < g->n && get(g, i) != wanted; i++) {
-        any |= get(g, i)->n_held == 0 && !get(g, i)->is_dead;
-        get(g, i)->is_dead |= get(g, i)->n_held == 0;
+    for (uint32_t i = 0; i < g->n && ebb_ring_get(g, i) != wanted; i++) {
+        any |= ebb_ring_get(g, i)->n_held == 0 && !ebb_ring_get(g, i)->is_dead;
+        ebb_ring_get(g, i)->is_dead |= ebb_ring_get(g, i)->n_held == 0;
     }
     if (!any)
         return;
-    pop_dead(g);
+    ebb_ring_pop_dead(g);
     pthread_cond_broadcast(&g->room);
 }
 
-static const char *address(const ebb_ring *g, const entry *e)
+static const char *address(const ebb_ring *g, const ebb_ring_entry *e)
 {
     const ebb_res_extent *x = &g->extents[e->id];
 
     if (g->ops->is_mapped)
         return (const char *)g->files[x->part].map.data + x->offset;
-    return (const char *)g->memory.data + e->at % g->cap + (x->offset - range_begin(x));
+    return (const char *)g->memory.data + e->at % g->cap + (x->offset - ebb_range_begin(x));
 }
 
 static void wait_news(ebb_ring *g)
@@ -496,12 +214,12 @@ static ebb_status demand(ebb_ring *g, uint32_t id, const atomic_bool *cancel, co
 }
 
 /* Wait until `id` is ready, failed, or cannot come; with the lock held. */
-static ebb_status await(ebb_ring *g, uint32_t id, const atomic_bool *cancel, entry **out, ebb_error *err)
+static ebb_status await(ebb_ring *g, uint32_t id, const atomic_bool *cancel, ebb_ring_entry **out, ebb_error *err)
 {
     bool is_second = false;
 
     for (;;) {
-        entry *e = find(g, id);
+        ebb_ring_entry *e = ebb_ring_find(g, id);
 
         if (e)
             bury_before(g, e);
@@ -527,7 +245,7 @@ static ebb_status await(ebb_ring *g, uint32_t id, const atomic_bool *cancel, ent
             return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", g->extents[id].name);
         wait_news(g);
     }
-    *out = find(g, id);
+    *out = ebb_ring_find(g, id);
     if (err)
         *err = (*out)->err;
     return (*out)->st;
@@ -619,7 +337,7 @@ bool ebb_ring_is_loaded(ebb_ring *g, uint32_t id)
 
 ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
 {
-    entry *e = NULL;
+    ebb_ring_entry *e = NULL;
     ebb_status st;
 
     if (g->loads.home[id])
@@ -632,7 +350,7 @@ ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel,
         pthread_mutex_unlock(&g->lock);
         return EBB_OK;
     }
-    st = g->extents[id].is_certain && range_bytes(&g->extents[id]) <= g->cap ? await(g, id, cancel, &e, err) : EBB_LIMIT;
+    st = g->extents[id].is_certain && ebb_range_bytes(&g->extents[id]) <= g->cap ? await(g, id, cancel, &e, err) : EBB_LIMIT;
     if (st == EBB_OK) {
         e->n_held++;
         *ptr = address(g, e);
@@ -640,7 +358,7 @@ ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel,
         seek(g, id);
         g->is_parked = true;
     } else if (st == EBB_LIMIT && g->cursor == id) {
-        g->cursor = next_streamed(g, (id + 1) % g->n_extents);
+        g->cursor = ebb_ring_next_streamed(g, (id + 1) % g->n_extents);
         pthread_cond_broadcast(&g->room);
     }
     pthread_mutex_unlock(&g->lock);
@@ -651,12 +369,12 @@ bool ebb_ring_is_ready(ebb_ring *g, uint32_t id)
 {
     uint64_t n_held = 0;
     bool is_ready;
-    const entry *e;
+    const ebb_ring_entry *e;
 
     pthread_mutex_lock(&g->lock);
     for (uint32_t i = 0; i < g->n; i++)
-        n_held += get(g, i)->n_held > 0 ? get(g, i)->n_bytes : 0;
-    e = find(g, id);
+        n_held += ebb_ring_get(g, i)->n_held > 0 ? ebb_ring_get(g, i)->n_bytes : 0;
+    e = ebb_ring_find(g, id);
     is_ready = g->n_demand[id] > 0 || g->loads.state[id] == EBB_LOAD_HERE ||
                (e && e->st == EBB_OK && e->n_issued == e->n_bytes && e->n_flying == 0 &&
                 (e->n_held > 0 || n_held + e->n_bytes <= g->cap / 2));
@@ -667,20 +385,20 @@ bool ebb_ring_is_ready(ebb_ring *g, uint32_t id)
 void ebb_ring_release(ebb_ring *g, uint32_t id)
 {
     bool is_last = false;
-    entry *e;
+    ebb_ring_entry *e;
 
     pthread_mutex_lock(&g->lock);
     if (g->n_demand[id] > 0) {
         is_last = --g->n_demand[id] == 0;
     } else {
-        e = find(g, id);
+        e = ebb_ring_find(g, id);
         assert(e && e->n_held > 0);
         if (--e->n_held == 0)
             bury(g, e);
     }
     pthread_mutex_unlock(&g->lock);
     if (is_last)
-        drop_pages(g, id);              /* it was held outside the ring */
+        ebb_ring_drop_pages(g, id);              /* it was held outside the ring */
 }
 
 /* -- Looking ---------------------------------------------------------------------------- */
@@ -691,7 +409,7 @@ bool ebb_ring_has(ebb_ring *g, uint32_t first, uint32_t n)
 
     pthread_mutex_lock(&g->lock);
     for (uint32_t i = 0; i < g->n; i++) {
-        const entry *e = get(g, i);
+        const ebb_ring_entry *e = ebb_ring_get(g, i);
 
         has |= !e->is_dead && e->id >= first && e->id - first < n;
     }
