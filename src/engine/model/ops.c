@@ -9,6 +9,7 @@
 /* A slice of few columns: some tens of microseconds of decode, so that nobody waits long for the last one. */
 #define BYTES_FEW   ((size_t)512 << 10)
 #define ROWS_FEWEST 32u
+#define SOON        8u           /* columns */
 
 static bool has_few_cols(const ebb_run *r)
 {
@@ -489,6 +490,13 @@ static const void *gate_at(const gate_job *job, const held *h, uint32_t slice)
     return row_at(h, row);
 }
 
+/* n floats that are written soon: each line has to be read first. */
+static void fetch_row(const float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 64 / sizeof *y)
+        __builtin_prefetch(y + i, 1);
+}
+
 /* y = act(gate) * up of a slice's n rows; gate and up stand at `both`, a column in a row, so that only their product is
  * ever stored far apart. */
 static void gate_rows(const gate_job *job, uint32_t slice, float *both, float *y, size_t y_stride, uint32_t thread)
@@ -508,8 +516,11 @@ static void gate_rows(const gate_job *job, uint32_t slice, float *both, float *y
     else
         for (uint32_t i = 0; i < n * n_cols; i++)
             up[i] = 1.0f;
-    for (uint32_t c = 0; c < n_cols; c++, y += y_stride, gate += n, up += n)
+    for (uint32_t c = 0; c < n_cols; c++, y += y_stride, gate += n, up += n) {
+        if (c + SOON < n_cols)
+            fetch_row(y + SOON * y_stride, n);
         activate(r, y, gate, up, n);
+    }
 }
 
 static float *ff_of(const gate_job *job, uint32_t row)

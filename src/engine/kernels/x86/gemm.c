@@ -21,24 +21,49 @@ typedef struct part {
     size_t r0, n_tiles, c0, n_cols, b0, n_blocks;
 } part;
 
-/* Rows [from, to) of the next panel, which are unpacked soon. */
-static void prefetch(const part *p, size_t from, size_t to)
+/* The first of the rows that are unpacked next, where their panel begins; NULL: nobody knows. */
+static const char *next_panel(const part *p, bool is_last)
 {
-    size_t at = (p->b0 + p->n_blocks) * p->type->block_bytes, bytes = p->n_blocks * p->type->block_bytes;
+    const char *w = p->a->w;
 
-    for (size_t r = p->r0 + from; r < p->r0 + to && r < p->r0 + p->rows && r < p->a->n_rows; r++)
+    if (!is_last)
+        return w + p->r0 * p->a->row_bytes + (p->b0 + p->n_blocks) * p->type->block_bytes;
+    return p->r0 + p->rows < p->a->n_rows ? w + (p->r0 + p->rows) * p->a->row_bytes : p->a->next;
+}
+
+/* Rows [from, to) of the panel at w, which are unpacked soon. */
+static void prefetch(const part *p, const char *w, size_t from, size_t to)
+{
+    size_t bytes = p->n_blocks * p->type->block_bytes;
+
+    for (size_t r = from; w && r < to && r < p->rows; r++)
         for (size_t i = 0; i < bytes + 63; i += 64)
-            _mm_prefetch((const char *)p->a->w + r * p->a->row_bytes + at + i, _MM_HINT_T1);
+            _mm_prefetch(w + r * p->a->row_bytes + i, _MM_HINT_T1);
+}
+
+static size_t n_rows_of(const part *p)
+{
+    return p->a->n_rows - p->r0 < p->rows ? p->a->n_rows - p->r0 : p->rows;
 }
 
 /* Complete sums of n columns from c. */
 static void store(const part *p, size_t c, size_t n, const float *acc)
 {
-    size_t rows = p->a->n_rows - p->r0 < p->rows ? p->a->n_rows - p->r0 : p->rows;
+    size_t rows = n_rows_of(p);
     float *y = p->a->y + c * p->a->y_stride + p->r0;
 
     for (size_t i = 0; i < n; i++, y += p->a->y_stride, acc += p->rows)
         memcpy(y, acc, rows * sizeof *y);
+}
+
+/* The columns from c on will be stored soon: y is far away, and what is written to has to be read. */
+static void fetch(const part *p, size_t c, size_t n)
+{
+    size_t rows = n_rows_of(p);
+
+    for (size_t end = c + n < p->a->n_cols ? c + n : p->a->n_cols; c < end; c++)
+        for (size_t r = 0; r < rows; r += 64 / sizeof(float))
+            _mm_prefetch((const char *)(p->a->y + c * p->a->y_stride + p->r0 + r), _MM_HINT_T1);
 }
 
 static void columns(const part *p)
@@ -49,6 +74,7 @@ static void columns(const part *p)
     size_t n_groups = (p->n_cols + k->cols - 1) / k->cols, n = p->n_cols / n_groups, n_more = p->n_cols % n_groups;
     size_t rows = (p->rows + n_groups - 1) / n_groups;
     bool is_last = (p->b0 + p->n_blocks) * p->type->block_len == a->n_k;
+    const char *next = next_panel(p, is_last);
 
     for (size_t i = 0, from = 0, to; i < n_groups; i++, from = to) {
         to = from + n + (i < n_more);
@@ -56,8 +82,9 @@ static void columns(const part *p)
                              .x_col_bytes = a->x_col_bytes, .ahead = i + 1 < n_groups ? (to - from) * a->x_col_bytes : 0,
                              .column = p->s->column, .acc = p->s->acc + from * p->rows };
 
-        if (!is_last)
-            prefetch(p, rows * i, rows * (i + 1));
+        prefetch(p, next, rows * i, rows * (i + 1));
+        if (is_last)
+            fetch(p, p->c0 + to + n, to - from);
         k->prepare(k, &g, to - from, p->s->column)(&g);
         if (is_last)                             /* here, where the next group hides what a store waits for */
             store(p, p->c0 + from, to - from, g.acc);
