@@ -47,6 +47,18 @@ EBB_INLINE __m512i ebb_sum16(__m512i s[16])
     return _mm512_permutexvar_epi32(order, r);
 }
 
+/* 128-bit lane l of z[i]: four words of row 4l + i; word j of all rows in out[j]. */
+EBB_INLINE void ebb_words4(const __m512i z[4], __m512i out[4])
+{
+    __m512i a = _mm512_unpacklo_epi32(z[0], z[1]), b = _mm512_unpackhi_epi32(z[0], z[1]);
+    __m512i c = _mm512_unpacklo_epi32(z[2], z[3]), d = _mm512_unpackhi_epi32(z[2], z[3]);
+
+    out[0] = _mm512_unpacklo_epi64(a, c);
+    out[1] = _mm512_unpackhi_epi64(a, c);
+    out[2] = _mm512_unpacklo_epi64(b, d);
+    out[3] = _mm512_unpackhi_epi64(b, d);
+}
+
 /* 16 bytes of each of 16 rows: word j of all rows in out[j]. */
 EBB_INLINE void ebb_load_16x16(const ebb_half *rows, size_t at, __m512i out[4])
 {
@@ -61,13 +73,7 @@ EBB_INLINE void ebb_load_16x16(const ebb_half *rows, size_t at, __m512i out[4])
         v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + rows->offset[8 + i])), 2);
         z[i] = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + rows->offset[12 + i])), 3);
     }
-    __m512i a = _mm512_unpacklo_epi32(z[0], z[1]), b = _mm512_unpackhi_epi32(z[0], z[1]);
-    __m512i c = _mm512_unpacklo_epi32(z[2], z[3]), d = _mm512_unpackhi_epi32(z[2], z[3]);
-
-    out[0] = _mm512_unpacklo_epi64(a, c);
-    out[1] = _mm512_unpackhi_epi64(a, c);
-    out[2] = _mm512_unpacklo_epi64(b, d);
-    out[3] = _mm512_unpackhi_epi64(b, d);
+    ebb_words4(z, out);
 }
 
 /* Byte j of each lane as (byte, 0); bytes 2j and 2j + 1 as a pair of 16 bits. */
@@ -84,7 +90,7 @@ EBB_INLINE __m512i ebb_pair_of(__m512i v, int j)
 /* What stands in front of a block of Q4_K or Q5_K, rows in lanes: d and dmin, and the 6-bit scales and
  * minima of the sub-blocks 0..3 and 4..7 as bytes. */
 typedef struct ebb_head_k {
-    __m512  d, dmin;
+    __m512i dd;                  /* d and dmin as they stand */
     __m512i scale[2], min[2];
 } ebb_head_k;
 
@@ -95,8 +101,7 @@ EBB_INLINE ebb_head_k ebb_load_head_k(const ebb_half *rows, size_t at)
     ebb_head_k o;
 
     ebb_load_16x16(rows, at, w);
-    o.d = ebb_lanes_f16(w[0]);
-    o.dmin = ebb_lanes_f16(_mm512_srli_epi32(w[0], 16));
+    o.dd = w[0];
     o.scale[0] = _mm512_and_si512(w[1], six);
     o.min[0] = _mm512_and_si512(w[2], six);
     o.scale[1] = _mm512_or_si512(_mm512_and_si512(w[3], four), _mm512_slli_epi32(_mm512_and_si512(_mm512_srli_epi32(w[1], 6), two), 4));

@@ -2,12 +2,13 @@
 #include "kernels/impl.h"
 #include "kernels/x86/avx512_line.h"
 
-/* The first bytes of dword scales (scale, 0) for the sub-blocks a (lower 256 bits) and b (upper). */
-EBB_INLINE __m512i scale_mask(int a, int b)
+/* Scales as words, four of one sub-block and four of the next: a, a + 1 in the lower 128-bit lanes, a + 2, a + 3 in the upper. */
+EBB_INLINE __m512i scale_mask(int a)
 {
-    const int zero = (int)0x80808000u;
+    const long long zero = (long long)0x8000800080008000ull, one = 0x0001000100010001ll;
+    const long long s0 = zero + one * a, s1 = s0 + one, s2 = s1 + one, s3 = s2 + one;
 
-    return _mm512_inserti64x4(_mm512_set1_epi32(zero | a), _mm256_set1_epi32(zero | b), 1);
+    return _mm512_setr_epi64(s0, s1, s0, s1, s2, s3, s2, s3);
 }
 
 /* Bits of the 32 high bytes (twice) moved to bit 4: of sub-block a below, b above. */
@@ -21,7 +22,7 @@ EBB_INLINE __m512i high_bit(__m512i h, int a, int b)
 }
 
 /* One block of one row against one column: 16 partial sums.  The nibble bytes hold, 64 at a time,
- * low the sub-blocks 0 2 | 4 6, high 1 3 | 5 7. */
+ * low the sub-blocks 0 2 | 4 6, high 1 3 | 5 7.  Four products fit 16 bits (4 * 31 * 127). */
 EBB_INLINE __m512i row_k(const uint8_t *nibbles, const uint8_t *high, const uint8_t *scales, const uint8_t x[256])
 {
     const __m512i low4 = _mm512_set1_epi8(15), bit4 = _mm512_set1_epi8(16);
@@ -38,8 +39,9 @@ EBB_INLINE __m512i row_k(const uint8_t *nibbles, const uint8_t *high, const uint
             low = _mm512_ternarylogic_epi64(low, high_bit(h, 4 * i, 4 * i + 2), bit4, 0xf8);
             up = _mm512_ternarylogic_epi64(up, high_bit(h, 4 * i + 1, 4 * i + 3), bit4, 0xf8);
         }
-        sum = _mm512_dpwssd_epi32(sum, _mm512_dpbusd_epi32(zero, low, _mm512_load_si512(x + 128 * i)), _mm512_shuffle_epi8(s, scale_mask(4 * i, 4 * i + 2)));
-        sum = _mm512_dpwssd_epi32(sum, _mm512_dpbusd_epi32(zero, up, _mm512_load_si512(x + 128 * i + 64)), _mm512_shuffle_epi8(s, scale_mask(4 * i + 1, 4 * i + 3)));
+        low = _mm512_dpbusd_epi32(zero, low, _mm512_load_si512(x + 128 * i));
+        up = _mm512_dpbusd_epi32(zero, up, _mm512_load_si512(x + 128 * i + 64));
+        sum = _mm512_dpwssd_epi32(sum, _mm512_packs_epi32(low, up), _mm512_shuffle_epi8(s, scale_mask(4 * i)));
     }
     return sum;
 }
@@ -52,8 +54,7 @@ EBB_INLINE void blocks_k(const ebb_line_place *p, bool has_high, size_t bytes)
     ebb_head_k h = ebb_load_head_k(&blocks, 0);
 
     ebb_store_scales_k(&h, scales);
-    _mm512_storeu_ps(p->d, h.d);
-    _mm512_storeu_ps(p->dmin, h.dmin);
+    _mm512_storeu_si512(p->d, h.dd);
     for (size_t c = 0; c < p->n_cols; c++) {
         const uint8_t *x = p->x[c].q + 256 * p->b;
         __m512i s[16];

@@ -3,7 +3,7 @@
 #include "kernels/x86/avx512_line.h"
 
 typedef struct head_low {
-    __m512  d, dmin;
+    __m512i d;                   /* floats; of Q2_K d and dmin as they stand */
     __m512i scale[4], min[4];    /* of 4j .. 4j + 3 as bytes, rows in lanes */
     _Alignas(64) uint8_t scales[16][16];         /* the same for row r at scale_row(r) */
 } head_low;
@@ -24,6 +24,11 @@ EBB_INLINE void store_scales(head_low *h)
     _mm512_store_si512(h->scales[12], _mm512_unpackhi_epi64(c, d));
 }
 
+EBB_INLINE __m512i floats_f16(__m512i v)
+{
+    return _mm512_castps_si512(ebb_lanes_f16(v));
+}
+
 EBB_INLINE __m512i masked(__m512i v, int shift, int bits)
 {
     return _mm512_and_si512(_mm512_srlv_epi32(v, _mm512_set1_epi32(shift)), _mm512_set1_epi32(bits));
@@ -31,10 +36,9 @@ EBB_INLINE __m512i masked(__m512i v, int shift, int bits)
 
 EBB_INLINE void load_head_Q2_K(const ebb_half *rows, size_t at, head_low *h)
 {
-    __m512i dd = ebb_half_gather(rows, at + 80), w[4];
+    __m512i w[4];
 
-    h->d = ebb_lanes_f16(dd);
-    h->dmin = ebb_lanes_f16(_mm512_srli_epi32(dd, 16));
+    h->d = ebb_half_gather(rows, at + 80);
     ebb_load_16x16(rows, at, w);
     for (int j = 0; j < 4; j++) {
         h->scale[j] = masked(w[j], 0, 0x0f0f0f0f);
@@ -49,7 +53,7 @@ EBB_INLINE void load_head_Q3_K(const ebb_half *rows, size_t at, head_low *h)
     __m512i w[4], s[3];
 
     ebb_load_16x16(rows, at + 94, w);            /* ends with the block */
-    h->d = ebb_lanes_f16(_mm512_srli_epi32(w[3], 16));
+    h->d = floats_f16(_mm512_srli_epi32(w[3], 16));
     for (int j = 0; j < 3; j++)
         s[j] = _mm512_or_si512(_mm512_srli_epi32(w[j], 16), _mm512_slli_epi32(w[j + 1], 16));
     for (int j = 0; j < 4; j++) {
@@ -67,7 +71,7 @@ EBB_INLINE void load_head_IQ4_XS(const ebb_half *rows, size_t at, head_low *h)
     __m512i w[4];
 
     ebb_load_16x16(rows, at, w);
-    h->d = ebb_lanes_f16(w[0]);
+    h->d = floats_f16(w[0]);
     __m512i high = _mm512_srli_epi32(w[0], 16);
     high = _mm512_and_si512(_mm512_or_si512(high, _mm512_slli_epi32(high, 8)), _mm512_set1_epi32(0x00ff00ff));
     high = _mm512_and_si512(_mm512_or_si512(high, _mm512_slli_epi32(high, 4)), _mm512_set1_epi32(four));
@@ -129,7 +133,7 @@ EBB_INLINE void load_head(const ebb_half *blocks, head_low *h, ebb_type type)
     else if (type == EBB_TYPE_Q3_K)
         load_head_Q3_K(blocks, 0, h);
     else
-        h->d = ebb_lanes_f16(_mm512_srli_epi32(ebb_half_gather(blocks, 62), 16));
+        h->d = floats_f16(_mm512_srli_epi32(ebb_half_gather(blocks, 62), 16));
 }
 
 EBB_INLINE void blocks_2bit(const ebb_line_place *p, ebb_type type, size_t bytes)
@@ -138,9 +142,7 @@ EBB_INLINE void blocks_2bit(const ebb_line_place *p, ebb_type type, size_t bytes
     head_low h;
 
     load_head(&blocks, &h, type);
-    _mm512_storeu_ps(p->d, h.d);
-    if (type == EBB_TYPE_Q2_K)
-        _mm512_storeu_ps(p->dmin, h.dmin);
+    _mm512_storeu_si512(p->d, h.d);
     for (size_t c = 0; c < p->n_cols; c++) {
         const uint8_t *x = p->x[c].q + 256 * p->b;
         __m512i s[16];
@@ -203,7 +205,7 @@ static void blocks_IQ4_XS(const ebb_line_place *p)
     head_low h;
 
     load_head_IQ4_XS(&blocks, 0, &h);
-    _mm512_storeu_ps(p->d, h.d);
+    _mm512_storeu_si512(p->d, h.d);
     for (size_t c = 0; c < p->n_cols; c++) {
         const uint8_t *x = p->x[c].q + 256 * p->b;
         __m512i s[16];

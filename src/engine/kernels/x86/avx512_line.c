@@ -4,7 +4,7 @@
 /* NEAR and AHEAD: bytes that are on their way while others are multiplied; CHAIN: so many more are asked for while sums are
  * added up.  PAGES: a CPU's own fetching ends with a page of 4 KiB; the first lines of one that comes start it again in time, which
  * was worth 3 to 10 %.  Measured on one machine; half or twice as much of each changes little. */
-enum { ROWS16 = 16, NEAR = 2304, AHEAD = 9216, CHAIN = 1024, PAGE = 4096, PAGES = 4 };
+enum { ROWS16 = 16, NEAR = 2304, AHEAD = 9216, CHAIN = 256, PAGE = 4096, PAGES = 4 };
 
 /* One call. */
 typedef struct line {
@@ -89,7 +89,6 @@ static void lay(line *l)
     for (size_t c = 0; c < l->a->n_cols; c++)
         lay_column(l, c, &at, &l->x[c]);
     l->p.d = take(&at, bytes);
-    l->p.dmin = l->k->has_min ? take(&at, bytes) : NULL;
     for (size_t c = 0; c < l->a->n_cols; c++) {
         l->p.sum[c] = take(&at, bytes);
         l->p.min_sum[c] = l->k->has_min ? take(&at, bytes) : NULL;
@@ -110,7 +109,6 @@ static void step_on(ebb_line_place *p, bool has_min)
         p->sum[c] += 16;
     if (!has_min)
         return;
-    p->dmin += 16;
     for (size_t c = 0; c < p->n_cols; c++)
         p->min_sum[c] += 16;
 }
@@ -157,33 +155,39 @@ static void sums(const line *l, const uint8_t *w, size_t n)
     }
 }
 
-/* Blocks b .. b + 15 of 16 rows, rows in lanes. */
-EBB_INLINE void load_tile(const float *from, size_t n_blocks, size_t b, __m512 out[16])
+/* Four blocks of 16 rows, rows in lanes. */
+EBB_INLINE void turn4(const float *from, size_t n_blocks, __m512i out[4])
 {
-    __m512i t[16];
+    __m512i z[4];
 
-    for (size_t i = 0; i < 16; i++)
-        t[i] = _mm512_loadu_si512(from + i * n_blocks + b);
-    ebb_transpose16(t);
-    for (int i = 0; i < 16; i++)
-        out[i] = _mm512_castsi512_ps(t[i]);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4; i++) {
+        const float *p = from + i * n_blocks;
+        __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)p));
+
+        v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + 4 * n_blocks)), 1);
+        v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + 8 * n_blocks)), 2);
+        z[i] = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(p + 12 * n_blocks)), 3);
+    }
+    ebb_words4(z, out);
 }
 
-/* n blocks from b on, in the order of K2. */
-EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m512 d[16], const __m512 dmin[16], __m512 acc)
+/* n <= 4 blocks from b on, in the order of K2. */
+EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m512i d[4], bool has_min, __m512 acc)
 {
     const ebb_q8_256 *x = column(l->a, c) + b;
-    __m512 s[16], m[16];
+    __m512i s[4], m[4];
 
-    load_tile(l->p.sum[c], l->n_blocks, b, s);
-    if (dmin)
-        load_tile(l->p.min_sum[c], l->n_blocks, b, m);
-    for (size_t i = 0; i < n; i++) {
-        __m512 dx = _mm512_set1_ps(x[i].d);
+    turn4(l->p.sum[c] + b, l->n_blocks, s);
+    if (has_min)
+        turn4(l->p.min_sum[c] + b, l->n_blocks, m);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4 && i < n; i++) {
+        __m512 dx = _mm512_set1_ps(x[i].d), dw = has_min ? ebb_lanes_f16(d[i]) : _mm512_castsi512_ps(d[i]);
 
-        acc = _mm512_fmadd_ps(_mm512_mul_ps(d[i], dx), s[i], acc);
-        if (dmin)
-            acc = _mm512_fnmadd_ps(_mm512_mul_ps(dmin[i], dx), m[i], acc);
+        acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_castsi512_ps(s[i]), acc);
+        if (has_min)
+            acc = _mm512_fnmadd_ps(_mm512_mul_ps(ebb_lanes_f16(_mm512_srli_epi32(d[i], 16)), dx), _mm512_castsi512_ps(m[i]), acc);
     }
     return acc;
 }
@@ -193,19 +197,18 @@ static void add_up(const line *l, size_t r, const uint8_t *ahead)
 {
     const ebb_matmul *a = l->a;
     __mmask16 mask = ebb_row_mask(a->n_rows, r);
-    __m512 acc[GEMV_COLS], d[16], dmin[16];
+    __m512 acc[GEMV_COLS];
+    __m512i d[4];
 
     for (int c = 0; c < GEMV_COLS; c++)
         acc[c] = _mm512_setzero_ps();
-    for (size_t b = 0; b < l->n_blocks; b += 16, ahead += CHAIN) {
-        size_t n = l->n_blocks - b < 16 ? l->n_blocks - b : 16;
+    for (size_t b = 0; b < l->n_blocks; b += 4, ahead += CHAIN) {
+        size_t n = l->n_blocks - b < 4 ? l->n_blocks - b : 4;
 
         fetch(ahead, CHAIN, l->end);
-        load_tile(l->p.d, l->n_blocks, b, d);
-        if (l->k->has_min)
-            load_tile(l->p.dmin, l->n_blocks, b, dmin);
+        turn4(l->p.d + b, l->n_blocks, d);
         for (size_t c = 0; c < a->n_cols; c++)
-            acc[c] = l->k->has_min ? chain(l, c, b, n, d, dmin, acc[c]) : chain(l, c, b, n, d, NULL, acc[c]);
+            acc[c] = l->k->has_min ? chain(l, c, b, n, d, true, acc[c]) : chain(l, c, b, n, d, false, acc[c]);
     }
     for (size_t c = 0; c < a->n_cols; c++)
         _mm512_mask_storeu_ps(a->y + c * a->y_stride + r, mask, acc[c]);

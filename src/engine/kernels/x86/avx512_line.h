@@ -3,7 +3,7 @@
  * 18 GB/s of one stream, and 12 of 16 rows side by side.
  *
  * 16 blocks in turn, whatever rows they belong to, become 16 integer sums at once;
- * when 16 rows are through, their sums are transposed, and the float chain of rule K2 runs with rows
+ * when 16 rows are through, their sums are turned, and the float chain of rule K2 runs with rows
  * in lanes. */
 #ifndef EBB_KERNELS_AVX512_LINE_H
 #define EBB_KERNELS_AVX512_LINE_H
@@ -23,7 +23,7 @@ typedef struct ebb_line_place {
     const uint8_t    *w, *near, *ahead;  /* 16 blocks; those that will be wanted very soon, and those soon */
     const ebb_line_x *x;         /* [n_cols] */
     size_t            n_cols, b;
-    float *d, *dmin;             /* out: scales of the blocks */
+    float *d;                    /* out: scales of the blocks; if there are minima, the two halves d and dmin as they stand */
     float *sum[GEMV_COLS], *min_sum[GEMV_COLS];  /* out: their integer sums */
 } ebb_line_place;
 

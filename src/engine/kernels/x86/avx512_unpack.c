@@ -105,8 +105,8 @@ static inline void unpack_head_k(const ebb_half *rows, int h, ebb_tile256 *out)
 {
     ebb_head_k k = ebb_load_head_k(rows, 0);
 
-    _mm512_store_ps(out->d[h], k.d);
-    _mm512_store_ps(out->dmin[h], k.dmin);
+    _mm512_store_ps(out->d[h], ebb_lanes_f16(k.dd));
+    _mm512_store_ps(out->dmin[h], ebb_lanes_f16(_mm512_srli_epi32(k.dd, 16)));
     for (int i = 0; i < 8; i++)
         _mm512_store_si512(out->scale[i][h], ebb_byte_of(k.scale[i / 4], i % 4));
     for (int j = 0; j < 4; j++)
