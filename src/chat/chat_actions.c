@@ -332,17 +332,12 @@ ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)
     ebb_format format;
     ebb_buf text = { 0 };
     ebb_status st;
-    int fd;
 
     if (!ebb_format_parse(path, &format))
         return EBB_FAIL(err, EBB_USAGE, "%s: a file's name must end in .md, .json or .txt", path);
-    if (ebb_file_open(path, EBB_FILE_READ, &fd, NULL) == EBB_OK) {
-        ebb_file_close(fd);
-        return EBB_FAIL(err, EBB_USAGE, "%s exists already; choose another name", path);
-    }
     st = ebb_export(&c->facts, &c->tree, format, &text, err);
     if (st == EBB_OK)
-        st = ebb_file_replace(path, ebb_buf_text(&text), text.len, err);
+        st = ebb_file_create(path, ebb_buf_text(&text), text.len, err);
     ebb_buf_fini(&text);
     return st;
 }

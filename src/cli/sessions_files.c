@@ -47,7 +47,6 @@ int ebb_sessions_export(ebb_store *s, const ebb_args *a, ebb_error *err)
     ebb_format format = a->json ? EBB_FORMAT_JSON : EBB_FORMAT_MD;
     ebb_buf text = { 0 };
     ebb_status st;
-    int fd;
 
     if (a->n_words == 2)
         return print_as(s, a, format, err);
@@ -55,14 +54,9 @@ int ebb_sessions_export(ebb_store *s, const ebb_args *a, ebb_error *err)
         EBB_FAIL(err, EBB_USAGE, "%s: the file's name must end in .md, .json or .txt", a->words[2]);
         return ebb_cli_fail(err);
     }
-    if (ebb_file_open(a->words[2], EBB_FILE_READ, &fd, NULL) == EBB_OK) {
-        ebb_file_close(fd);
-        EBB_FAIL(err, EBB_USAGE, "%s exists already; choose another name", a->words[2]);
-        return ebb_cli_fail(err);
-    }
     st = read_as(s, a->words[1], format, &text, err);
     if (st == EBB_OK)
-        st = ebb_file_replace(a->words[2], ebb_buf_text(&text), text.len, err);
+        st = ebb_file_create(a->words[2], ebb_buf_text(&text), text.len, err);
     ebb_buf_fini(&text);
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
 }

@@ -115,6 +115,7 @@ static void test_stop_and_continue(void **state)
     assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
     assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_BUSY);
     assert_int_equal(ebb_chat_undo(c, &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_load(c, "go", &err), EBB_BUSY);
     while (last(c)->n_ids < 2)
         assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
     ebb_chat_stop(c);
@@ -496,6 +497,12 @@ static void test_garbage_store(void **state)
     snprintf(file, sizeof file, "%s/kept.md", dir);
     assert_int_equal(ebb_chat_save_as(c, file, &err), EBB_OK);
     assert_int_equal(ebb_chat_save_as(c, file, &err), EBB_USAGE);          /* not over what is there */
+    snprintf(line, sizeof line, "%s/link.md", dir);
+    assert_int_equal(symlink("/nowhere/at/all", line), 0);
+    assert_int_equal(ebb_chat_save_as(c, line, &err), EBB_USAGE);          /* nor over what cannot be read */
+    assert_int_equal(unlink(line), 0);
+    assert_int_equal(ebb_chat_load(c, "x", &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "kept in memory"));
     f = fopen(file, "r");
     assert_non_null(f);
     assert_non_null(fgets(line, sizeof line, f));

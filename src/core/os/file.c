@@ -227,7 +227,23 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
     return st;
 }
 
-ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err)
+/* As rename, but not over what is there: EEXIST. */
+static int rename_new(const char *from, const char *to)
+{
+    struct stat st;
+
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL)
+        return -1;
+    if (lstat(to, &st) == 0) {                   /* a file system that cannot do both at once */
+        errno = EEXIST;
+        return -1;
+    }
+    return rename(from, to);
+}
+
+static ebb_status write_whole(const char *path, bool is_new, const void *data, size_t n, ebb_error *err)
 {
     ebb_buf beside = { 0 };
     int fd = -1;
@@ -241,12 +257,23 @@ ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_er
     if (st == EBB_OK)
         st = ebb_file_sync(fd, path, err);
     ebb_file_close(fd);
-    if (st == EBB_OK && (ebb_os_fault(EACCES) || rename(beside.data, path) != 0))
-        st = EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
+    if (st == EBB_OK && (ebb_os_fault(EACCES) || (is_new ? rename_new : rename)(beside.data, path) != 0))
+        st = is_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s exists already; choose another name", path)
+                                       : EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
     if (st != EBB_OK && fd >= 0)
         unlink(beside.data);
     ebb_buf_fini(&beside);
     return st;
+}
+
+ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err)
+{
+    return write_whole(path, false, data, n, err);
+}
+
+ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err)
+{
+    return write_whole(path, true, data, n, err);
 }
 
 ebb_status ebb_file_mkdirs(const char *path, ebb_error *err)

@@ -62,6 +62,9 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
 /* Write beside, sync, rename: readers see the old file or the new one. */
 EBB_MUST_CHECK
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err);
+/* The same where nothing of that name is there yet: else USAGE, and what is there stays, also if it came meanwhile. */
+EBB_MUST_CHECK
+ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err);
 /* Make the directory and its parents, 0700. */
 EBB_MUST_CHECK
 ebb_status ebb_file_mkdirs(const char *path, ebb_error *err);

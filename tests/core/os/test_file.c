@@ -84,6 +84,35 @@ static void test_the_folder_is_not_there(void **state)
     assert_non_null(strstr(err.msg, "none/a.md: its folder is not there"));
 }
 
+/* A new file is never written over another one. */
+static void test_only_new(void **state)
+{
+    char path[128];
+    ebb_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/a", dir);
+    unlink(path);
+    for (int n = 1;; n++) {
+        ebb_status st;
+        bool reached;
+
+        ebb_os_fail_nth(n);
+        st = ebb_file_create(path, "mine", 4, &err);
+        reached = ebb_os_fail_off();
+        if (!reached) {
+            assert_int_equal(st, EBB_OK);
+            break;
+        }
+        assert_int_equal(st, EBB_IO);
+        assert_int_equal(count_files(), 0);
+    }
+    assert_int_equal(ebb_file_create(path, "other", 5, &err), EBB_USAGE);
+    assert_non_null(strstr(err.msg, "exists already"));
+    assert_holds(path, "mine");
+    assert_int_equal(count_files(), 1);
+}
+
 /* A read that ends early goes on where it ended, at a block's beginning. */
 static void test_short_reads(void **state)
 {
@@ -169,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_old_or_new),
         cmocka_unit_test(test_the_folder_is_not_there),
+        cmocka_unit_test(test_only_new),
         cmocka_unit_test(test_short_reads),
         cmocka_unit_test(test_slurp),
         cmocka_unit_test(test_reopen),
