@@ -263,12 +263,14 @@ TYPE(IQ3_S, 256, 1, 4, 15, false)
 #define matmul_IQ4_NL ebb_avx2_gemm_IQ4_NL
 #define matmul_IQ4_XS ebb_avx2_gemm_IQ4_XS
 
-/* Few columns come straight from the blocks where there is code for it. */
-#define FEW(X) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_XS) X(Q8_0) X(Q4_0) X(IQ4_NL) X(MXFP4)
-#define X(T)                                                     \
+/* So few columns come straight from the blocks. */
+#define FEW(X) X(Q8_0, 2) X(Q4_0, 2) X(Q4_1, 2) X(Q5_0, 2) X(Q5_1, 2) X(IQ4_NL, 2) X(MXFP4, 2) X(Q2_K, 4) X(Q3_K, 4) X(Q4_K, 2) X(Q5_K, 2) \
+               X(Q6_K, 2) X(IQ4_XS, 2) X(TQ1_0, 4) X(TQ2_0, 4) X(IQ1_S, 4) X(IQ1_M, 4) X(IQ2_XXS, 4) X(IQ2_XS, 4) X(IQ2_S, 4) X(IQ3_XXS, 4) \
+               X(IQ3_S, 4)
+#define X(T, n)                                                  \
 static void few_##T(const ebb_matmul *a)                         \
 {                                                                \
-    if (a->n_cols <= GEMV_COLS)                                  \
+    if (a->n_cols <= (n))                                        \
         ebb_avx2_gemv_##T(a);                                    \
     else                                                         \
         matmul_##T(a);                                           \
@@ -278,11 +280,7 @@ FEW(X)
 
 void ebb_kernels_fill_avx2_quant(ebb_kernels *k)
 {
-#define X(T, offset, has_min) k->matmul[EBB_TYPE_##T] = matmul_##T;
-    EBB_TYPES_32(X)
-    EBB_TYPES_256(X)
-#undef X
-#define X(T) k->matmul[EBB_TYPE_##T] = few_##T;
+#define X(T, n) k->matmul[EBB_TYPE_##T] = few_##T;
     FEW(X)
 #undef X
 }

@@ -1,20 +1,9 @@
-/* Q4_K, Q5_K, Q6_K, IQ4_XS, Q8_0 and the types of plain nibbles for AVX2 times one or two columns, straight from the blocks: 8 rows
+/* Q4_K, Q5_K, Q6_K, IQ4_XS and the types of blocks of 32 for AVX2 times one or two columns, straight from the blocks: 8 rows
  * at a time, each summed along its bytes; then the sums of 8 rows are added into one register with rows in
  * lanes, where the float chain of rule K2 runs. */
 #include "kernels/blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_rows.h"
-
-/* Word i of both 128-bit lanes, everywhere. */
-INLINE __m256i spread_word(__m256i v, int i)
-{
-    return _mm256_shuffle_epi8(v, _mm256_set1_epi16((short)(0x0100 + 0x0202 * i)));
-}
-
-INLINE __m256i load_x(const ebb_q8_256 *x, int sub)
-{
-    return _mm256_loadu_si256((const void *)(x->q + 32 * sub));
-}
 
 INLINE __m256i add_scaled(__m256i sum, __m256i w, const ebb_q8_256 *x, int sub, __m256i scales)
 {
@@ -111,21 +100,6 @@ INLINE __m256i row_iq4(const uint8_t *w, const ebb_q8_256 *x)
     return sum;
 }
 
-/* The half at `byte` of 8 rows. */
-INLINE __m256 load_halves(const uint8_t *const w[ROWS], size_t byte)
-{
-    __m128i v = _mm_setzero_si128();
-
-    v = _mm_insert_epi16(v, ebb_u16_load(w[0] + byte), 0);
-    v = _mm_insert_epi16(v, ebb_u16_load(w[1] + byte), 1);
-    v = _mm_insert_epi16(v, ebb_u16_load(w[2] + byte), 2);
-    v = _mm_insert_epi16(v, ebb_u16_load(w[3] + byte), 3);
-    v = _mm_insert_epi16(v, ebb_u16_load(w[4] + byte), 4);
-    v = _mm_insert_epi16(v, ebb_u16_load(w[5] + byte), 5);
-    v = _mm_insert_epi16(v, ebb_u16_load(w[6] + byte), 6);
-    return _mm256_cvtph_ps(_mm_insert_epi16(v, ebb_u16_load(w[7] + byte), 7));
-}
-
 INLINE __m256 block_256(const uint8_t *const w[ROWS], size_t at, const ebb_q8_256 *x, ebb_type type, __m256 acc)
 {
     const __m256i ones = _mm256_set1_epi16(1);
@@ -149,9 +123,20 @@ INLINE __m256 block_256(const uint8_t *const w[ROWS], size_t at, const ebb_q8_25
     return _mm256_fnmadd_ps(_mm256_mul_ps(load_halves(w, at + 2), dx), _mm256_cvtepi32_ps(sum8(m)), acc);
 }
 
+/* 32 bits of a fifth each, then nibbles. */
+INLINE __m256i fives(const uint8_t *w)
+{
+    __m256i fifth_bit = _mm256_and_si256(byte_mask(_mm256_set1_epi32((int)ebb_u32_load(w))), _mm256_set1_epi8(16));
+
+    return _mm256_or_si256(ebb_nibbles(w + 4), fifth_bit);
+}
+
 INLINE __m256i row_32(const uint8_t *w, __m256i x, ebb_type type)
 {
     __m256i v = type == EBB_TYPE_Q4_0     ? _mm256_maddubs_epi16(ebb_nibbles(w + 2), x)
+                : type == EBB_TYPE_Q4_1   ? _mm256_maddubs_epi16(ebb_nibbles(w + 4), x)
+                : type == EBB_TYPE_Q5_0   ? _mm256_maddubs_epi16(fives(w + 2), x)
+                : type == EBB_TYPE_Q5_1   ? _mm256_maddubs_epi16(fives(w + 4), x)
                 : type == EBB_TYPE_IQ4_NL ? signed_products(table_bytes(ebb_iq4_values, w + 2), x)
                 : type == EBB_TYPE_MXFP4  ? signed_products(table_bytes(ebb_mxfp4_values, w + 1), x)
                                           : signed_products(_mm256_loadu_si256((const void *)(w + 2)), x);
@@ -171,16 +156,19 @@ INLINE __m256 load_exponents(const uint8_t *const w[ROWS], size_t byte)
 INLINE __m256 block_32(const uint8_t *const w[ROWS], size_t at, const ebb_q8_32 *x, ebb_type type, __m256 acc)
 {
     __m256i v = _mm256_loadu_si256((const void *)x->q), s[ROWS];
-    __m256 d = type == EBB_TYPE_MXFP4 ? load_exponents(w, at) : load_halves(w, at);
+    __m256 d = type == EBB_TYPE_MXFP4 ? load_exponents(w, at) : load_halves(w, at), dx = _mm256_set1_ps(x->d);
 
 #pragma GCC unroll 8
     for (int i = 0; i < ROWS; i++)
         s[i] = row_32(w[i] + at, v, type);
     __m256i sum = sum8(s);
 
-    if (type == EBB_TYPE_Q4_0)
-        sum = _mm256_sub_epi32(sum, _mm256_set1_epi32(8 * x->sum));
-    return _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(x->d)), _mm256_cvtepi32_ps(sum), acc);
+    if (type == EBB_TYPE_Q4_0 || type == EBB_TYPE_Q5_0)
+        sum = _mm256_sub_epi32(sum, _mm256_set1_epi32((type == EBB_TYPE_Q4_0 ? 8 : 16) * x->sum));
+    acc = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(sum), acc);
+    if (type == EBB_TYPE_Q4_1 || type == EBB_TYPE_Q5_1)
+        acc = _mm256_fmadd_ps(_mm256_mul_ps(load_halves(w, at + 2), dx), _mm256_set1_ps((float)x->sum), acc);
+    return acc;
 }
 
 /* Rows r .. r + 7 times column c; the same bytes of the next 8 rows will be wanted next. */
@@ -219,5 +207,8 @@ TYPE(Q6_K, 256, 210)
 TYPE(IQ4_XS, 256, 136)
 TYPE(Q8_0, 32, 34)
 TYPE(Q4_0, 32, 18)
+TYPE(Q4_1, 32, 20)
+TYPE(Q5_0, 32, 22)
+TYPE(Q5_1, 32, 24)
 TYPE(IQ4_NL, 32, 18)
 TYPE(MXFP4, 32, 17)

@@ -6,15 +6,17 @@
 #include <stdint.h>
 
 #include "kernels/kernels.h"
+#include "kernels/number.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { ROWS = 8, GEMV_COLS = 2 };                /* beyond, decoding once for all columns pays */
+enum { ROWS = 8 };
 
-/* n_cols at most GEMV_COLS. */
+/* Few columns. */
 typedef void ebb_gemv_fn(const ebb_matmul *a);
-ebb_gemv_fn ebb_avx2_gemv_Q4_K, ebb_avx2_gemv_Q5_K, ebb_avx2_gemv_Q6_K, ebb_avx2_gemv_IQ4_XS, ebb_avx2_gemv_Q4_0, ebb_avx2_gemv_IQ4_NL,
-            ebb_avx2_gemv_MXFP4;
+ebb_gemv_fn ebb_avx2_gemv_Q4_K, ebb_avx2_gemv_Q5_K, ebb_avx2_gemv_Q6_K, ebb_avx2_gemv_IQ4_XS, ebb_avx2_gemv_Q4_0, ebb_avx2_gemv_Q4_1,
+            ebb_avx2_gemv_Q5_0, ebb_avx2_gemv_Q5_1, ebb_avx2_gemv_IQ4_NL, ebb_avx2_gemv_MXFP4, ebb_avx2_gemv_Q2_K, ebb_avx2_gemv_Q3_K,
+            ebb_avx2_gemv_TQ2_0, ebb_avx2_gemv_IQ2_XXS, ebb_avx2_gemv_IQ2_XS, ebb_avx2_gemv_IQ2_S, ebb_avx2_gemv_IQ3_S;
 /* Any n_cols (avx2_gemm_wide.c). */
 ebb_gemv_fn ebb_avx2_gemm_Q8_0, ebb_avx2_gemm_IQ4_NL, ebb_avx2_gemm_IQ4_XS;
 
@@ -43,6 +45,41 @@ INLINE const uint8_t *row_at(const ebb_matmul *a, size_t r)
 INLINE const void *column(const ebb_matmul *a, size_t c)
 {
     return (const char *)a->x + c * a->x_col_bytes;
+}
+
+/* Word i of both 128-bit lanes, everywhere. */
+INLINE __m256i spread_word(__m256i v, int i)
+{
+    return _mm256_shuffle_epi8(v, _mm256_set1_epi16((short)(0x0100 + 0x0202 * i)));
+}
+
+INLINE __m256i load_x(const ebb_q8_256 *x, int sub)
+{
+    return _mm256_loadu_si256((const void *)(x->q + 32 * sub));
+}
+
+/* All ones in byte i where bit i of `bits` is set; `bits` stands in every 4 bytes. */
+INLINE __m256i byte_mask(__m256i bits)
+{
+    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i bit = _mm256_set1_epi64x((long long)UINT64_C(0x8040201008040201));
+
+    return _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(bits, byte), bit), bit);
+}
+
+/* The half at `byte` of 8 rows. */
+INLINE __m256 load_halves(const uint8_t *const w[ROWS], size_t byte)
+{
+    __m128i v = _mm_setzero_si128();
+
+    v = _mm_insert_epi16(v, ebb_u16_load(w[0] + byte), 0);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[1] + byte), 1);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[2] + byte), 2);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[3] + byte), 3);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[4] + byte), 4);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[5] + byte), 5);
+    v = _mm_insert_epi16(v, ebb_u16_load(w[6] + byte), 6);
+    return _mm256_cvtph_ps(_mm_insert_epi16(v, ebb_u16_load(w[7] + byte), 7));
 }
 
 #endif

@@ -157,7 +157,11 @@ static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, 
 /* Any activations have a peak of at most 16 * 127 and a side of at most 32 * 127. */
 enum { ANY = 32 * 127 };
 
-/* Few columns come straight from the blocks. */
+/* Few columns come straight from the blocks; where points are loaded one by one or digits are counted, 8 rows at a time do as well as 16. */
+#define ebb_avx512_gemv_TQ1_0   ebb_avx2_gemv_TQ1_0
+#define ebb_avx512_gemv_IQ1_S   ebb_avx2_gemv_IQ1_S
+#define ebb_avx512_gemv_IQ1_M   ebb_avx2_gemv_IQ1_M
+#define ebb_avx512_gemv_IQ3_XXS ebb_avx2_gemv_IQ3_XXS
 #define TYPE(T, narrow, wide, group, offset, n_min, peak, side)                                                     \
 static void matmul_##T(const ebb_matmul *a)                                                                         \
 {                                                                                                                   \

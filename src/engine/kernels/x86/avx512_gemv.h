@@ -16,8 +16,7 @@ ebb_gemv_fn ebb_avx512_gemv_Q4_0, ebb_avx512_gemv_Q4_1, ebb_avx512_gemv_Q5_0, eb
             ebb_avx512_gemv_IQ4_NL, ebb_avx512_gemv_MXFP4,
             ebb_avx512_gemv_Q4_K, ebb_avx512_gemv_Q5_K, ebb_avx512_gemv_Q6_K,
             ebb_avx512_gemv_Q2_K, ebb_avx512_gemv_Q3_K, ebb_avx512_gemv_TQ2_0, ebb_avx512_gemv_IQ4_XS,
-            ebb_avx512_gemv_TQ1_0, ebb_avx512_gemv_IQ1_S, ebb_avx512_gemv_IQ1_M, ebb_avx512_gemv_IQ2_XXS,
-            ebb_avx512_gemv_IQ2_XS, ebb_avx512_gemv_IQ2_S, ebb_avx512_gemv_IQ3_XXS, ebb_avx512_gemv_IQ3_S;
+            ebb_avx512_gemv_IQ2_XXS, ebb_avx512_gemv_IQ2_XS, ebb_avx512_gemv_IQ2_S, ebb_avx512_gemv_IQ3_S;
 
 #define EBB_INLINE static inline __attribute__((always_inline))
 
@@ -130,8 +129,6 @@ EBB_INLINE void ebb_prefetch_next(const ebb_half *rows, size_t at, size_t ahead,
         for (size_t line = 0; line < block_bytes; line += 64)
             _mm_prefetch((const char *)rows->base + rows->offset[i] + at + ahead + line, _MM_HINT_T1);
 }
-
-typedef struct ebb_sums16 { __m512 y[GEMV_COLS]; } ebb_sums16;
 
 /* 64 bytes x of the sub-blocks a and b (32 each). */
 EBB_INLINE __m512i ebb_load_subs(const ebb_q8_256 *x, int a, int b)

@@ -72,8 +72,6 @@ EBB_INLINE points load_points(const uint8_t *b, int i, ebb_type type)
         return (points){ gather_8(ebb_grid.iq2_s, index), load_u64(b + 34 + 8 * i) };
     }
     __m512i index = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)(b + 2 + 16 * i)));
-    if (type == EBB_TYPE_IQ3_XXS)
-        return (points){ gather_16(ebb_grid.iq3_xxs, index), word_signs(ebb_u32_load(b + 66 + 8 * i), ebb_u32_load(b + 70 + 8 * i)) };
     index = _mm512_mask_add_epi32(index, ebb_u16_load(b + 66 + 2 * i), index, _mm512_set1_epi32(256));
     return (points){ gather_16(ebb_grid.iq3_s, index), load_u64(b + 74 + 8 * i) };
 }
@@ -86,8 +84,6 @@ EBB_INLINE __m256i load_scales(const uint8_t *b, ebb_type type)
 
     if (type == EBB_TYPE_IQ2_XXS) {
         s = _mm512_cvtepi64_epi8(_mm512_srli_epi64(_mm512_loadu_si512(b + 2), 60));
-    } else if (type == EBB_TYPE_IQ3_XXS) {
-        s = _mm256_cvtepi32_epi8(_mm256_srli_epi32(_mm256_loadu_si256((const void *)(b + 66)), 28));
     } else {
         s = type == EBB_TYPE_IQ3_S ? _mm_cvtsi32_si128((int)ebb_u32_load(b + 106))
                                    : _mm_cvtsi64_si128((long long)load_u64(b + (type == EBB_TYPE_IQ2_XS ? 66 : 74)));
@@ -99,7 +95,7 @@ EBB_INLINE __m256i load_scales(const uint8_t *b, ebb_type type)
     return _mm256_add_epi16(_mm256_add_epi16(wide, wide), _mm256_set1_epi16(1));
 }
 
-/* One block of one row against one column: at most 2 * 62 * 127 in 16 bits. */
+/* One block of one row against one column: at most 2 * 43 * 127 in 16 bits. */
 EBB_INLINE __m512i row_grid(const uint8_t *w, const ebb_q8_256 *x, ebb_type type)
 {
     const __m512i lane = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(1))),
@@ -147,5 +143,4 @@ void ebb_avx512_gemv_##T(const ebb_matmul *a)                    \
 TYPE(IQ2_XXS, 0.125f, 66)
 TYPE(IQ2_XS, 0.125f, 74)
 TYPE(IQ2_S, 0.125f, 82)
-TYPE(IQ3_XXS, 0.25f, 98)
 TYPE(IQ3_S, 1.0f, 110)
