@@ -101,11 +101,40 @@ static void test_others_get_theirs(void **state)
     unlink(path);
 }
 
+/* What one file has lost is no loss of another. */
+static void test_each_its_own(void **state)
+{
+    int all = 7 * (int)(N_BYTES / 512), fd[2];
+    ebb_guard *g[2];
+    ebb_map m[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fd[i] = open_file(&m[i]);
+        unlink(path);
+        g[i] = ebb_guard_add(&m[i]);
+        assert_non_null(g[i]);
+    }
+    for (int i = 1; i >= 0; i--) {
+        assert_int_equal(ftruncate(fd[i], 4096), 0);
+        assert_int_equal(sum(&m[i]), 7 * 4096 / 512);
+        assert_true(ebb_guard_is_hit(g[i]));
+        assert_int_equal(ebb_guard_is_hit(g[0]), i == 0);
+        assert_int_equal(sum(&m[0]), i == 0 ? 7 * 4096 / 512 : all);
+    }
+    for (int i = 0; i < 2; i++) {
+        ebb_guard_remove(g[i]);
+        ebb_map_fini(&m[i]);
+        close(fd[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_missing_pages_are_zeroes),
         cmocka_unit_test(test_others_get_theirs),
+        cmocka_unit_test(test_each_its_own),
     };
 
     snprintf(path, sizeof path, "/var/tmp/ebb-guard-%ld", (long)getpid());
