@@ -19,10 +19,10 @@ import torch.nn.functional as F
 import bag
 import bpe
 import gguf_write as gguf
-from check import read_held_out
 from corpus import HERE, OFF, Corpus
 from muon import Muon
 from net import N_WORD, SHAPE, Net
+from questions import read_held_out
 
 N_VOCAB = 2560
 FIRST, LATER = 6, 0.3        # the first words of an answer count fully: they decide which one it is
