@@ -20,6 +20,7 @@ from questions import read_talks
 
 HERE = pathlib.Path(__file__).parent
 
+
 def right(answer, words, off):
     answer = answer.lower()
     wanted = [words.lower()] if off else words.lower().split()
