@@ -118,14 +118,14 @@ bool ebb_helper_give(ebb_engine *e, int64_t available)
     return true;
 }
 
-uint64_t ebb_helper_let_go(ebb_engine *e, uint64_t n_bytes)
+uint64_t ebb_helper_let_go(ebb_engine *e)
 {
     uint64_t freed = 0;
     uint32_t n;
 
     pthread_mutex_lock(&e->lock);
     if (e->helper.engine)
-        freed = ebb_res_let_go(e->helper.engine->res, n_bytes, &n);
+        freed = ebb_res_let_go(e->helper.engine->res, UINT64_MAX, &n);
     if (freed > 0)
         atomic_store(&e->helper.is_short, true);
     pthread_mutex_unlock(&e->lock);

@@ -201,8 +201,8 @@ void ebb_helper_forget(ebb_session *s, uint32_t from, uint32_t n);
 void ebb_helper_keep(ebb_engine *e);
 /* Memory is short.  false: there is nothing to give. */
 bool ebb_helper_give(ebb_engine *e, int64_t available);
-/* From the sentry: its weights at once; bytes. */
-uint64_t ebb_helper_let_go(ebb_engine *e, uint64_t n_bytes);
+/* From the sentry: its weights at once, as far as it is not computed with; bytes. */
+uint64_t ebb_helper_let_go(ebb_engine *e);
 /* If that happened, give the rest, too. */
 void ebb_helper_follow_sentry(ebb_engine *e);
 /* There is room for it again. */

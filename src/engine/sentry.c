@@ -71,7 +71,7 @@ static void let_go(ebb_sentry *s, int64_t available, int64_t floor)
     ebb_res_stats res;
     uint32_t n;
 
-    freed = ebb_helper_let_go(e, want);           /* it changes no answer */
+    freed = ebb_helper_let_go(e);                 /* it changes no answer */
     if (freed > 0) {
         ebb_stats_decision(e, "memory is short: %lld MiB available; the draft model's %llu MiB let go at once",
                            (long long)(available / (int64_t)MIB), (unsigned long long)(freed / MIB));
@@ -91,11 +91,21 @@ static void let_go(ebb_sentry *s, int64_t available, int64_t floor)
     tell(e);
 }
 
+/* A pass that waits for a layer to be read may be long between two. */
+static bool is_busy(ebb_sentry *s)
+{
+    ebb_phase phase;
+
+    pthread_mutex_lock(&s->engine->lock);
+    phase = s->engine->stats.phase;
+    pthread_mutex_unlock(&s->engine->lock);
+    return phase == EBB_PHASE_PREFILL || phase == EBB_PHASE_DECODE || ebb_clock_ns() - atomic_load(&s->pass_ns) < REST_NS;
+}
+
 /* Look, act; how long until the next look. */
 static int look(ebb_sentry *s)
 {
     int64_t floor = atomic_load(&s->floor), available, ms;
-    bool is_busy = ebb_clock_ns() - atomic_load(&s->pass_ns) < REST_NS;
 
     if (!atomic_load(&s->is_held))
         return -1;
@@ -105,7 +115,7 @@ static int look(ebb_sentry *s)
         let_go(s, available, floor);
         atomic_store(&s->is_short, true);
     }
-    if (!is_busy)                                /* a machine without a cgroup that does not tell: nobody looks */
+    if (!is_busy(s))                             /* a machine without a cgroup that does not tell: nobody looks */
         return ebb_alarm_is_told(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
     ms = (available - floor) * 1000 / TAKE_BYTES_S;
     return (int)(ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms);

@@ -361,7 +361,7 @@ static void it_goes_first_and_comes_back(void **state)
     ebb_helper_take_back(p.with.engine);
     assert_true(ebb_helper_is_here(p.with.engine));
     answer(&p, &how, 9);
-    assert_true(ebb_helper_let_go(p.with.engine, 1) > 0);
+    assert_true(ebb_helper_let_go(p.with.engine) > 0);
     answer(&p, &how, 3);
     ebb_helper_follow_sentry(p.with.engine);
     assert_false(ebb_helper_is_here(p.with.engine));
