@@ -98,7 +98,7 @@ static void draw_status(ebb_app *a, const layout *l, int row)
     ebb_app_status_message(a, &line);
     if (line.len == 0 && is_wide)
         add_session(a, &line);
-    col = ebb_term_put(a->term, row, 1, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
+    col = ebb_term_put_cut(a->term, row, 1, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
     has_message = line.len > 0;
     ebb_buf_clear(&line);
     if (!is_wide && a->layout != EBB_LAYOUT_OFF)
@@ -129,7 +129,7 @@ static void draw_second(ebb_app *a, const layout *l, int row)
     width = ebb_width_text(ebb_buf_text(&line), line.len, 0);
     if (width > l->cols - col - 3)
         width = l->cols - col - 3;
-    ebb_term_put(a->term, row, l->cols - width - 1, l->cols - 1, ebb_buf_text(&line), line.len, EBB_FACE_LABEL);
+    ebb_term_put_cut(a->term, row, l->cols - width - 1, l->cols - 1, ebb_buf_text(&line), line.len, EBB_FACE_LABEL);
     ebb_buf_fini(&line);
 }
 

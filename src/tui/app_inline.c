@@ -65,7 +65,7 @@ static void draw_status(ebb_app *a, int row, int cols)
 
     ebb_app_status_message(a, &line);
     if (line.len > 0)
-        col = ebb_term_put(a->term, row, col, cols, ebb_buf_text(&line), line.len, EBB_FACE_NOTICE) + 2;
+        col = ebb_term_put_cut(a->term, row, col, cols, ebb_buf_text(&line), line.len, EBB_FACE_NOTICE) + 2;
     ebb_buf_clear(&line);
     if (a->layout != EBB_LAYOUT_OFF && col < cols - 1)
         ebb_panel_brief(&line, &a->figures, a->term->ascii, cols - col - 1);

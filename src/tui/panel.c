@@ -48,19 +48,12 @@ void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width)
 
 bool ebb_canvas_text(ebb_canvas *c, const char *text, ebb_face face)
 {
-    const char *cut = c->term->ascii ? "..." : "\u2026";
     ebb_buf visible = { 0 };
 
     if (c->row >= c->end)
         return false;
     ebb_utf8_add_visible(&visible, text, strlen(text), !c->term->utf8);
-    if (ebb_width_text(ebb_buf_text(&visible), visible.len, 0) <= c->limit - c->col) {
-        ebb_term_puts(c->term, c->row, c->col, c->limit, ebb_buf_text(&visible), face);
-    } else {
-        int limit = c->limit - ebb_width_text(cut, strlen(cut), 0);
-        ebb_term_puts(c->term, c->row, ebb_term_puts(c->term, c->row, c->col, limit, ebb_buf_text(&visible), face), c->limit, cut, face);
-    }
-    c->row++;
+    ebb_term_put_cut(c->term, c->row++, c->col, c->limit, ebb_buf_text(&visible), visible.len, face);
     ebb_buf_fini(&visible);
     return true;
 }

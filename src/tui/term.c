@@ -78,6 +78,17 @@ int ebb_term_put(ebb_term *t, int row, int col, int limit, const char *s, size_t
     return col;
 }
 
+int ebb_term_put_cut(ebb_term *t, int row, int col, int limit, const char *s, size_t n, ebb_face face)
+{
+    const char *mark = t->ascii ? "..." : "\u2026";
+    int mark_cols = ebb_width_text(mark, strlen(mark), 0);
+
+    if (col + ebb_width_text(s, n, 0) <= limit)
+        return ebb_term_put(t, row, col, limit, s, n, face);
+    col = ebb_term_put(t, row, col, limit - mark_cols, s, n, face);
+    return ebb_term_puts(t, row, col, limit, mark, face);
+}
+
 int ebb_term_puts(ebb_term *t, int row, int col, int limit, const char *s, ebb_face face)
 {
     return ebb_term_put(t, row, col, limit, s, strlen(s), face);

@@ -76,6 +76,8 @@ ebb_status ebb_term_inline(const ebb_term_opts *opts, ebb_term **out, ebb_error 
 /* Draw s[0..n) from (row, col), clipped at column `limit` (not drawn) and at
  * the screen's edges.  Tabs go to the next stop counted from col.  Returns the column after. */
 int ebb_term_put(ebb_term *t, int row, int col, int limit, const char *s, size_t n, ebb_face face);
+/* The same; what is too long ends in a mark that says so. */
+int ebb_term_put_cut(ebb_term *t, int row, int col, int limit, const char *s, size_t n, ebb_face face);
 int ebb_term_puts(ebb_term *t, int row, int col, int limit, const char *s, ebb_face face);
 /* `n` times the same ASCII character. */
 void ebb_term_fill(ebb_term *t, int row, int col, int n, char c, ebb_face face);

@@ -162,7 +162,7 @@ static void a_long_message_takes_the_row(void **state)
     (void)state;
     open_ready(&s, 12, 60);
     screen_keys(&s, "/load");
-    assert_has(&s, " /load NAME          Open another session, by name, title or\n");
+    assert_has(&s, " /load NAME          Open another session, by name, title...\n");
     screen_close(&s);
     open_ready(&s, 12, 90);
     screen_keys(&s, "/undo");

@@ -18,7 +18,7 @@
 #define INT8_MAC_S      60e9
 #define SYNC_S          10e-6
 #define BUSY_SHARE      0.9
-#define LAYER_S         35e-6                    /* norms, attention to few positions, the edges of small products */
+#define LAYER_S         60e-6                    /* norms, attention to few positions, the edges of small products */
 #define OPS_PER_LAYER   10                       /* norms, inputs, products, rope, attention, activation */
 #define PROMPT_TOKENS   64
 #define WAITS           1.3                      /* a pass that takes so many times its computation waits for the disk */
