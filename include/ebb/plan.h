@@ -30,6 +30,10 @@ typedef struct ebb_machine {
     double   disk_busy_bytes_s;  /* the same while all threads multiply ... */
     double   busy_share;         /* ... which does that much of its work then */
     double   cached_share;       /* of the model that was measured for: what stands in the page cache of its file */
+    /* of the model, by earlier runs: share of the chosen experts' bytes that is read where there is room for i / 16 of
+     * them (1: nothing is known yet), and the time of passes to that predicted without this (0: unknown) */
+    double   expert_missed[17];
+    double   expert_pace;
 } ebb_machine;
 /* With `measure`, also how fast Q4_K is and the disk that holds `path` (NULL: none), as ebb_machine_measure has it. */
 EBB_MUST_CHECK
@@ -76,7 +80,10 @@ typedef struct ebb_plan {
     uint64_t    kv_file_bytes;   /* of K and V, beside kv_bytes: in a file for want of memory */
 
     uint64_t    pass_bytes;      /* weights one forward pass touches: F */
-    uint64_t    stream_bytes;    /* of these, read from disk each pass: S */
+    uint64_t    stream_bytes;    /* of these, read from disk each pass: S; */
+    uint64_t    expert_disk_bytes;       /* of all experts that are read when they are chosen */
+    uint64_t    expert_read_bytes;       /* of S: those that are chosen and not in memory */
+    double      expert_hits;     /* share of the chosen experts that is expected there; 0: none is streamed */
     double      predicted_decode_tok_s, predicted_prefill_tok_s;
     double      predicted_load_s;        /* copies of our own are read at open, cold */
     double      predicted_first_token_s; /* of a prompt of 64 tokens, loading included */

@@ -62,7 +62,7 @@ typedef struct ebb_stats {
     double    disk_bytes_s;      /* over the last second */
     double    stall_share;       /* of the turn's time, spent waiting for reads */
     uint64_t  n_passes;          /* forward passes */
-    /* experts of mixtures that do not all fit, since the engine was opened; by passes of one column */
+    /* experts of mixtures that do not all fit; by passes of one column, since the engine was opened */
     uint64_t  experts_chosen, experts_here;      /* chosen; of these, in memory when they were ... */
     uint64_t  experts_ahead, experts_guessed;    /* ... not, but on their way because the layer before had guessed them; read by guess */
     double    spent_s[EBB_SPENT_COUNT];          /* in passes, since the engine was opened ... */

@@ -78,7 +78,7 @@ static void add_draft(ebb_buf *out, const ebb_plan *p)
 
 void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine *machine, const ebb_plan *p)
 {
-    char size[16], kv[24];
+    char size[16], read[16], kv[24];
 
     ebb_buf_addf(out, "%s  %s %s, %u layers\n", model->name, model->arch, model->mix, model->n_layers);
     ebb_buf_addf(out, "%s available (%s), %u CPUs\n\n", ebb_size_text(machine->available_bytes, size), machine->available_why,
@@ -87,6 +87,9 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     ebb_buf_addf(out, "tier %s: %s\n", ebb_tier_name(p->tier), p->why);
     ebb_buf_addf(out, "%u of %u layers resident, context %u tokens, KV %s\n", p->n_resident, p->n_layers, p->n_ctx,
                  ebb_plan_kv_text(p, kv));
+    if (p->expert_hits > 0)
+        ebb_buf_addf(out, "experts: %s for those used most, about %.0f %% of the chosen ones are found there; %s are read for each token\n",
+                     ebb_size_text(p->expert_bytes, size), 100 * p->expert_hits, ebb_size_text(p->stream_bytes, read));
     if (model->n_ctx_train > 0 && p->n_ctx > model->n_ctx_train)
         ebb_buf_addf(out, "the model was trained for %u tokens: beyond them its answers fall apart\n", model->n_ctx_train);
     if (!p->is_mapped && p->weights_resident_bytes)

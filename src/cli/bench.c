@@ -146,7 +146,7 @@ static void find_bound(bench *b, ebb_engine *e)
 static int report_json(const bench *b, const ebb_stats *s)
 {
     json_t *root = json_pack(
-        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f}}",
+        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:{s:f, s:f, s:f}}",
         "prefill_tok_s", b->prefill_tok_s, "decode_tok_s", b->decode_tok_s, "load_s", b->load_s,
         "first_token_s", b->load_s + b->first_token_s, "peak_rss_bytes", (json_int_t)s->rss_peak_bytes,
         "kv_bytes", (json_int_t)s->kv_bytes, "layers", (int)s->n_layers, "resident_layers", (int)s->n_resident,
@@ -160,7 +160,8 @@ static int report_json(const bench *b, const ebb_stats *s)
         "bound_share", b->bound_tok_s > 0 ? b->decode_tok_s / b->bound_tok_s : 0,
         "decode_passes", (int)b->passes,
         "decode_ms", "token", b->ms, "matrices", b->spent_ms[EBB_SPENT_MATRICES], "attention", b->spent_ms[EBB_SPENT_ATTENTION],
-        "rest", b->spent_ms[EBB_SPENT_REST], "reads", b->spent_ms[EBB_SPENT_READS], "waited", b->waited_ms);
+        "rest", b->spent_ms[EBB_SPENT_REST], "reads", b->spent_ms[EBB_SPENT_READS], "waited", b->waited_ms,
+        "experts", "here", b->here, "ahead", b->ahead, "guessed", b->guessed);
 
     return ebb_cli_print_json(root);
 }

@@ -73,6 +73,8 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
             st = ebb_res_place(e->res, i, EBB_LAYER_DISK, err);
     if (st == EBB_OK)
         st = take(e, p, progress, arg, err);
+    if (st == EBB_OK)
+        ebb_res_fill_cache(e->res);
     ebb_watch_plan(e);
     return st;
 }

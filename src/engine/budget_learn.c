@@ -16,6 +16,9 @@
 #define OWN_SHARE     0.85       /* of the processor's time in a row, at least, that was ours */
 #define DEPTH_MAX     2048u      /* deeper, attention takes a part of the time */
 #define LIKE          0.02       /* not worth a word */
+#define CHOICES       8u         /* passes that teach something of experts */
+#define PACE_LEAST    0.5
+#define PACE_MOST     3.0
 
 void ebb_learn_open(ebb_engine *e)
 {
@@ -27,12 +30,29 @@ void ebb_learn_open(ebb_engine *e)
     ebb_speeds_load(&b->known, e->run.kern, e->plan.n_threads);
     (void)ebb_machine_recall_types(&e->machine, &b->known, b->types);
     b->has_disk = ebb_machine_recall_disk(&e->machine, &b->known, &b->disk);
+    if (e->net.n_expert && ebb_uses_init(&b->uses, ebb_res_n_experts(e->res)) && ebb_uses_load(&b->uses, ebb_model_get_info(e->model)->fingerprint))
+        ebb_res_set_uses(e->res, b->uses.often);
     e->machine.cached_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
+}
+
+/* What was learned of experts since the last time; a few passes teach nothing. */
+static void keep_uses(ebb_engine *e)
+{
+    ebb_budget *b = &e->budget;
+
+    if (b->uses.n == 0 || b->uses.missed <= 0 || b->n_kept == b->learned.n_chosen)
+        return;
+    b->n_kept = b->learned.n_chosen;
+    ebb_res_get_uses(e->res, b->uses.often);
+    b->uses.pace = e->machine.expert_pace;
+    ebb_uses_save(&b->uses, ebb_model_get_info(e->model)->fingerprint);
 }
 
 void ebb_learn_close(ebb_engine *e)
 {
     ebb_learn_turn(e);
+    keep_uses(e);
+    ebb_uses_fini(&e->budget.uses);
     ebb_speeds_save(&e->budget.known);
 }
 
@@ -88,6 +108,7 @@ bool ebb_engine_idle(ebb_engine *e)
 
     if (!ebb_machine_recall_types(&e->machine, &e->budget.known, e->budget.types) && ebb_engine_measure(e, NULL) != EBB_OK)
         ebb_log("plan", "no memory for measuring");
+    keep_uses(e);
     ebb_speeds_save(&e->budget.known);
     return more;
 }
@@ -141,7 +162,7 @@ static double factor(const ebb_engine *e)
     return e->plan.stream_bytes > 0 ? ebb_plan_disk_factor(&e->net, &e->machine, &e->plan, pass_s) : e->budget.best;
 }
 
-void ebb_learn_turn(ebb_engine *e)
+static void learn_speed(ebb_engine *e)
 {
     ebb_budget *b = &e->budget;
     double by = b->best > 0 && b->applied <= 0 ? factor(e) : 0, before = e->plan.predicted_decode_tok_s;
@@ -153,6 +174,45 @@ void ebb_learn_turn(ebb_engine *e)
     }
     if (by > 0)
         ebb_log("plan", "passes are %.2f times as fast as predicted", by);
-    b->best = 0;
-    begin_row(b);
+}
+
+/* What was read of the experts that passes chose, and what the passes took: the plan goes by that from now on. */
+static void learn_experts(ebb_engine *e)
+{
+    ebb_budget *b = &e->budget;
+    ebb_res_stats s;
+    double chosen, by = b->correction, before = e->plan.predicted_decode_tok_s;
+
+    ebb_res_get_stats(e->res, &s);
+    if (s.experts.n_chosen - b->learned.n_chosen < (uint64_t)CHOICES * e->net.n_expert_used * e->net.n_layers || b->n_shed > 0)
+        return;
+    chosen = (double)e->plan.expert_disk_bytes / ebb_res_n_experts(e->res) * (double)(s.experts.n_chosen - b->learned.n_chosen);
+    b->uses.room = (double)s.cache_bytes / (double)e->plan.expert_disk_bytes;
+    b->uses.missed = (double)(s.experts.one_read_bytes - b->learned.one_read_bytes) / chosen;
+    b->learned = s.experts;
+    ebb_res_get_uses(e->res, b->uses.often);
+    b->uses.pace = e->machine.expert_pace;
+    ebb_machine_set_experts(&e->machine, &b->uses);
+    ebb_plan_set_missed(&e->net, &e->plan, b->uses.missed);
+    ebb_plan_predict(&e->net, &e->machine, &e->plan);
+    if (by > 0 && b->applied <= 0) {
+        double pace = e->machine.expert_pace > 0 ? e->machine.expert_pace : 1;
+
+        pace *= by * e->plan.predicted_decode_tok_s / before;
+        e->machine.expert_pace = pace < PACE_LEAST ? PACE_LEAST : pace > PACE_MOST ? PACE_MOST : pace;
+        ebb_plan_predict(&e->net, &e->machine, &e->plan);
+        b->correction = by * e->plan.predicted_decode_tok_s / before;
+    }
+    ebb_log("plan", "of the experts that were chosen %.0f %% were read; passes take %.2f times as long as reads and products alone",
+            100 * b->uses.missed, e->machine.expert_pace);
+}
+
+void ebb_learn_turn(ebb_engine *e)
+{
+    if (e->plan.expert_read_bytes > 0 && e->budget.uses.n > 0)
+        learn_experts(e);
+    else
+        learn_speed(e);
+    e->budget.best = 0;
+    begin_row(&e->budget);
 }

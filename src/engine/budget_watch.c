@@ -364,6 +364,7 @@ static void take_experts(ebb_engine *e)
         return;
     e->budget.expert_bytes += more;
     ebb_res_resize_cache(e->res, e->budget.expert_bytes);
+    ebb_res_fill_cache(e->res);
     ebb_stats_decision(e, "memory is there again: %llu MiB for experts", (unsigned long long)(e->budget.expert_bytes / MIB));
 }
 

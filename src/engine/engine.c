@@ -19,6 +19,7 @@ static ebb_status make_plan(ebb_engine *e, ebb_error *err)
     if (e->host)
         return ebb_plan_draft(&e->net, &e->host->opts, &e->host->plan, &e->plan, err);
     st = ebb_machine_probe(NULL, false, &e->machine, err);
+    ebb_machine_recall_experts(&e->machine, e->model);
     if (st == EBB_OK && e->opts.draft && !e->opts.no_draft)      /* whether it is worth its memory is for speeds to say */
         st = ebb_machine_measure(&e->machine, e->model, &e->opts, true, err);
     if (st == EBB_OK)

@@ -88,6 +88,9 @@ typedef struct ebb_budget {
     atomic_bool  is_least;       /* the ring has one slot, experts the least memory */
     bool         is_refused;     /* K and V cannot go to a file: that was said */
     uint64_t     expert_bytes;   /* memory of streamed experts as it is */
+    ebb_uses     uses;           /* of experts; of none if the model has none */
+    uint64_t     n_kept;         /* choices that had been counted when it was saved */
+    ebb_expert_counts learned;   /* what had been counted when their use was learned last */
     bool         is_open;        /* these two: */
     int          psi_fd;         /* tells of pressure; -1: the system has no such thing */
     ebb_limits_gauge gauge;      /* of the cgroup that limits us */

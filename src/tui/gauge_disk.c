@@ -13,6 +13,11 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
     ebb_buf_clear(&value);
     ebb_buf_addf(&value, "%.0f%% of the time", s->stall_share * 100);
     ebb_canvas_line(c, "  waited for", ebb_buf_text(&value));
+    if (s->experts_chosen > 0) {
+        ebb_buf_clear(&value);
+        ebb_buf_addf(&value, "%.0f%% in memory", 100 * (double)s->experts_here / (double)s->experts_chosen);
+        ebb_canvas_line(c, "  experts", ebb_buf_text(&value));
+    }
     ebb_buf_fini(&value);
     ebb_canvas_gap(c);
 }

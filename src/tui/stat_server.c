@@ -57,6 +57,8 @@ static void put_figures(json_t *o, const ebb_stats *s)
     put(o, "read_bytes", s->read_bytes);
     json_object_set_new(o, "disk_bytes_s", json_real(s->disk_bytes_s));
     json_object_set_new(o, "stall_share", json_real(s->stall_share));
+    if (s->experts_chosen > 0)
+        json_object_set_new(o, "expert_hits", json_real((double)s->experts_here / (double)s->experts_chosen));
     json_object_set_new(o, "decision", text(s->decision));
 }
 

@@ -8,6 +8,7 @@
 #include "model/run.h"
 #include "plan/measure.h"
 #include "plan/speeds.h"
+#include "plan/uses.h"
 #include "residency/measure.h"
 
 #define EBB_AHEAD_TEXT  7u       /* tokens that can be guessed from the text for a pass ... */
@@ -79,6 +80,11 @@ uint64_t ebb_plan_ring(const ebb_net *net);
 uint64_t ebb_plan_ring_least(const ebb_net *net);
 /* The least memory for streamed experts: twice what a layer chooses. */
 uint64_t ebb_plan_experts_least(const ebb_net *net);
+/* What earlier runs learned of the model's experts (uses.h). */
+void ebb_machine_recall_experts(ebb_machine *m, const ebb_model *model);
+void ebb_machine_set_experts(ebb_machine *m, const ebb_uses *u);
+/* `missed` of what is chosen is read: *p streams so much. */
+void ebb_plan_set_missed(const ebb_net *net, ebb_plan *p, double missed);
 /* Fill the predicted figures (predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
 /* Seconds of a pass of n_cols columns at depth 0, logits of all of them wanted. */

@@ -326,6 +326,24 @@ ebb_status ebb_machine_probe(const char *path, bool measures, ebb_machine *out, 
     return measure(out, &w, with_disk, &known, err);
 }
 
+void ebb_machine_set_experts(ebb_machine *m, const ebb_uses *u)
+{
+    for (int i = 0; i <= 16; i++)
+        m->expert_missed[i] = ebb_uses_missed(u, i / 16.0);
+    m->expert_pace = u->pace;
+}
+
+void ebb_machine_recall_experts(ebb_machine *m, const ebb_model *model)
+{
+    ebb_uses u = { 0 };
+
+    memset(m->expert_missed, 0, sizeof m->expert_missed);
+    m->expert_pace = 0;
+    if (ebb_uses_load(&u, ebb_model_get_info(model)->fingerprint))
+        ebb_machine_set_experts(m, &u);
+    ebb_uses_fini(&u);
+}
+
 ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, bool with_disk, ebb_error *err)
 {
     const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(model), 0);
@@ -339,6 +357,7 @@ ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb
         w.types |= ebb_machine_types(opts->draft);
     if (st != EBB_OK)
         return st;
+    ebb_machine_recall_experts(m, model);
     m->cached_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
     with_disk = with_disk && first->fd >= 0 && m->disk_bytes_s <= 0 && !ebb_machine_recall_disk(m, &known, &disk);
     if (ebb_machine_recall_types(m, &known, w.types) && !with_disk)

@@ -1,4 +1,5 @@
 /* The memory arithmetic (ebb/plan.h, plan/layout.h). */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #define EXPERT_MATRICES 3u                       /* of an expert, at most: gate, up, down */
 #define RING_LEAST      (16 * MIB)
 #define RING_PARTS      3u                       /* two in use, the next on its way */
+#define MISSED_LEAST    0.01                     /* where not all experts have room */
 #define COMFORT_PERCENT 90u                      /* of the budget: up to here the page cache holds the weights */
 
 /* -- The layout ---------------------------------------------------------------- */
@@ -79,6 +81,7 @@ typedef struct planning {
     bool            *stays;      /* [n_extents] resident, by the choices that stand in the plan */
     bool             in_memory;  /* the whole file is: nothing to pin or stream */
     bool             is_live;    /* the buffers stand: they are not laid out again */
+    const ebb_machine *machine;
     ebb_plan        *p;
 } planning;
 
@@ -203,6 +206,27 @@ static uint64_t expert_bytes(const planning *q, uint64_t left)
     return one ? 2 * EXPERT_MATRICES * q->net->n_expert_used * one + left : 0;
 }
 
+/* Share of what is chosen that is read where that share of the experts has room: as it was before, else as if all
+ * were chosen alike. */
+static double missed(const planning *q, double room)
+{
+    const double *at = q->machine->expert_missed;
+    double i = floor(room * 16);
+
+    return at[0] > 0 ? at[(int)i] + (room * 16 - i) * (at[(int)i + 1] - at[(int)i]) : 1 - room;
+}
+
+void ebb_plan_set_missed(const ebb_net *net, ebb_plan *p, double missed)
+{
+    uint64_t chosen = p->expert_disk_bytes / net->n_expert * net->n_expert_used;
+
+    missed = missed > MISSED_LEAST ? missed : MISSED_LEAST;
+    p->stream_bytes -= p->expert_read_bytes;
+    p->expert_read_bytes = (uint64_t)(missed * (double)chosen);
+    p->stream_bytes += p->expert_read_bytes;
+    p->expert_hits = missed < 1 ? 1 - missed : 0;
+}
+
 /* Fill the parts for the choices that stand in the plan. */
 static void count(const planning *q)
 {
@@ -223,9 +247,11 @@ static void count(const planning *q)
             *(x->is_certain ? &p->stream_bytes : &experts) += x->n_bytes;
     }
     p->expert_bytes = expert_bytes(q, left);
-    experts -= p->expert_bytes < experts ? p->expert_bytes : experts;
-    if (q->net->n_expert)
-        p->stream_bytes += experts / q->net->n_expert * q->net->n_expert_used;
+    p->expert_read_bytes = 0;
+    p->expert_hits = 0;
+    p->expert_disk_bytes = experts;
+    if (experts > p->expert_bytes)
+        ebb_plan_set_missed(q->net, p, missed(q, (double)p->expert_bytes / (double)experts));
     if (p->is_mapped && p->stream_bytes == 0)
         p->weights_resident_bytes = ebb_net_weight_bytes(q->net);
     p->weights_ring_bytes = p->stream_bytes > 0 ? ring_bytes(q->net, q->stays) : 0;
@@ -512,7 +538,7 @@ static const ebb_engine_opts defaults;
 ebb_status ebb_plan_beside(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
                            uint64_t draft_bytes, uint32_t n_ahead, ebb_plan *p, ebb_error *err)
 {
-    planning q = { .net = net, .o = opts ? opts : &defaults, .p = p };
+    planning q = { .net = net, .o = opts ? opts : &defaults, .p = p, .machine = machine };
     bool is_capped = q.o->ram_bytes && q.o->ram_bytes < machine->available_bytes;
     uint32_t chunk = q.o->n_chunk ? q.o->n_chunk : CHUNK_DEFAULT;
     ebb_status st = begin(&q, m, err);
@@ -541,7 +567,7 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
                           const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p, ebb_error *err)
 {
     ebb_engine_opts o = opts ? *opts : defaults;
-    planning q = { .net = net, .o = &o, .p = p, .is_live = true };
+    planning q = { .net = net, .o = &o, .p = p, .is_live = true, .machine = machine };
     ebb_status st = begin(&q, m, err);
 
     if (st != EBB_OK) {

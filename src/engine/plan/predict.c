@@ -10,7 +10,11 @@
  *
  * A prompt of n columns multiplies n times as much, and unpacks all weights once, which takes about what a pass of
  * one column takes.  The first one also waits for what shall be resident and is not in memory yet.
+ * Of experts, S counts those that are chosen and not in memory: as many as in earlier runs, and passes take so much longer
+ * than this says as they did then, because what is read is known late.
  */
+#include <math.h>
+
 #include "plan/layout.h"
 
 #define MEMORY_BYTES_S  10e9                     /* per core, where it was not measured */
@@ -79,13 +83,29 @@ static double cold_bytes(const ebb_machine *m, const ebb_plan *p)
     return share > 0 ? (double)p->weights_resident_bytes * share : 0;
 }
 
+/* Bytes that a pass of n columns reads.  Columns choose experts of their own: of many, each reads those that have no room
+ * and that any of them chose; the first ones find the places empty. */
+static double read_bytes(const ebb_net *net, const ebb_plan *p, uint32_t n, bool is_first)
+{
+    double certain = (double)(p->stream_bytes - p->expert_read_bytes), room, any;
+
+    if (n <= 1 || p->expert_read_bytes == 0)
+        return (double)p->stream_bytes;
+    any = 1 - pow(1 - (double)net->n_expert_used / net->n_expert, n);
+    if (is_first)
+        return certain + any * (double)p->expert_disk_bytes;
+    room = (double)p->expert_bytes / (double)p->expert_disk_bytes;
+    return certain + fmin(n * (double)p->expert_read_bytes, any * (1 - fmin(room, 1)) * (double)p->expert_disk_bytes);
+}
+
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
 {
-    double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = (double)p->stream_bytes;
+    double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = read_bytes(net, p, PROMPT_TOKENS, true);
     double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY);
+    double pace = p->expert_read_bytes > 0 ? or_usual(m->expert_pace, 1) : 1;
 
-    p->predicted_decode_tok_s = 1 / with_reads(m, one_s, stream);
-    p->predicted_prefill_tok_s = p->n_chunk / with_reads(m, column_s * p->n_chunk + one_s, stream);
+    p->predicted_decode_tok_s = 1 / (with_reads(m, one_s, (double)p->stream_bytes) * pace);
+    p->predicted_prefill_tok_s = p->n_chunk / with_reads(m, column_s * p->n_chunk + one_s, read_bytes(net, p, p->n_chunk, false));
     p->predicted_load_s = p->is_mapped ? 0 : (double)p->weights_resident_bytes / disk;
     p->predicted_first_token_s = with_reads(m, column_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));
 }
@@ -94,7 +114,7 @@ double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_plan 
 {
     double further_s = n_cols > 1 ? (n_cols - 1) * product_s(net, m, p, FEW) : 0;
 
-    return with_reads(m, compute_s(net, m, p) + further_s, (double)p->stream_bytes);
+    return with_reads(m, compute_s(net, m, p) + further_s, read_bytes(net, p, n_cols, false));
 }
 
 double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, double pass_s)

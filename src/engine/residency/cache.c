@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "residency/pin.h"
 
 #define NONE      UINT32_MAX
+#define STRIDE    7919u          /* a prime */
 #define GUESS_PART  4u           /* of the places, at most, are for guesses */
 #define CLASS_LEAST 64u          /* places of a size, at least: else all are of the largest */
 
@@ -386,6 +388,35 @@ void ebb_cache_fill(ebb_cache *c, const uint8_t *owner)
         n_free--;
     }
     free(list);
+}
+
+/* Every few experts, so that all layers take part. */
+double ebb_cache_read_speed(ebb_cache *c, const uint8_t *owner, uint64_t n_bytes, const atomic_bool *cancel)
+{
+    uint32_t n_most = c->n_open / 2, n = 0;
+    uint64_t before = c->counts.read_bytes, sum;
+    uint32_t *list = malloc((n_most + 1) * sizeof *list);
+    double begin = ebb_clock_s();
+    const void *ptr;
+    bool ok = list != NULL;
+
+    ebb_cache_settle(c);
+    c->begun = ++c->clock;
+    c->n_cols = 0;                               /* of no pass */
+    for (uint32_t i = 0; i < c->n_experts && n < n_most && c->counts.read_bytes - before < n_bytes && ok; i++) {
+        uint32_t e = (uint32_t)((uint64_t)i * STRIDE % c->n_experts);
+
+        if (c->experts[e].place == NONE && owner[c->experts[e].first] == EBB_LAYER_DISK && take(c, e, false))
+            list[n++] = e;
+    }
+    sum = c->counts.read_bytes - before;
+    for (uint32_t i = 0; i < n && ok; i++)
+        for (uint32_t k = 0; k < c->experts[list[i]].n && ok; k++)
+            ok = ebb_ring_acquire(c->ring, c->experts[list[i]].first + k, cancel, &ptr, NULL) == EBB_OK;
+    free(list);
+    c->counts.read_bytes = before;
+    c->begun = ++c->clock;
+    return ok && sum > 0 ? (double)sum / (ebb_clock_s() - begin) : 0;
 }
 
 /* -- Use ---------------------------------------------------------------------------- */

@@ -66,6 +66,10 @@ void ebb_cache_done(ebb_cache *c, uint32_t e);
 /* Between passes: what is worth most of extents whose owner is DISK is read into the places that are free, behind everything else. */
 void ebb_cache_fill(ebb_cache *c, const uint8_t *owner);
 
+/* Read experts that are not here, n_bytes or as many as half of the places hold, all at once and with nothing computed beside;
+ * bytes per second, 0: there is nothing to read, or it failed. */
+double ebb_cache_read_speed(ebb_cache *c, const uint8_t *owner, uint64_t n_bytes, const atomic_bool *cancel);
+
 /* Errors: LIMIT (no place), those of ebb_ring_acquire. */
 EBB_MUST_CHECK
 ebb_status ebb_cache_acquire(ebb_cache *c, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err);

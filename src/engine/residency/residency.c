@@ -391,6 +391,8 @@ double ebb_res_read_speed(ebb_res *r, uint64_t n_bytes)
 
     if (!r->ring || !find_stretch(r, &file, &from, &to))
         return 0;
+    if (r->cache.n_places > 0)
+        return ebb_cache_read_speed(&r->cache, r->owner, n_bytes, r->cancel);
     return ebb_read_time(r->files, r->n_files, file, from, n_bytes < to - from ? n_bytes : to - from, r->ops);
 }
 
