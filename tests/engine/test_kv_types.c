@@ -115,7 +115,7 @@ static void check_quality(const ebb_model *m, const char *name, const ebb_token 
                   100 * (exp(q8.loss - f16.loss) - 1), 100 * (exp(q4.loss - f16.loss) - 1), nmse(&q8, &f16, n_logits),
                   nmse(&q4, &f16, n_logits));
     assert_true(nmse(&q8, &f16, n_logits) <= 1e-3);
-    assert_true(fabs(exp(q8.loss - f16.loss) - 1) <= 0.005);
+    assert_true(exp(q8.loss - f16.loss) - 1 <= 0.005);   /* chance may make it better; that it differs little is the NMSE's */
     assert_true(exp(q4.loss - f16.loss) - 1 <= 0.03);
     assert_true(nmse(&q4, &f16, n_logits) <= 0.03);
     free(f16.logits);
