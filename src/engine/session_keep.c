@@ -9,7 +9,7 @@
 #include "os/file.h"
 #include "os/paths.h"
 
-#define ARITHMETIC    2u                         /* one more whenever K and V of the same tokens get other bits */
+#define ARITHMETIC    3u                         /* one more whenever K and V of the same tokens get other bits */
 #define N_SAMPLES     32u
 #define SAMPLE_BYTES  64u
 

@@ -9,7 +9,8 @@
  *  K2  Quantized types: the integer sums of a block are exact; then one
  *      fmaf per scale, blocks in order:
  *        blocks of 32:   acc = fmaf(d_w * d_x, (float)isum, acc)       (and a second one for a minimum)
- *        blocks of 256:  acc = fmaf(d_w * d_x, (float)isum, acc), acc = fmaf(-(dmin_w * d_x), (float)msum, acc)
+ *        blocks of 256:  acc = fmaf(d_w * d_x, (float)isum, acc)
+ *          with minima:  acc = fmaf(d_x, fmaf(-dmin_w, (float)msum, d_w * (float)isum), acc)
  *      so every ISA gives the same bits as scalar.c.
  *  K3  Float types: 16 partial sums, element k goes to sum k % 16 by fmaf in
  *      order of k (a short tail is padded with zeroes), then the sums are

@@ -99,9 +99,14 @@ GEMM_INLINE void block_256(const tile256 *t, const ebb_q8_256 *const x[COLS], fl
 
             if (offset > 0)
                 sum[c][h] = _mm256_sub_epi32(sum[c][h], _mm256_mullo_epi32(v[c][h], _mm256_set1_epi32(offset)));
-            sums = step(t->d[h], dx, sum[c][h], sums);
-            if (has_min)
-                sums = _mm256_fnmadd_ps(_mm256_mul_ps(_mm256_load_ps(t->dmin[h]), dx), _mm256_cvtepi32_ps(v[c][h]), sums);
+            if (has_min) {
+                __m256 both = _mm256_mul_ps(_mm256_load_ps(t->d[h]), _mm256_cvtepi32_ps(sum[c][h]));
+
+                both = _mm256_fnmadd_ps(_mm256_load_ps(t->dmin[h]), _mm256_cvtepi32_ps(v[c][h]), both);
+                sums = _mm256_fmadd_ps(dx, both, sums);
+            } else {
+                sums = step(t->d[h], dx, sum[c][h], sums);
+            }
             _mm256_store_ps(y, sums);
         }
 }

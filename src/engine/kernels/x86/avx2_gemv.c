@@ -117,10 +117,11 @@ INLINE __m256 block_256(const uint8_t *const w[ROWS], size_t at, const ebb_q8_25
             row_k(w[i] + at, x, x_sums, type == EBB_TYPE_Q5_K, &s[i], &m[i]);
     }
     __m256 d = load_halves(w, at + (type == EBB_TYPE_Q6_K ? 208 : 0));
-    acc = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(sum8(s)), acc);
+    __m256 sum = _mm256_cvtepi32_ps(sum8(s));
     if (type == EBB_TYPE_Q6_K || type == EBB_TYPE_IQ4_XS)
-        return acc;
-    return _mm256_fnmadd_ps(_mm256_mul_ps(load_halves(w, at + 2), dx), _mm256_cvtepi32_ps(sum8(m)), acc);
+        return _mm256_fmadd_ps(_mm256_mul_ps(d, dx), sum, acc);
+    sum = _mm256_fnmadd_ps(load_halves(w, at + 2), _mm256_cvtepi32_ps(sum8(m)), _mm256_mul_ps(d, sum));
+    return _mm256_fmadd_ps(dx, sum, acc);
 }
 
 /* 32 bits of a fifth each, then nibbles. */

@@ -37,9 +37,14 @@ GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, const uint8_t *
 {
     __m512 x = _mm512_castsi512_ps(_mm512_set1_epi32(ebb_gemm_four(block))), y = _mm512_load_ps(acc);     /* d comes first */
 
-    y = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(t->d[h]), x), _mm512_cvtepi32_ps(sum), y);
-    if (has_min)
-        y = _mm512_fnmadd_ps(_mm512_mul_ps(_mm512_load_ps(t->dmin[h]), x), _mm512_cvtepi32_ps(min_sum), y);
+    if (has_min) {
+        __m512 both = _mm512_mul_ps(_mm512_load_ps(t->d[h]), _mm512_cvtepi32_ps(sum));
+
+        both = _mm512_fnmadd_ps(_mm512_load_ps(t->dmin[h]), _mm512_cvtepi32_ps(min_sum), both);
+        y = _mm512_fmadd_ps(x, both, y);
+    } else {
+        y = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(t->d[h]), x), _mm512_cvtepi32_ps(sum), y);
+    }
     _mm512_store_ps(acc, y);
 }
 

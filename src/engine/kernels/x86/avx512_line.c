@@ -185,9 +185,14 @@ EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m51
     for (size_t i = 0; i < 4 && i < n; i++) {
         __m512 dx = _mm512_set1_ps(x[i].d), dw = has_min ? ebb_lanes_f16(d[i]) : _mm512_castsi512_ps(d[i]);
 
-        acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_castsi512_ps(s[i]), acc);
-        if (has_min)
-            acc = _mm512_fnmadd_ps(_mm512_mul_ps(ebb_lanes_f16(_mm512_srli_epi32(d[i], 16)), dx), _mm512_castsi512_ps(m[i]), acc);
+        if (has_min) {
+            __m512 both = _mm512_mul_ps(dw, _mm512_castsi512_ps(s[i]));
+
+            both = _mm512_fnmadd_ps(ebb_lanes_f16(_mm512_srli_epi32(d[i], 16)), _mm512_castsi512_ps(m[i]), both);
+            acc = _mm512_fmadd_ps(dx, both, acc);
+        } else {
+            acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_castsi512_ps(s[i]), acc);
+        }
     }
     return acc;
 }
