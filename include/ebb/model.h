@@ -27,6 +27,18 @@ ebb_status ebb_model_open(const char *path, ebb_model **out, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_model_open_memory(const void *data, size_t n_bytes, const char *name,
                                  ebb_model **out, ebb_error *err);
+
+/* A file of a model that is still being written. */
+typedef struct ebb_model_begun {
+    const char *path;            /* what is there of it, from its first byte on */
+    const char *name;            /* what it will be called, for messages */
+    uint64_t    n_bytes;         /* that it will have */
+} ebb_model_begun;
+/* The same from the beginnings of all n files of a model, in order, as soon as their headers are there: good for
+ * all that touches no weight, a plan for instance.  BUSY: the header of file *i_busy goes on behind what is there,
+ * or nothing of it is there yet. */
+EBB_MUST_CHECK
+ebb_status ebb_model_open_begun(const ebb_model_begun *files, size_t n, size_t *i_busy, ebb_model **out, ebb_error *err);
 void ebb_model_close(ebb_model *m);              /* NULL is fine */
 
 /* Strings live as long as the model and have passed no display filter. */

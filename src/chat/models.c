@@ -16,18 +16,18 @@
 typedef struct finding {
     ebb_model_file *files;
     size_t          n, cap;
+    const char     *ending;
     bool            failed;      /* out of memory */
 } finding;
 
-static bool ends_in_gguf(const char *name)
+static bool ends_in(const char *name, const char *ending)
 {
-    size_t n = strlen(name);
+    size_t n = strlen(name), k = strlen(ending);
 
-    return n > 5 && strcmp(name + n - 5, ".gguf") == 0;
+    return n > k && strcmp(name + n - k, ending) == 0;
 }
 
-/* "x-00002-of-00003.gguf": which part; false: the file is whole. */
-static bool is_part(const char *path, unsigned *part, unsigned *of)
+bool ebb_models_is_part(const char *path, unsigned *part, unsigned *of)
 {
     size_t n = strlen(path);
     unsigned i, count;
@@ -72,7 +72,7 @@ static void add_file(finding *f, const char *path, const struct stat *st)
     uint64_t n_bytes = (uint64_t)st->st_size;
     char *copy;
 
-    if (is_part(path, &part, &of))
+    if (ebb_models_is_part(path, &part, &of))
         n_bytes = part == 1 ? bytes_of_parts(path, of) : 0;
     if (part != 1 || is_known(f, path))
         return;
@@ -122,7 +122,7 @@ static void look_at(finding *f, const char *path, int depth)
         return;
     if (S_ISDIR(st.st_mode) && depth >= 0)
         look_into(f, path, depth - 1);
-    else if (S_ISREG(st.st_mode) && ends_in_gguf(path))
+    else if (S_ISREG(st.st_mode) && ends_in(path, f->ending))
         add_file(f, path, &st);
 }
 
@@ -151,9 +151,9 @@ static void look_at_list(finding *f, const char *list)
     }
 }
 
-ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err)
+static ebb_status find(const char *ending, ebb_model_file **out, size_t *n, ebb_error *err)
 {
-    finding f = { 0 };
+    finding f = { .ending = ending };
     ebb_buf data = { 0 };
 
     *out = NULL;
@@ -172,6 +172,33 @@ ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err)
     *out = f.files;
     *n = f.n;
     return EBB_OK;
+}
+
+ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err)
+{
+    return find(".gguf", out, n, err);
+}
+
+ebb_status ebb_models_find_begun(ebb_model_file **out, size_t *n, ebb_error *err)
+{
+    return find(".gguf.part", out, n, err);
+}
+
+ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err)
+{
+    const char *list = ebb_path_models();
+
+    while (list && *list) {
+        size_t n = strcspn(list, ":");
+        struct stat st;
+
+        ebb_buf_clear(out);
+        ebb_buf_add(out, list, n);
+        if (n && (stat(ebb_buf_text(out), &st) == 0 ? S_ISDIR(st.st_mode) : !ends_in(ebb_buf_text(out), ".gguf")))
+            return out->failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a path") : EBB_OK;
+        list += n + (list[n] == ':');
+    }
+    return ebb_path_in(EBB_DIR_DATA, "models", out, err);
 }
 
 /* -- By name ------------------------------------------------------------------------------ */
@@ -244,7 +271,7 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     else if (i == n && n > 0)
         st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and no model here is called so; there are %s", name, ebb_buf_text(&names));
     else if (i == n)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and there are no models here yet; `ebb pull` fetches one, `ebb models` says where they belong", name);
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and there are no models here yet; `ebb pull OWNER/NAME` gets one, `ebb models` says where they belong", name);
     else if (!*path)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
     ebb_buf_fini(&names);

@@ -23,6 +23,16 @@ EBB_MUST_CHECK
 ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err);
 void ebb_models_free(ebb_model_file *files, size_t n);
 
+/* The same for files that `ebb pull` has begun, *.gguf.part; n_bytes is what is there of each. */
+EBB_MUST_CHECK
+ebb_status ebb_models_find_begun(ebb_model_file **out, size_t *n, ebb_error *err);
+/* Replace *out by the folder where new models belong: the first of $EBB_MODELS that is no file, else the data folder.  It
+ * need not be there.  Errors: NOTFOUND (no home), NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err);
+/* "x-00002-of-00003.gguf": which part; false: the file is whole. */
+bool ebb_models_is_part(const char *path, unsigned *part, unsigned *of);
+
 /* The name of the embedded guide where a model may be named. */
 #define EBB_MODELS_GUIDE "guide"
 
@@ -55,6 +65,11 @@ EBB_MUST_CHECK
 ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, ebb_machine *machine, bool measures,
                            ebb_model_rating **out, ebb_error *err);
 void ebb_models_rating_free(ebb_model_rating *r, size_t n);
+/* The order of ebb_models_rate, for qsort. */
+int ebb_models_better_first(const void *a, const void *b);
+/* What remains of a model whose weights were rounded to so many bits: by the size of the
+ * smaller model that is as good.  Little is lost down to 5 bits, much below 3. */
+double ebb_models_quality(double bits);
 /* One line: the first is taken, why, and why not a larger one. */
 void ebb_models_why(const ebb_model_rating *r, size_t n, ebb_buf *out);
 

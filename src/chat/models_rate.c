@@ -16,9 +16,7 @@
 
 /* -- Worth ------------------------------------------------------------------------- */
 
-/* What remains of a model whose weights were rounded to so many bits: by the size of the
- * smaller model that is as good.  Little is lost down to 5 bits, much below 3. */
-static double quality(double bits)
+double ebb_models_quality(double bits)
 {
     static const double points[][2] = { { 1.5, 0.25 }, { 2, 0.4 }, { 2.6, 0.6 }, { 3.4, 0.8 }, { 4, 0.9 }, { 4.8, 0.95 },
                                         { 5.5, 0.98 }, { 6.5, 0.99 }, { 8, 1 } };
@@ -46,7 +44,7 @@ static double worth(const ebb_model *m, const ebb_plan *p)
     snprintf(key, sizeof key, "%.40s.expert_count", info->arch);
     if (ebb_model_meta_number(m, key, &n_expert) && n_expert > 1)
         params *= sqrt((double)p->pass_bytes / (double)info->weight_bytes);
-    return params / 1e9 * quality((double)info->weight_bytes * 8 / (double)info->n_params);
+    return params / 1e9 * ebb_models_quality((double)info->weight_bytes * 8 / (double)info->n_params);
 }
 
 static void rate_open(ebb_model_rating *r, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine)
@@ -111,7 +109,7 @@ static double gain(const ebb_model_rating *r)
 }
 
 /* Among those that are fast enough the best, among others the fastest. */
-static int better_first(const void *a, const void *b)
+int ebb_models_better_first(const void *a, const void *b)
 {
     const ebb_model_rating *x = a, *y = b;
     int by_rank = rank(x) - rank(y), by_worth = descending(gain(x), gain(y));
@@ -134,7 +132,7 @@ ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opt
         rate(&(*out)[i], opts, machine, measures);
     }
     free(files);                                 /* the paths have gone over */
-    qsort(*out, n, sizeof **out, better_first);
+    qsort(*out, n, sizeof **out, ebb_models_better_first);
     return EBB_OK;
 }
 

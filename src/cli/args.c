@@ -168,7 +168,7 @@ static const option options[] = {
     { 0, "-r", "--repeat", "N", "repetitions; medians are reported (3)", EBB_FOR_BENCH, COUNT, AT(bench_runs), 0, 0 },
 
     { "Memory and speed", 0, "--ctx", "N", "context, tokens; default: what the plan chooses", EBB_FOR_ENGINE, COUNT, AT(engine.n_ctx), 0, 0 },
-    { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M", EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR, SIZE, AT(engine.ram_bytes), 0, 0 },
+    { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M", EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR | EBB_FOR_PULL, SIZE, AT(engine.ram_bytes), 0, 0 },
     { 0, 0, "--disk", "SPEED", "plan for a disk that reads so fast: 3G/s", EBB_FOR_PLAN, CALL, 0, 0, set_disk },
     { 0, 0, "--mode", "MODE", "balanced, max-tps or max-context", EBB_FOR_ENGINE, NAME, AT(engine.mode), mode_names, 0 },
     { 0, 0, "--resident", "N|N%|auto", "layers kept in memory", EBB_FOR_ENGINE, CALL, 0, 0, set_resident },
@@ -217,9 +217,10 @@ static const option options[] = {
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0, overflow_names, set_overflow },
     { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", TALK, COUNT, AT(linger_s), 0, 0 },
     { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~EBB_FOR_CHAT, FLAG, AT(json), 0, 0 },
-    { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL | EBB_FOR_PULL, TEXT, AT(trace), 0, 0 },
-    { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL | EBB_FOR_PULL, FLAG, AT(quiet), 0, 0 },
-    { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL | EBB_FOR_PULL, FLAG, AT(verbose), 0, 0 },
+    { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },
+    { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },
+    { 0, "-y", "--yes", 0, "ask nothing: take what suits, and what does not fit", EBB_FOR_PULL, FLAG, AT(yes), 0, 0 },
+    { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL, FLAG, AT(verbose), 0, 0 },
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
 

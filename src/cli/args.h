@@ -18,7 +18,7 @@ enum {
     EBB_FOR_SESSIONS = 32, EBB_FOR_MODELS = 64, EBB_FOR_DOCTOR = 128, EBB_FOR_STAT = 256, EBB_FOR_COMPLETION = 512,
     EBB_FOR_PULL = 1024,
     EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT,
-    EBB_FOR_ALL = 511,           /* but completion and pull */
+    EBB_FOR_ALL = 2047 & ~EBB_FOR_COMPLETION,
 };
 
 /* Everything the command line can say; strings point into argv. */
@@ -30,7 +30,7 @@ typedef struct ebb_args {
     const char     *system;
     const char     *trace;
     bool            continue_last;   /* -c */
-    bool            json, plain, is_inline, ascii, verbose, quiet;
+    bool            json, plain, is_inline, ascii, verbose, quiet, yes;
     uint32_t        n_predict;       /* -n */
     bool            has_n_predict;
     uint32_t        bench_depth, bench_runs;

@@ -26,7 +26,7 @@ static void look_at_models(ebb_report *r, const ebb_args *a, ebb_machine *machin
     if (n == 0) {
         ebb_models_free(files, n);
         ebb_report_advise(ebb_report_add(r, "models", "none: the built-in guide is all there is"),
-                          "`ebb pull` fetches one; .gguf files belong into ~/.local/share/ebb/models, or name folders in $EBB_MODELS");
+                          "ebb pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M gets a small one; the first lines of `ebb` name the one that suits");
     } else if (ebb_models_rate(files, n, &a->engine, machine, true, &ratings, NULL) == EBB_OK) {
         ebb_models_why(ratings, n, &why);
         ebb_report_advise(ebb_report_add(r, "models", "%zu here; without -m %.150s", n, ebb_buf_text(&why)), "ebb plan lists them");

@@ -12,6 +12,7 @@
 #include "cli.h"
 #include "guide.h"
 #include "os/paths.h"
+#include "pull/note.h"
 
 static void print_one(const ebb_model_file *f)
 {
@@ -36,13 +37,50 @@ static json_t *json_one(const ebb_model_file *f)
     return o;
 }
 
-static int print_json(const ebb_model_file *files, size_t n)
+/* -- What `ebb pull` has begun ----------------------------------------------------------- */
+
+static void print_begun(const ebb_model_file *f)
 {
-    json_t *list = json_array(), *o;
+    ebb_pull_note note;
+    char size[16];
+    bool is_known = ebb_pull_note_read(f->path, &note);
+
+    printf("%10s  ", ebb_size_text(f->n_bytes, size));
+    if (is_known && note.n_bytes != UINT64_MAX && note.n_bytes)
+        printf("%3.0f %% of it is here  ", 100.0 * (double)f->n_bytes / (double)note.n_bytes);
+    else
+        printf("not all is here    ");
+    ebb_cli_print(f->path, strlen(f->path));
+    if (is_known) {
+        fputs("\n            goes on with `", stdout);
+        ebb_cli_print(note.command, strlen(note.command));
+        putchar('`');
+    }
+    putchar('\n');
+}
+
+static json_t *json_begun(const ebb_model_file *f)
+{
+    json_t *o = json_one(f);
+    ebb_pull_note note;
+
+    if (!ebb_pull_note_read(f->path, &note))
+        return o;
+    json_object_set_new(o, "command", ebb_cli_json_text(note.command));
+    if (note.n_bytes != UINT64_MAX)
+        json_object_set_new(o, "whole_bytes", json_integer((json_int_t)note.n_bytes));
+    return o;
+}
+
+static int print_json(const ebb_model_file *files, size_t n, const ebb_model_file *begun, size_t n_begun)
+{
+    json_t *list = json_array(), *more = json_array(), *o;
 
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, json_one(&files[i]));
-    o = json_pack("{s:o, s:I}", "models", list, "embedded_bytes", (json_int_t)ebb_guide_bytes);
+    for (size_t i = 0; i < n_begun; i++)
+        json_array_append_new(more, json_begun(&begun[i]));
+    o = json_pack("{s:o, s:o, s:I}", "models", list, "begun", more, "embedded_bytes", (json_int_t)ebb_guide_bytes);
     return ebb_cli_print_json(o);
 }
 
@@ -52,29 +90,36 @@ static void tell_where(void)
     ebb_buf dir = { 0 };
 
     if (ebb_path_in(EBB_DIR_DATA, "models", &dir, NULL) == EBB_OK)
-        printf("\nModel files (.gguf) are looked for in %s and in the folders of $EBB_MODELS; `ebb pull` fetches one.\n", ebb_buf_text(&dir));
+        printf("\nModel files (.gguf) are looked for in %s and in the folders of $EBB_MODELS; `ebb pull OWNER/NAME` gets one.\n", ebb_buf_text(&dir));
     ebb_buf_fini(&dir);
 }
 
 int ebb_cli_models(ebb_args *a)
 {
-    ebb_model_file *files;
+    ebb_model_file *files, *begun;
     ebb_error err = { 0 };
-    size_t n;
+    size_t n, n_begun;
     char size[16];
     int status = EBB_EXIT_OK;
 
     if (ebb_models_find(&files, &n, &err) != EBB_OK)
         return ebb_cli_fail(&err);
+    if (ebb_models_find_begun(&begun, &n_begun, &err) != EBB_OK) {
+        ebb_models_free(files, n);
+        return ebb_cli_fail(&err);
+    }
     if (a->json) {
-        status = print_json(files, n);
+        status = print_json(files, n, begun, n_begun);
     } else {
         for (size_t i = 0; i < n; i++)
             print_one(&files[i]);
         printf("%10s  built in          guide\n", ebb_size_text(ebb_guide_bytes, size));
+        for (size_t i = 0; i < n_begun; i++)
+            print_begun(&begun[i]);
         if (n == 0 && isatty(STDOUT_FILENO))
             tell_where();
     }
     ebb_models_free(files, n);
+    ebb_models_free(begun, n_begun);
     return status;
 }

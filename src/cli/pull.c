@@ -1,294 +1,272 @@
-/* ebb pull: a model file from the net, by the curl of this machine. */
-#include <errno.h>
+/* ebb pull: get a model. */
+#include "pull.h"
+
+#include <ctype.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "ebb/model.h"
 #include "os/file.h"
 #include "os/paths.h"
 
-extern char **environ;
+static volatile sig_atomic_t stop_signal;
 
-enum { PARTS_MAX = 999, HTTP_ERROR = 22, NO_CURL = 127 };
-static const char usual_mix[] = "Q4_K_M", suffix[] = ".gguf";
-
-typedef struct pull {
-    ebb_buf url, tree;           /* of the (first) file; of the page that lists its neighbours, or "" */
-    ebb_buf dir, name;           /* where it goes, and under which name */
-    bool    has_progress;
-} pull;
-
-static void pull_fini(pull *p)
+static void on_signal(int sig)
 {
-    ebb_buf_fini(&p->url);
-    ebb_buf_fini(&p->tree);
-    ebb_buf_fini(&p->dir);
-    ebb_buf_fini(&p->name);
+    stop_signal = sig;
 }
 
-/* -- From a word to a link ----------------------------------------------------------------- */
+typedef struct pulling {
+    const ebb_args *a;
+    ebb_pull       *p;
+    ebb_pull_line   line;
+    char            too_large[160];      /* why it was stopped when its plan was known; "" */
+} pulling;
 
-static bool begins(const char *s, const char *with)
+/* -- Where from ------------------------------------------------------------------------------ */
+
+/* The first line of a file of hub programs that holds the user's token. */
+static void read_token_file(ebb_buf *out)
 {
-    return strncasecmp(s, with, strlen(with)) == 0;
+    const char *named = getenv("HF_TOKEN_PATH"), *hub = getenv("HF_HOME"), *cache = getenv("XDG_CACHE_HOME");
+    ebb_buf path = { 0 }, whole = { 0 };
+
+    if (named && *named)
+        ebb_buf_adds(&path, named);
+    else if (hub && *hub)
+        ebb_buf_addf(&path, "%s/token", hub);
+    else
+        ebb_buf_addf(&path, "%s/huggingface/token", cache && *cache ? cache : "~/.cache");
+    if (ebb_path_expand(ebb_buf_text(&path), &whole, NULL) == EBB_OK && ebb_file_slurp(ebb_buf_text(&whole), 4096, out, NULL) != EBB_OK)
+        ebb_buf_clear(out);
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&whole);
 }
 
-static bool ends(const char *s, size_t n, const char *with)
+/* What is left of a token without space around; "" if it is none. */
+static ebb_status read_token(ebb_buf *out, ebb_error *err)
 {
-    return n > strlen(with) && strncasecmp(s + n - strlen(with), with, strlen(with)) == 0;
-}
+    const char *set = getenv("HF_TOKEN");
 
-/* OWNER/REPO, OWNER/REPO:MIX or OWNER/REPO/FILE.gguf of Hugging Face.  A file without a name is called as most are there: as
- * its repository, less -GGUF, and the mix. */
-static bool link_of_hub(const char *word, pull *p)
-{
-    const char *site = getenv("HF_ENDPOINT"), *repo = strchr(word, '/') + 1, *end = repo + strcspn(repo, "/:");
-    int n_repo = (int)(end - repo), n_whole = (int)(end - word), n_model = n_repo;
-
-    site = site && *site ? site : "https://huggingface.co";
-    if (n_repo == 0 || repo == word + 1)
-        return false;
-    ebb_buf_addf(&p->tree, "%s/%.*s/tree/main", site, n_whole, word);
-    ebb_buf_addf(&p->url, "%s/%.*s/resolve/main/", site, n_whole, word);
-    if (*end == '/')
-        return end[1] && ebb_buf_adds(&p->url, end + 1);
-    if (ends(repo, (size_t)n_repo, "-GGUF"))
-        n_model -= 5;
-    return ebb_buf_addf(&p->url, "%.*s-%s%s", n_model, repo, *end == ':' && end[1] ? end + 1 : usual_mix, suffix);
-}
-
-/* A link is taken as it is, but a page that shows a file becomes the file. */
-static bool link_of(const char *word, pull *p)
-{
-    static const char page[] = "/blob/";
-    const char *at;
-
-    if (begins(word, "hf.co/"))
-        return link_of_hub(word + 6, p);
-    if (begins(word, "huggingface.co/"))
-        return ebb_buf_addf(&p->url, "https://%s", word);
-    if (!begins(word, "http://") && !begins(word, "https://"))
-        return strchr(word, '/') && !strchr("/.~", word[0]) && link_of_hub(word, p);
-    at = strstr(word, page);
-    if (!at)
-        return ebb_buf_adds(&p->url, word);
-    return ebb_buf_addf(&p->url, "%.*s/resolve/%s", (int)(at - word), word, at + strlen(page));
-}
-
-static ebb_status choose_name(pull *p, ebb_error *err)
-{
-    const char *url = ebb_buf_text(&p->url), *end = url + strcspn(url, "?#"), *name = end;
-
-    while (name > url && name[-1] != '/')
-        name--;
-    ebb_buf_add(&p->name, name, (size_t)(end - name));
-    for (const char *c = name; c < end; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7F)
-            return EBB_FAIL(err, EBB_USAGE, "pull: the file's name has control characters");
-    if (!ends(name, (size_t)(end - name), suffix))
-        return EBB_FAIL(err, EBB_USAGE, "pull: %s: is no .gguf file; ebb reads no other", url);
+    if (set && *set)
+        ebb_buf_adds(out, set);
+    else
+        read_token_file(out);
+    while (out->len && isspace((unsigned char)out->data[out->len - 1]))
+        ebb_buf_remove(out, out->len - 1, 1);
+    while (out->len && isspace((unsigned char)out->data[0]))
+        ebb_buf_remove(out, 0, 1);
+    for (size_t i = 0; i < out->len; i++)
+        if (!isgraph((unsigned char)out->data[i]))
+            return EBB_FAIL(err, EBB_USAGE, "the token of HF_TOKEN or of ~/.cache/huggingface/token is no token: it has spaces or worse in it");
     return EBB_OK;
 }
 
-/* The first folder of $EBB_MODELS, else the data folder. */
-static ebb_status choose_dir(pull *p, ebb_error *err)
+static ebb_status read_endpoint(ebb_buf *out, ebb_error *err)
 {
-    const char *places = ebb_path_models();
-    struct stat st;
-    ebb_status status;
+    const char *set = getenv("HF_ENDPOINT");
 
-    for (size_t n; places && *places; places += n + (places[n] == ':')) {
-        n = strcspn(places, ":");
-        ebb_buf_clear(&p->dir);
-        ebb_buf_add(&p->dir, places, n);
-        if (n > 0 && stat(ebb_buf_text(&p->dir), &st) == 0 && S_ISDIR(st.st_mode))
-            return EBB_OK;
-    }
-    status = ebb_path_in(EBB_DIR_DATA, "models", &p->dir, err);
-    return status == EBB_OK ? ebb_file_mkdirs(p->dir.data, err) : status;
+    if (!set || !*set)
+        return EBB_OK;
+    if (strncasecmp(set, "https://", 8) != 0 && strncasecmp(set, "http://", 7) != 0)
+        return EBB_FAIL(err, EBB_USAGE, "HF_ENDPOINT=%.100s: is an address like " EBB_HUB, set);
+    ebb_buf_adds(out, set);
+    while (out->len && out->data[out->len - 1] == '/')
+        ebb_buf_remove(out, out->len - 1, 1);
+    return out->failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for an address") : EBB_OK;
 }
 
-/* -- Fetching ---------------------------------------------------------------------------------- */
+/* -- Following ------------------------------------------------------------------------------- */
 
-/* curl's exit status; NO_CURL: there is none.  What came stays in `part`, and goes on from there. */
-static int run_curl(const pull *p, const char *url, const char *part)
+static bool stops(void *arg)
 {
-    const char *args[] = { "curl", "--fail", "--location", "--globoff", p->has_progress ? "--show-error" : "-sS", "--proto", "=http,https",
-                           "--retry", "5", "--continue-at", "-", "--output", part, "--url", url, NULL };
-    posix_spawnattr_t attr;
-    sigset_t defaults;
-    pid_t pid;
-    int status;
+    (void)arg;
+    return stop_signal != 0;
+}
 
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE);
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setsigdefault(&attr, &defaults);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
-    status = posix_spawnp(&pid, args[0], NULL, &attr, (char **)args, environ);
-    posix_spawnattr_destroy(&attr);
-    if (status != 0)
-        return NO_CURL;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+static void says(void *arg, const char *text)
+{
+    pulling *u = arg;
+
+    ebb_pull_line_say(&u->line, text);
+}
+
+static void moves(void *arg, const char *name, unsigned i_file, unsigned n_files, const ebb_pull_progress *p)
+{
+    pulling *u = arg;
+
+    ebb_pull_line_move(&u->line, name, i_file, n_files, p);
+}
+
+static bool plans(void *arg, const ebb_model *m, const ebb_machine *machine, const ebb_plan *plan)
+{
+    pulling *u = arg;
+
+    (void)machine;
+    ebb_pull_say_plan(&u->line, m, plan);
+    if (!plan->fits && !u->a->yes)
+        snprintf(u->too_large, sizeof u->too_large, "%s", plan->why);
+    return !u->too_large[0];
+}
+
+/* -- The choice ------------------------------------------------------------------------------ */
+
+static bool is_asking(const ebb_args *a)
+{
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !a->json && !a->quiet;
+}
+
+/* A line that was typed, without what is around it; false: no more. */
+static bool read_line(char out[200])
+{
+    char *end;
+
+    if (!fgets(out, 200, stdin))
+        return false;
+    for (end = out + strlen(out); end > out && isspace((unsigned char)end[-1]); end--)
         ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    *end = '\0';
+    return true;
 }
 
-static ebb_status why_not(const pull *p, int status, const char *url, ebb_error *err)
+/* Ask until the answer is one of them; false: none is wanted. */
+static bool ask(const ebb_pull *p, size_t *i)
 {
-    const char *dir = ebb_buf_text(&p->dir);
+    size_t best = p->n_offers;
+    char word[200];
+    ebb_error err = { 0 };
 
-    switch (status) {
-    case NO_CURL:
-        return EBB_FAIL(err, EBB_NOTFOUND, "pull: there is no curl, which fetches files; install it: sudo apt-get install curl");
-    case 6: case 7: case 28: case 35: case 52: case 56:
-        return EBB_FAIL(err, EBB_IO, "pull: %.300s: the network does not bring it; the same command goes on from here", url);
-    case HTTP_ERROR:
-        return EBB_FAIL(err, EBB_NOTFOUND, "pull: %.300s: the server gives no such file%s%s", url, p->tree.len ? "; what there is: " : "",
-                        ebb_buf_text(&p->tree));
-    case 23:
-        return EBB_FAIL(err, EBB_IO, "pull: %.200s cannot be written, or its disk is full; make room, or name another folder in $EBB_MODELS; the same command goes on",
-                        dir);
-    case 33:
-        return EBB_FAIL(err, EBB_IO, "pull: the server cannot go on with half a file; delete %.200s/%s.part and begin anew", dir,
-                        ebb_buf_text(&p->name));
+    for (size_t k = 0; k < p->n_offers; k++)
+        if (p->offers[k].suits)
+            best = k;
+    for (;;) {
+        if (best < p->n_offers)
+            printf("\nPull which one?  Enter takes %s, n none: ", ebb_pull_want(p->offers, p->n_offers, best));
+        else
+            printf("\nPull which one?  Enter takes none: ");
+        fflush(stdout);
+        if (!read_line(word) || stop_signal || strcasecmp(word, "n") == 0 || strcasecmp(word, "no") == 0 || strcasecmp(word, "q") == 0)
+            return false;
+        if (!word[0] || strcasecmp(word, "y") == 0 || strcasecmp(word, "yes") == 0) {
+            *i = best;
+            return best < p->n_offers;
+        }
+        if (ebb_pull_find(p->offers, p->n_offers, word, i, &err) == EBB_OK)
+            return true;
+        printf("%s\n", err.msg);
     }
-    return EBB_FAIL(err, EBB_IO, "pull: curl failed (%d); the same command goes on from here", status);
 }
 
-/* A page of words that came in a file's place would be in the way for ever: it goes. */
-static ebb_status check_beginning(const char *part, const char *url, ebb_error *err)
+/* Which offer; EBB_CANCELED: none, and *status is what to leave with. */
+static ebb_status choose(pulling *u, size_t *i, int *status, ebb_error *err)
 {
-    char magic[4] = "";
-    int fd;
-    ebb_status st = ebb_file_open(part, EBB_FILE_READ, &fd, err);
+    const ebb_args *a = u->a;
+    ebb_pull *p = u->p;
+    ebb_status st;
 
+    if (p->source.is_url)
+        return EBB_OK;
+    if (p->source.want[0])
+        return ebb_pull_find(p->offers, p->n_offers, p->source.want, i, err);
+    st = ebb_pull_rate(p, err);
+    for (size_t k = 0; st == EBB_OK && a->yes && k < p->n_offers; k++)
+        if (p->offers[k].suits) {
+            *i = k;
+            return EBB_OK;
+        }
     if (st != EBB_OK)
         return st;
-    st = ebb_file_read_at(fd, part, magic, sizeof magic, 0, NULL);
-    ebb_file_close(fd);
-    if (st == EBB_OK && memcmp(magic, "GGUF", sizeof magic) == 0)
-        return EBB_OK;
-    unlink(part);
-    return EBB_FAIL(err, EBB_FORMAT, "pull: %.300s: what the server sent is no GGUF file; is it the link of a page, or does it ask for a login?", url);
+    *status = a->json ? ebb_pull_print_list_json(p) : (ebb_pull_print_list(p), EBB_EXIT_OK);
+    return is_asking(a) && ask(p, i) ? EBB_OK : EBB_CANCELED;
 }
 
-/* All of it was there already when it was last interrupted. */
-static bool was_whole(const char *part, const char *path)
-{
-    ebb_model *m = NULL;
-    bool is_whole = rename(part, path) == 0 && ebb_model_open(path, &m, NULL) == EBB_OK;
+/* -- The command ------------------------------------------------------------------------------ */
 
-    ebb_model_close(m);
-    if (!is_whole)
-        (void)rename(path, part);
-    return is_whole;
+/* How to go on with what was stopped, or broke. */
+static void tell_way(pulling *u, size_t i)
+{
+    ebb_buf command = { 0 };
+    const ebb_pull *p = u->p;
+
+    ebb_pull_line_clear(&u->line);
+    if (u->line.share <= 0 || u->a->quiet)
+        return;
+    ebb_pull_add_command(&command, &p->source, p->source.is_url ? NULL : ebb_pull_want(p->offers, p->n_offers, i));
+    if (p->source.is_url && u->a->n_words > 1)
+        ebb_buf_addf(&command, " %s", u->a->words[1]);
+    fprintf(stderr, "%s%.0f %% are there; `%s` goes on\n", stop_signal ? "stopped: " : "", 100 * u->line.share, ebb_buf_text(&command));
+    ebb_buf_fini(&command);
 }
 
-static ebb_status fetch(const pull *p, const char *url, const char *path, ebb_error *err)
+static int fetch(pulling *u, size_t i, ebb_error *err)
 {
-    ebb_buf part = { 0 };
-    ebb_status st;
+    const ebb_args *a = u->a;
+    ebb_pull_watch watch = { .plans = plans, .moves = moves, .arg = u };
+    ebb_pull_done done;
     int status;
+    ebb_status st = ebb_pull_fetch(u->p, i, a->n_words > 1 ? a->words[1] : NULL, &a->engine, &watch, &done, err);
 
-    if (access(path, F_OK) == 0)
-        return EBB_OK;
-    ebb_buf_addf(&part, "%s.part", path);
-    if (p->has_progress)
-        fprintf(stderr, "%s\n", url);
-    status = run_curl(p, url, ebb_buf_text(&part));
-    if (status == HTTP_ERROR && was_whole(ebb_buf_text(&part), path))
-        st = EBB_OK;
-    else if (status != 0)
-        st = why_not(p, status, url, err);
-    else if ((st = check_beginning(ebb_buf_text(&part), url, err)) == EBB_OK && rename(ebb_buf_text(&part), path) != 0)
-        st = EBB_FAIL(err, EBB_IO, "%s: %s", path, strerror(errno));
-    ebb_buf_fini(&part);
-    return st;
-}
-
-/* Of a file in parts ("-00001-of-00003.gguf") how many there are; 1: it is whole. */
-static unsigned n_parts_of(const char *name, size_t *stem)
-{
-    size_t n = strlen(name);
-    unsigned first, count;
-
-    if (n < 20 || sscanf(name + n - 20, "-%5u-of-%5u.gguf", &first, &count) != 2 || first != 1 || count == 0 || count > PARTS_MAX)
-        return 1;
-    *stem = n - 20;
-    return count;
-}
-
-static ebb_status fetch_all(const pull *p, ebb_error *err)
-{
-    const char *name = ebb_buf_text(&p->name), *url = ebb_buf_text(&p->url);
-    size_t stem = strlen(name), n_before = (size_t)(strcspn(url, "?#")) - stem;
-    unsigned n = n_parts_of(name, &stem);
-    ebb_buf from = { 0 }, to = { 0 };
-    ebb_status st = EBB_OK;
-
-    for (unsigned i = 1; i <= n && st == EBB_OK; i++) {
-        char part[32] = "";
-        if (n > 1)
-            snprintf(part, sizeof part, "-%05u-of-%05u.gguf", i, n);
-        ebb_buf_clear(&from);
-        ebb_buf_clear(&to);
-        ebb_buf_addf(&from, "%.*s%.*s%s%s", (int)n_before, url, (int)stem, name, part, url + n_before + p->name.len);
-        ebb_buf_addf(&to, "%s/%.*s%s", ebb_buf_text(&p->dir), (int)stem, name, part);
-        st = fetch(p, ebb_buf_text(&from), ebb_buf_text(&to), err);
-    }
-    ebb_buf_fini(&from);
-    ebb_buf_fini(&to);
-    return st;
-}
-
-/* Also of a file that was there before. */
-static ebb_status check(const char *path, char size[16], ebb_error *err)
-{
-    ebb_model *m;
-    ebb_status st = ebb_model_open(path, &m, err);
-
+    ebb_pull_line_clear(&u->line);
+    if (st == EBB_CANCELED && u->too_large[0])
+        EBB_FAIL(err, EBB_BUDGET, "it does not run on this machine: %s; -y pulls it all the same", u->too_large);
     if (st == EBB_OK) {
-        ebb_size_text(ebb_model_get_info(m)->weight_bytes, size);
-        ebb_model_close(m);
+        status = ebb_pull_print_done(a, &done);
+    } else {
+        status = stop_signal && st == EBB_CANCELED ? 0 : ebb_cli_fail(err);
+        if (st == EBB_CANCELED || st == EBB_IO)
+            tell_way(u, i);
     }
-    return st;
+    ebb_buf_fini(&done.path);
+    return status;
+}
+
+static int pull(pulling *u, const ebb_pull_env *env, ebb_error *err)
+{
+    size_t i = 0;
+    int status = EBB_EXIT_OK;
+    ebb_status st = ebb_pull_open(env, u->a->words[0], u->p, err);
+
+    u->p->ram_bytes = u->a->engine.ram_bytes;
+    if (st == EBB_OK && !u->p->source.is_url && u->a->n_words > 1)
+        st = EBB_FAIL(err, EBB_USAGE, "%s: is one word too many; see --help", u->a->words[1]);
+    if (st == EBB_OK)
+        st = choose(u, &i, &status, err);
+    if (st == EBB_OK)
+        return fetch(u, i, err);
+    return st == EBB_CANCELED ? status : ebb_cli_fail(err);
 }
 
 int ebb_cli_pull(ebb_args *a)
 {
-    pull p = { .has_progress = ebb_cli_progress(a) };
-    ebb_buf path = { 0 };
+    struct sigaction act = { .sa_handler = on_signal };
+    ebb_buf token = { 0 }, endpoint = { 0 };
+    ebb_pull p = { 0 };
+    pulling u = { .a = a, .p = &p };
     ebb_error err = { 0 };
-    ebb_status st = EBB_OK;
-    char size[16];
+    int status = EBB_EXIT_FAILED;
+    ebb_status st = a->n_words >= 1 && a->n_words <= 2
+                        ? EBB_OK : EBB_FAIL(&err, EBB_USAGE, "pull: say what: OWNER/NAME of huggingface.co, or an address; see --help");
 
-    if (a->n_words != 1)
-        st = EBB_FAIL(&err, EBB_USAGE, "usage: ebb pull OWNER/REPO[:MIX] | OWNER/REPO/FILE.gguf | LINK");
-    else if (!link_of(a->words[0], &p))
-        st = EBB_FAIL(&err, EBB_USAGE, "pull %.100s: say where: OWNER/REPO of huggingface.co (search there for the name and GGUF), or a link to a .gguf file",
-                      a->words[0]);
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+    ebb_pull_line_begin(&u.line, a);
     if (st == EBB_OK)
-        st = choose_name(&p, &err);
+        st = read_token(&token, &err);
     if (st == EBB_OK)
-        st = choose_dir(&p, &err);
+        st = read_endpoint(&endpoint, &err);
     if (st == EBB_OK)
-        st = fetch_all(&p, &err);
-    ebb_buf_addf(&path, "%s/%s", ebb_buf_text(&p.dir), ebb_buf_text(&p.name));
-    if (st == EBB_OK)
-        st = check(ebb_buf_text(&path), size, &err);
-    if (st == EBB_OK)
-        printf("%s, %s\n`ebb -m %.*s` talks with it; `ebb plan` says how fast it will be.\n", ebb_buf_text(&path), size,
-               (int)(p.name.len - strlen(suffix)), ebb_buf_text(&p.name));
-    ebb_buf_fini(&path);
-    pull_fini(&p);
-    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(&err);
+        status = pull(&u, &(ebb_pull_env){ .endpoint = endpoint.len ? endpoint.data : NULL, .token = token.len ? token.data : NULL,
+                                           .stops = stops, .says = says, .arg = &u }, &err);
+    else
+        status = ebb_cli_fail(&err);
+    ebb_pull_fini(&p);
+    if (token.data)
+        explicit_bzero(token.data, token.cap);
+    ebb_buf_fini(&token);
+    ebb_buf_fini(&endpoint);
+    return stop_signal ? 128 + (int)stop_signal : status;
 }

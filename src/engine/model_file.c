@@ -223,6 +223,15 @@ ebb_status ebb_model_open_memory(const void *data, size_t n_bytes, const char *n
     return st == EBB_OK ? from_gguf(g, out, err) : st;
 }
 
+ebb_status ebb_model_open_begun(const ebb_model_begun *files, size_t n, size_t *i_busy, ebb_model **out, ebb_error *err)
+{
+    ebb_gguf *g;
+    ebb_status st = ebb_gguf_open_begun(files, n, i_busy, &g, err);
+
+    *out = NULL;
+    return st == EBB_OK ? from_gguf(g, out, err) : st;
+}
+
 void ebb_model_close(ebb_model *m)
 {
     if (!m)

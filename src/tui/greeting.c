@@ -66,7 +66,7 @@ static void add_way(ebb_buf *out, const ebb_machine *machine)
     size_t i = choose(machine, &context);
     const struct size *size = &sizes[i == N_SIZES ? N_SIZES - 1 : i];
 
-    ebb_buf_addf(out, "\nTo get a %s (%.1f GB), /quit and type:\n  ebb pull bartowski/%s-GGUF\nThen start ebb again. Any other .gguf file: ebb -m FILE, or /model FILE.",
+    ebb_buf_addf(out, "\nTo get a %s (%.1f GB), /quit and type:\n  ebb pull bartowski/%s-GGUF:Q4_K_M\nThen start ebb again. Any other .gguf file: ebb -m FILE, or /model FILE.",
                  size->name, size->weight_bytes / 1e9, size->repo);
 }
 

@@ -1,99 +1,212 @@
 #!/bin/sh
-# ebb pull: from a word to a link, from a link to a file in the right place, and what is said when it does not come.
-# A stand-in for curl brings files from a folder, goes on where a file stopped, and fails as curl does.
+# ebb pull against a hub on the loopback (support/hub.py): what is listed, fetched, resumed, refused; and what must never happen.
 set -u
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+command -v python3 >/dev/null || { echo "no python3"; exit 77; }
 case $EBB in /*) ;; *) EBB=$PWD/$EBB ;; esac
-[ -s models/guide.gguf ] || { echo "no models/guide.gguf"; exit 77; }
-export XDG_STATE_HOME="$dir/s" XDG_CONFIG_HOME="$dir/c" XDG_CACHE_HOME="$dir/k" XDG_DATA_HOME="$dir/d" SERVER="$dir/server"
-unset EBB_MODELS HF_ENDPOINT
+dir=$(mktemp -d) || exit 1
+hub=$dir/hub repo=owner/Tiny-1B-GGUF
+trap 'kill $server 2>/dev/null; rm -rf "$dir"' EXIT
+export XDG_STATE_HOME="$dir/s" XDG_CONFIG_HOME="$dir/c" XDG_CACHE_HOME="$dir/k" XDG_DATA_HOME="$dir/d" HOME="$dir/home"
+unset EBB_MODELS HF_TOKEN HF_HOME HF_TOKEN_PATH http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY
 there=$dir/d/ebb/models
-hub=$SERVER/huggingface.co/me/Tiny-GGUF/resolve/main
-mkdir -p "$hub" "$dir/bin"
-cp models/guide.gguf "$hub/Tiny-Q4_K_M.gguf"
-cp models/guide.gguf "$hub/Tiny.IQ4_XS.gguf"
-printf '<!doctype html>' >"$SERVER/page.gguf"
-cat >"$dir/bin/curl" <<'END'
-#!/bin/sh
-while [ $# -gt 0 ]; do
-    case $1 in --output) out=$2; shift ;; --url) url=$2; shift ;; esac
-    shift
-done
-echo "$url" >>"$SERVER/asked"
-[ ! -e "$SERVER/fail" ] || exit "$(cat "$SERVER/fail")"
-file=$SERVER/${url#*//}
-[ -e "$file" ] || exit 22
-have=$(wc -c 2>/dev/null <"$out" || echo 0)
-[ "$have" -lt "$(wc -c <"$file")" ] || exit 22
-tail -c +$((have + 1)) "$file" >>"$out"
-END
-chmod +x "$dir/bin/curl"
-PATH=$dir/bin:$PATH
-export PATH
+guide=$PWD/models/guide.gguf
+mkdir -p "$hub/files/$repo/old" "$hub/files/owner/None" "$hub/files/owner/Cut-GGUF" "$dir/home"
+cp "$guide" "$hub/files/$repo/Tiny-1B-Q8_0.gguf"
+cp "$guide" "$hub/files/$repo/Tiny-1B-Q4_K_M.gguf"
+cp "$guide" "$hub/files/$repo/old/Tiny-1B-IQ4_XS.gguf"
+cp "$guide" "$hub/files/$repo/mmproj-Tiny-1B-f16.gguf"
+head -c 600000 "$guide" >"$hub/files/owner/Cut-GGUF/Cut-1B-F16.gguf"
+printf '<!doctype html>' >"$hub/files/owner/Cut-GGUF/page.gguf"
+python3 tests/support/hub.py "$hub" &
+server=$!
+for i in $(seq 100); do [ -e "$hub/port" ] && break; sleep 0.1; done
+HF_ENDPOINT=http://127.0.0.1:$(cat "$hub/port")
+export HF_ENDPOINT
 fail() { echo "$*"; exit 1; }
+how() { echo "$*" >"$hub/how"; : >"$hub/log"; }
 says() {                                         # exit status, words of ebb, text
-    "$EBB" $2 >"$dir/out" 2>&1 </dev/null
+    timeout 120 "$EBB" $2 >"$dir/out" 2>"$dir/err" </dev/null
     got=$?
-    [ $got -eq "$1" ] || fail "exit $got, not $1: ebb $2: $(cat "$dir/out")"
-    grep -qF -- "$3" "$dir/out" || fail "ebb $2 says: $(cat "$dir/out")"
+    cat "$dir/out" "$dir/err" >"$dir/both"
+    [ $got -eq "$1" ] || fail "exit $got, not $1: ebb $2: $(cat "$dir/both")"
+    grep -qF -- "$3" "$dir/both" || fail "ebb $2 says: $(cat "$dir/both")"
+    if grep -q "$(printf '[\001-\010\013-\037\177]')" "$dir/both"; then fail "control characters: ebb $2"; fi
 }
-asked() { [ "$(tail -n 1 "$SERVER/asked")" = "$1" ] || fail "asked for $(tail -n 1 "$SERVER/asked"), not $1"; }
+whole() { cmp -s "$guide" "$there/$1" || fail "$1 is not the file"; [ ! -e "$there/$1.part" ] && [ ! -e "$there/$1.part.json" ] || fail "$1.part is left"; }
+gone() { ls "$there" | grep -q "$1" && fail "$(ls "$there") is left"; return 0; }
+fetched() { grep -c "resolve\|blob" "$hub/log"; }
+json() { python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$dir/out" "$1"; }
 
-# The words, and the links that they are.
-says 0 'pull me/Tiny-GGUF' "$there/Tiny-Q4_K_M.gguf"
-grep -qF 'ebb -m Tiny-Q4_K_M' "$dir/out" || fail "$(cat "$dir/out")"
-asked https://huggingface.co/me/Tiny-GGUF/resolve/main/Tiny-Q4_K_M.gguf
-cmp -s "$hub/Tiny-Q4_K_M.gguf" "$there/Tiny-Q4_K_M.gguf" || fail "another file"
-says 0 'run -m tiny --greedy -n 3 hello' 'Hello'
-says 0 'pull me/Tiny-GGUF/Tiny.IQ4_XS.gguf' "$there/Tiny.IQ4_XS.gguf"
-rm "$there/Tiny.IQ4_XS.gguf"
-says 0 'pull https://huggingface.co/me/Tiny-GGUF/blob/main/Tiny.IQ4_XS.gguf' "$there/Tiny.IQ4_XS.gguf"
-asked https://huggingface.co/me/Tiny-GGUF/resolve/main/Tiny.IQ4_XS.gguf
-says 1 'pull me/Tiny-GGUF:Q8_0' 'https://huggingface.co/me/Tiny-GGUF/tree/main'
-asked https://huggingface.co/me/Tiny-GGUF/resolve/main/Tiny-Q8_0.gguf
-says 1 'pull hf.co/me/Other' 'gives no such file'
-asked https://huggingface.co/me/Other/resolve/main/Other-Q4_K_M.gguf
-n=$(wc -l <"$SERVER/asked")
-for word in llama3 ./me/x me/ /me/x ''; do says 2 "pull $word" 'OWNER/REPO'; done
-says 2 'pull https://x.org/model.bin' 'is no .gguf file'
-says 2 'pull one two' 'usage'
-[ "$(wc -l <"$SERVER/asked")" = "$n" ] || fail "asked for nothing sensible"
+# The list: types, what suits marked, the command; nothing is fetched where nobody can be asked.
+how
+says 0 "pull $repo" "ebb pull $repo:"
+for t in Q8_0 Q4_K_M IQ4_XS; do grep -q " $t\$" "$dir/out" || fail "no $t: $(cat "$dir/out")"; done
+grep -q mmproj "$dir/out" && fail "a projector is listed"
+[ "$(grep -c '^\*  ' "$dir/out")" = 1 ] || fail "which one suits: $(cat "$dir/out")"
+[ "$(fetched)" = 0 ] || fail "fetched without being asked"
+says 0 "pull $repo --json" '"suits":true'
+[ "$(json 'len(d["models"]), d["repository"]')" = "(3, 'owner/Tiny-1B-GGUF')" ] || fail "$(cat "$dir/out")"
+how pages
+says 0 "pull $repo" "3 models"
 
-# What is there is not fetched again; what was interrupted goes on; what was whole is taken.
-says 0 'pull me/Tiny-GGUF' "$there/Tiny-Q4_K_M.gguf"
-[ "$(wc -l <"$SERVER/asked")" = "$n" ] || fail "fetched again"
-head -c 100000 "$hub/Tiny-Q4_K_M.gguf" >"$there/Tiny-Q4_K_M.gguf.part"
-rm "$there/Tiny-Q4_K_M.gguf"
-says 0 'pull me/Tiny-GGUF' "$there/Tiny-Q4_K_M.gguf"
-cmp -s "$hub/Tiny-Q4_K_M.gguf" "$there/Tiny-Q4_K_M.gguf" || fail "it did not go on"
-mv "$there/Tiny-Q4_K_M.gguf" "$there/Tiny-Q4_K_M.gguf.part"
-says 0 'pull me/Tiny-GGUF' "$there/Tiny-Q4_K_M.gguf"
-[ ! -e "$there/Tiny-Q4_K_M.gguf.part" ] || fail "a part is left"
-
-# Another place; a page instead of a file; curl's failures, with the next step.
+# By type, by name, by each kind of link; what is there is not fetched again; a pipe gets the path and nothing else.
+how elsewhere
+says 0 "pull $repo:q8_0" "$there/Tiny-1B-Q8_0.gguf"
+[ "$(cat "$dir/out")" = "$there/Tiny-1B-Q8_0.gguf" ] && [ ! -s "$dir/err" ] || fail "a pipe gets: $(cat "$dir/both")"
+whole Tiny-1B-Q8_0.gguf
+how
+says 0 "pull $repo:Tiny-1B-Q8_0.gguf --json" '"was_there":true'
+[ "$(fetched)" = 0 ] || fail "fetched again"
+for word in "hf.co/$repo:Q4_K_M" "https://huggingface.co/$repo/blob/main/Tiny-1B-Q4_K_M.gguf?x=1#y" "huggingface.co/$repo/resolve/main/Tiny-1B-Q4_K_M.gguf" \
+    "$repo/Tiny-1B-Q4_K_M.gguf" "$repo:tiny-1b-q4_k_m" "$HF_ENDPOINT/$repo/resolve/main/Tiny-1B-Q4_K_M.gguf"; do
+    says 0 "pull $word" "$there/Tiny-1B-Q4_K_M.gguf"
+    whole Tiny-1B-Q4_K_M.gguf
+    rm "$there/Tiny-1B-Q4_K_M.gguf"
+done
+says 0 "pull $repo:IQ4_XS --json" '"verified":true'
+[ "$(json 'd["bytes"], len(d["sha256"])')" = "(4615104, 64)" ] || fail "$(cat "$dir/out")"
+whole Tiny-1B-IQ4_XS.gguf
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf Named.gguf --json" '"verified":false'
+whole Named.gguf
+says 0 "pull $repo -y --ram 1G" "$there/"
 mkdir "$dir/mine"
-EBB_MODELS=$dir/nowhere:$dir/mine says 0 'pull http://huggingface.co/me/Tiny-GGUF/resolve/main/Tiny-Q4_K_M.gguf' "$dir/mine/Tiny-Q4_K_M.gguf"
-says 1 'pull http:///page.gguf' 'what the server sent is no GGUF file'
-[ ! -e "$there/page.gguf" ] && [ ! -e "$there/page.gguf.part" ] || fail "the page is kept"
-for pair in '7=the same command goes on' '23=disk is full' '33=begin anew' '99=curl failed (99)'; do
-    echo "${pair%%=*}" >"$SERVER/fail"
-    says 1 'pull me/New-GGUF' "${pair#*=}"
-done
-rm "$SERVER/fail" "$dir/bin/curl"
-PATH=/nowhere "$EBB" pull me/New-GGUF 2>"$dir/out" && fail "fetched without curl"
-grep -q 'apt-get install curl' "$dir/out" || fail "without curl: $(cat "$dir/out")"
+EBB_MODELS=$guide:$dir/mine says 0 "pull $repo:Q8_0" "$dir/mine/Tiny-1B-Q8_0.gguf"
+says 0 'run -m tiny-1b-q8_0 --greedy -n 3 hello' 'Hello'
 
-# All parts of a model in parts.
-cat >"$dir/bin/curl" <<'END'
-#!/bin/sh
-while [ $# -gt 0 ]; do
-    case $1 in --output) out=$2; shift ;; --url) echo "$2" >>"$SERVER/parts"; shift ;; esac
-    shift
+# What is no model, or none that comes: in words, with the next step.
+says 1 "pull $repo:Q4_KM" 'there are Q4_K_M, '
+says 1 'pull owner/Tinny' 'there are: owner/Like-It-GGUF'
+says 1 'pull owner/None' 'has no GGUF files'
+says 1 "pull owner/Cut-GGUF:F16" 'download it again'
+gone Cut-1B
+says 1 "pull $HF_ENDPOINT/owner/Cut-GGUF/page.gguf" 'is no GGUF file but a web page'
+gone page
+says 1 "pull $HF_ENDPOINT/$repo/nowhere.gguf" 'is not there (404'
+for word in llama3 ./me/x me/ /me/x ../me/x ftp://x/y.gguf "$repo/x y" hf.co; do says 2 "pull $word" 'ebb: '; done
+says 2 'pull' 'say what'
+says 2 "pull $repo:Q8_0 more.gguf" 'one word too many'
+says 2 "pull $HF_ENDPOINT/x.bin" 'give a name'
+says 2 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf ../evil.gguf" 'is no name of a model file'
+HF_TOKEN='a b' says 2 "pull $repo" 'is no token'
+HF_ENDPOINT=nowhere says 2 "pull $repo" 'HF_ENDPOINT'
+how api=401 gated;   says 1 "pull $repo" "licence is to be accepted first: at $HF_ENDPOINT/$repo"
+how api=404 missing; says 1 "pull $repo" 'is not there (404'
+how api=429;         says 1 "pull $repo" 'try again in 2 minutes, or with HF_TOKEN'
+how api=500;         says 1 "pull $repo" 'answers 500'
+how api=403 gated;   HF_TOKEN=secret says 1 "pull $repo" 'with the account of the token'
+how api=401;         HF_TOKEN=secret says 1 "pull $repo" 'is HF_TOKEN right'
+how huge;            says 1 "pull $repo" 'too much to be right'
+how deep;            says 1 "pull $repo" 'is not one'
+rm "$there/Tiny-1B-IQ4_XS.gguf"
+how loop;            says 1 "pull $repo:IQ4_XS" 'leads on and on'
+
+# Names that could leave the folder or forge a screen are not taken, and not shown.
+how hostile
+says 0 "pull $repo" 'files with names that cannot be taken'
+grep -qi 'evil\|eeee' "$dir/both" && fail "hostile names: $(cat "$dir/both")"
+[ "$(find "$dir" -name '*evil*' | wc -l)" = 0 ] || fail "evil is there"
+
+# The token goes to the hub and to nobody else, on no way out; nor is it told.
+mkdir -p "$dir/home/.cache/huggingface"
+for kind in elsewhere otherport; do
+    rm -f "$there/Tiny-1B-Q8_0.gguf"
+    how $kind token=hf_secret
+    HF_TOKEN=hf_secret says 0 "pull $repo:Q8_0 -v --trace $dir/trace" Tiny-1B-Q8_0.gguf
+    grep -q "resolve.* hf_secret\$" "$hub/log" && grep -q "api.* hf_secret\$" "$hub/log" || fail "no token: $(cat "$hub/log")"
+    grep -q '/blob/.* -$' "$hub/log" || fail "not elsewhere: $(cat "$hub/log")"
+    grep '/blob/' "$hub/log" | grep -q hf_secret && fail "the token went on: $(cat "$hub/log")"
+    grep -q hf_secret "$dir/both" "$dir/trace" && fail "the token is told"
 done
-echo GGUF >"$out"
-END
-chmod +x "$dir/bin/curl"
-says 1 'pull me/Big/Big-00001-of-00003.gguf' 'Big-00001-of-00003.gguf'
-[ "$(sed 's,.*/,,' "$SERVER/parts" | tr '\n' ' ')" = 'Big-00001-of-00003.gguf Big-00002-of-00003.gguf Big-00003-of-00003.gguf ' ] ||
-    fail "parts: $(cat "$SERVER/parts")"
+rm -f "$there/Tiny-1B-Q8_0.gguf"
+printf ' hf_secret \n' >"$dir/k/token"; mkdir -p "$dir/k/huggingface"; mv "$dir/k/token" "$dir/k/huggingface/token"
+how token=hf_secret
+says 0 "pull $repo:Q8_0" Tiny-1B-Q8_0.gguf
+rm -f "$dir/k/huggingface/token" "$there/Tiny-1B-Q8_0.gguf"
+says 1 "pull $repo:Q8_0" 'licence'
+how
+HF_TOKEN=hf_secret says 0 "pull http://localhost:${HF_ENDPOINT##*:}/$repo/Tiny-1B-Q8_0.gguf Local.gguf" Local.gguf
+grep -q hf_secret "$hub/log" && fail "the token went to another address: $(cat "$hub/log")"
+
+# A checksum that is not right, and sizes that are not: nothing stays that looks like a model.
+rm -f "$there"/*
+how wronghash
+says 1 "pull $repo:Q8_0" 'arrived damaged: its SHA-256 is '
+gone Tiny
+how wrongsize
+says 1 "pull $repo:Q8_0" 'should have 4615105 bytes, the server has 4615104'
+gone gguf\$
+rm -f "$there"/*
+how chunked wrongsize
+says 1 "pull $repo:Q8_0" 'should have 4615105 bytes, the server has 4615104'
+gone gguf\$
+rm -f "$there"/*
+how chunked
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf" Tiny
+whole Tiny-1B-Q8_0.gguf
+head -c 1000 "$guide" >"$there/Tiny-1B-Q4_K_M.gguf"
+says 1 "pull $repo:Q4_K_M" 'lets ebb pull go on with it'
+mv "$there/Tiny-1B-Q4_K_M.gguf" "$there/Tiny-1B-Q4_K_M.gguf.part"
+how
+says 0 "pull $repo:Q4_K_M" Tiny
+whole Tiny-1B-Q4_K_M.gguf
+grep -q 'bytes=1000- -' "$hub/log" || fail "it did not go on: $(cat "$hub/log")"
+
+# Broken lines: each try goes on where the last one ended.
+rm -f "$there"/*
+how elsewhere cut=2000000
+says 0 "pull $repo:Q8_0 --json" '"fetched_bytes":4615104'
+whole Tiny-1B-Q8_0.gguf
+grep -q 'bytes=2000000- -' "$hub/log" && grep -q 'bytes=4000000- -' "$hub/log" || fail "$(cat "$hub/log")"
+rm -f "$there"/*
+how elsewhere busy=2
+says 0 "pull $repo:Q8_0" Tiny
+how status=500
+says 1 "pull $repo:Q4_K_M" 'answers 500'
+HF_ENDPOINT=http://127.0.0.1:1 says 1 "pull $repo" '127.0.0.1'
+
+# kill -9 in the middle, Ctrl-C in the middle: half of it is told, and the same command goes on; two at a time do not meet.
+rm -f "$there"/*
+begin() {
+    "$EBB" pull "$@" -v >"$dir/out" 2>"$dir/err" </dev/null &
+    pull=$!
+    for i in $(seq 200); do
+        [ "$(stat -c %s "$there/Tiny-1B-Q8_0.gguf.part" 2>/dev/null || echo 0)" -gt 300000 ] && grep -q 'on this machine' "$dir/err" && return
+        sleep 0.05
+    done
+    fail "nothing comes: $(cat "$dir/err")"
+}
+how elsewhere slow=10000
+begin "$repo:Q8_0"
+says 1 "pull $repo:Q8_0" 'another ebb pull is fetching it'
+kill -9 $pull; wait $pull 2>/dev/null
+[ ! -e "$there/Tiny-1B-Q8_0.gguf" ] || fail "a name too early"
+says 0 models "ebb pull $repo:Q8_0"
+says 0 'models --json' '"models":[]'
+begin "$repo:Q8_0"
+kill -INT $pull
+wait $pull; [ $? = 130 ] || fail "Ctrl-C: exit $?"
+grep -q "are there; .ebb pull $repo:Q8_0. goes on" "$dir/err" || fail "Ctrl-C says: $(cat "$dir/err")"
+how elsewhere
+says 0 "pull $repo:Q8_0 --json" '"verified":true'
+[ "$(json 'd["resumed_bytes"] > 300000 and d["resumed_bytes"] + d["fetched_bytes"] == 4615104')" = True ] || fail "$(cat "$dir/out")"
+whole Tiny-1B-Q8_0.gguf
+
+# Without a checksum the ETag decides; a file that has changed is not glued to the old one.
+other() { rm -f "$there"/*; how slow=10000 "$@"; begin "$HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf"; kill -9 $pull; wait $pull 2>/dev/null; }
+other etag=one
+how etag=one
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'going on'
+grep -q 'bytes=[0-9]*- "one"' "$hub/log" || fail "no If-Range: $(cat "$hub/log")"
+whole Tiny-1B-Q8_0.gguf
+other etag=one
+how etag=two
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'has changed on the server: from the beginning'
+whole Tiny-1B-Q8_0.gguf
+other etag=one
+how norange etag=one
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'cannot go on in the middle: from the beginning'
+whole Tiny-1B-Q8_0.gguf
+other etag=one weak
+how etag=one weak
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'from the beginning'
+whole Tiny-1B-Q8_0.gguf

@@ -3,7 +3,7 @@
 #
 # A command stands behind "$ " in a block of code; lines behind "> " are typed into it.  Each document is one session in
 # one folder.  These stand in for what must not happen here: sudo and apt-get do nothing, make shows what it would do (but
-# `make run` runs ebb), curl brings the guide to the place that was asked for; man draws ebb's page.  A command with the comment
+# `make run` runs ebb), curl brings the guide under the name that was asked for, a hub on the loopback does so for `ebb pull`; man draws ebb's page.  A command with the comment
 # "# long" is parsed, and its options are looked up, but it is not run.
 set -eu
 case $EBB in /*) ;; *) EBB=$PWD/$EBB ;; esac
@@ -18,9 +18,18 @@ stand_in() { printf '#!/bin/sh\n%s\n' "$2" >"$dir/bin/$1"; chmod +x "$dir/bin/$1
 stand_in sudo 'exec "$@"'
 stand_in apt-get 'exit 0'
 stand_in make '[ "$1" != run ] || exec ebb; exec '"$(command -v make)"' -n -C '"$root"' "$@" >/dev/null'
-stand_in curl 'while [ "$1" != --output ]; do shift; done; exec cp '"$root"'/models/guide.gguf "$2"'
+stand_in curl 'for url; do :; done; exec cp '"$root"'/models/guide.gguf "${url##*/}"'
 stand_in man "exec $(command -v mandoc || echo cat) $root/docs/\$1.1"
 ln -s "$EBB" "$dir/bin/ebb"
+hub=$dir/hub/files/bartowski/Meta-Llama-3.1-8B-Instruct-GGUF
+mkdir -p "$hub"
+for t in Q4_K_M Q8_0; do ln -s "$root/models/guide.gguf" "$hub/Meta-Llama-3.1-8B-Instruct-$t.gguf"; done
+python3 tests/support/hub.py "$dir/hub" &
+server=$!
+trap 'kill $server; rm -rf "$dir"' EXIT
+for i in $(seq 100); do [ -e "$dir/hub/port" ] && break; sleep 0.1; done
+HF_ENDPOINT=http://127.0.0.1:$(cat "$dir/hub/port")
+export HF_ENDPOINT
 PATH=$dir/bin:$PATH LC_ALL=C.UTF-8
 export PATH LC_ALL
 unset EBB_MODELS XDG_CONFIG_HOME XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME
@@ -57,7 +66,7 @@ session() {
     printf 'The tide comes and goes.\n' >notes.txt
     shown "$root/$page" >"$dir/shown"
     # A page that fetches no model has the files that it names.
-    grep -q '^\$ ebb pull' "$dir/shown" ||
+    grep -q '^\$ curl' "$dir/shown" ||
         for f in $(grep -o '[A-Za-z0-9._-]*\.gguf' "$dir/shown"); do ln -sf "$root/models/guide.gguf" "$f"; done
     printf '\n$ :\n' >>"$dir/shown"
     command=

@@ -237,7 +237,7 @@ static void greets(void **state)
     ebb_buf_clear(&out);
     ebb_greeting_text(&out, &small, &guide, true);
     assert_non_null(strstr(out.data, "built-in guide"));
-    assert_non_null(strstr(out.data, "To get a Llama-3.1-8B (4.9 GB), /quit and type:\n  ebb pull bartowski/Meta-Llama-3.1-8B-Instruct-GGUF\n"));
+    assert_non_null(strstr(out.data, "To get a Llama-3.1-8B (4.9 GB), /quit and type:\n  ebb pull bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M\n"));
     assert_non_null(strstr(out.data, "/model FILE"));
     ebb_buf_clear(&out);
     ebb_greeting_text(&out, &small, &guide, false);

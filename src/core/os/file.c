@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -194,6 +195,22 @@ ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err)
     if (ebb_os_fault(EIO) || fdatasync(fd) != 0)
         return EBB_FAIL(err, EBB_IO, "%s: cannot be written to disk: %s", path, strerror(errno));
     return EBB_OK;
+}
+
+ebb_status ebb_file_cut(int fd, const char *path, uint64_t n, ebb_error *err)
+{
+    if (ebb_os_fault(EIO) || ftruncate(fd, (off_t)n) != 0)
+        return EBB_FAIL(err, EBB_IO, "%s: cannot be cut off: %s", path, strerror(errno));
+    return EBB_OK;
+}
+
+ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err)
+{
+    if (!ebb_os_fault(EIO) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return EBB_OK;
+    if (errno == EWOULDBLOCK)
+        return EBB_FAIL(err, EBB_BUSY, "%s: another program is at it", path);
+    return EBB_FAIL(err, EBB_IO, "%s: cannot be locked: %s", path, strerror(errno));
 }
 
 ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error *err)

@@ -56,6 +56,13 @@ ebb_status ebb_file_append(int fd, const char *path, const void *data, size_t n,
 EBB_MUST_CHECK
 ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err);
 
+/* Cut the file off at n bytes, or widen it. */
+EBB_MUST_CHECK
+ebb_status ebb_file_cut(int fd, const char *path, uint64_t n, ebb_error *err);
+/* Take the file for this program until it is closed; BUSY: another one has it. */
+EBB_MUST_CHECK
+ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err);
+
 /* Append the whole file to *out; LIMIT if it has more than max bytes. */
 EBB_MUST_CHECK
 ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error *err);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -54,6 +55,17 @@ ebb_status ebb_file_rename(const char *from, const char *to, ebb_error *err)
     if (ebb_os_fault(EACCES) || rename(from, to) != 0)
         return EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", to, strerror(errno));
     return EBB_OK;
+}
+
+ebb_status ebb_folder_sync(const char *path, ebb_error *err)
+{
+    int fd = ebb_os_fault(EACCES) ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && (!ebb_os_fault(EIO) && (fsync(fd) == 0 || errno == EINVAL));        /* some have no such thing */
+    ebb_status st = ok ? EBB_OK : EBB_FAIL(err, EBB_IO, "%s: cannot be written to disk: %s", path, strerror(errno));
+
+    if (fd >= 0)
+        close(fd);
+    return st;
 }
 
 void ebb_file_remove(const char *path)

@@ -24,6 +24,9 @@ ebb_status ebb_folder_room(const char *path, uint64_t *bytes, ebb_error *err);
 /* `to` is replaced at once by `from`.  Error: IO. */
 EBB_MUST_CHECK
 ebb_status ebb_file_rename(const char *from, const char *to, ebb_error *err);
+/* What was renamed in the folder is so after a power failure, too. */
+EBB_MUST_CHECK
+ebb_status ebb_folder_sync(const char *path, ebb_error *err);
 void ebb_file_remove(const char *path);          /* no error if it is not there, or stays */
 /* The file was used now; NOTFOUND if there is none, IO. */
 EBB_MUST_CHECK

@@ -71,11 +71,11 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 }
 
 /* Read and parse, with more bytes each time until the header is whole, and
- * once more with exactly its length if that saves memory. */
+ * once more with exactly its length if that saves memory.  BUSY: what is there of the file ends before. */
 static ebb_status load_header(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
 {
     char label[84];
-    uint64_t want = min_u64(p->n_bytes, FIRST_READ_BYTES), need = 0;
+    uint64_t want = min_u64(p->n_here, FIRST_READ_BYTES), need = 0;
 
     make_label(label, p->path);
     for (;;) {
@@ -87,9 +87,11 @@ static ebb_status load_header(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *e
             return EBB_OK;
         if (st == EBB_BUSY && need > EBB_GGUF_MAX_HEADER)
             return EBB_FAIL(err, EBB_LIMIT, "%s: its header has more than %llu bytes", label, (ull)EBB_GGUF_MAX_HEADER);
+        if (st == EBB_BUSY && want == p->n_here)
+            return EBB_FAIL(err, EBB_BUSY, "%s: its header needs more than the %llu bytes that are there", label, (ull)want);
         if (st != EBB_OK && st != EBB_BUSY)
             return st;
-        want = st == EBB_OK ? h->n_bytes : min_u64(p->n_bytes, need > 2 * want ? need : 2 * want);
+        want = st == EBB_OK ? h->n_bytes : min_u64(p->n_here, need > 2 * want ? need : 2 * want);
         ebb_gguf_header_fini(h);
     }
 }
@@ -113,6 +115,23 @@ static ebb_status open_part(const char *path, ebb_gguf_part *p, ebb_gguf_header 
     st = ebb_file_open(path, EBB_FILE_READ, &p->fd, err);
     if (st == EBB_OK)
         st = ebb_file_size(p->fd, path, &p->n_bytes, err);
+    p->n_here = p->n_bytes;
+    return st == EBB_OK ? load_part(p, h, err) : st;
+}
+
+static ebb_status open_begun(const ebb_model_begun *file, ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
+{
+    ebb_status st;
+
+    p->path = strdup(file->name);
+    if (!p->path)
+        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", file->name);
+    st = ebb_file_open(file->path, EBB_FILE_READ, &p->fd, err);
+    if (st == EBB_NOTFOUND)
+        st = EBB_FAIL(err, EBB_BUSY, "%s: nothing of it is there yet", file->name);
+    if (st == EBB_OK)
+        st = ebb_file_size(p->fd, file->path, &p->n_here, err);
+    p->n_bytes = file->n_bytes > p->n_here ? file->n_bytes : p->n_here;
     return st == EBB_OK ? load_part(p, h, err) : st;
 }
 
@@ -378,7 +397,7 @@ ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *na
     st = alloc_parts(g, 1, err);
     if (st != EBB_OK)
         return finish(g, st, out, err);
-    g->parts[0] = (ebb_gguf_part){ .fd = -1, .path = strdup(name), .memory = data, .n_bytes = n_bytes };
+    g->parts[0] = (ebb_gguf_part){ .fd = -1, .path = strdup(name), .memory = data, .n_bytes = n_bytes, .n_here = n_bytes };
     if (!g->parts[0].path)
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", name);
     if (st == EBB_OK)
@@ -388,6 +407,29 @@ ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *na
     if (st == EBB_OK)
         st = adopt(g, 0, &h, err);
     ebb_gguf_header_fini(&h);
+    return finish(g, st, out, err);
+}
+
+ebb_status ebb_gguf_open_begun(const ebb_model_begun *files, size_t n, size_t *i_busy, ebb_gguf **out, ebb_error *err)
+{
+    ebb_gguf *g = calloc(1, sizeof *g);
+    ebb_status st;
+
+    *out = NULL;
+    if (!g)
+        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a model handle", files[0].name);
+    st = alloc_parts(g, (uint32_t)n, err);
+    for (uint32_t i = 0; i < n && st == EBB_OK; i++) {
+        ebb_gguf_header h = { 0 };
+
+        *i_busy = i;
+        st = open_begun(&files[i], &g->parts[i], &h, err);
+        if (st == EBB_OK && (n > 1 || header_number(&h, "split.count", 1) > 1))
+            st = check_part(&h, i, (uint32_t)n, files[i].name, err);
+        if (st == EBB_OK)
+            st = adopt(g, i, &h, err);
+        ebb_gguf_header_fini(&h);
+    }
     return finish(g, st, out, err);
 }
 

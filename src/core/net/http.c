@@ -1,0 +1,416 @@
+/* GET with libcurl (http.h). */
+#include "net/http.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "net/library.h"
+
+#define MAX_HOPS   10
+#define CONNECT_S  30u
+#define STALL_S    60u
+
+typedef struct call {
+    const ebb_curl         *curl;
+    CURL                   *easy;
+    const ebb_http_request *q;
+    ebb_http_reply         *r;
+    uint64_t                length;          /* Content-Length of this hop */
+    bool                    is_first_origin, is_told, is_stopped;
+} call;
+
+/* -- URLs ------------------------------------------------------------------------------ */
+
+/* "https://host:443", and whether it is this machine; false: no such URL. */
+static bool get_origin(const ebb_curl *curl, const char *url, char out[300], char host[200])
+{
+    CURLU *u = curl->curl_url();
+    char *scheme = NULL, *name = NULL, *port = NULL;
+    bool ok = u && curl->curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+              curl->curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+              curl->curl_url_get(u, CURLUPART_HOST, &name, 0) == CURLUE_OK &&
+              curl->curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+              strlen(scheme) + strlen(name) + strlen(port) + 5 < 300 && strlen(name) < 200;
+
+    if (ok) {
+        snprintf(out, 300, "%s://%s:%s", scheme, name, port);
+        snprintf(host, 200, "%s", name);
+    }
+    curl->curl_free(scheme);
+    curl->curl_free(name);
+    curl->curl_free(port);
+    curl->curl_url_cleanup(u);
+    return ok;
+}
+
+bool ebb_http_same_origin(const char *a, const char *b)
+{
+    const ebb_curl *curl;
+    char x[300], y[300], host[200];
+
+    return ebb_curl_load(&curl, NULL) == EBB_OK && get_origin(curl, a, x, host) && get_origin(curl, b, y, host) &&
+           strcasecmp(x, y) == 0;
+}
+
+void ebb_http_escape(ebb_buf *out, const char *part)
+{
+    static const char hex[] = "0123456789ABCDEF";
+
+    for (const unsigned char *p = (const unsigned char *)part; *p; p++)
+        if ((*p >= '0' && *p <= '9') || (*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') || strchr("-._~", *p)) {
+            ebb_buf_addc(out, (char)*p);
+        } else {
+            ebb_buf_addc(out, '%');
+            ebb_buf_addc(out, hex[*p >> 4]);
+            ebb_buf_addc(out, hex[*p & 15]);
+        }
+}
+
+static bool is_this_machine(const char *host)
+{
+    return strcmp(host, "127.0.0.1") == 0 || strcmp(host, "[::1]") == 0 || strcmp(host, "localhost") == 0;
+}
+
+/* H1. */
+static bool may_have_secret(const call *c, const char *url)
+{
+    char mine[300], its[300], host[200];
+
+    if (!c->q->secret || !c->q->secret_url || !get_origin(c->curl, c->q->secret_url, its, host) ||
+        !get_origin(c->curl, url, mine, host) || strcasecmp(mine, its) != 0)
+        return false;
+    c->r->held_back = strncasecmp(mine, "https:", 6) != 0 && !is_this_machine(host);
+    return !c->r->held_back;
+}
+
+/* -- Headers ---------------------------------------------------------------------------- */
+
+/* The value of the header `name` in a line of n bytes, without spaces around, NULL: another one. */
+static const char *value_of(const char *line, size_t n, const char *name, size_t *n_value)
+{
+    size_t k = strlen(name);
+
+    if (n <= k || line[k] != ':' || strncasecmp(line, name, k) != 0)
+        return NULL;
+    line += k + 1;
+    n -= k + 1;
+    while (n && (*line == ' ' || *line == '\t'))
+        line++, n--;
+    while (n && (unsigned char)line[n - 1] <= ' ')
+        n--;
+    *n_value = n;
+    return line;
+}
+
+/* H3; false: it is another header, or too long to be believed. */
+static bool take_text(const char *line, size_t n, const char *name, char *out, size_t cap)
+{
+    const char *v = value_of(line, n, name, &n);
+
+    if (!v || n >= cap)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (unsigned char)v[i] < ' ' || v[i] == 127 ? '?' : v[i];
+    out[n] = '\0';
+    return true;
+}
+
+static bool take_number(const char *line, size_t n, const char *name, uint64_t *out)
+{
+    char text[32], *end;
+    uint64_t v;
+
+    if (!take_text(line, n, name, text, sizeof text) || text[0] < '0' || text[0] > '9')
+        return false;
+    v = strtoull(text, &end, 10);
+    if (*end == '\0')
+        *out = v;
+    return true;
+}
+
+/* "bytes 100-199/1000", "bytes * /1000" of a 416. */
+static void take_range(ebb_http_reply *r, const char *line, size_t n)
+{
+    char text[100], *slash;
+    unsigned long long from;
+
+    if (!take_text(line, n, "content-range", text, sizeof text) || strncasecmp(text, "bytes ", 6) != 0)
+        return;
+    slash = strchr(text, '/');
+    if (sscanf(text + 6, "%llu-", &from) == 1)
+        r->from = from;
+    if (slash && slash[1] >= '0' && slash[1] <= '9')
+        r->n_bytes = strtoull(slash + 1, NULL, 10);
+}
+
+/* <https://...>; rel="next" */
+static void take_next(ebb_http_reply *r, const char *line, size_t n)
+{
+    char text[EBB_HTTP_URL + 64], *end;
+
+    if (!take_text(line, n, "link", text, sizeof text) || text[0] != '<' || !strstr(text, "rel=\"next\""))
+        return;
+    end = strchr(text, '>');
+    if (end && (size_t)(end - text - 1) < sizeof r->next) {
+        memcpy(r->next, text + 1, (size_t)(end - text - 1));
+        r->next[end - text - 1] = '\0';
+    }
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *arg)
+{
+    call *c = arg;
+    ebb_http_reply *r = c->r;
+    uint64_t wait_s = 0;
+
+    n *= size;
+    if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {   /* of this hop, or behind a "100 Continue" or a proxy's answer */
+        r->from = 0;
+        r->n_bytes = c->length = EBB_HTTP_UNKNOWN;
+        r->etag[0] = r->modified[0] = r->next[0] = r->reason[0] = r->reason_code[0] = '\0';
+        r->retry_after_s = 0;
+    }
+    take_number(line, n, "content-length", &c->length);
+    take_range(r, line, n);
+    take_text(line, n, "etag", r->etag, sizeof r->etag);
+    take_text(line, n, "last-modified", r->modified, sizeof r->modified);
+    take_text(line, n, "x-error-message", r->reason, sizeof r->reason);
+    take_text(line, n, "x-error-code", r->reason_code, sizeof r->reason_code);
+    take_next(r, line, n);
+    if (take_number(line, n, "retry-after", &wait_s))
+        r->retry_after_s = wait_s < 3600 ? (unsigned)wait_s : 3600;
+    if (c->is_first_origin) {
+        take_text(line, n, "x-linked-etag", r->linked_etag, sizeof r->linked_etag);
+        take_number(line, n, "x-linked-size", &r->linked_bytes);
+    }
+    return n;
+}
+
+/* -- Bodies ------------------------------------------------------------------------------ */
+
+/* Before the first byte of what was asked for, or after an empty body of it. */
+static bool tell(call *c)
+{
+    long status = 0;
+
+    if (c->is_told)
+        return true;
+    c->is_told = true;
+    c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+    c->r->status = (int)status;
+    if (status == 200) {
+        c->r->from = 0;
+        c->r->n_bytes = c->length;
+    }
+    if ((status == 200 || status == 206) && c->q->on_reply && !c->q->on_reply(c->q->arg, c->r))
+        c->is_stopped = true;
+    return !c->is_stopped;
+}
+
+static size_t on_data(char *data, size_t size, size_t n, void *arg)
+{
+    call *c = arg;
+
+    n *= size;
+    if (!tell(c))
+        return 0;
+    if (c->r->status != 200 && c->r->status != 206)
+        return n;                                /* what a refusal or a redirect says is for browsers */
+    if (c->q->on_body && !c->q->on_body(c->q->arg, data, n))
+        c->is_stopped = true;
+    return c->is_stopped ? 0 : n;
+}
+
+static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t d, curl_off_t e)
+{
+    call *c = arg;
+
+    (void)a;
+    (void)b;
+    (void)d;
+    (void)e;
+    if (!c->is_stopped && c->q->on_tick && !c->q->on_tick(c->q->arg))
+        c->is_stopped = true;
+    return c->is_stopped;
+}
+
+/* -- One hop ------------------------------------------------------------------------------ */
+
+static bool may_retry(CURLcode code)
+{
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST: case CURLE_COULDNT_RESOLVE_PROXY: case CURLE_COULDNT_CONNECT: case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT: case CURLE_SSL_CONNECT_ERROR: case CURLE_GOT_NOTHING: case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR: case CURLE_HTTP2: case CURLE_HTTP2_STREAM: case CURLE_WEIRD_SERVER_REPLY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Headers of the request; NULL: out of memory. */
+static struct curl_slist *request_headers(const call *c, const char *url, bool *failed)
+{
+    struct curl_slist *list = NULL, *more;
+    ebb_buf text = { 0 };
+
+    for (int i = 0; i < 3; i++) {
+        ebb_buf_clear(&text);
+        if (i == 0 && may_have_secret(c, url))
+            ebb_buf_addf(&text, "Authorization: Bearer %s", c->q->secret);
+        else if (i == 1 && c->q->from)
+            ebb_buf_addf(&text, "Range: bytes=%llu-", (unsigned long long)c->q->from);
+        else if (i == 2 && c->q->from && c->q->if_range)
+            ebb_buf_addf(&text, "If-Range: %s", c->q->if_range);
+        else
+            continue;
+        more = text.failed ? NULL : c->curl->curl_slist_append(list, ebb_buf_text(&text));
+        *failed |= !more;
+        list = more ? more : list;
+    }
+    if (text.data)
+        explicit_bzero(text.data, text.cap);     /* it held the secret */
+    ebb_buf_fini(&text);
+    return list;
+}
+
+static void set_up(call *c, const char *url, struct curl_slist *headers, bool only_tls)
+{
+    const ebb_curl *curl = c->curl;
+    CURL *e = c->easy;
+
+    curl->curl_easy_setopt(e, CURLOPT_URL, url);
+    curl->curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers);
+    curl->curl_easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);     /* a proxy gets none of them */
+    curl->curl_easy_setopt(e, CURLOPT_USERAGENT, "ebb/" EBB_VERSION);
+    curl->curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
+    curl->curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, only_tls ? "https" : "http,https");
+#else
+    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS, (long)(only_tls ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+    curl->curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)(c->q->connect_s ? c->q->connect_s : CONNECT_S));
+    curl->curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl->curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)(c->q->stall_s ? c->q->stall_s : STALL_S));
+    curl->curl_easy_setopt(e, CURLOPT_BUFFERSIZE, 262144L);
+    curl->curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
+    curl->curl_easy_setopt(e, CURLOPT_HEADERDATA, c);
+    curl->curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
+    curl->curl_easy_setopt(e, CURLOPT_WRITEDATA, c);
+    curl->curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
+    curl->curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl->curl_easy_setopt(e, CURLOPT_XFERINFODATA, c);
+}
+
+static ebb_status perform(call *c, const char *host, ebb_error *err)
+{
+    CURLcode code = c->curl->curl_easy_perform(c->easy);
+    long status = 0;
+
+    if (code == CURLE_OK)
+        tell(c);
+    if (c->is_stopped)
+        return EBB_FAIL(err, EBB_CANCELED, "stopped");
+    c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+    c->r->status = (int)status;
+    if (code == CURLE_OK)
+        return EBB_OK;
+    c->r->may_retry = may_retry(code);
+    ebb_log("net", "%s: %s", host, c->curl->curl_easy_strerror(code));
+    if (code == CURLE_UNSUPPORTED_PROTOCOL)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: leads away from https, which is not followed", host);
+    return EBB_FAIL(err, EBB_IO, "%s: %s", host, c->curl->curl_easy_strerror(code));
+}
+
+/* GET `url`; where it leads to, if it leads on, is put into `url`. */
+static ebb_status hop(call *c, char url[EBB_HTTP_URL], bool *goes_on, ebb_error *err)
+{
+    char origin[300], host[200], *next = NULL;
+    bool failed = false;
+    struct curl_slist *headers;
+    ebb_status st;
+
+    *goes_on = false;
+    if (!get_origin(c->curl, url, origin, host))
+        return EBB_FAIL(err, EBB_USAGE, "%.100s: is no address that can be fetched", url);
+    snprintf(c->r->host, sizeof c->r->host, "%s", host);
+    c->is_first_origin = ebb_http_same_origin(url, c->q->url);
+    c->is_told = false;
+    headers = request_headers(c, url, &failed);
+    c->easy = c->curl->curl_easy_init();
+    if (!c->easy || failed) {
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for a request");
+    } else {
+        set_up(c, url, headers, strncasecmp(c->q->url, "https:", 6) == 0);
+        st = perform(c, host, err);
+        ebb_log("net", "GET from %s at byte %llu: %d", host, (unsigned long long)c->q->from, c->r->status);
+    }
+    if (st == EBB_OK && c->curl->curl_easy_getinfo(c->easy, CURLINFO_REDIRECT_URL, &next) == CURLE_OK && next &&
+        strlen(next) < EBB_HTTP_URL) {
+        snprintf(url, EBB_HTTP_URL, "%s", next);
+        *goes_on = true;
+    }
+    if (c->easy)
+        c->curl->curl_easy_cleanup(c->easy);
+    c->curl->curl_slist_free_all(headers);
+    return st;
+}
+
+ebb_status ebb_http_get(const ebb_http_request *q, ebb_http_reply *r, ebb_error *err)
+{
+    call c = { .q = q, .r = r };
+    char url[EBB_HTTP_URL];
+    bool goes_on = true;
+    ebb_status st = ebb_curl_load(&c.curl, err);
+
+    memset(r, 0, sizeof *r);
+    r->linked_bytes = EBB_HTTP_UNKNOWN;
+    if (st == EBB_OK && (size_t)snprintf(url, sizeof url, "%s", q->url) >= sizeof url)
+        st = EBB_FAIL(err, EBB_LIMIT, "an address of more than %u bytes", EBB_HTTP_URL - 1);
+    for (int i = 0; st == EBB_OK && goes_on; i++)
+        st = i < MAX_HOPS ? hop(&c, url, &goes_on, err)
+                          : EBB_FAIL(err, EBB_LIMIT, "%s: leads on and on, more than %d times", r->host, MAX_HOPS);
+    return st;
+}
+
+/* -- Text --------------------------------------------------------------------------------- */
+
+typedef struct text_call {
+    const ebb_http_request *q;
+    ebb_buf                *out;
+} text_call;
+
+static bool add_text(void *arg, const char *data, size_t n)
+{
+    text_call *t = arg;
+
+    return ebb_buf_add(t->out, data, n);
+}
+
+static bool tick_text(void *arg)
+{
+    text_call *t = arg;
+
+    return !t->q->on_tick || t->q->on_tick(t->q->arg);
+}
+
+ebb_status ebb_http_get_text(const ebb_http_request *q, size_t max, ebb_buf *out, ebb_http_reply *r, ebb_error *err)
+{
+    text_call t = { q, out };
+    ebb_http_request mine = *q;
+    ebb_status st;
+
+    out->max = max;
+    mine.on_reply = NULL;
+    mine.on_body = add_text;
+    mine.on_tick = tick_text;
+    mine.arg = &t;
+    st = ebb_http_get(&mine, r, err);
+    if (st == EBB_CANCELED && out->failed)
+        return EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %zu bytes, which is too much to be right", r->host, max);
+    return st;
+}
