@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "os/paths.h"
 #include "pull.h"
 
 #define LOG_S 10.0               /* between lines where nothing can be rewritten */
@@ -209,7 +208,6 @@ static int print_done_json(const ebb_pull_done *d)
 int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)
 {
     const char *slash = strrchr(ebb_buf_text(&d->path), '/'), *name = slash ? slash + 1 : ebb_buf_text(&d->path);
-    ebb_buf brief = { 0 };
     char size[16], took[24];
 
     if (a->json)
@@ -218,8 +216,7 @@ int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)
         puts(ebb_buf_text(&d->path));
         return EBB_EXIT_OK;
     }
-    if (ebb_path_shorten(ebb_buf_text(&d->path), &brief, NULL) == EBB_OK)
-        print_text(ebb_buf_text(&brief));
+    print_text(ebb_buf_text(&d->path));
     if (d->was_there)
         printf(" is there already, %s\n", ebb_size_text(d->n_bytes, size));
     else
@@ -228,6 +225,5 @@ int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)
     fputs("talk to it:  ebb -m ", stdout);
     print_text(name);
     putchar('\n');
-    ebb_buf_fini(&brief);
     return EBB_EXIT_OK;
 }
