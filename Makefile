@@ -69,6 +69,9 @@ helpers = $(patsubst %.c,$(B)/%.o,$(filter-out $(1)/test_% $(1)/bench_% $(1)/fuz
 # What any test may use stands in tests/support.
 $(B)/tests/libsupport.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
+# An engine in a program of your own: sees include/ebb alone.
+$(B)/examples/%: examples/%.c $(B)/libebb.a $(B)/flags
+	$(Q)mkdir -p $(@D) && $(CC) -Iinclude $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(B)/libebb.a $(LDLIBS)
 .SECONDEXPANSION:
 $(B)/tests/%: $(B)/tests/%.o $$(call helpers,tests/$$(*D)) $(B)/tests/libsupport.a $(B)/libebb.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
@@ -84,7 +87,7 @@ $(B)/flags: FORCE
 
 run: all                                       ## build it and chat: make run ARGS="-m model.gguf"
 	$(Q)$(B)/$(NAME) $(ARGS)
-test: $(TESTS) all                             ## all tests; needs no model
+test: $(TESTS) all $(B)/examples/ask           ## all tests; needs no model
 	$(Q)EBB=$(B)/$(NAME) sh tests/run.sh $(TESTS) $(SCRIPTS)
 check:                                         ## the tests, plain and under the sanitizers: before a merge
 	$(MAKE) test

@@ -1,8 +1,16 @@
 /* ebb/engine.h - a model made ready to compute: weights, threads, KV pool.
  *
- * One engine per process computes; sessions (ebb/session.h) are timelines in
- * it.  Everything the plan counts is allocated in ebb_engine_open; a forward
- * pass allocates nothing. */
+ * Sessions (ebb/session.h) are timelines in it.  Everything the plan counts is
+ * allocated in ebb_engine_open; a forward pass allocates nothing.
+ *
+ *     ebb_model_open, ebb_engine_open, ebb_session_new
+ *         ebb_session_sync, then ebb_sampler_pick and ebb_session_append by turns
+ *     ebb_session_free, ebb_engine_close, ebb_model_close        (examples/ask.c)
+ *
+ * Threads: open, close and whatever says so below from the thread that runs passes, which is one
+ * at a time; the others from any.  Several engines in a process do not know each other: each takes what
+ * memory it was given (ram_bytes), and threads of its own.  The first one catches SIGBUS, for mapped
+ * files that are cut off while they are read; elsewhere that signal does what it did before. */
 #ifndef EBB_ENGINE_H
 #define EBB_ENGINE_H
 #include <stdbool.h>
@@ -12,10 +20,16 @@
 #include "ebb/stats.h"
 #include "ebb/status.h"
 
+/* How much context is chosen, in tokens: 8192; 4096; all that the model was trained for (never more than that).  Where not
+ * all fits, layers leave memory before the context falls below 4096; 2048; all of it. */
 typedef enum ebb_mode { EBB_MODE_BALANCED, EBB_MODE_MAX_TPS, EBB_MODE_MAX_CONTEXT } ebb_mode;
+/* Of K and V.  AUTO: the most exact ones that fit. */
 typedef enum ebb_kv_type { EBB_KV_F16, EBB_KV_Q8_0, EBB_KV_Q4_0, EBB_KV_F32, EBB_KV_AUTO } ebb_kv_type;
+/* How weights that are not resident are read.  AUTO: the fastest that the system allows. */
 typedef enum ebb_io { EBB_IO_AUTO, EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP } ebb_io;
+/* Kernels; all give the same bits.  AUTO: the fastest that this CPU has; another one that it has not is UNSUPPORTED. */
 typedef enum ebb_cpu { EBB_CPU_AUTO, EBB_CPU_SCALAR, EBB_CPU_AVX2, EBB_CPU_AVX512, EBB_CPU_NEON } ebb_cpu;
+/* Which layers are resident where `resident` says how many: evenly spread, the first, the last. */
 typedef enum ebb_placement { EBB_PLACE_INTERLEAVED, EBB_PLACE_FIRST, EBB_PLACE_LAST } ebb_placement;
 
 /* Zero is the default of every field: `ebb_engine_opts o = { 0 };` */
@@ -37,7 +51,7 @@ typedef struct ebb_engine_opts {
     const ebb_model *draft;      /* a smaller model of the same vocabulary that guesses; outlives the engine; NULL: none */
     uint32_t    n_draft;         /* tokens that it guesses for each pass; 0: as many as pay */
     bool        no_kv_cache;     /* do not read or write the KV cache on disk */
-    const char *kv_cache_dir;    /* NULL: $XDG_CACHE_HOME/ebb/kv */
+    const char *kv_cache_dir;    /* outlives the engine; NULL: $XDG_CACHE_HOME/ebb/kv */
     uint64_t    kv_cache_bytes;  /* cap of that folder; 0: 4 GiB, at most a tenth of the room there is */
 } ebb_engine_opts;
 
@@ -46,7 +60,8 @@ typedef struct ebb_engine ebb_engine;
 /* Called from the opening thread; done and total in bytes. */
 typedef void ebb_progress_fn(void *arg, uint64_t done, uint64_t total);
 
-/* Ready `m` (which must outlive the engine) under `opts` (NULL: defaults).
+/* Ready `m` (which must outlive the engine) under `opts` (NULL: defaults; not kept, but for what it says
+ * outlives the engine).  `progress` may be NULL.  The caller owns *out, NULL on failure.
  * Errors: BUDGET (says what would fit), UNSUPPORTED, IO, NOMEM.  Cost: a model
  * that fits is mapped and starts at once; pinned layers are read. */
 EBB_MUST_CHECK
@@ -55,7 +70,7 @@ ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
 void ebb_engine_close(ebb_engine *e);            /* no session may be left; NULL is fine */
 
 const ebb_model *ebb_engine_model(const ebb_engine *e);
-uint32_t ebb_engine_n_ctx(const ebb_engine *e);
+uint32_t ebb_engine_n_ctx(const ebb_engine *e);  /* tokens; as long as the engine is open */
 
 /* A copy of the figures; from any thread, at any time. */
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out);

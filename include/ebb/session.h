@@ -15,6 +15,9 @@
 
 typedef struct ebb_session ebb_session;
 
+/* An empty timeline in `e`, which must outlive it; on failure *out is NULL.  Timelines share the engine's KV pool: who
+ * needs room takes it from those used longest ago, which then compute again.  Error: NOMEM.
+ * Cost: the logits of a position and tables; no K and V. */
 EBB_MUST_CHECK
 ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err);
 void ebb_session_free(ebb_session *s);           /* NULL is fine */
@@ -24,7 +27,7 @@ typedef struct ebb_receipt {
     uint32_t n_reused;           /* of these, already there ... */
     uint32_t n_reused_disk;      /* ... and of the reused, read from disk */
     uint32_t n_computed;
-    double   seconds;
+    double   seconds;            /* that the sync took */
 } ebb_receipt;
 
 /* Make the timeline exactly ids[0..n).  On success the logits of position n-1
