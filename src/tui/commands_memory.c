@@ -39,6 +39,8 @@ static void say_use(ebb_front *f)
     line(&out, "weights, own copies", s.pinned_bytes);
     line(&out, "weights, mapped", s.mapped_bytes);
     line(&out, "weights, ring", s.ring_bytes);
+    if (s.draft_bytes > 0)
+        line(&out, "draft model", s.draft_bytes);
     line(&out, "room for KV cache", s.kv_bytes);
     line(&out, "room for activations", s.scratch_bytes);
     add_speed(&out, &s);

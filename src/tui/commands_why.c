@@ -51,7 +51,8 @@ static void add_disk(ebb_buf *out, const ebb_stats *s)
     ebb_buf_addf(out, "%u of %u layers are in memory; the others are read from disk for each token", s->n_resident, s->n_layers);
     if (s->stall_share > much_waiting)
         ebb_buf_addf(out, ", and %.0f%% of the time was waiting for it", s->stall_share * 100);
-    ebb_buf_adds(out, ".\nFaster: more memory for it (other programs closed, /mem), a smaller file of the model, a shorter --ctx, --kv q8_0.");
+    ebb_buf_adds(out, ".\nFaster: more memory for it (other programs closed, /mem), a smaller file of the model, a shorter --ctx, --kv q8_0");
+    ebb_buf_adds(out, s->draft_bytes > 0 ? "." : ",\na small model with the same vocabulary that guesses ahead (--draft).");
 }
 
 /* All that decides the speed is how fast memory and processor take the weights. */

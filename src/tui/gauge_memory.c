@@ -26,6 +26,8 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
         line(c, "  budget", s->budget_bytes);
         ebb_canvas_bar(c, share, share > 0.95 ? EBB_FACE_METER_HIGH : EBB_FACE_METER);
     }
+    if (s->draft_bytes > 0)
+        line(c, "draft model", s->draft_bytes);
     if (s->kv_bytes > 0) {
         ebb_text_bytes(&value, s->n_ctx ? s->kv_bytes * s->n_used / s->n_ctx : 0);
         ebb_buf_addc(&value, '/');
