@@ -335,8 +335,8 @@ static void other_key(ebb_app *a, ebb_key key)
 
 static void show_help(ebb_app *a)
 {
-    ebb_command_run(&a->front, "/help");
     ebb_transcript_end(&a->view);
+    ebb_command_run(&a->front, "/help");         /* which shows its beginning */
 }
 
 void ebb_app_key(ebb_app *a, ebb_key key)
@@ -368,6 +368,8 @@ void ebb_app_key(ebb_app *a, ebb_key key)
         show_help(a);
     else if (key.mods == 0 && key.code == EBB_KEY_F1 + 1)
         next_layout(a);
+    else if (key.mods == 0 && key.code == EBB_KEY_F1 + 9)
+        ebb_front_quit(&a->front);
     else if (!ebb_editor_key(&a->editor, key))
         other_key(a, key);
 }

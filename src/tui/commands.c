@@ -599,5 +599,6 @@ const char *const ebb_key_help[][2] = {
     { "Ctrl-L", "Draw the screen anew." },
     { "Ctrl-Z", "Stop ebb; fg brings it back." },
     { "Ctrl-D", "On an empty line: leave." },
+    { "F10", "Leave; what is typed is there when you come back." },
     { NULL, NULL },
 };

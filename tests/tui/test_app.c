@@ -338,9 +338,13 @@ static void help_begins_at_its_top(void **state)
     assert_has(&s, "PgDn: more, Alt-End: to the end");
     screen_keys(&s, "\033[6~");
     assert_lacks(&s, "/help [COMMAND]");
+    screen_keys(&s, "\033OP");                   /* F1 */
+    assert_has(&s, "  /help [COMMAND]     What can be typed");
     screen_keys(&s, "/title\r");
     assert_has(&s, "Ctrl-D              On an empty line: leave.");
     assert_true(s.app.view.is_bottom);
+    screen_keys(&s, "half a line\033[21~");      /* F10 */
+    assert_true(s.app.front.quit);
     screen_close(&s);
 }
 
