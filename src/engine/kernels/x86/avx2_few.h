@@ -71,9 +71,14 @@ INLINE void few_rows8(const ebb_matmul *a, size_t r, size_t c0, const int n, con
         for (int c = 0; c < n; c++) {
             __m256 dx = _mm256_set1_ps(x[c]++->d);
 
-            acc[c] = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), _mm256_cvtepi32_ps(sum8(s[c])), acc[c]);
-            if (k->dmin)
-                acc[c] = _mm256_fnmadd_ps(_mm256_mul_ps(k->dmin(w, at), dx), _mm256_cvtepi32_ps(sum8(m[c])), acc[c]);
+            __m256 total = _mm256_cvtepi32_ps(sum8(s[c]));
+
+            if (k->dmin) {
+                total = _mm256_fnmadd_ps(k->dmin(w, at), _mm256_cvtepi32_ps(sum8(m[c])), _mm256_mul_ps(d, total));
+                acc[c] = _mm256_fmadd_ps(dx, total, acc[c]);
+            } else {
+                acc[c] = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), total, acc[c]);
+            }
         }
     }
 #pragma GCC unroll 4
