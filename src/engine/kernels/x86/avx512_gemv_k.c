@@ -54,7 +54,6 @@ EBB_INLINE void blocks_k(const ebb_line_place *p, bool has_high, size_t bytes)
     ebb_head_k h = ebb_load_head_k(&blocks, 0);
 
     ebb_store_scales_k(&h, scales);
-    _mm512_storeu_si512(p->d, h.dd);
     for (size_t c = 0; c < p->n_cols; c++) {
         const uint8_t *x = p->x[c].q + 256 * p->b;
         __m512i s[16];
@@ -68,8 +67,7 @@ EBB_INLINE void blocks_k(const ebb_line_place *p, bool has_high, size_t bytes)
             s[i] = row_k(w + (has_high ? 48 : 16), has_high ? w + 16 : NULL, scales + ebb_scale_at(i), x + 256 * i);
             ebb_line_keep_order(&s[i]);
         }
-        ebb_line_put(p->sum[c], ebb_sum16(s));
-        ebb_line_put(p->min_sum[c], ebb_line_dot(h.min, 2, &p->x[c], p->b));
+        ebb_line_put_min(p->sum[c], h.dd, ebb_sum16(s), ebb_line_dot(h.min, 2, &p->x[c], p->b));
     }
 }
 

@@ -142,7 +142,8 @@ EBB_INLINE void blocks_2bit(const ebb_line_place *p, ebb_type type, size_t bytes
     head_low h;
 
     load_head(&blocks, &h, type);
-    _mm512_storeu_si512(p->d, h.d);
+    if (type != EBB_TYPE_Q2_K)
+        _mm512_storeu_si512(p->d, h.d);
     for (size_t c = 0; c < p->n_cols; c++) {
         const uint8_t *x = p->x[c].q + 256 * p->b;
         __m512i s[16];
@@ -160,9 +161,10 @@ EBB_INLINE void blocks_2bit(const ebb_line_place *p, ebb_type type, size_t bytes
             sum = _mm512_sub_epi32(sum, _mm512_slli_epi32(ebb_line_dot_signed(h.scale, &p->x[c], p->b), 2));
         if (type == EBB_TYPE_TQ2_0)
             sum = _mm512_sub_epi32(sum, ebb_line_at(p->x[c].total, p->b));
-        ebb_line_put(p->sum[c], sum);
         if (type == EBB_TYPE_Q2_K)
-            ebb_line_put(p->min_sum[c], ebb_line_dot(h.min, 4, &p->x[c], p->b));
+            ebb_line_put_min(p->sum[c], h.d, sum, ebb_line_dot(h.min, 4, &p->x[c], p->b));
+        else
+            ebb_line_put(p->sum[c], sum);
     }
 }
 

@@ -89,10 +89,8 @@ static void lay(line *l)
     for (size_t c = 0; c < l->a->n_cols; c++)
         lay_column(l, c, &at, &l->x[c]);
     l->p.d = take(&at, bytes);
-    for (size_t c = 0; c < l->a->n_cols; c++) {
+    for (size_t c = 0; c < l->a->n_cols; c++)
         l->p.sum[c] = take(&at, bytes);
-        l->p.min_sum[c] = l->k->has_min ? take(&at, bytes) : NULL;
-    }
 }
 
 /* The n < 16 last blocks, where none may be read behind them. */
@@ -102,15 +100,11 @@ static const uint8_t *copy_tail(const line *l, const uint8_t *w, size_t n)
     return memcpy(l->tail, w, n * l->k->bytes);
 }
 
-static void step_on(ebb_line_place *p, bool has_min)
+static void step_on(ebb_line_place *p)
 {
     p->d += 16;
     for (size_t c = 0; c < p->n_cols; c++)
         p->sum[c] += 16;
-    if (!has_min)
-        return;
-    for (size_t c = 0; c < p->n_cols; c++)
-        p->min_sum[c] += 16;
 }
 
 /* Ask for [from, from + n), as far as it stands before `end`. */
@@ -149,7 +143,7 @@ static void sums(const line *l, const uint8_t *w, size_t n)
         p.ahead = behind(l, w, AHEAD);
         fetch_pages(behind(l, w, PAGES * PAGE), step);
         l->k->blocks(&p);
-        step_on(&p, l->k->has_min);
+        step_on(&p);
         for (p.b += 16; p.b >= l->n_blocks;)
             p.b -= l->n_blocks;
     }
@@ -176,23 +170,15 @@ EBB_INLINE void turn4(const float *from, size_t n_blocks, __m512i out[4])
 EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m512i d[4], bool has_min, __m512 acc)
 {
     const ebb_q8_256 *x = column(l->a, c) + b;
-    __m512i s[4], m[4];
+    __m512i s[4];
 
     turn4(l->p.sum[c] + b, l->n_blocks, s);
-    if (has_min)
-        turn4(l->p.min_sum[c] + b, l->n_blocks, m);
 #pragma GCC unroll 4
     for (size_t i = 0; i < 4 && i < n; i++) {
-        __m512 dx = _mm512_set1_ps(x[i].d), dw = has_min ? ebb_lanes_f16(d[i]) : _mm512_castsi512_ps(d[i]);
+        __m512 dx = _mm512_set1_ps(x[i].d);
 
-        if (has_min) {
-            __m512 both = _mm512_mul_ps(dw, _mm512_castsi512_ps(s[i]));
-
-            both = _mm512_fnmadd_ps(ebb_lanes_f16(_mm512_srli_epi32(d[i], 16)), _mm512_castsi512_ps(m[i]), both);
-            acc = _mm512_fmadd_ps(dx, both, acc);
-        } else {
-            acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_castsi512_ps(s[i]), acc);
-        }
+        dx = has_min ? dx : _mm512_mul_ps(_mm512_castsi512_ps(d[i]), dx);
+        acc = _mm512_fmadd_ps(dx, _mm512_castsi512_ps(s[i]), acc);
     }
     return acc;
 }
@@ -211,7 +197,8 @@ static void add_up(const line *l, size_t r, const uint8_t *ahead)
         size_t n = l->n_blocks - b < 4 ? l->n_blocks - b : 4;
 
         fetch(ahead, CHAIN, l->end);
-        turn4(l->p.d + b, l->n_blocks, d);
+        if (!l->k->has_min)
+            turn4(l->p.d + b, l->n_blocks, d);
         for (size_t c = 0; c < a->n_cols; c++)
             acc[c] = l->k->has_min ? chain(l, c, b, n, d, true, acc[c]) : chain(l, c, b, n, d, false, acc[c]);
     }

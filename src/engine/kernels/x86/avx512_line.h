@@ -23,8 +23,8 @@ typedef struct ebb_line_place {
     const uint8_t    *w, *near, *ahead;  /* 16 blocks; those that will be wanted very soon, and those soon */
     const ebb_line_x *x;         /* [n_cols] */
     size_t            n_cols, b;
-    float *d;                    /* out: scales of the blocks; if there are minima, the two halves d and dmin as they stand */
-    float *sum[GEMV_COLS], *min_sum[GEMV_COLS];  /* out: their integer sums */
+    float *d;                    /* out: scales of the blocks, unless there are minima */
+    float *sum[GEMV_COLS];       /* out: their integer sums; if there are minima, what rule K2 multiplies with d_x */
 } ebb_line_place;
 
 typedef struct ebb_line_kind {
@@ -100,6 +100,14 @@ EBB_INLINE __m512i ebb_line_dot_signed(const __m512i f[4], const ebb_line_x *x, 
 EBB_INLINE void ebb_line_put(float *out, __m512i sums)
 {
     _mm512_storeu_ps(out, _mm512_cvtepi32_ps(sums));
+}
+
+/* dd: d and dmin as they stand in a block, as two halves. */
+EBB_INLINE void ebb_line_put_min(float *out, __m512i dd, __m512i sums, __m512i min_sums)
+{
+    __m512 d = ebb_lanes_f16(dd), dmin = ebb_lanes_f16(_mm512_srli_epi32(dd, 16));
+
+    _mm512_storeu_ps(out, _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(min_sums), _mm512_mul_ps(d, _mm512_cvtepi32_ps(sums))));
 }
 
 #endif
