@@ -257,30 +257,32 @@ static ebb_status cmd_model(ebb_front *f, const char *arg, ebb_error *err)
     return EBB_OK;
 }
 
-/* Names in the folder that is being typed: folders, and files that end so. */
+/* Names in the folder that is being typed, in order: folders, and files that end so. */
 static void complete_files(const char *typed, const char *ending, ebb_candidate_fn *fn, void *arg)
 {
     const char *slash = strrchr(typed, '/');
     size_t n_dir = slash ? (size_t)(slash - typed) + 1 : 0, n_ending = strlen(ending);
     ebb_buf path = { 0 }, whole = { 0 };
-    DIR *dir = NULL;
+    struct dirent **all = NULL;
+    int n_all = -1;
 
     ebb_buf_add(&path, typed, n_dir);
     if (ebb_path_expand(n_dir ? ebb_buf_text(&path) : ".", &whole, NULL) == EBB_OK)
-        dir = opendir(whole.data);
+        n_all = scandir(whole.data, &all, NULL, alphasort);
     ebb_buf_fini(&whole);
-    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+    for (int i = 0; i < n_all; i++) {
+        const struct dirent *e = all[i];
         size_t n = strlen(e->d_name);
         bool is_dir = e->d_type == DT_DIR || e->d_type == DT_LNK;
-        if (e->d_name[0] == '.' || (!is_dir && (n <= n_ending || strcasecmp(e->d_name + n - n_ending, ending) != 0)))
-            continue;
-        ebb_buf_clear(&path);
-        ebb_buf_add(&path, typed, n_dir);
-        ebb_buf_addf(&path, "%s%s", e->d_name, e->d_type == DT_DIR ? "/" : "");
-        fn(arg, ebb_buf_text(&path));
+        if (e->d_name[0] != '.' && (is_dir || (n > n_ending && strcasecmp(e->d_name + n - n_ending, ending) == 0))) {
+            ebb_buf_clear(&path);
+            ebb_buf_add(&path, typed, n_dir);
+            ebb_buf_addf(&path, "%s%s", e->d_name, e->d_type == DT_DIR ? "/" : "");
+            fn(arg, ebb_buf_text(&path));
+        }
+        free(all[i]);
     }
-    if (dir)
-        closedir(dir);
+    free(all);
     ebb_buf_fini(&path);
 }
 

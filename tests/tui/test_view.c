@@ -363,7 +363,7 @@ static void preview(void **state)
 
 static void files_go_along(void **state)
 {
-    char dir[] = "/tmp/ebb-attach-XXXXXX", path[64], line[200];
+    char dir[] = "/tmp/ebb-attach-XXXXXX", path[64], other[64], line[200];
     ebb_buf out = { 0 };
     ebb_error err;
     screen s;
@@ -388,6 +388,16 @@ static void files_go_along(void **state)
     assert_int_equal(ebb_chat_n_messages(s.chat), 2);
     assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, "note.md:\n```md\ntext\n```"));
     screen_close(&s);
+
+    snprintf(other, sizeof other, "%s/noble.md", dir);
+    assert_int_equal(ebb_file_replace(other, "b", 1, &err), EBB_OK);
+    open_ready(&s, 16, 99);
+    snprintf(line, sizeof line, "read @%s/no\t", dir);
+    screen_keys(&s, line);
+    snprintf(line, sizeof line, " %s  %s", other, path);         /* in order */
+    assert_has(&s, line);
+    screen_close(&s);
+    unlink(other);
     unlink(path);
     rmdir(dir);
     ebb_buf_fini(&out);
