@@ -199,9 +199,6 @@ INLINE void add_points(__m256i q, __m256i scale, few_x x, int s, const int n, __
 /* An element is 8 * point - 7, and 2 less in some sub-blocks: the constant goes to the sums of x. */
 INLINE void row_IQ1_S(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_COLS], __m256i min_sum[FEW_COLS])
 {
-    const __m256i fours = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3));
-    const __m256i shift3 = _mm256_set1_epi64x(256 | 32LL << 16 | 4LL << 32), bits = _mm256_set1_epi16(1792);
-    numbers o;
     __m128i v = _mm_loadu_si128((const void *)(w + 34)), scale = _mm_and_si128(_mm_srli_epi16(v, 12), _mm_set1_epi16(7));
     __m128i less = _mm_sub_epi16(_mm_set1_epi16(7), _mm_slli_epi16(_mm_srai_epi16(v, 15), 1));       /* 7 or 9 */
 
@@ -213,19 +210,14 @@ INLINE void row_IQ1_S(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_CO
 #pragma GCC unroll 4
     for (int c = 0; c < n; c++)
         sum[c] = _mm256_sub_epi32(_mm256_setzero_si256(), dot_sums(twice, x[c]));
-    for (int i = 0; i < 2; i++) {                /* of each word 3 bits for each of 4 points */
-        __m256i words = _mm256_permutevar8x32_epi32(_mm256_castsi128_si256(v), _mm256_setr_epi32(2 * i, 2 * i, 2 * i, 2 * i, 2 * i + 1, 2 * i + 1, 2 * i + 1, 2 * i + 1));
-        __m256i high = _mm256_shuffle_epi8(words, fours);
-
-        high = _mm256_blend_epi16(_mm256_mullo_epi16(high, shift3), _mm256_srli_epi16(high, 1), 0x88);
-        put_numbers(&o, i, w + 2 + 16 * i, _mm256_and_si256(high, bits));
-    }
-    keep_in_memory(&o);
 #pragma GCC unroll 8
-    for (int s = 0; s < 8; s++) {
-        const uint16_t *at = o.at + 4 * s;
+    for (int s = 0; s < 8; s++) {                /* of each word 3 bits for each of 4 points */
+        unsigned high = ebb_u16_load(w + 34 + 2 * s);
+        const uint8_t *p = w + 2 + 4 * s;
+        __m256i q = points_of_8(ebb_grid.iq1, p[0] | (high << 8 & 1792), p[1] | (high << 5 & 1792), p[2] | (high << 2 & 1792),
+                                p[3] | (high >> 1 & 1792));
 
-        add_points(points_of_8(ebb_grid.iq1, at[0], at[1], at[2], at[3]), spread_word(scales, s), x, s, n, sum);
+        add_points(q, spread_word(scales, s), x, s, n, sum);
     }
 }
 
@@ -234,12 +226,9 @@ INLINE void row_IQ1_M(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_CO
 {
     const uint64_t three = UINT64_C(0x0007000700070007);
     const __m256i byte = _mm256_setr_epi64x(0, 0, 0x0101010101010101, 0x0101010101010101), two = _mm256_set1_epi8(2);
-    const __m256i shift4 = _mm256_set1_epi32(256 | 16 << 16), bits = _mm256_set1_epi16(1792);
     const __m256i bit = _mm256_broadcastsi128_si256(_mm_setr_epi32(0x08080808, 0x08080808, (int)0x80808080u, (int)0x80808080u));
     __m256i words = _mm256_setr_epi64x((long long)_pdep_u64(ebb_u16_load(w + 48), three), (long long)_pdep_u64(ebb_u16_load(w + 50), three),
                                        (long long)_pdep_u64(ebb_u16_load(w + 52), three), (long long)_pdep_u64(ebb_u16_load(w + 54), three));
-
-    numbers o;
 
     (void)min_sum;
     words = odd_numbers(words);
@@ -247,18 +236,13 @@ INLINE void row_IQ1_M(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_CO
 #pragma GCC unroll 4
     for (int c = 0; c < n; c++)
         sum[c] = _mm256_sub_epi32(_mm256_setzero_si256(), dot_sums(nine, x[c]));
-    for (int i = 0; i < 2; i++) {                /* of each byte 3 bits for each of 2 points */
-        __m128i high = _mm_loadl_epi64((const void *)(w + 32 + 8 * i));
-        __m256i twice = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(high, high));
-
-        put_numbers(&o, i, w + 16 * i, _mm256_and_si256(_mm256_mullo_epi16(twice, shift4), bits));
-    }
-    keep_in_memory(&o);
 #pragma GCC unroll 8
-    for (int s = 0; s < 8; s++) {
-        const uint16_t *at = o.at + 4 * s;
-        __m256i q = points_of_8(ebb_grid.iq1, at[0], at[1], at[2], at[3]);
-        __m256i less = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi16((short)ebb_u16_load(w + 32 + 2 * s)), byte), bit);
+    for (int s = 0; s < 8; s++) {                /* of each byte 3 bits for each of 2 points */
+        unsigned high = ebb_u16_load(w + 32 + 2 * s);
+        const uint8_t *p = w + 4 * s;
+        __m256i q = points_of_8(ebb_grid.iq1, p[0] | (high << 8 & 1792), p[1] | (high << 4 & 1792), p[2] | (high & 1792),
+                                p[3] | (high >> 4 & 1792));
+        __m256i less = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi16((short)high), byte), bit);
 
         q = _mm256_or_si256(_mm256_slli_epi16(q, 3), _mm256_and_si256(_mm256_cmpeq_epi8(less, _mm256_setzero_si256()), two));
         add_points(q, spread_word(scales, s), x, s, n, sum);
