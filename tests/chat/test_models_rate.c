@@ -139,7 +139,7 @@ static void test_small_ones(void **state)
     r = rate(GB, 20e9);
     assert_non_null(strstr(r.r[2].why_not, "broken.gguf"));
     expect(r, ORDER("large", "small", "broken"), "took large.gguf: ");
-    expect(rate(48 << 20, 20e9), ORDER("small", "large"), "; large.gguf would be read from disk");
+    expect(rate(58 << 20, 20e9), ORDER("small", "large"), "; large.gguf would be read from disk");
 }
 
 static const char *choose(const ebb_engine_opts *o, char why[400])
