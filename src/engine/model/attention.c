@@ -9,7 +9,10 @@
 #include "model/run.h"
 
 #define SEGMENT_POS ((uint32_t)(EBB_KV_BLOCK * EBB_KV_SEGMENT))
-#define GROUP_COLS  16u          /* columns of a slice in prefill */
+#define GROUP_COLS  32u          /* columns of a slice in prefill, ... */
+#define GROUP_FEW   16u          /* ... where that would be too few slices, or partial results too large */
+#define GROUP_CTX   32768u
+#define SLICES       8u          /* for each thread, so that none waits long for the others */
 #define SPLIT_COLS   4u          /* up to here slices are (head, segment) */
 
 /* -- Attending ---------------------------------------------------------------- */
@@ -18,7 +21,7 @@ typedef struct attend_job {
     const ebb_run   *r;
     const ebb_layer *l;
     uint32_t i_layer;
-    uint32_t n_groups;           /* of columns */
+    uint32_t group, n_groups;    /* columns of a group; groups */
     bool     is_input;           /* what a KV head's queries give becomes input right away */
     uint32_t seg0, n_segs;       /* split by segment: those that the columns see */
 } attend_job;
@@ -138,7 +141,7 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
     const attend_job *job = arg;
     const ebb_run *r = job->r;
     uint32_t head = slice % n_heads(r), group = job->n_groups - 1 - slice / n_heads(r);
-    uint32_t c0 = r->c0 + group * GROUP_COLS, c1 = c0 + GROUP_COLS < r->c1 ? c0 + GROUP_COLS : r->c1;
+    uint32_t c0 = r->c0 + group * job->group, c1 = c0 + job->group < r->c1 ? c0 + job->group : r->c1;
     uint32_t lo = seg_lo(job->l, r->pos0 + c0), hi = seg_hi(r->pos0 + c1 - 1);
     float *parts = r->parts + thread * (ebb_attend_part_floats(r) / r->n_threads);
 
@@ -188,11 +191,19 @@ static void attend_few(attend_job *job)
             merge_slice(job, h, 0);
 }
 
+static uint32_t most_group(const ebb_run *r)
+{
+    return r->n_ctx <= GROUP_CTX ? GROUP_COLS : GROUP_FEW;
+}
+
 static void attend_many(attend_job *job)
 {
     const ebb_run *r = job->r;
 
-    job->n_groups = (r->c1 - r->c0 + GROUP_COLS - 1) / GROUP_COLS;
+    job->group = most_group(r);
+    if ((r->c1 - r->c0) / job->group * n_heads(r) < SLICES * r->n_threads)
+        job->group = GROUP_FEW;
+    job->n_groups = (r->c1 - r->c0 + job->group - 1) / job->group;
     ebb_run_slices(r, group_slice, job, job->n_groups * n_heads(r));
 }
 
@@ -226,7 +237,7 @@ void ebb_op_attend(ebb_run *r, uint32_t i_layer, unsigned acts)
 size_t ebb_attend_part_floats(const ebb_run *r)
 {
     size_t n_segs = r->n_ctx / SEGMENT_POS + 1;
-    size_t grouped = (size_t)GROUP_COLS * r->n_threads, split = (size_t)SPLIT_COLS * n_heads(r);
+    size_t grouped = (size_t)most_group(r) * r->n_threads, split = (size_t)SPLIT_COLS * n_heads(r);
     size_t cols = grouped > split ? grouped : (split + r->n_threads - 1) / r->n_threads * r->n_threads;
 
     return n_segs * cols * col_floats(r);
