@@ -162,6 +162,49 @@ static void test_experts_come_when_chosen(void **state)
     unlink(path);
 }
 
+/* A mixture that is streamed: the nth system call of a pass fails, passes are stopped anywhere, memory for experts comes and
+ * goes, and another run begins with what this one learned.  The bits stay. */
+static void test_experts_in_need(void **state)
+{
+    static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
+    static const char *const archs[] = { "qwen3moe", "qwen2moe", "gpt-oss" };
+    ebb_token ids[N_IDS];
+
+    (void)state;
+    fill_ids(ids);
+    snprintf(path, sizeof path, "/var/tmp/ebb-stream-%ld.gguf", (long)getpid());
+    for (size_t k = 0; k < 6; k++) {
+        ebb_tiny_opts tiny = { .arch = archs[k % 3], .type = EBB_TYPE_Q8_0, .n_layers = 3, .n_embd = 256, .n_ff = 256, .n_expert = 12, .seed = 5 };
+        ebb_engine_opts o = { .has_resident = true, .resident = 50, .resident_is_percent = true, .io = ios[k % 3] };
+        fixture f;
+
+        assert_true(ebb_tiny_write(&tiny, path));
+        open_fixture(&f, (ebb_engine_opts){ 0 });
+        eval(&f, 1, want);
+        close_fixture(&f);
+        open_fixture(&f, o);
+        for (int n = 1; n < 60; n += 2) {
+            uint32_t at = (uint32_t)n % (N_IDS - 2);
+            ebb_status st;
+
+            if (n % 3 == 0)
+                ebb_res_resize_cache(f.engine->res, n % 2 ? UINT64_MAX : ebb_plan_experts_least(&f.engine->net));
+            assert_int_equal(ebb_session_sync(f.s, ids, at, NULL, NULL), EBB_OK);
+            ebb_os_fail_nth(n);
+            st = ebb_session_append(f.s, ids[at], NULL);
+            ebb_os_fail_off();
+            assert_true(st == EBB_OK || st == EBB_IO || st == EBB_FORMAT);
+            ebb_engine_cancel(f.engine);
+            assert_int_equal(ebb_session_sync(f.s, ids + 1, N_IDS - 1, NULL, NULL), EBB_CANCELED);
+            ebb_engine_cancel_clear(f.engine);
+            assert_int_equal(ebb_session_sync(f.s, ids, at + 1, NULL, NULL), EBB_OK);
+            assert_memory_equal(ebb_session_logits(f.s), want + at * EBB_TINY_VOCAB, EBB_TINY_VOCAB * sizeof(float));
+        }
+        close_fixture(&f);
+    }
+    unlink(path);
+}
+
 static void *take_all(void *arg)
 {
     fixture *f = ((void **)arg)[0];
@@ -371,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits_for_every_reader_and_resident_count),
         cmocka_unit_test(test_experts_come_when_chosen),
+        cmocka_unit_test(test_experts_in_need),
         cmocka_unit_test(test_in_need),
         cmocka_unit_test(test_a_chunk_reads_once),
         cmocka_unit_test(test_faults_leave_the_session_intact),
