@@ -1,6 +1,7 @@
 /* Speeds that were measured before (speeds.h). */
 #include "plan/speeds.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +65,8 @@ static bool parse(const char *line, size_t n, const char *owner, ebb_speed *out)
         return false;
     memcpy(text, line + n_owner + 1, n - n_owner - 1);
     text[n - n_owner - 1] = '\0';
-    return sscanf(text, "%31[^\t]\t%lf\t%lf\t%ld", out->name, &out->v[0], &out->v[1], &out->when_s) == 4 && out->v[0] > 0 &&
-           out->v[1] >= 0 && out->v[0] < 1e18 && out->v[1] < 1e18;
+    return sscanf(text, "%31[^\t]\t%lf\t%lf\t%" SCNd64, out->name, &out->v[0], &out->v[1], &out->when_s) == 4 && out->v[0] > 0 &&
+           out->v[1] >= 0 && out->v[0] < 1e18 && out->v[1] < 1e18 && out->when_s >= 0;
 }
 
 void ebb_speeds_load(ebb_speeds *s, const ebb_kernels *kern, uint32_t n_threads)
@@ -138,13 +139,21 @@ void ebb_speeds_save(ebb_speeds *s)
     ebb_buf_fini(&text);
 }
 
+/* How old the figure is; one that a clock which was ahead has dated into the future is as old as can be. */
+static int64_t age_s(const ebb_speed *x)
+{
+    int64_t age = now_s() - x->when_s;
+
+    return age >= -DAY_S ? age : INT64_MAX;
+}
+
 /* -- Figures -------------------------------------------------------------------------- */
 
 bool ebb_speeds_get(const ebb_speeds *s, const char *name, int64_t max_age_s, double v[2])
 {
     const ebb_speed *x = find(s, name);
 
-    if (!x || now_s() - x->when_s > max_age_s)
+    if (!x || age_s(x) > max_age_s)
         return false;
     memcpy(v, x->v, sizeof x->v);
     return true;
@@ -169,6 +178,6 @@ void ebb_speeds_offer(ebb_speeds *s, const char *name, double v0, double v1)
 {
     const ebb_speed *x = find(s, name);
 
-    if (!x || v0 > x->v[0] || now_s() - x->when_s > DAY_S)
+    if (!x || v0 > x->v[0] || age_s(x) > DAY_S)
         ebb_speeds_put(s, name, v0, v1);
 }

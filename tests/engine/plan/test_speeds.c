@@ -46,6 +46,10 @@ static void test_kept(void **state)
     s.list[0].when_s -= 2 * 86400;
     ebb_speeds_offer(&s, "weights Q4_K", 15e9, 500e9);           /* of another day */
     assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 15e9);
+    s.list[0].when_s += 2 * 86400;                               /* by a clock that was ahead: nobody knows when */
+    assert_false(ebb_speeds_get(&s, "weights Q4_K", 1000, v));
+    ebb_speeds_offer(&s, "weights Q4_K", 10e9, 500e9);
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 10e9);
 }
 
 /* Lines that nobody wrote like that are passed over. */
