@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "commands_priv.h"
 #include "os/paths.h"
@@ -172,18 +173,39 @@ static void make_file_name(const char *name, char *out, size_t cap)
     snprintf(out + n, cap - n, "%s", n ? ".md" : "session.md");
 }
 
+/* The first of trip.md, trip-2.md ... that is not there yet. */
+static void choose_file(const char *session, char *out, size_t cap)
+{
+    char stem[64];
+
+    make_file_name(session, stem, sizeof stem);
+    snprintf(out, cap, "%s", stem);
+    stem[strlen(stem) - 3] = '\0';
+    for (int i = 2; i < 1000 && access(out, F_OK) == 0; i++)
+        snprintf(out, cap, "%s-%d.md", stem, i);
+}
+
+/* Where that is, wherever ebb was begun. */
+static void say_written(ebb_front *f, const char *path)
+{
+    char *whole = realpath(path, NULL);
+
+    ebb_front_sayf(f, EBB_SAY_NOTICE, "written to %s", whole ? whole : path);
+    free(whole);
+}
+
 ebb_status ebb_cmd_export(ebb_front *f, const char *arg, ebb_error *err)
 {
-    char name[64];
+    char name[80];
     ebb_buf path = { 0 };
     ebb_status st;
 
-    make_file_name(ebb_chat_session_name(f->chat), name, sizeof name);
+    choose_file(ebb_chat_session_name(f->chat), name, sizeof name);
     st = ebb_path_expand(*arg ? arg : name, &path, err);
     if (st == EBB_OK)
         st = ebb_chat_export(f->chat, path.data, err);
     if (st == EBB_OK)
-        ebb_front_sayf(f, EBB_SAY_NOTICE, "written to %s", path.data);
+        say_written(f, path.data);
     ebb_buf_fini(&path);
     return st;
 }

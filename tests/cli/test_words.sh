@@ -36,6 +36,11 @@ printf '/model\n/model guide\n/model\n/model nosuch\n/quit\n' | "$EBB" here.gguf
 [ "$(grep -c 'ebb guide Q8_0 answers from here on' out)" = 1 ] || fail "another model: $(cat out)"
 grep -q 'here.gguf' out && grep -q 'built in' out && grep -q 'nosuch: no such file' out && grep -q 'MiB  Little-Guide-Q8_0.gguf' out || fail "/model: $(cat out)"
 
+# /export without a name finds one, and says where it is.
+printf 'hello\n/export\n/export\n/quit\n' | "$EBB" -m guide --plain >out 2>&1
+grep -qF "written to $(pwd -P)/hello.md" out && grep -qF "$(pwd -P)/hello-2.md" out && [ -s hello.md ] && cmp -s hello.md hello-2.md ||
+    fail "/export: $(cat out)"
+
 # Numbers as hands type them: 6 bytes are not meant, -1 is "as many as there are"; a context that is too long is said.
 says 2 'run guide --ram 6 hello' '--ram 6: give a size like 6G'
 says 0 'run guide -n -1 --greedy hello' 'Hello'
