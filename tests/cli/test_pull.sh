@@ -151,6 +151,22 @@ says 0 "pull $repo:Q4_K_M" Tiny
 whole Tiny-1B-Q4_K_M.gguf
 grep -q 'bytes=1000- -' "$hub/log" || fail "it did not go on: $(cat "$hub/log")"
 
+# A model in parts: all of them, by type or by the address of one; the plan first, from all headers; each goes on where it stopped.
+mkdir -p "$hub/files/owner/Parts-GGUF/Q8_0"
+python3 tests/support/split_gguf.py "$guide" 3 "$hub/files/owner/Parts-GGUF/Q8_0/Parts-1B-Q8_0" || fail "no parts"
+rm -f "$there"/*
+how elsewhere
+says 0 "pull owner/Parts-GGUF" "(3 files)"
+says 0 "pull owner/Parts-GGUF:Q8_0 -v" "$there/Parts-1B-Q8_0-00001-of-00003.gguf"
+grep -q '4 of 4 layers in memory' "$dir/err" || fail "no plan: $(cat "$dir/err")"
+for i in 1 2 3; do cmp -s "$hub/files/owner/Parts-GGUF/Q8_0/Parts-1B-Q8_0-0000$i-of-00003.gguf" "$there/Parts-1B-Q8_0-0000$i-of-00003.gguf" || fail "part $i"; done
+ls "$there" | grep -q part$ && fail "$(ls "$there")"
+says 0 'run -m parts --greedy -n 3 hello' 'Hello'
+says 0 "pull owner/Parts-GGUF:Q8_0 --json" '"was_there":true'
+rm "$there/Parts-1B-Q8_0-00002-of-00003.gguf"
+says 0 "pull $HF_ENDPOINT/owner/Parts-GGUF/Q8_0/Parts-1B-Q8_0-00003-of-00003.gguf --json" '"files":3'
+says 0 'run -m parts --greedy -n 3 hello' 'Hello'
+
 # Broken lines: each try goes on where the last one ended.
 rm -f "$there"/*
 how elsewhere cut=2000000
@@ -210,3 +226,38 @@ other etag=one weak
 how etag=one weak
 says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'from the beginning'
 whole Tiny-1B-Q8_0.gguf
+
+# On a terminal it asks: Enter takes the one that suits, a type another, n none.  The line of progress has no escape sequences.
+cat >"$dir/terminal.py" <<'PY'
+import os, pty, sys
+answers = [a.encode() + b"\n" for a in sys.argv[1].split("|")]
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+seen = b""
+while True:
+    try:
+        got = os.read(fd, 65536)
+    except OSError:
+        break
+    if not got:
+        break
+    seen += got
+    if answers and seen.count(b"which one?") > len(sys.argv[1].split("|")) - len(answers):
+        os.write(fd, answers.pop(0))
+sys.stdout.buffer.write(seen)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PY
+terminal() { python3 "$dir/terminal.py" "$@" >"$dir/out" || fail "on a terminal: exit $?: $(cat "$dir/out")"; }
+rm -f "$there"/*
+how slow=200000
+terminal 'Q5_K|q8_0' "$EBB" pull $repo
+grep -q 'there are Q' "$dir/out" && grep -q 'SHA-256 as the server has it' "$dir/out" && grep -q 'MB/s' "$dir/out" || fail "$(cat "$dir/out")"
+grep -q "$(printf '\033')" "$dir/out" && fail "escape sequences"
+[ "$(tr '\r' '\n' <"$dir/out" | grep -c ' % ')" -le 12 ] || fail "too many frames: $(cat "$dir/out")"
+whole Tiny-1B-Q8_0.gguf
+rm -f "$there"/*
+terminal n "$EBB" pull $repo
+[ -z "$(ls "$there")" ] || fail "fetched what was not wanted"
+terminal '' "$EBB" pull $repo
+[ "$(ls "$there" | wc -l)" = 1 ] || fail "Enter takes none: $(cat "$dir/out")"

@@ -23,6 +23,7 @@
 #define SPARE_BYTES  ((uint64_t)16 << 20)        /* to be left on the disk */
 #define TRIES        10
 #define TRIES_FIRST  3
+#define PAUSE_MS     300u        /* before the second try, then twice as long each time */
 #define MAX_PAUSE_MS 30000u
 #define MAX_RESTARTS 3
 #define PIECE        ((size_t)1 << 20)
@@ -444,14 +445,13 @@ static ebb_status pause_for(const get *g, unsigned ms, ebb_error *err)
 
 static ebb_status wait_for_next(get *g, const ebb_http_reply *r, unsigned n_try, const ebb_error *why, ebb_error *err)
 {
-    unsigned first = g->env->pause_ms ? g->env->pause_ms : 1000, ms = n_try > 6 ? MAX_PAUSE_MS : first << (n_try - 1);
+    unsigned first = g->env->pause_ms ? g->env->pause_ms : PAUSE_MS, ms = n_try > 7 ? MAX_PAUSE_MS : first << (n_try - 1);
 
     if (ms > MAX_PAUSE_MS)
         ms = MAX_PAUSE_MS;
     if (r->status == 429 && r->retry_after_s * 1000 > ms)
         ms = r->retry_after_s * 1000;
-    if (ms >= 1000)
-        say(g, "%s; again in %u s", why->msg, ms / 1000);
+    say(g, ms < 1000 ? "%s; again" : "%s; again in %u s", why->msg, ms / 1000);
     return pause_for(g, ms, err);
 }
 

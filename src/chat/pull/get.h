@@ -4,7 +4,7 @@
  *     NAME.gguf.part.json   what it is of (note.h)
  *     NAME.gguf             the whole file: it gets this name after its size, its checksum and its header were right
  *                           and its bytes are on the disk
- * A connection that breaks is tried again, from the byte where it broke, with pauses that double, up to half a minute;
+ * A connection that breaks is tried again, from the byte where it broke, with pauses that double, from 0.3 to 30 seconds;
  * ten tries that bring nothing are the end of it, three if nothing ever came. */
 #ifndef EBB_PULL_GET_H
 #define EBB_PULL_GET_H

@@ -16,7 +16,7 @@ typedef struct ebb_pull_env {
     const char *endpoint;        /* NULL: EBB_HUB */
     const char *token;           /* goes to the endpoint and nowhere else; NULL: none */
     unsigned    connect_s, stall_s;      /* as http.h */
-    unsigned    pause_ms;        /* before the second try, then twice as long each time; 0: a second */
+    unsigned    pause_ms;        /* before the second try, then twice as long each time; 0: as get.h says */
     bool      (*stops)(void *arg);       /* somebody wants to stop; may be NULL, and so may the next */
     void      (*says)(void *arg, const char *line);     /* something to know: no control characters */
     void       *arg;

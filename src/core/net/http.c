@@ -321,6 +321,9 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
         return EBB_OK;
     c->r->may_retry = may_retry(code);
     ebb_log("net", "%s: %s", host, c->curl->curl_easy_strerror(code));
+    if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION)
+        return EBB_FAIL(err, EBB_IO, "%s: its certificate cannot be trusted (%s); is ca-certificates installed, and the clock right?", host,
+                        c->curl->curl_easy_strerror(code));
     if (code == CURLE_UNSUPPORTED_PROTOCOL)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: leads away from https, which is not followed", host);
     return EBB_FAIL(err, EBB_IO, "%s: %s", host, c->curl->curl_easy_strerror(code));

@@ -14,7 +14,7 @@
 #include "ebb/status.h"
 
 #define EBB_HTTP_UNKNOWN UINT64_MAX
-#define EBB_HTTP_URL     4096u
+#define EBB_HTTP_URL     8192u
 
 /* The last answer of a chain of redirects. */
 typedef struct ebb_http_reply {

@@ -8,6 +8,7 @@
 #include "pull/get.h"
 #include "pull/note.h"
 #include "support/hub.h"
+#include "support/small_disk.h"
 
 #define N_BYTES 150000u
 
@@ -228,12 +229,35 @@ static void test_breaks(void **state)
     test_hub_how(&hub, "");
 }
 
+/* Nothing is begun that the disk has no room for; it is said how much is missing. */
+static void test_no_room(void **state)
+{
+    ebb_pull_got got;
+    ebb_error err = { 0 };
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    clear();
+    assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_OK);
+    clear();
+    if (!ebb_small_disk_mount(folder, 4096))
+        skip();
+    assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "146 KiB are to come"));
+    assert_non_null(strstr(err.msg, "are missing"));
+    assert_int_equal(got.n_fetched, 0);
+    assert_false(is_there(".part", &(uint64_t){ 0 }));
+    ebb_small_disk_unmount(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_fault),
         cmocka_unit_test(test_resumes),
         cmocka_unit_test(test_breaks),
+        cmocka_unit_test(test_no_room),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
