@@ -127,7 +127,7 @@ void ebb_local_set_ahead(ebb_backend *b, const int32_t *ids, size_t n, const ebb
         copy = NULL;
     }
     /* What is under way and leads nowhere need not go on. */
-    if (l->is_ahead && (n < l->now_end || memcmp(ids, l->now_ids, l->now_end * sizeof *ids) != 0))
+    if (l->is_ahead && l->now_end > 0 && (n < l->now_end || memcmp(ids, l->now_ids, l->now_end * sizeof *ids) != 0))
         ebb_engine_cancel(l->engine);
     pthread_cond_signal(&l->wake);
     pthread_mutex_unlock(&l->lock);
