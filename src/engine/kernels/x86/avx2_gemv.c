@@ -172,10 +172,12 @@ INLINE __m256 block_32(const uint8_t *const w[ROWS], size_t at, const ebb_q8_32 
     return acc;
 }
 
-/* Rows r .. r + 7 times column c; the same bytes of the next 8 rows will be wanted next. */
+enum { NEAR = 384 };             /* bytes that are on their way from the second cache */
+
+/* Rows r .. r + 7 times column c; what stands behind them will be wanted next. */
 INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t len, size_t bytes)
 {
-    size_t ahead = r + 2 * ROWS <= a->n_rows && c == 0 ? ROWS * a->row_bytes : 0;
+    const char *next = c > 0 ? NULL : r + ROWS < a->n_rows ? (const char *)row_at(a, r + ROWS) : a->next;
     const uint8_t *w[ROWS];
     __m256 acc = _mm256_setzero_ps();
 
@@ -184,9 +186,10 @@ INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t
     for (size_t b = 0; b < a->n_k / len; b++) {
         size_t at = b * bytes;
 
-        for (int i = 0; ahead && i < ROWS; i++)
-            for (size_t line = 0; line < bytes; line += 64)
-                _mm_prefetch((const char *)w[i] + ahead + at + line, _MM_HINT_T1);
+        for (int i = 0; i < ROWS; i++)
+            _mm_prefetch((const char *)w[i] + at + NEAR, _MM_HINT_T0);
+        for (size_t i = 0; next && i < ROWS * bytes; i += 64)        /* in the order in which it stands */
+            _mm_prefetch(next + ROWS * at + i, _MM_HINT_T1);
         if (len == 32)
             acc = block_32(w, at, (const ebb_q8_32 *)column(a, c) + b, type, acc);
         else

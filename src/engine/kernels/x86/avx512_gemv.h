@@ -121,13 +121,25 @@ EBB_INLINE int ebb_scale_at(int r)
     return (r & 2) * 32 + r / 4 * 16 + (r & 1) * 8;
 }
 
-/* The bytes of the same blocks, 16 rows on: they will be wanted next. */
-EBB_INLINE void ebb_prefetch_next(const ebb_half *rows, size_t at, size_t ahead, size_t block_bytes)
+/* What is multiplied behind the 16 rows from r on; NULL: nobody knows. */
+EBB_INLINE const uint8_t *ebb_behind_rows(const ebb_matmul *a, size_t r)
+{
+    return r + 16 < a->n_rows ? (const uint8_t *)a->w + (r + 16) * a->row_bytes : a->next;
+}
+
+/* Bytes from `at` on of all rows are wanted at once. */
+EBB_INLINE void ebb_fetch_rows(const ebb_half *rows, size_t at)
 {
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++)
-        for (size_t line = 0; line < block_bytes; line += 64)
-            _mm_prefetch((const char *)rows->base + rows->offset[i] + at + ahead + line, _MM_HINT_T1);
+        _mm_prefetch((const char *)rows->base + rows->offset[i] + at, _MM_HINT_T0);
+}
+
+/* The n bytes from p on will be wanted soon. */
+EBB_INLINE void ebb_fetch(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += 64)
+        _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
 /* 64 bytes x of the sub-blocks a and b (32 each). */

@@ -34,7 +34,7 @@ EBB_INLINE __m512i product(const __m512i t[4], __m512i high, const ebb_q8_32 *x,
 EBB_INLINE void rows16(const ebb_matmul *a, size_t r, const kind32 *k, const int n_cols)
 {
     const size_t n_blocks = a->n_k / 32, at = nibbles_at(k->head, k->has_high);
-    size_t ahead = r + 32 <= a->n_rows ? 16 * a->row_bytes : 0;
+    const uint8_t *next = ebb_behind_rows(a, r);
     __mmask16 mask = ebb_row_mask(a->n_rows, r);
     __m512i t[16], high = _mm512_setzero_si512();
     __m512 acc[GEMV_COLS];
@@ -46,8 +46,9 @@ EBB_INLINE void rows16(const ebb_matmul *a, size_t r, const kind32 *k, const int
     for (size_t b = 0; b < n_blocks; b += 4) {
         size_t n = n_blocks - b < 4 ? n_blocks - b : 4;
 
-        if (ahead)
-            ebb_prefetch_next(&rows, b * k->bytes, ahead, 4 * k->bytes);
+        ebb_fetch_rows(&rows, (b + 8) * k->bytes);
+        if (next)                                /* in the order in which it stands, not in that in which it will be read */
+            ebb_fetch(next + 16 * b * k->bytes, 16 * n * k->bytes);
         load_4x16(&rows, b * k->bytes + at, n, k->bytes, t);
         for (size_t i = 0; i < n; i++) {
             size_t byte = (b + i) * k->bytes;
