@@ -2,7 +2,7 @@
 NAME    := ebb
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
-ARCH    := $(patsubst x86_64,x86,$(patsubst aarch64,arm,$(shell uname -m)))
+ARCH    := $(patsubst x86_64,x86,$(shell uname -m))
 Q       := $(if $(V),,@)
 comma   := ,
 
@@ -38,7 +38,7 @@ $(B)/engine/kernels/x86/avx2%.o:   ISA := -mavx2 -mfma -mf16c -mbmi2
 $(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c -mbmi2 \
                                            -mprefer-vector-width=512
 
-LIB_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/% src/engine/kernels/arm/%,$(sort $(shell find src -name '*.c'))) \
+LIB_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/%,$(sort $(shell find src -name '*.c'))) \
            $(wildcard src/engine/kernels/$(ARCH)/*.c)
 LIB_OBJ := $(patsubst src/%.c,$(B)/%.o,$(LIB_SRC))
 TESTS   := $(patsubst %.c,$(B)/%,$(sort $(shell find tests -name 'test_*.c')))

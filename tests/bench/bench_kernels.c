@@ -257,7 +257,7 @@ static void bench_matmul(bench *b, ebb_type type, size_t n_cols)
 
 static int usage(void)
 {
-    fputs("usage: bench_kernels [-t THREADS] [-c scalar|avx2|avx512|neon] [-n COLUMNS] [-u] [TYPE...]\n", stderr);
+    fputs("usage: bench_kernels [-t THREADS] [-c scalar|avx2|avx512] [-n COLUMNS] [-u] [TYPE...]\n", stderr);
     return 2;
 }
 
@@ -274,7 +274,7 @@ static bool wanted(ebb_type type, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = { "auto", "scalar", "avx2", "avx512", "neon" };
+    static const char *const names[] = { "auto", "scalar", "avx2", "avx512" };
     static const size_t all[] = { 1, 2, 4, 8, 32, 128, 512 };
     size_t n_cols = 0;
     int cpu = EBB_CPU_AUTO;
@@ -289,7 +289,7 @@ int main(int argc, char **argv)
         else if (o == 'u')
             use_cpu_time = true;
         else if (o == 'c')
-            for (cpu = EBB_CPU_NEON; cpu > 0 && strcmp(names[cpu], optarg) != 0; cpu--)
+            for (cpu = EBB_CPU_AVX512; cpu > 0 && strcmp(names[cpu], optarg) != 0; cpu--)
                 ;
         else
             return usage();

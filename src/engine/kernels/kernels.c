@@ -7,7 +7,7 @@
 #include "kernels/impl.h"
 #include "os/cpu.h"
 
-static ebb_kernels tables[EBB_CPU_NEON + 1];     /* filled once, read-only afterwards */
+static ebb_kernels tables[EBB_CPU_AVX512 + 1];     /* filled once, read-only afterwards */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void fill_tables(void)
@@ -32,7 +32,7 @@ static ebb_cpu best_cpu(void)
 {
     ebb_cpu best = EBB_CPU_SCALAR;
 
-    for (ebb_cpu c = EBB_CPU_SCALAR; c <= EBB_CPU_NEON; c++)
+    for (ebb_cpu c = EBB_CPU_SCALAR; c <= EBB_CPU_AVX512; c++)
         if (tables[c].name)
             best = c;
     return best;
@@ -40,10 +40,10 @@ static ebb_cpu best_cpu(void)
 
 ebb_status ebb_kernels_get(ebb_cpu cpu, const ebb_kernels **out, ebb_error *err)
 {
-    static const char *const names[] = { "auto", "scalar", "avx2", "avx512", "neon" };
+    static const char *const names[] = { "auto", "scalar", "avx2", "avx512" };
 
     *out = NULL;
-    if ((unsigned)cpu > EBB_CPU_NEON)
+    if ((unsigned)cpu > EBB_CPU_AVX512)
         return EBB_FAIL(err, EBB_USAGE, "no such kind of CPU kernels: %d", (int)cpu);
     pthread_once(&once, fill_tables);
     if (cpu == EBB_CPU_AUTO)

@@ -1,7 +1,7 @@
 /* kernels/kernels.h - the inner loops, chosen once at run time.
  *
- * scalar.c is the specification: obvious, always built.  An ISA file (x86/,
- * arm/) overrides entries of the table.  Rules for every entry:
+ * scalar.c is the specification: obvious, always built.  An ISA file (x86/)
+ * overrides entries of the table.  Rules for every entry:
  *
  *  K1  The bits of an output element depend on its own row and column only:
  *      not on how many rows or columns the call has, nor on alignment.  So the
