@@ -1,6 +1,6 @@
 /* net/library.h - the libraries that only a download needs, loaded when one begins.
  *
- * libcurl brings thirty others along: linked to the program they would cost every start of ebb 4 ms.  So the
+ * libcurl brings thirty others along: linked to the program they would cost every start of ebb 4 ms and 6 MB.  So the
  * first download loads it, and everything else never has network code in its address space.
  * SHA-256 comes from libcrypto, which Debian's libcurl is linked to. */
 #ifndef EBB_NET_LIBRARY_H
