@@ -250,7 +250,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PY
 terminal() { python3 "$dir/terminal.py" "$@" >"$dir/out" || fail "on a terminal: exit $?: $(cat "$dir/out")"; }
 rm -f "$there"/*
-how slow=200000
+how slow=40000
 terminal 'Q5_K|q8_0' "$EBB" pull $repo
 grep -q 'there are Q' "$dir/out" && grep -q 'SHA-256 as the server has it' "$dir/out" && grep -q 'MB/s' "$dir/out" || fail "$(cat "$dir/out")"
 grep -q "$(printf '\033')" "$dir/out" && fail "escape sequences"
