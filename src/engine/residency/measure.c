@@ -16,6 +16,7 @@
 #define STRETCH_MAX ((uint64_t)512 << 20)        /* more than any disk reads in a round */
 #define GB       1e9
 #define CACHED_RATIO 4.0                         /* faster than direct reads by more than that is no disk */
+#define NOISE    0.1                             /* measured for so short a time, readers differ by that without a reason */
 
 typedef struct probe {
     pthread_mutex_t lock;
@@ -171,7 +172,7 @@ ebb_io ebb_read_best(const ebb_read_speed speeds[EBB_IO_MMAP + 1])
     for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++) {
         double cost = speeds[io].bytes_s > 0 ? GB / speeds[io].bytes_s + speeds[io].cpu_s_per_gb / 2 : 0;
 
-        if (cost > 0 && (least <= 0 || cost < least)) {
+        if (cost > 0 && (least <= 0 || cost < (1 - NOISE) * least)) {
             least = cost;
             best = (ebb_io)io;
         }

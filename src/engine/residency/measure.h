@@ -26,7 +26,8 @@ double ebb_read_time(ebb_read_file *files, uint32_t n_files, uint32_t i_file, ui
                      const ebb_reader_ops *ops);
 
 /* The reader under which a pass takes least: its bytes, and half of its CPU time,
- * which computes meanwhile.  EBB_IO_PREAD if none was measured. */
+ * which computes meanwhile.  In the order uring, pread, mmap, a later one has to be better by a
+ * tenth: so much is noise.  EBB_IO_PREAD if none was measured. */
 ebb_io ebb_read_best(const ebb_read_speed speeds[EBB_IO_MMAP + 1]);
 
 /* ebb_read_measure for the file at `path`, its last 90 %, in a quarter of a second; for one reader a third of that. */
