@@ -145,7 +145,9 @@ static ebb_status open_engine(const ebb_model *m, const ebb_engine_opts *opts, e
         return st;
     }
     ebb_keep_open(e, opts);
+    pthread_mutex_lock(&e->lock);                /* the sentry looks already */
     ebb_stats_init(e, ebb_clock_s() - begin);
+    pthread_mutex_unlock(&e->lock);
     *out = e;
     return EBB_OK;
 }
