@@ -4,7 +4,7 @@
 #define EBB_KERNELS_AVX2_TILE_H
 #include "kernels/blocks.h"
 #include "kernels/x86/avx2_rows.h"
-#include "kernels/x86/gemm.h"
+#include "kernels/gemm.h"
 
 enum { TILE_ROWS = 2 * ROWS, SLAB = GEMM_TILES * TILE_ROWS, PANEL_32 = 8 };
 

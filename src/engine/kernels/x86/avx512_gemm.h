@@ -2,7 +2,7 @@
 #ifndef EBB_KERNELS_AVX512_GEMM_H
 #define EBB_KERNELS_AVX512_GEMM_H
 #include "kernels/x86/avx512_tile.h"
-#include "kernels/x86/gemm.h"
+#include "kernels/gemm.h"
 
 enum { GEMM_COLS = 7, GEMM_ROWS = GEMM_TILES * TILE_ROWS };
 

@@ -4,7 +4,7 @@
 #include "kernels/x86/v16_avx512.h"
 
 #define V16_MORE_COLS 1
-#include "kernels/x86/float_gemm_body.h"
+#include "kernels/float_gemm_body.h"
 
 void ebb_kernels_fill_avx512(ebb_kernels *k)
 {

@@ -4,6 +4,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "kernels/number.h"
+
 #define V16_INLINE static inline __attribute__((always_inline))
 /* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or vectors of one query. */
 enum { V16_ROWS = 4, V16_COLS = 6, V16_SIDE = 4, V16_KEYS = V16_SIDE * V16_SIDE, V16_VALUES = 8 };
@@ -23,6 +25,17 @@ V16_INLINE v16  v16_fma(v16 a, v16 b, v16 c)   { return _mm512_fmadd_ps(a, b, c)
 V16_INLINE v16 v16_load_f16(const void *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
+}
+
+V16_INLINE v16 v16_set_f16(const void *p)
+{
+    return v16_set(_mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(ebb_u16_load(p)))));
+}
+
+/* 8 floats as halves, to nearest even. */
+V16_INLINE void v16_store_8_halves(void *out, const float *x)
+{
+    _mm_storeu_si128(out, _mm256_cvtps_ph(_mm256_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT));
 }
 
 /* As ebb_bf16_load: a product with a number too small to be normal would take a hundred cycles. */

@@ -1,5 +1,5 @@
 /* The loops of gemm.h. */
-#include "kernels/x86/gemm.h"
+#include "kernels/gemm.h"
 
 enum { PANEL_BYTES = 32 << 10, COLUMN_BYTES = 8 << 10, MOST_ROWS = 64 };
 
@@ -38,7 +38,7 @@ static void prefetch(const part *p, const char *w, size_t from, size_t to)
 
     for (size_t r = from; w && r < to && r < p->rows; r++)
         for (size_t i = 0; i < bytes + 63; i += 64)
-            _mm_prefetch(w + r * p->a->row_bytes + i, _MM_HINT_T1);
+            __builtin_prefetch(w + r * p->a->row_bytes + i, 0, 2);
 }
 
 static size_t n_rows_of(const part *p)
@@ -63,7 +63,7 @@ static void fetch(const part *p, size_t c, size_t n)
 
     for (size_t end = c + n < p->a->n_cols ? c + n : p->a->n_cols; c < end; c++)
         for (size_t r = 0; r < rows; r += 64 / sizeof(float))
-            _mm_prefetch((const char *)(p->a->y + c * p->a->y_stride + p->r0 + r), _MM_HINT_T1);
+            __builtin_prefetch((const char *)(p->a->y + c * p->a->y_stride + p->r0 + r), 0, 2);
 }
 
 static void columns(const part *p)

@@ -1,4 +1,4 @@
-/* x86/attend_tile.h - a block of keys and values as floats, compiled for each kind of v16. */
+/* kernels/attend_tile.h - a block of keys and values as floats, compiled for each kind of v16. */
 #ifndef EBB_KERNELS_ATTEND_TILE_H
 #define EBB_KERNELS_ATTEND_TILE_H
 #include "kernels/kv_rows.h"
@@ -25,11 +25,6 @@ static void tile_place(tile *t, float *scratch)
     t->q = t->v + EBB_KV_BLOCK * t->width_v;
 }
 
-V16_INLINE v16 half_everywhere(const uint8_t *p)
-{
-    return v16_set(_mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(ebb_u16_load(p)))));
-}
-
 V16_INLINE void bytes_to_float(const int8_t q[32], v16 d, float *out)
 {
     v16_store(out, v16_mul(d, v16_load_i8(q)));
@@ -45,13 +40,13 @@ static void row_to_float(ebb_kv_type type, const uint8_t *row, size_t dim, float
             v16_store(out + i, v16_load_f16(row + 2 * i));
     if (type == EBB_KV_Q8_0)
         for (const uint8_t *b = row; i + 32 <= dim; i += 32, b += 34)
-            bytes_to_float((const int8_t *)b + 2, half_everywhere(b), out + i);
+            bytes_to_float((const int8_t *)b + 2, v16_set_f16(b), out + i);
     if (type == EBB_KV_Q4_0)
         for (const uint8_t *b = row; i + 32 <= dim; i += 32, b += 18) {
             int8_t q[32];
 
             ebb_decode_nibbles(b + 2, 8, q);
-            bytes_to_float(q, half_everywhere(b), out + i);
+            bytes_to_float(q, v16_set_f16(b), out + i);
         }
     if (i < dim)
         kv_load(type, row + ebb_kv_row_bytes(type, i), dim - i, out + i);

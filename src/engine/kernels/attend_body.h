@@ -1,4 +1,4 @@
-/* x86/attend_body.h - attention over one segment, compiled for each kind of v16.
+/* kernels/attend_body.h - attention over one segment, compiled for each kind of v16.
  *
  * Keys and values of a block are made floats once, in the scratch, for all the queries (columns and
  * heads) that see the block.  Queries then pass in batches of 16: products in squares of a few queries
@@ -8,7 +8,7 @@
 #define EBB_KERNELS_ATTEND_BODY_H
 #include "kernels/float_body.h"
 #include "kernels/impl.h"
-#include "kernels/x86/attend_tile.h"
+#include "kernels/attend_tile.h"
 
 typedef struct batch {
     uint32_t     n;              /* queries */
@@ -353,7 +353,7 @@ static void store_f16(void *out, const float *x, size_t dim)
     size_t i = 0;
 
     for (; i + 8 <= dim; i += 8)
-        _mm_storeu_si128((void *)((uint8_t *)out + 2 * i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+        v16_store_8_halves((uint8_t *)out + 2 * i, x + i);
     kv_store_f16((uint8_t *)out + 2 * i, x + i, dim - i);
 }
 

@@ -1,4 +1,4 @@
-/* x86/float_gemm_body.h - products with F32, F16 and BF16 weights (rule K3), compiled for each kind of v16:
+/* kernels/float_gemm_body.h - products with F32, F16 and BF16 weights (rule K3), compiled for each kind of v16:
  * V16_ROWS x V16_COLS results in registers.
  *
  * Few columns: the weights are converted as they are loaded, and what is read next is asked for.  Many:
@@ -84,8 +84,8 @@ V16_INLINE void few(const ebb_matmul *a, ebb_type type, size_t r, size_t c, cons
 #pragma GCC unroll 8
         for (int i = 0; i < n_rows; i++) {
             if (next && k * bytes % 64 == 0) {
-                _mm_prefetch((const char *)next + (size_t)i * a->row_bytes + k * bytes, _MM_HINT_T1);
-                _mm_prefetch((const char *)w[i] + k * bytes + NEAR, _MM_HINT_T0);
+                __builtin_prefetch((const char *)next + (size_t)i * a->row_bytes + k * bytes, 0, 2);
+                __builtin_prefetch((const char *)w[i] + k * bytes + NEAR, 0, 3);
             }
             wv[i] = load_weights(type, w[i] + k * bytes);
         }
@@ -184,7 +184,7 @@ V16_INLINE void panel_columns(const ebb_matmul *a, float_panel *p, size_t k0, si
 #pragma GCC unroll 8
         for (int j = 0; j < n; j++)
             for (size_t line = 0; line < part; line += 64)
-                _mm_prefetch((const char *)x[j] + (size_t)n * a->x_col_bytes + (size_t)i / V16_ROWS * part + line, _MM_HINT_T0);
+                __builtin_prefetch((const char *)x[j] + (size_t)n * a->x_col_bytes + (size_t)i / V16_ROWS * part + line, 0, 3);
         panel_sums(p->w + i, x, n_k, k0 == 0, (float (*)[PANEL_ROWS][16])p->sum[at][i], n);
     }
 }
@@ -195,7 +195,7 @@ V16_INLINE void convert(const ebb_matmul *a, ebb_type type, size_t r0, size_t k0
         const uint8_t *w = weights_at(a, r0 + (size_t)i) + k0 * weight_bytes(type);
 
         for (size_t k = 0; k < n_k; k += 16) {
-            _mm_prefetch((const char *)w + (PANEL_K + k) * weight_bytes(type), _MM_HINT_T1);
+            __builtin_prefetch((const char *)w + (PANEL_K + k) * weight_bytes(type), 0, 2);
             v16_store(p->w[i] + k, load_weights(type, w + k * weight_bytes(type)));
         }
     }

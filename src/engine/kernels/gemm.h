@@ -1,4 +1,4 @@
-/* x86/gemm.h - products with many columns: the loops that all types and both instruction sets share.
+/* kernels/gemm.h - products with many columns: the loops that all types and instruction sets share.
  *
  *   for 2 tiles of rows                                  64 or 32 rows
  *     for a panel: some 10 KiB of each tile              unpacked to L1, once for all columns
@@ -7,9 +7,8 @@
  *
  * Between panels the float sums stand in the scratch, column by column: in y itself they would
  * be a power of two apart and drive each other out of the caches. */
-#ifndef EBB_KERNELS_X86_GEMM_H
-#define EBB_KERNELS_X86_GEMM_H
-#include <immintrin.h>
+#ifndef EBB_KERNELS_GEMM_H
+#define EBB_KERNELS_GEMM_H
 #include <string.h>
 
 #include "kernels/kernels.h"
