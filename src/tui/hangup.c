@@ -38,7 +38,7 @@ void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts, ebb_stat_server *stat)
 {
     asked a = { stat, chat };
 
-    ebb_signals_ignore_hangup();
+    ebb_signals_leave_terminal();
     if (ebb_signals_fd() < 0)
         ebb_signals_open();                      /* without them, SIGTERM ends us at once */
     point_nowhere();

@@ -9,7 +9,7 @@
 
 static const int caught[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP };
 static int ends[2] = { -1, -1 };
-static bool ignores_hangup;
+static bool is_alone;            /* the terminal is gone */
 
 static void on_signal(int number)
 {
@@ -25,7 +25,7 @@ static void install(int number, void (*handler)(int))
 {
     struct sigaction sa = { .sa_flags = SA_RESTART };
 
-    sa.sa_handler = number == SIGHUP && ignores_hangup ? SIG_IGN : handler;
+    sa.sa_handler = number != SIGTERM && is_alone ? SIG_IGN : handler;
     sigemptyset(&sa.sa_mask);
     sigaction(number, &sa, NULL);
 }
@@ -63,10 +63,20 @@ int ebb_signals_next(void)
     return read(ends[0], &byte, 1) == 1 ? byte : 0;
 }
 
-void ebb_signals_ignore_hangup(void)
+/* SIGHUP does not come alone: a shell that ends has SIGCONT sent after it, to whoever is left. */
+void ebb_signals_leave_terminal(void)
 {
-    ignores_hangup = true;
-    install(SIGHUP, SIG_IGN);
+    bool ends_too = false;
+    int number;
+
+    is_alone = true;
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        if (caught[i] != SIGTERM)
+            install(caught[i], SIG_IGN);
+    while (ends[0] >= 0 && (number = ebb_signals_next()) != 0)
+        ends_too |= number == SIGTERM;
+    if (ends_too)
+        on_signal(SIGTERM);
 }
 
 void ebb_signals_ignore_keys(bool ignores)

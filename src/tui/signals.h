@@ -10,7 +10,9 @@ bool ebb_signals_open(void);     /* false: no pipe to be had */
 void ebb_signals_close(void);    /* default actions again */
 int  ebb_signals_fd(void);       /* readable when there is one; -1 when not open */
 int  ebb_signals_next(void);     /* its number, 0: none waits */
-void ebb_signals_ignore_hangup(void);            /* from now on, also after close */
+/* The terminal is gone: nothing but SIGTERM is caught from now on, also after close and another open, and
+ * of what waits nothing else is left. */
+void ebb_signals_leave_terminal(void);
 /* While another program has the terminal, Ctrl-C, Ctrl-\ and Ctrl-Z are its own. */
 void ebb_signals_ignore_keys(bool ignores);
 void ebb_signals_stop(void);     /* stop the process group as Ctrl-Z would; returns when continued */

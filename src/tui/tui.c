@@ -91,7 +91,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     status = app.signal ? 128 + app.signal : 0;
     is_hangup = app.signal == SIGHUP;
     if (is_hangup)
-        ebb_signals_ignore_hangup();
+        ebb_signals_leave_terminal();
     has_draft = ebb_app_leave(&app);
     ebb_app_fini(&app);
     term->ops->close(term);
