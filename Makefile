@@ -17,7 +17,7 @@ SANF   := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-fram
           $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow)
 # Fused multiply-adds only where the source says so: the bits must not depend on the compiler's mood.
 CFLAGS += -std=c11 -pthread -ffp-contract=off $(OPT) $(WARN) $(SANF)
-CPPFLAGS += -D_GNU_SOURCE -DEBB_VERSION='"$(VERSION)"' -Iinclude
+CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DEBB_VERSION='"$(VERSION)"' -Iinclude
 LDLIBS += -lncursesw -ltinfo -lutf8proc -lsqlite3 -lpcre2-8 -ljansson -lmd4c -luring -ldl -lm
 
 # The roots.  A root sees only itself, the roots below it and include/: the include path is the

@@ -13,6 +13,8 @@
 
 #include "os/fault.h"
 
+_Static_assert(sizeof(off_t) == 8, "models are larger than 2 GiB: build with -D_FILE_OFFSET_BITS=64");
+
 /* `name` is what an error calls it. */
 static ebb_status open_as(const char *path, const char *name, ebb_file_mode mode, int *fd, ebb_error *err)
 {

@@ -6,9 +6,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
-#define MAX_GUARDS 64
+#include "os/fault.h"
+
+#define CHUNK_GUARDS 64
 #define PAGE_BYTES ((uintptr_t)4096)
 
 struct ebb_guard {
@@ -16,25 +19,41 @@ struct ebb_guard {
     atomic_bool      is_hit;
 };
 
-static ebb_guard guards[MAX_GUARDS];
+/* A list that only grows: the handler may walk it in any thread at any moment. */
+typedef struct chunk chunk;
+struct chunk {
+    ebb_guard        guards[CHUNK_GUARDS];
+    _Atomic(chunk *) next;
+};
+
+static chunk first;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;         /* of adding and of `before`; never taken by the handler */
 static struct sigaction before;          /* what SIGBUS did without us */
+
+/* The guard whose mapping `at` lies in, NULL if none; the end of that mapping. */
+static ebb_guard *guard_of(uintptr_t at, uintptr_t *end)
+{
+    for (chunk *c = &first; c; c = atomic_load(&c->next))
+        for (int i = 0; i < CHUNK_GUARDS; i++) {
+            uintptr_t begin = atomic_load(&c->guards[i].begin);
+
+            *end = atomic_load(&c->guards[i].end);
+            if (begin && at >= begin && at < *end)
+                return &c->guards[i];
+        }
+    return NULL;
+}
 
 /* Runs in the thread that touched the page, which goes on with a zero. */
 static void on_bus(int number, siginfo_t *info, void *context)
 {
-    uintptr_t at = (uintptr_t)info->si_addr;
+    uintptr_t at = (uintptr_t)info->si_addr, page = at & ~(PAGE_BYTES - 1), end;
+    ebb_guard *g = guard_of(at, &end);
     int saved = errno;
 
     (void)context;
-    for (int i = 0; i < MAX_GUARDS; i++) {
-        uintptr_t begin = atomic_load(&guards[i].begin), end = atomic_load(&guards[i].end), page = at & ~(PAGE_BYTES - 1);
-
-        if (!begin || at < begin || at >= end)
-            continue;
-        if (mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
-            break;
-        atomic_store(&guards[i].is_hit, true);
+    if (g && mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED) {
+        atomic_store(&g->is_hit, true);
         errno = saved;
         return;
     }
@@ -54,22 +73,40 @@ void ebb_guard_arm(void)
     pthread_mutex_unlock(&lock);
 }
 
-ebb_guard *ebb_guard_add(const ebb_map *m)
+/* A guard that nobody has, under the lock; NULL: no memory for more. */
+static ebb_guard *find_free(void)
 {
-    ebb_guard *g = NULL;
+    chunk *last = &first;
 
+    for (chunk *c = last; c; last = c, c = atomic_load(&c->next))
+        for (int i = 0; i < CHUNK_GUARDS; i++)
+            if (atomic_load(&c->guards[i].begin) == 0)
+                return &c->guards[i];
+    if (ebb_os_fault(ENOMEM))
+        return NULL;
+    atomic_store(&last->next, calloc(1, sizeof *last));
+    last = atomic_load(&last->next);
+    return last ? last->guards : NULL;
+}
+
+ebb_status ebb_guard_add(const ebb_map *m, ebb_guard **out, ebb_error *err)
+{
+    ebb_guard *g;
+
+    *out = NULL;
+    if (!m->data)
+        return EBB_OK;
     ebb_guard_arm();
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < MAX_GUARDS && !g && m->data; i++)
-        if (atomic_load(&guards[i].begin) == 0)
-            g = &guards[i];
+    g = find_free();
     if (g) {
         atomic_store(&g->is_hit, false);
         atomic_store(&g->end, (uintptr_t)m->data + ((m->n_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1)));
         atomic_store(&g->begin, (uintptr_t)m->data);
     }
     pthread_mutex_unlock(&lock);
-    return g;
+    *out = g;
+    return g ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory to guard a mapped file");
 }
 
 void ebb_guard_remove(ebb_guard *g)

@@ -9,13 +9,16 @@
 #define EBB_OS_GUARD_H
 #include <stdbool.h>
 
+#include "ebb/status.h"
 #include "os/map.h"
 
 typedef struct ebb_guard ebb_guard;
 
-/* Guard a mapped file until remove; NULL if too many are.  The handler is the
- * process's own: ebb_guard_arm makes sure that it still stands. */
-ebb_guard *ebb_guard_add(const ebb_map *m);
+/* Guard a mapped file, or nothing if *m is empty (*out is then NULL, as on failure).  The caller
+ * owns *out until ebb_guard_remove.  Error: NOMEM.  The handler is the process's own:
+ * ebb_guard_arm puts it back if somebody else has taken its place. */
+EBB_MUST_CHECK
+ebb_status ebb_guard_add(const ebb_map *m, ebb_guard **out, ebb_error *err);
 void ebb_guard_remove(ebb_guard *g);             /* before the mapping ends; NULL is fine */
 void ebb_guard_arm(void);                        /* cost: a system call */
 

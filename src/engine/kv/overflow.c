@@ -51,11 +51,11 @@ static ebb_status open_file(ebb_kv *kv, ebb_error *err)
         return st;
     ebb_file_remove(f->path);
     st = ebb_map_file(f->fd, f->path, all(kv)->n_blocks * all(kv)->block_bytes, &f->map, err);
-    if (st == EBB_OK) {
-        f->guard = ebb_guard_add(&f->map);
-        ebb_guard_arm();
+    if (st == EBB_OK)
+        st = ebb_guard_add(&f->map, &f->guard, err);
+    if (st == EBB_OK)
         return EBB_OK;
-    }
+    ebb_map_fini(&f->map);
     ebb_file_close(f->fd);
     f->fd = -1;
     return st;

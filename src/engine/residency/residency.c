@@ -33,7 +33,7 @@ static ebb_status open_file(ebb_res *r, uint32_t i, const ebb_res_part *from, eb
         st = ebb_map_file(f->fd, f->path, (size_t)f->n_bytes, &f->map, err);
     r->bases[i] = f->map.data;
     if (st == EBB_OK)
-        r->guards[i] = ebb_guard_add(&f->map);
+        st = ebb_guard_add(&f->map, &r->guards[i], err);
     return st;
 }
 

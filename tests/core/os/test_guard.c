@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "os/fault.h"
 #include "os/guard.h"
 
 #define N_BYTES ((size_t)64 << 10)
@@ -21,6 +22,15 @@ static int open_file(ebb_map *m)
     assert_int_equal(write(fd, block, sizeof block), (ssize_t)sizeof block);
     assert_int_equal(ebb_map_file(fd, path, N_BYTES, m, NULL), EBB_OK);
     return fd;
+}
+
+static ebb_guard *add(const ebb_map *m)
+{
+    ebb_guard *g;
+
+    assert_int_equal(ebb_guard_add(m, &g, NULL), EBB_OK);
+    assert_non_null(g);
+    return g;
 }
 
 static int sum(const ebb_map *m)
@@ -41,8 +51,7 @@ static void test_missing_pages_are_zeroes(void **state)
 
     (void)state;
     fd = open_file(&m);
-    g = ebb_guard_add(&m);
-    assert_non_null(g);
+    g = add(&m);
     assert_int_equal(sum(&m), all);
     assert_false(ebb_guard_is_hit(g));
     assert_int_equal(ftruncate(fd, N_BYTES / 4), 0);
@@ -53,7 +62,7 @@ static void test_missing_pages_are_zeroes(void **state)
     ebb_guard_remove(g);
     ebb_map_fini(&m);
     fd = open_file(&m);                          /* whole again */
-    g = ebb_guard_add(&m);
+    g = add(&m);
     assert_int_equal(ftruncate(fd, 0), 0);
     assert_int_equal(sum(&m), 0);
     for (int i = 0; i < 128; i++) {
@@ -82,7 +91,7 @@ static void test_others_get_theirs(void **state)
 
     (void)state;
     assert_int_equal(ebb_map_file(fd, path, N_BYTES, &other, NULL), EBB_OK);
-    g = ebb_guard_add(&m);
+    g = add(&m);
     signal(SIGBUS, SIG_DFL);
     ebb_guard_arm();
     assert_int_equal(ftruncate(fd, 0), 0);
@@ -112,8 +121,7 @@ static void test_each_its_own(void **state)
     for (int i = 0; i < 2; i++) {
         fd[i] = open_file(&m[i]);
         unlink(path);
-        g[i] = ebb_guard_add(&m[i]);
-        assert_non_null(g[i]);
+        g[i] = add(&m[i]);
     }
     for (int i = 1; i >= 0; i--) {
         assert_int_equal(ftruncate(fd[i], 4096), 0);
@@ -129,12 +137,44 @@ static void test_each_its_own(void **state)
     }
 }
 
+/* However many there are: the last is guarded like the first, and where there is no memory for more it is said. */
+static void test_many(void **state)
+{
+    enum { N = 3 * 64 };                         /* guards come in blocks of 64 */
+    ebb_guard *g[N], *none;
+    ebb_map m[N];
+    ebb_error err;
+    int fd = open_file(&m[0]);
+
+    (void)state;
+    unlink(path);
+    g[0] = add(&m[0]);
+    for (int i = 1; i < N; i++) {
+        assert_int_equal(ebb_map_file(fd, path, N_BYTES, &m[i], NULL), EBB_OK);
+        g[i] = add(&m[i]);
+    }
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(sum(&m[N - 1]), 0);
+    assert_true(ebb_guard_is_hit(g[N - 1]));
+    assert_false(ebb_guard_is_hit(g[N - 2]));
+    ebb_os_fail_nth(1);
+    assert_int_equal(ebb_guard_add(&m[0], &none, &err), EBB_NOMEM);
+    ebb_os_fail_off();
+    assert_null(none);
+    for (int i = 0; i < N; i++) {
+        ebb_guard_remove(g[i]);
+        ebb_map_fini(&m[i]);
+    }
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_missing_pages_are_zeroes),
         cmocka_unit_test(test_others_get_theirs),
         cmocka_unit_test(test_each_its_own),
+        cmocka_unit_test(test_many),
     };
 
     snprintf(path, sizeof path, "/var/tmp/ebb-guard-%ld", (long)getpid());
