@@ -1,214 +1,10 @@
 /* The engine in this process as a backend (backend.h): one worker thread owns
  * model, engine and session, waits for a command, and sleeps otherwise. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "guide.h"
 #include "local_priv.h"
-#include "models.h"
-#include "plan_text.h"
-
-#define PROGRESS_NS 100000000u   /* at most ten loading events a second */
-
-void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev)
-{
-    if (!l->is_orphan)
-        l->sink(l->arg, ev);
-}
-
-void ebb_local_emit(ebb_local *l, const ebb_backend_event *ev)
-{
-    pthread_mutex_lock(&l->lock);
-    ebb_local_emit_locked(l, ev);
-    pthread_mutex_unlock(&l->lock);
-}
-
-bool ebb_local_remember(ebb_local *l, int32_t id)
-{
-    if (l->n_ids == l->cap_ids) {
-        size_t cap = l->cap_ids * 2 + 256;
-        int32_t *p = realloc(l->ids, cap * sizeof *p);
-        if (!p)
-            return false;
-        l->ids = p;
-        l->cap_ids = cap;
-    }
-    l->ids[l->n_ids++] = id;
-    return true;
-}
-
-/* -- Loading -------------------------------------------------------------------- */
-
-static void progress(void *arg, uint64_t done, uint64_t total)
-{
-    ebb_local *l = arg;
-    uint64_t now = ebb_clock_ns();
-
-    if (done < total && now - l->last_progress_ns < PROGRESS_NS)
-        return;
-    l->last_progress_ns = now;
-    ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_LOADING, .done = done, .total = total });
-}
-
-static ebb_status open_model(ebb_local *l, ebb_model **m, ebb_error *err)
-{
-    bool is_guide = l->path && strcmp(l->path, EBB_MODELS_GUIDE) == 0;
-    ebb_buf why = { 0 };
-    char *found = NULL;
-    ebb_status st = EBB_OK;
-
-    if (l->path && !is_guide) {
-        st = ebb_models_resolve(l->path, &found, err);
-        free(l->path);
-        l->path = found;
-    } else if (!l->path)
-        st = ebb_models_choose(&l->opts, &l->path, &why, err);
-    if (st == EBB_OK && why.len)
-        ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = why.data, .n_text = why.len });
-    ebb_buf_fini(&why);
-    if (st != EBB_OK)
-        return st;
-    if (l->path && !is_guide)
-        return ebb_model_open(l->path, m, err);
-    return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, m, err);
-}
-
-/* The model that guesses is named like any other. */
-static ebb_status open_draft(ebb_local *l, ebb_error *err)
-{
-    char *found = NULL;
-    ebb_status st;
-
-    if (!l->draft_path)
-        return EBB_OK;
-    st = ebb_models_resolve(l->draft_path, &found, err);
-    if (st == EBB_OK)
-        st = ebb_model_open(found, &l->draft, err);
-    l->opts.draft = l->draft;
-    free(found);
-    return st;
-}
-
-/* What it will bring, or why it is left out. */
-static void tell_draft(ebb_local *l, const ebb_engine *e)
-{
-    ebb_machine machine;
-    ebb_plan p;
-    ebb_buf line = { 0 };
-
-    ebb_engine_get_plan(e, &p, &machine);
-    if (!l->draft || !p.draft_why[0])
-        return;
-    ebb_buf_addf(&line, "draft model %s: %s", ebb_model_get_info(l->draft)->name, p.draft_why);
-    ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = ebb_buf_text(&line), .n_text = line.len });
-    ebb_buf_fini(&line);
-}
-
-/* The engine has let layers go by itself: the worker, if it sleeps, is to take them back in time. */
-static void let_go(void *arg)
-{
-    ebb_local *l = arg;
-
-    pthread_mutex_lock(&l->lock);
-    pthread_cond_signal(&l->wake);
-    pthread_mutex_unlock(&l->lock);
-}
-
-/* Everything is built aside and shown at once, so that other threads see all or nothing. */
-static ebb_status load(ebb_local *l, ebb_error *err)
-{
-    ebb_model *m = NULL;
-    ebb_engine *e = NULL;
-    ebb_status st = open_model(l, &m, err);
-
-    if (st == EBB_OK)
-        st = open_draft(l, err);
-    if (st == EBB_OK)
-        st = ebb_engine_open(m, &l->opts, progress, l, &e, err);
-    if (st == EBB_OK)
-        tell_draft(l, e);
-    if (st == EBB_OK)
-        ebb_engine_on_let_go(e, let_go, l);
-    if (st == EBB_OK)
-        st = ebb_session_new(e, &l->session, err);
-    if (st == EBB_OK && !(l->detok = ebb_detok_new(m, false)))
-        st = EBB_FAIL(err, EBB_NOMEM, "no memory to read the model's tokens");
-    pthread_mutex_lock(&l->lock);
-    l->model = m;
-    l->engine = e;
-    l->is_loading = false;
-    if (st == EBB_OK)
-        ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_READY });
-    else
-        ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_FAILED, .text = err->msg, .n_text = strlen(err->msg) });
-    pthread_mutex_unlock(&l->lock);
-    return st;
-}
-
-/* -- Memory ------------------------------------------------------------------------ */
-
-static void emit_text(ebb_local *l, ebb_backend_event_kind kind, const char *text, size_t n)
-{
-    ebb_local_emit(l, &(ebb_backend_event){ .kind = kind, .text = text, .n_text = n });
-}
-
-/* What the budget will bring is said before anything is done. */
-static ebb_status place(ebb_local *l, uint64_t bytes, ebb_plan *p, ebb_error *err)
-{
-    ebb_buf line = { 0 };
-    ebb_status st = ebb_engine_plan_budget(l->engine, bytes, p, err);
-
-    if (st != EBB_OK)
-        return st;
-    if (!p->fits)
-        return EBB_FAIL(err, EBB_BUDGET, "%s", p->why);
-    ebb_plan_line(&line, p);
-    emit_text(l, EBB_BACKEND_NOTICE, ebb_buf_text(&line), line.len);
-    ebb_buf_fini(&line);
-    return ebb_engine_set_budget(l->engine, bytes, NULL, NULL, err);
-}
-
-static void budget_now(ebb_local *l)
-{
-    double begin = ebb_clock_s();
-    char line[320];
-    ebb_error err = { 0 };
-    uint64_t bytes;
-    ebb_plan p;
-    ebb_status st;
-
-    pthread_mutex_lock(&l->lock);
-    bytes = l->budget_bytes;
-    pthread_mutex_unlock(&l->lock);
-    st = place(l, bytes, &p, &err);
-    if (st == EBB_OK)
-        snprintf(line, sizeof line, "the budget stands after %.1f s", ebb_clock_s() - begin);
-    else if (st == EBB_CANCELED)
-        snprintf(line, sizeof line, "stopped: layers that were not read yet follow between answers");
-    else
-        snprintf(line, sizeof line, "the budget stays as it is: %.280s", err.msg);
-    pthread_mutex_lock(&l->lock);
-    l->is_placing = false;
-    if (!l->is_answering)
-        ebb_engine_cancel_clear(l->engine);
-    ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PLACED, .text = line, .n_text = strlen(line) });
-    pthread_mutex_unlock(&l->lock);
-}
-
-static void plan_now(ebb_local *l)
-{
-    ebb_machine machine;
-    ebb_plan p;
-    ebb_buf text = { 0 };
-
-    ebb_engine_get_plan(l->engine, &p, &machine);
-    ebb_plan_text(&text, ebb_model_get_info(l->model), &machine, &p);
-    emit_text(l, EBB_BACKEND_REPORT, ebb_buf_text(&text), text.len);
-    ebb_buf_fini(&text);
-}
 
 /* -- The worker -------------------------------------------------------------------- */
 
@@ -254,11 +50,6 @@ static void wait_a_second(ebb_local *l)
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec++;
     pthread_cond_timedwait(&l->wake, &l->lock, &until);
-}
-
-bool ebb_local_is_wanted(const ebb_local *l)
-{
-    return l->quit || l->command != NOTHING || l->has_budget || l->wants_plan;
 }
 
 /* Somebody waits for COMMON; what was asked about memory goes before the next answer. */
@@ -329,20 +120,19 @@ static void answer_common(ebb_local *l)
 static void *worker(void *arg)
 {
     ebb_local *l = arg;
-    ebb_error err = { 0 };
     ebb_local_command c;
     bool is_orphan;
 
-    load(l, &err);
+    ebb_local_load(l);
     while (wait_command(l, &c)) {
         if (c == ANSWER)
             ebb_local_answer(l);
         else if (c == COMMON)
             answer_common(l);
         else if (c == BUDGET)
-            budget_now(l);
+            ebb_local_budget(l);
         else if (c == PLAN)
-            plan_now(l);
+            ebb_local_plan(l);
         else
             ebb_local_ahead(l);
     }

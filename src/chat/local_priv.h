@@ -1,7 +1,7 @@
 /* chat/local_priv.h - the inside of the engine's backend: local*.c only.
  *
  * One worker thread owns model, engine and session, waits for a command, and sleeps
- * otherwise.  local.c has the thread and the calls of its owner; local_turn.c an answer. */
+ * otherwise.  local.c has the thread and the calls of its owner; the others are what the thread does. */
 #ifndef EBB_CHAT_LOCAL_PRIV_H
 #define EBB_CHAT_LOCAL_PRIV_H
 #include <pthread.h>
@@ -57,14 +57,25 @@ typedef struct ebb_local {
     uint64_t          last_progress_ns;
 } ebb_local;
 
+/* -- local_post.c: from the worker, unless it says otherwise -- */
 /* Tell the owner.  The sink is called with the lock held: what closed the backend is never called again. */
 void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev);
 void ebb_local_emit(ebb_local *l, const ebb_backend_event *ev);
+void ebb_local_emit_text(ebb_local *l, ebb_backend_event_kind kind, const char *text, size_t n);
 /* Another id of the timeline, for `common` while the answer is under way; under the lock.  false: no memory. */
 bool ebb_local_remember(ebb_local *l, int32_t id);
-
 /* Somebody waits for the worker; under the lock. */
 bool ebb_local_is_wanted(const ebb_local *l);
+
+/* -- local_load.c: on the worker -- */
+/* Open model, draft model, engine and session, and tell the owner READY or FAILED. */
+void ebb_local_load(ebb_local *l);
+
+/* -- local_memory.c: on the worker -- */
+/* Bring the engine to l->budget_bytes, telling the owner before and after. */
+void ebb_local_budget(ebb_local *l);
+/* Tell the owner the plan that stands. */
+void ebb_local_plan(ebb_local *l);
 
 /* -- local_ahead.c -- */
 /* On the worker: compute what was given to be computed ahead. */

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "canvas.h"
 #include "ebb/model.h"
 #include "ebb/stats.h"
-#include "term.h"
 
 #define EBB_PANEL_COLUMNS 36     /* of the wide layout, border included */
 #define EBB_PANEL_WIDE    100    /* columns of a terminal that has room for it */
@@ -23,13 +23,6 @@ typedef struct ebb_figures {
     uint64_t  load_done, load_total;             /* bytes */
 } ebb_figures;
 
-/* A place to draw: `row` moves down as gauges fill it. */
-typedef struct ebb_canvas {
-    ebb_term *term;
-    int       row, end;          /* next row, row after the last */
-    int       col, limit;        /* first column, column after the last */
-} ebb_canvas;
-
 typedef struct ebb_gauge {
     const char *name;
     void (*draw)(ebb_canvas *c, const ebb_figures *f);           /* nothing to say: draws nothing */
@@ -40,14 +33,6 @@ void ebb_panel_draw(ebb_canvas *c, const ebb_figures *f);
 /* Gauges in words, for one line of `width` columns: as many as fit, by rank. */
 void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width);
 
-/* -- For gauges ------------------------------------------------------------------ */
-/* "label          value" in one row; false when the canvas is full. */
-bool ebb_canvas_line(ebb_canvas *c, const char *label, const char *value);
-bool ebb_canvas_text(ebb_canvas *c, const char *text, ebb_face face);
-void ebb_canvas_bar(ebb_canvas *c, double share, ebb_face face);     /* 0..1, its own row */
-void ebb_canvas_gap(ebb_canvas *c);
-/* A bar of `cells` characters as text. */
-void ebb_bar_text(ebb_buf *out, double share, int cells, bool ascii);
 /* One cell per layer, `cells` in a row, in at most `rows` rows; several layers share a
  * cell if there are more.  Returns the rows taken. */
 int ebb_layers_draw(ebb_term *term, int row, int rows, int col, int cells, const ebb_stats *s);

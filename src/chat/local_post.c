@@ -1,0 +1,42 @@
+/* What every part of the engine's backend needs: events to the owner, the ids of the answer (local_priv.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "local_priv.h"
+
+void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev)
+{
+    if (!l->is_orphan)
+        l->sink(l->arg, ev);
+}
+
+void ebb_local_emit(ebb_local *l, const ebb_backend_event *ev)
+{
+    pthread_mutex_lock(&l->lock);
+    ebb_local_emit_locked(l, ev);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void ebb_local_emit_text(ebb_local *l, ebb_backend_event_kind kind, const char *text, size_t n)
+{
+    ebb_local_emit(l, &(ebb_backend_event){ .kind = kind, .text = text, .n_text = n });
+}
+
+bool ebb_local_remember(ebb_local *l, int32_t id)
+{
+    if (l->n_ids == l->cap_ids) {
+        size_t cap = l->cap_ids * 2 + 256;
+        int32_t *p = realloc(l->ids, cap * sizeof *p);
+        if (!p)
+            return false;
+        l->ids = p;
+        l->cap_ids = cap;
+    }
+    l->ids[l->n_ids++] = id;
+    return true;
+}
+
+bool ebb_local_is_wanted(const ebb_local *l)
+{
+    return l->quit || l->command != NOTHING || l->has_budget || l->wants_plan;
+}
