@@ -10,14 +10,6 @@
 #include "os/file.h"
 #include "title.h"
 
-ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
-{
-    if (!ebb_chat_is_busy(c))
-        return EBB_OK;
-    return EBB_FAIL(err, EBB_BUSY, c->is_stopping ? "the answer is still being stopped: what is being read or computed ends first"
-                                                  : "an answer is under way: stop it first");
-}
-
 static ebb_status no_memory(ebb_error *err)
 {
     return EBB_FAIL(err, EBB_NOMEM, "no memory for another message");

@@ -1,5 +1,5 @@
-/* From the backend's thread to the front end: letters, a descriptor to wait on,
- * and the timer that saves an answer under way. */
+/* What goes between the threads, without looking into it: letters from the backend, events for the
+ * front end, a descriptor to wait on (chat_priv.h). */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +12,6 @@
 
 #include "base/clock.h"
 #include "chat_priv.h"
-
-#define POLL_MS 250              /* how often a long prefill tells how far it is */
 
 /* -- The descriptors ------------------------------------------------------------------ */
 
@@ -58,20 +56,12 @@ int ebb_chat_fd(const ebb_chat *c)
     return c->epoll;
 }
 
-static void ring_wake(ebb_chat *c)
+void ebb_chat_wake(ebb_chat *c)
 {
     uint64_t one = 1;
 
     if (write(c->wake, &one, sizeof one) < 0)
         return;                                  /* EAGAIN: it is readable already */
-}
-
-static void clear(int fd)
-{
-    uint64_t count;
-
-    if (read(fd, &count, sizeof count) < 0)
-        return;                                  /* EAGAIN: it was clear */
 }
 
 void ebb_chat_ring_within(ebb_chat *c, uint32_t ms)
@@ -110,7 +100,7 @@ void ebb_chat_tell(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size
         note.text[n_text] = '\0';
     }
     c->notes[c->n_notes++] = note;
-    ring_wake(c);
+    ebb_chat_wake(c);
 }
 
 void ebb_chat_notice(ebb_chat *c, const char *fmt, ...)
@@ -168,11 +158,10 @@ void ebb_chat_sink(void *chat, const ebb_backend_event *ev)
     pthread_mutex_lock(&c->lock);
     c->has_lost |= !post(c, ev);
     pthread_mutex_unlock(&c->lock);
-    ring_wake(c);
+    ebb_chat_wake(c);
 }
 
-/* The next letter, or the next if it is a token. */
-static bool next_letter(ebb_chat *c, bool only_token, ebb_chat_letter *out)
+bool ebb_chat_next_letter(ebb_chat *c, bool only_token, ebb_chat_letter *out)
 {
     bool is_there;
 
@@ -189,200 +178,6 @@ void ebb_chat_forget_letters(ebb_chat *c)
 {
     ebb_chat_letter letter;
 
-    while (next_letter(c, false, &letter))
+    while (ebb_chat_next_letter(c, false, &letter))
         free(letter.text);
-}
-
-/* A larger context could not be had: the model comes back as it was. */
-static bool shrink_back(ebb_chat *c, const ebb_backend_event *ev)
-{
-    bool is_awaited = c->is_awaited;
-    ebb_error err = { 0 };
-
-    if (!c->room.has_grown)
-        return false;
-    c->room.has_grown = false;
-    c->engine_opts.n_ctx = c->room.n_ctx_before;
-    c->settings.overflow = EBB_OVERFLOW_FORGET;
-    ebb_chat_notice(c, "%.*s; the context stays as it was, and the oldest turns are forgotten when it is full", (int)ev->n_text, ev->text);
-    if (ebb_chat_open_model(c, c->room.path, &err) != EBB_OK)
-        return false;
-    c->is_awaited = is_awaited;
-    return true;
-}
-
-static void on_failed(ebb_chat *c, const ebb_backend_event *ev)
-{
-    if (shrink_back(c, ev))
-        return;
-    c->state = EBB_CHAT_FAILED;
-    c->is_awaited = false;
-    ebb_chat_tell(c, EBB_EVENT_ERROR, ev->text, ev->n_text, 0, 0);
-}
-
-/* What stands behind the last answer that has words was perhaps never read: its answer may have been stopped before. */
-static uint64_t unread(const ebb_chat *c)
-{
-    uint64_t n = 0;
-
-    for (size_t i = c->tree.n_path; i > 0; i--) {
-        const ebb_message *m = &c->tree.path[i - 1]->m;
-        if (m->role == EBB_ROLE_ASSISTANT && m->n_ids > 0)
-            break;
-        n += m->n_ids;
-    }
-    return n;
-}
-
-/* Some of what should be there is not: the turn does not count that as its own. */
-static void on_prefill(ebb_chat *c, const ebb_backend_event *ev)
-{
-    uint64_t own = unread(c) > c->n_turn ? unread(c) : c->n_turn;
-
-    c->is_prefilling = ev->done < ev->total;
-    if (c->is_prefilling) {
-        c->prefill_seen = 0;
-        ebb_chat_ring_within(c, POLL_MS);
-        if (ev->total > own + 1)
-            ebb_chat_notice(c, "%llu tokens of the conversation are computed again: they are neither in memory nor on disk any more",
-                            (unsigned long long)(ev->total - own));
-    }
-    ebb_chat_tell(c, EBB_EVENT_PREFILL, NULL, 0, ev->done, ev->total);
-}
-
-static void handle(ebb_chat *c, const ebb_backend_event *ev)
-{
-    switch (ev->kind) {
-    case EBB_BACKEND_TOKEN:
-        break;                                   /* on_tokens */
-    case EBB_BACKEND_LOADING:
-        ebb_chat_tell(c, EBB_EVENT_LOADING, NULL, 0, ev->done, ev->total);
-        break;
-    case EBB_BACKEND_READY:
-        ebb_chat_on_ready(c);
-        break;
-    case EBB_BACKEND_FAILED:
-        on_failed(c, ev);
-        break;
-    case EBB_BACKEND_PREFILL:
-        on_prefill(c, ev);
-        break;
-    case EBB_BACKEND_END:
-        c->is_prefilling = false;
-        ebb_chat_on_end(c, ev);
-        break;
-    case EBB_BACKEND_NOTICE:
-        ebb_chat_tell(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
-        break;
-    case EBB_BACKEND_AHEAD:
-        if (c->room.ahead_note && c->room.ahead_note == ebb_view_note(c->tree.path, c->tree.n_path))
-            ebb_chat_keep_shift(c, &ev->shift);
-        c->room.ahead_note = NULL;
-        ebb_chat_tell(c, EBB_EVENT_AHEAD, NULL, 0, ev->done, ev->total);
-        break;
-    case EBB_BACKEND_PLACED:
-        c->asks_budget = false;
-        ebb_chat_tell(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
-        break;
-    case EBB_BACKEND_REPORT:
-        c->asks_plan = false;
-        ebb_chat_tell(c, EBB_EVENT_REPORT, ev->text, ev->n_text, 0, 0);
-        break;
-    }
-}
-
-static void check_lost(ebb_chat *c)
-{
-    bool has_lost;
-
-    pthread_mutex_lock(&c->lock);
-    has_lost = c->has_lost;
-    c->has_lost = false;
-    pthread_mutex_unlock(&c->lock);
-    if (has_lost)
-        c->asks_budget = c->asks_plan = false;
-    if (has_lost)
-        ebb_chat_notice(c, "out of memory: a part of the answer was lost");
-}
-
-/* All tokens that wait make one event. */
-static void on_tokens(ebb_chat *c, ebb_chat_letter *letter)
-{
-    size_t from = c->answer ? c->answer->m.n_text : 0;
-
-    c->is_prefilling = false;
-    do {
-        ebb_chat_on_token(c, &letter->ev);
-        free(letter->text);
-    } while (next_letter(c, true, letter));
-    if (c->answer && c->answer->m.n_text > from)
-        ebb_chat_tell(c, EBB_EVENT_TEXT, c->answer->m.text + from, c->answer->m.n_text - from, 0, 0);
-}
-
-/* One letter, or a run of tokens: what is told and what stands go together. */
-static bool work(ebb_chat *c)
-{
-    ebb_chat_letter letter;
-
-    if (!next_letter(c, false, &letter))
-        return false;
-    if (letter.ev.kind == EBB_BACKEND_TOKEN) {
-        on_tokens(c, &letter);
-    } else {
-        handle(c, &letter.ev);
-        free(letter.text);
-    }
-    check_lost(c);
-    return true;
-}
-
-void ebb_chat_work_off(ebb_chat *c)
-{
-    while (work(c))
-        ;
-}
-
-static void on_timer(ebb_chat *c)
-{
-    if (!c->timer_ns || ebb_clock_ns() < c->timer_ns)
-        return;
-    c->timer_ns = 0;
-    clear(c->timer);
-    if ((c->answer && c->answer->is_dirty) || (c->retry_ns && ebb_clock_ns() >= c->retry_ns))
-        ebb_chat_save(c, false);
-    else if (c->retry_ns)
-        ebb_chat_ring_within(c, (uint32_t)((c->retry_ns - ebb_clock_ns()) / 1000000u) + 1);
-    if (c->is_prefilling) {
-        ebb_stats s;
-
-        c->backend->ops->stats(c->backend, &s);
-        if (s.prefill_done > c->prefill_seen && s.prefill_done < s.prefill_total)
-            ebb_chat_tell(c, EBB_EVENT_PREFILL, NULL, 0, s.prefill_done, s.prefill_total);
-        c->prefill_seen = s.prefill_done;
-        ebb_chat_ring_within(c, POLL_MS);
-    }
-}
-
-static bool take_note(ebb_chat *c, ebb_chat_event *out)
-{
-    if (c->first_note == c->n_notes)
-        return false;
-    free(c->shown);
-    c->shown = c->notes[c->first_note].text;
-    *out = c->notes[c->first_note++].ev;
-    out->text = c->shown;
-    return true;
-}
-
-bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
-{
-    if (take_note(c, out))
-        return true;
-    clear(c->wake);                              /* first, so that what comes now rings again */
-    on_timer(c);
-    while (c->first_note == c->n_notes)
-        if (!work(c))
-            return false;
-    ring_wake(c);                                /* there may be more than this one */
-    return take_note(c, out);
 }

@@ -1,10 +1,13 @@
 /* chat/chat_priv.h - the inside of a chat: chat*.c and settings.c only (and tests,
  * which give it another backend).
  *
- * Who does what: chat.c opens, closes and tells the state; chat_events.c carries
- * events from the backend's thread; chat_answer.c makes prompts, starts and ends
- * answers and saves; chat_actions.c is what the user can do, chat_tree.c and
- * chat_sessions.c what he can do with branches and sessions. */
+ * Who does what: chat.c opens and closes, chat_state.c tells what is known, chat_events.c
+ * carries messages between the threads, chat_work.c handles what the backend sent,
+ * chat_save.c keeps what was said, chat_answer.c makes prompts, starts and ends
+ * answers; chat_actions.c is what the user can do, chat_tree.c and chat_sessions.c what he
+ * can do with branches and sessions, chat_overflow.c and its neighbours (chat_room.h) what
+ * happens when the context is full.  An answer that ends may make room and begin the
+ * next one, so the last of these call each other in a circle. */
 #ifndef EBB_CHAT_CHAT_PRIV_H
 #define EBB_CHAT_CHAT_PRIV_H
 #include <pthread.h>
@@ -176,15 +179,23 @@ void ebb_chat_events_fini(ebb_chat *c);
 /* An event for the front end; with no memory for it, it is not told. */
 void ebb_chat_tell(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text, uint64_t done, uint64_t total);
 void ebb_chat_notice(ebb_chat *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void ebb_chat_sink(void *chat, const ebb_backend_event *ev);         /* from the backend's thread */
-/* Handle what the backend has sent: all of it. */
-void ebb_chat_work_off(ebb_chat *c);
-/* Throw it away: of a backend that was closed. */
-void ebb_chat_forget_letters(ebb_chat *c);
 /* Ring within ms, earlier if it was set so; the answer under way, or what could not be saved, is saved then. */
 void ebb_chat_ring_within(ebb_chat *c, uint32_t ms);
 
-/* -- chat_answer.c ----------------------------------------------------------------- */
+/* Make the descriptor readable. */
+void ebb_chat_wake(ebb_chat *c);
+void ebb_chat_sink(void *chat, const ebb_backend_event *ev);         /* from the backend's thread */
+/* The oldest letter that was not taken yet, or, with `only_token`, that one if it is a token; the caller frees its
+ * text.  false: there is none. */
+bool ebb_chat_next_letter(ebb_chat *c, bool only_token, ebb_chat_letter *out);
+/* Throw all away: of a backend that was closed. */
+void ebb_chat_forget_letters(ebb_chat *c);
+
+/* -- chat_work.c ------------------------------------------------------------------- */
+/* Handle what the backend has sent: all of it. */
+void ebb_chat_work_off(ebb_chat *c);
+
+/* -- chat_save.c ------------------------------------------------------------------- */
 /* Save everything.  A failure is a notice, once, and so is the first success after it. */
 void ebb_chat_save(ebb_chat *c, bool durable);
 /* ebb_chat_may_leave for what takes another conversation: the error says that it can be done all the same. */
@@ -193,9 +204,13 @@ ebb_status ebb_chat_check_left(ebb_chat *c, ebb_error *err);
 /* What is said cannot be saved, for this reason; if it may pass, the timer tries again. */
 void ebb_chat_note_unsaved(ebb_chat *c, const ebb_error *err);
 void ebb_chat_note_saved(ebb_chat *c);           /* nothing is left to be saved */
+
+/* -- chat_state.c ------------------------------------------------------------------ */
 /* BUSY while an answer is under way. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err);
+
+/* -- chat_answer.c ----------------------------------------------------------------- */
 /* Begin an answer to the path, or, with `go_on`, more of its last message.  Until
  * the model stands the question waits.  On failure the tree is as it was. */
 EBB_MUST_CHECK

@@ -1,5 +1,10 @@
-/* Names of roles and endings, and what a note leaves out (message.h). */
+/* Names of roles, endings and policies, and what a note leaves out (message.h). */
 #include "message.h"
+
+const char *const ebb_overflow_names[] = {
+    [EBB_OVERFLOW_ASK] = "ask", [EBB_OVERFLOW_FORGET] = "forget", [EBB_OVERFLOW_COMPACT] = "compact", [EBB_OVERFLOW_GROW] = "grow",
+    [EBB_OVERFLOW_STOP] = "stop", NULL,
+};
 
 const char *ebb_role_name(ebb_role role)
 {

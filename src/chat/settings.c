@@ -28,10 +28,6 @@ _Static_assert(sizeof(ebb_thinking) == sizeof(uint32_t) && sizeof(ebb_overflow) 
 static const char *const thinking_names[] = {
     [EBB_THINKING_DEFAULT] = "default", [EBB_THINKING_ON] = "on", [EBB_THINKING_OFF] = "off", NULL,
 };
-const char *const ebb_overflow_names[] = {
-    [EBB_OVERFLOW_ASK] = "ask", [EBB_OVERFLOW_FORGET] = "forget", [EBB_OVERFLOW_COMPACT] = "compact", [EBB_OVERFLOW_GROW] = "grow",
-    [EBB_OVERFLOW_STOP] = "stop", NULL,
-};
 
 static const setting settings[] = {
     { "temp", "how freely words are chosen; 0 always takes the likeliest", FLOAT, AT(sampling.temp), 0, 10, ADVICE("temp") },

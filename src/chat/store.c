@@ -111,3 +111,14 @@ bool ebb_store_is_readonly(const ebb_store *s)
 {
     return s->is_readonly;
 }
+
+void ebb_session_facts_fini(ebb_session_facts *f)
+{
+    free(f->settings);
+    *f = (ebb_session_facts){ 0 };
+}
+
+const char *ebb_session_facts_label(const ebb_session_facts *f)
+{
+    return f->name[0] ? f->name : f->title;
+}

@@ -2,8 +2,8 @@
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "store_sql.h"
 
 /* A message that got its number in a save under way, and what it was before. */
@@ -23,25 +23,6 @@ typedef struct save {
     bool               has_news;     /* some message is dirty */
 } save;
 
-void ebb_session_facts_fini(ebb_session_facts *f)
-{
-    free(f->settings);
-    *f = (ebb_session_facts){ 0 };
-}
-
-const char *ebb_session_facts_label(const ebb_session_facts *f)
-{
-    return f->name[0] ? f->name : f->title;
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Ids as the store keeps them; the same memory on little-endian machines. */
 static void swap_ids(int32_t *ids, size_t n)
 {
@@ -60,7 +41,7 @@ static void number(save *v, ebb_node *node, int64_t id)
 static int save_facts(save *v)
 {
     ebb_session_facts *f = v->f;
-    int64_t now = now_ms();
+    int64_t now = ebb_clock_unix_ms();
     int rc;
 
     if (f->id) {
@@ -266,11 +247,6 @@ static void load_cost(sqlite3_stmt *q, int at, ebb_turn_cost *c)
     c->decode_s = sqlite3_column_double(q, at + 6);
     c->n_ahead = (uint32_t)sqlite3_column_int64(q, at + 7);
     c->n_guessed = (uint32_t)sqlite3_column_int64(q, at + 8);
-}
-
-int ebb_store_in_range(int value, int usual, int last)
-{
-    return value < 0 || value > last ? usual : value;
 }
 
 static bool load_message(sqlite3_stmt *q, ebb_tree *t)

@@ -118,3 +118,8 @@ void ebb_store_text(sqlite3_stmt *q, int column, char *out, size_t cap)
         memcpy(out, text, at);
     out[at] = '\0';
 }
+
+int ebb_store_in_range(int value, int usual, int last)
+{
+    return value < 0 || value > last ? usual : value;
+}

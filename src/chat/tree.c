@@ -3,15 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
+#include "base/clock.h"
 
 /* Room for one more pointer. */
 static bool grow(ebb_node ***list, size_t n, size_t *cap)
@@ -72,7 +65,7 @@ ebb_node *ebb_tree_add(ebb_tree *t, ebb_node *parent, ebb_role role, const char 
     node->m.id = --t->last_memory_id;
     node->m.role = role;
     node->m.finish = role == EBB_ROLE_ASSISTANT ? EBB_FINISH_NONE : EBB_FINISH_STOP;
-    node->m.created_ms = now_ms();
+    node->m.created_ms = ebb_clock_unix_ms();
     node->is_dirty = true;
     if (parent)
         hang_below(node, parent);

@@ -14,3 +14,11 @@ double ebb_clock_s(void)
 {
     return (double)ebb_clock_ns() * 1e-9;
 }
+
+int64_t ebb_clock_unix_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
