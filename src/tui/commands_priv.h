@@ -32,7 +32,11 @@ void ebb_complete_mem(ebb_front *f, const char *typed, ebb_candidate_fn *fn, voi
 /* -- commands_why.c -- */
 ebb_cmd_fn ebb_cmd_why;
 
-/* -- commands.c -- */
+/* -- commands_settings.c -- */
+ebb_cmd_fn ebb_cmd_set, ebb_cmd_theme, ebb_cmd_model;
+void ebb_complete_set(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+void ebb_complete_theme(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+void ebb_complete_model(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 void ebb_complete_file(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 #endif
