@@ -13,6 +13,7 @@
 #include "front.h"
 #include "greeting.h"
 #include "hangup.h"
+#include "receipt.h"
 #include "signals.h"
 #include "stat_server.h"
 #include "tui.h"

@@ -1,35 +1,23 @@
-/* Items, rows, and the window (transcript.h). */
+/* The list of items, and the window onto it (transcript.h). */
 #include "transcript.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
-#include "thought.h"
 #include "transcript_priv.h"
-#include "width.h"
 
 /* Items that keep their rows while they are out of sight. */
-enum { KEPT_ROWS = 64, THOUGHT_INDENT = 2 };
+enum { KEPT_ROWS = 64 };
 
 void ebb_transcript_init(ebb_transcript *t, const ebb_chat *chat, bool ascii)
 {
     *t = (ebb_transcript){ .chat = chat, .ascii = ascii, .is_bottom = true, .n_entered = ebb_chat_n_entered(chat) };
 }
 
-static void item_fini(ebb_item *it)
-{
-    ebb_buf_fini(&it->text);
-    ebb_wrap_fini(&it->wrap);
-    ebb_wrap_fini(&it->receipt);
-    ebb_wrap_fini(&it->label);
-    ebb_wrap_fini(&it->thought);
-}
-
 void ebb_transcript_fini(ebb_transcript *t)
 {
     for (size_t i = 0; i < t->n_items; i++)
-        item_fini(&t->items[i]);
+        ebb_item_fini(&t->items[i]);
     free(t->items);
     ebb_pattern_fini(&t->find);
     memset(t, 0, sizeof *t);
@@ -67,7 +55,7 @@ void ebb_transcript_drop(ebb_transcript *t, size_t i, size_t n)
         return;
     for (size_t k = i; k < i + n; k++) {
         t->n_messages -= t->items[k].is_message;
-        item_fini(&t->items[k]);
+        ebb_item_fini(&t->items[k]);
     }
     if (i + n < t->n_items)                      /* there may be no items at all */
         memmove(t->items + i, t->items + i + n, (t->n_items - i - n) * sizeof *t->items);
@@ -135,172 +123,8 @@ void ebb_transcript_say(ebb_transcript *t, ebb_say say, const char *text, size_t
     ebb_buf_add(&it->text, text, n);
 }
 
-/* -- Rows -------------------------------------------------------------------------- */
-
-typedef struct look {
-    const char *first, *rest;    /* in front of the first row and of the others */
-    ebb_face    mark, text;
-    bool        has_markdown;
-} look;
-
-static look look_of(const ebb_item *it)
-{
-    static const look user = { "> ", "  ", EBB_FACE_PROMPT, EBB_FACE_USER, false };
-    static const look model = { "", "", EBB_FACE_TEXT, EBB_FACE_MODEL, true };
-    static const look system = { "system: ", "  ", EBB_FACE_SYSTEM, EBB_FACE_SYSTEM, false };
-    static const look says[] = {
-        [EBB_SAY_NOTICE] = { "* ", "  ", EBB_FACE_NOTICE, EBB_FACE_NOTICE, false },
-        [EBB_SAY_ERROR] = { "! ", "  ", EBB_FACE_ERROR, EBB_FACE_ERROR, false },
-        [EBB_SAY_TEXT] = { "  ", "  ", EBB_FACE_TEXT, EBB_FACE_TEXT, false },
-        [EBB_SAY_PAGE] = { "  ", "  ", EBB_FACE_TEXT, EBB_FACE_TEXT, false },
-    };
-
-    if (!it->is_message)
-        return says[it->say];
-    if (it->role == EBB_ROLE_NOTE)
-        return says[EBB_SAY_NOTICE];
-    return it->role == EBB_ROLE_USER ? user : it->role == EBB_ROLE_ASSISTANT ? model : system;
-}
-
-static bool has_ended(const ebb_transcript *t, const ebb_item *it, const ebb_message *m)
-{
-    return m->finish != EBB_FINISH_NONE || m->role == EBB_ROLE_USER || m->role == EBB_ROLE_SYSTEM ||
-           it->index + 1 < ebb_chat_n_messages(t->chat) || !ebb_chat_is_busy(t->chat);
-}
-
-/* "about 212 tokens": exact while nothing but the thought is there; later its share of all.  In words
- * where tokens are not known. */
-static void add_length(ebb_buf *line, const ebb_message *m, const ebb_thought *thought)
-{
-    size_t n = thought->end - thought->start;
-
-    if (m->n_ids == 0) {
-        ebb_text_count(line, ebb_thought_words(m->text + thought->start, n));
-        ebb_buf_adds(line, " words");
-        return;
-    }
-    ebb_buf_adds(line, thought->is_open ? "" : "about ");
-    ebb_text_count(line, thought->is_open ? m->n_ids : (m->n_ids * n + m->n_text / 2) / m->n_text);
-    ebb_buf_adds(line, " tokens");
-}
-
-/* While it goes on the number grows. */
-static void set_label(ebb_transcript *t, ebb_item *it, const ebb_message *m, const ebb_thought *thought)
-{
-    ebb_buf line = { 0 };
-
-    ebb_buf_adds(&line, thought->is_open ? "thinking, " : "thought, ");
-    add_length(&line, m, thought);
-    ebb_buf_addf(&line, " (Ctrl-O %s)", t->shows_thoughts ? "folds" : "shows it");
-    ebb_wrap_fini(&it->label);
-    it->label.md.base = EBB_FACE_THINKING;
-    ebb_wrap_text(&it->label, ebb_buf_text(&line), line.len, true);
-    ebb_buf_fini(&line);
-}
-
-/* Thought and answer of a message that has grown. */
-static void split_thought(ebb_transcript *t, ebb_item *it, const ebb_message *m)
-{
-    const char *s = m->text ? m->text : "";
-    size_t n = m->n_text;
-    ebb_thought thought;
-
-    if (it->role != EBB_ROLE_ASSISTANT || it->n_looked == n + 1)
-        return;
-    thought = ebb_thought_find(s, n);
-    if (it->body != thought.body)
-        ebb_wrap_fini(&it->wrap);
-    it->body = thought.body;
-    it->n_looked = n + 1;
-    if (thought.start == thought.end && !thought.is_open)
-        return;
-    set_label(t, it, m, &thought);
-    it->thought.ascii = t->ascii;
-    it->thought.md.base = EBB_FACE_THINKING;
-    ebb_wrap_text(&it->thought, s + thought.start, thought.end - thought.start, !thought.is_open);
-}
-
-/* Rows in front of the answer, a blank one included. */
-static size_t head_rows(ebb_transcript *t, ebb_item *it, bool has_body)
-{
-    if (it->label.n_raw == 0)
-        return 0;
-    ebb_wrap_rows(&it->label, t->width);
-    if (t->shows_thoughts)
-        ebb_wrap_rows(&it->thought, t->width - THOUGHT_INDENT);
-    return it->label.n_rows + (t->shows_thoughts ? it->thought.n_rows : 0) + has_body;
-}
-
-/* Rows of the text, made for the window's width; trailing empty ones do not count. */
-size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
-{
-    look l = look_of(it);
-    const char *raw = ebb_buf_text(&it->text);
-    size_t n = it->text.len, n_rows;
-
-    if (it->is_message) {
-        const ebb_message *m = ebb_chat_message(t->chat, it->index);
-        it->is_done = has_ended(t, it, m);
-        if (!it->is_done)
-            ebb_wrap_fini(&it->receipt);         /* continued: it will cost more */
-        raw = m->text ? m->text : "";
-        n = m->n_text;
-        split_thought(t, it, m);
-        raw += it->body;
-        n -= it->body;
-    }
-    it->n_head = head_rows(t, it, n > 0);
-    it->wrap.ascii = t->ascii;
-    it->wrap.has_markdown = l.has_markdown;
-    it->wrap.plain_glyphs = t->plain_glyphs;
-    if (!it->is_cut) {
-        it->wrap.is_rendered = l.has_markdown && !t->is_raw;
-        it->wrap.page = t->width;
-    }
-    it->wrap.md.base = it->is_left_out ? EBB_FACE_DIM : l.text;
-    ebb_wrap_text(&it->wrap, raw, n, it->is_done);
-    ebb_wrap_rows(&it->wrap, t->width - (int)strlen(l.first));
-    for (n_rows = it->wrap.n_rows; n_rows > 1; n_rows--)
-        if (it->wrap.rows[n_rows - 1].start < it->wrap.rows[n_rows - 1].end)
-            break;
-    return n_rows;
-}
-
-/* Answers that were written here, and summaries that the model wrote: what was imported cost nothing. */
-static bool has_receipt(const ebb_message *m)
-{
-    if (m->role == EBB_ROLE_ASSISTANT && m->finish == EBB_FINISH_STOP)
-        return m->cost.n_prompt + m->cost.n_computed + m->cost.n_generated > 0;
-    return m->role == EBB_ROLE_ASSISTANT || (m->role == EBB_ROLE_NOTE && m->cost.n_generated > 0);
-}
-
-static size_t receipt_rows(ebb_transcript *t, ebb_item *it)
-{
-    ebb_buf line = { 0 };
-
-    if (!it->is_message || !it->is_done || !has_receipt(ebb_chat_message(t->chat, it->index)))
-        return 0;
-    if (it->receipt.n_raw == 0) {
-        it->receipt.md.base = EBB_FACE_RECEIPT;
-        ebb_receipt_text(ebb_chat_message(t->chat, it->index), t->plain_glyphs, &line);
-        ebb_wrap_text(&it->receipt, ebb_buf_text(&line), line.len, true);
-        ebb_buf_fini(&line);
-    }
-    ebb_wrap_rows(&it->receipt, t->width);
-    return it->receipt.n_rows;
-}
-
-size_t ebb_item_rows(ebb_transcript *t, size_t i)
-{
-    ebb_item *it = &t->items[i];
-    size_t n = ebb_item_text_rows(t, it);
-
-    return it->n_head + n + receipt_rows(t, it) + 1;
-}
-
 /* -- Moving ------------------------------------------------------------------------ */
 
-/* The place `rows` above the end of the last item. */
 ebb_place ebb_transcript_above_end(ebb_transcript *t, size_t rows)
 {
     size_t i = t->n_items, have = 0;
@@ -409,133 +233,6 @@ void ebb_transcript_set_width(ebb_transcript *t, int width)
 
 /* -- Drawing ------------------------------------------------------------------------- */
 
-void ebb_receipt_text(const ebb_message *m, bool ascii, ebb_buf *out)
-{
-    const char *dot = ascii ? " | " : " \u00B7 ";
-    const ebb_turn_cost *c = &m->cost;
-
-    if (m->finish == EBB_FINISH_CANCELED)
-        ebb_buf_addf(out, "stopped%s", dot);
-    else if (m->finish == EBB_FINISH_LENGTH)
-        ebb_buf_addf(out, "cut at the length limit%s", dot);
-    else if (m->finish == EBB_FINISH_ERROR)
-        ebb_buf_addf(out, "ended by an error%s", dot);
-    else if (m->finish == EBB_FINISH_NONE)
-        ebb_buf_addf(out, "unfinished%s", dot);
-    ebb_buf_adds(out, "reused ");
-    ebb_text_count(out, c->n_reused);
-    if (c->n_reused_disk > 0) {
-        ebb_buf_adds(out, " (from disk ");
-        ebb_text_count(out, c->n_reused_disk);
-        ebb_buf_addc(out, ')');
-    }
-    if (c->n_ahead > 0) {
-        ebb_buf_adds(out, " (while you typed ");
-        ebb_text_count(out, c->n_ahead);
-        ebb_buf_addc(out, ')');
-    }
-    ebb_buf_addf(out, "%scomputed ", dot);
-    ebb_text_count(out, c->n_computed);
-    if (c->prefill_s > 0 && c->n_computed > 0) {
-        ebb_buf_adds(out, " @ ");
-        ebb_text_rate(out, c->n_computed / c->prefill_s);
-        ebb_buf_adds(out, " tok/s");
-    }
-    ebb_buf_adds(out, dot);
-    ebb_text_count(out, c->n_generated);
-    ebb_buf_adds(out, " tok");
-    if (c->n_guessed > 0) {
-        ebb_buf_adds(out, " (guessed ");
-        ebb_text_count(out, c->n_guessed);
-        ebb_buf_addc(out, ')');
-    }
-    if (c->decode_s > 0 && c->n_generated > 0) {
-        ebb_buf_adds(out, " @ ");
-        ebb_text_rate(out, c->n_generated / c->decode_s);
-        ebb_buf_adds(out, " tok/s");
-    }
-}
-
-/* The bars of quotes that a line began with stand in front of its further rows, too. */
-static void draw_lead(const ebb_wrap *w, const ebb_row *r, ebb_term *term, int row, int col)
-{
-    const char *bar = w->plain_glyphs ? ">" : "\u258E";
-    size_t n = strlen(bar), at = r->line;
-    int width;
-
-    for (int k = 0; k < r->lead && at < r->start; k += width) {
-        if (r->start - at >= n && memcmp(w->visible.data + at, bar, n) == 0)
-            ebb_term_put(term, row, col + k, col + k + 1, bar, n, EBB_FACE_MARKUP);
-        at += ebb_cluster_next(w->visible.data + at, r->start - at, &width);
-    }
-}
-
-/* Row i of w from column col on, its text from byte `from`. */
-static void draw_wrapped(const ebb_wrap *w, size_t i, uint32_t from, ebb_term *term, int row, int col, int width)
-{
-    const ebb_row *r = &w->rows[i];
-    size_t begin = from > r->start ? from : r->start;
-
-    if (r->lead > 0)
-        draw_lead(w, r, term, row, col);
-    col += r->indent;
-    for (size_t run = ebb_wrap_run(w, (uint32_t)begin), at = begin; at < r->end && run < w->n_runs; run++) {
-        size_t end = run + 1 < w->n_runs ? w->runs[run + 1].start : w->n_faced;
-        if (end > r->end)
-            end = r->end;
-        col = ebb_term_put(term, row, col, width, w->visible.data + at, end - at, (ebb_face)w->runs[run].face);
-        at = end;
-    }
-}
-
-/* What is looked for, where row i of the text has it. */
-static void mark_hits(ebb_transcript *t, ebb_term *term, int row, int col, const ebb_item *it, size_t i)
-{
-    const ebb_wrap *w = &it->wrap;
-    const ebb_row *r = &w->rows[i];
-    size_t at = r->line, len, reach = t->find.text.len * 4;
-
-    if (t->find.text.len == 0 || r->start == r->end)
-        return;
-    if (r->start - at > reach)
-        at = r->start - reach;
-    while ((at = ebb_pattern_find(&t->find, w->visible.data, w->n_faced, at, &len)) < r->end) {
-        size_t from = at > r->start ? at : r->start, to = at + len < r->end ? at + len : r->end;
-        bool is_it = t->n_hit > 0 && it == &t->items[t->hit_item] && at == t->hit_at;
-        if (from < to)
-            ebb_term_put(term, row, col + r->indent + ebb_width_text(w->visible.data + r->start, from - r->start, 0),
-                         t->width, w->visible.data + from, to - from, is_it ? EBB_FACE_SELECTION : EBB_FACE_MATCH);
-        at += len;
-    }
-}
-
-/* A row of the label or of the thought. */
-static void draw_head_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i)
-{
-    if (i < it->label.n_rows)
-        draw_wrapped(&it->label, i, 0, term, row, 0, t->width);
-    else if (t->shows_thoughts && i - it->label.n_rows < it->thought.n_rows)
-        draw_wrapped(&it->thought, i - it->label.n_rows, 0, term, row, THOUGHT_INDENT, t->width);
-}
-
-static void draw_text_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i, uint32_t from)
-{
-    look l = look_of(it);
-
-    ebb_term_puts(term, row, 0, t->width, i == 0 ? l.first : l.rest, l.mark);
-    draw_wrapped(&it->wrap, i, from, term, row, (int)strlen(l.first), t->width);
-    mark_hits(t, term, row, (int)strlen(l.first), it, i);
-}
-
-void ebb_item_forget(ebb_item *it)
-{
-    ebb_wrap_fini(&it->wrap);
-    ebb_wrap_fini(&it->receipt);
-    ebb_wrap_fini(&it->label);
-    ebb_wrap_fini(&it->thought);
-    it->n_looked = it->body = 0;
-}
-
 /* Rows of items that are done and out of sight are let go when there are many. */
 static void forget_rows(ebb_transcript *t, size_t first, size_t last)
 {
@@ -552,15 +249,8 @@ static void forget_rows(ebb_transcript *t, size_t first, size_t last)
 
 ebb_place ebb_transcript_draw_from(ebb_transcript *t, ebb_term *term, ebb_place p, uint32_t at, int row, int end)
 {
-    for (; p.item < t->n_items && row < end; p.item++, p.row = 0) {
-        ebb_item *it = &t->items[p.item];
-        size_t n = ebb_item_text_rows(t, it), n_receipt = receipt_rows(t, it);
-        for (; p.row < it->n_head && row < end; p.row++)
-            draw_head_row(t, term, row++, it, p.row);
-        for (n += it->n_head; p.row < n && row < end; p.row++, at = 0)
-            draw_text_row(t, term, row++, it, p.row - it->n_head, at);
-        for (; p.row < n + n_receipt && row < end; p.row++)
-            draw_wrapped(&it->receipt, p.row - n, 0, term, row++, 0, t->width);
+    for (; p.item < t->n_items && row < end; p.item++, p.row = 0, at = 0) {
+        row = ebb_item_draw(t, &t->items[p.item], term, &p.row, at, row, end);
         if (row == end)
             return p;
         row++;                                   /* the blank one */

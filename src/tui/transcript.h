@@ -122,8 +122,4 @@ void ebb_transcript_flow_take(ebb_transcript *t, const ebb_flow *flow);
 /* Leave out what is more than `rows` rows before the end.  Returns how many items are passed over. */
 size_t ebb_transcript_flow_skip(ebb_transcript *t, int width, size_t rows);
 
-/* "reused 7,412 | computed 318 @ 41 tok/s | 212 tok @ 6.3 tok/s" and how it ended,
- * if not of itself. */
-void ebb_receipt_text(const ebb_message *m, bool ascii, ebb_buf *out);
-
 #endif

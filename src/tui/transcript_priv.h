@@ -3,15 +3,22 @@
 #define EBB_TUI_TRANSCRIPT_PRIV_H
 #include "transcript.h"
 
-/* Rows of the item's text, made for the window's width; also sets it->n_head. */
+/* -- transcript_item.c -- */
+void ebb_item_fini(ebb_item *it);
+/* Rows of the item's text, made for the window's width; trailing empty ones do not count.  Also sets it->n_head. */
 size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it);
+/* Head, text, receipt, and a blank row to the next item. */
+size_t ebb_item_rows(ebb_transcript *t, size_t i);
+/* Draw its rows from *from on, the first of the text from byte `at`, into rows [row, end), without the
+ * blank one.  *from moves on; returns the row after the last that was drawn. */
+int ebb_item_draw(ebb_transcript *t, ebb_item *it, ebb_term *term, size_t *from, uint32_t at, int row, int end);
 /* Let its rows go; they are made anew when they are looked at. */
 void ebb_item_forget(ebb_item *it);
+
+/* -- transcript.c -- */
 /* The place `rows` above the end of the last item. */
 ebb_place ebb_transcript_above_end(ebb_transcript *t, size_t rows);
 ebb_place ebb_transcript_moved(ebb_transcript *t, ebb_place p, int rows);
-/* Text, receipt, and a blank row to the next item. */
-size_t ebb_item_rows(ebb_transcript *t, size_t i);
 /* Take n items out of the list. */
 void ebb_transcript_drop(ebb_transcript *t, size_t i, size_t n);
 void ebb_transcript_set_width(ebb_transcript *t, int width);
