@@ -64,29 +64,52 @@ static void open_store(ebb_chat *c)
     }
 }
 
-ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err)
+ebb_status ebb_chat_reload(ebb_chat *c, int64_t session, ebb_error *err)
 {
     ebb_session_facts facts = { 0 };
     ebb_tree tree = { 0 };
-    ebb_status st = ebb_chat_check_left(c, err);
-    const ebb_node *leaf;
+    ebb_status st = ebb_store_load(c->store, session, &facts, &tree, err);
 
-    if (st == EBB_OK)
-        st = ebb_store_load(c->store, session, &facts, &tree, err);
     if (st != EBB_OK)
         return st;
-    leaf = ebb_tree_leaf(&tree);
     ebb_room_reset(c);
     c->n_given_up = 0;
+    c->is_elsewhere = true;
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);
     c->facts = facts;
     c->tree = tree;
-    c->n_entered++;
     ebb_chat_settings_from(c, facts.settings);
+    return EBB_OK;
+}
+
+void ebb_chat_tell_cut_off(ebb_chat *c)
+{
+    const ebb_node *leaf = ebb_tree_leaf(&c->tree);
+
     if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish == EBB_FINISH_NONE)
         ebb_chat_notice(c, "the last answer was cut off; /continue goes on with it");
-    ebb_chat_tell_away(c);
+}
+
+ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err)
+{
+    ebb_status st = ebb_chat_check_left(c, err);
+    bool follows = st == EBB_OK && ebb_chat_follow(c, session);
+
+    if (st == EBB_OK)
+        st = ebb_chat_reload(c, session, err);
+    if (st != EBB_OK) {
+        c->follow.session = 0;
+        return st;
+    }
+    c->n_entered++;
+    if (follows) {
+        ebb_chat_notice(c, "the terminal went away and the answer goes on: process %ld writes it, and Ctrl-C stops it",
+                        ebb_chat_writer(c));
+    } else {
+        ebb_chat_tell_cut_off(c);
+        ebb_chat_tell_away(c);
+    }
     ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     return EBB_OK;
 }
@@ -143,7 +166,7 @@ static ebb_status init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_parts
     bool ok = true;
 
     pthread_mutex_init(&c->lock, NULL);
-    c->epoll = c->wake = c->timer = -1;
+    c->epoll = c->wake = c->timer = c->mark = -1;
     c->parts = *parts;
     c->base = (ebb_chat_settings){ .sampling = o->sampling, .n_predict = o->n_predict };
     c->sampling_given = o->sampling_given;
@@ -162,6 +185,18 @@ static ebb_status init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_parts
     return ebb_chat_events_init(c, err);
 }
 
+/* Where another process still writes in this session, the memory is its own until it has ended. */
+static ebb_status open_first_model(ebb_chat *c, const char *path, ebb_error *err)
+{
+    bool ok = true;
+
+    if (!c->follow.session)
+        return ebb_chat_open_model(c, path, err);
+    c->wanted_model = copy_or_null(path, &ok);
+    c->is_put_off = true;
+    return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
+}
+
 ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_parts *parts, ebb_chat **out, ebb_error *err)
 {
     ebb_chat *c = calloc(1, sizeof *c);
@@ -172,12 +207,13 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_parts *p
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
     st = init(c, opts, parts, err);
     if (st == EBB_OK)
-        st = ebb_chat_open_model(c, opts->model_path, err);    /* first: it loads meanwhile */
+        open_session(c, opts);
+    if (st == EBB_OK)
+        st = open_first_model(c, opts->model_path, err);
     if (st != EBB_OK) {
         ebb_chat_close(c);
         return st;
     }
-    open_session(c, opts);
     *out = c;
     return EBB_OK;
 }
@@ -194,6 +230,7 @@ void ebb_chat_close(ebb_chat *c)
     if (!c)
         return;
     ebb_chat_end(c);
+    ebb_chat_unmark(c);
     ebb_store_close(c->store);
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);
@@ -203,6 +240,7 @@ void ebb_chat_close(ebb_chat *c)
     free((char *)c->engine_opts.kv_cache_dir);
     free(c->draft_path);
     free(c->store_path);
+    free(c->wanted_model);
     free(c->system);
     free((int32_t *)c->room.gap.ids);
     free(c->room.path);

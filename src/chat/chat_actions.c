@@ -77,7 +77,9 @@ ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err
 
 void ebb_chat_stop(ebb_chat *c)
 {
-    if (c->is_awaited) {
+    if (c->follow.session) {
+        ebb_chat_follow_stop(c);
+    } else if (c->is_awaited) {
         c->is_awaited = false;
         ebb_chat_tell(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
     } else if (c->state == EBB_CHAT_ANSWERING) {
@@ -88,6 +90,8 @@ void ebb_chat_stop(ebb_chat *c)
 
 static ebb_status check_model(const ebb_chat *c, ebb_error *err)
 {
+    if (c->is_put_off)
+        return EBB_FAIL(err, EBB_BUSY, "the model is loaded when the answer that another process writes has ended");
     if (c->state == EBB_CHAT_LOADING || c->state == EBB_CHAT_FAILED)
         return EBB_FAIL(err, EBB_BUSY, c->state == EBB_CHAT_LOADING ? "the model is still being loaded" : "there is no model");
     return EBB_OK;
@@ -412,7 +416,7 @@ ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
     char *found = NULL;
     int fd;
 
-    if (c->state == EBB_CHAT_ANSWERING)
+    if (c->state == EBB_CHAT_ANSWERING || c->follow.session)
         return ebb_chat_check_idle(c, err);
     if (path && strcmp(path, EBB_MODELS_GUIDE) != 0 && strcmp(path, "auto") != 0) {
         /* A slip of the finger must not cost the model at hand. */

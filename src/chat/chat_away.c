@@ -27,7 +27,11 @@ bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
     ebb_chat_event ev;
 
     end_within(how->limit_s + how->grace_s);
+    if (c->follow.session)                       /* it goes on without us */
+        return true;
     c->is_away = true;
+    if (ebb_chat_is_busy(c))
+        ebb_chat_mark_away(c);
     for (;;) {
         struct pollfd fds[3] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = how->stop_fd, .events = POLLIN },
                                  { .fd = how->asked_fd, .events = POLLIN } };

@@ -115,6 +115,12 @@ typedef struct ebb_chat_room {
     char           *path;        /* of its file; NULL: the embedded guide */
 } ebb_chat_room;
 
+/* An answer in this session that another process writes, whose terminal is gone (chat_follow.c). */
+typedef struct ebb_chat_following {
+    int64_t session;             /* 0: there is none */
+    pid_t   writer;
+} ebb_chat_following;
+
 struct ebb_chat {
     ebb_chat_parts    parts;
     ebb_engine_opts   engine_opts;
@@ -150,6 +156,10 @@ struct ebb_chat {
     size_t            n_respelt;         /* of an answer that was cut: they count as this turn's */
     bool              asks_budget, asks_plan;    /* of the backend, which has not told yet */
     bool              is_away;           /* nobody looks any more */
+    int               mark;              /* others can look on: the file that says so; -1: none */
+    ebb_chat_following follow;
+    bool              is_put_off;        /* a model is opened when the other has ended: */
+    char             *wanted_model;      /* NULL: the default */
     ebb_chat_room     room;
     bool              knows_rewriting;   /* the user was told that the template rewrites this conversation */
     bool              overflow_given, is_unattended;     /* ebb_chat_opts */
@@ -276,6 +286,11 @@ void ebb_chat_close_model(ebb_chat *c);
  * messages follow, they are copied below the new root. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_root_system(ebb_chat *c, const char *text, ebb_error *err);
+/* The session that stands here, as it is in the store by now. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_reload(ebb_chat *c, int64_t session, ebb_error *err);
+/* Say so if the last answer was never finished. */
+void ebb_chat_tell_cut_off(ebb_chat *c);
 /* Stand in the session: its tree, facts and settings. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err);
@@ -288,6 +303,15 @@ void ebb_chat_forget_deleted(ebb_chat *c);
 void ebb_chat_note_away(ebb_chat *c, const ebb_message *answer);
 /* A session was opened: say what happened in it unseen, once. */
 void ebb_chat_tell_away(ebb_chat *c);
+
+/* -- chat_follow.c ----------------------------------------------------------------- */
+/* Others that open the session may look on from here to the unmarking. */
+void ebb_chat_mark_away(ebb_chat *c);
+void ebb_chat_unmark(ebb_chat *c);
+/* Look on in this session if another process writes in it unseen.  To be asked before the session is loaded. */
+bool ebb_chat_follow(ebb_chat *c, int64_t session);
+void ebb_chat_follow_look(ebb_chat *c);          /* the timer has rung */
+void ebb_chat_follow_stop(ebb_chat *c);          /* have the other stop */
 
 /* -- settings.c -------------------------------------------------------------------- */
 /* Settings that neither the command line nor the session has set become what the

@@ -18,7 +18,7 @@ bool ebb_chat_is_asking(const ebb_chat *c)
 
 bool ebb_chat_is_busy(const ebb_chat *c)
 {
-    return c->state == EBB_CHAT_ANSWERING || c->is_awaited;
+    return c->state == EBB_CHAT_ANSWERING || c->is_awaited || c->follow.session;
 }
 
 ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)

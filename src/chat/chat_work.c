@@ -183,6 +183,7 @@ static void on_timer(ebb_chat *c)
         c->prefill_seen = s.prefill_done;
         ebb_chat_ring_within(c, POLL_MS);
     }
+    ebb_chat_follow_look(c);
 }
 
 static bool take_note(ebb_chat *c, ebb_chat_event *out)

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "chat.h"
 #include "ebb/status.h"
 #include "tree.h"
@@ -57,6 +58,10 @@ ebb_status ebb_store_drop(ebb_store *s, int64_t message, ebb_error *err);
 /* Fill *f and *t, which must be empty, and stand at the saved leaf.  On failure both are empty. */
 EBB_MUST_CHECK
 ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t, ebb_error *err);
+
+/* Append the text of the message where the session stands, as it is saved by now, to *text; *message: which one, 0: none. */
+EBB_MUST_CHECK
+ebb_status ebb_store_peek(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text, ebb_error *err);
 
 /* The session with this given name, else title, else number.  NOTFOUND names what there is to do. */
 EBB_MUST_CHECK

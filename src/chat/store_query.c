@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "store_sql.h"
 
 /* The first column of the first row; NOTFOUND without a message if there is none. */
@@ -44,6 +43,27 @@ ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err)
     ebb_status st = rc == SQLITE_OK ? first(s, q, session, err) : ebb_store_fail(s, rc, err);
 
     return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session yet") : st;
+}
+
+ebb_status ebb_store_peek(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT m.id, m.text FROM sessions AS s JOIN messages AS m ON m.id = s.leaf WHERE s.id = ?",
+                               "i", session);
+    bool ok = true;
+
+    *message = 0;
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW) {
+        *message = sqlite3_column_int64(q, 0);
+        ok = ebb_buf_add(text, sqlite3_column_text(q, 1), (size_t)sqlite3_column_bytes(q, 1));
+    }
+    sqlite3_finalize(q);
+    if (!ok)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 
 /* Room for one more element of `size` bytes in a list of n. */

@@ -146,11 +146,28 @@ static void linger(const ebb_args *a, ebb_chat *c)
     ebb_chat_linger(c, &(ebb_linger){ .limit_s = a->linger_s, .grace_s = GRACE_S, .stop_fd = -1, .asked_fd = -1 });
 }
 
+/* Another process still writes in this conversation, unseen: the question comes behind its answer. */
+static void wait_for_writer(const ebb_args *a, ebb_chat *c)
+{
+    ebb_chat_event ev;
+
+    if (ebb_chat_writer(c) && !a->quiet)
+        fprintf(stderr, "waiting for process %ld, which writes the answer before this one\n", ebb_chat_writer(c));
+    while (ebb_chat_writer(c) && !stop_signal) {
+        struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+        while (ebb_chat_event_next(c, &ev))
+            ;
+        poll(&p, 1, 1000);
+    }
+}
+
 static ebb_status answer(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, ebb_error *err)
 {
-    ebb_status st = ebb_chat_send(c, prompt->data, prompt->len, err);
+    ebb_status st;
     bool stopping = false;
 
+    wait_for_writer(a, c);
+    st = ebb_chat_send(c, prompt->data, prompt->len, err);
     while (st == EBB_OK) {
         struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
         if (stop_signal == SIGHUP && !stopping && is_kept(a)) {

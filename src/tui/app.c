@@ -428,7 +428,7 @@ static bool differs(const ebb_figures *a, const ebb_figures *b)
     x.rss_file_bytes >>= 23;
     y.rss_file_bytes >>= 23;
     x.rss_peak_bytes = y.rss_peak_bytes = 0;
-    return memcmp(&x, &y, sizeof x) != 0 || a->model != b->model || a->is_busy != b->is_busy;
+    return memcmp(&x, &y, sizeof x) != 0 || a->model != b->model || a->writer != b->writer || a->is_busy != b->is_busy;
 }
 
 /* The speed that the greeting names is measured while it stands there and nobody types yet. */
@@ -460,6 +460,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     now.model = ebb_chat_model(a->front.chat);
     now.session = ebb_chat_session_name(a->front.chat);
     now.is_busy = ebb_chat_is_busy(a->front.chat);
+    now.writer = ebb_chat_writer(a->front.chat);
     if (differs(&now, &a->figures)) {
         a->is_dirty = true;
         a->n_settling = SETTLE_LOOKS;

@@ -1,4 +1,4 @@
-/* What one waits for: the model's loading, the prompt's prefill; a bar and the time left. */
+/* What one waits for: the model's loading, the prompt's prefill, another process; a bar and the time left. */
 #include "panel.h"
 
 #include "text.h"
@@ -36,6 +36,13 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
     ebb_buf value = { 0 };
     progress p;
 
+    if (f->writer) {
+        ebb_buf_addf(&value, "process %ld", f->writer);
+        ebb_canvas_line(c, "attached to", ebb_buf_text(&value));
+        ebb_canvas_gap(c);
+        ebb_buf_fini(&value);
+        return;
+    }
     if (!find(f, &p))
         return;
     if (p.total == 0) {
@@ -65,7 +72,9 @@ static void brief(ebb_buf *out, const ebb_figures *f, bool ascii)
 {
     progress p;
 
-    if (!find(f, &p))
+    if (f->writer)
+        ebb_buf_addf(out, "attached to process %ld", f->writer);
+    if (f->writer || !find(f, &p))
         return;
     ebb_buf_adds(out, p.what);
     if (p.total == 0)

@@ -19,6 +19,7 @@ typedef struct ebb_figures {
     ebb_stats stats;
     const ebb_model_info *model; /* NULL while it is being loaded */
     const char *session;
+    long      writer;            /* the process that writes the answer, if it is another one; else 0 */
     bool      is_busy, has_failed;               /* has_failed: no model could be loaded */
     uint64_t  load_done, load_total;             /* bytes */
 } ebb_figures;

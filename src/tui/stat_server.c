@@ -33,6 +33,8 @@ static const char *phase_name(const ebb_chat *chat, ebb_phase phase)
 {
     static const char *const names[] = { "loading", "idle", "prefill", "decode" };
 
+    if (ebb_chat_writer(chat))
+        return "attached";
     return ebb_chat_is_ready(chat) ? names[phase] : "loading";
 }
 

@@ -2,6 +2,7 @@
 #include "chat_fixture.h"
 
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,10 +83,211 @@ static void test_no_orphan(void **state)
     assert_true(ebb_clock_s() - t0 < 5);
 }
 
+/* -- Looking on ------------------------------------------------------------------------ */
+
+typedef struct gone {
+    pid_t pid;
+    int   go_on;                 /* written to: the answer, which waits at its third token, goes on */
+} gone;
+
+static void release(void *arg)
+{
+    (void)arg;
+    script.hold_at = 0;
+}
+
+/* In a process of its own: ask, lose the terminal, be gone.  Returns when two tokens are saved. */
+static gone leave_behind(void)
+{
+    int ready[2], go_on[2];
+    gone g;
+    char byte;
+
+    script.hold_at = 3;
+    assert_true(pipe(ready) == 0 && pipe(go_on) == 0);
+    g = (gone){ .pid = fork(), .go_on = go_on[1] };
+    assert_true(g.pid >= 0);
+    if (g.pid == 0) {
+        sigset_t term;
+        sigemptyset(&term);
+        sigaddset(&term, SIGTERM);
+        sigprocmask(SIG_BLOCK, &term, NULL);
+        ebb_chat *c = open_ready(NULL);
+        send(c, "go");
+        for (ebb_chat_event ev; ebb_chat_message(c, 1)->n_ids < 2;)
+            fake_next(c, &ev);
+        ebb_chat_save(c, true);
+        ebb_chat_mark_away(c);                   /* as linger does: but now the test knows that it is done */
+        if (write(ready[1], "", 1) != 1)
+            _exit(9);
+        close(ready[1]);
+        ebb_chat_linger(c, &(ebb_linger){ .limit_s = 300, .grace_s = 10, .stop_fd = signalfd(-1, &term, SFD_CLOEXEC),
+                                          .asked_fd = go_on[0], .asked = release });
+        ebb_chat_close(c);
+        _exit(0);
+    }
+    script.hold_at = 0;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    close(go_on[0]);
+    return g;
+}
+
+/* Until an event of this kind, however long a busy machine takes. */
+static void wait_for(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t cap)
+{
+    for (int i = 0; i < 60; i++)
+        if (fake_wait(c, kind, text, cap))
+            return;
+    fail_msg("no event of kind %d", kind);
+}
+
+static int64_t only_session(void)
+{
+    ebb_store *store;
+    int64_t id = 0;
+    ebb_error err;
+
+    assert_int_equal(ebb_store_open(db, &store, &err), EBB_OK);
+    assert_int_equal(ebb_store_last(store, &id, &err), EBB_OK);
+    ebb_store_close(store);
+    return id;
+}
+
+static bool is_marked(int64_t session)
+{
+    char mark[160];
+
+    snprintf(mark, sizeof mark, "%s-away-%lld", db, (long long)session);
+    return access(mark, F_OK) == 0;
+}
+
+/* The answer so far, what follows as it is written, its end; only then a model is loaded here. */
+static void test_attached(void **state)
+{
+    gone g = leave_behind();
+    char told[256], want[128];
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    ebb_error err;
+
+    (void)state;
+    wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
+    snprintf(want, sizeof want, "process %d writes it", (int)g.pid);
+    assert_non_null(strstr(told, want));
+    assert_int_equal(ebb_chat_writer(c), g.pid);
+    assert_true(ebb_chat_is_busy(c) && !ebb_chat_is_ready(c));
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 ]");
+    assert_int_equal(ebb_chat_send(c, "now", 3, &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_load_model(c, "guide", &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_set_budget(c, 0, &err), EBB_BUSY);
+    assert_int_equal(write(g.go_on, "", 1), 1);
+    wait_for(c, EBB_EVENT_TEXT, told, sizeof told);
+    assert_string_equal(told, "a1.2 ");
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_int_equal(ebb_chat_message(c, 1)->finish, EBB_FINISH_STOP);
+    assert_int_equal(ebb_chat_message(c, 1)->n_ids, 3);
+    assert_int_equal(ebb_chat_writer(c), 0);
+    wait_for(c, EBB_EVENT_READY, NULL, 0);
+    say(c, "more");
+    assert_int_equal(ebb_chat_n_messages(c), 4);
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    assert_false(is_marked(only_session()));
+    ebb_chat_close(c);
+    c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    for (ebb_chat_event ev; fake_next(c, &ev) && ev.kind != EBB_EVENT_READY;)
+        assert_int_not_equal(ev.kind, EBB_EVENT_NOTICE);         /* it was seen */
+    ebb_chat_close(c);
+    close(g.go_on);
+}
+
+/* Ctrl-C here stops it there. */
+static void test_attached_stop(void **state)
+{
+    gone g = leave_behind();
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+
+    (void)state;
+    ebb_chat_stop(c);
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 ]");
+    assert_int_equal(ebb_chat_message(c, 1)->finish, EBB_FINISH_CANCELED);
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    ebb_chat_close(c);
+    close(g.go_on);
+}
+
+/* kill -9 there: the lock goes with it, and what was saved goes on here. */
+static void test_attached_killed(void **state)
+{
+    gone g = leave_behind();
+    char told[256];
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    ebb_error err;
+
+    (void)state;
+    wait_for(c, EBB_EVENT_NOTICE, NULL, 0);
+    assert_int_equal(kill(g.pid, SIGKILL), 0);
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
+    assert_string_equal(told, "the last answer was cut off; /continue goes on with it");
+    wait_for(c, EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_false(is_marked(only_session()));
+    ebb_chat_close(c);
+    close(g.go_on);
+}
+
+/* Who looks on may leave at any time; the answer goes on. */
+static void test_attached_leaves(void **state)
+{
+    gone g = leave_behind();
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+
+    (void)state;
+    wait_for(c, EBB_EVENT_CHANGED, NULL, 0);
+    assert_true(ebb_chat_linger(c, &(ebb_linger){ .limit_s = 300, .grace_s = 300, .stop_fd = -1, .asked_fd = -1 }));
+    alarm(0);
+    ebb_chat_close(c);
+    assert_true(is_marked(only_session()));
+    c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(ebb_chat_writer(c), g.pid);
+    assert_int_equal(write(g.go_on, "", 1), 1);
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 a1.2 ]");
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    ebb_chat_close(c);
+    close(g.go_on);
+}
+
+/* A file that a killed process has left is no process, whatever number stands in it. */
+static void test_stale_mark(void **state)
+{
+    char mark[160];
+    ebb_chat *c = open_ready(NULL);
+    FILE *f;
+
+    (void)state;
+    say(c, "go");
+    ebb_chat_close(c);
+    snprintf(mark, sizeof mark, "%s-away-%lld", db, (long long)only_session());
+    f = fopen(mark, "w");
+    assert_non_null(f);
+    fprintf(f, "%d\n", (int)getpid());
+    fclose(f);
+    c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(ebb_chat_writer(c), 0);
+    assert_false(is_marked(only_session()));
+    wait_for(c, EBB_EVENT_READY, NULL, 0);
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan) };
+    const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan), T(test_attached),
+                                        T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves), T(test_stale_mark) };
 
     return cmocka_run_group_tests_name("chat away", tests, NULL, NULL);
 }

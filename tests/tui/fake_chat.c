@@ -29,6 +29,7 @@ struct ebb_chat {
     size_t       first, end;
     int          fds[2];
     bool         ready, busy;
+    long         writer;
     uint32_t     n_entered;
     ebb_stats    stats;
     ebb_model_info info;
@@ -146,10 +147,20 @@ void fake_done(ebb_chat *c, ebb_finish finish)
     ebb_message *m = &c->messages[c->n - 1];
 
     c->busy = false;
+    c->writer = 0;
     m->finish = finish;
     m->cost = (ebb_turn_cost){ .n_prompt = 7730, .n_reused = 7412, .n_computed = 318, .n_generated = 212,
                                .prefill_s = 7.75, .decode_s = 33.5 };
     post(c, EBB_EVENT_DONE, 0, 0, NULL);
+}
+
+void fake_attached(ebb_chat *c, long writer, const char *question)
+{
+    add(c, EBB_ROLE_USER, question, EBB_FINISH_STOP);
+    add(c, EBB_ROLE_ASSISTANT, "", EBB_FINISH_NONE);
+    c->busy = true;
+    c->writer = writer;
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
 }
 
 void fake_notice(ebb_chat *c, const char *line)
@@ -199,6 +210,7 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
 bool ebb_chat_is_ready(const ebb_chat *c) { return c->ready; }
 bool ebb_chat_is_undecided(const ebb_chat *c) { return c->is_undecided; }
 bool ebb_chat_is_asking(const ebb_chat *c) { (void)c; return false; }
+long ebb_chat_writer(const ebb_chat *c) { return c->writer; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }

@@ -39,6 +39,38 @@ static void a_turn(void **state)
     screen_close(&s);
 }
 
+/* Another process writes: it is seen, what is sent waits, and a model comes when that has ended. */
+static void attached(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open(&s, 12, 60, "");
+    fake_attached(s.chat, 4711, "Tell me");
+    fake_text(s.chat, "Once upon");
+    screen_step(&s, 1);
+    assert_has(&s, "> Tell me\n\nOnce upon\n");
+    assert_has(&s, " attached to process 4711");
+    screen_keys(&s, "and then?\r");
+    assert_has(&s, "waits: and then?");
+    fake_text(s.chat, " a time.");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 1);
+    assert_has(&s, "Once upon a time.\nreused 7,412");
+    assert_has(&s, " loading");
+    assert_has(&s, "waits: and then?");
+    fake_ready(s.chat);
+    screen_step(&s, 1);
+    assert_has(&s, "> and then?\n");
+    screen_close(&s);
+    screen_open(&s, 30, 120, "");
+    fake_attached(s.chat, 4711, "Tell me");
+    screen_step(&s, 1);
+    assert_has(&s, "| attached to ");
+    assert_has(&s, " process 4711\n");
+    screen_close(&s);
+}
+
 static void wide_has_a_panel(void **state)
 {
     screen s;
@@ -685,6 +717,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn),
+        cmocka_unit_test(attached),
         cmocka_unit_test(wide_has_a_panel),
         cmocka_unit_test(stop_keeps_the_part),
         cmocka_unit_test(busy_queues),

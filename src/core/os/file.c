@@ -215,6 +215,14 @@ ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err)
     return EBB_FAIL(err, EBB_IO, "%s: cannot be locked: %s", path, strerror(errno));
 }
 
+bool ebb_file_is_locked(int fd)
+{
+    if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK;
+    flock(fd, LOCK_UN);
+    return false;
+}
+
 ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error *err)
 {
     int fd;

@@ -62,6 +62,8 @@ ebb_status ebb_file_cut(int fd, const char *path, uint64_t n, ebb_error *err);
 /* Take the file for this program until it is closed; BUSY: another one has it. */
 EBB_MUST_CHECK
 ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err);
+/* Has another program taken it?  Asking does not take it, and does not hold up who else asks. */
+bool ebb_file_is_locked(int fd);
 
 /* Append the whole file to *out; LIMIT if it has more than max bytes. */
 EBB_MUST_CHECK

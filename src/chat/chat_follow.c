@@ -1,0 +1,168 @@
+/* An answer that a process without a terminal still writes, seen from another one.
+ *
+ * Who goes on unseen holds a lock on a file beside the store, named after the session, with its
+ * process number in it; the kernel takes the lock away however it ends.  Who opens the session meanwhile reads
+ * the answer from the store, where it is saved at least once a second, and opens a model only when the lock is
+ * free: the memory is the other's until then, and so is what it leaves of K and V on disk. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "chat_priv.h"
+#include "os/file.h"
+
+enum { LOOK_MS = 500, MARK_BYTES = 32 };
+
+static bool mark_path(const ebb_chat *c, int64_t session, ebb_buf *out)
+{
+    return c->store && strcmp(ebb_store_path(c->store), ":memory:") != 0 && session > 0 &&
+           ebb_buf_addf(out, "%s-away-%lld", ebb_store_path(c->store), (long long)session);
+}
+
+/* -- Who writes ------------------------------------------------------------------- */
+
+static ebb_status write_mark(int *fd, const char *path, ebb_error *err)
+{
+    char pid[MARK_BYTES];
+    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE, fd, err);
+
+    if (st == EBB_OK)
+        st = ebb_file_lock(*fd, path, err);
+    if (st == EBB_OK)
+        st = ebb_file_cut(*fd, path, 0, err);
+    if (st == EBB_OK)
+        st = ebb_file_write_at(*fd, path, pid, (size_t)n, 0, err);
+    return st;
+}
+
+void ebb_chat_mark_away(ebb_chat *c)
+{
+    ebb_buf path = { 0 };
+    ebb_error err = { 0 };
+
+    if (c->mark < 0 && mark_path(c, c->facts.id, &path) &&
+        write_mark(&c->mark, path.data, &err) != EBB_OK) {
+        ebb_log("away", "%s; nobody can look on", err.msg);
+        ebb_file_close(c->mark);
+        c->mark = -1;
+    }
+    ebb_buf_fini(&path);
+}
+
+void ebb_chat_unmark(ebb_chat *c)
+{
+    ebb_buf path = { 0 };
+
+    if (c->mark < 0)
+        return;
+    if (mark_path(c, c->facts.id, &path))
+        unlink(path.data);
+    ebb_file_close(c->mark);
+    c->mark = -1;
+    ebb_buf_fini(&path);
+}
+
+/* -- Who looks on ------------------------------------------------------------------ */
+
+/* The process that writes in this session unseen; 0: none. */
+static pid_t find_writer(const ebb_chat *c, int64_t session)
+{
+    ebb_buf path = { 0 }, pid = { 0 };
+    pid_t writer = 0;
+    int fd = -1;
+
+    if (mark_path(c, session, &path) && ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) == EBB_OK) {
+        if (!ebb_file_is_locked(fd))
+            unlink(path.data);                   /* it was killed */
+        else if (ebb_file_slurp(path.data, MARK_BYTES, &pid, NULL) == EBB_OK)
+            writer = (pid_t)strtol(ebb_buf_text(&pid), NULL, 10);
+        ebb_file_close(fd);
+    }
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&pid);
+    return writer > 0 ? writer : 0;
+}
+
+bool ebb_chat_follow(ebb_chat *c, int64_t session)
+{
+    pid_t writer = c->mark < 0 ? find_writer(c, session) : 0;
+
+    c->follow = writer ? (ebb_chat_following){ .session = session, .writer = writer } : (ebb_chat_following){ 0 };
+    if (writer)
+        ebb_chat_ring_within(c, LOOK_MS);
+    return writer != 0;
+}
+
+long ebb_chat_writer(const ebb_chat *c)
+{
+    return c->follow.session ? (long)c->follow.writer : 0;
+}
+
+void ebb_chat_follow_stop(ebb_chat *c)
+{
+    if (find_writer(c, c->follow.session) == c->follow.writer)
+        kill(c->follow.writer, SIGTERM);         /* it saves what there is, and leaves */
+}
+
+/* The answer has grown; false: it is another message by now. */
+static bool take_text(ebb_chat *c)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    ebb_buf text = { 0 };
+    ebb_error err;
+    int64_t message;
+    size_t had = leaf ? leaf->m.n_text : 0;
+    bool same = true;
+
+    if (ebb_store_peek(c->store, c->follow.session, &message, &text, &err) == EBB_OK) {
+        same = leaf ? leaf->m.id == message : message == 0;
+        if (same && leaf && text.len > had && memcmp(text.data, leaf->m.text ? leaf->m.text : "", had) == 0 &&
+            ebb_node_set_text(leaf, text.data, text.len))
+            ebb_chat_tell(c, EBB_EVENT_TEXT, text.data + had, text.len - had, 0, 0);
+    }
+    ebb_buf_fini(&text);
+    return same;
+}
+
+/* All of it, and how it ended, as it stands now. */
+static void finish(ebb_chat *c)
+{
+    ebb_error err = { 0 };
+    int64_t session = c->follow.session;
+    char *path = c->wanted_model;
+
+    c->follow = (ebb_chat_following){ 0 };
+    if (ebb_chat_reload(c, session, &err) != EBB_OK)
+        ebb_chat_notice(c, "%s; what is seen here is not all of it", err.msg);
+    ebb_chat_tell_cut_off(c);
+    c->settings.away_tokens = 0;                 /* it was not unseen */
+    ebb_chat_save(c, false);
+    ebb_chat_tell(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
+    if (!c->is_put_off)
+        return;
+    c->is_put_off = false;
+    c->wanted_model = NULL;
+    if (ebb_chat_open_model(c, path, &err) != EBB_OK)
+        ebb_chat_tell(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
+    free(path);
+}
+
+void ebb_chat_follow_look(ebb_chat *c)
+{
+    ebb_error err;
+    bool is_there;
+
+    if (!c->follow.session)
+        return;
+    is_there = find_writer(c, c->follow.session) == c->follow.writer;
+    if (!take_text(c) && ebb_chat_reload(c, c->follow.session, &err) == EBB_OK)
+        ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    if (is_there)
+        ebb_chat_ring_within(c, LOOK_MS);
+    else
+        finish(c);
+}
