@@ -1,4 +1,4 @@
-"""Questions with what a right answer contains: heldout.txt, tuning.txt.  check.py says how they are written."""
+"""Questions with what a right answer contains: heldout.txt, newcomers.txt, tuning.txt.  check.py says how they are written."""
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
@@ -6,8 +6,9 @@ DECLINED = "larger model|no command of that name|did not understand|/model file"
 
 
 def read_held_out():
-    """(question, words of a right answer) pairs, follow-ups too."""
-    return [(q, words) for talk in read_talks() for q, words, _ in talk]
+    """(question, words of a right answer) pairs that training must not see, follow-ups too."""
+    talks = read_talks() + read_talks(HERE / "newcomers.txt")
+    return [(q, words) for talk in talks for q, words, _ in talk]
 
 
 def read_talks(path=HERE / "heldout.txt"):

@@ -229,16 +229,24 @@ def changed(corpus):
     return max(f.stat().st_mtime_ns for f in corpus.files())
 
 
+def grown(kept, wanted):
+    """The names of a checkpoint and its head, with places for the facts that came later."""
+    later = [n for n in wanted if n not in kept["names"]]
+    weight, bias = kept["head"]["weight"], kept["head"]["bias"]
+    head = torch.nn.Linear(weight.shape[1], len(kept["names"]) + len(later))
+    with torch.no_grad():
+        head.weight.zero_()[:len(weight)] = weight
+        head.bias.fill_(bias.mean().item())[:len(bias)] = bias
+    return kept["names"] + later, head
+
+
 def train(args):
     torch.manual_seed(args.seed)
     corpus = Corpus(q for q, _ in read_held_out())
     names = corpus.names + [OFF]
     if args.start:
         net, vocabulary = restore(args.start)
-        kept = torch.load(args.start)
-        names = kept["names"]
-        head = torch.nn.Linear(SHAPE["n_embd"], len(names))
-        head.load_state_dict(kept["head"])
+        names, head = grown(torch.load(args.start), corpus.names)
     else:
         vocabulary = make_vocabulary(corpus, args.seed)
         net, head = Net(len(vocabulary.tokens)), torch.nn.Linear(SHAPE["n_embd"], len(names))

@@ -1,5 +1,5 @@
-# The guide's corpus and the program stay together: each command and key of the one is one of the other, and no answer
-# names a command, an option or a subcommand that does not exist.
+# The guide's corpus and the program stay together: each command and key of the one is one of the other, each subcommand,
+# option and key of the manual is told about, and no answer names a command, an option or a subcommand that does not exist.
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 XDG_STATE_HOME=$dir/state XDG_CACHE_HOME=$dir/cache XDG_CONFIG_HOME=$dir/config XDG_DATA_HOME=$dir/data EBB_MODELS=
@@ -32,6 +32,19 @@ subcommands=$($EBB --help | sed -n 's/^ *ebb \([a-z]\+\) .*/\1/p')
 { $EBB --help; for s in $subcommands; do $EBB "$s" --help; done; echo --help --version; } >"$dir/help" 2>&1
 for o in $(grep -o '\(^\|[ (]\)--[a-z][a-z-]*' "$dir/said" "$corpus/facts.txt" -h | grep -o -- '--[a-z-]*' | sort -u); do
     grep -q -- "$o\($\|[^a-z-]\)" "$dir/help" || fail "the corpus names the option $o, which does not exist"
+done
+told() { grep -q -e "$1\($\|[^a-z-]\)" $corpus/facts.txt $corpus/asked-*.txt || fail "the corpus tells nothing about $1"; }
+for o in $(grep -o -e '--[a-z][a-z-]*' "$dir/help" | sort -u); do
+    told "$o"
+done
+for s in $subcommands; do
+    [ "$s" = chat ] || grep -q "^\[[a-z-]*\] ebb $s" $corpus/facts.txt || fail "$corpus/facts.txt tells nothing about ebb $s"
+done
+for k in $(sed -n '/^\.Sh KEYS/,/^\.Sh COMMANDS/s/^\.It //p' docs/ebb.1 | tr -d ,); do
+    grep -qx -e "$k" $corpus/have.txt || told "$k"
+done
+for v in $(sed -n '/^\.Sh ENVIRONMENT/,/^\.Sh FILES/s/^\.It Ev //p' docs/ebb.1 | tr -d ,); do
+    told "$v"
 done
 for s in $(sed -n 's/^\[[a-z-]*\] ebb \([a-z]\+\).*/\1/p' $corpus/facts.txt | sort -u); do
     echo "$subcommands" | grep -qx "$s" || fail "$corpus/facts.txt tells about ebb $s, which does not exist"
