@@ -1,0 +1,179 @@
+/* The first half of a feed-forward: gate, up, and the activation between them (run.h). */
+#include "model/held.h"
+
+#define SOON  8u                 /* columns */
+#define CLAMP 7.0f
+#define SLOPE 1.702f             /* g sigmoid(1.702 g) = silu(1.702 g) / 1.702 */
+
+typedef struct gate_job {
+    ebb_run  r;
+    bool     has_gate;
+    uint32_t rows, n_slices;
+    ebb_held gate, up;           /* of both the same rows */
+} gate_job;
+
+_Static_assert(sizeof(gate_job) <= EBB_REDO_ARG, "");
+
+static void clamped_mul(const ebb_run *r, float *y, float *gate, float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        gate[i] = SLOPE * (gate[i] < CLAMP ? gate[i] : CLAMP);
+        up[i] = ((up[i] < -CLAMP ? -CLAMP : up[i] < CLAMP ? up[i] : CLAMP) + 1.0f) / SLOPE;
+    }
+    r->kern->silu_mul(y, gate, up, n);
+}
+
+/* y = act(gate) * up; y may be gate. */
+static void activate(const ebb_run *r, float *y, float *gate, float *up, uint32_t n)
+{
+    switch (r->net->ffn_gate) {
+    case EBB_GATE_SILU:    r->kern->silu_mul(y, gate, up, n); break;
+    case EBB_GATE_GELU:    r->kern->gelu_mul(y, gate, up, n); break;
+    case EBB_GATE_CLAMPED: clamped_mul(r, y, gate, up, n); break;
+    }
+}
+
+/* The slice's rows [*row, *row + *n). */
+static void gate_rows_of(const gate_job *job, uint32_t slice, uint32_t *row, uint32_t *n)
+{
+    *row = slice * job->rows;
+    *n = ebb_held_n_rows(&job->up) - *row;
+    *n = *n < job->rows ? *n : job->rows;
+    *row += ebb_held_first_row(&job->up);
+}
+
+/* Where the rows of a slice begin; NULL if there is none. */
+static const void *gate_at(const gate_job *job, const ebb_held *h, uint32_t slice)
+{
+    uint32_t row, n;
+
+    if (slice >= job->n_slices || !ebb_held_is_plain(h))
+        return NULL;
+    gate_rows_of(job, slice, &row, &n);
+    return ebb_held_row(h, row);
+}
+
+/* n floats that are written soon: each line has to be read first. */
+static void fetch_row(const float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 64 / sizeof *y)
+        __builtin_prefetch(y + i, 1);
+}
+
+/* y = act(gate) * up of a slice's n rows; gate and up stand at `both`, a column in a row, so that only their product is
+ * ever stored far apart. */
+static void gate_rows(const gate_job *job, uint32_t slice, float *both, float *y, size_t y_stride, uint32_t thread)
+{
+    const ebb_run *r = &job->r;
+    uint32_t row, n;
+    uint32_t n_cols = r->c1 - r->c0;
+    const void *next = gate_at(job, job->has_gate ? &job->gate : &job->up, slice + r->n_threads);
+    float *gate = both, *up;
+
+    gate_rows_of(job, slice, &row, &n);
+    up = both + n * n_cols;
+
+    ebb_held_multiply(r, job->has_gate ? &job->gate : &job->up, row, n, gate, n, thread, job->has_gate ? gate_at(job, &job->up, slice) : next);
+    if (job->has_gate)
+        ebb_held_multiply(r, &job->up, row, n, up, n, thread, next);
+    else
+        for (uint32_t i = 0; i < n * n_cols; i++)
+            up[i] = 1.0f;
+    for (uint32_t c = 0; c < n_cols; c++, y += y_stride, gate += n, up += n) {
+        if (c + SOON < n_cols)
+            fetch_row(y + SOON * y_stride, n);
+        activate(r, y, gate, up, n);
+    }
+}
+
+static float *ff_of(const gate_job *job, uint32_t row)
+{
+    return job->r.ff + (size_t)job->r.c0 * job->up.w.n_rows + row;
+}
+
+static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const gate_job *job = arg;
+    uint32_t row, n;
+
+    gate_rows_of(job, slice, &row, &n);
+    gate_rows(job, slice, ebb_run_floats(&job->r, thread), ff_of(job, row), job->up.w.n_rows, thread);
+}
+
+static void gate_compute(const void *arg, uint32_t slice, uint32_t thread, void *out)
+{
+    const gate_job *job = arg;
+    uint32_t row, n;
+
+    gate_rows_of(job, slice, &row, &n);
+    gate_rows(job, slice, out, out, n, thread);
+}
+
+static void gate_commit(const void *arg, uint32_t slice, const void *out)
+{
+    const gate_job *job = arg;
+    uint32_t row, n;
+
+    gate_rows_of(job, slice, &row, &n);
+    ebb_put_rows(out, n, job->r.c1 - job->r.c0, ff_of(job, row), job->up.w.n_rows);
+}
+
+static void run_gate(gate_job *job, uint32_t n_slices)
+{
+    static const ebb_redo redo = { gate_compute, gate_commit };
+
+    job->n_slices = n_slices;
+    if (ebb_has_few_cols(&job->r))
+        ebb_pool_run_redo(job->r.pool, &redo, job, sizeof *job, n_slices);
+    else
+        ebb_run_slices(&job->r, gate_slice, job, n_slices);
+}
+
+/* The parts of gate and up stand in turn. */
+static bool is_in_turn(const gate_job *job)
+{
+    return job->has_gate && job->gate.m->stride == 2 && ebb_held_is_plain(&job->gate) && ebb_held_is_plain(&job->up);
+}
+
+/* The next part of both and what is ready behind; all, where parts of one do not go with the other's. */
+static ebb_status hold_both(ebb_run *r, gate_job *job, ebb_error *err)
+{
+    bool any = false, in_turn = is_in_turn(job);
+    ebb_status st = EBB_OK;
+
+    while (st == EBB_OK && job->has_gate && !in_turn && job->gate.end < job->gate.m->n_parts)
+        st = ebb_hold(r, &job->gate, err);
+    while (st == EBB_OK && job->up.end < job->up.m->n_parts) {
+        if (any && (in_turn || !job->has_gate) && !(ebb_held_is_ready(r, in_turn ? &job->gate : &job->up) && ebb_held_is_ready(r, &job->up)))
+            break;
+        any = true;
+        if (in_turn)
+            st = ebb_hold(r, &job->gate, err);
+        if (st == EBB_OK)
+            st = ebb_hold(r, &job->up, err);
+    }
+    return st;
+}
+
+ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err)
+{
+    gate_job job;
+    ebb_status st = EBB_OK;
+
+    ebb_run_lap(r, EBB_SPENT_REST);
+    job.r = *r;
+    job.has_gate = ebb_weight_is(gate);
+    job.rows = ebb_slice_rows(r, up);
+    ebb_hold_nothing(r, &job.gate, job.has_gate ? gate : up);
+    ebb_hold_nothing(r, &job.up, up);
+    while (st == EBB_OK && job.up.end < job.up.m->n_parts) {
+        st = hold_both(r, &job, err);
+        ebb_run_lap(r, EBB_SPENT_READS);
+        if (st == EBB_OK)
+            run_gate(&job, (ebb_held_n_rows(&job.up) + job.rows - 1) / job.rows);
+        ebb_run_lap(r, EBB_SPENT_MATRICES);
+        ebb_let_go(r, &job.gate);
+        ebb_let_go(r, &job.up);
+    }
+    return st;
+}

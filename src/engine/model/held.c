@@ -1,0 +1,133 @@
+/* Parts of matrices, and the products of their rows (held.h). */
+#include "model/held.h"
+
+#include <string.h>
+
+/* A slice of few columns: some tens of microseconds of decode, so that nobody waits long for the last one. */
+#define BYTES_FEW   ((size_t)512 << 10)
+#define ROWS_FEWEST 32u
+
+void ebb_hold_nothing(const ebb_run *r, ebb_held *h, const ebb_weight *w)
+{
+    h->w = *w;
+    h->m = &r->net->matrices[w->matrix];
+    h->begin = h->end = 0;
+}
+
+static uint32_t next_extent(const ebb_held *h)
+{
+    return h->m->extent + h->end * h->m->stride;
+}
+
+bool ebb_held_is_ready(const ebb_run *r, const ebb_held *h)
+{
+    return ebb_res_is_ready(r->res, next_extent(h));
+}
+
+ebb_status ebb_hold(ebb_run *r, ebb_held *h, ebb_error *err)
+{
+    ebb_status st = ebb_res_acquire(r->res, next_extent(h), &h->at[h->end], err);
+
+    h->end += st == EBB_OK;
+    return st;
+}
+
+bool ebb_held_is_plain(const ebb_held *h)
+{
+    return h->w.first == 0 && h->w.run == 0;
+}
+
+ebb_status ebb_hold_next(ebb_run *r, ebb_held *h, ebb_error *err)
+{
+    ebb_status st;
+
+    do
+        st = ebb_hold(r, h, err);
+    while (st == EBB_OK && !ebb_held_is_plain(h) && h->end < h->m->n_parts);
+    return st;
+}
+
+void ebb_let_go(ebb_run *r, ebb_held *h)
+{
+    for (; h->begin < h->end; h->begin++)
+        ebb_res_release(r->res, h->m->extent + h->begin * h->m->stride);
+}
+
+uint32_t ebb_held_first_row(const ebb_held *h)
+{
+    return ebb_held_is_plain(h) ? h->begin * h->m->part_rows : 0;
+}
+
+uint32_t ebb_held_n_rows(const ebb_held *h)
+{
+    uint32_t end = h->end * h->m->part_rows;
+
+    if (h->begin == h->end)
+        return 0;
+    return (ebb_held_is_plain(h) && end < h->w.n_rows ? end : h->w.n_rows) - ebb_held_first_row(h);
+}
+
+const void *ebb_held_row(const ebb_held *h, uint32_t row)
+{
+    return (const char *)h->at[row / h->m->part_rows] + row % h->m->part_rows * h->w.row_bytes;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows [row, row + n) of the tensor, which lie in one part, times the active columns. */
+static void multiply_run(const ebb_run *r, const ebb_held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
+                         uint32_t thread, const void *next)
+{
+    const ebb_weight *w = &h->w;
+    ebb_act kind = ebb_kernel_act(w->type);
+    size_t col_bytes = ebb_act_col_bytes(kind, w->n_k);
+    ebb_matmul a = {
+        .type = w->type, .w = ebb_held_row(h, row), .row_bytes = w->row_bytes, .n_rows = n, .n_k = w->n_k,
+        .x = (const char *)r->act[kind] + r->c0 * col_bytes, .x_col_bytes = col_bytes, .n_cols = r->c1 - r->c0,
+        .y = y, .y_stride = y_stride, .scratch = ebb_run_scratch(r, thread), .next = next,
+    };
+
+    r->kern->matmul[w->type](&a);
+}
+
+void ebb_held_multiply(const ebb_run *r, const ebb_held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
+                       uint32_t thread, const void *next)
+{
+    const ebb_weight *w = &h->w;
+
+    for (uint32_t i = 0, m; i < n; i += m) {
+        uint32_t at = row + i, in_run = w->run ? at % w->run : 0;
+
+        m = w->run ? smaller(w->run - in_run, n - i) : n - i;
+        at = w->first + (w->run ? at / w->run * (w->run + w->skip) + in_run : at);
+        m = smaller(m, h->m->part_rows - at % h->m->part_rows);
+        multiply_run(r, h, at, m, y + i, y_stride, thread, i + m < n && ebb_held_is_plain(h) ? ebb_held_row(h, at + m) : next);
+    }
+    for (uint32_t c = 0; w->bias && c < r->c1 - r->c0; c++)
+        r->kern->add(y + c * y_stride, w->bias + row, n);
+}
+
+/* -- Slices ------------------------------------------------------------------- */
+
+bool ebb_has_few_cols(const ebb_run *r)
+{
+    return r->c1 - r->c0 <= EBB_FEW_COLS;
+}
+
+uint32_t ebb_slice_rows(const ebb_run *r, const ebb_weight *w)
+{
+    size_t rows = BYTES_FEW / w->row_bytes / 16 * 16;
+
+    if (!ebb_has_few_cols(r))
+        return EBB_SLICE_ROWS;
+    return rows > EBB_SLICE_ROWS_FEW ? EBB_SLICE_ROWS_FEW : rows < ROWS_FEWEST ? ROWS_FEWEST : (uint32_t)rows;
+}
+
+void ebb_put_rows(const float *rows, uint32_t n, uint32_t n_cols, float *y, size_t y_stride)
+{
+    for (uint32_t c = 0; c < n_cols; c++)
+        memcpy(y + c * y_stride, rows + c * n, n * sizeof *y);
+}

@@ -1,0 +1,50 @@
+/* model/held.h - what a product has acquired of a matrix, and the product of these rows: for the
+ * operations that multiply (ops.c, gated.c).
+ *
+ * A matrix comes in parts (net.h).  An operation holds the next part, and what is ready behind it
+ * without waiting, multiplies their rows in slices, lets them go, and so on to the last. */
+#ifndef EBB_MODEL_HELD_H
+#define EBB_MODEL_HELD_H
+#include "model/run.h"
+
+/* Parts [begin, end) of a weight's matrix are held, and where they are. */
+typedef struct ebb_held {
+    ebb_weight        w;         /* a copy: a late thread of the pool may still look when the caller's is gone */
+    const ebb_matrix *m;
+    uint32_t          begin, end;
+    const void       *at[EBB_MAX_PARTS];
+} ebb_held;
+
+void ebb_hold_nothing(const ebb_run *r, ebb_held *h, const ebb_weight *w);
+/* Hold one part more; waits for it.  On failure what was held still is.  Errors: those of ebb_res_acquire. */
+EBB_MUST_CHECK
+ebb_status ebb_hold(ebb_run *r, ebb_held *h, ebb_error *err);
+/* The next part, or all of a matrix of which the weight is a view. */
+EBB_MUST_CHECK
+ebb_status ebb_hold_next(ebb_run *r, ebb_held *h, ebb_error *err);
+/* Release all that is held; the next part stays the next. */
+void ebb_let_go(ebb_run *r, ebb_held *h);
+/* The next part can be had without waiting. */
+bool ebb_held_is_ready(const ebb_run *r, const ebb_held *h);
+/* The weight is its matrix, so that a part of it is a run of the weight's rows. */
+bool ebb_held_is_plain(const ebb_held *h);
+
+/* Rows of the weight that are held: [first, first + n). */
+uint32_t ebb_held_first_row(const ebb_held *h);
+uint32_t ebb_held_n_rows(const ebb_held *h);
+/* Row of the tensor, in a part that is held. */
+const void *ebb_held_row(const ebb_held *h, uint32_t row);
+/* y[column * y_stride + i] = row (row + i) of W times the column, plus the bias; for i < n and the run's columns, whose
+ * activations stand in r->act.  `next` as in kernels.h. */
+void ebb_held_multiply(const ebb_run *r, const ebb_held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
+                       uint32_t thread, const void *next);
+
+#define EBB_FEW_COLS 4u
+/* So few columns that slices may be done twice (ebb_pool_run_redo). */
+bool ebb_has_few_cols(const ebb_run *r);
+/* Rows of w that make a slice. */
+uint32_t ebb_slice_rows(const ebb_run *r, const ebb_weight *w);
+/* rows[n_cols][n] to their places in y. */
+void ebb_put_rows(const float *rows, uint32_t n, uint32_t n_cols, float *y, size_t y_stride);
+
+#endif
