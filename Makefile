@@ -2,7 +2,8 @@
 NAME    := ebb
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
-ARCH    := $(patsubst x86_64,x86,$(shell uname -m))
+# The folder of kernels: of the machine that the compiler builds for.
+ARCH    := $(patsubst aarch64-%,arm,$(patsubst x86_64-%,x86,$(shell $(CC) -dumpmachine)))
 Q       := $(if $(V),,@)
 comma   := ,
 
@@ -37,8 +38,9 @@ $(if $(findstring fuzzer,$(SAN)),$(eval $$(B)/engine/kernels/x86/%.o: SANF :=))
 $(B)/engine/kernels/x86/avx2%.o:   ISA := -mavx2 -mfma -mf16c -mbmi2
 $(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c -mbmi2 \
                                            -mprefer-vector-width=512
+$(B)/engine/kernels/arm/%.o:       ISA := -march=armv8.2-a+dotprod
 
-LIB_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/%,$(sort $(shell find src -name '*.c'))) \
+LIB_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/% src/engine/kernels/arm/%,$(sort $(shell find src -name '*.c'))) \
            $(wildcard src/engine/kernels/$(ARCH)/*.c)
 LIB_OBJ := $(patsubst src/%.c,$(B)/%.o,$(LIB_SRC))
 TESTS   := $(patsubst %.c,$(B)/%,$(sort $(shell find tests -name 'test_*.c')))

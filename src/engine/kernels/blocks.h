@@ -14,6 +14,8 @@
 #include <string.h>
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
 #endif
 
 #include "kernels/number.h"
@@ -47,7 +49,7 @@ static inline void ebb_decode_Q8_0(const uint8_t *restrict b, ebb_block32 *restr
 }
 
 /* 16 bytes: element i is lo of byte i, element 16 + i its hi; as they are less `offset`, or as
- * indices of a table.  (The two forms of each compute the same.) */
+ * indices of a table.  (The forms of each compute the same.) */
 #if defined(__AVX2__)
 static inline __m256i ebb_nibbles(const uint8_t *b)
 {
@@ -66,6 +68,30 @@ static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t valu
     __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)values));
 
     _mm256_storeu_si256((void *)q, _mm256_shuffle_epi8(table, ebb_nibbles(b)));
+}
+#elif defined(__ARM_FEATURE_DOTPROD)
+static inline int8x16x2_t ebb_table_bytes(const int8_t values[16], const uint8_t *b)
+{
+    int8x16_t table = vld1q_s8(values);
+    uint8x16_t v = vld1q_u8(b);
+
+    return (int8x16x2_t){ { vqtbl1q_s8(table, vandq_u8(v, vdupq_n_u8(15))), vqtbl1q_s8(table, vshrq_n_u8(v, 4)) } };
+}
+
+static inline void ebb_decode_nibbles(const uint8_t *restrict b, int offset, int8_t *restrict q)
+{
+    uint8x16_t v = vld1q_u8(b), less = vdupq_n_u8((uint8_t)offset);
+
+    vst1q_s8(q, vreinterpretq_s8_u8(vsubq_u8(vandq_u8(v, vdupq_n_u8(15)), less)));
+    vst1q_s8(q + 16, vreinterpretq_s8_u8(vsubq_u8(vshrq_n_u8(v, 4), less)));
+}
+
+static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16], int8_t *restrict q)
+{
+    int8x16x2_t v = ebb_table_bytes(values, b);
+
+    vst1q_s8(q, v.val[0]);
+    vst1q_s8(q + 16, v.val[1]);
 }
 #else
 static inline void ebb_decode_nibbles(const uint8_t *restrict b, int offset, int8_t *restrict q)

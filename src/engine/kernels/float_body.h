@@ -1,5 +1,5 @@
 /* kernels/float_body.h - the kernels that are one loop over floats, written
- * once and compiled for every instruction set: scalar.c and the float files of x86/
+ * once and compiled for every instruction set: scalar.c and the float files of x86/ and arm/
  * include this file, the compiler makes vectors of the loops, and since every
  * operation is an IEEE one in a fixed order (-ffp-contract=off, fmaf where a
  * fused operation is meant) all of them give the same bits. */
@@ -9,6 +9,8 @@
 #include "kernels/number.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
 #endif
 
 enum { LANES = 16 };             /* partial sums of rule K3 */
@@ -262,7 +264,7 @@ static void float_quantize_q8_32(const float *x, size_t n_k, void *out)
     }
 }
 
-/* Of each 16 of 256 int8 the sum and the sum of what they are without a sign.  (The two forms compute the same.) */
+/* Of each 16 of 256 int8 the sum and the sum of what they are without a sign.  (The forms compute the same.) */
 #if defined(__AVX2__)
 static inline int both_eights(__m128i v)
 {
@@ -279,6 +281,16 @@ static inline void sums_of_16(const int8_t *q, int sum[16], int size[16])
         sum[j + 1] = both_eights(_mm256_extracti128_si256(a, 1)) - 16 * 128;
         size[j] = both_eights(_mm256_castsi256_si128(b));
         size[j + 1] = both_eights(_mm256_extracti128_si256(b, 1));
+    }
+}
+#elif defined(__ARM_FEATURE_DOTPROD)
+static inline void sums_of_16(const int8_t *q, int sum[16], int size[16])
+{
+    for (int j = 0; j < 16; j++) {
+        int8x16_t v = vld1q_s8(q + 16 * j);
+
+        sum[j] = vaddlvq_s8(v);
+        size[j] = vaddlvq_u8(vreinterpretq_u8_s8(vabsq_s8(v)));
     }
 }
 #else

@@ -7,7 +7,7 @@
 #include "kernels/impl.h"
 #include "os/cpu.h"
 
-static ebb_kernels tables[EBB_CPU_AVX512 + 1];     /* filled once, read-only afterwards */
+static ebb_kernels tables[EBB_CPU_NEON + 1];     /* filled once, read-only afterwards */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void fill_tables(void)
@@ -25,6 +25,11 @@ static void fill_tables(void)
         tables[EBB_CPU_AVX512] = tables[EBB_CPU_SCALAR];
         ebb_kernels_fill_avx512(&tables[EBB_CPU_AVX512]);
     }
+#elif defined(__aarch64__)
+    if (ebb_cpu_detect().dotprod) {
+        tables[EBB_CPU_NEON] = tables[EBB_CPU_SCALAR];
+        ebb_kernels_fill_neon(&tables[EBB_CPU_NEON]);
+    }
 #endif
 }
 
@@ -32,7 +37,7 @@ static ebb_cpu best_cpu(void)
 {
     ebb_cpu best = EBB_CPU_SCALAR;
 
-    for (ebb_cpu c = EBB_CPU_SCALAR; c <= EBB_CPU_AVX512; c++)
+    for (ebb_cpu c = EBB_CPU_SCALAR; c <= EBB_CPU_NEON; c++)
         if (tables[c].name)
             best = c;
     return best;
@@ -40,10 +45,10 @@ static ebb_cpu best_cpu(void)
 
 ebb_status ebb_kernels_get(ebb_cpu cpu, const ebb_kernels **out, ebb_error *err)
 {
-    static const char *const names[] = { "auto", "scalar", "avx2", "avx512" };
+    static const char *const names[] = { "auto", "scalar", "avx2", "avx512", "neon" };
 
     *out = NULL;
-    if ((unsigned)cpu > EBB_CPU_AVX512)
+    if ((unsigned)cpu > EBB_CPU_NEON)
         return EBB_FAIL(err, EBB_USAGE, "no such kind of CPU kernels: %d", (int)cpu);
     pthread_once(&once, fill_tables);
     if (cpu == EBB_CPU_AUTO)

@@ -1,7 +1,7 @@
 /* kernels/kernels.h - the inner loops, chosen once at run time.
  *
- * scalar.c is the specification: obvious, always built.  An ISA file (x86/)
- * overrides entries of the table.  Rules for every entry:
+ * scalar.c is the specification: obvious, always built.  An ISA file (x86/,
+ * arm/) overrides entries of the table.  Rules for every entry:
  *
  *  K1  The bits of an output element depend on its own row and column only:
  *      not on how many rows or columns the call has, nor on alignment.  So the
@@ -108,7 +108,7 @@ typedef struct ebb_attend {
 } ebb_attend;
 
 typedef struct ebb_kernels {
-    const char *name;            /* "scalar", "avx2", "avx512" */
+    const char *name;            /* "scalar", "avx2", "avx512", "neon" */
 
     /* x[n_k] to one column of the kind (EBB_ACT_F32 copies). */
     void (*quantize[EBB_ACT_COUNT])(const float *x, size_t n_k, void *out);

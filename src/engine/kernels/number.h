@@ -49,6 +49,14 @@ static inline float ebb_f16_to_f32(uint16_t h)
 {
     return _cvtsh_ss(h);
 }
+#elif defined(__aarch64__)
+static inline float ebb_f16_to_f32(uint16_t h)
+{
+    __fp16 f;
+
+    memcpy(&f, &h, sizeof f);
+    return f;
+}
 #else
 static inline float ebb_f16_to_f32(uint16_t h)
 {

@@ -143,7 +143,7 @@ static void check(const setup *s)
                 if (!(fabs(out[i] - exact[i]) < 1e-4))
                     fail_msg("column %u head %u value %u: %g, in double %g", c, g, i, (double)out[i], exact[i]);
         }
-    for (ebb_cpu cpu = EBB_CPU_SCALAR; cpu <= EBB_CPU_AVX512; cpu++) {
+    for (ebb_cpu cpu = EBB_CPU_SCALAR; cpu <= EBB_CPU_NEON; cpu++) {
         const ebb_kernels *k;
 
         if (ebb_kernels_get(cpu, &k, NULL) != EBB_OK)
@@ -195,7 +195,7 @@ static void test_nothing_visible(void **state)
     void *scratch = test_alloc(EBB_KERNEL_SCRATCH);
 
     (void)state;
-    for (ebb_cpu cpu = EBB_CPU_SCALAR; cpu <= EBB_CPU_AVX512; cpu++) {
+    for (ebb_cpu cpu = EBB_CPU_SCALAR; cpu <= EBB_CPU_NEON; cpu++) {
         const ebb_kernels *k;
 
         if (ebb_kernels_get(cpu, &k, NULL) != EBB_OK)
