@@ -79,11 +79,16 @@ typedef struct ebb_backend_ops {
     ebb_status (*plan)(ebb_backend *b, ebb_error *err);            /* a REPORT follows: the plan that stands */
 } ebb_backend_ops;
 
-/* The engine in this process.  path NULL: the best model there is (models.h), which a
- * NOTICE names; draft: the model that guesses for it, NULL: none; a NOTICE says what it will bring, or why it is left out.
- * Returns at once; LOADING ... READY or FAILED follow. */
+/* As the user names them. */
+typedef struct ebb_backend_models {
+    const char *path;            /* NULL: the best model there is (models.h), which a NOTICE names */
+    const char *draft;           /* which guesses for it; NULL: none; a NOTICE says what it will bring, or why it is left out */
+    bool        draft_may_go;    /* it was named for another model: where it cannot guess for this one, a NOTICE says so */
+} ebb_backend_models;
+
+/* The engine in this process.  Returns at once; LOADING ... READY or FAILED follow. */
 EBB_MUST_CHECK
-ebb_status ebb_backend_local(const char *path, const char *draft, const ebb_engine_opts *opts,
+ebb_status ebb_backend_local(const ebb_backend_models *models, const ebb_engine_opts *opts,
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err);
 
 #endif

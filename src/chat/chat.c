@@ -36,12 +36,13 @@ void ebb_chat_close_model(ebb_chat *c)
 
 ebb_status ebb_chat_open_model(ebb_chat *c, const char *path, ebb_error *err)
 {
+    const ebb_backend_models models = { .path = path, .draft = c->draft_path, .draft_may_go = c->draft_may_go };
     ebb_status st;
 
     ebb_chat_close_model(c);
     c->state = EBB_CHAT_LOADING;
     c->is_chosen = path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
-    st = c->parts.open(c->parts.arg, path, c->draft_path, &c->engine_opts, ebb_chat_sink, c, &c->backend, err);
+    st = c->parts.open(c->parts.arg, &models, &c->engine_opts, ebb_chat_sink, c, &c->backend, err);
     if (st != EBB_OK)
         c->state = EBB_CHAT_FAILED;
     return st;

@@ -127,7 +127,11 @@ EBB_MUST_CHECK ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_er
 /* Write the path to a file that is not there yet; its name ends in .md, .json or .txt. */
 EBB_MUST_CHECK ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err);
+/* A draft model stays where it can guess for that one, too; else a notice says so. */
 EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err);
+/* Another draft model for the model at hand, which is loaded again: "auto": one that pays; NULL: none. */
+EBB_MUST_CHECK ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err);
+const char *ebb_chat_draft(const ebb_chat *c);   /* as it was named; NULL: none was */
 /* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
 EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err);
 const char *ebb_chat_setting_name(size_t i);     /* NULL past the last */

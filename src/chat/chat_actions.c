@@ -428,9 +428,50 @@ ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
             return st;
         ebb_file_close(fd);
     }
-    if (c->draft_path)
-        ebb_chat_notice(c, "%s guessed for the model before and stays behind", c->draft_path);
-    free(c->draft_path);
-    c->draft_path = NULL;
+    c->draft_may_go = true;
     return ebb_chat_open_model(c, path, err);
+}
+
+const char *ebb_chat_draft(const ebb_chat *c)
+{
+    return c->engine_opts.no_draft ? NULL : c->draft_path;
+}
+
+/* A slip of the finger must not cost the one at hand. */
+static ebb_status check_draft(const ebb_chat *c, const char *name, ebb_error *err)
+{
+    char *found = NULL;
+    ebb_status st = ebb_chat_check_idle(c, err);
+
+    if (st == EBB_OK)
+        st = check_model(c, err);
+    if (st == EBB_OK && name && c->engine_opts.no_draft)
+        st = EBB_FAIL(err, EBB_USAGE, "ebb was started with --no-draft: nothing is guessed here");
+    if (st == EBB_OK && name && strcmp(name, EBB_MODELS_AUTO) != 0)
+        st = ebb_models_resolve(name, &found, err);
+    free(found);
+    return st;
+}
+
+/* The model at hand is opened again beside it: its K and V come back from the disk. */
+ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err)
+{
+    ebb_status st = check_draft(c, name, err);
+    bool is_chosen = c->is_chosen, ok = true;
+    char *copy = NULL, *path = NULL;
+
+    if (st != EBB_OK)
+        return st;
+    path = ebb_chat_model_path(c, &ok);
+    if (!ok || (name && !(copy = strdup(name)))) {
+        free(path);
+        return no_memory(err);
+    }
+    free(c->draft_path);
+    c->draft_path = copy;
+    c->draft_may_go = true;
+    st = ebb_chat_open_model(c, path ? path : EBB_MODELS_GUIDE, err);
+    c->is_chosen = is_chosen;
+    free(path);
+    return st;
 }

@@ -7,18 +7,19 @@
 #include "chat_priv.h"
 #include "models.h"
 
-static ebb_status open_local(void *arg, const char *path, const char *draft, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+static ebb_status open_local(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts, ebb_backend_sink *sink,
                              void *sink_arg, ebb_backend **out, ebb_error *err)
 {
+    ebb_backend_models of = *models;
     ebb_error ignored;
 
     (void)arg;
-    if (path && strcmp(path, "auto") == 0) {
+    if (of.path && strcmp(of.path, EBB_MODELS_AUTO) == 0) {
         if (ebb_models_remember(NULL, &ignored) != EBB_OK)
             ebb_log("models", "%s", ignored.msg);        /* where nothing can be kept, nothing was */
-        path = NULL;
+        of.path = NULL;
     }
-    return ebb_backend_local(path, draft, opts, sink, sink_arg, out, err);
+    return ebb_backend_local(&of, opts, sink, sink_arg, out, err);
 }
 
 static ebb_status ready(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, char notice[256],

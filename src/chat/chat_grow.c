@@ -48,8 +48,7 @@ bool ebb_room_larger(ebb_chat *c, size_t need, char *out, size_t cap)
     return true;
 }
 
-/* The file to open again; NULL: the embedded guide.  *ok: there was memory. */
-static char *path_of(const ebb_chat *c, bool *ok)
+char *ebb_chat_model_path(const ebb_chat *c, bool *ok)
 {
     char *path;
     int fd;
@@ -85,7 +84,7 @@ static ebb_status reopen(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
     bool ok;
 
     free(c->room.path);
-    c->room.path = path_of(c, &ok);
+    c->room.path = ebb_chat_model_path(c, &ok);
     if (!ok)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
     c->engine_opts.n_ctx = n_ctx;

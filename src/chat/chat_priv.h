@@ -36,7 +36,7 @@ typedef struct ebb_respell {
 typedef struct ebb_chat_parts {
     void        *arg;
     ebb_sampling default_sampling;
-    ebb_status (*open)(void *arg, const char *path, const char *draft, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+    ebb_status (*open)(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts, ebb_backend_sink *sink,
                        void *sink_arg, ebb_backend **out, ebb_error *err);
     /* The model stands: its facts, which live as long as the backend, the maker of
      * prompts, and what the user should know of them ("": nothing). */
@@ -125,6 +125,7 @@ struct ebb_chat {
     ebb_chat_parts    parts;
     ebb_engine_opts   engine_opts;
     char             *draft_path;                /* NULL: no model guesses */
+    bool              draft_may_go;              /* it was named for another model than the one at hand, or in the chat */
     char             *store_path;        /* NULL: the default */
     char             *system;            /* the system prompt that a new session begins with */
     ebb_chat_settings base, settings;    /* as opened; of this session */
@@ -282,6 +283,8 @@ ebb_status ebb_chat_find_label(ebb_chat *c, const char *label, ebb_node **out, e
 EBB_MUST_CHECK
 ebb_status ebb_chat_open_model(ebb_chat *c, const char *path, ebb_error *err);
 void ebb_chat_close_model(ebb_chat *c);
+/* The file of the model at hand, to open it again; NULL: the embedded guide.  *ok: there was memory.  chat_grow.c. */
+char *ebb_chat_model_path(const ebb_chat *c, bool *ok);
 /* Put the system prompt at the root of the path (NULL or "": take it away); where
  * messages follow, they are copied below the new root. */
 EBB_MUST_CHECK

@@ -320,7 +320,7 @@ static const ebb_backend_ops local_ops = {
     .plan = local_plan,
 };
 
-ebb_status ebb_backend_local(const char *path, const char *draft, const ebb_engine_opts *opts,
+ebb_status ebb_backend_local(const ebb_backend_models *models, const ebb_engine_opts *opts,
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err)
 {
     ebb_local *l = calloc(1, sizeof *l);
@@ -341,10 +341,11 @@ ebb_status ebb_backend_local(const char *path, const char *draft, const ebb_engi
     l->is_loading = true;
     l->ahead_from = SIZE_MAX;
     l->opts = opts ? *opts : (ebb_engine_opts){ 0 };
-    l->path = path ? strdup(path) : NULL;
-    l->draft_path = draft ? strdup(draft) : NULL;
+    l->path = models->path ? strdup(models->path) : NULL;
+    l->draft_path = models->draft ? strdup(models->draft) : NULL;
+    l->draft_may_go = models->draft_may_go;
     l->opts.kv_cache_dir = l->opts.kv_cache_dir ? strdup(l->opts.kv_cache_dir) : NULL;
-    if ((path && !l->path) || (draft && !l->draft_path) || (opts && opts->kv_cache_dir && !l->opts.kv_cache_dir) ||
+    if ((models->path && !l->path) || (models->draft && !l->draft_path) || (opts && opts->kv_cache_dir && !l->opts.kv_cache_dir) ||
         pthread_create(&l->thread, NULL, worker, l) != 0) {
         destroy(l);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");

@@ -43,19 +43,18 @@ static ebb_status open_model(ebb_local *l, ebb_model **m, ebb_error *err)
     return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, m, err);
 }
 
-/* The model that guesses is named like any other. */
-static ebb_status open_draft(ebb_local *l, ebb_error *err)
+static ebb_status open_draft(ebb_local *l, const ebb_model *m, ebb_error *err)
 {
-    char *found = NULL;
+    ebb_buf why = { 0 };
     ebb_status st;
 
-    if (!l->draft_path)
+    if (!l->draft_path || l->opts.no_draft)
         return EBB_OK;
-    st = ebb_models_resolve(l->draft_path, &found, err);
-    if (st == EBB_OK)
-        st = ebb_model_open(found, &l->draft, err);
+    st = ebb_models_draft(l->draft_path, m, &l->opts, l->draft_may_go, &l->draft, &why, err);
+    if (st == EBB_OK && why.len)
+        ebb_local_emit_text(l, EBB_BACKEND_NOTICE, why.data, why.len);
     l->opts.draft = l->draft;
-    free(found);
+    ebb_buf_fini(&why);
     return st;
 }
 
@@ -93,7 +92,7 @@ void ebb_local_load(ebb_local *l)
     ebb_status st = open_model(l, &m, &err);
 
     if (st == EBB_OK)
-        st = open_draft(l, &err);
+        st = open_draft(l, m, &err);
     if (st == EBB_OK)
         st = ebb_engine_open(m, &l->opts, progress, l, &e, &err);
     if (st == EBB_OK)

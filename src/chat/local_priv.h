@@ -18,6 +18,7 @@ typedef struct ebb_local {
     void             *arg;
     char             *path;              /* NULL: to be chosen; the worker's own; then: the embedded guide */
     char             *draft_path;        /* NULL: none */
+    bool              draft_may_go;
     ebb_model        *draft;             /* the worker's own; outlives the engine */
     ebb_engine_opts   opts;              /* kv_cache_dir is our copy */
     pthread_t         thread;

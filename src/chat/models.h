@@ -35,6 +35,8 @@ bool ebb_models_is_part(const char *path, unsigned *part, unsigned *of);
 
 /* The name of the embedded guide where a model may be named. */
 #define EBB_MODELS_GUIDE "guide"
+/* And where ebb is to choose. */
+#define EBB_MODELS_AUTO "auto"
 
 /* The file that a user means by `name`: a file of that path (~/ is the home), else, where it has no slash, the model
  * found on this machine whose file is called so, with or without .gguf, in any case, or the only one whose name has it
@@ -78,6 +80,20 @@ void ebb_models_why(const ebb_model_rating *r, size_t n, ebb_buf *out);
  * half a second: headers are read, and with several models the machine is measured. */
 EBB_MUST_CHECK
 ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why, ebb_error *err);
+
+/* -- What guesses for it (models_draft.c) ------------------------------------------------ */
+
+/* Open the model that `name` means to guess for `host`; "auto": the best one below.  *out is the caller's to close.  Where
+ * none is to be had *out is NULL and *why says it in a line: with auto, and with may_go also if the named one is not there, cannot guess for
+ * this host, or is the host itself.  Errors: those of ebb_models_resolve and ebb_model_open.  Cost of auto: what the machine
+ * is not known by is measured, up to half a second, and each smaller file's vocabulary is read. */
+EBB_MUST_CHECK
+ebb_status ebb_models_draft(const char *name, const ebb_model *host, const ebb_engine_opts *opts, bool may_go, ebb_model **out,
+                            ebb_buf *why, ebb_error *err);
+/* The smallest model found here that has the vocabulary of `host` and fewer bytes, and of which the plan expects a gain. */
+EBB_MUST_CHECK
+ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *opts, const ebb_machine *machine, ebb_model **out,
+                                 ebb_buf *why, ebb_error *err);
 
 /* What the user chose, for the next time; NULL: nothing, choose anew.  Errors: IO, NOTFOUND, NOMEM. */
 EBB_MUST_CHECK

@@ -178,7 +178,7 @@ static const option options[] = {
     { 0, 0, "--cpu", "KERNELS", "auto, scalar, avx2, avx512 or neon", EBB_FOR_ENGINE, NAME, AT(engine.cpu), cpu_names, 0 },
     { 0, 0, "--io", "READER", "auto, uring, pread or mmap", EBB_FOR_ENGINE, NAME, AT(engine.io), io_names, 0 },
     { 0, 0, "--chunk", "N", "columns of a prefill pass (512)", EBB_FOR_ENGINE, COUNT, AT(engine.n_chunk), 0, 0 },
-    { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that guesses ahead; none: the text so far", TALK | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
+    { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that guesses ahead; auto: one found here; none", TALK | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
     { 0, 0, "--draft-tokens", "N", "tokens that it guesses for each pass; default: as many as pay", TALK | EBB_FOR_BENCH, COUNT, AT(engine.n_draft), 0, 0 },
     { 0, 0, "--no-draft", 0, "do not guess ahead at all", TALK, FLAG, AT(engine.no_draft), 0, 0 },
     { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK, FLAG, AT(engine.no_kv_cache), 0, 0 },

@@ -207,7 +207,7 @@ static ebb_status setup(bench *b, const ebb_args *a, const ebb_model *m, ebb_eng
     b->n_ids = (size_t)b->depth + (b->n_prompt > b->n_gen ? b->n_prompt : b->n_gen) + 1;
     *opts = a->engine;
     opts->draft = b->draft;
-    opts->no_draft = !ebb_cli_draft(a);          /* what a pass costs, whatever the text */
+    opts->no_draft = !b->draft;          /* what a pass costs, whatever the text */
     if (!opts->n_ctx)
         opts->n_ctx = (uint32_t)b->n_ids;
     b->ids = calloc(b->n_ids, sizeof *b->ids);
@@ -230,7 +230,7 @@ int ebb_cli_bench(ebb_args *a)
     if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);
     if (st == EBB_OK)
-        st = ebb_cli_open_draft(a, &b.draft, &err);
+        st = ebb_cli_open_draft(a, m, &b.draft, &err);
     if (st == EBB_OK)
         st = setup(&b, a, m, &opts, &err);
     if (st == EBB_OK)

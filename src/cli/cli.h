@@ -43,9 +43,9 @@ ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err
 
 /* The model that --draft names as it was given; NULL: none. */
 const char *ebb_cli_draft(const ebb_args *a);
-/* The same opened, for a->engine; *out is the caller's to close behind the engine, NULL: none. */
+/* The same opened, for a->engine beside `host`; *out is the caller's to close behind the engine, NULL: none. */
 EBB_MUST_CHECK
-ebb_status ebb_cli_open_draft(ebb_args *a, ebb_model **out, ebb_error *err);
+ebb_status ebb_cli_open_draft(ebb_args *a, const ebb_model *host, ebb_model **out, ebb_error *err);
 
 /* Without -m a model may stand as a word of its own, as elsewhere: words[at], if it ends in .gguf or is the guide. */
 void ebb_cli_take_model(ebb_args *a, size_t at);

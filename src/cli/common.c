@@ -85,20 +85,20 @@ const char *ebb_cli_draft(const ebb_args *a)
     return a->draft && strcmp(a->draft, "none") != 0 && !a->engine.no_draft ? a->draft : NULL;
 }
 
-ebb_status ebb_cli_open_draft(ebb_args *a, ebb_model **out, ebb_error *err)
+ebb_status ebb_cli_open_draft(ebb_args *a, const ebb_model *host, ebb_model **out, ebb_error *err)
 {
     const char *name = ebb_cli_draft(a);
-    char *found = NULL;
+    ebb_buf why = { 0 };
     ebb_status st;
 
     *out = NULL;
     if (!name)
         return EBB_OK;
-    st = ebb_models_resolve(name, &found, err);
-    if (st == EBB_OK)
-        st = ebb_model_open(found, out, err);
+    st = ebb_models_draft(name, host, &a->engine, false, out, &why, err);
+    if (why.len && !a->quiet)
+        fprintf(stderr, "%s\n", why.data);
     a->engine.draft = *out;
-    free(found);
+    ebb_buf_fini(&why);
     return st;
 }
 

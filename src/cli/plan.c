@@ -206,7 +206,7 @@ int ebb_cli_plan(ebb_args *a)
     if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);
     if (st == EBB_OK)
-        st = ebb_cli_open_draft(a, &draft, &err);
+        st = ebb_cli_open_draft(a, m, &draft, &err);
     if (st == EBB_OK && a->ollama)
         st = ebb_plan_ollama(a, m, &status, &err);
     if (st == EBB_OK && a->ollama && a->json) {  /* one object on standard output, and nothing else */

@@ -372,6 +372,7 @@ const ebb_command ebb_commands[] = {
     { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  cmd_prompt, complete_prompt },
     { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           ebb_cmd_set,      ebb_complete_set },
     { "model",    "[FILE]",        "Show the model and what else there is, or load another.", ebb_cmd_model,    ebb_complete_model },
+    { "draft",    "[FILE|off]",    "Show or change the small model that guesses for this one; auto finds one.", ebb_cmd_draft, ebb_complete_draft },
     { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_cmd_mem, ebb_complete_mem },
     { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_cmd_plan, NULL },
     { "why",      "",              "What the last answer's time went into, and what would make it faster.", ebb_cmd_why, NULL },

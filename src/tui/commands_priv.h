@@ -29,6 +29,10 @@ void ebb_complete_editing(ebb_front *f, const char *typed, ebb_candidate_fn *fn,
 ebb_cmd_fn ebb_cmd_mem, ebb_cmd_plan;
 void ebb_complete_mem(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
+/* -- commands_draft.c -- */
+ebb_cmd_fn ebb_cmd_draft;
+void ebb_complete_draft(ebb_front *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+
 /* -- commands_why.c -- */
 ebb_cmd_fn ebb_cmd_why;
 

@@ -46,6 +46,7 @@ typedef struct fake_script {
     size_t n_asked;              /* and how many there were */
     uint64_t seed;               /* of the last request */
     uint8_t fingerprint[16];
+    char opened[256];            /* last: "model + draft", with a ? if the draft may stay behind */
     ebb_model_info info;
     const struct fake_number { const char *key; double x; } *numbers;    /* of the model's file, up to a NULL key */
 } fake_script;
@@ -265,7 +266,7 @@ static ebb_status fake_plan(ebb_backend *b, ebb_error *err)
     return EBB_OK;
 }
 
-static ebb_status fake_open(void *arg, const char *path, const char *draft, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+static ebb_status fake_open(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts, ebb_backend_sink *sink,
                             void *sink_arg, ebb_backend **out, ebb_error *err)
 {
     static const ebb_backend_ops ops = {
@@ -275,9 +276,10 @@ static ebb_status fake_open(void *arg, const char *path, const char *draft, cons
     };
     fake *f = calloc(1, sizeof *f);
 
-    (void)path, (void)draft;
     (void)err;
     f->script = arg;
+    snprintf(f->script->opened, sizeof f->script->opened, "%s + %s%s", models->path ? models->path : "-",
+             models->draft ? models->draft : "-", models->draft_may_go ? "?" : "");
     f->n_ctx = opts->n_ctx ? opts->n_ctx : f->script->n_ctx ? f->script->n_ctx : FAKE_CTX;
     f->base.ops = &ops;
     f->sink = sink;

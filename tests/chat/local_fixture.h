@@ -120,7 +120,7 @@ static inline ebb_backend *open_tiny(uint32_t n_ctx)
     ebb_backend *b;
     ebb_error err;
 
-    if (ebb_backend_local(path, NULL, &o, sink, NULL, &b, &err) != EBB_OK)
+    if (ebb_backend_local(&(ebb_backend_models){ .path = path }, &o, sink, NULL, &b, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     return b;
 }

@@ -358,6 +358,41 @@ static void test_another_model(void **state)
     ebb_chat_close(c);
 }
 
+/* It stays from model to model, and the engine may do without it then; a name that nobody has changes nothing. */
+static void test_draft(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .model_path = "first", .draft_path = "small" });
+    ebb_error err;
+
+    (void)state;
+    assert_string_equal(script.opened, "first + small");
+    assert_int_equal(ebb_chat_load_model(c, "/dev/null", &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_string_equal(script.opened, "/dev/null + small?");
+    assert_int_equal(ebb_chat_set_draft(c, "/nonexistent/x.gguf", &err), EBB_NOTFOUND);
+    assert_string_equal(ebb_chat_draft(c), "small");
+    assert_true(ebb_chat_is_ready(c));
+    say(c, "hello");
+    assert_int_equal(ebb_chat_set_draft(c, "/dev/null", &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_string_equal(script.opened, "guide + /dev/null?");       /* the scripted one has no file */
+    assert_int_equal(ebb_chat_set_draft(c, "auto", &err), EBB_OK);
+    assert_int_equal(ebb_chat_set_draft(c, "off", &err), EBB_BUSY);  /* it is being loaded */
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_string_equal(ebb_chat_draft(c), "auto");
+    assert_int_equal(ebb_chat_set_draft(c, NULL, &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_string_equal(script.opened, "guide + -?");
+    assert_null(ebb_chat_draft(c));
+    say(c, "and on");
+    assert_int_equal(ebb_chat_n_messages(c), 4);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .draft_path = "small", .engine.no_draft = true });
+    assert_null(ebb_chat_draft(c));
+    assert_int_equal(ebb_chat_set_draft(c, "/dev/null", &err), EBB_USAGE);
+    ebb_chat_close(c);
+}
+
 static void test_system_prompt(void **state)
 {
     ebb_chat *c = open_ready(&(ebb_chat_opts){ .system = "Be brief." });
@@ -636,7 +671,7 @@ int main(void)
         T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer), T(test_refused_prompt),
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_meter_of_another_path),
         T(test_ids_survive_a_restart),
-        T(test_another_model), T(test_system_prompt), T(test_settings), T(test_model_advice), T(test_garbage_store), T(test_locked_store),
+        T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings), T(test_model_advice), T(test_garbage_store), T(test_locked_store),
         T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);

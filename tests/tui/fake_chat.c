@@ -33,7 +33,7 @@ struct ebb_chat {
     uint32_t     n_entered;
     ebb_stats    stats;
     ebb_model_info info;
-    char         session[128], refuse[128], unsaved[128], temp[32];
+    char         session[128], refuse[128], unsaved[128], temp[32], draft[64];
     char        *said;
     int64_t      clock;
 };
@@ -261,6 +261,16 @@ const ebb_message *ebb_chat_deciding_note(const ebb_chat *c)
 static ebb_status busy(ebb_error *err)
 {
     return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+}
+
+const char *ebb_chat_draft(const ebb_chat *c) { return c->draft[0] ? c->draft : NULL; }
+
+ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err)
+{
+    if (c->busy)
+        return busy(err);
+    snprintf(c->draft, sizeof c->draft, "%s", name ? name : "");
+    return EBB_OK;
 }
 
 ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err)

@@ -345,6 +345,32 @@ static void why_it_was_slow(void **state)
     screen_close(&s);
 }
 
+static void draft(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open(&s, 16, 100, "");
+    screen_keys(&s, "/draft\r");
+    assert_has(&s, "the model is still being loaded");
+    fake_ready(s.chat);
+    screen_step(&s, 1);
+    screen_keys(&s, "/draft\r");
+    assert_has(&s, "no draft model; /draft NAME takes one");
+    screen_keys(&s, "/draft off\r");
+    assert_has(&s, "there is no draft model");
+    screen_keys(&s, "/draft 1b\r/draft\r");
+    assert_has(&s, "1b is not in memory");
+    *fake_stats(s.chat) = (ebb_stats){ .draft_bytes = 800 << 20, .drafted = 12345, .accepted = 10000 };
+    screen_keys(&s, "/draft\r");
+    assert_has(&s, "1b guesses, in 800 MiB of memory; 10,000 of 12,345 guesses");
+    screen_keys(&s, "/draft off\r/draft\r");
+    assert_null(ebb_chat_draft(s.chat));
+    screen_keys(&s, "/draft a\t");
+    assert_has(&s, "> /draft auto");
+    screen_close(&s);
+}
+
 static void help_names_every_command(void **state)
 {
     screen s;
@@ -730,6 +756,7 @@ int main(void)
         cmocka_unit_test(memory),
         cmocka_unit_test(the_panel_says_what_guessing_is_worth),
         cmocka_unit_test(why_it_was_slow),
+        cmocka_unit_test(draft),
         cmocka_unit_test(help_names_every_command),
         cmocka_unit_test(help_begins_at_its_top),
         cmocka_unit_test(another_session_begins_clean),
