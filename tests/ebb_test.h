@@ -13,6 +13,9 @@
 
 #include <cmocka.h>
 
+/* How long a test waits for what must come.  Only what hangs takes so long: machines are slow, busy, or stand still for a while. */
+enum { EBB_TEST_WAIT_S = 300 };
+
 /* The directory of shared test data beside the checkout ($EBB_SHARED or
  * ../shared), or NULL: then the test calls skip(), and the summary counts it. */
 static inline const char *ebb_test_shared(void)

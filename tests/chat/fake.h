@@ -399,10 +399,10 @@ static ebb_chat_parts fake_parts(fake_script *s)
                              .respell = fake_respell };
 }
 
-/* The next event, waiting at most two seconds on the descriptor. */
+/* The next event; false: none comes any more. */
 static inline bool fake_next(ebb_chat *c, ebb_chat_event *ev)
 {
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < EBB_TEST_WAIT_S * 10; i++) {
         struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
 
         if (ebb_chat_event_next(c, ev))

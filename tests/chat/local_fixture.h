@@ -4,9 +4,13 @@
 #include "ebb_test.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "backend.h"
+#include "engine_impl.h"
+#include "local_priv.h"
 #include "support/tiny_model.h"
 
 static const ebb_shift computed;
@@ -22,6 +26,7 @@ typedef struct heard {
     char text[MAX], error[256];
     int32_t ids[MAX];
     size_t n_text, n_ids;
+    size_t hold_at;              /* hold passes at this token; 0: at none */
     ebb_finish finish;
     ebb_turn_cost cost;
     ebb_shift shift;
@@ -31,6 +36,34 @@ typedef struct heard {
 
 static heard h;
 static char path[64];
+
+/* Passes stand between two layers while this is held: what a test does then comes in the middle of an answer, however long it takes. */
+typedef struct gate {
+    atomic_bool is_held;
+    void      (*was)(void *arg);
+    void       *was_arg;
+} gate;
+
+static gate passes;
+
+static inline void wait_at_gate(void *arg)
+{
+    gate *g = arg;
+
+    while (atomic_load(&g->is_held))
+        sched_yield();
+    g->was(g->was_arg);
+}
+
+static inline void hold_passes(void)
+{
+    atomic_store(&passes.is_held, true);
+}
+
+static inline void let_passes_go(void)
+{
+    atomic_store(&passes.is_held, false);
+}
 
 static inline void sink(void *arg, const ebb_backend_event *ev)
 {
@@ -52,8 +85,11 @@ static inline void sink(void *arg, const ebb_backend_event *ev)
         snprintf(h.report, sizeof h.report, "%.*s", (int)ev->n_text, ev->text);
     if (ev->kind == EBB_BACKEND_PREFILL && ev->done == 0)
         h.to_compute = ev->total;
-    if (ev->kind == EBB_BACKEND_TOKEN)
+    if (ev->kind == EBB_BACKEND_TOKEN) {
         h.ids[h.n_ids++] = ev->token;
+        if (h.n_ids == h.hold_at)
+            hold_passes();
+    }
     if (ev->kind == EBB_BACKEND_END) {
         h.finish = ev->finish;
         h.cost = ev->cost;
@@ -72,15 +108,17 @@ static inline void wait_for(const bool *what)
 {
     struct timespec until;
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 120;                         /* a sanitizer on a busy machine is slow */
+    bool is_here;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += EBB_TEST_WAIT_S;
     pthread_mutex_lock(&h.lock);
-    while (!*what)
-        if (pthread_cond_timedwait(&h.came, &h.lock, &until) != 0) {
-            pthread_mutex_unlock(&h.lock);
-            fail_msg("nothing came");
-        }
+    while (!*what && pthread_cond_timedwait(&h.came, &h.lock, &until) == 0)
+        ;
+    is_here = *what;
     pthread_mutex_unlock(&h.lock);
+    if (!is_here)
+        fail_msg("nothing came");
 }
 
 static inline void wait_tokens(size_t n)
@@ -94,6 +132,7 @@ static inline void wait_tokens(size_t n)
 static int setup(void **state)
 {
     const ebb_tiny_opts tiny = { .seed = 3 };
+    pthread_condattr_t attr;
     int fd;
 
     (void)state;
@@ -104,7 +143,10 @@ static int setup(void **state)
     close(fd);
     memset(&h, 0, sizeof h);
     pthread_mutex_init(&h.lock, NULL);
-    pthread_cond_init(&h.came, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&h.came, &attr);
+    pthread_condattr_destroy(&attr);
     return ebb_tiny_write(&tiny, path) ? 0 : -1;
 }
 
@@ -131,6 +173,21 @@ static inline ebb_backend *open_ready(uint32_t n_ctx)
 
     wait_for(&h.ready);
     assert_non_null(b->ops->model(b));
+    return b;
+}
+
+/* The same with the gate. */
+static inline ebb_backend *open_gated(uint32_t n_ctx)
+{
+    ebb_backend *b = open_ready(n_ctx);
+    ebb_run *run = &((ebb_local *)b)->engine->run;
+    int32_t id = 1;
+
+    b->ops->common(b, &id, 1, &computed);        /* the worker has nothing else to do */
+    passes.was = run->between;
+    passes.was_arg = run->between_arg;
+    run->between = wait_at_gate;
+    run->between_arg = &passes;
     return b;
 }
 

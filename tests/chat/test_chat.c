@@ -602,16 +602,30 @@ static void test_close_saves(void **state)
     ebb_chat_close(c);
 }
 
-/* The answer under way is on disk before a second has passed, although no event asks for it. */
-static void test_saved_while_under_way(void **state)
+static bool is_stored(const char *text, ebb_finish finish)
 {
-    ebb_chat *c;
-    ebb_store *s;
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
     ebb_error err;
-    ebb_chat_event ev;
+    ebb_store *s;
     int64_t id;
+    bool is_it;
+
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_OK);
+    assert_int_equal(ebb_store_last(s, &id, &err), EBB_OK);
+    assert_int_equal(ebb_store_load(s, id, &f, &t, &err), EBB_OK);
+    is_it = strcmp(ebb_tree_leaf(&t)->m.text, text) == 0 && ebb_tree_leaf(&t)->m.finish == finish;
+    ebb_tree_fini(&t);
+    ebb_session_facts_fini(&f);
+    ebb_store_close(s);
+    return is_it;
+}
+
+/* The answer under way comes to the disk although no event asks for it: the timer rings, once or (where the machine stood still) not. */
+static void test_saved_while_under_way(void **state)
+{
+    ebb_chat *c;
+    ebb_chat_event ev;
 
     (void)state;
     script.hold_at = 3;
@@ -621,17 +635,12 @@ static void test_saved_while_under_way(void **state)
         assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
     struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
     assert_false(ebb_chat_event_next(c, &ev));
-    assert_int_equal(poll(&p, 1, 1000), 1);      /* the timer rings */
-    assert_false(ebb_chat_event_next(c, &ev));
-    assert_int_equal(ebb_store_open(db, &s, &err), EBB_OK);
-    assert_int_equal(ebb_store_last(s, &id, &err), EBB_OK);
-    assert_int_equal(ebb_store_load(s, id, &f, &t, &err), EBB_OK);
-    assert_string_equal(ebb_tree_leaf(&t)->m.text, "a1.0 a1.1 ");
-    assert_int_equal(ebb_tree_leaf(&t)->m.finish, EBB_FINISH_NONE);
+    while (!is_stored("a1.0 a1.1 ", EBB_FINISH_NONE)) {
+        assert_int_equal(poll(&p, 1, EBB_TEST_WAIT_S * 1000), 1);
+        assert_false(ebb_chat_event_next(c, &ev));
+    }
     assert_int_equal(poll(&p, 1, 50), 0);        /* and is silent when there is nothing to save */
-    ebb_tree_fini(&t);
-    ebb_session_facts_fini(&f);
-    ebb_store_close(s);
+    assert_int_equal(c->timer_ns, 0);
     ebb_chat_close(c);
 }
 

@@ -36,7 +36,7 @@ static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *notice, size
     struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
     ebb_chat_event ev;
 
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < EBB_TEST_WAIT_S * 10; i++) {
         while (ebb_chat_event_next(c, &ev)) {
             if (ev.kind == EBB_EVENT_ERROR)
                 fail_msg("%s", ev.text);

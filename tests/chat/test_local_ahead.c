@@ -77,7 +77,7 @@ static void test_is_dropped(void **state)
 /* A stop meant for the answer reaches it, also while the worker leaves what it did ahead. */
 static void test_stop_reaches_the_answer(void **state)
 {
-    ebb_backend *b = open_ready(1024);
+    ebb_backend *b = open_gated(1024);
     int32_t ids[900], other[900];
 
     (void)state;
@@ -86,8 +86,10 @@ static void test_stop_reaches_the_answer(void **state)
     other[0]++;
     for (int i = 0; i < 10; i++) {
         go_ahead(b, ids, 900);
+        hold_passes();                           /* wherever the worker is */
         ask(b, i % 2 ? ids : other, 900, 0);
         b->ops->cancel(b);
+        let_passes_go();
         wait_for(&h.ended);
         assert_int_equal(h.finish, EBB_FINISH_CANCELED);
         go_ahead(b, other, 700);
