@@ -8,8 +8,14 @@ static char dir[4096], ebb[sizeof dir + 8], speeds[sizeof ebb + 8];
 
 int ebb_own_cache(void **state)
 {
+    char here[sizeof dir - 32];
+
     (void)state;
-    snprintf(dir, sizeof dir, "%s/build/cache.%d", getenv("PWD"), (int)getpid());
+    if (!getcwd(here, sizeof here))
+        return -1;
+    snprintf(dir, sizeof dir, "%s/build/cache.XXXXXX", here);
+    if (!mkdtemp(dir))
+        return -1;
     snprintf(ebb, sizeof ebb, "%s/ebb", dir);
     snprintf(speeds, sizeof speeds, "%s/speeds", ebb);
     return setenv("XDG_CACHE_HOME", dir, 1);

@@ -7,6 +7,7 @@
 static atomic_int countdown;     /* 0: off; 1: the next call fails; -1: it has failed */
 static atomic_int short_countdown;
 static atomic_uint slow_us;
+static atomic_bool reads_held;
 
 void ebb_os_fail_nth(int n)
 {
@@ -39,12 +40,24 @@ void ebb_os_slow_reads(unsigned us)
     atomic_store(&slow_us, us);
 }
 
+void ebb_os_hold_reads(bool are_held)
+{
+    atomic_store(&reads_held, are_held);
+}
+
+static void sleep_us(unsigned us)
+{
+    nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = (long)(us % 1000000) * 1000 }, NULL);
+}
+
 long ebb_os_short(long n)
 {
     unsigned us = atomic_load_explicit(&slow_us, memory_order_relaxed);
 
     if (us)
-        nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = (long)(us % 1000000) * 1000 }, NULL);
+        sleep_us(us);
+    while (atomic_load_explicit(&reads_held, memory_order_relaxed))
+        sleep_us(1000);
     if (atomic_load_explicit(&short_countdown, memory_order_relaxed) <= 0 || atomic_fetch_sub(&short_countdown, 1) != 1)
         return n;
     return n <= 4096 ? n : n < 8192 ? 4096 : n / 2 & ~4095L;     /* a read ends at a block, or at the file's end */

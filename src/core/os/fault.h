@@ -13,6 +13,8 @@ bool ebb_os_fail_off(void);
 void ebb_os_short_nth(int n);
 /* Every guarded read takes so many microseconds more. */
 void ebb_os_slow_reads(unsigned us);
+/* No guarded read returns while they are held. */
+void ebb_os_hold_reads(bool are_held);
 /* For the wrappers: what a read that got n bytes returns. */
 long ebb_os_short(long n);
 

@@ -12,8 +12,8 @@ static char dir[64];
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof dir, "build/test_file.%d", (int)getpid());
-    return mkdir(dir, 0700);
+    snprintf(dir, sizeof dir, "build/test_file.XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
 }
 
 static int teardown(void **state)

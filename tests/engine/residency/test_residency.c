@@ -33,8 +33,8 @@ static int setup(void **state)
     (void)state;
     for (size_t i = 0; i < FILE_BYTES; i++)
         content[i] = (unsigned char)(i * 2654435761u >> 13);
-    snprintf(path, sizeof path, "build/test_residency.%d", (int)getpid());
-    fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    snprintf(path, sizeof path, "build/test_residency.XXXXXX");
+    fd = mkstemp(path);
     return fd >= 0 && write(fd, content, FILE_BYTES) == FILE_BYTES && close(fd) == 0 ? 0 : -1;
 }
 
@@ -106,6 +106,15 @@ static void test_states(void **state)
     close(fd);
 }
 
+/* Of an extent; the system may keep what it was told to let go. */
+static bool any_is_cached(const ebb_map *m, const ebb_res_extent *x)
+{
+    for (uint64_t at = x->offset; at < x->offset + x->n_bytes; at += 4096)
+        if (ebb_map_is_cached((const char *)m->data + at))
+            return true;
+    return ebb_map_is_cached((const char *)m->data + x->offset + x->n_bytes - 1);
+}
+
 /* Mapped pages that the page cache does not have are on disk, whatever the plan says. */
 static void test_cold_pages_are_on_disk(void **state)
 {
@@ -119,7 +128,7 @@ static void test_cold_pages_are_on_disk(void **state)
     assert_int_equal(ebb_map_file(fd, path, FILE_BYTES, &m, NULL), EBB_OK);
     assert_int_equal(fsync(fd), 0);
     ebb_file_drop_cache(fd, 0, FILE_BYTES);
-    if (!ebb_map_is_cached((const char *)m.data + FILE_BYTES / 2)) {      /* not so where files are in memory anyway */
+    if (!any_is_cached(&m, &extents[4])) {       /* as where files are in memory anyway */
         assert_int_equal(ebb_res_states(r, states, 3), 3);
         assert_int_equal(states[2], EBB_LAYER_DISK);
     }
