@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 #include "chat_priv.h"
 
 /* -- The descriptors ------------------------------------------------------------------ */
@@ -79,20 +80,16 @@ void ebb_chat_ring_within(ebb_chat *c, uint32_t ms)
 
 void ebb_chat_tell(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text, uint64_t done, uint64_t total)
 {
-    ebb_chat_note note = { .ev = { .kind = kind, .done = done, .total = total, .n_text = n_text } };
+    ebb_chat_note note = { .ev = { .kind = kind, .done = done, .total = total, .n_text = n_text } }, *p;
 
     if (kind == EBB_EVENT_READY || (kind == EBB_EVENT_CHANGED && c->state != EBB_CHAT_ANSWERING))
         c->is_elsewhere = true;
     if (c->first_note == c->n_notes)
         c->first_note = c->n_notes = 0;
-    if (c->n_notes == c->cap_notes) {
-        size_t cap = c->cap_notes * 2 + 16;
-        ebb_chat_note *p = realloc(c->notes, cap * sizeof *p);
-        if (!p)
-            return;
-        c->notes = p;
-        c->cap_notes = cap;
-    }
+    p = ebb_grow(c->notes, c->n_notes, &c->cap_notes, sizeof *p);
+    if (!p)
+        return;
+    c->notes = p;
     if (text && !(note.text = malloc(n_text + 1)))
         return;
     if (text) {
@@ -125,20 +122,16 @@ static bool is_newer_progress(const ebb_chat *c, const ebb_backend_event *ev)
 
 static bool post(ebb_chat *c, const ebb_backend_event *ev)
 {
-    ebb_chat_letter letter = { .ev = *ev };
+    ebb_chat_letter letter = { .ev = *ev }, *p;
 
     if (c->first_letter == c->n_letters)
         c->first_letter = c->n_letters = 0;
     if (is_newer_progress(c, ev))
         c->n_letters--;
-    if (c->n_letters == c->cap_letters) {
-        size_t cap = c->cap_letters * 2 + 64;
-        ebb_chat_letter *p = realloc(c->letters, cap * sizeof *p);
-        if (!p)
-            return false;
-        c->letters = p;
-        c->cap_letters = cap;
-    }
+    p = ebb_grow(c->letters, c->n_letters, &c->cap_letters, sizeof *p);
+    if (!p)
+        return false;
+    c->letters = p;
     if (ev->n_text) {
         letter.text = malloc(ev->n_text + 1);
         if (!letter.text)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "import_priv.h"
 #include "title.h"
 
@@ -24,14 +25,11 @@ typedef struct reader {
 
 static bool push(reader *r, json_t *node, ebb_node *above)
 {
-    if (r->n == r->cap) {
-        size_t cap = r->cap * 2 + 64;
-        waiting *p = realloc(r->stack, cap * sizeof *p);
-        if (!p)
-            return false;
-        r->stack = p;
-        r->cap = cap;
-    }
+    waiting *p = ebb_grow(r->stack, r->n, &r->cap, sizeof *p);
+
+    if (!p)
+        return false;
+    r->stack = p;
     r->stack[r->n++] = (waiting){ node, above };
     return true;
 }

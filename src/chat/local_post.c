@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "local_priv.h"
 
 void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev)
@@ -24,14 +25,11 @@ void ebb_local_emit_text(ebb_local *l, ebb_backend_event_kind kind, const char *
 
 bool ebb_local_remember(ebb_local *l, int32_t id)
 {
-    if (l->n_ids == l->cap_ids) {
-        size_t cap = l->cap_ids * 2 + 256;
-        int32_t *p = realloc(l->ids, cap * sizeof *p);
-        if (!p)
-            return false;
-        l->ids = p;
-        l->cap_ids = cap;
-    }
+    int32_t *p = ebb_grow(l->ids, l->n_ids, &l->cap_ids, sizeof *p);
+
+    if (!p)
+        return false;
+    l->ids = p;
     l->ids[l->n_ids++] = id;
     return true;
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/grow.h"
 #include "os/paths.h"
 
 #define DEPTH 2                  /* directories below a place that are looked into */
@@ -70,21 +71,18 @@ static void add_file(finding *f, const char *path, const struct stat *st)
 {
     unsigned part = 1, of = 1;
     uint64_t n_bytes = (uint64_t)st->st_size;
+    ebb_model_file *files;
     char *copy;
 
     if (ebb_models_is_part(path, &part, &of))
         n_bytes = part == 1 ? bytes_of_parts(path, of) : 0;
     if (part != 1 || is_known(f, path))
         return;
-    if (f->n == f->cap) {
-        size_t cap = f->cap * 2 + 16;
-        ebb_model_file *p = realloc(f->files, cap * sizeof *p);
-        f->failed |= !p;
-        if (!p)
-            return;
-        f->files = p;
-        f->cap = cap;
-    }
+    files = ebb_grow(f->files, f->n, &f->cap, sizeof *files);
+    f->failed |= !files;
+    if (!files)
+        return;
+    f->files = files;
     copy = strdup(path);
     f->failed |= !copy;
     if (copy)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "prompt_render.h"
 #include "template/family.h"
 
@@ -23,14 +24,14 @@ static bool collect_ends(ebb_prompter *p)
     size_t cap = 0;
 
     for (ebb_token id = 0; id < n; id++) {
+        char **grown;
+
         if (!ebb_model_is_eog(p->m, id))
             continue;
-        if (p->n_ends == cap) {
-            char **grown = realloc(p->ends, (cap = cap ? 2 * cap : 8) * sizeof *grown);
-            if (!grown)
-                return false;
-            p->ends = grown;
-        }
+        grown = ebb_grow(p->ends, p->n_ends, &cap, sizeof *grown);
+        if (!grown)
+            return false;
+        p->ends = grown;
         p->ends[p->n_ends] = text_of(p->m, id);
         if (!p->ends[p->n_ends++])
             return false;

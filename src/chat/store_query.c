@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "store_sql.h"
 
 /* The first column of the first row; NOTFOUND without a message if there is none. */
@@ -66,18 +67,11 @@ ebb_status ebb_store_peek(ebb_store *s, int64_t session, int64_t *message, ebb_b
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 
-/* Room for one more element of `size` bytes in a list of n. */
-static void *more(void *list, size_t n, size_t size)
-{
-    bool is_full = n == 0 || (n >= 16 && (n & (n - 1)) == 0);
-
-    return is_full ? realloc(list, (n < 16 ? 16 : n * 2) * size) : list;
-}
-
 ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_error *err)
 {
     sqlite3_stmt *q;
     ebb_session_row *rows = NULL;
+    size_t cap = 0;
     int rc = ebb_store_prepare(s, &q, "SELECT s.id, coalesce(s.name, s.title), s.model, s.updated_ms, count(m.n_ids),"
                                " coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0) FROM sessions AS s LEFT JOIN messages AS m ON m.session = s.id"
                                " GROUP BY s.id ORDER BY s.updated_ms DESC, s.id DESC", "");
@@ -87,7 +81,7 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);
     while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
-        ebb_session_row *p = more(rows, *n, sizeof *rows);
+        ebb_session_row *p = ebb_grow(rows, *n, &cap, sizeof *p);
         if (!p) {
             rc = SQLITE_NOMEM;
             break;

@@ -5,21 +5,16 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 
 /* Room for one more pointer. */
 static bool grow(ebb_node ***list, size_t n, size_t *cap)
 {
-    size_t want = *cap ? *cap * 2 : 16;
-    ebb_node **p;
+    ebb_node **p = ebb_grow(*list, n, cap, sizeof *p);
 
-    if (n < *cap)
-        return true;
-    p = realloc(*list, want * sizeof *p);
-    if (!p)
-        return false;
-    *list = p;
-    *cap = want;
-    return true;
+    if (p)
+        *list = p;
+    return p != NULL;
 }
 
 static void node_free(ebb_node *node)

@@ -140,7 +140,6 @@ static ebb_status set_greedy(ebb_args *a, const char *value, ebb_error *err)
 {
     (void)value;
     (void)err;
-    a->greedy = true;
     a->sampling.temp = 0;
     a->sampling_given |= EBB_SAMPLING_BIT(temp);
     return EBB_OK;

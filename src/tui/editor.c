@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "editor_view.h"
 #include "width.h"
@@ -72,20 +73,18 @@ static bool continues_typing(const ebb_editor *e, size_t at, size_t n_remove, co
 
 static bool push_step(ebb_steps *s, ebb_undo u)
 {
+    ebb_undo *steps;
+
     if (s->n == UNDO_MAX) {
         free(s->steps[0].removed);
         memmove(s->steps, s->steps + 1, --s->n * sizeof *s->steps);
     }
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 32;
-        ebb_undo *steps = realloc(s->steps, cap * sizeof *steps);
-        if (!steps) {
-            free(u.removed);
-            return false;
-        }
-        s->steps = steps;
-        s->cap = cap;
+    steps = ebb_grow(s->steps, s->n, &s->cap, sizeof *steps);
+    if (!steps) {
+        free(u.removed);
+        return false;
     }
+    s->steps = steps;
     s->steps[s->n++] = u;
     return true;
 }

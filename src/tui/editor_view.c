@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "text.h"
 #include "width.h"
@@ -58,14 +59,11 @@ static size_t measure(const ebb_editor *e, size_t at, int *width, ebb_buf *scrat
 
 static bool add_row(ebb_editor *e, size_t start)
 {
-    if (e->n_rows == e->cap_rows) {
-        size_t cap = e->cap_rows ? e->cap_rows * 2 : 16;
-        size_t *rows = realloc(e->rows, cap * sizeof *rows);
-        if (!rows)
-            return false;
-        e->rows = rows;
-        e->cap_rows = cap;
-    }
+    size_t *rows = ebb_grow(e->rows, e->n_rows, &e->cap_rows, sizeof *rows);
+
+    if (!rows)
+        return false;
+    e->rows = rows;
     e->rows[e->n_rows++] = start;
     return true;
 }

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/grow.h"
 #include "os/file.h"
 
 enum { ENTRIES_MAX = 2000, ENTRY_BYTES_MAX = 64 << 10, FILE_BYTES_MAX = 16 << 20 };
@@ -30,22 +31,20 @@ void ebb_history_fini(ebb_history *h)
 /* Takes `text`. */
 static void push(ebb_history *h, char *text)
 {
+    char **entries;
+
     if (!text)
         return;
     if (h->n == ENTRIES_MAX) {
         free(h->entries[0]);
         memmove(h->entries, h->entries + 1, --h->n * sizeof *h->entries);
     }
-    if (h->n == h->cap) {
-        size_t cap = h->cap ? h->cap * 2 : 64;
-        char **entries = realloc(h->entries, cap * sizeof *entries);
-        if (!entries) {
-            free(text);
-            return;
-        }
-        h->entries = entries;
-        h->cap = cap;
+    entries = ebb_grow(h->entries, h->n, &h->cap, sizeof *entries);
+    if (!entries) {
+        free(text);
+        return;
     }
+    h->entries = entries;
     h->entries[h->n++] = text;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "width.h"
 
@@ -18,40 +19,25 @@ void ebb_table_fini(ebb_table *t)
     memset(t, 0, sizeof *t);
 }
 
-/* Room for one more of `size` bytes. */
-static bool grow(void **items, size_t n, size_t *cap, size_t size)
-{
-    size_t more = *cap ? *cap * 2 : 16;
-    void *p;
-
-    if (n < *cap)
-        return true;
-    p = realloc(*items, more * size);
-    if (!p)
-        return false;
-    *items = p;
-    *cap = more;
-    return true;
-}
-
 void ebb_table_cell(ebb_table *t, uint8_t align)
 {
-    void *cells = t->cells;
+    ebb_cell *cells = ebb_grow(t->cells, t->n_cells, &t->cap_cells, sizeof *cells);
 
-    t->is_open = grow(&cells, t->n_cells, &t->cap_cells, sizeof *t->cells);
+    t->is_open = cells != NULL;
+    t->failed = t->failed || !cells;
+    if (!cells)
+        return;
     t->cells = cells;
-    t->failed = t->failed || !t->is_open;
-    if (t->is_open)
-        t->cells[t->n_cells++] = (ebb_cell){ t->text.len, t->text.len, t->n_runs, align };
+    t->cells[t->n_cells++] = (ebb_cell){ t->text.len, t->text.len, t->n_runs, align };
 }
 
 void ebb_table_add(ebb_table *t, const char *s, size_t n, ebb_face face, bool ascii)
 {
-    void *runs = t->runs;
+    ebb_run *runs = ebb_grow(t->runs, t->n_runs, &t->cap_runs, sizeof *runs);
 
-    if (!grow(&runs, t->n_runs, &t->cap_runs, sizeof *t->runs))
-        t->failed = true;
-    t->runs = runs;
+    t->failed = t->failed || !runs;
+    if (runs)
+        t->runs = runs;
     if (t->failed)
         return;
     t->runs[t->n_runs++] = (ebb_run){ (uint32_t)t->text.len, (uint8_t)face };

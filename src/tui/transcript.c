@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "transcript_priv.h"
 
 /* Items that keep their rows while they are out of sight. */
@@ -25,15 +26,12 @@ void ebb_transcript_fini(ebb_transcript *t)
 
 static ebb_item *add_item(ebb_transcript *t)
 {
-    if (t->n_items == t->cap_items) {
-        size_t cap = t->cap_items ? t->cap_items * 2 : 32;
-        ebb_item *items = realloc(t->items, cap * sizeof *items);
-        if (!items)
-            return NULL;
-        t->items = items;
-        t->cap_items = cap;
-    }
-    ebb_item *it = &t->items[t->n_items++];
+    ebb_item *items = ebb_grow(t->items, t->n_items, &t->cap_items, sizeof *items), *it;
+
+    if (!items)
+        return NULL;
+    t->items = items;
+    it = &items[t->n_items++];
     memset(it, 0, sizeof *it);
     t->has_more = !t->is_bottom;
     return it;

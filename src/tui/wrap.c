@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "render.h"
 #include "width.h"
@@ -81,18 +82,15 @@ static void add_visible(ebb_wrap *w, const char *s, size_t n)
 
 static void add_run(ebb_wrap *w, size_t start, ebb_face face)
 {
+    ebb_run *runs;
+
     if (w->n_runs > 0 && w->runs[w->n_runs - 1].face == face)
         return;
-    if (w->n_runs == w->cap_runs) {
-        size_t cap = w->cap_runs ? w->cap_runs * 2 : 16;
-        ebb_run *runs = realloc(w->runs, cap * sizeof *runs);
-        if (!runs) {
-            w->failed = true;
-            return;
-        }
-        w->runs = runs;
-        w->cap_runs = cap;
-    }
+    runs = ebb_grow(w->runs, w->n_runs, &w->cap_runs, sizeof *runs);
+    w->failed |= !runs;
+    if (!runs)
+        return;
+    w->runs = runs;
     w->runs[w->n_runs++] = (ebb_run){ (uint32_t)start, (uint8_t)face };
 }
 
@@ -126,16 +124,12 @@ void ebb_wrap_add(ebb_wrap *w, const char *s, size_t n, ebb_face face)
 
 void ebb_wrap_hang(ebb_wrap *w, int columns)
 {
-    if (w->n_hangs == w->cap_hangs) {
-        size_t cap = w->cap_hangs ? w->cap_hangs * 2 : 16;
-        ebb_hang *hangs = realloc(w->hangs, cap * sizeof *hangs);
-        if (!hangs) {
-            w->failed = true;
-            return;
-        }
-        w->hangs = hangs;
-        w->cap_hangs = cap;
-    }
+    ebb_hang *hangs = ebb_grow(w->hangs, w->n_hangs, &w->cap_hangs, sizeof *hangs);
+
+    w->failed |= !hangs;
+    if (!hangs)
+        return;
+    w->hangs = hangs;
     w->hangs[w->n_hangs++] = (ebb_hang){ (uint32_t)w->visible.len, (uint16_t)columns };
 }
 
@@ -297,16 +291,12 @@ static bool break_row(const char *s, size_t start, size_t limit, int width, ebb_
 
 static bool add_row(ebb_wrap *w, ebb_row row)
 {
-    if (w->n_rows == w->cap_rows) {
-        size_t cap = w->cap_rows ? w->cap_rows * 2 : 8;
-        ebb_row *rows = realloc(w->rows, cap * sizeof *rows);
-        if (!rows) {
-            w->failed = true;
-            return false;
-        }
-        w->rows = rows;
-        w->cap_rows = cap;
-    }
+    ebb_row *rows = ebb_grow(w->rows, w->n_rows, &w->cap_rows, sizeof *rows);
+
+    w->failed |= !rows;
+    if (!rows)
+        return false;
+    w->rows = rows;
     w->rows[w->n_rows++] = row;
     return true;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "template/ast.h"
 #include "template/context.h"
@@ -128,14 +129,11 @@ static bool run(tpl_vm *vm, const ebb_template *t, const json_t *context, bool a
 
 static bool add_range(ebb_template_result *r, size_t *cap, size_t begin, size_t end, uint32_t message)
 {
-    if (r->n_ranges == *cap) {
-        size_t more = *cap ? 2 * *cap : 16;
-        ebb_template_range *grown = realloc(r->ranges, more * sizeof *grown);
-        if (!grown)
-            return false;
-        r->ranges = grown;
-        *cap = more;
-    }
+    ebb_template_range *grown = ebb_grow(r->ranges, r->n_ranges, cap, sizeof *grown);
+
+    if (!grown)
+        return false;
+    r->ranges = grown;
     r->ranges[r->n_ranges++] = (ebb_template_range){ .begin = begin, .end = end, .message = message };
     return true;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/grow.h"
 #include "base/log.h"
 #include "os/file.h"
 #include "os/folder.h"
@@ -146,6 +147,7 @@ static bool is_future(const listing *l, const ebb_folder_entry *e)
 static void list_file(void *arg, const ebb_folder_entry *e)
 {
     listing *l = arg;
+    entry *grown;
     bool is_leftover;
 
     if (!is_ours(e->name, &is_leftover))
@@ -155,16 +157,11 @@ static void list_file(void *arg, const ebb_folder_entry *e)
             remove_file(l->d, e->name);
         return;
     }
-    if (l->n == l->cap) {
-        size_t cap = l->cap * 2 + 256;
-        entry *grown = realloc(l->entries, cap * sizeof *grown);
-
-        l->failed |= !grown;
-        if (!grown)
-            return;
-        l->entries = grown;
-        l->cap = cap;
-    }
+    grown = ebb_grow(l->entries, l->n, &l->cap, sizeof *grown);
+    l->failed |= !grown;
+    if (!grown)
+        return;
+    l->entries = grown;
     l->entries[l->n] = (entry){ .n_bytes = on_disk(e->n_bytes), .used_ns = is_future(l, e) ? INT64_MIN : e->modified_ns };
     snprintf(l->entries[l->n].name, sizeof l->entries[l->n].name, "%s", e->name);
     l->d->n_bytes += l->entries[l->n].n_bytes;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/grow.h"
 #include "base/log.h"
 #include "model/arch.h"
 
@@ -139,22 +140,13 @@ static void check_type(ebb_binder *b, const ebb_gguf_tensor *t)
                       ebb_type_get(t->type)->name);
 }
 
-/* Room for one more item in a growing list. */
-bool ebb_bind_reserve(ebb_binder *b, void **items, uint32_t n, uint32_t *cap, size_t item_bytes)
+void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size_t item_bytes)
 {
-    uint32_t want = *cap ? *cap * 2 : 64;
-    void *p;
+    void *p = ebb_grow(items, n, cap, item_bytes);
 
-    if (n < *cap)
-        return true;
-    p = realloc(*items, want * item_bytes);
-    if (!p) {
-        ebb_bind_fail(b, EBB_NOMEM, "no memory for a table of %u tensors", want);
-        return false;
-    }
-    *items = p;
-    *cap = want;
-    return true;
+    if (!p)
+        ebb_bind_fail(b, EBB_NOMEM, "no memory for a table of %zu tensors", *cap * 2);
+    return p;
 }
 
 /* -- Vectors ------------------------------------------------------------------ */
@@ -162,13 +154,16 @@ bool ebb_bind_reserve(ebb_binder *b, void **items, uint32_t n, uint32_t *cap, si
 static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint32_t first, uint32_t n)
 {
     ebb_net *net = b->net;
+    ebb_vector *vectors;
 
     check_type(b, t);
     if (b->st == EBB_OK && ebb_type_get(t->type)->block_len > 1)
         ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor %s: a vector of type %s is not supported", t->name,
                       ebb_type_get(t->type)->name);
-    if (b->st == EBB_OK && ebb_bind_reserve(b, (void **)&net->vectors, net->n_vectors, &net->cap_vectors, sizeof *net->vectors))
-        net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .first = first, .n = n, .to = to };
+    if (b->st != EBB_OK || !(vectors = ebb_bind_reserve(b, net->vectors, net->n_vectors, &net->cap_vectors, sizeof *vectors)))
+        return;
+    net->vectors = vectors;
+    net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .first = first, .n = n, .to = to };
 }
 
 static void bind_vector(ebb_binder *b, const float **to, const char *what, const char *suffix, uint32_t n_rows,
@@ -223,10 +218,11 @@ static void set_weight(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, u
 static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_t n, uint32_t n_rows, uint32_t expert)
 {
     ebb_net *net = b->net;
+    ebb_matrix *matrices;
 
-    if (b->st != EBB_OK ||
-        !ebb_bind_reserve(b, (void **)&net->matrices, net->n_matrices, &net->cap_matrices, sizeof *net->matrices))
+    if (b->st != EBB_OK || !(matrices = ebb_bind_reserve(b, net->matrices, net->n_matrices, &net->cap_matrices, sizeof *matrices)))
         return;
+    net->matrices = matrices;
     net->matrices[net->n_matrices++] = (ebb_matrix){
         .whole = {
             .name = t->name, .offset = t->offset + t->n_bytes / n * i, .n_bytes = t->n_bytes / n,
@@ -411,7 +407,6 @@ void ebb_bind_ends(ebb_binder *b)
     net->embd_row_bytes = (size_t)ebb_type_row_bytes((ebb_type)net->embd->type, net->n_embd);
     ebb_bind_norm(b, &net->output_norm, "output_norm", net->n_embd);
     out = find(b, "output", ".weight", false);
-    net->is_tied = !out;
     add_matrix(b, &net->output, out ? out : net->embd, net->n_vocab, net->n_embd);
     bind_vector(b, &net->output.bias, "output", ".bias", 1, net->n_vocab, false);
 }

@@ -57,8 +57,8 @@ const ebb_gguf_tensor *ebb_bind_rows(ebb_binder *b, const char *what, uint32_t n
 
 /* For net.c: a tensor that nothing has asked for, and that is none of those left out on purpose, is an error. */
 void ebb_bind_check_surplus(ebb_binder *b);
-/* Room for one more of n items; false, with b->st: no memory. */
-bool ebb_bind_reserve(ebb_binder *b, void **items, uint32_t n, uint32_t *cap, size_t item_bytes);
+/* ebb_grow (base/grow.h); NULL, with b->st: no memory. */
+void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size_t item_bytes);
 
 /* -- What architectures share (bind_parts.c) ---------------------------------- */
 

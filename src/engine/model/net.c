@@ -33,10 +33,11 @@ static void add_part(ebb_binder *b, const ebb_matrix *m, uint32_t i)
 {
     ebb_net *net = b->net;
     uint64_t first = (uint64_t)i * m->part_rows, n = m->n_rows - first < m->part_rows ? m->n_rows - first : m->part_rows;
-    ebb_res_extent x = m->whole;
+    ebb_res_extent x = m->whole, *extents = ebb_bind_reserve(b, net->extents, net->n_extents, &net->cap_extents, sizeof *extents);
 
-    if (!ebb_bind_reserve(b, (void **)&net->extents, net->n_extents, &net->cap_extents, sizeof *net->extents))
+    if (!extents)
         return;
+    net->extents = extents;
     x.offset += x.n_bytes / m->n_rows * first;
     x.n_bytes = x.n_bytes / m->n_rows * n;
     x.n_elems = x.n_elems / m->n_rows * n;

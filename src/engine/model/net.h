@@ -178,15 +178,15 @@ typedef struct ebb_net {
     const ebb_gguf_tensor *positions;    /* [ctx, E] added to the rows of token_embd, NULL: none */
     ebb_norm     output_norm;    /* [E] */
     ebb_weight   output;         /* [V, E] */
-    bool         is_tied;        /* output is token_embd */
     ebb_layer   *layers;         /* owned */
 
     ebb_matrix     *matrices;    /* owned; in order of use */
-    uint32_t        n_matrices, cap_matrices;
+    uint32_t        n_matrices;
     ebb_res_extent *extents;     /* owned; in order of use */
-    uint32_t        n_extents, cap_extents;
+    uint32_t        n_extents;
     ebb_vector     *vectors;     /* owned */
-    uint32_t        n_vectors, cap_vectors;
+    uint32_t        n_vectors;
+    size_t          cap_matrices, cap_extents, cap_vectors;
 
     unsigned    acts;            /* bit ebb_act: kinds of activations that the matrices want */
     uint32_t    max_k;           /* longest row of a matrix */
