@@ -29,14 +29,7 @@ void ebb_tpl_scope_set(tpl_vm *vm, const tpl_str *name, tpl_val v)
             s->vars[i].val = v;
             return;
         }
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 8;
-        tpl_var *grown = ebb_tpl_take_array(vm, cap, sizeof *grown);
-        if (s->n)
-            memcpy(grown, s->vars, s->n * sizeof *grown);
-        s->vars = grown;
-        s->cap = cap;
-    }
+    s->vars = ebb_tpl_grow(vm, s->vars, s->n, &s->cap, sizeof *s->vars);
     s->vars[s->n++] = (tpl_var){ .name = name, .val = v };
 }
 

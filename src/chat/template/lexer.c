@@ -17,14 +17,7 @@ static void emit(lexer *l, tpl_token_type type, size_t from, size_t to)
 {
     tpl_tokens *t = l->out;
 
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 256;
-        tpl_token *grown = ebb_tpl_take_array(l->vm, cap, sizeof *grown);
-        if (t->n)
-            memcpy(grown, t->v, t->n * sizeof *grown);
-        t->v = grown;
-        t->cap = cap;
-    }
+    t->v = ebb_tpl_grow(l->vm, t->v, t->n, &t->cap, sizeof *t->v);
     t->v[t->n++] = (tpl_token){ .type = type, .line = l->line, .p = l->src + from, .n = to - from };
 }
 

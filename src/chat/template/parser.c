@@ -32,14 +32,7 @@ tpl_node *ebb_tpl_node(tpl_parser *p, tpl_node_type type)
 
 void ebb_tpl_nodes_add(tpl_parser *p, tpl_nodes *list, tpl_node *node)
 {
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? 2 * list->cap : 4;
-        tpl_node **grown = ebb_tpl_take_array(p->vm, cap, sizeof *grown);
-        if (list->n)
-            memcpy(grown, list->v, list->n * sizeof *grown);
-        list->v = grown;
-        list->cap = cap;
-    }
+    list->v = ebb_tpl_grow(p->vm, list->v, list->n, &list->cap, sizeof *list->v);
     list->v[list->n++] = node;
 }
 

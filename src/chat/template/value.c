@@ -59,6 +59,20 @@ void *ebb_tpl_take_array(tpl_vm *vm, size_t n, size_t size)
     return ebb_tpl_take(vm, bytes);
 }
 
+void *ebb_tpl_grow(tpl_vm *vm, void *list, size_t n, size_t *cap, size_t size)
+{
+    size_t more = *cap ? 2 * *cap : 8;
+    void *grown;
+
+    if (n < *cap)
+        return list;
+    grown = ebb_tpl_take_array(vm, more, size);
+    if (n)
+        memcpy(grown, list, n * size);
+    *cap = more;
+    return grown;
+}
+
 void ebb_tpl_step(tpl_vm *vm, uint64_t n)
 {
     vm->steps += n;
@@ -115,14 +129,7 @@ tpl_list *ebb_tpl_list_new(tpl_vm *vm, size_t cap)
 
 void ebb_tpl_list_add(tpl_vm *vm, tpl_list *l, tpl_val v)
 {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 8;
-        tpl_val *grown = ebb_tpl_take_array(vm, cap, sizeof *grown);
-        if (l->n)
-            memcpy(grown, l->v, l->n * sizeof *grown);
-        l->v = grown;
-        l->cap = cap;
-    }
+    l->v = ebb_tpl_grow(vm, l->v, l->n, &l->cap, sizeof *l->v);
     l->v[l->n++] = v;
 }
 

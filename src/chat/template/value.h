@@ -124,6 +124,8 @@ _Noreturn void ebb_tpl_fail(tpl_vm *vm, ebb_status code, const char *fmt, ...) _
 _Noreturn void ebb_tpl_raise(tpl_vm *vm, tpl_str *message);
 void *ebb_tpl_take(tpl_vm *vm, size_t n);
 void *ebb_tpl_take_array(tpl_vm *vm, size_t n, size_t size);
+/* Room for one more element behind the n of a list; returns the list, moved or not, and sets *cap. */
+void *ebb_tpl_grow(tpl_vm *vm, void *list, size_t n, size_t *cap, size_t size);
 void  ebb_tpl_step(tpl_vm *vm, uint64_t n);      /* account for n units of work */
 void  ebb_tpl_enter(tpl_vm *vm);                 /* one level deeper; every recursion does */
 void  ebb_tpl_leave(tpl_vm *vm);
