@@ -66,6 +66,7 @@ ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32
 
     if (c->room.gap.n && c->room.gap_note == ebb_view_note(c->tree.path, c->tree.n_path))
         r.gap = c->room.gap;
+    ebb_chat_note_draw(c, &r, node);
     st = c->backend->ops->answer(c->backend, &r, err);
     if (st != EBB_OK)
         return st;
@@ -266,6 +267,7 @@ void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
     if (!is_error && ev->n_text && ebb_node_add_text(c->answer, ev->text, ev->n_text))
         ebb_chat_tell(c, EBB_EVENT_TEXT, ev->text, ev->n_text, 0, 0);
     c->answer->m.finish = ev->finish;
+    ebb_chat_end_draw(&c->answer->m, &ev->shift);
     c->answer->m.cost = sum(c->cost_before, &ev->cost);
     c->answer->is_dirty = true;
     ebb_chat_note_away(c, &c->answer->m);

@@ -307,6 +307,12 @@ void ebb_chat_note_away(ebb_chat *c, const ebb_message *answer);
 /* A session was opened: say what happened in it unseen, once. */
 void ebb_chat_tell_away(ebb_chat *c);
 
+/* -- chat_draws.c ------------------------------------------------------------------ */
+/* The request gets a seed if it has none, and the answer what will draw it again. */
+void ebb_chat_note_draw(ebb_chat *c, ebb_backend_request *r, ebb_node *node);
+/* The answer has ended, and these are its tokens. */
+void ebb_chat_end_draw(ebb_message *m, const ebb_shift *shift);
+
 /* -- chat_follow.c ----------------------------------------------------------------- */
 /* Others that open the session may look on from here to the unmarking. */
 void ebb_chat_mark_away(ebb_chat *c);

@@ -1,6 +1,8 @@
 /* Names of roles, endings and policies, and what a note leaves out (message.h). */
 #include "message.h"
 
+#include <stdlib.h>
+
 const char *const ebb_overflow_names[] = {
     [EBB_OVERFLOW_ASK] = "ask", [EBB_OVERFLOW_FORGET] = "forget", [EBB_OVERFLOW_COMPACT] = "compact", [EBB_OVERFLOW_GROW] = "grow",
     [EBB_OVERFLOW_STOP] = "stop", NULL,
@@ -35,5 +37,16 @@ bool ebb_message_leaves_out(const ebb_message *note, size_t i)
     for (uint32_t k = 0; k < l->n_kept; k++)
         if (l->kept[k] == i)
             return false;
+    return true;
+}
+
+bool ebb_message_add_draw(ebb_message *m, const ebb_draw *d)
+{
+    ebb_draw *p = realloc(m->draws, (m->n_draws + 1) * sizeof *p);
+
+    if (!p)
+        return false;
+    m->draws = p;
+    m->draws[m->n_draws++] = *d;
     return true;
 }

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ebb/session.h"
+
 typedef enum ebb_role {
     EBB_ROLE_SYSTEM, EBB_ROLE_USER, EBB_ROLE_ASSISTANT,
     EBB_ROLE_NOTE,               /* what ebb did, at this place of the conversation: ebb_left_out; no template sees it */
@@ -54,6 +56,19 @@ typedef struct ebb_left_out {
     uint8_t   shift_salt[16];
 } ebb_left_out;
 
+/* How the tokens of an answer were drawn, from one of them on to its end or the next stop: what draws the same again. */
+typedef struct ebb_draw {
+    uint32_t     from, n;        /* of the message's ids; n 0: it never ended, the program did */
+    ebb_sampling sampling;       /* its seed is never 0 */
+    char         kv[16];         /* type of K and V; "": not known */
+    uint32_t     n_ctx;
+    bool         is_moved;       /* K before it were moved, not computed */
+    uint8_t      before[16];     /* ebb_draw_name of all ids before them, and of theirs */
+    uint8_t      drawn[16];
+} ebb_draw;
+/* The name of these ids, by which they are known again. */
+void ebb_draw_name(const int32_t *ids, size_t n, uint8_t out[16]);
+
 /* A node of the conversation tree.  `text` is exactly what was typed or
  * generated (no display filter); `ids` are the token ids that stand in the KV
  * for this message: the rendering of its turn for system and user messages,
@@ -73,7 +88,12 @@ typedef struct ebb_message {
     char         *model;         /* who answered; NULL for the user */
     ebb_turn_cost cost;
     ebb_left_out  left_out;      /* of a note */
+    ebb_draw     *draws;         /* of an answer */
+    size_t        n_draws;
 } ebb_message;
+
+/* false: no memory. */
+bool ebb_message_add_draw(ebb_message *m, const ebb_draw *d);
 
 /* Does the note leave message i of its path out of what the model gets?  NULL: no note. */
 bool ebb_message_leaves_out(const ebb_message *note, size_t i);

@@ -113,3 +113,27 @@ void ebb_plan_line(ebb_buf *out, const ebb_plan *p)
     if (p->stream_bytes)
         ebb_buf_addf(out, "; %s are read for each token", ebb_size_text(p->stream_bytes, size));
 }
+
+/* The type that text[0..n) names; -1: none. */
+static int kv_type(const char *text, size_t n)
+{
+    static const char *const names[] = { [EBB_KV_F16] = "f16", [EBB_KV_Q8_0] = "q8_0", [EBB_KV_Q4_0] = "q4_0", [EBB_KV_F32] = "f32" };
+
+    for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++)
+        if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
+            return i;
+    return -1;
+}
+
+bool ebb_kv_parse(const char *text, ebb_engine_opts *o)
+{
+    size_t n = strcspn(text, "/");
+    int k = kv_type(text, n), v = text[n] ? kv_type(text + n + 1, strlen(text + n + 1)) : k;
+
+    if (k < 0 || v < 0)
+        return false;
+    o->has_kv = true;
+    o->kv_k = (ebb_kv_type)k;
+    o->kv_v = (ebb_kv_type)v;
+    return true;
+}

@@ -10,6 +10,9 @@ const char *ebb_speed_text(double tok_s, char out[16]);
 /* "f16", "q8_0/q4_0". */
 const char *ebb_plan_kv_text(const ebb_plan *p, char out[24]);
 
+/* "f16", "q8_0/q4_0": o->kv_k and kv_v; false: it is no such type, and nothing was changed. */
+bool ebb_kv_parse(const char *text, ebb_engine_opts *o);
+
 /* The parts of total_bytes, in the order in which the budget is filled from below. */
 #define EBB_PLAN_PARTS 8
 typedef struct ebb_plan_part {

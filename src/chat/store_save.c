@@ -69,18 +69,19 @@ static int insert_row(save *v, ebb_node *node)
 {
     ebb_message *m = &node->m;
     ebb_turn_cost *c = &m->cost;
-    char *left_out = ebb_left_out_json(&m->left_out);
+    char *left_out = ebb_left_out_json(&m->left_out), *draws = ebb_draws_json(m);
     int rc = ebb_store_run(v->s, "INSERT INTO messages (session, parent, role, finish, pinned, text, ids, n_ids, ids_model,"
                            " created_ms, model, n_prompt, n_reused, n_reused_disk, n_computed, n_generated,"
-                           " prefill_s, decode_s, n_ahead, n_guessed, left_out)"
-                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                           "iiiiisbibitiiiiiddiit", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
+                           " prefill_s, decode_s, n_ahead, n_guessed, left_out, draws)"
+                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                           "iiiiisbibitiiiiiddiitt", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
                            (int64_t)m->pinned, m->text, m->n_text, (const void *)m->ids, m->n_ids * sizeof *m->ids,
                            (int64_t)m->n_ids, (const void *)m->ids_model, sizeof m->ids_model, m->created_ms, m->model,
                            (int64_t)c->n_prompt, (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, (int64_t)c->n_guessed, left_out);
+                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, (int64_t)c->n_guessed, left_out, draws);
 
     free(left_out);
+    free(draws);
     if (rc == SQLITE_OK)
         number(v, node, sqlite3_last_insert_rowid(v->s->db));
     return rc;
@@ -89,17 +90,18 @@ static int insert_row(save *v, ebb_node *node)
 static int update_message(save *v, const ebb_message *m)
 {
     const ebb_turn_cost *c = &m->cost;
-    char *left_out = ebb_left_out_json(&m->left_out);
+    char *left_out = ebb_left_out_json(&m->left_out), *draws = ebb_draws_json(m);
     int rc = ebb_store_run(v->s, "UPDATE messages SET finish = ?, pinned = ?, text = ?, ids = ?, n_ids = ?, ids_model = ?,"
                          " model = ?, n_prompt = ?, n_reused = ?, n_reused_disk = ?, n_computed = ?, n_generated = ?,"
-                         " prefill_s = ?, decode_s = ?, n_ahead = ?, n_guessed = ?, left_out = ? WHERE id = ?",
-                         "iisbibtiiiiiddiiti", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
+                         " prefill_s = ?, decode_s = ?, n_ahead = ?, n_guessed = ?, left_out = ?, draws = ? WHERE id = ?",
+                         "iisbibtiiiiiddiitti", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
                          (const void *)m->ids, m->n_ids * sizeof *m->ids, (int64_t)m->n_ids,
                          (const void *)m->ids_model, sizeof m->ids_model, m->model, (int64_t)c->n_prompt,
                          (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, (int64_t)c->n_guessed, left_out, m->id);
+                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_ahead, (int64_t)c->n_guessed, left_out, draws, m->id);
 
     free(left_out);
+    free(draws);
     return rc;
 }
 
@@ -269,6 +271,8 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
     load_cost(q, 10, &node->m.cost);
     if (role == EBB_ROLE_NOTE)
         ebb_left_out_parse((const char *)sqlite3_column_text(q, 19), &node->m.left_out);
+    if (!ebb_draws_parse((const char *)sqlite3_column_text(q, 20), &node->m))
+        return false;
     if (sqlite3_column_bytes(q, 7) == sizeof ids_model)
         memcpy(ids_model, sqlite3_column_blob(q, 7), sizeof ids_model);
     if (!ebb_node_set_ids(node, sqlite3_column_blob(q, 6), (size_t)sqlite3_column_bytes(q, 6) / sizeof(int32_t), ids_model))
@@ -284,7 +288,7 @@ static ebb_status load_messages(ebb_store *s, int64_t session, ebb_tree *t, ebb_
     ebb_status st = EBB_OK;
     int rc = ebb_store_prepare(s, &q, "SELECT id, parent, role, finish, pinned, text, ids, ids_model, created_ms, model,"
                                " n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s, n_ahead,"
-                               " n_guessed, left_out FROM messages WHERE session = ? ORDER BY id", "i", session);
+                               " n_guessed, left_out, draws FROM messages WHERE session = ? ORDER BY id", "i", session);
 
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);

@@ -52,6 +52,9 @@ static const char *const scripts[] = {
     "ALTER TABLE messages ADD COLUMN left_out TEXT; ALTER TABLE messages ADD COLUMN n_ahead INTEGER NOT NULL DEFAULT 0;",
 
     "ALTER TABLE messages ADD COLUMN n_guessed INTEGER NOT NULL DEFAULT 0;",
+
+    /* JSON array, of an answer */
+    "ALTER TABLE messages ADD COLUMN draws TEXT;",
 };
 
 enum { N_SCRIPTS = sizeof scripts / sizeof scripts[0] };

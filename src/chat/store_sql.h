@@ -36,6 +36,10 @@ char *ebb_left_out_json(const ebb_left_out *l);  /* NULL: nothing (or no memory)
 /* NULL or no such object: nothing is left out. */
 void ebb_left_out_parse(const char *json, ebb_left_out *out);
 
+/* -- store_draws.c: how an answer was drawn, as JSON -- */
+char *ebb_draws_json(const ebb_message *m);      /* NULL: nothing is known (or no memory); free() it */
+bool ebb_draws_parse(const char *json, ebb_message *m);          /* false: no memory */
+
 /* Bring the database to the newest schema; UNSUPPORTED if it is newer than this program. */
 EBB_MUST_CHECK
 ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err);

@@ -25,6 +25,7 @@ static void node_free(ebb_node *node)
     free(node->m.ids);
     free(node->m.model);
     free(node->m.left_out.kept);
+    free(node->m.draws);
     free(node);
 }
 

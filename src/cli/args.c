@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "plan_text.h"
 
 typedef ebb_status option_fn(ebb_args *a, const char *value, ebb_error *err);
 
@@ -31,7 +32,6 @@ static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avx512", "ne
 static const char *const place_names[] = { "interleaved", "first", "last", NULL };
 static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", NULL };
 static const char *const editing_names[] = { "emacs", "vi", NULL };
-static const char *const kv_names[] = { "f16", "q8_0", "q4_0", "f32", NULL };
 
 static int name_index(const char *const *names, const char *value)
 {
@@ -73,23 +73,9 @@ static ebb_status set_resident(ebb_args *a, const char *value, ebb_error *err)
 
 static ebb_status set_kv(ebb_args *a, const char *value, ebb_error *err)
 {
-    char k[16];
-    const char *slash = strchr(value, '/');
-    size_t n = slash ? (size_t)(slash - value) : strlen(value);
-    int ik = -1, iv;
-
-    if (n < sizeof k) {
-        memcpy(k, value, n);
-        k[n] = '\0';
-        ik = name_index(kv_names, k);
-    }
-    iv = slash ? name_index(kv_names, slash + 1) : ik;
-    if (ik < 0 || iv < 0)
-        return EBB_FAIL(err, EBB_USAGE, "--kv %s: is f16, q8_0, q4_0, f32 or two of them as K/V", value);
-    a->engine.has_kv = true;
-    a->engine.kv_k = (ebb_kv_type)ik;
-    a->engine.kv_v = (ebb_kv_type)iv;
-    return EBB_OK;
+    return ebb_kv_parse(value, &a->engine)
+               ? EBB_OK
+               : EBB_FAIL(err, EBB_USAGE, "--kv %s: is f16, q8_0, q4_0, f32 or two of them as K/V", value);
 }
 
 static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)

@@ -31,7 +31,7 @@ const ebb_command_line ebb_commands_cli[] = {
     { "plan", "[-m MODEL] [--json]", "where the memory would go, which tier, what speed", EBB_FOR_PLAN, ebb_cli_plan },
     { "bench", "[-m MODEL] [-p N] [-n N] [-d N] [-r N] [--json]", "measure prefill and decode", EBB_FOR_BENCH, ebb_cli_bench },
     { "doctor", "[-m MODEL] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice", EBB_FOR_DOCTOR, ebb_cli_doctor },
-    { "sessions", "list|show|search|rename|delete|export|import", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cli_sessions },
+    { "sessions", "list|show|search|rename|delete|export|import|replay", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cli_sessions },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cli_models },
     { "pull", "OWNER/NAME[:TYPE] | ADDRESS [NAME.gguf]", "get a model: from huggingface.co, or any address; alone, list what there is",
       EBB_FOR_PULL, ebb_cli_pull },

@@ -204,6 +204,10 @@ static int report_json(ebb_chat *c)
                      "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0,
                      "drafted", (json_int_t)s.drafted, "accepted", (json_int_t)s.accepted,
                      "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
+    if (root && m->n_draws)
+        json_object_set_new(root, "seed", json_integer((json_int_t)m->draws[m->n_draws - 1].sampling.seed));
+    if (root && s.experts_chosen > 0)
+        json_object_set_new(root, "expert_hits", json_real((double)s.experts_here / (double)s.experts_chosen));
     return ebb_cli_print_json(root);
 }
 

@@ -63,7 +63,7 @@ static json_t *json_rows(const ebb_session_row *rows, size_t n)
     return json_pack("{s:o}", "sessions", list);
 }
 
-static int list(ebb_store *s, const ebb_args *a, ebb_error *err)
+static int list(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     ebb_session_row *rows;
     size_t n;
@@ -125,7 +125,7 @@ static void print_hit(const ebb_store_hit *h)
     putchar('\n');
 }
 
-static int search(ebb_store *s, const ebb_args *a, ebb_error *err)
+static int search(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     ebb_buf words = { 0 };
     ebb_store_hit *hits = NULL;
@@ -149,7 +149,7 @@ static int search(ebb_store *s, const ebb_args *a, ebb_error *err)
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
 }
 
-static int rename_one(ebb_store *s, const ebb_args *a, ebb_error *err)
+static int rename_one(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     int64_t id;
 
@@ -158,7 +158,7 @@ static int rename_one(ebb_store *s, const ebb_args *a, ebb_error *err)
     return EBB_EXIT_OK;
 }
 
-static int delete_one(ebb_store *s, const ebb_args *a, ebb_error *err)
+static int delete_one(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     int64_t id;
 
@@ -173,7 +173,7 @@ int ebb_cli_sessions(ebb_args *a)
         const char *name;
         size_t      min_words, max_words;    /* with the name itself */
         const char *usage;
-        int       (*run)(ebb_store *, const ebb_args *, ebb_error *);
+        int       (*run)(ebb_store *, ebb_args *, ebb_error *);
     } subcommands[] = {
         { "list", 1, 1, "list", list },
         { "show", 2, 2, "show NAME", ebb_sessions_show },
@@ -182,6 +182,7 @@ int ebb_cli_sessions(ebb_args *a)
         { "delete", 2, 2, "delete NAME", delete_one },
         { "export", 2, 3, "export NAME [FILE.md|FILE.json|FILE.txt]", ebb_sessions_export },
         { "import", 2, 3, "import FILE [NAME]", ebb_sessions_import },
+        { "replay", 2, 2, "replay NAME [-m MODEL]", ebb_sessions_replay },
     };
     const char *name = a->n_words ? a->words[0] : "list";
     ebb_error err = { 0 };
@@ -201,6 +202,6 @@ int ebb_cli_sessions(ebb_args *a)
         ebb_store_close(s);
         return status;
     }
-    EBB_FAIL(&err, EBB_USAGE, "sessions: say what: list, show, search, rename, delete, export or import");
+    EBB_FAIL(&err, EBB_USAGE, "sessions: say what: list, show, search, rename, delete, export, import or replay");
     return ebb_cli_fail(&err);
 }

@@ -37,12 +37,12 @@ static int print_as(ebb_store *s, const ebb_args *a, ebb_format format, ebb_erro
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
 }
 
-int ebb_sessions_show(ebb_store *s, const ebb_args *a, ebb_error *err)
+int ebb_sessions_show(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     return print_as(s, a, a->json ? EBB_FORMAT_JSON : EBB_FORMAT_TXT, err);
 }
 
-int ebb_sessions_export(ebb_store *s, const ebb_args *a, ebb_error *err)
+int ebb_sessions_export(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     ebb_format format = a->json ? EBB_FORMAT_JSON : EBB_FORMAT_MD;
     ebb_buf text = { 0 };
@@ -89,7 +89,7 @@ static ebb_status keep(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *
     return EBB_OK;
 }
 
-int ebb_sessions_import(ebb_store *s, const ebb_args *a, ebb_error *err)
+int ebb_sessions_import(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     import to = { .store = s, .name = a->n_words > 2 ? a->words[2] : NULL, .is_json = a->json };
     ebb_buf data = { 0 };
