@@ -1,10 +1,11 @@
 /* The loops of avx512_line.h. */
 #include "kernels/x86/avx512_line.h"
 
-/* NEAR and AHEAD: bytes that are on their way while others are multiplied; CHAIN: so many more are asked for while sums are
- * added up.  PAGES: a CPU's own fetching ends with a page of 4 KiB; the first lines of one that comes start it again in time, which
- * was worth 3 to 10 %.  Measured on one machine; half or twice as much of each changes little. */
-enum { ROWS16 = 16, NEAR = 2304, AHEAD = 9216, CHAIN = 256, PAGE = 4096, PAGES = 4 };
+/* Bytes are fetched twice: into the first cache NEAR bytes before their turn, and before that into the second, where room is for
+ * jitter.  A core has few lines on their way to its first cache; more come only by its own fetching into the second, which
+ * follows what is asked for within a page of 4 KiB.  So a stretch of some STRETCH steps is fetched while the one before is multiplied, its
+ * four quarters side by side: four pages at once.  Measured on one machine; half or twice as much of each changes little. */
+enum { ROWS16 = 16, NEAR = 2304, STRETCH = 16, FIRST = 9216 };
 
 /* One call. */
 typedef struct line {
@@ -16,6 +17,8 @@ typedef struct line {
     ebb_line_place p;            /* of which d and the like stand for the first block of 16 rows */
     uint8_t       *tail;         /* 16 blocks */
     const uint8_t *end;          /* of the rows */
+    size_t         stretch;      /* bytes of all stretches but the last */
+    size_t         left;         /* of the one at work */
 } line;
 
 static void *take(uint8_t **at, size_t n)
@@ -122,29 +125,49 @@ static const uint8_t *behind(const line *l, const uint8_t *w, size_t n)
     return n < left ? w + n : l->a->next ? (const uint8_t *)l->a->next + (n - left) : w;
 }
 
-/* The first lines of the pages that begin in [from, from + n). */
-static void fetch_pages(const uint8_t *from, size_t n)
+static size_t smaller(size_t a, size_t b)
 {
-    for (size_t i = -(uintptr_t)from % PAGE; i < n; i += PAGE) {
-        _mm_prefetch((const char *)from + i, _MM_HINT_T1);
-        _mm_prefetch((const char *)from + i + 64, _MM_HINT_T1);
-    }
+    return a < b ? a : b;
+}
+
+/* About STRETCH steps, and all stretches of the rows alike: the last one has to last for the fetching of the next call's first. */
+static void cut_stretches(line *l, size_t n_bytes)
+{
+    size_t step = ROWS16 * l->k->bytes, n = (n_bytes + STRETCH * step / 2) / (STRETCH * step);
+
+    n = n ? n : 1;
+    l->stretch = (n_bytes / n + step - 1) / step * step;
+}
+
+/* A stretch begins at w: the one behind it is fetched meanwhile. */
+static void begin_stretch(line *l, const uint8_t *w)
+{
+    size_t rest;
+
+    l->left = smaller(l->stretch, (size_t)(l->end - w));
+    rest = (size_t)(l->end - w) - l->left;
+    l->p.ahead = behind(l, w, l->left);
+    l->p.quarter = smaller(l->stretch, rest ? rest : l->stretch) / 4;
 }
 
 /* Integer sums of n blocks from w on, which are rows. */
-static void sums(const line *l, const uint8_t *w, size_t n)
+static void sums(line *l, const uint8_t *w, size_t n)
 {
     ebb_line_place p = l->p;
-    size_t step = 16 * l->k->bytes;
+    size_t step = ROWS16 * l->k->bytes;
 
-    for (size_t i = 0; i < n; i += 16, w += step) {
-        p.w = n - i < 16 ? copy_tail(l, w, n - i) : w;
+    for (size_t i = 0; i < n; i += ROWS16, w += step) {
+        if (l->left == 0)
+            begin_stretch(l, w);
+        p.w = n - i < ROWS16 ? copy_tail(l, w, n - i) : w;
         p.near = behind(l, w, NEAR);
-        p.ahead = behind(l, w, AHEAD);
-        fetch_pages(behind(l, w, PAGES * PAGE), step);
+        p.ahead = l->p.ahead;
+        p.quarter = l->p.quarter;
         l->k->blocks(&p);
+        l->p.ahead += step / 4;
+        l->left -= smaller(l->left, step);
         step_on(&p);
-        for (p.b += 16; p.b >= l->n_blocks;)
+        for (p.b += ROWS16; p.b >= l->n_blocks;)
             p.b -= l->n_blocks;
     }
 }
@@ -183,8 +206,7 @@ EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m51
     return acc;
 }
 
-/* `ahead`: what will be read when the sums are added up. */
-static void add_up(const line *l, size_t r, const uint8_t *ahead)
+static void add_up(const line *l, size_t r)
 {
     const ebb_matmul *a = l->a;
     __mmask16 mask = ebb_row_mask(a->n_rows, r);
@@ -193,10 +215,9 @@ static void add_up(const line *l, size_t r, const uint8_t *ahead)
 
     for (int c = 0; c < GEMV_COLS; c++)
         acc[c] = _mm512_setzero_ps();
-    for (size_t b = 0; b < l->n_blocks; b += 4, ahead += CHAIN) {
+    for (size_t b = 0; b < l->n_blocks; b += 4) {
         size_t n = l->n_blocks - b < 4 ? l->n_blocks - b : 4;
 
-        fetch(ahead, CHAIN, l->end);
         if (!l->k->has_min)
             turn4(l->p.d + b, l->n_blocks, d);
         for (size_t c = 0; c < a->n_cols; c++)
@@ -214,12 +235,11 @@ void ebb_line(const ebb_matmul *a, const ebb_line_kind *k)
     l.plane = ROWS16 * l.n_blocks + 16;
     l.p.x = l.x;
     l.p.n_cols = a->n_cols;
-    fetch(w, AHEAD, l.end);
+    fetch(w, FIRST, l.end);
     lay(&l);
+    cut_stretches(&l, a->n_rows * a->row_bytes);
     for (size_t r = 0; r < a->n_rows; r += ROWS16) {
-        size_t rows = a->n_rows - r < ROWS16 ? a->n_rows - r : ROWS16;
-
-        sums(&l, w + r * a->row_bytes, rows * l.n_blocks);
-        add_up(&l, r, w + (r + rows) * a->row_bytes + AHEAD);
+        sums(&l, w + r * a->row_bytes, smaller(a->n_rows - r, ROWS16) * l.n_blocks);
+        add_up(&l, r);
     }
 }

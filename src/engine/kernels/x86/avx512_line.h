@@ -20,7 +20,9 @@ typedef struct ebb_line_x {
 
 /* 16 blocks of weights from w on, times block b of the columns and those behind it. */
 typedef struct ebb_line_place {
-    const uint8_t    *w, *near, *ahead;  /* 16 blocks; those that will be wanted very soon, and those soon */
+    const uint8_t    *w, *near;  /* 16 blocks; those that will be wanted very soon */
+    const uint8_t    *ahead;     /* what will be wanted after them: a fourth as much from here on as from w, and as much ... */
+    size_t            quarter;   /* ... so many bytes behind that, and twice and three times as many */
     const ebb_line_x *x;         /* [n_cols] */
     size_t            n_cols, b;
     float *d;                    /* out: scales of the blocks, unless there are minima */
@@ -43,14 +45,16 @@ EBB_INLINE void ebb_line_order(const ebb_q8_256 *x, const int first[4], int step
         _mm512_store_si512(out + 64 * i, ebb_load_subs(x, first[i], first[i] + step));
 }
 
-/* Fetch what stands opposite block i of 16: far ahead into the second cache, where the CPU drops what is too much at a time;
- * then into the first, where it does not. */
+/* Fetch what stands opposite block i of 16: a line of each quarter in turn into the second cache, and what was fetched
+ * there before into the first. */
 EBB_INLINE void ebb_line_prefetch(const ebb_line_place *p, int i, size_t bytes)
 {
-    for (size_t line = (size_t)i * bytes / 64; line < ((size_t)i + 1) * bytes / 64; line++) {
-        _mm_prefetch((const char *)p->ahead + 64 * line, _MM_HINT_T1);
+    size_t lines = (16 * bytes / 4 + 63) / 64;   /* of a quarter */
+
+    for (size_t line = (size_t)i * bytes / 64; line < ((size_t)i + 1) * bytes / 64; line++)
         _mm_prefetch((const char *)p->near + 64 * line, _MM_HINT_T0);
-    }
+    for (size_t line = (size_t)i * lines / 4; line < ((size_t)i + 1) * lines / 4; line++)
+        _mm_prefetch((const char *)p->ahead + line % 4 * p->quarter + line / 4 * 64, _MM_HINT_T1);
 }
 
 /* Nothing is computed earlier: what is fetched in between is spread evenly. */
