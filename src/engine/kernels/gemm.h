@@ -42,6 +42,22 @@ typedef struct ebb_gemm_kind {
 
 void ebb_gemm(const ebb_matmul *a, const ebb_gemm_kind *k);
 
+/* Define unpack_T of an ebb_gemm_kind: PUT makes block b of `out` from the decoded blocks rows[n_rows].
+ * With kernels/blocks.h and kernels/rows.h. */
+#define GEMM_UNPACK(T, len, n_rows, PUT)                                                                          \
+static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out) \
+{                                                                                                                 \
+    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                                                 \
+    ebb_block##len rows[n_rows];                                                                                  \
+                                                                                                                  \
+    (void)k;                                                                                                      \
+    for (size_t b = 0; b < n_blocks; b++) {                                                                       \
+        for (size_t i = 0; i < (n_rows); i++)                                                                     \
+            ebb_decode_##T(row_at(a, r0 + i) + (b0 + b) * bytes, rows + i);                                       \
+        PUT;                                                                                                      \
+    }                                                                                                             \
+}
+
 #define GEMM_UNROLL _Pragma("GCC unroll 8")
 #define GEMM_INLINE static inline __attribute__((always_inline))
 

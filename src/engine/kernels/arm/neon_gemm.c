@@ -247,18 +247,7 @@ MICRO(by_16_min, 256, 16, true)
 
 /* So few columns come straight from the blocks. */
 #define TYPE(T, len, has_min, micros, few)                                                                            \
-static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out) \
-{                                                                                                                     \
-    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                                                     \
-    ebb_block##len rows[TILE_ROWS];                                                                                   \
-                                                                                                                      \
-    (void)k;                                                                                                          \
-    for (size_t b = 0; b < n_blocks; b++) {                                                                           \
-        for (size_t i = 0; i < TILE_ROWS; i++)                                                                        \
-            ebb_decode_##T(row_at(a, r0 + i) + (b0 + b) * bytes, rows + i);                                           \
-        put_##len(rows, has_min, (tile##len *)out + b);                                                               \
-    }                                                                                                                 \
-}                                                                                                                     \
+GEMM_UNPACK(T, len, TILE_ROWS, put_##len(rows, has_min, (tile##len *)out + b))                                        \
                                                                                                                       \
 static void matmul_##T(const ebb_matmul *a)                                                                           \
 {                                                                                                                     \

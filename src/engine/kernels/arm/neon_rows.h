@@ -6,7 +6,7 @@
 #include <arm_neon.h>
 
 #include "kernels/blocks.h"
-#include "kernels/kernels.h"
+#include "kernels/rows.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
@@ -19,16 +19,6 @@ typedef void ebb_neon_gemv(const ebb_matmul *a);
 EBB_TYPES_32(X)
 EBB_TYPES_256(X)
 #undef X
-
-INLINE const uint8_t *row_at(const ebb_matmul *a, size_t r)
-{
-    return (const uint8_t *)a->w + (r < a->n_rows ? r : a->n_rows - 1) * a->row_bytes;
-}
-
-INLINE const void *column(const ebb_matmul *a, size_t c)
-{
-    return (const char *)a->x + c * a->x_col_bytes;
-}
 
 /* Lane i: the sum of the lanes of s[i]. */
 INLINE int32x4_t sum4(const int32x4_t s[ROWS])

@@ -223,17 +223,7 @@ static void T##_2(const ebb_gemm_place *p) { micro_##len(p, 2, adds, offset, has
 static void T##_3(const ebb_gemm_place *p) { micro_##len(p, 3, adds, offset, has_min); }                    \
 static void T##_4(const ebb_gemm_place *p) { micro_##len(p, 4, adds, offset, has_min); }                    \
                                                                                                                   \
-static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out) \
-{                                                                                                                 \
-    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                                                 \
-    ebb_block##len rows[TILE_ROWS];                                                                               \
-                                                                                                                  \
-    (void)k;                                                                                                      \
-    for (size_t b = 0; b < n_blocks; b++) {                                                                       \
-        DECODE_ROWS(T, a, r0, (b0 + b) * bytes, rows);                                                            \
-        put_##len(rows, offset, has_min, (tile##len *)out + b);                                                   \
-    }                                                                                                             \
-}                                                                                                                 \
+GEMM_UNPACK(T, len, TILE_ROWS, put_##len(rows, offset, has_min, (tile##len *)out + b))                            \
                                                                                                                   \
 static void matmul_##T(const ebb_matmul *a)                                                                       \
 {                                                                                                                 \

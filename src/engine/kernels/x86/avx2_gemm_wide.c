@@ -172,17 +172,7 @@ MICRO(32)
 MICRO(256)
 
 #define TYPE(T, len, panel)                                                                                       \
-static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out) \
-{                                                                                                                 \
-    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                                                 \
-    ebb_block##len rows[TILE_ROWS];                                                                               \
-                                                                                                                  \
-    (void)k;                                                                                                      \
-    for (size_t b = 0; b < n_blocks; b++) {                                                                       \
-        DECODE_ROWS(T, a, r0, (b0 + b) * bytes, rows);                                                            \
-        put_##len(rows, (wide##len *)out + b);                                                                    \
-    }                                                                                                             \
-}                                                                                                                 \
+GEMM_UNPACK(T, len, TILE_ROWS, put_##len(rows, (wide##len *)out + b))                                             \
                                                                                                                   \
 void ebb_avx2_gemm_##T(const ebb_matmul *a)                                                                       \
 {                                                                                                                 \

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#include "kernels/kernels.h"
+#include "kernels/rows.h"
 #include "kernels/number.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -35,16 +35,6 @@ INLINE __m256i row_mask(const ebb_matmul *a, size_t r)
     int n = a->n_rows - r < ROWS ? (int)(a->n_rows - r) : ROWS;
 
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-
-INLINE const uint8_t *row_at(const ebb_matmul *a, size_t r)
-{
-    return (const uint8_t *)a->w + (r < a->n_rows ? r : a->n_rows - 1) * a->row_bytes;
-}
-
-INLINE const void *column(const ebb_matmul *a, size_t c)
-{
-    return (const char *)a->x + c * a->x_col_bytes;
 }
 
 /* Word i of both 128-bit lanes, everywhere. */

@@ -47,9 +47,4 @@ INLINE __m256 step(const float d[ROWS], __m256 dx, __m256i sum, __m256 acc)
     return _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(d), dx), _mm256_cvtepi32_ps(sum), acc);
 }
 
-/* A block of 16 rows from r0, decoded. */
-#define DECODE_ROWS(T, a, r0, byte, out)                                                         \
-    for (int i_ = 0; i_ < TILE_ROWS; i_++)                                                       \
-        ebb_decode_##T(row_at(a, (r0) + (size_t)i_) + (byte), (out) + i_)
-
 #endif
