@@ -1,16 +1,31 @@
 #!/bin/sh
 # run.sh TEST... - run test programs and scripts, print one line each and a total.
 # Exit status 1 if any failed.  A script's exit status 77 means skipped.
+#
+# Each test gets the same surroundings whoever runs it, and as much time as anything but a hang could need (EBB_TEST_LIMIT_S).
 passed=0 failed=0 skipped=0
 log=$(mktemp) || exit 1
 home=$(mktemp -d) || exit 1                      # a test keeps nothing in the user's folders, and finds nothing there
-XDG_CACHE_HOME=$home/cache XDG_STATE_HOME=$home/state XDG_CONFIG_HOME=$home/config XDG_DATA_HOME=$home/data
-export XDG_CACHE_HOME XDG_STATE_HOME XDG_CONFIG_HOME XDG_DATA_HOME
+limit=${EBB_TEST_LIMIT_S:-1800}
+HOME=$home XDG_CACHE_HOME=$home/cache XDG_STATE_HOME=$home/state XDG_CONFIG_HOME=$home/config XDG_DATA_HOME=$home/data
+export HOME XDG_CACHE_HOME XDG_STATE_HOME XDG_CONFIG_HOME XDG_DATA_HOME
+unset XDG_RUNTIME_DIR EBB_MODELS HF_ENDPOINT HF_TOKEN HF_TOKEN_PATH HF_HOME NO_COLOR ACCESSIBLE TMUX STY VISUAL EDITOR CDPATH
+unset http_proxy https_proxy ftp_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY
 trap 'rm -rf "$log" "$home"' EXIT
+trap 'echo "STOPPED in $name"; exit 130' INT TERM HUP
+
+# Its output to $log, its exit status; one that hangs is ended, and says so.
+run() {
+    timeout --foreground -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null
+    status=$?
+    [ $status -ne 124 ] && [ $status -ne 137 ] || echo "no end after $limit s" >>"$log"
+    return $status
+}
+
 for t in "$@"; do
     name=${t#build/*/tests/}
     case $t in
-    *.sh) sh "$t" >"$log" 2>&1; status=$?
+    *.sh) run sh "$t"; status=$?
         case $status in
         0) passed=$((passed + 1)); echo "ok      $name" ;;
         77) skipped=$((skipped + 1)); echo "skipped $name: $(tail -n 1 "$log")" ;;
@@ -18,7 +33,7 @@ for t in "$@"; do
         esac
         continue ;;
     esac
-    CMOCKA_MESSAGE_OUTPUT=TAP "$t" >"$log" 2>&1; status=$?
+    run env CMOCKA_MESSAGE_OUTPUT=TAP "$t"; status=$?
     # cmocka 1.1.5 prints a skipped test as "not ok N # SKIP name"
     sk=$(grep -c '^\(not \)*ok .*# SKIP' "$log")
     ok=$(grep '^ok [0-9]' "$log" | grep -vc '# SKIP')
@@ -26,7 +41,7 @@ for t in "$@"; do
     passed=$((passed + ok)); skipped=$((skipped + sk))
     if [ $status -ne 0 ] || [ "$bad" -gt 0 ]; then
         failed=$((failed + (bad > 0 ? bad : 1)))
-        echo "FAILED  $name"; grep -v '^ok ' "$log" | sed 's/^/    /'
+        echo "FAILED  $name (exit $status)"; grep -v '^ok ' "$log" | sed 's/^/    /'
     elif [ "$sk" -gt 0 ]; then
         echo "ok      $name ($ok, $sk skipped)"
     else

@@ -2,9 +2,9 @@
 # /mem and /plan in plain text and in tmux: what a budget brings is said, then it stands; the answer is the same.
 set -e
 case $EBB in /*) ;; *) EBB=$PWD/$EBB ;; esac
-dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT
+command -v tmux >/dev/null && . tests/support/tmux.sh || { dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT; }
 export LC_ALL=C.UTF-8 XDG_STATE_HOME="$dir/s" XDG_CONFIG_HOME="$dir" XDG_CACHE_HOME="$dir" XDG_DATA_HOME="$dir"
-unset EBB_MODELS TMUX NO_COLOR ACCESSIBLE
+unset EBB_MODELS
 chat="$EBB chat -m models/guide.gguf --ctx 512 -n 12 --greedy --no-kv-cache --trace $dir/trace"
 has() { grep -qE -- "$2" "$dir/$1" || { echo "$1 lacks: $2"; cat "$dir/$1"; exit 1; }; }
 
@@ -37,21 +37,11 @@ has trace 'budget: budget [0-9.]+ MiB: '
 [ "$(grep '^Model: ' "$dir/wide")" = "$(grep '^Model: ' "$dir/narrow")" ] || { echo "another answer"; cat "$dir/wide" "$dir/narrow"; exit 1; }
 
 command -v tmux >/dev/null || { echo "tmux is not there: the full screen was not tried"; exit 0; }
-socket=ebb-mem-$$
-tm() { tmux -L "$socket" -f /dev/null "$@"; }
-trap 'tm kill-server 2>/dev/null; rm -rf "$dir"' EXIT
-wait_for() {
-    n=100
-    until tm capture-pane -p | grep -qE -- "$1"; do
-        n=$((n - 1)); [ $n -gt 0 ] || { echo "never on the screen: $1"; tm capture-pane -p; exit 1; }
-        sleep 0.1
-    done
-}
 tm new-session -d -x 120 -y 40 "$chat" || { echo "tmux does not start"; exit 0; }
 wait_for 'memory, own'
 tm send-keys "/mem $less" Enter
-wait_for '\* budget .* tier (full|tight), '
-wait_for '\* the budget stands after '
-wait_for 'budget [0-9.]+ MiB: everything fits'    # the panel's last decision
+wait_for_re '\* budget .* tier (full|tight), '
+wait_for_re '\* the budget stands after '
+wait_for_re 'budget [0-9.]+ MiB: everything fits'    # the panel's last decision
 tm send-keys '/plan' Enter
-wait_for '  total  *[0-9.]+ MiB'
+wait_for_re '  total  *[0-9.]+ MiB'

@@ -47,7 +47,7 @@ p = subprocess.Popen([sys.argv[1], "run", "-p", "Tell me everything.", "--temp",
 os.read(p.stdout.fileno(), 1)
 p.send_signal(signal.SIGINT)
 p.stdout.read()
-if p.wait(20) not in (130, 0):                    # 0: it was quicker than the signal
+if p.wait(300) not in (130, 0):                    # 0: it was quicker than the signal
     sys.exit("exit %d after Ctrl-C" % p.returncode)
 PY
 

@@ -25,7 +25,7 @@ try:
         p = subprocess.Popen([ebb, "--plain"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         p.stdin.write(b"/title Trip \"1\"\nHow do I leave?\n")
         p.stdin.flush()
-        for _ in range(200):
+        for _ in range(6000):
             running = json.loads(stat("--json").stdout)["running"]
             if running and running[0]["state"] == "idle" and running[0]["generated"] > 0:
                 break
@@ -41,12 +41,12 @@ try:
         if 'Trip "1"' not in stat(str(p.pid)).stdout or stat("1").returncode != 1:
             sys.exit("by number: %r" % stat(str(p.pid)))
         p.stdin.close()
-        if p.wait(10) != 0 or os.path.exists(path):
+        if p.wait(300) != 0 or os.path.exists(path):
             sys.exit("the socket stayed")
         # one that is killed leaves its socket; the next look removes it
         p = subprocess.Popen([ebb, "--plain"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         path = "%s/%d.sock" % (folder, p.pid)
-        while not os.path.exists(path):
+        while not os.path.exists(path) and p.poll() is None:
             time.sleep(0.02)
         time.sleep(0.1)
         p.kill()

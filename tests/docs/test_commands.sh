@@ -27,7 +27,7 @@ for t in Q4_K_M Q8_0; do ln -s "$root/models/guide.gguf" "$hub/Meta-Llama-3.1-8B
 python3 tests/support/hub.py "$dir/hub" &
 server=$!
 trap 'kill $server; rm -rf "$dir"' EXIT
-for i in $(seq 100); do [ -e "$dir/hub/port" ] && break; sleep 0.1; done
+for i in $(seq 3000); do [ -e "$dir/hub/port" ] && break; sleep 0.1; done
 HF_ENDPOINT=http://127.0.0.1:$(cat "$dir/hub/port")
 export HF_ENDPOINT
 PATH=$dir/bin:$PATH LC_ALL=C.UTF-8

@@ -22,7 +22,7 @@ bool test_hub_start(test_hub *h)
         _exit(127);
     }
     snprintf(path, sizeof path, "%s/port", h->dir);
-    for (int i = 0; i < 600 && port == 0; i++) {
+    for (int i = 0; i < 6000 && port == 0 && waitpid(h->pid, NULL, WNOHANG) == 0; i++) {
         FILE *f = fopen(path, "r");
 
         if (f && fscanf(f, "%d", &port) != 1)

@@ -8,7 +8,7 @@ what it does:
     elsewhere     files are behind a redirect to another host name (localhost), as on the real hub
     otherport     ... and to another port
     cut=N         a body ends after N bytes, with a broken connection
-    slow=N        N bytes every 20 ms
+    hold=N        after N bytes one now and then, until `how` says something else: a download that stands in its middle
     norange       no ranges
     chunked       no Content-Length
     etag=X        the files' ETag ("X"), and no checksum in listing and headers
@@ -29,7 +29,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 root = sys.argv[1]
 lock = threading.Lock()
-state = {"busy": None}
+state = {"busy": 0, "of": None}      # how many are still sent away, of which `how`
 
 
 def how():
@@ -107,15 +107,19 @@ class Hub(BaseHTTPRequestHandler):
         return self.answer(200, json.dumps(items).encode(), Content_Type="application/json", **more)
 
     def body(self, data, do):
-        step = int(do.get("slow", 0)) or len(data) or 1
         end = min(len(data), int(do["cut"])) if "cut" in do else len(data)
+        at = 0
         try:
-            for i in range(0, end, step):
-                piece = data[i:min(i + step, end)]
+            while at < end:
+                n = end - at
+                if "hold" in do and how() == do:
+                    n = min(n, int(do["hold"]) - at) if at < int(do["hold"]) else 1
+                piece = data[at:at + n]
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if "chunked" in do else piece)
                 self.wfile.flush()
-                if "slow" in do:
-                    time.sleep(0.02)
+                at += n
+                if n == 1:
+                    time.sleep(0.1)
             if "chunked" in do and end == len(data):
                 self.wfile.write(b"0\r\n\r\n")
         except OSError:
@@ -128,10 +132,10 @@ class Hub(BaseHTTPRequestHandler):
         if "status" in do:
             return self.answer(int(do["status"]), b"no", Retry_After="1")
         with lock:
-            if state["busy"] is None:
-                state["busy"] = int(do.get("busy", 0))
-            state["busy"] -= 1
-            is_busy = state["busy"] >= 0
+            if state["of"] != do:
+                state.update(busy=int(do.get("busy", 0)), of=dict(do))
+            is_busy = state["busy"] > 0
+            state["busy"] -= is_busy
         if is_busy:
             return self.answer(503, b"busy")
         if "token" in do and self.headers.get("Authorization") != "Bearer " + do["token"]:

@@ -6,7 +6,10 @@
  * This program is also the one that runs in the terminal: test_golden --talk full|inline|plain. */
 #include "ebb_test.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -69,7 +72,7 @@ static void wait_for(const char *text)
 {
     ebb_buf out = { 0 };
 
-    for (int i = 0; i < 1200; i++) {
+    for (int i = 0; i < EBB_TEST_WAIT_S * 40; i++) {
         capture(&out, false);
         if (strstr(ebb_buf_text(&out), text)) {
             ebb_buf_fini(&out);
@@ -111,7 +114,7 @@ static void compare(const char *name, bool with_history, bool has_greeting)
     else
         assert_int_equal(ebb_file_slurp(path, 1 << 20, &want, &err), EBB_OK);
     ebb_buf_addc(&want, '\0');
-    for (int i = 0; i < 200 && !is_same; i++) {
+    for (int i = 0; i < EBB_TEST_WAIT_S * 20 && !is_same; i++) {
         usleep(i ? 50000 : 0);
         capture(&got, with_history);
         if (has_greeting)
@@ -218,7 +221,7 @@ static void through_screen(void **state)
     for (int i = 0; i < 2; i++) {
         char rc[300];
         snprintf(rc, sizeof rc, "%s/screenrc", dir);
-        assert_int_equal(ebb_file_replace(rc, "startup_message off\nvbell off\ndefutf8 on\n", 41, &err), EBB_OK);
+        assert_int_equal(ebb_file_replace(rc, "startup_message off\nvbell off\ndefutf8 on\nautodetach off\n", 56, &err), EBB_OK);
         snprintf(command, sizeof command, "env TERM=xterm-256color LC_ALL=C.UTF-8 SCREENDIR=%s/s screen -U -c %s %s --talk %s",
                  dir, rc, self, modes[i]);
         snprintf(golden, sizeof golden, "screen-%s", modes[i]);
@@ -237,7 +240,7 @@ static pid_t start_sshd(int port)
     pid_t pid;
 
     snprintf(command, sizeof command,
-             "cd %s && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f me && cp me.pub keys &&"
+             "cd %s && rm -f host me && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f me && cp me.pub keys &&"
              "printf 'Port %d\\nListenAddress 127.0.0.1\\nHostKey %s/host\\nAuthorizedKeysFile %s/keys\\nPidFile none\\n"
              "StrictModes no\\nUsePAM no\\nPasswordAuthentication no\\nPermitRootLogin yes\\n' > config",
              dir, port, dir, dir);
@@ -256,28 +259,68 @@ static pid_t start_sshd(int port)
     return pid;
 }
 
+/* A port that nobody had a moment ago. */
+static int free_port(void)
+{
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t n = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM, 0), port = 0;
+
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0 && getsockname(fd, (struct sockaddr *)&a, &n) == 0)
+        port = ntohs(a.sin_port);
+    close(fd);
+    return port;
+}
+
+static bool listens(int port)
+{
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port) };
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool ok = fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof a) == 0;
+
+    close(fd);
+    return ok;
+}
+
+/* An sshd that has begun to listen, or -1: none may run here. */
+static pid_t find_sshd(int *port)
+{
+    for (int i = 0; i < 5; i++) {
+        int status;
+        pid_t sshd;
+
+        *port = free_port();
+        sshd = *port ? start_sshd(*port) : -1;
+        if (sshd < 0)
+            return -1;
+        for (bool is_open = false; waitpid(sshd, &status, WNOHANG) == 0; is_open = listens(*port)) {
+            if (is_open)
+                return sshd;
+            usleep(20000);
+        }
+    }
+    return -1;
+}
+
 static void through_ssh(void **state)
 {
     static const char *const modes[] = { "full", "inline" };
-    int port = 20000 + getpid() % 20000, status;
+    int port, status;
     char command[1500];
     pid_t sshd;
 
     (void)state;
     if (!has("tmux") || !has("sshd") || !has("ssh") || !has("ssh-keygen"))
         skip();
-    sshd = start_sshd(port);
+    sshd = find_sshd(&port);
     if (sshd < 0)
         skip();
-    usleep(300000);
-    if (waitpid(sshd, &status, WNOHANG) == sshd)
-        skip();                                  /* no sshd may run here */
     for (int i = 0; i < 2; i++) {
         char golden[64];
         snprintf(command, sizeof command,
                  "env TERM=xterm-256color ssh -tt -q -F none -i %s/me -p %d -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
-                 " -o IdentitiesOnly=yes 127.0.0.1 \"LC_ALL=C.UTF-8 %s --talk %s\"",
-                 dir, port, self, modes[i]);
+                 " -o IdentitiesOnly=yes 127.0.0.1 \"LC_ALL=C.UTF-8 XDG_STATE_HOME=%s %s --talk %s\"",
+                 dir, port, dir, self, modes[i]);
         snprintf(golden, sizeof golden, "%s-utf8", modes[i]);
         converse(command, modes[i], golden);
     }
@@ -308,6 +351,8 @@ int main(int argc, char **argv)
         return talk(argv[2]);
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 || !mkdtemp(dir))
         return 1;
+    setenv("XDG_STATE_HOME", dir, 1);
+    unsetenv("XDG_RUNTIME_DIR");
     status = cmocka_run_group_tests(tests, NULL, NULL);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     return system(command) == 0 ? status : 1;

@@ -4,7 +4,11 @@
 set -eu
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 exec python3 - "$EBB" <<'PY'
-import os, pty, re, select, shutil, signal, sqlite3, struct, fcntl, termios, sys, tempfile, time
+import os, re, shutil, sqlite3, sys, tempfile, time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, "tests/support")
+from terminal import PATIENCE_S, Terminal
 
 ebb = os.path.abspath(sys.argv[1])
 home = tempfile.mkdtemp()
@@ -12,42 +16,16 @@ plain_env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "ACCES
 plain_env.update(HOME=home, XDG_STATE_HOME=home + "/state", XDG_CACHE_HOME=home + "/cache", XDG_DATA_HOME=home + "/data",
                  XDG_CONFIG_HOME=home + "/config", TERM="xterm-256color", LC_ALL="C.UTF-8")
 
-class Chat:
+class Chat(Terminal):
     def __init__(self, *options, **env):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execve(ebb, [ebb, "--greedy", "-n", "40", *options], dict(plain_env, **env))
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        self.seen = b""
-
-    def until(self, want, s=20):
-        end, start = time.time() + s, len(self.seen)
-        while not re.search(want, self.seen[start:]):
-            if time.time() > end:
-                sys.exit("never sent: %r in %r" % (want, self.seen[start:][-600:]))
-            if select.select([self.fd], [], [], 0.1)[0]:
-                self.seen += os.read(self.fd, 65536)
-
-    def type(self, keys):
-        os.write(self.fd, keys)
+        super().__init__([ebb, "--greedy", "-n", "40", *options], dict(plain_env, **env))
 
     def leave(self, keys=b"\x04"):
         self.type(keys)
-        end = time.time() + 20
-        while time.time() < end:
-            try:
-                if select.select([self.fd], [], [], 0.1)[0]:
-                    self.seen += os.read(self.fd, 65536) or b""
-            except OSError:
-                pass
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                os.close(self.fd)
-                if status:
-                    sys.exit("status %d at the end" % status)
-                return self.seen
-        os.kill(self.pid, signal.SIGKILL)
-        sys.exit("Ctrl-D did not leave")
+        status = self.end()
+        if status:
+            sys.exit("status %d at the end" % status)
+        return self.seen
 
 def colours(sent):
     """The SGR parameters that choose a colour."""
@@ -94,15 +72,13 @@ try:
     c = a_chat()
     c.type(b"\x1b[200~first line\rsecond line\r\x1b[201~")
     c.until(rb"second line")
-    time.sleep(0.3)
+    c.read(0.3)
     if len(questions()) != before + 1:
         sys.exit("a paste was sent by itself: %r" % questions()[before:])
     c.type(b"\r")
-    for _ in range(100):
-        if len(questions()) > before + 1:
-            break
-        c.until(rb"")
-        time.sleep(0.1)
+    end = time.monotonic() + PATIENCE_S
+    while len(questions()) <= before + 1 and time.monotonic() < end:
+        c.read(0.1)
     if questions()[-1].strip() != "first line\nsecond line":
         sys.exit("a paste became %r" % questions()[before + 1:])
     for _ in range(5):                            # nothing runs, nothing is typed: it stays

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,11 +15,12 @@ static char text[N], got[N];
 
 static void *read_all(void *arg)
 {
-    int fd = *(int *)arg;
+    int fd = *(int *)arg, waits = 0, room = fcntl(fd, F_GETPIPE_SZ);
     size_t n = 0;
     ssize_t k;
 
-    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);  /* the pipe is full by then */
+    while (ioctl(fd, FIONREAD, &waits) == 0 && waits < room)     /* until the pipe is full */
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     while (n < N && (k = read(fd, got + n, N - n)) > 0)
         n += (size_t)k;
     return n == N ? got : NULL;
