@@ -186,6 +186,22 @@ static ebb_status answer(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, 
     return st;
 }
 
+/* What the engine was like while it answered; of names that bench and stat have, too. */
+static void put_engine(json_t *o, const ebb_stats *s)
+{
+    json_object_set_new(o, "ctx", json_integer(s->n_ctx));
+    json_object_set_new(o, "kv_type", json_string(s->kv_type));
+    json_object_set_new(o, "layers", json_integer(s->n_layers));
+    json_object_set_new(o, "resident_layers", json_integer(s->n_resident));
+    json_object_set_new(o, "cpu", json_string(s->cpu));
+    json_object_set_new(o, "io", json_string(s->io));
+    json_object_set_new(o, "threads", json_integer(s->n_threads));
+    json_object_set_new(o, "disk_bytes_s", json_real(s->disk_bytes_s));
+    json_object_set_new(o, "stall_share", json_real(s->stall_share));
+    if (s->experts_chosen > 0)
+        json_object_set_new(o, "expert_hits", json_real((double)s->experts_here / (double)s->experts_chosen));
+}
+
 static int report_json(ebb_chat *c)
 {
     static const ebb_message stopped = { .finish = EBB_FINISH_CANCELED };
@@ -206,8 +222,8 @@ static int report_json(ebb_chat *c)
                      "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
     if (root && m->n_draws)
         json_object_set_new(root, "seed", json_integer((json_int_t)m->draws[m->n_draws - 1].sampling.seed));
-    if (root && s.experts_chosen > 0)
-        json_object_set_new(root, "expert_hits", json_real((double)s.experts_here / (double)s.experts_chosen));
+    if (root)
+        put_engine(root, &s);
     return ebb_cli_print_json(root);
 }
 

@@ -57,6 +57,13 @@ static void put_figures(json_t *o, const ebb_stats *s)
     put(o, "layers", s->n_layers);
     put(o, "resident", s->n_resident);
     put(o, "read_bytes", s->read_bytes);
+    put(o, "threads", s->n_threads);
+    json_object_set_new(o, "cpu", json_string(s->cpu));
+    json_object_set_new(o, "io", json_string(s->io));
+    json_object_set_new(o, "kv_type", json_string(s->kv_type));
+    put(o, "drafted", s->drafted);
+    put(o, "accepted", s->accepted);
+    put(o, "draft_bytes", s->draft_bytes);
     json_object_set_new(o, "disk_bytes_s", json_real(s->disk_bytes_s));
     json_object_set_new(o, "stall_share", json_real(s->stall_share));
     if (s->experts_chosen > 0)

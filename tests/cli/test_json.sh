@@ -12,14 +12,34 @@ one() {
     [ "$(wc -l <"$dir/out")" -eq 1 ] || fail "ebb $* --json: $(wc -l <"$dir/out") lines"
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$dir/out" || fail "ebb $*: no JSON: $(cat "$dir/out")"
 }
+# has FIELD...: of the object that came last; a dot leads into an object
+has() {
+    python3 -c '
+import json, sys
+top = json.load(open(sys.argv[1]))
+for name in sys.argv[2:]:
+    at = top
+    for key in name.split("."):
+        if key not in at: sys.exit(name)
+        at = at[key]
+' "$dir/out" "$@" 2>"$dir/err" || fail "lacks the field $(cat "$dir/err"): $(cat "$dir/out")"
+}
 "$EBB" run -s first -n 5 -p 'What is a token?' </dev/null >/dev/null 2>&1 || fail "no session"
 one run -n 5 -p 'What is a token?'
+has text finish prompt_tokens reused_tokens computed_tokens generated_tokens prefill_s decode_tok_s peak_rss_bytes seed ctx kv_type layers \
+    resident_layers cpu io threads disk_bytes_s stall_share drafted accepted tier
 one plan
 one plan -m models/guide.gguf
+has tier ctx kv_type layers resident_layers total_bytes available_bytes predicted_decode_tok_s predicted_prefill_tok_s fits \
+    parts.weights_resident parts.weights_ring parts.kv parts.activations parts.tokenizer parts.code parts.reserve
 one bench -m models/guide.gguf -p 8 -n 2 -r 1
+has prefill_tok_s decode_tok_s load_s first_token_s peak_rss_bytes kv_bytes layers resident_layers weight_bytes read_bytes_per_token \
+    disk_bytes_s stall_share drafted accepted tier cpu io threads
 one models
 one doctor
 one sessions list
 one sessions search token
+one sessions replay first
+has answers same tokens
 "$EBB" stat --json >"$dir/out" 2>/dev/null || true          # 1: nothing runs
 python3 -c 'import json, sys; json.load(open(sys.argv[1]))["running"]' "$dir/out" || fail "stat: $(cat "$dir/out")"
