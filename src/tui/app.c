@@ -9,7 +9,6 @@
 
 #include "attach.h"
 #include "commands.h"
-#include "draft.h"
 #include "os/file.h"
 
 /* Frames per second while text streams; figures per second while something happens. */
@@ -102,50 +101,6 @@ static void open_history(ebb_app *a)
     ebb_buf_fini(&path);
 }
 
-/* -- What was not sent ---------------------------------------------------------------- */
-
-/* A conversation without a message has no name yet that would find it again. */
-static const char *draft_of(const ebb_app *a)
-{
-    return ebb_chat_n_messages(a->front.chat) > 0 ? ebb_chat_session_name(a->front.chat) : "";
-}
-
-static void add_unsent(ebb_buf *out, const char *text)
-{
-    if (*text && out->len > 0)
-        ebb_buf_addc(out, '\n');
-    ebb_buf_adds(out, text);
-}
-
-bool ebb_app_leave(ebb_app *a)
-{
-    ebb_buf text = { 0 }, line = { 0 };
-    ebb_error err;
-    bool is_kept;
-
-    for (size_t i = 0; i < a->n_queue; i++)
-        add_unsent(&text, a->queue[i]);
-    if (!a->front.editing && !a->front.is_cutting && ebb_editor_text(&a->editor, &line) &&
-        !ebb_command_is(ebb_buf_text(&line)))
-        add_unsent(&text, ebb_buf_text(&line));
-    is_kept = text.len > 0 && a->front.state_dir.len > 0 &&
-              ebb_draft_keep(a->front.state_dir.data, draft_of(a), text.data, text.len, &err) == EBB_OK;
-    ebb_buf_fini(&text);
-    ebb_buf_fini(&line);
-    return is_kept;
-}
-
-static void take_draft(ebb_app *a)
-{
-    ebb_buf text = { 0 };
-
-    if (a->front.state_dir.len > 0 && ebb_draft_take(a->front.state_dir.data, draft_of(a), &text) && text.len > 0) {
-        ebb_front_offer(&a->front, text.data, text.len);
-        ebb_app_hint(a, "this was not sent when you left; Enter sends it, Ctrl-C drops it");
-    }
-    ebb_buf_fini(&text);
-}
-
 void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts)
 {
     ebb_error err;
@@ -157,7 +112,8 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->front.send = send_raw;
     a->front.edit = edit;
     a->front.view = view;
-    a->preview.due_s = -1;
+    a->preview.due_s = a->draft_due_s = -1;
+    a->draft.fd = -1;
     ebb_vi_set(&a->vi, &a->editor, opts->has_vi_keys);
     a->term = term;
     ebb_transcript_init(&a->view, chat, !term->utf8);
@@ -171,7 +127,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     }
     open_history(a);
     a->is_first_run = a->history.n == 0;
-    take_draft(a);
+    ebb_app_take_draft(a);
     a->figures_s = -1;
     a->drawn_s = -1;
     a->is_dirty = a->is_urgent = true;
@@ -180,6 +136,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
 void ebb_app_fini(ebb_app *a)
 {
     ebb_greeting_meter_drop(a->meter);
+    ebb_draft_unguard(&a->draft);
     if (a->term->ops->begin && a->signal != SIGHUP)
         ebb_app_inline_frame(a, true);
     for (size_t i = 0; i < a->n_queue; i++)
@@ -451,6 +408,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     ebb_figures now = a->figures;
 
     ebb_app_preview_tick(a, now_s);
+    ebb_app_draft_tick(a, now_s);
     measure_tick(a);
     if (a->figures_s >= 0 && now_s - a->figures_s < every)
         return;
@@ -512,6 +470,10 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
     if (a->preview.due_s >= 0 && !ebb_chat_is_busy(a->front.chat) && ebb_chat_is_ready(a->front.chat)) {
         int count = until(a->preview.due_s, now_s);
         wait = wait < 0 || count < wait ? count : wait;
+    }
+    if (a->draft_due_s >= 0) {
+        int keep = until(a->draft_due_s, now_s);
+        wait = wait < 0 || keep < wait ? keep : wait;
     }
     if (a->is_dirty) {
         int frame = until(a->drawn_s + frame_s(a), now_s);

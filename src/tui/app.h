@@ -17,6 +17,7 @@
  */
 #ifndef EBB_TUI_APP_H
 #define EBB_TUI_APP_H
+#include "draft.h"
 #include "editor.h"
 #include "ebb/plan.h"
 #include "front.h"
@@ -63,6 +64,9 @@ typedef struct ebb_app {
     ebb_layout     layout;       /* F2 */
     bool           after_ctrl_x;
     ebb_preview    preview;
+    ebb_draft      draft;        /* what is typed, for the case of a kill -9 ... */
+    double         draft_due_s;  /* ... when to keep it; -1: it is kept */
+    size_t         draft_seen;   /* changes of it, when it was looked at */
     ebb_machine    machine;      /* as an empty screen says it */
     size_t         asked_at;     /* the edit at which a word was asked about: a command, or a message? */
     bool           is_first_run; /* nothing was ever typed here */
@@ -112,6 +116,9 @@ void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row
 /* app_inline.c.  Looking back or searching takes the whole screen until one is at the end again. */
 bool ebb_app_inline_is_whole(ebb_app *a);
 void ebb_app_inline_frame(ebb_app *a, bool is_end);              /* is_end: the last one, all is handed out */
+
+void ebb_app_take_draft(ebb_app *a);             /* app_draft.c: what was not sent the last time is offered */
+void ebb_app_draft_tick(ebb_app *a, double now_s);
 
 void ebb_app_find_begin(ebb_app *a);             /* app_find.c */
 bool ebb_app_find(ebb_app *a, const char *text, size_t n);       /* false: it is nowhere */

@@ -1,7 +1,8 @@
 /* tui/draft.h - what was typed and not sent, from one run to the next.
  *
- * One file in the state folder, for the one conversation that was left last: its name on the
- * first line ("": one that had no message yet), then the text. */
+ * A file in the state folder, `draft`, for the one conversation that was left last: its name on the
+ * first line ("": one that had no message yet), then the text.  While a program runs, another of the same form, `draft-PID`,
+ * with its lock on it: without the lock it is of a program that was killed. */
 #ifndef EBB_TUI_DRAFT_H
 #define EBB_TUI_DRAFT_H
 #include <stdbool.h>
@@ -9,10 +10,20 @@
 #include "base/buf.h"
 #include "ebb/status.h"
 
+/* Of a running program. */
+typedef struct ebb_draft {
+    int  fd;                     /* -1: there is none */
+    char path[512];
+} ebb_draft;
+/* Keep the text as it is by now, without a sync; n 0: there is none.  What goes wrong is not told: it is tried again with the
+ * next change, and whoever leaves in peace keeps it otherwise. */
+void ebb_draft_guard(ebb_draft *d, const char *state_dir, const char *session, const char *text, size_t n);
+void ebb_draft_unguard(ebb_draft *d);
+
 /* Errors: IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_draft_keep(const char *state_dir, const char *session, const char *text, size_t n, ebb_error *err);
-/* true: there was one for this conversation; it is in *out now, and in no file any more. */
+/* true: there was one for this conversation, left in peace or by a program that was killed; it is in *out now, and in no file any more. */
 bool ebb_draft_take(const char *state_dir, const char *session, ebb_buf *out);
 
 #endif

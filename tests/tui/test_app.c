@@ -1,5 +1,8 @@
 #include "ebb_test.h"
 
+#include <dirent.h>
+#include <sys/wait.h>
+
 #include "screen.h"
 
 static void open_ready(screen *s, int rows, int cols)
@@ -162,6 +165,61 @@ static void unsent_is_kept(void **state)
     screen_close(&s);
     screen_open(&s, 12, 60, dir);
     assert_has(&s, "> Ask something.");
+    screen_close(&s);
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    assert_int_equal(system(cmd), 0);
+}
+
+static size_t n_drafts(const char *dir)
+{
+    DIR *d = opendir(dir);
+    size_t n = 0;
+
+    for (const struct dirent *e; (e = readdir(d)) != NULL;)
+        n += strncmp(e->d_name, "draft", 5) == 0;
+    closedir(d);
+    return n;
+}
+
+/* kill -9 takes a second of typing, no more; and what was sent does not come again. */
+static void unsent_survives_a_kill(void **state)
+{
+    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64];
+    screen s, other;
+    int status;
+    pid_t pid;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    pid = fork();
+    if (pid == 0) {
+        screen_open(&s, 12, 60, dir);
+        screen_keys(&s, "half a thought");
+        screen_step(&s, 2);
+        screen_keys(&s, " and words that nobody will see");
+        _exit(0);                                /* as if killed: nothing is closed */
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(n_drafts(dir), 1);
+    screen_open(&s, 12, 60, dir);
+    assert_has(&s, "> half a thought\n");
+    assert_int_equal(n_drafts(dir), 0);
+    screen_keys(&s, "!");
+    screen_step(&s, 2);
+    assert_int_equal(n_drafts(dir), 1);
+    screen_open(&other, 12, 60, dir);            /* of a program that runs it is its own */
+    assert_has(&other, "> Ask something.");
+    screen_close(&other);
+    fake_ready(s.chat);
+    screen_keys(&s, "\r");
+    screen_step(&s, 0);
+    assert_int_equal(n_drafts(dir), 0);
+    screen_keys(&s, "more");
+    screen_step(&s, 2);
+    assert_int_equal(n_drafts(dir), 1);
+    screen_keys(&s, "\x15");                     /* Ctrl-U */
+    screen_step(&s, 0);
+    assert_int_equal(n_drafts(dir), 0);
     screen_close(&s);
     snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
     assert_int_equal(system(cmd), 0);
@@ -748,6 +806,7 @@ int main(void)
         cmocka_unit_test(stop_keeps_the_part),
         cmocka_unit_test(busy_queues),
         cmocka_unit_test(unsent_is_kept),
+        cmocka_unit_test(unsent_survives_a_kill),
         cmocka_unit_test(several_lines),
         cmocka_unit_test(a_long_message_takes_the_row),
         cmocka_unit_test(refused_text_comes_back),
