@@ -110,7 +110,7 @@ HEAD = "| memory | ebb | llama.cpp |\n|---|---|---|\n"
 
 def readme_table(rows):
     cell = lambda v: "" if v is None else f"{v:.1f}"
-    return HEAD + "".join(f"| {'enough' if r[0] == 'none' else r[0]} | {cell(r[1])} | {cell(r[2])} |\n" for r in reversed(rows))
+    return HEAD + "".join(f"| {'no limit' if r[0] == 'none' else r[0]} | {cell(r[1])} | {cell(r[2])} |\n" for r in reversed(rows))
 
 
 def update_readme(readme, rows):
