@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh TEST... - run test programs and scripts, print one line each and a total.
-# Exit status 1 if any failed.  A script's exit status 77 means skipped.
+# Exit status 1 if any failed.  A script's exit status 77 means skipped.  EBB_RUN: what runs the programs, an emulator.
 #
 # Each test gets the same surroundings whoever runs it, and as much time as anything but a hang could need (EBB_TEST_LIMIT_S).
 passed=0 failed=0 skipped=0
@@ -33,7 +33,7 @@ for t in "$@"; do
         esac
         continue ;;
     esac
-    run env CMOCKA_MESSAGE_OUTPUT=TAP "$t"; status=$?
+    run env CMOCKA_MESSAGE_OUTPUT=TAP $EBB_RUN "$t"; status=$?
     # cmocka 1.1.5 prints a skipped test as "not ok N # SKIP name"
     sk=$(grep -c '^\(not \)*ok .*# SKIP' "$log")
     ok=$(grep '^ok [0-9]' "$log" | grep -vc '# SKIP')

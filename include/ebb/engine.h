@@ -29,6 +29,8 @@ typedef enum ebb_kv_type { EBB_KV_F16, EBB_KV_Q8_0, EBB_KV_Q4_0, EBB_KV_F32, EBB
 typedef enum ebb_io { EBB_IO_AUTO, EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP } ebb_io;
 /* Kernels; all give the same bits.  AUTO: the fastest that this CPU has; another one that it has not is UNSUPPORTED. */
 typedef enum ebb_cpu { EBB_CPU_AUTO, EBB_CPU_SCALAR, EBB_CPU_AVX2, EBB_CPU_AVX512, EBB_CPU_NEON } ebb_cpu;
+/* What AUTO is on this machine: "avx512". */
+const char *ebb_cpu_kernels(void);
 /* Which layers are resident where `resident` says how many: evenly spread, the first, the last. */
 typedef enum ebb_placement { EBB_PLACE_INTERLEAVED, EBB_PLACE_FIRST, EBB_PLACE_LAST } ebb_placement;
 

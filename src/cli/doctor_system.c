@@ -168,8 +168,11 @@ void ebb_doctor_cpu(ebb_report *r, const char *root, const ebb_machine *m)
 
     line_of(root, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", siblings);
     line_of(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor);
-    f = ebb_report_add(r, "cpu", "%u CPUs for this process,%s%s%s%s", m->n_cpus, c.avx512 ? " AVX-512" : c.avx2 ? " AVX2" : "",
-                       c.neon ? " NEON" : "", c.dotprod ? " dot product" : "", !c.avx2 && !c.neon ? " plain instructions only" : "");
+    f = ebb_report_add(r, "cpu", "%u CPUs for this process,%s%s%s%s; kernels %s", m->n_cpus, c.avx512 ? " AVX-512" : c.avx2 ? " AVX2" : "",
+                       c.neon ? " NEON" : "", c.dotprod ? " dot product" : "", !c.avx2 && !c.neon ? " plain instructions only" : "",
+                       ebb_cpu_kernels());
+    if (c.neon && !c.dotprod)
+        ebb_report_advise(f, "kernels faster than plain C need the dot product extension: Cortex-A76, Neoverse N1 and what came after them");
     if (strpbrk(siblings, ",-"))
         ebb_report_advise(f, "two CPUs may be one core: try bench with -t 1 too");
     if (strcmp(governor, "powersave") == 0)

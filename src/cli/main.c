@@ -82,6 +82,7 @@ static int version(void)
     printf(", the guide of %.1f MB; libc %s", (double)ebb_guide_bytes / 1e6, gnu_get_libc_version());
     if (uname(&machine) == 0)
         printf(", %s %s on %s", machine.sysname, machine.release, machine.machine);
+    printf(", kernels %s", ebb_cpu_kernels());
     putchar('\n');
     return EBB_EXIT_OK;
 }

@@ -8,7 +8,15 @@
 #include "kernels/grids.h"
 #include "kernels/number.h"
 
-/* Eight bytes 1 .. 127, negated where a bit of `signs` is set (byte i, bit i). */
+/* Eight bytes 1 .. 127, negated where a bit of `signs` is set (byte i, bit i).  (The two forms compute the same.) */
+#if defined(__ARM_FEATURE_DOTPROD)
+static inline void ebb_put_signed(uint64_t bytes, uint8_t signs, int8_t *q)
+{
+    uint8x8_t minus = vtst_u8(vdup_n_u8(signs), vcreate_u8(UINT64_C(0x8040201008040201)));
+
+    vst1_s8(q, vreinterpret_s8_u8(vsub_u8(veor_u8(vcreate_u8(bytes), minus), minus)));
+}
+#else
 static inline void ebb_put_signed(uint64_t bytes, uint8_t signs, int8_t *q)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -18,6 +26,7 @@ static inline void ebb_put_signed(uint64_t bytes, uint8_t signs, int8_t *q)
     bytes = (bytes ^ minus * 0xff) + minus;
     memcpy(q, &bytes, 8);
 }
+#endif
 
 /* Seven signs; the eighth makes their number even. */
 static inline uint8_t ebb_even_signs(uint32_t seven)

@@ -60,6 +60,12 @@ ebb_status ebb_kernels_get(ebb_cpu cpu, const ebb_kernels **out, ebb_error *err)
     return EBB_OK;
 }
 
+const char *ebb_cpu_kernels(void)
+{
+    pthread_once(&once, fill_tables);
+    return tables[best_cpu()].name;
+}
+
 bool ebb_kernel_has_type(ebb_type type)
 {
     switch ((int)type) {

@@ -18,12 +18,11 @@ INLINE int8x16x2_t nibbles(const uint8_t *b)
 INLINE int8x16x2_t numbers_Q4_0(const uint8_t *b) { return nibbles(b + 2); }
 INLINE int8x16x2_t numbers_Q4_1(const uint8_t *b) { return nibbles(b + 4); }
 
-/* 16 in byte i where bit i of a word is set, which stands in every 4 bytes; `first`: the first 16 bits or the others. */
-INLINE int8x16_t fifths(uint8x16_t word, bool first)
+/* 16 in byte i where bit i of a word is set, which stands in every 4 bytes; of its bytes `first` and the next. */
+INLINE int8x16_t fifths(uint8x16_t word, int first)
 {
     const uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(UINT64_C(0x8040201008040201)));
-    uint8x16_t low = first ? vdupq_laneq_u8(word, 0) : vdupq_laneq_u8(word, 2), high = first ? vdupq_laneq_u8(word, 1) : vdupq_laneq_u8(word, 3);
-    uint8x16_t bytes = vcombine_u8(vget_low_u8(low), vget_low_u8(high));
+    uint8x16_t bytes = vqtbl1q_u8(word, vcombine_u8(vdup_n_u8((uint8_t)first), vdup_n_u8((uint8_t)(first + 1))));
 
     return vreinterpretq_s8_u8(vandq_u8(vtstq_u8(bytes, bits), vdupq_n_u8(16)));
 }
@@ -33,7 +32,7 @@ INLINE int8x16x2_t fives(const uint8_t *b)
     uint8x16_t word = vreinterpretq_u8_u32(vdupq_n_u32(ebb_u32_load(b)));
     int8x16x2_t q = nibbles(b + 4);
 
-    return (int8x16x2_t){ { vorrq_s8(q.val[0], fifths(word, true)), vorrq_s8(q.val[1], fifths(word, false)) } };
+    return (int8x16x2_t){ { vorrq_s8(q.val[0], fifths(word, 0)), vorrq_s8(q.val[1], fifths(word, 2)) } };
 }
 
 INLINE int8x16x2_t numbers_Q5_0(const uint8_t *b) { return fives(b + 2); }
