@@ -313,15 +313,19 @@ static void ask_user(ebb_chat *c, const ebb_prompt *p)
     char larger[160];
     bool any = ebb_room_choose(c, p->n_ids, n_ctx / 2, &l);
 
-    ebb_buf_addf(&text, "The context is full: %zu of %u tokens%s. What now?", p->n_ids, n_ctx,
-                 p->n_ids < n_ctx ? ", which leaves no room for an answer" : "");
+    if (!any && p->n_ids >= n_ctx)
+        ebb_buf_addf(&text, "%zu tokens do not fit the context of %u, and there is nothing older to leave out. What now?", p->n_ids, n_ctx);
+    else
+        ebb_buf_addf(&text, "The context is full: %zu of %u tokens%s. What now?", p->n_ids, n_ctx,
+                     p->n_ids < n_ctx ? ", which leaves no room for an answer" : "");
     if (any)
         ebb_buf_addf(&text, "\n/forget leaves the oldest %u turn%s out (%u tokens)\n/compact puts a summary in their place", l.n_turns,
                      l.n_turns == 1 ? "" : "s", l.n_tokens);
     if (ebb_room_larger(c, p->n_ids, larger, sizeof larger))
         ebb_buf_addf(&text, "\n/grow %s", larger);
-    ebb_buf_addf(&text, "\n/undo takes the question back\n%s/set overflow forget, compact, grow or stop decides for good.",
-                 any ? "Enter does /forget. " : "");
+    ebb_buf_adds(&text, "\n/undo takes the question back");
+    if (any)
+        ebb_buf_adds(&text, "\nEnter does /forget. /set overflow forget, compact, grow or stop decides for good.");
     free(l.kept);
     ebb_chat_tell(c, EBB_EVENT_NOTICE, ebb_buf_text(&text), text.len, 0, 0);
     ebb_buf_fini(&text);

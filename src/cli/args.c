@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "closest.h"
 #include "plan_text.h"
 
 typedef ebb_status option_fn(ebb_args *a, const char *value, ebb_error *err);
@@ -131,6 +132,12 @@ static ebb_status set_greedy(ebb_args *a, const char *value, ebb_error *err)
     return EBB_OK;
 }
 
+static ebb_status set_session(ebb_args *a, const char *value, ebb_error *err)
+{
+    a->session = value;
+    return *value ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "-s: a session has a name of one character at least; `ebb sessions list` shows those there are");
+}
+
 static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
 {
     return parse_u64(value, UINT64_MAX, &a->sampling.seed)
@@ -144,7 +151,7 @@ static const option options[] = {
     { "What to talk to", "-m", "--model", "MODEL", "model file (GGUF), or the name of one that is found; default: the best, else the built-in guide",
       EBB_FOR_ENGINE | EBB_FOR_DOCTOR, TEXT, AT(model), 0, 0 },
     { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },
-    { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, TEXT, AT(session), 0, 0 },
+    { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, CALL, 0, 0, set_session },
     { 0, 0, "--system", "TEXT", "system prompt of a new session", TALK, TEXT, AT(system), 0, 0 },
     { 0, "-p", "--prompt", "TEXT", "the question; piped input is appended", EBB_FOR_RUN, TEXT, AT(prompt), 0, 0 },
     { 0, "-p", "--prompt-tokens", "N", "tokens of prefill (512)", EBB_FOR_BENCH, TEXT, AT(prompt), 0, 0 },
@@ -309,6 +316,51 @@ static ebb_status add_word(ebb_args *a, const char *word, ebb_error *err)
     return EBB_OK;
 }
 
+/* What hands type that come from other programs, and what it is here. */
+static const char *const habits[][2] = {
+    { "--ctx-size", "--ctx N is the context here" },
+    { "--num-ctx", "--ctx N is the context here" },
+    { "--n-predict", "-n N is the most tokens here" },
+    { "--max-tokens", "-n N is the most tokens here" },
+    { "--num-predict", "-n N is the most tokens here" },
+    { "--temperature", "it is --temp X here" },
+    { "--system-prompt", "it is --system TEXT here" },
+    { "-sys", "it is --system TEXT here" },
+    { "--cache-type-k", "--kv K/V is the type of the KV cache here" },
+    { "--cache-type-v", "--kv K/V is the type of the KV cache here" },
+    { "--model-draft", "--draft MODEL guesses ahead here" },
+    { "-md", "--draft MODEL guesses ahead here" },
+    { "--n-gpu-layers", "no GPU is used; --resident N keeps layers in memory, by itself as many as fit" },
+    { "-ngl", "no GPU is used; --resident N keeps layers in memory, by itself as many as fit" },
+    { "--mlock", "layers that fit are kept in memory by themselves, see `ebb plan`" },
+    { "--no-mmap", "--io pread reads without mapping; by itself what is fastest is taken" },
+    { "--interactive", "`ebb` alone talks" },
+    { "-i", "`ebb` alone talks" },
+    { "-cnv", "`ebb` alone talks" },
+    { "--conversation", "`ebb` alone talks" },
+    { "--format", "--json prints the answer and its figures as JSON; the model is not made to write any" },
+    { "--grammar", "the model is not made to write a format; --json prints the answer and its figures" },
+    { "--json-schema", "the model is not made to write a format; --json prints the answer and its figures" },
+};
+
+static ebb_status unknown(const char *word, size_t n, unsigned mask, bool elsewhere, ebb_error *err)
+{
+    ebb_closest near = ebb_closest_begin(word, n);
+
+    if (elsewhere)
+        return EBB_FAIL(err, EBB_USAGE, "%s: is an option of other commands; see --help", word);
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (strlen(habits[i][0]) == n && memcmp(habits[i][0], word, n) == 0)
+            return EBB_FAIL(err, EBB_USAGE, "%s: is no option; %s", word, habits[i][1]);
+    ebb_closest_look(&near, "--help");
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if (options[i].mask & mask)
+            ebb_closest_look(&near, options[i].long_name);
+    if (near.best)
+        return EBB_FAIL(err, EBB_USAGE, "%s: is no option; is %s meant?", word, near.best);
+    return EBB_FAIL(err, EBB_USAGE, "%s: is no option; see --help", word);
+}
+
 ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err)
 {
     ebb_status st = EBB_OK;
@@ -327,10 +379,10 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
         }
         if (word[1] == '-')
             equals = strchr(word, '=');
-        const option *o = find(word, equals ? (size_t)(equals - word) : strlen(word), mask, &elsewhere);
+        size_t n = equals ? (size_t)(equals - word) : strlen(word);
+        const option *o = find(word, n, mask, &elsewhere);
         if (!o)
-            return EBB_FAIL(err, EBB_USAGE, "%s: %s; see --help", word,
-                            elsewhere ? "is an option of other commands" : "is no option");
+            return unknown(word, n, mask, elsewhere, err);
         if (o->arg) {
             value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
             if (!value)
@@ -339,6 +391,8 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
             return EBB_FAIL(err, EBB_USAGE, "%s: takes no value", word);
         st = apply(o, a, value, err);
     }
+    if (st == EBB_OK && a->session && a->continue_last)
+        st = EBB_FAIL(err, EBB_USAGE, "-c goes on with the last session, -s %s with that one: which of the two?", a->session);
     return st;
 }
 

@@ -26,14 +26,14 @@ int ebb_cli_inspect(ebb_args *a)
 
 const ebb_command_line ebb_commands_cli[] = {
     { "chat", "[-m MODEL] [-c | -s NAME] [--inline | --plain]", "talk (the default)", EBB_FOR_CHAT, ebb_cli_chat },
-    { "run", "[-m MODEL] [-p TEXT] [-n N] [--json] [-c | -s NAME]", "one answer to standard output; piped input is appended to TEXT",
+    { "run", "[-m MODEL] [-p TEXT] [-n N] [--json] [-c | -s NAME]", "one answer to standard output; what is piped in is appended",
       EBB_FOR_RUN, ebb_cli_run },
     { "plan", "[-m MODEL] [--json]", "where the memory would go, which tier, what speed", EBB_FOR_PLAN, ebb_cli_plan },
     { "bench", "[-m MODEL] [-p N] [-n N] [-d N] [-r N] [--json]", "measure prefill and decode", EBB_FOR_BENCH, ebb_cli_bench },
     { "doctor", "[-m MODEL] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice", EBB_FOR_DOCTOR, ebb_cli_doctor },
     { "sessions", "list|show|search|rename|delete|export|import|replay", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cli_sessions },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cli_models },
-    { "pull", "OWNER/NAME[:TYPE] | ADDRESS [NAME.gguf]", "get a model: from huggingface.co, or any address; alone, list what there is",
+    { "pull", "OWNER/NAME[:TYPE] | ADDRESS [NAME.gguf]", "get a model from huggingface.co, or any address",
       EBB_FOR_PULL, ebb_cli_pull },
     { "inspect", "gguf|tokens|text|template|logits|perplexity -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cli_inspect },
     { "stat", "[PID] [--json]", "figures of the chats that run now", EBB_FOR_STAT, ebb_cli_stat },

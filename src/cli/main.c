@@ -4,13 +4,16 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/utsname.h>
 
 #include "base/log.h"
 #include "cli.h"
+#include "closest.h"
 #include "guide.h"
+#include "models.h"
 #include "os/file.h"
 #include "os/paths.h"
 
@@ -37,21 +40,35 @@ static const char *const habits[][2] = {
     { "rm", "a model is a file, `ebb models` says where; `ebb sessions delete NAME` deletes a conversation" },
 };
 
-static void say_unknown(const char *name, ebb_error *err)
-{
-    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
-        if (strcmp(habits[i][0], name) == 0) {
-            EBB_FAIL(err, EBB_USAGE, "%s: no such command; %s", name, habits[i][1]);
-            return;
-        }
-    EBB_FAIL(err, EBB_USAGE, "%s: no such command; ebb --help lists them", name);
-}
-
 static bool is_model_file(const char *word)
 {
     size_t n = strlen(word);
 
     return n > 5 && strcasecmp(word + n - 5, ".gguf") == 0;
+}
+
+static void say_unknown(const char *name, ebb_error *err)
+{
+    ebb_closest near = ebb_closest_begin(name, strlen(name));
+    char *model = NULL;
+
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (strcmp(habits[i][0], name) == 0) {
+            EBB_FAIL(err, EBB_USAGE, "%s: no such command; %s", name, habits[i][1]);
+            return;
+        }
+    if (ebb_models_resolve(name, &model, NULL) == EBB_OK && is_model_file(model)) {
+        EBB_FAIL(err, EBB_USAGE, "%s: no such command; to talk with the model of that name: ebb -m %s", name, name);
+        free(model);
+        return;
+    }
+    free(model);
+    for (const ebb_command_line *c = ebb_commands_cli; c->name; c++)
+        ebb_closest_look(&near, c->name);
+    if (near.best)
+        EBB_FAIL(err, EBB_USAGE, "%s: no such command; is `ebb %s` meant?", name, near.best);
+    else
+        EBB_FAIL(err, EBB_USAGE, "%s: no such command; ebb --help lists them", name);
 }
 
 static int help(const ebb_command_line *of)
@@ -64,7 +81,12 @@ static int help(const ebb_command_line *of)
     puts("ebb - chat with language models as large as the machine's memory, or larger\n");
     for (const ebb_command_line *c = ebb_commands_cli; c->name; c++)
         printf("  ebb %-10s %s\n", c->name, c->help);
-    puts("\nWithout a command: chat.  `ebb COMMAND --help` lists the options of a command; the manual is ebb(1).");
+    puts("\nWithout a command: chat.  To begin:\n\n"
+         "  ebb                          talk, at first with the built-in guide\n"
+         "  ebb pull OWNER/NAME          get the file of a model that suits this machine\n"
+         "  ebb -m MODEL                 talk with that one; ebb -c goes on tomorrow\n"
+         "  ls | ebb run 'What is this?' one answer, for scripts\n\n"
+         "`ebb COMMAND --help` lists the options of a command; the manual is ebb(1).");
     return EBB_EXIT_OK;
 }
 

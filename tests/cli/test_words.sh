@@ -26,6 +26,20 @@ done
 says 1 'run nowhere.gguf hello' 'nowhere.gguf: no such file'
 says 2 'run' 'nothing to answer'
 
+# Slips of the finger, and what other programs call it.
+says 2 'rnu hello' 'rnu: no such command; is `ebb run` meant?'
+says 2 'little' 'to talk with the model of that name: ebb -m little'
+says 2 'xyzzy' 'ebb --help lists them'
+says 2 'run --no-drafts hello' 'is --no-draft meant?'
+says 2 'run --sed=4 hello' 'is --seed meant?'
+says 2 'run --xyzzy hello' '--xyzzy: is no option; see --help'
+says 2 'run -ngl 99 hello' 'no GPU is used'
+says 2 'run --ctx-size 4096 hello' '--ctx N is the context here'
+says 2 'run -c -s talk hello' 'which of the two?'
+status 2 "$EBB" run -s '' hello
+grep -q 'a session has a name' err || fail "a session without a name: $(cat err)"
+"$EBB" --help | awk 'length($0) > 80 || NR > 24 { exit 1 }' || fail "ebb --help does not fit 24 rows of 80"
+
 # A model for the others; what is too much is said.
 says 0 'plan here.gguf' 'tier full'
 says 0 'plan little' 'tier full'
