@@ -93,11 +93,25 @@ static void multiply_run(const ebb_run *r, const ebb_held *h, uint32_t row, uint
     r->kern->matmul[w->type](&a);
 }
 
+/* A slice of a cold file waits for the disk: who cancels waits for no more than those at work. */
+static bool is_canceled(const ebb_run *r)
+{
+    if (!r->cancel || !atomic_load_explicit(r->cancel, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(r->is_cut, true, memory_order_relaxed);
+    return true;
+}
+
 void ebb_held_multiply(const ebb_run *r, const ebb_held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
                        uint32_t thread, const void *next)
 {
     const ebb_weight *w = &h->w;
 
+    if (is_canceled(r)) {                        /* what goes on with them must find numbers */
+        for (uint32_t c = 0; c < r->c1 - r->c0; c++)
+            memset(y + c * y_stride, 0, n * sizeof *y);
+        return;
+    }
     for (uint32_t i = 0, m; i < n; i += m) {
         uint32_t at = row + i, in_run = w->run ? at % w->run : 0;
 

@@ -35,7 +35,7 @@ uint32_t ebb_held_n_rows(const ebb_held *h);
 /* Row of the tensor, in a part that is held. */
 const void *ebb_held_row(const ebb_held *h, uint32_t row);
 /* y[column * y_stride + i] = row (row + i) of W times the column, plus the bias; for i < n and the run's columns, whose
- * activations stand in r->act.  `next` as in kernels.h. */
+ * activations stand in r->act.  `next` as in kernels.h.  Once the pass is canceled: zeroes, at once. */
 void ebb_held_multiply(const ebb_run *r, const ebb_held *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
                        uint32_t thread, const void *next);
 

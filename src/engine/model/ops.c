@@ -1,7 +1,6 @@
 /* Norms and matrices of a layer (run.h). */
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "model/held.h"
 
@@ -144,24 +143,10 @@ static const void *mat_at(const mat_job *job, uint32_t slice)
     return ebb_held_is_plain(&job->held[i]) ? ebb_held_row(&job->held[i], row) : NULL;
 }
 
-/* A slice of a cold file waits for the disk: who cancels waits for no more than those at work. */
-static bool is_canceled(const ebb_run *r)
-{
-    if (!r->cancel || !atomic_load_explicit(r->cancel, memory_order_relaxed))
-        return false;
-    atomic_store_explicit(r->is_cut, true, memory_order_relaxed);
-    return true;
-}
-
 static void mat_rows(const mat_job *job, uint32_t slice, float *y, size_t y_stride, uint32_t thread)
 {
     uint32_t row, n, i = mat_of(job, slice, &row, &n);
 
-    if (is_canceled(&job->r)) {                  /* what goes on with them must find numbers */
-        for (uint32_t c = 0; c < job->r.c1 - job->r.c0; c++)
-            memset(y + c * y_stride, 0, n * sizeof *y);
-        return;
-    }
     ebb_held_multiply(&job->r, &job->held[i], row, n, y, y_stride, thread, mat_at(job, slice + job->r.n_threads));
     for (uint32_t c = 0; job->softcap != 0 && c < job->r.c1 - job->r.c0; c++)
         cap_logits(y + c * y_stride, n, job->softcap);
