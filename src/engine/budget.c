@@ -59,6 +59,7 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
     const ebb_read_speed *speeds = e->budget.has_disk ? e->budget.disk.rest : NULL;
     ebb_status st = EBB_OK;
 
+    ebb_watch_plan(e);                           /* before anything is read */
     if (!is_in_memory(e) && (!p->is_mapped || p->stream_bytes > 0))
         st = ebb_res_set_reader(e->res, e->opts.io, speeds,
                                 p->weights_ring_bytes ? p->weights_ring_bytes : EBB_LOADER_BYTES, err);
@@ -75,7 +76,6 @@ static ebb_status apply(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progr
         st = take(e, p, progress, arg, err);
     if (st == EBB_OK)
         ebb_res_fill_cache(e->res);
-    ebb_watch_plan(e);
     return st;
 }
 
@@ -98,7 +98,7 @@ void ebb_budget_close(ebb_engine *e)
 {
     if (e->host)
         return;
-    ebb_watch_close(e);
+    ebb_sentry_stop(e);
     ebb_learn_close(e);
 }
 

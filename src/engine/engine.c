@@ -59,6 +59,8 @@ static ebb_status open_residency(ebb_engine *e, ebb_error *err)
     free(parts);
     if (st == EBB_OK)
         ebb_res_set_cancel(e->res, stop_of(e));
+    if (st == EBB_OK)
+        ebb_res_set_room(e->res, (ebb_room){ ebb_sentry_has_room, e->host ? e->host : e });
     return st;
 }
 
@@ -184,6 +186,7 @@ void ebb_engine_close(ebb_engine *e)
         ebb_pool_free(e->pool);
     ebb_kv_close(e->kv);
     ebb_res_close(e->res);
+    ebb_watch_close(e);                          /* readers have asked for room until here */
     ebb_net_fini(&e->net);
     ebb_map_fini(&e->arena);
     pthread_mutex_destroy(&e->lock);

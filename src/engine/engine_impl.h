@@ -294,7 +294,7 @@ void ebb_state_forget_marks(const ebb_marks *m);
  * streams, pin what it pins.  Errors: those of ebb_res_place. */
 EBB_MUST_CHECK
 ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err);
-void ebb_budget_close(ebb_engine *e);
+void ebb_budget_close(ebb_engine *e);            /* nobody looks at memory any more */
 /* -- Speeds (budget_learn.c): remembered, measured when they are needed, corrected by what passes take -- */
 
 /* What is known of this machine and disk. */
@@ -310,7 +310,7 @@ void ebb_learn_turn(ebb_engine *e);
 
 /* What tells of pressure (budget_watch.c). */
 void ebb_watch_open(ebb_engine *e);
-void ebb_watch_close(ebb_engine *e);
+void ebb_watch_close(ebb_engine *e);             /* behind ebb_res_close, whose readers ask for room */
 /* The plan is there, or another one. */
 void ebb_watch_plan(ebb_engine *e);
 /* Something of the group shall be resident; and is. */
@@ -327,10 +327,12 @@ void ebb_budget_look(void *engine);
 /* -- A thread that looks while passes are long or nobody asks anything (sentry.c) --
  *
  * It does one thing: where copies of weights are held and memory is short, it lets groups go that are not being
- * computed with (ebb_res_let_go), as many as bring back what should be left.  All else is for the passes' thread. */
+ * computed with (ebb_res_let_go), as many as bring back what should be left.  All else is for the passes' thread.
+ * What is still to be read into such copies counts as taken, and goes first. */
 
 /* Without one (no memory for a thread) only the passes look. */
 void ebb_sentry_open(ebb_engine *e);
+void ebb_sentry_stop(ebb_engine *e);             /* its thread has ended; ebb_sentry_has_room still answers */
 void ebb_sentry_close(ebb_engine *e);
 /* What it goes by, after open and whenever the plan has changed. */
 void ebb_sentry_set(ebb_engine *e, bool is_held, uint64_t floor_bytes);
@@ -338,6 +340,8 @@ void ebb_sentry_set(ebb_engine *e, bool is_held, uint64_t floor_bytes);
 void ebb_sentry_wake(ebb_engine *e);
 /* Groups that it let go since the last call. */
 uint32_t ebb_sentry_take_count(ebb_engine *e);
+/* Whether memory for n_bytes of a layer is there now; if not, it looks.  From any thread (ebb_room). */
+bool ebb_sentry_has_room(void *engine, uint64_t n_bytes);
 /* Whether it found memory short since the last call: a whole look is due. */
 bool ebb_sentry_take_short(ebb_engine *e);
 /* Nobody else needs to look while idle. */

@@ -1,9 +1,12 @@
 /* A thread that gives memory back at once (engine_impl.h).
  *
  * Between two layers of a prompt of hundreds of columns a neighbour can take a gigabyte.  So memory is
- * looked at as often as the fastest neighbour could use up what is left; a look reads two small files.  When nothing is computed, nobody looks until
+ * looked at as often as the fastest neighbour could use up what is left; a look reads three small files.  While layers are still
+ * being read, what they will take counts as taken: so a neighbour is seen long before he and they meet at the limit, and
+ * layers that nobody has read are let go for him.   When nothing is computed, nobody looks until
  * the kernel tells (os/alarm.h), or where it does not, once a second. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -24,28 +27,39 @@ struct ebb_sentry {
     bool            has_thread;
     atomic_bool     quit, is_held, is_asleep;
     atomic_llong    floor;
+    atomic_ullong   room_ns;                     /* until then there is room, whoever takes what he can */
     atomic_ullong   pass_ns;                     /* when a pass began or went on last */
     atomic_uint     n_let_go;
     atomic_bool     is_short;                    /* it was, at a look since the passes' thread asked */
 };
 
-/* What could still be taken in our cgroup, or without one in the machine.  Page cache is asked for anew each time: what
+/* What could still be taken in our cgroup and of the machine.  Page cache is asked for anew each time: what
  * of it a neighbour has taken the place of since is not free any more. */
 static bool measure(const ebb_engine *e, int64_t *available)
 {
     uint64_t bytes;
-    ebb_limits l;
 
-    if (e->budget.gauge.fd >= 0) {
-        if (!ebb_limits_gauge_available(&e->budget.gauge, &bytes))
-            return false;
-        *available = (int64_t)bytes;
-        return true;
-    }
-    if (ebb_limits_read(NULL, &l, NULL) != EBB_OK)
+    if (!ebb_limits_gauge_available(&e->budget.gauge, &bytes))
         return false;
-    *available = (int64_t)l.available_bytes;
+    *available = (int64_t)bytes;
     return true;
+}
+
+/* Of that, what is meant for layers that are still being read. */
+static int64_t ahead(ebb_engine *e)
+{
+    ebb_res_stats res;
+    uint64_t sum;
+
+    ebb_res_get_stats(e->res, &res);
+    sum = res.ahead_bytes;
+    pthread_mutex_lock(&e->lock);
+    if (e->helper.engine) {
+        ebb_res_get_stats(e->helper.engine->res, &res);
+        sum += res.ahead_bytes;
+    }
+    pthread_mutex_unlock(&e->lock);
+    return (int64_t)sum;
 }
 
 /* Whoever takes layers back between turns may sleep. */
@@ -62,32 +76,36 @@ static void tell(ebb_engine *e)
         fn(arg);
 }
 
-/* A quarter of what there is, or more if that would not be enough: whoever takes that fast will take more
- * before the next look. */
-static void let_go(ebb_sentry *s, int64_t available, int64_t floor)
+/* What is missing; a quarter of what there is at least if it is missing now: whoever takes that fast will take more
+ * before the next look.  What was still to be read is given first, and costs nobody anything. */
+static void let_go(ebb_sentry *s, int64_t available, int64_t ahead, int64_t floor)
 {
     ebb_engine *e = s->engine;
-    uint64_t want = (uint64_t)(2 * floor - available), freed;
+    uint64_t want = (uint64_t)(2 * floor - available + ahead), least, freed;
+    char still[64] = "";
     ebb_res_stats res;
     uint32_t n;
 
+    if (ahead > 0)
+        snprintf(still, sizeof still, ", %lld MiB still to be read", (long long)(ahead / (int64_t)MIB));
     freed = ebb_helper_let_go(e);                 /* it changes no answer */
     if (freed > 0) {
-        ebb_stats_decision(e, "memory is short: %lld MiB available; the draft model's %llu MiB let go at once",
-                           (long long)(available / (int64_t)MIB), (unsigned long long)(freed / MIB));
+        ebb_stats_decision(e, "memory is short: %lld MiB available%s; the draft model's %llu MiB let go at once",
+                           (long long)(available / (int64_t)MIB), still, (unsigned long long)(freed / MIB));
         tell(e);
     }
     if (freed >= want)
         return;
     want -= freed;
     ebb_res_get_stats(e->res, &res);
-    freed = ebb_res_let_go(e->res, want > res.pinned_bytes / 4 ? want : res.pinned_bytes / 4, &n);
+    least = available < floor ? res.pinned_bytes / 4 : 0;
+    freed = ebb_res_let_go(e->res, want > least ? want : least, &n);
     if (n == 0)
         return;
     atomic_fetch_add(&e->budget.n_shed, n);
     atomic_fetch_add(&s->n_let_go, n);
-    ebb_stats_decision(e, "memory is short: %lld MiB available; %u layers (%llu MiB) let go at once", (long long)(available / (int64_t)MIB),
-                       n, (unsigned long long)(freed / MIB));
+    ebb_stats_decision(e, "memory is short: %lld MiB available%s; %u layers (%llu MiB) let go at once",
+                       (long long)(available / (int64_t)MIB), still, n, (unsigned long long)(freed / MIB));
     tell(e);
 }
 
@@ -105,17 +123,18 @@ static bool is_busy(ebb_sentry *s)
 /* Look, act; how long until the next look. */
 static int look(ebb_sentry *s)
 {
-    int64_t floor = atomic_load(&s->floor), available, ms;
+    int64_t floor = atomic_load(&s->floor), available, to_come, ms;
 
     if (!atomic_load(&s->is_held))
         return -1;
     if (!measure(s->engine, &available))
         return IDLE_MS;
-    if (available < floor) {
-        let_go(s, available, floor);
+    to_come = ahead(s->engine);                   /* behind the measurement: what is read in between counts for neither */
+    if (available - to_come < floor) {
+        let_go(s, available, to_come, floor);
         atomic_store(&s->is_short, true);
     }
-    if (!is_busy(s))                             /* a machine without a cgroup that does not tell: nobody looks */
+    if (to_come == 0 && !is_busy(s))                             /* a machine without a cgroup that does not tell: nobody looks */
         return ebb_alarm_is_told(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
     ms = (available - floor) * 1000 / TAKE_BYTES_S;
     return (int)(ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms);
@@ -157,17 +176,25 @@ void ebb_sentry_open(ebb_engine *e)
     }
 }
 
+void ebb_sentry_stop(ebb_engine *e)
+{
+    ebb_sentry *s = e->budget.sentry;
+
+    if (!s || !s->has_thread)
+        return;
+    atomic_store(&s->quit, true);
+    ebb_alarm_ring(s->alarm);
+    pthread_join(s->thread, NULL);
+    s->has_thread = false;
+}
+
 void ebb_sentry_close(ebb_engine *e)
 {
     ebb_sentry *s = e->budget.sentry;
 
     if (!s)
         return;
-    atomic_store(&s->quit, true);
-    if (s->has_thread) {
-        ebb_alarm_ring(s->alarm);
-        pthread_join(s->thread, NULL);
-    }
+    ebb_sentry_stop(e);
     ebb_alarm_close(s->alarm);
     free(s);
     e->budget.sentry = NULL;
@@ -180,6 +207,7 @@ void ebb_sentry_set(ebb_engine *e, bool is_held, uint64_t floor_bytes)
     if (!s)
         return;
     atomic_store(&s->floor, (int64_t)floor_bytes);
+    atomic_store(&s->room_ns, 0);
     atomic_store(&s->is_held, is_held);
     ebb_alarm_ring(s->alarm);
 }
@@ -193,6 +221,25 @@ void ebb_sentry_wake(ebb_engine *e)
     atomic_store(&s->pass_ns, ebb_clock_ns());
     if (atomic_exchange(&s->is_asleep, false))
         ebb_alarm_ring(s->alarm);
+}
+
+/* Between two looks nobody can have taken what is above the floor: our own reads are far slower than what a neighbour takes. */
+bool ebb_sentry_has_room(void *engine, uint64_t n_bytes)
+{
+    const ebb_engine *e = engine;
+    ebb_sentry *s = e->budget.sentry;
+    uint64_t now = ebb_clock_ns();
+    int64_t left;
+
+    if (!s || !atomic_load(&s->is_held) || now < atomic_load(&s->room_ns) || !measure(e, &left))
+        return true;
+    left -= atomic_load(&s->floor) + (int64_t)n_bytes;
+    if (left < 0) {
+        ebb_alarm_ring(s->alarm);
+        return false;
+    }
+    atomic_store(&s->room_ns, now + (uint64_t)left / (2 * TAKE_BYTES_S / 1000000000));
+    return true;
 }
 
 uint32_t ebb_sentry_take_count(ebb_engine *e)

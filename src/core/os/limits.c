@@ -296,6 +296,18 @@ ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err)
 
 /* -- A gauge ----------------------------------------------------------------------- */
 
+/* Beyond memory.high a group is not killed but stopped, which is no better. */
+static bool slurp_limit(const cgroup_way *w, ebb_buf *text, uint64_t *out)
+{
+    uint64_t high;
+
+    if (!slurp_number(w->dir.data, w->v2 ? "memory.max" : "memory.limit_in_bytes", text, out))
+        return false;
+    if (w->v2 && slurp_number(w->dir.data, "memory.high", text, &high) && high < *out)
+        *out = high;
+    return *out != EBB_LIMIT_NONE;
+}
+
 void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out)
 {
     ebb_buf text = { 0 }, path = { 0 };
@@ -303,13 +315,14 @@ void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out)
     cgroup_way w;
     bool found = way_begin(&w, root ? root : "", "memory");
 
-    *out = (ebb_limits_gauge){ .fd = -1, .limit_bytes = EBB_LIMIT_NONE };
+    *out = (ebb_limits_gauge){ .fd = -1, .machine_fd = -1, .limit_bytes = EBB_LIMIT_NONE };
+    if (ebb_buf_addf(&path, "%s/proc/meminfo", root ? root : ""))
+        (void)!ebb_file_open(path.data, EBB_FILE_READ, &out->machine_fd, NULL);
     for (; found; found = way_up(&w)) {
         const char *use = w.v2 ? "memory.current" : "memory.usage_in_bytes";
         uint64_t limit, used;
 
-        if (!slurp_number(w.dir.data, w.v2 ? "memory.max" : "memory.limit_in_bytes", &text, &limit) || limit == EBB_LIMIT_NONE ||
-            !slurp_number(w.dir.data, use, &text, &used) || room(limit, used, 0) >= least)
+        if (!slurp_limit(&w, &text, &limit) || !slurp_number(w.dir.data, use, &text, &used) || room(limit, used, 0) >= least)
             continue;
         least = room(limit, used, 0);
         ebb_file_close(out->fd);
@@ -329,7 +342,8 @@ void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out)
 void ebb_limits_gauge_close(ebb_limits_gauge *g)
 {
     ebb_file_close(g->fd);
-    g->fd = -1;
+    ebb_file_close(g->machine_fd);
+    g->fd = g->machine_fd = -1;
 }
 
 bool ebb_limits_gauge_used(const ebb_limits_gauge *g, uint64_t *bytes)
@@ -344,7 +358,7 @@ bool ebb_limits_gauge_used(const ebb_limits_gauge *g, uint64_t *bytes)
     return true;
 }
 
-bool ebb_limits_gauge_available(const ebb_limits_gauge *g, uint64_t *bytes)
+static bool cgroup_available(const ebb_limits_gauge *g, uint64_t *bytes)
 {
     cgroup_way w = { .v2 = g->is_v2 };
     ebb_buf text = { 0 };
@@ -356,6 +370,26 @@ bool ebb_limits_gauge_available(const ebb_limits_gauge *g, uint64_t *bytes)
     ebb_buf_fini(&w.dir);
     ebb_buf_fini(&text);
     return ok;
+}
+
+static bool machine_available(const ebb_limits_gauge *g, uint64_t *bytes)
+{
+    char text[512];                              /* it is the third line */
+    ssize_t n = g->machine_fd < 0 || ebb_os_fault(EIO) ? -1 : pread(g->machine_fd, text, sizeof text - 1, 0);
+
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    return ebb_proc_field(text, "MemAvailable:", bytes);
+}
+
+bool ebb_limits_gauge_available(const ebb_limits_gauge *g, uint64_t *bytes)
+{
+    uint64_t cgroup = EBB_LIMIT_NONE, machine = EBB_LIMIT_NONE;
+    bool has_cgroup = g->fd < 0 || cgroup_available(g, &cgroup), has_machine = machine_available(g, &machine);
+
+    *bytes = cgroup < machine ? cgroup : machine;
+    return has_cgroup && (has_machine || g->fd >= 0);
 }
 
 /* -- CPUs -------------------------------------------------------------------------- */

@@ -45,9 +45,10 @@ typedef struct ebb_limits {
 EBB_MUST_CHECK
 ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err);
 
-/* The use of memory by the cgroup that limits it most, for looks that cost a microsecond. */
+/* The use of memory by the cgroup that limits it most, for looks that cost a microsecond; and what the machine has. */
 typedef struct ebb_limits_gauge {
     int      fd;                 /* -1: no cgroup limits memory, or none can be read */
+    int      machine_fd;         /* /proc/meminfo; -1: not to be had */
     uint64_t limit_bytes;
     bool     is_v2;
     char     dir[240];           /* of that cgroup */
@@ -56,7 +57,8 @@ void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out);
 void ebb_limits_gauge_close(ebb_limits_gauge *g);
 /* What is used, page cache included; false: unknown. */
 bool ebb_limits_gauge_used(const ebb_limits_gauge *g, uint64_t *bytes);
-/* What could still be taken there, page cache as it is now counted as free; false: unknown.  Costs some 50 microseconds. */
+/* What could still be taken there and of the machine, page cache as it is now counted as free; false: unknown.  Costs some 50
+ * microseconds. */
 bool ebb_limits_gauge_available(const ebb_limits_gauge *g, uint64_t *bytes);
 
 /* CPUs that this process may use: those of its affinity mask, and not more

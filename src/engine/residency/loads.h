@@ -6,6 +6,9 @@
  * that a layer has chosen are urgent and go before everything else; those that the next
  * one may choose come soon, in the order in which they were asked for.
  *
+ * The home of what is WANTED has no memory yet: its pages are taken as it is read.  So whoever reads asks before
+ * each of its pieces whether there is room, and what is still to be taken is counted.
+ *
  *      URGENT, SOON, WANTED --next--> COMING --all pieces--> HERE
  *        ^                               | a read fails
  *        +------------------ asked for - FAILED
@@ -28,6 +31,7 @@ typedef struct ebb_load {
     uint32_t id, n_flying;
     ebb_load_state how;          /* URGENT, SOON or WANTED */
     bool     is_dropped;         /* not wanted any more: what flies is waited for, nothing else is asked for */
+    bool     takes;              /* memory, as it is read */
     uint64_t n_issued, n_bytes;  /* of the enclosing range in the file; 0: this place is free */
     ebb_status st;
 } ebb_load;
@@ -37,6 +41,8 @@ typedef struct ebb_loads {
     uint32_t  n_extents;
     uint8_t  *state;             /* [n_extents] ebb_load_state */
     char    **home;              /* [n_extents] where the range goes */
+    bool     *takes;             /* [n_extents] of what has not begun: its home has no pages yet */
+    uint64_t  ahead_bytes;       /* that will be taken so */
     uint32_t  n_in[EBB_LOAD_STATES];
     uint32_t  soon[EBB_MAX_SOON], n_soon;        /* the order; some may have begun since, or be wanted no more */
     ebb_load  under_way[EBB_MAX_LOADS];
@@ -56,8 +62,13 @@ void ebb_loads_abandon(ebb_loads *l, uint32_t id);
 /* What is not here yet, has failed, or was given up while it was COMING, is urgent. */
 void ebb_loads_hurry(ebb_loads *l, uint32_t id);
 
+/* Its memory is taken whether there is room or not. */
+void ebb_loads_insist(ebb_loads *l, uint32_t id);
+
 /* The extent that a piece could be asked for next, seen from `pos`; false: none.  *is_urgent: before anything that streams. */
 bool ebb_loads_peek(const ebb_loads *l, uint32_t pos, uint32_t *id, bool *is_urgent);
+/* Whether a piece of it takes memory. */
+bool ebb_loads_takes(const ebb_loads *l, uint32_t id);
 /* Its next piece of at most piece_bytes; tag is the place among those under way. */
 void ebb_loads_issue(ebb_loads *l, uint32_t id, size_t piece_bytes, ebb_piece *out);
 /* The piece has come or not; true if this was the last one and the extent is HERE. */

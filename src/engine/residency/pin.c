@@ -13,6 +13,7 @@ typedef struct job {
     uint32_t              i, n;  /* extent under way, of n */
     uint64_t              at;    /* in its range */
     char                 *to;    /* its place */
+    ebb_room              room;
     const atomic_bool    *cancel;
     ebb_status            st;    /* the first failure */
     ebb_error             err;
@@ -38,10 +39,12 @@ static bool next(void *self, bool wait, ebb_piece *out)
     job *j = self;
     bool found = false;
 
-    (void)wait;                                  /* there is always room */
+    (void)wait;                                  /* what has no room ends it */
     pthread_mutex_lock(&j->lock);
     if (j->st == EBB_OK && j->cancel && atomic_load_explicit(j->cancel, memory_order_relaxed))
         j->st = EBB_FAIL(&j->err, EBB_CANCELED, "stopped while %s was read", j->x[0].name);
+    if (j->st == EBB_OK && j->i < j->n && j->room.has && !j->room.has(j->room.arg, j->ops->piece_bytes))
+        j->st = EBB_FAIL(&j->err, EBB_NOMEM, "memory got short while %s was read", j->x[0].name);
     if (j->st == EBB_OK && j->i < j->n) {
         const ebb_res_extent *x = &j->x[j->i];
         uint64_t n = ebb_pin_bytes(x) - j->at, must;
@@ -90,9 +93,9 @@ static void drop_pages(const ebb_read_file *files, const ebb_res_extent *x, uint
 }
 
 ebb_status ebb_pin_read(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
-                        const ebb_res_extent *x, uint32_t n, char *to, const atomic_bool *cancel, ebb_error *err)
+                        const ebb_res_extent *x, uint32_t n, char *to, ebb_room room, const atomic_bool *cancel, ebb_error *err)
 {
-    job j = { .ops = ops, .x = x, .n = n, .to = to, .cancel = cancel };
+    job j = { .ops = ops, .x = x, .n = n, .to = to, .room = room, .cancel = cancel };
     ebb_source source = { .next = next, .done = done, .self = &j };
     ebb_reader *r;
     ebb_status st;

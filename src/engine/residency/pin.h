@@ -12,10 +12,10 @@ uint64_t ebb_pin_bytes(const ebb_res_extent *x);
 const char *ebb_pin_address(const ebb_res_extent *x, const char *at);
 
 /* Read extents x[0..n) one behind the other to `to` (aligned, the sum of their
- * ebb_pin_bytes), past the page cache, and let go of their pages there.
- * Errors: IO, FORMAT (truncated), CANCELED, UNSUPPORTED, NOMEM. */
+ * ebb_pin_bytes), past the page cache, as long as there is room, and let go of their pages there.
+ * Errors: IO, FORMAT (truncated), CANCELED, UNSUPPORTED, NOMEM (room ended). */
 EBB_MUST_CHECK
 ebb_status ebb_pin_read(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
-                        const ebb_res_extent *x, uint32_t n, char *to, const atomic_bool *cancel, ebb_error *err);
+                        const ebb_res_extent *x, uint32_t n, char *to, ebb_room room, const atomic_bool *cancel, ebb_error *err);
 
 #endif

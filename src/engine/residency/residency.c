@@ -180,6 +180,11 @@ void ebb_res_set_cancel(ebb_res *r, const atomic_bool *cancel)
     r->cancel = cancel;
 }
 
+void ebb_res_set_room(ebb_res *r, ebb_room room)
+{
+    r->room = room;
+}
+
 ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err)
 {
     for (uint32_t i = 0; i < r->n_files; i++)
@@ -251,7 +256,7 @@ static void close_ring(ebb_res *r)
 static ebb_status open_ring(ebb_res *r, uint64_t ring_bytes, ebb_error *err)
 {
     ebb_ring *ring;
-    ebb_status st = ebb_ring_open(r->ops, r->files, r->n_files, r->extents, r->n_extents, ring_bytes, &ring, err);
+    ebb_status st = ebb_ring_open(r->ops, r->files, r->n_files, r->extents, r->n_extents, ring_bytes, r->room, &ring, err);
 
     if (st != EBB_OK)
         return st;
@@ -458,11 +463,13 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
     if (*ptr)
         return EBB_OK;
     st = fetch(r, id, ptr, err);
-    if (st == EBB_OK && comes_home) {            /* it has come, and stays */
+    if (st == EBB_OK && comes_home) {
         pthread_mutex_lock(&r->lock);
-        ebb_ring_unload(r->ring, id);
-        r->at[id] = *ptr;
-        r->home[id] = NULL;
+        if (*ptr == ebb_pin_address(&r->extents[id], r->home[id])) {      /* it has come, and stays */
+            ebb_ring_unload(r->ring, id);
+            r->at[id] = *ptr;
+            r->home[id] = NULL;
+        }
         pthread_mutex_unlock(&r->lock);
     }
     if (st != EBB_OK)
@@ -625,6 +632,7 @@ void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
     out->experts = r->counts;
     add_counts(&out->experts, &r->cache.counts);
     out->read_bytes = r->read_bytes + out->experts.read_bytes + ring.read_bytes;
+    out->ahead_bytes = ring.ahead_bytes;
     out->stall_ns = r->stall_ns + ring.stall_ns;
     out->disk_bytes_s = ring.bytes_s;
     for (uint32_t i = 0; i + 1 < r->n_groups; i++)

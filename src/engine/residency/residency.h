@@ -80,6 +80,7 @@ typedef struct ebb_res_stats {
     uint64_t cache_bytes;        /* of experts */
     ebb_expert_counts experts;    /* since open */
     uint64_t read_bytes;         /* weights read from disk for passes, since open */
+    uint64_t ahead_bytes;        /* of pinned_bytes and cache_bytes, still to be read: memory that is not taken yet */
     uint64_t stall_ns;           /* that acquire has waited, since open */
     double   disk_bytes_s;       /* of read_bytes, those of the last second */
     uint32_t n_resident;         /* layers that are pinned or mapped; of those that are in part, the sum of the parts */
@@ -97,6 +98,15 @@ void ebb_res_close(ebb_res *r);                  /* nothing may be acquired; NUL
 
 /* *cancel ends every wait of acquire and place within 20 ms; NULL: never. */
 void ebb_res_set_cancel(ebb_res *r, const atomic_bool *cancel);
+
+/* Before memory is taken for a piece of what will stay, has(arg, n_bytes) says whether there is room for it; it is asked from the
+ * reader's threads and must not call back.  Where there is none, what is asked for is read into the page cache for
+ * as long as it is held, and the rest waits.  Set it before anything is placed. */
+typedef struct ebb_room {
+    bool (*has)(void *arg, uint64_t n_bytes);    /* NULL: always */
+    void *arg;
+} ebb_room;
+void ebb_res_set_room(ebb_res *r, ebb_room room);
 
 /* Choose the reader: of `io`, or for AUTO the one that reads `speeds` best
  * (NULL: not measured).  One that the system refuses gives way to the next, and
@@ -141,7 +151,7 @@ uint32_t ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n);
 
 /* Bring a group, as far as it stays, into another state: PINNED reads it into anonymous memory, DISK
  * leaves it to the ring, MAPPED to the page cache.  On failure the group stays as
- * it was.  Errors: NOMEM, IO, FORMAT (truncated), CANCELED, UNSUPPORTED (DISK
+ * it was.  Errors: NOMEM (room ended, too), IO, FORMAT (truncated), CANCELED, UNSUPPORTED (DISK
  * without a ring, or of a model in memory). */
 EBB_MUST_CHECK
 ebb_status ebb_res_place(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_error *err);
@@ -152,7 +162,8 @@ EBB_MUST_CHECK
 ebb_status ebb_res_pin_later(ebb_res *r, uint32_t group, ebb_error *err);
 
 /* From any thread, also while a pass is under way: let pinned groups of which nothing is acquired go at once,
- * the last ones first, until n_bytes are free.  They are DISK afterwards; what the ring cannot hold is
+ * the last ones first, those that are just being read behind all others, until n_bytes are free or will not be taken.  They
+ * are DISK afterwards; what the ring cannot hold is
  * read from the mapping.  Returns the bytes, and how many groups. */
 uint64_t ebb_res_let_go(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups);
 

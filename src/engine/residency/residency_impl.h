@@ -38,6 +38,7 @@ struct ebb_res {
     uint32_t        n_groups;
     const atomic_bool *cancel;
     const ebb_reader_ops *ops;   /* who reads */
+    ebb_room        room;        /* for what will stay */
     char            note[160];
     uint32_t        n_warmed;    /* extents that the kernel was asked to read, in order */
     uint64_t        warmed_bytes, used_bytes;    /* of them; used: by the first pass so far */

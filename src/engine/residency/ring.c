@@ -12,7 +12,6 @@
 #include "residency/ring_impl.h"
 
 #define HUGE_BYTES    ((uint64_t)2 << 20)
-#define CANCEL_LOOK_NS 20000000L                 /* how long a wait does not look at *cancel */
 #define DEMAND_BYTES  ((size_t)8 << 20)          /* populated at a time where there is no room */
 
 /* -- Birth and death ---------------------------------------------------------------- */
@@ -31,7 +30,7 @@ static ebb_status alloc(ebb_ring *g, uint64_t cap, ebb_error *err)
 
 ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
                          const ebb_res_extent *extents, uint32_t n_extents, uint64_t cap,
-                         ebb_ring **out, ebb_error *err)
+                         ebb_room room, ebb_ring **out, ebb_error *err)
 {
     ebb_ring *g = calloc(1, sizeof *g);
     pthread_condattr_t attr;
@@ -44,12 +43,13 @@ ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, 
     g->files = files;
     g->extents = extents;
     g->n_extents = n_extents;
+    g->room_for = room;
     g->cursor = EBB_RING_NONE;
     g->source = (ebb_source){ .next = ebb_ring_next, .done = ebb_ring_done, .self = g };
     pthread_mutex_init(&g->lock, NULL);
-    pthread_cond_init(&g->room, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&g->room, &attr);
     pthread_cond_init(&g->news, &attr);
     pthread_condattr_destroy(&attr);
     st = alloc(g, cap, err);
@@ -171,16 +171,9 @@ static const char *address(const ebb_ring *g, const ebb_ring_entry *e)
 
 static void wait_news(ebb_ring *g)
 {
-    struct timespec until;
     uint64_t begin = ebb_clock_ns();
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += CANCEL_LOOK_NS;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
-    pthread_cond_timedwait(&g->news, &g->lock, &until);
+    ebb_ring_wait(g, &g->news);
     g->stall_ns += ebb_clock_ns() - begin;
 }
 
@@ -251,7 +244,7 @@ static ebb_status await(ebb_ring *g, uint32_t id, const atomic_bool *cancel, ebb
     return (*out)->st;
 }
 
-/* Wait for what is to stay; with the lock held. */
+/* Wait for what is to stay; with the lock held.  LIMIT: there is no memory for it now. */
 static ebb_status await_load(ebb_ring *g, uint32_t id, const atomic_bool *cancel, ebb_error *err)
 {
     bool is_second = false;
@@ -268,6 +261,8 @@ static ebb_status await_load(ebb_ring *g, uint32_t id, const atomic_bool *cancel
         }
         ebb_loads_hurry(&g->loads, id);
         pthread_cond_broadcast(&g->room);
+        if (g->is_short && ebb_loads_takes(&g->loads, id))
+            return EBB_LIMIT;
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", g->extents[id].name);
         wait_news(g);
@@ -286,7 +281,17 @@ static ebb_status acquire_load(ebb_ring *g, uint32_t id, const atomic_bool *canc
     if (st == EBB_OK)
         *ptr = ebb_pin_address(&g->extents[id], g->loads.home[id]);
     pthread_mutex_unlock(&g->lock);
-    return st;
+    return st == EBB_LIMIT ? demand(g, id, cancel, ptr, err) : st;
+}
+
+/* It is held outside the ring already: once more. */
+static bool hold_again(ebb_ring *g, uint32_t id, const void **ptr)
+{
+    if (g->n_demand[id] == 0)
+        return false;
+    g->n_demand[id]++;
+    *ptr = (const char *)g->files[g->extents[id].part].map.data + g->extents[id].offset;
+    return true;
 }
 
 ebb_load_state ebb_ring_load(ebb_ring *g, uint32_t id, char *home, ebb_load_state how)
@@ -299,6 +304,8 @@ ebb_load_state ebb_ring_load(ebb_ring *g, uint32_t id, char *home, ebb_load_stat
         ebb_loads_set(&g->loads, id, home, how);
     else if (how == EBB_LOAD_URGENT)
         ebb_loads_hurry(&g->loads, id);
+    if (how == EBB_LOAD_URGENT)                  /* an expert that was chosen */
+        ebb_loads_insist(&g->loads, id);
     pthread_cond_broadcast(&g->room);
     pthread_mutex_unlock(&g->lock);
     return before;
@@ -335,21 +342,31 @@ bool ebb_ring_is_loaded(ebb_ring *g, uint32_t id)
     return ebb_ring_load_state(g, id) == EBB_LOAD_HERE;
 }
 
+bool ebb_ring_is_coming(ebb_ring *g, uint32_t first, uint32_t n)
+{
+    bool is;
+
+    pthread_mutex_lock(&g->lock);
+    is = memchr(g->loads.state + first, EBB_LOAD_COMING, n) != NULL;
+    pthread_mutex_unlock(&g->lock);
+    return is;
+}
+
 ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
 {
     ebb_ring_entry *e = NULL;
     ebb_status st;
 
-    if (g->loads.home[id])
-        return acquire_load(g, id, cancel, ptr, err);
     pthread_mutex_lock(&g->lock);
-    g->pos = (id + 1) % g->n_extents;
-    if (g->n_demand[id] > 0) {
-        g->n_demand[id]++;
-        *ptr = (const char *)g->files[g->extents[id].part].map.data + g->extents[id].offset;
+    if (hold_again(g, id, ptr)) {
         pthread_mutex_unlock(&g->lock);
         return EBB_OK;
     }
+    if (g->loads.home[id]) {
+        pthread_mutex_unlock(&g->lock);
+        return acquire_load(g, id, cancel, ptr, err);
+    }
+    g->pos = (id + 1) % g->n_extents;
     st = g->extents[id].is_certain && ebb_range_bytes(&g->extents[id]) <= g->cap ? await(g, id, cancel, &e, err) : EBB_LIMIT;
     if (st == EBB_OK) {
         e->n_held++;
@@ -422,6 +439,7 @@ void ebb_ring_get_stats(ebb_ring *g, ebb_ring_stats *out)
     pthread_mutex_lock(&g->lock);
     *out = (ebb_ring_stats){
         .ring_bytes = g->memory.n_bytes, .read_bytes = g->rate.total, .stall_ns = g->stall_ns,
+        .ahead_bytes = g->loads.ahead_bytes,
         .bytes_s = ebb_rate_per_s(&g->rate) + ebb_rate_per_s(&g->load_rate),
     };
     pthread_mutex_unlock(&g->lock);

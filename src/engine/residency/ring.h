@@ -18,7 +18,8 @@
  *      read into it is under way.
  *  G3  head - tail <= capacity; of a mapped reader, the populated pages take no more.
  *  G4  An acquire ends: an extent that can never have room (larger than the
- *      ring, or than what others hold of it) is populated in the mapping instead.
+ *      ring, or than what others hold of it) is populated in the mapping instead; so is one that is to stay while
+ *      there is no memory for it.
  *
  * An acquire out of order moves the reader there; what stood ready is lost.
  * A read that failed is tried once more when its extent is asked for; after a
@@ -38,15 +39,16 @@ typedef struct ebb_ring ebb_ring;
 typedef struct ebb_ring_stats {
     uint64_t ring_bytes;         /* of its memory; 0 of a mapped reader */
     uint64_t read_bytes, stall_ns;       /* since open */
+    uint64_t ahead_bytes;        /* of memory that what is WANTED will take */
     double   bytes_s;            /* read in the last second, with what is loaded */
 } ebb_ring_stats;
 
-/* A ring of `cap` bytes, rounded up to a page or from 2 MiB on to a huge one, that nothing passes through yet.
- * `files` and `extents` must outlive it.  Errors: UNSUPPORTED, NOMEM, IO. */
+/* A ring of `cap` bytes, rounded up to a page or from 2 MiB on to a huge one, that nothing passes through yet; `room` for
+ * what is WANTED (residency.h).  `files` and `extents` must outlive it.  Errors: UNSUPPORTED, NOMEM, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
                          const ebb_res_extent *extents, uint32_t n_extents, uint64_t cap,
-                         ebb_ring **out, ebb_error *err);
+                         ebb_room room, ebb_ring **out, ebb_error *err);
 void ebb_ring_close(ebb_ring *g);                /* NULL is fine */
 
 /* Whether extent `id` passes through the ring.  One that does not any more must not be held. */
@@ -63,6 +65,8 @@ void ebb_ring_unload(ebb_ring *g, uint32_t id);
 void ebb_ring_abandon(ebb_ring *g, uint32_t id);
 ebb_load_state ebb_ring_load_state(ebb_ring *g, uint32_t id);
 bool ebb_ring_is_loaded(ebb_ring *g, uint32_t id);
+/* Something of extents [first, first + n) is being read to where it stays. */
+bool ebb_ring_is_coming(ebb_ring *g, uint32_t first, uint32_t n);
 
 /* The first byte of extent `id`, until release; a second acquire of one that is
  * held costs nothing.  Waits for its reads; *cancel (NULL: never) ends the wait

@@ -44,6 +44,8 @@ struct ebb_ring {
     bool            is_parked;   /* resting after a failure */
     bool            is_stopping;
     ebb_loads       loads;       /* what is to stay when it has come */
+    ebb_room        room_for;    /* it; constant */
+    bool            is_short;    /* there was none when it was asked last */
     uint32_t        pos;         /* behind the extent that was acquired last */
     ebb_rate        rate, load_rate;
     uint64_t        stall_ns;
@@ -79,6 +81,9 @@ bool ebb_ring_has_room(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad);
 void ebb_ring_issue_drop(ebb_ring *g, ebb_ring_entry *e, ebb_piece *out);
 /* The extent's own pages go from the mapping and from the page cache; without the lock. */
 void ebb_ring_drop_pages(const ebb_ring *g, uint32_t id);
+
+/* Until somebody signals, or for 20 ms: nobody tells of cancel flags or of room for what is to stay. */
+void ebb_ring_wait(ebb_ring *g, pthread_cond_t *on);
 
 /* The source that the reader asks (reader.h); they take the lock. */
 bool ebb_ring_next(void *ring, bool wait, ebb_piece *out);

@@ -1,6 +1,10 @@
 /* What the ring has read, and in which order: the reader's side (ring.h). */
+#include <time.h>
+
 #include "os/file.h"
 #include "residency/ring_impl.h"
+
+#define WAIT_NS 20000000L
 
 ebb_ring_entry *ebb_ring_find(ebb_ring *g, uint32_t id)
 {
@@ -133,7 +137,7 @@ static uint32_t distance(const ebb_ring *g, uint32_t id)
     return (id + g->n_extents - g->pos) % g->n_extents;
 }
 
-/* What is needed first is read first; what stays is read on while the ring is full. */
+/* What is needed first is read first; what stays is read on while the ring is full, and while there is room for it. */
 static bool find_work(ebb_ring *g, ebb_piece *out)
 {
     bool is_urgent;
@@ -143,7 +147,8 @@ static bool find_work(ebb_ring *g, ebb_piece *out)
     if (find_drop(g, out))
         return true;
     e = find_hungry(g);
-    if (ebb_loads_peek(&g->loads, g->pos, &load, &is_urgent) && (!e || is_urgent || distance(g, load) < distance(g, e->id))) {
+    if (ebb_loads_peek(&g->loads, g->pos, &load, &is_urgent) && (!g->is_short || !ebb_loads_takes(&g->loads, load)) &&
+        (!e || is_urgent || distance(g, load) < distance(g, e->id))) {
         ebb_loads_issue(&g->loads, load, g->ops->piece_bytes, out);
         out->tag += EBB_RING_ENTRIES;
         return true;
@@ -153,14 +158,51 @@ static bool find_work(ebb_ring *g, ebb_piece *out)
     return e != NULL;
 }
 
+void ebb_ring_wait(ebb_ring *g, pthread_cond_t *on)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += WAIT_NS;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    pthread_cond_timedwait(on, &g->lock, &until);
+}
+
+/* Whether memory can be taken for what is to stay.  The answer is good for one piece of each thread.  No more is asked for than will
+ * be taken: whoever has less than that would let go what is ahead. */
+static void ask_for_room(ebb_ring *g)
+{
+    uint64_t n = g->loads.ahead_bytes < g->ops->piece_bytes ? g->loads.ahead_bytes : g->ops->piece_bytes;
+    bool is_short = false;
+
+    if (n > 0 && g->room_for.has) {
+        pthread_mutex_unlock(&g->lock);
+        is_short = !g->room_for.has(g->room_for.arg, n);
+        pthread_mutex_lock(&g->lock);
+    }
+    if (is_short && !g->is_short)
+        pthread_cond_signal(&g->news);
+    g->is_short = is_short;
+}
+
 bool ebb_ring_next(void *self, bool wait, ebb_piece *out)
 {
     ebb_ring *g = self;
     bool found = false;
 
     pthread_mutex_lock(&g->lock);
-    while (!g->is_stopping && !(found = find_work(g, out)) && wait)
-        pthread_cond_wait(&g->room, &g->lock);
+    for (;;) {
+        ask_for_room(g);
+        if (g->is_stopping || (found = find_work(g, out)) || !wait)
+            break;
+        if (g->is_short)
+            ebb_ring_wait(g, &g->room);
+        else
+            pthread_cond_wait(&g->room, &g->lock);
+    }
     pthread_mutex_unlock(&g->lock);
     return found;
 }

@@ -117,7 +117,7 @@ static ebb_status pin(ebb_res *r, const ebb_res_group *g, ebb_map *copy, ebb_err
     n = list_staying(r, g, list);
     st = make_copy(r, g, copy, err);
     if (st == EBB_OK && !is_in_memory(r, g) && n > 0)
-        st = ebb_pin_read(r->ops, r->files, r->n_files, list, n, copy->data, r->cancel, err);
+        st = ebb_pin_read(r->ops, r->files, r->n_files, list, n, copy->data, r->room, r->cancel, err);
     to = copy->data;
     for (uint32_t i = 0; i < n && st == EBB_OK && is_in_memory(r, g); i++) {
         memcpy((char *)(uintptr_t)ebb_pin_address(&list[i], to), r->bases[list[i].part] + list[i].offset, (size_t)list[i].n_bytes);
@@ -244,16 +244,22 @@ static uint64_t let_go(ebb_res *r, ebb_res_group *g)
     return copy.n_bytes;
 }
 
+static bool can_go(const ebb_res *r, const ebb_res_group *g)
+{
+    return r->ring && g->n > 0 && g->state == EBB_LAYER_PINNED && g->copy.data && g->n_acquired == 0 && !is_in_memory(r, g);
+}
+
+/* What is being read is waited for, at a disk's speed, so in the first round it stays. */
 uint64_t ebb_res_let_go(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups)
 {
     uint64_t freed = 0;
 
     *n_groups = 0;
-    for (uint32_t i = r->n_groups; i-- > 0 && freed < n_bytes;) {
-        ebb_res_group *g = &r->groups[i];
+    for (uint32_t k = 2 * r->n_groups; k-- > 0 && freed < n_bytes;) {
+        ebb_res_group *g = &r->groups[k % r->n_groups];
 
         pthread_mutex_lock(&r->lock);            /* anew for each: a pass waits for one at most */
-        if (r->ring && g->n > 0 && g->state == EBB_LAYER_PINNED && g->copy.data && g->n_acquired == 0 && !is_in_memory(r, g)) {
+        if (can_go(r, g) && (k < r->n_groups || !ebb_ring_is_coming(r->ring, g->first, g->n))) {
             freed += let_go(r, g);
             ++*n_groups;
         }

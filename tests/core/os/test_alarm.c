@@ -13,7 +13,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-static const ebb_limits_gauge none = { .fd = -1, .limit_bytes = EBB_LIMIT_NONE };
+static const ebb_limits_gauge none = { .fd = -1, .machine_fd = -1, .limit_bytes = EBB_LIMIT_NONE };
 
 static void *ring(void *arg)
 {
@@ -94,7 +94,7 @@ static pid_t start_eater(int go)
 /* A process in a group of 64 MiB takes 40: the mark, at 32, tells. */
 static void test_cgroup(void **state)
 {
-    ebb_limits_gauge g = { .fd = -1, .limit_bytes = 64 * MIB };
+    ebb_limits_gauge g = { .fd = -1, .machine_fd = -1, .limit_bytes = 64 * MIB };
     char dir[80], path[120], text[24];
     int status, pipes[2];
     ebb_alarm *a;

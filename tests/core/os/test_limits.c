@@ -254,6 +254,7 @@ static void test_gauge(void **state)
     assert_int_equal(g.fd, -1);
     assert_false(ebb_limits_gauge_used(&g, &used));
     put_v2();
+    fake_root_put("/sys/fs/cgroup/user.slice/memory.current", "1024\n");
     ebb_limits_gauge_open(fake_root, &g);
     assert_int_equal(g.limit_bytes, 4096 * MIB);
     assert_true(ebb_limits_gauge_used(&g, &used));
@@ -263,6 +264,40 @@ static void test_gauge(void **state)
     ebb_os_fail_off();
     ebb_limits_gauge_close(&g);
     ebb_limits_gauge_close(&g);
+}
+
+static uint64_t gauge_available(void)
+{
+    uint64_t bytes;
+    ebb_limits_gauge g;
+
+    ebb_limits_gauge_open(fake_root, &g);
+    assert_true(ebb_limits_gauge_available(&g, &bytes));
+    ebb_limits_gauge_close(&g);
+    return bytes;
+}
+
+/* Of the machine and of each version's cgroup, whoever has less; cache counts as free there. */
+static void test_gauge_available(void **state)
+{
+    ebb_limits_gauge g;
+    uint64_t bytes;
+
+    (void)state;
+    ebb_limits_gauge_open(fake_root, &g);        /* no /proc at all */
+    assert_false(ebb_limits_gauge_available(&g, &bytes));
+    ebb_limits_gauge_close(&g);
+    put_meminfo();
+    assert_int_equal(gauge_available(), 5120 * MIB);
+    put_v2();                                    /* memory.high of the upper level: 4096 - 2048, and 1024 bytes of cache */
+    assert_int_equal(gauge_available(), 2048 * MIB + 1024);
+    fake_root_put("/proc/meminfo", "MemTotal: 6291456 kB\nMemFree: 1 kB\nMemAvailable: 1048576 kB\n");
+    assert_int_equal(gauge_available(), 1024 * MIB);
+    fake_root_put("/proc/self/cgroup", "4:cpu,memory:/a\n0::/user.slice/ebb.scope\n");
+    fake_root_put("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1073741824\n");
+    fake_root_put("/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "805306368\n");
+    fake_root_put("/sys/fs/cgroup/memory/a/memory.stat", "total_inactive_file 1048576\ntotal_active_file 1048576\n");
+    assert_int_equal(gauge_available(), 258 * MIB);
 }
 
 static void test_refaults(void **state)
@@ -289,6 +324,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_path_that_is_not_there, fake_root_clear),
         cmocka_unit_test_teardown(test_rlimits, fake_root_clear),
         cmocka_unit_test_teardown(test_gauge, fake_root_clear),
+        cmocka_unit_test_teardown(test_gauge_available, fake_root_clear),
         cmocka_unit_test_teardown(test_refaults, fake_root_clear),
         cmocka_unit_test_teardown(test_cpus_of_the_mask, fake_root_clear),
         cmocka_unit_test_teardown(test_cpu_quota, fake_root_clear),

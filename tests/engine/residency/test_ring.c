@@ -244,6 +244,96 @@ static void test_pinned_in_the_background(void **state)
     close_fixture(&f);
 }
 
+/* Pieces of what stays for which there is memory. */
+static bool has_left(void *arg, uint64_t n_bytes)
+{
+    atomic_int *left = arg;
+
+    return n_bytes > 0 && (atomic_load(left) < 0 || atomic_fetch_sub(left, 1) > 0 || (atomic_store(left, 0), false));
+}
+
+static uint64_t ahead_bytes(fixture *f)
+{
+    ebb_res_stats s;
+
+    ebb_res_get_stats(f->r, &s);
+    return s.ahead_bytes;
+}
+
+static uint64_t pin_all_later(fixture *f)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i <= N_LAYERS; i++)
+        assert_int_equal(ebb_res_pin_later(f->r, i, NULL), EBB_OK);
+    for (uint32_t i = 0; i < N_EXTENTS; i++)
+        sum += ebb_pin_bytes(&f->x[i]);
+    return sum;
+}
+
+/* No memory for what shall stay: passes go on all the same, nothing of it is taken, and all of it can be let go. */
+static void test_no_room_for_what_stays(void **state)
+{
+    atomic_int left = 0;
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    ebb_res_set_room(f.r, (ebb_room){ has_left, &left });
+    for (size_t io = 0; io < 3; io++) {
+        uint32_t n_groups;
+        ebb_error err = { 0 };
+        uint64_t sum;
+
+        stream_all(&f, ios[io], 200000);
+        sum = pin_all_later(&f);
+        for (uint32_t together = 1; together <= 4; together++) {
+            assert_int_equal(pass(&f, together, NULL), EBB_OK);
+            assert_int_equal(ahead_bytes(&f), sum);
+        }
+        assert_int_equal(ebb_res_let_go(f.r, UINT64_MAX, &n_groups), sum);
+        assert_int_equal(n_groups, N_LAYERS + 1);
+        assert_int_equal(ahead_bytes(&f), 0);
+        assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+        assert_int_equal(ebb_res_place(f.r, 2, EBB_LAYER_PINNED, &err), EBB_NOMEM);
+        assert_non_null(strstr(err.msg, "memory got short"));
+        assert_int_equal(ebb_res_state(f.r, 2), EBB_LAYER_DISK);
+    }
+    close_fixture(&f);
+}
+
+/* Memory ends after some pieces, and is there again; in between some groups are let go. */
+static void test_room_ends_and_comes_back(void **state)
+{
+    atomic_int left;
+    fixture f;
+
+    (void)state;
+    open_fixture(&f);
+    ebb_res_set_room(f.r, (ebb_room){ has_left, &left });
+    for (int n = 0; n < 60; n++) {
+        uint32_t n_groups;
+        ebb_res_stats s;
+
+        atomic_store(&left, n % 30);
+        stream_all(&f, ios[n % 3], n % 2 ? 4096 : 200000);
+        (void)pin_all_later(&f);
+        assert_int_equal(pass(&f, 1 + (uint32_t)n % 4, NULL), EBB_OK);
+        if (n % 4 == 3)
+            (void)ebb_res_let_go(f.r, 150000, &n_groups);
+        assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+        atomic_store(&left, -1);
+        for (uint32_t i = 0; i <= N_LAYERS; i++)
+            assert_int_equal(ebb_res_pin_later(f.r, i, NULL), EBB_OK);
+        while (ahead_bytes(&f) > 0)              /* the reader asks again by itself */
+            assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+        assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+        ebb_res_get_stats(f.r, &s);
+        assert_int_equal(s.n_resident, N_LAYERS);
+    }
+    close_fixture(&f);
+}
+
 static void test_each_byte_is_read_once_per_pass(void **state)
 {
     fixture f;
@@ -457,6 +547,8 @@ int main(void)
         cmocka_unit_test(test_out_of_order),
         cmocka_unit_test(test_held_twice),
         cmocka_unit_test(test_states_change_between_passes),
+        cmocka_unit_test(test_no_room_for_what_stays),
+        cmocka_unit_test(test_room_ends_and_comes_back),
         cmocka_unit_test(test_each_byte_is_read_once_per_pass),
         cmocka_unit_test(test_every_fault),
         cmocka_unit_test(test_short_reads_go_on),
