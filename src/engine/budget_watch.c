@@ -127,7 +127,7 @@ static bool room(ebb_engine *e, int64_t *bytes, double *pressure)
         available = left < available ? left : available;
     }
     ebb_res_get_stats(e->res, &res);
-    *bytes = (int64_t)(available - res.ahead_bytes) - (is_in_memory(e) ? 0 : (int64_t)res.mapped_bytes);
+    *bytes = (int64_t)(available - ebb_res_ahead_bytes(e->res)) - (is_in_memory(e) ? 0 : (int64_t)res.mapped_bytes);
     if (own.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0))
         *bytes = *bytes < 0 ? *bytes : 0;
     *pressure = l.pressure_some_avg10;

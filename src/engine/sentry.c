@@ -48,16 +48,11 @@ static bool measure(const ebb_engine *e, int64_t *available)
 /* Of that, what is meant for layers that are still being read. */
 static int64_t ahead(ebb_engine *e)
 {
-    ebb_res_stats res;
-    uint64_t sum;
+    uint64_t sum = ebb_res_ahead_bytes(e->res);
 
-    ebb_res_get_stats(e->res, &res);
-    sum = res.ahead_bytes;
     pthread_mutex_lock(&e->lock);
-    if (e->helper.engine) {
-        ebb_res_get_stats(e->helper.engine->res, &res);
-        sum += res.ahead_bytes;
-    }
+    if (e->helper.engine)
+        sum += ebb_res_ahead_bytes(e->helper.engine->res);
     pthread_mutex_unlock(&e->lock);
     return (int64_t)sum;
 }

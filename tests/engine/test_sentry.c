@@ -169,7 +169,7 @@ static void test_memory_vanishes_while_layers_are_read(void **state)
         while (stats(&f).pinned_bytes > 0)
             sleep_a_little();
         ebb_os_slow_reads(0);
-        assert_int_equal(stats(&f).ahead_bytes, 0);
+        assert_int_equal(ebb_res_ahead_bytes(f.engine->res), 0);
         expect_decision(&f, "memory is short");
         expect_want(&f);
         close_fixture(&f);
@@ -187,7 +187,7 @@ static void test_what_is_to_be_read_counts(void **state)
     set_available(&f, FLOOR_MIB + 1, true);      /* less than a piece of the reader */
     for (uint32_t i = 0; i <= N_LAYERS; i++)
         assert_int_equal(ebb_res_pin_later(f.engine->res, i, NULL), EBB_OK);
-    while (stats(&f).ahead_bytes > 0)            /* the reader has asked, and so has told */
+    while (ebb_res_ahead_bytes(f.engine->res) > 0)            /* the reader has asked, and so has told */
         expect_want(&f);
     expect_decision(&f, "still to be read");
     expect_want(&f);

@@ -611,9 +611,20 @@ static double resident_share(const ebb_res *r, const ebb_res_group *g)
 
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         all += r->extents[i].n_bytes;
-        here += r->at[i] || (r->home[i] && ebb_ring_is_loaded(r->ring, i)) ? r->extents[i].n_bytes : 0;
+        here += r->at[i] || (r->home[i] && ebb_res_has_come(r, i)) ? r->extents[i].n_bytes : 0;
     }
     return all ? (double)here / (double)all : 0;
+}
+
+uint64_t ebb_res_ahead_bytes(ebb_res *r)
+{
+    ebb_ring_stats ring = { 0 };
+
+    pthread_mutex_lock(&r->lock);
+    if (r->ring)
+        ebb_ring_get_stats(r->ring, &ring);
+    pthread_mutex_unlock(&r->lock);
+    return ring.ahead_bytes;
 }
 
 void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
@@ -632,7 +643,6 @@ void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
     out->experts = r->counts;
     add_counts(&out->experts, &r->cache.counts);
     out->read_bytes = r->read_bytes + out->experts.read_bytes + ring.read_bytes;
-    out->ahead_bytes = ring.ahead_bytes;
     out->stall_ns = r->stall_ns + ring.stall_ns;
     out->disk_bytes_s = ring.bytes_s;
     for (uint32_t i = 0; i + 1 < r->n_groups; i++)

@@ -80,7 +80,6 @@ typedef struct ebb_res_stats {
     uint64_t cache_bytes;        /* of experts */
     ebb_expert_counts experts;    /* since open */
     uint64_t read_bytes;         /* weights read from disk for passes, since open */
-    uint64_t ahead_bytes;        /* of pinned_bytes and cache_bytes, still to be read: memory that is not taken yet */
     uint64_t stall_ns;           /* that acquire has waited, since open */
     double   disk_bytes_s;       /* of read_bytes, those of the last second */
     uint32_t n_resident;         /* layers that are pinned or mapped; of those that are in part, the sum of the parts */
@@ -205,6 +204,8 @@ void ebb_res_set_uses(ebb_res *r, const float *often);
 EBB_MUST_CHECK
 ebb_status ebb_res_read(ebb_res *r, uint32_t part, uint64_t offset, void *out, size_t n, ebb_error *err);
 
+/* Of the pinned bytes and those of experts, what is still to be read: memory that is not taken yet.  From any thread. */
+uint64_t ebb_res_ahead_bytes(ebb_res *r);
 void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out);
 
 #endif

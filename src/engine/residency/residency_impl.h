@@ -55,6 +55,12 @@ struct ebb_res {
 /* Another owner for an extent; the lock is held. */
 void ebb_res_give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at);
 
+/* Whether an extent that is on its way to its place has come; between two rings nothing is known of it.  The lock is held. */
+static inline bool ebb_res_has_come(const ebb_res *r, uint32_t id)
+{
+    return r->ring && ebb_ring_is_loaded(r->ring, id);
+}
+
 static inline const char *ebb_res_mapped_at(const ebb_res *r, uint32_t id)
 {
     return r->bases[r->extents[id].part] + r->extents[id].offset;

@@ -37,7 +37,7 @@ static uint32_t count_owned(const ebb_res *r, const ebb_res_group *g, ebb_layer_
 static bool is_loading(const ebb_res *r, const ebb_res_group *g)
 {
     for (uint32_t i = g->first; i < g->first + g->n; i++)
-        if (r->home[i] && !ebb_ring_is_loaded(r->ring, i))
+        if (r->home[i] && !ebb_res_has_come(r, i))
             return true;
     return false;
 }

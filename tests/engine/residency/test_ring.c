@@ -254,10 +254,7 @@ static bool has_left(void *arg, uint64_t n_bytes)
 
 static uint64_t ahead_bytes(fixture *f)
 {
-    ebb_res_stats s;
-
-    ebb_res_get_stats(f->r, &s);
-    return s.ahead_bytes;
+    return ebb_res_ahead_bytes(f->r);
 }
 
 static uint64_t pin_all_later(fixture *f)
