@@ -65,8 +65,9 @@ static int setup(void **state)
     fixture f;
 
     (void)state;
-    snprintf(path, sizeof path, "/var/tmp/ebb-watch-%ld.gguf", (long)getpid());
-    snprintf(cache, sizeof cache, "/var/tmp/ebb-watch-%ld.kv", (long)getpid());
+    snprintf(path, sizeof path, "/var/tmp/ebb-watch-XXXXXX.gguf");
+    close(mkstemps(path, 5));                    /* a name of its own */
+    snprintf(cache, sizeof cache, "%.50s.kv", path);
     if (!ebb_tiny_write(&tiny, path) || open_fixture(&f, 4, NULL, NULL) != EBB_OK)
         return -1;
     fill(ids);

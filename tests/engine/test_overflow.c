@@ -331,8 +331,9 @@ static void test_planned(void **state)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof dir, "/var/tmp/ebb-overflow-%ld", (long)getpid());
-    snprintf(path, sizeof path, "%s.gguf", dir);
+    snprintf(path, sizeof path, "/var/tmp/ebb-overflow-XXXXXX.gguf");
+    close(mkstemps(path, 5));                    /* a name of its own */
+    snprintf(dir, sizeof dir, "%.50s.d", path);
     fill_ids(ids, N_IDS, 1);
     return 0;
 }

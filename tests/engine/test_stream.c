@@ -29,7 +29,6 @@ static void write_model(ebb_type type, const char *arch)
 {
     ebb_tiny_opts tiny = { .arch = arch, .type = type, .n_layers = N_LAYERS, .n_embd = 256, .n_ff = 512, .seed = 3 };
 
-    snprintf(path, sizeof path, "/var/tmp/ebb-stream-%ld.gguf", (long)getpid());
     assert_true(ebb_tiny_write(&tiny, path));
 }
 
@@ -136,7 +135,6 @@ static void test_experts_come_when_chosen(void **state)
     fixture f;
 
     (void)state;
-    snprintf(path, sizeof path, "/var/tmp/ebb-stream-%ld.gguf", (long)getpid());
     assert_true(ebb_tiny_write(&tiny, path));
     open_fixture(&f, (ebb_engine_opts){ 0 });
     eval(&f, 1, want);
@@ -172,7 +170,6 @@ static void test_experts_in_need(void **state)
 
     (void)state;
     fill_ids(ids);
-    snprintf(path, sizeof path, "/var/tmp/ebb-stream-%ld.gguf", (long)getpid());
     for (size_t k = 0; k < 6; k++) {
         ebb_tiny_opts tiny = { .arch = archs[k % 3], .type = EBB_TYPE_Q8_0, .n_layers = 3, .n_embd = 256, .n_ff = 256, .n_expert = 12, .seed = 5 };
         ebb_engine_opts o = { .has_resident = true, .resident = 50, .resident_is_percent = true, .io = ios[k % 3] };
@@ -409,6 +406,20 @@ static void test_budget_changes_live(void **state)
     unlink(path);
 }
 
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "/var/tmp/ebb-stream-XXXXXX.gguf");
+    return close(mkstemps(path, 5));             /* a name of its own */
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,5 +435,5 @@ int main(void)
         cmocka_unit_test(test_budget_changes_live),
     };
 
-    return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("stream", tests, setup, teardown);
 }

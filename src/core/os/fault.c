@@ -5,23 +5,36 @@
 #include <time.h>
 
 static atomic_int countdown;     /* 0: off; 1: the next call fails; -1: it has failed */
+static atomic_bool is_here_only;
+static _Thread_local bool is_here;
 static atomic_int short_countdown;
 static atomic_uint slow_us;
 static atomic_bool reads_held;
 
 void ebb_os_fail_nth(int n)
 {
+    atomic_store(&is_here_only, false);
+    atomic_store(&countdown, n);
+}
+
+void ebb_os_fail_nth_here(int n)
+{
+    is_here = true;
+    atomic_store(&is_here_only, true);
     atomic_store(&countdown, n);
 }
 
 bool ebb_os_fail_off(void)
 {
+    is_here = false;
     return atomic_exchange(&countdown, 0) < 0;
 }
 
 bool ebb_os_fault(int sys_errno)
 {
     if (atomic_load_explicit(&countdown, memory_order_relaxed) <= 0)
+        return false;
+    if (atomic_load_explicit(&is_here_only, memory_order_relaxed) && !is_here)
         return false;
     if (atomic_fetch_sub(&countdown, 1) != 1)
         return false;

@@ -22,8 +22,8 @@ static void test_measured(void **state)
     FILE *f;
 
     (void)state;
-    snprintf(path, sizeof path, "build/test_machine.%d", (int)getpid());
-    f = fopen(path, "wb");
+    snprintf(path, sizeof path, "build/test_machine.XXXXXX");
+    f = fdopen(mkstemp(path), "wb");
     assert_non_null(f);
     assert_int_equal(fseek(f, 8 << 20, SEEK_SET), 0);
     assert_int_equal(fputc('x', f), 'x');

@@ -13,7 +13,8 @@ static int setup(void **state)
     ebb_tiny_opts tiny = { .type = EBB_TYPE_F32, .n_layers = N_LAYERS, .n_embd = 256, .n_ff = 1024, .n_ctx = 8192 };
 
     (void)state;
-    snprintf(path, sizeof path, "/var/tmp/ebb-plan-%ld.gguf", (long)getpid());
+    snprintf(path, sizeof path, "/var/tmp/ebb-plan-XXXXXX.gguf");
+    close(mkstemps(path, 5));                    /* a name of its own */
     return ebb_tiny_write(&tiny, path) ? 0 : -1;
 }
 
