@@ -33,6 +33,7 @@ static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avx512", "ne
 static const char *const place_names[] = { "interleaved", "first", "last", NULL };
 static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", NULL };
 static const char *const editing_names[] = { "emacs", "vi", NULL };
+static const char *const color_names[] = { "auto", "always", "never", NULL };
 
 static int name_index(const char *const *names, const char *value)
 {
@@ -205,6 +206,7 @@ static const option options[] = {
     { 0, 0, "--inline", 0, "below the shell's own lines, which the terminal keeps and scrolls", EBB_FOR_CHAT, FLAG, AT(is_inline), 0, 0 },
     { 0, 0, "--ascii", 0, "no characters beyond ASCII but those of the conversation", EBB_FOR_CHAT, FLAG, AT(ascii), 0, 0 },
     { 0, 0, "--editing", "KEYS", "emacs or vi", EBB_FOR_CHAT, NAME, AT(editing), editing_names, 0 },
+    { 0, 0, "--color", "WHEN", "auto, always or never", EBB_FOR_CHAT, NAME, AT(color), color_names, 0 },
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0, overflow_names, set_overflow },
     { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", TALK, COUNT, AT(linger_s), 0, 0 },
@@ -216,6 +218,8 @@ static const option options[] = {
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
 
+enum { MOST = 100000000 };       /* of what is counted */
+
 static ebb_status set_number(const option *o, const char *shown, void *field, const char *value, ebb_error *err)
 {
     uint64_t v;
@@ -225,8 +229,8 @@ static ebb_status set_number(const option *o, const char *shown, void *field, co
             return EBB_FAIL(err, EBB_USAGE, "%s %s: give a size like 6G or 800M", shown, value);
         *(uint64_t *)field = v;
     } else if (o->kind == COUNT) {
-        if (!parse_u64(value, 100000000, &v))
-            return EBB_FAIL(err, EBB_USAGE, "%s %s: give a whole number", shown, value);
+        if (!parse_u64(value, MOST, &v))
+            return EBB_FAIL(err, EBB_USAGE, "%s %s: give a whole number%s", shown, value, value[strspn(value, "0123456789")] ? "" : " up to 100000000");
         *(uint32_t *)field = (uint32_t)v;
     } else {
         char *end;

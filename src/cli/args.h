@@ -42,6 +42,7 @@ typedef struct ebb_args {
     bool            no_generation_prompt;
     const char     *theme;
     enum { EBB_EDITING_EMACS, EBB_EDITING_VI } editing;
+    enum { EBB_COLOR_AUTO, EBB_COLOR_ALWAYS, EBB_COLOR_NEVER } color;
     uint32_t        linger_s;        /* --linger */
     ebb_overflow    overflow;        /* --overflow; given: on the command line */
     bool            overflow_given;

@@ -45,12 +45,24 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
     };
 }
 
+/* What was asked for, else what the environment says: NO_COLOR goes before CLICOLOR_FORCE, as its page has it. */
+static bool has_no_color(const ebb_args *a)
+{
+    const char *wish = getenv("CLICOLOR");
+
+    if (a->color != EBB_COLOR_AUTO)
+        return a->color == EBB_COLOR_NEVER;
+    if (is_set("NO_COLOR"))
+        return true;
+    return wish && strcmp(wish, "0") == 0 && !(is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0);
+}
+
 int ebb_cli_chat(ebb_args *a)
 {
     ebb_chat_opts chat;
     const char *term = getenv("TERM");
     ebb_tui_opts tui = {
-        .theme = a->theme, .no_color = is_set("NO_COLOR"), .ascii = a->ascii || !ebb_cli_has_utf8(),
+        .theme = a->theme, .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
         .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(), .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
         .linger_s = a->linger_s < 86400 ? a->linger_s : 86400,
         .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,

@@ -350,6 +350,10 @@ void ebb_app_key(ebb_app *a, ebb_key key)
         return;
     if (vi_key(a, key))
         return;
+    if (key.code == '?' && !key.mods && !a->view.is_bottom && ebb_editor_is_empty(&a->editor)) {
+        ebb_app_hint(a, "PgUp PgDn: a page, Alt-Up Alt-Down: a message, Alt-Home Alt-End, Ctrl-S: find, Esc: the end");
+        return;
+    }
     if (after_ctrl_x && key.mods == EBB_MOD_CTRL && key.code == 'e') {
         ebb_app_edit_outside(a);
         return;

@@ -398,7 +398,7 @@ const char *const ebb_key_help[][2] = {
     { "Ctrl-C", "Stop the answer and keep it; else clear the input." },
     { "Esc", "Stop the answer; what is queued goes next." },
     { "Ctrl-X", "Take the queued message back." },
-    { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends." },
+    { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends. ? says more then." },
     { "Alt-Up, Alt-Down", "To the message before or after." },
     { "Ctrl-S", "Find in the conversation as you type; Enter, then n and N." },
     { "Ctrl-O", "Show or fold what the model thought." },

@@ -517,6 +517,10 @@ static void scrolling(void **state)
     assert_lacks(&s, "line 30\n");
     assert_has(&s, "line 12\n");
     assert_has(&s, "Alt-End: to the end");
+    screen_keys(&s, "?");
+    assert_has(&s, "PgUp PgDn: a page");
+    assert_has(&s, "line 12\n");
+    screen_keys(&s, "\033[6~\033[5~");
     const char *before = strdup(screen_text(&s));
     fake_text(s.chat, "line 31\n");
     assert_has(&s, "v new text below");

@@ -12,7 +12,7 @@ from terminal import PATIENCE_S, Terminal
 
 ebb = os.path.abspath(sys.argv[1])
 home = tempfile.mkdtemp()
-plain_env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "ACCESSIBLE", "TMUX", "EBB_MODELS")}
+plain_env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "ACCESSIBLE", "TMUX", "EBB_MODELS")}
 plain_env.update(HOME=home, XDG_STATE_HOME=home + "/state", XDG_CACHE_HOME=home + "/cache", XDG_DATA_HOME=home + "/data",
                  XDG_CONFIG_HOME=home + "/config", TERM="xterm-256color", LC_ALL="C.UTF-8")
 
@@ -58,6 +58,10 @@ try:
 
     if colours(a_chat(NO_COLOR="1").leave()):
         sys.exit("colours with NO_COLOR")
+    for options, env, wanted in ((["--color", "never"], {}, False), (["--color=always"], {"NO_COLOR": "1"}, True),
+                                 ([], {"CLICOLOR": "0"}, False), ([], {"CLICOLOR": "0", "CLICOLOR_FORCE": "1"}, True)):
+        if bool(colours(a_chat(*options, **env).leave())) != wanted:
+            sys.exit("%r %r: colours are %s" % (options, env, "not there" if wanted else "there"))
     if max(a_chat("--ascii").leave()) > 0x7f:
         sys.exit("not ASCII with --ascii")
     if max(a_chat(LC_ALL="xx_XX.UTF-8").leave()) <= 0x7f:

@@ -1,4 +1,5 @@
 /* Memory from the system (map.h). */
+#include "base/size.h"
 #include "os/map.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
     p = ebb_os_fault(ENOMEM) ? MAP_FAILED
                              : mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
-        return EBB_FAIL(err, EBB_NOMEM, "the system refuses %zu bytes of memory", n_bytes);
+        return EBB_FAIL(err, EBB_NOMEM, "the system refuses %s of memory", ebb_size_text(n_bytes, (char[16]){ 0 }));
     start = p;
     if (huge) {                                  /* cut the region to a 2 MiB boundary */
         start = (char *)(((uintptr_t)p + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
