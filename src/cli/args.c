@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/closest.h"
 #include "base/size.h"
-#include "closest.h"
 #include "plan_text.h"
 
 typedef ebb_status option_fn(ebb_args *a, const char *value, ebb_error *err);

@@ -9,9 +9,9 @@
 #include <strings.h>
 #include <sys/utsname.h>
 
+#include "base/closest.h"
 #include "base/log.h"
 #include "cli.h"
-#include "closest.h"
 #include "guide.h"
 #include "models.h"
 #include "os/file.h"

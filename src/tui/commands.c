@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/closest.h"
 #include "commands_priv.h"
 #include "copy.h"
 #include "library.h"
@@ -150,50 +151,15 @@ static const ebb_command *find(const char *name, size_t n)
     return NULL;
 }
 
-/* Letters to change, add or leave out to make one word of the other. */
-static size_t distance(const char *a, size_t n_a, const char *b)
-{
-    size_t row[32], n_b = strlen(b);
-
-    if (n_b >= sizeof row / sizeof *row)
-        return n_a + n_b;
-    for (size_t k = 0; k <= n_b; k++)
-        row[k] = k;
-    for (size_t i = 1; i <= n_a; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= n_b; k++) {
-            size_t change = corner + (a[i - 1] != b[k - 1]), least = row[k] < row[k - 1] ? row[k] + 1 : row[k - 1] + 1;
-            corner = row[k];
-            row[k] = change < least ? change : least;
-        }
-    }
-    return row[n_b];
-}
-
-/* The command that is meant by a name that is none; NULL: no idea. */
-static const ebb_command *nearest(const char *name, size_t n)
-{
-    const ebb_command *best = NULL;
-    size_t least = n < 5 ? 2 : 3;
-
-    for (const ebb_command *c = ebb_commands; c->name; c++) {
-        size_t d = distance(name, n, c->name);
-        if (d < least) {
-            least = d;
-            best = c;
-        }
-    }
-    return best;
-}
-
 static void say_unknown(ebb_front *f, const char *name, size_t n)
 {
-    const ebb_command *c = nearest(name, n);
+    ebb_closest near = ebb_closest_begin(name, n);
 
+    for (const ebb_command *c = ebb_commands; c->name; c++)
+        ebb_closest_look(&near, c->name);
     n = n < 40 ? n : 40;
-    if (c)
-        ebb_front_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; is it /%s?  /help lists them", (int)n, name, c->name);
+    if (near.best)
+        ebb_front_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; is it /%s?  /help lists them", (int)n, name, near.best);
     else
         ebb_front_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; /help lists them, // sends a slash", (int)n, name);
 }

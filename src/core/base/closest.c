@@ -1,5 +1,5 @@
 /* What a slip of the finger meant (closest.h). */
-#include "closest.h"
+#include "base/closest.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* What a slip of the finger meant, and what is no slip. */
 #include "ebb_test.h"
 
-#include "closest.h"
+#include "base/closest.h"
 
 static const char *meant(const char *word)
 {

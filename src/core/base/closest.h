@@ -1,6 +1,6 @@
-/* cli/closest.h - what a slip of the finger meant. */
-#ifndef EBB_CLI_CLOSEST_H
-#define EBB_CLI_CLOSEST_H
+/* base/closest.h - what a slip of the finger meant. */
+#ifndef EBB_BASE_CLOSEST_H
+#define EBB_BASE_CLOSEST_H
 #include <stddef.h>
 
 /* The candidate that a word was nearly: the one with the fewest letters added, missing, wrong or swapped with
