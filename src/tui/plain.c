@@ -362,6 +362,7 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     if (!ebb_signals_open())
         p.front.quit = true;
     show_history(&p);
+    skip_shown(&p);                              /* another process may be at it still */
     ebb_stat_open(&p.stat, NULL);
     while (!p.front.quit)
         turn(&p);
