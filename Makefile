@@ -100,8 +100,8 @@ check-long: $(B)/tests/engine/test_kv_random $(B)/tests/engine/fuzz_pressure  ##
 	$(Q)EBB_KV_OPS=$(or $(ARGS),1250) $<
 ARM_TESTS := $(patsubst %.c,%,$(wildcard tests/engine/kernels/test_*.c)) tests/engine/model/test_bits tests/engine/test_session \
              tests/core/os/test_pool
-check-arm:                                     ## the kernels for AArch64 under an emulator, where cross compiler and emulator are installed
-	$(Q)sh tests/arm.sh $(ARM_TESTS)
+check-arm: all                                 ## the kernels for AArch64 under an emulator, where cross compiler and emulator are installed
+	$(Q)EBB=$(B)/$(NAME) sh tests/arm.sh $(ARM_TESTS)
 fuzz:                                          ## strange bytes to every parser, with clang's fuzzer: make fuzz ARGS=60 (seconds for each)
 	$(Q)$(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined run-fuzzers
 $(FUZZERS): LDFLAGS += -fsanitize=fuzzer
