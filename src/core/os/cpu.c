@@ -64,11 +64,38 @@ bool ebb_cpu_flush(const void *p, size_t n)
 }
 
 #elif defined(__aarch64__)
+#include <stdio.h>
 #include <sys/auxv.h>
+
+/* Implementer and part of the main ID register, that of the first CPU: there are machines with CPUs of several kinds. */
+static uint32_t first_cpu_id(void)
+{
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", "re");
+    unsigned long long midr = 0;
+
+    if (f && fscanf(f, "%llx", &midr) != 1)
+        midr = 0;
+    if (f)
+        fclose(f);
+    return (uint32_t)(midr >> 12 & 0xff000) | (uint32_t)(midr >> 4 & 0xfff);
+}
 
 void ebb_cpu_name(char out[64])
 {
+    static const struct { uint32_t id; const char *name; } known[] = {
+        { 0x41d08, "Cortex-A72" }, { 0x41d0b, "Cortex-A76" }, { 0x41d0c, "Neoverse N1" }, { 0x41d40, "Neoverse V1" },
+        { 0x41d49, "Neoverse N2" }, { 0x41d4f, "Neoverse V2" }, { 0xc0ac3, "Ampere-1" },
+    };
+    uint32_t id = first_cpu_id();
+
     memcpy(out, "ARM", 4);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].id == id) {
+            snprintf(out, 64, "ARM %s", known[i].name);
+            return;
+        }
+    if (id)
+        snprintf(out, 64, "ARM %05x", id);
 }
 
 bool ebb_cpu_flush(const void *p, size_t n)
