@@ -105,7 +105,7 @@ ebb_status ebb_chat_enter(ebb_chat *c, int64_t session, ebb_error *err)
     }
     c->n_entered++;
     if (follows) {
-        ebb_chat_notice(c, "the terminal went away and the answer goes on: process %ld writes it, and Ctrl-C stops it",
+        ebb_chat_notice(c, "process %ld is at this answer still: it is shown as it is written, and Ctrl-C stops it",
                         ebb_chat_writer(c));
     } else {
         ebb_chat_tell_cut_off(c);
@@ -232,6 +232,7 @@ void ebb_chat_close(ebb_chat *c)
         return;
     ebb_chat_end(c);
     ebb_chat_unmark(c);
+    ebb_buf_fini(&c->mark_path);
     ebb_store_close(c->store);
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);

@@ -74,7 +74,7 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out);
 /* -- State --------------------------------------------------------------------- */
 bool ebb_chat_is_ready(const ebb_chat *c);       /* model loaded */
 bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way */
-/* The answer under way is written by another process, whose terminal is gone: its number; 0: it is not. */
+/* The answer under way is written by another process: its number; 0: it is not. */
 long ebb_chat_writer(const ebb_chat *c);
 bool ebb_chat_is_undecided(const ebb_chat *c);   /* the context is full, and the user was asked what to do */
 bool ebb_chat_is_asking(const ebb_chat *c);      /* a budget or a plan was asked for and is to come */

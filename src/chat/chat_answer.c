@@ -83,6 +83,7 @@ ebb_status ebb_chat_ask(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32
     snprintf(c->facts.model, sizeof c->facts.model, "%s", c->info->name);
     tell_prompt(c, p);
     ebb_chat_save(c, true);
+    ebb_chat_mark(c);
     ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     return EBB_OK;
 }
@@ -252,6 +253,13 @@ static bool goes_on_by_itself(ebb_chat *c)
     return false;
 }
 
+/* It is saved, and nobody needs to look on; without a terminal only when all of it has ended. */
+static void end_mark(ebb_chat *c)
+{
+    if (!c->is_away && c->state != EBB_CHAT_ANSWERING)
+        ebb_chat_unmark(c);
+}
+
 void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
 {
     bool is_error = ev->finish == EBB_FINISH_ERROR, is_dropped;
@@ -262,6 +270,7 @@ void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
     ebb_chat_keep_shift(c, &ev->shift);
     if (c->answer->m.role == EBB_ROLE_NOTE) {
         ebb_room_on_summary(c, ev);
+        end_mark(c);
         return;
     }
     if (!is_error && ev->n_text && ebb_node_add_text(c->answer, ev->text, ev->n_text))
@@ -274,6 +283,7 @@ void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
     is_dropped = drop_empty(c, ev->finish);
     c->answer = NULL;
     ebb_chat_save(c, true);
+    end_mark(c);
     if (is_dropped)
         ebb_chat_tell(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     if (is_error)

@@ -1,9 +1,10 @@
-/* An answer that a process without a terminal still writes, seen from another one.
+/* An answer that another process writes, seen from this one: its terminal is gone, or is another one.
  *
- * Who goes on unseen holds a lock on a file beside the store, named after the session, with its
+ * Who writes holds a lock on a file beside the store, named after the session, with its
  * process number in it; the kernel takes the lock away however it ends.  Who opens the session meanwhile reads
  * the answer from the store, where it is saved at least once a second, and opens a model only when the lock is
- * free: the memory is the other's until then, and so is what it leaves of K and V on disk. */
+ * free: the memory is the other's until then, and so is what it leaves of K and V on disk.  SIGUSR1 asks
+ * the other to stop. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ enum { LOOK_MS = 500, MARK_BYTES = 32 };
 static bool mark_path(const ebb_chat *c, int64_t session, ebb_buf *out)
 {
     return c->store && strcmp(ebb_store_path(c->store), ":memory:") != 0 && session > 0 &&
-           ebb_buf_addf(out, "%s-away-%lld", ebb_store_path(c->store), (long long)session);
+           ebb_buf_addf(out, "%s-writer-%lld", ebb_store_path(c->store), (long long)session);
 }
 
 /* -- Who writes ------------------------------------------------------------------- */
@@ -39,36 +40,29 @@ static ebb_status write_mark(int *fd, const char *path, ebb_error *err)
     return st;
 }
 
-void ebb_chat_mark_away(ebb_chat *c)
+void ebb_chat_mark(ebb_chat *c)
 {
-    ebb_buf path = { 0 };
     ebb_error err = { 0 };
 
-    if (c->mark < 0 && mark_path(c, c->facts.id, &path) &&
-        write_mark(&c->mark, path.data, &err) != EBB_OK) {
-        ebb_log("away", "%s; nobody can look on", err.msg);
-        ebb_file_close(c->mark);
-        c->mark = -1;
-    }
-    ebb_buf_fini(&path);
+    if (c->mark >= 0 || !mark_path(c, c->facts.id, &c->mark_path) || write_mark(&c->mark, c->mark_path.data, &err) == EBB_OK)
+        return;
+    ebb_log("writer", "%s; nobody can look on", err.msg);
+    ebb_file_close(c->mark);
+    c->mark = -1;
 }
 
 void ebb_chat_unmark(ebb_chat *c)
 {
-    ebb_buf path = { 0 };
-
     if (c->mark < 0)
         return;
-    if (mark_path(c, c->facts.id, &path))
-        unlink(path.data);
+    unlink(c->mark_path.data);
     ebb_file_close(c->mark);
     c->mark = -1;
-    ebb_buf_fini(&path);
 }
 
 /* -- Who looks on ------------------------------------------------------------------ */
 
-/* The process that writes in this session unseen; 0: none. */
+/* The process that writes in this session; 0: none but this one. */
 static pid_t find_writer(const ebb_chat *c, int64_t session)
 {
     ebb_buf path = { 0 }, pid = { 0 };
@@ -84,7 +78,7 @@ static pid_t find_writer(const ebb_chat *c, int64_t session)
     }
     ebb_buf_fini(&path);
     ebb_buf_fini(&pid);
-    return writer > 0 ? writer : 0;
+    return writer > 0 && writer != getpid() ? writer : 0;
 }
 
 bool ebb_chat_follow(ebb_chat *c, int64_t session)
@@ -105,7 +99,7 @@ long ebb_chat_writer(const ebb_chat *c)
 void ebb_chat_follow_stop(ebb_chat *c)
 {
     if (find_writer(c, c->follow.session) == c->follow.writer)
-        kill(c->follow.writer, SIGTERM);         /* it saves what there is, and leaves */
+        kill(c->follow.writer, SIGUSR1);         /* it saves what there is; without a terminal it leaves, too */
 }
 
 /* The answer has grown; false: it is another message by now. */
@@ -139,8 +133,10 @@ static void finish(ebb_chat *c)
     if (ebb_chat_reload(c, session, &err) != EBB_OK)
         ebb_chat_notice(c, "%s; what is seen here is not all of it", err.msg);
     ebb_chat_tell_cut_off(c);
-    c->settings.away_tokens = 0;                 /* it was not unseen */
-    ebb_chat_save(c, false);
+    if (c->settings.away_tokens) {               /* it was not unseen */
+        c->settings.away_tokens = 0;
+        ebb_chat_save(c, false);
+    }
     ebb_chat_tell(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
     if (!c->is_put_off)
         return;

@@ -115,7 +115,7 @@ typedef struct ebb_chat_room {
     char           *path;        /* of its file; NULL: the embedded guide */
 } ebb_chat_room;
 
-/* An answer in this session that another process writes, whose terminal is gone (chat_follow.c). */
+/* An answer in this session that another process writes (chat_follow.c). */
 typedef struct ebb_chat_following {
     int64_t session;             /* 0: there is none */
     pid_t   writer;
@@ -157,7 +157,8 @@ struct ebb_chat {
     size_t            n_respelt;         /* of an answer that was cut: they count as this turn's */
     bool              asks_budget, asks_plan;    /* of the backend, which has not told yet */
     bool              is_away;           /* nobody looks any more */
-    int               mark;              /* others can look on: the file that says so; -1: none */
+    int               mark;              /* others can look on: the file that says so; -1: none ... */
+    ebb_buf           mark_path;         /* ... and its name */
     ebb_chat_following follow;
     bool              is_put_off;        /* a model is opened when the other has ended: */
     char             *wanted_model;      /* NULL: the default */
@@ -315,9 +316,9 @@ void ebb_chat_end_draw(ebb_message *m, const ebb_shift *shift);
 
 /* -- chat_follow.c ----------------------------------------------------------------- */
 /* Others that open the session may look on from here to the unmarking. */
-void ebb_chat_mark_away(ebb_chat *c);
+void ebb_chat_mark(ebb_chat *c);
 void ebb_chat_unmark(ebb_chat *c);
-/* Look on in this session if another process writes in it unseen.  To be asked before the session is loaded. */
+/* Look on in this session if another process writes in it.  To be asked before the session is loaded. */
 bool ebb_chat_follow(ebb_chat *c, int64_t session);
 void ebb_chat_follow_look(ebb_chat *c);          /* the timer has rung */
 void ebb_chat_follow_stop(ebb_chat *c);          /* have the other stop */

@@ -138,6 +138,7 @@ static void linger(const ebb_args *a, ebb_chat *c)
 
     signal(SIGHUP, SIG_IGN);
     signal(SIGTERM, SIG_DFL);                    /* what there is, is saved as it grows */
+    signal(SIGUSR1, SIG_DFL);
     fflush(stdout);
     for (int i = 0; fd >= 0 && i < 3; i++)
         dup2(fd, i);
@@ -254,6 +255,7 @@ int ebb_cli_run(ebb_args *a)
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGHUP, &act, NULL);
+    sigaction(SIGUSR1, &act, NULL);              /* another ebb, where one looks on, wants it stopped */
     st = read_prompt(a, &prompt, &err);
     if (st == EBB_OK)
         st = ebb_chat_open(&opts, &c, &err);

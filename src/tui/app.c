@@ -498,6 +498,9 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
     case EBB_INPUT_SUSPEND:
         a->term->ops->suspend(a->term);
         break;
+    case EBB_INPUT_STOP:
+        ebb_chat_stop(a->front.chat);
+        break;
     case EBB_INPUT_SIGNAL: case EBB_INPUT_HANGUP:
         a->signal = in->kind == EBB_INPUT_HANGUP ? SIGHUP : in->number;
         a->front.quit = true;

@@ -304,7 +304,7 @@ static void take_signal(plain *p)
     int number;
 
     while ((number = ebb_signals_next()) != 0) {
-        if (number == SIGINT && ebb_chat_is_busy(p->front.chat)) {
+        if (number == SIGUSR1 || (number == SIGINT && ebb_chat_is_busy(p->front.chat))) {
             ebb_chat_stop(p->front.chat);
         } else if (number == SIGINT && p->is_terminal) {
             p->at_line_start = false;            /* the terminal has shown ^C */

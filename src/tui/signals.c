@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-static const int caught[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP };
+static const int caught[] = { SIGTERM, SIGUSR1, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP };
 static int ends[2] = { -1, -1 };
 static bool is_alone;            /* the terminal is gone */
 
@@ -21,11 +21,17 @@ static void on_signal(int number)
     errno = saved;
 }
 
+/* Somebody wants it, terminal or not. */
+static bool is_request(int number)
+{
+    return number == SIGTERM || number == SIGUSR1;
+}
+
 static void install(int number, void (*handler)(int))
 {
     struct sigaction sa = { .sa_flags = SA_RESTART };
 
-    sa.sa_handler = number != SIGTERM && is_alone ? SIG_IGN : handler;
+    sa.sa_handler = is_alone && !is_request(number) ? SIG_IGN : handler;
     sigemptyset(&sa.sa_mask);
     sigaction(number, &sa, NULL);
 }
@@ -66,17 +72,16 @@ int ebb_signals_next(void)
 /* SIGHUP does not come alone: a shell that ends has SIGCONT sent after it, to whoever is left. */
 void ebb_signals_leave_terminal(void)
 {
-    bool ends_too = false;
-    int number;
+    int number, asked = 0;
 
     is_alone = true;
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
-        if (caught[i] != SIGTERM)
+        if (!is_request(caught[i]))
             install(caught[i], SIG_IGN);
     while (ends[0] >= 0 && (number = ebb_signals_next()) != 0)
-        ends_too |= number == SIGTERM;
-    if (ends_too)
-        on_signal(SIGTERM);
+        asked = is_request(number) ? number : asked;
+    if (asked)
+        on_signal(asked);
 }
 
 void ebb_signals_ignore_keys(bool ignores)

@@ -1,6 +1,6 @@
 /* tui/signals.h - signals as bytes of a pipe, for a poll loop.
  *
- * SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT and SIGTSTP are caught
+ * SIGTERM, SIGUSR1 (stop the answer), SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT and SIGTSTP are caught
  * from open to close; SIGPIPE is ignored.  One user per process. */
 #ifndef EBB_TUI_SIGNALS_H
 #define EBB_TUI_SIGNALS_H
@@ -10,7 +10,7 @@ bool ebb_signals_open(void);     /* false: no pipe to be had */
 void ebb_signals_close(void);    /* default actions again */
 int  ebb_signals_fd(void);       /* readable when there is one; -1 when not open */
 int  ebb_signals_next(void);     /* its number, 0: none waits */
-/* The terminal is gone: nothing but SIGTERM is caught from now on, also after close and another open, and
+/* The terminal is gone: nothing but SIGTERM and SIGUSR1 is caught from now on, also after close and another open, and
  * of what waits nothing else is left. */
 void ebb_signals_leave_terminal(void);
 /* While another program has the terminal, Ctrl-C, Ctrl-\ and Ctrl-Z are its own. */

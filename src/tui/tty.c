@@ -239,6 +239,7 @@ static bool next_signal(ebb_input *out)
     case SIGWINCH: out->kind = EBB_INPUT_RESIZE; break;
     case SIGCONT: out->kind = EBB_INPUT_RESUME; break;
     case SIGTSTP: out->kind = EBB_INPUT_SUSPEND; break;
+    case SIGUSR1: out->kind = EBB_INPUT_STOP; break;
     default: out->kind = EBB_INPUT_SIGNAL;
     }
     return true;

@@ -113,14 +113,14 @@ static gone leave_behind(void)
     if (g.pid == 0) {
         sigset_t term;
         sigemptyset(&term);
-        sigaddset(&term, SIGTERM);
+        sigaddset(&term, SIGUSR1);
         sigprocmask(SIG_BLOCK, &term, NULL);
         ebb_chat *c = open_ready(NULL);
         send(c, "go");
         for (ebb_chat_event ev; ebb_chat_message(c, 1)->n_ids < 2;)
             fake_next(c, &ev);
         ebb_chat_save(c, true);
-        ebb_chat_mark_away(c);                   /* as linger does: but now the test knows that it is done */
+        ebb_chat_mark(c);                        /* as linger does, but now the test knows that it is done */
         if (write(ready[1], "", 1) != 1)
             _exit(9);
         close(ready[1]);
@@ -162,7 +162,7 @@ static bool is_marked(int64_t session)
 {
     char mark[160];
 
-    snprintf(mark, sizeof mark, "%s-away-%lld", db, (long long)session);
+    snprintf(mark, sizeof mark, "%s-writer-%lld", db, (long long)session);
     return access(mark, F_OK) == 0;
 }
 
@@ -176,7 +176,7 @@ static void test_attached(void **state)
 
     (void)state;
     wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
-    snprintf(want, sizeof want, "process %d writes it", (int)g.pid);
+    snprintf(want, sizeof want, "process %d is at this answer still", (int)g.pid);
     assert_non_null(strstr(told, want));
     assert_int_equal(ebb_chat_writer(c), g.pid);
     assert_true(ebb_chat_is_busy(c) && !ebb_chat_is_ready(c));
@@ -264,6 +264,58 @@ static void test_attached_leaves(void **state)
     close(g.go_on);
 }
 
+/* Another terminal, and the one that writes has its own still; there the chat goes on. */
+static void test_attached_elsewhere(void **state)
+{
+    int ready[2], end[2];
+    char byte;
+    pid_t pid;
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.hold_at = 3;
+    assert_true(pipe(ready) == 0 && pipe(end) == 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        c = open_ready(NULL);
+        send(c, "go");
+        for (ebb_chat_event ev; ebb_chat_message(c, 1)->n_ids < 2;)
+            fake_next(c, &ev);
+        ebb_chat_save(c, true);
+        if (write(ready[1], "", 1) != 1 || read(end[0], &byte, 1) != 1)
+            _exit(9);
+        script.hold_at = 0;
+        while (ebb_chat_is_busy(c))
+            fake_wait(c, EBB_EVENT_DONE, NULL, 0);
+        if (write(ready[1], "", 1) != 1 || read(end[0], &byte, 1) != 1)
+            _exit(9);
+        ebb_chat_close(c);
+        _exit(0);
+    }
+    script.hold_at = 0;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    c = open_ready(NULL);                        /* one with a model, which is to open that session */
+    assert_int_equal(ebb_chat_load(c, "go", &err), EBB_OK);
+    assert_int_equal(ebb_chat_writer(c), pid);
+    assert_int_equal(write(end[1], "", 1), 1);
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 a1.2 ]");
+    assert_int_equal(ebb_chat_writer(c), 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(kill(pid, 0), 0);           /* it is there still, and has nothing to say */
+    say(c, "more");
+    assert_int_equal(ebb_chat_n_messages(c), 4);
+    ebb_chat_close(c);
+    assert_int_equal(write(end[1], "", 1), 1);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(end[i]);
+    }
+}
+
 /* A file that a killed process has left is no process, whatever number stands in it. */
 static void test_stale_mark(void **state)
 {
@@ -274,7 +326,7 @@ static void test_stale_mark(void **state)
     (void)state;
     say(c, "go");
     ebb_chat_close(c);
-    snprintf(mark, sizeof mark, "%s-away-%lld", db, (long long)only_session());
+    snprintf(mark, sizeof mark, "%s-writer-%lld", db, (long long)only_session());
     f = fopen(mark, "w");
     assert_non_null(f);
     fprintf(f, "%d\n", (int)getpid());
@@ -290,7 +342,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan), T(test_attached),
-                                        T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves), T(test_stale_mark) };
+                                        T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves), T(test_attached_elsewhere), T(test_stale_mark) };
 
     return cmocka_run_group_tests_name("chat away", tests, NULL, NULL);
 }

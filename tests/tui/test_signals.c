@@ -67,6 +67,15 @@ static bool an_end_that_was_asked_for_counts(void)
     return waits() && ebb_signals_next() == SIGTERM && !waits();
 }
 
+/* Who looks on elsewhere may want the answer stopped. */
+static bool a_stop_counts(void)
+{
+    raise(SIGUSR1);
+    raise(SIGHUP);
+    ebb_signals_leave_terminal();
+    return waits() && ebb_signals_next() == SIGUSR1 && !waits();
+}
+
 static void caught(void **state)
 {
     (void)state;
@@ -78,6 +87,7 @@ static void terminal_gone(void **state)
     (void)state;
     in_a_child(nobody_ends_an_answer_by_chance);
     in_a_child(an_end_that_was_asked_for_counts);
+    in_a_child(a_stop_counts);
 }
 
 int main(void)
