@@ -142,7 +142,7 @@ class Corpus:
             kind = m.group(1)
             word = getattr(self, "make_" + kind)(rng) if hasattr(self, "make_" + kind) else rng.choice(self.words[kind])
             pattern = pattern[:m.start()] + word + pattern[m.end():]
-        return re.sub(r" +([?.,!])", r"\1", re.sub(r"  +", " ", pattern)).strip()
+        return re.sub(r" +([?.,!])(?!\w)", r"\1", re.sub(r"  +", " ", pattern)).strip()
 
     def make_number(self, rng):
         return str(rng.choice([rng.randrange(10), rng.randrange(100), rng.randrange(3000)]))

@@ -95,9 +95,9 @@ def loss_of(net, head, ids, pos, weight, asked):
     return (ce * w[w > 0]).sum() / w.sum(), which
 
 
-def rate(step, done):
+def rate(step, done, warm):
     """Warm up, stay, and go down over the last 70 % of the way."""
-    return min(1.0, (step + 1) / 60, max(0.02, (1 - done) / 0.7))
+    return min(1.0, (step + 1) / warm, max(0.02, (1 - done) / 0.7))
 
 
 class Average:
@@ -196,7 +196,7 @@ class Worker:
                 p.grad = (sum(g[where] for g in self.gradients) / self.n).view_as(p)
             for opt, peak in optimizers:
                 for group in opt.param_groups:
-                    group["lr"] = peak * rate(step, now)
+                    group["lr"] = peak * rate(step, now, self.args.warm)
                 opt.step()
             step += 1
             if log:
@@ -305,6 +305,7 @@ def main():
     p.add_argument("--batch", type=int, default=3072, help="tokens of a step")
     p.add_argument("--bag", type=int, default=4000, help="steps of the bag of words that the embeddings begin with")
     p.add_argument("--lr", type=float, default=0.015, help="of the matrices; the others learn at a fifth of it")
+    p.add_argument("--warm", type=int, default=60, help="steps until the rate is reached; a few do with --start")
     p.add_argument("--threads", type=int, default=os.cpu_count(), help="processes that train together")
     p.add_argument("--out", default=str(HERE / "guide.gguf"))
     p.add_argument("--checkpoint", default=str(HERE.parent / "build" / "guide.pt"))
