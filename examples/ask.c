@@ -2,14 +2,14 @@
  *
  *     ask MODEL.gguf "Once upon a time" [TOKENS]
  *
- * Needs include/ebb and libebb.a (build/release after `make`); what to link with it says the Makefile's LDLIBS. */
+ * Needs include/ebb and libebb.a (in build/release after `make`), linked with the libraries in the Makefile's LDLIBS. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ebb/session.h"
 
-/* The ids of `text`, for free(); NULL: *err says why. */
+/* The ids of `text`; free() them.  NULL: *err says why. */
 static ebb_token *read_prompt(const ebb_model *m, const char *text, size_t *n, ebb_error *err)
 {
     ebb_token *ids = NULL;
@@ -27,11 +27,10 @@ static ebb_status go_on(ebb_session *s, const ebb_model *m, ebb_sampler *sampler
 {
     ebb_status st = EBB_OK;
     const char *piece;
-    size_t n_ids, n;
+    size_t n;
 
     for (long i = 0; i < n_tokens && st == EBB_OK; i++) {
-        const ebb_token *ids = ebb_session_ids(s, &n_ids);
-        ebb_token id = ebb_sampler_pick(sampler, ebb_session_logits(s), ids, n_ids);
+        ebb_token id = ebb_session_pick(s, sampler);
 
         if (ebb_model_is_eog(m, id))
             break;
@@ -43,7 +42,7 @@ static ebb_status go_on(ebb_session *s, const ebb_model *m, ebb_sampler *sampler
     piece = ebb_detok_flush(text, &n);
     fwrite(piece, 1, n, stdout);
     putchar('\n');
-    return st == EBB_CONTEXT ? EBB_OK : st;      /* full: it is said as far as it goes */
+    return st == EBB_CONTEXT ? EBB_OK : st;      /* a full context is an end like any other */
 }
 
 int main(int argc, char **argv)

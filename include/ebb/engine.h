@@ -7,10 +7,11 @@
  *         ebb_session_sync, then ebb_sampler_pick and ebb_session_append by turns
  *     ebb_session_free, ebb_engine_close, ebb_model_close        (examples/ask.c)
  *
- * Threads: open, close and whatever says so below from the thread that runs passes, which is one
- * at a time; the others from any.  Several engines in a process do not know each other: each takes what
- * memory it was given (ram_bytes), and threads of its own.  The first one catches SIGBUS, for mapped
- * files that are cut off while they are read; elsewhere that signal does what it did before. */
+ * Threads: open, close and every call that says so below belong to the thread that runs passes, one
+ * at a time; all others may come from any thread.  Several engines in a process do not know each other: each
+ * takes the memory it was given (ram_bytes) and has threads of its own.  The first one installs a handler
+ * for SIGBUS, because a mapped file may be cut off while it is read; outside such files the signal does
+ * what it did before. */
 #ifndef EBB_ENGINE_H
 #define EBB_ENGINE_H
 #include <stdbool.h>
@@ -20,14 +21,14 @@
 #include "ebb/stats.h"
 #include "ebb/status.h"
 
-/* How much context is chosen, in tokens: 8192; 4096; all that the model was trained for (never more than that).  Where not
- * all fits, layers leave memory before the context falls below 4096; 2048; all of it. */
+/* How much context the plan chooses, in tokens: 8192; 4096; all that the model was trained for (which none exceeds).  Where
+ * not everything fits, layers leave memory before the context falls below 4096; 2048; all of it. */
 typedef enum ebb_mode { EBB_MODE_BALANCED, EBB_MODE_MAX_TPS, EBB_MODE_MAX_CONTEXT } ebb_mode;
-/* Of K and V.  AUTO: the most exact ones that fit. */
+/* Element type of K and V.  AUTO: the most exact one that fits. */
 typedef enum ebb_kv_type { EBB_KV_F16, EBB_KV_Q8_0, EBB_KV_Q4_0, EBB_KV_F32, EBB_KV_AUTO } ebb_kv_type;
 /* How weights that are not resident are read.  AUTO: the fastest that the system allows. */
 typedef enum ebb_io { EBB_IO_AUTO, EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP } ebb_io;
-/* Kernels; all give the same bits.  AUTO: the fastest that this CPU has; another one that it has not is UNSUPPORTED. */
+/* Kernels; all give the same bits.  AUTO: the fastest that this CPU has.  Asking for one that it lacks is UNSUPPORTED. */
 typedef enum ebb_cpu { EBB_CPU_AUTO, EBB_CPU_SCALAR, EBB_CPU_AVX2, EBB_CPU_AVX512, EBB_CPU_NEON } ebb_cpu;
 /* What AUTO is on this machine: "avx512". */
 const char *ebb_cpu_kernels(void);
@@ -59,20 +60,20 @@ typedef struct ebb_engine_opts {
 
 typedef struct ebb_engine ebb_engine;
 
-/* Called from the opening thread; done and total in bytes. */
+/* Called from the thread that opens; done and total in bytes. */
 typedef void ebb_progress_fn(void *arg, uint64_t done, uint64_t total);
 
-/* Ready `m` (which must outlive the engine) under `opts` (NULL: defaults; not kept, but for what it says
- * outlives the engine).  `progress` may be NULL.  The caller owns *out, NULL on failure.
+/* Make `m`, which must outlive the engine, ready under `opts` (NULL: defaults).  *opts is copied, except what says
+ * there that it outlives the engine.  `progress` may be NULL.  The caller owns *out; NULL on failure.
  * Errors: BUDGET (says what would fit), UNSUPPORTED, IO, NOMEM.  Cost: a model
- * that fits is mapped and starts at once; pinned layers are read. */
+ * that fits is mapped and starts at once; layers that are to be pinned are read. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
                            ebb_progress_fn *progress, void *arg, ebb_engine **out, ebb_error *err);
 void ebb_engine_close(ebb_engine *e);            /* no session may be left; NULL is fine */
 
-const ebb_model *ebb_engine_model(const ebb_engine *e);
-uint32_t ebb_engine_n_ctx(const ebb_engine *e);  /* tokens; as long as the engine is open */
+const ebb_model *ebb_engine_model(const ebb_engine *e);          /* the one that it was opened with */
+uint32_t ebb_engine_n_ctx(const ebb_engine *e);  /* most tokens of a timeline; never changes */
 
 /* A copy of the figures; from any thread, at any time. */
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out);
@@ -80,9 +81,9 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out);
 struct ebb_plan;                 /* ebb/plan.h */
 
 /* What ebb_engine_set_budget(e, bytes) would do: resident layers, predicted speed.
- * Context and KV stay as they are.  fits == false: not even without resident
- * layers; `why` says what would do.  Costs a millisecond, and once in the engine's
- * life half a second: disk and memory are measured for the first plan that streams.
+ * Context and KV stay as they are.  out->fits == false: not even without resident
+ * layers; out->why says what would.  Costs a millisecond, and once in the engine's
+ * life half a second, to measure disk and memory for the first plan that streams.
  * From the thread that runs passes.  Errors: NOMEM, UNSUPPORTED. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan *out, ebb_error *err);
@@ -96,13 +97,13 @@ EBB_MUST_CHECK
 ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn *progress, void *arg, ebb_error *err);
 
 /* Between turns: let layers go if memory is short; take back one that was let go, if there has been
- * room for some time; keep what was learned of the machine's speed, or measure it if nothing is known.
- * true: call again in a second; false: when a turn ends, or layers were let go meanwhile
- * (ebb_engine_on_let_go).  From the thread that runs passes; costs microseconds, the reading of one
- * layer, or once some 50 ms. */
+ * room for some time; store what was learned of the machine's speed, or measure it if nothing is known.
+ * Returns true to be called again in a second; false: call it when the next turn ends, or when layers
+ * were let go meanwhile (ebb_engine_on_let_go).  From the thread that runs passes.  Costs microseconds, the
+ * reading of one layer, or once some 50 ms. */
 bool ebb_engine_idle(ebb_engine *e);
-/* Call fn (NULL: nobody) when layers were let go that ebb_engine_idle may take back.  From a thread of the
- * engine's own, also while nothing is computed; fn must be quick and not call the engine. */
+/* Have fn(arg) called when layers were let go that ebb_engine_idle may take back; NULL: nothing is called.  It is
+ * called on a thread of the engine's own, also while nothing is computed; it must be quick and not call the engine. */
 void ebb_engine_on_let_go(ebb_engine *e, void (*fn)(void *arg), void *arg);
 
 /* Make the pass under way return EBB_CANCELED within one layer.  From any thread and

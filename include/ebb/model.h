@@ -30,13 +30,12 @@ ebb_status ebb_model_open_memory(const void *data, size_t n_bytes, const char *n
 
 /* A file of a model that is still being written. */
 typedef struct ebb_model_begun {
-    const char *path;            /* what is there of it, from its first byte on */
-    const char *name;            /* what it will be called, for messages */
-    uint64_t    n_bytes;         /* that it will have */
+    const char *path;            /* holds what is there of it, from its first byte on */
+    const char *name;            /* its name when it is complete, for messages */
+    uint64_t    n_bytes;         /* its size when it is complete */
 } ebb_model_begun;
-/* The same from the beginnings of all n files of a model, in order, as soon as their headers are there: good for
- * all that touches no weight, a plan for instance.  BUSY: the header of file *i_busy goes on behind what is there,
- * or nothing of it is there yet. */
+/* The same from the beginnings of all n files of a model, in order, as soon as their headers are complete: for
+ * everything that touches no weight, such as a plan.  BUSY: the header of file *i_busy is not complete yet. */
 EBB_MUST_CHECK
 ebb_status ebb_model_open_begun(const ebb_model_begun *files, size_t n, size_t *i_busy, ebb_model **out, ebb_error *err);
 void ebb_model_close(ebb_model *m);              /* NULL is fine */
@@ -75,8 +74,8 @@ typedef struct ebb_tensor_info {
     uint32_t    part;            /* which file of a split model, from 0 */
     uint64_t    offset;          /* from the start of that file */
 } ebb_tensor_info;
-size_t ebb_model_n_tensors(const ebb_model *m);
-void ebb_model_tensor(const ebb_model *m, size_t i, ebb_tensor_info *out);
+size_t ebb_model_n_tensors(const ebb_model *m);  /* of all parts */
+void ebb_model_tensor(const ebb_model *m, size_t i, ebb_tensor_info *out);       /* i < n_tensors; the name is the model's */
 
 /* -- Text and tokens -------------------------------------------------------- */
 enum {
@@ -99,11 +98,12 @@ ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_
                                      const ebb_text_range *quoted, size_t n_quoted,
                                      ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
 
-ebb_token ebb_model_bos(const ebb_model *m);     /* -1 if there is none; so for all of these */
+/* Beginning of sequence, end of sequence, end of turn; -1 where the vocabulary has none. */
+ebb_token ebb_model_bos(const ebb_model *m);
 ebb_token ebb_model_eos(const ebb_model *m);
 ebb_token ebb_model_eot(const ebb_model *m);
 bool ebb_model_is_eog(const ebb_model *m, ebb_token id);   /* ends a turn: eos, eot, <|im_end|> ... */
-bool ebb_model_is_control(const ebb_model *m, ebb_token id);
+bool ebb_model_is_control(const ebb_model *m, ebb_token id);     /* not text: <|im_start|>, <s> ... */
 /* The token whose text is exactly this, -1 if none. */
 ebb_token ebb_model_find_token(const ebb_model *m, const char *text);
 /* The bytes of one token (not NUL-terminated, maybe half a character).  With

@@ -40,7 +40,8 @@ typedef struct ebb_ollama_model {
     uint64_t         rope_freqs_elements;        /* of a tensor named rope_freqs.weights */
 } ebb_ollama_model;
 
-/* Set arch and n_layers first, then add every tensor; NOMEM is possible. */
+/* An empty model of that architecture: fill its fields, then add every tensor.  The caller owns it until fini, also on
+ * failure.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_ollama_model_init(ebb_ollama_model *o, const char *arch, uint64_t n_layers, ebb_error *err);
 void ebb_ollama_model_add_tensor(ebb_ollama_model *o, const ebb_tensor_info *t);
@@ -99,7 +100,8 @@ EBB_MUST_CHECK
 ebb_status ebb_ollama_place(const ebb_ollama_model *o, const ebb_ollama_graph *g, const ebb_ollama_gpu *gpus,
                             size_t n_gpus, const ebb_ollama_options *opts, ebb_ollama_layout *out, ebb_error *err);
 
-/* The short prediction: how many layers a card of vram_bytes would take. */
+/* Ollama's short prediction: how many layers a card of vram_bytes would take, from the sums of KV, graphs, safety
+ * buffer and weights (bytes). */
 typedef struct ebb_ollama_prediction {
     uint64_t total_bytes, weight_room_bytes, n_layers;
     bool     splits;
@@ -121,6 +123,7 @@ typedef struct ebb_ollama_settings {
     const char *kv_type;
     bool        flash, spread;
 } ebb_ollama_settings;
+/* The settings that come of it, Ollama's own defaults included. */
 ebb_ollama_settings ebb_ollama_resolve(const ebb_ollama_model *o, const ebb_ollama_request *r);
 
 #endif

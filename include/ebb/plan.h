@@ -8,14 +8,14 @@
 
 #include "ebb/engine.h"
 
-/* By the kernels, with all threads; 0: not measured. */
+/* Speed of the kernels with all threads; 0: not measured. */
 typedef struct ebb_type_speed {
     double bytes_s;              /* weights taken in per second, one column */
     double mac_s;                /* multiply-adds per second, many columns */
 } ebb_type_speed;
 
-/* The machine planned for; ebb_machine_probe fills it from this one.  A figure that is 0
- * was not measured; then a usual one is assumed, or that of another type. */
+/* The machine that is planned for; ebb_machine_probe fills it from this one.  A figure that is 0
+ * was not measured; a usual one is then assumed, or that of another type. */
 typedef struct ebb_machine {
     uint64_t available_bytes;    /* what the process may take: min of meminfo, cgroup, rlimit; own pages not counted as free */
     char     available_why[80];  /* which of them decided: "cgroup memory.max" */
@@ -25,22 +25,23 @@ typedef struct ebb_machine {
     double   int8_mac_s;         /* multiply-adds by the same kernels, many columns */
     ebb_type measured_type;      /* Q4_K if it was measured */
     ebb_type_speed types[EBB_TYPE_LIMIT];
-    double   sync_s;             /* that handing slices of work out and back takes */
+    double   sync_s;             /* handing slices of work out and back */
     double   disk_bytes_s;       /* sustained cold reads of the best reader, while nothing is computed */
     double   disk_busy_bytes_s;  /* the same while all threads multiply ... */
-    double   busy_share;         /* ... which does that much of its work then */
-    double   cached_share;       /* of the model that was measured for: what stands in the page cache of its file */
-    /* of the model, by earlier runs: share of the chosen experts' bytes that is read where there is room for i / 16 of
-     * them (1: nothing is known yet), and the time of passes to that predicted without this (0: unknown) */
+    double   busy_share;         /* ... and the share of their usual work that they do meanwhile */
+    double   cached_share;       /* of the model's file, what is in the page cache */
+    /* of the model, from earlier runs: [i] the share of the chosen experts' bytes that is read when there is room for i / 16
+     * of all (1: nothing is known yet); and measured over predicted time of passes (0: unknown) */
     double   expert_missed[17];
     double   expert_pace;
 } ebb_machine;
-/* With `measure`, also how fast Q4_K is and the disk that holds `path` (NULL: none), as ebb_machine_measure has it. */
+/* Fill *out from this machine: memory and CPUs, in a millisecond.  With `measure` also the speed of Q4_K and that of
+ * the disk that holds `path` (NULL: none), as ebb_machine_measure does.  Errors: IO, NOTFOUND, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err);
-/* What a plan for `model` needs and *m does not have yet: the speed of its types with the kernels and threads
- * of `opts` (NULL: defaults) and, with_disk, of the disk that holds it.  What was measured on this machine in the last days
- * is taken from $XDG_CACHE_HOME/ebb/speeds; else it is timed, 20 ms for each type and 0.4 s for a disk, and written there.
+/* Add to *m what a plan for `model` needs and *m does not have yet: the speed of its types with the kernels and threads
+ * of `opts` (NULL: defaults) and, with_disk, that of the disk that holds it.  What was measured on this machine in the last
+ * days comes from $XDG_CACHE_HOME/ebb/speeds; the rest is timed, 20 ms for each type and 0.4 s for a disk, and written there.
  * Errors: NOMEM, IO, UNSUPPORTED (no such kernels). */
 EBB_MUST_CHECK
 ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, bool with_disk, ebb_error *err);
@@ -67,20 +68,20 @@ typedef struct ebb_plan {
     uint32_t    n_layers, n_resident;
     bool        is_mapped;       /* resident weights are the file's own pages, else copies of our own */
     bool        streams_output;  /* the output matrix is not resident either, or not all of it */
-    bool        is_spread;       /* not whole layers but parts of all of them are resident: ... */
-    uint64_t    spread_bytes;    /* ... so many bytes at most; n_resident is how many layers that makes up */
+    bool        is_spread;       /* parts of all layers are resident instead of whole layers ... */
+    uint64_t    spread_bytes;    /* ... with so many bytes at most; n_resident is how many layers these make up */
     uint64_t    budget_bytes, total_bytes;
     uint64_t    least_bytes;     /* the smallest total under which this context would run */
 
     /* parts of total_bytes */
-    uint64_t    weights_resident_bytes, weights_ring_bytes, expert_bytes /* those used of late */, kv_bytes, activation_bytes,
+    uint64_t    weights_resident_bytes, weights_ring_bytes, expert_bytes /* used lately */, kv_bytes, activation_bytes,
                 tokenizer_bytes, code_bytes, reserve_bytes,
                 draft_bytes;     /* all of the draft model; 0: there is none, or it is left out */
 
-    uint64_t    kv_file_bytes;   /* of K and V, beside kv_bytes: in a file for want of memory */
+    uint64_t    kv_file_bytes;   /* K and V in a file, for lack of memory; not in kv_bytes */
 
-    uint64_t    pass_bytes;      /* weights one forward pass touches: F */
-    uint64_t    stream_bytes;    /* of these, read from disk each pass: S; */
+    uint64_t    pass_bytes;      /* weights that one forward pass touches: F */
+    uint64_t    stream_bytes;    /* of these, read from disk in each pass: S */
     uint64_t    expert_disk_bytes;       /* of all experts that are read when they are chosen */
     uint64_t    expert_read_bytes;       /* of S: those that are chosen and not in memory */
     double      expert_hits;     /* share of the chosen experts that is expected there; 0: none is streamed */
@@ -90,15 +91,15 @@ typedef struct ebb_plan {
     char        why[160];        /* what decided the tier, one line */
 
     /* Guesses.  The figures above are without them. */
-    uint32_t    n_ahead;         /* tokens that can be guessed for a pass, at most */
+    uint32_t    n_ahead;         /* most tokens that can be guessed for a pass */
     double      draft_right;     /* share of a draft model's guesses that is assumed to be right; 0: no draft model was given */
-    uint32_t    draft_guesses;   /* as many for each pass are best then; 0: none pays ... */
-    double      draft_tok_s;     /* ... and this comes of it */
-    double      alone_tok_s;     /* of a plan without the draft model, which has its memory for layers */
-    char        draft_why[160];  /* what it gives or why it is left out, one line; "" if none was given */
+    uint32_t    draft_guesses;   /* the best number of guesses for a pass then; 0: none pays ... */
+    double      draft_tok_s;     /* ... and the speed with them */
+    double      alone_tok_s;     /* the speed of a plan without the draft model, which has its memory for layers */
+    char        draft_why[160];  /* what it brings or why it is left out, one line; "" if none was given */
 } ebb_plan;
 
-/* Plan `m` with `opts` on `machine`.  Pure arithmetic: no I/O, and no memory but a
+/* Plan `m` with `opts` (NULL: defaults) on `machine` into *out.  Pure arithmetic: no I/O, and no memory but a
  * table of the tensors while it counts.
  * A draft model (opts->draft) never changes the context or the type of K and V; it is left out where it does not
  * fit, or would take the place of layers and cost more than it gives.
@@ -109,12 +110,12 @@ EBB_MUST_CHECK
 ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,
                          const ebb_machine *machine, ebb_plan *out, ebb_error *err);
 
-/* Time what the plan's prediction lacks (predicted figures of an engine are 0 until then, if nothing was measured
- * on this machine before): some 20 ms for each type of weights.  From the thread that runs passes.  Error: NOMEM. */
+/* Measure what the plan's prediction lacks: some 20 ms for each type of weights.  Until then an engine's predicted figures
+ * are 0, if nothing was measured on this machine before.  From the thread that runs passes.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_measure(ebb_engine *e, ebb_error *err);
 /* Read n_bytes of the model's file, cold, with the reader that the engine streams through and nothing computed
- * beside; bytes per second, 0 where nothing can be read.  From the thread that runs passes, between passes. */
+ * meanwhile.  Returns bytes per second, 0 where nothing can be read.  From the thread that runs passes, between passes. */
 double ebb_engine_read_speed(ebb_engine *e, uint64_t n_bytes);
 
 /* The plan that an engine has at present, and the machine as it was measured for it.

@@ -15,24 +15,24 @@
 
 typedef struct ebb_session ebb_session;
 
-/* An empty timeline in `e`, which must outlive it; on failure *out is NULL.  Timelines share the engine's KV pool: who
- * needs room takes it from those used longest ago, which then compute again.  Error: NOMEM.
- * Cost: the logits of a position and tables; no K and V. */
+/* An empty timeline in `e`, which must outlive it.  The caller owns *out; NULL on failure.  Timelines share the engine's
+ * KV pool: one that needs room takes it from those used longest ago, which then have to compute again.  Error: NOMEM.
+ * Cost: memory for the logits of one position and for tables; none for K and V. */
 EBB_MUST_CHECK
 ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err);
 void ebb_session_free(ebb_session *s);           /* NULL is fine */
 
 typedef struct ebb_receipt {
-    uint32_t n_prompt;           /* ids asked for */
-    uint32_t n_reused;           /* of these, already there ... */
-    uint32_t n_reused_disk;      /* ... and of the reused, read from disk */
+    uint32_t n_prompt;           /* ids asked for: n_reused + n_computed */
+    uint32_t n_reused;           /* of these, K and V were already there ... */
+    uint32_t n_reused_disk;      /* ... and of the reused, were read from disk */
     uint32_t n_computed;
-    double   seconds;            /* that the sync took */
+    double   seconds;            /* the sync took */
 } ebb_receipt;
 
 /* Make the timeline exactly ids[0..n).  On success the logits of position n-1
  * are ready.  n == 0 empties it.  `receipt` may be NULL.  After EBB_CANCELED
- * the chunks that were finished stand and are reused by the next sync.
+ * the chunks that were finished stay, and the next sync reuses them.
  * Errors: CONTEXT (n > n_ctx: nothing was changed), CANCELED, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
@@ -47,45 +47,45 @@ size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n);
 EBB_MUST_CHECK
 ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
 
-/* Keep what stands on disk, for any later session of this model: at the end of a
- * turn.  Returns at once; a thread of low priority writes what is not there yet.
- * What goes wrong is said in ebb_stats.decision and loses only time. */
+/* Call it at the end of a turn: the timeline's K and V are kept on disk, for any later session of this
+ * model.  Returns at once; a thread of low priority writes what is not there yet.
+ * A failure is told in ebb_stats.decision and costs only time. */
 void ebb_session_keep(ebb_session *s);
 
 /* -- Forgetting -------------------------------------------------------------- */
 
-/* Why nothing in the middle of a timeline can be forgotten ("layers with a state remember
- * all tokens"), or NULL: it can. */
+/* Why this model cannot forget the middle of a timeline ("layers with a state remember
+ * all tokens"); NULL if it can. */
 const char *ebb_session_cannot_forget(const ebb_session *s);
 
-/* Drop the positions [from, from + n) of the timeline.  What stands behind them moves up:
- * its V stays, its K is turned back by n positions, so nothing is computed; the logits of the
- * last position stay, if any position is left behind.  These K and V still are those of tokens that have seen what
- * was forgotten: logits after this are not those of a computation of the shorter ids.
- * They are never found in place of computed ones (ebb_shift names them apart).
+/* Drop the positions [from, from + n) of the timeline.  The positions behind them move up by n:
+ * their V stays, their K is turned back by RoPE's angles, so nothing is computed.  The logits of the
+ * last position stay, if it is one of those.  These K and V are of tokens that have seen what was
+ * forgotten, so logits after this are not those of computing the shorter ids.  They are never
+ * found in place of computed ones (ebb_shift tells them apart).
  * A sync of the ids that remain (ebb_session_ids), and more behind them, goes on from there.
- * Cost: that of copying the K and V behind.
- * Errors: UNSUPPORTED (ebb_session_cannot_forget says why, or a sliding window would see
- * positions that are gone): nothing was changed, a sync of the shorter ids computes them;
+ * Cost: copying the K and V behind the gap.
+ * Errors, all of which change nothing: UNSUPPORTED (ebb_session_cannot_forget says why, or a sliding
+ * window would see positions that are gone; a sync of the shorter ids computes them instead);
  * USAGE (no such range); BUDGET (no room to copy what other timelines share). */
 EBB_MUST_CHECK
 ebb_status ebb_session_forget(ebb_session *s, uint32_t from, uint32_t n, ebb_error *err);
 
-/* What tells K and V that were moved from computed ones: from position `pos` on they are
- * those that stood when something was forgotten. */
+/* Tells moved K and V from computed ones: from position `pos` on they are those that stood
+ * there when something was forgotten. */
 typedef struct ebb_shift {
     bool     is_on;              /* false: all are computed */
     uint32_t pos;
     uint8_t  salt[16];
 } ebb_shift;
-/* That of the timeline as it stands; may be stored with a conversation. */
+/* That of the timeline as it stands now; may be stored with a conversation. */
 ebb_shift ebb_session_shift(const ebb_session *s);
 /* The next sync (and `common` until then) looks for its ids under this shift first, in RAM and on
- * disk, and computes them where it is not there.  Without this call a sync stays with the shift of the timeline
- * as long as its ids reach beyond shift.pos. */
+ * disk, and computes them where it does not find them.  Without this call a sync keeps the shift of the
+ * timeline as long as its ids reach beyond shift.pos. */
 void ebb_session_expect(ebb_session *s, const ebb_shift *shift);
 
-/* The ids that stand; valid until the next call that changes the session. */
+/* The ids of the timeline; valid until the next call that changes the session. */
 const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n);
 
 /* n_vocab logits of the last position; NULL if the session is empty.  Valid
@@ -118,8 +118,8 @@ void ebb_sampler_free(ebb_sampler *s);
 /* Choose a token.  `recent` are the last n ids of the timeline (for the
  * penalty).  The same logits, recent and seed history give the same token. */
 ebb_token ebb_sampler_pick(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n);
-/* The same from the session's logits and behind its ids; and a draft model (ebb_engine_opts.draft) guesses from here on what
- * this sampler would choose next. */
+/* The same with the session's logits and ids.  From here on a draft model (ebb_engine_opts.draft) guesses what this
+ * sampler would choose next, so use this one where you have a session. */
 ebb_token ebb_session_pick(ebb_session *s, ebb_sampler *sampler);
 
 #endif

@@ -9,7 +9,7 @@ typedef enum ebb_tier { EBB_TIER_FULL, EBB_TIER_TIGHT, EBB_TIER_STREAMING, EBB_T
 const char *ebb_tier_name(ebb_tier tier);        /* "full" ... */
 
 typedef enum ebb_layer_state {
-    EBB_LAYER_DISK,              /* read anew each time it is needed */
+    EBB_LAYER_DISK,              /* read again each time it is needed */
     EBB_LAYER_PARTLY,            /* part of it is in memory */
     EBB_LAYER_READING,           /* in the ring, or on its way */
     EBB_LAYER_MAPPED,            /* the file's own pages, all in the page cache */
@@ -64,11 +64,12 @@ typedef struct ebb_stats {
     uint64_t  n_passes;          /* forward passes */
     /* experts of mixtures that do not all fit; by passes of one column, since the engine was opened */
     uint64_t  experts_chosen, experts_here;      /* chosen; of these, in memory when they were ... */
-    uint64_t  experts_ahead, experts_guessed;    /* ... not, but on their way because the layer before had guessed them; read by guess */
+    uint64_t  experts_ahead;     /* ... or on their way, because the layer before had guessed them */
+    uint64_t  experts_guessed;   /* read on a guess */
     double    spent_s[EBB_SPENT_COUNT];          /* in passes, since the engine was opened ... */
-    double    waited_s;          /* ... and of that, one thread having waited for the slices of the others */
-    uint64_t  drafted, accepted; /* tokens guessed; of these, right and so not computed alone */
-    uint64_t  draft_bytes;       /* of the draft model that is there; 0: none */
+    double    waited_s;          /* ... and of that, a thread waiting for the slices of the others */
+    uint64_t  drafted, accepted; /* tokens guessed; of these, right, so that they cost no pass of their own */
+    uint64_t  draft_bytes;       /* of the draft model in memory; 0: none */
 
     double    load_s;            /* open to ready */
     char      decision[160];     /* the last thing decided about memory, one line */
