@@ -9,12 +9,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 /* How long a test waits for what must come.  Only what hangs takes so long: machines are slow, busy, or stand still for a while. */
 enum { EBB_TEST_WAIT_S = 300 };
+
+/* CPU seconds of this process: others on the machine, and a machine that stands still, do not count. */
+static inline double ebb_test_cpu_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
 
 /* The directory of shared test data beside the checkout ($EBB_SHARED or
  * ../shared), or NULL: then the test calls skip(), and the summary counts it. */

@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include "chat_fixture.h"
+#include "store_sql.h"
 
 /* "*1 2a 3 *2b": the rows of the tree, * on the path, ! where it stands. */
 static const char *tree(ebb_chat *c)
@@ -185,12 +186,58 @@ static void test_export_and_import(void **state)
     ebb_chat_close(c);
 }
 
+/* -- What a path tells ---------------------------------------------------------------------- */
+
+/* A note decides what is left out only if what a foreign hand may have written of it makes sense: from behind the beginning, from a
+ * question, before the note itself. */
+static void test_notes_that_make_sense(void **state)
+{
+    static const ebb_role roles[] = { EBB_ROLE_SYSTEM, EBB_ROLE_USER, EBB_ROLE_ASSISTANT, EBB_ROLE_USER, EBB_ROLE_NOTE, EBB_ROLE_USER };
+    enum { N = sizeof roles / sizeof *roles, AT = 4 };
+    ebb_node nodes[N] = { 0 };
+    ebb_node *way[N];
+
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        nodes[i].m.role = roles[i];
+        way[i] = &nodes[i];
+    }
+    for (uint32_t first = 0; first < N + 2; first++) {
+        nodes[AT].m.left_out.first = first;
+        assert_ptr_equal(ebb_view_note(way, N), first == 1 || first == 3 ? way[AT] : NULL);
+    }
+    nodes[0].m.role = EBB_ROLE_USER;             /* without a system prompt */
+    nodes[AT].m.left_out.first = 0;
+    assert_null(ebb_view_note(way, N));
+    nodes[AT].m.left_out.first = 3;
+    assert_null(ebb_view_note(way, AT));         /* a note that is not on this path */
+}
+
+/* A turn writes what is new: the third costs the database no more rows than the second. */
+static void test_turns_write_what_is_new(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    int n[4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        int before = sqlite3_total_changes(c->store->db);
+
+        say(c, "another question");
+        n[i] = sqlite3_total_changes(c->store->db) - before;
+    }
+    assert_int_equal(n[2], n[1]);
+    assert_int_equal(n[3], n[1]);
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_labels_and_going), T(test_branch), T(test_many_siblings), T(test_pin_and_title_are_kept),
-        T(test_delete_and_undelete), T(test_search), T(test_export_and_import),
+        T(test_delete_and_undelete), T(test_search), T(test_export_and_import), T(test_notes_that_make_sense),
+        T(test_turns_write_what_is_new),
     };
     return cmocka_run_group_tests_name("chat tree", tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
  * outside, nothing raw, and what streams in is not re-read. */
 #include "ebb_test.h"
 
-#include <time.h>
-
 #include "screen.h"
 
 static uint32_t seed = 42;
@@ -123,20 +121,11 @@ static void resizes(void **state)
     screen_close(&s);
 }
 
-/* Of this process: others on the machine, and a machine that stands still, do not count. */
-static double cpu_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* A megabyte at some thousand tokens a second, drawn at every frame. */
 static void a_megabyte_at_full_speed(void **state)
 {
     screen s;
-    double begin = cpu_s(), took;
+    double begin = ebb_test_cpu_s(), took;
     size_t n = 0;
 
     (void)state;
@@ -147,7 +136,7 @@ static void a_megabyte_at_full_speed(void **state)
         fake_text(s.chat, n % 400 == 0 ? "\n\n## H" : n % 65 == 0 ? "**b**" : "word ");
         screen_step(&s, 1.0 / 5000);
     }
-    took = cpu_s() - begin;
+    took = ebb_test_cpu_s() - begin;
     print_message("1 MB in %zu tokens: %.2f s, %.0f tok/s\n", n / 5, took, (double)n / 5 / took);
     assert_true((double)n / 5 / took > 5000 / 4.0);          /* under sanitizers, too */
     screen_close(&s);
@@ -166,15 +155,15 @@ static void ten_megabytes_pasted(void **state)
     while (paste.len < 10 << 20)
         ebb_buf_adds(&paste, "a line of a very long file\r\n");
     ebb_buf_adds(&paste, "\033[201~");
-    begin = cpu_s();
+    begin = ebb_test_cpu_s();
     for (size_t at = 0; at < paste.len; at += 65536) {
         ebb_term_mem_feed(s.term, paste.data + at, paste.len - at < 65536 ? paste.len - at : 65536);
         screen_step(&s, 0);
     }
     for (int i = 0; i < 1000; i++)
         screen_keys(&s, "x");
-    print_message("10 MB pasted and 1,000 keys: %.2f s\n", cpu_s() - begin);
-    assert_true(cpu_s() - begin < 20);
+    print_message("10 MB pasted and 1,000 keys: %.2f s\n", ebb_test_cpu_s() - begin);
+    assert_true(ebb_test_cpu_s() - begin < 20);
     ebb_buf_fini(&paste);
     screen_close(&s);
 }

@@ -51,6 +51,32 @@ static void test_sizes(void **state)
     ebb_kv_close(kv);
 }
 
+/* The formula of kv.h: w + n_chunk + min(w, 1024) positions in whole blocks, and three. */
+static void test_sizes_of_a_window(void **state)
+{
+    static const struct { uint32_t window, n_chunk, n_blocks; } cases[] = {
+        { 64, 32, 5 + 3 }, { 65, 32, 6 + 3 }, { 64, 33, 6 + 3 }, { 2048, 64, 98 + 3 },
+    };
+    ebb_kv_layer both[2] = { layers[0], layers[1] };
+
+    (void)state;
+    both[1].has_window = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_kv_shape s = shape;
+        ebb_kv *kv;
+
+        s.layers = both;
+        s.n_ctx = 8192;
+        s.window = cases[i].window;
+        s.n_chunk = cases[i].n_chunk;
+        assert_int_equal(ebb_kv_open(&s, &kv, NULL), EBB_OK);
+        assert_int_equal(ebb_kv_n_blocks(kv, EBB_KV_ALL), 8192 / 32 + 1);
+        assert_int_equal(ebb_kv_n_blocks(kv, EBB_KV_WINDOW), cases[i].n_blocks);
+        assert_int_equal(ebb_kv_pool_bytes(&s), 257 * 2 * 32 * 48 + cases[i].n_blocks * 32 * 64);
+        ebb_kv_close(kv);
+    }
+}
+
 static void test_a_full_pool_changes_nothing(void **state)
 {
     ebb_kv *kv = open_pool(2);
@@ -156,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_sizes_of_a_window),
         cmocka_unit_test(test_a_full_pool_changes_nothing),
         cmocka_unit_test(test_random_operations_keep_every_timeline),
         cmocka_unit_test(test_no_memory_is_said),
