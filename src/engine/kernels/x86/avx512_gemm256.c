@@ -1,4 +1,4 @@
-/* Products of blocks of 256 for many columns: what a block of a tile does to 6 columns.
+/* Products of blocks of 256 for many columns: what a block of a tile does to 7 columns.
  *
  * A sum of 16 or 32 products is multiplied by its scale and added by one vpdpwssd if it fits
  * 16 bits.  Whether it must, for any activations, depends on the type; where it need not,
@@ -48,10 +48,14 @@ GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, const uint8_t *
     _mm512_store_ps(acc, y);
 }
 
-/* One block of one tile times n columns.  `ahead`: from these to the columns that come next and are to be
+/* The lines of a block of activations that are asked for while the first tile is at work; the rest with the second, for a
+ * core has only 16 lines on their way, and others are wanted, too. */
+enum { AHEAD_FIRST = 3, AHEAD_SECOND = sizeof(ebb_q8_256) / 64 - AHEAD_FIRST };
+
+/* One block of one tile times n columns.  `ahead`: from these to the columns that come next, n_lines of which are
  * fetched meanwhile; 0: there are none. */
 GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], const column_block *col, float *acc, size_t ahead,
-                       const int n, const int group, const bool has_start, const int n_min, const bool is_wide)
+                       const int n_lines, const int n, const int group, const bool has_start, const int n_min, const bool is_wide)
 {
     const size_t q = offsetof(ebb_q8_256, q), sums = n_min == 8 ? offsetof(ebb_q8_256, sum) : offsetof(ebb_q8_256, sum32);
     __m512i sum[GEMM_COLS][2], v[GEMM_COLS][2];
@@ -59,9 +63,9 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
     GEMM_UNROLL for (int c = 0; c < n; c++)
         sum[c][0] = sum[c][1] = _mm512_setzero_si512();
     for (int s = 0; s < 64 / group; s++) {
-        if (ahead && s * 64 < (int)sizeof(ebb_q8_256))
+        if (ahead && s % 2 == 0 && s / 2 < n_lines)
             GEMM_UNROLL for (int c = 0; c < n; c++)
-                _mm_prefetch((const char *)x[c] + ahead + 64 * s, _MM_HINT_T0);
+                _mm_prefetch((const char *)x[c] + ahead + 32 * s, _MM_HINT_T0);
         GEMM_UNROLL for (int c = 0; c < n; c++)
             v[c][0] = v[c][1] = has_start ? _mm512_set1_epi32(col[c].start[s]) : _mm512_setzero_si512();
         GEMM_UNROLL for (int g = 0; g < group; g++) {
@@ -106,7 +110,8 @@ GEMM_INLINE void micro(const ebb_gemm_place *p, const int n, const int group, co
     GEMM_UNROLL for (int c = 0; c < n; c++)
         x[c] = p->x + (size_t)c * p->x_col_bytes;
     for (size_t t = 0; t < p->n_tiles; t++)
-        block((const ebb_tile256 *)p->tile + t, x, p->column, p->acc + t * TILE_ROWS, t ? 0 : p->ahead, n, group, has_start, n_min, is_wide);
+        block((const ebb_tile256 *)p->tile + t, x, p->column, p->acc + t * TILE_ROWS, p->ahead ? p->ahead + 64 * AHEAD_FIRST * t : 0,
+              t ? AHEAD_SECOND : AHEAD_FIRST, n, group, has_start, n_min, is_wide);
 }
 
 GEMM_MICRO(micro_8_min, 8, false, 4, false)
