@@ -400,6 +400,23 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
     return st;
 }
 
+/* The text behind an option's names, in lines of 80. */
+static void print_help(const char *names, const char *text)
+{
+    enum { INDENT = 29, WIDTH = 80 };
+    int at = printf("  %-26s ", names);
+
+    for (size_t n; *text; text += n + (text[n] == ' ')) {
+        n = strcspn(text, " ");
+        if (at > INDENT && at + 1 + (int)n > WIDTH)
+            at = printf("\n%*s", INDENT, "") - 1;
+        else if (at > INDENT)
+            at += printf(" ");
+        at += printf("%.*s", (int)n, text);
+    }
+    putchar('\n');
+}
+
 void ebb_args_help(unsigned mask)
 {
     const char *group = NULL, *printed = NULL;
@@ -416,6 +433,6 @@ void ebb_args_help(unsigned mask)
         printed = group;
         snprintf(names, sizeof names, "%s%s%s%s%s", o->short_name ? o->short_name : "  ",
                  o->short_name ? ", " : "  ", o->long_name, o->arg ? " " : "", o->arg ? o->arg : "");
-        printf("  %-26s %s\n", names, o->help);
+        print_help(names, o->help);
     }
 }

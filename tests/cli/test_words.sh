@@ -39,6 +39,9 @@ says 2 'run -c -s talk hello' 'which of the two?'
 status 2 "$EBB" run -s '' hello
 grep -q 'a session has a name' err || fail "a session without a name: $(cat err)"
 "$EBB" --help | awk 'length($0) > 80 || NR > 24 { exit 1 }' || fail "ebb --help does not fit 24 rows of 80"
+for command in chat run plan bench doctor sessions models pull inspect stat completion; do
+    "$EBB" $command --help | awk 'length($0) > 80 { print; exit 1 }' || fail "ebb $command --help has lines of more than 80"
+done
 
 # A model for the others; what is too much is said.
 says 0 'plan here.gguf' 'tier full'
