@@ -4,6 +4,7 @@
 #include "kernels/blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_rows.h"
+#include "kernels/x86/fetch.h"
 
 INLINE __m256i add_scaled(__m256i sum, __m256i w, const ebb_q8_256 *x, int sub, __m256i scales)
 {
@@ -188,8 +189,8 @@ INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t
 
         for (int i = 0; i < ROWS; i++)
             _mm_prefetch((const char *)w[i] + at + NEAR, _MM_HINT_T0);
-        for (size_t i = 0; next && i < ROWS * bytes; i += 64)        /* in the order in which it stands */
-            _mm_prefetch(next + ROWS * at + i, _MM_HINT_T1);
+        if (next)
+            ebb_fetch_quarters(next, ROWS * a->row_bytes, ROWS / 4 * at, ROWS / 4 * (at + bytes));
         if (len == 32)
             acc = block_32(w, at, (const ebb_q8_32 *)column(a, c) + b, type, acc);
         else

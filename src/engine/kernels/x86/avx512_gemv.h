@@ -135,13 +135,6 @@ EBB_INLINE void ebb_fetch_rows(const ebb_half *rows, size_t at)
         _mm_prefetch((const char *)rows->base + rows->offset[i] + at, _MM_HINT_T0);
 }
 
-/* The n bytes from p on will be wanted soon. */
-EBB_INLINE void ebb_fetch(const uint8_t *p, size_t n)
-{
-    for (size_t i = 0; i < n; i += 64)
-        _mm_prefetch((const char *)p + i, _MM_HINT_T1);
-}
-
 /* 64 bytes x of the sub-blocks a and b (32 each). */
 EBB_INLINE __m512i ebb_load_subs(const ebb_q8_256 *x, int a, int b)
 {

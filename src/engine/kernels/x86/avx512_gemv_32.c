@@ -3,6 +3,7 @@
 #include "kernels/blocks.h"
 #include "kernels/x86/avx512_gemv.h"
 #include "kernels/x86/avx512_nibbles.h"
+#include "kernels/x86/fetch.h"
 
 typedef struct kind32 {
     head           head;
@@ -47,8 +48,8 @@ EBB_INLINE void rows16(const ebb_matmul *a, size_t r, const kind32 *k, const int
         size_t n = n_blocks - b < 4 ? n_blocks - b : 4;
 
         ebb_fetch_rows(&rows, (b + 8) * k->bytes);
-        if (next)                                /* in the order in which it stands, not in that in which it will be read */
-            ebb_fetch(next + 16 * b * k->bytes, 16 * n * k->bytes);
+        if (next)                                /* not in the order in which it will be read */
+            ebb_fetch_quarters(next, 16 * a->row_bytes, 4 * b * k->bytes, 4 * (b + n) * k->bytes);
         load_4x16(&rows, b * k->bytes + at, n, k->bytes, t);
         for (size_t i = 0; i < n; i++) {
             size_t byte = (b + i) * k->bytes;
