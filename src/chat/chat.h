@@ -39,6 +39,9 @@ typedef struct ebb_chat_opts {
 #define EBB_SAMPLING_PREDICT (1u << (sizeof(ebb_sampling) / 4))      /* n_predict */
 #define EBB_SAMPLING_BIT(field) (1u << (offsetof(ebb_sampling, field) / 4))
 
+/* Begin to load the model and open the session that `opts` names, else a new one.  *opts is copied; the caller owns *out,
+ * NULL on failure.  Returns at once: EBB_EVENT_READY or _ERROR tells how the loading ended.  A store that cannot be
+ * opened is a notice, and the chat is kept in memory.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *err);
 /* Stops an answer under way and saves it; after that the chat can only be asked what it is, saved and closed. */
@@ -68,7 +71,10 @@ typedef struct ebb_chat_event {
     size_t              n_text;
 } ebb_chat_event;
 
+/* Readable while there may be events. */
 int  ebb_chat_fd(const ebb_chat *c);
+/* The next event; false: there is none now.  This is where the chat works, saving included: call it when the fd
+ * is readable, until it says false. */
 bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out);
 
 /* -- State --------------------------------------------------------------------- */

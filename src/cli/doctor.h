@@ -21,6 +21,7 @@ typedef struct ebb_report {
     json_t     *figures;         /* numbers beside the texts */
 } ebb_report;
 
+/* A finding, its advice, and a number for the JSON object alone.  Beyond EBB_MAX_FINDINGS the last one is overwritten. */
 ebb_finding *ebb_report_add(ebb_report *r, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ebb_report_advise(ebb_finding *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ebb_report_figure(ebb_report *r, const char *key, double v);

@@ -13,6 +13,7 @@ typedef struct ebb_pull_line {
     double   share;              /* of the last file, 0..1; below 0: unknown */
 } ebb_pull_line;
 
+/* Begin, show how far it is, and take the line away again. */
 void ebb_pull_line_begin(ebb_pull_line *l, const ebb_args *a);
 void ebb_pull_line_move(ebb_pull_line *l, const char *name, unsigned i_file, unsigned n_files, const ebb_pull_progress *p);
 void ebb_pull_line_clear(ebb_pull_line *l);

@@ -91,7 +91,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
 bool ebb_app_leave(ebb_app *a);
 void ebb_app_fini(ebb_app *a);
 
-void ebb_app_input(ebb_app *a, const ebb_input *in);
+void ebb_app_input(ebb_app *a, const ebb_input *in);     /* one key, paste, resize or signal */
 void ebb_app_events(ebb_app *a);                 /* take all that the chat has */
 void ebb_app_tick(ebb_app *a, double now_s);     /* figures, if it is time */
 void ebb_app_draw(ebb_app *a, double now_s);     /* a frame, if something is old and it is time */
@@ -118,13 +118,13 @@ bool ebb_app_inline_is_whole(ebb_app *a);
 void ebb_app_inline_frame(ebb_app *a, bool is_end);              /* is_end: the last one, all is handed out */
 
 void ebb_app_take_draft(ebb_app *a);             /* app_draft.c: what was not sent the last time is offered */
-void ebb_app_draft_tick(ebb_app *a, double now_s);
+void ebb_app_draft_tick(ebb_app *a, double now_s);       /* keep what is typed, if it is time */
 
 void ebb_app_find_begin(ebb_app *a);             /* app_find.c */
 bool ebb_app_find(ebb_app *a, const char *text, size_t n);       /* false: it is nowhere */
 bool ebb_app_find_key(ebb_app *a, ebb_key key);  /* false: the key is not the search's */
-void ebb_app_find_leave(ebb_app *a);
-void ebb_app_find_status(const ebb_app *a, ebb_buf *out);
+void ebb_app_find_leave(ebb_app *a);             /* the marks go; the window stays */
+void ebb_app_find_status(const ebb_app *a, ebb_buf *out);        /* what is looked for; nothing: no search is on */
 
 void ebb_app_preview_changed(ebb_app *a, double now_s);          /* app_preview.c */
 void ebb_app_preview_tick(ebb_app *a, double now_s);

@@ -11,7 +11,8 @@ typedef struct ebb_pattern {
     bool    is_exact;            /* it has capitals */
 } ebb_pattern;
 
-void ebb_pattern_fini(ebb_pattern *p);
+void ebb_pattern_fini(ebb_pattern *p);           /* and it is empty */
+/* A copy of s[0..n) is what is looked for; a zeroed pattern may be set. */
 void ebb_pattern_set(ebb_pattern *p, const char *s, size_t n);
 
 /* The first place in s[from..n) where the pattern stands; SIZE_MAX: none.  *len receives its bytes there. */

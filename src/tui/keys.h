@@ -64,6 +64,7 @@ typedef struct ebb_keys {
 } ebb_keys;
 
 void ebb_keys_fini(ebb_keys *k);
+/* Take what one read gave; a zeroed decoder is ready.  Without memory the bytes are lost. */
 void ebb_keys_feed(ebb_keys *k, const char *bytes, size_t n);
 /* The next key or paste; false if more bytes are needed. */
 bool ebb_keys_next(ebb_keys *k, ebb_input *out);

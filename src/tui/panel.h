@@ -30,6 +30,7 @@ typedef struct ebb_gauge {
     void (*brief)(ebb_buf *out, const ebb_figures *f, bool ascii);   /* likewise; NULL: never */
 } ebb_gauge;
 
+/* All gauges, one below the other, as far as the canvas has rows. */
 void ebb_panel_draw(ebb_canvas *c, const ebb_figures *f);
 /* Gauges in words, for one line of `width` columns: as many as fit, by rank. */
 void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width);

@@ -67,6 +67,7 @@ typedef struct ebb_transcript {
     ebb_handed handed;
 } ebb_transcript;
 
+/* Empty, of `chat`, which must outlive it.  `ascii`: nothing but ASCII is drawn. */
 void ebb_transcript_init(ebb_transcript *t, const ebb_chat *chat, bool ascii);
 void ebb_transcript_fini(ebb_transcript *t);
 
@@ -80,6 +81,7 @@ void ebb_transcript_say(ebb_transcript *t, ebb_say say, const char *text, size_t
 /* Markdown as source, or set in type; the window stays at its message. */
 void ebb_transcript_set_raw(ebb_transcript *t, bool is_raw);
 
+/* Show what the model thought, or one line that says how much; the window stays at its message. */
 void ebb_transcript_show_thoughts(ebb_transcript *t, bool shows);
 
 /* Mark the pattern; empty: nothing more. */

@@ -31,8 +31,9 @@ void ebb_tty_cooked(void);
 void ebb_tty_guard(bool is_on);
 void ebb_tty_guard_with(const char *bytes, size_t n);
 
+/* All of it, waiting where the line does not take it; nothing once it has hung up. */
 void ebb_tty_write(const char *s, size_t n);
-bool ebb_tty_size(int *rows, int *cols);
+bool ebb_tty_size(int *rows, int *cols);         /* false: the line does not say */
 
 /* Seconds that a byte takes on a line that says it is slow: 19200 baud and less (sshd hands on what the client's
  * line says); 0: it does not. */
@@ -40,6 +41,7 @@ double ebb_tty_byte_s(void);
 /* The line has not taken all that was written to it. */
 bool ebb_tty_is_behind(void);
 
+/* What to poll for inputs, and for how long at most (-1: for ever), before ebb_tty_input is called. */
 int  ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap);
 int  ebb_tty_timeout_ms(const ebb_tty *t);
 /* Keys, pastes, signals; never blocks (but for the rest of a sequence). */

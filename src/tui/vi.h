@@ -65,6 +65,7 @@ typedef struct ebb_vi_motion {
     bool     is_inclusive;       /* an operator takes the character it ends on, too */
 } ebb_vi_motion;
 
+/* The motion of a key; NULL: it is none. */
 const ebb_vi_motion *ebb_vi_motion_of(uint32_t key);
 /* `;` and `,`: the motion of a find, in its direction or the other. */
 const ebb_vi_motion *ebb_vi_motion_find(char kind, bool is_reversed);

@@ -24,6 +24,7 @@ tpl_str *ebb_tpl_capture(tpl_vm *vm, const tpl_node *block);
 /* The output of one pass of a `for` over `items`; depth from 0. */
 tpl_str *ebb_tpl_loop_again(tpl_vm *vm, const tpl_loop *loop, tpl_val items);
 
+/* Names: a scope of the caller's within `up`; set in the innermost one; looked up outwards, undefined if there is none. */
 void    ebb_tpl_scope_push(tpl_vm *vm, tpl_scope *scope, tpl_scope *up);
 void    ebb_tpl_scope_set(tpl_vm *vm, const tpl_str *name, tpl_val v);
 tpl_val ebb_tpl_lookup(tpl_vm *vm, tpl_str *name);

@@ -9,6 +9,8 @@ tpl_str *ebb_tpl_str_new(tpl_vm *vm, const char *p, size_t n, tpl_mark mark);   
 tpl_str *ebb_tpl_str_cut(tpl_vm *vm, const tpl_str *s, size_t from, size_t to);  /* shares the bytes */
 tpl_str *ebb_tpl_concat(tpl_vm *vm, const tpl_str *a, const tpl_str *b);         /* appends in place if it can */
 
+/* A string that grows: init, append, take.  `part` is s[from..to), `raw` bytes with their mark, `puts` text of the
+ * template's own, `cp` one code point. */
 void     ebb_tpl_sb_init(tpl_sb *sb, tpl_vm *vm);
 void     ebb_tpl_sb_add(tpl_sb *sb, const tpl_str *s);
 void     ebb_tpl_sb_part(tpl_sb *sb, const tpl_str *s, size_t from, size_t to);

@@ -122,6 +122,7 @@ enum { TPL_MAX_DEPTH = 400 };
 /* -- The machine ---------------------------------------------------------------- */
 _Noreturn void ebb_tpl_fail(tpl_vm *vm, ebb_status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void ebb_tpl_raise(tpl_vm *vm, tpl_str *message);
+/* n bytes, or n elements of `size`, of the machine's heap, until the rendering ends; fails if there is no more. */
 void *ebb_tpl_take(tpl_vm *vm, size_t n);
 void *ebb_tpl_take_array(tpl_vm *vm, size_t n, size_t size);
 /* Room for one more element behind the n of a list; returns the list, moved or not, and sets *cap. */
@@ -142,12 +143,13 @@ tpl_val ebb_tpl_of_list(tpl_kind kind, tpl_list *list);
 tpl_val ebb_tpl_of_dict(tpl_dict *dict);
 tpl_val ebb_tpl_of_iter(tpl_vm *vm, tpl_list *items, bool once, const char *type);
 
+/* Lists and dicts live in the machine's heap; cap is room to begin with.  A dict keeps the order of insertion. */
 tpl_list *ebb_tpl_list_new(tpl_vm *vm, size_t cap);
 void      ebb_tpl_list_add(tpl_vm *vm, tpl_list *l, tpl_val v);
 tpl_dict *ebb_tpl_dict_new(tpl_vm *vm, size_t cap);
 void      ebb_tpl_dict_set(tpl_vm *vm, tpl_dict *d, tpl_val key, tpl_val val);
 tpl_val  *ebb_tpl_dict_find(tpl_vm *vm, const tpl_dict *d, tpl_val key);      /* NULL: not there */
-tpl_val  *ebb_tpl_dict_get(tpl_vm *vm, const tpl_dict *d, const char *key);
+tpl_val  *ebb_tpl_dict_get(tpl_vm *vm, const tpl_dict *d, const char *key);   /* the same by text */
 
 /* -- What Python asks of values ------------------------------------------------------ */
 const char *ebb_tpl_type_name(tpl_val v);        /* "str" */

@@ -40,19 +40,23 @@ ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error
 /* The name of the file system that `path` is on: "ext4"; "0x1234" if it is not known by name. */
 void ebb_file_system_name(const char *path, char out[16]);
 
+/* In all that follows `path` is for messages only where there is an fd.  Errors: IO, and what is named. */
 EBB_MUST_CHECK
 ebb_status ebb_file_size(int fd, const char *path, uint64_t *bytes, ebb_error *err);
+/* Read exactly n bytes from `at` on.  FORMAT: the file ends before. */
 EBB_MUST_CHECK
 ebb_status ebb_file_read_at(int fd, const char *path, void *out, size_t n, uint64_t at, ebb_error *err);
 /* Read n bytes, of which the last may lie beyond the file's end: FORMAT if fewer
  * than n_must are there.  For direct reads all but n_must are multiples of a block. */
 EBB_MUST_CHECK
 ebb_status ebb_file_read_range(int fd, const char *path, void *out, size_t n, size_t n_must, uint64_t at, ebb_error *err);
+/* Write exactly n bytes at `at`; on failure some of them may stand. */
 EBB_MUST_CHECK
 ebb_status ebb_file_write_at(int fd, const char *path, const void *data, size_t n, uint64_t at, ebb_error *err);
-/* Write behind the file's end: all of it, or the file stays as it was.  Who shares the file holds a lock on it. */
+/* Write behind the file's end: all of it, or the file stays as it was.  Hold a lock where others write to it too. */
 EBB_MUST_CHECK
 ebb_status ebb_file_append(int fd, const char *path, const void *data, size_t n, ebb_error *err);
+/* Until the disk has it: what was written survives a loss of power.  Cost: milliseconds. */
 EBB_MUST_CHECK
 ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err);
 
@@ -62,7 +66,7 @@ ebb_status ebb_file_cut(int fd, const char *path, uint64_t n, ebb_error *err);
 /* Take the file for this program until it is closed; BUSY: another one has it. */
 EBB_MUST_CHECK
 ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err);
-/* Has another program taken it?  Asking does not take it, and does not hold up who else asks. */
+/* Whether another program has taken it.  Asking does not take it, and does not hold up others who ask. */
 bool ebb_file_is_locked(int fd);
 
 /* Append the whole file to *out; LIMIT if it has more than max bytes. */
@@ -71,7 +75,7 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
 /* Write beside, sync, rename: readers see the old file or the new one. */
 EBB_MUST_CHECK
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err);
-/* The same where nothing of that name is there yet: else USAGE, and what is there stays, also if it came meanwhile. */
+/* The same, but only if nothing of that name is there yet: else USAGE, and what is there stays, even if it came meanwhile. */
 EBB_MUST_CHECK
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err);
 /* Make the directory and its parents, 0700. */

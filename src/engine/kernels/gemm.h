@@ -40,6 +40,7 @@ typedef struct ebb_gemm_kind {
     const void *more;            /* what the two need beside */
 } ebb_gemm_kind;
 
+/* The product that *a describes (kernels.h), for any number of columns; a->scratch is the thread's. */
 void ebb_gemm(const ebb_matmul *a, const ebb_gemm_kind *k);
 
 /* Define unpack_T of an ebb_gemm_kind: PUT makes block b of `out` from the decoded blocks rows[n_rows].

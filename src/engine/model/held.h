@@ -15,6 +15,7 @@ typedef struct ebb_held {
     const void       *at[EBB_MAX_PARTS];
 } ebb_held;
 
+/* Begin with w: nothing is held, its first part comes next. */
 void ebb_hold_nothing(const ebb_run *r, ebb_held *h, const ebb_weight *w);
 /* Hold one part more; waits for it.  On failure what was held still is.  Errors: those of ebb_res_acquire. */
 EBB_MUST_CHECK

@@ -27,6 +27,7 @@ typedef struct ebb_drafter {
     double   guessed_s, guessed_tokens;  /* time of passes with a guess, and the tokens they gave */
 } ebb_drafter;
 
+/* Nothing is known yet; at most n_most tokens are guessed for a pass. */
 void ebb_drafter_init(ebb_drafter *d, uint32_t n_most);
 
 /* What may follow ids[0..n): at most `max` tokens to out; returns how many.  0 where

@@ -30,8 +30,8 @@ typedef struct ebb_tok_work {
     ebb_buf         text;        /* escaped text (SPM) or an encoded word (BPE) */
 } ebb_tok_work;
 
-void ebb_tok_work_fini(ebb_tok_work *w);
-/* Make room for n symbols and forget the old ones. */
+void ebb_tok_work_fini(ebb_tok_work *w);         /* a zeroed one is ready; `out` is the caller's */
+/* Make room for n symbols and forget the old ones.  false: no memory. */
 bool ebb_tok_work_begin(ebb_tok_work *w, size_t n);
 
 static inline void ebb_tok_emit(ebb_tok_work *w, ebb_token id)
