@@ -78,6 +78,8 @@ static void wait_for(const char *text)
             ebb_buf_fini(&out);
             return;
         }
+        if (i % 40 == 39 && !tmux(NULL, "has-session"))
+            fail_msg("it has ended before this was on the screen: %s", text);
         usleep(25000);
     }
     print_message("%s\n", ebb_buf_text(&out));
@@ -209,6 +211,13 @@ static void dumb(void **state)
     converse(command, "plain", "plain-utf8");
 }
 
+static int stop_tmux(void **state)
+{
+    (void)state;
+    tmux(NULL, "kill-server");
+    return 0;
+}
+
 static void through_screen(void **state)
 {
     static const char *const modes[] = { "full", "inline" };
@@ -222,14 +231,28 @@ static void through_screen(void **state)
         char rc[300];
         snprintf(rc, sizeof rc, "%s/screenrc", dir);
         assert_int_equal(ebb_file_replace(rc, "startup_message off\nvbell off\ndefutf8 on\nautodetach off\n", 56, &err), EBB_OK);
-        snprintf(command, sizeof command, "env TERM=xterm-256color LC_ALL=C.UTF-8 SCREENDIR=%s/s screen -U -c %s %s --talk %s",
-                 dir, rc, self, modes[i]);
+        snprintf(command, sizeof command, "env TERM=xterm-256color LC_ALL=C.UTF-8 SCREENDIR=%s/s screen -S %s -U -c %s %s --talk %s",
+                 dir, modes[i], rc, self, modes[i]);
         snprintf(golden, sizeof golden, "screen-%s", modes[i]);
         char sockets[300];
         snprintf(sockets, sizeof sockets, "%s/s", dir);
         mkdir(sockets, 0700);
         converse(command, modes[i], golden);
     }
+}
+
+/* It outlives its terminal. */
+static int stop_screen(void **state)
+{
+    static const char *const modes[] = { "full", "inline" };
+    char command[200];
+
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command, "SCREENDIR=%s/s screen -S %s -X quit >/dev/null 2>&1", dir, modes[i]);
+        if (system(command) != 0)
+            continue;                            /* it has ended already */
+    }
+    return stop_tmux(state);
 }
 
 /* -- ssh ---------------------------------------------------------------------------------- */
@@ -302,37 +325,42 @@ static pid_t find_sshd(int *port)
     return -1;
 }
 
+static pid_t server = -1;
+
+static int stop_sshd(void **state)
+{
+    if (server > 0 && kill(server, SIGTERM) == 0)
+        waitpid(server, NULL, 0);
+    return stop_tmux(state);
+}
+
+/* ssh to this machine, to be formatted with the folder and the port. */
+#define SSH "ssh %s -q -F none -i %s/me -p %d -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null" \
+            " -o IdentitiesOnly=yes 127.0.0.1 "
+
 static void through_ssh(void **state)
 {
     static const char *const modes[] = { "full", "inline" };
-    int port, status;
     char command[1500];
-    pid_t sshd;
+    int port;
 
     (void)state;
     if (!has("tmux") || !has("sshd") || !has("ssh") || !has("ssh-keygen"))
         skip();
-    sshd = find_sshd(&port);
-    if (sshd < 0)
-        skip();
+    server = find_sshd(&port);
+    if (server < 0)
+        skip();                                  /* none may run here */
+    snprintf(command, sizeof command, SSH "true </dev/null", "-n", dir, port);
+    if (system(command) != 0)
+        skip();                                  /* this user cannot log in: no shell, no home */
     for (int i = 0; i < 2; i++) {
         char golden[64];
         snprintf(command, sizeof command,
-                 "env TERM=xterm-256color ssh -tt -q -F none -i %s/me -p %d -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
-                 " -o IdentitiesOnly=yes 127.0.0.1 \"LC_ALL=C.UTF-8 XDG_STATE_HOME=%s %s --talk %s\"",
-                 dir, port, dir, self, modes[i]);
+                 "env TERM=xterm-256color " SSH "\"LC_ALL=C.UTF-8 XDG_STATE_HOME=%s %s --talk %s\"",
+                 "-tt", dir, port, dir, self, modes[i]);
         snprintf(golden, sizeof golden, "%s-utf8", modes[i]);
         converse(command, modes[i], golden);
     }
-    kill(sshd, SIGTERM);
-    waitpid(sshd, &status, 0);
-}
-
-static int stop_tmux(void **state)
-{
-    (void)state;
-    tmux(NULL, "kill-server");
-    return 0;
 }
 
 int main(int argc, char **argv)
@@ -341,8 +369,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(full_screen, stop_tmux),
         cmocka_unit_test_teardown(inline_screen, stop_tmux),
         cmocka_unit_test_teardown(dumb, stop_tmux),
-        cmocka_unit_test_teardown(through_screen, stop_tmux),
-        cmocka_unit_test_teardown(through_ssh, stop_tmux),
+        cmocka_unit_test_teardown(through_screen, stop_screen),
+        cmocka_unit_test_teardown(through_ssh, stop_sshd),
     };
     char command[100];
     int status;
