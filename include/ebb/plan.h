@@ -14,6 +14,15 @@ typedef struct ebb_type_speed {
     double mac_s;                /* multiply-adds per second, many columns */
 } ebb_type_speed;
 
+/* What passes take beside their weights' bytes and multiply-adds, with all threads, in seconds; 0: not counted. */
+typedef struct ebb_side_costs {
+    double product_s;            /* of a product of one column, however small: handing it out, edges, its end */
+    double output_s;             /* of each number that a product of many columns gives: sums, scales, storing it */
+    double attend_s;             /* of many columns: of a query head and a position that it sees ... */
+    double attend_dim_s;         /* ... and of each element of its rows of K and V there */
+    double element_s;            /* of an element on its way into a product: norms, rounding, activations */
+} ebb_side_costs;
+
 /* The machine that is planned for; ebb_machine_probe fills it from this one.  A figure that is 0
  * was not measured; a usual one is then assumed, or that of another type. */
 typedef struct ebb_machine {
@@ -26,6 +35,7 @@ typedef struct ebb_machine {
     ebb_type measured_type;      /* Q4_K if it was measured */
     ebb_type_speed types[EBB_TYPE_LIMIT];
     double   sync_s;             /* handing slices of work out and back */
+    ebb_side_costs side;
     double   disk_bytes_s;       /* sustained cold reads of the best reader, while nothing is computed */
     double   disk_busy_bytes_s;  /* the same while all threads multiply ... */
     double   busy_share;         /* ... and the share of their usual work that they do meanwhile */

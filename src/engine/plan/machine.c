@@ -92,6 +92,19 @@ static const char *type_key(int type, char out[EBB_SPEED_NAME])
     return out;
 }
 
+static bool recall_side(ebb_side_costs *side, const ebb_speeds *known)
+{
+    double product[2], attend[2], element[2];
+
+    if (side->element_s > 0)
+        return true;
+    if (!ebb_speeds_get(known, "product", KERNEL_AGE_S, product) || !ebb_speeds_get(known, "attend", KERNEL_AGE_S, attend) ||
+        !ebb_speeds_get(known, "element", KERNEL_AGE_S, element))
+        return false;
+    *side = (ebb_side_costs){ product[0], product[1], attend[0], attend[1], element[0] };
+    return true;
+}
+
 bool ebb_machine_recall_types(ebb_machine *m, const ebb_speeds *known, uint64_t types)
 {
     char key[EBB_SPEED_NAME];
@@ -109,7 +122,7 @@ bool ebb_machine_recall_types(ebb_machine *m, const ebb_speeds *known, uint64_t 
     }
     if (m->sync_s <= 0 && ebb_speeds_get(known, "sync", KERNEL_AGE_S, v))
         m->sync_s = v[0];
-    return has_all && m->sync_s > 0;
+    return recall_side(&m->side, known) && has_all && m->sync_s > 0;
 }
 
 void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types, ebb_speeds *known)
@@ -125,6 +138,14 @@ void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types,
         if (!ebb_meter_had_company(meter))
             ebb_speeds_offer(known, type_key(i, key), s->bytes_s, s->mac_s);
         note_type(m, i);
+    }
+    if (m->side.element_s <= 0 && m->types[m->measured_type].mac_s > 0) {
+        ebb_meter_side(meter, m->measured_type, &m->types[m->measured_type], &m->side);
+        if (!ebb_meter_had_company(meter)) {
+            ebb_speeds_put(known, "product", m->side.product_s, m->side.output_s);
+            ebb_speeds_put(known, "attend", m->side.attend_s, m->side.attend_dim_s);
+            ebb_speeds_put(known, "element", m->side.element_s, 0);
+        }
     }
     if (m->sync_s <= 0) {
         m->sync_s = ebb_meter_sync(meter);

@@ -21,7 +21,7 @@
 #define ALIKE        1.03                        /* two times as near as that are believed */
 #define OWN_SHARE    0.85                        /* of all processors, at least, in a time that counts */
 #define PATIENCE_S   0.06
-enum { ROWS = 4096, K_MAX = 4096, K_MIN = 1024, ROWS_MANY = 64, COLS = 128, MIN_TIMES = 3, MAX_TIMES = 12, SYNCS = 64 };
+enum { ROWS = 4096, K_MAX = 4096, K_MIN = 1024, K_SMALL = 256, ROWS_MANY = 64, COLS = 128, MIN_TIMES = 3, MAX_TIMES = 12, SYNCS = 64 };
 
 struct ebb_meter {
     ebb_pool          *pool;
@@ -254,6 +254,102 @@ double ebb_meter_sync(ebb_meter *m)
         least = fmin(least, ebb_clock_s() - begin);
     }
     return least;
+}
+
+/* -- Beside large products ----------------------------------------------------------- */
+
+enum { ATTEND_COLS = 8, ATTEND_GROUP = 4, ATTEND_POS = (int)(EBB_KV_BLOCK * EBB_KV_SEGMENT), ELEMENT_COLS = 32 };
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The median of some times, all threads doing fn for each of n slices, or a product of one column if there is no fn.  These are
+ * microseconds: neighbours seldom hit half of them. */
+static double usual_run(ebb_meter *m, ebb_slice_fn *fn, void *arg, uint32_t n)
+{
+    double times[SYNCS];
+
+    wake(m);
+    for (int i = 0; i < SYNCS; i++) {
+        double begin = ebb_clock_s();
+
+        if (fn)
+            ebb_pool_run(m->pool, fn, arg, n);
+        else
+            run_few(arg, n);
+        times[i] = ebb_clock_s() - begin;
+    }
+    ebb_pool_settle(m->pool);
+    qsort(times, SYNCS, sizeof *times, by_size);
+    return times[SYNCS / 2];
+}
+
+typedef struct attend_job {
+    ebb_meter *m;
+    uint32_t   dim;
+} attend_job;
+
+/* Rows of zeroes; what comes of them is of no interest. */
+static void attend_slice(void *arg, uint32_t i, uint32_t thread)
+{
+    const attend_job *job = arg;
+    ebb_meter *m = job->m;
+    const void *rows[EBB_KV_SEGMENT];
+    ebb_attend a = {
+        .k_type = EBB_KV_F16, .v_type = EBB_KV_F16, .k = rows, .v = rows, .pos0 = ATTEND_POS, .n_cols = ATTEND_COLS, .n_group = ATTEND_GROUP,
+        .dim_k = job->dim, .dim_v = job->dim, .q = (const float *)(const void *)m->weights, .q_stride = ATTEND_GROUP * job->dim,
+        .scale = 1, .acc = m->y + (size_t)thread * COLS * ROWS_MANY, .scratch = m->scratch + thread * EBB_KERNEL_SCRATCH,
+    };
+
+    (void)i;
+    for (uint32_t b = 0; b < EBB_KV_SEGMENT; b++)
+        rows[b] = m->weights + b * EBB_KV_BLOCK * ebb_kv_row_bytes(EBB_KV_F16, job->dim);
+    m->kern->attend(&a);
+}
+
+/* Of a query head and a position that it sees. */
+static double attend_s(ebb_meter *m, uint32_t dim)
+{
+    attend_job job = { m, dim };
+    uint32_t n = 4 * m->n_threads;
+
+    return usual_run(m, attend_slice, &job, n) / ((double)n * ATTEND_COLS * ATTEND_GROUP * ATTEND_POS);
+}
+
+static void element_slice(void *arg, uint32_t i, uint32_t thread)
+{
+    ebb_meter *m = arg;
+
+    (void)i;
+    m->kern->quantize[EBB_ACT_Q8_32]((const float *)(const void *)m->weights, K_MAX, m->y + (size_t)thread * COLS * ROWS_MANY);
+}
+
+void ebb_meter_side(ebb_meter *m, ebb_type type, const ebb_type_speed *large, ebb_side_costs *out)
+{
+    slice_job one = one_column(m, type, m->weights), many = one;
+    double outputs = 2.0 * m->n_threads * ROWS_MANY * COLS, small_s, near_s, far_s;
+
+    one.n_k = K_SMALL;
+    one.step = EBB_SLICE_ROWS_FEW * (size_t)ebb_type_row_bytes(type, K_SMALL);
+    small_s = usual_run(m, NULL, &one, m->n_threads);
+    out->product_s = fmax(small_s - m->n_threads * (double)one.step / large->bytes_s, 0);
+
+    many.n_k = K_SMALL;
+    many.n_rows = ROWS_MANY;
+    many.n_cols = COLS;
+    many.step = 0;
+    small_s = usual_run(m, slice, &many, 2 * m->n_threads) / outputs;
+    out->output_s = fmax(small_s - K_SMALL / large->mac_s, 0);
+
+    near_s = attend_s(m, 32);
+    far_s = attend_s(m, 128);
+    out->attend_dim_s = fmax(far_s - near_s, 0) / (2 * (128 - 32));
+    out->attend_s = fmax(near_s - 2 * 32 * out->attend_dim_s, 0);
+    out->element_s = usual_run(m, element_slice, m, ELEMENT_COLS) / ((double)ELEMENT_COLS * K_MAX);
 }
 
 bool ebb_meter_had_company(const ebb_meter *m)

@@ -9,7 +9,8 @@
  *     else:            t = T / b + (S - Bd T / b) / Bd'       they are waited for
  *
  * A prompt of n columns multiplies n times as much, and unpacks all weights once, which takes about what a pass of
- * one column takes.  The first one also waits for what shall be resident and is not in memory yet.
+ * one column takes.  Each column also has its norms and roundings, what is done with each number that comes of a product, and attention
+ * to what stands before it: of a large model a tenth of its time, of a small one most of it.  The first one also waits for what shall be resident and is not in memory yet.
  * Of experts, S counts those that are chosen and not in memory: as many as in earlier runs, and passes take so much longer
  * than this says as they did then, because what is read is known late.
  */
@@ -24,6 +25,7 @@
 #define BUSY_SHARE      0.9
 #define LAYER_S         60e-6                    /* norms, attention to few positions, the edges of small products */
 #define OPS_PER_LAYER   10                       /* norms, inputs, products, rope, attention, activation */
+#define ELEMENT_OPS     3                        /* of an element that goes into a product, beside its rounding: norm, activation, sum */
 #define PROMPT_TOKENS   64
 #define WAITS           1.3                      /* a pass that takes so many times its computation waits for the disk */
 
@@ -58,6 +60,32 @@ static double product_s(const ebb_net *net, const ebb_machine *m, const ebb_plan
     return s;
 }
 
+/* Products of one column, and what many of them give for a column. */
+static void count_products(const ebb_net *net, double *n, double *outputs)
+{
+    *n = *outputs = 0;
+    for (uint32_t i = 0; i < net->n_matrices; i++) {
+        const ebb_matrix *w = &net->matrices[i];
+
+        if (w->whole.is_certain)
+            *n += 1;
+        if (w->whole.group < net->n_layers)
+            *outputs += share_used(net, w) * w->n_rows;
+    }
+}
+
+/* What a column of a prompt of n takes beside multiply-adds: of every product what it gives, what goes into them, and attention to the
+ * half of the prompt that stands before it on average. */
+static double column_side_s(const ebb_net *net, const ebb_machine *m, uint32_t n)
+{
+    double n_products, outputs, elements = (2.0 * net->n_embd + (double)net->n_head * net->dim_v + net->n_ff) * net->n_layers;
+    double seen = (double)net->n_head * n / 2 * net->n_layers;
+
+    count_products(net, &n_products, &outputs);
+    return outputs * m->side.output_s + elements * ELEMENT_OPS * m->side.element_s +
+           seen * (m->side.attend_s + (net->dim_k + net->dim_v) * m->side.attend_dim_s);
+}
+
 /* Of products that take so long alone, while so much is read. */
 static double with_reads(const ebb_machine *m, double alone_s, double read_bytes)
 {
@@ -72,7 +100,10 @@ static double with_reads(const ebb_machine *m, double alone_s, double read_bytes
 /* What a pass of one column computes. */
 static double compute_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p)
 {
-    return product_s(net, m, p, ONE) + (or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER + LAYER_S) * p->n_layers;
+    double n_products, outputs;
+
+    count_products(net, &n_products, &outputs);
+    return product_s(net, m, p, ONE) + n_products * m->side.product_s + (or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER + LAYER_S) * p->n_layers;
 }
 
 /* Bytes that the first pass reads beside what it streams: copies are made past the page cache. */
@@ -101,13 +132,14 @@ static double read_bytes(const ebb_net *net, const ebb_plan *p, uint32_t n, bool
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
 {
     double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = read_bytes(net, p, PROMPT_TOKENS, true);
-    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY);
+    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY), chunk_s = column_s + column_side_s(net, m, p->n_chunk);
+    double few_s = column_s + column_side_s(net, m, PROMPT_TOKENS);
     double pace = p->expert_read_bytes > 0 ? or_usual(m->expert_pace, 1) : 1;
 
     p->predicted_decode_tok_s = 1 / (with_reads(m, one_s, (double)p->stream_bytes) * pace);
-    p->predicted_prefill_tok_s = p->n_chunk / with_reads(m, column_s * p->n_chunk + one_s, read_bytes(net, p, p->n_chunk, false));
+    p->predicted_prefill_tok_s = p->n_chunk / with_reads(m, chunk_s * p->n_chunk + one_s, read_bytes(net, p, p->n_chunk, false));
     p->predicted_load_s = p->is_mapped ? 0 : (double)p->weights_resident_bytes / disk;
-    p->predicted_first_token_s = with_reads(m, column_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));
+    p->predicted_first_token_s = with_reads(m, few_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));
 }
 
 double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n_cols)

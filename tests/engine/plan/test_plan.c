@@ -166,6 +166,38 @@ static void test_prediction_by_type_and_under_reads(void **state)
     ebb_model_close(model);
 }
 
+/* Beside multiply-adds: what products give, what goes into them, attention to what stands before; of one column, each product's own. */
+static void test_prediction_of_what_is_no_product(void **state)
+{
+    ebb_machine m = { .available_bytes = (uint64_t)1 << 40, .n_cpus = 2, .memory_bytes_s = 20e9, .disk_bytes_s = 2e9,
+                      .busy_share = 1, .sync_s = 1e-9, .int8_mac_s = 100e9 };
+    ebb_engine_opts few = { .n_ctx = 512, .n_chunk = 32 }, many = { .n_ctx = 512, .n_chunk = 256 };
+    double before_s, short_s, long_s;
+    ebb_model *model;
+    ebb_plan p;
+
+    (void)state;
+    assert_int_equal(ebb_model_open(path, &model, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
+    before_s = 1 / p.predicted_prefill_tok_s;
+    m.side.attend_s = 1e-6;                      /* grows with the square of the chunk: per token, with its length */
+    assert_int_equal(ebb_plan_make(model, &few, &m, &p, NULL), EBB_OK);
+    short_s = p.n_chunk / p.predicted_prefill_tok_s;
+    assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
+    long_s = 1 / p.predicted_prefill_tok_s;
+    assert_true(p.n_chunk == 256 && long_s - before_s > 128e-6 * N_LAYERS);      /* of each head a microsecond for 128 positions */
+    assert_true(short_s < long_s * 32);
+    m.side = (ebb_side_costs){ .output_s = 1e-6 };
+    assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
+    assert_true(1 / p.predicted_prefill_tok_s - before_s > 7e-6 * N_LAYERS);
+    before_s = 1 / p.predicted_decode_tok_s;
+    m.side = (ebb_side_costs){ .product_s = 1e-3 };
+    assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
+    assert_true(1 / p.predicted_decode_tok_s - before_s > 0.99e-3 * (7 * N_LAYERS + 1));
+    assert_true(1 / p.predicted_decode_tok_s - before_s < 1.01e-3 * (7 * N_LAYERS + 1));
+    ebb_model_close(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_layers_that_do_not_fit_are_refused),
         cmocka_unit_test(test_the_budget_is_used_up),
         cmocka_unit_test(test_prediction),
+        cmocka_unit_test(test_prediction_of_what_is_no_product),
         cmocka_unit_test(test_prediction_by_type_and_under_reads),
     };
 

@@ -88,6 +88,11 @@ static void test_machine(void **state)
     assert_false(ebb_machine_recall_types(&m, &s, types));
     ebb_speeds_put(&s, "weights Q4_K", 20e9, 200e9);
     ebb_speeds_put(&s, "sync", 1e-6, 0);
+    assert_false(ebb_machine_recall_types(&m, &s, types));
+    ebb_speeds_put(&s, "product", 2e-6, 1e-9);
+    ebb_speeds_put(&s, "attend", 3e-9, 1e-11);
+    ebb_speeds_put(&s, "element", 4e-10, 0);
+    assert_true(ebb_machine_recall_types(&m, &s, types) && m.side.output_s == 1e-9 && m.side.attend_dim_s == 1e-11);
     assert_true(ebb_machine_recall_types(&m, &s, types));
     assert_true(m.memory_bytes_s == 20e9 && m.int8_mac_s == 200e9 && m.types[EBB_TYPE_Q6_K].bytes_s == 10e9);
 
