@@ -55,6 +55,11 @@ struct ebb_res {
 /* Another owner for an extent; the lock is held. */
 void ebb_res_give(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at);
 
+/* -- source.c -- */
+/* Close the cache of experts; its counts stay. */
+void ebb_res_close_cache(ebb_res *r);
+void ebb_res_add_counts(ebb_expert_counts *to, const ebb_expert_counts *c);
+
 /* Whether an extent that is on its way to its place has come; between two rings nothing is known of it.  The lock is held. */
 static inline bool ebb_res_has_come(const ebb_res *r, uint32_t id)
 {
