@@ -42,7 +42,7 @@ void ebb_chat_end_draw(ebb_message *m, const ebb_shift *shift)
 {
     ebb_draw *d = m->n_draws ? &m->draws[m->n_draws - 1] : NULL;
 
-    if (!d || d->n || m->n_ids <= d->from)
+    if (!d || d->n || m->n_ids < d->from)
         return;
     d->n = (uint32_t)m->n_ids - d->from;
     d->is_moved = shift->is_on;

@@ -58,7 +58,7 @@ typedef struct ebb_left_out {
 
 /* How the tokens of an answer were drawn, from one of them on to its end or the next stop: what draws the same again. */
 typedef struct ebb_draw {
-    uint32_t     from, n;        /* of the message's ids; n 0: it never ended, the program did */
+    uint32_t     from, n;        /* of the message's ids; n 0: none, or the program was ended */
     ebb_sampling sampling;       /* its seed is never 0 */
     char         kv[16];         /* type of K and V; "": not known */
     uint32_t     n_ctx;

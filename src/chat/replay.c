@@ -111,7 +111,7 @@ static const char *why_not(const replay *r, const ebb_message *m, const ebb_draw
 {
     if (memcmp(m->ids_model, ebb_model_get_info(r->m)->fingerprint, sizeof m->ids_model) != 0)
         return "it is of another model";
-    if (d->n == 0)
+    if (d->n == 0 && m->finish == EBB_FINISH_NONE)
         return "the program was ended before it was finished";
     if (d->is_moved)
         return "K and V before it were moved there, not computed";

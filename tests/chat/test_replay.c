@@ -56,6 +56,7 @@ static ebb_chat *open_chat(uint32_t n_predict)
     ebb_chat *c;
     ebb_error err;
 
+    o.sampling.seed = 11;                        /* no answer ends by chance before there is something to compare */
     if (ebb_chat_open(&o, &c, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     wait_event(c, EBB_EVENT_READY);
@@ -183,6 +184,13 @@ static void test_differs(void **state)
     assert_int_equal(s.last.n, 3);
     assert_int_equal(s.last.was, m->ids[d->from + 3]);
     assert_int_not_equal(s.last.is, s.last.was);
+    d->n = 0;                                    /* as if the turn had ended at once */
+    m->n_ids = d->from;
+    m->finish = EBB_FINISH_STOP;
+    ebb_draw_name(NULL, 0, d->drawn);
+    s = replay(&t, (ebb_engine_opts){ 0 });
+    assert_int_equal(s.last.outcome, EBB_REPLAY_DIFFERS);
+    assert_true(s.last.n == 0 && s.last.was == -1 && s.last.is >= 0);
     ebb_tree_fini(&t);
 }
 
@@ -211,6 +219,7 @@ static void test_unknown(void **state)
     m->draws[0].is_moved = true;
     assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "moved"));
     m->draws[0].n = 0;
+    m->finish = EBB_FINISH_NONE;
     assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "ended before"));
     m->n_draws = 0;
     assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "imported"));

@@ -8,9 +8,9 @@ unset EBB_MODELS
 fail() { echo "$*"; exit 1; }
 ebb() { "$EBB" "$@" </dev/null; }
 
-ebb run -s talk "How do I leave?" >/dev/null || fail "run"
-ebb run -s talk --seed 5 --temp 2 --top-k 0 --top-p 1 --min-p 0 -n 60 "And then?" >/dev/null || fail "run, at random"
-ebb run -s talk --json "What is a branch?" >"$dir/json" || fail "run --json"
+ebb run -s talk --seed 5 "How do I leave?" >/dev/null || fail "run"
+ebb run -s talk --seed 7 --temp 2 --top-k 0 --top-p 1 --min-p 0 -n 60 "And then?" >/dev/null || fail "run, at random"
+ebb run -s talk --seed 6 --json "What is a branch?" >"$dir/json" || fail "run --json"
 grep -q '"seed":[1-9]' "$dir/json" || fail "no seed: $(cat "$dir/json")"
 for how in "" "-t 1 --cpu scalar" "--resident 0 --chunk 7" "--io pread --ram 300M"; do
     ebb sessions replay talk $how >"$dir/out" || fail "replay $how: $(cat "$dir/out")"
