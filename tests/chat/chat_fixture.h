@@ -5,6 +5,7 @@
 #include "ebb_test.h"
 
 #include "fake.h"
+#include "support/own_folder.h"
 
 static char dir[64], db[96];
 static fake_script script;
@@ -12,8 +13,7 @@ static fake_script script;
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof dir, "/tmp/ebb-chat-XXXXXX");
-    if (!mkdtemp(dir))
+    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-chat-XXXXXX") != 0)
         return -1;
     snprintf(db, sizeof db, "%s/sessions.db", dir);
     script = (fake_script){ .n_tokens = 3, .fingerprint = "model one" };
@@ -22,11 +22,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char cmd[96];
-
     (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    return system(cmd);
+    return ebb_own_folder_end(dir);
 }
 
 static ebb_chat *open_chat(const ebb_chat_opts *with)

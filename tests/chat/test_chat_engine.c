@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "chat.h"
+#include "support/own_folder.h"
 #include "support/tiny_model.h"
 
 static char dir[64], model[96], db[96];
@@ -14,8 +15,7 @@ static int setup(void **state)
     const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 2048 };
 
     (void)state;
-    snprintf(dir, sizeof dir, "/tmp/ebb-engine-XXXXXX");
-    if (!mkdtemp(dir))
+    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-engine-XXXXXX") != 0)
         return -1;
     snprintf(model, sizeof model, "%s/tiny.gguf", dir);
     snprintf(db, sizeof db, "%s/sessions.db", dir);
@@ -24,11 +24,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char cmd[96];
-
     (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    return system(cmd);
+    return ebb_own_folder_end(dir);
 }
 
 static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *notice, size_t cap)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "fake.h"
 #include "store_sql.h"
+#include "support/own_folder.h"
 
 enum { KILLS = 20, N_TOKENS = 120, DELAY_US = 200 };
 
@@ -151,8 +152,7 @@ static void kill_one(unsigned ms, unsigned delay_us, uint32_t n_old)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof dir, "/tmp/ebb-kill-XXXXXX");
-    if (!mkdtemp(dir))
+    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-kill-XXXXXX") != 0)
         return -1;
     snprintf(db, sizeof db, "%s/sessions.db", dir);
     return 0;
@@ -160,11 +160,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char cmd[96];
-
     (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    return system(cmd);
+    return ebb_own_folder_end(dir);
 }
 
 static void test_random_moments(void **state)

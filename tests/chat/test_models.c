@@ -5,14 +5,14 @@
 #include <sys/stat.h>
 
 #include "models.h"
+#include "support/own_folder.h"
 
 static char dir[64];
 
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof dir, "/tmp/ebb-models-XXXXXX");
-    if (!mkdtemp(dir))
+    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-models-XXXXXX") != 0)
         return -1;
     setenv("EBB_MODELS", dir, 1);
     setenv("XDG_DATA_HOME", "/nonexistent", 1);
@@ -21,11 +21,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char cmd[96];
-
     (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    return system(cmd);
+    return ebb_own_folder_end(dir);
 }
 
 static void make(const char *name, const char *text, time_t when)

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "models.h"
+#include "support/own_folder.h"
 #include "support/tiny_model.h"
 
 static char dir[64];
@@ -11,8 +12,7 @@ static char dir[64];
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof dir, "/var/tmp/ebb-draft-XXXXXX");
-    if (!mkdtemp(dir))
+    if (ebb_own_folder(dir, sizeof dir, "/var/tmp/ebb-draft-XXXXXX") != 0)
         return -1;
     setenv("EBB_MODELS", dir, 1);
     setenv("XDG_DATA_HOME", "/nonexistent", 1);
@@ -22,11 +22,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char cmd[96];
-
     (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    return system(cmd);
+    return ebb_own_folder_end(dir);
 }
 
 static const char *file(const char *name)

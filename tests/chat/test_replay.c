@@ -6,6 +6,7 @@
 #include "chat.h"
 #include "replay.h"
 #include "store.h"
+#include "support/own_folder.h"
 #include "support/tiny_model.h"
 
 static char dir[64], model[96], db[96];
@@ -15,8 +16,7 @@ static int setup(void **state)
     const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 2048, .n_layers = 3 };
 
     (void)state;
-    snprintf(dir, sizeof dir, "/tmp/ebb-replay-XXXXXX");
-    if (!mkdtemp(dir))
+    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-replay-XXXXXX") != 0)
         return -1;
     snprintf(model, sizeof model, "%s/tiny.gguf", dir);
     snprintf(db, sizeof db, "%s/sessions.db", dir);
@@ -25,11 +25,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char cmd[96];
-
     (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    return system(cmd);
+    return ebb_own_folder_end(dir);
 }
 
 static void wait_event(ebb_chat *c, ebb_chat_event_kind kind)

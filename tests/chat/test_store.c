@@ -5,14 +5,14 @@
 #include <sys/stat.h>
 
 #include "store_sql.h"
+#include "support/own_folder.h"
 
 static char dir[64], db[96];
 
 static int setup(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof dir, "/tmp/ebb-store-XXXXXX");
-    if (!mkdtemp(dir))
+    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-store-XXXXXX") != 0)
         return -1;
     snprintf(db, sizeof db, "%s/state/sessions.db", dir);
     return 0;
@@ -20,11 +20,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char cmd[128];
-
     (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    return system(cmd);
+    return ebb_own_folder_end(dir);
 }
 
 static ebb_store *open_db(void)
