@@ -98,10 +98,9 @@ check:                                         ## the tests, plain and under the
 check-long: $(B)/tests/engine/test_kv_random $(B)/tests/engine/fuzz_pressure  ## 10,000 random operations on the KV cache, 1,000 turns of two programs; memory taken and given, 100 rounds
 	$(Q)sh tests/engine/pressure.sh $(B)/tests/engine/fuzz_pressure $(or $(ROUNDS),100)
 	$(Q)EBB_KV_OPS=$(or $(ARGS),1250) $<
-ARM_TESTS := $(patsubst %.c,%,$(wildcard tests/engine/kernels/test_*.c)) tests/engine/model/test_bits tests/engine/test_session \
-             tests/core/os/test_pool
+ARM_TESTS := $(patsubst %.c,%,$(wildcard tests/engine/kernels/test_*.c)) tests/core/os/test_pool
 check-arm: all                                 ## the kernels for AArch64 under an emulator, where cross compiler and emulator are installed
-	$(Q)EBB=$(B)/$(NAME) sh tests/arm.sh $(ARM_TESTS)
+	$(Q)EBB=$(B)/$(NAME) sh tests/arm.sh $(ARM_TESTS) $(ARGS)
 fuzz:                                          ## strange bytes to every parser, with clang's fuzzer: make fuzz ARGS=60 (seconds for each)
 	$(Q)$(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined run-fuzzers
 $(FUZZERS): LDFLAGS += -fsanitize=fuzzer

@@ -19,16 +19,20 @@ export EBB_RUN=qemu-aarch64 EBB_TEST_LIMIT_S="${EBB_TEST_LIMIT_S:-7200}"
 # What the built-in model answers, as text.
 answer() {
     home=$(mktemp -d) || exit 1
-    env -i PATH="$PATH" HOME="$home" "$@" run --temp 0 -n 40 "How much memory does a context take?"
+    env -i PATH="$PATH" HOME="$home" "$@" --temp 0 -n 40 "How much memory does a context take?"
     rm -rf "$home"
 }
-emulated() { answer QEMU_LD_PREFIX="$QEMU_LD_PREFIX" QEMU_SET_ENV="$QEMU_SET_ENV" QEMU_CPU="$1" qemu-aarch64 build/arm/ebb; }
+# emulated CPU OPTIONS
+# shellcheck disable=SC2086
+emulated() { answer QEMU_LD_PREFIX="$QEMU_LD_PREFIX" QEMU_SET_ENV="$QEMU_SET_ENV" QEMU_CPU="$1" qemu-aarch64 build/arm/ebb run $2; }
 
 export QEMU_CPU=neoverse-n1
 qemu-aarch64 build/arm/ebb --version || exit 1
-here=$(answer "$EBB")
+here=$(answer "$EBB" run)
 for cpu in neoverse-n1 cortex-a72; do
-    [ -n "$here" ] && [ "$(emulated $cpu)" = "$here" ] || { echo "FAILED: $cpu answers otherwise"; exit 1; }
+    for options in "" "-t 3 --chunk 7"; do
+        [ -n "$here" ] && [ "$(emulated $cpu "$options")" = "$here" ] || { echo "FAILED: $cpu $options answers otherwise"; exit 1; }
+    done
 done
 echo "ok      the answer of the built-in model is that of this machine"
 # shellcheck disable=SC2086
