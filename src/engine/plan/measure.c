@@ -21,7 +21,7 @@
 #define ALIKE        1.03                        /* two times as near as that are believed */
 #define OWN_SHARE    0.85                        /* of all processors, at least, in a time that counts */
 #define PATIENCE_S   0.06
-enum { ROWS = 4096, K_MAX = 4096, K_MIN = 1024, K_SMALL = 256, ROWS_MANY = 64, COLS = 128, MIN_TIMES = 3, MAX_TIMES = 12, SYNCS = 64 };
+enum { ROWS = 4096, K_MAX = 4096, K_MIN = 1024, K_SMALL = 256, ROWS_MANY = 64, COLS = 128, MIN_TIMES = 3, MAX_TIMES = 12, SYNCS = 64, SIDE_TIMES = 15 };
 
 struct ebb_meter {
     ebb_pool          *pool;
@@ -271,10 +271,10 @@ static int by_size(const void *a, const void *b)
  * microseconds: neighbours seldom hit half of them. */
 static double usual_run(ebb_meter *m, ebb_slice_fn *fn, void *arg, uint32_t n)
 {
-    double times[SYNCS];
+    double times[SIDE_TIMES];
 
     wake(m);
-    for (int i = 0; i < SYNCS; i++) {
+    for (int i = 0; i < SIDE_TIMES; i++) {
         double begin = ebb_clock_s();
 
         if (fn)
@@ -284,8 +284,8 @@ static double usual_run(ebb_meter *m, ebb_slice_fn *fn, void *arg, uint32_t n)
         times[i] = ebb_clock_s() - begin;
     }
     ebb_pool_settle(m->pool);
-    qsort(times, SYNCS, sizeof *times, by_size);
-    return times[SYNCS / 2];
+    qsort(times, SIDE_TIMES, sizeof *times, by_size);
+    return times[SIDE_TIMES / 2];
 }
 
 typedef struct attend_job {
@@ -315,7 +315,7 @@ static void attend_slice(void *arg, uint32_t i, uint32_t thread)
 static double attend_s(ebb_meter *m, uint32_t dim)
 {
     attend_job job = { m, dim };
-    uint32_t n = 4 * m->n_threads;
+    uint32_t n = m->n_threads;
 
     return usual_run(m, attend_slice, &job, n) / ((double)n * ATTEND_COLS * ATTEND_GROUP * ATTEND_POS);
 }

@@ -23,7 +23,7 @@ double ebb_meter_bytes(ebb_meter *m, ebb_type type);     /* of weights per secon
 double ebb_meter_macs(ebb_meter *m, ebb_type type);      /* multiply-adds per second, many columns */
 double ebb_meter_sync(ebb_meter *m);                     /* seconds that it takes to hand slices out and back */
 /* What the speeds above do not say (ebb/plan.h): of a small product what is more than its bytes and multiply-adds take, at speeds
- * that a large one of this type has; of attention rows of 32 and of 128 elements, at 512 positions.  A millisecond. */
+ * that a large one of this type has; of attention rows of 32 and of 128 elements, at 512 positions.  Three milliseconds. */
 void ebb_meter_side(ebb_meter *m, ebb_type type, const ebb_type_speed *large, ebb_side_costs *out);
 /* Something was measured while neighbours took processors all the time.  Then it is what came of each second of processor
  * time: a good guess, and nothing to be remembered. */
