@@ -4,14 +4,14 @@
 set -eu
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 exec python3 - "$EBB" <<'PY'
-import json, os, shutil, signal, sqlite3, subprocess, sys, tempfile
+import json, os, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, "tests/support")
-from terminal import Terminal
+from terminal import PATIENCE_S, Terminal
 
 ebb = os.path.abspath(sys.argv[1])
-home = tempfile.mkdtemp()
+home = tempfile.mkdtemp(dir="/tmp")              # a socket's path is short
 env = dict(os.environ, HOME=home, XDG_STATE_HOME=home + "/state", XDG_CACHE_HOME=home + "/cache",
            XDG_DATA_HOME=home + "/data", XDG_CONFIG_HOME=home + "/config", TERM="xterm-256color", LANG="C.UTF-8")
 env.pop("EBB_MODELS", None)
@@ -24,9 +24,10 @@ def begin(question, *options):
     t = start(*options)
     t.until(rb"ctx |You: ", 0)
     t.type(question + b"\r")
+    end = time.monotonic() + PATIENCE_S
     while True:
-        if not t.read(0.05):
-            sys.exit("it has ended: %r" % t.seen[-600:])
+        if not t.read(0.05) or time.monotonic() > end:
+            sys.exit("no answer, or it has ended: %r" % t.seen[-600:])
         running = json.loads(subprocess.run([ebb, "stat", "--json", str(t.pid)], env=env, capture_output=True).stdout)["running"]
         if running and running[0]["generated"] > 0:
             return t

@@ -6,7 +6,7 @@ exec python3 - "$EBB" <<'PY'
 import json, os, shutil, signal, subprocess, sys, tempfile, time
 
 ebb = os.path.abspath(sys.argv[1])
-home = tempfile.mkdtemp()
+home = tempfile.mkdtemp(dir="/tmp")              # a socket's path is short
 env = dict(os.environ, HOME=home, XDG_STATE_HOME=home + "/state", XDG_CACHE_HOME=home + "/cache",
            XDG_DATA_HOME=home + "/data", XDG_CONFIG_HOME=home + "/config")
 env.pop("EBB_MODELS", None)

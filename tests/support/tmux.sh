@@ -6,7 +6,7 @@
 #     wait_for TEXT         ... on the screen; wait_for_re for a pattern, wait_gone for what goes
 command -v tmux >/dev/null || { echo "tmux is not there"; exit 77; }
 case $EBB in /*) ;; *) EBB=$PWD/$EBB ;; esac
-dir=$(mktemp -d) || exit 1
+dir=$(mktemp -d /tmp/ebb-test-XXXXXX) || exit 1   # short: a socket is in it
 socket=ebb-test-$$
 tm() { tmux -L "$socket" -f /dev/null "$@"; }
 trap 'tm kill-server 2>/dev/null; rm -rf "$dir"' EXIT
