@@ -120,8 +120,8 @@ static ebb_status look_for_file(get *g, ebb_error *err)
     if (g->total == UNKNOWN || n == g->total)
         return EBB_OK;
     if (n < g->total)
-        return EBB_FAIL(err, EBB_IO, "%s: is there with %s, the whole file has %s; `mv %s %s.part` lets ebb pull go on with it",
-                        g->path.data, ebb_size_text(n, has), ebb_size_text(g->total, wants), g->path.data, g->w->name);
+        return EBB_FAIL(err, EBB_IO, "%s: is there with %s of %s; renamed to %s.part, it lets ebb pull go on with it",
+                        g->path.data, ebb_size_text(n, has), ebb_size_text(g->total, wants), g->w->name);
     return EBB_FAIL(err, EBB_IO, "%s: is there with %llu bytes, the file to fetch has %llu: rename or delete it first", g->path.data,
                     (unsigned long long)n, (unsigned long long)g->total);
 }
