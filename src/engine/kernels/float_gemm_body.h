@@ -138,9 +138,9 @@ V16_INLINE void all_few(const ebb_matmul *a, ebb_type type)
 
 /* ---- many columns ---- */
 
-/* V16_ROWS rows of a panel times n columns, n_k elements. */
+/* V16_ROWS rows of a panel, from row i0 on, times n columns, n_k elements. */
 V16_INLINE void panel_sums(float (*w)[PANEL_K], const float *const x[V16_COLS], size_t n_k, bool is_first,
-                           float (*sum)[PANEL_ROWS][16], const int n)
+                           float (*sum)[PANEL_ROWS][16], int i0, const int n)
 {
     v16 s[V16_ROWS][V16_COLS];
 
@@ -148,7 +148,7 @@ V16_INLINE void panel_sums(float (*w)[PANEL_K], const float *const x[V16_COLS], 
     for (int i = 0; i < V16_ROWS; i++)
 #pragma GCC unroll 8
         for (int j = 0; j < n; j++)
-            s[i][j] = is_first ? v16_zero() : v16_load(sum[j][i]);
+            s[i][j] = is_first ? v16_zero() : v16_load(sum[j][i0 + i]);
     for (size_t k = 0; k < n_k; k += 16) {
         v16 wv[V16_ROWS];
 
@@ -167,7 +167,7 @@ V16_INLINE void panel_sums(float (*w)[PANEL_K], const float *const x[V16_COLS], 
     for (int i = 0; i < V16_ROWS; i++)
 #pragma GCC unroll 8
         for (int j = 0; j < n; j++)
-            v16_store(sum[j][i], s[i][j]);
+            v16_store(sum[j][i0 + i], s[i][j]);
 }
 
 /* All rows of a panel times n columns from c; the next ones are fetched meanwhile. */
@@ -185,7 +185,7 @@ V16_INLINE void panel_columns(const ebb_matmul *a, float_panel *p, size_t k0, si
         for (int j = 0; j < n; j++)
             for (size_t line = 0; line < part; line += 64)
                 __builtin_prefetch((const char *)x[j] + (size_t)n * a->x_col_bytes + (size_t)i / V16_ROWS * part + line, 0, 3);
-        panel_sums(p->w + i, x, n_k, k0 == 0, (float (*)[PANEL_ROWS][16])p->sum[at][i], n);
+        panel_sums(p->w + i, x, n_k, k0 == 0, p->sum + at, i, n);
     }
 }
 
