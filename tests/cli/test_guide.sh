@@ -12,4 +12,6 @@ ask() { want=$1; shift; got=$($EBB run --greedy -n 120 "$@" </dev/null) || fail 
 ask /undo -s undo -p "What does /undo do?"
 ask /redo -s undo -p "and how do I get it back?"
 ask "piece of text" -p "What is a token?"
+ask "ebb pull" -p "How do I get a model?"
+ask "--draft" -p "What is a draft model?"
 ask "larger model" -p "Who was the king of France?"
