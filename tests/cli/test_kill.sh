@@ -28,7 +28,7 @@ try:
         time.sleep(rng.random() * 0.12)
         p.send_signal(signal.SIGKILL)
         p.wait()
-        db = sqlite3.connect(home + "/state/ebb/sessions.db")
+        db = sqlite3.connect(home + "/state/ebb/sessions.db", timeout=300)
         if db.execute("pragma integrity_check").fetchone()[0] != "ok":
             sys.exit("the database is damaged after kill %d" % turn)
         kept = [t for t, in db.execute("select text from messages where role = 2 and finish in (1, 2)")]

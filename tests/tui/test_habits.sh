@@ -33,7 +33,7 @@ def colours(sent):
     return [w for w in words if 30 <= int(w) <= 48 and int(w) != 39 or 90 <= int(w) <= 107]
 
 def questions():
-    db = sqlite3.connect(home + "/state/ebb/sessions.db")
+    db = sqlite3.connect(home + "/state/ebb/sessions.db", timeout=300)
     rows = [r[0] for r in db.execute("select text from messages where role = 1 order by id")]
     db.close()
     return rows
