@@ -2,8 +2,8 @@
  *
  * Between two layers of a prompt of hundreds of columns a neighbour can take a gigabyte.  So memory is
  * looked at as often as the fastest neighbour could use up what is left; a look reads three small files.  While layers are still
- * being read, what they will take counts as taken: so a neighbour is seen long before he and they meet at the limit, and
- * layers that nobody has read are let go for him.   When nothing is computed, nobody looks until
+ * being read, what they will take counts as taken: so a neighbour is seen long before it and they meet at the limit, and
+ * layers that nobody has read are let go for it. When nothing is computed, nobody looks until
  * the kernel tells (os/alarm.h), or where it does not, once a second. */
 #include <pthread.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct ebb_sentry {
     bool            has_thread;
     atomic_bool     quit, is_held, is_asleep;
     atomic_llong    floor;
-    atomic_ullong   room_ns;                     /* until then there is room, whoever takes what he can */
+    atomic_ullong   room_ns;                     /* until then there is room, whoever takes memory */
     atomic_ullong   pass_ns;                     /* when a pass began or went on last */
     atomic_uint     n_let_go;
     atomic_bool     is_short;                    /* it was, at a look since the passes' thread asked */
@@ -129,7 +129,7 @@ static int look(ebb_sentry *s)
         let_go(s, available, to_come, floor);
         atomic_store(&s->is_short, true);
     }
-    if (to_come == 0 && !is_busy(s))                             /* a machine without a cgroup that does not tell: nobody looks */
+    if (to_come == 0 && !is_busy(s))           /* a machine without a cgroup that does not tell: nobody looks */
         return ebb_alarm_is_told(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
     ms = (available - floor) * 1000 / TAKE_BYTES_S;
     return (int)(ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms);
