@@ -2,8 +2,10 @@
 NAME    := ebb
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
-# The folder of kernels: of the machine that the compiler builds for.
-ARCH    := $(patsubst aarch64-%,arm,$(patsubst x86_64-%,x86,$(shell $(CC) -dumpmachine)))
+# The folder of kernels: a cross compiler's name says for what it builds, any other builds for this machine.
+# The compiler itself is not asked: the rules below may be about to install it.
+TARGET  := $(or $(filter x86_64 aarch64,$(firstword $(subst -, ,$(lastword $(subst /, ,$(CC)))))),$(shell uname -m))
+ARCH    := $(patsubst aarch64,arm,$(patsubst x86_64,x86,$(TARGET)))
 Q       := $(if $(V),,@)
 comma   := ,
 
