@@ -407,6 +407,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     double every = is_working(a) ? figures_s : settle_s;
     ebb_figures now = a->figures;
 
+    ebb_app_outside_tick(a);
     ebb_app_preview_tick(a, now_s);
     ebb_app_draft_tick(a, now_s);
     measure_tick(a);
@@ -436,7 +437,7 @@ static double frame_s(const ebb_app *a)
 
 void ebb_app_draw(ebb_app *a, double now_s)
 {
-    if (!a->is_dirty && !a->is_urgent)
+    if (ebb_app_is_outside(a) || (!a->is_dirty && !a->is_urgent))
         return;
     if (!a->is_urgent && a->drawn_s >= 0 && now_s - a->drawn_s < frame_s(a))
         return;
@@ -459,9 +460,10 @@ static int until(double then_s, double now_s)
 
 int ebb_app_timeout_ms(const ebb_app *a, double now_s)
 {
+    bool draws = !ebb_app_is_outside(a);
     int wait = -1;
 
-    if (a->is_urgent || a->figures_s < 0)
+    if ((a->is_urgent && draws) || a->figures_s < 0)
         return 0;
     if (is_working(a) || a->n_settling > 0)
         wait = until(a->figures_s + (is_working(a) ? figures_s : settle_s), now_s);
@@ -475,15 +477,25 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
         int keep = until(a->draft_due_s, now_s);
         wait = wait < 0 || keep < wait ? keep : wait;
     }
-    if (a->is_dirty) {
+    if (a->is_dirty && draws) {
         int frame = until(a->drawn_s + frame_s(a), now_s);
         wait = wait < 0 || frame < wait ? frame : wait;
     }
     return wait;
 }
 
+/* Is it for what has the terminal now? */
+static bool is_for_outside(const ebb_app *a, ebb_input_kind kind)
+{
+    return ebb_app_is_outside(a) && kind != EBB_INPUT_STOP && kind != EBB_INPUT_SIGNAL && kind != EBB_INPUT_HANGUP;
+}
+
 void ebb_app_input(ebb_app *a, const ebb_input *in)
 {
+    if (is_for_outside(a, in->kind)) {
+        ebb_app_outside_input(a, in);
+        return;
+    }
     a->is_dirty = a->is_urgent = true;
     switch (in->kind) {
     case EBB_INPUT_KEY:
@@ -496,7 +508,7 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
         ebb_editor_paste(&a->editor, in->text, in->n);
         break;
     case EBB_INPUT_SUSPEND:
-        a->term->ops->suspend(a->term);
+        ebb_app_suspend(a);
         break;
     case EBB_INPUT_STOP:
         ebb_chat_stop(a->front.chat);
@@ -505,7 +517,7 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
         a->signal = in->kind == EBB_INPUT_HANGUP ? SIGHUP : in->number;
         a->front.quit = true;
         break;
-    case EBB_INPUT_RESIZE: case EBB_INPUT_RESUME: case EBB_INPUT_NONE:
+    case EBB_INPUT_RESIZE: case EBB_INPUT_RESUME: case EBB_INPUT_CHILD: case EBB_INPUT_NONE:
         break;
     }
 }

@@ -23,6 +23,7 @@
 #include "front.h"
 #include "greeting.h"
 #include "history.h"
+#include "job.h"
 #include "panel.h"
 #include "term.h"
 #include "transcript.h"
@@ -41,6 +42,14 @@ typedef struct ebb_preview {
     ebb_chat_cost cost;
     uint32_t n_read;             /* of cost.n_tokens, those that stand by now */
 } ebb_preview;
+
+/* What has the terminal in our place; all but drawing and typing goes on meanwhile. */
+typedef struct ebb_outside {
+    enum { EBB_AT_HOME, EBB_IN_EDITOR, EBB_IN_BARE } place;
+    ebb_job  job;                /* the editor */
+    char     path[64];           /* of the draft that it has */
+    size_t   n_edits;            /* of ours, when it began */
+} ebb_outside;
 
 typedef struct ebb_app {
     ebb_front      front;        /* first: commands get it and give it back */
@@ -74,6 +83,7 @@ typedef struct ebb_app {
     bool           has_machine;
     ebb_greeting_meter *meter;   /* NULL: none was needed */
 
+    ebb_outside    outside;      /* Ctrl-G, /bare */
     bool           is_stopping;  /* the answer was told to end and has not yet */
     bool           is_whole;     /* inline: the whole screen is taken */
     bool           is_dirty;     /* something on the screen is old */
@@ -132,5 +142,10 @@ void ebb_app_preview_text(const ebb_app *a, ebb_buf *out);       /* nothing if t
 
 void ebb_app_edit_outside(ebb_app *a);           /* app_outside.c */
 void ebb_app_bare(ebb_app *a);
+bool ebb_app_is_outside(const ebb_app *a);       /* nothing may be drawn */
+void ebb_app_outside_tick(ebb_app *a);           /* has the editor ended? */
+void ebb_app_outside_input(ebb_app *a, const ebb_input *in);     /* a key or a signal about stopping, while outside */
+void ebb_app_outside_end(ebb_app *a);            /* we are leaving: what the editor has saved is the draft */
+void ebb_app_suspend(ebb_app *a);
 
 #endif

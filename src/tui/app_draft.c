@@ -36,6 +36,7 @@ bool ebb_app_leave(ebb_app *a)
     ebb_error err;
     bool is_kept;
 
+    ebb_app_outside_end(a);
     gather(a, &text);
     is_kept = text.len > 0 && a->front.state_dir.len > 0 &&
               ebb_draft_keep(a->front.state_dir.data, draft_of(a), text.data, text.len, &err) == EBB_OK;

@@ -239,7 +239,7 @@ static bool control_key(ebb_app *a, uint32_t code)
         ebb_front_quit(&a->front);
         return true;
     case 'l': a->term->ops->repaint(a->term); return true;
-    case 'z': a->term->ops->suspend(a->term); return true;
+    case 'z': ebb_app_suspend(a); return true;
     case 'r': begin_search(a); return true;
     case 'x':
         a->after_ctrl_x = a->n_queue == 0;       /* Ctrl-X Ctrl-E */

@@ -1,11 +1,10 @@
-/* Off the screen for a while: the user's editor, and text to select from (app.h). */
+/* Off the screen for a while: the user's editor, text to select from, a stop (app.h). */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,109 +14,168 @@
 
 enum { DRAFT_BYTES_MAX = 16 << 20 };
 
-extern char **environ;
-
-typedef struct errand {
-    ebb_app *a;
-    char     path[64];
-    int      status;             /* of the editor's process */
-} errand;
-
-/* -- $VISUAL, $EDITOR ---------------------------------------------------------------------- */
-
-/* The editor gets the keys' signals as if it stood alone. */
-static bool run_editor(void *arg)
+bool ebb_app_is_outside(const ebb_app *a)
 {
-    errand *e = arg;
-    char command[400], shell[] = "sh", flag[] = "-c";
-    char *argv[] = { shell, flag, command, shell, e->path, NULL };
-    posix_spawnattr_t attr;
-    sigset_t defaults;
-    pid_t pid;
-
-    snprintf(command, sizeof command, "%s \"$1\"", e->a->front.opts->editor ? e->a->front.opts->editor : "vi");
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGINT);
-    sigaddset(&defaults, SIGQUIT);
-    sigaddset(&defaults, SIGTSTP);
-    sigaddset(&defaults, SIGPIPE);
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setsigdefault(&attr, &defaults);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
-    e->status = posix_spawnp(&pid, argv[0], NULL, &attr, argv, environ);
-    posix_spawnattr_destroy(&attr);
-    while (e->status == 0 && waitpid(pid, &e->status, 0) < 0 && errno == EINTR)
-        ;
-    return false;
+    return a->outside.place != EBB_AT_HOME;
 }
 
-static bool write_draft(errand *e, ebb_error *err)
+static void come_home(ebb_app *a)
 {
+    a->outside.place = EBB_AT_HOME;
+    a->term->ops->take_back(a->term);
+    a->is_dirty = a->is_urgent = true;
+}
+
+/* -- Ctrl-Z ---------------------------------------------------------------------------------- */
+
+void ebb_app_suspend(ebb_app *a)
+{
+    if (!a->term->ops->suspend(a->term))
+        ebb_app_hint(a, "no shell is here that could bring ebb back; it was not stopped");
+}
+
+/* -- $VISUAL, $EDITOR ------------------------------------------------------------------------ */
+
+static bool write_draft(ebb_app *a, ebb_error *err)
+{
+    ebb_outside *o = &a->outside;
     ebb_buf text = { 0 };
     int fd;
     bool ok;
 
-    snprintf(e->path, sizeof e->path, "/tmp/ebb-draft-XXXXXX.md");
-    fd = mkstemps(e->path, 3);                   /* 0600 */
+    snprintf(o->path, sizeof o->path, "/tmp/ebb-draft-XXXXXX.md");
+    fd = mkstemps(o->path, 3);                   /* 0600 */
     if (fd < 0) {
         EBB_FAIL(err, EBB_IO, "no file for the draft: %s", strerror(errno));
         return false;
     }
-    ebb_editor_text(&e->a->editor, &text);
-    ok = ebb_file_write_at(fd, e->path, ebb_buf_text(&text), text.len, 0, err) == EBB_OK;
+    ok = ebb_editor_text(&a->editor, &text);
+    if (!ok)
+        EBB_FAIL(err, EBB_NOMEM, "no memory for the draft");
+    ok = ok && ebb_file_write_at(fd, o->path, ebb_buf_text(&text), text.len, 0, err) == EBB_OK;
     close(fd);
+    if (!ok)
+        unlink(o->path);
     ebb_buf_fini(&text);
     return ok;
 }
 
 void ebb_app_edit_outside(ebb_app *a)
 {
-    errand e = { .a = a };
-    ebb_buf text = { 0 };
+    const char *editor = a->front.opts->editor ? a->front.opts->editor : "vi";
     ebb_error err;
 
-    if (!write_draft(&e, &err)) {
+    if (!write_draft(a, &err)) {
         ebb_app_hint(a, "%s", err.msg);
         return;
     }
-    a->term->ops->outside(a->term, run_editor, &e);
-    if (e.status != 0)
-        ebb_app_hint(a, "the editor failed; the draft is as it was ($VISUAL or $EDITOR names another)");
-    else if (ebb_file_slurp(e.path, DRAFT_BYTES_MAX, &text, &err) != EBB_OK)
+    a->term->ops->lend(a->term, false);
+    a->outside.place = EBB_IN_EDITOR;
+    a->outside.n_edits = a->editor.n_edits;
+    if (ebb_job_start(&a->outside.job, editor, a->outside.path, &err) != EBB_OK) {
+        unlink(a->outside.path);
+        come_home(a);
         ebb_app_hint(a, "%s", err.msg);
-    else {
-        while (text.len > 0 && text.data[text.len - 1] == '\n')
-            ebb_buf_remove(&text, text.len - 1, 1);
-        ebb_editor_set(&a->editor, ebb_buf_text(&text), text.len);
     }
-    unlink(e.path);
+}
+
+/* A message that could not be sent may have come into our line meanwhile: it stands below. */
+static bool adopt_draft(ebb_app *a, ebb_error *err)
+{
+    ebb_buf text = { 0 }, own = { 0 };
+    bool ok = ebb_file_slurp(a->outside.path, DRAFT_BYTES_MAX, &text, err) == EBB_OK;
+
+    while (text.len > 0 && text.data[text.len - 1] == '\n')
+        ebb_buf_remove(&text, text.len - 1, 1);
+    if (ok && a->editor.n_edits != a->outside.n_edits && ebb_editor_text(&a->editor, &own) && own.len > 0) {
+        ebb_buf_adds(&text, text.len > 0 ? "\n" : "");
+        ebb_buf_add(&text, own.data, own.len);
+    }
+    if (ok)
+        ebb_editor_set(&a->editor, ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);
+    ebb_buf_fini(&own);
+    return ok;
+}
+
+/* One that was killed may have saved before; one that says no (:cq) means it. */
+void ebb_app_outside_tick(ebb_app *a)
+{
+    ebb_error err;
+    int status;
+
+    if (a->outside.place != EBB_IN_EDITOR || !ebb_job_has_ended(&a->outside.job))
+        return;
+    status = a->outside.job.status;
+    come_home(a);
+    if (status != 0 && !WIFSIGNALED(status))
+        ebb_app_hint(a, "the editor failed; the draft is as it was ($VISUAL or $EDITOR names another)");
+    else if (!adopt_draft(a, &err))
+        ebb_app_hint(a, "%s", err.msg);
+    else if (WIFSIGNALED(status))
+        ebb_app_hint(a, "the editor was ended by signal %d; this is what it had saved", WTERMSIG(status));
+    unlink(a->outside.path);
 }
 
 /* -- /bare ------------------------------------------------------------------------------------ */
 
-typedef struct bare {
-    ebb_term *term;
-    ebb_buf   text;
-} bare;
-
-static bool show_bare(void *arg)
-{
-    bare *b = arg;
-
-    b->term->ops->send(b->term, ebb_buf_text(&b->text), b->text.len);
-    return true;
-}
-
 void ebb_app_bare(ebb_app *a)
 {
-    bare b = { .term = a->term };
-    ebb_buf text = { 0 };
+    ebb_buf text = { 0 }, visible = { 0 };
 
     ebb_transcript_bare(&a->view, &text);
-    ebb_utf8_add_visible(&b.text, ebb_buf_text(&text), text.len, !a->term->utf8);
-    ebb_buf_adds(&b.text, "-- Enter goes back --\n");
-    a->term->ops->outside(a->term, show_bare, &b);
+    ebb_utf8_add_visible(&visible, ebb_buf_text(&text), text.len, !a->term->utf8);
+    ebb_buf_adds(&visible, "-- Enter goes back --\n");
+    a->term->ops->lend(a->term, true);
+    a->outside.place = EBB_IN_BARE;
+    a->term->ops->send(a->term, ebb_buf_text(&visible), visible.len);
     ebb_buf_fini(&text);
-    ebb_buf_fini(&b.text);
+    ebb_buf_fini(&visible);
+}
+
+static bool is_control(ebb_key key, char letter)
+{
+    return key.mods == EBB_MOD_CTRL && key.code == (uint32_t)letter;
+}
+
+static void bare_key(ebb_app *a, ebb_key key)
+{
+    bool stops = is_control(key, 'z');
+
+    if (stops || key.code == EBB_KEY_ENTER || key.code == EBB_KEY_ESC || is_control(key, 'c') || is_control(key, 'd') ||
+        is_control(key, 'j'))
+        come_home(a);
+    if (stops)
+        ebb_app_suspend(a);
+}
+
+/* -- Both ------------------------------------------------------------------------------------- */
+
+void ebb_app_outside_input(ebb_app *a, const ebb_input *in)
+{
+    bool is_editor = a->outside.place == EBB_IN_EDITOR;
+
+    if (is_editor && in->kind == EBB_INPUT_SUSPEND)
+        ebb_job_stop(&a->outside.job);
+    else if (is_editor && in->kind == EBB_INPUT_RESUME)
+        ebb_job_continue(&a->outside.job);
+    else if (!is_editor && in->kind == EBB_INPUT_KEY)
+        bare_key(a, in->key);
+    else if (!is_editor && in->kind == EBB_INPUT_SUSPEND)
+        bare_key(a, (ebb_key){ .code = 'z', .mods = EBB_MOD_CTRL });
+}
+
+void ebb_app_outside_end(ebb_app *a)
+{
+    struct stat found;
+    ebb_error err;
+
+    if (a->outside.place == EBB_IN_EDITOR) {
+        ebb_job_end(&a->outside.job);
+        if (stat(a->outside.path, &found) == 0 && found.st_size > 0)     /* not in the midst of writing it */
+            (void)!adopt_draft(a, &err);
+        unlink(a->outside.path);
+    }
+    if (ebb_app_is_outside(a))
+        come_home(a);
 }

@@ -42,6 +42,7 @@ typedef enum ebb_input_kind {
     EBB_INPUT_RESIZE,
     EBB_INPUT_RESUME,            /* back from a stop: everything is to be drawn anew */
     EBB_INPUT_SUSPEND,           /* asked to stop */
+    EBB_INPUT_CHILD,             /* a program that we run has stopped or ended */
     EBB_INPUT_STOP,              /* another process wants the answer stopped */
     EBB_INPUT_SIGNAL,            /* number: leave */
     EBB_INPUT_HANGUP,            /* the terminal is gone */

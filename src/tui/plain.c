@@ -299,6 +299,20 @@ static void read_input(plain *p)
         p->is_end = true;
 }
 
+/* The shell's lines stand between what was there and what comes. */
+static void suspend(plain *p)
+{
+    static const char nobody[] = "no shell is here that could bring ebb back; it was not stopped";
+
+    fflush(stdout);
+    if (!ebb_signals_stop()) {
+        p->at_line_start = false;                /* the terminal has shown ^Z */
+        say(&p->front, EBB_SAY_NOTICE, nobody, sizeof nobody - 1);
+    }
+    p->at_line_start = p->at_line_start || p->is_terminal;
+    p->has_prompt = false;
+}
+
 static void take_signal(plain *p)
 {
     int number;
@@ -311,8 +325,8 @@ static void take_signal(plain *p)
             fresh_line(p);
             puts("Note: Ctrl-D leaves");
         } else if (number == SIGTSTP) {
-            ebb_signals_stop();
-        } else if (number != SIGWINCH && number != SIGCONT) {
+            suspend(p);
+        } else if (number != SIGWINCH && number != SIGCONT && number != SIGCHLD) {
             p->signal = number;
             p->front.quit = true;
         }

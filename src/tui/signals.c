@@ -5,17 +5,23 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
 #include <unistd.h>
 
-static const int caught[] = { SIGTERM, SIGUSR1, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP };
+enum { STOP_LOOKS = 20, STOP_LOOK_NS = 5 * 1000 * 1000 };
+
+static const int caught[] = { SIGTERM, SIGUSR1, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
 static int ends[2] = { -1, -1 };
 static bool is_alone;            /* the terminal is gone */
+static volatile sig_atomic_t was_continued;
 
 static void on_signal(int number)
 {
     int saved = errno;
     char byte = (char)number;
 
+    if (number == SIGCONT)
+        was_continued = 1;
     if (write(ends[1], &byte, 1) < 0)            /* a full pipe holds wake-ups enough */
         errno = saved;
     errno = saved;
@@ -86,15 +92,22 @@ void ebb_signals_leave_terminal(void)
 
 void ebb_signals_ignore_keys(bool ignores)
 {
-    static const int keys[] = { SIGINT, SIGQUIT, SIGTSTP };
+    static const int keys[] = { SIGINT, SIGQUIT };
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         install(keys[i], ignores ? SIG_IGN : on_signal);
 }
 
-void ebb_signals_stop(void)
+/* Whoever was stopped was continued, and is told so, though perhaps in another thread. */
+bool ebb_signals_stop(void)
 {
+    struct timespec look = { .tv_nsec = STOP_LOOK_NS };
+
+    was_continued = 0;
     install(SIGTSTP, SIG_DFL);
     kill(0, SIGTSTP);
     install(SIGTSTP, on_signal);
+    for (int i = 0; i < STOP_LOOKS && !was_continued; i++)
+        nanosleep(&look, NULL);
+    return was_continued;
 }

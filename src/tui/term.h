@@ -40,9 +40,12 @@ typedef struct ebb_term_ops {
     void (*flush)(ebb_term *t, int cursor_row, int cursor_col);  /* row < 0: no cursor */
     void (*repaint)(ebb_term *t);                /* the next flush sends everything */
     void (*theme)(ebb_term *t, const ebb_theme *theme);
-    void (*suspend)(ebb_term *t);                /* restore, stop, come back */
-    /* Restore, let fn have the terminal, wait for Enter if it says true, come back. */
-    void (*outside)(ebb_term *t, bool (*fn)(void *arg), void *arg);
+    /* Restore, stop, come back.  false: nobody would have continued us; we were not stopped. */
+    bool (*suspend)(ebb_term *t);
+    /* Restore; until take_back the terminal is another program's: no frame is to be flushed, signals
+     * and its end are the only inputs.  With `keeps_keys` it shows what is sent, and keys come. */
+    void (*lend)(ebb_term *t, bool keeps_keys);
+    void (*take_back)(ebb_term *t);
     int  (*fds)(ebb_term *t, struct pollfd *out, int cap);       /* what to poll; how many */
     int  (*timeout_ms)(ebb_term *t);             /* -1: none; else call input after it */
     bool (*input)(ebb_term *t, ebb_input *out);  /* never blocks */

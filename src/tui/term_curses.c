@@ -100,21 +100,30 @@ static void resume(term_curses *t)
     clearok(curscr, TRUE);
 }
 
-static void curses_suspend(ebb_term *base)
+static bool curses_suspend(ebb_term *base)
 {
     term_curses *t = (term_curses *)base;
+    bool was_stopped;
 
     leave_modes(t);
-    ebb_signals_stop();
-    resume(t);                                   /* also where nobody may stop us (no job control) */
+    was_stopped = ebb_signals_stop();
+    resume(t);
+    return was_stopped;
 }
 
-static void curses_outside(ebb_term *base, bool (*fn)(void *arg), void *arg)
+static void curses_lend(ebb_term *base, bool keeps_keys)
 {
     term_curses *t = (term_curses *)base;
 
     leave_modes(t);
-    ebb_tty_lend(fn, arg);
+    ebb_tty_lend(&t->tty, keeps_keys);
+}
+
+static void curses_take_back(ebb_term *base)
+{
+    term_curses *t = (term_curses *)base;
+
+    ebb_tty_take_back(&t->tty);
     resume(t);
 }
 
@@ -280,6 +289,8 @@ static bool curses_input(ebb_term *base, ebb_input *out)
 
     if (!ebb_tty_input(&t->tty, out))
         return false;
+    if (t->tty.is_lent)                          /* what has changed is seen when it comes back */
+        return true;
     if (out->kind == EBB_INPUT_RESIZE)
         adopt_size();
     else if (out->kind == EBB_INPUT_RESUME)
@@ -304,8 +315,8 @@ static bool curses_is_behind(ebb_term *base)
 static const ebb_term_ops curses_ops = {
     .close = curses_close, .size = curses_size, .clear = curses_clear, .cell = curses_cell,
     .flush = curses_flush, .repaint = curses_repaint, .theme = curses_theme,
-    .suspend = curses_suspend, .outside = curses_outside, .fds = curses_fds, .timeout_ms = curses_timeout,
-    .input = curses_input, .send = curses_send, .is_behind = curses_is_behind,
+    .suspend = curses_suspend, .lend = curses_lend, .take_back = curses_take_back, .fds = curses_fds,
+    .timeout_ms = curses_timeout, .input = curses_input, .send = curses_send, .is_behind = curses_is_behind,
 };
 
 static bool can_move_cursor(void)

@@ -370,22 +370,29 @@ static void inline_close(ebb_term *base)
     free(t);
 }
 
-static void inline_suspend(ebb_term *base)
+static bool inline_suspend(ebb_term *base)
 {
     term_inline *t = (term_inline *)base;
 
     leave(t);
-    ebb_signals_stop();
+    t->was_stopped = ebb_signals_stop();
     enter(t);
-    t->was_stopped = true;
+    return t->was_stopped;
 }
 
-static void inline_outside(ebb_term *base, bool (*fn)(void *arg), void *arg)
+static void inline_lend(ebb_term *base, bool keeps_keys)
 {
     term_inline *t = (term_inline *)base;
 
     leave(t);
-    ebb_tty_lend(fn, arg);
+    ebb_tty_lend(&t->tty, keeps_keys);
+}
+
+static void inline_take_back(ebb_term *base)
+{
+    term_inline *t = (term_inline *)base;
+
+    ebb_tty_take_back(&t->tty);
     enter(t);
 }
 
@@ -492,6 +499,8 @@ static bool inline_input(ebb_term *base, ebb_input *out)
 
     if (!ebb_tty_input(&t->tty, out))
         return false;
+    if (t->tty.is_lent)                          /* what has changed is seen when it comes back */
+        return true;
     if (out->kind == EBB_INPUT_RESIZE)
         resized(t);
     else if (out->kind == EBB_INPUT_RESUME)
@@ -516,8 +525,8 @@ static bool inline_is_behind(ebb_term *base)
 static const ebb_term_ops inline_ops = {
     .close = inline_close, .size = inline_size, .clear = inline_clear, .begin = inline_begin, .whole = inline_whole,
     .cell = inline_cell, .flush = inline_flush, .repaint = inline_repaint, .theme = inline_theme,
-    .suspend = inline_suspend, .outside = inline_outside, .fds = inline_fds, .timeout_ms = inline_timeout,
-    .input = inline_input, .send = inline_send, .is_behind = inline_is_behind,
+    .suspend = inline_suspend, .lend = inline_lend, .take_back = inline_take_back, .fds = inline_fds,
+    .timeout_ms = inline_timeout, .input = inline_input, .send = inline_send, .is_behind = inline_is_behind,
 };
 
 static bool can_draw(void)

@@ -126,6 +126,7 @@ ebb_status ebb_tty_open(ebb_tty *t, ebb_error *err)
 
 void ebb_tty_close(ebb_tty *t)
 {
+    ebb_tty_take_back(t);
     install_fatal(SIG_DFL, 0);
     ebb_signals_close();
     line.is_open = false;
@@ -181,15 +182,35 @@ bool ebb_tty_is_behind(void)
     return (ioctl(STDOUT_FILENO, TIOCOUTQ, &n_waiting) == 0 && n_waiting > 0) || poll(&p, 1, 0) == 0;
 }
 
-void ebb_tty_lend(bool (*fn)(void *arg), void *arg)
+/* Raw for what is typed, and lines for what is shown. */
+static void set_keys_only(void)
 {
-    char c = 0;
+    struct termios modes = line.cooked;
 
-    ebb_signals_ignore_keys(true);
-    if (fn(arg))
-        while (c != '\n' && read(STDIN_FILENO, &c, 1) == 1)
-            ;
-    ebb_signals_ignore_keys(false);
+    cfmakeraw(&modes);
+    modes.c_oflag = line.cooked.c_oflag;
+    tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
+void ebb_tty_lend(ebb_tty *t, bool keeps_keys)
+{
+    t->is_lent = true;
+    t->keeps_keys = keeps_keys;
+    if (keeps_keys)
+        set_keys_only();
+    else
+        ebb_signals_ignore_keys(true);
+}
+
+void ebb_tty_take_back(ebb_tty *t)
+{
+    if (!t->is_lent)
+        return;
+    if (t->keeps_keys)
+        ebb_tty_cooked();
+    else
+        ebb_signals_ignore_keys(false);
+    t->is_lent = t->keeps_keys = false;
 }
 
 bool ebb_tty_is_plain_kind(const char *name)
@@ -205,6 +226,11 @@ bool ebb_tty_has_paste(const char *name)
 
 /* -- Input ---------------------------------------------------------------------- */
 
+static bool has_keys(const ebb_tty *t)
+{
+    return !t->is_lent || t->keeps_keys;
+}
+
 int ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap)
 {
     int n = 0;
@@ -212,13 +238,13 @@ int ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap)
     if (cap > 0)
         out[n++] = (struct pollfd){ .fd = ebb_signals_fd(), .events = POLLIN };
     if (cap > 1 && !t->is_gone)
-        out[n++] = (struct pollfd){ .fd = STDIN_FILENO, .events = POLLIN };
+        out[n++] = (struct pollfd){ .fd = STDIN_FILENO, .events = has_keys(t) ? POLLIN : 0 };
     return n;
 }
 
 int ebb_tty_timeout_ms(const ebb_tty *t)
 {
-    return ebb_keys_is_waiting(&t->keys) ? EBB_KEYS_WAIT_MS : -1;
+    return has_keys(t) && ebb_keys_is_waiting(&t->keys) ? EBB_KEYS_WAIT_MS : -1;
 }
 
 static bool is_readable(int fd, int timeout_ms)
@@ -240,16 +266,35 @@ static bool next_signal(ebb_input *out)
     case SIGCONT: out->kind = EBB_INPUT_RESUME; break;
     case SIGTSTP: out->kind = EBB_INPUT_SUSPEND; break;
     case SIGUSR1: out->kind = EBB_INPUT_STOP; break;
+    case SIGCHLD: out->kind = EBB_INPUT_CHILD; break;
     default: out->kind = EBB_INPUT_SIGNAL;
     }
     return true;
+}
+
+static bool is_hung_up(void)
+{
+    struct pollfd p = { .fd = STDIN_FILENO };
+
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
 bool ebb_tty_input(ebb_tty *t, ebb_input *out)
 {
     char bytes[READ_BYTES];
 
-    if (next_signal(out) || ebb_keys_next(&t->keys, out))
+    if (next_signal(out)) {
+        if (out->kind == EBB_INPUT_RESUME && t->keeps_keys)
+            set_keys_only();
+        return true;
+    }
+    if (!has_keys(t)) {
+        bool is_end = !t->is_gone && is_hung_up();
+        t->is_gone |= is_end;
+        *out = (ebb_input){ .kind = EBB_INPUT_HANGUP };
+        return is_end;
+    }
+    if (ebb_keys_next(&t->keys, out))
         return true;
     while (!t->is_gone && is_readable(STDIN_FILENO, ebb_tty_timeout_ms(t) > 0 ? EBB_KEYS_WAIT_MS : 0)) {
         ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);

@@ -16,6 +16,7 @@ struct pollfd;
 typedef struct ebb_tty {
     ebb_keys keys;
     bool     is_gone;            /* hung up */
+    bool     is_lent, keeps_keys;
 } ebb_tty;
 
 /* Remember the modes and catch signals.  UNSUPPORTED: standard input or output is no terminal. */
@@ -47,8 +48,11 @@ int  ebb_tty_timeout_ms(const ebb_tty *t);
 /* Keys, pastes, signals; never blocks (but for the rest of a sequence). */
 bool ebb_tty_input(ebb_tty *t, ebb_input *out);
 
-/* Let fn have the line while Ctrl-C and Ctrl-Z are its own; wait for Enter if it says true. */
-void ebb_tty_lend(bool (*fn)(void *arg), void *arg);
+/* Another program has the line from now on: nothing of it is read, but that it hangs up is seen.  Or
+ * with `keeps_keys` it only shows text as it is.  Before lending, and after taking it back, the modes
+ * are as they were found. */
+void ebb_tty_lend(ebb_tty *t, bool keeps_keys);
+void ebb_tty_take_back(ebb_tty *t);
 
 /* Bracketed paste, where the terminal knows it or at least swallows it. */
 #define EBB_PASTE_ON  "\033[?2004h"

@@ -49,6 +49,15 @@ void screen_keys(screen *s, const char *bytes)
     screen_step(s, 0);
 }
 
+void screen_wait_editor(screen *s)
+{
+    while (s->app.outside.place == EBB_IN_EDITOR) {
+        assert_true(ebb_app_timeout_ms(&s->app, s->now) != 0);   /* nothing turns the loop for nothing */
+        usleep(1000);
+        screen_step(s, 0.001);
+    }
+}
+
 const char *screen_text(screen *s)
 {
     s->app.is_urgent = true;

@@ -15,7 +15,7 @@ typedef struct term_mem {
     ebb_grid  next, shown;
     int       cursor_row, cursor_col;
     ebb_keys  keys;
-    bool      was_resized;
+    bool      was_resized, is_lent, keeps_keys;
     size_t    n_changes;
     ebb_buf   screen, sent, scrolled;
 } term_mem;
@@ -112,14 +112,23 @@ static void mem_theme(ebb_term *t, const ebb_theme *theme)
     (void)theme;
 }
 
-static void mem_suspend(ebb_term *t)
+static bool mem_suspend(ebb_term *t)
 {
     mem_repaint(t);
+    return true;
 }
 
-static void mem_outside(ebb_term *t, bool (*fn)(void *arg), void *arg)
+static void mem_lend(ebb_term *t, bool keeps_keys)
 {
-    fn(arg);
+    term_mem *m = (term_mem *)t;
+
+    m->is_lent = true;
+    m->keeps_keys = keeps_keys;
+}
+
+static void mem_take_back(ebb_term *t)
+{
+    ((term_mem *)t)->is_lent = false;
     mem_repaint(t);
 }
 
@@ -145,6 +154,8 @@ static bool mem_input(ebb_term *t, ebb_input *out)
         *out = (ebb_input){ .kind = EBB_INPUT_RESIZE };
         return true;
     }
+    if (m->is_lent && !m->keeps_keys)
+        return false;
     return ebb_keys_next(&m->keys, out) || ebb_keys_flush(&m->keys, out);
 }
 
@@ -155,15 +166,15 @@ static void mem_send(ebb_term *t, const char *bytes, size_t n)
 
 static const ebb_term_ops mem_ops = {
     .close = mem_close, .size = mem_size, .clear = mem_clear, .cell = mem_cell, .flush = mem_flush,
-    .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .outside = mem_outside, .fds = mem_fds,
-    .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,
+    .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .lend = mem_lend,
+    .take_back = mem_take_back, .fds = mem_fds, .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,
 };
 
 static const ebb_term_ops inline_ops = {
     .close = mem_close, .size = mem_size, .clear = mem_clear, .begin = mem_begin, .whole = mem_whole,
     .cell = mem_cell, .flush = mem_flush,
-    .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .outside = mem_outside, .fds = mem_fds,
-    .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,
+    .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .lend = mem_lend,
+    .take_back = mem_take_back, .fds = mem_fds, .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,
 };
 
 static bool allocate(term_mem *m, int rows, int cols)

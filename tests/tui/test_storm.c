@@ -77,9 +77,11 @@ static void storm_on(bool is_inline)
         if (i % 4 == 0) {
             s.app.is_urgent = roll(8) == 0;
             screen_step(&s, 0.002);
+            screen_wait_editor(&s);
             if (i % 64 == 0) {
                 s.app.is_urgent = true;
                 screen_step(&s, 0);
+                screen_wait_editor(&s);
                 check(&s);
             }
         }

@@ -21,6 +21,8 @@ typedef struct line {
     ebb_buf        out;          /* since the last take */
 } line;
 
+/* Ends with a line that is typed. */
+static const char editor[] = "trap 'echo editor: continued' CONT; echo editor: open; until read -r line; do :; done #";
 static bool is_inline;           /* which of the two screens is tried */
 
 /* Those of a new line.  The program has its own as soon as it runs, and nobody knows how soon that is. */
@@ -39,7 +41,7 @@ static struct termios usual_modes(void)
 static void start(line *l, const char *term)
 {
     static const ebb_chat_opts chat = { 0 };
-    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = "sleep 60 #", .is_inline = is_inline };
+    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = editor, .is_inline = is_inline };
     struct winsize size = { .ws_row = 24, .ws_col = 80 };
 
     memset(l, 0, sizeof *l);
@@ -79,13 +81,16 @@ static void put(line *l, const char *bytes)
     assert_int_equal(write(l->fd, bytes, strlen(bytes)), strlen(bytes));
 }
 
-/* What was left over of the modes, and the exit status. */
+/* What was left over of the modes, and the exit status; SIGKILL's if it would not end. */
 static int finish(line *l, bool *restored)
 {
     struct termios after;
+    double end = ebb_clock_s() + EBB_TEST_WAIT_S;
     int status;
 
     expect(l, NULL, EBB_TEST_WAIT_S);                      /* to the end of its output */
+    if (ebb_clock_s() >= end)
+        kill(l->pid, SIGKILL);
     *restored = tcgetattr(l->fd, &after) == 0 && after.c_lflag == l->before.c_lflag &&
                 after.c_iflag == l->before.c_iflag && after.c_oflag == l->before.c_oflag;
     waitpid(l->pid, &status, 0);
@@ -158,7 +163,7 @@ static void signals_restore(void **state)
 static void hang_up_ends_it(void **state)
 {
     static const char *const stages[] = { NULL, "", "a draft", "hello\r", "/help\r\033[5~", "/help\r\023hel", "\033[200~a paste that",
-                                          "one\012two\012three", "\033", "\022on", "/bare\r" };
+                                          "one\012two\012three", "\033", "\022on", "/bare\r", "\x07" };
 
     (void)state;
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
@@ -179,26 +184,6 @@ static void hang_up_ends_it(void **state)
     }
 }
 
-static void comes_back_after_a_stop(void **state)
-{
-    bool restored;
-    line l;
-
-    (void)state;
-    start(&l, "xterm");
-    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
-    put(&l, "draft");
-    assert_true(expect(&l, "t", EBB_TEST_WAIT_S));
-    kill(l.pid, SIGSTOP);
-    tcsetattr(l.fd, TCSANOW, &l.before);         /* as a shell does */
-    ebb_buf_clear(&l.out);
-    kill(l.pid, SIGCONT);
-    assert_true(expect(&l, "draft", EBB_TEST_WAIT_S));
-    put(&l, "\x15/quit\r");
-    assert_int_equal(finish(&l, &restored), 0);
-    assert_true(restored);
-}
-
 /* Until there is a second and a half in which nothing comes; false: somebody always has something to say. */
 static bool falls_silent(line *l)
 {
@@ -209,6 +194,54 @@ static bool falls_silent(line *l)
             return true;
     }
     return false;
+}
+
+/* SIGSTOP, since SIGTSTP does nothing to a program that is alone on its line.  It has stopped when we are told so, and
+ * has its modes when it switches pastes on: what is typed before that is edited by the line. */
+static void comes_back_after_a_stop(void **state)
+{
+    bool restored;
+    int status;
+    line l;
+
+    (void)state;
+    start(&l, "xterm");
+    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    put(&l, "draft");
+    assert_true(falls_silent(&l));
+    kill(l.pid, SIGSTOP);
+    assert_int_equal(waitpid(l.pid, &status, WUNTRACED), l.pid);
+    assert_true(WIFSTOPPED(status));
+    tcsetattr(l.fd, TCSANOW, &l.before);         /* as a shell does */
+    kill(l.pid, SIGCONT);
+    assert_true(expect(&l, "\033[?2004h", EBB_TEST_WAIT_S));
+    assert_true(expect(&l, "draft", EBB_TEST_WAIT_S));
+    put(&l, "\x15/quit\r");
+    assert_int_equal(finish(&l, &restored), 0);
+    assert_true(restored);
+}
+
+/* Nobody could continue it: it stays, and says so; nor does an editor stay stopped. */
+static void is_not_stopped_for_ever(void **state)
+{
+    bool restored;
+    line l;
+
+    (void)state;
+    start(&l, "xterm");
+    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    put(&l, "\x1A");
+    assert_true(expect(&l, "it was not stopped", EBB_TEST_WAIT_S));
+    put(&l, "\x07");
+    assert_true(expect(&l, "editor: open", EBB_TEST_WAIT_S));
+    put(&l, "\x1A");
+    assert_true(expect(&l, "editor: continued", EBB_TEST_WAIT_S));
+    put(&l, "x\n");
+    assert_true(expect(&l, "\033[?2004h", EBB_TEST_WAIT_S));
+    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    put(&l, "\x15/quit\r");
+    assert_int_equal(finish(&l, &restored), 0);
+    assert_true(restored);
 }
 
 /* Bytes: nothing while idle, little for a key; a resize is followed. */
@@ -243,6 +276,7 @@ static int inline_group(void)
         cmocka_unit_test(signals_restore),
         cmocka_unit_test(hang_up_ends_it),
         cmocka_unit_test(comes_back_after_a_stop),
+        cmocka_unit_test(is_not_stopped_for_ever),
         cmocka_unit_test(the_link_is_spared),
     };
 
@@ -258,6 +292,7 @@ int main(void)
         cmocka_unit_test(signals_restore),
         cmocka_unit_test(hang_up_ends_it),
         cmocka_unit_test(comes_back_after_a_stop),
+        cmocka_unit_test(is_not_stopped_for_ever),
         cmocka_unit_test(the_link_is_spared),
     };
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 #include "ebb_test.h"
 
+#include <fcntl.h>
+
 #include "attach.h"
 #include "greeting.h"
 #include "os/file.h"
@@ -186,6 +188,10 @@ static void raw_and_bare(void **state)
     assert_has(&s, "\na bold word");
     screen_keys(&s, "/bare\r");
     assert_non_null(strstr(ebb_term_mem_sent(s.term)->data, "Hi\n\na **bold** word \u241B[31m\n\n-- Enter"));
+    screen_keys(&s, "x");
+    assert_true(ebb_app_is_outside(&s.app));
+    screen_keys(&s, "\r");
+    assert_has(&s, "\na bold word");
     screen_close(&s);
 }
 
@@ -405,6 +411,7 @@ static void files_go_along(void **state)
 
 static void another_editor(void **state)
 {
+    static const char *const failing[] = { "false", "/nonexistent/editor", "a ( that is no shell's" };
     ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = "printf ' more\\n\\n' >>" };
     screen s;
 
@@ -412,14 +419,64 @@ static void another_editor(void **state)
     open_ready(&s, 16, 80);
     s.app.front.opts = &opts;
     screen_keys(&s, "draft\x07");
+    screen_wait_editor(&s);
     assert_has(&s, "> draft more\n");
     screen_keys(&s, "\x18\x05");                 /* Ctrl-X Ctrl-E */
+    screen_wait_editor(&s);
     assert_has(&s, "> draft more more\n");
-    opts.editor = "false";
+    for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
+        opts.editor = failing[i];
+        screen_keys(&s, "\x07");
+        screen_wait_editor(&s);
+        assert_has(&s, "the editor failed");
+        assert_has(&s, "> draft more more\n");
+        screen_keys(&s, "\x1B");
+    }
+    opts.editor = "f() { echo saved > \"$1\"; kill -9 $$; }; f";
     screen_keys(&s, "\x07");
-    assert_has(&s, "the editor failed");
-    assert_has(&s, "> draft more more\n");
+    screen_wait_editor(&s);
+    assert_has(&s, "ended by signal 9");
+    assert_has(&s, "> saved\n");
     screen_close(&s);
+}
+
+/* The editor waits for us; what waits for the answer is sent, and where that fails, nothing is lost. */
+static void the_chat_goes_on_behind_an_editor(void **state)
+{
+    static const char reason[] = "not that one";
+    char dir[] = "/tmp/ebb-test-XXXXXX", command[200], mark[64];
+    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = command };
+    screen s;
+    int fd;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(mark, sizeof mark, "%s/done", dir);
+    snprintf(command, sizeof command, "until [ -e %s ]; do sleep 0.01; done; printf outside >>", mark);
+    open_ready(&s, 16, 80);
+    s.app.front.opts = &opts;
+    screen_keys(&s, "One\rTwo\rThree\r\x07");
+    assert_true(ebb_app_is_outside(&s.app));
+    fake_text(s.chat, "An answer.");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 1);
+    assert_string_equal(ebb_chat_message(s.chat, 2)->text, "Two");
+    assert_true(ebb_chat_is_busy(s.chat));
+    fake_refuse(s.chat, reason);
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 1);
+    assert_false(ebb_chat_is_busy(s.chat));
+    assert_true(ebb_app_is_outside(&s.app));
+    assert_null(strstr(ebb_term_mem_screen(s.term), reason));    /* nothing was drawn */
+    fd = open(mark, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    screen_wait_editor(&s);
+    assert_has(&s, reason);
+    assert_has(&s, "> outside\n  Three\n");
+    screen_close(&s);
+    unlink(mark);
+    rmdir(dir);
 }
 
 /* Cells a second that a minute of Markdown at ten tokens a second changes on 120 columns. */
@@ -479,6 +536,7 @@ int main(void)
         cmocka_unit_test(cut_in_the_editor),
         cmocka_unit_test(files_go_along),
         cmocka_unit_test(another_editor),
+        cmocka_unit_test(the_chat_goes_on_behind_an_editor),
         cmocka_unit_test(the_link_stays_calm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
