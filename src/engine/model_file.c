@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/size.h"
 
 #define MAX_LAYERS 16384u        /* beyond it a file is damaged, not large */
 #define MAX_WIDTH  (1u << 24)    /* rows, tokens: likewise */
@@ -146,7 +147,7 @@ static ebb_status read_info(ebb_model *m, ebb_error *err)
     info->n_vocab = count_vocab(g);
     info->kv_bytes_per_tok_f16 = kv_bytes_per_tok(g, info);
     for (size_t i = 0; i < ebb_gguf_n_tensors(g); i++) {
-        info->n_params += ebb_gguf_get_tensor(g, i)->n_elems;
+        info->n_params = ebb_size_plus(info->n_params, ebb_gguf_get_tensor(g, i)->n_elems);
         info->weight_bytes += ebb_gguf_get_tensor(g, i)->n_bytes;
     }
     memcpy(info->fingerprint, ebb_gguf_digest(g), sizeof info->fingerprint);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "kv/kv_impl.h"
 
 #define LAYER_ALIGN 64u
@@ -24,9 +25,9 @@ static uint32_t blocks_for_all(const ebb_kv_shape *shape)
 
 static uint32_t blocks_for_window(const ebb_kv_shape *shape)
 {
-    uint64_t back = shape->window < GO_BACK_MAX ? shape->window : GO_BACK_MAX;
+    uint64_t window = shape->window, back = window < GO_BACK_MAX ? window : GO_BACK_MAX;
 
-    return (uint32_t)((shape->window + shape->n_chunk + back + EBB_KV_BLOCK - 1) / EBB_KV_BLOCK) + 3;
+    return (uint32_t)((window + shape->n_chunk + back + EBB_KV_BLOCK - 1) / EBB_KV_BLOCK) + 3;
 }
 
 /* Whether layers with a window are a group of their own. */
@@ -39,6 +40,14 @@ static bool is_split(const ebb_kv_shape *shape)
     return n > 0 && blocks_for_window(shape) < blocks_for_all(shape);
 }
 
+/* Of all heads of a layer, in whole lines; where there is no such size, one that fits nowhere. */
+static uint64_t layer_bytes(uint32_t n_head, size_t k, size_t v)
+{
+    uint64_t n = ebb_size_times(n_head, ebb_size_plus(k, v));
+
+    return n > UINT64_MAX - LAYER_ALIGN ? n : (n + LAYER_ALIGN - 1) / LAYER_ALIGN * LAYER_ALIGN;
+}
+
 /* Places the layers in the blocks of their groups in `out` (NULL: only counts). */
 static void place_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GROUPS], ebb_kv_place *out)
 {
@@ -47,14 +56,14 @@ static void place_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GR
     memset(block_bytes, 0, EBB_KV_GROUPS * sizeof *block_bytes);
     for (uint32_t i = 0; i < shape->n_layers; i++) {
         const ebb_kv_layer *l = &shape->layers[i];
-        size_t k = EBB_KV_BLOCK * ebb_kv_row_bytes(shape->k_type, l->dim_k);
-        size_t v = EBB_KV_BLOCK * ebb_kv_row_bytes(shape->v_type, l->dim_v);
+        size_t k = (size_t)ebb_size_times(EBB_KV_BLOCK, ebb_kv_row_bytes(shape->k_type, l->dim_k));
+        size_t v = (size_t)ebb_size_times(EBB_KV_BLOCK, ebb_kv_row_bytes(shape->v_type, l->dim_v));
         int group = split && l->has_window ? EBB_KV_WINDOW : EBB_KV_ALL;
         size_t *at = &block_bytes[group];
 
         if (out)
             out[i] = (ebb_kv_place){ .group = group, .offset = *at, .k_head = k, .v_head = v, .v_offset = l->n_head * k };
-        *at += (l->n_head * (k + v) + LAYER_ALIGN - 1) / LAYER_ALIGN * LAYER_ALIGN;
+        *at = (size_t)ebb_size_plus(*at, layer_bytes(l->n_head, k, v));
     }
 }
 
@@ -70,7 +79,7 @@ uint64_t ebb_kv_block_bytes(const ebb_kv_shape *shape)
     size_t bytes[EBB_KV_GROUPS];
 
     place_layers(shape, bytes, NULL);
-    return (uint64_t)bytes[EBB_KV_ALL] + bytes[EBB_KV_WINDOW];
+    return ebb_size_plus(bytes[EBB_KV_ALL], bytes[EBB_KV_WINDOW]);
 }
 
 uint64_t ebb_kv_all_block_bytes(const ebb_kv_shape *shape)
@@ -88,7 +97,7 @@ uint64_t ebb_kv_pool_bytes(const ebb_kv_shape *shape)
 
     place_layers(shape, bytes, NULL);
     for (int g = 0; g < EBB_KV_GROUPS; g++)
-        sum += (uint64_t)bytes[g] * blocks_for(shape, g);
+        sum = ebb_size_plus(sum, ebb_size_times(bytes[g], blocks_for(shape, g)));
     return sum;
 }
 
@@ -115,7 +124,7 @@ static ebb_status open_all(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *err
 {
     size_t bytes[EBB_KV_GROUPS];
     char *at;
-    ebb_status st = EBB_OK;
+    ebb_status st;
 
     kv->layers = calloc(shape->n_layers, sizeof *kv->layers);
     if (!kv->layers)
@@ -123,10 +132,9 @@ static ebb_status open_all(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *err
     kv->n_layers = shape->n_layers;
     kv->window = is_split(shape) ? shape->window : 0;
     place_layers(shape, bytes, kv->layers);
+    st = ebb_map_anon(ebb_kv_pool_bytes(shape), true, &kv->map, err);    /* first: this is what may be too much */
     for (int g = 0; g < EBB_KV_GROUPS && st == EBB_OK; g++)
         st = open_pool(&kv->pools[g], blocks_for(shape, g), bytes[g], err);
-    if (st == EBB_OK)
-        st = ebb_map_anon(ebb_kv_pool_bytes(shape), true, &kv->map, err);
     at = kv->map.data;
     for (int g = 0; g < EBB_KV_GROUPS && st == EBB_OK; g++) {
         kv->pools[g].data = at;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "model/run.h"
 
 #define SEGMENT_POS ((uint32_t)(EBB_KV_BLOCK * EBB_KV_SEGMENT))
@@ -240,7 +241,7 @@ size_t ebb_attend_part_floats(const ebb_run *r)
     size_t grouped = (size_t)most_group(r) * r->n_threads, split = (size_t)SPLIT_COLS * n_heads(r);
     size_t cols = grouped > split ? grouped : (split + r->n_threads - 1) / r->n_threads * r->n_threads;
 
-    return n_segs * cols * col_floats(r);
+    return (size_t)ebb_size_times(ebb_size_times(n_segs, cols), col_floats(r));
 }
 
 /* -- Gating ------------------------------------------------------------------- */

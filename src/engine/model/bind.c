@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/grow.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "model/arch.h"
 
 /* -- Failing ----------------------------------------------------------------- */
@@ -48,6 +49,16 @@ uint32_t ebb_bind_u32(ebb_binder *b, const char *key, uint32_t min, uint32_t max
     if (b->st == EBB_OK && !ebb_gguf_find(b->g, key))
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s is missing", b->net->arch->name, key);
     return ebb_bind_u32_or(b, key, min, min, max);
+}
+
+uint32_t ebb_bind_product(ebb_binder *b, const char *key, uint64_t a, uint64_t n, uint32_t max)
+{
+    uint64_t v = 0;
+
+    if (b->st == EBB_OK && (!ebb_size_mul(a, n, &v) || v > max))
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s: %llu x %llu is of an impossible size, beyond %u",
+                      b->net->arch->name, key, (unsigned long long)a, (unsigned long long)n, max);
+    return b->st == EBB_OK ? (uint32_t)v : 0;
 }
 
 double ebb_bind_f64_or(ebb_binder *b, const char *key, double otherwise)
@@ -117,17 +128,17 @@ bool ebb_bind_has(const ebb_binder *b, const char *what)
 }
 
 /* A vector is one row; n_mats matrices stand one behind the other. */
-static void check_shape(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t n_mats, uint32_t n_rows, uint32_t n_k)
+static void check_shape(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t n_mats, uint64_t n_rows, uint32_t n_k)
 {
     if (b->st != EBB_OK || (t->dims[0] == n_k && t->dims[1] == n_rows && t->dims[2] == n_mats && t->n_dims <= 3))
         return;
     if (n_mats == 1 && t->n_dims <= 2)
-        ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %llu x %llu where the metadata says %u x %u", t->name,
-                      (unsigned long long)t->dims[0], (unsigned long long)t->dims[1], n_k, n_rows);
+        ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %llu x %llu where the metadata says %u x %llu", t->name,
+                      (unsigned long long)t->dims[0], (unsigned long long)t->dims[1], n_k, (unsigned long long)n_rows);
     else
-        ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %llu x %llu x %llu where the metadata says %u x %u x %u", t->name,
+        ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %llu x %llu x %llu where the metadata says %u x %llu x %u", t->name,
                       (unsigned long long)t->dims[0], (unsigned long long)t->dims[1], (unsigned long long)t->dims[2],
-                      n_k, n_rows, n_mats);
+                      n_k, (unsigned long long)n_rows, n_mats);
 }
 
 static void check_type(ebb_binder *b, const ebb_gguf_tensor *t)
@@ -151,7 +162,7 @@ void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size
 
 /* -- Vectors ------------------------------------------------------------------ */
 
-static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint32_t first, uint32_t n)
+static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint64_t first, uint64_t n)
 {
     ebb_net *net = b->net;
     ebb_vector *vectors;
@@ -174,7 +185,7 @@ static void bind_vector(ebb_binder *b, const float **to, const char *what, const
     if (!t)
         return;
     check_shape(b, t, 1, n_rows, n_k);
-    add_vector(b, t, to, 0, n_rows * n_k);
+    add_vector(b, t, to, 0, t->n_elems);         /* n_rows * n_k, if the shape is that */
 }
 
 void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t n, bool is_required)
@@ -214,6 +225,17 @@ static void set_weight(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, u
         b->net->max_k = n_k;
 }
 
+/* n * n_rows, which rows are counted with. */
+static uint32_t count_rows(ebb_binder *b, const ebb_gguf_tensor *t, uint64_t n, uint64_t n_rows)
+{
+    uint64_t v = 0;
+
+    if (b->st == EBB_OK && (!ebb_size_mul(n, n_rows, &v) || v > INT32_MAX))
+        ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %llu x %llu rows are an impossible size", t->name,
+                      (unsigned long long)n, (unsigned long long)n_rows);
+    return b->st == EBB_OK ? (uint32_t)v : 0;
+}
+
 /* Matrix i of n equal ones of a tensor becomes the next. */
 static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_t n, uint32_t n_rows, uint32_t expert)
 {
@@ -233,17 +255,20 @@ static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_
     };
 }
 
-static void add_stack(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n, uint32_t n_rows, uint32_t n_k)
+static void add_stack(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n, uint64_t n_rows, uint32_t n_k)
 {
+    uint32_t n_all;
+
     check_type(b, t);
     check_shape(b, t, n, n_rows, n_k);
+    n_all = count_rows(b, t, n, n_rows);
     if (b->st != EBB_OK)
         return;
-    set_weight(b, w, t, n * n_rows, n_k);
-    add_nth(b, t, 0, 1, n * n_rows, 0);
+    set_weight(b, w, t, n_all, n_k);
+    add_nth(b, t, 0, 1, n_all, 0);
 }
 
-static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint32_t n_rows, uint32_t n_k)
+static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, uint64_t n_rows, uint32_t n_k)
 {
     add_stack(b, w, t, 1, n_rows, n_k);
 }
@@ -270,7 +295,7 @@ void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char 
 {
     const ebb_gguf_tensor *t = find(b, what, ".weight", true), *bias = find(b, what, ".bias", false);
     ebb_weight whole = { 0 };
-    uint32_t total = 0;
+    uint64_t total = 0;
 
     for (uint32_t i = 0; i < n; i++)
         total += w[i]->n_rows;
@@ -278,7 +303,7 @@ void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char 
         add_matrix(b, &whole, t, total, n_k);
     ebb_bind_whole(b, &whole);
     if (bias)
-        check_shape(b, bias, 1, 1, total);
+        check_shape(b, bias, 1, 1, whole.n_rows);        /* `total`, or there was a failure */
     for (uint32_t i = 0, first = 0; i < n && b->st == EBB_OK; i++) {
         uint32_t n_rows = w[i]->n_rows;
 

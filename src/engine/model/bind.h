@@ -8,7 +8,8 @@
 #define EBB_BIND_H
 #include "model/net.h"
 
-#define EBB_OUTSIDE UINT32_MAX   /* as a layer: a tensor outside the layers */
+#define EBB_OUTSIDE   UINT32_MAX /* as a layer: a tensor outside the layers */
+#define EBB_MAX_WIDTH (1u << 24) /* elements of any column but the logits (net.h, N1) */
 
 typedef struct ebb_binder {
     const ebb_gguf *g;
@@ -25,6 +26,8 @@ uint32_t ebb_bind_u32(ebb_binder *b, const char *key, uint32_t min, uint32_t max
 uint32_t ebb_bind_u32_or(ebb_binder *b, const char *key, uint32_t otherwise, uint32_t min, uint32_t max);
 double   ebb_bind_f64_or(ebb_binder *b, const char *key, double otherwise);
 bool     ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise);
+/* a * n, of which the metadata at `key` says one; beyond max a failure that names it, and 0. */
+uint32_t ebb_bind_product(ebb_binder *b, const char *key, uint64_t a, uint64_t n, uint32_t max);
 void     ebb_bind_fail(ebb_binder *b, ebb_status st, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* W [n_rows, n_k] of the current layer, in the order of use.  A bias becomes part of it. */

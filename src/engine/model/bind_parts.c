@@ -6,8 +6,8 @@
 #include "model/arch.h"
 
 #define MAX_LAYERS  4096u
-#define MAX_WIDTH   (1u << 24)   /* of any dimension but the vocabulary's */
-#define MAX_EXPERTS 4096u
+#define MAX_EXPERTS 4096u        /* of a layer ... */
+#define MAX_ALL     (1u << 17)   /* ... and of all; the largest known have 30,000 */
 
 /* -- Rope ---------------------------------------------------------------------- */
 
@@ -87,8 +87,8 @@ static void bind_heads(ebb_binder *b)
     if (net->n_head % net->n_head_kv != 0)
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: %u heads do not share %u KV heads", net->arch->name,
                       net->n_head, net->n_head_kv);
-    if ((uint64_t)net->n_head * net->dim_k > MAX_WIDTH || (uint64_t)net->n_head * net->dim_v > MAX_WIDTH)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: heads of an impossible size", net->arch->name);
+    (void)ebb_bind_product(b, ".attention.key_length", net->n_head, net->dim_k, EBB_MAX_WIDTH);
+    (void)ebb_bind_product(b, ".attention.value_length", net->n_head, net->dim_v, EBB_MAX_WIDTH);
 }
 
 static void bind_expert_shape(ebb_binder *b)
@@ -103,8 +103,9 @@ static void bind_expert_shape(ebb_binder *b)
         net->router_scale = 1.0f;                /* old files say 0 for none */
     if (net->n_expert == 0)
         return;
+    (void)ebb_bind_product(b, ".expert_count", net->n_layers, net->n_expert, MAX_ALL);
     net->n_expert_used = ebb_bind_u32(b, ".expert_used_count", 1, net->n_expert);
-    net->n_ff_expert = ebb_bind_u32_or(b, ".expert_feed_forward_length", net->n_ff, 1, MAX_WIDTH);
+    net->n_ff_expert = ebb_bind_u32_or(b, ".expert_feed_forward_length", net->n_ff, 1, EBB_MAX_WIDTH);
 }
 
 void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
@@ -115,8 +116,8 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
 
     /* the last blocks may be for multi-token prediction */
     net->n_layers = n_blocks - ebb_bind_u32_or(b, ".nextn_predict_layers", 0, 0, n_blocks - 1);
-    net->n_embd = ebb_bind_u32(b, ".embedding_length", 1, MAX_WIDTH);
-    net->n_ff = ebb_bind_u32_or(b, ".feed_forward_length", 0, 0, MAX_WIDTH);
+    net->n_embd = ebb_bind_u32(b, ".embedding_length", 1, EBB_MAX_WIDTH);
+    net->n_ff = ebb_bind_u32_or(b, ".feed_forward_length", 0, 0, EBB_MAX_WIDTH);
     net->n_ctx_train = ebb_bind_u32_or(b, ".context_length", 2048, 1, 1u << 30);
     net->norm_eps = (float)ebb_bind_f64_or(b, eps, 1e-5);
     net->embd_scale = net->residual_scale = net->logit_scale = 1.0f;

@@ -11,14 +11,14 @@ static unsigned act_bit(const ebb_weight *w)
 static ebb_status project(ebb_run *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    uint32_t q_width = net->n_head * r->unit * net->dim_k, k_width = net->n_head_kv * net->dim_k;
-    uint32_t v_width = net->n_head_kv * net->dim_v, y_width = net->n_head * net->dim_v;
+    size_t q_width = (size_t)net->n_head * net->dim_k * r->unit, k_width = (size_t)net->n_head_kv * net->dim_k;
+    size_t v_width = (size_t)net->n_head_kv * net->dim_v, y_width = (size_t)net->n_head * net->dim_v;
     bool has_gate = ebb_weight_is(&l->head_gate);
     ebb_mat mats[] = {
-        { &l->q, r->q + (size_t)r->c0 * q_width, q_width },
-        { &l->k, r->k + (size_t)r->c0 * k_width, k_width },
-        { &l->v, r->v + (size_t)r->c0 * v_width, v_width },
-        { &l->head_gate, r->head_gate + (has_gate ? (size_t)r->c0 * y_width : 0), y_width },
+        { &l->q, r->q + r->c0 * q_width, q_width },
+        { &l->k, r->k + r->c0 * k_width, k_width },
+        { &l->v, r->v + r->c0 * v_width, v_width },
+        { &l->head_gate, r->head_gate + (has_gate ? r->c0 * y_width : 0), y_width },
     };
 
     ebb_op_norm(r, &l->attn_norm, act_bit(&l->q) | act_bit(&l->k) | act_bit(&l->v) | act_bit(&l->head_gate));

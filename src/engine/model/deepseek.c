@@ -23,15 +23,16 @@ static void bind_router(ebb_binder *b, bool normalizes)
 static void bind_experts(ebb_binder *b, ebb_layer *l)
 {
     ebb_net *net = b->net;
-    uint32_t n_shared = ebb_bind_u32_or(b, ".expert_shared_count", 1, 0, 1024);
+    uint32_t n_shared = ebb_bind_u32_or(b, ".expert_shared_count", 1, 0, 1024), n_ff;
 
     ebb_bind_ffn_matrices(b, l);
     if (!ebb_weight_is(&l->experts.router))
         return;
     if (ebb_bind_has_named(b, "exp_probs_b.bias"))
         ebb_bind_named(b, &l->experts.choice_bias, "exp_probs_b.bias", net->n_expert);
+    n_ff = ebb_bind_product(b, ".expert_shared_count", net->n_ff_expert, n_shared, EBB_MAX_WIDTH);
     if (n_shared > 0)
-        ebb_bind_shared_expert(b, l, net->n_ff_expert * n_shared);
+        ebb_bind_shared_expert(b, l, n_ff);
 }
 
 /* -- DeepSeek MoE ------------------------------------------------------------------ */
@@ -141,6 +142,10 @@ static void bind_v2(ebb_binder *b)
                             : net->n_head_kv != net->n_head || net->dim_k != dim_head || net->dim_v != net->dim_head_v))
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: keys of %u and values of %u do not fit latents of %u",
                       net->arch->name, net->dim_k, net->dim_v, net->dim_latent);
+    (void)ebb_bind_product(b, ".attention.key_length_mla", net->n_head, dim_head, EBB_MAX_WIDTH);
+    (void)ebb_bind_product(b, ".attention.kv_lora_rank", net->n_head, net->dim_latent, EBB_MAX_WIDTH);
+    (void)ebb_bind_product(b, ".attention.value_length_mla", net->n_head, (uint64_t)net->dim_nope + net->dim_head_v,
+                           EBB_MAX_WIDTH);
     bind_temperature(b, dim_head);
     ebb_bind_layers(b, bind_latent_layer);
 }

@@ -17,15 +17,15 @@ void ebb_mixture_layout(ebb_run *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_cols;
 
-    r->mix = ebb_arena_take(a, cols * net->n_embd * sizeof(float), ALIGN);
-    r->scores = ebb_arena_take(a, cols * net->n_expert * sizeof(float), ALIGN);
-    r->chosen = ebb_arena_take(a, cols * net->n_expert_used * sizeof(uint32_t), ALIGN);
-    r->members = ebb_arena_take(a, cols * net->n_expert_used * sizeof(uint32_t), ALIGN);
-    r->first_member = ebb_arena_take(a, (net->n_expert + 1) * sizeof(uint32_t), ALIGN);
+    r->mix = ebb_arena_take_rows(a, cols, net->n_embd, sizeof(float), ALIGN);
+    r->scores = ebb_arena_take_rows(a, cols, net->n_expert, sizeof(float), ALIGN);
+    r->chosen = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
+    r->members = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
+    r->first_member = ebb_arena_take_rows(a, 1, (size_t)net->n_expert + 1, sizeof(uint32_t), ALIGN);
     r->is_computed = ebb_arena_take(a, net->n_expert, ALIGN);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (net->acts >> kind & 1)
-            r->gathered[kind] = ebb_arena_take(a, cols * ebb_act_col_bytes((ebb_act)kind, net->max_k), ALIGN);
+            r->gathered[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
     ebb_foresee_layout(r, a);
 }
 

@@ -22,11 +22,11 @@ void ebb_foresee_layout(ebb_run *r, ebb_arena *a)
 {
     const ebb_net *net = r->net;
 
-    r->foreseen.scores = ebb_arena_take(a, COLS * net->n_expert * sizeof(float), ALIGN);
-    r->foreseen.chosen = ebb_arena_take(a, COLS * net->n_expert_used * sizeof(uint32_t), ALIGN);
-    r->foreseen.unsure = ebb_arena_take(a, net->n_expert * sizeof(float), ALIGN);
-    r->foreseen.sure = ebb_arena_take(a, (size_t)net->n_layers * net->n_expert_used * sizeof(float), ALIGN);
-    r->foreseen.n_rest = ebb_arena_take(a, net->n_layers * sizeof(uint32_t), ALIGN);
+    r->foreseen.scores = ebb_arena_take_rows(a, COLS, net->n_expert, sizeof(float), ALIGN);
+    r->foreseen.chosen = ebb_arena_take_rows(a, COLS, net->n_expert_used, sizeof(uint32_t), ALIGN);
+    r->foreseen.unsure = ebb_arena_take_rows(a, 1, net->n_expert, sizeof(float), ALIGN);
+    r->foreseen.sure = ebb_arena_take_rows(a, net->n_layers, net->n_expert_used, sizeof(float), ALIGN);
+    r->foreseen.n_rest = ebb_arena_take_rows(a, 1, net->n_layers, sizeof(uint32_t), ALIGN);
 }
 
 void ebb_foresee_init(ebb_run *r)
@@ -65,7 +65,7 @@ static void judge(ebb_run *r, uint32_t layer)
     if (f->layer != layer || f->n_cols != n)
         return;
     for (uint32_t i = 0; i < used; i++) {
-        float *sure = &f->sure[layer * used + i];
+        float *sure = &f->sure[(size_t)layer * used + i];
         uint32_t n_right = 0;
 
         for (uint32_t k = 0; k < n; k++)
@@ -115,7 +115,7 @@ static void ask(ebb_run *r, const ebb_layer *next, uint32_t layer)
     for (uint32_t e = 0; e < net->n_expert; e++)
         f->unsure[e] = 1;
     for (uint32_t k = 0; k < f->n_cols * used; k++)
-        f->unsure[f->chosen[k]] *= powf(1 - f->sure[layer * used + k % used], (float)step(r));
+        f->unsure[f->chosen[k]] *= powf(1 - f->sure[(size_t)layer * used + k % used], (float)step(r));
     for (uint32_t i = 0; i < used; i++)
         for (uint32_t k = 0; k < f->n_cols; k++) {
             uint32_t e = f->chosen[k * used + i];

@@ -60,11 +60,11 @@ uint32_t ebb_held_first_row(const ebb_held *h)
 
 uint32_t ebb_held_n_rows(const ebb_held *h)
 {
-    uint32_t end = h->end * h->m->part_rows;
+    uint64_t end = (uint64_t)h->end * h->m->part_rows;
 
     if (h->begin == h->end)
         return 0;
-    return (ebb_held_is_plain(h) && end < h->w.n_rows ? end : h->w.n_rows) - ebb_held_first_row(h);
+    return (ebb_held_is_plain(h) && end < h->w.n_rows ? (uint32_t)end : h->w.n_rows) - ebb_held_first_row(h);
 }
 
 const void *ebb_held_row(const ebb_held *h, uint32_t row)

@@ -24,11 +24,12 @@ void ebb_latent_layout(ebb_run *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_cols, n = dim_turned(net) + max_size(net->dim_nope, net->dim_head_v);
 
-    r->low_q = ebb_arena_take(a, cols * net->dim_latent_q * sizeof(float), ALIGN);
-    r->low_kv = ebb_arena_take(a, cols * (net->dim_latent + dim_turned(net)) * sizeof(float), ALIGN);
-    r->wide = ebb_arena_take(a, cols * net->n_head * max_size(n, net->dim_nope + net->dim_head_v) * sizeof(float), ALIGN);
+    r->low_q = ebb_arena_take_rows(a, cols, net->dim_latent_q, sizeof(float), ALIGN);
+    r->low_kv = ebb_arena_take_rows(a, cols, net->dim_latent + dim_turned(net), sizeof(float), ALIGN);
+    n = max_size(n, (size_t)net->dim_nope + net->dim_head_v);
+    r->wide = ebb_arena_take_rows(a, cols, net->n_head * n, sizeof(float), ALIGN);
     r->head_acts_bytes = cols * ebb_act_col_bytes(EBB_ACT_F32, max_size(net->dim_latent, net->dim_nope));
-    r->head_acts = ebb_arena_take(a, r->n_threads * r->head_acts_bytes, ALIGN);
+    r->head_acts = ebb_arena_take_rows(a, r->n_threads, r->head_acts_bytes, 1, ALIGN);
 }
 
 /* -- Small steps of a column --------------------------------------------------------- */

@@ -10,6 +10,7 @@
 
 #define ALIGN      64u
 #define PART_BYTES ((uint64_t)2 << 20)
+#define PIECE_BYTES 16384u       /* of a vector that is converted */
 #define PART_ROWS  256u          /* at least, so that threads share a part evenly */
 #define ROWS_UNIT  64u
 
@@ -126,26 +127,34 @@ void ebb_net_fini(ebb_net *net)
 void ebb_net_layout(ebb_net *net, ebb_arena *a)
 {
     for (uint32_t i = 0; i < net->n_vectors; i++)
-        *net->vectors[i].to = ebb_arena_take(a, net->vectors[i].n * sizeof(float), ALIGN);
+        *net->vectors[i].to = ebb_arena_take_rows(a, net->vectors[i].n, 1, sizeof(float), ALIGN);
+}
+
+/* Elements of other types pass through `raw` in pieces. */
+static ebb_status convert_vector(const ebb_vector *v, const ebb_kernels *kern, ebb_res *res, float *to, ebb_error *err)
+{
+    const ebb_gguf_tensor *t = v->tensor;
+    size_t elem = ebb_type_get(t->type)->block_bytes;
+    _Alignas(64) char raw[PIECE_BYTES];
+    ebb_status st = EBB_OK;
+
+    for (uint64_t i = 0, n; i < v->n && st == EBB_OK; i += n) {
+        n = v->n - i < PIECE_BYTES / elem ? v->n - i : PIECE_BYTES / elem;
+        st = ebb_res_read(res, t->part, t->offset + (v->first + i) * elem, raw, n * elem, err);
+        if (st == EBB_OK)
+            kern->dequantize[t->type](raw, n, to + i);
+    }
+    return st;
 }
 
 static ebb_status load_vector(const ebb_vector *v, const ebb_kernels *kern, ebb_res *res, ebb_error *err)
 {
     const ebb_gguf_tensor *t = v->tensor;
-    size_t elem = ebb_type_get(t->type)->block_bytes, n = v->n * elem;
     float *to = (float *)(uintptr_t)*v->to;
-    void *raw = t->type == EBB_TYPE_F32 ? to : malloc(n);
-    ebb_status st;
 
-    if (!raw)
-        return EBB_FAIL(err, EBB_NOMEM, "tensor %s: no memory for %zu bytes", t->name, n);
-    st = ebb_res_read(res, t->part, t->offset + v->first * elem, raw, n, err);
-    if (raw != to) {
-        if (st == EBB_OK)
-            kern->dequantize[t->type](raw, v->n, to);
-        free(raw);
-    }
-    return st;
+    if (t->type != EBB_TYPE_F32)
+        return convert_vector(v, kern, res, to, err);
+    return ebb_res_read(res, t->part, t->offset + v->first * sizeof *to, to, v->n * sizeof *to, err);
 }
 
 ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err)

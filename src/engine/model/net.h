@@ -7,6 +7,13 @@
  *              the engine's own memory - a few hundred KB;
  *   token_embd read row by row; if the output is tied it is a matrix too.
  *
+ * What binding has checked, so that nobody needs to check it again:
+ *  N1  no column has more than 2^24 elements (E, F, H D, H Dv, H (N + R), H (N + Dv), VH S;
+ *      3 * 2^24 where a delta net convolves), the logits 2^31 - 1; a matrix at most 2^31 - 1 rows;
+ *  N2  at most 4096 layers, 4096 experts in each and 2^17 experts in all.
+ * So rows, and elements of a column, count in 32 bits; what they are multiplied with is 64 bits
+ * wide, and what is multiplied with the context, too, counts by base/size.h.
+ *
  * Letters, as in the papers: E embedding, H query heads, G = H / KV heads that
  * share a KV head, D elements of a head, F feed-forward width, V vocabulary, X
  * experts; KH, VH, S, K: heads, width and kernel of delta-net layers. */
@@ -137,7 +144,7 @@ static inline bool ebb_weight_is(const ebb_weight *w)
 /* Elements [first, first + n) of a tensor, to be copied as F32 at open. */
 typedef struct ebb_vector {
     const ebb_gguf_tensor *tensor;
-    uint32_t               first, n;
+    uint64_t               first, n;     /* biases of all experts are one vector */
     const float          **to;   /* where the pointer goes */
 } ebb_vector;
 

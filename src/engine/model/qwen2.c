@@ -12,7 +12,8 @@ const ebb_arch ebb_arch_qwen2 = { .name = "qwen2", .bind = bind };
 static void bind_moe_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_plain_layer(b, l);
-    ebb_bind_shared_expert(b, l, ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", b->net->n_ff, 1, 1u << 24));
+    ebb_bind_shared_expert(b, l, ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", b->net->n_ff, 1,
+                                                 EBB_MAX_WIDTH));
 }
 
 static void bind_moe(ebb_binder *b)

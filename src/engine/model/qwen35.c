@@ -5,6 +5,7 @@
 
 #define MAX_HEADS 4096u
 #define MAX_WIDTH 4096u
+_Static_assert(MAX_HEADS * MAX_WIDTH <= EBB_MAX_WIDTH, "N1");
 
 /* Of each key head, the rows of beta of its value heads, then those of alpha. */
 static void bind_beta_alpha(ebb_binder *b, ebb_delta *d)
@@ -71,7 +72,8 @@ static void bind_layer(ebb_binder *b, ebb_layer *l)
     ebb_bind_norm(b, &l->ffn_norm, "post_attention_norm", b->net->n_embd);
     ebb_bind_ffn_matrices(b, l);
     if (ebb_bind_has(b, "ffn_gate_inp_shexp"))
-        ebb_bind_shared_expert(b, l, ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", b->net->n_ff_expert, 1, 1u << 24));
+        ebb_bind_shared_expert(b, l, ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", b->net->n_ff_expert, 1,
+                                                     EBB_MAX_WIDTH));
 }
 
 static void bind(ebb_binder *b)

@@ -10,9 +10,10 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static float *take_floats(ebb_arena *a, size_t n)
+/* [n_rows][n] */
+static float *take_floats(ebb_arena *a, size_t n_rows, size_t n)
 {
-    return ebb_arena_take(a, n * sizeof(float), ALIGN);
+    return ebb_arena_take_rows(a, n_rows, n, sizeof(float), ALIGN);
 }
 
 static void layout_attention(ebb_run *r, ebb_arena *a)
@@ -20,11 +21,11 @@ static void layout_attention(ebb_run *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_cols;
 
-    r->q = take_floats(a, cols * net->n_head * r->unit * net->dim_k);
-    r->k = take_floats(a, cols * net->n_head_kv * net->dim_k);
-    r->v = take_floats(a, cols * net->n_head_kv * net->dim_v);
+    r->q = take_floats(a, cols, (size_t)net->n_head * net->dim_k * r->unit);
+    r->k = take_floats(a, cols, (size_t)net->n_head_kv * net->dim_k);
+    r->v = take_floats(a, cols, (size_t)net->n_head_kv * net->dim_v);
     if (net->has_head_gate)
-        r->head_gate = take_floats(a, cols * net->n_head * net->dim_v);
+        r->head_gate = take_floats(a, cols, (size_t)net->n_head * net->dim_v);
 }
 
 static void layout_delta(ebb_run *r, ebb_arena *a)
@@ -34,15 +35,15 @@ static void layout_delta(ebb_run *r, ebb_arena *a)
 
     if (net->state_bytes == 0)
         return;
-    r->conv = take_floats(a, cols * (2 * (size_t)net->n_head_delta_k * net->dim_delta + inner));
-    r->z = take_floats(a, cols * inner);
-    r->alpha = take_floats(a, cols * net->n_head_delta_v);
-    r->beta = take_floats(a, cols * net->n_head_delta_v);
+    r->conv = take_floats(a, cols, 2 * (size_t)net->n_head_delta_k * net->dim_delta + inner);
+    r->z = take_floats(a, cols, inner);
+    r->alpha = take_floats(a, cols, net->n_head_delta_v);
+    r->beta = take_floats(a, cols, net->n_head_delta_v);
 }
 
 static void layout_ff(ebb_run *r, ebb_arena *a)
 {
-    r->ff = take_floats(a, r->cap_cols * max_size(r->net->n_ff, r->net->n_ff_expert));
+    r->ff = take_floats(a, r->cap_cols, max_size(r->net->n_ff, r->net->n_ff_expert));
 }
 
 /* Widest columns of y. */
@@ -57,8 +58,10 @@ static size_t y_width(const ebb_net *net)
 static void layout_wide(ebb_run *r, ebb_arena *a)
 {
     static void (*const parts[])(ebb_run *, ebb_arena *) = { layout_attention, layout_delta, layout_ff };
-    size_t from = (a->used + ALIGN - 1) / ALIGN * ALIGN, end = from;
+    size_t from, end;
 
+    (void)ebb_arena_take(a, 0, ALIGN);
+    from = end = a->used;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         a->used = from;
         parts[i](r, a);
@@ -72,31 +75,31 @@ void ebb_run_layout(ebb_run *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_cols, floats;
 
-    r->x = take_floats(a, cols * net->n_embd);
-    r->y = take_floats(a, cols * y_width(net));
+    r->x = take_floats(a, cols, net->n_embd);
+    r->y = take_floats(a, cols, y_width(net));
     layout_wide(r, a);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (net->acts >> kind & 1)
-            r->act[kind] = ebb_arena_take(a, cols * ebb_act_col_bytes((ebb_act)kind, net->max_k), ALIGN);
+            r->act[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
     for (uint32_t i = 0; i < net->n_ropes; i++) {
-        r->cos_sin[i] = take_floats(a, cols * net->ropes[i].n_rot);
-        r->freqs[i] = ebb_arena_take(a, net->ropes[i].n_rot / 2 * sizeof(double), ALIGN);
+        r->cos_sin[i] = take_floats(a, cols, net->ropes[i].n_rot);
+        r->freqs[i] = ebb_arena_take_rows(a, 1, net->ropes[i].n_rot / 2, sizeof(double), ALIGN);
     }
     if (net->dim_latent)
         ebb_latent_layout(r, a);
     if (net->n_expert)
         ebb_mixture_layout(r, a);
     if (net->state_bytes)
-        r->state = ebb_arena_take(a, r->n_states * net->state_bytes, ALIGN);
-    r->parts = take_floats(a, ebb_attend_part_floats(r));
-    r->logits = take_floats(a, (size_t)r->cap_logits * net->n_vocab);
+        r->state = ebb_arena_take_rows(a, r->n_states, net->state_bytes, 1, ALIGN);
+    r->parts = take_floats(a, 1, ebb_attend_part_floats(r));
+    r->logits = take_floats(a, r->cap_logits, net->n_vocab);
     /* a thread's floats: a normed column, a slice of gate and up, q, k, o of a delta net's head, scores of experts, a row of K
      * or V; also the raw bytes of a row of token_embd */
     floats = max_size(max_size(net->n_embd, 2 * cols * EBB_SLICE_ROWS), 3 * (size_t)net->dim_delta);
     floats = max_size(floats, max_size(net->n_expert, r->unit * (size_t)max_size(net->dim_k, net->dim_v)));
     r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), net->embd_row_bytes);
     r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
-    r->thread = ebb_arena_take(a, r->thread_bytes * EBB_POOL_PLACES(r->n_threads), ALIGN);
+    r->thread = ebb_arena_take_rows(a, EBB_POOL_PLACES(r->n_threads), r->thread_bytes, 1, ALIGN);
 }
 
 void ebb_run_init(ebb_run *r)

@@ -35,7 +35,7 @@ static void turn(const ebb_run *r, const ebb_layer *l, uint32_t c, const ebb_nor
     const float *cos_sin = r->cos_sin[l->rope] + (size_t)c * rope->n_rot;
 
     for (uint32_t h = 0; h < n_heads; h++)
-        ebb_rope_turn(r, rope, cos_sin, x + h * r->net->dim_k);
+        ebb_rope_turn(r, rope, cos_sin, x + (size_t)h * r->net->dim_k);
 }
 
 /* Heads in the basis of a normalised Hadamard matrix: what stands out in a few elements is
@@ -109,14 +109,14 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     const ebb_net *net = r->net;
     const ebb_layer *l = &net->layers[job->i_layer];
     uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK;
-    uint32_t dim_k = r->unit * net->dim_k, dim_v = r->unit * net->dim_v;
+    size_t dim_k = r->unit * (size_t)net->dim_k, dim_v = r->unit * (size_t)net->dim_v;
     float *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
     const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
 
     (void)thread;
     if (has_whole_q(r, l)) {
         turn_q(r, l, c, 0, net->n_head);
-        spread_q(r, r->q + (size_t)c * net->n_head * dim_k);
+        spread_q(r, r->q + c * net->n_head * dim_k);
     }
     turn(r, l, c, &l->k_norm, k, 0, net->n_head_kv);
     rotate_heads(r, k, net->n_head_kv);

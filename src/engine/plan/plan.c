@@ -65,8 +65,8 @@ ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_laye
 
 uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx)
 {
-    uint64_t session = (uint64_t)n_ctx * sizeof(ebb_token) + EBB_KV_GROUPS * ebb_kv_blocks_of(n_ctx) * sizeof(uint32_t) +
-                       (uint64_t)net->n_vocab * sizeof(float);
+    uint64_t blocks = EBB_KV_GROUPS * sizeof(uint32_t) * ebb_kv_blocks_of(n_ctx);
+    uint64_t session = (uint64_t)n_ctx * sizeof(ebb_token) + blocks + (uint64_t)net->n_vocab * sizeof(float);
     uint64_t sampler = (uint64_t)net->n_vocab * 3 * 8;
 
     return session + sampler;
@@ -104,7 +104,7 @@ static uint64_t activation_bytes(const planning *q)
 
     ebb_layout_run(q->p, q->net, &run);
     ebb_layout_arena(q->net, &run, &count);
-    return count.used + ebb_layout_session_bytes(q->net, q->p->n_ctx);
+    return ebb_size_plus(count.used, ebb_layout_session_bytes(q->net, q->p->n_ctx));
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -139,9 +139,15 @@ uint64_t ebb_plan_ring_least(const ebb_net *net)
     return whole_pages(largest_part(net, true, NULL));
 }
 
+/* Twice what a layer chooses, of matrices of `one`. */
+static uint64_t least_for_experts(const ebb_net *net, uint64_t one)
+{
+    return ebb_size_times(2 * EXPERT_MATRICES * (uint64_t)net->n_expert_used, one);
+}
+
 uint64_t ebb_plan_experts_least(const ebb_net *net)
 {
-    return 2 * EXPERT_MATRICES * net->n_expert_used * largest_part(net, false, NULL);
+    return least_for_experts(net, largest_part(net, false, NULL));
 }
 
 uint64_t ebb_plan_ring(const ebb_net *net)
@@ -198,12 +204,12 @@ uint64_t ebb_plan_stays(const ebb_net *net, const ebb_plan *p, ebb_placement pla
     return spread(net, false, experts, stays), 0;
 }
 
-/* Memory for streamed experts: twice what a layer chooses, at least. */
+/* Memory for streamed experts. */
 static uint64_t expert_bytes(const planning *q, uint64_t left)
 {
     uint64_t one = largest_part(q->net, false, q->stays);
 
-    return one ? 2 * EXPERT_MATRICES * q->net->n_expert_used * one + left : 0;
+    return one ? ebb_size_plus(least_for_experts(q->net, one), left) : 0;
 }
 
 /* Share of what is chosen that is read where that share of the experts has room: as it was before, else as if all
@@ -225,6 +231,19 @@ void ebb_plan_set_missed(const ebb_net *net, ebb_plan *p, double missed)
     p->expert_read_bytes = (uint64_t)(missed * (double)chosen);
     p->stream_bytes += p->expert_read_bytes;
     p->expert_hits = missed < 1 ? 1 - missed : 0;
+}
+
+static uint64_t total_bytes(const ebb_plan *p)
+{
+    const uint64_t parts[] = {
+        p->weights_resident_bytes, p->weights_ring_bytes, p->expert_bytes, p->kv_bytes, p->activation_bytes,
+        p->tokenizer_bytes, p->code_bytes, p->reserve_bytes, p->draft_bytes,
+    };
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        sum = ebb_size_plus(sum, parts[i]);
+    return sum;
 }
 
 /* Fill the parts for the choices that stand in the plan. */
@@ -260,8 +279,7 @@ static void count(const planning *q)
         p->activation_bytes = activation_bytes(q);
     p->code_bytes = CODE_BYTES;
     p->reserve_bytes = SLACK_BYTES + p->weights_resident_bytes / SLACK_SHARE + (p->stream_bytes > 0 ? EBB_READER_BYTES : 0);
-    p->total_bytes = p->weights_resident_bytes + p->weights_ring_bytes + p->expert_bytes + p->kv_bytes + p->activation_bytes +
-                     p->tokenizer_bytes + p->code_bytes + p->reserve_bytes + p->draft_bytes;
+    p->total_bytes = total_bytes(p);
 }
 
 uint64_t ebb_plan_draft_bytes(const ebb_plan *draft)
@@ -328,7 +346,7 @@ static void set_spread(const planning *q, uint64_t bytes)
 
     p->is_spread = p->streams_output = true;
     p->spread_bytes = bytes;
-    p->n_resident = (uint32_t)(bytes * p->n_layers / whole_bytes(q->net));
+    p->n_resident = (uint32_t)(ebb_size_times(bytes, p->n_layers) / whole_bytes(q->net));
     count(q);
 }
 
@@ -357,7 +375,7 @@ static bool place_layers(const planning *q)
     if (!q->o->has_resident && q->o->placement == EBB_PLACE_INTERLEAVED)
         return fit_spread(q);
     if (q->o->has_resident && q->o->resident_is_percent && q->o->placement == EBB_PLACE_INTERLEAVED) {
-        set_spread(q, whole_bytes(q->net) * q->o->resident / 100);
+        set_spread(q, ebb_size_times(whole_bytes(q->net), q->o->resident) / 100);
         return p->total_bytes <= p->budget_bytes;
     }
     for (int without = 0; without < 2; without++) {
@@ -418,7 +436,7 @@ static bool overflow_kv(const planning *q)
         return false;
     set_spread(q, 0);
     more = (p->total_bytes - p->budget_bytes + block - 1) / block;
-    if (p->total_bytes <= p->budget_bytes || more > n - least)
+    if (p->total_bytes <= p->budget_bytes || p->total_bytes == UINT64_MAX || more > n - least)
         return false;
     p->kv_file_bytes = more * block;
     return true;

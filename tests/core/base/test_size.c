@@ -34,9 +34,35 @@ static void test_texts(void **state)
         assert_string_equal(ebb_size_text(all[i].bytes, text), all[i].want);
 }
 
+static void test_products(void **state)
+{
+    static const struct { uint64_t a, b, product; bool fits; } all[] = {
+        { 0, UINT64_MAX, 0, true }, { 1, UINT64_MAX, UINT64_MAX, true },
+        { UINT32_MAX, UINT32_MAX, 0xfffffffe00000001u, true },
+        { (uint64_t)1 << 20, (uint64_t)1 << 12, (uint64_t)1 << 32, true },
+        { (uint64_t)1 << 32, (uint64_t)1 << 32, 0, false }, { UINT64_MAX, 2, 0, false },
+        { ((uint64_t)1 << 32) + 1, UINT32_MAX, UINT64_MAX, true }, { UINT64_MAX, UINT64_MAX, 0, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        uint64_t v = 7;
+
+        assert_true(ebb_size_mul(all[i].a, all[i].b, &v) == all[i].fits);
+        assert_true(v == (all[i].fits ? all[i].product : 7));
+        assert_true(ebb_size_times(all[i].a, all[i].b) == (all[i].fits ? all[i].product : UINT64_MAX));
+    }
+    assert_true(ebb_size_plus(UINT64_MAX - 1, 1) == UINT64_MAX);
+    assert_true(ebb_size_plus(UINT64_MAX - 1, 2) == UINT64_MAX);
+    assert_true(ebb_size_plus(UINT64_MAX, UINT64_MAX) == UINT64_MAX);
+    assert_true(ebb_size_plus(1, 2) == 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sizes), cmocka_unit_test(test_texts) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes), cmocka_unit_test(test_texts), cmocka_unit_test(test_products),
+    };
 
     return cmocka_run_group_tests_name("size", tests, NULL, NULL);
 }
