@@ -79,7 +79,10 @@ static ebb_status load_header(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *e
             return EBB_FAIL(err, EBB_BUSY, "%s: its header needs more than the %llu bytes that are there", label, (ull)want);
         if (st != EBB_OK && st != EBB_BUSY)
             return st;
-        want = st == EBB_OK ? h->n_bytes : min_u64(p->n_here, need > 2 * want ? need : 2 * want);
+        if (st == EBB_OK)
+            want = h->n_bytes;
+        else
+            want = min_u64(min_u64(p->n_here, EBB_GGUF_MAX_HEADER), need > 2 * want ? need : 2 * want);
         ebb_gguf_header_fini(h);
     }
 }
@@ -275,6 +278,25 @@ static ebb_status finish(ebb_gguf *g, ebb_status st, ebb_gguf **out, ebb_error *
     return st;
 }
 
+/* The model of which *p, with header *h, is the only part or one of several; *p is empty if it was taken over. */
+static ebb_status open_parts(ebb_gguf *g, const char *path, ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
+{
+    uint64_t n = header_number(h, "split.count", 1);
+    ebb_status st;
+
+    if (n > MAX_PARTS)
+        return EBB_FAIL(err, EBB_LIMIT, "%s: claims %llu parts, more than %u are not accepted", path, (ull)n,
+                        MAX_PARTS);
+    if (n > 1)
+        return open_split(g, path, (uint32_t)n, header_number(h, "split.tensors.count", UINT64_MAX), err);
+    st = alloc_parts(g, 1, err);
+    if (st != EBB_OK)
+        return st;
+    g->parts[0] = *p;
+    *p = (ebb_gguf_part){ .fd = -1 };
+    return adopt(g, 0, h, err);
+}
+
 ebb_status ebb_gguf_open(const char *path, ebb_gguf **out, ebb_error *err)
 {
     ebb_gguf *g = calloc(1, sizeof *g);
@@ -286,20 +308,8 @@ ebb_status ebb_gguf_open(const char *path, ebb_gguf **out, ebb_error *err)
     if (!g)
         return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a model handle", path);
     st = open_part(path, &p, &h, err);
-    uint64_t n = st == EBB_OK ? header_number(&h, "split.count", 1) : 1;
-    uint64_t n_tensors = header_number(&h, "split.tensors.count", UINT64_MAX);
-    if (st == EBB_OK && n > MAX_PARTS)
-        st = EBB_FAIL(err, EBB_LIMIT, "%s: claims %llu parts, more than %u are not accepted", path, (ull)n, MAX_PARTS);
-    if (st == EBB_OK && n <= 1) {
-        st = alloc_parts(g, 1, err);
-        if (st == EBB_OK) {
-            g->parts[0] = p;
-            p = (ebb_gguf_part){ .fd = -1 };
-            st = adopt(g, 0, &h, err);
-        }
-    } else if (st == EBB_OK) {
-        st = open_split(g, path, (uint32_t)n, n_tensors, err);
-    }
+    if (st == EBB_OK)
+        st = open_parts(g, path, &p, &h, err);
     ebb_gguf_header_fini(&h);
     part_fini(&p);
     return finish(g, st, out, err);

@@ -11,7 +11,8 @@
  *  G3  a tensor of a known type lies inside its file, rows are whole blocks;
  *      one of an unknown type begins inside its file and has n_bytes == 0;
  *  G4  offsets are multiples of the alignment, which may be as small as 1: who
- *      maps a tensor and needs it aligned for a kernel has to look.
+ *      maps a tensor and needs it aligned for a kernel has to look;
+ *  G5  the tensors of a file have no more bytes together than the file, and a file at most 2^48.
  * Memory: never more than the size of the files + 64 MiB.
  *
  * Threads: immutable after open, free to share. */

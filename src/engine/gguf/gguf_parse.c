@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "ebb/type.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -69,17 +70,24 @@ static ebb_status take_u64(cursor *c, uint64_t *out, const char *what, const cha
     return st;
 }
 
-static ebb_status take_text(cursor *c, const char **text, uint64_t *n, const char *what, const char *of)
+/* *n_bytes and *text are set together or not at all. */
+static ebb_status take_text(cursor *c, const char **text, uint64_t *n_bytes, const char *what, const char *of)
 {
-    ebb_status st = take_u64(c, n, what, of);
+    uint64_t n = 0;
+    ebb_status st = take_u64(c, &n, what, of);
 
-    return st == EBB_OK ? take(c, *n, text, what, of) : st;
+    if (st == EBB_OK)
+        st = take(c, n, text, what, of);
+    if (st == EBB_OK)
+        *n_bytes = n;
+    return st;
 }
 
 /* A key or a tensor name: what G1 says. */
 static ebb_status take_name(cursor *c, const char **text, uint32_t *n_bytes, uint64_t max, const char *what,
                             const char *of)
 {
+    const char *name = NULL;
     uint64_t n = 0;
     ebb_status st = take_u64(c, &n, what, of);
 
@@ -88,11 +96,14 @@ static ebb_status take_name(cursor *c, const char **text, uint32_t *n_bytes, uin
     if (n == 0 || n > max)
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: the %s of %s has %llu bytes (1 to %llu are allowed)",
                         c->name, what, of, (ull)n, (ull)max);
-    st = take(c, n, text, what, of);
-    if (st == EBB_OK && memchr(*text, '\0', n))
+    st = take(c, n, &name, what, of);
+    if (st != EBB_OK)
+        return st;
+    if (memchr(name, '\0', n))
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: the %s of %s holds a NUL byte", c->name, what, of);
+    *text = name;
     *n_bytes = (uint32_t)n;
-    return st;
+    return EBB_OK;
 }
 
 /* A name of n bytes as a C string for a message. */
@@ -116,6 +127,8 @@ static ebb_status check_value_type(const cursor *c, uint32_t type, const char *k
 static ebb_status parse_array(cursor *c, ebb_gguf_kv *kv, const char *key)
 {
     uint32_t item = 0;
+    uint64_t n = 0, n_bytes, start, min_bytes;
+    const char *data;
     ebb_status st = take_u32(c, &item, "type", key);
 
     if (st == EBB_OK)
@@ -123,27 +136,29 @@ static ebb_status parse_array(cursor *c, ebb_gguf_kv *kv, const char *key)
     if (st == EBB_OK && item == EBB_GGUF_ARRAY)
         return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: key %s is an array of arrays, which ebb does not read", c->name, key);
     if (st == EBB_OK)
-        st = take_u64(c, &kv->n, "length", key);
+        st = take_u64(c, &n, "length", key);
+    if (st != EBB_OK)
+        return st;
+    start = c->pos;
+    data = c->bytes + start;
+    min_bytes = item == EBB_GGUF_STRING ? 8 : value_bytes[item];
+    if (n > (c->size - start) / min_bytes)
+        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged or truncated: array %s has %llu items, the file has %llu bytes; "
+                        "download it again", c->name, key, (ull)n, (ull)c->size);
+    if (item != EBB_GGUF_STRING)
+        st = take(c, n * min_bytes, &data, "array", key);
+    for (uint64_t i = 0; item == EBB_GGUF_STRING && i < n && st == EBB_OK; i++) {
+        const char *text;
+
+        st = take_text(c, &text, &n_bytes, "array", key);
+    }
     if (st != EBB_OK)
         return st;
     kv->item_type = (ebb_gguf_type)item;
-    kv->data = c->bytes + c->pos;
-
-    uint64_t start = c->pos, min_bytes = item == EBB_GGUF_STRING ? 8 : value_bytes[item];
-    if (kv->n > (c->size - c->pos) / min_bytes)
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged or truncated: array %s has %llu items, the file has %llu bytes; "
-                        "download it again", c->name, key, (ull)kv->n, (ull)c->size);
-    if (item != EBB_GGUF_STRING) {
-        kv->n_bytes = kv->n * min_bytes;
-        return take(c, kv->n_bytes, &kv->data, "array", key);
-    }
-    for (uint64_t i = 0; i < kv->n && st == EBB_OK; i++) {
-        const char *text;
-        uint64_t n;
-        st = take_text(c, &text, &n, "array", key);
-    }
+    kv->n = n;
     kv->n_bytes = c->pos - start;
-    return st;
+    kv->data = data;
+    return EBB_OK;
 }
 
 static ebb_status parse_string(cursor *c, ebb_gguf_kv *kv, const char *key)
@@ -175,8 +190,9 @@ static ebb_status parse_kv(cursor *c, ebb_gguf_kv *kv)
         return parse_array(c, kv, key);
     if (type == EBB_GGUF_STRING)
         return parse_string(c, kv, key);
-    kv->n_bytes = value_bytes[type];
-    return take(c, kv->n_bytes, &kv->data, "value", key);
+    st = take(c, value_bytes[type], &kv->data, "value", key);
+    kv->n_bytes = st == EBB_OK ? value_bytes[type] : 0;
+    return st;
 }
 
 static ebb_status take_alignment(const cursor *c, const ebb_gguf_kv *kv, ebb_gguf_header *h)
@@ -192,18 +208,20 @@ static ebb_status take_alignment(const cursor *c, const ebb_gguf_kv *kv, ebb_ggu
     return EBB_OK;
 }
 
-static ebb_status parse_metadata(cursor *c, ebb_gguf_header *h)
+/* n_kvs counts those that are whole. */
+static ebb_status parse_metadata(cursor *c, ebb_gguf_header *h, size_t n)
 {
     ebb_status st = EBB_OK;
 
     h->alignment = 32;
-    h->kvs = calloc(h->n_kvs + 1, sizeof *h->kvs);
+    h->kvs = calloc(n + 1, sizeof *h->kvs);
     if (!h->kvs)
-        return EBB_FAIL(c->err, EBB_NOMEM, "%s: no memory for %zu metadata keys", c->name, h->n_kvs);
-    for (size_t i = 0; i < h->n_kvs && st == EBB_OK; i++) {
+        return EBB_FAIL(c->err, EBB_NOMEM, "%s: no memory for %zu metadata keys", c->name, n);
+    for (size_t i = 0; i < n && st == EBB_OK; i++) {
         st = parse_kv(c, &h->kvs[i]);
         if (st == EBB_OK)
             st = take_alignment(c, &h->kvs[i], h);
+        h->n_kvs += st == EBB_OK;
     }
     return st;
 }
@@ -260,22 +278,25 @@ static ebb_status parse_tensor(cursor *c, ebb_gguf_tensor *t)
     return st == EBB_OK ? size_tensor(c, t, name) : st;
 }
 
-static ebb_status parse_tensors(cursor *c, ebb_gguf_header *h)
+/* n_tensors counts those that are whole. */
+static ebb_status parse_tensors(cursor *c, ebb_gguf_header *h, size_t n)
 {
     ebb_status st = EBB_OK;
 
-    h->tensors = calloc(h->n_tensors + 1, sizeof *h->tensors);
+    h->tensors = calloc(n + 1, sizeof *h->tensors);
     if (!h->tensors)
-        return EBB_FAIL(c->err, EBB_NOMEM, "%s: no memory for the index of %zu tensors", c->name, h->n_tensors);
-    for (size_t i = 0; i < h->n_tensors && st == EBB_OK; i++)
+        return EBB_FAIL(c->err, EBB_NOMEM, "%s: no memory for the index of %zu tensors", c->name, n);
+    for (size_t i = 0; i < n && st == EBB_OK; i++) {
         st = parse_tensor(c, &h->tensors[i]);
+        h->n_tensors += st == EBB_OK;
+    }
     return st;
 }
 
 /* Offsets from the start of the file, all inside it. */
 static ebb_status place_tensors(const cursor *c, ebb_gguf_header *h)
 {
-    uint64_t end = 0;
+    uint64_t end = 0, sum = 0;
 
     h->n_bytes = c->pos;
     h->data_at = (c->pos + h->alignment - 1) & ~(h->alignment - 1);
@@ -292,10 +313,14 @@ static ebb_status place_tensors(const cursor *c, ebb_gguf_header *h)
             return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s has an impossible offset", c->name,
                             shown(name, t->name, t->name_bytes));
         end = t_end > end ? t_end : end;
+        sum = ebb_size_plus(sum, t->n_bytes);
     }
     if (end > c->size)
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: truncated: has %llu of %llu bytes; download it again", c->name,
                         (ull)c->size, (ull)end);
+    if (sum > c->size)                           /* then what they take in memory would be out of all proportion */
+        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: its tensors have %llu bytes together, the file has %llu: "
+                        "they overlap", c->name, (ull)sum, (ull)c->size);
     return EBB_OK;
 }
 
@@ -349,12 +374,19 @@ static ebb_status check_count(const cursor *c, uint64_t n, uint64_t item_bytes, 
     return EBB_OK;
 }
 
-static ebb_status parse_beginning(cursor *c, ebb_gguf_header *h)
+/* What the beginning promises. */
+typedef struct counts {
+    uint64_t n_tensors, n_kvs;
+} counts;
+
+static ebb_status parse_beginning(cursor *c, ebb_gguf_header *h, counts *n)
 {
     const char *magic = NULL;
-    uint64_t n_tensors = 0, n_kvs = 0;
     ebb_status st;
 
+    if (c->size > EBB_GGUF_MAX_FILE)
+        return EBB_FAIL(c->err, EBB_LIMIT, "%s: has %llu bytes, more than %llu are not accepted", c->name, (ull)c->size,
+                        (ull)EBB_GGUF_MAX_FILE);
     if (c->size < 4)
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: is no GGUF file: it has %llu bytes; download it again", c->name, (ull)c->size);
     st = take(c, 4, &magic, "beginning", "the file");
@@ -365,15 +397,13 @@ static ebb_status parse_beginning(cursor *c, ebb_gguf_header *h)
     if (st == EBB_OK)
         st = check_version(c, h->version);
     if (st == EBB_OK)
-        st = take_u64(c, &n_tensors, "number of tensors", "the file");
+        st = take_u64(c, &n->n_tensors, "number of tensors", "the file");
     if (st == EBB_OK)
-        st = take_u64(c, &n_kvs, "number of keys", "the file");
+        st = take_u64(c, &n->n_kvs, "number of keys", "the file");
     if (st == EBB_OK)
-        st = check_count(c, n_tensors, MIN_TENSOR_BYTES, EBB_GGUF_MAX_TENSORS, "tensors");
+        st = check_count(c, n->n_tensors, MIN_TENSOR_BYTES, EBB_GGUF_MAX_TENSORS, "tensors");
     if (st == EBB_OK)
-        st = check_count(c, n_kvs, MIN_KV_BYTES, EBB_GGUF_MAX_KEYS, "metadata keys");
-    h->n_tensors = st == EBB_OK ? (size_t)n_tensors : 0;
-    h->n_kvs = st == EBB_OK ? (size_t)n_kvs : 0;
+        st = check_count(c, n->n_kvs, MIN_KV_BYTES, EBB_GGUF_MAX_KEYS, "metadata keys");
     return st;
 }
 
@@ -381,16 +411,19 @@ ebb_status ebb_gguf_parse(const char *bytes, uint64_t have, uint64_t size, const
                           ebb_gguf_header *h, uint64_t *need, ebb_error *err)
 {
     cursor c = { .bytes = bytes, .have = have, .size = size, .name = name, .err = err };
+    counts n = { 0 };
     ebb_status st;
 
     memset(h, 0, sizeof *h);
-    st = parse_beginning(&c, h);
+    st = parse_beginning(&c, h, &n);
     if (st == EBB_OK)
-        st = parse_metadata(&c, h);
+        st = parse_metadata(&c, h, (size_t)n.n_kvs);
     if (st == EBB_OK)
-        st = parse_tensors(&c, h);
+        st = parse_tensors(&c, h, (size_t)n.n_tensors);
     if (st == EBB_OK)
         st = place_tensors(&c, h);
+    if (st != EBB_OK)
+        ebb_gguf_header_fini(h);                 /* there is nothing to be asked */
     *need = c.need;
     return st;
 }

@@ -3,7 +3,8 @@
 #define EBB_GGUF_PARSE_H
 #include "gguf/gguf.h"
 
-#define EBB_GGUF_MAX_HEADER  ((uint64_t)1 << 30)   /* bytes */
+#define EBB_GGUF_MAX_FILE    ((uint64_t)1 << 48)   /* bytes of a part: all parts fit 64 bits */
+#define EBB_GGUF_MAX_HEADER  ((uint64_t)1 << 26)   /* bytes; the largest known have 10 MB */
 #define EBB_GGUF_MAX_TENSORS ((uint64_t)1 << 17)   /* the largest known have 30,000 */
 #define EBB_GGUF_MAX_KEYS    ((uint64_t)1 << 16)
 #define EBB_GGUF_MAX_NAME    ((uint64_t)1024)      /* of a tensor; ggml itself has 64 */
@@ -24,7 +25,7 @@ typedef struct ebb_gguf_header {
  * messages.  Pointers in *h point into `bytes`; no text ends with NUL yet, and
  * nobody has looked for duplicates.
  * BUSY means that the header goes on: come back with at least *need bytes.
- * On any other failure err is filled.  *h needs fini in every case. */
+ * On any other failure err is filled.  On every failure *h is empty; else it needs fini. */
 EBB_MUST_CHECK
 ebb_status ebb_gguf_parse(const char *bytes, uint64_t have, uint64_t size, const char *name,
                           ebb_gguf_header *h, uint64_t *need, ebb_error *err);

@@ -11,6 +11,7 @@
 #include "ebb_test.h"
 
 #include "base/buf.h"
+#include "ebb/type.h"
 #include "gguf/gguf.h"
 
 static inline void gguf_u32(ebb_buf *f, uint32_t v) { ebb_buf_add(f, &v, sizeof v); }
@@ -81,5 +82,42 @@ static inline void gguf_data(ebb_buf *f, size_t alignment, size_t n)
         ebb_buf_addc(f, 0);
     for (size_t i = 0; i < n; i++)
         ebb_buf_addc(f, (char)i);
+}
+
+/* Part `no` of n_parts as a whole file: a key of each type and two tensors. */
+static inline void gguf_part(ebb_buf *f, uint32_t no, uint32_t n_parts)
+{
+    static const char bytes[8] = { 1 };
+    const uint64_t n_tensors = 2 * (uint64_t)n_parts;
+    const uint16_t count = (uint16_t)n_parts;
+
+    gguf_head(f, 3, 2, EBB_GGUF_TYPE_COUNT + 4);
+    gguf_kv_str(f, "general.architecture", "llama");
+    gguf_kv_raw(f, "split.count", EBB_GGUF_U16, &count, sizeof count);
+    gguf_kv_u32(f, "split.no", no);
+    gguf_kv_raw(f, "split.tensors.count", EBB_GGUF_U64, &n_tensors, sizeof n_tensors);
+    for (uint32_t type = 0; type < EBB_GGUF_TYPE_COUNT; type++) {
+        static const uint8_t n_bytes[EBB_GGUF_TYPE_COUNT] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
+        char key[32];
+
+        snprintf(key, sizeof key, "test.%s", ebb_gguf_type_name(type));
+        if (type == EBB_GGUF_STRING)
+            gguf_kv_str(f, key, "text");
+        else if (type != EBB_GGUF_ARRAY)
+            gguf_kv_raw(f, key, type, bytes, n_bytes[type]);
+        else
+            gguf_kv_array(f, key, EBB_GGUF_STRING, 2);
+        if (type == EBB_GGUF_ARRAY) {
+            gguf_text(f, "first", 5);
+            gguf_text(f, "second", 6);
+        }
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "blk.%u.ffn_%u.weight", no, i);
+        gguf_tensor(f, name, EBB_TYPE_F32, 32 * i, 2, (uint64_t)4, (uint64_t)2);
+    }
+    gguf_data(f, 32, 64);
 }
 #endif

@@ -243,6 +243,27 @@ static void test_alignments(void **state)
     expect(&f, EBB_FORMAT, "general.alignment is no power of two");
 }
 
+/* What is promised or shared is no more than there is: memory is taken in proportion to it. */
+static void test_more_than_there_is(void **state)
+{
+    const ebb_model_begun file = { "/proc/self/exe", "bad.gguf", ((uint64_t)1 << 48) + 1 };
+    ebb_error err = { 0 };
+    ebb_buf f = { 0 };
+    ebb_gguf *g;
+    size_t i;
+
+    (void)state;
+    gguf_head(&f, 3, 3, 0);
+    gguf_tensor(&f, "a", EBB_TYPE_F32, 0, 1, (uint64_t)64);
+    gguf_tensor(&f, "b", EBB_TYPE_F32, 0, 1, (uint64_t)64);
+    gguf_tensor(&f, "c", EBB_TYPE_F32, 32, 1, (uint64_t)56);
+    gguf_data(&f, 32, 256);
+    expect(&f, EBB_FORMAT, "its tensors have 736 bytes together, the file has 384: they overlap");
+    assert_int_equal(ebb_gguf_open_begun(&file, 1, &i, &g, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "has 281474976710657 bytes, more than 281474976710656 are not accepted"));
+    assert_null(g);
+}
+
 /* Cut at every byte: always an error with words, never more. */
 static void test_every_truncation(void **state)
 {
@@ -280,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_values),      cmocka_unit_test(test_lists),
         cmocka_unit_test(test_dimensions),  cmocka_unit_test(test_places),
         cmocka_unit_test(test_alignments),  cmocka_unit_test(test_every_truncation),
+        cmocka_unit_test(test_more_than_there_is),
     };
     return cmocka_run_group_tests_name("gguf hostile", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* 2,000 damaged files: opened, used as far as they open, and thrown away.
  * No crash, no hang, and never more heap than the file's size + 64 MiB. */
-#include "gguf_build.h"
+#include "gguf_damage.h"
 
 #include "ebb_alloc.h"
 
@@ -10,76 +10,7 @@
 
 #define SLACK ((long long)64 << 20)
 
-static uint64_t rng = 0x9e3779b97f4a7c15u;
-
-static uint64_t random_below(uint64_t n)
-{
-    rng ^= rng << 13;
-    rng ^= rng >> 7;
-    rng ^= rng << 17;
-    return rng % n;
-}
-
-/* -- Damage -------------------------------------------------------------------------- */
-static void put_number(ebb_buf *f, size_t at, size_t width)
-{
-    static const uint64_t values[] = {
-        0, 1, 8, 9, 255, 65536, INT32_MAX, UINT32_MAX, (uint64_t)1 << 32, (uint64_t)1 << 40, (uint64_t)1 << 61,
-        INT64_MAX, UINT64_MAX - 7, UINT64_MAX,
-    };
-    uint64_t v = values[random_below(sizeof values / sizeof values[0])];
-
-    if (at + width > f->len)
-        return;
-    if (random_below(3) == 0) {                  /* or almost what was there */
-        memcpy(&v, f->data + at, width);
-        v += random_below(9) - 4;
-    }
-    memcpy(f->data + at, &v, width);
-}
-
-/* One edit within the first `span` bytes. */
-static void damage(ebb_buf *f, size_t span)
-{
-    if (f->len == 0)
-        return;
-    size_t at = random_below(span < f->len ? span : f->len);
-
-    switch (random_below(8)) {
-    case 0: case 1: f->data[at] = (char)(f->data[at] ^ (1 << random_below(8))); break;
-    case 2: f->data[at] = (char)random_below(256); break;
-    case 3: put_number(f, at, 8); break;
-    case 4: put_number(f, at & ~(size_t)3, 4); break;
-    case 5: ebb_buf_remove(f, at, f->len - at < 16 ? f->len - at : 1 + random_below(16)); break;
-    case 6: ebb_buf_insert(f, at, "\0\1\2\3\4\5\6\7\xff\xff\xff\xff\xff\xff\xff", 1 + random_below(15)); break;
-    default: ebb_buf_remove(f, at, f->len - at); break;
-    }
-}
-
 /* -- Use ----------------------------------------------------------------------------- */
-static void use_gguf(const ebb_gguf *g, size_t size)
-{
-    const char *text;
-    uint64_t total = 0, v;
-    size_t n;
-
-    for (size_t i = 0; i < ebb_gguf_n_keys(g); i++) {
-        const ebb_gguf_kv *kv = ebb_gguf_get_key(g, i);
-        ebb_gguf_strings s = ebb_gguf_strings_of(kv);
-        assert_ptr_equal(ebb_gguf_find(g, kv->key), kv);
-        while (ebb_gguf_strings_next(&s, &text, &n))
-            total += n > 0 ? (uint8_t)text[0] + (uint8_t)text[n - 1] : 0;
-        for (uint64_t k = 0; k < kv->n && k < 1000; k++)
-            total += ebb_gguf_item_u64(kv, k, &v);
-    }
-    for (size_t i = 0; i < ebb_gguf_n_tensors(g); i++) {
-        const ebb_gguf_tensor *t = ebb_gguf_get_tensor(g, i);
-        assert_ptr_equal(ebb_gguf_find_tensor(g, t->name), t);
-        assert_true(t->offset + t->n_bytes <= size && t->offset <= size);
-    }
-    assert_true(total < UINT64_MAX);
-}
-
 static void use_model(const ebb_model *m)
 {
     static const char text[] = "Once upon a time, 3 <s>caf\xc3\xa9\xff 12345";
@@ -101,12 +32,6 @@ static void use_model(const ebb_model *m)
         ebb_model_piece(m, ids[i], true, buf, sizeof buf);
 }
 
-static void check_failure(const ebb_error *err)
-{
-    if (err->msg[0] == '\0' || strchr(err->msg, '\n'))
-        fail_msg("a failure without one clear line: \"%s\"", err->msg);
-}
-
 /* The file in exactly its own bytes, so that a sanitizer sees one byte too far. */
 static void try_one(const ebb_buf *f, bool with_tokenizer)
 {
@@ -120,14 +45,14 @@ static void try_one(const ebb_buf *f, bool with_tokenizer)
     if (f->len)
         memcpy(exact, f->data, f->len);
     if (ebb_gguf_open_memory(exact, f->len, "mutant", &g, &err) != EBB_OK)
-        check_failure(&err);
+        gguf_check_failure(&err);
     else
-        use_gguf(g, f->len);
+        gguf_use(g);
     ebb_gguf_close(g);
     err = (ebb_error){ 0 };
     if (with_tokenizer) {
         if (ebb_model_open_memory(exact, f->len, "mutant", &m, &err) != EBB_OK)
-            check_failure(&err);
+            gguf_check_failure(&err);
         else
             use_model(m);
         ebb_model_close(m);
@@ -145,8 +70,8 @@ static void mutate(const ebb_buf *base, size_t span, int n, int every)
     for (int i = 0; i < n; i++) {
         ebb_buf_clear(&f);
         ebb_buf_add(&f, base->data, base->len);
-        for (uint64_t edits = 1 + random_below(4); edits > 0; edits--)
-            damage(&f, span);
+        for (uint64_t edits = 1 + gguf_random_below(4); edits > 0; edits--)
+            gguf_damage(&f, span);
         try_one(&f, i % every == 0);
     }
     ebb_buf_fini(&f);
@@ -281,7 +206,7 @@ static void test_no_memory(void **state)
             assert_true(st == EBB_OK || st == EBB_NOMEM);
             assert_true((st == EBB_OK) == (m != NULL));
             if (st != EBB_OK)
-                check_failure(&err);
+                gguf_check_failure(&err);
             ebb_model_close(m);
             assert_int_equal(atomic_load(&alloc_now), begin);
         }
