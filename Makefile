@@ -57,19 +57,19 @@ $(B)/$(NAME): $(B)/cli/main.o $(B)/libebb.a
 $(B)/libebb.a: $(LIB_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/chat/guide_data.o: models/guide.gguf
+$(B)/chat/models/guide_data.o: models/guide.gguf
 $(B)/%.o: src/%.c $(B)/flags | build/deps-build
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(ISA) -MMD -MP -c $< -o $@
 # The built-in themes are part of the object.
-$(B)/tui/theme.o: $(wildcard themes/*.theme)
+$(B)/tui/term/theme.o: $(wildcard themes/*.theme)
 # So are the system prompts.
-$(B)/chat/library.o: $(wildcard prompts/*.txt)
-$(B)/chat/guide_data.o: models/guide.gguf
+$(B)/chat/prompt/system_prompts.o: $(wildcard prompts/*.txt)
+$(B)/chat/models/guide_data.o: models/guide.gguf
 $(B)/tests/%.o: tests/%.c $(B)/flags | build/deps-test
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) -MMD -MP -c $< -o $@
-# C files of a test folder that are no tests are linked into each test of that folder, before the
+# C files of a test folder that are no tests are linked into each test of it and of its rooms, before the
 # library: a fake of a room's functions stands in for the room.
-helpers = $(patsubst %.c,$(B)/%.o,$(filter-out $(1)/test_% $(1)/bench_% $(1)/fuzz_%,$(wildcard $(1)/*.c)))
+helpers = $(foreach d,$(1) $(patsubst %/,%,$(dir $(1))),$(patsubst %.c,$(B)/%.o,$(filter-out $(d)/test_% $(d)/bench_% $(d)/fuzz_%,$(wildcard $(d)/*.c))))
 # What any test may use stands in tests/support.
 $(B)/tests/libsupport.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -97,8 +97,8 @@ check:                                         ## the tests, plain and under the
 	$(MAKE) test
 	$(MAKE) test SAN=address,undefined
 	$(MAKE) test SAN=thread
-check-long: $(B)/tests/engine/test_kv_random $(B)/tests/engine/fuzz_pressure  ## 10,000 random operations on the KV cache, 1,000 turns of two programs; memory taken and given, 100 rounds
-	$(Q)sh tests/engine/pressure.sh $(B)/tests/engine/fuzz_pressure $(or $(ROUNDS),100)
+check-long: $(B)/tests/engine/prefix_cache/test_kv_random $(B)/tests/engine/memory/fuzz_pressure  ## 10,000 random operations on the KV cache, 1,000 turns of two programs; memory taken and given, 100 rounds
+	$(Q)sh tests/engine/memory/pressure.sh $(B)/tests/engine/memory/fuzz_pressure $(or $(ROUNDS),100)
 	$(Q)EBB_KV_OPS=$(or $(ARGS),1250) $<
 ARM_TESTS := $(patsubst %.c,%,$(wildcard tests/engine/kernels/test_*.c)) tests/core/os/test_pool
 check-arm: all                                 ## the kernels for AArch64 under an emulator, where cross compiler and emulator are installed
@@ -107,7 +107,7 @@ fuzz:                                          ## strange bytes to every parser,
 	$(Q)$(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined run-fuzzers
 $(FUZZERS): LDFLAGS += -fsanitize=fuzzer
 run-fuzzers: $(FUZZERS)
-	$(Q)sh tests/fuzz/run.sh $(or $(ARGS),60) $(FUZZERS)
+	$(Q)sh tests/fuzz/run_fuzzers.sh $(or $(ARGS),60) $(FUZZERS)
 bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak
 	$(Q)for b in $(BENCHES); do $$b $(ARGS) || exit 1; done
 screenshot: all                                ## draw docs/*.svg anew from docs/screens/*.txt (tmux)

@@ -30,7 +30,7 @@ static ebb_status go_on(ebb_session *s, const ebb_model *m, ebb_sampler *sampler
     size_t n;
 
     for (long i = 0; i < n_tokens && st == EBB_OK; i++) {
-        ebb_token id = ebb_session_pick(s, sampler);
+        ebb_token id = ebb_session_sample(s, sampler);
 
         if (ebb_model_is_eog(m, id))
             break;
@@ -47,7 +47,7 @@ static ebb_status go_on(ebb_session *s, const ebb_model *m, ebb_sampler *sampler
 
 int main(int argc, char **argv)
 {
-    ebb_sampling greedy = ebb_sampling_default();
+    ebb_sampler_params greedy = ebb_sampler_params_default();
     ebb_token *ids = NULL;
     ebb_model *m = NULL;
     ebb_engine *e = NULL;

@@ -4,7 +4,7 @@
  * allocated in ebb_engine_open; a forward pass allocates nothing.
  *
  *     ebb_model_open, ebb_engine_open, ebb_session_new
- *         ebb_session_sync, then ebb_sampler_pick and ebb_session_append by turns
+ *         ebb_session_sync, then ebb_sampler_sample and ebb_session_append by turns
  *     ebb_session_free, ebb_engine_close, ebb_model_close        (examples/ask.c)
  *
  * Threads: open, close and every call that says so below belong to the thread that runs passes, one
@@ -29,11 +29,11 @@ typedef enum ebb_kv_type { EBB_KV_F16, EBB_KV_Q8_0, EBB_KV_Q4_0, EBB_KV_F32, EBB
 /* How weights that are not resident are read.  AUTO: the fastest that the system allows. */
 typedef enum ebb_io { EBB_IO_AUTO, EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP } ebb_io;
 /* Kernels; all give the same bits.  AUTO: the fastest that this CPU has.  Asking for one that it lacks is UNSUPPORTED. */
-typedef enum ebb_cpu { EBB_CPU_AUTO, EBB_CPU_SCALAR, EBB_CPU_AVX2, EBB_CPU_AVX512, EBB_CPU_NEON } ebb_cpu;
+typedef enum ebb_isa { EBB_ISA_AUTO, EBB_ISA_SCALAR, EBB_ISA_AVX2, EBB_ISA_AVX512, EBB_ISA_NEON } ebb_isa;
 /* What AUTO is on this machine: "avx512". */
-const char *ebb_cpu_kernels(void);
+const char *ebb_isa_best(void);
 /* Which layers are resident where `resident` says how many: evenly spread, the first, the last. */
-typedef enum ebb_placement { EBB_PLACE_INTERLEAVED, EBB_PLACE_FIRST, EBB_PLACE_LAST } ebb_placement;
+typedef enum ebb_placement { EBB_PLACEMENT_INTERLEAVED, EBB_PLACEMENT_FIRST, EBB_PLACEMENT_LAST } ebb_placement;
 
 /* Zero is the default of every field: `ebb_engine_opts o = { 0 };` */
 typedef struct ebb_engine_opts {
@@ -46,11 +46,11 @@ typedef struct ebb_engine_opts {
     bool        has_kv;          /* else the plan's choice */
     ebb_kv_type kv_k, kv_v;
     uint32_t    n_threads;       /* 0: the CPUs that this process may use */
-    ebb_cpu     cpu;
+    ebb_isa     cpu;
     ebb_io      io;
     ebb_placement placement;
-    uint32_t    n_chunk;         /* columns of a prefill pass; 0: 512 */
-    bool        no_draft;        /* do not guess tokens ahead (session.h) */
+    uint32_t    n_batch;         /* columns of a prefill pass; 0: 512 */
+    bool        no_speculation;  /* do not guess tokens ahead (session.h) */
     const ebb_model *draft;      /* a smaller model of the same vocabulary that guesses; outlives the engine; NULL: none */
     uint32_t    n_draft;         /* tokens that it guesses for each pass; 0: as many as pay */
     bool        no_kv_cache;     /* do not read or write the KV cache on disk */
@@ -99,12 +99,12 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
 /* Between turns: let layers go if memory is short; take back one that was let go, if there has been
  * room for some time; store what was learned of the machine's speed, or measure it if nothing is known.
  * Returns true to be called again in a second; false: call it when the next turn ends, or when layers
- * were let go meanwhile (ebb_engine_on_let_go).  From the thread that runs passes.  Costs microseconds, the
+ * were let go meanwhile (ebb_engine_on_evict).  From the thread that runs passes.  Costs microseconds, the
  * reading of one layer, or once some 50 ms. */
 bool ebb_engine_idle(ebb_engine *e);
 /* Have fn(arg) called when layers were let go that ebb_engine_idle may take back; NULL: nothing is called.  It is
  * called on a thread of the engine's own, also while nothing is computed; it must be quick and not call the engine. */
-void ebb_engine_on_let_go(ebb_engine *e, void (*fn)(void *arg), void *arg);
+void ebb_engine_on_evict(ebb_engine *e, void (*fn)(void *arg), void *arg);
 
 /* Make the pass under way return EBB_CANCELED within one layer.  From any thread and
  * from a signal handler.  Stays set until ebb_engine_cancel_clear. */

@@ -29,15 +29,15 @@ ebb_status ebb_model_open_memory(const void *data, size_t n_bytes, const char *n
                                  ebb_model **out, ebb_error *err);
 
 /* A file of a model that is still being written. */
-typedef struct ebb_model_begun {
+typedef struct ebb_partial_file {
     const char *path;            /* holds what is there of it, from its first byte on */
     const char *name;            /* its name when it is complete, for messages */
     uint64_t    n_bytes;         /* its size when it is complete */
-} ebb_model_begun;
+} ebb_partial_file;
 /* The same from the beginnings of all n files of a model, in order, as soon as their headers are complete: for
  * everything that touches no weight, such as a plan.  BUSY: the header of file *i_busy is not complete yet. */
 EBB_MUST_CHECK
-ebb_status ebb_model_open_begun(const ebb_model_begun *files, size_t n, size_t *i_busy, ebb_model **out, ebb_error *err);
+ebb_status ebb_model_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy, ebb_model **out, ebb_error *err);
 void ebb_model_close(ebb_model *m);              /* NULL is fine */
 
 /* Strings live as long as the model and have passed no display filter. */
@@ -45,7 +45,7 @@ typedef struct ebb_model_info {
     const char *path;            /* first part; the given name if from memory */
     const char *name;            /* general.name, else the file's base name */
     const char *arch;            /* "llama", "qwen3" ... */
-    const char *mix;             /* "Q4_K_M": from general.file_type, else the type of most bytes */
+    const char *quantization;    /* "Q4_K_M": from general.file_type, else the type of most bytes */
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab;
     uint32_t    n_ctx_train;     /* longest context the model was trained for, tokens */
     uint64_t    n_params;

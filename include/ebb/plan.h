@@ -15,35 +15,35 @@ typedef struct ebb_type_speed {
 } ebb_type_speed;
 
 /* What passes take beside their weights' bytes and multiply-adds, with all threads, in seconds; 0: not counted. */
-typedef struct ebb_side_costs {
+typedef struct ebb_overheads {
     double product_s;            /* of a product of one column, however small: handing it out, edges, its end */
     double output_s;             /* of each number that a product of many columns gives: sums, scales, storing it */
     double attend_s;             /* of many columns: of a query head and a position that it sees ... */
     double attend_dim_s;         /* ... and of each element of its rows of K and V there */
     double element_s;            /* of an element on its way into a product: norms, rounding, activations */
-} ebb_side_costs;
+} ebb_overheads;
 
 /* The machine that is planned for; ebb_machine_probe fills it from this one.  A figure that is 0
  * was not measured; a usual one is then assumed, or that of another type. */
 typedef struct ebb_machine {
     uint64_t available_bytes;    /* what the process may take: min of meminfo, cgroup, rlimit; own pages not counted as free */
     char     available_why[80];  /* which of them decided: "cgroup memory.max" */
-    uint64_t kept_bytes;         /* what was left to others before that: the machine's reserve */
+    uint64_t os_reserve_bytes;   /* what was left to others before that: the machine's reserve */
     uint32_t n_cpus;
     double   memory_bytes_s;     /* of weights of measured_type, one column */
     double   int8_mac_s;         /* multiply-adds by the same kernels, many columns */
     ebb_type measured_type;      /* Q4_K if it was measured */
     ebb_type_speed types[EBB_TYPE_LIMIT];
     double   sync_s;             /* handing slices of work out and back */
-    ebb_side_costs side;
+    ebb_overheads overheads;
     double   disk_bytes_s;       /* sustained cold reads of the best reader, while nothing is computed */
     double   disk_busy_bytes_s;  /* the same while all threads multiply ... */
     double   busy_share;         /* ... and the share of their usual work that they do meanwhile */
-    double   cached_share;       /* of the model's file, what is in the page cache */
+    double   page_cache_share;   /* of the model's file, what is in the page cache */
     /* of the model, from earlier runs: [i] the share of the chosen experts' bytes that is read when there is room for i / 16
      * of all (1: nothing is known yet); and measured over predicted time of passes (0: unknown) */
-    double   expert_missed[17];
-    double   expert_pace;
+    double   expert_miss_rate[17];
+    double   expert_slowdown;
 } ebb_machine;
 /* Fill *out from this machine: memory and CPUs, in a millisecond.  With `measure` also the speed of Q4_K and that of
  * the disk that holds `path` (NULL: none), as ebb_machine_measure does.  Errors: IO, NOTFOUND, NOMEM. */
@@ -68,12 +68,12 @@ typedef struct ebb_disk_reader {
 #define EBB_N_DISK_READERS 3
 /* Time them on the file at `path`, for a quarter of a second in all.  Errors: IO, NOTFOUND. */
 EBB_MUST_CHECK
-ebb_status ebb_machine_readers(const char *path, ebb_disk_reader out[EBB_N_DISK_READERS], ebb_error *err);
+ebb_status ebb_machine_measure_readers(const char *path, ebb_disk_reader out[EBB_N_DISK_READERS], ebb_error *err);
 
 typedef struct ebb_plan {
     ebb_tier    tier;
     bool        fits;            /* false: even the smallest does not; `why` says so */
-    uint32_t    n_ctx, n_chunk, n_threads;
+    uint32_t    n_ctx, n_batch, n_threads;
     ebb_kv_type kv_k, kv_v;
     uint32_t    n_layers, n_resident;
     bool        is_mapped;       /* resident weights are the file's own pages, else copies of our own */
@@ -81,31 +81,31 @@ typedef struct ebb_plan {
     bool        is_spread;       /* parts of all layers are resident instead of whole layers ... */
     uint64_t    spread_bytes;    /* ... with so many bytes at most; n_resident is how many layers these make up */
     uint64_t    budget_bytes, total_bytes;
-    uint64_t    least_bytes;     /* the smallest total under which this context would run */
+    uint64_t    min_bytes;       /* the smallest total under which this context would run */
 
     /* parts of total_bytes */
     uint64_t    weights_resident_bytes, weights_ring_bytes, expert_bytes /* used lately */, kv_bytes, activation_bytes,
                 tokenizer_bytes, code_bytes, reserve_bytes,
                 draft_bytes;     /* all of the draft model; 0: there is none, or it is left out */
 
-    uint64_t    kv_file_bytes;   /* K and V in a file, for lack of memory; not in kv_bytes */
+    uint64_t    kv_spill_bytes;  /* K and V in a file, for lack of memory; not in kv_bytes */
 
     uint64_t    pass_bytes;      /* weights that one forward pass touches: F */
     uint64_t    stream_bytes;    /* of these, read from disk in each pass: S */
     uint64_t    expert_disk_bytes;       /* of all experts that are read when they are chosen */
     uint64_t    expert_read_bytes;       /* of S: those that are chosen and not in memory */
-    double      expert_hits;     /* share of the chosen experts that is expected there; 0: none is streamed */
+    double      expert_hit_rate; /* share of the chosen experts that is expected there; 0: none is streamed */
     double      predicted_decode_tok_s, predicted_prefill_tok_s;
     double      predicted_load_s;        /* copies of our own are read at open, cold */
     double      predicted_first_token_s; /* of a prompt of 64 tokens, loading included */
     char        why[160];        /* what decided the tier, one line */
 
     /* Guesses.  The figures above are without them. */
-    uint32_t    n_ahead;         /* most tokens that can be guessed for a pass */
-    double      draft_right;     /* share of a draft model's guesses that is assumed to be right; 0: no draft model was given */
-    uint32_t    draft_guesses;   /* the best number of guesses for a pass then; 0: none pays ... */
+    uint32_t    n_draft_max;     /* most tokens that can be guessed for a pass */
+    double      draft_accept_rate; /* share of a draft model's guesses that is assumed to be right; 0: no draft model was given */
+    uint32_t    draft_length;    /* the best number of guesses for a pass then; 0: none pays ... */
     double      draft_tok_s;     /* ... and the speed with them */
-    double      alone_tok_s;     /* the speed of a plan without the draft model, which has its memory for layers */
+    double      no_draft_tok_s;  /* the speed of a plan without the draft model, which has its memory for layers */
     char        draft_why[160];  /* what it brings or why it is left out, one line; "" if none was given */
 } ebb_plan;
 

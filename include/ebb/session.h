@@ -22,13 +22,13 @@ EBB_MUST_CHECK
 ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err);
 void ebb_session_free(ebb_session *s);           /* NULL is fine */
 
-typedef struct ebb_receipt {
+typedef struct ebb_sync_result {
     uint32_t n_prompt;           /* ids asked for: n_reused + n_computed */
     uint32_t n_reused;           /* of these, K and V were already there ... */
     uint32_t n_reused_disk;      /* ... and of the reused, were read from disk */
     uint32_t n_computed;
     double   seconds;            /* the sync took */
-} ebb_receipt;
+} ebb_sync_result;
 
 /* Make the timeline exactly ids[0..n).  On success the logits of position n-1
  * are ready.  n == 0 empties it.  `receipt` may be NULL.  After EBB_CANCELED
@@ -36,10 +36,10 @@ typedef struct ebb_receipt {
  * Errors: CONTEXT (n > n_ctx: nothing was changed), CANCELED, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
-                            ebb_receipt *receipt, ebb_error *err);
+                            ebb_sync_result *result, ebb_error *err);
 
 /* How many of ids[0..n) a sync would reuse; computes nothing. */
-size_t ebb_session_common(const ebb_session *s, const ebb_token *ids, size_t n);
+size_t ebb_session_common_prefix(const ebb_session *s, const ebb_token *ids, size_t n);
 
 /* Add one token and compute its logits.  Errors as sync.  The same pass may compute
  * tokens that are likely to follow; if the next call adds one of these, it costs
@@ -50,40 +50,40 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
 /* Call it at the end of a turn: the timeline's K and V are kept on disk, for any later session of this
  * model.  Returns at once; a thread of low priority writes what is not there yet.
  * A failure is told in ebb_stats.decision and costs only time. */
-void ebb_session_keep(ebb_session *s);
+void ebb_session_persist(ebb_session *s);
 
 /* -- Forgetting -------------------------------------------------------------- */
 
 /* Why this model cannot forget the middle of a timeline ("layers with a state remember
  * all tokens"); NULL if it can. */
-const char *ebb_session_cannot_forget(const ebb_session *s);
+const char *ebb_session_cannot_shift(const ebb_session *s);
 
 /* Drop the positions [from, from + n) of the timeline.  The positions behind them move up by n:
  * their V stays, their K is turned back by RoPE's angles, so nothing is computed.  The logits of the
  * last position stay, if it is one of those.  These K and V are of tokens that have seen what was
  * forgotten, so logits after this are not those of computing the shorter ids.  They are never
- * found in place of computed ones (ebb_shift tells them apart).
+ * found in place of computed ones (ebb_cache_salt tells them apart).
  * A sync of the ids that remain (ebb_session_ids), and more behind them, goes on from there.
  * Cost: copying the K and V behind the gap.
- * Errors, all of which change nothing: UNSUPPORTED (ebb_session_cannot_forget says why, or a sliding
+ * Errors, all of which change nothing: UNSUPPORTED (ebb_session_cannot_shift says why, or a sliding
  * window would see positions that are gone; a sync of the shorter ids computes them instead);
  * USAGE (no such range); BUDGET (no room to copy what other timelines share). */
 EBB_MUST_CHECK
-ebb_status ebb_session_forget(ebb_session *s, uint32_t from, uint32_t n, ebb_error *err);
+ebb_status ebb_session_shift(ebb_session *s, uint32_t from, uint32_t n, ebb_error *err);
 
 /* Tells moved K and V from computed ones: from position `pos` on they are those that stood
  * there when something was forgotten. */
-typedef struct ebb_shift {
+typedef struct ebb_cache_salt {
     bool     is_on;              /* false: all are computed */
     uint32_t pos;
     uint8_t  salt[16];
-} ebb_shift;
+} ebb_cache_salt;
 /* That of the timeline as it stands now; may be stored with a conversation. */
-ebb_shift ebb_session_shift(const ebb_session *s);
+ebb_cache_salt ebb_session_get_cache_salt(const ebb_session *s);
 /* The next sync (and `common` until then) looks for its ids under this shift first, in RAM and on
  * disk, and computes them where it does not find them.  Without this call a sync keeps the shift of the
  * timeline as long as its ids reach beyond shift.pos. */
-void ebb_session_expect(ebb_session *s, const ebb_shift *shift);
+void ebb_session_set_cache_salt(ebb_session *s, const ebb_cache_salt *cache_salt);
 
 /* The ids of the timeline; valid until the next call that changes the session. */
 const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n);
@@ -92,34 +92,34 @@ const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n);
  * until the next call. */
 const float *ebb_session_logits(const ebb_session *s);
 
-/* Evaluate ids[0..n) from position 0 in chunks of n_chunk columns and call
+/* Evaluate ids[0..n) from position 0 in chunks of n_batch columns and call
  * `fn` with the logits of each position, in order: for `inspect logits`,
  * perplexity and tests.  The session is emptied first and holds ids after. */
 typedef void ebb_logits_fn(void *arg, size_t pos, const float *logits, size_t n_vocab);
 EBB_MUST_CHECK
-ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint32_t n_chunk,
+ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint32_t n_batch,
                             ebb_logits_fn *fn, void *arg, ebb_error *err);
 
 /* -- Sampling ---------------------------------------------------------------- */
-typedef struct ebb_sampling {
+typedef struct ebb_sampler_params {
     float    temp;               /* 0: greedy */
     uint32_t top_k;              /* 0: off */
     float    top_p, min_p;       /* 1 and 0: off */
     float    repeat_penalty;     /* 1: off */
-    uint32_t repeat_last;        /* tokens looked back upon */
+    uint32_t repeat_last_n;      /* tokens looked back upon */
     uint64_t seed;
-} ebb_sampling;
-ebb_sampling ebb_sampling_default(void);         /* 0.7, 40, 0.95, 0.05, 1.0, 64, seed 0 = from the clock */
+} ebb_sampler_params;
+ebb_sampler_params ebb_sampler_params_default(void); /* 0.7, 40, 0.95, 0.05, 1.0, 64, seed 0 = from the clock */
 
 typedef struct ebb_sampler ebb_sampler;
 /* NULL: out of memory.  Allocates all it will need for n_vocab. */
-ebb_sampler *ebb_sampler_new(const ebb_sampling *p, size_t n_vocab);
+ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab);
 void ebb_sampler_free(ebb_sampler *s);
 /* Choose a token.  `recent` are the last n ids of the timeline (for the
  * penalty).  The same logits, recent and seed history give the same token. */
-ebb_token ebb_sampler_pick(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n);
+ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n);
 /* The same with the session's logits and ids.  From here on a draft model (ebb_engine_opts.draft) guesses what this
  * sampler would choose next, so use this one where you have a session. */
-ebb_token ebb_session_pick(ebb_session *s, ebb_sampler *sampler);
+ebb_token ebb_session_sample(ebb_session *s, ebb_sampler *sampler);
 
 #endif

@@ -21,12 +21,12 @@ typedef enum ebb_phase {
 } ebb_phase;
 
 /* What the time of passes goes into. */
-typedef enum ebb_spent {
-    EBB_SPENT_MATRICES, EBB_SPENT_ATTENTION,
-    EBB_SPENT_REST,              /* norms, activations, rope, K and V stored */
-    EBB_SPENT_READS,             /* waiting for weights that come from disk */
-    EBB_SPENT_COUNT
-} ebb_spent;
+typedef enum ebb_pass_time {
+    EBB_TIME_MATMUL, EBB_TIME_ATTENTION,
+    EBB_TIME_OTHER,              /* norms, activations, rope, K and V stored */
+    EBB_TIME_READS,              /* waiting for weights that come from disk */
+    EBB_TIME_COUNT
+} ebb_pass_time;
 
 #define EBB_STATS_LAYERS 256     /* layers shown one by one; more are counted only */
 
@@ -44,7 +44,7 @@ typedef struct ebb_stats {
     uint64_t  scratch_bytes;     /* activations and thread scratch */
 
     /* context, tokens */
-    uint32_t  n_ctx, n_used;
+    uint32_t  n_ctx, n_ctx_used;
     char      kv_type[16];       /* "f16", "q8_0/q4_0" */
 
     /* layers */
@@ -63,12 +63,12 @@ typedef struct ebb_stats {
     double    stall_share;       /* of the turn's time, spent waiting for reads */
     uint64_t  n_passes;          /* forward passes */
     /* experts of mixtures that do not all fit; by passes of one column, since the engine was opened */
-    uint64_t  experts_chosen, experts_here;      /* chosen; of these, in memory when they were ... */
-    uint64_t  experts_ahead;     /* ... or on their way, because the layer before had guessed them */
-    uint64_t  experts_guessed;   /* read on a guess */
-    double    spent_s[EBB_SPENT_COUNT];          /* in passes, since the engine was opened ... */
-    double    waited_s;          /* ... and of that, a thread waiting for the slices of the others */
-    uint64_t  drafted, accepted; /* tokens guessed; of these, right, so that they cost no pass of their own */
+    uint64_t  experts_selected, experts_resident; /* chosen; of these, in memory when they were ... */
+    uint64_t  experts_prefetched; /* ... or on their way, because the layer before had guessed them */
+    uint64_t  experts_prefetch_reads; /* read on a guess */
+    double    time_s[EBB_TIME_COUNT];            /* in passes, since the engine was opened ... */
+    double    pool_wait_s;       /* ... and of that, a thread waiting for the slices of the others */
+    uint64_t  n_drafted, n_accepted; /* tokens guessed; of these, right, so that they cost no pass of their own */
     uint64_t  draft_bytes;       /* of the draft model in memory; 0: none */
 
     double    load_s;            /* open to ready */

@@ -9,7 +9,7 @@
 
 #include "base/closest.h"
 #include "base/size.h"
-#include "plan_text.h"
+#include "models/plan_text.h"
 
 typedef ebb_status option_fn(ebb_args *a, const char *value, ebb_error *err);
 
@@ -86,7 +86,7 @@ static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
 
     if (i < 0)
         return EBB_FAIL(err, EBB_USAGE, "--overflow %s: is ask, forget, compact, grow or stop", value);
-    a->overflow = (ebb_overflow)i;
+    a->overflow = (ebb_overflow_policy)i;
     a->overflow_given = true;
     return EBB_OK;
 }
@@ -170,10 +170,10 @@ static const option options[] = {
     { 0, "-t", "--threads", "N", "compute threads; default: the CPUs this process may use", EBB_FOR_ENGINE, COUNT, AT(engine.n_threads), 0, 0 },
     { 0, 0, "--cpu", "KERNELS", "auto, scalar, avx2, avx512 or neon", EBB_FOR_ENGINE, NAME, AT(engine.cpu), cpu_names, 0 },
     { 0, 0, "--io", "READER", "auto, uring, pread or mmap", EBB_FOR_ENGINE, NAME, AT(engine.io), io_names, 0 },
-    { 0, 0, "--chunk", "N", "columns of a prefill pass (512)", EBB_FOR_ENGINE, COUNT, AT(engine.n_chunk), 0, 0 },
+    { 0, 0, "--chunk", "N", "columns of a prefill pass (512)", EBB_FOR_ENGINE, COUNT, AT(engine.n_batch), 0, 0 },
     { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that guesses ahead; auto: one found here; none", TALK | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
     { 0, 0, "--draft-tokens", "N", "tokens that it guesses for each pass; default: as many as pay", TALK | EBB_FOR_BENCH, COUNT, AT(engine.n_draft), 0, 0 },
-    { 0, 0, "--no-draft", 0, "do not guess ahead at all", TALK, FLAG, AT(engine.no_draft), 0, 0 },
+    { 0, 0, "--no-draft", 0, "do not guess ahead at all", TALK, FLAG, AT(engine.no_speculation), 0, 0 },
     { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK, FLAG, AT(engine.no_kv_cache), 0, 0 },
 
     { "The Ollama-style estimate", 0, "--ollama", 0, "Ollama's memory estimate before ebb's own plan", EBB_FOR_PLAN, FLAG, AT(ollama), 0, 0 },
@@ -242,7 +242,7 @@ static ebb_status set_number(const option *o, const char *shown, void *field, co
     return EBB_OK;
 }
 
-static ebb_status apply(const option *o, ebb_args *a, const char *value, ebb_error *err)
+static ebb_status apply_option(const option *o, ebb_args *a, const char *value, ebb_error *err)
 {
     void *field = (char *)a + o->offset;
     const char *shown = o->long_name;
@@ -265,7 +265,7 @@ static ebb_status apply(const option *o, ebb_args *a, const char *value, ebb_err
     return set_number(o, shown, field, value, err);
 }
 
-static const option *find(const char *word, size_t n, unsigned mask, bool *elsewhere)
+static const option *find_option(const char *word, size_t n, unsigned mask, bool *elsewhere)
 {
     *elsewhere = false;
     for (size_t i = 0; i < N_OPTIONS; i++) {
@@ -285,19 +285,19 @@ ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsign
     char word[64];
     bool elsewhere;
     int n = snprintf(word, sizeof word, "--%s", name), state;
-    const option *o = n > 0 && (size_t)n < sizeof word ? find(word, (size_t)n, mask, &elsewhere) : NULL;
+    const option *o = n > 0 && (size_t)n < sizeof word ? find_option(word, (size_t)n, mask, &elsewhere) : NULL;
 
     if (!o && (size_t)n < sizeof word && elsewhere)
         return EBB_OK;
     if (!o)
         return EBB_FAIL(err, EBB_USAGE, "there is no option '%.60s'", name);
     if (o->arg)
-        return apply(o, a, value, err);
+        return apply_option(o, a, value, err);
     state = name_index(switches, value);
     if (state < 0)
         return EBB_FAIL(err, EBB_USAGE, "%s is on or off, not '%.60s'", name, value);
     if (state >= 4)
-        return apply(o, a, NULL, err);
+        return apply_option(o, a, NULL, err);
     if (o->kind == FLAG)
         *(bool *)((char *)a + o->offset) = false;
     return EBB_OK;
@@ -312,7 +312,7 @@ bool ebb_args_option(size_t i, ebb_option_info *out)
     return true;
 }
 
-static ebb_status add_word(ebb_args *a, const char *word, ebb_error *err)
+static ebb_status add_operand(ebb_args *a, const char *word, ebb_error *err)
 {
     if (a->n_words == sizeof a->words / sizeof a->words[0])
         return EBB_FAIL(err, EBB_USAGE, "%s: too many words; put a text in quotes", word);
@@ -347,7 +347,7 @@ static const char *const habits[][2] = {
     { "--json-schema", "the model is not made to write a format; --json prints the answer and its figures" },
 };
 
-static ebb_status unknown(const char *word, size_t n, unsigned mask, bool elsewhere, ebb_error *err)
+static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool elsewhere, ebb_error *err)
 {
     ebb_closest near = ebb_closest_begin(word, n);
 
@@ -356,10 +356,10 @@ static ebb_status unknown(const char *word, size_t n, unsigned mask, bool elsewh
     for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
         if (strlen(habits[i][0]) == n && memcmp(habits[i][0], word, n) == 0)
             return EBB_FAIL(err, EBB_USAGE, "%s: is no option; %s", word, habits[i][1]);
-    ebb_closest_look(&near, "--help");
+    ebb_closest_try(&near, "--help");
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (options[i].mask & mask)
-            ebb_closest_look(&near, options[i].long_name);
+            ebb_closest_try(&near, options[i].long_name);
     if (near.best)
         return EBB_FAIL(err, EBB_USAGE, "%s: is no option; is %s meant?", word, near.best);
     return EBB_FAIL(err, EBB_USAGE, "%s: is no option; see --help", word);
@@ -374,7 +374,7 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
         const char *word = argv[i], *equals = NULL, *value = NULL;
         bool elsewhere;
         if (only_words || word[0] != '-' || word[1] == '\0') {
-            st = add_word(a, word, err);
+            st = add_operand(a, word, err);
             continue;
         }
         if (strcmp(word, "--") == 0) {
@@ -384,16 +384,16 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
         if (word[1] == '-')
             equals = strchr(word, '=');
         size_t n = equals ? (size_t)(equals - word) : strlen(word);
-        const option *o = find(word, n, mask, &elsewhere);
+        const option *o = find_option(word, n, mask, &elsewhere);
         if (!o)
-            return unknown(word, n, mask, elsewhere, err);
+            return unknown_option(word, n, mask, elsewhere, err);
         if (o->arg) {
             value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
             if (!value)
                 return EBB_FAIL(err, EBB_USAGE, "%s: needs %s", word, o->arg);
         } else if (equals)
             return EBB_FAIL(err, EBB_USAGE, "%s: takes no value", word);
-        st = apply(o, a, value, err);
+        st = apply_option(o, a, value, err);
     }
     if (st == EBB_OK && a->session && a->continue_last)
         st = EBB_FAIL(err, EBB_USAGE, "-c goes on with the last session, -s %s with that one: which of the two?", a->session);

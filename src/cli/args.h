@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conversation/chat.h"
 #include "ebb/engine.h"
-#include "chat.h"
 #include "ebb/session.h"
 
 /* Which commands take an option. */
@@ -44,13 +44,13 @@ typedef struct ebb_args {
     enum { EBB_EDITING_EMACS, EBB_EDITING_VI } editing;
     enum { EBB_COLOR_AUTO, EBB_COLOR_ALWAYS, EBB_COLOR_NEVER } color;
     uint32_t        linger_s;        /* --linger */
-    ebb_overflow    overflow;        /* --overflow; given: on the command line */
+    ebb_overflow_policy overflow;    /* --overflow; given: on the command line */
     bool            overflow_given;
     bool            ollama;          /* plan --ollama, and what it takes */
     uint32_t        ollama_batch, ollama_parallel;
     const char     *ollama_flash, *ollama_gpus;
     ebb_engine_opts engine;
-    ebb_sampling    sampling;
+    ebb_sampler_params sampling;
     uint32_t        sampling_given;  /* EBB_SAMPLING_BITs of what was said ... */
     uint32_t        sampling_config; /* ... and of what the configuration file says */
     const char     *words[64];        /* what is no option, in order */

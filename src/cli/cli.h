@@ -6,15 +6,15 @@
 
 #include "args.h"
 #include "base/buf.h"
-#include "chat.h"
-#include "plan_text.h"
+#include "conversation/chat.h"
+#include "models/plan_text.h"
 
-typedef struct ebb_command_line {
+typedef struct ebb_subcommand {
     const char *name, *args, *help;  /* one line each, for `ebb --help` */
     unsigned    mask;                /* its options in the table */
     int       (*run)(ebb_args *a);   /* the exit status */
-} ebb_command_line;
-extern const ebb_command_line ebb_commands_cli[];
+} ebb_subcommand;
+extern const ebb_subcommand ebb_subcommands[];
 
 enum { EBB_EXIT_OK = 0, EBB_EXIT_FAILED = 1, EBB_EXIT_USAGE = 2 };
 
@@ -42,13 +42,13 @@ EBB_MUST_CHECK
 ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err);
 
 /* The model that --draft names as it was given; NULL: none. */
-const char *ebb_cli_draft(const ebb_args *a);
+const char *ebb_cli_draft_model_name(const ebb_args *a);
 /* The same opened, for a->engine beside `host`; *out is the caller's to close behind the engine, NULL: none. */
 EBB_MUST_CHECK
-ebb_status ebb_cli_open_draft(ebb_args *a, const ebb_model *host, ebb_model **out, ebb_error *err);
+ebb_status ebb_cli_open_draft_model(ebb_args *a, const ebb_model *host, ebb_model **out, ebb_error *err);
 
 /* Without -m a model may stand as a word of its own, as elsewhere: words[at], if it ends in .gguf or is the guide. */
-void ebb_cli_take_model(ebb_args *a, size_t at);
+void ebb_cli_model_from_words(ebb_args *a, size_t at);
 
 /* The same for commands whose words can be nothing else: one is the model, more are a mistake. */
 EBB_MUST_CHECK
@@ -62,27 +62,27 @@ ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned fl
 /* What the command line says about a conversation. */
 ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a);
 
-int ebb_cli_chat(ebb_args *a);
-int ebb_cli_run(ebb_args *a);
-int ebb_cli_plan(ebb_args *a);
-int ebb_cli_bench(ebb_args *a);
-int ebb_cli_doctor(ebb_args *a);
-int ebb_cli_sessions(ebb_args *a);
-int ebb_cli_models(ebb_args *a);
-int ebb_cli_pull(ebb_args *a);
-int ebb_cli_inspect(ebb_args *a);
-int ebb_cli_stat(ebb_args *a);
-int ebb_cli_completion(ebb_args *a);
+int ebb_cmd_chat(ebb_args *a);
+int ebb_cmd_run(ebb_args *a);
+int ebb_cmd_plan(ebb_args *a);
+int ebb_cmd_bench(ebb_args *a);
+int ebb_cmd_doctor(ebb_args *a);
+int ebb_cmd_sessions(ebb_args *a);
+int ebb_cmd_models(ebb_args *a);
+int ebb_cmd_pull(ebb_args *a);
+int ebb_cmd_inspect(ebb_args *a);
+int ebb_cmd_stat(ebb_args *a);
+int ebb_cmd_completion(ebb_args *a);
 
 /* The estimate of `plan --ollama`; with --json it is all that is printed. */
 EBB_MUST_CHECK
-ebb_status ebb_plan_ollama(const ebb_args *a, const ebb_model *m, int *status, ebb_error *err);
+ebb_status ebb_cmd_plan_ollama(const ebb_args *a, const ebb_model *m, int *status, ebb_error *err);
 
-int ebb_inspect_gguf(ebb_args *a);
-int ebb_inspect_tokens(ebb_args *a);
-int ebb_inspect_text(ebb_args *a);
-int ebb_inspect_template(ebb_args *a);
-int ebb_inspect_logits(ebb_args *a);
-int ebb_inspect_perplexity(ebb_args *a);
+int ebb_cmd_inspect_gguf(ebb_args *a);
+int ebb_cmd_inspect_tokens(ebb_args *a);
+int ebb_cmd_inspect_text(ebb_args *a);
+int ebb_cmd_inspect_template(ebb_args *a);
+int ebb_cmd_inspect_logits(ebb_args *a);
+int ebb_cmd_inspect_perplexity(ebb_args *a);
 
 #endif

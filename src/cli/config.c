@@ -5,7 +5,7 @@
 
 #include "args.h"
 
-static char *trim(char *s)
+static char *trim_config_line(char *s)
 {
     size_t n;
 
@@ -16,12 +16,12 @@ static char *trim(char *s)
 }
 
 /* "text" without its quotes, which keep blanks and a # in it. */
-static char *value_of(char *s)
+static char *config_value(char *s)
 {
     char *hash;
     size_t n;
 
-    s = trim(s);
+    s = trim_config_line(s);
     if (*s == '"' && (n = strlen(s)) > 1 && s[n - 1] == '"') {
         s[n - 1] = '\0';
         return s + 1;
@@ -31,19 +31,19 @@ static char *value_of(char *s)
             *hash = '\0';
             break;
         }
-    return trim(s);
+    return trim_config_line(s);
 }
 
-static ebb_status read_line(ebb_args *a, char *line, unsigned mask, ebb_error *err)
+static ebb_status read_config_line(ebb_args *a, char *line, unsigned mask, ebb_error *err)
 {
     char *equals = strchr(line, '='), *name;
 
     if (equals)
         *equals = '\0';
-    name = trim(line);
+    name = trim_config_line(line);
     if (*name == '\0')
         return EBB_FAIL(err, EBB_USAGE, "expected name = value");
-    return ebb_args_set(a, name, equals ? value_of(equals + 1) : "on", mask, err);
+    return ebb_args_set(a, name, equals ? config_value(equals + 1) : "on", mask, err);
 }
 
 void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, ebb_complain_fn *complain)
@@ -59,7 +59,7 @@ void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, e
         if (next)
             *next++ = '\0';
         line += strspn(line, " \t\r");
-        if (*line == '\0' || *line == '#' || read_line(a, line, mask, &err) == EBB_OK)
+        if (*line == '\0' || *line == '#' || read_config_line(a, line, mask, &err) == EBB_OK)
             continue;
         snprintf(said, sizeof said, "%s:%d: %s", path, number, err.msg);
         complain(said);

@@ -12,14 +12,14 @@
 #include "base/closest.h"
 #include "base/log.h"
 #include "cli.h"
-#include "guide.h"
-#include "models.h"
+#include "models/guide.h"
+#include "models/models.h"
 #include "os/file.h"
 #include "os/paths.h"
 
-static const ebb_command_line *find(const char *name)
+static const ebb_subcommand *find_subcommand(const char *name)
 {
-    for (const ebb_command_line *c = ebb_commands_cli; c->name; c++)
+    for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         if (strcmp(c->name, name) == 0)
             return c;
     return NULL;
@@ -47,7 +47,7 @@ static bool is_model_file(const char *word)
     return n > 5 && strcasecmp(word + n - 5, ".gguf") == 0;
 }
 
-static void say_unknown(const char *name, ebb_error *err)
+static void say_unknown_subcommand(const char *name, ebb_error *err)
 {
     ebb_closest near = ebb_closest_begin(name, strlen(name));
     char *model = NULL;
@@ -63,15 +63,15 @@ static void say_unknown(const char *name, ebb_error *err)
         return;
     }
     free(model);
-    for (const ebb_command_line *c = ebb_commands_cli; c->name; c++)
-        ebb_closest_look(&near, c->name);
+    for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
+        ebb_closest_try(&near, c->name);
     if (near.best)
         EBB_FAIL(err, EBB_USAGE, "%s: no such command; is `ebb %s` meant?", name, near.best);
     else
         EBB_FAIL(err, EBB_USAGE, "%s: no such command; ebb --help lists them", name);
 }
 
-static int help(const ebb_command_line *of)
+static int print_main_help(const ebb_subcommand *of)
 {
     if (of) {
         printf("ebb %s %s\n%s\n", of->name, of->args, of->help);
@@ -79,7 +79,7 @@ static int help(const ebb_command_line *of)
         return EBB_EXIT_OK;
     }
     puts("ebb - chat with language models as large as the machine's memory, or larger\n");
-    for (const ebb_command_line *c = ebb_commands_cli; c->name; c++)
+    for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         printf("  ebb %-10s %s\n", c->name, c->help);
     puts("\nWithout a command: chat.  To begin:\n\n"
          "  ebb                          talk, at first with the built-in guide\n"
@@ -104,7 +104,7 @@ static int version(void)
     printf(", the guide of %.1f MB; libc %s", (double)ebb_guide_bytes / 1e6, gnu_get_libc_version());
     if (uname(&machine) == 0)
         printf(", %s %s on %s", machine.sysname, machine.release, machine.machine);
-    printf(", kernels %s", ebb_cpu_kernels());
+    printf(", kernels %s", ebb_isa_best());
     putchar('\n');
     return EBB_EXIT_OK;
 }
@@ -116,7 +116,7 @@ static void set_locale(void)
         setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-static void complain(const char *line)
+static void complain_of_config(const char *line)
 {
     fprintf(stderr, "ebb: %s\n", line);
 }
@@ -131,15 +131,15 @@ static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
     if (ebb_path_in(EBB_DIR_CONFIG, "config", &path, NULL) == EBB_OK) {
         ebb_status st = ebb_file_slurp(path.data, MAX_CONFIG, text, &err);
         if (st == EBB_OK && text->len)
-            ebb_args_config(a, text->data, path.data, mask, complain);
+            ebb_args_config(a, text->data, path.data, mask, complain_of_config);
         else if (st != EBB_OK && st != EBB_NOTFOUND)
-            complain(err.msg);
+            complain_of_config(err.msg);
     }
     ebb_buf_fini(&path);
 }
 
 /* What was printed is the result, and some of it did not arrive. */
-static int finish(int status)
+static int finish_output(int status)
 {
     errno = 0;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || status != EBB_EXIT_OK)
@@ -152,8 +152,8 @@ static int finish(int status)
 int main(int argc, char **argv)
 {
     bool is_chat = argc < 2 || argv[1][0] == '-' || is_model_file(argv[1]);
-    const ebb_command_line *command = find(is_chat ? "chat" : argv[1]);
-    ebb_args args = { .sampling = ebb_sampling_default(), .linger_s = 600 };
+    const ebb_subcommand *command = find_subcommand(is_chat ? "chat" : argv[1]);
+    ebb_args args = { .sampling = ebb_sampler_params_default(), .linger_s = 600 };
     ebb_buf config = { 0 };
     ebb_error err = { 0 };
     int status;
@@ -162,16 +162,16 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return help(is_chat ? NULL : command);
+            return print_main_help(is_chat ? NULL : command);
         if (strcmp(argv[i], "--version") == 0)
             return version();
     }
     if (!command && strcmp(argv[1], "help") == 0)
-        return help(argc > 2 ? find(argv[2]) : NULL);
+        return print_main_help(argc > 2 ? find_subcommand(argv[2]) : NULL);
     if (!command && strcmp(argv[1], "version") == 0)
         return version();
     if (!command) {
-        say_unknown(argv[1], &err);
+        say_unknown_subcommand(argv[1], &err);
         return ebb_cli_fail(&err);
     }
     if (!is_chat) {
@@ -182,7 +182,7 @@ int main(int argc, char **argv)
     if (ebb_args_parse(&args, argc, argv, command->mask, &err) != EBB_OK ||
         (args.trace && ebb_log_open(args.trace, &err) != EBB_OK))
         return ebb_cli_fail(&err);
-    status = finish(command->run(&args));
+    status = finish_output(command->run(&args));
     if (ebb_log_has_gaps())
         fprintf(stderr, "ebb: %s: lines of the trace are missing; its disk was full\n", args.trace);
     ebb_log_close();

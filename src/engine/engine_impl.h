@@ -7,94 +7,94 @@
 #include "ebb/engine.h"
 #include "ebb/plan.h"
 #include "ebb/session.h"
-#include "kv/disk.h"
 #include "kv/kv.h"
-#include "model/run.h"
+#include "kv/kv_disk.h"
+#include "model/forward.h"
 #include "os/alarm.h"
 #include "os/limits.h"
 #include "os/map.h"
 #include "plan/layout.h"
-#include "residency/measure.h"
+#include "residency/read_speed.h"
 #include "residency/residency.h"
 #include "sample/sampler.h"
-#include "speculate/draft.h"
-#include "speculate/pace.h"
+#include "speculate/draft_length.h"
+#include "speculate/prompt_lookup.h"
 
 /* A place for one state of the layers that have one (delta nets): what recurrent
  * layers remember of a prefix cannot be cut like K and V, so copies of it are
  * kept at some positions, from which a timeline goes on. */
-typedef struct ebb_slot {
+typedef struct ebb_state_slot {
     char        *state;          /* [net.state_bytes], in the arena */
     ebb_session *owner;          /* whose live state it is; NULL: a checkpoint, or free */
     bool         is_used;
-    bool         is_held;        /* a checkpoint that is being written to disk: stays as it is */
+    bool         is_being_written; /* a checkpoint that is being written to disk: stays as it is */
     uint32_t     n_pos;          /* of a checkpoint: ids that it stands behind ... */
     uint8_t      prefix[16];     /* ... and their hash */
     uint64_t     used_at;
-} ebb_slot;
+} ebb_state_slot;
 
 /* Where a block is to be had. */
-typedef enum ebb_found { EBB_FOUND_UNKNOWN, EBB_FOUND_NONE, EBB_FOUND_TABLE, EBB_FOUND_POOL, EBB_FOUND_DISK } ebb_found;
+typedef enum ebb_block_source { EBB_BLOCK_UNKNOWN, EBB_BLOCK_NOWHERE, EBB_BLOCK_IN_TABLE, EBB_BLOCK_IN_POOL, EBB_BLOCK_ON_DISK } ebb_block_source;
 
-/* A name for all tokens up to the end of a block: H(link before, ids of the block). */
-typedef struct ebb_link {
-    uint8_t    name[16];
-    uint8_t    behind[16];       /* what names the ids behind it: the name; where moved K and V begin, H(name, salt) */
-    ebb_found source[EBB_KV_GROUPS];    /* of s->want: where the block is */
-    bool       is_read, is_bad;  /* of s->want: it was read from disk; it could not be */
-} ebb_link;
+/* The hash of all tokens up to the end of a block: H(hash of the block before, ids of the block). */
+typedef struct ebb_prefix_block {
+    uint8_t    hash[16];
+    uint8_t    next_parent[16];  /* parent of the block behind it: the hash; where shifted K and V begin, H(hash, salt) */
+    ebb_block_source source[EBB_KV_GROUPS]; /* of s->wanted: where the block is */
+    bool       is_read, is_bad;  /* of s->wanted: it was read from disk; it could not be */
+} ebb_prefix_block;
 
 struct ebb_session {
     ebb_engine  *engine;
     ebb_session *next;           /* in engine->sessions */
-    ebb_token   *ids;            /* [n_ctx]; those of table.n_pos positions stand, the last n_ahead of them as a guess */
-    ebb_kv_table table;
-    ebb_link    *chain, *want;   /* [blocks + 1] of ids, n_chained of them; of the ids that are asked for */
-    uint32_t     n_chained;      /* full blocks that have got their name */
+    ebb_token   *ids;            /* [n_ctx]; those of table.n_pos positions stand, the last n_pending of them as a guess */
+    ebb_block_table table;
+    ebb_prefix_block *hashes, *wanted; /* [blocks + 1] of ids, n_hashed of them; of the ids that are asked for */
+    uint32_t     n_hashed;       /* full blocks that have got their name */
     float       *logits;         /* [n_vocab] of the last position, if has_logits */
     bool         has_logits;
-    ebb_shift    shift;          /* of what stands */
+    ebb_cache_salt cache_salt;   /* of what stands */
     uint32_t     window_from;    /* positions before this one do not stand in the windows' blocks, though these are there */
-    ebb_shift    expected;       /* by the next sync, if is_expected */
-    bool         is_expected;
+    ebb_cache_salt next_salt;    /* by the next sync, if has_next_salt */
+    bool         has_next_salt;
     uint64_t     used_at;        /* engine->clock at the last call: who is evicted first */
-    ebb_slot    *live;           /* its state, as it stands before table.n_pos; NULL: none */
+    ebb_state_slot *live;        /* its state, as it stands before table.n_pos; NULL: none */
 
-    ebb_drafter  drafter;
-    uint32_t     n_ahead;        /* computed positions that no one has asked for yet */
-    uint32_t     n_guessed;      /* by the last pass; n_ahead of them are left */
-    bool         is_drafted;     /* by the draft model */
+    ebb_prompt_lookup lookup;
+    uint32_t     n_pending;      /* computed positions that no one has asked for yet */
+    uint32_t     n_drafted;      /* by the last pass; n_pending of them are left */
+    bool         is_from_draft_model; /* by the draft model */
     double       pass_s;         /* what it took */
-    ebb_sampler_mark chooser;    /* how its tokens are chosen */
+    ebb_sampler_state sampler_state; /* how its tokens are chosen */
 };
 
 /* Tokens of the timeline. */
 static inline uint32_t ebb_session_length(const ebb_session *s)
 {
-    return s->table.n_pos - s->n_ahead;
+    return s->table.n_pos - s->n_pending;
 }
 
-typedef struct ebb_sentry ebb_sentry;
+typedef struct ebb_pressure_monitor ebb_pressure_monitor;
 
 #define EBB_LOADER_BYTES 4096u   /* of a ring that only brings what stays */
 
-/* What is done about memory after open (budget.c). */
+/* What is done about memory after open (memory/budget.c). */
 typedef struct ebb_budget {
-    uint64_t     looked_ns;      /* when memory was looked at last */
-    uint64_t     shed_ns;        /* when layers were let go last; 0: never */
-    uint64_t     taken_ns;       /* when the last tried to come back */
-    uint32_t     n_looked;       /* passes since the last look */
-    atomic_uint  n_shed;         /* layers let go that the plan has as resident */
-    atomic_bool  is_least;       /* the ring has one slot, experts the least memory */
-    bool         is_refused;     /* K and V cannot go to a file: that was said */
+    uint64_t     checked_ns;     /* when memory was looked at last */
+    uint64_t     evicted_ns;     /* when layers were let go last; 0: never */
+    uint64_t     reload_tried_ns; /* when the last tried to come back */
+    uint32_t     n_passes_unchecked; /* passes since the last look */
+    atomic_uint  n_evicted;      /* layers let go that the plan has as resident */
+    atomic_bool  is_ring_minimal; /* the ring has one slot, experts the least memory */
+    bool         is_spill_refused; /* K and V cannot go to a file: that was said */
     uint64_t     expert_bytes;   /* memory of streamed experts as it is */
-    ebb_uses     uses;           /* of experts; of none if the model has none */
-    uint64_t     n_kept;         /* choices that had been counted when it was saved */
+    ebb_expert_profile uses;     /* of experts; of none if the model has none */
+    uint64_t     n_saved_choices; /* choices that had been counted when it was saved */
     ebb_expert_counts learned;   /* what had been counted when their use was learned last */
     bool         is_open;        /* these two: */
     int          psi_fd;         /* tells of pressure; -1: the system has no such thing */
     ebb_limits_gauge gauge;      /* of the cgroup that limits us */
-    ebb_sentry  *sentry;         /* NULL: nobody looks but the passes */
+    ebb_pressure_monitor *monitor; /* NULL: nobody looks but the passes */
     void       (*wake)(void *arg);       /* it has let layers go; under the engine's lock */
     void        *wake_arg;
     atomic_ullong cache_bytes;   /* of its page cache, at the last whole look ... */
@@ -110,39 +110,39 @@ typedef struct ebb_budget {
     double       best;           /* predicted to real time of the best row since anything was learned; 0: none yet */
 } ebb_budget;
 
-/* The draft model (engine_helper.c). */
-typedef struct ebb_helper {
+/* The draft model (speculate/draft_model.c). */
+typedef struct ebb_draft_model {
     ebb_engine  *engine;         /* NULL: none, or not at present; another thread looks at it with the host's lock held */
     ebb_session *session;
     ebb_sampler *sampler;
     uint64_t     bytes;          /* that it is planned to take; 0: there is none, or it has ended */
-    ebb_pace     pace;
-    double       probability[EBB_AHEAD_DRAFT];   /* of the guesses under way, by the draft model */
-    atomic_bool  is_short;       /* the sentry has let its weights go */
-    bool         is_away;        /* it gave its memory away, and may come back */
-} ebb_helper;
+    ebb_draft_length draft_length;
+    double       probability[EBB_DRAFT_MAX_MODEL]; /* of the guesses under way, by the draft model */
+    atomic_bool  is_evicted;     /* the sentry has let its weights go */
+    bool         is_released;    /* it gave its memory away, and may come back */
+} ebb_draft_model;
 
 struct ebb_engine {
     const ebb_model *model;
     ebb_engine_opts opts;
     ebb_engine  *host;           /* of a draft model's engine: it has threads, cancel flag and budget; else NULL */
-    ebb_helper   helper;
+    ebb_draft_model draft_model;
     ebb_machine  machine;        /* as it was at open; speeds are measured when something is streamed */
     ebb_plan     plan;           /* what was decided at open, and by budget.c since */
     ebb_budget   budget;
     ebb_net      net;
-    ebb_run      run;
+    ebb_forward  run;
     ebb_map      arena;          /* vectors and all buffers of `run` */
     ebb_pool    *pool;
     ebb_res     *res;
     ebb_kv      *kv;
-    ebb_disk    *disk;           /* NULL: nothing is kept */
+    ebb_kv_disk *disk;           /* NULL: nothing is kept */
     uint8_t      shape[16];      /* what K and V belong to: model, types, layout */
     ebb_session *sessions;
-    ebb_slot     slots[EBB_N_SLOTS];     /* of run.n_states; without states none is used */
-    ebb_session *guesser;        /* whose guess the rows of run.logits belong to; NULL: nobody's */
+    ebb_state_slot slots[EBB_N_STATE_SLOTS]; /* of run.n_states; without states none is used */
+    ebb_session *logits_owner;   /* whose guess the rows of run.logits belong to; NULL: nobody's */
     uint64_t     clock;
-    atomic_bool  cancel, is_cut; /* ebb_run */
+    atomic_bool  cancel, is_cut; /* ebb_forward */
 
     pthread_mutex_t lock;        /* protects stats */
     ebb_stats    stats;
@@ -156,210 +156,210 @@ void ebb_session_clear(ebb_session *s);
 
 /* Blocks are short: another timeline gives way, the one not used for longest, or the
  * writer comes back with some.  false: there is nothing to be had. */
-bool ebb_session_take_room(ebb_session *s);
+bool ebb_session_evict_other(ebb_session *s);
 /* Room for n_pos positions; other timelines give way.  Errors: BUDGET, CONTEXT. */
 EBB_MUST_CHECK
-ebb_status ebb_session_make_room(ebb_session *s, uint32_t n_pos, ebb_error *err);
+ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err);
 
-/* Compute ids[0..n) behind what stands in one pass, the last n_ahead of them as a guess.
+/* Compute ids[0..n) behind what stands in one pass, the last n_pending of them as a guess.
  * On failure nothing was added, but a state that was under way is lost. */
 EBB_MUST_CHECK
-ebb_status ebb_session_extend(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_ahead, uint32_t prompt_end,
-                              ebb_pass *p, ebb_error *err);
+ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_pending, uint32_t prompt_end,
+                              ebb_batch *p, ebb_error *err);
 
-/* -- Guesses (session_ahead.c): appending computes what may come next in the same pass -- */
+/* -- Guesses (speculate/speculate.c): appending computes what may come next in the same pass -- */
 
 /* One more session of e that may guess. */
-void ebb_ahead_init(ebb_session *s);
+void ebb_speculate_init(ebb_session *s);
 /* If id was guessed: it stands, and so do its logits. */
-bool ebb_ahead_take(ebb_session *s, ebb_token id);
+bool ebb_speculate_accept(ebb_session *s, ebb_token id);
 /* Compute id, which is none of a guess under way, with a new guess behind it. */
 EBB_MUST_CHECK
-ebb_status ebb_ahead_extend(ebb_session *s, ebb_token id, ebb_error *err);
-/* Forget the guess: the table holds the timeline and no more.  is_refuted: what comes instead is another token. */
-void ebb_ahead_drop(ebb_session *s, bool is_refuted);
+ebb_status ebb_speculate_append(ebb_session *s, ebb_token id, ebb_error *err);
+/* Forget the guess: the table holds the timeline and no more.  is_rejected: what comes instead is another token. */
+void ebb_speculate_discard(ebb_session *s, bool is_rejected);
 
-/* -- A draft model (engine_helper.c) --
+/* -- A draft model (speculate/draft_model.c) --
  *
  * It is an engine of its own with one timeline, which follows whatever session is guessed for by their common prefix.
  * It borrows the threads and the cancel flag of its host, and neither looks at memory nor learns speeds: the host's plan counts
  * it, and where memory is short the host gives it away before anything else. */
 
 /* Open it if the plan has one.  What goes wrong ends it with a line in the stats and is no error. */
-void ebb_helper_open(ebb_engine *e);
-void ebb_helper_close(ebb_engine *e);
-static inline bool ebb_helper_is_here(const ebb_engine *e)
+void ebb_draft_model_open(ebb_engine *e);
+void ebb_draft_model_close(ebb_engine *e);
+static inline bool ebb_draft_model_is_open(const ebb_engine *e)
 {
-    return e->helper.engine != NULL;
+    return e->draft_model.engine != NULL;
 }
 /* What may follow ids[0..n) in s, at most `max` tokens to out; 0 where it does not pay or cannot be told. */
-uint32_t ebb_helper_guess(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max);
-/* Of the n guesses of the last call n_right were chosen; the next was not, if is_refuted, else that is not known. */
-void ebb_helper_learn(ebb_engine *e, uint32_t n, uint32_t n_right, bool is_refuted);
-/* A pass of the host with n_cols columns took so long. */
-void ebb_helper_learn_pass(ebb_engine *e, uint32_t n_cols, double seconds);
+uint32_t ebb_draft_model_draft(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max);
+/* Of the n guesses of the last call n_accepted were chosen; the next was not, if is_rejected, else that is not known. */
+void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected);
+/* A pass of the host with n_tokens columns took so long. */
+void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds);
 /* The timeline of s is about to forget; so does the draft's if it is the same there. */
-void ebb_helper_forget(ebb_session *s, uint32_t from, uint32_t n);
+void ebb_draft_model_shift(ebb_session *s, uint32_t from, uint32_t n);
 /* What it has computed is kept on disk. */
-void ebb_helper_keep(ebb_engine *e);
+void ebb_draft_model_persist(ebb_engine *e);
 /* Memory is short.  false: there is nothing to give. */
-bool ebb_helper_give(ebb_engine *e, int64_t available);
+bool ebb_draft_model_release(ebb_engine *e, int64_t available);
 /* From the sentry: its weights at once, as far as it is not computed with; bytes. */
-uint64_t ebb_helper_let_go(ebb_engine *e);
+uint64_t ebb_draft_model_evict(ebb_engine *e);
 /* If that happened, give the rest, too. */
-void ebb_helper_follow_sentry(ebb_engine *e);
+void ebb_draft_model_follow_monitor(ebb_engine *e);
 /* There is room for it again. */
-void ebb_helper_take_back(ebb_engine *e);
+void ebb_draft_model_reload(ebb_engine *e);
 
 /* An engine that guesses for `host`, by a plan of ebb_plan_draft. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_open_draft(ebb_engine *host, ebb_engine **out, ebb_error *err);
 
-/* -- Prefixes: what is there (session_prefix.c), and fetching it (session_fetch.c) -- */
+/* -- Prefixes: what is there (prefix_cache/prefix.c), and fetching it (prefix_cache/prefix_fetch.c) -- */
 
 /* The longest beginning of ids that is there. */
 typedef struct ebb_prefix {
     const ebb_token *ids;
     uint32_t         n_ids;
-    const ebb_shift *shift;      /* under which they are looked for */
+    const ebb_cache_salt *cache_salt; /* under which they are looked for */
     ebb_session     *from;       /* whose timeline shares most with them, and ... */
     uint32_t         n_common;   /* ... how many positions */
     uint32_t         n_full;     /* blocks that are there from the beginning on, and ... */
-    ebb_found       part;       /* ... where the ... */
+    ebb_block_source part;      /* ... where the ... */
     uint32_t         n_part;     /* ... n_part positions behind them are */
     uint32_t         child[EBB_KV_GROUPS];       /* in the pool: blocks that begin with them */
     uint32_t         n_pos;      /* positions that can be gone on from, as far as K and V are concerned */
-    bool             stands;     /* these are all that s holds, and nothing changes */
+    bool             is_current; /* these are all that s holds, and nothing changes */
 } ebb_prefix;
 
 /* Fill the links s->want and *p.  with_logits: those of the last id shall be known or be computed. */
-void ebb_prefix_look(const ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_shift *shift, bool with_logits,
+void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt, bool with_logits,
                      ebb_prefix *p);
 /* The file of a kind for block i of s->want and what is behind it, of which n_ids are of interest. */
-ebb_disk_item ebb_prefix_item(const ebb_session *s, ebb_disk_kind kind, const ebb_token *ids, uint32_t i, uint32_t n_ids);
+ebb_kv_file ebb_prefix_disk_item(const ebb_session *s, ebb_kv_file_kind kind, const ebb_token *ids, uint32_t i, uint32_t n_ids);
 /* The state on disk that stands deepest in ids[0..n), deeper than n_min; its position, or 0. */
-uint32_t ebb_prefix_state_on_disk(const ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_min, ebb_disk_item *out);
+uint32_t ebb_prefix_checkpoint_on_disk(const ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_min, ebb_kv_file *out);
 /* The shift under which ids are looked for first. */
-ebb_shift ebb_prefix_shift(const ebb_session *s, const ebb_token *ids, size_t n);
+ebb_cache_salt ebb_prefix_choose_salt(const ebb_session *s, const ebb_token *ids, size_t n);
 /* Hold the longest prefix of ids that can be gone on from; returns its length.
  * Where all of ids are found but their logits, the last one is left out. */
 uint32_t ebb_prefix_reuse(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t *n_disk);
 /* Name the blocks that were filled. */
-void ebb_prefix_name_blocks(ebb_session *s);
+void ebb_prefix_hash_blocks(ebb_session *s);
 /* Another shift: the blocks from there on get other names. */
-void ebb_prefix_set_shift(ebb_session *s, const ebb_shift *shift);
+void ebb_prefix_set_salt(ebb_session *s, const ebb_cache_salt *cache_salt);
 
-/* -- The KV cache on disk (session_keep.c) -- */
+/* -- The KV cache on disk (prefix_cache/persist.c) -- */
 
 /* Without a folder to write to there is none; the log says why. */
-void ebb_keep_open(ebb_engine *e, const ebb_engine_opts *o);
+void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o);
 /* Write what waits. */
-void ebb_keep_close(ebb_engine *e);
+void ebb_persist_close(ebb_engine *e);
 /* Give free what was written; `wait`: at least one, if any is under way.  false: there was nothing. */
-bool ebb_keep_reap(ebb_engine *e, bool wait);
+bool ebb_persist_reap(ebb_engine *e, bool wait);
 
-/* -- States (session_state.c); without layers that have one these do nothing -- */
+/* -- States (prefix_cache/checkpoint.c); without layers that have one these do nothing -- */
 
 /* Slots for the states that were placed. */
-void ebb_states_init(ebb_engine *e);
+void ebb_checkpoint_init(ebb_engine *e);
 /* The largest n_pos <= n for which a state of ids[0..n_pos) exists; the table of s
  * holds n positions of ids if `stands`. */
-uint32_t ebb_state_find(const ebb_session *s, const ebb_token *ids, uint32_t n, bool stands);
+uint32_t ebb_checkpoint_find(const ebb_session *s, const ebb_token *ids, uint32_t n, bool is_current);
 /* Make it the live state of s; returns n_pos. */
-uint32_t ebb_state_rewind(ebb_session *s, const ebb_token *ids, uint32_t n, bool stands);
+uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n, bool is_current);
 /* Whether s can go on from table.n_pos. */
-bool ebb_state_stands(const ebb_session *s);
-/* A checkpoint of s as it stands, which stays until is_held is taken back; NULL: no state. */
-ebb_slot *ebb_state_hold(ebb_session *s);
+bool ebb_state_is_live(const ebb_session *s);
+/* A checkpoint of s as it stands, which stays until is_being_written is taken back; NULL: no state. */
+ebb_state_slot *ebb_checkpoint_pin(ebb_session *s);
 /* A slot to be filled from elsewhere; then it stands behind ids[0..n_pos), or is free again.  NULL: none is to be had. */
-ebb_slot *ebb_state_take(ebb_session *s);
-void ebb_state_stands_behind(ebb_slot *slot, const ebb_token *ids, uint32_t n_pos);
-void ebb_state_forget(ebb_slot *slot);
+ebb_state_slot *ebb_state_slot_take(ebb_session *s);
+void ebb_state_slot_set_prefix(ebb_state_slot *slot, const ebb_token *ids, uint32_t n_pos);
+void ebb_state_slot_free(ebb_state_slot *slot);
 /* s has no live state any more. */
-void ebb_state_drop(ebb_session *s);
+void ebb_state_drop_live(ebb_session *s);
 
-#define EBB_MAX_MARKS 4u
-typedef struct ebb_marks {
-    ebb_slot *slots[EBB_MAX_MARKS];
-    ebb_mark  marks[EBB_MAX_MARKS];
+#define EBB_MAX_CHECKPOINTS 4u
+typedef struct ebb_checkpoint_plan {
+    ebb_state_slot *slots[EBB_MAX_CHECKPOINTS];
+    ebb_checkpoint checkpoints[EBB_MAX_CHECKPOINTS];
     uint32_t  n;
-} ebb_marks;
+} ebb_checkpoint_plan;
 /* Checkpoints that a pass from pos0 to `end` shall make: at fixed distances, and at `prompt_end` if it is in there. */
-void ebb_state_plan_marks(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t prompt_end, ebb_marks *m);
+void ebb_checkpoint_plan_pass(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t prompt_end, ebb_checkpoint_plan *m);
 /* The pass was done: s->ids holds its tokens. */
-void ebb_state_keep_marks(ebb_session *s, const ebb_marks *m);
-void ebb_state_forget_marks(const ebb_marks *m);
+void ebb_checkpoint_commit(ebb_session *s, const ebb_checkpoint_plan *m);
+void ebb_checkpoint_abandon(const ebb_checkpoint_plan *m);
 
 /* Bring the groups into the states of the plan: measure kernels and readers and choose one if it
- * streams, pin what it pins.  Errors: those of ebb_res_place. */
+ * streams, pin what it pins.  Errors: those of ebb_res_set_state. */
 EBB_MUST_CHECK
 ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err);
 void ebb_budget_close(ebb_engine *e);            /* nobody looks at memory any more */
-/* -- Speeds (budget_learn.c): remembered, measured when they are needed, corrected by what passes take -- */
+/* -- Speeds (memory/calibrate.c): remembered, measured when they are needed, corrected by what passes take -- */
 
 /* What is known of this machine and disk. */
-void ebb_learn_open(ebb_engine *e);
-void ebb_learn_close(ebb_engine *e);
+void ebb_calibrate_open(ebb_engine *e);
+void ebb_calibrate_close(ebb_engine *e);
 /* Measure what a prediction of `p` lacks; of the disk only if it streams.  Error: NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_learn_measure(ebb_engine *e, const ebb_plan *p, ebb_error *err);
+ebb_status ebb_calibrate_measure(ebb_engine *e, const ebb_plan *p, ebb_error *err);
 /* A pass of one column took so long, predicted_s with neither correction nor company. */
-void ebb_learn_pass(ebb_engine *e, double seconds, double predicted_s);
+void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s);
 /* Before the next turn, with the lock held: predict by the best passes of the last one from now on. */
-void ebb_learn_turn(ebb_engine *e);
+void ebb_calibrate_turn(ebb_engine *e);
 
-/* What tells of pressure (budget_watch.c). */
-void ebb_watch_open(ebb_engine *e);
-void ebb_watch_close(ebb_engine *e);             /* behind ebb_res_close, whose readers ask for room */
+/* What tells of pressure (memory/reclaim.c). */
+void ebb_reclaim_open(ebb_engine *e);
+void ebb_reclaim_close(ebb_engine *e);           /* behind ebb_res_close, whose readers ask for room */
 /* The plan is there, or another one. */
-void ebb_watch_plan(ebb_engine *e);
+void ebb_reclaim_set_plan(ebb_engine *e);
 /* Something of the group shall be resident; and is. */
-bool ebb_group_is_wanted(const ebb_engine *e, uint32_t group);
-bool ebb_group_is_here(const ebb_engine *e, uint32_t group);
+bool ebb_reclaim_group_is_planned(const ebb_engine *e, uint32_t group);
+bool ebb_reclaim_group_is_resident(const ebb_engine *e, uint32_t group);
 /* Before a pass: the files are unchanged; memory is looked at, and given back if it is short. */
 EBB_MUST_CHECK
-ebb_status ebb_budget_before_pass(ebb_engine *e, ebb_error *err);
+ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err);
 /* Between turns; see ebb_engine_idle. */
-bool ebb_budget_idle(ebb_engine *e);
+bool ebb_reclaim_idle(ebb_engine *e);
 /* Within a pass, between layers: give back if memory is short. */
-void ebb_budget_look(void *engine);
+void ebb_reclaim_between_layers(void *engine);
 
-/* -- A thread that looks while passes are long or nobody asks anything (sentry.c) --
+/* -- A thread that looks while passes are long or nobody asks anything (memory/pressure_monitor.c) --
  *
  * It does one thing: where copies of weights are held and memory is short, it lets groups go that are not being
- * computed with (ebb_res_let_go), as many as bring back what should be left.  All else is for the passes' thread.
+ * computed with (ebb_res_evict), as many as bring back what should be left.  All else is for the passes' thread.
  * What is still to be read into such copies counts as taken, and goes first. */
 
 /* Without one (no memory for a thread) only the passes look. */
-void ebb_sentry_open(ebb_engine *e);
-void ebb_sentry_stop(ebb_engine *e);             /* its thread has ended; ebb_sentry_has_room still answers */
-void ebb_sentry_close(ebb_engine *e);
+void ebb_pressure_monitor_open(ebb_engine *e);
+void ebb_pressure_monitor_stop(ebb_engine *e);   /* its thread has ended; ebb_pressure_monitor_has_headroom still answers */
+void ebb_pressure_monitor_close(ebb_engine *e);
 /* What it goes by, after open and whenever the plan has changed. */
-void ebb_sentry_set(ebb_engine *e, bool is_held, uint64_t floor_bytes);
+void ebb_pressure_monitor_set(ebb_engine *e, bool has_copies, uint64_t floor_bytes);
 /* A pass begins or goes on: looks come often from here on, for a second. */
-void ebb_sentry_wake(ebb_engine *e);
+void ebb_pressure_monitor_wake(ebb_engine *e);
 /* Groups that it let go since the last call. */
-uint32_t ebb_sentry_take_count(ebb_engine *e);
-/* Whether memory for n_bytes of a layer is there now; if not, it looks.  From any thread (ebb_room). */
-bool ebb_sentry_has_room(void *engine, uint64_t n_bytes);
+uint32_t ebb_pressure_monitor_take_n_evicted(ebb_engine *e);
+/* Whether memory for n_bytes of a layer is there now; if not, it looks.  From any thread (ebb_headroom). */
+bool ebb_pressure_monitor_has_headroom(void *engine, uint64_t n_bytes);
 /* Whether it found memory short since the last call: a whole look is due. */
-bool ebb_sentry_take_short(ebb_engine *e);
+bool ebb_pressure_monitor_take_alert(ebb_engine *e);
 /* Nobody else needs to look while idle. */
 
 /* Show a decision in the panel and the trace. */
 void ebb_stats_decision(ebb_engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Blocks of K and V have gone to the file, or come from it. */
 void ebb_stats_kv(ebb_engine *e);
-/* Figures of the turn (stats.c). */
+/* Figures of the turn (session/engine_stats.c). */
 void ebb_stats_init(ebb_engine *e, double load_s);
 void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total);
 /* A pass over n columns of the prompt begins: until the step, its layers count as a part of it. */
 void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n);
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
 void ebb_stats_decode_begin(ebb_engine *e);
-/* had_guess: the pass had more columns than one. */
-void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_guessed, bool had_guess);
-void ebb_stats_guess(ebb_engine *e, uint32_t n_drafted);
+/* had_draft: the pass had more columns than one. */
+void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool had_draft);
+void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted);
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s);
 
 #endif

@@ -6,19 +6,19 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "app.h"
+#include "app/app.h"
+#include "app/hangup.h"
+#include "app/stat_server.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "hangup.h"
-#include "signals.h"
-#include "stat_server.h"
+#include "term/signals.h"
 
-static int shorter(int a, int b)
+static int shorter_timeout(int a, int b)
 {
     return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
-static void turn(ebb_app *a, ebb_term *term, ebb_chat *chat, ebb_stat_server *stat)
+static void tui_loop_step(ebb_app *a, ebb_term *term, ebb_chat *chat, ebb_stat_server *stat)
 {
     struct pollfd fds[5];
     ebb_input in;
@@ -30,39 +30,39 @@ static void turn(ebb_app *a, ebb_term *term, ebb_chat *chat, ebb_stat_server *st
     n = term->ops->fds(term, fds, 3);
     fds[n++] = (struct pollfd){ .fd = ebb_chat_fd(chat), .events = POLLIN };
     fds[n++] = (struct pollfd){ .fd = stat->fd, .events = POLLIN };
-    if (poll(fds, (nfds_t)n, shorter(term->ops->timeout_ms(term), ebb_app_timeout_ms(a, ebb_clock_s()))) < 0 &&
+    if (poll(fds, (nfds_t)n, shorter_timeout(term->ops->timeout_ms(term), ebb_app_timeout_ms(a, ebb_clock_s()))) < 0 &&
         errno != EINTR)
-        a->front.quit = true;
+        a->frontend.quit = true;
     if (fds[n - 1].revents)
-        ebb_stat_serve(stat, chat);
-    while (!a->front.quit && term->ops->input(term, &in))
+        ebb_stat_server_serve(stat, chat);
+    while (!a->frontend.quit && term->ops->input(term, &in))
         ebb_app_input(a, &in);
     ebb_app_events(a);
 }
 
-static int fail(const ebb_error *err)
+static int fail_to_start(const ebb_error *err)
 {
     fprintf(stderr, "ebb: %s\n", err->msg);
     return 1;
 }
 
 /* The last line that ebb leaves on the terminal: how one comes back, or why one cannot. */
-static void say_good_bye(ebb_chat *chat, bool has_draft, bool ascii)
+static void say_good_bye(ebb_chat *chat, bool has_unsent, bool ascii)
 {
     const char *name = ebb_chat_session_name(chat);
     ebb_buf line = { 0 };
     ebb_error err = { 0 };
 
     ebb_chat_end(chat);                          /* the last words are to be saved, too */
-    if (ebb_chat_may_leave(chat, &err) != EBB_OK)
+    if (ebb_chat_check_saved(chat, &err) != EBB_OK)
         fprintf(stderr, "ebb: %s\n", err.msg);
     if (!ebb_chat_is_saved(chat)) {
-        if (has_draft)
+        if (has_unsent)
             puts("What was not sent is kept: it is there when ebb is started again.");
         return;
     }
     ebb_utf8_add_visible(&line, name, strlen(name), ascii);
-    printf("ebb -c goes on with: %s%s\n", ebb_buf_text(&line), has_draft ? " (and with what was not sent)" : "");
+    printf("ebb -c goes on with: %s%s\n", ebb_buf_text(&line), has_unsent ? " (and with what was not sent)" : "");
     ebb_buf_fini(&line);
 }
 
@@ -75,31 +75,31 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     ebb_error err;
     ebb_app app;
     ebb_stat_server stat;
-    bool is_hangup, has_draft;
+    bool is_hangup, has_unsent;
     int status;
 
     if ((opts->is_inline ? ebb_term_inline : ebb_term_curses)(&term_opts, &term, &err) != EBB_OK)
-        return err.code == EBB_UNSUPPORTED ? ebb_plain_run(chat_opts, opts) : fail(&err);
+        return err.code == EBB_UNSUPPORTED ? ebb_plain_run(chat_opts, opts) : fail_to_start(&err);
     if (ebb_chat_open(chat_opts, &chat, &err) != EBB_OK) {
         term->ops->close(term);
-        return fail(&err);
+        return fail_to_start(&err);
     }
     ebb_app_init(&app, term, chat, opts);
-    ebb_stat_open(&stat, NULL);
-    while (!app.front.quit)
-        turn(&app, term, chat, &stat);
+    ebb_stat_server_open(&stat, NULL);
+    while (!app.frontend.quit)
+        tui_loop_step(&app, term, chat, &stat);
     status = app.signal ? 128 + app.signal : 0;
     is_hangup = app.signal == SIGHUP;
     if (is_hangup)
         ebb_signals_leave_terminal();
-    has_draft = ebb_app_leave(&app);
+    has_unsent = ebb_app_leave(&app);
     ebb_app_fini(&app);
     term->ops->close(term);
     if (is_hangup)
         ebb_hangup(chat, opts, &stat);
     else
-        say_good_bye(chat, has_draft, opts->ascii);
-    ebb_stat_close(&stat);
+        say_good_bye(chat, has_unsent, opts->ascii);
+    ebb_stat_server_close(&stat);
     ebb_chat_close(chat);
     return status;
 }

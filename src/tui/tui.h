@@ -6,7 +6,7 @@
 #define EBB_TUI_TUI_H
 #include <stdbool.h>
 
-#include "chat.h"
+#include "conversation/chat.h"
 
 /* What the command line and the environment say; zero is the default of every field. */
 typedef struct ebb_tui_opts {

@@ -34,21 +34,21 @@ static double now_s(void)
     return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / n_threads;
 }
 
-typedef struct bench {
+typedef struct kernel_bench {
     const ebb_kernels *k;
     ebb_pool *pool;
     void     *scratch[THREADS_MAX];
     double    read_bytes, int8_macs, float_macs;         /* peaks, per second, all threads */
-} bench;
+} kernel_bench;
 
 /* ---- peaks ---- */
 
-typedef struct region { const uint8_t *p; size_t bytes; } region;
+typedef struct read_region { const uint8_t *p; size_t bytes; } read_region;
 
 /* A word of each line, the quarters of a slice side by side, a CPU's own fetching at work in each: the best of what was tried. */
 static void read_slice(void *arg, uint32_t slice, uint32_t thread)
 {
-    const region *r = arg;
+    const read_region *r = arg;
     const size_t n = r->bytes / 4 / sizeof(uint64_t);
     const uint64_t *p = (const void *)(r->p + (size_t)slice * r->bytes);
     uint64_t s = 0;
@@ -59,7 +59,7 @@ static void read_slice(void *arg, uint32_t slice, uint32_t thread)
     sink = (float)s;
 }
 
-static double measure_read(bench *b)
+static double measure_read(kernel_bench *b)
 {
     const size_t slice = 1 << 19;
     uint8_t *p = test_alloc(stream_bytes);
@@ -68,7 +68,7 @@ static double measure_read(bench *b)
     for (int i = 0; i < 3; i++) {
         double t = now_s();
 
-        ebb_pool_run(b->pool, read_slice, &(region){ p, slice }, (uint32_t)(stream_bytes / slice));
+        ebb_pool_run(b->pool, read_slice, &(read_region){ p, slice }, (uint32_t)(stream_bytes / slice));
         double rate = (double)stream_bytes / (now_s() - t);
         best = rate > best ? rate : best;
     }
@@ -157,7 +157,7 @@ __attribute__((target("fma"))) static void float_256(void *arg, uint32_t slice, 
     (void)arg, (void)slice, (void)thread;
 }
 
-static double measure_macs(bench *b, ebb_slice_fn *fn, double macs)
+static double measure_macs(kernel_bench *b, ebb_slice_fn *fn, double macs)
 {
     uint32_t slices = ebb_pool_n_threads(b->pool) * 4;
     double best = 0;
@@ -172,7 +172,7 @@ static double measure_macs(bench *b, ebb_slice_fn *fn, double macs)
     return best;
 }
 
-static void measure_peaks(bench *b)
+static void measure_peaks(kernel_bench *b)
 {
     bool wide = strcmp(b->k->name, "avx512") == 0;
 
@@ -182,7 +182,7 @@ static void measure_peaks(bench *b)
     b->float_macs = measure_macs(b, wide ? float_512 : float_256, wide ? 16 * CHAINS_512 : 8 * CHAINS_256);
 }
 #else
-static void measure_peaks(bench *b)
+static void measure_peaks(kernel_bench *b)
 {
     (void)b;
 }
@@ -190,15 +190,15 @@ static void measure_peaks(bench *b)
 
 /* ---- products ---- */
 
-typedef struct job {
-    bench     *b;
+typedef struct bench_job {
+    kernel_bench *b;
     ebb_matmul a;
     uint32_t   n_slices;
-} job;
+} bench_job;
 
 static void matmul_slice(void *arg, uint32_t slice, uint32_t thread)
 {
-    const job *j = arg;
+    const bench_job *j = arg;
     ebb_matmul a = j->a;
 
     a.w = (const uint8_t *)a.w + (size_t)slice * a.n_rows * a.row_bytes;
@@ -208,7 +208,7 @@ static void matmul_slice(void *arg, uint32_t slice, uint32_t thread)
     j->b->k->matmul[a.type](&a);
 }
 
-static void bench_matmul(bench *b, ebb_type type, size_t n_cols)
+static void bench_matmul(kernel_bench *b, ebb_type type, size_t n_cols)
 {
     ebb_act act = ebb_kernel_act(type);
     size_t row_bytes = (size_t)ebb_type_row_bytes(type, N_K), col_bytes = ebb_act_col_bytes(act, N_K);
@@ -232,7 +232,7 @@ static void bench_matmul(bench *b, ebb_type type, size_t n_cols)
                 values[i] += test_uniform(-1, 1);
         b->k->quantize[act](values, N_K, x + c * col_bytes);
     }
-    job j = { b, { .type = type, .w = w, .row_bytes = row_bytes, .n_rows = slice_rows, .n_k = N_K, .x = x, .x_col_bytes = col_bytes,
+    bench_job j = { b, { .type = type, .w = w, .row_bytes = row_bytes, .n_rows = slice_rows, .n_k = N_K, .x = x, .x_col_bytes = col_bytes,
                    .n_cols = n_cols, .y = y, .y_stride = N_ROWS }, slices };
     for (int i = 0; i < 3; i++) {
         double t = now_s();
@@ -275,9 +275,9 @@ int main(int argc, char **argv)
     static const char *const names[] = { "auto", "scalar", "avx2", "avx512", "neon" };
     static const size_t all[] = { 1, 2, 4, 8, 32, 128, 512 };
     size_t n_cols = 0;
-    int cpu = EBB_CPU_AUTO;
+    int cpu = EBB_ISA_AUTO;
     ebb_error err;
-    bench b = { 0 };
+    kernel_bench b = { 0 };
 
     for (int o; (o = getopt(argc, argv, "t:c:n:u")) != -1;) {
         if (o == 't')
@@ -287,14 +287,14 @@ int main(int argc, char **argv)
         else if (o == 'u')
             use_cpu_time = true;
         else if (o == 'c')
-            for (cpu = EBB_CPU_NEON; cpu > 0 && strcmp(names[cpu], optarg) != 0; cpu--)
+            for (cpu = EBB_ISA_NEON; cpu > 0 && strcmp(names[cpu], optarg) != 0; cpu--)
                 ;
         else
             return usage();
     }
     if (n_threads < 1 || n_threads > THREADS_MAX)
         return usage();
-    if (ebb_kernels_get((ebb_cpu)cpu, &b.k, &err) != EBB_OK || ebb_pool_new(n_threads, &b.pool, &err) != EBB_OK) {
+    if (ebb_kernels_get((ebb_isa)cpu, &b.k, &err) != EBB_OK || ebb_pool_new(n_threads, &b.pool, &err) != EBB_OK) {
         fprintf(stderr, "%s\n", err.msg);
         return 1;
     }

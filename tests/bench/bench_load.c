@@ -24,11 +24,11 @@
 #define PIECE  ((size_t)4 << 20)
 #define MAX_LANES 4
 
-typedef struct file {
+typedef struct bench_file {
     const char *path;
     int         fd;
     size_t      n;
-} file;
+} bench_file;
 
 static uint64_t walk(const char *p, size_t n)
 {
@@ -41,7 +41,7 @@ static uint64_t walk(const char *p, size_t n)
     return sum;
 }
 
-static char *map(const file *f, int flags)
+static char *map(const bench_file *f, int flags)
 {
     void *p = mmap(NULL, f->n, PROT_READ, MAP_SHARED | flags, f->fd, 0);
 
@@ -52,7 +52,7 @@ static char *map(const file *f, int flags)
 
 static volatile uint64_t sink;
 
-static bool plain(const file *f)
+static bool plain(const bench_file *f)
 {
     char *p = map(f, 0);
 
@@ -62,7 +62,7 @@ static bool plain(const file *f)
     return munmap(p, f->n) == 0;
 }
 
-static bool populate(const file *f)
+static bool populate_file(const bench_file *f)
 {
     char *p = map(f, MAP_POPULATE);
 
@@ -72,7 +72,7 @@ static bool populate(const file *f)
     return munmap(p, f->n) == 0;
 }
 
-static bool locked(const file *f)
+static bool locked(const bench_file *f)
 {
     char *p = map(f, 0);
     bool ok = p && mlock(p, f->n) == 0;
@@ -85,13 +85,13 @@ static bool locked(const file *f)
 }
 
 /* What was walked over is unmapped and dropped. */
-static void drop(const file *f, char *p, size_t at, size_t n)
+static void drop_file(const bench_file *f, char *p, size_t at, size_t n)
 {
     madvise(p + at, n, MADV_DONTNEED);
     posix_fadvise(f->fd, (off_t)at, (off_t)n, POSIX_FADV_DONTNEED);
 }
 
-static bool by_windows(const file *f, int advice)
+static bool by_windows(const bench_file *f, int advice)
 {
     char *p = map(f, 0);
 
@@ -103,23 +103,23 @@ static bool by_windows(const file *f, int advice)
         if (advice != MADV_SEQUENTIAL && madvise(p + at, n, advice) != 0)
             return false;
         sink += walk(p + at, n);
-        drop(f, p, at, n);
+        drop_file(f, p, at, n);
     }
     return munmap(p, f->n) == 0;
 }
 
-static bool sequential(const file *f)
+static bool sequential(const bench_file *f)
 {
     return by_windows(f, MADV_SEQUENTIAL);
 }
 
-static bool populated(const file *f)
+static bool populated(const bench_file *f)
 {
     return by_windows(f, MADV_POPULATE_READ);
 }
 
 typedef struct lane {
-    const file *f;
+    const bench_file *f;
     int         fd, i, n;
     bool        ok;
     pthread_t   thread;
@@ -141,7 +141,7 @@ static void *run_lane(void *arg)
     return NULL;
 }
 
-static bool direct(const file *f, int n)
+static bool direct(const bench_file *f, int n)
 {
     lane lanes[MAX_LANES];
     int fd = open(f->path, O_RDONLY | O_DIRECT | O_CLOEXEC);
@@ -160,18 +160,18 @@ static bool direct(const file *f, int n)
     return ok;
 }
 
-static bool direct_1(const file *f) { return direct(f, 1); }
-static bool direct_2(const file *f) { return direct(f, 2); }
-static bool direct_4(const file *f) { return direct(f, 4); }
+static bool direct_1(const bench_file *f) { return direct(f, 1); }
+static bool direct_2(const bench_file *f) { return direct(f, 2); }
+static bool direct_4(const bench_file *f) { return direct(f, 4); }
 
 /* -- Figures -------------------------------------------------------------------------- */
 
-static void cool(const file *f)
+static void cool(const bench_file *f)
 {
     posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-static void show(const file *f, bool (*way)(const file *f))
+static void show(const bench_file *f, bool (*way)(const bench_file *f))
 {
     double begin = ebb_clock_s(), cpu = ebb_proc_cpu_s(), gb = (double)f->n / 1e9;
 
@@ -184,9 +184,9 @@ static void show(const file *f, bool (*way)(const file *f))
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; bool (*way)(const file *f); bool is_warm; } ways[] = {
+    static const struct { const char *name; bool (*way)(const bench_file *f); bool is_warm; } ways[] = {
         { "plain mapping, page faults", plain, true },
-        { "MAP_POPULATE", populate, true },
+        { "MAP_POPULATE", populate_file, true },
         { "mlock", locked, true },
         { "MADV_SEQUENTIAL, dropped behind", sequential, false },
         { "MADV_POPULATE_READ, 8 MiB, dropped behind", populated, false },
@@ -194,7 +194,7 @@ int main(int argc, char **argv)
         { "direct reads, two lanes", direct_2, false },
         { "direct reads, four lanes", direct_4, false },
     };
-    file f = { .path = argc > 1 ? argv[1] : NULL, .fd = -1 };
+    bench_file f = { .path = argc > 1 ? argv[1] : NULL, .fd = -1 };
     struct stat st;
 
     if (!f.path) {

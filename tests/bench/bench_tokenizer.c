@@ -14,7 +14,7 @@
 #define N_HARD ((size_t)1 << 20)
 #define REPEATS 3
 
-static void measure(const ebb_model *m, const char *what, const char *text, size_t n)
+static void measure_text(const ebb_model *m, const char *what, const char *text, size_t n)
 {
     ebb_token *ids = malloc((n + 16) * sizeof *ids);
     double best = 1e9;
@@ -42,7 +42,7 @@ static void measure_hard(const ebb_model *m, const char *what, const char *unit)
         text[i] = len > 1 ? unit[(r >> 16) % len] : unit[0];
     }
     if (text)
-        measure(m, what, text, N_HARD);
+        measure_text(m, what, text, N_HARD);
     free(text);
 }
 
@@ -57,7 +57,7 @@ static void measure_vocab(const char *path, const ebb_buf *text)
         return;
     }
     printf("%s: opened in %.1f ms\n", path, (ebb_clock_s() - t) * 1e3);
-    measure(m, "text", text->data, text->len);
+    measure_text(m, "text", text->data, text->len);
     measure_hard(m, "one letter", "a");
     measure_hard(m, "letters without spaces", "abcdefghijklmnopqrstuvwxyz");
     measure_hard(m, "spaces", " ");

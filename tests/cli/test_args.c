@@ -15,7 +15,7 @@ static void complain(const char *line)
 static ebb_args read_config(const char *text, unsigned mask)
 {
     static char copy[1024];                      /* options point into it */
-    ebb_args a = { .sampling = ebb_sampling_default() };
+    ebb_args a = { .sampling = ebb_sampler_params_default() };
 
     said[0] = '\0';
     snprintf(copy, sizeof copy, "%s", text);

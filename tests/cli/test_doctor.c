@@ -1,11 +1,11 @@
 /* The doctor on machines that are described: what it finds, and what it advises. */
 #include "core/os/fake_root.h"
 
-#include "doctor.h"
+#include "cmd_doctor.h"
 
 #define GIB ((uint64_t)1 << 30)
 
-static ebb_report r;
+static ebb_doctor_report r;
 
 static void begin(void)
 {
@@ -18,7 +18,7 @@ static void begin(void)
 static void expect(const char *key, const char *text, const char *advice)
 {
     for (uint32_t i = 0; i < r.n; i++) {
-        const ebb_finding *f = &r.list[i];
+        const ebb_doctor_finding *f = &r.list[i];
 
         if (strcmp(f->key, key) != 0 || !strstr(f->text, text))
             continue;

@@ -6,7 +6,7 @@
 
 #include "args.h"
 
-static void complain(const char *line)
+static void count_complaint(const char *line)
 {
     FUZZ_MUST(line[0]);
 }
@@ -14,7 +14,7 @@ static void complain(const char *line)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static char name[] = "ebb";
-    ebb_args a = { .sampling = ebb_sampling_default() }, b = a;
+    ebb_args a = { .sampling = ebb_sampler_params_default() }, b = a;
     char *text = malloc(n + 1), *words[64] = { name }, *rest = NULL;
     int n_words = 1;
     ebb_error err = { 0 };
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     FUZZ_MUST(text);
     memcpy(text, data, n);
     text[n] = '\0';
-    ebb_args_config(&a, text, "config", n % 2 ? EBB_FOR_CHAT : EBB_FOR_PLAN, complain);
+    ebb_args_config(&a, text, "config", n % 2 ? EBB_FOR_CHAT : EBB_FOR_PLAN, count_complaint);
     memcpy(text, data, n);
     text[n] = '\0';
     for (char *w = strtok_r(text, "\n", &rest); w && n_words < 63; w = strtok_r(NULL, "\n", &rest))

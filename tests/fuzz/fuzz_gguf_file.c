@@ -100,11 +100,11 @@ static void open_file(const char *path)
 
 static void open_beginnings(size_t n, uint64_t n_bytes)
 {
-    const ebb_model_begun files[] = { { paths[0], "m-1", n_bytes }, { paths[1], "m-2", n_bytes } };
+    const ebb_partial_file files[] = { { paths[0], "m-1", n_bytes }, { paths[1], "m-2", n_bytes } };
     ebb_error err = { 0 };
     size_t i_busy = n;
     ebb_gguf *g;
-    ebb_status st = ebb_gguf_open_begun(files, n, &i_busy, &g, &err);
+    ebb_status st = ebb_gguf_open_partial(files, n, &i_busy, &g, &err);
 
     FUZZ_MUST(i_busy < n);
     use(st, g, &err);

@@ -1,7 +1,7 @@
 /* What a terminal sends, in pieces. */
 #include "fuzz.h"
 
-#include "keys.h"
+#include "term/keys.h"
 
 static void drain(ebb_keys *k, size_t n_bytes)
 {

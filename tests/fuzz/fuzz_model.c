@@ -8,10 +8,10 @@
 #include "ebb/session.h"
 #include "support/tiny_model.h"
 
-static void compute(const ebb_model *m, ebb_error *err)
+static void compute_tokens(const ebb_model *m, ebb_error *err)
 {
     static const ebb_token ids[] = { 1, 2, 3 };
-    ebb_engine_opts o = { .n_ctx = 16, .n_threads = 1, .cpu = EBB_CPU_SCALAR, .ram_bytes = (uint64_t)96 << 20, .no_kv_cache = true };
+    ebb_engine_opts o = { .n_ctx = 16, .n_threads = 1, .cpu = EBB_ISA_SCALAR, .ram_bytes = (uint64_t)96 << 20, .no_kv_cache = true };
     ebb_engine *e = NULL;
     ebb_session *s = NULL;
     ebb_status st = ebb_engine_open(m, &o, NULL, NULL, &e, err);
@@ -25,7 +25,7 @@ static void compute(const ebb_model *m, ebb_error *err)
     ebb_engine_close(e);
 }
 
-static void look(const ebb_model *m)
+static void read_all_metadata(const ebb_model *m)
 {
     static const char text[] = "Once <s> caf\xc3\xa9\xff 12";
     ebb_token ids[64];
@@ -51,8 +51,8 @@ static void open_and_use(const char *data, size_t n)
         FUZZ_MUST(!m && err.msg[0]);
         return;
     }
-    look(m);
-    compute(m, &err);
+    read_all_metadata(m);
+    compute_tokens(m, &err);
     ebb_model_close(m);
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store.h"
+#include "store/store.h"
 
 static char path[] = "/tmp/ebb-fuzz-XXXXXX";
 static char *good;
@@ -21,8 +21,8 @@ static void make_good(void)
     FILE *file;
 
     FUZZ_MUST(mkstemp(path) >= 0 && ebb_store_open(path, &s, NULL) == EBB_OK);
-    FUZZ_MUST(ebb_tree_stand(&t, ebb_tree_add(&t, NULL, EBB_ROLE_USER, text, sizeof text - 1)));
-    FUZZ_MUST(ebb_tree_stand(&t, ebb_tree_add(&t, ebb_tree_leaf(&t), EBB_ROLE_ASSISTANT, "Owls.", 5)));
+    FUZZ_MUST(ebb_tree_set_leaf(&t, ebb_tree_add(&t, NULL, EBB_ROLE_USER, text, sizeof text - 1)));
+    FUZZ_MUST(ebb_tree_set_leaf(&t, ebb_tree_add(&t, ebb_tree_leaf(&t), EBB_ROLE_ASSISTANT, "Owls.", 5)));
     FUZZ_MUST(ebb_store_save(s, &f, &t, false, NULL) == EBB_OK);
     ebb_tree_fini(&t);
     ebb_store_close(s);
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (ebb_store_load(s, 1, &f, &t, NULL) == EBB_OK) {
         ebb_node *node = ebb_tree_add(&t, ebb_tree_leaf(&t), EBB_ROLE_USER, "And?", 4);
 
-        FUZZ_MUST(node && ebb_tree_stand(&t, node));
+        FUZZ_MUST(node && ebb_tree_set_leaf(&t, node));
         if (ebb_store_save(s, &f, &t, false, NULL) == EBB_OK)
             FUZZ_MUST(node->m.id > 0);
     }

@@ -10,7 +10,7 @@
 static const char *const pres[] = { "default", "llama-bpe", "qwen2", "gpt-2", "deepseek-llm", "deepseek-v3", "tekken", "gpt-4o", "smollm", "qwen35" };
 enum { N_PRES = sizeof pres / sizeof *pres, N_TOKENS = 256 + 8 };
 
-static ebb_tokenizer *make(const char *pre)
+static ebb_tokenizer *make_vocab(const char *pre)
 {
     static char spelt[256][5];
     static const char *const more[] = { "th", "the", "in", "\xc4\xa0t", "<s>", "<|im_end|>", "\xc4\xa0\xc4\xa0", "ab" };
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n < 2)
         return 0;
     if (!tokenizers[data[0] % N_PRES])
-        tokenizers[data[0] % N_PRES] = make(pres[data[0] % N_PRES]);
+        tokenizers[data[0] % N_PRES] = make_vocab(pres[data[0] % N_PRES]);
     t = tokenizers[data[0] % N_PRES];
     if (!t)
         return 0;

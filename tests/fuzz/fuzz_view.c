@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "render.h"
-#include "wrap.h"
+#include "text/render.h"
+#include "text/wrap.h"
 
 /* Nothing that a terminal obeys, and faces in order. */
 static void check_visible(const ebb_wrap *w)

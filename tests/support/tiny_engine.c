@@ -3,7 +3,7 @@
 
 #include "support/tiny_engine.h"
 
-void open_fixture(fixture *f, const ebb_tiny_opts *tiny, const ebb_engine_opts *o)
+void open_tiny_engine(tiny_engine *f, const ebb_tiny_opts *tiny, const ebb_engine_opts *o)
 {
     ebb_error err = { 0 };
 
@@ -13,7 +13,7 @@ void open_fixture(fixture *f, const ebb_tiny_opts *tiny, const ebb_engine_opts *
     assert_int_equal(ebb_session_new(f->engine, &f->s, &err), EBB_OK);
 }
 
-void close_fixture(fixture *f)
+void close_tiny_engine(tiny_engine *f)
 {
     ebb_session_free(f->s);
     ebb_engine_close(f->engine);

@@ -4,16 +4,16 @@
 #include "ebb/session.h"
 #include "support/tiny_model.h"
 
-typedef struct fixture {
+typedef struct tiny_engine {
     char        *bytes;
     ebb_model   *model;
     ebb_engine  *engine;
     ebb_session *s;
-} fixture;
+} tiny_engine;
 
 /* The test fails if one of them cannot be opened. */
-void open_fixture(fixture *f, const ebb_tiny_opts *tiny, const ebb_engine_opts *o);
-void close_fixture(fixture *f);
+void open_tiny_engine(tiny_engine *f, const ebb_tiny_opts *tiny, const ebb_engine_opts *o);
+void close_tiny_engine(tiny_engine *f);
 
 /* n ids of the tiny vocabulary, others for each seed. */
 void fill_ids(ebb_token *ids, uint32_t n, uint32_t seed);

@@ -82,7 +82,7 @@ static bool has(const ebb_tiny_opts *o, unsigned trait)
 
 /* -- Numbers --------------------------------------------------------------------- */
 
-static uint64_t next_random(writer *w)
+static uint64_t next_tiny_random(writer *w)
 {
     uint64_t z = w->random += 0x9E3779B97F4A7C15u;
 
@@ -94,7 +94,7 @@ static uint64_t next_random(writer *w)
 /* Sum of four uniforms: near enough to normal, deviation 1. */
 static float next_normal(writer *w)
 {
-    uint64_t r = next_random(w);
+    uint64_t r = next_tiny_random(w);
     double sum = (double)(r & 0xFFFF) + (double)(r >> 16 & 0xFFFF) + (double)(r >> 32 & 0xFFFF) + (double)(r >> 48);
 
     return (float)((sum - 131070) / 37837);
@@ -461,11 +461,11 @@ static void add_blocks(writer *w, const tensor *t, uint64_t n)
     assert_true(i < sizeof shapes / sizeof *shapes);
     for (uint64_t b = 0; b < n / info->block_len; b++) {
         char block[256];
-        float d = t->dev / shapes[i].unit * (0.5f + (float)(next_random(w) % 1000) / 1000);
+        float d = t->dev / shapes[i].unit * (0.5f + (float)(next_tiny_random(w) % 1000) / 1000);
         uint16_t half = to_f16(d);
 
         for (uint32_t j = 0; j < info->block_bytes; j++)
-            block[j] = (char)next_random(w);
+            block[j] = (char)next_tiny_random(w);
         if (t->type == EBB_TYPE_MXFP4)           /* an exponent */
             block[0] = (char)(126 + (int)floorf(log2f(d)));
         else if (t->type == EBB_TYPE_IQ1_M)      /* a half in four parts */

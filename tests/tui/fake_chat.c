@@ -1,5 +1,5 @@
 /* All of chat.h, scripted (fake_chat.h). */
-#include "fake_chat.h"
+#include "tui/fake_chat.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ struct ebb_chat {
     int          fds[2];
     bool         ready, busy;
     long         writer;
-    uint32_t     n_entered;
+    uint32_t     generation;
     ebb_stats    stats;
     ebb_model_info info;
     char         session[128], refuse[128], unsaved[128], temp[32], draft[64];
@@ -72,7 +72,7 @@ ebb_chat *fake_chat_new(void)
     c->texts = calloc(MESSAGES_MAX, sizeof *c->texts);
     if (pipe2(c->fds, O_CLOEXEC | O_NONBLOCK) != 0)
         abort();
-    c->info = (ebb_model_info){ .path = "/models/fake.gguf", .name = "Fake 8B", .arch = "llama", .mix = "Q4_K_M",
+    c->info = (ebb_model_info){ .path = "/models/fake.gguf", .name = "Fake 8B", .arch = "llama", .quantization = "Q4_K_M",
                                 .n_layers = 32, .weight_bytes = 4920734720u };
     strcpy(c->session, "new session");
     strcpy(c->temp, "0.7");
@@ -132,7 +132,7 @@ void fake_text_n(ebb_chat *c, const char *s, size_t n)
     ebb_buf_add(&c->texts[c->n - 1], s, n);
     m->text = c->texts[c->n - 1].data;
     m->n_text = c->texts[c->n - 1].len;
-    m->cost.n_generated++;
+    m->turn_stats.n_generated++;
     if (c->first == c->end)
         post(c, EBB_EVENT_TEXT, 0, 0, s);
 }
@@ -149,7 +149,7 @@ void fake_done(ebb_chat *c, ebb_finish finish)
     c->busy = false;
     c->writer = 0;
     m->finish = finish;
-    m->cost = (ebb_turn_cost){ .n_prompt = 7730, .n_reused = 7412, .n_computed = 318, .n_generated = 212,
+    m->turn_stats = (ebb_turn_stats){ .n_prompt = 7730, .n_reused = 7412, .n_computed = 318, .n_generated = 212,
                                .prefill_s = 7.75, .decode_s = 33.5 };
     post(c, EBB_EVENT_DONE, 0, 0, NULL);
 }
@@ -208,14 +208,14 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
 }
 
 bool ebb_chat_is_ready(const ebb_chat *c) { return c->ready; }
-bool ebb_chat_is_undecided(const ebb_chat *c) { return c->is_undecided; }
-bool ebb_chat_is_asking(const ebb_chat *c) { (void)c; return false; }
-long ebb_chat_writer(const ebb_chat *c) { return c->writer; }
+bool ebb_chat_awaits_overflow_choice(const ebb_chat *c) { return c->is_undecided; }
+bool ebb_chat_awaits_report(const ebb_chat *c) { (void)c; return false; }
+long ebb_chat_writer_pid(const ebb_chat *c) { return c->writer; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
-uint32_t ebb_chat_n_entered(const ebb_chat *c) { return c->n_entered; }
-ebb_status ebb_chat_may_leave(ebb_chat *c, ebb_error *err)
+uint32_t ebb_chat_generation(const ebb_chat *c) { return c->generation; }
+ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err)
 {
     ebb_status st = c->unsaved[0] ? EBB_FAIL(err, EBB_IO, "%s", c->unsaved) : EBB_OK;
 
@@ -228,9 +228,9 @@ void ebb_chat_stats(const ebb_chat *c, ebb_stats *out) { *out = c->stats; }
 size_t ebb_chat_n_messages(const ebb_chat *c) { return c->n; }
 const ebb_message *ebb_chat_message(const ebb_chat *c, size_t i) { return &c->messages[i]; }
 
-bool ebb_chat_preview(ebb_chat *c, ebb_chat_act act, size_t i, const char *text, size_t n, ebb_chat_cost *out)
+bool ebb_chat_preview(ebb_chat *c, ebb_chat_action act, size_t i, const char *text, size_t n, ebb_chat_cost *out)
 {
-    uint32_t n_before = c->stats.n_used;
+    uint32_t n_before = c->stats.n_ctx_used;
 
     (void)i;
     (void)text;
@@ -245,7 +245,7 @@ bool ebb_chat_preview(ebb_chat *c, ebb_chat_act act, size_t i, const char *text,
     return false;
 }
 
-void ebb_chat_type_ahead(ebb_chat *c, ebb_chat_act act, size_t i, const char *text, size_t n)
+void ebb_chat_prefill_input(ebb_chat *c, ebb_chat_action act, size_t i, const char *text, size_t n)
 {
     (void)act;
     (void)i;
@@ -253,7 +253,7 @@ void ebb_chat_type_ahead(ebb_chat *c, ebb_chat_act act, size_t i, const char *te
     c->n_typed = n;
 }
 
-const ebb_message *ebb_chat_deciding_note(const ebb_chat *c)
+const ebb_message *ebb_chat_truncation_note(const ebb_chat *c)
 {
     return c->note > 0 && c->note <= c->n ? &c->messages[c->note - 1] : NULL;
 }
@@ -393,7 +393,7 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
     if (c->busy)
         return busy(err);
     c->n = c->n_undone = 0;
-    c->n_entered++;
+    c->generation++;
     post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
     return EBB_OK;
 }
@@ -412,7 +412,7 @@ ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
     if (strcmp(name, "trip") != 0)
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list shows them", name);
     c->n = c->n_undone = 0;
-    c->n_entered++;
+    c->generation++;
     add(c, EBB_ROLE_USER, "Where to?", EBB_FINISH_STOP);
     add(c, EBB_ROLE_ASSISTANT, "To the sea.", EBB_FINISH_STOP);
     snprintf(c->session, sizeof c->session, "%s", name);
@@ -445,14 +445,14 @@ const char *ebb_chat_setting_name(size_t i)
     return i < 2 ? names[i] : NULL;
 }
 
-ebb_status ebb_chat_make_room(ebb_chat *c, ebb_overflow how, uint32_t n_turns, ebb_error *err)
+ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how, uint32_t n_turns, ebb_error *err)
 {
     ebb_message *m;
 
     if (c->n < 4)
         return EBB_FAIL(err, EBB_CONTEXT, "nothing is left to forget");
     m = add(c, EBB_ROLE_NOTE, "The oldest turns are forgotten.", EBB_FINISH_STOP);
-    m->left_out = (ebb_left_out){ .how = how, .first = 2 * (n_turns ? n_turns : 1), .n_turns = 1 };
+    m->truncation = (ebb_truncation){ .how = how, .first = 2 * (n_turns ? n_turns : 1), .n_turns = 1 };
     c->note = c->n;
     post(c, EBB_EVENT_NOTE, 0, 0, m->text);
     post(c, EBB_EVENT_CHANGED, 0, 0, NULL);

@@ -1,7 +1,7 @@
 /* A chat whose model is the test: it says when it is ready, what it answers and when. */
 #ifndef FAKE_CHAT_H
 #define FAKE_CHAT_H
-#include "chat.h"
+#include "conversation/chat.h"
 
 ebb_chat *fake_chat_new(void);                   /* not ready yet; freed by ebb_chat_close */
 void fake_ready(ebb_chat *c);

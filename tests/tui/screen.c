@@ -1,6 +1,6 @@
 #include "ebb_test.h"
 
-#include "screen.h"
+#include "tui/screen.h"
 
 static void open_on(screen *s, ebb_term *term, const char *state_dir)
 {
@@ -51,7 +51,7 @@ void screen_keys(screen *s, const char *bytes)
 
 void screen_wait_editor(screen *s)
 {
-    while (s->app.outside.place == EBB_IN_EDITOR) {
+    while (s->app.external.program == EBB_EXTERNAL_EDITOR) {
         assert_true(ebb_app_timeout_ms(&s->app, s->now) != 0);   /* nothing turns the loop for nothing */
         usleep(1000);
         screen_step(s, 0.001);

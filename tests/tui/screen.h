@@ -1,9 +1,9 @@
 /* A full screen in memory with a scripted chat: what test_app and test_fuzz drive. */
 #ifndef SCREEN_H
 #define SCREEN_H
-#include "app.h"
-#include "fake_chat.h"
-#include "term_mem.h"
+#include "app/app.h"
+#include "tui/fake_chat.h"
+#include "tui/term_mem.h"
 
 typedef struct screen {
     ebb_app   app;

@@ -1,17 +1,17 @@
 /* A terminal in memory (term_mem.h). */
-#include "term_mem.h"
+#include "tui/term_mem.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "grid.h"
+#include "term/grid.h"
 
 typedef struct term_mem {
     ebb_term  base;
     int       rows, cols;
     int       above;             /* inline: rows of the frame that scroll away */
-    bool      is_inline, is_whole;
+    bool      is_inline, is_fullscreen;
     ebb_grid  next, shown;
     int       cursor_row, cursor_col;
     ebb_keys  keys;
@@ -52,13 +52,13 @@ static void mem_begin(ebb_term *t, int above, int rows)
         m->above = above;
 }
 
-static void mem_whole(ebb_term *t, bool is_whole)
+static void mem_fullscreen(ebb_term *t, bool is_fullscreen)
 {
     term_mem *m = (term_mem *)t;
 
-    m->is_whole = is_whole;
+    m->is_fullscreen = is_fullscreen;
     m->above = 0;
-    if (is_whole && ebb_grid_resize(&m->next, m->rows, m->cols))
+    if (is_fullscreen && ebb_grid_resize(&m->next, m->rows, m->cols))
         ebb_grid_resize(&m->shown, m->rows, m->cols);
 }
 
@@ -171,7 +171,7 @@ static const ebb_term_ops mem_ops = {
 };
 
 static const ebb_term_ops inline_ops = {
-    .close = mem_close, .size = mem_size, .clear = mem_clear, .begin = mem_begin, .whole = mem_whole,
+    .close = mem_close, .size = mem_size, .clear = mem_clear, .begin = mem_begin, .fullscreen = mem_fullscreen,
     .cell = mem_cell, .flush = mem_flush,
     .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .lend = mem_lend,
     .take_back = mem_take_back, .fds = mem_fds, .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,

@@ -1,7 +1,7 @@
 /* tui/term_mem.h - the terminal of tests: a grid in memory. */
 #ifndef EBB_TESTS_TERM_MEM_H
 #define EBB_TESTS_TERM_MEM_H
-#include "term.h"
+#include "term/term.h"
 
 /* NULL: out of memory.  Freed by ops->close. */
 ebb_term *ebb_term_mem(int rows, int cols);

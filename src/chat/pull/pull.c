@@ -21,12 +21,12 @@ ebb_status ebb_pull_open(const ebb_pull_env *env, const char *text, ebb_pull *p,
     if (st != EBB_OK || p->source.is_url)
         return st;
     st = ebb_hub_files(&p->env, &p->source, &p->list, err);
-    return st == EBB_OK ? ebb_pull_offers(&p->list, &p->offers, &p->n_offers, err) : st;
+    return st == EBB_OK ? ebb_pull_group_variants(&p->list, &p->variants, &p->n_variants, err) : st;
 }
 
 void ebb_pull_fini(ebb_pull *p)
 {
-    free(p->offers);
+    free(p->variants);
     ebb_hub_list_fini(&p->list);
     memset(p, 0, sizeof *p);
 }
@@ -47,7 +47,7 @@ static char *file_to_measure(void)
     return path ? path : strdup("/proc/self/exe");
 }
 
-static ebb_status measure(ebb_pull *p, ebb_error *err)
+static ebb_status measure_for_plan(ebb_pull *p, ebb_error *err)
 {
     char *path;
     ebb_status st;
@@ -59,7 +59,7 @@ static ebb_status measure(ebb_pull *p, ebb_error *err)
     free(path);
     if (st == EBB_OK && p->ram_bytes) {
         p->machine.available_bytes = p->ram_bytes;
-        p->machine.kept_bytes = 0;
+        p->machine.os_reserve_bytes = 0;
         snprintf(p->machine.available_why, sizeof p->machine.available_why, "--ram");
     }
     return st;
@@ -67,10 +67,10 @@ static ebb_status measure(ebb_pull *p, ebb_error *err)
 
 ebb_status ebb_pull_rate(ebb_pull *p, ebb_error *err)
 {
-    ebb_status st = measure(p, err);
+    ebb_status st = measure_for_plan(p, err);
 
     if (st == EBB_OK)
-        ebb_pull_estimate(p->offers, p->n_offers, &p->machine);
+        ebb_pull_rate_variants(p->variants, p->n_variants, &p->machine);
     return st;
 }
 
@@ -83,49 +83,49 @@ typedef struct model_file {
     const char *sha256;
 } model_file;
 
-typedef struct job {
+typedef struct pull_job {
     ebb_pull              *p;
     const ebb_engine_opts *opts;
-    const ebb_pull_watch  *watch;
+    const ebb_pull_callbacks *watch;
     ebb_pull_done         *done;
     ebb_buf                folder, command;
     model_file            *files;
     unsigned               n, i;                 /* which one is being fetched */
     bool                   is_planned;
     bool                   is_stopped;           /* by whoever saw the plan */
-} job;
+} pull_job;
 
-static bool has_file(const char *path)
+static bool file_exists(const char *path)
 {
     struct stat st;
 
     return stat(path, &st) == 0;
 }
 
-/* Open what is there of the model; BUSY as ebb_model_open_begun. */
-static ebb_status open_begun(const job *j, size_t *i_busy, ebb_model **m, ebb_error *err)
+/* Open what is there of the model; BUSY as ebb_model_open_partial. */
+static ebb_status open_partial_model(const pull_job *j, size_t *i_busy, ebb_model **m, ebb_error *err)
 {
-    ebb_model_begun *begun = calloc(j->n, sizeof *begun);
+    ebb_partial_file *partial = calloc(j->n, sizeof *partial);
     ebb_status st;
 
-    if (!begun)
+    if (!partial)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of files");
     for (unsigned i = 0; i < j->n; i++) {
         const model_file *f = &j->files[i];
 
-        begun[i] = (ebb_model_begun){ .path = has_file(f->path.data) ? f->path.data : f->part.data, .name = f->name,
+        partial[i] = (ebb_partial_file){ .path = file_exists(f->path.data) ? f->path.data : f->part.data, .name = f->name,
                                        .n_bytes = f->n_bytes < INT64_MAX ? f->n_bytes : INT64_MAX };
     }
-    st = ebb_model_open_begun(begun, j->n, i_busy, m, err);
-    free(begun);
+    st = ebb_model_open_partial(partial, j->n, i_busy, m, err);
+    free(partial);
     return st;
 }
 
 /* Tell the plan, once. */
-static ebb_status tell_plan(job *j, const ebb_model *m, ebb_error *err)
+static ebb_status report_plan(pull_job *j, const ebb_model *m, ebb_error *err)
 {
     ebb_plan plan;
-    ebb_status st = measure(j->p, err);
+    ebb_status st = measure_for_plan(j->p, err);
 
     if (st == EBB_OK)
         st = ebb_machine_measure(&j->p->machine, m, j->opts, false, err);
@@ -134,62 +134,62 @@ static ebb_status tell_plan(job *j, const ebb_model *m, ebb_error *err)
     if (st != EBB_OK)
         return st;
     j->is_planned = true;
-    j->is_stopped = j->watch->plans && !j->watch->plans(j->watch->arg, m, &j->p->machine, &plan);
+    j->is_stopped = j->watch->on_plan && !j->watch->on_plan(j->watch->arg, m, &j->p->machine, &plan);
     return j->is_stopped ? EBB_FAIL(err, EBB_CANCELED, "stopped") : EBB_OK;
 }
 
-/* ebb_pull_wish.looks: the header of the file that is being fetched is whole when another one's is asked for. */
-static ebb_status look(void *arg, const char *part_path, uint64_t n_bytes, ebb_error *err)
+/* ebb_download_request.on_header: the header of the file that is being fetched is whole when another one's is asked for. */
+static ebb_status check_model_header(void *arg, const char *part_path, uint64_t n_bytes, ebb_error *err)
 {
-    job *j = arg;
+    pull_job *j = arg;
     ebb_model *m = NULL;
     size_t i_busy = 0;
     ebb_status st;
 
     (void)part_path;
     j->files[j->i].n_bytes = n_bytes;
-    st = open_begun(j, &i_busy, &m, err);
+    st = open_partial_model(j, &i_busy, &m, err);
     if (st == EBB_BUSY && i_busy > j->i)
         return EBB_OK;
     if (st == EBB_OK && !j->is_planned)
-        st = tell_plan(j, m, err);
+        st = report_plan(j, m, err);
     ebb_model_close(m);
     return st;
 }
 
-static void moves(void *arg, const ebb_pull_progress *p)
+static void report_file_progress(void *arg, const ebb_download_progress *p)
 {
-    const job *j = arg;
+    const pull_job *j = arg;
 
-    if (j->watch->moves)
-        j->watch->moves(j->watch->arg, j->files[j->i].name, j->i, j->n, p);
+    if (j->watch->on_progress)
+        j->watch->on_progress(j->watch->arg, j->files[j->i].name, j->i, j->n, p);
 }
 
 /* Fetch file i, or no more of it than its header. */
-static ebb_status get_file(job *j, unsigned i, bool only_look, ebb_pull_got *got, ebb_error *err)
+static ebb_status get_file(pull_job *j, unsigned i, bool header_only, ebb_download_result *got, ebb_error *err)
 {
     const model_file *f = &j->files[i];
     bool is_hub = !j->p->source.is_url;
 
     j->i = i;
-    return ebb_pull_get(&j->p->env, &(ebb_pull_wish){
+    return ebb_download_file(&j->p->env, &(ebb_download_request){
         .url = f->url.data, .folder = j->folder.data, .name = f->name, .is_hub = is_hub, .n_bytes = f->n_bytes, .sha256 = f->sha256,
-        .command = j->command.data, .repo = is_hub ? j->p->source.repo : NULL, .looks = only_look || j->n == 1 ? look : NULL,
-        .only_look = only_look, .moves = moves, .arg = j }, got, err);
+        .command = j->command.data, .repo = is_hub ? j->p->source.repo : NULL, .on_header = header_only || j->n == 1 ? check_model_header : NULL,
+        .header_only = header_only, .on_progress = report_file_progress, .arg = j }, got, err);
 }
 
 /* Of a model in parts: the headers of all before the rest of any. */
-static ebb_status get_headers(job *j, ebb_error *err)
+static ebb_status get_headers(pull_job *j, ebb_error *err)
 {
     ebb_status st = EBB_OK;
 
     for (unsigned i = 0; i < j->n && st == EBB_OK; i++) {
-        ebb_pull_got got;
+        ebb_download_result got;
 
         st = get_file(j, i, true, &got, err);
         if (st == EBB_OK && got.was_there) {
             j->i = i;
-            st = look(j, j->files[i].path.data, j->files[i].n_bytes, err);
+            st = check_model_header(j, j->files[i].path.data, j->files[i].n_bytes, err);
         }
         j->done->n_fetched += got.n_fetched;
         j->done->n_resumed += got.n_resumed;
@@ -197,14 +197,14 @@ static ebb_status get_headers(job *j, ebb_error *err)
     return st;
 }
 
-static ebb_status get_all(job *j, ebb_error *err)
+static ebb_status get_all(pull_job *j, ebb_error *err)
 {
     ebb_pull_done *d = j->done;
     ebb_status st = j->n > 1 ? get_headers(j, err) : EBB_OK;
 
     d->was_there = d->is_verified = true;
     for (unsigned i = 0; i < j->n && st == EBB_OK; i++) {
-        ebb_pull_got got;
+        ebb_download_result got;
 
         st = get_file(j, i, false, &got, err);
         d->n_bytes += got.n_bytes;
@@ -220,7 +220,7 @@ static ebb_status get_all(job *j, ebb_error *err)
 
 /* -- What is to be fetched ------------------------------------------------------------------------ */
 
-static void offer_file(job *j, const ebb_hub_file *from, model_file *to)
+static void set_hub_file(pull_job *j, const ebb_hub_file *from, model_file *to)
 {
     ebb_hub_add_url(&to->url, &j->p->env, &j->p->source, from->path);
     snprintf(to->name, sizeof to->name, "%s", from->name);
@@ -229,7 +229,7 @@ static void offer_file(job *j, const ebb_hub_file *from, model_file *to)
 }
 
 /* "x-00002-of-00003.gguf" in a URL is x-0000i there. */
-static ebb_status url_files(job *j, const char *name, ebb_error *err)
+static ebb_status list_url_files(pull_job *j, const char *name, ebb_error *err)
 {
     const ebb_pull_source *s = &j->p->source;
     unsigned part, of;
@@ -264,28 +264,28 @@ static ebb_status url_files(job *j, const char *name, ebb_error *err)
     return EBB_OK;
 }
 
-static ebb_status offer_files(job *j, const ebb_pull_offer *o, ebb_error *err)
+static ebb_status list_variant_files(pull_job *j, const ebb_pull_variant *o, ebb_error *err)
 {
     j->files = calloc(o->n_parts, sizeof *j->files);
     if (!j->files)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of files");
     j->n = o->n_parts;
     for (unsigned i = 0; i < j->n; i++)
-        offer_file(j, &o->parts[i], &j->files[i]);
+        set_hub_file(j, &o->parts[i], &j->files[i]);
     return EBB_OK;
 }
 
-static ebb_status begin(job *j, size_t i_offer, const char *name, ebb_error *err)
+static ebb_status begin_job(pull_job *j, size_t i_variant, const char *name, ebb_error *err)
 {
     ebb_pull *p = j->p;
     bool ok = true;
-    ebb_status st = p->source.is_url ? url_files(j, name, err) : offer_files(j, &p->offers[i_offer], err);
+    ebb_status st = p->source.is_url ? list_url_files(j, name, err) : list_variant_files(j, &p->variants[i_variant], err);
 
     if (st == EBB_OK)
         st = ebb_models_folder(&j->folder, err);
     if (st != EBB_OK)
         return st;
-    ebb_pull_add_command(&j->command, &p->source, p->source.is_url ? NULL : ebb_pull_want(p->offers, p->n_offers, i_offer));
+    ebb_pull_add_command(&j->command, &p->source, p->source.is_url ? NULL : ebb_pull_variant_spec(p->variants, p->n_variants, i_variant));
     if (p->source.is_url && name)
         ebb_buf_addf(&j->command, " %s", name);
     for (unsigned i = 0; i < j->n; i++) {
@@ -297,15 +297,15 @@ static ebb_status begin(job *j, size_t i_offer, const char *name, ebb_error *err
     return ok && !j->command.failed ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the names of files");
 }
 
-ebb_status ebb_pull_fetch(ebb_pull *p, size_t i_offer, const char *name, const ebb_engine_opts *opts, const ebb_pull_watch *watch,
+ebb_status ebb_pull_fetch(ebb_pull *p, size_t i_variant, const char *name, const ebb_engine_opts *opts, const ebb_pull_callbacks *watch,
                           ebb_pull_done *done, ebb_error *err)
 {
-    job j = { .p = p, .opts = opts, .watch = watch, .done = done };
+    pull_job j = { .p = p, .opts = opts, .watch = watch, .done = done };
     double start = ebb_clock_s();
     ebb_status st;
 
     *done = (ebb_pull_done){ 0 };
-    st = begin(&j, i_offer, name, err);
+    st = begin_job(&j, i_variant, name, err);
     done->n_files = j.n;
     if (st == EBB_OK && !ebb_buf_adds(&done->path, j.files[0].path.data))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");

@@ -5,7 +5,7 @@
 
 static tpl_val method(tpl_vm *vm, tpl_val v, const tpl_builtin *fn)
 {
-    tpl_bound *b = ebb_tpl_take(vm, sizeof *b);
+    tpl_bound *b = ebb_tpl_alloc(vm, sizeof *b);
 
     *b = (tpl_bound){ .self = v, .fn = fn };
     return (tpl_val){ .kind = TPL_METHOD, .bound = b };
@@ -188,7 +188,7 @@ static tpl_val slice_str(tpl_vm *vm, tpl_str *s, int64_t from, int64_t to, int64
     ebb_tpl_sb_init(&sb, vm);
     for (; step > 0 ? from < to : from > to; from += step)
         ebb_tpl_sb_add(&sb, chars->v[from].s);
-    return ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
 }
 
 static tpl_val slice_list(tpl_vm *vm, tpl_val v, int64_t from, int64_t to, int64_t step)

@@ -9,7 +9,7 @@
 static void add_star(tpl_vm *vm, const tpl_node *star, tpl_call *call)
 {
     tpl_list *more = ebb_tpl_items(vm, ebb_tpl_eval(vm, star));
-    tpl_val *pos = ebb_tpl_take_array(vm, call->n_pos + more->n, sizeof *pos);
+    tpl_val *pos = ebb_tpl_alloc_array(vm, call->n_pos + more->n, sizeof *pos);
 
     memcpy(pos, call->pos, call->n_pos * sizeof *pos);
     if (more->n)
@@ -25,8 +25,8 @@ static void add_star_star(tpl_vm *vm, const tpl_node *star, tpl_call *call)
 
     if (v.kind != TPL_DICT)
         ebb_tpl_fail(vm, EBB_FORMAT, "** wants a dict, not a %s", ebb_tpl_type_name(v));
-    named = ebb_tpl_take_array(vm, call->n_named + v.dict->n, sizeof *named);
-    names = ebb_tpl_take_array(vm, call->n_named + v.dict->n, sizeof *names);
+    named = ebb_tpl_alloc_array(vm, call->n_named + v.dict->n, sizeof *named);
+    names = ebb_tpl_alloc_array(vm, call->n_named + v.dict->n, sizeof *names);
     for (size_t i = 0; i < call->n_named; i++) {
         named[i] = call->named[i];
         names[i] = call->names[i];
@@ -44,8 +44,8 @@ void ebb_tpl_eval_args(tpl_vm *vm, const tpl_args *args, tpl_call *out)
     *out = (tpl_call){ 0 };
     if (!args)
         return;
-    out->pos = ebb_tpl_take_array(vm, args->n_pos, sizeof *out->pos);
-    out->named = ebb_tpl_take_array(vm, args->n_named, sizeof *out->named);
+    out->pos = ebb_tpl_alloc_array(vm, args->n_pos, sizeof *out->pos);
+    out->named = ebb_tpl_alloc_array(vm, args->n_named, sizeof *out->named);
     out->names = args->names;
     for (size_t i = 0; i < args->n_pos; i++)
         out->pos[out->n_pos++] = ebb_tpl_eval(vm, args->pos[i]);
@@ -156,7 +156,7 @@ static void bind_params(tpl_vm *vm, const tpl_node *n, const tpl_call *call)
 
 static tpl_val call_macro(tpl_vm *vm, const tpl_macro *m, const tpl_call *call)
 {
-    tpl_scope *outer = vm->scope, *scope = ebb_tpl_take(vm, sizeof *scope);
+    tpl_scope *outer = vm->scope, *scope = ebb_tpl_alloc(vm, sizeof *scope);
     tpl_str *text;
 
     ebb_tpl_scope_push(vm, scope, m->scope);

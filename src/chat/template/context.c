@@ -5,7 +5,7 @@
 #include "template/interp.h"
 #include "template/strings.h"
 
-enum { MARK_MAX = UINT16_MAX };                  /* messages beyond it share the last mark */
+enum { TAINT_MAX = UINT16_MAX };                 /* messages beyond it share the last taint */
 
 static tpl_str *key_of(tpl_vm *vm, const char *key)
 {
@@ -15,7 +15,7 @@ static tpl_str *key_of(tpl_vm *vm, const char *key)
     return s;
 }
 
-static tpl_val object_of(tpl_vm *vm, const json_t *j, tpl_mark mark)
+static tpl_val object_of(tpl_vm *vm, const json_t *j, tpl_taint taint)
 {
     tpl_dict *d = ebb_tpl_dict_new(vm, json_object_size(j));
     const char *key;
@@ -23,32 +23,32 @@ static tpl_val object_of(tpl_vm *vm, const json_t *j, tpl_mark mark)
 
     json_object_foreach((json_t *)j, key, value) {       /* keys differ: no look-up */
         d->key[d->n] = ebb_tpl_str(key_of(vm, key));
-        d->val[d->n++] = ebb_tpl_from_json(vm, value, mark);
+        d->val[d->n++] = ebb_tpl_from_json(vm, value, taint);
     }
     return ebb_tpl_of_dict(d);
 }
 
-static tpl_val array_of(tpl_vm *vm, const json_t *j, tpl_mark mark)
+static tpl_val array_of(tpl_vm *vm, const json_t *j, tpl_taint taint)
 {
     tpl_list *l = ebb_tpl_list_new(vm, json_array_size(j));
     json_t *value;
     size_t i;
 
     json_array_foreach(j, i, value)
-        l->v[l->n++] = ebb_tpl_from_json(vm, value, mark);
+        l->v[l->n++] = ebb_tpl_from_json(vm, value, taint);
     return ebb_tpl_of_list(TPL_LIST, l);
 }
 
-tpl_val ebb_tpl_from_json(tpl_vm *vm, const json_t *j, tpl_mark mark)
+tpl_val ebb_tpl_from_json(tpl_vm *vm, const json_t *j, tpl_taint taint)
 {
     tpl_val v = ebb_tpl_none();
 
     ebb_tpl_step(vm, 1);
     ebb_tpl_enter(vm);
     switch (json_typeof(j)) {
-    case JSON_OBJECT:  v = object_of(vm, j, mark); break;
-    case JSON_ARRAY:   v = array_of(vm, j, mark); break;
-    case JSON_STRING:  v = ebb_tpl_str(ebb_tpl_str_new(vm, json_string_value(j), json_string_length(j), mark)); break;
+    case JSON_OBJECT:  v = object_of(vm, j, taint); break;
+    case JSON_ARRAY:   v = array_of(vm, j, taint); break;
+    case JSON_STRING:  v = ebb_tpl_str(ebb_tpl_str_new(vm, json_string_value(j), json_string_length(j), taint)); break;
     case JSON_INTEGER: v = ebb_tpl_int(json_integer_value(j)); break;
     case JSON_REAL:    v = ebb_tpl_float(json_real_value(j)); break;
     case JSON_TRUE: case JSON_FALSE: v = ebb_tpl_bool(json_is_true(j)); break;
@@ -58,9 +58,9 @@ tpl_val ebb_tpl_from_json(tpl_vm *vm, const json_t *j, tpl_mark mark)
     return v;
 }
 
-static tpl_val message_of(tpl_vm *vm, const json_t *j, tpl_mark mark)
+static tpl_val message_of(tpl_vm *vm, const json_t *j, tpl_taint taint)
 {
-    tpl_val v = ebb_tpl_from_json(vm, j, mark), *role = v.kind == TPL_DICT ? ebb_tpl_dict_get(vm, v.dict, "role") : NULL;
+    tpl_val v = ebb_tpl_from_json(vm, j, taint), *role = v.kind == TPL_DICT ? ebb_tpl_dict_get(vm, v.dict, "role") : NULL;
 
     if (role)
         *role = ebb_tpl_from_json(vm, json_object_get(j, "role"), 0);
@@ -73,11 +73,11 @@ static tpl_val messages_of(tpl_vm *vm, const json_t *j)
     json_t *value;
     size_t i;
 
-    if (!vm->marks || !json_is_array(j))
+    if (!vm->tracks_taint || !json_is_array(j))
         return ebb_tpl_from_json(vm, j, 0);
     l = ebb_tpl_list_new(vm, json_array_size(j));
     json_array_foreach(j, i, value)
-        l->v[l->n++] = message_of(vm, value, (tpl_mark)(i < MARK_MAX ? i + 1 : MARK_MAX));
+        l->v[l->n++] = message_of(vm, value, (tpl_taint)(i < TAINT_MAX ? i + 1 : TAINT_MAX));
     return ebb_tpl_of_list(TPL_LIST, l);
 }
 

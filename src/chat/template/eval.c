@@ -14,7 +14,7 @@ void ebb_tpl_scope_push(tpl_vm *vm, tpl_scope *scope, tpl_scope *up)
 
 static tpl_scope *scope_new(tpl_vm *vm)
 {
-    tpl_scope *s = ebb_tpl_take(vm, sizeof *s);
+    tpl_scope *s = ebb_tpl_alloc(vm, sizeof *s);
 
     ebb_tpl_scope_push(vm, s, vm->scope);
     return s;
@@ -35,7 +35,7 @@ void ebb_tpl_scope_set(tpl_vm *vm, const tpl_str *name, tpl_val v)
 
 /* -- Assignment ---------------------------------------------------------------------------- */
 
-static void assign(tpl_vm *vm, const tpl_node *target, tpl_val v)
+static void assign_target(tpl_vm *vm, const tpl_node *target, tpl_val v)
 {
     tpl_list *items;
 
@@ -55,7 +55,7 @@ static void assign(tpl_vm *vm, const tpl_node *target, tpl_val v)
     if (items->n != target->n_kids)
         ebb_tpl_fail(vm, EBB_FORMAT, "%zu values cannot be unpacked into %zu names", items->n, target->n_kids);
     for (size_t i = 0; i < items->n; i++)
-        assign(vm, target->kids[i], items->v[i]);
+        assign_target(vm, target->kids[i], items->v[i]);
 }
 
 /* -- Blocks ------------------------------------------------------------------------------------ */
@@ -79,7 +79,7 @@ tpl_str *ebb_tpl_capture(tpl_vm *vm, const tpl_node *block)
     vm->out = &sb;
     exec_block(vm, block);
     vm->out = outer;
-    return ebb_tpl_sb_take(&sb);
+    return ebb_tpl_sb_finish(&sb);
 }
 
 static tpl_flow exec_if(tpl_vm *vm, const tpl_node *n)
@@ -109,7 +109,7 @@ static tpl_list *filtered(tpl_vm *vm, const tpl_node *n, tpl_list *items)
     kept = ebb_tpl_list_new(vm, 0);
     ebb_tpl_scope_push(vm, &scope, outer);
     for (size_t i = 0; i < items->n; i++) {
-        assign(vm, n->a, items->v[i]);
+        assign_target(vm, n->a, items->v[i]);
         if (ebb_tpl_truth(ebb_tpl_eval(vm, n->c)))
             ebb_tpl_list_add(vm, kept, items->v[i]);
     }
@@ -121,7 +121,7 @@ static tpl_flow run_loop(tpl_vm *vm, const tpl_node *n, tpl_list *items, size_t 
 {
     static const tpl_str name = { .p = "loop", .n = 4, .n_cp = 4 };
     tpl_scope *outer = vm->scope, *scope;
-    tpl_loop *loop = ebb_tpl_take(vm, sizeof *loop);
+    tpl_loop *loop = ebb_tpl_alloc(vm, sizeof *loop);
 
     *loop = (tpl_loop){ .node = n, .scope = outer, .items = filtered(vm, n, items), .depth = depth };
     if (loop->items->n == 0)
@@ -132,7 +132,7 @@ static tpl_flow run_loop(tpl_vm *vm, const tpl_node *n, tpl_list *items, size_t 
         vm->line = n->line;
         ebb_tpl_step(vm, 1);
         ebb_tpl_scope_set(vm, &name, (tpl_val){ .kind = TPL_LOOP, .loop = loop });
-        assign(vm, n->a, loop->items->v[loop->at]);
+        assign_target(vm, n->a, loop->items->v[loop->at]);
         if (exec_block(vm, n->d) == TPL_STOP)
             break;
     }
@@ -155,7 +155,7 @@ tpl_str *ebb_tpl_loop_again(tpl_vm *vm, const tpl_loop *loop, tpl_val items)
     vm->scope = scope;
     vm->out = outer;
     ebb_tpl_leave(vm);
-    return ebb_tpl_sb_take(&sb);
+    return ebb_tpl_sb_finish(&sb);
 }
 
 /* -- Tags with a body ----------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static tpl_flow exec_with(tpl_vm *vm, const tpl_node *n)
         vm->scope = outer;
         tpl_val v = ebb_tpl_eval(vm, n->kids[i + 1]);
         vm->scope = inner;
-        assign(vm, n->kids[i], v);
+        assign_target(vm, n->kids[i], v);
     }
     vm->scope = inner;
     flow = exec_block(vm, n->a);
@@ -202,7 +202,7 @@ static tpl_flow exec_with(tpl_vm *vm, const tpl_node *n)
 
 static tpl_val macro_of(tpl_vm *vm, const tpl_node *n)
 {
-    tpl_macro *m = ebb_tpl_take(vm, sizeof *m);
+    tpl_macro *m = ebb_tpl_alloc(vm, sizeof *m);
 
     *m = (tpl_macro){ .node = n, .scope = vm->scope };
     return (tpl_val){ .kind = TPL_MACRO, .macro = m };
@@ -215,8 +215,8 @@ static void exec_call_block(tpl_vm *vm, const tpl_node *n)
     tpl_str **names;
 
     ebb_tpl_eval_args(vm, n->b->args, &call);
-    named = ebb_tpl_take_array(vm, call.n_named + 1, sizeof *named);
-    names = ebb_tpl_take_array(vm, call.n_named + 1, sizeof *names);
+    named = ebb_tpl_alloc_array(vm, call.n_named + 1, sizeof *named);
+    names = ebb_tpl_alloc_array(vm, call.n_named + 1, sizeof *names);
     for (size_t i = 0; i < call.n_named; i++) {
         named[i] = call.named[i];
         names[i] = call.names[i];
@@ -232,7 +232,7 @@ static void exec_set_block(tpl_vm *vm, const tpl_node *n)
 {
     tpl_val v = ebb_tpl_str(capture_scoped(vm, n->c));
 
-    assign(vm, n->a, n->b ? ebb_tpl_filter_chain(vm, n->b, v) : v);
+    assign_target(vm, n->a, n->b ? ebb_tpl_filter_chain(vm, n->b, v) : v);
 }
 
 static void exec_filter_block(tpl_vm *vm, const tpl_node *n)
@@ -251,7 +251,7 @@ tpl_flow ebb_tpl_exec(tpl_vm *vm, const tpl_node *n)
     case TPL_N_PRINT:        ebb_tpl_sb_str(vm->out, ebb_tpl_eval(vm, n->a)); break;
     case TPL_N_IF:           return exec_if(vm, n);
     case TPL_N_FOR:          return run_loop(vm, n, ebb_tpl_items(vm, ebb_tpl_eval(vm, n->b)), 0);
-    case TPL_N_SET:          assign(vm, n->a, ebb_tpl_eval(vm, n->b)); break;
+    case TPL_N_SET:          assign_target(vm, n->a, ebb_tpl_eval(vm, n->b)); break;
     case TPL_N_SET_BLOCK:    exec_set_block(vm, n); break;
     case TPL_N_MACRO:        ebb_tpl_scope_set(vm, n->name, macro_of(vm, n)); break;
     case TPL_N_CALL_BLOCK:   exec_call_block(vm, n); break;

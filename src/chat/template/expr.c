@@ -42,10 +42,10 @@ static tpl_val eval_concat(tpl_vm *vm, const tpl_node *n)
     ebb_tpl_sb_init(&sb, vm);
     for (size_t i = 0; i < n->n_kids; i++)
         ebb_tpl_sb_str(&sb, ebb_tpl_eval(vm, n->kids[i]));
-    return ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
 }
 
-static bool compare(tpl_vm *vm, unsigned op, tpl_val a, tpl_val b)
+static bool compare_values(tpl_vm *vm, unsigned op, tpl_val a, tpl_val b)
 {
     switch (op) {
     case TPL_OP('=', '='): return ebb_tpl_eq(vm, a, b);
@@ -65,7 +65,7 @@ static tpl_val eval_compare(tpl_vm *vm, const tpl_node *n)
 
     for (size_t i = 0; i < n->n_kids; i++) {
         tpl_val right = ebb_tpl_eval(vm, n->kids[i]->a);
-        if (!compare(vm, n->kids[i]->op, left, right))
+        if (!compare_values(vm, n->kids[i]->op, left, right))
             return ebb_tpl_bool(false);
         left = right;
     }
@@ -100,7 +100,7 @@ static tpl_val eval_call(tpl_vm *vm, const tpl_node *n)
 }
 
 /* A filter or a test on `v`. */
-static tpl_val apply(tpl_vm *vm, const tpl_node *n, tpl_val v)
+static tpl_val apply_builtin(tpl_vm *vm, const tpl_node *n, tpl_val v)
 {
     tpl_call call;
 
@@ -117,7 +117,7 @@ tpl_val ebb_tpl_filter_chain(tpl_vm *vm, const tpl_node *filter, tpl_val v)
     ebb_tpl_enter(vm);
     if (filter->a)
         v = ebb_tpl_filter_chain(vm, filter->a, v);
-    v = apply(vm, filter, v);
+    v = apply_builtin(vm, filter, v);
     ebb_tpl_leave(vm);
     return v;
 }
@@ -158,7 +158,7 @@ tpl_val ebb_tpl_eval(tpl_vm *vm, const tpl_node *n)
     case TPL_N_SLICE:   v = eval_slice(vm, n); break;
     case TPL_N_CALL:    v = eval_call(vm, n); break;
     case TPL_N_FILTER: case TPL_N_TEST:
-        v = apply(vm, n, ebb_tpl_eval(vm, n->a)); break;
+        v = apply_builtin(vm, n, ebb_tpl_eval(vm, n->a)); break;
     default:            v = eval_operator(vm, n); break;
     }
     ebb_tpl_leave(vm);

@@ -8,7 +8,7 @@
 #define FILTER(name) static tpl_val name(tpl_vm *vm, tpl_val self, const tpl_val *a, const tpl_call *call)
 #define UNUSED (void)vm, (void)self, (void)a, (void)call
 
-static tpl_val generator(tpl_vm *vm, tpl_list *items)
+static tpl_val list_generator(tpl_vm *vm, tpl_list *items)
 {
     return ebb_tpl_of_iter(vm, items, true, "generator");
 }
@@ -61,7 +61,7 @@ FILTER(join)
         ebb_tpl_step(vm, 1);
         ebb_tpl_sb_str(&sb, path_or_self(vm, l->v[i], a[1]));
     }
-    return ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
 }
 
 FILTER(reverse)
@@ -97,12 +97,12 @@ FILTER(items)
         ebb_tpl_fail(vm, EBB_FORMAT, "items wants a dict, not a %s", ebb_tpl_type_name(self));
     for (size_t i = 0; self.kind == TPL_DICT && i < self.dict->n; i++)
         ebb_tpl_list_add(vm, l, pair(vm, self.dict->key[i], self.dict->val[i]));
-    return generator(vm, l);
+    return list_generator(vm, l);
 }
 
 /* -- Order ---------------------------------------------------------------------------- */
 
-static tpl_val fold(tpl_vm *vm, tpl_val v, bool case_sensitive)
+static tpl_val fold_value_case(tpl_vm *vm, tpl_val v, bool case_sensitive)
 {
     return v.kind == TPL_STR && !case_sensitive ? ebb_tpl_str(ebb_tpl_str_case(vm, v.s, TPL_LOWER)) : v;
 }
@@ -113,7 +113,7 @@ static tpl_list *keys_of(tpl_vm *vm, const tpl_list *l, tpl_val path, bool case_
     tpl_list *keys = ebb_tpl_list_new(vm, l->n);
 
     for (size_t i = 0; i < l->n; i++)
-        keys->v[keys->n++] = fold(vm, path_or_self(vm, l->v[i], path), case_sensitive);
+        keys->v[keys->n++] = fold_value_case(vm, path_or_self(vm, l->v[i], path), case_sensitive);
     return keys;
 }
 
@@ -130,40 +130,40 @@ static tpl_list *sort_keys_of(tpl_vm *vm, const tpl_list *l, tpl_val path, bool 
     for (size_t i = 0; i < l->n; i++) {
         tpl_list *key = ebb_tpl_list_new(vm, parts->n);
         for (size_t k = 0; k < parts->n; k++)
-            key->v[key->n++] = fold(vm, path_or_self(vm, l->v[i], parts->v[k]), case_sensitive);
+            key->v[key->n++] = fold_value_case(vm, path_or_self(vm, l->v[i], parts->v[k]), case_sensitive);
         keys->v[keys->n++] = ebb_tpl_of_list(TPL_LIST, key);
     }
     return keys;
 }
 
 /* Places of keys[from..to) in stable order; `room` is as long as `order`. */
-static void merge_sort(tpl_vm *vm, const tpl_list *keys, size_t *order, size_t *room, size_t from, size_t to, bool down)
+static void merge_sort(tpl_vm *vm, const tpl_list *keys, size_t *order, size_t *capacity, size_t from, size_t to, bool down)
 {
     size_t mid = from + (to - from) / 2, i = from, j = mid, k = from;
 
     if (to - from < 2)
         return;
-    merge_sort(vm, keys, order, room, from, mid, down);
-    merge_sort(vm, keys, order, room, mid, to, down);
+    merge_sort(vm, keys, order, capacity, from, mid, down);
+    merge_sort(vm, keys, order, capacity, mid, to, down);
     while (i < mid && j < to) {
         int c = ebb_tpl_cmp(vm, keys->v[order[j]], keys->v[order[i]]);
-        room[k++] = (down ? c > 0 : c < 0) ? order[j++] : order[i++];
+        capacity[k++] = (down ? c > 0 : c < 0) ? order[j++] : order[i++];
     }
     while (i < mid)
-        room[k++] = order[i++];
+        capacity[k++] = order[i++];
     while (j < to)
-        room[k++] = order[j++];
-    memcpy(order + from, room + from, (to - from) * sizeof *order);
+        capacity[k++] = order[j++];
+    memcpy(order + from, capacity + from, (to - from) * sizeof *order);
 }
 
 static tpl_list *sorted(tpl_vm *vm, const tpl_list *l, const tpl_list *keys, bool down)
 {
-    size_t *order = ebb_tpl_take_array(vm, l->n, sizeof *order), *room = ebb_tpl_take_array(vm, l->n, sizeof *room);
+    size_t *order = ebb_tpl_alloc_array(vm, l->n, sizeof *order), *capacity = ebb_tpl_alloc_array(vm, l->n, sizeof *capacity);
     tpl_list *out = ebb_tpl_list_new(vm, l->n);
 
     for (size_t i = 0; i < l->n; i++)
         order[i] = i;
-    merge_sort(vm, keys, order, room, 0, l->n, down);
+    merge_sort(vm, keys, order, capacity, 0, l->n, down);
     for (size_t i = 0; i < l->n; i++)
         out->v[out->n++] = l->v[order[i]];
     return out;
@@ -234,7 +234,7 @@ FILTER(unique)
             ebb_tpl_list_add(vm, seen, keys->v[i]);
             ebb_tpl_list_add(vm, out, l->v[i]);
         }
-    return generator(vm, out);
+    return list_generator(vm, out);
 }
 
 /* -- Groups ------------------------------------------------------------------------------ */
@@ -286,7 +286,7 @@ FILTER(batch)
     }
     while (row && ebb_tpl_given(a[1]) && row->n < n)
         ebb_tpl_list_add(vm, row, a[1]);
-    return generator(vm, out);
+    return list_generator(vm, out);
 }
 
 FILTER(slices)
@@ -305,7 +305,7 @@ FILTER(slices)
             ebb_tpl_list_add(vm, row, a[1]);
         out->v[out->n++] = ebb_tpl_of_list(TPL_LIST, row);
     }
-    return generator(vm, out);
+    return list_generator(vm, out);
 }
 
 const tpl_builtin ebb_tpl_filters_list[] = {

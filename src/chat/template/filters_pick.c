@@ -5,7 +5,7 @@
 
 #define FILTER(name) static tpl_val name(tpl_vm *vm, tpl_val self, const tpl_val *a, const tpl_call *call)
 
-static tpl_val generator(tpl_vm *vm, tpl_list *items)
+static tpl_val pick_generator(tpl_vm *vm, tpl_list *items)
 {
     return ebb_tpl_of_iter(vm, items, true, "generator");
 }
@@ -33,7 +33,7 @@ FILTER(map_attribute)
         ebb_tpl_step(vm, 1);
         out->v[out->n++] = ebb_tpl_path(vm, l->v[i], a[0], fallback);
     }
-    return generator(vm, out);
+    return pick_generator(vm, out);
 }
 
 /* The filter or test named by the first positional argument. */
@@ -68,7 +68,7 @@ FILTER(map)
     for (size_t i = 0; i < l->n; i++)
         out->v[out->n++] = ebb_tpl_call_builtin(vm, fn, l->v[i], &rest);
     ebb_tpl_leave(vm);
-    return generator(vm, out);
+    return pick_generator(vm, out);
 }
 
 /* Items for which a test holds (or not); the first argument is a path if `by_path`. */
@@ -96,7 +96,7 @@ static tpl_val pick(tpl_vm *vm, tpl_val self, const tpl_call *call, bool by_path
         if (ebb_tpl_truth(fn ? ebb_tpl_call_builtin(vm, fn, v, &rest) : v) == wanted)
             ebb_tpl_list_add(vm, out, l->v[i]);
     }
-    return generator(vm, out);
+    return pick_generator(vm, out);
 }
 
 FILTER(select_items) { (void)a; return pick(vm, self, call, false, true); }

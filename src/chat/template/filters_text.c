@@ -71,7 +71,7 @@ FILTER(title)
         ebb_tpl_sb_add(&sb, ebb_tpl_str_case(vm, ebb_tpl_str_cut(vm, s, from, from + first), TPL_UPPER));
         ebb_tpl_sb_add(&sb, ebb_tpl_str_case(vm, ebb_tpl_str_cut(vm, s, from + first, at), TPL_LOWER));
     }
-    return ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
 }
 
 FILTER(center)
@@ -104,7 +104,7 @@ FILTER(indent)
             ebb_tpl_sb_add(&sb, by);
         ebb_tpl_sb_add(&sb, lines->v[i].s);
     }
-    return ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
 }
 
 FILTER(truncate_text)
@@ -155,9 +155,9 @@ static void quote(tpl_sb *sb, const tpl_str *s, bool query)
         if (plain)
             ebb_tpl_sb_part(sb, s, i, i + 1);
         else if (c == ' ' && query)
-            ebb_tpl_sb_raw(sb, "+", 1, s->mark ? s->mark[i] : 0);
+            ebb_tpl_sb_raw(sb, "+", 1, s->taint ? s->taint[i] : 0);
         else
-            ebb_tpl_sb_raw(sb, hex, (size_t)snprintf(hex, sizeof hex, "%%%02X", c), s->mark ? s->mark[i] : 0);
+            ebb_tpl_sb_raw(sb, hex, (size_t)snprintf(hex, sizeof hex, "%%%02X", c), s->taint ? s->taint[i] : 0);
     }
 }
 
@@ -190,7 +190,7 @@ FILTER(urlencode)
     } else {
         quote(&sb, ebb_tpl_to_str(vm, self), false);
     }
-    return ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
 }
 
 FILTER(format)
@@ -239,7 +239,7 @@ FILTER(tojson)
     json_separators(vm, a[2], &style);
     ebb_tpl_sb_init(&sb, vm);
     ebb_tpl_sb_json(&sb, self, &style);
-    return ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
 }
 
 const tpl_builtin ebb_tpl_filters_text[] = {

@@ -79,11 +79,11 @@ static void put_number(tpl_sb *out, const spec *f, bool negative, const char *pr
         ebb_tpl_sb_puts(&sb, prefix);
     n_sign = sb.n;
     put_grouped(&sb, digits, strlen(digits), f->comma);
-    text = ebb_tpl_sb_take(&sb);
+    text = ebb_tpl_sb_finish(&sb);
     pad_to(out, text, f, f->align ? f->align : '>', n_sign);
 }
 
-static void put_int(tpl_sb *out, const spec *f, int64_t i)
+static void format_int(tpl_sb *out, const spec *f, int64_t i)
 {
     char text[72];
     uint64_t u = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
@@ -136,13 +136,13 @@ static void put_value(tpl_sb *out, const spec *f, tpl_val v)
     if (f->type && strchr("dibxXo", f->type)) {
         if (v.kind == TPL_FLOAT && v.f > -9e18 && v.f < 9e18)
             v = ebb_tpl_int((int64_t)v.f);
-        put_int(out, f, ebb_tpl_want_int(vm, v, 0));
+        format_int(out, f, ebb_tpl_want_int(vm, v, 0));
     } else if (f->type && strchr("eEfFgG%", f->type)) {
         if (!ebb_tpl_is_number(v))
             ebb_tpl_fail(vm, EBB_FORMAT, "the format '%c' wants a number, not a %s", f->type, ebb_tpl_type_name(v));
         put_double(out, f, ebb_tpl_as_float(v));
     } else if (!f->type && v.kind == TPL_INT) {
-        put_int(out, f, v.i);
+        format_int(out, f, v.i);
     } else if (!f->type && v.kind == TPL_FLOAT && f->precision >= 0) {
         spec g = *f;
         g.type = 'g';
@@ -161,7 +161,7 @@ static tpl_val repr_of(tpl_vm *vm, tpl_val v)
 
     ebb_tpl_sb_init(&sb, vm);
     ebb_tpl_sb_repr(&sb, v);
-    return ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
 }
 
 /* -- "%..." ---------------------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ static size_t percent_one(percent *p, size_t at, tpl_sb *out)
         tpl_sb sb;
         ebb_tpl_sb_init(&sb, p->vm);
         ebb_tpl_sb_cp(&sb, v.i >= 0 && v.i < 0x110000 && (v.i < 0xD800 || v.i > 0xDFFF) ? (uint32_t)v.i : 0xFFFD, 0);
-        v = ebb_tpl_str(ebb_tpl_sb_take(&sb));
+        v = ebb_tpl_str(ebb_tpl_sb_finish(&sb));
     }
     if (!number)
         f.type = 's';
@@ -277,7 +277,7 @@ tpl_str *ebb_tpl_percent(tpl_vm *vm, tpl_str *fmt, tpl_val args)
                                        : p.next == 0 && !p.named && args.kind != TPL_DICT && args.kind != TPL_LIST;
     if (left)
         ebb_tpl_fail(vm, EBB_FORMAT, "not all arguments of the format string are used");
-    return ebb_tpl_sb_take(&out);
+    return ebb_tpl_sb_finish(&out);
 }
 
 /* -- "{...}" ----------------------------------------------------------------------------------- */
@@ -407,5 +407,5 @@ tpl_str *ebb_tpl_format(tpl_vm *vm, tpl_str *fmt, const tpl_call *call)
             ebb_tpl_fail(vm, EBB_FORMAT, "format(): '}' without '{'");
         at = doubled ? to + 2 : braces_one(&b, to + 1, &out);
     }
-    return ebb_tpl_sb_take(&out);
+    return ebb_tpl_sb_finish(&out);
 }

@@ -14,7 +14,7 @@ enum { RANGE_MAX = 100000 };                     /* as Jinja's sandbox */
 
 FUNCTION(range)
 {
-    tpl_range *r = ebb_tpl_take(vm, sizeof *r);
+    tpl_range *r = ebb_tpl_alloc(vm, sizeof *r);
     bool one = a[1].kind == TPL_ABSENT;
 
     UNUSED;
@@ -63,7 +63,7 @@ FUNCTION(raise)
 FUNCTION(strftime_now)
 {
     tpl_str *fmt = ebb_tpl_want_str(vm, a[0]);
-    char text[512], *copy = ebb_tpl_take(vm, fmt->n + 2);
+    char text[512], *copy = ebb_tpl_alloc(vm, fmt->n + 2);
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     size_t n;
 
@@ -92,7 +92,7 @@ static tpl_list *positional(tpl_vm *vm, const tpl_call *call)
 
 FUNCTION(cycler)
 {
-    tpl_cycle *c = ebb_tpl_take(vm, sizeof *c);
+    tpl_cycle *c = ebb_tpl_alloc(vm, sizeof *c);
 
     UNUSED;
     if (call->n_pos == 0)
@@ -119,7 +119,7 @@ FUNCTION(cycler_reset)
 
 FUNCTION(joiner)
 {
-    tpl_cycle *c = ebb_tpl_take(vm, sizeof *c);
+    tpl_cycle *c = ebb_tpl_alloc(vm, sizeof *c);
 
     UNUSED;
     *c = (tpl_cycle){ .sep = a[0].kind == TPL_ABSENT ? ebb_tpl_text(vm, ", ").s : ebb_tpl_to_str(vm, a[0]) };

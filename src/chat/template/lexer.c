@@ -21,30 +21,30 @@ static void emit(lexer *l, tpl_token_type type, size_t from, size_t to)
     t->v[t->n++] = (tpl_token){ .type = type, .line = l->line, .p = l->src + from, .n = to - from };
 }
 
-static void move_to(lexer *l, size_t to)
+static void advance_to(lexer *l, size_t to)
 {
     for (; l->at < to; l->at++)
         l->line += l->src[l->at] == '\n';
     l->vm->line = l->line;
 }
 
-static char peek(const lexer *l, size_t at)
+static char peek_char(const lexer *l, size_t at)
 {
     return at < l->n ? l->src[at] : '\0';
 }
 
-static uint32_t decode(const lexer *l, size_t at, size_t *len)
+static uint32_t decode_source(const lexer *l, size_t at, size_t *len)
 {
     tpl_str s = { .p = l->src, .n = l->n };
 
     return ebb_tpl_str_cp(&s, at, len);
 }
 
-static size_t skip_space(const lexer *l, size_t at)
+static size_t skip_source_space(const lexer *l, size_t at)
 {
     size_t len;
 
-    while (at < l->n && ebb_tpl_cp_is_space(decode(l, at, &len)))
+    while (at < l->n && ebb_tpl_cp_is_space(decode_source(l, at, &len)))
         at += len;
     return at;
 }
@@ -53,7 +53,7 @@ static size_t skip_space(const lexer *l, size_t at)
 
 static bool all_space(const lexer *l, size_t from, size_t to)
 {
-    return from < to && skip_space(l, from) >= to;
+    return from < to && skip_source_space(l, from) >= to;
 }
 
 /* The text [at, to) before a tag whose sign is '-', '+' or 0. */
@@ -75,7 +75,7 @@ static void emit_data(lexer *l, size_t to, char sign, bool is_print)
         emit(l, TPL_T_DATA, from, end);
     if (to > from)
         l->line_starts = l->src[to - 1] == '\n';
-    move_to(l, to);
+    advance_to(l, to);
 }
 
 /* The end of a tag at `close` (where "#}" or "%}" stands): eats what the sign asks for. */
@@ -84,14 +84,14 @@ static void end_tag(lexer *l, size_t close, char sign)
     size_t to = close + 2;
 
     if (sign == '-')
-        to = skip_space(l, to);
-    else if (sign != '+' && peek(l, to) == '\n')
+        to = skip_source_space(l, to);
+    else if (sign != '+' && peek_char(l, to) == '\n')
         to++;
-    move_to(l, to);
+    advance_to(l, to);
     l->line_starts = l->src[to - 1] == '\n';
 }
 
-static size_t find(const lexer *l, size_t from, const char *what)
+static size_t find_in_source(const lexer *l, size_t from, const char *what)
 {
     const char *hit = from < l->n ? memmem(l->src + from, l->n - from, what, strlen(what)) : NULL;
 
@@ -100,7 +100,7 @@ static size_t find(const lexer *l, size_t from, const char *what)
 
 static void lex_comment(lexer *l, size_t from)
 {
-    size_t close = find(l, from, "#}");
+    size_t close = find_in_source(l, from, "#}");
     char sign;
 
     if (close == SIZE_MAX)
@@ -113,23 +113,23 @@ static void lex_comment(lexer *l, size_t from)
  * "%}", and in *sign what stands before it.  Else 0. */
 static size_t is_tag(const lexer *l, size_t from, const char *word, char *sign)
 {
-    size_t at = skip_space(l, from), n = strlen(word);
+    size_t at = skip_source_space(l, from), n = strlen(word);
 
     if (l->n - at < n || memcmp(l->src + at, word, n) != 0)
         return 0;
-    at = skip_space(l, at + n);
-    *sign = peek(l, at) == '-' || peek(l, at) == '+' ? l->src[at++] : '\0';
-    return peek(l, at) == '%' && peek(l, at + 1) == '}' ? at + 2 : 0;
+    at = skip_source_space(l, at + n);
+    *sign = peek_char(l, at) == '-' || peek_char(l, at) == '+' ? l->src[at++] : '\0';
+    return peek_char(l, at) == '%' && peek_char(l, at + 1) == '}' ? at + 2 : 0;
 }
 
 static void lex_raw(lexer *l, size_t from, char sign)
 {
-    size_t tag = sign == '-' ? skip_space(l, from) : from;
+    size_t tag = sign == '-' ? skip_source_space(l, from) : from;
 
-    move_to(l, tag);
+    advance_to(l, tag);
     l->line_starts = l->src[tag - 1] == '\n';
-    while ((tag = find(l, tag, "{%")) != SIZE_MAX) {
-        char first = peek(l, tag + 2), last;
+    while ((tag = find_in_source(l, tag, "{%")) != SIZE_MAX) {
+        char first = peek_char(l, tag + 2), last;
         bool has_sign = first == '-' || first == '+';
         size_t to = is_tag(l, tag + 2 + has_sign, "endraw", &last);
         if (to) {
@@ -153,10 +153,10 @@ static void lex_name(lexer *l)
 {
     size_t to = l->at, len;
 
-    while (to < l->n && is_name_cp(decode(l, to, &len), false))
+    while (to < l->n && is_name_cp(decode_source(l, to, &len), false))
         to += len;
     emit(l, TPL_T_NAME, l->at, to);
-    move_to(l, to);
+    advance_to(l, to);
 }
 
 static void lex_string(lexer *l)
@@ -169,13 +169,13 @@ static void lex_string(lexer *l)
     if (to >= l->n)
         ebb_tpl_fail(l->vm, EBB_FORMAT, "a string has no end");
     emit(l, TPL_T_STRING, l->at + 1, to);
-    move_to(l, to + 1);
+    advance_to(l, to + 1);
 }
 
 static size_t digits(const lexer *l, size_t at)
 {
-    while ((peek(l, at) >= '0' && peek(l, at) <= '9') ||
-           (peek(l, at) == '_' && peek(l, at + 1) >= '0' && peek(l, at + 1) <= '9'))
+    while ((peek_char(l, at) >= '0' && peek_char(l, at) <= '9') ||
+           (peek_char(l, at) == '_' && peek_char(l, at + 1) >= '0' && peek_char(l, at + 1) <= '9'))
         at++;
     return at;
 }
@@ -193,25 +193,25 @@ static bool is_hex(char c)
 static void lex_number(lexer *l)
 {
     size_t at = l->at, to = digits(l, at);
-    char base = (char)(peek(l, at + 1) | 0x20);
+    char base = (char)(peek_char(l, at + 1) | 0x20);
     bool is_float = false;
 
-    if (peek(l, at) == '0' && to == at + 1 && (base == 'x' || base == 'o' || base == 'b')) {
-        for (to = at + 2; is_hex(peek(l, to)) || peek(l, to) == '_'; to++)
+    if (peek_char(l, at) == '0' && to == at + 1 && (base == 'x' || base == 'o' || base == 'b')) {
+        for (to = at + 2; is_hex(peek_char(l, to)) || peek_char(l, to) == '_'; to++)
             ;
     } else {
-        if (peek(l, to) == '.' && is_digit(peek(l, to + 1))) {
+        if (peek_char(l, to) == '.' && is_digit(peek_char(l, to + 1))) {
             to = digits(l, to + 1);
             is_float = true;
         }
-        size_t e = to + 1 + (peek(l, to + 1) == '+' || peek(l, to + 1) == '-');
-        if ((peek(l, to) | 0x20) == 'e' && is_digit(peek(l, e))) {
+        size_t e = to + 1 + (peek_char(l, to + 1) == '+' || peek_char(l, to + 1) == '-');
+        if ((peek_char(l, to) | 0x20) == 'e' && is_digit(peek_char(l, e))) {
             to = digits(l, e);
             is_float = true;
         }
     }
     emit(l, is_float ? TPL_T_FLOAT : TPL_T_INT, at, to);
-    move_to(l, to);
+    advance_to(l, to);
 }
 
 static void lex_op(lexer *l)
@@ -221,23 +221,23 @@ static void lex_op(lexer *l)
     size_t n = 1;
 
     for (size_t i = 0; i < sizeof two / sizeof *two; i++)
-        if (c == two[i][0] && peek(l, l->at + 1) == two[i][1])
+        if (c == two[i][0] && peek_char(l, l->at + 1) == two[i][1])
             n = 2;
     if (!c || (n == 1 && !strchr("+-/*%~[](){}><=.:|,;", c)))
         ebb_tpl_fail(l->vm, EBB_FORMAT, c > ' ' && c < 127 ? "'%c' is no operator" : "an unexpected character", c);
     emit(l, TPL_T_OP, l->at, l->at + n);
     l->out->v[l->out->n - 1].op = TPL_OP(c, n == 2 ? l->src[l->at + 1] : 0);
-    move_to(l, l->at + n);
+    advance_to(l, l->at + n);
 }
 
 /* At the end of the tag?  Then it is consumed. */
 static bool lex_end(lexer *l, char close)
 {
-    char c = peek(l, l->at);
+    char c = peek_char(l, l->at);
     bool has_sign = c == '-' || (c == '+' && close == '%');
     size_t at = l->at + has_sign;
 
-    if (peek(l, at) != close || peek(l, at + 1) != '}')
+    if (peek_char(l, at) != close || peek_char(l, at + 1) != '}')
         return false;
     emit(l, close == '%' ? TPL_T_TAG_END : TPL_T_PRINT_END, at, at + 2);
     end_tag(l, at, has_sign ? c : close == '}' ? '+' : '\0');
@@ -250,7 +250,7 @@ static void lex_inside(lexer *l, char close)
     size_t n_open = 0, len;
 
     for (;;) {
-        move_to(l, skip_space(l, l->at));
+        advance_to(l, skip_source_space(l, l->at));
         if (l->at >= l->n)
             ebb_tpl_fail(l->vm, EBB_FORMAT, "a tag has no end");
         if (n_open == 0 && lex_end(l, close))
@@ -260,7 +260,7 @@ static void lex_inside(lexer *l, char close)
             lex_number(l);
         else if (c == '"' || c == '\'')
             lex_string(l);
-        else if (is_name_cp(decode(l, l->at, &len), true))
+        else if (is_name_cp(decode_source(l, l->at, &len), true))
             lex_name(l);
         else {
             if (c == '(' || c == '[' || c == '{') {
@@ -277,7 +277,7 @@ static void lex_inside(lexer *l, char close)
 
 static void lex_tag(lexer *l, size_t tag)
 {
-    char kind = l->src[tag + 1], sign = peek(l, tag + 2), last;
+    char kind = l->src[tag + 1], sign = peek_char(l, tag + 2), last;
     size_t from = tag + 2;
 
     if (sign == '-' || sign == '+')
@@ -297,7 +297,7 @@ static void lex_tag(lexer *l, size_t tag)
         }
     }
     emit(l, kind == '%' ? TPL_T_TAG : TPL_T_PRINT, tag, from);
-    move_to(l, from);
+    advance_to(l, from);
     lex_inside(l, kind == '%' ? '%' : '}');
 }
 

@@ -96,7 +96,7 @@ METHOD(join)
         ebb_tpl_step(vm, 1);
         ebb_tpl_sb_add(&sb, ebb_tpl_want_str(vm, l->v[i]));
     }
-    return ebb_tpl_str(ebb_tpl_sb_take(&sb));
+    return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
 }
 
 /* -- Strings: parts ---------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static bool affix(tpl_vm *vm, tpl_val self, const tpl_val *a, bool (*has)(const 
 METHOD(startswith) { UNUSED; return ebb_tpl_bool(affix(vm, self, a, starts)); }
 METHOD(endswith)   { UNUSED; return ebb_tpl_bool(affix(vm, self, a, ends)); }
 
-static int64_t find(tpl_vm *vm, tpl_val self, const tpl_val *a, bool last, bool must)
+static int64_t find_substring(tpl_vm *vm, tpl_val self, const tpl_val *a, bool last, bool must)
 {
     tpl_str *what = ebb_tpl_want_str(vm, a[0]);
     size_t from, to, at = SIZE_MAX;
@@ -191,10 +191,10 @@ static int64_t find(tpl_vm *vm, tpl_val self, const tpl_val *a, bool last, bool 
     return at == SIZE_MAX ? -1 : (int64_t)ebb_tpl_str_to_cp(self.s, at);
 }
 
-METHOD(find_first)  { UNUSED; return ebb_tpl_int(find(vm, self, a, false, false)); }
-METHOD(find_last)   { UNUSED; return ebb_tpl_int(find(vm, self, a, true, false)); }
-METHOD(index_first) { UNUSED; return ebb_tpl_int(find(vm, self, a, false, true)); }
-METHOD(index_last)  { UNUSED; return ebb_tpl_int(find(vm, self, a, true, true)); }
+METHOD(find_first)  { UNUSED; return ebb_tpl_int(find_substring(vm, self, a, false, false)); }
+METHOD(find_last)   { UNUSED; return ebb_tpl_int(find_substring(vm, self, a, true, false)); }
+METHOD(index_first) { UNUSED; return ebb_tpl_int(find_substring(vm, self, a, false, true)); }
+METHOD(index_last)  { UNUSED; return ebb_tpl_int(find_substring(vm, self, a, true, true)); }
 
 METHOD(count)
 {
@@ -221,7 +221,7 @@ static bool is_alnum(uint32_t cp)
     return cp != '_' && ebb_tpl_cp_is_word(cp);
 }
 
-static bool all(const tpl_str *s, bool (*is)(uint32_t))
+static bool all_chars(const tpl_str *s, bool (*is)(uint32_t))
 {
     size_t len;
 
@@ -231,20 +231,20 @@ static bool all(const tpl_str *s, bool (*is)(uint32_t))
     return s->n > 0;
 }
 
-METHOD(str_isdigit) { UNUSED; return ebb_tpl_bool(all(self.s, ebb_tpl_cp_is_digit)); }
-METHOD(str_isalpha) { UNUSED; return ebb_tpl_bool(all(self.s, ebb_tpl_cp_is_alpha)); }
-METHOD(str_isalnum) { UNUSED; return ebb_tpl_bool(all(self.s, is_alnum)); }
-METHOD(str_isspace) { UNUSED; return ebb_tpl_bool(all(self.s, ebb_tpl_cp_is_space)); }
+METHOD(str_isdigit) { UNUSED; return ebb_tpl_bool(all_chars(self.s, ebb_tpl_cp_is_digit)); }
+METHOD(str_isalpha) { UNUSED; return ebb_tpl_bool(all_chars(self.s, ebb_tpl_cp_is_alpha)); }
+METHOD(str_isalnum) { UNUSED; return ebb_tpl_bool(all_chars(self.s, is_alnum)); }
+METHOD(str_isspace) { UNUSED; return ebb_tpl_bool(all_chars(self.s, ebb_tpl_cp_is_space)); }
 
-static tpl_val ask(tpl_vm *vm, tpl_val self, const char *test)
+static tpl_val call_test(tpl_vm *vm, tpl_val self, const char *test)
 {
     tpl_str name = { .p = test, .n = strlen(test) };
 
     return ebb_tpl_test_find(&name)->fn(vm, self, NULL, NULL);
 }
 
-METHOD(str_islower) { UNUSED; return ask(vm, self, "lower"); }
-METHOD(str_isupper) { UNUSED; return ask(vm, self, "upper"); }
+METHOD(str_islower) { UNUSED; return call_test(vm, self, "lower"); }
+METHOD(str_isupper) { UNUSED; return call_test(vm, self, "upper"); }
 
 const tpl_builtin ebb_tpl_methods_str[] = {
     { "split", "sep maxsplit", split_left }, { "rsplit", "sep maxsplit", split_right }, { "strip", "chars", strip_both },

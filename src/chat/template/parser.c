@@ -21,7 +21,7 @@ void ebb_tpl_unexpected(tpl_parser *p, const char *wanted)
 
 tpl_node *ebb_tpl_node(tpl_parser *p, tpl_node_type type)
 {
-    tpl_node *n = ebb_tpl_take(p->vm, sizeof *n);
+    tpl_node *n = ebb_tpl_alloc(p->vm, sizeof *n);
 
     memset(n, 0, sizeof *n);
     n->type = type;
@@ -236,7 +236,7 @@ static bool mentions(const tpl_token *from, const tpl_token *to, const char *nam
 /* Parameters of a macro: named parallel to names, NULL where there is no default. */
 static void parse_params(tpl_parser *p, tpl_node *macro)
 {
-    tpl_args *args = ebb_tpl_take(p->vm, sizeof *args);
+    tpl_args *args = ebb_tpl_alloc(p->vm, sizeof *args);
     tpl_nodes defaults = { 0 }, names = { 0 };
 
     ebb_tpl_expect_op(p, '(', "(");
@@ -250,7 +250,7 @@ static void parse_params(tpl_parser *p, tpl_node *macro)
         ebb_tpl_nodes_add(p, &defaults, has ? ebb_tpl_parse_expr(p, true) : NULL);
     }
     *args = (tpl_args){ .n_named = names.n, .named = defaults.v };
-    args->names = ebb_tpl_take_array(p->vm, names.n, sizeof *args->names);
+    args->names = ebb_tpl_alloc_array(p->vm, names.n, sizeof *args->names);
     for (size_t i = 0; i < names.n; i++)
         args->names[i] = names.v[i]->name;
     macro->args = args;
@@ -286,7 +286,7 @@ static tpl_node *parse_call_block(tpl_parser *p)
     if (ebb_tpl_at_op(p, '(')) {
         parse_params(p, caller);
     } else {
-        caller->args = ebb_tpl_take(p->vm, sizeof *caller->args);
+        caller->args = ebb_tpl_alloc(p->vm, sizeof *caller->args);
         *caller->args = (tpl_args){ 0 };
     }
     n->b = ebb_tpl_parse_expr(p, true);

@@ -22,7 +22,7 @@ static tpl_node *binary(tpl_parser *p, tpl_node_type type, unsigned op, tpl_node
 
 /* -- Literals ---------------------------------------------------------------------- */
 
-static int hex_digit(char c)
+static int escape_hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
@@ -32,12 +32,12 @@ static uint32_t escape_number(const char *s, size_t n, size_t *at, int most, int
 {
     uint32_t cp = 0;
 
-    for (int d; most > 0 && *at < n && (d = hex_digit(s[*at])) >= 0 && d < base; most--, (*at)++)
+    for (int d; most > 0 && *at < n && (d = escape_hex_digit(s[*at])) >= 0 && d < base; most--, (*at)++)
         cp = cp * (uint32_t)base + (uint32_t)d;
     return cp > 0x10FFFF || (cp >= 0xD800 && cp < 0xE000) ? 0xFFFD : cp;
 }
 
-static void put_escape(tpl_sb *sb, const char *s, size_t n, size_t *at)
+static void put_string_escape(tpl_sb *sb, const char *s, size_t n, size_t *at)
 {
     static const char from[] = "abfnrtv\\'\"", to[] = "\a\b\f\n\r\t\v\\'\"";
     char c = s[*at];
@@ -71,10 +71,10 @@ static tpl_str *string_of(tpl_parser *p, const tpl_token *first, const tpl_token
             ebb_tpl_sb_raw(&sb, t->p + at, to - at, 0);
             at = to + 1;
             if (slash && at < t->n)
-                put_escape(&sb, t->p, t->n, &at);
+                put_string_escape(&sb, t->p, t->n, &at);
         }
     }
-    s = ebb_tpl_sb_take(&sb);
+    s = ebb_tpl_sb_finish(&sb);
     ebb_tpl_str_cps(s);
     return s;
 }
@@ -202,7 +202,7 @@ static tpl_node *parse_primary(tpl_parser *p)
 static void add_named(tpl_parser *p, tpl_args *args, tpl_nodes *values, tpl_str *name, tpl_node *value)
 {
     if (values->n % 8 == 0) {
-        tpl_str **grown = ebb_tpl_take_array(p->vm, values->n + 8, sizeof *grown);
+        tpl_str **grown = ebb_tpl_alloc_array(p->vm, values->n + 8, sizeof *grown);
         if (values->n)
             memcpy(grown, args->names, values->n * sizeof *grown);
         args->names = grown;
@@ -235,7 +235,7 @@ static void parse_arg(tpl_parser *p, tpl_args *args, tpl_nodes *pos, tpl_nodes *
 /* Behind "(", up to and with ")". */
 static tpl_args *parse_args(tpl_parser *p)
 {
-    tpl_args *args = ebb_tpl_take(p->vm, sizeof *args);
+    tpl_args *args = ebb_tpl_alloc(p->vm, sizeof *args);
     tpl_nodes pos = { 0 }, named = { 0 };
     bool comma = false;
 
@@ -385,7 +385,7 @@ static tpl_node *parse_test(tpl_parser *p, tpl_node *a)
         if (ebb_tpl_at_name(p, "is"))
             ebb_tpl_unexpected(p, "no second `is`");
         ebb_tpl_nodes_add(p, &pos, parse_postfix(p, parse_primary(p)));
-        n->args = ebb_tpl_take(p->vm, sizeof *n->args);
+        n->args = ebb_tpl_alloc(p->vm, sizeof *n->args);
         *n->args = (tpl_args){ .pos = pos.v, .n_pos = pos.n };
     }
     if (!negated)

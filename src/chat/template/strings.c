@@ -6,59 +6,59 @@
 
 /* -- Making ------------------------------------------------------------------------ */
 
-static tpl_mark *marks_new(tpl_vm *vm, size_t n, tpl_mark mark)
+static tpl_taint *taints_new(tpl_vm *vm, size_t n, tpl_taint taint)
 {
-    tpl_mark *m = ebb_tpl_take_array(vm, n, sizeof *m);
+    tpl_taint *m = ebb_tpl_alloc_array(vm, n, sizeof *m);
 
     for (size_t i = 0; i < n; i++)
-        m[i] = mark;
+        m[i] = taint;
     return m;
 }
 
-static tpl_str *wrap(tpl_vm *vm, const char *p, size_t n, const tpl_mark *mark)
+static tpl_str *wrap(tpl_vm *vm, const char *p, size_t n, const tpl_taint *taint)
 {
-    tpl_str *s = ebb_tpl_take(vm, sizeof *s);
+    tpl_str *s = ebb_tpl_alloc(vm, sizeof *s);
 
-    *s = (tpl_str){ .p = p, .n = n, .n_cp = SIZE_MAX, .mark = mark };
+    *s = (tpl_str){ .p = p, .n = n, .n_cp = SIZE_MAX, .taint = taint };
     return s;
 }
 
-tpl_str *ebb_tpl_str_new(tpl_vm *vm, const char *p, size_t n, tpl_mark mark)
+tpl_str *ebb_tpl_str_new(tpl_vm *vm, const char *p, size_t n, tpl_taint taint)
 {
-    char *copy = ebb_tpl_take(vm, n);
+    char *copy = ebb_tpl_alloc(vm, n);
 
     if (n)
         memcpy(copy, p, n);
-    return wrap(vm, copy, n, mark ? marks_new(vm, n, mark) : NULL);
+    return wrap(vm, copy, n, taint ? taints_new(vm, n, taint) : NULL);
 }
 
 tpl_str *ebb_tpl_str_cut(tpl_vm *vm, const tpl_str *s, size_t from, size_t to)
 {
-    return wrap(vm, s->p + from, to - from, s->mark ? s->mark + from : NULL);
+    return wrap(vm, s->p + from, to - from, s->taint ? s->taint + from : NULL);
 }
 
 /* The new string gets room to grow: `ns.text = ns.text + x` in a loop stays linear. */
-static tpl_str *concat_with_room(tpl_vm *vm, const tpl_str *a, const tpl_str *b, size_t n)
+static tpl_str *concat_in_place(tpl_vm *vm, const tpl_str *a, const tpl_str *b, size_t n)
 {
     size_t cap = n < 256 ? n : 2 * n;
-    char *p = ebb_tpl_take(vm, cap);
-    tpl_mark *mark = NULL;
+    char *p = ebb_tpl_alloc(vm, cap);
+    tpl_taint *taint = NULL;
 
     memcpy(p, a->p, a->n);
     memcpy(p + a->n, b->p, b->n);
-    if (a->mark || b->mark || (vm->marks && cap > n)) {
-        mark = marks_new(vm, cap, 0);
-        if (a->mark)
-            memcpy(mark, a->mark, a->n * sizeof *mark);
-        if (b->mark)
-            memcpy(mark + a->n, b->mark, b->n * sizeof *mark);
+    if (a->taint || b->taint || (vm->tracks_taint && cap > n)) {
+        taint = taints_new(vm, cap, 0);
+        if (a->taint)
+            memcpy(taint, a->taint, a->n * sizeof *taint);
+        if (b->taint)
+            memcpy(taint + a->n, b->taint, b->n * sizeof *taint);
     }
     if (cap > n) {
         vm->tail.end = p + n;
-        vm->tail.mark_end = mark ? mark + n : NULL;
-        vm->tail.room = cap - n;
+        vm->tail.taint_end = taint ? taint + n : NULL;
+        vm->tail.capacity = cap - n;
     }
-    return wrap(vm, p, n, mark);
+    return wrap(vm, p, n, taint);
 }
 
 tpl_str *ebb_tpl_concat(tpl_vm *vm, const tpl_str *a, const tpl_str *b)
@@ -66,23 +66,23 @@ tpl_str *ebb_tpl_concat(tpl_vm *vm, const tpl_str *a, const tpl_str *b)
     size_t n = a->n + b->n;
 
     if (b->n == 0)
-        return wrap(vm, a->p, a->n, a->mark);
+        return wrap(vm, a->p, a->n, a->taint);
     if (a->n == 0)
-        return wrap(vm, b->p, b->n, b->mark);
+        return wrap(vm, b->p, b->n, b->taint);
     ebb_tpl_step(vm, b->n / 64);
-    if (a->p + a->n != vm->tail.end || b->n > vm->tail.room || (b->mark && !vm->tail.mark_end)) {
+    if (a->p + a->n != vm->tail.end || b->n > vm->tail.capacity || (b->taint && !vm->tail.taint_end)) {
         ebb_tpl_step(vm, a->n / 64);
-        return concat_with_room(vm, a, b, n);
+        return concat_in_place(vm, a, b, n);
     }
     memcpy(vm->tail.end, b->p, b->n);
-    if (vm->tail.mark_end) {
-        if (b->mark)
-            memcpy(vm->tail.mark_end, b->mark, b->n * sizeof *b->mark);
-        vm->tail.mark_end += b->n;
+    if (vm->tail.taint_end) {
+        if (b->taint)
+            memcpy(vm->tail.taint_end, b->taint, b->n * sizeof *b->taint);
+        vm->tail.taint_end += b->n;
     }
     vm->tail.end += b->n;
-    vm->tail.room -= b->n;
-    return wrap(vm, a->p, n, a->mark);
+    vm->tail.capacity -= b->n;
+    return wrap(vm, a->p, n, a->taint);
 }
 
 void ebb_tpl_sb_init(tpl_sb *sb, tpl_vm *vm)
@@ -101,18 +101,18 @@ static void sb_reserve(tpl_sb *sb, size_t extra)
         ebb_tpl_fail(sb->vm, EBB_LIMIT, "more than %zu bytes of text", sb->vm->max_output_bytes);
     cap = sb->cap ? 2 * sb->cap : 48;
     cap = cap < sb->n + extra ? sb->n + extra : cap;
-    if (!sb->vm->marks && sb->p && ebb_tpl_heap_extend(&sb->vm->heap, sb->p, sb->cap, cap)) {
+    if (!sb->vm->tracks_taint && sb->p && ebb_tpl_heap_extend(&sb->vm->heap, sb->p, sb->cap, cap)) {
         sb->cap = cap;
         return;
     }
-    p = ebb_tpl_take(sb->vm, cap);
+    p = ebb_tpl_alloc(sb->vm, cap);
     if (sb->n)
         memcpy(p, sb->p, sb->n);
-    if (sb->vm->marks) {
-        tpl_mark *mark = ebb_tpl_take_array(sb->vm, cap, sizeof *mark);
+    if (sb->vm->tracks_taint) {
+        tpl_taint *taint = ebb_tpl_alloc_array(sb->vm, cap, sizeof *taint);
         if (sb->n)
-            memcpy(mark, sb->mark, sb->n * sizeof *mark);
-        sb->mark = mark;
+            memcpy(taint, sb->taint, sb->n * sizeof *taint);
+        sb->taint = taint;
     }
     sb->p = p;
     sb->cap = cap;
@@ -126,10 +126,10 @@ void ebb_tpl_sb_part(tpl_sb *sb, const tpl_str *s, size_t from, size_t to)
     ebb_tpl_step(sb->vm, n / 64);
     if (n)
         memcpy(sb->p + sb->n, s->p + from, n);
-    if (sb->mark && s->mark)
-        memcpy(sb->mark + sb->n, s->mark + from, n * sizeof *sb->mark);
-    else if (sb->mark)
-        memset(sb->mark + sb->n, 0, n * sizeof *sb->mark);
+    if (sb->taint && s->taint)
+        memcpy(sb->taint + sb->n, s->taint + from, n * sizeof *sb->taint);
+    else if (sb->taint)
+        memset(sb->taint + sb->n, 0, n * sizeof *sb->taint);
     sb->n += n;
 }
 
@@ -138,13 +138,13 @@ void ebb_tpl_sb_add(tpl_sb *sb, const tpl_str *s)
     ebb_tpl_sb_part(sb, s, 0, s->n);
 }
 
-void ebb_tpl_sb_raw(tpl_sb *sb, const char *p, size_t n, tpl_mark mark)
+void ebb_tpl_sb_raw(tpl_sb *sb, const char *p, size_t n, tpl_taint taint)
 {
     sb_reserve(sb, n);
     if (n)
         memcpy(sb->p + sb->n, p, n);
-    for (size_t i = 0; sb->mark && i < n; i++)
-        sb->mark[sb->n + i] = mark;
+    for (size_t i = 0; sb->taint && i < n; i++)
+        sb->taint[sb->n + i] = taint;
     sb->n += n;
 }
 
@@ -153,11 +153,11 @@ void ebb_tpl_sb_puts(tpl_sb *sb, const char *text)
     ebb_tpl_sb_raw(sb, text, strlen(text), 0);
 }
 
-void ebb_tpl_sb_cp(tpl_sb *sb, uint32_t cp, tpl_mark mark)
+void ebb_tpl_sb_cp(tpl_sb *sb, uint32_t cp, tpl_taint taint)
 {
     char b[4];
 
-    ebb_tpl_sb_raw(sb, b, ebb_utf8_encode(cp, b), mark);
+    ebb_tpl_sb_raw(sb, b, ebb_utf8_encode(cp, b), taint);
 }
 
 void ebb_tpl_sb_pad(tpl_sb *sb, size_t n, const char *fill)
@@ -168,9 +168,9 @@ void ebb_tpl_sb_pad(tpl_sb *sb, size_t n, const char *fill)
         ebb_tpl_sb_puts(sb, fill);
 }
 
-tpl_str *ebb_tpl_sb_take(tpl_sb *sb)
+tpl_str *ebb_tpl_sb_finish(tpl_sb *sb)
 {
-    tpl_str *s = wrap(sb->vm, sb->p ? sb->p : "", sb->n, sb->n ? sb->mark : NULL);
+    tpl_str *s = wrap(sb->vm, sb->p ? sb->p : "", sb->n, sb->n ? sb->taint : NULL);
 
     ebb_tpl_sb_init(sb, sb->vm);
     return s;

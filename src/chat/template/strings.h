@@ -5,7 +5,7 @@
 #include "template/value.h"
 
 /* -- Making ------------------------------------------------------------------------ */
-tpl_str *ebb_tpl_str_new(tpl_vm *vm, const char *p, size_t n, tpl_mark mark);   /* a copy */
+tpl_str *ebb_tpl_str_new(tpl_vm *vm, const char *p, size_t n, tpl_taint taint); /* a copy */
 tpl_str *ebb_tpl_str_cut(tpl_vm *vm, const tpl_str *s, size_t from, size_t to);  /* shares the bytes */
 tpl_str *ebb_tpl_concat(tpl_vm *vm, const tpl_str *a, const tpl_str *b);         /* appends in place if it can */
 
@@ -14,11 +14,11 @@ tpl_str *ebb_tpl_concat(tpl_vm *vm, const tpl_str *a, const tpl_str *b);        
 void     ebb_tpl_sb_init(tpl_sb *sb, tpl_vm *vm);
 void     ebb_tpl_sb_add(tpl_sb *sb, const tpl_str *s);
 void     ebb_tpl_sb_part(tpl_sb *sb, const tpl_str *s, size_t from, size_t to);
-void     ebb_tpl_sb_raw(tpl_sb *sb, const char *p, size_t n, tpl_mark mark);
+void     ebb_tpl_sb_raw(tpl_sb *sb, const char *p, size_t n, tpl_taint taint);
 void     ebb_tpl_sb_puts(tpl_sb *sb, const char *text);
-void     ebb_tpl_sb_cp(tpl_sb *sb, uint32_t cp, tpl_mark mark);
+void     ebb_tpl_sb_cp(tpl_sb *sb, uint32_t cp, tpl_taint taint);
 void     ebb_tpl_sb_pad(tpl_sb *sb, size_t n, const char *fill);                  /* n times; LIMIT beyond a million */
-tpl_str *ebb_tpl_sb_take(tpl_sb *sb);
+tpl_str *ebb_tpl_sb_finish(tpl_sb *sb);
 
 /* -- Looking ------------------------------------------------------------------------ */
 bool     ebb_tpl_str_eq(const tpl_str *a, const tpl_str *b);

@@ -56,15 +56,15 @@ bool ebb_tpl_cp_is_printable(uint32_t cp)
 
 /* -- Case ---------------------------------------------------------------------------------- */
 
-static void put_case(tpl_sb *sb, uint32_t cp, tpl_mark mark, bool upper, bool is_title)
+static void put_case(tpl_sb *sb, uint32_t cp, tpl_taint taint, bool upper, bool is_title)
 {
     if (upper && cp == 0xDF) {                   /* sharp s has no single capital */
-        ebb_tpl_sb_raw(sb, is_title ? "Ss" : "SS", 2, mark);
+        ebb_tpl_sb_raw(sb, is_title ? "Ss" : "SS", 2, taint);
         return;
     }
     cp = (uint32_t)(!upper ? utf8proc_tolower((utf8proc_int32_t)cp)
                     : is_title ? utf8proc_totitle((utf8proc_int32_t)cp) : utf8proc_toupper((utf8proc_int32_t)cp));
-    ebb_tpl_sb_cp(sb, cp, mark);
+    ebb_tpl_sb_cp(sb, cp, taint);
 }
 
 /* A capital sigma that ends a word has a small form of its own. */
@@ -91,9 +91,9 @@ tpl_str *ebb_tpl_str_case(tpl_vm *vm, const tpl_str *s, tpl_case how)
         if (!upper && is_final_sigma(s, at, len, cp, in_word))
             cp = 0x3C2;
         in_word = ebb_tpl_cp_is_alpha(cp);
-        put_case(&sb, cp, s->mark ? s->mark[at] : 0, upper, how == TPL_TITLE || how == TPL_CAPITALIZE);
+        put_case(&sb, cp, s->taint ? s->taint[at] : 0, upper, how == TPL_TITLE || how == TPL_CAPITALIZE);
     }
-    return ebb_tpl_sb_take(&sb);
+    return ebb_tpl_sb_finish(&sb);
 }
 
 /* -- Stripping --------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static tpl_str *interleave(tpl_vm *vm, const tpl_str *s, const tpl_str *by, int6
         ebb_tpl_str_cp(s, at, &len);
         ebb_tpl_sb_part(&sb, s, at, at + len);
     }
-    return ebb_tpl_sb_take(&sb);
+    return ebb_tpl_sb_finish(&sb);
 }
 
 tpl_str *ebb_tpl_str_replace(tpl_vm *vm, const tpl_str *s, const tpl_str *old, const tpl_str *by, int64_t max)
@@ -171,7 +171,7 @@ tpl_str *ebb_tpl_str_replace(tpl_vm *vm, const tpl_str *s, const tpl_str *old, c
         max--;
     }
     ebb_tpl_sb_part(&sb, s, at, s->n);
-    return ebb_tpl_sb_take(&sb);
+    return ebb_tpl_sb_finish(&sb);
 }
 
 /* -- Splitting ----------------------------------------------------------------------------------- */
@@ -327,7 +327,7 @@ tpl_str *ebb_tpl_str_justify(tpl_vm *vm, tpl_str *s, int64_t width, const tpl_st
     ebb_tpl_sb_pad(&sb, left, text);
     ebb_tpl_sb_add(&sb, s);
     ebb_tpl_sb_pad(&sb, pad - left, text);
-    return ebb_tpl_sb_take(&sb);
+    return ebb_tpl_sb_finish(&sb);
 }
 
 tpl_str *ebb_tpl_str_repeat(tpl_vm *vm, const tpl_str *s, int64_t n)
@@ -339,7 +339,7 @@ tpl_str *ebb_tpl_str_repeat(tpl_vm *vm, const tpl_str *s, int64_t n)
         ebb_tpl_step(vm, 1);
         ebb_tpl_sb_add(&sb, s);
     }
-    return ebb_tpl_sb_take(&sb);
+    return ebb_tpl_sb_finish(&sb);
 }
 
 tpl_str *ebb_tpl_str_escape(tpl_vm *vm, const tpl_str *s)
@@ -356,9 +356,9 @@ tpl_str *ebb_tpl_str_escape(tpl_vm *vm, const tpl_str *s)
             if (s->p[i] == map[k].c)
                 by = map[k].by;
         if (by)
-            ebb_tpl_sb_raw(&sb, by, strlen(by), s->mark ? s->mark[i] : 0);
+            ebb_tpl_sb_raw(&sb, by, strlen(by), s->taint ? s->taint[i] : 0);
         else
             ebb_tpl_sb_part(&sb, s, i, i + 1);
     }
-    return ebb_tpl_sb_take(&sb);
+    return ebb_tpl_sb_finish(&sb);
 }

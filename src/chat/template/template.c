@@ -18,7 +18,7 @@ struct ebb_template {
 };
 
 /* The machine's failure as an error of ours. */
-static ebb_status failed(const tpl_vm *vm, ebb_error *err)
+static ebb_status report_vm_failure(const tpl_vm *vm, ebb_error *err)
 {
     const tpl_str *m = vm->message;
     int n = m ? (int)(m->n < 180 ? m->n : 180) : 0;
@@ -49,7 +49,7 @@ static bool clean_source(const char *source, size_t n, ebb_buf *out)
     return true;
 }
 
-static bool parse(tpl_vm *vm, ebb_template *t, const ebb_buf *source)
+static bool parse_template(tpl_vm *vm, ebb_template *t, const ebb_buf *source)
 {
     if (setjmp(vm->jump))
         return false;
@@ -73,8 +73,8 @@ ebb_status ebb_template_compile(const char *source, size_t n, ebb_template **out
         vm->max_steps = UINT64_MAX;
         vm->max_output_bytes = SOURCE_MAX;
         vm->heap.max_bytes = 64 * (size_t)SOURCE_MAX;
-        if (!parse(vm, t, &clean))
-            st = failed(vm, err);
+        if (!parse_template(vm, t, &clean))
+            st = report_vm_failure(vm, err);
         t->heap = vm->heap;
     }
     ebb_buf_fini(&clean);
@@ -96,21 +96,21 @@ void ebb_template_free(ebb_template *t)
 
 /* -- Rendering ------------------------------------------------------------------------ */
 
-static void set_up(tpl_vm *vm, const ebb_template_opts *o)
+static void vm_init(tpl_vm *vm, const ebb_template_opts *o)
 {
     time_t now = time(NULL);
 
     vm->max_steps = o->max_steps ? o->max_steps : 50000000;
     vm->heap.max_bytes = o->max_memory_bytes ? o->max_memory_bytes : (size_t)512 << 20;
     vm->max_output_bytes = o->max_output_bytes ? o->max_output_bytes : (size_t)64 << 20;
-    vm->marks = o->attribute;
+    vm->tracks_taint = o->attribute;
     if (o->now)
         vm->now = *o->now;
     else
         localtime_r(&now, &vm->now);
 }
 
-static bool run(tpl_vm *vm, const ebb_template *t, const json_t *context, bool add_prompt, tpl_sb *text)
+static bool render_template(tpl_vm *vm, const ebb_template *t, const json_t *context, bool add_prompt, tpl_sb *text)
 {
     static const tpl_str flag = { .p = "add_generation_prompt", .n = 21, .n_cp = 21 };
     tpl_scope root, top;
@@ -138,14 +138,14 @@ static bool add_range(ebb_template_result *r, size_t *cap, size_t begin, size_t 
     return true;
 }
 
-static bool take_ranges(ebb_template_result *r, const tpl_sb *text)
+static bool extract_ranges(ebb_template_result *r, const tpl_sb *text)
 {
     size_t cap = 0;
 
-    for (size_t i = 0, from; text->mark && i < text->n;) {
-        for (from = i; i < text->n && text->mark[i] == text->mark[from]; i++)
+    for (size_t i = 0, from; text->taint && i < text->n;) {
+        for (from = i; i < text->n && text->taint[i] == text->taint[from]; i++)
             ;
-        if (text->mark[from] && !add_range(r, &cap, from, i, text->mark[from] - 1u))
+        if (text->taint[from] && !add_range(r, &cap, from, i, text->taint[from] - 1u))
             return false;
     }
     return true;
@@ -157,25 +157,25 @@ ebb_status ebb_template_render(const ebb_template *t, const json_t *context, con
     static const ebb_template_opts defaults = { 0 };
     tpl_vm *vm = calloc(1, sizeof *vm);
     ebb_status st = EBB_OK;
-    bool room = true;
+    bool capacity = true;
     tpl_sb text = { 0 };
 
     memset(out, 0, sizeof *out);
     if (!vm)
         return EBB_FAIL(err, EBB_NOMEM, "chat template: out of memory");
     opts = opts ? opts : &defaults;
-    set_up(vm, opts);
+    vm_init(vm, opts);
     if (!json_is_object(context)) {
         st = EBB_FAIL(err, EBB_FORMAT, "the variables of a chat template are a JSON object");
-    } else if (run(vm, t, context, !opts->no_generation_prompt, &text)) {
-        room = ebb_buf_add(&out->text, text.n ? text.p : "", text.n) && take_ranges(out, &text);
+    } else if (render_template(vm, t, context, !opts->no_generation_prompt, &text)) {
+        capacity = ebb_buf_add(&out->text, text.n ? text.p : "", text.n) && extract_ranges(out, &text);
     } else {
-        st = failed(vm, err);
+        st = report_vm_failure(vm, err);
         out->raised = vm->raised;
         if (vm->raised)
-            room = ebb_buf_add(&out->message, vm->message->p, vm->message->n);
+            capacity = ebb_buf_add(&out->message, vm->message->p, vm->message->n);
     }
-    if (!room)
+    if (!capacity)
         st = EBB_FAIL(err, EBB_NOMEM, "chat template: out of memory");
     ebb_tpl_heap_free(&vm->heap);
     free(vm);

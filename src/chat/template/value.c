@@ -39,7 +39,7 @@ void ebb_tpl_raise(tpl_vm *vm, tpl_str *message)
     longjmp(vm->jump, 1);
 }
 
-void *ebb_tpl_take(tpl_vm *vm, size_t n)
+void *ebb_tpl_alloc(tpl_vm *vm, size_t n)
 {
     void *p = ebb_tpl_heap_take(&vm->heap, n);
 
@@ -50,13 +50,13 @@ void *ebb_tpl_take(tpl_vm *vm, size_t n)
     return p;
 }
 
-void *ebb_tpl_take_array(tpl_vm *vm, size_t n, size_t size)
+void *ebb_tpl_alloc_array(tpl_vm *vm, size_t n, size_t size)
 {
     size_t bytes;
 
     if (__builtin_mul_overflow(n, size, &bytes))
         bytes = SIZE_MAX;
-    return ebb_tpl_take(vm, bytes);
+    return ebb_tpl_alloc(vm, bytes);
 }
 
 void *ebb_tpl_grow(tpl_vm *vm, void *list, size_t n, size_t *cap, size_t size)
@@ -66,7 +66,7 @@ void *ebb_tpl_grow(tpl_vm *vm, void *list, size_t n, size_t *cap, size_t size)
 
     if (n < *cap)
         return list;
-    grown = ebb_tpl_take_array(vm, more, size);
+    grown = ebb_tpl_alloc_array(vm, more, size);
     if (n)
         memcpy(grown, list, n * size);
     *cap = more;
@@ -113,7 +113,7 @@ tpl_val ebb_tpl_of_list(tpl_kind kind, tpl_list *list)
 
 tpl_val ebb_tpl_of_iter(tpl_vm *vm, tpl_list *items, bool once, const char *type)
 {
-    tpl_iter *it = ebb_tpl_take(vm, sizeof *it);
+    tpl_iter *it = ebb_tpl_alloc(vm, sizeof *it);
 
     *it = (tpl_iter){ .items = items, .once = once, .type = type };
     return (tpl_val){ .kind = TPL_ITER, .iter = it };
@@ -121,9 +121,9 @@ tpl_val ebb_tpl_of_iter(tpl_vm *vm, tpl_list *items, bool once, const char *type
 
 tpl_list *ebb_tpl_list_new(tpl_vm *vm, size_t cap)
 {
-    tpl_list *l = ebb_tpl_take(vm, sizeof *l);
+    tpl_list *l = ebb_tpl_alloc(vm, sizeof *l);
 
-    *l = (tpl_list){ .cap = cap, .v = cap ? ebb_tpl_take_array(vm, cap, sizeof *l->v) : NULL };
+    *l = (tpl_list){ .cap = cap, .v = cap ? ebb_tpl_alloc_array(vm, cap, sizeof *l->v) : NULL };
     return l;
 }
 
@@ -135,12 +135,12 @@ void ebb_tpl_list_add(tpl_vm *vm, tpl_list *l, tpl_val v)
 
 tpl_dict *ebb_tpl_dict_new(tpl_vm *vm, size_t cap)
 {
-    tpl_dict *d = ebb_tpl_take(vm, sizeof *d);
+    tpl_dict *d = ebb_tpl_alloc(vm, sizeof *d);
 
     *d = (tpl_dict){ .cap = cap };
     if (cap) {
-        d->key = ebb_tpl_take_array(vm, cap, sizeof *d->key);
-        d->val = ebb_tpl_take_array(vm, cap, sizeof *d->val);
+        d->key = ebb_tpl_alloc_array(vm, cap, sizeof *d->key);
+        d->val = ebb_tpl_alloc_array(vm, cap, sizeof *d->val);
     }
     return d;
 }
@@ -148,7 +148,7 @@ tpl_dict *ebb_tpl_dict_new(tpl_vm *vm, size_t cap)
 static void dict_grow(tpl_vm *vm, tpl_dict *d)
 {
     size_t cap = d->cap ? 2 * d->cap : 8;
-    tpl_val *key = ebb_tpl_take_array(vm, cap, sizeof *key), *val = ebb_tpl_take_array(vm, cap, sizeof *val);
+    tpl_val *key = ebb_tpl_alloc_array(vm, cap, sizeof *key), *val = ebb_tpl_alloc_array(vm, cap, sizeof *val);
 
     if (d->n) {
         memcpy(key, d->key, d->n * sizeof *key);
@@ -252,14 +252,14 @@ bool ebb_tpl_is_number(tpl_val v)
     return v.kind == TPL_BOOL || v.kind == TPL_INT || v.kind == TPL_FLOAT;
 }
 
-static int64_t whole(tpl_val v)
+static int64_t int_of(tpl_val v)
 {
     return v.kind == TPL_BOOL ? v.b : v.i;
 }
 
 double ebb_tpl_as_float(tpl_val v)
 {
-    return v.kind == TPL_FLOAT ? v.f : (double)whole(v);
+    return v.kind == TPL_FLOAT ? v.f : (double)int_of(v);
 }
 
 static bool lists_eq(tpl_vm *vm, const tpl_list *a, const tpl_list *b)
@@ -291,7 +291,7 @@ bool ebb_tpl_eq(tpl_vm *vm, tpl_val a, tpl_val b)
     if (ebb_tpl_is_number(a) && ebb_tpl_is_number(b)) {
         if (a.kind == TPL_FLOAT || b.kind == TPL_FLOAT)
             return ebb_tpl_as_float(a) == ebb_tpl_as_float(b);
-        return whole(a) == whole(b);
+        return int_of(a) == int_of(b);
     }
     if (a.kind != b.kind)
         return false;
@@ -329,7 +329,7 @@ int ebb_tpl_cmp(tpl_vm *vm, tpl_val a, tpl_val b)
     ebb_tpl_step(vm, 1);
     if (ebb_tpl_is_number(a) && ebb_tpl_is_number(b)) {
         if (a.kind != TPL_FLOAT && b.kind != TPL_FLOAT)
-            return (whole(a) > whole(b)) - (whole(a) < whole(b));
+            return (int_of(a) > int_of(b)) - (int_of(a) < int_of(b));
         double x = ebb_tpl_as_float(a), y = ebb_tpl_as_float(b);
         return (x > y) - (x < y);
     }
@@ -462,7 +462,7 @@ int64_t ebb_tpl_want_int(tpl_vm *vm, tpl_val v, int64_t absent)
     if (v.kind == TPL_ABSENT)
         return absent;
     if (v.kind == TPL_BOOL || v.kind == TPL_INT)
-        return whole(v);
+        return int_of(v);
     ebb_tpl_fail(vm, EBB_FORMAT, "a whole number is wanted, not a %s", ebb_tpl_type_name(v));
 }
 

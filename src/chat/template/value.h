@@ -28,13 +28,13 @@ typedef enum tpl_kind {
     TPL_LOOP, TPL_MACRO, TPL_BUILTIN, TPL_METHOD, TPL_CYCLER, TPL_JOINER,
 } tpl_kind;
 
-typedef uint16_t tpl_mark;
+typedef uint16_t tpl_taint;
 
 typedef struct tpl_str {
     const char     *p;           /* valid UTF-8, no final NUL */
     size_t          n;           /* bytes */
     size_t          n_cp;        /* code points; SIZE_MAX: not counted yet */
-    const tpl_mark *mark;        /* n, or NULL: all 0 */
+    const tpl_taint *taint;      /* n, or NULL: all 0 */
 } tpl_str;
 
 typedef struct tpl_val {
@@ -94,7 +94,7 @@ typedef struct tpl_scope {
 typedef struct tpl_sb {
     tpl_vm   *vm;
     char     *p;
-    tpl_mark *mark;              /* NULL unless the machine attributes */
+    tpl_taint *taint;            /* NULL unless the machine attributes */
     size_t    n, cap;
 } tpl_sb;
 
@@ -108,12 +108,12 @@ struct tpl_vm {
     uint64_t   steps, max_steps;
     size_t     max_output_bytes;
     unsigned   depth;
-    bool       marks;
+    bool       tracks_taint;
     struct tm  now;
     tpl_sb    *out;
     tpl_scope *scope;
     struct {                     /* room behind the string that was concatenated last */
-        char *end; tpl_mark *mark_end; size_t room;
+        char *end; tpl_taint *taint_end; size_t capacity;
     } tail;
 };
 
@@ -123,8 +123,8 @@ enum { TPL_MAX_DEPTH = 400 };
 _Noreturn void ebb_tpl_fail(tpl_vm *vm, ebb_status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void ebb_tpl_raise(tpl_vm *vm, tpl_str *message);
 /* n bytes, or n elements of `size`, of the machine's heap, until the rendering ends; fails if there is no more. */
-void *ebb_tpl_take(tpl_vm *vm, size_t n);
-void *ebb_tpl_take_array(tpl_vm *vm, size_t n, size_t size);
+void *ebb_tpl_alloc(tpl_vm *vm, size_t n);
+void *ebb_tpl_alloc_array(tpl_vm *vm, size_t n, size_t size);
 /* Room for one more element behind the n of a list; returns the list, moved or not, and sets *cap. */
 void *ebb_tpl_grow(tpl_vm *vm, void *list, size_t n, size_t *cap, size_t size);
 void  ebb_tpl_step(tpl_vm *vm, uint64_t n);      /* account for n units of work */

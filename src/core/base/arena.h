@@ -4,7 +4,7 @@
  * allocates that many bytes and runs the same layout again to place:
  *
  *     static void layout(ebb_arena *a, struct buffers *b) {
- *         b->x = ebb_arena_take(a, n_cols * n_embd * sizeof(float), 64);
+ *         b->x = ebb_arena_take(a, n_tokens * n_embd * sizeof(float), 64);
  *     }
  *
  * so what is planned and what is allocated cannot differ.  What has more bytes than size_t holds

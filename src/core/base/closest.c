@@ -5,13 +5,13 @@
 
 enum { LONGEST = 40 };
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned min_of(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
 
 /* Damerau's distance: rows[2] is the row at hand, rows[1] and rows[0] those before. */
-static unsigned distance(const char *a, size_t n_a, const char *b, size_t n_b)
+static unsigned edit_distance(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     unsigned rows[3][LONGEST + 1];
 
@@ -23,9 +23,9 @@ static unsigned distance(const char *a, size_t n_a, const char *b, size_t n_b)
         rows[2][0] = (unsigned)i;
         for (size_t j = 1; j <= n_b; j++) {
             unsigned same = a[i - 1] == b[j - 1] ? 0 : 1;
-            rows[2][j] = least(least(rows[1][j] + 1, rows[2][j - 1] + 1), rows[1][j - 1] + same);
+            rows[2][j] = min_of(min_of(rows[1][j] + 1, rows[2][j - 1] + 1), rows[1][j - 1] + same);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                rows[2][j] = least(rows[2][j], rows[0][j - 2] + 1);
+                rows[2][j] = min_of(rows[2][j], rows[0][j - 2] + 1);
         }
     }
     return rows[2][n_b];
@@ -44,14 +44,14 @@ ebb_closest ebb_closest_begin(const char *word, size_t n)
     return (ebb_closest){ .word = word, .n_word = n, .n_slips = most_slips(n - n_dashes) + 1 };
 }
 
-void ebb_closest_look(ebb_closest *c, const char *candidate)
+void ebb_closest_try(ebb_closest *c, const char *candidate)
 {
     size_t n = strlen(candidate);
     unsigned slips;
 
     if (n > LONGEST || c->n_word > LONGEST)
         return;
-    slips = distance(c->word, c->n_word, candidate, n);
+    slips = edit_distance(c->word, c->n_word, candidate, n);
     if (slips >= c->n_slips)
         return;
     c->n_slips = slips;

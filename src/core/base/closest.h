@@ -12,6 +12,6 @@ typedef struct ebb_closest {
 } ebb_closest;
 
 ebb_closest ebb_closest_begin(const char *word, size_t n);       /* word[0..n), which must outlive it */
-void ebb_closest_look(ebb_closest *c, const char *candidate);    /* which must outlive it, too */
+void ebb_closest_try(ebb_closest *c, const char *candidate);     /* which must outlive it, too */
 
 #endif

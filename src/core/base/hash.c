@@ -30,7 +30,7 @@ static inline void sip_word(sip *s, uint64_t word)
 }
 
 /* n <= 8 bytes, lowest first, whatever the machine's own order */
-static inline uint64_t load(const uint8_t *p, size_t n)
+static inline uint64_t load_word(const uint8_t *p, size_t n)
 {
     uint64_t word = 0;
 
@@ -44,7 +44,7 @@ static uint64_t sip_half(const sip *s)
     return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-static void store(uint8_t *out, uint64_t word)
+static void store_word(uint8_t *out, uint64_t word)
 {
     for (int i = 0; i < 8; i++)
         out[i] = (uint8_t)(word >> (8 * i));
@@ -54,18 +54,18 @@ void ebb_hash128(const void *data, size_t n, const uint8_t key[16], uint8_t out[
 {
     static const uint8_t zero[16];
     const uint8_t *p = data, *k = key ? key : zero;
-    uint64_t k0 = load(k, 8), k1 = load(k + 8, 8);
+    uint64_t k0 = load_word(k, 8), k1 = load_word(k + 8, 8);
     sip s = { k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du ^ 0xee,
               k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u };
     size_t left = n;
 
     for (; left >= 8; p += 8, left -= 8)
-        sip_word(&s, load(p, 8));
-    sip_word(&s, load(p, left) | (uint64_t)n << 56);
+        sip_word(&s, load_word(p, 8));
+    sip_word(&s, load_word(p, left) | (uint64_t)n << 56);
     s.v2 ^= 0xee;
     sip_rounds(&s, 4);
-    store(out, sip_half(&s));
+    store_word(out, sip_half(&s));
     s.v1 ^= 0xdd;
     sip_rounds(&s, 4);
-    store(out + 8, sip_half(&s));
+    store_word(out + 8, sip_half(&s));
 }

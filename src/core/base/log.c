@@ -37,7 +37,7 @@ void ebb_log_close(void)
 }
 
 /* A full disk must not stop a chat: the trace then has a gap, which the next line that fits begins with. */
-static void put(int fd, const char *line, size_t n)
+static void write_line(int fd, const char *line, size_t n)
 {
     unsigned lost = atomic_exchange(&n_lost, 0);
     char gap[64];
@@ -71,5 +71,5 @@ void ebb_log(const char *module, const char *fmt, ...)
     if ((size_t)n > sizeof line - 2)
         n = (int)sizeof line - 2;
     line[n++] = '\n';
-    put(fd, line, (size_t)n);
+    write_line(fd, line, (size_t)n);
 }

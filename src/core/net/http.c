@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/log.h"
-#include "net/library.h"
+#include "net/dynlib.h"
 
 #define MAX_HOPS   10
 #define CONNECT_S  30u
@@ -89,7 +89,7 @@ static bool may_have_secret(const call *c, const char *url)
 /* -- Headers ---------------------------------------------------------------------------- */
 
 /* The value of the header `name` in a line of n bytes, without spaces around, NULL: another one. */
-static const char *value_of(const char *line, size_t n, const char *name, size_t *n_value)
+static const char *header_value(const char *line, size_t n, const char *name, size_t *n_value)
 {
     size_t k = strlen(name);
 
@@ -106,9 +106,9 @@ static const char *value_of(const char *line, size_t n, const char *name, size_t
 }
 
 /* H3; false: it is another header, or too long to be believed. */
-static bool take_text(const char *line, size_t n, const char *name, char *out, size_t cap)
+static bool get_header_text(const char *line, size_t n, const char *name, char *out, size_t cap)
 {
-    const char *v = value_of(line, n, name, &n);
+    const char *v = header_value(line, n, name, &n);
 
     if (!v || n >= cap)
         return false;
@@ -118,12 +118,12 @@ static bool take_text(const char *line, size_t n, const char *name, char *out, s
     return true;
 }
 
-static bool take_number(const char *line, size_t n, const char *name, uint64_t *out)
+static bool get_header_number(const char *line, size_t n, const char *name, uint64_t *out)
 {
     char text[32], *end;
     uint64_t v;
 
-    if (!take_text(line, n, name, text, sizeof text) || text[0] < '0' || text[0] > '9')
+    if (!get_header_text(line, n, name, text, sizeof text) || text[0] < '0' || text[0] > '9')
         return false;
     v = strtoull(text, &end, 10);
     if (*end == '\0')
@@ -132,12 +132,12 @@ static bool take_number(const char *line, size_t n, const char *name, uint64_t *
 }
 
 /* "bytes 100-199/1000", "bytes * /1000" of a 416. */
-static void take_range(ebb_http_reply *r, const char *line, size_t n)
+static void get_header_range(ebb_http_reply *r, const char *line, size_t n)
 {
     char text[100], *slash;
     unsigned long long from;
 
-    if (!take_text(line, n, "content-range", text, sizeof text) || strncasecmp(text, "bytes ", 6) != 0)
+    if (!get_header_text(line, n, "content-range", text, sizeof text) || strncasecmp(text, "bytes ", 6) != 0)
         return;
     slash = strchr(text, '/');
     if (sscanf(text + 6, "%llu-", &from) == 1)
@@ -147,11 +147,11 @@ static void take_range(ebb_http_reply *r, const char *line, size_t n)
 }
 
 /* <https://...>; rel="next" */
-static void take_next(ebb_http_reply *r, const char *line, size_t n)
+static void get_header_next(ebb_http_reply *r, const char *line, size_t n)
 {
     char text[EBB_HTTP_URL + 64], *end;
 
-    if (!take_text(line, n, "link", text, sizeof text) || text[0] != '<' || !strstr(text, "rel=\"next\""))
+    if (!get_header_text(line, n, "link", text, sizeof text) || text[0] != '<' || !strstr(text, "rel=\"next\""))
         return;
     end = strchr(text, '>');
     if (end && (size_t)(end - text - 1) < sizeof r->next) {
@@ -173,18 +173,18 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
         r->etag[0] = r->modified[0] = r->next[0] = r->reason[0] = r->reason_code[0] = '\0';
         r->retry_after_s = 0;
     }
-    take_number(line, n, "content-length", &c->length);
-    take_range(r, line, n);
-    take_text(line, n, "etag", r->etag, sizeof r->etag);
-    take_text(line, n, "last-modified", r->modified, sizeof r->modified);
-    take_text(line, n, "x-error-message", r->reason, sizeof r->reason);
-    take_text(line, n, "x-error-code", r->reason_code, sizeof r->reason_code);
-    take_next(r, line, n);
-    if (take_number(line, n, "retry-after", &wait_s))
+    get_header_number(line, n, "content-length", &c->length);
+    get_header_range(r, line, n);
+    get_header_text(line, n, "etag", r->etag, sizeof r->etag);
+    get_header_text(line, n, "last-modified", r->modified, sizeof r->modified);
+    get_header_text(line, n, "x-error-message", r->reason, sizeof r->reason);
+    get_header_text(line, n, "x-error-code", r->reason_code, sizeof r->reason_code);
+    get_header_next(r, line, n);
+    if (get_header_number(line, n, "retry-after", &wait_s))
         r->retry_after_s = wait_s < 3600 ? (unsigned)wait_s : 3600;
     if (c->is_first_origin) {
-        take_text(line, n, "x-linked-etag", r->linked_etag, sizeof r->linked_etag);
-        take_number(line, n, "x-linked-size", &r->linked_bytes);
+        get_header_text(line, n, "x-linked-etag", r->linked_etag, sizeof r->linked_etag);
+        get_header_number(line, n, "x-linked-size", &r->linked_bytes);
     }
     return n;
 }
@@ -192,7 +192,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 /* -- Bodies ------------------------------------------------------------------------------ */
 
 /* Before the first byte of what was asked for, or after an empty body of it. */
-static bool tell(call *c)
+static bool report_tick(call *c)
 {
     long status = 0;
 
@@ -215,7 +215,7 @@ static size_t on_data(char *data, size_t size, size_t n, void *arg)
     call *c = arg;
 
     n *= size;
-    if (!tell(c))
+    if (!report_tick(c))
         return 0;
     if (c->r->status != 200 && c->r->status != 206)
         return n;                                /* what a refusal or a redirect says is for browsers */
@@ -277,7 +277,7 @@ static struct curl_slist *request_headers(const call *c, const char *url, bool *
     return list;
 }
 
-static void set_up(call *c, const char *url, struct curl_slist *headers, bool only_tls)
+static void set_options(call *c, const char *url, struct curl_slist *headers, bool only_tls)
 {
     const ebb_curl *curl = c->curl;
     CURL *e = c->easy;
@@ -312,7 +312,7 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
     long status = 0;
 
     if (code == CURLE_OK)
-        tell(c);
+        report_tick(c);
     if (c->is_stopped)
         return EBB_FAIL(err, EBB_CANCELED, "stopped");
     c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -348,7 +348,7 @@ static ebb_status hop(call *c, char url[EBB_HTTP_URL], bool *goes_on, ebb_error 
     if (!c->easy || failed) {
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a request");
     } else {
-        set_up(c, url, headers, strncasecmp(c->q->url, "https:", 6) == 0);
+        set_options(c, url, headers, strncasecmp(c->q->url, "https:", 6) == 0);
         st = perform(c, host, err);
         ebb_log("net", "GET from %s at byte %llu: %d", host, (unsigned long long)c->q->from, c->r->status);
     }
@@ -387,7 +387,7 @@ typedef struct text_call {
     ebb_buf                *out;
 } text_call;
 
-static bool add_text(void *arg, const char *data, size_t n)
+static bool append_body(void *arg, const char *data, size_t n)
 {
     text_call *t = arg;
 
@@ -409,7 +409,7 @@ ebb_status ebb_http_get_text(const ebb_http_request *q, size_t max, ebb_buf *out
 
     out->max = max;
     mine.on_reply = NULL;
-    mine.on_body = add_text;
+    mine.on_body = append_body;
     mine.on_tick = tick_text;
     mine.arg = &t;
     st = ebb_http_get(&mine, r, err);

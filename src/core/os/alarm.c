@@ -30,7 +30,7 @@ static int open_in(const char *dir, const char *name, ebb_file_mode mode)
     return ebb_file_open(path, mode, &fd, NULL) == EBB_OK ? fd : -1;
 }
 
-static bool tell(int control, const char *line)
+static bool write_control(int control, const char *line)
 {
     return !ebb_os_fault(EACCES) && write(control, line, strlen(line)) == (ssize_t)strlen(line);
 }
@@ -46,9 +46,9 @@ static bool open_v1(ebb_alarm *a, const ebb_limits_gauge *g, uint64_t near_bytes
 
     a->level = open_in(g->dir, "memory.pressure_level", EBB_FILE_READ);
     snprintf(line, sizeof line, "%d %d %llu", a->bell, g->fd, (unsigned long long)mark);
-    ok = control >= 0 && a->level >= 0 && tell(control, line);
+    ok = control >= 0 && a->level >= 0 && write_control(control, line);
     snprintf(line, sizeof line, "%d %d low", a->bell, a->level);
-    ok = ok && tell(control, line);
+    ok = ok && write_control(control, line);
     ebb_file_close(control);
     return ok;
 }

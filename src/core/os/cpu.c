@@ -18,7 +18,7 @@ static uint64_t xcr0(void)
     return (uint64_t)high << 32 | low;
 }
 
-static bool has(uint32_t reg, uint32_t bits)
+static bool has_bits(uint32_t reg, uint32_t bits)
 {
     return (reg & bits) == bits;
 }
@@ -29,12 +29,12 @@ ebb_cpu_features ebb_cpu_detect(void)
     ebb_cpu_features f = { 0 };
     uint32_t a, b, c, d, b7, c7;
 
-    if (!__get_cpuid_count(7, 0, &a, &b7, &c7, &d) || !__get_cpuid(1, &a, &b, &c, &d) || !has(c, bit_OSXSAVE))
+    if (!__get_cpuid_count(7, 0, &a, &b7, &c7, &d) || !__get_cpuid(1, &a, &b, &c, &d) || !has_bits(c, bit_OSXSAVE))
         return f;
     uint64_t state = xcr0();
-    f.avx2 = (state & ymm_state) == ymm_state && has(c, bit_AVX | bit_FMA | bit_F16C) && has(b7, bit_AVX2 | bit_BMI2);
-    f.avx512 = f.avx2 && (state & zmm_state) == zmm_state && has(c7, bit_AVX512VNNI) &&
-               has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ);
+    f.avx2 = (state & ymm_state) == ymm_state && has_bits(c, bit_AVX | bit_FMA | bit_F16C) && has_bits(b7, bit_AVX2 | bit_BMI2);
+    f.avx512 = f.avx2 && (state & zmm_state) == zmm_state && has_bits(c7, bit_AVX512VNNI) &&
+               has_bits(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ);
     return f;
 }
 
@@ -55,7 +55,7 @@ bool ebb_cpu_flush(const void *p, size_t n)
     const uint32_t has_clflushopt = 1u << 23;
     uint32_t a, b, c, d;
 
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(b, has_clflushopt))
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_bits(b, has_clflushopt))
         return false;
     for (size_t i = 0; i < n; i += LINE_BYTES)   /* clflushopt, for assemblers that do not know it */
         __asm__ volatile(".byte 0x66; clflush %0" : : "m"(((const char *)p)[i]) : "memory");

@@ -199,7 +199,7 @@ ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err)
     return EBB_OK;
 }
 
-ebb_status ebb_file_cut(int fd, const char *path, uint64_t n, ebb_error *err)
+ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *err)
 {
     if (ebb_os_fault(EIO) || ftruncate(fd, (off_t)n) != 0)
         return EBB_FAIL(err, EBB_IO, "%s: cannot be cut off: %s", path, strerror(errno));

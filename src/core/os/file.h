@@ -62,7 +62,7 @@ ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err);
 
 /* Cut the file off at n bytes, or widen it. */
 EBB_MUST_CHECK
-ebb_status ebb_file_cut(int fd, const char *path, uint64_t n, ebb_error *err);
+ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *err);
 /* Take the file for this program until it is closed; BUSY: another one has it. */
 EBB_MUST_CHECK
 ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err);

@@ -40,7 +40,7 @@ ebb_status ebb_folder_each(const char *path, ebb_folder_fn *fn, void *arg, ebb_e
     return EBB_OK;
 }
 
-ebb_status ebb_folder_room(const char *path, uint64_t *bytes, ebb_error *err)
+ebb_status ebb_folder_free_bytes(const char *path, uint64_t *bytes, ebb_error *err)
 {
     struct statvfs fs;
 

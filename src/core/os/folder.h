@@ -19,7 +19,7 @@ EBB_MUST_CHECK
 ebb_status ebb_folder_each(const char *path, ebb_folder_fn *fn, void *arg, ebb_error *err);
 /* Bytes that we may still write to the file system of `path`. */
 EBB_MUST_CHECK
-ebb_status ebb_folder_room(const char *path, uint64_t *bytes, ebb_error *err);
+ebb_status ebb_folder_free_bytes(const char *path, uint64_t *bytes, ebb_error *err);
 
 /* `to` is replaced at once by `from`.  Error: IO. */
 EBB_MUST_CHECK

@@ -23,7 +23,7 @@
 #define MAX_CPUS      (1 << 16)
 
 /* Replace *out by the file's text.  A file that is not there is silent: most of them need not be. */
-static bool slurp(const char *path, ebb_buf *out)
+static bool read_file_text(const char *path, ebb_buf *out)
 {
     ebb_error err = { 0 };
     ebb_status st;
@@ -40,7 +40,7 @@ static bool slurp_number(const char *dir, const char *name, ebb_buf *text, uint6
 {
     ebb_buf path = { 0 };
     char *end;
-    bool ok = ebb_buf_addf(&path, "%s/%s", dir, name) && slurp(path.data, text);
+    bool ok = ebb_buf_addf(&path, "%s/%s", dir, name) && read_file_text(path.data, text);
 
     ebb_buf_fini(&path);
     if (!ok)
@@ -78,7 +78,7 @@ static bool has_controller(const char *list, size_t n, const char *name)
 
 /* Our path in the hierarchy of `controller` out of /proc/self/cgroup's lines
  * "4:memory:/path" (version 1) and "0::/path" (version 2). */
-static const char *find_path(const char *lines, const char *controller, bool *v2)
+static const char *find_cgroup_path(const char *lines, const char *controller, bool *v2)
 {
     const char *path = NULL;
 
@@ -106,8 +106,8 @@ static bool way_begin(cgroup_way *w, const char *root, const char *controller)
     const char *path = NULL;
 
     memset(w, 0, sizeof *w);
-    if (ebb_buf_addf(&file, "%s/proc/self/cgroup", root) && slurp(file.data, &text))
-        path = find_path(ebb_buf_text(&text), controller, &w->v2);
+    if (ebb_buf_addf(&file, "%s/proc/self/cgroup", root) && read_file_text(file.data, &text))
+        path = find_cgroup_path(ebb_buf_text(&text), controller, &w->v2);
     if (path) {
         size_t n = strcspn(path, "\n");
         ebb_buf_addf(&w->dir, "%s" MOUNT, root);
@@ -147,7 +147,7 @@ static uint64_t slurp_cache(const cgroup_way *w, ebb_buf *text)
     uint64_t inactive = 0, active = 0;
     ebb_buf path = { 0 };
 
-    if (ebb_buf_addf(&path, "%s/memory.stat", w->dir.data) && slurp(path.data, text)) {
+    if (ebb_buf_addf(&path, "%s/memory.stat", w->dir.data) && read_file_text(path.data, text)) {
         ebb_proc_field(ebb_buf_text(text), w->v2 ? "inactive_file" : "total_inactive_file", &inactive);
         ebb_proc_field(ebb_buf_text(text), w->v2 ? "active_file" : "total_active_file", &active);
     }
@@ -155,7 +155,7 @@ static uint64_t slurp_cache(const cgroup_way *w, ebb_buf *text)
     return inactive + active;
 }
 
-static uint64_t room(uint64_t limit, uint64_t used, uint64_t cache)
+static uint64_t room_in(uint64_t limit, uint64_t used, uint64_t cache)
 {
     uint64_t hard = used > cache ? used - cache : 0;
 
@@ -163,7 +163,7 @@ static uint64_t room(uint64_t limit, uint64_t used, uint64_t cache)
 }
 
 /* Take the level's limit, kept in file `name`, if it leaves less room than what *out has. */
-static void consider(const cgroup_way *w, const char *name, ebb_buf *text, ebb_limits *out)
+static void take_tighter_limit(const cgroup_way *w, const char *name, ebb_buf *text, ebb_limits *out)
 {
     uint64_t limit = EBB_LIMIT_NONE, used = 0, cache;
 
@@ -173,7 +173,7 @@ static void consider(const cgroup_way *w, const char *name, ebb_buf *text, ebb_l
         used = 0;
     cache = slurp_cache(w, text);
     if (out->cgroup_limit_bytes != EBB_LIMIT_NONE &&
-        room(limit, used, cache) >= room(out->cgroup_limit_bytes, out->cgroup_used_bytes, out->cgroup_cache_bytes))
+        room_in(limit, used, cache) >= room_in(out->cgroup_limit_bytes, out->cgroup_used_bytes, out->cgroup_cache_bytes))
         return;
     out->cgroup_limit_bytes = limit;
     out->cgroup_used_bytes = used;
@@ -185,7 +185,7 @@ static bool read_pressure(const char *dir, const char *name, ebb_buf *text, doub
 {
     ebb_buf path = { 0 };
     double v = -1;
-    bool ok = ebb_buf_addf(&path, "%s/%s", dir, name) && slurp(path.data, text) &&
+    bool ok = ebb_buf_addf(&path, "%s/%s", dir, name) && read_file_text(path.data, text) &&
               sscanf(ebb_buf_text(text), "some avg10=%lf", &v) == 1;
 
     ebb_buf_fini(&path);
@@ -198,7 +198,7 @@ static void read_refaults(const char *dir, const char *name, ebb_buf *text, ebb_
 {
     ebb_buf path = { 0 };
 
-    if (ebb_buf_addf(&path, "%s/%s", dir, name) && slurp(path.data, text) &&
+    if (ebb_buf_addf(&path, "%s/%s", dir, name) && read_file_text(path.data, text) &&
         !ebb_proc_field(ebb_buf_text(text), "workingset_refault_file", &out->n_refaults))
         ebb_proc_field(ebb_buf_text(text), "workingset_refault", &out->n_refaults);      /* before Linux 5.9 */
     ebb_buf_fini(&path);
@@ -214,9 +214,9 @@ static void read_cgroups(const char *root, ebb_limits *out, ebb_buf *text)
     if (found && w.v2)
         read_refaults(w.dir.data, "memory.stat", text, out);
     while (found) {
-        consider(&w, w.v2 ? "memory.max" : "memory.limit_in_bytes", text, out);
+        take_tighter_limit(&w, w.v2 ? "memory.max" : "memory.limit_in_bytes", text, out);
         if (w.v2)
-            consider(&w, "memory.high", text, out);          /* beyond it the kernel slows us down */
+            take_tighter_limit(&w, "memory.high", text, out); /* beyond it the kernel slows us down */
         found = way_up(&w);
     }
     ebb_buf_fini(&w.dir);
@@ -322,9 +322,9 @@ void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out)
         const char *use = w.v2 ? "memory.current" : "memory.usage_in_bytes";
         uint64_t limit, used;
 
-        if (!slurp_limit(&w, &text, &limit) || !slurp_number(w.dir.data, use, &text, &used) || room(limit, used, 0) >= least)
+        if (!slurp_limit(&w, &text, &limit) || !slurp_number(w.dir.data, use, &text, &used) || room_in(limit, used, 0) >= least)
             continue;
-        least = room(limit, used, 0);
+        least = room_in(limit, used, 0);
         ebb_file_close(out->fd);
         out->fd = -1;
         ebb_buf_clear(&path);
@@ -366,7 +366,7 @@ static bool cgroup_available(const ebb_limits_gauge *g, uint64_t *bytes)
     bool ok = ebb_limits_gauge_used(g, &used) && ebb_buf_adds(&w.dir, g->dir);
 
     if (ok)
-        *bytes = room(g->limit_bytes, used, slurp_cache(&w, &text));
+        *bytes = room_in(g->limit_bytes, used, slurp_cache(&w, &text));
     ebb_buf_fini(&w.dir);
     ebb_buf_fini(&text);
     return ok;
@@ -421,7 +421,7 @@ static double read_quota(const cgroup_way *w, ebb_buf *text)
         if (!slurp_number(w->dir.data, "cpu.cfs_quota_us", text, &quota) ||
             !slurp_number(w->dir.data, "cpu.cfs_period_us", text, &period))
             return 0;                            /* -1, no quota, reads as NONE */
-    } else if (ebb_buf_addf(&path, "%s/cpu.max", w->dir.data) && slurp(path.data, text) &&
+    } else if (ebb_buf_addf(&path, "%s/cpu.max", w->dir.data) && read_file_text(path.data, text) &&
                sscanf(ebb_buf_text(text), "%llu %llu", &q, &p) == 2) {
         quota = q;
         period = p;

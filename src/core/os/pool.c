@@ -36,7 +36,7 @@
 
 enum { SPINS = 1000, SPARE_RUNS = 200 };         /* some tens of microseconds before sleeping; about a token */
 
-#define REDO (1ull << 63)
+#define HEDGED (1ull << 63)
 #define PATIENCE_S 1e-4          /* for a slice, where nothing tells its time */
 
 typedef struct worker {
@@ -46,26 +46,26 @@ typedef struct worker {
 } worker;
 
 /* Of one thread, for slices that may be done twice. */
-typedef struct place {
+typedef struct hedge_slot {
     _Alignas(64) atomic_ullong holds;
     atomic_bool is_busy;
-    uint32_t    run;             /* of which `arg` is */
-    _Alignas(64) char arg[EBB_REDO_ARG];
-    _Alignas(64) char out[EBB_REDO_OUT];
-} place;
+    uint32_t    run_no;          /* of which `arg` is */
+    _Alignas(64) char arg[EBB_HEDGED_ARG];
+    _Alignas(64) char out[EBB_HEDGED_OUT];
+} hedge_slot;
 
 struct ebb_pool {
     uint32_t n_threads, n_started;
     worker  *workers;            /* [n_threads]: all but the caller, and the spare one */
-    place   *places;             /* [n_threads + 1] */
+    hedge_slot *hedge_slots;     /* [n_threads + 1] */
     atomic_ullong waited_ns;     /* by the caller */
     uint32_t n_spare_runs;       /* that the spare one is still wanted for */
     ebb_slice_fn *fn;            /* of the job under way: written before the ticket */
     void    *arg;
-    const ebb_redo *redo;        /* of work that may be done twice */
-    uint32_t run;                /* number of the redo job */
-    size_t   redo_bytes;         /* of its arg */
-    _Alignas(64) char redo_arg[EBB_REDO_ARG];
+    const ebb_hedged_work *hedged; /* of work that may be done twice */
+    uint32_t run_no;             /* number of the redo job */
+    size_t   hedged_bytes;       /* of its arg */
+    _Alignas(64) char hedged_arg[EBB_HEDGED_ARG];
     _Alignas(64) atomic_ullong ticket;
     _Alignas(64) atomic_uint n_done;             /* slices; futex of the caller */
     atomic_uint caller_sleeps;
@@ -102,30 +102,30 @@ static void count_slice(ebb_pool *p, uint32_t n)
 }
 
 /* A slice that may be taken away meanwhile; whether it was not. */
-static bool do_redo(ebb_pool *p, uint32_t slice, uint32_t thread)
+static bool compute_hedged(ebb_pool *p, uint32_t slice, uint32_t thread)
 {
-    place *at = &p->places[thread];
-    const ebb_redo *redo = p->redo;
-    uint32_t run = p->run;
-    size_t bytes = p->redo_bytes;
-    unsigned long long mine = (unsigned long long)run << 32 | (slice + 1);
+    hedge_slot *at = &p->hedge_slots[thread];
+    const ebb_hedged_work *hedged = p->hedged;
+    uint32_t run_no = p->run_no;
+    size_t bytes = p->hedged_bytes;
+    unsigned long long mine = (unsigned long long)run_no << 32 | (slice + 1);
     bool is_mine = true;
 
     atomic_store(&at->is_busy, true);
     atomic_store(&at->holds, mine);
-    if (at->run != run) {
-        memcpy(at->arg, p->redo_arg, bytes);
-        at->run = run;
+    if (at->run_no != run_no) {
+        memcpy(at->arg, p->hedged_arg, bytes);
+        at->run_no = run_no;
         is_mine = atomic_load(&at->holds) == mine;       /* else the copy may be of a later run */
     }
     if (is_mine)
-        redo->compute(at->arg, slice, thread, at->out);
+        hedged->compute(at->arg, slice, thread, at->out);
     else
-        at->run = 0;
+        at->run_no = 0;
     atomic_store(&at->is_busy, false);
     is_mine = is_mine && atomic_compare_exchange_strong(&at->holds, &mine, 0);
     if (is_mine)
-        redo->commit(at->arg, slice, at->out);
+        hedged->commit(at->arg, slice, at->out);
     return is_mine;
 }
 
@@ -143,7 +143,7 @@ static uint32_t take_slices(ebb_pool *p, uint32_t thread)
 
         if (s >= n)
             return n_mine;
-        if (t & REDO ? do_redo(p, s, thread) : (p->fn(p->arg, s, thread), true))
+        if (t & HEDGED ? compute_hedged(p, s, thread) : (p->fn(p->arg, s, thread), true))
             count_slice(p, n);
     }
 }
@@ -151,8 +151,8 @@ static uint32_t take_slices(ebb_pool *p, uint32_t thread)
 /* The spare thread has a place for work that may be done twice, and for no other. */
 static void take_spare_slices(ebb_pool *p)
 {
-    for (unsigned long long t = atomic_load(&p->ticket); t & REDO && (uint32_t)t < n_slices_of(t); t = atomic_load(&p->ticket))
-        if (atomic_compare_exchange_strong(&p->ticket, &t, t + 1) && do_redo(p, (uint32_t)t, p->n_threads))
+    for (unsigned long long t = atomic_load(&p->ticket); t & HEDGED && (uint32_t)t < n_slices_of(t); t = atomic_load(&p->ticket))
+        if (atomic_compare_exchange_strong(&p->ticket, &t, t + 1) && compute_hedged(p, (uint32_t)t, p->n_threads))
             count_slice(p, n_slices_of(t));
 }
 
@@ -171,7 +171,7 @@ static unsigned wait_job(atomic_uint *job, atomic_uint *n_sleeping, unsigned see
     return atomic_load(job);
 }
 
-static void *work(void *arg)
+static void *worker_main(void *arg)
 {
     worker *w = arg;
     ebb_pool *p = w->pool;
@@ -189,14 +189,14 @@ static void *work(void *arg)
     }
 }
 
-static void publish(ebb_pool *p)
+static void wake_workers(ebb_pool *p)
 {
     atomic_fetch_add(&p->job_no, 1);
     if (atomic_load(&p->n_sleeping) > 0)
         futex_wake(&p->job_no, (int)p->n_started);
 }
 
-static void publish_spare(ebb_pool *p)
+static void wake_spare(ebb_pool *p)
 {
     atomic_fetch_add(&p->spare_no, 1);
     if (atomic_load(&p->spare_sleeps) > 0)
@@ -223,11 +223,11 @@ static void count_wait(ebb_pool *p, uint64_t since_ns)
     atomic_fetch_add_explicit(&p->waited_ns, ebb_clock_ns() - since_ns, memory_order_relaxed);
 }
 
-static void start(ebb_pool *p, uint32_t n_slices, unsigned long long kind)
+static void post_job(ebb_pool *p, uint32_t n_slices, unsigned long long kind)
 {
     atomic_store(&p->n_done, 0);
     atomic_store(&p->ticket, kind | (unsigned long long)n_slices << 32);
-    publish(p);
+    wake_workers(p);
 }
 
 void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices)
@@ -241,7 +241,7 @@ void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices)
     }
     p->fn = fn;
     p->arg = arg;
-    start(p, n_slices, 0);
+    post_job(p, n_slices, 0);
     take_slices(p, 0);
     waiting = ebb_clock_ns();
     wait_slices(p, n_slices);
@@ -261,19 +261,19 @@ static bool done_by(ebb_pool *p, uint32_t n, double until)
 }
 
 /* The slices that others hold are done here; false if there is no such thing. */
-static bool take_back(ebb_pool *p, uint32_t n)
+static bool hedge_slices(ebb_pool *p, uint32_t n)
 {
 #if !defined(__SANITIZE_THREAD__)                /* it would see, rightly, that the holder reads what is written */
-    place *mine = &p->places[0];
+    hedge_slot *mine = &p->hedge_slots[0];
 
     for (uint32_t i = 1; i <= p->n_started; i++) {
-        unsigned long long held = atomic_load(&p->places[i].holds);
+        unsigned long long held = atomic_load(&p->hedge_slots[i].holds);
         uint32_t slice = (uint32_t)held - 1;
 
-        if (held == 0 || held >> 32 != p->run || !atomic_compare_exchange_strong(&p->places[i].holds, &held, 0))
+        if (held == 0 || held >> 32 != p->run_no || !atomic_compare_exchange_strong(&p->hedge_slots[i].holds, &held, 0))
             continue;
-        p->redo->compute(p->redo_arg, slice, 0, mine->out);
-        p->redo->commit(p->redo_arg, slice, mine->out);
+        p->hedged->compute(p->hedged_arg, slice, 0, mine->out);
+        p->hedged->commit(p->hedged_arg, slice, mine->out);
         count_slice(p, n);
         p->n_spare_runs = SPARE_RUNS;
     }
@@ -284,7 +284,7 @@ static bool take_back(ebb_pool *p, uint32_t n)
 #endif
 }
 
-void ebb_pool_run_redo(ebb_pool *p, const ebb_redo *what, const void *arg, size_t arg_bytes, uint32_t n_slices)
+void ebb_pool_run_hedged(ebb_pool *p, const ebb_hedged_work *what, const void *arg, size_t arg_bytes, uint32_t n_slices)
 {
     double began, now;
     uint64_t waiting;
@@ -292,35 +292,35 @@ void ebb_pool_run_redo(ebb_pool *p, const ebb_redo *what, const void *arg, size_
 
     if (p->n_started == 0 || n_slices <= 1) {
         for (uint32_t s = 0; s < n_slices; s++) {
-            what->compute(arg, s, 0, p->places[0].out);
-            what->commit(arg, s, p->places[0].out);
+            what->compute(arg, s, 0, p->hedge_slots[0].out);
+            what->commit(arg, s, p->hedge_slots[0].out);
         }
         return;
     }
-    p->redo = what;
-    p->run = p->run + 1 ? p->run + 1 : 1;
-    p->redo_bytes = arg_bytes;
-    memcpy(p->redo_arg, arg, arg_bytes);
+    p->hedged = what;
+    p->run_no = p->run_no + 1 ? p->run_no + 1 : 1;
+    p->hedged_bytes = arg_bytes;
+    memcpy(p->hedged_arg, arg, arg_bytes);
     began = ebb_clock_s();
-    start(p, n_slices, REDO);
+    post_job(p, n_slices, HEDGED);
     if (p->n_spare_runs > 0) {
         p->n_spare_runs--;
-        publish_spare(p);
+        wake_spare(p);
     }
     n_mine = take_slices(p, 0);
     waiting = ebb_clock_ns();
     now = (double)waiting * 1e-9;
     now += n_mine > 0 ? 2 * (now - began) / n_mine : PATIENCE_S;
-    while (!done_by(p, n_slices, now) && take_back(p, n_slices))
+    while (!done_by(p, n_slices, now) && hedge_slices(p, n_slices))
         now = ebb_clock_s() + PATIENCE_S;
     wait_slices(p, n_slices);
     count_wait(p, waiting);
 }
 
-void ebb_pool_settle(ebb_pool *p)
+void ebb_pool_drain(ebb_pool *p)
 {
     for (uint32_t i = 1; i <= p->n_started; i++)
-        while (atomic_load(&p->places[i].is_busy))
+        while (atomic_load(&p->hedge_slots[i].is_busy))
             nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
 }
 
@@ -334,10 +334,10 @@ ebb_status ebb_pool_new(uint32_t n_threads, ebb_pool **out, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a pool of %u threads", n_threads);
     *p = (ebb_pool){ .n_threads = n_threads };
     p->workers = ebb_os_fault(ENOMEM) ? NULL : calloc(n_threads, sizeof *p->workers);
-    p->places = ebb_os_fault(ENOMEM) ? NULL : aligned_alloc(64, (n_threads + 1) * sizeof *p->places);
-    if (p->places)
-        memset(p->places, 0, (n_threads + 1) * sizeof *p->places);
-    if (!p->workers || !p->places) {
+    p->hedge_slots = ebb_os_fault(ENOMEM) ? NULL : aligned_alloc(64, (n_threads + 1) * sizeof *p->hedge_slots);
+    if (p->hedge_slots)
+        memset(p->hedge_slots, 0, (n_threads + 1) * sizeof *p->hedge_slots);
+    if (!p->workers || !p->hedge_slots) {
         ebb_pool_free(p);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a pool of %u threads", n_threads);
     }
@@ -345,7 +345,7 @@ ebb_status ebb_pool_new(uint32_t n_threads, ebb_pool **out, ebb_error *err)
         worker *w = &p->workers[i];
 
         *w = (worker){ .pool = p, .id = i + 1 };
-        errno = ebb_os_fault(EAGAIN) ? EAGAIN : pthread_create(&w->thread, NULL, work, w);
+        errno = ebb_os_fault(EAGAIN) ? EAGAIN : pthread_create(&w->thread, NULL, worker_main, w);
         if (errno) {
             int code = errno;
 
@@ -364,12 +364,12 @@ void ebb_pool_free(ebb_pool *p)
     if (!p)
         return;
     atomic_store(&p->is_ending, true);
-    publish(p);
-    publish_spare(p);
+    wake_workers(p);
+    wake_spare(p);
     for (uint32_t i = 0; i < p->n_started; i++)
         pthread_join(p->workers[i].thread, NULL);
     free(p->workers);
-    free(p->places);
+    free(p->hedge_slots);
     free(p);
 }
 

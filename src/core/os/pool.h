@@ -37,19 +37,19 @@ void ebb_pool_run(ebb_pool *p, ebb_slice_fn *fn, void *arg, uint32_t n_slices);
  * called once for each slice, puts `out` where it belongs.
  *
  * For some runs after such an event one more thread helps, the number n_threads: there must be scratch for it
- * (EBB_POOL_PLACES), and it takes no part in any other work. */
-#define EBB_REDO_ARG 10240u      /* most bytes of arg */
-#define EBB_POOL_PLACES(n_threads) ((n_threads) + 1)
-#define EBB_REDO_OUT 4096u       /* bytes of out, 64-byte aligned */
+ * (EBB_POOL_SCRATCHES), and it takes no part in any other work. */
+#define EBB_HEDGED_ARG 10240u    /* most bytes of arg */
+#define EBB_POOL_SCRATCHES(n_threads) ((n_threads) + 1)
+#define EBB_HEDGED_OUT 4096u     /* bytes of out, 64-byte aligned */
 
-typedef struct ebb_redo {
+typedef struct ebb_hedged_work {
     void (*compute)(const void *arg, uint32_t slice, uint32_t thread, void *out);
     void (*commit)(const void *arg, uint32_t slice, const void *out);
-} ebb_redo;
+} ebb_hedged_work;
 
-/* As ebb_pool_run; arg_bytes at most EBB_REDO_ARG. */
-void ebb_pool_run_redo(ebb_pool *p, const ebb_redo *what, const void *arg, size_t arg_bytes, uint32_t n_slices);
+/* As ebb_pool_run; arg_bytes at most EBB_HEDGED_ARG. */
+void ebb_pool_run_hedged(ebb_pool *p, const ebb_hedged_work *what, const void *arg, size_t arg_bytes, uint32_t n_slices);
 /* Wait until no late thread computes any more: before memory that an arg led to is given away. */
-void ebb_pool_settle(ebb_pool *p);
+void ebb_pool_drain(ebb_pool *p);
 
 #endif

@@ -32,7 +32,7 @@ bool ebb_proc_field(const char *text, const char *name, uint64_t *out)
 }
 
 /* Replace *out by the text of <root>/proc/self/<name>. */
-static ebb_status slurp(const char *root, const char *name, ebb_buf *out, ebb_error *err)
+static ebb_status read_proc_text(const char *root, const char *name, ebb_buf *out, ebb_error *err)
 {
     ebb_buf path = { 0 };
     ebb_status st;
@@ -57,7 +57,7 @@ static uint64_t major_faults(const char *stat)
 ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err)
 {
     ebb_buf text = { 0 };
-    ebb_status st = slurp(root, "status", &text, err);
+    ebb_status st = read_proc_text(root, "status", &text, err);
 
     memset(out, 0, sizeof *out);
     if (st == EBB_OK) {
@@ -67,11 +67,11 @@ ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err)
         ebb_proc_field(s, "RssShmem:", &out->rss_shmem_bytes);
         ebb_proc_field(s, "VmHWM:", &out->rss_peak_bytes);
         ebb_proc_field(s, "VmSwap:", &out->swap_bytes);
-        st = slurp(root, "stat", &text, err);
+        st = read_proc_text(root, "stat", &text, err);
     }
     if (st == EBB_OK) {
         out->n_major_faults = major_faults(ebb_buf_text(&text));
-        if (slurp(root, "io", &text, NULL) == EBB_OK)        /* some kernels and containers hide it */
+        if (read_proc_text(root, "io", &text, NULL) == EBB_OK) /* some kernels and containers hide it */
             ebb_proc_field(ebb_buf_text(&text), "read_bytes:", &out->read_bytes);
     }
     ebb_buf_fini(&text);

@@ -22,7 +22,7 @@ typedef unsigned long long ull;
 
 /* -- One part ---------------------------------------------------------------------- */
 /* What messages call a file: its base name, at most 80 bytes of it. */
-static void make_label(char label[84], const char *path)
+static void make_file_label(char label[84], const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t n = strlen(base);
@@ -63,9 +63,9 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 static ebb_status load_header(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
 {
     char label[84];
-    uint64_t want = min_u64(p->n_here, FIRST_READ_BYTES), need = 0;
+    uint64_t want = min_u64(p->n_present, FIRST_READ_BYTES), need = 0;
 
-    make_label(label, p->path);
+    make_file_label(label, p->path);
     for (;;) {
         ebb_status st = read_header(p, want, err);
         if (st != EBB_OK)
@@ -75,14 +75,14 @@ static ebb_status load_header(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *e
             return EBB_OK;
         if (st == EBB_BUSY && need > EBB_GGUF_MAX_HEADER)
             return EBB_FAIL(err, EBB_LIMIT, "%s: its header has more than %llu bytes", label, (ull)EBB_GGUF_MAX_HEADER);
-        if (st == EBB_BUSY && want == p->n_here)
+        if (st == EBB_BUSY && want == p->n_present)
             return EBB_FAIL(err, EBB_BUSY, "%s: its header needs more than the %llu bytes that are there", label, (ull)want);
         if (st != EBB_OK && st != EBB_BUSY)
             return st;
         if (st == EBB_OK)
             want = h->n_bytes;
         else
-            want = min_u64(min_u64(p->n_here, EBB_GGUF_MAX_HEADER), need > 2 * want ? need : 2 * want);
+            want = min_u64(min_u64(p->n_present, EBB_GGUF_MAX_HEADER), need > 2 * want ? need : 2 * want);
         ebb_gguf_header_fini(h);
     }
 }
@@ -96,7 +96,7 @@ static ebb_status load_part(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err
     return st;
 }
 
-static ebb_status open_part(const char *path, ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
+static ebb_status open_part_file(const char *path, ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
 {
     ebb_status st;
 
@@ -106,11 +106,11 @@ static ebb_status open_part(const char *path, ebb_gguf_part *p, ebb_gguf_header 
     st = ebb_file_open(path, EBB_FILE_READ, &p->fd, err);
     if (st == EBB_OK)
         st = ebb_file_size(p->fd, path, &p->n_bytes, err);
-    p->n_here = p->n_bytes;
+    p->n_present = p->n_bytes;
     return st == EBB_OK ? load_part(p, h, err) : st;
 }
 
-static ebb_status open_begun(const ebb_model_begun *file, ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
+static ebb_status open_partial_file(const ebb_partial_file *file, ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
 {
     ebb_status st;
 
@@ -121,8 +121,8 @@ static ebb_status open_begun(const ebb_model_begun *file, ebb_gguf_part *p, ebb_
     if (st == EBB_NOTFOUND)
         st = EBB_FAIL(err, EBB_BUSY, "%s: nothing of it is there yet", file->name);
     if (st == EBB_OK)
-        st = ebb_file_size(p->fd, file->path, &p->n_here, err);
-    p->n_bytes = file->n_bytes > p->n_here ? file->n_bytes : p->n_here;
+        st = ebb_file_size(p->fd, file->path, &p->n_present, err);
+    p->n_bytes = file->n_bytes > p->n_present ? file->n_bytes : p->n_present;
     return st == EBB_OK ? load_part(p, h, err) : st;
 }
 
@@ -140,7 +140,7 @@ static uint64_t header_number(const ebb_gguf_header *h, const char *key, uint64_
 }
 
 /* Hand part i with header h over to g, which owns both afterwards, also on failure. */
-static ebb_status adopt(ebb_gguf *g, uint32_t i, ebb_gguf_header *h, ebb_error *err)
+static ebb_status adopt_header(ebb_gguf *g, uint32_t i, ebb_gguf_header *h, ebb_error *err)
 {
     ebb_gguf_part *p = &g->parts[i];
     size_t n = g->n_tensors + h->n_tensors;
@@ -190,7 +190,7 @@ static ebb_status part_path(const char *path, uint32_t i, uint32_t n, char **out
 
     snprintf(tail, sizeof tail, "-of-%05u.gguf", n);
     if (len <= SPLIT_SUFFIX || strcmp(path + len - strlen(tail), tail) != 0 || path[len - SPLIT_SUFFIX] != '-') {
-        make_label(label, path);
+        make_file_label(label, path);
         return EBB_FAIL(err, EBB_FORMAT, "%s: is one of %u parts, but its name does not end in -00001%s: rename the parts",
                         label, n, tail);
     }
@@ -206,7 +206,7 @@ static ebb_status check_part(const ebb_gguf_header *h, uint32_t i, uint32_t n, c
     uint64_t no = header_number(h, "split.no", UINT64_MAX), count = header_number(h, "split.count", 1);
     char label[84];
 
-    make_label(label, path);
+    make_file_label(label, path);
     if (count != n)
         return EBB_FAIL(err, EBB_FORMAT, "%s: is of a model of %llu parts, the others are of one of %u: from another download?",
                         label, (ull)count, n);
@@ -224,15 +224,15 @@ static ebb_status open_one_of(ebb_gguf *g, const char *path, uint32_t i, uint32_
 
     if (st != EBB_OK)
         return st;
-    st = open_part(name, &g->parts[i], &h, err);
+    st = open_part_file(name, &g->parts[i], &h, err);
     if (st == EBB_NOTFOUND) {
-        make_label(label, name);
+        make_file_label(label, name);
         st = EBB_FAIL(err, EBB_NOTFOUND, "%s: is missing, part %u of %u: download it into the same folder", label, i + 1, n);
     }
     if (st == EBB_OK)
         st = check_part(&h, i, n, name, err);
     if (st == EBB_OK)
-        st = adopt(g, i, &h, err);
+        st = adopt_header(g, i, &h, err);
     ebb_gguf_header_fini(&h);
     free(name);
     return st;
@@ -247,7 +247,7 @@ static ebb_status open_split(ebb_gguf *g, const char *path, uint32_t n, uint64_t
         st = open_one_of(g, path, i, n, err);
     if (st != EBB_OK || n_tensors == UINT64_MAX || n_tensors == g->n_tensors)
         return st;
-    make_label(label, path);
+    make_file_label(label, path);
     return EBB_FAIL(err, EBB_FORMAT, "%s: its %u parts hold %zu of %llu tensors: download them again", label, n, g->n_tensors,
                     (ull)n_tensors);
 }
@@ -261,12 +261,12 @@ static ebb_status build_index(ebb_gguf *g, ebb_error *err)
 
     if (st == EBB_OK)
         return st;
-    make_label(label, g->parts[0].path);
+    make_file_label(label, g->parts[0].path);
     return EBB_FAIL(err, st, "%s: damaged: %.140s", label, why.msg);
 }
 
 /* Finish *out from g, or give g up. */
-static ebb_status finish(ebb_gguf *g, ebb_status st, ebb_gguf **out, ebb_error *err)
+static ebb_status finish_open(ebb_gguf *g, ebb_status st, ebb_gguf **out, ebb_error *err)
 {
     if (st == EBB_OK)
         st = build_index(g, err);
@@ -294,7 +294,7 @@ static ebb_status open_parts(ebb_gguf *g, const char *path, ebb_gguf_part *p, eb
         return st;
     g->parts[0] = *p;
     *p = (ebb_gguf_part){ .fd = -1 };
-    return adopt(g, 0, h, err);
+    return adopt_header(g, 0, h, err);
 }
 
 ebb_status ebb_gguf_open(const char *path, ebb_gguf **out, ebb_error *err)
@@ -307,12 +307,12 @@ ebb_status ebb_gguf_open(const char *path, ebb_gguf **out, ebb_error *err)
     *out = NULL;
     if (!g)
         return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a model handle", path);
-    st = open_part(path, &p, &h, err);
+    st = open_part_file(path, &p, &h, err);
     if (st == EBB_OK)
         st = open_parts(g, path, &p, &h, err);
     ebb_gguf_header_fini(&h);
     part_fini(&p);
-    return finish(g, st, out, err);
+    return finish_open(g, st, out, err);
 }
 
 ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *name, ebb_gguf **out, ebb_error *err)
@@ -326,8 +326,8 @@ ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *na
         return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a model handle", name);
     st = alloc_parts(g, 1, err);
     if (st != EBB_OK)
-        return finish(g, st, out, err);
-    g->parts[0] = (ebb_gguf_part){ .fd = -1, .path = strdup(name), .memory = data, .n_bytes = n_bytes, .n_here = n_bytes };
+        return finish_open(g, st, out, err);
+    g->parts[0] = (ebb_gguf_part){ .fd = -1, .path = strdup(name), .memory = data, .n_bytes = n_bytes, .n_present = n_bytes };
     if (!g->parts[0].path)
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", name);
     if (st == EBB_OK)
@@ -335,12 +335,12 @@ ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *na
     if (st == EBB_OK && header_number(&h, "split.count", 1) > 1)
         st = EBB_FAIL(err, EBB_UNSUPPORTED, "%s: a split model cannot be opened from memory", name);
     if (st == EBB_OK)
-        st = adopt(g, 0, &h, err);
+        st = adopt_header(g, 0, &h, err);
     ebb_gguf_header_fini(&h);
-    return finish(g, st, out, err);
+    return finish_open(g, st, out, err);
 }
 
-ebb_status ebb_gguf_open_begun(const ebb_model_begun *files, size_t n, size_t *i_busy, ebb_gguf **out, ebb_error *err)
+ebb_status ebb_gguf_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy, ebb_gguf **out, ebb_error *err)
 {
     ebb_gguf *g = calloc(1, sizeof *g);
     ebb_status st;
@@ -353,14 +353,14 @@ ebb_status ebb_gguf_open_begun(const ebb_model_begun *files, size_t n, size_t *i
         ebb_gguf_header h = { 0 };
 
         *i_busy = i;
-        st = open_begun(&files[i], &g->parts[i], &h, err);
+        st = open_partial_file(&files[i], &g->parts[i], &h, err);
         if (st == EBB_OK && (n > 1 || header_number(&h, "split.count", 1) > 1))
             st = check_part(&h, i, (uint32_t)n, files[i].name, err);
         if (st == EBB_OK)
-            st = adopt(g, i, &h, err);
+            st = adopt_header(g, i, &h, err);
         ebb_gguf_header_fini(&h);
     }
-    return finish(g, st, out, err);
+    return finish_open(g, st, out, err);
 }
 
 void ebb_gguf_close(ebb_gguf *g)

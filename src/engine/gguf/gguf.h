@@ -60,7 +60,7 @@ typedef struct ebb_gguf_part {
     int         fd;              /* open for reading; -1 if from memory */
     const char *memory;          /* the whole file if from memory, else NULL */
     uint64_t    n_bytes;         /* of the file; of one that is still being written, what it will have */
-    uint64_t    n_here;          /* of them that are there already */
+    uint64_t    n_present;       /* of them that are there already */
     uint64_t    data_at;         /* where tensor data begins */
     char       *header;          /* owned copy of what stands before data_at */
 } ebb_gguf_part;
@@ -77,9 +77,9 @@ ebb_status ebb_gguf_open(const char *path, ebb_gguf **out, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *name,
                                 ebb_gguf **out, ebb_error *err);
-/* The same from the beginnings of all n files of a model, as ebb_model_open_begun has it. */
+/* The same from the beginnings of all n files of a model, as ebb_model_open_partial has it. */
 EBB_MUST_CHECK
-ebb_status ebb_gguf_open_begun(const ebb_model_begun *files, size_t n, size_t *i_busy, ebb_gguf **out, ebb_error *err);
+ebb_status ebb_gguf_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy, ebb_gguf **out, ebb_error *err);
 void ebb_gguf_close(ebb_gguf *g);                /* NULL is fine */
 
 uint32_t ebb_gguf_n_parts(const ebb_gguf *g);

@@ -35,7 +35,7 @@ typedef struct cursor {
 } cursor;
 
 /* *p = the next n bytes.  `what` and `of` name them if the file ends before. */
-static ebb_status take(cursor *c, uint64_t n, const char **p, const char *what, const char *of)
+static ebb_status cursor_take(cursor *c, uint64_t n, const char **p, const char *what, const char *of)
 {
     if (n > c->size - c->pos)
         return EBB_FAIL(c->err, EBB_FORMAT,
@@ -50,20 +50,20 @@ static ebb_status take(cursor *c, uint64_t n, const char **p, const char *what, 
     return EBB_OK;
 }
 
-static ebb_status take_u32(cursor *c, uint32_t *out, const char *what, const char *of)
+static ebb_status cursor_take_u32(cursor *c, uint32_t *out, const char *what, const char *of)
 {
     const char *p = NULL;
-    ebb_status st = take(c, sizeof *out, &p, what, of);
+    ebb_status st = cursor_take(c, sizeof *out, &p, what, of);
 
     if (st == EBB_OK)
         memcpy(out, p, sizeof *out);
     return st;
 }
 
-static ebb_status take_u64(cursor *c, uint64_t *out, const char *what, const char *of)
+static ebb_status cursor_take_u64(cursor *c, uint64_t *out, const char *what, const char *of)
 {
     const char *p = NULL;
-    ebb_status st = take(c, sizeof *out, &p, what, of);
+    ebb_status st = cursor_take(c, sizeof *out, &p, what, of);
 
     if (st == EBB_OK)
         memcpy(out, p, sizeof *out);
@@ -71,32 +71,32 @@ static ebb_status take_u64(cursor *c, uint64_t *out, const char *what, const cha
 }
 
 /* *n_bytes and *text are set together or not at all. */
-static ebb_status take_text(cursor *c, const char **text, uint64_t *n_bytes, const char *what, const char *of)
+static ebb_status cursor_take_text(cursor *c, const char **text, uint64_t *n_bytes, const char *what, const char *of)
 {
     uint64_t n = 0;
-    ebb_status st = take_u64(c, &n, what, of);
+    ebb_status st = cursor_take_u64(c, &n, what, of);
 
     if (st == EBB_OK)
-        st = take(c, n, text, what, of);
+        st = cursor_take(c, n, text, what, of);
     if (st == EBB_OK)
         *n_bytes = n;
     return st;
 }
 
 /* A key or a tensor name: what G1 says. */
-static ebb_status take_name(cursor *c, const char **text, uint32_t *n_bytes, uint64_t max, const char *what,
+static ebb_status cursor_take_name(cursor *c, const char **text, uint32_t *n_bytes, uint64_t max, const char *what,
                             const char *of)
 {
     const char *name = NULL;
     uint64_t n = 0;
-    ebb_status st = take_u64(c, &n, what, of);
+    ebb_status st = cursor_take_u64(c, &n, what, of);
 
     if (st != EBB_OK)
         return st;
     if (n == 0 || n > max)
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: the %s of %s has %llu bytes (1 to %llu are allowed)",
                         c->name, what, of, (ull)n, (ull)max);
-    st = take(c, n, &name, what, of);
+    st = cursor_take(c, n, &name, what, of);
     if (st != EBB_OK)
         return st;
     if (memchr(name, '\0', n))
@@ -107,7 +107,7 @@ static ebb_status take_name(cursor *c, const char **text, uint32_t *n_bytes, uin
 }
 
 /* A name of n bytes as a C string for a message. */
-static const char *shown(char buf[64], const char *name, uint32_t n)
+static const char *visible_name(char buf[64], const char *name, uint32_t n)
 {
     size_t keep = n < 63 ? n : 63;
 
@@ -129,14 +129,14 @@ static ebb_status parse_array(cursor *c, ebb_gguf_kv *kv, const char *key)
     uint32_t item = 0;
     uint64_t n = 0, n_bytes, start, min_bytes;
     const char *data;
-    ebb_status st = take_u32(c, &item, "type", key);
+    ebb_status st = cursor_take_u32(c, &item, "type", key);
 
     if (st == EBB_OK)
         st = check_value_type(c, item, key);
     if (st == EBB_OK && item == EBB_GGUF_ARRAY)
         return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: key %s is an array of arrays, which ebb does not read", c->name, key);
     if (st == EBB_OK)
-        st = take_u64(c, &n, "length", key);
+        st = cursor_take_u64(c, &n, "length", key);
     if (st != EBB_OK)
         return st;
     start = c->pos;
@@ -146,11 +146,11 @@ static ebb_status parse_array(cursor *c, ebb_gguf_kv *kv, const char *key)
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged or truncated: array %s has %llu items, the file has %llu bytes; "
                         "download it again", c->name, key, (ull)n, (ull)c->size);
     if (item != EBB_GGUF_STRING)
-        st = take(c, n * min_bytes, &data, "array", key);
+        st = cursor_take(c, n * min_bytes, &data, "array", key);
     for (uint64_t i = 0; item == EBB_GGUF_STRING && i < n && st == EBB_OK; i++) {
         const char *text;
 
-        st = take_text(c, &text, &n_bytes, "array", key);
+        st = cursor_take_text(c, &text, &n_bytes, "array", key);
     }
     if (st != EBB_OK)
         return st;
@@ -163,7 +163,7 @@ static ebb_status parse_array(cursor *c, ebb_gguf_kv *kv, const char *key)
 
 static ebb_status parse_string(cursor *c, ebb_gguf_kv *kv, const char *key)
 {
-    ebb_status st = take_text(c, &kv->data, &kv->n_bytes, "text", key);
+    ebb_status st = cursor_take_text(c, &kv->data, &kv->n_bytes, "text", key);
 
     if (st == EBB_OK && memchr(kv->data, '\0', kv->n_bytes))
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: the text of key %s holds a NUL byte", c->name, key);
@@ -174,12 +174,12 @@ static ebb_status parse_kv(cursor *c, ebb_gguf_kv *kv)
 {
     char key[64];
     uint32_t type = 0;
-    ebb_status st = take_name(c, &kv->key, &kv->key_bytes, EBB_GGUF_MAX_KEY, "name", "a metadata key");
+    ebb_status st = cursor_take_name(c, &kv->key, &kv->key_bytes, EBB_GGUF_MAX_KEY, "name", "a metadata key");
 
     if (st != EBB_OK)
         return st;
-    shown(key, kv->key, kv->key_bytes);
-    st = take_u32(c, &type, "type", key);
+    visible_name(key, kv->key, kv->key_bytes);
+    st = cursor_take_u32(c, &type, "type", key);
     if (st == EBB_OK)
         st = check_value_type(c, type, key);
     if (st != EBB_OK)
@@ -190,12 +190,12 @@ static ebb_status parse_kv(cursor *c, ebb_gguf_kv *kv)
         return parse_array(c, kv, key);
     if (type == EBB_GGUF_STRING)
         return parse_string(c, kv, key);
-    st = take(c, value_bytes[type], &kv->data, "value", key);
+    st = cursor_take(c, value_bytes[type], &kv->data, "value", key);
     kv->n_bytes = st == EBB_OK ? value_bytes[type] : 0;
     return st;
 }
 
-static ebb_status take_alignment(const cursor *c, const ebb_gguf_kv *kv, ebb_gguf_header *h)
+static ebb_status read_alignment(const cursor *c, const ebb_gguf_kv *kv, ebb_gguf_header *h)
 {
     static const char name[] = "general.alignment";
     uint64_t a = 0;
@@ -220,7 +220,7 @@ static ebb_status parse_metadata(cursor *c, ebb_gguf_header *h, size_t n)
     for (size_t i = 0; i < n && st == EBB_OK; i++) {
         st = parse_kv(c, &h->kvs[i]);
         if (st == EBB_OK)
-            st = take_alignment(c, &h->kvs[i], h);
+            st = read_alignment(c, &h->kvs[i], h);
         h->n_kvs += st == EBB_OK;
     }
     return st;
@@ -229,7 +229,7 @@ static ebb_status parse_metadata(cursor *c, ebb_gguf_header *h, size_t n)
 /* -- Tensor index -------------------------------------------------------------- */
 static ebb_status parse_dims(cursor *c, ebb_gguf_tensor *t, const char *name)
 {
-    ebb_status st = take_u32(c, &t->n_dims, "number of dimensions", name);
+    ebb_status st = cursor_take_u32(c, &t->n_dims, "number of dimensions", name);
 
     if (st == EBB_OK && t->n_dims > 4)
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s has %u dimensions", c->name, name, t->n_dims);
@@ -237,7 +237,7 @@ static ebb_status parse_dims(cursor *c, ebb_gguf_tensor *t, const char *name)
     for (uint32_t i = 0; i < 4; i++)
         t->dims[i] = 1;
     for (uint32_t i = 0; i < t->n_dims && st == EBB_OK; i++) {
-        st = take_u64(c, &t->dims[i], "dimensions", name);
+        st = cursor_take_u64(c, &t->dims[i], "dimensions", name);
         if (st == EBB_OK && (t->dims[i] == 0 || t->dims[i] > INT64_MAX / t->n_elems))
             return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: dimension %u of tensor %s is %llu", c->name, i, name,
                             (ull)t->dims[i]);
@@ -265,16 +265,16 @@ static ebb_status size_tensor(const cursor *c, ebb_gguf_tensor *t, const char *n
 static ebb_status parse_tensor(cursor *c, ebb_gguf_tensor *t)
 {
     char name[64];
-    ebb_status st = take_name(c, &t->name, &t->name_bytes, EBB_GGUF_MAX_NAME, "name", "a tensor");
+    ebb_status st = cursor_take_name(c, &t->name, &t->name_bytes, EBB_GGUF_MAX_NAME, "name", "a tensor");
 
     if (st != EBB_OK)
         return st;
-    shown(name, t->name, t->name_bytes);
+    visible_name(name, t->name, t->name_bytes);
     st = parse_dims(c, t, name);
     if (st == EBB_OK)
-        st = take_u32(c, &t->type, "type", name);
+        st = cursor_take_u32(c, &t->type, "type", name);
     if (st == EBB_OK)
-        st = take_u64(c, &t->offset, "offset", name);
+        st = cursor_take_u64(c, &t->offset, "offset", name);
     return st == EBB_OK ? size_tensor(c, t, name) : st;
 }
 
@@ -294,7 +294,7 @@ static ebb_status parse_tensors(cursor *c, ebb_gguf_header *h, size_t n)
 }
 
 /* Offsets from the start of the file, all inside it. */
-static ebb_status place_tensors(const cursor *c, ebb_gguf_header *h)
+static ebb_status locate_tensors(const cursor *c, ebb_gguf_header *h)
 {
     uint64_t end = 0, sum = 0;
 
@@ -307,11 +307,11 @@ static ebb_status place_tensors(const cursor *c, ebb_gguf_header *h)
 
         if (t->offset % h->alignment != 0)
             return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s at offset %llu is not aligned to %llu", c->name,
-                            shown(name, t->name, t->name_bytes), (ull)t->offset, (ull)h->alignment);
+                            visible_name(name, t->name, t->name_bytes), (ull)t->offset, (ull)h->alignment);
         if (__builtin_add_overflow(t->offset, h->data_at, &t->offset) ||
             __builtin_add_overflow(t->offset, t->n_bytes, &t_end))
             return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s has an impossible offset", c->name,
-                            shown(name, t->name, t->name_bytes));
+                            visible_name(name, t->name, t->name_bytes));
         end = t_end > end ? t_end : end;
         sum = ebb_size_plus(sum, t->n_bytes);
     }
@@ -389,17 +389,17 @@ static ebb_status parse_beginning(cursor *c, ebb_gguf_header *h, counts *n)
                         (ull)EBB_GGUF_MAX_FILE);
     if (c->size < 4)
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: is no GGUF file: it has %llu bytes; download it again", c->name, (ull)c->size);
-    st = take(c, 4, &magic, "beginning", "the file");
+    st = cursor_take(c, 4, &magic, "beginning", "the file");
     if (st == EBB_OK && memcmp(magic, "GGUF", 4) != 0)
         return not_gguf(c, magic);
     if (st == EBB_OK)
-        st = take_u32(c, &h->version, "version", "the file");
+        st = cursor_take_u32(c, &h->version, "version", "the file");
     if (st == EBB_OK)
         st = check_version(c, h->version);
     if (st == EBB_OK)
-        st = take_u64(c, &n->n_tensors, "number of tensors", "the file");
+        st = cursor_take_u64(c, &n->n_tensors, "number of tensors", "the file");
     if (st == EBB_OK)
-        st = take_u64(c, &n->n_kvs, "number of keys", "the file");
+        st = cursor_take_u64(c, &n->n_kvs, "number of keys", "the file");
     if (st == EBB_OK)
         st = check_count(c, n->n_tensors, MIN_TENSOR_BYTES, EBB_GGUF_MAX_TENSORS, "tensors");
     if (st == EBB_OK)
@@ -421,7 +421,7 @@ ebb_status ebb_gguf_parse(const char *bytes, uint64_t have, uint64_t size, const
     if (st == EBB_OK)
         st = parse_tensors(&c, h, (size_t)n.n_tensors);
     if (st == EBB_OK)
-        st = place_tensors(&c, h);
+        st = locate_tensors(&c, h);
     if (st != EBB_OK)
         ebb_gguf_header_fini(h);                 /* there is nothing to be asked */
     *need = c.need;

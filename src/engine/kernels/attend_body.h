@@ -147,7 +147,7 @@ static void softmax(const tile *t, const float m[BATCH], float sum[BATCH])
 }
 
 /* Scores to weights, m and l of each query; what its values keep. */
-static void weigh(const ebb_attend *a, const tile *t, const batch *b, float keep[BATCH])
+static void weigh(const ebb_attend *a, const tile *t, const batch *b, float rescale[BATCH])
 {
     float old[BATCH], m[BATCH], sum[BATCH];
     bool is_whole = b->n == BATCH;
@@ -162,17 +162,17 @@ static void weigh(const ebb_attend *a, const tile *t, const batch *b, float keep
         mask_scores(a, t, b, m);
     softmax(t, m, sum);
     for (int i = 0; i < BATCH; i++)
-        keep[i] = ebb_exp(old[i] - m[i]);
+        rescale[i] = ebb_exp(old[i] - m[i]);
     for (uint32_t i = 0; i < b->n; i++) {
         b->acc[i][0] = m[i];
-        b->acc[i][1] = fmaf(b->acc[i][1], keep[i], sum[i]);
+        b->acc[i][1] = fmaf(b->acc[i][1], rescale[i], sum[i]);
     }
 }
 
 /* -- Values -------------------------------------------------------------------- */
 
-/* sum = sum * keep + p . v of n_q queries from lane i, n_v vectors of 16 from element d. */
-V16_INLINE void add_values(const tile *t, const batch *b, const float *keep, uint32_t i, size_t d, const int n_q, const int n_v)
+/* sum = sum * rescale + p . v of n_q queries from lane i, n_v vectors of 16 from element d. */
+V16_INLINE void add_values(const tile *t, const batch *b, const float *rescale, uint32_t i, size_t d, const int n_q, const int n_v)
 {
     const float *v = t->v + d, *p = t->s + i;
     v16 s[V16_KEYS];
@@ -181,7 +181,7 @@ V16_INLINE void add_values(const tile *t, const batch *b, const float *keep, uin
     for (int x = 0; x < n_q; x++)
 #pragma GCC unroll 8
         for (int y = 0; y < n_v; y++)
-            s[x * n_v + y] = v16_mul(v16_load(b->acc[i + (uint32_t)x] + 2 + d + 16 * y), v16_set(keep[i + (uint32_t)x]));
+            s[x * n_v + y] = v16_mul(v16_load(b->acc[i + (uint32_t)x] + 2 + d + 16 * y), v16_set(rescale[i + (uint32_t)x]));
     for (uint32_t j = b->j0[i]; j < b->j1[i]; j++) {
         v16 row[V16_VALUES];
 
@@ -204,7 +204,7 @@ V16_INLINE void add_values(const tile *t, const batch *b, const float *keep, uin
 }
 
 /* The last dim_v % 16 elements of query i. */
-static void add_rest(const tile *t, const batch *b, const float *keep, uint32_t i, size_t d, size_t n)
+static void add_rest(const tile *t, const batch *b, const float *rescale, uint32_t i, size_t d, size_t n)
 {
     float rest[2 + 16] = { 0 };
     batch one = { .acc = { [0] = rest }, .j0 = { b->j0[i] }, .j1 = { b->j1[i] } };
@@ -213,33 +213,33 @@ static void add_rest(const tile *t, const batch *b, const float *keep, uint32_t 
     memcpy(rest + 2, b->acc[i] + 2 + d, n * sizeof(float));
     at.v += d;
     at.s += i;
-    add_values(&at, &one, keep + i, 0, 0, 1, 1);
+    add_values(&at, &one, rescale + i, 0, 0, 1, 1);
     memcpy(b->acc[i] + 2 + d, rest + 2, n * sizeof(float));
 }
 
 /* V16_SIDE queries that see the same positions. */
-static void values_square(const tile *t, const batch *b, const float *keep, uint32_t i, size_t dim)
+static void values_square(const tile *t, const batch *b, const float *rescale, uint32_t i, size_t dim)
 {
     size_t d = 0;
 
     for (; d + 16 * V16_SIDE <= dim; d += 16 * V16_SIDE)
-        add_values(t, b, keep, i, d, V16_SIDE, V16_SIDE);
+        add_values(t, b, rescale, i, d, V16_SIDE, V16_SIDE);
     for (; d + 16 <= dim; d += 16)
-        add_values(t, b, keep, i, d, V16_SIDE, 1);
+        add_values(t, b, rescale, i, d, V16_SIDE, 1);
     for (uint32_t x = i; d < dim && x < i + V16_SIDE; x++)
-        add_rest(t, b, keep, x, d, dim - d);
+        add_rest(t, b, rescale, x, d, dim - d);
 }
 
-static void values_row(const tile *t, const batch *b, const float *keep, uint32_t i, size_t dim)
+static void values_row(const tile *t, const batch *b, const float *rescale, uint32_t i, size_t dim)
 {
     size_t d = 0;
 
     for (; d + 16 * V16_VALUES <= dim; d += 16 * V16_VALUES)
-        add_values(t, b, keep, i, d, 1, V16_VALUES);
+        add_values(t, b, rescale, i, d, 1, V16_VALUES);
     for (; d + 16 <= dim; d += 16)
-        add_values(t, b, keep, i, d, 1, 1);
+        add_values(t, b, rescale, i, d, 1, 1);
     if (d < dim)
-        add_rest(t, b, keep, i, d, dim - d);
+        add_rest(t, b, rescale, i, d, dim - d);
 }
 
 static bool see_the_same(const batch *b, uint32_t i)
@@ -252,14 +252,14 @@ static bool see_the_same(const batch *b, uint32_t i)
     return true;
 }
 
-static void values(const ebb_attend *a, const tile *t, const batch *b, const float *keep)
+static void values(const ebb_attend *a, const tile *t, const batch *b, const float *rescale)
 {
     for (uint32_t i = 0; i < b->n;) {
         if (see_the_same(b, i)) {
-            values_square(t, b, keep, i, a->dim_v);
+            values_square(t, b, rescale, i, a->dim_v);
             i += V16_SIDE;
         } else {
-            values_row(t, b, keep, i++, a->dim_v);
+            values_row(t, b, rescale, i++, a->dim_v);
         }
     }
 }
@@ -309,15 +309,15 @@ static void block(const ebb_attend *a, const tile *t, uint32_t i_block)
     rows_to_float(a->v_type, a->v[i_block], j0, j_end, a->dim_v, t->width_v, t->v);
     for (uint32_t n = 0; n < n_queries;) {
         batch b = { .lo = EBB_KV_BLOCK };
-        float keep[BATCH];
+        float rescale[BATCH];
 
         while (n < n_queries && b.n < BATCH)
             batch_add(a, t, pos, n++, &b);
         if (b.n == 0)
             continue;
         scores(t, &b);
-        weigh(a, t, &b, keep);
-        values(a, t, &b, keep);
+        weigh(a, t, &b, rescale);
+        values(a, t, &b, rescale);
     }
 }
 

@@ -32,7 +32,7 @@ static const char *next_panel(const part *p, bool is_last)
 }
 
 /* Rows [from, to) of the panel at w, which are unpacked soon. */
-static void prefetch(const part *p, const char *w, size_t from, size_t to)
+static void prefetch_weights(const part *p, const char *w, size_t from, size_t to)
 {
     size_t bytes = p->n_blocks * p->type->block_bytes;
 
@@ -47,7 +47,7 @@ static size_t n_rows_of(const part *p)
 }
 
 /* Complete sums of n columns from c. */
-static void store(const part *p, size_t c, size_t n, const float *acc)
+static void store_sums(const part *p, size_t c, size_t n, const float *acc)
 {
     size_t rows = n_rows_of(p);
     float *y = p->a->y + c * p->a->y_stride + p->r0;
@@ -57,7 +57,7 @@ static void store(const part *p, size_t c, size_t n, const float *acc)
 }
 
 /* The columns from c on will be stored soon: y is far away, and what is written to has to be read. */
-static void fetch(const part *p, size_t c, size_t n)
+static void prefetch_output(const part *p, size_t c, size_t n)
 {
     size_t rows = n_rows_of(p);
 
@@ -66,7 +66,7 @@ static void fetch(const part *p, size_t c, size_t n)
             __builtin_prefetch((const char *)(p->a->y + c * p->a->y_stride + p->r0 + r), 0, 2);
 }
 
-static void columns(const part *p)
+static void multiply_columns(const part *p)
 {
     const ebb_matmul *a = p->a;
     const ebb_gemm_kind *k = p->k;
@@ -78,20 +78,20 @@ static void columns(const part *p)
 
     for (size_t i = 0, from = 0, to; i < n_groups; i++, from = to) {
         to = from + n + (i < n_more);
-        ebb_gemm_place g = { .tile = p->s->tile, .n_tiles = p->n_tiles, .n_blocks = p->n_blocks, .x = x + from * a->x_col_bytes,
-                             .x_col_bytes = a->x_col_bytes, .ahead = i + 1 < n_groups ? (to - from) * a->x_col_bytes : 0,
+        ebb_gemm_args g = { .tile = p->s->tile, .n_tiles = p->n_tiles, .n_blocks = p->n_blocks, .x = x + from * a->x_col_bytes,
+                             .x_col_bytes = a->x_col_bytes, .to_next = i + 1 < n_groups ? (to - from) * a->x_col_bytes : 0,
                              .column = p->s->column, .acc = p->s->acc + from * p->rows };
 
-        prefetch(p, next, rows * i, rows * (i + 1));
+        prefetch_weights(p, next, rows * i, rows * (i + 1));
         if (is_last)
-            fetch(p, p->c0 + to + n, to - from);
+            prefetch_output(p, p->c0 + to + n, to - from);
         k->prepare(k, &g, to - from, p->s->column)(&g);
         if (is_last)                             /* here, where the next group hides what a store waits for */
-            store(p, p->c0 + from, to - from, g.acc);
+            store_sums(p, p->c0 + from, to - from, g.acc);
     }
 }
 
-static void tiles(part *p)
+static void multiply_tiles(part *p)
 {
     const ebb_gemm_kind *k = p->k;
     size_t n_blocks = p->a->n_k / p->type->block_len;
@@ -103,7 +103,7 @@ static void tiles(part *p)
         p->n_blocks = n_blocks - p->b0 < k->panel ? n_blocks - p->b0 : k->panel;
         for (size_t t = 0; t < p->n_tiles; t++)
             k->unpack(k, p->a, p->r0 + t * k->tile_rows, p->b0, p->n_blocks, p->s->tile + t * p->n_blocks * k->tile_bytes);
-        columns(p);
+        multiply_columns(p);
     }
 }
 
@@ -114,6 +114,6 @@ void ebb_gemm(const ebb_matmul *a, const ebb_gemm_kind *k)
     for (p.r0 = 0; p.r0 < a->n_rows; p.r0 += p.rows)
         for (p.c0 = 0; p.c0 < a->n_cols; p.c0 += GEMM_MOST_COLS) {
             p.n_cols = a->n_cols - p.c0 < GEMM_MOST_COLS ? a->n_cols - p.c0 : GEMM_MOST_COLS;
-            tiles(&p);
+            multiply_tiles(&p);
         }
 }

@@ -16,17 +16,17 @@
 enum { GEMM_TILES = 2, GEMM_MOST_COLS = 1024 };
 
 /* One group of columns and the tiles of a panel. */
-typedef struct ebb_gemm_place {
+typedef struct ebb_gemm_args {
     const void    *tile;         /* [n_tiles][n_blocks] */
     size_t         n_tiles, n_blocks;
     const uint8_t *x;            /* first block of the panel of the first column ... */
     size_t         x_col_bytes;  /* ... and the distance of columns */
-    size_t         ahead;        /* from these columns to the next ones; 0: there are none */
+    size_t         to_next;      /* from these columns to the next ones; 0: there are none */
     const void    *column;       /* of each column of the group, as prepared */
     float         *acc;          /* [column][GEMM_TILES * tile rows] */
-} ebb_gemm_place;
+} ebb_gemm_args;
 
-typedef void ebb_gemm_micro(const ebb_gemm_place *p);
+typedef void ebb_gemm_micro(const ebb_gemm_args *p);
 
 typedef struct ebb_gemm_kind {
     size_t tile_rows, cols;      /* of a tile, of a group */
@@ -36,7 +36,7 @@ typedef struct ebb_gemm_kind {
     /* n_blocks from b0 of the tile_rows rows from r0 of a, the last row repeated. */
     void (*unpack)(const struct ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out);
     /* n_blocks of n_cols columns; the kernel that suits them. */
-    ebb_gemm_micro *(*prepare)(const struct ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out);
+    ebb_gemm_micro *(*prepare)(const struct ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols, void *out);
     const void *more;            /* what the two need beside */
 } ebb_gemm_kind;
 
@@ -44,7 +44,7 @@ typedef struct ebb_gemm_kind {
 void ebb_gemm(const ebb_matmul *a, const ebb_gemm_kind *k);
 
 /* Define unpack_T of an ebb_gemm_kind: PUT makes block b of `out` from the decoded blocks rows[n_rows].
- * With kernels/blocks.h and kernels/rows.h. */
+ * With kernels/quant_blocks.h and kernels/rows.h. */
 #define GEMM_UNPACK(T, len, n_rows, PUT)                                                                          \
 static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out) \
 {                                                                                                                 \

@@ -3,55 +3,55 @@
 
 #include <pthread.h>
 
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/impl.h"
 #include "os/cpu.h"
 
-static ebb_kernels tables[EBB_CPU_NEON + 1];     /* filled once, read-only afterwards */
+static ebb_kernels tables[EBB_ISA_NEON + 1];     /* filled once, read-only afterwards */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void fill_tables(void)
 {
     ebb_grids_fill();
-    ebb_kernels_fill_scalar(&tables[EBB_CPU_SCALAR]);
+    ebb_kernels_fill_scalar(&tables[EBB_ISA_SCALAR]);
 #if defined(__x86_64__)
     ebb_cpu_features f = ebb_cpu_detect();
 
     if (f.avx2) {
-        tables[EBB_CPU_AVX2] = tables[EBB_CPU_SCALAR];
-        ebb_kernels_fill_avx2(&tables[EBB_CPU_AVX2]);
+        tables[EBB_ISA_AVX2] = tables[EBB_ISA_SCALAR];
+        ebb_kernels_fill_avx2(&tables[EBB_ISA_AVX2]);
     }
     if (f.avx512) {
-        tables[EBB_CPU_AVX512] = tables[EBB_CPU_SCALAR];
-        ebb_kernels_fill_avx512(&tables[EBB_CPU_AVX512]);
+        tables[EBB_ISA_AVX512] = tables[EBB_ISA_SCALAR];
+        ebb_kernels_fill_avx512(&tables[EBB_ISA_AVX512]);
     }
 #elif defined(__aarch64__)
     if (ebb_cpu_detect().dotprod) {
-        tables[EBB_CPU_NEON] = tables[EBB_CPU_SCALAR];
-        ebb_kernels_fill_neon(&tables[EBB_CPU_NEON]);
+        tables[EBB_ISA_NEON] = tables[EBB_ISA_SCALAR];
+        ebb_kernels_fill_neon(&tables[EBB_ISA_NEON]);
     }
 #endif
 }
 
-static ebb_cpu best_cpu(void)
+static ebb_isa best_cpu(void)
 {
-    ebb_cpu best = EBB_CPU_SCALAR;
+    ebb_isa best = EBB_ISA_SCALAR;
 
-    for (ebb_cpu c = EBB_CPU_SCALAR; c <= EBB_CPU_NEON; c++)
+    for (ebb_isa c = EBB_ISA_SCALAR; c <= EBB_ISA_NEON; c++)
         if (tables[c].name)
             best = c;
     return best;
 }
 
-ebb_status ebb_kernels_get(ebb_cpu cpu, const ebb_kernels **out, ebb_error *err)
+ebb_status ebb_kernels_get(ebb_isa cpu, const ebb_kernels **out, ebb_error *err)
 {
     static const char *const names[] = { "auto", "scalar", "avx2", "avx512", "neon" };
 
     *out = NULL;
-    if ((unsigned)cpu > EBB_CPU_NEON)
+    if ((unsigned)cpu > EBB_ISA_NEON)
         return EBB_FAIL(err, EBB_USAGE, "no such kind of CPU kernels: %d", (int)cpu);
     pthread_once(&once, fill_tables);
-    if (cpu == EBB_CPU_AUTO)
+    if (cpu == EBB_ISA_AUTO)
         cpu = best_cpu();
     if (!tables[cpu].name)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "this machine has no %s kernels; its best are %s",
@@ -60,7 +60,7 @@ ebb_status ebb_kernels_get(ebb_cpu cpu, const ebb_kernels **out, ebb_error *err)
     return EBB_OK;
 }
 
-const char *ebb_cpu_kernels(void)
+const char *ebb_isa_best(void)
 {
     pthread_once(&once, fill_tables);
     return tables[best_cpu()].name;

@@ -144,9 +144,9 @@ typedef struct ebb_kernels {
 /* Bytes of one KV row of `dim` elements. */
 size_t ebb_kv_row_bytes(ebb_kv_type type, size_t dim);
 
-/* The table for `cpu`; EBB_CPU_AUTO: the best this machine has.  UNSUPPORTED
+/* The table for `cpu`; EBB_ISA_AUTO: the best this machine has.  UNSUPPORTED
  * (named) if the machine or the build lacks it.  The table is static. */
 EBB_MUST_CHECK
-ebb_status ebb_kernels_get(ebb_cpu cpu, const ebb_kernels **out, ebb_error *err);
+ebb_status ebb_kernels_get(ebb_isa cpu, const ebb_kernels **out, ebb_error *err);
 
 #endif

@@ -2,7 +2,7 @@
  * Q8_0 and Q4_0 rows are the blocks of the weight types of these names. */
 #ifndef EBB_KERNELS_KV_ROWS_H
 #define EBB_KERNELS_KV_ROWS_H
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/float_body.h"
 
 static void kv_store_f16(void *out, const float *x, size_t dim)

@@ -35,7 +35,7 @@ static void value_add(const ebb_attend *a, float p, const uint8_t *row, float *s
 }
 
 /* Positions [j0, j1) of block b into (m, l, sums) of one query. */
-static void step(const ebb_attend *a, const float *q, uint32_t b, uint32_t j0, uint32_t j1, float *acc)
+static void attend_block(const ebb_attend *a, const float *q, uint32_t b, uint32_t j0, uint32_t j1, float *acc)
 {
     const uint8_t *k = a->k[b], *v = a->v[b];
     size_t k_bytes = ebb_kv_row_bytes(a->k_type, a->dim_k), v_bytes = ebb_kv_row_bytes(a->v_type, a->dim_v);
@@ -47,12 +47,12 @@ static void step(const ebb_attend *a, const float *q, uint32_t b, uint32_t j0, u
             s[j] = a->softcap * ebb_tanh(s[j] / a->softcap);
         m = s[j] > m ? s[j] : m;
     }
-    float keep = ebb_exp(acc[0] - m);
+    float rescale = ebb_exp(acc[0] - m);
     for (uint32_t j = j0; j < j1; j++)
         s[j] = ebb_exp(s[j] - m);
     acc[0] = m;
-    acc[1] = fmaf(acc[1], keep, float_sum(s, EBB_KV_BLOCK));
-    float_scale(acc + 2, keep, a->dim_v);
+    acc[1] = fmaf(acc[1], rescale, float_sum(s, EBB_KV_BLOCK));
+    float_scale(acc + 2, rescale, a->dim_v);
     for (uint32_t j = j0; j < j1; j++)
         value_add(a, s[j], v + j * v_bytes, acc + 2);
 }
@@ -72,7 +72,7 @@ static void query(const ebb_attend *a, uint32_t c, uint32_t g)
 
         j1 = j1 < EBB_KV_BLOCK ? j1 : EBB_KV_BLOCK;
         if (j0 < j1)
-            step(a, q, b, j0, j1, acc);
+            attend_block(a, q, b, j0, j1, acc);
     }
 }
 
@@ -83,7 +83,7 @@ void ebb_kernels_scalar_attend(const ebb_attend *a)
             query(a, c, g);
 }
 
-static void load(ebb_kv_type type, const void *row, size_t dim, float *out)
+static void load_row(ebb_kv_type type, const void *row, size_t dim, float *out)
 {
     kv_load(type, row, dim, out);
 }
@@ -94,6 +94,6 @@ void ebb_kernels_fill_scalar_attend(ebb_kernels *k)
     k->kv_store[EBB_KV_F32] = kv_store_f32;
     k->kv_store[EBB_KV_Q8_0] = kv_store_q8_0;
     k->kv_store[EBB_KV_Q4_0] = kv_store_q4_0;
-    k->kv_load = load;
+    k->kv_load = load_row;
     k->attend = ebb_kernels_scalar_attend;
 }

@@ -1,5 +1,5 @@
 /* Products with quantized weights in plain C (rule K2), and their values. */
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/impl.h"
 
 static int dot_int8(const int8_t *a, const int8_t *b, int n)

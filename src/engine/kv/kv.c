@@ -9,7 +9,7 @@
 #include "kv/kv_impl.h"
 
 #define LAYER_ALIGN 64u
-#define GO_BACK_MAX 1024u        /* positions behind a window that stay, to go back to */
+#define REWIND_MAX 1024u         /* positions behind a window that stay, to go back to */
 
 /* -- Sizes ----------------------------------------------------------------------- */
 
@@ -25,9 +25,9 @@ static uint32_t blocks_for_all(const ebb_kv_shape *shape)
 
 static uint32_t blocks_for_window(const ebb_kv_shape *shape)
 {
-    uint64_t window = shape->window, back = window < GO_BACK_MAX ? window : GO_BACK_MAX;
+    uint64_t window = shape->window, back = window < REWIND_MAX ? window : REWIND_MAX;
 
-    return (uint32_t)((window + shape->n_chunk + back + EBB_KV_BLOCK - 1) / EBB_KV_BLOCK) + 3;
+    return (uint32_t)((window + shape->n_batch + back + EBB_KV_BLOCK - 1) / EBB_KV_BLOCK) + 3;
 }
 
 /* Whether layers with a window are a group of their own. */
@@ -49,7 +49,7 @@ static uint64_t layer_bytes(uint32_t n_head, size_t k, size_t v)
 }
 
 /* Places the layers in the blocks of their groups in `out` (NULL: only counts). */
-static void place_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GROUPS], ebb_kv_place *out)
+static void lay_out_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GROUPS], ebb_kv_layout *out)
 {
     bool split = is_split(shape);
 
@@ -62,7 +62,7 @@ static void place_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GR
         size_t *at = &block_bytes[group];
 
         if (out)
-            out[i] = (ebb_kv_place){ .group = group, .offset = *at, .k_head = k, .v_head = v, .v_offset = l->n_head * k };
+            out[i] = (ebb_kv_layout){ .group = group, .offset = *at, .k_head = k, .v_head = v, .v_offset = l->n_head * k };
         *at = (size_t)ebb_size_plus(*at, layer_bytes(l->n_head, k, v));
     }
 }
@@ -78,7 +78,7 @@ uint64_t ebb_kv_block_bytes(const ebb_kv_shape *shape)
 {
     size_t bytes[EBB_KV_GROUPS];
 
-    place_layers(shape, bytes, NULL);
+    lay_out_layers(shape, bytes, NULL);
     return ebb_size_plus(bytes[EBB_KV_ALL], bytes[EBB_KV_WINDOW]);
 }
 
@@ -86,7 +86,7 @@ uint64_t ebb_kv_all_block_bytes(const ebb_kv_shape *shape)
 {
     size_t bytes[EBB_KV_GROUPS];
 
-    place_layers(shape, bytes, NULL);
+    lay_out_layers(shape, bytes, NULL);
     return bytes[EBB_KV_ALL];
 }
 
@@ -95,7 +95,7 @@ uint64_t ebb_kv_pool_bytes(const ebb_kv_shape *shape)
     size_t bytes[EBB_KV_GROUPS];
     uint64_t sum = 0;
 
-    place_layers(shape, bytes, NULL);
+    lay_out_layers(shape, bytes, NULL);
     for (int g = 0; g < EBB_KV_GROUPS; g++)
         sum = ebb_size_plus(sum, ebb_size_times(bytes[g], blocks_for(shape, g)));
     return sum;
@@ -120,7 +120,7 @@ static ebb_status open_pool(ebb_kv_pool *p, uint32_t n, size_t block_bytes, ebb_
     return EBB_OK;
 }
 
-static ebb_status open_all(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *err)
+static ebb_status open_pools(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *err)
 {
     size_t bytes[EBB_KV_GROUPS];
     char *at;
@@ -131,7 +131,7 @@ static ebb_status open_all(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *err
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", shape->n_layers);
     kv->n_layers = shape->n_layers;
     kv->window = is_split(shape) ? shape->window : 0;
-    place_layers(shape, bytes, kv->layers);
+    lay_out_layers(shape, bytes, kv->layers);
     st = ebb_map_anon(ebb_kv_pool_bytes(shape), true, &kv->map, err);    /* first: this is what may be too much */
     for (int g = 0; g < EBB_KV_GROUPS && st == EBB_OK; g++)
         st = open_pool(&kv->pools[g], blocks_for(shape, g), bytes[g], err);
@@ -148,8 +148,8 @@ ebb_status ebb_kv_open(const ebb_kv_shape *shape, ebb_kv **out, ebb_error *err)
     ebb_kv *kv = calloc(1, sizeof *kv);
 
     if (kv)
-        kv->file.fd = -1;
-    ebb_status st = kv ? open_all(kv, shape, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the KV pool");
+        kv->spill.fd = -1;
+    ebb_status st = kv ? open_pools(kv, shape, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the KV pool");
 
     if (st != EBB_OK) {
         ebb_kv_close(kv);
@@ -163,8 +163,8 @@ void ebb_kv_close(ebb_kv *kv)
 {
     if (!kv)
         return;
-    ebb_kv_overflow_close(kv);
-    free(kv->file.path);
+    ebb_kv_close_spill(kv);
+    free(kv->spill.path);
     ebb_map_fini(&kv->map);
     for (int g = 0; g < EBB_KV_GROUPS; g++) {
         free(kv->pools[g].free);
@@ -199,7 +199,7 @@ uint32_t ebb_kv_n_free(const ebb_kv *kv, int g)
     return kv->pools[g].n_free;
 }
 
-size_t ebb_kv_size_of_block(const ebb_kv *kv, int g)
+size_t ebb_kv_group_block_bytes(const ebb_kv *kv, int g)
 {
     return kv->pools[g].block_bytes;
 }
@@ -209,53 +209,53 @@ void *ebb_kv_data(const ebb_kv *kv, int g, uint32_t b)
     return ebb_kv_bytes_of(kv, &kv->pools[g], b);
 }
 
-uint32_t ebb_kv_first(const ebb_kv *kv, int g, uint32_t pos)
+uint32_t ebb_kv_first_visible(const ebb_kv *kv, int g, uint32_t pos)
 {
     return g == EBB_KV_WINDOW && kv->window && pos >= kv->window ? (pos - kv->window + 1) / EBB_KV_BLOCK : 0;
 }
 
 /* -- Names --------------------------------------------------------------------- */
 
-static uint32_t *bucket(const ebb_kv_pool *p, const uint8_t name[16])
+static uint32_t *hash_bucket(const ebb_kv_pool *p, const uint8_t hash[16])
 {
     uint64_t x;
 
-    memcpy(&x, name, sizeof x);
+    memcpy(&x, hash, sizeof x);
     return &p->buckets[x % p->n_blocks];
 }
 
-static uint32_t find(const ebb_kv_pool *p, const uint8_t name[16])
+static uint32_t find_block(const ebb_kv_pool *p, const uint8_t hash[16])
 {
-    uint32_t b = p->n_blocks ? *bucket(p, name) : EBB_KV_NONE;
+    uint32_t b = p->n_blocks ? *hash_bucket(p, hash) : EBB_KV_NONE;
 
-    while (b != EBB_KV_NONE && memcmp(p->blocks[b].name, name, sizeof p->blocks[b].name) != 0)
-        b = p->blocks[b].next_named;
+    while (b != EBB_KV_NONE && memcmp(p->blocks[b].hash, hash, sizeof p->blocks[b].hash) != 0)
+        b = p->blocks[b].next_hashed;
     return b;
 }
 
-uint32_t ebb_kv_find(const ebb_kv *kv, int g, const uint8_t name[16])
+uint32_t ebb_kv_find_block(const ebb_kv *kv, int g, const uint8_t hash[16])
 {
-    return find(&kv->pools[g], name);
+    return find_block(&kv->pools[g], hash);
 }
 
-void ebb_kv_name(ebb_kv *kv, const ebb_kv_table *t, int g, uint32_t i, const ebb_kv_label *label)
+void ebb_kv_set_hash(ebb_kv *kv, const ebb_block_table *t, int g, uint32_t i, const ebb_block_hash *block_hash)
 {
     ebb_kv_pool *p = &kv->pools[g];
     ebb_kv_block *b = &p->blocks[t->blocks[g][i]];
-    uint32_t *head = bucket(p, label->name);
+    uint32_t *head = hash_bucket(p, block_hash->hash);
 
     assert((i + 1) * EBB_KV_BLOCK <= t->n_pos);
-    if (b->is_named || find(p, label->name) != EBB_KV_NONE)
+    if (b->is_hashed || find_block(p, block_hash->hash) != EBB_KV_NONE)
         return;
-    memcpy(b->name, label->name, sizeof b->name);
-    memcpy(b->before, label->before, sizeof b->before);
-    memcpy(b->ids, label->ids, sizeof b->ids);
-    b->is_named = true;
-    b->next_named = *head;
+    memcpy(b->hash, block_hash->hash, sizeof b->hash);
+    memcpy(b->parent_hash, block_hash->parent_hash, sizeof b->parent_hash);
+    memcpy(b->ids, block_hash->ids, sizeof b->ids);
+    b->is_hashed = true;
+    b->next_hashed = *head;
     *head = t->blocks[g][i];
 }
 
-uint32_t ebb_kv_find_child(const ebb_kv *kv, int g, const uint8_t before[16], const int32_t *ids, uint32_t n,
+uint32_t ebb_kv_find_child(const ebb_kv *kv, int g, const uint8_t parent_hash[16], const int32_t *ids, uint32_t n,
                            uint32_t *n_same)
 {
     const ebb_kv_pool *p = &kv->pools[g];
@@ -266,7 +266,7 @@ uint32_t ebb_kv_find_child(const ebb_kv *kv, int g, const uint8_t before[16], co
         const ebb_kv_block *x = &p->blocks[b];
         uint32_t same = 0;
 
-        if (!x->is_named || memcmp(x->before, before, sizeof x->before) != 0)
+        if (!x->is_hashed || memcmp(x->parent_hash, parent_hash, sizeof x->parent_hash) != 0)
             continue;
         while (same < n && same < EBB_KV_BLOCK && x->ids[same] == ids[same])
             same++;
@@ -278,23 +278,23 @@ uint32_t ebb_kv_find_child(const ebb_kv *kv, int g, const uint8_t before[16], co
     return best;
 }
 
-const uint8_t *ebb_kv_name_of(const ebb_kv *kv, int g, uint32_t b)
+const uint8_t *ebb_kv_hash_of(const ebb_kv *kv, int g, uint32_t b)
 {
-    return kv->pools[g].blocks[b].name;
+    return kv->pools[g].blocks[b].hash;
 }
 
-void ebb_kv_unname(ebb_kv_pool *p, uint32_t b)
+void ebb_kv_clear_hash(ebb_kv_pool *p, uint32_t b)
 {
-    uint32_t *at = bucket(p, p->blocks[b].name);
+    uint32_t *at = hash_bucket(p, p->blocks[b].hash);
 
     while (*at != b)
-        at = &p->blocks[*at].next_named;
-    *at = p->blocks[b].next_named;
-    p->blocks[b].is_named = false;
+        at = &p->blocks[*at].next_hashed;
+    *at = p->blocks[b].next_hashed;
+    p->blocks[b].is_hashed = false;
 }
 
 /* The list of named blocks without references. */
-static void enlist(ebb_kv_pool *p, uint32_t b)
+static void lru_append(ebb_kv_pool *p, uint32_t b)
 {
     p->blocks[b].older = p->newest;
     p->blocks[b].newer = EBB_KV_NONE;
@@ -302,7 +302,7 @@ static void enlist(ebb_kv_pool *p, uint32_t b)
     p->newest = b;
 }
 
-void ebb_kv_unlist(ebb_kv_pool *p, uint32_t b)
+void ebb_kv_lru_remove(ebb_kv_pool *p, uint32_t b)
 {
     uint32_t older = p->blocks[b].older, newer = p->blocks[b].newer;
 
@@ -310,41 +310,41 @@ void ebb_kv_unlist(ebb_kv_pool *p, uint32_t b)
     *(newer == EBB_KV_NONE ? &p->newest : &p->blocks[newer].older) = older;
 }
 
-static void hold(ebb_kv_pool *p, uint32_t b)
+static void ref_block(ebb_kv_pool *p, uint32_t b)
 {
     if (p->blocks[b].n_refs++ == 0) {
-        ebb_kv_unlist(p, b);
+        ebb_kv_lru_remove(p, b);
         p->n_free--;
     }
 }
 
-static void release(ebb_kv_pool *p, uint32_t b)
+static void unref_block(ebb_kv_pool *p, uint32_t b)
 {
     assert(p->blocks[b].n_refs > 0);
     if (--p->blocks[b].n_refs > 0)
         return;
     p->n_free++;
-    if (p->blocks[b].is_named)
-        enlist(p, b);
+    if (p->blocks[b].is_hashed)
+        lru_append(p, b);
     else
         p->free[p->n_stack++] = b;
 }
 
-void ebb_kv_hold(ebb_kv *kv, int g, uint32_t b)
+void ebb_kv_ref(ebb_kv *kv, int g, uint32_t b)
 {
-    kv->pools[g].blocks[b].n_held++;
-    hold(&kv->pools[g], b);
+    kv->pools[g].blocks[b].n_writer_refs++;
+    ref_block(&kv->pools[g], b);
 }
 
-void ebb_kv_release(ebb_kv *kv, int g, uint32_t b)
+void ebb_kv_unref(ebb_kv *kv, int g, uint32_t b)
 {
-    kv->pools[g].blocks[b].n_held--;
-    release(&kv->pools[g], b);
+    kv->pools[g].blocks[b].n_writer_refs--;
+    unref_block(&kv->pools[g], b);
 }
 
 /* -- Tables ------------------------------------------------------------------ */
 
-ebb_status ebb_kv_table_init(ebb_kv_table *t, uint32_t n_ctx, ebb_error *err)
+ebb_status ebb_block_table_init(ebb_block_table *t, uint32_t n_ctx, ebb_error *err)
 {
     memset(t, 0, sizeof *t);
     t->cap = ebb_kv_blocks_of(n_ctx);
@@ -356,85 +356,85 @@ ebb_status ebb_kv_table_init(ebb_kv_table *t, uint32_t n_ctx, ebb_error *err)
     return EBB_OK;
 }
 
-void ebb_kv_table_fini(ebb_kv *kv, ebb_kv_table *t)
+void ebb_block_table_fini(ebb_kv *kv, ebb_block_table *t)
 {
     if (t->n_blocks > 0)
-        ebb_kv_cut(kv, t, 0);
+        ebb_kv_truncate(kv, t, 0);
     for (int g = 0; g < EBB_KV_GROUPS; g++)
         free(t->blocks[g]);
     memset(t, 0, sizeof *t);
 }
 
-static uint32_t take(ebb_kv *kv, ebb_kv_pool *p)
+static uint32_t take_block(ebb_kv *kv, ebb_kv_pool *p)
 {
     uint32_t b = p->oldest;
 
     if (p->n_stack > 0) {
         b = p->free[--p->n_stack];
     } else {
-        ebb_kv_unname(p, b);
-        ebb_kv_unlist(p, b);
+        ebb_kv_clear_hash(p, b);
+        ebb_kv_lru_remove(p, b);
     }
-    if (p->blocks[b].is_out)
-        ebb_kv_forget_out(kv, b);
+    if (p->blocks[b].is_spilled)
+        ebb_kv_forget_spilled(kv, b);
     p->n_free--;
     p->blocks[b].n_refs = 1;
     return b;
 }
 
 /* Put a copy of *b in its place. */
-static void copy(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
+static void copy_block(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
 {
-    uint32_t fresh = take(kv, p);
+    uint32_t fresh = take_block(kv, p);
 
     if (p->block_bytes > 0)                      /* else there is no pool */
         memcpy(ebb_kv_bytes_of(kv, p, fresh), ebb_kv_bytes_of(kv, p, *b), p->block_bytes);
-    release(p, *b);
+    unref_block(p, *b);
     *b = fresh;
 }
 
 /* Make a block one that may be written. */
-static void own(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
+static void make_writable(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
 {
-    if (p->blocks[*b].n_refs == 1 && (!p->blocks[*b].is_named || p->n_free == 0)) {
-        if (p->blocks[*b].is_named)              /* ours alone: it is written over */
-            ebb_kv_unname(p, *b);
-        if (p->blocks[*b].is_out)
-            ebb_kv_bring_in(kv, *b);
+    if (p->blocks[*b].n_refs == 1 && (!p->blocks[*b].is_hashed || p->n_free == 0)) {
+        if (p->blocks[*b].is_hashed)             /* ours alone: it is written over */
+            ebb_kv_clear_hash(p, *b);
+        if (p->blocks[*b].is_spilled)
+            ebb_kv_unspill_block(kv, *b);
         return;
     }
-    copy(kv, p, b);
+    copy_block(kv, p, b);
 }
 
-static ebb_status full(const ebb_kv_pool *p, uint32_t need, ebb_error *err)
+static ebb_status fail_full(const ebb_kv_pool *p, uint32_t need, ebb_error *err)
 {
     return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens, %u are needed", p->n_free, EBB_KV_BLOCK,
                     need);
 }
 
 /* Give back what position pos and later do not see. */
-static void let_go_unseen(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t pos)
+static void release_unseen(ebb_kv *kv, ebb_block_table *t, int g, uint32_t pos)
 {
-    uint32_t end = ebb_kv_first(kv, g, pos), i = end;
+    uint32_t end = ebb_kv_first_visible(kv, g, pos), i = end;
 
     while (i > 0 && t->blocks[g][i - 1] != EBB_KV_NONE)
         i--;
     for (; i < end; i++)                         /* the farthest back is let go first */
-        ebb_kv_put(kv, t, g, i, EBB_KV_NONE);
+        ebb_kv_set_block(kv, t, g, i, EBB_KV_NONE);
 }
 
 /* Whether the last block is partly filled and somebody else's too. */
-static bool last_is_shared(const ebb_kv_pool *p, const ebb_kv_table *t, int g)
+static bool last_block_is_shared(const ebb_kv_pool *p, const ebb_block_table *t, int g)
 {
     return t->n_pos % EBB_KV_BLOCK && p->blocks[t->blocks[g][t->n_blocks - 1]].n_refs > 1;
 }
 
-static bool is_used(const ebb_kv *kv, int g)
+static bool group_exists(const ebb_kv *kv, int g)
 {
     return kv->pools[g].n_blocks > 0;
 }
 
-ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *err)
+ebb_status ebb_kv_grow(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos, ebb_error *err)
 {
     uint32_t want = ebb_kv_blocks_of(n_pos), old = t->n_blocks;
     bool writes_last = n_pos > t->n_pos && t->n_pos % EBB_KV_BLOCK;
@@ -442,38 +442,38 @@ ebb_status ebb_kv_grow(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos, ebb_error *e
     assert(n_pos >= t->n_pos);
     if (want > t->cap)
         return EBB_FAIL(err, EBB_CONTEXT, "%u tokens do not fit a context of %u", n_pos, t->cap * EBB_KV_BLOCK);
-    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
-        uint32_t need = want - old + (writes_last && last_is_shared(&kv->pools[g], t, g));
+    for (int g = 0; g < EBB_KV_GROUPS && group_exists(kv, g); g++) {
+        uint32_t need = want - old + (writes_last && last_block_is_shared(&kv->pools[g], t, g));
 
-        let_go_unseen(kv, t, g, t->n_pos);
+        release_unseen(kv, t, g, t->n_pos);
         if (need > kv->pools[g].n_free)
-            return full(&kv->pools[g], need, err);
-        if (g == EBB_KV_ALL && ebb_kv_overflow_for(kv, need, err) != EBB_OK)
+            return fail_full(&kv->pools[g], need, err);
+        if (g == EBB_KV_ALL && ebb_kv_spill_for(kv, need, err) != EBB_OK)
             return EBB_IO;
     }
-    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
+    for (int g = 0; g < EBB_KV_GROUPS && group_exists(kv, g); g++) {
         if (writes_last)
-            own(kv, &kv->pools[g], &t->blocks[g][old - 1]);
+            make_writable(kv, &kv->pools[g], &t->blocks[g][old - 1]);
         for (uint32_t i = old; i < want; i++)
-            t->blocks[g][i] = take(kv, &kv->pools[g]);
+            t->blocks[g][i] = take_block(kv, &kv->pools[g]);
     }
     t->n_blocks = want;
     t->n_pos = n_pos;
     return EBB_OK;
 }
 
-ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t first, ebb_error *err)
+ebb_status ebb_kv_make_writable(ebb_kv *kv, ebb_block_table *t, uint32_t first, ebb_error *err)
 {
-    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
+    for (int g = 0; g < EBB_KV_GROUPS && group_exists(kv, g); g++) {
         ebb_kv_pool *p = &kv->pools[g];
         uint32_t need = 0;
 
         for (uint32_t i = first; i < t->n_blocks; i++)
             need += t->blocks[g][i] != EBB_KV_NONE && p->blocks[t->blocks[g][i]].n_refs > 1;
         if (need > p->n_free)
-            return full(p, need, err);
+            return fail_full(p, need, err);
     }
-    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
+    for (int g = 0; g < EBB_KV_GROUPS && group_exists(kv, g); g++) {
         ebb_kv_pool *p = &kv->pools[g];
 
         for (uint32_t i = first; i < t->n_blocks; i++) {
@@ -482,68 +482,68 @@ ebb_status ebb_kv_own(ebb_kv *kv, ebb_kv_table *t, uint32_t first, ebb_error *er
             if (*b == EBB_KV_NONE)
                 continue;
             if (p->blocks[*b].n_refs > 1)
-                copy(kv, p, b);
-            else if (p->blocks[*b].is_named)
-                ebb_kv_unname(p, *b);
-            if (p->blocks[*b].is_out)
-                ebb_kv_bring_in(kv, *b);
+                copy_block(kv, p, b);
+            else if (p->blocks[*b].is_hashed)
+                ebb_kv_clear_hash(p, *b);
+            if (p->blocks[*b].is_spilled)
+                ebb_kv_unspill_block(kv, *b);
         }
     }
     return EBB_OK;
 }
 
-void ebb_kv_put(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t i, uint32_t b)
+void ebb_kv_set_block(ebb_kv *kv, ebb_block_table *t, int g, uint32_t i, uint32_t b)
 {
     uint32_t old = t->blocks[g][i];
 
     assert(i < t->n_blocks);
     if (b != EBB_KV_NONE)
-        hold(&kv->pools[g], b);
+        ref_block(&kv->pools[g], b);
     t->blocks[g][i] = b;
     if (old != EBB_KV_NONE)
-        release(&kv->pools[g], old);
+        unref_block(&kv->pools[g], old);
 }
 
-ebb_status ebb_kv_put_free(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t i, ebb_error *err)
+ebb_status ebb_kv_alloc_block(ebb_kv *kv, ebb_block_table *t, int g, uint32_t i, ebb_error *err)
 {
     ebb_kv_pool *p = &kv->pools[g];
 
     if (p->n_free == 0)
-        return full(p, 1, err);
-    if (g == EBB_KV_ALL && ebb_kv_overflow_for(kv, 1, err) != EBB_OK)
+        return fail_full(p, 1, err);
+    if (g == EBB_KV_ALL && ebb_kv_spill_for(kv, 1, err) != EBB_OK)
         return EBB_IO;
-    ebb_kv_put(kv, t, g, i, EBB_KV_NONE);
-    t->blocks[g][i] = take(kv, p);
+    ebb_kv_set_block(kv, t, g, i, EBB_KV_NONE);
+    t->blocks[g][i] = take_block(kv, p);
     return EBB_OK;
 }
 
-void ebb_kv_reach(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos)
+void ebb_kv_resize_table(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos)
 {
     uint32_t want = ebb_kv_blocks_of(n_pos);
 
     assert(want <= t->cap);
-    for (int g = 0; g < EBB_KV_GROUPS && is_used(kv, g); g++) {
+    for (int g = 0; g < EBB_KV_GROUPS && group_exists(kv, g); g++) {
         for (uint32_t i = t->n_blocks; i < want; i++)
             t->blocks[g][i] = EBB_KV_NONE;
         for (uint32_t i = t->n_blocks; i-- > want;)      /* the deepest is let go first */
-            ebb_kv_put(kv, t, g, i, EBB_KV_NONE);
+            ebb_kv_set_block(kv, t, g, i, EBB_KV_NONE);
     }
     t->n_blocks = want;
     t->n_pos = n_pos;
 }
 
-void ebb_kv_cut(ebb_kv *kv, ebb_kv_table *t, uint32_t n_pos)
+void ebb_kv_truncate(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos)
 {
     assert(n_pos <= t->n_pos);
-    ebb_kv_reach(kv, t, n_pos);
+    ebb_kv_resize_table(kv, t, n_pos);
 }
 
-void ebb_kv_move_up(ebb_kv *kv, ebb_kv_table *t, int g, uint32_t to, uint32_t n)
+void ebb_kv_shift_blocks(ebb_kv *kv, ebb_block_table *t, int g, uint32_t to, uint32_t n)
 {
     uint32_t *blocks = t->blocks[g];
 
     for (uint32_t i = 0; i < to + n; i++)
-        ebb_kv_put(kv, t, g, i, EBB_KV_NONE);
+        ebb_kv_set_block(kv, t, g, i, EBB_KV_NONE);
     for (uint32_t i = to; n > 0 && i < t->n_blocks; i++)
         blocks[i] = i + n < t->n_blocks ? blocks[i + n] : EBB_KV_NONE;
 }
@@ -555,23 +555,23 @@ int ebb_kv_group(const ebb_kv *kv, uint32_t i_layer)
     return kv->layers[i_layer].group;
 }
 
-static char *layer_of(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, const ebb_kv_place *l)
+static char *layer_data(const ebb_kv *kv, const ebb_block_table *t, uint32_t i, const ebb_kv_layout *l)
 {
     return (char *)ebb_kv_bytes_of(kv, &kv->pools[l->group], t->blocks[l->group][i]) + l->offset;
 }
 
-void *ebb_kv_k(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, uint32_t i_layer, uint32_t head)
+void *ebb_kv_k(const ebb_kv *kv, const ebb_block_table *t, uint32_t i, uint32_t i_layer, uint32_t head)
 {
-    const ebb_kv_place *l = &kv->layers[i_layer];
+    const ebb_kv_layout *l = &kv->layers[i_layer];
 
-    return layer_of(kv, t, i, l) + head * l->k_head;
+    return layer_data(kv, t, i, l) + head * l->k_head;
 }
 
-void *ebb_kv_v(const ebb_kv *kv, const ebb_kv_table *t, uint32_t i, uint32_t i_layer, uint32_t head)
+void *ebb_kv_v(const ebb_kv *kv, const ebb_block_table *t, uint32_t i, uint32_t i_layer, uint32_t head)
 {
-    const ebb_kv_place *l = &kv->layers[i_layer];
+    const ebb_kv_layout *l = &kv->layers[i_layer];
 
-    return layer_of(kv, t, i, l) + l->v_offset + head * l->v_head;
+    return layer_data(kv, t, i, l) + l->v_offset + head * l->v_head;
 }
 
 size_t ebb_kv_k_row_bytes(const ebb_kv *kv, uint32_t i_layer)

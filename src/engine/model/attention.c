@@ -1,13 +1,13 @@
-/* Attention of a layer (run.h): softmax(q K^T) V.
+/* Attention of a layer (forward.h): softmax(q K^T) V.
  *
- * Work is cut by KV head (or unit of them, run.h) and, where there are few columns, by segment of the
+ * Work is cut by KV head (or unit of them, forward.h) and, where there are few columns, by segment of the
  * key positions; else by group of columns.  Either way a segment's partial
  * result and the order in which they are merged are the same. */
 #include <math.h>
 #include <string.h>
 
 #include "base/size.h"
-#include "model/run.h"
+#include "model/forward.h"
 
 #define SEGMENT_POS ((uint32_t)(EBB_KV_BLOCK * EBB_KV_SEGMENT))
 #define GROUP_COLS  32u          /* columns of a slice in prefill, ... */
@@ -18,14 +18,14 @@
 
 /* -- Attending ---------------------------------------------------------------- */
 
-typedef struct attend_job {
-    const ebb_run   *r;
+typedef struct attention_job {
+    const ebb_forward *r;
     const ebb_layer *l;
     uint32_t i_layer;
     uint32_t group, n_groups;    /* columns of a group; groups */
     bool     is_input;           /* what a KV head's queries give becomes input right away */
     uint32_t seg0, n_segs;       /* split by segment: those that the columns see */
-} attend_job;
+} attention_job;
 
 /* Segments that the column at `pos` sees: [lo, hi]. */
 static uint32_t seg_lo(const ebb_layer *l, uint32_t pos)
@@ -39,38 +39,38 @@ static uint32_t seg_hi(uint32_t pos)
 }
 
 /* KV heads of the cache, query heads of each, elements of its rows. */
-static uint32_t n_heads(const ebb_run *r)
+static uint32_t n_heads(const ebb_forward *r)
 {
     return r->net->n_head_kv / r->unit;
 }
 
-static uint32_t n_group(const ebb_run *r)
+static uint32_t n_group(const ebb_forward *r)
 {
     return r->net->n_head / n_heads(r);
 }
 
-static uint32_t width_k(const ebb_run *r)
+static uint32_t width_k(const ebb_forward *r)
 {
     return r->unit * r->net->dim_k;
 }
 
-static uint32_t width_v(const ebb_run *r)
+static uint32_t width_v(const ebb_forward *r)
 {
     return r->unit * r->net->dim_v;
 }
 
 /* Floats of one column's partial results of one KV head. */
-static size_t col_floats(const ebb_run *r)
+static size_t col_floats(const ebb_forward *r)
 {
     return (size_t)n_group(r) * (width_v(r) + 2);
 }
 
 /* Partial results of columns [c0, c1) over segment `seg`, to acc (of column c0):
  * those columns that see nothing of the segment are left out. */
-static void attend_segment(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1, uint32_t seg,
+static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0, uint32_t c1, uint32_t seg,
                            float *acc, uint32_t thread)
 {
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
     const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT];
     const uint32_t *blocks = r->table->blocks[ebb_kv_group(r->kv, job->i_layer)];
@@ -97,18 +97,18 @@ static void attend_segment(const attend_job *job, uint32_t head, uint32_t c0, ui
         .q = r->q + ((size_t)from * net->n_head + head * n_group(r)) * width_k(r),
         .q_stride = (size_t)net->n_head * width_k(r),
         .scale = net->attn_scale, .softcap = net->attn_softcap,
-        .acc = acc + (from - c0) * col_floats(r), .scratch = ebb_run_scratch(r, thread),
+        .acc = acc + (from - c0) * col_floats(r), .scratch = ebb_forward_scratch(r, thread),
     };
     r->kern->attend(&a);
 }
 
 /* Merge n segments of a query head; of a row of values, its own place counts. */
-static void merge_head(const attend_job *job, uint32_t h, uint32_t n, const float *parts, size_t stride, float *out,
+static void merge_head(const attention_job *job, uint32_t h, uint32_t n, const float *parts, size_t stride, float *out,
                        uint32_t thread)
 {
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
     size_t dim = r->net->dim_v, n_per_kv = r->net->n_head / r->net->n_head_kv;
-    float *row = r->unit > 1 ? ebb_run_floats(r, thread) : out;
+    float *row = r->unit > 1 ? ebb_forward_floats(r, thread) : out;
 
     r->kern->attend_merge(row, parts, n, stride, width_v(r), job->l->sinks ? &job->l->sinks[h] : NULL);
     if (row != out)
@@ -116,10 +116,10 @@ static void merge_head(const attend_job *job, uint32_t h, uint32_t n, const floa
 }
 
 /* Merge the segments of columns [c0, c1); parts begin with column c0, segment seg0. */
-static void merge(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1, uint32_t seg0, const float *parts,
+static void merge(const attention_job *job, uint32_t head, uint32_t c0, uint32_t c1, uint32_t seg0, const float *parts,
                   uint32_t thread)
 {
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
     uint32_t h0 = head * n_group(r);
     size_t part = width_v(r) + 2, stride = (c1 - c0) * col_floats(r), width = (size_t)n_group(r) * net->dim_v;
@@ -127,7 +127,7 @@ static void merge(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1
     for (uint32_t c = c0; c < c1; c++) {
         uint32_t lo = seg_lo(job->l, r->pos0 + c), n = seg_hi(r->pos0 + c) - lo + 1;
         const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r);
-        float *to = job->is_input ? ebb_run_floats(r, thread) : r->y + ((size_t)c * net->n_head + h0) * net->dim_v, *out = to;
+        float *to = job->is_input ? ebb_forward_floats(r, thread) : r->y + ((size_t)c * net->n_head + h0) * net->dim_v, *out = to;
 
         for (uint32_t h = h0; h < h0 + n_group(r); h++, p += part, out += net->dim_v)
             merge_head(job, h, n, p, stride, out, thread);
@@ -139,21 +139,21 @@ static void merge(const attend_job *job, uint32_t head, uint32_t c0, uint32_t c1
 /* Many columns: a slice is a KV head and a group of columns, the last group first, for it sees most. */
 static void group_slice(void *arg, uint32_t slice, uint32_t thread)
 {
-    const attend_job *job = arg;
-    const ebb_run *r = job->r;
+    const attention_job *job = arg;
+    const ebb_forward *r = job->r;
     uint32_t head = slice % n_heads(r), group = job->n_groups - 1 - slice / n_heads(r);
     uint32_t c0 = r->c0 + group * job->group, c1 = c0 + job->group < r->c1 ? c0 + job->group : r->c1;
     uint32_t lo = seg_lo(job->l, r->pos0 + c0), hi = seg_hi(r->pos0 + c1 - 1);
     float *parts = r->parts + thread * (ebb_attend_part_floats(r) / r->n_threads);
 
     for (uint32_t c = c0; c < c1; c++)
-        ebb_turn_q(r, job->i_layer, c, head * n_group(r), n_group(r));
+        ebb_rope_q(r, job->i_layer, c, head * n_group(r), n_group(r));
     for (uint32_t seg = lo; seg <= hi; seg++)
         attend_segment(job, head, c0, c1, seg, parts + (seg - lo) * (c1 - c0) * col_floats(r), thread);
     merge(job, head, c0, c1, lo, parts, thread);
 }
 
-static float *split_parts(const attend_job *job, uint32_t head)
+static float *split_parts(const attention_job *job, uint32_t head)
 {
     return job->r->parts + (size_t)head * job->n_segs * (job->r->c1 - job->r->c0) * col_floats(job->r);
 }
@@ -161,8 +161,8 @@ static float *split_parts(const attend_job *job, uint32_t head)
 /* Few columns: a slice is a KV head and a segment. */
 static void split_slice(void *arg, uint32_t slice, uint32_t thread)
 {
-    const attend_job *job = arg;
-    const ebb_run *r = job->r;
+    const attention_job *job = arg;
+    const ebb_forward *r = job->r;
     uint32_t head = slice / job->n_segs, i = slice % job->n_segs;
 
     attend_segment(job, head, r->c0, r->c1, job->seg0 + i,
@@ -171,71 +171,71 @@ static void split_slice(void *arg, uint32_t slice, uint32_t thread)
 
 static void merge_slice(void *arg, uint32_t head, uint32_t thread)
 {
-    const attend_job *job = arg;
+    const attention_job *job = arg;
 
     merge(job, head, job->r->c0, job->r->c1, job->seg0, split_parts(job, head), thread);
 }
 
-static void attend_few(attend_job *job)
+static void attend_few(attention_job *job)
 {
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
 
     for (uint32_t c = r->c0; c < r->c1; c++)
-        ebb_turn_q(r, job->i_layer, c, 0, r->net->n_head);
+        ebb_rope_q(r, job->i_layer, c, 0, r->net->n_head);
     job->seg0 = seg_lo(job->l, r->pos0 + r->c0);
     job->n_segs = seg_hi(r->pos0 + r->c1 - 1) - job->seg0 + 1;
-    ebb_run_slices(r, split_slice, job, job->n_segs * n_heads(r));
+    ebb_forward_slices(r, split_slice, job, job->n_segs * n_heads(r));
     if (job->n_segs > 4)
-        ebb_run_slices(r, merge_slice, job, n_heads(r));
+        ebb_forward_slices(r, merge_slice, job, n_heads(r));
     else                                         /* less work than handing it over */
         for (uint32_t h = 0; h < n_heads(r); h++)
             merge_slice(job, h, 0);
 }
 
-static uint32_t most_group(const ebb_run *r)
+static uint32_t most_group(const ebb_forward *r)
 {
     return r->n_ctx <= GROUP_CTX ? GROUP_COLS : GROUP_FEW;
 }
 
-static void attend_many(attend_job *job)
+static void attend_many(attention_job *job)
 {
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
 
     job->group = most_group(r);
     if ((r->c1 - r->c0) / job->group * n_heads(r) < SLICES * r->n_threads)
         job->group = GROUP_FEW;
     job->n_groups = (r->c1 - r->c0 + job->group - 1) / job->group;
-    ebb_run_slices(r, group_slice, job, job->n_groups * n_heads(r));
+    ebb_forward_slices(r, group_slice, job, job->n_groups * n_heads(r));
 }
 
 /* What the queries of a KV head give is whole blocks of activations, and has room in a thread's floats. */
-static bool heads_are_blocks(const ebb_run *r)
+static bool heads_are_blocks(const ebb_forward *r)
 {
     size_t width = (size_t)n_group(r) * r->net->dim_v;
 
     return r->unit == 1 && width % 256 == 0 && width <= r->net->n_embd;
 }
 
-void ebb_op_attend(ebb_run *r, uint32_t i_layer, unsigned acts)
+void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts)
 {
-    attend_job job = { .r = r, .l = &r->net->layers[i_layer], .i_layer = i_layer };
+    attention_job job = { .r = r, .l = &r->net->layers[i_layer], .i_layer = i_layer };
     uint32_t n_k = r->net->n_head * r->net->dim_v;
     bool is_few = r->c1 - r->c0 <= SPLIT_COLS;
 
     job.is_input = acts && !is_few && heads_are_blocks(r);
     if (job.is_input)
         ebb_input_begin(r, n_k, acts);
-    ebb_run_lap(r, EBB_SPENT_REST);
+    ebb_forward_lap(r, EBB_TIME_OTHER);
     if (is_few)
         attend_few(&job);
     else
         attend_many(&job);
-    ebb_run_lap(r, EBB_SPENT_ATTENTION);
+    ebb_forward_lap(r, EBB_TIME_ATTENTION);
     if (acts && !job.is_input)
         ebb_op_input(r, r->y, n_k, acts);
 }
 
-size_t ebb_attend_part_floats(const ebb_run *r)
+size_t ebb_attend_part_floats(const ebb_forward *r)
 {
     size_t n_segs = r->n_ctx / SEGMENT_POS + 1;
     size_t grouped = (size_t)most_group(r) * r->n_threads, split = (size_t)SPLIT_COLS * n_heads(r);
@@ -248,7 +248,7 @@ size_t ebb_attend_part_floats(const ebb_run *r)
 
 static void head_gate_slice(void *arg, uint32_t slice, uint32_t thread)
 {
-    const ebb_run *r = arg;
+    const ebb_forward *r = arg;
     size_t n = (size_t)r->net->n_head * r->net->dim_v, at = (r->c0 + slice) * n;
     float *y = r->y + at;
     const float *gate = r->head_gate + at;
@@ -258,7 +258,7 @@ static void head_gate_slice(void *arg, uint32_t slice, uint32_t thread)
         y[i] /= 1.0f + expf(-gate[i]);
 }
 
-void ebb_op_head_gate(ebb_run *r)
+void ebb_op_head_gate(ebb_forward *r)
 {
-    ebb_run_slices(r, head_gate_slice, r, r->c1 - r->c0);
+    ebb_forward_slices(r, head_gate_slice, r, r->c1 - r->c0);
 }

@@ -80,16 +80,16 @@ bool ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise)
 /* -- Finding tensors ---------------------------------------------------------- */
 
 /* By its name in the layer, or outside the layers. */
-static const ebb_gguf_tensor *find_named(const ebb_binder *b, const char *name, char full[128])
+static const ebb_gguf_tensor *find_tensor_named(const ebb_binder *b, const char *name, char full[128])
 {
-    if (b->layer == EBB_OUTSIDE)
+    if (b->layer == EBB_NO_LAYER)
         snprintf(full, 128, "%s", name);
     else
         snprintf(full, 128, "blk.%u.%s", b->layer, name);
     return ebb_gguf_find_tensor(b->g, full);
 }
 
-static const ebb_gguf_tensor *find(ebb_binder *b, const char *what, const char *suffix, bool is_required)
+static const ebb_gguf_tensor *find_tensor(ebb_binder *b, const char *what, const char *suffix, bool is_required)
 {
     char name[96], full[128];
     const ebb_gguf_tensor *t;
@@ -97,7 +97,7 @@ static const ebb_gguf_tensor *find(ebb_binder *b, const char *what, const char *
     if (b->st != EBB_OK)
         return NULL;
     snprintf(name, sizeof name, "%s%s", what, suffix);
-    t = find_named(b, name, full);
+    t = find_tensor_named(b, name, full);
     if (t)
         b->is_used[t - ebb_gguf_get_tensor(b->g, 0)] = true;
     else if (is_required)
@@ -111,7 +111,7 @@ uint64_t ebb_bind_row_count(const ebb_binder *b, const char *what)
     const ebb_gguf_tensor *t;
 
     snprintf(name, sizeof name, "%s.weight", what);
-    t = find_named(b, name, full);
+    t = find_tensor_named(b, name, full);
     return t ? t->dims[1] : 0;
 }
 
@@ -119,7 +119,7 @@ bool ebb_bind_has_named(const ebb_binder *b, const char *name)
 {
     char full[128];
 
-    return find_named(b, name, full) != NULL;
+    return find_tensor_named(b, name, full) != NULL;
 }
 
 bool ebb_bind_has(const ebb_binder *b, const char *what)
@@ -141,7 +141,7 @@ static void check_shape(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t n_mats
                       n_k, (unsigned long long)n_rows, n_mats);
 }
 
-static void check_type(ebb_binder *b, const ebb_gguf_tensor *t)
+static void check_tensor_type(ebb_binder *b, const ebb_gguf_tensor *t)
 {
     if (b->st != EBB_OK)
         return;
@@ -167,7 +167,7 @@ static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to
     ebb_net *net = b->net;
     ebb_vector *vectors;
 
-    check_type(b, t);
+    check_tensor_type(b, t);
     if (b->st == EBB_OK && ebb_type_get(t->type)->block_len > 1)
         ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor %s: a vector of type %s is not supported", t->name,
                       ebb_type_get(t->type)->name);
@@ -180,7 +180,7 @@ static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to
 static void bind_vector(ebb_binder *b, const float **to, const char *what, const char *suffix, uint32_t n_rows,
                         uint32_t n_k, bool is_required)
 {
-    const ebb_gguf_tensor *t = find(b, what, suffix, is_required);
+    const ebb_gguf_tensor *t = find_tensor(b, what, suffix, is_required);
 
     if (!t)
         return;
@@ -249,7 +249,7 @@ static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_
         .whole = {
             .name = t->name, .offset = t->offset + t->n_bytes / n * i, .n_bytes = t->n_bytes / n,
             .n_elems = t->n_elems / n, .part = t->part,
-            .group = b->layer == EBB_OUTSIDE ? net->n_layers : b->layer, .is_certain = expert == 0, .expert = expert,
+            .group = b->layer == EBB_NO_LAYER ? net->n_layers : b->layer, .is_certain = expert == 0, .expert = expert,
         },
         .type = (ebb_type)t->type, .n_rows = n_rows, .is_whole = expert > 0,
     };
@@ -259,7 +259,7 @@ static void add_stack(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, ui
 {
     uint32_t n_all;
 
-    check_type(b, t);
+    check_tensor_type(b, t);
     check_shape(b, t, n, n_rows, n_k);
     n_all = count_rows(b, t, n, n_rows);
     if (b->st != EBB_OK)
@@ -275,7 +275,7 @@ static void add_matrix(ebb_binder *b, ebb_weight *w, const ebb_gguf_tensor *t, u
 
 void ebb_bind_stack(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n, uint32_t n_rows, uint32_t n_k)
 {
-    const ebb_gguf_tensor *t = find(b, what, ".weight", true);
+    const ebb_gguf_tensor *t = find_tensor(b, what, ".weight", true);
 
     if (t)
         add_stack(b, w, t, n, n_rows, n_k);
@@ -284,7 +284,7 @@ void ebb_bind_stack(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n, 
 
 void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k)
 {
-    const ebb_gguf_tensor *t = find(b, what, ".weight", true);
+    const ebb_gguf_tensor *t = find_tensor(b, what, ".weight", true);
 
     if (t)
         add_matrix(b, w, t, n_rows, n_k);
@@ -293,7 +293,7 @@ void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_
 
 void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char *what, uint32_t n_k)
 {
-    const ebb_gguf_tensor *t = find(b, what, ".weight", true), *bias = find(b, what, ".bias", false);
+    const ebb_gguf_tensor *t = find_tensor(b, what, ".weight", true), *bias = find_tensor(b, what, ".bias", false);
     ebb_weight whole = { 0 };
     uint64_t total = 0;
 
@@ -330,10 +330,10 @@ void ebb_bind_pair(ebb_binder *b, const ebb_weight *gate, const ebb_weight *up)
 
 const ebb_gguf_tensor *ebb_bind_rows(ebb_binder *b, const char *what, uint32_t n_rows, uint32_t n_k)
 {
-    const ebb_gguf_tensor *t = find(b, what, ".weight", true);
+    const ebb_gguf_tensor *t = find_tensor(b, what, ".weight", true);
 
     if (t) {
-        check_type(b, t);
+        check_tensor_type(b, t);
         check_shape(b, t, 1, n_rows, n_k);
     }
     return t;
@@ -357,10 +357,10 @@ static const ebb_gguf_tensor *find_expert(ebb_binder *b, const expert_kind *k, b
         snprintf(what, sizeof what, "%s_exps", k->what);
     else
         snprintf(what, sizeof what, "%s.%u", k->what, e);
-    t = find(b, what, ".weight", true);
+    t = find_tensor(b, what, ".weight", true);
     if (!t)
         return NULL;
-    check_type(b, t);
+    check_tensor_type(b, t);
     check_shape(b, t, is_merged ? b->net->n_expert : 1, k->n_rows, k->n_k);
     return b->st == EBB_OK ? t : NULL;
 }
@@ -415,51 +415,51 @@ void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
 
 /* -- token_embd and output ----------------------------------------------------- */
 
-void ebb_bind_ends(ebb_binder *b)
+void ebb_bind_embd_and_output(ebb_binder *b)
 {
     ebb_net *net = b->net;
     const ebb_gguf_tensor *out;
 
-    b->layer = EBB_OUTSIDE;
-    net->embd = find(b, "token_embd", ".weight", true);
+    b->layer = EBB_NO_LAYER;
+    net->embd = find_tensor(b, "token_embd", ".weight", true);
     if (!net->embd)
         return;
     if (net->embd->dims[1] > INT32_MAX)
         ebb_bind_fail(b, EBB_FORMAT, "tensor %s: a vocabulary of an impossible size", net->embd->name);
     net->n_vocab = (uint32_t)net->embd->dims[1];
-    check_type(b, net->embd);
+    check_tensor_type(b, net->embd);
     check_shape(b, net->embd, 1, net->n_vocab, net->n_embd);
     net->embd_row_bytes = (size_t)ebb_type_row_bytes((ebb_type)net->embd->type, net->n_embd);
     ebb_bind_norm(b, &net->output_norm, "output_norm", net->n_embd);
-    out = find(b, "output", ".weight", false);
+    out = find_tensor(b, "output", ".weight", false);
     add_matrix(b, &net->output, out ? out : net->embd, net->n_vocab, net->n_embd);
     bind_vector(b, &net->output.bias, "output", ".bias", 1, net->n_vocab, false);
 }
 
 /* -- What is left over ---------------------------------------------------------- */
 
-static bool begins(const char *name, const char *with)
+static bool starts_with(const char *name, const char *with)
 {
     return strncmp(name, with, strlen(with)) == 0;
 }
 
 /* NULL, or what the tensor is for that this engine does without. */
-static const char *purpose(const ebb_net *net, const char *name)
+static const char *purpose_of_unused(const ebb_net *net, const char *name)
 {
     static const char *const senses[] = { "v.", "mm.", "a.", "vision", "audio", "resampler", "model.image", NULL };
     unsigned layer;
 
     for (size_t i = 0; senses[i]; i++)
-        if (begins(name, senses[i]))
+        if (starts_with(name, senses[i]))
             return "images and audio";
     if (strstr(name, ".nextn.") || (sscanf(name, "blk.%u.", &layer) == 1 && layer >= net->n_layers))
         return "multi-token prediction";
-    if (begins(name, "rope_freqs") || strstr(name, "rot_embd") || strstr(name, "inv_freq"))
+    if (starts_with(name, "rope_freqs") || strstr(name, "rot_embd") || strstr(name, "inv_freq"))
         return "what the metadata says already";
     return NULL;
 }
 
-void ebb_bind_check_surplus(ebb_binder *b)
+void ebb_bind_check_unused(ebb_binder *b)
 {
     size_t n = ebb_gguf_n_tensors(b->g), n_left = 0;
     const char *why = NULL, *name = NULL;
@@ -469,7 +469,7 @@ void ebb_bind_check_surplus(ebb_binder *b)
 
         if (b->is_used[i])
             continue;
-        why = purpose(b->net, t->name);
+        why = purpose_of_unused(b->net, t->name);
         if (!why)
             ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %s has no use for it", t->name, b->net->arch->name);
         name = t->name;

@@ -8,13 +8,13 @@
 #define EBB_BIND_H
 #include "model/net.h"
 
-#define EBB_OUTSIDE   UINT32_MAX /* as a layer: a tensor outside the layers */
+#define EBB_NO_LAYER  UINT32_MAX /* as a layer: a tensor outside the layers */
 #define EBB_MAX_WIDTH (1u << 24) /* elements of any column but the logits (net.h, N1) */
 
 typedef struct ebb_binder {
     const ebb_gguf *g;
     ebb_net        *net;
-    uint32_t        layer;       /* whose tensors are bound now, or EBB_OUTSIDE */
+    uint32_t        layer;       /* whose tensors are bound now, or EBB_NO_LAYER */
     bool           *is_used;     /* of each tensor of the file */
     ebb_status      st;          /* of the first failure */
     ebb_error      *err;
@@ -54,12 +54,12 @@ void ebb_bind_stack(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n, 
 /* n_expert experts of n_ff_expert. */
 void ebb_bind_experts(ebb_binder *b, ebb_experts *x);
 /* token_embd, output_norm, output (or tied). */
-void ebb_bind_ends(ebb_binder *b);
+void ebb_bind_embd_and_output(ebb_binder *b);
 /* The tensor itself, to be read by rows. */
 const ebb_gguf_tensor *ebb_bind_rows(ebb_binder *b, const char *what, uint32_t n_rows, uint32_t n_k);
 
 /* For net.c: a tensor that nothing has asked for, and that is none of those left out on purpose, is an error. */
-void ebb_bind_check_surplus(ebb_binder *b);
+void ebb_bind_check_unused(ebb_binder *b);
 /* ebb_grow (base/grow.h); NULL, with b->st: no memory. */
 void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size_t item_bytes);
 

@@ -125,7 +125,7 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
     bind_expert_shape(b);
     if (b->st == EBB_OK && net->n_ff == 0 && net->n_expert == 0)
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s.feed_forward_length is missing", net->arch->name);
-    b->layer = EBB_OUTSIDE;
+    b->layer = EBB_NO_LAYER;
     bind_rope(b, rope_is_halves);
     if (b->st != EBB_OK)
         return;
@@ -138,7 +138,7 @@ void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l))
 {
     for (b->layer = 0; b->st == EBB_OK && b->layer < b->net->n_layers; b->layer++)
         bind(b, &b->net->layers[b->layer]);
-    ebb_bind_ends(b);
+    ebb_bind_embd_and_output(b);
 }
 
 /* -- A layer's parts ------------------------------------------------------------ */

@@ -1,19 +1,19 @@
-/* A layer of most architectures (run.h): attention or a delta net, then a feed-forward or a mixture. */
-#include "model/run.h"
+/* A layer of most architectures (forward.h): attention or a delta net, then a feed-forward or a mixture. */
+#include "model/forward.h"
 
 /* Bit of the activations that w wants; none if there is no w. */
 static unsigned act_bit(const ebb_weight *w)
 {
-    return ebb_weight_is(w) ? ebb_act_bit(w) : 0;
+    return ebb_weight_exists(w) ? ebb_act_bit(w) : 0;
 }
 
 /* q, k, v and the gates of the heads. */
-static ebb_status project(ebb_run *r, const ebb_layer *l, ebb_error *err)
+static ebb_status project_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
     size_t q_width = (size_t)net->n_head * net->dim_k * r->unit, k_width = (size_t)net->n_head_kv * net->dim_k;
     size_t v_width = (size_t)net->n_head_kv * net->dim_v, y_width = (size_t)net->n_head * net->dim_v;
-    bool has_gate = ebb_weight_is(&l->head_gate);
+    bool has_gate = ebb_weight_exists(&l->head_gate);
     ebb_mat mats[] = {
         { &l->q, r->q + r->c0 * q_width, q_width },
         { &l->k, r->k + r->c0 * k_width, k_width },
@@ -25,15 +25,15 @@ static ebb_status project(ebb_run *r, const ebb_layer *l, ebb_error *err)
     return ebb_op_matmul(r, mats, has_gate ? 4 : 3, 0, err);
 }
 
-static ebb_status attention(ebb_run *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
+static ebb_status attention(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    bool is_latent = ebb_weight_is(&l->latent.kv_a), has_gate = ebb_weight_is(&l->head_gate);
-    ebb_status st = is_latent ? ebb_op_latent_qkv(r, l, err) : project(r, l, err);
+    bool is_latent = ebb_weight_exists(&l->latent.kv_a), has_gate = ebb_weight_exists(&l->head_gate);
+    ebb_status st = is_latent ? ebb_op_latent_qkv(r, l, err) : project_qkv(r, l, err);
 
     if (st != EBB_OK)
         return st;
-    ebb_op_store(r, i_layer);
+    ebb_op_kv_store(r, i_layer);
     if (i_layer + 1 == r->net->n_layers)
         r->c0 = r->c1 - r->n_out;                /* K and V of all stand; the others are not needed any more */
     if (r->c0 == r->c1)
@@ -50,7 +50,7 @@ static ebb_status attention(ebb_run *r, const ebb_layer *l, uint32_t i_layer, eb
     return ebb_op_add(r, &l->o, &l->attn_post_norm, err);
 }
 
-static ebb_status feed_forward(ebb_run *r, const ebb_layer *l, ebb_error *err)
+static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_experts *x = &l->experts;
     ebb_status st;
@@ -58,8 +58,8 @@ static ebb_status feed_forward(ebb_run *r, const ebb_layer *l, ebb_error *err)
     r->y_waits = r->net->is_parallel;
     ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | x->acts |
                                  act_bit(&x->shared_gate));
-    if (ebb_weight_is(&x->router))
-        return ebb_op_mixture(r, l, err);
+    if (ebb_weight_exists(&x->router))
+        return ebb_op_moe(r, l, err);
     st = ebb_op_gated(r, &l->gate, &l->up, err);
     if (st != EBB_OK)
         return st;
@@ -67,10 +67,10 @@ static ebb_status feed_forward(ebb_run *r, const ebb_layer *l, ebb_error *err)
     return ebb_op_add(r, &l->down, &l->ffn_post_norm, err);
 }
 
-ebb_status ebb_block_layer(ebb_run *r, uint32_t i_layer, ebb_error *err)
+ebb_status ebb_block_layer(ebb_forward *r, uint32_t i_layer, ebb_error *err)
 {
     const ebb_layer *l = &r->net->layers[i_layer];
-    ebb_status st = ebb_weight_is(&l->delta.out) ? ebb_op_delta_net(r, l, i_layer, err)
+    ebb_status st = ebb_weight_exists(&l->delta.out) ? ebb_op_delta_net(r, l, i_layer, err)
                                                  : attention(r, l, i_layer, err);
 
     if (st != EBB_OK || r->c0 == r->c1)

@@ -2,12 +2,12 @@
  * is turned.  GLM 4 0414 norms also behind attention and feed-forward. */
 #include "model/arch.h"
 
-static void bind(ebb_binder *b)
+static void bind_chatglm(ebb_binder *b)
 {
     ebb_bind_plain(b, false);
 }
 
-const ebb_arch ebb_arch_chatglm = { .name = "chatglm", .bind = bind };
+const ebb_arch ebb_arch_chatglm = { .name = "chatglm", .bind = bind_chatglm };
 
 static void bind_glm4_layer(ebb_binder *b, ebb_layer *l)
 {

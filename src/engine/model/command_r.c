@@ -3,7 +3,7 @@
  * sees all and turns nothing. */
 #include "model/arch.h"
 
-static void bind_layer(ebb_binder *b, ebb_layer *l)
+static void bind_command_r_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_attention(b, l);
     if (ebb_bind_has(b, "attn_q_norm"))
@@ -18,7 +18,7 @@ static void bind_layer(ebb_binder *b, ebb_layer *l)
         l->window = b->net->window;
 }
 
-static void bind_shape(ebb_binder *b)
+static void bind_command_r_shape(ebb_binder *b)
 {
     b->net->norm_is_layer = b->net->is_parallel = true;
     b->net->qk_norm = EBB_QK_EACH;
@@ -26,19 +26,19 @@ static void bind_shape(ebb_binder *b)
     b->net->logit_scale = (float)ebb_bind_f64_or(b, ".logit_scale", 1.0);
 }
 
-static void bind(ebb_binder *b)
+static void bind_command_r(ebb_binder *b)
 {
-    bind_shape(b);
-    ebb_bind_layers(b, bind_layer);
+    bind_command_r_shape(b);
+    ebb_bind_layers(b, bind_command_r_layer);
 }
 
 static void bind_cohere2(ebb_binder *b)
 {
-    bind_shape(b);
+    bind_command_r_shape(b);
     b->net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 4096, 1, 1u << 30);
     b->net->window_period = ebb_bind_u32_or(b, ".attention.sliding_window_pattern", 4, 1, 1u << 16);
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_layers(b, bind_command_r_layer);
 }
 
-const ebb_arch ebb_arch_command_r = { .name = "command-r", .bind = bind };
+const ebb_arch ebb_arch_command_r = { .name = "command-r", .bind = bind_command_r };
 const ebb_arch ebb_arch_cohere2 = { .name = "cohere2", .bind = bind_cohere2 };

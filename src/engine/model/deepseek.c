@@ -26,7 +26,7 @@ static void bind_experts(ebb_binder *b, ebb_layer *l)
     uint32_t n_shared = ebb_bind_u32_or(b, ".expert_shared_count", 1, 0, 1024), n_ff;
 
     ebb_bind_ffn_matrices(b, l);
-    if (!ebb_weight_is(&l->experts.router))
+    if (!ebb_weight_exists(&l->experts.router))
         return;
     if (ebb_bind_has_named(b, "exp_probs_b.bias"))
         ebb_bind_named(b, &l->experts.choice_bias, "exp_probs_b.bias", net->n_expert);
@@ -37,21 +37,21 @@ static void bind_experts(ebb_binder *b, ebb_layer *l)
 
 /* -- DeepSeek MoE ------------------------------------------------------------------ */
 
-static void bind_moe_layer(ebb_binder *b, ebb_layer *l)
+static void bind_deepseek_moe_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_attention(b, l);
     ebb_bind_norm(b, &l->ffn_norm, "ffn_norm", b->net->n_embd);
     bind_experts(b, l);
 }
 
-static void bind_moe(ebb_binder *b)
+static void bind_deepseek_moe(ebb_binder *b)
 {
     ebb_bind_shape(b, false);
     bind_router(b, false);
-    ebb_bind_layers(b, bind_moe_layer);
+    ebb_bind_layers(b, bind_deepseek_moe_layer);
 }
 
-const ebb_arch ebb_arch_deepseek = { .name = "deepseek", .bind = bind_moe };
+const ebb_arch ebb_arch_deepseek = { .name = "deepseek", .bind = bind_deepseek_moe };
 
 /* -- GLM 4.5 ------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Gated delta net (Yang, Kautz, Hatamizadeh 2025, eq. 10), run.h: attention whose
+/* Gated delta net (Yang, Kautz, Hatamizadeh 2025, eq. 10), forward.h: attention whose
  * memory is one matrix for each head instead of all keys and values.
  *
  * Of a column, q, k and v pass a causal convolution over the last K columns; then
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/run.h"
+#include "model/forward.h"
 
 #define CONV_CHANNELS 64u        /* of a slice */
 
@@ -34,19 +34,19 @@ size_t ebb_delta_state_bytes(const ebb_net *net)
 }
 
 typedef struct delta_job {
-    const ebb_run   *r;
+    const ebb_forward *r;
     const ebb_delta *d;
     float           *state;
 } delta_job;
 
 /* n floats of the state are complete for position n_pos: copy them where a mark wants that. */
-static void mark(const delta_job *job, uint32_t n_pos, const float *from, size_t n)
+static void save_checkpoints(const delta_job *job, uint32_t n_pos, const float *from, size_t n)
 {
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
 
-    for (uint32_t i = 0; i < r->n_marks; i++)
-        if (r->marks[i].n_pos == n_pos)
-            memcpy(r->marks[i].to + ((const char *)from - r->live), from, n * sizeof *from);
+    for (uint32_t i = 0; i < r->n_checkpoints; i++)
+        if (r->checkpoints[i].n_pos == n_pos)
+            memcpy(r->checkpoints[i].to + ((const char *)from - r->live_state), from, n * sizeof *from);
 }
 
 /* -- Convolution ----------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static void mark(const delta_job *job, uint32_t n_pos, const float *from, size_t
 static void conv_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const delta_job *job = arg;
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
     const uint32_t n_conv = r->net->n_conv, width = (uint32_t)n_channels(r->net), at = slice * CONV_CHANNELS;
     const uint32_t n = width - at < CONV_CHANNELS ? width - at : CONV_CHANNELS;
     const float *w = job->d->conv + (size_t)at * n_conv;
@@ -77,7 +77,7 @@ static void conv_slice(void *arg, uint32_t slice, uint32_t thread)
             memcpy(past + (size_t)k * width, past + (size_t)(k + 1) * width, n * sizeof *past);
         memcpy(past + (size_t)(n_conv - 2) * width, x, n * sizeof *past);
         for (uint32_t k = 0; k + 1 < n_conv; k++)
-            mark(job, r->pos0 + c + 1, past + (size_t)k * width, n);
+            save_checkpoints(job, r->pos0 + c + 1, past + (size_t)k * width, n);
         r->kern->silu_mul(x, sum, ones, n);
     }
 }
@@ -85,7 +85,7 @@ static void conv_slice(void *arg, uint32_t slice, uint32_t thread)
 /* -- Heads ------------------------------------------------------------------------ */
 
 /* y = x / max(|x|, eps) * scale */
-static void unit(const ebb_run *r, float *y, const float *x, float scale)
+static void normalize(const ebb_forward *r, float *y, const float *x, float scale)
 {
     size_t n = r->net->dim_delta;
 
@@ -94,7 +94,7 @@ static void unit(const ebb_run *r, float *y, const float *x, float scale)
 }
 
 /* One column: fade, correct, read. */
-static void step(const ebb_run *r, float *m, const float *q, const float *k, float *v, float fade, float strength,
+static void delta_step(const ebb_forward *r, float *m, const float *q, const float *k, float *v, float fade, float strength,
                  float *out)
 {
     size_t n = r->net->dim_delta;
@@ -123,20 +123,20 @@ static float softplus(float x)
 static void head_slice(void *arg, uint32_t h, uint32_t thread)
 {
     const delta_job *job = arg;
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
     const size_t n = net->dim_delta, width = n_channels(net), n_v = net->n_head_delta_v;
     const size_t g = net->delta_is_grouped ? h / (n_v / net->n_head_delta_k) : h % net->n_head_delta_k;
-    float *m = job->state + conv_floats(net) + h * n * n, *q = ebb_run_floats(r, thread), *k = q + n, *o = k + n;
+    float *m = job->state + conv_floats(net) + h * n * n, *q = ebb_forward_floats(r, thread), *k = q + n, *o = k + n;
 
     for (uint32_t c = r->c0; c < r->c1; c++) {
         float *x = r->conv + c * width, *v = x + (2 * net->n_head_delta_k + h) * n;
         float fade = expf(softplus(r->alpha[c * n_v + h] + job->d->dt[h]) * job->d->a[h]);
 
-        unit(r, q, x + g * n, 1.0f / sqrtf((float)n));
-        unit(r, k, x + (net->n_head_delta_k + g) * n, 1.0f);
-        step(r, m, q, k, v, fade, 1.0f / (1.0f + expf(-r->beta[c * n_v + h])), o);
-        mark(job, r->pos0 + c + 1, m, n * n);
+        normalize(r, q, x + g * n, 1.0f / sqrtf((float)n));
+        normalize(r, k, x + (net->n_head_delta_k + g) * n, 1.0f);
+        delta_step(r, m, q, k, v, fade, 1.0f / (1.0f + expf(-r->beta[c * n_v + h])), o);
+        save_checkpoints(job, r->pos0 + c + 1, m, n * n);
         r->kern->rmsnorm(o, o, job->d->norm, n, net->norm_eps);
         r->kern->silu_mul(r->y + (c * n_v + h) * n, r->z + (c * n_v + h) * n, o, n);
     }
@@ -144,7 +144,7 @@ static void head_slice(void *arg, uint32_t h, uint32_t thread)
 
 /* -- The layer -------------------------------------------------------------------- */
 
-ebb_status ebb_op_delta_net(ebb_run *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
+ebb_status ebb_op_delta_net(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
 {
     const ebb_net *net = r->net;
     const ebb_delta *d = &l->delta;
@@ -153,7 +153,7 @@ ebb_status ebb_op_delta_net(ebb_run *r, const ebb_layer *l, uint32_t i_layer, eb
         { &d->qkv, r->conv, width }, { &d->z, r->z, inner },
         { &d->alpha, r->alpha, net->n_head_delta_v }, { &d->beta, r->beta, net->n_head_delta_v },
     };
-    delta_job job = { .r = r, .d = d, .state = (float *)(void *)(r->live + d->state_at) };
+    delta_job job = { .r = r, .d = d, .state = (float *)(void *)(r->live_state + d->state_at) };
     ebb_status st;
 
     ebb_op_norm(r, &l->attn_norm, ebb_act_bit(&d->qkv) | ebb_act_bit(&d->z) | ebb_act_bit(&d->alpha) |
@@ -161,8 +161,8 @@ ebb_status ebb_op_delta_net(ebb_run *r, const ebb_layer *l, uint32_t i_layer, eb
     st = ebb_op_matmul(r, mats, 4, 0, err);
     if (st != EBB_OK)
         return st;
-    ebb_run_slices(r, conv_slice, &job, (width + CONV_CHANNELS - 1) / CONV_CHANNELS);
-    ebb_run_slices(r, head_slice, &job, net->n_head_delta_v);
+    ebb_forward_slices(r, conv_slice, &job, (width + CONV_CHANNELS - 1) / CONV_CHANNELS);
+    ebb_forward_slices(r, head_slice, &job, net->n_head_delta_v);
     if (i_layer + 1 == net->n_layers)
         r->c0 = r->c1 - r->n_out;
     if (r->c0 == r->c1)

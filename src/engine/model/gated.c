@@ -1,20 +1,20 @@
-/* The first half of a feed-forward: gate, up, and the activation between them (run.h). */
-#include "model/held.h"
+/* The first half of a feed-forward: gate, up, and the activation between them (forward.h). */
+#include "model/weight_view.h"
 
 #define SOON  8u                 /* columns */
 #define CLAMP 7.0f
 #define SLOPE 1.702f             /* g sigmoid(1.702 g) = silu(1.702 g) / 1.702 */
 
 typedef struct gate_job {
-    ebb_run  r;
+    ebb_forward r;
     bool     has_gate;
     uint32_t rows, n_slices;
-    ebb_held gate, up;           /* of both the same rows */
+    ebb_weight_view gate, up;    /* of both the same rows */
 } gate_job;
 
-_Static_assert(sizeof(gate_job) <= EBB_REDO_ARG, "");
+_Static_assert(sizeof(gate_job) <= EBB_HEDGED_ARG, "");
 
-static void clamped_mul(const ebb_run *r, float *y, float *gate, float *up, uint32_t n)
+static void clamped_mul(const ebb_forward *r, float *y, float *gate, float *up, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         gate[i] = SLOPE * (gate[i] < CLAMP ? gate[i] : CLAMP);
@@ -24,7 +24,7 @@ static void clamped_mul(const ebb_run *r, float *y, float *gate, float *up, uint
 }
 
 /* y = act(gate) * up; y may be gate. */
-static void activate(const ebb_run *r, float *y, float *gate, float *up, uint32_t n)
+static void activate(const ebb_forward *r, float *y, float *gate, float *up, uint32_t n)
 {
     switch (r->net->ffn_gate) {
     case EBB_GATE_SILU:    r->kern->silu_mul(y, gate, up, n); break;
@@ -37,20 +37,20 @@ static void activate(const ebb_run *r, float *y, float *gate, float *up, uint32_
 static void gate_rows_of(const gate_job *job, uint32_t slice, uint32_t *row, uint32_t *n)
 {
     *row = slice * job->rows;
-    *n = ebb_held_n_rows(&job->up) - *row;
+    *n = ebb_weight_view_n_rows(&job->up) - *row;
     *n = *n < job->rows ? *n : job->rows;
-    *row += ebb_held_first_row(&job->up);
+    *row += ebb_weight_view_first_row(&job->up);
 }
 
 /* Where the rows of a slice begin; NULL if there is none. */
-static const void *gate_at(const gate_job *job, const ebb_held *h, uint32_t slice)
+static const void *gate_at(const gate_job *job, const ebb_weight_view *h, uint32_t slice)
 {
     uint32_t row, n;
 
-    if (slice >= job->n_slices || !ebb_held_is_plain(h))
+    if (slice >= job->n_slices || !ebb_weight_view_is_whole(h))
         return NULL;
     gate_rows_of(job, slice, &row, &n);
-    return ebb_held_row(h, row);
+    return ebb_weight_view_row(h, row);
 }
 
 /* n floats that are written soon: each line has to be read first. */
@@ -64,23 +64,23 @@ static void fetch_row(const float *y, uint32_t n)
  * ever stored far apart. */
 static void gate_rows(const gate_job *job, uint32_t slice, float *both, float *y, size_t y_stride, uint32_t thread)
 {
-    const ebb_run *r = &job->r;
+    const ebb_forward *r = &job->r;
     uint32_t row, n;
-    uint32_t n_cols = r->c1 - r->c0;
+    uint32_t n_tokens = r->c1 - r->c0;
     const void *next = gate_at(job, job->has_gate ? &job->gate : &job->up, slice + r->n_threads);
     float *gate = both, *up;
 
     gate_rows_of(job, slice, &row, &n);
-    up = both + n * n_cols;
+    up = both + n * n_tokens;
 
-    ebb_held_multiply(r, job->has_gate ? &job->gate : &job->up, row, n, gate, n, thread, job->has_gate ? gate_at(job, &job->up, slice) : next);
+    ebb_weight_view_multiply(r, job->has_gate ? &job->gate : &job->up, row, n, gate, n, thread, job->has_gate ? gate_at(job, &job->up, slice) : next);
     if (job->has_gate)
-        ebb_held_multiply(r, &job->up, row, n, up, n, thread, next);
+        ebb_weight_view_multiply(r, &job->up, row, n, up, n, thread, next);
     else
-        for (uint32_t i = 0; i < n * n_cols; i++)
+        for (uint32_t i = 0; i < n * n_tokens; i++)
             up[i] = 1.0f;
-    for (uint32_t c = 0; c < n_cols; c++, y += y_stride, gate += n, up += n) {
-        if (c + SOON < n_cols)
+    for (uint32_t c = 0; c < n_tokens; c++, y += y_stride, gate += n, up += n) {
+        if (c + SOON < n_tokens)
             fetch_row(y + SOON * y_stride, n);
         activate(r, y, gate, up, n);
     }
@@ -97,7 +97,7 @@ static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    gate_rows(job, slice, ebb_run_floats(&job->r, thread), ff_of(job, row), job->up.w.n_rows, thread);
+    gate_rows(job, slice, ebb_forward_floats(&job->r, thread), ff_of(job, row), job->up.w.n_rows, thread);
 }
 
 static void gate_compute(const void *arg, uint32_t slice, uint32_t thread, void *out)
@@ -115,65 +115,65 @@ static void gate_commit(const void *arg, uint32_t slice, const void *out)
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    ebb_put_rows(out, n, job->r.c1 - job->r.c0, ff_of(job, row), job->up.w.n_rows);
+    ebb_scatter_rows(out, n, job->r.c1 - job->r.c0, ff_of(job, row), job->up.w.n_rows);
 }
 
 static void run_gate(gate_job *job, uint32_t n_slices)
 {
-    static const ebb_redo redo = { gate_compute, gate_commit };
+    static const ebb_hedged_work redo = { gate_compute, gate_commit };
 
     job->n_slices = n_slices;
-    if (ebb_has_few_cols(&job->r))
-        ebb_pool_run_redo(job->r.pool, &redo, job, sizeof *job, n_slices);
+    if (ebb_has_few_tokens(&job->r))
+        ebb_pool_run_hedged(job->r.pool, &redo, job, sizeof *job, n_slices);
     else
-        ebb_run_slices(&job->r, gate_slice, job, n_slices);
+        ebb_forward_slices(&job->r, gate_slice, job, n_slices);
 }
 
 /* The parts of gate and up stand in turn. */
-static bool is_in_turn(const gate_job *job)
+static bool is_interleaved(const gate_job *job)
 {
-    return job->has_gate && job->gate.m->stride == 2 && ebb_held_is_plain(&job->gate) && ebb_held_is_plain(&job->up);
+    return job->has_gate && job->gate.m->stride == 2 && ebb_weight_view_is_whole(&job->gate) && ebb_weight_view_is_whole(&job->up);
 }
 
 /* The next part of both and what is ready behind; all, where parts of one do not go with the other's. */
-static ebb_status hold_both(ebb_run *r, gate_job *job, ebb_error *err)
+static ebb_status hold_both(ebb_forward *r, gate_job *job, ebb_error *err)
 {
-    bool any = false, in_turn = is_in_turn(job);
+    bool any = false, in_turn = is_interleaved(job);
     ebb_status st = EBB_OK;
 
     while (st == EBB_OK && job->has_gate && !in_turn && job->gate.end < job->gate.m->n_parts)
-        st = ebb_hold(r, &job->gate, err);
+        st = ebb_weight_view_acquire(r, &job->gate, err);
     while (st == EBB_OK && job->up.end < job->up.m->n_parts) {
-        if (any && (in_turn || !job->has_gate) && !(ebb_held_is_ready(r, in_turn ? &job->gate : &job->up) && ebb_held_is_ready(r, &job->up)))
+        if (any && (in_turn || !job->has_gate) && !(ebb_weight_view_is_ready(r, in_turn ? &job->gate : &job->up) && ebb_weight_view_is_ready(r, &job->up)))
             break;
         any = true;
         if (in_turn)
-            st = ebb_hold(r, &job->gate, err);
+            st = ebb_weight_view_acquire(r, &job->gate, err);
         if (st == EBB_OK)
-            st = ebb_hold(r, &job->up, err);
+            st = ebb_weight_view_acquire(r, &job->up, err);
     }
     return st;
 }
 
-ebb_status ebb_op_gated(ebb_run *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err)
+ebb_status ebb_op_gated(ebb_forward *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err)
 {
     gate_job job;
     ebb_status st = EBB_OK;
 
-    ebb_run_lap(r, EBB_SPENT_REST);
+    ebb_forward_lap(r, EBB_TIME_OTHER);
     job.r = *r;
-    job.has_gate = ebb_weight_is(gate);
+    job.has_gate = ebb_weight_exists(gate);
     job.rows = ebb_slice_rows(r, up);
-    ebb_hold_nothing(r, &job.gate, job.has_gate ? gate : up);
-    ebb_hold_nothing(r, &job.up, up);
+    ebb_weight_view_init(r, &job.gate, job.has_gate ? gate : up);
+    ebb_weight_view_init(r, &job.up, up);
     while (st == EBB_OK && job.up.end < job.up.m->n_parts) {
         st = hold_both(r, &job, err);
-        ebb_run_lap(r, EBB_SPENT_READS);
+        ebb_forward_lap(r, EBB_TIME_READS);
         if (st == EBB_OK)
-            run_gate(&job, (ebb_held_n_rows(&job.up) + job.rows - 1) / job.rows);
-        ebb_run_lap(r, EBB_SPENT_MATRICES);
-        ebb_let_go(r, &job.gate);
-        ebb_let_go(r, &job.up);
+            run_gate(&job, (ebb_weight_view_n_rows(&job.up) + job.rows - 1) / job.rows);
+        ebb_forward_lap(r, EBB_TIME_MATMUL);
+        ebb_weight_view_release(r, &job.gate);
+        ebb_weight_view_release(r, &job.up);
     }
     return st;
 }

@@ -3,7 +3,7 @@
 
 #include "model/arch.h"
 
-static void bind_shape(ebb_binder *b)
+static void bind_gemma_shape(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
@@ -21,7 +21,7 @@ static void scale_scores(ebb_net *net, uint32_t n_layers_largest)
 
 static void bind_gemma(ebb_binder *b)
 {
-    bind_shape(b);
+    bind_gemma_shape(b);
     ebb_bind_layers(b, ebb_bind_plain_layer);
 }
 
@@ -40,7 +40,7 @@ static void bind_gemma2(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
-    bind_shape(b);
+    bind_gemma_shape(b);
     net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 4096, 1, 1u << 30);
     net->attn_softcap = (float)ebb_bind_f64_or(b, ".attn_logit_softcapping", 50.0);
     net->logit_softcap = (float)ebb_bind_f64_or(b, ".final_logit_softcapping", 30.0);
@@ -67,7 +67,7 @@ static void bind_gemma3(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
-    bind_shape(b);
+    bind_gemma_shape(b);
     net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 1024, 1, 1u << 30);
     net->window_period = ebb_bind_u32_or(b, ".attention.sliding_window_pattern", 6, 1, 1u << 16);
     net->logit_softcap = (float)ebb_bind_f64_or(b, ".final_logit_softcapping", 0);

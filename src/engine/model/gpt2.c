@@ -2,7 +2,7 @@
  * LayerNorm and a feed-forward without gate. */
 #include "model/arch.h"
 
-static void bind_shape(ebb_binder *b)
+static void bind_gpt2_shape(ebb_binder *b)
 {
     b->net->norm_is_layer = b->net->ffn_is_plain = true;
     b->net->ffn_gate = EBB_GATE_GELU;
@@ -11,7 +11,7 @@ static void bind_shape(ebb_binder *b)
 
 static void bind_starcoder2(ebb_binder *b)
 {
-    bind_shape(b);
+    bind_gpt2_shape(b);
     ebb_bind_layers(b, ebb_bind_plain_layer);
 }
 
@@ -26,7 +26,7 @@ static void bind_gpt2_layer(ebb_binder *b, ebb_layer *l)
 
 static void bind_gpt2(ebb_binder *b)
 {
-    bind_shape(b);
+    bind_gpt2_shape(b);
     b->net->positions = ebb_bind_rows(b, "position_embd", b->net->n_ctx_train, b->net->n_embd);
     ebb_bind_layers(b, bind_gpt2_layer);
 }
@@ -45,7 +45,7 @@ static void bind_falcon_layer(ebb_binder *b, ebb_layer *l)
 
 static void bind_falcon(ebb_binder *b)
 {
-    bind_shape(b);
+    bind_gpt2_shape(b);
     b->net->is_parallel = true;
     ebb_bind_layers(b, bind_falcon_layer);
 }

@@ -2,7 +2,7 @@
  * head (Xiao et al. 2023), every other layer local, YaRN. */
 #include "model/arch.h"
 
-static void bind_layer(ebb_binder *b, ebb_layer *l)
+static void bind_gpt_oss_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_net *net = b->net;
 
@@ -13,12 +13,12 @@ static void bind_layer(ebb_binder *b, ebb_layer *l)
     l->window = b->layer % 2 == 0 ? net->window : 0;
 }
 
-static void bind(ebb_binder *b)
+static void bind_gpt_oss(ebb_binder *b)
 {
     ebb_bind_shape(b, true);
     b->net->ffn_gate = EBB_GATE_CLAMPED;
     b->net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 128, 1, 1u << 30);
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_layers(b, bind_gpt_oss_layer);
 }
 
-const ebb_arch ebb_arch_gpt_oss = { .name = "gpt-oss", .bind = bind };
+const ebb_arch ebb_arch_gpt_oss = { .name = "gpt-oss", .bind = bind_gpt_oss };

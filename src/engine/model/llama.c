@@ -4,12 +4,12 @@
  * Llama 3.1 brings its long-context scaling as rope_freqs.weight. */
 #include "model/arch.h"
 
-static void bind(ebb_binder *b)
+static void bind_llama(ebb_binder *b)
 {
     ebb_bind_plain(b, false);
 }
 
-const ebb_arch ebb_arch_llama = { .name = "llama", .bind = bind };
+const ebb_arch ebb_arch_llama = { .name = "llama", .bind = bind_llama };
 
 /* SmolLM 3: every fourth layer turns nothing (NoPE, Kazemnejad et al. 2023). */
 static void bind_smollm3_layer(ebb_binder *b, ebb_layer *l)

@@ -1,15 +1,15 @@
-/* Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", sec. 2.1), run.h.
+/* Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", sec. 2.1), forward.h.
  *
  * A column has one latent c [L] and one turned key r [R] for all heads; keys and values of a head are
  * matrices times c.  With these matrices applied to the query and to the result instead (k_b, v_b), one KV
  * head of [r | c] serves all query heads; with kv_b, keys and values of each head are made and kept. */
 #include <string.h>
 
-#include "model/run.h"
+#include "model/forward.h"
 
 #define ALIGN 64u
 
-static size_t dim_turned(const ebb_net *net)
+static size_t dim_rotated(const ebb_net *net)
 {
     return net->ropes[0].n_rot;
 }
@@ -19,13 +19,13 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-void ebb_latent_layout(ebb_run *r, ebb_arena *a)
+void ebb_latent_layout(ebb_forward *r, ebb_arena *a)
 {
     const ebb_net *net = r->net;
-    size_t cols = r->cap_cols, n = dim_turned(net) + max_size(net->dim_nope, net->dim_head_v);
+    size_t cols = r->cap_tokens, n = dim_rotated(net) + max_size(net->dim_nope, net->dim_head_v);
 
     r->low_q = ebb_arena_take_rows(a, cols, net->dim_latent_q, sizeof(float), ALIGN);
-    r->low_kv = ebb_arena_take_rows(a, cols, net->dim_latent + dim_turned(net), sizeof(float), ALIGN);
+    r->low_kv = ebb_arena_take_rows(a, cols, net->dim_latent + dim_rotated(net), sizeof(float), ALIGN);
     n = max_size(n, (size_t)net->dim_nope + net->dim_head_v);
     r->wide = ebb_arena_take_rows(a, cols, net->n_head * n, sizeof(float), ALIGN);
     r->head_acts_bytes = cols * ebb_act_col_bytes(EBB_ACT_F32, max_size(net->dim_latent, net->dim_nope));
@@ -34,15 +34,15 @@ void ebb_latent_layout(ebb_run *r, ebb_arena *a)
 
 /* -- Small steps of a column --------------------------------------------------------- */
 
-static void turn(const ebb_run *r, uint32_t c, float *x)
+static void rope_part(const ebb_forward *r, uint32_t c, float *x)
 {
     const ebb_rope *rope = &r->net->ropes[0];
 
-    ebb_rope_turn(r, rope, r->cos_sin[0] + (size_t)c * rope->n_rot, x);
+    ebb_rope_rotate(r, rope, r->cos_sin[0] + (size_t)c * rope->n_rot, x);
 }
 
 typedef struct latent_job {
-    const ebb_run   *r;
+    const ebb_forward *r;
     const ebb_layer *l;
 } latent_job;
 
@@ -60,17 +60,17 @@ static void norm_q_slice(void *arg, uint32_t slice, uint32_t thread)
 static void prepare_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const latent_job *job = arg;
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
     uint32_t c = r->c0 + slice;
-    size_t n_rot = dim_turned(net), n = net->dim_nope + n_rot;
+    size_t n_rot = dim_rotated(net), n = net->dim_nope + n_rot;
     float *kv = r->low_kv + c * (net->dim_latent + n_rot), *q = r->wide + c * net->n_head * n;
 
     (void)thread;
     ebb_norm_row(r, &job->l->latent.kv_a_norm, kv, kv, net->dim_latent);
-    turn(r, c, kv + net->dim_latent);
+    rope_part(r, c, kv + net->dim_latent);
     for (uint32_t h = 0; h < net->n_head; h++)
-        turn(r, c, q + h * n + net->dim_nope);
+        rope_part(r, c, q + h * n + net->dim_nope);
 }
 
 /* -- One KV head for all -------------------------------------------------------------- */
@@ -79,9 +79,9 @@ static void prepare_slice(void *arg, uint32_t slice, uint32_t thread)
 static void join_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const latent_job *job = arg;
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
-    size_t c = r->c0 + slice, n_rot = dim_turned(net), n_l = net->dim_latent, n = net->dim_nope + n_rot;
+    size_t c = r->c0 + slice, n_rot = dim_rotated(net), n_l = net->dim_latent, n = net->dim_nope + n_rot;
     const float *kv = r->low_kv + c * (n_l + n_rot), *q = r->wide + c * net->n_head * n + net->dim_nope;
     float *k = r->k + c * net->dim_k, *to = r->q + c * net->n_head * net->dim_k;
 
@@ -93,27 +93,27 @@ static void join_slice(void *arg, uint32_t slice, uint32_t thread)
         memcpy(to + h * net->dim_k, q + h * n, n_rot * sizeof *to);
 }
 
-static ebb_status absorb(ebb_run *r, const ebb_layer *l, ebb_error *err)
+static ebb_status absorb(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    size_t n_rot = dim_turned(net), n = net->dim_nope + n_rot, q_width = (size_t)net->n_head * net->dim_k;
+    size_t n_rot = dim_rotated(net), n = net->dim_nope + n_rot, q_width = (size_t)net->n_head * net->dim_k;
     ebb_mat m = { .w = &l->latent.k_b, .y = r->q + r->c0 * q_width + n_rot, .y_stride = q_width };
     ebb_per_head p = { .src = r->wide, .src_stride = net->n_head * n, .src_head = n, .y_head = net->dim_k,
                        .n_heads = net->n_head };
     latent_job job = { .r = r, .l = l };
 
-    ebb_run_slices(r, join_slice, &job, r->c1 - r->c0);
+    ebb_forward_slices(r, join_slice, &job, r->c1 - r->c0);
     return ebb_op_heads(r, &m, &p, err);
 }
 
 /* -- Keys and values of each head -------------------------------------------------------- */
 
-static void split_slice(void *arg, uint32_t slice, uint32_t thread)
+static void split_kv_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const latent_job *job = arg;
-    const ebb_run *r = job->r;
+    const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
-    size_t c = r->c0 + slice, n_rot = dim_turned(net), n_n = net->dim_nope, n_v = net->dim_head_v;
+    size_t c = r->c0 + slice, n_rot = dim_rotated(net), n_n = net->dim_nope, n_v = net->dim_head_v;
     const float *both = r->wide + c * net->n_head * (n_n + n_v);
     const float *turned = r->low_kv + c * (net->dim_latent + n_rot) + net->dim_latent;
 
@@ -127,10 +127,10 @@ static void split_slice(void *arg, uint32_t slice, uint32_t thread)
     }
 }
 
-static ebb_status expand(ebb_run *r, const ebb_layer *l, ebb_error *err)
+static ebb_status expand(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    size_t n_rot = dim_turned(net), q_width = (size_t)net->n_head * (net->dim_nope + n_rot);
+    size_t n_rot = dim_rotated(net), q_width = (size_t)net->n_head * (net->dim_nope + n_rot);
     size_t width = net->n_head * (size_t)(net->dim_nope + net->dim_head_v);
     ebb_mat m = { .w = &l->latent.kv_b, .y = r->wide + r->c0 * width, .y_stride = width };
     ebb_per_head p = { .src = r->low_kv, .src_stride = net->dim_latent + n_rot, .y_head = width / net->n_head,
@@ -141,18 +141,18 @@ static ebb_status expand(ebb_run *r, const ebb_layer *l, ebb_error *err)
     memcpy(r->q + r->c0 * q_width, r->wide + r->c0 * q_width, (r->c1 - r->c0) * q_width * sizeof *r->q);
     st = ebb_op_heads(r, &m, &p, err);           /* all heads from the same latent */
     if (st == EBB_OK)
-        ebb_run_slices(r, split_slice, &job, r->c1 - r->c0);
+        ebb_forward_slices(r, split_kv_slice, &job, r->c1 - r->c0);
     return st;
 }
 
 /* -- The layer -------------------------------------------------------------------------- */
 
 /* low_kv = kv_a x, and wide = q x, through the latent of q where there is one. */
-static ebb_status project(ebb_run *r, const ebb_layer *l, ebb_error *err)
+static ebb_status project_latent(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
     const ebb_latent *t = &l->latent;
-    bool has_q_a = ebb_weight_is(&t->q_a);
+    bool has_q_a = ebb_weight_exists(&t->q_a);
     const ebb_weight *first = has_q_a ? &t->q_a : &l->q;
     ebb_mat mats[] = {
         { first, has_q_a ? r->low_q : r->wide, first->n_rows }, { &t->kv_a, r->low_kv, t->kv_a.n_rows },
@@ -165,23 +165,23 @@ static ebb_status project(ebb_run *r, const ebb_layer *l, ebb_error *err)
     st = ebb_op_matmul(r, mats, 2, 0, err);
     if (st != EBB_OK || !has_q_a)
         return st;
-    ebb_run_slices(r, norm_q_slice, &job, r->c1 - r->c0);
+    ebb_forward_slices(r, norm_q_slice, &job, r->c1 - r->c0);
     ebb_op_input(r, r->low_q, net->dim_latent_q, ebb_act_bit(&l->q));
     return ebb_op_matmul(r, &q, 1, 0, err);
 }
 
-ebb_status ebb_op_latent_qkv(ebb_run *r, const ebb_layer *l, ebb_error *err)
+ebb_status ebb_op_latent_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     latent_job job = { .r = r, .l = l };
-    ebb_status st = project(r, l, err);
+    ebb_status st = project_latent(r, l, err);
 
     if (st != EBB_OK)
         return st;
-    ebb_run_slices(r, prepare_slice, &job, r->c1 - r->c0);
-    return ebb_weight_is(&l->latent.kv_b) ? expand(r, l, err) : absorb(r, l, err);
+    ebb_forward_slices(r, prepare_slice, &job, r->c1 - r->c0);
+    return ebb_weight_exists(&l->latent.kv_b) ? expand(r, l, err) : absorb(r, l, err);
 }
 
-ebb_status ebb_op_latent_heads(ebb_run *r, const ebb_layer *l, ebb_error *err)
+ebb_status ebb_op_latent_heads(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
     size_t width = (size_t)net->n_head * net->dim_head_v;
@@ -190,9 +190,9 @@ ebb_status ebb_op_latent_heads(ebb_run *r, const ebb_layer *l, ebb_error *err)
                        .y_head = net->dim_head_v, .n_heads = net->n_head };
     ebb_status st = EBB_OK;
 
-    if (ebb_weight_is(&l->latent.v_b))
+    if (ebb_weight_exists(&l->latent.v_b))
         st = ebb_op_heads(r, &m, &p, err);
     if (st == EBB_OK)
-        ebb_op_input(r, ebb_weight_is(&l->latent.v_b) ? r->wide : r->y, l->o.n_k, ebb_act_bit(&l->o));
+        ebb_op_input(r, ebb_weight_exists(&l->latent.v_b) ? r->wide : r->y, l->o.n_k, ebb_act_bit(&l->o));
     return st;
 }

@@ -30,7 +30,7 @@ static uint32_t rows_of_part(const ebb_matrix *m)
     return rows < m->n_rows ? (uint32_t)rows : m->n_rows;
 }
 
-static void add_part(ebb_binder *b, const ebb_matrix *m, uint32_t i)
+static void add_part_extent(ebb_binder *b, const ebb_matrix *m, uint32_t i)
 {
     ebb_net *net = b->net;
     uint64_t first = (uint64_t)i * m->part_rows, n = m->n_rows - first < m->part_rows ? m->n_rows - first : m->part_rows;
@@ -63,10 +63,10 @@ static void cut_together(ebb_binder *b, uint32_t i, uint32_t n)
     }
     for (uint32_t p = 0; p < m->n_parts; p++)
         for (uint32_t k = 0; k < n && b->st == EBB_OK; k++)
-            add_part(b, &m[k], p);
+            add_part_extent(b, &m[k], p);
 }
 
-static void cut(ebb_binder *b)
+static void cut_matrices(ebb_binder *b)
 {
     for (uint32_t i = 0, n; i < b->net->n_matrices && b->st == EBB_OK; i += n) {
         n = b->net->matrices[i].is_paired ? 2 : 1;
@@ -97,7 +97,7 @@ static const ebb_arch *find_arch(const ebb_gguf *g, ebb_error *err)
 
 ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err)
 {
-    ebb_binder b = { .g = g, .net = net, .layer = EBB_OUTSIDE, .err = err };
+    ebb_binder b = { .g = g, .net = net, .layer = EBB_NO_LAYER, .err = err };
 
     memset(net, 0, sizeof *net);
     net->arch = find_arch(g, err);
@@ -107,8 +107,8 @@ ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err)
     if (!b.is_used)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %zu tensors", ebb_gguf_n_tensors(g));
     net->arch->bind(&b);
-    ebb_bind_check_surplus(&b);
-    cut(&b);
+    ebb_bind_check_unused(&b);
+    cut_matrices(&b);
     free(b.is_used);
     if (b.st != EBB_OK)
         ebb_net_fini(net);
@@ -160,7 +160,7 @@ static ebb_status load_vector(const ebb_vector *v, const ebb_kernels *kern, ebb_
 ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err)
 {
     const ebb_kernels *kern;
-    ebb_status st = ebb_kernels_get(EBB_CPU_SCALAR, &kern, err);
+    ebb_status st = ebb_kernels_get(EBB_ISA_SCALAR, &kern, err);
 
     for (uint32_t i = 0; i < net->n_vectors && st == EBB_OK; i++)
         st = load_vector(&net->vectors[i], kern, res, err);
@@ -181,7 +181,7 @@ uint32_t ebb_net_kv_unit(const ebb_net *net, ebb_kv_type k, ebb_kv_type v)
 void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out)
 {
     for (uint32_t i = 0; i < net->n_layers; i++) {
-        bool has_kv = !ebb_weight_is(&net->layers[i].delta.out);
+        bool has_kv = !ebb_weight_exists(&net->layers[i].delta.out);
 
         out[i] = (ebb_kv_layer){
             .n_head = has_kv ? net->n_head_kv / unit : 0, .dim_k = unit * net->dim_k, .dim_v = unit * net->dim_v,

@@ -136,7 +136,7 @@ typedef struct ebb_layer {
     ebb_norm     ffn_post_norm;  /* [E] */
 } ebb_layer;
 
-static inline bool ebb_weight_is(const ebb_weight *w)
+static inline bool ebb_weight_exists(const ebb_weight *w)
 {
     return w->n_rows > 0;
 }

@@ -2,7 +2,7 @@
  * normed as a whole. */
 #include "model/arch.h"
 
-static void bind_layer(ebb_binder *b, ebb_layer *l)
+static void bind_olmo2_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_qkv(b, l);
     ebb_bind_qk_norm(b, l);
@@ -11,11 +11,11 @@ static void bind_layer(ebb_binder *b, ebb_layer *l)
     ebb_bind_post_norms(b, l);
 }
 
-static void bind(ebb_binder *b)
+static void bind_olmo2(ebb_binder *b)
 {
     b->net->qk_norm = EBB_QK_WHOLE;
     ebb_bind_shape(b, true);
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_layers(b, bind_olmo2_layer);
 }
 
-const ebb_arch ebb_arch_olmo2 = { .name = "olmo2", .bind = bind };
+const ebb_arch ebb_arch_olmo2 = { .name = "olmo2", .bind = bind_olmo2 };

@@ -1,7 +1,7 @@
 /* Qwen 3 Next and Qwen 3.5 (Qwen Team 2025, 2026), dense and with experts: three layers of gated delta
  * net (delta_net.c), then one of attention whose heads are gated. */
 #include "model/arch.h"
-#include "model/run.h"
+#include "model/forward.h"
 
 #define MAX_HEADS 4096u
 #define MAX_WIDTH 4096u
@@ -62,7 +62,7 @@ static void bind_gated_attention(ebb_binder *b, ebb_layer *l)
     net->has_head_gate = true;
 }
 
-static void bind_layer(ebb_binder *b, ebb_layer *l)
+static void bind_qwen35_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_norm(b, &l->attn_norm, "attn_norm", b->net->n_embd);
     if ((b->layer + 1) % b->net->attention_period != 0)
@@ -76,7 +76,7 @@ static void bind_layer(ebb_binder *b, ebb_layer *l)
                                                      EBB_MAX_WIDTH));
 }
 
-static void bind(ebb_binder *b)
+static void bind_qwen35(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
@@ -92,16 +92,16 @@ static void bind(ebb_binder *b)
     if (b->st == EBB_OK && net->dim_k != net->dim_v)
         ebb_bind_fail(b, EBB_UNSUPPORTED, "metadata %s.attention: heads whose keys and values differ in length",
                       net->arch->name);
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_layers(b, bind_qwen35_layer);
 }
 
-const ebb_arch ebb_arch_qwen35 = { .name = "qwen35", .bind = bind };
-const ebb_arch ebb_arch_qwen35moe = { .name = "qwen35moe", .bind = bind };
+const ebb_arch ebb_arch_qwen35 = { .name = "qwen35", .bind = bind_qwen35 };
+const ebb_arch ebb_arch_qwen35moe = { .name = "qwen35moe", .bind = bind_qwen35 };
 
 static void bind_qwen3next(ebb_binder *b)
 {
     b->net->delta_is_grouped = true;
-    bind(b);
+    bind_qwen35(b);
 }
 
 const ebb_arch ebb_arch_qwen3next = { .name = "qwen3next", .bind = bind_qwen3next };

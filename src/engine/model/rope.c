@@ -2,7 +2,7 @@
  * at position 100,000 a float angle would be off by a hundredth of a turn. */
 #include <math.h>
 
-#include "model/run.h"
+#include "model/forward.h"
 
 #define PI 3.14159265358979323846
 
@@ -46,7 +46,7 @@ void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, ui
     }
 }
 
-void ebb_rope_turn_back(const ebb_rope *rope, const double *freqs, uint32_t n, float *cos_sin)
+void ebb_rope_shift_table(const ebb_rope *rope, const double *freqs, uint32_t n, float *cos_sin)
 {
     for (uint32_t i = 0; i < rope->n_rot / 2; i++) {
         *cos_sin++ = (float)cos(n * freqs[i]);
@@ -54,7 +54,7 @@ void ebb_rope_turn_back(const ebb_rope *rope, const double *freqs, uint32_t n, f
     }
 }
 
-void ebb_rope_turn(const ebb_run *r, const ebb_rope *rope, const float *cos_sin, float *x)
+void ebb_rope_rotate(const ebb_forward *r, const ebb_rope *rope, const float *cos_sin, float *x)
 {
     if (rope->is_halves)
         r->kern->rope_halves(x, cos_sin, rope->n_rot);

@@ -2,7 +2,7 @@
  * and has no second norm: attention and feed-forward see the same x. */
 #include "model/arch.h"
 
-static void bind_layer(ebb_binder *b, ebb_layer *l)
+static void bind_stablelm_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_attention(b, l);
     if (ebb_bind_has(b, "attn_q_norm"))
@@ -11,13 +11,13 @@ static void bind_layer(ebb_binder *b, ebb_layer *l)
     ebb_bind_ffn_matrices(b, l);
 }
 
-static void bind(ebb_binder *b)
+static void bind_stablelm(ebb_binder *b)
 {
     b->net->norm_is_layer = true;
     b->net->qk_norm = EBB_QK_EACH;
     ebb_bind_shape(b, true);
     b->net->is_parallel = !ebb_bind_has(b, "blk.0.ffn_norm");
-    ebb_bind_layers(b, bind_layer);
+    ebb_bind_layers(b, bind_stablelm_layer);
 }
 
-const ebb_arch ebb_arch_stablelm = { .name = "stablelm", .bind = bind };
+const ebb_arch ebb_arch_stablelm = { .name = "stablelm", .bind = bind_stablelm };

@@ -5,21 +5,21 @@
 #ifndef EBB_LAYOUT_H
 #define EBB_LAYOUT_H
 #include "ebb/plan.h"
-#include "model/run.h"
-#include "plan/measure.h"
+#include "model/forward.h"
+#include "plan/expert_profile.h"
+#include "plan/kernel_meter.h"
 #include "plan/speeds.h"
-#include "plan/uses.h"
-#include "residency/measure.h"
+#include "residency/read_speed.h"
 
-#define EBB_AHEAD_TEXT  7u       /* tokens that can be guessed from the text for a pass ... */
-#define EBB_AHEAD_DRAFT 31u      /* ... and by a draft model; the rows of logits are one more */
-#define EBB_N_SLOTS    6u        /* states: a live one, some at fixed distances, the ends of the last prompts */
+#define EBB_DRAFT_MAX_LOOKUP 7u  /* tokens that can be guessed from the text for a pass ... */
+#define EBB_DRAFT_MAX_MODEL 31u  /* ... and by a draft model; the rows of logits are one more */
+#define EBB_N_STATE_SLOTS 6u     /* states: a live one, some at fixed distances, the ends of the last prompts */
 
-/* Vectors of `net` and buffers of `run`, whose net, n_threads, cap_cols, n_ctx
+/* Vectors of `net` and buffers of `run`, whose net, n_threads, cap_tokens, n_ctx
  * and cap_logits are set. */
-void ebb_layout_arena(ebb_net *net, ebb_run *run, ebb_arena *a);
+void ebb_layout_arena(ebb_net *net, ebb_forward *run, ebb_arena *a);
 /* Set those fields of *run after what was planned. */
-void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run);
+void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_forward *run);
 /* What is kept of keys and values; layers[n_layers] is filled. */
 ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_layer *layers);
 /* Heap of a session and its sampler. */
@@ -29,10 +29,10 @@ uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx);
 EBB_MUST_CHECK
 ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *out, ebb_error *err);
-/* The same beside something that takes draft_bytes, for passes with n_ahead guesses; no draft model is looked at. */
+/* The same beside something that takes draft_bytes, for passes with n_draft_max guesses; no draft model is looked at. */
 EBB_MUST_CHECK
-ebb_status ebb_plan_beside(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
-                           uint64_t draft_bytes, uint32_t n_ahead, ebb_plan *out, ebb_error *err);
+ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
+                           uint64_t draft_bytes, uint32_t n_draft_max, ebb_plan *out, ebb_error *err);
 
 /* The plan of opts->draft as it guesses for `host`: all of it in memory, the same context if it was trained for that. */
 EBB_MUST_CHECK
@@ -71,34 +71,34 @@ EBB_MUST_CHECK
 ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes, ebb_measure_disk_fn *measure, void *arg,
                                     ebb_disk_speeds *d, ebb_speeds *known, ebb_error *err);
 /* Real passes were `factor` times as fast as *m says: so are the types, or the disk (d not NULL). */
-void ebb_machine_learn(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, ebb_speeds *known);
+void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, ebb_speeds *known);
 /* The file's device; 0: unknown. */
 uint64_t ebb_machine_device(const ebb_model *model);
 /* Bytes of a ring that any layer can be streamed through. */
-uint64_t ebb_plan_ring(const ebb_net *net);
+uint64_t ebb_plan_ring_bytes(const ebb_net *net);
 /* The least: one slot, for the largest part. */
-uint64_t ebb_plan_ring_least(const ebb_net *net);
+uint64_t ebb_plan_ring_min_bytes(const ebb_net *net);
 /* The least memory for streamed experts: twice what a layer chooses. */
-uint64_t ebb_plan_experts_least(const ebb_net *net);
-/* What earlier runs learned of the model's experts (uses.h). */
+uint64_t ebb_plan_experts_min_bytes(const ebb_net *net);
+/* What earlier runs learned of the model's experts (expert_profile.h). */
 void ebb_machine_recall_experts(ebb_machine *m, const ebb_model *model);
-void ebb_machine_set_experts(ebb_machine *m, const ebb_uses *u);
+void ebb_machine_set_experts(ebb_machine *m, const ebb_expert_profile *u);
 /* `missed` of what is chosen is read: *p streams so much. */
-void ebb_plan_set_missed(const ebb_net *net, ebb_plan *p, double missed);
-/* Fill the predicted figures (predict.c). */
+void ebb_plan_set_miss_rate(const ebb_net *net, ebb_plan *p, double miss_rate);
+/* Fill the predicted figures (plan_predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
-/* Seconds of a pass of n_cols columns at depth 0, logits of all of them wanted. */
-double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p, uint32_t n_cols);
+/* Seconds of a pass of n_tokens columns at depth 0, logits of all of them wanted. */
+double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p, uint32_t n_tokens);
 /* How much faster or slower the disk was than *machine says, where a pass at depth 0 took pass_s and waited for reads;
  * 0: it did not wait. */
 double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p, double pass_s);
 /* Its predicted decode speed at a depth of n_pos positions, whose K and V are read too. */
-double ebb_plan_decode_at(const ebb_plan *p, const ebb_machine *machine, uint32_t n_pos);
+double ebb_plan_decode_tok_s_at(const ebb_plan *p, const ebb_machine *machine, uint32_t n_pos);
 /* Replace the types that would hurt this network (of 4-bit K where K has biases or heads are narrower than a block:
  * stories260K's perplexity rises by half; whatever is below f16 where heads have sinks); the reason, or NULL: they suit. */
-const char *ebb_plan_suit_kv(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v);
+const char *ebb_plan_fix_kv_types(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v);
 /* Which extents the plan keeps in memory, to stays[net->n_extents]; placement as in the options.  Returns what
  * is left of its bytes for experts as they are used. */
-uint64_t ebb_plan_stays(const ebb_net *net, const ebb_plan *plan, ebb_placement placement, bool *stays);
+uint64_t ebb_plan_resident_extents(const ebb_net *net, const ebb_plan *plan, ebb_placement placement, bool *is_resident);
 
 #endif

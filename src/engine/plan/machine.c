@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ebb/plan.h"
-#include "model_file.h"
+#include "open/model_file.h"
 #include "os/file.h"
 #include "os/limits.h"
 #include "os/map.h"
@@ -20,13 +20,13 @@
 #define CACHED       2.5                         /* so much faster than direct reads no disk is */
 #define BELIEVED     0.75                        /* passes that were slower than that had company */
 
-static void lower(ebb_machine *m, uint64_t bytes, uint64_t kept, const char *why)
+static void lower_available(ebb_machine *m, uint64_t bytes, uint64_t kept, const char *why)
 {
     bytes = bytes > kept ? bytes - kept : 0;
     if (bytes >= m->available_bytes)
         return;
     m->available_bytes = bytes;
-    m->kept_bytes = kept;
+    m->os_reserve_bytes = kept;
     snprintf(m->available_why, sizeof m->available_why, "%.*s", (int)sizeof m->available_why - 1, why);
 }
 
@@ -44,16 +44,16 @@ static ebb_status probe_memory(ebb_machine *m, ebb_error *err)
         own = (ebb_proc){ 0 };                   /* no /proc: what we have counts as somebody else's */
     own.rss_anon_bytes += own.rss_shmem_bytes;   /* the ring */
     m->available_bytes = UINT64_MAX;
-    lower(m, l.available_bytes + own.rss_anon_bytes, KEPT_MACHINE, "memory that is available");
+    lower_available(m, l.available_bytes + own.rss_anon_bytes, KEPT_MACHINE, "memory that is available");
     if (l.cgroup_limit_bytes != EBB_LIMIT_NONE) {
         uint64_t others = l.cgroup_used_bytes - l.cgroup_cache_bytes;
 
         others = others > own.rss_anon_bytes ? others - own.rss_anon_bytes : 0;
-        lower(m, l.cgroup_limit_bytes > others ? l.cgroup_limit_bytes - others : 0,
+        lower_available(m, l.cgroup_limit_bytes > others ? l.cgroup_limit_bytes - others : 0,
               KEPT_CGROUP + l.cgroup_limit_bytes / 100, l.cgroup);
     }
-    lower(m, l.rlimit_as_bytes, 0, "the limit of the address space (ulimit -v)");
-    lower(m, l.rlimit_data_bytes, 0, "the limit of data (ulimit -d)");
+    lower_available(m, l.rlimit_as_bytes, 0, "the limit of the address space (ulimit -v)");
+    lower_available(m, l.rlimit_data_bytes, 0, "the limit of data (ulimit -d)");
     return EBB_OK;
 }
 
@@ -92,16 +92,16 @@ static const char *type_key(int type, char out[EBB_SPEED_NAME])
     return out;
 }
 
-static bool recall_side(ebb_side_costs *side, const ebb_speeds *known)
+static bool recall_overheads(ebb_overheads *overheads, const ebb_speeds *known)
 {
     double product[2], attend[2], element[2];
 
-    if (side->element_s > 0)
+    if (overheads->element_s > 0)
         return true;
     if (!ebb_speeds_get(known, "product", KERNEL_AGE_S, product) || !ebb_speeds_get(known, "attend", KERNEL_AGE_S, attend) ||
         !ebb_speeds_get(known, "element", KERNEL_AGE_S, element))
         return false;
-    *side = (ebb_side_costs){ product[0], product[1], attend[0], attend[1], element[0] };
+    *overheads = (ebb_overheads){ product[0], product[1], attend[0], attend[1], element[0] };
     return true;
 }
 
@@ -122,7 +122,7 @@ bool ebb_machine_recall_types(ebb_machine *m, const ebb_speeds *known, uint64_t 
     }
     if (m->sync_s <= 0 && ebb_speeds_get(known, "sync", KERNEL_AGE_S, v))
         m->sync_s = v[0];
-    return recall_side(&m->side, known) && has_all && m->sync_s > 0;
+    return recall_overheads(&m->overheads, known) && has_all && m->sync_s > 0;
 }
 
 void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types, ebb_speeds *known)
@@ -135,21 +135,21 @@ void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types,
         if (!(types >> i & 1) || s->bytes_s > 0)
             continue;
         *s = (ebb_type_speed){ ebb_meter_bytes(meter, (ebb_type)i), ebb_meter_macs(meter, (ebb_type)i) };
-        if (!ebb_meter_had_company(meter))
+        if (!ebb_meter_was_disturbed(meter))
             ebb_speeds_offer(known, type_key(i, key), s->bytes_s, s->mac_s);
         note_type(m, i);
     }
-    if (m->side.element_s <= 0 && m->types[m->measured_type].mac_s > 0) {
-        ebb_meter_side(meter, m->measured_type, &m->types[m->measured_type], &m->side);
-        if (!ebb_meter_had_company(meter)) {
-            ebb_speeds_put(known, "product", m->side.product_s, m->side.output_s);
-            ebb_speeds_put(known, "attend", m->side.attend_s, m->side.attend_dim_s);
-            ebb_speeds_put(known, "element", m->side.element_s, 0);
+    if (m->overheads.element_s <= 0 && m->types[m->measured_type].mac_s > 0) {
+        ebb_meter_overheads(meter, m->measured_type, &m->types[m->measured_type], &m->overheads);
+        if (!ebb_meter_was_disturbed(meter)) {
+            ebb_speeds_put(known, "product", m->overheads.product_s, m->overheads.output_s);
+            ebb_speeds_put(known, "attend", m->overheads.attend_s, m->overheads.attend_dim_s);
+            ebb_speeds_put(known, "element", m->overheads.element_s, 0);
         }
     }
     if (m->sync_s <= 0) {
         m->sync_s = ebb_meter_sync(meter);
-        if (!ebb_meter_had_company(meter))
+        if (!ebb_meter_was_disturbed(meter))
             ebb_speeds_put(known, "sync", m->sync_s, 0);
     }
 }
@@ -173,7 +173,7 @@ bool ebb_machine_recall_disk(ebb_machine *m, const ebb_speeds *known, ebb_disk_s
         any = true;
     }
     if (d->io == EBB_IO_AUTO)
-        d->io = ebb_read_best(d->rest);
+        d->io = ebb_read_speed_best(d->rest);
     if (!any || d->rest[d->io].bytes_s <= 0 || !ebb_speeds_get(known, disk_key("busy", d, d->io, key), DISK_AGE_S, v))
         return false;
     if (m->disk_bytes_s <= 0) {                  /* a described one is not this one */
@@ -194,17 +194,17 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
 
     measure(arg, EBB_IO_AUTO, d->rest);
     if (d->io == EBB_IO_AUTO)
-        d->io = ebb_read_best(d->rest);
+        d->io = ebb_read_speed_best(d->rest);
     m->disk_bytes_s = d->rest[d->io].bytes_s;
     if (m->disk_bytes_s <= 0)                    /* a small file, or none */
         return EBB_OK;
-    st = ebb_meter_begin(meter, m->measured_type, load_bytes, err);
+    st = ebb_meter_begin_load(meter, m->measured_type, load_bytes, err);
     if (st != EBB_OK)
         return st;
     measure(arg, d->io, busy);
-    m->busy_share = ebb_meter_end(meter);
+    m->busy_share = ebb_meter_end_load(meter);
     m->disk_busy_bytes_s = busy[d->io].bytes_s;
-    if (ebb_meter_had_company(meter)) {          /* it says more of them than of this */
+    if (ebb_meter_was_disturbed(meter)) {        /* it says more of them than of this */
         m->busy_share = m->disk_busy_bytes_s = 0;
         return EBB_OK;
     }
@@ -222,7 +222,7 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
 /* -- What passes teach ------------------------------------------------------------- */
 
 /* A little slower is how it is; much slower is how it was at that moment. */
-static void keep(ebb_speeds *known, const char *key, double v0, double v1, double factor)
+static void keep_speed(ebb_speeds *known, const char *key, double v0, double v1, double factor)
 {
     if (factor > BELIEVED)
         ebb_speeds_put(known, key, v0, v1);
@@ -230,22 +230,22 @@ static void keep(ebb_speeds *known, const char *key, double v0, double v1, doubl
         ebb_speeds_offer(known, key, v0, v1);
 }
 
-void ebb_machine_learn(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, ebb_speeds *known)
+void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, ebb_speeds *known)
 {
     char key[EBB_SPEED_NAME];
 
     for (int i = 0; i < EBB_TYPE_LIMIT && !d; i++)
         if (types >> i & 1 && m->types[i].bytes_s > 0) {
             m->types[i].bytes_s *= factor;
-            keep(known, type_key(i, key), m->types[i].bytes_s, m->types[i].mac_s, factor);
+            keep_speed(known, type_key(i, key), m->types[i].bytes_s, m->types[i].mac_s, factor);
             note_type(m, i);
         }
     if (!d || m->disk_bytes_s <= 0 || m->disk_busy_bytes_s <= 0)
         return;
     m->disk_bytes_s *= factor;
     m->disk_busy_bytes_s *= factor;
-    keep(known, disk_key("disk", d, d->io, key), m->disk_bytes_s, d->rest[d->io].cpu_s_per_gb, factor);
-    keep(known, disk_key("busy", d, d->io, key), m->disk_busy_bytes_s, m->busy_share, factor);
+    keep_speed(known, disk_key("disk", d, d->io, key), m->disk_bytes_s, d->rest[d->io].cpu_s_per_gb, factor);
+    keep_speed(known, disk_key("busy", d, d->io, key), m->disk_busy_bytes_s, m->busy_share, factor);
 }
 
 /* -- For a plan ------------------------------------------------------------------------ */
@@ -275,7 +275,7 @@ static uint64_t device_of(const char *path)
 
 static void measure_path(void *arg, ebb_io only, ebb_read_speed speeds[EBB_IO_MMAP + 1])
 {
-    if (ebb_read_measure_path(arg, only, speeds, NULL) != EBB_OK)        /* of a model in memory there is no file */
+    if (ebb_read_speed_measure_path(arg, only, speeds, NULL) != EBB_OK)  /* of a model in memory there is no file */
         memset(speeds, 0, (EBB_IO_MMAP + 1) * sizeof *speeds);
 }
 
@@ -295,7 +295,7 @@ static uint64_t load_bytes(const ebb_machine *m, const wish *w)
     return w->weights_bytes < m->available_bytes / 4 ? w->weights_bytes : m->available_bytes / 4;
 }
 
-static ebb_status measure(ebb_machine *m, const wish *w, bool with_disk, ebb_speeds *known, ebb_error *err)
+static ebb_status measure_wish(ebb_machine *m, const wish *w, bool with_disk, ebb_speeds *known, ebb_error *err)
 {
     ebb_disk_speeds disk = { .device = w->device, .io = w->o ? w->o->io : EBB_IO_AUTO };
     ebb_pool *pool = NULL;
@@ -314,9 +314,9 @@ static ebb_status measure(ebb_machine *m, const wish *w, bool with_disk, ebb_spe
     return st;
 }
 
-static ebb_status begin(const ebb_machine *m, wish *w, ebb_speeds *known, ebb_error *err)
+static ebb_status begin_measuring(const ebb_machine *m, wish *w, ebb_speeds *known, ebb_error *err)
 {
-    ebb_status st = ebb_kernels_get(w->o ? w->o->cpu : EBB_CPU_AUTO, &w->kern, err);
+    ebb_status st = ebb_kernels_get(w->o ? w->o->cpu : EBB_ISA_AUTO, &w->kern, err);
 
     w->n_threads = w->o && w->o->n_threads ? w->o->n_threads : m->n_cpus;
     if (st == EBB_OK)
@@ -337,32 +337,32 @@ ebb_status ebb_machine_probe(const char *path, bool measures, ebb_machine *out, 
     out->n_cpus = ebb_limits_cpus(NULL);
     st = probe_memory(out, err);
     if (st == EBB_OK && measures)
-        st = begin(out, &w, &known, err);
+        st = begin_measuring(out, &w, &known, err);
     if (st != EBB_OK || !measures)
         return st;
     disk.device = w.device;
     with_disk = path && !ebb_machine_recall_disk(out, &known, &disk);
     if (ebb_machine_recall_types(out, &known, w.types) && !with_disk)
         return EBB_OK;
-    return measure(out, &w, with_disk, &known, err);
+    return measure_wish(out, &w, with_disk, &known, err);
 }
 
-void ebb_machine_set_experts(ebb_machine *m, const ebb_uses *u)
+void ebb_machine_set_experts(ebb_machine *m, const ebb_expert_profile *u)
 {
     for (int i = 0; i <= 16; i++)
-        m->expert_missed[i] = ebb_uses_missed(u, i / 16.0);
-    m->expert_pace = u->pace;
+        m->expert_miss_rate[i] = ebb_expert_profile_miss_rate(u, i / 16.0);
+    m->expert_slowdown = u->slowdown;
 }
 
 void ebb_machine_recall_experts(ebb_machine *m, const ebb_model *model)
 {
-    ebb_uses u = { 0 };
+    ebb_expert_profile u = { 0 };
 
-    memset(m->expert_missed, 0, sizeof m->expert_missed);
-    m->expert_pace = 0;
-    if (ebb_uses_load(&u, ebb_model_get_info(model)->fingerprint))
+    memset(m->expert_miss_rate, 0, sizeof m->expert_miss_rate);
+    m->expert_slowdown = 0;
+    if (ebb_expert_profile_load(&u, ebb_model_get_info(model)->fingerprint))
         ebb_machine_set_experts(m, &u);
-    ebb_uses_fini(&u);
+    ebb_expert_profile_fini(&u);
 }
 
 ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, bool with_disk, ebb_error *err)
@@ -372,31 +372,31 @@ ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb
                .device = ebb_machine_device(model), .o = opts };
     ebb_disk_speeds disk = { .device = w.device, .io = opts ? opts->io : EBB_IO_AUTO };
     ebb_speeds known;
-    ebb_status st = begin(m, &w, &known, err);
+    ebb_status st = begin_measuring(m, &w, &known, err);
 
     if (opts && opts->draft)
         w.types |= ebb_machine_types(opts->draft);
     if (st != EBB_OK)
         return st;
     ebb_machine_recall_experts(m, model);
-    m->cached_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
+    m->page_cache_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
     with_disk = with_disk && first->fd >= 0 && m->disk_bytes_s <= 0 && !ebb_machine_recall_disk(m, &known, &disk);
     if (ebb_machine_recall_types(m, &known, w.types) && !with_disk)
         return EBB_OK;
-    return measure(m, &w, with_disk, &known, err);
+    return measure_wish(m, &w, with_disk, &known, err);
 }
 
-ebb_status ebb_machine_readers(const char *path, ebb_disk_reader out[EBB_N_DISK_READERS], ebb_error *err)
+ebb_status ebb_machine_measure_readers(const char *path, ebb_disk_reader out[EBB_N_DISK_READERS], ebb_error *err)
 {
     ebb_read_speed speeds[EBB_IO_MMAP + 1];
-    ebb_status st = ebb_read_measure_path(path, EBB_IO_AUTO, speeds, err);
+    ebb_status st = ebb_read_speed_measure_path(path, EBB_IO_AUTO, speeds, err);
 
     memset(out, 0, EBB_N_DISK_READERS * sizeof *out);
     for (int i = 0; i < EBB_N_DISK_READERS && st == EBB_OK; i++) {
         ebb_io io = (ebb_io)(EBB_IO_URING + i);
         const ebb_read_speed *s = &speeds[io];
 
-        out[i] = (ebb_disk_reader){ .is_allowed = s->is_allowed, .is_best = ebb_read_best(speeds) == io,
+        out[i] = (ebb_disk_reader){ .is_allowed = s->is_allowed, .is_best = ebb_read_speed_best(speeds) == io,
                                     .bytes_s = s->bytes_s, .cpu_s_per_gb = s->cpu_s_per_gb };
         snprintf(out[i].name, sizeof out[i].name, "%s", ebb_reader_get(io)->name);
         snprintf(out[i].why_not, sizeof out[i].why_not, "%s", s->why_not);

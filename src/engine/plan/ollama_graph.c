@@ -58,7 +58,7 @@ static double element_bytes(const char *kv_type)
     return kv_type && strcmp(kv_type, "f32") == 0 ? 4 : 2;
 }
 
-static uint64_t times(uint64_t n, double p)
+static uint64_t scale_bytes(uint64_t n, double p)
 {
     return (uint64_t)((double)n * p);
 }
@@ -69,7 +69,7 @@ static uint64_t kv_generic(const facts *f, uint64_t i)
     uint64_t k = of_layer(&o->kv_heads, i), conv;
 
     if (of_layer(&o->heads, i) > 0 && k > 0)
-        return times(f->C * (f->Dk + f->Dv) * k, f->P);
+        return scale_bytes(f->C * (f->Dk + f->Dv) * k, f->P);
     conv = o->ssm_conv > 0 ? (o->ssm_conv - 1) * (o->ssm_inner + 2 * o->ssm_groups * o->ssm_state) : 0;
     return (conv + o->ssm_state * o->ssm_inner) * 4;
 }
@@ -151,7 +151,7 @@ static void rule_gemma3(facts *f)
     rule_gemma(f);
     for (uint64_t i = 0; i < f->o->n_layers; i++)
         if ((i + 1) % 6 != 0)
-            f->g->kv[i] = times((f->Np * f->o->window + f->B) * (f->Dk + f->Dv) * f->K, f->P);
+            f->g->kv[i] = scale_bytes((f->Np * f->o->window + f->B) * (f->Dk + f->Dv) * f->K, f->P);
 }
 
 static void rule_command_r(facts *f)
@@ -208,7 +208,7 @@ static void rule_chatglm(facts *f)
 static void rule_gpt_oss(facts *f)
 {
     const uint64_t window = 4096;
-    uint64_t unit = times((f->Dk + f->Dv) * f->K, f->P);
+    uint64_t unit = scale_bytes((f->Dk + f->Dv) * f->K, f->P);
 
     for (uint64_t i = 0; i < f->o->n_layers; i++)
         f->g->kv[i] = unit * (i % 2 == 0 ? f->Np * window + f->B : f->C);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ebb/ollama.h"
-#include "model_file.h"
+#include "open/model_file.h"
 
 #define MAX_LAYERS 100000u       /* a hostile block_count must not become an allocation */
 
@@ -62,7 +62,7 @@ static bool is(const char *name, size_t n, const char *group)
 }
 
 /* The layer of a group "blk.7"; false for any other. */
-static bool layer_of(const char *name, size_t n, uint64_t *layer)
+static bool tensor_layer(const char *name, size_t n, uint64_t *layer)
 {
     char *end;
 
@@ -79,7 +79,7 @@ void ebb_ollama_model_add_tensor(ebb_ollama_model *o, const ebb_tensor_info *t)
 
     for (uint32_t d = 0; d < t->n_dims; d++)
         elements *= t->dims[d];
-    if (layer_of(t->name, n, &layer)) {
+    if (tensor_layer(t->name, n, &layer)) {
         if (layer < o->n_layers) {
             o->layer_bytes[layer] += t->n_bytes;
             o->has_layer[layer] = true;

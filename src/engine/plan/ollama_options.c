@@ -12,7 +12,7 @@ static bool is_in(const char *arch, const char *const *list)
 }
 
 /* Blanks, then quotes, are cut off both ends. */
-static const char *trimmed(const char *s, size_t *n)
+static const char *trimmed_env(const char *s, size_t *n)
 {
     static const char *const cut[] = { " \t\r\n", "\"'" };
 
@@ -28,14 +28,14 @@ static const char *trimmed(const char *s, size_t *n)
     return s;
 }
 
-static uint64_t number(const char *s, uint64_t otherwise)
+static uint64_t parse_number(const char *s, uint64_t otherwise)
 {
     uint64_t v = 0;
     size_t n;
 
     if (!s)
         return otherwise;
-    s = trimmed(s, &n);
+    s = trimmed_env(s, &n);
     if (n == 0 || n > 19)
         return otherwise;
     for (size_t i = 0; i < n; i++) {
@@ -53,7 +53,7 @@ static bool boolean(const char *s, bool otherwise)
 
     if (!s)
         return otherwise;
-    s = trimmed(s, &n);
+    s = trimmed_env(s, &n);
     if (n == 0)
         return otherwise;
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
@@ -69,7 +69,7 @@ static const char *cache_type(const char *s)
 
     if (!s)
         return "f16";
-    s = trimmed(s, &n);
+    s = trimmed_env(s, &n);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         size_t j = 0;
         while (j < n && known[i][j] && (s[j] | 0x20) == (known[i][j] | 0x20))
@@ -102,7 +102,7 @@ ebb_ollama_settings ebb_ollama_resolve(const ebb_ollama_model *o, const ebb_olla
     const uint64_t usual_batch = 512, usual_ctx = 4096, long_ctx = 8192, vision_ctx = 2048;
     ebb_ollama_settings s = { 0 };
 
-    s.n_ctx = r->n_ctx ? r->n_ctx : number(r->env_ctx, usual_ctx);
+    s.n_ctx = r->n_ctx ? r->n_ctx : parse_number(r->env_ctx, usual_ctx);
     if (is_in(o->arch, long_by_default) && r->total_vram_bytes >= (uint64_t)20 << 30 && s.n_ctx < long_ctx)
         s.n_ctx = long_ctx;
     if (s.n_ctx < 4)
@@ -114,14 +114,14 @@ ebb_ollama_settings ebb_ollama_resolve(const ebb_ollama_model *o, const ebb_olla
     s.n_batch = r->n_batch ? r->n_batch : usual_batch;
     if (s.n_batch > s.n_ctx)
         s.n_batch = s.n_ctx;
-    s.n_parallel = number(r->env_parallel, 1);
+    s.n_parallel = parse_number(r->env_parallel, 1);
     if (s.n_parallel < 1 || o->is_embedding || is_in(o->arch, one_sequence))
         s.n_parallel = 1;
     if (o->is_embedding && s.n_batch < s.n_ctx)
         s.n_batch = s.n_ctx;
     s.flash = flash_of(o, r);
     s.kv_type = s.flash ? cache_type(r->env_kv_type) : "f16";
-    s.overhead_bytes = number(r->env_overhead, 0);
+    s.overhead_bytes = parse_number(r->env_overhead, 0);
     s.spread = boolean(r->env_spread, false);
     return s;
 }

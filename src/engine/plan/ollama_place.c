@@ -45,7 +45,7 @@ static void open_in_front(entries *l, size_t gpu, size_t layer)
 }
 
 /* Fill from the last layer and the last card. */
-static entries greedy(const uint64_t *sizes, uint64_t n, const card *cards, size_t n_cards, float capacity, int64_t wanted)
+static entries fill_cards_greedily(const uint64_t *sizes, uint64_t n, const card *cards, size_t n_cards, float capacity, int64_t wanted)
 {
     entries l = { 0 };
     size_t d = n_cards - 1;
@@ -74,13 +74,13 @@ static entries greedy(const uint64_t *sizes, uint64_t n, const card *cards, size
 static entries smallest_share(const uint64_t *sizes, uint64_t n, const card *cards, size_t n_cards, bool force, int64_t wanted)
 {
     float high = wanted >= 0 && force ? 1000.0f : 1.0f, low = 0.0f;
-    entries best = greedy(sizes, n, cards, n_cards, high, wanted);
+    entries best = fill_cards_greedily(sizes, n, cards, n_cards, high, wanted);
 
     while (high - low > 1e-6f) {
         float mid = (low + high) / 2;
         if (mid == low || mid == high)           /* neighbours: further apart than 1e-6 from 16 on */
             break;
-        entries attempt = greedy(sizes, n, cards, n_cards, mid, wanted);
+        entries attempt = fill_cards_greedily(sizes, n, cards, n_cards, mid, wanted);
         if (attempt.placed == best.placed) {
             high = mid;
             best = attempt;
@@ -120,7 +120,7 @@ static entries fit(const uint64_t *sizes, uint64_t n, const card *cards, size_t 
     return l;
 }
 
-static entries assign(const placer *p, card *cards, size_t n_cards, size_t last_used)
+static entries place_on_cards(const placer *p, card *cards, size_t n_cards, size_t last_used)
 {
     int64_t wanted = p->opts->num_gpu;
     bool spread = p->opts->spread, force = !p->opts->require_full;
@@ -162,7 +162,7 @@ static void sort_cards(card *cards, size_t n)
         }
 }
 
-static entries build(const placer *p)
+static entries build_placement(const placer *p)
 {
     card cards[EBB_OLLAMA_GPUS];
     entries best = { 0 };
@@ -188,14 +188,14 @@ static entries build(const placer *p)
         }
         if (n == 0)
             continue;
-        entries l = assign(p, group, n, last_used);
+        entries l = place_on_cards(p, group, n, last_used);
         if (l.placed > best.placed)
             best = l;
     }
     return best;
 }
 
-static ebb_status check(const placer *p, const entries *l, uint64_t cpu_bytes, ebb_error *err)
+static ebb_status check_placement(const placer *p, const entries *l, uint64_t cpu_bytes, ebb_error *err)
 {
     const ebb_ollama_options *o = p->opts;
 
@@ -228,8 +228,8 @@ static ebb_status iterate(placer *p, uint64_t graph, entries *l, ebb_error *err)
     memset(l, 0, sizeof *l);
     do {
         previous = l->n;
-        *l = build(p);
-        ebb_status st = check(p, l, left_for_cpu(p, l), err);
+        *l = build_placement(p);
+        ebb_status st = check_placement(p, l, left_for_cpu(p, l), err);
         if (st != EBB_OK)
             return st;
         if (l->n <= previous)
@@ -265,7 +265,7 @@ static void display(ebb_ollama_layout *out)
     }
 }
 
-static void report(const placer *p, const entries *l, const ebb_ollama_graph *g, ebb_ollama_layout *out)
+static void fill_layout(const placer *p, const entries *l, const ebb_ollama_graph *g, ebb_ollama_layout *out)
 {
     size_t projector = projector_card(p);
 
@@ -324,7 +324,7 @@ ebb_status ebb_ollama_place(const ebb_ollama_model *o, const ebb_ollama_graph *g
     }
     st = iterate(&p, graph, &l, err);
     if (st == EBB_OK)
-        report(&p, &l, g, out);
+        fill_layout(&p, &l, g, out);
     free(sizes);
     return st;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "model_file.h"
+#include "open/model_file.h"
 #include "plan/layout.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -27,10 +27,10 @@
 
 /* -- The layout ---------------------------------------------------------------- */
 
-void ebb_layout_arena(ebb_net *net, ebb_run *run, ebb_arena *a)
+void ebb_layout_arena(ebb_net *net, ebb_forward *run, ebb_arena *a)
 {
     ebb_net_layout(net, a);
-    ebb_run_layout(run, a);
+    ebb_forward_layout(run, a);
 }
 
 /* Heads that are kept as one; types that do not suit are refused later. */
@@ -41,17 +41,17 @@ static uint32_t kv_unit(const ebb_plan *plan, const ebb_net *net)
     return unit ? unit : 1;
 }
 
-void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_run *run)
+void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_forward *run)
 {
     run->net = net;
     run->n_threads = plan->n_threads;
-    run->cap_cols = plan->n_chunk;
+    run->cap_tokens = plan->n_batch;
     run->n_ctx = plan->n_ctx;
-    run->cap_logits = plan->n_ahead + 1;
+    run->cap_logits = plan->n_draft_max + 1;
     run->k_type = plan->kv_k;
     run->v_type = plan->kv_v;
     run->unit = kv_unit(plan, net);
-    run->n_states = net->state_bytes ? EBB_N_SLOTS : 0;
+    run->n_states = net->state_bytes ? EBB_N_STATE_SLOTS : 0;
 }
 
 ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_layer *layers)
@@ -59,7 +59,7 @@ ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_laye
     ebb_net_kv_layers(net, kv_unit(plan, net), layers);
     return (ebb_kv_shape){
         .n_layers = net->n_layers, .layers = layers, .k_type = plan->kv_k, .v_type = plan->kv_v,
-        .window = net->window, .n_ctx = plan->n_ctx, .n_chunk = plan->n_chunk,
+        .window = net->window, .n_ctx = plan->n_ctx, .n_batch = plan->n_batch,
     };
 }
 
@@ -78,7 +78,7 @@ typedef struct planning {
     ebb_net         *net;        /* written to by the layout only */
     const ebb_engine_opts *o;
     ebb_kv_layer    *layers;
-    bool            *stays;      /* [n_extents] resident, by the choices that stand in the plan */
+    bool            *is_resident; /* [n_extents] resident, by the choices that stand in the plan */
     bool             in_memory;  /* the whole file is: nothing to pin or stream */
     bool             is_live;    /* the buffers stand: they are not laid out again */
     const ebb_machine *machine;
@@ -99,28 +99,28 @@ static uint64_t kv_bytes(const planning *q)
 
 static uint64_t activation_bytes(const planning *q)
 {
-    ebb_arena count = { 0 };
-    ebb_run run = { 0 };
+    ebb_arena arena = { 0 };
+    ebb_forward run = { 0 };
 
     ebb_layout_run(q->p, q->net, &run);
-    ebb_layout_arena(q->net, &run, &count);
-    return ebb_size_plus(count.used, ebb_layout_session_bytes(q->net, q->p->n_ctx));
+    ebb_layout_arena(q->net, &run, &arena);
+    return ebb_size_plus(arena.used, ebb_layout_session_bytes(q->net, q->p->n_ctx));
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
 /* Room for what is in use and on its way: more would only leave the processor's cache, in
  * which it is multiplied faster and into which many a disk reads faster too. */
-static uint64_t largest_part(const ebb_net *net, bool is_certain, const bool *stays)
+static uint64_t largest_part(const ebb_net *net, bool is_certain, const bool *is_resident)
 {
     uint64_t part = 0;
 
     for (uint32_t i = 0; i < net->n_extents; i++)
-        if (net->extents[i].is_certain == is_certain && !(stays && stays[i]))
-            part = larger(part, pinned_bytes(&net->extents[i]));
+        if (net->extents[i].is_certain == is_certain && !(is_resident && is_resident[i]))
+            part = max_u64(part, pinned_bytes(&net->extents[i]));
     return part;
 }
 
@@ -129,12 +129,12 @@ static uint64_t whole_pages(uint64_t bytes)
     return (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
 }
 
-static uint64_t ring_bytes(const ebb_net *net, const bool *stays)
+static uint64_t ring_bytes(const ebb_net *net, const bool *is_resident)
 {
-    return whole_pages(larger(RING_LEAST, RING_PARTS * largest_part(net, true, stays)));
+    return whole_pages(max_u64(RING_LEAST, RING_PARTS * largest_part(net, true, is_resident)));
 }
 
-uint64_t ebb_plan_ring_least(const ebb_net *net)
+uint64_t ebb_plan_ring_min_bytes(const ebb_net *net)
 {
     return whole_pages(largest_part(net, true, NULL));
 }
@@ -145,19 +145,19 @@ static uint64_t least_for_experts(const ebb_net *net, uint64_t one)
     return ebb_size_times(2 * EXPERT_MATRICES * (uint64_t)net->n_expert_used, one);
 }
 
-uint64_t ebb_plan_experts_least(const ebb_net *net)
+uint64_t ebb_plan_experts_min_bytes(const ebb_net *net)
 {
     return least_for_experts(net, largest_part(net, false, NULL));
 }
 
-uint64_t ebb_plan_ring(const ebb_net *net)
+uint64_t ebb_plan_ring_bytes(const ebb_net *net)
 {
     return ring_bytes(net, NULL);
 }
 
 /* Of the extents that are certain (or not), as many bytes as there are, spread evenly over the
  * pass: then a read always has something to be computed beside it.  What they take. */
-static uint64_t spread(const ebb_net *net, bool is_certain, uint64_t bytes, bool *stays)
+static uint64_t spread_extents(const ebb_net *net, bool is_certain, uint64_t bytes, bool *is_resident)
 {
     uint64_t total = 0, passed = 0, taken = 0;
 
@@ -169,8 +169,8 @@ static uint64_t spread(const ebb_net *net, bool is_certain, uint64_t bytes, bool
         if (net->extents[i].is_certain != is_certain)
             continue;
         passed += n;
-        stays[i] = bytes >= total || (double)(taken + n) <= (double)bytes / (double)total * (double)passed;
-        taken += stays[i] ? n : 0;
+        is_resident[i] = bytes >= total || (double)(taken + n) <= (double)bytes / (double)total * (double)passed;
+        taken += is_resident[i] ? n : 0;
     }
     return taken;
 }
@@ -180,57 +180,57 @@ static bool is_whole_resident(const ebb_plan *p, ebb_placement placement, uint32
 {
     if (group == p->n_layers)
         return !p->streams_output;
-    if (placement == EBB_PLACE_FIRST)
+    if (placement == EBB_PLACEMENT_FIRST)
         return group < p->n_resident;
-    if (placement == EBB_PLACE_LAST)
+    if (placement == EBB_PLACEMENT_LAST)
         return group >= p->n_layers - p->n_resident;
     /* evenly: layer i is resident where i * share passes a whole number */
     return (uint64_t)(group + 1) * p->n_resident / p->n_layers > (uint64_t)group * p->n_resident / p->n_layers;
 }
 
-uint64_t ebb_plan_stays(const ebb_net *net, const ebb_plan *p, ebb_placement placement, bool *stays)
+uint64_t ebb_plan_resident_extents(const ebb_net *net, const ebb_plan *p, ebb_placement placement, bool *is_resident)
 {
     uint64_t left = p->spread_bytes, experts = 0;
 
     for (uint32_t i = 0; i < net->n_extents; i++)
-        stays[i] = is_whole_resident(p, placement, net->extents[i].group);
+        is_resident[i] = is_whole_resident(p, placement, net->extents[i].group);
     if (!p->is_spread)
         return 0;
-    left -= spread(net, true, left, stays);      /* what every pass needs first */
+    left -= spread_extents(net, true, left, is_resident); /* what every pass needs first */
     for (uint32_t i = 0; i < net->n_extents; i++)
         experts += net->extents[i].is_certain ? 0 : pinned_bytes(&net->extents[i]);
     if (experts > left)                          /* which of them stay is for their use to say */
-        return spread(net, false, 0, stays), left;
-    return spread(net, false, experts, stays), 0;
+        return spread_extents(net, false, 0, is_resident), left;
+    return spread_extents(net, false, experts, is_resident), 0;
 }
 
 /* Memory for streamed experts. */
 static uint64_t expert_bytes(const planning *q, uint64_t left)
 {
-    uint64_t one = largest_part(q->net, false, q->stays);
+    uint64_t one = largest_part(q->net, false, q->is_resident);
 
     return one ? ebb_size_plus(least_for_experts(q->net, one), left) : 0;
 }
 
 /* Share of what is chosen that is read where that share of the experts has room: as it was before, else as if all
  * were chosen alike. */
-static double missed(const planning *q, double room)
+static double predict_miss_rate(const planning *q, double room)
 {
-    const double *at = q->machine->expert_missed;
+    const double *at = q->machine->expert_miss_rate;
     double i = floor(room * 16);
 
     return at[0] > 0 ? at[(int)i] + (room * 16 - i) * (at[(int)i + 1] - at[(int)i]) : 1 - room;
 }
 
-void ebb_plan_set_missed(const ebb_net *net, ebb_plan *p, double missed)
+void ebb_plan_set_miss_rate(const ebb_net *net, ebb_plan *p, double miss_rate)
 {
     uint64_t chosen = p->expert_disk_bytes / net->n_expert * net->n_expert_used;
 
-    missed = missed > MISSED_LEAST ? missed : MISSED_LEAST;
+    miss_rate = miss_rate > MISSED_LEAST ? miss_rate : MISSED_LEAST;
     p->stream_bytes -= p->expert_read_bytes;
-    p->expert_read_bytes = (uint64_t)(missed * (double)chosen);
+    p->expert_read_bytes = (uint64_t)(miss_rate * (double)chosen);
     p->stream_bytes += p->expert_read_bytes;
-    p->expert_hits = missed < 1 ? 1 - missed : 0;
+    p->expert_hit_rate = miss_rate < 1 ? 1 - miss_rate : 0;
 }
 
 static uint64_t total_bytes(const ebb_plan *p)
@@ -247,34 +247,34 @@ static uint64_t total_bytes(const ebb_plan *p)
 }
 
 /* Fill the parts for the choices that stand in the plan. */
-static void count(const planning *q)
+static void count_bytes(const planning *q)
 {
     ebb_plan *p = q->p;
     uint64_t experts = 0, left;
 
-    if (p->n_chunk > p->n_ctx)
-        p->n_chunk = p->n_ctx;
+    if (p->n_batch > p->n_ctx)
+        p->n_batch = p->n_ctx;
     p->weights_resident_bytes = 0;
     p->stream_bytes = 0;
-    left = ebb_plan_stays(q->net, p, q->o->placement, q->stays);
+    left = ebb_plan_resident_extents(q->net, p, q->o->placement, q->is_resident);
     for (uint32_t i = 0; i < q->net->n_extents; i++) {
         const ebb_res_extent *x = &q->net->extents[i];
 
-        if (q->stays[i])
+        if (q->is_resident[i])
             p->weights_resident_bytes += pinned_bytes(x);
         else
             *(x->is_certain ? &p->stream_bytes : &experts) += x->n_bytes;
     }
     p->expert_bytes = expert_bytes(q, left);
     p->expert_read_bytes = 0;
-    p->expert_hits = 0;
+    p->expert_hit_rate = 0;
     p->expert_disk_bytes = experts;
     if (experts > p->expert_bytes)
-        ebb_plan_set_missed(q->net, p, missed(q, (double)p->expert_bytes / (double)experts));
+        ebb_plan_set_miss_rate(q->net, p, predict_miss_rate(q, (double)p->expert_bytes / (double)experts));
     if (p->is_mapped && p->stream_bytes == 0)
         p->weights_resident_bytes = ebb_net_weight_bytes(q->net);
-    p->weights_ring_bytes = p->stream_bytes > 0 ? ring_bytes(q->net, q->stays) : 0;
-    p->kv_bytes = kv_bytes(q) - p->kv_file_bytes;
+    p->weights_ring_bytes = p->stream_bytes > 0 ? ring_bytes(q->net, q->is_resident) : 0;
+    p->kv_bytes = kv_bytes(q) - p->kv_spill_bytes;
     if (!q->is_live)
         p->activation_bytes = activation_bytes(q);
     p->code_bytes = CODE_BYTES;
@@ -297,7 +297,7 @@ static uint32_t usual_ctx(const ebb_net *net, ebb_mode mode)
 }
 
 /* The context that is worth more than resident layers. */
-static uint32_t least_ctx(const planning *q)
+static uint32_t min_ctx(const planning *q)
 {
     uint32_t usual = usual_ctx(q->net, q->o->mode);
     uint32_t least = q->o->mode == EBB_MODE_MAX_CONTEXT ? usual : q->o->mode == EBB_MODE_MAX_TPS ? 2048 : 4096;
@@ -305,8 +305,8 @@ static uint32_t least_ctx(const planning *q)
     return q->o->n_ctx ? q->o->n_ctx : least < usual ? least : usual;
 }
 
-static void why(ebb_plan *p, ebb_tier tier, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void why(ebb_plan *p, ebb_tier tier, const char *fmt, ...)
+static void set_why(ebb_plan *p, ebb_tier tier, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void set_why(ebb_plan *p, ebb_tier tier, const char *fmt, ...)
 {
     va_list ap;
 
@@ -316,17 +316,17 @@ static void why(ebb_plan *p, ebb_tier tier, const char *fmt, ...)
     va_end(ap);
 }
 
-static bool use_q8(const planning *q)
+static bool use_q8_kv(const planning *q)
 {
     bool has_k = q->o->has_kv && q->o->kv_k != EBB_KV_AUTO, has_v = q->o->has_kv && q->o->kv_v != EBB_KV_AUTO;
 
     ebb_kv_type k = has_k ? q->p->kv_k : EBB_KV_Q8_0, v = has_v ? q->p->kv_v : EBB_KV_Q8_0;
 
-    if ((has_k && has_v) || !ebb_net_kv_unit(q->net, EBB_KV_Q8_0, EBB_KV_Q8_0) || ebb_plan_suit_kv(q->net, &k, &v))
+    if ((has_k && has_v) || !ebb_net_kv_unit(q->net, EBB_KV_Q8_0, EBB_KV_Q8_0) || ebb_plan_fix_kv_types(q->net, &k, &v))
         return false;
     q->p->kv_k = k;
     q->p->kv_v = v;
-    count(q);
+    count_bytes(q);
     return true;
 }
 
@@ -347,7 +347,7 @@ static void set_spread(const planning *q, uint64_t bytes)
     p->is_spread = p->streams_output = true;
     p->spread_bytes = bytes;
     p->n_resident = (uint32_t)(ebb_size_times(bytes, p->n_layers) / whole_bytes(q->net));
-    count(q);
+    count_bytes(q);
 }
 
 /* As many bytes of weights as fit. */
@@ -356,7 +356,7 @@ static bool fit_spread(const planning *q)
     ebb_plan *p = q->p;
 
     p->n_resident = p->n_layers;
-    count(q);
+    count_bytes(q);
     if (p->total_bytes <= p->budget_bytes)
         return true;
     set_spread(q, 0);
@@ -367,14 +367,14 @@ static bool fit_spread(const planning *q)
 }
 
 /* As many bytes as fit, or the layers that the user asked for, with the output or without. */
-static bool place_layers(const planning *q)
+static bool fit_layers(const planning *q)
 {
     ebb_plan *p = q->p;
 
     p->is_spread = p->streams_output = false;
-    if (!q->o->has_resident && q->o->placement == EBB_PLACE_INTERLEAVED)
+    if (!q->o->has_resident && q->o->placement == EBB_PLACEMENT_INTERLEAVED)
         return fit_spread(q);
-    if (q->o->has_resident && q->o->resident_is_percent && q->o->placement == EBB_PLACE_INTERLEAVED) {
+    if (q->o->has_resident && q->o->resident_is_percent && q->o->placement == EBB_PLACEMENT_INTERLEAVED) {
         set_spread(q, ebb_size_times(whole_bytes(q->net), q->o->resident) / 100);
         return p->total_bytes <= p->budget_bytes;
     }
@@ -382,16 +382,16 @@ static bool place_layers(const planning *q)
         p->streams_output = without;
         for (uint32_t n = p->n_layers + 1; !q->o->has_resident && n-- > 0;) {
             p->n_resident = n;
-            count(q);
+            count_bytes(q);
             if (p->total_bytes <= p->budget_bytes)
                 return true;
         }
-        count(q);
+        count_bytes(q);
         if (q->o->has_resident && p->total_bytes <= p->budget_bytes)
             return true;
     }
     p->streams_output = false;
-    count(q);
+    count_bytes(q);
     return false;
 }
 
@@ -410,35 +410,35 @@ static bool try_full(const planning *q)
     ebb_plan *p = q->p;
 
     p->n_resident = p->n_layers;
-    count(q);
-    why(p, EBB_TIER_FULL, "everything fits");
+    count_bytes(q);
+    set_why(p, EBB_TIER_FULL, "everything fits");
     if (p->total_bytes <= p->budget_bytes)
         return true;
-    if (use_q8(q))
-        why(p, EBB_TIER_TIGHT, "everything fits with KV in q8_0");
-    while (p->total_bytes > p->budget_bytes && p->n_ctx / 2 >= least_ctx(q)) {
+    if (use_q8_kv(q))
+        set_why(p, EBB_TIER_TIGHT, "everything fits with KV in q8_0");
+    while (p->total_bytes > p->budget_bytes && p->n_ctx / 2 >= min_ctx(q)) {
         p->n_ctx /= 2;
-        count(q);
-        why(p, EBB_TIER_TIGHT, "everything fits with a context of %u", p->n_ctx);
+        count_bytes(q);
+        set_why(p, EBB_TIER_TIGHT, "everything fits with a context of %u", p->n_ctx);
     }
     return p->total_bytes <= p->budget_bytes;
 }
 
 /* As many blocks of K and V in a file as are too many: all but those of a step. */
-static bool overflow_kv(const planning *q)
+static bool spill_kv_to_file(const planning *q)
 {
     ebb_plan *p = q->p;
     ebb_kv_shape shape = ebb_layout_kv(p, q->net, q->layers);
-    uint64_t block = ebb_kv_all_block_bytes(&shape), n = ebb_kv_blocks_of(p->n_ctx) + 1, least = ebb_kv_blocks_of(p->n_chunk) + OPEN_BLOCKS;
+    uint64_t block = ebb_kv_all_block_bytes(&shape), n = ebb_kv_blocks_of(p->n_ctx) + 1, least = ebb_kv_blocks_of(p->n_batch) + OPEN_BLOCKS;
     uint64_t more;
 
-    if (q->o->no_kv_cache || block == 0 || p->kv_file_bytes > 0 || n <= least)
+    if (q->o->no_kv_cache || block == 0 || p->kv_spill_bytes > 0 || n <= least)
         return false;
     set_spread(q, 0);
     more = (p->total_bytes - p->budget_bytes + block - 1) / block;
     if (p->total_bytes <= p->budget_bytes || p->total_bytes == UINT64_MAX || more > n - least)
         return false;
-    p->kv_file_bytes = more * block;
+    p->kv_spill_bytes = more * block;
     return true;
 }
 
@@ -446,15 +446,15 @@ static void why_streaming(ebb_plan *p)
 {
     char read[16], out[16], all[16];
 
-    why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %s are read for each token",
+    set_why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %s are read for each token",
         p->n_resident, p->n_layers, ebb_size_text(p->stream_bytes, read));
-    ebb_size_text(p->kv_file_bytes, out);
-    ebb_size_text(p->kv_bytes + p->kv_file_bytes, all);
-    if (p->kv_file_bytes && p->stream_bytes == 0)
-        why(p, EBB_TIER_CRITICAL, "the weights fit; %s of %s of K and V go to a file", out, all);
-    else if (p->kv_file_bytes)
-        why(p, EBB_TIER_CRITICAL, "no layer fits, and %s of %s of K and V go to a file; up to %s are read for each token",
-            out, all, ebb_size_text(p->stream_bytes + p->kv_file_bytes, read));
+    ebb_size_text(p->kv_spill_bytes, out);
+    ebb_size_text(p->kv_bytes + p->kv_spill_bytes, all);
+    if (p->kv_spill_bytes && p->stream_bytes == 0)
+        set_why(p, EBB_TIER_CRITICAL, "the weights fit; %s of %s of K and V go to a file", out, all);
+    else if (p->kv_spill_bytes)
+        set_why(p, EBB_TIER_CRITICAL, "no layer fits, and %s of %s of K and V go to a file; up to %s are read for each token",
+            out, all, ebb_size_text(p->stream_bytes + p->kv_spill_bytes, read));
 }
 
 /* Part of the weights is read for each pass. */
@@ -462,14 +462,14 @@ static bool try_streaming(const planning *q)
 {
     ebb_plan *p = q->p;
 
-    if (!q->o->has_resident || !place_layers(q)) /* layers that are not asked for cost room */
-        (void)use_q8(q);
-    while (!place_layers(q)) {
-        if (p->n_chunk / 2 >= CHUNK_MIN && !q->o->n_chunk)
-            p->n_chunk /= 2;
-        else if (p->n_ctx / 2 >= least_ctx(q) && !q->o->n_ctx)
+    if (!q->o->has_resident || !fit_layers(q))   /* layers that are not asked for cost room */
+        (void)use_q8_kv(q);
+    while (!fit_layers(q)) {
+        if (p->n_batch / 2 >= CHUNK_MIN && !q->o->n_batch)
+            p->n_batch /= 2;
+        else if (p->n_ctx / 2 >= min_ctx(q) && !q->o->n_ctx)
             p->n_ctx /= 2;
-        else if (overflow_kv(q))
+        else if (spill_kv_to_file(q))
             continue;
         else if (p->n_ctx / 2 >= CTX_MIN && !q->o->n_ctx)
             p->n_ctx /= 2;
@@ -477,13 +477,13 @@ static bool try_streaming(const planning *q)
             return false;
     }
     why_streaming(p);
-    if (p->stream_bytes == 0 && p->kv_file_bytes == 0)
-        why(p, EBB_TIER_TIGHT, "everything fits with a smaller chunk");
+    if (p->stream_bytes == 0 && p->kv_spill_bytes == 0)
+        set_why(p, EBB_TIER_TIGHT, "everything fits with a smaller chunk");
     return true;
 }
 
 /* What the least would be: nothing resident but the ring, for the message. */
-static void refuse(const planning *q, const char *limit)
+static void explain_refusal(const planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
     char need[16], have[16];
@@ -492,18 +492,18 @@ static void refuse(const planning *q, const char *limit)
     if (!q->o->has_resident)
         p->n_resident = 0;
     p->streams_output = !q->o->has_resident;
-    count(q);
-    p->least_bytes = p->total_bytes;
+    count_bytes(q);
+    p->min_bytes = p->total_bytes;
     ebb_size_text(p->total_bytes, need);
     ebb_size_text(p->budget_bytes, have);
     if (q->o->has_resident && p->n_resident > 0)
-        why(p, EBB_TIER_CRITICAL, "%u resident layers take %s, there is room for %s (%.60s); fewer would fit", p->n_resident,
+        set_why(p, EBB_TIER_CRITICAL, "%u resident layers take %s, there is room for %s (%.60s); fewer would fit", p->n_resident,
             need, have, limit);
     else
-        why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s, there is room for %s (%.60s)", p->n_ctx, need, have, limit);
+        set_why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s, there is room for %s (%.60s)", p->n_ctx, need, have, limit);
 }
 
-static void choose(const planning *q, const char *limit)
+static void choose_plan(const planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
     const char *other_kv;
@@ -511,21 +511,21 @@ static void choose(const planning *q, const char *limit)
     p->n_ctx = q->o->n_ctx ? q->o->n_ctx : usual_ctx(q->net, q->o->mode);
     p->kv_k = q->o->has_kv && q->o->kv_k != EBB_KV_AUTO ? q->o->kv_k : EBB_KV_F16;
     p->kv_v = q->o->has_kv && q->o->kv_v != EBB_KV_AUTO ? q->o->kv_v : EBB_KV_F16;
-    other_kv = ebb_plan_suit_kv(q->net, &p->kv_k, &p->kv_v);
+    other_kv = ebb_plan_fix_kv_types(q->net, &p->kv_k, &p->kv_v);
     p->n_resident = asked_layers(q);
     p->is_mapped = q->in_memory;
     if (q->in_memory || p->n_resident == p->n_layers) {
         p->fits = try_full(q) || q->in_memory;
         if (!q->o->has_resident && p->total_bytes <= p->budget_bytes / 100 * COMFORT_PERCENT)
             p->is_mapped = true;
-        count(q);
+        count_bytes(q);
     }
     if (!p->fits) {
         p->n_resident = asked_layers(q);
         p->fits = try_streaming(q);
     }
     if (!p->fits)
-        refuse(q, limit);
+        explain_refusal(q, limit);
     if (other_kv) {
         size_t n = strlen(p->why);
 
@@ -533,48 +533,48 @@ static void choose(const planning *q, const char *limit)
     }
 }
 
-static ebb_status begin(planning *q, const ebb_model *m, ebb_error *err)
+static ebb_status begin_planning(planning *q, const ebb_model *m, ebb_error *err)
 {
     const ebb_net *net = q->net;
 
     q->layers = calloc(net->n_layers, sizeof *q->layers);
-    q->stays = calloc(net->n_extents, sizeof *q->stays);
-    if (!q->layers || !q->stays)
+    q->is_resident = calloc(net->n_extents, sizeof *q->is_resident);
+    if (!q->layers || !q->is_resident)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
     q->in_memory = ebb_gguf_get_part(ebb_model_gguf(m), 0)->fd < 0;
     return EBB_OK;
 }
 
-static void end(planning *q)
+static void end_planning(planning *q)
 {
     free(q->layers);
-    free(q->stays);
+    free(q->is_resident);
 }
 
 static const ebb_engine_opts defaults;
 
-ebb_status ebb_plan_beside(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
-                           uint64_t draft_bytes, uint32_t n_ahead, ebb_plan *p, ebb_error *err)
+ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
+                           uint64_t draft_bytes, uint32_t n_draft_max, ebb_plan *p, ebb_error *err)
 {
     planning q = { .net = net, .o = opts ? opts : &defaults, .p = p, .machine = machine };
     bool is_capped = q.o->ram_bytes && q.o->ram_bytes < machine->available_bytes;
-    uint32_t chunk = q.o->n_chunk ? q.o->n_chunk : CHUNK_DEFAULT;
-    ebb_status st = begin(&q, m, err);
+    uint32_t chunk = q.o->n_batch ? q.o->n_batch : CHUNK_DEFAULT;
+    ebb_status st = begin_planning(&q, m, err);
 
     memset(p, 0, sizeof *p);
     p->n_threads = q.o->n_threads ? q.o->n_threads : machine->n_cpus;
     p->n_layers = net->n_layers;
     p->draft_bytes = draft_bytes;
-    p->n_ahead = n_ahead;
+    p->n_draft_max = n_draft_max;
     p->tokenizer_bytes = ebb_model_bytes(m);
-    p->n_chunk = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
+    p->n_batch = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
     p->budget_bytes = is_capped ? q.o->ram_bytes : machine->available_bytes;
     p->pass_bytes = ebb_net_pass_bytes(net);
     if (st == EBB_OK) {
-        choose(&q, is_capped ? "--ram" : machine->available_why);
+        choose_plan(&q, is_capped ? "--ram" : machine->available_why);
         ebb_plan_predict(net, machine, p);
     }
-    end(&q);
+    end_planning(&q);
     if (st == EBB_OK && !ebb_net_kv_unit(net, p->kv_k, p->kv_v))
         st = EBB_FAIL(err, EBB_UNSUPPORTED, "this KV type needs rows of a multiple of 32 elements, they have %u heads of %u; --kv f16 works",
                       net->n_head_kv, net->dim_k);
@@ -586,28 +586,28 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
 {
     ebb_engine_opts o = opts ? *opts : defaults;
     planning q = { .net = net, .o = &o, .p = p, .is_live = true, .machine = machine };
-    ebb_status st = begin(&q, m, err);
+    ebb_status st = begin_planning(&q, m, err);
 
     if (st != EBB_OK) {
-        end(&q);
+        end_planning(&q);
         return st;
     }
     o.has_resident = false;
     p->budget_bytes = budget_bytes;
     p->is_mapped = q.in_memory;
-    p->fits = place_layers(&q);
-    if (p->fits && (p->stream_bytes > 0 || p->kv_file_bytes > 0))
+    p->fits = fit_layers(&q);
+    if (p->fits && (p->stream_bytes > 0 || p->kv_spill_bytes > 0))
         why_streaming(p);
     else if (p->fits)
-        why(p, p->kv_k == EBB_KV_F16 ? EBB_TIER_FULL : EBB_TIER_TIGHT, "everything fits");
+        set_why(p, p->kv_k == EBB_KV_F16 ? EBB_TIER_FULL : EBB_TIER_TIGHT, "everything fits");
     else
-        refuse(&q, "the budget");
+        explain_refusal(&q, "the budget");
     if (p->fits && p->stream_bytes == 0 && p->total_bytes <= budget_bytes / 100 * COMFORT_PERCENT)
         p->is_mapped = true;
     if (p->fits)
-        count(&q);
+        count_bytes(&q);
     ebb_plan_predict(net, machine, p);
-    end(&q);
+    end_planning(&q);
     return EBB_OK;
 }
 

@@ -22,7 +22,7 @@ static int64_t now_s(void)
 }
 
 /* Another build may have other kernels. */
-static uint64_t build(void)
+static uint64_t build_id(void)
 {
     ebb_file_id id = { 0 };
     int fd;
@@ -35,7 +35,7 @@ static uint64_t build(void)
     return (uint64_t)id.modified_ns ^ id.n_bytes << 40;
 }
 
-static ebb_speed *find(const ebb_speeds *s, const char *name)
+static ebb_speed *find_speed(const ebb_speeds *s, const char *name)
 {
     for (uint32_t i = 0; i < s->n; i++)
         if (strcmp(s->list[i].name, name) == 0)
@@ -45,7 +45,7 @@ static ebb_speed *find(const ebb_speeds *s, const char *name)
 
 /* -- The file ----------------------------------------------------------------------- */
 
-static bool read_file(ebb_buf *text)
+static bool read_speeds_file(ebb_buf *text)
 {
     ebb_buf path = { 0 };
     bool ok = ebb_path_in(EBB_DIR_CACHE, "speeds", &path, NULL) == EBB_OK &&
@@ -56,7 +56,7 @@ static bool read_file(ebb_buf *text)
 }
 
 /* "owner \t name \t v0 \t v1 \t when"; false: not one of ours. */
-static bool parse(const char *line, size_t n, const char *owner, ebb_speed *out)
+static bool parse_speed(const char *line, size_t n, const char *owner, ebb_speed *out)
 {
     size_t n_owner = strlen(owner);
     char text[256];
@@ -76,12 +76,12 @@ void ebb_speeds_load(ebb_speeds *s, const ebb_kernels *kern, uint32_t n_threads)
 
     memset(s, 0, sizeof *s);
     ebb_cpu_name(cpu);
-    snprintf(s->owner, sizeof s->owner, "%s, %s, %u threads, build %llx", cpu, kern->name, n_threads, (unsigned long long)build());
-    if (read_file(&text))
+    snprintf(s->owner, sizeof s->owner, "%s, %s, %u threads, build %llx", cpu, kern->name, n_threads, (unsigned long long)build_id());
+    if (read_speeds_file(&text))
         for (const char *p = ebb_buf_text(&text); *p && s->n < EBB_MAX_SPEEDS;) {
             size_t n = strcspn(p, "\n");
 
-            s->n += parse(p, n, s->owner, &s->list[s->n]);
+            s->n += parse_speed(p, n, s->owner, &s->list[s->n]);
             p += n + (p[n] == '\n');
         }
     ebb_buf_fini(&text);
@@ -104,7 +104,7 @@ static void add_others(ebb_buf *out, const char *text, const char *owner)
     }
 }
 
-static ebb_status write_file(const ebb_buf *text, ebb_error *err)
+static ebb_status write_speeds_file(const ebb_buf *text, ebb_error *err)
 {
     ebb_buf dir = { 0 }, path = { 0 };
     ebb_status st = ebb_path_in(EBB_DIR_CACHE, NULL, &dir, err);
@@ -128,19 +128,19 @@ void ebb_speeds_save(ebb_speeds *s)
     if (!s->is_changed)
         return;
     s->is_changed = false;
-    if (read_file(&before))
+    if (read_speeds_file(&before))
         add_others(&text, ebb_buf_text(&before), s->owner);
     for (uint32_t i = 0; i < s->n; i++)
         ebb_buf_addf(&text, "%s\t%s\t%.6g\t%.6g\t%lld\n", s->owner, s->list[i].name, s->list[i].v[0], s->list[i].v[1],
                      (long long)s->list[i].when_s);
-    if (text.failed || write_file(&text, &err) != EBB_OK)
+    if (text.failed || write_speeds_file(&text, &err) != EBB_OK)
         ebb_log("plan", "speeds are not kept: %s", text.failed ? "no memory" : err.msg);
     ebb_buf_fini(&before);
     ebb_buf_fini(&text);
 }
 
 /* How old the figure is; one that a clock which was ahead has dated into the future is as old as can be. */
-static int64_t age_s(const ebb_speed *x)
+static int64_t speed_age_s(const ebb_speed *x)
 {
     int64_t age = now_s() - x->when_s;
 
@@ -151,9 +151,9 @@ static int64_t age_s(const ebb_speed *x)
 
 bool ebb_speeds_get(const ebb_speeds *s, const char *name, int64_t max_age_s, double v[2])
 {
-    const ebb_speed *x = find(s, name);
+    const ebb_speed *x = find_speed(s, name);
 
-    if (!x || age_s(x) > max_age_s)
+    if (!x || speed_age_s(x) > max_age_s)
         return false;
     memcpy(v, x->v, sizeof x->v);
     return true;
@@ -161,7 +161,7 @@ bool ebb_speeds_get(const ebb_speeds *s, const char *name, int64_t max_age_s, do
 
 void ebb_speeds_put(ebb_speeds *s, const char *name, double v0, double v1)
 {
-    ebb_speed *x = find(s, name);
+    ebb_speed *x = find_speed(s, name);
 
     if (!x && s->n == EBB_MAX_SPEEDS)
         return;
@@ -176,8 +176,8 @@ void ebb_speeds_put(ebb_speeds *s, const char *name, double v0, double v1)
 
 void ebb_speeds_offer(ebb_speeds *s, const char *name, double v0, double v1)
 {
-    const ebb_speed *x = find(s, name);
+    const ebb_speed *x = find_speed(s, name);
 
-    if (!x || v0 > x->v[0] || age_s(x) > DAY_S)
+    if (!x || v0 > x->v[0] || speed_age_s(x) > DAY_S)
         ebb_speeds_put(s, name, v0, v1);
 }

@@ -6,12 +6,12 @@
  * that a layer has chosen are urgent and go before everything else; those that the next
  * one may choose come soon, in the order in which they were asked for.
  *
- * The home of what is WANTED has no memory yet: its pages are taken as it is read.  So whoever reads asks before
+ * The home of what is BACKGROUND has no memory yet: its pages are taken as it is read.  So whoever reads asks before
  * each of its pieces whether there is room, and what is still to be taken is counted.
  *
- *      URGENT, SOON, WANTED --next--> COMING --all pieces--> HERE
- *        ^                               | a read fails
- *        +------------------ asked for - FAILED
+ *      URGENT, PREFETCH, BACKGROUND --next--> IN_FLIGHT --all pieces--> LOADED
+ *        ^                                      | a read fails
+ *        +------------------------ asked for - FAILED
  *
  * Everything is called with the ring's lock held. */
 #ifndef EBB_LOADS_H
@@ -20,18 +20,18 @@
 #include "residency/residency.h"
 
 #define EBB_MAX_LOADS 16u        /* under way at a time */
-#define EBB_MAX_SOON  64u
+#define EBB_MAX_PREFETCH 64u
 
 typedef enum ebb_load_state {
-    EBB_LOAD_NONE, EBB_LOAD_WANTED, EBB_LOAD_SOON, EBB_LOAD_URGENT, EBB_LOAD_COMING, EBB_LOAD_HERE, EBB_LOAD_FAILED,
+    EBB_LOAD_NONE, EBB_LOAD_BACKGROUND, EBB_LOAD_PREFETCH, EBB_LOAD_URGENT, EBB_LOAD_IN_FLIGHT, EBB_LOAD_LOADED, EBB_LOAD_FAILED,
     EBB_LOAD_STATES
 } ebb_load_state;
 
 typedef struct ebb_load {
-    uint32_t id, n_flying;
-    ebb_load_state how;          /* URGENT, SOON or WANTED */
+    uint32_t id, n_in_flight;
+    ebb_load_state how;          /* URGENT, PREFETCH or BACKGROUND */
     bool     is_dropped;         /* not wanted any more: what flies is waited for, nothing else is asked for */
-    bool     takes;              /* memory, as it is read */
+    bool     takes_memory;       /* memory, as it is read */
     uint64_t n_issued, n_bytes;  /* of the enclosing range in the file; 0: this place is free */
     ebb_status st;
 } ebb_load;
@@ -41,11 +41,11 @@ typedef struct ebb_loads {
     uint32_t  n_extents;
     uint8_t  *state;             /* [n_extents] ebb_load_state */
     char    **home;              /* [n_extents] where the range goes */
-    bool     *takes;             /* [n_extents] of what has not begun: its home has no pages yet */
-    uint64_t  ahead_bytes;       /* that will be taken so */
+    bool     *takes_memory;      /* [n_extents] of what has not begun: its home has no pages yet */
+    uint64_t  pending_bytes;     /* that will be taken so */
     uint32_t  n_in[EBB_LOAD_STATES];
-    uint32_t  soon[EBB_MAX_SOON], n_soon;        /* the order; some may have begun since, or be wanted no more */
-    ebb_load  under_way[EBB_MAX_LOADS];
+    uint32_t  prefetch[EBB_MAX_PREFETCH], n_prefetch; /* the order; some may have begun since, or be wanted no more */
+    ebb_load  in_flight[EBB_MAX_LOADS];
     ebb_error err;               /* of the last failure */
 } ebb_loads;
 
@@ -53,25 +53,25 @@ EBB_MUST_CHECK
 bool ebb_loads_init(ebb_loads *l, const ebb_res_extent *extents, uint32_t n_extents);    /* false: no memory */
 void ebb_loads_fini(ebb_loads *l);               /* a zeroed one is fine */
 
-/* Read `id` into `home`, as WANTED, SOON or URGENT; it must not be COMING. */
+/* Read `id` into `home`, as BACKGROUND, PREFETCH or URGENT; it must not be IN_FLIGHT. */
 void ebb_loads_set(ebb_loads *l, uint32_t id, char *home, ebb_load_state how);
-/* Not any more.  Its home is free once it is not COMING. */
+/* Not any more.  Its home is free once it is not IN_FLIGHT. */
 void ebb_loads_drop(ebb_loads *l, uint32_t id);
 /* The same unless all of it has been asked for already: then it comes. */
-void ebb_loads_abandon(ebb_loads *l, uint32_t id);
-/* What is not here yet, has failed, or was given up while it was COMING, is urgent. */
-void ebb_loads_hurry(ebb_loads *l, uint32_t id);
+void ebb_loads_cancel_unissued(ebb_loads *l, uint32_t id);
+/* What is not here yet, has failed, or was given up while it was IN_FLIGHT, is urgent. */
+void ebb_loads_make_urgent(ebb_loads *l, uint32_t id);
 
 /* Its memory is taken whether there is room or not. */
-void ebb_loads_insist(ebb_loads *l, uint32_t id);
+void ebb_loads_take_memory_anyway(ebb_loads *l, uint32_t id);
 
 /* The extent that a piece could be asked for next, seen from `pos`; false: none.  *is_urgent: before anything that streams. */
 bool ebb_loads_peek(const ebb_loads *l, uint32_t pos, uint32_t *id, bool *is_urgent);
 /* Whether a piece of it takes memory. */
-bool ebb_loads_takes(const ebb_loads *l, uint32_t id);
+bool ebb_loads_takes_memory(const ebb_loads *l, uint32_t id);
 /* Its next piece of at most piece_bytes; tag is the place among those under way. */
 void ebb_loads_issue(ebb_loads *l, uint32_t id, size_t piece_bytes, ebb_piece *out);
-/* The piece has come or not; true if this was the last one and the extent is HERE. */
+/* The piece has come or not; true if this was the last one and the extent is LOADED. */
 bool ebb_loads_done(ebb_loads *l, const ebb_piece *p, ebb_status st, const ebb_error *err);
 
 #endif

@@ -6,18 +6,18 @@
 
 #include "os/file.h"
 
-typedef struct job {
+typedef struct pin_job {
     pthread_mutex_t       lock;
     const ebb_reader_ops *ops;
     const ebb_res_extent *x;
     uint32_t              i, n;  /* extent under way, of n */
     uint64_t              at;    /* in its range */
     char                 *to;    /* its place */
-    ebb_room              room;
+    ebb_headroom          headroom;
     const atomic_bool    *cancel;
     ebb_status            st;    /* the first failure */
     ebb_error             err;
-} job;
+} pin_job;
 
 static uint64_t range_begin(const ebb_res_extent *x)
 {
@@ -34,16 +34,16 @@ const char *ebb_pin_address(const ebb_res_extent *x, const char *at)
     return at + (x->offset - range_begin(x));
 }
 
-static bool next(void *self, bool wait, ebb_piece *out)
+static bool next_pin_piece(void *self, bool wait, ebb_piece *out)
 {
-    job *j = self;
+    pin_job *j = self;
     bool found = false;
 
     (void)wait;                                  /* what has no room ends it */
     pthread_mutex_lock(&j->lock);
     if (j->st == EBB_OK && j->cancel && atomic_load_explicit(j->cancel, memory_order_relaxed))
         j->st = EBB_FAIL(&j->err, EBB_CANCELED, "stopped while %s was read", j->x[0].name);
-    if (j->st == EBB_OK && j->i < j->n && j->room.has && !j->room.has(j->room.arg, j->ops->piece_bytes))
+    if (j->st == EBB_OK && j->i < j->n && j->headroom.has && !j->headroom.has(j->headroom.arg, j->ops->piece_bytes))
         j->st = EBB_FAIL(&j->err, EBB_NOMEM, "memory got short while %s was read", j->x[0].name);
     if (j->st == EBB_OK && j->i < j->n) {
         const ebb_res_extent *x = &j->x[j->i];
@@ -66,9 +66,9 @@ static bool next(void *self, bool wait, ebb_piece *out)
     return found;
 }
 
-static void done(void *self, const ebb_piece *p, ebb_status st, const ebb_error *err)
+static void pin_piece_done(void *self, const ebb_piece *p, ebb_status st, const ebb_error *err)
 {
-    job *j = self;
+    pin_job *j = self;
 
     (void)p;
     if (st == EBB_OK)
@@ -93,10 +93,10 @@ static void drop_pages(const ebb_read_file *files, const ebb_res_extent *x, uint
 }
 
 ebb_status ebb_pin_read(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
-                        const ebb_res_extent *x, uint32_t n, char *to, ebb_room room, const atomic_bool *cancel, ebb_error *err)
+                        const ebb_res_extent *x, uint32_t n, char *to, ebb_headroom headroom, const atomic_bool *cancel, ebb_error *err)
 {
-    job j = { .ops = ops, .x = x, .n = n, .to = to, .room = room, .cancel = cancel };
-    ebb_source source = { .next = next, .done = done, .self = &j };
+    pin_job j = { .ops = ops, .x = x, .n = n, .to = to, .headroom = headroom, .cancel = cancel };
+    ebb_source source = { .next = next_pin_piece, .done = pin_piece_done, .self = &j };
     ebb_reader *r;
     ebb_status st;
 

@@ -44,7 +44,7 @@ ebb_status ebb_reader_try(const ebb_reader_ops *ops, ebb_read_file *files, uint3
     return st;
 }
 
-static void *thread_main(void *arg)
+static void *reader_main(void *arg)
 {
     ebb_reader *r = arg;
 
@@ -69,7 +69,7 @@ ebb_status ebb_reader_start(const ebb_reader_ops *ops, const ebb_read_file *file
         free(r);
         return st;
     }
-    while (r->n_threads < ops->n_threads && pthread_create(&r->threads[r->n_threads], NULL, thread_main, r) == 0)
+    while (r->n_threads < ops->n_threads && pthread_create(&r->threads[r->n_threads], NULL, reader_main, r) == 0)
         r->n_threads++;
     if (r->n_threads == 0) {
         ebb_reader_stop(r);

@@ -11,7 +11,7 @@
  *           the forward pass read it there, and the pages are dropped behind:
  *           no copy
  *
- * Which of them is fastest depends on the disk, so it is measured (measure.h).
+ * Which of them is fastest depends on the disk, so it is measured (read_speed.h).
  * None of them leaves what it has read in the page cache. */
 #ifndef EBB_READER_H
 #define EBB_READER_H

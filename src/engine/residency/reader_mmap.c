@@ -9,7 +9,7 @@
 #define PIECE_BYTES ((size_t)2 << 20)            /* a window: a part of a matrix, so that it is measured as it is used */
 
 /* Old kernels have no MADV_POPULATE_READ: the first page of a file tells. */
-static ebb_status probe(const ebb_read_file *files, uint32_t n_files, void **state, ebb_error *err)
+static ebb_status open_mmap(const ebb_read_file *files, uint32_t n_files, void **state, ebb_error *err)
 {
     *state = NULL;
     for (uint32_t i = 0; i < n_files; i++) {
@@ -20,7 +20,7 @@ static ebb_status probe(const ebb_read_file *files, uint32_t n_files, void **sta
     return EBB_OK;
 }
 
-static void close_nothing(void *state)
+static void close_mmap(void *state)
 {
     (void)state;
 }
@@ -33,13 +33,13 @@ static size_t mapped_bytes(const ebb_read_file *f, const ebb_piece *p)
     return left < p->n_bytes ? (size_t)left : p->n_bytes;
 }
 
-static void drop(const ebb_read_file *f, const ebb_piece *p)
+static void drop_mapped(const ebb_read_file *f, const ebb_piece *p)
 {
     ebb_map_advise((char *)f->map.data + p->offset, mapped_bytes(f, p), EBB_ADVISE_DONTNEED);
     ebb_file_drop_cache(f->fd, p->offset, p->n_bytes);
 }
 
-static ebb_status populate(const ebb_read_file *f, const ebb_piece *p, ebb_error *err)
+static ebb_status populate_mapped(const ebb_read_file *f, const ebb_piece *p, ebb_error *err)
 {
     const char *from = (const char *)f->map.data + p->offset;
     bool ok;
@@ -55,12 +55,12 @@ static ebb_status populate(const ebb_read_file *f, const ebb_piece *p, ebb_error
                         strerror(errno));
     if (p->to) {
         memcpy(p->to, from, mapped_bytes(f, p));
-        drop(f, p);
+        drop_mapped(f, p);
     }
     return EBB_OK;
 }
 
-static void run(void *state, const ebb_read_file *files, const ebb_source *source)
+static void serve_mmap(void *state, const ebb_read_file *files, const ebb_source *source)
 {
     ebb_piece p;
 
@@ -70,14 +70,14 @@ static void run(void *state, const ebb_read_file *files, const ebb_source *sourc
         ebb_status st = EBB_OK;
 
         if (p.is_drop)
-            drop(&files[p.file], &p);
+            drop_mapped(&files[p.file], &p);
         else
-            st = populate(&files[p.file], &p, &err);
+            st = populate_mapped(&files[p.file], &p, &err);
         source->done(source->self, &p, st, &err);
     }
 }
 
 const ebb_reader_ops ebb_reader_mmap = {
     .name = "mmap", .is_mapped = true, .n_threads = 1, .piece_bytes = PIECE_BYTES,
-    .open = probe, .close = close_nothing, .run = run,
+    .open = open_mmap, .close = close_mmap, .run = serve_mmap,
 };

@@ -5,7 +5,7 @@
 
 #define PIECE_BYTES ((size_t)2 << 20)
 
-static ebb_status open_nothing(const ebb_read_file *files, uint32_t n_files, void **state, ebb_error *err)
+static ebb_status open_pread(const ebb_read_file *files, uint32_t n_files, void **state, ebb_error *err)
 {
     (void)files;
     (void)n_files;
@@ -14,7 +14,7 @@ static ebb_status open_nothing(const ebb_read_file *files, uint32_t n_files, voi
     return EBB_OK;
 }
 
-static void close_nothing(void *state)
+static void close_pread(void *state)
 {
     (void)state;
 }
@@ -30,7 +30,7 @@ static ebb_status read_piece(const ebb_read_file *f, const ebb_piece *p, ebb_err
     return st;
 }
 
-static void run(void *state, const ebb_read_file *files, const ebb_source *source)
+static void serve_pread(void *state, const ebb_read_file *files, const ebb_source *source)
 {
     ebb_piece p;
 
@@ -45,5 +45,5 @@ static void run(void *state, const ebb_read_file *files, const ebb_source *sourc
 
 const ebb_reader_ops ebb_reader_pread = {
     .name = "pread", .is_direct = true, .n_threads = 2, .piece_bytes = PIECE_BYTES,
-    .open = open_nothing, .close = close_nothing, .run = run,
+    .open = open_pread, .close = close_pread, .run = serve_pread,
 };

@@ -38,10 +38,10 @@ typedef struct ways {
     uint32_t n_windows;
 } ways;
 
-typedef struct state {
+typedef struct uring_state {
     ebb_uring *ring;
     ebb_map    near;             /* DEPTH pieces; empty: there is no memory for them */
-} state;
+} uring_state;
 
 typedef struct serving {
     ebb_uring           *ring;
@@ -53,9 +53,9 @@ typedef struct serving {
     uint32_t             n_busy;
 } serving;
 
-static ebb_status open_ring(const ebb_read_file *files, uint32_t n_files, void **out, ebb_error *err)
+static ebb_status open_uring(const ebb_read_file *files, uint32_t n_files, void **out, ebb_error *err)
 {
-    state *s = calloc(1, sizeof *s);
+    uring_state *s = calloc(1, sizeof *s);
     ebb_status st;
 
     (void)files;
@@ -71,9 +71,9 @@ static ebb_status open_ring(const ebb_read_file *files, uint32_t n_files, void *
     return st;
 }
 
-static void close_ring(void *arg)
+static void close_uring(void *arg)
 {
-    state *s = arg;
+    uring_state *s = arg;
 
     ebb_uring_close(s->ring);
     ebb_map_fini(&s->near);
@@ -99,7 +99,7 @@ static void choose_way(ways *w)
 }
 
 /* A piece has come; `is_full`: meanwhile as many as can be were under way. */
-static void judge(ways *w, const ebb_piece *p, bool is_full)
+static void judge_ways(ways *w, const ebb_piece *p, bool is_full)
 {
     uint64_t now = ebb_clock_ns();
 
@@ -113,7 +113,7 @@ static void judge(ways *w, const ebb_piece *p, bool is_full)
         choose_way(w);
 }
 
-static void finish(serving *v, flight *f, ebb_status st, const ebb_error *err)
+static void finish_piece(serving *v, flight *f, ebb_status st, const ebb_error *err)
 {
     if (st == EBB_OK && f->to != f->piece.to)
         memcpy(f->piece.to, f->to, f->piece.n_must);
@@ -123,7 +123,7 @@ static void finish(serving *v, flight *f, ebb_status st, const ebb_error *err)
 }
 
 /* Ask for what is still missing of a piece. */
-static void submit(serving *v, flight *f)
+static void submit_piece(serving *v, flight *f)
 {
     const ebb_piece *p = &f->piece;
     ebb_error err = { 0 };
@@ -131,10 +131,10 @@ static void submit(serving *v, flight *f)
                                    p->offset + f->n_done, (uint32_t)(f - v->flights), &err);
 
     if (st != EBB_OK)
-        finish(v, f, st, &err);
+        finish_piece(v, f, st, &err);
 }
 
-static void begin(serving *v, const ebb_piece *p)
+static void begin_piece(serving *v, const ebb_piece *p)
 {
     flight *f = v->flights;
 
@@ -144,10 +144,10 @@ static void begin(serving *v, const ebb_piece *p)
     if (p->is_far && v->near && v->ways.now == WAY_COPIED)
         f->to = v->near + (size_t)(f - v->flights) * PIECE_BYTES;
     v->n_busy++;
-    submit(v, f);
+    submit_piece(v, f);
 }
 
-static void take(serving *v, flight *f, int64_t result)
+static void take_result(serving *v, flight *f, int64_t result)
 {
     const ebb_piece *p = &f->piece;
     const char *path = v->files[p->file].path;
@@ -155,32 +155,32 @@ static void take(serving *v, flight *f, int64_t result)
     ebb_error err = { 0 };
 
     if (result == -EINTR || result == -EAGAIN) {
-        submit(v, f);
+        submit_piece(v, f);
         return;
     }
     if (result < 0) {
         errno = (int)-result;
-        finish(v, f, EBB_FAIL(&err, EBB_IO, "%s: read at byte %llu failed: %s", path,
+        finish_piece(v, f, EBB_FAIL(&err, EBB_IO, "%s: read at byte %llu failed: %s", path,
                               (unsigned long long)(p->offset + f->n_done), strerror((int)-result)), &err);
         return;
     }
     if (end >= p->n_must) {
-        finish(v, f, EBB_OK, NULL);
+        finish_piece(v, f, EBB_OK, NULL);
         return;
     }
     end &= ~(size_t)(EBB_READ_ALIGN - 1);        /* a short read goes on at a block's beginning */
     if (end <= f->n_done) {
-        finish(v, f, EBB_FAIL(&err, EBB_FORMAT, "%s: truncated: ends before byte %llu", path,
+        finish_piece(v, f, EBB_FAIL(&err, EBB_FORMAT, "%s: truncated: ends before byte %llu", path,
                               (unsigned long long)(p->offset + p->n_must)), &err);
         return;
     }
     f->n_done = end;
-    submit(v, f);
+    submit_piece(v, f);
 }
 
-static void run(void *arg, const ebb_read_file *files, const ebb_source *source)
+static void serve_uring(void *arg, const ebb_read_file *files, const ebb_source *source)
 {
-    const state *s = arg;
+    const uring_state *s = arg;
     serving v = { .ring = s->ring, .near = s->near.data, .files = files, .source = source };
     ebb_error err = { 0 };
     ebb_piece p;
@@ -190,22 +190,22 @@ static void run(void *arg, const ebb_read_file *files, const ebb_source *source)
 
     for (;;) {
         while (v.n_busy < DEPTH && source->next(source->self, v.n_busy == 0, &p))
-            begin(&v, &p);
+            begin_piece(&v, &p);
         if (v.n_busy == 0)
             return;
         is_full = v.n_busy == DEPTH;
         if (ebb_uring_wait(v.ring, &tag, &result, &err) == EBB_OK) {
-            judge(&v.ways, &v.flights[tag].piece, is_full);
-            take(&v, &v.flights[tag], result);
+            judge_ways(&v.ways, &v.flights[tag].piece, is_full);
+            take_result(&v, &v.flights[tag], result);
             continue;
         }
         for (uint32_t i = 0; i < DEPTH; i++)     /* the ring is lost, and with it all that was under way */
             if (v.flights[i].is_busy)
-                finish(&v, &v.flights[i], err.code, &err);
+                finish_piece(&v, &v.flights[i], err.code, &err);
     }
 }
 
 const ebb_reader_ops ebb_reader_uring = {
     .name = "uring", .is_direct = true, .n_threads = 1, .piece_bytes = PIECE_BYTES,
-    .open = open_ring, .close = close_ring, .run = run,
+    .open = open_uring, .close = close_uring, .run = serve_uring,
 };

@@ -12,7 +12,7 @@
 /* -- Opening ----------------------------------------------------------------- */
 
 /* The file may have changed since its header was read: its size is asked again. */
-static ebb_status open_file(ebb_res *r, uint32_t i, const ebb_res_part *from, ebb_error *err)
+static ebb_status map_part(ebb_res *r, uint32_t i, const ebb_res_part *from, ebb_error *err)
 {
     ebb_read_file *f = &r->files[i];
     ebb_status st;
@@ -55,14 +55,14 @@ static ebb_status add_extents(ebb_res *r, const ebb_res_extent *extents, uint32_
         g->n++;
         g->state = EBB_LAYER_MAPPED;
         r->owner[i] = EBB_LAYER_MAPPED;
-        r->stays[i] = true;
+        r->resident[i] = true;
         r->at[i] = r->bases[x->part] + x->offset;
         r->mapped_bytes += x->n_bytes;
     }
     return EBB_OK;
 }
 
-static ebb_status alloc(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32_t n_layers, ebb_error *err)
+static ebb_status alloc_tables(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32_t n_layers, ebb_error *err)
 {
     r->files = calloc(n_parts, sizeof *r->files);
     r->ids = calloc(n_parts, sizeof *r->ids);
@@ -72,16 +72,16 @@ static ebb_status alloc(ebb_res *r, uint32_t n_parts, uint32_t n_extents, uint32
     r->at = calloc(n_extents, sizeof *r->at);
     r->home = calloc(n_extents, sizeof *r->home);
     r->owner = calloc(n_extents, sizeof *r->owner);
-    r->stays = calloc(n_extents, sizeof *r->stays);
+    r->resident = calloc(n_extents, sizeof *r->resident);
     r->groups = calloc(n_layers + 1, sizeof *r->groups);
-    if (!r->files || !r->ids || !r->bases || !r->guards || !r->extents || !r->at || !r->home || !r->owner || !r->stays || !r->groups)
+    if (!r->files || !r->ids || !r->bases || !r->guards || !r->extents || !r->at || !r->home || !r->owner || !r->resident || !r->groups)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
     r->n_groups = n_layers + 1;
     return EBB_OK;
 }
 
 /* What is known of the use of experts outlives the memory for them. */
-static bool init_worth(ebb_res *r, const ebb_res_extent *extents, uint32_t n)
+static bool init_lrfu(ebb_res *r, const ebb_res_extent *extents, uint32_t n)
 {
     uint32_t n_experts = 0, n_layers = 0, last = UINT32_MAX;
 
@@ -92,7 +92,7 @@ static bool init_worth(ebb_res *r, const ebb_res_extent *extents, uint32_t n)
         n_layers += extents[i].group != last;
         last = extents[i].group;
     }
-    return ebb_worth_init(&r->worth, n_experts, n_layers);
+    return ebb_lrfu_init(&r->lrfu, n_experts, n_layers);
 }
 
 ebb_status ebb_res_open(const ebb_res_part *parts, uint32_t n_parts, const ebb_res_extent *extents,
@@ -106,11 +106,11 @@ ebb_status ebb_res_open(const ebb_res_part *parts, uint32_t n_parts, const ebb_r
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
     pthread_mutex_init(&r->lock, NULL);
     r->ops = &ebb_reader_pread;
-    st = alloc(r, n_parts, n_extents, n_layers, err);
-    if (st == EBB_OK && !init_worth(r, extents, n_extents))
+    st = alloc_tables(r, n_parts, n_extents, n_layers, err);
+    if (st == EBB_OK && !init_lrfu(r, extents, n_extents))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a table of experts");
     while (st == EBB_OK && r->n_files < n_parts) {
-        st = open_file(r, r->n_files, &parts[r->n_files], err);
+        st = map_part(r, r->n_files, &parts[r->n_files], err);
         r->n_files++;
     }
     if (st == EBB_OK)
@@ -127,7 +127,7 @@ void ebb_res_close(ebb_res *r)
 {
     if (!r)
         return;
-    ebb_res_close_cache(r);
+    ebb_res_close_expert_cache(r);
     ebb_ring_close(r->ring);
     for (uint32_t i = 0; i < r->n_groups; i++) {
         assert(r->groups[i].n_acquired == 0);
@@ -139,7 +139,7 @@ void ebb_res_close(ebb_res *r)
         ebb_map_fini(&r->files[i].map);
     }
     pthread_mutex_destroy(&r->lock);
-    ebb_worth_fini(&r->worth);
+    ebb_lrfu_fini(&r->lrfu);
     free(r->files);
     free(r->ids);
     free(r->bases);
@@ -148,7 +148,7 @@ void ebb_res_close(ebb_res *r)
     free(r->at);
     free(r->home);
     free(r->owner);
-    free(r->stays);
+    free(r->resident);
     free(r->groups);
     free(r);
 }
@@ -158,9 +158,9 @@ void ebb_res_set_cancel(ebb_res *r, const atomic_bool *cancel)
     r->cancel = cancel;
 }
 
-void ebb_res_set_room(ebb_res *r, ebb_room room)
+void ebb_res_set_headroom(ebb_res *r, ebb_headroom headroom)
 {
-    r->room = room;
+    r->headroom = headroom;
 }
 
 ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err)
@@ -200,7 +200,7 @@ ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
 
 /* During the first pass, ask the kernel for the mapped extents that come next:
  * plain faults would read a cold file at a fifth of the disk's speed. */
-static void warm_ahead(ebb_res *r, uint32_t id)
+static void prefetch_mapped(ebb_res *r, uint32_t id)
 {
     r->used_bytes += r->extents[id].n_bytes;
     while (r->n_warmed < r->n_extents && r->warmed_bytes < r->used_bytes + WARM_BYTES) {
@@ -220,7 +220,7 @@ static const char *begin_use(ebb_res *r, uint32_t id, bool *comes_home)
     pthread_mutex_lock(&r->lock);
     r->groups[r->extents[id].group].n_acquired++;
     if (r->n_warmed < r->n_extents)
-        warm_ahead(r, id);
+        prefetch_mapped(r, id);
     at = r->at[id];
     *comes_home = r->home[id] != NULL;
     pthread_mutex_unlock(&r->lock);
@@ -241,9 +241,9 @@ static const char *end_use(ebb_res *r, uint32_t id)
     return at;
 }
 
-static ebb_status fetch(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err)
+static ebb_status acquire_streamed(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err)
 {
-    ebb_status st = r->extents[id].is_certain ? EBB_LIMIT : ebb_cache_acquire(&r->cache, id, r->cancel, ptr, err);
+    ebb_status st = r->extents[id].is_certain ? EBB_LIMIT : ebb_expert_cache_acquire(&r->cache, id, r->cancel, ptr, err);
 
     return st == EBB_LIMIT ? ebb_ring_acquire(r->ring, id, r->cancel, ptr, err) : st;
 }
@@ -257,7 +257,7 @@ ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error 
     *ptr = begin_use(r, id, &comes_home);
     if (*ptr)
         return EBB_OK;
-    st = fetch(r, id, ptr, err);
+    st = acquire_streamed(r, id, ptr, err);
     if (st == EBB_OK && comes_home) {
         pthread_mutex_lock(&r->lock);
         if (*ptr == ebb_pin_address(&r->extents[id], r->home[id])) {      /* it has come, and stays */
@@ -284,13 +284,13 @@ bool ebb_res_is_resident(ebb_res *r, uint32_t id)
 
 /* -- Experts ------------------------------------------------------------------ */
 
-void ebb_res_expect_begin(ebb_res *r, uint32_t n_cols)
+void ebb_res_begin_experts(ebb_res *r, uint32_t n_tokens)
 {
-    ebb_cache_begin(&r->cache, n_cols);
+    ebb_expert_cache_begin_layer(&r->cache, n_tokens);
 }
 
 /* Whether extent `id` is neither in memory nor on its way to where it stays. */
-static bool is_streamed(ebb_res *r, uint32_t id)
+static bool extent_is_streamed(ebb_res *r, uint32_t id)
 {
     bool is;
 
@@ -300,55 +300,55 @@ static bool is_streamed(ebb_res *r, uint32_t id)
     return is;
 }
 
-void ebb_res_expect(ebb_res *r, uint32_t id, uint32_t n_members)
+void ebb_res_announce_expert(ebb_res *r, uint32_t id, uint32_t n_members)
 {
-    ebb_cache_expect(&r->cache, r->extents[id].expert - 1, n_members, is_streamed(r, id));
+    ebb_expert_cache_announce(&r->cache, r->extents[id].expert - 1, n_members, extent_is_streamed(r, id));
 }
 
-void ebb_res_expect_end(ebb_res *r)
+void ebb_res_end_experts(ebb_res *r)
 {
-    ebb_cache_settle(&r->cache);
+    ebb_expert_cache_drop_mispredicted(&r->cache);
 }
 
-void ebb_res_guess(ebb_res *r, uint32_t id)
+void ebb_res_prefetch_expert(ebb_res *r, uint32_t id)
 {
-    if (is_streamed(r, id))
-        ebb_cache_guess(&r->cache, r->extents[id].expert - 1);
+    if (extent_is_streamed(r, id))
+        ebb_expert_cache_prefetch(&r->cache, r->extents[id].expert - 1);
 }
 
-void ebb_res_done(ebb_res *r, uint32_t id)
+void ebb_res_finish_expert(ebb_res *r, uint32_t id)
 {
-    ebb_cache_done(&r->cache, r->extents[id].expert - 1);
+    ebb_expert_cache_finish(&r->cache, r->extents[id].expert - 1);
 }
 
 bool ebb_res_streams_experts(const ebb_res *r)
 {
-    return r->cache.n_places > 0;
+    return r->cache.n_slots > 0;
 }
 
-void ebb_res_fill_cache(ebb_res *r)
+void ebb_res_fill_expert_cache(ebb_res *r)
 {
     pthread_mutex_lock(&r->lock);
-    if (r->cache.n_places > 0)
-        ebb_cache_fill(&r->cache, r->owner);
+    if (r->cache.n_slots > 0)
+        ebb_expert_cache_fill(&r->cache, r->owner);
     pthread_mutex_unlock(&r->lock);
 }
 
 uint32_t ebb_res_n_experts(const ebb_res *r)
 {
-    return r->worth.n;
+    return r->lrfu.n;
 }
 
-void ebb_res_get_uses(const ebb_res *r, float *often)
+void ebb_res_get_expert_uses(const ebb_res *r, float *often)
 {
-    for (uint32_t e = 0; e < r->worth.n; e++)
-        often[e] = ebb_worth_get_often(&r->worth, e);
+    for (uint32_t e = 0; e < r->lrfu.n; e++)
+        often[e] = ebb_lrfu_get_long_term(&r->lrfu, e);
 }
 
-void ebb_res_set_uses(ebb_res *r, const float *often)
+void ebb_res_set_expert_uses(ebb_res *r, const float *often)
 {
-    for (uint32_t e = 0; e < r->worth.n; e++)
-        ebb_worth_set_often(&r->worth, e, often[e]);
+    for (uint32_t e = 0; e < r->lrfu.n; e++)
+        ebb_lrfu_set_long_term(&r->lrfu, e, often[e]);
 }
 
 /* -- Figures ------------------------------------------------------------------ */
@@ -366,7 +366,7 @@ bool ebb_res_is_ready(ebb_res *r, uint32_t id)
 void ebb_res_release(ebb_res *r, uint32_t id)
 {
     assert(id < r->n_extents);
-    if (!end_use(r, id) && !ebb_cache_release(&r->cache, id))
+    if (!end_use(r, id) && !ebb_expert_cache_release(&r->cache, id))
         ebb_ring_release(r->ring, id);
 }
 
@@ -406,12 +406,12 @@ static double resident_share(const ebb_res *r, const ebb_res_group *g)
 
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         all += r->extents[i].n_bytes;
-        here += r->at[i] || (r->home[i] && ebb_res_has_come(r, i)) ? r->extents[i].n_bytes : 0;
+        here += r->at[i] || (r->home[i] && ebb_res_is_loaded(r, i)) ? r->extents[i].n_bytes : 0;
     }
     return all ? (double)here / (double)all : 0;
 }
 
-uint64_t ebb_res_ahead_bytes(ebb_res *r)
+uint64_t ebb_res_pending_bytes(ebb_res *r)
 {
     ebb_ring_stats ring = { 0 };
 
@@ -419,7 +419,7 @@ uint64_t ebb_res_ahead_bytes(ebb_res *r)
     if (r->ring)
         ebb_ring_get_stats(r->ring, &ring);
     pthread_mutex_unlock(&r->lock);
-    return ring.ahead_bytes;
+    return ring.pending_bytes;
 }
 
 void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)

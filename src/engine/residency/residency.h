@@ -10,7 +10,7 @@
  *     PINNED <--+
  *     one anonymous copy, past the page cache
  *               |
- *     MAPPED <--+-- ebb_res_place (between uses)
+ *     MAPPED <--+-- ebb_res_set_state (between uses)
  *     the file's own pages, from the page cache
  *               |
  *     DISK   <--+
@@ -33,7 +33,7 @@
  * need not be an extent at all, and are never made resident by it.
  *
  * Threads: everything from the thread that runs passes; ebb_res_get_stats, ebb_res_states
- * and ebb_res_let_go from any. */
+ * and ebb_res_evict from any. */
 #ifndef EBB_RESIDENCY_H
 #define EBB_RESIDENCY_H
 #include <stdatomic.h>
@@ -46,7 +46,7 @@
 #include "ebb/status.h"
 
 typedef struct ebb_res ebb_res;
-typedef struct ebb_read_speed ebb_read_speed;    /* measure.h */
+typedef struct ebb_read_speed ebb_read_speed;    /* read_speed.h */
 
 /* Where the bytes are: one entry per file of the model, in order. */
 typedef struct ebb_res_part {
@@ -68,11 +68,11 @@ typedef struct ebb_res_extent {
 
 /* What experts were there.  "One": passes of one column. */
 typedef struct ebb_expert_counts {
-    uint64_t n_cols;             /* layers that such passes went through */
-    uint64_t n_chosen, n_here;   /* experts that they chose; of these, in memory when they were */
-    uint64_t n_ahead;            /* ... not, but guessed and on their way */
-    uint64_t n_guessed;          /* that guesses began to read */
-    uint64_t read_bytes, one_read_bytes; /* asked for; by such passes */
+    uint64_t n_tokens;           /* layers that such passes went through */
+    uint64_t n_chosen, n_hits;   /* experts that they chose; of these, in memory when they were */
+    uint64_t n_prefetch_hits;    /* ... not, but guessed and on their way */
+    uint64_t n_prefetched;       /* that guesses began to read */
+    uint64_t read_bytes, decode_read_bytes; /* asked for; by such passes */
 } ebb_expert_counts;
 
 typedef struct ebb_res_stats {
@@ -101,31 +101,31 @@ void ebb_res_set_cancel(ebb_res *r, const atomic_bool *cancel);
 /* Before memory is taken for a piece of what will stay, has(arg, n_bytes) says whether there is room for it; it is asked from the
  * reader's threads and must not call back.  Where there is none, what is asked for is read into the page cache for
  * as long as it is held, and the rest waits.  Set it before anything is placed. */
-typedef struct ebb_room {
+typedef struct ebb_headroom {
     bool (*has)(void *arg, uint64_t n_bytes);    /* NULL: always */
     void *arg;
-} ebb_room;
-void ebb_res_set_room(ebb_res *r, ebb_room room);
+} ebb_headroom;
+void ebb_res_set_headroom(ebb_res *r, ebb_headroom headroom);
 
 /* Choose the reader: of `io`, or for AUTO the one that reads `speeds` best
  * (NULL: not measured).  One that the system refuses gives way to the next, and
- * ebb_res_io_note says so.  With ring_bytes > 0, groups can be DISK from now on;
+ * ebb_res_io_reason says so.  With ring_bytes > 0, groups can be DISK from now on;
  * with 0, and on failure, none can: those that were are MAPPED.  Nothing may be
  * acquired.  Errors: NOMEM, IO, UNSUPPORTED. */
 EBB_MUST_CHECK
 ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speeds, uint64_t ring_bytes, ebb_error *err);
-/* Memory for experts that are streamed (cache.h), behind ebb_res_set_reader, which empties it.  Nothing may be
+/* Memory for experts that are streamed (expert_cache.h), behind ebb_res_set_reader, which empties it.  Nothing may be
  * acquired.  Error: NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_res_set_cache(ebb_res *r, uint64_t n_bytes, ebb_error *err);
+ebb_status ebb_res_set_expert_cache(ebb_res *r, uint64_t n_bytes, ebb_error *err);
 /* Give some of it back, or take it again: never more than was set.  Between layers. */
-void ebb_res_resize_cache(ebb_res *r, uint64_t n_bytes);
+void ebb_res_resize_expert_cache(ebb_res *r, uint64_t n_bytes);
 const char *ebb_res_io_name(ebb_res *r);         /* "uring" ... of the reader chosen */
-const char *ebb_res_io_note(const ebb_res *r);   /* a line on the choice, "" if there is nothing to say */
+const char *ebb_res_io_reason(const ebb_res *r); /* a line on the choice, "" if there is nothing to say */
 
 /* Time each reader (AUTO), or `only` one for a third of the time, on the model's own weights, cold, for about `seconds`:
- * speeds[EBB_IO_MMAP + 1] (measure.h); all zero of a model in memory. */
-void ebb_res_measure(ebb_res *r, ebb_io only, double seconds, ebb_read_speed *speeds);
+ * speeds[EBB_IO_MMAP + 1] (read_speed.h); all zero of a model in memory. */
+void ebb_res_measure_readers(ebb_res *r, ebb_io only, double seconds, ebb_read_speed *speeds);
 /* Bytes per second of the chosen reader over n_bytes of the weights, cold; 0: there is none.  Between passes. */
 double ebb_res_read_speed(ebb_res *r, uint64_t n_bytes);
 
@@ -140,7 +140,7 @@ ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err);
  * are streamed then.  Groups for which this changes are DISK afterwards, if there is
  * a ring.  Nothing may be acquired. */
 EBB_MUST_CHECK
-ebb_status ebb_res_keep(ebb_res *r, const bool *stays, ebb_error *err);
+ebb_status ebb_res_set_resident(ebb_res *r, const bool *resident, ebb_error *err);
 /* Bytes of the weights of a group that stay. */
 uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t group);
 ebb_layer_state ebb_res_state(ebb_res *r, uint32_t group);
@@ -153,18 +153,18 @@ uint32_t ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n);
  * it was.  Errors: NOMEM (room ended, too), IO, FORMAT (truncated), CANCELED, UNSUPPORTED (DISK
  * without a ring, or of a model in memory). */
 EBB_MUST_CHECK
-ebb_status ebb_res_place(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_error *err);
+ebb_status ebb_res_set_state(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_error *err);
 
-/* ebb_res_place to PINNED, but the copy is read in the background, in the order of use; an acquire
+/* ebb_res_set_state to PINNED, but the copy is read in the background, in the order of use; an acquire
  * waits for its extent.  Without a ring it is read at once. */
 EBB_MUST_CHECK
-ebb_status ebb_res_pin_later(ebb_res *r, uint32_t group, ebb_error *err);
+ebb_status ebb_res_pin_async(ebb_res *r, uint32_t group, ebb_error *err);
 
 /* From any thread, also while a pass is under way: let pinned groups of which nothing is acquired go at once,
  * the last ones first, those that are just being read behind all others, until n_bytes are free or will not be taken.  They
  * are DISK afterwards; what the ring cannot hold is
  * read from the mapping.  Returns the bytes, and how many groups. */
-uint64_t ebb_res_let_go(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups);
+uint64_t ebb_res_evict(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups);
 
 /* Make extent `id` readable until the matching release; *ptr receives its
  * first byte.  Waits for a reader where the bytes are on their way.  An extent may
@@ -179,25 +179,25 @@ bool ebb_res_is_ready(ebb_res *r, uint32_t id);
 /* Whether it is in memory for good: neither in the ring nor in a place for experts. */
 bool ebb_res_is_resident(ebb_res *r, uint32_t id);
 
-/* -- Experts (cache.h), each named by its first extent.  From the thread that runs passes -- */
+/* -- Experts (expert_cache.h), each named by its first extent.  From the thread that runs passes -- */
 
-/* A layer of n_cols columns has chosen experts: expect each of them, with how many columns chose it; then expect_end.  Those
+/* A layer of n_tokens columns has chosen experts: expect each of them, with how many columns chose it; then expect_end.  Those
  * that are not here are all read at once. */
-void ebb_res_expect_begin(ebb_res *r, uint32_t n_cols);
-void ebb_res_expect(ebb_res *r, uint32_t id, uint32_t n_members);
-void ebb_res_expect_end(ebb_res *r);
+void ebb_res_begin_experts(ebb_res *r, uint32_t n_tokens);
+void ebb_res_announce_expert(ebb_res *r, uint32_t id, uint32_t n_members);
+void ebb_res_end_experts(ebb_res *r);
 /* The next layer may choose it: it is read behind everything else. */
-void ebb_res_guess(ebb_res *r, uint32_t id);
+void ebb_res_prefetch_expert(ebb_res *r, uint32_t id);
 /* It has been computed with in this layer. */
-void ebb_res_done(ebb_res *r, uint32_t id);
+void ebb_res_finish_expert(ebb_res *r, uint32_t id);
 /* Whether there are places that experts take in turn. */
 bool ebb_res_streams_experts(const ebb_res *r);
 /* Between passes: read what is used most into places that are free. */
-void ebb_res_fill_cache(ebb_res *r);
-/* How often each expert is used (worth.h), to be kept from run to run: often[n_experts]. */
+void ebb_res_fill_expert_cache(ebb_res *r);
+/* How often each expert is used (lrfu.h), to be kept from run to run: often[n_experts]. */
 uint32_t ebb_res_n_experts(const ebb_res *r);
-void ebb_res_get_uses(const ebb_res *r, float *often);
-void ebb_res_set_uses(ebb_res *r, const float *often);
+void ebb_res_get_expert_uses(const ebb_res *r, float *often);
+void ebb_res_set_expert_uses(ebb_res *r, const float *often);
 
 /* Copy n bytes at `offset` of `part`: rows of token_embd, norms.  Taken from a
  * pinned extent that holds them, else read from the file.  Errors: IO, FORMAT. */
@@ -205,7 +205,7 @@ EBB_MUST_CHECK
 ebb_status ebb_res_read(ebb_res *r, uint32_t part, uint64_t offset, void *out, size_t n, ebb_error *err);
 
 /* Of the pinned bytes and those of experts, what is still to be read: memory that is not taken yet.  From any thread. */
-uint64_t ebb_res_ahead_bytes(ebb_res *r);
+uint64_t ebb_res_pending_bytes(ebb_res *r);
 void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out);
 
 #endif

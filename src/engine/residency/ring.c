@@ -12,25 +12,25 @@
 #include "residency/ring_impl.h"
 
 #define HUGE_BYTES    ((uint64_t)2 << 20)
-#define DEMAND_BYTES  ((size_t)8 << 20)          /* populated at a time where there is no room */
+#define POPULATE_BYTES ((size_t)8 << 20)         /* populated at a time where there is no room */
 
 /* -- Birth and death ---------------------------------------------------------------- */
 
-static ebb_status alloc(ebb_ring *g, uint64_t cap, ebb_error *err)
+static ebb_status alloc_ring(ebb_ring *g, uint64_t cap, ebb_error *err)
 {
     uint64_t unit = cap < HUGE_BYTES ? EBB_READ_ALIGN : HUGE_BYTES;
 
     g->cap = (cap + unit - 1) & ~(unit - 1);
     g->is_streamed = calloc(g->n_extents, sizeof *g->is_streamed);
-    g->n_demand = calloc(g->n_extents, sizeof *g->n_demand);
-    if (!ebb_loads_init(&g->loads, g->extents, g->n_extents) || !g->is_streamed || !g->n_demand)
+    g->n_mapped_held = calloc(g->n_extents, sizeof *g->n_mapped_held);
+    if (!ebb_loads_init(&g->loads, g->extents, g->n_extents) || !g->is_streamed || !g->n_mapped_held)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a ring's tables");
     return g->ops->is_mapped ? EBB_OK : ebb_map_anon((size_t)g->cap, unit == HUGE_BYTES, &g->memory, err);
 }
 
 ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
                          const ebb_res_extent *extents, uint32_t n_extents, uint64_t cap,
-                         ebb_room room, ebb_ring **out, ebb_error *err)
+                         ebb_headroom headroom, ebb_ring **out, ebb_error *err)
 {
     ebb_ring *g = calloc(1, sizeof *g);
     pthread_condattr_t attr;
@@ -43,16 +43,16 @@ ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, 
     g->files = files;
     g->extents = extents;
     g->n_extents = n_extents;
-    g->room_for = room;
+    g->headroom = headroom;
     g->cursor = EBB_RING_NONE;
     g->source = (ebb_source){ .next = ebb_ring_next, .done = ebb_ring_done, .self = g };
     pthread_mutex_init(&g->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&g->room, &attr);
-    pthread_cond_init(&g->news, &attr);
+    pthread_cond_init(&g->space, &attr);
+    pthread_cond_init(&g->progress, &attr);
     pthread_condattr_destroy(&attr);
-    st = alloc(g, cap, err);
+    st = alloc_ring(g, cap, err);
     if (st == EBB_OK)
         st = ebb_reader_start(ops, files, n_files, &g->source, &g->reader, err);
     if (st != EBB_OK) {
@@ -84,28 +84,28 @@ void ebb_ring_close(ebb_ring *g)
         return;
     pthread_mutex_lock(&g->lock);
     g->is_stopping = true;
-    pthread_cond_broadcast(&g->room);
+    pthread_cond_broadcast(&g->space);
     pthread_mutex_unlock(&g->lock);
     ebb_reader_stop(g->reader);
     if (g->ops->is_mapped)
         drop_rest(g);
     ebb_map_fini(&g->memory);
-    pthread_cond_destroy(&g->news);
-    pthread_cond_destroy(&g->room);
+    pthread_cond_destroy(&g->progress);
+    pthread_cond_destroy(&g->space);
     pthread_mutex_destroy(&g->lock);
     ebb_loads_fini(&g->loads);
     free(g->is_streamed);
-    free(g->n_demand);
+    free(g->n_mapped_held);
     free(g);
 }
 
 /* -- The user's side ------------------------------------------------------------------ */
 
-static void bury(ebb_ring *g, ebb_ring_entry *e)
+static void retire_entry(ebb_ring *g, ebb_ring_entry *e)
 {
     e->is_dead = true;
     ebb_ring_pop_dead(g);
-    pthread_cond_broadcast(&g->room);
+    pthread_cond_broadcast(&g->space);
 }
 
 void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed)
@@ -117,22 +117,22 @@ void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed)
     e = ebb_ring_find(g, id);
     if (e && !is_streamed) {
         assert(e->n_held == 0);
-        bury(g, e);
+        retire_entry(g, e);
     }
     g->cursor = ebb_ring_next_streamed(g, g->cursor == EBB_RING_NONE ? 0 : g->cursor);
-    pthread_cond_broadcast(&g->room);
+    pthread_cond_broadcast(&g->space);
     pthread_mutex_unlock(&g->lock);
 }
 
 /* Go on reading at `id`; everything that is not held is given up. */
-static void seek(ebb_ring *g, uint32_t id)
+static void move_cursor(ebb_ring *g, uint32_t id)
 {
     for (uint32_t i = 0; i < g->n; i++)
         ebb_ring_get(g, i)->is_dead |= ebb_ring_get(g, i)->n_held == 0;
     g->is_parked = false;
     g->cursor = id;
     ebb_ring_pop_dead(g);
-    pthread_cond_broadcast(&g->room);
+    pthread_cond_broadcast(&g->space);
 }
 
 /* Nothing that is under way can make room for `id`: what is held stands at the tail. */
@@ -142,11 +142,11 @@ static bool is_stuck(ebb_ring *g, uint32_t id)
 
     if (g->n == 0 || ebb_ring_get(g, 0)->n_held == 0)
         return false;
-    return g->n == EBB_RING_ENTRIES || !ebb_ring_has_room(g, ebb_range_bytes(&g->extents[id]), &n_pad);
+    return g->n == EBB_RING_ENTRIES || !ebb_ring_has_space(g, ebb_range_bytes(&g->extents[id]), &n_pad);
 }
 
 /* Extents that were passed over will not be asked for in this round. */
-static void bury_before(ebb_ring *g, const ebb_ring_entry *wanted)
+static void retire_before(ebb_ring *g, const ebb_ring_entry *wanted)
 {
     bool any = false;
 
@@ -157,10 +157,10 @@ static void bury_before(ebb_ring *g, const ebb_ring_entry *wanted)
     if (!any)
         return;
     ebb_ring_pop_dead(g);
-    pthread_cond_broadcast(&g->room);
+    pthread_cond_broadcast(&g->space);
 }
 
-static const char *address(const ebb_ring *g, const ebb_ring_entry *e)
+static const char *entry_address(const ebb_ring *g, const ebb_ring_entry *e)
 {
     const ebb_res_extent *x = &g->extents[e->id];
 
@@ -169,24 +169,24 @@ static const char *address(const ebb_ring *g, const ebb_ring_entry *e)
     return (const char *)g->memory.data + e->at % g->cap + (x->offset - ebb_range_begin(x));
 }
 
-static void wait_news(ebb_ring *g)
+static void wait_progress(ebb_ring *g)
 {
     uint64_t begin = ebb_clock_ns();
 
-    ebb_ring_wait(g, &g->news);
+    ebb_ring_wait(g, &g->progress);
     g->stall_ns += ebb_clock_ns() - begin;
 }
 
 /* An extent without room: populate its own pages, window after window. */
-static ebb_status demand(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
+static ebb_status acquire_mapped(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
 {
     const ebb_res_extent *x = &g->extents[id];
     const ebb_read_file *f = &g->files[x->part];
     char *at = (char *)f->map.data + x->offset;
     uint64_t begin = ebb_clock_ns();
 
-    for (uint64_t i = 0; i < x->n_bytes; i += DEMAND_BYTES) {
-        size_t n = x->n_bytes - i < DEMAND_BYTES ? (size_t)(x->n_bytes - i) : DEMAND_BYTES;
+    for (uint64_t i = 0; i < x->n_bytes; i += POPULATE_BYTES) {
+        size_t n = x->n_bytes - i < POPULATE_BYTES ? (size_t)(x->n_bytes - i) : POPULATE_BYTES;
 
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", x->name);
@@ -200,14 +200,14 @@ static ebb_status demand(ebb_ring *g, uint32_t id, const atomic_bool *cancel, co
     pthread_mutex_lock(&g->lock);
     ebb_rate_add(&g->rate, x->n_bytes);
     g->stall_ns += ebb_clock_ns() - begin;
-    g->n_demand[id]++;
+    g->n_mapped_held[id]++;
     pthread_mutex_unlock(&g->lock);
     *ptr = at;
     return EBB_OK;
 }
 
 /* Wait until `id` is ready, failed, or cannot come; with the lock held. */
-static ebb_status await(ebb_ring *g, uint32_t id, const atomic_bool *cancel, ebb_ring_entry **out, ebb_error *err)
+static ebb_status await_entry(ebb_ring *g, uint32_t id, const atomic_bool *cancel, ebb_ring_entry **out, ebb_error *err)
 {
     bool is_second = false;
 
@@ -215,28 +215,28 @@ static ebb_status await(ebb_ring *g, uint32_t id, const atomic_bool *cancel, ebb
         ebb_ring_entry *e = ebb_ring_find(g, id);
 
         if (e)
-            bury_before(g, e);
+            retire_before(g, e);
         if (e && e->st != EBB_OK && is_second)
             break;
         if (e && e->st != EBB_OK) {
             ebb_log("reader", "%s; tried once more", e->err.msg);
             is_second = true;
-            seek(g, id);
+            move_cursor(g, id);
             continue;
         }
-        if (e && e->n_issued == e->n_bytes && e->n_flying == 0) {
+        if (e && e->n_issued == e->n_bytes && e->n_in_flight == 0) {
             *out = e;
             return EBB_OK;
         }
         if (!e && (g->cursor != id || g->is_parked))
-            seek(g, id);
+            move_cursor(g, id);
         else if (!e)
-            bury_before(g, NULL);
+            retire_before(g, NULL);
         if (!e && is_stuck(g, id))
             return EBB_LIMIT;
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", g->extents[id].name);
-        wait_news(g);
+        wait_progress(g);
     }
     *out = ebb_ring_find(g, id);
     if (err)
@@ -249,7 +249,7 @@ static ebb_status await_load(ebb_ring *g, uint32_t id, const atomic_bool *cancel
 {
     bool is_second = false;
 
-    while (g->loads.state[id] != EBB_LOAD_HERE) {
+    while (g->loads.state[id] != EBB_LOAD_LOADED) {
         if (g->loads.state[id] == EBB_LOAD_FAILED && is_second) {
             if (err)
                 *err = g->loads.err;
@@ -259,13 +259,13 @@ static ebb_status await_load(ebb_ring *g, uint32_t id, const atomic_bool *cancel
             ebb_log("reader", "%s; tried once more", g->loads.err.msg);
             is_second = true;
         }
-        ebb_loads_hurry(&g->loads, id);
-        pthread_cond_broadcast(&g->room);
-        if (g->is_short && ebb_loads_takes(&g->loads, id))
+        ebb_loads_make_urgent(&g->loads, id);
+        pthread_cond_broadcast(&g->space);
+        if (g->is_short && ebb_loads_takes_memory(&g->loads, id))
             return EBB_LIMIT;
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", g->extents[id].name);
-        wait_news(g);
+        wait_progress(g);
     }
     return EBB_OK;
 }
@@ -281,15 +281,15 @@ static ebb_status acquire_load(ebb_ring *g, uint32_t id, const atomic_bool *canc
     if (st == EBB_OK)
         *ptr = ebb_pin_address(&g->extents[id], g->loads.home[id]);
     pthread_mutex_unlock(&g->lock);
-    return st == EBB_LIMIT ? demand(g, id, cancel, ptr, err) : st;
+    return st == EBB_LIMIT ? acquire_mapped(g, id, cancel, ptr, err) : st;
 }
 
 /* It is held outside the ring already: once more. */
 static bool hold_again(ebb_ring *g, uint32_t id, const void **ptr)
 {
-    if (g->n_demand[id] == 0)
+    if (g->n_mapped_held[id] == 0)
         return false;
-    g->n_demand[id]++;
+    g->n_mapped_held[id]++;
     *ptr = (const char *)g->files[g->extents[id].part].map.data + g->extents[id].offset;
     return true;
 }
@@ -303,10 +303,10 @@ ebb_load_state ebb_ring_load(ebb_ring *g, uint32_t id, char *home, ebb_load_stat
     if (before == EBB_LOAD_NONE)
         ebb_loads_set(&g->loads, id, home, how);
     else if (how == EBB_LOAD_URGENT)
-        ebb_loads_hurry(&g->loads, id);
+        ebb_loads_make_urgent(&g->loads, id);
     if (how == EBB_LOAD_URGENT)                  /* an expert that was chosen */
-        ebb_loads_insist(&g->loads, id);
-    pthread_cond_broadcast(&g->room);
+        ebb_loads_take_memory_anyway(&g->loads, id);
+    pthread_cond_broadcast(&g->space);
     pthread_mutex_unlock(&g->lock);
     return before;
 }
@@ -315,15 +315,15 @@ void ebb_ring_unload(ebb_ring *g, uint32_t id)
 {
     pthread_mutex_lock(&g->lock);
     ebb_loads_drop(&g->loads, id);
-    while (g->loads.state[id] == EBB_LOAD_COMING)
-        wait_news(g);
+    while (g->loads.state[id] == EBB_LOAD_IN_FLIGHT)
+        wait_progress(g);
     pthread_mutex_unlock(&g->lock);
 }
 
-void ebb_ring_abandon(ebb_ring *g, uint32_t id)
+void ebb_ring_cancel_load(ebb_ring *g, uint32_t id)
 {
     pthread_mutex_lock(&g->lock);
-    ebb_loads_abandon(&g->loads, id);
+    ebb_loads_cancel_unissued(&g->loads, id);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -339,15 +339,15 @@ ebb_load_state ebb_ring_load_state(ebb_ring *g, uint32_t id)
 
 bool ebb_ring_is_loaded(ebb_ring *g, uint32_t id)
 {
-    return ebb_ring_load_state(g, id) == EBB_LOAD_HERE;
+    return ebb_ring_load_state(g, id) == EBB_LOAD_LOADED;
 }
 
-bool ebb_ring_is_coming(ebb_ring *g, uint32_t first, uint32_t n)
+bool ebb_ring_is_in_flight(ebb_ring *g, uint32_t first, uint32_t n)
 {
     bool is;
 
     pthread_mutex_lock(&g->lock);
-    is = memchr(g->loads.state + first, EBB_LOAD_COMING, n) != NULL;
+    is = memchr(g->loads.state + first, EBB_LOAD_IN_FLIGHT, n) != NULL;
     pthread_mutex_unlock(&g->lock);
     return is;
 }
@@ -367,19 +367,19 @@ ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel,
         return acquire_load(g, id, cancel, ptr, err);
     }
     g->pos = (id + 1) % g->n_extents;
-    st = g->extents[id].is_certain && ebb_range_bytes(&g->extents[id]) <= g->cap ? await(g, id, cancel, &e, err) : EBB_LIMIT;
+    st = g->extents[id].is_certain && ebb_range_bytes(&g->extents[id]) <= g->cap ? await_entry(g, id, cancel, &e, err) : EBB_LIMIT;
     if (st == EBB_OK) {
         e->n_held++;
-        *ptr = address(g, e);
+        *ptr = entry_address(g, e);
     } else if (e) {                              /* its read has failed */
-        seek(g, id);
+        move_cursor(g, id);
         g->is_parked = true;
     } else if (st == EBB_LIMIT && g->cursor == id) {
         g->cursor = ebb_ring_next_streamed(g, (id + 1) % g->n_extents);
-        pthread_cond_broadcast(&g->room);
+        pthread_cond_broadcast(&g->space);
     }
     pthread_mutex_unlock(&g->lock);
-    return st == EBB_LIMIT ? demand(g, id, cancel, ptr, err) : st;
+    return st == EBB_LIMIT ? acquire_mapped(g, id, cancel, ptr, err) : st;
 }
 
 bool ebb_ring_is_ready(ebb_ring *g, uint32_t id)
@@ -392,8 +392,8 @@ bool ebb_ring_is_ready(ebb_ring *g, uint32_t id)
     for (uint32_t i = 0; i < g->n; i++)
         n_held += ebb_ring_get(g, i)->n_held > 0 ? ebb_ring_get(g, i)->n_bytes : 0;
     e = ebb_ring_find(g, id);
-    is_ready = g->n_demand[id] > 0 || g->loads.state[id] == EBB_LOAD_HERE ||
-               (e && e->st == EBB_OK && e->n_issued == e->n_bytes && e->n_flying == 0 &&
+    is_ready = g->n_mapped_held[id] > 0 || g->loads.state[id] == EBB_LOAD_LOADED ||
+               (e && e->st == EBB_OK && e->n_issued == e->n_bytes && e->n_in_flight == 0 &&
                 (e->n_held > 0 || n_held + e->n_bytes <= g->cap / 2));
     pthread_mutex_unlock(&g->lock);
     return is_ready;
@@ -405,13 +405,13 @@ void ebb_ring_release(ebb_ring *g, uint32_t id)
     ebb_ring_entry *e;
 
     pthread_mutex_lock(&g->lock);
-    if (g->n_demand[id] > 0) {
-        is_last = --g->n_demand[id] == 0;
+    if (g->n_mapped_held[id] > 0) {
+        is_last = --g->n_mapped_held[id] == 0;
     } else {
         e = ebb_ring_find(g, id);
         assert(e && e->n_held > 0);
         if (--e->n_held == 0)
-            bury(g, e);
+            retire_entry(g, e);
     }
     pthread_mutex_unlock(&g->lock);
     if (is_last)
@@ -439,7 +439,7 @@ void ebb_ring_get_stats(ebb_ring *g, ebb_ring_stats *out)
     pthread_mutex_lock(&g->lock);
     *out = (ebb_ring_stats){
         .ring_bytes = g->memory.n_bytes, .read_bytes = g->rate.total, .stall_ns = g->stall_ns,
-        .ahead_bytes = g->loads.ahead_bytes,
+        .pending_bytes = g->loads.pending_bytes,
         .bytes_s = ebb_rate_per_s(&g->rate) + ebb_rate_per_s(&g->load_rate),
     };
     pthread_mutex_unlock(&g->lock);

@@ -39,34 +39,34 @@ typedef struct ebb_ring ebb_ring;
 typedef struct ebb_ring_stats {
     uint64_t ring_bytes;         /* of its memory; 0 of a mapped reader */
     uint64_t read_bytes, stall_ns;       /* since open */
-    uint64_t ahead_bytes;        /* of memory that what is WANTED will take */
+    uint64_t pending_bytes;      /* of memory that what is BACKGROUND will take */
     double   bytes_s;            /* read in the last second, with what is loaded */
 } ebb_ring_stats;
 
 /* A ring of `cap` bytes, rounded up to a page or from 2 MiB on to a huge one, that nothing passes through yet; `room` for
- * what is WANTED (residency.h).  `files` and `extents` must outlive it.  Errors: UNSUPPORTED, NOMEM, IO. */
+ * what is BACKGROUND (residency.h).  `files` and `extents` must outlive it.  Errors: UNSUPPORTED, NOMEM, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
                          const ebb_res_extent *extents, uint32_t n_extents, uint64_t cap,
-                         ebb_room room, ebb_ring **out, ebb_error *err);
+                         ebb_headroom headroom, ebb_ring **out, ebb_error *err);
 void ebb_ring_close(ebb_ring *g);                /* NULL is fine */
 
 /* Whether extent `id` passes through the ring.  One that does not any more must not be held. */
 void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed);
 
 /* Extent `id`, which is not streamed, is read into `home` (aligned, ebb_pin_bytes of it), which must
- * stay while it is: WANTED in the order of use, beside what streams; or SOON, or URGENT (loads.h).  An acquire
+ * stay while it is: BACKGROUND in the order of use, beside what streams; or PREFETCH, or URGENT (loads.h).  An acquire
  * waits for it; a release does nothing.  If it is loaded there already, nothing is done but to make it URGENT.  Returns
  * what it was before. */
 ebb_load_state ebb_ring_load(ebb_ring *g, uint32_t id, char *home, ebb_load_state how);
 /* Not any more; waits for reads that are under way. */
 void ebb_ring_unload(ebb_ring *g, uint32_t id);
-/* No more of it than has been asked for; while it is COMING its home is not free. */
-void ebb_ring_abandon(ebb_ring *g, uint32_t id);
+/* No more of it than has been asked for; while it is IN_FLIGHT its home is not free. */
+void ebb_ring_cancel_load(ebb_ring *g, uint32_t id);
 ebb_load_state ebb_ring_load_state(ebb_ring *g, uint32_t id);
 bool ebb_ring_is_loaded(ebb_ring *g, uint32_t id);
 /* Something of extents [first, first + n) is being read to where it stays. */
-bool ebb_ring_is_coming(ebb_ring *g, uint32_t first, uint32_t n);
+bool ebb_ring_is_in_flight(ebb_ring *g, uint32_t first, uint32_t n);
 
 /* The first byte of extent `id`, until release; a second acquire of one that is
  * held costs nothing.  Waits for its reads; *cancel (NULL: never) ends the wait

@@ -12,7 +12,7 @@
 
 typedef struct ebb_ring_entry {
     uint32_t   id;
-    uint32_t   n_held, n_flying;
+    uint32_t   n_held, n_in_flight;
     uint64_t   at;               /* its place: a count of bytes that only grows; modulo cap in memory */
     uint64_t   n_pad;            /* skipped before it, so that it does not reach over the ring's end */
     uint64_t   n_bytes;          /* of the enclosing range in the file */
@@ -32,10 +32,10 @@ struct ebb_ring {
     ebb_reader           *reader;
 
     pthread_mutex_t lock;        /* protects all below */
-    pthread_cond_t  room;        /* the reader waits here ... */
-    pthread_cond_t  news;        /* ... and acquire here */
+    pthread_cond_t  space;       /* the reader waits here ... */
+    pthread_cond_t  progress;    /* ... and acquire here */
     bool           *is_streamed; /* [n_extents] */
-    uint32_t       *n_demand;    /* [n_extents] times held outside the ring */
+    uint32_t       *n_mapped_held; /* [n_extents] times held outside the ring */
     ebb_map         memory;      /* cap bytes; empty if the reader is mapped */
     uint64_t        cap, head, tail;
     ebb_ring_entry  entries[EBB_RING_ENTRIES];
@@ -44,7 +44,7 @@ struct ebb_ring {
     bool            is_parked;   /* resting after a failure */
     bool            is_stopping;
     ebb_loads       loads;       /* what is to stay when it has come */
-    ebb_room        room_for;    /* it; constant */
+    ebb_headroom    headroom;    /* it; constant */
     bool            is_short;    /* there was none when it was asked last */
     uint32_t        pos;         /* behind the extent that was acquired last */
     ebb_rate        rate, load_rate;
@@ -76,7 +76,7 @@ uint32_t ebb_ring_next_streamed(const ebb_ring *g, uint32_t id);
 /* Give back the room of dead entries that nothing flies to any more. */
 void ebb_ring_pop_dead(ebb_ring *g);
 /* Whether n_bytes can stand at the head without a seam, and what is skipped for it. */
-bool ebb_ring_has_room(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad);
+bool ebb_ring_has_space(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad);
 /* *out: the pages of an entry are to be given back. */
 void ebb_ring_issue_drop(ebb_ring *g, ebb_ring_entry *e, ebb_piece *out);
 /* The extent's own pages go from the mapping and from the page cache; without the lock. */

@@ -27,7 +27,7 @@ uint32_t ebb_ring_next_streamed(const ebb_ring *g, uint32_t id)
 
 static bool is_gone(const ebb_ring *g, const ebb_ring_entry *e)
 {
-    if (!e->is_dead || e->n_flying > 0 || e->n_held > 0)
+    if (!e->is_dead || e->n_in_flight > 0 || e->n_held > 0)
         return false;
     return !g->ops->is_mapped || e->n_issued == 0 || e->is_dropped;      /* else next() asks for the drop */
 }
@@ -47,7 +47,7 @@ void ebb_ring_pop_dead(ebb_ring *g)
 }
 
 /* Whether n_bytes can stand at the head without a seam, and what is skipped for it. */
-bool ebb_ring_has_room(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad)
+bool ebb_ring_has_space(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad)
 {
     uint64_t left = g->cap - g->head % g->cap;
 
@@ -56,7 +56,7 @@ bool ebb_ring_has_room(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad)
 }
 
 /* Enter the extent at the cursor if there is room. */
-static bool enter(ebb_ring *g)
+static bool enter_next(ebb_ring *g)
 {
     uint64_t n_bytes, n_pad;
 
@@ -67,7 +67,7 @@ static bool enter(ebb_ring *g)
     n_bytes = ebb_range_bytes(&g->extents[g->cursor]);
     if (g->n == 0)
         g->head = g->tail = 0;
-    if (!ebb_ring_has_room(g, n_bytes, &n_pad))
+    if (!ebb_ring_has_space(g, n_bytes, &n_pad))
         return false;
     *ebb_ring_get(g, g->n++) = (ebb_ring_entry){ .id = g->cursor, .at = g->head + n_pad, .n_pad = n_pad, .n_bytes = n_bytes };
     g->head += n_pad + n_bytes;
@@ -75,7 +75,7 @@ static bool enter(ebb_ring *g)
     return true;
 }
 
-static void issue(ebb_ring *g, ebb_ring_entry *e, ebb_piece *out)
+static void issue_piece(ebb_ring *g, ebb_ring_entry *e, ebb_piece *out)
 {
     const ebb_res_extent *x = &g->extents[e->id];
     uint64_t n = e->n_bytes - e->n_issued, place = g->cap ? (e->at + e->n_issued) % g->cap : 0, must;
@@ -89,7 +89,7 @@ static void issue(ebb_ring *g, ebb_ring_entry *e, ebb_piece *out)
     must = x->offset + x->n_bytes - out->offset;
     out->n_must = (size_t)(must < n ? must : n);
     e->n_issued += n;
-    e->n_flying++;
+    e->n_in_flight++;
 }
 
 /* The page that a range shares with the extent behind it is dropped with that one. */
@@ -101,7 +101,7 @@ void ebb_ring_issue_drop(ebb_ring *g, ebb_ring_entry *e, ebb_piece *out)
     *out = (ebb_piece){ .file = x->part, .tag = (uint32_t)(e - g->entries), .offset = from, .is_drop = true,
                         .n_bytes = end > from ? (size_t)(end - from) : (size_t)EBB_READ_ALIGN };
     e->is_dropped = true;
-    e->n_flying++;
+    e->n_in_flight++;
 }
 
 static bool find_drop(ebb_ring *g, ebb_piece *out)
@@ -109,7 +109,7 @@ static bool find_drop(ebb_ring *g, ebb_piece *out)
     for (uint32_t i = 0; i < g->n; i++) {
         ebb_ring_entry *e = ebb_ring_get(g, i);
 
-        if (e->is_dead && g->ops->is_mapped && e->n_issued > 0 && e->n_flying == 0 && e->n_held == 0 && !e->is_dropped) {
+        if (e->is_dead && g->ops->is_mapped && e->n_issued > 0 && e->n_in_flight == 0 && e->n_held == 0 && !e->is_dropped) {
             ebb_ring_issue_drop(g, e, out);
             return true;
         }
@@ -118,7 +118,7 @@ static bool find_drop(ebb_ring *g, ebb_piece *out)
 }
 
 /* The entry that wants a piece; a new one if there is room. */
-static ebb_ring_entry *find_hungry(ebb_ring *g)
+static ebb_ring_entry *find_unissued(ebb_ring *g)
 {
     do {
         for (uint32_t i = 0; i < g->n; i++) {
@@ -127,12 +127,12 @@ static ebb_ring_entry *find_hungry(ebb_ring *g)
             if (!e->is_dead && e->st == EBB_OK && e->n_issued < e->n_bytes)
                 return e;
         }
-    } while (enter(g));
+    } while (enter_next(g));
     return NULL;
 }
 
 /* How soon the forward pass comes to `id`. */
-static uint32_t distance(const ebb_ring *g, uint32_t id)
+static uint32_t stream_distance(const ebb_ring *g, uint32_t id)
 {
     return (id + g->n_extents - g->pos) % g->n_extents;
 }
@@ -146,15 +146,15 @@ static bool find_work(ebb_ring *g, ebb_piece *out)
 
     if (find_drop(g, out))
         return true;
-    e = find_hungry(g);
-    if (ebb_loads_peek(&g->loads, g->pos, &load, &is_urgent) && (!g->is_short || !ebb_loads_takes(&g->loads, load)) &&
-        (!e || is_urgent || distance(g, load) < distance(g, e->id))) {
+    e = find_unissued(g);
+    if (ebb_loads_peek(&g->loads, g->pos, &load, &is_urgent) && (!g->is_short || !ebb_loads_takes_memory(&g->loads, load)) &&
+        (!e || is_urgent || stream_distance(g, load) < stream_distance(g, e->id))) {
         ebb_loads_issue(&g->loads, load, g->ops->piece_bytes, out);
         out->tag += EBB_RING_ENTRIES;
         return true;
     }
     if (e)
-        issue(g, e, out);
+        issue_piece(g, e, out);
     return e != NULL;
 }
 
@@ -173,18 +173,18 @@ void ebb_ring_wait(ebb_ring *g, pthread_cond_t *on)
 
 /* Whether memory can be taken for what is to stay.  The answer is good for one piece of each thread.  No more is asked for than will
  * be taken: whoever has less than that would let go what is ahead. */
-static void ask_for_room(ebb_ring *g)
+static void ask_headroom(ebb_ring *g)
 {
-    uint64_t n = g->loads.ahead_bytes < g->ops->piece_bytes ? g->loads.ahead_bytes : g->ops->piece_bytes;
+    uint64_t n = g->loads.pending_bytes < g->ops->piece_bytes ? g->loads.pending_bytes : g->ops->piece_bytes;
     bool is_short = false;
 
-    if (n > 0 && g->room_for.has) {
+    if (n > 0 && g->headroom.has) {
         pthread_mutex_unlock(&g->lock);
-        is_short = !g->room_for.has(g->room_for.arg, n);
+        is_short = !g->headroom.has(g->headroom.arg, n);
         pthread_mutex_lock(&g->lock);
     }
     if (is_short && !g->is_short)
-        pthread_cond_signal(&g->news);
+        pthread_cond_signal(&g->progress);
     g->is_short = is_short;
 }
 
@@ -195,13 +195,13 @@ bool ebb_ring_next(void *self, bool wait, ebb_piece *out)
 
     pthread_mutex_lock(&g->lock);
     for (;;) {
-        ask_for_room(g);
+        ask_headroom(g);
         if (g->is_stopping || (found = find_work(g, out)) || !wait)
             break;
         if (g->is_short)
-            ebb_ring_wait(g, &g->room);
+            ebb_ring_wait(g, &g->space);
         else
-            pthread_cond_wait(&g->room, &g->lock);
+            pthread_cond_wait(&g->space, &g->lock);
     }
     pthread_mutex_unlock(&g->lock);
     return found;
@@ -224,12 +224,12 @@ static void load_done(ebb_ring *g, ebb_piece p, ebb_status st, const ebb_error *
 
     p.tag -= EBB_RING_ENTRIES;
     pthread_mutex_lock(&g->lock);
-    id = g->loads.under_way[p.tag].id;
+    id = g->loads.in_flight[p.tag].id;
     if (st == EBB_OK)
         ebb_rate_add(&g->load_rate, p.n_must);
     is_here = ebb_loads_done(&g->loads, &p, st, err);
-    if (g->loads.state[id] != EBB_LOAD_COMING)
-        pthread_cond_signal(&g->news);
+    if (g->loads.state[id] != EBB_LOAD_IN_FLIGHT)
+        pthread_cond_signal(&g->progress);
     pthread_mutex_unlock(&g->lock);
     if (is_here)
         ebb_ring_drop_pages(g, id);
@@ -245,7 +245,7 @@ void ebb_ring_done(void *self, const ebb_piece *p, ebb_status st, const ebb_erro
         return;
     }
     pthread_mutex_lock(&g->lock);
-    e->n_flying--;
+    e->n_in_flight--;
     if (st != EBB_OK && e->st == EBB_OK) {
         e->st = st;
         e->err = *err;
@@ -254,9 +254,9 @@ void ebb_ring_done(void *self, const ebb_piece *p, ebb_status st, const ebb_erro
     }
     if (e->is_dead) {
         ebb_ring_pop_dead(g);
-        pthread_cond_broadcast(&g->room);
+        pthread_cond_broadcast(&g->space);
     }
-    if (e->st != EBB_OK || (e->n_flying == 0 && e->n_issued == e->n_bytes) || e->is_dead)
-        pthread_cond_signal(&g->news);
+    if (e->st != EBB_OK || (e->n_in_flight == 0 && e->n_issued == e->n_bytes) || e->is_dead)
+        pthread_cond_signal(&g->progress);
     pthread_mutex_unlock(&g->lock);
 }

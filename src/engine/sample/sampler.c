@@ -16,7 +16,7 @@ typedef struct candidate {
 } candidate;
 
 struct ebb_sampler {
-    ebb_sampling p;
+    ebb_sampler_params p;
     size_t       n_vocab;
     candidate   *heap;           /* [n_vocab] */
     candidate   *best;           /* [n_vocab] in order, as far as they were taken out */
@@ -24,14 +24,14 @@ struct ebb_sampler {
     uint64_t     state;          /* of the random numbers */
 };
 
-ebb_sampling ebb_sampling_default(void)
+ebb_sampler_params ebb_sampler_params_default(void)
 {
-    return (ebb_sampling){
-        .temp = 0.7f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1.0f, .repeat_last = 64,
+    return (ebb_sampler_params){
+        .temp = 0.7f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1.0f, .repeat_last_n = 64,
     };
 }
 
-ebb_sampler *ebb_sampler_new(const ebb_sampling *p, size_t n_vocab)
+ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab)
 {
     ebb_sampler *s = calloc(1, sizeof *s);
 
@@ -70,12 +70,12 @@ static double next_random(ebb_sampler *s)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-ebb_sampler_mark ebb_sampler_get_mark(const ebb_sampler *s)
+ebb_sampler_state ebb_sampler_get_state(const ebb_sampler *s)
 {
-    return (ebb_sampler_mark){ .p = s->p, .state = s->state };
+    return (ebb_sampler_state){ .p = s->p, .state = s->state };
 }
 
-void ebb_sampler_set_mark(ebb_sampler *s, const ebb_sampler_mark *mark)
+void ebb_sampler_set_state(ebb_sampler *s, const ebb_sampler_state *mark)
 {
     s->p = mark->p;
     s->state = mark->state;
@@ -102,7 +102,7 @@ static void sift_down(candidate *heap, size_t n, size_t i)
     heap[i] = moved;
 }
 
-static candidate pop(candidate *heap, size_t *n)
+static candidate pop_candidate(candidate *heap, size_t *n)
 {
     candidate root = heap[0];
 
@@ -113,11 +113,11 @@ static candidate pop(candidate *heap, size_t *n)
 
 /* -- Choosing ------------------------------------------------------------------ */
 
-static void penalize(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+static void penalize_repeats(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
 {
-    size_t look = n < s->p.repeat_last ? n : s->p.repeat_last;
+    size_t n_penalized = n < s->p.repeat_last_n ? n : s->p.repeat_last_n;
 
-    for (size_t i = n - look; i < n; i++) {
+    for (size_t i = n - n_penalized; i < n; i++) {
         ebb_token id = recent[i];
         candidate *c;
 
@@ -129,7 +129,7 @@ static void penalize(ebb_sampler *s, const float *logits, const ebb_token *recen
     }
 }
 
-static candidate greedy(const ebb_sampler *s)
+static candidate best_candidate(const ebb_sampler *s)
 {
     candidate best = s->heap[0];
 
@@ -150,7 +150,7 @@ static double sum_weights(const candidate *c, size_t n, float top)
 
 /* Take candidates out in order until top-k, top-p or min-p ends it; returns how
  * many.  Top-p is a share of what top-k leaves. */
-static size_t take_best(ebb_sampler *s)
+static size_t take_candidates(ebb_sampler *s)
 {
     size_t left = s->n_vocab, n_most = left, n;
     bool is_cut = s->p.top_k > 0 && s->p.top_k < left;
@@ -162,13 +162,13 @@ static size_t take_best(ebb_sampler *s)
     top = s->heap[0].logit;
     if (is_cut)
         for (n_most = 0; n_most < s->p.top_k; n_most++)
-            s->best[n_most] = pop(s->heap, &left);
+            s->best[n_most] = pop_candidate(s->heap, &left);
     all = sum_weights(is_cut ? s->best : s->heap, n_most, top);
     for (n = 0; n < n_most; n++) {
         double w;
 
         if (!is_cut)
-            s->best[n] = pop(s->heap, &left);
+            s->best[n] = pop_candidate(s->heap, &left);
         w = exp((double)s->best[n].logit - top);
         if (n > 0 && (w < (double)s->p.min_p || sum >= (double)s->p.top_p * all))
             break;
@@ -178,18 +178,18 @@ static size_t take_best(ebb_sampler *s)
 }
 
 /* All candidates stand in the heap as they came. */
-static void fill(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+static void fill_candidates(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
 {
     for (size_t i = 0; i < s->n_vocab; i++)
         s->heap[i] = (candidate){ .logit = isnan(logits[i]) ? -INFINITY : logits[i], .id = (ebb_token)i };
     if (s->p.repeat_penalty != 1.0f)
-        penalize(s, logits, recent, n);
+        penalize_repeats(s, logits, recent, n);
 }
 
 /* One of the best, by their weights; its share of them. */
-static ebb_token draw(ebb_sampler *s, double *share)
+static ebb_token sample_candidate(ebb_sampler *s, double *share)
 {
-    size_t n_best = take_best(s), i;
+    size_t n_best = take_candidates(s), i;
     double sum = 0, at;
 
     for (i = 0; i < n_best; i++)
@@ -201,22 +201,22 @@ static ebb_token draw(ebb_sampler *s, double *share)
     return s->best[i].id;
 }
 
-ebb_token ebb_sampler_pick(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
 {
     double share;
 
-    fill(s, logits, recent, n);
-    return s->p.temp > 0 ? draw(s, &share) : greedy(s).id;
+    fill_candidates(s, logits, recent, n);
+    return s->p.temp > 0 ? sample_candidate(s, &share) : best_candidate(s).id;
 }
 
-ebb_token ebb_sampler_pick_likely(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n, double *probability)
+ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n, double *probability)
 {
     candidate best;
 
-    fill(s, logits, recent, n);
+    fill_candidates(s, logits, recent, n);
     if (s->p.temp > 0)
-        return draw(s, probability);
-    best = greedy(s);
+        return sample_candidate(s, probability);
+    best = best_candidate(s);
     *probability = 1 / sum_weights(s->heap, s->n_vocab, best.logit);
     return best.id;
 }

@@ -168,7 +168,7 @@ size_t ebb_bpe_bytes(const ebb_bpe *b)
 /* -- Encoding ------------------------------------------------------------------ */
 
 /* Offer the join of symbol `left` with its next one. */
-static void offer(const ebb_bpe *b, ebb_tok_work *w, int32_t left)
+static void offer_merge(const ebb_bpe *b, ebb_tok_work *w, int32_t left)
 {
     const ebb_tok_symbol *l, *r;
     uint64_t slot;
@@ -184,20 +184,20 @@ static void offer(const ebb_bpe *b, ebb_tok_work *w, int32_t left)
     }
 }
 
-static void join_all(const ebb_bpe *b, ebb_tok_work *w)
+static void merge_all(const ebb_bpe *b, ebb_tok_work *w)
 {
     ebb_tok_join join;
 
     for (size_t i = 0; i + 1 < w->n_symbols; i++)
-        offer(b, w, (int32_t)i);
+        offer_merge(b, w, (int32_t)i);
     while (ebb_tok_heap_pop(w, &join)) {
         int32_t left = (int32_t)(uint32_t)join.key;
         const ebb_tok_symbol *l = &w->symbols[left];
         if (l->len == 0 || l->next < 0 || l->len + w->symbols[l->next].len != join.len)
             continue;
         ebb_tok_symbol_join(w, left, b->merges[join.id].result);
-        offer(b, w, l->prev);
-        offer(b, w, left);
+        offer_merge(b, w, l->prev);
+        offer_merge(b, w, left);
     }
 }
 
@@ -237,7 +237,7 @@ static bool encode_word(void *arg, const char *word, size_t n)
         return false;
     for (size_t i = 0; i < n; i++)
         ebb_tok_symbol_add(w, i, 1, b->byte_id[(unsigned char)word[i]]);
-    join_all(b, w);
+    merge_all(b, w);
     for (int32_t i = 0; i >= 0; i = w->symbols[i].next)
         if (w->symbols[i].id >= 0)
             ebb_tok_emit(w, w->symbols[i].id);

@@ -40,7 +40,7 @@ static bool is_cut_surrogate(const char *s, size_t n)
 }
 
 /* Bytes of s[0..n) that end with a character or with something that can be none. */
-static size_t whole(const char *s, size_t n)
+static size_t whole_chars(const char *s, size_t n)
 {
     size_t at = 0, used;
     uint32_t cp;
@@ -71,7 +71,7 @@ const char *ebb_detok_push(ebb_detok *d, ebb_token id, size_t *n_bytes)
         d->bytes.len += n;
         d->bytes.data[d->bytes.len] = '\0';
     }
-    return give(d, whole(ebb_buf_text(&d->bytes), d->bytes.len), n_bytes);
+    return give(d, whole_chars(ebb_buf_text(&d->bytes), d->bytes.len), n_bytes);
 }
 
 const char *ebb_detok_flush(ebb_detok *d, size_t *n_bytes)

@@ -82,7 +82,7 @@ struct ebb_pretok {
     size_t        n;
 };
 
-static bool has_name(const char *names, const char *name)
+static bool lists_name(const char *names, const char *name)
 {
     size_t n = strlen(name);
 
@@ -99,7 +99,7 @@ static const family *find_family(const char *name)
     if (strchr(name, ' '))
         return NULL;
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-        if (has_name(families[i].names, name))
+        if (lists_name(families[i].names, name))
             return &families[i];
     return NULL;
 }

@@ -32,7 +32,7 @@ static const char *const turn_ends[] = {
     "<｜end▁of▁sentence｜>", "<|end_of_text|>", "<|endoftext|>",
 };
 
-static ebb_tok_entry *entry(const ebb_tok_table *t, const char *text)
+static ebb_tok_entry *find_entry(const ebb_tok_table *t, const char *text)
 {
     ebb_token id = ebb_tok_table_find(t, text, strlen(text));
 
@@ -42,7 +42,7 @@ static ebb_tok_entry *entry(const ebb_tok_table *t, const char *text)
 static void add_attr(const ebb_tok_table *t, const char *const *texts, size_t n, uint8_t attr)
 {
     for (size_t i = 0; i < n; i++) {
-        ebb_tok_entry *e = entry(t, texts[i]);
+        ebb_tok_entry *e = find_entry(t, texts[i]);
         if (e)
             e->attr |= attr;
     }
@@ -51,15 +51,15 @@ static void add_attr(const ebb_tok_table *t, const char *const *texts, size_t n,
 /* In harmony <|end|> ends a message of several, not the turn. */
 static void fix_harmony(const ebb_tok_table *t)
 {
-    const ebb_tok_entry *call = entry(t, "<|call|>");
-    ebb_tok_entry *end = entry(t, "<|end|>");
+    const ebb_tok_entry *call = find_entry(t, "<|call|>");
+    ebb_tok_entry *end = find_entry(t, "<|end|>");
 
     if (!call)
-        call = entry(t, "<|calls|>");
-    if (end && call && (entry(t, "<|return|>") || entry(t, "<|flush|>")))
+        call = find_entry(t, "<|calls|>");
+    if (end && call && (find_entry(t, "<|return|>") || find_entry(t, "<|flush|>")))
         end->attr = EBB_TOK_IS_USER;
     for (size_t i = 0; i < COUNT(harmony); i++) {
-        ebb_tok_entry *e = entry(t, harmony[i]);
+        ebb_tok_entry *e = find_entry(t, harmony[i]);
         if (e)
             e->attr = EBB_TOK_IS_USER;
     }
@@ -88,14 +88,14 @@ static void fix_phi3(const ebb_tok_table *t, const char *name)
         if (t->entries[i].attr & (EBB_TOK_IS_CONTROL | EBB_TOK_IS_USER | EBB_TOK_IS_UNKNOWN))
             t->entries[i].attr |= EBB_TOK_IS_RSTRIP;
     for (size_t i = 0; i < COUNT(keeps); i++) {
-        ebb_tok_entry *e = entry(t, keeps[i]);
+        ebb_tok_entry *e = find_entry(t, keeps[i]);
         if (e)
             e->attr &= (uint8_t)~EBB_TOK_IS_RSTRIP;
     }
 }
 
 /* `id` if it names a token; else `usual` if that is one of type `attr`. */
-static ebb_token choose(const ebb_tok_table *t, ebb_token id, ebb_token usual, uint8_t attr)
+static ebb_token choose_token(const ebb_tok_table *t, ebb_token id, ebb_token usual, uint8_t attr)
 {
     if (id >= 0 && (size_t)id < t->n)
         return id;
@@ -107,14 +107,14 @@ static ebb_token find_eot(const ebb_tok_table *t, ebb_token id)
     if (id >= 0 && (size_t)id < t->n)
         return id;
     for (size_t i = 0; i < COUNT(turn_ends); i++) {
-        const ebb_tok_entry *e = entry(t, turn_ends[i]);
+        const ebb_tok_entry *e = find_entry(t, turn_ends[i]);
         if (e && (e->attr & EBB_TOK_IS_EOG))
             return (ebb_token)(e - t->entries);
     }
     return -1;
 }
 
-static void mark_end(const ebb_tok_table *t, ebb_token id)
+static void set_eog(const ebb_tok_table *t, ebb_token id)
 {
     if (id >= 0 && (size_t)id < t->n)
         t->entries[id].attr |= EBB_TOK_IS_EOG;
@@ -122,9 +122,9 @@ static void mark_end(const ebb_tok_table *t, ebb_token id)
 
 void ebb_tok_roles_init(ebb_tok_roles *r, ebb_tok_table *t, const ebb_vocab *v, bool is_spm, bool add_bos)
 {
-    r->bos = choose(t, v->bos, is_spm ? 1 : 11, EBB_TOK_IS_CONTROL);
-    r->eos = choose(t, v->eos, is_spm ? 2 : 11, EBB_TOK_IS_CONTROL);
-    r->unk = choose(t, v->unk, 0, EBB_TOK_IS_UNKNOWN);
+    r->bos = choose_token(t, v->bos, is_spm ? 1 : 11, EBB_TOK_IS_CONTROL);
+    r->eos = choose_token(t, v->eos, is_spm ? 2 : 11, EBB_TOK_IS_CONTROL);
+    r->unk = choose_token(t, v->unk, 0, EBB_TOK_IS_UNKNOWN);
     r->add_bos = v->add_bos < 0 ? add_bos : v->add_bos > 0;
     r->add_eos = v->add_eos > 0;
     r->add_space_prefix = v->add_space_prefix < 0 ? is_spm : v->add_space_prefix > 0;
@@ -134,9 +134,9 @@ void ebb_tok_roles_init(ebb_tok_roles *r, ebb_tok_table *t, const ebb_vocab *v, 
     fix_harmony(t);
     fix_phi3(t, v->name);
     r->eot = find_eot(t, v->eot);
-    mark_end(t, r->eos);
-    mark_end(t, r->eot);
-    mark_end(t, v->eom);
+    set_eog(t, r->eos);
+    set_eog(t, r->eot);
+    set_eog(t, v->eom);
     for (size_t i = 0; i < v->n_eos_ids; i++)
-        mark_end(t, v->eos_ids[i]);
+        set_eog(t, v->eos_ids[i]);
 }

@@ -11,7 +11,7 @@ static bool is_special(const ebb_tok_entry *e)
     return (e->attr & ANY) && e->len > 0;
 }
 
-static int compare(const void *a, const void *b, void *arg)
+static int compare_texts(const void *a, const void *b, void *arg)
 {
     const ebb_tok_table *t = arg;
     const ebb_tok_entry *x = &t->entries[*(const ebb_token *)a], *y = &t->entries[*(const ebb_token *)b];
@@ -38,7 +38,7 @@ ebb_status ebb_tok_special_init(ebb_tok_special *s, const ebb_tok_table *table, 
             s->ids[s->n++] = (ebb_token)i;
             s->begins[(unsigned char)table->entries[i].ptr[0]] = true;
         }
-    qsort_r(s->ids, s->n, sizeof *s->ids, compare, (void *)table);
+    qsort_r(s->ids, s->n, sizeof *s->ids, compare_texts, (void *)table);
     return EBB_OK;
 }
 
@@ -50,7 +50,7 @@ void ebb_tok_special_fini(ebb_tok_special *s)
 
 /* In ids[lo..hi), whose texts agree in their first `depth` bytes and are
  * longer: the first whose next byte is at least `byte`. */
-static size_t lower(const ebb_tok_special *s, size_t lo, size_t hi, size_t depth, unsigned byte)
+static size_t lower_bound(const ebb_tok_special *s, size_t lo, size_t hi, size_t depth, unsigned byte)
 {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -63,7 +63,7 @@ static size_t lower(const ebb_tok_special *s, size_t lo, size_t hi, size_t depth
 }
 
 /* The longest special text that text[0..n) begins with, -1 if none. */
-static ebb_token match(const ebb_tok_special *s, const char *text, size_t n, bool control)
+static ebb_token match_longest(const ebb_tok_special *s, const char *text, size_t n, bool control)
 {
     size_t lo = 0, hi = s->n;
     ebb_token best = -1;
@@ -71,8 +71,8 @@ static ebb_token match(const ebb_tok_special *s, const char *text, size_t n, boo
     for (size_t depth = 0; depth < n; depth++) {
         unsigned byte = (unsigned char)text[depth];
 
-        lo = lower(s, lo, hi, depth, byte);
-        hi = lower(s, lo, hi, depth, byte + 1);
+        lo = lower_bound(s, lo, hi, depth, byte);
+        hi = lower_bound(s, lo, hi, depth, byte + 1);
         /* A text that ends here sorts first; duplicates follow it. */
         for (bool is_first = true; lo < hi; lo++, is_first = false) {
             const ebb_tok_entry *e = &s->table->entries[s->ids[lo]];
@@ -105,9 +105,9 @@ static ebb_token match_at(const ebb_tok_special *s, ebb_tok_search *q, size_t at
     ebb_token any, user;
 
     if (n_free == n)
-        return match(s, q->text + at, n, true);
-    any = match(s, q->text + at, n_free, true);
-    user = match(s, q->text + at, n, false);
+        return match_longest(s, q->text + at, n, true);
+    any = match_longest(s, q->text + at, n_free, true);
+    user = match_longest(s, q->text + at, n, false);
     if (any < 0 || user < 0)
         return any < 0 ? user : any;
     return s->table->entries[user].len > s->table->entries[any].len ? user : any;

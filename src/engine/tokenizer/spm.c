@@ -82,7 +82,7 @@ static uint32_t order_of(const ebb_spm *s, ebb_token id)
     return bits & 0x80000000u ? bits : ~bits & 0x7FFFFFFFu;
 }
 
-static void offer(const ebb_spm *s, ebb_tok_work *w, int32_t left)
+static void offer_pair(const ebb_spm *s, ebb_tok_work *w, int32_t left)
 {
     const ebb_tok_symbol *l;
     uint32_t len;
@@ -97,20 +97,20 @@ static void offer(const ebb_spm *s, ebb_tok_work *w, int32_t left)
         ebb_tok_heap_push(w, (ebb_tok_join){ (uint64_t)order_of(s, id) << 32 | (uint32_t)left, (uint32_t)id, len });
 }
 
-static void join_all(const ebb_spm *s, ebb_tok_work *w)
+static void merge_pairs(const ebb_spm *s, ebb_tok_work *w)
 {
     ebb_tok_join join;
 
     for (size_t i = 0; i + 1 < w->n_symbols; i++)
-        offer(s, w, (int32_t)i);
+        offer_pair(s, w, (int32_t)i);
     while (ebb_tok_heap_pop(w, &join)) {
         int32_t left = (int32_t)(uint32_t)join.key;
         const ebb_tok_symbol *l = &w->symbols[left];
         if (l->len == 0 || l->next < 0 || l->len + w->symbols[l->next].len != join.len)
             continue;
         ebb_tok_symbol_join(w, left, (ebb_token)join.id);
-        offer(s, w, l->prev);
-        offer(s, w, left);
+        offer_pair(s, w, l->prev);
+        offer_pair(s, w, left);
     }
 }
 
@@ -146,7 +146,7 @@ static bool encode_segment(const ebb_spm *s, ebb_tok_work *w)
         ebb_tok_symbol_add(w, i, used, -1);
         i += used;
     }
-    join_all(s, w);
+    merge_pairs(s, w);
     for (int32_t i = n > 0 ? 0 : -1; i >= 0; i = w->symbols[i].next) {
         const ebb_tok_symbol *sym = &w->symbols[i];
         ebb_token id = sym->id >= 0 ? sym->id : ebb_tok_table_find(s->table, text + sym->at, sym->len);
@@ -169,7 +169,7 @@ static size_t segment_len(const ebb_spm *s, const char *text, size_t n)
     return n;
 }
 
-static bool spell(ebb_buf *out, const char *text, size_t n)
+static bool spell_spaces(ebb_buf *out, const char *text, size_t n)
 {
     char *to;
 
@@ -196,7 +196,7 @@ ebb_status ebb_spm_encode(const ebb_spm *s, const char *text, size_t n, bool pre
     while (n > 0) {
         size_t len = segment_len(s, text, n);
 
-        if (!spell(&w->text, text, len) || !encode_segment(s, w))
+        if (!spell_spaces(&w->text, text, len) || !encode_segment(s, w))
             return EBB_FAIL(err, EBB_NOMEM, "tokenizing %zu bytes of text", n);
         ebb_buf_clear(&w->text);
         text += len;

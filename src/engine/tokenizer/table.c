@@ -7,29 +7,29 @@
 #define MAX_TOKENS    (1u << 24)
 #define MAX_TOKEN_LEN (64u << 10)
 
-static uint64_t mix(uint64_t h, uint64_t word)
+static uint64_t mix_word(uint64_t h, uint64_t word)
 {
     h = (h ^ word) * 0x9E3779B97F4A7C15u;
     return h ^ h >> 32;
 }
 
-static uint64_t hash(const char *s, size_t n)
+static uint64_t hash_text(const char *s, size_t n)
 {
     uint64_t h = n, word;
 
     for (; n > 8; s += 8, n -= 8) {
         memcpy(&word, s, 8);
-        h = mix(h, word);
+        h = mix_word(h, word);
     }
     word = 0;
     memcpy(&word, s, n);
-    return mix(mix(h, word), 0);
+    return mix_word(mix_word(h, word), 0);
 }
 
 /* The slot that holds s, or the free one where it belongs. */
 static uint64_t *slot_of(const ebb_tok_table *t, const char *s, size_t n)
 {
-    uint64_t h = hash(s, n);
+    uint64_t h = hash_text(s, n);
     uint32_t tag = (uint32_t)(h >> 32);
 
     for (size_t i = h & t->mask;; i = (i + 1) & t->mask) {
@@ -64,7 +64,7 @@ static uint8_t attr_of_type(int32_t type)
     }
 }
 
-static ebb_status fill(ebb_tok_table *t, const ebb_vocab *v, ebb_error *err)
+static ebb_status fill_table(ebb_tok_table *t, const ebb_vocab *v, ebb_error *err)
 {
     for (size_t i = 0; i < v->n_tokens; i++) {
         ebb_tok_entry *e = &t->entries[i];
@@ -82,7 +82,7 @@ static ebb_status fill(ebb_tok_table *t, const ebb_vocab *v, ebb_error *err)
             continue;
         slot = slot_of(t, e->ptr, e->len);
         if (*slot == 0)
-            *slot = (hash(e->ptr, e->len) & 0xFFFFFFFF00000000u) | (i + 1);
+            *slot = (hash_text(e->ptr, e->len) & 0xFFFFFFFF00000000u) | (i + 1);
     }
     return EBB_OK;
 }
@@ -104,7 +104,7 @@ ebb_status ebb_tok_table_init(ebb_tok_table *t, const ebb_vocab *v, ebb_error *e
     t->slots = calloc(n_slots, sizeof *t->slots);
     if (!t->entries || !t->slots)
         return EBB_FAIL(err, EBB_NOMEM, "index of %zu tokens", t->n);
-    return fill(t, v, err);
+    return fill_table(t, v, err);
 }
 
 void ebb_tok_table_fini(ebb_tok_table *t)

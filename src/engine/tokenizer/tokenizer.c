@@ -22,7 +22,7 @@ struct ebb_tokenizer {
     ebb_spm         spm;
 };
 
-static ebb_status init(ebb_tokenizer *t, const ebb_vocab *v, ebb_error *err)
+static ebb_status init_tokenizer(ebb_tokenizer *t, const ebb_vocab *v, ebb_error *err)
 {
     const char *model = v->model ? v->model : "(none)";
     ebb_status st;
@@ -53,7 +53,7 @@ ebb_status ebb_tokenizer_new(const ebb_vocab *v, ebb_tokenizer **out, ebb_error 
     *out = NULL;
     if (!t)
         return EBB_FAIL(err, EBB_NOMEM, "tokenizer");
-    st = init(t, v, err);
+    st = init_tokenizer(t, v, err);
     if (st == EBB_OK)
         *out = t;
     else
@@ -213,7 +213,7 @@ ebb_token ebb_tokenizer_find(const ebb_tokenizer *t, const char *text)
     return ebb_tok_table_find(&t->table, text, strlen(text));
 }
 
-static size_t copy(const char *s, size_t n, char *out, size_t cap)
+static size_t copy_text(const char *s, size_t n, char *out, size_t cap)
 {
     if (n > 0 && cap > 0)
         memcpy(out, s, n < cap ? n : cap);
@@ -229,11 +229,11 @@ size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, c
         return 0;
     e = &t->table.entries[id];
     if (attr & (hidden | EBB_TOK_IS_USER))
-        return copy(e->ptr, e->len, out, cap);
+        return copy_text(e->ptr, e->len, out, cap);
     if (attr & EBB_TOK_IS_BYTE) {
         int byte = ebb_tok_byte_value(e->ptr, e->len);
         char c = (char)byte;
-        return copy(&c, byte >= 0, out, cap);
+        return copy_text(&c, byte >= 0, out, cap);
     }
     if (attr & EBB_TOK_IS_NORMAL)
         return t->is_spm ? ebb_spm_decode(e->ptr, e->len, out, cap) : ebb_bpe_decode(e->ptr, e->len, out, cap);

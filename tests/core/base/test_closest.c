@@ -9,7 +9,7 @@ static const char *meant(const char *word)
     ebb_closest c = ebb_closest_begin(word, strlen(word));
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        ebb_closest_look(&c, names[i]);
+        ebb_closest_try(&c, names[i]);
     return c.best ? c.best : "";
 }
 

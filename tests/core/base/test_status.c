@@ -5,7 +5,7 @@
 
 #include "ebb/status.h"
 
-static void expect(const char *name, const char *shown)
+static void expect_text(const char *name, const char *shown)
 {
     ebb_error err = { 0 };
 
@@ -18,11 +18,11 @@ static void expect(const char *name, const char *shown)
 static void test_nothing_a_terminal_obeys(void **state)
 {
     (void)state;
-    expect("a\033[31m\nb\x7f", "a?[31m?b?");
-    expect("x\xc2\x9b" "2Jy", "x?2Jy");          /* CSI as one character */
-    expect("x\x9b" "2Jy", "x?2Jy");              /* and as the byte of old */
-    expect("a\xe2\x80\xae" "b\xe2\x81\xa6", "a?b?");     /* right to left from here on; an isolate */
-    expect("\xc3\xbc \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\xa6\x99", "\xc3\xbc \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\xa6\x99");
+    expect_text("a\033[31m\nb\x7f", "a?[31m?b?");
+    expect_text("x\xc2\x9b" "2Jy", "x?2Jy");     /* CSI as one character */
+    expect_text("x\x9b" "2Jy", "x?2Jy");         /* and as the byte of old */
+    expect_text("a\xe2\x80\xae" "b\xe2\x81\xa6", "a?b?"); /* right to left from here on; an isolate */
+    expect_text("\xc3\xbc \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\xa6\x99", "\xc3\xbc \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\xa6\x99");
 }
 
 /* What is cut to its room ends with a whole character. */

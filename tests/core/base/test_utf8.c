@@ -1,6 +1,6 @@
 /* Decoding broken UTF-8, and the display filter. */
-#include "ebb_test.h"
 #include "base/utf8.h"
+#include "ebb_test.h"
 
 #define BAD "\xEF\xBF\xBD"
 

@@ -12,7 +12,7 @@
 
 static char path[64];
 
-static int open_file(ebb_map *m)
+static int open_pages(ebb_map *m)
 {
     char block[N_BYTES];
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -24,7 +24,7 @@ static int open_file(ebb_map *m)
     return fd;
 }
 
-static ebb_guard *add(const ebb_map *m)
+static ebb_guard *guard_pages(const ebb_map *m)
 {
     ebb_guard *g;
 
@@ -33,7 +33,7 @@ static ebb_guard *add(const ebb_map *m)
     return g;
 }
 
-static int sum(const ebb_map *m)
+static int sum_bytes(const ebb_map *m)
 {
     const volatile char *p = m->data;
     int n = 0;
@@ -50,31 +50,31 @@ static void test_missing_pages_are_zeroes(void **state)
     ebb_map m;
 
     (void)state;
-    fd = open_file(&m);
-    g = add(&m);
-    assert_int_equal(sum(&m), all);
+    fd = open_pages(&m);
+    g = guard_pages(&m);
+    assert_int_equal(sum_bytes(&m), all);
     assert_false(ebb_guard_is_hit(g));
     assert_int_equal(ftruncate(fd, N_BYTES / 4), 0);
-    assert_int_equal(sum(&m), all / 4);
+    assert_int_equal(sum_bytes(&m), all / 4);
     assert_true(ebb_guard_is_hit(g));
 
     close(fd);
     ebb_guard_remove(g);
     ebb_map_fini(&m);
-    fd = open_file(&m);                          /* whole again */
-    g = add(&m);
+    fd = open_pages(&m);                         /* whole again */
+    g = guard_pages(&m);
     assert_int_equal(ftruncate(fd, 0), 0);
-    assert_int_equal(sum(&m), 0);
+    assert_int_equal(sum_bytes(&m), 0);
     for (int i = 0; i < 128; i++) {
         char block[512];
 
         memset(block, 7, sizeof block);
         assert_int_equal(pwrite(fd, block, sizeof block, i * 512), (ssize_t)sizeof block);
     }
-    assert_int_equal(sum(&m), 0);                /* not seen before ... */
+    assert_int_equal(sum_bytes(&m), 0);          /* not seen before ... */
     assert_true(ebb_guard_heal(g, fd));
     assert_false(ebb_guard_is_hit(g));
-    assert_int_equal(sum(&m), all);
+    assert_int_equal(sum_bytes(&m), all);
     ebb_guard_remove(g);
     ebb_map_fini(&m);
     close(fd);
@@ -86,19 +86,19 @@ static void test_others_get_theirs(void **state)
 {
     ebb_map m, other;
     ebb_guard *g;
-    int fd = open_file(&m), status;
+    int fd = open_pages(&m), status;
     pid_t child;
 
     (void)state;
     assert_int_equal(ebb_map_file(fd, path, N_BYTES, &other, NULL), EBB_OK);
-    g = add(&m);
+    g = guard_pages(&m);
     signal(SIGBUS, SIG_DFL);
     ebb_guard_arm();
     assert_int_equal(ftruncate(fd, 0), 0);
-    assert_int_equal(sum(&m), 0);
+    assert_int_equal(sum_bytes(&m), 0);
     child = fork();
     if (child == 0) {
-        sum(&other);
+        sum_bytes(&other);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -119,16 +119,16 @@ static void test_each_its_own(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        fd[i] = open_file(&m[i]);
+        fd[i] = open_pages(&m[i]);
         unlink(path);
-        g[i] = add(&m[i]);
+        g[i] = guard_pages(&m[i]);
     }
     for (int i = 1; i >= 0; i--) {
         assert_int_equal(ftruncate(fd[i], 4096), 0);
-        assert_int_equal(sum(&m[i]), 7 * 4096 / 512);
+        assert_int_equal(sum_bytes(&m[i]), 7 * 4096 / 512);
         assert_true(ebb_guard_is_hit(g[i]));
         assert_int_equal(ebb_guard_is_hit(g[0]), i == 0);
-        assert_int_equal(sum(&m[0]), i == 0 ? 7 * 4096 / 512 : all);
+        assert_int_equal(sum_bytes(&m[0]), i == 0 ? 7 * 4096 / 512 : all);
     }
     for (int i = 0; i < 2; i++) {
         ebb_guard_remove(g[i]);
@@ -144,17 +144,17 @@ static void test_many(void **state)
     ebb_guard *g[N], *none;
     ebb_map m[N];
     ebb_error err;
-    int fd = open_file(&m[0]);
+    int fd = open_pages(&m[0]);
 
     (void)state;
     unlink(path);
-    g[0] = add(&m[0]);
+    g[0] = guard_pages(&m[0]);
     for (int i = 1; i < N; i++) {
         assert_int_equal(ebb_map_file(fd, path, N_BYTES, &m[i], NULL), EBB_OK);
-        g[i] = add(&m[i]);
+        g[i] = guard_pages(&m[i]);
     }
     assert_int_equal(ftruncate(fd, 0), 0);
-    assert_int_equal(sum(&m[N - 1]), 0);
+    assert_int_equal(sum_bytes(&m[N - 1]), 0);
     assert_true(ebb_guard_is_hit(g[N - 1]));
     assert_false(ebb_guard_is_hit(g[N - 2]));
     ebb_os_fail_nth(1);

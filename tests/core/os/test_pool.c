@@ -13,7 +13,7 @@ enum { N_SLICES = 257 };
 static atomic_uint hits[N_SLICES];
 static atomic_uint wrong_thread;
 
-static void count(void *arg, uint32_t slice, uint32_t thread)
+static void count_call(void *arg, uint32_t slice, uint32_t thread)
 {
     if (thread >= *(uint32_t *)arg)
         atomic_fetch_add(&wrong_thread, 1);
@@ -30,7 +30,7 @@ static void test_every_slice_runs_once(void **state)
         assert_int_equal(ebb_pool_n_threads(p), n);
         for (uint32_t slices = 0; slices <= N_SLICES; slices += slices < 8 ? 1 : 83) {
             memset(hits, 0, sizeof hits);
-            ebb_pool_run(p, count, &n, slices);
+            ebb_pool_run(p, count_call, &n, slices);
             for (uint32_t s = 0; s < N_SLICES; s++)
                 assert_int_equal(atomic_load(&hits[s]), s < slices);
         }
@@ -81,7 +81,7 @@ static void test_idle_pool_costs_nothing(void **state)
 
     (void)state;
     assert_int_equal(ebb_pool_new(n, &p, NULL), EBB_OK);
-    ebb_pool_run(p, count, &n, 16);
+    ebb_pool_run(p, count_call, &n, 16);
     for (int i = 0; i < 100 && spent >= 5000000; i++) {
         uint64_t before = process_cpu_ns();
 
@@ -145,7 +145,7 @@ static void commit_sum(const void *arg, uint32_t slice, const void *out)
     memcpy(((const sum_arg *)arg)->to + slice, out, sizeof(unsigned));
 }
 
-static const ebb_redo sum = { compute_sum, commit_sum };
+static const ebb_hedged_work sum = { compute_sum, commit_sum };
 
 static void test_redo_counts_every_slice_once(void **state)
 {
@@ -159,11 +159,11 @@ static void test_redo_counts_every_slice_once(void **state)
         memset(sums, 0, sizeof sums);
         assert_int_equal(ebb_pool_new(n, &p, NULL), EBB_OK);
         for (unsigned job = 1; job <= JOBS / n; job++) {
-            ebb_pool_run_redo(p, &sum, &(sum_arg){ .to = sums, .add = job }, sizeof(sum_arg), SLICES);
+            ebb_pool_run_hedged(p, &sum, &(sum_arg){ .to = sums, .add = job }, sizeof(sum_arg), SLICES);
             for (int s = 0; s < SLICES; s++)
                 assert_int_equal(sums[s], job * (job + 1) / 2);
         }
-        ebb_pool_settle(p);
+        ebb_pool_drain(p);
         ebb_pool_free(p);
     }
 }
@@ -181,14 +181,14 @@ static void test_redo_goes_on_without_the_late(void **state)
         atomic_uint gate = 0, n = 0;
 
         do                                       /* until the worker has got a slice at all */
-            ebb_pool_run_redo(p, &sum, &(sum_arg){ sums, 1, &gate, &n }, sizeof(sum_arg), 64);
+            ebb_pool_run_hedged(p, &sum, &(sum_arg){ sums, 1, &gate, &n }, sizeof(sum_arg), 64);
         while (atomic_exchange(&n, 0) == 64);
         unsigned want = sums[0];
         for (int s = 0; s < 64; s++)
             assert_int_equal(sums[s], want);
-        ebb_pool_run_redo(p, &sum, &(sum_arg){ sums, 5, NULL, NULL }, sizeof(sum_arg), 64);
+        ebb_pool_run_hedged(p, &sum, &(sum_arg){ sums, 5, NULL, NULL }, sizeof(sum_arg), 64);
         atomic_store(&gate, 1);
-        ebb_pool_settle(p);
+        ebb_pool_drain(p);
         for (int s = 0; s < 64; s++)
             assert_int_equal(sums[s], want + 5);
     }
@@ -224,7 +224,7 @@ static void test_both_kinds_in_turn_beside_busy_threads(void **state)
 
         memset(twice, 0, sizeof twice);
         memset(once, 0, sizeof once);
-        ebb_pool_run_redo(p, &sum, &(sum_arg){ .to = twice, .add = before + 1 }, sizeof(sum_arg), n);
+        ebb_pool_run_hedged(p, &sum, &(sum_arg){ .to = twice, .add = before + 1 }, sizeof(sum_arg), n);
         if (job % 3 == 0)
             ebb_pool_run(p, add_one, once, n);
         for (unsigned s = 0; s < SLICES; s++) {
@@ -232,7 +232,7 @@ static void test_both_kinds_in_turn_beside_busy_threads(void **state)
             assert_int_equal(once[s], s < n && job % 3 == 0 ? 1 : 0);
         }
     }
-    ebb_pool_settle(p);
+    ebb_pool_drain(p);
     ebb_pool_free(p);
     atomic_store(&hogs_stop, true);
     for (int i = 0; i < HOGS; i++)

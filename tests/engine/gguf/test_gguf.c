@@ -200,7 +200,7 @@ static const char *in_dir(const char *name)
     return p;
 }
 
-static void write_file(const char *name, const ebb_buf *f)
+static void write_bytes(const char *name, const ebb_buf *f)
 {
     assert_int_equal(ebb_file_replace(in_dir(name), f->data, f->len, NULL), EBB_OK);
 }
@@ -221,7 +221,7 @@ static void test_a_long_header_from_a_path(void **state)
     gguf_kv_str(&f, "last", "value");
     gguf_tensor(&f, "t", EBB_TYPE_F32, 0, 1, (uint64_t)1024);
     gguf_data(&f, 32, 4096);
-    write_file("long.gguf", &f);
+    write_bytes("long.gguf", &f);
 
     assert_int_equal(ebb_gguf_open(in_dir("long.gguf"), &g, NULL), EBB_OK);
     again = open_bytes(&f);
@@ -257,7 +257,7 @@ static void write_part(const char *name, uint32_t i, uint32_t type, uint32_t sai
     snprintf(tensor, sizeof tensor, "t.%u", i);
     gguf_tensor(&f, tensor, EBB_TYPE_F32, 0, 1, (uint64_t)8 * (i + 1));
     gguf_data(&f, 32, 32 * (i + 1));
-    write_file(name, &f);
+    write_bytes(name, &f);
     ebb_buf_fini(&f);
 }
 

@@ -67,11 +67,11 @@ static bool open_whole(int i)
 /* The first n files, each of which will have `size` bytes. */
 static bool open_begun(size_t n, size_t size)
 {
-    const ebb_model_begun files[] = { { paths[0], "m-1.gguf", size }, { paths[1], "m-2.gguf", size } };
+    const ebb_partial_file files[] = { { paths[0], "m-1.gguf", size }, { paths[1], "m-2.gguf", size } };
     ebb_error err = { 0 };
     size_t i_busy = 99;
     ebb_gguf *g;
-    ebb_status st = ebb_gguf_open_begun(files, n, &i_busy, &g, &err);
+    ebb_status st = ebb_gguf_open_partial(files, n, &i_busy, &g, &err);
 
     assert_true(i_busy < n);
     return check(st, g, &err);

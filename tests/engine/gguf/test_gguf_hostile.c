@@ -3,7 +3,7 @@
 
 #include "ebb/type.h"
 
-static void expect(ebb_buf *f, ebb_status want, const char *words)
+static void expect_refused(ebb_buf *f, ebb_status want, const char *words)
 {
     ebb_error err = { 0 };
     ebb_gguf *g;
@@ -36,7 +36,7 @@ static void test_other_files(void **state)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         ebb_buf f = { 0 };
         ebb_buf_add(&f, files[i].bytes, files[i].n);
-        expect(&f, files[i].st, files[i].words);
+        expect_refused(&f, files[i].st, files[i].words);
     }
 }
 
@@ -51,7 +51,7 @@ static void test_versions(void **state)
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
         ebb_buf f = { 0 };
         gguf_head(&f, versions[i].version, 0, 0);
-        expect(&f, EBB_UNSUPPORTED, versions[i].words);
+        expect_refused(&f, EBB_UNSUPPORTED, versions[i].words);
     }
 }
 
@@ -63,16 +63,16 @@ static void test_counts(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         gguf_head(&f, 3, counts[i], 0);
-        expect(&f, EBB_FORMAT, "download it again");
+        expect_refused(&f, EBB_FORMAT, "download it again");
         gguf_head(&f, 3, 0, counts[i]);
-        expect(&f, EBB_FORMAT, "download it again");
+        expect_refused(&f, EBB_FORMAT, "download it again");
     }
     gguf_head(&f, 3, 1 << 18, 0);                /* the file has room for them, and still */
     gguf_data(&f, 1, 8 << 20);
-    expect(&f, EBB_LIMIT, "claims 262144 tensors");
+    expect_refused(&f, EBB_LIMIT, "claims 262144 tensors");
     gguf_head(&f, 3, 0, 1 << 17);
     gguf_data(&f, 1, 4 << 20);
-    expect(&f, EBB_LIMIT, "claims 131072 metadata keys");
+    expect_refused(&f, EBB_LIMIT, "claims 131072 metadata keys");
 }
 
 static void test_names(void **state)
@@ -83,34 +83,34 @@ static void test_names(void **state)
     gguf_head(&f, 3, 0, 1);
     gguf_kv_u32(&f, "", 1);
     gguf_data(&f, 1, 64);
-    expect(&f, EBB_FORMAT, "the name of a metadata key has 0 bytes");
+    expect_refused(&f, EBB_FORMAT, "the name of a metadata key has 0 bytes");
 
     gguf_head(&f, 3, 0, 1);
     gguf_u64(&f, UINT64_MAX);
     gguf_data(&f, 1, 64);
-    expect(&f, EBB_FORMAT, "has 18446744073709551615 bytes");
+    expect_refused(&f, EBB_FORMAT, "has 18446744073709551615 bytes");
 
     gguf_head(&f, 3, 0, 1);
     gguf_text(&f, "a\0b", 3);
     gguf_u32(&f, EBB_GGUF_U8);
     gguf_data(&f, 1, 64);
-    expect(&f, EBB_FORMAT, "holds a NUL byte");
+    expect_refused(&f, EBB_FORMAT, "holds a NUL byte");
 
     gguf_head(&f, 3, 1, 0);
     gguf_text(&f, "t\0", 2);
     gguf_data(&f, 1, 64);
-    expect(&f, EBB_FORMAT, "the name of a tensor holds a NUL byte");
+    expect_refused(&f, EBB_FORMAT, "the name of a tensor holds a NUL byte");
 
     gguf_head(&f, 3, 0, 2);
     gguf_kv_u32(&f, "twice", 1);
     gguf_kv_str(&f, "twice", "b");
-    expect(&f, EBB_FORMAT, "metadata key twice is there twice");
+    expect_refused(&f, EBB_FORMAT, "metadata key twice is there twice");
 
     gguf_head(&f, 3, 2, 0);
     gguf_tensor(&f, "same", EBB_TYPE_F32, 0, 1, (uint64_t)8);
     gguf_tensor(&f, "same", EBB_TYPE_F32, 32, 1, (uint64_t)8);
     gguf_data(&f, 32, 64);
-    expect(&f, EBB_FORMAT, "tensor same is there twice");
+    expect_refused(&f, EBB_FORMAT, "tensor same is there twice");
 }
 
 static void test_values(void **state)
@@ -120,23 +120,23 @@ static void test_values(void **state)
     (void)state;
     gguf_head(&f, 3, 0, 1);
     gguf_kv_raw(&f, "k", 13, "........", 8);
-    expect(&f, EBB_FORMAT, "key k has a value of unknown type 13");
+    expect_refused(&f, EBB_FORMAT, "key k has a value of unknown type 13");
 
     gguf_head(&f, 3, 0, 1);
     gguf_text(&f, "k", 1);
     gguf_u32(&f, EBB_GGUF_STRING);
     gguf_u64(&f, (uint64_t)1 << 40);
-    expect(&f, EBB_FORMAT, "the text of k takes 1099511627776 bytes");
+    expect_refused(&f, EBB_FORMAT, "the text of k takes 1099511627776 bytes");
 
     gguf_head(&f, 3, 0, 1);
     gguf_text(&f, "k", 1);
     gguf_u32(&f, EBB_GGUF_STRING);
     gguf_text(&f, "a\0b", 3);
-    expect(&f, EBB_FORMAT, "the text of key k holds a NUL byte");
+    expect_refused(&f, EBB_FORMAT, "the text of key k holds a NUL byte");
 
     gguf_head(&f, 3, 0, 1);
     gguf_kv_raw(&f, "k", EBB_GGUF_U64, "1234", 4);
-    expect(&f, EBB_FORMAT, "the value of k takes 8 bytes");
+    expect_refused(&f, EBB_FORMAT, "the value of k takes 8 bytes");
 }
 
 static void test_lists(void **state)
@@ -150,7 +150,7 @@ static void test_lists(void **state)
             gguf_head(&f, 3, 0, 1);
             gguf_kv_array(&f, "list", items[i], n);
             gguf_data(&f, 1, 64);
-            expect(&f, EBB_FORMAT, "array list has");
+            expect_refused(&f, EBB_FORMAT, "array list has");
         }
     }
     gguf_head(&f, 3, 0, 1);
@@ -158,17 +158,17 @@ static void test_lists(void **state)
     gguf_text(&f, "ok", 2);
     gguf_u64(&f, UINT64_MAX - 3);
     gguf_data(&f, 1, 64);
-    expect(&f, EBB_FORMAT, "the array of list takes");
+    expect_refused(&f, EBB_FORMAT, "the array of list takes");
 
     gguf_head(&f, 3, 0, 1);
     gguf_kv_array(&f, "list", EBB_GGUF_ARRAY, 1);
     gguf_data(&f, 1, 64);
-    expect(&f, EBB_UNSUPPORTED, "key list is an array of arrays");
+    expect_refused(&f, EBB_UNSUPPORTED, "key list is an array of arrays");
 
     gguf_head(&f, 3, 0, 1);
     gguf_kv_array(&f, "list", 99, 1);
     gguf_data(&f, 1, 64);
-    expect(&f, EBB_FORMAT, "unknown type 99");
+    expect_refused(&f, EBB_FORMAT, "unknown type 99");
 }
 
 static void test_dimensions(void **state)
@@ -183,22 +183,22 @@ static void test_dimensions(void **state)
         gguf_head(&f, 3, 1, 0);
         gguf_tensor(&f, "t", EBB_TYPE_F32, 0, 2, dims[i][0], dims[i][1]);
         gguf_data(&f, 32, 64);
-        expect(&f, EBB_FORMAT, "of tensor t is");
+        expect_refused(&f, EBB_FORMAT, "of tensor t is");
     }
     gguf_head(&f, 3, 1, 0);
     gguf_tensor(&f, "t", EBB_TYPE_F64, 0, 2, (uint64_t)1 << 31, (uint64_t)1 << 31);
     gguf_data(&f, 32, 64);
-    expect(&f, EBB_FORMAT, "tensor t has 4611686018427387904 elements");
+    expect_refused(&f, EBB_FORMAT, "tensor t has 4611686018427387904 elements");
 
     gguf_head(&f, 3, 1, 0);
     gguf_tensor(&f, "t", EBB_TYPE_F32, 0, 5, (uint64_t)1, (uint64_t)1, (uint64_t)1, (uint64_t)1, (uint64_t)1);
     gguf_data(&f, 32, 64);
-    expect(&f, EBB_FORMAT, "tensor t has 5 dimensions");
+    expect_refused(&f, EBB_FORMAT, "tensor t has 5 dimensions");
 
     gguf_head(&f, 3, 1, 0);
     gguf_tensor(&f, "t", EBB_TYPE_Q4_K, 0, 2, (uint64_t)100, (uint64_t)8);
     gguf_data(&f, 32, 4096);
-    expect(&f, EBB_FORMAT, "tensor t has rows of 100, Q4_K needs a multiple of 256");
+    expect_refused(&f, EBB_FORMAT, "tensor t has rows of 100, Q4_K needs a multiple of 256");
 }
 
 static void test_places(void **state)
@@ -209,22 +209,22 @@ static void test_places(void **state)
     gguf_head(&f, 3, 1, 0);
     gguf_tensor(&f, "t", EBB_TYPE_F32, 0, 2, (uint64_t)64, (uint64_t)4);
     gguf_data(&f, 32, 1000);
-    expect(&f, EBB_FORMAT, "bad.gguf: truncated: has 1096 of 1120 bytes; download it again");
+    expect_refused(&f, EBB_FORMAT, "bad.gguf: truncated: has 1096 of 1120 bytes; download it again");
 
     gguf_head(&f, 3, 1, 0);
     gguf_tensor(&f, "t", 133, 1 << 20, 1, (uint64_t)64);         /* size unknown, but it begins too late */
     gguf_data(&f, 32, 64);
-    expect(&f, EBB_FORMAT, "truncated");
+    expect_refused(&f, EBB_FORMAT, "truncated");
 
     gguf_head(&f, 3, 1, 0);
     gguf_tensor(&f, "t", EBB_TYPE_F32, UINT64_MAX - 31, 1, (uint64_t)8);
     gguf_data(&f, 32, 64);
-    expect(&f, EBB_FORMAT, "impossible offset");
+    expect_refused(&f, EBB_FORMAT, "impossible offset");
 
     gguf_head(&f, 3, 1, 0);
     gguf_tensor(&f, "t", EBB_TYPE_F32, 4, 1, (uint64_t)8);
     gguf_data(&f, 32, 64);
-    expect(&f, EBB_FORMAT, "tensor t at offset 4 is not aligned to 32");
+    expect_refused(&f, EBB_FORMAT, "tensor t at offset 4 is not aligned to 32");
 }
 
 static void test_alignments(void **state)
@@ -236,17 +236,17 @@ static void test_alignments(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         gguf_head(&f, 3, 0, 1);
         gguf_kv_u32(&f, "general.alignment", bad[i]);
-        expect(&f, EBB_FORMAT, "general.alignment is no power of two");
+        expect_refused(&f, EBB_FORMAT, "general.alignment is no power of two");
     }
     gguf_head(&f, 3, 0, 1);
     gguf_kv_str(&f, "general.alignment", "32");
-    expect(&f, EBB_FORMAT, "general.alignment is no power of two");
+    expect_refused(&f, EBB_FORMAT, "general.alignment is no power of two");
 }
 
 /* What is promised or shared is no more than there is: memory is taken in proportion to it. */
 static void test_more_than_there_is(void **state)
 {
-    const ebb_model_begun file = { "/proc/self/exe", "bad.gguf", ((uint64_t)1 << 48) + 1 };
+    const ebb_partial_file file = { "/proc/self/exe", "bad.gguf", ((uint64_t)1 << 48) + 1 };
     ebb_error err = { 0 };
     ebb_buf f = { 0 };
     ebb_gguf *g;
@@ -258,8 +258,8 @@ static void test_more_than_there_is(void **state)
     gguf_tensor(&f, "b", EBB_TYPE_F32, 0, 1, (uint64_t)64);
     gguf_tensor(&f, "c", EBB_TYPE_F32, 32, 1, (uint64_t)56);
     gguf_data(&f, 32, 256);
-    expect(&f, EBB_FORMAT, "its tensors have 736 bytes together, the file has 384: they overlap");
-    assert_int_equal(ebb_gguf_open_begun(&file, 1, &i, &g, &err), EBB_LIMIT);
+    expect_refused(&f, EBB_FORMAT, "its tensors have 736 bytes together, the file has 384: they overlap");
+    assert_int_equal(ebb_gguf_open_partial(&file, 1, &i, &g, &err), EBB_LIMIT);
     assert_non_null(strstr(err.msg, "has 281474976710657 bytes, more than 281474976710656 are not accepted"));
     assert_null(g);
 }

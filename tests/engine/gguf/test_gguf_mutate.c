@@ -63,7 +63,7 @@ static void try_one(const ebb_buf *f, bool with_tokenizer)
 }
 
 /* n mutants of `base`, damaged within the first `span` bytes; every nth also with its tokenizer. */
-static void mutate(const ebb_buf *base, size_t span, int n, int every)
+static void mutate_model(const ebb_buf *base, size_t span, int n, int every)
 {
     ebb_buf f = { 0 };
 
@@ -136,7 +136,7 @@ static void test_small_files(void **state)
             fail_msg("%s", err.msg);
         use_model(m);
         ebb_model_close(m);
-        mutate(&f, f.len, 700, 1);
+        mutate_model(&f, f.len, 700, 1);
         ebb_buf_fini(&f);
     }
 }
@@ -146,7 +146,7 @@ static void mutate_shared(const char *name, size_t span, int n, int every)
     ebb_buf f = { 0 };
 
     assert_int_equal(ebb_file_slurp(ebb_test_shared_path(name), 16 << 20, &f, NULL), EBB_OK);
-    mutate(&f, span, n, every);
+    mutate_model(&f, span, n, every);
     ebb_buf_fini(&f);
 }
 

@@ -12,16 +12,16 @@ typedef struct setup {
     ebb_kv_type k_type, v_type;
 } setup;
 
-typedef struct data {
+typedef struct attend_data {
     uint8_t *k[N_POS / EBB_KV_BLOCK], *v[N_POS / EBB_KV_BLOCK];
     float   *k_float, *v_float;  /* what the rows decode to: [N_POS, dim] */
     float   *q;
-} data;
+} attend_data;
 
 static const ebb_kernels *scalar;
 
 /* The value that a stored row holds, by the types' definitions. */
-static void decode(ebb_kv_type type, const uint8_t *row, size_t dim, float *out)
+static void decode_row(ebb_kv_type type, const uint8_t *row, size_t dim, float *out)
 {
     switch (type) {
     case EBB_KV_F32:  memcpy(out, row, dim * 4); break;
@@ -49,16 +49,16 @@ static void make_rows(const setup *s, ebb_kv_type type, uint32_t dim, uint8_t **
         for (uint32_t i = 0; i < dim; i++)
             x[i] = test_uniform(-2, 2);
         scalar->kv_store[type](row, x, dim);
-        decode(type, row, dim, *floats + (size_t)p * dim);
+        decode_row(type, row, dim, *floats + (size_t)p * dim);
         for (uint32_t i = 0; i < dim; i++)
             assert_true(fabsf(x[i] - (*floats)[(size_t)p * dim + i]) <= (type == EBB_KV_Q4_0 ? 0.26f : type == EBB_KV_Q8_0 ? 0.01f : 0.001f));
     }
     free(x);
 }
 
-static data make(const setup *s)
+static attend_data make_attend(const setup *s)
 {
-    data d = { 0 };
+    attend_data d = { 0 };
     size_t n_q = (size_t)s->n_cols * s->n_group * s->dim_k;
 
     make_rows(s, s->k_type, s->dim_k, d.k, &d.k_float);
@@ -69,7 +69,7 @@ static data make(const setup *s)
     return d;
 }
 
-static void drop(data *d)
+static void free_attend(attend_data *d)
 {
     for (int b = 0; b < N_POS / (int)EBB_KV_BLOCK; b++) {
         free(d->k[b]);
@@ -81,7 +81,7 @@ static void drop(data *d)
 }
 
 /* Columns [c0, c0 + n) of all segments; parts[c][g][seg][dim_v + 2]. */
-static void run(const ebb_kernels *k, const setup *s, const data *d, uint32_t c0, uint32_t n, float *parts)
+static void run_attend(const ebb_kernels *k, const setup *s, const attend_data *d, uint32_t c0, uint32_t n, float *parts)
 {
     size_t part = s->dim_v + 2, n_q = (size_t)n * s->n_group;
     float *acc = test_alloc(n_q * part * 4);
@@ -102,7 +102,7 @@ static void run(const ebb_kernels *k, const setup *s, const data *d, uint32_t c0
     free(scratch);
 }
 
-static void reference(const setup *s, const data *d, uint32_t c, uint32_t g, const float *sink, double *out)
+static void reference(const setup *s, const attend_data *d, uint32_t c, uint32_t g, const float *sink, double *out)
 {
     uint32_t pos = s->pos0 + c, first = s->window && pos + 1 > s->window ? pos + 1 - s->window : 0;
     const float *q = d->q + ((size_t)c * s->n_group + g) * s->dim_k;
@@ -125,14 +125,14 @@ static void reference(const setup *s, const data *d, uint32_t c, uint32_t g, con
         out[i] /= sum;
 }
 
-static void check(const setup *s)
+static void check_attend(const setup *s)
 {
-    data d = make(s);
+    attend_data d = make_attend(s);
     size_t part = s->dim_v + 2, n = (size_t)s->n_cols * s->n_group * N_SEG * part;
     float *want = test_alloc(n * 4), *got = test_alloc(n * 4), out[512], again[512];
     double exact[512];
 
-    run(scalar, s, &d, 0, s->n_cols, want);
+    run_attend(scalar, s, &d, 0, s->n_cols, want);
     for (uint32_t c = 0; c < s->n_cols; c += 1 + s->n_cols / 3)
         for (uint32_t g = 0; g < s->n_group; g++) {
             const float *parts = want + ((size_t)c * s->n_group + g) * N_SEG * part, sink = 1.5f;
@@ -143,19 +143,19 @@ static void check(const setup *s)
                 if (!(fabs(out[i] - exact[i]) < 1e-4))
                     fail_msg("column %u head %u value %u: %g, in double %g", c, g, i, (double)out[i], exact[i]);
         }
-    for (ebb_cpu cpu = EBB_CPU_SCALAR; cpu <= EBB_CPU_NEON; cpu++) {
+    for (ebb_isa cpu = EBB_ISA_SCALAR; cpu <= EBB_ISA_NEON; cpu++) {
         const ebb_kernels *k;
 
         if (ebb_kernels_get(cpu, &k, NULL) != EBB_OK)
             continue;
         memset(got, 0, n * 4);
-        run(k, s, &d, 0, s->n_cols, got);
+        run_attend(k, s, &d, 0, s->n_cols, got);
         if (memcmp(want, got, n * 4) != 0)
             fail_msg("%s: dims %u %u, %u columns from %u, window %u, types %d %d", k->name, s->dim_k, s->dim_v, s->n_cols, s->pos0,
                      s->window, s->k_type, s->v_type);
         for (uint32_t c = 0; c < s->n_cols; c += 3)
-            run(k, s, &d, c, 1, got);            /* alone */
-        run(k, s, &d, s->n_cols / 2, s->n_cols - s->n_cols / 2, got);
+            run_attend(k, s, &d, c, 1, got);     /* alone */
+        run_attend(k, s, &d, s->n_cols / 2, s->n_cols - s->n_cols / 2, got);
         assert_memory_equal(want, got, n * 4);
         scalar->attend_merge(out, want, N_SEG, part, s->dim_v, NULL);
         k->attend_merge(again, want, N_SEG, part, s->dim_v, NULL);
@@ -163,7 +163,7 @@ static void check(const setup *s)
     }
     free(want);
     free(got);
-    drop(&d);
+    free_attend(&d);
 }
 
 static void test_shapes(void **state)
@@ -184,7 +184,7 @@ static void test_shapes(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check(&cases[i]);
+        check_attend(&cases[i]);
 }
 
 /* A column before the segment, or one whose window has left it, sees nothing: m = -inf, l = 0. */
@@ -195,7 +195,7 @@ static void test_nothing_visible(void **state)
     void *scratch = test_alloc(EBB_KERNEL_SCRATCH);
 
     (void)state;
-    for (ebb_cpu cpu = EBB_CPU_SCALAR; cpu <= EBB_CPU_NEON; cpu++) {
+    for (ebb_isa cpu = EBB_ISA_SCALAR; cpu <= EBB_ISA_NEON; cpu++) {
         const ebb_kernels *k;
 
         if (ebb_kernels_get(cpu, &k, NULL) != EBB_OK)
@@ -215,7 +215,7 @@ static void test_nothing_visible(void **state)
 static int group_setup(void **state)
 {
     (void)state;
-    return ebb_kernels_get(EBB_CPU_SCALAR, &scalar, NULL);
+    return ebb_kernels_get(EBB_ISA_SCALAR, &scalar, NULL);
 }
 
 int main(void)

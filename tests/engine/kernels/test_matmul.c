@@ -43,11 +43,11 @@ static void fill_extreme(ebb_type type, uint8_t *w, ebb_act act, uint8_t *x, siz
     free(values);
 }
 
-typedef struct shape {
+typedef struct matmul_shape {
     size_t n_rows, n_cols, n_k;
-} shape;
+} matmul_shape;
 
-static void run(const ebb_kernels *k, ebb_type type, const uint8_t *w, const uint8_t *x, shape s, float *y, size_t y_stride,
+static void run_matmul(const ebb_kernels *k, ebb_type type, const uint8_t *w, const uint8_t *x, matmul_shape s, float *y, size_t y_stride,
                 void *scratch)
 {
     size_t col_bytes = ebb_act_col_bytes(ebb_kernel_act(type), s.n_k);
@@ -57,7 +57,7 @@ static void run(const ebb_kernels *k, ebb_type type, const uint8_t *w, const uin
         .y = y, .y_stride = y_stride, .scratch = scratch });
 }
 
-static void check(const ebb_kernels *k, ebb_type type, shape s, bool is_extreme)
+static void check_matmul(const ebb_kernels *k, ebb_type type, matmul_shape s, bool is_extreme)
 {
     ebb_act act = ebb_kernel_act(type);
     size_t row_bytes = (size_t)ebb_type_row_bytes(type, s.n_k), col_bytes = ebb_act_col_bytes(act, s.n_k);
@@ -78,10 +78,10 @@ static void check(const ebb_kernels *k, ebb_type type, shape s, bool is_extreme)
     memset(got, 0x7f, y_bytes);
     memset(alone, 0x7f, y_bytes);
     memset(scratch, 0xff, EBB_KERNEL_SCRATCH);
-    run(scalar, type, w, x, s, want, stride, scratch);
-    run(k, type, w, x, s, got, stride, scratch);
+    run_matmul(scalar, type, w, x, s, want, stride, scratch);
+    run_matmul(k, type, w, x, s, got, stride, scratch);
     for (size_t c = 0; c < s.n_cols; c++)
-        run(k, type, w, x + c * col_bytes, (shape){ s.n_rows, 1, s.n_k }, alone + c * stride, stride, scratch);
+        run_matmul(k, type, w, x + c * col_bytes, (matmul_shape){ s.n_rows, 1, s.n_k }, alone + c * stride, stride, scratch);
     for (size_t i = 0; i < s.n_cols * stride; i++)
         if (memcmp(&want[i], &got[i], 4) != 0 || memcmp(&want[i], &alone[i], 4) != 0)
             fail_msg("%s %s rows %zu cols %zu k %zu%s: row %zu col %zu is %.9g, alone %.9g, should be %.9g", k->name,
@@ -95,7 +95,7 @@ static void check(const ebb_kernels *k, ebb_type type, shape s, bool is_extreme)
     free(scratch);
 }
 
-static void check_type(const ebb_kernels *k, ebb_type type)
+static void check_matmul_type(const ebb_kernels *k, ebb_type type)
 {
     static const size_t rows[] = { 1, 2, 15, 16, 17, 33 }, cols[] = { 1, 2, 3, 4, 5, 7, 8, 9, 17, 64 };
     static const size_t blocks[] = { 1, 2, 3, 7, 9, 16, 21 }, odd[] = { 172, 31, 1, 256, 17 };
@@ -105,25 +105,25 @@ static void check_type(const ebb_kernels *k, ebb_type type)
         for (size_t c = 0; c < 10; c++) {
             size_t i = r + c;
 
-            check(k, type, (shape){ rows[r], cols[c], len == 1 ? odd[i % 5] : blocks[i % 7] * len }, false);
+            check_matmul(k, type, (matmul_shape){ rows[r], cols[c], len == 1 ? odd[i % 5] : blocks[i % 7] * len }, false);
         }
-    check(k, type, (shape){ 300, 13, len == 1 ? 1000 : 17 * len }, false);     /* more than one tile each way */
-    check(k, type, (shape){ 35, 7, len == 1 ? 64 : 2 * len }, true);
-    check(k, type, (shape){ 35, 2, len == 1 ? 64 : 2 * len }, true);
+    check_matmul(k, type, (matmul_shape){ 300, 13, len == 1 ? 1000 : 17 * len }, false); /* more than one tile each way */
+    check_matmul(k, type, (matmul_shape){ 35, 7, len == 1 ? 64 : 2 * len }, true);
+    check_matmul(k, type, (matmul_shape){ 35, 2, len == 1 ? 64 : 2 * len }, true);
 }
 
 static void test_bits_are_those_of_the_specification(void **state)
 {
     (void)state;
-    assert_int_equal(ebb_kernels_get(EBB_CPU_SCALAR, &scalar, NULL), EBB_OK);
-    for (ebb_cpu cpu = EBB_CPU_AVX2; cpu <= EBB_CPU_NEON; cpu++) {
+    assert_int_equal(ebb_kernels_get(EBB_ISA_SCALAR, &scalar, NULL), EBB_OK);
+    for (ebb_isa cpu = EBB_ISA_AVX2; cpu <= EBB_ISA_NEON; cpu++) {
         const ebb_kernels *k;
 
         if (ebb_kernels_get(cpu, &k, NULL) != EBB_OK)
             continue;
         for (uint32_t t = 0; t < EBB_TYPE_LIMIT; t++)
             if (ebb_kernel_has_type((ebb_type)t))
-                check_type(k, (ebb_type)t);
+                check_matmul_type(k, (ebb_type)t);
         print_message("%s: all types\n", k->name);
     }
 }
@@ -135,21 +135,21 @@ static void test_missing_instruction_set_is_named(void **state)
     ebb_error err = { 0 };
 
     (void)state;
-    for (ebb_cpu cpu = EBB_CPU_SCALAR; cpu <= EBB_CPU_NEON; cpu++)
+    for (ebb_isa cpu = EBB_ISA_SCALAR; cpu <= EBB_ISA_NEON; cpu++)
         if (ebb_kernels_get(cpu, &k, &err) != EBB_OK) {
             assert_int_equal(err.code, EBB_UNSUPPORTED);
             assert_non_null(strstr(err.msg, names[cpu]));
         }
 #if !defined(__x86_64__)
-    assert_int_equal(ebb_kernels_get(EBB_CPU_AVX2, &k, NULL), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_kernels_get(EBB_ISA_AVX2, &k, NULL), EBB_UNSUPPORTED);
 #endif
 #if !defined(__aarch64__)
-    assert_int_equal(ebb_kernels_get(EBB_CPU_NEON, &k, NULL), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_kernels_get(EBB_ISA_NEON, &k, NULL), EBB_UNSUPPORTED);
 #endif
-    assert_int_equal(ebb_kernels_get(EBB_CPU_AUTO, &k, NULL), EBB_OK);
+    assert_int_equal(ebb_kernels_get(EBB_ISA_AUTO, &k, NULL), EBB_OK);
     if (err.code == EBB_UNSUPPORTED)             /* what there is instead */
         assert_non_null(strstr(err.msg, k->name));
-    assert_int_equal(ebb_kernels_get((ebb_cpu)99, &k, &err), EBB_USAGE);
+    assert_int_equal(ebb_kernels_get((ebb_isa)99, &k, &err), EBB_USAGE);
 }
 
 int main(void)

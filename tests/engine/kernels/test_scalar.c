@@ -11,7 +11,7 @@ static int setup(void **state)
 {
     (void)state;
     scratch = test_alloc(EBB_KERNEL_SCRATCH);
-    return ebb_kernels_get(EBB_CPU_SCALAR, &scalar, NULL);
+    return ebb_kernels_get(EBB_ISA_SCALAR, &scalar, NULL);
 }
 
 /* The value an activation stands for. */
@@ -27,7 +27,7 @@ static double act_value(ebb_act act, const void *col, size_t k)
     }
 }
 
-static void check_type(ebb_type type, size_t n_k)
+static void check_scalar_type(ebb_type type, size_t n_k)
 {
     enum { ROWS = 3, COLS = 2 };
     ebb_act act = ebb_kernel_act(type);
@@ -76,7 +76,7 @@ static void test_products_agree_with_doubles(void **state)
             continue;
         assert_non_null(scalar->matmul[t]);
         for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
-            check_type((ebb_type)t, odd[i] * (ebb_type_get(t)->block_len == 1 ? 1 : ebb_type_get(t)->block_len));
+            check_scalar_type((ebb_type)t, odd[i] * (ebb_type_get(t)->block_len == 1 ? 1 : ebb_type_get(t)->block_len));
     }
 }
 
@@ -179,7 +179,7 @@ static void test_four_bit_floats_decode_by_the_book(void **state)
 }
 
 /* A grid as a number: its points ascend as the format numbers them, so a wrong one shows. */
-static uint64_t checksum(const void *grid, size_t bytes, size_t point)
+static uint64_t output_checksum(const void *grid, size_t bytes, size_t point)
 {
     const uint8_t *b = grid;
     uint64_t h = UINT64_C(0xcbf29ce484222325);   /* FNV-1a */
@@ -199,12 +199,12 @@ static uint64_t checksum(const void *grid, size_t bytes, size_t point)
 static void test_grids_are_those_of_the_format(void **state)
 {
     (void)state;
-    assert_true(checksum(ebb_grid.iq1, sizeof ebb_grid.iq1, 8) == UINT64_C(0xec28b6368f0c62e0));
-    assert_true(checksum(ebb_grid.iq2_xxs, sizeof ebb_grid.iq2_xxs, 8) == UINT64_C(0xbb4ee025b5ac6e8e));
-    assert_true(checksum(ebb_grid.iq2_xs, sizeof ebb_grid.iq2_xs, 8) == UINT64_C(0xc9b1ee61e79909bd));
-    assert_true(checksum(ebb_grid.iq2_s, sizeof ebb_grid.iq2_s, 8) == UINT64_C(0x123edd38a3b62b90));
-    assert_true(checksum(ebb_grid.iq3_xxs, sizeof ebb_grid.iq3_xxs, 4) == UINT64_C(0xdfa5dc83d6a155d5));
-    assert_true(checksum(ebb_grid.iq3_s, sizeof ebb_grid.iq3_s, 4) == UINT64_C(0xfa37020c25b44829));
+    assert_true(output_checksum(ebb_grid.iq1, sizeof ebb_grid.iq1, 8) == UINT64_C(0xec28b6368f0c62e0));
+    assert_true(output_checksum(ebb_grid.iq2_xxs, sizeof ebb_grid.iq2_xxs, 8) == UINT64_C(0xbb4ee025b5ac6e8e));
+    assert_true(output_checksum(ebb_grid.iq2_xs, sizeof ebb_grid.iq2_xs, 8) == UINT64_C(0xc9b1ee61e79909bd));
+    assert_true(output_checksum(ebb_grid.iq2_s, sizeof ebb_grid.iq2_s, 8) == UINT64_C(0x123edd38a3b62b90));
+    assert_true(output_checksum(ebb_grid.iq3_xxs, sizeof ebb_grid.iq3_xxs, 4) == UINT64_C(0xdfa5dc83d6a155d5));
+    assert_true(output_checksum(ebb_grid.iq3_s, sizeof ebb_grid.iq3_s, 4) == UINT64_C(0xfa37020c25b44829));
 }
 
 /* One group of each way to index, sign and scale; everything else is zero, d is 1. */

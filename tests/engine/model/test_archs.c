@@ -9,15 +9,15 @@
 
 #define N_IDS 700u
 
-static void open_threads(fixture *f, const ebb_tiny_opts *tiny, uint32_t n_ctx, uint32_t threads)
+static void open_threads(tiny_engine *f, const ebb_tiny_opts *tiny, uint32_t n_ctx, uint32_t threads)
 {
-    ebb_engine_opts o = { .n_ctx = n_ctx, .n_threads = threads, .n_chunk = 128 };
+    ebb_engine_opts o = { .n_ctx = n_ctx, .n_threads = threads, .n_batch = 128 };
 
-    open_fixture(f, tiny, &o);
+    open_tiny_engine(f, tiny, &o);
 }
 
 /* Logits of n positions; for free(). */
-static float *eval(fixture *f, uint32_t n, uint32_t chunk)
+static float *eval_tiny(tiny_engine *f, uint32_t n, uint32_t chunk)
 {
     ebb_token ids[N_IDS];
     float *out = calloc((size_t)n * EBB_TINY_VOCAB, sizeof *out);
@@ -37,21 +37,21 @@ static ebb_tiny_opts tiny_of(const char *arch)
 static void check_arch(const ebb_tiny_opts *tiny, uint32_t n)
 {
     static const uint32_t chunks[] = { 2, 3, 5, 17, 64 };
-    fixture one, many;
+    tiny_engine one, many;
     float *want, *got;
 
     open_threads(&one, tiny, n, 1);
     open_threads(&many, tiny, n, 3);
-    want = eval(&one, n, 1);
+    want = eval_tiny(&one, n, 1);
     for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
-        got = eval(&many, n, chunks[i]);
+        got = eval_tiny(&many, n, chunks[i]);
         if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
             fail_msg("%s: other bits with %u columns", tiny->arch, chunks[i]);
         free(got);
     }
     free(want);
-    close_fixture(&one);
-    close_fixture(&many);
+    close_tiny_engine(&one);
+    close_tiny_engine(&many);
 }
 
 static void test_same_bits_for_every_n(void **state)
@@ -88,19 +88,19 @@ static void test_same_bits_with_many_experts(void **state)
 static void check_split(ebb_tiny_opts merged)
 {
     ebb_tiny_opts split = merged;
-    fixture a, b;
+    tiny_engine a, b;
     float *want, *got;
 
     split.is_split = true;
     open_threads(&a, &merged, 64, 2);
     open_threads(&b, &split, 64, 2);
-    want = eval(&a, 40, 0);
-    got = eval(&b, 40, 0);
+    want = eval_tiny(&a, 40, 0);
+    got = eval_tiny(&b, 40, 0);
     assert_memory_equal(want, got, 40 * EBB_TINY_VOCAB * sizeof *got);
     free(want);
     free(got);
-    close_fixture(&a);
-    close_fixture(&b);
+    close_tiny_engine(&a);
+    close_tiny_engine(&b);
 }
 
 static void test_split_experts_are_the_merged_ones(void **state)
@@ -120,7 +120,7 @@ static void test_experts_of_several_types(void **state)
     ebb_tiny_opts tiny = tiny_of("llama");
     double error = 0, power = 0;
     float *want, *got;
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     tiny.n_expert = 5;
@@ -128,12 +128,12 @@ static void test_experts_of_several_types(void **state)
     check_arch(&tiny, 70);
     tiny.type = EBB_TYPE_F32;
     open_threads(&f, &tiny, 64, 2);
-    got = eval(&f, 40, 0);
-    close_fixture(&f);
+    got = eval_tiny(&f, 40, 0);
+    close_tiny_engine(&f);
     tiny.is_mixed = false;                       /* the same weights, not rounded to f16 */
     open_threads(&f, &tiny, 64, 2);
-    want = eval(&f, 40, 0);
-    close_fixture(&f);
+    want = eval_tiny(&f, 40, 0);
+    close_tiny_engine(&f);
     for (size_t i = 0; i < 40 * EBB_TINY_VOCAB; i++) {
         error += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
         power += (double)want[i] * want[i];
@@ -152,7 +152,7 @@ static bool sees(const char *arch, uint32_t pos, uint32_t at)
     ebb_token ids[80];
     float first[EBB_TINY_VOCAB];
     bool differs;
-    fixture f;
+    tiny_engine f;
 
     tiny.n_layers = 1;                           /* more layers would see through each other's windows */
     fill_ids(ids, 80, 1);
@@ -162,7 +162,7 @@ static bool sees(const char *arch, uint32_t pos, uint32_t at)
     ids[at] ^= 1;
     assert_int_equal(ebb_session_sync(f.s, ids, pos + 1, NULL, NULL), EBB_OK);
     differs = memcmp(first, ebb_session_logits(f.s), sizeof first) != 0;
-    close_fixture(&f);
+    close_tiny_engine(&f);
     return differs;
 }
 
@@ -182,24 +182,24 @@ static void test_windows_have_their_width(void **state)
 static void test_long_factors_hold_for_long_contexts(void **state)
 {
     ebb_tiny_opts tiny = tiny_of("phi3");
-    fixture small, small_too, large;
+    tiny_engine small, small_too, large;
     float *a, *b, *c;
 
     (void)state;
     open_threads(&small, &tiny, 64, 1);          /* the original context */
     open_threads(&small_too, &tiny, 32, 1);
     open_threads(&large, &tiny, 65, 1);
-    a = eval(&small, 20, 0);
-    b = eval(&small_too, 20, 0);
-    c = eval(&large, 20, 0);
+    a = eval_tiny(&small, 20, 0);
+    b = eval_tiny(&small_too, 20, 0);
+    c = eval_tiny(&large, 20, 0);
     assert_memory_equal(a, b, 20 * EBB_TINY_VOCAB * sizeof *a);
     assert_memory_not_equal(a, c, 20 * EBB_TINY_VOCAB * sizeof *a);
     free(a);
     free(b);
     free(c);
-    close_fixture(&small);
-    close_fixture(&small_too);
-    close_fixture(&large);
+    close_tiny_engine(&small);
+    close_tiny_engine(&small_too);
+    close_tiny_engine(&large);
 }
 
 /* -- States ---------------------------------------------------------------------------- */
@@ -207,46 +207,46 @@ static void test_long_factors_hold_for_long_contexts(void **state)
 #define DISTANCE 256u            /* of checkpoints, in a context of 1024 */
 
 /* The session holds these ids with the logits that another engine computes. */
-static void expect_fresh(const ebb_session *s, const ebb_token *ids, uint32_t n)
+static void expect_as_fresh(const ebb_session *s, const ebb_token *ids, uint32_t n)
 {
     ebb_tiny_opts tiny = tiny_of("qwen35");
     size_t n_held;
-    fixture f;
+    tiny_engine f;
 
     open_threads(&f, &tiny, 1024, 2);
     assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
     assert_memory_equal(ebb_session_ids(s, &n_held), ids, n * sizeof *ids);
     assert_int_equal(n_held, n);
     assert_memory_equal(ebb_session_logits(s), ebb_session_logits(f.s), EBB_TINY_VOCAB * sizeof(float));
-    close_fixture(&f);
+    close_tiny_engine(&f);
 }
 
 static void sync_to(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_reused)
 {
-    ebb_receipt r;
+    ebb_sync_result r;
 
-    assert_int_equal(ebb_session_common(s, ids, n), n_reused);
+    assert_int_equal(ebb_session_common_prefix(s, ids, n), n_reused);
     assert_int_equal(ebb_session_sync(s, ids, n, &r, NULL), EBB_OK);
     assert_int_equal(r.n_reused, n_reused);
     assert_int_equal(r.n_computed, n - n_reused);
-    expect_fresh(s, ids, n);
+    expect_as_fresh(s, ids, n);
 }
 
 static void test_states_go_back_to_a_checkpoint(void **state)
 {
     ebb_tiny_opts tiny = tiny_of("qwen35");
     ebb_token ids[N_IDS];
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     fill_ids(ids, N_IDS, 1);
     open_threads(&f, &tiny, 1024, 2);
     sync_to(f.s, ids, 600, 0);                   /* leaves checkpoints at 256, 512 and 599 */
     assert_int_equal(ebb_session_append(f.s, ids[600], NULL), EBB_OK);
-    expect_fresh(f.s, ids, 601);
+    expect_as_fresh(f.s, ids, 601);
     sync_to(f.s, ids, 610, 601);                 /* goes on where it is */
     assert_int_equal(ebb_session_sync(f.s, ids, 600, NULL, NULL), EBB_OK);   /* the same question again */
-    expect_fresh(f.s, ids, 600);
+    expect_as_fresh(f.s, ids, 600);
     ids[550] ^= 1;
     sync_to(f.s, ids, 620, 2 * DISTANCE);
     ids[300] ^= 1;
@@ -255,7 +255,7 @@ static void test_states_go_back_to_a_checkpoint(void **state)
     sync_to(f.s, ids, 270, DISTANCE);            /* just behind the checkpoint */
     ids[DISTANCE - 1] ^= 1;
     sync_to(f.s, ids, 260, 0);                   /* just before it */
-    close_fixture(&f);
+    close_tiny_engine(&f);
 }
 
 static void test_states_of_two_timelines(void **state)
@@ -263,7 +263,7 @@ static void test_states_of_two_timelines(void **state)
     ebb_tiny_opts tiny = tiny_of("qwen35");
     ebb_token a[N_IDS], b[N_IDS];
     ebb_session *t;
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     fill_ids(a, N_IDS, 1);
@@ -277,12 +277,12 @@ static void test_states_of_two_timelines(void **state)
         assert_int_equal(ebb_session_append(f.s, a[i - 10], NULL), EBB_OK);
         assert_int_equal(ebb_session_append(t, b[i], NULL), EBB_OK);
     }
-    expect_fresh(f.s, a, 430);
-    expect_fresh(t, b, 440);
+    expect_as_fresh(f.s, a, 430);
+    expect_as_fresh(t, b, 440);
     ebb_session_free(t);
     assert_int_equal(ebb_session_append(f.s, a[430], NULL), EBB_OK);
-    expect_fresh(f.s, a, 431);
-    close_fixture(&f);
+    expect_as_fresh(f.s, a, 431);
+    close_tiny_engine(&f);
 }
 
 static size_t cancel_pos;
@@ -303,7 +303,7 @@ static void test_state_after_cancel(void **state)
     ebb_tiny_opts tiny = tiny_of("qwen35");
     ebb_token ids[N_IDS];
     size_t n;
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     fill_ids(ids, N_IDS, 1);
@@ -315,9 +315,9 @@ static void test_state_after_cancel(void **state)
         assert_int_equal(n, cases[i].n);
         ebb_engine_cancel_clear(f.engine);
         assert_int_equal(ebb_session_append(f.s, ids[n], NULL), EBB_OK);
-        expect_fresh(f.s, ids, (uint32_t)n + 1);
+        expect_as_fresh(f.s, ids, (uint32_t)n + 1);
         sync_to(f.s, ids, 450, (uint32_t)n + 1);
-        close_fixture(&f);
+        close_tiny_engine(&f);
     }
 }
 

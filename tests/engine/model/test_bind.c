@@ -25,7 +25,7 @@ static int teardown(void **state)
 }
 
 /* The place behind `name` in the file. */
-static char *behind(const char *name)
+static char *text_behind(const char *name)
 {
     char *p = memmem(bytes, n_bytes, name, strlen(name));
 
@@ -52,14 +52,14 @@ static void expect_refusal(ebb_status code, const char *say)
 static void test_unknown_architecture(void **state)
 {
     (void)state;
-    memcpy(behind("general.architecture") + 12, "lxama", 5);
+    memcpy(text_behind("general.architecture") + 12, "lxama", 5);
     expect_refusal(EBB_UNSUPPORTED, "architecture \"lxama\" is not supported; these are: llama,");
-    memcpy(behind("general.architecture") + 12, "llama", 5);
+    memcpy(text_behind("general.architecture") + 12, "llama", 5);
 }
 
 static void test_missing_tensor(void **state)
 {
-    char *p = behind("blk.1.ffn_u");
+    char *p = text_behind("blk.1.ffn_u");
 
     (void)state;
     *p = 'q';
@@ -69,7 +69,7 @@ static void test_missing_tensor(void **state)
 
 static void test_surplus_tensor(void **state)
 {
-    char *p = behind("outpu");                   /* output_norm comes last: the other one begins so */
+    char *p = text_behind("outpu");              /* output_norm comes last: the other one begins so */
 
     (void)state;
     while (memcmp(p, "t.weight", 8) != 0) {
@@ -84,7 +84,7 @@ static void test_surplus_tensor(void **state)
 
 static void test_other_shape(void **state)
 {
-    char *p = behind("blk.0.attn_k.weight") + 12;   /* dims[1] */
+    char *p = text_behind("blk.0.attn_k.weight") + 12; /* dims[1] */
     uint64_t rows;
 
     (void)state;
@@ -99,7 +99,7 @@ static void test_other_shape(void **state)
 
 static void test_unsupported_type(void **state)
 {
-    char *p = behind("blk.1.ffn_gate.weight") + 20;
+    char *p = text_behind("blk.1.ffn_gate.weight") + 20;
     uint32_t type = EBB_TYPE_I16;
 
     (void)state;
@@ -111,7 +111,7 @@ static void test_unsupported_type(void **state)
 
 static void test_missing_key(void **state)
 {
-    char *p = behind("llama.block_coun");
+    char *p = text_behind("llama.block_coun");
 
     (void)state;
     *p = 'x';

@@ -299,7 +299,7 @@ static void test_context(void **state)
 static void test_pool(void **state)
 {
     static ebb_kv_layer layers[4096];
-    ebb_kv_shape shape = { .n_layers = 4096, .layers = layers, .n_chunk = 512 };
+    ebb_kv_shape shape = { .n_layers = 4096, .layers = layers, .n_batch = 512 };
     ebb_error err = { 0 };
     ebb_kv *kv;
 

@@ -15,7 +15,7 @@ static void keep_logits(void *arg, size_t pos, const float *logits, size_t n_voc
 }
 
 /* Logits of the first n positions, at most `chunk` in a pass; for free(). */
-static float *eval(ebb_engine *e, uint32_t n, uint32_t chunk)
+static float *eval_bits(ebb_engine *e, uint32_t n, uint32_t chunk)
 {
     float *out = calloc((size_t)n * EBB_TINY_VOCAB, sizeof *out);
     ebb_token ids[N_MANY];
@@ -29,16 +29,16 @@ static float *eval(ebb_engine *e, uint32_t n, uint32_t chunk)
     return out;
 }
 
-static void compare(ebb_engine *e, const float *want, const char *type, uint32_t threads, uint32_t n, uint32_t chunk)
+static void compare_bits(ebb_engine *e, const float *want, const char *type, uint32_t threads, uint32_t n, uint32_t chunk)
 {
-    float *got = eval(e, n, chunk);
+    float *got = eval_bits(e, n, chunk);
 
     if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
         fail_msg("%s: other bits with %u threads and %u columns", type, threads, chunk);
     free(got);
 }
 
-static void check_type(ebb_type type)
+static void check_bits_of_type(ebb_type type)
 {
     static const uint32_t chunks[] = { 1, 2, 3, 5, 7, 8, 17, 64 };
     const char *name = ebb_type_get(type)->name;
@@ -49,16 +49,16 @@ static void check_type(ebb_type type)
     float *want = NULL;
 
     for (uint32_t threads = 1; threads <= 4; threads++) {
-        ebb_engine_opts o = { .n_ctx = N_MANY, .n_threads = threads, .n_chunk = 512, .no_kv_cache = true };
+        ebb_engine_opts o = { .n_ctx = N_MANY, .n_threads = threads, .n_batch = 512, .no_kv_cache = true };
         ebb_engine *e;
 
         if (ebb_engine_open(m, &o, NULL, NULL, &e, &err) != EBB_OK)
             fail_msg("%s: %s", name, err.msg);
-        want = want ? want : eval(e, N_MANY, 512);
+        want = want ? want : eval_bits(e, N_MANY, 512);
         for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++)
-            compare(e, want, name, threads, N_FEW, chunks[i]);
+            compare_bits(e, want, name, threads, N_FEW, chunks[i]);
         if (threads > 1)
-            compare(e, want, name, threads, N_MANY, 512);
+            compare_bits(e, want, name, threads, N_MANY, 512);
         ebb_engine_close(e);
     }
     free(want);
@@ -73,7 +73,7 @@ static void test_every_type(void **state)
     (void)state;
     for (uint32_t t = 0; t < EBB_TYPE_LIMIT; t++)
         if (ebb_kernel_has_type((ebb_type)t)) {
-            check_type((ebb_type)t);
+            check_bits_of_type((ebb_type)t);
             n++;
         }
     print_message("%d types\n", n);

@@ -10,7 +10,7 @@
 
 #define MAX_IDS 400
 
-static size_t read_ids(const json_t *list, ebb_token *out)
+static size_t read_story_ids(const json_t *list, ebb_token *out)
 {
     size_t n = json_array_size(list);
 
@@ -45,7 +45,7 @@ static void add_nll(void *arg, size_t pos, const float *logits, size_t n_vocab)
         l->nll += log_sum_exp(logits, n_vocab) - logits[l->ids[pos + 1]];
 }
 
-static double number(const json_t *o, const char *key)
+static double read_number(const json_t *o, const char *key)
 {
     return json_number_value(json_object_get(o, key));
 }
@@ -54,13 +54,13 @@ static double number(const json_t *o, const char *key)
 static void check_greedy(ebb_session *s, size_t n_vocab, const json_t *want)
 {
     const json_t *list = json_object_get(want, "greedy_ids");
-    ebb_sampling p = { .repeat_penalty = 1 };
+    ebb_sampler_params p = { .repeat_penalty = 1 };
     ebb_sampler *sampler = ebb_sampler_new(&p, n_vocab);
     ebb_token ids[MAX_IDS];
-    size_t n = read_ids(list, ids);
+    size_t n = read_story_ids(list, ids);
 
-    for (size_t i = 0; i < n && number(want, "min_greedy_margin") > 1e-3; i++) {
-        assert_int_equal(ebb_sampler_pick(sampler, ebb_session_logits(s), NULL, 0), ids[i]);
+    for (size_t i = 0; i < n && read_number(want, "min_greedy_margin") > 1e-3; i++) {
+        assert_int_equal(ebb_sampler_sample(sampler, ebb_session_logits(s), NULL, 0), ids[i]);
         assert_int_equal(ebb_session_append(s, ids[i], NULL), EBB_OK);
     }
     ebb_sampler_free(sampler);
@@ -70,13 +70,13 @@ static void check_prompt(ebb_session *s, size_t n_vocab, const json_t *want)
 {
     const json_t *first = json_object_get(want, "last_logits_first8");
     ebb_token ids[MAX_IDS];
-    likelihood l = { .ids = ids, .n = read_ids(json_object_get(want, "prompt_ids"), ids) };
+    likelihood l = { .ids = ids, .n = read_story_ids(json_object_get(want, "prompt_ids"), ids) };
 
     assert_int_equal(ebb_session_eval(s, ids, l.n, 16, add_nll, &l, NULL), EBB_OK);
-    assert_true(fabs(l.nll - number(want, "prompt_nll_sum")) < 1e-3);
+    assert_true(fabs(l.nll - read_number(want, "prompt_nll_sum")) < 1e-3);
     for (size_t i = 0; i < 8; i++)
         assert_true(fabs(ebb_session_logits(s)[i] - json_number_value(json_array_get(first, i))) < 1e-4);
-    assert_true(fabs(log_sum_exp(ebb_session_logits(s), n_vocab) - number(want, "last_logsumexp")) < 1e-4);
+    assert_true(fabs(log_sum_exp(ebb_session_logits(s), n_vocab) - read_number(want, "last_logsumexp")) < 1e-4);
     check_greedy(s, n_vocab, want);
 }
 

@@ -53,14 +53,14 @@ static void test_tiers_in_order(void **state)
         if (!p.fits)
             break;
         assert_true(p.total_bytes <= bytes);
-        assert_true(p.n_resident <= last.n_resident || p.n_ctx < last.n_ctx || p.n_chunk < last.n_chunk);
+        assert_true(p.n_resident <= last.n_resident || p.n_ctx < last.n_ctx || p.n_batch < last.n_batch);
         worst = p.tier > worst ? p.tier : worst;
         assert_int_equal(p.stream_bytes > 0, p.tier >= EBB_TIER_STREAMING);
         last = p;
     }
     assert_true(worst >= EBB_TIER_STREAMING);
     assert_false(p.fits);
-    assert_true(p.least_bytes > p.budget_bytes);
+    assert_true(p.min_bytes > p.budget_bytes);
 }
 
 /* Just enough is pinned, for the page cache would need air; comfortably enough is mapped. */
@@ -107,7 +107,7 @@ static void test_layers_that_do_not_fit_are_refused(void **state)
 /* The budget is used to the last part, and what is read is read evenly through the pass. */
 static void test_the_budget_is_used_up(void **state)
 {
-    ebb_engine_opts o = { .n_ctx = 512, .has_kv = true, .n_chunk = 64 };
+    ebb_engine_opts o = { .n_ctx = 512, .has_kv = true, .n_batch = 64 };
     uint64_t full = plan((uint64_t)1 << 40, o).total_bytes, least = 0;
 
     (void)state;
@@ -171,7 +171,7 @@ static void test_prediction_of_what_is_no_product(void **state)
 {
     ebb_machine m = { .available_bytes = (uint64_t)1 << 40, .n_cpus = 2, .memory_bytes_s = 20e9, .disk_bytes_s = 2e9,
                       .busy_share = 1, .sync_s = 1e-9, .int8_mac_s = 100e9 };
-    ebb_engine_opts few = { .n_ctx = 512, .n_chunk = 32 }, many = { .n_ctx = 512, .n_chunk = 256 };
+    ebb_engine_opts few = { .n_ctx = 512, .n_batch = 32 }, many = { .n_ctx = 512, .n_batch = 256 };
     double before_s, short_s, long_s;
     ebb_model *model;
     ebb_plan p;
@@ -180,18 +180,18 @@ static void test_prediction_of_what_is_no_product(void **state)
     assert_int_equal(ebb_model_open(path, &model, NULL), EBB_OK);
     assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
     before_s = 1 / p.predicted_prefill_tok_s;
-    m.side.attend_s = 1e-6;                      /* grows with the square of the chunk: per token, with its length */
+    m.overheads.attend_s = 1e-6;                 /* grows with the square of the chunk: per token, with its length */
     assert_int_equal(ebb_plan_make(model, &few, &m, &p, NULL), EBB_OK);
-    short_s = p.n_chunk / p.predicted_prefill_tok_s;
+    short_s = p.n_batch / p.predicted_prefill_tok_s;
     assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
     long_s = 1 / p.predicted_prefill_tok_s;
-    assert_true(p.n_chunk == 256 && long_s - before_s > 128e-6 * N_LAYERS);      /* of each head a microsecond for 128 positions */
+    assert_true(p.n_batch == 256 && long_s - before_s > 128e-6 * N_LAYERS);      /* of each head a microsecond for 128 positions */
     assert_true(short_s < long_s * 32);
-    m.side = (ebb_side_costs){ .output_s = 1e-6 };
+    m.overheads = (ebb_overheads){ .output_s = 1e-6 };
     assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
     assert_true(1 / p.predicted_prefill_tok_s - before_s > 7e-6 * N_LAYERS);
     before_s = 1 / p.predicted_decode_tok_s;
-    m.side = (ebb_side_costs){ .product_s = 1e-3 };
+    m.overheads = (ebb_overheads){ .product_s = 1e-3 };
     assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
     assert_true(1 / p.predicted_decode_tok_s - before_s > 0.99e-3 * (7 * N_LAYERS + 1));
     assert_true(1 / p.predicted_decode_tok_s - before_s < 1.01e-3 * (7 * N_LAYERS + 1));

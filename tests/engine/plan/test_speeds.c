@@ -14,7 +14,7 @@ static void load(ebb_speeds *s, uint32_t n_threads)
 {
     const ebb_kernels *kern;
 
-    assert_int_equal(ebb_kernels_get(EBB_CPU_SCALAR, &kern, NULL), EBB_OK);
+    assert_int_equal(ebb_kernels_get(EBB_ISA_SCALAR, &kern, NULL), EBB_OK);
     ebb_speeds_load(s, kern, n_threads);
 }
 
@@ -92,7 +92,7 @@ static void test_machine(void **state)
     ebb_speeds_put(&s, "product", 2e-6, 1e-9);
     ebb_speeds_put(&s, "attend", 3e-9, 1e-11);
     ebb_speeds_put(&s, "element", 4e-10, 0);
-    assert_true(ebb_machine_recall_types(&m, &s, types) && m.side.output_s == 1e-9 && m.side.attend_dim_s == 1e-11);
+    assert_true(ebb_machine_recall_types(&m, &s, types) && m.overheads.output_s == 1e-9 && m.overheads.attend_dim_s == 1e-11);
     assert_true(ebb_machine_recall_types(&m, &s, types));
     assert_true(m.memory_bytes_s == 20e9 && m.int8_mac_s == 200e9 && m.types[EBB_TYPE_Q6_K].bytes_s == 10e9);
 
@@ -105,9 +105,9 @@ static void test_machine(void **state)
     assert_true(d.io == EBB_IO_PREAD && m.disk_bytes_s == 2e9 && m.disk_busy_bytes_s == 1.5e9 && m.busy_share == 0.8);
     assert_true(ebb_machine_recall_disk(&described, &s, &d) && described.disk_bytes_s == 5);
 
-    ebb_machine_learn(&m, types, NULL, 1.5, &s);
+    ebb_machine_correct_speeds(&m, types, NULL, 1.5, &s);
     assert_true(m.memory_bytes_s == 30e9 && m.types[EBB_TYPE_Q6_K].bytes_s == 15e9);
-    ebb_machine_learn(&m, types, &d, 0.5, &s);   /* believed for now, but not kept */
+    ebb_machine_correct_speeds(&m, types, &d, 0.5, &s); /* believed for now, but not kept */
     assert_true(m.disk_bytes_s == 1e9 && m.memory_bytes_s == 30e9);
     assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 30e9);
     assert_true(ebb_speeds_get(&s, "disk 7 pread", 1000, v) && v[0] == 2e9);

@@ -69,7 +69,7 @@ static void check_bytes(ebb_res *r)
     assert_memory_equal(row, content + 3, sizeof row);
 }
 
-static uint64_t pinned_bytes(void)
+static uint64_t pinned_bytes_now(void)
 {
     uint64_t sum = 0;
 
@@ -92,14 +92,14 @@ static void test_states(void **state)
     assert_int_equal(st.mapped_bytes, 290020);
     for (uint32_t g = 0; g <= 2; g++) {
         assert_int_equal(ebb_res_state(r, g), EBB_LAYER_MAPPED);
-        assert_int_equal(ebb_res_place(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
+        assert_int_equal(ebb_res_set_state(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
         assert_int_equal(ebb_res_state(r, g), EBB_LAYER_PINNED);
         check_bytes(r);
     }
     ebb_res_get_stats(r, &st);
     assert_int_equal(st.mapped_bytes, 0);
-    assert_int_equal(st.pinned_bytes, pinned_bytes());
-    assert_int_equal(ebb_res_place(r, 1, EBB_LAYER_MAPPED, NULL), EBB_OK);
+    assert_int_equal(st.pinned_bytes, pinned_bytes_now());
+    assert_int_equal(ebb_res_set_state(r, 1, EBB_LAYER_MAPPED, NULL), EBB_OK);
     assert_int_equal(ebb_res_state(r, 1), EBB_LAYER_MAPPED);
     check_bytes(r);
     ebb_res_close(r);
@@ -141,7 +141,7 @@ static void test_cold_pages_are_on_disk(void **state)
     close(fd);
 }
 
-static void test_memory(void **state)
+static void test_model_in_memory(void **state)
 {
     ebb_res_part part = { .path = "guide", .fd = -1, .memory = (const char *)content, .n_bytes = FILE_BYTES };
     ebb_res *r;
@@ -149,7 +149,7 @@ static void test_memory(void **state)
     (void)state;
     assert_int_equal(ebb_res_open(&part, 1, extents, N_EXTENTS, 2, &r, NULL), EBB_OK);
     check_bytes(r);
-    assert_int_equal(ebb_res_place(r, 0, EBB_LAYER_PINNED, NULL), EBB_OK);
+    assert_int_equal(ebb_res_set_state(r, 0, EBB_LAYER_PINNED, NULL), EBB_OK);
     check_bytes(r);
     ebb_res_close(r);
 }
@@ -182,7 +182,7 @@ static void test_faults(void **state)
         ebb_os_fail_nth(n);
         r = open_res(fd, &err);
         if (r)
-            st = ebb_res_place(r, 1, EBB_LAYER_PINNED, &err);
+            st = ebb_res_set_state(r, 1, EBB_LAYER_PINNED, &err);
         reached = ebb_os_fail_off();
         if (!r || st != EBB_OK)
             assert_int_not_equal(err.msg[0], 0);
@@ -197,7 +197,7 @@ static void test_faults(void **state)
     close(fd);
 }
 
-static void *take_all(void *arg)
+static void *acquire_all(void *arg)
 {
     ebb_res *r = ((void **)arg)[0];
     atomic_bool *stop = ((void **)arg)[1];
@@ -205,7 +205,7 @@ static void *take_all(void *arg)
     while (!atomic_load(stop)) {
         uint32_t n;
 
-        (void)ebb_res_let_go(r, UINT64_MAX, &n);
+        (void)ebb_res_evict(r, UINT64_MAX, &n);
         sched_yield();
     }
     return NULL;
@@ -225,12 +225,12 @@ static void test_let_go_while_in_use(void **state)
         pthread_t taker;
 
         assert_int_equal(ebb_res_set_reader(r, readers[k % 2], NULL, k < 2 ? 1 << 20 : 4096, NULL), EBB_OK);
-        assert_int_equal(pthread_create(&taker, NULL, take_all, arg), 0);
+        assert_int_equal(pthread_create(&taker, NULL, acquire_all, arg), 0);
         for (int pass = 0; pass < 60; pass++) {
             const void *p;
 
             for (uint32_t g = 0; g <= 2; g++)
-                assert_int_equal(pass % 2 ? ebb_res_pin_later(r, g, NULL) : ebb_res_place(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
+                assert_int_equal(pass % 2 ? ebb_res_pin_async(r, g, NULL) : ebb_res_set_state(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
             if (ebb_res_state(r, 0) == EBB_LAYER_PINNED && ebb_res_acquire(r, 1, &p, NULL) == EBB_OK) {
                 for (int i = 0; i < 50; i++)     /* what is held stays, and so does all of its group */
                     sched_yield();
@@ -257,19 +257,19 @@ static void test_let_go(void **state)
     (void)state;
     assert_int_equal(ebb_res_set_reader(r, EBB_IO_PREAD, NULL, 1 << 20, NULL), EBB_OK);
     for (uint32_t g = 0; g <= 2; g++)
-        assert_int_equal(ebb_res_place(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
-    assert_true(ebb_res_let_go(r, 1, &n) >= extents[4].n_bytes);
+        assert_int_equal(ebb_res_set_state(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
+    assert_true(ebb_res_evict(r, 1, &n) >= extents[4].n_bytes);
     assert_int_equal(n, 1);
     assert_int_equal(ebb_res_state(r, 2), EBB_LAYER_DISK);
     assert_int_equal(ebb_res_acquire(r, 2, &p, NULL), EBB_OK);
-    assert_true(ebb_res_let_go(r, UINT64_MAX, &n) >= extents[0].n_bytes);
+    assert_true(ebb_res_evict(r, UINT64_MAX, &n) >= extents[0].n_bytes);
     assert_int_equal(n, 1);
     assert_int_equal(ebb_res_state(r, 0), EBB_LAYER_DISK);
     assert_int_equal(ebb_res_state(r, 1), EBB_LAYER_PINNED);
     assert_memory_equal(p, content + extents[2].offset, extents[2].n_bytes);
     ebb_res_release(r, 2);
     check_bytes(r);
-    assert_int_equal(ebb_res_place(r, 0, EBB_LAYER_PINNED, NULL), EBB_OK);
+    assert_int_equal(ebb_res_set_state(r, 0, EBB_LAYER_PINNED, NULL), EBB_OK);
     check_bytes(r);
     ebb_res_close(r);
     close(fd);
@@ -280,7 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_cold_pages_are_on_disk),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_model_in_memory),
         cmocka_unit_test(test_a_file_that_shrank_is_refused),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_let_go),

@@ -7,8 +7,8 @@
 
 #include "os/fault.h"
 #include "os/file.h"
-#include "residency/measure.h"
 #include "residency/pin.h"
+#include "residency/read_speed.h"
 #include "residency/residency.h"
 
 #define N_LAYERS   6u
@@ -19,7 +19,7 @@
 
 static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
 
-typedef struct fixture {
+typedef struct ring_fixture {
     char           path[64];
     char          *bytes;
     uint64_t       n_bytes;
@@ -27,30 +27,30 @@ typedef struct fixture {
     int            fd;
     ebb_res       *r;
     atomic_bool    cancel;
-} fixture;
+} ring_fixture;
 
-static uint32_t noise(uint32_t *seed)
+static uint32_t ring_noise(uint32_t *seed)
 {
     *seed = *seed * 1664525u + 1013904223u;
     return *seed >> 8;
 }
 
 /* The last extent ends with the file, at an odd byte. */
-static void make_file(fixture *f)
+static void make_ring_file(ring_fixture *f)
 {
     uint32_t seed = 7;
     uint64_t at = 1234;
 
     for (uint32_t i = 0; i < N_EXTENTS; i++) {
-        uint64_t n = MIN_BYTES + noise(&seed) % (MAX_BYTES - MIN_BYTES);
+        uint64_t n = MIN_BYTES + ring_noise(&seed) % (MAX_BYTES - MIN_BYTES);
 
         f->x[i] = (ebb_res_extent){ .name = "t", .offset = at, .n_bytes = n, .n_elems = n, .group = i / PER_LAYER, .is_certain = true };
-        at += n + (i % 3 ? 0 : noise(&seed) % 9000);
+        at += n + (i % 3 ? 0 : ring_noise(&seed) % 9000);
     }
     f->n_bytes = f->x[N_EXTENTS - 1].offset + f->x[N_EXTENTS - 1].n_bytes;
     f->bytes = malloc(f->n_bytes);
     for (uint64_t i = 0; i < f->n_bytes; i++)
-        f->bytes[i] = (char)noise(&seed);
+        f->bytes[i] = (char)ring_noise(&seed);
     strcpy(f->path, "/var/tmp/ebb-residency-XXXXXX");
     f->fd = mkstemp(f->path);
     assert_true(f->fd >= 0);
@@ -58,18 +58,18 @@ static void make_file(fixture *f)
     assert_int_equal(fsync(f->fd), 0);
 }
 
-static void open_fixture(fixture *f)
+static void open_ring_fixture(ring_fixture *f)
 {
     ebb_res_part part;
 
     memset(f, 0, sizeof *f);
-    make_file(f);
+    make_ring_file(f);
     part = (ebb_res_part){ .path = f->path, .fd = f->fd, .n_bytes = f->n_bytes };
     assert_int_equal(ebb_res_open(&part, 1, f->x, N_EXTENTS, N_LAYERS, &f->r, NULL), EBB_OK);
     ebb_res_set_cancel(f->r, &f->cancel);
 }
 
-static void close_fixture(fixture *f)
+static void close_ring_fixture(ring_fixture *f)
 {
     ebb_res_close(f->r);
     close(f->fd);
@@ -77,15 +77,15 @@ static void close_fixture(fixture *f)
     free(f->bytes);
 }
 
-static void stream_all(fixture *f, ebb_io io, uint64_t ring)
+static void stream_all(ring_fixture *f, ebb_io io, uint64_t ring)
 {
     assert_int_equal(ebb_res_set_reader(f->r, io, NULL, ring, NULL), EBB_OK);
     for (uint32_t i = 0; i <= N_LAYERS; i++)
-        assert_int_equal(ebb_res_place(f->r, i, EBB_LAYER_DISK, NULL), EBB_OK);
+        assert_int_equal(ebb_res_set_state(f->r, i, EBB_LAYER_DISK, NULL), EBB_OK);
 }
 
 /* Use extent i..i + n at once, as an operation does; the first failure. */
-static ebb_status use(fixture *f, uint32_t i, uint32_t n, ebb_error *err)
+static ebb_status use_extent(ring_fixture *f, uint32_t i, uint32_t n, ebb_error *err)
 {
     ebb_status st = EBB_OK;
     uint32_t k = 0;
@@ -99,62 +99,62 @@ static ebb_status use(fixture *f, uint32_t i, uint32_t n, ebb_error *err)
     return st;
 }
 
-static ebb_status pass(fixture *f, uint32_t together, ebb_error *err)
+static ebb_status stream_pass(ring_fixture *f, uint32_t together, ebb_error *err)
 {
     ebb_status st = EBB_OK;
 
     for (uint32_t i = 0; i < N_EXTENTS && st == EBB_OK; i += together)
-        st = use(f, i, N_EXTENTS - i < together ? N_EXTENTS - i : together, err);
+        st = use_extent(f, i, N_EXTENTS - i < together ? N_EXTENTS - i : together, err);
     return st;
 }
 
 static void test_every_reader_every_ring(void **state)
 {
     static const uint64_t rings[] = { 4096, 40000, 100000, 300000, 1 << 20, 8 << 20 };
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (size_t io = 0; io < 3; io++) {
         for (size_t k = 0; k < sizeof rings / sizeof rings[0]; k++) {
             stream_all(&f, ios[io], rings[k]);
             for (uint32_t together = 1; together <= 4; together++)
                 for (int i = 0; i < 3; i++)
-                    assert_int_equal(pass(&f, together, NULL), EBB_OK);
+                    assert_int_equal(stream_pass(&f, together, NULL), EBB_OK);
         }
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 static void test_out_of_order(void **state)
 {
-    fixture f;
+    ring_fixture f;
     uint32_t seed = 3;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (size_t io = 0; io < 3; io++) {
         stream_all(&f, ios[io], 250000);
         for (int i = 0; i < 300; i++) {
-            uint32_t id = noise(&seed) % (N_EXTENTS - 3);
+            uint32_t id = ring_noise(&seed) % (N_EXTENTS - 3);
 
-            assert_int_equal(use(&f, id, 1 + noise(&seed) % 3, NULL), EBB_OK);
+            assert_int_equal(use_extent(&f, id, 1 + ring_noise(&seed) % 3, NULL), EBB_OK);
             if (i % 3 == 0)
-                assert_int_equal(use(&f, id, 1, NULL), EBB_OK);
+                assert_int_equal(use_extent(&f, id, 1, NULL), EBB_OK);
         }
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 /* A second acquire of what is held is free; the bytes stay. */
 static void test_held_twice(void **state)
 {
-    fixture f;
+    ring_fixture f;
     const void *p, *q;
     ebb_res_stats before, after;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     stream_all(&f, EBB_IO_PREAD, 200000);
     assert_int_equal(ebb_res_acquire(f.r, 4, &p, NULL), EBB_OK);
     ebb_res_get_stats(f.r, &before);
@@ -167,18 +167,18 @@ static void test_held_twice(void **state)
     ebb_res_release(f.r, 4);
     ebb_res_get_stats(f.r, &after);
     assert_true(after.read_bytes - before.read_bytes <= 200000);     /* read ahead only */
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 static void test_states_change_between_passes(void **state)
 {
     static const ebb_layer_state states[] = { EBB_LAYER_DISK, EBB_LAYER_PINNED, EBB_LAYER_MAPPED };
-    bool stays[N_EXTENTS];
-    fixture f;
+    bool resident[N_EXTENTS];
+    ring_fixture f;
     uint32_t seed = 11;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (size_t io = 0; io < 3; io++) {
         ebb_res_stats s;
         uint64_t pinned = 0;
@@ -187,34 +187,34 @@ static void test_states_change_between_passes(void **state)
         for (int i = 0; i < 60; i++) {
             if (i % 10 == 9) {                   /* others stay from now on */
                 for (uint32_t k = 0; k < N_EXTENTS; k++)
-                    stays[k] = noise(&seed) % 3 != 0;
-                assert_int_equal(ebb_res_keep(f.r, stays, NULL), EBB_OK);
+                    resident[k] = ring_noise(&seed) % 3 != 0;
+                assert_int_equal(ebb_res_set_resident(f.r, resident, NULL), EBB_OK);
             }
             if (i % 4 == 3)
-                assert_int_equal(ebb_res_pin_later(f.r, noise(&seed) % (N_LAYERS + 1), NULL), EBB_OK);
+                assert_int_equal(ebb_res_pin_async(f.r, ring_noise(&seed) % (N_LAYERS + 1), NULL), EBB_OK);
             else
-                assert_int_equal(ebb_res_place(f.r, noise(&seed) % (N_LAYERS + 1), states[noise(&seed) % 3], NULL), EBB_OK);
+                assert_int_equal(ebb_res_set_state(f.r, ring_noise(&seed) % (N_LAYERS + 1), states[ring_noise(&seed) % 3], NULL), EBB_OK);
             if (i % 2)
-                assert_int_equal(use(&f, noise(&seed) % N_EXTENTS, 1, NULL), EBB_OK);
+                assert_int_equal(use_extent(&f, ring_noise(&seed) % N_EXTENTS, 1, NULL), EBB_OK);
             else
-                assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+                assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
         }
         for (uint32_t i = 0; i < N_EXTENTS; i++)
-            pinned += stays[i] && ebb_res_state(f.r, f.x[i].group) == EBB_LAYER_PINNED ? ebb_pin_bytes(&f.x[i]) : 0;
+            pinned += resident[i] && ebb_res_state(f.r, f.x[i].group) == EBB_LAYER_PINNED ? ebb_pin_bytes(&f.x[i]) : 0;
         ebb_res_get_stats(f.r, &s);
         assert_int_equal(s.pinned_bytes, pinned);
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 /* Passes run while everything is read into its place; whatever fails there, the next pass is right. */
 static void test_pinned_in_the_background(void **state)
 {
     uint8_t states[N_LAYERS + 1];
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (int n = 0; n < 90; n++) {
         ebb_error err = { 0 };
         ebb_status st = EBB_OK;
@@ -224,15 +224,15 @@ static void test_pinned_in_the_background(void **state)
         if (n >= 6)
             ebb_os_fail_nth(n);
         for (uint32_t i = n % 4 == 1; i <= N_LAYERS && st == EBB_OK; i++)
-            st = ebb_res_pin_later(f.r, i, &err);
+            st = ebb_res_pin_async(f.r, i, &err);
         if (n % 5 == 4 && st == EBB_OK)          /* to another ring, what is on its way with it */
             st = ebb_res_set_reader(f.r, ios[(n + 1) % 3], NULL, 100000, &err);
         if (st == EBB_OK)
-            st = pass(&f, 2, &err);
+            st = stream_pass(&f, 2, &err);
         ebb_os_fail_off();
         if (st != EBB_OK)
             assert_true(n >= 6 && err.msg[0] != '\0');
-        assert_int_equal(pass(&f, 3, NULL), EBB_OK);
+        assert_int_equal(stream_pass(&f, 3, NULL), EBB_OK);
         ebb_res_get_stats(f.r, &s);
         ebb_res_states(f.r, states, N_LAYERS + 1);
         if (st != EBB_OK)
@@ -241,7 +241,7 @@ static void test_pinned_in_the_background(void **state)
         for (uint32_t i = n % 4 == 1; i <= N_LAYERS; i++)
             assert_int_equal(states[i], EBB_LAYER_PINNED);
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 /* Pieces of what stays for which there is memory. */
@@ -252,17 +252,17 @@ static bool has_left(void *arg, uint64_t n_bytes)
     return n_bytes > 0 && (atomic_load(left) < 0 || atomic_fetch_sub(left, 1) > 0 || (atomic_store(left, 0), false));
 }
 
-static uint64_t ahead_bytes(fixture *f)
+static uint64_t pending_bytes(ring_fixture *f)
 {
-    return ebb_res_ahead_bytes(f->r);
+    return ebb_res_pending_bytes(f->r);
 }
 
-static uint64_t pin_all_later(fixture *f)
+static uint64_t pin_all_later(ring_fixture *f)
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i <= N_LAYERS; i++)
-        assert_int_equal(ebb_res_pin_later(f->r, i, NULL), EBB_OK);
+        assert_int_equal(ebb_res_pin_async(f->r, i, NULL), EBB_OK);
     for (uint32_t i = 0; i < N_EXTENTS; i++)
         sum += ebb_pin_bytes(&f->x[i]);
     return sum;
@@ -272,11 +272,11 @@ static uint64_t pin_all_later(fixture *f)
 static void test_no_room_for_what_stays(void **state)
 {
     atomic_int left = 0;
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
-    ebb_res_set_room(f.r, (ebb_room){ has_left, &left });
+    open_ring_fixture(&f);
+    ebb_res_set_headroom(f.r, (ebb_headroom){ has_left, &left });
     for (size_t io = 0; io < 3; io++) {
         uint32_t n_groups;
         ebb_error err = { 0 };
@@ -285,29 +285,29 @@ static void test_no_room_for_what_stays(void **state)
         stream_all(&f, ios[io], 200000);
         sum = pin_all_later(&f);
         for (uint32_t together = 1; together <= 4; together++) {
-            assert_int_equal(pass(&f, together, NULL), EBB_OK);
-            assert_int_equal(ahead_bytes(&f), sum);
+            assert_int_equal(stream_pass(&f, together, NULL), EBB_OK);
+            assert_int_equal(pending_bytes(&f), sum);
         }
-        assert_int_equal(ebb_res_let_go(f.r, UINT64_MAX, &n_groups), sum);
+        assert_int_equal(ebb_res_evict(f.r, UINT64_MAX, &n_groups), sum);
         assert_int_equal(n_groups, N_LAYERS + 1);
-        assert_int_equal(ahead_bytes(&f), 0);
-        assert_int_equal(pass(&f, 2, NULL), EBB_OK);
-        assert_int_equal(ebb_res_place(f.r, 2, EBB_LAYER_PINNED, &err), EBB_NOMEM);
+        assert_int_equal(pending_bytes(&f), 0);
+        assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
+        assert_int_equal(ebb_res_set_state(f.r, 2, EBB_LAYER_PINNED, &err), EBB_NOMEM);
         assert_non_null(strstr(err.msg, "memory got short"));
         assert_int_equal(ebb_res_state(f.r, 2), EBB_LAYER_DISK);
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 /* Memory ends after some pieces, and is there again; in between some groups are let go. */
 static void test_room_ends_and_comes_back(void **state)
 {
     atomic_int left;
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
-    ebb_res_set_room(f.r, (ebb_room){ has_left, &left });
+    open_ring_fixture(&f);
+    ebb_res_set_headroom(f.r, (ebb_headroom){ has_left, &left });
     for (int n = 0; n < 60; n++) {
         uint32_t n_groups;
         ebb_res_stats s;
@@ -315,28 +315,28 @@ static void test_room_ends_and_comes_back(void **state)
         atomic_store(&left, n % 30);
         stream_all(&f, ios[n % 3], n % 2 ? 4096 : 200000);
         (void)pin_all_later(&f);
-        assert_int_equal(pass(&f, 1 + (uint32_t)n % 4, NULL), EBB_OK);
+        assert_int_equal(stream_pass(&f, 1 + (uint32_t)n % 4, NULL), EBB_OK);
         if (n % 4 == 3)
-            (void)ebb_res_let_go(f.r, 150000, &n_groups);
-        assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+            (void)ebb_res_evict(f.r, 150000, &n_groups);
+        assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
         atomic_store(&left, -1);
         for (uint32_t i = 0; i <= N_LAYERS; i++)
-            assert_int_equal(ebb_res_pin_later(f.r, i, NULL), EBB_OK);
-        while (ahead_bytes(&f) > 0)              /* the reader asks again by itself */
-            assert_int_equal(pass(&f, 2, NULL), EBB_OK);
-        assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+            assert_int_equal(ebb_res_pin_async(f.r, i, NULL), EBB_OK);
+        while (pending_bytes(&f) > 0)            /* the reader asks again by itself */
+            assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
+        assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
         ebb_res_get_stats(f.r, &s);
         assert_int_equal(s.n_resident, N_LAYERS);
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 static void test_each_byte_is_read_once_per_pass(void **state)
 {
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (size_t io = 0; io < 3; io++) {
         ebb_res_stats before, after;
         uint64_t sum = 0;
@@ -344,15 +344,15 @@ static void test_each_byte_is_read_once_per_pass(void **state)
         stream_all(&f, ios[io], 300000);
         for (uint32_t i = 0; i < N_EXTENTS; i++)
             sum += f.x[i].n_bytes;
-        assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+        assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
         ebb_res_get_stats(f.r, &before);
         for (int i = 0; i < 10; i++)
-            assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+            assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
         ebb_res_get_stats(f.r, &after);
         assert_in_range(after.read_bytes - before.read_bytes, 10 * sum - 400000, 10 * (sum + N_EXTENTS * 4096) + 400000);
         assert_true(before.stall_ns > 0);
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 /* -- What can go wrong ----------------------------------------------------------- */
@@ -360,10 +360,10 @@ static void test_each_byte_is_read_once_per_pass(void **state)
 /* Each guarded system call fails once, in turn: an error with words or another way, and the next pass is right. */
 static void test_every_fault(void **state)
 {
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (size_t io = 0; io < 3; io++) {
         int n_failed = 0;
 
@@ -374,41 +374,41 @@ static void test_every_fault(void **state)
             ebb_os_fail_nth(n);
             st = ebb_res_set_reader(f.r, ios[io], NULL, 200000, &err);
             for (uint32_t i = 0; i <= N_LAYERS && st == EBB_OK; i++)
-                st = ebb_res_place(f.r, i, i % 3 ? EBB_LAYER_DISK : EBB_LAYER_PINNED, &err);
+                st = ebb_res_set_state(f.r, i, i % 3 ? EBB_LAYER_DISK : EBB_LAYER_PINNED, &err);
             if (st == EBB_OK)
-                st = pass(&f, 2, &err);
+                st = stream_pass(&f, 2, &err);
             if (st == EBB_OK)
-                st = pass(&f, 2, &err);
+                st = stream_pass(&f, 2, &err);
             ebb_os_fail_off();
             if (st != EBB_OK) {
                 n_failed++;
                 assert_true(err.msg[0] != '\0');
             }
-            assert_int_equal(pass(&f, 2, NULL), EBB_OK);
+            assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
             for (uint32_t i = 0; i <= N_LAYERS; i++)
-                assert_int_equal(ebb_res_place(f.r, i, EBB_LAYER_MAPPED, NULL), EBB_OK);
+                assert_int_equal(ebb_res_set_state(f.r, i, EBB_LAYER_MAPPED, NULL), EBB_OK);
         }
         assert_true(n_failed > 1);
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 static void test_short_reads_go_on(void **state)
 {
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (size_t io = 0; io < 2; io++) {
         for (int n = 1; n < 60; n++) {
             stream_all(&f, ios[io], 200000);
             ebb_os_short_nth(n);
-            assert_int_equal(pass(&f, 1, NULL), EBB_OK);
-            assert_int_equal(pass(&f, 1, NULL), EBB_OK);
+            assert_int_equal(stream_pass(&f, 1, NULL), EBB_OK);
+            assert_int_equal(stream_pass(&f, 1, NULL), EBB_OK);
             ebb_os_short_nth(0);
         }
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 static void *let_reads_go(void *arg)
@@ -422,10 +422,10 @@ static void *let_reads_go(void *arg)
  * as long as the reads were held, another pass is tried. */
 static void test_late_reads_are_waited_for(void **state)
 {
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (size_t io = 0; io < 2; io++) {
         ebb_res_stats s = { 0 };
 
@@ -435,106 +435,106 @@ static void test_late_reads_are_waited_for(void **state)
             stream_all(&f, ios[io], 150000);
             ebb_os_hold_reads(true);
             assert_int_equal(pthread_create(&thread, NULL, let_reads_go, NULL), 0);
-            assert_int_equal(pass(&f, 3, NULL), EBB_OK);
+            assert_int_equal(stream_pass(&f, 3, NULL), EBB_OK);
             pthread_join(thread, NULL);
             ebb_res_get_stats(f.r, &s);
         }
         assert_true(s.stall_ns >= 5000000);
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 static void test_truncated_file_is_an_error(void **state)
 {
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (size_t io = 0; io < 3; io++) {
         ebb_error err = { 0 };
         ebb_status st = EBB_OK;
 
         stream_all(&f, ios[io], 150000);
-        assert_int_equal(use(&f, 0, 1, NULL), EBB_OK);
+        assert_int_equal(use_extent(&f, 0, 1, NULL), EBB_OK);
         assert_int_equal(ftruncate(f.fd, (off_t)f.x[20].offset), 0);
         if (ios[io] == EBB_IO_MMAP)              /* its first pages may stand already; those are not touched */
-            st = use(&f, 25, 1, &err);
+            st = use_extent(&f, 25, 1, &err);
         else
-            st = pass(&f, 1, &err);
+            st = stream_pass(&f, 1, &err);
         assert_int_equal(st, EBB_FORMAT);
         assert_non_null(strstr(err.msg, "truncated"));
         assert_int_equal(ebb_res_check(f.r, &err), EBB_FORMAT);
         assert_int_equal(pwrite(f.fd, f.bytes + f.x[20].offset, f.n_bytes - f.x[20].offset, (off_t)f.x[20].offset),
                          (ssize_t)(f.n_bytes - f.x[20].offset));
         assert_int_equal(fsync(f.fd), 0);
-        assert_int_equal(pass(&f, 1, NULL), EBB_OK);
+        assert_int_equal(stream_pass(&f, 1, NULL), EBB_OK);
         assert_int_equal(ebb_res_check(f.r, &err), EBB_FORMAT);      /* written to: another time */
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 static void *cancel_soon(void *arg)
 {
     usleep(30000);
-    atomic_store(&((fixture *)arg)->cancel, true);
+    atomic_store(&((ring_fixture *)arg)->cancel, true);
     return NULL;
 }
 
 /* Not one read comes before it has returned. */
 static void test_cancel_wakes_a_waiting_acquire(void **state)
 {
-    fixture f;
+    ring_fixture f;
     pthread_t thread;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     for (size_t io = 0; io < 2; io++) {
         atomic_store(&f.cancel, false);
         stream_all(&f, ios[io], 100000);
         ebb_os_hold_reads(true);
         assert_int_equal(pthread_create(&thread, NULL, cancel_soon, &f), 0);
-        assert_int_equal(pass(&f, 1, NULL), EBB_CANCELED);
+        assert_int_equal(stream_pass(&f, 1, NULL), EBB_CANCELED);
         pthread_join(thread, NULL);
         ebb_os_hold_reads(false);
         atomic_store(&f.cancel, false);
-        assert_int_equal(pass(&f, 1, NULL), EBB_OK);
+        assert_int_equal(stream_pass(&f, 1, NULL), EBB_OK);
     }
-    close_fixture(&f);
+    close_ring_fixture(&f);
 }
 
 static void test_refused_readers_give_way(void **state)
 {
-    fixture f;
+    ring_fixture f;
     ebb_read_speed speeds[EBB_IO_MMAP + 1];
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     ebb_os_fail_nth(2);                          /* 1 opens the file for direct reads */
     assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_URING, NULL, 100000, NULL), EBB_OK);
     assert_true(ebb_os_fail_off());
     assert_string_equal(ebb_res_io_name(f.r), "pread");
-    assert_non_null(strstr(ebb_res_io_note(f.r), "io_uring is refused"));
-    assert_int_equal(pass(&f, 1, NULL), EBB_OK);
-    ebb_res_measure(f.r, EBB_IO_AUTO, 0.05, speeds);
+    assert_non_null(strstr(ebb_res_io_reason(f.r), "io_uring is refused"));
+    assert_int_equal(stream_pass(&f, 1, NULL), EBB_OK);
+    ebb_res_measure_readers(f.r, EBB_IO_AUTO, 0.05, speeds);
     assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_AUTO, speeds, 100000, NULL), EBB_OK);
-    assert_non_null(strstr(ebb_res_io_note(f.r), "by measurement"));
-    close_fixture(&f);
+    assert_non_null(strstr(ebb_res_io_reason(f.r), "by measurement"));
+    close_ring_fixture(&f);
 }
 
 static void test_files_without_direct_reads(void **state)
 {
-    fixture f;
+    ring_fixture f;
 
     (void)state;
-    open_fixture(&f);
+    open_ring_fixture(&f);
     ebb_os_fail_nth(1);
     assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_PREAD, NULL, 200000, NULL), EBB_OK);
     /* /proc refused: the path is tried; that it names the same file is checked */
     assert_true(ebb_os_fail_off());
     for (uint32_t i = 0; i <= N_LAYERS; i++)
-        assert_int_equal(ebb_res_place(f.r, i, EBB_LAYER_DISK, NULL), EBB_OK);
-    assert_int_equal(pass(&f, 2, NULL), EBB_OK);
-    close_fixture(&f);
+        assert_int_equal(ebb_res_set_state(f.r, i, EBB_LAYER_DISK, NULL), EBB_OK);
+    assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
+    close_ring_fixture(&f);
 }
 
 int main(void)

@@ -11,25 +11,25 @@
 static const float logits[V] = { 1.0f, 3.0f, 2.0f, 3.0f, -4.0f, 0.0f };
 
 /* How often each token comes in n draws. */
-static void draw(ebb_sampling p, const ebb_token *recent, size_t n_recent, int n, int *count)
+static void draw(ebb_sampler_params p, const ebb_token *recent, size_t n_recent, int n, int *count)
 {
     ebb_sampler *s = ebb_sampler_new(&p, V);
 
     assert_non_null(s);
     memset(count, 0, V * sizeof *count);
     for (int i = 0; i < n; i++)
-        count[ebb_sampler_pick(s, logits, recent, n_recent)]++;
+        count[ebb_sampler_sample(s, logits, recent, n_recent)]++;
     ebb_sampler_free(s);
 }
 
-static ebb_sampling plain(void)
+static ebb_sampler_params plain(void)
 {
-    return (ebb_sampling){ .temp = 1, .top_p = 1, .repeat_penalty = 1, .repeat_last = 64, .seed = 7 };
+    return (ebb_sampler_params){ .temp = 1, .top_p = 1, .repeat_penalty = 1, .repeat_last_n = 64, .seed = 7 };
 }
 
 static void test_greedy_takes_the_lowest_of_equals(void **state)
 {
-    ebb_sampling p = plain();
+    ebb_sampler_params p = plain();
     int count[V];
 
     (void)state;
@@ -53,7 +53,7 @@ static void test_shares_follow_the_logits(void **state)
 
 static void test_temperature(void **state)
 {
-    ebb_sampling p = plain();
+    ebb_sampler_params p = plain();
     int count[V];
 
     (void)state;
@@ -66,7 +66,7 @@ static void test_temperature(void **state)
 
 static void test_cuts(void **state)
 {
-    ebb_sampling p = plain();
+    ebb_sampler_params p = plain();
     int count[V];
 
     (void)state;
@@ -95,7 +95,7 @@ static void test_cuts(void **state)
 static void test_repeat_penalty(void **state)
 {
     static const ebb_token recent[] = { 1, 1, 2, 9999, -1, 3, 3 };
-    ebb_sampling p = plain();
+    ebb_sampler_params p = plain();
     int count[V];
 
     (void)state;
@@ -106,14 +106,14 @@ static void test_repeat_penalty(void **state)
     p.repeat_penalty = 4;
     draw(p, recent, 7, 1, count);                /* all but 0 and below: 1.0 is the best now */
     assert_int_equal(count[0], 1);
-    p.repeat_last = 2;                           /* only the last two */
+    p.repeat_last_n = 2;                         /* only the last two */
     draw(p, recent, 7, 1, count);
     assert_int_equal(count[1], 1);
 }
 
 static void test_same_seed_same_tokens(void **state)
 {
-    ebb_sampling p = plain();
+    ebb_sampler_params p = plain();
     ebb_sampler *a = ebb_sampler_new(&p, V), *b = ebb_sampler_new(&p, V), *c;
     int n_other = 0;
 
@@ -121,10 +121,10 @@ static void test_same_seed_same_tokens(void **state)
     p.seed = 8;
     c = ebb_sampler_new(&p, V);
     for (int i = 0; i < 200; i++) {
-        ebb_token id = ebb_sampler_pick(a, logits, NULL, 0);
+        ebb_token id = ebb_sampler_sample(a, logits, NULL, 0);
 
-        assert_int_equal(ebb_sampler_pick(b, logits, NULL, 0), id);
-        n_other += ebb_sampler_pick(c, logits, NULL, 0) != id;
+        assert_int_equal(ebb_sampler_sample(b, logits, NULL, 0), id);
+        n_other += ebb_sampler_sample(c, logits, NULL, 0) != id;
     }
     assert_true(n_other > 50);
     ebb_sampler_free(a);
@@ -135,16 +135,16 @@ static void test_same_seed_same_tokens(void **state)
 static void test_strange_logits(void **state)
 {
     float x[V] = { NAN, -INFINITY, 1, NAN, -INFINITY, -INFINITY };
-    ebb_sampling p = ebb_sampling_default();
+    ebb_sampler_params p = ebb_sampler_params_default();
     ebb_sampler *s;
 
     (void)state;
     p.seed = 1;
     s = ebb_sampler_new(&p, V);
-    assert_int_equal(ebb_sampler_pick(s, x, NULL, 0), 2);
+    assert_int_equal(ebb_sampler_sample(s, x, NULL, 0), 2);
     for (int i = 0; i < V; i++)
         x[i] = -INFINITY;
-    assert_in_range(ebb_sampler_pick(s, x, NULL, 0), 0, V - 1);
+    assert_in_range(ebb_sampler_sample(s, x, NULL, 0), 0, V - 1);
     ebb_sampler_free(s);
 }
 

@@ -1,7 +1,7 @@
 /* Streams from ids to text, and the way there and back for random text. */
 #include "toy_vocab.h"
 
-static const char *push(ebb_detok *d, ebb_token id)
+static const char *push_token(ebb_detok *d, ebb_token id)
 {
     size_t n;
     const char *s = ebb_detok_push(d, id, &n);
@@ -24,26 +24,26 @@ static void test_half_a_character_is_held_back(void **state)
     toy_add(&t, "a\xC4\xA0\xC3\xB0", 1, 0);                  /* 257: 'a', ' ', F0 */
     tok = toy_open(&t);
     d = ebb_tokenizer_detok(tok, false);
-    assert_string_equal(push(d, 257), "a ");
-    assert_string_equal(push(d, 0x9F), "");
-    assert_string_equal(push(d, 0x98), "");
-    assert_string_equal(push(d, 256), "");                   /* hidden, and interrupts nothing */
-    assert_string_equal(push(d, 0x80), "\xF0\x9F\x98\x80");
-    assert_string_equal(push(d, 0xC3), "");
-    assert_string_equal(push(d, 'x'), "\xEF\xBF\xBDx");
-    assert_string_equal(push(d, 0xFF), "\xEF\xBF\xBD");
-    assert_string_equal(push(d, 0xEF), "");
-    assert_string_equal(push(d, 'p'), "\xEF\xBF\xBDp");
-    assert_string_equal(push(d, 0xE2), "");
-    assert_string_equal(push(d, 0x82), "");
+    assert_string_equal(push_token(d, 257), "a ");
+    assert_string_equal(push_token(d, 0x9F), "");
+    assert_string_equal(push_token(d, 0x98), "");
+    assert_string_equal(push_token(d, 256), "");             /* hidden, and interrupts nothing */
+    assert_string_equal(push_token(d, 0x80), "\xF0\x9F\x98\x80");
+    assert_string_equal(push_token(d, 0xC3), "");
+    assert_string_equal(push_token(d, 'x'), "\xEF\xBF\xBDx");
+    assert_string_equal(push_token(d, 0xFF), "\xEF\xBF\xBD");
+    assert_string_equal(push_token(d, 0xEF), "");
+    assert_string_equal(push_token(d, 'p'), "\xEF\xBF\xBDp");
+    assert_string_equal(push_token(d, 0xE2), "");
+    assert_string_equal(push_token(d, 0x82), "");
     assert_string_equal(ebb_detok_flush(d, &n), "\xEF\xBF\xBD");
     assert_int_equal(n, 3);
     assert_string_equal(ebb_detok_flush(d, &n), "");
-    assert_string_equal(push(d, -1), "");
-    assert_string_equal(push(d, 'y'), "y");
+    assert_string_equal(push_token(d, -1), "");
+    assert_string_equal(push_token(d, 'y'), "y");
     ebb_detok_free(d);
     d = ebb_tokenizer_detok(tok, true);
-    assert_string_equal(push(d, 256), "<c>");
+    assert_string_equal(push_token(d, 256), "<c>");
     ebb_detok_free(d);
     ebb_detok_free(NULL);
     ebb_tokenizer_free(tok);
@@ -67,7 +67,7 @@ static size_t random_text(uint64_t *seed, char *out, size_t cap)
 }
 
 /* The bytes of the pieces of text's ids are text. */
-static void expect_same(const ebb_tokenizer *tok, const char *text, size_t n)
+static void expect_same_text(const ebb_tokenizer *tok, const char *text, size_t n)
 {
     ebb_token *ids = malloc((n + 1) * sizeof *ids);
     char *back = malloc(n + 64);
@@ -126,7 +126,7 @@ static void test_random_text_comes_back(void **state)
         }
         tok = toy_open(&t);
         for (int round = 0; round < 150; round++)
-            expect_same(tok, text, random_text(&seed, text, sizeof text));
+            expect_same_text(tok, text, random_text(&seed, text, sizeof text));
         ebb_tokenizer_free(tok);
     }
 }
@@ -156,7 +156,7 @@ static void test_long_runs(void **state)
             for (size_t i = 0; i < n; i++)
                 text[i] = runs[r][i % strlen(runs[r])];
             text[n] = 'z';
-            expect_same(tok, text, n + 1);
+            expect_same_text(tok, text, n + 1);
         }
         ebb_tokenizer_free(tok);
     }

@@ -1,9 +1,9 @@
 /* Pre-tokenizer patterns: what they cut, with the JIT and without. */
-#include "toy_vocab.h"
 #include "base/buf.h"
 #include "tokenizer/pretok.h"
+#include "toy_vocab.h"
 
-static bool add_word(void *arg, const char *word, size_t n)
+static bool collect_word(void *arg, const char *word, size_t n)
 {
     ebb_buf *b = arg;
 
@@ -13,14 +13,14 @@ static bool add_word(void *arg, const char *word, size_t n)
     return ebb_buf_add(b, word, n);
 }
 
-static void expect(const char *pre, const char *text, const char *want)
+static void expect_words(const char *pre, const char *text, const char *want)
 {
     for (int jit = 0; jit < 2; jit++) {
         ebb_pretok *p;
         ebb_buf words = { 0 };
 
         assert_int_equal(ebb_pretok_new(pre, jit, &p, NULL), EBB_OK);
-        assert_int_equal(ebb_pretok_split(p, text, strlen(text), add_word, &words, NULL), EBB_OK);
+        assert_int_equal(ebb_pretok_split(p, text, strlen(text), collect_word, &words, NULL), EBB_OK);
         assert_string_equal(ebb_buf_text(&words), want);
         ebb_buf_fini(&words);
         ebb_pretok_free(p);
@@ -30,42 +30,42 @@ static void expect(const char *pre, const char *text, const char *want)
 static void test_families(void **state)
 {
     (void)state;
-    expect("llama-bpe", "I'Ll say  12345  times\n\n x!?\n", "I|'Ll| say| | |123|45| | times|\n\n| x|!?\n");
-    expect("qwen2", "a 123 it's", "a| |1|2|3| it|'s");
-    expect("qwen35", "e\xCC\x81t\xC3\xA9", "e\xCC\x81t\xC3\xA9");
-    expect("qwen2", "e\xCC\x81t", "e|\xCC\x81t");
-    expect("gpt-4o", "camelCase HTTPServer don't a/\n", "camel|Case| HTTPServer| don't| a|/\n");
-    expect("tekken", "camelCase 12", "camel|Case| |1|2");
-    expect("gpt-2", "It's  12 o'clock\t\tx", "It|'s| | 12| o|'|clock|\t|\t|x");
-    expect("smollm", "in 2024", "in| |2|0|2|4");
-    expect("starcoder", "v12", "v|1|2");
-    expect("falcon", "a+b 12345", "a|+|b| |123|45");
-    expect("default", "x=1234", "x|=|123|4");
-    expect("deepseek-coder", "if (x)\n 12", "if| (|x|)|\n| |1|2");
-    expect("deepseek-llm", "go 123  ", "go| |123|  ");
-    expect("deepseek-v3", "1234.append(x)", "123|4|.append|(x|)");
-    expect("bloom", "one two, three", "one| two|,| three");
-    expect("", "a b", "a| b");
-    expect("gpt-2", "", "");
+    expect_words("llama-bpe", "I'Ll say  12345  times\n\n x!?\n", "I|'Ll| say| | |123|45| | times|\n\n| x|!?\n");
+    expect_words("qwen2", "a 123 it's", "a| |1|2|3| it|'s");
+    expect_words("qwen35", "e\xCC\x81t\xC3\xA9", "e\xCC\x81t\xC3\xA9");
+    expect_words("qwen2", "e\xCC\x81t", "e|\xCC\x81t");
+    expect_words("gpt-4o", "camelCase HTTPServer don't a/\n", "camel|Case| HTTPServer| don't| a|/\n");
+    expect_words("tekken", "camelCase 12", "camel|Case| |1|2");
+    expect_words("gpt-2", "It's  12 o'clock\t\tx", "It|'s| | 12| o|'|clock|\t|\t|x");
+    expect_words("smollm", "in 2024", "in| |2|0|2|4");
+    expect_words("starcoder", "v12", "v|1|2");
+    expect_words("falcon", "a+b 12345", "a|+|b| |123|45");
+    expect_words("default", "x=1234", "x|=|123|4");
+    expect_words("deepseek-coder", "if (x)\n 12", "if| (|x|)|\n| |1|2");
+    expect_words("deepseek-llm", "go 123  ", "go| |123|  ");
+    expect_words("deepseek-v3", "1234.append(x)", "123|4|.append|(x|)");
+    expect_words("bloom", "one two, three", "one| two|,| three");
+    expect_words("", "a b", "a| b");
+    expect_words("gpt-2", "", "");
 }
 
 static void test_white_space_is_that_of_unicode(void **state)
 {
     (void)state;
-    expect("llama-bpe", "a\xC2\xA0\xC2\xA0" "b", "a|\xC2\xA0|\xC2\xA0" "b");
-    expect("gpt-2", "a\xE1\xA0\x8E" "b", "a|\xE1\xA0\x8E|b");     /* U+180E is none */
-    expect("gpt-2", "a\xC2\x85\xC2\x85" "b", "a|\xC2\x85|\xC2\x85|b");
+    expect_words("llama-bpe", "a\xC2\xA0\xC2\xA0" "b", "a|\xC2\xA0|\xC2\xA0" "b");
+    expect_words("gpt-2", "a\xE1\xA0\x8E" "b", "a|\xE1\xA0\x8E|b"); /* U+180E is none */
+    expect_words("gpt-2", "a\xC2\x85\xC2\x85" "b", "a|\xC2\x85|\xC2\x85|b");
 }
 
 static void test_broken_utf8_stands_alone(void **state)
 {
     (void)state;
-    expect("gpt-2", "ab\xFFzz\xE2\x82 c", "ab|\xFF|zz|\xE2\x82| c");
-    expect("gpt-2", "\xEF\xBF\xBD", "\xEF\xBF\xBD");
-    expect("gpt-2", "x\xF0\x9F", "x|\xF0\x9F");
+    expect_words("gpt-2", "ab\xFFzz\xE2\x82 c", "ab|\xFF|zz|\xE2\x82| c");
+    expect_words("gpt-2", "\xEF\xBF\xBD", "\xEF\xBF\xBD");
+    expect_words("gpt-2", "x\xF0\x9F", "x|\xF0\x9F");
 }
 
-static bool stop(void *arg, const char *word, size_t n)
+static bool stop_at_word(void *arg, const char *word, size_t n)
 {
     (void)word;
     (void)n;
@@ -80,7 +80,7 @@ static void test_a_word_may_stop_it(void **state)
 
     (void)state;
     assert_int_equal(ebb_pretok_new("gpt-2", true, &p, &err), EBB_OK);
-    assert_int_equal(ebb_pretok_split(p, "a b c d", 7, stop, &left, &err), EBB_NOMEM);
+    assert_int_equal(ebb_pretok_split(p, "a b c d", 7, stop_at_word, &left, &err), EBB_NOMEM);
     assert_int_equal(left, 0);
     ebb_pretok_free(p);
 }

@@ -297,7 +297,7 @@ static void test_quoted(void **state)
 
 /* -- Hostile vocabularies -------------------------------------------------------------- */
 
-static void expect(const toy *t, ebb_status want, const char *word)
+static void expect_ids(const toy *t, ebb_status want, const char *word)
 {
     ebb_tokenizer *tok = (ebb_tokenizer *)t;
     ebb_error err = { 0 };
@@ -315,24 +315,24 @@ static void test_refused_vocabularies(void **state)
 
     (void)state;
     toy_init_bpe(&t, "gpt-2");
-    expect(&t, EBB_FORMAT, "merges");
+    expect_ids(&t, EBB_FORMAT, "merges");
     toy_merge(&t, "a b");
     t.v.pre = "smart";
-    expect(&t, EBB_UNSUPPORTED, "'smart'");
+    expect_ids(&t, EBB_UNSUPPORTED, "'smart'");
     t.v.pre = "llama3 llama-v3";                 /* two names are none */
-    expect(&t, EBB_UNSUPPORTED, "llama3");
+    expect_ids(&t, EBB_UNSUPPORTED, "llama3");
     t.v.pre = NULL;
     t.v.model = "bert";
-    expect(&t, EBB_UNSUPPORTED, "'bert'");
+    expect_ids(&t, EBB_UNSUPPORTED, "'bert'");
     t.v.model = NULL;
-    expect(&t, EBB_UNSUPPORTED, "(none)");
+    expect_ids(&t, EBB_UNSUPPORTED, "(none)");
     t.v.model = "gpt2";
     toy_add_n(&t, long_token, 70000, 1, 0);
-    expect(&t, EBB_FORMAT, "token 256");
+    expect_ids(&t, EBB_FORMAT, "token 256");
     t.v.n_tokens = (size_t)1 << 40;
-    expect(&t, EBB_FORMAT, "more than");
+    expect_ids(&t, EBB_FORMAT, "more than");
     t.v.n_tokens = 0;
-    expect(&t, EBB_FORMAT, "no tokens");
+    expect_ids(&t, EBB_FORMAT, "no tokens");
     free(long_token);
 }
 

@@ -60,7 +60,7 @@ static int close_vocabs(void **state)
 
 /* -- Reading ---------------------------------------------------------------------------- */
 
-static ebb_buf slurp(const char *rest)
+static ebb_buf read_vectors(const char *rest)
 {
     ebb_buf b = { 0 };
 
@@ -127,7 +127,7 @@ static bool same_ids(const ebb_token *got, size_t n, json_t *want)
 
 static void test_ids(void **state)
 {
-    ebb_buf b = slurp(DIR "ids.jsonl");
+    ebb_buf b = read_vectors(DIR "ids.jsonl");
     size_t at = 0, n_rows = 0, n_bad = 0;
     json_t *row;
 
@@ -171,7 +171,7 @@ static size_t check_vectors(const char *stem, const char *name)
 
     snprintf(in, sizeof in, DIR "ggml-vocab-%s.gguf.inp", stem);
     snprintf(out, sizeof out, DIR "ggml-vocab-%s.gguf.out", stem);
-    ebb_buf texts = slurp(in), lines = slurp(out);
+    ebb_buf texts = read_vectors(in), lines = read_vectors(out);
     const char *text = texts.data, *line = lines.data, *end;
     for (; (end = strstr(text, between)) != NULL; n++) {
         expect_line(vocab(name), text, (size_t)(end - text), line);
@@ -237,7 +237,7 @@ static bool check_pieces(const ebb_model *m, json_t *row)
 
 static void test_pieces_and_streams(void **state)
 {
-    ebb_buf b = slurp(DIR "pieces.jsonl");
+    ebb_buf b = read_vectors(DIR "pieces.jsonl");
     size_t at = 0, n_rows = 0, n_bad = 0, n_name;
     json_t *row;
 
@@ -277,7 +277,7 @@ static void test_whole_files(void **state)
         snprintf(rest, sizeof rest, "data/conversations/%s", file);
         if (access(ebb_test_shared_path(rest), R_OK) != 0)
             snprintf(rest, sizeof rest, "data/unicode/%s", file);
-        ebb_buf text = slurp(rest);
+        ebb_buf text = read_vectors(rest);
         const ebb_token *ids = encode(vocab(name), text.data, text.len, 0, &n);
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)fnv1a64(ids, n));
         if (n != (size_t)json_integer_value(json_object_get(row, "n_ids")) ||

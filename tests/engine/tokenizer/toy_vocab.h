@@ -1,8 +1,8 @@
 /* Vocabularies built by hand, for tests of the tokenizer. */
 #ifndef EBB_TEST_TOY_VOCAB_H
 #define EBB_TEST_TOY_VOCAB_H
-#include "ebb_test.h"
 #include "base/utf8.h"
+#include "ebb_test.h"
 #include "tokenizer/tokenizer.h"
 
 #define TOY_MAX 1024

@@ -1,6 +1,6 @@
 /* Products with quantized weights for NEON and many columns: tiles of 16 rows, rows in lanes, by 4 columns.
  *
- * Numbers stand as the decoders of kernels/blocks.h make them, 4 of each row in turn; of 16 bytes of a column one
+ * Numbers stand as the decoders of kernels/quant_blocks.h make them, 4 of each row in turn; of 16 bytes of a column one
  * instruction takes the 4 that it needs, so nothing is prepared. */
 #include <arm_neon.h>
 
@@ -10,17 +10,17 @@
 
 enum { COLS = 4, HALF = 8, TILE_ROWS = 2 * HALF, SLAB = GEMM_TILES * TILE_ROWS, PANEL_256 = 2, PANEL_32 = 16 };
 
-typedef struct tile256 {
+typedef struct neon_tile256 {
     int8_t  q[2][64][32];        /* of the rows 8h .. 8h + 7 in turn the elements 4g .. 4g + 3 */
     int32_t scale[2][16][HALF];
     int16_t min[2][16][HALF];
     float   d[2][HALF], dmin[2][HALF];
-} tile256;
+} neon_tile256;
 
-typedef struct tile32 {
+typedef struct neon_tile32 {
     int8_t q[2][8][32];
     float  d[2][HALF], m[2][HALF];
-} tile32;
+} neon_tile32;
 
 /* ---- unpacking ---- */
 
@@ -48,7 +48,7 @@ GEMM_INLINE void put_bytes(const int8_t *from, size_t row_bytes, size_t n, int8_
     }
 }
 
-static void put_256(const ebb_block256 rows[TILE_ROWS], bool has_min, tile256 *t)
+static void put_neon_256(const ebb_block256 rows[TILE_ROWS], bool has_min, neon_tile256 *t)
 {
     for (int h = 0; h < 2; h++) {
         const ebb_block256 *b = rows + h * HALF;
@@ -67,7 +67,7 @@ static void put_256(const ebb_block256 rows[TILE_ROWS], bool has_min, tile256 *t
     }
 }
 
-static void put_32(const ebb_block32 rows[TILE_ROWS], bool has_min, tile32 *t)
+static void put_neon_32(const ebb_block32 rows[TILE_ROWS], bool has_min, neon_tile32 *t)
 {
     (void)has_min;
     for (int h = 0; h < 2; h++) {
@@ -129,7 +129,7 @@ GEMM_INLINE void min_sums(const int16_t (*min)[HALF], const ebb_q8_256 *const x[
 }
 
 /* 8 rows by n columns, one block; scales of `by` elements each. */
-GEMM_INLINE void block_256(const tile256 *t, int h, const ebb_q8_256 *const x[COLS], float *acc, const int n, const int by, const bool has_min)
+GEMM_INLINE void block_256(const neon_tile256 *t, int h, const ebb_q8_256 *const x[COLS], float *acc, const int n, const int by, const bool has_min)
 {
     int32x4_t sum[COLS][2], dot[COLS][2];
     const int8_t *q[COLS];
@@ -162,9 +162,9 @@ GEMM_INLINE void block_256(const tile256 *t, int h, const ebb_q8_256 *const x[CO
         }
 }
 
-GEMM_INLINE void micro_256(const ebb_gemm_place *p, const int n, const int by, const bool has_min)
+GEMM_INLINE void micro_256(const ebb_gemm_args *p, const int n, const int by, const bool has_min)
 {
-    const tile256 *tile = p->tile;
+    const neon_tile256 *tile = p->tile;
 
     for (size_t t = 0; t < p->n_tiles; t++)
         for (size_t b = 0; b < p->n_blocks; b++, tile++) {
@@ -178,7 +178,7 @@ GEMM_INLINE void micro_256(const ebb_gemm_place *p, const int n, const int by, c
 }
 
 /* 8 rows by n columns, all blocks of a panel; x_bytes: between columns. */
-GEMM_INLINE void blocks_32(const tile32 *t, size_t n_blocks, int h, const uint8_t *first, size_t x_bytes, float *acc, const int n, const bool has_min)
+GEMM_INLINE void blocks_32(const neon_tile32 *t, size_t n_blocks, int h, const uint8_t *first, size_t x_bytes, float *acc, const int n, const bool has_min)
 {
     float32x4_t y[COLS][2];
 
@@ -214,9 +214,9 @@ GEMM_INLINE void blocks_32(const tile32 *t, size_t n_blocks, int h, const uint8_
     }
 }
 
-GEMM_INLINE void micro_32(const ebb_gemm_place *p, const int n, const bool has_min)
+GEMM_INLINE void micro_32(const ebb_gemm_args *p, const int n, const bool has_min)
 {
-    const tile32 *tile = p->tile;
+    const neon_tile32 *tile = p->tile;
 
     for (size_t t = 0; t < p->n_tiles; t++)
         for (int h = 0; h < 2; h++)
@@ -225,7 +225,7 @@ GEMM_INLINE void micro_32(const ebb_gemm_place *p, const int n, const bool has_m
 
 /* ---- each type ---- */
 
-static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out)
+static ebb_gemm_micro *prepare_neon(const ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols, void *out)
 {
     (void)p, (void)out;
     return ((ebb_gemm_micro *const *)k->more)[n_cols];
@@ -233,10 +233,10 @@ static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, 
 
 /* name[n]: the kernel for n columns. */
 #define MICRO(name, len, ...)                                                                   \
-static void name##_1(const ebb_gemm_place *p) { micro_##len(p, 1, __VA_ARGS__); }               \
-static void name##_2(const ebb_gemm_place *p) { micro_##len(p, 2, __VA_ARGS__); }               \
-static void name##_3(const ebb_gemm_place *p) { micro_##len(p, 3, __VA_ARGS__); }               \
-static void name##_4(const ebb_gemm_place *p) { micro_##len(p, 4, __VA_ARGS__); }               \
+static void name##_1(const ebb_gemm_args *p) { micro_##len(p, 1, __VA_ARGS__); }                \
+static void name##_2(const ebb_gemm_args *p) { micro_##len(p, 2, __VA_ARGS__); }                \
+static void name##_3(const ebb_gemm_args *p) { micro_##len(p, 3, __VA_ARGS__); }                \
+static void name##_4(const ebb_gemm_args *p) { micro_##len(p, 4, __VA_ARGS__); }                \
 static ebb_gemm_micro *const name[COLS + 1] = { NULL, name##_1, name##_2, name##_3, name##_4 };
 MICRO(of_32, 32, false)
 MICRO(of_32_min, 32, true)
@@ -247,11 +247,11 @@ MICRO(by_16_min, 256, 16, true)
 
 /* few: as many columns come straight from the blocks, where that takes fewer instructions. */
 #define TYPE(T, len, has_min, micros, few)                                                                            \
-GEMM_UNPACK(T, len, TILE_ROWS, put_##len(rows, has_min, (tile##len *)out + b))                                        \
+GEMM_UNPACK(T, len, TILE_ROWS, put_neon_##len(rows, has_min, (neon_tile##len *)out + b))                              \
                                                                                                                       \
 static void matmul_##T(const ebb_matmul *a)                                                                           \
 {                                                                                                                     \
-    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), PANEL_##len, sizeof(tile##len), unpack_##T, prepare, micros }; \
+    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), PANEL_##len, sizeof(neon_tile##len), unpack_##T, prepare_neon, micros }; \
                                                                                                                       \
     if (a->n_cols <= (few))                                                                                           \
         ebb_neon_gemv_##T(a);                                                                                         \

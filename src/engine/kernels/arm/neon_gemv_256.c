@@ -1,5 +1,5 @@
 /* The types of blocks of 256 for NEON times few columns: Q4_K, Q5_K, Q6_K and IQ4_XS straight from the
- * bytes, the others through the decoders of kernels/blocks.h. */
+ * bytes, the others through the decoders of kernels/quant_blocks.h. */
 #include "kernels/arm/neon_rows.h"
 
 /* 32 elements of one scale, that of the lane. */

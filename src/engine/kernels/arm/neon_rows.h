@@ -5,7 +5,7 @@
 #define EBB_KERNELS_NEON_ROWS_H
 #include <arm_neon.h>
 
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/rows.h"
 
 #define INLINE static inline __attribute__((always_inline))

@@ -2,7 +2,7 @@
  * by the blocks of up to 4 columns. */
 #ifndef EBB_KERNELS_AVX2_FEW_H
 #define EBB_KERNELS_AVX2_FEW_H
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/x86/avx2_rows.h"
 
 enum { FEW_COLS = 4 };
@@ -37,7 +37,7 @@ INLINE __m256i dot_sums(__m256i f, const ebb_q8_256 *x)
 
 INLINE void few_rows8(const ebb_matmul *a, size_t r, size_t c0, const int n, const few_kind *k)
 {
-    size_t ahead = r + 2 * ROWS <= a->n_rows && c0 == 0 ? ROWS * a->row_bytes : 0;
+    size_t to_next = r + 2 * ROWS <= a->n_rows && c0 == 0 ? ROWS * a->row_bytes : 0;
     const ebb_q8_256 *x[FEW_COLS] = { NULL };
     const uint8_t *w[ROWS];
     __m256 acc[FEW_COLS];
@@ -54,8 +54,8 @@ INLINE void few_rows8(const ebb_matmul *a, size_t r, size_t c0, const int n, con
 
 #pragma GCC unroll 1
         for (int i = 0; i < ROWS; i++) {
-            for (size_t line = 0; ahead && line < k->bytes; line += 64)
-                _mm_prefetch((const char *)w[i] + ahead + at + line, _MM_HINT_T1);
+            for (size_t line = 0; to_next && line < k->bytes; line += 64)
+                _mm_prefetch((const char *)w[i] + to_next + at + line, _MM_HINT_T1);
             k->row(w[i] + at, x, n, sum, min_sum);
 #pragma GCC unroll 4
             for (int c = 0; c < n; c++) {

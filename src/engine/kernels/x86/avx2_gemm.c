@@ -9,17 +9,17 @@
 
 enum { COLS = 4 };
 
-typedef struct tile256 {
+typedef struct avx2_tile256 {
     uint8_t q[64][2][32];        /* of the rows 8h .. 8h + 7 in turn the elements 4g .. 4g + 3 */
     int32_t scale[16][2][8];     /* as (scale, scale) */
     int32_t pair[8][2][8];       /* of 32 elements: minima, or the scales that an offset is taken off with */
     float   d[2][8], dmin[2][8];
-} tile256;
+} avx2_tile256;
 
-typedef struct tile32 {
+typedef struct avx2_tile32 {
     uint8_t q[8][2][32];
     float   d[2][8], m[2][8];
-} tile32;
+} avx2_tile32;
 
 /* ---- what both forms share ---- */
 
@@ -56,7 +56,7 @@ GEMM_INLINE void put_bytes(const int8_t *from, size_t row_bytes, int offset, int
 /* ---- blocks of 256 ---- */
 
 /* sum_j pair_j * (sums of x), for all n columns. */
-GEMM_INLINE void pair_sums(const tile256 *t, const ebb_q8_256 *const x[COLS], const int n, __m256i out[COLS][2])
+GEMM_INLINE void pair_sums(const avx2_tile256 *t, const ebb_q8_256 *const x[COLS], const int n, __m256i out[COLS][2])
 {
     GEMM_UNROLL for (int c = 0; c < n; c++)
         out[c][0] = out[c][1] = _mm256_setzero_si256();
@@ -69,7 +69,7 @@ GEMM_INLINE void pair_sums(const tile256 *t, const ebb_q8_256 *const x[COLS], co
         }
 }
 
-GEMM_INLINE void block_256(const tile256 *t, const ebb_q8_256 *const x[COLS], float *acc, size_t ahead, const int n,
+GEMM_INLINE void block_256(const avx2_tile256 *t, const ebb_q8_256 *const x[COLS], float *acc, size_t to_next, const int n,
                            const int adds, const int offset, const bool has_min)
 {
     __m256i sum[COLS][2], v[COLS][2];
@@ -82,9 +82,9 @@ GEMM_INLINE void block_256(const tile256 *t, const ebb_q8_256 *const x[COLS], fl
     for (int i = 0; i < 64 / adds; i++) {
         size_t s = (size_t)(i * adds / 4);
 
-        if (ahead && i % (8 / adds) == 0)
+        if (to_next && i % (8 / adds) == 0)
             GEMM_UNROLL for (int c = 0; c < n; c++)
-                _mm_prefetch((const char *)x[c] + ahead + 64 * (i * adds / 8), _MM_HINT_T0);
+                _mm_prefetch((const char *)x[c] + to_next + 64 * (i * adds / 8), _MM_HINT_T0);
         products(t->q + i * adds, q, 4 * (size_t)(i * adds), n, adds, v);
         GEMM_UNROLL for (int c = 0; c < n; c++)
             GEMM_UNROLL for (int h = 0; h < 2; h++)
@@ -111,17 +111,17 @@ GEMM_INLINE void block_256(const tile256 *t, const ebb_q8_256 *const x[COLS], fl
         }
 }
 
-GEMM_INLINE void micro_256(const ebb_gemm_place *p, const int n, const int adds, const int offset, const bool has_min)
+GEMM_INLINE void micro_256(const ebb_gemm_args *p, const int n, const int adds, const int offset, const bool has_min)
 {
     const ebb_q8_256 *x[COLS];
 
     GEMM_UNROLL for (int c = 0; c < n; c++)
         x[c] = (const ebb_q8_256 *)(p->x + (size_t)c * p->x_col_bytes);
     for (size_t t = 0; t < p->n_tiles; t++)
-        block_256((const tile256 *)p->tile + t, x, p->acc + t * TILE_ROWS, t ? 0 : p->ahead, n, adds, offset, has_min);
+        block_256((const avx2_tile256 *)p->tile + t, x, p->acc + t * TILE_ROWS, t ? 0 : p->to_next, n, adds, offset, has_min);
 }
 
-static void put_256(const ebb_block256 rows[TILE_ROWS], int offset, bool has_min, tile256 *t)
+static void put_avx2_256(const ebb_block256 rows[TILE_ROWS], int offset, bool has_min, avx2_tile256 *t)
 {
     for (int h = 0; h < 2; h++) {
         const ebb_block256 *b = rows + h * ROWS;
@@ -147,7 +147,7 @@ static void put_256(const ebb_block256 rows[TILE_ROWS], int offset, bool has_min
 
 /* ---- blocks of 32 ---- */
 
-GEMM_INLINE void block_32(const tile32 *t, const ebb_q8_32 *const x[COLS], float *acc, const int n, const int adds, const int offset,
+GEMM_INLINE void block_32(const avx2_tile32 *t, const ebb_q8_32 *const x[COLS], float *acc, const int n, const int adds, const int offset,
                           const bool has_min)
 {
     const __m256i one = _mm256_set1_epi16(1);
@@ -175,9 +175,9 @@ GEMM_INLINE void block_32(const tile32 *t, const ebb_q8_32 *const x[COLS], float
         }
 }
 
-GEMM_INLINE void micro_32(const ebb_gemm_place *p, const int n, const int adds, const int offset, const bool has_min)
+GEMM_INLINE void micro_32(const ebb_gemm_args *p, const int n, const int adds, const int offset, const bool has_min)
 {
-    const tile32 *tile = p->tile;
+    const avx2_tile32 *tile = p->tile;
 
     for (size_t t = 0; t < p->n_tiles; t++) {
         const uint8_t *first = p->x;
@@ -187,15 +187,15 @@ GEMM_INLINE void micro_32(const ebb_gemm_place *p, const int n, const int adds, 
 
             GEMM_UNROLL for (int c = 0; c < n; c++) {
                 x[c] = (const ebb_q8_32 *)(first + (size_t)c * p->x_col_bytes);
-                if (p->ahead && t == 0)          /* 40 bytes a block: some lines twice */
-                    _mm_prefetch((const char *)x[c] + p->ahead, _MM_HINT_T0);
+                if (p->to_next && t == 0)        /* 40 bytes a block: some lines twice */
+                    _mm_prefetch((const char *)x[c] + p->to_next, _MM_HINT_T0);
             }
             block_32(tile, x, p->acc + t * TILE_ROWS, n, adds, offset, has_min);
         }
     }
 }
 
-static void put_32(const ebb_block32 rows[TILE_ROWS], int offset, bool has_min, tile32 *t)
+static void put_avx2_32(const ebb_block32 rows[TILE_ROWS], int offset, bool has_min, avx2_tile32 *t)
 {
     (void)has_min;
     for (int h = 0; h < 2; h++) {
@@ -211,24 +211,24 @@ static void put_32(const ebb_block32 rows[TILE_ROWS], int offset, bool has_min, 
 
 /* ---- each type ---- */
 
-static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out)
+static ebb_gemm_micro *prepare_avx2(const ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols, void *out)
 {
     (void)p, (void)out;
     return ((ebb_gemm_micro *const *)k->more)[n_cols];
 }
 
 #define TYPE(T, len, panel, adds, offset, has_min)                                                                \
-static void T##_1(const ebb_gemm_place *p) { micro_##len(p, 1, adds, offset, has_min); }                    \
-static void T##_2(const ebb_gemm_place *p) { micro_##len(p, 2, adds, offset, has_min); }                    \
-static void T##_3(const ebb_gemm_place *p) { micro_##len(p, 3, adds, offset, has_min); }                    \
-static void T##_4(const ebb_gemm_place *p) { micro_##len(p, 4, adds, offset, has_min); }                    \
+static void T##_1(const ebb_gemm_args *p) { micro_##len(p, 1, adds, offset, has_min); }                     \
+static void T##_2(const ebb_gemm_args *p) { micro_##len(p, 2, adds, offset, has_min); }                     \
+static void T##_3(const ebb_gemm_args *p) { micro_##len(p, 3, adds, offset, has_min); }                     \
+static void T##_4(const ebb_gemm_args *p) { micro_##len(p, 4, adds, offset, has_min); }                     \
                                                                                                                   \
-GEMM_UNPACK(T, len, TILE_ROWS, put_##len(rows, offset, has_min, (tile##len *)out + b))                            \
+GEMM_UNPACK(T, len, TILE_ROWS, put_avx2_##len(rows, offset, has_min, (avx2_tile##len *)out + b))                  \
                                                                                                                   \
 static void matmul_##T(const ebb_matmul *a)                                                                       \
 {                                                                                                                 \
     static ebb_gemm_micro *const micro[COLS + 1] = { NULL, T##_1, T##_2, T##_3, T##_4 };                          \
-    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(tile##len), unpack_##T, prepare, micro }; \
+    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(avx2_tile##len), unpack_##T, prepare_avx2, micro }; \
                                                                                                                   \
     ebb_gemm(a, &k);                                                                                              \
 }

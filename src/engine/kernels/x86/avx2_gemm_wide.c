@@ -71,7 +71,7 @@ GEMM_INLINE void put_wide(const int8_t *from, size_t row_bytes, const __m256i *s
 }
 
 /* One scale for each 32 elements. */
-static void put_256(const ebb_block256 rows[TILE_ROWS], wide256 *t)
+static void put_wide_256(const ebb_block256 rows[TILE_ROWS], wide256 *t)
 {
     for (int h = 0; h < 2; h++) {
         const ebb_block256 *b = rows + h * ROWS;
@@ -85,7 +85,7 @@ static void put_256(const ebb_block256 rows[TILE_ROWS], wide256 *t)
     }
 }
 
-static void put_32(const ebb_block32 rows[TILE_ROWS], wide32 *t)
+static void put_wide_32(const ebb_block32 rows[TILE_ROWS], wide32 *t)
 {
     for (int h = 0; h < 2; h++) {
         const ebb_block32 *b = rows + h * ROWS;
@@ -96,7 +96,7 @@ static void put_32(const ebb_block32 rows[TILE_ROWS], wide32 *t)
     }
 }
 
-GEMM_INLINE void micro_256(const ebb_gemm_place *p, const int n)
+GEMM_INLINE void micro_256(const ebb_gemm_args *p, const int n)
 {
     const uint8_t *x[COLS];
     const float *dx[COLS];
@@ -104,8 +104,8 @@ GEMM_INLINE void micro_256(const ebb_gemm_place *p, const int n)
     GEMM_UNROLL for (int c = 0; c < n; c++) {
         const uint8_t *block_x = p->x + (size_t)c * p->x_col_bytes;
 
-        for (size_t line = 0; p->ahead && line < sizeof(ebb_q8_256); line += 64)
-            _mm_prefetch((const char *)block_x + p->ahead + line, _MM_HINT_T0);
+        for (size_t line = 0; p->to_next && line < sizeof(ebb_q8_256); line += 64)
+            _mm_prefetch((const char *)block_x + p->to_next + line, _MM_HINT_T0);
         dx[c] = &((const ebb_q8_256 *)block_x)->d;
         x[c] = (const uint8_t *)p->column + (size_t)c * 512;
     }
@@ -116,7 +116,7 @@ GEMM_INLINE void micro_256(const ebb_gemm_place *p, const int n)
     }
 }
 
-GEMM_INLINE void micro_32(const ebb_gemm_place *p, const int n)
+GEMM_INLINE void micro_32(const ebb_gemm_args *p, const int n)
 {
     const wide32 *tile = p->tile;
 
@@ -128,8 +128,8 @@ GEMM_INLINE void micro_32(const ebb_gemm_place *p, const int n)
             GEMM_UNROLL for (int c = 0; c < n; c++) {
                 const ebb_q8_32 *block_x = (const ebb_q8_32 *)(p->x + (size_t)c * p->x_col_bytes) + b;
 
-                if (p->ahead && t == 0)          /* 40 bytes a block: some lines twice */
-                    _mm_prefetch((const char *)block_x + p->ahead, _MM_HINT_T0);
+                if (p->to_next && t == 0)        /* 40 bytes a block: some lines twice */
+                    _mm_prefetch((const char *)block_x + p->to_next, _MM_HINT_T0);
                 dx[c] = &block_x->d;
                 x[c] = (const uint8_t *)p->column + ((size_t)c * p->n_blocks + b) * 64;
             }
@@ -149,7 +149,7 @@ GEMM_INLINE __m256i *widen(const int8_t *q, size_t n, __m256i *out)
     return out;
 }
 
-static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out)
+static ebb_gemm_micro *prepare_avx2_wide(const ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols, void *out)
 {
     __m256i *o = out;
 
@@ -163,20 +163,20 @@ static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, 
 }
 
 #define MICRO(len)                                                                                                \
-static void micro_##len##_1(const ebb_gemm_place *p) { micro_##len(p, 1); }                                       \
-static void micro_##len##_2(const ebb_gemm_place *p) { micro_##len(p, 2); }                                       \
-static void micro_##len##_3(const ebb_gemm_place *p) { micro_##len(p, 3); }                                       \
-static void micro_##len##_4(const ebb_gemm_place *p) { micro_##len(p, 4); }                                       \
+static void micro_##len##_1(const ebb_gemm_args *p) { micro_##len(p, 1); }                                        \
+static void micro_##len##_2(const ebb_gemm_args *p) { micro_##len(p, 2); }                                        \
+static void micro_##len##_3(const ebb_gemm_args *p) { micro_##len(p, 3); }                                        \
+static void micro_##len##_4(const ebb_gemm_args *p) { micro_##len(p, 4); }                                        \
 static ebb_gemm_micro *const micros_##len[COLS + 1] = { NULL, micro_##len##_1, micro_##len##_2, micro_##len##_3, micro_##len##_4 };
 MICRO(32)
 MICRO(256)
 
 #define TYPE(T, len, panel)                                                                                       \
-GEMM_UNPACK(T, len, TILE_ROWS, put_##len(rows, (wide##len *)out + b))                                             \
+GEMM_UNPACK(T, len, TILE_ROWS, put_wide_##len(rows, (wide##len *)out + b))                                        \
                                                                                                                   \
 void ebb_avx2_gemm_##T(const ebb_matmul *a)                                                                       \
 {                                                                                                                 \
-    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(wide##len), unpack_##T, prepare, micros_##len }; \
+    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(wide##len), unpack_##T, prepare_avx2_wide, micros_##len }; \
                                                                                                                   \
     ebb_gemm(a, &k);                                                                                              \
 }

@@ -1,10 +1,10 @@
 /* Q4_K, Q5_K, Q6_K, IQ4_XS and the types of blocks of 32 for AVX2 times one or two columns, straight from the blocks: 8 rows
  * at a time, each summed along its bytes; then the sums of 8 rows are added into one register with rows in
  * lanes, where the float chain of rule K2 runs. */
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_rows.h"
-#include "kernels/x86/fetch.h"
+#include "kernels/x86/prefetch.h"
 
 INLINE __m256i add_scaled(__m256i sum, __m256i w, const ebb_q8_256 *x, int sub, __m256i scales)
 {

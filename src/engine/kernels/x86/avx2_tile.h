@@ -1,8 +1,8 @@
 /* x86/avx2_tile.h - tiles of 16 rows for AVX2, rows in lanes: the rows' blocks as the decoders of
- * kernels/blocks.h leave them, transposed. */
+ * kernels/quant_blocks.h leave them, transposed. */
 #ifndef EBB_KERNELS_AVX2_TILE_H
 #define EBB_KERNELS_AVX2_TILE_H
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/x86/avx2_rows.h"
 #include "kernels/gemm.h"
 

@@ -4,7 +4,7 @@
  * 16 bits.  Whether it must, for any activations, depends on the type; where it need not,
  * `peak` and `side` of the columns at hand say whether it does, and vpmulld serves the rest:
  * the integers are the same either way. */
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx512_gemm.h"
 #include "kernels/x86/avx512_gemv.h"
@@ -52,9 +52,9 @@ GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, const uint8_t *
  * core has only 16 lines on their way, and others are wanted, too. */
 enum { AHEAD_FIRST = 3, AHEAD_SECOND = sizeof(ebb_q8_256) / 64 - AHEAD_FIRST };
 
-/* One block of one tile times n columns.  `ahead`: from these to the columns that come next, n_lines of which are
+/* One block of one tile times n columns.  `to_next`: from these to the columns that come next, n_lines of which are
  * fetched meanwhile; 0: there are none. */
-GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], const column_block *col, float *acc, size_t ahead,
+GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], const column_block *col, float *acc, size_t to_next,
                        const int n_lines, const int n, const int group, const bool has_start, const int n_min, const bool is_wide)
 {
     const size_t q = offsetof(ebb_q8_256, q), sums = n_min == 8 ? offsetof(ebb_q8_256, sum) : offsetof(ebb_q8_256, sum32);
@@ -63,9 +63,9 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
     GEMM_UNROLL for (int c = 0; c < n; c++)
         sum[c][0] = sum[c][1] = _mm512_setzero_si512();
     for (int s = 0; s < 64 / group; s++) {
-        if (ahead && s % 2 == 0 && s / 2 < n_lines)
+        if (to_next && s % 2 == 0 && s / 2 < n_lines)
             GEMM_UNROLL for (int c = 0; c < n; c++)
-                _mm_prefetch((const char *)x[c] + ahead + 32 * s, _MM_HINT_T0);
+                _mm_prefetch((const char *)x[c] + to_next + 32 * s, _MM_HINT_T0);
         GEMM_UNROLL for (int c = 0; c < n; c++)
             v[c][0] = v[c][1] = has_start ? _mm512_set1_epi32(col[c].start[s]) : _mm512_setzero_si512();
         GEMM_UNROLL for (int g = 0; g < group; g++) {
@@ -103,14 +103,14 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
             finish(t, acc + c * GEMM_ROWS + 16 * h, h, x[c], sum[c][h], v[c][h], n_min > 0);
 }
 
-GEMM_INLINE void micro(const ebb_gemm_place *p, const int n, const int group, const bool has_start, const int n_min, const bool is_wide)
+GEMM_INLINE void micro(const ebb_gemm_args *p, const int n, const int group, const bool has_start, const int n_min, const bool is_wide)
 {
     const uint8_t *x[GEMM_COLS];
 
     GEMM_UNROLL for (int c = 0; c < n; c++)
         x[c] = p->x + (size_t)c * p->x_col_bytes;
     for (size_t t = 0; t < p->n_tiles; t++)
-        block((const ebb_tile256 *)p->tile + t, x, p->column, p->acc + t * TILE_ROWS, p->ahead ? p->ahead + 64 * AHEAD_FIRST * t : 0,
+        block((const ebb_tile256 *)p->tile + t, x, p->column, p->acc + t * TILE_ROWS, p->to_next ? p->to_next + 64 * AHEAD_FIRST * t : 0,
               t ? AHEAD_SECOND : AHEAD_FIRST, n, group, has_start, n_min, is_wide);
 }
 
@@ -144,7 +144,7 @@ static void prepare_block(const ebb_q8_256 *x, const type256 *t, column_block *o
 }
 
 /* Whether peak and side of all columns are small enough: both at once, in the halves of a word. */
-static bool all_fit(const type256 *t, const ebb_gemm_place *p, size_t n_cols)
+static bool all_fit(const type256 *t, const ebb_gemm_args *p, size_t n_cols)
 {
     const uint32_t keep = 0x80008000u, most = ((uint32_t)t->side << 16 | (uint32_t)t->peak) | keep;
     const uint8_t *x = p->x + offsetof(ebb_q8_256, peak);
@@ -155,7 +155,7 @@ static bool all_fit(const type256 *t, const ebb_gemm_place *p, size_t n_cols)
     return left == keep;
 }
 
-static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out)
+static ebb_gemm_micro *prepare_avx512_256(const ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols, void *out)
 {
     const type256 *t = k->more;
 
@@ -176,7 +176,7 @@ enum { ANY = 32 * 127 };
 static void matmul_##T(const ebb_matmul *a)                                                                         \
 {                                                                                                                   \
     static const type256 t = { ebb_avx512_unpack_##T, narrow, wide, group, offset, n_min, peak, side };             \
-    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, prepare, &t }; \
+    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, prepare_avx512_256, &t }; \
                                                                                                                     \
     if (a->n_cols <= GEMV_COLS && a->n_k <= GEMV_MOST_K)                                                            \
         ebb_avx512_gemv_##T(a);                                                                                     \

@@ -1,5 +1,5 @@
 /* Products of blocks of 32 for many columns: what a block of a tile does to 6 columns. */
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx512_gemm.h"
 #include "kernels/x86/avx512_gemv.h"
@@ -27,7 +27,7 @@ GEMM_INLINE __m512 scaled(const ebb_tile32 *t, int h, __m512i v, __m512 dx, floa
 }
 
 /* The blocks of one tile times n columns. */
-GEMM_INLINE void tile(const ebb_gemm_place *p, const ebb_tile32 *t, float *acc, size_t ahead, const int n, const bool has_min)
+GEMM_INLINE void tile(const ebb_gemm_args *p, const ebb_tile32 *t, float *acc, size_t to_next, const int n, const bool has_min)
 {
     const column *col = p->column;
     const uint8_t *x[GEMM_COLS];
@@ -42,8 +42,8 @@ GEMM_INLINE void tile(const ebb_gemm_place *p, const ebb_tile32 *t, float *acc, 
         __m512i v[GEMM_COLS][2];
 
         GEMM_UNROLL for (int c = 0; c < n; c++) {
-            if (ahead)                           /* 40 bytes a block: some lines twice */
-                _mm_prefetch((const char *)x[c] + ahead, _MM_HINT_T0);
+            if (to_next)                         /* 40 bytes a block: some lines twice */
+                _mm_prefetch((const char *)x[c] + to_next, _MM_HINT_T0);
             v[c][0] = v[c][1] = _mm512_set1_epi32(col[c].start[b]);
         }
         GEMM_UNROLL for (int g = 0; g < 8; g++) {
@@ -71,10 +71,10 @@ GEMM_INLINE void tile(const ebb_gemm_place *p, const ebb_tile32 *t, float *acc, 
     }
 }
 
-GEMM_INLINE void micro(const ebb_gemm_place *p, const int n, const bool has_min)
+GEMM_INLINE void micro(const ebb_gemm_args *p, const int n, const bool has_min)
 {
     for (size_t t = 0; t < p->n_tiles; t++)
-        tile(p, (const ebb_tile32 *)p->tile + t * p->n_blocks, p->acc + t * TILE_ROWS, t ? 0 : p->ahead, n, has_min);
+        tile(p, (const ebb_tile32 *)p->tile + t * p->n_blocks, p->acc + t * TILE_ROWS, t ? 0 : p->to_next, n, has_min);
 }
 
 GEMM_MICRO(micro_plain, false)
@@ -92,7 +92,7 @@ static void unpack(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_
     }
 }
 
-static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, size_t n_cols, void *out)
+static ebb_gemm_micro *prepare_avx512_32(const ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols, void *out)
 {
     const __m256i at = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(sizeof(ebb_q8_32)));
     const type32 *t = k->more;
@@ -115,7 +115,7 @@ static ebb_gemm_micro *prepare(const ebb_gemm_kind *k, const ebb_gemm_place *p, 
 static void matmul_##T(const ebb_matmul *a)                                                                         \
 {                                                                                                                   \
     static const type32 t = { ebb_avx512_unpack_##T, has_min ? micro_min : micro_plain, offset };                   \
-    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_32), PANEL, sizeof(ebb_tile32), unpack, prepare, &t }; \
+    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_32), PANEL, sizeof(ebb_tile32), unpack, prepare_avx512_32, &t }; \
                                                                                                                     \
     if (a->n_cols <= GEMV_COLS)                                                                                     \
         ebb_avx512_gemv_##T(a);                                                                                     \

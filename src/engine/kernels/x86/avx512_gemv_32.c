@@ -1,9 +1,9 @@
 /* The nibble types of blocks of 32 times up to three columns: as the unpacker reads them, but
  * the products are taken while the numbers are in registers. */
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/x86/avx512_gemv.h"
 #include "kernels/x86/avx512_nibbles.h"
-#include "kernels/x86/fetch.h"
+#include "kernels/x86/prefetch.h"
 
 typedef struct kind32 {
     head           head;

@@ -1,6 +1,6 @@
 /* The signed grid types times up to three columns: points are gathered as they
  * are, unsigned, and their signs go to the activations as masks. */
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/x86/avx512_gemv.h"
 
 /* 64 elements of a block: their magnitudes, and which are negative. */
@@ -50,7 +50,7 @@ EBB_INLINE __m256i widen_8(uint64_t bytes)
     return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
 }
 
-/* Elements 64i .. 64i + 63 of block b; kernels/blocks_iq.h draws it. */
+/* Elements 64i .. 64i + 63 of block b; kernels/quant_blocks_iq.h draws it. */
 EBB_INLINE points load_points(const uint8_t *b, int i, ebb_type type)
 {
     if (type == EBB_TYPE_IQ2_XXS) {

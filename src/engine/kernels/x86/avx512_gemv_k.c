@@ -62,7 +62,7 @@ EBB_INLINE __m512i excess_k(const ebb_head_k *h, bool has_high)
 }
 
 /* 16 blocks times column c; with the first one what comes is fetched. */
-EBB_INLINE void column_k(const ebb_line_place *p, size_t c, bool is_first, const ebb_head_k *h, const uint8_t *scales, bool has_high,
+EBB_INLINE void column_k(const ebb_line_args *p, size_t c, bool is_first, const ebb_head_k *h, const uint8_t *scales, bool has_high,
                          size_t bytes)
 {
     const uint8_t *x = p->x[c].q + 256 * p->b;
@@ -81,7 +81,7 @@ EBB_INLINE void column_k(const ebb_line_place *p, size_t c, bool is_first, const
 }
 
 /* 16 blocks of Q4_K or (has_high) Q5_K. */
-EBB_INLINE void blocks_k(const ebb_line_place *p, bool has_high, size_t bytes)
+EBB_INLINE void blocks_k(const ebb_line_args *p, bool has_high, size_t bytes)
 {
     _Alignas(64) uint8_t scales[128];
     const uint8_t *at = scales;
@@ -129,7 +129,7 @@ EBB_INLINE __m512i row_q6(const uint8_t *w, const uint8_t x[256])
     return sum;
 }
 
-EBB_INLINE void column_q6(const ebb_line_place *p, size_t c, bool is_first, const __m512i scale[4])
+EBB_INLINE void column_q6(const ebb_line_args *p, size_t c, bool is_first, const __m512i scale[4])
 {
     const uint8_t *x = p->x[c].q + 256 * p->b;
     __m512i s[16];
@@ -144,7 +144,7 @@ EBB_INLINE void column_q6(const ebb_line_place *p, size_t c, bool is_first, cons
     ebb_line_put(p->sum[c], _mm512_sub_epi32(ebb_sum16(s), _mm512_slli_epi32(ebb_line_dot_signed(scale, &p->x[c], p->b), 5)));
 }
 
-static void blocks_Q6_K(const ebb_line_place *p)
+static void blocks_Q6_K(const ebb_line_args *p)
 {
     ebb_half blocks = ebb_line_blocks(p->w, 210);
     __m512i scale[4];
@@ -156,12 +156,12 @@ static void blocks_Q6_K(const ebb_line_place *p)
         column_q6(p, c, false, scale);
 }
 
-static void blocks_Q4_K(const ebb_line_place *p)
+static void blocks_Q4_K(const ebb_line_args *p)
 {
     blocks_k(p, false, 144);
 }
 
-static void blocks_Q5_K(const ebb_line_place *p)
+static void blocks_Q5_K(const ebb_line_args *p)
 {
     blocks_k(p, true, 176);
 }

@@ -1,5 +1,5 @@
 /* Q2_K, Q3_K, TQ2_0 and IQ4_XS times up to three columns; see avx512_gemv.h. */
-#include "kernels/blocks.h"
+#include "kernels/quant_blocks.h"
 #include "kernels/x86/avx512_line.h"
 
 typedef struct head_low {
@@ -136,7 +136,7 @@ EBB_INLINE void load_head(const ebb_half *blocks, head_low *h, ebb_type type)
         h->d = floats_f16(_mm512_srli_epi32(ebb_half_gather(blocks, 62), 16));
 }
 
-EBB_INLINE void blocks_2bit(const ebb_line_place *p, ebb_type type, size_t bytes)
+EBB_INLINE void blocks_2bit(const ebb_line_args *p, ebb_type type, size_t bytes)
 {
     ebb_half blocks = ebb_line_blocks(p->w, bytes);
     head_low h;
@@ -200,7 +200,7 @@ EBB_INLINE __m512i row_iq4(const uint8_t *w, const uint8_t *scales, __m512i tabl
     return sum;
 }
 
-static void blocks_IQ4_XS(const ebb_line_place *p)
+static void blocks_IQ4_XS(const ebb_line_args *p)
 {
     __m512i table = _mm512_add_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)ebb_iq4_values)), _mm512_set1_epi8(-128));
     ebb_half blocks = ebb_line_blocks(p->w, 136);
@@ -235,7 +235,7 @@ static void order_iq4(const ebb_q8_256 *x, uint8_t out[256])
 }
 
 #define TYPE(T, bytes, has_min)                                  \
-static void blocks_##T(const ebb_line_place *p)                  \
+static void blocks_##T(const ebb_line_args *p)                   \
 {                                                                \
     blocks_2bit(p, EBB_TYPE_##T, bytes);                         \
 }                                                                \

@@ -8,20 +8,20 @@
 enum { ROWS16 = 16, NEAR = 4608, STRETCH = 24, FIRST = 9216 };
 
 /* One call. */
-typedef struct line {
+typedef struct line_call {
     const ebb_matmul    *a;
     const ebb_line_kind *k;
     size_t         n_blocks;     /* of a row */
     size_t         plane;        /* floats: of 16 rows one number for each block */
     ebb_line_x     x[GEMV_COLS];
-    ebb_line_place p;            /* of which d and the like stand for the first block of 16 rows */
+    ebb_line_args p;             /* of which d and the like stand for the first block of 16 rows */
     uint8_t       *tail;         /* 16 blocks */
     const uint8_t *end;          /* of the rows */
     size_t         stretch;      /* bytes of all stretches but the last */
     size_t         left;         /* of the one at work */
-} line;
+} line_call;
 
-static void *take(uint8_t **at, size_t n)
+static void *take_bytes(uint8_t **at, size_t n)
 {
     void *p = *at;
 
@@ -65,16 +65,16 @@ static size_t n_beside(size_t n_blocks)
     return n_blocks % 16 ? n_blocks + 16 : n_blocks;
 }
 
-static void lay_column(const line *l, size_t c, uint8_t **at, ebb_line_x *x)
+static void lay_column(const line_call *l, size_t c, uint8_t **at, ebb_line_x *x)
 {
     size_t n = n_beside(l->n_blocks);
 
-    x->q = take(at, n * 256);
+    x->q = take_bytes(at, n * 256);
     for (int j = 0; j < 4; j++) {
-        x->low[j] = take(at, n * 4);
-        x->high[j] = take(at, n * 4);
+        x->low[j] = take_bytes(at, n * 4);
+        x->high[j] = take_bytes(at, n * 4);
     }
-    x->total = take(at, n * 4);
+    x->total = take_bytes(at, n * 4);
     for (size_t i = 0; i < n; i++) {
         const ebb_q8_256 *b = column(l->a, c) + i % l->n_blocks;
 
@@ -83,27 +83,27 @@ static void lay_column(const line *l, size_t c, uint8_t **at, ebb_line_x *x)
     }
 }
 
-static void lay(line *l)
+static void lay(line_call *l)
 {
     uint8_t *at = l->a->scratch;
     size_t bytes = l->plane * sizeof(float);
 
-    l->tail = take(&at, ROWS16 * l->k->bytes);
+    l->tail = take_bytes(&at, ROWS16 * l->k->bytes);
     for (size_t c = 0; c < l->a->n_cols; c++)
         lay_column(l, c, &at, &l->x[c]);
-    l->p.d = take(&at, bytes);
+    l->p.d = take_bytes(&at, bytes);
     for (size_t c = 0; c < l->a->n_cols; c++)
-        l->p.sum[c] = take(&at, bytes);
+        l->p.sum[c] = take_bytes(&at, bytes);
 }
 
 /* The n < 16 last blocks, where none may be read behind them. */
-static const uint8_t *copy_tail(const line *l, const uint8_t *w, size_t n)
+static const uint8_t *copy_tail(const line_call *l, const uint8_t *w, size_t n)
 {
     memset(l->tail, 0, ROWS16 * l->k->bytes);
     return memcpy(l->tail, w, n * l->k->bytes);
 }
 
-static void step_on(ebb_line_place *p)
+static void step_on(ebb_line_args *p)
 {
     p->d += 16;
     for (size_t c = 0; c < p->n_cols; c++)
@@ -111,27 +111,27 @@ static void step_on(ebb_line_place *p)
 }
 
 /* Ask for [from, from + n), as far as it stands before `end`. */
-static void fetch(const uint8_t *from, size_t n, const uint8_t *end)
+static void prefetch_line(const uint8_t *from, size_t n, const uint8_t *end)
 {
     for (size_t i = 0; i < n && from + i < end; i += 64)
         _mm_prefetch((const char *)from + i, _MM_HINT_T1);
 }
 
 /* What is read n bytes behind w: behind the last row it is what comes next. */
-static const uint8_t *behind(const line *l, const uint8_t *w, size_t n)
+static const uint8_t *next_stretch(const line_call *l, const uint8_t *w, size_t n)
 {
     size_t left = (size_t)(l->end - w);
 
     return n < left ? w + n : l->a->next ? (const uint8_t *)l->a->next + (n - left) : w;
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 /* About STRETCH steps, and all stretches of the rows alike: the last one has to last for the fetching of the next call's first. */
-static void cut_stretches(line *l, size_t n_bytes)
+static void cut_stretches(line_call *l, size_t n_bytes)
 {
     size_t step = ROWS16 * l->k->bytes, n = (n_bytes + STRETCH * step / 2) / (STRETCH * step);
 
@@ -140,32 +140,32 @@ static void cut_stretches(line *l, size_t n_bytes)
 }
 
 /* A stretch begins at w: the one behind it is fetched meanwhile. */
-static void begin_stretch(line *l, const uint8_t *w)
+static void begin_stretch(line_call *l, const uint8_t *w)
 {
     size_t rest;
 
-    l->left = smaller(l->stretch, (size_t)(l->end - w));
+    l->left = min_size(l->stretch, (size_t)(l->end - w));
     rest = (size_t)(l->end - w) - l->left;
-    l->p.ahead = behind(l, w, l->left);
-    l->p.quarter = smaller(l->stretch, rest ? rest : l->stretch) / 4;
+    l->p.far = next_stretch(l, w, l->left);
+    l->p.quarter = min_size(l->stretch, rest ? rest : l->stretch) / 4;
 }
 
 /* Integer sums of n blocks from w on, which are rows. */
-static void sums(line *l, const uint8_t *w, size_t n)
+static void sums(line_call *l, const uint8_t *w, size_t n)
 {
-    ebb_line_place p = l->p;
+    ebb_line_args p = l->p;
     size_t step = ROWS16 * l->k->bytes;
 
     for (size_t i = 0; i < n; i += ROWS16, w += step) {
         if (l->left == 0)
             begin_stretch(l, w);
         p.w = n - i < ROWS16 ? copy_tail(l, w, n - i) : w;
-        p.near = behind(l, w, NEAR);
-        p.ahead = l->p.ahead;
+        p.near = next_stretch(l, w, NEAR);
+        p.far = l->p.far;
         p.quarter = l->p.quarter;
         l->k->blocks(&p);
-        l->p.ahead += step / 4;
-        l->left -= smaller(l->left, step);
+        l->p.far += step / 4;
+        l->left -= min_size(l->left, step);
         step_on(&p);
         for (p.b += ROWS16; p.b >= l->n_blocks;)
             p.b -= l->n_blocks;
@@ -190,7 +190,7 @@ EBB_INLINE void turn4(const float *from, size_t n_blocks, __m512i out[4])
 }
 
 /* n <= 4 blocks from b on, in the order of K2. */
-EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m512i d[4], bool has_min, __m512 acc)
+EBB_INLINE __m512 chain(const line_call *l, size_t c, size_t b, size_t n, const __m512i d[4], bool has_min, __m512 acc)
 {
     const ebb_q8_256 *x = column(l->a, c) + b;
     __m512i s[4];
@@ -207,13 +207,13 @@ EBB_INLINE __m512 chain(const line *l, size_t c, size_t b, size_t n, const __m51
 }
 
 /* A line of each quarter, so that memory does not rest while nothing is multiplied. */
-EBB_INLINE void fetch_quarters(const ebb_line_place *p, size_t at)
+EBB_INLINE void fetch_quarters(const ebb_line_args *p, size_t at)
 {
     for (size_t i = 0; i < 4; i++)
-        _mm_prefetch((const char *)p->ahead + i * p->quarter + at, _MM_HINT_T1);
+        _mm_prefetch((const char *)p->far + i * p->quarter + at, _MM_HINT_T1);
 }
 
-static void add_up(const line *l, size_t r)
+static void add_up(const line_call *l, size_t r)
 {
     const ebb_matmul *a = l->a;
     __mmask16 mask = ebb_row_mask(a->n_rows, r);
@@ -238,16 +238,16 @@ static void add_up(const line *l, size_t r)
 void ebb_line(const ebb_matmul *a, const ebb_line_kind *k)
 {
     const uint8_t *w = a->w;
-    line l = { .a = a, .k = k, .n_blocks = a->n_k / 256, .end = w + a->n_rows * a->row_bytes };
+    line_call l = { .a = a, .k = k, .n_blocks = a->n_k / 256, .end = w + a->n_rows * a->row_bytes };
 
     l.plane = ROWS16 * l.n_blocks + 16;
     l.p.x = l.x;
     l.p.n_cols = a->n_cols;
-    fetch(w, FIRST, l.end);
+    prefetch_line(w, FIRST, l.end);
     lay(&l);
     cut_stretches(&l, a->n_rows * a->row_bytes);
     for (size_t r = 0; r < a->n_rows; r += ROWS16) {
-        sums(&l, w + r * a->row_bytes, smaller(a->n_rows - r, ROWS16) * l.n_blocks);
+        sums(&l, w + r * a->row_bytes, min_size(a->n_rows - r, ROWS16) * l.n_blocks);
         add_up(&l, r);
     }
 }

@@ -19,21 +19,21 @@ typedef struct ebb_line_x {
 } ebb_line_x;
 
 /* 16 blocks of weights from w on, times block b of the columns and those behind it. */
-typedef struct ebb_line_place {
+typedef struct ebb_line_args {
     const uint8_t    *w, *near;  /* 16 blocks; those that will be wanted very soon */
-    const uint8_t    *ahead;     /* what will be wanted after them: a fourth as much from here on as from w, and as much ... */
+    const uint8_t    *far;       /* what will be wanted after them: a fourth as much from here on as from w, and as much ... */
     size_t            quarter;   /* ... so many bytes behind that, and twice and three times as many */
     const ebb_line_x *x;         /* [n_cols] */
     size_t            n_cols, b;
     float *d;                    /* out: scales of the blocks, unless there are minima */
     float *sum[GEMV_COLS];       /* out: their integer sums; if there are minima, what rule K2 multiplies with d_x */
-} ebb_line_place;
+} ebb_line_args;
 
 typedef struct ebb_line_kind {
     size_t bytes;                /* of a block */
     bool   has_min, has_sums32;  /* sums are wanted of 32 elements, not of 16 */
     void (*order)(const ebb_q8_256 *x, uint8_t out[256]);
-    void (*blocks)(const ebb_line_place *p);
+    void (*blocks)(const ebb_line_args *p);
 } ebb_line_kind;
 
 void ebb_line(const ebb_matmul *a, const ebb_line_kind *k);
@@ -47,14 +47,14 @@ EBB_INLINE void ebb_line_order(const ebb_q8_256 *x, const int first[4], int step
 
 /* Fetch what stands opposite block i of 16: a line of each quarter in turn into the second cache, and what was fetched
  * there before into the first. */
-EBB_INLINE void ebb_line_prefetch(const ebb_line_place *p, int i, size_t bytes)
+EBB_INLINE void ebb_line_prefetch(const ebb_line_args *p, int i, size_t bytes)
 {
     size_t lines = (16 * bytes / 4 + 63) / 64;   /* of a quarter */
 
     for (size_t line = (size_t)i * bytes / 64; line < ((size_t)i + 1) * bytes / 64; line++)
         _mm_prefetch((const char *)p->near + 64 * line, _MM_HINT_T0);
     for (size_t line = (size_t)i * lines / 4; line < ((size_t)i + 1) * lines / 4; line++)
-        _mm_prefetch((const char *)p->ahead + line % 4 * p->quarter + line / 4 * 64, _MM_HINT_T1);
+        _mm_prefetch((const char *)p->far + line % 4 * p->quarter + line / 4 * 64, _MM_HINT_T1);
 }
 
 /* Nothing is computed earlier: what is fetched in between is spread evenly. */

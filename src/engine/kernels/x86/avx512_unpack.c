@@ -1,5 +1,5 @@
-/* From the file's blocks (kernels/blocks.h draws them) to tiles for vpdpbusd. */
-#include "kernels/blocks.h"
+/* From the file's blocks (kernels/quant_blocks.h draws them) to tiles for vpdpbusd. */
+#include "kernels/quant_blocks.h"
 #include "kernels/x86/avx512_gemv.h"
 #include "kernels/x86/avx512_nibbles.h"
 

@@ -1,6 +1,6 @@
 /* Tiles of the types that have no unpacker of their own, through the decoders
- * of kernels/blocks.h: a few bytes per cycle, which many columns share. */
-#include "kernels/blocks.h"
+ * of kernels/quant_blocks.h: a few bytes per cycle, which many columns share. */
+#include "kernels/quant_blocks.h"
 #include "kernels/x86/avx512_tile.h"
 
 static void put_scales(const ebb_block256 *b, int row, int h, int n_scale, int has_min, ebb_tile256 *out)

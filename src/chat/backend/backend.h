@@ -1,0 +1,94 @@
+/* chat/backend/backend.h - an assistant that answers: local.c (the engine) or, later,
+ * a server.  A backend has a thread of its own; its calls return at once and
+ * results come as events through `sink`, which may be called from any thread
+ * (one call at a time) and must not call the backend. */
+#ifndef EBB_CHAT_BACKEND_H
+#define EBB_CHAT_BACKEND_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ebb/session.h"
+#include "ebb/stats.h"
+#include "tree/message.h"
+
+typedef enum ebb_backend_event_kind {
+    EBB_BACKEND_LOADING,         /* done, total */
+    EBB_BACKEND_READY,
+    EBB_BACKEND_FAILED,          /* text: the model could not be loaded */
+    EBB_BACKEND_PREFILL,         /* done, total: tokens to compute */
+    EBB_BACKEND_TOKEN,           /* one token: id, and the text that may be shown now; never one that ends the turn */
+    EBB_BACKEND_END,             /* finish, turn_stats; text: the error line if finish is ERROR, else what the answer still lacks */
+    EBB_BACKEND_NOTICE,          /* text: one line */
+    EBB_BACKEND_REPORT,          /* text: the plan that was asked for, some lines */
+    EBB_BACKEND_SPECULATIVE_PREFILL, /* done, total: of the ids given to `speculative_prefill`, those in the KV cache */
+    EBB_BACKEND_BUDGET_SET,      /* text: what came of another budget, one line */
+} ebb_backend_event_kind;
+
+typedef struct ebb_backend_event {
+    ebb_backend_event_kind kind;
+    uint64_t      done, total;
+    int32_t       token;
+    const char   *text;          /* valid during the call */
+    size_t        n_text;
+    ebb_finish    finish;
+    ebb_turn_stats turn_stats;
+    ebb_cache_salt cache_salt;   /* END, SPECULATIVE_PREFILL: of the sequence in the KV cache */
+} ebb_backend_event;
+
+typedef void ebb_backend_sink(void *arg, const ebb_backend_event *ev);
+
+/* The ids asked for are what stood (under `before`) without ids[0..n), which were at `at`: what stands
+ * behind them may be moved up instead of being computed.  n 0: nothing went. */
+typedef struct ebb_backend_gap {
+    const int32_t *ids;
+    size_t         at, n;
+    ebb_cache_salt before;
+} ebb_backend_gap;
+
+/* What to answer: the exact ids of the whole sequence.  Copied by `answer`. */
+typedef struct ebb_backend_request {
+    const int32_t *ids;
+    size_t         n_ids;
+    size_t         n_suffix;     /* of the last of them, those that the next prompt may have in another way */
+    uint32_t       n_predict;    /* 0: until the context is full */
+    ebb_sampler_params sampling;
+    ebb_cache_salt cache_salt;   /* of these ids; off: all are computed */
+    ebb_backend_gap gap;
+} ebb_backend_request;
+
+typedef struct ebb_backend {
+    const struct ebb_backend_ops *ops;
+} ebb_backend;
+
+typedef struct ebb_backend_ops {
+    /* Cancels, waits for END, frees.  One that is still loading is left to end by
+     * itself, so that this takes no minute.  The sink is not called after. */
+    void (*close)(ebb_backend *b);
+    ebb_status (*answer)(ebb_backend *b, const ebb_backend_request *r, ebb_error *err);   /* BUSY if one is under way */
+    void (*cancel)(ebb_backend *b);                                /* END with CANCELED follows */
+    const ebb_model *(*model)(const ebb_backend *b);               /* NULL until READY */
+    uint32_t (*n_ctx)(const ebb_backend *b);
+    size_t (*common_prefix)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt); /* of ids, how many would be reused */
+    void (*stats)(ebb_backend *b, ebb_stats *out);
+    /* `gap` may be NULL.  Compute these ids (copied) while nothing else is to be done, in place of those given before; n 0: none.  An
+     * answer stops that within a layer, unless it goes on from it.  SPECULATIVE_PREFILL tells how far it is. */
+    void (*speculative_prefill)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt, const ebb_backend_gap *gap);
+    /* Another budget for the engine's memory, 0: what the machine has; after the answer under
+     * way if there is one.  A NOTICE says what it will bring, BUDGET_SET follows.  BUSY while loading. */
+    ebb_status (*set_budget)(ebb_backend *b, uint64_t bytes, ebb_error *err);
+    ebb_status (*plan)(ebb_backend *b, ebb_error *err);            /* a REPORT follows: the plan that stands */
+} ebb_backend_ops;
+
+/* As the user names them. */
+typedef struct ebb_backend_models {
+    const char *path;            /* NULL: the best model there is (models.h), which a NOTICE names */
+    const char *draft;           /* which guesses for it; NULL: none; a NOTICE says what it will bring, or why it is left out */
+    bool        draft_is_optional; /* it was named for another model: where it cannot guess for this one, a NOTICE says so */
+} ebb_backend_models;
+
+/* The engine in this process.  Returns at once; LOADING ... READY or FAILED follow. */
+EBB_MUST_CHECK
+ebb_status ebb_backend_local(const ebb_backend_models *models, const ebb_engine_opts *opts,
+                             ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err);
+
+#endif

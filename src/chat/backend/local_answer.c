@@ -1,0 +1,159 @@
+/* One answer of the engine in this process (local_priv.h). */
+#include <string.h>
+
+#include "backend/local_priv.h"
+#include "base/clock.h"
+
+#define PRIMING 4                /* tokens before the answer that may end in half a character */
+
+static bool emit_token(ebb_local *l, int32_t id)
+{
+    ebb_backend_event ev = { .kind = EBB_BACKEND_TOKEN, .token = id };
+    bool ok;
+
+    ev.text = ebb_detok_push(l->detok, id, &ev.n_text);
+    pthread_mutex_lock(&l->lock);
+    ok = ebb_local_append_id(l, id);
+    if (ok)
+        ebb_local_emit_locked(l, &ev);
+    pthread_mutex_unlock(&l->lock);
+    return ok;
+}
+
+/* A model with states can go back to checkpoints only, and one is made before the last token of a sync: it
+ * should be where the next prompt still agrees with this one. */
+static ebb_status sync_prompt(ebb_local *l, size_t there, ebb_sync_result *r, ebb_error *err)
+{
+    size_t n_first = l->n_suffix < l->n_ids ? l->n_ids - l->n_suffix + 1 : 0;
+    ebb_sync_result first = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (ebb_session_cannot_shift(l->session) && l->n_suffix > 1 && there < n_first) {
+        st = ebb_session_sync(l->session, l->ids, n_first, &first, err);
+        ebb_session_set_cache_salt(l->session, &l->cache_salt);
+    }
+    if (st == EBB_OK)
+        st = ebb_session_sync(l->session, l->ids, l->n_ids, r, err);
+    r->n_prompt = (uint32_t)l->n_ids;
+    r->n_computed += first.n_computed;
+    r->n_reused = r->n_prompt > r->n_computed ? r->n_prompt - r->n_computed : 0;
+    r->n_reused_disk += first.n_reused_disk;
+    r->seconds += first.seconds;
+    return st;
+}
+
+static ebb_status prefill_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_error *err)
+{
+    size_t n = l->n_ids, there, drop;
+    ebb_sync_result r = { 0 };
+    ebb_status st;
+
+    ebb_local_shift_context(l, l->ids, l->n_ids, &l->gap, &l->cache_salt);
+    ebb_session_set_cache_salt(l->session, &l->cache_salt);
+    there = ebb_session_common_prefix(l->session, l->ids, n);
+    ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .total = n - there });
+    st = sync_prompt(l, there, &r, err);
+    turn_stats->n_prompt = r.n_prompt;
+    turn_stats->n_reused = r.n_reused;
+    turn_stats->n_reused_disk = r.n_reused_disk;
+    turn_stats->n_computed = r.n_computed;
+    turn_stats->n_prefilled_early = ebb_local_count_prefilled(l, r.n_reused);
+    turn_stats->prefill_s = r.seconds;
+    if (st != EBB_OK)
+        return st;
+    ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .done = r.n_computed, .total = r.n_computed });
+    /* The answer goes on where the prompt ends, perhaps within a character. */
+    ebb_detok_flush(l->detok, &drop);
+    for (size_t i = n > PRIMING ? n - PRIMING : 0; i < n; i++)
+        ebb_detok_push(l->detok, l->ids[i], &drop);
+    return EBB_OK;
+}
+
+/* Tokens until something ends the turn.  The last one before the limit is not
+ * computed: the next turn does that if there is one. */
+static ebb_status decode_answer(ebb_local *l, ebb_sampler *sampler, ebb_turn_stats *turn_stats, ebb_finish *finish, ebb_error *err)
+{
+    uint32_t n_ctx = ebb_engine_n_ctx(l->engine);
+
+    while (!atomic_load(&l->stop)) {
+        size_t n;
+        ebb_token id;
+        ebb_status st;
+
+        *finish = EBB_FINISH_LENGTH;
+        (void)ebb_session_ids(l->session, &n);
+        if (n >= n_ctx)
+            return EBB_OK;
+        id = ebb_session_sample(l->session, sampler);
+        if (ebb_model_is_eog(l->model, id)) {
+            *finish = EBB_FINISH_STOP;
+            return EBB_OK;
+        }
+        if (!emit_token(l, id))
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+        if (++turn_stats->n_generated == l->n_predict)
+            return EBB_OK;
+        st = ebb_session_append(l->session, id, err);
+        if (st != EBB_OK)
+            return st;
+    }
+    return EBB_FAIL(err, EBB_CANCELED, "stopped");
+}
+
+/* By the passes, as the panel has it: the last token was not computed. */
+static void count_decode(ebb_local *l, ebb_turn_stats *turn_stats, uint64_t n_before, double elapsed_s)
+{
+    ebb_stats s;
+
+    ebb_engine_stats(l->engine, &s);
+    turn_stats->decode_s = s.decode_tok_s > 0 ? turn_stats->n_generated / s.decode_tok_s : elapsed_s;
+    turn_stats->n_accepted = (uint32_t)(s.n_accepted - n_before);
+}
+
+static uint64_t count_accepted(ebb_local *l)
+{
+    ebb_stats s;
+
+    ebb_engine_stats(l->engine, &s);
+    return s.n_accepted;
+}
+
+static ebb_status run_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish, ebb_error *err)
+{
+    ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
+    ebb_status st = sampler ? prefill_answer(l, turn_stats, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
+    double start = ebb_clock_s();
+    uint64_t n_before = count_accepted(l);
+
+    if (st == EBB_OK) {
+        st = decode_answer(l, sampler, turn_stats, finish, err);
+        count_decode(l, turn_stats, n_before, ebb_clock_s() - start);
+    }
+    ebb_sampler_free(sampler);
+    return st;
+}
+
+void ebb_local_answer(ebb_local *l)
+{
+    ebb_backend_event ev = { .kind = EBB_BACKEND_END };
+    ebb_error err = { 0 };
+    ebb_status st = run_answer(l, &ev.turn_stats, &ev.finish, &err);
+
+    if (st == EBB_CANCELED)
+        ev.finish = EBB_FINISH_CANCELED;
+    else if (st != EBB_OK) {
+        ev.finish = EBB_FINISH_ERROR;
+        ev.text = err.msg;
+        ev.n_text = strlen(err.msg);
+    } else if (ev.finish == EBB_FINISH_STOP) {   /* nothing will complete a character now */
+        ev.text = ebb_detok_flush(l->detok, &ev.n_text);
+    }
+    ev.cache_salt = ebb_session_get_cache_salt(l->session);
+    pthread_mutex_lock(&l->lock);
+    l->is_answering = false;
+    ebb_engine_cancel_clear(l->engine);          /* it would stop layers from coming back */
+    ebb_local_emit_locked(l, &ev);
+    pthread_mutex_unlock(&l->lock);
+    ebb_session_persist(l->session);
+}
+

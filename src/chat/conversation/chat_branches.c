@@ -1,0 +1,220 @@
+/* The tree of a conversation as the user sees it, and moving in it (chat.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+
+/* -- Labels ----------------------------------------------------------------------------- */
+
+/* Where a node is: how deep, and which of those at this depth, in the order they were made. */
+typedef struct node_position {
+    const ebb_node *node;
+    uint32_t        depth, nth;
+} node_position;
+
+static int compare_nodes(const void *a, const void *b)
+{
+    const ebb_node *x = ((const node_position *)a)->node, *y = ((const node_position *)b)->node;
+
+    return (x > y) - (x < y);
+}
+
+static node_position *find_position(node_position *places, size_t n, const ebb_node *node)
+{
+    node_position key = { .node = node };
+
+    return bsearch(&key, places, n, sizeof *places, compare_nodes);
+}
+
+/* Places of all nodes, sorted by address; width[d] becomes the number at depth d (from 1). */
+static node_position *list_positions(const ebb_tree *t, uint32_t *width)
+{
+    node_position *places = malloc((t->n_nodes + 1) * sizeof *places);
+
+    if (!places)
+        return NULL;
+    for (size_t i = 0; i < t->n_nodes; i++)
+        places[i] = (node_position){ .node = t->nodes[i] };
+    qsort(places, t->n_nodes, sizeof *places, compare_nodes);
+    for (size_t i = 0; i < t->n_nodes; i++) {    /* parents come before children */
+        node_position *p = find_position(places, t->n_nodes, t->nodes[i]);
+        const node_position *up = p->node->parent ? find_position(places, t->n_nodes, p->node->parent) : NULL;
+        p->depth = up ? up->depth + 1 : 1;
+        p->nth = width[p->depth]++;
+    }
+    return places;
+}
+
+/* 5 if it is the only one at its depth, else 5a, 5b, ... 5z, 5aa. */
+static void make_branch_label(const node_position *p, uint32_t width, char out[EBB_BRANCH_LABEL])
+{
+    char letters[8];
+    size_t at = sizeof letters - 1;
+
+    letters[at] = '\0';
+    if (width > 1)
+        for (uint32_t n = p->nth + 1; n > 0; n = (n - 1) / 26)
+            letters[--at] = (char)('a' + (n - 1) % 26);
+    snprintf(out, EBB_BRANCH_LABEL, "%u%s", p->depth, letters + at);
+}
+
+/* -- The list ------------------------------------------------------------------------------ */
+
+static const ebb_node *first_root(const ebb_tree *t)
+{
+    for (size_t i = 0; i < t->n_nodes; i++)
+        if (!t->nodes[i]->parent)
+            return t->nodes[i];
+    return NULL;
+}
+
+/* Roots hang nowhere: the next one is the next without a parent. */
+static const ebb_node *next_root(const ebb_tree *t, const ebb_node *root)
+{
+    bool is_past = false;
+
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        if (is_past && !t->nodes[i]->parent)
+            return t->nodes[i];
+        is_past |= t->nodes[i] == root;
+    }
+    return NULL;
+}
+
+static const ebb_node *next_of(const ebb_tree *t, const ebb_node *node)
+{
+    return node->parent ? node->next_sibling : next_root(t, node);
+}
+
+/* Rows in the order in which they are read: a message, then all below it. */
+static size_t list_rows(const ebb_tree *t, ebb_branch *rows, const ebb_node **nodes)
+{
+    const ebb_node *node = first_root(t);
+    size_t n = 0, up = SIZE_MAX;                 /* up: row of the parent */
+
+    while (node) {
+        rows[n] = (ebb_branch){ .message = &node->m, .parent = up, .has_next = next_of(t, node) != NULL };
+        rows[n].is_only = !rows[n].has_next && (node->parent ? node->parent->first_child == node : first_root(t) == node);
+        nodes[n++] = node;
+        if (node->first_child) {
+            up = n - 1;
+            node = node->first_child;
+            continue;
+        }
+        while (node && !next_of(t, node)) {
+            node = node->parent;
+            up = up == SIZE_MAX ? up : rows[up].parent;
+        }
+        node = node ? next_of(t, node) : NULL;
+    }
+    return n;
+}
+
+static void flag_path_rows(const ebb_tree *t, ebb_branch *rows, const ebb_node *const *nodes, size_t n)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < n && at < t->n_path; i++)
+        if (nodes[i] == t->path[at]) {
+            rows[i].is_on_path = true;
+            rows[i].is_leaf = ++at == t->n_path;
+        }
+}
+
+ebb_status ebb_chat_branches(ebb_chat *c, ebb_branch **out, size_t *n, ebb_error *err)
+{
+    const ebb_tree *t = &c->tree;
+    ebb_branch *rows = calloc(t->n_nodes + 1, sizeof *rows);
+    const ebb_node **nodes = calloc(t->n_nodes + 1, sizeof *nodes);
+    uint32_t *width = calloc(t->n_nodes + 2, sizeof *width);
+    node_position *places = width ? list_positions(t, width) : NULL;
+
+    *out = NULL;
+    *n = 0;
+    if (rows && nodes && places) {
+        *n = list_rows(t, rows, nodes);
+        flag_path_rows(t, rows, nodes, *n);
+        for (size_t i = 0; i < *n; i++) {
+            const node_position *p = find_position(places, t->n_nodes, nodes[i]);
+            make_branch_label(p, width[p->depth], rows[i].label);
+        }
+        *out = rows;
+        rows = NULL;
+    }
+    free(rows);
+    free(nodes);
+    free(width);
+    free(places);
+    return *out ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory to list the messages");
+}
+
+/* -- Moving -------------------------------------------------------------------------------- */
+
+static ebb_status go_to_node(ebb_chat *c, ebb_node *node, ebb_error *err)
+{
+    if (!ebb_tree_set_leaf(&c->tree, node))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory to go there");
+    ebb_chat_save(c, false);
+    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_find_label(ebb_chat *c, const char *label, ebb_node **out, ebb_error *err)
+{
+    ebb_branch *rows = NULL;
+    bool is_on_path = false;
+    size_t n = 0;
+    ebb_status st = ebb_chat_branches(c, &rows, &n, err);
+
+    *out = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].label, label) == 0) {
+            *out = ebb_tree_find(&c->tree, rows[i].message->id);
+            is_on_path = rows[i].is_on_path;
+        }
+    free(rows);
+    if (st != EBB_OK)
+        return st;
+    if (!*out)
+        return EBB_FAIL(err, EBB_USAGE, "there is no message %s; /tree shows them all", label);
+    *out = is_on_path ? *out : ebb_tree_deepest(*out);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err)
+{
+    ebb_node *node;
+    ebb_status st = ebb_chat_check_idle(c, err);
+
+    if (st == EBB_OK)
+        st = ebb_chat_find_label(c, label, &node, err);
+    return st == EBB_OK ? go_to_node(c, node, err) : st;
+}
+
+ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err)
+{
+    ebb_status st = ebb_chat_check_idle(c, err);
+    ebb_node *node = i < c->tree.n_path ? c->tree.path[i] : NULL;
+
+    if (st != EBB_OK)
+        return st;
+    if (!node)
+        return EBB_FAIL(err, EBB_USAGE, "there is no message %zu", i + 1);
+    return go_to_node(c, node->m.role == EBB_ROLE_USER ? node->parent : node, err);
+}
+
+ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err)
+{
+    ebb_node *node = i < c->tree.n_path ? c->tree.path[i] : NULL;
+
+    if (!node)
+        return EBB_FAIL(err, EBB_USAGE, "there is no message %zu", i + 1);
+    if (node->m.role == EBB_ROLE_NOTE)
+        return EBB_FAIL(err, EBB_USAGE, "message %zu is a note of ebb; questions and answers can be pinned", i + 1);
+    node->m.pinned = is_pinned;
+    node->is_dirty = true;
+    ebb_chat_save(c, false);
+    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    return EBB_OK;
+}

@@ -1,0 +1,176 @@
+/* What goes between the threads, without looking into it: events of the backend, events for the
+ * front end, a descriptor to wait on (chat_priv.h). */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/grow.h"
+#include "conversation/chat_priv.h"
+
+/* -- The descriptors ------------------------------------------------------------------ */
+
+static bool watch_fd(ebb_chat *c, int fd)
+{
+    struct epoll_event ev = { .events = EPOLLIN };
+
+    return fd >= 0 && epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) == 0;
+}
+
+ebb_status ebb_chat_events_init(ebb_chat *c, ebb_error *err)
+{
+    c->epoll = epoll_create1(EPOLL_CLOEXEC);
+    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (c->epoll < 0 || !watch_fd(c, c->wake) || !watch_fd(c, c->timer))
+        return EBB_FAIL(err, EBB_IO, "no descriptors for the chat's events: %s", strerror(errno));
+    return EBB_OK;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+void ebb_chat_events_fini(ebb_chat *c)
+{
+    ebb_chat_drop_backend_events(c);
+    for (size_t i = c->first_ui_event; i < c->n_ui_events; i++)
+        free(c->ui_events[i].text);
+    free(c->ui_events);
+    free(c->backend_events);
+    free(c->shown);
+    close_fd(c->epoll);
+    close_fd(c->wake);
+    close_fd(c->timer);
+}
+
+int ebb_chat_fd(const ebb_chat *c)
+{
+    return c->epoll;
+}
+
+void ebb_chat_wake(ebb_chat *c)
+{
+    uint64_t one = 1;
+
+    if (write(c->wake, &one, sizeof one) < 0)
+        return;                                  /* EAGAIN: it is readable already */
+}
+
+void ebb_chat_arm_timer(ebb_chat *c, uint32_t ms)
+{
+    uint64_t at = ebb_clock_ns() + (uint64_t)ms * 1000000u;
+    struct itimerspec spec = { .it_value = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 } };
+
+    if (c->timer_ns && c->timer_ns <= at)
+        return;
+    if (timerfd_settime(c->timer, 0, &spec, NULL) == 0)
+        c->timer_ns = at;
+}
+
+/* -- For the front end ------------------------------------------------------------------ */
+
+void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text, uint64_t done, uint64_t total)
+{
+    ebb_queued_ui_event queued = { .ev = { .kind = kind, .done = done, .total = total, .n_text = n_text } }, *p;
+
+    if (kind == EBB_EVENT_READY || (kind == EBB_EVENT_CHANGED && c->state != EBB_CHAT_ANSWERING))
+        c->is_path_changed = true;
+    if (c->first_ui_event == c->n_ui_events)
+        c->first_ui_event = c->n_ui_events = 0;
+    p = ebb_grow(c->ui_events, c->n_ui_events, &c->cap_ui_events, sizeof *p);
+    if (!p)
+        return;
+    c->ui_events = p;
+    if (text && !(queued.text = malloc(n_text + 1)))
+        return;
+    if (text) {
+        memcpy(queued.text, text, n_text);
+        queued.text[n_text] = '\0';
+    }
+    c->ui_events[c->n_ui_events++] = queued;
+    ebb_chat_wake(c);
+}
+
+void ebb_chat_notice(ebb_chat *c, const char *fmt, ...)
+{
+    char line[640];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    ebb_chat_emit_event(c, EBB_EVENT_NOTICE, line, strlen(line), 0, 0);
+}
+
+/* -- From the backend -------------------------------------------------------------------- */
+
+/* Progress replaces progress that was not read yet. */
+static bool is_newer_progress(const ebb_chat *c, const ebb_backend_event *ev)
+{
+    return ev->kind == EBB_BACKEND_LOADING && c->n_backend_events > c->first_backend_event &&
+           c->backend_events[c->n_backend_events - 1].ev.kind == EBB_BACKEND_LOADING;
+}
+
+static bool queue_backend_event(ebb_chat *c, const ebb_backend_event *ev)
+{
+    ebb_queued_backend_event queued = { .ev = *ev }, *p;
+
+    if (c->first_backend_event == c->n_backend_events)
+        c->first_backend_event = c->n_backend_events = 0;
+    if (is_newer_progress(c, ev))
+        c->n_backend_events--;
+    p = ebb_grow(c->backend_events, c->n_backend_events, &c->cap_backend_events, sizeof *p);
+    if (!p)
+        return false;
+    c->backend_events = p;
+    if (ev->n_text) {
+        queued.text = malloc(ev->n_text + 1);
+        if (!queued.text)
+            return false;
+        memcpy(queued.text, ev->text, ev->n_text);
+        queued.text[ev->n_text] = '\0';
+    }
+    queued.ev.text = queued.text;
+    c->backend_events[c->n_backend_events++] = queued;
+    return true;
+}
+
+void ebb_chat_sink(void *chat, const ebb_backend_event *ev)
+{
+    ebb_chat *c = chat;
+
+    pthread_mutex_lock(&c->lock);
+    c->has_lost_event |= !queue_backend_event(c, ev);
+    pthread_mutex_unlock(&c->lock);
+    ebb_chat_wake(c);
+}
+
+bool ebb_chat_next_backend_event(ebb_chat *c, bool only_token, ebb_queued_backend_event *out)
+{
+    bool is_there;
+
+    pthread_mutex_lock(&c->lock);
+    is_there = c->first_backend_event < c->n_backend_events &&
+               (!only_token || c->backend_events[c->first_backend_event].ev.kind == EBB_BACKEND_TOKEN);
+    if (is_there)
+        *out = c->backend_events[c->first_backend_event++];
+    pthread_mutex_unlock(&c->lock);
+    return is_there;
+}
+
+void ebb_chat_drop_backend_events(ebb_chat *c)
+{
+    ebb_queued_backend_event queued;
+
+    while (ebb_chat_next_backend_event(c, false, &queued))
+        free(queued.text);
+}

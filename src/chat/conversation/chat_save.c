@@ -1,0 +1,101 @@
+/* What is said is kept (chat_priv.h). */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "conversation/chat_priv.h"
+
+#define RETRY_MS 5000u           /* to the next try, when a disk is full and nothing is said */
+
+/* Something was said. */
+static bool is_session_begun(const ebb_chat *c)
+{
+    return c->facts.id || c->facts.title[0];
+}
+
+/* The reason may pass by itself: another try comes when the timer rings. */
+static bool is_save_error_passing(const ebb_chat *c)
+{
+    return (c->why_unsaved.code == EBB_IO || c->why_unsaved.code == EBB_BUSY) &&
+           !(c->store && ebb_store_is_readonly(c->store));
+}
+
+void ebb_chat_set_unsaved(ebb_chat *c, const ebb_error *err)
+{
+    c->why_unsaved = *err;
+    c->is_unsaved = true;
+    if (!is_save_error_passing(c))
+        return;
+    c->retry_ns = ebb_clock_ns() + RETRY_MS * 1000000u;
+    ebb_chat_arm_timer(c, RETRY_MS);
+}
+
+static void report_save_failure(ebb_chat *c, const ebb_error *err)
+{
+    if (!c->is_unsaved)
+        ebb_chat_notice(c, "%s; the chat goes on in memory and is saved when it can be (/save ./NAME.json writes a file)", err->msg);
+    ebb_chat_set_unsaved(c, err);
+}
+
+void ebb_chat_set_saved(ebb_chat *c)
+{
+    c->is_unsaved = false;
+    c->retry_ns = 0;
+}
+
+static void report_save_success(ebb_chat *c)
+{
+    if (c->is_unsaved)
+        ebb_chat_notice(c, "the session is saved again");
+    ebb_chat_set_saved(c);
+}
+
+/* The store could not be opened at first: there was no room for it, or somebody held it. */
+static bool ensure_store(ebb_chat *c)
+{
+    ebb_error err = { 0 };
+
+    if (!c->store && c->is_unsaved && is_save_error_passing(c) &&
+        ebb_store_open(c->store_path, &c->store, &err) != EBB_OK)
+        ebb_chat_set_unsaved(c, &err);
+    return c->store != NULL;
+}
+
+void ebb_chat_save(ebb_chat *c, bool durable)
+{
+    ebb_error err = { 0 };
+    ebb_status st;
+
+    if (!is_session_begun(c) || !ensure_store(c))
+        return;
+    free(c->facts.settings);
+    c->facts.settings = ebb_chat_settings_json(&c->settings);
+    st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
+    if (st == EBB_USAGE && c->facts.name[0]) {
+        ebb_chat_notice(c, "another session took the name '%s' meanwhile; this one is kept under its title", c->facts.name);
+        c->facts.name[0] = '\0';
+        st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
+    }
+    if (st == EBB_OK)
+        report_save_success(c);
+    else if (st != EBB_BUSY || durable || c->is_unsaved) /* a lock met in haste is nothing yet */
+        report_save_failure(c, &err);
+}
+
+ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err)
+{
+    if (!c->is_unsaved || !is_session_begun(c))
+        return EBB_OK;
+    ebb_chat_save(c, false);
+    if (!c->is_unsaved || c->n_given_up == c->tree.n_nodes)
+        return EBB_OK;
+    c->n_given_up = c->tree.n_nodes;
+    return EBB_FAIL(err, c->why_unsaved.code, "this conversation is not saved: %s", c->why_unsaved.msg);
+}
+
+ebb_status ebb_chat_check_switch(ebb_chat *c, ebb_error *err)
+{
+    ebb_error why = { 0 };
+    ebb_status st = ebb_chat_check_saved(c, &why);
+
+    return st == EBB_OK ? st : EBB_FAIL(err, st, "%s (/save ./NAME.json writes a file; the same again goes on without it)", why.msg);
+}

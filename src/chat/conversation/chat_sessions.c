@@ -1,0 +1,139 @@
+/* Sessions as the user handles them: search, delete and its undo, import, titles (chat.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+#include "os/file.h"
+#include "store/export.h"
+#include "store/title.h"
+
+#define MAX_IMPORT (256u << 20)  /* bytes; more is no conversation */
+
+static ebb_status check_store_idle(const ebb_chat *c, ebb_error *err)
+{
+    if (ebb_chat_is_busy(c))
+        return ebb_chat_check_idle(c, err);
+    return c->store ? EBB_OK : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read; this chat is kept in memory");
+}
+
+ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)
+{
+    char made[sizeof c->facts.title];
+
+    ebb_title_make(title, strlen(title), made, sizeof made);
+    if (!made[0])
+        return EBB_FAIL(err, EBB_USAGE, "a title has at least one character");
+    memcpy(c->facts.title, made, sizeof made);
+    ebb_chat_save(c, false);
+    return EBB_OK;
+}
+
+/* -- Finding ---------------------------------------------------------------------------- */
+
+ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, size_t *n, ebb_error *err)
+{
+    ebb_store_hit *hits = NULL;
+    ebb_status st = c->store ? ebb_store_search(c->store, words, 20, &hits, n, err)
+                             : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read");
+
+    *out = st == EBB_OK ? calloc(*n + 1, sizeof **out) : NULL;
+    if (st == EBB_OK && !*out)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for what was found");
+    for (size_t i = 0; st == EBB_OK && i < *n; i++) {
+        ebb_chat_hit *to = &(*out)[i];
+        const char *from = hits[i].snippet;
+
+        *to = (ebb_chat_hit){ .session = hits[i].session, .created_ms = hits[i].created_ms, .role = hits[i].role };
+        memcpy(to->name, hits[i].name, sizeof to->name);
+        for (char *p = to->snippet; *from; from++)
+            if (*from != EBB_HIT_BEGIN && *from != EBB_HIT_END)
+                *p++ = *from == '\n' || *from == '\t' ? ' ' : *from;
+    }
+    free(hits);
+    *n = st == EBB_OK ? *n : 0;
+    return st;
+}
+
+/* -- Deleting ------------------------------------------------------------------------------ */
+
+void ebb_chat_free_deleted(ebb_chat *c)
+{
+    ebb_session_facts_fini(&c->deleted);
+    ebb_tree_fini(&c->deleted_tree);
+}
+
+ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
+{
+    ebb_session_facts facts = { 0 };
+    ebb_tree tree = { 0 };
+    ebb_status st = check_store_idle(c, err);
+    int64_t id = c->facts.id;
+
+    if (st == EBB_OK && *name)
+        st = ebb_store_find(c->store, name, &id, err);
+    if (st == EBB_OK && id == 0)
+        st = EBB_FAIL(err, EBB_USAGE, "this session is not kept yet: there is nothing to delete");
+    if (st == EBB_OK)
+        st = ebb_store_load(c->store, id, &facts, &tree, err);
+    if (st == EBB_OK)
+        st = ebb_store_delete(c->store, id, err);
+    if (st != EBB_OK) {
+        ebb_session_facts_fini(&facts);
+        ebb_tree_fini(&tree);
+        return st;
+    }
+    ebb_chat_free_deleted(c);
+    c->deleted = facts;
+    c->deleted_tree = tree;
+    if (id != c->facts.id)
+        return EBB_OK;
+    ebb_chat_set_saved(c);                       /* what of it was not in the store goes with it */
+    return ebb_chat_new_session(c, err);
+}
+
+ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
+{
+    ebb_status st = check_store_idle(c, err);
+
+    if (st == EBB_OK && !c->deleted.id)
+        st = EBB_FAIL(err, EBB_USAGE, "no session was deleted here");
+    if (st == EBB_OK)                            /* its row is gone: it is written whole */
+        st = ebb_store_save(c->store, &c->deleted, &c->deleted_tree, true, err);
+    if (st == EBB_OK)
+        st = ebb_chat_enter_session(c, c->deleted.id, err);
+    if (st == EBB_OK)
+        ebb_chat_free_deleted(c);
+    return st;
+}
+
+/* -- Importing ------------------------------------------------------------------------------- */
+
+typedef struct import_job {
+    ebb_store *store;
+    int64_t    last;
+} import_job;
+
+static ebb_status save_imported(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    import_job *to = arg;
+    ebb_status st = ebb_store_save(to->store, f, t, true, err);
+
+    to->last = st == EBB_OK ? f->id : to->last;
+    return st;
+}
+
+ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *err)
+{
+    import_job to = { .store = c->store };
+    ebb_buf data = { 0 };
+    ebb_status st = check_store_idle(c, err);
+
+    *n = 0;
+    if (st == EBB_OK)
+        st = ebb_file_slurp(path, MAX_IMPORT, &data, err);
+    if (st == EBB_OK)
+        st = ebb_import_all(path, ebb_buf_text(&data), data.len, save_imported, &to, n, err);
+    ebb_buf_fini(&data);
+    return st == EBB_OK ? ebb_chat_enter_session(c, to.last, err) : st;
+}

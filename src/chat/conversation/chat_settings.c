@@ -1,0 +1,247 @@
+/* The settings of a session by name: /set, and what the store keeps of them. */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+
+typedef enum kind { FLOAT, UINT32, UINT64, CHOICE } kind;
+
+typedef struct setting {
+    const char *name, *help;
+    kind        kind;
+    size_t      at;              /* offset in ebb_chat_settings */
+    double      min, max;
+    const char *key;             /* where a model's file recommends a value; NULL: it cannot */
+} setting;
+
+#define AT(setting_field) offsetof(ebb_chat_settings, setting_field)
+#define ADVICE(name) "general.sampling." name
+
+/* The enums of a CHOICE, which are all ints of this size. */
+_Static_assert(sizeof(ebb_thinking) == sizeof(uint32_t) && sizeof(ebb_overflow_policy) == sizeof(uint32_t) &&
+               sizeof(ebb_speculative_prefill) == sizeof(uint32_t), "a choice");
+
+static const char *const thinking_names[] = {
+    [EBB_THINKING_DEFAULT] = "default", [EBB_THINKING_ON] = "on", [EBB_THINKING_OFF] = "off", NULL,
+};
+
+static const setting settings[] = {
+    { "temp", "how freely words are chosen; 0 always takes the likeliest", FLOAT, AT(sampling.temp), 0, 10, ADVICE("temp") },
+    { "top-k", "choose among this many of the likeliest tokens; 0 is no limit", UINT32, AT(sampling.top_k), 0, 1e6, ADVICE("top_k") },
+    { "top-p", "choose among the likeliest tokens that together have this probability; 1 is off", FLOAT, AT(sampling.top_p), 0, 1, ADVICE("top_p") },
+    { "min-p", "leave out tokens below this share of the likeliest one's probability; 0 is off", FLOAT, AT(sampling.min_p), 0, 1, ADVICE("min_p") },
+    { "repeat-penalty", "above 1, tokens that were used lately become less likely", FLOAT, AT(sampling.repeat_penalty), 0.1, 10, ADVICE("penalty_repeat") },
+    { "repeat-last", "how many tokens the penalty looks back upon", UINT32, AT(sampling.repeat_last_n), 0, 1e6, ADVICE("penalty_last_n") },
+    { "seed", "the same seed gives the same answer; 0 takes one from the clock", UINT64, AT(sampling.seed), 0, 9007199254740992.0, NULL },
+    { "predict", "most tokens of one answer; 0 is until the context is full", UINT32, AT(n_predict), 0, 1e9, NULL },
+    { "thinking", "whether the model thinks first, where its template can say so", CHOICE, AT(thinking), 0, 2, NULL },
+    { "overflow", "what happens when the context is full: you are asked, the oldest turns are forgotten or summed up, it grows, or no more is answered",
+      CHOICE, AT(overflow), 0, 4, NULL },
+    { "prefill", "whether the model reads what you type while you type it", CHOICE, AT(prefill), 0, 1, NULL },
+};
+
+enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
+
+const char *ebb_chat_setting_name(size_t i)
+{
+    return i < N_SETTINGS ? settings[i].name : NULL;
+}
+
+static const setting *find_setting(const char *name)
+{
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (strcmp(settings[i].name, name) == 0)
+            return &settings[i];
+    return NULL;
+}
+
+/* Of a CHOICE: the values of the enum, in order, up to a NULL. */
+static const char *const *names_of(const setting *s)
+{
+    static const char *const on_off[] = { [EBB_SPECULATIVE_PREFILL_ON] = "on", [EBB_SPECULATIVE_PREFILL_OFF] = "off", NULL };
+
+    return s->at == AT(overflow) ? ebb_overflow_policy_names : s->at == AT(prefill) ? on_off : thinking_names;
+}
+
+static void *setting_field(const setting *s, ebb_chat_settings *v)
+{
+    return (char *)v + s->at;
+}
+
+static double get_setting(const setting *s, const ebb_chat_settings *v)
+{
+    const void *p = (const char *)v + s->at;
+
+    switch (s->kind) {
+    case FLOAT: return (double)*(const float *)p;
+    case UINT32: return *(const uint32_t *)p;
+    case UINT64: return (double)*(const uint64_t *)p;
+    case CHOICE: return *(const int *)p;
+    }
+    return 0;
+}
+
+static void put_setting(const setting *s, ebb_chat_settings *v, double x)
+{
+    switch (s->kind) {
+    case FLOAT: *(float *)setting_field(s, v) = (float)x; break;
+    case UINT32: *(uint32_t *)setting_field(s, v) = (uint32_t)x; break;
+    case UINT64: *(uint64_t *)setting_field(s, v) = (uint64_t)x; break;
+    case CHOICE: *(int *)setting_field(s, v) = (int)x; break;
+    }
+    v->is_set |= 1u << (s - settings);
+}
+
+/* A value as the user writes it; false: not one of this setting's. */
+static bool parse_setting(const setting *s, const char *text, double *x)
+{
+    char *end;
+
+    if (s->kind == CHOICE) {
+        for (int i = 0; names_of(s)[i]; i++)
+            if (strcmp(text, names_of(s)[i]) == 0) {
+                *x = i;
+                return true;
+            }
+        return false;
+    }
+    errno = 0;
+    *x = strtod(text, &end);
+    return end != text && *end == '\0' && errno == 0 && *x >= s->min && *x <= s->max &&
+           (s->kind == FLOAT || *x == floor(*x));
+}
+
+static void print_value(const setting *s, const ebb_chat_settings *v, char *out, size_t cap)
+{
+    if (s->kind == CHOICE)
+        snprintf(out, cap, "%s", names_of(s)[(int)get_setting(s, v)]);
+    else
+        snprintf(out, cap, s->kind == FLOAT ? "%.4g" : "%.0f", get_setting(s, v));
+}
+
+static void print_range(const setting *s, char *out, size_t cap)
+{
+    size_t n = 0;
+
+    if (s->kind == CHOICE)
+        for (int i = 0; names_of(s)[i]; i++)
+            n += (size_t)snprintf(out + n, cap - n, "%s%s", i ? ", " : "", names_of(s)[i]);
+    else
+        snprintf(out, cap, "%.16g to %.16g", s->min, s->max);
+}
+
+ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err)
+{
+    const setting *s = find_setting(name);
+    char now[32], range[64];
+    double x;
+
+    if (!s)
+        return EBB_FAIL(err, EBB_USAGE, "there is no setting '%s'; /set lists all", name);
+    print_range(s, range, sizeof range);
+    if (value) {
+        if (!parse_setting(s, value, &x))
+            return EBB_FAIL(err, EBB_USAGE, "%s cannot be '%s': it takes %s", name, value, range);
+        put_setting(s, &c->settings, x);
+        ebb_chat_save(c, false);
+    }
+    print_value(s, &c->settings, now, sizeof now);
+    if (text && value)
+        snprintf(text, cap, "%s = %s", name, now);
+    else if (text)
+        snprintf(text, cap, "%s = %s (%s): %s", name, now, range, s->help);
+    return EBB_OK;
+}
+
+/* -- In the store ---------------------------------------------------------------------- */
+
+char *ebb_chat_settings_json(const ebb_chat_settings *v)
+{
+    json_t *o = json_object();
+    char *text = NULL;
+
+    for (size_t i = 0; o && i < N_SETTINGS; i++)
+        if (v->is_set & (1u << i))
+            json_object_set_new(o, settings[i].name, json_real(get_setting(&settings[i], v)));
+    if (o && v->away_tokens)
+        json_object_set_new(o, "away", json_pack("{s:i,s:s}", "tokens", (int)v->away_tokens, "finish",
+                                                 ebb_finish_name(v->away_finish)));
+    if (o && json_object_size(o))
+        text = json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(9));
+    json_decref(o);
+    return text;
+}
+
+/* Is the setting's bit in a mask of EBB_SAMPLING_BITs? */
+static bool has_bit(uint32_t mask, const setting *s)
+{
+    return s->at / 4 < 32 && mask & 1u << (s->at / 4);
+}
+
+/* The command line said it, or something else than the default: that counts more. */
+static bool is_from_command_line(const ebb_chat *c, const setting *s)
+{
+    ebb_chat_settings usual = { .sampling = c->ops.default_sampling };
+
+    if (s->at == AT(overflow))
+        return c->overflow_given;
+    if (has_bit(c->sampling_given, s))
+        return true;
+    return !has_bit(c->sampling_config, s) && get_setting(s, &c->base) != get_setting(s, &usual);
+}
+
+/* What the model's file recommends; false: nothing, or what is out of range. */
+static bool model_advice(const ebb_chat *c, const setting *s, double *x)
+{
+    return c->info && c->ops.number && s->key && c->ops.number(c->ops.arg, c->backend, s->key, x) &&
+           *x >= s->min && *x <= s->max;
+}
+
+void ebb_chat_settings_apply_model(ebb_chat *c)
+{
+    uint32_t is_set = c->settings.is_set;
+    double x;
+
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        const setting *s = &settings[i];
+
+        if (is_set & 1u << i)
+            continue;
+        if (is_from_command_line(c, s) || has_bit(c->sampling_config, s) || !model_advice(c, s, &x))
+            x = get_setting(s, &c->base);
+        put_setting(s, &c->settings, x);
+    }
+    c->settings.is_set = is_set;
+}
+
+static void read_away(ebb_chat_settings *v, json_t *away)
+{
+    json_int_t n = json_integer_value(json_object_get(away, "tokens"));
+    const char *name = json_string_value(json_object_get(away, "finish"));
+
+    v->away_tokens = n > 0 && n < INT32_MAX ? (uint32_t)n : 0;
+    for (int i = EBB_FINISH_NONE; name && i <= EBB_FINISH_ERROR; i++)
+        if (strcmp(ebb_finish_name((ebb_finish)i), name) == 0)
+            v->away_finish = (ebb_finish)i;
+}
+
+void ebb_chat_settings_load(ebb_chat *c, const char *json)
+{
+    json_t *o = json ? json_loads(json, 0, NULL) : NULL, *value;
+    const char *name;
+
+    c->settings = c->base;
+    json_object_foreach(o, name, value) {
+        const setting *s = find_setting(name);
+        double x = json_number_value(value);
+        if (s && json_is_number(value) && x >= s->min && x <= s->max && !is_from_command_line(c, s))
+            put_setting(s, &c->settings, x);
+    }
+    ebb_chat_settings_apply_model(c);
+    read_away(&c->settings, json_object_get(o, "away"));
+    json_decref(o);
+}

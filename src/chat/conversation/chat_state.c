@@ -1,0 +1,71 @@
+/* What a chat knows of itself (chat.h). */
+#include "conversation/chat_priv.h"
+
+bool ebb_chat_is_ready(const ebb_chat *c)
+{
+    return c->info != NULL;
+}
+
+bool ebb_chat_awaits_overflow_choice(const ebb_chat *c)
+{
+    return c->overflow.asked_at && c->overflow.asked_at == ebb_tree_leaf(&c->tree);
+}
+
+bool ebb_chat_awaits_report(const ebb_chat *c)
+{
+    return c->awaits_budget || c->awaits_plan;
+}
+
+bool ebb_chat_is_busy(const ebb_chat *c)
+{
+    return c->state == EBB_CHAT_ANSWERING || c->is_answer_pending || c->follow.session;
+}
+
+ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
+{
+    if (!ebb_chat_is_busy(c))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_BUSY, c->is_stopping ? "the answer is still being stopped: what is being read or computed ends first"
+                                                  : "an answer is under way: stop it first");
+}
+
+const ebb_model_info *ebb_chat_model(const ebb_chat *c)
+{
+    return c->info;
+}
+
+const char *ebb_chat_session_name(const ebb_chat *c)
+{
+    const char *label = ebb_session_facts_label(&c->facts);
+
+    return *label ? label : "new session";
+}
+
+bool ebb_chat_is_saved(const ebb_chat *c)
+{
+    return c->store && !c->is_unsaved && c->facts.id > 0 && ebb_chat_n_messages(c) > 0;
+}
+
+void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)
+{
+    *out = (ebb_stats){ 0 };
+    if (c->backend)
+        c->backend->ops->stats(c->backend, out);
+    if (c->is_path_changed && c->state == EBB_CHAT_IDLE)
+        out->n_ctx_used = ebb_chat_n_tokens(c);
+}
+
+uint32_t ebb_chat_generation(const ebb_chat *c)
+{
+    return c->generation;
+}
+
+size_t ebb_chat_n_messages(const ebb_chat *c)
+{
+    return c->tree.n_path;
+}
+
+const ebb_message *ebb_chat_message(const ebb_chat *c, size_t i)
+{
+    return i < c->tree.n_path ? &c->tree.path[i]->m : NULL;
+}

@@ -1,0 +1,104 @@
+/* chat/models/models.h - the model files on this machine. */
+#ifndef EBB_CHAT_MODELS_H
+#define EBB_CHAT_MODELS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "ebb/plan.h"
+#include "ebb/status.h"
+
+typedef struct ebb_model_file {
+    char    *path;               /* first part of a split model */
+    uint64_t n_bytes;            /* of all parts */
+    int64_t  changed_ms;         /* Unix time */
+} ebb_model_file;
+
+/* All *.gguf of the places in $EBB_MODELS (directories or files, separated by
+ * colons) and of $XDG_DATA_HOME/ebb/models, two directories deep; newest first, the
+ * larger of two of the same time.  A place that is not there is no error.
+ * Error: NOMEM.  Cost: lists directories, opens no model. */
+EBB_MUST_CHECK
+ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err);
+void ebb_models_free(ebb_model_file *files, size_t n);
+
+/* The same for files that `ebb pull` has begun, *.gguf.part; n_bytes is what is there of each. */
+EBB_MUST_CHECK
+ebb_status ebb_models_find_partial(ebb_model_file **out, size_t *n, ebb_error *err);
+/* Replace *out by the folder where new models belong: the first of $EBB_MODELS that is no file, else the data folder.  It
+ * need not be there.  Errors: NOTFOUND (no home), NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err);
+/* "x-00002-of-00003.gguf": which part; false: the file is whole. */
+bool ebb_models_is_part(const char *path, unsigned *part, unsigned *of);
+
+/* The name of the embedded guide where a model may be named. */
+#define EBB_MODELS_GUIDE "guide"
+/* And where ebb is to choose. */
+#define EBB_MODELS_AUTO "auto"
+
+/* The file that a user means by `name`: a file of that path (~/ is the home), else, where it has no slash, the model
+ * found on this machine whose file is called so, with or without .gguf, in any case, or the only one whose name has it
+ * in it.  NOTFOUND says what there is; LIMIT: several are meant.  *path is for free(). */
+EBB_MUST_CHECK
+ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err);
+
+/* -- Which to take (models_rate.c) ---------------------------------------------------- */
+
+/* How a model would do on a machine.  Worth: 10^9 parameters times what is left of
+ * them at so many bits each; of a mixture of experts the geometric mean of all and those used. */
+typedef struct ebb_model_rating {
+    ebb_model_file file;
+    char     name[96], quantization[16];
+    char     why_not[200];       /* why it cannot be used; "" */
+    uint64_t n_params;
+    bool     has_template;       /* a chat template of its own */
+    double   score;
+    ebb_plan plan;               /* where it can be read */
+} ebb_model_rating;
+
+/* Rate files[0..n) (taken over, also on failure), the best first: of those with a chat
+ * template that stay in memory and do 1.5 tok/s the one with most worth * v / (v + 1 tok/s)
+ * for its speed v, then slower ones, the fastest first, then those that are read from disk in part.  *out is for
+ * ebb_models_rating_free.  With `measures`, *machine gets the speeds that the models need and that it
+ * lacks.  Error: NOMEM.  Cost: opens every file's header. */
+EBB_MUST_CHECK
+ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, ebb_machine *machine, bool measures,
+                           ebb_model_rating **out, ebb_error *err);
+void ebb_models_rating_free(ebb_model_rating *r, size_t n);
+/* The order of ebb_models_rate, for qsort. */
+int ebb_models_compare(const void *a, const void *b);
+/* What remains of a model whose weights were rounded to so many bits: by the size of the
+ * smaller model that is as good.  Little is lost down to 5 bits, much below 3. */
+double ebb_models_quality(double bits);
+/* One line: the first is taken, why, and why not a larger one. */
+void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out);
+
+/* The model to use when none is named: the one the user named last if it still runs, else
+ * the best; NULL: the embedded guide.  *why gets a line for the user, or nothing.  Up to
+ * half a second: headers are read, and with several models the machine is measured. */
+EBB_MUST_CHECK
+ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why, ebb_error *err);
+
+/* -- What guesses for it (models_draft.c) ------------------------------------------------ */
+
+/* Open the model that `name` means to guess for `host`; "auto": the best one below.  *out is the caller's to close.  Where
+ * none is to be had *out is NULL and *why says it in a line: with auto, and with may_go also if the named one is not there, cannot guess for
+ * this host, or is the host itself.  Errors: those of ebb_models_resolve and ebb_model_open.  Cost of auto: what the machine
+ * is not known by is measured, up to half a second, and each smaller file's vocabulary is read. */
+EBB_MUST_CHECK
+ebb_status ebb_models_open_draft(const char *name, const ebb_model *host, const ebb_engine_opts *opts, bool may_go, ebb_model **out,
+                            ebb_buf *why, ebb_error *err);
+/* The smallest model found here that has the vocabulary of `host` and fewer bytes, and of which the plan expects a gain. */
+EBB_MUST_CHECK
+ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *opts, const ebb_machine *machine, ebb_model **out,
+                                 ebb_buf *why, ebb_error *err);
+
+/* What the user chose, for the next time; NULL: nothing, choose anew.  Errors: IO, NOTFOUND, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_models_remember(const char *path, ebb_error *err);
+/* Its absolute path; false: nothing was chosen. */
+bool ebb_models_remembered(ebb_buf *out);
+
+#endif

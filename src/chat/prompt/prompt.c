@@ -1,0 +1,438 @@
+/* The next prompt: old ids and the ids of what is new (prompt.h).
+ *
+ * Two renderings are compared: what the old ids are of, and the whole of now.  As far
+ * as they agree the old ids stand.  `cut` is the place in the new rendering, always
+ * the end of somebody's turn, up to which they do. */
+#include "prompt/prompt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prompt/prompt_render.h"
+
+typedef struct prompt_build {
+    const ebb_prompter *p;
+    ebb_render_job      job;     /* the turns that are over; the open one is not rendered */
+    const ebb_message  *open;    /* an answer that is to be continued, or NULL */
+    ebb_rendering       now;
+    ebb_prompt         *out;
+    size_t              cap;     /* of out->ids */
+    size_t              reuse_end; /* bytes of now.text that the old ids stand for */
+    size_t              n_reused; /* messages whose ids stand */
+    size_t              drops_end_token; /* 1: the end token of the last of them does not */
+} prompt_build;
+
+void ebb_prompt_fini(ebb_prompt *p)
+{
+    free(p->ids);
+    free(p->n_ids_of);
+    memset(p, 0, sizeof *p);
+}
+
+/* -- Where turns end -------------------------------------------------------------------- */
+
+static bool is_template_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static size_t skip_template_space(const ebb_buf *text, size_t at)
+{
+    while (at < text->len && is_template_space(text->data[at]))
+        at++;
+    return at;
+}
+
+static bool starts_at(const ebb_buf *text, size_t at, const char *what, size_t n)
+{
+    return n > 0 && n <= text->len - at && memcmp(text->data + at, what, n) == 0;
+}
+
+/* Behind the token that ends the turn whose text ends at `at`; 0: none follows. */
+static size_t behind_end(const prompt_build *w, size_t at)
+{
+    size_t best = 0;
+
+    at = skip_template_space(&w->now.text, at);
+    for (size_t i = 0; i < w->p->n_ends; i++) {
+        size_t n = strlen(w->p->ends[i]);
+        if (starts_at(&w->now.text, at, w->p->ends[i], n) && at + n > best)
+            best = at + n;
+    }
+    return best;
+}
+
+/* The old ids stand through the answer a, whose text ends at `at`.  If the end token
+ * was kept with the ids, what the template prints for it is passed over. */
+static void reuse_through(prompt_build *w, size_t a, size_t at)
+{
+    const ebb_message *m = w->job.messages[a];
+    ebb_token last = m->ids[m->n_ids - 1];
+    char text[128];
+    size_t n;
+
+    w->n_reused = a + 1;
+    w->reuse_end = at;
+    w->drops_end_token = 0;
+    if (!ebb_model_is_eog(w->p->m, last))
+        return;
+    n = ebb_model_piece(w->p->m, last, true, text, sizeof text);
+    at = skip_template_space(&w->now.text, at);
+    if (n <= sizeof text && starts_at(&w->now.text, at, text, n))
+        w->reuse_end = at + n;
+    else
+        w->drops_end_token = 1;
+}
+
+/* -- How far the old ids stand ------------------------------------------------------------- */
+
+/* Bytes of `now` that agree with `old`, where white space counts as much as none: some
+ * templates print other blanks before an answer than around it later, and the ids
+ * are what the model has seen.  *whole: all of `old` agrees. */
+static size_t common_bytes(const ebb_buf *old, const ebb_buf *now, bool *whole)
+{
+    size_t i = 0, n = 0;
+
+    for (;;) {
+        while (i < old->len && n < now->len && old->data[i] == now->data[n]) {
+            i++;
+            n++;
+        }
+        size_t next_i = skip_template_space(old, i), next_n = skip_template_space(now, n);
+        *whole = next_i == old->len;
+        if (*whole || next_n == now->len || old->data[next_i] != now->data[next_n])
+            return n;
+        i = next_i;
+        n = next_n;
+    }
+}
+
+/* If the text of message a stands at `at`, but for white space around it that the
+ * template may take away: where it ends.  Else 0. */
+static size_t match_answer_text(const prompt_build *w, size_t a, size_t at)
+{
+    const ebb_message *m = w->job.messages[a];
+    size_t from = 0, to = m->n_text, begin = skip_template_space(&w->now.text, at);
+
+    while (from < to && is_template_space(m->text[from]))
+        from++;
+    while (to > from && is_template_space(m->text[to - 1]))
+        to--;
+    if (from == to)
+        return at;
+    if (!starts_at(&w->now.text, begin, m->text + from, to - from))
+        return 0;
+    begin += to - from;
+    return starts_at(&w->now.text, begin, m->text + to, m->n_text - to) ? begin + m->n_text - to : begin;
+}
+
+/* The last answer whose turn ends within the first `same` bytes. */
+static void reuse_earlier(prompt_build *w, size_t n, size_t same)
+{
+    for (size_t a = n; a > 0; a--) {
+        const ebb_message *m = w->job.messages[a - 1];
+        size_t end = m->role == EBB_ROLE_ASSISTANT && m->n_ids ? ebb_rendering_end_of(&w->now, a - 1) : 0;
+        if (end == 0 || end > same)
+            continue;
+        reuse_through(w, a - 1, end);
+        if (w->reuse_end <= same)
+            return;
+    }
+    w->n_reused = w->reuse_end = w->drops_end_token = 0;
+}
+
+/* The last message with ids is k.  Nothing stands if the old conversation can no
+ * longer be rendered. */
+static void find_reuse_end(prompt_build *w, size_t k)
+{
+    bool answered = w->job.messages[k]->role == EBB_ROLE_ASSISTANT;
+    size_t n_old = answered ? k : k + 1, same, end;
+    ebb_render_job job = w->job;
+    ebb_rendering old = { 0 };
+    bool agrees = n_old == w->job.n;             /* nothing is new */
+
+    same = w->now.text.len;
+    if (!agrees) {
+        job.n = n_old;
+        same = 0;
+        if (ebb_prompt_render(w->p, &job, &old, NULL) == EBB_OK && old.text.len > 0)
+            same = common_bytes(&old.text, &w->now.text, &agrees);
+        ebb_rendering_fini(&old);
+    }
+    if (!agrees) {
+        reuse_earlier(w, n_old, same);
+        return;
+    }
+    w->n_reused = n_old;
+    w->reuse_end = same;
+    end = answered ? match_answer_text(w, k, same) : 0;
+    if (end > 0)
+        reuse_through(w, k, end);
+}
+
+/* -- Ids ---------------------------------------------------------------------------------------- */
+
+static bool reserve_ids(prompt_build *w, size_t more)
+{
+    size_t need = w->out->n_ids + more;
+    int32_t *grown;
+
+    if (need <= w->cap)
+        return true;
+    w->cap = need + need / 2 + 64;
+    grown = realloc(w->out->ids, w->cap * sizeof *grown);
+    if (grown)
+        w->out->ids = grown;
+    return grown != NULL;
+}
+
+static ebb_status append_ids(prompt_build *w, const int32_t *ids, size_t n, ebb_error *err)
+{
+    if (!reserve_ids(w, n))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    if (n)
+        memcpy(w->out->ids + w->out->n_ids, ids, n * sizeof *ids);
+    w->out->n_ids += n;
+    return EBB_OK;
+}
+
+/* Ids of `text`; those inside `quoted` are never control tokens. */
+static ebb_status tokenize_text(prompt_build *w, const char *text, size_t n, const ebb_text_range *quoted, size_t n_quoted, ebb_error *err)
+{
+    size_t n_new = n + 8, capacity = 0;
+
+    while (n_new > capacity) {                   /* once, or a second time with the true number */
+        ebb_status st;
+        capacity = n_new;
+        if (!reserve_ids(w, capacity))
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+        st = ebb_model_tokenize_quoted(w->p->m, text, n, EBB_TOK_SPECIAL, quoted, n_quoted, w->out->ids + w->out->n_ids, capacity,
+                                       &n_new, err);
+        if (st != EBB_OK)
+            return st;
+    }
+    w->out->n_ids += n_new;
+    return EBB_OK;
+}
+
+/* Ids of now.text[from..to). */
+static ebb_status tokenize_part(prompt_build *w, size_t from, size_t to, ebb_error *err)
+{
+    ebb_text_range *quoted = calloc(w->now.n_ranges + 1, sizeof *quoted);
+    size_t n = 0;
+    ebb_status st;
+
+    if (!quoted)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    for (size_t i = 0; i < w->now.n_ranges; i++) {
+        ebb_template_range r = w->now.ranges[i];
+        if (r.end <= from || r.begin >= to)
+            continue;
+        quoted[n++] = (ebb_text_range){ (r.begin > from ? r.begin : from) - from, (r.end < to ? r.end : to) - from };
+    }
+    st = tokenize_text(w, ebb_buf_text(&w->now.text) + from, to - from, quoted, n, err);
+    free(quoted);
+    return st;
+}
+
+/* One BOS in front if the vocabulary asks for it, and never two, whoever printed them. */
+static ebb_status add_bos(prompt_build *w, ebb_error *err)
+{
+    ebb_token bos = ebb_model_bos(w->p->m);
+    size_t n = strlen(w->p->bos);
+    bool printed = starts_at(&w->now.text, 0, w->p->bos, n) && (w->now.n_ranges == 0 || w->now.ranges[0].begin >= n);
+
+    if (!w->p->adds_bos || printed)
+        return EBB_OK;
+    return append_ids(w, &bos, 1, err);
+}
+
+static void drop_second_bos(prompt_build *w)
+{
+    ebb_prompt *o = w->out;
+    ebb_token bos = ebb_model_bos(w->p->m);
+    size_t n = 0;
+
+    while (bos >= 0 && n < o->n_ids && o->ids[n] == bos)
+        n++;
+    if (n > 1) {
+        memmove(o->ids + 1, o->ids + n, (o->n_ids - n) * sizeof *o->ids);
+        o->n_ids -= n - 1;
+    }
+}
+
+static ebb_status add_reused_ids(prompt_build *w, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (size_t i = 0; st == EBB_OK && i < w->n_reused; i++) {
+        const ebb_message *m = w->job.messages[i];
+        size_t n = m->n_ids - (i + 1 == w->n_reused ? w->drops_end_token : 0);
+        st = append_ids(w, m->ids, n, err);
+        w->out->n_ids_of[i] = n;
+    }
+    return st;
+}
+
+/* Everything behind the cut, turn by turn: an answer whose end is a token has its own
+ * ids, the rest belongs to the last message. */
+static ebb_status add_new(prompt_build *w, ebb_error *err)
+{
+    size_t at = w->reuse_end, before = w->out->n_ids;
+    ebb_status st = at == 0 ? add_bos(w, err) : EBB_OK;
+
+    for (size_t a = w->n_reused; st == EBB_OK && a < w->job.n; a++) {
+        size_t end = w->job.messages[a]->role == EBB_ROLE_ASSISTANT ? ebb_rendering_end_of(&w->now, a) : 0;
+        end = end > at ? behind_end(w, end) : 0;
+        if (end == 0)
+            continue;
+        st = tokenize_part(w, at, end, err);
+        at = end;
+        if (before == 0)
+            drop_second_bos(w);
+        w->out->n_ids_of[a] = w->out->n_ids - before;
+        before = w->out->n_ids;
+    }
+    if (st == EBB_OK && w->job.n > 0) {
+        st = tokenize_part(w, at, w->now.text.len, err);
+        if (before == 0)
+            drop_second_bos(w);
+        w->out->n_ids_of[w->job.n - 1] += w->out->n_ids - before;
+    }
+    return st;
+}
+
+static ebb_status add_open(prompt_build *w, ebb_error *err)
+{
+    const ebb_message *m = w->open;
+    size_t before = w->out->n_ids;
+    ebb_text_range all = { 0, m ? m->n_text : 0 };
+    ebb_status st = EBB_OK;
+
+    if (!m)
+        return EBB_OK;
+    if (m->n_ids)
+        st = append_ids(w, m->ids, m->n_ids, err);
+    else if (m->n_text)
+        st = tokenize_text(w, m->text, m->n_text, &all, 1, err);
+    w->out->n_ids_of[w->job.n] = w->out->n_ids - before;
+    return st;
+}
+
+/* -- What to say ---------------------------------------------------------------------------------- */
+
+static void compare_old(prompt_build *w, const ebb_message *const *messages, size_t n)
+{
+    ebb_prompt *o = w->out;
+    bool same = true;
+
+    for (size_t i = 0; i < n; i++) {
+        o->n_old += messages[i]->n_ids;
+        for (size_t k = 0; same && k < messages[i]->n_ids; k++) {
+            same = o->n_kept < o->n_ids && o->ids[o->n_kept] == messages[i]->ids[k];
+            o->n_kept += same;
+        }
+    }
+    o->rewritten = o->n_kept + w->drops_end_token < o->n_old;
+}
+
+static bool contains_text(const char *text, size_t n, const char *what)
+{
+    return n && memmem(text, n, what, strlen(what)) != NULL;
+}
+
+/* Why old ids no longer stand, in words. */
+static const char *why_rewritten(const prompt_build *w)
+{
+    for (size_t i = 0; i < w->job.n; i++) {
+        const ebb_message *m = w->job.messages[i];
+        if (m->role != EBB_ROLE_ASSISTANT || !contains_text(m->text, m->n_text, "</think>"))
+            continue;
+        for (size_t k = 0; k < w->now.n_ranges; k++) {
+            ebb_template_range r = w->now.ranges[k];
+            if (r.message == i && contains_text(w->now.text.data + r.begin, r.end - r.begin, "</think>"))
+                return "prints earlier turns in another way";
+        }
+        return "drops the thinking of earlier answers";
+    }
+    return "prints earlier turns in another way";
+}
+
+/* Ids of messages that had some, and are made anew. */
+static size_t count_again(const ebb_prompt *o, const ebb_message *const *messages, size_t n)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += messages[i]->n_ids ? o->n_ids_of[i] : 0;
+    return sum > o->n_kept ? sum - o->n_kept : 0;
+}
+
+static void write_notice(prompt_build *w, size_t n_again)
+{
+    ebb_prompt *o = w->out;
+
+    if (o->rewritten)
+        snprintf(o->notice, sizeof o->notice, "%zu tokens again: the chat template %s", n_again, why_rewritten(w));
+    else if (w->job.merge_system && w->n_reused == 0)
+        snprintf(o->notice, sizeof o->notice,
+                 "the chat template takes no system message: its text stands in front of the first question");
+}
+
+/* What is printed behind the last question, in ids. */
+static size_t count_frame(const prompt_build *w)
+{
+    size_t last = w->job.n, end = last ? ebb_rendering_end_of(&w->now, last - 1) : 0, n = 0;
+
+    if (w->open || end == 0 || w->job.messages[last - 1]->role != EBB_ROLE_USER ||
+        ebb_model_tokenize(w->p->m, ebb_buf_text(&w->now.text) + end, w->now.text.len - end, EBB_TOK_SPECIAL, NULL, 0, &n, NULL) != EBB_OK)
+        return 0;
+    return n < w->out->n_ids ? n : 0;
+}
+
+/* -- The prompt -------------------------------------------------------------------------------------- */
+
+static ebb_status build_prompt(prompt_build *w, ebb_error *err)
+{
+    size_t k = w->job.n;
+    ebb_status st = ebb_prompt_render_or_merge(w->p, &w->job, &w->now, err);
+
+    if (st != EBB_OK)
+        return st;
+    while (k > 0 && w->job.messages[k - 1]->n_ids == 0)
+        k--;
+    if (k > 0)
+        find_reuse_end(w, k - 1);
+    st = add_reused_ids(w, err);
+    if (st == EBB_OK)
+        st = add_new(w, err);
+    return st == EBB_OK ? add_open(w, err) : st;
+}
+
+ebb_status ebb_prompt_delta(const ebb_prompter *p, const ebb_message *const *messages, size_t n,
+                            const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
+{
+    static const ebb_prompt_opts defaults = { 0 };
+    prompt_build w = { .p = p, .out = out, .job = { .messages = messages, .n = n, .opts = opts ? opts : &defaults } };
+    ebb_status st;
+
+    memset(out, 0, sizeof *out);
+    out->n_ids_of = calloc(n + 1, sizeof *out->n_ids_of);
+    if (!out->n_ids_of)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    if (n > 0 && messages[n - 1]->role == EBB_ROLE_ASSISTANT) {
+        w.open = messages[n - 1];
+        w.job.n--;
+    }
+    st = build_prompt(&w, err);
+    if (st == EBB_OK) {
+        compare_old(&w, messages, n);
+        write_notice(&w, count_again(out, messages, n));
+        out->n_suffix = count_frame(&w);
+    } else {
+        ebb_prompt_fini(out);
+    }
+    ebb_rendering_fini(&w.now);
+    return st;
+}

@@ -1,0 +1,185 @@
+#include "prompt/prompt_render.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/utf8.h"
+
+void ebb_rendering_fini(ebb_rendering *r)
+{
+    ebb_buf_fini(&r->text);
+    free(r->ranges);
+    memset(r, 0, sizeof *r);
+}
+
+/* -- The context -------------------------------------------------------------------- */
+
+static json_t *text_json(const char *text, size_t n)
+{
+    ebb_buf valid = { 0 };
+    json_t *j = NULL;
+
+    if (ebb_utf8_add_valid(&valid, text, n))
+        j = json_stringn(ebb_buf_text(&valid), valid.len);
+    ebb_buf_fini(&valid);
+    return j;
+}
+
+static bool append_message_text(ebb_buf *out, const ebb_message *m, const char *behind)
+{
+    return ebb_buf_add(out, m->text ? m->text : "", m->n_text) && ebb_buf_adds(out, behind);
+}
+
+static size_t first_user(const ebb_render_job *job)
+{
+    size_t i = 0;
+
+    while (i < job->n && job->messages[i]->role != EBB_ROLE_USER)
+        i++;
+    return i;
+}
+
+/* Content of message i: its text, or with those of the system before it. */
+static json_t *content_of(const ebb_render_job *job, size_t i)
+{
+    ebb_buf text = { 0 };
+    bool ok = true;
+    json_t *j;
+
+    for (size_t k = 0; job->merge_system && i == first_user(job) && k < job->n; k++)
+        if (job->messages[k]->role == EBB_ROLE_SYSTEM)
+            ok = ok && append_message_text(&text, job->messages[k], "\n\n");
+    ok = ok && append_message_text(&text, job->messages[i], "");
+    j = ok ? text_json(ebb_buf_text(&text), text.len) : NULL;
+    ebb_buf_fini(&text);
+    return j;
+}
+
+/* map[i]: which message of the job the ith of the list is. */
+static json_t *messages_json(const ebb_render_job *job, size_t *map)
+{
+    json_t *list = json_array();
+    size_t k = 0;
+
+    for (size_t i = 0; list && i < job->n; i++) {
+        json_t *m, *content;
+        if (job->merge_system && job->messages[i]->role == EBB_ROLE_SYSTEM)
+            continue;
+        content = content_of(job, i);
+        m = content ? json_pack("{s:s, s:o}", "role", ebb_role_name(job->messages[i]->role), "content", content) : NULL;
+        if (!m || json_array_append_new(list, m) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+        map[k++] = i;
+    }
+    return list;
+}
+
+/* tools and documents are none, not undefined: that is what templates are tested with. */
+static json_t *context_json(const ebb_prompter *p, const ebb_render_job *job, size_t *map)
+{
+    json_t *messages = messages_json(job, map);
+    json_t *c = json_pack("{s:o*, s:o*, s:o*, s:n, s:n}", "messages", messages, "bos_token", text_json(p->bos, strlen(p->bos)),
+                          "eos_token", text_json(p->eos, strlen(p->eos)), "tools", "documents");
+
+    if (c && job->opts->thinking != EBB_THINKING_DEFAULT)
+        json_object_set_new(c, "enable_thinking", json_boolean(job->opts->thinking == EBB_THINKING_ON));
+    if (messages && json_object_size(c) >= 5)
+        return c;
+    json_decref(c);
+    return NULL;
+}
+
+/* -- Rendering -------------------------------------------------------------------------- */
+
+static struct tm local_now(int64_t ms)
+{
+    time_t t = ms ? (time_t)(ms / 1000) : time(NULL);
+    struct tm tm = { 0 };
+
+    localtime_r(&t, &tm);
+    return tm;
+}
+
+ebb_status ebb_prompt_render(const ebb_prompter *p, const ebb_render_job *job, ebb_rendering *out, ebb_error *err)
+{
+    size_t *map = calloc(job->n + 1, sizeof *map);
+    json_t *context = map ? context_json(p, job, map) : NULL;
+    struct tm now = local_now(job->opts->now_ms);
+    ebb_template_opts o = { .attribute = true, .now = &now };
+    ebb_template_result r = { 0 };
+    ebb_status st;
+
+    memset(out, 0, sizeof *out);
+    if (context)
+        st = ebb_template_render(p->tpl, context, &o, &r, err);
+    else
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    out->raised = r.raised;
+    if (st == EBB_OK) {
+        out->text = r.text;
+        out->ranges = r.ranges;
+        out->n_ranges = r.n_ranges;
+        r.text = (ebb_buf){ 0 };
+        r.ranges = NULL;
+        for (size_t i = 0; i < out->n_ranges; i++)
+            out->ranges[i].message = (uint32_t)map[out->ranges[i].message];
+    }
+    ebb_template_result_fini(&r);
+    json_decref(context);
+    free(map);
+    return st;
+}
+
+size_t ebb_rendering_end_of(const ebb_rendering *r, size_t message)
+{
+    for (size_t i = r->n_ranges; i > 0; i--)
+        if (r->ranges[i - 1].message == message)
+            return r->ranges[i - 1].end;
+    return 0;
+}
+
+static bool is_blank_message(const ebb_message *m)
+{
+    for (size_t i = 0; i < m->n_text; i++)
+        if (!strchr(" \t\r\n", m->text[i]) || m->text[i] == '\0')
+            return false;
+    return true;
+}
+
+/* A system message of which the template printed nothing. */
+static bool lost_system(const ebb_render_job *job, const ebb_rendering *r)
+{
+    for (size_t i = 0; i < job->n; i++)
+        if (job->messages[i]->role == EBB_ROLE_SYSTEM && !is_blank_message(job->messages[i]) && ebb_rendering_end_of(r, i) == 0)
+            return true;
+    return false;
+}
+
+static bool can_merge(const ebb_render_job *job)
+{
+    for (size_t i = 0; i < job->n; i++)
+        if (job->messages[i]->role == EBB_ROLE_SYSTEM)
+            return first_user(job) < job->n;
+    return false;
+}
+
+ebb_status ebb_prompt_render_or_merge(const ebb_prompter *p, ebb_render_job *job, ebb_rendering *out, ebb_error *err)
+{
+    ebb_rendering merged;
+    ebb_status st = ebb_prompt_render(p, job, out, err);
+
+    if (!can_merge(job) || !(st == EBB_OK ? lost_system(job, out) : out->raised))
+        return st;
+    job->merge_system = true;
+    if (ebb_prompt_render(p, job, &merged, NULL) == EBB_OK) {
+        ebb_rendering_fini(out);
+        *out = merged;
+        return EBB_OK;
+    }
+    ebb_rendering_fini(&merged);                 /* it was not the system message: the first words count */
+    job->merge_system = false;
+    return st;
+}

@@ -1,0 +1,144 @@
+/* Making a prompter: which template, and what the vocabulary says (prompt.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "prompt/prompt_render.h"
+#include "template/family.h"
+
+/* Text of a token, on the heap; "" for -1.  NULL: out of memory. */
+static char *token_text(const ebb_model *m, ebb_token id)
+{
+    size_t n = id >= 0 ? ebb_model_piece(m, id, true, NULL, 0) : 0;
+    char *s = calloc(1, n + 1);
+
+    if (s && n)
+        ebb_model_piece(m, id, true, s, n);
+    return s;
+}
+
+static bool collect_ends(ebb_prompter *p)
+{
+    ebb_token n = (ebb_token)ebb_model_get_info(p->m)->n_vocab;
+    size_t cap = 0;
+
+    for (ebb_token id = 0; id < n; id++) {
+        char **grown;
+
+        if (!ebb_model_is_eog(p->m, id))
+            continue;
+        grown = ebb_grow(p->ends, p->n_ends, &cap, sizeof *grown);
+        if (!grown)
+            return false;
+        p->ends = grown;
+        p->ends[p->n_ends] = token_text(p->m, id);
+        if (!p->ends[p->n_ends++])
+            return false;
+    }
+    return true;
+}
+
+static bool asks_for_bos(const ebb_model *m)
+{
+    ebb_token ids[4] = { -1 };
+    size_t n;
+
+    return ebb_model_tokenize(m, "", 0, EBB_TOK_BOS, ids, 4, &n, NULL) == EBB_OK && n > 0 && ids[0] == ebb_model_bos(m) &&
+           ids[0] >= 0;
+}
+
+/* The file's template counts if it can render a question and its answer.  A
+ * refusal in words is no failure. */
+static bool template_works(ebb_prompter *p, ebb_error *err)
+{
+    char one[] = "1";
+    const ebb_message user = { .role = EBB_ROLE_USER, .text = one, .n_text = 1 };
+    const ebb_message assistant = { .role = EBB_ROLE_ASSISTANT, .text = one, .n_text = 1 };
+    const ebb_message *const list[] = { &user, &assistant, &user };
+    const ebb_prompt_opts opts = { 0 };
+    ebb_render_job job = { .messages = list, .n = 3, .opts = &opts };
+    ebb_rendering r;
+    bool ok = ebb_prompt_render(p, &job, &r, err) == EBB_OK || r.raised;
+
+    ebb_rendering_fini(&r);
+    return ok;
+}
+
+static ebb_status choose_template(ebb_prompter *p, ebb_error *err)
+{
+    const char *own = ebb_model_template(p->m, NULL);
+    const ebb_template_family *family;
+    char why[80];
+    ebb_error bad = { 0 };
+
+    if (own && ebb_template_compile(own, strlen(own), &p->tpl, &bad) == EBB_OK && template_works(p, &bad)) {
+        snprintf(p->origin, sizeof p->origin, "the file's own template");
+        return EBB_OK;
+    }
+    ebb_template_free(p->tpl);
+    family = ebb_template_family_choose(p->m, why, sizeof why);
+    if (own)
+        snprintf(p->origin, sizeof p->origin, "%s, chosen by %s (the file's own does not work: %.120s)", family->name, why,
+                 bad.msg);
+    else
+        snprintf(p->origin, sizeof p->origin, "%s, chosen by %s (the file has no template)", family->name, why);
+    return ebb_template_compile(family->source, strlen(family->source), &p->tpl, err);
+}
+
+/* All but the template. */
+static ebb_status prompter_init(const ebb_model *m, ebb_prompter **out, ebb_error *err)
+{
+    ebb_prompter *p = *out = calloc(1, sizeof *p);
+
+    if (!p)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the chat template");
+    p->m = m;
+    p->bos = token_text(m, ebb_model_bos(m));
+    p->eos = token_text(m, ebb_model_eos(m));
+    p->adds_bos = asks_for_bos(m);
+    if (!p->bos || !p->eos || !collect_ends(p))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the chat template");
+    return EBB_OK;
+}
+
+static ebb_status free_prompter_on_error(ebb_prompter **p, ebb_status st)
+{
+    if (st != EBB_OK) {
+        ebb_prompter_free(*p);
+        *p = NULL;
+    }
+    return st;
+}
+
+ebb_status ebb_prompter_new(const ebb_model *m, ebb_prompter **out, ebb_error *err)
+{
+    ebb_status st = prompter_init(m, out, err);
+
+    return free_prompter_on_error(out, st == EBB_OK ? choose_template(*out, err) : st);
+}
+
+ebb_status ebb_prompter_new_with(const ebb_model *m, const char *source, size_t n, ebb_prompter **out, ebb_error *err)
+{
+    ebb_status st = prompter_init(m, out, err);
+
+    return free_prompter_on_error(out, st == EBB_OK ? ebb_template_compile(source, n, &(*out)->tpl, err) : st);
+}
+
+void ebb_prompter_free(ebb_prompter *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n_ends; i++)
+        free(p->ends[i]);
+    free(p->ends);
+    free(p->bos);
+    free(p->eos);
+    ebb_template_free(p->tpl);
+    free(p);
+}
+
+const char *ebb_prompter_origin(const ebb_prompter *p)
+{
+    return p->origin;
+}

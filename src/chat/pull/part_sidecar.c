@@ -1,0 +1,87 @@
+/* The sidecar of a part (part_sidecar.h). */
+#include "pull/part_sidecar.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/file.h"
+#include "os/folder.h"
+
+#define MAX_SIDECAR 65536u
+
+ebb_status ebb_pull_sidecar_path(const char *part_path, ebb_buf *out, ebb_error *err)
+{
+    ebb_buf_clear(out);
+    return ebb_buf_addf(out, "%s.json", part_path) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+}
+
+static void read_text(const json_t *root, const char *key, char *out, size_t cap)
+{
+    const char *text = json_string_value(json_object_get(root, key));
+
+    if (text && strlen(text) < cap)
+        memcpy(out, text, strlen(text) + 1);
+}
+
+bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n)
+{
+    ebb_buf path = { 0 }, text = { 0 };
+    json_t *root = NULL, *bytes;
+
+    memset(n, 0, sizeof *n);
+    n->n_bytes = UINT64_MAX;
+    if (ebb_pull_sidecar_path(part_path, &path, NULL) == EBB_OK && ebb_file_slurp(path.data, MAX_SIDECAR, &text, NULL) == EBB_OK)
+        root = json_loadb(ebb_buf_text(&text), text.len, 0, NULL);
+    read_text(root, "command", n->command, sizeof n->command);
+    read_text(root, "sha256", n->sha256, sizeof n->sha256);
+    read_text(root, "etag", n->etag, sizeof n->etag);
+    read_text(root, "modified", n->modified, sizeof n->modified);
+    bytes = json_object_get(root, "bytes");
+    if (json_is_integer(bytes) && json_integer_value(bytes) >= 0)
+        n->n_bytes = (uint64_t)json_integer_value(bytes);
+    json_decref(root);
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&text);
+    return n->command[0] != '\0';
+}
+
+static void write_text(json_t *root, const char *key, const char *text)
+{
+    if (text[0])
+        json_object_set_new(root, key, json_string(text));
+}
+
+ebb_status ebb_pull_sidecar_write(const char *part_path, const ebb_pull_sidecar *n, ebb_error *err)
+{
+    json_t *root = json_object();
+    ebb_buf path = { 0 };
+    char *text;
+    ebb_status st = ebb_pull_sidecar_path(part_path, &path, err);
+
+    write_text(root, "command", n->command);
+    if (n->n_bytes != UINT64_MAX)
+        json_object_set_new(root, "bytes", json_integer((json_int_t)n->n_bytes));
+    write_text(root, "sha256", n->sha256);
+    write_text(root, "etag", n->etag);
+    write_text(root, "modified", n->modified);
+    text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    if (st == EBB_OK && !text)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the sidecar");
+    if (st == EBB_OK)
+        st = ebb_file_replace(path.data, text, strlen(text), err);
+    free(text);
+    json_decref(root);
+    ebb_buf_fini(&path);
+    return st;
+}
+
+void ebb_pull_sidecar_remove(const char *part_path)
+{
+    ebb_buf path = { 0 };
+
+    if (ebb_pull_sidecar_path(part_path, &path, NULL) == EBB_OK)
+        ebb_file_remove(path.data);
+    ebb_buf_fini(&path);
+}

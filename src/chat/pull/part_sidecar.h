@@ -1,0 +1,26 @@
+/* pull/part_sidecar.h - what is remembered beside a file that is under way: NAME.gguf.part.json. */
+#ifndef EBB_PULL_PART_SIDECAR_H
+#define EBB_PULL_PART_SIDECAR_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "ebb/status.h"
+
+typedef struct ebb_pull_sidecar {
+    char     command[1024];      /* that goes on with it */
+    uint64_t n_bytes;            /* of the whole file; UINT64_MAX: unknown */
+    char     sha256[65];         /* ""; so for the next */
+    char     etag[200], modified[64];
+} ebb_pull_sidecar;
+
+/* Replace *out by the sidecar's path.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_pull_sidecar_path(const char *part_path, ebb_buf *out, ebb_error *err);
+/* false: there is none, or it is damaged; *n is then empty. */
+bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n);
+EBB_MUST_CHECK
+ebb_status ebb_pull_sidecar_write(const char *part_path, const ebb_pull_sidecar *n, ebb_error *err);
+void ebb_pull_sidecar_remove(const char *part_path);
+
+#endif

@@ -1,0 +1,228 @@
+/* Reading conversations that other programs wrote (export.h). */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/export.h"
+#include "store/import_priv.h"
+#include "store/title.h"
+
+bool ebb_import_role(const char *name, size_t n, ebb_role *out)
+{
+    static const struct {
+        const char *name;
+        ebb_role    role;
+    } roles[] = {
+        { "system", EBB_ROLE_SYSTEM }, { "developer", EBB_ROLE_SYSTEM }, { "user", EBB_ROLE_USER },
+        { "human", EBB_ROLE_USER }, { "assistant", EBB_ROLE_ASSISTANT }, { "model", EBB_ROLE_ASSISTANT },
+        { "note", EBB_ROLE_NOTE },
+    };
+
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        if (strlen(roles[i].name) == n && memcmp(roles[i].name, name, n) == 0) {
+            *out = roles[i].role;
+            return true;
+        }
+    return false;
+}
+
+static bool import_message(ebb_tree *t, ebb_role role, const char *text, size_t n)
+{
+    ebb_node *node = t->n_nodes < EBB_IMPORT_MESSAGES ? ebb_tree_add(t, ebb_tree_leaf(t), role, text, n) : NULL;
+
+    if (!node)
+        return false;
+    node->m.finish = EBB_FINISH_STOP;
+    return ebb_tree_set_leaf(t, node);
+}
+
+/* -- JSON ------------------------------------------------------------------------------ */
+
+/* A string, or the text parts of an array one after the other. */
+bool ebb_import_content(json_t *content, ebb_buf *out)
+{
+    size_t i;
+    json_t *part;
+
+    if (json_is_string(content))
+        return ebb_buf_add(out, json_string_value(content), json_string_length(content));
+    if (!json_is_array(content))
+        return json_is_null(content) || !content;
+    json_array_foreach(content, i, part) {
+        json_t *text = json_is_string(part) ? part : json_object_get(part, "text");
+        if (json_is_string(text))
+            ebb_buf_add(out, json_string_value(text), json_string_length(text));
+    }
+    return !out->failed;
+}
+
+static ebb_status import_messages(json_t *list, ebb_tree *t, ebb_error *err)
+{
+    ebb_buf text = { 0 };
+    ebb_status st = EBB_OK;
+    size_t i;
+    json_t *m;
+
+    json_array_foreach(list, i, m) {
+        const char *name = json_string_value(json_object_get(m, "role"));
+        ebb_role role;
+
+        if (!name)
+            st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no role", i + 1);
+        else if (!ebb_import_role(name, strlen(name), &role))
+            continue;                            /* tool calls and the like have no place here */
+        ebb_buf_clear(&text);
+        if (st == EBB_OK && !ebb_import_content(json_object_get(m, "content"), &text))
+            st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no text as content", i + 1);
+        if (st == EBB_OK && !import_message(t, role, ebb_buf_text(&text), text.len))
+            st = EBB_FAIL(err, EBB_NOMEM, "no memory for message %zu", i + 1);
+        if (st != EBB_OK)
+            break;
+    }
+    ebb_buf_fini(&text);
+    return st;
+}
+
+/* An object with its messages: OpenAI's, Ollama's, our own. */
+static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    json_t *list = json_object_get(o, "messages"), *reply = json_object_get(o, "message");
+    const char *title = json_string_value(json_object_get(o, "title"));
+    const char *model = json_string_value(json_object_get(o, "model"));
+    ebb_status st = EBB_OK;
+
+    if (title)
+        ebb_title_make(title, strlen(title), f->title, sizeof f->title);
+    if (model)
+        ebb_title_make(model, strlen(model), f->model, sizeof f->model);
+    if (!json_is_array(list) && !json_is_object(reply))
+        return EBB_FAIL(err, EBB_FORMAT, "there is no array of messages in it");
+    if (json_is_array(list))
+        st = import_messages(list, t, err);
+    if (st == EBB_OK && json_is_object(reply)) {
+        json_t *one = json_pack("[O]", reply);
+        st = import_messages(one, t, err);
+        json_decref(one);
+    }
+    return st;
+}
+
+static ebb_status import_conversation(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    if (json_is_array(o))
+        return import_messages(o, t, err);
+    return json_is_object(json_object_get(o, "mapping")) ? ebb_import_mapping(o, f, t, err) : import_object(o, f, t, err);
+}
+
+/* An array of objects that are no messages themselves. */
+static bool is_several(json_t *o)
+{
+    json_t *first = json_array_get(o, 0);
+
+    return json_is_object(first) && !json_object_get(first, "role") &&
+           (json_object_get(first, "messages") || json_object_get(first, "mapping"));
+}
+
+/* -- Markdown and text ------------------------------------------------------------------- */
+
+/* Is the line s[0..n) the head of a message?  "## user" or "user:". */
+static bool is_head(ebb_export_format format, const char *s, size_t n, ebb_role *role)
+{
+    if (format == EBB_EXPORT_MD)
+        return n > 3 && memcmp(s, "## ", 3) == 0 && ebb_import_role(s + 3, n - 3, role);
+    return n > 1 && s[n - 1] == ':' && ebb_import_role(s, n - 1, role);
+}
+
+/* The text between two heads, without the blank line that separates them. */
+static bool say_lines(ebb_export_format format, ebb_tree *t, ebb_role role, const char *from, const char *to)
+{
+    if (format == EBB_EXPORT_MD && from < to && *from == '\n')
+        from++;
+    for (int i = 0; i < 2 && from < to && to[-1] == '\n'; i++)
+        to--;
+    return import_message(t, role, from, (size_t)(to - from));
+}
+
+static ebb_status import_lines(ebb_export_format format, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    const char *p = data, *end = data + n, *from = NULL;
+    ebb_role role = EBB_ROLE_USER, next;
+    bool ok = true;
+
+    while (ok && p < end) {
+        const char *nl = memchr(p, '\n', (size_t)(end - p)), *stop = nl ? nl : end;
+
+        if (is_head(format, p, (size_t)(stop - p), &next)) {
+            ok = !from || say_lines(format, t, role, from, p);
+            role = next;
+            from = nl ? nl + 1 : end;
+        } else if (!from && format == EBB_EXPORT_MD && stop - p > 2 && memcmp(p, "# ", 2) == 0) {
+            ebb_title_make(p + 2, (size_t)(stop - p - 2), f->title, sizeof f->title);
+        }
+        p = nl ? nl + 1 : end;
+    }
+    ok = ok && (!from || say_lines(format, t, role, from, end));
+    return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the conversation");
+}
+
+static void title_from_tree(ebb_session_facts *f, const ebb_tree *t)
+{
+    for (size_t i = 0; i < t->n_path && !f->title[0]; i++)
+        if (t->path[i]->m.role == EBB_ROLE_USER)
+            ebb_title_make(t->path[i]->m.text, t->path[i]->m.n_text, f->title, sizeof f->title);
+}
+
+/* Hand it on if there is something in it; it is empty after. */
+static ebb_status deliver_session(ebb_status st, ebb_session_facts *f, ebb_tree *t, ebb_import_fn *fn, void *arg, size_t *n_done,
+                          ebb_error *err)
+{
+    if (st == EBB_OK && t->n_path) {
+        title_from_tree(f, t);
+        if (!f->title[0])
+            strcpy(f->title, "untitled");
+        st = fn(arg, f, t, err);
+        *n_done += st == EBB_OK;
+    }
+    ebb_session_facts_fini(f);
+    ebb_tree_fini(t);
+    return st;
+}
+
+static ebb_status import_json(const char *name, const char *data, size_t n, ebb_import_fn *fn, void *arg, size_t *n_done, ebb_error *err)
+{
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    json_error_t where;
+    json_t *o = json_loadb(data, n, JSON_ALLOW_NUL, &where), *one;
+    ebb_status st = EBB_OK;
+    size_t i;
+
+    if (!o)
+        return EBB_FAIL(err, EBB_FORMAT, "%.150s: is no JSON: line %d, column %d: %s; conversations are read from .json, .md and .txt files", name,
+                        where.line, where.column, where.text);
+    if (!is_several(o))
+        st = deliver_session(import_conversation(o, &f, &t, err), &f, &t, fn, arg, n_done, err);
+    else
+        json_array_foreach(o, i, one)
+            if (st == EBB_OK)
+                st = deliver_session(import_conversation(one, &f, &t, err), &f, &t, fn, arg, n_done, err);
+    json_decref(o);
+    return st;
+}
+
+ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_import_fn *fn, void *arg, size_t *n_done,
+                          ebb_error *err)
+{
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_export_format format = EBB_EXPORT_JSON;
+    ebb_status st;
+
+    *n_done = 0;
+    ebb_export_format_parse(name, &format);
+    if (format == EBB_EXPORT_JSON)
+        st = import_json(name, data, n, fn, arg, n_done, err);
+    else
+        st = deliver_session(import_lines(format, data, n, &f, &t, err), &f, &t, fn, arg, n_done, err);
+    return st == EBB_OK && *n_done == 0 ? EBB_FAIL(err, EBB_FORMAT, "%s has no messages", name) : st;
+}

@@ -1,0 +1,18 @@
+/* chat/store/import_priv.h - what the readers of other programs' files share: import*.c only. */
+#ifndef EBB_CHAT_IMPORT_PRIV_H
+#define EBB_CHAT_IMPORT_PRIV_H
+#include <jansson.h>
+
+#include "store/export.h"
+
+#define EBB_IMPORT_MESSAGES 1000000u
+
+/* "user", "human", "assistant" ...; false: no role that a conversation here has. */
+bool ebb_import_role(const char *name, size_t n, ebb_role *out);
+/* Append a string, or the text parts of an array one after the other; false: it is neither. */
+bool ebb_import_content(json_t *content, ebb_buf *out);
+/* A conversation of ChatGPT's export: nodes by id, each with its parent.  Errors: FORMAT, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_import_mapping(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err);
+
+#endif

@@ -1,0 +1,95 @@
+/* chat/store/store.h - conversations on disk: one SQLite database of sessions, each a
+ * tree of messages with their token ids.
+ *
+ * What is saved stands: a save is one transaction, so after a crash at any
+ * moment the database holds all of it or nothing of it.  Several processes may
+ * use the same database; two that talk in the same session make two branches
+ * of its tree.  A database that is locked, read-only, full, damaged or of a newer
+ * program gives an error of one line, and the tree in memory is as it was.
+ *
+ * The schema is in docs/FORMATS.md.  Calls of one store come from one thread. */
+#ifndef EBB_CHAT_STORE_H
+#define EBB_CHAT_STORE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "conversation/chat.h"
+#include "ebb/status.h"
+#include "tree/tree.h"
+
+typedef struct ebb_store ebb_store;
+
+/* path NULL: $XDG_STATE_HOME/ebb/sessions.db; the directory (0700) and the file (0600)
+ * are made.  ":memory:" is a database that ends with the process.  A file that
+ * cannot be written opens all the same and can be read.
+ * Errors: BUSY (locked), FORMAT (damaged, no database), UNSUPPORTED (of a newer
+ * program), IO, NOTFOUND, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err);
+void ebb_store_close(ebb_store *s);              /* NULL is fine */
+const char *ebb_store_path(const ebb_store *s);
+bool ebb_store_is_readonly(const ebb_store *s);
+
+/* What is known of a session beside its messages.  A zeroed one is new. */
+typedef struct ebb_session_facts {
+    int64_t id;                  /* 0: not in the store */
+    char    name[128];           /* given by the user; "": none */
+    char    title[128];          /* made from the first question */
+    char    model[96];           /* who answered last */
+    int64_t pinned_ms;           /* the date that templates see, Unix time; 0: none yet */
+    char   *settings;            /* JSON object, NULL: none; owned by these facts */
+} ebb_session_facts;
+void ebb_session_facts_fini(ebb_session_facts *f);
+/* The given name, else the title. */
+const char *ebb_session_facts_label(const ebb_session_facts *f);
+
+/* Write the facts, the leaf and every dirty message.  New messages and a new
+ * session get their numbers.  If another process has deleted the session, it is
+ * written whole, as a new one; messages that another one took back are written again where these need them.  With `durable` it also survives a loss
+ * of power, at the price of a sync, and waits longer for a lock.  On failure
+ * nothing was changed, here or there; USAGE: another session has this name. */
+EBB_MUST_CHECK
+ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable, ebb_error *err);
+/* Remove a message that has no children (none is fine).  BUSY: another program has said something below it; it stays. */
+EBB_MUST_CHECK
+ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *err);
+/* Fill *f and *t, which must be empty, and stand at the saved leaf.  On failure both are empty. */
+EBB_MUST_CHECK
+ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t, ebb_error *err);
+
+/* Append the text of the message where the session stands, as it is saved by now, to *text; *message: which one, 0: none. */
+EBB_MUST_CHECK
+ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text, ebb_error *err);
+
+/* The session with this given name, else title, else number.  NOTFOUND names what there is to do. */
+EBB_MUST_CHECK
+ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err);
+/* The one changed last; NOTFOUND if there is none. */
+EBB_MUST_CHECK
+ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err);
+/* Newest first; *out is free()d by the caller. */
+EBB_MUST_CHECK
+ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_error *err);
+/* USAGE if another session has this name. */
+EBB_MUST_CHECK
+ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err);
+
+/* A message that has all the words looked for, each perhaps as the beginning of a longer one. */
+typedef struct ebb_store_hit {
+    int64_t  session, message, created_ms;
+    ebb_role role;
+    char     name[128];          /* of the session */
+    char     snippet[256];       /* around the first hits, which stand between these: */
+} ebb_store_hit;
+#define EBB_HIT_BEGIN '\x02'
+#define EBB_HIT_END   '\x03'
+/* Newest first, at most `limit`; finished messages only.  *out is free()d by the caller. */
+EBB_MUST_CHECK
+ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
+                            ebb_store_hit **out, size_t *n, ebb_error *err);
+
+#endif

@@ -1,0 +1,124 @@
+/* Opening the store (store.h). */
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "os/file.h"
+#include "os/paths.h"
+#include "store/store_sql.h"
+
+/* The file is made here so that it is 0600; SQLite gives its companions the same mode. */
+static ebb_status make_database_file(const char *path, ebb_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    int fd;
+    ebb_status st = EBB_OK;
+
+    if (slash && slash != path) {
+        char *dir = strndup(path, (size_t)(slash - path));
+        if (!dir)
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+        st = ebb_file_mkdirs(dir, err);
+        free(dir);
+    }
+    if (st == EBB_OK && ebb_file_open(path, EBB_FILE_UPDATE, &fd, err) == EBB_OK) {
+        ebb_file_close(fd);
+        return EBB_OK;
+    }
+    /* It may still be there and readable. */
+    if (ebb_file_open(path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
+        return st == EBB_OK ? EBB_IO : st;
+    ebb_file_close(fd);
+    return EBB_OK;
+}
+
+/* SQLite's defaults are not ours: wait for locks, check references, keep readers free of writers. */
+static ebb_status configure_database(ebb_store *s, ebb_error *err)
+{
+    int rc;
+
+    sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    rc = ebb_store_run(s, "PRAGMA foreign_keys = ON", "");
+    s->is_readonly = sqlite3_db_readonly(s->db, "main") == 1;
+    if (rc == SQLITE_OK && !s->is_readonly)
+        rc = ebb_store_run(s, "PRAGMA journal_mode = WAL", "");
+    if ((rc & 0xff) == SQLITE_READONLY) {
+        s->is_readonly = true;
+        rc = SQLITE_OK;
+    }
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    return ebb_store_migrate(s, err);
+}
+
+static char *default_path(ebb_error *err)
+{
+    ebb_buf b = { 0 };
+
+    if (ebb_path_in(EBB_DIR_STATE, "sessions.db", &b, err) == EBB_OK)
+        return ebb_buf_take(&b);
+    ebb_buf_fini(&b);
+    return NULL;
+}
+
+ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err)
+{
+    ebb_store *s = calloc(1, sizeof *s);
+    ebb_error why = { .code = EBB_NOMEM, .msg = "no memory for the session database" };
+    bool in_memory = path && strcmp(path, ":memory:") == 0;
+    ebb_status st = EBB_NOMEM;
+    int rc;
+
+    *out = NULL;
+    if (!s || !(s->path = path ? strdup(path) : default_path(&why))) {
+        st = why.code;
+        goto fail;
+    }
+    st = in_memory ? EBB_OK : make_database_file(s->path, &why);
+    if (st != EBB_OK)
+        goto fail;
+    rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    st = rc == SQLITE_OK ? configure_database(s, &why) : ebb_store_fail(s, rc, &why);
+    if (st != EBB_OK)
+        goto fail;
+    *out = s;
+    return EBB_OK;
+fail:
+    if (err)
+        *err = why;
+    ebb_store_close(s);
+    return st;
+}
+
+void ebb_store_close(ebb_store *s)
+{
+    if (!s)
+        return;
+    sqlite3_close(s->db);
+    free(s->path);
+    free(s);
+}
+
+const char *ebb_store_path(const ebb_store *s)
+{
+    return s->path;
+}
+
+bool ebb_store_is_readonly(const ebb_store *s)
+{
+    return s->is_readonly;
+}
+
+void ebb_session_facts_fini(ebb_session_facts *f)
+{
+    free(f->settings);
+    *f = (ebb_session_facts){ 0 };
+}
+
+const char *ebb_session_facts_label(const ebb_session_facts *f)
+{
+    return f->name[0] ? f->name : f->title;
+}

@@ -1,0 +1,133 @@
+/* Looking over all sessions (store.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "store/store_sql.h"
+
+/* The first column of the first row; NOTFOUND without a message if there is none. */
+static ebb_status first_value(ebb_store *s, sqlite3_stmt *q, int64_t *out, ebb_error *err)
+{
+    int rc = sqlite3_step(q);
+
+    if (rc == SQLITE_ROW)
+        *out = sqlite3_column_int64(q, 0);
+    sqlite3_finalize(q);
+    if (rc == SQLITE_ROW)
+        return EBB_OK;
+    return rc == SQLITE_DONE ? EBB_NOTFOUND : ebb_store_fail(s, rc, err);
+}
+
+static int64_t parse_session_id(const char *name)
+{
+    char *end;
+    long long n = strtoll(name, &end, 10);
+
+    return *name && *end == '\0' && n > 0 ? n : 0;
+}
+
+ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE name = ?1 OR title = ?1 OR id = ?2"
+                               " ORDER BY name IS ?1 DESC, title = ?1 DESC, updated_ms DESC, id DESC LIMIT 1",
+                               "ti", name, parse_session_id(name));
+    ebb_status st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
+
+    return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list or `ebb sessions list` shows all", name) : st;
+}
+
+ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions ORDER BY updated_ms DESC, id DESC LIMIT 1", "");
+    ebb_status st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
+
+    return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session yet") : st;
+}
+
+ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT m.id, m.text FROM sessions AS s JOIN messages AS m ON m.id = s.leaf WHERE s.id = ?",
+                               "i", session);
+    bool ok = true;
+
+    *message = 0;
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW) {
+        *message = sqlite3_column_int64(q, 0);
+        ok = ebb_buf_add(text, sqlite3_column_text(q, 1), (size_t)sqlite3_column_bytes(q, 1));
+    }
+    sqlite3_finalize(q);
+    if (!ok)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
+}
+
+ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    ebb_session_row *rows = NULL;
+    size_t cap = 0;
+    int rc = ebb_store_prepare(s, &q, "SELECT s.id, coalesce(s.name, s.title), s.model, s.updated_ms, count(m.n_ids),"
+                               " coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0) FROM sessions AS s LEFT JOIN messages AS m ON m.session = s.id"
+                               " GROUP BY s.id ORDER BY s.updated_ms DESC, s.id DESC", "");
+
+    *out = NULL;
+    *n = 0;
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
+        ebb_session_row *p = ebb_grow(rows, *n, &cap, sizeof *p);
+        if (!p) {
+            rc = SQLITE_NOMEM;
+            break;
+        }
+        rows = p;
+        p += (*n)++;
+        p->id = sqlite3_column_int64(q, 0);
+        ebb_store_text(q, 1, p->name, sizeof p->name);
+        ebb_store_text(q, 2, p->model, sizeof p->model);
+        p->updated_ms = sqlite3_column_int64(q, 3);
+        p->n_messages = (uint32_t)sqlite3_column_int64(q, 4);
+        p->n_tokens = (uint32_t)sqlite3_column_int64(q, 5);
+    }
+    sqlite3_finalize(q);
+    if (rc != SQLITE_DONE) {
+        free(rows);
+        *n = 0;
+        return ebb_store_fail(s, rc, err);
+    }
+    *out = rows;
+    return EBB_OK;
+}
+
+/* OK if a statement changed this session, NOTFOUND if there is none. */
+static ebb_status check_session_changed(ebb_store *s, int rc, int64_t session, ebb_error *err)
+{
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    if (sqlite3_changes(s->db) == 0)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no session %lld", (long long)session);
+    return EBB_OK;
+}
+
+ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err)
+{
+    int rc;
+
+    if (s->is_readonly)
+        return ebb_store_fail(s, SQLITE_READONLY, err);
+    rc = ebb_store_run(s, "UPDATE sessions SET name = ? WHERE id = ?", "ti", name, session);
+    return check_session_changed(s, rc, session, err);
+}
+
+ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err)
+{
+    if (s->is_readonly)
+        return ebb_store_fail(s, SQLITE_READONLY, err);
+    return check_session_changed(s, ebb_store_run(s, "DELETE FROM sessions WHERE id = ?", "i", session), session, err);
+}

@@ -1,0 +1,318 @@
+/* Writing and reading one session (store.h). */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/store_sql.h"
+
+/* A message that got its number in a save under way, and what it was before. */
+typedef struct numbered {
+    ebb_node *node;
+    int64_t   old_id;
+} numbered;
+
+/* One save: what must be taken back if it fails. */
+typedef struct save_job {
+    ebb_store         *s;
+    ebb_session_facts *f;
+    ebb_tree          *t;
+    int64_t            old_session;
+    numbered          *done;
+    size_t             n_done;
+    bool               has_news;     /* some message is dirty */
+} save_job;
+
+/* Ids as the store keeps them; the same memory on little-endian machines. */
+static void swap_ids(int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)le32toh((uint32_t)ids[i]);
+}
+
+static void assign_row_id(save_job *v, ebb_node *node, int64_t id)
+{
+    v->done[v->n_done++] = (numbered){ node, node->m.id };
+    ebb_node_set_id(node, id);
+}
+
+/* The session's row.  One that another process deleted is begun anew, and all
+ * its messages with it. */
+static int save_facts(save_job *v)
+{
+    ebb_session_facts *f = v->f;
+    int64_t now = ebb_clock_unix_ms();
+    int rc;
+
+    if (f->id) {
+        rc = ebb_store_run(v->s, "UPDATE sessions SET title = ?2, model = ?3, pinned_ms = ?4, settings = ?5,"
+                           " updated_ms = iif(?6, ?7, updated_ms) WHERE id = ?1", "ittitii", f->id, f->title, f->model,
+                           f->pinned_ms, f->settings, (int64_t)v->has_news, now);
+        if (rc != SQLITE_OK || sqlite3_changes(v->s->db) > 0)
+            return rc;
+        for (size_t i = 0; i < v->t->n_nodes; i++) {
+            v->t->nodes[i]->is_dirty = true;
+            assign_row_id(v, v->t->nodes[i], --v->t->last_memory_id);
+        }
+        v->n_done = 0;                           /* those rows are gone: nothing to return to */
+        v->old_session = 0;
+    }
+    rc = ebb_store_run(v->s, "INSERT INTO sessions (name, title, model, pinned_ms, settings, created_ms, updated_ms)"
+                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)", "tttiti", f->name[0] ? f->name : NULL, f->title, f->model,
+                       f->pinned_ms, f->settings, now);
+    if (rc == SQLITE_OK)
+        f->id = sqlite3_last_insert_rowid(v->s->db);
+    return rc;
+}
+
+static int insert_row(save_job *v, ebb_node *node)
+{
+    ebb_message *m = &node->m;
+    ebb_turn_stats *c = &m->turn_stats;
+    char *truncation = ebb_truncation_json(&m->truncation), *sample_records = ebb_sample_records_json(m);
+    int rc = ebb_store_run(v->s, "INSERT INTO messages (session, parent, role, finish, pinned, text, ids, n_ids, ids_model,"
+                           " created_ms, model, n_prompt, n_reused, n_reused_disk, n_computed, n_generated,"
+                           " prefill_s, decode_s, n_ahead, n_guessed, left_out, draws)"
+                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                           "iiiiisbibitiiiiiddiitt", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
+                           (int64_t)m->pinned, m->text, m->n_text, (const void *)m->ids, m->n_ids * sizeof *m->ids,
+                           (int64_t)m->n_ids, (const void *)m->ids_model, sizeof m->ids_model, m->created_ms, m->model,
+                           (int64_t)c->n_prompt, (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
+                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early, (int64_t)c->n_accepted, truncation, sample_records);
+
+    free(truncation);
+    free(sample_records);
+    if (rc == SQLITE_OK)
+        assign_row_id(v, node, sqlite3_last_insert_rowid(v->s->db));
+    return rc;
+}
+
+static int update_message(save_job *v, const ebb_message *m)
+{
+    const ebb_turn_stats *c = &m->turn_stats;
+    char *truncation = ebb_truncation_json(&m->truncation), *sample_records = ebb_sample_records_json(m);
+    int rc = ebb_store_run(v->s, "UPDATE messages SET finish = ?, pinned = ?, text = ?, ids = ?, n_ids = ?, ids_model = ?,"
+                         " model = ?, n_prompt = ?, n_reused = ?, n_reused_disk = ?, n_computed = ?, n_generated = ?,"
+                         " prefill_s = ?, decode_s = ?, n_ahead = ?, n_guessed = ?, left_out = ?, draws = ? WHERE id = ?",
+                         "iisbibtiiiiiddiitti", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
+                         (const void *)m->ids, m->n_ids * sizeof *m->ids, (int64_t)m->n_ids,
+                         (const void *)m->ids_model, sizeof m->ids_model, m->model, (int64_t)c->n_prompt,
+                         (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
+                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early, (int64_t)c->n_accepted, truncation, sample_records, m->id);
+
+    free(truncation);
+    free(sample_records);
+    return rc;
+}
+
+/* What it hangs below may be gone: another program took back a message that this one has seen. */
+static int insert_message(save_job *v, ebb_node *node)
+{
+    int rc = insert_row(v, node);
+
+    if (rc != SQLITE_CONSTRAINT || sqlite3_extended_errcode(v->s->db) != SQLITE_CONSTRAINT_FOREIGNKEY || !node->parent)
+        return rc;
+    swap_ids(node->parent->m.ids, node->parent->m.n_ids);
+    rc = insert_message(v, node->parent);
+    swap_ids(node->parent->m.ids, node->parent->m.n_ids);
+    return rc == SQLITE_OK ? insert_row(v, node) : rc;
+}
+
+static int save_message(save_job *v, ebb_node *node)
+{
+    int rc = SQLITE_OK;
+    bool is_there;
+
+    swap_ids(node->m.ids, node->m.n_ids);
+    if (node->m.id > 0)
+        rc = update_message(v, &node->m);
+    is_there = node->m.id > 0 && sqlite3_changes(v->s->db) > 0;
+    if (rc == SQLITE_OK && !is_there)
+        rc = insert_message(v, node);
+    swap_ids(node->m.ids, node->m.n_ids);
+    return rc;
+}
+
+static int save_all(save_job *v)
+{
+    ebb_node *leaf;
+    int rc = save_facts(v);
+
+    for (size_t i = 0; rc == SQLITE_OK && i < v->t->n_nodes; i++)
+        if (v->t->nodes[i]->is_dirty)
+            rc = save_message(v, v->t->nodes[i]);
+    leaf = ebb_tree_leaf(v->t);
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(v->s, "UPDATE sessions SET leaf = nullif(?, 0) WHERE id = ?", "ii",
+                           leaf ? leaf->m.id : 0, v->f->id);
+    return rc == SQLITE_OK ? ebb_store_run(v->s, "COMMIT", "") : rc;
+}
+
+static void rollback_save(save_job *v)
+{
+    sqlite3_exec(v->s->db, "ROLLBACK", NULL, NULL, NULL);
+    for (size_t i = v->n_done; i-- > 0;)
+        ebb_node_set_id(v->done[i].node, v->done[i].old_id);
+    v->f->id = v->old_session;
+}
+
+static bool has_dirty(const ebb_tree *t)
+{
+    for (size_t i = t->n_nodes; i-- > 0;)
+        if (t->nodes[i]->is_dirty)
+            return true;
+    return false;
+}
+
+ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable, ebb_error *err)
+{
+    save_job v = { .s = s, .f = f, .t = t, .old_session = f->id, .has_news = has_dirty(t) };
+    ebb_status st = EBB_OK;
+    int rc;
+
+    if (s->is_readonly)
+        return ebb_store_fail(s, SQLITE_READONLY, err);
+    v.done = calloc(t->n_nodes + 1, sizeof *v.done);
+    if (!v.done)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory to save the session");
+    sqlite3_busy_timeout(s->db, durable && !s->is_impatient ? EBB_STORE_PATIENCE_MS : EBB_STORE_HASTE_MS);
+    rc = ebb_store_run(s, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", "");
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "BEGIN IMMEDIATE", "");
+    if (rc == SQLITE_OK)
+        rc = save_all(&v);
+    if (rc != SQLITE_OK) {
+        st = ebb_store_fail(s, rc, err);
+        rollback_save(&v);
+    }
+    s->is_impatient = st == EBB_BUSY;
+    sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
+    for (size_t i = 0; st == EBB_OK && i < t->n_nodes; i++)
+        t->nodes[i]->is_dirty = false;
+    free(v.done);
+    return st;
+}
+
+ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *err)
+{
+    int rc = ebb_store_run(s, "DELETE FROM messages WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM messages WHERE parent = ?1)", "i", message);
+    sqlite3_stmt *q = NULL;
+
+    if (rc == SQLITE_OK && sqlite3_changes(s->db) > 0)
+        return EBB_OK;
+    if (rc == SQLITE_OK)
+        rc = ebb_store_prepare(s, &q, "SELECT 1 FROM messages WHERE id = ?", "i", message);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(q);
+    sqlite3_finalize(q);
+    if (rc == SQLITE_ROW)
+        return EBB_FAIL(err, EBB_BUSY, "another program has gone on below message %lld", (long long)message);
+    return rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
+}
+
+/* -- Reading ------------------------------------------------------------------- */
+
+static ebb_status load_facts(ebb_store *s, int64_t session, ebb_session_facts *f, int64_t *leaf, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT coalesce(name, ''), title, model, pinned_ms, settings, coalesce(leaf, 0)"
+                               " FROM sessions WHERE id = ?", "i", session);
+
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW) {
+        const char *settings = (const char *)sqlite3_column_text(q, 4);
+
+        f->id = session;
+        ebb_store_text(q, 0, f->name, sizeof f->name);
+        ebb_store_text(q, 1, f->title, sizeof f->title);
+        ebb_store_text(q, 2, f->model, sizeof f->model);
+        f->pinned_ms = sqlite3_column_int64(q, 3);
+        f->settings = settings ? strdup(settings) : NULL;
+        *leaf = sqlite3_column_int64(q, 5);
+    }
+    sqlite3_finalize(q);
+    if (rc == SQLITE_DONE)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no session %lld", (long long)session);
+    return rc == SQLITE_ROW ? EBB_OK : ebb_store_fail(s, rc, err);
+}
+
+static void load_turn_stats(sqlite3_stmt *q, int at, ebb_turn_stats *c)
+{
+    c->n_prompt = (uint32_t)sqlite3_column_int64(q, at);
+    c->n_reused = (uint32_t)sqlite3_column_int64(q, at + 1);
+    c->n_reused_disk = (uint32_t)sqlite3_column_int64(q, at + 2);
+    c->n_computed = (uint32_t)sqlite3_column_int64(q, at + 3);
+    c->n_generated = (uint32_t)sqlite3_column_int64(q, at + 4);
+    c->prefill_s = sqlite3_column_double(q, at + 5);
+    c->decode_s = sqlite3_column_double(q, at + 6);
+    c->n_prefilled_early = (uint32_t)sqlite3_column_int64(q, at + 7);
+    c->n_accepted = (uint32_t)sqlite3_column_int64(q, at + 8);
+}
+
+static bool load_message(sqlite3_stmt *q, ebb_tree *t)
+{
+    int64_t parent_id = sqlite3_column_int64(q, 1);
+    ebb_node *parent = parent_id ? ebb_tree_find(t, parent_id) : NULL;
+    const char *text = sqlite3_column_blob(q, 5), *model = (const char *)sqlite3_column_text(q, 9);
+    size_t n_text = (size_t)sqlite3_column_bytes(q, 5);
+    ebb_role role = (ebb_role)ebb_store_in_range(sqlite3_column_int(q, 2), EBB_ROLE_ASSISTANT, EBB_ROLE_NOTE);
+    ebb_node *node = ebb_tree_add(t, parent, role, text, n_text);
+    uint8_t ids_model[16] = { 0 };
+
+    if (!node)
+        return false;
+    ebb_node_set_id(node, sqlite3_column_int64(q, 0));
+    node->m.finish = (ebb_finish)ebb_store_in_range(sqlite3_column_int(q, 3), EBB_FINISH_ERROR, EBB_FINISH_ERROR);
+    node->m.pinned = sqlite3_column_int(q, 4) != 0;
+    node->m.created_ms = sqlite3_column_int64(q, 8);
+    node->m.model = model ? strdup(model) : NULL;
+    load_turn_stats(q, 10, &node->m.turn_stats);
+    if (role == EBB_ROLE_NOTE)
+        ebb_truncation_parse((const char *)sqlite3_column_text(q, 19), &node->m.truncation);
+    if (!ebb_sample_records_parse((const char *)sqlite3_column_text(q, 20), &node->m))
+        return false;
+    if (sqlite3_column_bytes(q, 7) == sizeof ids_model)
+        memcpy(ids_model, sqlite3_column_blob(q, 7), sizeof ids_model);
+    if (!ebb_node_set_ids(node, sqlite3_column_blob(q, 6), (size_t)sqlite3_column_bytes(q, 6) / sizeof(int32_t), ids_model))
+        return false;
+    swap_ids(node->m.ids, node->m.n_ids);
+    node->is_dirty = false;
+    return true;
+}
+
+static ebb_status load_messages(ebb_store *s, int64_t session, ebb_tree *t, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    ebb_status st = EBB_OK;
+    int rc = ebb_store_prepare(s, &q, "SELECT id, parent, role, finish, pinned, text, ids, ids_model, created_ms, model,"
+                               " n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s, n_ahead,"
+                               " n_guessed, left_out, draws FROM messages WHERE session = ? ORDER BY id", "i", session);
+
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    while (st == EBB_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
+        if (!load_message(q, t))
+            st = EBB_FAIL(err, EBB_NOMEM, "no memory for session %lld", (long long)session);
+    if (st == EBB_OK && rc != SQLITE_DONE)
+        st = ebb_store_fail(s, rc, err);
+    sqlite3_finalize(q);
+    return st;
+}
+
+ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    int64_t leaf = 0;
+    ebb_status st = load_facts(s, session, f, &leaf, err);
+
+    if (st == EBB_OK)
+        st = load_messages(s, session, t, err);
+    if (st == EBB_OK && leaf && !ebb_tree_set_leaf(t, ebb_tree_find(t, leaf)))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for session %lld", (long long)session);
+    if (st != EBB_OK) {
+        ebb_session_facts_fini(f);
+        ebb_tree_fini(t);
+    }
+    return st;
+}

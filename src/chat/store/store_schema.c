@@ -1,0 +1,108 @@
+/* The schema and its history: script i brings a database from version i to i + 1. */
+#include "store/store_sql.h"
+
+static const char *const scripts[] = {
+    "CREATE TABLE sessions ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " name TEXT UNIQUE,"                         /* given by the user */
+    " title TEXT NOT NULL,"                      /* from the first question */
+    " model TEXT NOT NULL,"
+    " pinned_ms INTEGER NOT NULL,"
+    " leaf INTEGER,"                             /* message where it stands; NULL: before the first */
+    " settings TEXT,"                            /* JSON object */
+    " created_ms INTEGER NOT NULL,"
+    " updated_ms INTEGER NOT NULL);"
+    "CREATE INDEX sessions_by_time ON sessions (updated_ms);"
+
+    "CREATE TABLE messages ("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,"
+    " parent INTEGER REFERENCES messages (id) ON DELETE CASCADE,"
+    " role INTEGER NOT NULL,"                    /* 0 system, 1 user, 2 assistant, 3 note */
+    " finish INTEGER NOT NULL,"                  /* 0 under way, 1 stop, 2 length, 3 cancelled, 4 error */
+    " pinned INTEGER NOT NULL,"
+    " text TEXT NOT NULL,"
+    " ids BLOB NOT NULL,"                        /* int32, little-endian */
+    " n_ids INTEGER NOT NULL,"
+    " ids_model BLOB NOT NULL,"                  /* fingerprint of the model the ids belong to */
+    " created_ms INTEGER NOT NULL,"
+    " model TEXT,"
+    " n_prompt INTEGER NOT NULL, n_reused INTEGER NOT NULL, n_reused_disk INTEGER NOT NULL,"
+    " n_computed INTEGER NOT NULL, n_generated INTEGER NOT NULL,"
+    " prefill_s REAL NOT NULL, decode_s REAL NOT NULL);"
+    "CREATE INDEX messages_by_session ON messages (session);"
+    "CREATE INDEX messages_by_parent ON messages (parent);"
+    "CREATE INDEX messages_tokens ON messages (session, n_ids);"
+
+    /* Finished messages are searched; an answer under way would be indexed anew each second. */
+    "CREATE VIRTUAL TABLE search USING fts5 (text, content='messages', content_rowid='id',"
+    " tokenize='unicode61 remove_diacritics 2', prefix='2 3 4');"
+    "CREATE TRIGGER search_insert AFTER INSERT ON messages WHEN new.finish <> 0 BEGIN"
+    " INSERT INTO search (rowid, text) VALUES (new.id, new.text); END;"
+    "CREATE TRIGGER search_delete AFTER DELETE ON messages WHEN old.finish <> 0 BEGIN"
+    " INSERT INTO search (search, rowid, text) VALUES ('delete', old.id, old.text); END;"
+    "CREATE TRIGGER search_leave AFTER UPDATE OF text, finish ON messages"
+    " WHEN old.finish <> 0 AND (new.finish = 0 OR new.text IS NOT old.text) BEGIN"
+    " INSERT INTO search (search, rowid, text) VALUES ('delete', old.id, old.text); END;"
+    "CREATE TRIGGER search_enter AFTER UPDATE OF text, finish ON messages"
+    " WHEN new.finish <> 0 AND (old.finish = 0 OR new.text IS NOT old.text) BEGIN"
+    " INSERT INTO search (rowid, text) VALUES (new.id, new.text); END;",
+
+    /* left_out: JSON object, of a note */
+    "ALTER TABLE messages ADD COLUMN left_out TEXT; ALTER TABLE messages ADD COLUMN n_ahead INTEGER NOT NULL DEFAULT 0;",
+
+    "ALTER TABLE messages ADD COLUMN n_guessed INTEGER NOT NULL DEFAULT 0;",
+
+    /* JSON array, of an answer */
+    "ALTER TABLE messages ADD COLUMN draws TEXT;",
+};
+
+enum { N_SCRIPTS = sizeof scripts / sizeof scripts[0] };
+
+static int read_version(ebb_store *s, int *version)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "PRAGMA user_version", "");
+
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(q);
+    *version = sqlite3_column_int(q, 0);
+    sqlite3_finalize(q);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+/* The version is read again under the lock: another process may be faster. */
+static int apply_migrations(ebb_store *s)
+{
+    int version = 0, rc = ebb_store_run(s, "BEGIN IMMEDIATE", "");
+
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = read_version(s, &version);
+    for (; rc == SQLITE_OK && version < N_SCRIPTS; version++) {
+        char pragma[40];
+
+        sqlite3_snprintf(sizeof pragma, pragma, "PRAGMA user_version = %d", version + 1);
+        rc = sqlite3_exec(s->db, scripts[version], NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+            rc = ebb_store_run(s, pragma, "");
+    }
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "COMMIT", "");
+    if (rc != SQLITE_OK)
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
+ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err)
+{
+    int version = 0, rc = read_version(s, &version);
+
+    if (rc == SQLITE_OK && version > N_SCRIPTS)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s was written by a newer ebb (version %d of the format, this one knows %d)",
+                        s->path, version, N_SCRIPTS);
+    if (rc == SQLITE_OK && version < N_SCRIPTS)
+        rc = apply_migrations(s);
+    return rc == SQLITE_OK ? EBB_OK : ebb_store_fail(s, rc, err);
+}

@@ -1,0 +1,125 @@
+/* Statements and errors of SQLite (store/store_sql.h). */
+#include "store/store_sql.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+static bool is_full(const ebb_store *s, int rc)
+{
+    int why = (rc & 0xff) == SQLITE_IOERR && s->db ? sqlite3_system_errno(s->db) : 0;
+
+    return (rc & 0xff) == SQLITE_FULL || why == ENOSPC || why == EDQUOT;
+}
+
+ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
+{
+    if (is_full(s, rc))
+        return EBB_FAIL(err, EBB_IO, "%s cannot grow: the disk is full; free some room there", s->path);
+    if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
+        return EBB_FAIL(err, EBB_USAGE, "there is already a session of that name; choose another one");
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return EBB_FAIL(err, EBB_BUSY, "%s is locked by another program", s->path);
+    case SQLITE_READONLY:
+        return EBB_FAIL(err, EBB_IO, "%s cannot be written: it is read-only", s->path);
+    case SQLITE_NOTADB:
+        return EBB_FAIL(err, EBB_FORMAT, "%s is no session database; move it away to begin a new one", s->path);
+    case SQLITE_CORRUPT:
+        return EBB_FAIL(err, EBB_FORMAT, "%s is damaged; move it away to begin a new one", s->path);
+    case SQLITE_NOMEM:
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the session database");
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+        return EBB_FAIL(err, EBB_IO, "%s cannot be opened", s->path);
+    default:
+        return EBB_FAIL(err, EBB_IO, "%s: %s", s->path, s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc));
+    }
+}
+
+static int bind_all(sqlite3_stmt *q, const char *types, va_list ap)
+{
+    int rc = SQLITE_OK;
+
+    for (int i = 1; *types && rc == SQLITE_OK; i++, types++) {
+        if (*types == 'i')
+            rc = sqlite3_bind_int64(q, i, va_arg(ap, int64_t));
+        else if (*types == 'd')
+            rc = sqlite3_bind_double(q, i, va_arg(ap, double));
+        else if (*types == 't')
+            rc = sqlite3_bind_text(q, i, va_arg(ap, const char *), -1, SQLITE_STATIC);
+        else {
+            const void *p = va_arg(ap, const void *);
+            size_t n = va_arg(ap, size_t);
+            rc = *types == 'b' ? sqlite3_bind_blob64(q, i, n ? p : "", n, SQLITE_STATIC)
+                               : sqlite3_bind_text64(q, i, n ? p : "", n, SQLITE_STATIC, SQLITE_UTF8);
+        }
+    }
+    return rc;
+}
+
+static int prepare_bound(ebb_store *s, sqlite3_stmt **out, const char *sql, const char *types, va_list ap)
+{
+    int rc = sqlite3_prepare_v2(s->db, sql, -1, out, NULL);
+
+    if (rc == SQLITE_OK)
+        rc = bind_all(*out, types, ap);
+    if (rc != SQLITE_OK) {
+        sqlite3_finalize(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+int ebb_store_prepare(ebb_store *s, sqlite3_stmt **out, const char *sql, const char *types, ...)
+{
+    va_list ap;
+    int rc;
+
+    va_start(ap, types);
+    rc = prepare_bound(s, out, sql, types, ap);
+    va_end(ap);
+    return rc;
+}
+
+int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...)
+{
+    sqlite3_stmt *q;
+    va_list ap;
+    int rc;
+
+    va_start(ap, types);
+    rc = prepare_bound(s, &q, sql, types, ap);
+    va_end(ap);
+    if (rc != SQLITE_OK)
+        return rc;
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW)
+        ;
+    sqlite3_finalize(q);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+void ebb_store_text(sqlite3_stmt *q, int column, char *out, size_t cap)
+{
+    const char *text = (const char *)sqlite3_column_text(q, column);
+    size_t n = (size_t)sqlite3_column_bytes(q, column), at = 0;
+    uint32_t cp;
+
+    while (text && at < n) {
+        size_t step = ebb_utf8_decode(text + at, n - at, &cp);
+        if (step == 0 || at + step >= cap)
+            break;
+        at += step;
+    }
+    if (at)
+        memcpy(out, text, at);
+    out[at] = '\0';
+}
+
+int ebb_store_in_range(int value, int usual, int last)
+{
+    return value < 0 || value > last ? usual : value;
+}

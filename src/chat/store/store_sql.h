@@ -1,0 +1,47 @@
+/* chat/store/store_sql.h - the store's own door to SQLite: store*.c and its tests only. */
+#ifndef EBB_CHAT_STORE_SQL_H
+#define EBB_CHAT_STORE_SQL_H
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "store/store.h"
+
+struct ebb_store {
+    sqlite3 *db;
+    char    *path;
+    bool     is_readonly;
+    bool     is_impatient;       /* the last save met a lock: do not hold the user up again */
+};
+
+#define EBB_STORE_PATIENCE_MS 800    /* to wait for a lock; longer than any save of ours takes */
+#define EBB_STORE_HASTE_MS      50   /* likewise, where the next save will try again */
+
+/* Fill *err for the SQLite code `rc`: what the user can understand and do. */
+ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err);
+
+/* A prepared statement whose parameters are bound from the arguments: i int64_t,
+ * d double, t const char * (NULL allowed); with a size_t after the pointer: s text, b blob.  The
+ * bytes must stay valid until it is finalized.  Returns a SQLite code. */
+int ebb_store_prepare(ebb_store *s, sqlite3_stmt **out, const char *sql, const char *types, ...);
+/* The same, run to its end. */
+int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...);
+/* Column as text cut to the buffer, at a character's border. */
+void ebb_store_text(sqlite3_stmt *q, int column, char *out, size_t cap);
+
+/* A value that a foreign hand may have written: `usual` if it is beyond `last`. */
+int ebb_store_in_range(int value, int usual, int last);
+
+/* -- store_truncation.c: what a note has decided, as JSON -- */
+char *ebb_truncation_json(const ebb_truncation *l); /* NULL: nothing (or no memory); free() it */
+/* NULL or no such object: nothing is left out. */
+void ebb_truncation_parse(const char *json, ebb_truncation *out);
+
+/* -- store_sample_records.c: how an answer was drawn, as JSON -- */
+char *ebb_sample_records_json(const ebb_message *m); /* NULL: nothing is known (or no memory); free() it */
+bool ebb_sample_records_parse(const char *json, ebb_message *m); /* false: no memory */
+
+/* Bring the database to the newest schema; UNSUPPORTED if it is newer than this program. */
+EBB_MUST_CHECK
+ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err);
+
+#endif

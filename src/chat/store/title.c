@@ -1,0 +1,93 @@
+/* Titles (title.h). */
+#include "store/title.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/utf8.h"
+
+#define COLUMNS 50
+
+static bool is_blank_cp(uint32_t cp)
+{
+    return cp == ' ' || (cp >= '\t' && cp <= '\r') || cp == 0xa0 || cp == 0x2028 || cp == 0x2029;
+}
+
+static bool is_invisible_cp(uint32_t cp)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
+
+    return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CS || c == UTF8PROC_CATEGORY_CN ||
+           (c == UTF8PROC_CATEGORY_CF && cp != 0x200d);
+}
+
+static size_t line_end(const char *s, size_t n, size_t at)
+{
+    const char *nl = at < n ? memchr(s + at, '\n', n - at) : NULL;
+
+    return nl ? (size_t)(nl - s) : n;
+}
+
+/* Behind a file that goes with a message: "NAME:", a fence, its text, the fence.  0: none begins here. */
+static size_t behind_file(const char *s, size_t n, size_t at)
+{
+    size_t head = line_end(s, n, at), fence = head + 1, ticks = 0;
+
+    if (head == at || head >= n || s[head - 1] != ':')
+        return 0;
+    while (fence + ticks < n && s[fence + ticks] == '`')
+        ticks++;
+    if (ticks < 3)
+        return 0;
+    for (size_t line = line_end(s, n, fence) + 1; line < n; line = line_end(s, n, line) + 1)
+        if (line_end(s, n, line) == line + ticks && memcmp(s + line, s + fence, ticks) == 0)
+            return line + ticks;
+    return 0;
+}
+
+/* Where the words of the message itself begin; 0 if it has none of its own. */
+static size_t own_words(const char *s, size_t n)
+{
+    size_t at = 0, end;
+
+    while ((end = behind_file(s, n, at)) > 0) {
+        at = end;
+        while (at < n && s[at] == '\n')
+            at++;
+    }
+    return at < n ? at : 0;
+}
+
+void ebb_title_make(const char *text, size_t n, char *out, size_t cap)
+{
+    static const char dots[] = "…";
+    size_t at = own_words(text, n), len = 0, cut = 0;             /* cut: where the dots would go */
+    int columns = 0;
+    bool gap = false;
+
+    while (at < n) {
+        uint32_t cp = EBB_UTF8_BAD;
+        char bytes[4];
+        size_t step = ebb_utf8_decode(text + at, n - at, &cp), n_bytes = ebb_utf8_encode(cp, bytes);
+        int width = utf8proc_charwidth((utf8proc_int32_t)cp);
+
+        at += step ? step : n - at;
+        gap |= is_blank_cp(cp) && len > 0;
+        if (is_blank_cp(cp) || is_invisible_cp(cp))
+            continue;
+        if (columns + gap + width > COLUMNS || len + gap + n_bytes + sizeof dots > cap) {
+            memcpy(out + cut, dots, sizeof dots);
+            return;
+        }
+        if (gap)
+            out[len++] = ' ';
+        memcpy(out + len, bytes, n_bytes);
+        columns += gap + width;
+        len += n_bytes;
+        if (columns < COLUMNS)
+            cut = len;
+        gap = false;
+    }
+    out[len] = '\0';
+}

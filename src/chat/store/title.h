@@ -1,0 +1,10 @@
+/* chat/store/title.h - the title of a session: its first question, cut short. */
+#ifndef EBB_CHAT_TITLE_H
+#define EBB_CHAT_TITLE_H
+#include <stddef.h>
+
+/* text as one line of at most 50 columns with a final "…" if it was cut; white
+ * space is one blank, controls are left out.  Writes at most cap bytes with a final NUL. */
+void ebb_title_make(const char *text, size_t n, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,52 @@
+/* Names of roles, endings and policies, and what a note leaves out (message.h). */
+#include "tree/message.h"
+
+#include <stdlib.h>
+
+const char *const ebb_overflow_policy_names[] = {
+    [EBB_OVERFLOW_ASK] = "ask", [EBB_OVERFLOW_FORGET] = "forget", [EBB_OVERFLOW_COMPACT] = "compact", [EBB_OVERFLOW_GROW] = "grow",
+    [EBB_OVERFLOW_STOP] = "stop", NULL,
+};
+
+const char *ebb_role_name(ebb_role role)
+{
+    static const char *const names[] = {
+        [EBB_ROLE_SYSTEM] = "system", [EBB_ROLE_USER] = "user", [EBB_ROLE_ASSISTANT] = "assistant",
+        [EBB_ROLE_NOTE] = "note",
+    };
+
+    return names[role];
+}
+
+const char *ebb_finish_name(ebb_finish finish)
+{
+    static const char *const names[] = {
+        [EBB_FINISH_NONE] = "none", [EBB_FINISH_STOP] = "stop", [EBB_FINISH_LENGTH] = "length",
+        [EBB_FINISH_CANCELED] = "cancelled", [EBB_FINISH_ERROR] = "error",
+    };
+
+    return names[finish];
+}
+
+bool ebb_message_omits(const ebb_message *note, size_t i)
+{
+    const ebb_truncation *l = note ? &note->truncation : NULL;
+
+    if (!l || i >= l->first)
+        return false;
+    for (uint32_t k = 0; k < l->n_kept; k++)
+        if (l->kept[k] == i)
+            return false;
+    return true;
+}
+
+bool ebb_message_add_sample_record(ebb_message *m, const ebb_sample_record *d)
+{
+    ebb_sample_record *p = realloc(m->sample_records, (m->n_sample_records + 1) * sizeof *p);
+
+    if (!p)
+        return false;
+    m->sample_records = p;
+    m->sample_records[m->n_sample_records++] = *d;
+    return true;
+}

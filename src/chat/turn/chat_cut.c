@@ -1,0 +1,71 @@
+/* An answer with another end, and on from there (chat.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+
+static ebb_status check_cut(const ebb_chat *c, const ebb_node *leaf, size_t n, ebb_error *err)
+{
+    if (ebb_chat_is_busy(c))
+        return ebb_chat_check_idle(c, err);
+    if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT)
+        return EBB_FAIL(err, EBB_USAGE, "there is no answer to cut");
+    if (!c->info)
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
+    if (n == 0)
+        return EBB_FAIL(err, EBB_USAGE, "nothing of the answer would stay; /retry asks for another one");
+    return EBB_OK;
+}
+
+/* A sibling of `old` with these words and their ids. */
+static ebb_node *add_cut_answer(ebb_chat *c, const ebb_node *old, const ebb_retokenization *r)
+{
+    ebb_node *node = ebb_tree_add(&c->tree, old->parent, EBB_ROLE_ASSISTANT, r->text, r->n_text);
+
+    if (!node)
+        return NULL;
+    node->m.model = strdup(c->info->name);
+    if (node->m.model && ebb_node_set_ids(node, r->ids, r->n_ids, c->info->fingerprint) && ebb_tree_set_leaf(&c->tree, node))
+        return node;
+    ebb_tree_drop_newest(&c->tree);
+    return NULL;
+}
+
+ebb_status ebb_chat_retokenize(ebb_chat *c, const ebb_node *old, const char *text, size_t n, ebb_retokenization *r, ebb_error *err)
+{
+    const ebb_node *before = old->parent;
+
+    *r = (ebb_retokenization){ .text = text, .n_text = n };
+    if (before && ebb_chat_has_ids(c, &before->m)) {
+        r->before = before->m.ids;
+        r->n_before = before->m.n_ids;
+    }
+    if (ebb_chat_has_ids(c, &old->m)) {
+        r->old = old->m.ids;
+        r->n_old = old->m.n_ids;
+    }
+    return c->ops.retokenize(c->ops.arg, c->backend, r, err);
+}
+
+ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    ebb_retokenization r;
+    ebb_status st = check_cut(c, leaf, n, err);
+
+    if (st != EBB_OK)
+        return st;
+    st = ebb_chat_retokenize(c, leaf, text, n, &r, err);
+    if (st == EBB_OK && !add_cut_answer(c, leaf, &r))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
+    free(r.ids);
+    if (st != EBB_OK)
+        return st;
+    c->n_retokenized = r.n_ids - r.n_kept;
+    st = ebb_chat_begin_answer(c, true, err);
+    c->n_retokenized = 0;
+    if (st == EBB_OK)
+        return EBB_OK;
+    ebb_tree_drop_newest(&c->tree);
+    return ebb_tree_set_leaf(&c->tree, leaf) ? st : EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
+}

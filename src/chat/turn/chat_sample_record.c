@@ -1,0 +1,50 @@
+/* What is kept of how an answer is drawn, so that it can be drawn again (replay.c). */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "conversation/chat_priv.h"
+
+/* One that can be typed. */
+static uint64_t make_seed(void)
+{
+    const uint64_t now[2] = { ebb_clock_ns(), (uint64_t)getpid() };
+    uint8_t name[16];
+    uint32_t seed;
+
+    ebb_hash128(now, sizeof now, NULL, name);
+    memcpy(&seed, name, sizeof seed);
+    return (seed & INT32_MAX) | 1;
+}
+
+void ebb_chat_begin_sample_record(ebb_chat *c, ebb_backend_request *r, ebb_node *node)
+{
+    ebb_sample_record d = { .from = (uint32_t)node->m.n_ids, .n_ctx = c->backend->ops->n_ctx(c->backend) };
+    ebb_stats s;
+
+    r->sampling.seed = r->sampling.seed ? r->sampling.seed : make_seed();
+    if (node->m.role != EBB_ROLE_ASSISTANT)
+        return;
+    c->backend->ops->stats(c->backend, &s);
+    d.sampling = r->sampling;
+    snprintf(d.kv, sizeof d.kv, "%s", s.kv_type);
+    ebb_token_ids_hash(r->ids, r->n_ids, d.context_hash);
+    if (node->m.n_sample_records && node->m.sample_records[node->m.n_sample_records - 1].n == 0)
+        node->m.n_sample_records--;              /* nothing came of that one */
+    if (!ebb_message_add_sample_record(&node->m, &d))
+        ebb_log("draws", "no memory to keep how an answer is drawn");
+}
+
+void ebb_chat_end_sample_record(ebb_message *m, const ebb_cache_salt *cache_salt)
+{
+    ebb_sample_record *d = m->n_sample_records ? &m->sample_records[m->n_sample_records - 1] : NULL;
+
+    if (!d || d->n || m->n_ids < d->from)
+        return;
+    d->n = (uint32_t)m->n_ids - d->from;
+    d->is_shifted = cache_salt->is_on;
+    ebb_token_ids_hash(m->ids + d->from, d->n, d->ids_hash);
+}

@@ -1,0 +1,197 @@
+/* What the model gets of a path: the messages that no note leaves out, and their ids. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+
+static ebb_status fail_no_prompt_memory(ebb_error *err)
+{
+    return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+}
+
+/* Ids count only if they are of the model at hand: those of another one say nothing. */
+bool ebb_chat_has_ids(const ebb_chat *c, const ebb_message *m)
+{
+    return m->n_ids && memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0;
+}
+
+/* What a foreign hand may have written of a note must make sense on this path. */
+static bool is_truncation_note(ebb_node *const *path, size_t at)
+{
+    const ebb_truncation *l = &path[at]->m.truncation;
+
+    return path[at]->m.role == EBB_ROLE_NOTE && l->first > 0 && l->first < at && path[l->first]->m.role == EBB_ROLE_USER;
+}
+
+ebb_node *ebb_context_view_note(ebb_node *const *path, size_t n_path)
+{
+    for (size_t i = n_path; i > 0; i--)
+        if (is_truncation_note(path, i - 1))
+            return path[i - 1];
+    return NULL;
+}
+
+/* -- The list --------------------------------------------------------------------------- */
+
+static void view_add(ebb_context_view *v, const ebb_message *m, ebb_node *node)
+{
+    v->messages[v->n] = *m;
+    v->nodes[v->n] = node;
+    v->list[v->n] = &v->messages[v->n];
+    v->n++;
+}
+
+/* The system message, with the note's summary if it has one. */
+static bool view_add_system(ebb_context_view *v, ebb_node *root)
+{
+    const ebb_message *sum = v->note && v->note->m.truncation.how == EBB_OVERFLOW_COMPACT ? &v->note->m : NULL;
+    bool has_root = root && root->m.role == EBB_ROLE_SYSTEM;
+    ebb_message m = has_root ? root->m : (ebb_message){ .role = EBB_ROLE_SYSTEM };
+
+    if (!sum) {
+        if (has_root)
+            view_add(v, &m, root);
+        return true;
+    }
+    if (has_root && !ebb_buf_addf(&v->system, "%s\n\n", m.text))
+        return false;
+    if (!ebb_buf_add(&v->system, sum->text, sum->n_text))
+        return false;
+    m.text = v->system.data;
+    m.n_text = v->system.len;
+    view_add(v, &m, has_root ? root : NULL);
+    return true;
+}
+
+/* Of the messages that the note has settled, the ids are the note's: they stand at the last of them. */
+static void assign_head_ids(ebb_context_view *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        v->messages[i].n_ids = 0;
+    v->n_head = v->n;
+    v->messages[v->n - 1].ids = v->note->m.ids;
+    v->messages[v->n - 1].n_ids = v->note->m.n_ids;
+    memcpy(v->messages[v->n - 1].ids_model, v->note->m.ids_model, sizeof v->note->m.ids_model);
+}
+
+ebb_status ebb_context_view_make(ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_context_view *v, ebb_error *err)
+{
+    ebb_node *root = n_path ? path[0] : NULL;
+    const ebb_truncation *l;
+    size_t from;
+
+    *v = (ebb_context_view){ .note = ebb_context_view_note(path, n_path) };
+    v->messages = calloc(n_path + 2, sizeof *v->messages);
+    v->nodes = calloc(n_path + 2, sizeof *v->nodes);
+    v->list = calloc(n_path + 2, sizeof *v->list);
+    if (!v->messages || !v->nodes || !v->list || !view_add_system(v, root)) {
+        ebb_context_view_fini(v);
+        return fail_no_prompt_memory(err);
+    }
+    l = v->note ? &v->note->m.truncation : NULL;
+    for (uint32_t i = 0; l && i < l->n_kept; i++)
+        if (path[l->kept[i]]->m.role == EBB_ROLE_USER || path[l->kept[i]]->m.role == EBB_ROLE_ASSISTANT)
+            view_add(v, &path[l->kept[i]]->m, path[l->kept[i]]);
+    from = l ? l->first : root && root->m.role == EBB_ROLE_SYSTEM;
+    for (size_t i = from; i < n_path; i++) {
+        if (path[i]->m.role == EBB_ROLE_NOTE)
+            continue;
+        view_add(v, &path[i]->m, path[i]);
+        if (l && i == l->first)
+            assign_head_ids(v);
+    }
+    if (more)
+        view_add(v, more, NULL);
+    return EBB_OK;
+}
+
+void ebb_context_view_fini(ebb_context_view *v)
+{
+    free(v->messages);
+    free(v->nodes);
+    free(v->list);
+    ebb_buf_fini(&v->system);
+    *v = (ebb_context_view){ 0 };
+}
+
+/* -- Prompts -------------------------------------------------------------------------------- */
+
+ebb_status ebb_context_view_prompt(ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *out, ebb_error *err)
+{
+    ebb_prompt_opts opts = { .now_ms = c->facts.pinned_ms, .thinking = c->settings.thinking };
+
+    for (size_t i = 0; i < n; i++)
+        if (!ebb_chat_has_ids(c, v->list[i]))
+            v->messages[i].n_ids = 0;
+    return c->ops.prompt(c->ops.arg, c->prompter, v->list, n, &opts, out, err);
+}
+
+ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_prompt *out,
+                           ebb_error *err)
+{
+    ebb_context_view v;
+    ebb_status st = ebb_context_view_make(path, n_path, more, &v, err);
+
+    *out = (ebb_prompt){ 0 };
+    if (st == EBB_OK)
+        st = ebb_context_view_prompt(c, &v, v.n, out, err);
+    ebb_context_view_fini(&v);
+    return st;
+}
+
+static bool record_node_ids(const ebb_chat *c, ebb_node *node, const int32_t *ids, size_t n)
+{
+    bool same = ebb_chat_has_ids(c, &node->m) ? n == node->m.n_ids && memcmp(node->m.ids, ids, n * sizeof *ids) == 0 : n == 0;
+
+    return same || ebb_node_set_ids(node, ids, n, c->info->fingerprint);
+}
+
+bool ebb_chat_record_ids(ebb_chat *c, const ebb_prompt *p)
+{
+    ebb_context_view v;
+    size_t at = 0, head = 0;
+    bool ok = ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK;
+
+    for (size_t i = 0; ok && i < v.n; i++) {
+        at += p->n_ids_of[i];
+        head = i < v.n_head ? at : head;
+        if (i >= v.n_head && v.nodes[i])
+            ok = record_node_ids(c, v.nodes[i], p->ids + at - p->n_ids_of[i], p->n_ids_of[i]);
+    }
+    if (ok && v.note)
+        ok = record_node_ids(c, v.note, p->ids, head);
+    ebb_context_view_fini(&v);
+    return ok;
+}
+
+const ebb_message *ebb_chat_truncation_note(const ebb_chat *c)
+{
+    const ebb_node *note = ebb_context_view_note(c->tree.path, c->tree.n_path);
+
+    return note ? &note->m : NULL;
+}
+
+uint32_t ebb_chat_n_tokens(const ebb_chat *c)
+{
+    ebb_context_view v;
+    size_t n = 0;
+
+    if (ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) != EBB_OK)
+        return 0;
+    for (size_t i = 0; i < v.n; i++)
+        n += ebb_chat_has_ids(c, v.list[i]) ? v.list[i]->n_ids : 0;
+    ebb_context_view_fini(&v);
+    return (uint32_t)n;
+}
+
+ebb_cache_salt ebb_chat_cache_salt(const ebb_node *note)
+{
+    const ebb_truncation *l = note ? &note->m.truncation : NULL;
+    ebb_cache_salt cache_salt = { 0 };
+
+    if (l && l->has_cache_salt) {
+        cache_salt = (ebb_cache_salt){ .is_on = true, .pos = l->salt_pos };
+        memcpy(cache_salt.salt, l->salt, sizeof cache_salt.salt);
+    }
+    return cache_salt;
+}

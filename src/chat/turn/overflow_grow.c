@@ -1,0 +1,118 @@
+/* A larger context: the model is opened again with it, and what stood is read back (overflow.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/plan_text.h"
+#include "os/file.h"
+#include "turn/overflow.h"
+
+/* Twice as large, and again until `need` tokens and an answer find room, as far as the model was trained.
+ * false: that is not enough. */
+static bool choose_larger_ctx(const ebb_chat *c, size_t need, uint32_t *out)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), most = c->info->n_ctx_train ? c->info->n_ctx_train : UINT32_MAX / 2;
+    uint64_t want = 2ull * n_ctx;
+
+    while (want < most && want < need + ebb_overflow_reserve(c))
+        want *= 2;
+    *out = want < most ? (uint32_t)want : most;
+    return *out > n_ctx && *out > need;
+}
+
+/* The plan for it; UNSUPPORTED or BUDGET: it cannot be, err says why. */
+static ebb_status plan_larger(ebb_chat *c, size_t need, uint32_t *n_ctx, ebb_plan *plan, ebb_error *err)
+{
+    ebb_engine_opts opts = c->engine_opts;
+    ebb_status st;
+
+    if (!c->ops.plan || !choose_larger_ctx(c, need, n_ctx))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the model was trained for %u tokens, no more", c->info->n_ctx_train);
+    opts.n_ctx = *n_ctx;
+    st = c->ops.plan(c->ops.arg, c->backend, &opts, plan, err);
+    if (st == EBB_OK && !plan->fits)
+        return EBB_FAIL(err, EBB_BUDGET, "a context of %u tokens does not fit the memory (%s)", *n_ctx, plan->why);
+    return st;
+}
+
+bool ebb_overflow_describe_growth(ebb_chat *c, size_t need, char *out, size_t cap)
+{
+    char total[16], budget[16];
+    ebb_plan plan;
+    uint32_t n_ctx;
+
+    if (plan_larger(c, need, &n_ctx, &plan, NULL) != EBB_OK)
+        return false;
+    snprintf(out, cap, "takes a context of %u tokens (%s of %s)", n_ctx, ebb_size_text(plan.total_bytes, total),
+             ebb_size_text(plan.budget_bytes, budget));
+    return true;
+}
+
+char *ebb_chat_model_path(const ebb_chat *c, bool *ok)
+{
+    char *path;
+    int fd;
+
+    *ok = true;
+    if (!c->info->path || ebb_file_open(c->info->path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
+        return NULL;
+    ebb_file_close(fd);
+    path = strdup(c->info->path);
+    *ok = path != NULL;
+    return path;
+}
+
+static ebb_node *add_growth_note(ebb_chat *c, uint32_t n_ctx, const ebb_plan *plan, ebb_overflow_next next)
+{
+    char text[400];
+    ebb_buf line = { 0 };
+    ebb_node *note;
+
+    ebb_plan_line(&line, plan);
+    snprintf(text, sizeof text, "The context grows from %u to %u tokens: %.240s.", c->backend->ops->n_ctx(c->backend), n_ctx,
+             ebb_buf_text(&line));
+    ebb_buf_fini(&line);
+    note = ebb_overflow_add_note(c, EBB_OVERFLOW_GROW, next, text);
+    return note && ebb_overflow_move_below(c, note, next >= EBB_NEXT_CONTINUE ? ebb_tree_leaf(&c->tree) : NULL) ? note : NULL;
+}
+
+/* The model at hand goes only when the other one can be begun. */
+static ebb_status reopen_larger(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
+{
+    uint32_t before = c->engine_opts.n_ctx;
+    ebb_status st;
+    bool ok;
+
+    free(c->overflow.path);
+    c->overflow.path = ebb_chat_model_path(c, &ok);
+    if (!ok)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
+    c->engine_opts.n_ctx = n_ctx;
+    st = ebb_chat_open_model(c, c->overflow.path, err);
+    if (st != EBB_OK)
+        c->engine_opts.n_ctx = before;
+    c->overflow.has_grown = st == EBB_OK;
+    c->overflow.n_ctx_before = before;
+    return st;
+}
+
+ebb_status ebb_overflow_grow(ebb_chat *c, const ebb_prompt *p, ebb_overflow_next next, ebb_error *err)
+{
+    ebb_plan plan = { 0 };
+    ebb_node *note;
+    uint32_t n_ctx;
+    ebb_status st = plan_larger(c, p->n_ids, &n_ctx, &plan, err);
+
+    if (st != EBB_OK)
+        return st;
+    note = add_growth_note(c, n_ctx, &plan, next);
+    if (!note)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
+    st = reopen_larger(c, n_ctx, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_chat_emit_event(c, EBB_EVENT_NOTE, note->m.text, note->m.n_text, 0, 0);
+    c->is_answer_pending = next == EBB_NEXT_ANSWER || next == EBB_NEXT_CONTINUE;
+    c->overflow.awaits_continue = next == EBB_NEXT_CONTINUE;
+    return EBB_OK;
+}

@@ -1,0 +1,137 @@
+/* What the commands share (cli.h). */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "cli.h"
+#include "models/guide.h"
+#include "models/models.h"
+
+int ebb_cli_fail(const ebb_error *err)
+{
+    fprintf(stderr, "ebb: %s\n", err->msg);      /* has no control characters: ebb_error_set */
+    return err->code == EBB_USAGE ? EBB_EXIT_USAGE : EBB_EXIT_FAILED;
+}
+
+void ebb_cli_print(const char *text, size_t n)
+{
+    ebb_buf visible = { 0 };
+
+    if (!isatty(STDOUT_FILENO)) {
+        fwrite(text, 1, n, stdout);
+        return;
+    }
+    if (ebb_utf8_add_visible(&visible, text, n, false))
+        fwrite(visible.data ? visible.data : "", 1, visible.len, stdout);
+    ebb_buf_fini(&visible);
+}
+
+json_t *ebb_cli_json_text(const char *text)
+{
+    ebb_buf valid = { 0 };
+    json_t *j = NULL;
+
+    if (ebb_utf8_add_valid(&valid, text, strlen(text)))
+        j = json_stringn(ebb_buf_text(&valid), valid.len);
+    ebb_buf_fini(&valid);
+    return j ? j : json_null();
+}
+
+int ebb_cli_print_json(json_t *root)
+{
+    bool ok = root && json_dumpf(root, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;
+
+    json_decref(root);
+    return ok ? EBB_EXIT_OK : EBB_EXIT_FAILED;
+}
+
+bool ebb_cli_progress(const ebb_args *a)
+{
+    return !a->quiet && (a->verbose || isatty(STDERR_FILENO));
+}
+
+ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err)
+{
+    bool is_named = a->model && strcmp(a->model, "auto") != 0;
+    ebb_buf why = { 0 };
+    char *found = NULL;
+    ebb_status st = EBB_OK;
+
+    *out = NULL;
+    if (!is_named)
+        st = ebb_models_choose(&a->engine, &found, &why, err);
+    else if (strcmp(a->model, EBB_MODELS_GUIDE) != 0)
+        st = ebb_models_resolve(a->model, &found, err);
+    if (why.len && ebb_cli_progress(a))
+        fprintf(stderr, "%s\n", why.data);      /* of a header: its texts were made visible */
+    ebb_buf_fini(&why);
+    if (st == EBB_OK && found)
+        st = ebb_model_open(found, out, err);
+    else if (st == EBB_OK && ebb_guide_bytes)
+        st = ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, out, err);
+    else if (st == EBB_OK)
+        st = EBB_FAIL(err, EBB_NOTFOUND, "no model: give one with -m FILE");
+    free(found);
+    return st;
+}
+
+const char *ebb_cli_draft_model_name(const ebb_args *a)
+{
+    return a->draft && strcmp(a->draft, "none") != 0 && !a->engine.no_speculation ? a->draft : NULL;
+}
+
+ebb_status ebb_cli_open_draft_model(ebb_args *a, const ebb_model *host, ebb_model **out, ebb_error *err)
+{
+    const char *name = ebb_cli_draft_model_name(a);
+    ebb_buf why = { 0 };
+    ebb_status st;
+
+    *out = NULL;
+    if (!name)
+        return EBB_OK;
+    st = ebb_models_open_draft(name, host, &a->engine, false, out, &why, err);
+    if (why.len && !a->quiet)
+        fprintf(stderr, "%s\n", why.data);
+    a->engine.draft = *out;
+    ebb_buf_fini(&why);
+    return st;
+}
+
+void ebb_cli_model_from_words(ebb_args *a, size_t at)
+{
+    const char *word = at < a->n_words ? a->words[at] : NULL;
+    size_t n = word ? strlen(word) : 0;
+
+    if (a->model || !word || !((n > 5 && strcasecmp(word + n - 5, ".gguf") == 0) || strcmp(word, EBB_MODELS_GUIDE) == 0))
+        return;
+    a->model = word;
+    memmove(a->words + at, a->words + at + 1, (--a->n_words - at) * sizeof *a->words);
+}
+
+ebb_status ebb_cli_only_model(ebb_args *a, ebb_error *err)
+{
+    if (a->n_words == (a->model ? 0 : 1) || a->n_words == 0) {
+        a->model = a->n_words ? a->words[0] : a->model;
+        return EBB_OK;
+    }
+    return EBB_FAIL(err, EBB_USAGE, "%s: is one word too many; see --help", a->words[a->model ? 0 : 1]);
+}
+
+ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags, ebb_token **ids, size_t *n,
+                            ebb_error *err)
+{
+    ebb_status st = ebb_model_tokenize(m, ebb_buf_text(text), text->len, flags, NULL, 0, n, err);
+
+    *ids = NULL;
+    if (st != EBB_OK)
+        return st;
+    *ids = malloc((*n + 1) * sizeof **ids);
+    if (!*ids)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for %zu ids", *n);
+    return ebb_model_tokenize(m, ebb_buf_text(text), text->len, flags, *ids, *n, n, err);
+}

@@ -1,0 +1,83 @@
+/* ebb chat: what the command line and the environment say about the conversation. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "tui.h"
+
+static bool is_set(const char *name)
+{
+    const char *v = getenv(name);
+
+    return v && *v;
+}
+
+bool ebb_cli_has_utf8(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_set(names[i]))
+            return strcasestr(getenv(names[i]), "utf") != NULL;
+    return false;
+}
+
+/* Terminals that say who they are and that break long lines anew when they are resized. */
+static bool reflows(void)
+{
+    static const char *const signs[] = { "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "KONSOLE_VERSION",
+                                         "ALACRITTY_WINDOW_ID", "ITERM_SESSION_ID", "WT_SESSION" };
+
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
+        if (is_set(signs[i]))
+            return true;
+    return false;
+}
+
+ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
+{
+    return (ebb_chat_opts){
+        .model_path = a->model, .draft_path = ebb_cli_draft_model_name(a), .session_name = a->session, .continue_last = a->continue_last,
+        .system = a->system, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
+        .overflow = a->overflow, .overflow_given = a->overflow_given,
+        .sampling_given = a->sampling_given, .sampling_config = a->sampling_config,
+    };
+}
+
+/* What was asked for, else what the environment says: NO_COLOR goes before CLICOLOR_FORCE, as its page has it. */
+static bool has_no_color(const ebb_args *a)
+{
+    const char *wish = getenv("CLICOLOR");
+
+    if (a->color != EBB_COLOR_AUTO)
+        return a->color == EBB_COLOR_NEVER;
+    if (is_set("NO_COLOR"))
+        return true;
+    return wish && strcmp(wish, "0") == 0 && !(is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0);
+}
+
+int ebb_cmd_chat(ebb_args *a)
+{
+    ebb_chat_opts chat;
+    const char *term = getenv("TERM");
+    ebb_tui_opts tui = {
+        .theme = a->theme, .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
+        .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(), .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
+        .linger_s = a->linger_s < 86400 ? a->linger_s : 86400,
+        .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,
+    };
+    ebb_error err = { 0 };
+
+    ebb_cli_model_from_words(a, 0);
+    if (a->n_words) {
+        EBB_FAIL(&err, EBB_USAGE, "%s: what is to be done with this?  A command comes first: ebb run -m MODEL -p TEXT", a->words[0]);
+        return ebb_cli_fail(&err);
+    }
+    chat = ebb_cli_chat_opts(a);
+    if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0)) {
+        chat.is_unattended = !isatty(STDIN_FILENO);
+        return ebb_plain_run(&chat, &tui);
+    }
+    return ebb_tui_run(&chat, &tui);
+}

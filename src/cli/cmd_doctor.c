@@ -1,0 +1,145 @@
+/* ebb doctor: what this machine gives to a model, and what would help. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "cmd_doctor.h"
+#include "models/models.h"
+
+#define MIB        ((uint64_t)1 << 20)
+#define Q4_BYTES   0.6                           /* of a weight in a Q4_K_M file, with what belongs to it */
+
+/* -- What fits --------------------------------------------------------------------------- */
+
+/* Which of the models that are here would be taken. */
+static void look_at_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *machine)
+{
+    ebb_model_file *files;
+    ebb_model_rating *ratings;
+    ebb_buf why = { 0 };
+    size_t n;
+
+    if (ebb_models_find(&files, &n, NULL) != EBB_OK)
+        return;
+    if (n == 0) {
+        ebb_models_free(files, n);
+        ebb_doctor_advise(ebb_doctor_add(r, "models", "none: the built-in guide is all there is"),
+                          "ebb pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M gets a small one; the first lines of `ebb` name the one that suits");
+    } else if (ebb_models_rate(files, n, &a->engine, machine, true, &ratings, NULL) == EBB_OK) {
+        ebb_models_explain(ratings, n, &why);
+        ebb_doctor_advise(ebb_doctor_add(r, "models", "%zu here; without -m %.150s", n, ebb_buf_text(&why)), "ebb plan lists them");
+        ebb_models_rating_free(ratings, n);
+    }
+    ebb_buf_fini(&why);
+}
+
+static void look_at_model(ebb_doctor_report *r, const ebb_args *a, const ebb_model *m, ebb_machine *machine)
+{
+    ebb_plan plan;
+    char speed[16];
+    ebb_error err = { 0 };
+    ebb_status st = ebb_machine_measure(machine, m, &a->engine, true, &err);
+
+    if (st == EBB_OK)
+        st = ebb_plan_make(m, &a->engine, machine, &plan, &err);
+    if (st != EBB_OK)
+        ebb_doctor_add(r, "model", "%.150s", err.msg);
+    else if (!plan.fits)
+        ebb_doctor_advise(ebb_doctor_add(r, "model", "does not run: %.150s", plan.why), "a smaller --ctx, or a smaller model");
+    else
+        ebb_doctor_add(r, "model", "tier %s: %.120s; about %s tok/s", ebb_tier_name(plan.tier), plan.why,
+                       ebb_speed_text(plan.predicted_decode_tok_s, speed));
+}
+
+static void look_at_fit(ebb_doctor_report *r, const ebb_args *a, const ebb_model *m, ebb_machine *machine)
+{
+    uint64_t room = machine->available_bytes > 700 * MIB ? machine->available_bytes - 700 * MIB : 0;
+    char size[16];
+
+    ebb_doctor_add(r, "fits", "about %s of weights beside a context: %.1f billion in Q4_K_M",
+                   ebb_size_text(room, size), (double)room / Q4_BYTES / 1e9);
+    if (m)
+        look_at_model(r, a, m, machine);
+    else
+        look_at_models(r, a, machine);
+}
+
+/* -- The report ---------------------------------------------------------------------------- */
+
+static int print_doctor_json(ebb_doctor_report *r)
+{
+    json_t *list = json_array(), *root = json_object();
+
+    for (uint32_t i = 0; i < r->n; i++)
+        json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "key", r->list[i].key, "text", ebb_cli_json_text(r->list[i].text),
+                                              "advice", ebb_cli_json_text(r->list[i].advice)));
+    if (!root || json_object_set_new(root, "findings", list) != 0 || json_object_set(root, "figures", r->figures) != 0)
+        return EBB_EXIT_FAILED;
+    return ebb_cli_print_json(root);
+}
+
+static int print_doctor_text(const ebb_doctor_report *r)
+{
+    const char *last = "";
+
+    for (uint32_t i = 0; i < r->n; i++) {
+        const ebb_doctor_finding *f = &r->list[i];
+        char label[24];
+
+        snprintf(label, sizeof label, "%s", strcmp(last, f->key) ? f->key : "");
+        for (char *p = label; *p; p++)
+            *p = *p == '_' ? ' ' : *p;
+        printf("%-12s ", label);
+        ebb_cli_print(f->text, strlen(f->text));
+        putchar('\n');
+        if (f->advice[0])
+            printf("%-12s -> %s\n", "", f->advice);
+        last = f->key;
+    }
+    return EBB_EXIT_OK;
+}
+
+int ebb_cmd_doctor(ebb_args *a)
+{
+    const char *path = "/proc/self/exe";         /* the program is a file on a disk too */
+    char *named = NULL;
+    ebb_doctor_report *r = calloc(1, sizeof *r);
+    ebb_model *m = NULL;
+    ebb_machine machine;
+    ebb_limits limits;
+    ebb_error err = { 0 };
+    int status = EBB_EXIT_FAILED;
+    ebb_status st = r && (r->figures = json_object()) ? EBB_OK : EBB_FAIL(&err, EBB_NOMEM, "no memory for a report");
+
+    if (st == EBB_OK)
+        st = ebb_cli_only_model(a, &err);
+    if (st == EBB_OK && a->model && strcmp(a->model, "auto") != 0) {
+        st = ebb_models_resolve(a->model, &named, &err);
+        path = named;
+        if (st == EBB_OK)
+            st = ebb_model_open(path, &m, &err);
+    }
+    if (st == EBB_OK)
+        st = ebb_limits_read(NULL, &limits, &err);
+    if (st == EBB_OK)
+        st = ebb_machine_probe(path, true, &machine, &err);
+    if (st == EBB_OK && a->engine.ram_bytes && a->engine.ram_bytes < machine.available_bytes)
+        machine.available_bytes = a->engine.ram_bytes;
+    if (st == EBB_OK) {
+        ebb_doctor_memory(r, &limits, &machine);
+        ebb_doctor_swap(r, "", &limits);
+        ebb_doctor_huge_pages(r, "");
+        ebb_doctor_cpu(r, "", &machine);
+        ebb_doctor_disk(r, "", path);
+        look_at_fit(r, a, m, &machine);
+        status = a->json ? print_doctor_json(r) : print_doctor_text(r);
+    }
+    if (r)
+        json_decref(r->figures);
+    free(r);
+    free(named);
+    ebb_model_close(m);
+    return st == EBB_OK ? status : ebb_cli_fail(&err);
+}

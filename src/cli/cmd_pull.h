@@ -1,0 +1,34 @@
+/* cli/cmd_pull.h - what `ebb pull` shows: a list to choose from, a line that moves, a plan. */
+#ifndef EBB_CLI_CMD_PULL_H
+#define EBB_CLI_CMD_PULL_H
+#include "cli.h"
+#include "pull/pull.h"
+
+/* The line of progress on standard error: rewritten in place on a terminal, without escape sequences, or with -v a line
+ * every ten seconds elsewhere. */
+typedef struct ebb_pull_line {
+    bool     is_on, is_terminal;
+    unsigned n_shown;            /* columns that stand there now */
+    double   said_at;
+    double   share;              /* of the last file, 0..1; below 0: unknown */
+} ebb_pull_line;
+
+/* Begin, show how far it is, and take the line away again. */
+void ebb_pull_line_begin(ebb_pull_line *l, const ebb_args *a);
+void ebb_pull_line_move(ebb_pull_line *l, const char *name, unsigned i_file, unsigned n_files, const ebb_download_progress *p);
+void ebb_pull_line_clear(ebb_pull_line *l);
+/* A line of its own, where progress is shown. */
+void ebb_pull_line_say(ebb_pull_line *l, const char *text);
+
+/* "0:41", "3 min", "1 h 20 min" in a buffer of the caller's; returns it. */
+const char *ebb_pull_time_text(double s, char out[24]);
+
+/* The models of a repository as a table, the one that suits marked, and what to type. */
+void ebb_pull_print_list(const ebb_pull *p);
+int ebb_pull_print_list_json(const ebb_pull *p);
+/* The plan in two or three lines, where progress is shown. */
+void ebb_pull_say_plan(ebb_pull_line *l, const ebb_model *m, const ebb_plan *plan);
+/* What has come, for people or for a pipe: there the path alone. */
+int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d);
+
+#endif

@@ -1,0 +1,277 @@
+/* ebb run: one answer to standard output. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli.h"
+#include "conversation/chat.h"
+
+enum { GRACE_S = 30 };           /* for saving and closing, after the limit */
+
+#define MAX_INPUT ((size_t)64 << 20)
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_run_signal(int sig)
+{
+    stop_signal = sig;
+}
+
+static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err)
+{
+    prompt->max = MAX_INPUT;
+    if (a->prompt)
+        ebb_buf_adds(prompt, a->prompt);
+    for (size_t i = 0; i < a->n_words; i++)
+        ebb_buf_addf(prompt, "%s%s", prompt->len ? " " : "", a->words[i]);
+    if (!isatty(STDIN_FILENO)) {
+        char chunk[65536];
+        size_t before = prompt->len;
+        if (before)
+            ebb_buf_adds(prompt, "\n\n");
+        size_t start = prompt->len;
+        for (;;) {
+            ssize_t got = read(STDIN_FILENO, chunk, sizeof chunk);
+            if (got < 0 && errno == EINTR && !stop_signal)
+                continue;
+            if (got <= 0)                        /* closed or unreadable: what -p says is the prompt */
+                break;
+            ebb_buf_add(prompt, chunk, (size_t)got);
+        }
+        if (prompt->len == start)
+            ebb_buf_remove(prompt, before, start - before);
+    }
+    if (prompt->failed)
+        return EBB_FAIL(err, EBB_LIMIT, "the input is larger than %zu MiB", MAX_INPUT >> 20);
+    if (prompt->len == 0)
+        return EBB_FAIL(err, EBB_USAGE, "run: nothing to answer; give a text or pipe one in; to talk, leave out `run`");
+    return EBB_OK;
+}
+
+/* Not only for standard output. */
+static bool is_persisted(const ebb_args *a)
+{
+    return a->session || a->continue_last;
+}
+
+static void show_progress(const ebb_args *a, const char *what, uint64_t done, uint64_t total)
+{
+    if (ebb_cli_progress(a) && total)
+        fprintf(stderr, "\r%s %3.0f %%%s", what, 100.0 * (double)done / (double)total, done == total ? "\r\033[K" : "");
+}
+
+/* Of standard output, the first: errno, 0: none.  An answer that is kept goes on all the same. */
+static int lost_output;
+
+static void print_answer(const ebb_args *a, ebb_chat *c, const char *text, size_t n)
+{
+    if (lost_output)
+        return;
+    ebb_cli_print(text, n);
+    if (fflush(stdout) == 0)
+        return;
+    lost_output = errno;
+    if (!is_persisted(a))
+        ebb_chat_stop(c);
+}
+
+static ebb_status check_output(ebb_status st, ebb_error *err)
+{
+    if (st != EBB_OK || !lost_output)
+        return st;
+    return EBB_FAIL(err, EBB_IO, "not all of the answer could be written to standard output: %s", strerror(lost_output));
+}
+
+/* Who names a reader wants to know if it is another one that works. */
+static void tell_decision(const ebb_args *a, const ebb_chat *c)
+{
+    ebb_stats s;
+
+    if (a->quiet || (!a->verbose && a->engine.io == EBB_IO_AUTO))
+        return;
+    ebb_chat_stats(c, &s);
+    fprintf(stderr, "%s\n", s.decision);
+}
+
+/* Handle the events that wait; false when the answer has ended. */
+static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err)
+{
+    ebb_chat_event ev;
+
+    while (ebb_chat_event_next(c, &ev)) {
+        switch (ev.kind) {
+        case EBB_EVENT_LOADING: show_progress(a, "loading", ev.done, ev.total); break;
+        case EBB_EVENT_PREFILL: show_progress(a, "reading", ev.done, ev.total); break;
+        case EBB_EVENT_TEXT:
+            if (!a->json)
+                print_answer(a, c, ev.text, ev.n_text);
+            break;
+        case EBB_EVENT_NOTICE:
+            if (ebb_cli_progress(a))
+                fprintf(stderr, "%.*s\n", (int)ev.n_text, ev.text);
+            break;
+        case EBB_EVENT_NOTE:                     /* what the model no longer sees is not for a terminal only */
+            if (!a->quiet)
+                fprintf(stderr, "%.*s\n", (int)ev.n_text, ev.text);
+            break;
+        case EBB_EVENT_ERROR:
+            *st = EBB_FAIL(err, EBB_IO, "%.*s", (int)ev.n_text, ev.text);
+            return false;
+        case EBB_EVENT_DONE: return false;
+        case EBB_EVENT_READY: tell_decision(a, c); break;
+        case EBB_EVENT_REPORT: case EBB_EVENT_CHANGED: case EBB_EVENT_SPECULATIVE_PREFILL: break;
+        }
+    }
+    return true;
+}
+
+/* The terminal is gone: an answer that is kept goes on for a while, where nobody reads it. */
+static void linger_for_answer(const ebb_args *a, ebb_chat *c)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGTERM, SIG_DFL);                    /* what there is, is saved as it grows */
+    signal(SIGUSR1, SIG_DFL);
+    fflush(stdout);
+    for (int i = 0; fd >= 0 && i < 3; i++)
+        dup2(fd, i);
+    if (fd > 2)
+        close(fd);
+    ebb_chat_linger(c, &(ebb_linger){ .limit_s = a->linger_s, .grace_s = GRACE_S, .stop_fd = -1, .asked_fd = -1 });
+}
+
+/* Another process still writes in this conversation, unseen: the question comes behind its answer. */
+static void wait_for_writer(const ebb_args *a, ebb_chat *c)
+{
+    ebb_chat_event ev;
+
+    if (ebb_chat_writer_pid(c) && !a->quiet)
+        fprintf(stderr, "waiting for process %ld, which writes the answer before this one\n", ebb_chat_writer_pid(c));
+    while (ebb_chat_writer_pid(c) && !stop_signal) {
+        struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+        while (ebb_chat_event_next(c, &ev))
+            ;
+        poll(&p, 1, 1000);
+    }
+}
+
+static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, ebb_error *err)
+{
+    ebb_status st;
+    bool stopping = false;
+
+    wait_for_writer(a, c);
+    st = ebb_chat_send(c, prompt->data, prompt->len, err);
+    while (st == EBB_OK) {
+        struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+        if (stop_signal == SIGHUP && !stopping && is_persisted(a)) {
+            linger_for_answer(a, c);
+            break;
+        }
+        if (stop_signal && !stopping) {
+            ebb_chat_stop(c);
+            stopping = true;
+        }
+        if (!drain_events(a, c, &st, err))
+            break;
+        if (poll(&p, 1, stopping ? 100 : 1000) < 0 && errno != EINTR)
+            st = EBB_FAIL(err, EBB_IO, "poll: %s", strerror(errno));
+    }
+    return st;
+}
+
+/* What the engine was like while it answered; of names that bench and stat have, too. */
+static void put_engine(json_t *o, const ebb_stats *s)
+{
+    json_object_set_new(o, "ctx", json_integer(s->n_ctx));
+    json_object_set_new(o, "kv_type", json_string(s->kv_type));
+    json_object_set_new(o, "layers", json_integer(s->n_layers));
+    json_object_set_new(o, "resident_layers", json_integer(s->n_resident));
+    json_object_set_new(o, "cpu", json_string(s->cpu));
+    json_object_set_new(o, "io", json_string(s->io));
+    json_object_set_new(o, "threads", json_integer(s->n_threads));
+    json_object_set_new(o, "disk_bytes_s", json_real(s->disk_bytes_s));
+    json_object_set_new(o, "stall_share", json_real(s->stall_share));
+    if (s->experts_selected > 0)
+        json_object_set_new(o, "expert_hits", json_real((double)s->experts_resident / (double)s->experts_selected));
+}
+
+static int print_run_json(ebb_chat *c)
+{
+    static const ebb_message stopped = { .finish = EBB_FINISH_CANCELED };
+    const ebb_message *last = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+    /* Stopped before the first token, the last message is the question. */
+    const ebb_message *m = last->role == EBB_ROLE_ASSISTANT ? last : &stopped;
+    const ebb_turn_stats *t = &m->turn_stats;
+    ebb_stats s;
+    json_t *text = json_stringn(m->text, m->n_text), *root;
+
+    ebb_chat_stats(c, &s);
+    root = json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:s}", "text", text ? text : json_string(""),
+                     "finish", ebb_finish_name(m->finish), "prompt_tokens", (int)t->n_prompt, "reused_tokens", (int)t->n_reused,
+                     "reused_disk_tokens", (int)t->n_reused_disk,
+                     "computed_tokens", (int)t->n_computed, "generated_tokens", (int)t->n_generated, "prefill_s", t->prefill_s,
+                     "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0,
+                     "drafted", (json_int_t)s.n_drafted, "accepted", (json_int_t)s.n_accepted,
+                     "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
+    if (root && m->n_sample_records)
+        json_object_set_new(root, "seed", json_integer((json_int_t)m->sample_records[m->n_sample_records - 1].sampling.seed));
+    if (root)
+        put_engine(root, &s);
+    return ebb_cli_print_json(root);
+}
+
+/* A text ends with a line end, in a file too. */
+static void end_last_line(ebb_chat *c)
+{
+    const ebb_message *m = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+
+    if (m->n_text == 0 || m->text[m->n_text - 1] != '\n')
+        putchar('\n');
+}
+
+int ebb_cmd_run(ebb_args *a)
+{
+    struct sigaction act = { .sa_handler = on_run_signal };
+    ebb_chat_opts opts;
+    ebb_chat *c = NULL;
+    ebb_buf prompt = { 0 };
+    ebb_error err = { 0 };
+    int status = EBB_EXIT_OK;
+    ebb_status st;
+
+    ebb_cli_model_from_words(a, 0);
+    opts = ebb_cli_chat_opts(a);
+    if (!is_persisted(a))
+        opts.store_path = ":memory:";
+    opts.is_unattended = true;
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+    sigaction(SIGUSR1, &act, NULL);              /* another ebb, where one looks on, wants it stopped */
+    st = read_prompt(a, &prompt, &err);
+    if (st == EBB_OK)
+        st = ebb_chat_open(&opts, &c, &err);
+    if (st == EBB_OK)
+        st = answer_prompt(a, c, &prompt, &err);
+    if (st == EBB_OK && a->json)
+        status = print_run_json(c);
+    else if (st == EBB_OK)
+        end_last_line(c);
+    if (c)
+        ebb_chat_end(c);
+    if (st == EBB_OK)
+        st = check_output(ebb_chat_check_saved(c, &err), &err);
+    ebb_chat_close(c);
+    ebb_buf_fini(&prompt);
+    if (stop_signal)
+        return 128 + stop_signal;
+    return st == EBB_OK ? status : ebb_cli_fail(&err);
+}

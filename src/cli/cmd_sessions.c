@@ -1,0 +1,207 @@
+/* ebb sessions: what is kept, without a model. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+#include "cli.h"
+#include "cmd_sessions.h"
+#include "store/store.h"
+
+/* Text of a session on standard output. */
+static void print_session_text(const char *text)
+{
+    ebb_cli_print(text, strlen(text));
+}
+
+static void date_of(int64_t ms, char out[20])
+{
+    time_t t = (time_t)(ms / 1000);
+    struct tm tm;
+
+    if (!localtime_r(&t, &tm) || !strftime(out, 20, "%Y-%m-%d %H:%M", &tm))
+        strcpy(out, "?");
+}
+
+/* -- The subcommands -------------------------------------------------------------- */
+
+static void print_rows(const ebb_session_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char date[20];
+
+        date_of(rows[i].updated_ms, date);
+        printf("%5lld  %s  %4u messages %7u tokens  ", (long long)rows[i].id, date, rows[i].n_messages, rows[i].n_tokens);
+        print_session_text(rows[i].name);
+        if (rows[i].model[0]) {
+            fputs("  (", stdout);
+            print_session_text(rows[i].model);
+            putchar(')');
+        }
+        putchar('\n');
+    }
+}
+
+static json_t *json_rows(const ebb_session_row *rows, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        json_t *o = json_object();
+
+        json_object_set_new(o, "id", json_integer(rows[i].id));
+        json_object_set_new(o, "name", ebb_cli_json_text(rows[i].name));
+        json_object_set_new(o, "model", ebb_cli_json_text(rows[i].model));
+        json_object_set_new(o, "updated_ms", json_integer(rows[i].updated_ms));
+        json_object_set_new(o, "messages", json_integer(rows[i].n_messages));
+        json_object_set_new(o, "tokens", json_integer(rows[i].n_tokens));
+        json_array_append_new(list, o);
+    }
+    return json_pack("{s:o}", "sessions", list);
+}
+
+static int list(ebb_store *s, ebb_args *a, ebb_error *err)
+{
+    ebb_session_row *rows;
+    size_t n;
+    int status = EBB_EXIT_OK;
+
+    if (ebb_store_list(s, &rows, &n, err) != EBB_OK)
+        return ebb_cli_fail(err);
+    if (a->json)
+        status = ebb_cli_print_json(json_rows(rows, n));
+    else
+        print_rows(rows, n);
+    if (n == 0 && !a->json && isatty(STDOUT_FILENO))
+        puts("There are no conversations yet.  `ebb` begins one; it is kept from the first question on.");
+    free(rows);
+    return status;
+}
+
+/* All words of the command line after the subcommand, as one. */
+static void join_words(const ebb_args *a, ebb_buf *out)
+{
+    for (size_t i = 1; i < a->n_words; i++)
+        ebb_buf_addf(out, "%s%s", i > 1 ? " " : "", a->words[i]);
+}
+
+/* The snippet without its marks. */
+static void plain_snippet(const char *snippet, char *out)
+{
+    for (; *snippet; snippet++)
+        if (*snippet != EBB_HIT_BEGIN && *snippet != EBB_HIT_END)
+            *out++ = *snippet == '\n' || *snippet == '\t' ? ' ' : *snippet;
+    *out = '\0';
+}
+
+static json_t *json_hit(const ebb_store_hit *h)
+{
+    char text[sizeof h->snippet];
+    json_t *o = json_object();
+
+    plain_snippet(h->snippet, text);
+    json_object_set_new(o, "session", json_integer(h->session));
+    json_object_set_new(o, "name", ebb_cli_json_text(h->name));
+    json_object_set_new(o, "message", json_integer(h->message));
+    json_object_set_new(o, "role", json_string(ebb_role_name(h->role)));
+    json_object_set_new(o, "created_ms", json_integer(h->created_ms));
+    json_object_set_new(o, "text", ebb_cli_json_text(text));
+    return o;
+}
+
+static void print_hit(const ebb_store_hit *h)
+{
+    char date[20], text[sizeof h->snippet];
+
+    date_of(h->created_ms, date);
+    plain_snippet(h->snippet, text);
+    printf("%5lld  %s  ", (long long)h->session, date);
+    print_session_text(h->name);
+    printf("\n       %s: ", ebb_role_name(h->role));
+    print_session_text(text);
+    putchar('\n');
+}
+
+static int search(ebb_store *s, ebb_args *a, ebb_error *err)
+{
+    ebb_buf words = { 0 };
+    ebb_store_hit *hits = NULL;
+    json_t *found = json_array();
+    size_t n = 0;
+    ebb_status st;
+
+    join_words(a, &words);
+    st = ebb_store_search(s, ebb_buf_text(&words), 100, &hits, &n, err);
+    ebb_buf_fini(&words);
+    for (size_t i = 0; i < n; i++) {
+        if (a->json)
+            json_array_append_new(found, json_hit(&hits[i]));
+        else
+            print_hit(&hits[i]);
+    }
+    free(hits);
+    if (st == EBB_OK && a->json)
+        return ebb_cli_print_json(json_pack("{s:o}", "hits", found));
+    json_decref(found);
+    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
+}
+
+static int rename_one(ebb_store *s, ebb_args *a, ebb_error *err)
+{
+    int64_t id;
+
+    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || ebb_store_rename(s, id, a->words[2], err) != EBB_OK)
+        return ebb_cli_fail(err);
+    return EBB_EXIT_OK;
+}
+
+static int delete_one(ebb_store *s, ebb_args *a, ebb_error *err)
+{
+    int64_t id;
+
+    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || ebb_store_delete(s, id, err) != EBB_OK)
+        return ebb_cli_fail(err);
+    return EBB_EXIT_OK;
+}
+
+int ebb_cmd_sessions(ebb_args *a)
+{
+    static const struct {
+        const char *name;
+        size_t      min_words, max_words;    /* with the name itself */
+        const char *usage;
+        int       (*run)(ebb_store *, ebb_args *, ebb_error *);
+    } subcommands[] = {
+        { "list", 1, 1, "list", list },
+        { "show", 2, 2, "show NAME", ebb_cmd_sessions_show },
+        { "search", 2, 8, "search WORD...", search },
+        { "rename", 3, 3, "rename NAME NEW-NAME", rename_one },
+        { "delete", 2, 2, "delete NAME", delete_one },
+        { "export", 2, 3, "export NAME [FILE.md|FILE.json|FILE.txt]", ebb_cmd_sessions_export },
+        { "import", 2, 3, "import FILE [NAME]", ebb_cmd_sessions_import },
+        { "replay", 2, 2, "replay NAME [-m MODEL]", ebb_cmd_sessions_replay },
+    };
+    const char *name = a->n_words ? a->words[0] : "list";
+    ebb_error err = { 0 };
+    ebb_store *s;
+    int status;
+
+    for (size_t i = 0; i < sizeof subcommands / sizeof subcommands[0]; i++) {
+        if (strcmp(subcommands[i].name, name) != 0)
+            continue;
+        if (a->n_words && (a->n_words < subcommands[i].min_words || a->n_words > subcommands[i].max_words)) {
+            EBB_FAIL(&err, EBB_USAGE, "usage: ebb sessions %s", subcommands[i].usage);
+            return ebb_cli_fail(&err);
+        }
+        if (ebb_store_open(NULL, &s, &err) != EBB_OK)
+            return ebb_cli_fail(&err);
+        status = subcommands[i].run(s, a, &err);
+        ebb_store_close(s);
+        return status;
+    }
+    EBB_FAIL(&err, EBB_USAGE, "sessions: say what: list, show, search, rename, delete, export, import or replay");
+    return ebb_cli_fail(&err);
+}

@@ -1,0 +1,127 @@
+/* ebb stat: the figures of the chats that run now, read from their sockets. */
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli.h"
+#include "os/paths.h"
+
+enum { MAX_ANSWER = 1 << 16, WAIT_S = 2 };
+
+/* What the process at this socket says; NULL: nobody is there (then the socket is removed), or it is busy. */
+static json_t *query_process(const char *path)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    struct timeval wait = { .tv_sec = WAIT_S };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ebb_buf answer = { .max = MAX_ANSWER };
+    char bytes[4096];
+    ssize_t got;
+    json_t *o;
+
+    if (fd < 0 || strlen(path) >= sizeof at.sun_path) {
+        close(fd);
+        return NULL;
+    }
+    strcpy(at.sun_path, path);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+    if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) {
+        while ((got = read(fd, bytes, sizeof bytes)) > 0 && ebb_buf_add(&answer, bytes, (size_t)got))
+            ;
+    } else if (errno == ECONNREFUSED) {
+        unlink(path);
+    }
+    close(fd);
+    o = json_loadb(ebb_buf_text(&answer), answer.len, 0, NULL);
+    ebb_buf_fini(&answer);
+    return o;
+}
+
+/* The answers of all, or of the one with this number. */
+static json_t *query_all(const char *dir, const char *pid)
+{
+    json_t *list = json_array(), *one;
+    ebb_buf path = { 0 };
+    DIR *d = opendir(dir);
+
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        size_t n = strlen(e->d_name);
+        if (n <= 5 || strcmp(e->d_name + n - 5, ".sock") != 0 ||
+            (pid && (strlen(pid) != n - 5 || memcmp(pid, e->d_name, n - 5) != 0)))
+            continue;
+        ebb_buf_clear(&path);
+        ebb_buf_addf(&path, "%s/%s", dir, e->d_name);
+        if ((one = query_process(ebb_buf_text(&path))) != NULL)
+            json_array_append_new(list, one);
+    }
+    if (d)
+        closedir(d);
+    ebb_buf_fini(&path);
+    return list;
+}
+
+static double json_number(json_t *o, const char *name)
+{
+    return json_number_value(json_object_get(o, name));
+}
+
+static void print_json_text(json_t *o, const char *name)
+{
+    json_t *s = json_object_get(o, name);
+
+    ebb_cli_print(json_is_string(s) ? json_string_value(s) : "-", json_is_string(s) ? json_string_length(s) : 1);
+}
+
+static void print_process(json_t *o)
+{
+    char own[16], budget[16];
+
+    printf("%.0f  ", json_number(o, "pid"));
+    print_json_text(o, "state");
+    fputs("  ", stdout);
+    print_json_text(o, "model");
+    fputs("  \"", stdout);
+    print_json_text(o, "session");
+    printf("\"\n    context %.0f/%.0f  prefill %.1f tok/s  decode %.1f tok/s  layers %.0f/%.0f  memory %s of %s\n",
+           json_number(o, "used"), json_number(o, "context"), json_number(o, "prefill_tok_s"), json_number(o, "decode_tok_s"),
+           json_number(o, "resident"), json_number(o, "layers"), ebb_size_text((uint64_t)json_number(o, "anon_bytes"), own),
+           ebb_size_text((uint64_t)json_number(o, "budget_bytes"), budget));
+}
+
+int ebb_cmd_stat(ebb_args *a)
+{
+    ebb_error err = { 0 };
+    ebb_buf dir = { 0 };
+    json_t *list;
+    size_t n;
+
+    if (a->n_words > 1)
+        EBB_FAIL(&err, EBB_USAGE, "usage: ebb stat [PID] [--json]");
+    else if (ebb_path_run(&dir, &err) != EBB_OK)
+        ebb_buf_fini(&dir);
+    if (err.code)
+        return ebb_cli_fail(&err);
+    list = query_all(dir.data, a->n_words ? a->words[0] : NULL);
+    ebb_buf_fini(&dir);
+    n = json_array_size(list);
+    for (size_t i = 0; i < n && !a->json; i++)
+        print_process(json_array_get(list, i));
+    if (a->json) {
+        char *text = json_dumps(list, JSON_COMPACT);
+        printf("{\"running\":%s}\n", text ? text : "[]");
+        free(text);
+    } else if (n == 0) {
+        EBB_FAIL(&err, EBB_NOTFOUND, "no chat is running");
+    }
+    json_decref(list);
+    return err.code ? ebb_cli_fail(&err) : EBB_EXIT_OK;
+}

@@ -1,0 +1,42 @@
+/* The table of subcommands (cli.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+int ebb_cmd_inspect(ebb_args *a)
+{
+    static const struct { const char *name; int (*run)(ebb_args *); } subjects[] = {
+        { "gguf", ebb_cmd_inspect_gguf },
+        { "tokens", ebb_cmd_inspect_tokens },
+        { "text", ebb_cmd_inspect_text },
+        { "template", ebb_cmd_inspect_template },
+        { "logits", ebb_cmd_inspect_logits },
+        { "perplexity", ebb_cmd_inspect_perplexity },
+    };
+    ebb_error err = { 0 };
+
+    ebb_cli_model_from_words(a, 1);
+    for (size_t i = 0; a->n_words == 1 && i < sizeof subjects / sizeof subjects[0]; i++)
+        if (strcmp(subjects[i].name, a->words[0]) == 0)
+            return subjects[i].run(a);
+    EBB_FAIL(&err, EBB_USAGE, "inspect: say what: gguf, tokens, text, template, logits or perplexity");
+    return ebb_cli_fail(&err);
+}
+
+const ebb_subcommand ebb_subcommands[] = {
+    { "chat", "[-m MODEL] [-c | -s NAME] [--inline | --plain]", "talk (the default)", EBB_FOR_CHAT, ebb_cmd_chat },
+    { "run", "[-m MODEL] [-p TEXT] [-n N] [--json] [-c | -s NAME]", "one answer to standard output; what is piped in is appended",
+      EBB_FOR_RUN, ebb_cmd_run },
+    { "plan", "[-m MODEL] [--json]", "where the memory would go, which tier, what speed", EBB_FOR_PLAN, ebb_cmd_plan },
+    { "bench", "[-m MODEL] [-p N] [-n N] [-d N] [-r N] [--json]", "measure prefill and decode", EBB_FOR_BENCH, ebb_cmd_bench },
+    { "doctor", "[-m MODEL] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice", EBB_FOR_DOCTOR, ebb_cmd_doctor },
+    { "sessions", "list|show|search|rename|delete|export|import|replay", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cmd_sessions },
+    { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cmd_models },
+    { "pull", "OWNER/NAME[:TYPE] | ADDRESS [NAME.gguf]", "get a model from huggingface.co, or any address",
+      EBB_FOR_PULL, ebb_cmd_pull },
+    { "inspect", "gguf|tokens|text|template|logits|perplexity -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cmd_inspect },
+    { "stat", "[PID] [--json]", "figures of the chats that run now", EBB_FOR_STAT, ebb_cmd_stat },
+    { "completion", "bash|zsh|fish", "completion for a shell, on standard output", EBB_FOR_COMPLETION, ebb_cmd_completion },
+    { 0 },
+};

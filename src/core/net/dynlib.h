@@ -1,0 +1,45 @@
+/* net/dynlib.h - the libraries that only a download needs, loaded when one begins.
+ *
+ * libcurl brings thirty others along: linked to the program they would cost every start of ebb 4 ms and 6 MB.  So the
+ * first download loads it, and everything else never has network code in its address space.
+ * SHA-256 comes from libcrypto, which Debian's libcurl is linked to. */
+#ifndef EBB_NET_DYNLIB_H
+#define EBB_NET_DYNLIB_H
+#include <curl/curl.h>
+#include <stddef.h>
+
+#include "ebb/status.h"
+
+/* The functions in use, by libcurl's own declarations and names. */
+#define EBB_CURL_MAP(X)                                                                             \
+    X(curl_global_init) X(curl_easy_init) X(curl_easy_setopt) X(curl_easy_perform)                  \
+    X(curl_easy_getinfo) X(curl_easy_strerror) X(curl_easy_cleanup) X(curl_slist_append)            \
+    X(curl_slist_free_all) X(curl_url) X(curl_url_set) X(curl_url_get) X(curl_url_cleanup)          \
+    X(curl_free)
+
+#undef curl_easy_setopt          /* they check types of calls by name */
+#undef curl_easy_getinfo
+typedef struct ebb_curl {
+#define X(name) __typeof__(name) *name;
+    EBB_CURL_MAP(X)
+#undef X
+} ebb_curl;
+
+/* Loaded once for the process.  Error: UNSUPPORTED, naming the package. */
+EBB_MUST_CHECK
+ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err);
+
+/* -- SHA-256 ------------------------------------------------------------------------- */
+
+typedef struct ebb_sha256 ebb_sha256;
+
+/* Errors: UNSUPPORTED (no libcrypto), NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_sha256_new(ebb_sha256 **out, ebb_error *err);
+void ebb_sha256_free(ebb_sha256 *s);             /* NULL is fine */
+void ebb_sha256_begin(ebb_sha256 *s);            /* of nothing; a new one is so */
+void ebb_sha256_add(ebb_sha256 *s, const void *data, size_t n);
+/* Of all that was added, as 64 hexadecimal digits; begin comes next. */
+void ebb_sha256_end(ebb_sha256 *s, char out[65]);
+
+#endif

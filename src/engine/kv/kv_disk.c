@@ -1,0 +1,425 @@
+/* The KV cache on disk (kv_disk.h). */
+#include "kv/kv_disk.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/grow.h"
+#include "base/log.h"
+#include "os/file.h"
+#include "os/folder.h"
+
+#define CAP_BYTES      ((uint64_t)4 << 30)
+#define CAP_FILES      16384u
+#define DISK_UNIT      4096u                     /* what a small file takes */
+#define LEFTOVER_NS    ((int64_t)3600 * 1000000000)      /* older than any write under way */
+#define CLOCK_STEP_NS  20000000                  /* file times may lag behind the clock */
+#define STATES_KEPT    3u                        /* of a timeline, behind its newest */
+
+struct ebb_kv_disk {
+    char           *dir;
+    uint64_t        max_bytes;                   /* the cap; is_auto: chosen anew for each job */
+    bool            is_auto;
+    pthread_t       thread;
+    bool            has_thread;
+
+    pthread_mutex_t lock;                        /* protects what follows */
+    pthread_cond_t  wake, done_one;
+    ebb_kv_disk_job *waiting, *done;             /* first in, first out; a stack */
+    bool            is_writing, quit;
+    char            notice[160];
+
+    /* the writer's own */
+    uint64_t        n_bytes, n_files;            /* in the folder, as of the last look */
+    ebb_status      failed;                      /* how the last job ended */
+};
+
+/* -- Notices ------------------------------------------------------------------------ */
+
+static void notice(ebb_kv_disk *d, const char *what, const ebb_error *err)
+{
+    ebb_log("kv", "%s: %s", what, err->msg);
+    pthread_mutex_lock(&d->lock);
+    snprintf(d->notice, sizeof d->notice, "%s: %.120s", what, err->msg);
+    pthread_mutex_unlock(&d->lock);
+}
+
+bool ebb_kv_disk_take_notice(ebb_kv_disk *d, char out[160])
+{
+    bool is_there;
+
+    pthread_mutex_lock(&d->lock);
+    is_there = d->notice[0] != '\0';
+    memcpy(out, d->notice, sizeof d->notice);
+    d->notice[0] = '\0';
+    pthread_mutex_unlock(&d->lock);
+    return is_there;
+}
+
+/* -- Reading ------------------------------------------------------------------------- */
+
+bool ebb_kv_disk_has(ebb_kv_disk *d, const ebb_kv_file *item, uint32_t *n_ids)
+{
+    ebb_error err;
+    bool has = ebb_kv_file_has(d->dir, item, n_ids, &err);
+
+    if (err.code == EBB_FORMAT)
+        notice(d, "KV cache, a file is ignored", &err);
+    return has;
+}
+
+bool ebb_kv_disk_read(ebb_kv_disk *d, const ebb_kv_file *item)
+{
+    ebb_error err = { 0 };
+    char path[4096];
+
+    if (ebb_kv_file_read(d->dir, item, &err) == EBB_OK)
+        return true;
+    if (err.code == EBB_FORMAT) {
+        ebb_kv_file_path(d->dir, item, path, sizeof path);
+        ebb_file_remove(path);
+    }
+    if (err.code != EBB_NOTFOUND)
+        notice(d, "KV cache, a file is ignored", &err);
+    return false;
+}
+
+/* -- Room ---------------------------------------------------------------------------- */
+
+typedef struct listed_file {
+    char     name[48];
+    uint64_t n_bytes;
+    int64_t  used_ns;
+} listed_file;
+
+typedef struct listing {
+    ebb_kv_disk *d;
+    listed_file *entries;
+    size_t    n, cap;
+    int64_t   now_ns;
+    bool      failed;
+} listing;
+
+static uint64_t bytes_on_disk(uint64_t n_bytes)
+{
+    return (n_bytes + DISK_UNIT - 1) / DISK_UNIT * DISK_UNIT;
+}
+
+static int64_t wall_ns(void)
+{
+    struct timespec t;
+
+    timespec_get(&t, TIME_UTC);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Whether a file is one of ours; *is_leftover: begun and never finished. */
+static bool is_ours(const char *name, bool *is_leftover)
+{
+    size_t n = strlen(name), hex = strspn(name, "0123456789abcdef");
+    const char *kind = name + hex;
+
+    if (hex != 2 * EBB_KV_HASH_BYTES)
+        return false;
+    *is_leftover = n > 4 && strcmp(name + n - 4, ".new") == 0;
+    if (*is_leftover)
+        return true;
+    return *kind == '.' && ebb_kv_file_is_suffix(kind + 1);
+}
+
+static void remove_file(const ebb_kv_disk *d, const char *name)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/%s", d->dir, name);
+    ebb_file_remove(path);
+}
+
+/* The clock went back since: nothing is known of the file's age, but that it is of no turn under way. */
+static bool is_future(const listing *l, const ebb_folder_entry *e)
+{
+    return e->modified_ns > l->now_ns + LEFTOVER_NS;
+}
+
+static void list_file(void *arg, const ebb_folder_entry *e)
+{
+    listing *l = arg;
+    listed_file *grown;
+    bool is_leftover;
+
+    if (!is_ours(e->name, &is_leftover))
+        return;
+    if (is_leftover) {
+        if (e->modified_ns < l->now_ns - LEFTOVER_NS || is_future(l, e))
+            remove_file(l->d, e->name);
+        return;
+    }
+    grown = ebb_grow(l->entries, l->n, &l->cap, sizeof *grown);
+    l->failed |= !grown;
+    if (!grown)
+        return;
+    l->entries = grown;
+    l->entries[l->n] = (listed_file){ .n_bytes = bytes_on_disk(e->n_bytes), .used_ns = is_future(l, e) ? INT64_MIN : e->modified_ns };
+    snprintf(l->entries[l->n].name, sizeof l->entries[l->n].name, "%s", e->name);
+    l->d->n_bytes += l->entries[l->n].n_bytes;
+    l->d->n_files++;
+    l->n++;
+}
+
+static int by_last_use(const void *a, const void *b)
+{
+    const listed_file *x = a, *y = b;
+
+    return (x->used_ns > y->used_ns) - (x->used_ns < y->used_ns);
+}
+
+static bool has_disk_space(const ebb_kv_disk *d, uint64_t extra)
+{
+    return d->n_bytes + extra <= d->max_bytes && d->n_files < CAP_FILES;
+}
+
+/* Look what is there, and remove what was used longest ago, but nothing since
+ * `since_ns`, until `extra` bytes more fit. */
+static ebb_status make_disk_space(ebb_kv_disk *d, uint64_t extra, int64_t since_ns, ebb_error *err)
+{
+    listing l = { .d = d, .now_ns = wall_ns() };
+    ebb_status st;
+
+    d->n_bytes = d->n_files = 0;
+    st = ebb_folder_each(d->dir, list_file, &l, err);
+    if (l.entries)
+        qsort(l.entries, l.n, sizeof *l.entries, by_last_use);
+    for (size_t i = 0; i < l.n && !has_disk_space(d, extra) && l.entries[i].used_ns < since_ns; i++) {
+        remove_file(d, l.entries[i].name);
+        d->n_bytes -= l.entries[i].n_bytes;
+        d->n_files--;
+    }
+    free(l.entries);
+    if (st == EBB_OK && (l.failed || !has_disk_space(d, extra)))
+        st = EBB_FAIL(err, EBB_LIMIT, d->is_auto ? "%s: this conversation does not fit a tenth of the disk's room, %llu MiB; free some room"
+                                                 : "%s: this conversation does not fit the cap of %llu MiB",
+                      d->dir, (unsigned long long)(d->max_bytes >> 20));
+    return st;
+}
+
+static ebb_status choose_cap(ebb_kv_disk *d, ebb_error *err)
+{
+    uint64_t room;
+    ebb_status st = EBB_OK;
+
+    if (!d->is_auto)
+        return EBB_OK;
+    d->max_bytes = UINT64_MAX;
+    st = make_disk_space(d, 0, INT64_MIN, err);
+    if (st == EBB_OK)
+        st = ebb_folder_free_bytes(d->dir, &room, err);
+    if (st != EBB_OK)
+        return st;
+    room = (room + d->n_bytes) / 10;
+    room = room > d->n_bytes ? room : d->n_bytes;        /* others who fill the disk cost us nothing that stands */
+    d->max_bytes = room < CAP_BYTES ? room : CAP_BYTES;
+    return EBB_OK;
+}
+
+/* -- Writing -------------------------------------------------------------------------- */
+
+static void touch_file(const ebb_kv_disk *d, const ebb_kv_file *item)
+{
+    char path[4096];
+
+    ebb_kv_file_path(d->dir, item, path, sizeof path);
+    if (ebb_file_touch(path, NULL) != EBB_OK)    /* evicted by another program, perhaps */
+        return;
+}
+
+/* Old states of the timeline go, but for the last few. */
+static void thin_states(ebb_kv_disk *d, const ebb_kv_disk_job *job)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = job->n_items; i-- > 0;) {
+        ebb_kv_file state = job->items[i];
+        char path[4096];
+
+        if (state.kind != EBB_KV_FILE_BLOCK)
+            continue;
+        state.kind = EBB_KV_FILE_STATE;
+        ebb_kv_file_path(d->dir, &state, path, sizeof path);
+        if (n >= STATES_KEPT)
+            ebb_file_remove(path);
+        else if (ebb_file_touch(path, NULL) == EBB_OK)
+            n++;
+    }
+}
+
+/* Whether the file is there, with all of the item's ids. */
+static bool is_written(ebb_kv_disk *d, const ebb_kv_file *item)
+{
+    uint32_t n_ids;
+
+    return ebb_kv_disk_has(d, item, &n_ids) && n_ids == item->n_ids;
+}
+
+static ebb_status write_item(ebb_kv_disk *d, const ebb_kv_file *item, int64_t since_ns, ebb_error *err)
+{
+    uint64_t n = bytes_on_disk(ebb_kv_file_bytes(item));
+    ebb_status st = has_disk_space(d, n) ? EBB_OK : make_disk_space(d, n, since_ns, err);
+
+    if (st == EBB_OK)
+        st = ebb_kv_file_write(d->dir, item, err);
+    if (st == EBB_OK) {
+        d->n_bytes += n;
+        d->n_files++;
+    }
+    return st;
+}
+
+static ebb_status write_missing(ebb_kv_disk *d, ebb_kv_disk_job *job, int64_t since_ns, uint32_t *n_written, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (uint32_t i = 0; i < job->n_items && st == EBB_OK; i++) {
+        const ebb_kv_file *item = &job->items[i];
+
+        if (is_written(d, item))
+            continue;
+        if (*n_written == 0)
+            st = make_disk_space(d, 0, since_ns, err);   /* others may have written meanwhile */
+        if (st == EBB_OK)
+            st = write_item(d, item, since_ns, err);
+        if (st != EBB_OK)
+            break;
+        ++*n_written;
+        if (item->kind == EBB_KV_FILE_STATE)
+            thin_states(d, job);
+    }
+    return st;
+}
+
+static void touch_all(ebb_kv_disk *d, const ebb_kv_disk_job *job)
+{
+    for (uint32_t i = job->n_items; i-- > 0;)
+        touch_file(d, &job->items[i]);
+}
+
+static void do_job(ebb_kv_disk *d, ebb_kv_disk_job *job)
+{
+    int64_t since_ns = wall_ns() - CLOCK_STEP_NS;
+    ebb_error err = { 0 };
+    uint32_t n_written = 0;
+    ebb_status st = choose_cap(d, &err);
+
+    touch_all(d, job);
+    if (st == EBB_OK)
+        st = write_missing(d, job, since_ns, &n_written, &err);
+    if (n_written > 0)
+        touch_all(d, job);
+    if (st != EBB_OK && st != d->failed)         /* once, and not for each turn again */
+        notice(d, "this turn's KV is not kept", &err);
+    d->failed = st;
+    ebb_log("kv", "%u of %u files written", n_written, job->n_items);
+}
+
+static void *writer_main(void *arg)
+{
+    ebb_kv_disk *d = arg;
+
+    ebb_thread_background();
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        ebb_kv_disk_job *job = d->waiting;
+
+        if (!job && d->quit)
+            break;
+        if (!job) {
+            pthread_cond_wait(&d->wake, &d->lock);
+            continue;
+        }
+        d->waiting = job->next;
+        d->is_writing = true;
+        pthread_mutex_unlock(&d->lock);
+        do_job(d, job);
+        pthread_mutex_lock(&d->lock);
+        d->is_writing = false;
+        job->next = d->done;
+        d->done = job;
+        pthread_cond_signal(&d->done_one);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* -- Calls from the owner --------------------------------------------------------------- */
+
+ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **out, ebb_error *err)
+{
+    ebb_kv_disk *d = calloc(1, sizeof *d);
+    ebb_status st;
+
+    *out = NULL;
+    if (!d)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the KV cache on disk");
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->wake, NULL);
+    pthread_cond_init(&d->done_one, NULL);
+    d->max_bytes = max_bytes;
+    d->is_auto = max_bytes == 0;
+    d->dir = strdup(dir);
+    st = d->dir ? ebb_file_mkdirs(dir, err) : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", dir);
+    if (st == EBB_OK && pthread_create(&d->thread, NULL, writer_main, d) != 0)
+        st = EBB_FAIL(err, EBB_NOMEM, "no thread to write the KV cache with");
+    d->has_thread = st == EBB_OK;
+    if (st != EBB_OK) {
+        ebb_kv_disk_close(d);
+        return st;
+    }
+    *out = d;
+    return EBB_OK;
+}
+
+void ebb_kv_disk_close(ebb_kv_disk *d)
+{
+    if (!d)
+        return;
+    pthread_mutex_lock(&d->lock);
+    d->quit = true;
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+    if (d->has_thread)
+        pthread_join(d->thread, NULL);
+    pthread_cond_destroy(&d->wake);
+    pthread_cond_destroy(&d->done_one);
+    pthread_mutex_destroy(&d->lock);
+    free(d->dir);
+    free(d);
+}
+
+void ebb_kv_disk_submit(ebb_kv_disk *d, ebb_kv_disk_job *job)
+{
+    ebb_kv_disk_job **last;
+
+    pthread_mutex_lock(&d->lock);
+    for (last = &d->waiting; *last; last = &(*last)->next)
+        ;
+    job->next = NULL;
+    *last = job;
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+}
+
+ebb_kv_disk_job *ebb_kv_disk_reap(ebb_kv_disk *d, bool wait)
+{
+    ebb_kv_disk_job *job;
+
+    pthread_mutex_lock(&d->lock);
+    while (wait && !d->done && (d->is_writing || d->waiting))
+        pthread_cond_wait(&d->done_one, &d->lock);
+    job = d->done;
+    if (job)
+        d->done = job->next;
+    pthread_mutex_unlock(&d->lock);
+    return job;
+}

@@ -1,0 +1,163 @@
+/* Memory after open: the plan's states are brought about, at once or for another budget
+ * (engine_impl.h, ebb/engine.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "engine_impl.h"
+#include "open/model_file.h"
+
+#define MIB          ((uint64_t)1 << 20)
+
+/* -- States ----------------------------------------------------------------------- */
+
+static bool is_file_in_memory(const ebb_engine *e)
+{
+    return ebb_gguf_get_part(ebb_model_gguf(e->model), 0)->fd < 0;
+}
+
+/* Have read, in the background, what shall be resident; groups for which there is no memory stay with the ring. */
+static ebb_status load_resident_groups(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg, ebb_error *err)
+{
+    ebb_layer_state state = p->is_mapped ? EBB_LAYER_MAPPED : EBB_LAYER_PINNED;
+    uint64_t total = 0, done = 0;
+    ebb_status st = EBB_OK;
+
+    for (uint32_t i = 0; i <= p->n_layers; i++)
+        if (ebb_reclaim_group_is_planned(e, i) && ebb_res_state(e->res, i) != state)
+            total += ebb_res_group_bytes(e->res, i);
+    for (uint32_t i = 0; i <= p->n_layers && st == EBB_OK; i++) {
+        if (!ebb_reclaim_group_is_planned(e, i) || ebb_res_state(e->res, i) == state)
+            continue;
+        if (atomic_load(&e->cancel))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped before layer %u was read", i);
+        st = p->is_mapped ? ebb_res_set_state(e->res, i, state, err) : ebb_res_pin_async(e->res, i, err);
+        done += ebb_res_group_bytes(e->res, i);
+        if (st == EBB_OK && progress && state == EBB_LAYER_PINNED)
+            progress(arg, done, total);
+    }
+    return st;
+}
+
+/* Tell residency which extents stay. */
+static ebb_status set_resident_extents(ebb_engine *e, const ebb_plan *p, ebb_error *err)
+{
+    bool *stays = malloc(e->net.n_extents * sizeof *stays);
+    ebb_status st;
+
+    if (!stays)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u tensors", e->net.n_extents);
+    (void)ebb_plan_resident_extents(&e->net, p, e->opts.placement, stays);
+    st = ebb_res_set_resident(e->res, stays, err);
+    free(stays);
+    return st;
+}
+
+static ebb_status apply_plan(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg, ebb_error *err)
+{
+    const ebb_read_speed *speeds = e->budget.has_disk ? e->budget.disk.rest : NULL;
+    ebb_status st = EBB_OK;
+
+    ebb_reclaim_set_plan(e);                     /* before anything is read */
+    if (!is_file_in_memory(e) && (!p->is_mapped || p->stream_bytes > 0))
+        st = ebb_res_set_reader(e->res, e->opts.io, speeds,
+                                p->weights_ring_bytes ? p->weights_ring_bytes : EBB_LOADER_BYTES, err);
+    if (st == EBB_OK && p->expert_bytes > 0)
+        st = ebb_res_set_expert_cache(e->res, p->expert_bytes, err);
+    e->budget.expert_bytes = p->expert_bytes;
+    e->budget.is_ring_minimal = false;
+    if (st == EBB_OK)
+        st = set_resident_extents(e, p, err);
+    for (uint32_t i = 0; i <= p->n_layers && st == EBB_OK; i++)
+        if (!ebb_reclaim_group_is_planned(e, i))
+            st = ebb_res_set_state(e->res, i, EBB_LAYER_DISK, err);
+    if (st == EBB_OK)
+        st = load_resident_groups(e, p, progress, arg, err);
+    if (st == EBB_OK)
+        ebb_res_fill_expert_cache(e->res);
+    return st;
+}
+
+ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err)
+{
+    ebb_status st;
+
+    if (e->host)                                 /* which looks at memory, and measures */
+        return apply_plan(e, &e->plan, progress, arg, err);
+    ebb_reclaim_open(e);
+    ebb_calibrate_open(e);
+    st = e->plan.stream_bytes > 0 ? ebb_calibrate_measure(e, &e->plan, err) : EBB_OK;
+    if (st != EBB_OK)
+        return st;
+    ebb_plan_predict(&e->net, &e->machine, &e->plan);
+    return apply_plan(e, &e->plan, progress, arg, err);
+}
+
+void ebb_budget_close(ebb_engine *e)
+{
+    if (e->host)
+        return;
+    ebb_pressure_monitor_stop(e);
+    ebb_calibrate_close(e);
+}
+
+/* What passes took until now, beside what was predicted: within reason. */
+static double bounded_correction(const ebb_engine *e)
+{
+    double by = e->budget.correction;
+
+    return by <= 0 ? 1 : by < 0.5 ? 0.5 : by > 4 ? 4 : by;
+}
+
+/* -- Another budget ------------------------------------------------------------------ */
+
+ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan *out, ebb_error *err)
+{
+    ebb_machine now;
+    ebb_status st = ebb_machine_probe(NULL, false, &now, err);
+
+    *out = e->plan;
+    if (st != EBB_OK)
+        return st;
+    if (bytes == 0 || bytes > now.available_bytes)
+        bytes = now.available_bytes;
+    st = ebb_plan_refit_draft(&e->net, e->model, &e->opts, &e->machine, bytes, e->draft_model.bytes, out, err);
+    if (st == EBB_OK)
+        st = ebb_calibrate_measure(e, out, err);
+    if (st == EBB_OK) {
+        ebb_plan_predict(&e->net, &e->machine, out);
+        out->predicted_decode_tok_s /= bounded_correction(e);
+        out->predicted_prefill_tok_s /= bounded_correction(e);
+    }
+    return st;
+}
+
+ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn *progress, void *arg, ebb_error *err)
+{
+    ebb_plan plan;
+    char size[16];
+    ebb_status st = ebb_engine_plan_budget(e, bytes, &plan, err);
+
+    if (st != EBB_OK)
+        return st;
+    if (!plan.fits)
+        return EBB_FAIL(err, EBB_BUDGET, "%s", plan.why);
+    e->opts.has_resident = false;
+    pthread_mutex_lock(&e->lock);                /* the figures' reader */
+    e->plan = plan;
+    e->budget.applied = bounded_correction(e);
+    pthread_mutex_unlock(&e->lock);
+    atomic_store(&e->budget.n_evicted, 0);
+    if (plan.draft_bytes == 0)
+        ebb_draft_model_close(e);
+    st = apply_plan(e, &plan, progress, arg, err);
+    if (st == EBB_OK && plan.draft_bytes > 0 && !ebb_draft_model_is_open(e))
+        ebb_draft_model_open(e);
+    if (st == EBB_CANCELED) {                    /* what was not read is taken back later */
+        for (uint32_t i = 0; i <= e->net.n_layers; i++)
+            e->budget.n_evicted += ebb_reclaim_group_is_planned(e, i) && !ebb_reclaim_group_is_resident(e, i);
+    }
+    ebb_stats_decision(e, "budget %s: %s", ebb_size_text(plan.budget_bytes, size), plan.why);
+    return st;
+}

@@ -1,0 +1,218 @@
+/* How fast this machine is, for the engine that runs on it (engine_impl.h).
+ *
+ * A plan that reads nothing needs no figures before its first token: they are remembered from an earlier run,
+ * or measured in an idle moment.  Then passes tell: eight of one column in a row that had the processor
+ * for themselves are worth more than any measurement. */
+#include "base/log.h"
+#include "engine_impl.h"
+#include "open/model_file.h"
+#include "os/map.h"
+#include "os/proc.h"
+
+#define MEASURE_S     0.25
+#define ROW           8u         /* passes in a row; ... */
+#define ROW_STREAMING 2u         /* ... of those that take long */
+#define ROW_S         0.1        /* and so long at least, for the clock of processor time */
+#define OWN_SHARE     0.85       /* of the processor's time in a row, at least, that was ours */
+#define DEPTH_MAX     2048u      /* deeper, attention takes a part of the time */
+#define LIKE          0.02       /* not worth a word */
+#define CHOICES       8u         /* passes that teach something of experts */
+#define PACE_LEAST    0.5
+#define PACE_MOST     3.0
+
+void ebb_calibrate_open(ebb_engine *e)
+{
+    ebb_budget *b = &e->budget;
+    const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(e->model), 0);
+
+    b->types = ebb_machine_types(e->model);
+    b->disk = (ebb_disk_speeds){ .device = ebb_machine_device(e->model), .io = e->opts.io };
+    ebb_speeds_load(&b->known, e->run.kern, e->plan.n_threads);
+    (void)ebb_machine_recall_types(&e->machine, &b->known, b->types);
+    b->has_disk = ebb_machine_recall_disk(&e->machine, &b->known, &b->disk);
+    if (e->net.n_expert && ebb_expert_profile_init(&b->uses, ebb_res_n_experts(e->res)) && ebb_expert_profile_load(&b->uses, ebb_model_get_info(e->model)->fingerprint))
+        ebb_res_set_expert_uses(e->res, b->uses.uses);
+    e->machine.page_cache_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
+}
+
+/* What was learned of experts since the last time; a few passes teach nothing. */
+static void save_expert_profile(ebb_engine *e)
+{
+    ebb_budget *b = &e->budget;
+
+    if (b->uses.n == 0 || b->uses.miss_rate <= 0 || b->n_saved_choices == b->learned.n_chosen)
+        return;
+    b->n_saved_choices = b->learned.n_chosen;
+    ebb_res_get_expert_uses(e->res, b->uses.uses);
+    b->uses.slowdown = e->machine.expert_slowdown;
+    ebb_expert_profile_save(&b->uses, ebb_model_get_info(e->model)->fingerprint);
+}
+
+void ebb_calibrate_close(ebb_engine *e)
+{
+    ebb_calibrate_turn(e);
+    save_expert_profile(e);
+    ebb_expert_profile_fini(&e->budget.uses);
+    ebb_speeds_save(&e->budget.known);
+}
+
+/* -- Measuring ---------------------------------------------------------------------- */
+
+static void measure_readers(void *arg, ebb_io only, ebb_read_speed speeds[EBB_IO_MMAP + 1])
+{
+    ebb_res_measure_readers(arg, only, MEASURE_S, speeds);
+}
+
+static ebb_status measure_missing_speeds(ebb_engine *e, const ebb_plan *p, bool with_disk, ebb_error *err)
+{
+    uint64_t room = p->budget_bytes / 4;
+    ebb_meter *meter;
+    ebb_status st = ebb_meter_open(e->pool, e->run.kern, p->pass_bytes, &meter, err);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_machine_measure_types(&e->machine, meter, e->budget.types, &e->budget.known);
+    if (with_disk)
+        st = ebb_machine_measure_disk(&e->machine, meter, p->pass_bytes < room ? p->pass_bytes : room, measure_readers, e->res,
+                                      &e->budget.disk, &e->budget.known, err);
+    e->budget.has_disk |= with_disk && st == EBB_OK;
+    ebb_meter_close(meter);
+    ebb_speeds_save(&e->budget.known);
+    return st;
+}
+
+ebb_status ebb_calibrate_measure(ebb_engine *e, const ebb_plan *p, ebb_error *err)
+{
+    bool with_disk = !e->budget.has_disk && p->stream_bytes > 0;
+
+    if (ebb_machine_recall_types(&e->machine, &e->budget.known, e->budget.types) && !with_disk)
+        return EBB_OK;
+    return measure_missing_speeds(e, p, with_disk, err);
+}
+
+ebb_status ebb_engine_measure(ebb_engine *e, ebb_error *err)
+{
+    ebb_status st = ebb_calibrate_measure(e, &e->plan, err);
+
+    pthread_mutex_lock(&e->lock);                /* the figures' reader */
+    if (st == EBB_OK)
+        ebb_plan_predict(&e->net, &e->machine, &e->plan);
+    e->budget.applied = e->budget.correction = e->budget.best = 0;
+    pthread_mutex_unlock(&e->lock);
+    return st;
+}
+
+bool ebb_engine_idle(ebb_engine *e)
+{
+    bool more = ebb_reclaim_idle(e);
+
+    if (!ebb_machine_recall_types(&e->machine, &e->budget.known, e->budget.types) && ebb_engine_measure(e, NULL) != EBB_OK)
+        ebb_log("plan", "no memory for measuring");
+    save_expert_profile(e);
+    ebb_speeds_save(&e->budget.known);
+    return more;
+}
+
+double ebb_engine_read_speed(ebb_engine *e, uint64_t n_bytes)
+{
+    return ebb_res_read_speed(e->res, n_bytes);
+}
+
+/* -- Learning ------------------------------------------------------------------------- */
+
+static void begin_run_of_passes(ebb_budget *b)
+{
+    b->n_row = 0;
+    b->row_s = b->row_predicted_s = 0;
+    b->row_cpu_s = ebb_proc_cpu_s();
+}
+
+/* A row that streams is judged by its best, too: what stole the disk from it is not known. */
+static bool was_undisturbed(const ebb_engine *e)
+{
+    const ebb_budget *b = &e->budget;
+
+    return e->plan.stream_bytes > 0 || ebb_proc_cpu_s() - b->row_cpu_s > OWN_SHARE * e->plan.n_threads * b->row_s;
+}
+
+void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s)
+{
+    ebb_budget *b = &e->budget;
+    bool is_streaming = e->plan.stream_bytes > 0;
+
+    if (b->n_evicted > 0 || predicted_s <= 0 || e->stats.n_ctx_used + e->stats.generated_tok > DEPTH_MAX) {
+        begin_run_of_passes(b);
+        return;
+    }
+    b->n_row++;
+    b->row_s += seconds;
+    b->row_predicted_s += predicted_s;
+    if (b->n_row < (is_streaming ? ROW_STREAMING : ROW) || b->row_s < ROW_S)
+        return;
+    if (was_undisturbed(e) && b->row_predicted_s / b->row_s > b->best)
+        b->best = b->row_predicted_s / b->row_s;
+    begin_run_of_passes(b);
+}
+
+/* How much faster than the figures say; 0: nothing can be said. */
+static double speed_factor(const ebb_engine *e)
+{
+    double pass_s = 1 / e->plan.predicted_decode_tok_s / e->budget.best;
+
+    return e->plan.stream_bytes > 0 ? ebb_plan_disk_factor(&e->net, &e->machine, &e->plan, pass_s) : e->budget.best;
+}
+
+static void correct_speeds(ebb_engine *e)
+{
+    ebb_budget *b = &e->budget;
+    double by = b->best > 0 && b->applied <= 0 ? speed_factor(e) : 0, before = e->plan.predicted_decode_tok_s;
+
+    if (by > 0.3 && by < 3 && (by > 1 + LIKE || by < 1 - LIKE)) {
+        ebb_machine_correct_speeds(&e->machine, b->types, e->plan.stream_bytes > 0 ? &b->disk : NULL, by, &b->known);
+        ebb_plan_predict(&e->net, &e->machine, &e->plan);
+        b->correction *= e->plan.predicted_decode_tok_s / before;
+    }
+    if (by > 0)
+        ebb_log("plan", "passes are %.2f times as fast as predicted", by);
+}
+
+/* What was read of the experts that passes chose, and what the passes took: the plan goes by that from now on. */
+static void correct_expert_rates(ebb_engine *e)
+{
+    ebb_budget *b = &e->budget;
+    ebb_res_stats s;
+    double chosen, by = b->correction, before = e->plan.predicted_decode_tok_s;
+
+    ebb_res_get_stats(e->res, &s);
+    if (s.experts.n_chosen - b->learned.n_chosen < (uint64_t)CHOICES * e->net.n_expert_used * e->net.n_layers || b->n_evicted > 0)
+        return;
+    chosen = (double)e->plan.expert_disk_bytes / ebb_res_n_experts(e->res) * (double)(s.experts.n_chosen - b->learned.n_chosen);
+    b->uses.cache_share = (double)s.cache_bytes / (double)e->plan.expert_disk_bytes;
+    b->uses.miss_rate = (double)(s.experts.decode_read_bytes - b->learned.decode_read_bytes) / chosen;
+    b->learned = s.experts;
+    ebb_res_get_expert_uses(e->res, b->uses.uses);
+    b->uses.slowdown = e->machine.expert_slowdown;
+    ebb_machine_set_experts(&e->machine, &b->uses);
+    ebb_plan_set_miss_rate(&e->net, &e->plan, b->uses.miss_rate);
+    ebb_plan_predict(&e->net, &e->machine, &e->plan);
+    if (by > 0 && b->applied <= 0) {
+        double slowdown = e->machine.expert_slowdown > 0 ? e->machine.expert_slowdown : 1;
+
+        slowdown *= by * e->plan.predicted_decode_tok_s / before;
+        e->machine.expert_slowdown = slowdown < PACE_LEAST ? PACE_LEAST : slowdown > PACE_MOST ? PACE_MOST : slowdown;
+        ebb_plan_predict(&e->net, &e->machine, &e->plan);
+        b->correction = by * e->plan.predicted_decode_tok_s / before;
+    }
+    ebb_log("plan", "of the experts that were chosen %.0f %% were read; passes take %.2f times as long as reads and products alone",
+            100 * b->uses.miss_rate, e->machine.expert_slowdown);
+}
+
+void ebb_calibrate_turn(ebb_engine *e)
+{
+    if (e->plan.expert_read_bytes > 0 && e->budget.uses.n > 0)
+        correct_expert_rates(e);
+    else
+        correct_speeds(e);
+    e->budget.best = 0;
+    begin_run_of_passes(&e->budget);
+}

@@ -1,0 +1,256 @@
+/* A thread that gives memory back at once (engine_impl.h).
+ *
+ * Between two layers of a prompt of hundreds of columns a neighbour can take a gigabyte.  So memory is
+ * looked at as often as the fastest neighbour could use up what is left; a look reads three small files.  While layers are still
+ * being read, what they will take counts as taken: so a neighbour is seen long before it and they meet at the limit, and
+ * layers that nobody has read are let go for it. When nothing is computed, nobody looks until
+ * the kernel tells (os/alarm.h), or where it does not, once a second. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+
+#define MIB          ((uint64_t)1 << 20)
+#define TAKE_BYTES_S ((int64_t)8 << 30)          /* what a neighbour can take in a second */
+#define LOOK_MIN_MS  4
+#define LOOK_MAX_MS  250
+#define IDLE_MS      1000
+#define REST_NS      1000000000u                 /* behind the last pass */
+
+struct ebb_pressure_monitor {
+    ebb_engine     *engine;
+    ebb_alarm      *alarm;
+    pthread_t       thread;
+    bool            has_thread;
+    atomic_bool     quit, has_copies, is_asleep;
+    atomic_llong    floor;
+    atomic_ullong   headroom_until_ns;           /* until then there is room, whoever takes memory */
+    atomic_ullong   pass_ns;                     /* when a pass began or went on last */
+    atomic_uint     n_evicted;
+    atomic_bool     is_alerted;                  /* it was, at a look since the passes' thread asked */
+};
+
+/* What could still be taken in our cgroup and of the machine.  Page cache is asked for anew each time: what
+ * of it a neighbour has taken the place of since is not free any more. */
+static bool read_available(const ebb_engine *e, int64_t *available)
+{
+    uint64_t bytes;
+
+    if (!ebb_limits_gauge_available(&e->budget.gauge, &bytes))
+        return false;
+    *available = (int64_t)bytes;
+    return true;
+}
+
+/* Of that, what is meant for layers that are still being read. */
+static int64_t bytes_still_to_read(ebb_engine *e)
+{
+    uint64_t sum = ebb_res_pending_bytes(e->res);
+
+    pthread_mutex_lock(&e->lock);
+    if (e->draft_model.engine)
+        sum += ebb_res_pending_bytes(e->draft_model.engine->res);
+    pthread_mutex_unlock(&e->lock);
+    return (int64_t)sum;
+}
+
+/* Whoever takes layers back between turns may sleep. */
+static void call_on_evict(ebb_engine *e)
+{
+    void (*fn)(void *);
+    void *arg;
+
+    pthread_mutex_lock(&e->lock);
+    fn = e->budget.wake;
+    arg = e->budget.wake_arg;
+    pthread_mutex_unlock(&e->lock);
+    if (fn)
+        fn(arg);
+}
+
+/* What is missing; a quarter of what there is at least if it is missing now: whoever takes that fast will take more
+ * before the next look.  What was still to be read is given first, and costs nobody anything. */
+static void evict_until(ebb_pressure_monitor *s, int64_t available, int64_t ahead, int64_t floor)
+{
+    ebb_engine *e = s->engine;
+    uint64_t want = (uint64_t)(2 * floor - available + ahead), least, freed;
+    char still[64] = "";
+    ebb_res_stats res;
+    uint32_t n;
+
+    if (ahead > 0)
+        snprintf(still, sizeof still, ", %lld MiB still to be read", (long long)(ahead / (int64_t)MIB));
+    freed = ebb_draft_model_evict(e);             /* it changes no answer */
+    if (freed > 0) {
+        ebb_stats_decision(e, "memory is short: %lld MiB available%s; the draft model's %llu MiB let go at once",
+                           (long long)(available / (int64_t)MIB), still, (unsigned long long)(freed / MIB));
+        call_on_evict(e);
+    }
+    if (freed >= want)
+        return;
+    want -= freed;
+    ebb_res_get_stats(e->res, &res);
+    least = available < floor ? res.pinned_bytes / 4 : 0;
+    freed = ebb_res_evict(e->res, want > least ? want : least, &n);
+    if (n == 0)
+        return;
+    atomic_fetch_add(&e->budget.n_evicted, n);
+    atomic_fetch_add(&s->n_evicted, n);
+    ebb_stats_decision(e, "memory is short: %lld MiB available%s; %u layers (%llu MiB) let go at once",
+                       (long long)(available / (int64_t)MIB), still, n, (unsigned long long)(freed / MIB));
+    call_on_evict(e);
+}
+
+/* A pass that waits for a layer to be read may be long between two. */
+static bool is_pass_running(ebb_pressure_monitor *s)
+{
+    ebb_phase phase;
+
+    pthread_mutex_lock(&s->engine->lock);
+    phase = s->engine->stats.phase;
+    pthread_mutex_unlock(&s->engine->lock);
+    return phase == EBB_PHASE_PREFILL || phase == EBB_PHASE_DECODE || ebb_clock_ns() - atomic_load(&s->pass_ns) < REST_NS;
+}
+
+/* Look, act; how long until the next look. */
+static int monitor_step(ebb_pressure_monitor *s)
+{
+    int64_t floor = atomic_load(&s->floor), available, to_come, ms;
+
+    if (!atomic_load(&s->has_copies))
+        return -1;
+    if (!read_available(s->engine, &available))
+        return IDLE_MS;
+    to_come = bytes_still_to_read(s->engine);     /* behind the measurement: what is read in between counts for neither */
+    if (available - to_come < floor) {
+        evict_until(s, available, to_come, floor);
+        atomic_store(&s->is_alerted, true);
+    }
+    if (to_come == 0 && !is_pass_running(s))   /* a machine without a cgroup that does not tell: nobody looks */
+        return ebb_alarm_is_told(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
+    ms = (available - floor) * 1000 / TAKE_BYTES_S;
+    return (int)(ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms);
+}
+
+static void *monitor_thread(void *arg)
+{
+    ebb_pressure_monitor *s = arg;
+
+    while (!atomic_load(&s->quit)) {
+        int ms;
+
+        atomic_store(&s->is_asleep, true);       /* a pass that begins from here on rings */
+        ms = monitor_step(s);
+        if (ms >= 0 && ms < IDLE_MS)
+            atomic_store(&s->is_asleep, false);
+        ebb_alarm_wait(s->alarm, ms);
+    }
+    return NULL;
+}
+
+void ebb_pressure_monitor_open(ebb_engine *e)
+{
+    ebb_pressure_monitor *s = calloc(1, sizeof *s);
+    ebb_error err = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (!s)
+        return;
+    s->engine = e;
+    e->budget.monitor = s;
+    st = ebb_alarm_open(&e->budget.gauge, e->machine.os_reserve_bytes * 2, &s->alarm, &err);
+    if (st == EBB_OK && pthread_create(&s->thread, NULL, monitor_thread, s) != 0)
+        st = EBB_FAIL(&err, EBB_NOMEM, "no thread for it");
+    s->has_thread = st == EBB_OK;
+    if (st != EBB_OK) {
+        ebb_log("budget", "memory is looked at between layers only: %s", err.msg);
+        ebb_pressure_monitor_close(e);
+    }
+}
+
+void ebb_pressure_monitor_stop(ebb_engine *e)
+{
+    ebb_pressure_monitor *s = e->budget.monitor;
+
+    if (!s || !s->has_thread)
+        return;
+    atomic_store(&s->quit, true);
+    ebb_alarm_ring(s->alarm);
+    pthread_join(s->thread, NULL);
+    s->has_thread = false;
+}
+
+void ebb_pressure_monitor_close(ebb_engine *e)
+{
+    ebb_pressure_monitor *s = e->budget.monitor;
+
+    if (!s)
+        return;
+    ebb_pressure_monitor_stop(e);
+    ebb_alarm_close(s->alarm);
+    free(s);
+    e->budget.monitor = NULL;
+}
+
+void ebb_pressure_monitor_set(ebb_engine *e, bool has_copies, uint64_t floor_bytes)
+{
+    ebb_pressure_monitor *s = e->budget.monitor;
+
+    if (!s)
+        return;
+    atomic_store(&s->floor, (int64_t)floor_bytes);
+    atomic_store(&s->headroom_until_ns, 0);
+    atomic_store(&s->has_copies, has_copies);
+    ebb_alarm_ring(s->alarm);
+}
+
+void ebb_pressure_monitor_wake(ebb_engine *e)
+{
+    ebb_pressure_monitor *s = e->budget.monitor;
+
+    if (!s)
+        return;
+    atomic_store(&s->pass_ns, ebb_clock_ns());
+    if (atomic_exchange(&s->is_asleep, false))
+        ebb_alarm_ring(s->alarm);
+}
+
+/* Between two looks nobody can have taken what is above the floor: our own reads are far slower than what a neighbour takes. */
+bool ebb_pressure_monitor_has_headroom(void *engine, uint64_t n_bytes)
+{
+    const ebb_engine *e = engine;
+    ebb_pressure_monitor *s = e->budget.monitor;
+    uint64_t now = ebb_clock_ns();
+    int64_t left;
+
+    if (!s || !atomic_load(&s->has_copies) || now < atomic_load(&s->headroom_until_ns) || !read_available(e, &left))
+        return true;
+    left -= atomic_load(&s->floor) + (int64_t)n_bytes;
+    if (left < 0) {
+        ebb_alarm_ring(s->alarm);
+        return false;
+    }
+    atomic_store(&s->headroom_until_ns, now + (uint64_t)left / (2 * TAKE_BYTES_S / 1000000000));
+    return true;
+}
+
+uint32_t ebb_pressure_monitor_take_n_evicted(ebb_engine *e)
+{
+    return e->budget.monitor ? atomic_exchange(&e->budget.monitor->n_evicted, 0) : 0;
+}
+
+bool ebb_pressure_monitor_take_alert(ebb_engine *e)
+{
+    return e->budget.monitor && atomic_exchange(&e->budget.monitor->is_alerted, false);
+}
+
+void ebb_engine_on_evict(ebb_engine *e, void (*fn)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&e->lock);
+    e->budget.wake = fn;
+    e->budget.wake_arg = arg;
+    pthread_mutex_unlock(&e->lock);
+}

@@ -1,0 +1,419 @@
+/* Memory while a model answers: given back when it gets short, taken again between
+ * turns (engine_impl.h, ebb/engine.h).
+ *
+ * In a turn memory is only given back: a quarter of what is resident, the groups with
+ * the highest index first, or in an emergency all; then memory of experts, then all of the ring but a slot,
+ * then K and V to a file (kv.h).  Results never depend on it.
+ *
+ * Looks are of two kinds.  The whole look reads some thirty files, four times a second, at once
+ * when the kernel tells of pressure.  Between them the use of the cgroup that limits us is
+ * read before each layer: copies of our own cannot be dropped by the kernel, and where the limit
+ * is hit it kills, so what a neighbour takes must be given to it within milliseconds. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+#include "open/model_file.h"
+#include "os/proc.h"
+#include "os/psi.h"
+
+#define MIB          ((uint64_t)1 << 20)
+#define LOOK_PASSES  64u                         /* memory is looked at after so many passes ... */
+#define LOOK_NS      250000000u                  /* ... or so long, whichever comes first */
+#define SOON_NS      5000000u                    /* a whole look comes no sooner after the last */
+#define FLOOR_BYTES  (300 * MIB)                 /* less than that available is short, a quarter of it an emergency */
+#define SWAP_BYTES   (64 * MIB)                  /* so much of us in swap is short too */
+#define FAULTS       64u                         /* so many of our page faults waited for the disk ... */
+#define REFAULTS     2048u                       /* ... and so many pages came back that had been dropped: thrashing */
+#define CALM_NS      10000000000u                /* after giving back, before the first layer is taken again ... */
+#define STEP_NS      2000000000u                 /* ... and between one and the next */
+#define KV_STEP      (32 * MIB)                  /* of K and V that come back in a step */
+#define CALM_AVG10   1.0                         /* percent of the last 10 s that somebody waited for memory */
+
+void ebb_reclaim_open(ebb_engine *e)
+{
+    e->budget.psi_fd = ebb_psi_open();
+    ebb_limits_gauge_open(NULL, &e->budget.gauge);
+    e->budget.is_open = true;
+    ebb_pressure_monitor_open(e);
+    e->run.between = ebb_reclaim_between_layers;
+    e->run.between_arg = e;
+}
+
+void ebb_reclaim_close(ebb_engine *e)
+{
+    if (!e->budget.is_open)
+        return;
+    ebb_pressure_monitor_close(e);
+    ebb_psi_close(e->budget.psi_fd);
+    ebb_limits_gauge_close(&e->budget.gauge);
+}
+
+/* -- Groups ------------------------------------------------------------------------ */
+
+bool ebb_reclaim_group_is_planned(const ebb_engine *e, uint32_t group)
+{
+    return ebb_res_group_bytes(e->res, group) > 0;
+}
+
+bool ebb_reclaim_group_is_resident(const ebb_engine *e, uint32_t group)
+{
+    ebb_layer_state s = ebb_res_state(e->res, group);
+
+    return (s == EBB_LAYER_PINNED || s == EBB_LAYER_MAPPED) && ebb_reclaim_group_is_planned(e, group);
+}
+
+static uint32_t count_resident_groups(const ebb_engine *e)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i <= e->net.n_layers; i++)
+        n += ebb_reclaim_group_is_resident(e, i);
+    return n;
+}
+
+static bool is_whole_file_in_memory(const ebb_engine *e)
+{
+    return ebb_gguf_get_part(ebb_model_gguf(e->model), 0)->fd < 0;
+}
+
+/* The plan itself may leave less than the usual floor: a small cgroup. */
+static int64_t floor_bytes(const ebb_engine *e)
+{
+    uint64_t left = (e->machine.os_reserve_bytes + e->plan.reserve_bytes) / 4 * 3;
+
+    return (int64_t)(left < FLOOR_BYTES ? left : FLOOR_BYTES);
+}
+
+void ebb_reclaim_set_plan(ebb_engine *e)
+{
+    ebb_pressure_monitor_set(e, !e->plan.is_mapped && !is_whole_file_in_memory(e), (uint64_t)floor_bytes(e));
+}
+
+/* -- Looking ----------------------------------------------------------------------- */
+
+/* Pages of mapped weights are dropped and read again and again: the page cache is too small for them. */
+static bool is_thrashing(ebb_engine *e, const ebb_limits *l, const ebb_proc *own)
+{
+    ebb_budget *b = &e->budget;
+    bool is = b->n_refaults > 0 && l->n_refaults >= b->n_refaults + REFAULTS && own->n_major_faults >= b->n_faults + FAULTS;
+
+    b->n_refaults = l->n_refaults;
+    b->n_faults = own->n_major_faults;
+    return is;
+}
+
+/* What could still be taken without anybody's loss: of the machine and of our
+ * cgroup, less the file's pages that hold our weights, which both count as free. */
+static bool read_headroom(ebb_engine *e, int64_t *bytes, double *pressure)
+{
+    ebb_res_stats res;
+    ebb_limits l;
+    ebb_proc own;
+    uint64_t available;
+
+    if (ebb_limits_read(NULL, &l, NULL) != EBB_OK)
+        return false;
+    if (ebb_proc_read(NULL, &own, NULL) != EBB_OK)
+        own = (ebb_proc){ 0 };
+    available = l.available_bytes;
+    atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
+    if (l.cgroup_limit_bytes != EBB_LIMIT_NONE) {
+        uint64_t used = l.cgroup_used_bytes - l.cgroup_cache_bytes;
+        uint64_t left = l.cgroup_limit_bytes > used ? l.cgroup_limit_bytes - used : 0;
+
+        available = left < available ? left : available;
+    }
+    ebb_res_get_stats(e->res, &res);
+    *bytes = (int64_t)(available - ebb_res_pending_bytes(e->res)) - (is_whole_file_in_memory(e) ? 0 : (int64_t)res.mapped_bytes);
+    if (own.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0))
+        *bytes = *bytes < 0 ? *bytes : 0;
+    *pressure = l.pressure_some_avg10;
+    return true;
+}
+
+/* A ring that what was let go can pass through. */
+static ebb_status ensure_ring(ebb_engine *e, ebb_error *err)
+{
+    ebb_res_stats res;
+
+    ebb_res_get_stats(e->res, &res);
+    if (res.ring_bytes > EBB_LOADER_BYTES || e->plan.stream_bytes > 0)
+        return EBB_OK;
+    return ebb_res_set_reader(e->res, e->opts.io, e->budget.has_disk ? e->budget.disk.rest : NULL, ebb_plan_ring_bytes(&e->net), err);
+}
+
+/* Leave `n` resident groups to the ring, from the last one on. */
+static void evict_layers(ebb_engine *e, uint32_t n, bool is_emergency, int64_t available)
+{
+    uint32_t shed = 0;
+    ebb_error err = { 0 };
+    ebb_status st;
+
+    ebb_pool_drain(e->pool);                     /* a late thread may still read them */
+    st = ensure_ring(e, &err);
+    for (uint32_t i = e->net.n_layers + 1; i-- > 0 && shed < n && st == EBB_OK;)
+        if (ebb_reclaim_group_is_resident(e, i)) {
+            st = ebb_res_set_state(e->res, i, EBB_LAYER_DISK, &err);
+            shed += st == EBB_OK;
+        }
+    e->budget.n_evicted += shed;
+    e->budget.evicted_ns = ebb_clock_ns();
+    if (st != EBB_OK)
+        ebb_log("budget", "%s", err.msg);
+    ebb_stats_decision(e, "%s: %lld MiB available; %u layers let go, %u stay", is_emergency ? "memory is gone" : "memory is short",
+                       (long long)(available / (int64_t)MIB), shed, count_resident_groups(e));
+}
+
+/* A quarter of the memory for experts, as long as there is more than the least. */
+static bool evict_experts(ebb_engine *e, int64_t available)
+{
+    uint64_t had = e->budget.expert_bytes, least = ebb_plan_experts_min_bytes(&e->net);
+
+    if (had <= least)
+        return false;
+    e->budget.expert_bytes = had / 4 * 3 > least ? had / 4 * 3 : least;
+    e->budget.evicted_ns = ebb_clock_ns();
+    ebb_pool_drain(e->pool);
+    ebb_res_resize_expert_cache(e->res, e->budget.expert_bytes);
+    ebb_stats_decision(e, "memory is short: %lld MiB available; %llu MiB of experts let go, %llu stay", (long long)(available / (int64_t)MIB),
+                       (unsigned long long)((had - e->budget.expert_bytes) / MIB), (unsigned long long)(e->budget.expert_bytes / MIB));
+    return true;
+}
+
+static ebb_status set_ring(ebb_engine *e, uint64_t bytes, ebb_error *err)
+{
+    ebb_status st = ebb_res_set_reader(e->res, e->opts.io, e->budget.has_disk ? e->budget.disk.rest : NULL, bytes, err);
+
+    if (st == EBB_OK && e->plan.expert_bytes > 0)
+        st = ebb_res_set_expert_cache(e->res, e->plan.expert_bytes, err);
+    if (st == EBB_OK)
+        ebb_res_resize_expert_cache(e->res, e->budget.expert_bytes);
+    return st;
+}
+
+/* No layer is left to give: the ring keeps one slot. */
+static void shrink_ring_to_one_slot(ebb_engine *e, int64_t available)
+{
+    ebb_error err = { 0 };
+
+    ebb_pool_drain(e->pool);
+    e->budget.is_ring_minimal = true;
+    e->budget.evicted_ns = ebb_clock_ns();
+    if (set_ring(e, ebb_plan_ring_min_bytes(&e->net), &err) != EBB_OK)
+        ebb_log("budget", "%s", err.msg);
+    else
+        ebb_stats_decision(e, "memory is gone: %lld MiB available, no layer is left; one slot for reading", (long long)(available / (int64_t)MIB));
+}
+
+/* The last thing to give: K and V that a file can hold as well. */
+static void spill_kv(ebb_engine *e, int64_t available, int64_t floor)
+{
+    uint64_t block = ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL);
+    uint32_t want = block ? (uint32_t)((uint64_t)(2 * floor - available) / block) + 1 : 0, n;
+    ebb_error err = { 0 };
+    ebb_status st = want ? ebb_kv_spill(e->kv, want, &n, &err) : EBB_OK;
+
+    ebb_stats_kv(e);
+    if (want && st == EBB_OK && n > 0) {
+        e->budget.evicted_ns = ebb_clock_ns();
+        ebb_stats_decision(e, "memory is gone: %lld MiB available; %llu MiB of K and V to a file, %llu MiB are there",
+                           (long long)(available / (int64_t)MIB), (unsigned long long)(n * block / MIB),
+                           (unsigned long long)(ebb_kv_n_spilled(e->kv) * block / MIB));
+    } else if (st != EBB_OK && !e->budget.is_spill_refused) {
+        e->budget.is_spill_refused = true;
+        ebb_stats_decision(e, "memory is gone, and K and V stay in it: %s", err.msg);
+    }
+}
+
+static void check_memory(ebb_engine *e)
+{
+    int64_t available, floor = floor_bytes(e);
+    uint32_t n_here;
+    double pressure;
+
+    e->budget.checked_ns = ebb_clock_ns();
+    e->budget.n_passes_unchecked = 0;
+    if (!read_headroom(e, &available, &pressure) || available >= floor || ebb_draft_model_release(e, available) || is_whole_file_in_memory(e))
+        return;
+    n_here = count_resident_groups(e);
+    if (n_here > 0 && available < floor / 4 && e->budget.evicted_ns && ebb_clock_ns() - e->budget.evicted_ns < CALM_NS)
+        evict_layers(e, n_here, true, available); /* a quarter was not enough a moment ago */
+    else if (n_here > 0)
+        evict_layers(e, (n_here + 3) / 4, false, available);
+    else if (evict_experts(e, available))
+        return;
+    else if (!e->budget.is_ring_minimal)
+        shrink_ring_to_one_slot(e, available);
+    else
+        spill_kv(e, available, floor);
+}
+
+/* By the gauge: nearly all of the cgroup is used, if its page cache is as it was at the last look. */
+static bool seems_short(const ebb_engine *e)
+{
+    const ebb_limits_gauge *g = &e->budget.gauge;
+    uint64_t used, cache = atomic_load(&e->budget.cache_bytes);
+
+    if (e->plan.is_mapped || !ebb_limits_gauge_used(g, &used))
+        return false;                            /* what is mapped the kernel drops by itself */
+    used = used > cache ? used - cache : 0;
+    return (int64_t)(g->limit_bytes - used) < floor_bytes(e);
+}
+
+/* What the sentry has let go is read by the ring from here on. */
+static void follow_monitor(ebb_engine *e)
+{
+    ebb_error err = { 0 };
+
+    ebb_draft_model_follow_monitor(e);
+    if (ebb_pressure_monitor_take_n_evicted(e) == 0)
+        return;
+    e->budget.evicted_ns = ebb_clock_ns();
+    ebb_pool_drain(e->pool);
+    if (ensure_ring(e, &err) != EBB_OK)
+        ebb_log("budget", "%s", err.msg);
+}
+
+void ebb_reclaim_between_layers(void *engine)
+{
+    ebb_engine *e = engine;
+    uint64_t since = ebb_clock_ns() - e->budget.checked_ns;
+
+    ebb_pressure_monitor_wake(e);
+    follow_monitor(e);
+    if (since >= LOOK_NS || ebb_psi_poll(e->budget.psi_fd) || (since >= SOON_NS && (e->budget.monitor ? ebb_pressure_monitor_take_alert(e) : seems_short(e))))
+        check_memory(e);
+}
+
+ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err)
+{
+    if (!e->host && ++e->budget.n_passes_unchecked >= LOOK_PASSES)
+        check_memory(e);
+    return ebb_res_check(e->res, err);
+}
+
+/* -- Taking back ------------------------------------------------------------------- */
+
+static bool is_calm(ebb_engine *e, uint64_t n_bytes)
+{
+    uint64_t now = ebb_clock_ns();
+    int64_t available;
+    double pressure;
+
+    if (now - e->budget.evicted_ns < CALM_NS || now - e->budget.reload_tried_ns < STEP_NS)
+        return false;
+    e->budget.reload_tried_ns = e->budget.checked_ns = now;
+    return read_headroom(e, &available, &pressure) && pressure < CALM_AVG10 && available >= 2 * floor_bytes(e) + 2 * (int64_t)n_bytes;
+}
+
+/* The first group that the plan has in memory and that is not. */
+static uint32_t find_missing(const ebb_engine *e)
+{
+    uint32_t i = 0;
+
+    while (i <= e->net.n_layers && (ebb_reclaim_group_is_resident(e, i) || !ebb_reclaim_group_is_planned(e, i)))
+        i++;
+    return i;
+}
+
+/* Something that was given away may come back. */
+static bool has_evicted_anything(const ebb_engine *e)
+{
+    return e->draft_model.is_released || e->budget.n_evicted > 0 || e->budget.is_ring_minimal || e->budget.expert_bytes < e->plan.expert_bytes ||
+           (ebb_kv_n_spilled(e->kv) > 0 && e->plan.kv_spill_bytes == 0);
+}
+
+static void reload_kv(ebb_engine *e)
+{
+    uint64_t block = ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL);
+    uint32_t n = (uint32_t)(KV_STEP / block) + 1;
+
+    if (!is_calm(e, n * block))
+        return;
+    n = ebb_kv_unspill(e->kv, n);
+    e->budget.is_spill_refused = false;
+    ebb_stats_kv(e);
+    ebb_stats_decision(e, "memory is there again: %llu MiB of K and V come back from the file, %llu to come",
+                       (unsigned long long)(n * block / MIB), (unsigned long long)(ebb_kv_n_spilled(e->kv) * block / MIB));
+}
+
+static void restore_ring(ebb_engine *e)
+{
+    ebb_error err = { 0 };
+
+    if (!is_calm(e, ebb_plan_ring_bytes(&e->net)))
+        return;
+    if (set_ring(e, ebb_plan_ring_bytes(&e->net), &err) != EBB_OK) {
+        ebb_log("budget", "%s", err.msg);
+        e->budget.evicted_ns = ebb_clock_ns();
+        return;
+    }
+    e->budget.is_ring_minimal = false;
+    ebb_stats_decision(e, "memory is there again: the ring has all of its slots");
+}
+
+static void restore_expert_cache(ebb_engine *e)
+{
+    uint64_t more = e->plan.expert_bytes / 4, missing = e->plan.expert_bytes - e->budget.expert_bytes;
+
+    more = more < missing ? more : missing;
+    if (!is_calm(e, more))
+        return;
+    e->budget.expert_bytes += more;
+    ebb_res_resize_expert_cache(e->res, e->budget.expert_bytes);
+    ebb_res_fill_expert_cache(e->res);
+    ebb_stats_decision(e, "memory is there again: %llu MiB for experts", (unsigned long long)(e->budget.expert_bytes / MIB));
+}
+
+static void reload_layer(ebb_engine *e)
+{
+    uint32_t i = find_missing(e);
+    ebb_error err = { 0 };
+
+    if (i > e->net.n_layers) {
+        atomic_store(&e->budget.n_evicted, 0);
+        return;
+    }
+    if (!is_calm(e, ebb_res_group_bytes(e->res, i)))
+        return;
+    if (ebb_res_set_state(e->res, i, e->plan.is_mapped ? EBB_LAYER_MAPPED : EBB_LAYER_PINNED, &err) != EBB_OK) {
+        ebb_log("budget", "%s", err.msg);
+        e->budget.evicted_ns = ebb_clock_ns();   /* not before another while */
+        return;
+    }
+    if (e->budget.n_evicted > 0)
+        e->budget.n_evicted--;
+    ebb_stats_decision(e, "memory is there again: layer %u taken back, %u to come", i, e->budget.n_evicted);
+}
+
+/* In the order opposite to that in which it was given, a step at a time. */
+static bool reload_one_step(ebb_engine *e)
+{
+    if (ebb_kv_n_spilled(e->kv) > 0 && e->plan.kv_spill_bytes == 0)
+        reload_kv(e);
+    else if (e->budget.is_ring_minimal)
+        restore_ring(e);
+    else if (e->budget.expert_bytes < e->plan.expert_bytes)
+        restore_expert_cache(e);
+    else if (e->budget.n_evicted > 0)
+        reload_layer(e);
+    else if (is_calm(e, e->draft_model.bytes / 2)) /* all else is back */
+        ebb_draft_model_reload(e);
+    return has_evicted_anything(e);
+}
+
+/* Copies of our own are looked after also while nobody asks anything. */
+bool ebb_reclaim_idle(ebb_engine *e)
+{
+    bool has_copies = !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !is_whole_file_in_memory(e);
+
+    if (e->host)
+        return false;
+    follow_monitor(e);
+    if (has_copies && (e->budget.monitor ? ebb_pressure_monitor_take_alert(e) : seems_short(e)))
+        check_memory(e);
+    return (has_evicted_anything(e) && reload_one_step(e)) || (has_copies && !e->budget.monitor);
+}

@@ -1,0 +1,258 @@
+/* The forward pass (forward.h). */
+#include "model/forward.h"
+
+#define ALIGN 64u
+
+/* -- Buffers ------------------------------------------------------------------- */
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* [n_rows][n] */
+static float *take_floats(ebb_arena *a, size_t n_rows, size_t n)
+{
+    return ebb_arena_take_rows(a, n_rows, n, sizeof(float), ALIGN);
+}
+
+static void layout_attention(ebb_forward *r, ebb_arena *a)
+{
+    const ebb_net *net = r->net;
+    size_t cols = r->cap_tokens;
+
+    r->q = take_floats(a, cols, (size_t)net->n_head * net->dim_k * r->unit);
+    r->k = take_floats(a, cols, (size_t)net->n_head_kv * net->dim_k);
+    r->v = take_floats(a, cols, (size_t)net->n_head_kv * net->dim_v);
+    if (net->has_head_gate)
+        r->head_gate = take_floats(a, cols, (size_t)net->n_head * net->dim_v);
+}
+
+static void layout_delta(ebb_forward *r, ebb_arena *a)
+{
+    const ebb_net *net = r->net;
+    size_t cols = r->cap_tokens, inner = (size_t)net->n_head_delta_v * net->dim_delta;
+
+    if (net->state_bytes == 0)
+        return;
+    r->conv = take_floats(a, cols, 2 * (size_t)net->n_head_delta_k * net->dim_delta + inner);
+    r->z = take_floats(a, cols, inner);
+    r->alpha = take_floats(a, cols, net->n_head_delta_v);
+    r->beta = take_floats(a, cols, net->n_head_delta_v);
+}
+
+static void layout_ff(ebb_forward *r, ebb_arena *a)
+{
+    r->ff = take_floats(a, r->cap_tokens, max_size(r->net->n_ff, r->net->n_ff_expert));
+}
+
+/* Widest columns of y. */
+static size_t y_width(const ebb_net *net)
+{
+    size_t heads = (size_t)net->n_head * net->dim_v, delta = (size_t)net->n_head_delta_v * net->dim_delta;
+
+    return max_size(net->n_embd, max_size(heads, delta));
+}
+
+/* What a part of a layer holds shares its memory with the other parts. */
+static void layout_wide(ebb_forward *r, ebb_arena *a)
+{
+    static void (*const parts[])(ebb_forward *, ebb_arena *) = { layout_attention, layout_delta, layout_ff };
+    size_t from, end;
+
+    (void)ebb_arena_take(a, 0, ALIGN);
+    from = end = a->used;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        a->used = from;
+        parts[i](r, a);
+        end = max_size(end, a->used);
+    }
+    a->used = end;
+}
+
+void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
+{
+    const ebb_net *net = r->net;
+    size_t cols = r->cap_tokens, floats;
+
+    r->x = take_floats(a, cols, net->n_embd);
+    r->y = take_floats(a, cols, y_width(net));
+    layout_wide(r, a);
+    for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
+        if (net->acts >> kind & 1)
+            r->act[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
+    for (uint32_t i = 0; i < net->n_ropes; i++) {
+        r->cos_sin[i] = take_floats(a, cols, net->ropes[i].n_rot);
+        r->freqs[i] = ebb_arena_take_rows(a, 1, net->ropes[i].n_rot / 2, sizeof(double), ALIGN);
+    }
+    if (net->dim_latent)
+        ebb_latent_layout(r, a);
+    if (net->n_expert)
+        ebb_moe_layout(r, a);
+    if (net->state_bytes)
+        r->state = ebb_arena_take_rows(a, r->n_states, net->state_bytes, 1, ALIGN);
+    r->parts = take_floats(a, 1, ebb_attend_part_floats(r));
+    r->logits = take_floats(a, r->cap_logits, net->n_vocab);
+    /* a thread's floats: a normed column, a slice of gate and up, q, k, o of a delta net's head, scores of experts, a row of K
+     * or V; also the raw bytes of a row of token_embd */
+    floats = max_size(max_size(net->n_embd, 2 * cols * EBB_SLICE_ROWS), 3 * (size_t)net->dim_delta);
+    floats = max_size(floats, max_size(net->n_expert, r->unit * (size_t)max_size(net->dim_k, net->dim_v)));
+    r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), net->embd_row_bytes);
+    r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    r->thread = ebb_arena_take_rows(a, EBB_POOL_SCRATCHES(r->n_threads), r->thread_bytes, 1, ALIGN);
+}
+
+void ebb_forward_init(ebb_forward *r)
+{
+    for (uint32_t i = 0; i < r->net->n_ropes; i++)
+        ebb_rope_freqs(&r->net->ropes[i], r->n_ctx, r->freqs[i]);
+    if (r->net->n_expert)
+        ebb_expert_prefetch_init(r);
+}
+
+/* -- A pass -------------------------------------------------------------------- */
+
+/* Row of a tensor of rows of E, to float. */
+static ebb_status read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, float *out, ebb_error *err)
+{
+    size_t n = (size_t)ebb_type_row_bytes((ebb_type)t->type, r->net->n_embd);
+    void *raw = ebb_forward_floats(r, 0);
+    ebb_status st = ebb_res_read(r->res, t->part, t->offset + row * n, raw, n, err);
+
+    if (st == EBB_OK)
+        r->kern->dequantize[t->type](raw, r->net->n_embd, out);
+    return st;
+}
+
+/* x += positions[pos]: learned positions. */
+static ebb_status add_position(ebb_forward *r, uint32_t pos, float *x, ebb_error *err)
+{
+    float *row = r->y;
+    ebb_status st;
+
+    if (pos >= r->net->positions->dims[1])
+        return EBB_FAIL(err, EBB_CONTEXT, "tensor %s: has no position %u", r->net->positions->name, pos);
+    st = read_row(r, r->net->positions, pos, row, err);
+    if (st == EBB_OK)
+        r->kern->add(x, row, r->net->n_embd);
+    return st;
+}
+
+/* x = token_embd[id], a row at a time from wherever it is. */
+static ebb_status embed(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+
+    for (uint32_t i = 0; i < n; i++) {
+        float *x = r->x + (size_t)i * net->n_embd;
+        ebb_status st;
+
+        if (ids[i] < 0 || (uint32_t)ids[i] >= net->n_vocab)
+            return EBB_FAIL(err, EBB_USAGE, "token %d is not in the vocabulary of %u", (int)ids[i], net->n_vocab);
+        st = read_row(r, net->embd, (uint64_t)ids[i], x, err);
+        if (st != EBB_OK)
+            return st;
+        if (net->embd_scale != 1.0f)
+            r->kern->scale(x, net->embd_scale, net->n_embd);
+        if (net->positions)
+            st = add_position(r, r->pos0 + i, x, err);
+        if (st != EBB_OK)
+            return st;
+    }
+    return EBB_OK;
+}
+
+/* The flag may have been cleared since a slice saw it. */
+static bool left_work_out(const ebb_forward *r)
+{
+    return r->is_cut && atomic_load_explicit(r->is_cut, memory_order_relaxed);
+}
+
+static bool is_stopped(const ebb_forward *r)
+{
+    return left_work_out(r) || (r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed));
+}
+
+static ebb_status run_layers(ebb_forward *r, ebb_error *err)
+{
+    ebb_kv_prefetch_spilled(r->kv, r->table, 0);
+    for (uint32_t i = 0; i < r->net->n_layers; i++) {
+        ebb_status st;
+
+        if (is_stopped(r))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped in layer %u", i);
+        if (r->between)
+            r->between(r->between_arg);
+        if (i + 1 < r->net->n_layers)
+            ebb_kv_prefetch_spilled(r->kv, r->table, i + 1);
+        st = ebb_block_layer(r, i, err);
+        if (st != EBB_OK)
+            return st;
+        atomic_store_explicit(&r->n_layers_done, i + 1, memory_order_relaxed);
+    }
+    return EBB_OK;
+}
+
+/* Logits of columns [r->c0, r->c1). */
+static ebb_status run_output_some(ebb_forward *r, const ebb_batch *p, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    ebb_mat m = { .w = &net->output, .y = p->logits ? p->logits : r->logits, .y_stride = net->n_vocab };
+    ebb_status st = ebb_op_matmul(r, &m, 1, net->logit_softcap, err);
+
+    if (st == EBB_OK && left_work_out(r))
+        st = EBB_FAIL(err, EBB_CANCELED, "stopped in the output");
+    if (st != EBB_OK)
+        return st;
+    for (uint32_t i = r->c0; net->logit_scale != 1.0f && i < r->c1; i++)
+        r->kern->scale(m.y + (size_t)(i - r->c0) * net->n_vocab, net->logit_scale, net->n_vocab);
+    if (p->each)
+        p->each(p->arg, r->c0, r->c1 - r->c0, m.y);
+    return EBB_OK;
+}
+
+/* Logits of the columns that are still active, some at a time. */
+static ebb_status run_output(ebb_forward *r, const ebb_batch *p, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    uint32_t end = r->c1;
+    ebb_status st = EBB_OK;
+
+    ebb_op_norm(r, &net->output_norm, ebb_act_bit(&net->output));
+    for (; r->c0 < end && st == EBB_OK; r->c0 = r->c1) {
+        r->c1 = end - r->c0 < r->cap_logits ? end : r->c0 + r->cap_logits;
+        st = run_output_some(r, p, err);
+    }
+    return st;
+}
+
+ebb_status ebb_forward_pass(ebb_forward *r, const ebb_batch *p, ebb_error *err)
+{
+    ebb_status st;
+
+    r->table = p->table;
+    r->pos0 = p->pos0;
+    r->n = p->n;
+    r->n_out = p->n_out;
+    r->c0 = 0;
+    r->c1 = p->n;
+    r->has_y = r->y_waits = false;
+    r->live_state = p->state;
+    r->checkpoints = p->checkpoints;
+    r->n_checkpoints = p->n_checkpoints;
+    r->lap_ns = ebb_clock_ns();
+    if (r->is_cut)
+        atomic_store_explicit(r->is_cut, false, memory_order_relaxed);
+    st = embed(r, p->ids, p->n, err);
+    if (st != EBB_OK)
+        return st;
+    for (uint32_t i = 0; i < r->net->n_ropes; i++)
+        ebb_rope_table(&r->net->ropes[i], r->freqs[i], p->pos0, p->n, r->cos_sin[i]);
+    st = run_layers(r, err);
+    st = st == EBB_OK && p->n_out > 0 ? run_output(r, p, err) : st;
+    ebb_pool_drain(r->pool);                     /* the weights may be given away now */
+    if (st == EBB_OK && left_work_out(r))
+        st = EBB_FAIL(err, EBB_CANCELED, "stopped in the last layer");
+    ebb_forward_lap(r, EBB_TIME_OTHER);
+    return st;
+}

@@ -1,0 +1,286 @@
+/* model/forward.h - one forward path for n columns.
+ *
+ * A pass takes n tokens at consecutive positions through all layers, one layer
+ * after the other for all columns: decode is n = 1, the verification of drafts
+ * n = 2..32, prefill n up to the chunk.  Every operation treats a column by
+ * itself and adds floats in an order that depends on the column's position
+ * alone (kernels.h, K1), so the logits of a position have the same bits for
+ * every n, every cut into chunks and every number of threads.
+ *
+ * Buffers are placed once (ebb_forward_layout); a pass allocates nothing.  Shapes
+ * are [column][element]; C is the most columns a pass may have.
+ *
+ * A layer is written with the operations below.  They work on the active
+ * columns [c0, c1): after K and V of the last layer are stored, only the
+ * columns whose logits are wanted go on. */
+#ifndef EBB_FORWARD_H
+#define EBB_FORWARD_H
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "ebb/model.h"
+#include "ebb/stats.h"
+#include "model/net.h"
+#include "os/pool.h"
+
+/* Copy the state to `to` as it stands before position n_pos. */
+typedef struct ebb_checkpoint {
+    uint32_t n_pos;
+    char    *to;
+} ebb_checkpoint;
+
+/* Guesses of what the next layer's router will say (expert_prefetch.c). */
+typedef struct ebb_expert_prediction {
+    float    *scores;            /* [32][X] */
+    uint32_t *chosen;            /* [32][used], the best first */
+    float    *miss_chance;       /* [X] */
+    float    *confidence;        /* [layer][used] share of the i-th guesses for a layer that were right */
+    uint32_t *n_skip;            /* [layer] passes to come without a guess */
+    uint32_t  layer, n_tokens;   /* what stands in `chosen` is for; UINT32_MAX: nothing does */
+} ebb_expert_prediction;
+
+typedef struct ebb_forward {
+    /* given by the owner */
+    const ebb_net     *net;
+    const ebb_kernels *kern;
+    ebb_pool          *pool;
+    ebb_res           *res;
+    ebb_kv            *kv;
+    ebb_kv_type        k_type, v_type;
+    uint32_t           unit;     /* U: KV heads that stand side by side in a row of the cache (ebb_net_kv_unit) */
+    const atomic_bool *cancel;   /* looked at before each layer, and by slices of matrices; NULL: never ... */
+    atomic_bool       *is_cut;   /* ... which say here that they left out their work: the pass is worth nothing */
+    void             (*between)(void *arg);      /* called before each layer; NULL: not */
+    void              *between_arg;
+    uint32_t           n_threads, cap_tokens, n_ctx;
+    uint32_t           cap_logits;       /* columns of `logits` */
+    uint32_t           n_states; /* if layers have a state */
+
+    /* placed by ebb_forward_layout */
+    float  *x;                   /* [C][E] the residual stream */
+    float  *y;                   /* [C][H D] heads' outputs; then [C][E] what a block adds to x */
+    /* these share memory: each group is done with when the next is written */
+    float  *q, *k, *v, *head_gate;       /* [C][H U D], [C][KV D], [C][KV D], [C][H D] */
+    float  *conv, *z, *alpha, *beta;     /* of a delta net: [C][2 KH S + VH S], [C][VH S], [C][VH], [C][VH] */
+    float  *low_q, *low_kv;      /* of latent attention: [C][Lq], [C][L + R] */
+    float  *wide;                /* [C][H (N + R)] q, then what kv_b makes, then what v_b makes */
+    float  *ff;                  /* [C][F] */
+    float  *expert_out;          /* [C][E] what an expert adds */
+    float  *scores;              /* [C][X] of the experts, then their shares */
+    uint32_t *chosen;            /* [C][used] experts of a column */
+    uint32_t *members;           /* [C][used] columns of the experts, one expert's behind the other's */
+    uint32_t *first_member;      /* [X + 1] where an expert's begin */
+    bool   *is_computed;         /* [X] */
+    ebb_expert_prediction prediction;
+    char   *head_acts;           /* [n_threads] columns of one head */
+    size_t  head_acts_bytes;     /* of a thread */
+    void   *gathered[EBB_ACT_COUNT];     /* [C] inputs of an expert's columns */
+    char   *state;               /* [n_states][net->state_bytes] of delta nets */
+    void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in use */
+    float  *cos_sin[EBB_MAX_ROPES];      /* [C][n_rot / 2][2] */
+    double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
+    float  *parts;               /* attention before segments are merged */
+    float  *logits;              /* [cap_logits][V] */
+    char   *thread;              /* [EBB_POOL_SCRATCHES(n_threads)] scratch of a thread: the kernels', then floats */
+    size_t  thread_bytes;
+
+    /* the pass under way */
+    atomic_uint  n_layers_done;  /* any thread may look */
+    atomic_ullong spent_ns[EBB_TIME_COUNT];      /* of all passes; any thread may look */
+    uint64_t     lap_ns;         /* when the last operation had ended */
+    const ebb_block_table *table;
+    uint32_t     pos0, n, n_out; /* columns; of these, the last n_out give logits */
+    uint32_t     c0, c1;         /* active */
+    uint32_t     in_k;           /* the input that stands in `act`: elements of a column ... */
+    unsigned     in_acts;        /* ... and its kinds */
+    bool         has_y;          /* y is still to be added to x ... */
+    bool         y_waits;        /* ... after the next norm of x, not before it */
+    const ebb_norm *post;        /* norm of y before that, or NULL */
+    char        *live_state;     /* the state of the timeline */
+    const ebb_checkpoint *checkpoints; /* copies of it to be made */
+    uint32_t     n_checkpoints;
+} ebb_forward;
+
+/* Place the buffers of a run whose given fields are set (counts if a->base is NULL). */
+void ebb_forward_layout(ebb_forward *r, ebb_arena *a);
+/* Compute what never changes (the frequencies); after placing and ebb_net_load. */
+void ebb_forward_init(ebb_forward *r);
+
+/* Called with the logits of columns [col, col + n) of a pass, n <= cap_logits. */
+typedef void ebb_forward_logits_fn(void *arg, uint32_t col, uint32_t n, const float *logits);
+
+typedef struct ebb_batch {
+    const ebb_token    *ids;
+    uint32_t            n;       /* 1..cap_tokens */
+    uint32_t            pos0;    /* position of ids[0] */
+    const ebb_block_table *table; /* grown to pos0 + n */
+    uint32_t            n_out;   /* logits of the last n_out columns are wanted */
+    float              *logits;  /* where the logits go if n_out == 1; else NULL, and ... */
+    ebb_forward_logits_fn *each; /* ... this is called */
+    void               *arg;
+    char               *state;   /* one of run.state, as it stands before pos0; then after the pass */
+    const ebb_checkpoint *checkpoints; /* positions in (pos0, pos0 + n] */
+    uint32_t            n_checkpoints;
+} ebb_batch;
+
+/* K and V of the columns stand in the pool afterwards.  Errors: CANCELED (seen
+ * within one layer; K, V and the state are not valid), IO, USAGE (an id
+ * beyond the vocabulary). */
+EBB_MUST_CHECK
+ebb_status ebb_forward_pass(ebb_forward *r, const ebb_batch *p, ebb_error *err);
+
+/* Rows that go to other positions, in blocks that are the table's own (ebb_kv_make_writable). */
+typedef struct ebb_kv_shift {
+    const ebb_block_table *table;
+    uint32_t from[EBB_KV_GROUPS], end;   /* positions in [from, end) of a group get the rows ... */
+    uint32_t n_rows[EBB_KV_GROUPS];      /* ... that stand so many rows further on */
+    uint32_t rerotate_by;        /* positions by which K is turned back */
+} ebb_kv_shift;
+/* Between passes.  The Hadamard basis and the type of the cache are kept: K of a quantized type is
+ * rounded once more. */
+void ebb_forward_shift_kv(ebb_forward *r, const ebb_kv_shift *m);
+
+/* -- What layers are written with --------------------------------------------- */
+
+/* x += Attention(norm(x)) and x += FFN(norm(x)), with the norms, biases, window,
+ * softcaps that the layer has: a whole layer of most architectures. */
+EBB_MUST_CHECK
+ebb_status ebb_block_layer(ebb_forward *r, uint32_t i_layer, ebb_error *err);
+
+/* One matrix of several that share an input. */
+typedef struct ebb_mat {
+    const ebb_weight *w;
+    float  *y;                   /* of column c0 */
+    size_t  y_stride;            /* floats */
+} ebb_mat;
+
+#define EBB_MAX_MATS 4
+#define EBB_SLICE_ROWS 64u       /* rows of a slice of many columns, and ... */
+#define EBB_SLICE_ROWS_FEW 128u  /* ... of few: some tens of microseconds of decode, and enough that most of
+                                    them are fetched while others are multiplied */
+
+/* Bit of the activations that w wants. */
+static inline unsigned ebb_act_bit(const ebb_weight *w)
+{
+    return 1u << ebb_kernel_act(w->type);
+}
+
+/* y = norm(x) of n elements, as the network norms. */
+void ebb_norm_row(const ebb_forward *r, const ebb_norm *norm, float *y, const float *x, size_t n);
+/* Add y (normed by r->post) to x if that is still due; then norm x (if `norm` is
+ * on) and make it the input of the next operation, as the kinds in `acts`. */
+void ebb_op_norm(ebb_forward *r, const ebb_norm *norm, unsigned acts);
+/* Make src [column][n_k] the input. */
+void ebb_op_input(ebb_forward *r, const float *src, uint32_t n_k, unsigned acts);
+/* The same in parts: which input, then elements [from, from + n) of column c.  Both are multiples of what shares a scale. */
+void ebb_input_begin(ebb_forward *r, uint32_t n_k, unsigned acts);
+void ebb_input_part(const ebb_forward *r, uint32_t c, size_t from, size_t n, const float *x);
+/* y = x W^T + bias for n matrices at once; then softcap * tanh(y / softcap) unless it is 0. */
+EBB_MUST_CHECK
+ebb_status ebb_op_matmul(ebb_forward *r, const ebb_mat *mats, uint32_t n, float softcap, ebb_error *err);
+/* Of each head, y = x W^T: W has n_rows / n_heads rows for it, x stands at src + column * src_stride +
+ * head * src_head, y at m->y + column * m->y_stride + head * y_head. */
+typedef struct ebb_per_head {
+    const float *src;            /* of column 0 */
+    size_t       src_stride, src_head, y_head;
+    uint32_t     n_heads;
+} ebb_per_head;
+EBB_MUST_CHECK
+ebb_status ebb_op_heads(ebb_forward *r, const ebb_mat *m, const ebb_per_head *p, ebb_error *err);
+/* ff = act(x gate^T) * (x up^T); without gate act(x up^T) */
+EBB_MUST_CHECK
+ebb_status ebb_op_gated(ebb_forward *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err);
+/* y = x W^T + bias, to be added to x, after `post` if it is on. */
+EBB_MUST_CHECK
+ebb_status ebb_op_add(ebb_forward *r, const ebb_weight *w, const ebb_norm *post, ebb_error *err);
+/* y as it stands is to be added to x. */
+void ebb_op_add_y(ebb_forward *r, const ebb_norm *post);
+
+/* Norm and turn k, store k and v.  The same with q, where it does not keep to one head; behind this, where U > 1,
+ * q of a head is a row of the cache that is zero but for the head's own place. */
+void ebb_op_kv_store(ebb_forward *r, uint32_t i_layer);
+/* Norm and turn q of a column's heads [h0, h0 + n), if ebb_op_kv_store has not. */
+void ebb_rope_q(const ebb_forward *r, uint32_t i_layer, uint32_t c, uint32_t h0, uint32_t n);
+/* y = softmax(q K^T) V of each head; made the input of the next operation, of the kinds in `acts` (y is then not
+ * written as a rule), unless that is 0. */
+void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts);
+size_t ebb_attend_part_floats(const ebb_forward *r); /* of r->parts */
+/* y *= sigmoid(head_gate) */
+void ebb_op_head_gate(ebb_forward *r);
+
+/* Latent attention: q, k and v of the columns; then, behind attention, the input of l->o (mla.c). */
+EBB_MUST_CHECK
+ebb_status ebb_op_latent_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_op_latent_heads(ebb_forward *r, const ebb_layer *l, ebb_error *err);
+void ebb_latent_layout(ebb_forward *r, ebb_arena *a);
+
+/* A mixture of experts on the input that stands, to be added to x (moe.c).
+ * Each expert is acquired once for all columns that chose it; a column adds its
+ * experts in the order of their numbers, so its bits do not depend on the others. */
+EBB_MUST_CHECK
+ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err);
+void ebb_moe_layout(ebb_forward *r, ebb_arena *a);
+/* The experts of a column by its router's scores, the best first; scores become sigmoids where the network wants them. */
+void ebb_moe_choose(const ebb_forward *r, const ebb_experts *x, float *score, uint32_t *chosen);
+/* Behind the choice of l: let what the layer behind it may choose be read, if experts are streamed.  Errors: those of a product. */
+EBB_MUST_CHECK
+ebb_status ebb_expert_prefetch(ebb_forward *r, const ebb_layer *l, ebb_error *err);
+void ebb_expert_prefetch_layout(ebb_forward *r, ebb_arena *a);
+void ebb_expert_prefetch_init(ebb_forward *r);
+/* First extent of expert e of a layer. */
+static inline uint32_t ebb_expert_extent(const ebb_net *net, const ebb_experts *x, uint32_t e)
+{
+    return net->matrices[x->gate.matrix + e * x->n_matrices].extent;
+}
+
+/* x += DeltaNet(norm(x)), with the state of the timeline (delta_net.c). */
+EBB_MUST_CHECK
+ebb_status ebb_op_delta_net(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err);
+/* Bytes of a layer's state. */
+size_t ebb_delta_state_bytes(const ebb_net *net);
+
+/* cos and sin of the pass's positions, times the magnitude. */
+void ebb_rope_freqs(const ebb_rope *rope, uint32_t n_ctx, double *freqs);
+void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, uint32_t n, float *cos_sin);
+/* cos and sin that turn back by n positions, without the magnitude. */
+void ebb_rope_shift_table(const ebb_rope *rope, const double *freqs, uint32_t n, float *cos_sin);
+/* Turn the n_rot elements of x. */
+void ebb_rope_rotate(const ebb_forward *r, const ebb_rope *rope, const float *cos_sin, float *x);
+
+/* Scratch of a thread: EBB_KERNEL_SCRATCH bytes for a kernel, and floats for an operation. */
+static inline void *ebb_forward_scratch(const ebb_forward *r, uint32_t thread)
+{
+    return r->thread + thread * r->thread_bytes;
+}
+static inline float *ebb_forward_floats(const ebb_forward *r, uint32_t thread)
+{
+    return (float *)(void *)(r->thread + thread * r->thread_bytes + EBB_KERNEL_SCRATCH);
+}
+/* What was done since the last lap was work of that kind. */
+static inline void ebb_forward_lap(ebb_forward *r, ebb_pass_time what)
+{
+    uint64_t now = ebb_clock_ns();
+
+    atomic_fetch_add_explicit(&r->spent_ns[what], now - r->lap_ns, memory_order_relaxed);
+    r->lap_ns = now;
+}
+/* The time that a run made from r took is that of r. */
+static inline void ebb_forward_take_time(ebb_forward *r, ebb_forward *sub)
+{
+    for (int i = 0; i < EBB_TIME_COUNT; i++)
+        atomic_store_explicit(&r->spent_ns[i], atomic_load_explicit(&sub->spent_ns[i], memory_order_relaxed), memory_order_relaxed);
+    r->lap_ns = sub->lap_ns;
+}
+/* fn for each of n slices, in the pool; one slice is done here. */
+static inline void ebb_forward_slices(const ebb_forward *r, ebb_slice_fn *fn, void *arg, uint32_t n)
+{
+    if (n == 1)
+        fn(arg, 0, 0);
+    else if (n > 1)
+        ebb_pool_run(r->pool, fn, arg, n);
+}
+
+#endif

@@ -1,0 +1,332 @@
+/* Mixture of experts (Shazeer et al. 2017; Fedus et al. 2021), forward.h.
+ *
+ * Columns choose their experts; then each expert that was chosen is taken once,
+ * for all its columns together: these are a run of their own, with the inputs
+ * gathered side by side.  What they give is added up in the order of their numbers; with few
+ * columns they are computed in the order in which they come from disk, each into slots of its own. */
+#include <math.h>
+#include <string.h>
+
+#include "model/forward.h"
+
+#define ALIGN      64u
+#define MAX_GROUPS 256u
+
+void ebb_moe_layout(ebb_forward *r, ebb_arena *a)
+{
+    const ebb_net *net = r->net;
+    size_t cols = r->cap_tokens;
+
+    r->expert_out = ebb_arena_take_rows(a, cols, net->n_embd, sizeof(float), ALIGN);
+    r->scores = ebb_arena_take_rows(a, cols, net->n_expert, sizeof(float), ALIGN);
+    r->chosen = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
+    r->members = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
+    r->first_member = ebb_arena_take_rows(a, 1, (size_t)net->n_expert + 1, sizeof(uint32_t), ALIGN);
+    r->is_computed = ebb_arena_take(a, net->n_expert, ALIGN);
+    for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
+        if (net->acts >> kind & 1)
+            r->gathered[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
+    ebb_expert_prefetch_layout(r, a);
+}
+
+/* -- Choosing ------------------------------------------------------------------- */
+
+static float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+/* The best `n` of n_all by their scores, best first; of equals the first. */
+static void choose_top_k(const float *score, uint32_t n_all, uint32_t n, uint32_t *out)
+{
+    uint32_t n_out = 0;
+
+    for (uint32_t e = 0; e < n_all; e++) {
+        uint32_t at = n_out;
+
+        while (at > 0 && score[e] > score[out[at - 1]])
+            at--;
+        if (at == n)
+            continue;
+        n_out += n_out < n;
+        memmove(out + at + 1, out + at, (n_out - at - 1) * sizeof *out);
+        out[at] = e;
+    }
+}
+
+/* Experts outside the best groups can not be chosen; a group counts as much as its best two together
+ * (DeepSeek-AI 2024, "DeepSeek-V3"). */
+static void drop_groups(const ebb_net *net, float *choice)
+{
+    uint32_t n = net->n_expert / net->n_expert_group, best[2];
+    float sum[MAX_GROUPS];
+
+    for (uint32_t g = 0; g < net->n_expert_group; g++) {
+        best[1] = best[0] = 0;
+        choose_top_k(choice + g * n, n, n < 2 ? n : 2, best);
+        sum[g] = choice[g * n + best[0]] + (n < 2 ? 0 : choice[g * n + best[1]]);
+    }
+    for (uint32_t left = net->n_expert_group; left > net->n_expert_group_used; left--) {
+        uint32_t worst = 0;
+
+        for (uint32_t g = 1; g < net->n_expert_group; g++)
+            worst = sum[g] <= sum[worst] ? g : worst;
+        sum[worst] = INFINITY;
+        for (uint32_t i = 0; i < n; i++)
+            choice[worst * n + i] = -INFINITY;
+    }
+}
+
+void ebb_moe_choose(const ebb_forward *r, const ebb_experts *x, float *score, uint32_t *chosen)
+{
+    const ebb_net *net = r->net;
+    float *choice = ebb_forward_floats(r, 0);
+
+    for (uint32_t e = 0; net->router_is_sigmoid && e < net->n_expert; e++)
+        score[e] = sigmoid(score[e]);
+    memcpy(choice, score, net->n_expert * sizeof *choice);
+    if (x->choice_bias)
+        r->kern->add(choice, x->choice_bias, net->n_expert);
+    if (net->n_expert_group > 1)
+        drop_groups(net, choice);
+    choose_top_k(choice, net->n_expert, net->n_expert_used, chosen);
+}
+
+/* scores of column c become shares: 0 but for the chosen. */
+static void route_token(const ebb_forward *r, const ebb_experts *x, uint32_t c)
+{
+    const ebb_net *net = r->net;
+    float *score = r->scores + (size_t)c * net->n_expert, sum = 0;
+    uint32_t *chosen = r->chosen + (size_t)c * net->n_expert_used;
+
+    ebb_moe_choose(r, x, score, chosen);
+    if (!net->router_is_sigmoid)
+        r->kern->softmax(score, net->n_expert);
+    for (uint32_t i = 0; i < net->n_expert_used; i++)
+        sum += score[chosen[i]];
+    for (uint32_t i = 0; i < net->n_expert_used; i++)
+        score[chosen[i]] *= net->router_normalizes ? net->router_scale / sum : net->router_scale;
+}
+
+/* members[first_member[e], first_member[e + 1]) are the columns that chose e, in their order. */
+static void list_members(ebb_forward *r)
+{
+    uint32_t used = r->net->n_expert_used, n_expert = r->net->n_expert, *at = r->first_member;
+
+    memset(at, 0, (n_expert + 1) * sizeof *at);
+    for (size_t i = (size_t)r->c0 * used; i < (size_t)r->c1 * used; i++)
+        at[r->chosen[i] + 1]++;
+    for (uint32_t e = 0; e < n_expert; e++)
+        at[e + 1] += at[e];
+    for (size_t i = (size_t)r->c0 * used; i < (size_t)r->c1 * used; i++)
+        r->members[at[r->chosen[i]]++] = (uint32_t)(i / used);
+    memmove(at + 1, at, n_expert * sizeof *at);  /* each stands at its end now, where the next one begins */
+    at[0] = 0;
+}
+
+static uint32_t n_members(const ebb_forward *r, uint32_t e)
+{
+    return r->first_member[e + 1] - r->first_member[e];
+}
+
+/* -- Computing ------------------------------------------------------------------- */
+
+/* Weights of expert e, from those of expert 0. */
+static ebb_weight expert_weight(const ebb_forward *r, const ebb_experts *x, const ebb_weight *first, uint32_t e)
+{
+    ebb_weight w = *first;
+
+    w.matrix += e * x->n_matrices;
+    w.type = r->net->matrices[w.matrix].type;
+    w.row_bytes = (size_t)ebb_type_row_bytes(w.type, w.n_k);
+    if (w.bias)
+        w.bias += (size_t)e * w.n_rows;
+    return w;
+}
+
+/* A run whose columns are `members`, with the input that stands in r, and whose results go to `mix`. */
+static ebb_forward gather_tokens(const ebb_forward *r, const uint32_t *members, uint32_t n, float *expert_out)
+{
+    ebb_forward sub = *r;
+
+    for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++) {
+        size_t bytes = ebb_act_col_bytes((ebb_act)kind, r->in_k);
+
+        if (!(r->in_acts >> kind & 1))
+            continue;
+        for (uint32_t i = 0; i < n; i++)
+            memcpy((char *)r->gathered[kind] + i * bytes, (char *)r->act[kind] + members[i] * bytes, bytes);
+    }
+    memcpy(sub.act, r->gathered, sizeof sub.act);
+    sub.c0 = 0;
+    sub.c1 = n;
+    sub.expert_out = expert_out;
+    return sub;
+}
+
+/* mix = down(act(gate x) * up x) for the columns of `sub`. */
+static ebb_status run_expert_ffn(ebb_forward *sub, const ebb_weight *gate, const ebb_weight *up, const ebb_weight *down,
+                       ebb_error *err)
+{
+    ebb_mat m = { .w = down, .y = sub->expert_out + (size_t)sub->c0 * down->n_rows, .y_stride = down->n_rows };
+    ebb_status st = ebb_op_gated(sub, gate, up, err);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_op_input(sub, sub->ff, up->n_rows, ebb_act_bit(down));
+    return ebb_op_matmul(sub, &m, 1, 0, err);
+}
+
+/* What expert e gives for its columns, to mix. */
+static ebb_status run_expert(ebb_forward *r, const ebb_experts *x, uint32_t e, float *expert_out, ebb_error *err)
+{
+    ebb_weight gate = expert_weight(r, x, &x->gate, e), up = expert_weight(r, x, &x->up, e);
+    ebb_weight down = expert_weight(r, x, &x->down, e);
+    ebb_forward sub = gather_tokens(r, r->members + r->first_member[e], n_members(r, e), expert_out);
+    ebb_status st = run_expert_ffn(&sub, &gate, &up, &down, err);
+
+    ebb_forward_take_time(r, &sub);
+    ebb_res_finish_expert(r->res, ebb_expert_extent(r->net, x, e));
+    return st;
+}
+
+typedef struct add_job {
+    const ebb_forward *r;
+    uint32_t       expert;
+} add_job;
+
+static void add_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const add_job *job = arg;
+    const ebb_forward *r = job->r;
+    size_t n = r->net->n_embd, c = r->members[r->first_member[job->expert] + slice];
+
+    (void)thread;
+    r->kern->axpy(r->y + c * n, r->scores[c * r->net->n_expert + job->expert], r->expert_out + slice * n, n);
+}
+
+/* Of many columns, one expert after the other; these are read in the same order. */
+static ebb_status run_in_order(ebb_forward *r, const ebb_experts *x, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (uint32_t e = 0; e < r->net->n_expert && st == EBB_OK; e++) {
+        add_job job = { .r = r, .expert = e };
+
+        if (n_members(r, e) == 0)
+            continue;
+        st = run_expert(r, x, e, r->expert_out, err);
+        if (st == EBB_OK)
+            ebb_forward_slices(r, add_slice, &job, n_members(r, e));
+    }
+    return st;
+}
+
+/* The slots of expert e begin there: one for each of its columns. */
+static float *expert_output(const ebb_forward *r, uint32_t e)
+{
+    return r->expert_out + (size_t)r->first_member[e] * r->net->n_embd;
+}
+
+/* What all experts of a column gave is added in the order of their numbers. */
+static void add_slots(ebb_forward *r)
+{
+    size_t n = r->net->n_embd;
+
+    for (uint32_t e = 0; e < r->net->n_expert; e++)
+        for (uint32_t i = 0; i < n_members(r, e); i++) {
+            size_t c = r->members[r->first_member[e] + i];
+
+            r->kern->axpy(r->y + c * n, r->scores[c * r->net->n_expert + e], expert_output(r, e) + i * n, n);
+        }
+}
+
+static bool is_ready(const ebb_forward *r, const ebb_experts *x, uint32_t e)
+{
+    for (uint32_t i = 0; i < x->n_matrices; i++)
+        if (!ebb_res_is_ready(r->res, ebb_expert_extent(r->net, x, e) + i))
+            return false;
+    return true;
+}
+
+/* The first that is here, else the first that is still to come; n_expert: all are computed. */
+static uint32_t next_expert(const ebb_forward *r, const ebb_experts *x)
+{
+    uint32_t n = r->net->n_expert, first = n;
+
+    for (uint32_t e = 0; e < n; e++) {
+        if (r->is_computed[e] || n_members(r, e) == 0)
+            continue;
+        if (is_ready(r, x, e))
+            return e;
+        first = first < n ? first : e;
+    }
+    return first;
+}
+
+/* Of few columns, as they come. */
+static ebb_status run_as_read(ebb_forward *r, const ebb_experts *x, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+    uint32_t e;
+
+    memset(r->is_computed, 0, r->net->n_expert);
+    while (st == EBB_OK && (e = next_expert(r, x)) < r->net->n_expert) {
+        st = run_expert(r, x, e, expert_output(r, e), err);
+        r->is_computed[e] = true;
+    }
+    if (st == EBB_OK)
+        add_slots(r);
+    return st;
+}
+
+/* The layer's own feed-forward, for every column; its share is 1, or sigmoid(shared_gate x). */
+static ebb_status add_shared_expert(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_weight *gate = &l->experts.shared_gate;
+    ebb_mat m = { .w = gate, .y = r->scores + r->c0, .y_stride = 1 };
+    bool is_gated = ebb_weight_exists(gate);
+    size_t n = r->net->n_embd;
+    ebb_status st = EBB_OK;
+
+    if (is_gated)
+        st = ebb_op_matmul(r, &m, 1, 0, err);
+    if (st == EBB_OK)
+        st = run_expert_ffn(r, &l->gate, &l->up, &l->down, err);
+    for (uint32_t c = r->c0; st == EBB_OK && c < r->c1; c++)
+        r->kern->axpy(r->y + c * n, is_gated ? sigmoid(r->scores[c]) : 1.0f, r->expert_out + c * n, n);
+    return st;
+}
+
+/* What was chosen is read, all at once, if it is not here. */
+static void announce_experts(ebb_forward *r, const ebb_experts *x)
+{
+    ebb_res_begin_experts(r->res, r->c1 - r->c0);
+    for (uint32_t e = 0; e < r->net->n_expert; e++)
+        if (n_members(r, e) > 0)
+            ebb_res_announce_expert(r->res, ebb_expert_extent(r->net, x, e), n_members(r, e));
+    ebb_res_end_experts(r->res);
+}
+
+ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+    const ebb_experts *x = &l->experts;
+    ebb_mat m = { .w = &x->router, .y = r->scores + (size_t)r->c0 * net->n_expert, .y_stride = net->n_expert };
+    ebb_status st = ebb_op_matmul(r, &m, 1, 0, err);
+
+    if (st != EBB_OK)
+        return st;
+    memset(r->y + (size_t)r->c0 * net->n_embd, 0, (size_t)(r->c1 - r->c0) * net->n_embd * sizeof *r->y);
+    for (uint32_t c = r->c0; c < r->c1; c++)
+        route_token(r, x, c);
+    list_members(r);
+    announce_experts(r, x);
+    st = ebb_expert_prefetch(r, l, err);
+    if (st == EBB_OK)
+        st = (size_t)(r->c1 - r->c0) * net->n_expert_used <= r->cap_tokens ? run_as_read(r, x, err) : run_in_order(r, x, err);
+    if (st == EBB_OK && ebb_weight_exists(&l->up))
+        st = add_shared_expert(r, l, err);
+    ebb_op_add_y(r, &l->ffn_post_norm);
+    return st;
+}

@@ -1,0 +1,222 @@
+/* A model made ready to compute (ebb/engine.h). */
+#include "ebb/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+#include "open/model_file.h"
+#include "plan/layout.h"
+
+/* -- Opening --------------------------------------------------------------------- */
+
+static ebb_status plan_engine(ebb_engine *e, ebb_error *err)
+{
+    ebb_status st;
+
+    if (e->host)
+        return ebb_plan_draft(&e->net, &e->host->opts, &e->host->plan, &e->plan, err);
+    st = ebb_machine_probe(NULL, false, &e->machine, err);
+    ebb_machine_recall_experts(&e->machine, e->model);
+    if (st == EBB_OK && e->opts.draft && !e->opts.no_speculation) /* whether it is worth its memory is for speeds to say */
+        st = ebb_machine_measure(&e->machine, e->model, &e->opts, true, err);
+    if (st == EBB_OK)
+        st = ebb_plan_net(&e->net, e->model, &e->opts, &e->machine, &e->plan, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_log("plan", "%s: total %llu, budget %llu: %s", ebb_tier_name(e->plan.tier),
+            (unsigned long long)e->plan.total_bytes, (unsigned long long)e->plan.budget_bytes, e->plan.why);
+    if (e->plan.draft_why[0])
+        ebb_log("plan", "draft model: %s", e->plan.draft_why);
+    if (!e->plan.fits)
+        return EBB_FAIL(err, EBB_BUDGET, "%s", e->plan.why);
+    return EBB_OK;
+}
+
+/* What stops a pass. */
+static const atomic_bool *cancel_flag_of(const ebb_engine *e)
+{
+    return e->host ? &e->host->cancel : &e->cancel;
+}
+
+static ebb_status open_residency(ebb_engine *e, ebb_error *err)
+{
+    const ebb_gguf *g = ebb_model_gguf(e->model);
+    uint32_t n = ebb_gguf_n_parts(g);
+    ebb_res_part *parts = calloc(n, sizeof *parts);
+    ebb_status st;
+
+    if (!parts)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u files", n);
+    for (uint32_t i = 0; i < n; i++) {
+        const ebb_gguf_part *p = ebb_gguf_get_part(g, i);
+
+        parts[i] = (ebb_res_part){ .path = p->path, .fd = p->fd, .memory = p->memory, .n_bytes = p->n_bytes };
+    }
+    st = ebb_res_open(parts, n, e->net.extents, e->net.n_extents, e->net.n_layers, &e->res, err);
+    free(parts);
+    if (st == EBB_OK)
+        ebb_res_set_cancel(e->res, cancel_flag_of(e));
+    if (st == EBB_OK)
+        ebb_res_set_headroom(e->res, (ebb_headroom){ ebb_pressure_monitor_has_headroom, e->host ? e->host : e });
+    return st;
+}
+
+static ebb_status open_kv(ebb_engine *e, ebb_error *err)
+{
+    ebb_kv_layer *layers = calloc(e->net.n_layers, sizeof *layers);
+    ebb_kv_shape shape;
+    ebb_status st;
+
+    if (!layers)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", e->net.n_layers);
+    shape = ebb_layout_kv(&e->plan, &e->net, layers);
+    st = ebb_kv_open(&shape, &e->kv, err);
+    free(layers);
+    return st;
+}
+
+/* Count, allocate, place: the same layout twice. */
+static ebb_status place_buffers(ebb_engine *e, ebb_error *err)
+{
+    ebb_arena a = { 0 };
+    ebb_status st;
+
+    ebb_layout_run(&e->plan, &e->net, &e->run);
+    ebb_layout_arena(&e->net, &e->run, &a);
+    st = ebb_map_anon(a.used, true, &e->arena, err);
+    if (st != EBB_OK)
+        return st;
+    a = (ebb_arena){ .base = e->arena.data, .cap = a.used };
+    ebb_layout_arena(&e->net, &e->run, &a);
+    e->run.pool = e->pool;
+    e->run.res = e->res;
+    e->run.kv = e->kv;
+    e->run.cancel = cancel_flag_of(e);
+    e->run.is_cut = &e->is_cut;
+    st = ebb_net_load(&e->net, e->res, err);
+    if (st == EBB_OK)
+        ebb_forward_init(&e->run);
+    ebb_checkpoint_init(e);
+    return st;
+}
+
+static ebb_status open_parts(ebb_engine *e, const ebb_engine_opts *o, ebb_progress_fn *progress, void *arg,
+                           ebb_error *err)
+{
+    ebb_status st = ebb_kernels_get(o->cpu, &e->run.kern, err);
+
+    if (st == EBB_OK)
+        st = ebb_net_bind(&e->net, ebb_model_gguf(e->model), err);
+    if (st == EBB_OK)
+        st = plan_engine(e, err);
+    if (st == EBB_OK && e->host)
+        e->pool = e->host->pool;
+    else if (st == EBB_OK)
+        st = ebb_pool_new(e->plan.n_threads, &e->pool, err);
+    if (st == EBB_OK)
+        st = open_residency(e, err);
+    if (st == EBB_OK)
+        st = open_kv(e, err);
+    if (st == EBB_OK)
+        st = place_buffers(e, err);
+    if (st == EBB_OK)
+        st = ebb_budget_open(e, progress, arg, err);
+    return st;
+}
+
+static ebb_status engine_new(const ebb_model *m, const ebb_engine_opts *opts, ebb_engine *host, ebb_progress_fn *progress, void *arg,
+                              ebb_engine **out, ebb_error *err)
+{
+    double begin = ebb_clock_s();
+    ebb_engine *e = calloc(1, sizeof *e);
+    ebb_status st;
+
+    *out = NULL;
+    if (!e)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
+    e->model = m;
+    e->host = host;
+    e->opts = *opts;
+    pthread_mutex_init(&e->lock, NULL);
+    st = open_parts(e, &e->opts, progress, arg, err);
+    if (st != EBB_OK) {
+        ebb_engine_close(e);
+        return st;
+    }
+    ebb_persist_open(e, opts);
+    pthread_mutex_lock(&e->lock);                /* the sentry looks already */
+    ebb_stats_init(e, ebb_clock_s() - begin);
+    pthread_mutex_unlock(&e->lock);
+    *out = e;
+    return EBB_OK;
+}
+
+ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
+                           ebb_progress_fn *progress, void *arg, ebb_engine **out, ebb_error *err)
+{
+    static const ebb_engine_opts defaults;
+    ebb_status st = engine_new(m, opts ? opts : &defaults, NULL, progress, arg, out, err);
+
+    if (st == EBB_OK)
+        ebb_draft_model_open(*out);
+    return st;
+}
+
+ebb_status ebb_engine_open_draft(ebb_engine *host, ebb_engine **out, ebb_error *err)
+{
+    ebb_engine_opts o = {
+        .n_threads = host->plan.n_threads, .cpu = host->opts.cpu, .io = host->opts.io, .no_speculation = true,
+        .no_kv_cache = host->opts.no_kv_cache, .kv_cache_dir = host->opts.kv_cache_dir, .kv_cache_bytes = host->opts.kv_cache_bytes,
+    };
+
+    return engine_new(host->opts.draft, &o, host, NULL, NULL, out, err);
+}
+
+void ebb_engine_close(ebb_engine *e)
+{
+    if (!e)
+        return;
+    ebb_draft_model_close(e);
+    ebb_budget_close(e);
+    ebb_persist_close(e);
+    if (!e->host)
+        ebb_pool_free(e->pool);
+    ebb_kv_close(e->kv);
+    ebb_res_close(e->res);
+    ebb_reclaim_close(e);                        /* readers have asked for room until here */
+    ebb_net_fini(&e->net);
+    ebb_map_fini(&e->arena);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+/* -- Small things ------------------------------------------------------------------ */
+
+const ebb_model *ebb_engine_model(const ebb_engine *e)
+{
+    return e->model;
+}
+
+void ebb_engine_get_plan(const ebb_engine *e, ebb_plan *plan, ebb_machine *machine)
+{
+    *plan = e->plan;
+    *machine = e->machine;
+}
+
+uint32_t ebb_engine_n_ctx(const ebb_engine *e)
+{
+    return e->plan.n_ctx;
+}
+
+void ebb_engine_cancel(ebb_engine *e)
+{
+    atomic_store(&e->cancel, true);
+}
+
+void ebb_engine_cancel_clear(ebb_engine *e)
+{
+    atomic_store(&e->cancel, false);
+}

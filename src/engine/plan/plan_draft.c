@@ -1,0 +1,197 @@
+/* A plan with a draft model: counted before the layers are chosen, and judged (plan/layout.h).
+ *
+ * First the plan without it: that decides context and KV, so that a draft model changes no answer. What it takes then is
+ * known, and layers are chosen in what is left.  Both plans are predicted; the speed with guesses is
+ *
+ *     E(k) / (t(1 + k) + k d),  E(k) = 1 + a + ... + a^k
+ *
+ * for the best k, with t(n) the time of a pass of n columns, d that of a guess, and a share a of right guesses that can
+ * only be assumed here. */
+#include <stdio.h>
+#include <string.h>
+
+#include "open/model_file.h"
+#include "plan/layout.h"
+#include "speculate/draft_length.h"
+
+#define MIB         ((uint64_t)1 << 20)
+#define DRAFT_CHUNK 128u         /* columns in which the draft model takes in a text: its buffers are small */
+
+ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_plan *host, ebb_plan *out, ebb_error *err)
+{
+    ebb_machine room = { .available_bytes = UINT64_MAX / 4, .n_cpus = host->n_threads };
+    bool has_q8 = ebb_net_kv_unit(net, EBB_KV_Q8_0, EBB_KV_Q8_0) > 0;
+    ebb_engine_opts o = {
+        .n_ctx = host->n_ctx < net->n_ctx_train ? host->n_ctx : net->n_ctx_train, .n_threads = host->n_threads,
+        .n_batch = host->n_batch < DRAFT_CHUNK ? host->n_batch : DRAFT_CHUNK, .has_resident = true, .resident = net->n_layers,
+        .has_kv = true, .kv_k = has_q8 ? EBB_KV_Q8_0 : EBB_KV_F16, .kv_v = has_q8 ? EBB_KV_Q8_0 : EBB_KV_F16,
+    };
+    ebb_status st = ebb_plan_beside_draft(net, opts->draft, &o, &room, 0, 0, out, err);
+
+    out->is_mapped = out->is_mapped || (host->is_mapped && host->stream_bytes == 0);
+    out->predicted_decode_tok_s = out->predicted_prefill_tok_s = 0;      /* measured by its host, as guesses */
+    return st;
+}
+
+/* -- Judging --------------------------------------------------------------------- */
+
+typedef struct judging {
+    ebb_net           *net;
+    const ebb_model   *m, *draft;
+    const ebb_machine *machine;
+    double             draft_s;  /* of a guess */
+} judging;
+
+/* The same network in other types agrees more often than a smaller one of the family. */
+static double assumed_accept_rate(const judging *j)
+{
+    const ebb_model_info *a = ebb_model_get_info(j->m), *b = ebb_model_get_info(j->draft);
+    bool is_same = strcmp(a->arch, b->arch) == 0 && a->n_layers == b->n_layers && a->n_embd == b->n_embd && a->n_ff == b->n_ff;
+
+    return is_same ? EBB_ACCEPT_RATE_SAME : EBB_ACCEPT_RATE_FAMILY;
+}
+
+static void find_best_length(const judging *j, ebb_plan *p)
+{
+    double chance = 1, tokens = 1;
+
+    p->draft_accept_rate = assumed_accept_rate(j);
+    p->draft_length = 0;
+    p->draft_tok_s = 1 / ebb_plan_pass_s(j->net, j->machine, p, 1);
+    for (uint32_t k = 1; k <= p->n_draft_max; k++) {
+        double rate;
+
+        chance *= p->draft_accept_rate;
+        tokens += chance;
+        rate = tokens / (ebb_plan_pass_s(j->net, j->machine, p, k + 1) + k * j->draft_s);
+        if (rate > p->draft_tok_s) {
+            p->draft_tok_s = rate;
+            p->draft_length = k;
+        }
+    }
+}
+
+static void leave_draft_out(ebb_plan *p, const ebb_plan *alone, const char *why)
+{
+    double right = p->draft_accept_rate;
+
+    *p = *alone;
+    p->draft_accept_rate = right;
+    snprintf(p->draft_why, sizeof p->draft_why, "left out: %s", why);
+}
+
+/* *p is the plan with the draft, *alone that without. */
+static void judge_draft(const judging *j, const ebb_plan *alone, ebb_plan *p)
+{
+    unsigned long long mib = p->draft_bytes / MIB;
+    char why[140];
+
+    p->no_draft_tok_s = alone->predicted_decode_tok_s;
+    if (p->fits)
+        find_best_length(j, p);
+    if (!p->fits || p->kv_spill_bytes > alone->kv_spill_bytes) {
+        snprintf(why, sizeof why, "its %llu MiB do not fit beside the model", mib);
+        leave_draft_out(p, alone, why);
+    } else if (p->stream_bytes > alone->stream_bytes && p->draft_tok_s <= p->no_draft_tok_s) {
+        snprintf(why, sizeof why, "its %llu MiB take the place of layers, %.2f tok/s are expected with it and %.2f without", mib,
+                 p->draft_tok_s, p->no_draft_tok_s);
+        leave_draft_out(p, alone, why);
+    } else if (p->draft_length == 0) {
+        snprintf(p->draft_why, sizeof p->draft_why, "no gain is expected: a guess costs more than it saves");
+    } else {
+        snprintf(p->draft_why, sizeof p->draft_why, "%.2f tok/s are expected with %u guesses a pass if %.0f %% are right, %.2f without it",
+                 p->draft_tok_s, p->draft_length, 100 * p->draft_accept_rate, p->no_draft_tok_s);
+    }
+}
+
+static void begin_judging(judging *j, const ebb_net *draft_net, const ebb_plan *draft)
+{
+    j->draft_s = ebb_plan_pass_s(draft_net, j->machine, draft, 1);
+}
+
+/* -- Plans ------------------------------------------------------------------------- */
+
+/* *p, a plan without a draft, becomes one with it if that is worth it. */
+static ebb_status add_draft_model(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine, ebb_net *draft_net,
+                            ebb_plan *p, ebb_error *err)
+{
+    judging j = { .net = net, .m = m, .draft = opts->draft, .machine = machine };
+    ebb_engine_opts o = *opts;
+    ebb_plan alone = *p, draft;
+    ebb_status st = ebb_plan_draft(draft_net, opts, p, &draft, err);
+
+    if (st != EBB_OK)
+        return st;
+    begin_judging(&j, draft_net, &draft);
+    o.n_ctx = p->n_ctx;
+    o.has_kv = true;
+    o.kv_k = p->kv_k;
+    o.kv_v = p->kv_v;
+    st = ebb_plan_beside_draft(net, m, &o, machine, ebb_plan_draft_bytes(&draft), EBB_DRAFT_MAX_MODEL, p, err);
+    if (st != EBB_OK)
+        return st;
+    if (p->tier < alone.tier) {                  /* context and KV, which are given here, had been made to fit */
+        p->tier = alone.tier;
+        memcpy(p->why, alone.why, sizeof p->why);
+    }
+    judge_draft(&j, &alone, p);
+    return EBB_OK;
+}
+
+static ebb_status check_draft(const ebb_model *m, const ebb_model *draft, const ebb_net *draft_net, ebb_error *err)
+{
+    if (draft_net->state_bytes > 0)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s cannot guess for others: its layers have a state, which cannot go back",
+                        ebb_model_get_info(draft)->name);
+    return ebb_model_check_draft(m, draft, err);
+}
+
+ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
+                        const ebb_machine *machine, ebb_plan *p, ebb_error *err)
+{
+    ebb_status st = ebb_plan_beside_draft(net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, p, err);
+    ebb_net draft_net;
+
+    if (st != EBB_OK || !opts || !opts->draft || opts->no_speculation || !p->fits)
+        return st;
+    st = ebb_net_bind(&draft_net, ebb_model_gguf(opts->draft), err);
+    if (st != EBB_OK)
+        return st;
+    st = check_draft(m, opts->draft, &draft_net, err);
+    if (st == EBB_OK && net->state_bytes > 0)
+        snprintf(p->draft_why, sizeof p->draft_why, "left out: layers with a state cannot take back what was guessed wrong");
+    else if (st == EBB_OK)
+        st = add_draft_model(net, m, opts, machine, &draft_net, p, err);
+    ebb_net_fini(&draft_net);
+    return st;
+}
+
+ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
+                                uint64_t budget_bytes, uint64_t draft_bytes, ebb_plan *p, ebb_error *err)
+{
+    judging j = { .net = net, .m = m, .draft = opts->draft, .machine = machine };
+    ebb_plan alone = *p, draft;
+    ebb_net draft_net;
+    ebb_status st;
+
+    alone.draft_bytes = 0;
+    alone.draft_tok_s = alone.draft_length = 0;
+    p->draft_bytes = draft_bytes;
+    st = ebb_plan_refit(net, m, opts, machine, budget_bytes, &alone, err);
+    if (st == EBB_OK && draft_bytes == 0)
+        *p = alone;
+    if (st != EBB_OK || draft_bytes == 0)
+        return st;
+    st = ebb_net_bind(&draft_net, ebb_model_gguf(opts->draft), err);
+    if (st != EBB_OK)
+        return st;
+    st = ebb_plan_refit(net, m, opts, machine, budget_bytes, p, err);
+    if (st == EBB_OK)
+        st = ebb_plan_draft(&draft_net, opts, p, &draft, err);
+    if (st == EBB_OK) {
+        begin_judging(&j, &draft_net, &draft);
+        judge_draft(&j, &alone, p);
+    }
+    ebb_net_fini(&draft_net);
+    return st;
+}

@@ -1,0 +1,170 @@
+/* What a plan will cost in time (plan/layout.h).
+ *
+ * A pass multiplies F bytes of weights, each type at its kernels' speed, T = sum F / Bm, hands
+ * slices out and back some times for each layer, and spends some microseconds of each on what is no product: of a model
+ * that stands in the processor's cache that is most of the time.  Of these, S bytes come from disk meanwhile, at Bd
+ * while all threads multiply and at Bd' while they wait; multiplying goes on with a share b then:
+ *
+ *     S <= Bd T / b:   t = T + S / Bd (1 - b)                 the reads are done first
+ *     else:            t = T / b + (S - Bd T / b) / Bd'       they are waited for
+ *
+ * A prompt of n columns multiplies n times as much, and unpacks all weights once, which takes about what a pass of
+ * one column takes.  Each column also has its norms and roundings, what is done with each number that comes of a product, and attention
+ * to what stands before it: of a large model a tenth of its time, of a small one most of it.  The first one also waits for what shall be resident and is not in memory yet.
+ * Of experts, S counts those that are chosen and not in memory: as many as in earlier runs, and passes take so much longer
+ * than this says as they did then, because what is read is known late.
+ */
+#include <math.h>
+
+#include "plan/layout.h"
+
+#define MEMORY_BYTES_S  10e9                     /* per core, where it was not measured */
+#define DISK_BYTES_S    1e9
+#define INT8_MAC_S      60e9
+#define SYNC_S          10e-6
+#define BUSY_SHARE      0.9
+#define LAYER_S         60e-6                    /* norms, attention to few positions, the edges of small products */
+#define OPS_PER_LAYER   10                       /* norms, inputs, products, rope, attention, activation */
+#define ELEMENT_OPS     3                        /* of an element that goes into a product, beside its rounding: norm, activation, sum */
+#define PROMPT_TOKENS   64
+#define WAITS           1.3                      /* a pass that takes so many times its computation waits for the disk */
+
+static double or_usual(double measured, double usual)
+{
+    return measured > 0 ? measured : usual;
+}
+
+/* Share of a matrix that a pass of few columns uses: of experts those that are chosen. */
+static double share_used(const ebb_net *net, const ebb_matrix *m)
+{
+    return m->whole.is_certain || net->n_expert == 0 ? 1 : (double)net->n_expert_used / net->n_expert;
+}
+
+/* Seconds that all products of one column take; of many, a column's. */
+typedef enum columns { ONE, MANY, FEW } columns;         /* of few, all give logits */
+
+static double product_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, columns of)
+{
+    double memory = or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads);
+    double mac_s = or_usual(m->int8_mac_s, INT8_MAC_S * p->n_threads), s = 0;
+
+    for (uint32_t i = 0; i < net->n_matrices; i++) {
+        const ebb_matrix *w = &net->matrices[i];
+        const ebb_type_speed *speed = &m->types[w->type];
+
+        if (of == ONE)
+            s += share_used(net, w) * (double)w->whole.n_bytes / or_usual(speed->bytes_s, memory);
+        else if (of == FEW || w->whole.group < net->n_layers)
+            s += share_used(net, w) * (double)w->whole.n_elems / or_usual(speed->mac_s, mac_s);
+    }
+    return s;
+}
+
+/* Products of one column, and what many of them give for a column. */
+static void count_products(const ebb_net *net, double *n, double *outputs)
+{
+    *n = *outputs = 0;
+    for (uint32_t i = 0; i < net->n_matrices; i++) {
+        const ebb_matrix *w = &net->matrices[i];
+
+        if (w->whole.is_certain)
+            *n += 1;
+        if (w->whole.group < net->n_layers)
+            *outputs += share_used(net, w) * w->n_rows;
+    }
+}
+
+/* What a column of a prompt of n takes beside multiply-adds: of every product what it gives, what goes into them, and attention to the
+ * half of the prompt that stands before it on average. */
+static double column_side_s(const ebb_net *net, const ebb_machine *m, uint32_t n)
+{
+    double n_products, outputs, elements = (2.0 * net->n_embd + (double)net->n_head * net->dim_v + net->n_ff) * net->n_layers;
+    double seen = (double)net->n_head * n / 2 * net->n_layers;
+
+    count_products(net, &n_products, &outputs);
+    return outputs * m->overheads.output_s + elements * ELEMENT_OPS * m->overheads.element_s +
+           seen * (m->overheads.attend_s + (net->dim_k + net->dim_v) * m->overheads.attend_dim_s);
+}
+
+/* Of products that take so long alone, while so much is read. */
+static double with_reads(const ebb_machine *m, double alone_s, double read_bytes)
+{
+    double idle = or_usual(m->disk_bytes_s, DISK_BYTES_S), busy = or_usual(m->disk_busy_bytes_s, idle * BUSY_SHARE);
+    double share = or_usual(m->busy_share, BUSY_SHARE), both_s = alone_s / share;
+
+    if (read_bytes <= busy * both_s)
+        return alone_s + read_bytes / busy * (1 - share);
+    return both_s + (read_bytes - busy * both_s) / idle;
+}
+
+/* What a pass of one column computes. */
+static double compute_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p)
+{
+    double n_products, outputs;
+
+    count_products(net, &n_products, &outputs);
+    return product_s(net, m, p, ONE) + n_products * m->overheads.product_s + (or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER + LAYER_S) * p->n_layers;
+}
+
+/* Bytes that the first pass reads beside what it streams: copies are made past the page cache. */
+static double cold_bytes(const ebb_machine *m, const ebb_plan *p)
+{
+    double share = p->is_mapped ? 1 - m->page_cache_share : 1;
+
+    return share > 0 ? (double)p->weights_resident_bytes * share : 0;
+}
+
+/* Bytes that a pass of n columns reads.  Columns choose experts of their own: of many, each reads those that have no room
+ * and that any of them chose; the first ones find the places empty. */
+static double read_bytes(const ebb_net *net, const ebb_plan *p, uint32_t n, bool is_first)
+{
+    double certain = (double)(p->stream_bytes - p->expert_read_bytes), room, any;
+
+    if (n <= 1 || p->expert_read_bytes == 0)
+        return (double)p->stream_bytes;
+    any = 1 - pow(1 - (double)net->n_expert_used / net->n_expert, n);
+    if (is_first)
+        return certain + any * (double)p->expert_disk_bytes;
+    room = (double)p->expert_bytes / (double)p->expert_disk_bytes;
+    return certain + fmin(n * (double)p->expert_read_bytes, any * (1 - fmin(room, 1)) * (double)p->expert_disk_bytes);
+}
+
+void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
+{
+    double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = read_bytes(net, p, PROMPT_TOKENS, true);
+    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY), chunk_s = column_s + column_side_s(net, m, p->n_batch);
+    double few_s = column_s + column_side_s(net, m, PROMPT_TOKENS);
+    double pace = p->expert_read_bytes > 0 ? or_usual(m->expert_slowdown, 1) : 1;
+
+    p->predicted_decode_tok_s = 1 / (with_reads(m, one_s, (double)p->stream_bytes) * pace);
+    p->predicted_prefill_tok_s = p->n_batch / with_reads(m, chunk_s * p->n_batch + one_s, read_bytes(net, p, p->n_batch, false));
+    p->predicted_load_s = p->is_mapped ? 0 : (double)p->weights_resident_bytes / disk;
+    p->predicted_first_token_s = with_reads(m, few_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));
+}
+
+double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n_tokens)
+{
+    double further_s = n_tokens > 1 ? (n_tokens - 1) * product_s(net, m, p, FEW) : 0;
+
+    return with_reads(m, compute_s(net, m, p) + further_s, read_bytes(net, p, n_tokens, false));
+}
+
+double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, double pass_s)
+{
+    double idle = or_usual(m->disk_bytes_s, DISK_BYTES_S), busy = or_usual(m->disk_busy_bytes_s, idle * BUSY_SHARE);
+    double both_s = compute_s(net, m, p) / or_usual(m->busy_share, BUSY_SHARE);
+    double waited_s = pass_s - both_s * (1 - busy / idle);
+
+    if (p->stream_bytes == 0 || pass_s < WAITS * both_s || waited_s <= 0)
+        return 0;
+    return (double)p->stream_bytes / idle / waited_s;
+}
+
+double ebb_plan_decode_tok_s_at(const ebb_plan *p, const ebb_machine *m, uint32_t n_pos)
+{
+    double kv_bytes = p->n_ctx ? (double)p->kv_bytes / p->n_ctx * n_pos : 0;
+
+    if (p->predicted_decode_tok_s <= 0)
+        return 0;
+    return 1 / (1 / p->predicted_decode_tok_s + kv_bytes / or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads));
+}

@@ -1,0 +1,196 @@
+/* States of recurrent layers and their checkpoints (engine_impl.h). */
+#include <string.h>
+
+#include "base/hash.h"
+#include "engine_impl.h"
+
+#define MARK_DISTANCE_MIN 256u
+
+static bool has_states(const ebb_engine *e)
+{
+    return e->net.state_bytes > 0;
+}
+
+void ebb_checkpoint_init(ebb_engine *e)
+{
+    for (uint32_t i = 0; has_states(e) && i < e->run.n_states; i++)
+        e->slots[i].state = e->run.state + i * e->net.state_bytes;
+}
+
+/* -- Slots ------------------------------------------------------------------------- */
+
+void ebb_state_drop_live(ebb_session *s)
+{
+    if (s->live)
+        *s->live = (ebb_state_slot){ .state = s->live->state };
+    s->live = NULL;
+}
+
+/* A free slot; else the checkpoint that was not used for longest; else the live state of another timeline. */
+static ebb_state_slot *take_slot(ebb_engine *e, const ebb_session *s)
+{
+    ebb_state_slot *best = NULL;
+
+    for (uint32_t i = 0; i < e->run.n_states; i++) {
+        ebb_state_slot *t = &e->slots[i];
+
+        if (!t->is_used) {
+            best = t;
+            break;
+        }
+        if (t->is_being_written || (t->owner == s && s))
+            continue;
+        if (!best || (best->owner && !t->owner) || (!best->owner == !t->owner && t->used_at < best->used_at))
+            best = t;
+    }
+    if (best->owner)
+        best->owner->live = NULL;
+    *best = (ebb_state_slot){ .state = best->state, .is_used = true, .n_pos = UINT32_MAX, .used_at = ++e->clock };
+    return best;
+}
+
+static void hash_prefix(const ebb_token *ids, uint32_t n, uint8_t out[16])
+{
+    ebb_hash128(ids, n * sizeof *ids, NULL, out);
+}
+
+static ebb_state_slot *find_checkpoint(ebb_engine *e, const ebb_token *ids, uint32_t n)
+{
+    ebb_state_slot *best = NULL;
+
+    for (uint32_t i = 0; i < e->run.n_states; i++) {
+        ebb_state_slot *t = &e->slots[i];
+        uint8_t prefix[16];
+
+        if (!t->is_used || t->owner || t->n_pos > n || (best && t->n_pos <= best->n_pos))
+            continue;
+        hash_prefix(ids, t->n_pos, prefix);
+        if (memcmp(prefix, t->prefix, sizeof prefix) == 0)
+            best = t;
+    }
+    return best;
+}
+
+ebb_state_slot *ebb_state_slot_take(ebb_session *s)
+{
+    return take_slot(s->engine, s);
+}
+
+void ebb_state_slot_set_prefix(ebb_state_slot *slot, const ebb_token *ids, uint32_t n_pos)
+{
+    slot->n_pos = n_pos;
+    hash_prefix(ids, n_pos, slot->prefix);
+}
+
+void ebb_state_slot_free(ebb_state_slot *slot)
+{
+    *slot = (ebb_state_slot){ .state = slot->state };
+}
+
+static bool is_any_being_written(const ebb_engine *e)
+{
+    for (uint32_t i = 0; i < e->run.n_states; i++)
+        if (e->slots[i].is_being_written)
+            return true;
+    return false;
+}
+
+ebb_state_slot *ebb_checkpoint_pin(ebb_session *s)
+{
+    ebb_engine *e = s->engine;
+    ebb_state_slot *t;
+
+    if (!has_states(e) || !s->live)
+        return NULL;
+    while (is_any_being_written(e) && ebb_persist_reap(e, true)) /* one at a time: the others are needed */
+        ;
+    t = find_checkpoint(e, s->ids, s->table.n_pos);
+    if (!t || t->n_pos != s->table.n_pos) {
+        t = take_slot(e, s);
+        memcpy(t->state, s->live->state, e->net.state_bytes);
+        ebb_state_slot_set_prefix(t, s->ids, s->table.n_pos);
+    }
+    t->is_being_written = true;
+    return t;
+}
+
+/* -- Going back ---------------------------------------------------------------------- */
+
+bool ebb_state_is_live(const ebb_session *s)
+{
+    return !has_states(s->engine) || s->live;
+}
+
+uint32_t ebb_checkpoint_find(const ebb_session *s, const ebb_token *ids, uint32_t n, bool is_current)
+{
+    const ebb_state_slot *from;
+
+    if (!has_states(s->engine) || (is_current && s->live))
+        return n;
+    from = find_checkpoint(s->engine, ids, n);
+    return from ? from->n_pos : 0;
+}
+
+uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n, bool is_current)
+{
+    ebb_engine *e = s->engine;
+    ebb_state_slot *from;
+
+    if (!has_states(e) || (is_current && s->live))
+        return n;
+    from = find_checkpoint(e, ids, n);
+    if (from)
+        from->used_at = ++e->clock;              /* so that it is not the one to give way */
+    if (!s->live) {
+        s->live = take_slot(e, s);
+        s->live->owner = s;
+    }
+    if (from)
+        memcpy(s->live->state, from->state, e->net.state_bytes);
+    else
+        memset(s->live->state, 0, e->net.state_bytes);
+    return from ? from->n_pos : 0;
+}
+
+/* -- Checkpoints ----------------------------------------------------------------------- */
+
+static void add_checkpoint(ebb_session *s, uint32_t n_pos, ebb_checkpoint_plan *m)
+{
+    ebb_state_slot *t;
+
+    for (uint32_t i = 0; i < m->n; i++)
+        if (m->checkpoints[i].n_pos == n_pos)
+            return;
+    if (m->n == EBB_MAX_CHECKPOINTS)
+        return;
+    t = take_slot(s->engine, s);
+    m->slots[m->n] = t;
+    m->checkpoints[m->n++] = (ebb_checkpoint){ .n_pos = n_pos, .to = t->state };
+}
+
+void ebb_checkpoint_plan_pass(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t prompt_end, ebb_checkpoint_plan *m)
+{
+    uint32_t distance = s->engine->plan.n_ctx / 4;
+
+    m->n = 0;
+    if (!has_states(s->engine))
+        return;
+    distance = distance < MARK_DISTANCE_MIN ? MARK_DISTANCE_MIN : distance;
+    for (uint32_t pos = (pos0 / distance + 1) * distance; pos <= end; pos += distance)
+        add_checkpoint(s, pos, m);
+    if (prompt_end > pos0 && prompt_end <= end)
+        add_checkpoint(s, prompt_end, m);
+}
+
+void ebb_checkpoint_commit(ebb_session *s, const ebb_checkpoint_plan *m)
+{
+    for (uint32_t i = 0; i < m->n; i++) {
+        ebb_state_slot_set_prefix(m->slots[i], s->ids, m->checkpoints[i].n_pos);
+    }
+}
+
+void ebb_checkpoint_abandon(const ebb_checkpoint_plan *m)
+{
+    for (uint32_t i = 0; i < m->n; i++)
+        ebb_state_slot_free(m->slots[i]);
+}

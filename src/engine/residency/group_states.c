@@ -1,0 +1,289 @@
+/* Whose the bytes of a group are, and how that changes (residency.h). */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "residency/residency_impl.h"
+
+uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t i)
+{
+    const ebb_res_group *g = &r->groups[i];
+    uint64_t sum = 0;
+
+    for (uint32_t k = g->first; k < g->first + g->n; k++)
+        sum += r->resident[k] ? r->extents[k].n_bytes : 0;
+    return sum;
+}
+
+ebb_layer_state ebb_res_state(ebb_res *r, uint32_t i)
+{
+    ebb_layer_state state;
+
+    pthread_mutex_lock(&r->lock);
+    state = r->groups[i].state;
+    pthread_mutex_unlock(&r->lock);
+    return state;
+}
+
+static uint32_t count_owned(const ebb_res *r, const ebb_res_group *g, ebb_layer_state owner)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        n += r->owner[i] == owner;
+    return n;
+}
+
+static bool is_loading(const ebb_res *r, const ebb_res_group *g)
+{
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (r->home[i] && !ebb_res_is_loaded(r, i))
+            return true;
+    return false;
+}
+
+/* Of a file's own pages only those are in memory that the page cache has: by a page of each of some extents. */
+static ebb_layer_state mapped_state(const ebb_res *r, const ebb_res_group *g)
+{
+    enum { LOOKS = 8 };
+    uint32_t n = g->n < LOOKS ? g->n : LOOKS, n_there = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const ebb_res_extent *x = &r->extents[g->first + i * g->n / n];
+
+        n_there += r->files[x->part].fd < 0 ||
+                   ebb_map_is_cached((const char *)ebb_res_mapped_at(r, g->first + i * g->n / n) + x->n_bytes / 2);
+    }
+    return n_there == n ? EBB_LAYER_MAPPED : n_there > 0 ? EBB_LAYER_PARTLY : EBB_LAYER_DISK;
+}
+
+uint32_t ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
+{
+    uint32_t n_cold = 0;
+
+    pthread_mutex_lock(&r->lock);
+    for (uint32_t i = 0; i < n && i < r->n_groups; i++) {
+        const ebb_res_group *g = &r->groups[i];
+
+        out[i] = (uint8_t)(g->state != EBB_LAYER_DISK && count_owned(r, g, EBB_LAYER_DISK) > 0 ? EBB_LAYER_PARTLY : g->state);
+        if (out[i] == EBB_LAYER_MAPPED) {
+            out[i] = (uint8_t)mapped_state(r, g);
+            n_cold += out[i] != EBB_LAYER_MAPPED;
+        }
+        if (is_loading(r, g) || (out[i] <= EBB_LAYER_PARTLY && r->ring && ebb_ring_has(r->ring, g->first, g->n)))
+            out[i] = EBB_LAYER_READING;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return n_cold;
+}
+
+static bool is_memory_model(const ebb_res *r, const ebb_res_group *g)
+{
+    return r->files[r->extents[g->first].part].fd < 0;
+}
+
+/* Extents of the group that stay, to `list`. */
+static uint32_t list_resident(const ebb_res *r, const ebb_res_group *g, ebb_res_extent *list)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (r->resident[i])
+            list[n++] = r->extents[i];
+    return n;
+}
+
+/* Memory for what stays of the group. */
+static ebb_status make_copy(const ebb_res *r, const ebb_res_group *g, ebb_map *copy, ebb_error *err)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        sum += r->resident[i] ? ebb_pin_bytes(&r->extents[i]) : 0;
+    return ebb_map_anon((size_t)sum, true, copy, err);
+}
+
+/* Read what stays of the group into *copy. */
+static ebb_status pin_group(ebb_res *r, const ebb_res_group *g, ebb_map *copy, ebb_error *err)
+{
+    ebb_res_extent *list = malloc(g->n * sizeof *list);
+    uint32_t n;
+    char *to;
+    ebb_status st;
+
+    memset(copy, 0, sizeof *copy);
+    if (!list)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %u tensors", g->n);
+    n = list_resident(r, g, list);
+    st = make_copy(r, g, copy, err);
+    if (st == EBB_OK && !is_memory_model(r, g) && n > 0)
+        st = ebb_pin_read(r->ops, r->files, r->n_files, list, n, copy->data, r->headroom, r->cancel, err);
+    to = copy->data;
+    for (uint32_t i = 0; i < n && st == EBB_OK && is_memory_model(r, g); i++) {
+        memcpy((char *)(uintptr_t)ebb_pin_address(&list[i], to), r->bases[list[i].part] + list[i].offset, (size_t)list[i].n_bytes);
+        to += ebb_pin_bytes(&list[i]);
+    }
+    if (st != EBB_OK)
+        ebb_map_fini(copy);
+    free(list);
+    return st;
+}
+
+/* Pages that the mapping brought into the page cache are let go. */
+static void unmap_pages(ebb_res *r, const ebb_res_group *g)
+{
+    for (uint32_t i = g->first; i < g->first + g->n; i++) {
+        const ebb_res_extent *x = &r->extents[i];
+
+        if (r->owner[i] != EBB_LAYER_MAPPED)
+            continue;
+        ebb_map_advise((char *)r->files[x->part].map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_DONTNEED);
+        ebb_file_drop_cache(r->files[x->part].fd, x->offset, x->n_bytes);
+    }
+}
+
+static void count_bytes(ebb_res *r, uint32_t id, bool more)
+{
+    uint64_t *sum = r->owner[id] == EBB_LAYER_PINNED ? &r->pinned_bytes : &r->mapped_bytes;
+    uint64_t n = r->owner[id] == EBB_LAYER_PINNED ? ebb_pin_bytes(&r->extents[id]) : r->extents[id].n_bytes;
+
+    if (r->owner[id] != EBB_LAYER_DISK)
+        *sum = more ? *sum + n : *sum - n;
+}
+
+void ebb_res_set_owner(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
+{
+    count_bytes(r, id, false);
+    if (r->owner[id] == EBB_LAYER_DISK && owner != EBB_LAYER_DISK)
+        ebb_expert_cache_evict(&r->cache, id);
+    if (r->home[id] && r->ring)
+        ebb_ring_unload(r->ring, id);
+    r->home[id] = NULL;
+    if (r->owner[id] == EBB_LAYER_DISK && owner != EBB_LAYER_DISK && r->ring)
+        ebb_ring_stream(r->ring, id, false);
+    if (r->owner[id] != EBB_LAYER_DISK && owner == EBB_LAYER_DISK)
+        ebb_ring_stream(r->ring, id, true);
+    r->owner[id] = (uint8_t)owner;
+    r->at[id] = at;
+    count_bytes(r, id, true);
+}
+
+/* `later`: the copy is still to be read. */
+static void enter_state(ebb_res *r, ebb_res_group *g, ebb_layer_state state, ebb_map copy, bool is_async)
+{
+    char *to = copy.data;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++) {
+        if (state == EBB_LAYER_DISK || !r->resident[i]) {
+            ebb_res_set_owner(r, i, EBB_LAYER_DISK, NULL);
+        } else if (state == EBB_LAYER_MAPPED) {
+            ebb_res_set_owner(r, i, EBB_LAYER_MAPPED, ebb_res_mapped_at(r, i));
+        } else {
+            ebb_res_set_owner(r, i, EBB_LAYER_PINNED, is_async ? NULL : ebb_pin_address(&r->extents[i], to));
+            r->home[i] = is_async ? to : NULL;
+            if (is_async)
+                (void)ebb_ring_load(r->ring, i, to, EBB_LOAD_BACKGROUND);
+            to += ebb_pin_bytes(&r->extents[i]);
+        }
+    }
+    ebb_map_fini(&g->copy);
+    g->copy = copy;
+    g->state = state;
+}
+
+/* Whether part of the group is left to the ring in that state. */
+static bool is_partly_streamed(const ebb_res *r, const ebb_res_group *g, ebb_layer_state state)
+{
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (state == EBB_LAYER_DISK || !r->resident[i])
+            return true;
+    return false;
+}
+
+static ebb_status change_state(ebb_res *r, uint32_t i, ebb_layer_state state, bool is_async, ebb_error *err)
+{
+    ebb_res_group *g = &r->groups[i];
+    ebb_map copy = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (g->n == 0 || ebb_res_state(r, i) == state)
+        return EBB_OK;
+    if (state == EBB_LAYER_READING || state == EBB_LAYER_PARTLY || (is_partly_streamed(r, g, state) && (!r->ring || is_memory_model(r, g))))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "weights can only be streamed from a file, through a ring");
+    if (state == EBB_LAYER_PINNED)
+        st = is_async ? make_copy(r, g, &copy, err) : pin_group(r, g, &copy, err);
+    if (st != EBB_OK)
+        return st;
+    pthread_mutex_lock(&r->lock);
+    assert(g->n_acquired == 0);
+    if (!is_memory_model(r, g))
+        unmap_pages(r, g);
+    enter_state(r, g, state, copy, is_async);
+    pthread_mutex_unlock(&r->lock);
+    return EBB_OK;
+}
+
+ebb_status ebb_res_set_state(ebb_res *r, uint32_t i, ebb_layer_state state, ebb_error *err)
+{
+    return change_state(r, i, state, false, err);
+}
+
+ebb_status ebb_res_pin_async(ebb_res *r, uint32_t i, ebb_error *err)
+{
+    return change_state(r, i, EBB_LAYER_PINNED, r->ring && r->groups[i].n > 0 && !is_memory_model(r, &r->groups[i]), err);
+}
+
+/* The address space stays until the group is placed again: a late thread may still read there, zeroes by then. */
+static uint64_t evict_group(ebb_res *r, ebb_res_group *g)
+{
+    ebb_map copy = g->copy;
+
+    g->copy = (ebb_map){ 0 };
+    enter_state(r, g, EBB_LAYER_DISK, copy, false);
+    ebb_map_advise(copy.data, copy.n_bytes, EBB_ADVISE_DONTNEED);
+    return copy.n_bytes;
+}
+
+static bool can_evict(const ebb_res *r, const ebb_res_group *g)
+{
+    return r->ring && g->n > 0 && g->state == EBB_LAYER_PINNED && g->copy.data && g->n_acquired == 0 && !is_memory_model(r, g);
+}
+
+/* What is being read is waited for, at a disk's speed, so in the first round it stays. */
+uint64_t ebb_res_evict(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups)
+{
+    uint64_t freed = 0;
+
+    *n_groups = 0;
+    for (uint32_t k = 2 * r->n_groups; k-- > 0 && freed < n_bytes;) {
+        ebb_res_group *g = &r->groups[k % r->n_groups];
+
+        pthread_mutex_lock(&r->lock);            /* anew for each: a pass waits for one at most */
+        if (can_evict(r, g) && (k < r->n_groups || !ebb_ring_is_in_flight(r->ring, g->first, g->n))) {
+            freed += evict_group(r, g);
+            ++*n_groups;
+        }
+        pthread_mutex_unlock(&r->lock);
+    }
+    return freed;
+}
+
+ebb_status ebb_res_set_resident(ebb_res *r, const bool *resident, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (uint32_t i = 0; i < r->n_groups && st == EBB_OK; i++) {
+        ebb_res_group *g = &r->groups[i];
+        bool is_new = false;
+
+        for (uint32_t k = g->first; k < g->first + g->n; k++) {
+            bool will = !resident || resident[k];
+
+            is_new |= r->resident[k] != will;
+            r->resident[k] = will;
+        }
+        if (is_new && r->ring && !is_memory_model(r, g))
+            st = ebb_res_set_state(r, i, EBB_LAYER_DISK, err);
+    }
+    return st;
+}

@@ -1,0 +1,235 @@
+/* The figures of a running engine (ebb/stats.h). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+#include "os/proc.h"
+
+#define LEARN_FROM 4u
+#define LEARN_OVER 16
+
+const char *ebb_tier_name(ebb_tier tier)
+{
+    static const char *const names[] = { "full", "tight", "streaming", "critical" };
+
+    return (unsigned)tier <= EBB_TIER_CRITICAL ? names[tier] : "unknown";
+}
+
+static const char *kv_name(ebb_kv_type type)
+{
+    static const char *const names[] = { "f16", "q8_0", "q4_0", "f32" };
+
+    return names[type];
+}
+
+void ebb_stats_init(ebb_engine *e, double load_s)
+{
+    ebb_stats *s = &e->stats;
+
+    s->phase = EBB_PHASE_IDLE;
+    s->tier = e->plan.tier;
+    s->n_threads = e->plan.n_threads;
+    snprintf(s->cpu, sizeof s->cpu, "%s", e->run.kern->name);
+    snprintf(s->io, sizeof s->io, "%s", e->plan.is_mapped && !e->plan.stream_bytes ? "mmap" : ebb_res_io_name(e->res));
+    if (!s->decision[0])                         /* the sentry may have let layers go by now */
+        snprintf(s->decision, sizeof s->decision, "%s", ebb_res_io_reason(e->res)[0] ? ebb_res_io_reason(e->res) : e->plan.why);
+    if (e->plan.kv_k == e->plan.kv_v)
+        snprintf(s->kv_type, sizeof s->kv_type, "%s", kv_name(e->plan.kv_k));
+    else
+        snprintf(s->kv_type, sizeof s->kv_type, "%s/%s", kv_name(e->plan.kv_k), kv_name(e->plan.kv_v));
+    s->budget_bytes = e->plan.budget_bytes;
+    s->weight_bytes = ebb_net_weight_bytes(&e->net);
+    s->kv_bytes = e->plan.kv_bytes;
+    s->scratch_bytes = e->arena.n_bytes;
+    s->n_ctx = e->plan.n_ctx;
+    s->load_s = load_s;
+    s->n_layers = e->net.n_layers;
+}
+
+void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
+{
+    char line[sizeof e->stats.decision];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    ebb_log("budget", "%s", line);
+    pthread_mutex_lock(&e->lock);
+    memcpy(e->stats.decision, line, sizeof line);
+    snprintf(e->stats.io, sizeof e->stats.io, "%s", ebb_res_io_name(e->res));
+    e->stats.tier = e->budget.is_ring_minimal ? EBB_TIER_CRITICAL
+                  : e->budget.n_evicted && e->plan.tier < EBB_TIER_STREAMING ? EBB_TIER_STREAMING : e->plan.tier;
+    e->stats.budget_bytes = e->plan.budget_bytes;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_kv(ebb_engine *e)
+{
+    uint64_t out = ebb_kv_n_spilled(e->kv) * ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL);
+
+    pthread_mutex_lock(&e->lock);
+    e->stats.kv_bytes = ebb_kv_bytes(e->kv) - out;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total)
+{
+    ebb_res_stats res;
+
+    ebb_res_get_stats(e->res, &res);
+    pthread_mutex_lock(&e->lock);
+    ebb_calibrate_turn(e);
+    if (n_total > 0) {                           /* a turn that computes nothing keeps the figures of the last one */
+        e->turn_ns = ebb_clock_ns();
+        e->turn_stall_ns = res.stall_ns;
+    }
+    e->stats.phase = EBB_PHASE_PREFILL;
+    e->n_under_way = 0;
+    e->stats.prefill_done = 0;
+    e->stats.prefill_total = n_total;
+    e->stats.reused_tok = n_reused;
+    e->stats.reused_disk_tok = n_disk;
+    e->stats.computed_tok = 0;
+    e->stats.generated_tok = 0;
+    e->append_s = 0;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n)
+{
+    pthread_mutex_lock(&e->lock);
+    atomic_store_explicit(&e->run.n_layers_done, 0, memory_order_relaxed);
+    e->n_under_way = n;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds)
+{
+    pthread_mutex_lock(&e->lock);
+    e->n_under_way = 0;
+    e->stats.prefill_done = e->stats.computed_tok = n_done;
+    e->stats.prefill_tok_s = seconds > 0 ? n_done / seconds : 0;
+    e->stats.n_passes++;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_decode_begin(ebb_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stats.phase = EBB_PHASE_DECODE;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stats.n_drafted += n_drafted;
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* What passes take beside what was predicted, over the last dozens: the machine has other work, or the disk
+ * another mood.  The first of a turn find cold caches. */
+static void learn_correction(ebb_engine *e, double seconds)
+{
+    ebb_budget *b = &e->budget;
+    double planned = ebb_plan_decode_tok_s_at(&e->plan, &e->machine, e->stats.n_ctx_used + e->stats.generated_tok);
+    double ratio = seconds * planned * (b->applied > 0 ? b->applied : 1);
+
+    if (e->stats.generated_tok < LEARN_FROM || ratio <= 0)
+        return;
+    ebb_calibrate_pass(e, seconds, b->applied > 0 ? 0 : 1 / planned);
+    if (b->n_evicted == 0)
+        b->correction = b->correction > 0 ? b->correction + (ratio - b->correction) / LEARN_OVER : ratio;
+}
+
+void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool had_draft)
+{
+    pthread_mutex_lock(&e->lock);
+    if (!was_drafted && !had_draft)
+        learn_correction(e, seconds);
+    e->append_s += seconds;
+    e->stats.n_passes += !was_drafted;
+    e->stats.n_accepted += was_drafted;
+    e->stats.computed_tok++;
+    e->stats.generated_tok++;
+    e->stats.decode_tok_s = e->append_s > 0 ? e->stats.generated_tok / e->append_s : 0;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
+{
+    ebb_res_stats res;
+
+    ebb_res_get_stats(e->res, &res);
+    pthread_mutex_lock(&e->lock);
+    e->stats.stall_share = ebb_clock_ns() > e->turn_ns && e->turn_ns
+                               ? (double)(res.stall_ns - e->turn_stall_ns) / (double)(ebb_clock_ns() - e->turn_ns) : 0;
+    e->stats.phase = EBB_PHASE_IDLE;
+    e->stats.n_ctx_used = ebb_session_length(s);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* What happened to the KV cache on disk is the last decision. */
+static void show_disk_notice(ebb_engine *e)
+{
+    char line[160];
+
+    if (!ebb_kv_disk_take_notice(e->disk, line))
+        return;
+    pthread_mutex_lock(&e->lock);
+    memcpy(e->stats.decision, line, sizeof line);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* A pass over hundreds of columns takes seconds: its layers count, too.  The lock is held. */
+static void add_pass_under_way(const ebb_engine *e, ebb_stats *out)
+{
+    unsigned n_layers = atomic_load_explicit(&e->run.n_layers_done, memory_order_relaxed);
+    double seconds = (double)(ebb_clock_ns() - e->turn_ns) * 1e-9;
+
+    if (out->phase != EBB_PHASE_PREFILL || e->n_under_way == 0)
+        return;
+    out->prefill_done += (uint32_t)((uint64_t)e->n_under_way * n_layers / e->net.n_layers);
+    if (out->prefill_done > 0 && seconds > 0)
+        out->prefill_tok_s = out->prefill_done / seconds;
+}
+
+void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
+{
+    ebb_res_stats res;
+    uint32_t n_cold;
+    ebb_proc own;
+
+    if (e->disk)
+        show_disk_notice(e);
+    ebb_res_get_stats(e->res, &res);
+    pthread_mutex_lock(&e->lock);
+    *out = e->stats;
+    if (e->machine.memory_bytes_s > 0)           /* else it would be a guess */
+        out->predicted_decode_tok_s = ebb_plan_decode_tok_s_at(&e->plan, &e->machine, out->n_ctx_used);
+    add_pass_under_way(e, out);
+    pthread_mutex_unlock(&e->lock);
+    for (int i = 0; i < EBB_TIME_COUNT; i++)
+        out->time_s[i] = (double)atomic_load_explicit(&e->run.spent_ns[i], memory_order_relaxed) * 1e-9;
+    out->pool_wait_s = ebb_pool_waited_s(e->pool);
+    out->pinned_bytes = res.pinned_bytes;
+    out->mapped_bytes = res.mapped_bytes;
+    out->ring_bytes = res.ring_bytes;
+    out->read_bytes = res.read_bytes;
+    out->disk_bytes_s = res.disk_bytes_s;
+    out->experts_selected = res.experts.n_chosen;
+    out->experts_resident = res.experts.n_hits;
+    out->experts_prefetched = res.experts.n_prefetch_hits;
+    out->experts_prefetch_reads = res.experts.n_prefetched;
+    n_cold = ebb_res_states(e->res, out->layer, out->n_layers < EBB_STATS_LAYERS ? out->n_layers : EBB_STATS_LAYERS);
+    out->n_resident = res.n_resident > n_cold ? res.n_resident - n_cold : 0;
+    if (ebb_proc_read(NULL, &own, NULL) == EBB_OK) {     /* else the figures stay 0: unknown */
+        out->rss_anon_bytes = own.rss_anon_bytes;
+        out->rss_file_bytes = own.rss_file_bytes;
+        out->rss_peak_bytes = own.rss_peak_bytes;
+    }
+}

@@ -1,0 +1,317 @@
+/* One timeline of tokens (ebb/session.h). */
+#include "ebb/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+
+/* -- Birth and death ---------------------------------------------------------------- */
+
+static void session_fini(ebb_session *s)
+{
+    ebb_block_table_fini(s->engine->kv, &s->table);
+    free(s->ids);
+    free(s->hashes);
+    free(s->wanted);
+    free(s->logits);
+    free(s);
+}
+
+ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
+{
+    ebb_session *s = calloc(1, sizeof *s);
+    ebb_status st;
+
+    *out = NULL;
+    if (!s)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a session");
+    s->engine = e;
+    s->ids = calloc(e->plan.n_ctx, sizeof *s->ids);
+    s->hashes = calloc(ebb_kv_blocks_of(e->plan.n_ctx) + 2, sizeof *s->hashes);
+    s->wanted = calloc(ebb_kv_blocks_of(e->plan.n_ctx) + 2, sizeof *s->wanted);
+    s->logits = calloc(e->net.n_vocab, sizeof *s->logits);
+    st = ebb_block_table_init(&s->table, e->plan.n_ctx, err);
+    if (st == EBB_OK && (!s->ids || !s->hashes || !s->wanted || !s->logits))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for a session of %u tokens", e->plan.n_ctx);
+    if (st != EBB_OK) {
+        session_fini(s);
+        return st;
+    }
+    s->sampler_state = EBB_SAMPLER_GREEDY;
+    ebb_speculate_init(s);
+    s->next = e->sessions;
+    e->sessions = s;
+    *out = s;
+    return EBB_OK;
+}
+
+void ebb_session_free(ebb_session *s)
+{
+    if (!s)
+        return;
+    for (ebb_session **p = &s->engine->sessions; *p; p = &(*p)->next) {
+        if (*p == s) {
+            *p = s->next;
+            break;
+        }
+    }
+    ebb_session_clear(s);
+    session_fini(s);
+}
+
+void ebb_session_clear(ebb_session *s)
+{
+    ebb_speculate_discard(s, false);
+    ebb_kv_truncate(s->engine->kv, &s->table, 0);
+    ebb_state_drop_live(s);
+    s->n_hashed = 0;
+    s->has_logits = false;
+    s->cache_salt.is_on = false;
+    s->window_from = 0;
+}
+
+/* -- Computing ------------------------------------------------------------------------ */
+
+bool ebb_session_evict_other(ebb_session *s)
+{
+    ebb_engine *e = s->engine;
+    ebb_session *oldest = NULL;
+
+    for (ebb_session *t = e->sessions; t; t = t->next)
+        if (t != s && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
+            oldest = t;
+    if (!oldest)
+        return ebb_persist_reap(e, true);        /* the writer held blocks */
+    ebb_log("kv", "a timeline of %u tokens gives way", oldest->table.n_pos);
+    ebb_session_clear(oldest);
+    return true;
+}
+
+ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err)
+{
+    ebb_status st;
+
+    do {
+        st = ebb_kv_grow(s->engine->kv, &s->table, n_pos, err);
+    } while (st == EBB_BUDGET && ebb_session_evict_other(s));
+    return st;
+}
+
+/* What had gone to the file is not there any more: every timeline is computed again by whoever wants it. */
+static ebb_status drop_lost_kv(ebb_engine *e, const ebb_checkpoint_plan *checkpoints, ebb_error *err)
+{
+    ebb_checkpoint_abandon(checkpoints);
+    while (ebb_persist_reap(e, true))            /* the writer may be reading from the file */
+        ;
+    for (ebb_session *t = e->sessions; t; t = t->next)
+        ebb_session_clear(t);
+    ebb_kv_drop_spilled(e->kv);
+    return EBB_FAIL(err, EBB_IO, "the file that held K and V was cut off or could not be read; they are computed again when "
+                    "the conversation goes on");
+}
+
+ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_pending, uint32_t prompt_end,
+                              ebb_batch *p, ebb_error *err)
+{
+    uint32_t pos0 = s->table.n_pos;
+    ebb_status st = ebb_session_reserve(s, pos0 + n, err);
+    ebb_checkpoint_plan checkpoints;
+
+    s->has_logits = false;
+    if (st != EBB_OK)
+        return st;
+    ebb_checkpoint_plan_pass(s, pos0, pos0 + n, prompt_end, &checkpoints);
+    if (p->each)
+        s->engine->logits_owner = NULL;          /* its rows are written anew */
+    p->ids = ids;
+    p->n = n;
+    p->pos0 = pos0;
+    p->table = &s->table;
+    p->state = s->live ? s->live->state : NULL;
+    p->checkpoints = checkpoints.checkpoints;
+    p->n_checkpoints = checkpoints.n;
+    st = ebb_reclaim_before_pass(s->engine, err);
+    if (st == EBB_OK)
+        st = ebb_forward_pass(&s->engine->run, p, err);
+    if (st == EBB_OK)
+        st = ebb_res_check_pass(s->engine->res, err);
+    if (ebb_kv_spill_is_lost(s->engine->kv))
+        return drop_lost_kv(s->engine, &checkpoints, err);
+    if (st != EBB_OK) {
+        ebb_checkpoint_abandon(&checkpoints);
+        ebb_state_drop_live(s);
+        ebb_kv_truncate(s->engine->kv, &s->table, pos0); /* no block in there has got a name */
+        return st;
+    }
+    memmove(s->ids + pos0, ids, n * sizeof *ids);
+    s->n_pending = n_pending;
+    ebb_prefix_hash_blocks(s);
+    ebb_checkpoint_commit(s, &checkpoints);
+    s->used_at = ++s->engine->clock;
+    return EBB_OK;
+}
+
+static ebb_status check_fits_context(const ebb_session *s, size_t n, ebb_error *err)
+{
+    if (n > s->engine->plan.n_ctx)
+        return EBB_FAIL(err, EBB_CONTEXT, "%zu tokens do not fit the context of %u; --ctx sets a larger one", n,
+                        s->engine->plan.n_ctx);
+    return EBB_OK;
+}
+
+/* All of ids[from..n) in chunks; logits of the last column only. */
+static ebb_status prefill_ids(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+    uint32_t from = s->table.n_pos;
+    double begin = ebb_clock_s();
+
+    for (uint32_t at = from; at < n;) {
+        uint32_t m = n - at < e->plan.n_batch ? n - at : e->plan.n_batch;
+        bool is_last = at + m == n;
+        ebb_batch p = { .n_out = is_last, .logits = is_last ? s->logits : NULL };
+        ebb_status st;
+
+        ebb_stats_prefill_pass(e, m);
+        st = ebb_session_run_pass(s, ids + at, m, 0, n > 0 ? n - 1 : 0, &p, err);
+
+        if (st != EBB_OK)
+            return st;
+        at += m;
+        ebb_stats_prefill_step(e, at - from, ebb_clock_s() - begin);
+    }
+    s->has_logits |= n > from;                   /* nothing computed: those of before still hold */
+    return EBB_OK;
+}
+
+static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_sync_result *result, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+    double begin = ebb_clock_s();
+    ebb_status st = check_fits_context(s, n, err);
+    uint32_t kept, from_disk;
+
+    if (st != EBB_OK)
+        return st;
+    (void)ebb_reclaim_idle(e);                   /* a turn begins: what was let go may come back */
+    ebb_persist_reap(e, false);
+    kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
+    ebb_stats_prefill_begin(e, kept, from_disk, (uint32_t)n - kept);
+    st = prefill_ids(s, ids, (uint32_t)n, err);
+    ebb_stats_idle(e, s);
+    if (result)
+        *result = (ebb_sync_result){
+            .n_prompt = (uint32_t)n, .n_reused = kept, .n_reused_disk = from_disk,
+            .n_computed = s->table.n_pos - kept,
+            .seconds = ebb_clock_s() - begin,
+        };
+    return st;
+}
+
+ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
+                            ebb_sync_result *result, ebb_error *err)
+{
+    ebb_speculate_discard(s, false);
+    return sync_ids(s, ids, n, result, err);
+}
+
+/* Room for one token that was not guessed. */
+static ebb_status check_room_for_token(ebb_session *s, ebb_error *err)
+{
+    ebb_speculate_discard(s, true);
+    return check_fits_context(s, (size_t)s->table.n_pos + 1, err);
+}
+
+ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+    double begin = ebb_clock_s();
+    bool was_drafted = ebb_speculate_accept(s, id);
+    ebb_status st = was_drafted ? EBB_OK : check_room_for_token(s, err);
+
+    if (st == EBB_OK && !ebb_state_is_live(s))   /* it was lost: from a checkpoint to here again */
+        st = sync_ids(s, s->ids, s->table.n_pos, NULL, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_stats_decode_begin(e);
+    if (!was_drafted)
+        st = ebb_speculate_append(s, id, err);
+    if (st == EBB_OK)
+        ebb_stats_decode_step(e, ebb_clock_s() - begin, was_drafted, s->n_drafted > 0);
+    ebb_stats_idle(e, s);
+    return st;
+}
+
+/* -- Evaluation ------------------------------------------------------------------------ */
+
+typedef struct eval {
+    ebb_session   *s;
+    ebb_logits_fn *fn;
+    void          *arg;
+    uint32_t       pos0, n;      /* of the pass; of all */
+} eval;
+
+static void eval_logits(void *arg, uint32_t col, uint32_t n, const float *logits)
+{
+    eval *v = arg;
+    size_t n_vocab = v->s->engine->net.n_vocab;
+
+    for (uint32_t i = 0; i < n; i++, logits += n_vocab) {
+        v->fn(v->arg, v->pos0 + col + i, logits, n_vocab);
+        if (v->pos0 + col + i + 1 == v->n)
+            memcpy(v->s->logits, logits, n_vocab * sizeof *logits);
+    }
+}
+
+ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint32_t n_batch,
+                            ebb_logits_fn *fn, void *arg, ebb_error *err)
+{
+    ebb_engine *e = s->engine;
+    eval v = { .s = s, .fn = fn, .arg = arg, .n = (uint32_t)n };
+    double begin = ebb_clock_s();
+    ebb_status st = check_fits_context(s, n, err);
+
+    if (st != EBB_OK)
+        return st;
+    if (n_batch == 0 || n_batch > e->plan.n_batch)
+        n_batch = e->plan.n_batch;
+    ebb_session_clear(s);
+    (void)ebb_checkpoint_restore(s, ids, 0, true);
+    ebb_stats_prefill_begin(e, 0, 0, v.n);
+    while (v.pos0 < v.n && st == EBB_OK) {
+        uint32_t m = v.n - v.pos0 < n_batch ? v.n - v.pos0 : n_batch;
+        ebb_batch p = { .n_out = m, .each = eval_logits, .arg = &v };
+
+        st = ebb_session_run_pass(s, ids + v.pos0, m, 0, 0, &p, err);
+        if (st == EBB_OK)
+            v.pos0 += m;
+        ebb_stats_prefill_step(e, v.pos0, ebb_clock_s() - begin);
+    }
+    s->has_logits = st == EBB_OK && n > 0;
+    ebb_stats_idle(e, s);
+    return st;
+}
+
+/* -- Looking ---------------------------------------------------------------------------- */
+
+const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n)
+{
+    *n = ebb_session_length(s);
+    return s->ids;
+}
+
+const float *ebb_session_logits(const ebb_session *s)
+{
+    return s->has_logits ? s->logits : NULL;
+}
+
+ebb_token ebb_session_sample(ebb_session *s, ebb_sampler *sampler)
+{
+    ebb_token id = ebb_sampler_sample(sampler, s->logits, s->ids, ebb_session_length(s));
+
+    s->sampler_state = ebb_sampler_get_state(sampler);
+    return id;
+}

@@ -1,0 +1,172 @@
+/* How far ahead to guess (draft_length.h). */
+#include "speculate/draft_length.h"
+
+#define SMOOTH       0.2         /* weight of the newest time in a mean */
+#define MEMORY       0.98        /* of older guesses, with each new one */
+#define ASSUMED      8.0         /* guesses that the assumed share counts for ... */
+#define ASSUMED_BIN  2.0         /* ... and the draft's own probability */
+#define MARGIN       1.02        /* by which drafting must be faster */
+#define TRIES        4u
+#define TRY_GUESSES  2u
+#define PAUSE        32u         /* passes of the first rest ... */
+#define PAUSE_MOST   512u        /* ... and of the longest */
+#define REFRESH      64u         /* every so many rounds a pass goes alone: what it takes changes with depth and disk */
+#define FEW          2u          /* columns that take as long as one */
+#define CATCH_SHARE  0.25        /* of a guess's time, for a column of text: before it was measured */
+#define ANSWER       128.0       /* tokens of a usual answer */
+#define TRY_PASSES   8.0         /* catching up may take so many for a try */
+
+void ebb_draft_length_init(ebb_draft_length *p, double accept_rate, double token_share, double draft_share)
+{
+    *p = (ebb_draft_length){ .token_share = token_share, .draft_share = draft_share, .accepted = accept_rate * ASSUMED, .proposed = ASSUMED,
+                     .pause = PAUSE, .n_tries = TRIES };
+}
+
+static double accept_rate_of(const ebb_draft_length *p)
+{
+    return p->accepted / p->proposed;
+}
+
+uint32_t ebb_draft_length_best(const ebb_draft_length *p, uint32_t n_most, double *rate)
+{
+    double a = accept_rate_of(p), chance = 1, tokens = 1, seconds = p->alone_s;
+    uint32_t best = 0;
+
+    *rate = p->alone_s > 0 ? 1 / p->alone_s : 0;
+    for (uint32_t k = 1; k <= n_most && p->alone_s > 0; k++) {
+        chance *= a;
+        tokens += chance;
+        seconds += p->token_s + p->draft_s;
+        if (tokens / seconds > *rate * (best ? 1 : MARGIN)) {
+            *rate = tokens / seconds;
+            best = k;
+        }
+    }
+    return best;
+}
+
+static uint32_t min_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One that pays at all pays with as many as are likely, so n_most is left to the chances. */
+uint32_t ebb_draft_length_begin(ebb_draft_length *p, uint32_t n_most)
+{
+    double rate;
+
+    if (p->n_fixed)
+        return min_of(p->n_fixed, n_most);
+    if (p->alone_s <= 0 || ++p->n_rounds % REFRESH == 0)
+        return 0;
+    if (p->n_pause > 0) {
+        p->n_pause--;
+        return 0;
+    }
+    if (p->n_tries > 0)
+        return min_of(TRY_GUESSES, n_most);
+    if (ebb_draft_length_best(p, n_most, &rate) > 0) {
+        p->pause = PAUSE;
+        return n_most;
+    }
+    p->n_pause = p->pause;
+    p->pause = min_of(2 * p->pause, PAUSE_MOST);
+    p->n_tries = TRIES;
+    return 0;
+}
+
+bool ebb_draft_length_is_sync_worth(const ebb_draft_length *p, uint32_t n_behind)
+{
+    double rate, gain, catch_s = p->catch_s > 0 ? p->catch_s : p->draft_s * CATCH_SHARE;
+
+    if (p->n_fixed || n_behind <= FEW)
+        return true;
+    (void)ebb_draft_length_best(p, UINT8_MAX, &rate);
+    gain = ANSWER * (p->alone_s - 1 / rate);
+    if (p->n_tries > 0 && gain < TRY_PASSES * p->alone_s)
+        gain = TRY_PASSES * p->alone_s;
+    return n_behind * catch_s <= gain;
+}
+
+static uint32_t probability_bin(double probability)
+{
+    return min_of((uint32_t)(probability * EBB_DRAFT_LENGTH_BINS), EBB_DRAFT_LENGTH_BINS - 1);
+}
+
+double ebb_draft_length_accept_chance(const ebb_draft_length *p, double probability)
+{
+    uint32_t i = probability_bin(probability);
+
+    return (p->bin_accepted[i] + ASSUMED_BIN * probability) / (p->bin_proposed[i] + ASSUMED_BIN);
+}
+
+static bool is_length_forced(const ebb_draft_length *p)
+{
+    return p->n_fixed || p->n_tries > 0;
+}
+
+bool ebb_draft_length_is_token_worth(const ebb_draft_length *p, double chance)
+{
+    double rate;
+
+    (void)ebb_draft_length_best(p, UINT8_MAX, &rate);
+    return is_length_forced(p) || chance > rate * p->token_s;
+}
+
+bool ebb_draft_length_is_next_worth(const ebb_draft_length *p, double chance)
+{
+    double rate;
+
+    (void)ebb_draft_length_best(p, UINT8_MAX, &rate);
+    return is_length_forced(p) || chance * accept_rate_of(p) > rate * (p->token_s + p->draft_s);
+}
+
+/* -- Learning ----------------------------------------------------------------------- */
+
+static void smooth_mean(double *mean, double value)
+{
+    *mean = *mean > 0 ? *mean + SMOOTH * (value - *mean) : value;
+}
+
+/* More columns never take less: then one takes less than was thought. */
+void ebb_draft_length_learn_pass(ebb_draft_length *p, uint32_t n_tokens, double seconds)
+{
+    bool is_first = p->alone_s <= 0;
+    double further_s;
+
+    if (n_tokens == 1)
+        smooth_mean(&p->alone_s, seconds);
+    else if (is_first || seconds < p->alone_s)
+        p->alone_s = seconds;
+    if (is_first) {
+        p->token_s = p->token_share * p->alone_s;
+        p->draft_s = p->draft_s > 0 ? p->draft_s : p->draft_share * p->alone_s;
+    } else if (n_tokens > 1) {
+        further_s = (seconds - p->alone_s) / (n_tokens - 1);
+        p->token_s += SMOOTH * (further_s - p->token_s);
+    }
+}
+
+void ebb_draft_length_learn_draft(ebb_draft_length *p, uint32_t n_tokens, double seconds)
+{
+    if (n_tokens <= FEW)
+        smooth_mean(&p->draft_s, seconds);
+    else
+        smooth_mean(&p->catch_s, seconds / n_tokens);
+}
+
+void ebb_draft_length_learn_token(ebb_draft_length *p, double probability, bool is_accepted)
+{
+    uint32_t i = probability_bin(probability);
+
+    p->accepted = p->accepted * MEMORY + is_accepted;
+    p->proposed = p->proposed * MEMORY + 1;
+    p->bin_accepted[i] = p->bin_accepted[i] * MEMORY + is_accepted;
+    p->bin_proposed[i] = p->bin_proposed[i] * MEMORY + 1;
+}
+
+void ebb_draft_length_end(ebb_draft_length *p)
+{
+    if (p->n_tries > 0)
+        p->n_tries--;
+}

@@ -1,0 +1,265 @@
+/* A draft model: an engine that guesses for another one (engine_impl.h). */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+#include "open/model_file.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* -- Coming and going --------------------------------------------------------------- */
+
+/* Its passes are long beside the looks of the host, whose thread is to stay awake. */
+static void wake_host_monitor(void *host)
+{
+    ebb_pressure_monitor_wake(host);
+}
+
+static ebb_status open_draft_engine(ebb_engine *e, ebb_engine **engine, ebb_error *err)
+{
+    ebb_draft_model *h = &e->draft_model;
+    uint32_t n_vocab = e->net.n_vocab;
+    ebb_status st = ebb_engine_open_draft(e, engine, err);
+
+    if (st != EBB_OK)
+        return st;
+    (*engine)->run.between = wake_host_monitor;
+    (*engine)->run.between_arg = e;
+    n_vocab = n_vocab < (*engine)->net.n_vocab ? n_vocab : (*engine)->net.n_vocab;
+    st = ebb_session_new(*engine, &h->session, err);
+    if (st == EBB_OK && !(h->sampler = ebb_sampler_new(&EBB_SAMPLER_GREEDY.p, n_vocab)))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory to choose its guesses");
+    return st;
+}
+
+static void publish_draft_engine(ebb_engine *e, ebb_engine *draft)
+{
+    pthread_mutex_lock(&e->lock);
+    e->draft_model.engine = draft;
+    e->stats.draft_bytes = draft ? e->plan.draft_bytes : 0;
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void close_draft_engine(ebb_engine *e, ebb_engine *draft)
+{
+    ebb_draft_model *h = &e->draft_model;
+
+    publish_draft_engine(e, NULL);
+    ebb_session_free(h->session);
+    ebb_sampler_free(h->sampler);
+    ebb_engine_close(draft);
+    h->session = NULL;
+    h->sampler = NULL;
+    atomic_store(&h->is_evicted, false);
+}
+
+/* For good: answers go on without. */
+static void end_drafting(ebb_engine *e, ebb_engine *draft, const ebb_error *err)
+{
+    close_draft_engine(e, draft);
+    e->draft_model.bytes = 0;
+    e->draft_model.is_released = false;
+    ebb_stats_decision(e, "the draft model has ended, answers go on without it: %s", err->msg);
+}
+
+/* Shares of a pass by the plans: seconds are measured. */
+static void init_draft_length(ebb_engine *e, const ebb_engine *draft)
+{
+    double alone_s = ebb_plan_pass_s(&e->net, &e->machine, &e->plan, 1);
+    double further_s = (ebb_plan_pass_s(&e->net, &e->machine, &e->plan, EBB_DRAFT_MAX_LOOKUP + 1) - alone_s) / EBB_DRAFT_MAX_LOOKUP;
+
+    ebb_draft_length_init(&e->draft_model.draft_length, e->plan.draft_accept_rate, further_s / alone_s,
+                  ebb_plan_pass_s(&draft->net, &e->machine, &draft->plan, 1) / alone_s);
+    e->draft_model.draft_length.n_fixed = e->opts.n_draft;
+}
+
+void ebb_draft_model_open(ebb_engine *e)
+{
+    ebb_engine *draft = NULL;
+    ebb_error err = { 0 };
+
+    if (e->plan.draft_bytes == 0 || ebb_draft_model_is_open(e))
+        return;
+    e->draft_model.bytes = e->plan.draft_bytes;
+    e->draft_model.is_released = false;
+    if (open_draft_engine(e, &draft, &err) != EBB_OK) {
+        end_drafting(e, draft, &err);
+        return;
+    }
+    if (e->draft_model.draft_length.proposed <= 0)
+        init_draft_length(e, draft);
+    publish_draft_engine(e, draft);
+}
+
+void ebb_draft_model_close(ebb_engine *e)
+{
+    if (ebb_draft_model_is_open(e))
+        close_draft_engine(e, e->draft_model.engine);
+}
+
+/* -- Memory --------------------------------------------------------------------------- */
+
+static void release_memory(ebb_engine *e)
+{
+    e->draft_model.is_released = true;
+    e->budget.evicted_ns = ebb_clock_ns();
+    ebb_draft_model_close(e);
+}
+
+bool ebb_draft_model_release(ebb_engine *e, int64_t available)
+{
+    if (!ebb_draft_model_is_open(e))
+        return false;
+    ebb_pool_drain(e->pool);                     /* a late thread may still read its weights */
+    release_memory(e);
+    ebb_stats_decision(e, "memory is short: %lld MiB available; the draft model is let go (%llu MiB), answers get slower",
+                       (long long)(available / (int64_t)MIB), (unsigned long long)(e->draft_model.bytes / MIB));
+    return true;
+}
+
+uint64_t ebb_draft_model_evict(ebb_engine *e)
+{
+    uint64_t freed = 0;
+    uint32_t n;
+
+    pthread_mutex_lock(&e->lock);
+    if (e->draft_model.engine)
+        freed = ebb_res_evict(e->draft_model.engine->res, UINT64_MAX, &n);
+    if (freed > 0)
+        atomic_store(&e->draft_model.is_evicted, true);
+    pthread_mutex_unlock(&e->lock);
+    return freed;
+}
+
+void ebb_draft_model_follow_monitor(ebb_engine *e)
+{
+    if (atomic_load(&e->draft_model.is_evicted))
+        release_memory(e);
+}
+
+void ebb_draft_model_reload(ebb_engine *e)
+{
+    ebb_draft_model_open(e);
+    if (ebb_draft_model_is_open(e))
+        ebb_stats_decision(e, "memory is there again: the draft model is taken back");
+}
+
+/* -- Guessing --------------------------------------------------------------------------- */
+
+/* A stop is for the host's own pass to report; everything else is the end. */
+static void report_failure(ebb_engine *e, ebb_status st, const ebb_error *err)
+{
+    if (st != EBB_CANCELED)
+        end_drafting(e, e->draft_model.engine, err);
+}
+
+/* Its timeline is ids[0..n), its logits those behind them. */
+static bool sync_draft(ebb_engine *e, const ebb_token *ids, uint32_t n)
+{
+    ebb_draft_model *h = &e->draft_model;
+    uint32_t n_behind = n - (uint32_t)ebb_session_common_prefix(h->session, ids, n);
+    double begin = ebb_clock_s();
+    ebb_error err = { 0 };
+    ebb_status st;
+
+    if (!ebb_draft_length_is_sync_worth(&h->draft_length, n_behind))
+        return false;
+    st = ebb_session_sync(h->session, ids, n, NULL, &err);
+    if (st != EBB_OK)
+        report_failure(e, st, &err);
+    else
+        ebb_draft_length_learn_draft(&h->draft_length, n_behind, ebb_clock_s() - begin);
+    return st == EBB_OK;
+}
+
+/* Its timeline gets one token more. */
+static bool append_draft(ebb_engine *e, ebb_token id)
+{
+    double begin = ebb_clock_s();
+    ebb_error err = { 0 };
+    ebb_status st = ebb_session_append(e->draft_model.session, id, &err);
+
+    if (st != EBB_OK)
+        report_failure(e, st, &err);
+    else
+        ebb_draft_length_learn_draft(&e->draft_model.draft_length, 1, ebb_clock_s() - begin);
+    return st == EBB_OK;
+}
+
+static ebb_token sample_draft(ebb_draft_model *h, double *probability)
+{
+    size_t n;
+    const ebb_token *ids = ebb_session_ids(h->session, &n);
+
+    return ebb_sampler_sample_probability(h->sampler, ebb_session_logits(h->session), ids, n, probability);
+}
+
+/* Its vocabulary has them all: only what fills up the matrix may be missing. */
+static bool has_all_tokens(const ebb_engine *draft, const ebb_token *ids, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if ((uint32_t)ids[i] >= draft->net.n_vocab)
+            return false;
+    return n < draft->plan.n_ctx;
+}
+
+uint32_t ebb_draft_model_draft(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max)
+{
+    ebb_engine *e = s->engine;
+    ebb_draft_model *h = &e->draft_model;
+    uint32_t n_out = 0, room = h->engine->plan.n_ctx > n ? h->engine->plan.n_ctx - n : 0;
+    uint32_t most = ebb_draft_length_begin(&h->draft_length, max < room ? max : room);
+    double chance = 1;
+
+    if (most == 0 || atomic_load(&h->is_evicted) || !has_all_tokens(h->engine, ids, n) || !sync_draft(e, ids, n))
+        return 0;
+    ebb_sampler_set_state(h->sampler, &s->sampler_state);
+    for (;;) {
+        ebb_token id = sample_draft(h, &h->probability[n_out]);
+
+        chance *= ebb_draft_length_accept_chance(&h->draft_length, h->probability[n_out]);
+        if (ebb_model_is_eog(e->model, id) || !ebb_draft_length_is_token_worth(&h->draft_length, chance))
+            return n_out;                        /* nothing is asked of an answer behind its end */
+        out[n_out++] = id;
+        if (n_out == most || !ebb_draft_length_is_next_worth(&h->draft_length, chance) || atomic_load(&h->is_evicted) || !append_draft(e, id))
+            return n_out;
+    }
+}
+
+void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected)
+{
+    for (uint32_t i = 0; i < n_accepted; i++)
+        ebb_draft_length_learn_token(&e->draft_model.draft_length, e->draft_model.probability[i], true);
+    if (is_rejected && n_accepted < n)
+        ebb_draft_length_learn_token(&e->draft_model.draft_length, e->draft_model.probability[n_accepted], false);
+    ebb_draft_length_end(&e->draft_model.draft_length);
+    ebb_log("draft", "a pass %.1f ms, a further column %.2f, a guess %.2f; %.0f %% of guesses right", 1e3 * e->draft_model.draft_length.alone_s,
+            1e3 * e->draft_model.draft_length.token_s, 1e3 * e->draft_model.draft_length.draft_s, 100 * e->draft_model.draft_length.accepted / e->draft_model.draft_length.proposed);
+}
+
+void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds)
+{
+    if (ebb_draft_model_is_open(e))
+        ebb_draft_length_learn_pass(&e->draft_model.draft_length, n_tokens, seconds);
+}
+
+/* -- The same text ------------------------------------------------------------------------ */
+
+void ebb_draft_model_shift(ebb_session *s, uint32_t from, uint32_t n)
+{
+    const ebb_token *ids;
+    size_t n_ids;
+
+    if (!ebb_draft_model_is_open(s->engine))
+        return;
+    ids = ebb_session_ids(s->engine->draft_model.session, &n_ids);
+    if (n_ids > from + n && memcmp(ids, s->ids, (from + n) * sizeof *ids) == 0)
+        (void)!ebb_session_shift(s->engine->draft_model.session, from, n, NULL);  /* else it is computed */
+}
+
+void ebb_draft_model_persist(ebb_engine *e)
+{
+    if (ebb_draft_model_is_open(e))
+        ebb_session_persist(e->draft_model.session);
+}

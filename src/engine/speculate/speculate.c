@@ -1,0 +1,109 @@
+/* Guesses: what may come next is computed in the same pass (engine_impl.h). */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_impl.h"
+
+#define LONG_MATCH 8u            /* so much of the text that repeats itself is right more often than a draft model */
+
+void ebb_speculate_init(ebb_session *s)
+{
+    const ebb_engine *e = s->engine;
+    /* What a state has seen cannot be cut off again.  The rows of run.logits hold the guess and the token before it. */
+    bool can = !e->opts.no_speculation && e->net.state_bytes == 0;
+    uint32_t n_tokens = e->run.cap_logits < e->run.cap_tokens ? e->run.cap_logits : e->run.cap_tokens;
+
+    ebb_prompt_lookup_init(&s->lookup, can ? n_tokens - 1 : 0);
+}
+
+/* What the guess was worth is known now. */
+static void learn_outcome(ebb_session *s, bool is_rejected)
+{
+    if (s->n_drafted > 0) {
+        uint32_t n_accepted = s->n_drafted - s->n_pending;
+
+        if (s->is_from_draft_model)
+            ebb_draft_model_learn(s->engine, s->n_drafted, n_accepted, is_rejected);
+        else
+            ebb_prompt_lookup_learn(&s->lookup, s->n_drafted, n_accepted, s->pass_s);
+        ebb_log("draft", "%u of %u guessed tokens were right", n_accepted, s->n_drafted);
+    }
+    s->n_drafted = 0;
+}
+
+void ebb_speculate_discard(ebb_session *s, bool is_rejected)
+{
+    uint32_t n = ebb_session_length(s);
+
+    learn_outcome(s, is_rejected && s->n_pending > 0);
+    if (s->n_pending > 0)
+        ebb_kv_truncate(s->engine->kv, &s->table, n);
+    s->n_pending = 0;
+    if (s->engine->logits_owner == s)
+        s->engine->logits_owner = NULL;
+}
+
+bool ebb_speculate_accept(ebb_session *s, ebb_token id)
+{
+    const ebb_forward *run = &s->engine->run;
+    size_t n_vocab = run->net->n_vocab;
+
+    if (s->n_pending == 0 || s->engine->logits_owner != s || s->ids[ebb_session_length(s)] != id)
+        return false;
+    s->n_pending--;
+    memcpy(s->logits, run->logits + (s->n_drafted - s->n_pending) * n_vocab, n_vocab * sizeof *s->logits);
+    ebb_prefix_hash_blocks(s);
+    return true;
+}
+
+/* The logits behind id; those behind the guess stay in the run's rows. */
+static void copy_first_logits(void *arg, uint32_t col, uint32_t n, const float *logits)
+{
+    ebb_session *s = arg;
+
+    (void)col, (void)n;
+    memcpy(s->logits, logits, s->engine->net.n_vocab * sizeof *s->logits);
+}
+
+/* At most as many tokens as may stand behind id.  What the text repeats at length costs nothing to find. */
+static uint32_t draft_tokens(ebb_session *s, ebb_token id, ebb_token *out)
+{
+    uint32_t n = s->table.n_pos, most = s->engine->plan.n_ctx;
+    uint32_t n_out, room = most - n - 1 < s->lookup.n_most ? most - n - 1 : s->lookup.n_most;
+
+    s->ids[n] = id;                              /* not yet of the timeline, but what the guess is for */
+    n_out = ebb_prompt_lookup_draft(&s->lookup, s->ids, n + 1, ebb_draft_model_is_open(s->engine) ? LONG_MATCH : 0, out, room);
+    s->is_from_draft_model = n_out == 0 && ebb_draft_model_is_open(s->engine);
+    return s->is_from_draft_model ? ebb_draft_model_draft(s, s->ids, n + 1, out, room) : n_out;
+}
+
+static ebb_status run_with_draft(ebb_session *s, const ebb_token *ids, uint32_t n_drafted, ebb_error *err)
+{
+    ebb_batch one = { .n_out = 1, .logits = s->logits };
+    ebb_batch more = { .n_out = n_drafted + 1, .each = copy_first_logits, .arg = s };
+
+    return ebb_session_run_pass(s, ids, n_drafted + 1, n_drafted, 0, n_drafted > 0 ? &more : &one, err);
+}
+
+ebb_status ebb_speculate_append(ebb_session *s, ebb_token id, ebb_error *err)
+{
+    ebb_token ids[EBB_DRAFT_MAX_MODEL + 1] = { id };
+    uint32_t n = draft_tokens(s, id, ids + 1);
+    double begin = ebb_clock_s();
+    ebb_status st = run_with_draft(s, ids, n, err);
+
+    if (st != EBB_OK)
+        return st;
+    s->has_logits = true;
+    s->n_drafted = n;
+    s->pass_s = ebb_clock_s() - begin;
+    ebb_draft_model_learn_pass(s->engine, n + 1, s->pass_s);
+    if (n > 0) {
+        s->engine->logits_owner = s;
+        ebb_stats_draft(s->engine, n);
+    } else {
+        ebb_prompt_lookup_learn(&s->lookup, 0, 0, s->pass_s);
+    }
+    return EBB_OK;
+}

@@ -1,0 +1,151 @@
+/* tui/app/app.h - the full screen as a state machine: inputs and chat events in, frames out.
+ *
+ * tui.c runs it on a real terminal; tests drive it on a terminal in memory with a scripted
+ * chat.  One thread.  Time is given by the caller, in seconds.
+ *
+ *   +--------------------------+--------+
+ *   | transcript               | panel  |   the panel from EBB_PANEL_WIDE columns on
+ *   | ...                      |        |
+ *   +--------------------------+        |
+ *   | status (one or two rows) |        |
+ *   | queued messages          |        |
+ *   | > editor                 |        |
+ *   +--------------------------+--------+
+ *
+ * Inline, what is finished belongs to the terminal; below it stand what is still being
+ * written, the editor, queued messages and the status row.
+ */
+#ifndef EBB_TUI_APP_H
+#define EBB_TUI_APP_H
+#include "app/greeting.h"
+#include "command/frontend.h"
+#include "ebb/plan.h"
+#include "edit/editor.h"
+#include "edit/history.h"
+#include "edit/unsent.h"
+#include "edit/vi.h"
+#include "panel/panel.h"
+#include "term/job.h"
+#include "term/term.h"
+#include "transcript/transcript.h"
+
+typedef enum ebb_search_state { EBB_FIND_OFF, EBB_FIND_TYPING, EBB_FIND_GOING } ebb_search_state;
+typedef enum ebb_layout { EBB_LAYOUT_AUTO, EBB_LAYOUT_WIDE, EBB_LAYOUT_NARROW, EBB_LAYOUT_LINE, EBB_LAYOUT_OFF,
+                          EBB_LAYOUTS } ebb_layout;
+
+/* What sending the typed text would cost. */
+typedef struct ebb_preview {
+    size_t   n_bytes, n_edits;   /* of the typed text it is about */
+    double   due_s;              /* when to count; -1: it is counted */
+    double   cost_s;             /* that counting took */
+    bool     is_known, is_command;
+    ebb_chat_cost cost;
+    uint32_t n_read;             /* of cost.n_tokens, those that stand by now */
+} ebb_preview;
+
+/* What has the terminal in our place; all but drawing and typing goes on meanwhile. */
+typedef struct ebb_external {
+    enum { EBB_EXTERNAL_NONE, EBB_EXTERNAL_EDITOR, EBB_EXTERNAL_BARE } program;
+    ebb_job  job;                /* the editor */
+    char     path[64];           /* of the message file that it has */
+    size_t   n_edits;            /* of ours, when it began */
+} ebb_external;
+
+typedef struct ebb_app {
+    ebb_frontend   frontend;     /* first: commands get it and give it back */
+    ebb_term      *term;         /* not owned */
+    ebb_transcript view;
+    ebb_editor     editor;
+    ebb_vi         vi;
+    ebb_history    history;
+    ebb_figures    figures;
+
+    char         **queue;        /* messages that wait for their turn */
+    size_t         n_queue;
+    ebb_buf        hint;         /* shown in the status row until the next key */
+
+    bool           in_search;    /* Ctrl-R */
+    ebb_buf        pattern, before_search;
+    size_t         i_found;
+
+    ebb_search_state finding;    /* Ctrl-S */
+    ebb_buf        find_text;
+    ebb_layout     layout;       /* F2 */
+    bool           after_ctrl_x;
+    ebb_preview    preview;
+    ebb_unsent_file unsent;      /* what is typed, for the case of a kill -9 ... */
+    double         unsent_due_s; /* ... when to keep it; -1: it is kept */
+    size_t         unsent_seen;  /* changes of it, when it was looked at */
+    ebb_machine    machine;      /* as an empty screen says it */
+    size_t         asked_at;     /* the edit at which a word was asked about: a command, or a message? */
+    bool           is_first_run; /* nothing was ever typed here */
+    bool           is_touched;   /* something was, since it was opened */
+    bool           has_machine;
+    ebb_greeting_meter *meter;   /* NULL: none was needed */
+
+    ebb_external   external;     /* Ctrl-G, /bare */
+    bool           is_stopping;  /* the answer was told to end and has not yet */
+    bool           is_fullscreen; /* inline: the whole screen is taken */
+    bool           is_dirty;     /* something on the screen is old */
+    bool           is_urgent;    /* and a key did it: do not wait for the next frame */
+    double         drawn_s, figures_s;           /* when last */
+    int            n_settling;   /* slow looks at the figures left, after work has ended */
+    int            signal;       /* that made us leave; 0: none */
+} ebb_app;
+
+/* `term` must outlive the app, `chat` too.  Failing to read the history or
+ * the theme is said in the transcript. */
+void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts);
+/* Before fini, on leaving: messages that wait and the line under way are kept, and are in the editor when the
+ * conversation is opened next.  true: there were any. */
+bool ebb_app_leave(ebb_app *a);
+void ebb_app_fini(ebb_app *a);
+
+void ebb_app_input(ebb_app *a, const ebb_input *in);     /* one key, paste, resize or signal */
+void ebb_app_events(ebb_app *a);                 /* take all that the chat has */
+void ebb_app_tick(ebb_app *a, double now_s);     /* figures, if it is time */
+void ebb_app_draw(ebb_app *a, double now_s);     /* a frame, if something is old and it is time */
+/* How long nothing needs to happen but for inputs and events; -1: for ever. */
+int  ebb_app_timeout_ms(const ebb_app *a, double now_s);
+
+/* -- Between the files of the app ----------------------------------------------------- */
+void ebb_app_key(ebb_app *a, ebb_key key);       /* app_keys.c */
+void ebb_app_submit(ebb_app *a);
+void ebb_app_send_next(ebb_app *a);
+void ebb_app_unqueue(ebb_app *a);                /* the newest waiting message, back into the editor */
+void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
+void ebb_app_status_message(const ebb_app *a, ebb_buf *out);     /* nothing: the figures have the row */
+int  ebb_app_queue_rows(const ebb_app *a);
+void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols);
+bool ebb_app_greets(const ebb_app *a);           /* nothing was said or asked yet */
+int  ebb_app_greeting_rows(ebb_app *a, int cols);                        /* that it would take */
+int  ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols);      /* rows taken */
+void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col);
+
+/* app_inline.c.  Looking back or searching takes the whole screen until one is at the end again. */
+bool ebb_app_inline_is_fullscreen(ebb_app *a);
+void ebb_app_inline_frame(ebb_app *a, bool is_end);              /* is_end: the last one, everything moves to the scrollback */
+
+void ebb_app_restore_unsent(ebb_app *a);         /* app_unsent.c: what was not sent the last time is offered */
+void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
+
+void ebb_app_find_begin(ebb_app *a);             /* app_find.c */
+bool ebb_app_find(ebb_app *a, const char *text, size_t n);       /* false: it is nowhere */
+bool ebb_app_find_key(ebb_app *a, ebb_key key);  /* false: the key is not the search's */
+void ebb_app_find_leave(ebb_app *a);             /* the marks go; the window stays */
+void ebb_app_find_status(const ebb_app *a, ebb_buf *out);        /* what is looked for; nothing: no search is on */
+
+void ebb_app_preview_changed(ebb_app *a, double now_s);          /* app_preview.c */
+void ebb_app_preview_tick(ebb_app *a, double now_s);
+void ebb_app_preview_text(const ebb_app *a, ebb_buf *out);       /* nothing if there is little to say */
+
+void ebb_app_external_editor(ebb_app *a);        /* app_external.c */
+void ebb_app_bare(ebb_app *a);
+bool ebb_app_is_lent(const ebb_app *a);          /* nothing may be drawn */
+void ebb_app_external_tick(ebb_app *a);          /* has the editor ended? */
+void ebb_app_external_input(ebb_app *a, const ebb_input *in);    /* a key or a signal about stopping, while outside */
+void ebb_app_external_end(ebb_app *a);           /* we are leaving: what the editor has saved is the unsent text */
+void ebb_app_suspend(ebb_app *a);
+
+#endif

@@ -1,0 +1,181 @@
+/* Off the screen for a while: the user's editor, text to select from, a stop (app.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app/app.h"
+#include "base/utf8.h"
+#include "os/file.h"
+
+enum { MESSAGE_BYTES_MAX = 16 << 20 };
+
+bool ebb_app_is_lent(const ebb_app *a)
+{
+    return a->external.program != EBB_EXTERNAL_NONE;
+}
+
+static void take_screen_back(ebb_app *a)
+{
+    a->external.program = EBB_EXTERNAL_NONE;
+    a->term->ops->take_back(a->term);
+    a->is_dirty = a->is_urgent = true;
+}
+
+/* -- Ctrl-Z ---------------------------------------------------------------------------------- */
+
+void ebb_app_suspend(ebb_app *a)
+{
+    if (!a->term->ops->suspend(a->term))
+        ebb_app_hint(a, "no shell is here that could bring ebb back; it was not stopped");
+}
+
+/* -- $VISUAL, $EDITOR ------------------------------------------------------------------------ */
+
+static bool write_message_file(ebb_app *a, ebb_error *err)
+{
+    ebb_external *o = &a->external;
+    ebb_buf text = { 0 };
+    int fd;
+    bool ok;
+
+    snprintf(o->path, sizeof o->path, "/tmp/ebb-draft-XXXXXX.md");
+    fd = mkstemps(o->path, 3);                   /* 0600 */
+    if (fd < 0) {
+        EBB_FAIL(err, EBB_IO, "no file for the draft: %s", strerror(errno));
+        return false;
+    }
+    ok = ebb_editor_text(&a->editor, &text);
+    if (!ok)
+        EBB_FAIL(err, EBB_NOMEM, "no memory for the draft");
+    ok = ok && ebb_file_write_at(fd, o->path, ebb_buf_text(&text), text.len, 0, err) == EBB_OK;
+    close(fd);
+    if (!ok)
+        unlink(o->path);
+    ebb_buf_fini(&text);
+    return ok;
+}
+
+void ebb_app_external_editor(ebb_app *a)
+{
+    const char *editor = a->frontend.opts->editor ? a->frontend.opts->editor : "vi";
+    ebb_error err;
+
+    if (!write_message_file(a, &err)) {
+        ebb_app_hint(a, "%s", err.msg);
+        return;
+    }
+    a->term->ops->lend(a->term, false);
+    a->external.program = EBB_EXTERNAL_EDITOR;
+    a->external.n_edits = a->editor.n_edits;
+    if (ebb_job_start(&a->external.job, editor, a->external.path, &err) != EBB_OK) {
+        unlink(a->external.path);
+        take_screen_back(a);
+        ebb_app_hint(a, "%s", err.msg);
+    }
+}
+
+/* A message that could not be sent may have come into our line meanwhile: it stands below. */
+static bool adopt_message_file(ebb_app *a, ebb_error *err)
+{
+    ebb_buf text = { 0 }, own = { 0 };
+    bool ok = ebb_file_slurp(a->external.path, MESSAGE_BYTES_MAX, &text, err) == EBB_OK;
+
+    while (text.len > 0 && text.data[text.len - 1] == '\n')
+        ebb_buf_remove(&text, text.len - 1, 1);
+    if (ok && a->editor.n_edits != a->external.n_edits && ebb_editor_text(&a->editor, &own) && own.len > 0) {
+        ebb_buf_adds(&text, text.len > 0 ? "\n" : "");
+        ebb_buf_add(&text, own.data, own.len);
+    }
+    if (ok)
+        ebb_editor_set(&a->editor, ebb_buf_text(&text), text.len);
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&own);
+    return ok;
+}
+
+/* One that was killed may have saved before; one that says no (:cq) means it. */
+void ebb_app_external_tick(ebb_app *a)
+{
+    ebb_error err;
+    int status;
+
+    if (a->external.program != EBB_EXTERNAL_EDITOR || !ebb_job_has_ended(&a->external.job))
+        return;
+    status = a->external.job.status;
+    take_screen_back(a);
+    if (status != 0 && !WIFSIGNALED(status))
+        ebb_app_hint(a, "the editor failed; the draft is as it was ($VISUAL or $EDITOR names another)");
+    else if (!adopt_message_file(a, &err))
+        ebb_app_hint(a, "%s", err.msg);
+    else if (WIFSIGNALED(status))
+        ebb_app_hint(a, "the editor was ended by signal %d; this is what it had saved", WTERMSIG(status));
+    unlink(a->external.path);
+}
+
+/* -- /bare ------------------------------------------------------------------------------------ */
+
+void ebb_app_bare(ebb_app *a)
+{
+    ebb_buf text = { 0 }, visible = { 0 };
+
+    ebb_transcript_bare(&a->view, &text);
+    ebb_utf8_add_visible(&visible, ebb_buf_text(&text), text.len, !a->term->utf8);
+    ebb_buf_adds(&visible, "-- Enter goes back --\n");
+    a->term->ops->lend(a->term, true);
+    a->external.program = EBB_EXTERNAL_BARE;
+    a->term->ops->send(a->term, ebb_buf_text(&visible), visible.len);
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&visible);
+}
+
+static bool is_control(ebb_key key, char letter)
+{
+    return key.mods == EBB_MOD_CTRL && key.code == (uint32_t)letter;
+}
+
+static void bare_key(ebb_app *a, ebb_key key)
+{
+    bool stops = is_control(key, 'z');
+
+    if (stops || key.code == EBB_KEY_ENTER || key.code == EBB_KEY_ESC || is_control(key, 'c') || is_control(key, 'd') ||
+        is_control(key, 'j'))
+        take_screen_back(a);
+    if (stops)
+        ebb_app_suspend(a);
+}
+
+/* -- Both ------------------------------------------------------------------------------------- */
+
+void ebb_app_external_input(ebb_app *a, const ebb_input *in)
+{
+    bool is_editor = a->external.program == EBB_EXTERNAL_EDITOR;
+
+    if (is_editor && in->kind == EBB_INPUT_SUSPEND)
+        ebb_job_stop(&a->external.job);
+    else if (is_editor && in->kind == EBB_INPUT_RESUME)
+        ebb_job_continue(&a->external.job);
+    else if (!is_editor && in->kind == EBB_INPUT_KEY)
+        bare_key(a, in->key);
+    else if (!is_editor && in->kind == EBB_INPUT_SUSPEND)
+        bare_key(a, (ebb_key){ .code = 'z', .mods = EBB_MOD_CTRL });
+}
+
+void ebb_app_external_end(ebb_app *a)
+{
+    struct stat found;
+    ebb_error err;
+
+    if (a->external.program == EBB_EXTERNAL_EDITOR) {
+        ebb_job_end(&a->external.job);
+        if (stat(a->external.path, &found) == 0 && found.st_size > 0)    /* not in the midst of writing it */
+            (void)!adopt_message_file(a, &err);
+        unlink(a->external.path);
+    }
+    if (ebb_app_is_lent(a))
+        take_screen_back(a);
+}

@@ -1,0 +1,379 @@
+/* Keys of the full screen: those that are not the editor's (app.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/app.h"
+#include "base/utf8.h"
+#include "command/slash_impl.h"
+#include "edit/attach.h"
+#include "text/humanize.h"
+#include "transcript/thought.h"
+
+/* -- Completion ------------------------------------------------------------------------ */
+
+typedef struct candidates {
+    ebb_buf common;              /* what all of them begin with */
+    ebb_buf list;
+    size_t  n;
+    const char *typed;           /* of a file's name */
+} candidates;
+
+static void add_candidate(void *arg, const char *text)
+{
+    candidates *c = arg;
+    size_t same = 0;
+
+    if (c->n++ == 0) {
+        ebb_buf_adds(&c->common, text);
+    } else {
+        while (same < c->common.len && c->common.data[same] == text[same])
+            same++;
+        while (same > 0 && ((unsigned char)text[same] & 0xC0) == 0x80)
+            same--;                              /* not inside a character */
+        ebb_buf_remove(&c->common, same, c->common.len - same);
+    }
+    if (c->n <= 40)
+        ebb_buf_addf(&c->list, "%s%s", c->n > 1 ? "  " : "", text);
+}
+
+static void add_matching(void *arg, const char *text)
+{
+    const candidates *c = arg;
+
+    if (strncmp(text, c->typed, strlen(c->typed)) == 0)
+        add_candidate(arg, text);
+}
+
+/* The path after the last @ that the caret stands in. */
+static bool attachment_at(const ebb_editor *e, size_t *path)
+{
+    const char *text = ebb_buf_text(&e->text);
+    size_t at = e->text.len;
+
+    while (at > 0 && !strchr(" \t\n", text[at - 1]))
+        at--;
+    *path = at + 1;
+    return text[at] == '@';
+}
+
+static void say_size(ebb_app *a, const char *path, size_t n)
+{
+    char name[512];
+    ebb_buf size = { 0 };
+    struct stat st;
+
+    snprintf(name, sizeof name, "%.*s", (int)n, path);
+    if (stat(name, &st) == 0) {
+        ebb_humanize_bytes(&size, (uint64_t)st.st_size);
+        ebb_app_hint(a, "%s: %s%s", name, ebb_buf_text(&size),
+                     st.st_size > EBB_ATTACH_BYTES ? ", too large to go with a message" : "");
+    }
+    ebb_buf_fini(&size);
+}
+
+static void complete_line(ebb_app *a)
+{
+    ebb_editor *e = &a->editor;
+    const char *text = ebb_buf_text(&e->text);
+    candidates c = { 0 };
+    size_t at = 0, n_typed;
+    bool is_file = false;
+
+    if (e->caret != e->text.len || !(ebb_slash_command_is(text) || attachment_at(e, &at))) {
+        ebb_app_hint(a, "Tab completes commands, which begin with /, and files after @");
+        return;
+    }
+    if (ebb_slash_command_is(text)) {
+        ebb_slash_command_complete(&a->frontend, text, &at, add_candidate, &c);
+    } else {
+        c.typed = text + at;
+        ebb_complete_file(&a->frontend, c.typed, add_matching, &c);
+        is_file = true;
+    }
+    n_typed = e->text.len - at;
+    if (c.n == 0)
+        ebb_app_hint(a, "nothing to complete");
+    else if (c.n == 1 || c.common.len > n_typed) {
+        bool is_open = c.n > 1 || (c.common.len > 0 && c.common.data[c.common.len - 1] == '/');
+        ebb_buf_adds(&c.common, is_open ? "" : " ");
+        if (is_file && !is_open)
+            say_size(a, ebb_buf_text(&c.common), c.common.len - 1);
+        ebb_editor_replace(e, at, n_typed, ebb_buf_text(&c.common), c.common.len);
+    } else {
+        ebb_app_hint(a, "%.500s", ebb_buf_text(&c.list));
+    }
+    ebb_buf_fini(&c.common);
+    ebb_buf_fini(&c.list);
+}
+
+/* -- Searching what was typed ------------------------------------------------------------- */
+
+static void show_found(ebb_app *a, size_t before)
+{
+    const char *text = ebb_history_search(&a->history, ebb_buf_text(&a->pattern), before, &a->i_found);
+
+    if (text)
+        ebb_editor_set(&a->editor, text, strlen(text));
+    else
+        ebb_app_hint(a, "no older line has it");
+}
+
+static void begin_search(ebb_app *a)
+{
+    a->in_search = true;
+    a->i_found = a->history.n;
+    ebb_buf_clear(&a->pattern);
+    ebb_buf_clear(&a->before_search);
+    ebb_editor_text(&a->editor, &a->before_search);
+}
+
+static void shorten_history_pattern(ebb_app *a)
+{
+    size_t n = a->pattern.len;
+
+    while (n > 0 && ((unsigned char)a->pattern.data[n - 1] & 0xC0) == 0x80)
+        n--;
+    if (n > 0)
+        ebb_buf_remove(&a->pattern, n - 1, a->pattern.len - (n - 1));
+    show_found(a, a->history.n);
+}
+
+/* True if the key belongs to the search; else it ends it and acts as usual. */
+static bool history_search_key(ebb_app *a, ebb_key key)
+{
+    char bytes[4];
+
+    if (key.mods == EBB_MOD_CTRL && key.code == 'r') {
+        show_found(a, a->i_found);
+    } else if (key.mods == EBB_MOD_CTRL && (key.code == 'g' || key.code == 'c')) {
+        a->in_search = false;
+        ebb_editor_set(&a->editor, ebb_buf_text(&a->before_search), a->before_search.len);
+    } else if (key.mods == 0 && (key.code == EBB_KEY_ESC || (a->vi.is_on && key.code == EBB_KEY_ENTER))) {
+        a->in_search = false;
+        a->editor.caret = a->vi.is_normal ? 0 : a->editor.caret;
+    } else if (key.mods == 0 && key.code == EBB_KEY_BACKSPACE) {
+        shorten_history_pattern(a);
+    } else if (key.mods == 0 && key.code < EBB_KEY_UP) {
+        ebb_buf_add(&a->pattern, bytes, ebb_utf8_encode(key.code, bytes));
+        show_found(a, a->i_found < a->history.n ? a->i_found + 1 : a->history.n);
+    } else {
+        a->in_search = false;
+        return false;
+    }
+    return true;
+}
+
+/* -- Stopping, leaving ----------------------------------------------------------------------- */
+
+static void stop_answer(ebb_app *a)
+{
+    ebb_chat_stop(a->frontend.chat);
+    a->is_stopping = true;
+    ebb_app_hint(a, "stopping: what is being read or computed ends first");
+}
+
+static void app_interrupt(ebb_app *a)
+{
+    if (ebb_chat_is_busy(a->frontend.chat)) {
+        while (a->n_queue > 0 && ebb_editor_is_empty(&a->editor))
+            ebb_app_unqueue(a);                  /* stopping means: do not go on with these either */
+        stop_answer(a);
+    } else if (!ebb_editor_is_empty(&a->editor)) {
+        ebb_editor_set(&a->editor, "", 0);
+        ebb_frontend_leave_edit(&a->frontend);
+    } else {
+        ebb_app_hint(a, "Ctrl-D leaves; /help says what else there is");
+    }
+}
+
+static void app_escape_key(ebb_app *a)
+{
+    if (ebb_chat_is_busy(a->frontend.chat))
+        stop_answer(a);
+    else if (!a->view.is_bottom)
+        ebb_transcript_end(&a->view);
+}
+
+static void browse_history(ebb_app *a, int direction)
+{
+    ebb_buf now = { 0 };
+    const char *text;
+
+    ebb_editor_text(&a->editor, &now);
+    text = direction < 0 ? ebb_history_back(&a->history, ebb_buf_text(&now)) : ebb_history_forward(&a->history);
+    if (text)
+        ebb_editor_set(&a->editor, text, strlen(text));
+    ebb_buf_fini(&now);
+}
+
+/* What is in the scrollback stays folded: the last thought is said anew. */
+static void say_thought(ebb_app *a)
+{
+    size_t n = ebb_chat_n_messages(a->frontend.chat);
+    const ebb_message *m = n > 0 ? ebb_chat_message(a->frontend.chat, n - 1) : NULL;
+    ebb_thought thought = m && m->text ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+
+    if (m && m->role == EBB_ROLE_ASSISTANT && thought.start < thought.end && a->view.scrollback.item >= a->view.n_items)
+        a->frontend.say(&a->frontend, EBB_SAY_TEXT, m->text + thought.start, thought.end - thought.start);
+}
+
+static void toggle_thoughts(ebb_app *a)
+{
+    ebb_transcript_show_thoughts(&a->view, !a->view.shows_thoughts);
+    if (!a->term->ops->begin)
+        return;
+    if (a->view.shows_thoughts)
+        say_thought(a);
+    ebb_app_hint(a, "from now on thoughts are %s", a->view.shows_thoughts ? "shown" : "folded");
+}
+
+static bool app_control_key(ebb_app *a, uint32_t code)
+{
+    switch (code) {
+    case 'c': app_interrupt(a); return true;
+    case 'd':
+        if (!ebb_editor_is_empty(&a->editor))
+            return false;
+        ebb_frontend_quit(&a->frontend);
+        return true;
+    case 'l': a->term->ops->repaint(a->term); return true;
+    case 'z': ebb_app_suspend(a); return true;
+    case 'r': begin_search(a); return true;
+    case 'x':
+        a->after_ctrl_x = a->n_queue == 0;       /* Ctrl-X Ctrl-E */
+        ebb_app_unqueue(a);
+        return true;
+    case 's': ebb_app_find_begin(a); return true;
+    case 'o': toggle_thoughts(a); return true;
+    case 'g': ebb_app_external_editor(a); return true;
+    case EBB_KEY_HOME: ebb_transcript_home(&a->view); return true;
+    case EBB_KEY_END: ebb_transcript_end(&a->view); return true;
+    default: return false;
+    }
+}
+
+static bool view_key(ebb_app *a, ebb_key key)
+{
+    int page = a->view.height > 2 ? a->view.height - 1 : 1;
+
+    switch (key.code) {
+    case EBB_KEY_PGUP: ebb_transcript_scroll(&a->view, key.mods ? -1 : -page); return true;
+    case EBB_KEY_PGDN: ebb_transcript_scroll(&a->view, key.mods ? 1 : page); return true;
+    case EBB_KEY_UP: case EBB_KEY_DOWN:
+        if (key.mods != EBB_MOD_ALT)
+            return false;
+        ebb_transcript_message(&a->view, key.code == EBB_KEY_UP ? -1 : 1);
+        return true;
+    case EBB_KEY_HOME: case '<':
+        if (key.mods != EBB_MOD_ALT)
+            return false;
+        ebb_transcript_home(&a->view);
+        return true;
+    case EBB_KEY_END: case '>':
+        if (key.mods != EBB_MOD_ALT)
+            return false;
+        ebb_transcript_end(&a->view);
+        return true;
+    default: return false;
+    }
+}
+
+static void next_layout(ebb_app *a)
+{
+    static const char *const names[] = { "as there is room", "wide", "narrow", "one line", "none" };
+
+    a->layout = (a->layout + 1) % EBB_LAYOUTS;
+    ebb_app_hint(a, "figures: %s", names[a->layout]);
+}
+
+/* The place of the pattern in a line that was typed later. */
+static void show_newer(ebb_app *a)
+{
+    size_t found;
+
+    for (size_t i = a->i_found + 1; i < a->history.n && a->pattern.len > 0; i++)
+        if (ebb_history_search(&a->history, ebb_buf_text(&a->pattern), i + 1, &found) && found == i) {
+            show_found(a, i + 1);
+            return;
+        }
+    ebb_app_hint(a, "no newer line has it");
+}
+
+/* True: it was vi's. */
+static bool app_vi_key(ebb_app *a, ebb_key key)
+{
+    ebb_vi_act act = ebb_vi_key(&a->vi, &a->editor, key);
+
+    switch (act) {
+    case EBB_VI_PASS: return false;
+    case EBB_VI_DONE: return true;
+    case EBB_VI_BACK: browse_history(a, -1); break;
+    case EBB_VI_FORWARD: browse_history(a, 1); break;
+    case EBB_VI_SEARCH: begin_search(a); break;
+    case EBB_VI_OLDER:
+        if (a->pattern.len > 0)
+            show_found(a, a->i_found);
+        break;
+    case EBB_VI_NEWER: show_newer(a); break;
+    }
+    if (act != EBB_VI_SEARCH)
+        a->editor.caret = 0;                     /* of the line that came */
+    return true;
+}
+
+/* Keys that the editor did not want. */
+static void other_key(ebb_app *a, ebb_key key)
+{
+    bool is_up = key.code == EBB_KEY_UP || (key.code == 'p' && key.mods == EBB_MOD_CTRL);
+    bool is_down = key.code == EBB_KEY_DOWN || (key.code == 'n' && key.mods == EBB_MOD_CTRL);
+
+    if (is_up || is_down)
+        browse_history(a, is_up ? -1 : 1);
+}
+
+static void show_help(ebb_app *a)
+{
+    ebb_transcript_end(&a->view);
+    ebb_slash_command_run(&a->frontend, "/help"); /* which shows its beginning */
+}
+
+void ebb_app_key(ebb_app *a, ebb_key key)
+{
+    bool after_ctrl_x = a->after_ctrl_x;
+
+    a->after_ctrl_x = false;
+    if (a->in_search && history_search_key(a, key))
+        return;
+    if (a->finding && ebb_app_find_key(a, key))
+        return;
+    if (app_vi_key(a, key))
+        return;
+    if (key.code == '?' && !key.mods && !a->view.is_bottom && ebb_editor_is_empty(&a->editor)) {
+        ebb_app_hint(a, "PgUp PgDn: a page, Alt-Up Alt-Down: a message, Alt-Home Alt-End, Ctrl-S: find, Esc: the end");
+        return;
+    }
+    if (after_ctrl_x && key.mods == EBB_MOD_CTRL && key.code == 'e') {
+        ebb_app_external_editor(a);
+        return;
+    }
+    if (key.mods == EBB_MOD_CTRL && app_control_key(a, key.code))
+        return;
+    if (view_key(a, key))
+        return;
+    if (key.mods == 0 && key.code == EBB_KEY_ENTER)
+        ebb_app_submit(a);
+    else if (key.mods == 0 && key.code == EBB_KEY_TAB)
+        complete_line(a);
+    else if (key.mods == 0 && key.code == EBB_KEY_ESC)
+        app_escape_key(a);
+    else if (key.mods == 0 && key.code == EBB_KEY_F1)
+        show_help(a);
+    else if (key.mods == 0 && key.code == EBB_KEY_F1 + 1)
+        next_layout(a);
+    else if (key.mods == 0 && key.code == EBB_KEY_F1 + 9)
+        ebb_frontend_quit(&a->frontend);
+    else if (!ebb_editor_key(&a->editor, key))
+        other_key(a, key);
+}

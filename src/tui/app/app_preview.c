@@ -1,0 +1,111 @@
+/* What the typed text would cost (app.h): counted when the hands rest, kept until it changes. */
+#include <string.h>
+
+#include "app/app.h"
+#include "base/clock.h"
+#include "command/slash.h"
+#include "edit/attach.h"
+#include "text/humanize.h"
+
+/* Few tokens are not worth a line; a count that took long is made after a longer rest. */
+static const double rest_s = 0.4, slow_s = 0.05, long_rest_s = 1.5;
+enum { FEW_TOKENS = 16, FEW_BYTES = 24 };
+
+void ebb_app_preview_changed(ebb_app *a, double now_s)
+{
+    ebb_preview *p = &a->preview;
+
+    if (a->editor.text.len == p->n_bytes && a->editor.n_edits == p->n_edits)
+        return;
+    p->n_bytes = a->editor.text.len;
+    p->n_edits = a->editor.n_edits;
+    p->is_known = false;
+    if (a->editor.text.len == 0)
+        ebb_frontend_prefill(&a->frontend, "", 0);
+    p->due_s = a->editor.text.len == 0 ? -1 : now_s + (p->cost_s > slow_s ? long_rest_s : rest_s);
+}
+
+static void count_preview_cost(ebb_app *a)
+{
+    ebb_buf text = { 0 }, whole = { 0 };
+    ebb_preview *p = &a->preview;
+    ebb_error err;
+    bool is_slash;
+
+    ebb_editor_text(&a->editor, &text);
+    p->is_command = ebb_slash_command_is(ebb_buf_text(&text));
+    p->n_read = 0;
+    is_slash = text.len > 0 && text.data[0] == '/' && !p->is_command;  /* // is a slash of the message */
+    if (p->is_command) {
+        p->is_known = ebb_slash_command_preview(&a->frontend, ebb_buf_text(&text), &p->cost);
+    } else if (ebb_attach_expand(ebb_buf_text(&text) + is_slash, text.len - is_slash, &whole, &err) == EBB_OK) {
+        if (whole.len >= FEW_BYTES)
+            p->is_known = ebb_frontend_preview(&a->frontend, ebb_buf_text(&whole), whole.len, &p->cost) && p->cost.n_new > FEW_TOKENS;
+        ebb_frontend_prefill(&a->frontend, ebb_buf_text(&whole), whole.len);
+    }
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&whole);
+}
+
+void ebb_app_preview_tick(ebb_app *a, double now_s)
+{
+    ebb_preview *p = &a->preview;
+    double began;
+
+    ebb_app_preview_changed(a, now_s);
+    if (p->due_s < 0 || now_s < p->due_s || ebb_chat_is_busy(a->frontend.chat) || !ebb_chat_is_ready(a->frontend.chat))
+        return;
+    p->due_s = -1;
+    began = ebb_clock_s();
+    count_preview_cost(a);
+    p->cost_s = ebb_clock_s() - began;
+    a->is_dirty = a->is_dirty || p->is_known;
+}
+
+/* "+2,310 tokens, about 58 s", and of a command what is to be computed when it goes on from there. */
+static void add_cost(const ebb_app *a, ebb_buf *out)
+{
+    const ebb_chat_cost *cost = &a->preview.cost;
+    double tok_s = a->figures.stats.prefill_tok_s;
+    uint32_t n_stand = cost->n_tokens - cost->n_compute, n_compute = cost->n_compute;
+
+    if (a->preview.n_read > n_stand && a->preview.n_read <= cost->n_tokens)
+        n_compute = cost->n_tokens - a->preview.n_read;
+    if (!a->preview.is_command) {
+        ebb_buf_addc(out, '+');
+        ebb_humanize_count(out, cost->n_new);
+        ebb_buf_adds(out, " tokens");
+        if (n_compute < cost->n_compute) {
+            ebb_buf_adds(out, ", ");
+            ebb_humanize_count(out, cost->n_compute - n_compute);
+            ebb_buf_adds(out, " read already");
+        }
+    } else if (n_compute > FEW_TOKENS) {
+        ebb_humanize_count(out, n_compute);
+        ebb_buf_adds(out, " tokens to compute");
+    } else {
+        ebb_buf_adds(out, "nothing to compute");
+    }
+    if (tok_s > 0 && n_compute > (a->preview.is_command ? FEW_TOKENS : 0)) {
+        ebb_buf_adds(out, ", about ");
+        ebb_humanize_seconds(out, n_compute / tok_s);
+    }
+}
+
+static unsigned percent(uint32_t n, uint32_t n_ctx)
+{
+    return (unsigned)(100ull * n / n_ctx);
+}
+
+void ebb_app_preview_text(const ebb_app *a, ebb_buf *out)
+{
+    const ebb_chat_cost *cost = &a->preview.cost;
+    uint32_t n_ctx = a->figures.stats.n_ctx;
+
+    if (!a->preview.is_known)
+        return;
+    add_cost(a, out);
+    if (n_ctx > 0)
+        ebb_buf_addf(out, ", context %u %s %u %%", percent(cost->n_before, n_ctx), a->term->ascii ? "->" : "\u2192",
+                     percent(cost->n_tokens, n_ctx));
+}

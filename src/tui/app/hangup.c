@@ -1,0 +1,48 @@
+/* The terminal is gone (hangup.h). */
+#include "app/hangup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "term/signals.h"
+
+enum { GRACE_S = 30 };           /* for saving and closing, after the limit */
+
+/* Nothing that is written or read from now on may fail for want of a terminal. */
+static void point_nowhere(void)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int i = 0; fd >= 0 && i < 3; i++)
+        if (isatty(i) || errno == EIO)           /* one that hung up says so */
+            dup2(fd, i);
+    if (fd > 2)
+        close(fd);
+}
+
+typedef struct asked {
+    ebb_stat_server *stat;
+    const ebb_chat  *chat;
+} asked;
+
+static void serve_stats(void *arg)
+{
+    asked *a = arg;
+
+    ebb_stat_server_serve(a->stat, a->chat);
+}
+
+void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts, ebb_stat_server *stat)
+{
+    asked a = { stat, chat };
+
+    ebb_signals_leave_terminal();
+    if (ebb_signals_fd() < 0)
+        ebb_signals_open();                      /* without them, SIGTERM ends us at once */
+    point_nowhere();
+    ebb_chat_linger(chat, &(ebb_linger){ .limit_s = opts->linger_s, .grace_s = GRACE_S, .stop_fd = ebb_signals_fd(),
+                                         .asked_fd = stat->fd, .asked = serve_stats, .arg = &a });
+    ebb_signals_close();
+}

@@ -1,0 +1,395 @@
+/* The plain front end: lines in, lines out, nothing ever moved or taken back (tui.h).
+ * For screen readers, dumb terminals, logs and pipes. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/greeting.h"
+#include "app/hangup.h"
+#include "app/stat_server.h"
+#include "base/utf8.h"
+#include "command/frontend.h"
+#include "command/slash.h"
+#include "edit/attach.h"
+#include "term/signals.h"
+#include "transcript/turn_stats_line.h"
+#include "tui.h"
+
+typedef struct plain {
+    ebb_frontend frontend;       /* first: commands get it and give it back */
+    ebb_buf   in;                /* read, not yet a whole line */
+    ebb_buf   message;           /* lines that ended with a backslash */
+    size_t    n_shown;           /* bytes of the answer that were printed */
+    unsigned  milestone;         /* quarters of the prompt that were announced */
+    bool      is_opening;        /* /load: what the session holds is shown when it is there */
+    bool      has_prompt;        /* "You: " stands at the end of the output */
+    bool      in_answer;         /* "Model: " was printed */
+    bool      at_line_start;
+    bool      is_end;            /* of standard input */
+    bool      is_terminal;
+    bool      has_failed;        /* no model: commands still work */
+    bool      has_greeted;
+    int       signal;
+    ebb_stat_server stat;
+} plain;
+
+static void plain_put(plain *p, const char *s, size_t n)
+{
+    ebb_buf visible = { 0 };
+
+    ebb_utf8_add_visible(&visible, s, n, false);
+    if (visible.len > 0) {
+        fwrite(visible.data, 1, visible.len, stdout);
+        p->at_line_start = visible.data[visible.len - 1] == '\n';
+    }
+    ebb_buf_fini(&visible);
+}
+
+static void fresh_line(plain *p)
+{
+    if (!p->at_line_start)
+        putchar('\n');
+    p->at_line_start = true;
+    p->has_prompt = false;
+}
+
+static void plain_say(ebb_frontend *f, ebb_say kind, const char *text, size_t n)
+{
+    plain *p = (plain *)f;
+
+    fresh_line(p);
+    fputs(kind == EBB_SAY_ERROR ? "Error: " : kind == EBB_SAY_NOTICE ? "Note: " : "", stdout);
+    plain_put(p, text, n);
+    fresh_line(p);
+}
+
+static bool is_free(const plain *p)
+{
+    return (ebb_chat_is_ready(p->frontend.chat) || p->has_failed) && !ebb_chat_is_busy(p->frontend.chat) &&
+           !ebb_chat_awaits_report(p->frontend.chat);
+}
+
+/* Who answers, and what to type: once, to somebody who begins. */
+static void plain_greet(plain *p)
+{
+    ebb_machine machine;
+    ebb_buf text = { 0 };
+
+    if (p->has_greeted || ebb_chat_n_messages(p->frontend.chat) > 0 || ebb_machine_probe(NULL, false, &machine, NULL) != EBB_OK)
+        return;
+    if (ebb_greeting_measures(&machine, ebb_chat_model(p->frontend.chat)) && ebb_machine_probe(NULL, true, &machine, NULL) != EBB_OK)
+        machine.memory_bytes_s = 0;
+    ebb_greeting_text(&text, &machine, ebb_chat_model(p->frontend.chat), true);
+    ebb_buf_adds(&text, "\n/help lists the commands; Ctrl-D leaves.");
+    plain_say(&p->frontend, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
+    ebb_buf_fini(&text);
+}
+
+static void plain_prompt(plain *p)
+{
+    if (!p->is_terminal || p->has_prompt || p->is_end || !is_free(p))
+        return;
+    plain_greet(p);
+    p->has_greeted = true;
+    fresh_line(p);
+    fputs("You: ", stdout);
+    p->has_prompt = true;
+    p->at_line_start = false;
+}
+
+/* -- Answers ---------------------------------------------------------------------------- */
+
+/* Up to where an answer may be printed: for a screen reader, whole sentences. */
+static size_t printable(const plain *p, const char *s, size_t n, bool is_done)
+{
+    if (is_done || !p->frontend.opts->accessible)
+        return n;
+    while (n > p->n_shown && s[n - 1] != '\n' &&
+           !(n > p->n_shown + 1 && s[n - 1] == ' ' && strchr(".!?:", s[n - 2])))
+        n--;
+    return n;
+}
+
+static void show_answer(plain *p, bool is_done)
+{
+    size_t n = ebb_chat_n_messages(p->frontend.chat);
+    const ebb_message *m = n > 0 ? ebb_chat_message(p->frontend.chat, n - 1) : NULL;
+    size_t end;
+
+    if (!m || m->role != EBB_ROLE_ASSISTANT)
+        return;
+    end = printable(p, m->text, m->n_text, is_done);
+    if (!p->in_answer && (end > 0 || is_done)) {
+        fresh_line(p);
+        fputs("Model: ", stdout);
+        p->at_line_start = false;
+        p->in_answer = true;
+    }
+    if (end > p->n_shown)
+        plain_put(p, m->text + p->n_shown, end - p->n_shown);
+    if (end > p->n_shown)
+        p->n_shown = end;
+    if (is_done) {
+        fresh_line(p);
+        p->in_answer = false;
+        p->n_shown = 0;
+        p->milestone = 0;
+        if (p->is_terminal) {
+            ebb_buf turn_stats = { 0 };
+            ebb_turn_stats_line(m, true, &turn_stats);
+            printf("(%s)\n", ebb_buf_text(&turn_stats));
+            ebb_buf_fini(&turn_stats);
+        }
+    }
+}
+
+static void announce(plain *p, const char *what, const ebb_chat_event *ev)
+{
+    unsigned quarter = ev->total ? (unsigned)(4 * ev->done / ev->total) : 0;
+
+    if (!p->is_terminal || ev->total == 0 || quarter <= p->milestone || quarter > 3)
+        return;
+    p->milestone = quarter;
+    fresh_line(p);
+    printf("Note: %s, %u%%\n", what, quarter * 25);
+}
+
+/* What was said before this session was opened here. */
+static void show_history(plain *p)
+{
+    for (size_t i = 0; i < ebb_chat_n_messages(p->frontend.chat); i++) {
+        const ebb_message *m = ebb_chat_message(p->frontend.chat, i);
+        fresh_line(p);
+        fputs(m->role == EBB_ROLE_USER ? "You: " : m->role == EBB_ROLE_ASSISTANT ? "Model: " :
+              m->role == EBB_ROLE_NOTE ? "Note: " : "System: ", stdout);
+        p->at_line_start = false;
+        plain_put(p, m->text, m->n_text);
+        fresh_line(p);
+    }
+}
+
+/* Another list of messages: a session was opened, something was undone. */
+static void on_changed(plain *p)
+{
+    if (p->is_opening)
+        show_history(p);
+    else if (!ebb_chat_is_busy(p->frontend.chat))
+        ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "the conversation has %zu message%s now",
+                       ebb_chat_n_messages(p->frontend.chat), ebb_chat_n_messages(p->frontend.chat) == 1 ? "" : "s");
+    p->is_opening = false;
+}
+
+static void handle_chat_events(plain *p)
+{
+    ebb_chat_event ev;
+
+    while (ebb_chat_event_next(p->frontend.chat, &ev))
+        switch (ev.kind) {
+        case EBB_EVENT_LOADING:
+            p->has_failed = false;
+            announce(p, "loading the model", &ev);
+            break;
+        case EBB_EVENT_READY:
+            p->milestone = 0;
+            ebb_frontend_ready(&p->frontend);
+            break;
+        case EBB_EVENT_PREFILL: announce(p, "reading the prompt", &ev); break;
+        case EBB_EVENT_TEXT: show_answer(p, false); break;
+        case EBB_EVENT_DONE: show_answer(p, true); break;
+        case EBB_EVENT_NOTE:
+        case EBB_EVENT_NOTICE: plain_say(&p->frontend, EBB_SAY_NOTICE, ev.text, ev.n_text); break;
+        case EBB_EVENT_REPORT: plain_say(&p->frontend, EBB_SAY_TEXT, ev.text, ev.n_text); break;
+        case EBB_EVENT_ERROR:
+            if (p->in_answer)
+                show_answer(p, true);
+            plain_say(&p->frontend, EBB_SAY_ERROR, ev.text, ev.n_text);
+            p->has_failed = !ebb_chat_is_ready(p->frontend.chat);
+            break;
+        case EBB_EVENT_CHANGED: on_changed(p); break;
+        case EBB_EVENT_SPECULATIVE_PREFILL: break; /* what is typed here comes in whole lines */
+        }
+}
+
+/* -- Lines ---------------------------------------------------------------------------------- */
+
+/* An answer that goes on was printed up to here. */
+static void skip_shown(plain *p)
+{
+    size_t n = ebb_chat_n_messages(p->frontend.chat);
+    const ebb_message *m = n > 0 ? ebb_chat_message(p->frontend.chat, n - 1) : NULL;
+
+    if (ebb_chat_is_busy(p->frontend.chat) && m && m->role == EBB_ROLE_ASSISTANT && !p->in_answer)
+        p->n_shown = m->n_text;
+}
+
+/* Files go along where somebody types, not where lines come from who knows where. */
+static void send_message(plain *p, const char *s, size_t n)
+{
+    ebb_buf whole = { 0 };
+    ebb_error err;
+    ebb_status st = p->is_terminal ? ebb_attach_expand(s, n, &whole, &err)
+                                   : ebb_buf_add(&whole, s, n) ? EBB_OK : EBB_FAIL(&err, EBB_NOMEM, "no memory for the message");
+
+    if (st == EBB_OK)
+        st = ebb_frontend_send(&p->frontend, ebb_buf_text(&whole), whole.len, &err);
+    if (st != EBB_OK)
+        plain_say(&p->frontend, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    ebb_buf_fini(&whole);
+}
+
+/* A line, or several joined by backslashes, is complete. */
+static void run_message(plain *p)
+{
+    ebb_buf text = p->message;
+    const char *s = ebb_buf_text(&text);
+
+    memset(&p->message, 0, sizeof p->message);
+    if (ebb_slash_command_is(s)) {
+        p->is_opening = strncmp(s, "/load ", 6) == 0 || strncmp(s, "/import ", 8) == 0 || strcmp(s, "/undelete") == 0;
+        ebb_frontend_leave_edit(&p->frontend);
+        ebb_slash_command_run(&p->frontend, s);
+    } else if (strspn(s, " \t") < text.len) {
+        size_t skip = s[0] == '/', n = text.len - skip;
+        const char *message = s + skip;
+        ebb_frontend_unquote(&message, &n);
+        send_message(p, message, n);
+    } else if (text.len == 0) {
+        ebb_frontend_go_on(&p->frontend);
+    }
+    skip_shown(p);
+    ebb_buf_fini(&text);
+}
+
+/* Takes one line if there is one and it may be run now. */
+static bool run_next_line(plain *p)
+{
+    char *nl = p->in.len ? memchr(p->in.data, '\n', p->in.len) : NULL;
+    size_t len;
+
+    if (!is_free(p) || p->frontend.quit || (!nl && !(p->is_end && p->in.len > 0)))
+        return false;
+    len = nl ? (size_t)(nl - p->in.data) : p->in.len;
+    if (p->is_terminal)                          /* the terminal has echoed the line end */
+        p->at_line_start = true;
+    p->has_prompt = false;
+    bool is_escaped = len > 0 && p->in.data[len - 1] == '\\';
+    ebb_buf_add(&p->message, p->in.data, is_escaped ? len - 1 : len);
+    ebb_buf_remove(&p->in, 0, len + (nl != NULL));
+    if (is_escaped || (nl && ebb_frontend_is_open(ebb_buf_text(&p->message), p->message.len)))
+        ebb_buf_addc(&p->message, '\n');
+    else
+        run_message(p);
+    return true;
+}
+
+static void plain_read_input(plain *p)
+{
+    char bytes[4096];
+    ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
+
+    if (got > 0)
+        ebb_buf_add(&p->in, bytes, (size_t)got);
+    else if (got < 0 && errno == EIO && p->is_terminal) {
+        p->signal = SIGHUP;                      /* the terminal is gone, and nobody told us */
+        p->frontend.quit = true;
+    } else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+        p->is_end = true;
+}
+
+/* The shell's lines stand between what was there and what comes. */
+static void suspend(plain *p)
+{
+    static const char nobody[] = "no shell is here that could bring ebb back; it was not stopped";
+
+    fflush(stdout);
+    if (!ebb_signals_stop()) {
+        p->at_line_start = false;                /* the terminal has shown ^Z */
+        plain_say(&p->frontend, EBB_SAY_NOTICE, nobody, sizeof nobody - 1);
+    }
+    p->at_line_start = p->at_line_start || p->is_terminal;
+    p->has_prompt = false;
+}
+
+static void handle_signal(plain *p)
+{
+    int number;
+
+    while ((number = ebb_signals_next()) != 0) {
+        if (number == SIGUSR1 || (number == SIGINT && ebb_chat_is_busy(p->frontend.chat))) {
+            ebb_chat_stop(p->frontend.chat);
+        } else if (number == SIGINT && p->is_terminal) {
+            p->at_line_start = false;            /* the terminal has shown ^C */
+            fresh_line(p);
+            puts("Note: Ctrl-D leaves");
+        } else if (number == SIGTSTP) {
+            suspend(p);
+        } else if (number != SIGWINCH && number != SIGCONT && number != SIGCHLD) {
+            p->signal = number;
+            p->frontend.quit = true;
+        }
+    }
+}
+
+static void plain_loop_step(plain *p)
+{
+    struct pollfd fds[4] = {
+        { .fd = ebb_signals_fd(), .events = POLLIN },
+        { .fd = ebb_chat_fd(p->frontend.chat), .events = POLLIN },
+        { .fd = p->is_end ? -1 : STDIN_FILENO, .events = POLLIN },
+        { .fd = p->stat.fd, .events = POLLIN },
+    };
+
+    while (run_next_line(p))
+        handle_chat_events(p);
+    plain_prompt(p);
+    fflush(stdout);
+    if (p->frontend.quit || (p->is_end && p->in.len == 0 && is_free(p))) {
+        p->frontend.quit = true;
+        return;
+    }
+    if (poll(fds, 4, -1) < 0 && errno != EINTR)
+        p->frontend.quit = true;
+    handle_signal(p);
+    if (fds[3].revents)
+        ebb_stat_server_serve(&p->stat, p->frontend.chat);
+    if (fds[2].revents)
+        plain_read_input(p);
+    handle_chat_events(p);
+}
+
+int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
+{
+    plain p = { .at_line_start = true, .is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) };
+    ebb_chat *chat;
+    ebb_error err;
+    int status;
+
+    if (ebb_chat_open(chat_opts, &chat, &err) != EBB_OK) {
+        fprintf(stderr, "ebb: %s\n", err.msg);
+        return 1;
+    }
+    ebb_frontend_init(&p.frontend, chat, opts);
+    p.frontend.say = plain_say;
+    if (!ebb_signals_open())
+        p.frontend.quit = true;
+    show_history(&p);
+    skip_shown(&p);                              /* another process may be at it still */
+    ebb_stat_server_open(&p.stat, NULL);
+    while (!p.frontend.quit)
+        plain_loop_step(&p);
+    fresh_line(&p);
+    fflush(stdout);
+    if (p.signal == SIGHUP)
+        ebb_hangup(chat, opts, &p.stat);
+    ebb_stat_server_close(&p.stat);
+    ebb_signals_close();
+    status = p.signal ? 128 + p.signal : p.has_failed;
+    ebb_buf_fini(&p.in);
+    ebb_buf_fini(&p.message);
+    ebb_frontend_fini(&p.frontend);
+    ebb_chat_close(chat);
+    return status;
+}

@@ -1,0 +1,22 @@
+/* tui/app/stat_server.h - the figures of a running chat for `ebb stat`: a UNIX socket,
+ * one per process, for this user only.  Whoever connects gets one JSON object and
+ * the end; nothing is read.  It costs nothing while nobody asks. */
+#ifndef EBB_TUI_STAT_SERVER_H
+#define EBB_TUI_STAT_SERVER_H
+#include <sys/un.h>
+
+#include "tui.h"
+
+typedef struct ebb_stat_server {
+    int                fd;       /* to poll for reading; -1: there is no socket */
+    struct sockaddr_un at;
+} ebb_stat_server;
+
+/* Listen in the folder of ebb_path_run, or in `dir` if it is not NULL.  Where that
+ * cannot be had, there is no socket, and the chat goes on. */
+void ebb_stat_server_open(ebb_stat_server *s, const char *dir);
+void ebb_stat_server_close(ebb_stat_server *s);
+/* Answer all who wait; never blocks. */
+void ebb_stat_server_serve(ebb_stat_server *s, const ebb_chat *chat);
+
+#endif

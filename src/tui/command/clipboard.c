@@ -1,0 +1,163 @@
+/* /copy (clipboard.h). */
+#include "command/clipboard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/file.h"
+#include "text/humanize.h"
+#include "text/render.h"
+#include "transcript/thought.h"
+
+/* Terminals cut longer sequences off. */
+enum { OSC52_BYTES_MAX = 74 << 10 };
+
+extern char **environ;
+
+static bool write_to_pipe(int fd, const char *s, size_t n)
+{
+    while (n > 0) {
+        ssize_t put = write(fd, s, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        s += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+/* tmux keeps it and passes it on to the outer terminal: it has an exit status. */
+static bool copy_tmux(const char *s, size_t n)
+{
+    static char name[] = "tmux", verb[] = "load-buffer", option[] = "-w", from[] = "-";
+    static char *const argv[] = { name, verb, option, from, NULL };
+    posix_spawn_file_actions_t actions;
+    int ends[2], status = 1;
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    bool is_running = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[0]);
+    bool is_fed = is_running && write_to_pipe(ends[1], s, n);
+    close(ends[1]);
+    while (is_running && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return is_fed && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void add_base64(ebb_buf *out, const char *s, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *u = (const unsigned char *)s;
+
+    for (size_t i = 0; i < n; i += 3) {
+        unsigned word = (unsigned)u[i] << 16 | (i + 1 < n ? (unsigned)u[i + 1] << 8 : 0) | (i + 2 < n ? u[i + 2] : 0u);
+        char four[4] = { digits[word >> 18], digits[word >> 12 & 63],
+                         i + 1 < n ? digits[word >> 6 & 63] : '=', i + 2 < n ? digits[word & 63] : '=' };
+        ebb_buf_add(out, four, 4);
+    }
+}
+
+static bool copy_osc52(ebb_frontend *f, const char *s, size_t n)
+{
+    ebb_buf sequence = { 0 };
+    bool fits = f->send && n <= OSC52_BYTES_MAX;
+
+    if (fits) {
+        ebb_buf_adds(&sequence, "\033]52;c;");
+        add_base64(&sequence, s, n);
+        ebb_buf_adds(&sequence, "\a");
+        fits = !sequence.failed;
+    }
+    if (fits)
+        f->send(f, sequence.data, sequence.len);
+    ebb_buf_fini(&sequence);
+    return fits;
+}
+
+static ebb_status copy_file(ebb_frontend *f, const char *s, size_t n, ebb_buf *path, ebb_error *err)
+{
+    ebb_status st;
+
+    if (f->state_dir.len == 0)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "no clipboard can be reached from here, and there is no directory for a file");
+    st = ebb_file_mkdirs(f->state_dir.data, err);
+    if (st == EBB_OK && !ebb_buf_addf(path, "%s/copy.txt", f->state_dir.data))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for a file name");
+    return st == EBB_OK ? ebb_file_replace(path->data, s, n, err) : st;
+}
+
+static ebb_status copy_to_clipboard(ebb_frontend *f, const char *s, size_t n, ebb_buf *how, ebb_error *err)
+{
+    ebb_buf path = { 0 };
+    ebb_status st = EBB_OK;
+
+    ebb_humanize_count(how, n);
+    if (f->opts->in_tmux && copy_tmux(s, n)) {
+        ebb_buf_adds(how, " bytes copied into tmux (it said ok); prefix ] pastes them");
+    } else if (!f->opts->in_tmux && copy_osc52(f, s, n)) {
+        ebb_buf_adds(how, " bytes sent to the terminal's clipboard (OSC 52; it gives no receipt)");
+    } else {
+        st = copy_file(f, s, n, &path, err);
+        ebb_buf_addf(how, " bytes written to %s", ebb_buf_text(&path));
+    }
+    ebb_buf_fini(&path);
+    return st;
+}
+
+static const ebb_message *last_written_answer(const ebb_chat *chat)
+{
+    for (size_t i = ebb_chat_n_messages(chat); i > 0; i--) {
+        const ebb_message *m = ebb_chat_message(chat, i - 1);
+        if (m->role == EBB_ROLE_ASSISTANT && m->n_text > 0)
+            return m;
+    }
+    return NULL;
+}
+
+ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *how, size_t cap, ebb_error *err)
+{
+    const ebb_message *m = last_written_answer(f->chat);
+    ebb_buf line = { 0 }, block = { 0 };
+    ebb_thought thought;
+    unsigned long nth;
+    const char *s;
+    char *end;
+    size_t n;
+    ebb_status st;
+
+    if (!m)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no answer to copy yet");
+    thought = ebb_thought_find(m->text, m->n_text);
+    s = m->text + thought.body;
+    n = m->n_text - thought.body;
+    if (*which) {
+        nth = strtoul(which, &end, 10);
+        if (*end || nth == 0)
+            return EBB_FAIL(err, EBB_USAGE, "/copy N: N is the number of a code block, from 1");
+        if (!ebb_render_code_block(s, n, nth, &block))
+            return EBB_FAIL(err, EBB_NOTFOUND, "the last answer has no code block %lu", nth);
+        s = ebb_buf_text(&block);
+        n = block.len;
+    }
+    st = copy_to_clipboard(f, s, n, &line, err);
+    snprintf(how, cap, "%s", ebb_buf_text(&line));
+    ebb_buf_fini(&line);
+    ebb_buf_fini(&block);
+    return st;
+}

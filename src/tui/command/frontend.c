@@ -1,0 +1,160 @@
+/* What the two front ends have in common (frontend.h). */
+#include "command/frontend.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "os/paths.h"
+
+static void fill_dir(ebb_buf *out, const char *given, ebb_dir dir)
+{
+    if (given)
+        ebb_buf_adds(out, given);
+    else if (ebb_path_in(dir, NULL, out, NULL) != EBB_OK)
+        ebb_buf_clear(out);                      /* no home: nothing is read or kept */
+}
+
+void ebb_frontend_init(ebb_frontend *f, ebb_chat *chat, const ebb_tui_opts *opts)
+{
+    memset(f, 0, sizeof *f);
+    f->chat = chat;
+    f->opts = opts;
+    fill_dir(&f->config_dir, opts->config_dir, EBB_DIR_CONFIG);
+    fill_dir(&f->state_dir, opts->state_dir, EBB_DIR_STATE);
+    snprintf(f->theme, sizeof f->theme, "%s", opts->no_color ? "mono" : opts->theme ? opts->theme : "dark");
+}
+
+void ebb_frontend_fini(ebb_frontend *f)
+{
+    ebb_buf_fini(&f->config_dir);
+    ebb_buf_fini(&f->state_dir);
+    ebb_buf_fini(&f->model);
+}
+
+void ebb_frontend_ready(ebb_frontend *f)
+{
+    const ebb_model_info *m = ebb_chat_model(f->chat);
+
+    if (!m || strcmp(ebb_buf_text(&f->model), m->path) == 0)
+        return;
+    if (f->model.len > 0)
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%.200s %s answers from here on", m->name, m->quantization);
+    ebb_buf_clear(&f->model);
+    ebb_buf_adds(&f->model, m->path);
+}
+
+void ebb_frontend_quit(ebb_frontend *f)
+{
+    ebb_error err = { 0 };
+
+    if (!ebb_chat_is_busy(f->chat) && ebb_chat_check_saved(f->chat, &err) != EBB_OK)
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "%s (/save ./NAME.json writes a file; the same again leaves without it)", err.msg);
+    else
+        f->quit = true;
+}
+
+void ebb_frontend_sayf(ebb_frontend *f, ebb_say say, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    f->say(f, say, text, strlen(text));
+}
+
+void ebb_frontend_offer(ebb_frontend *f, const char *text, size_t n)
+{
+    ebb_buf typed = { 0 };
+
+    if (n > 0 && text[0] == '/' && ebb_buf_addc(&typed, '/') && ebb_buf_add(&typed, text, n))
+        f->edit(f, typed.data, typed.len);
+    else
+        f->edit(f, text, n);
+    ebb_buf_fini(&typed);
+}
+
+ebb_status ebb_frontend_send(ebb_frontend *f, const char *text, size_t n, ebb_error *err)
+{
+    ebb_status st = f->is_cutting ? ebb_chat_cut(f->chat, text, n, err)
+                  : f->editing    ? ebb_chat_edit(f->chat, f->editing - 1, text, n, err)
+                                  : ebb_chat_send(f->chat, text, n, err);
+
+    if (st == EBB_OK)
+        ebb_frontend_leave_edit(f);
+    return st;
+}
+
+bool ebb_frontend_preview(ebb_frontend *f, const char *text, size_t n, ebb_chat_cost *out)
+{
+    ebb_chat_action act = f->is_cutting ? EBB_ACT_CUT : f->editing ? EBB_ACT_EDIT : EBB_ACT_SEND;
+
+    return ebb_chat_preview(f->chat, act, f->editing ? f->editing - 1 : 0, text, n, out);
+}
+
+void ebb_frontend_prefill(ebb_frontend *f, const char *text, size_t n)
+{
+    if (!f->is_cutting)
+        ebb_chat_prefill_input(f->chat, f->editing ? EBB_ACT_EDIT : EBB_ACT_SEND, f->editing ? f->editing - 1 : 0, text, n);
+}
+
+/* -- Several lines ---------------------------------------------------------------- */
+
+static const char quotes[] = "\"\"\"";
+enum { N_QUOTES = sizeof quotes - 1 };
+
+static size_t length_without_blanks(const char *s, size_t n)
+{
+    while (n > 0 && strchr(" \t\n", s[n - 1]))
+        n--;
+    return n;
+}
+
+/* Where the quotes come again; NULL: nowhere, or the text does not begin with any. */
+static const char *closing_quotes(const char *s, size_t n)
+{
+    if (n < N_QUOTES || memcmp(s, quotes, N_QUOTES) != 0)
+        return NULL;
+    return memmem(s + N_QUOTES, n - N_QUOTES, quotes, N_QUOTES);
+}
+
+bool ebb_frontend_is_open(const char *s, size_t n)
+{
+    return n >= N_QUOTES && memcmp(s, quotes, N_QUOTES) == 0 && !closing_quotes(s, n);
+}
+
+void ebb_frontend_unquote(const char **s, size_t *n)
+{
+    const char *end = closing_quotes(*s, *n);
+
+    if (!end || end + N_QUOTES != *s + length_without_blanks(*s, *n))
+        return;
+    *s += N_QUOTES;
+    *s += **s == '\n';
+    *n = end > *s ? (size_t)(end - *s) : 0;
+    *n -= *n > 0 && (*s)[*n - 1] == '\n';
+}
+
+void ebb_frontend_leave_edit(ebb_frontend *f)
+{
+    f->editing = 0;
+    f->is_cutting = false;
+}
+
+bool ebb_frontend_go_on(ebb_frontend *f)
+{
+    size_t n = ebb_chat_n_messages(f->chat);
+    const ebb_message *m = n ? ebb_chat_message(f->chat, n - 1) : NULL;
+    ebb_error err;
+
+    while (m && m->role == EBB_ROLE_NOTE)
+        m = --n ? ebb_chat_message(f->chat, n - 1) : NULL;
+    if (!m || m->role == EBB_ROLE_SYSTEM || (m->role == EBB_ROLE_ASSISTANT && m->finish == EBB_FINISH_STOP) ||
+        !ebb_chat_is_ready(f->chat) || ebb_chat_is_busy(f->chat))
+        return false;
+    if (ebb_chat_continue(f->chat, &err) != EBB_OK)
+        f->say(f, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    return true;
+}

@@ -1,0 +1,382 @@
+/* Slash commands: the table, and how a line becomes a call (slash.h). */
+#include "command/slash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/closest.h"
+#include "command/clipboard.h"
+#include "command/slash_impl.h"
+#include "prompt/system_prompts.h"
+
+/* -- Talking ------------------------------------------------------------------------- */
+
+static ebb_status slash_retry(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_retry(f->chat, err);
+}
+
+/* The question that was taken back is there to be put in other words. */
+static ebb_status slash_undo(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    ebb_buf question = { 0 };
+    ebb_status st;
+
+    (void)arg;
+    for (size_t i = ebb_chat_n_messages(f->chat); i > 0 && question.len == 0; i--) {
+        const ebb_message *m = ebb_chat_message(f->chat, i - 1);
+        if (m->role == EBB_ROLE_USER)
+            ebb_buf_add(&question, m->text, m->n_text);
+    }
+    st = ebb_chat_undo(f->chat, err);
+    if (st == EBB_OK && f->edit && question.len > 0)
+        ebb_frontend_offer(f, question.data, question.len);
+    ebb_buf_fini(&question);
+    return st;
+}
+
+static ebb_status slash_redo(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_redo(f->chat, err);
+}
+
+static ebb_status slash_continue(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_continue(f->chat, err);
+}
+
+static ebb_status slash_system(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    const ebb_message *m = ebb_chat_n_messages(f->chat) ? ebb_chat_message(f->chat, 0) : NULL;
+    ebb_status st;
+
+    if (*arg == '\0') {
+        if (m && m->role == EBB_ROLE_SYSTEM)
+            f->say(f, EBB_SAY_TEXT, m->text, m->n_text);
+        else
+            ebb_frontend_sayf(f, EBB_SAY_NOTICE, "there is no system prompt; /system TEXT sets one");
+        return EBB_OK;
+    }
+    st = ebb_chat_set_system(f->chat, strcmp(arg, "-") == 0 ? "" : arg, err);
+    if (st == EBB_OK)
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, strcmp(arg, "-") == 0 ? "the system prompt is gone"
+                                                                  : "the system prompt is set");
+    return st;
+}
+
+/* The folder of the user's prompts; NULL: none. */
+static const char *prompt_dir(ebb_frontend *f, ebb_buf *out)
+{
+    return f->config_dir.len && ebb_buf_addf(out, "%s/prompts", f->config_dir.data) ? out->data : NULL;
+}
+
+static void add_prompt_name(void *arg, const char *name)
+{
+    ebb_buf_addf(arg, "%s%s", ((ebb_buf *)arg)->len ? "  " : "", name);
+}
+
+static ebb_status slash_prompt(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    ebb_buf dir = { 0 }, text = { 0 };
+    const char *mine = prompt_dir(f, &dir);
+    ebb_status st = EBB_OK;
+
+    if (*arg) {
+        st = ebb_system_prompt_read(mine, arg, &text, err);
+        if (st == EBB_OK)
+            st = ebb_chat_set_system(f->chat, ebb_buf_text(&text), err);
+        if (st == EBB_OK)
+            ebb_frontend_sayf(f, EBB_SAY_NOTICE, "the system prompt is %s; /system shows it", arg);
+    } else {
+        ebb_system_prompt_each(mine, add_prompt_name, &text);
+        ebb_buf_adds(&text, "\n/prompt NAME takes one, /system - removes it");
+        f->say(f, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
+    }
+    ebb_buf_fini(&dir);
+    ebb_buf_fini(&text);
+    return st;
+}
+
+static void complete_prompt(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    ebb_buf dir = { 0 };
+
+    (void)typed;
+    ebb_system_prompt_each(prompt_dir(f, &dir), fn, arg);
+    ebb_buf_fini(&dir);
+}
+
+static ebb_status slash_copy(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    char how[400];
+    ebb_status st = ebb_clipboard_copy_answer(f, arg, how, sizeof how, err);
+
+    if (st == EBB_OK)
+        f->say(f, EBB_SAY_NOTICE, how, strlen(how));
+    return st;
+}
+
+/* -- Help, leaving ----------------------------------------------------------------------- */
+
+/* What hands type that come from other programs. */
+static const char *const habits[][2] = {
+    { "?", "help" }, { "h", "help" }, { "exit", "quit" }, { "q", "quit" }, { "bye", "quit" }, { "clear", "new" },
+    { "reset", "new" }, { "regen", "retry" }, { "regenerate", "retry" }, { "sessions", "list" }, { "ls", "list" },
+    { "history", "list" }, { "open", "load" }, { "switch", "load" }, { "resume", "load" }, { "rename", "title" },
+    { "rm", "delete" }, { "models", "model" }, { "config", "set" }, { "settings", "set" }, { "roles", "prompt" },
+    { "persona", "prompt" }, { "grep", "find" }, { "write", "export" }, { "fork", "branch" }, { "memory", "mem" },
+    { "slow", "why" }, { "stats", "why" }, { "speed", "why" },
+};
+
+static bool is_name_or_alias(const char *name, const char *s, size_t n)
+{
+    return strlen(name) == n && memcmp(name, s, n) == 0;
+}
+
+static const ebb_slash_command *find_slash_command(const char *name, size_t n)
+{
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (is_name_or_alias(habits[i][0], name, n)) {
+            name = habits[i][1];
+            n = strlen(name);
+            break;
+        }
+    for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
+        if (is_name_or_alias(c->name, name, n))
+            return c;
+    return NULL;
+}
+
+static void say_unknown_slash_command(ebb_frontend *f, const char *name, size_t n)
+{
+    ebb_closest near = ebb_closest_begin(name, n);
+
+    for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
+        ebb_closest_try(&near, c->name);
+    n = n < 40 ? n : 40;
+    if (near.best)
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; is it /%s?  /help lists them", (int)n, name, near.best);
+    else
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; /help lists them, // sends a slash", (int)n, name);
+}
+
+static void add_usage(ebb_buf *out, const ebb_slash_command *c)
+{
+    char usage[64];
+
+    snprintf(usage, sizeof usage, "/%s%s%s", c->name, *c->args ? " " : "", c->args);
+    ebb_buf_addf(out, "%-19s %s\n", usage, c->help);
+}
+
+static ebb_status slash_help(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    ebb_buf out = { 0 };
+    const ebb_slash_command *one;
+
+    arg += *arg == '/';
+    one = *arg ? find_slash_command(arg, strlen(arg)) : NULL;
+    if (*arg && !one)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no command /%s; /help lists them", arg);
+    if (one) {
+        add_usage(&out, one);
+    } else {
+        for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
+            add_usage(&out, c);
+        ebb_buf_adds(&out, "//text              Send text that begins with a slash.\n\n");
+        for (size_t i = 0; f->set_theme && ebb_key_help[i][0]; i++)
+            ebb_buf_addf(&out, "%-19s %s\n", ebb_key_help[i][0], ebb_key_help[i][1]);
+    }
+    while (out.len > 0 && out.data[out.len - 1] == '\n')
+        ebb_buf_remove(&out, out.len - 1, 1);
+    f->say(f, EBB_SAY_PAGE, ebb_buf_text(&out), out.len);
+    ebb_buf_fini(&out);
+    return EBB_OK;
+}
+
+static void complete_help(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    (void)f;
+    (void)typed;
+    for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
+        fn(arg, c->name);
+}
+
+static ebb_status slash_quit(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    (void)err;
+    ebb_frontend_quit(f);
+    return EBB_OK;
+}
+
+/* -- From a line to a call ------------------------------------------------------------------ */
+
+bool ebb_slash_command_is_meant(const char *line, const char **name)
+{
+    static const char *const words[][2] = {
+        { "exit", "quit" }, { "quit", "quit" }, { ":q", "quit" }, { "logout", "quit" }, { "help", "help" }, { "?", "help" },
+        { "clear", "new" },
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i][0], line) == 0) {
+            *name = words[i][1];
+            return true;
+        }
+    return false;
+}
+
+void ebb_slash_command_usage(const char *text, ebb_buf *out)
+{
+    size_t n = strcspn(text + 1, " \t");
+    const ebb_slash_command *c = find_slash_command(text + 1, n);
+
+    if (c) {
+        add_usage(out, c);
+        ebb_buf_remove(out, out->len - 1, 1);
+        return;
+    }
+    for (c = ebb_slash_commands; c->name && text[1 + n] == '\0'; c++)
+        if (strncmp(c->name, text + 1, n) == 0)
+            ebb_buf_addf(out, "%s/%s", out->len ? " " : "", c->name);
+}
+
+bool ebb_slash_command_is(const char *line)
+{
+    return line[0] == '/' && line[1] != '/';
+}
+
+bool ebb_slash_command_run(ebb_frontend *f, const char *line)
+{
+    size_t n = strcspn(line + 1, " \t\n");
+    const ebb_slash_command *c = find_slash_command(line + 1, n);
+    const char *arg = line + 1 + n;
+    ebb_error err = { 0 };
+    char *trimmed;
+    size_t len;
+
+    if (!c) {
+        say_unknown_slash_command(f, line + 1, n);
+        return false;
+    }
+    arg += strspn(arg, " \t\n");
+    trimmed = strdup(arg);
+    if (!trimmed)
+        return false;
+    for (len = strlen(trimmed); len > 0 && strchr(" \t\n", trimmed[len - 1]); len--)
+        trimmed[len - 1] = '\0';
+    if (c->run(f, trimmed, &err) != EBB_OK)
+        f->say(f, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    free(trimmed);
+    return true;
+}
+
+typedef struct filter {
+    const char       *typed;
+    size_t            n;
+    ebb_candidate_fn *fn;
+    void             *arg;
+} filter;
+
+static void pass_matching_candidate(void *arg, const char *text)
+{
+    const filter *m = arg;
+
+    if (strncmp(text, m->typed, m->n) == 0)
+        m->fn(m->arg, text);
+}
+
+void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at, ebb_candidate_fn *fn, void *arg)
+{
+    size_t n = strcspn(text + 1, " \t");
+    filter m = { .fn = fn, .arg = arg };
+
+    *at = 1;
+    if (text[1 + n] == '\0') {
+        m.typed = text + 1;
+        m.n = n;
+        for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
+            pass_matching_candidate(&m, c->name);
+        return;
+    }
+    const ebb_slash_command *c = find_slash_command(text + 1, n);
+    *at = 1 + n + strspn(text + 1 + n, " \t");
+    m.typed = text + *at;
+    m.n = strlen(m.typed);
+    if (c && c->complete)
+        c->complete(f, m.typed, pass_matching_candidate, &m);
+}
+
+const ebb_slash_command ebb_slash_commands[] = {
+    { "help",     "[COMMAND]",     "What can be typed, or about one command.",               slash_help,   complete_help },
+    { "retry",    "",              "Another answer to the last question.",                   slash_retry,  NULL },
+    { "continue", "",              "Go on with an answer that was stopped or cut.",          slash_continue, NULL },
+    { "cut",      "[WHAT]",        "Shorten the last answer: 3 words, 1 line, a text.",
+      ebb_slash_cut, ebb_complete_cut },
+    { "undo",     "",              "Back before the last question.",                         slash_undo,   NULL },
+    { "redo",     "",              "Take the last undo back.",                               slash_redo,   NULL },
+    { "edit",     "[N [TEXT]]",           "Write message N, or the last question, anew.",
+      ebb_slash_edit, NULL },
+    { "branch",   "[N]",           "Branch off at message N, or before the last question.",
+      ebb_slash_branch, NULL },
+    { "tree",     "",              "All messages and branches; * is where you are.",         ebb_slash_tree, NULL },
+    { "go",       "NODE",          "Go to a message of the tree.",                           ebb_slash_go, ebb_complete_node },
+    { "pin",      "[N | list]",    "Keep message N, or the last one, in the model's sight; list shows them.", ebb_slash_pin, NULL },
+    { "unpin",    "[N]",           "Take the mark back.",                                    ebb_slash_unpin, NULL },
+    { "forget",   "[N]",           "Leave the oldest turns, or N of them, out of what the model sees.", ebb_slash_forget, NULL },
+    { "compact",  "",              "Have the model sum up the oldest turns; the summary stands for them.", ebb_slash_compact, NULL },
+    { "grow",     "",              "Open the model with a context twice as large, if memory allows.", ebb_slash_grow, NULL },
+    { "copy",     "[N]",           "Copy the last answer, or its Nth code block.",           slash_copy,   NULL },
+    { "find",     "TEXT",          "Find text in this conversation; n and N go on.",         ebb_slash_find, NULL },
+    { "raw",      "",              "Show answers as they were written, or set in type.",     ebb_slash_raw, NULL },
+    { "bare",     "",              "Plain text of what is in view, to select from.",         ebb_slash_bare, NULL },
+    { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           slash_system, NULL },
+    { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  slash_prompt, complete_prompt },
+    { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           ebb_slash_set,    ebb_complete_set },
+    { "model",    "[FILE]",        "Show the model and what else there is, or load another.", ebb_slash_model,  ebb_complete_model },
+    { "draft",    "[FILE|off]",    "Show or change the small model that guesses for this one; auto finds one.", ebb_slash_draft, ebb_complete_draft },
+    { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem, ebb_complete_mem },
+    { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_slash_plan, NULL },
+    { "why",      "",              "What the last answer's time went into, and what would make it faster.", ebb_slash_why, NULL },
+    { "theme",    "[NAME]",        "Show or change the colours.",                            ebb_slash_theme,  ebb_complete_theme },
+    { "editing",  "[vi|emacs]",    "Which keys edit what is typed.",                         ebb_slash_editing, ebb_complete_editing },
+    { "new",      "",              "Begin a new session.",                                   ebb_slash_new, NULL },
+    { "title",    "[TEXT]",        "Show or set this session's title.",                      ebb_slash_title, NULL },
+    { "save",     "NAME",          "Give this session a name.",                              ebb_slash_save, NULL },
+    { "load",     "NAME",          "Open another session, by name, title or number.",        ebb_slash_load, ebb_complete_session },
+    { "list",     "",              "All sessions, the newest first.",                        ebb_slash_list, NULL },
+    { "search",   "WORDS",         "Messages of all sessions that have these words.",        ebb_slash_search, NULL },
+    { "delete",   "[NAME]",        "Delete a session, or this one.",                         ebb_slash_delete, ebb_complete_session },
+    { "undelete", "",              "Bring the session back that was deleted last.",          ebb_slash_undelete, NULL },
+    { "export",   "[FILE]",        "Write this session to a .md, .json or .txt file.",       ebb_slash_export, NULL },
+    { "import",   "FILE",          "Read conversations of ebb, OpenAI, ChatGPT or Ollama.",  ebb_slash_import, ebb_complete_file },
+    { "quit",     "",              "Leave; everything is saved.",                            slash_quit,   NULL },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+const char *const ebb_key_help[][2] = {
+    { "Enter", "Send; while an answer runs, queue; alone, go on." },
+    { "Alt-Enter, Ctrl-J", "New line." },
+    { "Ctrl-C", "Stop the answer and keep it; else clear the input." },
+    { "Esc", "Stop the answer; what is queued goes next." },
+    { "Ctrl-X", "Take the queued message back." },
+    { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends. ? says more then." },
+    { "Alt-Up, Alt-Down", "To the message before or after." },
+    { "Ctrl-S", "Find in the conversation as you type; Enter, then n and N." },
+    { "Ctrl-O", "Show or fold what the model thought." },
+    { "Ctrl-G", "Write in $VISUAL or $EDITOR; Ctrl-X Ctrl-E does so, too." },
+    { "F1", "This help." },
+    { "F2", "Other figures: wide, narrow, one line, none." },
+    { "Up, Down", "Move; at the edge, what was typed before." },
+    { "Ctrl-R", "Search what was typed before." },
+    { "Tab", "Complete a command, or behind @ a file to send along." },
+    { "Ctrl-L", "Draw the screen anew." },
+    { "Ctrl-Z", "Stop ebb; fg brings it back." },
+    { "Ctrl-D", "On an empty line: leave." },
+    { "F10", "Leave; what is typed is there when you come back." },
+    { NULL, NULL },
+};

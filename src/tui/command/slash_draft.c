@@ -1,0 +1,51 @@
+/* /draft: the draft model of speculative decoding. */
+#include <string.h>
+
+#include "command/slash_impl.h"
+#include "models/models.h"
+#include "text/humanize.h"
+
+static void say_draft(ebb_frontend *f)
+{
+    const char *name = ebb_chat_draft(f->chat);
+    ebb_buf out = { 0 };
+    ebb_stats s;
+
+    ebb_chat_stats(f->chat, &s);
+    if (!name) {
+        ebb_buf_adds(&out, "no draft model; /draft NAME takes one, /draft auto one of those here that pays");
+    } else if (s.draft_bytes == 0) {
+        ebb_buf_addf(&out, "%s is not in memory: it cannot guess for this model, or would not pay; /plan says more", name);
+    } else {
+        ebb_buf_addf(&out, "%s guesses, in ", name);
+        ebb_humanize_bytes(&out, s.draft_bytes);
+        ebb_buf_adds(&out, " of memory; ");
+        ebb_humanize_count(&out, s.n_accepted);
+        ebb_buf_adds(&out, " of ");
+        ebb_humanize_count(&out, s.n_drafted);
+        ebb_buf_adds(&out, " guesses were right; /draft off ends it");
+    }
+    f->say(f, EBB_SAY_NOTICE, ebb_buf_text(&out), out.len);
+    ebb_buf_fini(&out);
+}
+
+ebb_status ebb_slash_draft(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    bool is_off = strcmp(arg, "off") == 0 || strcmp(arg, "none") == 0;
+
+    if (*arg && is_off && !ebb_chat_draft(f->chat))
+        return EBB_FAIL(err, EBB_USAGE, "there is no draft model");
+    if (*arg)
+        return ebb_chat_set_draft(f->chat, is_off ? NULL : arg, err);
+    if (!ebb_chat_is_ready(f->chat))
+        return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
+    say_draft(f);
+    return EBB_OK;
+}
+
+void ebb_complete_draft(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    fn(arg, EBB_MODELS_AUTO);
+    fn(arg, "off");
+    ebb_complete_model(f, typed, fn, arg);
+}

@@ -1,0 +1,82 @@
+/* Commands about memory (slash_impl.h). */
+#include <string.h>
+
+#include "base/size.h"
+#include "command/slash_impl.h"
+#include "models/plan_text.h"
+#include "text/humanize.h"
+
+static void add_memory_row(ebb_buf *out, const char *label, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    ebb_buf_addf(out, "%-22s", label);
+    ebb_humanize_bytes(out, bytes);
+    ebb_buf_addc(out, '\n');
+}
+
+static void add_disk_speed(ebb_buf *out, const ebb_stats *s)
+{
+    char speed[16];
+
+    ebb_buf_addf(out, "tier %s, %u of %u layers in memory", ebb_tier_name(s->tier), s->n_resident, s->n_layers);
+    if (s->predicted_decode_tok_s > 0)
+        ebb_buf_addf(out, "; predicted %s tok/s", ebb_speed_text(s->predicted_decode_tok_s, speed));
+    if (s->decode_tok_s > 0)
+        ebb_buf_addf(out, ", measured %s", ebb_speed_text(s->decode_tok_s, speed));
+}
+
+static void say_use(ebb_frontend *f)
+{
+    ebb_buf out = { 0 };
+    ebb_stats s;
+
+    ebb_chat_stats(f->chat, &s);
+    add_memory_row(&out, "budget", s.budget_bytes);
+    add_memory_row(&out, "in use, own", s.rss_anon_bytes);
+    add_memory_row(&out, "in use, mapped file", s.rss_file_bytes);
+    add_memory_row(&out, "most in use so far", s.rss_peak_bytes);
+    add_memory_row(&out, "weights, own copies", s.pinned_bytes);
+    add_memory_row(&out, "weights, mapped", s.mapped_bytes);
+    add_memory_row(&out, "weights, ring", s.ring_bytes);
+    if (s.draft_bytes > 0)
+        add_memory_row(&out, "draft model", s.draft_bytes);
+    add_memory_row(&out, "room for KV cache", s.kv_bytes);
+    add_memory_row(&out, "room for activations", s.scratch_bytes);
+    add_disk_speed(&out, &s);
+    ebb_buf_adds(&out, "\n/mem SIZE changes the budget, /mem auto takes what the machine has");
+    f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+    ebb_buf_fini(&out);
+}
+
+ebb_status ebb_slash_mem(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    uint64_t bytes = 0;
+    ebb_status st;
+
+    if (*arg == '\0') {
+        if (!ebb_chat_is_ready(f->chat))
+            return EBB_FAIL(err, EBB_BUSY, "there is no model in memory yet");
+        say_use(f);
+        return EBB_OK;
+    }
+    if (strcmp(arg, "auto") != 0 && (!ebb_size_parse(arg, &bytes) || bytes == 0))
+        return EBB_FAIL(err, EBB_USAGE, "/mem %.40s: give a size like 5G or 800M, or auto", arg);
+    st = ebb_chat_set_budget(f->chat, bytes, err);
+    if (st == EBB_OK && ebb_chat_is_busy(f->chat))
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "the budget changes when this answer has ended");
+    return st;
+}
+
+void ebb_complete_mem(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
+{
+    (void)f;
+    (void)typed;
+    fn(arg, "auto");
+}
+
+ebb_status ebb_slash_plan(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    (void)arg;
+    return ebb_chat_plan(f->chat, err);
+}

@@ -1,0 +1,102 @@
+/* /why: what the last answer's time went into, and what would change it. */
+#include "command/slash_impl.h"
+#include "text/humanize.h"
+
+/* Slower than predicted by more than the machine's moods. */
+static const double slower = 0.75;
+/* Of the time; more is the disk's. */
+static const double much_waiting = 0.15;
+
+static const ebb_message *last_measured_answer(const ebb_chat *c)
+{
+    for (size_t i = ebb_chat_n_messages(c); i > 0; i--) {
+        const ebb_message *m = ebb_chat_message(c, i - 1);
+        if (m->role == EBB_ROLE_ASSISTANT && m->turn_stats.n_prompt + m->turn_stats.n_generated > 0)
+            return m;
+    }
+    return NULL;
+}
+
+static void add_token_rate(ebb_buf *out, uint32_t n, double s)
+{
+    ebb_humanize_count(out, n);
+    ebb_buf_adds(out, n == 1 ? " token in " : " tokens in ");
+    ebb_humanize_seconds(out, s);
+    if (s > 0) {
+        ebb_buf_adds(out, ", ");
+        ebb_humanize_rate(out, n / s);
+        ebb_buf_adds(out, " tok/s");
+    }
+}
+
+static void add_turn(ebb_buf *out, const ebb_turn_stats *c)
+{
+    ebb_buf_adds(out, "The prompt: ");
+    if (c->n_reused > 0) {
+        ebb_humanize_count(out, c->n_reused);
+        ebb_buf_adds(out, c->n_reused == 1 ? " token stood already" : " tokens stood already");
+        ebb_buf_adds(out, c->n_computed > 0 ? ", " : "");
+    }
+    if (c->n_computed > 0) {
+        ebb_buf_adds(out, "computed ");
+        add_token_rate(out, c->n_computed, c->prefill_s);
+    }
+    ebb_buf_adds(out, ".\nThe answer: ");
+    add_token_rate(out, c->n_generated, c->decode_s);
+    ebb_buf_adds(out, ".\n");
+}
+
+static void add_disk(ebb_buf *out, const ebb_stats *s)
+{
+    ebb_buf_addf(out, "%u of %u layers are in memory; the others are read from disk for each token", s->n_resident, s->n_layers);
+    if (s->stall_share > much_waiting)
+        ebb_buf_addf(out, ", and %.0f%% of the time was waiting for it", s->stall_share * 100);
+    ebb_buf_adds(out, ".\nFaster: more memory for it (other programs closed, /mem), a smaller file of the model, a shorter --ctx, --kv q8_0");
+    ebb_buf_adds(out, s->draft_bytes > 0 ? "." : ",\na small model with the same vocabulary that guesses ahead (--draft).");
+}
+
+/* All that decides the speed is how fast memory and processor take the weights. */
+static void add_memory(ebb_buf *out, const ebb_stats *s)
+{
+    ebb_buf_adds(out, "All layers are in memory: each token takes ");
+    ebb_humanize_bytes(out, s->pinned_bytes + s->mapped_bytes);
+    ebb_buf_adds(out, " of weights through the processor");
+    if (s->predicted_decode_tok_s > 0) {
+        ebb_buf_adds(out, ", about ");
+        ebb_humanize_rate(out, s->predicted_decode_tok_s);
+        ebb_buf_adds(out, " tok/s on this machine");
+    }
+    ebb_buf_adds(out, ".\nFaster: a smaller file (fewer bits, or a smaller model).");
+}
+
+static void add_reason(ebb_buf *out, const ebb_turn_stats *c, const ebb_stats *s)
+{
+    double tok_s = c->decode_s > 0 ? c->n_generated / c->decode_s : 0;
+
+    if (s->tier >= EBB_TIER_STREAMING)
+        add_disk(out, s);
+    else if (s->n_resident < s->n_layers)
+        ebb_buf_addf(out, "%u of %u layers of the file are in memory so far: the others come from disk when they are first used.\n"
+                          "Faster: the next answer.", s->n_resident, s->n_layers);
+    else
+        add_memory(out, s);
+    if (s->tier < EBB_TIER_STREAMING && tok_s > 0 && tok_s < slower * s->predicted_decode_tok_s)
+        ebb_buf_adds(out, "\nIt was slower than that: the file came from disk at first, or other programs use the processor.");
+}
+
+ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    const ebb_message *m = last_measured_answer(f->chat);
+    ebb_buf out = { 0 };
+    ebb_stats s;
+
+    (void)arg;
+    if (!m || ebb_chat_is_busy(f->chat) || !ebb_chat_is_ready(f->chat))
+        return EBB_FAIL(err, EBB_BUSY, "/why speaks of the last answer, when it has ended");
+    ebb_chat_stats(f->chat, &s);
+    add_turn(&out, &m->turn_stats);
+    add_reason(&out, &m->turn_stats, &s);
+    f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+    ebb_buf_fini(&out);
+    return EBB_OK;
+}

@@ -1,0 +1,86 @@
+/* tui/edit/editor.h - the text being typed: many lines, readline's emacs keys, a kill
+ * ring, undo.  Moves by grapheme clusters.
+ *
+ * A large paste is kept beside the text, which holds one character of a private
+ * range for it: "[pasted 1,204 lines]" on the screen, one step for the caret, deleted
+ * and undone as one.  ebb_editor_take gives the text with all pastes in place. */
+#ifndef EBB_TUI_EDITOR_H
+#define EBB_TUI_EDITOR_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "term/keys.h"
+#include "term/term.h"
+
+#define EBB_EDITOR_RING   16
+#define EBB_EDITOR_PASTES 4096
+/* Private code points that stand for pastes; such characters from outside become U+FFFD. */
+#define EBB_EDITOR_FIRST  0x10F000u
+
+typedef struct ebb_undo {
+    size_t at, n_inserted, caret;
+    char  *removed;
+    size_t n_removed;
+    size_t group;                /* steps of one group are undone together */
+} ebb_undo;
+
+typedef struct ebb_undo_steps {
+    ebb_undo *steps;
+    size_t    n, cap;
+} ebb_undo_steps;
+
+typedef enum ebb_edit_last { EBB_EDIT_OTHER, EBB_EDIT_TYPE, EBB_EDIT_KILL, EBB_EDIT_YANK, EBB_EDIT_VERTICAL } ebb_edit_last;
+
+typedef struct ebb_paste {
+    char  *text;
+    size_t n_bytes, n_lines;
+} ebb_paste;
+
+typedef struct ebb_editor {
+    ebb_buf   text;              /* valid UTF-8 */
+    size_t    caret;             /* at a cluster's beginning */
+    int       width;             /* columns it was laid out for */
+    int       goal;              /* column that vertical moves aim at */
+    ebb_edit_last last, now;     /* what the key before did, and this one */
+
+    ebb_paste *pastes;
+    size_t    n_pastes, cap_pastes;
+
+    ebb_buf   ring[EBB_EDITOR_RING];             /* kills; ring[0] is the newest */
+    size_t    n_ring, i_yank, yank_at, n_yank;
+
+    ebb_undo_steps undo, redo;
+    size_t    group;
+    bool      is_grouped;        /* changes belong to the same group until this ends */
+
+    size_t    n_edits;           /* counts changes of the text */
+    size_t   *rows;              /* where each row begins, for `width` */
+    size_t    n_rows, cap_rows;
+    size_t    top;               /* first row shown */
+} ebb_editor;
+
+/* A zeroed ebb_editor is an empty one. */
+void ebb_editor_fini(ebb_editor *e);
+
+/* Keys that the editor does not know are the caller's: false.  Up in the first row
+ * and Down in the last are, too. */
+bool ebb_editor_key(ebb_editor *e, ebb_key key);
+void ebb_editor_insert(ebb_editor *e, const char *s, size_t n);      /* at the caret; one undo step */
+void ebb_editor_paste(ebb_editor *e, const char *s, size_t n);       /* folds what is large */
+void ebb_editor_set(ebb_editor *e, const char *s, size_t n);         /* another text, caret at its end */
+void ebb_editor_replace(ebb_editor *e, size_t at, size_t n_remove, const char *s, size_t n);
+
+/* Append the text with its pastes to *out. */
+bool ebb_editor_text(const ebb_editor *e, ebb_buf *out);
+/* Empty it and forget pastes and undo; the kill ring stays. */
+void ebb_editor_clear(ebb_editor *e);
+bool ebb_editor_is_empty(const ebb_editor *e);
+
+/* Lay out for `width` columns; how many rows there are (>= 1). */
+size_t ebb_editor_layout(ebb_editor *e, int width);
+/* Draw `height` rows, those around the caret; the caret's cell is given back.  Columns before
+ * `col` are the caller's. */
+void ebb_editor_draw(ebb_editor *e, ebb_term *term, int row, int col, int height, int *caret_row, int *caret_col);
+
+#endif

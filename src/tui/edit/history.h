@@ -1,0 +1,40 @@
+/* tui/edit/history.h - what was typed before, on disk between runs.
+ *
+ * The file has one entry a line, \n and \\ escaped, 0600; several ebbs may append
+ * to it.  Trouble with it never loses the entries in memory. */
+#ifndef EBB_TUI_HISTORY_H
+#define EBB_TUI_HISTORY_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "ebb/status.h"
+
+typedef struct ebb_history {
+    char  **entries;             /* oldest first */
+    size_t  n, cap;
+    size_t  at;                  /* shown; n: the unsent text */
+    ebb_buf unsent;
+    char   *path;                /* NULL: memory only */
+} ebb_history;
+
+/* A zeroed ebb_history is an empty one without file. */
+void ebb_history_fini(ebb_history *h);
+/* Read `path`, which need not exist; entries that follow are appended to it.
+ * On an error the history goes on in memory. */
+EBB_MUST_CHECK
+ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err);
+/* Remember `text` unless it is blank or repeats the newest, and leave browsing.  An
+ * error means: not on disk. */
+EBB_MUST_CHECK
+ebb_status ebb_history_add(ebb_history *h, const char *text, size_t n, ebb_error *err);
+
+/* One back or forward.  `now` is what stands in the editor: kept when browsing
+ * begins.  NULL: there is none in that direction. */
+const char *ebb_history_back(ebb_history *h, const char *now);
+const char *ebb_history_forward(ebb_history *h);
+/* The newest entry older than entry `before` that contains `pattern`, in any case if it has no capital;
+ * *found is its number. */
+const char *ebb_history_search(const ebb_history *h, const char *pattern, size_t before, size_t *found);
+
+#endif

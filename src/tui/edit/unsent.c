@@ -1,0 +1,108 @@
+/* What was not sent (unsent.h). */
+#include "edit/unsent.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/file.h"
+
+#define UNSENT_BYTES_MAX ((size_t)16 << 20)
+
+ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text, size_t n, ebb_error *err)
+{
+    ebb_buf path = { 0 }, whole = { 0 };
+    ebb_status st = EBB_OK;
+
+    ebb_buf_addf(&path, "%s/draft", state_dir);
+    ebb_buf_add(&whole, session, strcspn(session, "\n"));
+    ebb_buf_addc(&whole, '\n');
+    ebb_buf_add(&whole, text, n);
+    if (path.failed || whole.failed)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory to keep what was not sent");
+    if (st == EBB_OK)
+        st = ebb_file_mkdirs(state_dir, err);
+    if (st == EBB_OK)
+        st = ebb_file_replace(path.data, whole.data, whole.len, err);
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&whole);
+    return st;
+}
+
+/* -- While it is typed --------------------------------------------------------------- */
+
+void ebb_unsent_end_autosave(ebb_unsent_file *d)
+{
+    if (d->fd < 0)
+        return;
+    unlink(d->path);
+    ebb_file_close(d->fd);
+    d->fd = -1;
+}
+
+static bool open_autosave(ebb_unsent_file *d, const char *state_dir)
+{
+    int n = snprintf(d->path, sizeof d->path, "%s/draft-%ld", state_dir, (long)getpid());
+
+    if (n < 0 || (size_t)n >= sizeof d->path || ebb_file_mkdirs(state_dir, NULL) != EBB_OK)
+        return false;
+    if (ebb_file_open(d->path, EBB_FILE_UPDATE, &d->fd, NULL) != EBB_OK || ebb_file_lock(d->fd, d->path, NULL) != EBB_OK) {
+        ebb_file_close(d->fd);
+        d->fd = -1;
+    }
+    return d->fd >= 0;
+}
+
+void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n)
+{
+    ebb_buf whole = { 0 };
+
+    if (n == 0) {
+        ebb_unsent_end_autosave(d);
+    } else if ((d->fd >= 0 || open_autosave(d, state_dir)) && ebb_buf_add(&whole, session, strcspn(session, "\n")) &&
+               ebb_buf_addc(&whole, '\n') && ebb_buf_add(&whole, text, n)) {
+        if (ebb_file_write_at(d->fd, d->path, whole.data, whole.len, 0, NULL) != EBB_OK ||
+            ebb_file_truncate(d->fd, d->path, whole.len, NULL) != EBB_OK)
+            ebb_unsent_end_autosave(d);
+    }
+    ebb_buf_fini(&whole);
+}
+
+/* -- Coming back --------------------------------------------------------------------- */
+
+/* This file, if it is of the conversation and nobody holds it any more. */
+static bool restore_file(const char *path, const char *session, ebb_buf *out)
+{
+    ebb_buf whole = { 0 };
+    size_t n = strlen(session);
+    int fd = -1;
+    bool is_it = ebb_file_open(path, EBB_FILE_READ, &fd, NULL) == EBB_OK && !ebb_file_is_locked(fd) &&
+                 ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && whole.len > n &&
+                 memcmp(whole.data, session, n) == 0 && whole.data[n] == '\n';
+
+    ebb_file_close(fd);
+    if (is_it)
+        is_it = ebb_buf_add(out, whole.data + n + 1, whole.len - n - 1) && unlink(path) == 0;
+    ebb_buf_fini(&whole);
+    return is_it;
+}
+
+bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out)
+{
+    DIR *dir = opendir(state_dir);
+    const struct dirent *e;
+    ebb_buf path = { 0 };
+    bool is_there = ebb_buf_addf(&path, "%s/draft", state_dir) && restore_file(path.data, session, out);
+
+    while (dir && !is_there && (e = readdir(dir)) != NULL) {
+        if (strncmp(e->d_name, "draft-", 6) != 0)
+            continue;
+        ebb_buf_clear(&path);
+        is_there = ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name) && restore_file(path.data, session, out);
+    }
+    if (dir)
+        closedir(dir);
+    ebb_buf_fini(&path);
+    return is_there;
+}

@@ -1,0 +1,454 @@
+/* vi's modes, operators and commands (vi.h). */
+#include "edit/vi.h"
+
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/utf8.h"
+#include "edit/editor_impl.h"
+
+enum { COUNT_MAX = 9999 };
+
+/* -- Modes ------------------------------------------------------------------------------ */
+
+static unsigned effective_count(const ebb_vi *v)
+{
+    unsigned n = (v->count ? v->count : 1) * (v->op_count ? v->op_count : 1);
+
+    return n < COUNT_MAX ? n : COUNT_MAX;
+}
+
+void ebb_vi_settle(const ebb_vi *v, ebb_editor *e)
+{
+    if (v->is_normal && e->caret == ebb_editor_line_end(e, e->caret) && e->caret > ebb_editor_line_start(e, e->caret))
+        e->caret = ebb_editor_prev(e, e->caret);
+}
+
+static void clear_pending(ebb_vi *v)
+{
+    v->count = v->op_count = 0;
+    v->op = v->wait = 0;
+}
+
+/* A command is complete; if it was a change, `.` repeats it. */
+static void finish_vi_command(ebb_vi *v, ebb_editor *e)
+{
+    if (v->is_change && !v->is_replay && v->n_keys <= EBB_VI_KEYS) {
+        memcpy(v->change, v->keys, v->n_keys * sizeof *v->keys);
+        v->n_change = v->n_keys;
+    }
+    v->n_keys = 0;
+    v->is_change = false;
+    clear_pending(v);
+    if (v->is_normal)
+        ebb_editor_group(e, false);
+    ebb_vi_settle(v, e);
+}
+
+static void insert_mode(ebb_vi *v, unsigned n_times)
+{
+    v->is_normal = false;
+    v->is_change = true;
+    v->i_insert = v->n_keys;
+    v->n_inserts = n_times;
+    clear_pending(v);
+}
+
+/* What was typed stands there as often as the count said; one undo takes all of it back. */
+static void normal_mode(ebb_vi *v, ebb_editor *e)
+{
+    size_t end = v->n_keys;
+
+    for (unsigned i = 1; i < v->n_inserts && end <= EBB_VI_KEYS; i++)
+        for (size_t k = v->i_insert; k < end; k++)
+            ebb_editor_key(e, v->keys[k]);
+    v->n_inserts = 0;
+    v->is_normal = true;
+    if (e->caret > ebb_editor_line_start(e, e->caret))
+        e->caret = ebb_editor_prev(e, e->caret);
+    if (v->n_keys < EBB_VI_KEYS)
+        v->keys[v->n_keys++] = (ebb_key){ .code = EBB_KEY_ESC };
+    finish_vi_command(v, e);
+}
+
+void ebb_vi_reset(ebb_vi *v, ebb_editor *e)
+{
+    v->is_normal = v->is_change = false;
+    v->n_keys = v->i_insert = 0;
+    v->n_inserts = 0;
+    clear_pending(v);
+    ebb_editor_group(e, false);
+}
+
+void ebb_vi_set(ebb_vi *v, ebb_editor *e, bool is_on)
+{
+    ebb_vi_reset(v, e);
+    v->is_on = is_on;
+}
+
+/* -- Operators ---------------------------------------------------------------------------- */
+
+/* d, c or y over [from, to). */
+static void apply_operator(ebb_vi *v, ebb_editor *e, char op, size_t from, size_t to, bool is_linewise)
+{
+    unsigned n = 1;
+
+    v->is_linewise = is_linewise;
+    ebb_editor_copy(e, from, to);
+    if (op == 'y') {
+        e->caret = is_linewise ? e->caret : from;
+        return;
+    }
+    v->is_change = true;
+    ebb_editor_replace(e, from, to - from, "", 0);
+    e->caret = from;
+    if (op == 'c')
+        insert_mode(v, n);
+}
+
+/* `n` lines from the caret's, with the line end that goes with them. */
+static void apply_operator_to_lines(ebb_vi *v, ebb_editor *e, char op, unsigned n)
+{
+    size_t from = ebb_editor_line_start(e, e->caret), to = ebb_editor_line_end(e, e->caret);
+
+    for (; n > 1 && to < e->text.len; n--)
+        to = ebb_editor_line_end(e, to + 1);
+    v->is_linewise = true;
+    ebb_editor_copy(e, from, to);
+    if (op == 'y')
+        return;
+    v->is_change = true;
+    if (op == 'd' && to < e->text.len)
+        to++;
+    else if (op == 'd' && from > 0)
+        from--;
+    ebb_editor_replace(e, from, to - from, "", 0);
+    e->caret = op == 'd' ? ebb_vi_first_nonblank(e, from) : from;
+    if (op == 'c')
+        insert_mode(v, 1);
+}
+
+static void vi_move(ebb_vi *v, ebb_editor *e, const ebb_vi_motion *m)
+{
+    size_t to = e->caret, from = e->caret, step;
+    bool is_word = m->key == 'w' || m->key == 'W';
+    ebb_vi_find find = { v->find.kind, v->find.code, m->key == 'W' || m->key == 'B' || m->key == 'E' };
+
+    for (unsigned i = effective_count(v); i > 0; i--, to = step) {
+        step = m->go(e, to, find);
+        if (step == to)
+            break;
+    }
+    if (!v->op) {
+        e->caret = to;
+        return;
+    }
+    if (v->op == 'c' && is_word)
+        to = ebb_vi_change_end(e, from, effective_count(v), m->key == 'W');
+    else if (m->is_inclusive && to > from)
+        to = ebb_editor_next(e, to);
+    else if (m->is_inclusive && to == from && (m->key == 'e' || m->key == 'E'))
+        to = ebb_editor_next(e, to);
+    if (is_word && v->op != 'c' && to > ebb_editor_line_end(e, from) && effective_count(v) == 1)
+        to = ebb_editor_line_end(e, from);       /* dw on the last word leaves the line end */
+    if (to != from || v->op == 'c')
+        apply_operator(v, e, v->op, from < to ? from : to, from < to ? to : from, false);
+}
+
+/* -- Commands ------------------------------------------------------------------------------- */
+
+static size_t chars_on_line(const ebb_editor *e, unsigned n)
+{
+    size_t at = e->caret, end = ebb_editor_line_end(e, at);
+
+    while (n-- > 0 && at < end)
+        at = ebb_editor_next(e, at);
+    return at;
+}
+
+static void put_register(ebb_vi *v, ebb_editor *e, bool is_after)
+{
+    size_t end = ebb_editor_line_end(e, e->caret), at = e->caret;
+    const ebb_buf *cut = &e->ring[0];
+
+    if (e->n_ring == 0)
+        return;
+    v->is_change = true;
+    if (!v->is_linewise && is_after && at < end)
+        at = ebb_editor_next(e, at);
+    if (v->is_linewise)
+        at = is_after ? end : ebb_editor_line_start(e, at);
+    e->caret = at;
+    for (unsigned i = effective_count(v); i > 0; i--) {
+        if (v->is_linewise && is_after)
+            ebb_editor_insert(e, "\n", 1);
+        ebb_editor_paste(e, ebb_buf_text(cut), cut->len);
+        if (v->is_linewise && !is_after)
+            ebb_editor_insert(e, "\n", 1);
+    }
+    if (v->is_linewise)
+        e->caret = at + is_after;
+    else if (e->caret > 0)
+        e->caret = ebb_editor_prev(e, e->caret);
+}
+
+static void toggle_case_on(ebb_vi *v, ebb_editor *e)
+{
+    size_t from = e->caret, to = chars_on_line(e, effective_count(v));
+    ebb_buf out = { 0 };
+    uint32_t cp;
+    char bytes[4];
+
+    for (size_t at = from, used; at < to; at += used) {
+        used = ebb_utf8_decode(e->text.data + at, to - at, &cp);
+        uint32_t upper = (uint32_t)utf8proc_toupper((utf8proc_int32_t)cp);
+        cp = upper != cp ? upper : (uint32_t)utf8proc_tolower((utf8proc_int32_t)cp);
+        ebb_buf_add(&out, bytes, ebb_utf8_encode(cp, bytes));
+    }
+    if (!out.failed && to > from)
+        ebb_editor_replace(e, from, to - from, out.data, out.len);
+    v->is_change = true;
+    ebb_buf_fini(&out);
+}
+
+/* r: `n` characters become this one, if there are so many. */
+static void replace_with(ebb_vi *v, ebb_editor *e, uint32_t code)
+{
+    size_t from = e->caret, at = from, end = ebb_editor_line_end(e, from);
+    unsigned n = effective_count(v), i;
+    char bytes[4];
+    ebb_buf out = { 0 };
+
+    for (i = 0; i < n && at < end; i++) {
+        at = ebb_editor_next(e, at);
+        ebb_buf_add(&out, bytes, ebb_utf8_encode(code, bytes));
+    }
+    if (i == n && !out.failed) {
+        ebb_editor_replace(e, from, at - from, out.data, out.len);
+        e->caret = ebb_editor_prev(e, e->caret);
+        v->is_change = true;
+    }
+    ebb_buf_fini(&out);
+}
+
+static void open_line(ebb_vi *v, ebb_editor *e, bool is_below)
+{
+    e->caret = is_below ? ebb_editor_line_end(e, e->caret) : ebb_editor_line_start(e, e->caret);
+    ebb_editor_insert(e, "\n", 1);
+    e->caret -= !is_below;
+    insert_mode(v, 1);
+}
+
+static void join_lines(ebb_vi *v, ebb_editor *e)
+{
+    size_t end = ebb_editor_line_end(e, e->caret), to = end + 1;
+
+    if (end == e->text.len)
+        return;
+    while (to < e->text.len && strchr(" \t", e->text.data[to]))
+        to++;
+    ebb_editor_replace(e, end, to - end, " ", 1);
+    e->caret = end;
+    v->is_change = true;
+}
+
+/* Keys that are an operator with its motion: x is dl. */
+static const struct { char key, op, motion; } shorts[] = {
+    { 'x', 'd', 'l' }, { 'X', 'd', 'h' }, { 'D', 'd', '$' }, { 'C', 'c', '$' }, { 's', 'c', 'l' },
+};
+
+static bool short_command(ebb_vi *v, ebb_editor *e, uint32_t code)
+{
+    for (size_t i = 0; i < sizeof shorts / sizeof *shorts; i++)
+        if ((uint32_t)shorts[i].key == code) {
+            v->op = shorts[i].op;
+            vi_move(v, e, ebb_vi_motion_of((uint32_t)shorts[i].motion));
+            return true;
+        }
+    return false;
+}
+
+static void replay_change(ebb_vi *v, ebb_editor *e)
+{
+    v->n_keys = 0;
+    clear_pending(v);
+    v->is_replay = true;
+    for (size_t i = 0; i < v->n_change; i++)
+        if (ebb_vi_key(v, e, v->change[i]) == EBB_VI_PASS)
+            ebb_editor_key(e, v->change[i]);
+    v->is_replay = false;
+    if (v->is_normal)
+        finish_vi_command(v, e);
+}
+
+static ebb_vi_act vi_vertical(ebb_vi *v, ebb_editor *e, int direction)
+{
+    bool moved = ebb_editor_vertical_key(e, direction);
+
+    finish_vi_command(v, e);
+    return moved ? EBB_VI_DONE : direction < 0 ? EBB_VI_BACK : EBB_VI_FORWARD;
+}
+
+static ebb_vi_act vi_command(ebb_vi *v, ebb_editor *e, uint32_t code)
+{
+    unsigned n = effective_count(v);
+
+    switch (code) {
+    case 'i': insert_mode(v, n); return EBB_VI_DONE;
+    case 'a': e->caret = chars_on_line(e, 1); insert_mode(v, n); return EBB_VI_DONE;
+    case 'I': e->caret = ebb_vi_first_nonblank(e, e->caret); insert_mode(v, n); return EBB_VI_DONE;
+    case 'A': e->caret = ebb_editor_line_end(e, e->caret); insert_mode(v, n); return EBB_VI_DONE;
+    case 'o': case 'O': open_line(v, e, code == 'o'); return EBB_VI_DONE;
+    case 'S': apply_operator_to_lines(v, e, 'c', n); break;
+    case 'Y': apply_operator_to_lines(v, e, 'y', n); break;
+    case 'p': case 'P': put_register(v, e, code == 'p'); break;
+    case '~': toggle_case_on(v, e); break;
+    case 'J': join_lines(v, e); break;
+    case 'u':
+        while (n-- > 0 && ebb_editor_undo(e))
+            ;
+        break;
+    case 'j': case EBB_KEY_DOWN: case '+': return vi_vertical(v, e, 1);
+    case 'k': case EBB_KEY_UP: case '-': return vi_vertical(v, e, -1);
+    case 'G': e->caret = e->text.len; break;
+    case '/': case '?': finish_vi_command(v, e); return EBB_VI_SEARCH;
+    case 'n': finish_vi_command(v, e); return EBB_VI_OLDER;
+    case 'N': finish_vi_command(v, e); return EBB_VI_NEWER;
+    case '.': replay_change(v, e); return EBB_VI_DONE;
+    default: short_command(v, e, code);
+    }
+    if (v->is_normal)
+        finish_vi_command(v, e);
+    return EBB_VI_DONE;
+}
+
+/* -- Keys -------------------------------------------------------------------------------------- */
+
+static bool is_operator(uint32_t code)
+{
+    return code == 'd' || code == 'c' || code == 'y';
+}
+
+static ebb_vi_act after_move(ebb_vi *v, ebb_editor *e)
+{
+    if (v->is_normal)
+        finish_vi_command(v, e);
+    return EBB_VI_DONE;
+}
+
+static ebb_vi_act awaited_character(ebb_vi *v, ebb_editor *e, ebb_key key)
+{
+    char wait = v->wait;
+
+    v->wait = 0;
+    if (key.mods || key.code >= EBB_KEY_UP) {
+        finish_vi_command(v, e);
+    } else if (wait == 'r') {
+        replace_with(v, e, key.code);
+        finish_vi_command(v, e);
+    } else {
+        v->find = (ebb_vi_find){ .kind = wait, .code = key.code };
+        vi_move(v, e, ebb_vi_motion_of((uint32_t)wait));
+        return after_move(v, e);
+    }
+    return EBB_VI_DONE;
+}
+
+static ebb_vi_act operator_key(ebb_vi *v, ebb_editor *e, uint32_t code)
+{
+    if (v->op == 0) {
+        v->op = (char)code;
+        v->op_count = v->count;
+        v->count = 0;
+        return EBB_VI_DONE;
+    }
+    if ((char)code == v->op)
+        apply_operator_to_lines(v, e, v->op, effective_count(v));
+    return after_move(v, e);
+}
+
+static ebb_vi_act normal_key(ebb_vi *v, ebb_editor *e, ebb_key key)
+{
+    uint32_t code = key.code;
+    const ebb_vi_motion *m;
+
+    if (key.mods == EBB_MOD_CTRL && code == 'r') {
+        ebb_editor_redo(e);
+        finish_vi_command(v, e);
+        return EBB_VI_DONE;
+    }
+    if (v->wait)
+        return awaited_character(v, e, key);
+    if (key.mods & ~EBB_MOD_SHIFT) {
+        finish_vi_command(v, e);
+        return EBB_VI_PASS;
+    }
+    if (code >= (v->count ? '0' : '1') && code <= '9') {
+        v->count = v->count < COUNT_MAX ? v->count * 10 + (code - '0') : v->count;
+        return EBB_VI_DONE;
+    }
+    if (code < 128 && strchr("rfFtT", (int)code) && !(v->op && code == 'r')) {
+        v->wait = (char)code;
+        return EBB_VI_DONE;
+    }
+    m = code == ';' || code == ',' ? ebb_vi_motion_find(v->find.kind, code == ',') : ebb_vi_motion_of(code);
+    if (m) {
+        vi_move(v, e, m);
+        return after_move(v, e);
+    }
+    if (is_operator(code))
+        return operator_key(v, e, code);
+    if (v->op) {                                 /* an operator without motion */
+        finish_vi_command(v, e);
+        return EBB_VI_DONE;
+    }
+    return vi_command(v, e, code);
+}
+
+static bool is_callers(ebb_key key)
+{
+    return key.code == EBB_KEY_ENTER || key.code == EBB_KEY_TAB || (key.code >= EBB_KEY_PGUP && key.code <= EBB_KEY_INSERT) ||
+           key.code >= EBB_KEY_F1;
+}
+
+ebb_vi_act ebb_vi_key(ebb_vi *v, ebb_editor *e, ebb_key key)
+{
+    bool is_escape = key.code == EBB_KEY_ESC && key.mods == 0;
+
+    if (!v->is_on || is_callers(key))
+        return EBB_VI_PASS;
+    if (v->is_normal && is_escape && !v->op && !v->count && !v->wait)
+        return EBB_VI_PASS;
+    if (v->is_normal && is_escape) {
+        v->is_change = false;
+        finish_vi_command(v, e);
+        return EBB_VI_DONE;
+    }
+    if (!v->is_normal && is_escape) {
+        normal_mode(v, e);
+        return EBB_VI_DONE;
+    }
+    if (!v->is_normal && key.mods == EBB_MOD_ALT && key.code < EBB_KEY_UP) {
+        normal_mode(v, e);                       /* Esc and a key came in one piece */
+        key.mods = 0;
+    }
+    if (v->n_keys < EBB_VI_KEYS)
+        v->keys[v->n_keys] = key;
+    v->n_keys += v->n_keys <= EBB_VI_KEYS;
+    if (!v->is_normal)
+        return EBB_VI_PASS;
+    ebb_editor_group(e, true);
+    return normal_key(v, e, key);
+}
+
+void ebb_vi_pending(const ebb_vi *v, ebb_buf *out)
+{
+    if (v->op_count)
+        ebb_buf_addf(out, "%u", v->op_count);
+    if (v->op)
+        ebb_buf_addc(out, v->op);
+    if (v->count)
+        ebb_buf_addf(out, "%u", v->count);
+    if (v->wait)
+        ebb_buf_addc(out, v->wait);
+}

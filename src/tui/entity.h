@@ -1,9 +1,0 @@
-/* tui/entity.h - &amp; &#65; &#x41; and the names that are met. */
-#ifndef EBB_TUI_ENTITY_H
-#define EBB_TUI_ENTITY_H
-#include <stddef.h>
-
-/* The entity s[0..n) ("&...;") as UTF-8 in out[0..8); 0: its name is not known.  Unfiltered. */
-size_t ebb_entity_decode(const char *s, size_t n, char *out);
-
-#endif

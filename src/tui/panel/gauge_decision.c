@@ -1,0 +1,23 @@
+/* The last thing that was decided about memory, in the engine's words. */
+#include "panel/panel.h"
+
+#include <string.h>
+
+#include "text/wrap.h"
+
+static void draw_decision_gauge(ebb_canvas *c, const ebb_figures *f)
+{
+    ebb_wrap w = { .ascii = !c->term->utf8, .md = { .base = EBB_FACE_DIM } };
+
+    if (f->stats.decision[0] == '\0')
+        return;
+    ebb_wrap_text(&w, f->stats.decision, strnlen(f->stats.decision, sizeof f->stats.decision), true);
+    ebb_wrap_rows(&w, c->limit - c->col);
+    for (size_t i = 0; i < w.n_rows && c->row < c->end; i++)
+        ebb_term_put(c->term, c->row++, c->col, c->limit, w.visible.data + w.rows[i].start,
+                     w.rows[i].end - w.rows[i].start, EBB_FACE_DIM);
+    ebb_wrap_fini(&w);
+    ebb_canvas_gap(c);
+}
+
+const ebb_gauge ebb_gauge_decision = { "decision", draw_decision_gauge, NULL };

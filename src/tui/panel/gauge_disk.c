@@ -1,0 +1,33 @@
+/* Weights read from disk, while they are. */
+#include "panel/panel.h"
+
+static void draw_disk_gauge(ebb_canvas *c, const ebb_figures *f)
+{
+    const ebb_stats *s = &f->stats;
+    ebb_buf value = { 0 };
+
+    if (s->disk_bytes_s < 1)
+        return;
+    ebb_buf_addf(&value, "%.2f GB/s", s->disk_bytes_s / 1e9);
+    ebb_canvas_line(c, "disk", ebb_buf_text(&value));
+    ebb_buf_clear(&value);
+    ebb_buf_addf(&value, "%.0f%% of the time", s->stall_share * 100);
+    ebb_canvas_line(c, "  waited for", ebb_buf_text(&value));
+    if (s->experts_selected > 0) {
+        ebb_buf_clear(&value);
+        ebb_buf_addf(&value, "%.0f%% in memory", 100 * (double)s->experts_resident / (double)s->experts_selected);
+        ebb_canvas_line(c, "  experts", ebb_buf_text(&value));
+    }
+    ebb_buf_fini(&value);
+    ebb_canvas_gap(c);
+}
+
+static void add_disk_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
+{
+    (void)ascii;
+    if (f->stats.disk_bytes_s < 1)
+        return;
+    ebb_buf_addf(out, "disk %.2f GB/s", f->stats.disk_bytes_s / 1e9);
+}
+
+const ebb_gauge ebb_gauge_disk = { "disk", draw_disk_gauge, add_disk_brief };

@@ -1,0 +1,55 @@
+/* Where the memory is: our own pages and the file's apart, the KV pool, the budget. */
+#include "panel/panel.h"
+
+#include "text/humanize.h"
+
+static void draw_memory_row(ebb_canvas *c, const char *label, uint64_t bytes)
+{
+    ebb_buf value = { 0 };
+
+    ebb_humanize_bytes(&value, bytes);
+    ebb_canvas_line(c, label, ebb_buf_text(&value));
+    ebb_buf_fini(&value);
+}
+
+static void draw_memory_gauge(ebb_canvas *c, const ebb_figures *f)
+{
+    const ebb_stats *s = &f->stats;
+    double share = s->budget_bytes ? (double)(s->rss_anon_bytes + s->rss_file_bytes) / (double)s->budget_bytes : 0;
+    ebb_buf value = { 0 };
+
+    if (s->rss_anon_bytes + s->rss_file_bytes == 0)
+        return;
+    draw_memory_row(c, "memory, own", s->rss_anon_bytes);
+    draw_memory_row(c, "  mapped file", s->rss_file_bytes);
+    if (s->budget_bytes > 0) {
+        draw_memory_row(c, "  budget", s->budget_bytes);
+        ebb_canvas_bar(c, share, share > 0.95 ? EBB_FACE_METER_HIGH : EBB_FACE_METER);
+    }
+    if (s->draft_bytes > 0)
+        draw_memory_row(c, "draft model", s->draft_bytes);
+    if (s->kv_bytes > 0) {
+        ebb_humanize_bytes(&value, s->n_ctx ? s->kv_bytes * s->n_ctx_used / s->n_ctx : 0);
+        ebb_buf_addc(&value, '/');
+        ebb_humanize_bytes(&value, s->kv_bytes);
+        ebb_canvas_line(c, "KV", ebb_buf_text(&value));
+        ebb_canvas_line(c, "  kept as", s->kv_type);
+    }
+    ebb_buf_fini(&value);
+    ebb_canvas_gap(c);
+}
+
+static void add_memory_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
+{
+    const ebb_stats *s = &f->stats;
+
+    (void)ascii;
+    if (s->rss_anon_bytes + s->rss_file_bytes == 0)
+        return;
+    ebb_buf_adds(out, "own ");
+    ebb_humanize_bytes(out, s->rss_anon_bytes);
+    ebb_buf_adds(out, " file ");
+    ebb_humanize_bytes(out, s->rss_file_bytes);
+}
+
+const ebb_gauge ebb_gauge_memory = { "memory", draw_memory_gauge, add_memory_brief };

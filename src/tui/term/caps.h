@@ -1,0 +1,23 @@
+/* tui/term/caps.h - what terminfo says of the process's terminal.
+ *
+ * caps.c and term_curses.c are the only files that include curses. */
+#ifndef EBB_TUI_CAPS_H
+#define EBB_TUI_CAPS_H
+#include <stdbool.h>
+
+#include "base/buf.h"
+
+/* Read the entry of $TERM; newterm() does so, too.  False: there is none. */
+bool ebb_caps_open(void);
+const char *ebb_caps_name(void);
+
+/* A string capability, "" if there is none. */
+const char *ebb_cap(const char *name);
+bool ebb_cap_flag(const char *name);
+int  ebb_cap_number(const char *name);           /* -1: none */
+/* Append a capability, with its parameter if it has one, without the delays ($<5>) that
+ * terminals of another age wanted. */
+void ebb_cap_add(ebb_buf *out, const char *name);
+void ebb_cap_add_n(ebb_buf *out, const char *name, int n);
+
+#endif

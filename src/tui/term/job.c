@@ -1,0 +1,191 @@
+/* A program in the foreground (job.h). */
+#include "term/job.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "term/signals.h"
+#include "term/tty.h"
+
+enum { END_LOOKS = 200, END_LOOK_NS = 10 * 1000 * 1000 };
+
+extern char **environ;
+
+/* -- The terminal --------------------------------------------------------------------------- */
+
+/* To a process that is not in the foreground the kernel sends SIGTTOU here.  Giving the terminal away, that is what a
+ * shell expects (bg: the job stops again); taking it back, we may. */
+static void take_terminal(void)
+{
+    sigset_t ttou, was;
+
+    sigemptyset(&ttou);
+    sigaddset(&ttou, SIGTTOU);
+    pthread_sigmask(SIG_BLOCK, &ttou, &was);
+    tcsetpgrp(STDIN_FILENO, getpgrp());
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
+}
+
+/* It has the terminal, or what it gave it to is gone.  Else a shell has. */
+static bool may_take_terminal(const ebb_job *j)
+{
+    pid_t holder = tcgetpgrp(STDIN_FILENO);
+
+    return j->has_terminal && holder > 0 && (holder == j->pid || (kill(-holder, 0) != 0 && errno == ESRCH));
+}
+
+static bool holds_terminal(const ebb_job *j)
+{
+    return j->has_terminal && tcgetpgrp(STDIN_FILENO) == j->pid;
+}
+
+static bool give_terminal(ebb_job *j)
+{
+    if (!j->has_terminal || holds_terminal(j))
+        return true;
+    if (j->has_modes)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &j->modes);
+    j->has_modes = false;
+    return tcsetpgrp(STDIN_FILENO, j->pid) == 0;
+}
+
+static void signal_job(const ebb_job *j, int number)
+{
+    kill(j->has_terminal ? -j->pid : j->pid, number);
+}
+
+static void put_in_foreground(ebb_job *j)
+{
+    if (!give_terminal(j))
+        signal_job(j, SIGHUP);                   /* it would wait for it for ever */
+    signal_job(j, SIGCONT);
+}
+
+/* -- Running --------------------------------------------------------------------------------- */
+
+/* The shell would be between us and a program that stops itself alone: a plain command takes its place. */
+static bool add_command(ebb_buf *out, const char *command)
+{
+    bool is_plain = !command[strcspn(command, "|&;<>()$`\\\"'*?[]{}#~=%!\n")];
+
+    return ebb_buf_addf(out, "%s%s \"$1\"", is_plain ? "exec " : "", command);
+}
+
+/* The keys' signals are its own, as if it stood alone. */
+static int spawn_group(ebb_job *j, char *const argv[])
+{
+    static const int usual[] = { SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE };
+    posix_spawnattr_t attr;
+    sigset_t defaults;
+    int failed;
+
+    sigemptyset(&defaults);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        sigaddset(&defaults, usual[i]);
+    failed = posix_spawnattr_init(&attr);
+    if (failed)
+        return failed;
+    posix_spawnattr_setsigdefault(&attr, &defaults);
+    posix_spawnattr_setpgroup(&attr, 0);
+    posix_spawnattr_setflags(&attr, (short)(POSIX_SPAWN_SETSIGDEF | (j->has_terminal ? POSIX_SPAWN_SETPGROUP : 0)));
+    failed = posix_spawnp(&j->pid, argv[0], NULL, &attr, argv, environ);
+    posix_spawnattr_destroy(&attr);
+    return failed;
+}
+
+ebb_status ebb_job_start(ebb_job *j, const char *command, const char *path, ebb_error *err)
+{
+    char shell[] = "sh", flag[] = "-c";
+    ebb_buf line = { 0 }, file = { 0 };
+    int failed;
+
+    *j = (ebb_job){ .has_terminal = tcgetpgrp(STDIN_FILENO) == getpgrp() };
+    if (!add_command(&line, command) || !ebb_buf_adds(&file, path)) {
+        ebb_buf_fini(&line);
+        ebb_buf_fini(&file);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the command");
+    }
+    failed = spawn_group(j, (char *[]){ shell, flag, line.data, shell, file.data, NULL });
+    ebb_buf_fini(&line);
+    ebb_buf_fini(&file);
+    if (failed) {
+        j->pid = 0;
+        return EBB_FAIL(err, EBB_IO, "sh cannot be run: %s", strerror(failed));
+    }
+    put_in_foreground(j);                        /* it may have asked for the terminal before it got it */
+    return EBB_OK;
+}
+
+void ebb_job_stop(ebb_job *j)
+{
+    signal_job(j, SIGTSTP);
+}
+
+void ebb_job_continue(ebb_job *j)
+{
+    if (!holds_terminal(j))
+        put_in_foreground(j);
+}
+
+/* -- Looking ------------------------------------------------------------------------------------ */
+
+/* Without a shell that could continue us, ebb_signals_stop returns at once. */
+static void stop_with(ebb_job *j)
+{
+    if (may_take_terminal(j)) {
+        j->has_modes = tcgetattr(STDIN_FILENO, &j->modes) == 0;
+        take_terminal();
+        ebb_tty_cooked();
+    }
+    ebb_signals_stop();
+}
+
+static bool job_ended(ebb_job *j, int status)
+{
+    if (may_take_terminal(j))
+        take_terminal();
+    j->status = status;
+    j->pid = 0;
+    return true;
+}
+
+bool ebb_job_has_ended(ebb_job *j)
+{
+    int status;
+    pid_t got;
+
+    while ((got = waitpid(j->pid, &status, WNOHANG | WUNTRACED)) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return job_ended(j, -1);             /* somebody else took its status */
+        if (!WIFSTOPPED(status))
+            return job_ended(j, status);
+        if (WSTOPSIG(status) != SIGTTIN && WSTOPSIG(status) != SIGTTOU)  /* those only want the terminal */
+            stop_with(j);
+        put_in_foreground(j);
+    }
+    return false;
+}
+
+void ebb_job_end(ebb_job *j)
+{
+    struct timespec look = { .tv_nsec = END_LOOK_NS };
+
+    signal_job(j, SIGHUP);
+    signal_job(j, SIGCONT);
+    for (int i = 0; i < END_LOOKS; i++) {
+        pid_t got = waitpid(j->pid, &j->status, WNOHANG);
+        if (got != 0 && !(got < 0 && errno == EINTR))
+            break;
+        nanosleep(&look, NULL);
+    }
+    job_ended(j, j->status);
+}

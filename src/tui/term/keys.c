@@ -1,0 +1,314 @@
+/* Terminal bytes to keys (keys.h).  Sequences of xterm and its kin, rxvt, the
+ * Linux console, tmux and screen; with xterm's modifiers, modifyOtherKeys and
+ * kitty's CSI u.  What is not known is swallowed, never shown as text. */
+#include "term/keys.h"
+
+#include <string.h>
+
+#include "base/utf8.h"
+
+enum { PASTE_MAX = 64 << 20, SEQUENCE_MAX = 256 };
+
+static const char paste_end[] = "\033[201~";
+
+void ebb_keys_fini(ebb_keys *k)
+{
+    ebb_buf_fini(&k->in);
+    ebb_buf_fini(&k->paste);
+    memset(k, 0, sizeof *k);
+}
+
+void ebb_keys_feed(ebb_keys *k, const char *bytes, size_t n)
+{
+    ebb_buf_remove(&k->in, 0, k->at);
+    k->at = 0;
+    ebb_buf_add(&k->in, bytes, n);
+}
+
+static void set_key(ebb_input *out, uint32_t code, unsigned mods)
+{
+    out->kind = EBB_INPUT_KEY;
+    out->key.code = code;
+    out->key.mods = (uint8_t)mods;
+}
+
+/* A character that arrived alone, as a key. */
+static void set_char(ebb_input *out, uint32_t cp, unsigned mods)
+{
+    if (cp == '\r')
+        set_key(out, EBB_KEY_ENTER, mods);
+    else if (cp == '\t')
+        set_key(out, EBB_KEY_TAB, mods);
+    else if (cp == 0x1B)
+        set_key(out, EBB_KEY_ESC, mods);
+    else if (cp == 0x7F || cp == 0x08)
+        set_key(out, EBB_KEY_BACKSPACE, mods);
+    else if (cp == 0)
+        set_key(out, ' ', mods | EBB_MOD_CTRL);
+    else if (cp < 0x1B)
+        set_key(out, cp + 'a' - 1, mods | EBB_MOD_CTRL);
+    else if (cp < 0x20)
+        set_key(out, cp + '@', mods | EBB_MOD_CTRL);
+    else
+        set_key(out, cp, mods);
+}
+
+/* xterm's modifier parameter: 1 + bits of Shift, Alt, Ctrl. */
+static unsigned mods_of(int param)
+{
+    unsigned bits = param > 0 ? (unsigned)(param - 1) : 0;
+
+    return (bits & 1 ? EBB_MOD_SHIFT : 0u) | (bits & 2 ? EBB_MOD_ALT : 0u) | (bits & 4 ? EBB_MOD_CTRL : 0u);
+}
+
+static uint32_t code_of_letter(char final)
+{
+    switch (final) {
+    case 'A': return EBB_KEY_UP;
+    case 'B': return EBB_KEY_DOWN;
+    case 'C': return EBB_KEY_RIGHT;
+    case 'D': return EBB_KEY_LEFT;
+    case 'H': return EBB_KEY_HOME;
+    case 'F': return EBB_KEY_END;
+    case 'M': return EBB_KEY_ENTER;
+    case 'Z': return EBB_KEY_TAB;
+    case 'P': case 'Q': case 'R': case 'S': return EBB_KEY_F1 + (uint32_t)(final - 'P');
+    default: return 0;
+    }
+}
+
+static uint32_t code_of_tilde(int n)
+{
+    static const uint32_t low[] = { 0, EBB_KEY_HOME, EBB_KEY_INSERT, EBB_KEY_DELETE, EBB_KEY_END,
+                                    EBB_KEY_PGUP, EBB_KEY_PGDN, EBB_KEY_HOME, EBB_KEY_END };
+    static const uint8_t function[] = { 1, 2, 3, 4, 5, 0, 6, 7, 8, 9, 10, 0, 11, 12 };
+
+    if (n >= 0 && n < (int)(sizeof low / sizeof *low))
+        return low[n];
+    if (n >= 11 && n <= 24 && function[n - 11])
+        return EBB_KEY_F1 + function[n - 11] - 1u;
+    return 0;
+}
+
+/* A key given by its Unicode value (CSI u, modifyOtherKeys). */
+static void set_unicode(ebb_input *out, int cp, unsigned mods)
+{
+    if (cp > 0 && cp <= 0x10FFFF)
+        set_char(out, (uint32_t)cp, mods);
+}
+
+/* ESC [ parameters final, complete at p[0..n).  Sets nothing if it is unknown. */
+static void read_csi(ebb_keys *k, const char *p, size_t n, unsigned alt, ebb_input *out)
+{
+    int param[4] = { 0 };
+    size_t n_params = 0;
+    bool is_private = n > 3 && (p[2] == '<' || p[2] == '?' || p[2] == '>' || p[2] == '=');
+    char final = p[n - 1];
+    uint32_t code;
+
+    for (size_t i = 2; i < n - 1; i++) {
+        if (p[i] == ';')
+            n_params += n_params < 3;
+        else if (p[i] >= '0' && p[i] <= '9' && param[n_params] < 100000000)
+            param[n_params] = param[n_params] * 10 + (p[i] - '0');
+    }
+    if (is_private)
+        return;
+    if (final == '~' && param[0] == 200) {
+        k->in_paste = true;
+        ebb_buf_clear(&k->paste);
+    } else if (final == '~' && param[0] == 27) {
+        set_unicode(out, param[2], mods_of(param[1]) | alt);
+    } else if (final == 'u') {
+        set_unicode(out, param[0], mods_of(param[1]) | alt);
+    } else {
+        code = final == '~' ? code_of_tilde(param[0]) : code_of_letter(final);
+        if (code)
+            set_key(out, code, mods_of(param[1]) | alt | (final == 'Z' ? EBB_MOD_SHIFT : 0u));
+    }
+}
+
+/* Length of the CSI sequence at p, 0 if its end has not come. */
+static size_t csi_length(const char *p, size_t n)
+{
+    if (n > 2 && p[2] == '[')
+        return n > 3 ? 4 : 0;                    /* Linux console: F1 is ESC [ [ A */
+    if (n > 2 && p[2] == 'M')
+        return n >= 6 ? 6 : 0;                   /* old mouse report: three bytes follow */
+    for (size_t i = 2; i < n; i++) {
+        if (p[i] >= 0x40 && p[i] <= 0x7E)
+            return i + 1;
+        if ((unsigned char)p[i] < 0x20 || (unsigned char)p[i] > 0x7E || i > SEQUENCE_MAX)
+            return i;                            /* broken: give up in front of it */
+    }
+    return 0;
+}
+
+/* ESC ] or ESC P ...: an answer of the terminal, up to BEL or ST. */
+static size_t string_length(const char *p, size_t n)
+{
+    for (size_t i = 2; i < n; i++)
+        if (p[i] == '\a' || (p[i] == '\\' && p[i - 1] == '\033'))
+            return i + 1;
+        else if (i > SEQUENCE_MAX)
+            return i;
+    return 0;
+}
+
+/* One escape sequence at p; the bytes used, 0: more are needed. */
+static size_t read_escape(ebb_keys *k, const char *p, size_t n, unsigned alt, ebb_input *out)
+{
+    size_t len;
+    uint32_t cp;
+
+    if (n < 2)
+        return 0;
+    switch (p[1]) {
+    case '[':
+        if ((len = csi_length(p, n)) == 0)
+            return 0;
+        if (p[2] == '[')
+            set_key(out, EBB_KEY_F1 + (uint32_t)(p[3] - 'A') % 5, alt);
+        else if (p[2] != 'M')
+            read_csi(k, p, len, alt, out);
+        return len;
+    case 'O':
+        if (n < 3)
+            return 0;
+        if (code_of_letter(p[2]))
+            set_key(out, code_of_letter(p[2]), alt);
+        return 3;
+    case ']': case 'P': case '_': case '^':
+        return string_length(p, n);
+    case '\033':
+        if (n >= 3 && (p[2] == '[' || p[2] == 'O')) {
+            len = read_escape(k, p + 1, n - 1, EBB_MOD_ALT, out);
+            return len ? len + 1 : 0;
+        }
+        set_key(out, EBB_KEY_ESC, alt);
+        return 1;
+    default:
+        len = ebb_utf8_decode(p + 1, n - 1, &cp);
+        if (len)
+            set_char(out, cp, EBB_MOD_ALT);
+        return len ? len + 1 : 0;
+    }
+}
+
+/* Moves bytes of a paste; true when its end is there. */
+static bool read_paste(ebb_keys *k, ebb_input *out)
+{
+    const char *p = k->in.data + k->at;
+    size_t n = k->in.len - k->at, keep = 0, len;
+    const char *end = memmem(p, n, paste_end, sizeof paste_end - 1);
+
+    len = end ? (size_t)(end - p) : n;
+    if (!end) {                                  /* the end mark may be cut in two */
+        for (keep = n < 5 ? n : 5; keep > 0; keep--)
+            if (memcmp(p + n - keep, paste_end, keep) == 0)
+                break;
+        len = n - keep;
+    }
+    if (!ebb_buf_reserve(&k->paste, len))
+        len = 0;
+    for (size_t i = 0; i < len && k->paste.len < PASTE_MAX; i++) {
+        bool after_cr = k->paste.len > 0 && k->paste.data[k->paste.len - 1] == '\r';
+        if (after_cr)
+            k->paste.data[k->paste.len - 1] = '\n';
+        if (!(after_cr && p[i] == '\n'))
+            ebb_buf_addc(&k->paste, p[i]);
+    }
+    k->at += end ? (size_t)(end - p) + sizeof paste_end - 1 : n - keep;
+    if (!end)
+        return false;
+    if (k->paste.len > 0 && k->paste.data[k->paste.len - 1] == '\r')
+        k->paste.data[k->paste.len - 1] = '\n';
+    k->in_paste = false;
+    out->kind = EBB_INPUT_PASTE;
+    out->text = ebb_buf_text(&k->paste);
+    out->n = k->paste.len;
+    return true;
+}
+
+enum { WHEEL_MIN = 3, ARROW_BYTES = 3 };
+
+static bool is_arrow(const char *p, size_t n)
+{
+    return n >= ARROW_BYTES && p[0] == '\033' && (p[1] == '[' || p[1] == 'O') && (p[2] == 'A' || p[2] == 'B');
+}
+
+/* The same arrow so many times in a row. */
+static size_t count_arrows(const char *p, size_t n)
+{
+    size_t count = 0;
+
+    while (is_arrow(p + count * ARROW_BYTES, n - count * ARROW_BYTES) && memcmp(p, p + count * ARROW_BYTES, ARROW_BYTES) == 0)
+        count++;
+    return count;
+}
+
+static bool read_wheel(ebb_keys *k, const char *p, size_t n, ebb_input *out)
+{
+    if (k->n_wheel == 0) {
+        size_t count = count_arrows(p, n);
+        k->n_wheel = count >= WHEEL_MIN ? count : 0;
+    }
+    if (k->n_wheel == 0)
+        return false;
+    k->n_wheel--;
+    out->kind = EBB_INPUT_KEY;
+    out->key = (ebb_key){ p[2] == 'A' ? EBB_KEY_PGUP : EBB_KEY_PGDN, EBB_MOD_SHIFT };
+    return true;
+}
+
+bool ebb_keys_next(ebb_keys *k, ebb_input *out)
+{
+    memset(out, 0, sizeof *out);
+    while (k->at < k->in.len) {
+        const char *p = k->in.data + k->at;
+        size_t n = k->in.len - k->at, used;
+        uint32_t cp;
+
+        if (k->in_paste) {
+            if (read_paste(k, out))
+                return true;
+            if (k->in_paste)
+                return false;
+            continue;
+        }
+        if (*p == '\033' && read_wheel(k, p, n, out))
+            used = ARROW_BYTES;
+        else if (*p == '\033')
+            used = read_escape(k, p, n, 0, out);
+        else if ((used = ebb_utf8_decode(p, n, &cp)) > 0)
+            set_char(out, cp, 0);
+        if (used == 0)
+            return false;
+        k->at += used;
+        if (out->kind != EBB_INPUT_NONE)
+            return true;
+    }
+    return false;
+}
+
+bool ebb_keys_is_waiting(const ebb_keys *k)
+{
+    return k->at < k->in.len && !k->in_paste;
+}
+
+bool ebb_keys_flush(ebb_keys *k, ebb_input *out)
+{
+    memset(out, 0, sizeof *out);
+    if (!ebb_keys_is_waiting(k))
+        return false;
+    const char *p = k->in.data + k->at;
+    size_t n = k->in.len - k->at;
+    if (*p == '\033' && n == 1)
+        set_key(out, EBB_KEY_ESC, 0);
+    else if (*p == '\033' && n == 2)
+        set_char(out, (unsigned char)p[1], EBB_MOD_ALT);
+    else
+        set_key(out, EBB_UTF8_BAD, 0);
+    k->at = k->in.len;
+    return out->key.code != EBB_UTF8_BAD;
+}

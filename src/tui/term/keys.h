@@ -1,0 +1,77 @@
+/* tui/term/keys.h - bytes of a terminal to keys, pastes and nothing else.
+ *
+ * The decoder is fed what one read gave.  A lone ESC at the end of a read is
+ * ambiguous (the key, or the beginning of a sequence that the link cut): it waits for
+ * EBB_KEYS_WAIT_MS, then ebb_keys_flush makes it a key.  ESC and a character in
+ * one read is Alt and that character.
+ *
+ * On their second screen many terminals send the wheel as arrows, three or more in one piece, which no
+ * hand types: Up and Down of such a run become PgUp and PgDn with Shift, which move by one row. */
+#ifndef EBB_TUI_KEYS_H
+#define EBB_TUI_KEYS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define EBB_KEYS_WAIT_MS 40
+
+enum { EBB_MOD_ALT = 1, EBB_MOD_CTRL = 2, EBB_MOD_SHIFT = 4 };
+
+/* Beyond Unicode: keys that are no characters. */
+enum {
+    EBB_KEY_UP = 0x110000, EBB_KEY_DOWN, EBB_KEY_LEFT, EBB_KEY_RIGHT,
+    EBB_KEY_HOME, EBB_KEY_END, EBB_KEY_PGUP, EBB_KEY_PGDN,
+    EBB_KEY_INSERT, EBB_KEY_DELETE, EBB_KEY_BACKSPACE,
+    EBB_KEY_TAB, EBB_KEY_ENTER, EBB_KEY_ESC,
+    EBB_KEY_F1, EBB_KEY_F12 = EBB_KEY_F1 + 11,
+};
+
+/* code: a Unicode scalar value or EBB_KEY_*.  Ctrl-A is 'a' with CTRL, Ctrl-J
+ * 'j' with CTRL; Enter, Tab, Esc and Backspace have codes of their own. */
+typedef struct ebb_key {
+    uint32_t code;
+    uint8_t  mods;
+} ebb_key;
+
+typedef enum ebb_input_kind {
+    EBB_INPUT_NONE,
+    EBB_INPUT_KEY,
+    EBB_INPUT_PASTE,             /* text, n: unfiltered, line ends are \n */
+    EBB_INPUT_RESIZE,
+    EBB_INPUT_RESUME,            /* back from a stop: everything is to be drawn anew */
+    EBB_INPUT_SUSPEND,           /* asked to stop */
+    EBB_INPUT_CHILD,             /* a program that we run has stopped or ended */
+    EBB_INPUT_STOP,              /* another process wants the answer stopped */
+    EBB_INPUT_SIGNAL,            /* number: leave */
+    EBB_INPUT_HANGUP,            /* the terminal is gone */
+} ebb_input_kind;
+
+typedef struct ebb_input {
+    ebb_input_kind kind;
+    ebb_key        key;
+    int            number;
+    const char    *text;         /* valid until the next call */
+    size_t         n;
+} ebb_input;
+
+typedef struct ebb_keys {
+    ebb_buf in;                  /* bytes not yet decoded */
+    size_t  at;                  /* of these, how many are done with */
+    ebb_buf paste;               /* the last paste, or the one under way */
+    bool    in_paste;
+    size_t  n_wheel;             /* arrows to come that are a turn of the wheel */
+} ebb_keys;
+
+void ebb_keys_fini(ebb_keys *k);
+/* Take what one read gave; a zeroed decoder is ready.  Without memory the bytes are lost. */
+void ebb_keys_feed(ebb_keys *k, const char *bytes, size_t n);
+/* The next key or paste; false if more bytes are needed. */
+bool ebb_keys_next(ebb_keys *k, ebb_input *out);
+/* Bytes wait for the rest of a sequence. */
+bool ebb_keys_is_waiting(const ebb_keys *k);
+/* The rest does not come: take what there is.  Call ebb_keys_next after. */
+bool ebb_keys_flush(ebb_keys *k, ebb_input *out);
+
+#endif

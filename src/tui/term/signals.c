@@ -1,0 +1,113 @@
+/* Signals through a pipe (signals.h). */
+#include "term/signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { STOP_LOOKS = 20, STOP_LOOK_NS = 5 * 1000 * 1000 };
+
+static const int caught[] = { SIGTERM, SIGUSR1, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
+static int ends[2] = { -1, -1 };
+static bool is_alone;            /* the terminal is gone */
+static volatile sig_atomic_t was_continued;
+
+static void write_signal_byte(int number)
+{
+    int saved = errno;
+    char byte = (char)number;
+
+    if (number == SIGCONT)
+        was_continued = 1;
+    if (write(ends[1], &byte, 1) < 0)            /* a full pipe holds wake-ups enough */
+        errno = saved;
+    errno = saved;
+}
+
+/* Somebody wants it, terminal or not. */
+static bool is_request(int number)
+{
+    return number == SIGTERM || number == SIGUSR1;
+}
+
+static void install_signal(int number, void (*handler)(int))
+{
+    struct sigaction sa = { .sa_flags = SA_RESTART };
+
+    sa.sa_handler = is_alone && !is_request(number) ? SIG_IGN : handler;
+    sigemptyset(&sa.sa_mask);
+    sigaction(number, &sa, NULL);
+}
+
+bool ebb_signals_open(void)
+{
+    if (ends[0] >= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        install_signal(caught[i], write_signal_byte);
+    install_signal(SIGPIPE, SIG_IGN);
+    return true;
+}
+
+void ebb_signals_close(void)
+{
+    if (ends[0] < 0)
+        return;
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        install_signal(caught[i], SIG_DFL);
+    close(ends[0]);
+    close(ends[1]);
+    ends[0] = ends[1] = -1;
+}
+
+int ebb_signals_fd(void)
+{
+    return ends[0];
+}
+
+int ebb_signals_next(void)
+{
+    char byte;
+
+    return read(ends[0], &byte, 1) == 1 ? byte : 0;
+}
+
+/* SIGHUP does not come alone: a shell that ends has SIGCONT sent after it, to whoever is left. */
+void ebb_signals_leave_terminal(void)
+{
+    int number, asked = 0;
+
+    is_alone = true;
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        if (!is_request(caught[i]))
+            install_signal(caught[i], SIG_IGN);
+    while (ends[0] >= 0 && (number = ebb_signals_next()) != 0)
+        asked = is_request(number) ? number : asked;
+    if (asked)
+        write_signal_byte(asked);
+}
+
+void ebb_signals_ignore_keys(bool ignores)
+{
+    static const int keys[] = { SIGINT, SIGQUIT };
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        install_signal(keys[i], ignores ? SIG_IGN : write_signal_byte);
+}
+
+/* Whoever was stopped was continued, and is told so, though perhaps in another thread. */
+bool ebb_signals_stop(void)
+{
+    struct timespec look = { .tv_nsec = STOP_LOOK_NS };
+
+    was_continued = 0;
+    install_signal(SIGTSTP, SIG_DFL);
+    kill(0, SIGTSTP);
+    install_signal(SIGTSTP, write_signal_byte);
+    for (int i = 0; i < STOP_LOOKS && !was_continued; i++)
+        nanosleep(&look, NULL);
+    return was_continued;
+}

@@ -1,0 +1,378 @@
+/* The process's terminal through ncurses (term.h).  ncurses keeps the screen and sends what
+ * differs; keys are read and decoded by ourselves (tty.c, keys.c), by read batch, so
+ * that a slow link does not turn sequences into text. */
+#include "term/term.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+
+#include "base/utf8.h"
+#include "term/caps.h"
+#include "term/signals.h"
+#include "term/tty.h"
+#include "term/width.h"
+
+typedef struct term_curses {
+    ebb_term base;
+    ebb_tty  tty;
+    SCREEN  *screen;
+    bool     is_active;          /* curses has the terminal */
+    bool     has_paste;          /* bracketed paste was switched on */
+    bool     no_color;
+    int      n_colors;
+    double   byte_s;             /* on a slow line: then cells are compared with the last frame's, */
+    uint32_t *cells;             /* by hash: this frame's, then the last one's */
+    int      n_rows, n_cols;
+    attr_t   attr[EBB_FACE_COUNT];
+    int      pair[EBB_FACE_COUNT];
+} term_curses;
+
+/* -- Entering and leaving ------------------------------------------------------ */
+
+static void curses_prepare_restore(bool has_paste)
+{
+    ebb_buf bytes = { 0 };
+
+    ebb_buf_adds(&bytes, has_paste ? EBB_PASTE_OFF : "");
+    ebb_cap_add(&bytes, "sgr0");
+    ebb_cap_add(&bytes, "cnorm");
+    ebb_cap_add(&bytes, "rmcup");
+    ebb_buf_adds(&bytes, "\r\n");
+    ebb_tty_guard_with(ebb_buf_text(&bytes), bytes.len);
+    ebb_buf_fini(&bytes);
+}
+
+static void enter_modes(term_curses *t)
+{
+    if (t->has_paste)
+        ebb_tty_write(EBB_PASTE_ON, sizeof EBB_PASTE_ON - 1);
+    ebb_tty_guard(true);
+    t->is_active = true;
+}
+
+static void leave_modes(term_curses *t)
+{
+    if (!t->is_active)
+        return;
+    t->is_active = false;
+    if (t->has_paste)
+        ebb_tty_write(EBB_PASTE_OFF, sizeof EBB_PASTE_OFF - 1);
+    if (!isendwin())                             /* twice, the cursor would go back to where it once was */
+        endwin();
+    ebb_tty_guard(false);
+    ebb_tty_cooked();
+}
+
+static void curses_adopt_size(void)
+{
+    int rows, cols;
+
+    if (ebb_tty_size(&rows, &cols))
+        resizeterm(rows, cols);
+}
+
+static void curses_close(ebb_term *base)
+{
+    term_curses *t = (term_curses *)base;
+
+    leave_modes(t);
+    delscreen(t->screen);
+    ebb_tty_close(&t->tty);
+    free(t->cells);
+    free(t);
+}
+
+/* After a stop: the shell may have changed the modes and drawn over the screen. */
+static void curses_resume(term_curses *t)
+{
+    leave_modes(t);
+    curses_adopt_size();
+    reset_prog_mode();
+    raw();
+    enter_modes(t);
+    clearok(curscr, TRUE);
+}
+
+static bool curses_suspend(ebb_term *base)
+{
+    term_curses *t = (term_curses *)base;
+    bool was_stopped;
+
+    leave_modes(t);
+    was_stopped = ebb_signals_stop();
+    curses_resume(t);
+    return was_stopped;
+}
+
+static void curses_lend(ebb_term *base, bool keeps_keys)
+{
+    term_curses *t = (term_curses *)base;
+
+    leave_modes(t);
+    ebb_tty_lend(&t->tty, keeps_keys);
+}
+
+static void curses_take_back(ebb_term *base)
+{
+    term_curses *t = (term_curses *)base;
+
+    ebb_tty_take_back(&t->tty);
+    curses_resume(t);
+}
+
+/* -- What a frame costs ---------------------------------------------------------- */
+
+/* curses does not say what it sends.  On a slow line the cells that differ are counted. */
+static void fit_cells(term_curses *t)
+{
+    int rows, cols;
+
+    getmaxyx(stdscr, rows, cols);
+    if (t->byte_s <= 0 || (t->cells && rows == t->n_rows && cols == t->n_cols))
+        return;
+    free(t->cells);
+    t->cells = calloc(2 * (size_t)rows * (size_t)cols, sizeof *t->cells);
+    t->n_rows = t->cells ? rows : 0;
+    t->n_cols = t->cells ? cols : 0;
+}
+
+static void record_cell(term_curses *t, int row, int col, const char *text, ebb_face face)
+{
+    bool is_blank = strcmp(text, " ") == 0;
+    uint32_t hash = 2166136261u ^ (uint32_t)face;
+
+    if (row < 0 || col < 0 || row >= t->n_rows || col >= t->n_cols)
+        return;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619u;
+    t->cells[row * t->n_cols + col] = is_blank ? 0 : hash;
+}
+
+static void record_frame(term_curses *t)
+{
+    enum { MOVE_BYTES = 8 };     /* to where cells differ, and their colour */
+    size_t n = (size_t)t->n_rows * (size_t)t->n_cols, n_bytes = 0;
+    uint32_t *last = t->cells + n;
+    bool was_same = true;
+
+    if (!t->cells)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        bool is_same = t->cells[i] == last[i];
+        n_bytes += is_same ? 0 : was_same ? 1 + MOVE_BYTES : 1;
+        was_same = is_same;
+    }
+    t->base.frame_s += (double)n_bytes * t->byte_s;
+    memcpy(last, t->cells, n * sizeof *last);
+    memset(t->cells, 0, n * sizeof *t->cells);
+}
+
+/* -- Drawing ------------------------------------------------------------------- */
+
+static void curses_size(ebb_term *t, int *rows, int *cols)
+{
+    (void)t;
+    getmaxyx(stdscr, *rows, *cols);
+}
+
+static void curses_clear(ebb_term *base)
+{
+    fit_cells((term_curses *)base);
+    erase();
+}
+
+/* Wide characters of `text`, cut where ncurses would not have them in one cell.
+ * false: libc counts other columns than we do. */
+static bool to_wide(const char *text, int width, wchar_t *out)
+{
+    size_t n = strlen(text), at = 0, len = 0;
+    uint32_t cp;
+
+    while (at < n && len < CCHARW_MAX) {
+        size_t used = ebb_utf8_decode(text + at, n - at, &cp);
+        if (used == 0)
+            break;
+        at += used;
+        int w = wcwidth((wchar_t)cp);
+        if (len == 0 ? w != width : w != 0)
+            break;
+        out[len++] = (wchar_t)cp;
+    }
+    out[len] = L'\0';
+    return len > 0;
+}
+
+static void curses_cell(ebb_term *base, int row, int col, const char *text, int width, ebb_face face)
+{
+    term_curses *t = (term_curses *)base;
+    wchar_t wide[CCHARW_MAX + 1];
+    cchar_t c;
+
+    record_cell(t, row, col, text, face);
+    if (!to_wide(text, width, wide)) {
+        /* Newer than libc's tables: a mark that keeps the columns. */
+        if (width == 2)
+            curses_cell(base, row, col + 1, " ", 1, face);
+        width = 1;
+        wcscpy(wide, wcwidth(0xFFFD) == 1 ? L"\xFFFD" : L"?");
+    }
+    if (setcchar(&c, wide, t->attr[face], 0, &t->pair[face]) == OK)
+        mvadd_wch(row, col, &c);
+}
+
+static void curses_flush(ebb_term *base, int cursor_row, int cursor_col)
+{
+    record_frame((term_curses *)base);
+    curs_set(cursor_row >= 0);
+    if (cursor_row >= 0)
+        move(cursor_row, cursor_col);
+    refresh();
+}
+
+static void curses_repaint(ebb_term *base)
+{
+    term_curses *t = (term_curses *)base;
+
+    if (t->has_paste)
+        ebb_tty_write(EBB_PASTE_ON, sizeof EBB_PASTE_ON - 1);
+    clearok(curscr, TRUE);
+}
+
+static void curses_theme(ebb_term *base, const ebb_theme *theme)
+{
+    static const attr_t attrs[] = { A_BOLD, A_DIM, A_ITALIC, A_UNDERLINE, A_REVERSE };
+    term_curses *t = (term_curses *)base;
+
+    for (int f = 0; f < EBB_FACE_COUNT; f++) {
+        const ebb_style *s = &theme->style[f];
+        int fg = t->no_color ? -1 : ebb_color_fit(s->fg, t->n_colors);
+        int bg = t->no_color ? -1 : ebb_color_fit(s->bg, t->n_colors);
+
+        t->attr[f] = A_NORMAL;
+        for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)
+            if (s->attrs & 1u << i)
+                t->attr[f] |= attrs[i];
+        /* Eight colours: bold stands for bright, and grey would be black. */
+        if (t->n_colors == 8 && s->fg >= 8 && s->fg < 16) {
+            t->attr[f] |= s->fg == 8 ? A_DIM : A_BOLD;
+            fg = s->fg == 8 ? -1 : fg;
+        }
+        t->pair[f] = 0;
+        if ((fg >= 0 || bg >= 0) && init_extended_pair(f + 1, fg, bg) == OK)
+            t->pair[f] = f + 1;
+    }
+    clearok(curscr, TRUE);
+}
+
+/* -- Input ---------------------------------------------------------------------- */
+
+static int curses_fds(ebb_term *base, struct pollfd *out, int cap)
+{
+    return ebb_tty_fds(&((term_curses *)base)->tty, out, cap);
+}
+
+static int curses_timeout(ebb_term *base)
+{
+    return ebb_tty_timeout_ms(&((term_curses *)base)->tty);
+}
+
+static bool curses_input(ebb_term *base, ebb_input *out)
+{
+    term_curses *t = (term_curses *)base;
+
+    if (!ebb_tty_input(&t->tty, out))
+        return false;
+    if (t->tty.is_lent)                          /* what has changed is seen when it comes back */
+        return true;
+    if (out->kind == EBB_INPUT_RESIZE)
+        curses_adopt_size();
+    else if (out->kind == EBB_INPUT_RESUME)
+        curses_resume(t);
+    return true;
+}
+
+static void curses_send(ebb_term *base, const char *bytes, size_t n)
+{
+    (void)base;
+    ebb_tty_write(bytes, n);
+}
+
+static bool curses_is_behind(ebb_term *base)
+{
+    (void)base;
+    return ebb_tty_is_behind();
+}
+
+/* -- Opening ---------------------------------------------------------------------- */
+
+static const ebb_term_ops curses_ops = {
+    .close = curses_close, .size = curses_size, .clear = curses_clear, .cell = curses_cell,
+    .flush = curses_flush, .repaint = curses_repaint, .theme = curses_theme,
+    .suspend = curses_suspend, .lend = curses_lend, .take_back = curses_take_back, .fds = curses_fds,
+    .timeout_ms = curses_timeout, .input = curses_input, .send = curses_send, .is_behind = curses_is_behind,
+};
+
+static bool can_move_cursor(void)
+{
+    return *ebb_cap("cup") != '\0';
+}
+
+static void start_screen(term_curses *t, const ebb_term_opts *opts)
+{
+    const char *kind = termname();
+
+    t->base.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    t->base.ascii = opts->ascii || !t->base.utf8 || ebb_tty_is_plain_kind(kind);
+    t->byte_s = ebb_tty_byte_s();
+    t->has_paste = ebb_tty_has_paste(kind);
+    t->no_color = opts->no_color;
+    noecho();
+    nonl();
+    raw();                                       /* Ctrl-C, -Z, -S and -Q are keys here */
+    idlok(stdscr, TRUE);
+    leaveok(stdscr, FALSE);
+    if (has_colors() && !opts->no_color) {
+        start_color();
+        use_default_colors();
+        t->n_colors = COLORS;
+    }
+    curses_prepare_restore(t->has_paste);
+    enter_modes(t);
+}
+
+ebb_status ebb_term_curses(const ebb_term_opts *opts, ebb_term **out, ebb_error *err)
+{
+    term_curses *t = calloc(1, sizeof *t);
+    ebb_status st;
+
+    *out = NULL;
+    if (!t)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the screen");
+    t->base.ops = &curses_ops;
+    st = ebb_tty_open(&t->tty, err);
+    if (st != EBB_OK) {
+        free(t);
+        return st;
+    }
+    setlocale(LC_CTYPE, "");
+    t->screen = newterm(NULL, stdout, stdin);
+    if (!t->screen || !can_move_cursor()) {
+        if (t->screen) {
+            endwin();
+            delscreen(t->screen);
+        }
+        ebb_tty_close(&t->tty);
+        free(t);
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "this terminal cannot move its cursor; use --plain");
+    }
+    start_screen(t, opts);
+    *out = &t->base;
+    return EBB_OK;
+}

@@ -1,0 +1,313 @@
+/* The terminal line (tty.h). */
+#include "term/tty.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "term/signals.h"
+
+enum { READ_BYTES = 64 << 10, WRITE_WAIT_MS = 5000 };
+
+/* What signal handlers need. */
+static struct {
+    struct termios cooked;
+    char           restore[256]; /* bytes that bring the terminal back */
+    size_t         n_restore;
+    volatile sig_atomic_t is_active;
+    bool           is_open;
+} line;
+
+static const int fatal[] = { SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL };
+
+/* -- Restoring --------------------------------------------------------------- */
+
+/* Another program that has the terminal too may have made it one that does not wait. */
+static bool waits_for_room(void)
+{
+    struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+    return errno == EAGAIN && poll(&p, 1, WRITE_WAIT_MS) == 1 && !(p.revents & (POLLERR | POLLHUP));
+}
+
+void ebb_tty_write(const char *s, size_t n)
+{
+    while (n > 0) {
+        ssize_t put = write(STDOUT_FILENO, s, n);
+        if (put < 0 && (errno == EINTR || waits_for_room()))
+            continue;
+        if (put <= 0)
+            return;
+        s += put;
+        n -= (size_t)put;
+    }
+}
+
+/* Async-signal-safe. */
+static void restore_now(void)
+{
+    if (!line.is_active)
+        return;
+    line.is_active = 0;
+    ebb_tty_write(line.restore, line.n_restore);
+    tcsetattr(STDIN_FILENO, TCSANOW, &line.cooked);
+}
+
+void ebb_tty_guard(bool is_on)
+{
+    line.is_active = is_on;
+}
+
+void ebb_tty_guard_with(const char *bytes, size_t n)
+{
+    line.n_restore = n < sizeof line.restore ? n : 0;
+    memcpy(line.restore, bytes, line.n_restore);
+}
+
+static void on_fatal(int number)
+{
+    static const char text[] = "ebb: stopped by a fault of its own, signal ";
+    char digits[8] = { (char)('0' + number / 10), (char)('0' + number % 10), '\n' };
+
+    restore_now();
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0 || write(STDERR_FILENO, digits, 3) < 0)
+        _exit(128 + number);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void install_fatal(void (*handler)(int), int flags)
+{
+    struct sigaction sa = { .sa_flags = flags };
+
+    sa.sa_handler = handler;
+    sigemptyset(&sa.sa_mask);
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        sigaction(fatal[i], &sa, NULL);
+}
+
+static bool install_handlers(void)
+{
+    static char stack[64 << 10];
+    stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
+
+    if (!ebb_signals_open())
+        return false;
+    sigaltstack(&alternate, NULL);
+    install_fatal(on_fatal, SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
+    return true;
+}
+
+/* -- Opening and closing --------------------------------------------------------- */
+
+ebb_status ebb_tty_open(ebb_tty *t, ebb_error *err)
+{
+    static bool has_exit_hook;
+
+    memset(t, 0, sizeof *t);
+    if (line.is_open)
+        return EBB_FAIL(err, EBB_BUSY, "the terminal is in use already");
+    if (tcgetattr(STDIN_FILENO, &line.cooked) != 0 || !isatty(STDOUT_FILENO))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "standard input and output are no terminal; use --plain");
+    if (!install_handlers())
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "signals cannot be caught here; use --plain");
+    line.is_open = true;
+    line.n_restore = 0;
+    if (!has_exit_hook)
+        has_exit_hook = atexit(restore_now) == 0;
+    return EBB_OK;
+}
+
+void ebb_tty_close(ebb_tty *t)
+{
+    ebb_tty_take_back(t);
+    install_fatal(SIG_DFL, 0);
+    ebb_signals_close();
+    line.is_open = false;
+    line.is_active = 0;
+    ebb_keys_fini(&t->keys);
+}
+
+void ebb_tty_raw(void)
+{
+    struct termios raw = line.cooked;
+
+    cfmakeraw(&raw);                             /* Ctrl-C, -Z, -S and -Q are keys here */
+    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+}
+
+void ebb_tty_cooked(void)
+{
+    tcsetattr(STDIN_FILENO, TCSANOW, &line.cooked);
+}
+
+bool ebb_tty_size(int *rows, int *cols)
+{
+    struct winsize ws;
+
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) != 0 || ws.ws_row == 0 || ws.ws_col == 0)
+        return false;
+    *rows = ws.ws_row;
+    *cols = ws.ws_col;
+    return true;
+}
+
+double ebb_tty_byte_s(void)
+{
+    static const struct { speed_t speed; double baud; } slow[] = {
+        { B19200, 19200 }, { B9600, 9600 }, { B4800, 4800 }, { B2400, 2400 }, { B1200, 1200 },
+    };
+    enum { BITS = 10 };          /* of a byte, with where it begins and ends */
+    struct termios modes;
+    speed_t speed = tcgetattr(STDOUT_FILENO, &modes) == 0 ? cfgetospeed(&modes) : B0;
+
+    for (size_t i = 0; i < sizeof slow / sizeof *slow; i++)
+        if (slow[i].speed == speed)
+            return BITS / slow[i].baud;
+    return 0;
+}
+
+bool ebb_tty_is_behind(void)
+{
+    struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    int n_waiting = 0;
+
+    /* A serial line counts what it has to send; a pty is only full or not. */
+    return (ioctl(STDOUT_FILENO, TIOCOUTQ, &n_waiting) == 0 && n_waiting > 0) || poll(&p, 1, 0) == 0;
+}
+
+/* Raw for what is typed, and lines for what is shown. */
+static void set_keys_only(void)
+{
+    struct termios modes = line.cooked;
+
+    cfmakeraw(&modes);
+    modes.c_oflag = line.cooked.c_oflag;
+    tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
+void ebb_tty_lend(ebb_tty *t, bool keeps_keys)
+{
+    t->is_lent = true;
+    t->keeps_keys = keeps_keys;
+    if (keeps_keys)
+        set_keys_only();
+    else
+        ebb_signals_ignore_keys(true);
+}
+
+void ebb_tty_take_back(ebb_tty *t)
+{
+    if (!t->is_lent)
+        return;
+    if (t->keeps_keys)
+        ebb_tty_cooked();
+    else
+        ebb_signals_ignore_keys(false);
+    t->is_lent = t->keeps_keys = false;
+}
+
+bool ebb_tty_is_plain_kind(const char *name)
+{
+    return strncmp(name, "vt", 2) == 0 || strcmp(name, "linux") == 0 || strncmp(name, "dumb", 4) == 0 ||
+           strncmp(name, "ansi", 4) == 0;
+}
+
+bool ebb_tty_has_paste(const char *name)
+{
+    return !ebb_tty_is_plain_kind(name) || strcmp(name, "linux") == 0;
+}
+
+/* -- Input ---------------------------------------------------------------------- */
+
+static bool has_keys(const ebb_tty *t)
+{
+    return !t->is_lent || t->keeps_keys;
+}
+
+int ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap)
+{
+    int n = 0;
+
+    if (cap > 0)
+        out[n++] = (struct pollfd){ .fd = ebb_signals_fd(), .events = POLLIN };
+    if (cap > 1 && !t->is_gone)
+        out[n++] = (struct pollfd){ .fd = STDIN_FILENO, .events = has_keys(t) ? POLLIN : 0 };
+    return n;
+}
+
+int ebb_tty_timeout_ms(const ebb_tty *t)
+{
+    return has_keys(t) && ebb_keys_is_waiting(&t->keys) ? EBB_KEYS_WAIT_MS : -1;
+}
+
+static bool is_readable(int fd, int timeout_ms)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+
+    return poll(&p, 1, timeout_ms) > 0;
+}
+
+static bool next_signal(ebb_input *out)
+{
+    int number = ebb_signals_next();
+
+    if (number == 0)
+        return false;
+    *out = (ebb_input){ .number = number };
+    switch (number) {
+    case SIGWINCH: out->kind = EBB_INPUT_RESIZE; break;
+    case SIGCONT: out->kind = EBB_INPUT_RESUME; break;
+    case SIGTSTP: out->kind = EBB_INPUT_SUSPEND; break;
+    case SIGUSR1: out->kind = EBB_INPUT_STOP; break;
+    case SIGCHLD: out->kind = EBB_INPUT_CHILD; break;
+    default: out->kind = EBB_INPUT_SIGNAL;
+    }
+    return true;
+}
+
+static bool is_hung_up(void)
+{
+    struct pollfd p = { .fd = STDIN_FILENO };
+
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
+}
+
+bool ebb_tty_input(ebb_tty *t, ebb_input *out)
+{
+    char bytes[READ_BYTES];
+
+    if (next_signal(out)) {
+        if (out->kind == EBB_INPUT_RESUME && t->keeps_keys)
+            set_keys_only();
+        return true;
+    }
+    if (!has_keys(t)) {
+        bool is_end = !t->is_gone && is_hung_up();
+        t->is_gone |= is_end;
+        *out = (ebb_input){ .kind = EBB_INPUT_HANGUP };
+        return is_end;
+    }
+    if (ebb_keys_next(&t->keys, out))
+        return true;
+    while (!t->is_gone && is_readable(STDIN_FILENO, ebb_tty_timeout_ms(t) > 0 ? EBB_KEYS_WAIT_MS : 0)) {
+        ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN))
+            return false;
+        if (got <= 0) {                          /* nobody is there any more */
+            t->is_gone = true;
+            *out = (ebb_input){ .kind = EBB_INPUT_HANGUP };
+            return true;
+        }
+        ebb_keys_feed(&t->keys, bytes, (size_t)got);
+        if (ebb_keys_next(&t->keys, out))
+            return true;
+    }
+    return ebb_keys_flush(&t->keys, out);
+}

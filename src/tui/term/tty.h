@@ -1,0 +1,64 @@
+/* tui/term/tty.h - the process's terminal line: what every screen on it has in common.
+ *
+ * Keys and signals come in here; raw bytes go out.  From open to close the line is
+ * brought back on every way out: close, exit, a crash (in the handler, with
+ * async-signal-safe calls only, from bytes prepared before).  One per process. */
+#ifndef EBB_TUI_TTY_H
+#define EBB_TUI_TTY_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ebb/status.h"
+#include "term/keys.h"
+
+struct pollfd;
+
+typedef struct ebb_tty {
+    ebb_keys keys;
+    bool     is_gone;            /* hung up */
+    bool     is_lent, keeps_keys;
+} ebb_tty;
+
+/* Remember the modes and catch signals.  UNSUPPORTED: standard input or output is no terminal. */
+EBB_MUST_CHECK
+ebb_status ebb_tty_open(ebb_tty *t, ebb_error *err);
+void ebb_tty_close(ebb_tty *t);
+
+/* Raw modes of our own; a screen that curses makes raw does without. */
+void ebb_tty_raw(void);
+/* The modes as they were. */
+void ebb_tty_cooked(void);
+/* From now on (or no longer) a way out writes `bytes` (at most 255) and restores the modes. */
+void ebb_tty_guard(bool is_on);
+void ebb_tty_guard_with(const char *bytes, size_t n);
+
+/* All of it, waiting where the line does not take it; nothing once it has hung up. */
+void ebb_tty_write(const char *s, size_t n);
+bool ebb_tty_size(int *rows, int *cols);         /* false: the line does not say */
+
+/* Seconds that a byte takes on a line that says it is slow: 19200 baud and less (sshd hands on what the client's
+ * line says); 0: it does not. */
+double ebb_tty_byte_s(void);
+/* The line has not taken all that was written to it. */
+bool ebb_tty_is_behind(void);
+
+/* What to poll for inputs, and for how long at most (-1: for ever), before ebb_tty_input is called. */
+int  ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap);
+int  ebb_tty_timeout_ms(const ebb_tty *t);
+/* Keys, pastes, signals; never blocks (but for the rest of a sequence). */
+bool ebb_tty_input(ebb_tty *t, ebb_input *out);
+
+/* Another program has the line from now on: nothing of it is read, but that it hangs up is seen.  Or
+ * with `keeps_keys` it only shows text as it is.  Before lending, and after taking it back, the modes
+ * are as they were found. */
+void ebb_tty_lend(ebb_tty *t, bool keeps_keys);
+void ebb_tty_take_back(ebb_tty *t);
+
+/* Bracketed paste, where the terminal knows it or at least swallows it. */
+#define EBB_PASTE_ON  "\033[?2004h"
+#define EBB_PASTE_OFF "\033[?2004l"
+/* Terminals that neither know bracketed paste nor swallow it, and have few glyphs. */
+bool ebb_tty_is_plain_kind(const char *term_name);
+bool ebb_tty_has_paste(const char *term_name);
+
+#endif

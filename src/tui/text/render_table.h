@@ -1,0 +1,33 @@
+/* tui/text/render_table.h - a table's cells as they are read, and the grid made of them. */
+#ifndef EBB_TUI_RENDER_TABLE_H
+#define EBB_TUI_RENDER_TABLE_H
+#include "text/wrap.h"
+
+typedef struct ebb_table_cell {
+    size_t  start, end;          /* of the text */
+    size_t  run;                 /* its first */
+    uint8_t align;               /* MD_ALIGN */
+} ebb_table_cell;
+
+typedef struct ebb_table {
+    ebb_buf   text;              /* all cells, filtered */
+    ebb_face_run *runs;
+    size_t    n_runs, cap_runs;
+    ebb_table_cell *cells;
+    size_t    n_cells, cap_cells;
+    size_t    n_columns;         /* cells of the first row are its header */
+    bool      is_open, failed;
+} ebb_table;
+
+/* A zeroed table is empty.  Without memory `failed` is set and the rest is left out. */
+void ebb_table_fini(ebb_table *t);
+void ebb_table_begin_cell(ebb_table *t, uint8_t align);          /* begins one */
+void ebb_table_add(ebb_table *t, const char *s, size_t n, ebb_face face, bool ascii);        /* more text of it, filtered */
+void ebb_table_end_cell(ebb_table *t);           /* what comes until the next one belongs to none */
+
+/* Called in front of every line. */
+typedef void ebb_table_line_fn(void *arg, int hang);
+/* Append it to w, for `width` columns (0: any). */
+void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, ebb_table_line_fn *begin_line, void *arg);
+
+#endif

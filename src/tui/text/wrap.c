@@ -1,0 +1,358 @@
+/* Growing text in rows (wrap.h). */
+#include "text/wrap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "base/utf8.h"
+#include "term/width.h"
+#include "text/render.h"
+
+/* Beyond this many bytes a tab is not aligned any more: measuring would cost too much. */
+enum { TAB_ALIGN_MAX = 4096 };
+
+void ebb_wrap_fini(ebb_wrap *w)
+{
+    ebb_buf_fini(&w->visible);
+    free(w->runs);
+    free(w->rows);
+    free(w->hangs);
+    memset(w, 0, sizeof *w);
+}
+
+void ebb_wrap_reset(ebb_wrap *w)
+{
+    ebb_wrap fresh = { .ascii = w->ascii, .has_markdown = w->has_markdown, .is_rendered = w->is_rendered,
+                       .plain_glyphs = w->plain_glyphs, .page = w->page, .md.base = w->md.base };
+
+    ebb_wrap_fini(w);
+    *w = fresh;
+}
+
+/* -- Raw to visible ------------------------------------------------------------ */
+
+/* How much of s[0..n) stands whole: a cut character and a CR at the end do not. */
+static size_t whole_part(const char *s, size_t n)
+{
+    uint32_t cp;
+
+    if (n > 0 && s[n - 1] == '\r')
+        return n - 1;
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        unsigned char b = (unsigned char)s[n - back];
+        if (b >= 0xC0 && ebb_utf8_decode(s + n - back, back, &cp) == 0)
+            return n - back;
+        if (b < 0x80 || b >= 0xC0)
+            break;
+    }
+    return n;
+}
+
+static void add_tab(ebb_wrap *w)
+{
+    size_t len = w->visible.len - w->visible_line;
+    int col = len < TAB_ALIGN_MAX ? ebb_width_text(ebb_buf_text(&w->visible) + w->visible_line, len, 0) : 0;
+
+    for (int i = col % EBB_TAB_COLUMNS; i < EBB_TAB_COLUMNS; i++)
+        ebb_buf_addc(&w->visible, ' ');
+}
+
+static void add_visible(ebb_wrap *w, const char *s, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        size_t len = 0;
+        while (at + len < n && s[at + len] != '\t' && s[at + len] != '\n' && s[at + len] != '\r')
+            len++;
+        ebb_utf8_add_visible(&w->visible, s + at, len, w->ascii);
+        at += len;
+        if (at == n)
+            break;
+        if (s[at] == '\t') {
+            add_tab(w);
+        } else if (s[at] == '\n') {
+            ebb_buf_addc(&w->visible, '\n');
+            w->visible_line = w->visible.len;
+        } else if (at + 1 == n || s[at + 1] != '\n') {
+            ebb_utf8_add_visible(&w->visible, s + at, 1, w->ascii);
+        }
+        at++;
+    }
+}
+
+static void add_run(ebb_wrap *w, size_t start, ebb_face face)
+{
+    ebb_face_run *runs;
+
+    if (w->n_runs > 0 && w->runs[w->n_runs - 1].face == face)
+        return;
+    runs = ebb_grow(w->runs, w->n_runs, &w->cap_runs, sizeof *runs);
+    w->failed |= !runs;
+    if (!runs)
+        return;
+    w->runs = runs;
+    w->runs[w->n_runs++] = (ebb_face_run){ (uint32_t)start, (uint8_t)face };
+}
+
+static void add_faces(ebb_wrap *w, bool is_final)
+{
+    ebb_face face = w->md.base;
+
+    if (!w->has_markdown) {
+        add_run(w, 0, face);
+        w->n_faced = w->visible.len;
+        return;
+    }
+    while (w->n_faced < w->visible.len) {
+        size_t used = ebb_md_next(&w->md, w->visible.data + w->n_faced, w->visible.len - w->n_faced,
+                                  is_final, &face);
+        if (used == 0)
+            break;
+        add_run(w, w->n_faced, face);
+        w->n_faced += used;
+    }
+}
+
+/* -- Rendered Markdown ---------------------------------------------------------------- */
+
+void ebb_wrap_add(ebb_wrap *w, const char *s, size_t n, ebb_face face)
+{
+    add_run(w, w->visible.len, face);
+    add_visible(w, s, n);
+    w->n_faced = w->visible.len;
+}
+
+void ebb_wrap_set_hanging_indent(ebb_wrap *w, int columns)
+{
+    ebb_hanging_indent *hangs = ebb_grow(w->hangs, w->n_hangs, &w->cap_hangs, sizeof *hangs);
+
+    w->failed |= !hangs;
+    if (!hangs)
+        return;
+    w->hangs = hangs;
+    w->hangs[w->n_hangs++] = (ebb_hanging_indent){ (uint32_t)w->visible.len, (uint16_t)columns };
+}
+
+/* Back to what is stable: the source of a block that has now closed goes. */
+static void drop_source(ebb_wrap *w)
+{
+    ebb_buf_remove(&w->visible, w->stable, w->visible.len - w->stable);
+    w->visible_line = w->n_faced = w->stable;
+    w->n_runs = w->stable_runs;
+    w->n_hangs = w->stable_hangs;
+    while (w->n_rows > 0 && w->rows[w->n_rows - 1].start >= w->stable)
+        w->n_rows--;
+    w->line_start = w->n_rows > 0 ? w->rows[w->n_rows - 1].line : 0;
+}
+
+/* Set the blocks that have closed; the source of what follows is read anew. */
+static void add_blocks(ebb_wrap *w, const char *raw, size_t n, bool is_final)
+{
+    ebb_md_block block;
+    bool any = false;
+
+    while (ebb_md_blocks_next(&w->blocks, raw, n, is_final, &block)) {
+        if (!any)
+            drop_source(w);
+        any = true;
+        ebb_render_block(w, raw, &block);
+    }
+    if (!any)
+        return;
+    w->stable = w->visible.len;
+    w->stable_runs = w->n_runs;
+    w->stable_hangs = w->n_hangs;
+    w->n_raw = w->blocks.start;
+    w->md = (ebb_md){ .base = w->md.base, .in_fence = w->blocks.fence != 0, .fence = w->blocks.fence,
+                      .n_fence = w->blocks.n_fence };
+}
+
+/* What may be rendered anew: a text that went on after its end, tables on another page. */
+static void check_page(ebb_wrap *w, size_t n)
+{
+    if ((w->is_final && n > w->n_raw) || (w->has_table && w->table_page != w->page))
+        ebb_wrap_reset(w);
+}
+
+void ebb_wrap_text(ebb_wrap *w, const char *raw, size_t n, bool is_final)
+{
+    size_t end;
+
+    if (w->is_rendered)
+        check_page(w, n);
+    if (n < w->n_raw || w->visible.len > UINT32_MAX / 2)
+        return;
+    if (w->is_rendered)
+        add_blocks(w, raw, n, is_final);
+    end = is_final ? n - w->n_raw : whole_part(raw + w->n_raw, n - w->n_raw);
+    if (end > 0 && w->blocks.fence && w->n_raw == w->blocks.start) {
+        bool was_numbered = w->is_numbered;
+        ebb_render_gutter(w);
+        w->is_numbered = was_numbered;           /* this line will be drawn again */
+    }
+    add_visible(w, raw + w->n_raw, end);
+    w->n_raw += end;
+    w->is_final = is_final;
+    w->failed = w->failed || w->visible.failed;
+    add_faces(w, is_final);
+}
+
+/* -- Rows ------------------------------------------------------------------------ */
+
+/* Columns that rows after the first of a logical line are set in: its blanks and its list mark. */
+static int hanging_indent(const char *s, size_t n, int width)
+{
+    size_t at = 0, mark;
+
+    while (at < n && s[at] == ' ')
+        at++;
+    mark = at;
+    while (mark < n && mark < at + 3 && s[mark] >= '0' && s[mark] <= '9')
+        mark++;
+    if (mark > at && mark + 1 < n && (s[mark] == '.' || s[mark] == ')') && s[mark + 1] == ' ')
+        at = mark + 2;
+    else if (at + 1 < n && (s[at] == '-' || s[at] == '*' || s[at] == '+' || s[at] == '>') && s[at + 1] == ' ')
+        at += 2;
+    return (int)at <= width / 2 ? (int)at : 0;
+}
+
+/* How far rows after the first of the line at `start` are set in. */
+static void set_indent(const ebb_wrap *w, size_t start, ebb_row *row)
+{
+    size_t low = 0, high = w->n_hangs;
+
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (w->hangs[mid].start < start)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low < w->n_hangs && w->hangs[low].start == start) {
+        row->indent = row->lead = w->hangs[low].columns <= w->width / 2 ? w->hangs[low].columns : 0;
+        return;
+    }
+    row->indent = (uint16_t)hanging_indent(ebb_buf_text(&w->visible) + start, w->n_faced - start, w->width);
+}
+
+/* No row begins with these. */
+static bool is_closing(const char *s, size_t n)
+{
+    static const char marks[] = "\u3001\u3002\uFF0C\uFF0E\uFF01\uFF1F\uFF09\u300D\u300F\u3011\u300B\u3009\uFF1A\uFF1B\u30FC";
+    char one[5] = { 0 };
+
+    if (n < 2 || n > 4)
+        return false;
+    memcpy(one, s, n);
+    return strstr(marks, one) != NULL;
+}
+
+/* One row from `start`; *next receives where the next begins.  True if there is a
+ * next one. */
+static bool break_row(const char *s, size_t start, size_t limit, int width, ebb_row *row, size_t *next)
+{
+    size_t pos = start, can_break = 0, used, most = (size_t)width * 16 + 256;
+    int col = row->indent, w;
+    bool was_wide = false;
+
+    for (; pos < limit; pos += used, col += w) {
+        if (s[pos] == '\n') {
+            row->end = (uint32_t)pos;
+            *next = pos + 1;
+            return true;
+        }
+        used = ebb_cluster_next(s + pos, limit - pos, &w);
+        if ((w == 2 || was_wide) && pos > start && !is_closing(s + pos, used) && s[pos] != ' ')
+            can_break = pos;
+        was_wide = w == 2;
+        if ((col + w > width && pos > start) || pos - start > most)
+            break;
+        if (s[pos] == ' ')
+            can_break = pos + 1;
+    }
+    row->end = (uint32_t)pos;
+    *next = pos;
+    if (pos == limit)
+        return false;
+    if (s[pos] != ' ' && can_break > start)
+        *next = can_break;
+    while (*next < limit && s[*next] == ' ')
+        ++*next;
+    if (*next < limit && s[*next] == '\n')
+        ++*next;
+    else if (*next == limit)
+        return false;                            /* blanks hang over the edge: nothing follows yet */
+    if (*next < pos)
+        row->end = (uint32_t)can_break;
+    while (row->end > start && s[row->end - 1] == ' ')
+        row->end--;
+    return true;
+}
+
+static bool add_wrapped_row(ebb_wrap *w, ebb_row row)
+{
+    ebb_row *rows = ebb_grow(w->rows, w->n_rows, &w->cap_rows, sizeof *rows);
+
+    w->failed |= !rows;
+    if (!rows)
+        return false;
+    w->rows = rows;
+    w->rows[w->n_rows++] = row;
+    return true;
+}
+
+void ebb_wrap_rows(ebb_wrap *w, int width)
+{
+    const char *s = ebb_buf_text(&w->visible);
+    size_t start = 0, next;
+    bool more = true;
+
+    if (width < 1)
+        width = 1;
+    if (w->width != width || w->n_rows == 0) {
+        w->n_rows = 0;
+        w->line_start = 0;
+        w->width = width;
+    } else {
+        start = w->rows[--w->n_rows].start;
+    }
+    while (more) {
+        ebb_row row = { .start = (uint32_t)start, .line = (uint32_t)w->line_start };
+        if (start > w->line_start)
+            set_indent(w, w->line_start, &row);
+        more = break_row(s, start, w->n_faced, width, &row, &next);
+        if (!add_wrapped_row(w, row))
+            return;
+        if (more && s[next - 1] == '\n')
+            w->line_start = next;
+        start = next;
+    }
+}
+
+size_t ebb_wrap_find(const ebb_wrap *w, uint32_t at)
+{
+    size_t low = 0, high = w->n_rows;
+
+    while (high - low > 1) {
+        size_t mid = (low + high) / 2;
+        if (w->rows[mid].start <= at)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+size_t ebb_wrap_run(const ebb_wrap *w, uint32_t at)
+{
+    size_t low = 0, high = w->n_runs;
+
+    while (high - low > 1) {
+        size_t mid = (low + high) / 2;
+        if (w->runs[mid].start <= at)
+            low = mid;
+        else
+            high = mid;
+    }
+    return low;
+}

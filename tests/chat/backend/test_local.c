@@ -1,0 +1,255 @@
+/* The engine behind the backend's door: loading, answers, cancel, limits. */
+#include "ebb_test.h"
+
+#include "chat/backend/local_fixture.h"
+
+static void test_answer_in_parts(void **state)
+{
+    ebb_backend *b = open_ready(256);
+    int32_t ids[64], whole[12];
+
+    (void)state;
+    fill(ids, 20);
+    answer(b, ids, 20, 12);
+    assert_int_equal(h.turn_stats.n_computed, 20);
+    assert_int_equal(h.turn_stats.n_generated, h.n_ids);
+    if (h.finish != EBB_FINISH_LENGTH)
+        skip();                                  /* this seed would end its turn early */
+    assert_int_equal(h.n_ids, 12);
+    memcpy(whole, h.ids, sizeof whole);
+
+    answer(b, ids, 20, 5);
+    assert_int_equal(h.finish, EBB_FINISH_LENGTH);
+    assert_memory_equal(h.ids, whole, 5 * sizeof *whole);
+    memcpy(ids + 20, h.ids, 5 * sizeof *ids);
+    answer(b, ids, 25, 7);                       /* it goes on from the very token */
+    assert_memory_equal(h.ids, whole + 5, 7 * sizeof *whole);
+    assert_true(h.turn_stats.n_computed <= 1);
+    assert_int_equal(h.turn_stats.n_prompt, 25);
+    b->ops->close(b);
+}
+
+/* A model with states: the next prompt has other tokens at the end of this one, and only those are computed again. */
+static void test_frame(void **state)
+{
+    const ebb_tiny_opts tiny = { .seed = 3, .arch = "qwen35" };
+    int32_t ids[700];
+    ebb_backend_request r = { .ids = ids, .n_ids = 600, .n_suffix = 6, .n_predict = 4,
+                              .sampling = { .temp = 0, .top_p = 1, .repeat_penalty = 1 } };
+    ebb_backend *b;
+    ebb_error err;
+
+    (void)state;
+    assert_true(ebb_tiny_write(&tiny, path));
+    b = open_ready(1024);
+    fill(ids, 700);
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+    wait_for(&h.ended);
+    assert_int_equal(h.turn_stats.n_prompt, 600);
+    assert_int_equal(h.turn_stats.n_computed, 600);
+    ids[595]++;
+    r.n_ids = 640;
+    h.ended = false;
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+    wait_for(&h.ended);
+    assert_true(h.turn_stats.n_computed <= 640 - 594);
+    assert_int_equal(h.turn_stats.n_prompt, h.turn_stats.n_computed + h.turn_stats.n_reused);
+    b->ops->close(b);
+}
+
+static void test_cancel_and_go_on(void **state)
+{
+    ebb_backend *b = open_gated(1024);
+    int32_t ids[MAX];
+    size_t n = 16;
+
+    (void)state;
+    fill(ids, n);
+    h.hold_at = 3;
+    ask(b, ids, n, 0);
+    wait_tokens(3);
+    assert_true(b->ops->common_prefix(b, ids, n, &computed) == n); /* while it writes */
+    b->ops->cancel(b);
+    let_passes_go();
+    wait_for(&h.ended);
+    assert_int_equal(h.finish, EBB_FINISH_CANCELED);
+    h.hold_at = 0;
+    memcpy(ids + n, h.ids, h.n_ids * sizeof *ids);
+    n += h.n_ids;
+    assert_true(b->ops->common_prefix(b, ids, n, &computed) >= n - 1); /* what was computed stands */
+    b->ops->cancel(b);                           /* with nothing under way: nothing */
+    answer(b, ids, n, 4);
+    assert_int_not_equal(h.finish, EBB_FINISH_CANCELED);
+    assert_true(h.turn_stats.n_computed <= 1);
+    b->ops->close(b);
+}
+
+static void test_limits(void **state)
+{
+    ebb_backend *b = open_ready(64);
+    int32_t ids[100];
+    const ebb_backend_request none = { .n_ids = 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(b->ops->n_ctx(b), 64);
+    fill(ids, 100);
+    answer(b, ids, 100, 0);
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    assert_true(h.error[0] != '\0');
+    answer(b, ids, 60, 0);
+    assert_true(h.finish == EBB_FINISH_STOP || (h.finish == EBB_FINISH_LENGTH && h.n_ids == 4));
+    assert_int_equal(b->ops->answer(b, &none, &err), EBB_USAGE);
+    b->ops->close(b);
+}
+
+static void test_busy(void **state)
+{
+    ebb_backend *b = open_gated(1024);
+    int32_t ids[8];
+    const ebb_backend_request r = { .ids = ids, .n_ids = 8 };
+    ebb_error err;
+
+    (void)state;
+    fill(ids, 8);
+    hold_passes();
+    ask(b, ids, 8, 0);
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_BUSY);
+    let_passes_go();
+    b->ops->close(b);                            /* in the middle: END is told before it returns */
+    assert_true(h.ended);
+}
+
+static void test_failures(void **state)
+{
+    const ebb_backend_request r = { .ids = (int32_t[]){ 1 }, .n_ids = 1 };
+    ebb_backend *b;
+    ebb_error err;
+    ebb_stats stats;
+
+    (void)state;
+    assert_int_equal(truncate(path, 100), 0);
+    b = open_tiny(64);
+    wait_for(&h.failed);
+    if (!strstr(h.error, strrchr(path, 0x2f) + 1))
+        fail_msg("the file is not named: %s", h.error);
+    assert_null(b->ops->model(b));
+    assert_int_equal(b->ops->n_ctx(b), 0);
+    assert_int_equal(b->ops->common_prefix(b, r.ids, 1, &computed), 0);
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_BUSY);
+    assert_int_equal(b->ops->set_budget(b, 0, &err), EBB_BUSY);
+    b->ops->stats(b, &stats);
+    b->ops->close(b);
+}
+
+static void set_budget(ebb_backend *b, uint64_t bytes)
+{
+    ebb_error err;
+
+    h.budget_set = false;
+    h.notice[0] = '\0';
+    if (b->ops->set_budget(b, bytes, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    wait_for(&h.budget_set);
+}
+
+static uint64_t total_planned(ebb_backend *b)
+{
+    double size;
+    const char *line;
+
+    h.reported = false;
+    assert_int_equal(b->ops->plan(b, NULL), EBB_OK);
+    wait_for(&h.reported);
+    line = strstr(h.report, "\n  total ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, "\n  total %lf MiB", &size), 1);
+    return (uint64_t)(size * 1048576);
+}
+
+/* Another budget between answers: what it brings is said first, and the answers are the same. */
+static void test_budget(void **state)
+{
+    const ebb_tiny_opts large = { .seed = 3, .n_layers = 8, .n_embd = 512, .n_ff = 2048 };
+    int32_t ids[16], want[8];
+    ebb_backend *b;
+    ebb_stats s;
+    uint64_t all;
+
+    (void)state;
+    assert_true(ebb_tiny_write(&large, path));
+    b = open_ready(256);
+    fill(ids, 16);
+    answer(b, ids, 16, 8);
+    memcpy(want, h.ids, sizeof want);
+    all = total_planned(b);
+
+    set_budget(b, all - ((uint64_t)16 << 20));
+    assert_non_null(strstr(h.notice, ": tier streaming, "));
+    assert_non_null(strstr(h.notice, "the budget stands"));
+    b->ops->stats(b, &s);
+    assert_in_range(s.n_resident, 0, 7);
+    assert_true(s.ring_bytes > 0 || strcmp(s.io, "mmap") == 0);  /* the reader that was measured fastest may need none */
+    assert_int_equal(s.budget_bytes, all - ((uint64_t)16 << 20));
+    ids[0]++;
+    answer(b, ids, 16, 8);
+    ids[0]--;
+    answer(b, ids, 16, 8);
+    assert_memory_equal(h.ids, want, sizeof want);
+
+    set_budget(b, 1 << 20);                      /* nothing is changed */
+    assert_non_null(strstr(h.notice, "the budget stays as it is: a context of 256 needs at least"));
+    b->ops->stats(b, &s);
+    assert_int_equal(s.budget_bytes, all - ((uint64_t)16 << 20));
+
+    set_budget(b, 0);
+    ids[0]++;
+    answer(b, ids, 16, 8);                       /* mapped layers are in memory once they were used */
+    b->ops->stats(b, &s);
+    assert_int_equal(s.n_resident, 8);
+    b->ops->close(b);
+}
+
+/* Asked for while an answer runs, the change comes after it; and a backend can be closed meanwhile. */
+static void test_budget_waits(void **state)
+{
+    ebb_backend *b = open_ready(1024);
+    int32_t ids[16];
+    ebb_error err;
+
+    (void)state;
+    fill(ids, 16);
+    h.budget_set = false;
+    ask(b, ids, 16, 0);
+    wait_tokens(1);
+    assert_int_equal(b->ops->set_budget(b, 0, &err), EBB_OK);
+    assert_int_equal(b->ops->plan(b, &err), EBB_OK);
+    wait_for(&h.budget_set);
+    assert_true(h.ended);
+    assert_int_equal(b->ops->set_budget(b, 0, &err), EBB_OK);
+    b->ops->close(b);
+}
+
+/* At once, at whatever point of loading that is. */
+static void test_close_while_loading(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        ebb_backend *b = open_tiny(64);
+        struct timespec ts = { 0, i * 200000 };
+
+        nanosleep(&ts, NULL);
+        b->ops->close(b);
+    }
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_answer_in_parts), T(test_frame), T(test_cancel_and_go_on), T(test_limits), T(test_busy), T(test_failures),
+        T(test_budget), T(test_budget_waits),
+        T(test_close_while_loading),
+    };
+    return cmocka_run_group_tests_name("local", tests, NULL, NULL);
+}

@@ -1,0 +1,687 @@
+/* A whole chat on a scripted backend: events, ids, branches, stopping, the store. */
+#include "ebb_test.h"
+
+#include "chat/conversation/chat_fixture.h"
+#include "store/store_sql.h"
+
+static const ebb_message *last(const ebb_chat *c)
+{
+    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+}
+
+static void test_turn(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_chat_event ev;
+    char shown[256] = "";
+    bool is_done = false;
+
+    (void)state;
+    assert_string_equal(ebb_chat_session_name(c), "new session");
+    send(c, "hello");
+    assert_true(ebb_chat_is_busy(c));
+    while (!is_done) {                           /* the text told and the text that stands go together */
+        assert_true(fake_next(c, &ev));
+        if (ev.kind == EBB_EVENT_TEXT)
+            strcat(shown, ev.text);
+        if (ev.kind == EBB_EVENT_TEXT)
+            assert_string_equal(last(c)->text, shown);
+        is_done = ev.kind == EBB_EVENT_DONE;
+    }
+    assert_string_equal(shown, "a1.0 a1.1 a1.2 ");
+    assert_string_equal(path(c), "[hello] [a1.0 a1.1 a1.2 ]");
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    assert_int_equal(last(c)->n_ids, 3);
+    assert_int_equal(last(c)->ids[2], 100002);
+    assert_string_equal(last(c)->model, "fake");
+    assert_string_equal(ebb_chat_session_name(c), "hello");
+    assert_int_equal(last(c)->turn_stats.n_computed, 7);
+    ebb_chat_close(c);
+}
+
+/* Turn two computes what it adds, and nothing else. */
+static void test_second_turn_adds_only(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_chat_cost turn_stats;
+
+    (void)state;
+    say(c, "hello");
+    assert_true(ebb_chat_preview(c, EBB_ACT_SEND, 0, "more", 4, &turn_stats));
+    assert_int_equal(turn_stats.n_new, 6);
+    assert_int_equal(turn_stats.n_compute, 6);
+    assert_int_equal(turn_stats.n_before, 10);
+    assert_int_equal(turn_stats.n_tokens, 16);
+    say(c, "more");
+    assert_int_equal(last(c)->turn_stats.n_computed, 6);
+    assert_int_equal(last(c)->turn_stats.n_reused, 10);
+    ebb_chat_close(c);
+}
+
+static void test_retry_and_undo_compute_nothing(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    say(c, "one");
+    say(c, "two");
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    done(c);
+    assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ] [two] [a3.0 a3.1 a3.2 ]");
+    assert_int_equal(last(c)->turn_stats.n_computed, 0);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ]");
+    say(c, "drei");
+    assert_int_equal(last(c)->turn_stats.n_computed, 5); /* it begins as "two" did: with a role */
+    assert_int_equal(ebb_chat_redo(c, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_redo(c, &err), EBB_OK);
+    assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ]");
+    ebb_chat_close(c);
+}
+
+static void test_edit_makes_a_branch(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    say(c, "one");
+    say(c, "two");
+    assert_int_equal(ebb_chat_edit(c, 0, "uno", 3, &err), EBB_OK);
+    done(c);
+    assert_string_equal(path(c), "[uno] [a3.0 a3.1 a3.2 ]");
+    assert_int_equal(ebb_chat_edit(c, 1, "better", 6, &err), EBB_OK);
+    assert_string_equal(path(c), "[uno] [better]");
+    say(c, "and");
+    assert_int_equal(ebb_chat_edit(c, 9, "x", 1, &err), EBB_USAGE);
+    assert_int_equal(c->tree.n_nodes, 9);        /* nothing was lost */
+    ebb_chat_close(c);
+}
+
+static void test_stop_and_continue(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.n_tokens = 5;
+    script.hold_at = 3;
+    c = open_ready(NULL);
+    send(c, "go");
+    assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_load(c, "go", &err), EBB_BUSY);
+    while (last(c)->n_ids < 2)
+        assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    ebb_chat_stop(c);
+    done(c);
+    assert_int_equal(last(c)->finish, EBB_FINISH_CANCELED);
+    assert_string_equal(last(c)->text, "a1.0 a1.1 ");
+    script.hold_at = 0;
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+    done(c);
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 a2.0 a2.1 a2.2 a2.3 a2.4 ]");
+    assert_int_equal(last(c)->n_ids, 7);
+    assert_int_equal(last(c)->turn_stats.n_computed, 4); /* of the question; to go on took nothing */
+    assert_int_equal(last(c)->turn_stats.n_generated, 7);
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_USAGE);
+    ebb_chat_close(c);
+}
+
+/* Stopped before the first token, there is no answer: the question can be asked again. */
+static void test_stop_before_the_first_token(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+    ebb_session_row *rows;
+    size_t n;
+
+    (void)state;
+    script.hold_at = 1;
+    c = open_ready(NULL);
+    send(c, "go");
+    ebb_chat_stop(c);
+    done(c);
+    assert_string_equal(path(c), "[go]");
+    assert_int_equal(ebb_chat_list(c, &rows, &n, &err), EBB_OK);
+    assert_int_equal(rows[0].n_messages, 1);
+    free(rows);
+    script.hold_at = 0;
+    send(c, "instead");
+    done(c);
+    assert_string_equal(path(c), "[instead] [a2.0 a2.1 a2.2 ]");
+    ebb_chat_close(c);
+}
+
+static void test_error_in_an_answer(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+    char text[64];
+
+    (void)state;
+    script.fail_answer = true;
+    send(c, "go");
+    assert_true(fake_wait(c, EBB_EVENT_ERROR, text, sizeof text));
+    assert_string_equal(text, "the disk is gone");
+    assert_string_equal(path(c), "[go]");
+    assert_false(ebb_chat_is_busy(c));
+    script.fail_answer = false;
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    done(c);
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    ebb_chat_close(c);
+}
+
+/* An action that fails changes nothing. */
+static void test_refused_prompt(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+    ebb_session_row *rows;
+    size_t n;
+
+    (void)state;
+    script.refuse = true;
+    assert_int_equal(ebb_chat_send(c, "first", 5, &err), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_chat_n_messages(c), 0);
+    assert_int_equal(ebb_chat_list(c, &rows, &n, &err), EBB_OK);
+    assert_int_equal(n, 0);
+    free(rows);
+    script.refuse = false;
+    say(c, "one");
+    script.refuse = true;
+    assert_int_equal(ebb_chat_send(c, "two", 3, &err), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_chat_edit(c, 0, "uno", 3, &err), EBB_UNSUPPORTED);
+    assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ]");
+    assert_string_equal(ebb_chat_session_name(c), "one");
+    assert_int_equal(c->tree.n_nodes, 2);
+    ebb_chat_close(c);
+}
+
+static void test_a_question_waits_for_the_model(void **state)
+{
+    ebb_chat *c;
+
+    (void)state;
+    script.hold_load = true;
+    c = open_chat(NULL);
+    send(c, "early");
+    assert_true(ebb_chat_is_busy(c));
+    assert_false(ebb_chat_is_ready(c));
+    script.hold_load = false;
+    done(c);
+    assert_string_equal(path(c), "[early] [a1.0 a1.1 a1.2 ]");
+    ebb_chat_close(c);
+}
+
+static void test_no_model(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+    char text[64];
+
+    (void)state;
+    script.fail_load = true;
+    c = open_chat(NULL);
+    assert_true(fake_wait(c, EBB_EVENT_ERROR, text, sizeof text));
+    assert_string_equal(text, "no such file");
+    assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_chat_load_model(c, "/nowhere/m.gguf", &err), EBB_NOTFOUND);
+    script.fail_load = false;
+    assert_int_equal(ebb_chat_load_model(c, "/dev/null", &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, text, sizeof text));
+    assert_string_equal(text, "fake");
+    say(c, "x");
+    ebb_chat_close(c);
+}
+
+static void test_sessions(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_session_row *rows;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    say(c, "about   rivers\nand lakes");
+    assert_string_equal(ebb_chat_session_name(c), "about rivers and lakes");
+    assert_int_equal(ebb_chat_save_as(c, "rivers", &err), EBB_OK);
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_n_messages(c), 0);
+    say(c, "second");
+    assert_int_equal(ebb_chat_save_as(c, "rivers", &err), EBB_USAGE);
+    assert_string_equal(ebb_chat_session_name(c), "second");
+    assert_int_equal(ebb_chat_load(c, "rivers", &err), EBB_OK);
+    assert_string_equal(path(c), "[about   rivers\nand lakes] [a1.0 a1.1 a1.2 ]");
+    assert_int_equal(ebb_chat_list(c, &rows, &n, &err), EBB_OK);
+    assert_int_equal(n, 2);
+    assert_string_equal(rows[0].name, "second");
+    assert_string_equal(rows[1].name, "rivers");
+    assert_string_equal(rows[1].model, "fake");
+    assert_int_equal(rows[1].n_tokens, 29);
+    free(rows);
+    assert_int_equal(ebb_chat_load(c, "nothing", &err), EBB_NOTFOUND);
+    assert_string_equal(ebb_chat_session_name(c), "rivers");
+    ebb_chat_close(c);
+
+    c = open_ready(&(ebb_chat_opts){ .session_name = "rivers" });
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_string_equal(ebb_chat_session_name(c), "second");
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .session_name = "lakes" });
+    say(c, "x");
+    assert_string_equal(ebb_chat_session_name(c), "lakes");
+    ebb_chat_close(c);
+}
+
+static uint32_t n_ctx_used(const ebb_chat *c)
+{
+    ebb_stats s;
+
+    ebb_chat_stats(c, &s);
+    return s.n_ctx_used;
+}
+
+/* The meter is the conversation's at hand, also before the model has read it. */
+static void test_meter_of_another_path(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+    uint32_t n;
+
+    (void)state;
+    say(c, "about rivers");
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    assert_int_equal(n_ctx_used(c), 0);
+    say(c, "hello");
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    n = n_ctx_used(c);
+    assert_true(n > 0);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(n_ctx_used(c), 0);
+    assert_int_equal(ebb_chat_redo(c, &err), EBB_OK);
+    assert_int_equal(n_ctx_used(c), n);
+    ebb_chat_close(c);
+}
+
+/* After a restart the ids are the same ones, and what is computed again is told. */
+static void test_ids_survive_a_restart(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    char text[160];
+
+    (void)state;
+    say(c, "hello");
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(last(c)->n_ids, 3);
+    send(c, "more");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "10 tokens of the conversation are computed again"));
+    done(c);
+    assert_int_equal(last(c)->turn_stats.n_prompt, 16);
+    ebb_chat_close(c);
+}
+
+/* Ids of another model's vocabulary mean nothing: its texts are what counts. */
+static void test_another_model(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    script.n_tokens = 2;
+    script.hold_at = 2;
+    send(c, "hello");
+    assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    ebb_chat_stop(c);
+    done(c);
+    script.hold_at = 0;
+    memcpy(script.fingerprint, "model two", 10);
+    assert_int_equal(ebb_chat_load_model(c, "/dev/null", &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_USAGE);
+    say(c, "more");
+    assert_int_equal(ebb_chat_message(c, 1)->n_ids, 7);          /* "a1.0 " and its frame */
+    assert_int_equal(last(c)->turn_stats.n_prompt, 20);
+    ebb_chat_close(c);
+}
+
+/* It stays from model to model, and the engine may do without it then; a name that nobody has changes nothing. */
+static void test_draft(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .model_path = "first", .draft_path = "small" });
+    ebb_error err;
+
+    (void)state;
+    assert_string_equal(script.opened, "first + small");
+    assert_int_equal(ebb_chat_load_model(c, "/dev/null", &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_string_equal(script.opened, "/dev/null + small?");
+    assert_int_equal(ebb_chat_set_draft(c, "/nonexistent/x.gguf", &err), EBB_NOTFOUND);
+    assert_string_equal(ebb_chat_draft(c), "small");
+    assert_true(ebb_chat_is_ready(c));
+    say(c, "hello");
+    assert_int_equal(ebb_chat_set_draft(c, "/dev/null", &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_string_equal(script.opened, "guide + /dev/null?");       /* the scripted one has no file */
+    assert_int_equal(ebb_chat_set_draft(c, "auto", &err), EBB_OK);
+    assert_int_equal(ebb_chat_set_draft(c, "off", &err), EBB_BUSY);  /* it is being loaded */
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_string_equal(ebb_chat_draft(c), "auto");
+    assert_int_equal(ebb_chat_set_draft(c, NULL, &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_string_equal(script.opened, "guide + -?");
+    assert_null(ebb_chat_draft(c));
+    say(c, "and on");
+    assert_int_equal(ebb_chat_n_messages(c), 4);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .draft_path = "small", .engine.no_speculation = true });
+    assert_null(ebb_chat_draft(c));
+    assert_int_equal(ebb_chat_set_draft(c, "/dev/null", &err), EBB_USAGE);
+    ebb_chat_close(c);
+}
+
+static void test_system_prompt(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .system = "Be brief." });
+    ebb_error err;
+    char text[160];
+
+    (void)state;
+    assert_string_equal(path(c), "[Be brief.]");
+    say(c, "q");
+    assert_int_equal(ebb_chat_set_system(c, "Be long.", &err), EBB_OK);
+    assert_string_equal(path(c), "[Be long.] [q] [a1.0 a1.1 a1.2 ]");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "6 tokens"));
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    say(c, "r");
+    assert_int_equal(ebb_chat_set_system(c, NULL, &err), EBB_OK);
+    assert_int_equal(ebb_chat_message(c, 0)->role, EBB_ROLE_USER);
+    assert_int_equal(ebb_chat_set_system(c, "New.", &err), EBB_OK);
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    assert_string_equal(path(c), "[New.]");
+    ebb_chat_close(c);
+}
+
+static void test_settings(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+    char text[200];
+
+    (void)state;
+    assert_int_equal(ebb_chat_set(c, "temp", "0.25", text, sizeof text, &err), EBB_OK);
+    assert_string_equal(text, "temp = 0.25");
+    assert_int_equal(ebb_chat_set(c, "temp", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "0 to 10"));
+    assert_int_equal(ebb_chat_set(c, "temp", "hot", text, sizeof text, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_set(c, "temp", "nan", text, sizeof text, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_set(c, "top-k", "1.5", text, sizeof text, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_set(c, "wat", "1", text, sizeof text, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_set(c, "seed", "7", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "thinking", "off", text, sizeof text, &err), EBB_OK);
+    for (size_t i = 0; ebb_chat_setting_name(i); i++)
+        assert_int_equal(ebb_chat_set(c, ebb_chat_setting_name(i), NULL, text, sizeof text, &err), EBB_OK);
+    say(c, "q");
+    assert_int_equal(script.seed, 7);
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    done(c);
+    assert_int_equal(script.seed, 8);            /* another try, another answer */
+    ebb_chat_close(c);
+
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(c->settings.sampling.seed, 7);
+    assert_float_equal(c->settings.sampling.temp, 0.25f, 1e-9f);
+    assert_int_equal(c->settings.thinking, EBB_THINKING_OFF);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true, .sampling = { .temp = 0, .top_k = 40, .top_p = 1, .repeat_penalty = 1 } });
+    assert_true(c->settings.sampling.temp == 0); /* the command line counts more */
+    ebb_chat_close(c);
+}
+
+/* -- A store that fails --------------------------------------------------------------- */
+
+static void expect_setting(ebb_chat *c, const char *name, const char *value)
+{
+    char text[160], want[64];
+
+    snprintf(want, sizeof want, "%s = %s (", name, value);
+    assert_int_equal(ebb_chat_set(c, name, NULL, text, sizeof text, NULL), EBB_OK);
+    if (strncmp(text, want, strlen(want)) != 0)
+        fail_msg("%s, not %s", text, want);
+}
+
+/* What a model's file recommends comes after the session and the command line. */
+static void test_model_advice(void **state)
+{
+    static const struct fake_number numbers[] = {
+        { "general.sampling.temp", 0 }, { "general.sampling.top_k", 20 }, { "general.sampling.top_p", 7 }, { NULL, 0 },
+    };
+    ebb_chat_opts opts = { .continue_last = true };
+    char text[160];
+    ebb_chat *c;
+
+    (void)state;
+    script.numbers = numbers;
+    c = open_ready(NULL);
+    expect_setting(c, "temp", "0");
+    expect_setting(c, "top-k", "20");
+    expect_setting(c, "top-p", "1");             /* 7 is no probability */
+    say(c, "a");
+    assert_int_equal(ebb_chat_set(c, "top-k", "5", text, sizeof text, NULL), EBB_OK);
+    ebb_chat_close(c);
+    c = open_ready(&opts);
+    expect_setting(c, "temp", "0");
+    expect_setting(c, "top-k", "5");
+    script.numbers = NULL;                       /* another model, that recommends nothing */
+    assert_int_equal(ebb_chat_load_model(c, NULL, NULL), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    expect_setting(c, "temp", "0.5");
+    expect_setting(c, "top-k", "5");
+    ebb_chat_close(c);
+    script.numbers = numbers;
+    opts = (ebb_chat_opts){ .sampling_given = EBB_SAMPLING_BIT(temp) };
+    c = open_ready(&opts);
+    expect_setting(c, "temp", "0.5");            /* the default, but said */
+    expect_setting(c, "top-k", "20");
+    ebb_chat_close(c);
+    /* a configuration file: before the model, after the session */
+    opts = (ebb_chat_opts){ .continue_last = true, .sampling = { .temp = 0.9f, .top_k = 9, .top_p = 1, .repeat_penalty = 1 },
+                            .sampling_config = EBB_SAMPLING_BIT(temp) | EBB_SAMPLING_BIT(top_k) };
+    c = open_ready(&opts);
+    expect_setting(c, "temp", "0.9");
+    expect_setting(c, "top-k", "5");
+    ebb_chat_close(c);
+    script.numbers = NULL;
+}
+
+static void test_garbage_store(void **state)
+{
+    FILE *f = fopen(db, "w");
+    ebb_chat *c;
+    ebb_error err;
+    char text[400], file[96], line[128];
+
+    (void)state;
+    assert_non_null(f);
+    for (int i = 0; i < 1000; i++)
+        fputs("this is no database. ", f);
+    fclose(f);
+    c = open_chat(NULL);
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "no session database"));
+    assert_non_null(strstr(text, "memory"));
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    say(c, "still talking");
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    assert_int_equal(ebb_chat_save_as(c, "kept", &err), EBB_FORMAT);
+    assert_string_equal(ebb_chat_session_name(c), "still talking");
+    snprintf(file, sizeof file, "%s/kept.md", dir);
+    assert_int_equal(ebb_chat_save_as(c, file, &err), EBB_OK);
+    assert_int_equal(ebb_chat_save_as(c, file, &err), EBB_USAGE);          /* not over what is there */
+    snprintf(line, sizeof line, "%s/link.md", dir);
+    assert_int_equal(symlink("/nowhere/at/all", line), 0);
+    assert_int_equal(ebb_chat_save_as(c, line, &err), EBB_USAGE);          /* nor over what cannot be read */
+    assert_int_equal(unlink(line), 0);
+    assert_int_equal(ebb_chat_load(c, "x", &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "kept in memory"));
+    f = fopen(file, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    assert_string_equal(line, "# still talking\n");
+    fclose(f);
+    assert_int_equal(unlink(db), 0);             /* moved away, as the notice said */
+    assert_int_equal(ebb_chat_save_as(c, "kept", &err), EBB_OK);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .session_name = "kept" });
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    ebb_chat_close(c);
+}
+
+/* A lock that somebody holds too long: told once; when it is gone, everything is saved. */
+static void test_locked_store(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    sqlite3 *other;
+    char text[400];
+    int64_t id;
+    ebb_error err;
+
+    (void)state;
+    say(c, "before");
+    assert_int_equal(sqlite3_open(db, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    send(c, "while locked");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "locked"));
+    done(c);
+    assert_int_equal(ebb_chat_n_messages(c), 4);
+    assert_true(last(c)->id < 0);
+    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    send(c, "after");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "saved again"));
+    done(c);
+    assert_true(last(c)->id > 0);
+    assert_int_equal(ebb_store_find(c->store, "before", &id, &err), EBB_OK);
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(ebb_chat_n_messages(c), 6);
+    ebb_chat_close(c);
+}
+
+/* Closing in the middle keeps what was written. */
+static void test_close_saves(void **state)
+{
+    ebb_chat *c;
+
+    (void)state;
+    script.hold_at = 3;
+    c = open_ready(NULL);
+    send(c, "go");
+    while (ebb_chat_n_messages(c) < 2 || last(c)->n_ids < 2)
+        assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 ]");
+    assert_int_equal(last(c)->finish, EBB_FINISH_CANCELED);
+    ebb_chat_close(c);
+}
+
+static bool is_stored(const char *text, ebb_finish finish)
+{
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err;
+    ebb_store *s;
+    int64_t id;
+    bool is_it;
+
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_OK);
+    assert_int_equal(ebb_store_last(s, &id, &err), EBB_OK);
+    assert_int_equal(ebb_store_load(s, id, &f, &t, &err), EBB_OK);
+    is_it = strcmp(ebb_tree_leaf(&t)->m.text, text) == 0 && ebb_tree_leaf(&t)->m.finish == finish;
+    ebb_tree_fini(&t);
+    ebb_session_facts_fini(&f);
+    ebb_store_close(s);
+    return is_it;
+}
+
+/* The answer under way comes to the disk although no event asks for it: the timer rings, once or (where the machine stood still) not. */
+static void test_saved_while_under_way(void **state)
+{
+    ebb_chat *c;
+    ebb_chat_event ev;
+
+    (void)state;
+    script.hold_at = 3;
+    c = open_ready(NULL);
+    send(c, "go");
+    while (ebb_chat_n_messages(c) < 2 || last(c)->n_ids < 2)
+        assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+    assert_false(ebb_chat_event_next(c, &ev));
+    while (!is_stored("a1.0 a1.1 ", EBB_FINISH_NONE)) {
+        assert_int_equal(poll(&p, 1, EBB_TEST_WAIT_S * 1000), 1);
+        assert_false(ebb_chat_event_next(c, &ev));
+    }
+    assert_int_equal(poll(&p, 1, 50), 0);        /* and is silent when there is nothing to save */
+    assert_int_equal(c->timer_ns, 0);
+    ebb_chat_close(c);
+}
+
+/* What was asked about memory comes as a notice and a report, and is awaited until then. */
+static void test_memory(void **state)
+{
+    ebb_chat *c;
+    char text[64];
+    ebb_error err;
+
+    (void)state;
+    script.hold_load = true;
+    c = open_chat(NULL);
+    assert_int_equal(ebb_chat_set_budget(c, 5, &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_plan(c, &err), EBB_BUSY);
+    script.hold_load = false;
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_int_equal(ebb_chat_set_budget(c, 5, &err), EBB_OK);
+    assert_true(ebb_chat_awaits_report(c));
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_string_equal(text, "budget 5");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_false(ebb_chat_awaits_report(c));
+    assert_int_equal(ebb_chat_plan(c, &err), EBB_OK);
+    assert_true(ebb_chat_awaits_report(c));
+    assert_true(fake_wait(c, EBB_EVENT_REPORT, text, sizeof text));
+    assert_string_equal(text, "one\ntwo\n");
+    assert_false(ebb_chat_awaits_report(c));
+    ebb_chat_close(c);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_turn), T(test_second_turn_adds_only), T(test_retry_and_undo_compute_nothing), T(test_edit_makes_a_branch),
+        T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer), T(test_refused_prompt),
+        T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_meter_of_another_path),
+        T(test_ids_survive_a_restart),
+        T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings), T(test_model_advice), T(test_garbage_store), T(test_locked_store),
+        T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
+    };
+    return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
+}

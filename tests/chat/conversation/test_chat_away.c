@@ -1,0 +1,348 @@
+/* Answers that go on unseen: what is kept, what is told, and that the process ends. */
+#include "chat/conversation/chat_fixture.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { LONG_S = 24 * 3600 };
+
+/* In a process of its own: ask, see n tokens, let the terminal vanish, linger, leave.  Its wait status. */
+static int leave(unsigned n_seen, uint32_t limit_s, uint32_t grace_s, bool hangs)
+{
+    pid_t pid = fork();
+    int status;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        ebb_chat *c = open_ready(NULL);
+        ebb_error err;
+
+        if (ebb_chat_send(c, "go", 2, &err) != EBB_OK)
+            _exit(9);
+        while (n_seen && (ebb_chat_n_messages(c) < 2 || ebb_chat_message(c, 1)->n_ids < n_seen))
+            if (!fake_wait(c, EBB_EVENT_TEXT, NULL, 0))
+                _exit(8);
+        bool has_ended = ebb_chat_linger(c, &(ebb_linger){ .limit_s = limit_s, .grace_s = grace_s, .stop_fd = -1, .asked_fd = -1 });
+        while (hangs)
+            pause();
+        ebb_chat_close(c);
+        _exit(has_ended ? 0 : 3);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+/* What -c says, and then never again. */
+static void expect_told(const char *want)
+{
+    char text[256];
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_string_equal(text, want);
+    ebb_chat_close(c);
+    c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    for (ebb_chat_event ev; fake_next(c, &ev) && ev.kind != EBB_EVENT_READY;)
+        assert_int_not_equal(ev.kind, EBB_EVENT_NOTICE);
+    ebb_chat_close(c);
+}
+
+static void test_finished_unseen(void **state)
+{
+    (void)state;
+    script.delay_us = 20000;
+    assert_int_equal(leave(0, LONG_S, LONG_S, false), 0);
+    script.delay_us = 0;
+    expect_told("answer finished while you were away (3 tokens)");
+}
+
+/* At the limit it is stopped, and what there is is saved. */
+static void test_limit(void **state)
+{
+    double t0 = ebb_clock_s();
+    int status;
+
+    (void)state;
+    script.hold_at = 3;                          /* it would never end */
+    status = leave(2, 1, LONG_S, false);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    assert_true(ebb_clock_s() - t0 >= 1);
+    script.hold_at = 0;
+    expect_told("the terminal went away and the answer was stopped (2 tokens); /continue goes on with it");
+}
+
+/* Whatever holds the process up: it does not outlive its time. */
+static void test_no_orphan(void **state)
+{
+    int status;
+
+    (void)state;
+    script.hold_at = 3;
+    status = leave(0, 1, 1, true);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+}
+
+/* -- Looking on ------------------------------------------------------------------------ */
+
+typedef struct gone {
+    pid_t pid;
+    int   go_on;                 /* written to: the answer, which waits at its third token, goes on */
+} gone;
+
+static void release(void *arg)
+{
+    (void)arg;
+    script.hold_at = 0;
+}
+
+/* In a process of its own: ask, lose the terminal, be gone.  Returns when two tokens are saved. */
+static gone leave_behind(void)
+{
+    int ready[2], go_on[2];
+    gone g;
+    char byte;
+
+    script.hold_at = 3;
+    assert_true(pipe(ready) == 0 && pipe(go_on) == 0);
+    g = (gone){ .pid = fork(), .go_on = go_on[1] };
+    assert_true(g.pid >= 0);
+    if (g.pid == 0) {
+        sigset_t term;
+        sigemptyset(&term);
+        sigaddset(&term, SIGUSR1);
+        sigprocmask(SIG_BLOCK, &term, NULL);
+        ebb_chat *c = open_ready(NULL);
+        send(c, "go");
+        for (ebb_chat_event ev; ebb_chat_message(c, 1)->n_ids < 2;)
+            fake_next(c, &ev);
+        ebb_chat_save(c, true);
+        ebb_chat_lock_writer(c);                 /* as linger does, but now the test knows that it is done */
+        if (write(ready[1], "", 1) != 1)
+            _exit(9);
+        close(ready[1]);
+        ebb_chat_linger(c, &(ebb_linger){ .limit_s = 300, .grace_s = 10, .stop_fd = signalfd(-1, &term, SFD_CLOEXEC),
+                                          .asked_fd = go_on[0], .asked = release });
+        ebb_chat_close(c);
+        _exit(0);
+    }
+    script.hold_at = 0;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    close(go_on[0]);
+    return g;
+}
+
+/* Until an event of this kind, however long a busy machine takes. */
+static void wait_for(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t cap)
+{
+    for (int i = 0; i < 60; i++)
+        if (fake_wait(c, kind, text, cap))
+            return;
+    fail_msg("no event of kind %d", kind);
+}
+
+static int64_t only_session(void)
+{
+    ebb_store *store;
+    int64_t id = 0;
+    ebb_error err;
+
+    assert_int_equal(ebb_store_open(db, &store, &err), EBB_OK);
+    assert_int_equal(ebb_store_last(store, &id, &err), EBB_OK);
+    ebb_store_close(store);
+    return id;
+}
+
+static bool is_marked(int64_t session)
+{
+    char lock_path[160];
+
+    snprintf(lock_path, sizeof lock_path, "%s-writer-%lld", db, (long long)session);
+    return access(lock_path, F_OK) == 0;
+}
+
+/* The answer so far, what follows as it is written, its end; only then a model is loaded here. */
+static void test_attached(void **state)
+{
+    gone g = leave_behind();
+    char told[256], want[128];
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    ebb_error err;
+
+    (void)state;
+    wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
+    snprintf(want, sizeof want, "process %d is at this answer still", (int)g.pid);
+    assert_non_null(strstr(told, want));
+    assert_int_equal(ebb_chat_writer_pid(c), g.pid);
+    assert_true(ebb_chat_is_busy(c) && !ebb_chat_is_ready(c));
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 ]");
+    assert_int_equal(ebb_chat_send(c, "now", 3, &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_load_model(c, "guide", &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_set_budget(c, 0, &err), EBB_BUSY);
+    assert_int_equal(write(g.go_on, "", 1), 1);
+    wait_for(c, EBB_EVENT_TEXT, told, sizeof told);
+    assert_string_equal(told, "a1.2 ");
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_int_equal(ebb_chat_message(c, 1)->finish, EBB_FINISH_STOP);
+    assert_int_equal(ebb_chat_message(c, 1)->n_ids, 3);
+    assert_int_equal(ebb_chat_writer_pid(c), 0);
+    wait_for(c, EBB_EVENT_READY, NULL, 0);
+    say(c, "more");
+    assert_int_equal(ebb_chat_n_messages(c), 4);
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    assert_false(is_marked(only_session()));
+    ebb_chat_close(c);
+    c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    for (ebb_chat_event ev; fake_next(c, &ev) && ev.kind != EBB_EVENT_READY;)
+        assert_int_not_equal(ev.kind, EBB_EVENT_NOTICE);         /* it was seen */
+    ebb_chat_close(c);
+    close(g.go_on);
+}
+
+/* Ctrl-C here stops it there. */
+static void test_attached_stop(void **state)
+{
+    gone g = leave_behind();
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+
+    (void)state;
+    ebb_chat_stop(c);
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 ]");
+    assert_int_equal(ebb_chat_message(c, 1)->finish, EBB_FINISH_CANCELED);
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    ebb_chat_close(c);
+    close(g.go_on);
+}
+
+/* kill -9 there: the lock goes with it, and what was saved goes on here. */
+static void test_attached_killed(void **state)
+{
+    gone g = leave_behind();
+    char told[256];
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    ebb_error err;
+
+    (void)state;
+    wait_for(c, EBB_EVENT_NOTICE, NULL, 0);
+    assert_int_equal(kill(g.pid, SIGKILL), 0);
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
+    assert_string_equal(told, "the last answer was cut off; /continue goes on with it");
+    wait_for(c, EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_false(is_marked(only_session()));
+    ebb_chat_close(c);
+    close(g.go_on);
+}
+
+/* Who looks on may leave at any time; the answer goes on. */
+static void test_attached_leaves(void **state)
+{
+    gone g = leave_behind();
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+
+    (void)state;
+    wait_for(c, EBB_EVENT_CHANGED, NULL, 0);
+    assert_true(ebb_chat_linger(c, &(ebb_linger){ .limit_s = 300, .grace_s = 300, .stop_fd = -1, .asked_fd = -1 }));
+    alarm(0);
+    ebb_chat_close(c);
+    assert_true(is_marked(only_session()));
+    c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(ebb_chat_writer_pid(c), g.pid);
+    assert_int_equal(write(g.go_on, "", 1), 1);
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 a1.2 ]");
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    ebb_chat_close(c);
+    close(g.go_on);
+}
+
+/* Another terminal, and the one that writes has its own still; there the chat goes on. */
+static void test_attached_elsewhere(void **state)
+{
+    int ready[2], end[2];
+    char byte;
+    pid_t pid;
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.hold_at = 3;
+    assert_true(pipe(ready) == 0 && pipe(end) == 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        c = open_ready(NULL);
+        send(c, "go");
+        for (ebb_chat_event ev; ebb_chat_message(c, 1)->n_ids < 2;)
+            fake_next(c, &ev);
+        ebb_chat_save(c, true);
+        if (write(ready[1], "", 1) != 1 || read(end[0], &byte, 1) != 1)
+            _exit(9);
+        script.hold_at = 0;
+        while (ebb_chat_is_busy(c))
+            fake_wait(c, EBB_EVENT_DONE, NULL, 0);
+        if (write(ready[1], "", 1) != 1 || read(end[0], &byte, 1) != 1)
+            _exit(9);
+        ebb_chat_close(c);
+        _exit(0);
+    }
+    script.hold_at = 0;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    c = open_ready(NULL);                        /* one with a model, which is to open that session */
+    assert_int_equal(ebb_chat_load(c, "go", &err), EBB_OK);
+    assert_int_equal(ebb_chat_writer_pid(c), pid);
+    assert_int_equal(write(end[1], "", 1), 1);
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 a1.2 ]");
+    assert_int_equal(ebb_chat_writer_pid(c), 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(kill(pid, 0), 0);           /* it is there still, and has nothing to say */
+    say(c, "more");
+    assert_int_equal(ebb_chat_n_messages(c), 4);
+    ebb_chat_close(c);
+    assert_int_equal(write(end[1], "", 1), 1);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(end[i]);
+    }
+}
+
+/* A file that a killed process has left is no process, whatever number stands in it. */
+static void test_stale_mark(void **state)
+{
+    char lock_path[160];
+    ebb_chat *c = open_ready(NULL);
+    FILE *f;
+
+    (void)state;
+    say(c, "go");
+    ebb_chat_close(c);
+    snprintf(lock_path, sizeof lock_path, "%s-writer-%lld", db, (long long)only_session());
+    f = fopen(lock_path, "w");
+    assert_non_null(f);
+    fprintf(f, "%d\n", (int)getpid());
+    fclose(f);
+    c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(ebb_chat_writer_pid(c), 0);
+    assert_false(is_marked(only_session()));
+    wait_for(c, EBB_EVENT_READY, NULL, 0);
+    ebb_chat_close(c);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan), T(test_attached),
+                                        T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves), T(test_attached_elsewhere), T(test_stale_mark) };
+
+    return cmocka_run_group_tests_name("chat away", tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* Which model files are found. */
+#include "ebb_test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "models/models.h"
+#include "support/own_folder.h"
+
+static char dir[64];
+
+static int setup(void **state)
+{
+    (void)state;
+    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-models-XXXXXX") != 0)
+        return -1;
+    setenv("EBB_MODELS", dir, 1);
+    setenv("XDG_DATA_HOME", "/nonexistent", 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return ebb_own_folder_end(dir);
+}
+
+static void make(const char *name, const char *text, time_t when)
+{
+    char path[160];
+    FILE *f;
+    struct timespec times[2] = { { .tv_sec = when }, { .tv_sec = when } };
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static const char *base(const ebb_model_file *f)
+{
+    return strrchr(f->path, '/') + 1;
+}
+
+static void test_newest_first(void **state)
+{
+    ebb_model_file *f;
+    ebb_error err;
+    size_t n;
+    char sub[96];
+
+    (void)state;
+    snprintf(sub, sizeof sub, "%s/sub", dir);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    make("old.gguf", "x", 1000);
+    make("sub/new.gguf", "x", 3000);
+    make("small.gguf", "x", 2000);
+    make("large.gguf", "xxx", 2000);
+    make("notes.txt", "x", 9000);
+    make(".hidden.gguf", "x", 9000);
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, 4);
+    assert_string_equal(base(&f[0]), "new.gguf");
+    assert_string_equal(base(&f[1]), "large.gguf");
+    assert_string_equal(base(&f[2]), "small.gguf");
+    assert_string_equal(base(&f[3]), "old.gguf");
+    ebb_models_free(f, n);
+}
+
+static void test_split(void **state)
+{
+    ebb_model_file *f;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    make("m-00001-of-00003.gguf", "a", 1);
+    make("m-00002-of-00003.gguf", "bb", 1);
+    make("m-00003-of-00003.gguf", "ccc", 1);
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(f[0].n_bytes, 6);
+    assert_string_equal(base(&f[0]), "m-00001-of-00003.gguf");
+    ebb_models_free(f, n);
+}
+
+/* Names with a dash and a number where a part's number would stand. */
+static void test_nearly_a_part(void **state)
+{
+    static const char *const names[] = { "Some-8B-Instruct-Q8.gguf", "Some-7-of-9-letters-.gguf", "x-00002-of-00003-.gguf" };
+    ebb_model_file *f;
+    ebb_error err;
+    size_t n, n_before;
+
+    (void)state;
+    assert_int_equal(ebb_models_find(&f, &n_before, &err), EBB_OK);
+    ebb_models_free(f, n_before);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        make(names[i], "x", 7000);
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, n_before + sizeof names / sizeof names[0]);
+    ebb_models_free(f, n);
+}
+
+static void test_places(void **state)
+{
+    ebb_error err;
+    ebb_model_file *f;
+    size_t n;
+    char list[256];
+
+    (void)state;
+    make("one.gguf", "x", 5);
+    snprintf(list, sizeof list, "/nowhere::%s/one.gguf:%s", dir, dir);
+    setenv("EBB_MODELS", list, 1);
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, 1);                      /* named twice, listed once */
+    ebb_models_free(f, n);
+}
+
+static void resolves(const char *name, ebb_status want, const char *file)
+{
+    ebb_error err;
+    char *path;
+
+    assert_int_equal(ebb_models_resolve(name, &path, &err), want);
+    if (want == EBB_OK) {
+        assert_string_equal(strrchr(path, '/') + 1, file);
+        free(path);
+    } else {
+        assert_null(path);
+        assert_non_null(strstr(err.msg, file));
+    }
+}
+
+static void test_by_name(void **state)
+{
+    char path[160];
+
+    (void)state;
+    resolves("llama", EBB_NOTFOUND, "there are no models here yet");
+    make("Llama-3.1-8B-Q4_K_M.gguf", "x", 1);
+    make("Llama-3.2-1B-Q4_K_M.gguf", "x", 2);
+    make("tiny.gguf", "x", 3);
+    make("tiny-2.gguf", "x", 4);
+    resolves("Llama-3.1-8B-Q4_K_M.gguf", EBB_OK, "Llama-3.1-8B-Q4_K_M.gguf");
+    resolves("llama-3.1-8b-q4_k_m", EBB_OK, "Llama-3.1-8B-Q4_K_M.gguf");
+    resolves("8b", EBB_OK, "Llama-3.1-8B-Q4_K_M.gguf");
+    resolves("tiny", EBB_OK, "tiny.gguf");       /* the whole name comes before a part of others */
+    resolves("llama", EBB_LIMIT, "llama: which one?  Llama-3.2-1B-Q4_K_M.gguf, Llama-3.1-8B-Q4_K_M.gguf");
+    resolves("qwen", EBB_NOTFOUND, "no model here is called so; there are tiny-2.gguf, tiny.gguf, Llama");
+    snprintf(path, sizeof path, "%s/tiny.gguf", dir);
+    resolves(path, EBB_OK, "tiny.gguf");
+    resolves("/nowhere/tiny.gguf", EBB_NOTFOUND, "/nowhere/tiny.gguf: no such file");
+    resolves(dir, EBB_USAGE, "is a folder");
+    setenv("HOME", dir, 1);
+    resolves("~/tiny-2.gguf", EBB_OK, "tiny-2.gguf");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_newest_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_split, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nearly_a_part, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_places, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_by_name, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("models", tests, NULL, NULL);
+}

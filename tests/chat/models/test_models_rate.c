@@ -1,0 +1,200 @@
+/* Which model is taken on a machine that is described: headers of real shapes without
+ * weights, and small models that the test writes. */
+#include "ebb_test.h"
+
+#include <sys/stat.h>
+
+#include "models/models.h"
+#include "support/own_folder.h"
+#include "support/tiny_model.h"
+
+#define GB ((uint64_t)1 << 30)
+
+static char dir[64];
+
+static int setup(void **state)
+{
+    (void)state;
+    if (ebb_own_folder(dir, sizeof dir, "/var/tmp/ebb-rate-XXXXXX") != 0)
+        return -1;
+    setenv("EBB_MODELS", dir, 1);
+    setenv("XDG_DATA_HOME", "/nonexistent", 1);
+    setenv("XDG_STATE_HOME", dir, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return ebb_own_folder_end(dir);
+}
+
+static void hollow(const char *shape, const char *type)
+{
+    char cmd[512];
+
+    snprintf(cmd, sizeof cmd, "/usr/bin/python3 %s %s %s %s/%s-%s.gguf --hollow >%s/log 2>&1",
+             ebb_test_shared_path("tools/make-model.py"), shape, type, dir, shape, type, dir);
+    if (system(cmd) != 0)
+        skip();                                  /* no numpy here */
+}
+
+static void tiny(const char *name, ebb_type type, uint32_t n_layers, uint32_t n_ff)
+{
+    ebb_tiny_opts o = { .type = type, .n_layers = n_layers, .n_embd = 512, .n_ff = n_ff };
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s.gguf", dir, name);
+    assert_true(ebb_tiny_write(&o, path));
+}
+
+typedef struct rated {
+    ebb_model_rating *r;
+    size_t n;
+    char why[400];
+} rated;
+
+/* A machine with so much memory, and how fast its kernels take weights from it. */
+static rated rate(uint64_t bytes, double memory_bytes_s)
+{
+    ebb_machine machine = { .available_bytes = bytes, .available_why = "a test", .n_cpus = 2,
+                            .memory_bytes_s = memory_bytes_s, .disk_bytes_s = 2e9, .int8_mac_s = 200e9 };
+    ebb_model_file *files;
+    ebb_buf why = { 0 };
+    ebb_error err;
+    rated out;
+
+    assert_int_equal(ebb_models_find(&files, &out.n, &err), EBB_OK);
+    if (ebb_models_rate(files, out.n, NULL, &machine, false, &out.r, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    ebb_models_explain(out.r, out.n, &why);
+    snprintf(out.why, sizeof out.why, "%s", ebb_buf_text(&why));
+    ebb_buf_fini(&why);
+    return out;
+}
+
+static void expect(rated r, const char *const *order, const char *why)
+{
+    for (size_t i = 0; order[i]; i++)
+        if (i >= r.n || !strstr(r.r[i].file.path, order[i]))
+            fail_msg("%zu of %zu: %s instead of %s", i, r.n, i < r.n ? r.r[i].file.path : "nothing", order[i]);
+    if (!strstr(r.why, why))
+        fail_msg("%s", r.why);
+    ebb_models_rating_free(r.r, r.n);
+}
+
+#define ORDER(...) (const char *const[]){ __VA_ARGS__, NULL }
+
+static void test_real_shapes(void **state)
+{
+    (void)state;
+    hollow("llama-3.1-8b", "Q4_K_M");
+    hollow("llama-3.1-8b", "F16");
+    hollow("llama-3.2-1b", "Q4_K_M");
+    hollow("llama-3.2-1b", "Q8_0");
+
+    /* much memory: not F16, which is hardly better and four times slower */
+    expect(rate(64 * GB, 30e9), ORDER("8b-Q4_K_M", "8b-F16", "1b-Q8_0", "1b-Q4_K_M"),
+           "took llama-3.1-8b-Q4_K_M.gguf: 8.0B Q4_K_M fits with a context of 8192, about ");
+    expect(rate(64 * GB, 20e9), ORDER("8b-Q4_K_M"), "; llama-3.1-8b-F16.gguf would do 1.");
+    expect(rate(6 * GB, 20e9), ORDER("8b-Q4_K_M", "1b-Q8_0", "1b-Q4_K_M", "8b-F16"),
+           "; llama-3.1-8b-F16.gguf would be read from disk: 0.");
+    /* what would stream is not taken while something fits ... */
+    expect(rate(3 * GB, 20e9), ORDER("1b-Q8_0", "1b-Q4_K_M", "8b-Q4_K_M", "8b-F16"),
+           "took llama-3.2-1b-Q8_0.gguf: 1.2B Q8_0 fits with a context of 8192, about ");
+    /* ... nor what is too slow to talk to */
+    expect(rate(64 * GB, 4e9), ORDER("1b-Q4_K_M", "1b-Q8_0", "8b-Q4_K_M"), "; llama-3.1-8b-Q4_K_M.gguf would do 0.");
+}
+
+static void test_streams_if_nothing_fits(void **state)
+{
+    (void)state;
+    hollow("llama-3.1-8b", "Q4_K_M");
+    hollow("llama-3.1-8b", "F16");
+    expect(rate(3 * GB, 20e9), ORDER("8b-Q4_K_M", "8b-F16"),
+           "took llama-3.1-8b-Q4_K_M.gguf: 8.0B Q4_K_M is read from disk in part, for nothing better fits; about ");
+    expect(rate(GB / 64, 20e9), ORDER("8b-"), "took the built-in guide: no model fits");
+}
+
+static void test_small_ones(void **state)
+{
+    char path[128];
+    FILE *f;
+    rated r;
+
+    (void)state;
+    r = rate(GB, 20e9);
+    assert_int_equal(r.n, 0);
+    expect(r, (const char *const[]){ NULL }, "took the built-in guide: there is no model file");
+    tiny("large", EBB_TYPE_Q8_0, 12, 4096);
+    tiny("small", EBB_TYPE_Q8_0, 2, 512);
+    snprintf(path, sizeof path, "%s/broken.gguf", dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("GGUF and no more", f);
+    fclose(f);
+    r = rate(GB, 20e9);
+    assert_non_null(strstr(r.r[2].why_not, "broken.gguf"));
+    expect(r, ORDER("large", "small", "broken"), "took large.gguf: ");
+    expect(rate(58 << 20, 20e9), ORDER("small", "large"), "; large.gguf would be read from disk");
+}
+
+static const char *choose(const ebb_engine_opts *o, char why[400])
+{
+    static char got[200];
+    ebb_buf text = { 0 };
+    char *path;
+    ebb_error err;
+
+    if (ebb_models_choose(o, &path, &text, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    snprintf(got, sizeof got, "%s", path ? strrchr(path, '/') + 1 : "");
+    snprintf(why, 400, "%s", ebb_buf_text(&text));
+    ebb_buf_fini(&text);
+    free(path);
+    return got;
+}
+
+/* What the user named is taken again as long as it runs. */
+static void test_chosen(void **state)
+{
+    const ebb_engine_opts none = { 0 }, narrow = { .ram_bytes = 24 << 20 };
+    char why[400], path[128];
+    ebb_buf chosen = { 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_string_equal(choose(&none, why), "");
+    assert_string_equal(why, "");                /* that there is no model is no news */
+    tiny("large", EBB_TYPE_Q8_0, 12, 4096);
+    assert_string_equal(choose(&none, why), "large.gguf");
+    assert_string_equal(why, "");                /* there was nothing to choose */
+    tiny("small", EBB_TYPE_Q8_0, 2, 512);
+    assert_string_equal(choose(&none, why), "large.gguf");
+    assert_non_null(strstr(why, "took large.gguf: "));
+    snprintf(path, sizeof path, "%s/./small.gguf", dir);
+    assert_int_equal(ebb_models_remember(path, &err), EBB_OK);
+    assert_true(ebb_models_remembered(&chosen));
+    assert_null(strstr(chosen.data, "/./"));
+    ebb_buf_fini(&chosen);
+    assert_string_equal(choose(&none, why), "small.gguf");
+    assert_string_equal(why, "took small.gguf, as last time; -m auto chooses anew");
+    assert_string_equal(choose(&narrow, why), "");
+    assert_non_null(strstr(why, "small.gguf, which was chosen last, is not taken: "));
+    assert_int_equal(unlink(path), 0);
+    assert_string_equal(choose(&none, why), "large.gguf");
+    assert_non_null(strstr(why, "small.gguf, which was chosen last, is not taken: "));
+    assert_int_equal(ebb_models_remember(path, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_models_remember(NULL, &err), EBB_OK);
+    assert_false(ebb_models_remembered(&chosen));
+    ebb_buf_fini(&chosen);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_real_shapes), T(test_streams_if_nothing_fits), T(test_small_ones), T(test_chosen),
+    };
+    return cmocka_run_group_tests_name("models_rate", tests, NULL, NULL);
+}

@@ -1,0 +1,264 @@
+/* A file from the net: every system call that fails, and what is left then. */
+#include "ebb_test.h"
+
+#include <sys/stat.h>
+
+#include "net/dynlib.h"
+#include "os/fault.h"
+#include "pull/download.h"
+#include "pull/part_sidecar.h"
+#include "support/fake_hub.h"
+#include "support/small_disk.h"
+
+#define N_BYTES 150000u
+
+static test_hub hub;
+static char folder[96], data[N_BYTES];
+
+static int setup(void **state)
+{
+    char path[160];
+    FILE *f;
+
+    (void)state;
+    if (!test_hub_start(&hub))
+        return 0;
+    snprintf(path, sizeof path, "%s/files", hub.dir);
+    if (mkdir(path, 0700) != 0)
+        return -1;
+    snprintf(path, sizeof path, "%s/files/x.gguf", hub.dir);
+    snprintf(folder, sizeof folder, "%s/here", hub.dir);
+    for (size_t i = 0; i < N_BYTES; i++)
+        data[i] = (char)(i * 2654435761u >> 13);
+    f = fopen(path, "w");
+    if (!f || fwrite(data, 1, N_BYTES, f) != N_BYTES || fclose(f) != 0)
+        return -1;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (hub.pid > 0)
+        test_hub_stop(&hub);
+    return 0;
+}
+
+static void name(char out[160], const char *ending)
+{
+    snprintf(out, 160, "%s/x.gguf%s", folder, ending);
+}
+
+static bool is_there(const char *ending, uint64_t *n)
+{
+    char path[160];
+    struct stat st;
+    bool ok;
+
+    name(path, ending);
+    ok = stat(path, &st) == 0;
+    *n = ok ? (uint64_t)st.st_size : 0;
+    return ok;
+}
+
+static void clear(void)
+{
+    static const char *const endings[] = { "", ".part", ".part.json" };
+    char path[160];
+
+    for (int i = 0; i < 3; i++) {
+        name(path, endings[i]);
+        remove(path);
+    }
+}
+
+static void assert_whole(void)
+{
+    static char got[N_BYTES];
+    char path[160];
+    FILE *f;
+    uint64_t n;
+
+    assert_true(is_there("", &n) && n == N_BYTES);
+    assert_false(is_there(".part", &n));
+    name(path, "");
+    f = fopen(path, "r");
+    assert_non_null(f);
+    assert_int_equal(fread(got, 1, N_BYTES, f), N_BYTES);
+    fclose(f);
+    assert_memory_equal(got, data, N_BYTES);
+}
+
+static ebb_status get(uint64_t n_bytes, const char *sha256, ebb_download_result *got, ebb_error *err)
+{
+    static const ebb_pull_env env = { .pause_ms = 1 };
+    char url[96];
+
+    snprintf(url, sizeof url, "%s/x.gguf", hub.url);
+    return ebb_download_file(&env, &(ebb_download_request){ .url = url, .folder = folder, .name = "x.gguf", .n_bytes = n_bytes, .sha256 = sha256,
+                                                .command = "ebb pull x" }, got, err);
+}
+
+/* As kill -9 leaves it: some bytes, and the note of their file. */
+static void put_part(size_t n, const char *sha256)
+{
+    ebb_pull_sidecar note = { .command = "ebb pull x", .n_bytes = N_BYTES };
+    char path[160];
+    FILE *f;
+
+    snprintf(note.sha256, sizeof note.sha256, "%s", sha256);
+    name(path, ".part");
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, n, f), n);
+    fclose(f);
+    assert_int_equal(ebb_pull_sidecar_write(path, &note, NULL), EBB_OK);
+}
+
+static void hash(char out[65])
+{
+    ebb_sha256 *s;
+
+    assert_int_equal(ebb_sha256_new(&s, NULL), EBB_OK);
+    ebb_sha256_add(s, "abc", 3);
+    ebb_sha256_end(s, out);
+    assert_string_equal(out, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");     /* FIPS 180-2, B.1 */
+    ebb_sha256_begin(s);
+    ebb_sha256_add(s, data, N_BYTES);
+    ebb_sha256_end(s, out);
+    ebb_sha256_free(s);
+}
+
+/* The nth call fails, for each n that a download that goes on reaches: a line says so, what carries the final name is
+ * whole, and the next pull finishes. */
+static void test_each_fault(void **state)
+{
+    char sha256[65];
+    int n = 0;
+    bool reached = true;
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    hash(sha256);
+    for (n = 1; reached && n < 500; n++) {
+        ebb_download_result got;
+        ebb_error err = { 0 };
+        ebb_status st;
+        uint64_t size;
+
+        clear();
+        assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_OK);      /* the folder is there */
+        clear();
+        put_part(50000, sha256);
+        ebb_os_fail_nth(n);
+        st = get(N_BYTES, sha256, &got, &err);
+        reached = ebb_os_fail_off();
+        if (is_there("", &size))
+            assert_whole();
+        else
+            assert_int_not_equal(st, EBB_OK);
+        if (st != EBB_OK)
+            assert_true(err.msg[0] != '\0');
+        assert_int_equal(get(N_BYTES, sha256, &got, &err), EBB_OK);
+        assert_whole();
+    }
+    assert_false(reached);
+    assert_true(n > 12);
+}
+
+static void test_resumes(void **state)
+{
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    char sha256[65], other[65];
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    hash(sha256);
+    clear();
+    put_part(100000, sha256);
+    assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_OK);
+    assert_int_equal(got.n_resumed, 100000);
+    assert_int_equal(got.n_fetched, N_BYTES - 100000);
+    assert_true(got.is_verified);
+    assert_string_equal(got.sha256, sha256);
+    assert_whole();
+    assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_OK);
+    assert_true(got.was_there);
+    /* All of it is there but the name. */
+    clear();
+    put_part(N_BYTES, sha256);
+    assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_OK);
+    assert_int_equal(got.n_fetched, 0);
+    assert_whole();
+    /* Of another file. */
+    clear();
+    memcpy(other, sha256, sizeof other);
+    other[0] = other[0] == '0' ? '1' : '0';
+    put_part(100000, other);
+    assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_OK);
+    assert_int_equal(got.n_resumed, 0);
+    assert_whole();
+    /* Damaged on this disk. */
+    clear();
+    data[7] ^= 1;
+    put_part(100000, sha256);
+    data[7] ^= 1;
+    assert_int_equal(get(N_BYTES, sha256, &got, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, sha256));
+    assert_false(is_there("", &(uint64_t){ 0 }) || is_there(".part", &(uint64_t){ 0 }) || is_there(".part.json", &(uint64_t){ 0 }));
+}
+
+static void test_breaks(void **state)
+{
+    ebb_download_result got;
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    clear();
+    test_hub_how(&hub, "cut=20000");
+    assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_OK);
+    assert_whole();
+    clear();
+    test_hub_how(&hub, "cut=0");
+    assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_IO);
+    assert_false(is_there(".part", &(uint64_t){ 0 }));   /* nothing came */
+    test_hub_how(&hub, "");
+}
+
+/* Nothing is begun that the disk has no room for; it is said how much is missing. */
+static void test_no_room(void **state)
+{
+    ebb_download_result got;
+    ebb_error err = { 0 };
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    clear();
+    assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_OK);
+    clear();
+    if (!ebb_small_disk_mount(folder, 4096))
+        skip();
+    assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "146 KiB are to come"));
+    assert_non_null(strstr(err.msg, "are missing"));
+    assert_int_equal(got.n_fetched, 0);
+    assert_false(is_there(".part", &(uint64_t){ 0 }));
+    ebb_small_disk_unmount(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_fault),
+        cmocka_unit_test(test_resumes),
+        cmocka_unit_test(test_breaks),
+        cmocka_unit_test(test_no_room),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

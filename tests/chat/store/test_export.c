@@ -1,0 +1,177 @@
+/* Conversations out to files and back. */
+#include "ebb_test.h"
+
+#include "chat/store/import_one.h"
+
+static void say(ebb_tree *t, ebb_role role, const char *text)
+{
+    ebb_node *n = ebb_tree_add(t, ebb_tree_leaf(t), role, text, strlen(text));
+
+    assert_non_null(n);
+    assert_true(ebb_tree_set_leaf(t, n));
+}
+
+static void check_round_trip(ebb_export_format format, const char *name)
+{
+    ebb_session_facts f = { .title = "A title" }, g = { 0 };
+    ebb_tree t = { 0 }, u = { 0 };
+    ebb_buf b = { 0 };
+    ebb_error err;
+
+    say(&t, EBB_ROLE_SYSTEM, "Be brief.");
+    say(&t, EBB_ROLE_USER, "What is\n\n# this \"thing\"?\n");
+    say(&t, EBB_ROLE_ASSISTANT, "\nA ☃ with\ttabs.\n\n```c\nint x;\n```");
+    assert_int_equal(ebb_export(&f, &t, format, &b, &err), EBB_OK);
+    assert_int_equal(import_one(name, b.data, b.len, &g, &u, &err), EBB_OK);
+    assert_int_equal(u.n_path, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(u.path[i]->m.role, t.path[i]->m.role);
+        assert_string_equal(u.path[i]->m.text, t.path[i]->m.text);
+        assert_int_equal(u.path[i]->m.finish, EBB_FINISH_STOP);
+    }
+    if (format != EBB_EXPORT_TXT)
+        assert_string_equal(g.title, "A title");
+    ebb_buf_fini(&b);
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
+}
+
+static void test_round_trips(void **state)
+{
+    (void)state;
+    check_round_trip(EBB_EXPORT_JSON, "x.json");
+    check_round_trip(EBB_EXPORT_MD, "x.md");
+    check_round_trip(EBB_EXPORT_TXT, "x.txt");
+}
+
+static ebb_status import(const char *name, const char *data, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    *f = (ebb_session_facts){ 0 };
+    *t = (ebb_tree){ 0 };
+    return import_one(name, data, strlen(data), f, t, err);
+}
+
+static void test_openai(void **state)
+{
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import("c.json", "[{\"role\":\"developer\",\"content\":\"s\"},"
+                            "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"two \"},{\"type\":\"image_url\"},"
+                            "{\"type\":\"text\",\"text\":\"parts\"}]},{\"role\":\"tool\",\"content\":\"x\"},"
+                            "{\"role\":\"assistant\",\"content\":null}]", &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_path, 3);
+    assert_int_equal(t.path[0]->m.role, EBB_ROLE_SYSTEM);
+    assert_string_equal(t.path[1]->m.text, "two parts");
+    assert_string_equal(t.path[2]->m.text, "");
+    assert_string_equal(f.title, "two parts");
+    ebb_tree_fini(&t);
+}
+
+static void test_bad_files(void **state)
+{
+    static const char *const bad[] = {
+        "", "{", "{}", "[]", "{\"messages\":3}", "[{\"content\":\"x\"}]", "[{\"role\":\"user\",\"content\":3}]", "[1]",
+        "{\"messages\":[{\"role\":\"user\",\"content\":{}}]}",
+    };
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(import("x.json", bad[i], &f, &t, &err), EBB_FORMAT);
+        assert_int_equal(t.n_nodes, 0);
+    }
+    assert_int_equal(import("x.md", "just text\n", &f, &t, &err), EBB_FORMAT);
+}
+
+/* A tree with two answers, hidden nodes between, and the place where it stands. */
+static void test_chatgpt(void **state)
+{
+    static const char text[] =
+        "[{\"title\":\"Sea\",\"current_node\":\"e\",\"mapping\":{"
+        "\"r\":{\"id\":\"r\",\"message\":null,\"parent\":null,\"children\":[\"a\"]},"
+        "\"a\":{\"id\":\"a\",\"parent\":\"r\",\"children\":[\"b\"],\"message\":{\"author\":{\"role\":\"system\"},"
+        "\"content\":{\"content_type\":\"text\",\"parts\":[\"\"]}}},"
+        "\"b\":{\"id\":\"b\",\"parent\":\"a\",\"children\":[\"c\",\"e\"],\"message\":{\"author\":{\"role\":\"user\"},"
+        "\"create_time\":1700000000.5,\"content\":{\"content_type\":\"text\",\"parts\":[\"Where \",{\"asset\":1},\"to?\"]}}},"
+        "\"c\":{\"id\":\"c\",\"parent\":\"b\",\"children\":[\"d\"],\"message\":{\"author\":{\"role\":\"tool\"},"
+        "\"content\":{\"parts\":[\"look\"]}}},"
+        "\"d\":{\"id\":\"d\",\"parent\":\"c\",\"children\":[],\"message\":{\"author\":{\"role\":\"assistant\"},"
+        "\"content\":{\"parts\":[\"Hills.\"]}}},"
+        "\"e\":{\"id\":\"e\",\"parent\":\"b\",\"children\":[],\"message\":{\"author\":{\"role\":\"assistant\"},"
+        "\"content\":{\"parts\":[\"The sea.\"]}}}}}]";
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+
+    (void)state;
+    assert_int_equal(import_one("conversations.json", text, sizeof text - 1, &f, &t, NULL), EBB_OK);
+    assert_string_equal(f.title, "Sea");
+    assert_int_equal(t.n_nodes, 3);
+    assert_int_equal(t.n_path, 2);
+    assert_string_equal(t.path[0]->m.text, "Where to?");
+    assert_true(t.path[0]->m.created_ms == 1700000000500);
+    assert_string_equal(t.path[1]->m.text, "The sea.");
+    assert_string_equal(t.path[0]->first_child->m.text, "Hills.");
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+}
+
+/* Nodes that are each other's children are an error, not a loop. */
+static void test_chatgpt_circle(void **state)
+{
+    static const char text[] =
+        "{\"mapping\":{\"r\":{\"parent\":null,\"children\":[\"a\",\"a\"]},"
+        "\"a\":{\"parent\":\"r\",\"children\":[\"b\"]},\"b\":{\"parent\":\"a\",\"children\":[\"a\"]}}}";
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import_one("c.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "circle"));
+}
+
+static ebb_status count(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    (void)err;
+    *(size_t *)arg += t->n_path;
+    assert_string_equal(f->model, t->n_path == 2 ? "llama3.2" : "");
+    return EBB_OK;
+}
+
+/* Ollama's request with its answer; several conversations in one file; an empty one is passed over. */
+static void test_several(void **state)
+{
+    static const char text[] =
+        "[{\"model\":\"llama3.2\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+        "\"message\":{\"role\":\"assistant\",\"content\":\"b\"}},{\"messages\":[]},"
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"c\"}]}]";
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    size_t n, n_messages = 0;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_import_all("x.json", text, sizeof text - 1, count, &n_messages, &n, &err), EBB_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(n_messages, 3);
+    assert_int_equal(import_one("x.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
+    assert_int_equal(t.n_nodes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_openai),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_chatgpt),
+        cmocka_unit_test(test_chatgpt_circle),
+        cmocka_unit_test(test_several),
+    };
+    return cmocka_run_group_tests_name("export", tests, NULL, NULL);
+}

@@ -1,0 +1,426 @@
+/* A conversation of several times the context, under each policy (overflow.c, overflow_compact.c,
+ * overflow_grow.c): it goes on, the system prompt holds, and every decision stands in the path. */
+#include "ebb_test.h"
+
+#include "chat/conversation/chat_fixture.h"
+
+static const char system_text[] = "Be good.";
+
+static ebb_chat *open_with(ebb_overflow_policy how, bool goes_on)
+{
+    return open_ready(&(ebb_chat_opts){ .overflow = how, .system = goes_on ? NULL : system_text, .continue_last = goes_on });
+}
+
+static const ebb_message *last(const ebb_chat *c)
+{
+    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+}
+
+static size_t n_ui_events(const ebb_chat *c)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ebb_chat_n_messages(c); i++)
+        n += ebb_chat_message(c, i)->role == EBB_ROLE_NOTE;
+    return n;
+}
+
+/* What the model was asked last began with the system prompt. */
+static void assert_system_holds(void)
+{
+    assert_true(script.n_asked > sizeof system_text);
+    assert_int_equal(script.first[0], EBB_ROLE_SYSTEM + 1);
+    for (size_t i = 0; i < sizeof system_text - 1; i++)
+        assert_int_equal(script.first[1 + i], 1000 + (unsigned char)system_text[i]);
+}
+
+static void talk(ebb_chat *c, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        char text[32];
+
+        snprintf(text, sizeof text, "question %d", i);
+        say(c, text);
+        assert_int_equal(last(c)->role, EBB_ROLE_ASSISTANT);
+        assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+        assert_true(script.n_asked < script.n_ctx);
+        assert_system_holds();
+    }
+}
+
+/* 50 turns of 16 to 17 tokens: more than four times a context of 200.  What is behind the gap is moved, so a
+ * turn computes its own tokens only. */
+static void test_forget(void **state)
+{
+    ebb_chat *c;
+    size_t n;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    for (int i = 0; i < 50; i += 10) {
+        talk(c, i, i + 10);
+        assert_true(last(c)->turn_stats.n_computed < 20);
+    }
+    n = n_ui_events(c);
+    assert_true(n >= 5 && n <= 12);
+    assert_int_equal(script.n_gaps, n);
+    assert_int_equal(ebb_chat_n_messages(c), 1 + 100 + n);
+    assert_non_null(strstr(ebb_chat_truncation_note(c)->text, "forgotten"));
+    assert_true(ebb_message_omits(ebb_chat_truncation_note(c), 1));
+    assert_false(ebb_message_omits(ebb_chat_truncation_note(c), 100 + n));
+    ebb_chat_close(c);
+
+    /* The next run sees what this one saw. */
+    n = script.n_asked;
+    c = open_with(EBB_OVERFLOW_FORGET, true);
+    assert_true(ebb_chat_truncation_note(c)->truncation.has_cache_salt);
+    assert_int_equal(ebb_chat_n_tokens(c), n + 5);
+    talk(c, 50, 60);
+    ebb_chat_close(c);
+}
+
+/* Where K cannot be moved, what is left is computed: once for each decision. */
+static void test_forget_and_compute(void **state)
+{
+    ebb_chat *c;
+    size_t n_more = 0;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.cannot_forget = true;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    for (int i = 0; i < 50; i++) {
+        talk(c, i, i + 1);
+        n_more += last(c)->turn_stats.n_computed > 20;
+    }
+    assert_int_equal(script.n_gaps, 0);
+    assert_int_equal(n_more, 1 + n_ui_events(c)); /* and the system prompt with the first turn */
+    ebb_chat_close(c);
+}
+
+static void test_compact(void **state)
+{
+    ebb_chat *c;
+    const ebb_message *note;
+    ebb_chat_event ev;
+    char begins[40];
+
+    (void)state;
+    script.n_ctx = 2000;
+    script.n_tokens = 60;
+    c = open_with(EBB_OVERFLOW_COMPACT, false);
+    for (int i = 0; i < 84; i++) {
+        char notice[300];
+
+        send(c, "another question");
+        do {
+            assert_true(fake_next(c, &ev));
+            snprintf(notice, sizeof notice, "%s", ev.kind == EBB_EVENT_NOTICE ? ev.text : "");
+            assert_null(strstr(notice, "neither in memory"));
+        } while (ev.kind != EBB_EVENT_DONE);
+        assert_system_holds();
+    }
+    assert_true(n_ui_events(c) >= 3);
+    note = ebb_chat_truncation_note(c);
+    assert_int_equal(note->truncation.how, EBB_OVERFLOW_COMPACT);
+    assert_non_null(strstr(note->text, "Summary of the oldest"));
+    snprintf(begins, sizeof begins, "%.20s", note->text);
+    /* The summary stands behind the system prompt. */
+    for (size_t i = 0; i < 20; i++)
+        assert_int_equal(script.first[1 + sizeof system_text - 1 + 2 + i], 1000 + (unsigned char)begins[i]);
+    assert_true(note->turn_stats.n_generated > 0);
+    ebb_chat_close(c);
+    c = open_with(EBB_OVERFLOW_COMPACT, true);
+    talk(c, 84, 100);
+    ebb_chat_close(c);
+}
+
+/* A summary that is stopped changes nothing; the question waits, and Enter asks again. */
+static void test_stop_a_summary(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    script.n_ctx = 2000;
+    script.n_tokens = 60;
+    c = open_with(EBB_OVERFLOW_ASK, false);
+    talk(c, 0, 8);
+    n = ebb_chat_n_messages(c);
+    script.hold_at = 5;
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_COMPACT, 0, &err), EBB_CONTEXT); /* half is free already */
+    script.hold_at = 0;
+    talk(c, 8, 20);
+    n = ebb_chat_n_messages(c);
+    script.hold_at = 5;
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_COMPACT, 0, &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    ebb_chat_stop(c);
+    done(c);
+    assert_int_equal(ebb_chat_n_messages(c), n);
+    assert_null(ebb_chat_truncation_note(c));
+    script.hold_at = 0;
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_COMPACT, 0, &err), EBB_OK);
+    done(c);
+    assert_int_equal(ebb_chat_n_messages(c), n + 1);
+    assert_non_null(ebb_chat_truncation_note(c));
+    talk(c, 20, 22);
+    ebb_chat_close(c);
+}
+
+static void test_grow(void **state)
+{
+    ebb_chat *c;
+    ebb_chat_event ev;
+    size_t n = 0;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.info.n_ctx_train = 1000;
+    script.plan_fits = true;
+    c = open_with(EBB_OVERFLOW_GROW, false);
+    for (int i = 0; i < 50; i++) {
+        char text[32];
+
+        snprintf(text, sizeof text, "question %d", i);
+        send(c, text);
+        while (ebb_chat_is_busy(c))
+            assert_true(fake_next(c, &ev));
+        while (ebb_chat_event_next(c, &ev))
+            ;
+        assert_int_equal(last(c)->role, EBB_ROLE_ASSISTANT);
+        assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+        assert_system_holds();
+    }
+    for (size_t i = 0; i < ebb_chat_n_messages(c); i++)
+        n += ebb_chat_message(c, i)->truncation.how == EBB_OVERFLOW_GROW;
+    assert_int_equal(n, 3);                      /* 400, 800, 1000 */
+    ebb_chat_close(c);
+}
+
+/* No room to grow: said, and the oldest turns go instead. */
+static void test_cannot_grow(void **state)
+{
+    ebb_chat *c;
+    char notice[300] = "";
+    ebb_chat_event ev;
+    bool is_said = false;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.info.n_ctx_train = 1000;
+    c = open_with(EBB_OVERFLOW_GROW, false);
+    for (int i = 0; i < 20; i++) {
+        send(c, "and then what");
+        do {
+            assert_true(fake_next(c, &ev));
+            if (ev.kind == EBB_EVENT_NOTICE)
+                snprintf(notice, sizeof notice, "%s", ev.text);
+            is_said |= strstr(notice, "does not fit the memory") != NULL;
+        } while (ev.kind != EBB_EVENT_DONE);
+    }
+    assert_true(is_said);
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.how, EBB_OVERFLOW_FORGET);
+    ebb_chat_close(c);
+}
+
+static void test_stop(void **state)
+{
+    ebb_chat *c;
+    ebb_error err = { 0 };
+    int i;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    c = open_with(EBB_OVERFLOW_STOP, false);
+    for (i = 0; i < 50; i++) {
+        if (ebb_chat_send(c, "and then what", 13, &err) != EBB_OK)
+            break;
+        done(c);
+    }
+    assert_true(i >= 9 && i <= 11);
+    assert_non_null(strstr(err.msg, "the context holds 200"));
+    assert_int_equal(n_ui_events(c), 0);
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 3, &err), EBB_OK);
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.n_turns, 3);
+    say(c, "on");
+    ebb_chat_close(c);
+}
+
+/* Asked, the question stands and waits; no answer but Enter forgets. */
+static void test_ask(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+    ebb_chat_event ev;
+    char notice[700] = "";
+    int n_asked = 0;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    c = open_with(EBB_OVERFLOW_ASK, false);
+    for (int i = 0; i < 50; i++) {
+        send(c, "and then what");
+        while (!ebb_chat_is_busy(c) && ebb_chat_event_next(c, &ev))
+            if (ev.kind == EBB_EVENT_NOTICE && strstr(ev.text, "What now?"))
+                snprintf(notice, sizeof notice, "%s", ev.text);
+        if (!ebb_chat_is_busy(c) && last(c)->role == EBB_ROLE_USER) {
+            n_asked++;
+            assert_true(ebb_chat_awaits_overflow_choice(c));
+            assert_non_null(strstr(notice, "/forget leaves the oldest"));
+            assert_non_null(strstr(notice, "/compact"));
+            assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+        }
+        if (ebb_chat_is_busy(c))
+            done(c);
+        assert_int_equal(last(c)->role, EBB_ROLE_ASSISTANT);
+    }
+    assert_true(n_asked >= 5);
+    assert_int_equal(n_ui_events(c), n_asked);
+    assert_false(ebb_chat_awaits_overflow_choice(c));
+    for (size_t i = 0; i < ebb_chat_n_messages(c); i++)
+        if (ebb_chat_message(c, i)->role == EBB_ROLE_NOTE) {
+            assert_int_equal(ebb_chat_edit(c, i, "x", 1, &err), EBB_USAGE);
+            assert_int_equal(ebb_chat_pin(c, i, true, &err), EBB_USAGE);
+        }
+    ebb_chat_close(c);
+}
+
+/* Nobody can be asked: as if forgetting was chosen. */
+static void test_unattended(void **state)
+{
+    ebb_chat *c;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    c = open_ready(&(ebb_chat_opts){ .system = system_text, .is_unattended = true });
+    talk(c, 0, 30);
+    assert_true(n_ui_events(c) >= 3);
+    ebb_chat_close(c);
+}
+
+/* A pinned turn stays whole; one that was not is gone. */
+static void test_pins(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    talk(c, 0, 3);
+    assert_int_equal(ebb_chat_pin(c, 4, true, &err), EBB_OK);          /* the answer of the second turn */
+    talk(c, 3, 40);
+    assert_false(ebb_message_omits(ebb_chat_truncation_note(c), 3));
+    assert_false(ebb_message_omits(ebb_chat_truncation_note(c), 4));
+    assert_true(ebb_message_omits(ebb_chat_truncation_note(c), 2));
+    assert_true(ebb_message_omits(ebb_chat_truncation_note(c), 5));
+    /* system, then "question 1" as it was typed */
+    assert_int_equal(script.first[sizeof system_text + 1], EBB_ROLE_USER + 1);
+    assert_int_equal(script.first[sizeof system_text + 1 + 10], 1000 + '1');
+    ebb_chat_close(c);
+    c = open_with(EBB_OVERFLOW_FORGET, true);
+    assert_false(ebb_message_omits(ebb_chat_truncation_note(c), 3));
+    talk(c, 40, 45);
+    assert_int_equal(script.first[sizeof system_text + 1 + 10], 1000 + '1');
+    ebb_chat_close(c);
+}
+
+/* An answer that fills the context goes on behind a note, in a copy of what stood. */
+static void test_in_the_middle_of_an_answer(void **state)
+{
+    ebb_chat *c;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 30;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    for (int i = 0; i < 3; i++)
+        say(c, "tell me more");
+    script.n_tokens = 50;
+    send(c, "tell me all");
+    done(c);
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    assert_true(n_ui_events(c) >= 1);
+    assert_true(last(c)->n_ids > 50);            /* the script begins anew when it is asked to go on */
+    ebb_chat_close(c);
+}
+
+/* Room before it is needed: an unfinished answer stays as it is, below the note, until the user goes on. */
+static void test_room_beforehand(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.n_ctx = 2000;
+    c = open_with(EBB_OVERFLOW_ASK, false);
+    talk(c, 0, 4);
+    assert_int_equal(ebb_chat_set(c, "predict", "2", NULL, 0, &err), EBB_OK);
+    say(c, "short");
+    assert_int_equal(last(c)->finish, EBB_FINISH_LENGTH);
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 2, &err), EBB_OK);
+    assert_false(ebb_chat_is_busy(c));
+    assert_string_equal(last(c)->text, "a5.0 a5.1 ");
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+    done(c);
+    assert_string_equal(last(c)->text, "a5.0 a5.1 a6.0 a6.1 ");
+    assert_true(last(c)->turn_stats.n_computed < 20); /* all but the first turn: what was moved counts as there */
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.n_turns, 2);
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_COMPACT, 1, &err), EBB_OK);
+    done(c);
+    assert_string_equal(last(c)->text, "a5.0 a5.1 a6.0 a6.1 ");
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.how, EBB_OVERFLOW_COMPACT);
+    ebb_chat_close(c);
+}
+
+/* Before the note nothing is left out: going there brings all back. */
+static void test_back_before_it(void **state)
+{
+    ebb_chat *c;
+    ebb_context_view v;
+    ebb_error err;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    talk(c, 0, 9);
+    assert_null(ebb_chat_truncation_note(c));
+    talk(c, 9, 12);
+    assert_non_null(ebb_chat_truncation_note(c));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_null(ebb_chat_truncation_note(c));
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 2, &err), EBB_OK);
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.first, 5);
+    assert_int_equal(ebb_chat_set_system(c, NULL, &err), EBB_OK);      /* the path is copied below no root */
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.first, 4);
+    assert_int_equal(ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, &err), EBB_OK);
+    assert_string_equal(v.list[0]->text, "question 2");
+    ebb_context_view_fini(&v);
+    say(c, "on");
+    ebb_chat_close(c);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_forget), T(test_forget_and_compute), T(test_compact), T(test_stop_a_summary), T(test_grow), T(test_cannot_grow),
+        T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_in_the_middle_of_an_answer), T(test_back_before_it), T(test_room_beforehand),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

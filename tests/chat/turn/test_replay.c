@@ -1,0 +1,232 @@
+/* Answers computed again: the same after whatever the user did and however the engine is opened, and a difference is found. */
+#include "ebb_test.h"
+
+#include <poll.h>
+
+#include "conversation/chat.h"
+#include "store/store.h"
+#include "support/own_folder.h"
+#include "support/tiny_model.h"
+#include "turn/replay.h"
+
+static char dir[64], model[96], db[96];
+
+static int setup(void **state)
+{
+    const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 2048, .n_layers = 3 };
+
+    (void)state;
+    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-replay-XXXXXX") != 0)
+        return -1;
+    snprintf(model, sizeof model, "%s/tiny.gguf", dir);
+    snprintf(db, sizeof db, "%s/sessions.db", dir);
+    return ebb_tiny_write(&tiny, model) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return ebb_own_folder_end(dir);
+}
+
+static void wait_event(ebb_chat *c, ebb_chat_event_kind kind)
+{
+    struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+    ebb_chat_event ev;
+
+    for (int i = 0; i < 600; i++) {
+        while (ebb_chat_event_next(c, &ev)) {
+            if (ev.kind == EBB_EVENT_ERROR)
+                fail_msg("%s", ev.text);
+            if (ev.kind == kind)
+                return;
+        }
+        poll(&p, 1, 100);
+    }
+    fail_msg("nothing came");
+}
+
+static ebb_chat *open_chat(uint32_t n_predict)
+{
+    ebb_chat_opts o = { .model_path = model, .store_path = db, .continue_last = true, .n_predict = n_predict,
+                        .engine = { .n_ctx = 1024, .n_threads = 1, .no_kv_cache = true }, .sampling = ebb_sampler_params_default() };
+    ebb_chat *c;
+    ebb_error err;
+
+    o.sampling.seed = 11;                        /* no answer ends by chance before there is something to compare */
+    if (ebb_chat_open(&o, &c, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    wait_event(c, EBB_EVENT_READY);
+    return c;
+}
+
+static void done(ebb_chat *c, ebb_status st)
+{
+    assert_int_equal(st, EBB_OK);
+    wait_event(c, EBB_EVENT_DONE);
+}
+
+/* A conversation with another answer, a part that goes on, one that is cut, an edit, and a second program. */
+static void talk(void)
+{
+    ebb_chat *c = open_chat(12);
+    ebb_error err;
+
+    done(c, ebb_chat_send(c, "What is this?", 13, &err));
+    done(c, ebb_chat_retry(c, &err));
+    if (ebb_chat_message(c, 1)->finish == EBB_FINISH_LENGTH)
+        done(c, ebb_chat_continue(c, &err));
+    done(c, ebb_chat_send(c, "And that?", 9, &err));
+    done(c, ebb_chat_cut(c, "th", 2, &err));
+    done(c, ebb_chat_edit(c, 0, "What else?", 10, &err));
+    ebb_chat_close(c);
+    c = open_chat(9);
+    done(c, ebb_chat_send(c, "So?", 3, &err));
+    ebb_chat_close(c);
+}
+
+typedef struct seen {
+    size_t   n[3];               /* by outcome */
+    uint32_t n_tokens;
+    ebb_replay_answer last;
+} seen;
+
+static void on_answer(void *arg, const ebb_replay_answer *a)
+{
+    seen *s = arg;
+
+    s->n[a->outcome]++;
+    s->n_tokens += a->n;
+    s->last = *a;
+}
+
+static void load(ebb_tree *t)
+{
+    ebb_session_facts f = { 0 };
+    ebb_store *s;
+    ebb_error err;
+    int64_t id;
+
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_OK);
+    assert_int_equal(ebb_store_last(s, &id, &err), EBB_OK);
+    assert_int_equal(ebb_store_load(s, id, &f, t, &err), EBB_OK);
+    ebb_session_facts_fini(&f);
+    ebb_store_close(s);
+}
+
+static seen replay(const ebb_tree *t, ebb_engine_opts o)
+{
+    seen s = { 0 };
+    ebb_model *m;
+    ebb_error err;
+
+    o.no_kv_cache = true;
+    assert_int_equal(ebb_model_open(model, &m, &err), EBB_OK);
+    if (ebb_replay(t, m, &o, on_answer, &s, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    ebb_model_close(m);
+    return s;
+}
+
+static void test_same(void **state)
+{
+    static const ebb_engine_opts ways[] = { { 0 }, { .n_threads = 2, .n_batch = 3 }, { .n_threads = 1, .cpu = EBB_ISA_SCALAR },
+                                            { .n_threads = 1, .has_resident = true }, { .n_threads = 1, .no_speculation = true } };
+    ebb_tree t = { 0 };
+    size_t n_answers = 0, n_generated = 0;
+
+    (void)state;
+    talk();
+    load(&t);
+    for (size_t i = 0; i < t.n_nodes; i++) {
+        n_answers += t.nodes[i]->m.role == EBB_ROLE_ASSISTANT;
+        for (size_t k = 0; k < t.nodes[i]->m.n_sample_records; k++)
+            n_generated += t.nodes[i]->m.sample_records[k].n;
+    }
+    assert_true(n_answers >= 6);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        seen s = replay(&t, ways[i]);
+        assert_int_equal(s.n[EBB_REPLAY_SAME], n_answers);
+        assert_int_equal(s.n_tokens, n_generated);
+    }
+    ebb_tree_fini(&t);
+}
+
+static ebb_message *last_answer(ebb_tree *t)
+{
+    return &ebb_tree_leaf(t)->m;
+}
+
+/* Another seed, another token: that is found, and where. */
+static void test_differs(void **state)
+{
+    ebb_tree t = { 0 };
+    ebb_message *m;
+    ebb_sample_record *d;
+    seen s;
+
+    (void)state;
+    talk();
+    load(&t);
+    m = last_answer(&t);
+    assert_int_equal(m->n_sample_records, 1);
+    d = &m->sample_records[0];
+    assert_true(d->n > 4);
+    m->ids[d->from + 3] = m->ids[d->from + 3] == 'a' ? 'b' : 'a';
+    ebb_token_ids_hash(m->ids + d->from, d->n, d->ids_hash); /* as if it had been drawn so */
+    s = replay(&t, (ebb_engine_opts){ 0 });
+    assert_int_equal(s.n[EBB_REPLAY_DIFFERS], 1);
+    assert_int_equal(s.n[EBB_REPLAY_UNKNOWN], 0);
+    assert_int_equal(s.last.outcome, EBB_REPLAY_DIFFERS);
+    assert_int_equal(s.last.n, 3);
+    assert_int_equal(s.last.was, m->ids[d->from + 3]);
+    assert_int_not_equal(s.last.is, s.last.was);
+    d->n = 0;                                    /* as if the turn had ended at once */
+    m->n_ids = d->from;
+    m->finish = EBB_FINISH_STOP;
+    ebb_token_ids_hash(NULL, 0, d->ids_hash);
+    s = replay(&t, (ebb_engine_opts){ 0 });
+    assert_int_equal(s.last.outcome, EBB_REPLAY_DIFFERS);
+    assert_true(s.last.n == 0 && s.last.was == -1 && s.last.is >= 0);
+    ebb_tree_fini(&t);
+}
+
+/* What was changed behind ebb's back, or was never kept, is not called a difference. */
+static void test_unknown(void **state)
+{
+    ebb_tree t = { 0 };
+    ebb_message *m;
+    seen s;
+
+    (void)state;
+    talk();
+    load(&t);
+    m = last_answer(&t);
+    m->ids[m->sample_records[0].from]++;
+    s = replay(&t, (ebb_engine_opts){ 0 });
+    assert_int_equal(s.n[EBB_REPLAY_UNKNOWN], 1);
+    assert_non_null(strstr(s.last.why, "not kept any more"));
+    m->ids[m->sample_records[0].from]--;
+    t.path[t.n_path - 2]->m.ids[0]++;
+    assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "what stood before it"));
+    t.path[t.n_path - 2]->m.ids[0]--;
+    m->ids_model[0]++;
+    assert_string_equal(replay(&t, (ebb_engine_opts){ 0 }).last.why, "it is of another model");
+    m->ids_model[0]--;
+    m->sample_records[0].is_shifted = true;
+    assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "moved"));
+    m->sample_records[0].n = 0;
+    m->finish = EBB_FINISH_NONE;
+    assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "ended before"));
+    m->n_sample_records = 0;
+    assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "imported"));
+    ebb_tree_fini(&t);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = { T(test_same), T(test_differs), T(test_unknown) };
+
+    return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
+}

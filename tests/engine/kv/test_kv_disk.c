@@ -1,0 +1,175 @@
+/* The KV cache's folder on a small disk: when it is full one line says so, what is there stays
+ * readable, and when there is room again turns are kept again. */
+#include "ebb_test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kv/kv_disk.h"
+#include "support/small_disk.h"
+
+enum { N_DATA = 100000 };
+
+static char dir[64];
+static uint8_t data[N_DATA];
+
+static int setup(void **state)
+{
+    static int no_mount;
+
+    snprintf(dir, sizeof dir, "/tmp/ebb-disk-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    *state = ebb_small_disk_mount(dir, 4096) ? NULL : &no_mount;
+    memset(data, 7, sizeof data);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    ebb_small_disk_unmount(dir);
+    return rmdir(dir);
+}
+
+static ebb_kv_file item(uint8_t name)
+{
+    static const ebb_token ids[4] = { 1, 2, 3, 4 };
+
+    return (ebb_kv_file){ .kind = EBB_KV_FILE_BLOCK, .hash = { name }, .ids = ids, .n_ids = 4, .data = data, .n_data = N_DATA };
+}
+
+/* Keep a block, and say whether it is there then. */
+static bool write_block(ebb_kv_disk *d, uint8_t name)
+{
+    ebb_kv_file it = item(name);
+    ebb_kv_disk_job job = { .items = &it, .n_items = 1 };
+    uint32_t n_ids;
+
+    ebb_kv_disk_submit(d, &job);
+    assert_ptr_equal(ebb_kv_disk_reap(d, true), &job);
+    return ebb_kv_disk_has(d, &it, &n_ids);
+}
+
+static void need_disk(void **state)
+{
+    if (!*state)
+        return;
+    puts("no tmpfs can be mounted here");
+    skip();
+}
+
+static void expect_full(ebb_kv_disk *d, uint8_t name)
+{
+    char line[160];
+
+    assert_false(write_block(d, name));
+    assert_true(ebb_kv_disk_take_notice(d, line));
+    assert_non_null(strstr(line, dir));
+    assert_non_null(strstr(line, "free some room"));
+    assert_false(write_block(d, name));
+    assert_false(ebb_kv_disk_take_notice(d, line));      /* said once */
+}
+
+static void expect_read(ebb_kv_disk *d, uint8_t name)
+{
+    ebb_kv_file it = item(name);
+
+    memset(data, 0, sizeof data);
+    assert_true(ebb_kv_disk_read(d, &it));
+    assert_int_equal(data[N_DATA - 1], 7);
+}
+
+static void test_full_and_again(void **state)
+{
+    ebb_kv_disk *d;
+
+    need_disk(state);
+    assert_int_equal(ebb_kv_disk_open(dir, 4 << 20, &d, NULL), EBB_OK);
+    assert_true(write_block(d, 1));
+    assert_true(ebb_small_disk_fill(dir));
+    expect_full(d, 2);
+    expect_read(d, 1);
+    ebb_small_disk_empty(dir);
+    assert_true(write_block(d, 2));
+    expect_read(d, 1);
+    expect_read(d, 2);
+    assert_true(ebb_small_disk_fill(dir));
+    expect_full(d, 3);                           /* and said again, after it was well */
+    ebb_kv_disk_close(d);
+}
+
+static void set_time(const char *path, time_t t)
+{
+    struct timespec both[2] = { { .tv_sec = t }, { .tv_sec = t } };
+
+    assert_int_equal(utimensat(AT_FDCWD, path, both, 0), 0);
+}
+
+/* The cap that is a share of the disk's room follows it, and never falls below what is there. */
+static void test_share_of_the_disk(void **state)
+{
+    ebb_kv_disk *d;
+
+    need_disk(state);
+    assert_true(ebb_small_disk_fill(dir));
+    assert_int_equal(ebb_kv_disk_open(dir, 0, &d, NULL), EBB_OK);
+    expect_full(d, 1);
+    ebb_small_disk_empty(dir);
+    assert_true(write_block(d, 1));
+    assert_true(write_block(d, 2));
+    for (uint8_t name = 1; name <= 2; name++) {  /* what is younger may be of the turn under way */
+        ebb_kv_file it = item(name);
+        char path[256];
+
+        ebb_kv_file_path(dir, &it, path, sizeof path);
+        set_time(path, time(NULL) - 60 + name);
+    }
+    assert_true(ebb_small_disk_fill(dir));
+    assert_true(write_block(d, 3));              /* in the place of the oldest */
+    expect_read(d, 2);
+    expect_read(d, 3);
+    ebb_kv_disk_close(d);
+}
+
+/* A clock that was ahead for a while: files of the future are the first to go, as nobody knows how old they are. */
+static void test_clock_that_went_back(void **state)
+{
+    time_t future = time(NULL) + 10 * 365 * 86400;
+    char own[] = "/tmp/ebb-disk-XXXXXX", path[256], left[sizeof path + 16];
+    uint32_t n_ids;
+    ebb_kv_disk *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    assert_int_equal(ebb_kv_disk_open(own, 256 << 10, &d, NULL), EBB_OK);
+    for (uint8_t name = 1; name <= 2; name++) {
+        ebb_kv_file it = item(name);
+
+        assert_true(write_block(d, name));
+        ebb_kv_file_path(own, &it, path, sizeof path);
+        set_time(path, future + name);
+    }
+    snprintf(left, sizeof left, "%s.1.0.new", path);
+    fclose(fopen(left, "w"));
+    set_time(left, future);
+    assert_true(write_block(d, 3));
+    assert_false(ebb_kv_disk_has(d, &(ebb_kv_file){ .kind = EBB_KV_FILE_BLOCK, .hash = { 1 }, .n_data = N_DATA }, &n_ids));
+    assert_int_not_equal(access(left, F_OK), 0);
+    ebb_kv_disk_close(d);
+    snprintf(path, sizeof path, "rm -r %s", own);
+    assert_int_equal(system(path), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_full_and_again, setup, teardown),
+        cmocka_unit_test(test_clock_that_went_back),
+        cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

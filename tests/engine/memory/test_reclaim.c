@@ -1,0 +1,175 @@
+/* What watches over memory fails at every call it makes, and the disk of the KV cache is full while
+ * weights are streamed: the session and its bits stay. */
+#include "ebb_test.h"
+
+#include <sys/stat.h>
+
+#include "ebb/plan.h"
+#include "ebb/session.h"
+#include "os/fault.h"
+#include "support/tiny_model.h"
+
+enum { N_IDS = 40 };
+
+static char path[64], cache[64];
+static float want[EBB_TINY_VOCAB];
+
+typedef struct fixture {
+    ebb_model   *model;
+    ebb_engine  *engine;
+    ebb_session *s;
+} fixture;
+
+static void fill(ebb_token *ids)
+{
+    for (uint32_t i = 0; i < N_IDS; i++)
+        ids[i] = (ebb_token)((i * 2654435761u + 7) % EBB_TINY_VOCAB);
+}
+
+static ebb_status open_fixture(fixture *f, uint32_t resident, const char *kv, ebb_error *err)
+{
+    ebb_engine_opts o = { .n_ctx = 64, .n_threads = 2, .has_resident = true, .resident = resident, .io = EBB_IO_PREAD,
+                          .no_kv_cache = !kv, .kv_cache_dir = kv };
+    ebb_status st = ebb_model_open(path, &f->model, err);
+
+    f->engine = NULL;
+    f->s = NULL;
+    if (st == EBB_OK)
+        st = ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, err);
+    return st == EBB_OK ? ebb_session_new(f->engine, &f->s, err) : st;
+}
+
+static void close_fixture(fixture *f)
+{
+    ebb_session_free(f->s);
+    ebb_engine_close(f->engine);
+    ebb_model_close(f->model);
+}
+
+/* Compute the ids anew and compare. */
+static void expect_want(fixture *f)
+{
+    ebb_token ids[N_IDS];
+    ebb_error err = { 0 };
+
+    fill(ids);
+    if (ebb_session_sync(f->s, NULL, 0, NULL, &err) != EBB_OK || ebb_session_sync(f->s, ids, N_IDS, NULL, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_memory_equal(ebb_session_logits(f->s), want, sizeof want);
+}
+
+static int setup(void **state)
+{
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 4, .n_embd = 256, .n_ff = 512, .seed = 11 };
+    ebb_token ids[N_IDS];
+    fixture f;
+
+    (void)state;
+    snprintf(path, sizeof path, "/var/tmp/ebb-watch-XXXXXX.gguf");
+    close(mkstemps(path, 5));                    /* a name of its own */
+    snprintf(cache, sizeof cache, "%.50s.kv", path);
+    if (!ebb_tiny_write(&tiny, path) || open_fixture(&f, 4, NULL, NULL) != EBB_OK)
+        return -1;
+    fill(ids);
+    if (ebb_session_sync(f.s, ids, N_IDS, NULL, NULL) != EBB_OK)
+        return -1;
+    memcpy(want, ebb_session_logits(f.s), sizeof want);
+    close_fixture(&f);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char cmd[160];
+
+    (void)state;
+    snprintf(cmd, sizeof cmd, "rm -rf %s %s", path, cache);
+    return system(cmd);
+}
+
+/* Files of /proc and of the cgroup that cannot be read, at open: an error with words, or none at all. */
+static void test_open(void **state)
+{
+    int n_opened = 0;
+
+    (void)state;
+    for (int n = 1; n < 120; n += 2) {
+        ebb_error err = { 0 };
+        ebb_status st;
+        fixture f;
+
+        ebb_os_fail_nth(n);
+        st = open_fixture(&f, 2, NULL, &err);
+        ebb_os_fail_off();
+        if (st == EBB_OK)
+            expect_want(&f);
+        else
+            assert_true(err.msg[0] != '\0');
+        n_opened += st == EBB_OK;
+        close_fixture(&f);
+    }
+    assert_true(n_opened > 20);
+}
+
+/* The same between turns, and while another budget is brought about. */
+static void test_idle_and_budget(void **state)
+{
+    ebb_error err = { 0 };
+    fixture f;
+
+    (void)state;
+    assert_int_equal(open_fixture(&f, 4, NULL, &err), EBB_OK);
+    for (int n = 1; n < 40; n++) {
+        ebb_os_fail_nth(n);
+        ebb_engine_idle(f.engine);
+        ebb_os_fail_off();
+    }
+    expect_want(&f);
+    for (int n = 1; n < 90; n += 4) {
+        ebb_plan p;
+        ebb_status st;
+
+        assert_int_equal(ebb_engine_plan_budget(f.engine, 0, &p, &err), EBB_OK);
+        ebb_os_fail_nth(n);
+        st = ebb_engine_set_budget(f.engine, n % 8 == 1 ? p.total_bytes + 18 * ((uint64_t)1 << 20) - p.weights_resident_bytes / 2 : 0,
+                                   NULL, NULL, &err);
+        ebb_os_fail_off();
+        assert_true(st == EBB_OK || err.msg[0] != '\0');
+        expect_want(&f);
+    }
+    close_fixture(&f);
+}
+
+/* The nth call of keeping KV fails while layers are streamed: only time is lost. */
+static void test_full_disk_while_streaming(void **state)
+{
+    ebb_token ids[N_IDS];
+    ebb_error err = { 0 };
+
+    (void)state;
+    fill(ids);
+    for (int n = 1; n < 60; n += 4) {
+        fixture f;
+
+        assert_int_equal(open_fixture(&f, 1, cache, &err), EBB_OK);
+        expect_want(&f);
+        ebb_os_fail_nth(n);
+        ebb_session_persist(f.s);
+        if (ebb_session_append(f.s, ids[0], &err) != EBB_OK)     /* reads, too: it may be the one that fails */
+            assert_true(err.msg[0] != '\0');
+        ebb_os_fail_off();
+        expect_want(&f);
+        close_fixture(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_idle_and_budget),
+        cmocka_unit_test(test_full_disk_while_streaming),
+    };
+
+    return cmocka_run_group_tests_name("budget_watch", tests, setup, teardown);
+}

@@ -1,0 +1,230 @@
+/* Known-good logits: the tiny models of ../shared/golden, written by its tool
+ * into build/golden, must give the exact logits within each entry's limit, and
+ * the greedy continuation where it was won clearly. */
+#include "ebb_test.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <sys/stat.h>
+
+#include <jansson.h>
+
+#include "ebb/session.h"
+
+#define N_TOKENS 48
+#define N_STORED 5
+#define N_GREEDY 16
+
+static const uint32_t stored[N_STORED] = { 0, 1, 15, 31, 47 };
+typedef struct golden_entry {
+    char   dir[600], gguf[600];
+    double limit, greedy_gap[N_GREEDY];
+    size_t n_vocab;
+    ebb_token tokens[N_TOKENS], greedy[N_GREEDY];
+    float *exact;                /* [N_STORED][n_vocab] */
+} golden_entry;
+
+static void read_golden_ids(const char *dir, const char *file, ebb_token *out, int n)
+{
+    char path[700];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(fscanf(f, "%d", &out[i]), 1);
+    fclose(f);
+}
+
+/* Write the model if it is not there yet; false: no Python with numpy. */
+static bool write_model(const golden_entry *e)
+{
+    char cmd[4096];
+    struct stat st;
+
+    if (stat(e->gguf, &st) == 0)
+        return true;
+    mkdir("build/golden", 0755);
+    snprintf(cmd, sizeof cmd, "/usr/bin/python3 '%s/tools/golden.py' model '%s' '%s.part' "
+             ">build/golden/log 2>&1 && mv '%s.part' '%s'",
+             ebb_test_shared(), e->dir, e->gguf, e->gguf, e->gguf);
+    return system(cmd) == 0;
+}
+
+static void load_entry(golden_entry *e, const char *name)
+{
+    char path[700];
+    json_t *meta, *gaps;
+    FILE *f;
+
+    memset(e, 0, sizeof *e);
+    snprintf(e->dir, sizeof e->dir, "%s/golden/%s", ebb_test_shared(), name);
+    snprintf(e->gguf, sizeof e->gguf, "build/golden/%s.gguf", name);
+    snprintf(path, sizeof path, "%s/meta.json", e->dir);
+    meta = json_load_file(path, 0, NULL);
+    assert_non_null(meta);
+    e->limit = json_number_value(json_object_get(meta, "limit_nmse"));
+    e->n_vocab = (size_t)json_integer_value(json_object_get(meta, "vocab"));
+    gaps = json_object_get(meta, "greedy_gap");
+    for (size_t i = 0; i < N_GREEDY; i++)
+        e->greedy_gap[i] = json_number_value(json_array_get(gaps, i));
+    json_decref(meta);
+    read_golden_ids(e->dir, "tokens.txt", e->tokens, N_TOKENS);
+    read_golden_ids(e->dir, "greedy.txt", e->greedy, N_GREEDY);
+    e->exact = calloc(N_STORED * e->n_vocab, sizeof *e->exact);
+    snprintf(path, sizeof path, "%s/exact.f32", e->dir);
+    f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(e->exact, sizeof *e->exact, N_STORED * e->n_vocab, f), N_STORED * e->n_vocab);
+    fclose(f);
+}
+
+typedef struct sums {
+    const golden_entry *e;
+    double diff[N_STORED], exact[N_STORED], kl[N_STORED];
+} sums;
+
+static double log_sum_exp(const float *x, size_t n)
+{
+    double top = -INFINITY, sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        top = x[i] > top ? x[i] : top;
+    for (size_t i = 0; i < n; i++)
+        sum += exp(x[i] - top);
+    return top + log(sum);
+}
+
+static void compare_golden(void *arg, size_t pos, const float *logits, size_t n_vocab)
+{
+    sums *s = arg;
+
+    assert_int_equal(n_vocab, s->e->n_vocab);
+    for (int i = 0; i < N_STORED; i++) {
+        const float *exact = s->e->exact + (size_t)i * n_vocab;
+        double za, zb;
+
+        if (stored[i] != pos)
+            continue;
+        za = log_sum_exp(exact, n_vocab);
+        zb = log_sum_exp(logits, n_vocab);
+        for (size_t j = 0; j < n_vocab; j++) {
+            double d = (double)logits[j] - exact[j], la = exact[j] - za, lb = logits[j] - zb;
+
+            s->diff[i] += d * d;
+            s->exact[i] += (double)exact[j] * exact[j];
+            s->kl[i] += exp(la) * (la - lb);
+        }
+    }
+}
+
+static bool check_logits(const char *name, const sums *s, double limit)
+{
+    double diff = 0, exact = 0, kl = 0, worst = 0;
+
+    for (int i = 0; i < N_STORED; i++) {
+        diff += s->diff[i];
+        exact += s->exact[i];
+        kl += s->kl[i] / N_STORED;
+        worst = fmax(worst, s->diff[i] / s->exact[i]);
+    }
+    if (diff / exact <= limit && worst <= 5 * limit && kl <= limit)
+        return true;
+    print_error("%s: NMSE %.2e, KL %.2e, worst position %.2e; limit %.1e\n", name, diff / exact, kl, worst, limit);
+    return false;
+}
+
+static bool check_greedy(const char *name, ebb_session *s, const golden_entry *e, double limit)
+{
+    ebb_sampler_params p = { .repeat_penalty = 1, .top_p = 1 };
+    ebb_sampler *sampler = ebb_sampler_new(&p, e->n_vocab);
+    bool ok = true;
+
+    for (int i = 0; i < N_GREEDY; i++) {
+        ebb_token id = ebb_sampler_sample(sampler, ebb_session_logits(s), NULL, 0);
+
+        if (id != e->greedy[i]) {
+            ok = e->greedy_gap[i] < fmax(1e-3, 2 * sqrt(limit));
+            if (!ok)
+                print_error("%s: greedy token %d is %d, not %d, by a gap of %g\n", name, i, id, e->greedy[i], e->greedy_gap[i]);
+            break;
+        }
+        assert_int_equal(ebb_session_append(s, id, NULL), EBB_OK);
+    }
+    ebb_sampler_free(sampler);
+    return ok;
+}
+
+static bool check_entry(const char *name, const golden_entry *e, const ebb_model *m, ebb_kv_type kv, double room)
+{
+    ebb_engine_opts o = { .n_ctx = 256, .has_kv = true, .kv_k = kv, .kv_v = kv, .n_threads = 2 };
+    ebb_error err = { 0 };
+    ebb_engine *engine = NULL;
+    ebb_session *s = NULL;
+    sums got = { .e = e };
+    bool ok;
+
+    if (ebb_engine_open(m, &o, NULL, NULL, &engine, &err) != EBB_OK) {
+        print_error("%s: %s\n", name, err.msg);
+        return false;
+    }
+    assert_int_equal(ebb_session_new(engine, &s, &err), EBB_OK);
+    assert_int_equal(ebb_session_eval(s, e->tokens, N_TOKENS, 0, compare_golden, &got, &err), EBB_OK);
+    ok = check_logits(name, &got, e->limit + room) && check_greedy(name, s, e, e->limit + room);
+    ebb_session_free(s);
+    ebb_engine_close(engine);
+    return ok;
+}
+
+static bool run_entry(const char *name, const golden_entry *e)
+{
+    ebb_error err = { 0 };
+    ebb_model *m = NULL;
+    bool ok;
+
+    if (ebb_model_open(e->gguf, &m, &err) != EBB_OK) {
+        print_error("%s: %s\n", name, err.msg);
+        return false;
+    }
+    ok = check_entry(name, e, m, EBB_KV_F32, 0) && check_entry(name, e, m, EBB_KV_F16, 2e-5);
+    ebb_model_close(m);
+    return ok;
+}
+
+static void test_goldens(void **state)
+{
+    const char *dir = ebb_test_shared_path("golden");
+    struct dirent **list;
+    int n = scandir(dir, &list, NULL, alphasort), n_run = 0, n_bad = 0;
+
+    (void)state;
+    assert_true(n > 0);
+    for (int i = 0; i < n; i++) {
+        const char *name = list[i]->d_name;
+        golden_entry e;
+
+        if (name[0] != '.' && strchr(name, '-')) {
+            load_entry(&e, name);
+            if (!write_model(&e)) {
+                print_message("no /usr/bin/python3 with numpy to write %s (build/golden/log)\n", name);
+                skip();
+            }
+            n_run++;
+            n_bad += !run_entry(name, &e);
+            free(e.exact);
+        }
+        free(list[i]);
+    }
+    free(list);
+    print_message("%d models\n", n_run);
+    assert_true(n_run > 80);
+    assert_int_equal(n_bad, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_goldens) };
+
+    return cmocka_run_group_tests_name("golden", tests, NULL, NULL);
+}

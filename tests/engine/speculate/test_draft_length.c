@@ -1,0 +1,180 @@
+/* How far ahead to guess: by the formula, by what was measured, by what the draft model says of itself. */
+#include "ebb_test.h"
+
+#include "speculate/draft_length.h"
+
+#define MOST 31u
+
+/* A pass takes t, a further column c, a guess d; a share of `right` is right. */
+static ebb_draft_length pace_of(double right, double t, double c, double d)
+{
+    ebb_draft_length p;
+
+    ebb_draft_length_init(&p, right, c / t, d / t);
+    ebb_draft_length_learn_pass(&p, 1, t);
+    p.n_tries = 0;
+    return p;
+}
+
+static double rate_of(double a, double t, double c, double d, uint32_t k)
+{
+    double tokens = 1, chance = 1;
+
+    for (uint32_t i = 0; i < k; i++)
+        tokens += chance *= a;
+    return tokens / (t + k * (c + d));
+}
+
+/* The best k is the one with the best rate, for streamed models and those in memory. */
+static void the_best_k(void **state)
+{
+    static const double cases[][4] = { { 0.7, 2.7, 0.03, 0.15 }, { 0.9, 2.7, 0.03, 0.15 }, { 0.7, 0.1, 0.03, 0.012 },
+                                       { 0.95, 10, 0.04, 0.15 }, { 0.5, 0.5, 0.03, 0.015 }, { 0.99, 1, 0.001, 0.001 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const double *v = cases[i];
+        ebb_draft_length p = pace_of(v[0], v[1], v[2], v[3]);
+        double rate;
+        uint32_t best = ebb_draft_length_best(&p, MOST, &rate);
+
+        assert_true(best > 0);
+        for (uint32_t k = 0; k <= MOST; k++)
+            assert_true(rate_of(v[0], v[1], v[2], v[3], k) <= rate * 1.000001);
+        assert_true(ebb_draft_length_begin(&p, MOST) == MOST);
+    }
+}
+
+/* A draft as slow as its host never pays: it rests, each time longer, and is tried now and then. */
+static void a_slow_draft_rests(void **state)
+{
+    ebb_draft_length p = pace_of(0.9, 0.1, 0.03, 0.1);
+    uint32_t n_drafted = 0, last = 0, rest = 0;
+    double rate;
+
+    (void)state;
+    assert_int_equal(ebb_draft_length_best(&p, MOST, &rate), 0);
+    assert_true(rate == 1 / p.alone_s);
+    for (uint32_t i = 0; i < 2000; i++) {
+        uint32_t n = ebb_draft_length_begin(&p, MOST);
+
+        if (n > 0) {
+            rest = i - last > rest ? i - last : rest;
+            last = i;
+            n_drafted++;
+            ebb_draft_length_learn_token(&p, 0.9, true);
+            ebb_draft_length_end(&p);
+        }
+        ebb_draft_length_learn_pass(&p, n + 1, 0.1 + 0.03 * n);
+        if (n > 0)
+            ebb_draft_length_learn_draft(&p, 1, 0.1);
+    }
+    assert_true(n_drafted > 0 && n_drafted < 40);
+    assert_true(rest > 200);
+}
+
+/* Guesses that are always wrong are given up although the plan had promised more, and taken up again when they are right. */
+static void it_learns_what_they_are_worth(void **state)
+{
+    ebb_draft_length p = pace_of(0.9, 1, 0.02, 0.05);
+    uint32_t n_early = 0, n_late = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 600; i++) {
+        uint32_t n = ebb_draft_length_begin(&p, MOST);
+
+        n_early += i < 30 && n > 0;
+        n_late += i >= 100 && n > 0;
+        if (n > 0) {
+            ebb_draft_length_learn_token(&p, 0.5, false);
+            ebb_draft_length_end(&p);
+        }
+    }
+    assert_true(n_early > 10);
+    assert_true(n_late < 60);
+    for (uint32_t i = 0; i < 2000; i++)
+        if (ebb_draft_length_begin(&p, MOST) > 0) {
+            ebb_draft_length_learn_token(&p, 0.5, true);
+            ebb_draft_length_end(&p);
+        }
+    assert_int_equal(ebb_draft_length_begin(&p, MOST) + ebb_draft_length_begin(&p, MOST) > MOST, true);
+}
+
+/* What the draft says of its guesses counts until it is known how often it was right. */
+static void a_chance_is_learned(void **state)
+{
+    ebb_draft_length p = pace_of(0.7, 1, 0.02, 0.1);
+
+    (void)state;
+    assert_true(ebb_draft_length_accept_chance(&p, 0.95) > 0.9 && ebb_draft_length_accept_chance(&p, 0.05) < 0.1);
+    for (int i = 0; i < 40; i++)
+        ebb_draft_length_learn_token(&p, 0.05, true);
+    assert_true(ebb_draft_length_accept_chance(&p, 0.05) > 0.9);
+    assert_true(ebb_draft_length_accept_chance(&p, 0.35) < 0.4);
+    assert_true(ebb_draft_length_accept_chance(&p, 1) > 0.9);
+}
+
+/* Another guess is worth it as long as its chance brings more than its time does elsewhere. */
+static void it_stops_where_chances_are_small(void **state)
+{
+    ebb_draft_length p = pace_of(0.9, 1, 0.05, 0.05);
+    double rate;
+
+    (void)state;
+    assert_true(ebb_draft_length_best(&p, MOST, &rate) > 3);
+    assert_true(ebb_draft_length_is_next_worth(&p, 1));
+    assert_false(ebb_draft_length_is_next_worth(&p, 0.5 * rate * 0.1));
+    assert_true(ebb_draft_length_is_next_worth(&p, 1.2 * rate * 0.1));
+    assert_false(ebb_draft_length_is_token_worth(&p, 0.9 * rate * 0.05));
+    assert_true(ebb_draft_length_is_token_worth(&p, 1.1 * rate * 0.05));
+}
+
+/* A long text is worth taking in where every pass costs seconds, not where it costs little. */
+static void catching_up_has_a_price(void **state)
+{
+    ebb_draft_length slow = pace_of(0.9, 2.7, 0.03, 0.15), quick = pace_of(0.7, 0.1, 0.03, 0.02);
+
+    (void)state;
+    ebb_draft_length_learn_draft(&slow, 100, 3);
+    ebb_draft_length_learn_draft(&quick, 100, 1);
+    assert_true(ebb_draft_length_is_sync_worth(&slow, 4000));
+    assert_false(ebb_draft_length_is_sync_worth(&quick, 4000));
+    assert_true(ebb_draft_length_is_sync_worth(&quick, 2));
+    assert_false(ebb_draft_length_is_sync_worth(&slow, 1000000));
+}
+
+/* The first pass goes alone, for what it takes is not known; a fixed number asks nobody. */
+static void nothing_is_known_at_first(void **state)
+{
+    ebb_draft_length p;
+
+    (void)state;
+    ebb_draft_length_init(&p, 0.7, 0.1, 0.1);
+    assert_int_equal(ebb_draft_length_begin(&p, MOST), 0);
+    ebb_draft_length_learn_pass(&p, 1, 2);
+    assert_int_equal(ebb_draft_length_begin(&p, MOST), 2); /* a try */
+    assert_int_equal(ebb_draft_length_begin(&p, 1), 1);
+    assert_int_equal(ebb_draft_length_begin(&p, 0), 0);
+    ebb_draft_length_learn_pass(&p, 5, 1);       /* the first one had waited for something */
+    assert_true(p.alone_s <= 1);
+    ebb_draft_length_init(&p, 0.7, 1, 1);
+    p.n_fixed = 6;
+    assert_int_equal(ebb_draft_length_begin(&p, MOST), 6);
+    assert_int_equal(ebb_draft_length_begin(&p, 4), 4);
+    assert_true(ebb_draft_length_is_next_worth(&p, 0));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_best_k),
+        cmocka_unit_test(a_slow_draft_rests),
+        cmocka_unit_test(it_learns_what_they_are_worth),
+        cmocka_unit_test(a_chance_is_learned),
+        cmocka_unit_test(it_stops_where_chances_are_small),
+        cmocka_unit_test(catching_up_has_a_price),
+        cmocka_unit_test(nothing_is_known_at_first),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

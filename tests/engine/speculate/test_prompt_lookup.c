@@ -1,0 +1,128 @@
+/* Prompt lookup: what is guessed, how long, and when guessing rests. */
+#include "ebb_test.h"
+
+#include "speculate/prompt_lookup.h"
+
+#define N(ids) (uint32_t)(sizeof(ids) / sizeof *(ids))
+
+static void nothing_alike_no_guess(void **state)
+{
+    static const ebb_token fresh[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, two[] = { 9, 1, 2, 7, 8, 1, 2 };
+    ebb_prompt_lookup d;
+    ebb_token out[8];
+
+    (void)state;
+    ebb_prompt_lookup_init(&d, 7);
+    assert_int_equal(ebb_prompt_lookup_draft(&d, fresh, N(fresh), 0, out, 8), 0);
+    assert_int_equal(ebb_prompt_lookup_draft(&d, two, N(two), 0, out, 8), 0); /* two tokens alike are too few */
+    assert_int_equal(ebb_prompt_lookup_draft(&d, two, 0, 0, out, 8), 0);
+    assert_int_equal(ebb_prompt_lookup_draft(&d, two, 1, 0, out, 8), 0);
+}
+
+static void what_followed_is_the_guess(void **state)
+{
+    static const ebb_token ids[] = { 5, 1, 2, 3, 40, 41, 42, 6, 9, 1, 2, 3 };
+    ebb_prompt_lookup d;
+    ebb_token out[8];
+
+    (void)state;
+    ebb_prompt_lookup_init(&d, 7);
+    d.n_now = 3;
+    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 8), 3);
+    assert_int_equal(out[0], 40);
+    assert_int_equal(out[2], 42);
+    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 1), 1); /* no more than there is room for */
+    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 0), 0);
+}
+
+static void the_longest_match_wins_then_the_latest(void **state)
+{
+    static const ebb_token longer[] = { 7, 1, 2, 3, 50, 8, 1, 2, 3, 60, 7, 1, 2, 3 };
+    static const ebb_token latest[] = { 7, 1, 2, 3, 50, 8, 1, 2, 3, 60, 9, 1, 2, 3 };
+    ebb_prompt_lookup d;
+    ebb_token out[8];
+
+    (void)state;
+    ebb_prompt_lookup_init(&d, 1);
+    assert_int_equal(ebb_prompt_lookup_draft(&d, longer, N(longer), 0, out, 8), 1);
+    assert_int_equal(out[0], 50);
+    assert_int_equal(ebb_prompt_lookup_draft(&d, latest, N(latest), 0, out, 8), 1);
+    assert_int_equal(out[0], 60);
+}
+
+static void a_text_that_repeats_itself_goes_on(void **state)
+{
+    static const ebb_token ids[] = { 1, 2, 1, 2, 1, 2 };
+    ebb_prompt_lookup d;
+    ebb_token out[6];
+
+    (void)state;
+    ebb_prompt_lookup_init(&d, 6);
+    d.n_now = 6;
+    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 6), 6);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(out[i], 1 + i % 2);
+}
+
+static void right_guesses_grow_wrong_ones_shrink(void **state)
+{
+    ebb_prompt_lookup d;
+
+    (void)state;
+    ebb_prompt_lookup_init(&d, 7);
+    assert_int_equal(d.n_now, 2);
+    ebb_prompt_lookup_learn(&d, 2, 2, 1);
+    assert_int_equal(d.n_now, 4);
+    ebb_prompt_lookup_learn(&d, 4, 4, 1);
+    assert_int_equal(d.n_now, 7);                /* n_most */
+    ebb_prompt_lookup_learn(&d, 7, 3, 1);
+    assert_int_equal(d.n_now, 4);
+    ebb_prompt_lookup_learn(&d, 4, 0, 1);
+    assert_int_equal(d.n_now, 1);
+}
+
+static void guessing_rests_where_it_does_not_pay(void **state)
+{
+    static const ebb_token ids[] = { 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3 };
+    ebb_prompt_lookup d;
+    ebb_token out[8];
+    uint32_t n_rest = 0;
+
+    (void)state;
+    ebb_prompt_lookup_init(&d, 7);
+    ebb_prompt_lookup_learn(&d, 0, 0, 0.1);
+    for (int i = 0; i < 8; i++)                  /* twice the tokens for one and a half times the time */
+        ebb_prompt_lookup_learn(&d, 1, 1, 0.15);
+    assert_int_not_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 8), 0);
+    for (int i = 0; i < 8; i++)                  /* one token for one and a half times the time */
+        ebb_prompt_lookup_learn(&d, 1, 0, 0.15);
+    while (ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 8) == 0 && n_rest < 1000)
+        n_rest++;
+    assert_in_range(n_rest, 8, 200);             /* and it is tried again */
+}
+
+static void none_where_none_is_wanted(void **state)
+{
+    static const ebb_token ids[] = { 1, 2, 3, 4, 1, 2, 3 };
+    ebb_prompt_lookup d;
+    ebb_token out[8];
+
+    (void)state;
+    ebb_prompt_lookup_init(&d, 0);
+    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 8), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_alike_no_guess),
+        cmocka_unit_test(what_followed_is_the_guess),
+        cmocka_unit_test(the_longest_match_wins_then_the_latest),
+        cmocka_unit_test(a_text_that_repeats_itself_goes_on),
+        cmocka_unit_test(right_guesses_grow_wrong_ones_shrink),
+        cmocka_unit_test(guessing_rests_where_it_does_not_pay),
+        cmocka_unit_test(none_where_none_is_wanted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,60 @@
+#include "support/fake_hub.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+bool test_hub_start(test_hub *h)
+{
+    char path[96];
+    int port = 0;
+
+    snprintf(h->dir, sizeof h->dir, "/tmp/ebb-hub-XXXXXX");
+    if (system("command -v python3 >/dev/null") != 0 || !mkdtemp(h->dir))
+        return false;
+    h->pid = fork();
+    if (h->pid == 0) {
+        execlp("python3", "python3", "tests/support/hub.py", h->dir, (char *)NULL);
+        _exit(127);
+    }
+    snprintf(path, sizeof path, "%s/port", h->dir);
+    for (int i = 0; i < 6000 && port == 0 && waitpid(h->pid, NULL, WNOHANG) == 0; i++) {
+        FILE *f = fopen(path, "r");
+
+        if (f && fscanf(f, "%d", &port) != 1)
+            port = 0;
+        if (f)
+            fclose(f);
+        nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+    }
+    snprintf(h->url, sizeof h->url, "http://127.0.0.1:%d", port);
+    return port > 0;
+}
+
+void test_hub_stop(test_hub *h)
+{
+    char command[96];
+
+    kill(h->pid, SIGTERM);
+    waitpid(h->pid, NULL, 0);
+    snprintf(command, sizeof command, "rm -rf %s", h->dir);
+    if (system(command) != 0)
+        perror(command);
+}
+
+void test_hub_how(const test_hub *h, const char *words)
+{
+    char path[96];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/how", h->dir);
+    f = fopen(path, "w");
+    if (f) {
+        fputs(words, f);
+        fclose(f);
+    }
+}

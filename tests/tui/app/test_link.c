@@ -1,0 +1,335 @@
+/* What goes over the line to a terminal, counted in bytes at the far end of a pty, and looked through:
+ * nothing while nothing happens, little while an answer runs, and no byte that others chose.
+ *
+ * The screen runs in a process of its own on made-up time, so that a minute takes no minute and the
+ * bytes are the same each time. */
+#include "ebb_test.h"
+
+#include <pty.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#include "app/app.h"
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "os/file.h"
+#include "tui/fake_chat.h"
+
+typedef struct play {
+    ebb_app   app;
+    ebb_term *term;
+    ebb_chat *chat;
+    double    now;
+} play;
+
+typedef void script(play *p);
+
+static void step(play *p, double seconds)
+{
+    p->now += seconds;
+    ebb_app_events(&p->app);
+    ebb_app_tick(&p->app, p->now);
+    ebb_app_draw(&p->app, p->now);
+}
+
+static void key(play *p, uint32_t code)
+{
+    ebb_app_input(&p->app, &(ebb_input){ .kind = EBB_INPUT_KEY, .key = { .code = code } });
+    step(p, 0);
+}
+
+static void type(play *p, const char *s)
+{
+    for (; *s; s++)
+        key(p, *s == '\r' ? EBB_KEY_ENTER : (unsigned char)*s);
+}
+
+static void play_out(bool is_inline, script *fn)
+{
+    static const ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "" };
+    ebb_term_opts term_opts = { 0 };
+    ebb_error err;
+    play p = { 0 };
+
+    if ((is_inline ? ebb_term_inline : ebb_term_curses)(&term_opts, &p.term, &err) != EBB_OK)
+        _exit(1);
+    p.chat = fake_chat_new();
+    ebb_app_init(&p.app, p.term, p.chat, &opts);
+    fake_ready(p.chat);
+    *fake_stats(p.chat) = (ebb_stats){ .phase = EBB_PHASE_IDLE, .n_ctx = 8192, .n_ctx_used = 1000, .n_layers = 36,
+        .n_resident = 20, .rss_anon_bytes = 3ull << 30, .rss_file_bytes = 400 << 20, .cpu = "avx2", .n_threads = 2,
+        .kv_type = "q8_0", .kv_bytes = 512 << 20, .budget_bytes = 6ull << 30, .weight_bytes = 5ull << 30 };
+    memset(fake_stats(p.chat)->layer, EBB_LAYER_PINNED, 20);
+    step(&p, 1);
+    type(&p, "a question\r");
+    for (int i = 0; i < 8; i++)
+        step(&p, 1);
+    fn(&p);
+    step(&p, 1);
+    _exit(0);                                    /* as it stands: leaving is not counted */
+}
+
+/* What the far end says of its line; B0: nothing. */
+static speed_t line_speed;
+
+/* Everything that reached the other end. */
+static void capture(bool is_inline, const char *lang, script *fn, ebb_buf *out)
+{
+    struct winsize size = { .ws_row = 40, .ws_col = 120 };
+    char bytes[4096];
+    ssize_t got;
+    int fd;
+    pid_t pid = forkpty(&fd, NULL, NULL, &size);
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setenv("TERM", "xterm-256color", 1);
+        setenv("LC_ALL", lang, 1);
+        if (line_speed != B0) {
+            struct termios modes;
+            tcgetattr(STDOUT_FILENO, &modes);
+            cfsetspeed(&modes, line_speed);
+            tcsetattr(STDOUT_FILENO, TCSANOW, &modes);
+        }
+        play_out(is_inline, fn);
+    }
+    while ((got = read(fd, bytes, sizeof bytes)) > 0)
+        ebb_buf_add(out, bytes, (size_t)got);
+    close(fd);
+    waitpid(pid, NULL, 0);
+    assert_false(out->failed);
+}
+
+static void nothing(play *p)
+{
+    (void)p;
+}
+
+static size_t bytes_of(bool is_inline, script *fn)
+{
+    ebb_buf base = { 0 }, all = { 0 };
+    size_t n;
+
+    capture(is_inline, "C.UTF-8", nothing, &base);
+    capture(is_inline, "C.UTF-8", fn, &all);
+    n = all.len - base.len;
+    ebb_buf_fini(&base);
+    ebb_buf_fini(&all);
+    return n;
+}
+
+/* -- Budgets ---------------------------------------------------------------------------- */
+
+static void a_minute_idle(play *p)
+{
+    fake_done(p->chat, EBB_FINISH_STOP);
+    for (int i = 0; i < 10; i++)
+        step(p, 1);
+}
+
+static void idle_for_a_minute_more(play *p)
+{
+    a_minute_idle(p);
+    for (int i = 0; i < 60; i++) {
+        if (ebb_app_timeout_ms(&p->app, p->now) >= 0)
+            _exit(1);                            /* somebody wants to be woken */
+        step(p, 1);
+    }
+}
+
+static void idle_is_silent(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(bytes_of(i, idle_for_a_minute_more), bytes_of(i, a_minute_idle));
+}
+
+/* Ten tokens a second for a minute, all figures in motion. */
+static void an_answer(play *p)
+{
+    static const char *const words[] = { "The ", "weights ", "of a ", "layer ", "are **read** ", "when they ", "are `needed`, ",
+        "and ", "let go ", "afterwards. ", "\n\n", "- a list\n", "- of things\n\n", "```c\n", "int x = 1;\n", "```\n\n" };
+    ebb_stats *s = fake_stats(p->chat);
+
+    s->phase = EBB_PHASE_DECODE;
+    for (int i = 0; i < 600; i++) {
+        fake_text(p->chat, words[i % (sizeof words / sizeof *words)]);
+        s->decode_tok_s = 9.5 + (i * 7 % 11) / 10.0;
+        s->n_ctx_used++;
+        s->generated_tok++;
+        s->layer[20 + i % 16] = EBB_LAYER_READING;
+        s->layer[20 + (i + 15) % 16] = EBB_LAYER_DISK;
+        s->read_bytes += 300 << 20;
+        s->disk_bytes_s = 2.8e9 + (i * 13 % 7) * 1e7;
+        s->stall_share = 0.5 + (i % 5) / 100.0;
+        s->rss_anon_bytes += 100 << 10;
+        s->n_passes++;
+        for (int k = 0; k < 3; k++)
+            step(p, 0.1 / 3);
+    }
+}
+
+/* A hundred tokens a second, for twenty seconds. */
+static void a_fast_answer(play *p)
+{
+    ebb_stats *s = fake_stats(p->chat);
+
+    s->phase = EBB_PHASE_DECODE;
+    for (int i = 0; i < 2000; i++) {
+        fake_text(p->chat, i % 97 == 96 ? "\n\n" : i % 3 ? "word " : "longer ");
+        s->decode_tok_s = 95 + (i * 7 % 11);
+        s->n_ctx_used++;
+        s->generated_tok++;
+        step(p, 0.01);
+    }
+}
+
+static void a_prefill(play *p)
+{
+    ebb_stats *s = fake_stats(p->chat);
+
+    s->phase = EBB_PHASE_PREFILL;
+    s->prefill_total = 6000;
+    for (int i = 0; i < 600; i++) {
+        s->prefill_done = (uint32_t)i * 10;
+        s->prefill_tok_s = 95 + (i * 7 % 11) / 10.0;
+        s->n_ctx_used = 1000 + s->prefill_done;
+        s->layer[20 + i % 16] = EBB_LAYER_READING;
+        s->layer[20 + (i + 15) % 16] = EBB_LAYER_DISK;
+        s->read_bytes += 300 << 20;
+        s->disk_bytes_s = 2.8e9 + (i * 13 % 7) * 1e7;
+        for (int k = 0; k < 3; k++)
+            step(p, 0.1 / 3);
+    }
+}
+
+static void thousand_keys(play *p)
+{
+    for (int i = 0; i < 1000; i++)
+        key(p, 'a' + i % 20);
+}
+
+static void budgets(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        size_t answer = bytes_of(i, an_answer) / 60, prefill = bytes_of(i, a_prefill) / 60, echo = bytes_of(i, thousand_keys) / 1000;
+        print_message("%s: answer %zu B/s, prefill %zu B/s, a key %zu B\n", i ? "inline" : "full screen", answer, prefill, echo);
+        assert_true(answer <= 2048);
+        assert_true(prefill <= 300);
+        assert_true(echo <= 64);
+    }
+}
+
+/* A line that says it is slow is not given more than it can take. */
+static void a_slow_line(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        size_t fast = bytes_of(i, a_fast_answer) / 20, slow;
+        line_speed = B9600;
+        slow = bytes_of(i, a_fast_answer) / 20;
+        line_speed = B0;
+        print_message("%s: 100 tok/s are %zu B/s, at 9600 baud %zu B/s\n", i ? "inline" : "full screen", fast, slow);
+        assert_true(slow <= 960 + 960 / 8);      /* at the end one frame is still on its way */
+        assert_true(slow < fast);
+    }
+}
+
+/* -- What others write ---------------------------------------------------------------------- */
+
+static void hostile(play *p)
+{
+    static const char *const texts[] = {
+        "\033]52;c;ZXZpbA==\007", "\033[6n", "\033[2J\033[H", "\033P+q544e\033\\", "\x9B" "31m", "\xC2\x9B" "31m", "\xC2\x9D" "0;title\x07",
+        "\033]0;title\007", "\033[?1049l", "\r\r\b\b\b", "\x0E\x0F\x05", "\033c", "\033#8", "\x7F\x18\x1A", "\xE2\x80\xAE" "evil",
+    };
+    ebb_buf blns = { 0 };
+    ebb_error err;
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        fake_text(p->chat, texts[i]);
+        fake_text(p->chat, "\n\n");
+        step(p, 0.1);
+        fake_notice(p->chat, texts[i]);
+        ebb_app_input(&p->app, &(ebb_input){ .kind = EBB_INPUT_PASTE, .text = texts[i], .n = strlen(texts[i]) });
+        step(p, 0.1);
+    }
+    if (ebb_test_shared() && ebb_file_slurp("../shared/data/unicode/blns.txt", 1 << 20, &blns, &err) == EBB_OK)
+        for (size_t at = 0; at < blns.len; at += 100) {
+            fake_text_n(p->chat, blns.data + at, blns.len - at < 100 ? blns.len - at : 100);
+            step(p, 0.1);
+        }
+    fake_done(p->chat, EBB_FINISH_STOP);
+    for (int i = 0; i < 40; i++) {
+        key(p, EBB_KEY_PGUP);
+        step(p, 0.1);
+    }
+}
+
+/* Length of a sequence that a screen may send: CSI with plain parameters and a known end, a few others. */
+static size_t allowed(const char *s, size_t n)
+{
+    static const char *const others[] = { "\033(B", "\033)0", "\0337", "\0338", "\033=", "\033>", "\033M" };
+    size_t at = 2;
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (n >= strlen(others[i]) && memcmp(s, others[i], strlen(others[i])) == 0)
+            return strlen(others[i]);
+    if (n < 3 || s[1] != '[')
+        return 0;
+    if (s[at] == '?')                            /* modes: only our own, with no more than their numbers */
+        for (size_t end = at; end < n && end < at + 12; end++)
+            if (s[end] == 'h' || s[end] == 'l') {
+                size_t len = end - at - 1;
+                static const char *const modes[] = { "1", "7", "12", "25", "12;25", "1049", "2004" };
+                for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+                    if (strlen(modes[i]) == len && memcmp(s + at + 1, modes[i], len) == 0)
+                        return end + 1;
+                return 0;
+            }
+    while (at < n && (s[at] == ';' || (s[at] >= '0' && s[at] <= '9')))
+        at++;
+    return at < n && strchr("ABCDEFGHJKLMPSTXZbdhlmrt@", s[at]) ? at + 1 : 0;
+}
+
+static void assert_clean(const ebb_buf *out, bool is_utf8)
+{
+    for (size_t at = 0, used; at < out->len; at += used) {
+        unsigned char c = (unsigned char)out->data[at];
+        uint32_t cp = 0;
+        used = 1;
+        if (c == 0x1B)
+            used = allowed(out->data + at, out->len - at);
+        else if (c >= 0x80)
+            used = is_utf8 ? ebb_utf8_decode(out->data + at, out->len - at, &cp) : 0;
+        if (used == 0 || (c < 0x20 && c != 0x1B && !strchr("\r\n\b\t", c)) || c == 0x7F || (cp >= 0x80 && cp < 0xA0) || cp == 0x202E)
+            fail_msg("byte %zu of what was sent: %02x %02x %02x %02x", at, c, out->data[at + 1], out->data[at + 2], out->data[at + 3]);
+    }
+}
+
+static void nothing_raw(void **state)
+{
+    ebb_buf out = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        ebb_buf_clear(&out);
+        capture(i & 1, i & 2 ? "C" : "C.UTF-8", hostile, &out);
+        assert_clean(&out, !(i & 2));
+        assert_null(memmem(out.data, out.len, "\033]", 2));
+        assert_null(memmem(out.data, out.len, "\033[6n", 4));
+    }
+    ebb_buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idle_is_silent),
+        cmocka_unit_test(budgets),
+        cmocka_unit_test(a_slow_line),
+        cmocka_unit_test(nothing_raw),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

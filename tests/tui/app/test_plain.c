@@ -1,0 +1,183 @@
+#include "ebb_test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "tui.h"
+#include "tui/fake_chat.h"
+
+/* Runs the plain front end on `input` through pipes; its output, and its exit status. */
+static int run(const char *input, bool accessible, ebb_buf *out)
+{
+    static const ebb_chat_opts chat = { 0 };
+    ebb_tui_opts opts = { .accessible = accessible, .ascii = true, .config_dir = "/nonexistent", .state_dir = "" };
+    int in[2], from[2], status;
+    char bytes[4096];
+    ssize_t got;
+    pid_t pid;
+
+    assert_int_equal(pipe(in), 0);
+    assert_int_equal(pipe(from), 0);
+    setenv("TZ", "UTC", 1);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(from[1], STDOUT_FILENO);
+        close(in[1]);
+        close(from[0]);
+        fake_echoes = true;
+        int code = ebb_plain_run(&chat, &opts);
+        fflush(NULL);
+        _exit(code);
+    }
+    close(in[0]);
+    close(from[1]);
+    assert_int_equal(write(in[1], input, strlen(input)), strlen(input));
+    close(in[1]);
+    ebb_buf_clear(out);
+    while ((got = read(from[0], bytes, sizeof bytes)) > 0)
+        ebb_buf_add(out, bytes, (size_t)got);
+    close(from[0]);
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void lines_in_lines_out(void **state)
+{
+    ebb_buf out = { 0 };
+
+    (void)state;
+    assert_int_equal(run("hello\nagain\n", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: hello\nModel: You said: again\n");
+    assert_int_equal(run("no line end", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: no line end\n");
+    assert_int_equal(run("one\\\ntwo\n", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: one\ntwo\n");
+    assert_int_equal(run("\"\"\"one\ntwo\n\"\"\"\nthree\n", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: one\ntwo\nModel: You said: three\n");
+    assert_int_equal(run("", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "");
+    ebb_buf_fini(&out);
+}
+
+static void nothing_raw(void **state)
+{
+    ebb_buf out = { 0 };
+
+    (void)state;
+    assert_int_equal(run("\033[31mred\033]0;title\a\n", true, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), "Model: You said: \u241B[31mred\u241B]0;title\u2407\n");
+    ebb_buf_fini(&out);
+}
+
+static void same_commands(void **state)
+{
+    ebb_buf out = { 0 };
+
+    (void)state;
+    assert_int_equal(run("/bogus\n//x\n/set temp 1\n/theme light\n/load trip\n/quit\nnever\n", false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out),
+        "Error: there is no command /bogus; /help lists them, // sends a slash\n"
+        "Model: You said: /x\n"
+        "temp = 1 (0 to 2): warmth\n"
+        "Error: plain text has no themes\n"
+        "You: Where to?\n"
+        "Model: To the sea.\n");
+    ebb_buf_fini(&out);
+}
+
+static void expect(const char *input, const char *want)
+{
+    ebb_buf out = { 0 };
+
+    assert_int_equal(run(input, false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), want);
+    ebb_buf_fini(&out);
+}
+
+static void messages_and_branches(void **state)
+{
+    (void)state;
+    expect("/edit\n/tree\n", "Error: there is no such message yet\nNote: there are no messages yet\n");
+    expect("a\n/edit 1\nb\n",
+        "Model: You said: a\n"
+        "a\n"
+        "Note: message 1: the next line takes its place, in a new branch\n"
+        "Model: You said: b\n");
+    expect("a\n/edit 1 c\n", "Model: You said: a\nModel: You said: c\n");
+    expect("a\n/edit 3\n/edit x\n",
+        "Model: You said: a\n"
+        "Error: give the number of a message, 1 to 2; /tree shows them\n"
+        "Error: give the number of a message, 1 to 2; /tree shows them\n");
+    expect("a\n/pin\n/tree\n/go 2a\n/go\n",
+        "Model: You said: a\n"
+        "Note: message 2 is pinned; /unpin takes it back\n"
+        "| 1 you: a\n"
+        "  |- 2a model (pinned): You said: a\n"
+        "  |  3 you: a\n"
+        "* `- 2b model (pinned): You said: a\n"
+        "Note: the conversation has 2 messages now\n"
+        "Error: /go NODE: where to?  /tree shows them\n");
+}
+
+static void system_prompts(void **state)
+{
+    (void)state;
+    expect("/prompt\n/prompt nope\n/prompt ../x\n/prompt brief\n",
+        "brief  critic  editor  programmer  reviewer  shell  summary  teacher  translator  writer\n"
+        "/prompt NAME takes one, /system - removes it\n"
+        "Error: there is no system prompt 'nope'; yours are NAME.txt in /nonexistent/prompts\n"
+        "Error: a system prompt's name is a word, like brief\n"
+        "Note: the system prompt is brief; /system shows it\n"
+        "Note: the conversation has 1 message now\n");
+}
+
+static void sessions(void **state)
+{
+    (void)state;
+    expect("/search sea\n/search nothing\n/delete x\n/undelete\n",
+        "   2  2023-11-14 22:13  trip\n"
+        "      assistant: To the sea.\n"
+        "/load NUMBER opens one\n"
+        "Note: no message has these words\n"
+        "Error: there is no session 'x'\n"
+        "Note: trip is back\n"
+        "You: Where to?\n"
+        "Model: To the sea.\n");
+    expect("/title A Trip, to Sea!\n/export\n/export x.doc\n/import nope\n",
+        "Note: title: A Trip, to Sea!\n"
+        "Note: written to a-trip-to-sea.md\n"
+        "Error: x.doc: the name must end in .md\n"
+        "Error: nope: no such file\n");
+}
+
+static void memory(void **state)
+{
+    (void)state;
+    expect("/mem 5x\n/mem 2G\n/mem auto\n/mem 4K\n/plan\n",
+        "Error: /mem 5x: give a size like 5G or 800M, or auto\n"
+        "Note: budget 2147483648: about 2.50 tok/s\n"
+        "Note: budget 0: about 2.50 tok/s\n"
+        "Error: the model is still being loaded\n"
+        "Fake 8B  llama\n"
+        "  KV cache  256 MiB\n");
+    expect("/mem\n", "tier full, 0 of 0 layers in memory\n"
+                     "/mem SIZE changes the budget, /mem auto takes what the machine has\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_in_lines_out),
+        cmocka_unit_test(nothing_raw),
+        cmocka_unit_test(same_commands),
+        cmocka_unit_test(messages_and_branches),
+        cmocka_unit_test(system_prompts),
+        cmocka_unit_test(sessions),
+        cmocka_unit_test(memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* The full screen on a real terminal line (a pty), with the scripted chat. */
+#include "ebb_test.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "tui.h"
+#include "tui/fake_chat.h"
+
+typedef struct line {
+    pid_t          pid;
+    int            fd;
+    struct termios before;
+    ebb_buf        out;          /* since the last take */
+} line;
+
+/* Ends with a line that is typed. */
+static const char editor[] = "trap 'echo editor: continued' CONT; echo editor: open; until read -r line; do :; done #";
+static bool is_inline;           /* which of the two screens is tried */
+
+/* Those of a new line.  The program has its own as soon as it runs, and nobody knows how soon that is. */
+static struct termios usual_modes(void)
+{
+    struct termios modes;
+    int ends[2];
+
+    assert_int_equal(openpty(&ends[0], &ends[1], NULL, NULL, NULL), 0);
+    assert_int_equal(tcgetattr(ends[1], &modes), 0);
+    close(ends[0]);
+    close(ends[1]);
+    return modes;
+}
+
+static void start(line *l, const char *term)
+{
+    static const ebb_chat_opts chat = { 0 };
+    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = editor, .is_inline = is_inline };
+    struct winsize size = { .ws_row = 24, .ws_col = 80 };
+
+    memset(l, 0, sizeof *l);
+    l->before = usual_modes();
+    l->pid = forkpty(&l->fd, NULL, &l->before, &size);
+    assert_true(l->pid >= 0);
+    if (l->pid == 0) {
+        setenv("TERM", term, 1);
+        setenv("LC_ALL", "C.UTF-8", 1);
+        fake_echoes = true;
+        _exit(ebb_tui_run(&chat, &opts));
+    }
+}
+
+/* Reads until `want` was there, or nothing comes for so many seconds. */
+static bool expect(line *l, const char *want, double seconds)
+{
+    double end = ebb_clock_s() + seconds;
+    char bytes[4096];
+
+    while (!want || !memmem(ebb_buf_text(&l->out), l->out.len, want, strlen(want))) {
+        struct pollfd p = { .fd = l->fd, .events = POLLIN };
+        int left = (int)((end - ebb_clock_s()) * 1000);
+        if (left <= 0 || poll(&p, 1, left) <= 0)
+            return false;
+        ssize_t got = read(l->fd, bytes, sizeof bytes);
+        if (got <= 0)
+            return false;
+        ebb_buf_add(&l->out, bytes, (size_t)got);
+    }
+    return true;
+}
+
+static void put(line *l, const char *bytes)
+{
+    ebb_buf_clear(&l->out);
+    assert_int_equal(write(l->fd, bytes, strlen(bytes)), strlen(bytes));
+}
+
+/* What was left over of the modes, and the exit status; SIGKILL's if it would not end. */
+static int finish(line *l, bool *restored)
+{
+    struct termios after;
+    double end = ebb_clock_s() + EBB_TEST_WAIT_S;
+    int status;
+
+    expect(l, NULL, EBB_TEST_WAIT_S);                      /* to the end of its output */
+    if (ebb_clock_s() >= end)
+        kill(l->pid, SIGKILL);
+    *restored = tcgetattr(l->fd, &after) == 0 && after.c_lflag == l->before.c_lflag &&
+                after.c_iflag == l->before.c_iflag && after.c_oflag == l->before.c_oflag;
+    waitpid(l->pid, &status, 0);
+    close(l->fd);
+    ebb_buf_fini(&l->out);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void talks_on(const char *term)
+{
+    bool restored;
+    line l;
+
+    start(&l, term);
+    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    put(&l, "hello\r");
+    assert_true(expect(&l, "You said: hello", EBB_TEST_WAIT_S));
+    put(&l, "/quit\r");
+    assert_int_equal(finish(&l, &restored), 0);
+    assert_true(restored);
+}
+
+static void every_kind_of_terminal(void **state)
+{
+    static const char *const terms[] = { "xterm-256color", "xterm", "screen", "tmux-256color", "linux", "vt100", "rxvt" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        talks_on(terms[i]);
+}
+
+static void dumb_gets_plain_lines(void **state)
+{
+    bool restored;
+    line l;
+
+    (void)state;
+    start(&l, "dumb");
+    assert_true(expect(&l, "You: ", EBB_TEST_WAIT_S));
+    put(&l, "hello\n");
+    assert_true(expect(&l, "Model: You said: hello", EBB_TEST_WAIT_S));
+    assert_null(memchr(l.out.data, '\033', l.out.len));
+    put(&l, "\x04");
+    assert_int_equal(finish(&l, &restored), 0);
+}
+
+static void signals_restore(void **state)
+{
+    static const struct { int number, status; } table[] = {
+        { SIGTERM, 143 }, { SIGHUP, 129 }, { SIGINT, 130 }, { SIGSEGV, -SIGSEGV }, { SIGABRT, -SIGABRT },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        bool restored;
+        line l;
+        start(&l, "xterm-256color");
+        assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+        ebb_buf_clear(&l.out);
+        kill(l.pid, table[i].number);
+        assert_true(expect(&l, is_inline ? "\033[?2004l" : "\033[?1049l", EBB_TEST_WAIT_S));  /* the old screen is back */
+        assert_true(memmem(l.out.data, l.out.len, "\033[?2004l", 8) != NULL);
+        assert_int_equal(finish(&l, &restored), table[i].status);
+        assert_true(restored);
+    }
+}
+
+/* The terminal goes at any stage: before the first frame, while one types, reads, searches, looks back, is in
+ * another program. */
+static void hang_up_ends_it(void **state)
+{
+    static const char *const stages[] = { NULL, "", "a draft", "hello\r", "/help\r\033[5~", "/help\r\023hel", "\033[200~a paste that",
+                                          "one\012two\012three", "\033", "\022on", "/bare\r", "\x07" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        int status;
+        line l;
+        start(&l, "xterm");
+        if (stages[i]) {
+            assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+            put(&l, stages[i]);
+            expect(&l, NULL, 0.1);
+        }
+        close(l.fd);
+        waitpid(l.pid, &status, 0);              /* an orphan would hold us up here */
+        bool was_too_early = i == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 1;   /* it found no terminal */
+        if (!was_too_early && (WIFEXITED(status) ? WEXITSTATUS(status) != 129 : WTERMSIG(status) != SIGHUP))
+            fail_msg("stage %zu: status %x", i, status);
+        ebb_buf_fini(&l.out);
+    }
+}
+
+/* Until there is a second and a half in which nothing comes; false: somebody always has something to say. */
+static bool falls_silent(line *l)
+{
+    for (int i = 0; i < 40; i++) {
+        ebb_buf_clear(&l->out);
+        expect(l, NULL, 1.5);
+        if (l->out.len == 0)
+            return true;
+    }
+    return false;
+}
+
+/* SIGSTOP, since SIGTSTP does nothing to a program that is alone on its line.  It has stopped when we are told so, and
+ * has its modes when it switches pastes on: what is typed before that is edited by the line. */
+static void comes_back_after_a_stop(void **state)
+{
+    bool restored;
+    int status;
+    line l;
+
+    (void)state;
+    start(&l, "xterm");
+    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    put(&l, "draft");
+    assert_true(falls_silent(&l));
+    kill(l.pid, SIGSTOP);
+    assert_int_equal(waitpid(l.pid, &status, WUNTRACED), l.pid);
+    assert_true(WIFSTOPPED(status));
+    tcsetattr(l.fd, TCSANOW, &l.before);         /* as a shell does */
+    kill(l.pid, SIGCONT);
+    assert_true(expect(&l, "\033[?2004h", EBB_TEST_WAIT_S));
+    assert_true(expect(&l, "draft", EBB_TEST_WAIT_S));
+    put(&l, "\x15/quit\r");
+    assert_int_equal(finish(&l, &restored), 0);
+    assert_true(restored);
+}
+
+/* Nobody could continue it: it stays, and says so; nor does an editor stay stopped. */
+static void is_not_stopped_for_ever(void **state)
+{
+    bool restored;
+    line l;
+
+    (void)state;
+    start(&l, "xterm");
+    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    put(&l, "\x1A");
+    assert_true(expect(&l, "it was not stopped", EBB_TEST_WAIT_S));
+    put(&l, "\x07");
+    assert_true(expect(&l, "editor: open", EBB_TEST_WAIT_S));
+    put(&l, "\x1A");
+    assert_true(expect(&l, "editor: continued", EBB_TEST_WAIT_S));
+    put(&l, "x\n");
+    assert_true(expect(&l, "\033[?2004h", EBB_TEST_WAIT_S));
+    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    put(&l, "\x15/quit\r");
+    assert_int_equal(finish(&l, &restored), 0);
+    assert_true(restored);
+}
+
+/* Bytes: nothing while idle, little for a key; a resize is followed. */
+static void the_link_is_spared(void **state)
+{
+    struct winsize size = { .ws_row = 30, .ws_col = 120 };
+    size_t n_bytes = 0;
+    bool restored;
+    line l;
+
+    (void)state;
+    start(&l, "xterm-256color");
+    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    assert_true(falls_silent(&l));
+    for (int i = 0; i < 20; i++) {               /* what comes late is counted with the next one */
+        put(&l, "x");
+        assert_true(expect(&l, "x", EBB_TEST_WAIT_S));
+        n_bytes += l.out.len;
+    }
+    assert_true(n_bytes <= 20 * 64);
+    ebb_buf_clear(&l.out);
+    ioctl(l.fd, TIOCSWINSZ, &size);
+    assert_true(expect(&l, "Q4_K_M", EBB_TEST_WAIT_S));
+    put(&l, "\x15\x04");
+    assert_int_equal(finish(&l, &restored), 0);
+}
+
+static int inline_group(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_terminal),
+        cmocka_unit_test(signals_restore),
+        cmocka_unit_test(hang_up_ends_it),
+        cmocka_unit_test(comes_back_after_a_stop),
+        cmocka_unit_test(is_not_stopped_for_ever),
+        cmocka_unit_test(the_link_is_spared),
+    };
+
+    is_inline = true;
+    return cmocka_run_group_tests_name("inline", tests, NULL, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_terminal),
+        cmocka_unit_test(dumb_gets_plain_lines),
+        cmocka_unit_test(signals_restore),
+        cmocka_unit_test(hang_up_ends_it),
+        cmocka_unit_test(comes_back_after_a_stop),
+        cmocka_unit_test(is_not_stopped_for_ever),
+        cmocka_unit_test(the_link_is_spared),
+    };
+    int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+    return n_failed + inline_group();
+}

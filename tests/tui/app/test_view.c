@@ -1,0 +1,543 @@
+#include "ebb_test.h"
+
+#include <fcntl.h>
+
+#include "app/greeting.h"
+#include "edit/attach.h"
+#include "os/file.h"
+#include "transcript/thought.h"
+#include "tui/screen.h"
+
+static void open_ready(screen *s, int rows, int cols)
+{
+    screen_open(s, rows, cols, "");
+    fake_ready(s->chat);
+    *fake_stats(s->chat) = (ebb_stats){ .phase = EBB_PHASE_IDLE, .n_ctx = 1000, .n_ctx_used = 610, .n_layers = 8,
+        .n_resident = 6, .prefill_tok_s = 40, .cpu = "avx2", .n_threads = 2, .kv_type = "f16" };
+    screen_step(s, 1);
+}
+
+static size_t count_face(screen *s, ebb_face face, int rows, int cols)
+{
+    size_t n = 0;
+
+    screen_text(s);
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < cols; c++)
+            n += ebb_term_mem_face(s->term, r, c) == face;
+    return n;
+}
+
+/* -- Thoughts --------------------------------------------------------------------------------- */
+
+static void thoughts_are_found(void **state)
+{
+    static const struct { const char *text, *thought, *body; bool is_open; } cases[] = {
+        { "<think>\none two\n</think>\n\nHi", "one two\n", "Hi", false },
+        { "<think>one", "one", "", true },
+        { "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes", "hm", "Yes", false },
+        { "opened before</think>\nHi", "opened before", "Hi", false },
+        { "<think>\n\n</think>\n\nHi", "", "Hi", false },
+        { "plain", "", "plain", false },
+        { "", "", "", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *s = cases[i].text;
+        ebb_thought t = ebb_thought_find(s, strlen(s));
+        assert_int_equal(t.end - t.start, strlen(cases[i].thought));
+        assert_memory_equal(s + t.start, cases[i].thought, t.end - t.start);
+        assert_string_equal(s + t.body, cases[i].body);
+        assert_int_equal(t.is_open, cases[i].is_open);
+    }
+    assert_int_equal(ebb_thought_words(" a bc\n\nd ", 9), 3);
+}
+
+static void thoughts_are_folded(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 60);
+    screen_keys(&s, "Why?\r");
+    fake_text(s.chat, "<think>\nLet me see");
+    screen_step(&s, 0.1);
+    assert_has(&s, "thinking, 3 words (Ctrl-O shows it)");
+    assert_lacks(&s, "Let me see");
+    fake_text(s.chat, " now.\n</think>\n\nBecause.");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 0.1);
+    assert_has(&s, "> Why?\n\nthought, 4 words (Ctrl-O shows it)\n\nBecause.\nreused");
+    screen_keys(&s, "\x0F");
+    assert_has(&s, "thought, 4 words (Ctrl-O folds)\n  Let me see now.\n");
+    assert_has(&s, "\nBecause.\n");
+    screen_keys(&s, "\x0F");
+    assert_lacks(&s, "Let me see");
+    screen_close(&s);
+}
+
+/* -- Finding ------------------------------------------------------------------------------------ */
+
+static void add_pages(screen *s)
+{
+    for (int i = 0; i < 30; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "question %d%s", i, i == 3 ? " about Pears" : "");
+        fake_add(s->chat, EBB_ROLE_USER, line);
+        snprintf(line, sizeof line, "answer %d with **a pear** and more", i);
+        fake_add(s->chat, EBB_ROLE_ASSISTANT, i % 10 == 5 ? line : "nothing here");
+    }
+    ebb_transcript_sync(&s->app.view);
+}
+
+static void find_goes(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 60);
+    add_pages(&s);
+    screen_keys(&s, "draft\x13pear");
+    assert_has(&s, "find: pear");
+    assert_has(&s, "answer 25 with a pear");
+    screen_keys(&s, "\r");
+    assert_has(&s, "n older, N newer");
+    assert_int_equal(count_face(&s, EBB_FACE_SELECTION, 13, 60), 4);
+    screen_keys(&s, "n");
+    assert_has(&s, "answer 15 with a pear");
+    screen_keys(&s, "nn");
+    assert_has(&s, "about Pears");
+    screen_keys(&s, "n");
+    assert_has(&s, "no older place has it");
+    screen_keys(&s, "N");
+    assert_has(&s, "answer 5 with a pear");
+    assert_int_equal(count_face(&s, EBB_FACE_MATCH, 13, 60) + count_face(&s, EBB_FACE_SELECTION, 13, 60) >= 4, true);
+    screen_keys(&s, "\x1b");
+    screen_step(&s, 0.1);
+    assert_lacks(&s, "find:");
+    assert_int_equal(count_face(&s, EBB_FACE_MATCH, 13, 60), 0);
+    assert_has(&s, "> draft");                   /* what was being typed is as it was */
+    screen_keys(&s, "\x15/find Pears\r");        /* capitals: exactly so */
+    assert_has(&s, "about Pears");
+    screen_keys(&s, "N");
+    assert_has(&s, "no newer place has it");
+    screen_keys(&s, "x");                        /* any other key goes on as usual */
+    assert_lacks(&s, "find:");
+    assert_has(&s, "> x");
+    screen_keys(&s, "\x15/find nowhere\r");
+    assert_has(&s, "is nowhere in this conversation");
+    screen_close(&s);
+}
+
+static void patterns(void **state)
+{
+    ebb_pattern p = { 0 };
+    size_t len;
+
+    (void)state;
+    ebb_pattern_set(&p, "stra\u00DFe", 8);
+    (void)len;
+    ebb_pattern_set(&p, "\u00E4b", 3);
+    assert_int_equal(ebb_pattern_find(&p, "x \u00C4B \u00E4b", 9, 0, &len), 2);
+    assert_int_equal(len, 3);
+    assert_int_equal(ebb_pattern_find_last(&p, "x \u00C4B \u00E4b", 9, SIZE_MAX, &len), 6);
+    ebb_pattern_set(&p, "\u00C4b", 3);
+    assert_int_equal(ebb_pattern_find(&p, "x \u00E4b", 5, 0, &len), SIZE_MAX);
+    ebb_pattern_set(&p, "", 0);
+    assert_int_equal(ebb_pattern_find(&p, "x", 1, 0, &len), SIZE_MAX);
+    ebb_pattern_fini(&p);
+}
+
+static void by_message(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 12, 60);
+    add_pages(&s);
+    screen_text(&s);
+    screen_keys(&s, "\x1b[1;3A\x1b[1;3A\x1b[1;3A\x1b[1;3A");
+    size_t item = s.app.view.top.item;
+    assert_int_equal(s.app.view.top.row, 0);
+    screen_keys(&s, "\x1b[1;3A");
+    assert_int_equal(s.app.view.top.item, item - 1);
+    screen_keys(&s, "\x1b[1;3B");
+    assert_int_equal(s.app.view.top.item, item);
+    for (int i = 0; i < 10; i++)
+        screen_keys(&s, "\x1b[1;3B");
+    assert_true(s.app.view.is_bottom);
+    screen_close(&s);
+}
+
+/* -- Views ------------------------------------------------------------------------------------------ */
+
+static void raw_and_bare(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 60);
+    fake_add(s.chat, EBB_ROLE_USER, "Hi");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "a **bold** word \033[31m");
+    ebb_transcript_sync(&s.app.view);
+    assert_has(&s, "\na bold word");
+    screen_keys(&s, "/raw\r");
+    assert_has(&s, "\na **bold** word");
+    screen_keys(&s, "/raw\r");
+    assert_has(&s, "\na bold word");
+    screen_keys(&s, "/bare\r");
+    assert_non_null(strstr(ebb_term_mem_sent(s.term)->data, "Hi\n\na **bold** word \u241B[31m\n\n-- Enter"));
+    screen_keys(&s, "x");
+    assert_true(ebb_app_is_lent(&s.app));
+    screen_keys(&s, "\r");
+    assert_has(&s, "\na bold word");
+    screen_close(&s);
+}
+
+static void layouts(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 20, 80);
+    assert_has(&s, "layers 6/8");
+    screen_keys(&s, "\x1bOQ");                   /* F2 */
+    assert_has(&s, "figures: wide");
+    assert_has(&s, "| Fake 8B");
+    screen_keys(&s, "\x1bOQ");
+    assert_lacks(&s, "| Fake 8B");
+    assert_has(&s, "layers 6/8");
+    screen_keys(&s, "\x1bOQ");
+    assert_lacks(&s, "layers 6/8 #");
+    screen_keys(&s, "\x1bOQ ");
+    assert_lacks(&s, "Fake 8B Q4_K_M |");
+    screen_keys(&s, "\x1bOQ");
+    assert_has(&s, "figures: as there is room");
+    screen_close(&s);
+}
+
+static void greets(void **state)
+{
+    ebb_buf out = { 0 };
+    ebb_machine small = { .available_bytes = 6500000000u, .n_cpus = 2 }, tiny = { .available_bytes = 500 << 20, .n_cpus = 1 },
+                large = { .available_bytes = 128000000000u, .n_cpus = 2 };
+    ebb_model_info guide = { .path = "guide", .name = "ebb guide" };
+    screen s;
+
+    (void)state;
+    setenv("HOME", "/home/u", 1);
+    unsetenv("XDG_DATA_HOME");
+    ebb_greeting_machine(&out, &small);
+    assert_string_equal(out.data, "6.5 GB free, 2 cores: a Llama-3.1-8B in Q4_K_M fits with 8k of context; larger ones are read from disk as they go");
+    small.memory_bytes_s = 22e9;
+    ebb_buf_clear(&out);
+    ebb_greeting_machine(&out, &small);
+    assert_non_null(strstr(out.data, "8k of context, about 4.5 tok/s;"));
+    ebb_buf_clear(&out);
+    ebb_greeting_machine(&out, &large);          /* a 70B would do, at a fifth of a token per second and core */
+    assert_non_null(strstr(out.data, "128 GB free, 2 cores: a Qwen2.5-14B in Q4_K_M fits with 32k"));
+    ebb_buf_clear(&out);
+    ebb_greeting_machine(&out, &tiny);
+    assert_non_null(strstr(out.data, "1 core: only the smallest"));
+    ebb_buf_clear(&out);
+    ebb_greeting_text(&out, &small, &guide, true);
+    assert_non_null(strstr(out.data, "built-in guide"));
+    assert_non_null(strstr(out.data, "To get a Llama-3.1-8B (4.9 GB), /quit and type:\n  ebb pull bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M\n"));
+    assert_non_null(strstr(out.data, "/model FILE"));
+    ebb_buf_clear(&out);
+    ebb_greeting_text(&out, &small, &guide, false);
+    assert_non_null(strstr(out.data, "built-in guide"));
+    assert_non_null(strstr(out.data, "ebb pull"));       /* as long as there is nothing else */
+    assert_null(strstr(out.data, "tok/s"));
+    ebb_buf_fini(&out);
+    assert_true(ebb_greeting_measures(&tiny, &guide) == false);
+    small.memory_bytes_s = 0;
+    assert_true(ebb_greeting_measures(&small, &guide));
+    assert_false(ebb_greeting_measures(&small, NULL));
+    /* Where there is no room for all of it, whole lines stay. */
+    open_ready(&s, 7, 60);
+    assert_has(&s, "read from disk as they go\n");
+    assert_lacks(&s, "Type a question");
+    screen_close(&s);
+    /* What is said about loading stands below it; what goes wrong, in its place. */
+    screen_open(&s, 24, 80, "");
+    fake_notice(s.chat, "took one.gguf");
+    fake_ready(s.chat);
+    screen_step(&s, 1);
+    assert_has(&s, "keys and commands.\n\n* took one.gguf\n");
+    screen_keys(&s, "/theme\r");
+    assert_lacks(&s, "This is ebb");
+    screen_close(&s);
+    screen_open(&s, 24, 80, "");
+    fake_fail(s.chat, "no such file");
+    screen_step(&s, 1);
+    assert_lacks(&s, "This is ebb");
+    screen_close(&s);
+    open_ready(&s, 16, 80);
+    assert_has(&s, "This is ebb");
+    screen_keys(&s, "Hello\r");
+    assert_lacks(&s, "This is ebb");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    screen_close(&s);
+}
+
+/* What the model no longer sees is dim; the note says so, and pins are listed. */
+static void left_out(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 80);
+    fake_add(s.chat, EBB_ROLE_USER, "First");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "One.");
+    fake_add(s.chat, EBB_ROLE_USER, "Second");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "Two.");
+    screen_keys(&s, "/forget x\r");
+    assert_has(&s, "! /forget N: how many of the oldest turns?");
+    assert_int_equal(ebb_term_mem_face(s.term, 0, 2), EBB_FACE_USER);
+    screen_keys(&s, "/forget\r");
+    screen_step(&s, 0.1);
+    assert_has(&s, "* The oldest turns are forgotten.");
+    assert_int_equal(ebb_term_mem_face(s.term, 0, 2), EBB_FACE_DIM);
+    assert_int_equal(ebb_term_mem_face(s.term, 2, 0), EBB_FACE_DIM);
+    assert_has(&s, "> Second");
+    screen_keys(&s, "/pin list\r");
+    assert_has(&s, "nothing is pinned");
+    screen_keys(&s, "/pin 3\r/pin list\r");
+    assert_has(&s, "3 user: Second");
+    screen_close(&s);
+}
+
+/* /cut alone: the answer is in the editor, with another slash if it begins with one. */
+static void cut_in_the_editor(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 80);
+    screen_keys(&s, "/cut\r");
+    assert_has(&s, "! there is no answer to cut");
+    fake_add(s.chat, EBB_ROLE_USER, "How?");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "/undo takes back");
+    screen_keys(&s, "/cut\r");
+    assert_has(&s, "\n> //undo takes back\n");
+    screen_keys(&s, "\x17\r");
+    assert_true(ebb_chat_is_busy(s.chat));
+    assert_string_equal(ebb_chat_message(s.chat, 1)->text, "/undo takes ");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "/cut 1 word\r");
+    assert_string_equal(ebb_chat_message(s.chat, 1)->text, "/undo");
+    screen_close(&s);
+}
+
+/* -- The draft ---------------------------------------------------------------------------------------- */
+
+static void preview(void **state)
+{
+    static const char words[] = "a draft of some length, which is long enough to be worth a count of its tokens, "
+                                "so that one knows before Enter what it will cost to have it read by the model.";
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 80);
+    screen_keys(&s, words);
+    assert_lacks(&s, "tokens, about");
+    assert_true(ebb_app_timeout_ms(&s.app, s.now) >= 0);
+    screen_step(&s, 0.5);
+    assert_has(&s, "+39 tokens, about 1.0 s, context 61 -> 64 %");
+    screen_keys(&s, "\x15");
+    screen_step(&s, 2);
+    assert_lacks(&s, "tokens, about");
+    screen_keys(&s, "short");
+    screen_step(&s, 2);
+    assert_lacks(&s, "tokens");
+    screen_keys(&s, "\x15/undo");
+    screen_step(&s, 2);
+    assert_lacks(&s, "to compute");              /* there is nothing to undo */
+    screen_keys(&s, "\x15/load trip");
+    screen_step(&s, 2);
+    assert_has(&s, "4,000 tokens to compute, about 1 min 40 s, context 61 -> 400 %");
+    screen_keys(&s, "\x15");
+    fake_add(s.chat, EBB_ROLE_USER, "Where to?");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "To the sea.");
+    screen_keys(&s, "/undo");
+    screen_step(&s, 2);
+    assert_has(&s, "nothing to compute, context 61 -> 30 %");
+    screen_close(&s);
+}
+
+static void files_go_along(void **state)
+{
+    char dir[] = "/tmp/ebb-attach-XXXXXX", path[64], other[64], line[200];
+    ebb_buf out = { 0 };
+    ebb_error err;
+    screen s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/note.md", dir);
+    assert_int_equal(ebb_file_replace(path, "a ``` fence\n", 12, &err), EBB_OK);
+    snprintf(line, sizeof line, "see @%s and @nobody", path);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &err), EBB_OK);
+    assert_non_null(strstr(out.data, "note.md:\n````md\na ``` fence\n````\n\nsee @"));
+    assert_int_equal(ebb_file_replace(path, "\0x", 2, &err), EBB_OK);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &err), EBB_FORMAT);
+    assert_int_equal(ebb_file_replace(path, "text", 4, &err), EBB_OK);
+
+    open_ready(&s, 16, 80);
+    snprintf(line, sizeof line, "read @%s/no\t", dir);
+    screen_keys(&s, line);
+    snprintf(line, sizeof line, "read @%s \n", path);
+    assert_has(&s, "note.md: 4 B");
+    screen_keys(&s, "\r");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, "note.md:\n```md\ntext\n```"));
+    screen_close(&s);
+
+    snprintf(other, sizeof other, "%s/noble.md", dir);
+    assert_int_equal(ebb_file_replace(other, "b", 1, &err), EBB_OK);
+    open_ready(&s, 16, 99);
+    snprintf(line, sizeof line, "read @%s/no\t", dir);
+    screen_keys(&s, line);
+    snprintf(line, sizeof line, " %s  %s", other, path);         /* in order */
+    assert_has(&s, line);
+    screen_close(&s);
+    unlink(other);
+    unlink(path);
+    rmdir(dir);
+    ebb_buf_fini(&out);
+}
+
+static void another_editor(void **state)
+{
+    static const char *const failing[] = { "false", "/nonexistent/editor", "a ( that is no shell's" };
+    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = "printf ' more\\n\\n' >>" };
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 80);
+    s.app.frontend.opts = &opts;
+    screen_keys(&s, "draft\x07");
+    screen_wait_editor(&s);
+    assert_has(&s, "> draft more\n");
+    screen_keys(&s, "\x18\x05");                 /* Ctrl-X Ctrl-E */
+    screen_wait_editor(&s);
+    assert_has(&s, "> draft more more\n");
+    for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
+        opts.editor = failing[i];
+        screen_keys(&s, "\x07");
+        screen_wait_editor(&s);
+        assert_has(&s, "the editor failed");
+        assert_has(&s, "> draft more more\n");
+        screen_keys(&s, "\x1B");
+    }
+    opts.editor = "f() { echo saved > \"$1\"; kill -9 $$; }; f";
+    screen_keys(&s, "\x07");
+    screen_wait_editor(&s);
+    assert_has(&s, "ended by signal 9");
+    assert_has(&s, "> saved\n");
+    screen_close(&s);
+}
+
+/* The editor waits for us; what waits for the answer is sent, and where that fails, nothing is lost. */
+static void the_chat_goes_on_behind_an_editor(void **state)
+{
+    static const char reason[] = "not that one";
+    char dir[] = "/tmp/ebb-test-XXXXXX", command[200], mark[64];
+    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = command };
+    screen s;
+    int fd;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(mark, sizeof mark, "%s/done", dir);
+    snprintf(command, sizeof command, "until [ -e %s ]; do sleep 0.01; done; printf outside >>", mark);
+    open_ready(&s, 16, 80);
+    s.app.frontend.opts = &opts;
+    screen_keys(&s, "One\rTwo\rThree\r\x07");
+    assert_true(ebb_app_is_lent(&s.app));
+    fake_text(s.chat, "An answer.");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 1);
+    assert_string_equal(ebb_chat_message(s.chat, 2)->text, "Two");
+    assert_true(ebb_chat_is_busy(s.chat));
+    fake_refuse(s.chat, reason);
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 1);
+    assert_false(ebb_chat_is_busy(s.chat));
+    assert_true(ebb_app_is_lent(&s.app));
+    assert_null(strstr(ebb_term_mem_screen(s.term), reason));    /* nothing was drawn */
+    fd = open(mark, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    screen_wait_editor(&s);
+    assert_has(&s, reason);
+    assert_has(&s, "> outside\n  Three\n");
+    screen_close(&s);
+    unlink(mark);
+    rmdir(dir);
+}
+
+/* Cells a second that a minute of Markdown at ten tokens a second changes on 120 columns. */
+static size_t cells_a_second(bool is_raw)
+{
+    static const char *const tokens[] = { "- **item** ", "of a list ", "with `code` ", "and words ", "\n", "\n\nText a",
+        "nd more ", "of it, ", "\n```c\n", "int x = 1;\n", "return x;\n", "```\n", "## Head\n", "| a | b |\n", "|---|---|\n",
+        "| 1 | 2 |\n", "\nthe end ", "of this. " };
+    screen s;
+    size_t before, n;
+
+    open_ready(&s, 40, 120);
+    ebb_transcript_set_raw(&s.app.view, is_raw);
+    screen_keys(&s, "go\r");
+    screen_text(&s);
+    before = ebb_term_mem_changes(s.term);
+    for (size_t i = 0; i < 600; i++) {
+        fake_text(s.chat, tokens[i % (sizeof tokens / sizeof *tokens)]);
+        screen_step(&s, 0.1);
+    }
+    n = (ebb_term_mem_changes(s.term) - before) / 60;
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 1);
+    screen_step(&s, 5);
+    before = ebb_term_mem_changes(s.term);
+    for (int i = 0; i < 100; i++)
+        screen_step(&s, 1);
+    assert_int_equal(ebb_term_mem_changes(s.term), before);
+    screen_close(&s);
+    return n;
+}
+
+/* What closes is drawn a second time, and no more: set in type costs little beyond the source, most of
+ * which is scrolling; and nothing costs nothing. */
+static void the_link_stays_calm(void **state)
+{
+    size_t raw = cells_a_second(true), set = cells_a_second(false);
+
+    (void)state;
+    print_message("%zu cells a second, %zu as source\n", set, raw);
+    assert_true(set < raw + raw / 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(thoughts_are_found),
+        cmocka_unit_test(thoughts_are_folded),
+        cmocka_unit_test(find_goes),
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(by_message),
+        cmocka_unit_test(raw_and_bare),
+        cmocka_unit_test(layouts),
+        cmocka_unit_test(greets),
+        cmocka_unit_test(preview),
+        cmocka_unit_test(left_out),
+        cmocka_unit_test(cut_in_the_editor),
+        cmocka_unit_test(files_go_along),
+        cmocka_unit_test(another_editor),
+        cmocka_unit_test(the_chat_goes_on_behind_an_editor),
+        cmocka_unit_test(the_link_stays_calm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

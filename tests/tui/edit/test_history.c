@@ -1,0 +1,277 @@
+#include "ebb_test.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "edit/history.h"
+#include "os/fault.h"
+#include "os/file.h"
+#include "support/small_disk.h"
+
+static char path[] = "/tmp/ebb-history-XXXXXX";
+
+static int make_dir(void **state)
+{
+    (void)state;
+    if (!mkdtemp(path))
+        return -1;
+    return 0;
+}
+
+static const char *file(void)
+{
+    static char name[64];
+
+    snprintf(name, sizeof name, "%s/history", path);
+    return name;
+}
+
+static int remove_all(void **state)
+{
+    (void)state;
+    unlink(file());
+    rmdir(path);
+    return 0;
+}
+
+static void add(ebb_history *h, const char *text)
+{
+    assert_int_equal(ebb_history_add(h, text, strlen(text), NULL), EBB_OK);
+}
+
+static void survives(void **state)
+{
+    ebb_history h = { 0 };
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    add(&h, "one");
+    add(&h, "two\nlines \\ and \\n");
+    add(&h, "two\nlines \\ and \\n");
+    add(&h, "  ");
+    assert_int_equal(h.n, 2);
+    ebb_history_fini(&h);
+    assert_int_equal(stat(file(), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_int_equal(h.n, 2);
+    assert_string_equal(h.entries[1], "two\nlines \\ and \\n");
+    ebb_history_fini(&h);
+    unlink(file());
+}
+
+static void browses(void **state)
+{
+    ebb_history h = { 0 };
+    size_t found;
+
+    (void)state;
+    assert_null(ebb_history_back(&h, "x"));
+    add(&h, "alpha one");
+    add(&h, "beta");
+    add(&h, "alpha two");
+    assert_string_equal(ebb_history_back(&h, "draft"), "alpha two");
+    assert_string_equal(ebb_history_back(&h, "alpha two"), "beta");
+    assert_string_equal(ebb_history_forward(&h), "alpha two");
+    assert_string_equal(ebb_history_forward(&h), "draft");
+    assert_null(ebb_history_forward(&h));
+    assert_string_equal(ebb_history_search(&h, "alpha", h.n, &found), "alpha two");
+    assert_string_equal(ebb_history_search(&h, "alpha", found, &found), "alpha one");
+    assert_null(ebb_history_search(&h, "alpha", found, &found));
+    assert_null(ebb_history_search(&h, "Alpha", h.n, &found));
+    add(&h, "Gamma");
+    assert_string_equal(ebb_history_search(&h, "gam", h.n, &found), "Gamma");
+    ebb_history_fini(&h);
+}
+
+static void two_at_once(void **state)
+{
+    ebb_history a = { 0 }, b = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_history_open(&a, file(), NULL), EBB_OK);
+    assert_int_equal(ebb_history_open(&b, file(), NULL), EBB_OK);
+    add(&a, "from a");
+    add(&b, "from b");
+    add(&a, "again a");
+    ebb_history_fini(&a);
+    ebb_history_fini(&b);
+    assert_int_equal(ebb_history_open(&a, file(), NULL), EBB_OK);
+    assert_int_equal(a.n, 3);
+    ebb_history_fini(&a);
+    unlink(file());
+}
+
+static void damaged_file(void **state)
+{
+    ebb_history h = { 0 };
+    ebb_buf bad = { 0 };
+
+    (void)state;
+    ebb_buf_add(&bad, "good\n\n\\\nnu\0l\nok\\ntwo\ncut off", 29);
+    assert_int_equal(ebb_file_replace(file(), bad.data, bad.len, NULL), EBB_OK);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_string_equal(h.entries[0], "good");
+    assert_string_equal(h.entries[h.n - 1], "ok\ntwo");
+    ebb_history_fini(&h);
+    ebb_buf_fini(&bad);
+    unlink(file());
+}
+
+/* A disk that is full takes a part of a line: the file has whole lines all the same. */
+static void no_half_lines(void **state)
+{
+    ebb_history h = { 0 };
+    ebb_error err = { 0 };
+    char disk[96], name[128], *big = malloc(60001);
+
+    (void)state;
+    snprintf(disk, sizeof disk, "%s/disk", path);
+    snprintf(name, sizeof name, "%s/history", disk);
+    assert_int_equal(mkdir(disk, 0700), 0);
+    if (!ebb_small_disk_mount(disk, 40)) {
+        free(big);
+        rmdir(disk);
+        puts("no tmpfs can be mounted here");
+        skip();
+    }
+    memset(big, 'x', 60000);
+    big[60000] = '\0';
+    assert_int_equal(ebb_history_open(&h, name, NULL), EBB_OK);
+    add(&h, "before");
+    assert_int_equal(ebb_history_add(&h, big, 60000, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, name));
+    add(&h, "after");
+    ebb_history_fini(&h);
+    assert_int_equal(ebb_history_open(&h, name, NULL), EBB_OK);
+    assert_int_equal(h.n, 2);
+    assert_string_equal(h.entries[0], "before");
+    assert_string_equal(h.entries[1], "after");
+    ebb_history_fini(&h);
+    ebb_small_disk_unmount(disk);
+    rmdir(disk);
+    free(big);
+}
+
+/* Whichever call fails, the entry is in memory and what was on disk stays. */
+static void every_fault(void **state)
+{
+    (void)state;
+    for (int nth = 1;; nth++) {
+        ebb_history h = { 0 };
+        ebb_error err = { 0 };
+        unlink(file());
+        assert_int_equal(ebb_file_replace(file(), "old\n", 4, NULL), EBB_OK);
+        ebb_os_fail_nth(nth);
+        ebb_status st = ebb_history_open(&h, file(), &err);
+        ebb_status added = ebb_history_add(&h, "new", 3, &err);
+        bool was_reached = ebb_os_fail_off();
+        assert_string_equal(h.entries[h.n - 1], "new");
+        if (was_reached)
+            assert_true(st != EBB_OK || added != EBB_OK);
+        ebb_history_fini(&h);
+        assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+        assert_string_equal(h.entries[0], "old");
+        ebb_history_fini(&h);
+        if (!was_reached)
+            break;
+    }
+}
+
+static size_t n_lines(void)
+{
+    ebb_buf text = { 0 };
+    size_t n = 0;
+
+    assert_int_equal(ebb_file_slurp(file(), 16 << 20, &text, NULL), EBB_OK);
+    for (size_t i = 0; i < text.len; i++)
+        n += text.data[i] == '\n';
+    ebb_buf_fini(&text);
+    return n;
+}
+
+static void write_lines(int n)
+{
+    ebb_buf text = { 0 };
+
+    for (int i = 1; i <= n; i++)
+        ebb_buf_addf(&text, "question %d\n", i);
+    assert_int_equal(ebb_file_replace(file(), text.data, text.len, NULL), EBB_OK);
+    ebb_buf_fini(&text);
+}
+
+/* A file that has grown long is cut to what is kept; one that is not so long stays as it is. */
+static void is_cut(void **state)
+{
+    static const struct { int n, left; } cases[] = { { 1999, 1999 }, { 4000, 4000 }, { 4001, 2000 }, { 9000, 2000 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_history h = { 0 };
+        char last[32];
+
+        write_lines(cases[i].n);
+        assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+        assert_int_equal(h.n, cases[i].n < 2000 ? cases[i].n : 2000);
+        snprintf(last, sizeof last, "question %d", cases[i].n);
+        assert_string_equal(ebb_history_back(&h, ""), last);
+        assert_int_equal(n_lines(), cases[i].left);
+        add(&h, "one more");
+        assert_int_equal(n_lines(), cases[i].left + 1);
+        ebb_history_fini(&h);
+    }
+    unlink(file());
+}
+
+static void *add_late(void *arg)
+{
+    ebb_history *h = arg;
+
+    return ebb_history_add(h, "late", 4, NULL) == EBB_OK ? h : NULL;
+}
+
+/* Who waits for the file while another program puts a shorter one in its place writes to that one. */
+static void goes_to_the_new_file(void **state)
+{
+    ebb_history h = { 0 }, again = { 0 };
+    pthread_t other;
+    void *ok;
+    int fd;
+
+    (void)state;
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    add(&h, "first");
+    fd = open(file(), O_RDWR);
+    assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    assert_int_equal(pthread_create(&other, NULL, add_late, &h), 0);
+    nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);  /* it need not wait by then, but may */
+    assert_int_equal(ebb_file_replace(file(), "short\n", 6, NULL), EBB_OK);
+    close(fd);
+    pthread_join(other, &ok);
+    assert_non_null(ok);
+    assert_int_equal(ebb_history_open(&again, file(), NULL), EBB_OK);
+    assert_int_equal(again.n, 2);
+    assert_string_equal(again.entries[1], "late");
+    ebb_history_fini(&h);
+    ebb_history_fini(&again);
+    unlink(file());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(survives),
+        cmocka_unit_test(is_cut),
+        cmocka_unit_test(goes_to_the_new_file),
+        cmocka_unit_test(browses),
+        cmocka_unit_test(two_at_once),
+        cmocka_unit_test(damaged_file),
+        cmocka_unit_test(no_half_lines),
+        cmocka_unit_test(every_fault),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_all);
+}

@@ -1,0 +1,98 @@
+/* Signals as bytes: what is left of them when the terminal is gone. */
+#include "ebb_test.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "term/signals.h"
+
+static bool waits(void)
+{
+    struct pollfd p = { .fd = ebb_signals_fd(), .events = POLLIN };
+
+    return poll(&p, 1, 0) > 0;
+}
+
+/* Signals are of a process: each of these has its own, and its exit status says whether it was as expected. */
+static void in_a_child(bool (*is_right)(void))
+{
+    pid_t pid = fork();
+    int status;
+
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(ebb_signals_open() && is_right() ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static bool all_are_caught(void)
+{
+    bool ok = !waits() && ebb_signals_next() == 0;
+
+    raise(SIGWINCH);
+    raise(SIGHUP);
+    ok &= waits() && ebb_signals_next() == SIGWINCH && ebb_signals_next() == SIGHUP;
+    return ok && !waits();
+}
+
+/* A shell that dies with the line: SIGHUP twice, and SIGCONT behind it, before and after one has looked. */
+static bool nobody_ends_an_answer_by_chance(void)
+{
+    static const int by_the_way[] = { SIGHUP, SIGCONT, SIGWINCH, SIGINT, SIGQUIT, SIGTSTP };
+    bool ok = true;
+
+    for (size_t round = 0; round < 2; round++) {
+        for (size_t i = 0; i < sizeof by_the_way / sizeof *by_the_way; i++)
+            raise(by_the_way[i]);
+        ebb_signals_leave_terminal();
+        ok &= !waits();
+    }
+    ebb_signals_close();
+    ok &= ebb_signals_open();
+    raise(SIGCONT);
+    raise(SIGHUP);
+    ok &= !waits();
+    raise(SIGTERM);
+    return ok && waits() && ebb_signals_next() == SIGTERM;
+}
+
+static bool an_end_that_was_asked_for_counts(void)
+{
+    raise(SIGTERM);
+    raise(SIGCONT);
+    ebb_signals_leave_terminal();
+    return waits() && ebb_signals_next() == SIGTERM && !waits();
+}
+
+/* Who looks on elsewhere may want the answer stopped. */
+static bool a_stop_counts(void)
+{
+    raise(SIGUSR1);
+    raise(SIGHUP);
+    ebb_signals_leave_terminal();
+    return waits() && ebb_signals_next() == SIGUSR1 && !waits();
+}
+
+static void caught(void **state)
+{
+    (void)state;
+    in_a_child(all_are_caught);
+}
+
+static void terminal_gone(void **state)
+{
+    (void)state;
+    in_a_child(nobody_ends_an_answer_by_chance);
+    in_a_child(an_end_that_was_asked_for_counts);
+    in_a_child(a_stop_counts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(caught), cmocka_unit_test(terminal_gone) };
+
+    return cmocka_run_group_tests_name("signals", tests, NULL, NULL);
+}
