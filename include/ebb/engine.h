@@ -1,6 +1,6 @@
 /* ebb/engine.h - a model made ready to compute: weights, threads, KV pool.
  *
- * Sessions (ebb/session.h) are timelines in it.  Everything the plan counts is
+ * Sessions (ebb/session.h) are sequences in it.  Everything the plan counts is
  * allocated in ebb_engine_open; a forward pass allocates nothing.
  *
  *     ebb_model_open, ebb_engine_open, ebb_session_new
@@ -73,7 +73,7 @@ ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
 void ebb_engine_close(ebb_engine *e);            /* no session may be left; NULL is fine */
 
 const ebb_model *ebb_engine_model(const ebb_engine *e);          /* the one that it was opened with */
-uint32_t ebb_engine_n_ctx(const ebb_engine *e);  /* most tokens of a timeline; never changes */
+uint32_t ebb_engine_n_ctx(const ebb_engine *e);  /* most tokens of a sequence; never changes */
 
 /* A copy of the figures; from any thread, at any time. */
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out);

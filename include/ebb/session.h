@@ -1,8 +1,8 @@
-/* ebb/session.h - one timeline of tokens in an engine, and the sampler.
+/* ebb/session.h - one sequence of tokens in an engine, and the sampler.
  *
  * A session is the token ids whose K and V stand in the pool.  `sync` makes it
  * hold a given list of ids, reusing the longest common prefix (of this
- * session, then of any other timeline in RAM, then on disk) and computing
+ * session, then of any other sequence in RAM, then on disk) and computing
  * the rest.  Logits of a position are bit-identical whichever way it was
  * reached.  All calls of one engine come from one thread. */
 #ifndef EBB_SESSION_H
@@ -15,7 +15,7 @@
 
 typedef struct ebb_session ebb_session;
 
-/* An empty timeline in `e`, which must outlive it.  The caller owns *out; NULL on failure.  Timelines share the engine's
+/* An empty sequence in `e`, which must outlive it.  The caller owns *out; NULL on failure.  Sequences share the engine's
  * KV pool: one that needs room takes it from those used longest ago, which then have to compute again.  Error: NOMEM.
  * Cost: memory for the logits of one position and for tables; none for K and V. */
 EBB_MUST_CHECK
@@ -30,7 +30,7 @@ typedef struct ebb_sync_result {
     double   seconds;            /* the sync took */
 } ebb_sync_result;
 
-/* Make the timeline exactly ids[0..n).  On success the logits of position n-1
+/* Make the sequence exactly ids[0..n).  On success the logits of position n-1
  * are ready.  n == 0 empties it.  `receipt` may be NULL.  After EBB_CANCELED
  * the chunks that were finished stay, and the next sync reuses them.
  * Errors: CONTEXT (n > n_ctx: nothing was changed), CANCELED, IO. */
@@ -47,18 +47,18 @@ size_t ebb_session_common_prefix(const ebb_session *s, const ebb_token *ids, siz
 EBB_MUST_CHECK
 ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
 
-/* Call it at the end of a turn: the timeline's K and V are kept on disk, for any later session of this
+/* Call it at the end of a turn: the sequence's K and V are kept on disk, for any later session of this
  * model.  Returns at once; a thread of low priority writes what is not there yet.
  * A failure is told in ebb_stats.decision and costs only time. */
 void ebb_session_persist(ebb_session *s);
 
 /* -- Forgetting -------------------------------------------------------------- */
 
-/* Why this model cannot forget the middle of a timeline ("layers with a state remember
+/* Why this model cannot forget the middle of a sequence ("layers with a state remember
  * all tokens"); NULL if it can. */
 const char *ebb_session_cannot_shift(const ebb_session *s);
 
-/* Drop the positions [from, from + n) of the timeline.  The positions behind them move up by n:
+/* Drop the positions [from, from + n) of the sequence.  The positions behind them move up by n:
  * their V stays, their K is turned back by RoPE's angles, so nothing is computed.  The logits of the
  * last position stay, if it is one of those.  These K and V are of tokens that have seen what was
  * forgotten, so logits after this are not those of computing the shorter ids.  They are never
@@ -67,7 +67,7 @@ const char *ebb_session_cannot_shift(const ebb_session *s);
  * Cost: copying the K and V behind the gap.
  * Errors, all of which change nothing: UNSUPPORTED (ebb_session_cannot_shift says why, or a sliding
  * window would see positions that are gone; a sync of the shorter ids computes them instead);
- * USAGE (no such range); BUDGET (no room to copy what other timelines share). */
+ * USAGE (no such range); BUDGET (no room to copy what other sequences share). */
 EBB_MUST_CHECK
 ebb_status ebb_session_shift(ebb_session *s, uint32_t from, uint32_t n, ebb_error *err);
 
@@ -78,14 +78,14 @@ typedef struct ebb_cache_salt {
     uint32_t pos;
     uint8_t  salt[16];
 } ebb_cache_salt;
-/* That of the timeline as it stands now; may be stored with a conversation. */
+/* That of the sequence as it stands now; may be stored with a conversation. */
 ebb_cache_salt ebb_session_get_cache_salt(const ebb_session *s);
 /* The next sync (and `common` until then) looks for its ids under this shift first, in RAM and on
  * disk, and computes them where it does not find them.  Without this call a sync keeps the shift of the
- * timeline as long as its ids reach beyond shift.pos. */
+ * sequence as long as its ids reach beyond shift.pos. */
 void ebb_session_set_cache_salt(ebb_session *s, const ebb_cache_salt *cache_salt);
 
-/* The ids of the timeline; valid until the next call that changes the session. */
+/* The ids of the sequence; valid until the next call that changes the session. */
 const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n);
 
 /* n_vocab logits of the last position; NULL if the session is empty.  Valid
@@ -115,7 +115,7 @@ typedef struct ebb_sampler ebb_sampler;
 /* NULL: out of memory.  Allocates all it will need for n_vocab. */
 ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab);
 void ebb_sampler_free(ebb_sampler *s);
-/* Choose a token.  `recent` are the last n ids of the timeline (for the
+/* Choose a token.  `recent` are the last n ids of the sequence (for the
  * penalty).  The same logits, recent and seed history give the same token. */
 ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n);
 /* The same with the session's logits and ids.  From here on a draft model (ebb_engine_opts.draft) guesses what this

@@ -22,7 +22,7 @@
 
 /* A place for one state of the layers that have one (delta nets): what recurrent
  * layers remember of a prefix cannot be cut like K and V, so copies of it are
- * kept at some positions, from which a timeline goes on. */
+ * kept at some positions, from which a sequence goes on. */
 typedef struct ebb_state_slot {
     char        *state;          /* [net.state_bytes], in the arena */
     ebb_session *owner;          /* whose live state it is; NULL: a checkpoint, or free */
@@ -68,7 +68,7 @@ struct ebb_session {
     ebb_sampler_state sampler_state; /* how its tokens are chosen */
 };
 
-/* Tokens of the timeline. */
+/* Tokens of the sequence. */
 static inline uint32_t ebb_session_length(const ebb_session *s)
 {
     return s->table.n_pos - s->n_pending;
@@ -118,7 +118,7 @@ typedef struct ebb_draft_model {
     uint64_t     bytes;          /* that it is planned to take; 0: there is none, or it has ended */
     ebb_draft_length draft_length;
     double       probability[EBB_DRAFT_MAX_MODEL]; /* of the guesses under way, by the draft model */
-    atomic_bool  is_evicted;     /* the sentry has let its weights go */
+    atomic_bool  is_evicted;     /* the memory-pressure monitor has evicted its weights */
     bool         is_released;    /* it gave its memory away, and may come back */
 } ebb_draft_model;
 
@@ -154,10 +154,10 @@ struct ebb_engine {
 /* Empty a session; its blocks go back to the pool. */
 void ebb_session_clear(ebb_session *s);
 
-/* Blocks are short: another timeline gives way, the one not used for longest, or the
+/* Blocks are short: another sequence gives way, the one not used for longest, or the
  * writer comes back with some.  false: there is nothing to be had. */
 bool ebb_session_evict_other(ebb_session *s);
-/* Room for n_pos positions; other timelines give way.  Errors: BUDGET, CONTEXT. */
+/* Room for n_pos positions; other sequences give way.  Errors: BUDGET, CONTEXT. */
 EBB_MUST_CHECK
 ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err);
 
@@ -176,12 +176,12 @@ bool ebb_speculate_accept(ebb_session *s, ebb_token id);
 /* Compute id, which is none of a guess under way, with a new guess behind it. */
 EBB_MUST_CHECK
 ebb_status ebb_speculate_append(ebb_session *s, ebb_token id, ebb_error *err);
-/* Forget the guess: the table holds the timeline and no more.  is_rejected: what comes instead is another token. */
+/* Forget the guess: the table holds the sequence and no more.  is_rejected: what comes instead is another token. */
 void ebb_speculate_discard(ebb_session *s, bool is_rejected);
 
 /* -- A draft model (speculate/draft_model.c) --
  *
- * It is an engine of its own with one timeline, which follows whatever session is guessed for by their common prefix.
+ * It is an engine of its own with one sequence, which follows whatever session is guessed for by their common prefix.
  * It borrows the threads and the cancel flag of its host, and neither looks at memory nor learns speeds: the host's plan counts
  * it, and where memory is short the host gives it away before anything else. */
 
@@ -198,13 +198,13 @@ uint32_t ebb_draft_model_draft(ebb_session *s, const ebb_token *ids, uint32_t n,
 void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected);
 /* A pass of the host with n_tokens columns took so long. */
 void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds);
-/* The timeline of s is about to forget; so does the draft's if it is the same there. */
+/* The sequence of s is about to forget; so does the draft's if it is the same there. */
 void ebb_draft_model_shift(ebb_session *s, uint32_t from, uint32_t n);
 /* What it has computed is kept on disk. */
 void ebb_draft_model_persist(ebb_engine *e);
 /* Memory is short.  false: there is nothing to give. */
 bool ebb_draft_model_release(ebb_engine *e, int64_t available);
-/* From the sentry: its weights at once, as far as it is not computed with; bytes. */
+/* From the monitor: its weights at once, as far as it is not computed with; bytes. */
 uint64_t ebb_draft_model_evict(ebb_engine *e);
 /* If that happened, give the rest, too. */
 void ebb_draft_model_follow_monitor(ebb_engine *e);
@@ -222,7 +222,7 @@ typedef struct ebb_prefix {
     const ebb_token *ids;
     uint32_t         n_ids;
     const ebb_cache_salt *cache_salt; /* under which they are looked for */
-    ebb_session     *from;       /* whose timeline shares most with them, and ... */
+    ebb_session     *from;       /* whose sequence shares most with them, and ... */
     uint32_t         n_common;   /* ... how many positions */
     uint32_t         n_full;     /* blocks that are there from the beginning on, and ... */
     ebb_block_source part;      /* ... where the ... */

@@ -240,7 +240,7 @@ static uint32_t local_n_ctx(const ebb_backend *b)
 }
 
 /* The session belongs to the worker: it is asked if it rests, and its
- * timeline of this turn is looked at if it does not. */
+ * sequence of this turn is looked at if it does not. */
 static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt)
 {
     ebb_local *l = (ebb_local *)b;

@@ -63,7 +63,7 @@ typedef struct ebb_local {
 void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev);
 void ebb_local_emit(ebb_local *l, const ebb_backend_event *ev);
 void ebb_local_emit_text(ebb_local *l, ebb_backend_event_kind kind, const char *text, size_t n);
-/* Another id of the timeline, for `common` while the answer is under way; under the lock.  false: no memory. */
+/* Another id of the sequence, for `common` while the answer is under way; under the lock.  false: no memory. */
 bool ebb_local_append_id(ebb_local *l, int32_t id);
 /* Somebody waits for the worker; under the lock. */
 bool ebb_local_is_wanted(const ebb_local *l);

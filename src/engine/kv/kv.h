@@ -2,21 +2,21 @@
  *
  * A block holds EBB_KV_BLOCK positions (aligned to absolute positions) of the
  * layers of a group.  Layers that see everything are one group, those that see
- * a window another one, whose pool is smaller: a timeline keeps only the blocks
+ * a window another one, whose pool is smaller: a sequence keeps only the blocks
  * that its next position sees.
  *
  *     block:  layer 0 | layer 1 | ...        each layer at a multiple of 64 bytes
  *     layer:  K [head][position][dim_k] | V [head][position][dim_v]
  *
  * All is one allocation, made at open.  A table is the list of blocks of one
- * timeline, for each group.  Timelines share the blocks of
+ * sequence, for each group.  Sequences share the blocks of
  * a common beginning by counting references.  A full block may be given a name
  * (a hash of all tokens up to its end); when its last reference goes it stays in
  * the pool and can be found again, until its room is needed: the one that was let
- * go longest ago first, which of one timeline is the deepest.
+ * go longest ago first, which of one sequence is the deepest.
  *
  * Invariants:
- *  K1  A block that is shared or has a name is never written: growing a timeline
+ *  K1  A block that is shared or has a name is never written: growing a sequence
  *      whose last, partly filled block is such a one copies that block first.
  *      (Where no block is free it loses its name instead.)
  *  K2  A table has exactly ceil(n_pos / EBB_KV_BLOCK) places in each group.  A place of the
@@ -47,7 +47,7 @@ typedef struct ebb_kv_shape {
     const ebb_kv_layer *layers;  /* read by open and by the size functions, not kept */
     ebb_kv_type         k_type, v_type;
     uint32_t            window;  /* of the layers that have one */
-    uint32_t            n_ctx, n_batch;  /* positions of the longest timeline; of the longest step */
+    uint32_t            n_ctx, n_batch;  /* positions of the longest sequence; of the longest step */
 } ebb_kv_shape;
 
 /* Layers that see everything; a window.  Where a window's pool would not be the smaller one, all layers are of the
@@ -145,7 +145,7 @@ int ebb_kv_group(const ebb_kv *kv, uint32_t layer);
  *
  * Where there is no memory for all of K and V, full blocks of the layers that see everything go out: written
  * to a file that has no name any more, and read from its mapping where attention needs them.  The bits are
- * the same.  Which ones does not matter to a pass, which reads them all; so those go first that no timeline
+ * the same.  Which ones does not matter to a pass, which reads them all; so those go first that no sequence
  * holds, then those that came first, and they stay out.  A block that shall be written comes in again.
  *
  *  K5  A block is out only while it has a name (so nobody writes it) and no writer holds it. */

@@ -17,7 +17,7 @@
 #define DISK_UNIT      4096u                     /* what a small file takes */
 #define LEFTOVER_NS    ((int64_t)3600 * 1000000000)      /* older than any write under way */
 #define CLOCK_STEP_NS  20000000                  /* file times may lag behind the clock */
-#define STATES_KEPT    3u                        /* of a timeline, behind its newest */
+#define STATES_KEPT    3u                        /* of a sequence, behind its newest */
 
 struct ebb_kv_disk {
     char           *dir;
@@ -235,7 +235,7 @@ static void touch_file(const ebb_kv_disk *d, const ebb_kv_file *item)
         return;
 }
 
-/* Old states of the timeline go, but for the last few. */
+/* Old states of the sequence go, but for the last few. */
 static void thin_states(ebb_kv_disk *d, const ebb_kv_disk_job *job)
 {
     unsigned n = 0;

@@ -1,9 +1,9 @@
 /* kv/kv_disk.h - the KV cache on disk: a folder of files (kv_file.h), a thread that
  * writes them, and a cap.
  *
- * What a job names is read by the writer while the timeline goes on, so its owner
+ * What a job names is read by the writer while the sequence goes on, so its owner
  * holds the blocks until the job comes back.  The files used longest ago go
- * first; a timeline's files are touched from its end to its beginning, so that an
+ * first; a sequence's files are touched from its end to its beginning, so that an
  * end goes before what it stands on.  Several programs may use a folder at once: files
  * appear whole, by renaming, and whoever finds one gone computes instead.
  *

@@ -1,6 +1,6 @@
 /* kv/kv_file.h - one file of the KV cache on disk (docs/FORMATS.md).
  *
- * A file holds a block of K and V, the last partly filled block of a timeline
+ * A file holds a block of K and V, the last partly filled block of a sequence
  * (a tail), or the state of recurrent layers.  The tokens before it are named by
  * a chain of hashes whose beginning names model, KV types and layout:
  *

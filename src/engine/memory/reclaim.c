@@ -263,7 +263,7 @@ static bool seems_short(const ebb_engine *e)
     return (int64_t)(g->limit_bytes - used) < floor_bytes(e);
 }
 
-/* What the sentry has let go is read by the ring from here on. */
+/* What the memory-pressure monitor has evicted is read by the ring from here on. */
 static void follow_monitor(ebb_engine *e)
 {
     ebb_error err = { 0 };

@@ -98,7 +98,7 @@ typedef struct ebb_forward {
     bool         has_y;          /* y is still to be added to x ... */
     bool         y_waits;        /* ... after the next norm of x, not before it */
     const ebb_norm *post;        /* norm of y before that, or NULL */
-    char        *live_state;     /* the state of the timeline */
+    char        *live_state;     /* the state of the sequence */
     const ebb_checkpoint *checkpoints; /* copies of it to be made */
     uint32_t     n_checkpoints;
 } ebb_forward;
@@ -236,7 +236,7 @@ static inline uint32_t ebb_expert_extent(const ebb_net *net, const ebb_experts *
     return net->matrices[x->gate.matrix + e * x->n_matrices].extent;
 }
 
-/* x += DeltaNet(norm(x)), with the state of the timeline (delta_net.c). */
+/* x += DeltaNet(norm(x)), with the state of the sequence (delta_net.c). */
 EBB_MUST_CHECK
 ebb_status ebb_op_delta_net(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err);
 /* Bytes of a layer's state. */

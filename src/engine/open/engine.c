@@ -147,7 +147,7 @@ static ebb_status engine_new(const ebb_model *m, const ebb_engine_opts *opts, eb
         return st;
     }
     ebb_persist_open(e, opts);
-    pthread_mutex_lock(&e->lock);                /* the sentry looks already */
+    pthread_mutex_lock(&e->lock);                /* the monitor looks already */
     ebb_stats_init(e, ebb_clock_s() - begin);
     pthread_mutex_unlock(&e->lock);
     *out = e;

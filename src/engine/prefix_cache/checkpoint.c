@@ -26,7 +26,7 @@ void ebb_state_drop_live(ebb_session *s)
     s->live = NULL;
 }
 
-/* A free slot; else the checkpoint that was not used for longest; else the live state of another timeline. */
+/* A free slot; else the checkpoint that was not used for longest; else the live state of another sequence. */
 static ebb_state_slot *take_slot(ebb_engine *e, const ebb_session *s)
 {
     ebb_state_slot *best = NULL;

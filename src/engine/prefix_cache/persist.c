@@ -13,7 +13,7 @@
 #define N_SAMPLES     32u
 #define SAMPLE_BYTES  64u
 
-/* -- What a timeline belongs to --------------------------------------------------------- */
+/* -- What a sequence belongs to --------------------------------------------------------- */
 
 /* The fingerprint does not cover weights: another training of the same model is told by some bytes of them. */
 static ebb_status sample_weights(ebb_engine *e, uint8_t hash[16], ebb_error *err)

@@ -1,4 +1,4 @@
-/* What is there already of a timeline (engine_impl.h): in this session, in
+/* What is there already of a sequence (engine_impl.h): in this session, in
  * another one, in blocks of the pool that no session holds, on disk. */
 #include <string.h>
 
@@ -141,7 +141,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Whether the timeline that shares most has all of a block that is wanted. */
+/* Whether the sequence that shares most has all of a block that is wanted. */
 static bool in_table(const ebb_prefix *p, int group, uint32_t i)
 {
     return (i + 1) * EBB_KV_BLOCK <= p->n_common && p->from->table.blocks[group][i] != EBB_KV_NONE;

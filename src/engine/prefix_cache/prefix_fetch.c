@@ -1,4 +1,4 @@
-/* Fetching what is there of a timeline (engine_impl.h). */
+/* Fetching what is there of a sequence (engine_impl.h). */
 #include <string.h>
 
 #include "engine_impl.h"
@@ -79,7 +79,7 @@ static void read_blocks_slice(void *arg, uint32_t i, uint32_t thread)
     }
 }
 
-/* Free blocks for what is on disk; other timelines give way.  Returns how many blocks have got theirs. */
+/* Free blocks for what is on disk; other sequences give way.  Returns how many blocks have got theirs. */
 static uint32_t take_free_blocks(ebb_session *s, const ebb_prefix *p)
 {
     for (uint32_t i = 0; i < s->table.n_blocks; i++)

@@ -1,4 +1,4 @@
-/* Forgetting in the middle of a timeline, and by itself (ebb/session.h). */
+/* Forgetting in the middle of a sequence, and by itself (ebb/session.h). */
 #include <string.h>
 
 #include "base/hash.h"
@@ -20,7 +20,7 @@ static ebb_status check_shift_range(const ebb_session *s, uint32_t from, uint32_
     if (why)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s; what remains is to be computed again", why);
     if (n == 0 || from >= s->table.n_pos || n > s->table.n_pos - from)
-        return EBB_FAIL(err, EBB_USAGE, "the %u tokens from %u on are not in a timeline of %u", n, from, s->table.n_pos);
+        return EBB_FAIL(err, EBB_USAGE, "the %u tokens from %u on are not in a sequence of %u", n, from, s->table.n_pos);
     return EBB_OK;
 }
 

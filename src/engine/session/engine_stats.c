@@ -34,7 +34,7 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     s->n_threads = e->plan.n_threads;
     snprintf(s->cpu, sizeof s->cpu, "%s", e->run.kern->name);
     snprintf(s->io, sizeof s->io, "%s", e->plan.is_mapped && !e->plan.stream_bytes ? "mmap" : ebb_res_io_name(e->res));
-    if (!s->decision[0])                         /* the sentry may have let layers go by now */
+    if (!s->decision[0])                         /* the memory-pressure monitor may have evicted layers by now */
         snprintf(s->decision, sizeof s->decision, "%s", ebb_res_io_reason(e->res)[0] ? ebb_res_io_reason(e->res) : e->plan.why);
     if (e->plan.kv_k == e->plan.kv_v)
         snprintf(s->kv_type, sizeof s->kv_type, "%s", kv_name(e->plan.kv_k));

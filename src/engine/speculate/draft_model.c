@@ -154,7 +154,7 @@ static void report_failure(ebb_engine *e, ebb_status st, const ebb_error *err)
         end_drafting(e, e->draft_model.engine, err);
 }
 
-/* Its timeline is ids[0..n), its logits those behind them. */
+/* Its sequence is ids[0..n), its logits those behind them. */
 static bool sync_draft(ebb_engine *e, const ebb_token *ids, uint32_t n)
 {
     ebb_draft_model *h = &e->draft_model;
@@ -173,7 +173,7 @@ static bool sync_draft(ebb_engine *e, const ebb_token *ids, uint32_t n)
     return st == EBB_OK;
 }
 
-/* Its timeline gets one token more. */
+/* Its sequence gets one token more. */
 static bool append_draft(ebb_engine *e, ebb_token id)
 {
     double begin = ebb_clock_s();

@@ -1,7 +1,7 @@
 /* speculate/prompt_lookup.h - draft tokens from the text itself.
  *
  * Prompt lookup (A. Saxena, "Prompt Lookup Decoding", 2023): the last tokens of a
- * timeline are looked for earlier in it, and what followed there is the guess.  It
+ * sequence are looked for earlier in it, and what followed there is the guess.  It
  * costs no memory and no second model, and it is right where a text repeats
  * itself: code that is edited, quotations, lists, names.
  *

@@ -72,7 +72,7 @@ static uint32_t draft_tokens(ebb_session *s, ebb_token id, ebb_token *out)
     uint32_t n = s->table.n_pos, most = s->engine->plan.n_ctx;
     uint32_t n_out, room = most - n - 1 < s->lookup.n_most ? most - n - 1 : s->lookup.n_most;
 
-    s->ids[n] = id;                              /* not yet of the timeline, but what the guess is for */
+    s->ids[n] = id;                              /* not yet of the sequence, but what the guess is for */
     n_out = ebb_prompt_lookup_draft(&s->lookup, s->ids, n + 1, ebb_draft_model_is_open(s->engine) ? LONG_MATCH : 0, out, room);
     s->is_from_draft_model = n_out == 0 && ebb_draft_model_is_open(s->engine);
     return s->is_from_draft_model ? ebb_draft_model_draft(s, s->ids, n + 1, out, room) : n_out;

@@ -29,7 +29,7 @@ static void test_costs(void **state)
     done(c);
     assert_true(ebb_chat_preview(c, EBB_ACT_GO, 0, "4", 1, &turn_stats));
     assert_int_equal(turn_stats.n_tokens, 16);
-    assert_int_equal(turn_stats.n_compute, 15);  /* this backend has one timeline */
+    assert_int_equal(turn_stats.n_compute, 15);  /* this backend has one sequence */
     assert_false(ebb_chat_preview(c, EBB_ACT_GO, 0, "9", 1, &turn_stats));
     ebb_chat_close(c);
 }

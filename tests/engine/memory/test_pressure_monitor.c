@@ -1,4 +1,4 @@
-/* Memory that vanishes while layers are being read: what the machine has is a file of ours, which the sentry
+/* Memory that vanishes while layers are being read: what the machine has is a file of ours, which the monitor
  * reads in place of /proc/meminfo.  What has not been read is let go, passes go on, and the bits stay. */
 #include "ebb_test.h"
 
@@ -61,7 +61,7 @@ static int setup(void **state)
     fixture f;
 
     (void)state;
-    snprintf(path, sizeof path, "/var/tmp/ebb-sentry-%ld.gguf", (long)getpid());
+    snprintf(path, sizeof path, "/var/tmp/ebb-monitor-%ld.gguf", (long)getpid());
     if (!ebb_tiny_write(&tiny, path))
         return -1;
     open_fixture(&f);
@@ -80,7 +80,7 @@ static int teardown(void **state)
 /* Another file in the place of a descriptor: at once for whoever reads it. */
 static void replace(int fd, const char *text)
 {
-    char name[] = "/var/tmp/ebb-sentry-gauge-XXXXXX";
+    char name[] = "/var/tmp/ebb-monitor-gauge-XXXXXX";
     int file = mkstemp(name);
 
     assert_true(file >= 0);
@@ -202,5 +202,5 @@ int main(void)
         cmocka_unit_test(test_what_is_to_be_read_counts),
     };
 
-    return cmocka_run_group_tests_name("sentry", tests, setup, teardown);
+    return cmocka_run_group_tests_name("monitor", tests, setup, teardown);
 }

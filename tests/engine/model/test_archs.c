@@ -1,6 +1,6 @@
 /* Every architecture on a model that the test writes: the logits of a position
  * have the same bits for every cut into chunks and number of threads, across the
- * edge of a sliding window too; experts are found merged and split; timelines of
+ * edge of a sliding window too; experts are found merged and split; sequences of
  * layers with a state go back to a checkpoint. */
 #include "ebb_test.h"
 

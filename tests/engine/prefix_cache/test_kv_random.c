@@ -1,4 +1,4 @@
-/* Random operations on timelines that share a pool and a cache on disk, against a
+/* Random operations on sequences that share a pool and a cache on disk, against a
  * session that computes everything anew: the same logits after each, no block
  * lost, the cap held.  Then two processes on one cache.  Some 600 operations in all;
  * $EBB_KV_OPS of each network, and turns of the processes, for a longer run. */
@@ -13,7 +13,7 @@
 #include "support/tiny_model.h"
 
 #define N_CTX     160u
-#define N_LINES   4u             /* timelines; more than there are sessions */
+#define N_LINES   4u             /* sequences; more than there are sessions */
 #define N_SESSION 2u
 #define CAP       ((uint64_t)1 << 20)
 #define N_OPS     64u
@@ -170,7 +170,7 @@ static void grow(world *w, line *l)
         l->ids[l->n++] = draw_id(w);
 }
 
-/* Change the timeline: a turn more, an edit, a branch of another one, back by some tokens. */
+/* Change the sequence: a turn more, an edit, a branch of another one, back by some tokens. */
 static void change(world *w, line *l)
 {
     const line *other = &w->lines[draw(w, N_LINES)];

@@ -1,4 +1,4 @@
-/* Forgetting in the middle of a timeline: K turned back is K computed at the new
+/* Forgetting in the middle of a sequence: K turned back is K computed at the new
  * position, as far as its type holds it; what was moved is never taken for computed. */
 #include "ebb_test.h"
 

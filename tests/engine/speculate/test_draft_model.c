@@ -396,7 +396,7 @@ static void faults_end_it_at_most(void **state)
 
 /* -- Memory ------------------------------------------------------------------------------ */
 
-/* Given away by the pass or by the sentry, in the middle of an answer, and back again. */
+/* Given away by the pass or by the monitor, in the middle of an answer, and back again. */
 static void it_goes_first_and_comes_back(void **state)
 {
     ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 4 }, draft = { .type = EBB_TYPE_Q4_0 };

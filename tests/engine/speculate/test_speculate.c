@@ -130,7 +130,7 @@ static void ignore(void *arg, size_t pos, const float *logits, size_t n_vocab)
     (void)arg, (void)pos, (void)logits, (void)n_vocab;
 }
 
-/* A guess under way when the timeline is cut, synced, kept or taken by another session. */
+/* A guess under way when the sequence is cut, synced, kept or taken by another session. */
 static void anything_may_come_between(void **state)
 {
     ebb_token ids[N_CTX];
@@ -163,7 +163,7 @@ static void anything_may_come_between(void **state)
     close_pair(&p);
 }
 
-/* Two timelines in turn, each with its own guesses. */
+/* Two sequences in turn, each with its own guesses. */
 static void two_sessions_in_turn(void **state)
 {
     ebb_token ids[20];
