@@ -32,7 +32,7 @@ ebb_status ebb_model_open_memory(const void *data, size_t n_bytes, const char *n
 typedef struct ebb_partial_file {
     const char *path;            /* holds what is there of it, from its first byte on */
     const char *name;            /* its name when it is complete, for messages */
-    uint64_t    n_bytes;         /* its size when it is complete */
+    uint64_t    n_bytes;         /* its size when it is complete; UINT64_MAX: unknown */
 } ebb_partial_file;
 /* The same from the beginnings of all n files of a model, in order, as soon as their headers are complete: for
  * everything that touches no weight, such as a plan.  BUSY: the header of file *i_busy is not complete yet. */

@@ -114,7 +114,7 @@ static ebb_status open_partial_model(const pull_job *j, size_t *i_busy, ebb_mode
         const model_file *f = &j->files[i];
 
         partial[i] = (ebb_partial_file){ .path = file_exists(f->path.data) ? f->path.data : f->part.data, .name = f->name,
-                                       .n_bytes = f->n_bytes < INT64_MAX ? f->n_bytes : INT64_MAX };
+                                         .n_bytes = f->n_bytes };
     }
     st = ebb_model_open_partial(partial, j->n, i_busy, m, err);
     free(partial);

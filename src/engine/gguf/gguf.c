@@ -122,7 +122,10 @@ static ebb_status open_partial_file(const ebb_partial_file *file, ebb_gguf_part 
         st = EBB_FAIL(err, EBB_BUSY, "%s: nothing of it is there yet", file->name);
     if (st == EBB_OK)
         st = ebb_file_size(p->fd, file->path, &p->n_present, err);
-    p->n_bytes = file->n_bytes > p->n_present ? file->n_bytes : p->n_present;
+    /* Of an unknown size: as large as any file that is accepted. */
+    p->n_bytes = file->n_bytes == UINT64_MAX ? EBB_GGUF_MAX_FILE : file->n_bytes;
+    if (p->n_bytes < p->n_present)
+        p->n_bytes = p->n_present;
     return st == EBB_OK ? load_part(p, h, err) : st;
 }
 
