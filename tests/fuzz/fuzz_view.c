@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     ebb_wrap_rows(&streamed, (int)width);
     ebb_wrap_text(&whole, text, n, true);
     ebb_wrap_rows(&whole, (int)width);
+    FUZZ_MUST(whole.visible.len <= (64 << 10) + 40 * n);
     check_visible(&streamed);
     check_rows(&streamed);
     FUZZ_MUST(streamed.visible.len == whole.visible.len && streamed.n_rows == whole.n_rows &&

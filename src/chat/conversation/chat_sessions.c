@@ -8,7 +8,7 @@
 #include "store/export.h"
 #include "store/title.h"
 
-#define MAX_IMPORT (256u << 20)  /* bytes; more is no conversation */
+#define MAX_IMPORT (8u << 20)    /* bytes: a second or so, in which no key is answered; the subcommand takes more */
 
 static ebb_status check_store_idle(const ebb_chat *c, ebb_error *err)
 {
@@ -132,6 +132,8 @@ ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *
     *n = 0;
     if (st == EBB_OK)
         st = ebb_file_slurp(path, MAX_IMPORT, &data, err);
+    if (st == EBB_LIMIT)
+        EBB_FAIL(err, st, "%.200s has more than %u MiB; `ebb sessions import FILE` reads it, beside a chat too", path, MAX_IMPORT >> 20);
     if (st == EBB_OK)
         st = ebb_import_all(path, ebb_buf_text(&data), data.len, save_imported, &to, n, err);
     ebb_buf_fini(&data);

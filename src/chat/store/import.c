@@ -7,6 +7,9 @@
 #include "store/import_priv.h"
 #include "store/title.h"
 
+/* What a file may take in memory while it is read; conversations take three times their size. */
+enum { JSON_MEMORY_FREE = 192 << 20, JSON_MEMORY_PER_BYTE = 8 };
+
 bool ebb_import_role(const char *name, size_t n, ebb_role *out)
 {
     static const struct {
@@ -54,6 +57,23 @@ bool ebb_import_content(json_t *content, ebb_buf *out)
             ebb_buf_add(out, json_string_value(text), json_string_length(text));
     }
     return !out->failed;
+}
+
+/* What the values of s[0..n) take in memory at most: an empty object of two bytes takes 300. */
+static size_t estimate_json(const char *s, size_t n)
+{
+    enum { OBJECT = 300, ARRAY = 130, VALUE = 100 };
+    size_t sum = n;
+    bool in_string = false;
+
+    for (size_t i = 0; i < n; i++)
+        if (in_string && s[i] == '\\')
+            i++;
+        else if (s[i] == '"')
+            in_string = !in_string;
+        else if (!in_string)
+            sum += s[i] == '{' ? OBJECT : s[i] == '[' ? ARRAY : s[i] == ',' || s[i] == ':' ? VALUE : 0;
+    return sum;
 }
 
 static ebb_status import_messages(json_t *list, ebb_tree *t, ebb_error *err)
@@ -193,10 +213,13 @@ static ebb_status import_json(const char *name, const char *data, size_t n, ebb_
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
     json_error_t where;
-    json_t *o = json_loadb(data, n, JSON_ALLOW_NUL, &where), *one;
+    json_t *o, *one;
     ebb_status st = EBB_OK;
-    size_t i;
+    size_t i, most = JSON_MEMORY_FREE + JSON_MEMORY_PER_BYTE * n;
 
+    if (estimate_json(data, n) > most)
+        return EBB_FAIL(err, EBB_LIMIT, "%.150s: has so many values that it would take more than %zu MiB; no conversation has", name, most >> 20);
+    o = json_loadb(data, n, JSON_ALLOW_NUL, &where);
     if (!o)
         return EBB_FAIL(err, EBB_FORMAT, "%.150s: is no JSON: line %d, column %d: %s; conversations are read from .json, .md and .txt files", name,
                         where.line, where.column, where.text);

@@ -17,19 +17,31 @@ typedef struct reader {
     ebb_tree *t;
     waiting  *stack;
     size_t    n, cap;
-    size_t    n_read;            /* nodes; more than there are is a circle */
+    bool      has_circle;        /* a node was listed twice */
     const char *current;         /* id of the node where it stands, NULL: unknown */
     ebb_node *leaf;
     ebb_buf   text;
 } reader;
 
+/* No key of that program's. */
+static const char seen[] = "ebb:seen";
+
+/* Each node waits once in its life, so what is read is never more than the file has. */
 static bool push_waiting(reader *r, json_t *node, ebb_node *above)
 {
-    waiting *p = ebb_grow(r->stack, r->n, &r->cap, sizeof *p);
+    waiting *p;
 
+    if (!json_is_object(node))
+        return true;
+    r->has_circle = r->has_circle || json_object_get(node, seen);
+    if (r->has_circle)
+        return true;
+    p = ebb_grow(r->stack, r->n, &r->cap, sizeof *p);
     if (!p)
         return false;
     r->stack = p;
+    if (json_object_set_new(node, seen, json_true()) != 0)
+        return false;
     r->stack[r->n++] = (waiting){ node, above };
     return true;
 }
@@ -62,7 +74,7 @@ static bool push_children(reader *r, json_t *node, ebb_node *above)
 {
     json_t *children = json_object_get(node, "children");
 
-    for (size_t i = json_array_size(children); i-- > 0;) {
+    for (size_t i = json_array_size(children); i-- > 0 && !r->has_circle;) {
         const char *id = json_string_value(json_array_get(children, i));
         json_t *child = id ? json_object_get(r->mapping, id) : NULL;
         if (child && !push_waiting(r, child, above))
@@ -73,15 +85,11 @@ static bool push_children(reader *r, json_t *node, ebb_node *above)
 
 static ebb_status read_all(reader *r, ebb_error *err)
 {
-    size_t n_nodes = json_object_size(r->mapping);
-
-    while (r->n) {
+    while (r->n && !r->has_circle) {
         waiting w = r->stack[--r->n];
         const char *id = json_string_value(json_object_get(w.node, "id"));
         ebb_node *here;
 
-        if (++r->n_read > n_nodes)
-            return EBB_FAIL(err, EBB_FORMAT, "its messages go in a circle");
         if (r->t->n_nodes >= EBB_IMPORT_MESSAGES)
             return EBB_FAIL(err, EBB_LIMIT, "it has more than %u messages", EBB_IMPORT_MESSAGES);
         here = read_message(r, w.node, w.above);
@@ -90,7 +98,7 @@ static ebb_status read_all(reader *r, ebb_error *err)
         if (here && id && r->current && strcmp(id, r->current) == 0)
             r->leaf = here;
     }
-    return EBB_OK;
+    return r->has_circle ? EBB_FAIL(err, EBB_FORMAT, "its messages go in a circle") : EBB_OK;
 }
 
 ebb_status ebb_import_mapping(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err)

@@ -35,6 +35,7 @@ typedef struct renderer {
     ebb_buf   hrefs[LINKS_MAX];
     size_t    link_at[LINKS_MAX];
     unsigned  n_links;
+    size_t    limit;             /* of `visible`, and of a table's cells and text: beyond it the source is shown instead */
 } renderer;
 
 static const char blanks[] = "                        ";      /* as many as a mark can take */
@@ -247,6 +248,23 @@ static void close_link(renderer *r)
 
 /* -- md4c's events ------------------------------------------------------------------------------ */
 
+/* What a source can become: marks, bars and columns repeat themselves, and so can headers of records, cells that
+ * a row leaves out, and the addresses of links by name.  More than this is no page, but an attempt on the memory. */
+enum { LAID_OUT_FREE = 64 << 10, LAID_OUT_PER_BYTE = 32, LAID_OUT_MOST = 64 << 20 };
+
+static size_t layout_limit(size_t n)
+{
+    size_t free = LAID_OUT_FREE + LAID_OUT_PER_BYTE * n;
+
+    return free < LAID_OUT_MOST + 2 * n ? free : LAID_OUT_MOST + 2 * n;
+}
+
+/* Every event ends here: another value than 0 stops md4c. */
+static int check_limit(const renderer *r)
+{
+    return r->w->visible.len > r->limit || r->table.text.len > r->limit || r->table.n_cells > r->limit / 4;
+}
+
 static level *push_level(renderer *r, level_kind kind)
 {
     static level spare;
@@ -318,7 +336,7 @@ static int on_md_block_begin(MD_BLOCKTYPE type, void *detail, void *arg)
     case MD_BLOCK_TH: case MD_BLOCK_TD: ebb_table_begin_cell(&r->table, (uint8_t)((MD_BLOCK_TD_DETAIL *)detail)->align); break;
     case MD_BLOCK_DOC: case MD_BLOCK_THEAD: case MD_BLOCK_TBODY: case MD_BLOCK_TR: break;
     }
-    return 0;
+    return check_limit(r);
 }
 
 static void end_item(renderer *r)
@@ -335,7 +353,7 @@ static void end_table(renderer *r)
 
     end_rendered_line(r);
     add_block_gap(r);
-    ebb_table_draw(&r->table, r->w, page, begin_rendered_line, r);
+    ebb_table_draw(&r->table, r->w, page, r->limit, begin_rendered_line, r);
     r->w->has_table = true;
     r->w->table_page = r->w->page;
     ebb_table_fini(&r->table);
@@ -347,9 +365,9 @@ static int on_md_block_end(MD_BLOCKTYPE type, void *detail, void *arg)
 
     (void)detail;
     switch (type) {
-    case MD_BLOCK_LI: end_item(r); return 0;
-    case MD_BLOCK_TH: case MD_BLOCK_TD: ebb_table_end_cell(&r->table); return 0;
-    case MD_BLOCK_DOC: case MD_BLOCK_THEAD: case MD_BLOCK_TBODY: case MD_BLOCK_TR: return 0;
+    case MD_BLOCK_LI: end_item(r); return check_limit(r);
+    case MD_BLOCK_TH: case MD_BLOCK_TD: ebb_table_end_cell(&r->table); return check_limit(r);
+    case MD_BLOCK_DOC: case MD_BLOCK_THEAD: case MD_BLOCK_TBODY: case MD_BLOCK_TR: return check_limit(r);
     case MD_BLOCK_QUOTE: case MD_BLOCK_UL: case MD_BLOCK_OL: end_rendered_line(r); r->n_levels--; break;
     case MD_BLOCK_H: r->heading--; break;
     case MD_BLOCK_HTML: r->html--; break;
@@ -362,7 +380,7 @@ static int on_md_block_end(MD_BLOCKTYPE type, void *detail, void *arg)
     }
     end_rendered_line(r);
     r->gap = true;
-    return 0;
+    return check_limit(r);
 }
 
 static int toggle_span(renderer *r, MD_SPANTYPE type, const void *detail, int by)
@@ -390,7 +408,7 @@ static int toggle_span(renderer *r, MD_SPANTYPE type, const void *detail, int by
         break;
     case MD_SPAN_LATEXMATH: case MD_SPAN_LATEXMATH_DISPLAY: case MD_SPAN_WIKILINK: break;
     }
-    return 0;
+    return check_limit(r);
 }
 
 static int on_md_span_begin(MD_SPANTYPE type, void *detail, void *arg)
@@ -428,7 +446,7 @@ static int on_md_text(MD_TEXTTYPE type, const MD_CHAR *s, MD_SIZE n, void *arg)
 
     if (r->in_code) {
         ebb_buf_add(&r->source, s, n);
-        return 0;
+        return check_limit(r);
     }
     switch (type) {
     case MD_TEXT_NULLCHAR: add_rendered(r, "\uFFFD", 3, rendered_face(r)); break;
@@ -450,7 +468,7 @@ static int on_md_text(MD_TEXTTYPE type, const MD_CHAR *s, MD_SIZE n, void *arg)
         break;
     case MD_TEXT_NORMAL: case MD_TEXT_CODE: case MD_TEXT_LATEXMATH: add_rendered(r, s, n, rendered_face(r)); break;
     }
-    return 0;
+    return check_limit(r);
 }
 
 static const MD_PARSER parser = {
@@ -480,23 +498,43 @@ static void add_blank(ebb_wrap *w)
     }
 }
 
+static void fini_renderer(renderer *r)
+{
+    ebb_buf_fini(&r->source);
+    ebb_table_fini(&r->table);
+    for (unsigned i = 0; i < LINKS_MAX; i++)
+        ebb_buf_fini(&r->hrefs[i]);
+}
+
+/* Back to `before`, a copy from when nothing of a block had been added yet. */
+static void drop_rendered(ebb_wrap *w, const ebb_wrap *before)
+{
+    ebb_buf_remove(&w->visible, before->visible.len, w->visible.len - before->visible.len);
+    w->visible_line = before->visible_line;
+    w->n_faced = before->n_faced;
+    w->n_runs = before->n_runs;
+    w->n_hangs = before->n_hangs;
+    w->n_code = before->n_code;
+}
+
 static void add_prose(ebb_wrap *w, const char *s, size_t n)
 {
-    renderer r = { .w = w };
-    size_t before = w->visible.len;
+    const ebb_wrap before = *w;
+    renderer r = { .w = w, .limit = w->visible.len + layout_limit(n) };
+    bool is_too_much;
 
-    if (md_parse(s, (MD_SIZE)n, &parser, &r) != 0)
+    if (md_parse(s, (MD_SIZE)n, &parser, &r) != 0 && !check_limit(&r))
         w->failed = true;
+    is_too_much = check_limit(&r);
     end_rendered_line(&r);
-    if (w->visible.len == before) {              /* definitions of links: nothing is lost */
-        r.html = 1;
-        add_rendered(&r, s, n, EBB_FACE_MARKUP);
-        end_rendered_line(&r);
+    if (is_too_much)
+        drop_rendered(w, &before);
+    if (w->visible.len == before.visible.len) {  /* also definitions of links: nothing is lost */
+        renderer source = { .w = w, .html = 1 };
+        add_rendered(&source, s, n, EBB_FACE_MARKUP);
+        end_rendered_line(&source);
     }
-    ebb_buf_fini(&r.source);
-    ebb_table_fini(&r.table);
-    for (unsigned i = 0; i < LINKS_MAX; i++)
-        ebb_buf_fini(&r.hrefs[i]);
+    fini_renderer(&r);
 }
 
 /* Blank lines around prose stay, as one. */

@@ -27,7 +27,7 @@ void ebb_table_end_cell(ebb_table *t);           /* what comes until the next on
 
 /* Called in front of every line. */
 typedef void ebb_table_line_fn(void *arg, int hang);
-/* Append it to w, for `width` columns (0: any). */
-void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, ebb_table_line_fn *begin_line, void *arg);
+/* Append it to w, for `width` columns (0: any); given up once w->visible has more than `limit` bytes. */
+void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, size_t limit, ebb_table_line_fn *begin_line, void *arg);
 
 #endif

@@ -151,7 +151,7 @@ static void add_blocks(ebb_wrap *w, const char *raw, size_t n, bool is_final)
     ebb_md_block block;
     bool any = false;
 
-    while (ebb_md_blocks_next(&w->blocks, raw, n, is_final, &block)) {
+    while (w->visible.len <= UINT32_MAX / 2 && ebb_md_blocks_next(&w->blocks, raw, n, is_final, &block)) {
         if (!any)
             drop_source(w);
         any = true;

@@ -135,6 +135,48 @@ static void test_chatgpt_circle(void **state)
     assert_non_null(strstr(err.msg, "circle"));
 }
 
+/* n times the same child: what it says is read once, whatever the file lists. */
+static void test_chatgpt_repeats(void **state)
+{
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_buf text = { 0 };
+    ebb_error err;
+
+    (void)state;
+    ebb_buf_adds(&text, "{\"mapping\":{");
+    for (int i = 0; i < 20000; i++)
+        ebb_buf_addf(&text, "\"%d\":{\"parent\":\"A\"},", i);
+    ebb_buf_adds(&text, "\"A\":{\"message\":{\"author\":{\"role\":\"user\"},\"content\":{\"parts\":[\"");
+    for (int i = 0; i < 100000; i++)
+        ebb_buf_addc(&text, 'x');
+    ebb_buf_adds(&text, "\"]}},\"children\":[\"0\"");
+    for (int i = 0; i < 20000; i++)
+        ebb_buf_adds(&text, ",\"A\"");
+    ebb_buf_adds(&text, "]}}}");
+    assert_int_equal(import_one("c.json", text.data, text.len, &f, &t, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "circle"));
+    ebb_buf_fini(&text);
+}
+
+/* Two bytes of file that would be 150 of memory, three million times. */
+static void test_many_values(void **state)
+{
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_buf text = { 0 };
+    ebb_error err;
+
+    (void)state;
+    ebb_buf_addc(&text, '[');
+    for (int i = 0; i < 3000000; i++)
+        ebb_buf_adds(&text, "{},");
+    ebb_buf_adds(&text, "{}]");
+    assert_int_equal(import_one("c.json", text.data, text.len, &f, &t, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "many values"));
+    ebb_buf_fini(&text);
+}
+
 static ebb_status count(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
     (void)err;
@@ -171,6 +213,8 @@ int main(void)
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_chatgpt),
         cmocka_unit_test(test_chatgpt_circle),
+        cmocka_unit_test(test_chatgpt_repeats),
+        cmocka_unit_test(test_many_values),
         cmocka_unit_test(test_several),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);

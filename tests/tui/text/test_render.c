@@ -105,6 +105,71 @@ static void tables(void **state)
     assert_int_equal(face_of(text, "fig"), EBB_FACE_ITALIC);
 }
 
+static void repeat(ebb_buf *out, const char *s, int n)
+{
+    for (int i = 0; i < n; i++)
+        ebb_buf_adds(out, s);
+}
+
+/* What is set is a small multiple of what was written, and nothing of it is lost. */
+static void check_is_bounded(const ebb_buf *text, int page)
+{
+    ebb_wrap w = set(text->data, text->len, page);
+
+    assert_false(w.failed);
+    if (w.visible.len > (64u << 10) + 40 * text->len)
+        fail_msg("%zu bytes became %zu: %.60s", text->len, w.visible.len, text->data);
+    assert_non_null(strstr(ebb_buf_text(&w.visible), "the end"));
+    ebb_wrap_fini(&w);
+}
+
+static void output_is_bounded(void **state)
+{
+    enum { N = 20000 };
+    static const int pages[] = { 0, 8, 80, 300 };
+    ebb_buf text = { 0 };
+
+    (void)state;
+    for (size_t kind = 0; kind < 5; kind++)
+        for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+            ebb_buf_clear(&text);
+            switch (kind) {
+            case 0:                              /* a wide header, many rows */
+                ebb_buf_adds(&text, "|");
+                repeat(&text, "x", N);
+                ebb_buf_adds(&text, "|b|\n|---|---|\n");
+                repeat(&text, "|a|\n", N);
+                break;
+            case 1:                              /* many columns, rows that leave them out */
+                repeat(&text, "|h", N);
+                ebb_buf_adds(&text, "|\n");
+                repeat(&text, "|-", N);
+                ebb_buf_adds(&text, "|\n");
+                repeat(&text, "|a|\n", N);
+                break;
+            case 2:                              /* a long address, named often */
+                ebb_buf_adds(&text, "[a]: http://");
+                repeat(&text, "x", N);
+                ebb_buf_adds(&text, "\n\n");
+                repeat(&text, "[a] ", N);
+                break;
+            case 3:                              /* the same in the cells of a table */
+                ebb_buf_adds(&text, "|[a](http://");
+                repeat(&text, "x", N);
+                ebb_buf_adds(&text, ")|\n|-|\n");
+                repeat(&text, "|y|\n", N);
+                break;
+            default:                             /* bars and marks in front of short lines */
+                repeat(&text, "> - ", 40);
+                ebb_buf_adds(&text, "```\n");
+                repeat(&text, "a\n", N);
+            }
+            ebb_buf_adds(&text, "\n\nthe end\n");
+            check_is_bounded(&text, pages[i]);
+        }
+    ebb_buf_fini(&text);
+}
+
 /* Another width lays tables out anew. */
 static void tables_follow_the_page(void **state)
 {
@@ -322,6 +387,7 @@ int main(void)
         cmocka_unit_test(hanging),
         cmocka_unit_test(tables),
         cmocka_unit_test(tables_follow_the_page),
+        cmocka_unit_test(output_is_bounded),
         cmocka_unit_test(code),
         cmocka_unit_test(streams),
         cmocka_unit_test(open_blocks_show),
