@@ -29,7 +29,7 @@ static ebb_status write_writer_lock(int *fd, const char *path, ebb_error *err)
 {
     char pid[MARK_BYTES];
     int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-    ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE, fd, err);
+    ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE_HERE, fd, err);
 
     if (st == EBB_OK)
         st = ebb_file_lock(*fd, path, err);

@@ -139,7 +139,7 @@ static ebb_status open_download_part(get *g, ebb_error *err)
     ebb_status st = ebb_file_mkdirs(g->w->folder, err);
 
     if (st == EBB_OK)
-        st = ebb_file_open(g->part.data, EBB_FILE_UPDATE, &g->fd, err);
+        st = ebb_file_open(g->part.data, EBB_FILE_UPDATE_HERE, &g->fd, err);
     if (st != EBB_OK)
         return st;
     st = ebb_file_lock(g->fd, g->part.data, err);

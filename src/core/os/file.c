@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,33 +12,42 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "os/fault.h"
 
 _Static_assert(sizeof(off_t) == 8, "models are larger than 2 GiB: build with -D_FILE_OFFSET_BITS=64");
 
-/* `name` is what an error calls it. */
-static ebb_status open_as(const char *path, const char *name, ebb_file_mode mode, int *fd, ebb_error *err)
+/* Opening does not wait for whoever writes into a pipe; reading a file does, and io_uring asks for this flag. */
+static void clear_nonblock(int fd)
 {
-    static const int flags[] = {
-        [EBB_FILE_READ] = O_RDONLY,
-        [EBB_FILE_READ_DIRECT] = O_RDONLY | O_DIRECT,
-        [EBB_FILE_CREATE] = O_RDWR | O_CREAT | O_TRUNC,
-        [EBB_FILE_UPDATE] = O_RDWR | O_CREAT,
-    };
+    int flags = fcntl(fd, F_GETFL);
 
-    *fd = ebb_os_fault(EACCES) ? -1 : open(path, flags[mode] | O_CLOEXEC, 0600);
-    if (*fd >= 0)
-        return EBB_OK;
-    if (errno == ENOENT)
-        return EBB_FAIL(err, EBB_NOTFOUND, flags[mode] & O_CREAT ? "%s: its folder is not there" : "%s: no such file", name);
-    if (errno == EINVAL && mode == EBB_FILE_READ_DIRECT)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its file system has no direct reads", name);
-    return EBB_FAIL(err, EBB_IO, "%s: cannot be opened: %s", name, strerror(errno));
+    if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
+        return;
 }
 
 ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_error *err)
 {
-    return open_as(path, path, mode, fd, err);
+    static const int flags[] = {
+        [EBB_FILE_READ] = O_RDONLY,
+        [EBB_FILE_READ_DIRECT] = O_RDONLY | O_DIRECT,
+        [EBB_FILE_CREATE] = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW,
+        [EBB_FILE_UPDATE] = O_RDWR | O_CREAT,
+        [EBB_FILE_UPDATE_HERE] = O_RDWR | O_CREAT | O_NOFOLLOW,
+    };
+
+    *fd = ebb_os_fault(EACCES) ? -1 : open(path, flags[mode] | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (*fd >= 0) {
+        clear_nonblock(*fd);
+        return EBB_OK;
+    }
+    if (errno == ELOOP && (flags[mode] & O_NOFOLLOW))
+        return EBB_FAIL(err, EBB_IO, "%s: is a link to another place; remove it", path);
+    if (errno == ENOENT)
+        return EBB_FAIL(err, EBB_NOTFOUND, flags[mode] & O_CREAT ? "%s: its folder is not there" : "%s: no such file", path);
+    if (errno == EINVAL && mode == EBB_FILE_READ_DIRECT)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its file system has no direct reads", path);
+    return EBB_FAIL(err, EBB_IO, "%s: cannot be opened: %s", path, strerror(errno));
 }
 
 ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error *err)
@@ -223,15 +233,38 @@ bool ebb_file_is_locked(int fd)
     return false;
 }
 
+/* How long a pipe may be silent, and how long it may take in all: whoever reads it may hold up the keys. */
+enum { PIPE_SILENT_MS = 1500, PIPE_MS = 10000 };
+
+static bool is_pipe(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+static bool wait_for_pipe(int fd, uint64_t until_ns)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+
+    return ebb_clock_ns() < until_ns && poll(&p, 1, PIPE_SILENT_MS) > 0;
+}
+
 ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error *err)
 {
     int fd;
     ebb_status st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
     size_t start = out->len;
+    uint64_t until_ns;
 
     if (st != EBB_OK)
         return st;
-    for (;;) {                                   /* no fstat: /proc files have size 0 */
+    until_ns = is_pipe(fd) ? ebb_clock_ns() + PIPE_MS * (uint64_t)1000000 : 0;
+    for (;;) {                                   /* whatever its size: /proc files have size 0 */
+        if (until_ns && !wait_for_pipe(fd, until_ns)) {
+            st = EBB_FAIL(err, EBB_IO, "%s: is a pipe, and its end does not come", path);
+            break;
+        }
         if (!ebb_buf_reserve(out, 65536)) {
             st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
             break;
@@ -252,55 +285,6 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
     }
     close(fd);
     return st;
-}
-
-/* As rename, but not over what is there: EEXIST. */
-static int rename_new(const char *from, const char *to)
-{
-    struct stat st;
-
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL)
-        return -1;
-    if (lstat(to, &st) == 0) {                   /* a file system that cannot do both at once */
-        errno = EEXIST;
-        return -1;
-    }
-    return rename(from, to);
-}
-
-static ebb_status write_whole(const char *path, bool is_new, const void *data, size_t n, ebb_error *err)
-{
-    ebb_buf beside = { 0 };
-    int fd = -1;
-    ebb_status st;
-
-    if (!ebb_buf_addf(&beside, "%s.%ld.new", path, (long)getpid()))
-        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
-    st = open_as(beside.data, path, EBB_FILE_CREATE, &fd, err);
-    if (st == EBB_OK)
-        st = ebb_file_write_at(fd, path, data, n, 0, err);
-    if (st == EBB_OK)
-        st = ebb_file_sync(fd, path, err);
-    ebb_file_close(fd);
-    if (st == EBB_OK && (ebb_os_fault(EACCES) || (is_new ? rename_new : rename)(beside.data, path) != 0))
-        st = is_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s exists already; choose another name", path)
-                                       : EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
-    if (st != EBB_OK && fd >= 0)
-        unlink(beside.data);
-    ebb_buf_fini(&beside);
-    return st;
-}
-
-ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err)
-{
-    return write_whole(path, false, data, n, err);
-}
-
-ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err)
-{
-    return write_whole(path, true, data, n, err);
 }
 
 ebb_status ebb_file_mkdirs(const char *path, ebb_error *err)

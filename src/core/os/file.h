@@ -14,8 +14,9 @@
 typedef enum ebb_file_mode {
     EBB_FILE_READ,               /* must exist */
     EBB_FILE_READ_DIRECT,        /* O_DIRECT: past the page cache; UNSUPPORTED where the file system refuses */
-    EBB_FILE_CREATE,             /* read and write, truncated, 0600 */
+    EBB_FILE_CREATE,             /* read and write, made, 0600; IO where anything of that name is there */
     EBB_FILE_UPDATE,             /* read and write, created if absent, 0600 */
+    EBB_FILE_UPDATE_HERE,        /* the same, for a name that others can guess: a symbolic link is not followed */
 } ebb_file_mode;
 
 /* *fd receives an open descriptor (close-on-exec); -1 on failure.
@@ -69,10 +70,15 @@ ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err);
 /* Whether another program has taken it.  Asking does not take it, and does not hold up others who ask. */
 bool ebb_file_is_locked(int fd);
 
-/* Append the whole file to *out; LIMIT if it has more than max bytes. */
+/* Append the whole file to *out; LIMIT if it has more than max bytes.  A pipe that is
+ * silent for 1.5 seconds, or takes ten, is IO. */
 EBB_MUST_CHECK
 ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error *err);
-/* Write beside, sync, rename: readers see the old file or the new one. */
+/* Begin a file beside `path`, under a name that nobody can guess or prepare: PATH.<16 hex digits>.new,
+ * which is appended to *beside.  Whoever begins it renames or removes it.  Errors: as open, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb_error *err);
+/* Write beside, sync, rename: readers see the old file or the new one, after a loss of power, too. */
 EBB_MUST_CHECK
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err);
 /* The same, but only if nothing of that name is there yet: else USAGE, and what is there stays, even if it came meanwhile. */

@@ -1,10 +1,8 @@
 /* A file of the KV cache on disk (kv_file.h). */
 #include "kv/kv_file.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "kernels/kernels.h"
@@ -100,22 +98,21 @@ static ebb_status write_file_body(int fd, const char *dir, const ebb_kv_file *it
 
 ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item, ebb_error *err)
 {
-    static atomic_uint turn;                     /* several engines of a process never share a file */
-    char path[4096], beside[4096 + 40];
+    char path[4096];
+    ebb_buf beside = { 0 };
     int fd;
     ebb_status st;
 
     ebb_kv_file_path(dir, item, path, sizeof path);
-    snprintf(beside, sizeof beside, "%s.%ld.%u.new", path, (long)getpid(), atomic_fetch_add(&turn, 1));
-    st = ebb_file_open(beside, EBB_FILE_CREATE, &fd, err);
-    if (st != EBB_OK)
-        return st;
-    st = write_file_body(fd, dir, item, err);
+    st = ebb_file_begin_beside(path, &beside, &fd, err);
+    if (st == EBB_OK)
+        st = write_file_body(fd, dir, item, err);
     ebb_file_close(fd);
     if (st == EBB_OK)
-        st = ebb_file_rename(beside, path, err);
-    if (st != EBB_OK)
-        ebb_file_remove(beside);
+        st = ebb_file_rename(beside.data, path, err);
+    if (st != EBB_OK && fd >= 0)
+        ebb_file_remove(beside.data);
+    ebb_buf_fini(&beside);
     return st;
 }
 

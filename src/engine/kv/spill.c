@@ -40,16 +40,19 @@ uint32_t ebb_kv_n_spilled(const ebb_kv *kv)
 static ebb_status open_spill_file(ebb_kv *kv, ebb_error *err)
 {
     ebb_kv_spill_file *f = &kv->spill;
+    ebb_buf name = { 0 };
     ebb_status st;
 
     if (f->map.data)
         return EBB_OK;
     if (!f->path)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "K and V may not be written to disk here (--no-kv-cache)");
-    st = ebb_file_open(f->path, EBB_FILE_CREATE, &f->fd, err);
+    st = ebb_file_begin_beside(f->path, &name, &f->fd, err);
+    if (st == EBB_OK)
+        ebb_file_remove(name.data);
+    ebb_buf_fini(&name);
     if (st != EBB_OK)
         return st;
-    ebb_file_remove(f->path);
     st = ebb_map_file(f->fd, f->path, main_pool(kv)->n_blocks * main_pool(kv)->block_bytes, &f->map, err);
     if (st == EBB_OK)
         st = ebb_guard_add(&f->map, &f->guard, err);

@@ -193,6 +193,40 @@ static void test_reopen(void **state)
     ebb_file_close(fd);
 }
 
+/* Whoever can write to a folder can put links and pipes there, under any name he can guess. */
+static void test_links_and_pipes(void **state)
+{
+    char victim[128], link[128];
+    ebb_buf beside = { 0 };
+    ebb_error err;
+    int fd;
+
+    (void)state;
+    snprintf(victim, sizeof victim, "%s/a", dir);
+    snprintf(link, sizeof link, "%s/l", dir);
+    assert_int_equal(ebb_file_replace(victim, "mine", 4, NULL), EBB_OK);
+    assert_int_equal(symlink("a", link), 0);
+    assert_int_equal(ebb_file_open(link, EBB_FILE_CREATE, &fd, &err), EBB_IO);
+    assert_int_equal(ebb_file_open(victim, EBB_FILE_CREATE, &fd, &err), EBB_IO);
+    assert_int_equal(ebb_file_open(link, EBB_FILE_UPDATE_HERE, &fd, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "is a link"));
+    assert_int_equal(ebb_file_replace(link, "other", 5, NULL), EBB_OK);         /* the link goes, not what it names */
+    assert_holds(victim, "mine");
+    assert_holds(link, "other");
+    unlink(link);
+    assert_int_equal(ebb_file_begin_beside(victim, &beside, &fd, &err), EBB_OK);
+    ebb_file_close(fd);
+    unlink(beside.data);
+    ebb_buf_clear(&beside);
+    assert_int_equal(mkfifo(link, 0600), 0);
+    assert_int_equal(ebb_file_slurp(link, 100, &beside, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "is a pipe"));
+    assert_int_equal(ebb_file_open(link, EBB_FILE_READ, &fd, &err), EBB_OK);    /* at once: nobody writes into it */
+    ebb_file_close(fd);
+    unlink(link);
+    ebb_buf_fini(&beside);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_short_reads),
         cmocka_unit_test(test_slurp),
         cmocka_unit_test(test_reopen),
+        cmocka_unit_test(test_links_and_pipes),
     };
 
     return cmocka_run_group_tests_name("file", tests, setup, teardown);

@@ -1,0 +1,92 @@
+/* Files that are written beside and renamed (file.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/fault.h"
+#include "os/file.h"
+
+ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb_error *err)
+{
+    uint64_t random;
+    ebb_status st;
+
+    *fd = -1;
+    if (ebb_os_fault(EIO) || getrandom(&random, sizeof random, 0) != sizeof random)
+        return EBB_FAIL(err, EBB_IO, "%s: no random number for a name beside it: %s", path, strerror(errno));
+    if (!ebb_buf_addf(beside, "%s.%016llx.new", path, (unsigned long long)random))
+        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
+    st = ebb_file_open(beside->data, EBB_FILE_CREATE, fd, NULL);
+    if (st == EBB_OK)
+        return EBB_OK;
+    if (st == EBB_NOTFOUND)
+        return EBB_FAIL(err, st, "%s: its folder is not there", path);
+    return EBB_FAIL(err, st, "%s: cannot be opened: %s", path, strerror(errno));
+}
+
+/* As rename, but not over what is there: EEXIST. */
+static int rename_new(const char *from, const char *to)
+{
+    struct stat st;
+
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL)
+        return -1;
+    if (lstat(to, &st) == 0) {                   /* a file system that cannot do both at once */
+        errno = EEXIST;
+        return -1;
+    }
+    return rename(from, to);
+}
+
+/* The rename itself reaches the disk.  The file is there whatever comes of it, so this is no error. */
+static void sync_folder_of(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(copy);
+}
+
+static ebb_status write_whole(const char *path, bool is_new, const void *data, size_t n, ebb_error *err)
+{
+    ebb_buf beside = { 0 };
+    int fd;
+    ebb_status st = ebb_file_begin_beside(path, &beside, &fd, err);
+
+    if (st == EBB_OK)
+        st = ebb_file_write_at(fd, path, data, n, 0, err);
+    if (st == EBB_OK)
+        st = ebb_file_sync(fd, path, err);
+    ebb_file_close(fd);
+    if (st == EBB_OK && (ebb_os_fault(EACCES) || (is_new ? rename_new : rename)(beside.data, path) != 0))
+        st = is_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s exists already; choose another name", path)
+                                       : EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
+    if (st == EBB_OK)
+        sync_folder_of(path);
+    else if (fd >= 0)
+        unlink(beside.data);
+    ebb_buf_fini(&beside);
+    return st;
+}
+
+ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err)
+{
+    return write_whole(path, false, data, n, err);
+}
+
+ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err)
+{
+    return write_whole(path, true, data, n, err);
+}
