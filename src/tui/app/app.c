@@ -48,8 +48,10 @@ static void app_edit(ebb_frontend *f, const char *text, size_t n)
 {
     ebb_app *a = (ebb_app *)f;
 
-    if (ebb_editor_is_empty(&a->editor))
-        ebb_editor_set(&a->editor, text, n);
+    if (!ebb_editor_is_empty(&a->editor))
+        return;
+    ebb_editor_set(&a->editor, text, n);
+    a->offered_edits = a->editor.n_edits;
 }
 
 static void app_send_raw(ebb_frontend *f, const char *bytes, size_t n)
@@ -112,6 +114,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->frontend.send = app_send_raw;
     a->frontend.edit = app_edit;
     a->frontend.view = app_view;
+    a->frontend.pick = ebb_app_pick;
     a->preview.due_s = a->unsent_due_s = -1;
     a->unsent.fd = -1;
     ebb_vi_set(&a->vi, &a->editor, opts->has_vi_keys);
@@ -144,6 +147,7 @@ void ebb_app_fini(ebb_app *a)
     free(a->queue);
     ebb_transcript_fini(&a->view);
     ebb_editor_fini(&a->editor);
+    ebb_menu_fini(&a->menu);
     ebb_history_fini(&a->history);
     ebb_buf_fini(&a->hint);
     ebb_buf_fini(&a->pattern);
@@ -520,4 +524,5 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
     case EBB_INPUT_RESIZE: case EBB_INPUT_RESUME: case EBB_INPUT_CHILD: case EBB_INPUT_NONE:
         break;
     }
+    ebb_app_menu_update(a);
 }

@@ -18,6 +18,7 @@
 #ifndef EBB_TUI_APP_H
 #define EBB_TUI_APP_H
 #include "app/greeting.h"
+#include "app/menu.h"
 #include "command/frontend.h"
 #include "ebb/plan.h"
 #include "edit/editor.h"
@@ -59,6 +60,10 @@ typedef struct ebb_app {
     ebb_vi         vi;
     ebb_history    history;
     ebb_figures    figures;
+
+    ebb_menu       menu;         /* to choose from what may be meant */
+    size_t         menu_edits, menu_caret;       /* the line that it was made for */
+    size_t         offered_edits; /* the edit that put a text there which nobody typed; 0: none */
 
     char         **queue;        /* messages that wait for their turn */
     size_t         n_queue;
@@ -129,6 +134,11 @@ void ebb_app_inline_frame(ebb_app *a, bool is_end);              /* is_end: the 
 
 void ebb_app_restore_unsent(ebb_app *a);         /* app_unsent.c: what was not sent the last time is offered */
 void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
+
+void ebb_app_menu_update(ebb_app *a);            /* app_menu.c: after the line has changed */
+void ebb_app_menu_close(ebb_app *a);
+bool ebb_app_menu_key(ebb_app *a, ebb_key key);  /* false: the key is not the menu's */
+void ebb_app_pick(ebb_frontend *f, const char *line);
 
 void ebb_app_find_begin(ebb_app *a);             /* app_find.c */
 bool ebb_app_find(ebb_app *a, const char *text, size_t n);       /* false: it is nowhere */

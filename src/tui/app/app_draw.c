@@ -73,6 +73,8 @@ void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
         ebb_buf_addc(out, ')');
     if (out->len == 0)
         ebb_app_preview_text(a, out);
+    if (out->len == 0 && a->menu.is_open)
+        ebb_buf_adds(out, ascii ? "Up Down: choose, Tab: take, Esc: close" : "\u2191\u2193 choose \u00B7 Tab takes \u00B7 Esc closes");
     if (out->len == 0 && ebb_slash_command_is(ebb_buf_text(&a->editor.text)))
         ebb_slash_command_usage(ebb_buf_text(&a->editor.text), out);
     if (out->len == 0 && !a->view.is_bottom)
@@ -256,6 +258,10 @@ static void fullscreen_frame(ebb_app *a)
     if (ebb_app_greets(a) && l.view_rows >= 3)
         greeting = draw_greeting_above(a, &l);
     ebb_transcript_draw(&a->view, a->term, greeting, l.view_rows - greeting, l.main_cols - (l.main_cols < l.cols));
+    if (a->menu.is_open) {
+        int n = ebb_menu_rows(&a->menu) < l.view_rows ? ebb_menu_rows(&a->menu) : l.view_rows;
+        ebb_menu_draw(&a->menu, a->term, l.view_rows - n, n, l.main_cols);
+    }
     if (l.status_rows > 0)
         draw_full_status(a, &l, row++);
     if (l.status_rows > 1)

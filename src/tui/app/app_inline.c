@@ -8,7 +8,7 @@ enum { SCREENS_SHOWN = 2, STATUS_FROM = 3 };
 typedef struct region {
     int cols;
     int notice;                  /* rows above the rest: what is not shown */
-    int tail, greeting, editor, queue, status;
+    int tail, greeting, editor, menu, queue, status;
 } region;
 
 bool ebb_app_inline_is_fullscreen(ebb_app *a)
@@ -52,7 +52,11 @@ static region plan_region(ebb_app *a, const ebb_flow *f, int rows, int cols, boo
         r.editor = most;
     r.status = rows >= STATUS_FROM;
     r.queue = rows < 6 ? 0 : ebb_app_queue_rows(a);
+    r.menu = ebb_menu_rows(&a->menu);
     left = rows - r.editor - r.status - r.queue;
+    if (r.menu > left)
+        r.menu = left > 0 ? left : 0;
+    left -= r.menu;
     r.tail = left <= 0 ? 0 : f->n_tail < (size_t)left ? (int)f->n_tail : left;
     a->view.height = rows > 4 ? rows - 3 : 1;    /* a page, should one look back */
     return r;
@@ -91,6 +95,8 @@ static void draw_inline_frame(ebb_app *a, const region *r, const ebb_flow *f, co
     if (r->editor)
         ebb_app_draw_prompt(a, row, r->editor, r->cols, &caret_row, &caret_col);
     row += r->editor;
+    ebb_menu_draw(&a->menu, a->term, row, r->menu, r->cols);
+    row += r->menu;
     ebb_app_draw_queue(a, row, r->queue, r->cols);
     if (r->status)
         draw_inline_status(a, row + r->queue, r->cols);
@@ -114,11 +120,11 @@ static bool hand_out_step(ebb_app *a, bool is_end)
     r.notice = notice.len > 0 ? 2 : 0;
     if (ebb_app_greets(a) && !is_end && rows >= 8) {
         r.greeting = ebb_app_greeting_rows(a, cols);
-        if (r.greeting > rows - 4)
-            r.greeting = rows - 4;
+        if (r.greeting > rows - 4 - r.menu)
+            r.greeting = rows > 4 + r.menu ? rows - 4 - r.menu : 0;
     }
     above = (int)f.n_fixed + r.notice;
-    a->term->ops->begin(a->term, above, r.tail + (r.greeting ? r.greeting + 1 : 0) + r.editor + r.queue + r.status + is_end);
+    a->term->ops->begin(a->term, above, r.tail + (r.greeting ? r.greeting + 1 : 0) + r.editor + r.menu + r.queue + r.status + is_end);
     draw_inline_frame(a, &r, &f, &notice, above);
     ebb_transcript_flow_commit(&a->view, &f);
     ebb_buf_fini(&notice);

@@ -1,121 +1,29 @@
 /* Keys of the full screen: those that are not the editor's (app.h). */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "app/app.h"
 #include "base/utf8.h"
-#include "command/slash_impl.h"
-#include "edit/attach.h"
+#include "command/slash.h"
 #include "text/humanize.h"
 #include "transcript/thought.h"
 
-/* -- Completion ------------------------------------------------------------------------ */
-
-typedef struct candidates {
-    ebb_buf common;              /* what all of them begin with */
-    ebb_buf list;
-    size_t  n;
-    const char *typed;           /* of a file's name */
-} candidates;
-
-static void add_candidate(void *arg, const char *text)
-{
-    candidates *c = arg;
-    size_t same = 0;
-
-    if (c->n++ == 0) {
-        ebb_buf_adds(&c->common, text);
-    } else {
-        while (same < c->common.len && c->common.data[same] == text[same])
-            same++;
-        while (same > 0 && ((unsigned char)text[same] & 0xC0) == 0x80)
-            same--;                              /* not inside a character */
-        ebb_buf_remove(&c->common, same, c->common.len - same);
-    }
-    if (c->n <= 40)
-        ebb_buf_addf(&c->list, "%s%s", c->n > 1 ? "  " : "", text);
-}
-
-static void add_matching(void *arg, const char *text)
-{
-    const candidates *c = arg;
-
-    if (strncmp(text, c->typed, strlen(c->typed)) == 0)
-        add_candidate(arg, text);
-}
-
-/* The path after the last @ that the caret stands in. */
-static bool attachment_at(const ebb_editor *e, size_t *path)
-{
-    const char *text = ebb_buf_text(&e->text);
-    size_t at = e->text.len;
-
-    while (at > 0 && !strchr(" \t\n", text[at - 1]))
-        at--;
-    *path = at + 1;
-    return text[at] == '@';
-}
-
-static void say_size(ebb_app *a, const char *path, size_t n)
-{
-    char name[512];
-    ebb_buf size = { 0 };
-    struct stat st;
-
-    snprintf(name, sizeof name, "%.*s", (int)n, path);
-    if (stat(name, &st) == 0) {
-        ebb_humanize_bytes(&size, (uint64_t)st.st_size);
-        ebb_app_hint(a, "%s: %s%s", name, ebb_buf_text(&size),
-                     st.st_size > EBB_ATTACH_BYTES ? ", too large to go with a message" : "");
-    }
-    ebb_buf_fini(&size);
-}
-
-static void complete_line(ebb_app *a)
-{
-    ebb_editor *e = &a->editor;
-    const char *text = ebb_buf_text(&e->text);
-    candidates c = { 0 };
-    size_t at = 0, n_typed;
-    bool is_file = false;
-
-    if (e->caret != e->text.len || !(ebb_slash_command_is(text) || attachment_at(e, &at))) {
-        ebb_app_hint(a, "Tab completes commands, which begin with /, and files after @");
-        return;
-    }
-    if (ebb_slash_command_is(text)) {
-        ebb_slash_command_complete(&a->frontend, text, &at, add_candidate, &c);
-    } else {
-        c.typed = text + at;
-        ebb_complete_file(&a->frontend, c.typed, add_matching, &c);
-        is_file = true;
-    }
-    n_typed = e->text.len - at;
-    if (c.n == 0)
-        ebb_app_hint(a, "nothing to complete");
-    else if (c.n == 1 || c.common.len > n_typed) {
-        bool is_open = c.n > 1 || (c.common.len > 0 && c.common.data[c.common.len - 1] == '/');
-        ebb_buf_adds(&c.common, is_open ? "" : " ");
-        if (is_file && !is_open)
-            say_size(a, ebb_buf_text(&c.common), c.common.len - 1);
-        ebb_editor_replace(e, at, n_typed, ebb_buf_text(&c.common), c.common.len);
-    } else {
-        ebb_app_hint(a, "%.500s", ebb_buf_text(&c.list));
-    }
-    ebb_buf_fini(&c.common);
-    ebb_buf_fini(&c.list);
-}
-
 /* -- Searching what was typed ------------------------------------------------------------- */
+
+/* A line of the history, without a menu for it: the arrows stay the history's. */
+static void show_typed_before(ebb_app *a, const char *line)
+{
+    ebb_editor_set(&a->editor, line, strlen(line));
+    ebb_app_menu_close(a);
+    a->menu_edits = a->editor.n_edits;
+    a->menu_caret = a->editor.caret;
+}
 
 static void show_found(ebb_app *a, size_t before)
 {
     const char *text = ebb_history_search(&a->history, ebb_buf_text(&a->pattern), before, &a->i_found);
 
     if (text)
-        ebb_editor_set(&a->editor, text, strlen(text));
+        show_typed_before(a, text);
     else
         ebb_app_hint(a, "no older line has it");
 }
@@ -204,7 +112,7 @@ static void browse_history(ebb_app *a, int direction)
     ebb_editor_text(&a->editor, &now);
     text = direction < 0 ? ebb_history_back(&a->history, ebb_buf_text(&now)) : ebb_history_forward(&a->history);
     if (text)
-        ebb_editor_set(&a->editor, text, strlen(text));
+        show_typed_before(a, text);
     ebb_buf_fini(&now);
 }
 
@@ -348,8 +256,12 @@ void ebb_app_key(ebb_app *a, ebb_key key)
         return;
     if (a->finding && ebb_app_find_key(a, key))
         return;
+    if (ebb_app_menu_key(a, key))
+        return;
     if (app_vi_key(a, key))
         return;
+    if (key.code == '/' && !key.mods && a->offered_edits && a->offered_edits == a->editor.n_edits)
+        ebb_editor_set(&a->editor, "", 0);       /* a command instead of the text that was put there */
     if (key.code == '?' && !key.mods && !a->view.is_bottom && ebb_editor_is_empty(&a->editor)) {
         ebb_app_hint(a, "PgUp PgDn: a page, Alt-Up Alt-Down: a message, Alt-Home Alt-End, Ctrl-S: find, Esc: the end");
         return;
@@ -365,7 +277,7 @@ void ebb_app_key(ebb_app *a, ebb_key key)
     if (key.mods == 0 && key.code == EBB_KEY_ENTER)
         ebb_app_submit(a);
     else if (key.mods == 0 && key.code == EBB_KEY_TAB)
-        complete_line(a);
+        ebb_app_hint(a, "Tab completes commands, which begin with /, and files after @");
     else if (key.mods == 0 && key.code == EBB_KEY_ESC)
         app_escape_key(a);
     else if (key.mods == 0 && key.code == EBB_KEY_F1)

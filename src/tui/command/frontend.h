@@ -21,6 +21,8 @@ struct ebb_frontend {
     void (*say)(ebb_frontend *f, ebb_say say, const char *text, size_t n);
     /* Offer text to be edited and sent again.  NULL: there is no editor. */
     void (*edit)(ebb_frontend *f, const char *text, size_t n);
+    /* Have the user choose what follows `line`, a command and a blank.  NULL: there is no menu. */
+    void (*pick)(ebb_frontend *f, const char *line);
     /* NULL: this front end has no colours, or no way to the terminal's clipboard. */
     ebb_status (*set_theme)(ebb_frontend *f, const char *name, ebb_error *err);
     void (*send)(ebb_frontend *f, const char *bytes, size_t n);

@@ -9,6 +9,7 @@
 #include "command/clipboard.h"
 #include "command/slash_impl.h"
 #include "prompt/system_prompts.h"
+#include "store/title.h"
 
 /* -- Talking ------------------------------------------------------------------------- */
 
@@ -101,12 +102,32 @@ static ebb_status slash_prompt(ebb_frontend *f, const char *arg, ebb_error *err)
     return st;
 }
 
+typedef struct prompt_candidates {
+    const char       *dir;
+    ebb_candidate_fn *fn;
+    void             *arg;
+} prompt_candidates;
+
+/* With the beginning of its text. */
+static void complete_prompt_name(void *arg, const char *name)
+{
+    const prompt_candidates *c = arg;
+    ebb_buf text = { 0 };
+    char title[128] = "";
+
+    if (ebb_system_prompt_read(c->dir, name, &text, NULL) == EBB_OK)
+        ebb_title_make(ebb_buf_text(&text), text.len, title, sizeof title);
+    c->fn(c->arg, name, title);
+    ebb_buf_fini(&text);
+}
+
 static void complete_prompt(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
     ebb_buf dir = { 0 };
+    prompt_candidates c = { prompt_dir(f, &dir), fn, arg };
 
     (void)typed;
-    ebb_system_prompt_each(prompt_dir(f, &dir), fn, arg);
+    ebb_system_prompt_each(c.dir, complete_prompt_name, &c);
     ebb_buf_fini(&dir);
 }
 
@@ -137,7 +158,7 @@ static bool is_name_or_alias(const char *name, const char *s, size_t n)
     return strlen(name) == n && memcmp(name, s, n) == 0;
 }
 
-static const ebb_slash_command *find_slash_command(const char *name, size_t n)
+const ebb_slash_command *ebb_slash_command_find(const char *name, size_t n)
 {
     for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
         if (is_name_or_alias(habits[i][0], name, n)) {
@@ -178,7 +199,7 @@ static ebb_status slash_help(ebb_frontend *f, const char *arg, ebb_error *err)
     const ebb_slash_command *one;
 
     arg += *arg == '/';
-    one = *arg ? find_slash_command(arg, strlen(arg)) : NULL;
+    one = *arg ? ebb_slash_command_find(arg, strlen(arg)) : NULL;
     if (*arg && !one)
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no command /%s; /help lists them", arg);
     if (one) {
@@ -202,7 +223,7 @@ static void complete_help(ebb_frontend *f, const char *typed, ebb_candidate_fn *
     (void)f;
     (void)typed;
     for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
-        fn(arg, c->name);
+        fn(arg, c->name, c->help);
 }
 
 static ebb_status slash_quit(ebb_frontend *f, const char *arg, ebb_error *err)
@@ -233,7 +254,7 @@ bool ebb_slash_command_is_meant(const char *line, const char **name)
 void ebb_slash_command_usage(const char *text, ebb_buf *out)
 {
     size_t n = strcspn(text + 1, " \t");
-    const ebb_slash_command *c = find_slash_command(text + 1, n);
+    const ebb_slash_command *c = ebb_slash_command_find(text + 1, n);
 
     if (c) {
         add_usage(out, c);
@@ -253,7 +274,7 @@ bool ebb_slash_command_is(const char *line)
 bool ebb_slash_command_run(ebb_frontend *f, const char *line)
 {
     size_t n = strcspn(line + 1, " \t\n");
-    const ebb_slash_command *c = find_slash_command(line + 1, n);
+    const ebb_slash_command *c = ebb_slash_command_find(line + 1, n);
     const char *arg = line + 1 + n;
     ebb_error err = { 0 };
     char *trimmed;
@@ -275,87 +296,68 @@ bool ebb_slash_command_run(ebb_frontend *f, const char *line)
     return true;
 }
 
-typedef struct filter {
-    const char       *typed;
-    size_t            n;
-    ebb_candidate_fn *fn;
-    void             *arg;
-} filter;
-
-static void pass_matching_candidate(void *arg, const char *text)
-{
-    const filter *m = arg;
-
-    if (strncmp(text, m->typed, m->n) == 0)
-        m->fn(m->arg, text);
-}
-
 void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at, ebb_candidate_fn *fn, void *arg)
 {
     size_t n = strcspn(text + 1, " \t");
-    filter m = { .fn = fn, .arg = arg };
+    const ebb_slash_command *c;
 
     *at = 1;
     if (text[1 + n] == '\0') {
-        m.typed = text + 1;
-        m.n = n;
-        for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
-            pass_matching_candidate(&m, c->name);
+        for (c = ebb_slash_commands; c->name; c++)
+            fn(arg, c->name, c->help);
         return;
     }
-    const ebb_slash_command *c = find_slash_command(text + 1, n);
+    c = ebb_slash_command_find(text + 1, n);
     *at = 1 + n + strspn(text + 1 + n, " \t");
-    m.typed = text + *at;
-    m.n = strlen(m.typed);
     if (c && c->complete)
-        c->complete(f, m.typed, pass_matching_candidate, &m);
+        c->complete(f, text + *at, fn, arg);
 }
 
 const ebb_slash_command ebb_slash_commands[] = {
-    { "help",     "[COMMAND]",     "What can be typed, or about one command.",               slash_help,   complete_help },
-    { "retry",    "",              "Another answer to the last question.",                   slash_retry,  NULL },
-    { "continue", "",              "Go on with an answer that was stopped or cut.",          slash_continue, NULL },
+    { "help",     "[COMMAND]",     "What can be typed, or about one command.",               slash_help,   complete_help, false },
+    { "retry",    "",              "Another answer to the last question.",                   slash_retry,  NULL, false },
+    { "continue", "",              "Go on with an answer that was stopped or cut.",          slash_continue, NULL, false },
     { "cut",      "[WHAT]",        "Shorten the last answer: 3 words, 1 line, a text.",
-      ebb_slash_cut, ebb_complete_cut },
-    { "undo",     "",              "Back before the last question.",                         slash_undo,   NULL },
-    { "redo",     "",              "Take the last undo back.",                               slash_redo,   NULL },
+      ebb_slash_cut, ebb_complete_cut, false },
+    { "undo",     "",              "Back before the last question.",                         slash_undo,   NULL, false },
+    { "redo",     "",              "Take the last undo back.",                               slash_redo,   NULL, false },
     { "edit",     "[N [TEXT]]",           "Write message N, or the last question, anew.",
-      ebb_slash_edit, NULL },
+      ebb_slash_edit, NULL, false },
     { "branch",   "[N]",           "Branch off at message N, or before the last question.",
-      ebb_slash_branch, NULL },
-    { "tree",     "",              "All messages and branches; * is where you are.",         ebb_slash_tree, NULL },
-    { "go",       "NODE",          "Go to a message of the tree.",                           ebb_slash_go, ebb_complete_node },
-    { "pin",      "[N | list]",    "Keep message N, or the last one, in the model's sight; list shows them.", ebb_slash_pin, NULL },
-    { "unpin",    "[N]",           "Take the mark back.",                                    ebb_slash_unpin, NULL },
-    { "forget",   "[N]",           "Leave the oldest turns, or N of them, out of what the model sees.", ebb_slash_forget, NULL },
-    { "compact",  "",              "Have the model sum up the oldest turns; the summary stands for them.", ebb_slash_compact, NULL },
-    { "grow",     "",              "Open the model with a context twice as large, if memory allows.", ebb_slash_grow, NULL },
-    { "copy",     "[N]",           "Copy the last answer, or its Nth code block.",           slash_copy,   NULL },
-    { "find",     "TEXT",          "Find text in this conversation; n and N go on.",         ebb_slash_find, NULL },
-    { "raw",      "",              "Show answers as they were written, or set in type.",     ebb_slash_raw, NULL },
-    { "bare",     "",              "Plain text of what is in view, to select from.",         ebb_slash_bare, NULL },
-    { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           slash_system, NULL },
-    { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  slash_prompt, complete_prompt },
-    { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           ebb_slash_set,    ebb_complete_set },
-    { "model",    "[FILE]",        "Show the model and what else there is, or load another.", ebb_slash_model,  ebb_complete_model },
-    { "draft",    "[FILE|off]",    "Show or change the small model that guesses for this one; auto finds one.", ebb_slash_draft, ebb_complete_draft },
-    { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem, ebb_complete_mem },
-    { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_slash_plan, NULL },
-    { "why",      "",              "What the last answer's time went into, and what would make it faster.", ebb_slash_why, NULL },
-    { "theme",    "[NAME]",        "Show or change the colours.",                            ebb_slash_theme,  ebb_complete_theme },
-    { "editing",  "[vi|emacs]",    "Which keys edit what is typed.",                         ebb_slash_editing, ebb_complete_editing },
-    { "new",      "",              "Begin a new session.",                                   ebb_slash_new, NULL },
-    { "title",    "[TEXT]",        "Show or set this session's title.",                      ebb_slash_title, NULL },
-    { "save",     "NAME",          "Give this session a name.",                              ebb_slash_save, NULL },
-    { "load",     "NAME",          "Open another session, by name, title or number.",        ebb_slash_load, ebb_complete_session },
-    { "list",     "",              "All sessions, the newest first.",                        ebb_slash_list, NULL },
-    { "search",   "WORDS",         "Messages of all sessions that have these words.",        ebb_slash_search, NULL },
-    { "delete",   "[NAME]",        "Delete a session, or this one.",                         ebb_slash_delete, ebb_complete_session },
-    { "undelete", "",              "Bring the session back that was deleted last.",          ebb_slash_undelete, NULL },
-    { "export",   "[FILE]",        "Write this session to a .md, .json or .txt file.",       ebb_slash_export, NULL },
-    { "import",   "FILE",          "Read conversations of ebb, OpenAI, ChatGPT or Ollama.",  ebb_slash_import, ebb_complete_file },
-    { "quit",     "",              "Leave; everything is saved.",                            slash_quit,   NULL },
-    { NULL, NULL, NULL, NULL, NULL },
+      ebb_slash_branch, NULL, false },
+    { "tree",     "[all]",         "Walk among messages and branches; all of them as text.", ebb_slash_tree, NULL, false },
+    { "go",       "NODE",          "Go to a message of the tree.",                           ebb_slash_go, ebb_complete_node, true },
+    { "pin",      "[N | list]",    "Keep message N, or the last one, in the model's sight; list shows them.", ebb_slash_pin, NULL, false },
+    { "unpin",    "[N]",           "Take the mark back.",                                    ebb_slash_unpin, NULL, false },
+    { "forget",   "[N]",           "Leave the oldest turns, or N of them, out of what the model sees.", ebb_slash_forget, NULL, false },
+    { "compact",  "",              "Have the model sum up the oldest turns; the summary stands for them.", ebb_slash_compact, NULL, false },
+    { "grow",     "",              "Open the model with a context twice as large, if memory allows.", ebb_slash_grow, NULL, false },
+    { "copy",     "[N]",           "Copy the last answer, or its Nth code block.",           slash_copy,   NULL, false },
+    { "find",     "TEXT",          "Find text in this conversation; n and N go on.",         ebb_slash_find, NULL, false },
+    { "raw",      "",              "Show answers as they were written, or set in type.",     ebb_slash_raw, NULL, false },
+    { "bare",     "",              "Plain text of what is in view, to select from.",         ebb_slash_bare, NULL, false },
+    { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           slash_system, NULL, false },
+    { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  slash_prompt, complete_prompt, true },
+    { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           ebb_slash_set,    ebb_complete_set, false },
+    { "model",    "[FILE]",        "Show the model and what else there is, or load another.", ebb_slash_model,  ebb_complete_model, true },
+    { "draft",    "[FILE|off]",    "Show or change the small model that guesses for this one; auto finds one.", ebb_slash_draft, ebb_complete_draft, false },
+    { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem, ebb_complete_mem, false },
+    { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_slash_plan, NULL, false },
+    { "why",      "",              "What the last answer's time went into, and what would make it faster.", ebb_slash_why, NULL, false },
+    { "theme",    "[NAME]",        "Show or change the colours.",                            ebb_slash_theme,  ebb_complete_theme, true },
+    { "editing",  "[vi|emacs]",    "Which keys edit what is typed.",                         ebb_slash_editing, ebb_complete_editing, false },
+    { "new",      "",              "Begin a new session.",                                   ebb_slash_new, NULL, false },
+    { "title",    "[TEXT]",        "Show or set this session's title.",                      ebb_slash_title, NULL, false },
+    { "save",     "NAME",          "Give this session a name.",                              ebb_slash_save, NULL, false },
+    { "load",     "NAME",          "Open another session, by name, title or number.",        ebb_slash_load, ebb_complete_session, true },
+    { "list",     "",              "All sessions, the newest first.",                        ebb_slash_list, NULL, false },
+    { "search",   "WORDS",         "Messages of all sessions that have these words.",        ebb_slash_search, NULL, false },
+    { "delete",   "[NAME]",        "Delete a session, or this one.",                         ebb_slash_delete, ebb_complete_session, false },
+    { "undelete", "",              "Bring the session back that was deleted last.",          ebb_slash_undelete, NULL, false },
+    { "export",   "[FILE]",        "Write this session to a .md, .json or .txt file.",       ebb_slash_export, NULL, false },
+    { "import",   "FILE",          "Read conversations of ebb, OpenAI, ChatGPT or Ollama.",  ebb_slash_import, ebb_complete_file, false },
+    { "quit",     "",              "Leave; everything is saved.",                            slash_quit,   NULL, false },
+    { NULL, NULL, NULL, NULL, NULL, false },
 };
 
 const char *const ebb_key_help[][2] = {
@@ -373,7 +375,7 @@ const char *const ebb_key_help[][2] = {
     { "F2", "Other figures: wide, narrow, one line, none." },
     { "Up, Down", "Move; at the edge, what was typed before." },
     { "Ctrl-R", "Search what was typed before." },
-    { "Tab", "Complete a command, or behind @ a file to send along." },
+    { "Tab", "Take what the menu offers: a command, a file behind @. Arrows choose." },
     { "Ctrl-L", "Draw the screen anew." },
     { "Ctrl-Z", "Stop ebb; fg brings it back." },
     { "Ctrl-D", "On an empty line: leave." },

@@ -135,7 +135,7 @@ void ebb_complete_cut(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, 
 {
     (void)f;
     (void)typed;
-    fn(arg, "1 sentence");
-    fn(arg, "1 line");
-    fn(arg, "3 words");
+    fn(arg, "1 sentence", "");
+    fn(arg, "1 line", "");
+    fn(arg, "3 words", "");
 }

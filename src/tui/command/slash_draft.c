@@ -45,7 +45,7 @@ ebb_status ebb_slash_draft(ebb_frontend *f, const char *arg, ebb_error *err)
 
 void ebb_complete_draft(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
-    fn(arg, EBB_MODELS_AUTO);
-    fn(arg, "off");
+    fn(arg, EBB_MODELS_AUTO, "the best one found here");
+    fn(arg, "off", "no draft model");
     ebb_complete_model(f, typed, fn, arg);
 }

@@ -72,7 +72,7 @@ void ebb_complete_mem(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, 
 {
     (void)f;
     (void)typed;
-    fn(arg, "auto");
+    fn(arg, "auto", "what the machine has");
 }
 
 ebb_status ebb_slash_plan(ebb_frontend *f, const char *arg, ebb_error *err)

@@ -8,6 +8,7 @@
 
 #include "command/slash_impl.h"
 #include "os/paths.h"
+#include "text/humanize.h"
 
 static void add_session_date(ebb_buf *out, int64_t ms)
 {
@@ -52,16 +53,41 @@ ebb_status ebb_slash_load(ebb_frontend *f, const char *arg, ebb_error *err)
     return st;
 }
 
+/* Is another session called so, too? */
+static bool has_namesake(const ebb_session_row *rows, size_t n, size_t i)
+{
+    for (size_t k = 0; k < n; k++)
+        if (k != i && strcmp(rows[k].name, rows[i].name) == 0)
+            return true;
+    return false;
+}
+
 void ebb_complete_session(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
+    const char *here = ebb_chat_session_name(f->chat);
     ebb_session_row *rows;
+    ebb_buf note = { 0 };
+    char number[24];
     size_t n;
 
     (void)typed;
     if (ebb_chat_list(f->chat, &rows, &n, NULL) != EBB_OK)
         return;
-    for (size_t i = 0; i < n; i++)
-        fn(arg, rows[i].name);
+    for (size_t i = 0; i < n; i++) {
+        bool is_one_of_some = has_namesake(rows, n, i);
+        ebb_buf_clear(&note);
+        add_session_date(&note, rows[i].updated_ms);
+        ebb_buf_adds(&note, "  ");
+        ebb_humanize_count(&note, rows[i].n_tokens > 0 ? rows[i].n_tokens : rows[i].n_messages);
+        ebb_buf_adds(&note, rows[i].n_tokens > 0 ? " tok" : " messages");
+        if (is_one_of_some)
+            ebb_buf_addf(&note, "  %s", rows[i].name);
+        else if (here && strcmp(here, rows[i].name) == 0)
+            ebb_buf_adds(&note, "  (this one)");
+        snprintf(number, sizeof number, "%lld", (long long)rows[i].id);
+        fn(arg, is_one_of_some ? number : rows[i].name, ebb_buf_text(&note));
+    }
+    ebb_buf_fini(&note);
     free(rows);
 }
 

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/size.h"
+#include "ebb/plan.h"
 #include "command/slash_impl.h"
 #include "models/models.h"
 #include "os/paths.h"
@@ -53,11 +55,14 @@ ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)
 void ebb_complete_set(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
     const char *name;
+    char text[300];
 
-    (void)f;
     (void)typed;
-    for (size_t i = 0; (name = ebb_chat_setting_name(i)) != NULL; i++)
-        fn(arg, name);
+    for (size_t i = 0; (name = ebb_chat_setting_name(i)) != NULL; i++) {
+        if (ebb_chat_set(f->chat, name, NULL, text, sizeof text, NULL) != EBB_OK)
+            *text = '\0';
+        fn(arg, name, text + strcspn(text, "="));
+    }
 }
 
 ebb_status ebb_slash_theme(ebb_frontend *f, const char *arg, ebb_error *err)
@@ -87,14 +92,14 @@ void ebb_complete_theme(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn
 
     (void)typed;
     for (size_t i = 0; ebb_theme_builtin(i); i++)
-        fn(arg, ebb_theme_builtin(i));
+        fn(arg, ebb_theme_builtin(i), strcmp(ebb_theme_builtin(i), f->theme) == 0 ? "(now)" : "");
     if (f->config_dir.len && ebb_buf_addf(&path, "%s/themes", f->config_dir.data))
         dir = opendir(path.data);
     for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
         size_t n = strlen(e->d_name);
         if (n > 6 && strcmp(e->d_name + n - 6, ".theme") == 0) {
             e->d_name[n - 6] = '\0';
-            fn(arg, e->d_name);
+            fn(arg, e->d_name, strcmp(e->d_name, f->theme) == 0 ? "(now), yours" : "yours");
         }
     }
     if (dir)
@@ -141,19 +146,31 @@ ebb_status ebb_slash_model(ebb_frontend *f, const char *arg, ebb_error *err)
     return EBB_OK;
 }
 
+/* *out becomes the size of what is in the folder `dir` under this name; of a folder nothing. */
+static void say_file_size(ebb_buf *out, const struct dirent *e, const char *dir)
+{
+    ebb_buf path = { 0 };
+    struct stat st;
+
+    ebb_buf_clear(out);
+    if (ebb_buf_addf(&path, "%s/%s", dir, e->d_name) && stat(path.data, &st) == 0 && S_ISREG(st.st_mode))
+        ebb_humanize_bytes(out, (uint64_t)st.st_size);
+    ebb_buf_fini(&path);
+}
+
 /* Names in the folder that is being typed, in order: folders, and files that end so. */
 static void complete_files(const char *typed, const char *ending, ebb_candidate_fn *fn, void *arg)
 {
     const char *slash = strrchr(typed, '/');
     size_t n_dir = slash ? (size_t)(slash - typed) + 1 : 0, n_ending = strlen(ending);
-    ebb_buf path = { 0 }, whole = { 0 };
+    ebb_buf path = { 0 }, whole = { 0 }, folder = { 0 };
     struct dirent **all = NULL;
     int n_all = -1;
 
     ebb_buf_add(&path, typed, n_dir);
     if (ebb_path_expand(n_dir ? ebb_buf_text(&path) : ".", &whole, NULL) == EBB_OK)
         n_all = scandir(whole.data, &all, NULL, alphasort);
-    ebb_buf_fini(&whole);
+    ebb_buf_adds(&folder, ebb_buf_text(&whole));
     for (int i = 0; i < n_all; i++) {
         const struct dirent *e = all[i];
         size_t n = strlen(e->d_name);
@@ -162,28 +179,69 @@ static void complete_files(const char *typed, const char *ending, ebb_candidate_
             ebb_buf_clear(&path);
             ebb_buf_add(&path, typed, n_dir);
             ebb_buf_addf(&path, "%s%s", e->d_name, e->d_type == DT_DIR ? "/" : "");
-            fn(arg, ebb_buf_text(&path));
+            say_file_size(&whole, e, ebb_buf_text(&folder));
+            fn(arg, ebb_buf_text(&path), ebb_buf_text(&whole));
         }
         free(all[i]);
     }
     free(all);
     ebb_buf_fini(&path);
+    ebb_buf_fini(&whole);
+    ebb_buf_fini(&folder);
+}
+
+/* "4.58 GiB, full, about 6.3 tok/s", and whether it is the one that is loaded. */
+static void note_rating(ebb_buf *out, const ebb_model_rating *r, const ebb_model_info *loaded)
+{
+    ebb_buf_clear(out);
+    ebb_humanize_bytes(out, r->file.n_bytes);
+    if (r->why_not[0]) {
+        ebb_buf_addf(out, ", %s", r->why_not);
+    } else {
+        ebb_buf_addf(out, ", %s, about ", ebb_tier_name(r->plan.tier));
+        ebb_humanize_rate(out, r->plan.predicted_decode_tok_s);
+        ebb_buf_adds(out, " tok/s");
+    }
+    if (loaded && strcmp(loaded->path, r->file.path) == 0)
+        ebb_buf_adds(out, ", loaded");
+}
+
+/* All models found, the best first, by the name that their files have; *files is taken over. */
+static void complete_ratings(ebb_frontend *f, ebb_model_file *files, size_t n, ebb_candidate_fn *fn, void *arg)
+{
+    ebb_model_rating *r;
+    ebb_buf note = { 0 };
+    ebb_machine machine;
+    ebb_engine_opts opts = { 0 };
+    ebb_stats now;
+
+    if (ebb_machine_probe(NULL, false, &machine, NULL) != EBB_OK) {
+        ebb_models_free(files, n);
+        return;
+    }
+    ebb_chat_stats(f->chat, &now);
+    machine.available_bytes += now.rss_anon_bytes;       /* the model at hand makes room for another one */
+    if (ebb_models_rate(files, n, &opts, &machine, false, &r, NULL) != EBB_OK)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        const char *slash = strrchr(r[i].file.path, '/'), *base = slash ? slash + 1 : r[i].file.path;
+        note_rating(&note, &r[i], ebb_chat_model(f->chat));
+        if (access(base, F_OK) != 0)             /* what is in this folder is listed below */
+            fn(arg, base, ebb_buf_text(&note));
+    }
+    ebb_buf_fini(&note);
+    ebb_models_rating_free(r, n);
 }
 
 void ebb_complete_model(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
+    const ebb_model_info *m = ebb_chat_model(f->chat);
     ebb_model_file *files;
     size_t n;
 
-    (void)f;
     if (!strchr(typed, '/') && ebb_models_find(&files, &n, NULL) == EBB_OK) {
-        for (size_t i = 0; i < n; i++) {
-            const char *slash = strrchr(files[i].path, '/'), *base = slash ? slash + 1 : files[i].path;
-            if (access(base, F_OK) != 0)         /* what is in this folder is listed below */
-                fn(arg, base);
-        }
-        ebb_models_free(files, n);
-        fn(arg, EBB_MODELS_GUIDE);
+        complete_ratings(f, files, n, fn, arg);
+        fn(arg, EBB_MODELS_GUIDE, m && strcmp(m->path, EBB_MODELS_GUIDE) == 0 ? "built in, loaded" : "built in");
     }
     complete_files(typed, ".gguf", fn, arg);
 }

@@ -159,56 +159,99 @@ static indent indent_below(indent at, const ebb_branch *row)
     return at;
 }
 
-static void add_tree_row(ebb_buf *out, const ebb_branch *row, indent at, bool ascii)
+static void add_tree_lines(ebb_buf *out, const ebb_branch *row, indent at, bool ascii)
 {
-    static const char *const names[] = { "system", "you", "model", "note" };
-    char title[128];
-
-    ebb_buf_adds(out, row->is_leaf ? "* " : row->is_on_path ? (ascii ? "| " : "\u2022 ") : "  ");
     for (int i = 0; i < at.n; i++)
         ebb_buf_adds(out, !(at.lines >> i & 1) ? "   " : ascii ? "|  " : "\u2502  ");
     if (!row->is_only)
         ebb_buf_adds(out, row->has_next ? (ascii ? "|- " : "\u251c\u2500 ") : (ascii ? "`- " : "\u2514\u2500 "));
-    ebb_title_make(row->message->text, row->message->n_text, title, sizeof title);
-    ebb_buf_addf(out, "%s %s%s: %s\n", row->label, names[row->message->role], row->message->pinned ? " (pinned)" : "", title);
 }
 
-ebb_status ebb_slash_tree(ebb_frontend *f, const char *arg, ebb_error *err)
+/* "you (pinned): How does it ..." */
+static void add_tree_message(ebb_buf *out, const ebb_branch *row)
+{
+    static const char *const names[] = { "system", "you", "model", "note" };
+    char title[128];
+
+    ebb_title_make(row->message->text, row->message->n_text, title, sizeof title);
+    ebb_buf_addf(out, "%s%s: %s", names[row->message->role], row->message->pinned ? " (pinned)" : "", title);
+}
+
+static void add_tree_row(void *arg, const ebb_branch *row, indent at, bool ascii)
+{
+    ebb_buf *out = arg;
+
+    ebb_buf_adds(out, row->is_leaf ? "* " : row->is_on_path ? (ascii ? "| " : "\u2022 ") : "  ");
+    add_tree_lines(out, row, at, ascii);
+    ebb_buf_addf(out, "%s ", row->label);
+    add_tree_message(out, row);
+    ebb_buf_addc(out, '\n');
+}
+
+typedef void tree_row_fn(void *arg, const ebb_branch *row, indent at, bool ascii);
+
+static ebb_status each_tree_row(ebb_frontend *f, tree_row_fn *fn, void *arg, ebb_error *err)
 {
     ebb_branch *rows;
     indent *indents;
-    ebb_buf out = { 0 };
     size_t n;
     ebb_status st = ebb_chat_branches(f->chat, &rows, &n, err);
 
-    (void)arg;
     if (st != EBB_OK)
         return st;
     indents = calloc(n + 1, sizeof *indents);
     for (size_t i = 0; indents && i < n; i++) {
         indent at = rows[i].parent == SIZE_MAX ? (indent){ 0 } : indents[rows[i].parent];
-        add_tree_row(&out, &rows[i], at, f->opts->ascii);
+        fn(arg, &rows[i], at, f->opts->ascii);
         indents[i] = indent_below(at, &rows[i]);
     }
     free(indents);
     free(rows);
-    if (out.len)
+    return EBB_OK;
+}
+
+/* Where there is a menu one walks in it. */
+ebb_status ebb_slash_tree(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    ebb_buf out = { 0 };
+    ebb_status st;
+
+    if (f->pick && *arg == '\0' && ebb_chat_n_messages(f->chat) > 0) {
+        f->pick(f, "/go ");
+        return EBB_OK;
+    }
+    st = each_tree_row(f, add_tree_row, &out, err);
+    if (st == EBB_OK && out.len)
         f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len - 1);
-    else
+    else if (st == EBB_OK)
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "there are no messages yet");
     ebb_buf_fini(&out);
-    return EBB_OK;
+    return st;
+}
+
+typedef struct node_candidates {
+    ebb_candidate_fn *fn;
+    void             *arg;
+} node_candidates;
+
+static void complete_tree_row(void *arg, const ebb_branch *row, indent at, bool ascii)
+{
+    const node_candidates *c = arg;
+    ebb_buf note = { 0 };
+
+    add_tree_lines(&note, row, at, ascii);
+    add_tree_message(&note, row);
+    ebb_buf_adds(&note, row->is_leaf ? (ascii ? " *" : " \u25c0") : "");
+    c->fn(c->arg, row->label, ebb_buf_text(&note));
+    ebb_buf_fini(&note);
 }
 
 void ebb_complete_node(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
-    ebb_branch *rows;
-    size_t n;
+    node_candidates c = { fn, arg };
+    ebb_error err;
 
     (void)typed;
-    if (ebb_chat_branches(f->chat, &rows, &n, NULL) != EBB_OK)
+    if (each_tree_row(f, complete_tree_row, &c, &err) != EBB_OK)
         return;
-    for (size_t i = 0; i < n; i++)
-        fn(arg, rows[i].label);
-    free(rows);
 }

@@ -36,6 +36,6 @@ void ebb_complete_editing(ebb_frontend *f, const char *typed, ebb_candidate_fn *
 {
     (void)f;
     (void)typed;
-    fn(arg, "emacs");
-    fn(arg, "vi");
+    fn(arg, "emacs", "as in a shell");
+    fn(arg, "vi", "insert and normal mode");
 }

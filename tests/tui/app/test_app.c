@@ -251,12 +251,12 @@ static void a_long_message_takes_the_row(void **state)
 
     (void)state;
     open_ready(&s, 12, 60);
-    screen_keys(&s, "/load");
+    screen_keys(&s, "/load x");
     assert_has(&s, " /load NAME          Open another session, by name, title...\n");
     screen_close(&s);
     open_ready(&s, 12, 90);
     screen_keys(&s, "/undo");
-    assert_has(&s, "Back before the last question. - ");
+    assert_has(&s, "undo  Back before the last question.");
     screen_close(&s);
 }
 
@@ -491,12 +491,88 @@ static void completion(void **state)
     assert_has(&s, "> /theme");
     screen_keys(&s, "li\t\r");
     assert_string_equal(s.app.frontend.theme, "light");
-    screen_keys(&s, "/re\t");
-    assert_has(&s, "retry  redo");
     screen_keys(&s, "\x15/load tr\t");
-    assert_has(&s, "trip  tree");
-    screen_keys(&s, "i\t");
     assert_has(&s, "> /load trip");
+    screen_close(&s);
+}
+
+/* What fits best stands first; arrows choose, Enter takes and runs what needs no more, Esc closes. */
+static void menu_of_commands(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 80);
+    screen_keys(&s, "/re");
+    assert_has(&s, "retry");
+    assert_has(&s, "Another answer to the last question.");
+    assert_has(&s, "redo");
+    screen_keys(&s, "\033[B");
+    assert_true(s.app.menu.is_chosen);
+    screen_keys(&s, "\033");
+    screen_step(&s, 1);
+    screen_keys(&s, "x");                        /* a lone Esc is one when something else follows */
+    assert_false(s.app.menu.is_open);
+    screen_keys(&s, "\x15/hlp");                 /* letters in their order */
+    assert_has(&s, "What can be typed");
+    screen_keys(&s, "\r");
+    assert_has(&s, "/help [COMMAND]");
+    assert_true(ebb_editor_is_empty(&s.app.editor));
+    screen_keys(&s, "\x15/lod\r");               /* it needs to know which */
+    assert_string_equal(ebb_buf_text(&s.app.editor.text), "/load ");
+    assert_true(s.app.menu.is_open);
+    screen_keys(&s, "\x15/nonsense");
+    assert_false(s.app.menu.is_open);
+    screen_keys(&s, "\x15words about / and\t@");
+    assert_true(s.app.menu.is_open && s.app.menu.is_file);
+    screen_close(&s);
+}
+
+static void menu_picks(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 80);
+    screen_keys(&s, "/theme\r");
+    assert_string_equal(ebb_buf_text(&s.app.editor.text), "/theme ");
+    screen_keys(&s, "\033[B");                   /* seen at once */
+    assert_true(s.app.menu.is_previewed);
+    screen_keys(&s, "\x15");
+    assert_false(s.app.menu.is_previewed);
+    assert_string_equal(s.app.frontend.theme, "dark");
+    screen_keys(&s, "/theme lgt\r");
+    assert_string_equal(s.app.frontend.theme, "light");
+    assert_true(ebb_editor_is_empty(&s.app.editor));
+    screen_keys(&s, "/load\r");
+    assert_has(&s, "trip");
+    screen_keys(&s, "tri\r");
+    assert_has(&s, "> Where to?");
+    screen_keys(&s, "/tree\r");                  /* walks */
+    assert_string_equal(ebb_buf_text(&s.app.editor.text), "/go ");
+    assert_has(&s, "you: Where to?");
+    screen_keys(&s, "\x15");
+    assert_false(s.app.menu.is_open);
+    screen_close(&s);
+}
+
+/* A question that was put back gives way to a command, and only to one. */
+static void command_after_undo(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 80);
+    screen_keys(&s, "first\r");
+    fake_text(s.chat, "An answer.");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "/undo\r");
+    assert_has(&s, "> first");
+    screen_keys(&s, "/title\r");
+    assert_has(&s, "title: ");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    screen_keys(&s, "and/or");
+    assert_string_equal(ebb_buf_text(&s.app.editor.text), "and/or");
     screen_close(&s);
 }
 
@@ -649,7 +725,7 @@ static void beginners(void **state)
     screen_keys(&s, "\x03");
     assert_has(&s, "stopped; Enter on an empty line goes on with it");
     screen_keys(&s, "/ex");
-    assert_has(&s, "/export");
+    assert_has(&s, "export  Write this session");
     screen_keys(&s, "port x");
     assert_has(&s, "/export [FILE]");
     screen_keys(&s, "\x15/exprot\r");
@@ -823,7 +899,8 @@ int main(void)
         cmocka_unit_test(help_names_every_command),
         cmocka_unit_test(help_begins_at_its_top),
         cmocka_unit_test(another_session_begins_clean),
-        cmocka_unit_test(completion),
+        cmocka_unit_test(completion), cmocka_unit_test(menu_of_commands),
+        cmocka_unit_test(menu_picks), cmocka_unit_test(command_after_undo),
         cmocka_unit_test(scrolling),
         cmocka_unit_test(resize_keeps_the_place),
         cmocka_unit_test(history_keys),

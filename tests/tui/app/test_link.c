@@ -209,6 +209,35 @@ static void thousand_keys(play *p)
         key(p, 'a' + i % 20);
 }
 
+static void a_slash(play *p)
+{
+    a_minute_idle(p);
+    key(p, '/');
+}
+
+static void slashes(play *p)
+{
+    a_minute_idle(p);
+    for (int i = 0; i < 20; i++) {
+        key(p, '/');
+        key(p, i % 2 ? 'l' : 'm');
+        key(p, EBB_KEY_BACKSPACE);
+        key(p, EBB_KEY_BACKSPACE);
+    }
+}
+
+/* Opening it costs a frame that a slow line can bear, and so does each letter that narrows it down. */
+static void the_menu(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        size_t first = bytes_of(i, a_slash) - bytes_of(i, a_minute_idle), all = bytes_of(i, slashes) - bytes_of(i, a_minute_idle);
+        print_message("%s: the menu's first frame %zu B, a key in it %zu B\n", i ? "inline" : "full screen", first, all / 80);
+        assert_true(first <= 1536);
+        assert_true(all / 80 <= 768);
+    }
+}
+
 static void budgets(void **state)
 {
     (void)state;
@@ -327,7 +356,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_is_silent),
-        cmocka_unit_test(budgets),
+        cmocka_unit_test(budgets), cmocka_unit_test(the_menu),
         cmocka_unit_test(a_slow_line),
         cmocka_unit_test(nothing_raw),
     };

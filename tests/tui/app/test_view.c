@@ -266,7 +266,7 @@ static void greets(void **state)
     fake_ready(s.chat);
     screen_step(&s, 1);
     assert_has(&s, "keys and commands.\n\n* took one.gguf\n");
-    screen_keys(&s, "/theme\r");
+    screen_keys(&s, "/title\r");
     assert_lacks(&s, "This is ebb");
     screen_close(&s);
     screen_open(&s, 24, 80, "");
@@ -398,10 +398,10 @@ static void files_go_along(void **state)
     snprintf(other, sizeof other, "%s/noble.md", dir);
     assert_int_equal(ebb_file_replace(other, "b", 1, &err), EBB_OK);
     open_ready(&s, 16, 99);
-    snprintf(line, sizeof line, "read @%s/no\t", dir);
+    snprintf(line, sizeof line, "read @%s/no", dir);
     screen_keys(&s, line);
-    snprintf(line, sizeof line, " %s  %s", other, path);         /* in order */
-    assert_has(&s, line);
+    assert_has(&s, other);
+    assert_has(&s, path);
     screen_close(&s);
     unlink(other);
     unlink(path);
