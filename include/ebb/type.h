@@ -38,13 +38,16 @@
     X(BF16,    30,   1,   2)   \
     X(TQ1_0,   34, 256,  54)   \
     X(TQ2_0,   35, 256,  66)   \
-    X(MXFP4,   39,  32,  17)
+    X(MXFP4,   39,  32,  17)   \
+    X(NVFP4,   40,  64,  36)   \
+    X(Q1_0,    41, 128,  18)   \
+    X(Q2_0,    42,  64,  18)
 
 typedef enum ebb_type {
 #define X(name, id, len, bytes) EBB_TYPE_##name = id,
     EBB_TYPE_MAP(X)
 #undef X
-    EBB_TYPE_LIMIT = 40          /* one more than the largest id */
+    EBB_TYPE_LIMIT = 43          /* one more than the largest id */
 } ebb_type;
 
 typedef struct ebb_type_info {

@@ -37,7 +37,7 @@ enum {
     LAYER_NORM = 128, NORM_BIAS = 256, BIAS = 512, SINKS = 1024, HYBRID = 2048, EXPERTS = 4096, SHARED = 8192,
     NO_PRE_NORMS = 1 << 14, PARALLEL = 1 << 15, POSITIONS = 1 << 16, WINDOW = 1 << 17, PARTIAL = 1 << 18, MULTIPLIERS = 1 << 19,
     LONGROPE = 1 << 20, YARN = 1 << 21, LINEAR = 1 << 22, SOFTCAPS = 1 << 23, OUTPUT_BIAS = 1 << 24, ONE_FOR_ALL = 1 << 25, CHOICE_BIAS = 1 << 26,
-    LATENT = 1 << 27, POST_IS_FFN = 1 << 28, GROUPED = 1 << 29,
+    LATENT = 1 << 27, POST_IS_FFN = 1 << 28, GROUPED = 1 << 29, GEMMA4 = 1 << 30,
 };
 
 enum { DIM_LATENT = 32, DIM_LATENT_Q = 64, DIM_NOPE = 32, DIM_TURNED = 16, DIM_HEAD_V = 32 };
@@ -50,7 +50,7 @@ static const struct traits { const char *arch; unsigned has; } traits[] = {
     { "qwen35moe", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN | EXPERTS | SHARED },
     { "qwen3next", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN | EXPERTS | SHARED | GROUPED },
     { "gemma", 0 }, { "gemma2", POST_NORMS | WINDOW | SOFTCAPS },
-    { "gemma3", POST_NORMS | QK_NORM | WINDOW | LINEAR },
+    { "gemma3", POST_NORMS | QK_NORM | WINDOW | LINEAR }, { "gemma4", GEMMA4 | EXPERTS | WINDOW | SOFTCAPS },
     { "phi2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | PARALLEL | PARTIAL | OUTPUT_BIAS },
     { "phi3", FUSED_QKV | FUSED_FFN | PARTIAL | LONGROPE }, { "gpt-oss", QKV_BIAS | BIAS | SINKS | EXPERTS | WINDOW | YARN | POST_IS_FFN },
     { "stablelm", LAYER_NORM | NORM_BIAS | PARTIAL }, { "command-r", LAYER_NORM | PARALLEL | MULTIPLIERS },
@@ -67,7 +67,7 @@ static const struct traits { const char *arch; unsigned has; } traits[] = {
 const char *const ebb_tiny_archs[] = {
     "llama", "smollm3", "granite", "granitemoe", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "qwen35", "qwen35moe",
     "qwen3next", "gemma", "gemma2",
-    "gemma3", "phi2", "phi3", "gpt-oss", "stablelm", "command-r", "cohere2", "olmo2", "starcoder2", "gpt2", "falcon",
+    "gemma3", "gemma4", "phi2", "phi3", "gpt-oss", "stablelm", "command-r", "cohere2", "olmo2", "starcoder2", "gpt2", "falcon",
     "chatglm", "glm4", "glm4moe", "deepseek", "deepseek2", NULL,
 };
 
@@ -420,8 +420,116 @@ static void ffn_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
     linear(w, o, i, "ffn_down", o->n_ff, o->n_embd, has(o, BIAS));
 }
 
+/* -- Gemma 4: everything at once.  Every second layer is global, with heads twice as wide, half the KV heads and no V; the last
+ *    half of at least four layers uses the K and V of those before and has a wider feed-forward. */
+
+static uint32_t gemma4_shared(const ebb_tiny_opts *o)
+{
+    return o->n_layers >= 4 ? o->n_layers / 2 : 0;
+}
+
+static bool gemma4_is_shared(const ebb_tiny_opts *o, uint32_t i)
+{
+    return i >= o->n_layers - gemma4_shared(o);
+}
+
+static uint32_t gemma4_n_kv(const ebb_tiny_opts *o, uint32_t i)
+{
+    return i % 2 && o->n_head_kv > 1 ? o->n_head_kv / 2 : o->n_head_kv;
+}
+
+static void gemma4_attention(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    uint32_t dim = i % 2 ? 2 * o->head_dim : o->head_dim, kv = gemma4_n_kv(o, i) * dim;
+
+    matrix(w, i, "attn_q", o->type, o->n_embd, o->n_head * dim);
+    vector(w, i, "attn_q_norm.weight", dim, 0.5f);
+    if (!gemma4_is_shared(o, i)) {
+        matrix(w, i, "attn_k", o->type, o->n_embd, kv);
+        vector(w, i, "attn_k_norm.weight", dim, 1);
+        if (i % 2 == 0)
+            matrix(w, i, "attn_v", o->type, o->n_embd, kv);
+    }
+    matrix(w, i, "attn_output", o->type, o->n_head * dim, o->n_embd);
+}
+
+static void gemma4_ffn(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    static const char *const norms[] = { "pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2" };
+    uint32_t n_ff = gemma4_is_shared(o, i) ? 2 * o->n_ff : o->n_ff;
+
+    matrix(w, i, "ffn_gate", o->type, o->n_embd, n_ff);
+    matrix(w, i, "ffn_up", o->type, o->n_embd, n_ff);
+    matrix(w, i, "ffn_down", o->type, n_ff, o->n_embd);
+    matrix(w, i, "ffn_gate_inp", EBB_TYPE_F32, o->n_embd, o->n_expert);
+    w->tensors[w->n_tensors - 1].dev = 2;        /* what it sees is divided by sqrt(E) */
+    vector(w, i, "ffn_gate_inp.scale", o->n_embd, 1);
+    for (size_t k = 0; k < sizeof norms / sizeof *norms; k++)
+        norm(w, o, i, norms[k]);
+    gates_and_ups(w, o, i);
+    expert_matrix(w, o, i, "ffn_down", o->n_ff, o->n_embd);
+    vector(w, i, "ffn_down_exps.scale", o->n_expert, 1);
+}
+
+static void gemma4_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    static const char *const norms[] = { "attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm", "post_norm" };
+
+    for (size_t k = 0; k < sizeof norms / sizeof *norms; k++)
+        norm(w, o, i, norms[k]);
+    gemma4_attention(w, o, i);
+    gemma4_ffn(w, o, i);
+    matrix(w, i, "inp_gate", o->type, o->n_embd, o->n_embd);
+    matrix(w, i, "proj", o->type, o->n_embd, o->n_embd);
+    vector(w, i, "layer_output_scale.weight", 1, 0.8f);
+}
+
+static void gemma4_ends(writer *w, const ebb_tiny_opts *o)
+{
+    uint32_t width = o->n_embd * o->n_layers;
+
+    add_tensor(w, "rope_freqs.weight", EBB_TYPE_F32, o->head_dim, 0, 2, 0.3f);
+    add_tensor(w, "per_layer_token_embd.weight", o->type, width, EBB_TINY_VOCAB, 0, 1 / sqrtf((float)o->n_embd));
+    add_tensor(w, "per_layer_model_proj.weight", EBB_TYPE_BF16, o->n_embd, width, 0, 1);
+    add_tensor(w, "per_layer_proj_norm.weight", EBB_TYPE_F32, o->n_embd, 0, 1, 0.1f);
+}
+
+/* A key of one value for each layer. */
+static void key_layers(writer *w, const ebb_tiny_opts *o, const char *name, uint32_t type)
+{
+    char full[96];
+
+    snprintf(full, sizeof full, "%s%s", o->arch, name);
+    key(w, full, ARR);
+    add_u32(&w->keys, type);
+    add_u64(&w->keys, o->n_layers);
+}
+
+static void gemma4_keys(writer *w, const ebb_tiny_opts *o)
+{
+    key_layers(w, o, ".attention.sliding_window_pattern", BOOL);
+    for (uint32_t i = 0; i < o->n_layers; i++)
+        ebb_buf_addc(&w->keys, i % 2 == 0);
+    key_layers(w, o, ".attention.head_count_kv", U32);
+    for (uint32_t i = 0; i < o->n_layers; i++)
+        add_u32(&w->keys, gemma4_n_kv(o, i));
+    key_layers(w, o, ".feed_forward_length", U32);
+    for (uint32_t i = 0; i < o->n_layers; i++)
+        add_u32(&w->keys, gemma4_is_shared(o, i) ? 2 * o->n_ff : o->n_ff);
+    key_u32(w, o->arch, ".attention.key_length_swa", o->head_dim);
+    key_u32(w, o->arch, ".attention.value_length_swa", o->head_dim);
+    key_u32(w, o->arch, ".rope.dimension_count_swa", o->head_dim);
+    key_f32(w, o->arch, ".rope.freq_base_swa", 10000);
+    key_u32(w, o->arch, ".attention.shared_kv_layers", gemma4_shared(o));
+    key_u32(w, o->arch, ".embedding_length_per_layer_input", o->n_embd);
+}
+
 static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 {
+    if (has(o, GEMMA4)) {
+        gemma4_tensors(w, o, i);
+        return;
+    }
     if (!has(o, NO_PRE_NORMS))
         norm(w, o, i, "attn_norm");
     if (has(o, LATENT))
@@ -452,6 +560,7 @@ static void add_blocks(writer *w, const tensor *t, uint64_t n)
         { EBB_TYPE_IQ2_XXS, 0, 0, 45, 0 },   { EBB_TYPE_IQ2_XS, 0, 0, 45, 0 },      { EBB_TYPE_IQ2_S, 0, 0, 45, 0 },
         { EBB_TYPE_IQ3_XXS, 0, 0, 135, 0 },  { EBB_TYPE_IQ3_S, 0, 0, 160, 0 },      { EBB_TYPE_IQ1_S, 0, 0, 8, 0 },
         { EBB_TYPE_IQ1_M, 0, 0, 8, 0 },      { EBB_TYPE_MXFP4, 0, 0, 6, 0 },
+        { EBB_TYPE_NVFP4, 0, 0, 2.9f, 0 },   { EBB_TYPE_Q1_0, 0, 0, 1, 0 },         { EBB_TYPE_Q2_0, 0, 0, 1.2f, 0 },
     };
     const ebb_type_info *info = ebb_type_get(t->type);
     size_t i = 0;
@@ -468,6 +577,9 @@ static void add_blocks(writer *w, const tensor *t, uint64_t n)
             block[j] = (char)next_tiny_random(w);
         if (t->type == EBB_TYPE_MXFP4)           /* an exponent */
             block[0] = (char)(126 + (int)floorf(log2f(d)));
+        else if (t->type == EBB_TYPE_NVFP4)      /* four of 4 bits, of fractions that are random */
+            for (int j = 0; j < 4; j++)
+                block[j] = (char)((block[j] & 7) | (7 + (int)floorf(log2f(d))) << 3);
         else if (t->type == EBB_TYPE_IQ1_M)      /* a half in four parts */
             for (int j = 0; j < 4; j++)
                 block[49 + 2 * j] = (char)((block[49 + 2 * j] & 15) | (half >> 4 * j & 15) << 4);
@@ -537,7 +649,7 @@ static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
     ebb_tiny_opts o = *given;
 
     o.arch = o.arch ? o.arch : "llama";
-    o.n_layers = or_default(o.n_layers, has(&o, HYBRID) ? 4 : 2);
+    o.n_layers = or_default(o.n_layers, has(&o, HYBRID | GEMMA4) ? 4 : 2);
     o.n_expert = or_default(o.n_expert, has(&o, EXPERTS) ? 6 : 0);
     o.n_embd = or_default(o.n_embd, 256);
     o.n_head = or_default(o.n_head, 4);
@@ -550,7 +662,7 @@ static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
 
 static uint32_t n_rot(const ebb_tiny_opts *o)
 {
-    return has(o, LATENT) ? DIM_TURNED : has(o, PARTIAL) ? o->head_dim / 2 : o->head_dim;
+    return has(o, GEMMA4) ? 2 * o->head_dim : has(o, LATENT) ? DIM_TURNED : has(o, PARTIAL) ? o->head_dim / 2 : o->head_dim;
 }
 
 static void multiplier_keys(writer *w, const ebb_tiny_opts *o)
@@ -599,7 +711,8 @@ static void trait_keys(writer *w, const ebb_tiny_opts *o)
     if (has(o, WINDOW | LONGROPE))
         key_u32(w, o->arch, ".attention.sliding_window", EBB_TINY_WINDOW);
     if (has(o, SOFTCAPS)) {
-        key_f32(w, o->arch, ".attn_logit_softcapping", 5);
+        if (!has(o, GEMMA4))
+            key_f32(w, o->arch, ".attn_logit_softcapping", 5);
         key_f32(w, o->arch, ".final_logit_softcapping", 4);
     }
     if (o->n_expert) {
@@ -646,12 +759,16 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
     key_u32(w, o->arch, ".context_length", o->n_ctx);
     key_u32(w, o->arch, ".embedding_length", o->n_embd);
     key_u32(w, o->arch, ".block_count", o->n_layers);
-    key_u32(w, o->arch, ".feed_forward_length", o->n_ff);
     key_u32(w, o->arch, ".attention.head_count", o->n_head);
-    key_u32(w, o->arch, ".attention.head_count_kv", has(o, LATENT) ? (o->is_split ? o->n_head : 1) : o->n_head_kv);
+    if (has(o, GEMMA4)) {
+        gemma4_keys(w, o);
+    } else {
+        key_u32(w, o->arch, ".feed_forward_length", o->n_ff);
+        key_u32(w, o->arch, ".attention.head_count_kv", has(o, LATENT) ? (o->is_split ? o->n_head : 1) : o->n_head_kv);
+    }
     if (!has(o, LATENT)) {
-        key_u32(w, o->arch, ".attention.key_length", o->head_dim);
-        key_u32(w, o->arch, ".attention.value_length", o->head_dim);
+        key_u32(w, o->arch, ".attention.key_length", has(o, GEMMA4) ? 2 * o->head_dim : o->head_dim);
+        key_u32(w, o->arch, ".attention.value_length", has(o, GEMMA4) ? 2 * o->head_dim : o->head_dim);
     }
     key_u32(w, o->arch, ".rope.dimension_count", n_rot(o));
     key_f32(w, o->arch, ".rope.freq_base", 10000);
@@ -662,6 +779,8 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
 
 static void end_tensors(writer *w, const ebb_tiny_opts *o)
 {
+    if (has(o, GEMMA4))
+        gemma4_ends(w, o);
     if (has(o, POSITIONS))
         add_tensor(w, "position_embd.weight", EBB_TYPE_F32, o->n_embd, o->n_ctx, 0, 0.5f);
     if (has(o, LONGROPE)) {

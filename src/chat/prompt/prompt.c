@@ -337,21 +337,16 @@ static void compare_old(prompt_build *w, const ebb_message *const *messages, siz
     o->rewritten = o->n_kept + w->drops_end_token < o->n_old;
 }
 
-static bool contains_text(const char *text, size_t n, const char *what)
-{
-    return n && memmem(text, n, what, strlen(what)) != NULL;
-}
-
 /* Why old ids no longer stand, in words. */
 static const char *why_rewritten(const prompt_build *w)
 {
     for (size_t i = 0; i < w->job.n; i++) {
         const ebb_message *m = w->job.messages[i];
-        if (m->role != EBB_ROLE_ASSISTANT || !contains_text(m->text, m->n_text, "</think>"))
+        if (m->role != EBB_ROLE_ASSISTANT || !ebb_message_behind_thought(m->text, m->n_text))
             continue;
         for (size_t k = 0; k < w->now.n_ranges; k++) {
             ebb_template_range r = w->now.ranges[k];
-            if (r.message == i && contains_text(w->now.text.data + r.begin, r.end - r.begin, "</think>"))
+            if (r.message == i && ebb_message_behind_thought(w->now.text.data + r.begin, r.end - r.begin))
                 return "prints earlier turns in another way";
         }
         return "drops the thinking of earlier answers";

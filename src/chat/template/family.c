@@ -71,6 +71,13 @@ static const ebb_template_family families[] = {
       "{{- m.content | trim + '<end_of_turn>\\n' -}}"
       "{%- endfor -%}"
       "{%- if add_generation_prompt -%}{{- '<start_of_turn>model\\n' -}}{%- endif -%}" },
+    { "gemma4",
+      "{{- bos_token -}}"
+      "{%- for m in messages -%}"
+      "{{- '<|turn>' + ('model' if m.role == 'assistant' else m.role) + '\\n' -}}"
+      "{{- (m.content.split('<channel|>')[-1] if m.role == 'assistant' else m.content) | trim + '<turn|>\\n' -}}"
+      "{%- endfor -%}"
+      "{%- if add_generation_prompt -%}{{- '<|turn>model\\n' -}}{%- endif -%}" },
     { "phi3", MARKED("<|", "|>\\n", "<|end|>\\n", "<|assistant|>\\n") },
     { "phi4", MARKED("<|im_start|>", "<|im_sep|>", "<|im_end|>", "<|im_start|>assistant<|im_sep|>") },
     { "zephyr",
@@ -150,6 +157,7 @@ static const struct { const char *family, *tokens[2]; } by_tokens[] = {
     { "llama4",         { "<|header_start|>", "<|eot|>" } },
     { "gpt-oss",        { "<|start|>", "<|channel|>" } },
     { "gemma",          { "<start_of_turn>", "<end_of_turn>" } },
+    { "gemma4",         { "<|turn>", "<turn|>" } },
     { "command-r",      { "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>" } },
     { "granite",        { "<|start_of_role|>", "<|end_of_role|>" } },
     { "deepseek",       { "<\xEF\xBD\x9CUser\xEF\xBD\x9C>", "<\xEF\xBD\x9C" "Assistant\xEF\xBD\x9C>" } },
@@ -169,7 +177,7 @@ static const struct { const char *part, *family; } by_name[] = {
 
 static const struct { const char *arch, *family; } by_arch[] = {
     { "qwen2", "chatml" }, { "qwen3", "chatml" }, { "qwen3moe", "chatml" }, { "gemma", "gemma" }, { "gemma2", "gemma" },
-    { "gemma3", "gemma" }, { "phi3", "phi3" }, { "command-r", "command-r" }, { "granite", "granite" },
+    { "gemma3", "gemma" }, { "gemma4", "gemma4" }, { "phi3", "phi3" }, { "command-r", "command-r" }, { "granite", "granite" },
     { "deepseek2", "deepseek" }, { "gpt-oss", "gpt-oss" },
 };
 

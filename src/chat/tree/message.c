@@ -2,6 +2,7 @@
 #include "tree/message.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const char *const ebb_overflow_policy_names[] = {
     [EBB_OVERFLOW_ASK] = "ask", [EBB_OVERFLOW_FORGET] = "forget", [EBB_OVERFLOW_COMPACT] = "compact", [EBB_OVERFLOW_GROW] = "grow",
@@ -38,6 +39,22 @@ bool ebb_message_omits(const ebb_message *note, size_t i)
         if (l->kept[k] == i)
             return false;
     return true;
+}
+
+const char *ebb_message_behind_thought(const char *text, size_t n)
+{
+    static const char *const ends[] = { "</think>", "<channel|>" };
+    const char *behind = NULL;
+
+    for (size_t i = 0; n > 0 && i < sizeof ends / sizeof *ends; i++) {
+        size_t len = strlen(ends[i]);
+
+        for (const char *p = text; (p = memmem(p, n - (size_t)(p - text), ends[i], len)) != NULL;) {
+            p += len;
+            behind = behind && behind > p ? behind : p;
+        }
+    }
+    return behind;
 }
 
 bool ebb_message_add_sample_record(ebb_message *m, const ebb_sample_record *d)

@@ -92,6 +92,9 @@ typedef struct ebb_message {
     size_t        n_sample_records;
 } ebb_message;
 
+/* Behind the last mark in text[0..n) that ends what a model thought; NULL: there is none. */
+const char *ebb_message_behind_thought(const char *text, size_t n);
+
 /* false: no memory. */
 bool ebb_message_add_sample_record(ebb_message *m, const ebb_sample_record *d);
 

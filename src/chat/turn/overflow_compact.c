@@ -100,14 +100,11 @@ ebb_status ebb_overflow_compact(ebb_chat *c, const ebb_prompt *p, ebb_overflow_n
 /* What the model thought first is no part of the summary. */
 static bool strip_thinking(ebb_node *note, size_t n_header)
 {
-    static const char end[] = "</think>";
-    const char *text = note->m.text + n_header, *behind = NULL;
+    const char *text = note->m.text + n_header, *behind = ebb_message_behind_thought(text, strlen(text));
     size_t n_rest;
     char *whole;
     bool ok;
 
-    for (const char *p = text; (p = strstr(p, end)) != NULL;)
-        behind = p += sizeof end - 1;
     if (!behind)
         return true;
     behind += strspn(behind, " \n");

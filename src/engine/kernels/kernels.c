@@ -69,9 +69,10 @@ const char *ebb_isa_best(void)
 bool ebb_kernel_has_type(ebb_type type)
 {
     switch ((int)type) {
-#define X(T, offset, has_min) case EBB_TYPE_##T:
+#define X(T, ...) case EBB_TYPE_##T:
     EBB_TYPES_32(X)
     EBB_TYPES_256(X)
+    EBB_TYPES_PARTS(X)
 #undef X
     case EBB_TYPE_F32: case EBB_TYPE_F16: case EBB_TYPE_BF16:
         return true;

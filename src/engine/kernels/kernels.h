@@ -9,6 +9,7 @@
  *  K2  Quantized types: the integer sums of a block are exact; then one
  *      fmaf per scale, blocks in order:
  *        blocks of 32:   acc = fmaf(d_w * d_x, (float)isum, acc)       (and a second one for a minimum)
+ *        (of larger blocks with one scale, for each 32; of NVFP4 for each 16, with its own)
  *        blocks of 256:  acc = fmaf(d_w * d_x, (float)isum, acc)
  *          with minima:  acc = fmaf(d_x, fmaf(-dmin_w, (float)msum, d_w * (float)isum), acc)
  *      so every ISA gives the same bits as scalar.c.
@@ -32,7 +33,7 @@
 /* How a weight type wants its activations. */
 typedef enum ebb_act {
     EBB_ACT_F32,                 /* for F32 F16 BF16 weights */
-    EBB_ACT_Q8_32,               /* int8 with a scale per 32: for blocks of 32 */
+    EBB_ACT_Q8_32,               /* int8 with a scale per 32: for blocks of 32, 64 and 128 */
     EBB_ACT_Q8_256,              /* int8 with a scale per 256 and 16 sums of 16: for blocks of 256 */
     EBB_ACT_COUNT
 } ebb_act;

@@ -4,6 +4,8 @@
  * every type of blocks of 256 to          w[i] = d * scale[i / 16] * q[i] - dmin * min[i / 16],
  * with small integers q, scale and min.  These two forms are what the kernels
  * compute with (rule K2), so a new type is one decoder and one row of a table.
+ * Some types have larger blocks that are several of 32 ("parts"), with no m; of NVFP4 each half of a part has a scale
+ * of its own, d the first 16 elements, m the others.
  *
  * In the diagrams a block is drawn byte after byte; all numbers are little
  * endian; "lo" is the low nibble of a byte and "hi" the high one.  A half is
@@ -38,6 +40,9 @@ typedef struct ebb_block256 {
                          X(IQ4_XS, 128, 0) X(TQ1_0, 1, 0) X(TQ2_0, 1, 0) \
                          X(IQ1_S, 9, 0) X(IQ1_M, 9, 0) X(IQ2_XXS, 43, 0) X(IQ2_XS, 43, 0) X(IQ2_S, 43, 0) \
                          X(IQ3_XXS, 62, 0) X(IQ3_S, 15, 0)
+
+/* name, parts of a block, offset, whether the halves of a part have scales of their own */
+#define EBB_TYPES_PARTS(X) X(Q1_0, 4, 1, 0) X(Q2_0, 2, 1, 0) X(NVFP4, 2, 12, 1)
 
 /*      0    2                  34
  * Q8_0 | d  | 32 x int8 q      |          d: half */
@@ -267,6 +272,54 @@ static inline void ebb_decode_MXFP4(const uint8_t *restrict b, ebb_block32 *rest
     o->d = ebb_mxfp4_scale(b[0]);
     o->m = 0;
     ebb_decode_table(b + 1, ebb_mxfp4_values, o->q);
+}
+
+/* The scale of NVFP4: 4 bits of exponent, 3 of fraction, no sign (OCP FP8 E4M3 without it); 127 is no number and counts as
+ * 0; half of it, as the values are twice theirs. */
+static inline float ebb_nvfp4_scale(uint8_t b)
+{
+    uint32_t e = b >> 3 & 15, f = b & 7;
+
+    if ((b & 127) == 127)
+        return 0;
+    return e ? ebb_from_bits((e + 119) << 23 | f << 20) : (float)f * ebb_from_bits(117u << 23);
+}
+
+/*       0           4                                                  36
+ * NVFP4 | 4 scales  | 4 x 8 bytes (lo: i, hi: 8 + i), 16 elements each |      w = scale values[q] / 2 */
+static inline void ebb_decode_NVFP4(const uint8_t *restrict b, size_t part, ebb_block32 *restrict o)
+{
+    o->d = ebb_nvfp4_scale(b[2 * part]);
+    o->m = ebb_nvfp4_scale(b[2 * part + 1]);
+    for (int h = 0; h < 2; h++)
+        for (int i = 0; i < 8; i++) {
+            uint8_t v = b[4 + 16 * part + 8 * (size_t)h + (size_t)i];
+
+            o->q[16 * h + i] = ebb_mxfp4_values[v & 15];
+            o->q[16 * h + 8 + i] = ebb_mxfp4_values[v >> 4];
+        }
+}
+
+/*      0    2           18
+ * Q1_0 | d  | 128 bits  |      bit j of byte i: element 8i + j.  w = d where it is set, else -d */
+static inline void ebb_decode_Q1_0(const uint8_t *restrict b, size_t part, ebb_block32 *restrict o)
+{
+    uint32_t bits = ebb_u32_load(b + 2 + 4 * part);
+
+    o->d = ebb_f16_load(b);
+    o->m = 0;
+    for (int i = 0; i < 32; i++)
+        o->q[i] = (int8_t)((int)(bits >> i & 1) * 2 - 1);
+}
+
+/*      0    2               18
+ * Q2_0 | d  | 64 x 2 bits   |  bits 2j+1..2j of byte i: element 4i + j.  w = d (q - 1) */
+static inline void ebb_decode_Q2_0(const uint8_t *restrict b, size_t part, ebb_block32 *restrict o)
+{
+    o->d = ebb_f16_load(b);
+    o->m = 0;
+    for (int i = 0; i < 32; i++)
+        o->q[i] = (int8_t)((b[2 + 8 * part + (size_t)i / 4] >> 2 * (i % 4) & 3) - 1);
 }
 
 /*        0    2         4           8                                        136

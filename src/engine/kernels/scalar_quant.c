@@ -84,10 +84,62 @@ EBB_TYPES_32(X)
 EBB_TYPES_256(X)
 #undef X
 
+static float step_part(const ebb_block32 *w, const ebb_q8_32 *x, bool has_halves, float acc)
+{
+    if (!has_halves)
+        return step_32(w, x, false, acc);
+    acc = fmaf(w->d * x->d, (float)dot_int8(w->q, x->q, 16), acc);
+    return fmaf(w->m * x->d, (float)dot_int8(w->q + 16, x->q + 16, 16), acc);
+}
+
+static void values_part(const ebb_block32 *w, bool has_halves, float *out)
+{
+    for (int i = 0; i < 32; i++)
+        out[i] = (has_halves && i >= 16 ? w->m : w->d) * (float)w->q[i];
+}
+
+#define X(T, parts, offset, has_halves)                                                  \
+static void matmul_##T(const ebb_matmul *a)                                              \
+{                                                                                        \
+    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                        \
+                                                                                         \
+    for (size_t c = 0; c < a->n_cols; c++)                                               \
+        for (size_t r = 0; r < a->n_rows; r++) {                                         \
+            const uint8_t *w = (const uint8_t *)a->w + r * a->row_bytes;                 \
+            const ebb_q8_32 *x = (const void *)((const char *)a->x + c * a->x_col_bytes); \
+            float acc = 0;                                                               \
+                                                                                         \
+            for (size_t b = 0; b < a->n_k / 32; b++) {                                   \
+                ebb_block32 block;                                                       \
+                                                                                         \
+                ebb_decode_##T(w + b / (parts) * bytes, b % (parts), &block);            \
+                acc = step_part(&block, x + b, has_halves, acc);                         \
+            }                                                                            \
+            a->y[c * a->y_stride + r] = acc;                                             \
+        }                                                                                \
+}                                                                                        \
+                                                                                         \
+static void values_##T(const void *row, size_t n_k, float *out)                          \
+{                                                                                        \
+    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                        \
+                                                                                         \
+    for (size_t b = 0; b < n_k / 32; b++) {                                              \
+        ebb_block32 block;                                                               \
+                                                                                         \
+        ebb_decode_##T((const uint8_t *)row + b / (parts) * bytes, b % (parts), &block); \
+        values_part(&block, has_halves, out + b * 32);                                   \
+    }                                                                                    \
+}
+EBB_TYPES_PARTS(X)
+#undef X
+
 void ebb_kernels_fill_scalar_quant(ebb_kernels *k)
 {
 #define X(T, offset, has_min) k->matmul[EBB_TYPE_##T] = matmul_##T; k->dequantize[EBB_TYPE_##T] = values_##T;
     EBB_TYPES_32(X)
     EBB_TYPES_256(X)
+#undef X
+#define X(T, ...) k->matmul[EBB_TYPE_##T] = matmul_##T; k->dequantize[EBB_TYPE_##T] = values_##T;
+    EBB_TYPES_PARTS(X)
 #undef X
 }

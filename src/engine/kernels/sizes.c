@@ -4,7 +4,9 @@
 ebb_act ebb_kernel_act(ebb_type type)
 {
     switch (ebb_type_get(type)->block_len) {
-    case 32:  return EBB_ACT_Q8_32;
+    case 32:
+    case 64:
+    case 128: return EBB_ACT_Q8_32;
     case 256: return EBB_ACT_Q8_256;
     default:  return EBB_ACT_F32;
     }

@@ -62,7 +62,8 @@ static void lay_out_layers(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_
         size_t *at = &block_bytes[group];
 
         if (out)
-            out[i] = (ebb_kv_layout){ .group = group, .offset = *at, .k_head = k, .v_head = v, .v_offset = l->n_head * k };
+            out[i] = (ebb_kv_layout){ .group = group, .n_head = l->n_head, .offset = *at, .k_head = k, .v_head = v,
+                                     .v_offset = l->n_head * k };
         *at = (size_t)ebb_size_plus(*at, layer_bytes(l->n_head, k, v));
     }
 }
@@ -549,6 +550,11 @@ void ebb_kv_shift_blocks(ebb_kv *kv, ebb_block_table *t, int g, uint32_t to, uin
 }
 
 /* -- Rows -------------------------------------------------------------------- */
+
+uint32_t ebb_kv_n_heads(const ebb_kv *kv, uint32_t i_layer)
+{
+    return kv->layers[i_layer].n_head;
+}
 
 int ebb_kv_group(const ebb_kv *kv, uint32_t i_layer)
 {

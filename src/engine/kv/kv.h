@@ -138,6 +138,7 @@ void *ebb_kv_k(const ebb_kv *kv, const ebb_block_table *t, uint32_t i, uint32_t 
 void *ebb_kv_v(const ebb_kv *kv, const ebb_block_table *t, uint32_t i, uint32_t layer, uint32_t head);
 size_t ebb_kv_k_row_bytes(const ebb_kv *kv, uint32_t layer);
 size_t ebb_kv_v_row_bytes(const ebb_kv *kv, uint32_t layer);
+uint32_t ebb_kv_n_heads(const ebb_kv *kv, uint32_t layer);       /* 0: a layer without KV */
 /* The group of a layer. */
 int ebb_kv_group(const ebb_kv *kv, uint32_t layer);
 

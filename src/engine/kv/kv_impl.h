@@ -7,6 +7,7 @@
 
 typedef struct ebb_kv_layout {
     int    group;
+    uint32_t n_head;
     size_t offset;               /* in a block */
     size_t k_head, v_head;       /* bytes of a head's rows */
     size_t v_offset;             /* of V, in the layer */

@@ -15,6 +15,7 @@ const ebb_arch *const ebb_archs[] = {
     &ebb_arch_gemma,
     &ebb_arch_gemma2,
     &ebb_arch_gemma3,
+    &ebb_arch_gemma4,
     &ebb_arch_phi2,
     &ebb_arch_phi3,
     &ebb_arch_gpt_oss,

@@ -14,6 +14,6 @@ extern const ebb_arch ebb_arch_llama, ebb_arch_granite, ebb_arch_granitemoe, ebb
     ebb_arch_gemma2, ebb_arch_gemma3, ebb_arch_phi2, ebb_arch_phi3, ebb_arch_gpt_oss, ebb_arch_stablelm,
     ebb_arch_command_r, ebb_arch_cohere2, ebb_arch_olmo2, ebb_arch_starcoder2, ebb_arch_gpt2,
     ebb_arch_falcon, ebb_arch_chatglm, ebb_arch_glm4, ebb_arch_glm4moe, ebb_arch_deepseek,
-    ebb_arch_deepseek2, ebb_arch_qwen35moe, ebb_arch_qwen3next;
+    ebb_arch_deepseek2, ebb_arch_qwen35moe, ebb_arch_qwen3next, ebb_arch_gemma4;
 
 #endif

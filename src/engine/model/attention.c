@@ -23,6 +23,7 @@ typedef struct attention_job {
     const ebb_layer *l;
     uint32_t i_layer;
     uint32_t group, n_groups;    /* columns of a group; groups */
+    size_t   thread_floats;      /* of r->parts */
     bool     is_input;           /* what a KV head's queries give becomes input right away */
     uint32_t seg0, n_segs;       /* split by segment: those that the columns see */
 } attention_job;
@@ -39,30 +40,30 @@ static uint32_t seg_hi(uint32_t pos)
 }
 
 /* KV heads of the cache, query heads of each, elements of its rows. */
-static uint32_t n_heads(const ebb_forward *r)
+static uint32_t n_heads(const ebb_forward *r, const ebb_layer *l)
 {
-    return r->net->n_head_kv / r->unit;
+    return l->heads.n_kv / r->unit;
 }
 
-static uint32_t n_group(const ebb_forward *r)
+static uint32_t n_group(const ebb_forward *r, const ebb_layer *l)
 {
-    return r->net->n_head / n_heads(r);
+    return l->heads.n / n_heads(r, l);
 }
 
-static uint32_t width_k(const ebb_forward *r)
+static uint32_t width_k(const ebb_forward *r, const ebb_layer *l)
 {
-    return r->unit * r->net->dim_k;
+    return r->unit * l->heads.dim_k;
 }
 
-static uint32_t width_v(const ebb_forward *r)
+static uint32_t width_v(const ebb_forward *r, const ebb_layer *l)
 {
-    return r->unit * r->net->dim_v;
+    return r->unit * l->heads.dim_v;
 }
 
 /* Floats of one column's partial results of one KV head. */
-static size_t col_floats(const ebb_forward *r)
+static size_t col_floats(const ebb_forward *r, const ebb_layer *l)
 {
-    return (size_t)n_group(r) * (width_v(r) + 2);
+    return (size_t)n_group(r, l) * (width_v(r, l) + 2);
 }
 
 /* Partial results of columns [c0, c1) over segment `seg`, to acc (of column c0):
@@ -72,8 +73,9 @@ static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0,
 {
     const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
+    uint32_t kv_layer = job->l->kv_layer;
     const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT];
-    const uint32_t *blocks = r->table->blocks[ebb_kv_group(r->kv, job->i_layer)];
+    const uint32_t *blocks = r->table->blocks[ebb_kv_group(r->kv, kv_layer)];
     uint32_t from = c0, to = c1;
 
     while (from < to && seg_hi(r->pos0 + from) < seg)
@@ -87,17 +89,17 @@ static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0,
 
         bool is_there = b < r->table->n_blocks && blocks[b] != EBB_KV_NONE;
 
-        k[i] = is_there ? ebb_kv_k(r->kv, r->table, b, job->i_layer, head) : NULL;
-        v[i] = is_there ? ebb_kv_v(r->kv, r->table, b, job->i_layer, head) : NULL;
+        k[i] = is_there ? ebb_kv_k(r->kv, r->table, b, kv_layer, head) : NULL;
+        v[i] = is_there ? ebb_kv_v(r->kv, r->table, b, kv_layer, head) : NULL;
     }
     ebb_attend a = {
         .k_type = r->k_type, .v_type = r->v_type, .k = k, .v = v,
         .seg_pos = seg * SEGMENT_POS, .pos0 = r->pos0 + from, .n_cols = to - from, .window = job->l->window,
-        .n_group = n_group(r), .dim_k = width_k(r), .dim_v = width_v(r),
-        .q = r->q + ((size_t)from * net->n_head + head * n_group(r)) * width_k(r),
-        .q_stride = (size_t)net->n_head * width_k(r),
+        .n_group = n_group(r, job->l), .dim_k = width_k(r, job->l), .dim_v = width_v(r, job->l),
+        .q = r->q + ((size_t)from * job->l->heads.n + head * n_group(r, job->l)) * width_k(r, job->l),
+        .q_stride = (size_t)job->l->heads.n * width_k(r, job->l),
         .scale = net->attn_scale, .softcap = net->attn_softcap,
-        .acc = acc + (from - c0) * col_floats(r), .scratch = ebb_forward_scratch(r, thread),
+        .acc = acc + (from - c0) * col_floats(r, job->l), .scratch = ebb_forward_scratch(r, thread),
     };
     r->kern->attend(&a);
 }
@@ -107,10 +109,10 @@ static void merge_head(const attention_job *job, uint32_t h, uint32_t n, const f
                        uint32_t thread)
 {
     const ebb_forward *r = job->r;
-    size_t dim = r->net->dim_v, n_per_kv = r->net->n_head / r->net->n_head_kv;
+    size_t dim = job->l->heads.dim_v, n_per_kv = job->l->heads.n / job->l->heads.n_kv;
     float *row = r->unit > 1 ? ebb_forward_floats(r, thread) : out;
 
-    r->kern->attend_merge(row, parts, n, stride, width_v(r), job->l->sinks ? &job->l->sinks[h] : NULL);
+    r->kern->attend_merge(row, parts, n, stride, width_v(r, job->l), job->l->sinks ? &job->l->sinks[h] : NULL);
     if (row != out)
         memcpy(out, row + h / n_per_kv % r->unit * dim, dim * sizeof *out);
 }
@@ -120,16 +122,15 @@ static void merge(const attention_job *job, uint32_t head, uint32_t c0, uint32_t
                   uint32_t thread)
 {
     const ebb_forward *r = job->r;
-    const ebb_net *net = r->net;
-    uint32_t h0 = head * n_group(r);
-    size_t part = width_v(r) + 2, stride = (c1 - c0) * col_floats(r), width = (size_t)n_group(r) * net->dim_v;
+    uint32_t h0 = head * n_group(r, job->l), dim = job->l->heads.dim_v;
+    size_t part = width_v(r, job->l) + 2, stride = (c1 - c0) * col_floats(r, job->l), width = (size_t)n_group(r, job->l) * dim;
 
     for (uint32_t c = c0; c < c1; c++) {
         uint32_t lo = seg_lo(job->l, r->pos0 + c), n = seg_hi(r->pos0 + c) - lo + 1;
-        const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r);
-        float *to = job->is_input ? ebb_forward_floats(r, thread) : r->y + ((size_t)c * net->n_head + h0) * net->dim_v, *out = to;
+        const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r, job->l);
+        float *to = job->is_input ? ebb_forward_floats(r, thread) : r->y + ((size_t)c * job->l->heads.n + h0) * dim, *out = to;
 
-        for (uint32_t h = h0; h < h0 + n_group(r); h++, p += part, out += net->dim_v)
+        for (uint32_t h = h0; h < h0 + n_group(r, job->l); h++, p += part, out += dim)
             merge_head(job, h, n, p, stride, out, thread);
         if (job->is_input)
             ebb_input_part(r, c, head * width, width, to);
@@ -141,21 +142,21 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const attention_job *job = arg;
     const ebb_forward *r = job->r;
-    uint32_t head = slice % n_heads(r), group = job->n_groups - 1 - slice / n_heads(r);
+    uint32_t head = slice % n_heads(r, job->l), group = job->n_groups - 1 - slice / n_heads(r, job->l);
     uint32_t c0 = r->c0 + group * job->group, c1 = c0 + job->group < r->c1 ? c0 + job->group : r->c1;
     uint32_t lo = seg_lo(job->l, r->pos0 + c0), hi = seg_hi(r->pos0 + c1 - 1);
-    float *parts = r->parts + thread * (ebb_attend_part_floats(r) / r->n_threads);
+    float *parts = r->parts + thread * job->thread_floats;
 
     for (uint32_t c = c0; c < c1; c++)
-        ebb_rope_q(r, job->i_layer, c, head * n_group(r), n_group(r));
+        ebb_rope_q(r, job->i_layer, c, head * n_group(r, job->l), n_group(r, job->l));
     for (uint32_t seg = lo; seg <= hi; seg++)
-        attend_segment(job, head, c0, c1, seg, parts + (seg - lo) * (c1 - c0) * col_floats(r), thread);
+        attend_segment(job, head, c0, c1, seg, parts + (seg - lo) * (c1 - c0) * col_floats(r, job->l), thread);
     merge(job, head, c0, c1, lo, parts, thread);
 }
 
 static float *split_parts(const attention_job *job, uint32_t head)
 {
-    return job->r->parts + (size_t)head * job->n_segs * (job->r->c1 - job->r->c0) * col_floats(job->r);
+    return job->r->parts + (size_t)head * job->n_segs * (job->r->c1 - job->r->c0) * col_floats(job->r, job->l);
 }
 
 /* Few columns: a slice is a KV head and a segment. */
@@ -166,7 +167,7 @@ static void split_slice(void *arg, uint32_t slice, uint32_t thread)
     uint32_t head = slice / job->n_segs, i = slice % job->n_segs;
 
     attend_segment(job, head, r->c0, r->c1, job->seg0 + i,
-                   split_parts(job, head) + i * (r->c1 - r->c0) * col_floats(r), thread);
+                   split_parts(job, head) + i * (r->c1 - r->c0) * col_floats(r, job->l), thread);
 }
 
 static void merge_slice(void *arg, uint32_t head, uint32_t thread)
@@ -181,14 +182,14 @@ static void attend_few(attention_job *job)
     const ebb_forward *r = job->r;
 
     for (uint32_t c = r->c0; c < r->c1; c++)
-        ebb_rope_q(r, job->i_layer, c, 0, r->net->n_head);
+        ebb_rope_q(r, job->i_layer, c, 0, job->l->heads.n);
     job->seg0 = seg_lo(job->l, r->pos0 + r->c0);
     job->n_segs = seg_hi(r->pos0 + r->c1 - 1) - job->seg0 + 1;
-    ebb_forward_slices(r, split_slice, job, job->n_segs * n_heads(r));
+    ebb_forward_slices(r, split_slice, job, job->n_segs * n_heads(r, job->l));
     if (job->n_segs > 4)
-        ebb_forward_slices(r, merge_slice, job, n_heads(r));
+        ebb_forward_slices(r, merge_slice, job, n_heads(r, job->l));
     else                                         /* less work than handing it over */
-        for (uint32_t h = 0; h < n_heads(r); h++)
+        for (uint32_t h = 0; h < n_heads(r, job->l); h++)
             merge_slice(job, h, 0);
 }
 
@@ -201,17 +202,18 @@ static void attend_many(attention_job *job)
 {
     const ebb_forward *r = job->r;
 
+    job->thread_floats = ebb_attend_part_floats(r) / r->n_threads;
     job->group = most_group(r);
-    if ((r->c1 - r->c0) / job->group * n_heads(r) < SLICES * r->n_threads)
+    if ((r->c1 - r->c0) / job->group * n_heads(r, job->l) < SLICES * r->n_threads)
         job->group = GROUP_FEW;
     job->n_groups = (r->c1 - r->c0 + job->group - 1) / job->group;
-    ebb_forward_slices(r, group_slice, job, job->n_groups * n_heads(r));
+    ebb_forward_slices(r, group_slice, job, job->n_groups * n_heads(r, job->l));
 }
 
 /* What the queries of a KV head give is whole blocks of activations, and has room in a thread's floats. */
-static bool heads_are_blocks(const ebb_forward *r)
+static bool heads_are_blocks(const ebb_forward *r, const ebb_layer *l)
 {
-    size_t width = (size_t)n_group(r) * r->net->dim_v;
+    size_t width = (size_t)n_group(r, l) * l->heads.dim_v;
 
     return r->unit == 1 && width % 256 == 0 && width <= r->net->n_embd;
 }
@@ -219,10 +221,10 @@ static bool heads_are_blocks(const ebb_forward *r)
 void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts)
 {
     attention_job job = { .r = r, .l = &r->net->layers[i_layer], .i_layer = i_layer };
-    uint32_t n_k = r->net->n_head * r->net->dim_v;
+    uint32_t n_k = job.l->heads.n * job.l->heads.dim_v;
     bool is_few = r->c1 - r->c0 <= SPLIT_COLS;
 
-    job.is_input = acts && !is_few && heads_are_blocks(r);
+    job.is_input = acts && !is_few && heads_are_blocks(r, job.l);
     if (job.is_input)
         ebb_input_begin(r, n_k, acts);
     ebb_forward_lap(r, EBB_TIME_OTHER);
@@ -235,21 +237,31 @@ void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts)
         ebb_op_input(r, r->y, n_k, acts);
 }
 
-size_t ebb_attend_part_floats(const ebb_forward *r)
+static size_t part_floats(const ebb_forward *r, const ebb_layer *l)
 {
-    size_t n_segs = r->n_ctx / SEGMENT_POS + 1;
-    size_t grouped = (size_t)most_group(r) * r->n_threads, split = (size_t)SPLIT_COLS * n_heads(r);
+    size_t grouped = (size_t)most_group(r) * r->n_threads, split = (size_t)SPLIT_COLS * n_heads(r, l);
     size_t cols = grouped > split ? grouped : (split + r->n_threads - 1) / r->n_threads * r->n_threads;
 
-    return (size_t)ebb_size_times(ebb_size_times(n_segs, cols), col_floats(r));
+    return (size_t)ebb_size_times(cols, col_floats(r, l));
+}
+
+size_t ebb_attend_part_floats(const ebb_forward *r)
+{
+    size_t n_segs = r->n_ctx / SEGMENT_POS + 1, most = 0;
+
+    for (uint32_t i = 0; i < r->net->n_layers; i++)
+        if (r->net->layers[i].heads.n_kv > 0 && part_floats(r, &r->net->layers[i]) > most)
+            most = part_floats(r, &r->net->layers[i]);
+    return (size_t)ebb_size_times(n_segs, most);
 }
 
 /* -- Gating ------------------------------------------------------------------- */
 
 static void head_gate_slice(void *arg, uint32_t slice, uint32_t thread)
 {
-    const ebb_forward *r = arg;
-    size_t n = (size_t)r->net->n_head * r->net->dim_v, at = (r->c0 + slice) * n;
+    const attention_job *job = arg;
+    const ebb_forward *r = job->r;
+    size_t n = (size_t)job->l->heads.n * job->l->heads.dim_v, at = (r->c0 + slice) * n;
     float *y = r->y + at;
     const float *gate = r->head_gate + at;
 
@@ -258,7 +270,9 @@ static void head_gate_slice(void *arg, uint32_t slice, uint32_t thread)
         y[i] /= 1.0f + expf(-gate[i]);
 }
 
-void ebb_op_head_gate(ebb_forward *r)
+void ebb_op_head_gate(ebb_forward *r, const ebb_layer *l)
 {
-    ebb_forward_slices(r, head_gate_slice, r, r->c1 - r->c0);
+    attention_job job = { .r = r, .l = l };
+
+    ebb_forward_slices(r, head_gate_slice, &job, r->c1 - r->c0);
 }

@@ -44,6 +44,36 @@ uint32_t ebb_bind_u32_or(ebb_binder *b, const char *key, uint32_t otherwise, uin
     return b->st == EBB_OK ? (uint32_t)v : min;
 }
 
+uint32_t ebb_bind_u32_at(ebb_binder *b, const char *key, uint32_t i, uint32_t otherwise, uint32_t min, uint32_t max)
+{
+    const ebb_gguf_kv *kv = ebb_gguf_find(b->g, key);
+    uint64_t v = otherwise;
+
+    if (!kv || kv->type != EBB_GGUF_ARRAY)
+        return ebb_bind_u32_or(b, key, otherwise, min, max);
+    if (!ebb_gguf_item_u64(kv, i, &v))
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s: has no whole number for layer %u", b->net->arch->name, key, i);
+    else if (v < min || v > max)
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s: %llu of layer %u is not in %u..%u", b->net->arch->name, key,
+                      (unsigned long long)v, i, min, max);
+    return b->st == EBB_OK ? (uint32_t)v : min;
+}
+
+uint32_t ebb_bind_u32_most(ebb_binder *b, const char *key, uint32_t otherwise, uint32_t min, uint32_t max)
+{
+    const ebb_gguf_kv *kv = ebb_gguf_find(b->g, key);
+    uint32_t most = min;
+
+    if (!kv || kv->type != EBB_GGUF_ARRAY)
+        return ebb_bind_u32_or(b, key, otherwise, min, max);
+    for (uint32_t i = 0; i < b->net->n_layers && b->st == EBB_OK; i++) {
+        uint32_t v = ebb_bind_u32_at(b, key, i, otherwise, 0, max);
+
+        most = v > most ? v : most;
+    }
+    return most;
+}
+
 uint32_t ebb_bind_u32(ebb_binder *b, const char *key, uint32_t min, uint32_t max)
 {
     if (b->st == EBB_OK && !ebb_gguf_find(b->g, key))
@@ -105,6 +135,13 @@ static const ebb_gguf_tensor *find_tensor(ebb_binder *b, const char *what, const
     return t;
 }
 
+void ebb_bind_unused(ebb_binder *b, const char *what)
+{
+    find_tensor(b, what, ".weight", false);
+    find_tensor(b, what, ".bias", false);
+    find_tensor(b, what, ".scale", false);
+}
+
 uint64_t ebb_bind_row_count(const ebb_binder *b, const char *what)
 {
     char name[96], full[128];
@@ -162,7 +199,7 @@ void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size
 
 /* -- Vectors ------------------------------------------------------------------ */
 
-static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint64_t first, uint64_t n)
+static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint64_t first, uint64_t n, float factor)
 {
     ebb_net *net = b->net;
     ebb_vector *vectors;
@@ -174,7 +211,7 @@ static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to
     if (b->st != EBB_OK || !(vectors = ebb_bind_reserve(b, net->vectors, net->n_vectors, &net->cap_vectors, sizeof *vectors)))
         return;
     net->vectors = vectors;
-    net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .first = first, .n = n, .to = to };
+    net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .first = first, .n = n, .to = to, .factor = factor };
 }
 
 static void bind_vector(ebb_binder *b, const float **to, const char *what, const char *suffix, uint32_t n_rows,
@@ -185,7 +222,7 @@ static void bind_vector(ebb_binder *b, const float **to, const char *what, const
     if (!t)
         return;
     check_shape(b, t, 1, n_rows, n_k);
-    add_vector(b, t, to, 0, t->n_elems);         /* n_rows * n_k, if the shape is that */
+    add_vector(b, t, to, 0, t->n_elems, 1);      /* n_rows * n_k, if the shape is that */
 }
 
 void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t n, bool is_required)
@@ -196,6 +233,14 @@ void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t
 void ebb_bind_named(ebb_binder *b, const float **to, const char *name, uint32_t n)
 {
     bind_vector(b, to, name, "", 1, n, true);
+}
+
+void ebb_bind_named_norm(ebb_binder *b, ebb_norm *norm, const char *name, uint32_t n, double factor)
+{
+    bind_vector(b, &norm->w, name, "", 1, n, true);
+    norm->is_on = true;
+    if (b->st == EBB_OK)
+        b->net->vectors[b->net->n_vectors - 1].factor = (float)factor;
 }
 
 void ebb_bind_table(ebb_binder *b, const float **to, const char *what, uint32_t n_rows, uint32_t n_k)
@@ -236,6 +281,14 @@ static uint32_t count_rows(ebb_binder *b, const ebb_gguf_tensor *t, uint64_t n, 
     return b->st == EBB_OK ? (uint32_t)v : 0;
 }
 
+/* What is used before the first layer counts as that layer's. */
+static uint32_t group_of(const ebb_binder *b)
+{
+    if (b->layer != EBB_NO_LAYER)
+        return b->layer;
+    return b->net->embd ? b->net->n_layers : 0;  /* token_embd is bound behind the layers */
+}
+
 /* Matrix i of n equal ones of a tensor becomes the next. */
 static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_t n, uint32_t n_rows, uint32_t expert)
 {
@@ -249,7 +302,7 @@ static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_
         .whole = {
             .name = t->name, .offset = t->offset + t->n_bytes / n * i, .n_bytes = t->n_bytes / n,
             .n_elems = t->n_elems / n, .part = t->part,
-            .group = b->layer == EBB_NO_LAYER ? net->n_layers : b->layer, .is_certain = expert == 0, .expert = expert,
+            .group = group_of(b), .is_certain = expert == 0, .expert = expert,
         },
         .type = (ebb_type)t->type, .n_rows = n_rows, .is_whole = expert > 0,
     };
@@ -280,9 +333,10 @@ void ebb_bind_stack(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n, 
     if (t)
         add_stack(b, w, t, n, n_rows, n_k);
     ebb_bind_whole(b, w);
+    ebb_bind_scale(b, w, what);
 }
 
-void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k)
+static void bind_unscaled(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k)
 {
     const ebb_gguf_tensor *t = find_tensor(b, what, ".weight", true);
 
@@ -291,9 +345,26 @@ void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_
     bind_vector(b, &w->bias, what, ".bias", 1, n_rows, false);
 }
 
+void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k)
+{
+    bind_unscaled(b, w, what, n_rows, n_k);
+    ebb_bind_scale(b, w, what);
+}
+
+void ebb_bind_scale(ebb_binder *b, ebb_weight *w, const char *what)
+{
+    bind_vector(b, &w->scale, what, ".scale", 1, 1, false);
+}
+
+void ebb_bind_router(ebb_binder *b, ebb_experts *x)
+{
+    bind_unscaled(b, &x->router, "ffn_gate_inp", b->net->n_expert, b->net->n_embd);
+}
+
 void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char *what, uint32_t n_k)
 {
     const ebb_gguf_tensor *t = find_tensor(b, what, ".weight", true), *bias = find_tensor(b, what, ".bias", false);
+    const ebb_gguf_tensor *scale = find_tensor(b, what, ".scale", false);
     ebb_weight whole = { 0 };
     uint64_t total = 0;
 
@@ -304,6 +375,8 @@ void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char 
     ebb_bind_whole(b, &whole);
     if (bias)
         check_shape(b, bias, 1, 1, whole.n_rows);        /* `total`, or there was a failure */
+    if (scale)
+        check_shape(b, scale, 1, 1, 1);
     for (uint32_t i = 0, first = 0; i < n && b->st == EBB_OK; i++) {
         uint32_t n_rows = w[i]->n_rows;
 
@@ -311,7 +384,9 @@ void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char 
         w[i]->n_rows = n_rows;
         w[i]->first = first;
         if (bias)
-            add_vector(b, bias, &w[i]->bias, first, n_rows);
+            add_vector(b, bias, &w[i]->bias, first, n_rows, 1);
+        if (scale)
+            add_vector(b, scale, &w[i]->scale, 0, 1, 1);
         first += n_rows;
     }
 }
@@ -399,17 +474,19 @@ void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
         for (uint32_t i = 0; i < x->n_matrices && b->st == EBB_OK; i++)
             bind_expert(b, x, &kinds[i], is_merged, e);
     }
-    if (is_joined) {                             /* the rows of gate, then those of up */
-        x->gate.n_rows = n_ff;
-        x->up = x->gate;
-        x->up.first = n_ff;
-    }
     for (uint32_t i = 0; i < x->n_matrices; i++) {
         char what[64];
 
         snprintf(what, sizeof what, "%s_exps", kinds[i].what);
-        if (kinds[i].w->n_rows == kinds[i].n_rows)       /* a bias of both is not known */
+        if (!is_joined || i > 0)                 /* a bias of both is not known */
             bind_vector(b, &kinds[i].w->bias, what, ".bias", net->n_expert, kinds[i].n_rows, false);
+        bind_vector(b, &kinds[i].w->scale, what, ".scale", 1, net->n_expert, false);
+    }
+    if (is_joined) {                             /* the rows of gate, then those of up */
+        x->gate.n_rows = n_ff;
+        x->up = x->gate;
+        x->up.first = n_ff;
+        bind_vector(b, &x->up.scale, "ffn_gate_up_exps", ".scale", 1, net->n_expert, false);
     }
 }
 
@@ -434,6 +511,28 @@ void ebb_bind_embd_and_output(ebb_binder *b)
     out = find_tensor(b, "output", ".weight", false);
     add_matrix(b, &net->output, out ? out : net->embd, net->n_vocab, net->n_embd);
     bind_vector(b, &net->output.bias, "output", ".bias", 1, net->n_vocab, false);
+    ebb_bind_scale(b, &net->output, "output");
+}
+
+/* -- What is never chosen --------------------------------------------------------- */
+
+void ebb_bind_suppressed(ebb_binder *b)
+{
+    const ebb_gguf_kv *kv = ebb_gguf_find(b->g, "tokenizer.ggml.suppress_tokens");
+    ebb_net *net = b->net;
+    uint64_t id = 0;
+
+    if (b->st != EBB_OK || !kv)
+        return;
+    if (kv->n >= net->n_vocab)
+        ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: %llu of %u tokens", (unsigned long long)kv->n, net->n_vocab);
+    else if (!(net->suppressed = calloc(kv->n + 1, sizeof *net->suppressed)))
+        ebb_bind_fail(b, EBB_NOMEM, "no memory for a list of %llu tokens", (unsigned long long)kv->n);
+    for (uint64_t i = 0; i < kv->n && b->st == EBB_OK; i++)
+        if (ebb_gguf_item_u64(kv, i, &id) && id < net->n_vocab)
+            net->suppressed[net->n_suppressed++] = (uint32_t)id;
+        else
+            ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: item %llu is no token", (unsigned long long)i);
 }
 
 /* -- What is left over ---------------------------------------------------------- */
@@ -452,6 +551,8 @@ static const char *purpose_of_unused(const ebb_net *net, const char *name)
     for (size_t i = 0; senses[i]; i++)
         if (starts_with(name, senses[i]))
             return "images and audio";
+    if (strstr(name, ".input_scale"))
+        return "products of inputs rounded to 4 bits";
     if (strstr(name, ".nextn.") || (sscanf(name, "blk.%u.", &layer) == 1 && layer >= net->n_layers))
         return "multi-token prediction";
     if (starts_with(name, "rope_freqs") || strstr(name, "rot_embd") || strstr(name, "inv_freq"))

@@ -24,14 +24,24 @@ typedef struct ebb_binder {
  * fails if the key is absent, or beyond [min, max]. */
 uint32_t ebb_bind_u32(ebb_binder *b, const char *key, uint32_t min, uint32_t max);
 uint32_t ebb_bind_u32_or(ebb_binder *b, const char *key, uint32_t otherwise, uint32_t min, uint32_t max);
+/* Keys that are a number or an array with one for each layer: that of layer i; the largest of all. */
+uint32_t ebb_bind_u32_at(ebb_binder *b, const char *key, uint32_t i, uint32_t otherwise, uint32_t min, uint32_t max);
+uint32_t ebb_bind_u32_most(ebb_binder *b, const char *key, uint32_t otherwise, uint32_t min, uint32_t max);
 double   ebb_bind_f64_or(ebb_binder *b, const char *key, double otherwise);
 bool     ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise);
 /* a * n, of which the metadata at `key` says one; beyond max a failure that names it, and 0. */
 uint32_t ebb_bind_product(ebb_binder *b, const char *key, uint64_t a, uint64_t n, uint32_t max);
 void     ebb_bind_fail(ebb_binder *b, ebb_status st, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* W [n_rows, n_k] of the current layer, in the order of use.  A bias becomes part of it. */
+/* W [n_rows, n_k] of the current layer, in the order of use.  A bias becomes part of it, and a scale ("attn_q.scale") of
+ * all of its products. */
 void ebb_bind_matrix(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n_rows, uint32_t n_k);
+/* The same without a scale: what is called so belongs to its input ("ffn_gate_inp.scale" of Gemma 4). */
+void ebb_bind_router(ebb_binder *b, ebb_experts *x);
+/* The file may have such a tensor in this layer, and nobody needs it. */
+void ebb_bind_unused(ebb_binder *b, const char *what);
+/* The scale of that matrix again, for a weight that is another view of it. */
+void ebb_bind_scale(ebb_binder *b, ebb_weight *w, const char *what);
 /* A tensor of the rows of several matrices, one behind the other: w[i] has w[i]->n_rows of them. */
 void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char *what, uint32_t n_k);
 /* Weights are views of w's matrix: it is not cut. */
@@ -42,6 +52,8 @@ void ebb_bind_pair(ebb_binder *b, const ebb_weight *gate, const ebb_weight *up);
 void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t n, bool is_required);
 /* The same by its full name in the layer: "ssm_a", "ssm_dt.bias". */
 void ebb_bind_named(ebb_binder *b, const float **to, const char *name, uint32_t n);
+/* The same as a norm's weight, times `factor`. */
+void ebb_bind_named_norm(ebb_binder *b, ebb_norm *norm, const char *name, uint32_t n, double factor);
 /* A tensor [n_rows, n_k] kept as F32 like a vector. */
 void ebb_bind_table(ebb_binder *b, const float **to, const char *what, uint32_t n_rows, uint32_t n_k);
 /* A norm that must be there: weight [n], and bias where the file has one. */
@@ -49,6 +61,8 @@ void ebb_bind_norm(ebb_binder *b, ebb_norm *norm, const char *what, uint32_t n);
 bool ebb_bind_has(const ebb_binder *b, const char *what);       /* whether the file has that weight ... */
 bool ebb_bind_has_named(const ebb_binder *b, const char *name); /* ... by its full name in the layer ... */
 uint64_t ebb_bind_row_count(const ebb_binder *b, const char *what);     /* ... and its rows, 0: it has not */
+/* The ids of tokenizer.ggml.suppress_tokens. */
+void ebb_bind_suppressed(ebb_binder *b);
 /* Matrices [n_rows, n_k] one behind the other, as one: a tensor of three dimensions. */
 void ebb_bind_stack(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n, uint32_t n_rows, uint32_t n_k);
 /* n_expert experts of n_ff_expert. */
@@ -69,6 +83,8 @@ void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size
 void ebb_bind_shape(ebb_binder *b, bool rope_is_halves);
 /* The rope of `metadata` again as net->ropes[1], unscaled and with another base: for local layers. */
 void ebb_bind_local_rope(ebb_binder *b, double freq_base);
+/* All layers have the heads that the net says. */
+void ebb_bind_same_heads(ebb_binder *b);
 /* `bind` for each layer, then token_embd, output_norm, output (or tied). */
 void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l));
 
@@ -76,11 +92,20 @@ void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l));
 void ebb_bind_plain_layer(ebb_binder *b, ebb_layer *l);
 void ebb_bind_plain(ebb_binder *b, bool rope_is_halves);
 
+/* Whether layer i sees a window only: an array says it of each; a number p, or `period` where the file has neither: each
+ * layer but every p-th. */
+bool ebb_bind_is_windowed(ebb_binder *b, uint32_t i, uint32_t period);
+/* per_layer_token_embd and what goes with it, where embedding_length_per_layer_input is not 0; before the layers. */
+void ebb_bind_layer_embeddings(ebb_binder *b);
+
 /* attn_norm; q, k, v (or attn_qkv); o. */
 void ebb_bind_attention(ebb_binder *b, ebb_layer *l);
 void ebb_bind_qkv(ebb_binder *b, ebb_layer *l);
+void ebb_bind_output(ebb_binder *b, ebb_layer *l);       /* o */
 /* q_norm and k_norm as net->qk_norm says. */
 void ebb_bind_qk_norm(ebb_binder *b, ebb_layer *l);
+/* gate and up (or up alone), down. */
+void ebb_bind_dense(ebb_binder *b, ebb_layer *l);
 /* ffn_norm; then experts if the layer has a router, else gate (alone or as the first half of up), up, down. */
 void ebb_bind_ffn(ebb_binder *b, ebb_layer *l);
 /* post_attention_norm and post_ffw_norm: of what is added to x. */

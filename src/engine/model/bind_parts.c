@@ -79,16 +79,42 @@ static void bind_heads(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
-    net->n_head = ebb_bind_u32(b, ".attention.head_count", 1, 1u << 16);
-    net->n_head_kv = ebb_bind_u32_or(b, ".attention.head_count_kv", net->n_head, 1, net->n_head);
+    if (b->st == EBB_OK && !ebb_gguf_find(b->g, ".attention.head_count"))
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention.head_count is missing", net->arch->name);
+    net->n_head = ebb_bind_u32_most(b, ".attention.head_count", 1, 1, 1u << 16);
+    net->n_head_kv = ebb_bind_u32_most(b, ".attention.head_count_kv", net->n_head, 1, net->n_head);
     net->dim_k = ebb_bind_u32_or(b, ".attention.key_length", net->n_embd / net->n_head, 2, 1u << 14);
     net->dim_v = ebb_bind_u32_or(b, ".attention.value_length", net->n_embd / net->n_head, 1, 1u << 14);
     net->attn_scale = (float)ebb_bind_f64_or(b, ".attention.scale", 1.0 / sqrt((double)net->dim_k));
-    if (net->n_head % net->n_head_kv != 0)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: %u heads do not share %u KV heads", net->arch->name,
-                      net->n_head, net->n_head_kv);
     (void)ebb_bind_product(b, ".attention.key_length", net->n_head, net->dim_k, EBB_MAX_WIDTH);
     (void)ebb_bind_product(b, ".attention.value_length", net->n_head, net->dim_v, EBB_MAX_WIDTH);
+}
+
+void ebb_bind_same_heads(ebb_binder *b)
+{
+    const ebb_net *net = b->net;
+
+    for (uint32_t i = 0; i < net->n_layers && b->st == EBB_OK; i++)
+        net->layers[i].heads = (ebb_heads){ net->n_head, net->n_head_kv, net->dim_k, net->dim_v };
+}
+
+/* What may differ from layer to layer. */
+static void bind_layer_shapes(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+
+    ebb_bind_same_heads(b);
+    for (uint32_t i = 0; i < net->n_layers && b->st == EBB_OK; i++) {
+        ebb_heads *h = &net->layers[i].heads;
+
+        h->n = ebb_bind_u32_at(b, ".attention.head_count", i, net->n_head, 0, net->n_head);
+        h->n_kv = ebb_bind_u32_at(b, ".attention.head_count_kv", i, h->n, 0, net->n_head_kv);
+        net->layers[i].n_ff = ebb_bind_u32_at(b, ".feed_forward_length", i, 0, 0, EBB_MAX_WIDTH);
+        net->layers[i].kv_layer = i;
+        if (b->st == EBB_OK && h->n_kv > 0 && h->n % h->n_kv != 0)
+            ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: %u heads do not share %u KV heads in layer %u", net->arch->name,
+                          h->n, h->n_kv, i);
+    }
 }
 
 static void bind_expert_shape(ebb_binder *b)
@@ -117,7 +143,7 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
     /* the last blocks may be for multi-token prediction */
     net->n_layers = n_blocks - ebb_bind_u32_or(b, ".nextn_predict_layers", 0, 0, n_blocks - 1);
     net->n_embd = ebb_bind_u32(b, ".embedding_length", 1, EBB_MAX_WIDTH);
-    net->n_ff = ebb_bind_u32_or(b, ".feed_forward_length", 0, 0, EBB_MAX_WIDTH);
+    net->n_ff = ebb_bind_u32_most(b, ".feed_forward_length", 0, 0, EBB_MAX_WIDTH);
     net->n_ctx_train = ebb_bind_u32_or(b, ".context_length", 2048, 1, 1u << 30);
     net->norm_eps = (float)ebb_bind_f64_or(b, eps, 1e-5);
     net->embd_scale = net->residual_scale = net->logit_scale = 1.0f;
@@ -132,6 +158,7 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
     net->layers = calloc(net->n_layers, sizeof *net->layers);
     if (!net->layers)
         ebb_bind_fail(b, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
+    bind_layer_shapes(b);
 }
 
 void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l))
@@ -141,12 +168,40 @@ void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l))
     ebb_bind_embd_and_output(b);
 }
 
+bool ebb_bind_is_windowed(ebb_binder *b, uint32_t i, uint32_t period)
+{
+    static const char key[] = ".attention.sliding_window_pattern";
+    const ebb_gguf_kv *kv = ebb_gguf_find(b->g, key);
+
+    if (kv && kv->type == EBB_GGUF_ARRAY)
+        return ebb_bind_u32_at(b, key, i, 0, 0, 1) != 0;
+    period = ebb_bind_u32_or(b, key, period, 1, 1u << 16);
+    return (i + 1) % period != 0;
+}
+
+void ebb_bind_layer_embeddings(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+    uint32_t n;
+
+    if (b->st != EBB_OK)
+        return;
+    net->n_embd_layer = ebb_bind_u32_or(b, ".embedding_length_per_layer_input", 0, 0, EBB_MAX_WIDTH / net->n_layers);
+    if (net->n_embd_layer == 0)
+        return;
+    n = net->n_embd_layer * net->n_layers;
+    net->layer_embd = ebb_bind_rows(b, "per_layer_token_embd", (uint32_t)ebb_bind_row_count(b, "token_embd"), n);
+    ebb_bind_matrix(b, &net->layer_proj, "per_layer_model_proj", n, net->n_embd);
+    ebb_bind_norm(b, &net->layer_proj_norm, "per_layer_proj_norm", net->n_embd_layer);
+}
+
 /* -- A layer's parts ------------------------------------------------------------ */
 
 void ebb_bind_qkv(ebb_binder *b, ebb_layer *l)
 {
     const ebb_net *net = b->net;
-    uint32_t n_q = net->n_head * net->dim_k, n_k = net->n_head_kv * net->dim_k, n_v = net->n_head_kv * net->dim_v;
+    const ebb_heads *h = &l->heads;
+    uint32_t n_q = h->n * h->dim_k, n_k = h->n_kv * h->dim_k, n_v = h->n_kv * h->dim_v;
     ebb_weight *const parts[] = { &l->q, &l->k, &l->v };
 
     if (ebb_bind_has(b, "attn_qkv")) {
@@ -165,40 +220,47 @@ void ebb_bind_attention(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_norm(b, &l->attn_norm, "attn_norm", b->net->n_embd);
     ebb_bind_qkv(b, l);
-    ebb_bind_matrix(b, &l->o, "attn_output", b->net->n_embd, b->net->n_head * b->net->dim_v);
+    ebb_bind_output(b, l);
+}
+
+void ebb_bind_output(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_matrix(b, &l->o, "attn_output", b->net->n_embd, l->heads.n * l->heads.dim_v);
 }
 
 void ebb_bind_qk_norm(ebb_binder *b, ebb_layer *l)
 {
     const ebb_net *net = b->net;
-    uint32_t n_q = net->qk_norm == EBB_QK_HEAD ? 1 : net->n_head, n_k = net->qk_norm == EBB_QK_HEAD ? 1 : net->n_head_kv;
+    uint32_t n_q = net->qk_norm == EBB_QK_HEAD ? 1 : l->heads.n, n_k = net->qk_norm == EBB_QK_HEAD ? 1 : l->heads.n_kv;
+    uint32_t dim = l->heads.dim_k;
 
     l->q_norm.is_on = l->k_norm.is_on = true;
     if (net->qk_norm == EBB_QK_EACH) {
-        ebb_bind_table(b, &l->q_norm.w, "attn_q_norm", n_q, net->dim_k);
-        ebb_bind_table(b, &l->k_norm.w, "attn_k_norm", n_k, net->dim_k);
+        ebb_bind_table(b, &l->q_norm.w, "attn_q_norm", n_q, dim);
+        ebb_bind_table(b, &l->k_norm.w, "attn_k_norm", n_k, dim);
     } else {
-        ebb_bind_vector(b, &l->q_norm.w, "attn_q_norm", n_q * net->dim_k, true);
-        ebb_bind_vector(b, &l->k_norm.w, "attn_k_norm", n_k * net->dim_k, true);
+        ebb_bind_vector(b, &l->q_norm.w, "attn_q_norm", n_q * dim, true);
+        ebb_bind_vector(b, &l->k_norm.w, "attn_k_norm", n_k * dim, true);
     }
 }
 
-static void bind_dense(ebb_binder *b, ebb_layer *l)
+void ebb_bind_dense(ebb_binder *b, ebb_layer *l)
 {
     const ebb_net *net = b->net;
+    uint32_t n_ff = l->n_ff;
     ebb_weight *const halves[] = { &l->gate, &l->up };
 
     if (net->ffn_is_plain) {
-        ebb_bind_matrix(b, &l->up, "ffn_up", net->n_ff, net->n_embd);
-    } else if (!ebb_bind_has(b, "ffn_gate") && ebb_bind_row_count(b, "ffn_up") == 2 * (uint64_t)net->n_ff) {
-        l->gate.n_rows = l->up.n_rows = net->n_ff;
+        ebb_bind_matrix(b, &l->up, "ffn_up", n_ff, net->n_embd);
+    } else if (!ebb_bind_has(b, "ffn_gate") && ebb_bind_row_count(b, "ffn_up") == 2 * (uint64_t)n_ff) {
+        l->gate.n_rows = l->up.n_rows = n_ff;
         ebb_bind_fused(b, halves, 2, "ffn_up", net->n_embd);
     } else {
-        ebb_bind_matrix(b, &l->gate, "ffn_gate", net->n_ff, net->n_embd);
-        ebb_bind_matrix(b, &l->up, "ffn_up", net->n_ff, net->n_embd);
+        ebb_bind_matrix(b, &l->gate, "ffn_gate", n_ff, net->n_embd);
+        ebb_bind_matrix(b, &l->up, "ffn_up", n_ff, net->n_embd);
         ebb_bind_pair(b, &l->gate, &l->up);
     }
-    ebb_bind_matrix(b, &l->down, "ffn_down", net->n_embd, net->n_ff);
+    ebb_bind_matrix(b, &l->down, "ffn_down", net->n_embd, n_ff);
 }
 
 void ebb_bind_ffn_matrices(ebb_binder *b, ebb_layer *l)
@@ -206,10 +268,10 @@ void ebb_bind_ffn_matrices(ebb_binder *b, ebb_layer *l)
     const ebb_net *net = b->net;
 
     if (net->n_expert == 0 || !ebb_bind_has(b, "ffn_gate_inp")) {
-        bind_dense(b, l);
+        ebb_bind_dense(b, l);
         return;
     }
-    ebb_bind_matrix(b, &l->experts.router, "ffn_gate_inp", net->n_expert, net->n_embd);
+    ebb_bind_router(b, &l->experts);
     ebb_bind_experts(b, &l->experts);
 }
 

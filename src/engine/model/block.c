@@ -10,41 +10,42 @@ static unsigned act_bit(const ebb_weight *w)
 /* q, k, v and the gates of the heads. */
 static ebb_status project_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
-    const ebb_net *net = r->net;
-    size_t q_width = (size_t)net->n_head * net->dim_k * r->unit, k_width = (size_t)net->n_head_kv * net->dim_k;
-    size_t v_width = (size_t)net->n_head_kv * net->dim_v, y_width = (size_t)net->n_head * net->dim_v;
-    bool has_gate = ebb_weight_exists(&l->head_gate);
-    ebb_mat mats[] = {
-        { &l->q, r->q + r->c0 * q_width, q_width },
-        { &l->k, r->k + r->c0 * k_width, k_width },
-        { &l->v, r->v + r->c0 * v_width, v_width },
-        { &l->head_gate, r->head_gate + (has_gate ? r->c0 * y_width : 0), y_width },
-    };
+    const ebb_heads *h = &l->heads;
+    size_t q_width = (size_t)h->n * h->dim_k * r->unit, k_width = (size_t)h->n_kv * h->dim_k;
+    size_t v_width = (size_t)h->n_kv * h->dim_v, y_width = (size_t)h->n * h->dim_v;
+    ebb_mat mats[EBB_MAX_MATS];
+    uint32_t n = 0;
 
+    mats[n++] = (ebb_mat){ &l->q, r->q + r->c0 * q_width, q_width };
+    if (ebb_weight_exists(&l->k))
+        mats[n++] = (ebb_mat){ &l->k, r->k + r->c0 * k_width, k_width };
+    if (ebb_weight_exists(&l->v))
+        mats[n++] = (ebb_mat){ &l->v, r->v + r->c0 * v_width, v_width };
+    if (ebb_weight_exists(&l->head_gate))
+        mats[n++] = (ebb_mat){ &l->head_gate, r->head_gate + r->c0 * y_width, y_width };
     ebb_op_norm(r, &l->attn_norm, act_bit(&l->q) | act_bit(&l->k) | act_bit(&l->v) | act_bit(&l->head_gate));
-    return ebb_op_matmul(r, mats, has_gate ? 4 : 3, 0, err);
+    return ebb_op_matmul(r, mats, n, 0, err);
 }
 
 static ebb_status attention(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
 {
-    const ebb_net *net = r->net;
     bool is_latent = ebb_weight_exists(&l->latent.kv_a), has_gate = ebb_weight_exists(&l->head_gate);
     ebb_status st = is_latent ? ebb_op_latent_qkv(r, l, err) : project_qkv(r, l, err);
 
     if (st != EBB_OK)
         return st;
     ebb_op_kv_store(r, i_layer);
-    if (i_layer + 1 == r->net->n_layers)
+    if (i_layer == r->net->last_kv_layer)
         r->c0 = r->c1 - r->n_out;                /* K and V of all stand; the others are not needed any more */
     if (r->c0 == r->c1)
         return EBB_OK;
     ebb_op_attend(r, i_layer, is_latent || has_gate ? 0 : act_bit(&l->o));
     if (has_gate)
-        ebb_op_head_gate(r);
+        ebb_op_head_gate(r, l);
     if (is_latent)
         st = ebb_op_latent_heads(r, l, err);
     else if (has_gate)
-        ebb_op_input(r, r->y, net->n_head * net->dim_v, act_bit(&l->o));
+        ebb_op_input(r, r->y, l->heads.n * l->heads.dim_v, act_bit(&l->o));
     if (st != EBB_OK)
         return st;
     return ebb_op_add(r, &l->o, &l->attn_post_norm, err);
@@ -55,6 +56,8 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
     const ebb_experts *x = &l->experts;
     ebb_status st;
 
+    if (x->router_norm.is_on)
+        return ebb_op_mixture_beside(r, l, err);
     r->y_waits = r->net->is_parallel;
     ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | x->acts |
                                  act_bit(&x->shared_gate));
@@ -75,5 +78,9 @@ ebb_status ebb_block_layer(ebb_forward *r, uint32_t i_layer, ebb_error *err)
 
     if (st != EBB_OK || r->c0 == r->c1)
         return st;
-    return feed_forward(r, l, err);
+    st = feed_forward(r, l, err);
+    if (st == EBB_OK && ebb_weight_exists(&l->input.gate))
+        st = ebb_op_layer_input(r, i_layer, err);
+    r->x_scale = l->scale;
+    return st;
 }

@@ -84,6 +84,7 @@ static ebb_status predict_next(ebb_forward *r, const ebb_layer *next, uint32_t *
     unsigned kind = ebb_kernel_act(next->experts.router.type);
     size_t bytes = ebb_act_col_bytes(kind, net->n_embd);
     ebb_mat m = { .w = &next->experts.router, .y = r->prediction.scores, .y_stride = net->n_expert };
+    const ebb_norm *norm = next->experts.router_norm.is_on ? &next->experts.router_norm : &next->ffn_norm;
     float *h = ebb_forward_floats(r, 0);
     ebb_forward sub = *r;
     ebb_status st;
@@ -95,9 +96,9 @@ static ebb_status predict_next(ebb_forward *r, const ebb_layer *next, uint32_t *
     for (uint32_t c = r->c0; c < r->c1; c += token_stride(r), sub.c1++) {
         const float *x = r->x + (size_t)c * net->n_embd;
 
-        if (next->ffn_norm.is_on)
-            ebb_norm_row(r, &next->ffn_norm, h, x, net->n_embd);
-        r->kern->quantize[kind](next->ffn_norm.is_on ? h : x, net->n_embd, (char *)sub.act[kind] + sub.c1 * bytes);
+        if (norm->is_on)
+            ebb_norm_row(r, norm, h, x, net->n_embd);
+        r->kern->quantize[kind](norm->is_on ? h : x, net->n_embd, (char *)sub.act[kind] + sub.c1 * bytes);
     }
     st = ebb_op_matmul(&sub, &m, 1, 0, err);
     ebb_forward_take_time(r, &sub);

@@ -1,4 +1,6 @@
 /* The forward pass (forward.h). */
+#include <math.h>
+
 #include "model/forward.h"
 
 #define ALIGN 64u
@@ -21,11 +23,11 @@ static void layout_attention(ebb_forward *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_tokens;
 
-    r->q = take_floats(a, cols, (size_t)net->n_head * net->dim_k * r->unit);
-    r->k = take_floats(a, cols, (size_t)net->n_head_kv * net->dim_k);
-    r->v = take_floats(a, cols, (size_t)net->n_head_kv * net->dim_v);
+    r->q = take_floats(a, cols, (size_t)net->max_q * r->unit);
+    r->k = take_floats(a, cols, net->max_k_row);
+    r->v = take_floats(a, cols, net->max_v_row);
     if (net->has_head_gate)
-        r->head_gate = take_floats(a, cols, (size_t)net->n_head * net->dim_v);
+        r->head_gate = take_floats(a, cols, net->max_y);
 }
 
 static void layout_delta(ebb_forward *r, ebb_arena *a)
@@ -43,13 +45,17 @@ static void layout_delta(ebb_forward *r, ebb_arena *a)
 
 static void layout_ff(ebb_forward *r, ebb_arena *a)
 {
-    r->ff = take_floats(a, r->cap_tokens, max_size(r->net->n_ff, r->net->n_ff_expert));
+    const ebb_net *net = r->net;
+
+    r->ff = take_floats(a, r->cap_tokens, max_size(max_size(net->n_ff, net->n_ff_expert), net->n_embd_layer));
+    if (net->has_mixture_beside)
+        r->beside = take_floats(a, r->cap_tokens, net->n_embd);
 }
 
 /* Widest columns of y. */
 static size_t y_width(const ebb_net *net)
 {
-    size_t heads = (size_t)net->n_head * net->dim_v, delta = (size_t)net->n_head_delta_v * net->dim_delta;
+    size_t heads = net->max_y, delta = (size_t)net->n_head_delta_v * net->dim_delta;
 
     return max_size(net->n_embd, max_size(heads, delta));
 }
@@ -70,6 +76,14 @@ static void layout_wide(ebb_forward *r, ebb_arena *a)
     a->used = end;
 }
 
+/* Of per-layer embeddings: the raw row, and behind it its floats. */
+static size_t layer_row_bytes(const ebb_net *net)
+{
+    size_t n = (size_t)net->n_layers * net->n_embd_layer;
+
+    return n ? ebb_layer_row_at(net) + n * sizeof(float) : 0;
+}
+
 void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
 {
     const ebb_net *net = r->net;
@@ -78,6 +92,7 @@ void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
     r->x = take_floats(a, cols, net->n_embd);
     r->y = take_floats(a, cols, y_width(net));
     layout_wide(r, a);
+    r->layer_input = take_floats(a, cols, (size_t)net->n_layers * net->n_embd_layer);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (net->acts >> kind & 1)
             r->act[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
@@ -96,8 +111,8 @@ void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
     /* a thread's floats: a normed column, a slice of gate and up, q, k, o of a delta net's head, scores of experts, a row of K
      * or V; also the raw bytes of a row of token_embd */
     floats = max_size(max_size(net->n_embd, 2 * cols * EBB_SLICE_ROWS), 3 * (size_t)net->dim_delta);
-    floats = max_size(floats, max_size(net->n_expert, r->unit * (size_t)max_size(net->dim_k, net->dim_v)));
-    r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), net->embd_row_bytes);
+    floats = max_size(floats, max_size(net->n_expert, (size_t)r->unit * net->max_dim));
+    r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), max_size(net->embd_row_bytes, layer_row_bytes(net)));
     r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
     r->thread = ebb_arena_take_rows(a, EBB_POOL_SCRATCHES(r->n_threads), r->thread_bytes, 1, ALIGN);
 }
@@ -112,15 +127,14 @@ void ebb_forward_init(ebb_forward *r)
 
 /* -- A pass -------------------------------------------------------------------- */
 
-/* Row of a tensor of rows of E, to float. */
-static ebb_status read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, float *out, ebb_error *err)
+ebb_status ebb_run_read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, uint32_t n, float *out, ebb_error *err)
 {
-    size_t n = (size_t)ebb_type_row_bytes((ebb_type)t->type, r->net->n_embd);
+    size_t n_bytes = (size_t)ebb_type_row_bytes((ebb_type)t->type, n);
     void *raw = ebb_forward_floats(r, 0);
-    ebb_status st = ebb_res_read(r->res, t->part, t->offset + row * n, raw, n, err);
+    ebb_status st = ebb_res_read(r->res, t->part, t->offset + row * n_bytes, raw, n_bytes, err);
 
     if (st == EBB_OK)
-        r->kern->dequantize[t->type](raw, r->net->n_embd, out);
+        r->kern->dequantize[t->type](raw, n, out);
     return st;
 }
 
@@ -132,7 +146,7 @@ static ebb_status add_position(ebb_forward *r, uint32_t pos, float *x, ebb_error
 
     if (pos >= r->net->positions->dims[1])
         return EBB_FAIL(err, EBB_CONTEXT, "tensor %s: has no position %u", r->net->positions->name, pos);
-    st = read_row(r, r->net->positions, pos, row, err);
+    st = ebb_run_read_row(r, r->net->positions, pos, r->net->n_embd, row, err);
     if (st == EBB_OK)
         r->kern->add(x, row, r->net->n_embd);
     return st;
@@ -149,7 +163,7 @@ static ebb_status embed(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_er
 
         if (ids[i] < 0 || (uint32_t)ids[i] >= net->n_vocab)
             return EBB_FAIL(err, EBB_USAGE, "token %d is not in the vocabulary of %u", (int)ids[i], net->n_vocab);
-        st = read_row(r, net->embd, (uint64_t)ids[i], x, err);
+        st = ebb_run_read_row(r, net->embd, (uint64_t)ids[i], net->n_embd, x, err);
         if (st != EBB_OK)
             return st;
         if (net->embd_scale != 1.0f)
@@ -188,9 +202,17 @@ static ebb_status run_layers(ebb_forward *r, ebb_error *err)
         st = ebb_block_layer(r, i, err);
         if (st != EBB_OK)
             return st;
+        if (r->c0 == r->c1)                      /* no logits are wanted, and all K and V stand */
+            return EBB_OK;
         atomic_store_explicit(&r->n_layers_done, i + 1, memory_order_relaxed);
     }
     return EBB_OK;
+}
+
+static void suppress(const ebb_net *net, float *logits)
+{
+    for (uint32_t i = 0; i < net->n_suppressed; i++)
+        logits[net->suppressed[i]] = -INFINITY;
 }
 
 /* Logits of columns [r->c0, r->c1). */
@@ -206,6 +228,8 @@ static ebb_status run_output_some(ebb_forward *r, const ebb_batch *p, ebb_error 
         return st;
     for (uint32_t i = r->c0; net->logit_scale != 1.0f && i < r->c1; i++)
         r->kern->scale(m.y + (size_t)(i - r->c0) * net->n_vocab, net->logit_scale, net->n_vocab);
+    for (uint32_t i = r->c0; i < r->c1; i++)
+        suppress(net, m.y + (size_t)(i - r->c0) * net->n_vocab);
     if (p->each)
         p->each(p->arg, r->c0, r->c1 - r->c0, m.y);
     return EBB_OK;
@@ -237,6 +261,7 @@ ebb_status ebb_forward_pass(ebb_forward *r, const ebb_batch *p, ebb_error *err)
     r->c0 = 0;
     r->c1 = p->n;
     r->has_y = r->y_waits = false;
+    r->x_scale = NULL;
     r->live_state = p->state;
     r->checkpoints = p->checkpoints;
     r->n_checkpoints = p->n_checkpoints;
@@ -248,7 +273,9 @@ ebb_status ebb_forward_pass(ebb_forward *r, const ebb_batch *p, ebb_error *err)
         return st;
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
         ebb_rope_table(&r->net->ropes[i], r->freqs[i], p->pos0, p->n, r->cos_sin[i]);
-    st = run_layers(r, err);
+    if (r->net->n_embd_layer)
+        st = ebb_layer_inputs(r, p->ids, p->n, err);
+    st = st == EBB_OK ? run_layers(r, err) : st;
     st = st == EBB_OK && p->n_out > 0 ? run_output(r, p, err) : st;
     ebb_pool_drain(r->pool);                     /* the weights may be given away now */
     if (st == EBB_OK && left_work_out(r))

@@ -66,7 +66,9 @@ typedef struct ebb_forward {
     float  *conv, *z, *alpha, *beta;     /* of a delta net: [C][2 KH S + VH S], [C][VH S], [C][VH], [C][VH] */
     float  *low_q, *low_kv;      /* of latent attention: [C][Lq], [C][L + R] */
     float  *wide;                /* [C][H (N + R)] q, then what kv_b makes, then what v_b makes */
-    float  *ff;                  /* [C][F] */
+    float  *ff;                  /* [C][F], or [C][P] */
+    float  *beside;              /* [C][E] what a feed-forward beside experts adds */
+    float  *layer_input;         /* [C][layer][P] of per-layer embeddings */
     float  *expert_out;          /* [C][E] what an expert adds */
     float  *scores;              /* [C][X] of the experts, then their shares */
     uint32_t *chosen;            /* [C][used] experts of a column */
@@ -97,7 +99,8 @@ typedef struct ebb_forward {
     unsigned     in_acts;        /* ... and its kinds */
     bool         has_y;          /* y is still to be added to x ... */
     bool         y_waits;        /* ... after the next norm of x, not before it */
-    const ebb_norm *post;        /* norm of y before that, or NULL */
+    const ebb_norm *post;        /* norm of y before that, or NULL ... */
+    const float *x_scale;        /* [1] ... and of x behind it, or NULL */
     char        *live_state;     /* the state of the sequence */
     const ebb_checkpoint *checkpoints; /* copies of it to be made */
     uint32_t     n_checkpoints;
@@ -198,9 +201,12 @@ ebb_status ebb_op_add(ebb_forward *r, const ebb_weight *w, const ebb_norm *post,
 /* y as it stands is to be added to x. */
 void ebb_op_add_y(ebb_forward *r, const ebb_norm *post);
 
-/* Norm and turn k, store k and v.  The same with q, where it does not keep to one head; behind this, where U > 1,
+/* Norm and turn k, norm v (or what was k), store both, where the layer has its own.  The same with q, where it does not keep to one head; behind this, where U > 1,
  * q of a head is a row of the cache that is zero but for the head's own place. */
 void ebb_op_kv_store(ebb_forward *r, uint32_t i_layer);
+/* Row of a tensor of rows of n elements, to float. */
+EBB_MUST_CHECK
+ebb_status ebb_run_read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, uint32_t n, float *out, ebb_error *err);
 /* Norm and turn q of a column's heads [h0, h0 + n), if ebb_op_kv_store has not. */
 void ebb_rope_q(const ebb_forward *r, uint32_t i_layer, uint32_t c, uint32_t h0, uint32_t n);
 /* y = softmax(q K^T) V of each head; made the input of the next operation, of the kinds in `acts` (y is then not
@@ -208,7 +214,7 @@ void ebb_rope_q(const ebb_forward *r, uint32_t i_layer, uint32_t c, uint32_t h0,
 void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts);
 size_t ebb_attend_part_floats(const ebb_forward *r); /* of r->parts */
 /* y *= sigmoid(head_gate) */
-void ebb_op_head_gate(ebb_forward *r);
+void ebb_op_head_gate(ebb_forward *r, const ebb_layer *l);
 
 /* Latent attention: q, k and v of the columns; then, behind attention, the input of l->o (mla.c). */
 EBB_MUST_CHECK
@@ -217,11 +223,21 @@ EBB_MUST_CHECK
 ebb_status ebb_op_latent_heads(ebb_forward *r, const ebb_layer *l, ebb_error *err);
 void ebb_latent_layout(ebb_forward *r, ebb_arena *a);
 
+/* x += norm(proj(gelu(gate x) * z)) (layer_input.c); z of all layers, from the ids and x as it enters the first. */
+EBB_MUST_CHECK
+ebb_status ebb_op_layer_input(ebb_forward *r, uint32_t i_layer, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_layer_inputs(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_error *err);
+size_t ebb_layer_row_at(const ebb_net *net);     /* bytes of the raw row of a token, rounded up */
+
 /* A mixture of experts on the input that stands, to be added to x (moe.c).
  * Each expert is acquired once for all columns that chose it; a column adds its
  * experts in the order of their numbers, so its bits do not depend on the others. */
 EBB_MUST_CHECK
 ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err);
+/* The same on x, with norms of its own, and beside it the layer's feed-forward: both normed, then added. */
+EBB_MUST_CHECK
+ebb_status ebb_op_mixture_beside(ebb_forward *r, const ebb_layer *l, ebb_error *err);
 void ebb_moe_layout(ebb_forward *r, ebb_arena *a);
 /* The experts of a column by its router's scores, the best first; scores become sigmoids where the network wants them. */
 void ebb_moe_choose(const ebb_forward *r, const ebb_experts *x, float *score, uint32_t *chosen);

@@ -52,6 +52,8 @@ static void norm_slice(void *arg, uint32_t slice, uint32_t thread)
 
     if (r->has_y && !r->y_waits)
         add_y(r, x, r->y + c * n, n);
+    if (r->x_scale)
+        r->kern->scale(x, *r->x_scale, n);
     if (job->norm->is_on) {
         ebb_norm_row(r, job->norm, h, x, n);
         quantize_col(r, (uint32_t)c, h);
@@ -69,6 +71,7 @@ void ebb_op_norm(ebb_forward *r, const ebb_norm *norm, unsigned acts)
     ebb_input_begin(r, r->net->n_embd, acts);
     ebb_forward_slices(r, norm_slice, &job, r->c1 - r->c0);
     r->has_y = r->y_waits = false;
+    r->x_scale = NULL;
 }
 
 typedef struct input_job {

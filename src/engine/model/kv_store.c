@@ -12,15 +12,15 @@ typedef struct store_job {
 } store_job;
 
 /* Heads from h0 on: all of them, where the norm is of all as one. */
-static void norm_heads(const ebb_forward *r, const ebb_norm *norm, float *x, uint32_t h0, uint32_t n_heads)
+static void norm_heads(const ebb_forward *r, const ebb_norm *norm, float *x, uint32_t h0, uint32_t n_heads, uint32_t dim)
 {
-    size_t n = r->net->qk_norm == EBB_QK_WHOLE ? (size_t)n_heads * r->net->dim_k : r->net->dim_k;
+    size_t n = r->net->qk_norm == EBB_QK_WHOLE ? (size_t)n_heads * dim : dim;
 
-    for (size_t at = 0; at < (size_t)n_heads * r->net->dim_k; at += n) {
+    for (size_t at = 0; at < (size_t)n_heads * dim; at += n) {
         ebb_norm head = *norm;
 
         if (r->net->qk_norm == EBB_QK_EACH)
-            head.w += (size_t)h0 * r->net->dim_k + at;
+            head.w += (size_t)h0 * dim + at;
         ebb_norm_row(r, &head, x + at, x + at, n);
     }
 }
@@ -28,14 +28,14 @@ static void norm_heads(const ebb_forward *r, const ebb_norm *norm, float *x, uin
 static void rope_heads(const ebb_forward *r, const ebb_layer *l, uint32_t c, const ebb_norm *norm, float *x, uint32_t h0, uint32_t n_heads)
 {
     if (norm->is_on)
-        norm_heads(r, norm, x, h0, n_heads);
+        norm_heads(r, norm, x, h0, n_heads, l->heads.dim_k);
     if (l->rope == EBB_NO_ROPE)
         return;
     const ebb_rope *rope = &r->net->ropes[l->rope];
     const float *cos_sin = r->cos_sin[l->rope] + (size_t)c * rope->n_rot;
 
     for (uint32_t h = 0; h < n_heads; h++)
-        ebb_rope_rotate(r, rope, cos_sin, x + (size_t)h * r->net->dim_k);
+        ebb_rope_rotate(r, rope, cos_sin, x + (size_t)h * l->heads.dim_k);
 }
 
 /* Heads in the basis of a normalised Hadamard matrix: what stands out in a few elements is
@@ -60,18 +60,20 @@ static void hadamard(float *x, size_t n, size_t width)
 }
 
 /* Does nothing where K is not rotated; its own inverse. */
-static void hadamard_heads(const ebb_forward *r, float *x, uint32_t n_heads)
+static void hadamard_heads(const ebb_forward *r, const ebb_layer *l, float *x, uint32_t n_heads)
 {
+    size_t dim = l->heads.dim_k;
+
     if (r->k_type == EBB_KV_Q4_0)
-        hadamard(x, (size_t)n_heads * r->net->dim_k, r->net->dim_k & -(size_t)r->net->dim_k);
+        hadamard(x, n_heads * dim, dim & -dim);
 }
 
 /* q of each head to its place in a row of the cache, from the last on. */
-static void spread_q(const ebb_forward *r, float *q)
+static void spread_q(const ebb_forward *r, const ebb_layer *l, float *q)
 {
-    size_t dim = r->net->dim_k, width = r->unit * dim, n_group = r->net->n_head / r->net->n_head_kv;
+    size_t dim = l->heads.dim_k, width = r->unit * dim, n_group = l->heads.n / l->heads.n_kv;
 
-    for (size_t h = r->net->n_head; r->unit > 1 && h-- > 0;) {
+    for (size_t h = l->heads.n; r->unit > 1 && h-- > 0;) {
         float *row = q + h * width, *own = row + h / n_group % r->unit * dim;
 
         memmove(own, q + h * dim, dim * sizeof *own);
@@ -88,10 +90,10 @@ static bool has_whole_q(const ebb_forward *r, const ebb_layer *l)
 
 static void rope_q(const ebb_forward *r, const ebb_layer *l, uint32_t c, uint32_t h0, uint32_t n)
 {
-    float *q = r->q + ((size_t)c * r->net->n_head * r->unit + h0) * r->net->dim_k;
+    float *q = r->q + ((size_t)c * l->heads.n * r->unit + h0) * l->heads.dim_k;
 
     rope_heads(r, l, c, &l->q_norm, q, h0, n);
-    hadamard_heads(r, q, n);
+    hadamard_heads(r, l, q, n);
 }
 
 void ebb_rope_q(const ebb_forward *r, uint32_t i_layer, uint32_t c, uint32_t h0, uint32_t n)
@@ -102,25 +104,37 @@ void ebb_rope_q(const ebb_forward *r, uint32_t i_layer, uint32_t c, uint32_t h0,
         rope_q(r, l, c, h0, n);
 }
 
+/* What was projected becomes K and V as attention sees them. */
+static void finish_kv(const ebb_forward *r, const ebb_layer *l, uint32_t c, float *k, float *v)
+{
+    const ebb_heads *h = &l->heads;
+
+    if (!ebb_weight_exists(&l->v) && !ebb_weight_exists(&l->latent.kv_a))
+        memcpy(v, k, (size_t)h->n_kv * h->dim_v * sizeof *v);
+    for (uint32_t i = 0; l->v_norm.is_on && i < h->n_kv; i++)
+        ebb_norm_row(r, &l->v_norm, v + (size_t)i * h->dim_v, v + (size_t)i * h->dim_v, h->dim_v);
+    rope_heads(r, l, c, &l->k_norm, k, 0, h->n_kv);
+    hadamard_heads(r, l, k, h->n_kv);
+}
+
 static void store_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const store_job *job = arg;
     const ebb_forward *r = job->r;
-    const ebb_net *net = r->net;
-    const ebb_layer *l = &net->layers[job->i_layer];
-    uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK;
-    size_t dim_k = r->unit * (size_t)net->dim_k, dim_v = r->unit * (size_t)net->dim_v;
-    float *k = r->k + (size_t)c * net->n_head_kv * net->dim_k;
-    const float *v = r->v + (size_t)c * net->n_head_kv * net->dim_v;
+    const ebb_layer *l = &r->net->layers[job->i_layer];
+    uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK, n_kv = l->heads.n_kv;
+    size_t dim_k = r->unit * (size_t)l->heads.dim_k, dim_v = r->unit * (size_t)l->heads.dim_v;
+    float *k = r->k + (size_t)c * n_kv * l->heads.dim_k, *v = r->v + (size_t)c * n_kv * l->heads.dim_v;
 
     (void)thread;
     if (has_whole_q(r, l)) {
-        rope_q(r, l, c, 0, net->n_head);
-        spread_q(r, r->q + c * net->n_head * dim_k);
+        rope_q(r, l, c, 0, l->heads.n);
+        spread_q(r, l, r->q + c * l->heads.n * dim_k);
     }
-    rope_heads(r, l, c, &l->k_norm, k, 0, net->n_head_kv);
-    hadamard_heads(r, k, net->n_head_kv);
-    for (uint32_t h = 0; h < net->n_head_kv / r->unit; h++) {
+    if (l->kv_layer != job->i_layer)
+        return;
+    finish_kv(r, l, c, k, v);
+    for (uint32_t h = 0; h < n_kv / r->unit; h++) {
         char *to_k = ebb_kv_k(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
         char *to_v = ebb_kv_v(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
 
@@ -132,8 +146,10 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
 void ebb_op_kv_store(ebb_forward *r, uint32_t i_layer)
 {
     store_job job = { .r = r, .i_layer = i_layer };
+    const ebb_layer *l = &r->net->layers[i_layer];
 
-    ebb_forward_slices(r, store_slice, &job, r->c1 - r->c0);
+    if (l->kv_layer == i_layer || has_whole_q(r, l))
+        ebb_forward_slices(r, store_slice, &job, r->c1 - r->c0);
 }
 
 /* -- Moving ------------------------------------------------------------------- */
@@ -156,20 +172,21 @@ static const ebb_rope *rope_of(const ebb_net *net, const ebb_layer *l, uint32_t 
 static void shift_k(const shift_job *job, uint32_t i_layer, const void *from, void *to, float *x)
 {
     const ebb_forward *r = job->r;
+    const ebb_layer *l = &r->net->layers[i_layer];
+    size_t first, dim = l->heads.dim_k;
     uint32_t i_rope;
-    size_t first;
-    const ebb_rope *rope = rope_of(r->net, &r->net->layers[i_layer], &i_rope, &first);
+    const ebb_rope *rope = rope_of(r->net, l, &i_rope, &first);
 
     if (!rope) {
         memmove(to, from, ebb_kv_k_row_bytes(r->kv, i_layer));
         return;
     }
-    r->kern->kv_load(r->k_type, from, r->unit * (size_t)r->net->dim_k, x);
-    hadamard_heads(r, x, r->unit);
+    r->kern->kv_load(r->k_type, from, r->unit * dim, x);
+    hadamard_heads(r, l, x, r->unit);
     for (uint32_t u = 0; u < r->unit; u++)
-        ebb_rope_rotate(r, rope, r->cos_sin[i_rope], x + (size_t)u * r->net->dim_k + first);
-    hadamard_heads(r, x, r->unit);
-    r->kern->kv_store[r->k_type](to, x, r->unit * (size_t)r->net->dim_k);
+        ebb_rope_rotate(r, rope, r->cos_sin[i_rope], x + u * dim + first);
+    hadamard_heads(r, l, x, r->unit);
+    r->kern->kv_store[r->k_type](to, x, r->unit * dim);
 }
 
 /* All rows of a KV head of a layer, in the order of positions: none is written before it was read. */
@@ -182,7 +199,7 @@ static void shift_slice(void *arg, uint32_t slice, uint32_t thread)
     int group;
     size_t k_bytes, v_bytes;
 
-    if (ebb_weight_exists(&r->net->layers[i_layer].delta.out))
+    if (head >= ebb_kv_n_heads(r->kv, i_layer))
         return;
     group = ebb_kv_group(r->kv, i_layer);
     k_bytes = ebb_kv_k_row_bytes(r->kv, i_layer);

@@ -141,6 +141,8 @@ static ebb_weight expert_weight(const ebb_forward *r, const ebb_experts *x, cons
     w.row_bytes = (size_t)ebb_type_row_bytes(w.type, w.n_k);
     if (w.bias)
         w.bias += (size_t)e * w.n_rows;
+    if (w.scale)
+        w.scale += e;
     return w;
 }
 
@@ -308,25 +310,96 @@ static void announce_experts(ebb_forward *r, const ebb_experts *x)
     ebb_res_end_experts(r->res);
 }
 
-ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+/* Each column chooses by the input that stands, and what was chosen is on its way. */
+static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
-    const ebb_net *net = r->net;
     const ebb_experts *x = &l->experts;
-    ebb_mat m = { .w = &x->router, .y = r->scores + (size_t)r->c0 * net->n_expert, .y_stride = net->n_expert };
+    uint32_t n = r->net->n_expert;
+    ebb_mat m = { .w = &x->router, .y = r->scores + (size_t)r->c0 * n, .y_stride = n };
     ebb_status st = ebb_op_matmul(r, &m, 1, 0, err);
 
     if (st != EBB_OK)
         return st;
-    memset(r->y + (size_t)r->c0 * net->n_embd, 0, (size_t)(r->c1 - r->c0) * net->n_embd * sizeof *r->y);
     for (uint32_t c = r->c0; c < r->c1; c++)
         route_token(r, x, c);
     list_members(r);
     announce_experts(r, x);
-    st = ebb_expert_prefetch(r, l, err);
+    return ebb_expert_prefetch(r, l, err);
+}
+
+/* y = what the chosen experts give for the input that stands. */
+static ebb_status compute_experts(ebb_forward *r, const ebb_experts *x, ebb_error *err)
+{
+    const ebb_net *net = r->net;
+
+    memset(r->y + (size_t)r->c0 * net->n_embd, 0, (size_t)(r->c1 - r->c0) * net->n_embd * sizeof *r->y);
+    return (size_t)(r->c1 - r->c0) * net->n_expert_used <= r->cap_tokens ? run_as_read(r, x, err) : run_in_order(r, x, err);
+}
+
+ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+{
+    ebb_status st = choose_experts(r, l, err);
+
     if (st == EBB_OK)
-        st = (size_t)(r->c1 - r->c0) * net->n_expert_used <= r->cap_tokens ? run_as_read(r, x, err) : run_in_order(r, x, err);
+        st = compute_experts(r, &l->experts, err);
     if (st == EBB_OK && ebb_weight_exists(&l->up))
         st = add_shared_expert(r, l, err);
     ebb_op_add_y(r, &l->ffn_post_norm);
     return st;
+}
+
+/* -- Experts and a feed-forward side by side --------------------------------------- */
+
+typedef struct join_job {
+    const ebb_forward *r;
+    const ebb_experts *x;
+} join_job;
+
+/* y = norm(y) + norm(beside) */
+static void join_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const join_job *job = arg;
+    const ebb_forward *r = job->r;
+    size_t n = r->net->n_embd, at = (r->c0 + slice) * n;
+
+    (void)thread;
+    ebb_norm_row(r, &job->x->post_norm, r->y + at, r->y + at, n);
+    ebb_norm_row(r, &job->x->shared_post_norm, r->beside + at, r->beside + at, n);
+    r->kern->add(r->y + at, r->beside + at, n);
+}
+
+/* The feed-forward of all columns, to r->beside. */
+static ebb_status feed_beside(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+{
+    ebb_forward sub = *r;
+    ebb_status st;
+
+    sub.expert_out = r->beside;
+    st = run_expert_ffn(&sub, &l->gate, &l->up, &l->down, err);
+    ebb_forward_take_time(r, &sub);
+    return st;
+}
+
+/* The feed-forward is computed while the chosen experts are read. */
+ebb_status ebb_op_mixture_beside(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_experts *x = &l->experts;
+    join_job job = { .r = r, .x = x };
+    ebb_status st;
+
+    ebb_op_norm(r, &x->router_norm, ebb_act_bit(&x->router));
+    st = choose_experts(r, l, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_op_norm(r, &l->ffn_norm, ebb_act_bit(&l->gate) | ebb_act_bit(&l->up));
+    st = feed_beside(r, l, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_op_norm(r, &x->norm, x->acts);
+    st = compute_experts(r, x, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_forward_slices(r, join_slice, &job, r->c1 - r->c0);
+    ebb_op_add_y(r, &l->ffn_post_norm);
+    return EBB_OK;
 }

@@ -95,6 +95,27 @@ static const ebb_arch *find_arch(const ebb_gguf *g, ebb_error *err)
     return NULL;
 }
 
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The most that any layer needs. */
+static void measure_layers(ebb_net *net)
+{
+    for (uint32_t i = 0; net->layers && i < net->n_layers; i++) {
+        const ebb_heads *h = &net->layers[i].heads;
+
+        net->max_q = larger(net->max_q, h->n * h->dim_k);
+        net->max_k_row = larger(net->max_k_row, h->n_kv * h->dim_k);
+        net->max_v_row = larger(net->max_v_row, h->n_kv * h->dim_v);
+        net->max_y = larger(net->max_y, h->n * h->dim_v);
+        net->max_dim = larger(net->max_dim, larger(h->dim_k, h->dim_v));
+        if (net->layers[i].kv_layer == i)
+            net->last_kv_layer = i;
+    }
+}
+
 ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err)
 {
     ebb_binder b = { .g = g, .net = net, .layer = EBB_NO_LAYER, .err = err };
@@ -107,7 +128,9 @@ ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err)
     if (!b.is_used)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %zu tensors", ebb_gguf_n_tensors(g));
     net->arch->bind(&b);
+    ebb_bind_suppressed(&b);
     ebb_bind_check_unused(&b);
+    measure_layers(net);
     cut_matrices(&b);
     free(b.is_used);
     if (b.st != EBB_OK)
@@ -121,6 +144,7 @@ void ebb_net_fini(ebb_net *net)
     free(net->matrices);
     free(net->extents);
     free(net->vectors);
+    free(net->suppressed);
     memset(net, 0, sizeof *net);
 }
 
@@ -152,9 +176,15 @@ static ebb_status load_vector(const ebb_vector *v, const ebb_kernels *kern, ebb_
     const ebb_gguf_tensor *t = v->tensor;
     float *to = (float *)(uintptr_t)*v->to;
 
+    ebb_status st;
+
     if (t->type != EBB_TYPE_F32)
-        return convert_vector(v, kern, res, to, err);
-    return ebb_res_read(res, t->part, t->offset + v->first * sizeof *to, to, v->n * sizeof *to, err);
+        st = convert_vector(v, kern, res, to, err);
+    else
+        st = ebb_res_read(res, t->part, t->offset + v->first * sizeof *to, to, v->n * sizeof *to, err);
+    if (st == EBB_OK && v->factor != 1.0f)
+        kern->scale(to, v->factor, v->n);
+    return st;
 }
 
 ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err)
@@ -167,24 +197,42 @@ ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err)
     return st;
 }
 
+/* Rows of `unit` heads of every layer are whole blocks. */
+static bool unit_suits(const ebb_net *net, uint32_t unit, ebb_kv_type k, ebb_kv_type v)
+{
+    for (uint32_t i = 0; i < net->n_layers; i++) {
+        const ebb_heads *h = &net->layers[i].heads;
+
+        if (h->n_kv % unit != 0 || ebb_kv_row_bytes(k, (size_t)unit * h->dim_k) == 0 ||
+            ebb_kv_row_bytes(v, (size_t)unit * h->dim_v) == 0)
+            return false;
+    }
+    return true;
+}
+
 uint32_t ebb_net_kv_unit(const ebb_net *net, ebb_kv_type k, ebb_kv_type v)
 {
     uint32_t most = net->dim_latent ? 1 : net->n_head_kv;
 
     for (uint32_t unit = 1; unit <= most; unit++)
-        if (net->n_head_kv % unit == 0 && ebb_kv_row_bytes(k, (size_t)unit * net->dim_k) > 0 &&
-            ebb_kv_row_bytes(v, (size_t)unit * net->dim_v) > 0)
+        if (unit_suits(net, unit, k, v))
             return unit;
     return 0;
+}
+
+/* Layers with a state and layers that use another's K and V have none of their own. */
+static bool has_kv(const ebb_net *net, uint32_t i)
+{
+    return !ebb_weight_exists(&net->layers[i].delta.out) && net->layers[i].kv_layer == i;
 }
 
 void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out)
 {
     for (uint32_t i = 0; i < net->n_layers; i++) {
-        bool has_kv = !ebb_weight_exists(&net->layers[i].delta.out);
+        const ebb_heads *h = &net->layers[i].heads;
 
         out[i] = (ebb_kv_layer){
-            .n_head = has_kv ? net->n_head_kv / unit : 0, .dim_k = unit * net->dim_k, .dim_v = unit * net->dim_v,
+            .n_head = has_kv(net, i) ? h->n_kv / unit : 0, .dim_k = unit * h->dim_k, .dim_v = unit * h->dim_v,
             .has_window = net->layers[i].window > 0,
         };
     }

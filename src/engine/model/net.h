@@ -53,6 +53,7 @@ typedef struct ebb_weight {
     size_t       row_bytes;
     uint32_t     first;          /* row of the tensor that is row 0 */
     uint32_t     run, skip;      /* behind each `run` rows, `skip` of another matrix; run 0: rows in a row */
+    const float *scale;          /* [1] of W's products, before the bias; NULL: none */
     const float *bias;           /* [n_rows], NULL: none */
 } ebb_weight;
 
@@ -89,14 +90,17 @@ typedef enum ebb_gate {
 typedef enum ebb_qk_norm { EBB_QK_HEAD, EBB_QK_EACH, EBB_QK_WHOLE } ebb_qk_norm;
 
 /* A mixture of experts.  gate, up and down are those of expert 0; expert e has the
- * matrices e * n_matrices further on, of types of their own, and the biases e * n_rows further on. */
+ * matrices e * n_matrices further on, of types of their own, the biases e * n_rows further on, and the scale e. */
 typedef struct ebb_experts {
     ebb_weight   router;         /* [X, E] */
+    ebb_norm     router_norm;    /* [E] what the router sees is x normed by it, not the input of the others; none in most */
+    ebb_norm     norm, post_norm;        /* [E] of x, before the experts; of what they add together: with router_norm only */
     const float *choice_bias;    /* [X] added to the scores by which experts are chosen, NULL: none */
     ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F] */
     uint32_t     n_matrices;     /* of an expert: 3; 2 where gate and up are one */
     unsigned     acts;           /* bit ebb_act: kinds of activations that gate and up of any expert want */
     ebb_weight   shared_gate;    /* [1, E] sigmoid: share of the layer's own feed-forward; none: 1 */
+    ebb_norm     shared_post_norm;       /* [E] of what that one adds */
 } ebb_experts;
 
 /* Gated delta net (Yang, Kautz, Hatamizadeh 2025) in place of attention: delta_net.c. */
@@ -119,11 +123,27 @@ typedef struct ebb_latent {
     ebb_weight   kv_b;           /* [H (N + Dv), L] */
 } ebb_latent;
 
+/* Heads of attention: H, KV, elements of a key and of a value. */
+typedef struct ebb_heads {
+    uint32_t n, n_kv;            /* n_kv 0: the layer has no attention */
+    uint32_t dim_k, dim_v;
+} ebb_heads;
+
+/* Per-layer embedding (Gemma 3n, 2025): x += norm(proj(gelu(gate x) * z)), z a vector of the token for this layer. */
+typedef struct ebb_layer_input {
+    ebb_weight   gate, proj;     /* [P, E], [E, P]; none in most */
+    ebb_norm     post_norm;      /* [E] */
+} ebb_layer_input;
+
 typedef struct ebb_layer {
+    ebb_heads    heads;
+    uint32_t     kv_layer;       /* whose K and V it attends to: mostly its own */
     ebb_norm     attn_norm;      /* [E] */
-    ebb_weight   q, k, v, o;     /* [H D, E], [KV D, E], [KV D, E], [E, H D] */
+    ebb_weight   q, k, v, o;     /* [H D, E], [KV D, E], [KV D, E], [E, H D]; k, v: none where K and V are another layer's;
+                                    without v alone, V is K before its norm */
     ebb_weight   head_gate;      /* [H D, E] the heads' outputs are multiplied by its sigmoid; none in most */
     ebb_norm     q_norm, k_norm; /* before q and k are turned; see net.qk_norm */
+    ebb_norm     v_norm;         /* of each head's V */
     const float *sinks;          /* [H] a score of each head that attends to nothing, NULL: none */
     uint32_t     window;         /* positions attended to; 0: all */
     uint32_t     rope;           /* index of net.ropes, or EBB_NO_ROPE */
@@ -131,9 +151,12 @@ typedef struct ebb_layer {
     ebb_latent   latent;         /* latent.kv_a exists: q, k and v come from it */
     ebb_norm     attn_post_norm; /* [E] norm of what attention adds */
     ebb_norm     ffn_norm;       /* [E] */
+    uint32_t     n_ff;           /* F */
     ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F]; without gate: down act(up x); beside experts: the shared one */
     ebb_experts  experts;        /* experts.router exists: a mixture */
     ebb_norm     ffn_post_norm;  /* [E] */
+    ebb_layer_input input;       /* behind the feed-forward */
+    const float *scale;          /* [1] of x behind the layer, NULL: none */
 } ebb_layer;
 
 static inline bool ebb_weight_exists(const ebb_weight *w)
@@ -145,6 +168,7 @@ static inline bool ebb_weight_exists(const ebb_weight *w)
 typedef struct ebb_vector {
     const ebb_gguf_tensor *tensor;
     uint64_t               first, n;     /* biases of all experts are one vector */
+    float                  factor;       /* of what the file has */
     const float          **to;   /* where the pointer goes */
 } ebb_vector;
 
@@ -153,7 +177,10 @@ struct ebb_arch;
 typedef struct ebb_net {
     const struct ebb_arch *arch;
     uint32_t    n_layers, n_embd, n_ff, n_vocab, n_ctx_train;
-    uint32_t    n_head, n_head_kv, dim_k, dim_v;
+    uint32_t    n_head, n_head_kv, dim_k, dim_v; /* of layers that do not say otherwise */
+    uint32_t    last_kv_layer;   /* behind it only columns whose logits are wanted go on */
+    uint32_t    max_q, max_k_row, max_v_row, max_y;      /* floats of a column, of any layer: H D, KV D, KV D, H D */
+    uint32_t    max_dim;         /* of a head's row */
     bool        norm_is_layer;   /* LayerNorm, else RMSNorm */
     float       norm_eps;
     ebb_qk_norm qk_norm;
@@ -164,6 +191,7 @@ typedef struct ebb_net {
     ebb_gate    ffn_gate;
     bool        ffn_is_plain;    /* down act(up x): no gate */
     bool        has_head_gate;   /* layers have one */
+    bool        has_mixture_beside;      /* layers have experts with norms of their own beside the feed-forward */
     uint32_t    window;          /* of those layers that have one */
     uint32_t    window_period, attention_period; /* every how many layers one is global; is attention, not a delta net */
     bool        is_parallel;     /* attention and feed-forward see the same x */
@@ -183,6 +211,12 @@ typedef struct ebb_net {
     const ebb_gguf_tensor *embd; /* [V, E], by rows */
     size_t       embd_row_bytes;
     const ebb_gguf_tensor *positions;    /* [ctx, E] added to the rows of token_embd, NULL: none */
+    uint32_t    n_embd_layer;    /* P of per-layer embeddings; 0: there are none */
+    const ebb_gguf_tensor *layer_embd;   /* [V, layers P], by rows */
+    ebb_weight  layer_proj;      /* [layers P, E] of x as it enters the first layer */
+    ebb_norm    layer_proj_norm; /* [P] */
+    uint32_t   *suppressed;      /* owned; ids that are never to be chosen */
+    uint32_t    n_suppressed;
     ebb_norm     output_norm;    /* [E] */
     ebb_weight   output;         /* [V, E] */
     ebb_layer   *layers;         /* owned */

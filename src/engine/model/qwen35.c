@@ -55,6 +55,7 @@ static void bind_gated_attention(ebb_binder *b, ebb_layer *l)
     l->q.run = l->q.skip = net->dim_k;
     l->head_gate = l->q;
     l->head_gate.first = net->dim_k;
+    ebb_bind_scale(b, &l->head_gate, "attn_q");
     ebb_bind_matrix(b, &l->k, "attn_k", net->n_head_kv * net->dim_k, net->n_embd);
     ebb_bind_matrix(b, &l->v, "attn_v", net->n_head_kv * net->dim_v, net->n_embd);
     ebb_bind_qk_norm(b, l);

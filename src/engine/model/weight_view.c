@@ -120,6 +120,8 @@ void ebb_weight_view_multiply(const ebb_forward *r, const ebb_weight_view *h, ui
         m = min_u32(m, h->m->part_rows - at % h->m->part_rows);
         multiply_run(r, h, at, m, y + i, y_stride, thread, i + m < n && ebb_weight_view_is_whole(h) ? ebb_weight_view_row(h, at + m) : next);
     }
+    for (uint32_t c = 0; w->scale && c < r->c1 - r->c0; c++)
+        r->kern->scale(y + c * y_stride, *w->scale, n);
     for (uint32_t c = 0; w->bias && c < r->c1 - r->c0; c++)
         r->kern->add(y + c * y_stride, w->bias + row, n);
 }

@@ -35,7 +35,7 @@ uint32_t ebb_weight_view_first_row(const ebb_weight_view *h);
 uint32_t ebb_weight_view_n_rows(const ebb_weight_view *h);
 /* Row of the tensor, in a part that is held. */
 const void *ebb_weight_view_row(const ebb_weight_view *h, uint32_t row);
-/* y[column * y_stride + i] = row (row + i) of W times the column, plus the bias; for i < n and the run's columns, whose
+/* y[column * y_stride + i] = row (row + i) of W times the column, times the scale, plus the bias; for i < n and the run's columns, whose
  * activations stand in r->act.  `next` as in kernels.h.  Once the pass is canceled: zeroes, at once. */
 void ebb_weight_view_multiply(const ebb_forward *r, const ebb_weight_view *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
                        uint32_t thread, const void *next);

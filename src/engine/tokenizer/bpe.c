@@ -1,6 +1,7 @@
-/* Byte-level BPE (bpe.h). */
+/* The merges of BPE, and byte-level encoding (bpe.h). */
 #include "tokenizer/bpe.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,12 +144,15 @@ ebb_status ebb_bpe_init(ebb_bpe *b, const ebb_tok_table *table, const ebb_vocab 
     memset(b, 0, sizeof *b);
     b->table = table;
     if (v->n_merges == 0 || v->n_merges > 1u << 24 || !v->merges)
-        return EBB_FAIL(err, EBB_FORMAT, "a gpt2 vocabulary with %zu merges", v->n_merges);
+        return EBB_FAIL(err, EBB_FORMAT, "a %s vocabulary with %zu merges", v->model, v->n_merges);
+    b->is_chars = strcmp(v->model, "gemma4") == 0;
     for (unsigned byte = 0; byte < 256; byte++) {
-        char spelt[4];
-        b->byte_id[byte] = ebb_tok_table_find(table, spelt, ebb_utf8_encode(char_of_byte(byte), spelt));
+        char spelt[8];
+        size_t n = b->is_chars ? (size_t)snprintf(spelt, sizeof spelt, "<0x%02X>", byte)
+                               : ebb_utf8_encode(char_of_byte(byte), spelt);
+        b->byte_id[byte] = ebb_tok_table_find(table, spelt, n);
     }
-    st = ebb_pretok_new(v->pre, true, &b->pretok, err);
+    st = b->is_chars ? EBB_OK : ebb_pretok_new(v->pre, true, &b->pretok, err);
     return st == EBB_OK ? init_merges(b, v, err) : st;
 }
 
@@ -162,7 +166,7 @@ void ebb_bpe_fini(ebb_bpe *b)
 
 size_t ebb_bpe_bytes(const ebb_bpe *b)
 {
-    return b->n_merges * sizeof *b->merges + (b->mask + 1) * sizeof *b->slots + ebb_pretok_bytes(b->pretok);
+    return b->n_merges * sizeof *b->merges + (b->mask + 1) * sizeof *b->slots + (b->pretok ? ebb_pretok_bytes(b->pretok) : 0);
 }
 
 /* -- Encoding ------------------------------------------------------------------ */
@@ -184,7 +188,7 @@ static void offer_merge(const ebb_bpe *b, ebb_tok_work *w, int32_t left)
     }
 }
 
-static void merge_all(const ebb_bpe *b, ebb_tok_work *w)
+void ebb_bpe_join_all(const ebb_bpe *b, ebb_tok_work *w)
 {
     ebb_tok_join join;
 
@@ -237,7 +241,7 @@ static bool encode_word(void *arg, const char *word, size_t n)
         return false;
     for (size_t i = 0; i < n; i++)
         ebb_tok_symbol_add(w, i, 1, b->byte_id[(unsigned char)word[i]]);
-    merge_all(b, w);
+    ebb_bpe_join_all(b, w);
     for (int32_t i = 0; i >= 0; i = w->symbols[i].next)
         if (w->symbols[i].id >= 0)
             ebb_tok_emit(w, w->symbols[i].id);
@@ -248,5 +252,7 @@ ebb_status ebb_bpe_encode(const ebb_bpe *b, const char *text, size_t n, ebb_tok_
 {
     encoding e = { b, w };
 
+    if (b->is_chars)
+        return ebb_bpe_encode_chars(b, text, n, w, err);
     return ebb_pretok_split(b->pretok, text, n, encode_word, &e, err);
 }

@@ -9,7 +9,7 @@
 /* Texts that end a generation. */
 static const char *const ends[] = {
     "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>",
-    "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
+    "<end_of_turn>", "<turn|>", "<|tool_response>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
     "<end_of_utterance>", "<｜end▁of▁sentence｜>",
     /* of fill-in-the-middle models: padding, next repository, next file */
     "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]",
@@ -28,7 +28,7 @@ static const char *const harmony[] = { "<|start|>", "<|channel|>", "<|message|>"
 
 /* What ends a turn, the surest first, where the file has no eot_token_id. */
 static const char *const turn_ends[] = {
-    "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>", "<EOT>", "_<EOT>", "[EOT]", "<end_of_utterance>",
+    "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<turn|>", "<|end|>", "<EOT>", "_<EOT>", "[EOT]", "<end_of_utterance>",
     "<｜end▁of▁sentence｜>", "<|end_of_text|>", "<|endoftext|>",
 };
 

@@ -169,7 +169,7 @@ static size_t segment_len(const ebb_spm *s, const char *text, size_t n)
     return n;
 }
 
-static bool spell_spaces(ebb_buf *out, const char *text, size_t n)
+bool ebb_spm_spell(ebb_buf *out, const char *text, size_t n)
 {
     char *to;
 
@@ -196,7 +196,7 @@ ebb_status ebb_spm_encode(const ebb_spm *s, const char *text, size_t n, bool pre
     while (n > 0) {
         size_t len = segment_len(s, text, n);
 
-        if (!spell_spaces(&w->text, text, len) || !encode_segment(s, w))
+        if (!ebb_spm_spell(&w->text, text, len) || !encode_segment(s, w))
             return EBB_FAIL(err, EBB_NOMEM, "tokenizing %zu bytes of text", n);
         ebb_buf_clear(&w->text);
         text += len;

@@ -27,6 +27,8 @@ EBB_MUST_CHECK
 ebb_status ebb_spm_encode(const ebb_spm *s, const char *text, size_t n, bool prefix,
                           ebb_tok_work *w, ebb_error *err);
 
+/* Append text[0..n) with its spaces spelt.  false: no memory. */
+bool ebb_spm_spell(ebb_buf *out, const char *text, size_t n);
 /* Undo the spelling of spaces; as ebb_bpe_decode. */
 size_t ebb_spm_decode(const char *s, size_t n, char *out, size_t cap);
 

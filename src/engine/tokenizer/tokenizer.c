@@ -29,17 +29,19 @@ static ebb_status init_tokenizer(ebb_tokenizer *t, const ebb_vocab *v, ebb_error
     bool add_bos = true;
 
     t->is_spm = strcmp(model, "llama") == 0;
-    if (!t->is_spm && strcmp(model, "gpt2") != 0)
+    if (!t->is_spm && strcmp(model, "gpt2") != 0 && strcmp(model, "gemma4") != 0)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "tokenizer '%.60s' (tokenizer.ggml.model) is not supported; "
-                        "llama and gpt2 are", model);
+                        "llama, gpt2 and gemma4 are", model);
     st = ebb_tok_table_init(&t->table, v, err);
     if (st == EBB_OK && !t->is_spm) {
         st = ebb_bpe_init(&t->bpe, &t->table, v, err);
-        add_bos = st == EBB_OK && ebb_pretok_adds_bos(t->bpe.pretok);
+        add_bos = st == EBB_OK && (t->bpe.is_chars || ebb_pretok_adds_bos(t->bpe.pretok));
     }
     if (st != EBB_OK)
         return st;
     ebb_tok_roles_init(&t->roles, &t->table, v, t->is_spm, add_bos);
+    if (t->bpe.is_chars)                         /* whatever the file says: models get BOS by what reads these files */
+        t->roles.add_bos = true;
     if (t->is_spm)
         st = ebb_spm_init(&t->spm, &t->table, v, t->roles.unk, err);
     return st == EBB_OK ? ebb_tok_special_init(&t->special, &t->table, err) : st;
@@ -220,6 +222,12 @@ static size_t copy_text(const char *s, size_t n, char *out, size_t cap)
     return n;
 }
 
+/* The vocabulary is of characters, with a space spelt as one. */
+static bool spells_spaces(const ebb_tokenizer *t)
+{
+    return t->is_spm || t->bpe.is_chars;
+}
+
 size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, char *out, size_t cap)
 {
     const uint8_t attr = attr_of(t, id), hidden = EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN;
@@ -236,6 +244,6 @@ size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, c
         return copy_text(&c, byte >= 0, out, cap);
     }
     if (attr & EBB_TOK_IS_NORMAL)
-        return t->is_spm ? ebb_spm_decode(e->ptr, e->len, out, cap) : ebb_bpe_decode(e->ptr, e->len, out, cap);
+        return spells_spaces(t) ? ebb_spm_decode(e->ptr, e->len, out, cap) : ebb_bpe_decode(e->ptr, e->len, out, cap);
     return 0;
 }

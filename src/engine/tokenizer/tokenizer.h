@@ -1,9 +1,9 @@
 /* tokenizer/tokenizer.h - text to token ids and back, for one vocabulary.
  *
- * Two families: SentencePiece-style ("llama": the adjacent pair whose token has
- * the best score is joined first) and byte-level BPE ("gpt2": the text is cut
- * by a pattern, then the pair with the lowest merge rank is joined first).
- * Both use a heap: O(n log n) for any text.
+ * Three families: SentencePiece-style ("llama": the adjacent pair whose token has
+ * the best score is joined first), byte-level BPE ("gpt2": the text is cut
+ * by a pattern, then the pair with the lowest merge rank is joined first) and BPE of
+ * characters ("gemma4": only newlines cut).  All use a heap: O(n log n) for any text.
  *
  * Knows no file format: whoever reads one fills an ebb_vocab.  A tokenizer is
  * immutable and may be shared by threads; a detokenizer belongs to one. */
@@ -31,7 +31,7 @@ enum {
  * ebb_tokenizer_new; the bytes of tokens and merges are borrowed and must
  * outlive the tokenizer.  Start from `ebb_vocab v = EBB_VOCAB_EMPTY;`. */
 typedef struct ebb_vocab {
-    const char *model;           /* tokenizer.ggml.model: "llama", "gpt2" */
+    const char *model;           /* tokenizer.ggml.model: "llama", "gpt2", "gemma4" */
     const char *pre;             /* tokenizer.ggml.pre; NULL or "": "default" */
     const char *name;            /* general.name, NULL if absent (some families have rules of their own) */
     size_t               n_tokens;
@@ -56,7 +56,7 @@ typedef struct ebb_vocab {
 typedef struct ebb_tokenizer ebb_tokenizer;
 
 /* Errors: UNSUPPORTED (model or pre-tokenizer, named), FORMAT (no tokens, more
- * than 2^24, a token longer than 64 KiB, gpt2 without merges), NOMEM.  Merges that name no
+ * than 2^24, a token longer than 64 KiB, gpt2 or gemma4 without merges), NOMEM.  Merges that name no
  * token are ignored.  Cost: about 0.2 us per token and merge. */
 EBB_MUST_CHECK
 ebb_status ebb_tokenizer_new(const ebb_vocab *v, ebb_tokenizer **out, ebb_error *err);

@@ -6,6 +6,7 @@
 static const struct { const char *begin, *end, *after; } marks[] = {
     { "<think>", "</think>", NULL },
     { "<thinking>", "</thinking>", NULL },
+    { "<|channel>thought", "<channel|>", NULL },
     { "<|channel|>analysis<|message|>", "<|end|>", "<|message|>" },
     { "", "</think>", NULL },                    /* the template has opened it */
 };

@@ -1,5 +1,5 @@
 /* tui/transcript/thought.h - what a model thinks before it answers, as it stands in the text:
- * <think>...</think>, or gpt-oss's analysis channel. */
+ * <think>...</think>, gpt-oss's analysis channel, Gemma 4's thought channel. */
 #ifndef EBB_TUI_THOUGHT_H
 #define EBB_TUI_THOUGHT_H
 #include <stdbool.h>

@@ -431,6 +431,7 @@ static void test_choice(void **state)
         { { .tokens = { "<s>", "</s>", "<|im_start|>", "<|im_end|>" }, .source = "{{ x.y.z }}" }, "'x' is undefined" },
         { { .tokens = { "<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>" } }, "llama3" },
         { { .tokens = { "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>" } }, "gemma" },
+        { { .tokens = { "<bos>", "<eos>", "<|turn>", "<turn|>" } }, "gemma4, chosen by its token <|turn>" },
         { { .tokens = { "<s>", "</s>", "<|end|>", "<|user|>", "<|assistant|>" } }, "phi3" },
         { { .tokens = { "<s>", "</s>", "[INST]", "[/INST]" } }, "mistral-tekken" },
         { { .tokens = { "<s>", "</s>" }, .name = "Mistral 7B" }, "mistral-v1, chosen by 'mistral'" },
@@ -448,7 +449,7 @@ static void test_choice(void **state)
 
 static const chat_vocab many = { .tokens = {
     "<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|eot_id|>", "<end_of_turn>", "<|end|>",
-    "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>", "<|return|>", "<|endoftext|>", "<start_of_turn>" } };
+    "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>", "<|return|>", "<|endoftext|>", "<start_of_turn>", "<turn|>" } };
 
 static void squeeze(const char *s, ebb_buf *out)
 {

@@ -36,6 +36,7 @@ static inline void test_half_offsets(ebb_type t, int at[2])
     case EBB_TYPE_TQ1_0: at[0] = 52; break;
     case EBB_TYPE_TQ2_0: at[0] = 64; break;
     case EBB_TYPE_MXFP4: at[0] = -1; break;      /* a byte of exponent */
+    case EBB_TYPE_NVFP4: at[0] = -1; break;      /* four bytes of floats */
     case EBB_TYPE_IQ1_M: at[0] = -1; break;      /* in four parts */
     default: break;
     }

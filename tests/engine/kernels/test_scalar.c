@@ -178,6 +178,51 @@ static void test_four_bit_floats_decode_by_the_book(void **state)
     }
 }
 
+/* FP8 E4M3 without a sign (Open Compute Project, OCP 8-bit Floating Point Specification 1.0, sec. 5.1). */
+static float book_e4m3(int b)
+{
+    int e = b >> 3 & 15, f = b & 7;
+
+    return (b & 127) == 127 ? 0 : e == 0 ? ldexpf((float)f, -9) : ldexpf((float)(8 + f), e - 10);
+}
+
+static void test_four_bit_floats_with_float_scales_decode_by_the_book(void **state)
+{
+    static const float values[8] = { 0, 0.5f, 1, 1.5f, 2, 3, 4, 6 };
+    uint8_t b[36];
+    float v[64];
+
+    (void)state;
+    for (int first = 0; first < 256; first++) {
+        for (int j = 0; j < 4; j++)
+            b[j] = (uint8_t)(first + 77 * j);
+        for (int i = 0; i < 32; i++)             /* of each 16 elements the i-th is number i */
+            b[4 + i] = (uint8_t)(i % 8 | (8 + i % 8) << 4);
+        scalar->dequantize[EBB_TYPE_NVFP4](b, 64, v);
+        for (int i = 0; i < 64; i++) {
+            float want = book_e4m3(b[i / 16]) * (i % 16 < 8 ? values[i % 8] : -values[i % 8]);
+
+            assert_true(v[i] == want);
+        }
+    }
+}
+
+static void test_one_and_two_bits_decode_by_the_book(void **state)
+{
+    uint8_t b[18] = { 0, 0x40 };                 /* d = 2 */
+    float v[128];
+
+    (void)state;
+    for (int i = 2; i < 18; i++)
+        b[i] = (uint8_t)test_random();
+    scalar->dequantize[EBB_TYPE_Q1_0](b, 128, v);
+    for (int i = 0; i < 128; i++)
+        assert_true(v[i] == (b[2 + i / 8] >> i % 8 & 1 ? 2.0f : -2.0f));
+    scalar->dequantize[EBB_TYPE_Q2_0](b, 64, v);
+    for (int i = 0; i < 64; i++)
+        assert_true(v[i] == 2.0f * (float)((b[2 + i / 4] >> i % 4 * 2 & 3) - 1));
+}
+
 /* A grid as a number: its points ascend as the format numbers them, so a wrong one shows. */
 static uint64_t output_checksum(const void *grid, size_t bytes, size_t point)
 {
@@ -395,6 +440,8 @@ int main(void)
         cmocka_unit_test(test_blocks_decode_by_the_book),
         cmocka_unit_test(test_ternary_blocks_decode_by_the_book),
         cmocka_unit_test(test_four_bit_floats_decode_by_the_book),
+        cmocka_unit_test(test_four_bit_floats_with_float_scales_decode_by_the_book),
+        cmocka_unit_test(test_one_and_two_bits_decode_by_the_book),
         cmocka_unit_test(test_grids_are_those_of_the_format),
         cmocka_unit_test(test_grid_blocks_decode_by_the_book),
         cmocka_unit_test(test_halves_round_to_even),

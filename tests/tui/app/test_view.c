@@ -35,6 +35,7 @@ static void thoughts_are_found(void **state)
     static const struct { const char *text, *thought, *body; bool is_open; } cases[] = {
         { "<think>\none two\n</think>\n\nHi", "one two\n", "Hi", false },
         { "<think>one", "one", "", true },
+        { "<|channel>thought\nhm<channel|>Yes", "hm", "Yes", false },
         { "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes", "hm", "Yes", false },
         { "opened before</think>\nHi", "opened before", "Hi", false },
         { "<think>\n\n</think>\n\nHi", "", "Hi", false },

@@ -1,0 +1,67 @@
+/* BPE of characters (bpe.h): nothing cuts the text but the edges of runs of newlines. */
+#include "base/utf8.h"
+#include "tokenizer/bpe.h"
+#include "tokenizer/spm.h"
+
+/* Bytes of the run of newlines, or of anything else, that text[0..n) begins with. */
+static size_t run_of(const char *text, size_t n)
+{
+    size_t i = 1;
+
+    while (i < n && (text[i] == '\n') == (text[0] == '\n'))
+        i++;
+    return i;
+}
+
+/* A symbol that is no token. */
+static void emit_bytes(const ebb_bpe *b, ebb_tok_work *w, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (b->byte_id[(unsigned char)p[i]] >= 0)
+            ebb_tok_emit(w, b->byte_id[(unsigned char)p[i]]);
+}
+
+/* w->text holds a spelt run. */
+static bool encode_run(const ebb_bpe *b, ebb_tok_work *w)
+{
+    const char *text = w->text.data;
+    size_t n = w->text.len;
+    ebb_token whole = text[0] == '\n' ? ebb_tok_table_find(b->table, text, n) : -1;
+
+    if (whole >= 0) {
+        ebb_tok_emit(w, whole);
+        return true;
+    }
+    if (!ebb_tok_work_begin(w, n))
+        return false;
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        size_t used = ebb_utf8_decode(text + i, n - i, &cp);
+
+        if (used == 0)
+            used = n - i;
+        ebb_tok_symbol_add(w, i, used, ebb_tok_table_find(b->table, text + i, used));
+        i += used;
+    }
+    ebb_bpe_join_all(b, w);
+    for (int32_t i = 0; i >= 0; i = w->symbols[i].next)
+        if (w->symbols[i].id >= 0)
+            ebb_tok_emit(w, w->symbols[i].id);
+        else
+            emit_bytes(b, w, text + w->symbols[i].at, w->symbols[i].len);
+    return !w->failed;
+}
+
+ebb_status ebb_bpe_encode_chars(const ebb_bpe *b, const char *text, size_t n, ebb_tok_work *w, ebb_error *err)
+{
+    while (n > 0) {
+        size_t len = run_of(text, n);
+
+        ebb_buf_clear(&w->text);
+        if (!ebb_spm_spell(&w->text, text, len) || !encode_run(b, w))
+            return EBB_FAIL(err, EBB_NOMEM, "tokenizing %zu bytes of text", n);
+        text += len;
+        n -= len;
+    }
+    return EBB_OK;
+}
