@@ -50,6 +50,7 @@ typedef struct ebb_engine_opts {
     ebb_io      io;
     ebb_placement placement;
     uint32_t    n_batch;         /* columns of a prefill pass; 0: 512 */
+    bool        is_forced;       /* compute a file of which not everything is understood, without that (ebb_plan.left_out) */
     bool        no_speculation;  /* do not guess tokens ahead (session.h) */
     const ebb_model *draft;      /* a smaller model of the same vocabulary that guesses; outlives the engine; NULL: none */
     uint32_t    n_draft;         /* tokens that it guesses for each pass; 0: as many as pay */

@@ -99,6 +99,7 @@ typedef struct ebb_plan {
     double      predicted_load_s;        /* copies of our own are read at open, cold */
     double      predicted_first_token_s; /* of a prompt of 64 tokens, loading included */
     char        why[160];        /* what decided the tier, one line */
+    char        left_out[240];   /* "" or, of a forced file, what is not understood and left out: answers may be wrong */
 
     /* Guesses.  The figures above are without them. */
     uint32_t    n_draft_max;     /* most tokens that can be guessed for a pass */

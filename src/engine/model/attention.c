@@ -9,7 +9,7 @@
 #include "base/size.h"
 #include "model/forward.h"
 
-#define SEGMENT_POS ((uint32_t)(EBB_KV_BLOCK * EBB_KV_SEGMENT))
+#define SEGMENT_POS EBB_CHUNK_UNIT
 #define GROUP_COLS  32u          /* columns of a slice in prefill, ... */
 #define GROUP_FEW   16u          /* ... where that would be too few slices, or partial results too large */
 #define GROUP_CTX   32768u
@@ -31,6 +31,8 @@ typedef struct attention_job {
 /* Segments that the column at `pos` sees: [lo, hi]. */
 static uint32_t seg_lo(const ebb_layer *l, uint32_t pos)
 {
+    if (l->chunk)
+        return pos / l->chunk * (l->chunk / SEGMENT_POS);
     return l->window && pos >= l->window ? (pos - l->window + 1) / SEGMENT_POS : 0;
 }
 

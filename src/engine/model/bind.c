@@ -30,14 +30,34 @@ void ebb_bind_fail(ebb_binder *b, ebb_status st, const char *fmt, ...)
 
 /* -- Numbers ----------------------------------------------------------------- */
 
+const ebb_gguf_kv *ebb_bind_key(ebb_binder *b, const char *key)
+{
+    const ebb_gguf_kv *kv = ebb_gguf_find(b->g, key);
+
+    if (kv)
+        b->is_read[kv - ebb_gguf_get_key(b->g, 0)] = true;
+    return kv;
+}
+
+/* "llama.block_count"; keys without a prefix of the architecture are whole already. */
+static const char *prefix_of(const ebb_binder *b, const char *key)
+{
+    return key[0] == '.' ? b->net->arch->name : "";
+}
+
+static void fail_value(ebb_binder *b, const char *key, const char *why)
+{
+    ebb_bind_fail(b, EBB_UNSUPPORTED, "metadata %s%s: %s", prefix_of(b, key), key, why);
+}
+
 uint32_t ebb_bind_u32_or(ebb_binder *b, const char *key, uint32_t otherwise, uint32_t min, uint32_t max)
 {
     uint64_t v = otherwise;
 
     if (b->st != EBB_OK)
         return min;
-    if (!ebb_gguf_get_u64(b->g, key, &v) && ebb_gguf_find(b->g, key))
-        ebb_bind_fail(b, EBB_UNSUPPORTED, "metadata %s%s: not one whole number", b->net->arch->name, key);
+    if (ebb_bind_key(b, key) && !ebb_gguf_get_u64(b->g, key, &v))
+        fail_value(b, key, "not one whole number");
     else if (v < min || v > max)
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s: %llu is not in %u..%u", b->net->arch->name, key,
                       (unsigned long long)v, min, max);
@@ -46,7 +66,7 @@ uint32_t ebb_bind_u32_or(ebb_binder *b, const char *key, uint32_t otherwise, uin
 
 uint32_t ebb_bind_u32_at(ebb_binder *b, const char *key, uint32_t i, uint32_t otherwise, uint32_t min, uint32_t max)
 {
-    const ebb_gguf_kv *kv = ebb_gguf_find(b->g, key);
+    const ebb_gguf_kv *kv = ebb_bind_key(b, key);
     uint64_t v = otherwise;
 
     if (!kv || kv->type != EBB_GGUF_ARRAY)
@@ -61,7 +81,7 @@ uint32_t ebb_bind_u32_at(ebb_binder *b, const char *key, uint32_t i, uint32_t ot
 
 uint32_t ebb_bind_u32_most(ebb_binder *b, const char *key, uint32_t otherwise, uint32_t min, uint32_t max)
 {
-    const ebb_gguf_kv *kv = ebb_gguf_find(b->g, key);
+    const ebb_gguf_kv *kv = ebb_bind_key(b, key);
     uint32_t most = min;
 
     if (!kv || kv->type != EBB_GGUF_ARRAY)
@@ -76,7 +96,7 @@ uint32_t ebb_bind_u32_most(ebb_binder *b, const char *key, uint32_t otherwise, u
 
 uint32_t ebb_bind_u32(ebb_binder *b, const char *key, uint32_t min, uint32_t max)
 {
-    if (b->st == EBB_OK && !ebb_gguf_find(b->g, key))
+    if (b->st == EBB_OK && !ebb_bind_key(b, key))
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s is missing", b->net->arch->name, key);
     return ebb_bind_u32_or(b, key, min, min, max);
 }
@@ -95,16 +115,69 @@ double ebb_bind_f64_or(ebb_binder *b, const char *key, double otherwise)
 {
     double v = otherwise;
 
-    ebb_gguf_get_f64(b->g, key, &v);
+    if (ebb_bind_key(b, key) && !ebb_gguf_get_f64(b->g, key, &v))
+        fail_value(b, key, "not one number");
     if (!isfinite(v))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s is not finite", b->net->arch->name, key);
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s is not finite", prefix_of(b, key), key);
+    return v;
+}
+
+double ebb_bind_f64_at(ebb_binder *b, const char *key, uint32_t i, double otherwise)
+{
+    const ebb_gguf_kv *kv = ebb_bind_key(b, key);
+    double v = otherwise;
+
+    if (!kv || kv->type != EBB_GGUF_ARRAY)
+        return ebb_bind_f64_or(b, key, otherwise);
+    if (!ebb_gguf_item_f64(kv, i, &v) || !isfinite(v))
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s: has no number for layer %u", prefix_of(b, key), key, i);
     return v;
 }
 
 bool ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise)
 {
-    ebb_gguf_get_bool(b->g, key, &otherwise);
+    if (ebb_bind_key(b, key) && !ebb_gguf_get_bool(b->g, key, &otherwise))
+        fail_value(b, key, "neither true nor false");
     return otherwise;
+}
+
+const char *ebb_bind_string(ebb_binder *b, const char *key)
+{
+    const char *s = ebb_gguf_get_string(b->g, key);
+
+    if (ebb_bind_key(b, key) && !s)
+        fail_value(b, key, "no string");
+    return s;
+}
+
+/* What is left out: an error, or with --force the name of the first one and how many there are. */
+static void leave_out(ebb_binder *b, ebb_status st, const char *name, const char *why)
+{
+    ebb_net *net = b->net;
+
+    if (b->st != EBB_OK)
+        return;
+    if (!b->is_forced)
+        ebb_bind_fail(b, st, "%s: %s; --force leaves it out, and answers may then be wrong", name, why);
+    else if (net->n_left_out++ == 0)
+        snprintf(net->left_out, sizeof net->left_out, "%s", name);
+}
+
+void ebb_bind_only(ebb_binder *b, const char *key, double value)
+{
+    ebb_bind_either(b, key, value, value);
+}
+
+void ebb_bind_either(ebb_binder *b, const char *key, double value, double or_value)
+{
+    double v = ebb_bind_f64_or(b, key, value);
+    char name[160], why[120];
+
+    if (fabs(v - value) <= 1e-4 * fabs(value) || fabs(v - or_value) <= 1e-4 * fabs(or_value))
+        return;
+    snprintf(name, sizeof name, "metadata %s%s", prefix_of(b, key), key);
+    snprintf(why, sizeof why, "%g, and %s is computed with %g only", v, b->net->arch->name, value);
+    leave_out(b, EBB_UNSUPPORTED, name, why);
 }
 
 /* -- Finding tensors ---------------------------------------------------------- */
@@ -518,7 +591,7 @@ void ebb_bind_embd_and_output(ebb_binder *b)
 
 void ebb_bind_suppressed(ebb_binder *b)
 {
-    const ebb_gguf_kv *kv = ebb_gguf_find(b->g, "tokenizer.ggml.suppress_tokens");
+    const ebb_gguf_kv *kv = ebb_bind_key(b, "tokenizer.ggml.suppress_tokens");
     ebb_net *net = b->net;
     uint64_t id = 0;
 
@@ -542,40 +615,93 @@ static bool starts_with(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
+/* The layer of "blk.3.attn_q.weight"; UINT32_MAX: it is outside of them. */
+static uint32_t layer_of(const char *name)
+{
+    unsigned layer;
+
+    return sscanf(name, "blk.%u.", &layer) == 1 ? layer : UINT32_MAX;
+}
+
 /* NULL, or what the tensor is for that this engine does without. */
 static const char *purpose_of_unused(const ebb_net *net, const char *name)
 {
     static const char *const senses[] = { "v.", "mm.", "a.", "vision", "audio", "resampler", "model.image", NULL };
-    unsigned layer;
 
     for (size_t i = 0; senses[i]; i++)
         if (starts_with(name, senses[i]))
             return "images and audio";
     if (strstr(name, ".input_scale"))
         return "products of inputs rounded to 4 bits";
-    if (strstr(name, ".nextn.") || (sscanf(name, "blk.%u.", &layer) == 1 && layer >= net->n_layers))
+    if (layer_of(name) >= net->n_layers && layer_of(name) < net->n_layers + net->n_mtp_layers)
         return "multi-token prediction";
-    if (starts_with(name, "rope_freqs") || strstr(name, "rot_embd") || strstr(name, "inv_freq"))
+    if (strstr(name, "rot_embd") || strstr(name, "inv_freq"))
         return "what the metadata says already";
     return NULL;
 }
 
-void ebb_bind_check_unused(ebb_binder *b)
+static void check_tensors(ebb_binder *b)
 {
     size_t n = ebb_gguf_n_tensors(b->g), n_left = 0;
     const char *why = NULL, *name = NULL;
 
     for (size_t i = 0; i < n && b->st == EBB_OK; i++) {
         const ebb_gguf_tensor *t = ebb_gguf_get_tensor(b->g, i);
+        const char *use = b->is_used[i] ? NULL : purpose_of_unused(b->net, t->name);
+        char what[160], nothing[80];
 
         if (b->is_used[i])
             continue;
-        why = purpose_of_unused(b->net, t->name);
-        if (!why)
-            ebb_bind_fail(b, EBB_FORMAT, "tensor %s: %s has no use for it", t->name, b->net->arch->name);
+        if (!use) {
+            snprintf(what, sizeof what, "tensor %.120s", t->name);
+            snprintf(nothing, sizeof nothing, "%s has no use for it", b->net->arch->name);
+            leave_out(b, EBB_FORMAT, what, nothing);
+            continue;
+        }
         name = t->name;
+        why = use;
         n_left++;
     }
     if (b->st == EBB_OK && n_left > 0)
         ebb_log("model", "%zu tensors are left out, the last one %s: %s", n_left, name, why);
+}
+
+/* Whether `key`, without the architecture's prefix, is in a list, whose items may end in a point: all that begins so. */
+static bool is_listed(const char *const *list, const char *key)
+{
+    for (; list && *list; list++)
+        if (strcmp(*list, key) == 0 || (starts_with(key, *list) && (*list)[strlen(*list) - 1] == '.'))
+            return true;
+    return false;
+}
+
+/* NULL: a key that says nothing about what this architecture computes; else as lists have it. */
+static const char *asking_part(const ebb_binder *b, const ebb_gguf_kv *kv)
+{
+    const char *name = b->net->arch->name;
+    size_t n = strlen(name);
+
+    if (starts_with(kv->key, "general.tensor_extra."))
+        return kv->key;
+    return strncmp(kv->key, name, n) == 0 && kv->key[n] == '.' ? kv->key + n : NULL;
+}
+
+static void check_keys(ebb_binder *b)
+{
+    for (size_t i = 0; i < ebb_gguf_n_keys(b->g) && b->st == EBB_OK; i++) {
+        const ebb_gguf_kv *kv = ebb_gguf_get_key(b->g, i);
+        const char *key = asking_part(b, kv);
+        char what[160];
+
+        if (b->is_read[i] || !key || is_listed(ebb_harmless_keys, key) || is_listed(b->net->arch->harmless, key))
+            continue;
+        snprintf(what, sizeof what, "metadata %.*s", (int)(kv->key_bytes < 120 ? kv->key_bytes : 120), kv->key);
+        leave_out(b, EBB_UNSUPPORTED, what, "not understood");
+    }
+}
+
+void ebb_bind_check_unused(ebb_binder *b)
+{
+    check_tensors(b);
+    check_keys(b);
 }

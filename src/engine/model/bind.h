@@ -11,11 +11,26 @@
 #define EBB_NO_LAYER  UINT32_MAX /* as a layer: a tensor outside the layers */
 #define EBB_MAX_WIDTH (1u << 24) /* elements of any column but the logits (net.h, N1) */
 
+/* How an architecture's experts are chosen, and what stands beside them; zero: softmax of the scores, shares that sum to 1. */
+typedef struct ebb_routing {
+    bool is_sigmoid;             /* else softmax */
+    bool is_raw;                 /* shares are not made to sum to 1 */
+    bool gating_is_in_file;      /* unless expert_gating_func says otherwise */
+    bool shares_are_in_file;     /* unless expert_weights_norm does; times expert_weights_scale */
+    bool has_choice_bias;        /* layers may have exp_probs_b */
+    bool has_shared;             /* layers may have an expert for all tokens */
+    bool is_shared_multiple;     /* expert_shared_feed_forward_length is of one of expert_shared_count */
+} ebb_routing;
+
 typedef struct ebb_binder {
     const ebb_gguf *g;
     ebb_net        *net;
     uint32_t        layer;       /* whose tensors are bound now, or EBB_NO_LAYER */
     bool           *is_used;     /* of each tensor of the file */
+    bool           *is_read;     /* of each key: what nobody has asked for is an error in the end */
+    bool            is_forced;   /* or left out, and net->left_out names it */
+    ebb_routing     routing;     /* to be set before ebb_bind_shape */
+    bool            has_yarn_betas;      /* likewise: the file's count, not 32 and 1 */
     ebb_status      st;          /* of the first failure */
     ebb_error      *err;
 } ebb_binder;
@@ -28,9 +43,16 @@ uint32_t ebb_bind_u32_or(ebb_binder *b, const char *key, uint32_t otherwise, uin
 uint32_t ebb_bind_u32_at(ebb_binder *b, const char *key, uint32_t i, uint32_t otherwise, uint32_t min, uint32_t max);
 uint32_t ebb_bind_u32_most(ebb_binder *b, const char *key, uint32_t otherwise, uint32_t min, uint32_t max);
 double   ebb_bind_f64_or(ebb_binder *b, const char *key, double otherwise);
+double   ebb_bind_f64_at(ebb_binder *b, const char *key, uint32_t i, double otherwise);
 bool     ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise);
 /* a * n, of which the metadata at `key` says one; beyond max a failure that names it, and 0. */
 uint32_t ebb_bind_product(ebb_binder *b, const char *key, uint64_t a, uint64_t n, uint32_t max);
+const char *ebb_bind_string(ebb_binder *b, const char *key);     /* NULL: there is none */
+/* Keys that may be there but can not be honoured: any other value is refused. */
+void     ebb_bind_only(ebb_binder *b, const char *key, double value);
+void     ebb_bind_either(ebb_binder *b, const char *key, double value, double or_value);
+/* The key itself; NULL if the file has none.  All others are read through it: whoever asks for a key understands it. */
+const ebb_gguf_kv *ebb_bind_key(ebb_binder *b, const char *key);
 void     ebb_bind_fail(ebb_binder *b, ebb_status st, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* W [n_rows, n_k] of the current layer, in the order of use.  A bias becomes part of it, and a scale ("attn_q.scale") of
@@ -72,7 +94,8 @@ void ebb_bind_embd_and_output(ebb_binder *b);
 /* The tensor itself, to be read by rows. */
 const ebb_gguf_tensor *ebb_bind_rows(ebb_binder *b, const char *what, uint32_t n_rows, uint32_t n_k);
 
-/* For net.c: a tensor that nothing has asked for, and that is none of those left out on purpose, is an error. */
+/* For net.c: a tensor or a key of the architecture that nothing has asked for, and that is none of those left out on
+ * purpose (for keys: arch.h), is an error. */
 void ebb_bind_check_unused(ebb_binder *b);
 /* ebb_grow (base/grow.h); NULL, with b->st: no memory. */
 void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size_t item_bytes);
@@ -88,13 +111,14 @@ void ebb_bind_same_heads(ebb_binder *b);
 /* `bind` for each layer, then token_embd, output_norm, output (or tied). */
 void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l));
 
-/* A layer of ebb_bind_attention and ebb_bind_ffn, and a whole network of such layers. */
+/* A layer of ebb_bind_attention and ebb_bind_ffn. */
 void ebb_bind_plain_layer(ebb_binder *b, ebb_layer *l);
-void ebb_bind_plain(ebb_binder *b, bool rope_is_halves);
 
 /* Whether layer i sees a window only: an array says it of each; a number p, or `period` where the file has neither: each
  * layer but every p-th. */
 bool ebb_bind_is_windowed(ebb_binder *b, uint32_t i, uint32_t period);
+/* net->window, `otherwise` where the file says nothing (0: none), and whether layers have it; what they turn is `rope` then. */
+void ebb_bind_windows(ebb_binder *b, uint32_t otherwise, uint32_t period, uint32_t rope);
 /* per_layer_token_embd and what goes with it, where embedding_length_per_layer_input is not 0; before the layers. */
 void ebb_bind_layer_embeddings(ebb_binder *b);
 
@@ -102,6 +126,8 @@ void ebb_bind_layer_embeddings(ebb_binder *b);
 void ebb_bind_attention(ebb_binder *b, ebb_layer *l);
 void ebb_bind_qkv(ebb_binder *b, ebb_layer *l);
 void ebb_bind_output(ebb_binder *b, ebb_layer *l);       /* o */
+/* attn_gate: the heads' outputs are multiplied by its sigmoid. */
+void ebb_bind_head_gate(ebb_binder *b, ebb_layer *l);
 /* q_norm and k_norm as net->qk_norm says. */
 void ebb_bind_qk_norm(ebb_binder *b, ebb_layer *l);
 /* gate and up (or up alone), down. */
@@ -110,9 +136,11 @@ void ebb_bind_dense(ebb_binder *b, ebb_layer *l);
 void ebb_bind_ffn(ebb_binder *b, ebb_layer *l);
 /* post_attention_norm and post_ffw_norm: of what is added to x. */
 void ebb_bind_post_norms(ebb_binder *b, ebb_layer *l);
-/* ffn_*_shexp, the expert for all tokens, and its gate if there is one. */
-void ebb_bind_shared_expert(ebb_binder *b, ebb_layer *l, uint32_t n_ff);
-/* The same without its norm: for architectures that name it otherwise. */
+/* The same without its norm: for architectures that name it otherwise.  Beside experts what b->routing says. */
 void ebb_bind_ffn_matrices(ebb_binder *b, ebb_layer *l);
+/* A whole network as the traits of its architecture say (arch.h). */
+void ebb_bind_traits(ebb_binder *b);
+/* embedding_scale, residual_scale, logit_scale (a divisor), attention.scale */
+void ebb_bind_multipliers(ebb_binder *b);
 
 #endif

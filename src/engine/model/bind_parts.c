@@ -11,21 +11,34 @@
 
 /* -- Rope ---------------------------------------------------------------------- */
 
-/* YaRN (Peng et al. 2023): the logits' temperature 0.1 ln(factor) + 1 goes to the magnitude. */
+/* YaRN (Peng et al. 2023): the logits' temperature 0.1 ln(factor) + 1 goes to the magnitude.
+ *
+ * What files say beside the factor is believed where readers of such files believe it, and refused where it would change
+ * what they compute: betas count in few architectures (has_yarn_betas), the others have 32 and 1 whatever the file says;
+ * yarn_attn_factor is the magnitude again (OLMo 3 has it), and no second one. */
 static void bind_yarn(ebb_binder *b, ebb_rope *rope)
 {
+    double magnitude = 1.0 + 0.1 * log(1.0 / rope->freq_scale);
+
     rope->is_yarn = true;
-    rope->beta_fast = ebb_bind_f64_or(b, ".rope.scaling.yarn_beta_fast", 32.0);
-    rope->beta_slow = ebb_bind_f64_or(b, ".rope.scaling.yarn_beta_slow", 1.0);
-    rope->magnitude *= 1.0 + 0.1 * log(1.0 / rope->freq_scale);
+    rope->beta_fast = 32.0;
+    rope->beta_slow = 1.0;
+    if (b->has_yarn_betas) {
+        rope->beta_fast = ebb_bind_f64_or(b, ".rope.scaling.yarn_beta_fast", rope->beta_fast);
+        rope->beta_slow = ebb_bind_f64_or(b, ".rope.scaling.yarn_beta_slow", rope->beta_slow);
+    }
+    ebb_bind_either(b, ".rope.scaling.yarn_attn_factor", 1, magnitude);
+    rope->magnitude *= magnitude;
     if (rope->n_ctx_orig == 0)
         rope->n_ctx_orig = b->net->n_ctx_train;
+    if (!(rope->beta_fast > 0 && rope->beta_slow > 0))
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.rope.scaling.yarn_beta: not above 0", b->net->arch->name);
 }
 
 static void bind_scaling(ebb_binder *b, ebb_rope *rope)
 {
-    const char *type = ebb_gguf_get_string(b->g, ".rope.scaling.type");
-    double factor = ebb_bind_f64_or(b, ".rope.scaling.factor", ebb_bind_f64_or(b, ".rope.scale_linear", 1.0));
+    const char *type = ebb_bind_string(b, ".rope.scaling.type");
+    double linear = ebb_bind_f64_or(b, ".rope.scale_linear", 1.0), factor = ebb_bind_f64_or(b, ".rope.scaling.factor", linear);
 
     rope->magnitude = ebb_bind_f64_or(b, ".rope.scaling.attn_factor", 1.0);
     rope->n_ctx_orig = ebb_bind_u32_or(b, ".rope.scaling.original_context_length", 0, 0, 1u << 30);
@@ -36,10 +49,17 @@ static void bind_scaling(ebb_binder *b, ebb_rope *rope)
     if (!type || strcmp(type, "linear") == 0 || strcmp(type, "yarn") == 0)
         rope->freq_scale = 1.0 / factor;
     else if (strcmp(type, "none") != 0 && strcmp(type, "longrope") != 0 && strcmp(type, "llama3") != 0)
-        ebb_bind_fail(b, EBB_UNSUPPORTED, "rope scaling \"%.40s\" is not supported; none, linear, llama3, yarn and "
-                      "longrope are", type);
+        ebb_bind_fail(b, EBB_UNSUPPORTED, "metadata %s.rope.scaling.type: \"%.40s\" is not supported; none, linear, llama3, "
+                      "yarn and longrope are", b->net->arch->name, type);
     if (type && strcmp(type, "yarn") == 0 && b->st == EBB_OK)
         bind_yarn(b, rope);
+    ebb_bind_either(b, ".rope.scaling.yarn_ext_factor", 1, -1);
+    if (!rope->is_yarn)
+        ebb_bind_only(b, ".rope.scaling.yarn_attn_factor", 1);
+    if (!b->has_yarn_betas) {
+        ebb_bind_only(b, ".rope.scaling.yarn_beta_fast", 32);
+        ebb_bind_only(b, ".rope.scaling.yarn_beta_slow", 1);
+    }
 }
 
 static void bind_rope(ebb_binder *b, bool is_halves)
@@ -79,13 +99,16 @@ static void bind_heads(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
-    if (b->st == EBB_OK && !ebb_gguf_find(b->g, ".attention.head_count"))
+    if (b->st == EBB_OK && !ebb_bind_key(b, ".attention.head_count"))
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention.head_count is missing", net->arch->name);
     net->n_head = ebb_bind_u32_most(b, ".attention.head_count", 1, 1, 1u << 16);
     net->n_head_kv = ebb_bind_u32_most(b, ".attention.head_count_kv", net->n_head, 1, net->n_head);
     net->dim_k = ebb_bind_u32_or(b, ".attention.key_length", net->n_embd / net->n_head, 2, 1u << 14);
     net->dim_v = ebb_bind_u32_or(b, ".attention.value_length", net->n_embd / net->n_head, 1, 1u << 14);
-    net->attn_scale = (float)ebb_bind_f64_or(b, ".attention.scale", 1.0 / sqrt((double)net->dim_k));
+    net->attn_scale = (float)(1.0 / sqrt((double)net->dim_k));
+    ebb_bind_only(b, ".attention.causal", true);
+    ebb_bind_only(b, ".attention.max_alibi_bias", 0);
+    ebb_bind_only(b, ".attention.clamp_kqv", 0);
     (void)ebb_bind_product(b, ".attention.key_length", net->n_head, net->dim_k, EBB_MAX_WIDTH);
     (void)ebb_bind_product(b, ".attention.value_length", net->n_head, net->dim_v, EBB_MAX_WIDTH);
 }
@@ -117,21 +140,68 @@ static void bind_layer_shapes(ebb_binder *b)
     }
 }
 
+enum { GATING_SOFTMAX = 1, GATING_SIGMOID, GATING_SOFTMAX_OF_CHOSEN };   /* expert_gating_func */
+
+/* What an architecture does is written in it; some leave it to the file.  Where they do not, a file that says something
+ * else is refused: readers of such files do not look, so nobody knows what it was meant to give. */
+static void bind_routing(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+    const ebb_routing *how = &b->routing;
+    uint32_t gating = how->is_sigmoid ? GATING_SIGMOID : GATING_SOFTMAX;
+
+    net->router_normalizes = !how->is_raw;
+    net->router_scale = 1;
+    if (how->gating_is_in_file) {                /* old files say 0 for none; likewise the scale */
+        uint32_t in_file = ebb_bind_u32_or(b, ".expert_gating_func", 0, 0, GATING_SOFTMAX_OF_CHOSEN);
+
+        gating = in_file ? in_file : gating;
+    } else {
+        ebb_bind_either(b, ".expert_gating_func", gating, 0);
+    }
+    net->router_is_sigmoid = gating == GATING_SIGMOID;
+    if (how->shares_are_in_file) {
+        net->router_normalizes = ebb_bind_bool_or(b, ".expert_weights_norm", !how->is_raw);
+        net->router_scale = (float)ebb_bind_f64_or(b, ".expert_weights_scale", 1.0);
+        net->router_scale = net->router_scale == 0 ? 1 : net->router_scale;
+    } else {
+        ebb_bind_only(b, ".expert_weights_norm", !how->is_raw);
+        ebb_bind_either(b, ".expert_weights_scale", 1, 0);
+    }
+    if (gating == GATING_SOFTMAX_OF_CHOSEN)
+        net->router_normalizes = true;
+}
+
+static void bind_expert_groups(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+
+    net->n_expert_group = ebb_bind_u32_or(b, ".expert_group_count", 0, 0, 256);
+    net->n_expert_group_used = ebb_bind_u32_or(b, ".expert_group_used_count", net->n_expert_group, 0, net->n_expert_group);
+    if (net->n_expert_group > 1 && (net->n_expert % net->n_expert_group != 0 || net->n_expert_group_used == 0 ||
+                                    net->n_expert / net->n_expert_group * net->n_expert_group_used < net->n_expert_used))
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.expert_group_count: %u groups of which %u are used, of %u experts",
+                      net->arch->name, net->n_expert_group, net->n_expert_group_used, net->n_expert);
+}
+
 static void bind_expert_shape(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
     net->n_expert = ebb_bind_u32_or(b, ".expert_count", 0, 0, MAX_EXPERTS);
-    net->router_normalizes = ebb_bind_bool_or(b, ".expert_weights_norm", true);
-    net->router_is_sigmoid = ebb_bind_u32_or(b, ".expert_gating_func", 1, 0, 3) == 2;
-    net->router_scale = (float)ebb_bind_f64_or(b, ".expert_weights_scale", 1.0);
-    if (net->router_scale == 0)
-        net->router_scale = 1.0f;                /* old files say 0 for none */
-    if (net->n_expert == 0)
-        return;
     (void)ebb_bind_product(b, ".expert_count", net->n_layers, net->n_expert, MAX_ALL);
-    net->n_expert_used = ebb_bind_u32(b, ".expert_used_count", 1, net->n_expert);
-    net->n_ff_expert = ebb_bind_u32_or(b, ".expert_feed_forward_length", net->n_ff, 1, EBB_MAX_WIDTH);
+    net->n_expert_used = ebb_bind_u32_or(b, ".expert_used_count", 0, net->n_expert ? 1 : 0, net->n_expert);
+    net->n_ff_expert = ebb_bind_u32_or(b, ".expert_feed_forward_length", net->n_ff, 0, EBB_MAX_WIDTH);
+    if (net->n_ff_expert == 0)
+        net->n_ff_expert = net->n_ff;
+    net->n_dense_layers = ebb_bind_u32_or(b, ".leading_dense_block_count", 0, 0, net->n_layers);
+    net->expert_period = ebb_bind_u32_or(b, ".interleave_moe_layer_step", 1, 0, MAX_LAYERS);
+    if (!b->routing.has_shared) {
+        ebb_bind_only(b, ".expert_shared_count", 0);
+        ebb_bind_only(b, ".expert_shared_feed_forward_length", 0);
+    }
+    bind_routing(b);
+    bind_expert_groups(b);
 }
 
 void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
@@ -140,8 +210,9 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
     const char *eps = net->norm_is_layer ? ".attention.layer_norm_epsilon" : ".attention.layer_norm_rms_epsilon";
     uint32_t n_blocks = ebb_bind_u32(b, ".block_count", 1, MAX_LAYERS);
 
-    /* the last blocks may be for multi-token prediction */
-    net->n_layers = n_blocks - ebb_bind_u32_or(b, ".nextn_predict_layers", 0, 0, n_blocks - 1);
+    if (net->arch->has_mtp)                      /* the last blocks may be for multi-token prediction */
+        net->n_mtp_layers = ebb_bind_u32_or(b, ".nextn_predict_layers", 0, 0, n_blocks - 1);
+    net->n_layers = n_blocks - net->n_mtp_layers;
     net->n_embd = ebb_bind_u32(b, ".embedding_length", 1, EBB_MAX_WIDTH);
     net->n_ff = ebb_bind_u32_most(b, ".feed_forward_length", 0, 0, EBB_MAX_WIDTH);
     net->n_ctx_train = ebb_bind_u32_or(b, ".context_length", 2048, 1, 1u << 30);
@@ -171,12 +242,25 @@ void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l))
 bool ebb_bind_is_windowed(ebb_binder *b, uint32_t i, uint32_t period)
 {
     static const char key[] = ".attention.sliding_window_pattern";
-    const ebb_gguf_kv *kv = ebb_gguf_find(b->g, key);
+    const ebb_gguf_kv *kv = ebb_bind_key(b, key);
 
     if (kv && kv->type == EBB_GGUF_ARRAY)
         return ebb_bind_u32_at(b, key, i, 0, 0, 1) != 0;
-    period = ebb_bind_u32_or(b, key, period, 1, 1u << 16);
-    return (i + 1) % period != 0;
+    period = ebb_bind_u32_or(b, key, period, 0, 1u << 16);
+    return period == 0 || (i + 1) % period != 0;
+}
+
+void ebb_bind_windows(ebb_binder *b, uint32_t otherwise, uint32_t period, uint32_t rope)
+{
+    ebb_net *net = b->net;
+
+    net->window = ebb_bind_u32_or(b, ".attention.sliding_window", otherwise, 0, 1u << 30);
+    for (uint32_t i = 0; b->st == EBB_OK && i < net->n_layers; i++) {
+        if (!ebb_bind_is_windowed(b, i, period) || net->window == 0)
+            continue;
+        net->layers[i].window = net->window;
+        net->layers[i].rope = rope;
+    }
 }
 
 void ebb_bind_layer_embeddings(ebb_binder *b)
@@ -228,6 +312,12 @@ void ebb_bind_output(ebb_binder *b, ebb_layer *l)
     ebb_bind_matrix(b, &l->o, "attn_output", b->net->n_embd, l->heads.n * l->heads.dim_v);
 }
 
+void ebb_bind_head_gate(ebb_binder *b, ebb_layer *l)
+{
+    ebb_bind_matrix(b, &l->head_gate, "attn_gate", l->heads.n * l->heads.dim_v, b->net->n_embd);
+    b->net->has_head_gate = true;
+}
+
 void ebb_bind_qk_norm(ebb_binder *b, ebb_layer *l)
 {
     const ebb_net *net = b->net;
@@ -263,16 +353,71 @@ void ebb_bind_dense(ebb_binder *b, ebb_layer *l)
     ebb_bind_matrix(b, &l->down, "ffn_down", net->n_embd, n_ff);
 }
 
-void ebb_bind_ffn_matrices(ebb_binder *b, ebb_layer *l)
+/* Width of the expert for all tokens: what the keys say, else what the tensor has. */
+static uint32_t shared_width(ebb_binder *b)
+{
+    uint32_t n = ebb_bind_u32_or(b, ".expert_shared_count", 1, 0, 1024);
+    uint32_t width = ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", 0, 0, EBB_MAX_WIDTH);
+
+    if (width > 0)
+        return ebb_bind_product(b, ".expert_shared_count", width, b->routing.is_shared_multiple ? n : 1, EBB_MAX_WIDTH);
+    if (ebb_bind_key(b, ".expert_shared_count"))
+        return ebb_bind_product(b, ".expert_shared_count", b->net->n_ff_expert, n, EBB_MAX_WIDTH);
+    return ebb_bind_product(b, ".expert_shared_count", ebb_bind_row_count(b, "ffn_up_shexp"), 1, EBB_MAX_WIDTH);
+}
+
+/* ffn_*_shexp, and its gate if there is one. */
+static void bind_shared_expert(ebb_binder *b, ebb_layer *l)
+{
+    ebb_net *net = b->net;
+    uint32_t n_ff = shared_width(b);
+
+    if (n_ff == 0)
+        return;
+    if (ebb_bind_has(b, "ffn_gate_inp_shexp"))
+        ebb_bind_matrix(b, &l->experts.shared_gate, "ffn_gate_inp_shexp", 1, net->n_embd);
+    ebb_bind_matrix(b, &l->gate, "ffn_gate_shexp", n_ff, net->n_embd);
+    ebb_bind_matrix(b, &l->up, "ffn_up_shexp", n_ff, net->n_embd);
+    ebb_bind_pair(b, &l->gate, &l->up);
+    ebb_bind_matrix(b, &l->down, "ffn_down_shexp", net->n_embd, n_ff);
+    if (n_ff > net->n_ff)
+        net->n_ff = n_ff;
+}
+
+/* Whether the layer has experts; keys and tensors must agree. */
+static bool has_experts(ebb_binder *b)
 {
     const ebb_net *net = b->net;
+    bool has_router = ebb_bind_has(b, "ffn_gate_inp"), is_dense = b->layer < net->n_dense_layers;
 
-    if (net->n_expert == 0 || !ebb_bind_has(b, "ffn_gate_inp")) {
+    if (net->n_expert == 0)
+        return false;
+    if (is_dense && has_router)
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.leading_dense_block_count: %u, but layer %u has experts", net->arch->name,
+                      net->n_dense_layers, b->layer);
+    if (!is_dense && net->expert_period > 0 && (b->layer + 1) % net->expert_period != 0)
+        is_dense = true;
+    if (!has_router && !is_dense && ebb_bind_key(b, ".leading_dense_block_count"))
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.leading_dense_block_count: %u, but layer %u has no experts", net->arch->name,
+                      net->n_dense_layers, b->layer);
+    if (has_router != !is_dense && ebb_bind_key(b, ".interleave_moe_layer_step"))
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.interleave_moe_layer_step: %u, but layer %u %s", net->arch->name,
+                      net->expert_period, b->layer, has_router ? "has experts" : "has none");
+    return has_router;
+}
+
+void ebb_bind_ffn_matrices(ebb_binder *b, ebb_layer *l)
+{
+    if (!has_experts(b)) {
         ebb_bind_dense(b, l);
         return;
     }
     ebb_bind_router(b, &l->experts);
+    if (b->routing.has_choice_bias && ebb_bind_has_named(b, "exp_probs_b.bias"))
+        ebb_bind_named(b, &l->experts.choice_bias, "exp_probs_b.bias", b->net->n_expert);
     ebb_bind_experts(b, &l->experts);
+    if (b->routing.has_shared)
+        bind_shared_expert(b, l);
 }
 
 void ebb_bind_ffn(ebb_binder *b, ebb_layer *l)
@@ -287,28 +432,78 @@ void ebb_bind_plain_layer(ebb_binder *b, ebb_layer *l)
     ebb_bind_ffn(b, l);
 }
 
-void ebb_bind_plain(ebb_binder *b, bool rope_is_halves)
-{
-    ebb_bind_shape(b, rope_is_halves);
-    ebb_bind_layers(b, ebb_bind_plain_layer);
-}
-
 void ebb_bind_post_norms(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_norm(b, &l->attn_post_norm, "post_attention_norm", b->net->n_embd);
     ebb_bind_norm(b, &l->ffn_post_norm, "post_ffw_norm", b->net->n_embd);
 }
 
-void ebb_bind_shared_expert(ebb_binder *b, ebb_layer *l, uint32_t n_ff)
+void ebb_bind_multipliers(ebb_binder *b)
 {
     ebb_net *net = b->net;
+    double scale = ebb_bind_f64_or(b, ".attention.scale", 0), logits = ebb_bind_f64_or(b, ".logit_scale", 1.0);
 
-    if (ebb_bind_has(b, "ffn_gate_inp_shexp"))
-        ebb_bind_matrix(b, &l->experts.shared_gate, "ffn_gate_inp_shexp", 1, net->n_embd);
-    ebb_bind_matrix(b, &l->gate, "ffn_gate_shexp", n_ff, net->n_embd);
-    ebb_bind_matrix(b, &l->up, "ffn_up_shexp", n_ff, net->n_embd);
-    ebb_bind_pair(b, &l->gate, &l->up);
-    ebb_bind_matrix(b, &l->down, "ffn_down_shexp", net->n_embd, n_ff);
-    if (n_ff > net->n_ff)
-        net->n_ff = n_ff;
+    net->embd_scale = (float)ebb_bind_f64_or(b, ".embedding_scale", 1.0);
+    net->residual_scale = (float)ebb_bind_f64_or(b, ".residual_scale", 1.0);
+    if (scale != 0)
+        net->attn_scale = (float)scale;
+    if (!(logits > 0))
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.logit_scale: not above 0", net->arch->name);
+    net->logit_scale = (float)(1.0 / logits);
+}
+
+/* -- Networks of llama's kind ------------------------------------------------------ */
+
+static void bind_behind(ebb_binder *b, ebb_norm *norm, const char *what)
+{
+    const ebb_traits *t = b->net->arch->traits;
+
+    norm->eps = t->post_norm_eps;
+    if (t->post_norms_are_bare)
+        ebb_bind_named_norm(b, norm, what, b->net->n_embd, 1);
+    else
+        ebb_bind_norm(b, norm, what, b->net->n_embd);
+}
+
+static void bind_traits_layer(ebb_binder *b, ebb_layer *l)
+{
+    const ebb_net *net = b->net;
+    const ebb_traits *t = net->arch->traits;
+
+    if (t->norms != EBB_NORMS_BEHIND)
+        ebb_bind_norm(b, &l->attn_norm, "attn_norm", net->n_embd);
+    ebb_bind_qkv(b, l);
+    if (t->has_qk_norm)
+        ebb_bind_qk_norm(b, l);
+    if (t->has_head_gate)
+        ebb_bind_head_gate(b, l);
+    ebb_bind_output(b, l);
+    if (t->norms != EBB_NORMS_BEFORE)
+        bind_behind(b, &l->attn_post_norm, "post_attention_norm");
+    if (t->norms != EBB_NORMS_BEHIND)
+        ebb_bind_norm(b, &l->ffn_norm, t->ffn_norm ? t->ffn_norm : "ffn_norm", net->n_embd);
+    ebb_bind_ffn_matrices(b, l);
+    if (t->norms != EBB_NORMS_BEFORE)
+        bind_behind(b, &l->ffn_post_norm, "post_ffw_norm");
+    if (t->no_rope_period && (b->layer + 1) % t->no_rope_period == 0)
+        l->rope = EBB_NO_ROPE;
+}
+
+void ebb_bind_traits(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+    const ebb_traits *t = net->arch->traits;
+
+    b->routing = t->routing;
+    b->has_yarn_betas = t->has_yarn_betas;
+    net->ffn_gate = t->act;
+    net->ffn_is_plain = t->ffn_is_plain;
+    net->qk_norm = t->qk_norm;
+    net->qk_norm_is_late = t->qk_norm_is_late;
+    ebb_bind_shape(b, t->rope_is_halves);
+    if (t->has_multipliers)
+        ebb_bind_multipliers(b);
+    if (t->more && b->st == EBB_OK)
+        t->more(b);
+    ebb_bind_layers(b, bind_traits_layer);
 }

@@ -58,9 +58,9 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
 
     if (x->router_norm.is_on)
         return ebb_op_mixture_beside(r, l, err);
+    r->xielu = &l->xielu;
     r->y_waits = r->net->is_parallel;
-    ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | x->acts |
-                                 act_bit(&x->shared_gate));
+    ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | x->acts | act_bit(&x->shared_gate));
     if (ebb_weight_exists(&x->router))
         return ebb_op_moe(r, l, err);
     st = ebb_op_gated(r, &l->gate, &l->up, err);
@@ -73,9 +73,13 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
 ebb_status ebb_block_layer(ebb_forward *r, uint32_t i_layer, ebb_error *err)
 {
     const ebb_layer *l = &r->net->layers[i_layer];
-    ebb_status st = ebb_weight_exists(&l->delta.out) ? ebb_op_delta_net(r, l, i_layer, err)
-                                                 : attention(r, l, i_layer, err);
+    ebb_status st = EBB_OK;
 
+    if (r->net->router_is_early && ebb_weight_exists(&l->experts.router))
+        st = ebb_op_early_router(r, l, err);
+    if (st != EBB_OK)
+        return st;
+    st = ebb_weight_exists(&l->delta.out) ? ebb_op_delta_net(r, l, i_layer, err) : attention(r, l, i_layer, err);
     if (st != EBB_OK || r->c0 == r->c1)
         return st;
     st = feed_forward(r, l, err);

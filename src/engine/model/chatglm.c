@@ -2,23 +2,7 @@
  * is turned.  GLM 4 0414 norms also behind attention and feed-forward. */
 #include "model/arch.h"
 
-static void bind_chatglm(ebb_binder *b)
-{
-    ebb_bind_plain(b, false);
-}
+static const ebb_traits chatglm, glm4 = { .norms = EBB_NORMS_BOTH };
 
-const ebb_arch ebb_arch_chatglm = { .name = "chatglm", .bind = bind_chatglm };
-
-static void bind_glm4_layer(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_plain_layer(b, l);
-    ebb_bind_post_norms(b, l);
-}
-
-static void bind_glm4(ebb_binder *b)
-{
-    ebb_bind_shape(b, false);
-    ebb_bind_layers(b, bind_glm4_layer);
-}
-
-const ebb_arch ebb_arch_glm4 = { .name = "glm4", .bind = bind_glm4 };
+const ebb_arch ebb_arch_chatglm = { .name = "chatglm", .bind = ebb_bind_traits, .traits = &chatglm };
+const ebb_arch ebb_arch_glm4 = { .name = "glm4", .bind = ebb_bind_traits, .traits = &glm4 };

@@ -10,12 +10,6 @@ static void bind_command_r_layer(ebb_binder *b, ebb_layer *l)
         ebb_bind_qk_norm(b, l);
     ebb_bind_norm(b, &l->ffn_norm, "attn_norm", b->net->n_embd);
     ebb_bind_ffn_matrices(b, l);
-    if (b->net->window == 0)
-        return;
-    if ((b->layer + 1) % b->net->window_period == 0)
-        l->rope = EBB_NO_ROPE;
-    else
-        l->window = b->net->window;
 }
 
 static void bind_command_r_shape(ebb_binder *b)
@@ -35,8 +29,9 @@ static void bind_command_r(ebb_binder *b)
 static void bind_cohere2(ebb_binder *b)
 {
     bind_command_r_shape(b);
-    b->net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 4096, 1, 1u << 30);
-    b->net->window_period = ebb_bind_u32_or(b, ".attention.sliding_window_pattern", 4, 1, 1u << 16);
+    for (uint32_t i = 0; b->st == EBB_OK && i < b->net->n_layers; i++)
+        b->net->layers[i].rope = EBB_NO_ROPE;
+    ebb_bind_windows(b, 4096, 4, 0);
     ebb_bind_layers(b, bind_command_r_layer);
 }
 

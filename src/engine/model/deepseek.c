@@ -7,51 +7,11 @@
 
 #define MAX_DIM 16384u
 
-static void bind_router(ebb_binder *b, bool normalizes)
-{
-    ebb_net *net = b->net;
-
-    net->router_normalizes = ebb_bind_bool_or(b, ".expert_weights_norm", normalizes);
-    net->n_expert_group = ebb_bind_u32_or(b, ".expert_group_count", 0, 0, 256);
-    net->n_expert_group_used = ebb_bind_u32_or(b, ".expert_group_used_count", net->n_expert_group, 0, net->n_expert_group);
-    if (net->n_expert_group > 1 && (net->n_expert % net->n_expert_group != 0 || net->n_expert_group_used == 0 ||
-                                    net->n_expert / net->n_expert_group * net->n_expert_group_used < net->n_expert_used))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.expert_group_count: %u groups of which %u are used, of %u experts",
-                      net->arch->name, net->n_expert_group, net->n_expert_group_used, net->n_expert);
-}
-
-static void bind_experts(ebb_binder *b, ebb_layer *l)
-{
-    ebb_net *net = b->net;
-    uint32_t n_shared = ebb_bind_u32_or(b, ".expert_shared_count", 1, 0, 1024), n_ff;
-
-    ebb_bind_ffn_matrices(b, l);
-    if (!ebb_weight_exists(&l->experts.router))
-        return;
-    if (ebb_bind_has_named(b, "exp_probs_b.bias"))
-        ebb_bind_named(b, &l->experts.choice_bias, "exp_probs_b.bias", net->n_expert);
-    n_ff = ebb_bind_product(b, ".expert_shared_count", net->n_ff_expert, n_shared, EBB_MAX_WIDTH);
-    if (n_shared > 0)
-        ebb_bind_shared_expert(b, l, n_ff);
-}
-
 /* -- DeepSeek MoE ------------------------------------------------------------------ */
 
-static void bind_deepseek_moe_layer(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_attention(b, l);
-    ebb_bind_norm(b, &l->ffn_norm, "ffn_norm", b->net->n_embd);
-    bind_experts(b, l);
-}
+static const ebb_traits deepseek = { .routing = { .is_raw = true, .shares_are_in_file = true, .has_shared = true } };
 
-static void bind_deepseek_moe(ebb_binder *b)
-{
-    ebb_bind_shape(b, false);
-    bind_router(b, false);
-    ebb_bind_layers(b, bind_deepseek_moe_layer);
-}
-
-const ebb_arch ebb_arch_deepseek = { .name = "deepseek", .bind = bind_deepseek_moe };
+const ebb_arch ebb_arch_deepseek = { .name = "deepseek", .bind = ebb_bind_traits, .traits = &deepseek };
 
 /* -- GLM 4.5 ------------------------------------------------------------------------- */
 
@@ -61,18 +21,21 @@ static void bind_glm_layer(ebb_binder *b, ebb_layer *l)
     if (ebb_bind_has(b, "attn_q_norm"))
         ebb_bind_qk_norm(b, l);
     ebb_bind_norm(b, &l->ffn_norm, "post_attention_norm", b->net->n_embd);
-    bind_experts(b, l);
+    ebb_bind_ffn_matrices(b, l);
 }
 
 static void bind_glm(ebb_binder *b)
 {
+    b->routing = (ebb_routing){
+        .is_sigmoid = true, .gating_is_in_file = true, .shares_are_in_file = true, .has_choice_bias = true, .has_shared = true,
+    };
     ebb_bind_shape(b, true);
-    b->net->router_is_sigmoid = ebb_bind_u32_or(b, ".expert_gating_func", 2, 0, 3) == 2;
-    bind_router(b, true);
     ebb_bind_layers(b, bind_glm_layer);
 }
 
-const ebb_arch ebb_arch_glm4moe = { .name = "glm4moe", .bind = bind_glm };
+static const char *const glm_harmless[] = { ".rope.dimension_sections", NULL };  /* of images; text has one position */
+
+const ebb_arch ebb_arch_glm4moe = { .name = "glm4moe", .bind = bind_glm, .has_mtp = true, .harmless = glm_harmless };
 
 /* -- Latent attention ------------------------------------------------------------------ */
 
@@ -107,8 +70,7 @@ static void bind_latent_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_norm(b, &l->attn_norm, "attn_norm", b->net->n_embd);
     bind_latent(b, l);
-    ebb_bind_norm(b, &l->ffn_norm, "ffn_norm", b->net->n_embd);
-    bind_experts(b, l);
+    ebb_bind_ffn(b, l);
 }
 
 /* Where the file names YaRN's multiplier, the temperature goes to the scores, squared, and none to the angles. */
@@ -129,8 +91,10 @@ static void bind_v2(ebb_binder *b)
     ebb_net *net = b->net;
     uint32_t n_rot, dim_head;
 
+    b->routing = (ebb_routing){
+        .is_raw = true, .gating_is_in_file = true, .shares_are_in_file = true, .has_choice_bias = true, .has_shared = true,
+    };
     ebb_bind_shape(b, false);
-    bind_router(b, false);
     n_rot = net->ropes[0].n_rot;
     dim_head = ebb_bind_u32_or(b, ".attention.key_length_mla", net->dim_k, n_rot + 1, MAX_DIM);
     net->dim_head_v = ebb_bind_u32_or(b, ".attention.value_length_mla", net->dim_v, 1, MAX_DIM);
@@ -150,4 +114,4 @@ static void bind_v2(ebb_binder *b)
     ebb_bind_layers(b, bind_latent_layer);
 }
 
-const ebb_arch ebb_arch_deepseek2 = { .name = "deepseek2", .bind = bind_v2 };
+const ebb_arch ebb_arch_deepseek2 = { .name = "deepseek2", .bind = bind_v2, .has_mtp = true };

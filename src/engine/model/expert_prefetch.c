@@ -84,7 +84,9 @@ static ebb_status predict_next(ebb_forward *r, const ebb_layer *next, uint32_t *
     unsigned kind = ebb_kernel_act(next->experts.router.type);
     size_t bytes = ebb_act_col_bytes(kind, net->n_embd);
     ebb_mat m = { .w = &next->experts.router, .y = r->prediction.scores, .y_stride = net->n_expert };
-    const ebb_norm *norm = next->experts.router_norm.is_on ? &next->experts.router_norm : &next->ffn_norm;
+    static const ebb_norm none;
+    const ebb_norm *norm = net->router_is_early ? &none :
+                           next->experts.router_norm.is_on ? &next->experts.router_norm : &next->ffn_norm;
     float *h = ebb_forward_floats(r, 0);
     ebb_forward sub = *r;
     ebb_status st;

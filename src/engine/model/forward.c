@@ -168,6 +168,8 @@ static ebb_status embed(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_er
             return st;
         if (net->embd_scale != 1.0f)
             r->kern->scale(x, net->embd_scale, net->n_embd);
+        if (net->embd_is_normed)
+            ebb_norm_row(r, &(ebb_norm){ .is_on = true }, x, x, net->n_embd);
         if (net->positions)
             st = add_position(r, r->pos0 + i, x, err);
         if (st != EBB_OK)
@@ -226,7 +228,7 @@ static ebb_status run_output_some(ebb_forward *r, const ebb_batch *p, ebb_error 
         st = EBB_FAIL(err, EBB_CANCELED, "stopped in the output");
     if (st != EBB_OK)
         return st;
-    for (uint32_t i = r->c0; net->logit_scale != 1.0f && i < r->c1; i++)
+    for (uint32_t i = r->c0; net->logit_scale != 1.0f && net->logit_softcap == 0 && i < r->c1; i++)
         r->kern->scale(m.y + (size_t)(i - r->c0) * net->n_vocab, net->logit_scale, net->n_vocab);
     for (uint32_t i = r->c0; i < r->c1; i++)
         suppress(net, m.y + (size_t)(i - r->c0) * net->n_vocab);

@@ -101,6 +101,7 @@ typedef struct ebb_forward {
     bool         y_waits;        /* ... after the next norm of x, not before it */
     const ebb_norm *post;        /* norm of y before that, or NULL ... */
     const float *x_scale;        /* [1] ... and of x behind it, or NULL */
+    const ebb_xielu *xielu;      /* of the layer whose feed-forward is computed */
     char        *live_state;     /* the state of the sequence */
     const ebb_checkpoint *checkpoints; /* copies of it to be made */
     uint32_t     n_checkpoints;
@@ -180,7 +181,7 @@ void ebb_op_input(ebb_forward *r, const float *src, uint32_t n_k, unsigned acts)
 /* The same in parts: which input, then elements [from, from + n) of column c.  Both are multiples of what shares a scale. */
 void ebb_input_begin(ebb_forward *r, uint32_t n_k, unsigned acts);
 void ebb_input_part(const ebb_forward *r, uint32_t c, size_t from, size_t n, const float *x);
-/* y = x W^T + bias for n matrices at once; then softcap * tanh(y / softcap) unless it is 0. */
+/* y = x W^T + bias for n matrices at once; then softcap * tanh(logit_scale * y / softcap) unless softcap is 0. */
 EBB_MUST_CHECK
 ebb_status ebb_op_matmul(ebb_forward *r, const ebb_mat *mats, uint32_t n, float softcap, ebb_error *err);
 /* Of each head, y = x W^T: W has n_rows / n_heads rows for it, x stands at src + column * src_stride +
@@ -239,7 +240,10 @@ ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_op_mixture_beside(ebb_forward *r, const ebb_layer *l, ebb_error *err);
 void ebb_moe_layout(ebb_forward *r, ebb_arena *a);
-/* The experts of a column by its router's scores, the best first; scores become sigmoids where the network wants them. */
+/* A router that sees x as it enters the layer: its scores, for ebb_op_moe. */
+EBB_MUST_CHECK
+ebb_status ebb_op_early_router(ebb_forward *r, const ebb_layer *l, ebb_error *err);
+/* The experts of a column by its router's scores, the best first; scores become the probabilities that decide, if they do. */
 void ebb_moe_choose(const ebb_forward *r, const ebb_experts *x, float *score, uint32_t *chosen);
 /* Behind the choice of l: let what the layer behind it may choose be read, if experts are streamed.  Errors: those of a product. */
 EBB_MUST_CHECK

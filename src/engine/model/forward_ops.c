@@ -22,10 +22,12 @@ static void quantize_col(const ebb_forward *r, uint32_t c, const float *x)
 
 void ebb_norm_row(const ebb_forward *r, const ebb_norm *norm, float *y, const float *x, size_t n)
 {
+    float eps = norm->eps != 0 ? norm->eps : r->net->norm_eps;
+
     if (r->net->norm_is_layer)
-        r->kern->layernorm(y, x, norm->w, norm->b, n, r->net->norm_eps);
+        r->kern->layernorm(y, x, norm->w, norm->b, n, eps);
     else
-        r->kern->rmsnorm(y, x, norm->w, n, r->net->norm_eps);
+        r->kern->rmsnorm(y, x, norm->w, n, eps);
 }
 
 typedef struct norm_job {
@@ -115,10 +117,10 @@ typedef struct mat_job {
     ebb_weight_view held[EBB_MAX_MATS];  /* last: only those in use are copied */
 } mat_job;
 
-static void cap_logits(float *y, uint32_t n, float cap)
+static void cap_logits(float *y, uint32_t n, float scale, float cap)
 {
     for (uint32_t i = 0; i < n; i++)
-        y[i] = cap * tanhf(y[i] / cap);
+        y[i] = cap * tanhf(y[i] * scale / cap);
 }
 
 /* The slice's matrix, and its rows [*row, *row + *n). */
@@ -152,7 +154,7 @@ static void mat_rows(const mat_job *job, uint32_t slice, float *y, size_t y_stri
 
     ebb_weight_view_multiply(&job->r, &job->held[i], row, n, y, y_stride, thread, mat_at(job, slice + job->r.n_threads));
     for (uint32_t c = 0; job->softcap != 0 && c < job->r.c1 - job->r.c0; c++)
-        cap_logits(y + c * y_stride, n, job->softcap);
+        cap_logits(y + c * y_stride, n, job->r.net->logit_scale, job->softcap);
 }
 
 static void mat_slice(void *arg, uint32_t slice, uint32_t thread)

@@ -1,4 +1,6 @@
 /* The first half of a feed-forward: gate, up, and the activation between them (forward.h). */
+#include <math.h>
+
 #include "model/weight_view.h"
 
 #define SOON  8u                 /* columns */
@@ -23,6 +25,27 @@ static void clamped_mul(const ebb_forward *r, float *y, float *gate, float *up, 
     r->kern->silu_mul(y, gate, up, n);
 }
 
+static void relu_mul(float *y, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        y[i] = (gate[i] > 0 ? gate[i] : 0) * up[i];
+}
+
+static void relu2_mul(float *y, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        y[i] = gate[i] > 0 ? gate[i] * gate[i] * up[i] : 0;
+}
+
+static void xielu_mul(const ebb_xielu *p, float *y, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        float x = gate[i], low = expm1f(x < p->eps ? x : p->eps) - x;
+
+        y[i] = ((x > 0 ? p->p * x * x : p->n * low) + p->b * x) * up[i];
+    }
+}
+
 /* y = act(gate) * up; y may be gate. */
 static void activate(const ebb_forward *r, float *y, float *gate, float *up, uint32_t n)
 {
@@ -30,6 +53,9 @@ static void activate(const ebb_forward *r, float *y, float *gate, float *up, uin
     case EBB_GATE_SILU:    r->kern->silu_mul(y, gate, up, n); break;
     case EBB_GATE_GELU:    r->kern->gelu_mul(y, gate, up, n); break;
     case EBB_GATE_CLAMPED: clamped_mul(r, y, gate, up, n); break;
+    case EBB_GATE_RELU:    relu_mul(y, gate, up, n); break;
+    case EBB_GATE_RELU2:   relu2_mul(y, gate, up, n); break;
+    case EBB_GATE_XIELU:   xielu_mul(r->xielu, y, gate, up, n); break;
     }
 }
 

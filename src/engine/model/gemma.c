@@ -33,7 +33,6 @@ static void bind_gemma2_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_plain_layer(b, l);
     ebb_bind_post_norms(b, l);
-    l->window = b->layer % 2 == 0 ? b->net->window : 0;
 }
 
 static void bind_gemma2(ebb_binder *b)
@@ -41,7 +40,7 @@ static void bind_gemma2(ebb_binder *b)
     ebb_net *net = b->net;
 
     bind_gemma_shape(b);
-    net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 4096, 1, 1u << 30);
+    ebb_bind_windows(b, 4096, 2, 0);
     net->attn_softcap = (float)ebb_bind_f64_or(b, ".attn_logit_softcapping", 50.0);
     net->logit_softcap = (float)ebb_bind_f64_or(b, ".final_logit_softcapping", 30.0);
     scale_scores(net, 46);
@@ -57,10 +56,6 @@ static void bind_gemma3_layer(ebb_binder *b, ebb_layer *l)
     ebb_bind_plain_layer(b, l);
     ebb_bind_qk_norm(b, l);
     ebb_bind_post_norms(b, l);
-    if ((b->layer + 1) % b->net->window_period != 0) {
-        l->window = b->net->window;
-        l->rope = 1;
-    }
 }
 
 static void bind_gemma3(ebb_binder *b)
@@ -68,11 +63,10 @@ static void bind_gemma3(ebb_binder *b)
     ebb_net *net = b->net;
 
     bind_gemma_shape(b);
-    net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 1024, 1, 1u << 30);
-    net->window_period = ebb_bind_u32_or(b, ".attention.sliding_window_pattern", 6, 1, 1u << 16);
     net->logit_softcap = (float)ebb_bind_f64_or(b, ".final_logit_softcapping", 0);
     scale_scores(net, 62);
     ebb_bind_local_rope(b, ebb_bind_f64_or(b, ".rope.freq_base_swa", 10000.0));
+    ebb_bind_windows(b, 1024, 6, 1);
     ebb_bind_layers(b, bind_gemma3_layer);
 }
 

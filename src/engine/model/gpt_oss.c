@@ -10,14 +10,13 @@ static void bind_gpt_oss_layer(ebb_binder *b, ebb_layer *l)
     ebb_bind_vector(b, &l->sinks, "attn_sinks", net->n_head, true);
     ebb_bind_norm(b, &l->ffn_norm, "post_attention_norm", net->n_embd);
     ebb_bind_ffn_matrices(b, l);
-    l->window = b->layer % 2 == 0 ? net->window : 0;
 }
 
 static void bind_gpt_oss(ebb_binder *b)
 {
     ebb_bind_shape(b, true);
     b->net->ffn_gate = EBB_GATE_CLAMPED;
-    b->net->window = ebb_bind_u32_or(b, ".attention.sliding_window", 128, 1, 1u << 30);
+    ebb_bind_windows(b, 128, 2, 0);
     ebb_bind_layers(b, bind_gpt_oss_layer);
 }
 

@@ -19,7 +19,7 @@ static void norm_heads(const ebb_forward *r, const ebb_norm *norm, float *x, uin
     for (size_t at = 0; at < (size_t)n_heads * dim; at += n) {
         ebb_norm head = *norm;
 
-        if (r->net->qk_norm == EBB_QK_EACH)
+        if (r->net->qk_norm == EBB_QK_EACH && head.w)
             head.w += (size_t)h0 * dim + at;
         ebb_norm_row(r, &head, x + at, x + at, n);
     }
@@ -27,15 +27,21 @@ static void norm_heads(const ebb_forward *r, const ebb_norm *norm, float *x, uin
 
 static void rope_heads(const ebb_forward *r, const ebb_layer *l, uint32_t c, const ebb_norm *norm, float *x, uint32_t h0, uint32_t n_heads)
 {
-    if (norm->is_on)
-        norm_heads(r, norm, x, h0, n_heads, l->heads.dim_k);
-    if (l->rope == EBB_NO_ROPE)
-        return;
-    const ebb_rope *rope = &r->net->ropes[l->rope];
-    const float *cos_sin = r->cos_sin[l->rope] + (size_t)c * rope->n_rot;
+    const ebb_rope *rope = l->rope == EBB_NO_ROPE ? NULL : &r->net->ropes[l->rope];
+    bool is_late = r->net->qk_norm_is_late;
 
-    for (uint32_t h = 0; h < n_heads; h++)
-        ebb_rope_rotate(r, rope, cos_sin, x + (size_t)h * l->heads.dim_k);
+    if (norm->is_on && !is_late)
+        norm_heads(r, norm, x, h0, n_heads, l->heads.dim_k);
+    for (uint32_t h = 0; rope && h < n_heads; h++)
+        ebb_rope_rotate(r, rope, r->cos_sin[l->rope] + (size_t)c * rope->n_rot, x + (size_t)h * l->heads.dim_k);
+    if (norm->is_on && is_late)
+        norm_heads(r, norm, x, h0, n_heads, l->heads.dim_k);
+}
+
+/* Attention gets sharper with the position, so that long contexts do not blur it (Nakanishi 2025). */
+static float temperature(const ebb_net *net, uint32_t pos)
+{
+    return (float)(1 + net->temperature * log1p((double)((pos + net->temperature_from) / net->temperature_span)));
 }
 
 /* Heads in the basis of a normalised Hadamard matrix: what stands out in a few elements is
@@ -93,6 +99,8 @@ static void rope_q(const ebb_forward *r, const ebb_layer *l, uint32_t c, uint32_
     float *q = r->q + ((size_t)c * l->heads.n * r->unit + h0) * l->heads.dim_k;
 
     rope_heads(r, l, c, &l->q_norm, q, h0, n);
+    if (l->has_temperature)
+        r->kern->scale(q, temperature(r->net, r->pos0 + c), (size_t)n * l->heads.dim_k);
     hadamard_heads(r, l, q, n);
 }
 

@@ -4,39 +4,22 @@
  * Llama 3.1 brings its long-context scaling as rope_freqs.weight. */
 #include "model/arch.h"
 
-static void bind_llama(ebb_binder *b)
-{
-    ebb_bind_plain(b, false);
-}
+static const ebb_traits llama;
 
-const ebb_arch ebb_arch_llama = { .name = "llama", .bind = bind_llama };
+const ebb_arch ebb_arch_llama = { .name = "llama", .bind = ebb_bind_traits, .traits = &llama };
 
 /* SmolLM 3: every fourth layer turns nothing (NoPE, Kazemnejad et al. 2023). */
-static void bind_smollm3_layer(ebb_binder *b, ebb_layer *l)
-{
-    ebb_bind_plain_layer(b, l);
-    l->rope = (b->layer + 1) % 4 == 0 ? EBB_NO_ROPE : 0;
-}
+static const ebb_traits smollm3 = { .no_rope_period = 4 };
 
-static void bind_smollm3(ebb_binder *b)
-{
-    ebb_bind_shape(b, false);
-    ebb_bind_layers(b, bind_smollm3_layer);
-}
+const ebb_arch ebb_arch_smollm3 = { .name = "smollm3", .bind = ebb_bind_traits, .traits = &smollm3 };
 
-const ebb_arch ebb_arch_smollm3 = { .name = "smollm3", .bind = bind_smollm3 };
+/* ERNIE 4.5 (Baidu 2025), dense and with experts, the first layers dense. */
+static const ebb_traits ernie_moe = { .routing = { .has_choice_bias = true, .has_shared = true } };
 
-/* Granite 3: multipliers of embeddings, of what blocks add, of scores and of logits. */
-static void bind_granite(ebb_binder *b)
-{
-    ebb_net *net = b->net;
+const ebb_arch ebb_arch_ernie4_5 = { .name = "ernie4_5", .bind = ebb_bind_traits, .traits = &llama };
+const ebb_arch ebb_arch_ernie4_5_moe = { .name = "ernie4_5-moe", .bind = ebb_bind_traits, .traits = &ernie_moe };
 
-    ebb_bind_shape(b, false);
-    net->embd_scale = (float)ebb_bind_f64_or(b, ".embedding_scale", 1.0);
-    net->residual_scale = (float)ebb_bind_f64_or(b, ".residual_scale", 1.0);
-    net->logit_scale = (float)(1.0 / ebb_bind_f64_or(b, ".logit_scale", 1.0));
-    ebb_bind_layers(b, ebb_bind_plain_layer);
-}
+/* AFM (Arcee 2025) */
+static const ebb_traits arcee = { .act = EBB_GATE_RELU2, .ffn_is_plain = true };
 
-const ebb_arch ebb_arch_granite = { .name = "granite", .bind = bind_granite };
-const ebb_arch ebb_arch_granitemoe = { .name = "granitemoe", .bind = bind_granite };
+const ebb_arch ebb_arch_arcee = { .name = "arcee", .bind = ebb_bind_traits, .traits = &arcee };

@@ -11,6 +11,7 @@
 
 #define ALIGN      64u
 #define MAX_GROUPS 256u
+#define LEAST_SUM  0x1p-14f      /* of shares before they are made to sum to 1 */
 
 void ebb_moe_layout(ebb_forward *r, ebb_arena *a)
 {
@@ -77,13 +78,28 @@ static void drop_groups(const ebb_net *net, float *choice)
     }
 }
 
+/* Whether probabilities decide, not scores: they do where something is added to them.  (Their order is the same, but
+ * sigmoids of large scores are all 1.) */
+static bool are_ranked(const ebb_net *net, const ebb_experts *x)
+{
+    return x->choice_bias || net->n_expert_group > 1 || (net->router_is_sigmoid && !net->share_is_on_input);
+}
+
+static void make_probabilities(const ebb_forward *r, float *score)
+{
+    if (!r->net->router_is_sigmoid)
+        r->kern->softmax(score, r->net->n_expert);
+    for (uint32_t e = 0; r->net->router_is_sigmoid && e < r->net->n_expert; e++)
+        score[e] = sigmoid(score[e]);
+}
+
 void ebb_moe_choose(const ebb_forward *r, const ebb_experts *x, float *score, uint32_t *chosen)
 {
     const ebb_net *net = r->net;
     float *choice = ebb_forward_floats(r, 0);
 
-    for (uint32_t e = 0; net->router_is_sigmoid && e < net->n_expert; e++)
-        score[e] = sigmoid(score[e]);
+    if (are_ranked(net, x))
+        make_probabilities(r, score);
     memcpy(choice, score, net->n_expert * sizeof *choice);
     if (x->choice_bias)
         r->kern->add(choice, x->choice_bias, net->n_expert);
@@ -100,10 +116,11 @@ static void route_token(const ebb_forward *r, const ebb_experts *x, uint32_t c)
     uint32_t *chosen = r->chosen + (size_t)c * net->n_expert_used;
 
     ebb_moe_choose(r, x, score, chosen);
-    if (!net->router_is_sigmoid)
-        r->kern->softmax(score, net->n_expert);
+    if (!are_ranked(net, x))
+        make_probabilities(r, score);
     for (uint32_t i = 0; i < net->n_expert_used; i++)
         sum += score[chosen[i]];
+    sum = sum > LEAST_SUM ? sum : LEAST_SUM;
     for (uint32_t i = 0; i < net->n_expert_used; i++)
         score[chosen[i]] *= net->router_normalizes ? net->router_scale / sum : net->router_scale;
 }
@@ -146,19 +163,36 @@ static ebb_weight expert_weight(const ebb_forward *r, const ebb_experts *x, cons
     return w;
 }
 
-/* A run whose columns are `members`, with the input that stands in r, and whose results go to `mix`. */
-static ebb_forward gather_tokens(const ebb_forward *r, const uint32_t *members, uint32_t n, float *expert_out)
+/* The input of an expert's column: x normed as that of all, times the column's share of it. */
+static void gather_scaled(const ebb_forward *r, const ebb_layer *l, uint32_t expert, uint32_t c, uint32_t to)
 {
+    size_t n = r->net->n_embd;
+    float *h = ebb_forward_floats(r, 0);
+
+    ebb_norm_row(r, &l->ffn_norm, h, r->x + c * n, n);
+    r->kern->scale(h, r->scores[c * r->net->n_expert + expert], n);
+    for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
+        if (r->in_acts >> kind & 1)
+            r->kern->quantize[kind](h, n, (char *)r->gathered[kind] + to * ebb_act_col_bytes((ebb_act)kind, r->in_k));
+}
+
+/* A run whose columns are those of the expert, with the input that stands in r, and whose results go to `mix`. */
+static ebb_forward gather_tokens(const ebb_forward *r, const ebb_layer *l, uint32_t expert, float *expert_out)
+{
+    const uint32_t *members = r->members + r->first_member[expert];
+    uint32_t n = n_members(r, expert);
     ebb_forward sub = *r;
 
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++) {
         size_t bytes = ebb_act_col_bytes((ebb_act)kind, r->in_k);
 
-        if (!(r->in_acts >> kind & 1))
+        if (!(r->in_acts >> kind & 1) || r->net->share_is_on_input)
             continue;
         for (uint32_t i = 0; i < n; i++)
             memcpy((char *)r->gathered[kind] + i * bytes, (char *)r->act[kind] + members[i] * bytes, bytes);
     }
+    for (uint32_t i = 0; r->net->share_is_on_input && i < n; i++)
+        gather_scaled(r, l, expert, members[i], i);
     memcpy(sub.act, r->gathered, sizeof sub.act);
     sub.c0 = 0;
     sub.c1 = n;
@@ -180,11 +214,12 @@ static ebb_status run_expert_ffn(ebb_forward *sub, const ebb_weight *gate, const
 }
 
 /* What expert e gives for its columns, to mix. */
-static ebb_status run_expert(ebb_forward *r, const ebb_experts *x, uint32_t e, float *expert_out, ebb_error *err)
+static ebb_status run_expert(ebb_forward *r, const ebb_layer *l, uint32_t e, float *expert_out, ebb_error *err)
 {
+    const ebb_experts *x = &l->experts;
     ebb_weight gate = expert_weight(r, x, &x->gate, e), up = expert_weight(r, x, &x->up, e);
     ebb_weight down = expert_weight(r, x, &x->down, e);
-    ebb_forward sub = gather_tokens(r, r->members + r->first_member[e], n_members(r, e), expert_out);
+    ebb_forward sub = gather_tokens(r, l, e, expert_out);
     ebb_status st = run_expert_ffn(&sub, &gate, &up, &down, err);
 
     ebb_forward_take_time(r, &sub);
@@ -197,6 +232,12 @@ typedef struct add_job {
     uint32_t       expert;
 } add_job;
 
+/* By how much what an expert gives for a column counts. */
+static float share_of(const ebb_forward *r, size_t c, uint32_t e)
+{
+    return r->net->share_is_on_input ? 1 : r->scores[c * r->net->n_expert + e];
+}
+
 static void add_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const add_job *job = arg;
@@ -204,11 +245,11 @@ static void add_slice(void *arg, uint32_t slice, uint32_t thread)
     size_t n = r->net->n_embd, c = r->members[r->first_member[job->expert] + slice];
 
     (void)thread;
-    r->kern->axpy(r->y + c * n, r->scores[c * r->net->n_expert + job->expert], r->expert_out + slice * n, n);
+    r->kern->axpy(r->y + c * n, share_of(r, c, job->expert), r->expert_out + slice * n, n);
 }
 
 /* Of many columns, one expert after the other; these are read in the same order. */
-static ebb_status run_in_order(ebb_forward *r, const ebb_experts *x, ebb_error *err)
+static ebb_status run_in_order(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     ebb_status st = EBB_OK;
 
@@ -217,7 +258,7 @@ static ebb_status run_in_order(ebb_forward *r, const ebb_experts *x, ebb_error *
 
         if (n_members(r, e) == 0)
             continue;
-        st = run_expert(r, x, e, r->expert_out, err);
+        st = run_expert(r, l, e, r->expert_out, err);
         if (st == EBB_OK)
             ebb_forward_slices(r, add_slice, &job, n_members(r, e));
     }
@@ -239,7 +280,7 @@ static void add_slots(ebb_forward *r)
         for (uint32_t i = 0; i < n_members(r, e); i++) {
             size_t c = r->members[r->first_member[e] + i];
 
-            r->kern->axpy(r->y + c * n, r->scores[c * r->net->n_expert + e], expert_output(r, e) + i * n, n);
+            r->kern->axpy(r->y + c * n, share_of(r, c, e), expert_output(r, e) + i * n, n);
         }
 }
 
@@ -267,14 +308,14 @@ static uint32_t next_expert(const ebb_forward *r, const ebb_experts *x)
 }
 
 /* Of few columns, as they come. */
-static ebb_status run_as_read(ebb_forward *r, const ebb_experts *x, ebb_error *err)
+static ebb_status run_as_read(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     ebb_status st = EBB_OK;
     uint32_t e;
 
     memset(r->is_computed, 0, r->net->n_expert);
-    while (st == EBB_OK && (e = next_expert(r, x)) < r->net->n_expert) {
-        st = run_expert(r, x, e, expert_output(r, e), err);
+    while (st == EBB_OK && (e = next_expert(r, &l->experts)) < r->net->n_expert) {
+        st = run_expert(r, l, e, expert_output(r, e), err);
         r->is_computed[e] = true;
     }
     if (st == EBB_OK)
@@ -310,13 +351,28 @@ static void announce_experts(ebb_forward *r, const ebb_experts *x)
     ebb_res_end_experts(r->res);
 }
 
-/* Each column chooses by the input that stands, and what was chosen is on its way. */
+/* The router's scores of the input that stands. */
+static ebb_status score_experts(ebb_forward *r, const ebb_experts *x, ebb_error *err)
+{
+    uint32_t n = r->net->n_expert;
+    ebb_mat m = { .w = &x->router, .y = r->scores + (size_t)r->c0 * n, .y_stride = n };
+
+    return ebb_op_matmul(r, &m, 1, 0, err);
+}
+
+ebb_status ebb_op_early_router(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+{
+    static const ebb_norm none;
+
+    ebb_op_norm(r, &none, ebb_act_bit(&l->experts.router));
+    return score_experts(r, &l->experts, err);
+}
+
+/* Each column chooses by the input that stands, if it has not been scored yet, and what was chosen is on its way. */
 static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_experts *x = &l->experts;
-    uint32_t n = r->net->n_expert;
-    ebb_mat m = { .w = &x->router, .y = r->scores + (size_t)r->c0 * n, .y_stride = n };
-    ebb_status st = ebb_op_matmul(r, &m, 1, 0, err);
+    ebb_status st = r->net->router_is_early ? EBB_OK : score_experts(r, x, err);
 
     if (st != EBB_OK)
         return st;
@@ -328,12 +384,12 @@ static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *
 }
 
 /* y = what the chosen experts give for the input that stands. */
-static ebb_status compute_experts(ebb_forward *r, const ebb_experts *x, ebb_error *err)
+static ebb_status compute_experts(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
 
     memset(r->y + (size_t)r->c0 * net->n_embd, 0, (size_t)(r->c1 - r->c0) * net->n_embd * sizeof *r->y);
-    return (size_t)(r->c1 - r->c0) * net->n_expert_used <= r->cap_tokens ? run_as_read(r, x, err) : run_in_order(r, x, err);
+    return (size_t)(r->c1 - r->c0) * net->n_expert_used <= r->cap_tokens ? run_as_read(r, l, err) : run_in_order(r, l, err);
 }
 
 ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err)
@@ -341,7 +397,7 @@ ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err)
     ebb_status st = choose_experts(r, l, err);
 
     if (st == EBB_OK)
-        st = compute_experts(r, &l->experts, err);
+        st = compute_experts(r, l, err);
     if (st == EBB_OK && ebb_weight_exists(&l->up))
         st = add_shared_expert(r, l, err);
     ebb_op_add_y(r, &l->ffn_post_norm);
@@ -396,7 +452,7 @@ ebb_status ebb_op_mixture_beside(ebb_forward *r, const ebb_layer *l, ebb_error *
     if (st != EBB_OK)
         return st;
     ebb_op_norm(r, &x->norm, x->acts);
-    st = compute_experts(r, x, err);
+    st = compute_experts(r, l, err);
     if (st != EBB_OK)
         return st;
     ebb_forward_slices(r, join_slice, &job, r->c1 - r->c0);

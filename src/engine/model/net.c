@@ -116,17 +116,19 @@ static void measure_layers(ebb_net *net)
     }
 }
 
-ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err)
+ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_error *err)
 {
-    ebb_binder b = { .g = g, .net = net, .layer = EBB_NO_LAYER, .err = err };
+    size_t n_tensors = ebb_gguf_n_tensors(g), n_keys = ebb_gguf_n_keys(g);
+    ebb_binder b = { .g = g, .net = net, .layer = EBB_NO_LAYER, .is_forced = is_forced, .err = err };
 
     memset(net, 0, sizeof *net);
     net->arch = find_arch(g, err);
     if (!net->arch)
         return ebb_gguf_get_string(g, "general.architecture") ? EBB_UNSUPPORTED : EBB_FORMAT;
-    b.is_used = calloc(ebb_gguf_n_tensors(g) + 1, sizeof *b.is_used);
+    b.is_used = calloc(n_tensors + n_keys + 1, sizeof *b.is_used);
     if (!b.is_used)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %zu tensors", ebb_gguf_n_tensors(g));
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %zu tensors", n_tensors);
+    b.is_read = b.is_used + n_tensors;
     net->arch->bind(&b);
     ebb_bind_suppressed(&b);
     ebb_bind_check_unused(&b);

@@ -60,6 +60,7 @@ typedef struct ebb_weight {
 /* RMSNorm(x) * w, or LayerNorm(x) * w + b: whichever the network has. */
 typedef struct ebb_norm {
     const float *w, *b;          /* NULL: none */
+    float        eps;            /* 0: the net's */
     bool         is_on;          /* false: there is no such norm */
 } ebb_norm;
 
@@ -78,13 +79,20 @@ typedef struct ebb_rope {
     double       beta_fast, beta_slow;   /* ... n_ctx_orig; none above beta_fast; a ramp between */
 } ebb_rope;
 
+#define EBB_CHUNK_UNIT ((uint32_t)(EBB_KV_BLOCK * EBB_KV_SEGMENT))
 #define EBB_MAX_ROPES 2          /* different ones in a model: global and local layers */
 #define EBB_NO_ROPE   UINT32_MAX
 
 typedef enum ebb_gate {
     EBB_GATE_SILU, EBB_GATE_GELU,
     EBB_GATE_CLAMPED,            /* gpt-oss: g = min(gate, 7), g sigmoid(1.702 g) (clamp(up, -7, 7) + 1) */
+    EBB_GATE_RELU,
+    EBB_GATE_RELU2,              /* relu(x)^2 (So et al. 2021, "Primer") */
+    EBB_GATE_XIELU,              /* Huang 2024; see ebb_xielu */
 } ebb_gate;
+
+/* x > 0: p x^2 + b x; else (expm1(min(x, eps)) - x) n + b x. */
+typedef struct ebb_xielu { float p, n, b, eps; } ebb_xielu;
 
 /* What the norms of q and k see: a head, with one weight for all; a head, each with its own; all heads as one vector. */
 typedef enum ebb_qk_norm { EBB_QK_HEAD, EBB_QK_EACH, EBB_QK_WHOLE } ebb_qk_norm;
@@ -146,13 +154,16 @@ typedef struct ebb_layer {
     ebb_norm     v_norm;         /* of each head's V */
     const float *sinks;          /* [H] a score of each head that attends to nothing, NULL: none */
     uint32_t     window;         /* positions attended to; 0: all */
+    uint32_t     chunk;          /* only positions of its own chunk are attended to, a multiple of EBB_CHUNK_UNIT; 0: all */
     uint32_t     rope;           /* index of net.ropes, or EBB_NO_ROPE */
+    bool         has_temperature;        /* see net.temperature */
     ebb_delta    delta;          /* delta.out exists: a layer with a state and without K and V */
     ebb_latent   latent;         /* latent.kv_a exists: q, k and v come from it */
     ebb_norm     attn_post_norm; /* [E] norm of what attention adds */
     ebb_norm     ffn_norm;       /* [E] */
     uint32_t     n_ff;           /* F */
     ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F]; without gate: down act(up x); beside experts: the shared one */
+    ebb_xielu    xielu;
     ebb_experts  experts;        /* experts.router exists: a mixture */
     ebb_norm     ffn_post_norm;  /* [E] */
     ebb_layer_input input;       /* behind the feed-forward */
@@ -177,6 +188,9 @@ struct ebb_arch;
 typedef struct ebb_net {
     const struct ebb_arch *arch;
     uint32_t    n_layers, n_embd, n_ff, n_vocab, n_ctx_train;
+    uint32_t    n_mtp_layers;    /* blocks behind the layers, for multi-token prediction */
+    char        left_out[160];   /* what was not understood and is left out: the first of n_left_out keys and tensors */
+    uint32_t    n_left_out;
     uint32_t    n_head, n_head_kv, dim_k, dim_v; /* of layers that do not say otherwise */
     uint32_t    last_kv_layer;   /* behind it only columns whose logits are wanted go on */
     uint32_t    max_q, max_k_row, max_v_row, max_y;      /* floats of a column, of any layer: H D, KV D, KV D, H D */
@@ -184,22 +198,29 @@ typedef struct ebb_net {
     bool        norm_is_layer;   /* LayerNorm, else RMSNorm */
     float       norm_eps;
     ebb_qk_norm qk_norm;
+    bool        qk_norm_is_late; /* q and k are normed after they are turned */
     float       attn_scale;      /* of q . k */
+    double      temperature;     /* t: q of position p is multiplied by 1 + t ln(1 + floor((p + temperature_from) / ... */
+    uint32_t    temperature_from, temperature_span;      /* ... temperature_span)), in layers that have it */
     float       attn_softcap;    /* 0: none */
     float       logit_softcap;   /* 0: none */
     float       embd_scale, residual_scale, logit_scale; /* of rows of token_embd, of what a block adds, of logits */
+    bool        embd_is_normed;  /* rows of token_embd, without a weight */
     ebb_gate    ffn_gate;
     bool        ffn_is_plain;    /* down act(up x): no gate */
     bool        has_head_gate;   /* layers have one */
     bool        has_mixture_beside;      /* layers have experts with norms of their own beside the feed-forward */
     uint32_t    window;          /* of those layers that have one */
-    uint32_t    window_period, attention_period; /* every how many layers one is global; is attention, not a delta net */
+    uint32_t    attention_period;        /* every how many layers one is attention, not a delta net */
     bool        is_parallel;     /* attention and feed-forward see the same x */
     uint32_t    n_expert, n_expert_used, n_ff_expert;
     uint32_t    n_experts;       /* of all layers */
+    uint32_t    n_dense_layers, expert_period;   /* the first layers have no experts, then every so many-th has */
     bool        router_is_sigmoid;       /* scores of experts: sigmoid, else softmax */
     bool        router_normalizes;       /* shares of the chosen experts sum to 1 ... */
     float       router_scale;            /* ... times this */
+    bool        router_is_early;         /* it sees x as it enters the layer, before any norm */
+    bool        share_is_on_input;       /* a share multiplies what its expert sees, not what it gives */
     uint32_t    n_expert_group, n_expert_group_used;    /* experts are chosen from the best groups only; 0: from all */
     uint32_t    dim_latent, dim_latent_q, dim_nope, dim_head_v;  /* L, Lq, N, Dv of latent attention */
     uint32_t    n_head_delta_k, n_head_delta_v, dim_delta, n_conv;      /* KH, VH, S, K of delta-net layers */
@@ -235,12 +256,14 @@ typedef struct ebb_net {
 
 /* Read shapes from `g` and find every tensor.  The net refers to `g` and must
  * stay where it is (its vectors remember addresses in it).
+ * Nothing is computed that is not understood: a key of the architecture or a tensor that nothing has asked for is an
+ * error, but those that arch.h lists as harmless; those of images, audio and multi-token prediction are left out with a
+ * line in the log.  With is_forced what is not understood is left out too, and net->left_out names it.
  * Errors: UNSUPPORTED (architecture with the list of known ones; a tensor's
- * type, named), FORMAT (a key or tensor is missing or has another shape, or a
- * tensor is there that the architecture does not use; those of images, audio
- * and multi-token prediction are left out with a line in the log), NOMEM.  Allocates some KB, which ebb_net_fini frees. */
+ * type, a key or its value, named), FORMAT (a key or tensor is missing or has another shape, or a
+ * tensor is there that the architecture does not use), NOMEM.  Allocates some KB, which ebb_net_fini frees. */
 EBB_MUST_CHECK
-ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, ebb_error *err);
+ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_error *err);
 void ebb_net_fini(ebb_net *net);                 /* a zeroed net is fine */
 
 /* Place the vectors (counts if a->base is NULL), then fill them. */

@@ -1,21 +1,41 @@
-/* OLMo 2 (OLMo et al. 2025): no norms before attention and feed-forward, but behind them; q and k are
- * normed as a whole. */
+/* OLMo 2 and 3 (OLMo et al. 2025), OLMoE (Muennighoff et al. 2024): q and k normed as a whole; no norms before attention and
+ * feed-forward, but behind them (OLMoE as llama).  OLMo 3 has windows in three layers of four; these turn without YaRN. */
 #include "model/arch.h"
 
-static void bind_olmo2_layer(ebb_binder *b, ebb_layer *l)
+static void bind_windows(ebb_binder *b)
 {
-    ebb_bind_qkv(b, l);
-    ebb_bind_qk_norm(b, l);
-    ebb_bind_matrix(b, &l->o, "attn_output", b->net->n_embd, b->net->n_head * b->net->dim_v);
-    ebb_bind_ffn_matrices(b, l);
-    ebb_bind_post_norms(b, l);
+    double base = b->net->ropes[0].freq_base;
+
+    ebb_bind_only(b, ".rope.freq_base_swa", base);       /* readers take rope.freq_base for both */
+    ebb_bind_local_rope(b, base);
+    ebb_bind_windows(b, 0, 4, 1);
 }
 
-static void bind_olmo2(ebb_binder *b)
+static const ebb_traits olmo2 = {
+    .rope_is_halves = true, .has_qk_norm = true, .qk_norm = EBB_QK_WHOLE, .norms = EBB_NORMS_BEHIND, .more = bind_windows,
+};
+static const ebb_traits olmoe = {
+    .rope_is_halves = true, .has_qk_norm = true, .qk_norm = EBB_QK_WHOLE, .routing = { .is_raw = true },
+};
+
+const ebb_arch ebb_arch_olmo2 = { .name = "olmo2", .bind = ebb_bind_traits, .traits = &olmo2 };
+const ebb_arch ebb_arch_olmoe = { .name = "olmoe", .bind = ebb_bind_traits, .traits = &olmoe };
+
+/* EXAONE 4 (LG AI Research 2025): OLMo 2's norms, heads normed.  The model of 64 layers has windows in three of four; the
+ * fourth turns nothing. */
+static void bind_exaone_windows(ebb_binder *b)
 {
-    b->net->qk_norm = EBB_QK_WHOLE;
-    ebb_bind_shape(b, true);
-    ebb_bind_layers(b, bind_olmo2_layer);
+    if (b->net->n_layers != 64) {
+        ebb_bind_only(b, ".attention.sliding_window", 0);
+        return;
+    }
+    for (uint32_t i = 0; i < b->net->n_layers; i++)
+        b->net->layers[i].rope = EBB_NO_ROPE;
+    ebb_bind_windows(b, 4096, 4, 0);
 }
 
-const ebb_arch ebb_arch_olmo2 = { .name = "olmo2", .bind = bind_olmo2 };
+static const ebb_traits exaone4 = {
+    .rope_is_halves = true, .has_qk_norm = true, .norms = EBB_NORMS_BEHIND, .more = bind_exaone_windows,
+};
+
+const ebb_arch ebb_arch_exaone4 = { .name = "exaone4", .bind = ebb_bind_traits, .traits = &exaone4 };

@@ -72,21 +72,20 @@ static void bind_qwen35_layer(ebb_binder *b, ebb_layer *l)
         bind_gated_attention(b, l);
     ebb_bind_norm(b, &l->ffn_norm, "post_attention_norm", b->net->n_embd);
     ebb_bind_ffn_matrices(b, l);
-    if (ebb_bind_has(b, "ffn_gate_inp_shexp"))
-        ebb_bind_shared_expert(b, l, ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", b->net->n_ff_expert, 1,
-                                                     EBB_MAX_WIDTH));
 }
 
 static void bind_qwen35(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
+    b->routing.has_shared = true;
     ebb_bind_shape(b, true);
     net->attention_period = ebb_bind_u32_or(b, ".full_attention_interval", 4, 1, 1u << 16);
     net->n_conv = ebb_bind_u32(b, ".ssm.conv_kernel", 2, 64);
     net->dim_delta = ebb_bind_u32(b, ".ssm.state_size", 1, MAX_WIDTH);
     net->n_head_delta_k = ebb_bind_u32(b, ".ssm.group_count", 1, MAX_HEADS);
     net->n_head_delta_v = ebb_bind_u32(b, ".ssm.time_step_rank", 1, MAX_HEADS);
+    ebb_bind_only(b, ".ssm.inner_size", net->n_head_delta_v * (double)net->dim_delta);
     if (b->st == EBB_OK && net->n_head_delta_v % net->n_head_delta_k != 0)
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s.ssm: %u heads do not share %u key heads", net->arch->name,
                       net->n_head_delta_v, net->n_head_delta_k);
@@ -96,8 +95,10 @@ static void bind_qwen35(ebb_binder *b)
     ebb_bind_layers(b, bind_qwen35_layer);
 }
 
-const ebb_arch ebb_arch_qwen35 = { .name = "qwen35", .bind = bind_qwen35 };
-const ebb_arch ebb_arch_qwen35moe = { .name = "qwen35moe", .bind = bind_qwen35 };
+static const char *const harmless[] = { ".rope.dimension_sections", ".n_deepstack_layers", NULL };      /* of images */
+
+const ebb_arch ebb_arch_qwen35 = { .name = "qwen35", .bind = bind_qwen35, .has_mtp = true, .harmless = harmless };
+const ebb_arch ebb_arch_qwen35moe = { .name = "qwen35moe", .bind = bind_qwen35, .has_mtp = true, .harmless = harmless };
 
 static void bind_qwen3next(ebb_binder *b)
 {
@@ -105,4 +106,4 @@ static void bind_qwen3next(ebb_binder *b)
     bind_qwen35(b);
 }
 
-const ebb_arch ebb_arch_qwen3next = { .name = "qwen3next", .bind = bind_qwen3next };
+const ebb_arch ebb_arch_qwen3next = { .name = "qwen3next", .bind = bind_qwen3next, .has_mtp = true, .harmless = harmless };

@@ -20,4 +20,7 @@ static void bind_stablelm(ebb_binder *b)
     ebb_bind_layers(b, bind_stablelm_layer);
 }
 
-const ebb_arch ebb_arch_stablelm = { .name = "stablelm", .bind = bind_stablelm };
+/* Converters write use_parallel_residual true for models that have not said so; the tensors say how it is. */
+static const char *const harmless[] = { ".use_parallel_residual", NULL };
+
+const ebb_arch ebb_arch_stablelm = { .name = "stablelm", .bind = bind_stablelm, .harmless = harmless };

@@ -109,7 +109,7 @@ static ebb_status open_parts(ebb_engine *e, const ebb_engine_opts *o, ebb_progre
     ebb_status st = ebb_kernels_get(o->cpu, &e->run.kern, err);
 
     if (st == EBB_OK)
-        st = ebb_net_bind(&e->net, ebb_model_gguf(e->model), err);
+        st = ebb_net_bind(&e->net, ebb_model_gguf(e->model), o->is_forced, err);
     if (st == EBB_OK)
         st = plan_engine(e, err);
     if (st == EBB_OK && e->host)

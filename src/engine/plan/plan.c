@@ -615,7 +615,7 @@ ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,
                          const ebb_machine *machine, ebb_plan *out, ebb_error *err)
 {
     ebb_net net;
-    ebb_status st = ebb_net_bind(&net, ebb_model_gguf(m), err);
+    ebb_status st = ebb_net_bind(&net, ebb_model_gguf(m), opts && opts->is_forced, err);
 
     memset(out, 0, sizeof *out);
     if (st != EBB_OK)

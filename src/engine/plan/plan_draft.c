@@ -154,7 +154,7 @@ ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts 
 
     if (st != EBB_OK || !opts || !opts->draft || opts->no_speculation || !p->fits)
         return st;
-    st = ebb_net_bind(&draft_net, ebb_model_gguf(opts->draft), err);
+    st = ebb_net_bind(&draft_net, ebb_model_gguf(opts->draft), false, err);
     if (st != EBB_OK)
         return st;
     st = check_draft(m, opts->draft, &draft_net, err);
@@ -182,7 +182,7 @@ ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engi
         *p = alone;
     if (st != EBB_OK || draft_bytes == 0)
         return st;
-    st = ebb_net_bind(&draft_net, ebb_model_gguf(opts->draft), err);
+    st = ebb_net_bind(&draft_net, ebb_model_gguf(opts->draft), false, err);
     if (st != EBB_OK)
         return st;
     st = ebb_plan_refit(net, m, opts, machine, budget_bytes, p, err);

@@ -20,7 +20,7 @@
 static const uint32_t stored[N_STORED] = { 0, 1, 15, 31, 47 };
 typedef struct golden_entry {
     char   dir[600], gguf[600];
-    double limit, greedy_gap[N_GREEDY];
+    double limit, gap[N_GREEDY];         /* by how much a step was decided: its token, or the closest choice of experts before */
     size_t n_vocab;
     ebb_token tokens[N_TOKENS], greedy[N_GREEDY];
     float *exact;                /* [N_STORED][n_vocab] */
@@ -57,7 +57,7 @@ static bool write_model(const golden_entry *e)
 static void load_entry(golden_entry *e, const char *folder, const char *name)
 {
     char path[700];
-    json_t *meta, *gaps;
+    json_t *meta, *gaps, *routes;
     FILE *f;
 
     memset(e, 0, sizeof *e);
@@ -69,8 +69,12 @@ static void load_entry(golden_entry *e, const char *folder, const char *name)
     e->limit = json_number_value(json_object_get(meta, "limit_nmse"));
     e->n_vocab = (size_t)json_integer_value(json_object_get(meta, "vocab"));
     gaps = json_object_get(meta, "greedy_gap");
-    for (size_t i = 0; i < N_GREEDY; i++)
-        e->greedy_gap[i] = json_number_value(json_array_get(gaps, i));
+    routes = json_object_get(meta, "router_gap");
+    for (size_t i = 0; i < N_GREEDY; i++) {
+        double router = json_array_size(routes) > i ? json_number_value(json_array_get(routes, i)) : INFINITY;
+
+        e->gap[i] = fmin(json_number_value(json_array_get(gaps, i)), router);
+    }
     json_decref(meta);
     read_golden_ids(e->dir, "tokens.txt", e->tokens, N_TOKENS);
     read_golden_ids(e->dir, "greedy.txt", e->greedy, N_GREEDY);
@@ -147,9 +151,9 @@ static bool check_greedy(const char *name, ebb_session *s, const golden_entry *e
         ebb_token id = ebb_sampler_sample(sampler, ebb_session_logits(s), NULL, 0);
 
         if (id != e->greedy[i]) {
-            ok = e->greedy_gap[i] < fmax(1e-3, 2 * sqrt(limit));
+            ok = e->gap[i] < fmax(1e-3, 2 * sqrt(limit));
             if (!ok)
-                print_error("%s: greedy token %d is %d, not %d, by a gap of %g\n", name, i, id, e->greedy[i], e->greedy_gap[i]);
+                print_error("%s: greedy token %d is %d, not %d, by a gap of %g\n", name, i, id, e->greedy[i], e->gap[i]);
             break;
         }
         assert_int_equal(ebb_session_append(s, id, NULL), EBB_OK);
