@@ -1,11 +1,15 @@
 # ebb - see `make help`.  Variables: SAN=address,undefined|thread  DEBUG=1  V=1  ARGS="..."
 NAME    := ebb
-VERSION := 0.1.0
+VERSION := $(shell awk "/define EBB_VERSION_(MAJOR|MINOR|PATCH)/{v=v s \$$3; s=\".\"} END{print v}" include/ebb/version.h)
 PREFIX  ?= /usr/local
 # The folder of kernels: a cross compiler's name says for what it builds, any other builds for this machine.
 # The compiler itself is not asked: the rules below may be about to install it.
 TARGET  := $(or $(filter x86_64 aarch64,$(firstword $(subst -, ,$(lastword $(subst /, ,$(CC)))))),$(shell uname -m))
 ARCH    := $(patsubst aarch64,arm,$(patsubst x86_64,x86,$(TARGET)))
+CROSS   := $(if $(findstring $(TARGET)-linux-gnu-,$(notdir $(CC))),$(TARGET)-linux-gnu-)
+OBJCOPY := $(CROSS)objcopy
+STRIP   := $(CROSS)strip
+LD      := $(CROSS)ld
 Q       := $(if $(V),,@)
 comma   := ,
 
@@ -19,8 +23,10 @@ OPT    := $(if $(SAN),-O1 -g,$(if $(DEBUG),-Og -g3,-O2 -g -DNDEBUG))
 SANF   := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
           $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow)
 # Fused multiply-adds only where the source says so: the bits must not depend on the compiler's mood.
-CFLAGS += -std=c11 -pthread -ffp-contract=off $(OPT) $(WARN) $(SANF)
-CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DEBB_VERSION='"$(VERSION)"' -Iinclude
+# Only what include/ebb/*.h declares is seen from outside the library; the same objects serve programs and libebb.so.
+CFLAGS += -std=c11 -pthread -fPIC -fvisibility=hidden -ffp-contract=off $(OPT) $(WARN) $(SANF)
+CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude
+LIB_LDLIBS := -lutf8proc -lpcre2-8 -luring -lm
 LDLIBS += -lncursesw -ltinfo -lutf8proc -lsqlite3 -lpcre2-8 -ljansson -lmd4c -luring -ldl -lm
 
 # The roots.  A root sees only itself, the roots below it and include/: the include path is the
@@ -42,9 +48,9 @@ $(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx5
                                            -mprefer-vector-width=512
 $(B)/engine/kernels/arm/%.o:       ISA := -march=armv8.2-a+dotprod
 
-LIB_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/% src/engine/kernels/arm/%,$(sort $(shell find src -name '*.c'))) \
+ALL_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/% src/engine/kernels/arm/%,$(sort $(shell find src -name '*.c'))) \
            $(wildcard src/engine/kernels/$(ARCH)/*.c)
-LIB_OBJ := $(patsubst src/%.c,$(B)/%.o,$(LIB_SRC))
+ALL_OBJ := $(patsubst src/%.c,$(B)/%.o,$(ALL_SRC))
 TESTS   := $(patsubst %.c,$(B)/%,$(sort $(shell find tests -name 'test_*.c')))
 SCRIPTS := $(sort $(shell find tests -name 'test_*.sh'))
 BENCHES := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/bench/bench_*.c)))
@@ -52,10 +58,21 @@ FUZZERS := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 
 all: $(B)/$(NAME)                              ## build the program (default)
 
-$(B)/$(NAME): $(B)/cli/main.o $(B)/libebb.a
+$(B)/$(NAME): $(B)/cli/main.o $(B)/all.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$(B)/libebb.a: $(LIB_OBJ)
+$(B)/all.a: $(ALL_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# The library: the engine and what it stands on, in one object whose hidden symbols are its own affair.
+SONAME  := libebb.so.$(basename $(VERSION))
+ENGINE_OBJ := $(filter-out $(B)/core/net/% $(B)/engine/plan/ollama_%,$(filter $(B)/core/% $(B)/engine/%,$(ALL_OBJ)))
+lib: $(B)/lib/libebb.a $(B)/lib/$(SONAME)      ## libebb.a and libebb.so: the engine for other programs
+$(B)/lib/libebb.a: $(ENGINE_OBJ)
+	$(Q)mkdir -p $(@D) && $(LD) -r -o $(@D)/ebb.o $^ && $(OBJCOPY) --localize-hidden $(@D)/ebb.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(@D)/ebb.o && rm $(@D)/ebb.o
+$(B)/lib/$(SONAME): $(ENGINE_OBJ)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) $(if $(SAN),,-Wl,-z,defs) -Wl,--as-needed -o $@ $^ $(LIB_LDLIBS)
+	$(Q)ln -sf $(SONAME) $(@D)/libebb.so
 
 $(B)/chat/models/guide_data.o: models/guide.gguf
 $(B)/%.o: src/%.c $(B)/flags | build/deps-build
@@ -74,10 +91,10 @@ helpers = $(foreach d,$(1) $(patsubst %/,%,$(dir $(1))),$(patsubst %.c,$(B)/%.o,
 $(B)/tests/libsupport.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 # An engine in a program of your own: sees include/ebb alone.
-$(B)/examples/%: examples/%.c $(B)/libebb.a $(B)/flags
-	$(Q)mkdir -p $(@D) && $(CC) -Iinclude $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(B)/libebb.a $(LDLIBS)
+$(B)/examples/%: examples/%.c $(B)/lib/libebb.a $(B)/flags
+	$(Q)mkdir -p $(@D) && $(CC) -Iinclude $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(B)/lib/libebb.a $(LIB_LDLIBS)
 .SECONDEXPANSION:
-$(B)/tests/%: $(B)/tests/%.o $$(call helpers,tests/$$(*D)) $(B)/tests/libsupport.a $(B)/libebb.a
+$(B)/tests/%: $(B)/tests/%.o $$(call helpers,tests/$$(*D)) $(B)/tests/libsupport.a $(B)/all.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 # What the build needs from the system; the stamp is made anew when the list changes.
@@ -91,7 +108,7 @@ $(B)/flags: FORCE
 
 run: all                                       ## build it and chat: make run ARGS="-m model.gguf"
 	$(Q)$(B)/$(NAME) $(ARGS)
-test: $(TESTS) all $(B)/examples/ask           ## all tests; needs no model
+test: $(TESTS) all lib $(B)/examples/ask           ## all tests; needs no model
 	$(Q)EBB=$(B)/$(NAME) sh tests/run.sh $(TESTS) $(SCRIPTS)
 check:                                         ## the tests, plain and under the sanitizers: before a merge
 	$(MAKE) test
@@ -116,13 +133,23 @@ guide:                                         ## train the embedded model again
 	$(Q)sh tools/deps.sh guide && /usr/bin/python3 models/train.py $(ARGS)
 guide-check: all                               ## ask it the held-out questions: the score
 	$(Q)python3 models/check.py --ebb $(B)/$(NAME) $(ARGS)
-install: all                                   ## DESTDIR and PREFIX are honoured
+LIBDIR   ?= $(PREFIX)/lib
+HEADERS := $(sort $(wildcard include/ebb/*.h))   # not experimental/: for ebb's own tools
+install: all lib                               ## DESTDIR, PREFIX and LIBDIR are honoured
 	install -Dm755 $(B)/$(NAME) $(DESTDIR)$(PREFIX)/bin/$(NAME)
 	install -Dm644 docs/$(NAME).1 $(DESTDIR)$(PREFIX)/share/man/man1/$(NAME).1
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	$(B)/$(NAME) completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$(NAME)
 	$(B)/$(NAME) completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$(NAME)
 	$(B)/$(NAME) completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$(NAME).fish
+	install -d $(DESTDIR)$(PREFIX)/include/ebb $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -m644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/ebb
+	install -m644 $(B)/lib/libebb.a $(B)/lib/$(SONAME) $(DESTDIR)$(LIBDIR)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libebb.so
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIB_LDLIBS)|' tools/ebb.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/ebb.pc
+	$(STRIP) $(DESTDIR)$(PREFIX)/bin/$(NAME)
+	$(STRIP) --strip-unneeded $(DESTDIR)$(LIBDIR)/$(SONAME)
+	$(STRIP) --strip-debug --enable-deterministic-archives $(DESTDIR)$(LIBDIR)/libebb.a
 clean:                                         ## remove build/
 	rm -rf build
 help:                                          ## this list
@@ -130,5 +157,5 @@ help:                                          ## this list
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: all run test check check-long check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
+.PHONY: all lib run test check check-long check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
 .SECONDARY:

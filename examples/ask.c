@@ -2,19 +2,20 @@
  *
  *     ask MODEL.gguf "Once upon a time" [TOKENS]
  *
- * Needs include/ebb and libebb.a (in build/release after `make`), linked with the libraries in the Makefile's LDLIBS. */
+ * After `make install`:  cc ask.c $(pkg-config --cflags --libs ebb) -o ask */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ebb/session.h"
+#include <ebb/session.h>
 
 /* The ids of `text`; free() them.  NULL: *err says why. */
 static ebb_token *read_prompt(const ebb_model *m, const char *text, size_t *n, ebb_error *err)
 {
     ebb_token *ids = NULL;
 
-    if (ebb_model_tokenize(m, text, strlen(text), EBB_TOK_BOS, NULL, 0, n, err) != EBB_OK || !(ids = malloc((*n + 1) * sizeof *ids)) ||
+    if (ebb_model_tokenize(m, text, strlen(text), EBB_TOK_BOS, NULL, 0, n, err) != EBB_OK ||
+        !(ids = malloc((*n + 1) * sizeof *ids)) ||
         ebb_model_tokenize(m, text, strlen(text), EBB_TOK_BOS, ids, *n, n, err) != EBB_OK) {
         free(ids);
         return NULL;
@@ -23,7 +24,8 @@ static ebb_token *read_prompt(const ebb_model *m, const char *text, size_t *n, e
 }
 
 /* What the model says next, piece by piece: never half a character. */
-static ebb_status go_on(ebb_session *s, const ebb_model *m, ebb_sampler *sampler, ebb_detok *text, long n_tokens, ebb_error *err)
+static ebb_status go_on(ebb_session *s, const ebb_model *m, ebb_sampler *sampler, ebb_detok *text, long n_tokens,
+                        ebb_error *err)
 {
     ebb_status st = EBB_OK;
     const char *piece;
@@ -67,7 +69,8 @@ int main(int argc, char **argv)
         st = EBB_NOMEM;
     if (st == EBB_OK)
         st = ebb_session_sync(s, ids, n, NULL, &err);
-    if (st == EBB_OK && (!(sampler = ebb_sampler_new(&greedy, ebb_model_get_info(m)->n_vocab)) || !(text = ebb_detok_new(m, false))))
+    if (st == EBB_OK && (!(sampler = ebb_sampler_new(&greedy, ebb_model_get_info(m)->n_vocab)) ||
+                         !(text = ebb_detok_new(m, false))))
         st = EBB_NOMEM;
     if (st == EBB_OK && n > 0)
         st = go_on(s, m, sampler, text, argc > 3 ? strtol(argv[3], NULL, 10) : 32, &err);

@@ -3,7 +3,7 @@
 # Through apt as root, with sudo otherwise; on another system it names them and stops.
 set -eu
 build="gcc libc6-dev libncurses-dev libutf8proc-dev libsqlite3-dev libpcre2-dev libjansson-dev libmd4c-dev liburing-dev libcurl4-openssl-dev ca-certificates"
-test="libcmocka-dev tmux python3 python3-numpy"
+test="libcmocka-dev tmux python3 python3-numpy g++ pkg-config"
 guide="python3 python3-numpy python3-torch libopenblas0-pthread"
 case "${1:-build}" in
 build) want=$build ;;

@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 #include "ebb/status.h"
-#include "ebb/type.h"
+
+EBB_API_BEGIN
 
 typedef int32_t ebb_token;
 typedef struct ebb_model ebb_model;
@@ -28,16 +29,6 @@ EBB_MUST_CHECK
 ebb_status ebb_model_open_memory(const void *data, size_t n_bytes, const char *name,
                                  ebb_model **out, ebb_error *err);
 
-/* A file of a model that is still being written. */
-typedef struct ebb_partial_file {
-    const char *path;            /* holds what is there of it, from its first byte on */
-    const char *name;            /* its name when it is complete, for messages */
-    uint64_t    n_bytes;         /* its size when it is complete; UINT64_MAX: unknown */
-} ebb_partial_file;
-/* The same from the beginnings of all n files of a model, in order, as soon as their headers are complete: for
- * everything that touches no weight, such as a plan.  BUSY: the header of file *i_busy is not complete yet. */
-EBB_MUST_CHECK
-ebb_status ebb_model_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy, ebb_model **out, ebb_error *err);
 void ebb_model_close(ebb_model *m);              /* NULL is fine */
 
 /* Strings live as long as the model and have passed no display filter. */
@@ -55,27 +46,10 @@ typedef struct ebb_model_info {
 } ebb_model_info;
 const ebb_model_info *ebb_model_get_info(const ebb_model *m);
 
-/* -- The file, for `inspect gguf` ------------------------------------------ */
-size_t ebb_model_n_meta(const ebb_model *m);
-/* Key i and its value as text ("[151936 strings]" for long arrays), written
- * to buf with a final NUL, cut to fit.  Returns the key. */
-const char *ebb_model_meta(const ebb_model *m, size_t i, char *buf, size_t cap);
 /* String value of `key`, NULL if absent or of another type. */
 const char *ebb_model_meta_string(const ebb_model *m, const char *key);
 /* Number of `key`, whole or not; false if absent or of another type. */
 bool ebb_model_meta_number(const ebb_model *m, const char *key, double *out);
-
-typedef struct ebb_tensor_info {
-    const char *name;
-    ebb_type    type;
-    uint32_t    n_dims;
-    uint64_t    dims[4];         /* dims[0] runs fastest: the row length */
-    uint64_t    n_bytes;
-    uint32_t    part;            /* which file of a split model, from 0 */
-    uint64_t    offset;          /* from the start of that file */
-} ebb_tensor_info;
-size_t ebb_model_n_tensors(const ebb_model *m);  /* of all parts */
-void ebb_model_tensor(const ebb_model *m, size_t i, ebb_tensor_info *out);       /* i < n_tensors; the name is the model's */
 
 /* -- Text and tokens -------------------------------------------------------- */
 enum {
@@ -94,16 +68,16 @@ ebb_status ebb_model_tokenize(const ebb_model *m, const char *text, size_t n_byt
  * Ranges are in order and disjoint. */
 typedef struct ebb_text_range { size_t begin, end; } ebb_text_range;
 EBB_MUST_CHECK
-ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
-                                     const ebb_text_range *quoted, size_t n_quoted,
+ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_t n_bytes,
+                                     unsigned flags, const ebb_text_range *quoted, size_t n_quoted,
                                      ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
 
 /* Beginning of sequence, end of sequence, end of turn; -1 where the vocabulary has none. */
 ebb_token ebb_model_bos(const ebb_model *m);
 ebb_token ebb_model_eos(const ebb_model *m);
 ebb_token ebb_model_eot(const ebb_model *m);
-bool ebb_model_is_eog(const ebb_model *m, ebb_token id);   /* ends a turn: eos, eot, <|im_end|> ... */
-bool ebb_model_is_control(const ebb_model *m, ebb_token id);     /* not text: <|im_start|>, <s> ... */
+bool ebb_model_is_eog(const ebb_model *m, ebb_token id);         /* ends a turn: eos, <|im_end|> */
+bool ebb_model_is_control(const ebb_model *m, ebb_token id);     /* not text: <|im_start|>, <s> */
 /* The token whose text is exactly this, -1 if none. */
 ebb_token ebb_model_find_token(const ebb_model *m, const char *text);
 /* The bytes of one token (not NUL-terminated, maybe half a character).  With
@@ -124,5 +98,7 @@ const char *ebb_detok_flush(ebb_detok *d, size_t *n_bytes);         /* and start
 /* Jinja source of `tokenizer.chat_template` (variant NULL) or of
  * `tokenizer.chat_template.<variant>`; NULL if the file has none. */
 const char *ebb_model_template(const ebb_model *m, const char *variant);
+
+EBB_API_END
 
 #endif

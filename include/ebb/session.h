@@ -13,10 +13,13 @@
 
 #include "ebb/engine.h"
 
+EBB_API_BEGIN
+
 typedef struct ebb_session ebb_session;
 
-/* An empty sequence in `e`, which must outlive it.  The caller owns *out; NULL on failure.  Sequences share the engine's
- * KV pool: one that needs room takes it from those used longest ago, which then have to compute again.  Error: NOMEM.
+/* An empty sequence in `e`, which must outlive it.  The caller owns *out; NULL on failure.
+ * Sequences share the engine's KV pool: one that needs room takes it from those used longest ago,
+ * which then have to compute again.  Error: NOMEM.
  * Cost: memory for the logits of one position and for tables; none for K and V. */
 EBB_MUST_CHECK
 ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err);
@@ -31,7 +34,7 @@ typedef struct ebb_sync_result {
 } ebb_sync_result;
 
 /* Make the sequence exactly ids[0..n).  On success the logits of position n-1
- * are ready.  n == 0 empties it.  `receipt` may be NULL.  After EBB_CANCELED
+ * are ready.  n == 0 empties it.  `result` may be NULL.  After EBB_CANCELED
  * the chunks that were finished stay, and the next sync reuses them.
  * Errors: CONTEXT (n > n_ctx: nothing was changed), CANCELED, IO. */
 EBB_MUST_CHECK
@@ -47,21 +50,21 @@ size_t ebb_session_common_prefix(const ebb_session *s, const ebb_token *ids, siz
 EBB_MUST_CHECK
 ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
 
-/* Call it at the end of a turn: the sequence's K and V are kept on disk, for any later session of this
+/* Call it at the end of a turn: the sequence's K and V are persisted, for any later session of this
  * model.  Returns at once; a thread of low priority writes what is not there yet.
- * A failure is told in ebb_stats.decision and costs only time. */
+ * A failure is an event (ebb_stats.memory_event) and costs only time. */
 void ebb_session_persist(ebb_session *s);
 
-/* -- Forgetting -------------------------------------------------------------- */
+/* -- Context shift ------------------------------------------------------------ */
 
-/* Why this model cannot forget the middle of a sequence ("layers with a state remember
+/* Why this model cannot drop the middle of a sequence ("recurrent layers remember
  * all tokens"); NULL if it can. */
 const char *ebb_session_cannot_shift(const ebb_session *s);
 
 /* Drop the positions [from, from + n) of the sequence.  The positions behind them move up by n:
- * their V stays, their K is turned back by RoPE's angles, so nothing is computed.  The logits of the
+ * their V stays, their K is re-rotated (RoPE), so nothing is computed.  The logits of the
  * last position stay, if it is one of those.  These K and V are of tokens that have seen what was
- * forgotten, so logits after this are not those of computing the shorter ids.  They are never
+ * dropped, so logits after this are not those of computing the shorter ids.  They are never
  * found in place of computed ones (ebb_cache_salt tells them apart).
  * A sync of the ids that remain (ebb_session_ids), and more behind them, goes on from there.
  * Cost: copying the K and V behind the gap.
@@ -71,34 +74,12 @@ const char *ebb_session_cannot_shift(const ebb_session *s);
 EBB_MUST_CHECK
 ebb_status ebb_session_shift(ebb_session *s, uint32_t from, uint32_t n, ebb_error *err);
 
-/* Tells moved K and V from computed ones: from position `pos` on they are those that stood
- * there when something was forgotten. */
-typedef struct ebb_cache_salt {
-    bool     is_on;              /* false: all are computed */
-    uint32_t pos;
-    uint8_t  salt[16];
-} ebb_cache_salt;
-/* That of the sequence as it stands now; may be stored with a conversation. */
-ebb_cache_salt ebb_session_get_cache_salt(const ebb_session *s);
-/* The next sync (and `common` until then) looks for its ids under this shift first, in RAM and on
- * disk, and computes them where it does not find them.  Without this call a sync keeps the shift of the
- * sequence as long as its ids reach beyond shift.pos. */
-void ebb_session_set_cache_salt(ebb_session *s, const ebb_cache_salt *cache_salt);
-
 /* The ids of the sequence; valid until the next call that changes the session. */
 const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n);
 
 /* n_vocab logits of the last position; NULL if the session is empty.  Valid
  * until the next call. */
 const float *ebb_session_logits(const ebb_session *s);
-
-/* Evaluate ids[0..n) from position 0 in chunks of n_batch columns and call
- * `fn` with the logits of each position, in order: for `inspect logits`,
- * perplexity and tests.  The session is emptied first and holds ids after. */
-typedef void ebb_logits_fn(void *arg, size_t pos, const float *logits, size_t n_vocab);
-EBB_MUST_CHECK
-ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint32_t n_batch,
-                            ebb_logits_fn *fn, void *arg, ebb_error *err);
 
 /* -- Sampling ---------------------------------------------------------------- */
 typedef struct ebb_sampler_params {
@@ -109,17 +90,22 @@ typedef struct ebb_sampler_params {
     uint32_t repeat_last_n;      /* tokens looked back upon */
     uint64_t seed;
 } ebb_sampler_params;
-ebb_sampler_params ebb_sampler_params_default(void); /* 0.7, 40, 0.95, 0.05, 1.0, 64, seed 0 = from the clock */
+ebb_sampler_params ebb_sampler_params_default(void); /* 0.7, 40, 0.95, 0.05, 1.0, 64, seed 0 = from
+                                                      * the clock */
 
 typedef struct ebb_sampler ebb_sampler;
-/* NULL: out of memory.  Allocates all it will need for n_vocab. */
+/* Of *p, NULL: the defaults.  Allocates all it will need for n_vocab tokens.  Returns NULL: out of
+ * memory. */
 ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab);
 void ebb_sampler_free(ebb_sampler *s);
 /* Choose a token.  `recent` are the last n ids of the sequence (for the
  * penalty).  The same logits, recent and seed history give the same token. */
-ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n);
-/* The same with the session's logits and ids.  From here on a draft model (ebb_engine_opts.draft) guesses what this
- * sampler would choose next, so use this one where you have a session. */
+ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent,
+                             size_t n);
+/* The same with the session's logits and ids.  From here on a draft model (ebb_engine_opts.draft)
+ * drafts what this sampler would choose next, so use this one where you have a session. */
 ebb_token ebb_session_sample(ebb_session *s, ebb_sampler *sampler);
+
+EBB_API_END
 
 #endif

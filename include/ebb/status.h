@@ -5,6 +5,9 @@
  * byte) and, where the user can do something, the next step. */
 #ifndef EBB_STATUS_H
 #define EBB_STATUS_H
+#include "ebb/version.h"
+
+EBB_API_BEGIN
 
 #define EBB_STATUS_MAP(X)                                        \
     X(OK,          "ok")                                         \
@@ -45,11 +48,9 @@ const char *ebb_status_text(ebb_status status);
 ebb_status ebb_error_set(ebb_error *err, ebb_status code, const char *where,
                          const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-#define EBB_STR_(x) #x
-#define EBB_STR(x)  EBB_STR_(x)
 #define EBB_FAIL(err, code, ...) \
     ebb_error_set((err), (code), __FILE__ ":" EBB_STR(__LINE__), __VA_ARGS__)
 
-#define EBB_MUST_CHECK __attribute__((warn_unused_result))
+EBB_API_END
 
 #endif

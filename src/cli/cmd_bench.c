@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "cli.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 
 #define LEAST_READ ((uint64_t)256 << 20)
 

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "os/limits.h"
 
 /* One line of the report. */

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "cli.h"
+#include "ebb/experimental/inspect.h"
 
 static int gguf_json(const ebb_model *m)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "ebb/experimental/inspect.h"
 #include "os/file.h"
 
 #define MAX_TOKENS_BYTES ((size_t)64 << 20)

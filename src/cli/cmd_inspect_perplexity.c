@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cli.h"
+#include "ebb/experimental/inspect.h"
 #include "os/file.h"
 
 #define MAX_TEXT ((size_t)512 << 20)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "models/models.h"
 
 #define MOSTLY 0.95

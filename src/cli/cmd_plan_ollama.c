@@ -1,4 +1,4 @@
-/* ebb plan --ollama: the estimate that users of Ollama know (ebb/ollama.h). */
+/* ebb plan --ollama: the estimate that users of Ollama know (ebb/experimental/ollama.h). */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/size.h"
 #include "cli.h"
-#include "ebb/ollama.h"
+#include "ebb/experimental/ollama.h"
 
 typedef struct estimate {
     ebb_ollama_model  model;

@@ -91,12 +91,13 @@ static ebb_status check_output(ebb_status st, ebb_error *err)
 /* Who names a reader wants to know if it is another one that works. */
 static void tell_decision(const ebb_args *a, const ebb_chat *c)
 {
+    char line[EBB_MEMORY_EVENT_TEXT];
     ebb_stats s;
 
     if (a->quiet || (!a->verbose && a->engine.io == EBB_IO_AUTO))
         return;
     ebb_chat_stats(c, &s);
-    fprintf(stderr, "%s\n", s.decision);
+    fprintf(stderr, "%s\n", ebb_memory_event_text(&s.memory_event, line, sizeof line));
 }
 
 /* Handle the events that wait; false when the answer has ended. */

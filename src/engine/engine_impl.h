@@ -5,7 +5,8 @@
 #include <stdatomic.h>
 
 #include "ebb/engine.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/cache_salt.h"
+#include "ebb/experimental/plan.h"
 #include "ebb/session.h"
 #include "kv/kv.h"
 #include "kv/kv_disk.h"
@@ -346,8 +347,10 @@ bool ebb_pressure_monitor_has_headroom(void *engine, uint64_t n_bytes);
 bool ebb_pressure_monitor_take_alert(ebb_engine *e);
 /* Nobody else needs to look while idle. */
 
-/* Show a decision in the panel and the trace. */
-void ebb_stats_decision(ebb_engine *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Show what was decided about memory, in the figures and in the trace.  The number is given here. */
+void ebb_stats_memory_event(ebb_engine *e, const ebb_memory_event *event);
+/* An event of which only the code and the detail (NULL: none) say something. */
+void ebb_stats_memory_notice(ebb_engine *e, ebb_memory_event_code code, const char *detail);
 /* Blocks of K and V have gone to the file, or come from it. */
 void ebb_stats_kv(ebb_engine *e);
 /* Figures of the turn (session/engine_stats.c). */

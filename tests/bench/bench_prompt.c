@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "ebb/session.h"
 #include "ebb/stats.h"
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "ebb/experimental/inspect.h"
 #include "engine/gguf/gguf_damage.h"
 #include "support/own_folder.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
 #include "support/tiny_model.h"
 

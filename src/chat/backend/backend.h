@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ebb/experimental/cache_salt.h"
 #include "ebb/session.h"
 #include "ebb/stats.h"
 #include "tree/message.h"

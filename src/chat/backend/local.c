@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "backend/local_priv.h"
+#include "ebb/experimental/cache_salt.h"
 
 /* -- The worker -------------------------------------------------------------------- */
 

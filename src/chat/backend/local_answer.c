@@ -3,6 +3,7 @@
 
 #include "backend/local_priv.h"
 #include "base/clock.h"
+#include "ebb/experimental/cache_salt.h"
 
 #define PRIMING 4                /* tokens before the answer that may end in half a character */
 

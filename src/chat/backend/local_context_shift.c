@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/local_priv.h"
+#include "ebb/experimental/cache_salt.h"
 
 void ebb_local_copy_gap(ebb_backend_gap *to, const ebb_backend_gap *from)
 {

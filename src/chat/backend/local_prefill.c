@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/local_priv.h"
+#include "ebb/experimental/cache_salt.h"
 
 /* Columns of a pass: what a change of the draft may throw away. */
 #define STEP 128

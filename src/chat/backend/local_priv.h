@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "ebb/engine.h"
+#include "ebb/experimental/cache_salt.h"
 
 typedef enum ebb_command_kind { LOCAL_IDLE, LOCAL_ANSWER, LOCAL_COMMON_PREFIX, LOCAL_BUDGET, LOCAL_PLAN, LOCAL_PREFILL } ebb_local_command;
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "ebb/status.h"
 
 typedef struct ebb_model_file {

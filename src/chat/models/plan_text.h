@@ -3,7 +3,7 @@
 #define EBB_CHAT_PLAN_TEXT_H
 #include "base/buf.h"
 #include "base/size.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 
 /* Tokens per second with as many digits as they are worth: "0.35", "4.0", "49", "6000". */
 const char *ebb_speed_text(double tok_s, char out[16]);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "ebb/experimental/inspect.h"
 
 /* -- The listing ------------------------------------------------------------------------------ */
 

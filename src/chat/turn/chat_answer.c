@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "conversation/chat_priv.h"
+#include "ebb/experimental/cache_salt.h"
 #include "models/models.h"
 #include "turn/overflow.h"
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
+#include "ebb/experimental/cache_salt.h"
 #include "turn/overflow.h"
 
 enum { FEW_TOKENS = 16 };        /* not worth a pass of their own */

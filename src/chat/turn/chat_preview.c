@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
+#include "ebb/experimental/cache_salt.h"
 
 /* A path that is not the tree's own: root first. */
 typedef struct node_path {

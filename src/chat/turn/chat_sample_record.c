@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "conversation/chat_priv.h"
+#include "ebb/experimental/cache_salt.h"
 
 /* One that can be typed. */
 static uint64_t make_seed(void)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
+#include "ebb/experimental/cache_salt.h"
 
 static ebb_status fail_no_prompt_memory(ebb_error *err)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
+#include "ebb/experimental/cache_salt.h"
 #include "turn/overflow.h"
 
 /* -- How much room there is ---------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Texts of the statuses, and the one place that fills an ebb_error. */
+/* The version, texts of the statuses, and the one place that fills an ebb_error. */
 #include "ebb/status.h"
 
 #include <errno.h>
@@ -13,6 +13,11 @@ static const char *const status_texts[EBB_STATUS_COUNT] = {
     EBB_STATUS_MAP(X)
 #undef X
 };
+
+const char *ebb_version(void)
+{
+    return EBB_VERSION;
+}
 
 const char *ebb_status_text(ebb_status status)
 {

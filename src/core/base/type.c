@@ -1,5 +1,5 @@
-/* Sizes and names of the GGUF element types (ebb/type.h). */
-#include "ebb/type.h"
+/* Sizes and names of the GGUF element types (ebb/experimental/type.h). */
+#include "ebb/experimental/type.h"
 
 #include <stddef.h>
 #include <strings.h>

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/log.h"
+#include "ebb/version.h"
 #include "net/dynlib.h"
 
 #define MAX_HOPS   10

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "ebb/type.h"
+#include "ebb/experimental/inspect.h"
+#include "ebb/experimental/type.h"
 #include "gguf/gguf_impl.h"
 #include "gguf/gguf_parse.h"
 #include "os/file.h"

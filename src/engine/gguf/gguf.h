@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/model.h"
 #include "ebb/status.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "ebb/type.h"
+#include "ebb/experimental/type.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "GGUF numbers are read in place: this needs a little-endian machine"

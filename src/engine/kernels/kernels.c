@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "ebb/experimental/plan.h"
 #include "kernels/quant_blocks.h"
 #include "kernels/impl.h"
 #include "os/cpu.h"

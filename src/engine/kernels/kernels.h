@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "ebb/engine.h"
-#include "ebb/type.h"
+#include "ebb/experimental/type.h"
 
 /* How a weight type wants its activations. */
 typedef enum ebb_act {

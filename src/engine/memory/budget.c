@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "engine_impl.h"
 #include "open/model_file.h"
 
@@ -112,7 +111,7 @@ static double bounded_correction(const ebb_engine *e)
 
 /* -- Another budget ------------------------------------------------------------------ */
 
-ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan *out, ebb_error *err)
+ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, ebb_plan *out, ebb_error *err)
 {
     ebb_machine now;
     ebb_status st = ebb_machine_probe(NULL, false, &now, err);
@@ -135,8 +134,8 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, struct ebb_plan
 
 ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn *progress, void *arg, ebb_error *err)
 {
+    ebb_memory_event event = { .code = EBB_MEMORY_BUDGET_SET };
     ebb_plan plan;
-    char size[16];
     ebb_status st = ebb_engine_plan_budget(e, bytes, &plan, err);
 
     if (st != EBB_OK)
@@ -158,6 +157,8 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
         for (uint32_t i = 0; i <= e->net.n_layers; i++)
             e->budget.n_evicted += ebb_reclaim_group_is_planned(e, i) && !ebb_reclaim_group_is_resident(e, i);
     }
-    ebb_stats_decision(e, "budget %s: %s", ebb_size_text(plan.budget_bytes, size), plan.why);
+    event.bytes = plan.budget_bytes;
+    snprintf(event.detail, sizeof event.detail, "%s", plan.why);
+    ebb_stats_memory_event(e, &event);
     return st;
 }

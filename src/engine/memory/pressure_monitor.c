@@ -77,16 +77,17 @@ static void evict_until(ebb_pressure_monitor *s, int64_t available, int64_t ahea
 {
     ebb_engine *e = s->engine;
     uint64_t want = (uint64_t)(2 * floor - available + ahead), least, freed;
-    char still[64] = "";
+    ebb_memory_event event = { .is_by_monitor = true, .available_bytes = available };
     ebb_res_stats res;
     uint32_t n;
 
     if (ahead > 0)
-        snprintf(still, sizeof still, ", %lld MiB still to be read", (long long)(ahead / (int64_t)MIB));
+        event.bytes_pending = (uint64_t)ahead;
     freed = ebb_draft_model_evict(e);             /* it changes no answer */
     if (freed > 0) {
-        ebb_stats_decision(e, "memory is short: %lld MiB available%s; the draft model's %llu MiB let go at once",
-                           (long long)(available / (int64_t)MIB), still, (unsigned long long)(freed / MIB));
+        event.code = EBB_MEMORY_DRAFT_EVICTED;
+        event.bytes = freed;
+        ebb_stats_memory_event(e, &event);
         call_on_evict(e);
     }
     if (freed >= want)
@@ -99,8 +100,10 @@ static void evict_until(ebb_pressure_monitor *s, int64_t available, int64_t ahea
         return;
     atomic_fetch_add(&e->budget.n_evicted, n);
     atomic_fetch_add(&s->n_evicted, n);
-    ebb_stats_decision(e, "memory is short: %lld MiB available%s; %u layers (%llu MiB) let go at once",
-                       (long long)(available / (int64_t)MIB), still, n, (unsigned long long)(freed / MIB));
+    event.code = EBB_MEMORY_LAYERS_EVICTED;
+    event.n_layers = n;
+    event.bytes = freed;
+    ebb_stats_memory_event(e, &event);
     call_on_evict(e);
 }
 

@@ -163,8 +163,9 @@ static void evict_layers(ebb_engine *e, uint32_t n, bool is_emergency, int64_t a
     e->budget.evicted_ns = ebb_clock_ns();
     if (st != EBB_OK)
         ebb_log("budget", "%s", err.msg);
-    ebb_stats_decision(e, "%s: %lld MiB available; %u layers let go, %u stay", is_emergency ? "memory is gone" : "memory is short",
-                       (long long)(available / (int64_t)MIB), shed, count_resident_groups(e));
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_LAYERS_EVICTED, .is_emergency = is_emergency,
+                                                   .available_bytes = available, .n_layers = shed,
+                                                   .n_layers_left = count_resident_groups(e) });
 }
 
 /* A quarter of the memory for experts, as long as there is more than the least. */
@@ -178,8 +179,8 @@ static bool evict_experts(ebb_engine *e, int64_t available)
     e->budget.evicted_ns = ebb_clock_ns();
     ebb_pool_drain(e->pool);
     ebb_res_resize_expert_cache(e->res, e->budget.expert_bytes);
-    ebb_stats_decision(e, "memory is short: %lld MiB available; %llu MiB of experts let go, %llu stay", (long long)(available / (int64_t)MIB),
-                       (unsigned long long)((had - e->budget.expert_bytes) / MIB), (unsigned long long)(e->budget.expert_bytes / MIB));
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_EXPERTS_EVICTED, .available_bytes = available,
+                                                   .bytes = had - e->budget.expert_bytes, .bytes_left = e->budget.expert_bytes });
     return true;
 }
 
@@ -205,7 +206,7 @@ static void shrink_ring_to_one_slot(ebb_engine *e, int64_t available)
     if (set_ring(e, ebb_plan_ring_min_bytes(&e->net), &err) != EBB_OK)
         ebb_log("budget", "%s", err.msg);
     else
-        ebb_stats_decision(e, "memory is gone: %lld MiB available, no layer is left; one slot for reading", (long long)(available / (int64_t)MIB));
+        ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_RING_SHRUNK, .is_emergency = true, .available_bytes = available });
 }
 
 /* The last thing to give: K and V that a file can hold as well. */
@@ -219,12 +220,11 @@ static void spill_kv(ebb_engine *e, int64_t available, int64_t floor)
     ebb_stats_kv(e);
     if (want && st == EBB_OK && n > 0) {
         e->budget.evicted_ns = ebb_clock_ns();
-        ebb_stats_decision(e, "memory is gone: %lld MiB available; %llu MiB of K and V to a file, %llu MiB are there",
-                           (long long)(available / (int64_t)MIB), (unsigned long long)(n * block / MIB),
-                           (unsigned long long)(ebb_kv_n_spilled(e->kv) * block / MIB));
+        ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_KV_SPILLED, .is_emergency = true, .available_bytes = available,
+                                                       .bytes = n * block, .bytes_left = ebb_kv_n_spilled(e->kv) * block });
     } else if (st != EBB_OK && !e->budget.is_spill_refused) {
         e->budget.is_spill_refused = true;
-        ebb_stats_decision(e, "memory is gone, and K and V stay in it: %s", err.msg);
+        ebb_stats_memory_notice(e, EBB_MEMORY_KV_SPILL_FAILED, err.msg);
     }
 }
 
@@ -336,8 +336,8 @@ static void reload_kv(ebb_engine *e)
     n = ebb_kv_unspill(e->kv, n);
     e->budget.is_spill_refused = false;
     ebb_stats_kv(e);
-    ebb_stats_decision(e, "memory is there again: %llu MiB of K and V come back from the file, %llu to come",
-                       (unsigned long long)(n * block / MIB), (unsigned long long)(ebb_kv_n_spilled(e->kv) * block / MIB));
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_KV_RELOADED, .bytes = n * block,
+                                                   .bytes_left = ebb_kv_n_spilled(e->kv) * block });
 }
 
 static void restore_ring(ebb_engine *e)
@@ -352,7 +352,7 @@ static void restore_ring(ebb_engine *e)
         return;
     }
     e->budget.is_ring_minimal = false;
-    ebb_stats_decision(e, "memory is there again: the ring has all of its slots");
+    ebb_stats_memory_notice(e, EBB_MEMORY_RING_RESTORED, NULL);
 }
 
 static void restore_expert_cache(ebb_engine *e)
@@ -365,7 +365,7 @@ static void restore_expert_cache(ebb_engine *e)
     e->budget.expert_bytes += more;
     ebb_res_resize_expert_cache(e->res, e->budget.expert_bytes);
     ebb_res_fill_expert_cache(e->res);
-    ebb_stats_decision(e, "memory is there again: %llu MiB for experts", (unsigned long long)(e->budget.expert_bytes / MIB));
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_EXPERTS_RELOADED, .bytes_left = e->budget.expert_bytes });
 }
 
 static void reload_layer(ebb_engine *e)
@@ -386,7 +386,7 @@ static void reload_layer(ebb_engine *e)
     }
     if (e->budget.n_evicted > 0)
         e->budget.n_evicted--;
-    ebb_stats_decision(e, "memory is there again: layer %u taken back, %u to come", i, e->budget.n_evicted);
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_LAYER_RELOADED, .layer = i, .n_layers_left = e->budget.n_evicted });
 }
 
 /* In the order opposite to that in which it was given, a step at a time. */

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/size.h"
+#include "ebb/experimental/inspect.h"
 
 #define MAX_LAYERS 16384u        /* beyond it a file is damaged, not large */
 #define MAX_WIDTH  (1u << 24)    /* rows, tokens: likewise */

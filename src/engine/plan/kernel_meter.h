@@ -6,7 +6,7 @@
  * A time is half a millisecond.  Only those count in which all threads had their processors, and of these the least. */
 #ifndef EBB_KERNEL_METER_H
 #define EBB_KERNEL_METER_H
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "kernels/kernels.h"
 #include "os/pool.h"
 
@@ -22,7 +22,7 @@ void ebb_meter_close(ebb_meter *m);              /* NULL is fine */
 double ebb_meter_bytes(ebb_meter *m, ebb_type type);     /* of weights per second, one column */
 double ebb_meter_macs(ebb_meter *m, ebb_type type);      /* multiply-adds per second, many columns */
 double ebb_meter_sync(ebb_meter *m);                     /* seconds that it takes to hand slices out and back */
-/* What the speeds above do not say (ebb/plan.h): of a small product what is more than its bytes and multiply-adds take, at speeds
+/* What the speeds above do not say (ebb/experimental/plan.h): of a small product what is more than its bytes and multiply-adds take, at speeds
  * that a large one of this type has; of attention rows of 32 and of 128 elements, at 512 positions.  Three milliseconds. */
 void ebb_meter_overheads(ebb_meter *m, ebb_type type, const ebb_type_speed *large, ebb_overheads *out);
 /* Something was measured while neighbours took processors all the time.  Then it is what came of each second of processor

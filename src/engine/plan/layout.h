@@ -4,7 +4,7 @@
  * what is allocated cannot differ. */
 #ifndef EBB_LAYOUT_H
 #define EBB_LAYOUT_H
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "model/forward.h"
 #include "plan/expert_profile.h"
 #include "plan/kernel_meter.h"

@@ -1,9 +1,10 @@
-/* The machine that is planned for (ebb/plan.h). */
+/* The machine that is planned for (ebb/experimental/plan.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ebb/plan.h"
+#include "ebb/experimental/inspect.h"
+#include "ebb/experimental/plan.h"
 #include "open/model_file.h"
 #include "os/file.h"
 #include "os/limits.h"

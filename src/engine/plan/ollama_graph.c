@@ -1,10 +1,10 @@
 /* KV and compute-graph sizes, architecture by architecture, as Ollama 0.13.3's
- * GraphSize computes them (ebb/ollama.h).  One function per rule; names follow
+ * GraphSize computes them (ebb/experimental/ollama.h).  One function per rule; names follow
  * the formulas: B batch, C context of all sequences, E embedding, H heads,
  * K KV heads, V vocabulary, Dk and Dv the widths of a head. */
 #include <string.h>
 
-#include "ebb/ollama.h"
+#include "ebb/experimental/ollama.h"
 
 typedef struct facts {
     uint64_t B, C, E, FF, V, H, K, K_min, D, Dk, Dv, Np;

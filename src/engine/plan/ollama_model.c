@@ -1,9 +1,10 @@
-/* What the Ollama-style estimate reads of a model: tensor groups (ebb/ollama.h). */
+/* What the Ollama-style estimate reads of a model: tensor groups (ebb/experimental/ollama.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ebb/ollama.h"
+#include "ebb/experimental/inspect.h"
+#include "ebb/experimental/ollama.h"
 #include "open/model_file.h"
 
 #define MAX_LAYERS 100000u       /* a hostile block_count must not become an allocation */

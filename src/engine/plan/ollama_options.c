@@ -1,7 +1,7 @@
 /* What Ollama makes of its environment and a request, and the short prediction. */
 #include <string.h>
 
-#include "ebb/ollama.h"
+#include "ebb/experimental/ollama.h"
 
 static bool is_in(const char *arch, const char *const *list)
 {

@@ -1,4 +1,4 @@
-/* Placement of layers on GPUs as Ollama 0.13.3 does it (ebb/ollama.h): from the
+/* Placement of layers on GPUs as Ollama 0.13.3 does it (ebb/experimental/ollama.h): from the
  * back, the smallest sufficient share of each card's memory, found by bisection
  * in single precision.  A layout entry may be empty: a GPU that was passed over. */
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ebb/ollama.h"
+#include "ebb/experimental/ollama.h"
 
 typedef struct card {
     size_t      index;           /* in the caller's order */

@@ -1,4 +1,4 @@
-/* The memory arithmetic (ebb/plan.h, plan/layout.h). */
+/* The memory arithmetic (ebb/experimental/plan.h, plan/layout.h). */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

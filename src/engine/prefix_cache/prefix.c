@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "ebb/experimental/cache_salt.h"
 #include "engine_impl.h"
 
 /* -- Names ------------------------------------------------------------------------- */

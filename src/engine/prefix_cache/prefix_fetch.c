@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "engine_impl.h"
+#include "ebb/experimental/cache_salt.h"
 
 #define TRIES 3u                 /* damaged files may be met on the way */
 

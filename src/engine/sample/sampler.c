@@ -37,9 +37,9 @@ ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab)
 
     if (!s)
         return NULL;
-    s->p = *p;
+    s->p = p ? *p : ebb_sampler_params_default();
     s->n_vocab = n_vocab;
-    s->state = p->seed ? p->seed : ebb_clock_ns();
+    s->state = s->p.seed ? s->p.seed : ebb_clock_ns();
     s->heap = calloc(n_vocab, sizeof *s->heap);
     s->best = calloc(n_vocab, sizeof *s->best);
     s->weight = calloc(n_vocab, sizeof *s->weight);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "ebb/experimental/cache_salt.h"
 #include "engine_impl.h"
 
 const char *ebb_session_cannot_shift(const ebb_session *s)

@@ -1,10 +1,8 @@
 /* The figures of a running engine (ebb/stats.h). */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "engine_impl.h"
 #include "os/proc.h"
 
@@ -34,8 +32,11 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     s->n_threads = e->plan.n_threads;
     snprintf(s->cpu, sizeof s->cpu, "%s", e->run.kern->name);
     snprintf(s->io, sizeof s->io, "%s", e->plan.is_mapped && !e->plan.stream_bytes ? "mmap" : ebb_res_io_name(e->res));
-    if (!s->decision[0])                         /* the memory-pressure monitor may have evicted layers by now */
-        snprintf(s->decision, sizeof s->decision, "%s", ebb_res_io_reason(e->res)[0] ? ebb_res_io_reason(e->res) : e->plan.why);
+    if (s->memory_event.code == EBB_MEMORY_NONE) {       /* the monitor may have evicted layers by now */
+        s->memory_event.code = EBB_MEMORY_PLANNED;
+        snprintf(s->memory_event.detail, sizeof s->memory_event.detail, "%s",
+                 ebb_res_io_reason(e->res)[0] ? ebb_res_io_reason(e->res) : e->plan.why);
+    }
     if (e->plan.kv_k == e->plan.kv_v)
         snprintf(s->kv_type, sizeof s->kv_type, "%s", kv_name(e->plan.kv_k));
     else
@@ -47,24 +48,6 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     s->n_ctx = e->plan.n_ctx;
     s->load_s = load_s;
     s->n_layers = e->net.n_layers;
-}
-
-void ebb_stats_decision(ebb_engine *e, const char *fmt, ...)
-{
-    char line[sizeof e->stats.decision];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
-    ebb_log("budget", "%s", line);
-    pthread_mutex_lock(&e->lock);
-    memcpy(e->stats.decision, line, sizeof line);
-    snprintf(e->stats.io, sizeof e->stats.io, "%s", ebb_res_io_name(e->res));
-    e->stats.tier = e->budget.is_ring_minimal ? EBB_TIER_CRITICAL
-                  : e->budget.n_evicted && e->plan.tier < EBB_TIER_STREAMING ? EBB_TIER_STREAMING : e->plan.tier;
-    e->stats.budget_bytes = e->plan.budget_bytes;
-    pthread_mutex_unlock(&e->lock);
 }
 
 void ebb_stats_kv(ebb_engine *e)
@@ -173,15 +156,16 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* What happened to the KV cache on disk is the last decision. */
+/* What happened to the KV cache on disk is the last event. */
 static void show_disk_notice(ebb_engine *e)
 {
-    char line[160];
+    ebb_memory_event event = { .code = EBB_MEMORY_CACHE_NOTICE };
 
-    if (!ebb_kv_disk_take_notice(e->disk, line))
+    if (!ebb_kv_disk_take_notice(e->disk, event.detail))
         return;
     pthread_mutex_lock(&e->lock);
-    memcpy(e->stats.decision, line, sizeof line);
+    event.number = e->stats.memory_event.number + 1;
+    e->stats.memory_event = event;
     pthread_mutex_unlock(&e->lock);
 }
 

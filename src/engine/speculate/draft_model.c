@@ -60,7 +60,7 @@ static void end_drafting(ebb_engine *e, ebb_engine *draft, const ebb_error *err)
     close_draft_engine(e, draft);
     e->draft_model.bytes = 0;
     e->draft_model.is_released = false;
-    ebb_stats_decision(e, "the draft model has ended, answers go on without it: %s", err->msg);
+    ebb_stats_memory_notice(e, EBB_MEMORY_DRAFT_ENDED, err->msg);
 }
 
 /* Shares of a pass by the plans: seconds are measured. */
@@ -113,8 +113,8 @@ bool ebb_draft_model_release(ebb_engine *e, int64_t available)
         return false;
     ebb_pool_drain(e->pool);                     /* a late thread may still read its weights */
     release_memory(e);
-    ebb_stats_decision(e, "memory is short: %lld MiB available; the draft model is let go (%llu MiB), answers get slower",
-                       (long long)(available / (int64_t)MIB), (unsigned long long)(e->draft_model.bytes / MIB));
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_DRAFT_EVICTED, .available_bytes = available,
+                                                   .bytes = e->draft_model.bytes });
     return true;
 }
 
@@ -142,7 +142,7 @@ void ebb_draft_model_reload(ebb_engine *e)
 {
     ebb_draft_model_open(e);
     if (ebb_draft_model_is_open(e))
-        ebb_stats_decision(e, "memory is there again: the draft model is taken back");
+        ebb_stats_memory_notice(e, EBB_MEMORY_DRAFT_RELOADED, NULL);
 }
 
 /* -- Guessing --------------------------------------------------------------------------- */

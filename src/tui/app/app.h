@@ -20,7 +20,7 @@
 #include "app/greeting.h"
 #include "app/menu.h"
 #include "command/frontend.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "edit/editor.h"
 #include "edit/history.h"
 #include "edit/unsent.h"

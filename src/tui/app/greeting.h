@@ -4,7 +4,7 @@
 #define EBB_TUI_GREETING_H
 #include "base/buf.h"
 #include "ebb/model.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 
 /* model: NULL while it is being loaded.  One line each, without a line end after the last. */
 void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first);

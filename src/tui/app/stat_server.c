@@ -40,6 +40,8 @@ static const char *phase_name(const ebb_chat *chat, ebb_phase phase)
 
 static void put_figures(json_t *o, const ebb_stats *s)
 {
+    char decision[EBB_MEMORY_EVENT_TEXT];
+
     json_object_set_new(o, "tier", json_string(ebb_tier_name(s->tier)));
     put_count(o, "context", s->n_ctx);
     put_count(o, "used", s->n_ctx_used);
@@ -68,7 +70,7 @@ static void put_figures(json_t *o, const ebb_stats *s)
     json_object_set_new(o, "stall_share", json_real(s->stall_share));
     if (s->experts_selected > 0)
         json_object_set_new(o, "expert_hits", json_real((double)s->experts_resident / (double)s->experts_selected));
-    json_object_set_new(o, "decision", json_from_text(s->decision));
+    json_object_set_new(o, "decision", json_from_text(ebb_memory_event_text(&s->memory_event, decision, sizeof decision)));
 }
 
 static char *stats_json(const ebb_chat *chat)

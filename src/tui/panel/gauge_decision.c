@@ -8,10 +8,12 @@
 static void draw_decision_gauge(ebb_canvas *c, const ebb_figures *f)
 {
     ebb_wrap w = { .ascii = !c->term->utf8, .md = { .base = EBB_FACE_DIM } };
+    char line[EBB_MEMORY_EVENT_TEXT];
 
-    if (f->stats.decision[0] == '\0')
+    ebb_memory_event_text(&f->stats.memory_event, line, sizeof line);
+    if (line[0] == '\0')
         return;
-    ebb_wrap_text(&w, f->stats.decision, strnlen(f->stats.decision, sizeof f->stats.decision), true);
+    ebb_wrap_text(&w, line, strlen(line), true);
     ebb_wrap_rows(&w, c->limit - c->col);
     for (size_t i = 0; i < w.n_rows && c->row < c->end; i++)
         ebb_term_put(c->term, c->row++, c->col, c->limit, w.visible.data + w.rows[i].start,

@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "backend/local_priv.h"
+#include "ebb/experimental/cache_salt.h"
 #include "engine_impl.h"
 #include "support/tiny_model.h"
 

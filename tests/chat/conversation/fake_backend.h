@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "conversation/chat_priv.h"
+#include "ebb/experimental/cache_salt.h"
 
 enum { FAKE_MAX = 65536, FAKE_CTX = 60000 };
 

@@ -11,7 +11,7 @@
 #include "ebb_test.h"
 
 #include "base/buf.h"
-#include "ebb/type.h"
+#include "ebb/experimental/type.h"
 #include "gguf/gguf.h"
 
 static inline void gguf_u32(ebb_buf *f, uint32_t v) { ebb_buf_add(f, &v, sizeof v); }

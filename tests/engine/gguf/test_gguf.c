@@ -1,7 +1,7 @@
 /* Sound files of every kind: what the reader hands out. */
 #include "gguf_build.h"
 
-#include "ebb/type.h"
+#include "ebb/experimental/type.h"
 #include "os/fault.h"
 #include "os/file.h"
 

@@ -1,7 +1,8 @@
 /* Files that lie: each gets one clear line, and nothing worse happens. */
 #include "gguf_build.h"
 
-#include "ebb/type.h"
+#include "ebb/experimental/inspect.h"
+#include "ebb/experimental/type.h"
 
 static void expect_refused(ebb_buf *f, ebb_status want, const char *words)
 {

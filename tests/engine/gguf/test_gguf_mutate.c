@@ -4,8 +4,9 @@
 
 #include "ebb_alloc.h"
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/model.h"
-#include "ebb/type.h"
+#include "ebb/experimental/type.h"
 #include "os/file.h"
 
 #define SLACK ((long long)64 << 20)

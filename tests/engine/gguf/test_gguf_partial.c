@@ -1,7 +1,8 @@
 /* Models of which only the beginning is there. */
 #include "ebb_test.h"
 
-#include "ebb/plan.h"
+#include "ebb/experimental/inspect.h"
+#include "ebb/experimental/plan.h"
 #include "support/tiny_model.h"
 
 static char path[] = "/tmp/ebb-begun-XXXXXX";

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "ebb/session.h"
 #include "support/tiny_model.h"
 
@@ -178,7 +178,8 @@ static bool comes_back(run *r, uint32_t all)
 
 static int rounds(run *r, unsigned n, unsigned take_mib)
 {
-    char said[sizeof ((ebb_stats *)0)->decision] = "";
+    char line[EBB_MEMORY_EVENT_TEXT];
+    uint32_t n_said = 0;
     double begin = ebb_clock_s();
     uint32_t all;
     ebb_stats s;
@@ -193,9 +194,9 @@ static int rounds(run *r, unsigned n, unsigned take_mib)
     for (unsigned i = 0; i < n; i++) {
         round_of(r, take_mib);
         ebb_engine_stats(r->e, &s);
-        if (strcmp(s.decision, said) != 0)
-            printf("round %u: %s\n", i + 1, s.decision);
-        memcpy(said, s.decision, sizeof said);
+        if (s.memory_event.number != n_said)
+            printf("round %u: %s\n", i + 1, ebb_memory_event_text(&s.memory_event, line, sizeof line));
+        n_said = s.memory_event.number;
     }
     back = comes_back(r, all);
     printf("%u rounds in %.0f s: %u wrong, %u failed, %u neighbours killed, at least %u of %u layers resident, %s\n", n,

@@ -118,16 +118,23 @@ static void sleep_a_little(void)
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-static void expect_decision(fixture *f, const char *words)
+/* Waits for an eviction by the monitor, with what is not read yet or without; its line says so. */
+static void expect_eviction(fixture *f, bool is_pending)
 {
+    char line[EBB_MEMORY_EVENT_TEXT];
     ebb_stats s;
 
     for (;;) {                                   /* the layers are gone before it is said */
         ebb_engine_stats(f->engine, &s);
-        if (strstr(s.decision, words))
-            return;
+        if (s.memory_event.is_by_monitor && (s.memory_event.bytes_pending > 0 || !is_pending))
+            break;
         sleep_a_little();
     }
+    assert_int_equal(s.memory_event.code, EBB_MEMORY_LAYERS_EVICTED);
+    assert_true(s.memory_event.n_layers > 0 && s.memory_event.number > 0);
+    ebb_memory_event_text(&s.memory_event, line, sizeof line);
+    assert_non_null(strstr(line, "memory is short: "));
+    assert_int_equal(strstr(line, "still to be read") != NULL, s.memory_event.bytes_pending > 0);
 }
 
 static void release_all(fixture *f)
@@ -170,7 +177,7 @@ static void test_memory_vanishes_while_layers_are_read(void **state)
             sleep_a_little();
         ebb_os_slow_reads(0);
         assert_int_equal(ebb_res_pending_bytes(f.engine->res), 0);
-        expect_decision(&f, "memory is short");
+        expect_eviction(&f, false);
         expect_want(&f);
         close_fixture(&f);
     }
@@ -189,7 +196,7 @@ static void test_what_is_to_be_read_counts(void **state)
         assert_int_equal(ebb_res_pin_async(f.engine->res, i, NULL), EBB_OK);
     while (ebb_res_pending_bytes(f.engine->res) > 0)          /* the reader has asked, and so has told */
         expect_want(&f);
-    expect_decision(&f, "still to be read");
+    expect_eviction(&f, true);
     expect_want(&f);
     close_fixture(&f);
 }

@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "ebb/session.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"

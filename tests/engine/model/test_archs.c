@@ -4,6 +4,7 @@
  * layers with a state go back to a checkpoint. */
 #include "ebb_test.h"
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
 #include "support/tiny_engine.h"
 

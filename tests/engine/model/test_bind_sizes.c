@@ -4,8 +4,8 @@
 
 #include <fcntl.h>
 
-#include "ebb/plan.h"
-#include "ebb/type.h"
+#include "ebb/experimental/plan.h"
+#include "ebb/experimental/type.h"
 #include "kv/kv.h"
 #include "support/own_folder.h"
 

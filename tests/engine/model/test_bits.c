@@ -2,8 +2,9 @@
  * pass, every cut into chunks and every number of threads, with weights of every type. */
 #include "ebb_test.h"
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
-#include "ebb/type.h"
+#include "ebb/experimental/type.h"
 #include "kernels/kernels.h"
 #include "support/tiny_model.h"
 

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
 #include "model/arch.h"
 

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
 
 #define MAX_IDS 400

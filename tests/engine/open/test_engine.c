@@ -2,7 +2,7 @@
  * allocated. */
 #include "ebb_test.h"
 
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "ebb/session.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"

@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/model.h"
 #include "open/model_file.h"
 

@@ -1,7 +1,7 @@
 /* The machine's figures: there, and plausible. */
 #include "ebb_test.h"
 
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 
 static void test_limits(void **state)
 {

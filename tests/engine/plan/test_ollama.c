@@ -3,7 +3,8 @@
 
 #include <jansson.h>
 
-#include "ebb/ollama.h"
+#include "ebb/experimental/inspect.h"
+#include "ebb/experimental/ollama.h"
 
 static uint64_t u64(const json_t *o, const char *key)
 {

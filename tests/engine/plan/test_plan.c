@@ -1,7 +1,7 @@
 /* The plan: tiers in order as memory gets less, real bytes, prediction. */
 #include "ebb_test.h"
 
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "support/tiny_model.h"
 
 #define N_LAYERS 12u

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-#include "ebb/plan.h"
+#include "ebb/experimental/inspect.h"
+#include "ebb/experimental/plan.h"
 #include "ebb/session.h"
 #include "support/tiny_model.h"
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "ebb/experimental/inspect.h"
 #include "engine_impl.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"

@@ -293,7 +293,7 @@ static void test_damaged_files_are_never_trusted(void **state)
         assert_memory_equal(ebb_session_logits(f.s), want, sizeof want);
         ebb_engine_stats(f.engine, &stats);
         assert_int_equal(stats.reused_disk_tok, 0);
-        assert_non_null(strstr(stats.decision, "ignored"));
+        assert_non_null(strstr(stats.memory_event.detail, "ignored"));
         ebb_session_persist(f.s);                /* written anew */
         close_tiny_engine(&f);
         compute(&small, (ebb_engine_opts){ 0 }, ids, N);         /* finds the tail damaged, which no one has read before */

@@ -4,7 +4,8 @@
 
 #include <dirent.h>
 
-#include "ebb/plan.h"
+#include "ebb/experimental/inspect.h"
+#include "ebb/experimental/plan.h"
 #include "engine_impl.h"
 #include "support/tiny_engine.h"
 

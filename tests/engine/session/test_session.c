@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
 #include "kernels/kernels.h"
 #include "support/tiny_engine.h"

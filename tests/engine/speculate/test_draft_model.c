@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "ebb/session.h"
 #include "engine_impl.h"
 #include "open/model_file.h"
@@ -336,7 +336,7 @@ static void a_broken_file_ends_it(void **state)
     assert_int_equal(truncate(draft_path, 4096), 0);
     answer(&p, &how, 20);
     assert_false(ebb_draft_model_is_open(p.with.engine));
-    assert_non_null(strstr(stats_of(&p.with).decision, "draft model has ended"));
+    assert_int_equal(stats_of(&p.with).memory_event.code, EBB_MEMORY_DRAFT_ENDED);
     assert_int_equal(stats_of(&p.with).draft_bytes, 0);
     close_pair(&p);
 }

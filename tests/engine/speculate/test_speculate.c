@@ -2,6 +2,7 @@
  * it, whatever comes between; and it does save passes. */
 #include "ebb_test.h"
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
 #include "support/tiny_model.h"
 

@@ -1,16 +1,17 @@
-/* ebb/ollama.h - the memory estimate of Ollama 0.13, reimplemented: KV per
+/* ebb/experimental/ollama.h - the memory estimate of Ollama 0.13, reimplemented: KV per
  * layer, compute graph for full and partial offload, placement on GPUs.
  *
- * ebb itself plans differently (ebb/plan.h); this is the figure that users of
+ * ebb itself plans differently (ebb/experimental/plan.h); this is the figure that users of
  * Ollama know, so that both can be seen side by side.  Arithmetic is unsigned 64
  * bit with truncating division where the formulas divide, and IEEE single
  * precision in the placement, because the results must agree to the byte. */
-#ifndef EBB_OLLAMA_H
-#define EBB_OLLAMA_H
+#ifndef EBB_EXPERIMENTAL_OLLAMA_H
+#define EBB_EXPERIMENTAL_OLLAMA_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/model.h"
 #include "ebb/status.h"
 
@@ -35,15 +36,18 @@ typedef struct ebb_ollama_model {
     uint64_t         output_norm_bytes, output_bytes, token_embd_bytes;
     bool             has_output;
     uint64_t         gate_exps_bytes;            /* blk.0.ffn_gate_exps.weight; 0: none */
-    uint64_t         gate_expert_width;          /* second dimension of blk.0.ffn_gate.0.weight; 0: none */
-    uint64_t         qkv_bias_dim;               /* first dimension of blk.0.attn_qkv.bias; 0: none */
+    uint64_t         gate_expert_width;          /* second dimension of blk.0.ffn_gate.0.weight; 0:
+                                                  * none */
+    uint64_t         qkv_bias_dim;               /* first dimension of blk.0.attn_qkv.bias; 0:
+                                                  * none */
     uint64_t         rope_freqs_elements;        /* of a tensor named rope_freqs.weights */
 } ebb_ollama_model;
 
-/* An empty model of that architecture: fill its fields, then add every tensor.  The caller owns it until fini, also on
- * failure.  Error: NOMEM. */
+/* An empty model of that architecture: fill its fields, then add every tensor.  The caller owns it
+ * until fini, also on failure.  Error: NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_ollama_model_init(ebb_ollama_model *o, const char *arch, uint64_t n_layers, ebb_error *err);
+ebb_status ebb_ollama_model_init(ebb_ollama_model *o, const char *arch, uint64_t n_layers,
+                                 ebb_error *err);
 void ebb_ollama_model_add_tensor(ebb_ollama_model *o, const ebb_tensor_info *t);
 void ebb_ollama_model_fini(ebb_ollama_model *o);
 /* The same from a model file. */
@@ -65,7 +69,8 @@ typedef struct ebb_ollama_graph {
 } ebb_ollama_graph;
 
 /* The graph sizes and g->kv[0 .. n_layers).  Cannot fail. */
-void ebb_ollama_graph_size(const ebb_ollama_model *o, const ebb_ollama_load *l, bool metal, ebb_ollama_graph *g);
+void ebb_ollama_graph_size(const ebb_ollama_model *o, const ebb_ollama_load *l, bool metal,
+                           ebb_ollama_graph *g);
 
 typedef struct ebb_ollama_gpu {
     uint64_t    free_bytes;
@@ -84,7 +89,8 @@ typedef struct ebb_ollama_options {
 
 typedef struct ebb_ollama_layout {
     size_t   n_entries;
-    struct { size_t gpu, first, n; } entry[EBB_OLLAMA_GPUS];   /* contiguous layers of GPU `gpu` (input order) */
+    /* contiguous layers of GPU `gpu` (input order) */
+    struct { size_t gpu, first, n; } entry[EBB_OLLAMA_GPUS];
     uint64_t n_on_gpu, n_total;  /* layers, the output counted as one */
     bool     is_full;            /* which graph was charged */
     uint64_t graph_per_gpu[EBB_OLLAMA_GPUS], gpu_bytes[EBB_OLLAMA_GPUS];
@@ -97,22 +103,25 @@ typedef struct ebb_ollama_layout {
 /* Place the layers of `o` (with its graph g) on n_gpus GPUs.  BUDGET if the options
  * demand what does not fit; NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_ollama_place(const ebb_ollama_model *o, const ebb_ollama_graph *g, const ebb_ollama_gpu *gpus,
-                            size_t n_gpus, const ebb_ollama_options *opts, ebb_ollama_layout *out, ebb_error *err);
+ebb_status ebb_ollama_place(const ebb_ollama_model *o, const ebb_ollama_graph *g,
+                            const ebb_ollama_gpu *gpus, size_t n_gpus,
+                            const ebb_ollama_options *opts, ebb_ollama_layout *out, ebb_error *err);
 
-/* Ollama's short prediction: how many layers a card of vram_bytes would take, from the sums of KV, graphs, safety
- * buffer and weights (bytes). */
+/* Ollama's short prediction: how many layers a card of vram_bytes would take, from the sums of KV,
+ * graphs, safety buffer and weights (bytes). */
 typedef struct ebb_ollama_prediction {
     uint64_t total_bytes, weight_room_bytes, n_layers;
     bool     splits;
     double   gpu_ratio;
 } ebb_ollama_prediction;
-ebb_ollama_prediction ebb_ollama_predict(uint64_t vram_bytes, uint64_t kv_total, uint64_t partial, uint64_t full,
-                                         uint64_t buffer, uint64_t weights, uint64_t n_total);
+ebb_ollama_prediction ebb_ollama_predict(uint64_t vram_bytes, uint64_t kv_total, uint64_t partial,
+                                         uint64_t full, uint64_t buffer, uint64_t weights,
+                                         uint64_t n_total);
 
 /* What Ollama would make of the environment and a request. */
 typedef struct ebb_ollama_request {
-    const char *env_parallel, *env_ctx, *env_flash, *env_kv_type, *env_overhead, *env_spread;  /* NULL: not set */
+    /* NULL: not set */
+    const char *env_parallel, *env_ctx, *env_flash, *env_kv_type, *env_overhead, *env_spread;
     uint64_t    n_ctx, n_batch;  /* 0: not given */
     bool        vision, flash_ok_on_gpus;
     uint64_t    total_vram_bytes;

@@ -1,9 +1,9 @@
-/* ebb/type.h - the element types of GGUF tensors: names, ids and sizes.
+/* ebb/experimental/type.h - the element types of GGUF tensors: names, ids and sizes.
  *
  * The ids are those of the file format.  A row of `n` elements takes
  * n / block_len * block_bytes bytes; n is always a multiple of block_len. */
-#ifndef EBB_TYPE_H
-#define EBB_TYPE_H
+#ifndef EBB_EXPERIMENTAL_TYPE_H
+#define EBB_EXPERIMENTAL_TYPE_H
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,0 +1,47 @@
+/* ebb/experimental/inspect.h - a model file and its logits, looked at from close: for `ebb
+ * inspect`, `ebb pull` and the tests.  As ebb/model.h otherwise. */
+#ifndef EBB_EXPERIMENTAL_INSPECT_H
+#define EBB_EXPERIMENTAL_INSPECT_H
+#include "ebb/experimental/type.h"
+#include "ebb/session.h"
+
+/* A file of a model that is still being written. */
+typedef struct ebb_partial_file {
+    const char *path;            /* holds what is there of it, from its first byte on */
+    const char *name;            /* its name when it is complete, for messages */
+    uint64_t    n_bytes;         /* its size when it is complete; UINT64_MAX: unknown */
+} ebb_partial_file;
+/* ebb_model_open from the beginnings of all n files of a model, in order, as soon as their headers
+ * are complete: for everything that touches no weight, such as a plan.  BUSY: the header of file
+ * *i_busy is not complete yet. */
+EBB_MUST_CHECK
+ebb_status ebb_model_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy,
+                                  ebb_model **out, ebb_error *err);
+
+size_t ebb_model_n_meta(const ebb_model *m);
+/* Key i and its value as text ("[151936 strings]" for long arrays), written
+ * to buf with a final NUL, cut to fit.  Returns the key. */
+const char *ebb_model_meta(const ebb_model *m, size_t i, char *buf, size_t cap);
+
+typedef struct ebb_tensor_info {
+    const char *name;
+    ebb_type    type;
+    uint32_t    n_dims;
+    uint64_t    dims[4];         /* dims[0] runs fastest: the row length */
+    uint64_t    n_bytes;
+    uint32_t    part;            /* which file of a split model, from 0 */
+    uint64_t    offset;          /* from the start of that file */
+} ebb_tensor_info;
+size_t ebb_model_n_tensors(const ebb_model *m);  /* of all parts */
+/* i < n_tensors; the name is the model's */
+void ebb_model_tensor(const ebb_model *m, size_t i, ebb_tensor_info *out);
+
+/* Evaluate ids[0..n) from position 0 in chunks of n_batch columns and call
+ * `fn` with the logits of each position, in order: for `inspect logits`,
+ * perplexity and tests.  The session is emptied first and holds ids after. */
+typedef void ebb_logits_fn(void *arg, size_t pos, const float *logits, size_t n_vocab);
+EBB_MUST_CHECK
+ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint32_t n_batch,
+                            ebb_logits_fn *fn, void *arg, ebb_error *err);
+
+#endif

@@ -1,0 +1,140 @@
+/* What was decided about memory: kept as a value (ebb/stats.h), written out as a line. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/size.h"
+#include "engine_impl.h"
+
+#define MIB(n_bytes) ((uint64_t)(n_bytes) >> 20)
+
+/* What of an eviction or a spill is known before it: "memory is short: 512 MiB available, 64 MiB still to be read; ". */
+static int write_pressure(const ebb_memory_event *e, char *buf, size_t cap)
+{
+    char pending[64] = "";
+
+    if (e->bytes_pending > 0)
+        snprintf(pending, sizeof pending, ", %" PRIu64 " MiB still to be read", MIB(e->bytes_pending));
+    return snprintf(buf, cap, "memory is %s: %" PRId64 " MiB available%s; ", e->is_emergency ? "gone" : "short",
+                    e->available_bytes / (1 << 20), pending);
+}
+
+static void write_eviction(const ebb_memory_event *e, char *buf, size_t cap)
+{
+    switch ((int)e->code) {
+    case EBB_MEMORY_LAYERS_EVICTED:
+        if (e->is_by_monitor)
+            snprintf(buf, cap, "%" PRIu32 " layers (%" PRIu64 " MiB) evicted at once", e->n_layers, MIB(e->bytes));
+        else
+            snprintf(buf, cap, "%" PRIu32 " layers evicted, %" PRIu32 " stay", e->n_layers, e->n_layers_left);
+        break;
+    case EBB_MEMORY_EXPERTS_EVICTED:
+        snprintf(buf, cap, "%" PRIu64 " MiB of experts evicted, %" PRIu64 " stay", MIB(e->bytes), MIB(e->bytes_left));
+        break;
+    case EBB_MEMORY_RING_SHRUNK:
+        snprintf(buf, cap, "no layer is left to evict; one slot for reading");
+        break;
+    case EBB_MEMORY_KV_SPILLED:
+        snprintf(buf, cap, "%" PRIu64 " MiB of K and V to a file, %" PRIu64 " MiB are there", MIB(e->bytes), MIB(e->bytes_left));
+        break;
+    case EBB_MEMORY_DRAFT_EVICTED:
+        if (e->is_by_monitor)
+            snprintf(buf, cap, "the draft model's %" PRIu64 " MiB evicted at once", MIB(e->bytes));
+        else
+            snprintf(buf, cap, "the draft model is evicted (%" PRIu64 " MiB), answers get slower", MIB(e->bytes));
+        break;
+    }
+}
+
+static void write_reload(const ebb_memory_event *e, char *buf, size_t cap)
+{
+    static const char again[] = "memory is there again:";
+
+    switch ((int)e->code) {
+    case EBB_MEMORY_LAYER_RELOADED:
+        snprintf(buf, cap, "%s layer %" PRIu32 " reloaded, %" PRIu32 " to come", again, e->layer, e->n_layers_left);
+        break;
+    case EBB_MEMORY_EXPERTS_RELOADED:
+        snprintf(buf, cap, "%s %" PRIu64 " MiB for experts", again, MIB(e->bytes_left));
+        break;
+    case EBB_MEMORY_RING_RESTORED:
+        snprintf(buf, cap, "%s the ring has all of its slots", again);
+        break;
+    case EBB_MEMORY_KV_RELOADED:
+        snprintf(buf, cap, "%s %" PRIu64 " MiB of K and V come back from the file, %" PRIu64 " to come", again,
+                 MIB(e->bytes), MIB(e->bytes_left));
+        break;
+    case EBB_MEMORY_DRAFT_RELOADED:
+        snprintf(buf, cap, "%s the draft model is reloaded", again);
+        break;
+    }
+}
+
+const char *ebb_memory_event_text(const ebb_memory_event *e, char *buf, size_t cap)
+{
+    char size[16];
+    int n;
+
+    if (cap == 0)
+        return buf;
+    buf[0] = '\0';
+    switch (e->code) {
+    case EBB_MEMORY_NONE:
+        break;
+    case EBB_MEMORY_PLANNED:
+    case EBB_MEMORY_CACHE_NOTICE:
+        snprintf(buf, cap, "%s", e->detail);
+        break;
+    case EBB_MEMORY_BUDGET_SET:
+        snprintf(buf, cap, "budget %s: %s", ebb_size_text(e->bytes, size), e->detail);
+        break;
+    case EBB_MEMORY_KV_SPILL_FAILED:
+        snprintf(buf, cap, "memory is gone, and K and V stay in it: %s", e->detail);
+        break;
+    case EBB_MEMORY_DRAFT_ENDED:
+        snprintf(buf, cap, "the draft model has ended, answers go on without it: %s", e->detail);
+        break;
+    case EBB_MEMORY_LAYERS_EVICTED:
+    case EBB_MEMORY_EXPERTS_EVICTED:
+    case EBB_MEMORY_RING_SHRUNK:
+    case EBB_MEMORY_KV_SPILLED:
+    case EBB_MEMORY_DRAFT_EVICTED:
+        n = write_pressure(e, buf, cap);
+        if (n > 0 && (size_t)n < cap)
+            write_eviction(e, buf + n, cap - (size_t)n);
+        break;
+    case EBB_MEMORY_LAYER_RELOADED:
+    case EBB_MEMORY_EXPERTS_RELOADED:
+    case EBB_MEMORY_RING_RESTORED:
+    case EBB_MEMORY_KV_RELOADED:
+    case EBB_MEMORY_DRAFT_RELOADED:
+        write_reload(e, buf, cap);
+        break;
+    }
+    return buf;
+}
+
+void ebb_stats_memory_event(ebb_engine *e, const ebb_memory_event *event)
+{
+    uint32_t number;
+    char line[EBB_MEMORY_EVENT_TEXT];
+
+    ebb_log("budget", "%s", ebb_memory_event_text(event, line, sizeof line));
+    pthread_mutex_lock(&e->lock);
+    number = e->stats.memory_event.number + 1;
+    e->stats.memory_event = *event;
+    e->stats.memory_event.number = number;
+    snprintf(e->stats.io, sizeof e->stats.io, "%s", ebb_res_io_name(e->res));
+    e->stats.tier = e->budget.is_ring_minimal ? EBB_TIER_CRITICAL
+                  : e->budget.n_evicted && e->plan.tier < EBB_TIER_STREAMING ? EBB_TIER_STREAMING : e->plan.tier;
+    e->stats.budget_bytes = e->plan.budget_bytes;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_memory_notice(ebb_engine *e, ebb_memory_event_code code, const char *detail)
+{
+    ebb_memory_event event = { .code = code };
+
+    snprintf(event.detail, sizeof event.detail, "%s", detail ? detail : "");
+    ebb_stats_memory_event(e, &event);
+}
