@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ebb/experimental/type.h"
 #include "ebb/model.h"
 
 /* Zero is the default: llama, F32, 2 layers, width 256, 4 heads on 2 of 64, feed-forward 256, context 1024. */

@@ -86,7 +86,7 @@ bool ebb_session_evict_other(ebb_session *s)
             oldest = t;
     if (!oldest)
         return ebb_persist_reap(e, true);        /* the writer held blocks */
-    ebb_log("kv", "a timeline of %u tokens gives way", oldest->table.n_pos);
+    ebb_log("kv", "a sequence of %u tokens gives way", oldest->table.n_pos);
     ebb_session_clear(oldest);
     return true;
 }
@@ -101,7 +101,7 @@ ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err)
     return st;
 }
 
-/* What had gone to the file is not there any more: every timeline is computed again by whoever wants it. */
+/* What had gone to the file is not there any more: every sequence is computed again by whoever wants it. */
 static ebb_status drop_lost_kv(ebb_engine *e, const ebb_checkpoint_plan *checkpoints, ebb_error *err)
 {
     ebb_checkpoint_abandon(checkpoints);
