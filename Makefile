@@ -150,6 +150,18 @@ install: all lib                               ## DESTDIR, PREFIX and LIBDIR are
 	$(STRIP) $(DESTDIR)$(PREFIX)/bin/$(NAME)
 	$(STRIP) --strip-unneeded $(DESTDIR)$(LIBDIR)/$(SONAME)
 	$(STRIP) --strip-debug --enable-deterministic-archives $(DESTDIR)$(LIBDIR)/libebb.a
+# The same bytes each time: names in order, the time of the package's version, nobody's name.
+DIST := $(NAME)-$(VERSION)
+dist: build/$(DIST).tar.gz                     ## the sources as a tarball in build/, the same bytes each time
+build/$(DIST).tar.gz: FORCE
+	$(Q)mkdir -p build && { git ls-files 2>/dev/null || find . -path ./build -prune -o -type f -printf '%P\n'; } | grep -v '^debian/' | LC_ALL=C sort > build/dist.files
+	$(Q)tar --create --format=ustar --no-recursion --files-from=build/dist.files --transform='s|^|$(DIST)/|' --owner=0 --group=0 --numeric-owner \
+	    --mode=u+rw,go+r-w,a+X --mtime="$$(sed -n 's/^ -- .*>  //p' debian/changelog | head -n 1)" | gzip -9n > $@
+deb: dist                                      ## Debian packages in build/deb: ebb, libebb0.1, libebb-dev
+	$(Q)sh tools/deps.sh deb && rm -rf build/deb && mkdir -p build/deb
+	$(Q)cp build/$(DIST).tar.gz build/deb/$(NAME)_$(VERSION).orig.tar.gz && tar -xzf build/$(DIST).tar.gz -C build/deb
+	$(Q)cp -r debian build/deb/$(DIST) && cd build/deb/$(DIST) && dpkg-buildpackage --no-sign
+	$(Q)ls build/deb/*.deb
 clean:                                         ## remove build/
 	rm -rf build
 help:                                          ## this list
@@ -157,5 +169,5 @@ help:                                          ## this list
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: all lib run test check check-long check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
+.PHONY: all lib dist deb run test check check-long check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
 .SECONDARY:

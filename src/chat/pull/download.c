@@ -292,7 +292,7 @@ static void fill_sidecar(get *g, const ebb_http_reply *r)
 {
     g->sidecar.n_bytes = g->total;
     snprintf(g->sidecar.command, sizeof g->sidecar.command, "%s", g->w->command);
-    snprintf(g->sidecar.sha256, sizeof g->sidecar.sha256, "%s", g->sha256);
+    memcpy(g->sidecar.sha256, g->sha256, sizeof g->sidecar.sha256);
     snprintf(g->sidecar.etag, sizeof g->sidecar.etag, "%s", strncmp(r->etag, "W/", 2) ? r->etag : "");
     snprintf(g->sidecar.modified, sizeof g->sidecar.modified, "%s", r->modified);
 }
