@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "command/slash_impl.h"
 #include "models/models.h"
 #include "os/paths.h"
