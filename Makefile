@@ -167,7 +167,7 @@ clean:                                         ## remove build/
 help:                                          ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
--include $(shell find build -name '*.d' 2>/dev/null)
+-include $(shell find build -path build/deb -prune -o -name '*.d' -print 2>/dev/null)
 .DELETE_ON_ERROR:
 .PHONY: all lib dist deb run test check check-long check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
 .SECONDARY:
