@@ -82,8 +82,9 @@ $(B)/tui/term/theme.o: $(wildcard themes/*.theme)
 # So are the system prompts.
 $(B)/chat/prompt/system_prompts.o: $(wildcard prompts/*.txt)
 $(B)/chat/models/guide_data.o: models/guide.gguf
+# A test's own malloc and free stand in for libc's only if libc can see them.
 $(B)/tests/%.o: tests/%.c $(B)/flags | build/deps-test
-	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) -fvisibility=default -MMD -MP -c $< -o $@
 # C files of a test folder that are no tests are linked into each test of it and of its rooms, before the
 # library: a fake of a room's functions stands in for the room.
 helpers = $(foreach d,$(1) $(patsubst %/,%,$(dir $(1))),$(patsubst %.c,$(B)/%.o,$(filter-out $(d)/test_% $(d)/bench_% $(d)/fuzz_%,$(wildcard $(d)/*.c))))
