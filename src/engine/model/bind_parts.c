@@ -196,7 +196,10 @@ static void bind_expert_shape(ebb_binder *b)
         net->n_ff_expert = net->n_ff;
     net->n_dense_layers = ebb_bind_u32_or(b, ".leading_dense_block_count", 0, 0, net->n_layers);
     net->expert_period = ebb_bind_u32_or(b, ".interleave_moe_layer_step", 1, 0, MAX_LAYERS);
-    if (!b->routing.has_shared) {
+    if (b->routing.has_shared) {                 /* read even if no layer has experts */
+        ebb_bind_key(b, ".expert_shared_count");
+        ebb_bind_key(b, ".expert_shared_feed_forward_length");
+    } else {
         ebb_bind_only(b, ".expert_shared_count", 0);
         ebb_bind_only(b, ".expert_shared_feed_forward_length", 0);
     }
