@@ -9,6 +9,11 @@
 #include "base/utf8.h"
 #include "cli.h"
 #include "cmd_sessions.h"
+#include "edit/history.h"
+#include "os/file.h"
+#include "os/folder.h"
+#include "os/paths.h"
+#include "store/kept.h"
 #include "store/store.h"
 
 /* Text of a session on standard output. */
@@ -158,13 +163,69 @@ static int rename_one(ebb_store *s, ebb_args *a, ebb_error *err)
     return EBB_EXIT_OK;
 }
 
+/* `is_thorough`: also what was deleted before this ebb. */
+static int drop_kv_and_words(ebb_store *s, bool is_thorough, ebb_error *err)
+{
+    ebb_kept kept;
+    size_t n_removed = 0;
+    ebb_status st = ebb_kept_read(s, &kept, err);
+
+    if (st == EBB_OK)
+        st = ebb_kept_sweep_kv(&kept, &n_removed, err);
+    ebb_kept_fini(&kept);
+    if (st == EBB_OK)
+        st = ebb_store_scrub(s, is_thorough, err);
+    if (st == EBB_OK && is_thorough)
+        printf("%zu files of K and V removed\n", n_removed);
+    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
+}
+
 static int delete_one(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     int64_t id;
 
     if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || ebb_store_delete(s, id, err) != EBB_OK)
         return ebb_cli_fail(err);
-    return EBB_EXIT_OK;
+    return drop_kv_and_words(s, false, err);
+}
+
+/* Lines of the history that no session has as a question, but for commands. */
+static bool is_line_kept(void *arg, const char *text, size_t n)
+{
+    return ebb_kept_has_question(arg, text, n);
+}
+
+/* Beside the database: copies from before a migration, what was copied last, what was typed. */
+static ebb_status purge_state(ebb_store *s, const ebb_kept *kept, ebb_error *err)
+{
+    ebb_buf path = { 0 };
+    ebb_status st = ebb_path_in(EBB_DIR_STATE, "history", &path, err);
+    int fd;
+
+    if (st == EBB_OK && ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) == EBB_OK) {
+        ebb_file_close(fd);
+        st = ebb_history_sweep(path.data, is_line_kept, (void *)kept, err);
+    }
+    if (st == EBB_OK)
+        st = ebb_path_in(EBB_DIR_STATE, "copy.txt", &path, err);
+    if (st == EBB_OK)
+        ebb_file_remove(path.data);
+    ebb_store_remove_copies(s);
+    ebb_buf_fini(&path);
+    return st;
+}
+
+/* What deleted sessions have left outside of the database's tables. */
+static int purge(ebb_store *s, ebb_args *a, ebb_error *err)
+{
+    ebb_kept kept;
+    ebb_status st = ebb_kept_read(s, &kept, err);
+
+    (void)a;
+    if (st == EBB_OK)
+        st = purge_state(s, &kept, err);
+    ebb_kept_fini(&kept);
+    return st == EBB_OK ? drop_kv_and_words(s, true, err) : ebb_cli_fail(err);
 }
 
 int ebb_cmd_sessions(ebb_args *a)
@@ -180,6 +241,7 @@ int ebb_cmd_sessions(ebb_args *a)
         { "search", 2, 8, "search WORD...", search },
         { "rename", 3, 3, "rename NAME NEW-NAME", rename_one },
         { "delete", 2, 2, "delete NAME", delete_one },
+        { "purge", 1, 1, "purge", purge },
         { "export", 2, 3, "export NAME [FILE.md|FILE.json|FILE.txt]", ebb_cmd_sessions_export },
         { "import", 2, 3, "import FILE [NAME]", ebb_cmd_sessions_import },
         { "replay", 2, 2, "replay NAME [-m MODEL]", ebb_cmd_sessions_replay },
@@ -202,6 +264,6 @@ int ebb_cmd_sessions(ebb_args *a)
         ebb_store_close(s);
         return status;
     }
-    EBB_FAIL(&err, EBB_USAGE, "sessions: say what: list, show, search, rename, delete, export, import or replay");
+    EBB_FAIL(&err, EBB_USAGE, "sessions: say what: list, show, search, rename, delete, purge, export, import or replay");
     return ebb_cli_fail(&err);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include "base/closest.h"
@@ -149,6 +150,16 @@ static int finish_output(int status)
     return EBB_EXIT_FAILED;
 }
 
+/* A core would have the conversation in it.  A limit of 1 byte, not of 0: that one does not hold for a core that goes
+ * to a program (core(5)). */
+static void forbid_cores(void)
+{
+    const struct rlimit one = { 1, 1 };
+
+    if (!getenv("EBB_CORE") && setrlimit(RLIMIT_CORE, &one) != 0)
+        return;
+}
+
 int main(int argc, char **argv)
 {
     bool is_chat = argc < 2 || argv[1][0] == '-' || is_model_file(argv[1]);
@@ -159,6 +170,7 @@ int main(int argc, char **argv)
     int status;
 
     set_locale();
+    forbid_cores();
     signal(SIGPIPE, SIG_IGN);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)

@@ -31,7 +31,7 @@ const ebb_subcommand ebb_subcommands[] = {
     { "plan", "[-m MODEL] [--json]", "where the memory would go, which tier, what speed", EBB_FOR_PLAN, ebb_cmd_plan },
     { "bench", "[-m MODEL] [-p N] [-n N] [-d N] [-r N] [--json]", "measure prefill and decode", EBB_FOR_BENCH, ebb_cmd_bench },
     { "doctor", "[-m MODEL] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice", EBB_FOR_DOCTOR, ebb_cmd_doctor },
-    { "sessions", "list|show|search|rename|delete|export|import|replay", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cmd_sessions },
+    { "sessions", "list|show|search|rename|delete|purge|export|import|replay", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cmd_sessions },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cmd_models },
     { "pull", "OWNER/NAME[:TYPE] | ADDRESS [NAME.gguf]", "get a model from huggingface.co, or any address",
       EBB_FOR_PULL, ebb_cmd_pull },

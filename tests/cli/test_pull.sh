@@ -228,6 +228,20 @@ how etag=one weak
 says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'from the beginning'
 whole Tiny-1B-Q8_0.gguf
 
+# A server that honours Range and ignores If-Range: the date decides, and without a date nothing is joined.
+other date=Monday etag=one
+how noifrange date=Tuesday etag=one
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'has changed on the server: from the beginning'
+whole Tiny-1B-Q8_0.gguf
+other date=Monday etag=one
+how noifrange date=Monday etag=one
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'going on'
+whole Tiny-1B-Q8_0.gguf
+other etag=one
+how noifrange mute etag=one
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'does not say whether it is still the same file: from the beginning'
+whole Tiny-1B-Q8_0.gguf
+
 # On a terminal it asks: Enter takes the one that suits, a type another, n none.  The line of progress has no escape sequences.
 cat >"$dir/terminal.py" <<'PY'
 import os, sys, time

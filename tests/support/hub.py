@@ -12,6 +12,8 @@ what it does:
     norange       no ranges
     chunked       no Content-Length
     etag=X        the files' ETag ("X"), and no checksum in listing and headers
+    date=X        their Last-Modified, and no ETag; mute: neither
+    noifrange     Range is honoured whatever If-Range says
     weak          it is a weak one
     nohash        no checksum
     wronghash     another checksum
@@ -146,7 +148,8 @@ class Hub(BaseHTTPRequestHandler):
         etag = ("W/" if "weak" in do else "") + '"%s"' % do.get("etag", hashlib.md5(data).hexdigest())
         begin = 0
         ranged = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        if ranged and "norange" not in do and self.headers.get("If-Range", etag) == etag:
+        same = do.get("date", etag)
+        if ranged and "norange" not in do and ("noifrange" in do or self.headers.get("If-Range", same) == same):
             begin = int(ranged.group(1))
             if begin >= len(data):
                 return self.answer(416, Content_Range="bytes */%d" % len(data))
@@ -155,7 +158,10 @@ class Hub(BaseHTTPRequestHandler):
         self.send_response(206 if ranged else 200)
         if ranged:
             self.send_header("Content-Range", "bytes %d-%d/%d" % (begin, len(data) - 1, len(data)))
-        self.send_header("ETag", etag)
+        if "date" in do:
+            self.send_header("Last-Modified", do["date"])
+        elif "mute" not in do:
+            self.send_header("ETag", etag)
         if "chunked" in do:
             self.send_header("Transfer-Encoding", "chunked")
         else:

@@ -4,7 +4,7 @@
  * process number in it; the kernel takes the lock away however it ends.  Who opens the session meanwhile reads
  * the answer from the store, where it is saved at least once a second, and opens a model only when the lock is
  * free: the memory is the other's until then, and so is what it leaves of K and V on disk.  SIGUSR1 asks
- * the other to stop. */
+ * the other to stop: it goes to the process that holds the lock, never to a number. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,8 +98,16 @@ long ebb_chat_writer_pid(const ebb_chat *c)
 
 void ebb_chat_follow_stop(ebb_chat *c)
 {
-    if (find_writer(c, c->follow.session) == c->follow.writer)
-        kill(c->follow.writer, SIGUSR1);         /* it saves what there is; without a terminal it leaves, too */
+    ebb_buf path = { 0 };
+    int fd = -1;
+
+    if (find_writer(c, c->follow.session) != c->follow.writer)
+        return;                                  /* it has ended */
+    if (!writer_lock_path(c, c->follow.session, &path) || ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) != EBB_OK ||
+        !ebb_file_signal_holder(fd, SIGUSR1))    /* it saves what there is; without a terminal it leaves, too */
+        ebb_chat_notice(c, "process %ld, which answers, cannot be reached from here; stop it where it runs", (long)c->follow.writer);
+    ebb_file_close(fd);
+    ebb_buf_fini(&path);
 }
 
 /* The answer has grown; false: it is another message by now. */

@@ -6,6 +6,7 @@
 #include "conversation/chat_priv.h"
 #include "os/file.h"
 #include "store/export.h"
+#include "store/kept.h"
 #include "store/title.h"
 
 #define MAX_IMPORT (8u << 20)    /* bytes: a second or so, in which no key is answered; the subcommand takes more */
@@ -63,6 +64,22 @@ void ebb_chat_free_deleted(ebb_chat *c)
     ebb_tree_fini(&c->deleted_tree);
 }
 
+/* Deleting has left words in the search's index and K and V on disk. */
+static void drop_deleted(ebb_chat *c)
+{
+    ebb_kept kept;
+    ebb_error err = { 0 };
+    size_t n;
+
+    if (ebb_store_scrub(c->store, false, &err) != EBB_OK)
+        ebb_chat_notice(c, "%s", err.msg);
+    if (strcmp(ebb_store_path(c->store), ":memory:") == 0)
+        return;
+    if (ebb_kept_read(c->store, &kept, &err) != EBB_OK || ebb_kept_sweep_kv(&kept, &n, &err) != EBB_OK)
+        ebb_chat_notice(c, "its K and V stay on disk: %s", err.msg);
+    ebb_kept_fini(&kept);
+}
+
 ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
 {
     ebb_session_facts facts = { 0 };
@@ -86,6 +103,7 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
     ebb_chat_free_deleted(c);
     c->deleted = facts;
     c->deleted_tree = tree;
+    drop_deleted(c);
     if (id != c->facts.id)
         return EBB_OK;
     ebb_chat_set_saved(c);                       /* what of it was not in the store goes with it */

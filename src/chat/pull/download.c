@@ -38,7 +38,7 @@ typedef struct get {
     ebb_pull_sidecar     sidecar;
     uint64_t             pos, total;             /* bytes in the part, and of the whole file */
     char                 sha256[65];             /* as the server has it; "" */
-    uint64_t             next_look;
+    uint64_t             next_look, next_room;
     bool                 is_told, is_bad;        /* bad: no model will come of what is there */
     double               frame_at, rate_at, bytes_s;
     uint64_t             rate_pos;
@@ -189,6 +189,7 @@ static ebb_status restart_download(get *g, ebb_error *err)
         return EBB_FAIL(err, EBB_IO, "%s: does not stay the same on the server; try again later", g->w->name);
     g->pos = 0;
     g->next_look = FIRST_LOOK;
+    g->next_room = 0;
     ebb_sha256_begin(g->sha);
     reset_rate(g);
     return ebb_file_truncate(g->fd, g->part.data, 0, err);
@@ -267,24 +268,49 @@ static ebb_status read_size(get *g, const ebb_http_reply *r, ebb_error *err)
 
 static ebb_status check_disk_space(const get *g, ebb_error *err)
 {
-    uint64_t free_bytes, needs = g->total != UNKNOWN ? g->total - g->pos : 0;
+    uint64_t free_bytes, usable, needs = g->total != UNKNOWN ? g->total - g->pos : 0;
     char have[16], want[16], lacks[16];
     ebb_status st = ebb_folder_free_bytes(g->w->folder, &free_bytes, err);
 
-    if (st != EBB_OK || needs + SPARE_BYTES <= free_bytes)
+    if (st != EBB_OK)
         return st;
+    usable = free_bytes > SPARE_BYTES ? free_bytes - SPARE_BYTES : 0;
+    if (needs <= usable && (usable > 0 || needs == 0))
+        return EBB_OK;
     return EBB_FAIL(err, EBB_IO, "%s: %s are to come, its disk has %s free: %s are missing", g->w->folder, ebb_size_text(needs, want),
-                    ebb_size_text(free_bytes, have), ebb_size_text(needs + SPARE_BYTES - free_bytes, lacks));
+                    ebb_size_text(free_bytes, have), ebb_size_text(needs - usable, lacks));
+}
+
+/* Nobody has said how much will come: it ends where the disk's last bytes begin. */
+static ebb_status check_spare_room(get *g, ebb_error *err)
+{
+    uint64_t free_bytes;
+    char size[16];
+    ebb_status st;
+
+    if (g->total != UNKNOWN || g->pos < g->next_room)
+        return EBB_OK;
+    g->next_room = g->pos + SPARE_BYTES / 4;
+    st = ebb_folder_free_bytes(g->w->folder, &free_bytes, err);
+    if (st != EBB_OK || free_bytes >= SPARE_BYTES + SPARE_BYTES / 2)
+        return st;
+    return EBB_FAIL(err, EBB_IO, "%s: the server does not say how large it is, and after %s the disk is full; remove that file if it cannot be right",
+                    g->part.data, ebb_size_text(g->pos, size));
 }
 
 /* What stands in the way of going on where the part ends; NULL: nothing. */
 static const char *why_not_resumable(const get *g, const ebb_http_reply *r)
 {
-    bool is_other = g->sha256[0] ? g->sidecar.sha256[0] && strcmp(g->sha256, g->sidecar.sha256) != 0
-                                 : g->sidecar.etag[0] && r->etag[0] && strcmp(g->sidecar.etag, r->etag) != 0;
+    bool has_sha = g->sha256[0] && (!g->sidecar.sha256[0] || strcmp(g->sha256, g->sidecar.sha256) == 0);
+    bool has_etag = g->sidecar.etag[0] && r->etag[0], has_date = g->sidecar.modified[0] && r->modified[0];
+    bool is_other = g->sha256[0] ? !has_sha
+                  : has_etag ? strcmp(g->sidecar.etag, r->etag) != 0 : has_date && strcmp(g->sidecar.modified, r->modified) != 0;
 
-    if (is_other || (g->sidecar.n_bytes != UNKNOWN && g->total != UNKNOWN && g->sidecar.n_bytes != g->total))
+    if (is_other || (g->sidecar.n_bytes != UNKNOWN && g->total != UNKNOWN && g->sidecar.n_bytes != g->total) ||
+        (g->total != UNKNOWN && g->pos > g->total))
         return "the file has changed on the server";
+    if (!has_sha && !has_etag && !has_date)
+        return "the server does not say whether it is still the same file";
     return r->status == 206 && r->from == g->pos ? NULL : "the server cannot go on in the middle";
 }
 
@@ -341,6 +367,9 @@ static ebb_status handle_body(get *g, const char *data, size_t n, ebb_error *err
     ebb_sha256_add(g->sha, data, n);
     g->pos += n;
     g->got->n_fetched += n;
+    st = check_spare_room(g, err);
+    if (st != EBB_OK)
+        return st;
     report_progress(g, g->pos, false, g->pos == g->total);
     if (g->pos >= g->next_look)
         st = check_header(g, err);

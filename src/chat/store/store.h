@@ -75,8 +75,16 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
 /* USAGE if another session has this name. */
 EBB_MUST_CHECK
 ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err);
+/* What it said is overwritten in the database; ebb_store_scrub for the index and the log. */
 EBB_MUST_CHECK
 ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err);
+/* After deleting: words of what was deleted leave the index of the search and the write-ahead log.
+ * `is_thorough`: the file is written anew, for what an older ebb deleted without overwriting it.
+ * Cost: that of reading and writing the index, or all.  BUSY: another program reads, so some stays. */
+EBB_MUST_CHECK
+ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err);
+/* Remove what was copied before a migration: sessions.db-before-vN. */
+void ebb_store_remove_copies(ebb_store *s);
 
 /* A message that has all the words looked for, each perhaps as the beginning of a longer one. */
 typedef struct ebb_store_hit {

@@ -42,6 +42,8 @@ static ebb_status configure_database(ebb_store *s, ebb_error *err)
     sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     rc = ebb_store_run(s, "PRAGMA foreign_keys = ON", "");
+    if (rc == SQLITE_OK)                         /* what is deleted is overwritten, and nothing goes to /var/tmp */
+        rc = sqlite3_exec(s->db, "PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY", NULL, NULL, NULL);
     s->is_readonly = sqlite3_db_readonly(s->db, "main") == 1;
     if (rc == SQLITE_OK && !s->is_readonly)
         rc = ebb_store_run(s, "PRAGMA journal_mode = WAL", "");

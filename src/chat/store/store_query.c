@@ -125,6 +125,23 @@ ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb
     return check_session_changed(s, rc, session, err);
 }
 
+ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
+{
+    int rc;
+
+    if (s->is_readonly)
+        return ebb_store_fail(s, SQLITE_READONLY, err);
+    /* The index notes what was deleted until its parts are merged. */
+    rc = ebb_store_run(s, "INSERT INTO search (search) VALUES ('optimize')", "");
+    if (rc == SQLITE_OK && is_thorough)
+        rc = sqlite3_exec(s->db, "VACUUM", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)
+        return EBB_FAIL(err, EBB_BUSY, "%s is in use: some of what was deleted stays in it until `ebb sessions purge` finds it alone", s->path);
+    return rc == SQLITE_OK ? EBB_OK : ebb_store_fail(s, rc, err);
+}
+
 ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err)
 {
     if (s->is_readonly)

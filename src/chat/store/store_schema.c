@@ -1,4 +1,8 @@
 /* The schema and its history: script i brings a database from version i to i + 1. */
+#include <string.h>
+
+#include "os/file.h"
+#include "os/folder.h"
 #include "store/store_sql.h"
 
 static const char *const scripts[] = {
@@ -95,6 +99,52 @@ static int apply_migrations(ebb_store *s)
     return rc;
 }
 
+/* The database as it was, beside it: sessions.db-before-vN. */
+static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
+{
+    char *path = sqlite3_mprintf("%s" EBB_STORE_COPY_SUFFIX "%d", s->path, version);
+    sqlite3_backup *job = NULL;
+    sqlite3 *copy = NULL;
+    int fd = -1, rc;
+    bool is_there = path && ebb_file_open(path, EBB_FILE_READ, &fd, NULL) == EBB_OK;
+    ebb_status st = path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+
+    ebb_file_close(fd);
+    if (is_there) {                              /* of another process, or of an attempt before this one */
+        sqlite3_free(path);
+        return EBB_OK;
+    }
+    if (st == EBB_OK)
+        st = ebb_file_open(path, EBB_FILE_CREATE, &fd, err);
+    if (st == EBB_OK)
+        ebb_file_close(fd);
+    if (st == EBB_OK) {
+        rc = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, NULL);
+        job = rc == SQLITE_OK ? sqlite3_backup_init(copy, "main", s->db, "main") : NULL;
+        rc = job ? sqlite3_backup_step(job, -1) : SQLITE_CANTOPEN;
+        sqlite3_backup_finish(job);
+        if (rc != SQLITE_DONE)
+            st = EBB_FAIL(err, EBB_IO, "%s is of an older ebb, and there is no copying it before it is changed: %s; free some room there",
+                          s->path, sqlite3_errstr(rc));
+        sqlite3_close(copy);
+        if (st != EBB_OK)
+            ebb_file_remove(path);
+    }
+    sqlite3_free(path);
+    return st;
+}
+
+void ebb_store_remove_copies(ebb_store *s)
+{
+    for (int version = 1; version < N_SCRIPTS; version++) {
+        char *path = sqlite3_mprintf("%s" EBB_STORE_COPY_SUFFIX "%d", s->path, version);
+
+        if (path)
+            ebb_file_remove(path);
+        sqlite3_free(path);
+    }
+}
+
 ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err)
 {
     int version = 0, rc = read_version(s, &version);
@@ -102,6 +152,9 @@ ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err)
     if (rc == SQLITE_OK && version > N_SCRIPTS)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s was written by a newer ebb (version %d of the format, this one knows %d)",
                         s->path, version, N_SCRIPTS);
+    if (rc == SQLITE_OK && version > 0 && version < N_SCRIPTS && !s->is_readonly && strcmp(s->path, ":memory:") != 0 &&
+        copy_database(s, version, err) != EBB_OK)
+        return EBB_IO;
     if (rc == SQLITE_OK && version < N_SCRIPTS)
         rc = apply_migrations(s);
     return rc == SQLITE_OK ? EBB_OK : ebb_store_fail(s, rc, err);

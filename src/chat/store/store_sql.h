@@ -13,6 +13,7 @@ struct ebb_store {
     bool     is_impatient;       /* the last save met a lock: do not hold the user up again */
 };
 
+#define EBB_STORE_COPY_SUFFIX "-before-v"        /* and the number: the database as it was before a migration from there */
 #define EBB_STORE_PATIENCE_MS 800    /* to wait for a lock; longer than any save of ours takes */
 #define EBB_STORE_HASTE_MS      50   /* likewise, where the next save will try again */
 

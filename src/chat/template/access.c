@@ -108,7 +108,7 @@ static tpl_val item_at(tpl_vm *vm, tpl_val v, int64_t i)
     if (v.kind == TPL_LIST || v.kind == TPL_TUPLE)
         return at_index(i, v.list->n, &at) ? v.list->v[at] : ebb_tpl_undef(NULL);
     if (v.kind == TPL_RANGE && at_index(i, ebb_tpl_len(vm, v), &at))
-        return ebb_tpl_int(v.range->start + (int64_t)at * v.range->step);
+        return ebb_tpl_int(ebb_tpl_range_item(v.range, (size_t)at));
     return ebb_tpl_undef(NULL);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "template/strings.h"
 
 /* -- The machine ---------------------------------------------------------------- */
@@ -78,6 +79,11 @@ void ebb_tpl_step(tpl_vm *vm, uint64_t n)
     vm->steps += n;
     if (vm->steps > vm->max_steps)
         ebb_tpl_fail(vm, EBB_LIMIT, "more than %llu steps", (unsigned long long)vm->max_steps);
+    if (vm->until_ns && vm->steps >= vm->next_look) {
+        vm->next_look = vm->steps + TPL_STEPS_PER_LOOK;
+        if (ebb_clock_thread_ns() > vm->until_ns)
+            ebb_tpl_fail(vm, EBB_LIMIT, "it computes for too long");
+    }
 }
 
 void ebb_tpl_enter(tpl_vm *vm)
@@ -229,6 +235,12 @@ static size_t range_len(const tpl_range *r)
     span = r->step > 0 ? (uint64_t)r->stop - (uint64_t)r->start : (uint64_t)r->start - (uint64_t)r->stop;
     step = r->step > 0 ? (uint64_t)r->step : -(uint64_t)r->step;
     return (size_t)((span - 1) / step + 1);
+}
+
+/* The product alone may be beyond 64 bits where the sum is not. */
+int64_t ebb_tpl_range_item(const tpl_range *r, size_t i)
+{
+    return (int64_t)((uint64_t)r->start + (uint64_t)i * (uint64_t)r->step);
 }
 
 bool ebb_tpl_truth(tpl_val v)
@@ -423,7 +435,7 @@ tpl_list *ebb_tpl_items(tpl_vm *vm, tpl_val v)
     case TPL_RANGE:
         l = ebb_tpl_list_new(vm, range_len(v.range));
         for (size_t n = range_len(v.range); l->n < n; l->n++)
-            l->v[l->n] = ebb_tpl_int(v.range->start + (int64_t)l->n * v.range->step);
+            l->v[l->n] = ebb_tpl_int(ebb_tpl_range_item(v.range, l->n));
         ebb_tpl_step(vm, l->n / 8);
         return l;
     default:

@@ -98,6 +98,8 @@ typedef struct tpl_sb {
     size_t    n, cap;
 } tpl_sb;
 
+#define TPL_STEPS_PER_LOOK 4096u
+
 struct tpl_vm {
     tpl_heap   heap;
     jmp_buf    jump;
@@ -106,6 +108,8 @@ struct tpl_vm {
     uint32_t   line;             /* of the source, now */
     tpl_str   *message;
     uint64_t   steps, max_steps;
+    uint64_t   next_look;        /* at the clock: the step after which it is asked again */
+    uint64_t   until_ns;         /* of the thread's clock; 0: no limit of time */
     size_t     max_output_bytes;
     unsigned   depth;
     bool       tracks_taint;
@@ -153,6 +157,8 @@ tpl_val  *ebb_tpl_dict_get(tpl_vm *vm, const tpl_dict *d, const char *key);   /*
 
 /* -- What Python asks of values ------------------------------------------------------ */
 const char *ebb_tpl_type_name(tpl_val v);        /* "str" */
+/* The ith number of a range that has it. */
+int64_t  ebb_tpl_range_item(const tpl_range *r, size_t i);
 bool     ebb_tpl_truth(tpl_val v);
 bool     ebb_tpl_is_number(tpl_val v);           /* int, float, bool */
 double   ebb_tpl_as_float(tpl_val v);            /* of a number */

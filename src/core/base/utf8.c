@@ -99,13 +99,24 @@ bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n)
     return !out->failed;
 }
 
-/* Characters that move the cursor, reorder text or hide in it.  ZWJ (200D)
- * and ZWNJ (200C) stay: emoji and Indic scripts need them. */
+/* Characters that move the cursor, reorder text or hide in it: controls of the second set, Unicode's format
+ * characters and its fillers.  ZWJ (200D), ZWNJ (200C), the variation selectors FE00 to FE0F and the Mongolian ones
+ * stay: emoji and scripts need them. */
 static bool is_format(uint32_t cp)
 {
-    return (cp >= 0x80 && cp < 0xA0) || cp == 0x061C || cp == 0x200B || cp == 0x200E || cp == 0x200F ||
-           cp == 0x2028 || cp == 0x2029 || (cp >= 0x202A && cp <= 0x202E) ||
-           (cp >= 0x2060 && cp <= 0x206F) || cp == 0xFEFF || (cp >= 0xFFF9 && cp <= 0xFFFB);
+    static const struct { uint32_t first, last; } ranges[] = {
+        { 0x80, 0x9F }, { 0xAD, 0xAD }, { 0x034F, 0x034F }, { 0x061C, 0x061C }, { 0x115F, 0x1160 }, { 0x17B4, 0x17B5 },
+        { 0x180E, 0x180E }, { 0x200B, 0x200B }, { 0x200E, 0x200F }, { 0x2028, 0x202E }, { 0x2060, 0x206F }, { 0x3164, 0x3164 },
+        { 0xFEFF, 0xFEFF }, { 0xFFA0, 0xFFA0 }, { 0xFFF0, 0xFFFB }, { 0x1BCA0, 0x1BCA3 }, { 0x1D173, 0x1D17A },
+        { 0xE0000, 0xE0FFF },
+    };
+
+    if (cp < 0x80)
+        return false;
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && cp >= ranges[i].first; i++)
+        if (cp <= ranges[i].last)
+            return true;
+    return false;
 }
 
 bool ebb_utf8_is_visible(uint32_t cp)

@@ -278,7 +278,7 @@ static struct curl_slist *request_headers(const call *c, const char *url, bool *
     return list;
 }
 
-static void set_options(call *c, const char *url, struct curl_slist *headers, bool only_tls)
+static void set_options(call *c, const char *url, const char *host, struct curl_slist *headers, bool only_tls)
 {
     const ebb_curl *curl = c->curl;
     CURL *e = c->easy;
@@ -286,6 +286,8 @@ static void set_options(call *c, const char *url, struct curl_slist *headers, bo
     curl->curl_easy_setopt(e, CURLOPT_URL, url);
     curl->curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers);
     curl->curl_easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);     /* a proxy gets none of them */
+    if (is_this_machine(host))
+        curl->curl_easy_setopt(e, CURLOPT_NOPROXY, "*");         /* H1: what may go without TLS does not leave it */
     curl->curl_easy_setopt(e, CURLOPT_USERAGENT, "ebb/" EBB_VERSION);
     curl->curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
     curl->curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
@@ -349,7 +351,7 @@ static ebb_status hop(call *c, char url[EBB_HTTP_URL], bool *goes_on, ebb_error 
     if (!c->easy || failed) {
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a request");
     } else {
-        set_options(c, url, headers, strncasecmp(c->q->url, "https:", 6) == 0);
+        set_options(c, url, host, headers, strncasecmp(c->q->url, "https:", 6) == 0);
         st = perform(c, host, err);
         ebb_log("net", "GET from %s at byte %llu: %d", host, (unsigned long long)c->q->from, c->r->status);
     }

@@ -4,7 +4,7 @@
  *      looked at anew.  It goes over TLS, or to this very machine.
  *  H2  From https nothing leads to http, and nothing leads to another protocol.
  *  H3  Texts of a reply are from outside: they have no control characters, but are otherwise as the server wrote them.
- * Proxies are those of $http_proxy, $https_proxy, $no_proxy, as libcurl reads them. */
+ * Proxies are those of $http_proxy, $https_proxy, $no_proxy, as libcurl reads them; this machine is reached without. */
 #ifndef EBB_NET_HTTP_H
 #define EBB_NET_HTTP_H
 #include <stdbool.h>

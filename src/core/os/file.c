@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -218,11 +219,36 @@ ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *er
 
 ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err)
 {
-    if (!ebb_os_fault(EIO) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+    if (!ebb_os_fault(EIO) && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        if (fcntl(fd, F_SETLK, &whole) != 0)     /* it says who holds it, and nothing else */
+            return EBB_OK;
         return EBB_OK;
+    }
     if (errno == EWOULDBLOCK)
         return EBB_FAIL(err, EBB_BUSY, "%s: another program is at it", path);
     return EBB_FAIL(err, EBB_IO, "%s: cannot be locked: %s", path, strerror(errno));
+}
+
+/* The process that holds the lock, as this one sees it; 0: none, or one of another PID namespace. */
+static pid_t lock_holder(int fd)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+    return fcntl(fd, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK && whole.l_pid > 0 ? whole.l_pid : 0;
+}
+
+bool ebb_file_signal_holder(int fd, int number)
+{
+    pid_t pid = lock_holder(fd);
+    int process = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    bool ok = process >= 0 && lock_holder(fd) == pid &&  /* still: so it is this process that the number named */
+              syscall(SYS_pidfd_send_signal, process, number, NULL, 0) == 0;
+
+    if (process >= 0)
+        close(process);
+    return ok;
 }
 
 bool ebb_file_is_locked(int fd)

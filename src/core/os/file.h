@@ -70,6 +70,10 @@ ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err);
 /* Whether another program has taken it.  Asking does not take it, and does not hold up others who ask. */
 bool ebb_file_is_locked(int fd);
 
+/* Send a signal to the program that has taken the file: to that process, whoever has its number meanwhile or
+ * elsewhere.  false: nobody has it, or it cannot be reached from here (another container, a kernel before 5.3). */
+bool ebb_file_signal_holder(int fd, int number);
+
 /* Append the whole file to *out; LIMIT if it has more than max bytes.  A pipe that is
  * silent for 1.5 seconds, or takes ten, is IO. */
 EBB_MUST_CHECK

@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "os/fault.h"
 
 #define CHUNK_GUARDS 64
-#define PAGE_BYTES ((uintptr_t)4096)
 
 struct ebb_guard {
     atomic_uintptr_t begin, end;         /* begin 0: free */
@@ -27,6 +27,7 @@ struct chunk {
 };
 
 static chunk first;
+static atomic_uintptr_t page_bytes = 4096;       /* the machine's own from the first guard on: 64 KiB on some */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;         /* of adding and of `before`; never taken by the handler */
 static struct sigaction before;          /* what SIGBUS did without us */
 
@@ -47,7 +48,7 @@ static ebb_guard *guard_of(uintptr_t at, uintptr_t *end)
 /* Runs in the thread that touched the page, which goes on with a zero. */
 static void on_bus(int number, siginfo_t *info, void *context)
 {
-    uintptr_t at = (uintptr_t)info->si_addr, page = at & ~(PAGE_BYTES - 1), end;
+    uintptr_t at = (uintptr_t)info->si_addr, page = at & ~(atomic_load(&page_bytes) - 1), end;
     ebb_guard *g = guard_of(at, &end);
     int saved = errno;
 
@@ -66,6 +67,7 @@ void ebb_guard_arm(void)
     struct sigaction now, ours = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER };
 
     pthread_mutex_lock(&lock);
+    atomic_store(&page_bytes, (uintptr_t)sysconf(_SC_PAGESIZE));
     if (sigaction(SIGBUS, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_bus)) {
         before = now;
         sigaction(SIGBUS, &ours, NULL);
@@ -91,17 +93,19 @@ static ebb_guard *find_free(void)
 
 ebb_status ebb_guard_add(const ebb_map *m, ebb_guard **out, ebb_error *err)
 {
+    uintptr_t page;
     ebb_guard *g;
 
     *out = NULL;
     if (!m->data)
         return EBB_OK;
     ebb_guard_arm();
+    page = atomic_load(&page_bytes);
     pthread_mutex_lock(&lock);
     g = find_free();
     if (g) {
         atomic_store(&g->is_hit, false);
-        atomic_store(&g->end, (uintptr_t)m->data + ((m->n_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1)));
+        atomic_store(&g->end, (uintptr_t)m->data + ((m->n_bytes + page - 1) & ~(page - 1)));
         atomic_store(&g->begin, (uintptr_t)m->data);
     }
     pthread_mutex_unlock(&lock);

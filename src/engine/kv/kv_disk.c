@@ -116,20 +116,6 @@ static int64_t wall_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Whether a file is one of ours; *is_leftover: begun and never finished. */
-static bool is_ours(const char *name, bool *is_leftover)
-{
-    size_t n = strlen(name), hex = strspn(name, "0123456789abcdef");
-    const char *kind = name + hex;
-
-    if (hex != 2 * EBB_KV_HASH_BYTES)
-        return false;
-    *is_leftover = n > 4 && strcmp(name + n - 4, ".new") == 0;
-    if (*is_leftover)
-        return true;
-    return *kind == '.' && ebb_kv_file_is_suffix(kind + 1);
-}
-
 static void remove_file(const ebb_kv_disk *d, const char *name)
 {
     char path[4096];
@@ -150,7 +136,7 @@ static void list_file(void *arg, const ebb_folder_entry *e)
     listed_file *grown;
     bool is_leftover;
 
-    if (!is_ours(e->name, &is_leftover))
+    if (!ebb_kv_file_is_name(e->name, &is_leftover))
         return;
     if (is_leftover) {
         if (e->modified_ns < l->now_ns - LEFTOVER_NS || is_future(l, e))

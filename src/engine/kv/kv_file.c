@@ -51,6 +51,17 @@ void ebb_kv_file_path(const char *dir, const ebb_kv_file *item, char *path, size
     snprintf(path, cap, "%s/%s.%s", dir, hex, suffixes[item->kind]);
 }
 
+bool ebb_kv_file_is_name(const char *name, bool *is_leftover)
+{
+    size_t n = strlen(name), hex = strspn(name, "0123456789abcdef");
+    const char *kind = name + hex;
+
+    if (hex != 2 * EBB_KV_HASH_BYTES)
+        return false;
+    *is_leftover = n > 4 && strcmp(name + n - 4, ".new") == 0;
+    return *is_leftover || (*kind == '.' && ebb_kv_file_is_suffix(kind + 1));
+}
+
 static void fill_head(const ebb_kv_file *item, file_head *h)
 {
     memset(h, 0, sizeof *h);
@@ -200,4 +211,22 @@ ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, ebb_error 
         memcmp(h.ids, item->ids, item->n_ids * sizeof *h.ids) != 0)
         return EBB_FAIL(err, EBB_FORMAT, "%s: has changed meanwhile", path);
     return EBB_OK;
+}
+
+bool ebb_kv_file_read_ids(const char *path, ebb_token ids[], uint32_t cap, uint32_t *n_ids)
+{
+    file_head h;
+    int fd;
+    bool ok;
+
+    if (ebb_file_open(path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
+        return false;
+    ok = ebb_file_read_at(fd, path, &h, sizeof h, 0, NULL) == EBB_OK && memcmp(h.magic, magic, sizeof magic) == 0 &&
+         h.version == VERSION && h.n_ids <= EBB_KV_BLOCK && h.n_ids <= cap;
+    ebb_file_close(fd);
+    if (!ok)
+        return false;
+    memcpy(ids, h.ids, h.n_ids * sizeof *ids);
+    *n_ids = h.n_ids;
+    return true;
 }

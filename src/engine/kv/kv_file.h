@@ -55,6 +55,10 @@ ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item, ebb_error
  * common beginning.  Reads the head only.  false: there is no such file, or it is not
  * ours; *err says what is wrong with it (code OK: nothing). */
 bool ebb_kv_file_has(const char *dir, const ebb_kv_file *item, uint32_t *n_ids, ebb_error *err);
+/* Whether a name is that of a file of this cache; *is_leftover: one begun and never finished. */
+bool ebb_kv_file_is_name(const char *name, bool *is_leftover);
+/* The token ids that the file at `path` has, of whatever model; false: it is none of ours. */
+bool ebb_kv_file_read_ids(const char *path, ebb_token ids[], uint32_t cap, uint32_t *n_ids);
 /* Read data and check all.  Errors: NOTFOUND, IO, FORMAT (damaged, or not what `has` saw). */
 EBB_MUST_CHECK
 ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, ebb_error *err);

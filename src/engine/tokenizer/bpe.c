@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/utf8.h"
 
 /* -- Bytes as printable characters: those of Latin-1 that are visible stand for
@@ -63,9 +64,9 @@ size_t ebb_bpe_decode(const char *s, size_t n, char *out, size_t cap)
 
 static uint64_t pair_hash(ebb_token left, ebb_token right)
 {
-    uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9E3779B97F4A7C15u;
+    const ebb_token pair[2] = { left, right };
 
-    return (h ^ h >> 29) * 0xBF58476D1CE4E5B9u;
+    return ebb_hash_table(pair, sizeof pair);
 }
 
 /* The slot of a pair, or the free one where it belongs. */

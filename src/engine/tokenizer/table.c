@@ -4,32 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 #define MAX_TOKENS    (1u << 24)
 #define MAX_TOKEN_LEN (64u << 10)
-
-static uint64_t mix_word(uint64_t h, uint64_t word)
-{
-    h = (h ^ word) * 0x9E3779B97F4A7C15u;
-    return h ^ h >> 32;
-}
-
-static uint64_t hash_text(const char *s, size_t n)
-{
-    uint64_t h = n, word;
-
-    for (; n > 8; s += 8, n -= 8) {
-        memcpy(&word, s, 8);
-        h = mix_word(h, word);
-    }
-    word = 0;
-    memcpy(&word, s, n);
-    return mix_word(mix_word(h, word), 0);
-}
 
 /* The slot that holds s, or the free one where it belongs. */
 static uint64_t *slot_of(const ebb_tok_table *t, const char *s, size_t n)
 {
-    uint64_t h = hash_text(s, n);
+    uint64_t h = ebb_hash_table(s, n);
     uint32_t tag = (uint32_t)(h >> 32);
 
     for (size_t i = h & t->mask;; i = (i + 1) & t->mask) {
@@ -82,7 +65,7 @@ static ebb_status fill_table(ebb_tok_table *t, const ebb_vocab *v, ebb_error *er
             continue;
         slot = slot_of(t, e->ptr, e->len);
         if (*slot == 0)
-            *slot = (hash_text(e->ptr, e->len) & 0xFFFFFFFF00000000u) | (i + 1);
+            *slot = (ebb_hash_table(e->ptr, e->len) & 0xFFFFFFFF00000000u) | (i + 1);
     }
     return EBB_OK;
 }

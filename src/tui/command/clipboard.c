@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "os/file.h"
 #include "text/humanize.h"
 #include "text/render.h"
@@ -130,10 +131,26 @@ static const ebb_message *last_written_answer(const ebb_chat *chat)
     return NULL;
 }
 
+/* What is copied is pasted into a shell one day: as on the screen, nothing in it is obeyed or hidden. */
+static bool filter_copied(const char *s, size_t n, ebb_buf *out)
+{
+    while (n > 0) {
+        const char *cr = memchr(s, '\r', n);
+        size_t len = cr ? (size_t)(cr - s) : n;
+        bool ends_line = cr && len + 1 < n && cr[1] == '\n';
+
+        ebb_utf8_add_visible(out, s, cr && !ends_line ? len + 1 : len, false);
+        len += cr != NULL;
+        s += len;
+        n -= len;
+    }
+    return !out->failed;
+}
+
 ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *how, size_t cap, ebb_error *err)
 {
     const ebb_message *m = last_written_answer(f->chat);
-    ebb_buf line = { 0 }, block = { 0 };
+    ebb_buf line = { 0 }, block = { 0 }, visible = { 0 };
     ebb_thought thought;
     unsigned long nth;
     const char *s;
@@ -155,9 +172,11 @@ ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *h
         s = ebb_buf_text(&block);
         n = block.len;
     }
-    st = copy_to_clipboard(f, s, n, &line, err);
+    st = filter_copied(s, n, &visible) ? copy_to_clipboard(f, ebb_buf_text(&visible), visible.len, &line, err)
+                                       : EBB_FAIL(err, EBB_NOMEM, "no memory to copy the answer");
     snprintf(how, cap, "%s", ebb_buf_text(&line));
     ebb_buf_fini(&line);
     ebb_buf_fini(&block);
+    ebb_buf_fini(&visible);
     return st;
 }

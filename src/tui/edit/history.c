@@ -71,15 +71,44 @@ static char *unescape_entry(const char *s, size_t n)
     return ebb_buf_take(&out);
 }
 
-/* Replace what is known by what the file says; *n_lines: all it has. */
-static ebb_status load_entries(ebb_history *h, const char *path, size_t *n_lines, ebb_error *err)
+/* The file's text; of one that has grown beyond all bounds its end, from a line's beginning on. */
+static ebb_status read_history_file(const char *path, ebb_buf *text, bool *is_cut, ebb_error *err)
+{
+    uint64_t n_bytes;
+    int fd;
+    ebb_status st = ebb_file_slurp(path, FILE_BYTES_MAX, text, err);
+
+    *is_cut = st == EBB_LIMIT;
+    if (!*is_cut)
+        return st;
+    ebb_buf_clear(text);
+    st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
+    if (st != EBB_OK)
+        return st;
+    st = ebb_file_size(fd, path, &n_bytes, err);
+    if (st == EBB_OK && !ebb_buf_reserve(text, FILE_BYTES_MAX))
+        st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
+    if (st == EBB_OK)
+        st = ebb_file_read_at(fd, path, text->data, FILE_BYTES_MAX, n_bytes - FILE_BYTES_MAX, err);
+    ebb_file_close(fd);
+    if (st != EBB_OK)
+        return st;
+    text->len = FILE_BYTES_MAX;
+    text->data[text->len] = '\0';
+    const char *nl = memchr(text->data, '\n', text->len);
+    ebb_buf_remove(text, 0, nl ? (size_t)(nl - text->data) + 1 : text->len);
+    return EBB_OK;
+}
+
+/* Replace what is known by what the file says; *must_trim: it has far more than is kept. */
+static ebb_status load_entries(ebb_history *h, const char *path, bool *must_trim, ebb_error *err)
 {
     ebb_buf text = { 0 };
-    ebb_status st = ebb_file_slurp(path, FILE_BYTES_MAX, &text, err);
+    size_t n_lines = 0;
+    ebb_status st = read_history_file(path, &text, must_trim, err);
 
     drop_entries(h);
-    *n_lines = 0;
-    for (size_t at = 0; st == EBB_OK && at < text.len; ++*n_lines) {
+    for (size_t at = 0; st == EBB_OK && at < text.len; n_lines++) {
         const char *nl = memchr(text.data + at, '\n', text.len - at);
         if (!nl)
             break;                               /* cut off by a crash */
@@ -88,6 +117,7 @@ static ebb_status load_entries(ebb_history *h, const char *path, size_t *n_lines
             push_entry(h, unescape_entry(text.data + at, len));
         at += len + 1;
     }
+    *must_trim = *must_trim || n_lines > 2 * ENTRIES_MAX;
     ebb_buf_fini(&text);
     return st;
 }
@@ -116,31 +146,57 @@ static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
 static ebb_status trim_history_file(ebb_history *h, ebb_error *err)
 {
     ebb_buf text = { 0 };
-    size_t n_lines = 0;
+    size_t first, n_bytes = 0;
+    bool must_trim = false;
     int fd;
     ebb_status st = open_locked(h->path, &fd, err);
 
     if (st == EBB_OK)
-        st = load_entries(h, h->path, &n_lines, err);    /* with what came before it was locked */
-    for (size_t i = 0; i < h->n; i++)
+        st = load_entries(h, h->path, &must_trim, err);  /* with what came before it was locked */
+    for (first = h->n; first > 0 && n_bytes < FILE_BYTES_MAX / 4; first--)
+        n_bytes += strlen(h->entries[first - 1]);
+    for (size_t i = first; i < h->n; i++)
         escape_entry(&text, h->entries[i], strlen(h->entries[i]));
-    if (st == EBB_OK && !text.failed && n_lines > 2 * ENTRIES_MAX)
+    if (st == EBB_OK && !text.failed && must_trim)
         st = ebb_file_replace(h->path, ebb_buf_text(&text), text.len, err);
     ebb_file_close(fd);
     ebb_buf_fini(&text);
     return st;
 }
 
+ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *arg, ebb_error *err)
+{
+    ebb_history h = { 0 };
+    ebb_buf text = { 0 };
+    bool must_trim;
+    int fd;
+    ebb_status st = open_locked(path, &fd, err);
+
+    if (st == EBB_OK)
+        st = load_entries(&h, path, &must_trim, err);
+    for (size_t i = 0; i < h.n; i++)
+        if (keep(arg, h.entries[i], strlen(h.entries[i])))
+            escape_entry(&text, h.entries[i], strlen(h.entries[i]));
+    if (st == EBB_OK && text.failed)
+        st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
+    if (st == EBB_OK)
+        st = ebb_file_replace(path, ebb_buf_text(&text), text.len, err);
+    ebb_file_close(fd);
+    ebb_buf_fini(&text);
+    ebb_history_fini(&h);
+    return st;
+}
+
 ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
 {
-    size_t n_lines;
-    ebb_status st = load_entries(h, path, &n_lines, err);
+    bool must_trim;
+    ebb_status st = load_entries(h, path, &must_trim, err);
 
     h->at = h->n;
     if (st != EBB_OK && st != EBB_NOTFOUND)
         return st;
     h->path = strdup(path);
-    st = h->path && n_lines > 2 * ENTRIES_MAX ? trim_history_file(h, err) : EBB_OK;
+    st = h->path && must_trim ? trim_history_file(h, err) : EBB_OK;
     h->at = h->n;
     return st;
 }

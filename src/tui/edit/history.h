@@ -24,6 +24,10 @@ void ebb_history_fini(ebb_history *h);
  * On an error the history goes on in memory. */
 EBB_MUST_CHECK
 ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err);
+/* Leave those of its entries that are kept, and write the file anew. */
+typedef bool ebb_history_keep_fn(void *arg, const char *text, size_t n);
+EBB_MUST_CHECK
+ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *arg, ebb_error *err);
 /* Remember `text` unless it is blank or repeats the newest, and leave browsing.  An
  * error means: not on disk. */
 EBB_MUST_CHECK

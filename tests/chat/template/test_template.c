@@ -336,6 +336,36 @@ static json_t *odd_context(void)
     return c;
 }
 
+static void test_time_is_bounded(void **state)
+{
+    static const char forever[] = "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}";
+    const ebb_template_opts o = { .max_steps = UINT64_MAX, .max_ms = 20 };
+    json_t *context = json_object();
+    ebb_template_result r;
+    ebb_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(render(forever, sizeof forever - 1, context, &o, &r, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "too long"));
+    ebb_template_result_fini(&r);
+    json_decref(context);
+}
+
+/* From one end of 64 bits to the other. */
+static void test_wide_range(void **state)
+{
+    static const char wide[] = "{% for i in range(-9223372036854775807, 9223372036854775807, 4611686018427387904) %}{{ i }} {% endfor %}"
+                               "{{ range(-9223372036854775807, 9223372036854775807, 4611686018427387904)[3] }}";
+    json_t *context = json_object();
+    ebb_template_result r;
+
+    (void)state;
+    assert_int_equal(render(wide, sizeof wide - 1, context, NULL, &r, NULL), EBB_OK);
+    assert_string_equal(ebb_buf_text(&r.text), "-9223372036854775807 -4611686018427387903 1 4611686018427387905 4611686018427387905");
+    ebb_template_result_fini(&r);
+    json_decref(context);
+}
+
 static void survive(const char *source, size_t n, int rounds)
 {
     const ebb_template_opts limits = { .max_steps = 20000, .max_memory_bytes = 4 << 20, .max_output_bytes = 1 << 18, .attribute = true };
@@ -429,7 +459,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_jinja2), cmocka_unit_test(test_bombs), cmocka_unit_test(test_deep_sources),
         cmocka_unit_test(test_errors_name_the_line), cmocka_unit_test(test_raise_is_verbatim),
-        cmocka_unit_test(test_attribution), cmocka_unit_test(test_growing_text), cmocka_unit_test(test_mutated_own),
+        cmocka_unit_test(test_attribution), cmocka_unit_test(test_growing_text), cmocka_unit_test(test_time_is_bounded),
+        cmocka_unit_test(test_wide_range), cmocka_unit_test(test_mutated_own),
         cmocka_unit_test(test_mutated_real), cmocka_unit_test(test_out_of_memory),
     };
 

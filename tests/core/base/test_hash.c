@@ -1,5 +1,7 @@
 #include "ebb_test.h"
 
+#include <stdbool.h>
+
 #include "base/hash.h"
 
 /* Vectors of the reference implementation: key 00..0f, message 00, 01, ... */
@@ -51,12 +53,43 @@ static void test_digest_can_be_the_next_key(void **state)
     assert_memory_not_equal(chained, apart, 16);
 }
 
+/* Whoever chooses the keys cannot choose where they land: words whose sums under the multiplication that was used
+ * before are all alike. */
+static void test_table_hash_spreads(void **state)
+{
+    enum { N = 4096 };
+    static bool used[4 * N];
+    const uint64_t m = 0x9E3779B97F4A7C15u;
+    uint64_t inverse = 1;
+    size_t n_used = 0;
+
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        inverse *= 2 - m * inverse;              /* Newton's iteration, modulo 2^64 */
+    assert_true(m * inverse == 1);
+    for (uint64_t i = 1; i <= N; i++) {
+        uint64_t sum = i << 24, word;
+        size_t at;
+
+        for (int round = 0; round < 2; round++)
+            sum = (sum ^ sum >> 32) * inverse;
+        word = sum ^ 8;
+        at = ebb_hash_table(&word, sizeof word) % (4 * N);
+        n_used += !used[at];
+        used[at] = true;
+    }
+    assert_true(n_used > N / 2);                 /* of 3,624 that chance leaves */
+    assert_true(ebb_hash_table("abc", 3) == ebb_hash_table("abc", 3));
+    assert_true(ebb_hash_table("abc", 3) != ebb_hash_table("abc\0", 4));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reference_vectors),
         cmocka_unit_test(test_every_bit_counts),
         cmocka_unit_test(test_digest_can_be_the_next_key),
+        cmocka_unit_test(test_table_hash_spreads),
     };
     return cmocka_run_group_tests_name("hash", tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 #include "base/utf8.h"
 #include "ebb_test.h"
 
+#include <utf8proc.h>
+
 #define BAD "\xEF\xBF\xBD"
 
 static void expect_valid(const char *in, const char *want)
@@ -66,6 +68,25 @@ static void test_display_filter(void **state)
     ebb_buf_fini(&b);
 }
 
+/* Unicode's format characters and fillers draw nothing: each is shown by its number, but for what scripts need and
+ * for the few that do draw something. */
+static void test_nothing_hides(void **state)
+{
+    static const uint32_t fillers[] = { 0xAD, 0x034F, 0x115F, 0x1160, 0x17B4, 0x180E, 0x3164, 0xFFA0, 0xE0001, 0xE0041, 0xE007F, 0xE01EF };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof fillers / sizeof fillers[0]; i++)
+        assert_false(ebb_utf8_is_visible(fillers[i]));
+    for (uint32_t cp = 0x80; cp < 0x110000; cp++) {
+        bool draws = (cp >= 0x600 && cp <= 0x605) || cp == 0x6DD || cp == 0x70F || cp == 0x890 || cp == 0x891 || cp == 0x8E2 ||
+                     cp == 0x110BD || cp == 0x110CD || (cp >= 0x13430 && cp <= 0x1343F);
+        if (utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_CF && !draws && cp != 0x200C && cp != 0x200D &&
+            ebb_utf8_is_visible(cp))
+            fail_msg("U+%04X hides", (unsigned)cp);
+    }
+    assert_true(ebb_utf8_is_visible(0xFE0F) && ebb_utf8_is_visible(0xE9) && ebb_utf8_is_visible(0x1F600));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -73,6 +94,7 @@ int main(void)
         cmocka_unit_test(test_cut_off_is_not_invalid),
         cmocka_unit_test(test_every_scalar_value_comes_back),
         cmocka_unit_test(test_display_filter),
+        cmocka_unit_test(test_nothing_hides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

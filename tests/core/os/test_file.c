@@ -2,7 +2,9 @@
 #include "ebb_test.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "os/fault.h"
 #include "os/file.h"
@@ -227,6 +229,54 @@ static void test_links_and_pipes(void **state)
     ebb_buf_fini(&beside);
 }
 
+static volatile sig_atomic_t was_asked;
+
+static void on_asked(int number)
+{
+    (void)number;
+    was_asked = 1;
+}
+
+/* A signal goes to whoever holds the lock, and to nobody once it is free. */
+static void test_signal_to_the_holder(void **state)
+{
+    char path[128], byte;
+    int fd, ends[2], status;
+    pid_t pid;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/a", dir);
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        sigset_t usr1, before;
+
+        sigemptyset(&usr1);
+        sigaddset(&usr1, SIGUSR1);
+        sigprocmask(SIG_BLOCK, &usr1, &before);
+        signal(SIGUSR1, on_asked);
+        if (ebb_file_open(path, EBB_FILE_UPDATE, &fd, NULL) != EBB_OK || ebb_file_lock(fd, path, NULL) != EBB_OK || write(ends[1], "x", 1) != 1)
+            _exit(2);
+        while (!was_asked)
+            sigsuspend(&before);
+        _exit(0);
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    assert_int_equal(ebb_file_open(path, EBB_FILE_READ, &fd, NULL), EBB_OK);
+    if (!ebb_file_signal_holder(fd, SIGUSR1)) {  /* a kernel without: nobody was hit */
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        skip();
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_false(ebb_file_signal_holder(fd, SIGUSR1));
+    ebb_file_close(fd);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_slurp),
         cmocka_unit_test(test_reopen),
         cmocka_unit_test(test_links_and_pipes),
+        cmocka_unit_test(test_signal_to_the_holder),
     };
 
     return cmocka_run_group_tests_name("file", tests, setup, teardown);

@@ -261,6 +261,60 @@ static void goes_to_the_new_file(void **state)
     unlink(file());
 }
 
+/* However large the file has become, its end is read, and it is brought back to what is kept. */
+static void grown_beyond_bounds(void **state)
+{
+    enum { LINE = 60000, LINES = 300 };
+    ebb_history h = { 0 };
+    char *line = malloc(LINE + 1);
+    FILE *f = fopen(file(), "w");
+    struct stat st;
+
+    (void)state;
+    assert_non_null(line);
+    assert_non_null(f);
+    memset(line, 'x', LINE);
+    line[LINE] = '\0';
+    for (int i = 0; i < LINES; i++)
+        fprintf(f, "%d %s\n", i, line);
+    fclose(f);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_true(h.n > 100);
+    assert_int_equal(strncmp(h.entries[h.n - 1], "299 x", 5), 0);
+    assert_int_equal(ebb_history_add(&h, "new", 3, NULL), EBB_OK);
+    ebb_history_fini(&h);
+    assert_int_equal(stat(file(), &st), 0);
+    assert_true(st.st_size < 8 << 20);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_string_equal(h.entries[h.n - 1], "new");
+    ebb_history_fini(&h);
+    free(line);
+    unlink(file());
+}
+
+static bool keeps_two(void *arg, const char *text, size_t n)
+{
+    return n == strlen(arg) && memcmp(text, arg, n) == 0;
+}
+
+static void is_swept(void **state)
+{
+    static char two[] = "two\nlines";
+    ebb_history h = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ebb_history_add(&h, (const char *[]){ "one", "two\nlines", "three" }[i], (size_t[]){ 3, 9, 5 }[i], NULL), EBB_OK);
+    ebb_history_fini(&h);
+    assert_int_equal(ebb_history_sweep(file(), keeps_two, two, NULL), EBB_OK);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_int_equal(h.n, 1);
+    assert_string_equal(h.entries[0], "two\nlines");
+    ebb_history_fini(&h);
+    unlink(file());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +326,8 @@ int main(void)
         cmocka_unit_test(damaged_file),
         cmocka_unit_test(no_half_lines),
         cmocka_unit_test(every_fault),
+        cmocka_unit_test(grown_beyond_bounds),
+        cmocka_unit_test(is_swept),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_all);
 }

@@ -1,0 +1,49 @@
+/* Files of the KV cache that nobody has a use for any more (ebb/kv_cache.h). */
+#include "ebb/kv_cache.h"
+
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "kv/kv.h"
+#include "kv/kv_file.h"
+#include "os/folder.h"
+#include "os/paths.h"
+
+typedef struct sweep {
+    const char           *dir;
+    ebb_kv_cache_keep_fn *keep;
+    void                 *arg;
+    size_t                n_removed;
+} sweep;
+
+static void sweep_file(void *arg, const ebb_folder_entry *e)
+{
+    sweep *s = arg;
+    ebb_token ids[EBB_KV_BLOCK];
+    char path[4096];
+    uint32_t n_ids;
+    bool is_leftover;
+
+    if (!ebb_kv_file_is_name(e->name, &is_leftover))
+        return;
+    snprintf(path, sizeof path, "%s/%s", s->dir, e->name);
+    if (!is_leftover && ebb_kv_file_read_ids(path, ids, EBB_KV_BLOCK, &n_ids) && s->keep(s->arg, ids, n_ids))
+        return;
+    ebb_file_remove(path);
+    s->n_removed++;
+}
+
+ebb_status ebb_kv_cache_sweep(const char *dir, ebb_kv_cache_keep_fn *keep, void *arg, size_t *n_removed, ebb_error *err)
+{
+    ebb_buf usual = { 0 };
+    sweep s = { .dir = dir, .keep = keep, .arg = arg };
+    ebb_status st = dir ? EBB_OK : ebb_path_in(EBB_DIR_CACHE, "kv", &usual, err);
+
+    if (st == EBB_OK && !dir)
+        s.dir = usual.data;
+    if (st == EBB_OK)
+        st = ebb_folder_each(s.dir, sweep_file, &s, err);
+    ebb_buf_fini(&usual);
+    *n_removed = s.n_removed;
+    return st == EBB_NOTFOUND ? EBB_OK : st;
+}

@@ -1,0 +1,39 @@
+# ebb sessions delete, purge: nothing of what was said is left on the disk, in text or in token ids.
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "$*"; exit 1; }
+HOME=$dir/home; export HOME
+unset XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_CONFIG_HOME EBB_MODELS
+mkdir "$HOME"
+secret="zanzibar quokka fjord"
+
+i=0
+while [ $i -lt 50 ]; do
+    printf '{"messages": [{"role": "user", "content": "Sentence %d of the xylophon affair"},{"role": "assistant", "content": "Reply %d about kumquats"}]}' $i $i >"$dir/$i.json"
+    $EBB sessions import "$dir/$i.json" "planted$i" >/dev/null || fail "import $i"
+    i=$((i + 1))
+done
+printf '{"messages": [{"role": "user", "content": "What stays?"},{"role": "assistant", "content": "This marmalade does."}]}' >"$dir/stays.json"
+$EBB sessions import "$dir/stays.json" stays >/dev/null || fail "import"
+mkdir -p "$HOME/.local/state/ebb"
+printf 'Sentence 3 of the xylophon affair\nWhat stays?\n' >"$HOME/.local/state/ebb/history"
+grep -rqa xylophon "$HOME/.local/state/ebb/sessions.db" "$HOME/.local/state/ebb/sessions.db-wal" 2>/dev/null || fail "the test does not see the database"
+
+# A conversation with the guide: K and V on the disk, with token ids.
+$EBB run --session asked "$secret: what are the keys of this program, and how do I leave it again?" >/dev/null 2>"$dir/err" || fail "run: $(cat "$dir/err")"
+ls "$HOME"/.cache/ebb/kv/*.block >/dev/null 2>&1 || ls "$HOME"/.cache/ebb/kv/* >/dev/null 2>&1 || fail "no K and V to be deleted"
+
+$EBB sessions delete asked || fail "delete of what was asked"
+[ -z "$(find "$HOME/.cache/ebb/kv" -name '*.block' -o -name '*.tail' -o -name '*.state' -o -name '*.window*')" ] || fail "K and V stay: $(ls "$HOME/.cache/ebb/kv")"
+i=0
+while [ $i -lt 50 ]; do
+    $EBB sessions delete "planted$i" || fail "delete $i"
+    i=$((i + 1))
+done
+$EBB sessions purge >/dev/null || fail "purge"
+for word in xylophon kumquat zanzibar quokka; do
+    found=$(grep -rlai "$word" "$HOME") && fail "$word is still in $found"
+done
+$EBB sessions search marmalade | grep -q This || fail "what stays cannot be found"
+grep -qx 'What stays?' "$HOME/.local/state/ebb/history" || fail "the history's line of a session that stays is gone"
+exit 0
