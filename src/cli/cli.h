@@ -59,6 +59,9 @@ EBB_MUST_CHECK
 ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags, ebb_token **ids, size_t *n,
                             ebb_error *err);
 
+/* What --private means for the other options; USAGE where it cannot be. */
+EBB_MUST_CHECK
+ebb_status ebb_cli_check_private(ebb_args *a, ebb_error *err);
 /* What the command line says about a conversation. */
 ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a);
 

@@ -35,9 +35,21 @@ static bool reflows(void)
     return false;
 }
 
+ebb_status ebb_cli_check_private(ebb_args *a, ebb_error *err)
+{
+    if (!a->is_private)
+        return EBB_OK;
+    if (a->session || a->continue_last)
+        return EBB_FAIL(err, EBB_USAGE, "--private: what is said is not kept, so there is no session to be named or gone on with");
+    a->engine.no_kv_cache = true;
+    a->linger_s = 0;                             /* nobody could look on */
+    return EBB_OK;
+}
+
 ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
 {
     return (ebb_chat_opts){
+        .store_path = a->is_private ? ":memory:" : NULL,
         .model_path = a->model, .draft_path = ebb_cli_draft_model_name(a), .session_name = a->session, .continue_last = a->continue_last,
         .system = a->system, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
         .overflow = a->overflow, .overflow_given = a->overflow_given,
@@ -64,7 +76,6 @@ int ebb_cmd_chat(ebb_args *a)
     ebb_tui_opts tui = {
         .theme = a->theme, .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
         .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(), .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
-        .linger_s = a->linger_s < 86400 ? a->linger_s : 86400,
         .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,
     };
     ebb_error err = { 0 };
@@ -74,6 +85,10 @@ int ebb_cmd_chat(ebb_args *a)
         EBB_FAIL(&err, EBB_USAGE, "%s: what is to be done with this?  A command comes first: ebb run -m MODEL -p TEXT", a->words[0]);
         return ebb_cli_fail(&err);
     }
+    if (ebb_cli_check_private(a, &err) != EBB_OK)
+        return ebb_cli_fail(&err);
+    tui.state_dir = a->is_private ? "" : NULL;
+    tui.linger_s = a->linger_s < 86400 ? a->linger_s : 86400;
     chat = ebb_cli_chat_opts(a);
     if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0)) {
         chat.is_unattended = !isatty(STDIN_FILENO);

@@ -6,7 +6,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
-#include "ebb/kv_cache.h"
+#include "ebb/experimental/kv_cache.h"
 
 enum { RUN = 8 };
 

@@ -1,5 +1,5 @@
-/* Files of the KV cache that nobody has a use for any more (ebb/kv_cache.h). */
-#include "ebb/kv_cache.h"
+/* Files of the KV cache that nobody has a use for any more (ebb/experimental/kv_cache.h). */
+#include "ebb/experimental/kv_cache.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-/* ebb/kv_cache.h - what stays on disk of K and V, seen from outside an engine. */
-#ifndef EBB_KV_CACHE_H
-#define EBB_KV_CACHE_H
+/* ebb/experimental/kv_cache.h - what stays on disk of K and V, seen from outside an engine. */
+#ifndef EBB_EXPERIMENTAL_KV_CACHE_H
+#define EBB_EXPERIMENTAL_KV_CACHE_H
 #include <stdbool.h>
 #include <stddef.h>
 
