@@ -18,7 +18,8 @@ typedef struct part {
     const ebb_type_info *type;
     scratch *s;
     size_t rows;                 /* of all tiles */
-    size_t r0, n_tiles, c0, n_cols, b0, n_blocks;
+    size_t r0, n_tiles, c0, n_cols, b0, n_blocks, n_all;      /* blocks of the panel; of a row */
+    size_t parts;                /* of a block of the file */
 } part;
 
 /* The first of the rows that are unpacked next, where their panel begins; NULL: nobody knows. */
@@ -27,14 +28,14 @@ static const char *next_panel(const part *p, bool is_last)
     const char *w = p->a->w;
 
     if (!is_last)
-        return w + p->r0 * p->a->row_bytes + (p->b0 + p->n_blocks) * p->type->block_bytes;
+        return w + p->r0 * p->a->row_bytes + (p->b0 + p->n_blocks) / p->parts * p->type->block_bytes;
     return p->r0 + p->rows < p->a->n_rows ? w + (p->r0 + p->rows) * p->a->row_bytes : p->a->next;
 }
 
 /* Rows [from, to) of the panel at w, which are unpacked soon. */
 static void prefetch_weights(const part *p, const char *w, size_t from, size_t to)
 {
-    size_t bytes = p->n_blocks * p->type->block_bytes;
+    size_t bytes = p->n_blocks / p->parts * p->type->block_bytes;
 
     for (size_t r = from; w && r < to && r < p->rows; r++)
         for (size_t i = 0; i < bytes + 63; i += 64)
@@ -73,7 +74,7 @@ static void multiply_columns(const part *p)
     const uint8_t *x = (const uint8_t *)a->x + p->c0 * a->x_col_bytes + p->b0 * k->x_bytes;
     size_t n_groups = (p->n_cols + k->cols - 1) / k->cols, n = p->n_cols / n_groups, n_more = p->n_cols % n_groups;
     size_t rows = (p->rows + n_groups - 1) / n_groups;
-    bool is_last = (p->b0 + p->n_blocks) * p->type->block_len == a->n_k;
+    bool is_last = p->b0 + p->n_blocks == p->n_all;
     const char *next = next_panel(p, is_last);
 
     for (size_t i = 0, from = 0, to; i < n_groups; i++, from = to) {
@@ -94,26 +95,31 @@ static void multiply_columns(const part *p)
 static void multiply_tiles(part *p)
 {
     const ebb_gemm_kind *k = p->k;
-    size_t n_blocks = p->a->n_k / p->type->block_len;
 
     p->n_tiles = (p->a->n_rows - p->r0 + k->tile_rows - 1) / k->tile_rows;
     p->n_tiles = p->n_tiles < GEMM_TILES ? p->n_tiles : GEMM_TILES;
     memset(p->s->acc, 0, p->n_cols * p->rows * sizeof(float));
-    for (p->b0 = 0; p->b0 < n_blocks; p->b0 += k->panel) {
-        p->n_blocks = n_blocks - p->b0 < k->panel ? n_blocks - p->b0 : k->panel;
+    for (p->b0 = 0; p->b0 < p->n_all; p->b0 += k->panel) {
+        p->n_blocks = p->n_all - p->b0 < k->panel ? p->n_all - p->b0 : k->panel;
         for (size_t t = 0; t < p->n_tiles; t++)
             k->unpack(k, p->a, p->r0 + t * k->tile_rows, p->b0, p->n_blocks, p->s->tile + t * p->n_blocks * k->tile_bytes);
         multiply_columns(p);
     }
 }
 
-void ebb_gemm(const ebb_matmul *a, const ebb_gemm_kind *k)
+void ebb_gemm_parts(const ebb_matmul *a, const ebb_gemm_kind *k, size_t parts)
 {
-    part p = { .a = a, .k = k, .type = ebb_type_get(a->type), .s = a->scratch, .rows = GEMM_TILES * k->tile_rows };
+    part p = { .a = a, .k = k, .type = ebb_type_get(a->type), .s = a->scratch, .rows = GEMM_TILES * k->tile_rows, .parts = parts };
 
+    p.n_all = a->n_k / p.type->block_len * p.parts;
     for (p.r0 = 0; p.r0 < a->n_rows; p.r0 += p.rows)
         for (p.c0 = 0; p.c0 < a->n_cols; p.c0 += GEMM_MOST_COLS) {
             p.n_cols = a->n_cols - p.c0 < GEMM_MOST_COLS ? a->n_cols - p.c0 : GEMM_MOST_COLS;
             multiply_tiles(&p);
         }
+}
+
+void ebb_gemm(const ebb_matmul *a, const ebb_gemm_kind *k)
+{
+    ebb_gemm_parts(a, k, 1);
 }

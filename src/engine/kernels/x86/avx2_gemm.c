@@ -209,6 +209,60 @@ static void put_avx2_32(const ebb_block32 rows[TILE_ROWS], int offset, bool has_
     }
 }
 
+/* ---- blocks of several parts ---- */
+
+/* The sum of the first 16 elements. */
+GEMM_INLINE int32_t first_half(const ebb_q8_32 *x)
+{
+    __m128i v = _mm_maddubs_epi16(_mm_set1_epi8(1), _mm_loadu_si128((const void *)x->q));
+
+    v = _mm_madd_epi16(v, _mm_set1_epi16(1));
+    v = _mm_add_epi32(v, _mm_srli_si128(v, 8));
+    return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_srli_si128(v, 4)));
+}
+
+/* Of NVFP4: 16 elements with the scales d, 16 with m. */
+GEMM_INLINE void block_halves(const avx2_tile32 *t, const ebb_q8_32 *const x[COLS], float *acc, const int n, const int offset)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    __m256i v[COLS][2];
+    const uint8_t *q[COLS];
+    int32_t start[COLS];
+
+    GEMM_UNROLL for (int c = 0; c < n; c++) {
+        q[c] = (const uint8_t *)x[c]->q;
+        start[c] = first_half(x[c]);
+    }
+    GEMM_UNROLL for (int i = 0; i < 2; i++) {
+        products(t->q + 4 * i, q, 16 * (size_t)i, n, 4, v);
+        GEMM_UNROLL for (int c = 0; c < n; c++) {
+            __m256i from = _mm256_set1_epi32(-offset * (i ? x[c]->sum - start[c] : start[c]));
+
+            GEMM_UNROLL for (int h = 0; h < 2; h++) {
+                float *y = acc + c * SLAB + h * ROWS;
+                __m256i sum = _mm256_add_epi32(from, _mm256_madd_epi16(v[c][h], one));
+
+                _mm256_store_ps(y, step(i ? t->m[h] : t->d[h], _mm256_set1_ps(x[c]->d), sum, _mm256_load_ps(y)));
+            }
+        }
+    }
+}
+
+/* As micro_32, but for the block; they are apart because a choice in the loop costs the others registers. */
+GEMM_INLINE void micro_halves(const ebb_gemm_args *p, const int n, const int offset)
+{
+    const avx2_tile32 *tile = p->tile;
+
+    for (size_t t = 0; t < p->n_tiles; t++)
+        for (size_t b = 0; b < p->n_blocks; b++, tile++) {
+            const ebb_q8_32 *x[COLS];
+
+            GEMM_UNROLL for (int c = 0; c < n; c++)
+                x[c] = (const ebb_q8_32 *)(p->x + (size_t)c * p->x_col_bytes) + b;
+            block_halves(tile, x, p->acc + t * TILE_ROWS, n, offset);
+        }
+}
+
 /* ---- each type ---- */
 
 static ebb_gemm_micro *prepare_avx2(const ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols, void *out)
@@ -232,6 +286,31 @@ static void matmul_##T(const ebb_matmul *a)                                     
                                                                                                                   \
     ebb_gemm(a, &k);                                                                                              \
 }
+#define TYPE_PARTS(T, parts, offset, MICRO)                                                                       \
+static void T##_1(const ebb_gemm_args *p) { MICRO(p, 1); }                                                        \
+static void T##_2(const ebb_gemm_args *p) { MICRO(p, 2); }                                                        \
+static void T##_3(const ebb_gemm_args *p) { MICRO(p, 3); }                                                        \
+static void T##_4(const ebb_gemm_args *p) { MICRO(p, 4); }                                                        \
+                                                                                                                  \
+GEMM_UNPACK_PARTS(T, parts, TILE_ROWS, put_avx2_32(rows, offset, false, (avx2_tile32 *)out + b))                            \
+                                                                                                                  \
+static void matmul_##T(const ebb_matmul *a)                                                                       \
+{                                                                                                                 \
+    static ebb_gemm_micro *const micro[COLS + 1] = { NULL, T##_1, T##_2, T##_3, T##_4 };                          \
+    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_32), PANEL_32, sizeof(avx2_tile32), unpack_##T, prepare_avx2, micro }; \
+                                                                                                                  \
+    if (a->n_cols <= 2)                                                                                           \
+        ebb_avx2_gemv_##T(a);                                                                                     \
+    else                                                                                                          \
+        ebb_gemm_parts(a, &k, parts);                                                                             \
+}
+#define OF_ONE(p, n)    micro_32(p, n, 8, 1, false)
+#define OF_HALVES(p, n) micro_halves(p, n, 12)
+TYPE_PARTS(Q1_0, 4, 1, OF_ONE)
+TYPE_PARTS(Q2_0, 2, 1, OF_ONE)
+TYPE_PARTS(NVFP4, 2, 12, OF_HALVES)
+#undef TYPE_PARTS
+
 /* adds: 4 elements more than once while 2 * 127 * (largest number) each fits 16 bits, and one scale holds. */
 TYPE(Q4_0, 32, PANEL_32, 8, 8, false)
 TYPE(Q4_1, 32, PANEL_32, 8, 0, true)
@@ -277,5 +356,13 @@ void ebb_kernels_fill_avx2_quant(ebb_kernels *k)
 {
 #define X(T, n) k->matmul[EBB_TYPE_##T] = few_##T;
     FEW(X)
+#undef X
+    ebb_kernels_fill_avx2_parts(k);
+}
+
+void ebb_kernels_fill_avx2_parts(ebb_kernels *k)
+{
+#define X(T, ...) k->matmul[EBB_TYPE_##T] = matmul_##T;
+    EBB_TYPES_PARTS(X)
 #undef X
 }

@@ -1,4 +1,4 @@
-/* Q4_K, Q5_K, Q6_K, IQ4_XS and the types of blocks of 32 for AVX2 times one or two columns, straight from the blocks: 8 rows
+/* Q4_K, Q5_K, Q6_K, IQ4_XS and the types of blocks of 32 and of several parts for AVX2 times one or two columns, straight from the blocks: 8 rows
  * at a time, each summed along its bytes; then the sums of 8 rows are added into one register with rows in
  * lanes, where the float chain of rule K2 runs. */
 #include "kernels/quant_blocks.h"
@@ -198,6 +198,103 @@ INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t
     }
     _mm256_maskstore_ps(a->y + c * a->y_stride + r, row_mask(a, r), acc);
 }
+
+/* ---- blocks of several parts ---- */
+
+/* 64 bits: 32 numbers of 2, as bytes. */
+INLINE __m256i twos(const uint8_t *w)
+{
+    const __m256i spread = _mm256_setr_epi32(0, 0x01010101, 0x02020202, 0x03030303, 0x04040404, 0x05050505, 0x06060606, 0x07070707);
+    __m256i v = _mm256_shuffle_epi8(_mm256_set1_epi64x((long long)((uint64_t)ebb_u32_load(w + 4) << 32 | ebb_u32_load(w))), spread);
+    __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0x00300003)), high = _mm256_and_si256(v, _mm256_set1_epi32((int)0xc0000c00u));
+
+    low = _mm256_or_si256(low, _mm256_srli_epi32(high, 2));      /* bytes 0 1 as they are, 2 3 four bits too high */
+    return _mm256_and_si256(_mm256_or_si256(low, _mm256_srli_epi32(low, 4)), _mm256_set1_epi8(3));
+}
+
+/* 16 bytes: of each 8 the low nibbles, then the high ones, as what they stand for. */
+INLINE __m256i fours(const uint8_t *w)
+{
+    __m128i v = _mm_loadu_si128((const void *)w), low = _mm_and_si128(v, _mm_set1_epi8(15));
+    __m128i high = _mm_and_si128(_mm_srli_epi16(v, 4), _mm_set1_epi8(15));
+    __m256i q = _mm256_set_m128i(_mm_unpackhi_epi64(low, high), _mm_unpacklo_epi64(low, high));
+
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)ebb_mxfp4_values)), q);
+}
+
+INLINE __m256i row_part(const uint8_t *w, size_t part, __m256i x, ebb_type type)
+{
+    const __m256i one = _mm256_set1_epi8(1);
+    __m256i v = type == EBB_TYPE_Q1_0   ? _mm256_maddubs_epi16(_mm256_and_si256(byte_mask(_mm256_set1_epi32((int)ebb_u32_load(w + 2 + 4 * part))), one), x)
+                : type == EBB_TYPE_Q2_0 ? _mm256_maddubs_epi16(twos(w + 2 + 8 * part), x)
+                                        : signed_products(fours(w + 4 + 16 * part), x);
+
+    return _mm256_madd_epi16(v, _mm256_set1_epi16(1));
+}
+
+/* Scale byte `byte` of 8 rows (ebb_nvfp4_scale): exponent and fraction stand as in a float, 2^119 too low. */
+INLINE __m256 load_scales(const uint8_t *const w[ROWS], size_t byte)
+{
+    __m256i b = _mm256_setr_epi32(w[0][byte], w[1][byte], w[2][byte], w[3][byte], w[4][byte], w[5][byte], w[6][byte], w[7][byte]);
+    __m256i code = _mm256_and_si256(b, _mm256_set1_epi32(127)), none = _mm256_cmpeq_epi32(code, _mm256_set1_epi32(127));
+    __m256 d = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(code, 20)), _mm256_set1_ps(0x1p119f));
+
+    return _mm256_andnot_ps(_mm256_castsi256_ps(none), d);
+}
+
+INLINE __m256 part_32(const uint8_t *const w[ROWS], size_t at, size_t part, const ebb_q8_32 *x, ebb_type type, __m256 acc)
+{
+    __m256i v = _mm256_loadu_si256((const void *)x->q), s[ROWS], sum;
+    __m256 dx = _mm256_set1_ps(x->d);
+
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; i++)
+        s[i] = row_part(w[i] + at, part, v, type);
+    if (type == EBB_TYPE_NVFP4) {                /* the first 16 elements stand in the low lanes */
+        __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
+        __m256i b = _mm256_hadd_epi32(_mm256_hadd_epi32(s[4], s[5]), _mm256_hadd_epi32(s[6], s[7]));
+
+        acc = _mm256_fmadd_ps(_mm256_mul_ps(load_scales(w, at + 2 * part), dx), _mm256_cvtepi32_ps(_mm256_permute2x128_si256(a, b, 0x20)), acc);
+        return _mm256_fmadd_ps(_mm256_mul_ps(load_scales(w, at + 2 * part + 1), dx), _mm256_cvtepi32_ps(_mm256_permute2x128_si256(a, b, 0x31)), acc);
+    }
+    sum = sum8(s);
+    if (type == EBB_TYPE_Q1_0)                   /* bits as 0 and 1 stand for -1 and 1 */
+        sum = _mm256_add_epi32(sum, sum);
+    sum = _mm256_sub_epi32(sum, _mm256_set1_epi32(x->sum));
+    return _mm256_fmadd_ps(_mm256_mul_ps(load_halves(w, at), dx), _mm256_cvtepi32_ps(sum), acc);
+}
+
+/* Rows r .. r + 7 times column c. */
+INLINE void rows8_parts(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t parts, size_t bytes)
+{
+    const char *next = c > 0 ? NULL : r + ROWS < a->n_rows ? (const char *)row_at(a, r + ROWS) : a->next;
+    const ebb_q8_32 *x = column(a, c);
+    const uint8_t *w[ROWS];
+    __m256 acc = _mm256_setzero_ps();
+
+    for (int i = 0; i < ROWS; i++)
+        w[i] = row_at(a, r + (size_t)i);
+    for (size_t at = 0; at < a->row_bytes; at += bytes) {
+        for (int i = 0; i < ROWS; i++)
+            _mm_prefetch((const char *)w[i] + at + NEAR, _MM_HINT_T0);
+        if (next)
+            ebb_fetch_quarters(next, ROWS * a->row_bytes, ROWS / 4 * at, ROWS / 4 * (at + bytes));
+        for (size_t part = 0; part < parts; part++)
+            acc = part_32(w, at, part, x++, type, acc);
+    }
+    _mm256_maskstore_ps(a->y + c * a->y_stride + r, row_mask(a, r), acc);
+}
+
+#define TYPE_PARTS(T, parts, bytes)                              \
+void ebb_avx2_gemv_##T(const ebb_matmul *a)                      \
+{                                                                \
+    for (size_t r = 0; r < a->n_rows; r += ROWS)                 \
+        for (size_t c = 0; c < a->n_cols; c++)                   \
+            rows8_parts(a, r, c, EBB_TYPE_##T, parts, bytes);    \
+}
+TYPE_PARTS(Q1_0, 4, 18)
+TYPE_PARTS(Q2_0, 2, 18)
+TYPE_PARTS(NVFP4, 2, 36)
 
 #define TYPE(T, len, bytes)                                      \
 void ebb_avx2_gemv_##T(const ebb_matmul *a)                      \

@@ -16,7 +16,7 @@ enum { ROWS = 8 };
 typedef void ebb_gemv_fn(const ebb_matmul *a);
 ebb_gemv_fn ebb_avx2_gemv_Q4_K, ebb_avx2_gemv_Q5_K, ebb_avx2_gemv_Q6_K, ebb_avx2_gemv_IQ4_XS, ebb_avx2_gemv_Q4_0, ebb_avx2_gemv_Q4_1,
             ebb_avx2_gemv_Q5_0, ebb_avx2_gemv_Q5_1, ebb_avx2_gemv_IQ4_NL, ebb_avx2_gemv_MXFP4, ebb_avx2_gemv_Q2_K, ebb_avx2_gemv_Q3_K,
-            ebb_avx2_gemv_TQ2_0, ebb_avx2_gemv_IQ2_XXS, ebb_avx2_gemv_IQ2_XS, ebb_avx2_gemv_IQ2_S, ebb_avx2_gemv_IQ3_S;
+            ebb_avx2_gemv_NVFP4, ebb_avx2_gemv_Q1_0, ebb_avx2_gemv_Q2_0, ebb_avx2_gemv_TQ2_0, ebb_avx2_gemv_IQ2_XXS, ebb_avx2_gemv_IQ2_XS, ebb_avx2_gemv_IQ2_S, ebb_avx2_gemv_IQ3_S;
 /* Any n_cols (avx2_gemm_wide.c). */
 ebb_gemv_fn ebb_avx2_gemm_Q8_0, ebb_avx2_gemm_IQ4_NL, ebb_avx2_gemm_IQ4_XS;
 
