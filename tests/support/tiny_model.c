@@ -775,6 +775,13 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
     key_f32(w, o->arch, has(o, LAYER_NORM) ? ".attention.layer_norm_epsilon" : ".attention.layer_norm_rms_epsilon", 1e-5f);
     trait_keys(w, o);
     vocabulary(w);
+    if (o->n_suppressed) {
+        key(w, "tokenizer.ggml.suppress_tokens", ARR);
+        add_u32(&w->keys, I32);
+        add_u64(&w->keys, o->n_suppressed);
+        for (uint32_t i = 0; i < o->n_suppressed; i++)
+            add_u32(&w->keys, i);
+    }
 }
 
 static void end_tensors(writer *w, const ebb_tiny_opts *o)

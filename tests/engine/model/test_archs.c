@@ -4,6 +4,8 @@
  * layers with a state go back to a checkpoint. */
 #include "ebb_test.h"
 
+#include <math.h>
+
 #include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
 #include "support/tiny_engine.h"
@@ -203,6 +205,33 @@ static void test_long_factors_hold_for_long_contexts(void **state)
     close_tiny_engine(&large);
 }
 
+/* Tokens that the file suppresses have logits of minus infinity and are never drawn; the others stay as they were. */
+static void test_suppressed_tokens_are_never_chosen(void **state)
+{
+    enum { N_SUPPRESSED = 250 };
+    ebb_tiny_opts all = tiny_of("gemma4"), some = all;
+    ebb_sampler_params p = { .temp = 2, .top_p = 1, .repeat_penalty = 1, .seed = 1 };
+    ebb_sampler *sampler = ebb_sampler_new(&p, EBB_TINY_VOCAB);
+    tiny_engine a, b;
+    float *want, *got;
+
+    (void)state;
+    some.n_suppressed = N_SUPPRESSED;
+    open_threads(&a, &all, 64, 2);
+    open_threads(&b, &some, 64, 2);
+    want = eval_tiny(&a, 20, 0);
+    got = eval_tiny(&b, 20, 0);
+    for (size_t i = 0; i < 20 * EBB_TINY_VOCAB; i++)
+        assert_true(i % EBB_TINY_VOCAB < N_SUPPRESSED ? isinf(got[i]) && got[i] < 0 : got[i] == want[i]);
+    for (int i = 0; i < 200; i++)
+        assert_true(ebb_sampler_sample(sampler, got + 19 * EBB_TINY_VOCAB, NULL, 0) >= N_SUPPRESSED);
+    free(want);
+    free(got);
+    ebb_sampler_free(sampler);
+    close_tiny_engine(&a);
+    close_tiny_engine(&b);
+}
+
 /* -- States ---------------------------------------------------------------------------- */
 
 #define DISTANCE 256u            /* of checkpoints, in a context of 1024 */
@@ -332,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_experts_of_several_types),
         cmocka_unit_test(test_windows_have_their_width),
         cmocka_unit_test(test_long_factors_hold_for_long_contexts),
+        cmocka_unit_test(test_suppressed_tokens_are_never_chosen),
         cmocka_unit_test(test_states_go_back_to_a_checkpoint),
         cmocka_unit_test(test_states_of_two_timelines),
         cmocka_unit_test(test_state_after_cancel),

@@ -23,9 +23,9 @@ tm send-keys '/cut'
 wait_for '> /cut'
 tm send-keys ' 2 words' Enter
 wait_for 'computed 1 '                            # what stays of it stands: one, for what follows it
-tm send-keys '/tree' Enter
+tm send-keys '/tree all' Enter
 wait_for '3b model:'
-tm send-keys '/go 3a' Enter '/retry' Enter '/tree' Enter
+tm send-keys '/go 3a' Enter '/retry' Enter '/tree all' Enter
 wait_for '3c model:'
 tm send-keys '/bogus' Enter
 wait_for 'there is no command /bogus'
