@@ -423,11 +423,14 @@ double ebb_expert_cache_read_speed(ebb_expert_cache *c, const uint8_t *owner, ui
 
 ebb_status ebb_expert_cache_acquire(ebb_expert_cache *c, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
 {
-    uint32_t e = c->extents[id].expert - 1;
     ebb_expert_slot *p;
     ebb_status st;
+    uint32_t e;
 
-    if (c->n_slots == 0 || !claim_slot(c, e))
+    if (c->n_slots == 0)                         /* perhaps never opened: all experts are to stay, and are still read */
+        return EBB_LIMIT;
+    e = c->extents[id].expert - 1;
+    if (!claim_slot(c, e))
         return EBB_LIMIT;
     p = &c->slots[c->experts[e].slot];
     p->is_prefetched = false;
