@@ -44,6 +44,12 @@ static void test_families(void **state)
     expect_words("deepseek-coder", "if (x)\n 12", "if| (|x|)|\n| |1|2");
     expect_words("deepseek-llm", "go 123  ", "go| |123|  ");
     expect_words("deepseek-v3", "1234.append(x)", "123|4|.append|(x|)");
+    expect_words("tiny_aya", "1234567 it's\n", "1|234|567| it's|\n");
+    expect_words("youtu", "ABc 123 \xE4\xB8\x80\xE4\xBA\x8C" "d", "ABc| |1|2|3| |\xE4\xB8\x80\xE4\xBA\x8C|d");
+    expect_words("minicpm5", "a12345 b", "a|123|45| b");
+    expect_words("kimi-k2", "1234 \xE4\xB8\x80\xE4\xBA\x8C" "don't", "123|4| |\xE4\xB8\x80\xE4\xBA\x8C|don't");
+    expect_words("superbpe", "so many words 1234", "so many words |1|234");
+    expect_words("exaone-moe", "two words 12", "two words| |1|2");
     expect_words("bloom", "one two, three", "one| two|,| three");
     expect_words("", "a b", "a| b");
     expect_words("gpt-2", "", "");
