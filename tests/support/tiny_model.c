@@ -43,7 +43,16 @@ enum {
 enum { DIM_LATENT = 32, DIM_LATENT_Q = 64, DIM_NOPE = 32, DIM_TURNED = 16, DIM_HEAD_V = 32 };
 enum { DELTA_K = 2, DELTA_V = 4, DELTA_DIM = 32, DELTA_CONV = 4 };
 
-static const struct traits { const char *arch; unsigned has; } traits[] = {
+#define TRAIT(n) ((uint64_t)1 << (n))
+#define HEAD_GATE   TRAIT(31)
+#define BARE        TRAIT(32)    /* norms behind are named without ".weight" */
+#define XIELU       TRAIT(33)
+#define TEMPERATURE TRAIT(34)
+#define IMAGES      TRAIT(35)    /* rope.dimension_sections */
+#define SOFT_BIAS   TRAIT(36)    /* exp_probs_b without groups and scales */
+#define FOUR        TRAIT(37)    /* layers of several kinds: four are needed to see them */
+
+static const struct traits { const char *arch; uint64_t has; } traits[] = {
     { "llama", 0 }, { "smollm3", 0 }, { "granite", MULTIPLIERS }, { "granitemoe", MULTIPLIERS | EXPERTS },
     { "qwen2", QKV_BIAS }, { "qwen2moe", QKV_BIAS | EXPERTS | SHARED },
     { "qwen3", QK_NORM }, { "qwen3moe", QK_NORM | EXPERTS }, { "qwen35", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN },
@@ -54,7 +63,17 @@ static const struct traits { const char *arch; unsigned has; } traits[] = {
     { "phi2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | PARALLEL | PARTIAL | OUTPUT_BIAS },
     { "phi3", FUSED_QKV | FUSED_FFN | PARTIAL | LONGROPE }, { "gpt-oss", QKV_BIAS | BIAS | SINKS | EXPERTS | WINDOW | YARN | POST_IS_FFN },
     { "stablelm", LAYER_NORM | NORM_BIAS | PARTIAL }, { "command-r", LAYER_NORM | PARALLEL | MULTIPLIERS },
-    { "cohere2", LAYER_NORM | PARALLEL | MULTIPLIERS | WINDOW }, { "olmo2", NO_PRE_NORMS | QK_WHOLE | POST_NORMS },
+    { "cohere2", LAYER_NORM | PARALLEL | MULTIPLIERS | WINDOW }, 
+    { "olmo2", NO_PRE_NORMS | QK_WHOLE | POST_NORMS | WINDOW | YARN | FOUR }, { "olmoe", QK_WHOLE | EXPERTS },
+    { "exaone4", NO_PRE_NORMS | QK_NORM | POST_NORMS }, { "qwen2vl", QKV_BIAS | IMAGES }, { "qwen3vl", QK_NORM | IMAGES },
+    { "qwen3vlmoe", QK_NORM | IMAGES | EXPERTS }, { "mistral3", YARN | TEMPERATURE }, { "llama4", EXPERTS | ONE_FOR_ALL | FOUR },
+    { "ernie4_5", 0 }, { "ernie4_5-moe", EXPERTS | ONE_FOR_ALL | SOFT_BIAS }, { "arcee", PLAIN_FFN },
+    { "apertus", QK_NORM | PLAIN_FFN | XIELU }, { "smallthinker", EXPERTS | WINDOW | FOUR }, { "hunyuan-dense", QK_NORM },
+    { "hunyuan-moe", QK_NORM | EXPERTS | SHARED }, { "seed_oss", QKV_BIAS | POST_IS_FFN },
+    { "minimax-m2", QK_WHOLE | PARTIAL | EXPERTS | SOFT_BIAS },
+    { "bailingmoe2", FUSED_QKV | QK_NORM | EXPERTS | ONE_FOR_ALL | CHOICE_BIAS },
+    { "muse-glimmer", QK_NORM | HEAD_GATE | POST_NORMS | WINDOW | MULTIPLIERS | FOUR },
+    { "plamo3", FUSED_QKV | QK_NORM | POST_NORMS | BARE | FUSED_FFN | WINDOW },
     { "starcoder2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN },
     { "gpt2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | FUSED_QKV | POSITIONS },
     { "falcon", LAYER_NORM | NORM_BIAS | FUSED_QKV | PLAIN_FFN | PARALLEL },
@@ -68,14 +87,16 @@ const char *const ebb_tiny_archs[] = {
     "llama", "smollm3", "granite", "granitemoe", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "qwen35", "qwen35moe",
     "qwen3next", "gemma", "gemma2",
     "gemma3", "gemma4", "phi2", "phi3", "gpt-oss", "stablelm", "command-r", "cohere2", "olmo2", "starcoder2", "gpt2", "falcon",
-    "chatglm", "glm4", "glm4moe", "deepseek", "deepseek2", NULL,
+    "chatglm", "glm4", "glm4moe", "deepseek", "deepseek2",
+    "olmoe", "exaone4", "qwen2vl", "qwen3vl", "qwen3vlmoe", "mistral3", "llama4", "ernie4_5", "ernie4_5-moe", "arcee", "apertus",
+    "smallthinker", "hunyuan-dense", "hunyuan-moe", "seed_oss", "minimax-m2", "bailingmoe2", "muse-glimmer", "plamo3", NULL,
 };
 
-static bool has(const ebb_tiny_opts *o, unsigned trait)
+static bool has(const ebb_tiny_opts *o, uint64_t trait)
 {
     for (size_t i = 0; i < N_ARCHS; i++)
         if (strcmp(traits[i].arch, o->arch) == 0)
-            return traits[i].has & trait;
+            return (traits[i].has & trait) != 0;
     fail_msg("no tiny model of architecture %s", o->arch);
     return false;
 }
@@ -296,6 +317,8 @@ static void attention_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
     }
     if (has(o, SINKS))
         vector(w, i, "attn_sinks.weight", o->n_head, 0);
+    if (has(o, HEAD_GATE))
+        matrix(w, i, "attn_gate", o->type, o->n_embd, q);
     linear(w, o, i, "attn_output", q, o->n_embd, has(o, BIAS));
 }
 
@@ -405,7 +428,7 @@ static void ffn_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
     }
     if (has(o, SHARED))
         vector(w, i, "ffn_gate_inp_shexp.weight", o->n_embd, 0);
-    if (is_mixture && has(o, CHOICE_BIAS))
+    if (is_mixture && has(o, CHOICE_BIAS | SOFT_BIAS))
         vector(w, i, "exp_probs_b.bias", o->n_expert, 0);
     if (is_mixture && has(o, SHARED | ONE_FOR_ALL)) {
         matrix(w, i, "ffn_gate_shexp", o->type, o->n_embd, o->n_ff);
@@ -538,7 +561,10 @@ static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
         delta_tensors(w, o, i);
     else
         attention_tensors(w, o, i);
-    if (has(o, POST_NORMS)) {
+    if (has(o, BARE)) {
+        vector(w, i, "post_attention_norm", o->n_embd, 1);
+        vector(w, i, "post_ffw_norm", o->n_embd, 1);
+    } else if (has(o, POST_NORMS)) {
         norm(w, o, i, "post_attention_norm");
         norm(w, o, i, "post_ffw_norm");
     }
@@ -649,7 +675,7 @@ static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
     ebb_tiny_opts o = *given;
 
     o.arch = o.arch ? o.arch : "llama";
-    o.n_layers = or_default(o.n_layers, has(&o, HYBRID | GEMMA4) ? 4 : 2);
+    o.n_layers = or_default(o.n_layers, has(&o, HYBRID | GEMMA4 | FOUR) ? 4 : 2);
     o.n_expert = or_default(o.n_expert, has(&o, EXPERTS) ? 6 : 0);
     o.n_embd = or_default(o.n_embd, 256);
     o.n_head = or_default(o.n_head, 4);
@@ -667,8 +693,10 @@ static uint32_t n_rot(const ebb_tiny_opts *o)
 
 static void multiplier_keys(writer *w, const ebb_tiny_opts *o)
 {
-    key_f32(w, o->arch, ".logit_scale", has(o, PARALLEL) ? 0.5f : 2);
-    if (has(o, PARALLEL))
+    bool is_factor = has(o, PARALLEL | HEAD_GATE);
+
+    key_f32(w, o->arch, ".logit_scale", is_factor ? 0.5f : 2);
+    if (is_factor)
         return;
     key_f32(w, o->arch, ".embedding_scale", 1.5f);
     key_f32(w, o->arch, ".residual_scale", 0.7f);
@@ -703,6 +731,19 @@ static void latent_keys(writer *w, const ebb_tiny_opts *o)
     key_f32(w, o->arch, ".rope.scaling.yarn_log_multiplier", 0.0707f);
 }
 
+/* All have the same position. */
+static void section_keys(writer *w, const ebb_tiny_opts *o)
+{
+    static const uint32_t sections[] = { 3, 3, 2, 0 };
+    char name[64];
+
+    snprintf(name, sizeof name, "%s.rope.dimension_sections", o->arch);
+    key(w, name, ARR);
+    add_u32(&w->keys, I32);
+    add_u64(&w->keys, 4);
+    ebb_buf_add(&w->keys, sections, sizeof sections);
+}
+
 static void trait_keys(writer *w, const ebb_tiny_opts *o)
 {
     scaling_keys(w, o);
@@ -714,6 +755,16 @@ static void trait_keys(writer *w, const ebb_tiny_opts *o)
         if (!has(o, GEMMA4))
             key_f32(w, o->arch, ".attn_logit_softcapping", 5);
         key_f32(w, o->arch, ".final_logit_softcapping", 4);
+    }
+    if (has(o, TEMPERATURE))
+        key_f32(w, o->arch, ".attention.temperature_scale", 0.1f);
+    if (has(o, IMAGES))
+        section_keys(w, o);
+    if (has(o, XIELU)) {
+        key_f32(w, "xielu", ".alpha_n", 0.8f);
+        key_f32(w, "xielu", ".alpha_p", 0.5f);
+        key_f32(w, "xielu", ".beta", 0.5f);
+        key_f32(w, "xielu", ".eps", -1e-6f);
     }
     if (o->n_expert) {
         key_u32(w, o->arch, ".expert_count", o->n_expert);
@@ -736,14 +787,7 @@ static void trait_keys(writer *w, const ebb_tiny_opts *o)
     if (has(o, SHARED))
         key_u32(w, o->arch, ".expert_shared_feed_forward_length", o->n_ff);
     if (has(o, HYBRID)) {
-        static const uint32_t sections[] = { 3, 3, 2, 0 };       /* the same position for all */
-        char name[64];
-
-        snprintf(name, sizeof name, "%s.rope.dimension_sections", o->arch);
-        key(w, name, ARR);
-        add_u32(&w->keys, I32);
-        add_u64(&w->keys, 4);
-        ebb_buf_add(&w->keys, sections, sizeof sections);
+        section_keys(w, o);
         key_u32(w, o->arch, ".ssm.conv_kernel", DELTA_CONV);
         key_u32(w, o->arch, ".ssm.state_size", DELTA_DIM);
         key_u32(w, o->arch, ".ssm.group_count", DELTA_K);

@@ -8,6 +8,7 @@ const char *const ebb_harmless_keys[] = {
     ".pooling_type",                     /* of embeddings */
     ".tensor_data_layout",               /* of the checkpoint that was converted */
     ".vision.", ".audio.", ".mm.",       /* images and sounds, as their tensors are */
+    "general.tensor_extra.name", "general.tensor_extra.prec_a4",         /* which products may round inputs to 4 bits; none here do */
     NULL,
 };
 

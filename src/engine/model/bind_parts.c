@@ -184,6 +184,27 @@ static void bind_expert_groups(ebb_binder *b)
                       net->arch->name, net->n_expert_group, net->n_expert_group_used, net->n_expert);
 }
 
+/* Width of the expert for all tokens. */
+static void bind_shared_shape(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+    uint32_t n, width;
+
+    if (!b->routing.has_shared) {
+        ebb_bind_only(b, ".expert_shared_count", 0);
+        ebb_bind_only(b, ".expert_shared_feed_forward_length", 0);
+        return;
+    }
+    n = ebb_bind_u32_or(b, ".expert_shared_count", 1, 0, 1024);
+    width = ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", 0, 0, EBB_MAX_WIDTH);
+    net->says_shared = width > 0 || ebb_bind_key(b, ".expert_shared_count");
+    if (width == 0)
+        width = net->n_ff_expert;
+    else if (!b->routing.is_shared_multiple)
+        n = 1;
+    net->n_ff_shared = ebb_bind_product(b, ".expert_shared_count", width, n, EBB_MAX_WIDTH);
+}
+
 static void bind_expert_shape(ebb_binder *b)
 {
     ebb_net *net = b->net;
@@ -196,13 +217,7 @@ static void bind_expert_shape(ebb_binder *b)
         net->n_ff_expert = net->n_ff;
     net->n_dense_layers = ebb_bind_u32_or(b, ".leading_dense_block_count", 0, 0, net->n_layers);
     net->expert_period = ebb_bind_u32_or(b, ".interleave_moe_layer_step", 1, 0, MAX_LAYERS);
-    if (b->routing.has_shared) {                 /* read even if no layer has experts */
-        ebb_bind_key(b, ".expert_shared_count");
-        ebb_bind_key(b, ".expert_shared_feed_forward_length");
-    } else {
-        ebb_bind_only(b, ".expert_shared_count", 0);
-        ebb_bind_only(b, ".expert_shared_feed_forward_length", 0);
-    }
+    bind_shared_shape(b);
     bind_routing(b);
     bind_expert_groups(b);
 }
@@ -356,24 +371,12 @@ void ebb_bind_dense(ebb_binder *b, ebb_layer *l)
     ebb_bind_matrix(b, &l->down, "ffn_down", net->n_embd, n_ff);
 }
 
-/* Width of the expert for all tokens: what the keys say, else what the tensor has. */
-static uint32_t shared_width(ebb_binder *b)
-{
-    uint32_t n = ebb_bind_u32_or(b, ".expert_shared_count", 1, 0, 1024);
-    uint32_t width = ebb_bind_u32_or(b, ".expert_shared_feed_forward_length", 0, 0, EBB_MAX_WIDTH);
-
-    if (width > 0)
-        return ebb_bind_product(b, ".expert_shared_count", width, b->routing.is_shared_multiple ? n : 1, EBB_MAX_WIDTH);
-    if (ebb_bind_key(b, ".expert_shared_count"))
-        return ebb_bind_product(b, ".expert_shared_count", b->net->n_ff_expert, n, EBB_MAX_WIDTH);
-    return ebb_bind_product(b, ".expert_shared_count", ebb_bind_row_count(b, "ffn_up_shexp"), 1, EBB_MAX_WIDTH);
-}
-
 /* ffn_*_shexp, and its gate if there is one. */
 static void bind_shared_expert(ebb_binder *b, ebb_layer *l)
 {
     ebb_net *net = b->net;
-    uint32_t n_ff = shared_width(b);
+    uint32_t n_ff = net->says_shared ? net->n_ff_shared      /* old files do not say; the tensor then does */
+                                     : ebb_bind_product(b, ".expert_shared_count", ebb_bind_row_count(b, "ffn_up_shexp"), 1, EBB_MAX_WIDTH);
 
     if (n_ff == 0)
         return;

@@ -215,6 +215,8 @@ typedef struct ebb_net {
     bool        is_parallel;     /* attention and feed-forward see the same x */
     uint32_t    n_expert, n_expert_used, n_ff_expert;
     uint32_t    n_experts;       /* of all layers */
+    uint32_t    n_ff_shared;     /* of the expert for all tokens, if says_shared: the file has a key for it */
+    bool        says_shared;
     uint32_t    n_dense_layers, expert_period;   /* the first layers have no experts, then every so many-th has */
     bool        router_is_sigmoid;       /* scores of experts: sigmoid, else softmax */
     bool        router_normalizes;       /* shares of the chosen experts sum to 1 ... */

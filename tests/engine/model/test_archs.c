@@ -5,6 +5,7 @@
 #include "ebb_test.h"
 
 #include <math.h>
+#include <unistd.h>
 
 #include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
@@ -65,6 +66,43 @@ static void test_same_bits_for_every_n(void **state)
 
         check_arch(&tiny, 4 * EBB_TINY_WINDOW + 6);
     }
+}
+
+/* Logits of n positions with `resident` layers in memory and the others read from the file; for free(). */
+static float *eval_file(const char *path, uint32_t n, uint32_t resident, uint32_t batch)
+{
+    ebb_engine_opts o = { .n_ctx = n, .n_threads = 2, .n_batch = 64, .has_resident = true, .resident = resident, .no_kv_cache = true };
+    tiny_engine f = { 0 };
+    ebb_error err = { 0 };
+    float *out;
+
+    if (ebb_model_open(path, &f.model, &err) != EBB_OK || ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(ebb_session_new(f.engine, &f.s, NULL), EBB_OK);
+    out = eval_tiny(&f, n, batch);
+    close_tiny_engine(&f);
+    return out;
+}
+
+static void test_same_bits_from_disk(void **state)
+{
+    const char *path = "build/test_archs.gguf";
+    const uint32_t n = 2 * EBB_TINY_WINDOW + 3;
+
+    (void)state;
+    for (size_t i = 0; ebb_tiny_archs[i]; i++) {
+        ebb_tiny_opts tiny = tiny_of(ebb_tiny_archs[i]);
+        float *want, *got;
+
+        assert_true(ebb_tiny_write(&tiny, path));
+        want = eval_file(path, n, 64, 1);
+        got = eval_file(path, n, 0, 20);
+        if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
+            fail_msg("%s: other bits from disk", tiny.arch);
+        free(want);
+        free(got);
+    }
+    unlink(path);
 }
 
 /* Keys and values of each head from the latent, as files had them before 2025. */
@@ -355,6 +393,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits_for_every_n),
+        cmocka_unit_test(test_same_bits_from_disk),
         cmocka_unit_test(test_same_bits_of_old_latents),
         cmocka_unit_test(test_same_bits_with_many_experts),
         cmocka_unit_test(test_split_experts_are_the_merged_ones),

@@ -178,6 +178,20 @@ static void test_restored_logits_have_the_same_bits(void **state)
     }
 }
 
+static void test_every_architecture_is_restored(void **state)
+{
+    ebb_token ids[N];
+
+    (void)state;
+    fill_ids(ids, N, 1);
+    for (size_t a = 0; ebb_tiny_archs[a]; a++) {
+        ebb_tiny_opts tiny = { .arch = ebb_tiny_archs[a], .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96 };
+
+        compute(&tiny, (ebb_engine_opts){ .n_batch = 32 }, ids, N - 20);
+        expect_restored(&tiny, (ebb_engine_opts){ .n_batch = 32 }, ids, N, N - 20);
+    }
+}
+
 static void test_the_last_token_is_computed_for_its_logits(void **state)
 {
     ebb_token ids[N];
@@ -369,6 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         TEST(test_restored_logits_have_the_same_bits),
+        TEST(test_every_architecture_is_restored),
         TEST(test_the_last_token_is_computed_for_its_logits),
         TEST(test_branches_share_their_beginning),
         TEST(test_another_model_or_type_gets_nothing),

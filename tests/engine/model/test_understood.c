@@ -1,0 +1,251 @@
+/* Nothing is computed that is not understood: of each architecture, a key or a tensor that it does not know is refused with
+ * its name, and --force computes as if it were not there and says so; a key whose value is changed is refused, or it changes
+ * what is computed. */
+#include "ebb_test.h"
+
+#include "ebb/plan.h"
+#include "ebb/session.h"
+#include "support/tiny_engine.h"
+
+#define N_IDS 70u                /* windows are 16 long, contexts before scaling 64 */
+
+static ebb_tiny_opts tiny_of(const char *arch)
+{
+    return (ebb_tiny_opts){ .arch = arch, .type = EBB_TYPE_F32, .n_embd = 64, .n_ff = 96, .head_dim = 32 };
+}
+
+/* Logits of the last of N_IDS ids; false: *err says why there are none. */
+static bool compute(const char *bytes, size_t n, bool is_forced, float out[EBB_TINY_VOCAB], ebb_plan *plan, ebb_error *err)
+{
+    ebb_engine_opts o = { .n_ctx = 128, .n_threads = 1, .is_forced = is_forced, .no_kv_cache = true };
+    tiny_engine f = { 0 };
+    ebb_token ids[N_IDS];
+    ebb_machine machine;
+    bool ok;
+
+    fill_ids(ids, N_IDS, 1);
+    ok = ebb_model_open_memory(bytes, n, "tiny", &f.model, err) == EBB_OK && ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, err) == EBB_OK &&
+         ebb_session_new(f.engine, &f.s, err) == EBB_OK && ebb_session_sync(f.s, ids, N_IDS, NULL, err) == EBB_OK;
+    if (ok) {
+        memcpy(out, ebb_session_logits(f.s), EBB_TINY_VOCAB * sizeof *out);
+        ebb_engine_get_plan(f.engine, plan, &machine);
+    }
+    close_tiny_engine(&f);
+    return ok;
+}
+
+/* -- More than it knows ------------------------------------------------------------------ */
+
+/* `n_more` bytes before `at`, a multiple of the alignment, and one more in the count of keys or tensors. */
+static char *insert(const char *bytes, size_t n, size_t at, const char *more, size_t n_more, size_t count_at)
+{
+    char *out = malloc(n + n_more);
+    uint64_t count;
+
+    assert_int_equal(n_more % 32, 0);
+    memcpy(out, bytes, at);
+    memcpy(out + at, more, n_more);
+    memcpy(out + at + n_more, bytes + at, n - at);
+    memcpy(&count, out + count_at, 8);
+    count++;
+    memcpy(out + count_at, &count, 8);
+    return out;
+}
+
+static size_t put_text(char *to, const char *text, size_t n)
+{
+    uint64_t len = n;
+
+    memcpy(to, &len, 8);
+    memcpy(to + 8, text, n);
+    return 8 + n;
+}
+
+/* A key "ARCH.surplus..." whose record is 96 bytes long, a u32 in front of all others. */
+static char *add_key(const char *bytes, size_t n, const char *arch, char name[128])
+{
+    static const uint32_t type = 4, value = 1;
+    char record[96] = "";
+
+    snprintf(name, 128, "%s.surplus", arch);
+    while (strlen(name) < 96 - 16)
+        strcat(name, "_");
+    put_text(record, name, strlen(name));
+    memcpy(record + 88, &type, 4);
+    memcpy(record + 92, &value, 4);
+    return insert(bytes, n, 24, record, sizeof record, 16);
+}
+
+/* A vector of one F32 in the first layer, in front of all others and of their data. */
+static char *add_tensor(const char *bytes, size_t n, char name[128])
+{
+    static const struct { uint32_t n_dims; } one = { 1 };
+    const char *first = memmem(bytes, n, "token_embd.weight", 17);
+    uint64_t dim = 1, offset = 0;
+    uint32_t type = 0;
+    char record[64] = "";
+    size_t at;
+
+    snprintf(name, 128, "blk.0.surplus");
+    while (strlen(name) < 64 - 32)
+        strcat(name, "_");
+    at = put_text(record, name, strlen(name));
+    memcpy(record + at, &one.n_dims, 4);
+    memcpy(record + at + 4, &dim, 8);
+    memcpy(record + at + 12, &type, 4);
+    memcpy(record + at + 16, &offset, 8);
+    return insert(bytes, n, (size_t)(first - 8 - bytes), record, sizeof record, 8);
+}
+
+static void check_surplus(const char *arch, const char *bytes, size_t n, size_t n_more, const char *name, const float *want)
+{
+    float got[EBB_TINY_VOCAB];
+    ebb_error err = { 0 };
+    ebb_plan plan = { 0 };
+
+    if (compute(bytes, n + n_more, false, got, &plan, &err))
+        fail_msg("%s computes with %s", arch, name);
+    if (!strstr(err.msg, name) || !strstr(err.msg, "--force"))
+        fail_msg("%s: \"%s\" names no %s", arch, err.msg, name);
+    if (!compute(bytes, n + n_more, true, got, &plan, &err))
+        fail_msg("%s, forced: %s", arch, err.msg);
+    assert_memory_equal(got, want, sizeof got);
+    assert_non_null(strstr(plan.left_out, name));
+}
+
+static void test_what_is_not_known_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; ebb_tiny_archs[i]; i++) {
+        ebb_tiny_opts tiny = tiny_of(ebb_tiny_archs[i]);
+        float want[EBB_TINY_VOCAB];
+        ebb_error err = { 0 };
+        ebb_plan plan = { 0 };
+        char name[128], *other;
+        size_t n;
+        char *bytes = ebb_tiny_bytes(&tiny, &n);
+
+        if (!compute(bytes, n, false, want, &plan, &err))
+            fail_msg("%s: %s", tiny.arch, err.msg);
+        assert_string_equal(plan.left_out, "");
+        other = add_key(bytes, n, tiny.arch, name);
+        check_surplus(tiny.arch, other, n, 96, name, want);
+        free(other);
+        other = add_tensor(bytes, n, name);
+        check_surplus(tiny.arch, other, n, 64, name, want);
+        free(other);
+        free(bytes);
+    }
+}
+
+/* -- Other values ---------------------------------------------------------------------------- */
+
+/* Keys that another value does not reach in so few tokens and layers, or that are there for other readers. */
+static bool may_change_nothing(const char *arch, const char *key)
+{
+    static const struct { const char *arch, *key; } keys[] = {
+        { NULL, ".context_length" },
+        { NULL, ".feed_forward_length" },                /* of mixtures without a dense layer; else tensors have that width */
+        { "phi3", ".attention.sliding_window" },         /* full attention, whatever it says */
+        { "smallthinker", ".attention.sliding_window" }, /* 4096, whatever it says but 0 */
+        { "phi3", ".rope.scaling.original_context_length" },     /* as long as the context is longer */
+        { "gemma3", ".rope.freq_base" }, { "gemma3", ".rope.scaling.factor" },   /* of global layers: here is none */
+        { "gpt2", ".rope.freq_base" }, { "gpt2", ".rope.dimension_count" },      /* it turns nothing */
+        { "deepseek2", ".expert_group_count" }, { "deepseek2", ".expert_group_used_count" },     /* the best of all are of one group */
+    };
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if ((!keys[i].arch || strcmp(keys[i].arch, arch) == 0) && strcmp(keys[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/* The value at `p` becomes another one of its type; false: of a type that is left alone. */
+static bool change_value(char *p, uint32_t type)
+{
+    uint32_t u;
+    float f;
+
+    memcpy(&u, p, 4);
+    memcpy(&f, p, 4);
+    u = u > 1 ? u / 2 : u + 1;
+    f = f * 1.5f + 0.01f;
+    if (type == 4)
+        memcpy(p, &u, 4);
+    else if (type == 6)
+        memcpy(p, &f, 4);
+    else if (type == 7)
+        *p = !*p;
+    return type == 4 || type == 6 || type == 7;
+}
+
+/* Whether another value of the key makes a difference. */
+static bool check_key(const char *arch, char *bytes, size_t n, const char *key, char *value, uint32_t type, const float *want)
+{
+    bool ok;
+    float got[EBB_TINY_VOCAB];
+    char before[4];
+    ebb_error err = { 0 };
+    ebb_plan plan = { 0 };
+
+    memcpy(before, value, 4);
+    if (!change_value(value, type))
+        return true;
+    ok = !compute(bytes, n, false, got, &plan, &err) || memcmp(got, want, sizeof got) != 0 || may_change_nothing(arch, key);
+    if (!ok)
+        print_error("%s%s: another value changes nothing\n", arch, key);
+    memcpy(value, before, 4);
+    return ok;
+}
+
+/* Each key of the architecture: they stand before the vocabulary, with plain values but for strings and arrays. */
+static bool check_keys(const char *arch, char *bytes, size_t n, const float *want)
+{
+    bool ok = true;
+    char prefix[64], *end = memmem(bytes, n, "tokenizer.ggml.model", 20);
+    size_t n_prefix = (size_t)snprintf(prefix, sizeof prefix, "%s.", arch);
+
+    for (char *p = bytes; (p = memmem(p, (size_t)(end - p), prefix, n_prefix)) != NULL; p += n_prefix) {
+        char key[128];
+        uint64_t len;
+        uint32_t type;
+
+        memcpy(&len, p - 8, 8);
+        if (len >= sizeof key)
+            continue;                            /* a value that begins like a key */
+        snprintf(key, sizeof key, "%.*s", (int)(len - n_prefix + 1), p + n_prefix - 1);
+        memcpy(&type, p + len, 4);
+        ok = check_key(arch, bytes, n, key, p + len + 4, type, want) && ok;
+    }
+    return ok;
+}
+
+static void test_another_value_is_refused_or_counts(void **state)
+{
+    bool ok = true;
+
+    (void)state;
+    for (size_t i = 0; ebb_tiny_archs[i]; i++) {
+        ebb_tiny_opts tiny = tiny_of(ebb_tiny_archs[i]);
+        float want[EBB_TINY_VOCAB];
+        ebb_error err = { 0 };
+        ebb_plan plan = { 0 };
+        size_t n;
+        char *bytes = ebb_tiny_bytes(&tiny, &n);
+
+        assert_true(compute(bytes, n, false, want, &plan, &err));
+        ok = check_keys(tiny.arch, bytes, n, want) && ok;
+        free(bytes);
+    }
+    assert_true(ok);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_not_known_is_refused),
+        cmocka_unit_test(test_another_value_is_refused_or_counts),
+    };
+
+    return cmocka_run_group_tests_name("understood", tests, NULL, NULL);
+}
