@@ -122,6 +122,7 @@ typedef struct ebb_stats {
 
     double    load_s;            /* open to ready */
     ebb_memory_event memory_event;               /* the last thing decided about memory */
+    char      left_out[240];     /* as in ebb_plan */
 } ebb_stats;
 
 EBB_API_END

@@ -175,6 +175,7 @@ static const option options[] = {
     { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that guesses ahead; auto: one found here; none", TALK | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
     { 0, 0, "--draft-tokens", "N", "tokens that it guesses for each pass; default: as many as pay", TALK | EBB_FOR_BENCH, COUNT, AT(engine.n_draft), 0, 0 },
     { 0, 0, "--no-draft", 0, "do not guess ahead at all", TALK, FLAG, AT(engine.no_speculation), 0, 0 },
+    { 0, 0, "--force", 0, "compute a file of which not everything is understood; says what is left out", EBB_FOR_ENGINE, FLAG, AT(engine.is_forced), 0, 0 },
     { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK, FLAG, AT(engine.no_kv_cache), 0, 0 },
 
     { "The Ollama-style estimate", 0, "--ollama", 0, "Ollama's memory estimate before ebb's own plan", EBB_FOR_PLAN, FLAG, AT(ollama), 0, 0 },

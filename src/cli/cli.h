@@ -34,6 +34,9 @@ json_t *ebb_cli_json_text(const char *text);
 /* Print `root` and a line end, and let go of it; NULL: it could not be built.  The exit status. */
 int ebb_cli_print_json(json_t *root);
 
+/* Say on standard error what a forced file asks for and does not get: ebb_plan.left_out, or nothing. */
+void ebb_cli_tell_left_out(const ebb_args *a, const char *left_out);
+
 /* Whether progress may be shown on standard error. */
 bool ebb_cli_progress(const ebb_args *a);
 

@@ -244,6 +244,7 @@ int ebb_cmd_bench(ebb_args *a)
         st = measure_bench(&b, e, a, &err);
     if (st == EBB_OK) {
         ebb_engine_stats(e, &stats);
+        ebb_cli_tell_left_out(a, stats.left_out);
         find_bound(&b, e);
         if (a->json)
             status = print_bench_json(&b, &stats);

@@ -88,6 +88,7 @@ static ebb_status print_greedy(ebb_session *s, size_t n_vocab, uint32_t steps, e
 static ebb_status evaluate_logits(const ebb_args *a, const ebb_model *m, logits_job *job, ebb_error *err)
 {
     ebb_engine *e = NULL;
+    ebb_stats stats;
     ebb_session *s = NULL;
     ebb_engine_opts opts = a->engine;
     ebb_status st;
@@ -95,6 +96,10 @@ static ebb_status evaluate_logits(const ebb_args *a, const ebb_model *m, logits_
     if (!opts.n_ctx)
         opts.n_ctx = (uint32_t)job->n_ids + a->greedy_steps;
     st = ebb_engine_open(m, &opts, NULL, NULL, &e, err);
+    if (st == EBB_OK) {
+        ebb_engine_stats(e, &stats);
+        ebb_cli_tell_left_out(a, stats.left_out);
+    }
     if (st == EBB_OK)
         st = ebb_session_new(e, &s, err);
     if (st == EBB_OK)

@@ -89,6 +89,7 @@ static ebb_status measure_perplexity(const ebb_args *a, const ebb_model *m, ebb_
 {
     ebb_engine_opts opts = a->engine;
     ebb_engine *e = NULL;
+    ebb_stats stats;
     ebb_session *session = NULL;
     score s = { 0 };
     ebb_status st;
@@ -98,6 +99,10 @@ static ebb_status measure_perplexity(const ebb_args *a, const ebb_model *m, ebb_
         return EBB_FAIL(err, EBB_USAGE, "--ctx %u: a window needs 4 tokens at least", opts.n_ctx);
     s.n_ctx = opts.n_ctx;
     st = ebb_engine_open(m, &opts, NULL, NULL, &e, err);
+    if (st == EBB_OK) {
+        ebb_engine_stats(e, &stats);
+        ebb_cli_tell_left_out(a, stats.left_out);
+    }
     if (st == EBB_OK)
         st = ebb_session_new(e, &session, err);
     if (st == EBB_OK)

@@ -27,6 +27,8 @@ static json_t *plan_json(const ebb_plan *p)
                      "predicted_prefill_tok_s", p->predicted_prefill_tok_s,
                      "predicted_first_token_s", p->predicted_first_token_s, "pass_bytes", (json_int_t)p->pass_bytes,
                      "read_bytes_per_token", (json_int_t)p->stream_bytes, "expert_hits", p->expert_hit_rate, "why", p->why);
+    if (p->left_out[0])
+        json_object_set_new(root, "left_out", ebb_cli_json_text(p->left_out));
     if (p->draft_why[0])
         json_object_set_new(root, "draft", json_pack("{s:I, s:f, s:i, s:f, s:f, s:s}", "bytes", (json_int_t)p->draft_bytes,
                             "assumed_right", p->draft_accept_rate, "guesses", (int)p->draft_length, "predicted_tok_s", p->draft_tok_s,
@@ -218,6 +220,8 @@ int ebb_cmd_plan(ebb_args *a)
         st = get_machine(a, &machine, &err);
     if (st == EBB_OK)
         st = plan_for_machine(a, m, &machine, &plan, &err);
+    if (st == EBB_OK)
+        ebb_cli_tell_left_out(a, plan.left_out);
     if (st == EBB_OK && a->json)
         status = ebb_cli_print_json(plan_json(&plan));
     else if (st == EBB_OK)

@@ -94,9 +94,11 @@ static void tell_decision(const ebb_args *a, const ebb_chat *c)
     char line[EBB_MEMORY_EVENT_TEXT];
     ebb_stats s;
 
+    ebb_chat_stats(c, &s);
+    if (!ebb_cli_progress(a))                    /* else it came as a notice */
+        ebb_cli_tell_left_out(a, s.left_out);
     if (a->quiet || (!a->verbose && a->engine.io == EBB_IO_AUTO))
         return;
-    ebb_chat_stats(c, &s);
     fprintf(stderr, "%s\n", ebb_memory_event_text(&s.memory_event, line, sizeof line));
 }
 

@@ -328,6 +328,8 @@ void ebb_chat_follow_stop(ebb_chat *c);          /* have the other stop */
 /* Settings that neither the command line nor the session has set become what the
  * model at hand recommends (general.sampling.* of its file), else the base. */
 void ebb_chat_settings_apply_model(ebb_chat *c);
+/* What the file recommends and no setting can follow, as a list; false: nothing. */
+bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap);
 /* Take what the session carries over the base, but what the command line set. */
 void ebb_chat_settings_load(ebb_chat *c, const char *json);
 /* As JSON, NULL if nothing is set (or no memory); free() it. */

@@ -201,6 +201,24 @@ static bool model_advice(const ebb_chat *c, const setting *s, double *x)
            *x >= s->min && *x <= s->max;
 }
 
+bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
+{
+    /* of the two figures of a sampler, the one that switches it on */
+    static const struct { const char *key; double off; } others[] = { { ADVICE("xtc_probability"), 0 }, { ADVICE("mirostat"), 0 } };
+    size_t n = 0;
+    double x;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (c->info && c->ops.number && c->ops.number(c->ops.arg, c->backend, others[i].key, &x) && x != others[i].off)
+            n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", others[i].key, x);
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (settings[i].key && c->info && c->ops.number && c->ops.number(c->ops.arg, c->backend, settings[i].key, &x) &&
+            !model_advice(c, &settings[i], &x) && n < cap)
+            n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", settings[i].key, x);
+    return n > 0;
+}
+
 void ebb_chat_settings_apply_model(ebb_chat *c)
 {
     uint32_t is_set = c->settings.is_set;

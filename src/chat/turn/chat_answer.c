@@ -166,6 +166,19 @@ static void remember_user_model(ebb_chat *c)
         ebb_chat_notice(c, "the choice of this model is not kept: %s", err.msg);
 }
 
+/* What the user should know of the model before the first answer. */
+static void report_model(ebb_chat *c)
+{
+    ebb_stats s = { 0 };
+    char unfollowed[200];
+
+    ebb_chat_stats(c, &s);
+    if (s.left_out[0])
+        ebb_chat_notice(c, "%s", s.left_out);
+    if (ebb_chat_settings_unfollowed(c, unfollowed, sizeof unfollowed))
+        ebb_chat_notice(c, "the model's file recommends what there is no setting for, and it is not followed: %s", unfollowed);
+}
+
 void ebb_chat_on_ready(ebb_chat *c)
 {
     ebb_error err = { 0 };
@@ -177,6 +190,8 @@ void ebb_chat_on_ready(ebb_chat *c)
         ebb_chat_settings_apply_model(c);
     if (st == EBB_OK)
         remember_user_model(c);
+    if (st == EBB_OK)
+        report_model(c);
     if (st == EBB_OK)
         ebb_chat_emit_event(c, EBB_EVENT_READY, c->info->name, strlen(c->info->name), 0, 0);
     if (notice[0])

@@ -146,12 +146,23 @@ static ebb_status check_draft(const ebb_model *m, const ebb_model *draft, const 
     return ebb_model_check_draft(m, draft, err);
 }
 
+/* What a forced file asks for and does not get. */
+static void name_left_out(const ebb_net *net, ebb_plan *p)
+{
+    if (net->n_left_out == 1)
+        snprintf(p->left_out, sizeof p->left_out, "%s is not understood and left out (--force): answers may be wrong", net->left_out);
+    else if (net->n_left_out > 1)
+        snprintf(p->left_out, sizeof p->left_out, "%.150s and %u more are not understood and left out (--force): answers may be wrong",
+                 net->left_out, net->n_left_out - 1);
+}
+
 ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *p, ebb_error *err)
 {
     ebb_status st = ebb_plan_beside_draft(net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, p, err);
     ebb_net draft_net;
 
+    name_left_out(net, p);
     if (st != EBB_OK || !opts || !opts->draft || opts->no_speculation || !p->fits)
         return st;
     st = ebb_net_bind(&draft_net, ebb_model_gguf(opts->draft), false, err);

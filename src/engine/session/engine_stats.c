@@ -48,6 +48,7 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     s->n_ctx = e->plan.n_ctx;
     s->load_s = load_s;
     s->n_layers = e->net.n_layers;
+    memcpy(s->left_out, e->plan.left_out, sizeof s->left_out);
 }
 
 void ebb_stats_kv(ebb_engine *e)
