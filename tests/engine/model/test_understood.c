@@ -3,7 +3,7 @@
  * what is computed. */
 #include "ebb_test.h"
 
-#include "ebb/plan.h"
+#include "ebb/experimental/plan.h"
 #include "ebb/session.h"
 #include "support/tiny_engine.h"
 
