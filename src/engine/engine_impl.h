@@ -29,8 +29,8 @@ typedef struct ebb_state_slot {
     ebb_session *owner;          /* whose live state it is; NULL: a checkpoint, or free */
     bool         is_used;
     bool         is_being_written; /* a checkpoint that is being written to disk: stays as it is */
-    uint32_t     n_pos;          /* of a checkpoint: ids that it stands behind ... */
-    uint8_t      prefix[16];     /* ... and their hash */
+    uint32_t     n_pos;          /* ids that it stands behind: of a live state, the log has the updates of those that follow ... */
+    uint8_t      prefix[16];     /* ... and, of a checkpoint, their hash */
     uint64_t     used_at;
 } ebb_state_slot;
 
@@ -59,7 +59,8 @@ struct ebb_session {
     ebb_cache_salt next_salt;    /* by the next sync, if has_next_salt */
     bool         has_next_salt;
     uint64_t     used_at;        /* engine->clock at the last call: who is evicted first */
-    ebb_state_slot *live;        /* its state, as it stands before table.n_pos; NULL: none */
+    ebb_state_slot *live;        /* its state, from which that before table.n_pos can be made; NULL: none */
+    bool         is_tentative;   /* what is appended may be taken back: a draft model's */
 
     ebb_prompt_lookup lookup;
     uint32_t     n_pending;      /* computed positions that no one has asked for yet */
@@ -141,6 +142,7 @@ struct ebb_engine {
     uint8_t      shape[16];      /* what K and V belong to: model, types, layout */
     ebb_session *sessions;
     ebb_state_slot slots[EBB_N_STATE_SLOTS]; /* of run.n_states; without states none is used */
+    ebb_session *state_log_owner;        /* whose updates run.state_log has; NULL: nobody's */
     ebb_session *logits_owner;   /* whose guess the rows of run.logits belong to; NULL: nobody's */
     uint64_t     clock;
     atomic_bool  cancel, is_cut; /* ebb_forward */
@@ -263,11 +265,12 @@ bool ebb_persist_reap(ebb_engine *e, bool wait);
 
 /* Slots for the states that were placed. */
 void ebb_checkpoint_init(ebb_engine *e);
-/* The largest n_pos <= n for which a state of ids[0..n_pos) exists; the table of s
- * holds n positions of ids if `stands`. */
-uint32_t ebb_checkpoint_find(const ebb_session *s, const ebb_token *ids, uint32_t n, bool is_current);
+/* How many of ids[0..n) the live state of s has seen, or sees by the log, and nothing else; 0: it has seen others. */
+uint32_t ebb_state_live_prefix(const ebb_session *s, const ebb_token *ids, uint32_t n);
+/* The largest n_pos <= n for which a state of ids[0..n_pos) exists; the live one of s can be that of n_live of them. */
+uint32_t ebb_checkpoint_find(const ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_live);
 /* Make it the live state of s; returns n_pos. */
-uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n, bool is_current);
+uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_live);
 /* Whether s can go on from table.n_pos. */
 bool ebb_state_is_live(const ebb_session *s);
 /* A checkpoint of s as it stands, which stays until is_being_written is taken back; NULL: no state. */
@@ -285,8 +288,15 @@ typedef struct ebb_checkpoint_plan {
     ebb_checkpoint checkpoints[EBB_MAX_CHECKPOINTS];
     uint32_t  n;
 } ebb_checkpoint_plan;
-/* Checkpoints that a pass from pos0 to `end` shall make: at fixed distances, and at `prompt_end` if it is in there. */
-void ebb_checkpoint_plan_pass(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t prompt_end, ebb_checkpoint_plan *m);
+/* A pass over n columns from pos0 on, of which the tokens before p->commit_pos are certain: the state
+ * goes into p, and the log is free for its updates (what another sequence has there is applied).
+ * p->commit_pos becomes what the log has room for. */
+void ebb_state_begin_pass(ebb_session *s, uint32_t pos0, uint32_t n, ebb_batch *p);
+/* It was done. */
+void ebb_state_end_pass(ebb_session *s, const ebb_batch *p);
+
+/* Checkpoints that the pass shall make: at fixed distances, and at `prompt_end` if it is in there. */
+void ebb_checkpoint_plan_pass(ebb_session *s, const ebb_batch *p, uint32_t prompt_end, ebb_checkpoint_plan *m);
 /* The pass was done: s->ids holds its tokens. */
 void ebb_checkpoint_commit(ebb_session *s, const ebb_checkpoint_plan *m);
 void ebb_checkpoint_abandon(const ebb_checkpoint_plan *m);

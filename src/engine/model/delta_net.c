@@ -8,13 +8,12 @@
  *     M <- M + k^T sigmoid(beta) (v - k M)        is corrected towards v at k,
  *     o  = q M                                    and read at q;   q, k of length 1, q / sqrt(S)
  *
- * A layer's state is its last K - 1 inputs of the convolution, then M of each head. */
+ * A layer's state is its last K - 1 inputs of the convolution, then M of each head.  What a token adds to M is
+ * k^T u, u = sigmoid(beta) (v - k M): the update of a head is u and the factor by which M fades; heads share k. */
 #include <math.h>
 #include <string.h>
 
-#include "model/forward.h"
-
-#define CONV_CHANNELS 64u        /* of a slice */
+#include "model/recurrent.h"
 
 static size_t n_channels(const ebb_net *net)
 {
@@ -23,7 +22,7 @@ static size_t n_channels(const ebb_net *net)
 
 static size_t conv_floats(const ebb_net *net)
 {
-    return (net->n_conv - 1) * n_channels(net);
+    return ebb_conv_state_floats(net, (uint32_t)n_channels(net));
 }
 
 size_t ebb_delta_state_bytes(const ebb_net *net)
@@ -33,53 +32,25 @@ size_t ebb_delta_state_bytes(const ebb_net *net)
     return (conv_floats(net) + heads) * sizeof(float);
 }
 
-typedef struct delta_job {
-    const ebb_forward *r;
-    const ebb_delta *d;
-    float           *state;
-} delta_job;
-
-/* n floats of the state are complete for position n_pos: copy them where a mark wants that. */
-static void save_checkpoints(const delta_job *job, uint32_t n_pos, const float *from, size_t n)
+/* Where an entry of the log has the update of a head; a key. */
+static size_t log_update_at(const ebb_net *net, size_t h)
 {
-    const ebb_forward *r = job->r;
-
-    for (uint32_t i = 0; i < r->n_checkpoints; i++)
-        if (r->checkpoints[i].n_pos == n_pos)
-            memcpy(r->checkpoints[i].to + ((const char *)from - r->live_state), from, n * sizeof *from);
+    return n_channels(net) + h * (net->dim_delta + 1);
 }
 
-/* -- Convolution ----------------------------------------------------------------- */
-
-/* Some channels through all columns: in place, silu included. */
-static void conv_slice(void *arg, uint32_t slice, uint32_t thread)
+static size_t log_key_at(const ebb_net *net, size_t g)
 {
-    const delta_job *job = arg;
-    const ebb_forward *r = job->r;
-    const uint32_t n_conv = r->net->n_conv, width = (uint32_t)n_channels(r->net), at = slice * CONV_CHANNELS;
-    const uint32_t n = width - at < CONV_CHANNELS ? width - at : CONV_CHANNELS;
-    const float *w = job->d->conv + (size_t)at * n_conv;
-    float sum[CONV_CHANNELS], ones[CONV_CHANNELS], *past = job->state + at;
+    return log_update_at(net, net->n_head_delta_v) + g * net->dim_delta;
+}
 
-    (void)thread;
-    for (uint32_t j = 0; j < n; j++)
-        ones[j] = 1.0f;
-    for (uint32_t c = r->c0; c < r->c1; c++) {
-        float *x = r->conv + (size_t)c * width + at;
+size_t ebb_delta_log_bytes(const ebb_net *net)
+{
+    return log_key_at(net, net->n_head_delta_k) * sizeof(float);
+}
 
-        for (uint32_t j = 0; j < n; j++) {
-            sum[j] = 0;
-            for (uint32_t k = 0; k + 1 < n_conv; k++)
-                sum[j] += w[j * n_conv + k] * past[(size_t)k * width + j];
-            sum[j] += w[j * n_conv + n_conv - 1] * x[j];
-        }
-        for (uint32_t k = 0; k + 2 < n_conv; k++)
-            memcpy(past + (size_t)k * width, past + (size_t)(k + 1) * width, n * sizeof *past);
-        memcpy(past + (size_t)(n_conv - 2) * width, x, n * sizeof *past);
-        for (uint32_t k = 0; k + 1 < n_conv; k++)
-            save_checkpoints(job, r->pos0 + c + 1, past + (size_t)k * width, n);
-        r->kern->silu_mul(x, sum, ones, n);
-    }
+size_t ebb_delta_thread_floats(const ebb_net *net)
+{
+    return (3 + (size_t)net->dim_delta) * net->dim_delta;        /* q, k, o, M */
 }
 
 /* -- Heads ------------------------------------------------------------------------ */
@@ -113,36 +84,91 @@ static void delta_step(const ebb_forward *r, float *m, const float *q, const flo
     }
 }
 
-/* softplus without overflow */
-static float softplus(float x)
+typedef struct delta_job {
+    ebb_recurrence x;
+    const ebb_delta *d;
+} delta_job;
+
+/* A head, and a thread's floats. */
+typedef struct head_part {
+    const delta_job *job;
+    size_t h, g;
+    float *q, *k, *o;
+} head_part;
+
+static void replay_head(void *arg, float *m, const float *log)
 {
-    return x > 20.0f ? x : log1pf(expf(x));
+    const head_part *p = arg;
+    const ebb_forward *r = p->job->x.r;
+    const size_t n = r->net->dim_delta;
+    const float *u = log + log_update_at(r->net, p->h), *k = log + log_key_at(r->net, p->g);
+
+    for (size_t i = 0; i < n; i++) {
+        r->kern->scale(m + i * n, u[n], n);
+        r->kern->axpy(m + i * n, k[i], u, n);
+    }
+}
+
+static void step_head(void *arg, float *m, uint32_t c, float *log)
+{
+    const head_part *p = arg;
+    const ebb_forward *r = p->job->x.r;
+    const ebb_net *net = r->net;
+    const size_t n = net->dim_delta, n_v = net->n_head_delta_v, h = p->h;
+    float *x = r->conv + c * n_channels(net), *v = x + (2 * net->n_head_delta_k + h) * n;
+    float fade = expf(ebb_softplus(r->alpha[c * n_v + h] + p->job->d->dt[h]) * p->job->d->a[h]);
+
+    normalize(r, p->q, x + p->g * n, 1.0f / sqrtf((float)n));
+    normalize(r, p->k, x + (net->n_head_delta_k + p->g) * n, 1.0f);
+    delta_step(r, m, p->q, p->k, v, fade, 1.0f / (1.0f + expf(-r->beta[c * n_v + h])), p->o);
+    if (log) {
+        memcpy(log + log_update_at(net, h), v, n * sizeof *log);
+        log[log_update_at(net, h) + n] = fade;
+    }
+    r->kern->rmsnorm(p->o, p->o, p->job->d->norm, n, net->norm_eps);
+    r->kern->silu_mul(r->y + (c * n_v + h) * n, r->z + (c * n_v + h) * n, p->o, n);
 }
 
 /* A head through all columns: its state stays in the cache. */
 static void head_slice(void *arg, uint32_t h, uint32_t thread)
 {
+    static const ebb_recurrence_ops ops = { replay_head, step_head };
     const delta_job *job = arg;
-    const ebb_forward *r = job->r;
+    const ebb_forward *r = job->x.r;
     const ebb_net *net = r->net;
-    const size_t n = net->dim_delta, width = n_channels(net), n_v = net->n_head_delta_v;
-    const size_t g = net->delta_is_grouped ? h / (n_v / net->n_head_delta_k) : h % net->n_head_delta_k;
-    float *m = job->state + conv_floats(net) + h * n * n, *q = ebb_forward_floats(r, thread), *k = q + n, *o = k + n;
+    const size_t n = net->dim_delta, n_k = net->n_head_delta_k;
+    float *q = ebb_forward_floats(r, thread);
+    head_part p = { .job = job, .h = h, .q = q, .k = q + n, .o = q + 2 * n };
 
-    for (uint32_t c = r->c0; c < r->c1; c++) {
-        float *x = r->conv + c * width, *v = x + (2 * net->n_head_delta_k + h) * n;
-        float fade = expf(softplus(r->alpha[c * n_v + h] + job->d->dt[h]) * job->d->a[h]);
+    p.g = net->delta_is_grouped ? h / (net->n_head_delta_v / n_k) : h % n_k;
+    ebb_recurrence_advance(&job->x, &ops, &p, job->x.state + conv_floats(net) + h * n * n, n * n, q + 3 * n);
+}
 
-        normalize(r, q, x + g * n, 1.0f / sqrtf((float)n));
-        normalize(r, k, x + (net->n_head_delta_k + g) * n, 1.0f);
-        delta_step(r, m, q, k, v, fade, 1.0f / (1.0f + expf(-r->beta[c * n_v + h])), o);
-        save_checkpoints(job, r->pos0 + c + 1, m, n * n);
-        r->kern->rmsnorm(o, o, job->d->norm, n, net->norm_eps);
-        r->kern->silu_mul(r->y + (c * n_v + h) * n, r->z + (c * n_v + h) * n, o, n);
-    }
+/* Keys, as several heads have used them: only when none looks at the log any more. */
+static void log_keys(const ebb_recurrence *x)
+{
+    const ebb_forward *r = x->r;
+    const size_t n = r->net->dim_delta, n_k = r->net->n_head_delta_k;
+
+    for (uint32_t c = 0; c < r->n; c++)
+        for (size_t g = 0; g < n_k && ebb_recurrence_is_logged(x, r->pos0 + c); g++)
+            normalize(r, ebb_recurrence_log(x, r->pos0 + c) + log_key_at(r->net, g),
+                      r->conv + c * n_channels(r->net) + (n_k + g) * n, 1.0f);
 }
 
 /* -- The layer -------------------------------------------------------------------- */
+
+void ebb_delta_advance(const ebb_forward *r, const ebb_delta *d)
+{
+    delta_job job = { .x = ebb_recurrence_of(r, d->state_at, d->log_at), .d = d };
+    uint32_t width = (uint32_t)n_channels(r->net);
+
+    ebb_recurrence_convolve(&(ebb_conv){
+        .x = &job.x, .w = d->conv, .n_channels = width, .in = r->conv, .in_stride = width, .out = r->conv, .out_stride = width,
+    });
+    ebb_forward_slices(r, head_slice, &job, r->net->n_head_delta_v);
+    log_keys(&job.x);
+}
 
 ebb_status ebb_op_delta_net(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
 {
@@ -153,7 +179,6 @@ ebb_status ebb_op_delta_net(ebb_forward *r, const ebb_layer *l, uint32_t i_layer
         { &d->qkv, r->conv, width }, { &d->z, r->z, inner },
         { &d->alpha, r->alpha, net->n_head_delta_v }, { &d->beta, r->beta, net->n_head_delta_v },
     };
-    delta_job job = { .r = r, .d = d, .state = (float *)(void *)(r->live_state + d->state_at) };
     ebb_status st;
 
     ebb_op_norm(r, &l->attn_norm, ebb_act_bit(&d->qkv) | ebb_act_bit(&d->z) | ebb_act_bit(&d->alpha) |
@@ -161,8 +186,7 @@ ebb_status ebb_op_delta_net(ebb_forward *r, const ebb_layer *l, uint32_t i_layer
     st = ebb_op_matmul(r, mats, 4, 0, err);
     if (st != EBB_OK)
         return st;
-    ebb_forward_slices(r, conv_slice, &job, (width + CONV_CHANNELS - 1) / CONV_CHANNELS);
-    ebb_forward_slices(r, head_slice, &job, net->n_head_delta_v);
+    ebb_delta_advance(r, d);
     if (i_layer + 1 == net->n_layers)
         r->c0 = r->c1 - r->n_out;
     if (r->c0 == r->c1)

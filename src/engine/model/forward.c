@@ -104,13 +104,16 @@ void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
         ebb_latent_layout(r, a);
     if (net->n_expert)
         ebb_moe_layout(r, a);
-    if (net->state_bytes)
+    if (net->state_bytes) {
         r->state = ebb_arena_take_rows(a, r->n_states, net->state_bytes, 1, ALIGN);
+        r->state_log = ebb_arena_take_rows(a, r->n_state_log, net->state_log_bytes, 1, ALIGN);
+    }
     r->parts = take_floats(a, 1, ebb_attend_part_floats(r));
     r->logits = take_floats(a, r->cap_logits, net->n_vocab);
-    /* a thread's floats: a normed column, a slice of gate and up, q, k, o of a delta net's head, scores of experts, a row of K
-     * or V; also the raw bytes of a row of token_embd */
-    floats = max_size(max_size(net->n_embd, 2 * cols * EBB_SLICE_ROWS), 3 * (size_t)net->dim_delta);
+    /* a thread's floats: a normed column, a slice of gate and up, scores of experts, a row of K or V, a part of a state; also
+     * the raw bytes of a row of token_embd */
+    floats = max_size(net->n_embd, 2 * cols * EBB_SLICE_ROWS);
+    floats = max_size(floats, net->state_bytes ? ebb_recurrent_thread_floats(net) : 0);
     floats = max_size(floats, max_size(net->n_expert, (size_t)r->unit * net->max_dim));
     r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), max_size(net->embd_row_bytes, layer_row_bytes(net)));
     r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -265,6 +268,8 @@ ebb_status ebb_forward_pass(ebb_forward *r, const ebb_batch *p, ebb_error *err)
     r->has_y = r->y_waits = false;
     r->x_scale = NULL;
     r->live_state = p->state;
+    r->state_pos = p->state_pos;
+    r->commit_pos = p->commit_pos;
     r->checkpoints = p->checkpoints;
     r->n_checkpoints = p->n_checkpoints;
     r->lap_ns = ebb_clock_ns();

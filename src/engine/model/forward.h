@@ -56,7 +56,8 @@ typedef struct ebb_forward {
     void              *between_arg;
     uint32_t           n_threads, cap_tokens, n_ctx;
     uint32_t           cap_logits;       /* columns of `logits` */
-    uint32_t           n_states; /* if layers have a state */
+    uint32_t           n_states; /* if layers have a state ... */
+    uint32_t           n_state_log;      /* ... and tokens by which one may lag behind (recurrent.h) */
 
     /* placed by ebb_forward_layout */
     float  *x;                   /* [C][E] the residual stream */
@@ -80,6 +81,7 @@ typedef struct ebb_forward {
     size_t  head_acts_bytes;     /* of a thread */
     void   *gathered[EBB_ACT_COUNT];     /* [C] inputs of an expert's columns */
     char   *state;               /* [n_states][net->state_bytes] of delta nets */
+    char   *state_log;           /* [n_state_log][net->state_log_bytes] their updates by tokens that may be taken back */
     void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in use */
     float  *cos_sin[EBB_MAX_ROPES];      /* [C][n_rot / 2][2] */
     double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
@@ -102,7 +104,9 @@ typedef struct ebb_forward {
     const ebb_norm *post;        /* norm of y before that, or NULL ... */
     const float *x_scale;        /* [1] ... and of x behind it, or NULL */
     const ebb_xielu *xielu;      /* of the layer whose feed-forward is computed */
-    char        *live_state;     /* the state of the sequence */
+    char        *live_state;     /* the state of the sequence, as it stands before ... */
+    uint32_t     state_pos;      /* ... this position, and behind the pass before ... */
+    uint32_t     commit_pos;     /* ... this one: the log has the updates of the positions between that and pos0, and gets others */
     const ebb_checkpoint *checkpoints; /* copies of it to be made */
     uint32_t     n_checkpoints;
 } ebb_forward;
@@ -124,8 +128,10 @@ typedef struct ebb_batch {
     float              *logits;  /* where the logits go if n_out == 1; else NULL, and ... */
     ebb_forward_logits_fn *each; /* ... this is called */
     void               *arg;
-    char               *state;   /* one of run.state, as it stands before pos0; then after the pass */
-    const ebb_checkpoint *checkpoints; /* positions in (pos0, pos0 + n] */
+    char               *state;   /* one of run.state, as it stands before state_pos; behind the pass before commit_pos */
+    uint32_t            state_pos;       /* <= pos0: the log has the updates of the positions between */
+    uint32_t            commit_pos;      /* in state_pos .. pos0 + n: tokens before it are not taken back; n_state_log others at most */
+    const ebb_checkpoint *checkpoints; /* positions in (state_pos, commit_pos] */
     uint32_t            n_checkpoints;
 } ebb_batch;
 
@@ -259,8 +265,17 @@ static inline uint32_t ebb_expert_extent(const ebb_net *net, const ebb_experts *
 /* x += DeltaNet(norm(x)), with the state of the sequence (delta_net.c). */
 EBB_MUST_CHECK
 ebb_status ebb_op_delta_net(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err);
-/* Bytes of a layer's state. */
+/* Bytes of a layer's state, and of what a token changes in it. */
 size_t ebb_delta_state_bytes(const ebb_net *net);
+size_t ebb_delta_log_bytes(const ebb_net *net);
+size_t ebb_delta_thread_floats(const ebb_net *net);
+/* Its convolution and heads, by what the pass has projected. */
+void ebb_delta_advance(const ebb_forward *r, const ebb_delta *d);
+
+/* A thread's floats for layers with a state. */
+size_t ebb_recurrent_thread_floats(const ebb_net *net);
+/* Between passes: a state that stands before state_pos is brought to before pos, by the log. */
+void ebb_forward_settle_state(ebb_forward *r, char *state, uint32_t state_pos, uint32_t pos);
 
 /* cos and sin of the pass's positions, times the magnitude. */
 void ebb_rope_freqs(const ebb_rope *rope, uint32_t n_ctx, double *freqs);

@@ -119,7 +119,7 @@ typedef struct ebb_delta {
     const float *dt, *a;         /* [VH] */
     const float *norm;           /* [S] of a head's output */
     ebb_weight   out;            /* [E, VH S] */
-    size_t       state_at;       /* of this layer, in a state, bytes */
+    size_t       state_at, log_at;       /* of this layer in a state, in an entry of its log, bytes */
 } ebb_delta;
 
 /* Latent attention (DeepSeek-AI 2024, sec. 2.1): mla.c.  Where k_b and v_b exist, K and V of all heads are
@@ -228,6 +228,7 @@ typedef struct ebb_net {
     uint32_t    n_head_delta_k, n_head_delta_v, dim_delta, n_conv;      /* KH, VH, S, K of delta-net layers */
     bool        delta_is_grouped;        /* VH / KH value heads in a row share a key head, else every KH-th does */
     size_t      state_bytes;     /* of all layers; 0: no layer has a state */
+    size_t      state_log_bytes; /* of what a token changes in it */
     ebb_rope    ropes[EBB_MAX_ROPES];
     uint32_t    n_ropes;
 

@@ -41,6 +41,8 @@ static void bind_delta(ebb_binder *b, ebb_delta *d)
     ebb_bind_matrix(b, &d->out, "ssm_out", net->n_embd, inner);
     d->state_at = net->state_bytes;
     net->state_bytes += (ebb_delta_state_bytes(net) + 63) / 64 * 64;
+    d->log_at = net->state_log_bytes;
+    net->state_log_bytes += (ebb_delta_log_bytes(net) + 63) / 64 * 64;
 }
 
 /* Of each head, rows of q, then rows of its gate. */

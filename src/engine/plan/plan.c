@@ -52,6 +52,8 @@ void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_forward *run)
     run->v_type = plan->kv_v;
     run->unit = kv_unit(plan, net);
     run->n_states = net->state_bytes ? EBB_N_STATE_SLOTS : 0;
+    if (net->state_bytes)                        /* who does not let others draft is a draft model, and takes back its own tokens */
+        run->n_state_log = plan->n_draft_max ? plan->n_draft_max : EBB_DRAFT_MAX_MODEL;
 }
 
 ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_layer *layers)

@@ -138,13 +138,6 @@ static ebb_status add_draft_model(ebb_net *net, const ebb_model *m, const ebb_en
     return EBB_OK;
 }
 
-static ebb_status check_draft(const ebb_model *m, const ebb_model *draft, const ebb_net *draft_net, ebb_error *err)
-{
-    if (draft_net->state_bytes > 0)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s cannot guess for others: its layers have a state, which cannot go back",
-                        ebb_model_get_info(draft)->name);
-    return ebb_model_check_draft(m, draft, err);
-}
 
 /* What a forced file asks for and does not get. */
 static void name_left_out(const ebb_net *net, ebb_plan *p)
@@ -168,10 +161,8 @@ ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts 
     st = ebb_net_bind(&draft_net, ebb_model_gguf(opts->draft), false, err);
     if (st != EBB_OK)
         return st;
-    st = check_draft(m, opts->draft, &draft_net, err);
-    if (st == EBB_OK && net->state_bytes > 0)
-        snprintf(p->draft_why, sizeof p->draft_why, "left out: layers with a state cannot take back what was guessed wrong");
-    else if (st == EBB_OK)
+    st = ebb_model_check_draft(m, opts->draft, err);
+    if (st == EBB_OK)
         st = add_draft_model(net, m, opts, machine, &draft_net, p, err);
     ebb_net_fini(&draft_net);
     return st;

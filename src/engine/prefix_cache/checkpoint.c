@@ -24,6 +24,18 @@ void ebb_state_drop_live(ebb_session *s)
     if (s->live)
         *s->live = (ebb_state_slot){ .state = s->live->state };
     s->live = NULL;
+    if (s->engine->state_log_owner == s)
+        s->engine->state_log_owner = NULL;
+}
+
+/* The live state follows to where the sequence ends. */
+static void settle_state(ebb_session *s)
+{
+    uint32_t n = ebb_session_length(s);
+
+    if (s->live->n_pos < n)
+        ebb_forward_settle_state(&s->engine->run, s->live->state, s->live->n_pos, n);
+    s->live->n_pos = n;
 }
 
 /* A free slot; else the checkpoint that was not used for longest; else the live state of another sequence. */
@@ -44,7 +56,7 @@ static ebb_state_slot *take_slot(ebb_engine *e, const ebb_session *s)
             best = t;
     }
     if (best->owner)
-        best->owner->live = NULL;
+        ebb_state_drop_live(best->owner);
     *best = (ebb_state_slot){ .state = best->state, .is_used = true, .n_pos = UINT32_MAX, .used_at = ++e->clock };
     return best;
 }
@@ -107,6 +119,7 @@ ebb_state_slot *ebb_checkpoint_pin(ebb_session *s)
     t = find_checkpoint(e, s->ids, s->table.n_pos);
     if (!t || t->n_pos != s->table.n_pos) {
         t = take_slot(e, s);
+        settle_state(s);
         memcpy(t->state, s->live->state, e->net.state_bytes);
         ebb_state_slot_set_prefix(t, s->ids, s->table.n_pos);
     }
@@ -121,24 +134,47 @@ bool ebb_state_is_live(const ebb_session *s)
     return !has_states(s->engine) || s->live;
 }
 
-uint32_t ebb_checkpoint_find(const ebb_session *s, const ebb_token *ids, uint32_t n, bool is_current)
+uint32_t ebb_state_live_prefix(const ebb_session *s, const ebb_token *ids, uint32_t n)
+{
+    uint32_t i = 0;
+
+    if (!s->live)
+        return 0;
+    n = n < ebb_session_length(s) ? n : ebb_session_length(s);
+    while (i < n && ids[i] == s->ids[i])
+        i++;
+    return i >= s->live->n_pos ? i : 0;
+}
+
+/* How many of ids[0..n) the live state can have seen, where it can have seen n_live. */
+static uint32_t live_reach(const ebb_session *s, uint32_t n, uint32_t n_live)
+{
+    n = n < n_live ? n : n_live;
+    return s->live && n >= s->live->n_pos ? n : 0;
+}
+
+uint32_t ebb_checkpoint_find(const ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_live)
 {
     const ebb_state_slot *from;
 
-    if (!has_states(s->engine) || (is_current && s->live))
+    if (!has_states(s->engine))
         return n;
-    from = find_checkpoint(s->engine, ids, n);
-    return from ? from->n_pos : 0;
+    n_live = live_reach(s, n, n_live);
+    from = n_live < n ? find_checkpoint(s->engine, ids, n) : NULL;
+    return from && from->n_pos > n_live ? from->n_pos : n_live;
 }
 
-uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n, bool is_current)
+uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_live)
 {
     ebb_engine *e = s->engine;
     ebb_state_slot *from;
 
-    if (!has_states(e) || (is_current && s->live))
+    if (!has_states(e))
         return n;
-    from = find_checkpoint(e, ids, n);
+    n_live = live_reach(s, n, n_live);
+    from = n_live < n ? find_checkpoint(e, ids, n) : NULL;
+    if (n_live > 0 && (!from || from->n_pos <= n_live))
+        return n_live;
     if (from)
         from->used_at = ++e->clock;              /* so that it is not the one to give way */
     if (!s->live) {
@@ -149,7 +185,35 @@ uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n
         memcpy(s->live->state, from->state, e->net.state_bytes);
     else
         memset(s->live->state, 0, e->net.state_bytes);
-    return from ? from->n_pos : 0;
+    s->live->n_pos = from ? from->n_pos : 0;
+    return s->live->n_pos;
+}
+
+/* -- A pass ------------------------------------------------------------------------------ */
+
+void ebb_state_begin_pass(ebb_session *s, uint32_t pos0, uint32_t n, ebb_batch *p)
+{
+    ebb_engine *e = s->engine;
+    uint32_t end = pos0 + n, least;
+
+    if (!has_states(e))
+        return;
+    p->state = s->live->state;
+    p->state_pos = s->live->n_pos;
+    least = end > e->run.n_state_log ? end - e->run.n_state_log : 0;
+    least = least > p->state_pos ? least : p->state_pos;
+    p->commit_pos = p->commit_pos < least ? least : p->commit_pos < end ? p->commit_pos : end;
+    if (p->commit_pos == end || e->state_log_owner == s)
+        return;
+    if (e->state_log_owner)
+        settle_state(e->state_log_owner);
+    e->state_log_owner = s;
+}
+
+void ebb_state_end_pass(ebb_session *s, const ebb_batch *p)
+{
+    if (s->live)
+        s->live->n_pos = p->commit_pos;
 }
 
 /* -- Checkpoints ----------------------------------------------------------------------- */
@@ -168,17 +232,17 @@ static void add_checkpoint(ebb_session *s, uint32_t n_pos, ebb_checkpoint_plan *
     m->checkpoints[m->n++] = (ebb_checkpoint){ .n_pos = n_pos, .to = t->state };
 }
 
-void ebb_checkpoint_plan_pass(ebb_session *s, uint32_t pos0, uint32_t end, uint32_t prompt_end, ebb_checkpoint_plan *m)
+void ebb_checkpoint_plan_pass(ebb_session *s, const ebb_batch *p, uint32_t prompt_end, ebb_checkpoint_plan *m)
 {
-    uint32_t distance = s->engine->plan.n_ctx / 4;
+    uint32_t distance = s->engine->plan.n_ctx / 4, from = p->state_pos, end = p->commit_pos;
 
     m->n = 0;
     if (!has_states(s->engine))
         return;
     distance = distance < MARK_DISTANCE_MIN ? MARK_DISTANCE_MIN : distance;
-    for (uint32_t pos = (pos0 / distance + 1) * distance; pos <= end; pos += distance)
+    for (uint32_t pos = (from / distance + 1) * distance; pos <= end; pos += distance)
         add_checkpoint(s, pos, m);
-    if (prompt_end > pos0 && prompt_end <= end)
+    if (prompt_end > from && prompt_end <= end)
         add_checkpoint(s, prompt_end, m);
 }
 

@@ -10,6 +10,7 @@
 #include "os/paths.h"
 
 #define ARITHMETIC    3u                         /* one more whenever K and V of the same tokens get other bits */
+#define STATE_LAYOUT  1ull                       /* one more whenever the bytes of a state change their places */
 #define N_SAMPLES     32u
 #define SAMPLE_BYTES  64u
 
@@ -39,7 +40,7 @@ static ebb_status hash_cache_root(ebb_engine *e, ebb_error *err)
 {
     uint64_t facts[] = {
         ARITHMETIC, e->plan.kv_k, e->plan.kv_v, EBB_KV_BLOCK, ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL),
-        ebb_kv_group_block_bytes(e->kv, EBB_KV_WINDOW), e->net.state_bytes,
+        ebb_kv_group_block_bytes(e->kv, EBB_KV_WINDOW), e->net.state_bytes ? e->net.state_bytes | STATE_LAYOUT << 48 : 0,
     };
 
     ebb_hash128(facts, sizeof facts, ebb_model_get_info(e->model)->fingerprint, e->shape);

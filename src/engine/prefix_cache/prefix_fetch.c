@@ -130,10 +130,10 @@ static void set_table_length(ebb_session *s, const ebb_prefix *p, uint32_t n)
 }
 
 /* Fetch the deepest state that pool or disk have; the table holds n positions of ids. */
-static uint32_t restore_deepest_state(ebb_session *s, const ebb_token *ids, uint32_t n, bool is_current)
+static uint32_t restore_deepest_state(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_live)
 {
     ebb_kv_file item;
-    uint32_t n_ram = ebb_checkpoint_find(s, ids, n, is_current), n_pos = ebb_prefix_checkpoint_on_disk(s, ids, n, n_ram, &item);
+    uint32_t n_ram = ebb_checkpoint_find(s, ids, n, n_live), n_pos = ebb_prefix_checkpoint_on_disk(s, ids, n, n_ram, &item);
     ebb_state_slot *slot;
 
     if (n_pos > 0 && (slot = ebb_state_slot_take(s))) {
@@ -143,7 +143,7 @@ static uint32_t restore_deepest_state(ebb_session *s, const ebb_token *ids, uint
         else
             ebb_state_slot_free(slot);
     }
-    return ebb_checkpoint_restore(s, ids, n, is_current);
+    return ebb_checkpoint_restore(s, ids, n, n_live);
 }
 
 /* Of the first n positions, those that were read from disk. */
@@ -183,10 +183,11 @@ static uint32_t fetch_prefix(ebb_session *s, const ebb_token *ids, uint32_t n, c
 static uint32_t reuse_under_salt(ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt, uint32_t *n_disk)
 {
     ebb_prefix p;
+    uint32_t n_live = ebb_state_live_prefix(s, ids, n);          /* fetching writes s->ids */
     uint32_t n_good = fetch_prefix(s, ids, n, cache_salt, &p), n_kept;
 
     s->has_logits = s->has_logits && p.is_current;
-    n_kept = restore_deepest_state(s, ids, n_good, p.is_current);
+    n_kept = restore_deepest_state(s, ids, n_good, n_live);
     *n_disk = count_disk(s, n_kept);
     if (n_kept < n_good)
         set_table_length(s, &p, n_kept);

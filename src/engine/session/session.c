@@ -124,14 +124,14 @@ ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n
     s->has_logits = false;
     if (st != EBB_OK)
         return st;
-    ebb_checkpoint_plan_pass(s, pos0, pos0 + n, prompt_end, &checkpoints);
+    ebb_state_begin_pass(s, pos0, n, p);
+    ebb_checkpoint_plan_pass(s, p, prompt_end, &checkpoints);
     if (p->each)
         s->engine->logits_owner = NULL;          /* its rows are written anew */
     p->ids = ids;
     p->n = n;
     p->pos0 = pos0;
     p->table = &s->table;
-    p->state = s->live ? s->live->state : NULL;
     p->checkpoints = checkpoints.checkpoints;
     p->n_checkpoints = checkpoints.n;
     st = ebb_reclaim_before_pass(s->engine, err);
@@ -151,6 +151,7 @@ ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n
     s->n_pending = n_pending;
     ebb_prefix_hash_blocks(s);
     ebb_checkpoint_commit(s, &checkpoints);
+    ebb_state_end_pass(s, p);
     s->used_at = ++s->engine->clock;
     return EBB_OK;
 }
@@ -173,7 +174,7 @@ static ebb_status prefill_ids(ebb_session *s, const ebb_token *ids, uint32_t n, 
     for (uint32_t at = from; at < n;) {
         uint32_t m = n - at < e->plan.n_batch ? n - at : e->plan.n_batch;
         bool is_last = at + m == n;
-        ebb_batch p = { .n_out = is_last, .logits = is_last ? s->logits : NULL };
+        ebb_batch p = { .n_out = is_last, .logits = is_last ? s->logits : NULL, .commit_pos = at + m };
         ebb_status st;
 
         ebb_stats_prefill_pass(e, m);
@@ -280,11 +281,11 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
     if (n_batch == 0 || n_batch > e->plan.n_batch)
         n_batch = e->plan.n_batch;
     ebb_session_clear(s);
-    (void)ebb_checkpoint_restore(s, ids, 0, true);
+    (void)ebb_checkpoint_restore(s, ids, 0, 0);
     ebb_stats_prefill_begin(e, 0, 0, v.n);
     while (v.pos0 < v.n && st == EBB_OK) {
         uint32_t m = v.n - v.pos0 < n_batch ? v.n - v.pos0 : n_batch;
-        ebb_batch p = { .n_out = m, .each = eval_logits, .arg = &v };
+        ebb_batch p = { .n_out = m, .each = eval_logits, .arg = &v, .commit_pos = v.pos0 + m };
 
         st = ebb_session_run_pass(s, ids + v.pos0, m, 0, 0, &p, err);
         if (st == EBB_OK)

@@ -28,6 +28,8 @@ static ebb_status open_draft_engine(ebb_engine *e, ebb_engine **engine, ebb_erro
     (*engine)->run.between_arg = e;
     n_vocab = n_vocab < (*engine)->net.n_vocab ? n_vocab : (*engine)->net.n_vocab;
     st = ebb_session_new(*engine, &h->session, err);
+    if (st == EBB_OK)
+        h->session->is_tentative = true;
     if (st == EBB_OK && !(h->sampler = ebb_sampler_new(&EBB_SAMPLER_GREEDY.p, n_vocab)))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory to choose its guesses");
     return st;

@@ -10,11 +10,10 @@
 void ebb_speculate_init(ebb_session *s)
 {
     const ebb_engine *e = s->engine;
-    /* What a state has seen cannot be cut off again.  The rows of run.logits hold the guess and the token before it. */
-    bool can = !e->opts.no_speculation && e->net.state_bytes == 0;
+    /* The rows of run.logits hold the guess and the token before it. */
     uint32_t n_tokens = e->run.cap_logits < e->run.cap_tokens ? e->run.cap_logits : e->run.cap_tokens;
 
-    ebb_prompt_lookup_init(&s->lookup, can ? n_tokens - 1 : 0);
+    ebb_prompt_lookup_init(&s->lookup, e->opts.no_speculation ? 0 : n_tokens - 1);
 }
 
 /* What the guess was worth is known now. */
@@ -80,8 +79,9 @@ static uint32_t draft_tokens(ebb_session *s, ebb_token id, ebb_token *out)
 
 static ebb_status run_with_draft(ebb_session *s, const ebb_token *ids, uint32_t n_drafted, ebb_error *err)
 {
-    ebb_batch one = { .n_out = 1, .logits = s->logits };
-    ebb_batch more = { .n_out = n_drafted + 1, .each = copy_first_logits, .arg = s };
+    uint32_t commit_pos = s->is_tentative ? 0 : s->table.n_pos + 1;
+    ebb_batch one = { .n_out = 1, .logits = s->logits, .commit_pos = commit_pos };
+    ebb_batch more = { .n_out = n_drafted + 1, .each = copy_first_logits, .arg = s, .commit_pos = commit_pos };
 
     return ebb_session_run_pass(s, ids, n_drafted + 1, n_drafted, 0, n_drafted > 0 ? &more : &one, err);
 }
