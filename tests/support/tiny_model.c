@@ -43,6 +43,8 @@ enum {
 enum { DIM_LATENT = 32, DIM_LATENT_Q = 64, DIM_NOPE = 32, DIM_TURNED = 16, DIM_HEAD_V = 32 };
 enum { DELTA_K = 2, DELTA_V = 4, DELTA_DIM = 32, DELTA_CONV = 4 };
 
+enum { MAMBA_INNER = 128, MAMBA_HEADS = 4, MAMBA_GROUPS = 2, MAMBA_STATE = 16, MAMBA_RANK = 32, MAMBA_CONV = 4, SHORT_CONV = 3 };
+
 #define TRAIT(n) ((uint64_t)1 << (n))
 #define HEAD_GATE   TRAIT(31)
 #define BARE        TRAIT(32)    /* norms behind are named without ".weight" */
@@ -79,9 +81,19 @@ static const struct traits { const char *arch; uint64_t has; } traits[] = {
     { "falcon", LAYER_NORM | NORM_BIAS | FUSED_QKV | PLAIN_FFN | PARALLEL },
     { "chatglm", FUSED_QKV | QKV_BIAS | FUSED_FFN | PARTIAL }, { "glm4", QKV_BIAS | FUSED_FFN | POST_NORMS | PARTIAL },
     { "glm4moe", QKV_BIAS | EXPERTS | ONE_FOR_ALL | CHOICE_BIAS | POST_IS_FFN | PARTIAL },
+    { "lfm2", QK_NORM }, { "lfm2moe", QK_NORM | EXPERTS | CHOICE_BIAS }, { "nemotron_h", 0 },
+    { "nemotron_h_moe", EXPERTS }, { "granitehybrid", MULTIPLIERS | EXPERTS }, { "falcon-h1", 0 },
+    { "mamba2", 0 }, { "mamba", 0 }, { "jamba", EXPERTS },
     { "deepseek", EXPERTS | ONE_FOR_ALL }, { "deepseek2", EXPERTS | ONE_FOR_ALL | CHOICE_BIAS | LATENT | YARN },
 };
 #define N_ARCHS (sizeof traits / sizeof *traits)
+
+/* What stands in for attention, in turn: c short convolution, 2 Mamba 2, 1 Mamba, a attention, b attention beside Mamba 2;
+ * where there is F, a feed-forward, a layer is one of these and nothing else (A: attention); so it is where all are the same. */
+static const struct { const char *arch, *layers; } recurrent[] = {
+    { "lfm2", "cca" }, { "lfm2moe", "cca" }, { "nemotron_h", "2FAF" }, { "nemotron_h_moe", "2FA" }, { "granitehybrid", "2a" },
+    { "falcon-h1", "b" }, { "mamba2", "2" }, { "mamba", "1" }, { "jamba", "1a" },
+};
 
 const char *const ebb_tiny_archs[] = {
     "llama", "smollm3", "granite", "granitemoe", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "qwen35", "qwen35moe",
@@ -89,7 +101,8 @@ const char *const ebb_tiny_archs[] = {
     "gemma3", "gemma4", "phi2", "phi3", "gpt-oss", "stablelm", "command-r", "cohere2", "olmo2", "starcoder2", "gpt2", "falcon",
     "chatglm", "glm4", "glm4moe", "deepseek", "deepseek2",
     "olmoe", "exaone4", "qwen2vl", "qwen3vl", "qwen3vlmoe", "mistral3", "llama4", "ernie4_5", "ernie4_5-moe", "arcee", "apertus",
-    "smallthinker", "hunyuan-dense", "hunyuan-moe", "seed_oss", "minimax-m2", "bailingmoe2", "muse-glimmer", "plamo3", NULL,
+    "smallthinker", "hunyuan-dense", "hunyuan-moe", "seed_oss", "minimax-m2", "bailingmoe2", "muse-glimmer", "plamo3",
+    "lfm2", "lfm2moe", "nemotron_h", "nemotron_h_moe", "granitehybrid", "falcon-h1", "mamba2", "mamba", "jamba", NULL,
 };
 
 static bool has(const ebb_tiny_opts *o, uint64_t trait)
@@ -517,6 +530,133 @@ static void gemma4_ends(writer *w, const ebb_tiny_opts *o)
     add_tensor(w, "per_layer_proj_norm.weight", EBB_TYPE_F32, o->n_embd, 0, 1, 0.1f);
 }
 
+/* -- Recurrent layers ---------------------------------------------- */
+
+/* NULL: the architecture has none. */
+static const char *layers_of(const ebb_tiny_opts *o)
+{
+    for (size_t i = 0; i < sizeof recurrent / sizeof *recurrent; i++)
+        if (strcmp(recurrent[i].arch, o->arch) == 0)
+            return recurrent[i].layers;
+    return NULL;
+}
+
+static bool is_recurrent(const ebb_tiny_opts *o)
+{
+    return layers_of(o) != NULL;
+}
+
+static char kind_of(const ebb_tiny_opts *o, uint32_t i)
+{
+    const char *layers = layers_of(o);
+
+    return layers[i % strlen(layers)];
+}
+
+/* No layer has heads or a feed-forward. */
+static bool is_bare(const ebb_tiny_opts *o)
+{
+    return is_recurrent(o) && strlen(layers_of(o)) == 1 && kind_of(o, 0) != 'b';
+}
+
+/* A layer is one thing: '2' stands for Mamba 2 alone where others are capitals. */
+static bool is_single(const ebb_tiny_opts *o)
+{
+    return is_bare(o) || (is_recurrent(o) && strchr(layers_of(o), 'F'));
+}
+
+static bool has_heads(const ebb_tiny_opts *o, uint32_t i)
+{
+    return strchr("aAb", kind_of(o, i)) != NULL;
+}
+
+static void short_conv_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    matrix(w, i, "shortconv.in_proj", o->type, o->n_embd, 3 * o->n_embd);
+    matrix(w, i, "shortconv.conv", EBB_TYPE_F32, SHORT_CONV, o->n_embd);
+    matrix(w, i, "shortconv.out_proj", o->type, o->n_embd, o->n_embd);
+}
+
+/* A vector that the file has as a matrix of one column; [n_groups][n / n_groups]. */
+static void column(writer *w, uint32_t i, const char *what, uint32_t n, uint32_t n_groups, float mean)
+{
+    vector(w, i, what, n / n_groups, mean);
+    w->tensors[w->n_tensors - 1].dims[1] = n_groups;
+    w->tensors[w->n_tensors - 1].n_dims = 2;
+}
+
+static void mamba2_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    uint32_t channels = MAMBA_INNER + 2 * MAMBA_GROUPS * MAMBA_STATE;
+
+    matrix(w, i, "ssm_in", o->type, o->n_embd, MAMBA_INNER + channels + MAMBA_HEADS);
+    matrix(w, i, "ssm_conv1d", EBB_TYPE_F32, MAMBA_CONV, channels);
+    vector(w, i, "ssm_conv1d.bias", channels, 0);
+    vector(w, i, "ssm_dt.bias", MAMBA_HEADS, -1);
+    column(w, i, "ssm_a", MAMBA_HEADS, MAMBA_HEADS, -1);
+    column(w, i, "ssm_d", MAMBA_HEADS, MAMBA_HEADS, 1);
+    if (strcmp(o->arch, "falcon-h1") != 0)       /* it need not be there */
+        column(w, i, "ssm_norm.weight", MAMBA_INNER, MAMBA_GROUPS, 1);
+    matrix(w, i, "ssm_out", o->type, MAMBA_INNER, o->n_embd);
+}
+
+static void mamba_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    matrix(w, i, "ssm_in", o->type, o->n_embd, 2 * MAMBA_INNER);
+    matrix(w, i, "ssm_conv1d", EBB_TYPE_F32, MAMBA_CONV, MAMBA_INNER);
+    vector(w, i, "ssm_conv1d.bias", MAMBA_INNER, 0);
+    matrix(w, i, "ssm_x", o->type, MAMBA_INNER, MAMBA_RANK + 2 * MAMBA_STATE);
+    if (!is_bare(o)) {
+        vector(w, i, "ssm_dt_norm.weight", MAMBA_RANK, 1);
+        vector(w, i, "ssm_b_norm.weight", MAMBA_STATE, 1);
+        vector(w, i, "ssm_c_norm.weight", MAMBA_STATE, 1);
+    }
+    matrix(w, i, "ssm_dt", o->type, MAMBA_RANK, MAMBA_INNER);
+    vector(w, i, "ssm_dt.bias", MAMBA_INNER, -1);
+    column(w, i, "ssm_a", MAMBA_INNER * MAMBA_STATE, MAMBA_INNER, -1);
+    vector(w, i, "ssm_d", MAMBA_INNER, 1);
+    matrix(w, i, "ssm_out", o->type, MAMBA_INNER, o->n_embd);
+}
+
+/* Relu^2, experts in a space of 32, and one for all tokens. */
+static void nemotron_ffn(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    if (o->n_expert) {
+        matrix(w, i, "ffn_gate_inp", EBB_TYPE_F32, o->n_embd, o->n_expert);
+        vector(w, i, "exp_probs_b.bias", o->n_expert, 0);
+        matrix(w, i, "ffn_latent_down", o->type, o->n_embd, 32);
+        expert_matrix(w, o, i, "ffn_up", 32, o->n_ff);
+        expert_matrix(w, o, i, "ffn_down", o->n_ff, 32);
+        matrix(w, i, "ffn_latent_up", o->type, 32, o->n_embd);
+    }
+    matrix(w, i, o->n_expert ? "ffn_up_shexp" : "ffn_up", o->type, o->n_embd, o->n_ff);
+    matrix(w, i, o->n_expert ? "ffn_down_shexp" : "ffn_down", o->type, o->n_ff, o->n_embd);
+}
+
+static void recurrent_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    char kind = kind_of(o, i);
+
+    norm(w, o, i, "attn_norm");
+    if (kind == 'c')
+        short_conv_tensors(w, o, i);
+    if (kind == '2' || kind == 'b')
+        mamba2_tensors(w, o, i);
+    if (kind == '1')
+        mamba_tensors(w, o, i);
+    if (has_heads(o, i))
+        attention_tensors(w, o, i);
+    if (kind == 'F')
+        nemotron_ffn(w, o, i);
+    if (is_single(o))
+        return;
+    if (kind == 'b')                             /* without ".weight" */
+        vector(w, i, "ffn_norm", o->n_embd, 1);
+    else
+        norm(w, o, i, "ffn_norm");
+    ffn_tensors(w, o, i);
+}
+
 /* A key of one value for each layer. */
 static void key_layers(writer *w, const ebb_tiny_opts *o, const char *name, uint32_t type)
 {
@@ -526,6 +666,37 @@ static void key_layers(writer *w, const ebb_tiny_opts *o, const char *name, uint
     key(w, full, ARR);
     add_u32(&w->keys, type);
     add_u64(&w->keys, o->n_layers);
+}
+
+static void recurrent_keys(writer *w, const ebb_tiny_opts *o)
+{
+    const char *layers = layers_of(o);
+
+    if (is_bare(o)) {
+        key_u32(w, o->arch, ".attention.head_count", 0);
+        key_u32(w, o->arch, ".feed_forward_length", 0);
+    } else {
+        key_layers(w, o, ".attention.head_count_kv", U32);
+        for (uint32_t i = 0; i < o->n_layers; i++)
+            add_u32(&w->keys, has_heads(o, i) ? o->n_head_kv : 0);
+        key_layers(w, o, ".feed_forward_length", U32);
+        for (uint32_t i = 0; i < o->n_layers; i++)
+            add_u32(&w->keys, !is_single(o) || kind_of(o, i) == 'F' ? o->n_ff : 0);
+    }
+    if (strchr(layers, 'c')) {
+        key_u32(w, o->arch, ".shortconv.l_cache", SHORT_CONV);
+        return;
+    }
+    key_u32(w, o->arch, ".ssm.conv_kernel", MAMBA_CONV);
+    key_u32(w, o->arch, ".ssm.inner_size", MAMBA_INNER);
+    key_u32(w, o->arch, ".ssm.state_size", MAMBA_STATE);
+    key_u32(w, o->arch, ".ssm.time_step_rank", strchr(layers, '1') ? MAMBA_RANK : MAMBA_HEADS);
+    if (!strchr(layers, '1'))
+        key_u32(w, o->arch, ".ssm.group_count", MAMBA_GROUPS);
+    if (strchr(layers, 'F') && o->n_expert) {
+        key_u32(w, o->arch, ".moe_latent_size", 32);
+        key_u32(w, o->arch, ".expert_shared_feed_forward_length", o->n_ff);
+    }
 }
 
 static void gemma4_keys(writer *w, const ebb_tiny_opts *o)
@@ -549,6 +720,10 @@ static void gemma4_keys(writer *w, const ebb_tiny_opts *o)
 
 static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 {
+    if (is_recurrent(o)) {
+        recurrent_tensors(w, o, i);
+        return;
+    }
     if (has(o, GEMMA4)) {
         gemma4_tensors(w, o, i);
         return;
@@ -675,7 +850,7 @@ static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
     ebb_tiny_opts o = *given;
 
     o.arch = o.arch ? o.arch : "llama";
-    o.n_layers = or_default(o.n_layers, has(&o, HYBRID | GEMMA4 | FOUR) ? 4 : 2);
+    o.n_layers = or_default(o.n_layers, has(&o, HYBRID | GEMMA4 | FOUR) ? 4 : is_recurrent(&o) ? 3 : 2);
     o.n_expert = or_default(o.n_expert, has(&o, EXPERTS) ? 6 : 0);
     o.n_embd = or_default(o.n_embd, 256);
     o.n_head = or_default(o.n_head, 4);
@@ -803,19 +978,24 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
     key_u32(w, o->arch, ".context_length", o->n_ctx);
     key_u32(w, o->arch, ".embedding_length", o->n_embd);
     key_u32(w, o->arch, ".block_count", o->n_layers);
-    key_u32(w, o->arch, ".attention.head_count", o->n_head);
+    if (!is_bare(o))
+        key_u32(w, o->arch, ".attention.head_count", o->n_head);
     if (has(o, GEMMA4)) {
         gemma4_keys(w, o);
+    } else if (is_recurrent(o)) {
+        recurrent_keys(w, o);
     } else {
         key_u32(w, o->arch, ".feed_forward_length", o->n_ff);
         key_u32(w, o->arch, ".attention.head_count_kv", has(o, LATENT) ? (o->is_split ? o->n_head : 1) : o->n_head_kv);
     }
-    if (!has(o, LATENT)) {
+    if (!has(o, LATENT) && !is_bare(o)) {
         key_u32(w, o->arch, ".attention.key_length", has(o, GEMMA4) ? 2 * o->head_dim : o->head_dim);
         key_u32(w, o->arch, ".attention.value_length", has(o, GEMMA4) ? 2 * o->head_dim : o->head_dim);
     }
-    key_u32(w, o->arch, ".rope.dimension_count", n_rot(o));
-    key_f32(w, o->arch, ".rope.freq_base", 10000);
+    if (!is_bare(o)) {
+        key_u32(w, o->arch, ".rope.dimension_count", n_rot(o));
+        key_f32(w, o->arch, ".rope.freq_base", 10000);
+    }
     key_f32(w, o->arch, has(o, LAYER_NORM) ? ".attention.layer_norm_epsilon" : ".attention.layer_norm_rms_epsilon", 1e-5f);
     trait_keys(w, o);
     vocabulary(w);
@@ -838,7 +1018,8 @@ static void end_tensors(writer *w, const ebb_tiny_opts *o)
         add_tensor(w, "rope_factors_long.weight", EBB_TYPE_F32, n_rot(o) / 2, 0, 8, 1);
         add_tensor(w, "rope_factors_short.weight", EBB_TYPE_F32, n_rot(o) / 2, 0, 2, 0.3f);
     }
-    add_tensor(w, "output_norm.weight", EBB_TYPE_F32, o->n_embd, 0, 1, 0.1f);
+    add_tensor(w, is_recurrent(o) && kind_of(o, 0) == 'c' ? "token_embd_norm.weight" : "output_norm.weight", EBB_TYPE_F32, o->n_embd, 0,
+               1, 0.1f);
     if (has(o, NORM_BIAS))
         add_tensor(w, "output_norm.bias", EBB_TYPE_F32, o->n_embd, 0, 0, 0.3f);
     if (!o->is_tied)

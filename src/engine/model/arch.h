@@ -46,6 +46,8 @@ extern const ebb_arch ebb_arch_llama, ebb_arch_granite, ebb_arch_granitemoe, ebb
     ebb_arch_qwen2vl, ebb_arch_qwen3vl, ebb_arch_qwen3vlmoe, ebb_arch_mistral3, ebb_arch_muse_glimmer,
     ebb_arch_ernie4_5, ebb_arch_ernie4_5_moe, ebb_arch_hunyuan_dense, ebb_arch_hunyuan_moe, ebb_arch_seed_oss,
     ebb_arch_exaone4, ebb_arch_olmoe, ebb_arch_bailingmoe2, ebb_arch_smallthinker, ebb_arch_apertus,
-    ebb_arch_arcee, ebb_arch_llama4, ebb_arch_minimax_m2, ebb_arch_plamo3;
+    ebb_arch_arcee, ebb_arch_llama4, ebb_arch_minimax_m2, ebb_arch_plamo3,
+    ebb_arch_lfm2, ebb_arch_lfm2moe, ebb_arch_mamba, ebb_arch_mamba2, ebb_arch_jamba, ebb_arch_nemotron_h,
+    ebb_arch_nemotron_h_moe, ebb_arch_granitehybrid, ebb_arch_falcon_h1;
 
 #endif

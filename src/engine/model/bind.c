@@ -308,6 +308,11 @@ void ebb_bind_named(ebb_binder *b, const float **to, const char *name, uint32_t 
     bind_vector(b, to, name, "", 1, n, true);
 }
 
+void ebb_bind_named_table(ebb_binder *b, const float **to, const char *name, uint32_t n_rows, uint32_t n_k, bool is_required)
+{
+    bind_vector(b, to, name, "", n_rows, n_k, is_required);
+}
+
 void ebb_bind_named_norm(ebb_binder *b, ebb_norm *norm, const char *name, uint32_t n, double factor)
 {
     bind_vector(b, &norm->w, name, "", 1, n, true);
@@ -532,16 +537,18 @@ static void bind_expert(ebb_binder *b, ebb_experts *x, const expert_kind *k, boo
 void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
 {
     const ebb_net *net = b->net;
-    uint32_t n_ff = net->n_ff_expert;
+    uint32_t n_ff = net->n_ff_expert, n_in = net->dim_experts ? net->dim_experts : net->n_embd;
     const expert_kind apart[] = {
-        { "ffn_gate", &x->gate, n_ff, net->n_embd }, { "ffn_up", &x->up, n_ff, net->n_embd },
-        { "ffn_down", &x->down, net->n_embd, n_ff },
+        { "ffn_gate", &x->gate, n_ff, n_in }, { "ffn_up", &x->up, n_ff, n_in }, { "ffn_down", &x->down, n_in, n_ff },
     };
-    const expert_kind joined[] = { { "ffn_gate_up", &x->gate, 2 * n_ff, net->n_embd }, apart[2] };
-    bool is_merged = !ebb_bind_has(b, "ffn_gate.0"), is_joined = ebb_bind_has(b, "ffn_gate_up_exps");
-    const expert_kind *kinds = is_joined ? joined : apart;
+    const expert_kind joined[] = { { "ffn_gate_up", &x->gate, 2 * n_ff, n_in }, apart[2] };
+    bool is_merged = !ebb_bind_has(b, "ffn_gate.0"), is_joined = !net->ffn_is_plain && ebb_bind_has(b, "ffn_gate_up_exps");
+    const expert_kind *kinds = is_joined ? joined : net->ffn_is_plain ? apart + 1 : apart;
 
-    x->n_matrices = is_joined ? 2 : 3;
+    if (net->dim_experts)
+        ebb_bind_matrix(b, &x->narrow, "ffn_latent_down", n_in, net->n_embd);
+    x->first_matrix = net->n_matrices;
+    x->n_matrices = is_joined || net->ffn_is_plain ? 2 : 3;
     for (uint32_t e = 0; e < net->n_expert; e++) {
         b->net->n_experts++;
         for (uint32_t i = 0; i < x->n_matrices && b->st == EBB_OK; i++)
@@ -580,7 +587,7 @@ void ebb_bind_embd_and_output(ebb_binder *b)
     check_tensor_type(b, net->embd);
     check_shape(b, net->embd, 1, net->n_vocab, net->n_embd);
     net->embd_row_bytes = (size_t)ebb_type_row_bytes((ebb_type)net->embd->type, net->n_embd);
-    ebb_bind_norm(b, &net->output_norm, "output_norm", net->n_embd);
+    ebb_bind_norm(b, &net->output_norm, b->output_norm ? b->output_norm : "output_norm", net->n_embd);
     out = find_tensor(b, "output", ".weight", false);
     add_matrix(b, &net->output, out ? out : net->embd, net->n_vocab, net->n_embd);
     bind_vector(b, &net->output.bias, "output", ".bias", 1, net->n_vocab, false);

@@ -31,6 +31,8 @@ typedef struct ebb_binder {
     bool            is_forced;   /* or left out, and net->left_out names it */
     ebb_routing     routing;     /* to be set before ebb_bind_shape */
     bool            has_yarn_betas;      /* likewise: the file's count, not 32 and 1 */
+    bool            has_no_attention;    /* likewise: no layer has heads or a feed-forward */
+    const char     *output_norm;         /* what the last norm is called; NULL: "output_norm" */
     ebb_status      st;          /* of the first failure */
     ebb_error      *err;
 } ebb_binder;
@@ -74,6 +76,8 @@ void ebb_bind_pair(ebb_binder *b, const ebb_weight *gate, const ebb_weight *up);
 void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t n, bool is_required);
 /* The same by its full name in the layer: "ssm_a", "ssm_dt.bias". */
 void ebb_bind_named(ebb_binder *b, const float **to, const char *name, uint32_t n);
+/* The same as a tensor [n_rows, n_k]; left NULL where the file has none and it is not required. */
+void ebb_bind_named_table(ebb_binder *b, const float **to, const char *name, uint32_t n_rows, uint32_t n_k, bool is_required);
 /* The same as a norm's weight, times `factor`. */
 void ebb_bind_named_norm(ebb_binder *b, ebb_norm *norm, const char *name, uint32_t n, double factor);
 /* A tensor [n_rows, n_k] kept as F32 like a vector. */
@@ -138,6 +142,15 @@ void ebb_bind_ffn(ebb_binder *b, ebb_layer *l);
 void ebb_bind_post_norms(ebb_binder *b, ebb_layer *l);
 /* The same without its norm: for architectures that name it otherwise.  Beside experts what b->routing says. */
 void ebb_bind_ffn_matrices(ebb_binder *b, ebb_layer *l);
+/* Recurrent layers without their norm, and the keys that those of Mamba need first, behind ebb_bind_shape
+ * (bind_recurrent.c). */
+void ebb_bind_short_conv(ebb_binder *b, ebb_layer *l);
+void ebb_bind_mamba2_shape(ebb_binder *b);
+void ebb_bind_mamba2(ebb_binder *b, ebb_layer *l);
+void ebb_bind_mamba_shape(ebb_binder *b);
+void ebb_bind_mamba(ebb_binder *b, ebb_layer *l);
+/* The layer has a state of that kind, whose sizes the net has. */
+void ebb_bind_state(ebb_binder *b, ebb_recurrent *l, ebb_recurrent_kind kind);
 /* A whole network as the traits of its architecture say (arch.h). */
 void ebb_bind_traits(ebb_binder *b);
 /* embedding_scale, residual_scale, logit_scale (a divisor), attention.scale */

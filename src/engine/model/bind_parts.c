@@ -236,18 +236,25 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
     net->n_ctx_train = ebb_bind_u32_or(b, ".context_length", 2048, 1, 1u << 30);
     net->norm_eps = (float)ebb_bind_f64_or(b, eps, 1e-5);
     net->embd_scale = net->residual_scale = net->logit_scale = 1.0f;
-    bind_heads(b);
-    bind_expert_shape(b);
-    if (b->st == EBB_OK && net->n_ff == 0 && net->n_expert == 0)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.feed_forward_length is missing", net->arch->name);
     b->layer = EBB_NO_LAYER;
-    bind_rope(b, rope_is_halves);
+    if (b->has_no_attention) {
+        ebb_bind_only(b, ".attention.head_count", 0);
+        ebb_bind_only(b, ".attention.head_count_kv", 0);
+        ebb_bind_only(b, ".feed_forward_length", 0);
+    } else {
+        bind_heads(b);
+        bind_expert_shape(b);
+        bind_rope(b, rope_is_halves);
+        if (b->st == EBB_OK && net->n_ff == 0 && net->n_expert == 0)
+            ebb_bind_fail(b, EBB_FORMAT, "metadata %s.feed_forward_length is missing", net->arch->name);
+    }
     if (b->st != EBB_OK)
         return;
     net->layers = calloc(net->n_layers, sizeof *net->layers);
     if (!net->layers)
         ebb_bind_fail(b, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
-    bind_layer_shapes(b);
+    if (!b->has_no_attention)
+        bind_layer_shapes(b);
 }
 
 void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l))
@@ -382,9 +389,11 @@ static void bind_shared_expert(ebb_binder *b, ebb_layer *l)
         return;
     if (ebb_bind_has(b, "ffn_gate_inp_shexp"))
         ebb_bind_matrix(b, &l->experts.shared_gate, "ffn_gate_inp_shexp", 1, net->n_embd);
-    ebb_bind_matrix(b, &l->gate, "ffn_gate_shexp", n_ff, net->n_embd);
+    if (!net->ffn_is_plain)
+        ebb_bind_matrix(b, &l->gate, "ffn_gate_shexp", n_ff, net->n_embd);
     ebb_bind_matrix(b, &l->up, "ffn_up_shexp", n_ff, net->n_embd);
-    ebb_bind_pair(b, &l->gate, &l->up);
+    if (!net->ffn_is_plain)
+        ebb_bind_pair(b, &l->gate, &l->up);
     ebb_bind_matrix(b, &l->down, "ffn_down_shexp", net->n_embd, n_ff);
     if (n_ff > net->n_ff)
         net->n_ff = n_ff;
@@ -424,6 +433,8 @@ void ebb_bind_ffn_matrices(ebb_binder *b, ebb_layer *l)
     ebb_bind_experts(b, &l->experts);
     if (b->routing.has_shared)
         bind_shared_expert(b, l);
+    if (b->net->dim_experts)
+        ebb_bind_matrix(b, &l->experts.widen, "ffn_latent_up", b->net->n_embd, b->net->dim_experts);
 }
 
 void ebb_bind_ffn(ebb_binder *b, ebb_layer *l)

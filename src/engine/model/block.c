@@ -1,4 +1,4 @@
-/* A layer of most architectures (forward.h): attention or a delta net, then a feed-forward or a mixture. */
+/* A layer (forward.h): attention, something recurrent, or both, then a feed-forward or a mixture; some have one of these only. */
 #include "model/forward.h"
 
 /* Bit of the activations that w wants; none if there is no w. */
@@ -35,7 +35,7 @@ static ebb_status attention(ebb_forward *r, const ebb_layer *l, uint32_t i_layer
     if (st != EBB_OK)
         return st;
     ebb_op_kv_store(r, i_layer);
-    if (i_layer == r->net->last_kv_layer)
+    if (i_layer == r->net->last_mixing_layer)
         r->c0 = r->c1 - r->n_out;                /* K and V of all stand; the others are not needed any more */
     if (r->c0 == r->c1)
         return EBB_OK;
@@ -60,7 +60,8 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
         return ebb_op_mixture_beside(r, l, err);
     r->xielu = &l->xielu;
     r->y_waits = r->net->is_parallel;
-    ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | x->acts | act_bit(&x->shared_gate));
+    ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | act_bit(&x->narrow) | x->acts |
+                                 act_bit(&x->shared_gate));
     if (ebb_weight_exists(&x->router))
         return ebb_op_moe(r, l, err);
     st = ebb_op_gated(r, &l->gate, &l->up, err);
@@ -73,16 +74,21 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
 ebb_status ebb_block_layer(ebb_forward *r, uint32_t i_layer, ebb_error *err)
 {
     const ebb_layer *l = &r->net->layers[i_layer];
+    bool has_attention = ebb_weight_exists(&l->o);
     ebb_status st = EBB_OK;
 
     if (r->net->router_is_early && ebb_weight_exists(&l->experts.router))
         st = ebb_op_early_router(r, l, err);
     if (st != EBB_OK)
         return st;
-    st = ebb_weight_exists(&l->delta.out) ? ebb_op_delta_net(r, l, i_layer, err) : attention(r, l, i_layer, err);
+    if (l->recurrent.kind)
+        st = ebb_op_recurrent(r, i_layer, has_attention, err);
+    if (st == EBB_OK && has_attention)
+        st = attention(r, l, i_layer, err);
     if (st != EBB_OK || r->c0 == r->c1)
         return st;
-    st = feed_forward(r, l, err);
+    if (ebb_weight_exists(&l->up) || ebb_weight_exists(&l->experts.router))
+        st = feed_forward(r, l, err);
     if (st == EBB_OK && ebb_weight_exists(&l->input.gate))
         st = ebb_op_layer_input(r, i_layer, err);
     r->x_scale = l->scale;

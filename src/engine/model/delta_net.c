@@ -25,11 +25,9 @@ static size_t conv_floats(const ebb_net *net)
     return ebb_conv_state_floats(net, (uint32_t)n_channels(net));
 }
 
-size_t ebb_delta_state_bytes(const ebb_net *net)
+static size_t state_floats(const ebb_net *net)
 {
-    size_t heads = (size_t)net->n_head_delta_v * net->dim_delta * net->dim_delta;
-
-    return (conv_floats(net) + heads) * sizeof(float);
+    return conv_floats(net) + (size_t)net->n_head_delta_v * net->dim_delta * net->dim_delta;
 }
 
 /* Where an entry of the log has the update of a head; a key. */
@@ -43,12 +41,12 @@ static size_t log_key_at(const ebb_net *net, size_t g)
     return log_update_at(net, net->n_head_delta_v) + g * net->dim_delta;
 }
 
-size_t ebb_delta_log_bytes(const ebb_net *net)
+static size_t log_floats(const ebb_net *net)
 {
-    return log_key_at(net, net->n_head_delta_k) * sizeof(float);
+    return log_key_at(net, net->n_head_delta_k);
 }
 
-size_t ebb_delta_thread_floats(const ebb_net *net)
+static size_t thread_floats(const ebb_net *net)
 {
     return (3 + (size_t)net->dim_delta) * net->dim_delta;        /* q, k, o, M */
 }
@@ -86,7 +84,7 @@ static void delta_step(const ebb_forward *r, float *m, const float *q, const flo
 
 typedef struct delta_job {
     ebb_recurrence x;
-    const ebb_delta *d;
+    const ebb_recurrent *d;
 } delta_job;
 
 /* A head, and a thread's floats. */
@@ -115,7 +113,7 @@ static void step_head(void *arg, float *m, uint32_t c, float *log)
     const ebb_forward *r = p->job->x.r;
     const ebb_net *net = r->net;
     const size_t n = net->dim_delta, n_v = net->n_head_delta_v, h = p->h;
-    float *x = r->conv + c * n_channels(net), *v = x + (2 * net->n_head_delta_k + h) * n;
+    float *x = r->in + c * n_channels(net), *v = x + (2 * net->n_head_delta_k + h) * n;
     float fade = expf(ebb_softplus(r->alpha[c * n_v + h] + p->job->d->dt[h]) * p->job->d->a[h]);
 
     normalize(r, p->q, x + p->g * n, 1.0f / sqrtf((float)n));
@@ -153,44 +151,24 @@ static void log_keys(const ebb_recurrence *x)
     for (uint32_t c = 0; c < r->n; c++)
         for (size_t g = 0; g < n_k && ebb_recurrence_is_logged(x, r->pos0 + c); g++)
             normalize(r, ebb_recurrence_log(x, r->pos0 + c) + log_key_at(r->net, g),
-                      r->conv + c * n_channels(r->net) + (n_k + g) * n, 1.0f);
+                      r->in + c * n_channels(r->net) + (n_k + g) * n, 1.0f);
 }
 
 /* -- The layer -------------------------------------------------------------------- */
 
-void ebb_delta_advance(const ebb_forward *r, const ebb_delta *d)
+static ebb_status advance(ebb_forward *r, const ebb_recurrent *d, ebb_error *err)
 {
-    delta_job job = { .x = ebb_recurrence_of(r, d->state_at, d->log_at), .d = d };
+    delta_job job = { .x = ebb_recurrence_of(r, d), .d = d };
     uint32_t width = (uint32_t)n_channels(r->net);
 
+    (void)err;
     ebb_recurrence_convolve(&(ebb_conv){
-        .x = &job.x, .w = d->conv, .n_channels = width, .in = r->conv, .in_stride = width, .out = r->conv, .out_stride = width,
+        .x = &job.x, .w = d->conv, .n_channels = width,
+        .in = r->in, .in_stride = width, .out = r->in, .out_stride = width,
     });
     ebb_forward_slices(r, head_slice, &job, r->net->n_head_delta_v);
     log_keys(&job.x);
+    return EBB_OK;
 }
 
-ebb_status ebb_op_delta_net(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
-{
-    const ebb_net *net = r->net;
-    const ebb_delta *d = &l->delta;
-    uint32_t width = (uint32_t)n_channels(net), inner = net->n_head_delta_v * net->dim_delta;
-    ebb_mat mats[] = {
-        { &d->qkv, r->conv, width }, { &d->z, r->z, inner },
-        { &d->alpha, r->alpha, net->n_head_delta_v }, { &d->beta, r->beta, net->n_head_delta_v },
-    };
-    ebb_status st;
-
-    ebb_op_norm(r, &l->attn_norm, ebb_act_bit(&d->qkv) | ebb_act_bit(&d->z) | ebb_act_bit(&d->alpha) |
-                                  ebb_act_bit(&d->beta));
-    st = ebb_op_matmul(r, mats, 4, 0, err);
-    if (st != EBB_OK)
-        return st;
-    ebb_delta_advance(r, d);
-    if (i_layer + 1 == net->n_layers)
-        r->c0 = r->c1 - r->n_out;
-    if (r->c0 == r->c1)
-        return EBB_OK;
-    ebb_op_input(r, r->y, inner, ebb_act_bit(&d->out));
-    return ebb_op_add(r, &d->out, &l->attn_post_norm, err);
-}
+const ebb_recurrent_class ebb_recurrent_delta_net = { state_floats, log_floats, thread_floats, advance };

@@ -30,17 +30,15 @@ static void layout_attention(ebb_forward *r, ebb_arena *a)
         r->head_gate = take_floats(a, cols, net->max_y);
 }
 
-static void layout_delta(ebb_forward *r, ebb_arena *a)
+static void layout_recurrent(ebb_forward *r, ebb_arena *a)
 {
     const ebb_net *net = r->net;
-    size_t cols = r->cap_tokens, inner = (size_t)net->n_head_delta_v * net->dim_delta;
+    size_t cols = r->cap_tokens;
 
-    if (net->state_bytes == 0)
-        return;
-    r->conv = take_floats(a, cols, 2 * (size_t)net->n_head_delta_k * net->dim_delta + inner);
-    r->z = take_floats(a, cols, inner);
-    r->alpha = take_floats(a, cols, net->n_head_delta_v);
-    r->beta = take_floats(a, cols, net->n_head_delta_v);
+    r->in = take_floats(a, cols, net->max_in);
+    r->z = take_floats(a, cols, net->max_z);
+    r->alpha = take_floats(a, cols, net->max_alpha);
+    r->beta = take_floats(a, cols, net->max_beta);
 }
 
 static void layout_ff(ebb_forward *r, ebb_arena *a)
@@ -52,18 +50,10 @@ static void layout_ff(ebb_forward *r, ebb_arena *a)
         r->beside = take_floats(a, r->cap_tokens, net->n_embd);
 }
 
-/* Widest columns of y. */
-static size_t y_width(const ebb_net *net)
-{
-    size_t heads = net->max_y, delta = (size_t)net->n_head_delta_v * net->dim_delta;
-
-    return max_size(net->n_embd, max_size(heads, delta));
-}
-
 /* What a part of a layer holds shares its memory with the other parts. */
 static void layout_wide(ebb_forward *r, ebb_arena *a)
 {
-    static void (*const parts[])(ebb_forward *, ebb_arena *) = { layout_attention, layout_delta, layout_ff };
+    static void (*const parts[])(ebb_forward *, ebb_arena *) = { layout_attention, layout_recurrent, layout_ff };
     size_t from, end;
 
     (void)ebb_arena_take(a, 0, ALIGN);
@@ -90,7 +80,7 @@ void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
     size_t cols = r->cap_tokens, floats;
 
     r->x = take_floats(a, cols, net->n_embd);
-    r->y = take_floats(a, cols, y_width(net));
+    r->y = take_floats(a, cols, max_size(net->n_embd, net->max_y));
     layout_wide(r, a);
     r->layer_input = take_floats(a, cols, (size_t)net->n_layers * net->n_embd_layer);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)

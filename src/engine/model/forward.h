@@ -64,13 +64,16 @@ typedef struct ebb_forward {
     float  *y;                   /* [C][H D] heads' outputs; then [C][E] what a block adds to x */
     /* these share memory: each group is done with when the next is written */
     float  *q, *k, *v, *head_gate;       /* [C][H U D], [C][KV D], [C][KV D], [C][H D] */
-    float  *conv, *z, *alpha, *beta;     /* of a delta net: [C][2 KH S + VH S], [C][VH S], [C][VH], [C][VH] */
+    float  *in, *z, *alpha, *beta;       /* of a recurrent layer: its `in`; of a delta net z, alpha, beta; of Mamba [C][I] what the
+                                            convolution gives, [C][I] dt, [C][R + 2 S] */
     float  *low_q, *low_kv;      /* of latent attention: [C][Lq], [C][L + R] */
     float  *wide;                /* [C][H (N + R)] q, then what kv_b makes, then what v_b makes */
     float  *ff;                  /* [C][F], or [C][P] */
     float  *beside;              /* [C][E] what a feed-forward beside experts adds */
     float  *layer_input;         /* [C][layer][P] of per-layer embeddings */
-    float  *expert_out;          /* [C][E] what an expert adds */
+    float  *expert_out;          /* [C][E] what an expert adds ... */
+    float  *expert_sum;          /* ... to this: y, or ... */
+    float  *narrow;              /* ... [C][E'], where experts work in a narrower space */
     float  *scores;              /* [C][X] of the experts, then their shares */
     uint32_t *chosen;            /* [C][used] experts of a column */
     uint32_t *members;           /* [C][used] columns of the experts, one expert's behind the other's */
@@ -80,7 +83,7 @@ typedef struct ebb_forward {
     char   *head_acts;           /* [n_threads] columns of one head */
     size_t  head_acts_bytes;     /* of a thread */
     void   *gathered[EBB_ACT_COUNT];     /* [C] inputs of an expert's columns */
-    char   *state;               /* [n_states][net->state_bytes] of delta nets */
+    char   *state;               /* [n_states][net->state_bytes] of recurrent layers */
     char   *state_log;           /* [n_state_log][net->state_log_bytes] their updates by tokens that may be taken back */
     void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in use */
     float  *cos_sin[EBB_MAX_ROPES];      /* [C][n_rot / 2][2] */
@@ -259,19 +262,15 @@ void ebb_expert_prefetch_init(ebb_forward *r);
 /* First extent of expert e of a layer. */
 static inline uint32_t ebb_expert_extent(const ebb_net *net, const ebb_experts *x, uint32_t e)
 {
-    return net->matrices[x->gate.matrix + e * x->n_matrices].extent;
+    return net->matrices[x->first_matrix + e * x->n_matrices].extent;
 }
 
-/* x += DeltaNet(norm(x)), with the state of the sequence (delta_net.c). */
+/* x += Recurrent(norm(x)), with the state of the sequence (recurrent.h).  is_beside: attention on the same norm follows. */
 EBB_MUST_CHECK
-ebb_status ebb_op_delta_net(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err);
+ebb_status ebb_op_recurrent(ebb_forward *r, uint32_t i_layer, bool is_beside, ebb_error *err);
 /* Bytes of a layer's state, and of what a token changes in it. */
-size_t ebb_delta_state_bytes(const ebb_net *net);
-size_t ebb_delta_log_bytes(const ebb_net *net);
-size_t ebb_delta_thread_floats(const ebb_net *net);
-/* Its convolution and heads, by what the pass has projected. */
-void ebb_delta_advance(const ebb_forward *r, const ebb_delta *d);
-
+size_t ebb_recurrent_state_bytes(const ebb_net *net, ebb_recurrent_kind kind);
+size_t ebb_recurrent_log_bytes(const ebb_net *net, ebb_recurrent_kind kind);
 /* A thread's floats for layers with a state. */
 size_t ebb_recurrent_thread_floats(const ebb_net *net);
 /* Between passes: a state that stands before state_pos is brought to before pos, by the log. */

@@ -19,6 +19,7 @@ void ebb_moe_layout(ebb_forward *r, ebb_arena *a)
     size_t cols = r->cap_tokens;
 
     r->expert_out = ebb_arena_take_rows(a, cols, net->n_embd, sizeof(float), ALIGN);
+    r->narrow = ebb_arena_take_rows(a, cols, net->dim_experts, sizeof(float), ALIGN);
     r->scores = ebb_arena_take_rows(a, cols, net->n_expert, sizeof(float), ALIGN);
     r->chosen = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
     r->members = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
@@ -153,6 +154,8 @@ static ebb_weight expert_weight(const ebb_forward *r, const ebb_experts *x, cons
 {
     ebb_weight w = *first;
 
+    if (!ebb_weight_exists(first))
+        return w;                                /* experts have no gate */
     w.matrix += e * x->n_matrices;
     w.type = r->net->matrices[w.matrix].type;
     w.row_bytes = (size_t)ebb_type_row_bytes(w.type, w.n_k);
@@ -229,6 +232,7 @@ static ebb_status run_expert(ebb_forward *r, const ebb_layer *l, uint32_t e, flo
 
 typedef struct add_job {
     const ebb_forward *r;
+    const ebb_experts *x;
     uint32_t       expert;
 } add_job;
 
@@ -242,10 +246,10 @@ static void add_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const add_job *job = arg;
     const ebb_forward *r = job->r;
-    size_t n = r->net->n_embd, c = r->members[r->first_member[job->expert] + slice];
+    size_t n = job->x->down.n_rows, c = r->members[r->first_member[job->expert] + slice];
 
     (void)thread;
-    r->kern->axpy(r->y + c * n, share_of(r, c, job->expert), r->expert_out + slice * n, n);
+    r->kern->axpy(r->expert_sum + c * n, share_of(r, c, job->expert), r->expert_out + slice * n, n);
 }
 
 /* Of many columns, one expert after the other; these are read in the same order. */
@@ -254,7 +258,7 @@ static ebb_status run_in_order(ebb_forward *r, const ebb_layer *l, ebb_error *er
     ebb_status st = EBB_OK;
 
     for (uint32_t e = 0; e < r->net->n_expert && st == EBB_OK; e++) {
-        add_job job = { .r = r, .expert = e };
+        add_job job = { .r = r, .x = &l->experts, .expert = e };
 
         if (n_members(r, e) == 0)
             continue;
@@ -266,21 +270,21 @@ static ebb_status run_in_order(ebb_forward *r, const ebb_layer *l, ebb_error *er
 }
 
 /* The slots of expert e begin there: one for each of its columns. */
-static float *expert_output(const ebb_forward *r, uint32_t e)
+static float *expert_output(const ebb_forward *r, const ebb_experts *x, uint32_t e)
 {
-    return r->expert_out + (size_t)r->first_member[e] * r->net->n_embd;
+    return r->expert_out + (size_t)r->first_member[e] * x->down.n_rows;
 }
 
 /* What all experts of a column gave is added in the order of their numbers. */
-static void add_slots(ebb_forward *r)
+static void add_slots(ebb_forward *r, const ebb_experts *x)
 {
-    size_t n = r->net->n_embd;
+    size_t n = x->down.n_rows;
 
     for (uint32_t e = 0; e < r->net->n_expert; e++)
         for (uint32_t i = 0; i < n_members(r, e); i++) {
             size_t c = r->members[r->first_member[e] + i];
 
-            r->kern->axpy(r->y + c * n, share_of(r, c, e), expert_output(r, e) + i * n, n);
+            r->kern->axpy(r->expert_sum + c * n, share_of(r, c, e), expert_output(r, x, e) + i * n, n);
         }
 }
 
@@ -315,11 +319,11 @@ static ebb_status run_as_read(ebb_forward *r, const ebb_layer *l, ebb_error *err
 
     memset(r->is_computed, 0, r->net->n_expert);
     while (st == EBB_OK && (e = next_expert(r, &l->experts)) < r->net->n_expert) {
-        st = run_expert(r, l, e, expert_output(r, e), err);
+        st = run_expert(r, l, e, expert_output(r, &l->experts, e), err);
         r->is_computed[e] = true;
     }
     if (st == EBB_OK)
-        add_slots(r);
+        add_slots(r, &l->experts);
     return st;
 }
 
@@ -383,22 +387,51 @@ static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *
     return ebb_expert_prefetch(r, l, err);
 }
 
-/* y = what the chosen experts give for the input that stands. */
-static ebb_status compute_experts(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+/* What the chosen experts give for the input that stands, to `sum`. */
+static ebb_status compute_experts(ebb_forward *r, const ebb_layer *l, float *sum, ebb_error *err)
 {
-    const ebb_net *net = r->net;
+    size_t n = l->experts.down.n_rows, n_cols = r->c1 - r->c0;
 
-    memset(r->y + (size_t)r->c0 * net->n_embd, 0, (size_t)(r->c1 - r->c0) * net->n_embd * sizeof *r->y);
-    return (size_t)(r->c1 - r->c0) * net->n_expert_used <= r->cap_tokens ? run_as_read(r, l, err) : run_in_order(r, l, err);
+    r->expert_sum = sum;
+    memset(sum + r->c0 * n, 0, n_cols * n * sizeof *sum);
+    return n_cols * r->net->n_expert_used <= r->cap_tokens ? run_as_read(r, l, err) : run_in_order(r, l, err);
+}
+
+static void clear_y(ebb_forward *r)
+{
+    memset(r->y + (size_t)r->c0 * r->net->n_embd, 0, (size_t)(r->c1 - r->c0) * r->net->n_embd * sizeof *r->y);
+}
+
+/* y = what the expert for all tokens gives, which sees all of the input, and the others in their narrower space. */
+static ebb_status compute_narrow(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+{
+    const ebb_experts *x = &l->experts;
+    size_t n = r->net->n_embd, n_in = x->narrow.n_rows;
+    ebb_mat narrow = { &x->narrow, r->narrow + r->c0 * n_in, n_in }, wide = { &x->widen, r->expert_out + r->c0 * n, n };
+    ebb_status st = ebb_op_matmul(r, &narrow, 1, 0, err);
+
+    clear_y(r);
+    if (st == EBB_OK && ebb_weight_exists(&l->up))
+        st = add_shared_expert(r, l, err);
+    ebb_op_input(r, r->narrow, (uint32_t)n_in, x->acts);
+    if (st == EBB_OK)
+        st = compute_experts(r, l, r->narrow, err);
+    ebb_op_input(r, r->narrow, (uint32_t)n_in, ebb_act_bit(&x->widen));
+    if (st == EBB_OK)
+        st = ebb_op_matmul(r, &wide, 1, 0, err);
+    for (uint32_t c = r->c0; st == EBB_OK && c < r->c1; c++)
+        r->kern->add(r->y + c * n, r->expert_out + c * n, n);
+    return st;
 }
 
 ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
+    bool is_narrow = ebb_weight_exists(&l->experts.narrow);
     ebb_status st = choose_experts(r, l, err);
 
     if (st == EBB_OK)
-        st = compute_experts(r, l, err);
-    if (st == EBB_OK && ebb_weight_exists(&l->up))
+        st = is_narrow ? compute_narrow(r, l, err) : compute_experts(r, l, r->y, err);
+    if (st == EBB_OK && !is_narrow && ebb_weight_exists(&l->up))
         st = add_shared_expert(r, l, err);
     ebb_op_add_y(r, &l->ffn_post_norm);
     return st;
@@ -452,7 +485,7 @@ ebb_status ebb_op_mixture_beside(ebb_forward *r, const ebb_layer *l, ebb_error *
     if (st != EBB_OK)
         return st;
     ebb_op_norm(r, &x->norm, x->acts);
-    st = compute_experts(r, l, err);
+    st = compute_experts(r, l, r->y, err);
     if (st != EBB_OK)
         return st;
     ebb_forward_slices(r, join_slice, &job, r->c1 - r->c0);

@@ -100,6 +100,21 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+/* Layers without attention and layers that use another's K and V have none of their own. */
+static bool has_kv(const ebb_net *net, uint32_t i)
+{
+    return ebb_weight_exists(&net->layers[i].o) && net->layers[i].kv_layer == i;
+}
+
+static void measure_recurrent(ebb_net *net, const ebb_recurrent *l)
+{
+    net->max_in = larger(net->max_in, l->in.n_rows);
+    net->max_z = larger(net->max_z, larger(l->z.n_rows, l->dt_up.n_rows));
+    net->max_alpha = larger(net->max_alpha, larger(l->alpha.n_rows, l->dt_up.n_rows));
+    net->max_beta = larger(net->max_beta, larger(l->beta.n_rows, l->dt_b_c.n_rows));
+    net->max_y = larger(net->max_y, l->out.n_k);
+}
+
 /* The most that any layer needs. */
 static void measure_layers(ebb_net *net)
 {
@@ -111,8 +126,9 @@ static void measure_layers(ebb_net *net)
         net->max_v_row = larger(net->max_v_row, h->n_kv * h->dim_v);
         net->max_y = larger(net->max_y, h->n * h->dim_v);
         net->max_dim = larger(net->max_dim, larger(h->dim_k, h->dim_v));
-        if (net->layers[i].kv_layer == i)
-            net->last_kv_layer = i;
+        if (has_kv(net, i) || net->layers[i].recurrent.kind)
+            net->last_mixing_layer = i;
+        measure_recurrent(net, &net->layers[i].recurrent);
     }
 }
 
@@ -216,16 +232,12 @@ uint32_t ebb_net_kv_unit(const ebb_net *net, ebb_kv_type k, ebb_kv_type v)
 {
     uint32_t most = net->dim_latent ? 1 : net->n_head_kv;
 
+    if (net->n_head_kv == 0)
+        return 1;                                /* no layer has K and V */
     for (uint32_t unit = 1; unit <= most; unit++)
         if (unit_suits(net, unit, k, v))
             return unit;
     return 0;
-}
-
-/* Layers with a state and layers that use another's K and V have none of their own. */
-static bool has_kv(const ebb_net *net, uint32_t i)
-{
-    return !ebb_weight_exists(&net->layers[i].delta.out) && net->layers[i].kv_layer == i;
 }
 
 void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out)

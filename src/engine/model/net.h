@@ -104,23 +104,38 @@ typedef struct ebb_experts {
     ebb_norm     router_norm;    /* [E] what the router sees is x normed by it, not the input of the others; none in most */
     ebb_norm     norm, post_norm;        /* [E] of x, before the experts; of what they add together: with router_norm only */
     const float *choice_bias;    /* [X] added to the scores by which experts are chosen, NULL: none */
-    ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F] */
-    uint32_t     n_matrices;     /* of an expert: 3; 2 where gate and up are one */
+    ebb_weight   narrow, widen;  /* [E', E], [E, E']: experts work on what the first makes of the input, the second on what they
+                                    add together; none in most, where E' = E */
+    ebb_weight   gate, up, down; /* [F, E'], [F, E'], [E', F]; without gate: down act(up x) */
+    uint32_t     first_matrix;   /* of expert 0 */
+    uint32_t     n_matrices;     /* of an expert: 3; 2 where gate and up are one, or there is no gate */
     unsigned     acts;           /* bit ebb_act: kinds of activations that gate and up of any expert want */
     ebb_weight   shared_gate;    /* [1, E] sigmoid: share of the layer's own feed-forward; none: 1 */
     ebb_norm     shared_post_norm;       /* [E] of what that one adds */
 } ebb_experts;
 
-/* Gated delta net (Yang, Kautz, Hatamizadeh 2025) in place of attention: delta_net.c. */
-typedef struct ebb_delta {
-    ebb_weight   qkv, z;         /* [2 KH S + VH S, E], [VH S, E] */
-    ebb_weight   alpha, beta;    /* [VH, E] */
-    const float *conv;           /* [2 KH S + VH S][K] */
-    const float *dt, *a;         /* [VH] */
-    const float *norm;           /* [S] of a head's output */
-    ebb_weight   out;            /* [E, VH S] */
+/* What a layer with a state is made of (recurrent.h): a causal convolution, and behind it what its kind says. */
+typedef enum ebb_recurrent_kind {
+    EBB_RECURRENT_NONE,
+    EBB_RECURRENT_DELTA_NET,     /* gated delta net (Yang, Kautz, Hatamizadeh 2025): delta_net.c */
+    EBB_RECURRENT_CONV,          /* the convolution alone, between two gates (Liquid AI 2025): short_conv.c */
+    EBB_RECURRENT_MAMBA2,        /* Dao and Gu 2024: mamba2.c */
+    EBB_RECURRENT_MAMBA,         /* Gu and Dao 2023: mamba.c */
+} ebb_recurrent_kind;
+
+typedef struct ebb_recurrent {
+    ebb_recurrent_kind kind;     /* NONE: the layer has no state */
+    ebb_weight   in;             /* delta net: q, k, v [2 KH S + VH S, E]; convolution: b, c, u [3 E, E]; Mamba 2: z, x, B, C,
+                                    dt [2 I + 2 G S + M, E]; Mamba: x, z [2 I, E] */
+    ebb_weight   z, alpha, beta; /* delta net: [VH S, E], [VH, E], [VH, E] */
+    ebb_weight   dt_b_c, dt_up;  /* Mamba: [R + 2 S, I], [I, R] */
+    ebb_norm     dt_norm, b_norm, c_norm;        /* Mamba, where it has them: [R], [S], [S] */
+    const float *conv, *conv_bias;       /* [channels][K], [channels] or NULL */
+    const float *dt, *a, *d;     /* [VH] or [M] each, delta nets have no d; Mamba: a [I][S], d [I] */
+    const float *norm;           /* delta net: [S] of a head's output; Mamba 2: [G][I / G], NULL: none */
+    ebb_weight   out;            /* [E, ...] */
     size_t       state_at, log_at;       /* of this layer in a state, in an entry of its log, bytes */
-} ebb_delta;
+} ebb_recurrent;
 
 /* Latent attention (DeepSeek-AI 2024, sec. 2.1): mla.c.  Where k_b and v_b exist, K and V of all heads are
  * one: [turned part | latent], the latent; else kv_b makes keys and values of each head from the latent. */
@@ -157,7 +172,7 @@ typedef struct ebb_layer {
     uint32_t     chunk;          /* only positions of its own chunk are attended to, a multiple of EBB_CHUNK_UNIT; 0: all */
     uint32_t     rope;           /* index of net.ropes, or EBB_NO_ROPE */
     bool         has_temperature;        /* see net.temperature */
-    ebb_delta    delta;          /* delta.out exists: a layer with a state and without K and V */
+    ebb_recurrent recurrent;     /* in place of attention; beside it where the layer has both */
     ebb_latent   latent;         /* latent.kv_a exists: q, k and v come from it */
     ebb_norm     attn_post_norm; /* [E] norm of what attention adds */
     ebb_norm     ffn_norm;       /* [E] */
@@ -192,9 +207,10 @@ typedef struct ebb_net {
     char        left_out[160];   /* what was not understood and is left out: the first of n_left_out keys and tensors */
     uint32_t    n_left_out;
     uint32_t    n_head, n_head_kv, dim_k, dim_v; /* of layers that do not say otherwise */
-    uint32_t    last_kv_layer;   /* behind it only columns whose logits are wanted go on */
+    uint32_t    last_mixing_layer;       /* in which tokens see others: behind it only columns whose logits are wanted go on */
     uint32_t    max_q, max_k_row, max_v_row, max_y;      /* floats of a column, of any layer: H D, KV D, KV D, H D */
     uint32_t    max_dim;         /* of a head's row */
+    uint32_t    max_in, max_z, max_alpha, max_beta;      /* floats of a column of recurrent layers (forward.h) */
     bool        norm_is_layer;   /* LayerNorm, else RMSNorm */
     float       norm_eps;
     ebb_qk_norm qk_norm;
@@ -217,6 +233,7 @@ typedef struct ebb_net {
     uint32_t    n_experts;       /* of all layers */
     uint32_t    n_ff_shared;     /* of the expert for all tokens, if says_shared: the file has a key for it */
     bool        says_shared;
+    uint32_t    dim_experts;     /* E' where experts work in a narrower space; 0: they do not */
     uint32_t    n_dense_layers, expert_period;   /* the first layers have no experts, then every so many-th has */
     bool        router_is_sigmoid;       /* scores of experts: sigmoid, else softmax */
     bool        router_normalizes;       /* shares of the chosen experts sum to 1 ... */
@@ -225,8 +242,10 @@ typedef struct ebb_net {
     bool        share_is_on_input;       /* a share multiplies what its expert sees, not what it gives */
     uint32_t    n_expert_group, n_expert_group_used;    /* experts are chosen from the best groups only; 0: from all */
     uint32_t    dim_latent, dim_latent_q, dim_nope, dim_head_v;  /* L, Lq, N, Dv of latent attention */
-    uint32_t    n_head_delta_k, n_head_delta_v, dim_delta, n_conv;      /* KH, VH, S, K of delta-net layers */
+    uint32_t    n_conv;          /* K of recurrent layers */
+    uint32_t    n_head_delta_k, n_head_delta_v, dim_delta;       /* KH, VH, S of delta nets */
     bool        delta_is_grouped;        /* VH / KH value heads in a row share a key head, else every KH-th does */
+    uint32_t    dim_mamba, dim_mamba_state, n_mamba_head, n_mamba_group, dim_mamba_dt;   /* I, S, M, G of Mamba 2; R of Mamba */
     size_t      state_bytes;     /* of all layers; 0: no layer has a state */
     size_t      state_log_bytes; /* of what a token changes in it */
     ebb_rope    ropes[EBB_MAX_ROPES];

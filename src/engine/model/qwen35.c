@@ -8,7 +8,7 @@
 _Static_assert(MAX_HEADS * MAX_WIDTH <= EBB_MAX_WIDTH, "N1");
 
 /* Of each key head, the rows of beta of its value heads, then those of alpha. */
-static void bind_beta_alpha(ebb_binder *b, ebb_delta *d)
+static void bind_beta_alpha(ebb_binder *b, ebb_recurrent *d)
 {
     uint32_t n_v = b->net->n_head_delta_v, n = n_v / b->net->n_head_delta_k;
 
@@ -20,13 +20,13 @@ static void bind_beta_alpha(ebb_binder *b, ebb_delta *d)
     d->alpha.first = n;
 }
 
-static void bind_delta(ebb_binder *b, ebb_delta *d)
+static void bind_delta_net(ebb_binder *b, ebb_recurrent *d)
 {
     ebb_net *net = b->net;
     uint32_t n_v = net->n_head_delta_v, inner = n_v * net->dim_delta;
     uint32_t n_channels = 2 * net->n_head_delta_k * net->dim_delta + inner;
 
-    ebb_bind_matrix(b, &d->qkv, "attn_qkv", n_channels, net->n_embd);
+    ebb_bind_matrix(b, &d->in, "attn_qkv", n_channels, net->n_embd);
     ebb_bind_matrix(b, &d->z, "attn_gate", inner, net->n_embd);
     if (net->delta_is_grouped) {
         bind_beta_alpha(b, d);
@@ -39,10 +39,7 @@ static void bind_delta(ebb_binder *b, ebb_delta *d)
     ebb_bind_named(b, &d->a, "ssm_a", n_v);
     ebb_bind_vector(b, &d->norm, "ssm_norm", net->dim_delta, true);
     ebb_bind_matrix(b, &d->out, "ssm_out", net->n_embd, inner);
-    d->state_at = net->state_bytes;
-    net->state_bytes += (ebb_delta_state_bytes(net) + 63) / 64 * 64;
-    d->log_at = net->state_log_bytes;
-    net->state_log_bytes += (ebb_delta_log_bytes(net) + 63) / 64 * 64;
+    ebb_bind_state(b, d, EBB_RECURRENT_DELTA_NET);
 }
 
 /* Of each head, rows of q, then rows of its gate. */
@@ -69,7 +66,7 @@ static void bind_qwen35_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_norm(b, &l->attn_norm, "attn_norm", b->net->n_embd);
     if ((b->layer + 1) % b->net->attention_period != 0)
-        bind_delta(b, &l->delta);
+        bind_delta_net(b, &l->recurrent);
     else
         bind_gated_attention(b, l);
     ebb_bind_norm(b, &l->ffn_norm, "post_attention_norm", b->net->n_embd);

@@ -4,9 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-ebb_recurrence ebb_recurrence_of(const ebb_forward *r, size_t state_at, size_t log_at)
+static const ebb_recurrent_class *const classes[] = {
+    [EBB_RECURRENT_DELTA_NET] = &ebb_recurrent_delta_net, [EBB_RECURRENT_CONV] = &ebb_recurrent_conv,
+    [EBB_RECURRENT_MAMBA2] = &ebb_recurrent_mamba2, [EBB_RECURRENT_MAMBA] = &ebb_recurrent_mamba,
+};
+
+ebb_recurrence ebb_recurrence_of(const ebb_forward *r, const ebb_recurrent *l)
 {
-    return (ebb_recurrence){ .r = r, .state = (float *)(void *)(r->live_state + state_at), .log_at = log_at };
+    return (ebb_recurrence){ .r = r, .state = (float *)(void *)(r->live_state + l->state_at), .log_at = l->log_at };
 }
 
 float *ebb_recurrence_log(const ebb_recurrence *x, uint32_t pos)
@@ -24,7 +29,8 @@ static void save_checkpoints(const ebb_forward *r, uint32_t n_pos, const float *
             memcpy(r->checkpoints[i].to + ((const char *)part - r->live_state), part, n * sizeof *part);
 }
 
-void ebb_recurrence_advance(const ebb_recurrence *x, const ebb_recurrence_ops *ops, void *arg, float *part, size_t n, float *work)
+void ebb_recurrence_advance(const ebb_recurrence *x, const ebb_recurrence_ops *ops, void *arg, float *part, size_t n,
+                            float *work)
 {
     const ebb_forward *r = x->r;
 
@@ -81,7 +87,8 @@ static void convolve_column(void *arg, float *past, uint32_t c, float *log)
     const uint32_t n_conv = r->net->n_conv;
     const size_t in = c * v->in_stride + p->at;
     const float *w = v->w + (size_t)p->at * n_conv;
-    float u[EBB_CONV_CHANNELS], sum[EBB_CONV_CHANNELS], gate[EBB_CONV_CHANNELS], *y = v->out + c * v->out_stride + p->at;
+    float u[EBB_CONV_CHANNELS], sum[EBB_CONV_CHANNELS], gate[EBB_CONV_CHANNELS];
+    float *y = v->out + c * v->out_stride + p->at;
 
     for (uint32_t j = 0; j < p->n; j++) {
         u[j] = v->in_gate ? v->in[in + j] * v->in_gate[in + j] : v->in[in + j];
@@ -121,18 +128,83 @@ void ebb_recurrence_convolve(const ebb_conv *conv)
     ebb_forward_slices(conv->x->r, conv_slice, &copy, (conv->n_channels + EBB_CONV_CHANNELS - 1) / EBB_CONV_CHANNELS);
 }
 
-/* -- Sizes, and a pass of no columns ------------------------------------------------- */
-
 float ebb_softplus(float x)
 {
     return x > 20.0f ? x : log1pf(expf(x));
 }
 
+/* -- Sizes ------------------------------------------------------------------------ */
+
+static size_t whole_lines(size_t floats)
+{
+    return (floats * sizeof(float) + 63) / 64 * 64;
+}
+
+size_t ebb_recurrent_state_bytes(const ebb_net *net, ebb_recurrent_kind kind)
+{
+    return whole_lines(classes[kind]->state_floats(net));
+}
+
+size_t ebb_recurrent_log_bytes(const ebb_net *net, ebb_recurrent_kind kind)
+{
+    return whole_lines(classes[kind]->log_floats(net));
+}
+
 size_t ebb_recurrent_thread_floats(const ebb_net *net)
 {
-    size_t conv = ebb_conv_state_floats(net, EBB_CONV_CHANNELS), head = ebb_delta_thread_floats(net);
+    size_t most = 0;
 
-    return conv > head ? conv : head;
+    for (uint32_t i = 0; i < net->n_layers; i++) {
+        ebb_recurrent_kind kind = net->layers[i].recurrent.kind;
+        size_t conv = kind ? ebb_conv_state_floats(net, EBB_CONV_CHANNELS) : 0;
+        size_t more = kind && classes[kind]->thread_floats ? classes[kind]->thread_floats(net) : 0;
+
+        most = conv > most ? conv : most;
+        most = more > most ? more : most;
+    }
+    return most;
+}
+
+/* -- A layer -------------------------------------------------------------------------- */
+
+static ebb_status project(ebb_forward *r, const ebb_layer *layer, ebb_error *err)
+{
+    const ebb_recurrent *l = &layer->recurrent;
+    const struct { const ebb_weight *w; float *y; } all[] = {
+        { &l->in, r->in }, { &l->z, r->z }, { &l->alpha, r->alpha }, { &l->beta, r->beta },
+    };
+    ebb_mat mats[EBB_MAX_MATS];
+    unsigned acts = 0;
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!ebb_weight_exists(all[i].w))
+            continue;
+        mats[n++] = (ebb_mat){ all[i].w, all[i].y + (size_t)r->c0 * all[i].w->n_rows, all[i].w->n_rows };
+        acts |= ebb_act_bit(all[i].w);
+    }
+    ebb_op_norm(r, &layer->attn_norm, acts);
+    return ebb_op_matmul(r, mats, n, 0, err);
+}
+
+ebb_status ebb_op_recurrent(ebb_forward *r, uint32_t i_layer, bool is_beside, ebb_error *err)
+{
+    const ebb_layer *layer = &r->net->layers[i_layer];
+    const ebb_recurrent *l = &layer->recurrent;
+    ebb_status st = project(r, layer, err);
+
+    if (st == EBB_OK)
+        st = classes[l->kind]->advance(r, l, err);
+    if (st != EBB_OK)
+        return st;
+    if (i_layer == r->net->last_mixing_layer && !is_beside)
+        r->c0 = r->c1 - r->n_out;
+    if (r->c0 == r->c1)
+        return EBB_OK;
+    ebb_op_input(r, r->y, l->out.n_k, ebb_act_bit(&l->out));
+    st = ebb_op_add(r, &l->out, &layer->attn_post_norm, err);
+    r->y_waits = is_beside;                      /* attention sees the x that this has seen */
+    return st;
 }
 
 void ebb_forward_settle_state(ebb_forward *r, char *state, uint32_t state_pos, uint32_t pos)
@@ -141,7 +213,10 @@ void ebb_forward_settle_state(ebb_forward *r, char *state, uint32_t state_pos, u
     r->state_pos = state_pos;
     r->commit_pos = r->pos0 = pos;
     r->n = r->n_checkpoints = 0;
-    for (uint32_t i = 0; i < r->net->n_layers; i++)
-        if (ebb_weight_exists(&r->net->layers[i].delta.out))
-            ebb_delta_advance(r, &r->net->layers[i].delta);
+    for (uint32_t i = 0; i < r->net->n_layers; i++) {
+        const ebb_recurrent *l = &r->net->layers[i].recurrent;
+
+        if (l->kind)                             /* nothing is read without columns, so nothing can fail */
+            (void)!classes[l->kind]->advance(r, l, NULL);
+    }
 }

@@ -23,7 +23,7 @@ typedef struct ebb_recurrence {
     size_t  log_at;              /* of the layer in an entry of the log, bytes */
 } ebb_recurrence;
 
-ebb_recurrence ebb_recurrence_of(const ebb_forward *r, size_t state_at, size_t log_at);
+ebb_recurrence ebb_recurrence_of(const ebb_forward *r, const ebb_recurrent *l);
 /* The layer's part of the entry of a position. */
 float *ebb_recurrence_log(const ebb_recurrence *x, uint32_t pos);
 /* Whether the token of a position is to be logged: else the state follows it. */
@@ -63,6 +63,18 @@ typedef struct ebb_conv {
 } ebb_conv;
 void   ebb_recurrence_convolve(const ebb_conv *conv);
 size_t ebb_conv_state_floats(const ebb_net *net, uint32_t n_channels);
+
+/* -- Kinds ------------------------------------------------------------------------ */
+
+typedef struct ebb_recurrent_class {
+    size_t (*state_floats)(const ebb_net *net);  /* of a layer */
+    size_t (*log_floats)(const ebb_net *net);    /* of a layer, for a token */
+    size_t (*thread_floats)(const ebb_net *net); /* beside those of the convolution; NULL: none */
+    /* r->in (and z, alpha, beta) hold what the columns were projected to: y = what goes to `out`, and the state goes on. */
+    ebb_status (*advance)(ebb_forward *r, const ebb_recurrent *l, ebb_error *err);
+} ebb_recurrent_class;
+
+extern const ebb_recurrent_class ebb_recurrent_delta_net, ebb_recurrent_conv, ebb_recurrent_mamba2, ebb_recurrent_mamba;
 
 /* ln(1 + e^x) without overflow */
 float ebb_softplus(float x);

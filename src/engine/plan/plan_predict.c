@@ -55,7 +55,7 @@ static double product_s(const ebb_net *net, const ebb_machine *m, const ebb_plan
 
         if (of == ONE)
             s += share_used(net, w) * (double)w->whole.n_bytes / or_usual(speed->bytes_s, memory);
-        else if (of == FEW || w->whole.group <= net->last_kv_layer)
+        else if (of == FEW || w->whole.group <= net->last_mixing_layer)
             s += share_used(net, w) * (double)w->whole.n_elems / or_usual(speed->mac_s, mac_s);
     }
     return s;
@@ -70,7 +70,7 @@ static void count_products(const ebb_net *net, double *n, double *outputs)
 
         if (w->whole.is_certain)
             *n += 1;
-        if (w->whole.group <= net->last_kv_layer)
+        if (w->whole.group <= net->last_mixing_layer)
             *outputs += share_used(net, w) * w->n_rows;
     }
 }
@@ -79,8 +79,8 @@ static void count_products(const ebb_net *net, double *n, double *outputs)
  * half of the prompt that stands before it on average. */
 static double column_side_s(const ebb_net *net, const ebb_machine *m, uint32_t n)
 {
-    double n_products, outputs, elements = (2.0 * net->n_embd + (double)net->n_head * net->dim_v + net->n_ff) * (net->last_kv_layer + 1);
-    double seen = (double)net->n_head * n / 2 * (net->last_kv_layer + 1);
+    double n_products, outputs, elements = (2.0 * net->n_embd + (double)net->n_head * net->dim_v + net->n_ff) * (net->last_mixing_layer + 1);
+    double seen = (double)net->n_head * n / 2 * (net->last_mixing_layer + 1);
 
     count_products(net, &n_products, &outputs);
     return outputs * m->overheads.output_s + elements * ELEMENT_OPS * m->overheads.element_s +

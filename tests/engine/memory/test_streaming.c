@@ -166,13 +166,13 @@ static void test_experts_come_when_chosen(void **state)
 static void test_experts_in_need(void **state)
 {
     static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
-    static const char *const archs[] = { "qwen3moe", "qwen2moe", "gpt-oss" };
+    static const char *const archs[] = { "qwen3moe", "qwen2moe", "gpt-oss", "nemotron_h_moe", "granitehybrid", "lfm2moe" };
     ebb_token ids[N_IDS];
 
     (void)state;
     fill_ids(ids);
     for (size_t k = 0; k < 6; k++) {
-        ebb_tiny_opts tiny = { .arch = archs[k % 3], .type = EBB_TYPE_Q8_0, .n_layers = 3, .n_embd = 256, .n_ff = 256, .n_expert = 12, .seed = 5 };
+        ebb_tiny_opts tiny = { .arch = archs[k], .type = EBB_TYPE_Q8_0, .n_layers = 3, .n_embd = 256, .n_ff = 256, .n_expert = 12, .seed = 5 };
         ebb_engine_opts o = { .has_resident = true, .resident = 50, .resident_is_percent = true, .io = ios[k % 3] };
         fixture f;
 

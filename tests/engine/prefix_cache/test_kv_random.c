@@ -289,7 +289,7 @@ static void test_every_network_and_type(void **state)
     static const struct { const char *arch; ebb_kv_type type; } all[] = {
         { "llama", EBB_KV_F16 }, { "llama", EBB_KV_Q4_0 }, { "qwen3", EBB_KV_Q8_0 }, { "gemma3", EBB_KV_F16 },
         { "gemma4", EBB_KV_Q8_0 }, { "gemma3", EBB_KV_Q4_0 }, { "qwen35", EBB_KV_F16 }, { "qwen35", EBB_KV_Q8_0 },
-        { "llama", EBB_KV_Q8_0 },
+        { "llama", EBB_KV_Q8_0 }, { "granitehybrid", EBB_KV_F16 }, { "mamba2", EBB_KV_F16 },
     };
 
     (void)state;

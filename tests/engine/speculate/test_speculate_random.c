@@ -1,7 +1,7 @@
-/* Random operations on two sequences whose model has recurrent layers and speculates: drafts from the text and from a draft model
- * that has recurrent layers itself, accepted and rejected, cuts, branches, stops, what is persisted, a new engine that goes
- * on from the files.  After each operation the logits are, bit for bit, those of plain decoding in an engine that
- * reuses nothing.  10,000 operations in all; $EBB_SPECULATE_OPS of each network for another number. */
+/* Random operations on two sequences whose model has recurrent layers and speculates: drafts from the text and from a
+ * draft model that has recurrent layers itself, accepted and rejected, cuts, branches, stops, what is persisted, a
+ * new engine that goes on from the files.  After each operation the logits are, bit for bit, those of plain decoding
+ * in an engine that reuses nothing.  10,000 operations in all; $EBB_SPECULATE_OPS of each network for another number. */
 #include "ebb_test.h"
 
 #include "engine_impl.h"
@@ -68,13 +68,15 @@ static void open_world(world *w, const char *arch, bool has_draft, uint64_t seed
 {
     ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_F16, .n_embd = 64, .n_ff = 64 };
     ebb_engine_opts plain = { .n_ctx = N_CTX, .n_threads = 1, .no_kv_cache = true, .no_speculation = true };
+    ebb_error err = { 0 };
 
     memset(w, 0, sizeof *w);
     w->random = seed;
     w->n_threads = 1 + (uint32_t)seed % 3;
     w->model = ebb_tiny_open(&tiny, &w->bytes);
     w->draft = has_draft ? ebb_tiny_open(&tiny, &w->draft_bytes) : NULL;
-    assert_int_equal(ebb_engine_open(w->model, &plain, NULL, NULL, &w->reference, NULL), EBB_OK);
+    if (ebb_engine_open(w->model, &plain, NULL, NULL, &w->reference, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
     open_speculating(w);
     for (uint32_t i = 0; i < N_LINES; i++)
         assert_int_equal(ebb_session_new(w->reference, &w->lines[i].again, NULL), EBB_OK);
@@ -261,9 +263,13 @@ static void run(const char *arch, bool has_draft, uint64_t seed, unsigned n)
 
 static void recurrent_layers_speculate(void **state)
 {
-    static const char *const archs[] = { "qwen35", "qwen35moe", "qwen3next" };
+    static const char *const archs[] = {
+        "qwen35", "qwen35moe", "qwen3next", "lfm2", "nemotron_h", "nemotron_h_moe", "granitehybrid", "falcon-h1",
+        "mamba2", "mamba", "jamba",
+    };
     const char *ops = getenv("EBB_SPECULATE_OPS");
-    unsigned n_worlds = 2 * sizeof archs / sizeof *archs, n = ops ? (unsigned)atol(ops) : (N_OPS + n_worlds - 1) / n_worlds;
+    unsigned n_worlds = 2 * sizeof archs / sizeof *archs;
+    unsigned n = ops ? (unsigned)atol(ops) : (N_OPS + n_worlds - 1) / n_worlds;
 
     (void)state;
     for (unsigned i = 0; i < n_worlds; i++)
