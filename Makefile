@@ -54,6 +54,7 @@ ALL_OBJ := $(patsubst src/%.c,$(B)/%.o,$(ALL_SRC))
 TESTS   := $(patsubst %.c,$(B)/%,$(sort $(shell find tests -name 'test_*.c')))
 SCRIPTS := $(sort $(shell find tests -name 'test_*.sh'))
 BENCHES := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/bench/bench_*.c)))
+CHECKKERN := $(B)/tests/bench/checkkern
 FUZZERS := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 
 all: $(B)/$(NAME)                              ## build the program (default)
@@ -87,7 +88,7 @@ $(B)/tests/%.o: tests/%.c $(B)/flags | build/deps-test
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) -fvisibility=default -MMD -MP -c $< -o $@
 # C files of a test folder that are no tests are linked into each test of it and of its rooms, before the
 # library: a fake of a room's functions stands in for the room.
-helpers = $(foreach d,$(1) $(patsubst %/,%,$(dir $(1))),$(patsubst %.c,$(B)/%.o,$(filter-out $(d)/test_% $(d)/bench_% $(d)/fuzz_%,$(wildcard $(d)/*.c))))
+helpers = $(foreach d,$(1) $(patsubst %/,%,$(dir $(1))),$(patsubst %.c,$(B)/%.o,$(filter-out $(d)/test_% $(d)/bench_% $(d)/fuzz_% $(d)/checkkern.c,$(wildcard $(d)/*.c))))
 # What any test may use stands in tests/support.
 $(B)/tests/libsupport.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -109,7 +110,7 @@ $(B)/flags: FORCE
 
 run: all                                       ## build it and chat: make run ARGS="-m model.gguf"
 	$(Q)$(B)/$(NAME) $(ARGS)
-test: $(TESTS) all lib $(B)/examples/ask           ## all tests; needs no model
+test: $(TESTS) all lib $(CHECKKERN) $(B)/examples/ask           ## all tests; needs no model
 	$(Q)EBB=$(B)/$(NAME) sh tests/run.sh $(TESTS) $(SCRIPTS)
 check:                                         ## the tests, plain and under the sanitizers: before a merge
 	$(MAKE) test
@@ -128,6 +129,8 @@ run-fuzzers: $(FUZZERS)
 	$(Q)sh tests/fuzz/run_fuzzers.sh $(or $(ARGS),60) $(FUZZERS)
 bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak
 	$(Q)for b in $(BENCHES); do $$b $(ARGS) || exit 1; done
+checkkern: $(CHECKKERN)                        ## check any kernel by name: make checkkern ARGS="--only q4_K --isa avx512 --bench"
+	$(Q)$(CHECKKERN) $(ARGS)
 screenshot: all                                ## draw docs/*.svg anew from docs/screens/*.txt (tmux)
 	$(Q)for s in docs/screens/*.txt; do n=$${s##*/}; EBB_MODELS= python3 tools/screenshot.py $(B)/$(NAME) $$s docs/$${n%.txt}.svg || exit 1; done
 guide:                                         ## train the embedded model again (up to two hours)
@@ -170,5 +173,5 @@ help:                                          ## this list
 
 -include $(shell find build -path build/deb -prune -o -name '*.d' -print 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: all lib dist deb run test check check-long check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
+.PHONY: checkkern all lib dist deb run test check check-long check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
 .SECONDARY:

@@ -205,7 +205,7 @@ static void matmul_slice(void *arg, uint32_t slice, uint32_t thread)
     a.next = slice + n_threads < j->n_slices ? (const uint8_t *)a.w + n_threads * a.n_rows * a.row_bytes : NULL;
     a.y += (size_t)slice % (N_ROWS / a.n_rows) * a.n_rows;
     a.scratch = j->b->scratch[thread];
-    j->b->k->matmul[a.type](&a);
+    ebb_kernels_matmul(j->b->k, &a);
 }
 
 static void bench_matmul(kernel_bench *b, ebb_type type, size_t n_cols)

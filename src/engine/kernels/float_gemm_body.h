@@ -253,9 +253,9 @@ static void matmul_BF16(const ebb_matmul *a) { float_gemm(a, EBB_TYPE_BF16); }
 
 static inline void float_gemm_fill(ebb_kernels *k)
 {
-    k->matmul[EBB_TYPE_F32] = matmul_F32;
-    k->matmul[EBB_TYPE_F16] = matmul_F16;
-    k->matmul[EBB_TYPE_BF16] = matmul_BF16;
+    k->matmul[EBB_TYPE_F32] = (ebb_matmul_slots){ .gemm = matmul_F32 };
+    k->matmul[EBB_TYPE_F16] = (ebb_matmul_slots){ .gemm = matmul_F16 };
+    k->matmul[EBB_TYPE_BF16] = (ebb_matmul_slots){ .gemm = matmul_BF16 };
 }
 
 #endif

@@ -22,8 +22,8 @@ static void fill_tables(void)
         tables[EBB_ISA_AVX2] = tables[EBB_ISA_SCALAR];
         ebb_kernels_fill_avx2(&tables[EBB_ISA_AVX2]);
     }
-    if (f.avx512) {
-        tables[EBB_ISA_AVX512] = tables[EBB_ISA_SCALAR];
+    if (f.avx512 && f.avx2) {
+        tables[EBB_ISA_AVX512] = tables[EBB_ISA_AVX2];
         ebb_kernels_fill_avx512(&tables[EBB_ISA_AVX512]);
     }
 #elif defined(__aarch64__)

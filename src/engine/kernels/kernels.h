@@ -1,7 +1,8 @@
 /* kernels/kernels.h - the inner loops, chosen once at run time.
  *
- * scalar.c is the specification: obvious, always built.  An ISA file (x86/,
- * arm/) overrides entries of the table.  Rules for every entry:
+ * scalar.c is the specification: obvious, always built.  The tables are a ladder, scalar -> avx2 -> avx512 and
+ * scalar -> neon: each begins as a copy of the rung below, and an ISA file (x86/, arm/) overrides entries.  So a new type is a
+ * decoder and a scalar row, and runs everywhere.  Rules for every entry:
  *
  *  K1  The bits of an output element depend on its own row and column only:
  *      not on how many rows or columns the call has, nor on alignment.  So the
@@ -108,13 +109,20 @@ typedef struct ebb_attend {
     void       *scratch;
 } ebb_attend;
 
+/* The products with weights of one type: two slots that give the same bits. */
+typedef struct ebb_matmul_slots {
+    void (*gemm)(const ebb_matmul *a);           /* any number of columns */
+    void (*gemv)(const ebb_matmul *a);           /* few, straight from the file's blocks; NULL: gemm takes them, too */
+    size_t gemv_most_cols, gemv_most_k;          /* of what gemv takes; 0: any n_k */
+} ebb_matmul_slots;
+
 typedef struct ebb_kernels {
     const char *name;            /* "scalar", "avx2", "avx512", "neon" */
 
     /* x[n_k] to one column of the kind (EBB_ACT_F32 copies). */
     void (*quantize[EBB_ACT_COUNT])(const float *x, size_t n_k, void *out);
-    void (*matmul[EBB_TYPE_LIMIT])(const ebb_matmul *a);
-    /* Row of n_k elements to float: token_embd, tests. */
+    ebb_matmul_slots matmul[EBB_TYPE_LIMIT];     /* by ebb_kernels_matmul */
+    /* Unpack a row of n_k elements to float: token_embd, tests. */
     void (*dequantize[EBB_TYPE_LIMIT])(const void *row, size_t n_k, float *out);
 
     /* y = x / sqrt(mean(x^2) + eps) * w; w NULL: 1.  (Zhang & Sennrich 2019.)  y may be x.  The sum as K3. */
@@ -141,6 +149,17 @@ typedef struct ebb_kernels {
      * NULL, an extra logit; out[dim_v] = sum / l. */
     void (*attend_merge)(float *out, const float *parts, size_t n_seg, size_t stride, size_t dim_v, const float *sink);
 } ebb_kernels;
+
+/* The product that *a describes, by the slot that suits its columns. */
+static inline void ebb_kernels_matmul(const ebb_kernels *k, const ebb_matmul *a)
+{
+    const ebb_matmul_slots *s = &k->matmul[a->type];
+
+    if (s->gemv && a->n_cols <= s->gemv_most_cols && (s->gemv_most_k == 0 || a->n_k <= s->gemv_most_k))
+        s->gemv(a);
+    else
+        s->gemm(a);
+}
 
 /* Bytes of one KV row of `dim` elements. */
 size_t ebb_kv_row_bytes(ebb_kv_type type, size_t dim);

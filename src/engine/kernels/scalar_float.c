@@ -42,9 +42,9 @@ TYPE(BF16, 2)
 
 void ebb_kernels_fill_scalar_float(ebb_kernels *k)
 {
-    k->matmul[EBB_TYPE_F32] = matmul_F32;
-    k->matmul[EBB_TYPE_F16] = matmul_F16;
-    k->matmul[EBB_TYPE_BF16] = matmul_BF16;
+    k->matmul[EBB_TYPE_F32].gemm = matmul_F32;
+    k->matmul[EBB_TYPE_F16].gemm = matmul_F16;
+    k->matmul[EBB_TYPE_BF16].gemm = matmul_BF16;
     k->dequantize[EBB_TYPE_F32] = values_F32;
     k->dequantize[EBB_TYPE_F16] = values_F16;
     k->dequantize[EBB_TYPE_BF16] = values_BF16;

@@ -135,11 +135,11 @@ EBB_TYPES_PARTS(X)
 
 void ebb_kernels_fill_scalar_quant(ebb_kernels *k)
 {
-#define X(T, offset, has_min) k->matmul[EBB_TYPE_##T] = matmul_##T; k->dequantize[EBB_TYPE_##T] = values_##T;
+#define X(T, offset, has_min) k->matmul[EBB_TYPE_##T].gemm = matmul_##T; k->dequantize[EBB_TYPE_##T] = values_##T;
     EBB_TYPES_32(X)
     EBB_TYPES_256(X)
 #undef X
-#define X(T, ...) k->matmul[EBB_TYPE_##T] = matmul_##T; k->dequantize[EBB_TYPE_##T] = values_##T;
+#define X(T, ...) k->matmul[EBB_TYPE_##T].gemm = matmul_##T; k->dequantize[EBB_TYPE_##T] = values_##T;
     EBB_TYPES_PARTS(X)
 #undef X
 }

@@ -90,7 +90,7 @@ static void multiply_run(const ebb_forward *r, const ebb_weight_view *h, uint32_
         .y = y, .y_stride = y_stride, .scratch = ebb_forward_scratch(r, thread), .next = next,
     };
 
-    r->kern->matmul[w->type](&a);
+    ebb_kernels_matmul(r->kern, &a);
 }
 
 /* A slice of a cold file waits for the disk: who cancels waits for no more than those at work. */

@@ -125,7 +125,7 @@ static void multiply_rows(const slice_job *job, uint32_t i, uint32_t thread)
         .scratch = m->scratch + thread * EBB_KERNEL_SCRATCH,
     };
 
-    m->kern->matmul[job->type](&a);
+    ebb_kernels_matmul(m->kern, &a);
     atomic_fetch_add_explicit(&m->cpu_ns, ebb_thread_cpu_ns() - begin, memory_order_relaxed);
 }
 

@@ -52,7 +52,7 @@ static void run_matmul(const ebb_kernels *k, ebb_type type, const uint8_t *w, co
 {
     size_t col_bytes = ebb_act_col_bytes(ebb_kernel_act(type), s.n_k);
 
-    k->matmul[type](&(ebb_matmul){ .type = type, .w = w, .row_bytes = (size_t)ebb_type_row_bytes(type, s.n_k),
+    ebb_kernels_matmul(k, &(ebb_matmul){ .type = type, .w = w, .row_bytes = (size_t)ebb_type_row_bytes(type, s.n_k),
         .n_rows = s.n_rows, .n_k = s.n_k, .x = x, .x_col_bytes = col_bytes, .n_cols = s.n_cols,
         .y = y, .y_stride = y_stride, .scratch = scratch });
 }

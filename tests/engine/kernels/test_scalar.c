@@ -44,7 +44,7 @@ static void check_scalar_type(ebb_type type, size_t n_k)
     }
     for (int r = 0; r < ROWS; r++)
         test_weights(type, w + (size_t)r * row_bytes, n_k);
-    scalar->matmul[type](&(ebb_matmul){ .type = type, .w = w, .row_bytes = row_bytes, .n_rows = ROWS, .n_k = n_k,
+    ebb_kernels_matmul(scalar, &(ebb_matmul){ .type = type, .w = w, .row_bytes = row_bytes, .n_rows = ROWS, .n_k = n_k,
         .x = x, .x_col_bytes = col_bytes, .n_cols = COLS, .y = y, .y_stride = ROWS, .scratch = scratch });
     for (int r = 0; r < ROWS; r++) {
         scalar->dequantize[type](w + (size_t)r * row_bytes, n_k, values);
@@ -74,7 +74,7 @@ static void test_products_agree_with_doubles(void **state)
     for (uint32_t t = 0; t < EBB_TYPE_LIMIT; t++) {
         if (!ebb_kernel_has_type((ebb_type)t))
             continue;
-        assert_non_null(scalar->matmul[t]);
+        assert_non_null(scalar->matmul[t].gemm);
         for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
             check_scalar_type((ebb_type)t, odd[i] * (ebb_type_get(t)->block_len == 1 ? 1 : ebb_type_get(t)->block_len));
     }

@@ -249,14 +249,11 @@ MICRO(by_16_min, 256, 16, true)
 #define TYPE(T, len, has_min, micros, few)                                                                            \
 GEMM_UNPACK(T, len, TILE_ROWS, put_neon_##len(rows, has_min, (neon_tile##len *)out + b))                              \
                                                                                                                       \
-static void matmul_##T(const ebb_matmul *a)                                                                           \
+static void gemm_##T(const ebb_matmul *a)                                                                             \
 {                                                                                                                     \
     static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), PANEL_##len, sizeof(neon_tile##len), unpack_##T, prepare_neon, micros }; \
                                                                                                                       \
-    if (a->n_cols <= (few))                                                                                           \
-        ebb_neon_gemv_##T(a);                                                                                         \
-    else                                                                                                              \
-        ebb_gemm(a, &k);                                                                                              \
+    ebb_gemm(a, &k);                                                                                                  \
 }
 #define TYPES(X) X(Q8_0, 32, false, of_32, 8) X(Q4_0, 32, false, of_32, 4) X(Q4_1, 32, true, of_32_min, 4) X(Q5_0, 32, false, of_32, 4) \
                  X(Q5_1, 32, true, of_32_min, 4) X(IQ4_NL, 32, false, of_32, 8) X(MXFP4, 32, false, of_32, 4) \
@@ -269,7 +266,8 @@ TYPES(TYPE)
 
 void ebb_kernels_fill_neon_quant(ebb_kernels *k)
 {
-#define X(T, ...) k->matmul[EBB_TYPE_##T] = matmul_##T;
+#define X(T, len, has_min, micros, few) \
+    k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_neon_gemv_##T, .gemv_most_cols = (few) };
     TYPES(X)
 #undef X
 }

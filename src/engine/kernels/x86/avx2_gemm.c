@@ -279,7 +279,7 @@ static void T##_4(const ebb_gemm_args *p) { micro_##len(p, 4, adds, offset, has_
                                                                                                                   \
 GEMM_UNPACK(T, len, TILE_ROWS, put_avx2_##len(rows, offset, has_min, (avx2_tile##len *)out + b))                  \
                                                                                                                   \
-static void matmul_##T(const ebb_matmul *a)                                                                       \
+static void gemm_##T(const ebb_matmul *a)                                                                         \
 {                                                                                                                 \
     static ebb_gemm_micro *const micro[COLS + 1] = { NULL, T##_1, T##_2, T##_3, T##_4 };                          \
     static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(avx2_tile##len), unpack_##T, prepare_avx2, micro }; \
@@ -333,28 +333,18 @@ TYPE(IQ3_XXS, 256, 1, 1, 62, false)
 TYPE(IQ3_S, 256, 1, 4, 15, false)
 #undef TYPE
 
-#define matmul_Q8_0   ebb_avx2_gemm_Q8_0
-#define matmul_IQ4_NL ebb_avx2_gemm_IQ4_NL
-#define matmul_IQ4_XS ebb_avx2_gemm_IQ4_XS
+#define gemm_Q8_0   ebb_avx2_gemm_Q8_0
+#define gemm_IQ4_NL ebb_avx2_gemm_IQ4_NL
+#define gemm_IQ4_XS ebb_avx2_gemm_IQ4_XS
 
 /* So few columns come straight from the blocks. */
 #define FEW(X) X(Q8_0, 2) X(Q4_0, 2) X(Q4_1, 2) X(Q5_0, 2) X(Q5_1, 2) X(IQ4_NL, 2) X(MXFP4, 2) X(Q2_K, 4) X(Q3_K, 4) X(Q4_K, 2) X(Q5_K, 2) \
                X(Q6_K, 2) X(IQ4_XS, 2) X(TQ1_0, 4) X(TQ2_0, 4) X(IQ1_S, 4) X(IQ1_M, 4) X(IQ2_XXS, 4) X(IQ2_XS, 4) X(IQ2_S, 4) X(IQ3_XXS, 4) \
                X(IQ3_S, 4)
-#define X(T, n)                                                  \
-static void few_##T(const ebb_matmul *a)                         \
-{                                                                \
-    if (a->n_cols <= (n))                                        \
-        ebb_avx2_gemv_##T(a);                                    \
-    else                                                         \
-        matmul_##T(a);                                           \
-}
-FEW(X)
-#undef X
 
 void ebb_kernels_fill_avx2_quant(ebb_kernels *k)
 {
-#define X(T, n) k->matmul[EBB_TYPE_##T] = few_##T;
+#define X(T, n) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_avx2_gemv_##T, .gemv_most_cols = (n) };
     FEW(X)
 #undef X
     ebb_kernels_fill_avx2_parts(k);

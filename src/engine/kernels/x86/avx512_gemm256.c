@@ -173,37 +173,36 @@ enum { ANY = 32 * 127 };
 #define ebb_avx512_gemv_IQ1_M   ebb_avx2_gemv_IQ1_M
 #define ebb_avx512_gemv_IQ3_XXS ebb_avx2_gemv_IQ3_XXS
 #define TYPE(T, narrow, wide, group, offset, n_min, peak, side)                                                     \
-static void matmul_##T(const ebb_matmul *a)                                                                         \
+static void gemm_##T(const ebb_matmul *a)                                                                           \
 {                                                                                                                   \
     static const type256 t = { ebb_avx512_unpack_##T, narrow, wide, group, offset, n_min, peak, side };             \
     static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, prepare_avx512_256, &t }; \
                                                                                                                     \
-    if (a->n_cols <= GEMV_COLS && a->n_k <= GEMV_MOST_K)                                                            \
-        ebb_avx512_gemv_##T(a);                                                                                     \
-    else                                                                                                            \
-        ebb_gemm(a, &k);                                                                                     \
+    ebb_gemm(a, &k);                                                                                                \
 }
 /* max |q| * peak <= 32767 (half of it for 32 elements), or max q * side without an offset. */
-TYPE(Q4_K, micro_8_min, micro_8_min_wide, 8, 0, 4, ANY, 2184)
-TYPE(Q5_K, micro_8_min, micro_8_min_wide, 8, 0, 4, ANY, 1057)
-TYPE(Q6_K, micro_4, micro_4_wide, 4, 32, 0, 1023, ANY)
-TYPE(Q2_K, micro_4_min16, NULL, 4, 0, 8, ANY, ANY)
-TYPE(Q3_K, micro_4, NULL, 4, 4, 0, ANY, ANY)
-TYPE(IQ4_XS, micro_8, micro_8_wide, 8, 128, 0, 129, ANY)
-TYPE(TQ1_0, micro_8, NULL, 8, 1, 0, ANY, ANY)
-TYPE(TQ2_0, micro_8, NULL, 8, 1, 0, ANY, ANY)
-TYPE(IQ1_S, micro_4, NULL, 4, 9, 0, ANY, ANY)
-TYPE(IQ1_M, micro_4, NULL, 4, 9, 0, ANY, ANY)
-TYPE(IQ2_XXS, micro_8, micro_8_wide, 8, 43, 0, 381, ANY)
-TYPE(IQ2_XS, micro_4, micro_4_wide, 4, 43, 0, 762, ANY)
-TYPE(IQ2_S, micro_4, micro_4_wide, 4, 43, 0, 762, ANY)
-TYPE(IQ3_XXS, micro_8, micro_8_wide, 8, 62, 0, 264, ANY)
-TYPE(IQ3_S, micro_4, NULL, 4, 15, 0, ANY, ANY)
-#undef TYPE
+#define TYPES(X) \
+    X(Q4_K, micro_8_min, micro_8_min_wide, 8, 0, 4, ANY, 2184) \
+    X(Q5_K, micro_8_min, micro_8_min_wide, 8, 0, 4, ANY, 1057) \
+    X(Q6_K, micro_4, micro_4_wide, 4, 32, 0, 1023, ANY) \
+    X(Q2_K, micro_4_min16, NULL, 4, 0, 8, ANY, ANY) \
+    X(Q3_K, micro_4, NULL, 4, 4, 0, ANY, ANY) \
+    X(IQ4_XS, micro_8, micro_8_wide, 8, 128, 0, 129, ANY) \
+    X(TQ1_0, micro_8, NULL, 8, 1, 0, ANY, ANY) \
+    X(TQ2_0, micro_8, NULL, 8, 1, 0, ANY, ANY) \
+    X(IQ1_S, micro_4, NULL, 4, 9, 0, ANY, ANY) \
+    X(IQ1_M, micro_4, NULL, 4, 9, 0, ANY, ANY) \
+    X(IQ2_XXS, micro_8, micro_8_wide, 8, 43, 0, 381, ANY) \
+    X(IQ2_XS, micro_4, micro_4_wide, 4, 43, 0, 762, ANY) \
+    X(IQ2_S, micro_4, micro_4_wide, 4, 43, 0, 762, ANY) \
+    X(IQ3_XXS, micro_8, micro_8_wide, 8, 62, 0, 264, ANY) \
+    X(IQ3_S, micro_4, NULL, 4, 15, 0, ANY, ANY)
+TYPES(TYPE)
 
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k)
 {
-#define X(T, offset, has_min) k->matmul[EBB_TYPE_##T] = matmul_##T;
-    EBB_TYPES_256(X)
+#define X(T, ...) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_avx512_gemv_##T, \
+                                                                .gemv_most_cols = GEMV_COLS, .gemv_most_k = GEMV_MOST_K };
+    TYPES(X)
 #undef X
 }

@@ -111,23 +111,23 @@ static ebb_gemm_micro *prepare_avx512_32(const ebb_gemm_kind *k, const ebb_gemm_
 
 /* Few columns come straight from the blocks; int8 needs no unpacking, so 8 rows at a time do as well as 16. */
 #define ebb_avx512_gemv_Q8_0 ebb_avx2_gemv_Q8_0
-#define X(T, offset, has_min)                                                                                       \
-static void matmul_##T(const ebb_matmul *a)                                                                         \
+#define TYPE(T, offset, micros)                                                                                     \
+static void gemm_##T(const ebb_matmul *a)                                                                           \
 {                                                                                                                   \
-    static const type32 t = { ebb_avx512_unpack_##T, has_min ? micro_min : micro_plain, offset };                   \
-    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_32), PANEL, sizeof(ebb_tile32), unpack, prepare_avx512_32, &t }; \
+    static const type32 t = { ebb_avx512_unpack_##T, micros, offset };                                              \
+    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_32), PANEL, sizeof(ebb_tile32), unpack,    \
+                                     prepare_avx512_32, &t };                                                       \
                                                                                                                     \
-    if (a->n_cols <= GEMV_COLS)                                                                                     \
-        ebb_avx512_gemv_##T(a);                                                                                     \
-    else                                                                                                            \
-        ebb_gemm(a, &k);                                                                                     \
+    ebb_gemm(a, &k);                                                                                                \
 }
-EBB_TYPES_32(X)
-#undef X
+#define TYPES(X) X(Q8_0, 128, micro_plain) X(Q4_0, 8, micro_plain) X(Q4_1, 0, micro_min) X(Q5_0, 16, micro_plain) \
+                 X(Q5_1, 0, micro_min) X(IQ4_NL, 128, micro_plain) X(MXFP4, 12, micro_plain)
+TYPES(TYPE)
 
 void ebb_kernels_fill_avx512_gemm32(ebb_kernels *k)
 {
-#define X(T, offset, has_min) k->matmul[EBB_TYPE_##T] = matmul_##T;
-    EBB_TYPES_32(X)
+#define X(T, ...) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_avx512_gemv_##T, \
+                                                                .gemv_most_cols = GEMV_COLS };
+    TYPES(X)
 #undef X
 }
