@@ -119,7 +119,8 @@ typedef struct ebb_plan {
     double      predicted_load_s;        /* copies of our own are read at open, cold */
     double      predicted_first_token_s; /* of a prompt of 64 tokens, loading included */
     char        why[160];        /* what decided the tier, one line */
-    char        left_out[240];   /* "" or, of a forced file, what is not understood and left out: answers may be wrong */
+    char        left_out[240];   /* "" or, of a forced file, what is not understood and left out:
+                                  * answers may be wrong */
 
     /* Draft tokens.  The figures above are without them. */
     uint32_t    n_draft_max;     /* most draft tokens for a pass */
