@@ -16,7 +16,6 @@ void ebb_kernels_scalar_attend(const ebb_attend *a);
 void ebb_kernels_fill_avx2(ebb_kernels *k);
 void ebb_kernels_fill_avx2_attend(ebb_kernels *k);
 void ebb_kernels_fill_avx2_quant(ebb_kernels *k);
-void ebb_kernels_fill_avx2_parts(ebb_kernels *k);        /* also what AVX-512 has of these types */
 /* Also the best for AVX-512; any n_cols. */
 void ebb_avx2_gemv_Q8_0(const ebb_matmul *a);
 void ebb_avx2_gemv_TQ1_0(const ebb_matmul *a);

@@ -294,15 +294,12 @@ static void T##_4(const ebb_gemm_args *p) { MICRO(p, 4); }                      
                                                                                                                   \
 GEMM_UNPACK_PARTS(T, parts, TILE_ROWS, put_avx2_32(rows, offset, false, (avx2_tile32 *)out + b))                            \
                                                                                                                   \
-static void matmul_##T(const ebb_matmul *a)                                                                       \
+static void gemm_##T(const ebb_matmul *a)                                                                         \
 {                                                                                                                 \
     static ebb_gemm_micro *const micro[COLS + 1] = { NULL, T##_1, T##_2, T##_3, T##_4 };                          \
     static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_32), PANEL_32, sizeof(avx2_tile32), unpack_##T, prepare_avx2, micro }; \
                                                                                                                   \
-    if (a->n_cols <= 2)                                                                                           \
-        ebb_avx2_gemv_##T(a);                                                                                     \
-    else                                                                                                          \
-        ebb_gemm_parts(a, &k, parts);                                                                             \
+    ebb_gemm_parts(a, &k, parts);                                                                                 \
 }
 #define OF_ONE(p, n)    micro_32(p, n, 8, 1, false)
 #define OF_HALVES(p, n) micro_halves(p, n, 12)
@@ -340,19 +337,11 @@ TYPE(IQ3_S, 256, 1, 4, 15, false)
 /* So few columns come straight from the blocks. */
 #define FEW(X) X(Q8_0, 2) X(Q4_0, 2) X(Q4_1, 2) X(Q5_0, 2) X(Q5_1, 2) X(IQ4_NL, 2) X(MXFP4, 2) X(Q2_K, 4) X(Q3_K, 4) X(Q4_K, 2) X(Q5_K, 2) \
                X(Q6_K, 2) X(IQ4_XS, 2) X(TQ1_0, 4) X(TQ2_0, 4) X(IQ1_S, 4) X(IQ1_M, 4) X(IQ2_XXS, 4) X(IQ2_XS, 4) X(IQ2_S, 4) X(IQ3_XXS, 4) \
-               X(IQ3_S, 4)
+               X(IQ3_S, 4) X(Q1_0, 2) X(Q2_0, 2) X(NVFP4, 2)
 
 void ebb_kernels_fill_avx2_quant(ebb_kernels *k)
 {
 #define X(T, n) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_avx2_gemv_##T, .gemv_most_cols = (n) };
     FEW(X)
-#undef X
-    ebb_kernels_fill_avx2_parts(k);
-}
-
-void ebb_kernels_fill_avx2_parts(ebb_kernels *k)
-{
-#define X(T, ...) k->matmul[EBB_TYPE_##T] = matmul_##T;
-    EBB_TYPES_PARTS(X)
 #undef X
 }

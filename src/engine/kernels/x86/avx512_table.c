@@ -13,6 +13,5 @@ void ebb_kernels_fill_avx512(ebb_kernels *k)
     float_gemm_fill(k);
     ebb_kernels_fill_avx512_gemm256(k);
     ebb_kernels_fill_avx512_gemm32(k);
-    ebb_kernels_fill_avx2_parts(k);
     ebb_kernels_fill_avx512_attend(k);
 }
