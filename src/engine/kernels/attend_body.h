@@ -1,14 +1,16 @@
 /* kernels/attend_body.h - attention over one segment, compiled for each kind of v16.
  *
- * Keys and values of a block are made floats once, in the scratch, for all the queries (columns and
- * heads) that see the block.  Queries then pass in batches of 16: products in squares of a few queries
- * by a few keys (or by a few vectors of values), so that each load serves several; softmax with
- * the queries in lanes.  The sums and their order are those of scalar_attend.c. */
+ * A few queries use the rows of the cache as they are converted (attend_few.h).  For more, keys
+ * and values of a block are made floats once, in the scratch; queries (columns and heads) then
+ * pass in batches of 16: products in squares of a few queries by a few keys (or by a few vectors
+ * of values), so that each load serves several.  Softmax has the keys in lanes, so that all are
+ * in use whatever the number of queries.  The next block is fetched while one is computed.
+ * The sums and their order are those of scalar_attend.c. */
 #ifndef EBB_KERNELS_ATTEND_BODY_H
 #define EBB_KERNELS_ATTEND_BODY_H
 #include "kernels/float_body.h"
 #include "kernels/impl.h"
-#include "kernels/attend_tile.h"
+#include "kernels/attend_few.h"
 
 typedef struct batch {
     uint32_t     n;              /* queries */
@@ -41,19 +43,18 @@ V16_INLINE void scores_square(const tile *t, const batch *b, uint32_t i, uint32_
             v16 key = v16_load(k + (size_t)y * t->width_k + d);
 #pragma GCC unroll 4
             for (int x = 0; x < V16_SIDE; x++)
-                sum[y * V16_SIDE + x] = v16_fma(q[x], key, sum[y * V16_SIDE + x]);
+                sum[x * V16_SIDE + y] = v16_fma(q[x], key, sum[x * V16_SIDE + y]);
         }
     }
     v16_sum_keys(sum, out);
-    for (uint32_t y = 0; y < V16_SIDE; y++)
-        memcpy(t->s + (j + y) * BATCH + i, out + y * V16_SIDE, V16_SIDE * sizeof(float));
+    for (uint32_t x = 0; x < V16_SIDE; x++)
+        memcpy(t->s + (i + x) * EBB_KV_BLOCK + j, out + x * V16_SIDE, V16_SIDE * sizeof(float));
 }
 
 /* Query i by V16_KEYS keys from j. */
 V16_INLINE void scores_row(const tile *t, const batch *b, uint32_t i, uint32_t j)
 {
     const float *k = t->k + j * t->width_k, *q = b->q[i];
-    float out[V16_KEYS];
     v16 sum[V16_KEYS];
 
 #pragma GCC unroll 16
@@ -65,9 +66,7 @@ V16_INLINE void scores_row(const tile *t, const batch *b, uint32_t i, uint32_t j
         for (int n = 0; n < V16_KEYS; n++)
             sum[n] = v16_fma(x, v16_load(k + (size_t)n * t->width_k + d), sum[n]);
     }
-    v16_sum_keys(sum, out);
-    for (uint32_t n = 0; n < V16_KEYS; n++)
-        t->s[(j + n) * BATCH + i] = out[n];
+    v16_sum_keys(sum, t->s + i * EBB_KV_BLOCK + j);
 }
 
 static void scores(const tile *t, const batch *b)
@@ -82,90 +81,47 @@ static void scores(const tile *t, const batch *b)
             scores_row(t, b, i, j);
 }
 
-/* -- Softmax, a query in each lane ------------------------------------------------- */
+/* -- Softmax, a key in each lane --------------------------------------------------- */
 
-static void cap_scores(const ebb_attend *a, float *s)
+/* Scale the scores of [j0, j1), -inf for the rest; the largest of them and `most`. */
+static float scale_scores(const ebb_attend *a, float *s, uint32_t j0, uint32_t j1, float most)
 {
-    for (int i = 0; i < BATCH; i++)
-        s[i] = a->softcap * ebb_tanh(s[i] / a->softcap);
+    v16 scale = v16_set(a->scale), top = v16_set(most);
+
+    for (uint32_t j = 0; j < EBB_KV_BLOCK; j += 16)
+        v16_store(s + j, v16_mul(scale, v16_load(s + j)));
+    if (a->softcap > 0)
+        for (uint32_t j = 0; j < EBB_KV_BLOCK; j++)
+            s[j] = a->softcap * ebb_tanh(s[j] / a->softcap);
+    for (uint32_t j = 0; j < j0; j++)
+        s[j] = -INFINITY;
+    for (uint32_t j = j1; j < EBB_KV_BLOCK; j++)
+        s[j] = -INFINITY;
+    for (uint32_t j = 0; j < EBB_KV_BLOCK; j += 16)
+        top = v16_max(v16_load(s + j), top);
+    return v16_most(top);
 }
 
-/* Scale what is seen, -inf for the rest; the largest of each lane to m. */
-static void mask_scores(const ebb_attend *a, const tile *t, const batch *b, float m[BATCH])
-{
-    v16 scale = v16_set(a->scale), most = v16_load(m);
-
-    for (uint32_t j = 0; j < EBB_KV_BLOCK; j++) {
-        float *s = t->s + j * BATCH;
-        bool is_in = j >= b->lo && j < b->hi;
-
-        if (is_in)
-            v16_store(s, v16_mul(scale, v16_load(s)));
-        if (is_in && a->softcap > 0)
-            cap_scores(a, s);
-        for (uint32_t i = 0; i < BATCH; i++)
-            if (i >= b->n || j < b->j0[i] || j >= b->j1[i])
-                s[i] = -INFINITY;
-        most = v16_max(v16_load(s), most);
-    }
-    v16_store(m, most);
-}
-
-/* The same for a batch that sees all of the block. */
-static void scale_scores(const ebb_attend *a, const tile *t, float m[BATCH])
-{
-    v16 scale = v16_set(a->scale), most = v16_load(m);
-
-    for (uint32_t j = 0; j < EBB_KV_BLOCK; j++) {
-        float *s = t->s + j * BATCH;
-
-        v16_store(s, v16_mul(scale, v16_load(s)));
-        if (a->softcap > 0)
-            cap_scores(a, s);
-        most = v16_max(v16_load(s), most);
-    }
-    v16_store(m, most);
-}
-
-/* Scores become weights; what the sums so far keep.  Sums of the weights as K3: pairwise. */
-static void softmax(const tile *t, const float m[BATCH], float sum[BATCH])
-{
-    v16 part[EBB_KV_BLOCK];
-
-    for (uint32_t j = 0; j < EBB_KV_BLOCK; j++) {
-        float *s = t->s + j * BATCH;
-
-        for (int i = 0; i < BATCH; i++)
-            s[i] = ebb_exp(s[i] - m[i]);
-    }
-    for (uint32_t j = 0; j < EBB_KV_BLOCK / 2; j++)
-        part[j] = v16_add(v16_load(t->s + j * BATCH), v16_load(t->s + (j + EBB_KV_BLOCK / 2) * BATCH));
-    for (uint32_t step = EBB_KV_BLOCK / 4; step > 0; step /= 2)
-        for (uint32_t j = 0; j < step; j++)
-            part[j] = v16_add(part[j], part[j + step]);
-    v16_store(sum, part[0]);
-}
-
-/* Scores to weights, m and l of each query; what its values keep. */
+/* Scores to weights, m and l of each query; what its values keep.  Sums of the weights as K3. */
 static void weigh(const ebb_attend *a, const tile *t, const batch *b, float rescale[BATCH])
 {
-    float old[BATCH], m[BATCH], sum[BATCH];
-    bool is_whole = b->n == BATCH;
+    float m[BATCH] = { 0 }, old[BATCH] = { 0 };
 
-    for (uint32_t i = 0; i < BATCH; i++) {
-        old[i] = m[i] = i < b->n ? b->acc[i][0] : 0;
-        is_whole = is_whole && b->j0[i] == 0 && b->j1[i] == EBB_KV_BLOCK;
+    for (uint32_t i = 0; i < b->n; i++) {
+        float *s = t->s + i * EBB_KV_BLOCK;
+
+        old[i] = b->acc[i][0];
+        m[i] = scale_scores(a, s, b->j0[i], b->j1[i], old[i]);
+        for (uint32_t j = 0; j < EBB_KV_BLOCK; j++)
+            s[j] = ebb_exp(s[j] - m[i]);
     }
-    if (is_whole)
-        scale_scores(a, t, m);
-    else
-        mask_scores(a, t, b, m);
-    softmax(t, m, sum);
     for (int i = 0; i < BATCH; i++)
         rescale[i] = ebb_exp(old[i] - m[i]);
     for (uint32_t i = 0; i < b->n; i++) {
+        const float *s = t->s + i * EBB_KV_BLOCK;
+
         b->acc[i][0] = m[i];
-        b->acc[i][1] = fmaf(b->acc[i][1], rescale[i], sum[i]);
+        b->acc[i][1] = fmaf(b->acc[i][1], rescale[i], v16_sum(v16_add(v16_load(s), v16_load(s + 16))));
     }
 }
 
@@ -174,7 +130,7 @@ static void weigh(const ebb_attend *a, const tile *t, const batch *b, float resc
 /* sum = sum * rescale + p . v of n_q queries from lane i, n_v vectors of 16 from element d. */
 V16_INLINE void add_values(const tile *t, const batch *b, const float *rescale, uint32_t i, size_t d, const int n_q, const int n_v)
 {
-    const float *v = t->v + d, *p = t->s + i;
+    const float *v = t->v + d, *p = t->s + i * EBB_KV_BLOCK;
     v16 s[V16_KEYS];
 
 #pragma GCC unroll 4
@@ -190,7 +146,7 @@ V16_INLINE void add_values(const tile *t, const batch *b, const float *rescale, 
             row[y] = v16_load(v + j * t->width_v + 16 * (size_t)y);
 #pragma GCC unroll 4
         for (int x = 0; x < n_q; x++) {
-            v16 w = v16_set(p[j * BATCH + (uint32_t)x]);
+            v16 w = v16_set(p[(uint32_t)x * EBB_KV_BLOCK + j]);
 #pragma GCC unroll 8
             for (int y = 0; y < n_v; y++)
                 s[x * n_v + y] = v16_fma(w, row[y], s[x * n_v + y]);
@@ -212,7 +168,7 @@ static void add_rest(const tile *t, const batch *b, const float *rescale, uint32
 
     memcpy(rest + 2, b->acc[i] + 2 + d, n * sizeof(float));
     at.v += d;
-    at.s += i;
+    at.s += i * EBB_KV_BLOCK;
     add_values(&at, &one, rescale + i, 0, 0, 1, 1);
     memcpy(b->acc[i] + 2 + d, rest + 2, n * sizeof(float));
 }
@@ -296,17 +252,22 @@ static void batch_add(const ebb_attend *a, const tile *t, uint32_t pos, uint32_t
     b->n++;
 }
 
-static void block(const ebb_attend *a, const tile *t, uint32_t i_block)
+/* Keys or values of block i of the segment, and of the one behind it. */
+static kv_block segment_rows(const ebb_attend *a, bool is_v, uint32_t i)
 {
-    uint32_t pos = a->seg_pos + i_block * EBB_KV_BLOCK, n_queries = a->n_cols * a->n_group, j0, j1, j_end;
+    const void *const *rows = is_v ? a->v : a->k;
+    const void *next = i + 1 < EBB_KV_SEGMENT ? rows[i + 1] : is_v ? a->next_v : a->next_k;
 
-    /* All that any column sees: from the first column's beginning to the last one's end. */
-    visible(a, 0, pos, &j0, &j1);
-    visible(a, a->n_cols - 1, pos, &j1, &j_end);
-    if (j0 >= j_end)
-        return;
-    rows_to_float(a->k_type, a->k[i_block], j0, j_end, a->dim_k, t->width_k, t->k);
-    rows_to_float(a->v_type, a->v[i_block], j0, j_end, a->dim_v, t->width_v, t->v);
+    return (kv_block){ is_v ? a->v_type : a->k_type, rows[i], next, is_v ? a->dim_v : a->dim_k, NULL };
+}
+
+static void block_many(const ebb_attend *a, const tile *t, uint32_t pos, const kv_block *k, const kv_block *v,
+                       uint32_t j0, uint32_t j1)
+{
+    uint32_t n_queries = a->n_cols * a->n_group;
+
+    rows_to_float(k->type, k->rows, k->next, j0, j1, k->dim, t->width_k, t->k);
+    rows_to_float(v->type, v->rows, v->next, j0, j1, v->dim, t->width_v, t->v);
     for (uint32_t n = 0; n < n_queries;) {
         batch b = { .lo = EBB_KV_BLOCK };
         float rescale[BATCH];
@@ -319,6 +280,31 @@ static void block(const ebb_attend *a, const tile *t, uint32_t i_block)
         weigh(a, t, &b, rescale);
         values(a, t, &b, rescale);
     }
+}
+
+/* Whether queries use the rows as they are, or the tile.  Every four of them convert a row again: cheap where it holds
+ * floats. */
+static bool are_few(const ebb_attend *a, const tile *t)
+{
+    uint32_t most = is_quantized(a->k_type) || is_quantized(a->v_type) ? 4 : 8;
+
+    return a->n_cols * a->n_group <= most && t->width_k == a->dim_k && t->width_v == a->dim_v;
+}
+
+static void block(const ebb_attend *a, const tile *t, uint32_t i_block)
+{
+    uint32_t pos = a->seg_pos + i_block * EBB_KV_BLOCK, j0, j1, last_j0, last_j1;
+
+    /* All that any column sees: from the first column's beginning to the last one's end. */
+    visible(a, 0, pos, &j0, &j1);
+    visible(a, a->n_cols - 1, pos, &last_j0, &last_j1);
+    if (j0 >= last_j1)
+        return;
+    kv_block k = segment_rows(a, false, i_block), v = segment_rows(a, true, i_block);
+    if (j0 == last_j0 && j1 == last_j1 && are_few(a, t))
+        attend_few(a, &k, &v, j0, j1, t);
+    else
+        block_many(a, t, pos, &k, &v, j0, last_j1);
 }
 
 static void clear(const ebb_attend *a)

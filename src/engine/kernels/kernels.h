@@ -96,6 +96,7 @@ typedef struct ebb_matmul {
 typedef struct ebb_attend {
     ebb_kv_type k_type, v_type;
     const void *const *k, *const *v;  /* per block of the segment: rows of this KV head, position-major, head_dim each */
+    const void *next_k, *next_v; /* the first block that this thread will probably attend to next, to be fetched; or NULL */
     uint32_t    seg_pos;         /* first position of the segment */
     uint32_t    pos0, n_cols;
     uint32_t    window;

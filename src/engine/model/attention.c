@@ -68,16 +68,29 @@ static size_t col_floats(const ebb_forward *r, const ebb_layer *l)
     return (size_t)n_group(r, l) * (width_v(r, l) + 2);
 }
 
+/* What this thread will probably attend to behind a segment; a head beyond the last: nothing. */
+typedef struct next_segment { uint32_t head, seg; } next_segment;
+
+/* Keys and values of a head in block b; NULL where there are none. */
+static void head_rows(const attention_job *job, uint32_t head, uint32_t b, const void **k, const void **v)
+{
+    const ebb_forward *r = job->r;
+    uint32_t layer = job->l->kv_layer;
+    const uint32_t *blocks = r->table->blocks[ebb_kv_group(r->kv, layer)];
+    bool is_there = head < n_heads(r, job->l) && b < r->table->n_blocks && blocks[b] != EBB_KV_NONE;
+
+    *k = is_there ? ebb_kv_k(r->kv, r->table, b, layer, head) : NULL;
+    *v = is_there ? ebb_kv_v(r->kv, r->table, b, layer, head) : NULL;
+}
+
 /* Partial results of columns [c0, c1) over segment `seg`, to acc (of column c0):
  * those columns that see nothing of the segment are left out. */
 static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0, uint32_t c1, uint32_t seg,
-                           float *acc, uint32_t thread)
+                           next_segment next, float *acc, uint32_t thread)
 {
     const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
-    uint32_t kv_layer = job->l->kv_layer;
-    const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT];
-    const uint32_t *blocks = r->table->blocks[ebb_kv_group(r->kv, kv_layer)];
+    const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT], *next_k, *next_v;
     uint32_t from = c0, to = c1;
 
     while (from < to && seg_hi(r->pos0 + from) < seg)
@@ -86,16 +99,11 @@ static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0,
         to--;
     if (from == to)
         return;
-    for (uint32_t i = 0; i < EBB_KV_SEGMENT; i++) {
-        uint32_t b = seg * EBB_KV_SEGMENT + i;
-
-        bool is_there = b < r->table->n_blocks && blocks[b] != EBB_KV_NONE;
-
-        k[i] = is_there ? ebb_kv_k(r->kv, r->table, b, kv_layer, head) : NULL;
-        v[i] = is_there ? ebb_kv_v(r->kv, r->table, b, kv_layer, head) : NULL;
-    }
+    for (uint32_t i = 0; i < EBB_KV_SEGMENT; i++)
+        head_rows(job, head, seg * EBB_KV_SEGMENT + i, &k[i], &v[i]);
+    head_rows(job, next.head, next.seg * EBB_KV_SEGMENT, &next_k, &next_v);
     ebb_attend a = {
-        .k_type = r->k_type, .v_type = r->v_type, .k = k, .v = v,
+        .k_type = r->k_type, .v_type = r->v_type, .k = k, .v = v, .next_k = next_k, .next_v = next_v,
         .seg_pos = seg * SEGMENT_POS, .pos0 = r->pos0 + from, .n_cols = to - from, .window = job->l->window,
         .n_group = n_group(r, job->l), .dim_k = width_k(r, job->l), .dim_v = width_v(r, job->l),
         .q = r->q + ((size_t)from * job->l->heads.n + head * n_group(r, job->l)) * width_k(r, job->l),
@@ -151,8 +159,11 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
 
     for (uint32_t c = c0; c < c1; c++)
         ebb_rope_q(r, job->i_layer, c, head * n_group(r, job->l), n_group(r, job->l));
-    for (uint32_t seg = lo; seg <= hi; seg++)
-        attend_segment(job, head, c0, c1, seg, parts + (seg - lo) * (c1 - c0) * col_floats(r, job->l), thread);
+    for (uint32_t seg = lo; seg <= hi; seg++) {
+        next_segment next = { seg < hi ? head : UINT32_MAX, seg + 1 };
+
+        attend_segment(job, head, c0, c1, seg, next, parts + (seg - lo) * (c1 - c0) * col_floats(r, job->l), thread);
+    }
     merge(job, head, c0, c1, lo, parts, thread);
 }
 
@@ -166,9 +177,10 @@ static void split_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const attention_job *job = arg;
     const ebb_forward *r = job->r;
-    uint32_t head = slice / job->n_segs, i = slice % job->n_segs;
+    uint32_t head = slice / job->n_segs, i = slice % job->n_segs, after = slice + r->n_threads;
+    next_segment next = { after / job->n_segs, job->seg0 + after % job->n_segs };
 
-    attend_segment(job, head, r->c0, r->c1, job->seg0 + i,
+    attend_segment(job, head, r->c0, r->c1, job->seg0 + i, next,
                    split_parts(job, head) + i * (r->c1 - r->c0) * col_floats(r, job->l), thread);
 }
 

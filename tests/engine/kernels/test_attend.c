@@ -90,7 +90,7 @@ static void run_attend(const ebb_kernels *k, const setup *s, const attend_data *
     memset(scratch, 0xff, EBB_KERNEL_SCRATCH);
     for (uint32_t seg = 0; seg < N_SEG; seg++) {
         ebb_attend a = { .k_type = s->k_type, .v_type = s->v_type, .k = (const void *const *)d->k + seg * EBB_KV_SEGMENT,
-                         .v = (const void *const *)d->v + seg * EBB_KV_SEGMENT, .seg_pos = seg * SEGMENT, .pos0 = s->pos0 + c0,
+                         .v = (const void *const *)d->v + seg * EBB_KV_SEGMENT, .next_k = d->k[0], .next_v = d->v[0], .seg_pos = seg * SEGMENT, .pos0 = s->pos0 + c0,
                          .n_cols = n, .window = s->window, .n_group = s->n_group, .dim_k = s->dim_k, .dim_v = s->dim_v,
                          .q = d->q + (size_t)c0 * s->n_group * s->dim_k, .q_stride = (size_t)s->n_group * s->dim_k,
                          .scale = 0.25f, .softcap = s->softcap, .acc = acc, .scratch = scratch };
@@ -180,6 +180,19 @@ static void test_shapes(void **state)
         { 128, 128, 2, 300, 5, 0, 0, EBB_KV_Q8_0, EBB_KV_Q8_0 },
         { 64, 96, 2, 511, 2, 0, 30, EBB_KV_Q8_0, EBB_KV_Q4_0 },
         { 192, 128, 1, 40, 1, 0, 0, EBB_KV_Q4_0, EBB_KV_F16 },
+        { 128, 128, 1, 77, 1, 0, 0, EBB_KV_F16, EBB_KV_F16 },    /* few queries: one, two, three, and more than four */
+        { 64, 64, 2, 530, 1, 0, 0, EBB_KV_Q8_0, EBB_KV_F16 },
+        { 64, 128, 3, 535, 1, 0, 30, EBB_KV_F32, EBB_KV_Q4_0 },
+        { 128, 128, 4, 1000, 1, 0, 0, EBB_KV_Q4_0, EBB_KV_Q4_0 },
+        { 96, 160, 4, 610, 1, 0, 0, EBB_KV_Q8_0, EBB_KV_Q8_0 },
+        { 80, 80, 4, 801, 1, 0, 0, EBB_KV_F16, EBB_KV_F16 },     /* half a vector of 32 at the end */
+        { 112, 48, 5, 650, 1, 90, 0, EBB_KV_F16, EBB_KV_F32 },
+        { 64, 64, 6, 540, 1, 33, 50, EBB_KV_F16, EBB_KV_F16 },
+        { 128, 256, 7, 512, 1, 0, 0, EBB_KV_F32, EBB_KV_F16 },
+        { 256, 256, 8, 900, 1, 0, 0, EBB_KV_F16, EBB_KV_F16 },
+        { 64, 64, 8, 900, 1, 0, 0, EBB_KV_Q4_0, EBB_KV_Q8_0 },
+        { 128, 128, 4, 991, 2, 40, 0, EBB_KV_F16, EBB_KV_F16 },
+        { 64, 64, 1, 600, 4, 0, 0, EBB_KV_Q8_0, EBB_KV_Q8_0 },
     };
 
     (void)state;

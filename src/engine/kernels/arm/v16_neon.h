@@ -2,6 +2,7 @@
 #ifndef EBB_KERNELS_V16_NEON_H
 #define EBB_KERNELS_V16_NEON_H
 #include <arm_neon.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/number.h"
@@ -99,14 +100,33 @@ V16_INLINE v16 v16_load_bf16(const void *p)
                   vreinterpretq_f32_u16(vzip1q_u16(zero, high)), vreinterpretq_f32_u16(vzip2q_u16(zero, high)) };
 }
 
-/* 16 bytes as integers. */
-V16_INLINE v16 v16_load_i8(const int8_t *p)
+V16_INLINE v16 v16_from_i8(int8x16_t v)
 {
-    int8x16_t v = vld1q_s8(p);
     int16x8_t low = vmovl_s8(vget_low_s8(v)), high = vmovl_high_s8(v);
 
     return (v16){ vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
                   vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high)) };
+}
+
+/* 16 bytes as integers. */
+V16_INLINE v16 v16_load_i8(const int8_t *p)
+{
+    return v16_from_i8(vld1q_s8(p));
+}
+
+/* Low or high nibbles of 16 bytes, less 8. */
+V16_INLINE v16 v16_load_nibbles(const void *p, const bool is_high)
+{
+    uint8x16_t b = vld1q_u8(p);
+
+    b = is_high ? vshrq_n_u8(b, 4) : vandq_u8(b, vdupq_n_u8(15));
+    return v16_from_i8(vsubq_s8(vreinterpretq_s8_u8(b), vdupq_n_s8(8)));
+}
+
+/* The largest, of numbers. */
+V16_INLINE float v16_most(v16 v)
+{
+    return vmaxvq_f32(vmaxq_f32(vmaxq_f32(v.a, v.b), vmaxq_f32(v.c, v.d)));
 }
 
 /* i and i + 8, i and i + 4. */

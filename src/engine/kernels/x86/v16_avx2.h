@@ -2,6 +2,7 @@
 #ifndef EBB_KERNELS_V16_AVX2_H
 #define EBB_KERNELS_V16_AVX2_H
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/number.h"
@@ -87,6 +88,25 @@ V16_INLINE v16 v16_load_i8(const int8_t *p)
 {
     return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p))),
                   _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(p + 8)))) };
+}
+
+/* Low or high nibbles of 16 bytes, less 8. */
+V16_INLINE v16 v16_load_nibbles(const void *p, const bool is_high)
+{
+    __m128i b = _mm_loadu_si128(p);
+
+    b = _mm_sub_epi8(_mm_and_si128(is_high ? _mm_srli_epi16(b, 4) : b, _mm_set1_epi8(15)), _mm_set1_epi8(8));
+    return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(b, b))) };
+}
+
+/* The largest, of numbers. */
+V16_INLINE float v16_most(v16 v)
+{
+    __m256 a = _mm256_max_ps(v.a, v.b);
+    __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+
+    b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
 }
 
 V16_INLINE float v16_sum(v16 v)

@@ -2,6 +2,7 @@
 #ifndef EBB_KERNELS_V16_AVX512_H
 #define EBB_KERNELS_V16_AVX512_H
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/number.h"
@@ -51,6 +52,21 @@ V16_INLINE v16 v16_load_bf16(const void *p)
 V16_INLINE v16 v16_load_i8(const int8_t *p)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
+}
+
+/* Low or high nibbles of 16 bytes, less 8. */
+V16_INLINE v16 v16_load_nibbles(const void *p, const bool is_high)
+{
+    __m128i b = _mm_loadu_si128((const void *)p);
+
+    b = _mm_sub_epi8(_mm_and_si128(is_high ? _mm_srli_epi16(b, 4) : b, _mm_set1_epi8(15)), _mm_set1_epi8(8));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(b));
+}
+
+/* The largest, of numbers. */
+V16_INLINE float v16_most(v16 v)
+{
+    return _mm512_reduce_max_ps(v);
 }
 
 V16_INLINE float v16_sum(v16 v)
