@@ -1,4 +1,4 @@
-# The model inside the program: it answers about ebb, remembers the turn before, and declines the rest.
+# The model inside the program: it answers about ebb, each question by itself, and declines the rest.
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$*"; exit 1; }
@@ -9,9 +9,20 @@ $EBB --help 2>/dev/null | grep -q '^ *\(ebb \)*run ' || { echo "this program has
 
 ask() { want=$1; shift; got=$($EBB run --greedy -n 120 "$@" </dev/null) || fail "$*: exit $?"
     case $got in *"$want"*) ;; *) fail "$*: no '$want' in: $got" ;; esac; }
-ask /undo -s undo -p "What does /undo do?"
-ask /redo -s undo -p "and how do I get it back?"
+ask /undo -p "What does /undo do?"
 ask "piece of text" -p "What is a token?"
 ask "ebb pull" -p "How do I get a model?"
 ask "--draft" -p "What is a draft model?"
 ask "larger model" -p "Who was the king of France?"
+
+# Asked in one conversation, far longer than its context, it answers as it does when it is asked alone.
+tries=0
+while [ $tries -lt 10 ]; do
+    for q in "What does /undo do?" "What is a token?" "How do I get a model?" "What is a draft model?" "How do I stop an answer?"; do
+        $EBB run --greedy -n 120 -s long -p "$q" </dev/null >"$dir/long" 2>"$dir/said" || fail "$q: exit $?"
+        [ -s "$dir/said" ] && fail "$q: $(cat "$dir/said")"
+        [ $tries -gt 0 ] || $EBB run --greedy -n 120 -p "$q" </dev/null >"$dir/alone.$(echo "$q" | tr -dc a-zA-Z)"
+        cmp -s "$dir/long" "$dir/alone.$(echo "$q" | tr -dc a-zA-Z)" || fail "$q, in a long conversation: $(cat "$dir/long")"
+    done
+    tries=$((tries + 1))
+done

@@ -251,6 +251,12 @@ typedef struct ebb_context_view {
 bool ebb_chat_has_ids(const ebb_chat *c, const ebb_message *m);      /* of the model at hand */
 /* The note that decides on this path, or NULL. */
 ebb_node *ebb_context_view_note(ebb_node *const *path, size_t n_path);
+/* Whether each question is answered by itself, without those before it: the embedded guide is, which is too small to
+ * follow a conversation. */
+bool ebb_context_view_is_last_turn(const char *model_path);
+/* From the last question on, the system message before it; the answer to it, if there is one, with it.  `more` as below. */
+EBB_MUST_CHECK
+ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_context_view *out, ebb_error *err);
 /* With `more` at the end, a message that is not in the tree (or NULL). */
 EBB_MUST_CHECK
 ebb_status ebb_context_view_make(ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_context_view *out, ebb_error *err);

@@ -4,6 +4,7 @@
 
 #include "conversation/chat_priv.h"
 #include "ebb/experimental/cache_salt.h"
+#include "models/models.h"
 
 static ebb_status fail_no_prompt_memory(ebb_error *err)
 {
@@ -106,6 +107,46 @@ ebb_status ebb_context_view_make(ebb_node *const *path, size_t n_path, const ebb
     return EBB_OK;
 }
 
+bool ebb_context_view_is_last_turn(const char *model_path)
+{
+    return model_path && strcmp(model_path, EBB_MODELS_GUIDE) == 0;
+}
+
+ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_context_view *v,
+                                           ebb_error *err)
+{
+    ebb_node *root = n_path && path[0]->m.role == EBB_ROLE_SYSTEM ? path[0] : NULL;
+    size_t from = n_path;
+
+    while (!more && from > 0 && path[from - 1]->m.role != EBB_ROLE_USER)
+        from--;
+    from -= from > 0 && !more;
+    *v = (ebb_context_view){ 0 };
+    v->messages = calloc(n_path + 2, sizeof *v->messages);
+    v->nodes = calloc(n_path + 2, sizeof *v->nodes);
+    v->list = calloc(n_path + 2, sizeof *v->list);
+    if (!v->messages || !v->nodes || !v->list) {
+        ebb_context_view_fini(v);
+        return fail_no_prompt_memory(err);
+    }
+    if (root && from > 0)
+        view_add(v, &root->m, root);
+    for (size_t i = from; i < n_path; i++)
+        if (path[i]->m.role != EBB_ROLE_NOTE)
+            view_add(v, &path[i]->m, path[i]);
+    if (more)
+        view_add(v, more, NULL);
+    return EBB_OK;
+}
+
+/* As the model at hand gets it. */
+static ebb_status view_for_model(const ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_context_view *v,
+                                 ebb_error *err)
+{
+    return (c->info && ebb_context_view_is_last_turn(c->info->path) ? ebb_context_view_make_last_turn : ebb_context_view_make)
+           (path, n_path, more, v, err);
+}
+
 void ebb_context_view_fini(ebb_context_view *v)
 {
     free(v->messages);
@@ -131,7 +172,7 @@ ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path, co
                            ebb_error *err)
 {
     ebb_context_view v;
-    ebb_status st = ebb_context_view_make(path, n_path, more, &v, err);
+    ebb_status st = view_for_model(c, path, n_path, more, &v, err);
 
     *out = (ebb_prompt){ 0 };
     if (st == EBB_OK)
@@ -151,7 +192,7 @@ bool ebb_chat_record_ids(ebb_chat *c, const ebb_prompt *p)
 {
     ebb_context_view v;
     size_t at = 0, head = 0;
-    bool ok = ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK;
+    bool ok = view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK;
 
     for (size_t i = 0; ok && i < v.n; i++) {
         at += p->n_ids_of[i];
@@ -177,7 +218,7 @@ uint32_t ebb_chat_n_tokens(const ebb_chat *c)
     ebb_context_view v;
     size_t n = 0;
 
-    if (ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) != EBB_OK)
+    if (view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) != EBB_OK)
         return 0;
     for (size_t i = 0; i < v.n; i++)
         n += ebb_chat_has_ids(c, v.list[i]) ? v.list[i]->n_ids : 0;

@@ -25,6 +25,8 @@ static ebb_overflow_policy policy_of(const ebb_chat *c)
 {
     if (c->overflow.is_forced)
         return c->overflow.forced;
+    if (ebb_context_view_is_last_turn(c->info->path))
+        return EBB_OVERFLOW_STOP;                /* nothing before the question takes room from it */
     if (c->overflow.has_compacted && c->settings.overflow == EBB_OVERFLOW_COMPACT)
         return EBB_OVERFLOW_FORGET;
     return c->settings.overflow == EBB_OVERFLOW_ASK && c->is_unattended ? EBB_OVERFLOW_FORGET : c->settings.overflow;

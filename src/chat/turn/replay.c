@@ -87,7 +87,8 @@ static ebb_status gather_context(replay_job *r, ebb_node *node, uint32_t from, e
 
     for (ebb_node *above = node->parent; above; above = above->parent)
         r->path[--i] = above;
-    st = ebb_context_view_make(r->path, n_path, NULL, &v, err);
+    st = (ebb_context_view_is_last_turn(ebb_model_get_info(r->m)->path) ? ebb_context_view_make_last_turn : ebb_context_view_make)
+         (r->path, n_path, NULL, &v, err);
     if (st != EBB_OK)
         return st;
     r->n_ids = 0;
