@@ -8,6 +8,9 @@ export EBB_MODELS=/nonexistent XDG_STATE_HOME="$dir/state" XDG_CACHE_HOME="$dir/
 
 [ -s models/guide.gguf ] || { echo "no models/guide.gguf"; exit 77; }
 
+# Under another name it is a model like any other, which gets the whole conversation.
+cp models/guide.gguf "$dir/other.gguf"
+
 questions() {
     i=$1
     while [ "$i" -le "$2" ]; do
@@ -26,7 +29,7 @@ fail() {
 talk() {
     how=$1 from=$2 to=$3
     shift 3
-    questions "$from" "$to" | $EBB --plain --seed 1 --ctx 512 --overflow "$how" "$@" > "$dir/out" 2>&1
+    questions "$from" "$to" | $EBB --plain -m "$dir/other.gguf" --seed 1 --ctx 512 --overflow "$how" "$@" > "$dir/out" 2>&1
     answers=$(grep -c '^Model: ' "$dir/out" || :)
     notes=$(grep -c '^Note: \(The oldest\|Summary of\|The context grows\)' "$dir/out" || :)
     errors=$(grep -c '^Error: ' "$dir/out" || :)

@@ -6,11 +6,14 @@
  *   +--------------------------+--------+
  *   | transcript               | panel  |   the panel from EBB_PANEL_WIDE columns on
  *   | ...                      |        |
- *   +--------------------------+        |
- *   | status (one or two rows) |        |
+ *   |--------------------------|        |
  *   | queued messages          |        |
  *   | > editor                 |        |
+ *   |--------------------------|        |
+ *   | status (one or two rows) |        |
  *   +--------------------------+--------+
+ *
+ * A menu covers the transcript's last rows while it is open.
  *
  * Inline, what is finished belongs to the terminal; below it stand what is still being
  * written, the editor, queued messages and the status row.
@@ -33,6 +36,8 @@
 typedef enum ebb_search_state { EBB_FIND_OFF, EBB_FIND_TYPING, EBB_FIND_GOING } ebb_search_state;
 typedef enum ebb_layout { EBB_LAYOUT_AUTO, EBB_LAYOUT_WIDE, EBB_LAYOUT_NARROW, EBB_LAYOUT_LINE, EBB_LAYOUT_OFF,
                           EBB_LAYOUTS } ebb_layout;
+
+#define EBB_TEXT_COLUMNS 100     /* longer lines are hard to read */
 
 /* What sending the typed text would cost. */
 typedef struct ebb_preview {

@@ -8,12 +8,13 @@
 #include "term/width.h"
 #include "text/humanize.h"
 
-enum { QUEUED_ROWS_MAX = 3, TWO_ROWS_FROM = 16, TWO_COLS_FROM = 60 };
+enum { QUEUED_ROWS_MAX = 3, TWO_ROWS_FROM = 16, TWO_COLS_FROM = 60, RULE_FROM = 12, SECOND_RULE_FROM = 20 };
 
 typedef struct layout {
     int rows, cols;              /* the terminal */
     int main_cols;               /* left of the panel */
     int status_rows, queue_rows, editor_rows, view_rows;
+    int rules;                   /* above the input, and below it */
 } layout;
 
 /* The panel where there is room for it, or where it is wanted and possible. */
@@ -45,7 +46,8 @@ static layout plan_layout(ebb_app *a)
     l.editor_rows = (int)ebb_editor_layout(&a->editor, l.main_cols - 2);
     if (l.editor_rows > most)
         l.editor_rows = most;
-    l.view_rows = l.rows - l.status_rows - l.queue_rows - l.editor_rows;
+    l.rules = (l.rows >= RULE_FROM) + (l.rows >= SECOND_RULE_FROM);
+    l.view_rows = l.rows - l.status_rows - l.queue_rows - l.editor_rows - l.rules;
     return l;
 }
 
@@ -90,27 +92,63 @@ static void add_session(const ebb_app *a, ebb_buf *out)
         ebb_utf8_add_visible(out, name, strlen(name), !a->term->utf8);
 }
 
+/* While one waits the wide layout says here, too, for what and how long: it is where one looks. */
+static void add_live(const ebb_app *a, ebb_buf *out, bool is_wide, int width)
+{
+    bool is_waiting = a->figures.is_busy || !(a->figures.model || a->figures.has_failed);
+    const char *stop = a->figures.is_busy ? "Esc stops" : "", *dot = a->term->ascii ? " - " : " \u00B7 ";
+    size_t before = out->len;
+
+    if (a->layout == EBB_LAYOUT_OFF || (is_wide && !is_waiting))
+        return;
+    if (is_wide)
+        ebb_panel_live(out, &a->figures, a->term->ascii);
+    else
+        ebb_panel_brief(out, &a->figures, a->term->ascii, width - (*stop ? (int)strlen(stop) + 3 : 0));
+    if (*stop)
+        ebb_buf_addf(out, "%s%s", out->len > before ? dot : "", stop);
+}
+
+static void draw_session_name(ebb_app *a, int row, int from, int limit)
+{
+    ebb_buf line = { 0 };
+    int width;
+
+    add_session(a, &line);
+    width = ebb_width_text(ebb_buf_text(&line), line.len, 0);
+    if (width > limit - from - 2)
+        width = limit - from - 2;
+    if (width > 3)
+        ebb_term_put_cut(a->term, row, limit - width - 1, limit - 1, ebb_buf_text(&line), line.len, EBB_FACE_LABEL);
+    ebb_buf_fini(&line);
+}
+
+/* A hint at the left, then the figures; where these have the panel, the session's name at the right. */
 static void draw_full_status(ebb_app *a, const layout *l, int row)
 {
     ebb_buf line = { 0 };
     bool is_wide = l->main_cols < l->cols, has_message;
     int col;
 
-    ebb_term_fill(a->term, row, 0, l->main_cols, ' ', EBB_FACE_STATUS);
     ebb_app_status_message(a, &line);
-    if (line.len == 0 && is_wide)
-        add_session(a, &line);
-    col = ebb_term_put_cut(a->term, row, 1, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
+    col = ebb_term_put_cut(a->term, row, 1, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_NOTICE);
     has_message = line.len > 0;
     ebb_buf_clear(&line);
-    if (!is_wide && a->layout != EBB_LAYOUT_OFF)
-        ebb_panel_brief(&line, &a->figures, a->term->ascii, l->main_cols - col - (has_message ? 4 : 1));
+    add_live(a, &line, is_wide, l->main_cols - col - (has_message ? 4 : 1));
     if (has_message && line.len > 0) {
         ebb_term_puts(a->term, row, col + 1, l->main_cols, a->term->ascii ? "-" : "\u00B7", EBB_FACE_STATUS);
         col += 3;
     }
-    ebb_term_put(a->term, row, col, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
+    col = ebb_term_put(a->term, row, col, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_STATUS);
+    if (is_wide)
+        draw_session_name(a, row, col + 2, l->main_cols);
     ebb_buf_fini(&line);
+}
+
+static void draw_rule(ebb_app *a, const layout *l, int row)
+{
+    for (int col = 0; col < l->main_cols; col++)
+        ebb_term_puts(a->term, row, col, l->main_cols, a->term->ascii ? "-" : "\u2500", EBB_FACE_BORDER);
 }
 
 /* The second row: the layers, and the session's name at the right. */
@@ -118,7 +156,7 @@ static void draw_second_status(ebb_app *a, const layout *l, int row)
 {
     const ebb_stats *s = &a->figures.stats;
     ebb_buf line = { 0 };
-    int col = 1, width;
+    int col = 1;
 
     if (s->n_layers > 0) {
         ebb_buf_addf(&line, "layers %u/%u ", s->n_resident, s->n_layers);
@@ -126,12 +164,7 @@ static void draw_second_status(ebb_app *a, const layout *l, int row)
         ebb_layer_map_draw(a->term, row, 1, col, l->cols / 2, s);
         col += ebb_layer_map_count(s) < l->cols / 2 ? ebb_layer_map_count(s) : l->cols / 2;
     }
-    ebb_buf_clear(&line);
-    add_session(a, &line);
-    width = ebb_width_text(ebb_buf_text(&line), line.len, 0);
-    if (width > l->cols - col - 3)
-        width = l->cols - col - 3;
-    ebb_term_put_cut(a->term, row, l->cols - width - 1, l->cols - 1, ebb_buf_text(&line), line.len, EBB_FACE_LABEL);
+    draw_session_name(a, row, col + 1, l->cols);
     ebb_buf_fini(&line);
 }
 
@@ -252,23 +285,29 @@ static int draw_greeting_above(ebb_app *a, const layout *l)
 static void fullscreen_frame(ebb_app *a)
 {
     layout l = plan_layout(a);
-    int row = l.view_rows, greeting = 0, caret_row, caret_col;
+    int row = l.view_rows, greeting = 0, caret_row, caret_col, text_cols;
 
     a->term->ops->clear(a->term);
     if (ebb_app_greets(a) && l.view_rows >= 3)
         greeting = draw_greeting_above(a, &l);
-    ebb_transcript_draw(&a->view, a->term, greeting, l.view_rows - greeting, l.main_cols - (l.main_cols < l.cols));
+    text_cols = l.main_cols - (l.main_cols < l.cols);
+    ebb_transcript_draw(&a->view, a->term, greeting, l.view_rows - greeting, text_cols < EBB_TEXT_COLUMNS ? text_cols : EBB_TEXT_COLUMNS);
     if (a->menu.is_open) {
         int n = ebb_menu_rows(&a->menu) < l.view_rows ? ebb_menu_rows(&a->menu) : l.view_rows;
         ebb_menu_draw(&a->menu, a->term, l.view_rows - n, n, l.main_cols);
     }
+    if (l.rules > 0)
+        draw_rule(a, &l, row++);
+    ebb_app_draw_queue(a, row, l.queue_rows, l.main_cols);
+    row += l.queue_rows;
+    ebb_app_draw_prompt(a, row, l.editor_rows, l.main_cols, &caret_row, &caret_col);
+    row += l.editor_rows;
+    if (l.rules > 1)
+        draw_rule(a, &l, row++);
     if (l.status_rows > 0)
         draw_full_status(a, &l, row++);
     if (l.status_rows > 1)
         draw_second_status(a, &l, row++);
-    ebb_app_draw_queue(a, row, l.queue_rows, l.main_cols);
-    row += l.queue_rows;
-    ebb_app_draw_prompt(a, row, l.editor_rows, l.main_cols, &caret_row, &caret_col);
     if (l.main_cols < l.cols)
         draw_panel(a, &l);
     if (caret_col >= l.cols)

@@ -26,7 +26,7 @@ static void add_notice(ebb_app *a, ebb_buf *out, int rows, int cols)
 {
     ebb_transcript *t = &a->view;
     bool is_gone = t->scrollback.is_gone, is_first = t->scrollback.item == 0 && !t->scrollback.has_head;
-    size_t passed = is_gone || is_first ? ebb_transcript_flow_skip(t, cols, (size_t)(rows * SCREENS_SHOWN)) : 0;
+    size_t passed = is_gone || is_first ? ebb_transcript_flow_skip(t, cols < EBB_TEXT_COLUMNS ? cols : EBB_TEXT_COLUMNS, (size_t)(rows * SCREENS_SHOWN)) : 0;
 
     t->scrollback.is_gone = false;
     if (is_gone && t->scrollback.item > passed)
@@ -115,7 +115,7 @@ static bool hand_out_step(ebb_app *a, bool is_end)
 
     a->term->ops->size(a->term, &rows, &cols);
     add_notice(a, &notice, rows, cols);
-    f = ebb_transcript_flow(&a->view, cols, is_end);
+    f = ebb_transcript_flow(&a->view, cols < EBB_TEXT_COLUMNS ? cols : EBB_TEXT_COLUMNS, is_end);
     r = plan_region(a, &f, rows, cols, is_end);
     r.notice = notice.len > 0 ? 2 : 0;
     if (ebb_app_greets(a) && !is_end && rows >= 8) {

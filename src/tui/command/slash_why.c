@@ -29,12 +29,24 @@ static void add_token_rate(ebb_buf *out, uint32_t n, double s)
     }
 }
 
+/* " (guessed 12)": so many of those before; nothing for none. */
+static void add_share(ebb_buf *out, const char *what, uint32_t n)
+{
+    if (n == 0)
+        return;
+    ebb_buf_adds(out, what);
+    ebb_humanize_count(out, n);
+    ebb_buf_addc(out, ')');
+}
+
 static void add_turn(ebb_buf *out, const ebb_turn_stats *c)
 {
     ebb_buf_adds(out, "The prompt: ");
     if (c->n_reused > 0) {
         ebb_humanize_count(out, c->n_reused);
         ebb_buf_adds(out, c->n_reused == 1 ? " token stood already" : " tokens stood already");
+        add_share(out, " (from disk ", c->n_reused_disk);
+        add_share(out, " (computed while you typed ", c->n_prefilled_early);
         ebb_buf_adds(out, c->n_computed > 0 ? ", " : "");
     }
     if (c->n_computed > 0) {
@@ -43,6 +55,7 @@ static void add_turn(ebb_buf *out, const ebb_turn_stats *c)
     }
     ebb_buf_adds(out, ".\nThe answer: ");
     add_token_rate(out, c->n_generated, c->decode_s);
+    add_share(out, " (guessed ", c->n_accepted);
     ebb_buf_adds(out, ".\n");
 }
 

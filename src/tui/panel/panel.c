@@ -17,6 +17,18 @@ void ebb_panel_draw(ebb_canvas *c, const ebb_figures *f)
         table[i].gauge->draw(c, f);
 }
 
+void ebb_panel_live(ebb_buf *out, const ebb_figures *f, bool ascii)
+{
+    ebb_buf speed = { 0 };
+
+    ebb_gauge_progress.brief(out, f, ascii);
+    if (f->model && f->stats.phase == EBB_PHASE_DECODE)
+        ebb_gauge_speed.brief(&speed, f, ascii);
+    if (speed.len > 0)
+        ebb_buf_addf(out, "%s%s", out->len > 0 ? ascii ? " | " : " \u00B7 " : "", ebb_buf_text(&speed));
+    ebb_buf_fini(&speed);
+}
+
 void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width)
 {
     ebb_buf words[N_GAUGES] = { { 0 } };

@@ -13,7 +13,7 @@
 #include "panel/canvas.h"
 
 #define EBB_PANEL_COLUMNS 36     /* of the wide layout, border included */
-#define EBB_PANEL_WIDE    100    /* columns of a terminal that has room for it */
+#define EBB_PANEL_WIDE    130    /* columns of a terminal that has room for it */
 
 typedef struct ebb_figures {
     ebb_stats stats;
@@ -34,6 +34,9 @@ typedef struct ebb_gauge {
 void ebb_panel_draw(ebb_canvas *c, const ebb_figures *f);
 /* Gauges in words, for one line of `width` columns: as many as fit, by rank. */
 void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width);
+
+/* What one waits for and how fast it goes: progress and speed. */
+void ebb_panel_live(ebb_buf *out, const ebb_figures *f, bool ascii);
 
 /* One cell per layer, `cells` in a row, in at most `rows` rows; several layers share a
  * cell if there are more.  Returns the rows taken. */

@@ -146,18 +146,25 @@ static void add_rendered(renderer *r, const char *s, size_t n, ebb_face face)
 
 void ebb_render_gutter(ebb_wrap *w)
 {
-    char number[16] = "";
-
-    if (!w->is_numbered && w->n_code > 0)
-        snprintf(number, sizeof number, "%u", w->n_code);
-    w->is_numbered = true;
-    for (size_t n = strlen(number); n < EBB_GUTTER_COLUMNS; n++)
-        number[n] = ' ';
-    if (number[EBB_GUTTER_COLUMNS - 1] != ' ')
-        ebb_wrap_add(w, number, strlen(number), EBB_FACE_MARKUP);
-    else
-        ebb_wrap_add(w, number, EBB_GUTTER_COLUMNS, EBB_FACE_MARKUP);
+    ebb_wrap_add(w, blanks, EBB_GUTTER_COLUMNS, EBB_FACE_MARKUP);
     w->visible_line = w->visible.len;            /* tabs count from here */
+}
+
+/* "python . /copy 2": the language, if it is said, and what copies the block. */
+static void add_code_header(ebb_wrap *w, const char *info, size_t n)
+{
+    size_t word = 0;
+    char command[32];
+
+    while (word < n && !strchr(" \t{,", info[word]))
+        word++;
+    ebb_wrap_add(w, blanks, EBB_GUTTER_COLUMNS, EBB_FACE_MARKUP);
+    if (word > 0 && word < 24) {
+        ebb_wrap_add(w, info, word, EBB_FACE_MARKUP);
+        ebb_wrap_add(w, w->plain_glyphs ? " - " : " \u00B7 ", w->plain_glyphs ? 3 : 4, EBB_FACE_MARKUP);
+    }
+    snprintf(command, sizeof command, "/copy %u", w->n_code);
+    ebb_wrap_add(w, command, strlen(command), EBB_FACE_MARKUP);
 }
 
 static void add_highlighted(void *arg, const char *s, size_t n, ebb_face face)
@@ -170,7 +177,7 @@ static void add_code(renderer *r, const char *s, size_t n)
     for (size_t at = 0, len; at < n; at += len + 1) {
         const char *nl = memchr(s + at, '\n', n - at);
         len = nl ? (size_t)(nl - s) - at : n - at;
-        if (at == 0)
+        if (at == 0 && !r->in_line)
             begin_block(r);
         else
             begin_rendered_line(r, EBB_GUTTER_COLUMNS);
@@ -182,7 +189,6 @@ static void add_code(renderer *r, const char *s, size_t n)
 static void open_code_block(ebb_wrap *w, const char *info, size_t n, bool is_counted)
 {
     w->n_code += is_counted;
-    w->is_numbered = !is_counted;
     ebb_highlight_begin(&w->light, info, n);
 }
 
@@ -326,6 +332,10 @@ static int on_md_block_begin(MD_BLOCKTYPE type, void *detail, void *arg)
     case MD_BLOCK_CODE: {
         const MD_BLOCK_CODE_DETAIL *d = detail;
         open_code_block(r->w, d->info.text, d->info.size, d->fence_char != 0);
+        if (d->fence_char) {
+            begin_block(r);
+            add_code_header(r->w, d->info.text, d->info.size);
+        }
         r->in_code = true;
         ebb_buf_clear(&r->source);
         break;
@@ -561,7 +571,12 @@ void ebb_render_block(ebb_wrap *w, const char *raw, const ebb_md_block *block)
     size_t n = block->end - block->start;
 
     switch (block->kind) {
-    case EBB_MD_BLOCK_OPEN: open_code_block(w, s, n, true); break;
+    case EBB_MD_BLOCK_OPEN:
+        open_code_block(w, s, n, true);
+        ebb_wrap_set_hanging_indent(w, EBB_GUTTER_COLUMNS);
+        add_code_header(w, s, n);
+        ebb_wrap_add(w, "\n", 1, EBB_FACE_MARKUP);
+        break;
     case EBB_MD_BLOCK_CLOSE: break;
     case EBB_MD_BLOCK_LINE:
         ebb_wrap_set_hanging_indent(w, EBB_GUTTER_COLUMNS);

@@ -185,11 +185,8 @@ void ebb_wrap_text(ebb_wrap *w, const char *raw, size_t n, bool is_final)
     if (w->is_rendered)
         add_blocks(w, raw, n, is_final);
     end = is_final ? n - w->n_raw : whole_part(raw + w->n_raw, n - w->n_raw);
-    if (end > 0 && w->blocks.fence && w->n_raw == w->blocks.start) {
-        bool was_numbered = w->is_numbered;
+    if (end > 0 && w->blocks.fence && w->n_raw == w->blocks.start)
         ebb_render_gutter(w);
-        w->is_numbered = was_numbered;           /* this line will be drawn again */
-    }
     add_visible(w, raw + w->n_raw, end);
     w->n_raw += end;
     w->is_final = is_final;

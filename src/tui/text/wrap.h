@@ -68,7 +68,6 @@ typedef struct ebb_wrap {
     ebb_md_blocks blocks;
     ebb_highlight light;         /* of the code block under way */
     unsigned n_code;             /* code blocks so far */
-    bool     is_numbered;        /* the number of this one is on the screen */
     ebb_hanging_indent *hangs;
     size_t   n_hangs, cap_hangs;
     size_t   stable, stable_runs, stable_hangs;

@@ -16,36 +16,15 @@ void ebb_turn_stats_line(const ebb_message *m, bool ascii, ebb_buf *out)
         ebb_buf_addf(out, "ended by an error%s", dot);
     else if (m->finish == EBB_FINISH_NONE)
         ebb_buf_addf(out, "unfinished%s", dot);
-    ebb_buf_adds(out, "reused ");
-    ebb_humanize_count(out, c->n_reused);
-    if (c->n_reused_disk > 0) {
-        ebb_buf_adds(out, " (from disk ");
-        ebb_humanize_count(out, c->n_reused_disk);
-        ebb_buf_addc(out, ')');
-    }
-    if (c->n_prefilled_early > 0) {
-        ebb_buf_adds(out, " (while you typed ");
-        ebb_humanize_count(out, c->n_prefilled_early);
-        ebb_buf_addc(out, ')');
-    }
-    ebb_buf_addf(out, "%scomputed ", dot);
-    ebb_humanize_count(out, c->n_computed);
-    if (c->prefill_s > 0 && c->n_computed > 0) {
-        ebb_buf_adds(out, " @ ");
-        ebb_humanize_rate(out, c->n_computed / c->prefill_s);
-        ebb_buf_adds(out, " tok/s");
-    }
-    ebb_buf_adds(out, dot);
     ebb_humanize_count(out, c->n_generated);
     ebb_buf_adds(out, " tok");
-    if (c->n_accepted > 0) {
-        ebb_buf_adds(out, " (guessed ");
-        ebb_humanize_count(out, c->n_accepted);
-        ebb_buf_addc(out, ')');
-    }
     if (c->decode_s > 0 && c->n_generated > 0) {
-        ebb_buf_adds(out, " @ ");
+        ebb_buf_adds(out, dot);
         ebb_humanize_rate(out, c->n_generated / c->decode_s);
-        ebb_buf_adds(out, " tok/s");
+        ebb_buf_adds(out, "/s");
+    }
+    if (c->prefill_s + c->decode_s >= 0.05) {
+        ebb_buf_adds(out, dot);
+        ebb_humanize_seconds(out, c->prefill_s + c->decode_s);
     }
 }

@@ -32,11 +32,12 @@ static void a_turn(void **state)
         "> Hello\n"
         "\n"
         "Hi there, how are you?\n"
-        "reused 7,412 | computed 318 @ 41 tok/s | 212 tok @ 6.3 tok/s\n"
-        "\n\n\n\n\n\n\n\n\n"
+        "212 tok | 6.3/s | 41 s\n"
+        "\n\n\n\n\n\n\n\n"
+        "------------------------------------------------------------\n"
+        ">\n"
         " Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n"
-        " layers 6/8 ####==*.                            new session\n"
-        ">\n");
+        " layers 6/8 ####==*.                            new session\n");
     assert_int_equal(ebb_term_mem_face(s.term, 2, 3), EBB_FACE_BOLD);
     assert_int_equal(ebb_term_mem_face(s.term, 3, 0), EBB_FACE_TURN_STATS);
     screen_close(&s);
@@ -59,14 +60,14 @@ static void attached(void **state)
     fake_text(s.chat, " a time.");
     fake_done(s.chat, EBB_FINISH_STOP);
     screen_step(&s, 1);
-    assert_has(&s, "Once upon a time.\nreused 7,412");
+    assert_has(&s, "Once upon a time.\n212 tok");
     assert_has(&s, " loading");
     assert_has(&s, "waits: and then?");
     fake_ready(s.chat);
     screen_step(&s, 1);
     assert_has(&s, "> and then?\n");
     screen_close(&s);
-    screen_open(&s, 30, 120, "");
+    screen_open(&s, 30, 140, "");
     fake_attached(s.chat, 4711, "Tell me");
     screen_step(&s, 1);
     assert_has(&s, "| attached to ");
@@ -79,7 +80,7 @@ static void wide_has_a_panel(void **state)
     screen s;
 
     (void)state;
-    open_ready(&s, 30, 120);
+    open_ready(&s, 30, 140);
     assert_has(&s, "| Fake 8B\n");
     assert_has(&s, "| llama Q4_K_M, 4.58 GiB");
     assert_has(&s, "context       1,024/4,096 tok 25%");
@@ -98,7 +99,7 @@ static void stop_keeps_the_part(void **state)
     fake_text(s.chat, "Once upon");
     screen_keys(&s, "\x03");
     assert_false(ebb_chat_is_busy(s.chat));
-    assert_has(&s, "Once upon\nstopped | reused");
+    assert_has(&s, "Once upon\nstopped | 212 tok | 6.3/s");
     screen_keys(&s, "draft");
     assert_has(&s, "\n> draft\n");
     screen_keys(&s, "\x03");
@@ -766,7 +767,7 @@ static void busy_looks_twice_a_second(void **state)
     screen s;
 
     (void)state;
-    open_ready(&s, 24, 120);
+    open_ready(&s, 24, 140);
     screen_keys(&s, "x\r");
     screen_step(&s, 0.01);
     int wait = ebb_app_timeout_ms(&s.app, s.now);
@@ -778,6 +779,16 @@ static void busy_looks_twice_a_second(void **state)
     screen_step(&s, 0.6);
     assert_has(&s, "reading          128/512 tok  25%");
     assert_has(&s, "left                        9.4 s");
+    assert_has(&s, "\n reading [###-------] 25% 9.4 s left - Esc stops");      /* and beside the input, where one looks */
+    screen_close(&s);
+    open_ready(&s, 24, 80);
+    assert_lacks(&s, "Esc stops");
+    screen_keys(&s, "x\r");
+    screen_step(&s, 1);
+    assert_has(&s, " - Esc stops");
+    screen_close(&s);
+    open_ready(&s, 24, 128);                     /* text before figures */
+    assert_lacks(&s, "| Fake 8B\n");
     screen_close(&s);
 }
 

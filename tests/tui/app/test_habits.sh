@@ -42,7 +42,7 @@ def a_chat(*options, **env):
     c = Chat(*options, **env)
     c.until(rb"This is ebb|You: ")
     c.type(b"What is a token?\r")
-    c.until(rb"reused|piece of text[^$]*You: ")
+    c.until(rb" tok \xc2\xb7|tok \||piece of text[^$]*You: ")
     return c
 
 try:

@@ -53,7 +53,7 @@ static void a_turn_goes_up(void **state)
         "> Hello\n"
         "\n"
         "Hi there, how are you?\n"
-        "reused 7,412 | computed 318 @ 41 tok/s | 212 tok @ 6.3 tok/s\n"
+        "212 tok | 6.3/s | 41 s\n"
         "\n");
     assert_string_equal(screen_text(&s), ">\n Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n");
     screen_close(&s);

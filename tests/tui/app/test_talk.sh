@@ -9,20 +9,24 @@ figure() { "$EBB" stat --json 2>/dev/null | sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}
 messages() { "$EBB" sessions list --json | sed -n 's/.*"messages":\([0-9]*\).*/\1/p'; }
 is_answered() { [ "$(messages)" -ge $((before + 2)) ] && [ "$(figure state)" = idle ]; }
 asks() { screen | grep -qF 'What now?'; }
+says_why() { screen | grep -qF "$reason" || { tm send-keys '/why' Enter; sleep 0.5; screen | grep -qF "$reason"; }; }
+why_says() { reason=$1; wait_until says_why; }   # asked until the answer has ended
 say() {                                          # a question, and wait for its receipt
     tm send-keys "$1" Enter
     wait_for "> $1"
     wait_for "$2"
 }
 
-tm new-session -d -x 90 -y 50 "$EBB --ctx 256 --seed 1 -n 24 --system Guide" || { echo "tmux does not start"; exit 77; }
+# Under another name it is a model like any other, which gets the whole conversation.
+cp models/guide.gguf "$dir/other.gguf"
+tm new-session -d -x 90 -y 50 "$EBB -m $dir/other.gguf --ctx 256 --seed 1 -n 24 --system Guide" || { echo "tmux does not start"; exit 77; }
 wait_for 'system: Guide'
 
-say 'Q1: how do I undo?' 'reused 0'
+say 'Q1: how do I undo?' ' tok '
 tm send-keys '/cut'
 wait_for '> /cut'
 tm send-keys ' 2 words' Enter
-wait_for 'computed 1 '                            # what stays of it stands: one, for what follows it
+why_says 'computed 1 token'                       # what stays of it stands: one, for what follows it
 tm send-keys '/tree all' Enter
 wait_for '3b model:'
 tm send-keys '/go 3a' Enter '/retry' Enter '/tree all' Enter
@@ -34,7 +38,7 @@ wait_for 'there is no command /bogus'
 tm send-keys 'Q2: this one is a longer question, about nothing at all, and it stays on the line for a while before'
 wait_for 'read already'
 tm send-keys ' it goes' Enter
-wait_for '(while you typed '
+why_says '(computed while you typed '
 
 # Full: asked, and Enter forgets.
 i=3
@@ -57,7 +61,10 @@ tm send-keys C-d
 wait_until '! tm has-session 2>/dev/null'
 
 # The next day.
-tm new-session -d -x 90 -y 50 "$EBB --ctx 256 -n 24 -c" || exit 1
+# Under another name it is a model like any other, which gets the whole conversation.
+cp models/guide.gguf "$dir/other.gguf"
+tm new-session -d -x 90 -y 50 "$EBB -m $dir/other.gguf --ctx 256 -n 24 -c" || exit 1
 wait_for 'forgotten: the model no longer sees'
-say 'And?' '(from disk '
+say 'And?' ' tok '
+why_says '(from disk '
 exit 0

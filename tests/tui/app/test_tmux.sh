@@ -12,7 +12,7 @@ wait_for 'This is ebb'
 tm send-keys 'Once upon a time' Enter
 wait_for '> Once upon a time'
 wait_for 'tok/s'
-wait_for 'reused 0'
+wait_for '/s'
 tm send-keys '/nosuch' Enter
 wait_for 'there is no command /nosuch'
 tm send-keys '/th' Tab
@@ -20,7 +20,7 @@ wait_for '> /theme'
 tm send-keys C-u '/theme light' Enter 'a draft'
 wait_for '> a draft'
 
-tm resize-window -x 120 -y 40; wait_for 'memory, own'; wait_for '> a draft'
+tm resize-window -x 140 -y 40; wait_for 'memory, own'; wait_for '> a draft'
 tm resize-window -x 40 -y 10; wait_gone 'memory, own'; wait_for '> a draft'
 tm resize-window -x 80 -y 24; wait_for 'layers '
 

@@ -69,7 +69,7 @@ static void thoughts_are_folded(void **state)
     fake_text(s.chat, " now.\n</think>\n\nBecause.");
     fake_done(s.chat, EBB_FINISH_STOP);
     screen_step(&s, 0.1);
-    assert_has(&s, "> Why?\n\nthought, 4 words (Ctrl-O shows it)\n\nBecause.\nreused");
+    assert_has(&s, "> Why?\n\nthought, 4 words (Ctrl-O shows it)\n\nBecause.\n212 tok");
     screen_keys(&s, "\x0F");
     assert_has(&s, "thought, 4 words (Ctrl-O folds)\n  Let me see now.\n");
     assert_has(&s, "\nBecause.\n");

@@ -4,7 +4,7 @@
 tm new-session -d -x 60 -y 24 "$EBB --greedy -n 60" || { echo "tmux does not start"; exit 77; }
 wait_for 'ctx '
 tm send-keys 'What is the KV cache?' Enter
-wait_for 'reused'
+wait_for ' tok '
 tm send-keys '/copy' Enter
 wait_for 'tmux'
 answer=$("$EBB" run --greedy -n 60 -p 'What is the KV cache?' </dev/null)

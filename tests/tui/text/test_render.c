@@ -187,9 +187,9 @@ static void tables_follow_the_page(void **state)
 static void code(void **state)
 {
     (void)state;
-    assert_string_equal(page("a\n```c\nint x;\n\tif\n```\nb\n```\ny\n```\n", 80), "a\n1  int x;\n       if\nb\n2  y\n");
-    assert_string_equal(page("- a\n  ```sh\n  ls\n  ```\n- b\n", 80), "\u2022 a\n  1  ls\n\u2022 b\n");
-    assert_string_equal(page("    indented\n", 80), "   indented\n");
+    assert_string_equal(page("a\n```c\nint x;\n\tif\n```\nb\n```\ny\n```\n", 80), "a\n  c \u00B7 /copy 1\n  int x;\n      if\nb\n  /copy 2\n  y\n");
+    assert_string_equal(page("- a\n  ```sh\n  ls\n  ```\n- b\n", 80), "\u2022 a\n    sh \u00B7 /copy 1\n    ls\n\u2022 b\n");
+    assert_string_equal(page("    indented\n", 80), "  indented\n");
     assert_int_equal(face_of("```c\nint x;\n```\n", "int"), EBB_FACE_KEYWORD);
     assert_int_equal(face_of("```\nint x;\n```\n", "int"), EBB_FACE_CODE);
 }
@@ -249,7 +249,7 @@ static void open_blocks_show(void **state)
 
     (void)state;
     ebb_wrap_text(&w, text, sizeof text - 1, false);
-    assert_string_equal(w.visible.data, "1  int x;\n   int y");
+    assert_string_equal(w.visible.data, "  c \u00B7 /copy 1\n  int x;\n  int y");
     ebb_wrap_fini(&w);
     w = (ebb_wrap){ .has_markdown = true, .is_rendered = true };
     ebb_wrap_text(&w, "a\n\n| b | c |\n|---", 17, false);
