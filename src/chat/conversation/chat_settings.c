@@ -51,8 +51,19 @@ const char *ebb_chat_setting_name(size_t i)
     return i < N_SETTINGS ? settings[i].name : NULL;
 }
 
+/* What other programs and the command line call them. */
+static const char *const setting_aliases[][2] = {
+    { "temperature", "temp" }, { "t", "temp" }, { "top_k", "top-k" }, { "top_p", "top-p" }, { "min_p", "min-p" },
+    { "repeat_penalty", "repeat-penalty" }, { "repeat_last_n", "repeat-last" }, { "repeat_last", "repeat-last" },
+    { "num_predict", "predict" }, { "n_predict", "predict" }, { "n-predict", "predict" }, { "max_tokens", "predict" },
+    { "think", "thinking" },
+};
+
 static const setting *find_setting(const char *name)
 {
+    for (size_t i = 0; i < sizeof setting_aliases / sizeof *setting_aliases; i++)
+        if (strcmp(setting_aliases[i][0], name) == 0)
+            name = setting_aliases[i][1];
     for (size_t i = 0; i < N_SETTINGS; i++)
         if (strcmp(settings[i].name, name) == 0)
             return &settings[i];
@@ -151,9 +162,9 @@ ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *
     }
     print_value(s, &c->settings, now, sizeof now);
     if (text && value)
-        snprintf(text, cap, "%s = %s", name, now);
+        snprintf(text, cap, "%s = %s", s->name, now);
     else if (text)
-        snprintf(text, cap, "%s = %s (%s): %s", name, now, range, s->help);
+        snprintf(text, cap, "%s = %s (%s): %s", s->name, now, range, s->help);
     return EBB_OK;
 }
 

@@ -13,10 +13,17 @@
 
 /* -- Talking ------------------------------------------------------------------------- */
 
+/* The likeliest words are the same each time: that the answer does not change is said. */
 static ebb_status slash_retry(ebb_frontend *f, const char *arg, ebb_error *err)
 {
+    char temp[300] = "";
+    ebb_status st;
+
     (void)arg;
-    return ebb_chat_retry(f->chat, err);
+    st = ebb_chat_retry(f->chat, err);
+    if (st == EBB_OK && ebb_chat_set(f->chat, "temp", NULL, temp, sizeof temp, NULL) == EBB_OK && strncmp(temp, "temp = 0 ", 9) == 0)
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "at temperature 0 the same question has the same answer; /set temp 0.8 makes others");
+    return st;
 }
 
 /* The question that was taken back is there to be put in other words. */

@@ -33,6 +33,11 @@ ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)
     const char *value = arg + n;
     ebb_status st = EBB_OK;
 
+    if (n == 9 && strncmp(arg, "parameter", n) == 0) {    /* /set parameter temperature 0.5, as elsewhere */
+        arg += n + strspn(arg + n, " \t");
+        n = strcspn(arg, " \t=");
+        value = arg + n;
+    }
     snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), arg);
     value += strspn(value, " \t=");
     if (*name == '\0') {

@@ -425,6 +425,10 @@ static void test_settings(void **state)
     (void)state;
     assert_int_equal(ebb_chat_set(c, "temp", "0.25", text, sizeof text, &err), EBB_OK);
     assert_string_equal(text, "temp = 0.25");
+    assert_int_equal(ebb_chat_set(c, "top_p", "0.5", text, sizeof text, &err), EBB_OK);     /* as other programs call it */
+    assert_string_equal(text, "top-p = 0.5");
+    assert_int_equal(ebb_chat_set(c, "temperature", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "temp = 0.25"));
     assert_int_equal(ebb_chat_set(c, "temp", NULL, text, sizeof text, &err), EBB_OK);
     assert_non_null(strstr(text, "0 to 10"));
     assert_int_equal(ebb_chat_set(c, "temp", "hot", text, sizeof text, &err), EBB_USAGE);

@@ -557,6 +557,24 @@ static void menu_picks(void **state)
     screen_close(&s);
 }
 
+/* The same answer again is no fault, and that is said. */
+static void retry_at_zero(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 100);
+    screen_keys(&s, "first\r");
+    fake_text(s.chat, "An answer.");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "/retry\r");
+    assert_lacks(&s, "at temperature 0");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "/set parameter temp 0\r/retry\r");
+    assert_has(&s, "at temperature 0 the same question has the same answer");
+    screen_close(&s);
+}
+
 /* A question that was put back gives way to a command, and only to one. */
 static void command_after_undo(void **state)
 {
@@ -911,7 +929,7 @@ int main(void)
         cmocka_unit_test(help_begins_at_its_top),
         cmocka_unit_test(another_session_begins_clean),
         cmocka_unit_test(completion), cmocka_unit_test(menu_of_commands),
-        cmocka_unit_test(menu_picks), cmocka_unit_test(command_after_undo),
+        cmocka_unit_test(menu_picks), cmocka_unit_test(command_after_undo), cmocka_unit_test(retry_at_zero),
         cmocka_unit_test(scrolling),
         cmocka_unit_test(resize_keeps_the_place),
         cmocka_unit_test(history_keys),
