@@ -139,6 +139,12 @@ static ebb_status set_session(ebb_args *a, const char *value, ebb_error *err)
     return *value ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "-s: a session has a name of one character at least; `ebb sessions list` shows those there are");
 }
 
+static ebb_status set_engine(ebb_args *a, const char *value, ebb_error *err)
+{
+    a->engine_name = strcmp(value, "here") == 0 ? NULL : value;
+    return *value ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "-e: an engine has a name; `ebb engines list` shows those there are");
+}
+
 static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
 {
     return parse_u64(value, UINT64_MAX, &a->sampling.seed)
@@ -151,6 +157,14 @@ static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
 static const option options[] = {
     { "What to talk to", "-m", "--model", "MODEL", "model file (GGUF), or the name of one that is found; default: the best, else the built-in guide",
       EBB_FOR_ENGINE | EBB_FOR_DOCTOR, TEXT, AT(model), 0, 0 },
+    { 0, "-m", "--model", "MODEL", "the model that it is asked for", EBB_FOR_ENGINES, TEXT, AT(model), 0, 0 },
+    { 0, "-e", "--engine", "NAME", "an engine elsewhere: one that `ebb engines` has, or its address; here: this process", TALK, CALL, 0, 0, set_engine },
+    { 0, 0, "--key-file", "FILE", "where its key is; nobody else may read the file", EBB_FOR_ENGINES, TEXT, AT(key_file), 0, 0 },
+    { 0, 0, "--key-variable", "NAME", "or the variable that holds it", EBB_FOR_ENGINES, TEXT, AT(key_variable), 0, 0 },
+    { 0, 0, "--key-command", "COMMAND", "or the command that prints it", EBB_FOR_ENGINES, TEXT, AT(key_command), 0, 0 },
+    { 0, 0, "--ca-file", "FILE", "a certificate that is trusted beside those of the system", EBB_FOR_ENGINES, TEXT, AT(ca_file), 0, 0 },
+    { 0, 0, "--kind", "KIND", "openai, llama-server, vllm, sglang, ollama, lm-studio or ebb; by itself it is found out", EBB_FOR_ENGINES, TEXT, AT(engine_kind), 0, 0 },
+    { 0, 0, "--insecure", 0, "its key may go over http, where others can read it", EBB_FOR_ENGINES, FLAG, AT(is_insecure), 0, 0 },
     { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },
     { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, CALL, 0, 0, set_session },
     { 0, 0, "--private", 0, "write nothing of what is said: no session, no K and V, no history", TALK, FLAG, AT(is_private), 0, 0 },
@@ -161,7 +175,7 @@ static const option options[] = {
     { 0, "-d", "--depth", "N", "context filled before decoding", EBB_FOR_BENCH, COUNT, AT(bench_depth), 0, 0 },
     { 0, "-r", "--repeat", "N", "repetitions; medians are reported (3)", EBB_FOR_BENCH, COUNT, AT(bench_runs), 0, 0 },
 
-    { "Memory and speed", 0, "--ctx", "N", "context, tokens; default: what the plan chooses", EBB_FOR_ENGINE, COUNT, AT(engine.n_ctx), 0, 0 },
+    { "Memory and speed", 0, "--ctx", "N", "context, tokens; default: what the plan chooses", EBB_FOR_ENGINE | EBB_FOR_ENGINES, COUNT, AT(engine.n_ctx), 0, 0 },
     { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M", EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR | EBB_FOR_PULL, SIZE, AT(engine.ram_bytes), 0, 0 },
     { 0, 0, "--disk", "SPEED", "plan for a disk that reads so fast: 3G/s", EBB_FOR_PLAN, CALL, 0, 0, set_disk },
     { 0, 0, "--mode", "MODE", "balanced, max-tps or max-context", EBB_FOR_ENGINE, NAME, AT(engine.mode), mode_names, 0 },
@@ -324,6 +338,9 @@ static ebb_status add_operand(ebb_args *a, const char *word, ebb_error *err)
 
 /* What hands type that come from other programs, and what it is here. */
 static const char *const habits[][2] = {
+    { "--api-key", "keys do not stand on a command line, where others see them: `ebb engines add NAME ADDRESS --key-file FILE`" },
+    { "--base-url", "-e ADDRESS is an engine elsewhere" },
+    { "--server", "-e ADDRESS is an engine elsewhere" },
     { "--ctx-size", "--ctx N is the context here" },
     { "--num-ctx", "--ctx N is the context here" },
     { "--n-predict", "-n N is the most tokens here" },

@@ -77,6 +77,7 @@ int ebb_cmd_sessions(ebb_args *a);
 int ebb_cmd_models(ebb_args *a);
 int ebb_cmd_pull(ebb_args *a);
 int ebb_cmd_inspect(ebb_args *a);
+int ebb_cli_engines(ebb_args *a);
 int ebb_cmd_stat(ebb_args *a);
 int ebb_cmd_completion(ebb_args *a);
 

@@ -10,6 +10,11 @@
 
 bool test_hub_start(test_hub *h)
 {
+    return test_hub_start_script(h, "tests/support/hub.py");
+}
+
+bool test_hub_start_script(test_hub *h, const char *script)
+{
     char path[96];
     int port = 0;
 
@@ -18,7 +23,7 @@ bool test_hub_start(test_hub *h)
         return false;
     h->pid = fork();
     if (h->pid == 0) {
-        execlp("python3", "python3", "tests/support/hub.py", h->dir, (char *)NULL);
+        execlp("python3", "python3", script, h->dir, (char *)NULL);
         _exit(127);
     }
     snprintf(path, sizeof path, "%s/port", h->dir);

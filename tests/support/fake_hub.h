@@ -1,4 +1,4 @@
-/* support/fake_hub.h - hub.py for a test written in C: a small hub on the loopback. */
+/* support/fake_hub.h - hub.py, or another server of these, for a test written in C: on the loopback. */
 #ifndef EBB_TEST_HUB_H
 #define EBB_TEST_HUB_H
 #include <stdbool.h>
@@ -12,6 +12,8 @@ typedef struct test_hub {
 
 /* false: there is no python3. */
 bool test_hub_start(test_hub *h);
+/* The same of another script, tests/support/engine.py. */
+bool test_hub_start_script(test_hub *h, const char *script);
 void test_hub_stop(test_hub *h);                 /* and remove its folder */
 /* What it does from now on, in hub.py's words. */
 void test_hub_how(const test_hub *h, const char *words);

@@ -36,12 +36,13 @@ void ebb_chat_close_model(ebb_chat *c)
 
 ebb_status ebb_chat_open_model(ebb_chat *c, const char *path, ebb_error *err)
 {
-    const ebb_backend_models models = { .path = path, .draft = c->draft_path, .draft_is_optional = c->draft_is_optional };
+    const ebb_backend_models models = { .path = c->engine ? c->engine_model : path, .draft = c->draft_path,
+                                        .draft_is_optional = c->draft_is_optional, .engine = c->engine };
     ebb_status st;
 
     ebb_chat_close_model(c);
     c->state = EBB_CHAT_LOADING;
-    c->is_chosen = path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
+    c->is_chosen = !c->engine && path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
     st = c->ops.open(c->ops.arg, &models, &c->engine_opts, ebb_chat_sink, c, &c->backend, err);
     if (st != EBB_OK)
         c->state = EBB_CHAT_FAILED;
@@ -179,6 +180,8 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     c->engine_opts = o->engine;
     c->engine_opts.kv_cache_dir = copy_or_null(o->engine.kv_cache_dir, &ok);
     c->draft_path = copy_or_null(o->draft_path, &ok);
+    c->engine = copy_or_null(o->engine_name, &ok);
+    c->engine_model = o->engine_name ? copy_or_null(o->model_path, &ok) : NULL;
     c->store_path = copy_or_null(o->store_path, &ok);
     c->system = copy_or_null(o->system, &ok);
     if (!ok)
@@ -221,6 +224,7 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_ops *ops
 
 void ebb_chat_end(ebb_chat *c)
 {
+    ebb_chat_end_test(c);
     ebb_chat_close_model(c);
     if (c->is_unsaved)                           /* the disk may have room by now */
         ebb_chat_save(c, false);
@@ -241,6 +245,9 @@ void ebb_chat_close(ebb_chat *c)
     pthread_mutex_destroy(&c->lock);
     free((char *)c->engine_opts.kv_cache_dir);
     free(c->draft_path);
+    free(c->engine);
+    free(c->engine_model);
+    free(c->here_model);
     free(c->store_path);
     free(c->wanted_model);
     free(c->system);

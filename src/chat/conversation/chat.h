@@ -22,6 +22,7 @@ typedef struct ebb_chat ebb_chat;
 
 typedef struct ebb_chat_opts {
     const char     *model_path;      /* NULL: $EBB_MODELS and the data folder, else the embedded guide */
+    const char     *engine_name;     /* an engine elsewhere: its name or address; model_path is then one of its models.  NULL: this process */
     const char     *draft_path;      /* a smaller model that guesses for it; NULL: none */
     const char     *session_name;    /* -s NAME: opened, or made; NULL: a new one */
     bool            continue_last;   /* -c */
@@ -92,6 +93,11 @@ bool ebb_chat_is_saved(const ebb_chat *c);       /* there are messages, and all 
  * and what can be done, once: asked again, with nothing new said, the answer is OK. */
 EBB_MUST_CHECK ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err);
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
+/* The engine elsewhere that answers, as the user named it; NULL: that of this process. */
+const char *ebb_chat_engine(const ebb_chat *c);
+struct ebb_remote_figures;                       /* backend.h */
+/* What is known of it now; false: the engine is in this process. */
+bool ebb_chat_remote(const ebb_chat *c, struct ebb_remote_figures *out);
 
 /* The visible path, root first.  A pointer is valid until the next event or action. */
 size_t ebb_chat_n_messages(const ebb_chat *c);
@@ -105,6 +111,7 @@ typedef struct ebb_chat_cost {
     uint32_t n_before, n_tokens; /* of what the model has now, and would have */
     uint32_t n_new;              /* of these, not of messages that stand */
     uint32_t n_compute;          /* neither in memory nor on disk */
+    bool     is_about;           /* nobody here has counted: an engine elsewhere will */
 } ebb_chat_cost;
 /* What an action would cost; text[n] is 0.  False: nobody can say, or it cannot be done. */
 bool ebb_chat_preview(ebb_chat *c, ebb_chat_action act, size_t i, const char *text, size_t n, ebb_chat_cost *out);
@@ -135,6 +142,11 @@ EBB_MUST_CHECK ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_err
 EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err);
 /* A draft model stays where it can guess for that one, too; else a notice says so. */
 EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err);
+/* Another engine for what comes: its name, its address, or "here" for the one in this process; `model`: one of those it has,
+ * NULL: its own choice.  What was said goes along. */
+EBB_MUST_CHECK ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model, ebb_error *err);
+/* Ask the engine what it is (NULL: the one at hand); a REPORT follows. */
+EBB_MUST_CHECK ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err);
 /* Another draft model for the model at hand, which is loaded again: "auto": one that pays; NULL: none. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err);
 const char *ebb_chat_draft(const ebb_chat *c);   /* as it was named; NULL: none was */

@@ -8,6 +8,7 @@
 #include "os/file.h"
 #include "store/export.h"
 #include "store/title.h"
+#include "transcript/thought.h"
 #include "turn/overflow.h"
 
 static ebb_status fail_no_message_memory(ebb_error *err)
@@ -99,8 +100,10 @@ static ebb_status check_model_loaded(const ebb_chat *c, ebb_error *err)
 
 ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
 {
-    ebb_status st = check_model_loaded(c, err);
+    ebb_status st = ebb_chat_need_ids(c, "memory over there is the server's", err);
 
+    if (st == EBB_OK)
+        st = check_model_loaded(c, err);
     if (st == EBB_OK)
         st = c->backend->ops->set_budget(c->backend, bytes, err);
     c->awaits_budget |= st == EBB_OK;
@@ -109,12 +112,27 @@ ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
 
 ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
 {
-    ebb_status st = check_model_loaded(c, err);
+    ebb_status st = ebb_chat_need_ids(c, "its plan is the server's", err);
 
+    if (st == EBB_OK)
+        st = check_model_loaded(c, err);
     if (st == EBB_OK)
         st = c->backend->ops->plan(c->backend, err);
     c->awaits_plan |= st == EBB_OK;
     return st;
+}
+
+/* Whoever wrote it: what goes on is its text. */
+static ebb_status continue_messages(ebb_chat *c, const ebb_node *leaf, ebb_error *err)
+{
+    const ebb_backend_facts *facts = ebb_chat_facts(c);
+    ebb_thought t = ebb_thought_find(leaf->m.text, leaf->m.n_text);
+
+    if (facts && leaf->m.n_text && t.body >= leaf->m.n_text)
+        return EBB_FAIL(err, EBB_USAGE, "the answer was cut off in its thought, which no server goes on with; /retry asks for another one");
+    if (facts && leaf->m.n_text && !facts->can_continue)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) begins each answer anew; /retry asks for another one", facts->name, facts->kind);
+    return ebb_chat_begin_answer(c, true, err);
 }
 
 ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
@@ -132,6 +150,8 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer to continue");
     if (leaf->m.finish == EBB_FINISH_STOP)
         return EBB_FAIL(err, EBB_USAGE, "the answer is complete; /retry asks for another one");
+    if (c->engine)
+        return continue_messages(c, leaf, err);
     if (!leaf->m.n_ids || (c->info && memcmp(leaf->m.ids_model, c->info->fingerprint, sizeof leaf->m.ids_model) != 0))
         return EBB_FAIL(err, EBB_USAGE, "another model wrote this answer; /retry asks for a new one");
     return ebb_chat_begin_answer(c, true, err);
@@ -250,6 +270,7 @@ static ebb_node *copy_below(ebb_chat *c, ebb_node *parent, const ebb_message *m,
     node->m.created_ms = m->created_ms;
     node->m.turn_stats = m->turn_stats;
     node->m.model = m->model ? strdup(m->model) : NULL;
+    node->m.engine = m->engine ? strdup(m->engine) : NULL;
     return node;
 }
 
@@ -261,7 +282,7 @@ static ebb_status copy_path_below(ebb_chat *c, const char *text, size_t first, e
     bool ok = !text || node;
 
     for (size_t i = first; ok && i < c->tree.n_path; i++) {
-        n_tokens += c->tree.path[i]->m.n_ids;
+        n_tokens += ebb_chat_tokens_of(c, &c->tree.path[i]->m);
         node = copy_below(c, node, &c->tree.path[i]->m, (text != NULL) - (int)first);
         ok = node != NULL;
     }
@@ -418,6 +439,8 @@ ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
 
     if (c->state == EBB_CHAT_ANSWERING || c->follow.session)
         return ebb_chat_check_idle(c, err);
+    if (c->engine && path)
+        return ebb_chat_set_engine(c, c->engine, path, err);
     if (path && strcmp(path, EBB_MODELS_GUIDE) != 0 && strcmp(path, "auto") != 0) {
         /* A slip of the finger must not cost the model at hand. */
         ebb_status st = ebb_models_resolve(path, &found, err);
@@ -443,6 +466,8 @@ static ebb_status check_draft_choice(const ebb_chat *c, const char *name, ebb_er
     char *found = NULL;
     ebb_status st = ebb_chat_check_idle(c, err);
 
+    if (st == EBB_OK)
+        st = ebb_chat_need_ids(c, "what guesses for it runs beside the server", err);
     if (st == EBB_OK)
         st = check_model_loaded(c, err);
     if (st == EBB_OK && name && c->engine_opts.no_speculation)

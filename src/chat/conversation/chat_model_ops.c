@@ -14,6 +14,8 @@ static ebb_status open_local_backend(void *arg, const ebb_backend_models *models
     ebb_error ignored;
 
     (void)arg;
+    if (models->engine)
+        return ebb_backend_remote(models, opts->n_ctx, sink, sink_arg, out, err);
     if (of.path && strcmp(of.path, EBB_MODELS_AUTO) == 0) {
         if (ebb_models_remember(NULL, &ignored) != EBB_OK)
             ebb_log("models", "%s", ignored.msg);        /* where nothing can be kept, nothing was */
@@ -25,11 +27,18 @@ static ebb_status open_local_backend(void *arg, const ebb_backend_models *models
 static ebb_status model_ready(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, char notice[256],
                         ebb_error *err)
 {
+    const ebb_backend_facts *facts = b->ops->facts ? b->ops->facts(b) : NULL;
     const ebb_model *m = b->ops->model(b);
-    ebb_status st = ebb_prompter_new(m, p, err);
+    ebb_status st;
 
     (void)arg;
     *info = NULL;
+    if (facts) {                                 /* the template is the server's */
+        *info = &facts->info;
+        snprintf(notice, 256, "%s", facts->notice);
+        return EBB_OK;
+    }
+    st = ebb_prompter_new(m, p, err);
     if (st != EBB_OK)
         return st;
     *info = ebb_model_get_info(m);
@@ -47,7 +56,7 @@ static void model_unready(void *arg, ebb_prompter *p)
 static bool model_number(void *arg, const ebb_backend *b, const char *key, double *out)
 {
     (void)arg;
-    return ebb_model_meta_number(b->ops->model(b), key, out);
+    return b->ops->model(b) && ebb_model_meta_number(b->ops->model(b), key, out);
 }
 
 /* The engine at hand goes when another is opened: what it holds counts as free. */

@@ -125,6 +125,10 @@ typedef struct ebb_chat_following {
 struct ebb_chat {
     ebb_chat_ops      ops;
     ebb_engine_opts   engine_opts;
+    char             *engine;                    /* an engine elsewhere, by name or address; NULL: that of this process */
+    char             *engine_model;              /* the model it is asked for; NULL: the one it has */
+    char             *here_model;                /* that answered here before: a path; NULL: none did yet */
+    struct ebb_engine_tester *tester;            /* engines.c; NULL: nothing is tested */
     char             *draft_path;                /* NULL: no model guesses */
     bool              draft_is_optional;         /* it was named for another model than the one at hand, or in the chat */
     char             *store_path;        /* NULL: the default */
@@ -154,6 +158,7 @@ struct ebb_chat {
     bool              is_answer_pending; /* a question waits for the model to be loaded */
     ebb_node         *answer;            /* under way */
     bool              is_new_answer;     /* it began with this turn, so it may go if it stays empty */
+    uint32_t          n_asked;           /* tokens of its prompt, perhaps about */
     uint32_t          n_turn;            /* tokens that this turn adds and must be computed */
     size_t            n_retokenized;     /* of an answer that was cut: they count as this turn's */
     bool              awaits_budget, awaits_plan; /* of the backend, which has not told yet */
@@ -219,6 +224,8 @@ void ebb_chat_set_unsaved(ebb_chat *c, const ebb_error *err);
 void ebb_chat_set_saved(ebb_chat *c);            /* nothing is left to be saved */
 
 /* -- chat_state.c ------------------------------------------------------------------ */
+/* What an engine of messages is, and NULL of one of ids (or of none). */
+const ebb_backend_facts *ebb_chat_facts(const ebb_chat *c);
 /* BUSY while an answer is under way. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err);
@@ -281,6 +288,21 @@ ebb_cache_salt ebb_chat_cache_salt(const ebb_node *note);
 EBB_MUST_CHECK
 ebb_status ebb_chat_retokenize(ebb_chat *c, const ebb_node *old, const char *text, size_t n, ebb_retokenization *r, ebb_error *err);
 
+/* -- chat_estimate.c --------------------------------------------------------------- */
+/* Tokens of a message, where the engine at hand tells no ids: by what a token had of bytes on this path. */
+uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m);
+/* The prompt for list[0..n) in messages, with its counts. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *out, ebb_error *err);
+/* Tokens of list[0..n); *is_about: nobody has counted all of them. */
+size_t ebb_chat_estimate(const ebb_context_view *v, size_t n, bool *is_about);
+
+/* -- chat_engines.c ---------------------------------------------------------------- */
+/* REFUSED with who can: what only an engine of ids does.  OK: the one at hand does. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err);
+void ebb_chat_end_test(ebb_chat *c);             /* and wait for it */
+
 /* -- chat_branches.c ------------------------------------------------------------------- */
 /* The message of a label if it is on the path, else the newest end of its branch. */
 EBB_MUST_CHECK
@@ -336,6 +358,8 @@ void ebb_chat_follow_stop(ebb_chat *c);          /* have the other stop */
 void ebb_chat_settings_apply_model(ebb_chat *c);
 /* What the file recommends and no setting can follow, as a list; false: nothing. */
 bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap);
+/* EBB_SAMPLING_BITs of what somebody chose: the command line, the configuration, the session. */
+uint32_t ebb_chat_settings_chosen(const ebb_chat *c);
 /* Take what the session carries over the base, but what the command line set. */
 void ebb_chat_settings_load(ebb_chat *c, const char *json);
 /* As JSON, NULL if nothing is set (or no memory); free() it. */

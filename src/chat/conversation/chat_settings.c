@@ -247,6 +247,19 @@ void ebb_chat_settings_apply_model(ebb_chat *c)
     c->settings.is_set = is_set;
 }
 
+uint32_t ebb_chat_settings_chosen(const ebb_chat *c)
+{
+    uint32_t chosen = 0;
+
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        const setting *s = &settings[i];
+
+        if (s->at / 4 < 32 && ((c->settings.is_set & 1u << i) || is_from_command_line(c, s) || has_bit(c->sampling_config, s)))
+            chosen |= 1u << s->at / 4;
+    }
+    return chosen;
+}
+
 static void read_away(ebb_chat_settings *v, json_t *away)
 {
     json_int_t n = json_integer_value(json_object_get(away, "tokens"));

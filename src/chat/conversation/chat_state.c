@@ -1,6 +1,16 @@
 /* What a chat knows of itself (chat.h). */
 #include "conversation/chat_priv.h"
 
+const ebb_backend_facts *ebb_chat_facts(const ebb_chat *c)
+{
+    return c->backend && c->backend->ops->facts ? c->backend->ops->facts(c->backend) : NULL;
+}
+
+const char *ebb_chat_engine(const ebb_chat *c)
+{
+    return c->engine;
+}
+
 bool ebb_chat_is_ready(const ebb_chat *c)
 {
     return c->info != NULL;
@@ -51,8 +61,30 @@ void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)
     *out = (ebb_stats){ 0 };
     if (c->backend)
         c->backend->ops->stats(c->backend, out);
-    if (c->is_path_changed && c->state == EBB_CHAT_IDLE)
+    if ((c->is_path_changed && c->state == EBB_CHAT_IDLE) || ebb_chat_facts(c))
         out->n_ctx_used = ebb_chat_n_tokens(c);
+}
+
+/* Whether all tokens of the conversation were counted by those whose tokens they are. */
+static bool is_about(const ebb_chat *c)
+{
+    ebb_context_view v;
+    bool about = true;
+
+    if (ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK) {
+        ebb_chat_estimate(&v, v.n, &about);
+        ebb_context_view_fini(&v);
+    }
+    return about;
+}
+
+bool ebb_chat_remote(const ebb_chat *c, ebb_remote_figures *out)
+{
+    if (!c->backend || !c->backend->ops->figures)
+        return false;
+    c->backend->ops->figures(c->backend, out);
+    out->is_about = is_about(c);
+    return true;
 }
 
 uint32_t ebb_chat_generation(const ebb_chat *c)

@@ -25,6 +25,9 @@ typedef struct prompt_build {
 
 void ebb_prompt_fini(ebb_prompt *p)
 {
+    for (size_t i = 0; i < p->n_messages; i++)
+        free(p->messages[i].text);
+    free(p->messages);
     free(p->ids);
     free(p->n_ids_of);
     memset(p, 0, sizeof *p);

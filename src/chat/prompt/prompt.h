@@ -38,8 +38,17 @@ typedef struct ebb_prompt_opts {
     ebb_thinking thinking;       /* enable_thinking, where the template knows it */
 } ebb_prompt_opts;
 
+/* A message as an engine elsewhere gets it; its text is a copy. */
+typedef struct ebb_prompt_message {
+    ebb_role role;
+    char    *text;
+    size_t   n_text;
+} ebb_prompt_message;
+
 typedef struct ebb_prompt {
-    int32_t *ids;                /* the whole sequence, up to where the model goes on */
+    int32_t *ids;                /* the whole sequence, up to where the model goes on; NULL where the engine takes messages: */
+    ebb_prompt_message *messages;        /* these; n_ids and the other counts are about right then */
+    size_t   n_messages;
     size_t   n_ids;
     size_t   n_old;              /* ids of the messages that had some */
     size_t   n_kept;             /* ids[0..n_kept) are old ids unchanged: everything else is computed */

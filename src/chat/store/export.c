@@ -76,6 +76,8 @@ static json_t *json_message(const ebb_message *m)
     if (m->role == EBB_ROLE_ASSISTANT) {
         if (m->model)
             json_object_set_new(o, "model", json_text(m->model, strlen(m->model)));
+        if (m->engine)
+            json_object_set_new(o, "engine", json_text(m->engine, strlen(m->engine)));
         json_object_set_new(o, "finish", json_string(ebb_finish_name(m->finish)));
     }
     ebb_buf_fini(&date);

@@ -72,13 +72,14 @@ static int insert_row(save_job *v, ebb_node *node)
     char *truncation = ebb_truncation_json(&m->truncation), *sample_records = ebb_sample_records_json(m);
     int rc = ebb_store_run(v->s, "INSERT INTO messages (session, parent, role, finish, pinned, text, ids, n_ids, ids_model,"
                            " created_ms, model, n_prompt, n_reused, n_reused_disk, n_computed, n_generated,"
-                           " prefill_s, decode_s, n_ahead, n_guessed, left_out, draws)"
-                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                           "iiiiisbibitiiiiiddiitt", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
+                           " prefill_s, decode_s, n_ahead, n_guessed, left_out, draws, engine, about, first_s)"
+                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                           "iiiiisbibitiiiiiddiitttid", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
                            (int64_t)m->pinned, m->text, m->n_text, (const void *)m->ids, m->n_ids * sizeof *m->ids,
                            (int64_t)m->n_ids, (const void *)m->ids_model, sizeof m->ids_model, m->created_ms, m->model,
                            (int64_t)c->n_prompt, (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early, (int64_t)c->n_accepted, truncation, sample_records);
+                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early, (int64_t)c->n_accepted, truncation, sample_records,
+                           m->engine, (int64_t)c->about, c->first_s);
 
     free(truncation);
     free(sample_records);
@@ -93,12 +94,13 @@ static int update_message(save_job *v, const ebb_message *m)
     char *truncation = ebb_truncation_json(&m->truncation), *sample_records = ebb_sample_records_json(m);
     int rc = ebb_store_run(v->s, "UPDATE messages SET finish = ?, pinned = ?, text = ?, ids = ?, n_ids = ?, ids_model = ?,"
                          " model = ?, n_prompt = ?, n_reused = ?, n_reused_disk = ?, n_computed = ?, n_generated = ?,"
-                         " prefill_s = ?, decode_s = ?, n_ahead = ?, n_guessed = ?, left_out = ?, draws = ? WHERE id = ?",
-                         "iisbibtiiiiiddiitti", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
+                         " prefill_s = ?, decode_s = ?, n_ahead = ?, n_guessed = ?, left_out = ?, draws = ?,"
+                         " engine = ?, about = ?, first_s = ? WHERE id = ?", "iisbibtiiiiiddiitttidi", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
                          (const void *)m->ids, m->n_ids * sizeof *m->ids, (int64_t)m->n_ids,
                          (const void *)m->ids_model, sizeof m->ids_model, m->model, (int64_t)c->n_prompt,
                          (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early, (int64_t)c->n_accepted, truncation, sample_records, m->id);
+                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early, (int64_t)c->n_accepted, truncation, sample_records,
+                         m->engine, (int64_t)c->about, c->first_s, m->id);
 
     free(truncation);
     free(sample_records);
@@ -249,6 +251,8 @@ static void load_turn_stats(sqlite3_stmt *q, int at, ebb_turn_stats *c)
     c->decode_s = sqlite3_column_double(q, at + 6);
     c->n_prefilled_early = (uint32_t)sqlite3_column_int64(q, at + 7);
     c->n_accepted = (uint32_t)sqlite3_column_int64(q, at + 8);
+    c->about = (uint32_t)sqlite3_column_int64(q, 22);
+    c->first_s = sqlite3_column_double(q, 23);
 }
 
 static bool load_message(sqlite3_stmt *q, ebb_tree *t)
@@ -256,6 +260,7 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
     int64_t parent_id = sqlite3_column_int64(q, 1);
     ebb_node *parent = parent_id ? ebb_tree_find(t, parent_id) : NULL;
     const char *text = sqlite3_column_blob(q, 5), *model = (const char *)sqlite3_column_text(q, 9);
+    const char *engine = (const char *)sqlite3_column_text(q, 21);
     size_t n_text = (size_t)sqlite3_column_bytes(q, 5);
     ebb_role role = (ebb_role)ebb_store_in_range(sqlite3_column_int(q, 2), EBB_ROLE_ASSISTANT, EBB_ROLE_NOTE);
     ebb_node *node = ebb_tree_add(t, parent, role, text, n_text);
@@ -268,6 +273,7 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
     node->m.pinned = sqlite3_column_int(q, 4) != 0;
     node->m.created_ms = sqlite3_column_int64(q, 8);
     node->m.model = model ? strdup(model) : NULL;
+    node->m.engine = engine ? strdup(engine) : NULL;
     load_turn_stats(q, 10, &node->m.turn_stats);
     if (role == EBB_ROLE_NOTE)
         ebb_truncation_parse((const char *)sqlite3_column_text(q, 19), &node->m.truncation);
@@ -288,7 +294,7 @@ static ebb_status load_messages(ebb_store *s, int64_t session, ebb_tree *t, ebb_
     ebb_status st = EBB_OK;
     int rc = ebb_store_prepare(s, &q, "SELECT id, parent, role, finish, pinned, text, ids, ids_model, created_ms, model,"
                                " n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s, n_ahead,"
-                               " n_guessed, left_out, draws FROM messages WHERE session = ? ORDER BY id", "i", session);
+                               " n_guessed, left_out, draws, engine, about, first_s FROM messages WHERE session = ? ORDER BY id", "i", session);
 
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);

@@ -22,12 +22,20 @@ typedef enum ebb_finish {
 } ebb_finish;
 const char *ebb_finish_name(ebb_finish finish);  /* "none", "stop", "length", "cancelled", "error" */
 
+/* Figures of a turn that nobody has counted: they are about right, or not known at all. */
+enum {
+    EBB_ABOUT_PROMPT = 1, EBB_ABOUT_GENERATED = 2,
+    EBB_ABOUT_REUSED = 4,        /* the server does not say what it had already: n_reused is 0, n_computed the whole prompt */
+};
+
 /* What an answer cost: shown beneath it and stored with it. */
 typedef struct ebb_turn_stats {
     uint32_t n_prompt, n_reused, n_reused_disk, n_computed, n_generated;
     double   prefill_s, decode_s;
     uint32_t n_prefilled_early;  /* of the reused: computed while the question was typed */
     uint32_t n_accepted;         /* of the generated: guessed, and computed together with others */
+    uint32_t about;              /* EBB_ABOUT_* */
+    double   first_s;            /* from the request to the first word, of an engine elsewhere */
 } ebb_turn_stats;
 
 /* What to do when a conversation no longer fits the context. */
@@ -86,6 +94,7 @@ typedef struct ebb_message {
     uint8_t       ids_model[16]; /* fingerprint of the model whose vocabulary the ids are of */
     int64_t       created_ms;    /* Unix time */
     char         *model;         /* who answered; NULL for the user */
+    char         *engine;        /* the name of the engine it answered in; NULL: that of a process like this one */
     ebb_turn_stats turn_stats;
     ebb_truncation truncation;   /* of a note */
     ebb_sample_record *sample_records; /* of an answer */

@@ -24,6 +24,7 @@ static void node_free(ebb_node *node)
     free(node->m.text);
     free(node->m.ids);
     free(node->m.model);
+    free(node->m.engine);
     free(node->m.truncation.kept);
     free(node->m.sample_records);
     free(node);

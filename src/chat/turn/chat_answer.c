@@ -43,6 +43,8 @@ static ebb_node *answer_node(ebb_chat *c, bool continues)
         return NULL;
     if (!node->m.model && !(node->m.model = strdup(c->info->name)))
         return NULL;
+    if (!continues && ebb_chat_facts(c) && !(node->m.engine = strdup(ebb_chat_facts(c)->name)))
+        return NULL;
     if (!continues && !ebb_node_set_ids(node, NULL, 0, c->info->fingerprint))
         return NULL;
     return node;
@@ -61,7 +63,9 @@ static void report_prompt(ebb_chat *c, const ebb_prompt *p)
 ebb_status ebb_chat_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32_t n_predict, const ebb_sampler_params *sampling,
                         ebb_error *err)
 {
-    ebb_backend_request r = { .ids = p->ids, .n_ids = p->n_ids, .n_suffix = p->n_suffix, .n_predict = n_predict, .sampling = *sampling,
+    ebb_backend_request r = { .ids = p->ids, .n_ids = p->n_ids, .messages = p->messages, .n_messages = p->n_messages,
+                              .continues = p->n_messages && p->messages[p->n_messages - 1].role == EBB_ROLE_ASSISTANT,
+                              .chosen = ebb_chat_settings_chosen(c), .thinking = c->settings.thinking, .n_suffix = p->n_suffix, .n_predict = n_predict, .sampling = *sampling,
                               .cache_salt = ebb_chat_cache_salt(ebb_context_view_note(c->tree.path, c->tree.n_path)) };
     ebb_status st;
 
@@ -71,6 +75,7 @@ ebb_status ebb_chat_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
     st = c->backend->ops->answer(c->backend, &r, err);
     if (st != EBB_OK)
         return st;
+    c->n_asked = (uint32_t)p->n_ids;
     c->n_turn = (uint32_t)(c->overflow.is_view_changed ? p->n_ids : p->n_ids - p->n_kept + c->n_retokenized);
     c->turn_stats_before = (ebb_turn_stats){ 0 };
     c->overflow.asked_at = NULL;
@@ -143,8 +148,13 @@ ebb_status ebb_chat_begin_answer(ebb_chat *c, bool continues, ebb_error *err)
 {
     if (c->facts.pinned_ms == 0)
         c->facts.pinned_ms = ebb_clock_unix_ms();
+    if (c->state == EBB_CHAT_FAILED && c->engine && !continues) { /* perhaps it is there by now */
+        ebb_status st = ebb_chat_open_model(c, NULL, err);
+        if (st != EBB_OK)
+            return st;
+    }
     if (c->state == EBB_CHAT_FAILED)
-        return EBB_FAIL(err, EBB_NOTFOUND, "no model is loaded: /model FILE loads one");
+        return EBB_FAIL(err, EBB_NOTFOUND, "no model is loaded: /model FILE loads one%s", c->engine ? ", /engine another engine" : "");
     if (c->state == EBB_CHAT_IDLE)
         return begin_loaded_answer(c, continues, err);
     if (continues)
@@ -210,7 +220,7 @@ void ebb_chat_on_token(ebb_chat *c, const ebb_backend_event *ev)
 {
     if (!c->answer)
         return;
-    if (!ebb_node_add_id(c->answer, ev->token) || !ebb_node_add_text(c->answer, ev->text, ev->n_text))
+    if ((ev->token != EBB_NO_TOKEN && !ebb_node_add_id(c->answer, ev->token)) || !ebb_node_add_text(c->answer, ev->text, ev->n_text))
         ebb_chat_notice(c, "out of memory: a part of the answer was lost");
     ebb_chat_arm_timer(c, SAVE_WITHIN_MS);
 }
@@ -223,7 +233,16 @@ static ebb_turn_stats sum_turn_stats(ebb_turn_stats a, const ebb_turn_stats *b)
     a.n_generated += b->n_generated;
     a.prefill_s += b->prefill_s;
     a.decode_s += b->decode_s;
+    a.about |= b->about;
     return a;
+}
+
+/* What a server does not tell is about what was asked. */
+static ebb_turn_stats complete_cost(const ebb_chat *c, ebb_turn_stats turn_stats)
+{
+    if (turn_stats.about & EBB_ABOUT_PROMPT)
+        turn_stats.n_prompt = turn_stats.n_computed = c->n_asked;
+    return turn_stats;
 }
 
 /* An answer without a token is none: the question stands alone, as before. */
@@ -231,7 +250,7 @@ static bool drop_empty_answer(ebb_chat *c, ebb_finish finish)
 {
     ebb_node *node = c->answer;
 
-    if (!c->is_new_answer || node->m.n_ids || (finish != EBB_FINISH_CANCELED && finish != EBB_FINISH_ERROR))
+    if (!c->is_new_answer || node->m.n_ids || node->m.n_text || (finish != EBB_FINISH_CANCELED && finish != EBB_FINISH_ERROR))
         return false;
     if (node->m.id > 0 && c->store && ebb_store_delete_message(c->store, node->m.id, NULL) != EBB_OK)
         return false;                            /* it stays, here and there */
@@ -279,6 +298,7 @@ static void release_writer_lock(ebb_chat *c)
 void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
 {
     bool is_error = ev->finish == EBB_FINISH_ERROR, is_dropped;
+    ebb_turn_stats turn_stats;
 
     c->state = EBB_CHAT_IDLE;
     if (!c->answer)
@@ -293,7 +313,8 @@ void ebb_chat_on_end(ebb_chat *c, const ebb_backend_event *ev)
         ebb_chat_emit_event(c, EBB_EVENT_TEXT, ev->text, ev->n_text, 0, 0);
     c->answer->m.finish = ev->finish;
     ebb_chat_end_sample_record(&c->answer->m, &ev->cache_salt);
-    c->answer->m.turn_stats = sum_turn_stats(c->turn_stats_before, &ev->turn_stats);
+    turn_stats = complete_cost(c, ev->turn_stats);
+    c->answer->m.turn_stats = sum_turn_stats(c->turn_stats_before, &turn_stats);
     c->answer->is_dirty = true;
     ebb_chat_record_away(c, &c->answer->m);
     is_dropped = drop_empty_answer(c, ev->finish);

@@ -6,6 +6,8 @@
 
 static ebb_status check_cut(const ebb_chat *c, const ebb_node *leaf, size_t n, ebb_error *err)
 {
+    const ebb_backend_facts *facts = ebb_chat_facts(c);
+
     if (ebb_chat_is_busy(c))
         return ebb_chat_check_idle(c, err);
     if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT)
@@ -14,6 +16,8 @@ static ebb_status check_cut(const ebb_chat *c, const ebb_node *leaf, size_t n, e
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     if (n == 0)
         return EBB_FAIL(err, EBB_USAGE, "nothing of the answer would stay; /retry asks for another one");
+    if (facts && !facts->can_continue)
+        return ebb_chat_need_ids(c, "a server of its kind begins each answer anew", err);
     return EBB_OK;
 }
 
@@ -25,6 +29,7 @@ static ebb_node *add_cut_answer(ebb_chat *c, const ebb_node *old, const ebb_reto
     if (!node)
         return NULL;
     node->m.model = strdup(c->info->name);
+    node->m.engine = ebb_chat_facts(c) ? strdup(ebb_chat_facts(c)->name) : NULL;
     if (node->m.model && ebb_node_set_ids(node, r->ids, r->n_ids, c->info->fingerprint) && ebb_tree_set_leaf(&c->tree, node))
         return node;
     ebb_tree_drop_newest(&c->tree);
@@ -55,7 +60,9 @@ ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
-    st = ebb_chat_retokenize(c, leaf, text, n, &r, err);
+    r = (ebb_retokenization){ .text = text, .n_text = n };
+    if (!ebb_chat_facts(c))
+        st = ebb_chat_retokenize(c, leaf, text, n, &r, err);
     if (st == EBB_OK && !add_cut_answer(c, leaf, &r))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
     free(r.ids);

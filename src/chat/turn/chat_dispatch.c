@@ -53,6 +53,10 @@ static void on_prefill(ebb_chat *c, const ebb_backend_event *ev)
 {
     uint64_t own = count_unread(c) > c->n_turn ? count_unread(c) : c->n_turn;
 
+    if (ebb_chat_facts(c)) {                     /* what it computes again is its own matter, and the receipt's */
+        ebb_chat_emit_event(c, EBB_EVENT_PREFILL, NULL, 0, ev->done, ev->total);
+        return;
+    }
     c->is_prefilling = ev->done < ev->total;
     if (c->is_prefilling) {
         c->prefill_seen = 0;

@@ -38,7 +38,8 @@ static bool cost_at(ebb_chat *c, ebb_node *leaf, const ebb_message *question, eb
     if (ok) {
         out->n_tokens = (uint32_t)p.n_ids;
         out->n_new = (uint32_t)(p.n_ids - (p.n_old < p.n_ids ? p.n_old : p.n_ids));
-        out->n_compute = (uint32_t)(p.n_ids - c->backend->ops->common_prefix(c->backend, p.ids, p.n_ids, &cache_salt));
+        out->is_about = p.messages != NULL;      /* of these, what the server still has is told by its receipt */
+        out->n_compute = out->is_about ? out->n_new : (uint32_t)(p.n_ids - c->backend->ops->common_prefix(c->backend, p.ids, p.n_ids, &cache_salt));
     }
     ebb_prompt_fini(&p);
     free(at.nodes);
@@ -68,7 +69,7 @@ static bool cost_of_cut(ebb_chat *c, const char *text, size_t n, ebb_chat_cost *
     const ebb_node *leaf = ebb_tree_leaf(&c->tree);
     ebb_retokenization r;
 
-    if (!leaf || ebb_chat_retokenize(c, leaf, text, n, &r, NULL) != EBB_OK)
+    if (ebb_chat_facts(c) || !leaf || ebb_chat_retokenize(c, leaf, text, n, &r, NULL) != EBB_OK)
         return false;
     out->n_tokens = out->n_before - (uint32_t)r.n_old + (uint32_t)r.n_ids;
     out->n_new = out->n_compute = (uint32_t)(r.n_ids - r.n_kept);

@@ -14,7 +14,7 @@ static ebb_status fail_no_prompt_memory(ebb_error *err)
 /* Ids count only if they are of the model at hand: those of another one say nothing. */
 bool ebb_chat_has_ids(const ebb_chat *c, const ebb_message *m)
 {
-    return m->n_ids && memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0;
+    return m->n_ids && !ebb_chat_facts(c) && memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0;
 }
 
 /* What a foreign hand may have written of a note must make sense on this path. */
@@ -165,6 +165,8 @@ ebb_status ebb_context_view_prompt(ebb_chat *c, const ebb_context_view *v, size_
     for (size_t i = 0; i < n; i++)
         if (!ebb_chat_has_ids(c, v->list[i]))
             v->messages[i].n_ids = 0;
+    if (ebb_chat_facts(c))
+        return ebb_chat_prompt_messages(c, v, n, out, err);
     return c->ops.prompt(c->ops.arg, c->prompter, v->list, n, &opts, out, err);
 }
 
@@ -192,7 +194,11 @@ bool ebb_chat_record_ids(ebb_chat *c, const ebb_prompt *p)
 {
     ebb_context_view v;
     size_t at = 0, head = 0;
-    bool ok = view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK;
+    bool ok;
+
+    if (p->messages)                             /* ids of a model that was here before stay, and count when it comes back */
+        return true;
+    ok = view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK;
 
     for (size_t i = 0; ok && i < v.n; i++) {
         at += p->n_ids_of[i];
@@ -220,8 +226,13 @@ uint32_t ebb_chat_n_tokens(const ebb_chat *c)
 
     if (view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) != EBB_OK)
         return 0;
-    for (size_t i = 0; i < v.n; i++)
-        n += ebb_chat_has_ids(c, v.list[i]) ? v.list[i]->n_ids : 0;
+    if (ebb_chat_facts(c)) {
+        bool is_about;
+        n = ebb_chat_estimate(&v, v.n, &is_about);
+    } else {
+        for (size_t i = 0; i < v.n; i++)
+            n += ebb_chat_has_ids(c, v.list[i]) ? v.list[i]->n_ids : 0;
+    }
     ebb_context_view_fini(&v);
     return (uint32_t)n;
 }

@@ -12,7 +12,7 @@
 /* Room that an answer should find: an eighth of the context, as long as that is not absurd. */
 uint32_t ebb_overflow_reserve(const ebb_chat *c)
 {
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), reserve = n_ctx / 8;
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), reserve = n_ctx ? n_ctx / 8 : RESERVE_MAX;
     uint32_t n_predict = c->settings.n_predict;
 
     reserve = reserve > RESERVE_MAX ? RESERVE_MAX : reserve;
@@ -32,9 +32,26 @@ static ebb_overflow_policy policy_of(const ebb_chat *c)
     return c->settings.overflow == EBB_OVERFLOW_ASK && c->is_unattended ? EBB_OVERFLOW_FORGET : c->settings.overflow;
 }
 
+/* A context that nobody has told is not full. */
 static bool prompt_fits(const ebb_chat *c, size_t n_ids)
 {
-    return n_ids + ebb_overflow_reserve(c) <= c->backend->ops->n_ctx(c->backend);
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+
+    return n_ctx == 0 || n_ids + ebb_overflow_reserve(c) <= n_ctx;
+}
+
+static bool fills(const ebb_chat *c, size_t n_ids)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+
+    return n_ctx && n_ids >= n_ctx;
+}
+
+size_t ebb_room_target(const ebb_chat *c, size_t n_all)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+
+    return (n_ctx ? n_ctx : n_all) / 2;
 }
 
 /* -- What is to be left out ------------------------------------------------------------------ */
@@ -67,7 +84,7 @@ static path_turn path_turn_at(const ebb_chat *c, const uint32_t *visible, size_t
     do {
         const ebb_message *m = &c->tree.path[visible[t.to]]->m;
         t.is_pinned |= m->pinned;
-        t.n_tokens += (uint32_t)m->n_ids;
+        t.n_tokens += ebb_chat_tokens_of(c, m);
         t.to++;
     } while (t.to < n && c->tree.path[visible[t.to]]->m.role != EBB_ROLE_USER);
     return t;
@@ -135,6 +152,7 @@ static ebb_node *copy_answer(ebb_chat *c, ebb_node *note, const ebb_message *m)
     node->m.finish = m->finish;
     node->m.turn_stats = m->turn_stats;
     node->m.model = m->model ? strdup(m->model) : NULL;
+    node->m.engine = m->engine ? strdup(m->engine) : NULL;
     return ebb_node_set_ids(node, m->ids, m->n_ids, m->ids_model) ? node : NULL;
 }
 
@@ -160,9 +178,9 @@ ebb_status ebb_overflow_tokenize_head(ebb_chat *c, ebb_node *note, ebb_error *er
 {
     ebb_prompt head;
     ebb_context_view v;
-    ebb_status st = ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, err);
+    ebb_status st = ebb_chat_facts(c) ? EBB_OK : ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, err);
 
-    if (st != EBB_OK)
+    if (st != EBB_OK || ebb_chat_facts(c))       /* without ids there are none to be kept */
         return st;
     v.messages[v.n_head - 1].n_ids = 0;          /* a summary's own */
     st = ebb_context_view_prompt(c, &v, v.n_head, &head, err);
@@ -196,6 +214,8 @@ static void find_removed_gap(ebb_chat *c, const ebb_prompt *old, const ebb_promp
     int32_t *ids;
 
     ebb_overflow_drop_gap(c);
+    if (!old->ids || !now->ids)
+        return;
     while (at < now->n_ids && old->ids[at] == now->ids[at])
         at++;
     if (n == 0 || memcmp(old->ids + at + n, now->ids + at, (now->n_ids - at) * sizeof *now->ids) != 0)
@@ -277,7 +297,7 @@ static void emit_note(ebb_chat *c, const ebb_message *m)
 ebb_status ebb_overflow_forget(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree), *before = ebb_context_view_note(c->tree.path, c->tree.n_path);
-    size_t n_nodes = c->tree.n_nodes, target = c->backend->ops->n_ctx(c->backend) / 2;
+    size_t n_nodes = c->tree.n_nodes, target = ebb_room_target(c, p->n_ids);
     ebb_cache_salt cache_salt = ebb_chat_cache_salt(before);
     ebb_prompt now = { 0 };
     ebb_status st;
@@ -291,7 +311,7 @@ ebb_status ebb_overflow_forget(ebb_chat *c, ebb_prompt *p, ebb_overflow_next nex
         if (st != EBB_OK)
             return st;
     }
-    if (now.n_ids >= c->backend->ops->n_ctx(c->backend)) {
+    if (fills(c, now.n_ids)) {
         st = EBB_FAIL(err, EBB_CONTEXT, "even without older turns there are %zu tokens, the context holds %u", now.n_ids,
                       c->backend->ops->n_ctx(c->backend));
         ebb_prompt_fini(&now);
@@ -341,7 +361,7 @@ static ebb_status check_fits_at_all(const ebb_chat *c, const ebb_prompt *p, ebb_
 {
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
 
-    return p->n_ids < n_ctx ? EBB_OK
+    return !fills(c, p->n_ids) ? EBB_OK
                             : EBB_FAIL(err, EBB_CONTEXT, "the conversation has %zu tokens, the context holds %u: /forget, /compact, "
                                        "/grow, /undo or /new", p->n_ids, n_ctx);
 }
@@ -399,13 +419,13 @@ ebb_status ebb_overflow_resolve(ebb_chat *c, ebb_prompt *p, ebb_overflow_next ne
 
 static ebb_overflow_next choose_next(const ebb_chat *c, const ebb_node *leaf)
 {
-    bool is_full = c->overflow.asked_at == leaf || ebb_chat_n_tokens(c) >= c->backend->ops->n_ctx(c->backend);
+    bool is_full = c->overflow.asked_at == leaf || fills(c, ebb_chat_n_tokens(c));
 
     while (leaf && leaf->m.role == EBB_ROLE_NOTE)
         leaf = leaf->parent;
     if (leaf && leaf->m.role == EBB_ROLE_USER)
         return EBB_NEXT_ANSWER;
-    if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT || leaf->m.finish == EBB_FINISH_STOP || !leaf->m.n_ids ||
+    if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT || leaf->m.finish == EBB_FINISH_STOP || !(leaf->m.n_ids || ebb_chat_facts(c)) ||
         leaf != ebb_tree_leaf(&c->tree))
         return EBB_NEXT_NOTHING;
     return is_full ? EBB_NEXT_CONTINUE : EBB_NEXT_STAY;
@@ -467,7 +487,7 @@ static const char *const what_comes[] = {
 void ebb_overflow_warn(ebb_chat *c)
 {
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), n = ebb_chat_n_tokens(c);
-    bool is_nearly_full = 10ull * n >= 8ull * n_ctx;
+    bool is_nearly_full = n_ctx && 10ull * n >= 8ull * n_ctx;
 
     if (is_nearly_full && !c->overflow.is_warned)
         ebb_chat_notice(c, "The context is %u %% full (%u of %u tokens): %s. /forget, /compact or /grow act now; /pin keeps a "
@@ -480,6 +500,6 @@ bool ebb_overflow_continues(const ebb_chat *c, const ebb_message *answer)
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
     ebb_overflow_policy how = policy_of(c);
 
-    return answer->finish == EBB_FINISH_LENGTH && ebb_chat_n_tokens(c) >= n_ctx && answer->n_ids < n_ctx / 2 &&
+    return answer->finish == EBB_FINISH_LENGTH && fills(c, ebb_chat_n_tokens(c)) && ebb_chat_tokens_of(c, answer) < n_ctx / 2 &&
            how != EBB_OVERFLOW_ASK && how != EBB_OVERFLOW_STOP;
 }

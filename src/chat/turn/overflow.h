@@ -18,6 +18,8 @@ typedef enum ebb_overflow_outcome { EBB_OVERFLOW_RESOLVED, EBB_OVERFLOW_DEFERRED
 EBB_MUST_CHECK
 ebb_status ebb_overflow_resolve(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_overflow_outcome *outcome, ebb_error *err);
 uint32_t ebb_overflow_reserve(const ebb_chat *c);
+/* Tokens that should stay of n_all, so that half of the context is free; where nobody has told it, half of them. */
+size_t ebb_room_target(const ebb_chat *c, size_t n_all);
 /* The oldest turns that must go for n_all tokens to become `target`; the caller frees l->kept.  false: none. */
 bool ebb_overflow_choose_turns(const ebb_chat *c, size_t n_all, size_t target, ebb_truncation *l);
 EBB_MUST_CHECK

@@ -29,7 +29,7 @@ static ebb_status make_summary_prompt(ebb_chat *c, uint32_t first, ebb_prompt *o
     v.list[n] = &v.messages[n];
     st = ebb_context_view_prompt(c, &v, n + 1, out, err);
     ebb_context_view_fini(&v);
-    if (st == EBB_OK && out->n_ids + ebb_overflow_reserve(c) > c->backend->ops->n_ctx(c->backend)) {
+    if (st == EBB_OK && c->backend->ops->n_ctx(c->backend) && out->n_ids + ebb_overflow_reserve(c) > c->backend->ops->n_ctx(c->backend)) {
         ebb_prompt_fini(out);
         return EBB_FAIL(err, EBB_CONTEXT, "the oldest turns are too long to be summed up");
     }
@@ -82,7 +82,7 @@ ebb_status ebb_overflow_compact(ebb_chat *c, const ebb_prompt *p, ebb_overflow_n
     ebb_prompt request;
     ebb_status st;
 
-    if (!ebb_overflow_choose_turns(c, p->n_ids, c->backend->ops->n_ctx(c->backend) / 2, &l))
+    if (!ebb_overflow_choose_turns(c, p->n_ids, ebb_room_target(c, p->n_ids), &l))
         return EBB_FAIL(err, EBB_CONTEXT, "there are no older turns to sum up");
     l.how = EBB_OVERFLOW_COMPACT;
     st = make_summary_prompt(c, l.first, &request, err);

@@ -24,8 +24,10 @@ static bool choose_larger_ctx(const ebb_chat *c, size_t need, uint32_t *out)
 static ebb_status plan_larger(ebb_chat *c, size_t need, uint32_t *n_ctx, ebb_plan *plan, ebb_error *err)
 {
     ebb_engine_opts opts = c->engine_opts;
-    ebb_status st;
+    ebb_status st = ebb_chat_need_ids(c, "its context is what the server has", err);
 
+    if (st != EBB_OK)
+        return st;
     if (!c->ops.plan || !choose_larger_ctx(c, need, n_ctx))
         return EBB_FAIL(err, EBB_UNSUPPORTED, "the model was trained for %u tokens, no more", c->info->n_ctx_train);
     opts.n_ctx = *n_ctx;

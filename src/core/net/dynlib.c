@@ -50,7 +50,7 @@ ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err)
     pthread_once(&curl_once, load_curl);
     *out = has_curl ? &curl : NULL;
     return has_curl ? EBB_OK
-                    : EBB_FAIL(err, EBB_UNSUPPORTED, "libcurl.so.4 is missing, which downloads need: apt-get install libcurl4");
+                    : EBB_FAIL(err, EBB_UNSUPPORTED, "libcurl.so.4 is missing, which connections need: apt-get install libcurl4");
 }
 
 /* -- libcrypto ------------------------------------------------------------------------ */

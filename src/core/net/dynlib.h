@@ -13,9 +13,12 @@
 /* The functions in use, by libcurl's own declarations and names. */
 #define EBB_CURL_MAP(X)                                                                             \
     X(curl_global_init) X(curl_easy_init) X(curl_easy_setopt) X(curl_easy_perform)                  \
-    X(curl_easy_getinfo) X(curl_easy_strerror) X(curl_easy_cleanup) X(curl_slist_append)            \
+    X(curl_easy_getinfo) X(curl_easy_strerror) X(curl_easy_cleanup) X(curl_easy_reset)              \
+    X(curl_slist_append)                                                                            \
     X(curl_slist_free_all) X(curl_url) X(curl_url_set) X(curl_url_get) X(curl_url_cleanup)          \
-    X(curl_free)
+    X(curl_free) X(curl_multi_init) X(curl_multi_add_handle) X(curl_multi_remove_handle)             \
+    X(curl_multi_perform) X(curl_multi_poll) X(curl_multi_wakeup) X(curl_multi_info_read)            \
+    X(curl_multi_cleanup) X(curl_multi_strerror)
 
 #undef curl_easy_setopt          /* they check types of calls by name */
 #undef curl_easy_getinfo

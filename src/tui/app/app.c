@@ -389,6 +389,10 @@ static bool figures_differ(const ebb_figures *a, const ebb_figures *b)
     x.rss_file_bytes >>= 23;
     y.rss_file_bytes >>= 23;
     x.rss_peak_bytes = y.rss_peak_bytes = 0;
+    if (a->is_remote != b->is_remote || (int)(a->remote.waits_s * 2) != (int)(b->remote.waits_s * 2) ||
+        a->remote.is_about != b->remote.is_about || a->remote.has_cached != b->remote.has_cached ||
+        memcmp(&a->remote.first_s, &b->remote.first_s, sizeof a->remote.first_s) != 0)
+        return true;
     return memcmp(&x, &y, sizeof x) != 0 || a->model != b->model || a->writer != b->writer || a->is_busy != b->is_busy;
 }
 
@@ -424,6 +428,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     now.session = ebb_chat_session_name(a->frontend.chat);
     now.is_busy = ebb_chat_is_busy(a->frontend.chat);
     now.writer = ebb_chat_writer_pid(a->frontend.chat);
+    now.is_remote = ebb_chat_remote(a->frontend.chat, &now.remote);
     if (figures_differ(&now, &a->figures)) {
         a->is_dirty = true;
         a->n_settling = SETTLE_LOOKS;

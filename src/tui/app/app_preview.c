@@ -71,6 +71,12 @@ static void add_cost(const ebb_app *a, ebb_buf *out)
 
     if (a->preview.n_read > n_stand && a->preview.n_read <= cost->n_tokens)
         n_compute = cost->n_tokens - a->preview.n_read;
+    if (cost->is_about) {
+        ebb_buf_adds(out, "about +");
+        ebb_humanize_count(out, cost->n_new);
+        ebb_buf_adds(out, " tokens");
+        return;
+    }
     if (!a->preview.is_command) {
         ebb_buf_addc(out, '+');
         ebb_humanize_count(out, cost->n_new);

@@ -70,6 +70,12 @@ static void add_way(ebb_buf *out, const ebb_machine *machine)
                  size->name, size->weight_bytes / 1e9, size->repo);
 }
 
+/* It has weights of which nothing is known here. */
+static bool is_elsewhere(const ebb_model_info *model)
+{
+    return model && model->n_layers == 0 && model->weight_bytes == 0;
+}
+
 bool ebb_greeting_is_guide(const ebb_model_info *model)
 {
     return model && strcmp(model->path, EBB_MODELS_GUIDE) == 0;
@@ -81,11 +87,13 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
 
     if (is_guide)
         ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. Its built-in guide answers: small, and it knows ebb.");
+    else if (is_elsewhere(model))
+        ebb_buf_addf(out, "This is ebb. %s answers, in an engine elsewhere (%s).", model->name, model->arch);
     else if (model)
         ebb_buf_addf(out, "This is ebb, a chat with models on your own machine. %s answers.", model->name);
     else
         ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. The model is being loaded; a question may be typed already.");
-    if (is_first) {
+    if (is_first && !is_elsewhere(model)) {
         ebb_buf_addc(out, '\n');
         ebb_greeting_machine(out, machine);
     }

@@ -84,6 +84,8 @@ static char *stats_json(const ebb_chat *chat)
     put_count(o, "pid", (uint64_t)getpid());
     json_object_set_new(o, "session", json_from_text(ebb_chat_session_name(chat)));
     json_object_set_new(o, "model", m ? json_from_text(m->name) : json_null());
+    if (ebb_chat_engine(chat))
+        json_object_set_new(o, "engine", json_from_text(ebb_chat_engine(chat)));
     json_object_set_new(o, "state", json_string(phase_name(chat, s.phase)));
     put_figures(o, &s);
     out = json_dumps(o, JSON_COMPACT);

@@ -39,7 +39,7 @@ void ebb_frontend_ready(ebb_frontend *f)
     if (!m || strcmp(ebb_buf_text(&f->model), m->path) == 0)
         return;
     if (f->model.len > 0)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%.200s %s answers from here on", m->name, m->quantization);
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%.200s%s%s answers from here on", m->name, *m->quantization ? " " : "", m->quantization);
     ebb_buf_clear(&f->model);
     ebb_buf_adds(&f->model, m->path);
 }

@@ -54,6 +54,8 @@ ebb_status ebb_slash_mem(ebb_frontend *f, const char *arg, ebb_error *err)
     uint64_t bytes = 0;
     ebb_status st;
 
+    if (*arg == '\0' && ebb_chat_engine(f->chat))
+        return ebb_chat_set_budget(f->chat, 0, err);     /* which says who can */
     if (*arg == '\0') {
         if (!ebb_chat_is_ready(f->chat))
             return EBB_FAIL(err, EBB_BUSY, "there is no model in memory yet");

@@ -141,6 +141,11 @@ ebb_status ebb_slash_model(ebb_frontend *f, const char *arg, ebb_error *err)
         return ebb_chat_load_model(f->chat, arg, err);
     if (!m)
         return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
+    if (ebb_chat_engine(f->chat)) {
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s answers, in the engine %s (%s); /engine test lists its models, /model NAME takes one of them, "
+                       "/engine here goes back to this machine", m->name, ebb_chat_engine(f->chat), m->arch);
+        return EBB_OK;
+    }
     ebb_buf_addf(&out, "%s, %s %s, %u layers, ", m->name, m->arch, m->quantization, m->n_layers);
     ebb_humanize_bytes(&out, m->weight_bytes);
     ebb_buf_addf(&out, "\n%s", strcmp(m->path, EBB_MODELS_GUIDE) == 0 ? "built in" : m->path);

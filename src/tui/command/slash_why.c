@@ -1,6 +1,7 @@
 /* /why: what the last answer's time went into, and what would change it. */
 #include "command/slash_impl.h"
 #include "text/humanize.h"
+#include "transcript/turn_stats_line.h"
 
 /* Slower than predicted by more than the machine's moods. */
 static const double slower = 0.75;
@@ -104,6 +105,15 @@ ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)
     ebb_stats s;
 
     (void)arg;
+    if (m && m->engine && !ebb_chat_is_busy(f->chat)) {
+        ebb_turn_stats_line(m, !f->opts || f->opts->ascii, &out);
+        ebb_buf_adds(&out, "\nThis is what the server says, and what the clock here says; where its time goes is known there.");
+        f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
+        ebb_buf_fini(&out);
+        return EBB_OK;
+    }
+    if (ebb_chat_engine(f->chat))
+        return EBB_FAIL(err, EBB_USAGE, "this answer is of an engine that is not at hand now; its receipt says what it cost");
     if (!m || ebb_chat_is_busy(f->chat) || !ebb_chat_is_ready(f->chat))
         return EBB_FAIL(err, EBB_BUSY, "/why speaks of the last answer, when it has ended");
     ebb_chat_stats(f->chat, &s);

@@ -14,6 +14,11 @@ static void draw_model_gauge(ebb_canvas *c, const ebb_figures *f)
     if (!f->model)
         return;
     ebb_canvas_text(c, f->model->name, EBB_FACE_HEADING);
+    if (f->is_remote) {
+        ebb_canvas_text(c, f->model->arch, EBB_FACE_VALUE);
+        ebb_canvas_gap(c);
+        return;
+    }
     ebb_buf_addf(&line, "%s %s, ", f->model->arch, f->model->quantization);
     ebb_humanize_bytes(&line, f->model->weight_bytes);
     ebb_canvas_text(c, ebb_buf_text(&line), EBB_FACE_VALUE);
@@ -34,6 +39,8 @@ static void add_model_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     ebb_utf8_add_visible(out, f->model->name, strnlen(f->model->name, NAME_BYTES), ascii);
     if (f->model->name[strnlen(f->model->name, NAME_BYTES)])
         ebb_buf_adds(out, ascii ? "..." : "\u2026");
+    if (f->is_remote)
+        return;
     ebb_buf_addf(out, " %s", f->model->quantization);
     if (f->stats.tier != EBB_TIER_FULL)
         ebb_buf_addf(out, " %s", ebb_tier_name(f->stats.tier));

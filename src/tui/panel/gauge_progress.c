@@ -15,7 +15,8 @@ static bool find_progress(const ebb_figures *f, progress *p)
 
     *p = (progress){ .left_s = -1 };
     if (!f->model) {
-        p->what = f->has_failed ? "no model; /model FILE loads one" : "loading";
+        p->what = f->is_remote ? f->has_failed ? "not connected; Enter tries again" : "connecting"
+                : f->has_failed ? "no model; /model FILE loads one" : "loading";
         p->done = f->load_done;
         p->total = f->load_total;
     } else if (s->phase == EBB_PHASE_PREFILL && s->prefill_total > 0) {
@@ -24,6 +25,8 @@ static bool find_progress(const ebb_figures *f, progress *p)
         p->total = s->prefill_total;
         if (s->prefill_tok_s > 0)
             p->left_s = (s->prefill_total - s->prefill_done) / s->prefill_tok_s;
+    } else if (f->is_remote && f->remote.waits_s >= 0) {
+        p->what = "waiting";
     } else {
         return false;
     }
@@ -45,7 +48,10 @@ static void draw_progress_gauge(ebb_canvas *c, const ebb_figures *f)
     }
     if (!find_progress(f, &p))
         return;
-    if (p.total == 0) {
+    if (p.total == 0 && f->is_remote) {
+        if (f->model)
+            ebb_humanize_seconds(&value, f->remote.waits_s);
+    } else if (p.total == 0) {
         ebb_buf_adds(&value, f->has_failed ? "" : "the model ...");
     } else if (!f->model) {
         ebb_humanize_bytes(&value, p.total);
@@ -77,6 +83,10 @@ static void add_progress_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     if (f->writer || !find_progress(f, &p))
         return;
     ebb_buf_adds(out, p.what);
+    if (p.total == 0 && f->is_remote && f->model) {
+        ebb_buf_addc(out, ' ');
+        ebb_humanize_seconds(out, f->remote.waits_s);
+    }
     if (p.total == 0)
         return;
     ebb_buf_addc(out, ' ');

@@ -29,7 +29,8 @@ static void draw_speed_gauge(ebb_canvas *c, const ebb_figures *f)
     ebb_buf_adds(&value, " + ");
     ebb_humanize_count(&value, s->computed_tok);
     ebb_buf_adds(&value, " tok");
-    ebb_canvas_line(c, "reused + new", ebb_buf_text(&value));
+    if (!f->is_remote)                           /* there, gauge_engine.c says what is known */
+        ebb_canvas_line(c, "reused + new", ebb_buf_text(&value));
     ebb_buf_clear(&value);
     ebb_buf_addf(&value, "%.0f %% right", s->n_drafted ? 100.0 * (double)s->n_accepted / (double)s->n_drafted : 0.0);
     if (s->n_drafted > 0)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/backend.h"
 #include "ebb/model.h"
 #include "ebb/stats.h"
 #include "panel/canvas.h"
@@ -22,6 +23,8 @@ typedef struct ebb_figures {
     long      writer;            /* the process that writes the answer, if it is another one; else 0 */
     bool      is_busy, has_failed;               /* has_failed: no model could be loaded */
     uint64_t  load_done, load_total;             /* bytes */
+    bool      is_remote;         /* the engine is elsewhere: */
+    ebb_remote_figures remote;
 } ebb_figures;
 
 typedef struct ebb_gauge {
@@ -44,7 +47,7 @@ int ebb_layer_map_draw(ebb_term *term, int row, int rows, int col, int cells, co
 /* Layers that have a state of their own in `s`. */
 int  ebb_layer_map_count(const ebb_stats *s);
 
-extern const ebb_gauge ebb_gauge_model, ebb_gauge_progress, ebb_gauge_speed, ebb_gauge_context,
+extern const ebb_gauge ebb_gauge_engine, ebb_gauge_model, ebb_gauge_progress, ebb_gauge_speed, ebb_gauge_context,
                        ebb_gauge_memory, ebb_gauge_layers, ebb_gauge_disk, ebb_gauge_decision;
 
 #endif

@@ -1,7 +1,7 @@
-/* tui/transcript/thought.h - what a model thinks before it answers, as it stands in the text:
+/* chat/thought.h - what a model thinks before it answers, as it stands in the text:
  * <think>...</think>, gpt-oss's analysis channel, Gemma 4's thought channel. */
-#ifndef EBB_TUI_THOUGHT_H
-#define EBB_TUI_THOUGHT_H
+#ifndef EBB_CHAT_THOUGHT_H
+#define EBB_CHAT_THOUGHT_H
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -1,0 +1,146 @@
+/* Engines elsewhere, as the user handles them: another one, a look at one, and what they cannot do (chat.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+#include "models/models.h"
+#include "remote/probe.h"
+
+ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err)
+{
+    const char *name = c->engine;
+
+    if (!name)
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_UNSUPPORTED, "%.80s cannot: %s; an engine in this process does (/engine " EBB_ENGINE_HERE ")", name, what);
+}
+
+/* -- Another one ------------------------------------------------------------------------------ */
+
+/* A slip of the finger must not cost the one at hand. */
+static ebb_status check_engine(const ebb_chat *c, const char *name, ebb_error *err)
+{
+    ebb_engine_entry entry = { 0 };
+    ebb_status st = c->state == EBB_CHAT_ANSWERING || c->follow.session ? ebb_chat_check_idle(c, err) : EBB_OK;
+
+    if (st == EBB_OK && strcmp(name, EBB_ENGINE_HERE) != 0)
+        st = ebb_engines_find(name, &entry, err);
+    ebb_engine_entry_fini(&entry);
+    return st;
+}
+
+/* Which model is at hand, to come back to it. */
+static ebb_status remember_here(ebb_chat *c, ebb_error *err)
+{
+    bool ok;
+    char *path;
+
+    if (c->engine || !c->info)
+        return EBB_OK;
+    path = ebb_chat_model_path(c, &ok);
+    if (ok && !path)
+        path = strdup(EBB_MODELS_GUIDE);
+    if (!path)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
+    free(c->here_model);
+    c->here_model = path;
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model, ebb_error *err)
+{
+    bool is_here = strcmp(name, EBB_ENGINE_HERE) == 0;
+    char *engine = NULL, *engine_model = NULL;
+    ebb_status st = check_engine(c, name, err);
+
+    if (st == EBB_OK && is_here && !c->engine && !model)
+        st = EBB_FAIL(err, EBB_USAGE, "the engine in this process answers already");
+    if (st == EBB_OK)
+        st = remember_here(c, err);
+    if (st != EBB_OK)
+        return st;
+    if (!is_here && (!(engine = strdup(name)) || (model && !(engine_model = strdup(model))))) {
+        free(engine);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
+    }
+    free(c->engine);
+    free(c->engine_model);
+    c->engine = engine;
+    c->engine_model = engine_model;
+    return ebb_chat_open_model(c, is_here ? model ? model : c->here_model : NULL, err);
+}
+
+/* -- A look at one --------------------------------------------------------------------------------- */
+
+/* On a thread of its own: a server may let wait. */
+struct ebb_engine_tester {
+    ebb_chat        *chat;
+    pthread_t        thread;
+    ebb_engine_entry entry;
+    ebb_prefix_block link;
+};
+
+static void *run_test(void *arg)
+{
+    struct ebb_engine_tester *t = arg;
+    ebb_server server = { 0 };
+    ebb_buf text = { 0 };
+    ebb_error err = { 0 };
+    bool may_retry;
+    ebb_status st = ebb_link_unlock(&t->link, &err);
+
+    if (st == EBB_OK)
+        st = ebb_server_probe(&t->link, &server, &may_retry, &err);
+    if (st == EBB_OK)
+        ebb_server_report(&t->link, &server, &text);
+    else
+        ebb_buf_adds(&text, err.msg);
+    if (!ebb_client_is_stopped(t->link.client))
+        ebb_chat_sink(t->chat, &(ebb_backend_event){ .kind = EBB_BACKEND_REPORT, .text = ebb_buf_text(&text), .n_text = text.len });
+    ebb_server_fini(&server);
+    ebb_buf_fini(&text);
+    return NULL;
+}
+
+void ebb_chat_end_test(ebb_chat *c)
+{
+    struct ebb_engine_tester *t = c->tester;
+
+    if (!t)
+        return;
+    ebb_client_stop(t->link.client);
+    pthread_join(t->thread, NULL);
+    ebb_link_fini(&t->link);
+    ebb_engine_entry_fini(&t->entry);
+    free(t);
+    c->tester = NULL;
+}
+
+ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
+{
+    struct ebb_engine_tester *t;
+    ebb_status st;
+
+    name = name ? name : c->engine;
+    if (!name || strcmp(name, EBB_ENGINE_HERE) == 0)
+        return EBB_FAIL(err, EBB_USAGE, "the engine in this process needs no test; /plan shows what it does");
+    ebb_chat_end_test(c);
+    t = calloc(1, sizeof *t);
+    if (!t)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a test");
+    t->chat = c;
+    st = ebb_engines_find(name, &t->entry, err);
+    if (st == EBB_OK)
+        st = ebb_link_init(&t->link, &t->entry, err);
+    if (st == EBB_OK && pthread_create(&t->thread, NULL, run_test, t) != 0)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for a test");
+    if (st == EBB_OK) {
+        c->tester = t;
+        c->awaits_plan = true;                   /* a report is to come */
+        return EBB_OK;
+    }
+    ebb_link_fini(&t->link);
+    ebb_engine_entry_fini(&t->entry);
+    free(t);
+    return st;
+}

@@ -1,0 +1,125 @@
+/* Tokens of texts that only a server has counted (chat_priv.h): what it has said of the last answer, and the rest by size. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+
+/* What a token has of bytes where nobody has counted yet, and what a message takes beside its words. */
+static const double usual_bytes = 4, min_bytes = 1, most_bytes = 12;
+enum { FRAME_TOKENS = 4 };
+
+/* Was the prompt of this answer, all before it, counted by the server? */
+static bool is_counted(const ebb_message *m)
+{
+    return m->role == EBB_ROLE_ASSISTANT && m->engine && m->cost.n_prompt && !(m->cost.about & EBB_ABOUT_PROMPT);
+}
+
+static size_t bytes_of(const ebb_context_view *v, size_t n)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += v->list[i]->n_text;
+    return bytes;
+}
+
+/* The last of list[0..n) that was counted; n: none.  Its prompt was this one only if no note came in between. */
+static size_t find_counted(const ebb_context_view *v, size_t n)
+{
+    size_t i = n;
+
+    while (i > v->n_head && !is_counted(v->list[i - 1]))
+        i--;
+    return i > v->n_head && i > 0 ? i - 1 : n;
+}
+
+static double clamp(double x)
+{
+    return x < min_bytes ? min_bytes : x > most_bytes ? most_bytes : x;
+}
+
+static double bytes_per_token(const ebb_context_view *v, size_t n)
+{
+    size_t at = find_counted(v, n);
+    const ebb_message *m = at < n ? v->list[at] : NULL;
+    double frames = FRAME_TOKENS * (double)(at + 1);
+
+    return m && m->cost.n_prompt > frames ? clamp((double)bytes_of(v, at) / (m->cost.n_prompt - frames)) : usual_bytes;
+}
+
+static size_t tokens_of(const ebb_message *m, double per_token)
+{
+    return (size_t)((double)m->n_text / per_token) + FRAME_TOKENS;
+}
+
+size_t ebb_chat_estimate(const ebb_context_view *v, size_t n, bool *is_about)
+{
+    double per_token = bytes_per_token(v, n);
+    size_t at = find_counted(v, n), tokens = 0, from = 0;
+
+    *is_about = n > 0;
+    if (at < n) {
+        const ebb_turn_stats *c = &v->list[at]->cost;
+        tokens = (size_t)c->n_prompt + c->n_generated;
+        *is_about = at + 1 < n || c->about & EBB_ABOUT_GENERATED;
+        from = at + 1;
+    }
+    for (size_t i = from; i < n; i++)
+        tokens += tokens_of(v->list[i], per_token);
+    return tokens;
+}
+
+uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m)
+{
+    ebb_context_view v;
+    double per_token = usual_bytes;
+
+    if (!ebb_chat_facts(c))
+        return (uint32_t)m->n_ids;
+    if (ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK) {
+        per_token = bytes_per_token(&v, v.n);
+        ebb_context_view_fini(&v);
+    }
+    return (uint32_t)tokens_of(m, per_token);
+}
+
+/* -- The prompt -------------------------------------------------------------------------------- */
+
+static bool copy_message(ebb_prompt *p, const ebb_message *m)
+{
+    char *text = malloc(m->n_text + 1);
+
+    if (!text)
+        return false;
+    if (m->n_text)
+        memcpy(text, m->text, m->n_text);
+    text[m->n_text] = '\0';
+    p->messages[p->n_messages++] = (ebb_prompt_message){ .role = m->role, .text = text, .n_text = m->n_text };
+    return true;
+}
+
+ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *p, ebb_error *err)
+{
+    double per_token = bytes_per_token(v, n);
+    size_t n_old = n;
+    bool ok, is_about;
+
+    (void)c;
+    *p = (ebb_prompt){ .messages = calloc(n + 1, sizeof *p->messages), .n_ids_of = calloc(n + 1, sizeof *p->n_ids_of) };
+    ok = p->messages && p->n_ids_of;
+    for (size_t i = 0; ok && i < n; i++) {
+        p->n_ids_of[i] = tokens_of(v->list[i], per_token);
+        /* An answer of which nothing came is not there to be gone on with. */
+        if (v->list[i]->n_text || i + 1 < n || v->list[i]->role != EBB_ROLE_ASSISTANT)
+            ok = copy_message(p, v->list[i]);
+    }
+    if (!ok) {
+        ebb_prompt_fini(p);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    }
+    while (n_old > 0 && v->list[n_old - 1]->role != EBB_ROLE_ASSISTANT)
+        n_old--;
+    p->n_ids = ebb_chat_estimate(v, n, &is_about);
+    p->n_old = p->n_kept = ebb_chat_estimate(v, n_old, &is_about);
+    return EBB_OK;
+}

@@ -1,0 +1,180 @@
+/* Addresses of engines (address.h). */
+#include "remote/address.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const schemes[] = { "https://", "http://", "unix:", "exec:", "ssh://", NULL };
+
+static const char *rest_of(const char *text, const char *scheme)
+{
+    size_t n = strlen(scheme);
+
+    return strncmp(text, scheme, n) == 0 ? text + n : NULL;
+}
+
+bool ebb_address_is(const char *text)
+{
+    for (int i = 0; schemes[i]; i++)
+        if (rest_of(text, schemes[i]))
+            return true;
+    return false;
+}
+
+/* 127.x.y.z in digits; "127.evil.example" is a name. */
+static bool is_loopback(const char *host)
+{
+    unsigned a, b, c, d;
+    char more;
+
+    if (strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0)
+        return true;
+    return strspn(host, "0123456789.") == strlen(host) && sscanf(host, "%u.%u.%u.%u%c", &a, &b, &c, &d, &more) == 4 &&
+           a == 127 && b < 256 && c < 256 && d < 256;
+}
+
+static bool is_name(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)s[i]) && !strchr("._-", s[i]))
+            return false;
+    return n > 0 && s[0] != '-';
+}
+
+static bool is_v6(const char *s, size_t n)
+{
+    if (n < 4 || s[0] != '[' || s[n - 1] != ']')
+        return false;
+    for (size_t i = 1; i + 1 < n; i++)
+        if (!isxdigit((unsigned char)s[i]) && !strchr(":.", s[i]))
+            return false;
+    return true;
+}
+
+/* HOST[:PORT], with a lower-case host in out; *used: its bytes. */
+static bool take_authority(const char *s, char host[256], int *port, size_t *used)
+{
+    size_t n = s[0] == '[' ? strcspn(s, "]") + 1 : strcspn(s, ":/");
+    char *end;
+
+    *port = 0;
+    if (n >= 256 || n > strlen(s) || !(is_v6(s, n) || is_name(s, n)))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        host[i] = (char)tolower((unsigned char)s[i]);
+    host[n] = '\0';
+    *used = n;
+    if (s[n] == ':') {
+        long v = strtol(s + n + 1, &end, 10);
+        if (!isdigit((unsigned char)s[n + 1]) || v < 1 || v > 65535)
+            return false;
+        *port = (int)v;
+        *used = (size_t)(end - s);
+    }
+    return s[*used] == '\0' || s[*used] == '/';
+}
+
+static ebb_status bad_address(const char *text, const char *why, ebb_error *err)
+{
+    return EBB_FAIL(err, EBB_USAGE, "%.80s: %s; an address is http(s)://HOST:PORT, unix:PATH, ssh://USER@HOST or exec:COMMAND", text, why);
+}
+
+static ebb_status parse_http(const char *text, const char *rest, ebb_address *a, ebb_error *err)
+{
+    size_t used, n;
+    int port;
+
+    if (strchr(rest, '@'))
+        return bad_address("this address", "has a name or a password in it, which belong into key-file", err);
+    if (!take_authority(rest, a->host, &port, &used))
+        return bad_address(text, "has no host and port that can be used", err);
+    if (strpbrk(rest + used, "?#\\ "))
+        return bad_address(text, "has more than a path behind its host", err);
+    snprintf(a->url, sizeof a->url, "%s", text);
+    for (n = strlen(a->url); n && a->url[n - 1] == '/'; n--)
+        a->url[n - 1] = '\0';
+    if (n > 3 && strcmp(a->url + n - 3, "/v1") == 0)
+        a->url[n - 3] = '\0';
+    a->is_here = is_loopback(a->host);
+    a->is_private = a->is_here || rest_of(text, "https://");
+    return EBB_OK;
+}
+
+static ebb_status parse_unix(const char *text, const char *rest, ebb_address *a, ebb_error *err)
+{
+    if (rest[0] != '/' || strlen(rest) >= sizeof a->unix_path)
+        return bad_address(text, "a socket has an absolute path of at most 107 bytes", err);
+    snprintf(a->unix_path, sizeof a->unix_path, "%s", rest);
+    return EBB_OK;
+}
+
+/* [USER@]HOST[:PORT]; nothing of it can be taken for an option. */
+static ebb_status parse_ssh(const char *text, const char *rest, ebb_address *a, ebb_error *err)
+{
+    const char *at = strchr(rest, '@'), *host = at ? at + 1 : rest;
+    size_t n_user = at ? (size_t)(at - rest) : 0, used;
+    char port_text[8], *p = a->parts;
+    int port, n = 0;
+
+    if ((at && !is_name(rest, n_user)) || !take_authority(host, a->host, &port, &used) || host[used])
+        return bad_address(text, "of ssh there are ssh://HOST, ssh://USER@HOST and a :PORT", err);
+    snprintf(port_text, sizeof port_text, "%d", port);
+    {
+        const char *const words[] = { "ssh", "-T", "-o", "BatchMode=yes", port ? "-p" : NULL, port ? port_text : NULL };
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (words[i]) {
+                a->argv[n++] = p;
+                p += sprintf(p, "%s", words[i]) + 1;
+            }
+    }
+    a->argv[n++] = p;
+    p += sprintf(p, "%.*s%.*s", (int)(at ? n_user + 1 : 0), rest, (int)strcspn(host, host[0] == '[' ? "]" : ":"), host + (host[0] == '[')) + 1;
+    {
+        static const char *const serve[] = { "ebb", "serve", "--attach" };
+        for (size_t i = 0; i < 3; i++) {
+            a->argv[n++] = p;
+            p += sprintf(p, "%s", serve[i]) + 1;
+        }
+    }
+    return EBB_OK;
+}
+
+static ebb_status parse_exec(const char *text, const char *rest, ebb_address *a, ebb_error *err)
+{
+    static const char shell[] = "/bin/sh\0-c";
+
+    if (strspn(rest, " \t") == strlen(rest))
+        return bad_address(text, "names no command", err);
+    memcpy(a->parts, shell, sizeof shell);
+    snprintf(a->parts + sizeof shell, sizeof a->parts - sizeof shell, "%s", rest);
+    a->argv[0] = a->parts;
+    a->argv[1] = a->parts + strlen(shell) + 1;
+    a->argv[2] = a->parts + sizeof shell;
+    snprintf(a->host, sizeof a->host, "a command");
+    return EBB_OK;
+}
+
+ebb_status ebb_address_parse(const char *text, ebb_address *a, ebb_error *err)
+{
+    const char *rest;
+
+    *a = (ebb_address){ .is_here = true, .is_private = true, .host = "this machine" };
+    for (const char *p = text; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 127)
+            return bad_address("this address", "has control characters", err);
+    if (strlen(text) >= sizeof a->text)
+        return bad_address(text, "is too long", err);
+    snprintf(a->text, sizeof a->text, "%s", text);
+    snprintf(a->url, sizeof a->url, "http://127.0.0.1");
+    if ((rest = rest_of(text, "https://")) || (rest = rest_of(text, "http://")))
+        return parse_http(text, rest, a, err);
+    if ((rest = rest_of(text, "unix:")))
+        return parse_unix(text, rest, a, err);
+    if ((rest = rest_of(text, "ssh://")))
+        return parse_ssh(text, rest, a, err);
+    if ((rest = rest_of(text, "exec:")))
+        return parse_exec(text, rest, a, err);
+    return bad_address(text, "is no address", err);
+}

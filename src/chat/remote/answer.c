@@ -1,0 +1,294 @@
+/* Reading answers (answer.h). */
+#include "remote/answer.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+void ebb_answer_fini(ebb_answer *a)
+{
+    ebb_buf_fini(&a->text);
+    *a = (ebb_answer){ 0 };
+}
+
+/* -- JSON that may be anything ------------------------------------------------------------------ */
+
+/* Half a character is no reason to lose an answer. */
+static json_t *parse_object(const char *s, size_t n)
+{
+    ebb_buf valid = { 0 };
+    json_t *o = NULL;
+
+    if (ebb_utf8_add_valid(&valid, s, n))
+        o = json_loadb(ebb_buf_text(&valid), valid.len, JSON_ALLOW_NUL, NULL);
+    ebb_buf_fini(&valid);
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+static bool get_count(const json_t *o, const char *name, uint32_t *out)
+{
+    const json_t *j = json_object_get(o, name);
+    double v = json_number_value(j);
+
+    if (!json_is_number(j) || !(v >= 0 && v <= UINT32_MAX))
+        return false;
+    *out = (uint32_t)v;
+    return true;
+}
+
+/* In seconds, where one is `unit` of what stands there; what no answer takes is not believed. */
+static double get_seconds(const json_t *o, const char *name, double unit)
+{
+    double v = json_number_value(json_object_get(o, name)) / unit;
+
+    return v > 0 && v < 1e7 ? v : 0;
+}
+
+static const char *get_text(const json_t *o, const char *name, size_t *n)
+{
+    const json_t *j = json_object_get(o, name);
+
+    *n = json_is_string(j) ? json_string_length(j) : 0;
+    return *n ? json_string_value(j) : NULL;
+}
+
+/* -- Text ------------------------------------------------------------------------------------------ */
+
+/* A 0 would end texts elsewhere. */
+static bool add_words(ebb_answer *a, const char *s, size_t n)
+{
+    bool ok = true;
+
+    for (size_t at = 0, len; ok && at < n; at += len) {
+        len = strnlen(s + at, n - at);
+        ok = ebb_buf_add(&a->text, s + at, len);
+        if (ok && at + len < n)
+            ok = ebb_buf_adds(&a->text, "\uFFFD"), len++;
+    }
+    return ok;
+}
+
+static ebb_status add_text(ebb_answer *a, const char *s, size_t n, bool is_thought, ebb_error *err)
+{
+    static const char begin[] = "<think>\n", end[] = "\n</think>\n\n";
+    bool ok = true;
+
+    if (n == 0)
+        return EBB_OK;
+    a->n_text += n;
+    if (a->n_text > EBB_ANSWER_BYTES)
+        return EBB_FAIL(err, EBB_LIMIT, "the answer has more than %d MiB, which is too much to be right", EBB_ANSWER_BYTES >> 20);
+    if (is_thought && a->in != EBB_IN_THOUGHT)   /* behind words, too, some models think again */
+        ok = ebb_buf_adds(&a->text, a->in == EBB_IN_BODY ? "\n\n" : "") && ebb_buf_adds(&a->text, begin), a->in = EBB_IN_THOUGHT;
+    else if (!is_thought && a->in == EBB_IN_THOUGHT)
+        ok = ebb_buf_adds(&a->text, end), a->in = EBB_IN_BODY;
+    else if (!is_thought)
+        a->in = EBB_IN_BODY;
+    return ok && add_words(a, s, n) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+}
+
+/* Whichever of them the message has. */
+static ebb_status add_message(ebb_answer *a, const json_t *message, ebb_error *err)
+{
+    static const char *const names[] = { "reasoning_content", "reasoning", "thinking" };
+    const char *thought = NULL, *text;
+    size_t n_thought = 0, n_text;
+    ebb_status st = EBB_OK;
+
+    for (int i = 0; i < 3 && !thought; i++)
+        thought = get_text(message, names[i], &n_thought);
+    text = get_text(message, "content", &n_text);
+    if (thought)
+        st = add_text(a, thought, n_thought, true, err);
+    if (st == EBB_OK && text)
+        st = add_text(a, text, n_text, false, err);
+    a->n_pieces += thought || text;
+    return st;
+}
+
+/* -- What it cost ------------------------------------------------------------------------------------ */
+
+static void take_usage(ebb_answer *a, const json_t *usage)
+{
+    const json_t *details = json_object_get(usage, "prompt_tokens_details");
+
+    if (!get_count(usage, "prompt_tokens", &a->n_prompt))
+        return;
+    a->has_usage = get_count(usage, "completion_tokens", &a->n_generated);
+    a->has_cached = get_count(details, "cached_tokens", &a->n_cached) && a->n_cached <= a->n_prompt;
+}
+
+/* llama-server's; they stand also where there is no usage. */
+static void take_timings(ebb_answer *a, const json_t *t)
+{
+    uint32_t cached, computed, generated;
+
+    a->prefill_s = get_seconds(t, "prompt_ms", 1e3);
+    a->decode_s = get_seconds(t, "predicted_ms", 1e3);
+    if (!get_count(t, "cache_n", &cached) || !get_count(t, "prompt_n", &computed) || !get_count(t, "predicted_n", &generated) ||
+        cached > UINT32_MAX - computed)
+        return;
+    a->n_prompt = cached + computed;
+    a->n_cached = cached;
+    a->n_generated = generated;
+    a->has_usage = a->has_cached = true;
+}
+
+static void take_progress(ebb_answer *a, const json_t *p)
+{
+    uint32_t total, cached = 0, done;
+
+    if (!get_count(p, "total", &total) || !get_count(p, "processed", &done))
+        return;
+    get_count(p, "cache", &cached);
+    if (cached > total || done > total)
+        return;
+    a->progress_total = total - cached;
+    a->progress_done = done > cached ? done - cached : 0;
+}
+
+static void take_finish(ebb_answer *a, const char *word, size_t n)
+{
+    if (!word)
+        return;
+    a->has_finish = true;
+    a->finish = EBB_FINISH_STOP;
+    if (n == 6 && memcmp(word, "length", 6) == 0)
+        a->finish = EBB_FINISH_LENGTH;
+    else if (n != 4 || memcmp(word, "stop", 4) != 0)
+        snprintf(a->why, sizeof a->why, "%.*s", (int)(n < 40 ? n : 40), word);
+}
+
+/* -- Errors -------------------------------------------------------------------------------------------- */
+
+/* {"error":{"message":...}}, {"error":"..."}, {"message":...}, {"detail":...} */
+static const char *error_message(const json_t *o, size_t *n)
+{
+    const json_t *e = json_object_get(o, "error");
+    const char *s = json_is_object(e) ? get_text(e, "message", n) : get_text(o, "error", n);
+
+    if (!s)
+        s = get_text(o, "message", n);
+    return s ? s : get_text(o, "detail", n);
+}
+
+void ebb_answer_error_text(const char *body, size_t n, char out[240], uint32_t *n_ctx)
+{
+    json_t *o = parse_object(body, n);
+    size_t len = 0;
+    const char *s = o ? error_message(o, &len) : NULL;
+
+    out[0] = '\0';
+    *n_ctx = 0;
+    if (s)
+        snprintf(out, 240, "%.*s", (int)(len < 230 ? len : 230), s);
+    if (o)
+        get_count(json_object_get(o, "error"), "n_ctx", n_ctx);
+    json_decref(o);
+}
+
+static ebb_status check_error(const json_t *o, ebb_error *err)
+{
+    size_t n = 0;
+    const char *s;
+
+    if (!json_object_get(o, "error") && json_object_get(o, "object") == NULL)
+        return EBB_OK;
+    if (!json_object_get(o, "error")) {          /* SGLang's has no object around it */
+        const char *kind = get_text(o, "object", &n);
+        if (!kind || n != 5 || memcmp(kind, "error", 5) != 0)
+            return EBB_OK;
+    }
+    if (json_is_null(json_object_get(o, "error")))
+        return EBB_OK;
+    s = error_message(o, &n);
+    return EBB_FAIL(err, EBB_IO, "the server reports: %.*s", (int)(s ? n < 230 ? n : 230 : 8), s ? s : "an error");
+}
+
+/* -- Events ---------------------------------------------------------------------------------------------- */
+
+static ebb_status no_answer(const char *s, size_t n, ebb_error *err)
+{
+    return EBB_FAIL(err, EBB_FORMAT, "what came is no answer: %.*s", (int)(n < 80 ? n : 80), s);
+}
+
+static ebb_status add_choice(ebb_answer *a, const json_t *choice, ebb_error *err)
+{
+    const json_t *delta = json_object_get(choice, "delta");
+    size_t n;
+    const char *finish;
+    ebb_status st = add_message(a, json_is_object(delta) ? delta : json_object_get(choice, "message"), err);
+
+    finish = get_text(choice, "finish_reason", &n);
+    if (st == EBB_OK)
+        take_finish(a, finish, n);
+    return st;
+}
+
+ebb_status ebb_answer_add_chunk(ebb_answer *a, const char *event, size_t n, ebb_error *err)
+{
+    json_t *o, *choices;
+    ebb_status st;
+
+    if (a->is_done)
+        return EBB_OK;
+    while (n && strchr(" \t\r\n", event[n - 1]))
+        n--;
+    if (n == 6 && memcmp(event, "[DONE]", 6) == 0) {
+        a->is_done = true;
+        return EBB_OK;
+    }
+    o = parse_object(event, n);
+    if (!o)
+        return no_answer(event, n, err);
+    st = check_error(o, err);
+    choices = json_object_get(o, "choices");
+    if (st == EBB_OK && json_array_size(choices))
+        st = add_choice(a, json_array_get(choices, 0), err);
+    if (st == EBB_OK) {
+        take_usage(a, json_object_get(o, "usage"));
+        if (json_is_object(json_object_get(o, "timings")))
+            take_timings(a, json_object_get(o, "timings"));
+        take_progress(a, json_object_get(o, "prompt_progress"));
+    }
+    json_decref(o);
+    return st;
+}
+
+ebb_status ebb_answer_add_line(ebb_answer *a, const char *line, size_t n, ebb_error *err)
+{
+    json_t *o;
+    size_t len;
+    ebb_status st;
+
+    if (a->is_done)
+        return EBB_OK;
+    o = parse_object(line, n);
+    if (!o)
+        return no_answer(line, n, err);
+    st = check_error(o, err);
+    if (st == EBB_OK)
+        st = add_message(a, json_object_get(o, "message"), err);
+    if (st == EBB_OK && json_is_true(json_object_get(o, "done"))) {
+        const char *why = get_text(o, "done_reason", &len);
+        take_finish(a, why ? why : "stop", why ? len : 4);
+        a->has_usage = get_count(o, "eval_count", &a->n_generated) && get_count(o, "prompt_eval_count", &a->n_prompt);
+        a->prefill_s = get_seconds(o, "prompt_eval_duration", 1e9);
+        a->decode_s = get_seconds(o, "eval_duration", 1e9);
+        a->is_done = true;
+    }
+    json_decref(o);
+    return st;
+}
+
+void ebb_answer_end(ebb_answer *a)
+{
+    if (a->in == EBB_IN_THOUGHT && a->has_finish)
+        ebb_buf_adds(&a->text, "\n</think>\n\n"), a->in = EBB_IN_BODY;
+}

@@ -1,0 +1,417 @@
+/* An engine elsewhere as a backend (backend.h): one worker thread has the connection. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "remote/remote_priv.h"
+
+/* A server that is not there is looked for a few times; one that loads its model, as long as that takes. */
+enum { TRIES = 4, BUSY_TRIES = 450, BUSY_S = 2, CLOSE_MS = 300 };
+static const double first_wait_s = 0.5;
+
+/* -- To the owner ------------------------------------------------------------------------------ */
+
+void ebb_remote_emit(ebb_remote *r, const ebb_backend_event *ev)
+{
+    pthread_mutex_lock(&r->lock);
+    if (!r->is_orphan)
+        r->sink(r->arg, ev);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void ebb_remote_emit_text(ebb_remote *r, ebb_backend_event_kind kind, const char *text)
+{
+    ebb_remote_emit(r, &(ebb_backend_event){ .kind = kind, .text = text, .n_text = strlen(text) });
+}
+
+/* -- The worker ---------------------------------------------------------------------------------- */
+
+static void free_messages(ebb_remote *r)
+{
+    for (size_t i = 0; i < r->n_messages; i++)
+        free(r->messages[i].text);
+    free(r->messages);
+    r->messages = NULL;
+    r->n_messages = 0;
+}
+
+static void remote_destroy(ebb_remote *r)
+{
+    ebb_link_fini(&r->link);
+    ebb_server_fini(&r->server);
+    ebb_engine_entry_fini(&r->entry);
+    free_messages(r);
+    pthread_cond_destroy(&r->wake);
+    pthread_cond_destroy(&r->done);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+static struct timespec from_now(double s)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (time_t)s;
+    t.tv_nsec += (long)((s - (double)(time_t)s) * 1e9);
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+bool ebb_remote_wait(ebb_remote *r, double s)
+{
+    struct timespec until = from_now(s);
+    bool goes_on;
+
+    pthread_mutex_lock(&r->lock);
+    while (!r->is_stopped && !r->quit && pthread_cond_timedwait(&r->wake, &r->lock, &until) == 0)
+        ;
+    goes_on = !r->is_stopped && !r->quit;
+    pthread_mutex_unlock(&r->lock);
+    return goes_on;
+}
+
+/* The last part of a path is what one knows a file by. */
+static const char *short_name(const char *model)
+{
+    size_t n = strlen(model);
+    const char *slash = strrchr(model, '/');
+
+    return slash && n > 5 && strcmp(model + n - 5, ".gguf") == 0 ? slash + 1 : model;
+}
+
+static void make_facts(ebb_remote *r)
+{
+    const ebb_dialect *d = ebb_dialect_of(r->server.kind);
+    ebb_backend_facts *f = &r->facts;
+    char ctx[64] = "context not told";
+
+    snprintf(r->name, sizeof r->name, "%s", r->server.model[0] ? short_name(r->server.model) : r->entry.name);
+    snprintf(r->path, sizeof r->path, "engine %s/%.150s", r->entry.name, r->server.model);
+    snprintf(f->name, sizeof f->name, "%s", r->entry.name);
+    snprintf(f->kind, sizeof f->kind, "%s", d->name);
+    snprintf(f->where, sizeof f->where, "%s", r->link.address.host);
+    f->info = (ebb_model_info){ .path = r->path, .name = r->name, .arch = d->name, .quantization = "", .n_ctx_train = r->server.n_ctx };
+    ebb_hash128(r->path, strlen(r->path), NULL, f->info.fingerprint);
+    f->can_continue = d->can_continue;
+    f->is_private = r->link.address.is_private;
+    if (r->server.n_ctx)
+        snprintf(ctx, sizeof ctx, "context %u tokens", r->server.n_ctx);
+    snprintf(f->notice, sizeof f->notice, "%s answers: %s%s%.40s at %.60s, %.60s, %s%s", r->entry.name, d->name, *r->server.version ? " " : "",
+             r->server.version, r->link.address.host, r->name, ctx, f->is_private ? "" : "; what is said can be read on the way (http)");
+}
+
+static ebb_status open_link(ebb_remote *r, ebb_error *err)
+{
+    ebb_status st = ebb_link_init(&r->link, &r->entry, err);
+
+    pthread_mutex_lock(&r->lock);
+    r->has_client = st == EBB_OK;
+    if (r->has_client && (r->is_stopped || r->quit))
+        ebb_client_stop(r->link.client);
+    pthread_mutex_unlock(&r->lock);
+    return st == EBB_OK ? ebb_link_unlock(&r->link, err) : st;
+}
+
+/* Until the server says what it is. */
+static ebb_status find_server(ebb_remote *r, ebb_error *err)
+{
+    bool may_retry = true, was_told = false;
+    ebb_status st = open_link(r, err);
+    double wait_s = first_wait_s;
+
+    for (int i = 0, busy = 0; st == EBB_OK;) {
+        st = ebb_server_probe(&r->link, &r->server, &may_retry, err);
+        if (st == EBB_OK || !may_retry || (st == EBB_BUSY ? ++busy > BUSY_TRIES : ++i >= TRIES))
+            return st;
+        if (!was_told)
+            ebb_remote_emit_text(r, EBB_BACKEND_NOTICE, err->msg);
+        was_told = true;
+        if (!ebb_remote_wait(r, st == EBB_BUSY ? BUSY_S : wait_s))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped");
+        wait_s *= 2;
+        st = EBB_OK;
+    }
+    return st;
+}
+
+static void remote_connect(ebb_remote *r)
+{
+    ebb_error err = { 0 };
+    ebb_status st;
+
+    ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_LOADING });
+    st = find_server(r, &err);
+    if (st == EBB_OK)
+        make_facts(r);
+    pthread_mutex_lock(&r->lock);
+    r->is_ready = st == EBB_OK;
+    r->has_failed = st != EBB_OK;
+    r->phase = EBB_PHASE_IDLE;
+    r->n_ctx = r->server.n_ctx;
+    r->connected_s = st == EBB_OK ? ebb_client_connected_s(r->link.client) : 0;
+    pthread_mutex_unlock(&r->lock);
+    if (st == EBB_OK)
+        ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_READY });
+    else
+        ebb_remote_emit_text(r, EBB_BACKEND_FAILED, err.msg);
+}
+
+/* false: leave. */
+static bool wait_for_work(ebb_remote *r)
+{
+    bool has_work;
+
+    pthread_mutex_lock(&r->lock);
+    while (!r->quit && !r->has_work)
+        pthread_cond_wait(&r->wake, &r->lock);
+    has_work = r->has_work;
+    r->has_work = false;
+    pthread_mutex_unlock(&r->lock);
+    return has_work;
+}
+
+static void *remote_worker(void *arg)
+{
+    ebb_remote *r = arg;
+    bool is_orphan;
+
+    remote_connect(r);
+    while (wait_for_work(r))
+        ebb_remote_answer(r);
+    pthread_mutex_lock(&r->lock);
+    r->is_gone = true;
+    is_orphan = r->is_orphan;
+    pthread_cond_signal(&r->done);
+    pthread_mutex_unlock(&r->lock);
+    if (is_orphan)
+        remote_destroy(r);
+    return NULL;
+}
+
+/* -- Calls from the owner --------------------------------------------------------------------------- */
+
+static void stop_locked(ebb_remote *r)
+{
+    r->is_stopped = true;
+    if (r->has_client)
+        ebb_client_stop(r->link.client);
+    pthread_cond_signal(&r->wake);
+}
+
+static void remote_cancel(ebb_backend *b)
+{
+    ebb_remote *r = (ebb_remote *)b;
+
+    pthread_mutex_lock(&r->lock);
+    if (r->is_answering)
+        stop_locked(r);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* What cannot be interrupted (a name is looked up, a command ends) is left to itself. */
+static void remote_close(ebb_backend *b)
+{
+    ebb_remote *r = (ebb_remote *)b;
+    struct timespec until = from_now(CLOSE_MS / 1e3);
+    pthread_t thread = r->thread;
+    bool is_orphan;
+
+    pthread_mutex_lock(&r->lock);
+    r->quit = true;
+    stop_locked(r);
+    while (!r->is_gone && pthread_cond_timedwait(&r->done, &r->lock, &until) == 0)
+        ;
+    is_orphan = r->is_orphan = !r->is_gone;
+    pthread_mutex_unlock(&r->lock);
+    if (is_orphan) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
+    remote_destroy(r);
+}
+
+static bool copy_messages(ebb_remote *r, const ebb_backend_request *q)
+{
+    free_messages(r);
+    r->messages = calloc(q->n_messages + 1, sizeof *r->messages);
+    for (size_t i = 0; r->messages && i < q->n_messages; i++) {
+        const ebb_prompt_message *m = &q->messages[i];
+        char *text = malloc(m->n_text + 1);
+
+        if (!text)
+            return false;
+        if (m->n_text)
+            memcpy(text, m->text, m->n_text);
+        text[m->n_text] = '\0';
+        r->messages[r->n_messages++] = (ebb_prompt_message){ .role = m->role, .text = text, .n_text = m->n_text };
+    }
+    return r->messages != NULL;
+}
+
+static ebb_status take_request(ebb_remote *r, const ebb_backend_request *q, ebb_error *err)
+{
+    if (!r->is_ready)
+        return EBB_FAIL(err, EBB_BUSY, "%s is not connected yet", r->entry.name);
+    if (r->is_answering)
+        return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+    if (q->n_messages == 0)
+        return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
+    if (!copy_messages(r, q))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the request");
+    r->continues = q->continues;
+    r->n_predict = q->n_predict;
+    r->sampling = q->sampling;
+    r->chosen = q->chosen;
+    r->thinking = q->thinking;
+    r->is_stopped = false;
+    ebb_client_resume(r->link.client);
+    r->is_answering = r->has_work = true;
+    r->phase = EBB_PHASE_PREFILL;
+    r->prefill_done = r->prefill_total = r->n_generated = 0;
+    r->prefill_tok_s = r->decode_tok_s = 0;
+    r->asked_s = ebb_clock_s();
+    pthread_cond_signal(&r->wake);
+    return EBB_OK;
+}
+
+static ebb_status remote_ask(ebb_backend *b, const ebb_backend_request *q, ebb_error *err)
+{
+    ebb_remote *r = (ebb_remote *)b;
+    ebb_status st;
+
+    pthread_mutex_lock(&r->lock);
+    st = take_request(r, q, err);
+    pthread_mutex_unlock(&r->lock);
+    return st;
+}
+
+static const ebb_model *remote_model(const ebb_backend *b)
+{
+    (void)b;
+    return NULL;
+}
+
+static const ebb_backend_facts *remote_facts(const ebb_backend *b)
+{
+    ebb_remote *r = (ebb_remote *)b;
+    bool is_ready;
+
+    pthread_mutex_lock(&r->lock);
+    is_ready = r->is_ready;
+    pthread_mutex_unlock(&r->lock);
+    return is_ready ? &r->facts : NULL;
+}
+
+static uint32_t remote_n_ctx(const ebb_backend *b)
+{
+    ebb_remote *r = (ebb_remote *)b;
+    uint32_t n;
+
+    pthread_mutex_lock(&r->lock);
+    n = r->n_ctx;
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+static void remote_stats(ebb_backend *b, ebb_stats *out)
+{
+    ebb_remote *r = (ebb_remote *)b;
+
+    *out = (ebb_stats){ 0 };
+    pthread_mutex_lock(&r->lock);
+    out->phase = r->phase;
+    out->n_ctx = r->n_ctx;
+    out->prefill_done = r->prefill_done;
+    out->prefill_total = r->prefill_total;
+    out->prefill_tok_s = r->prefill_tok_s;
+    out->decode_tok_s = r->decode_tok_s;
+    out->generated_tok = r->n_generated;
+    out->reused_tok = r->cached_tok;
+    out->computed_tok = r->new_tok;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void remote_figures(ebb_backend *b, ebb_remote_figures *out)
+{
+    ebb_remote *r = (ebb_remote *)b;
+
+    *out = (ebb_remote_figures){ .waits_s = -1 };
+    pthread_mutex_lock(&r->lock);
+    snprintf(out->name, sizeof out->name, "%s", r->entry.name);
+    if (r->is_ready) {
+        snprintf(out->kind, sizeof out->kind, "%s", r->facts.kind);
+        snprintf(out->where, sizeof out->where, "%s", r->facts.where);
+        if (r->connected_s > 0)
+            out->connected_ms = ebb_clock_unix_ms() - (int64_t)((ebb_clock_s() - r->connected_s) * 1e3);
+    }
+    if (r->is_answering && r->phase == EBB_PHASE_PREFILL)
+        out->waits_s = ebb_clock_s() - r->asked_s;
+    out->first_s = r->first_s;
+    out->has_cached = r->has_cached;
+    out->cached_tok = r->cached_tok;
+    out->new_tok = r->new_tok;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static const ebb_backend_ops remote_ops = {
+    .close = remote_close,
+    .answer = remote_ask,
+    .cancel = remote_cancel,
+    .model = remote_model,
+    .facts = remote_facts,
+    .figures = remote_figures,
+    .n_ctx = remote_n_ctx,
+    .stats = remote_stats,
+};
+
+static ebb_status make_entry(ebb_remote *r, const ebb_backend_models *models, uint32_t n_ctx, ebb_error *err)
+{
+    ebb_status st = ebb_engines_find(models->engine, &r->entry, err);
+
+    if (st != EBB_OK || !models->path) {
+        r->entry.n_ctx = n_ctx ? n_ctx : r->entry.n_ctx;
+        return st;
+    }
+    free(r->entry.model);
+    r->entry.model = strdup(models->path);
+    r->entry.n_ctx = n_ctx ? n_ctx : r->entry.n_ctx;
+    return r->entry.model ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
+}
+
+ebb_status ebb_backend_remote(const ebb_backend_models *models, uint32_t n_ctx, ebb_backend_sink *sink, void *arg,
+                              ebb_backend **out, ebb_error *err)
+{
+    ebb_remote *r = calloc(1, sizeof *r);
+    pthread_condattr_t attr;
+    ebb_status st;
+
+    *out = NULL;
+    if (!r)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->wake, &attr);
+    pthread_cond_init(&r->done, &attr);
+    pthread_condattr_destroy(&attr);
+    r->base.ops = &remote_ops;
+    r->sink = sink;
+    r->arg = arg;
+    st = make_entry(r, models, n_ctx, err);
+    if (st == EBB_OK && pthread_create(&r->thread, NULL, remote_worker, r) != 0)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");
+    if (st != EBB_OK) {
+        remote_destroy(r);
+        return st;
+    }
+    *out = &r->base;
+    return EBB_OK;
+}

@@ -1,0 +1,330 @@
+/* One answer of an engine elsewhere (remote_priv.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/event_stream.h"
+#include "remote/answer.h"
+#include "remote/remote_priv.h"
+
+enum { TRIES = 5, MAX_RETRY_S = 60, MAX_REFUSAL = 65536, AFTER_DONE_MS = 500, PROGRESS_MS = 200 };
+/* How often text is handed over: a flood must not cost the owner more than a fast model does. */
+static const double hand_over_s = 0.01;
+
+/* What comes of one request. */
+typedef struct turn {
+    ebb_remote      *r;
+    ebb_event_stream events;
+    ebb_answer       answer;
+    ebb_buf          refusal;            /* a body that is no stream */
+    ebb_status       st;                 /* why the stream was left, in err */
+    ebb_error        err;
+    double           asked_s, first_s, last_s;   /* on ebb_clock_s; 0: not yet */
+    double           handed_s, done_s, progress_s;
+    uint32_t         progress_done;
+} turn;
+
+static bool is_stream(const turn *t, const ebb_client_reply *reply)
+{
+    const char *want = ebb_dialect_of(t->r->server.kind)->is_lines ? "application/x-ndjson" : "text/event-stream";
+
+    return reply->status == 200 && (strcmp(reply->type, want) == 0 || reply->type[0] == '\0');
+}
+
+/* -- What comes -------------------------------------------------------------------------------- */
+
+static void hand_over(turn *t, double now_s)
+{
+    ebb_remote *r = t->r;
+    ebb_buf *text = &t->answer.text;
+
+    if (!text->len)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->phase = EBB_PHASE_DECODE;
+    r->n_generated = t->answer.n_pieces;
+    if (t->last_s > t->first_s)
+        r->decode_tok_s = (t->answer.n_pieces - 1) / (t->last_s - t->first_s);
+    pthread_mutex_unlock(&r->lock);
+    ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .token = EBB_NO_TOKEN, .text = text->data, .n_text = text->len });
+    ebb_buf_clear(text);
+    t->handed_s = now_s;
+}
+
+static void tell_progress(turn *t, double now_s)
+{
+    ebb_remote *r = t->r;
+    const ebb_answer *a = &t->answer;
+
+    if (a->progress_total == 0 || (a->progress_done == t->progress_done && t->progress_s > 0) ||
+        (now_s - t->progress_s < PROGRESS_MS / 1e3 && a->progress_done < a->progress_total))
+        return;
+    t->progress_s = now_s;
+    t->progress_done = a->progress_done;
+    pthread_mutex_lock(&r->lock);
+    r->prefill_done = a->progress_done;
+    r->prefill_total = a->progress_total;
+    if (now_s > t->asked_s && a->progress_done)
+        r->prefill_tok_s = a->progress_done / (now_s - t->asked_s);
+    pthread_mutex_unlock(&r->lock);
+    ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .done = a->progress_done, .total = a->progress_total });
+}
+
+static ebb_status on_event(void *arg, const char *data, size_t n, ebb_error *err)
+{
+    turn *t = arg;
+
+    return t->events.is_lines ? ebb_answer_add_line(&t->answer, data, n, err) : ebb_answer_add_chunk(&t->answer, data, n, err);
+}
+
+static void note_times(turn *t, size_t n_before)
+{
+    double now_s = ebb_clock_s();
+
+    if (t->answer.n_text > n_before)
+        t->last_s = now_s;
+    if (t->answer.n_text > n_before && t->first_s <= 0)
+        t->first_s = now_s;
+    if (t->answer.is_done && t->done_s <= 0)
+        t->done_s = now_s;
+    tell_progress(t, now_s);
+    if (now_s - t->handed_s >= hand_over_s)
+        hand_over(t, now_s);
+}
+
+static bool on_body(void *arg, const ebb_client_reply *reply, const char *data, size_t n)
+{
+    turn *t = arg;
+    size_t n_before = t->answer.n_text;
+
+    if (!is_stream(t, reply))
+        return ebb_buf_add(&t->refusal, data, n);
+    t->st = ebb_event_stream_add(&t->events, data, n, on_event, t, &t->err);
+    note_times(t, n_before);
+    return t->st == EBB_OK;
+}
+
+static int ms_until(double then_s, double now_s)
+{
+    return then_s <= now_s ? 0 : (int)((then_s - now_s) * 1e3) + 1;
+}
+
+static int on_tick(void *arg)
+{
+    turn *t = arg;
+    double now_s = ebb_clock_s();
+
+    if (t->answer.text.len && now_s - t->handed_s >= hand_over_s)
+        hand_over(t, now_s);
+    if (t->answer.text.len)
+        return ms_until(t->handed_s + hand_over_s, now_s);
+    if (t->done_s > 0)                           /* all is said: who does not end the stream then is left */
+        return now_s - t->done_s > AFTER_DONE_MS / 1e3 ? EBB_CLIENT_ENOUGH : AFTER_DONE_MS;
+    return -1;
+}
+
+/* -- One request ----------------------------------------------------------------------------------- */
+
+static ebb_status make_body(const ebb_remote *r, bool no_usage, ebb_buf *out, ebb_error *err)
+{
+    ebb_ask ask = { .kind = r->server.kind, .model = r->server.model, .messages = r->messages, .n_messages = r->n_messages,
+                    .continues = r->continues, .n_predict = r->n_predict, .n_ctx = r->entry.n_ctx, .sampling = r->sampling,
+                    .chosen = r->chosen, .thinking = r->thinking, .no_usage = no_usage };
+
+    return ebb_ask_json(&ask, out, err);
+}
+
+/* A server that does not stream answers at once, with one object. */
+static ebb_status take_whole(turn *t, const ebb_client_reply *reply, ebb_error *err)
+{
+    const char *body = ebb_buf_text(&t->refusal);
+    size_t n_before = t->answer.n_text;
+    ebb_status st;
+
+    if (reply->status != 200 || strcmp(reply->type, "application/json") != 0 || reply->is_stopped)
+        return ebb_reply_error(&t->r->link, reply, body, t->refusal.len, err);
+    st = t->events.is_lines ? ebb_answer_add_line(&t->answer, body, t->refusal.len, err)
+                            : ebb_answer_add_chunk(&t->answer, body, t->refusal.len, err);
+    note_times(t, n_before);
+    return st;
+}
+
+static ebb_status judge_end(turn *t, const ebb_client_reply *reply, ebb_error *err)
+{
+    const char *name = t->r->entry.name;
+
+    if (t->st != EBB_OK)
+        return EBB_FAIL(err, t->st, "%s: %s", name, t->err.msg);
+    if (!is_stream(t, reply))
+        return take_whole(t, reply, err);
+    t->st = ebb_event_stream_end(&t->events, on_event, t, &t->err);
+    note_times(t, t->answer.n_text);
+    if (t->st != EBB_OK)
+        return EBB_FAIL(err, t->st, "%s: %s", name, t->err.msg);
+    if (t->answer.has_finish || t->answer.is_done)
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_IO, "%s: the stream ended before the answer did", name);
+}
+
+static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb_error *err)
+{
+    ebb_remote *r = t->r;
+    ebb_buf body = { 0 };
+    ebb_client_request q = { .path = ebb_dialect_of(r->server.kind)->path, .headers = r->link.headers, .on_body = on_body,
+                             .on_tick = on_tick, .arg = t };
+    ebb_status st;
+
+    *reply = (ebb_client_reply){ 0 };
+    ebb_event_stream_fini(&t->events);
+    ebb_event_stream_init(&t->events, ebb_dialect_of(r->server.kind)->is_lines, EBB_EVENT_BYTES);
+    ebb_buf_clear(&t->refusal);
+    t->refusal.max = MAX_REFUSAL;
+    t->asked_s = ebb_clock_s();
+    st = make_body(r, no_usage, &body, err);
+    q.body = ebb_buf_text(&body);
+    q.n_body = body.len;
+    if (st == EBB_OK)
+        st = ebb_client_send(r->link.client, &q, reply, err);
+    if (st == EBB_OK)
+        st = judge_end(t, reply, err);
+    ebb_buf_fini(&body);
+    return st;
+}
+
+static bool is_spill_refused(const ebb_client_reply *reply, ebb_status st)
+{
+    return (reply->status == 400 || reply->status == 422) && st != EBB_CONTEXT;
+}
+
+/* Nothing of it has begun: no connection, or a server that said so. */
+static bool may_try_again(const turn *t, const ebb_client_reply *reply, ebb_status st)
+{
+    if (t->answer.n_text || st == EBB_CANCELED)
+        return false;
+    if (st == EBB_BUSY)
+        return reply->retry_after_s <= MAX_RETRY_S;
+    return st == EBB_IO && reply->status == 0 && !reply->was_begun;
+}
+
+static ebb_status send_until_begun(turn *t, ebb_error *err)
+{
+    ebb_remote *r = t->r;
+    ebb_client_reply reply;
+    double wait_s = 1;
+
+    for (int i = 1;; i++, wait_s *= 2) {
+        char line[500];
+        double s;
+        ebb_status st = send_once(t, r->has_no_usage, &reply, err);
+
+        if (!r->has_no_usage && !ebb_dialect_of(r->server.kind)->is_lines && is_spill_refused(&reply, st)) {
+            ebb_error again = { 0 };
+            st = send_once(t, true, &reply, &again);
+            r->has_no_usage = st == EBB_OK;
+            *err = again;
+        }
+        if (st == EBB_OK || i == TRIES || !may_try_again(t, &reply, st))
+            return st;
+        s = reply.retry_after_s ? reply.retry_after_s : wait_s;
+        snprintf(line, sizeof line, "%s; it is tried again in %.0f s", err->msg, s);
+        ebb_remote_emit_text(r, EBB_BACKEND_NOTICE, line);
+        if (!ebb_remote_wait(r, s))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped");
+    }
+}
+
+/* -- The end ------------------------------------------------------------------------------------------ */
+
+static void count_cost(const turn *t, ebb_turn_stats *c)
+{
+    const ebb_answer *a = &t->answer;
+
+    c->n_generated = a->has_usage ? a->n_generated : a->n_pieces;
+    c->n_prompt = c->n_computed = a->has_usage ? a->n_prompt : 0;
+    c->about = (a->has_usage ? 0 : EBB_ABOUT_PROMPT | EBB_ABOUT_GENERATED) | (a->has_cached ? 0 : EBB_ABOUT_REUSED);
+    if (a->has_cached) {
+        c->n_reused = a->n_cached;
+        c->n_computed = a->n_prompt - a->n_cached;
+    }
+    c->first_s = t->first_s > 0 ? t->first_s - t->asked_s : 0;
+    c->prefill_s = a->prefill_s;
+    c->decode_s = a->decode_s > 0 ? a->decode_s : t->last_s > t->first_s ? t->last_s - t->first_s : 0;
+}
+
+static void keep_figures(const turn *t, const ebb_turn_stats *c)
+{
+    ebb_remote *r = t->r;
+
+    pthread_mutex_lock(&r->lock);
+    r->is_answering = false;
+    r->phase = EBB_PHASE_IDLE;
+    r->connected_s = ebb_client_connected_s(r->link.client);
+    if (c->first_s > 0)
+        r->first_s = c->first_s;
+    if (!(c->about & EBB_ABOUT_PROMPT)) {
+        r->has_cached = t->answer.has_cached;
+        r->cached_tok = c->n_reused;
+        r->new_tok = c->n_computed;
+    }
+    r->n_generated = c->n_generated;
+    if (c->decode_s > 0)
+        r->decode_tok_s = c->n_generated / c->decode_s;
+    if (c->prefill_s > 0)
+        r->prefill_tok_s = c->n_computed / c->prefill_s;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* Ollama tells the context it has loaded a model with only when it has. */
+static void learn_context(ebb_remote *r)
+{
+    ebb_server now;
+    bool may_retry;
+
+    if (r->server.n_ctx || r->server.kind != EBB_SERVER_OLLAMA || ebb_server_probe(&r->link, &now, &may_retry, NULL) != EBB_OK)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->server.n_ctx = r->n_ctx = now.n_ctx;
+    pthread_mutex_unlock(&r->lock);
+    ebb_server_fini(&now);
+}
+
+static void tell_end(turn *t, ebb_status st, const ebb_error *err)
+{
+    ebb_backend_event ev = { .kind = EBB_BACKEND_END, .finish = t->answer.has_finish ? t->answer.finish : EBB_FINISH_STOP };
+    char line[600];
+
+    count_cost(t, &ev.cost);
+    if (st == EBB_OK && t->answer.why[0]) {
+        snprintf(line, sizeof line, "%s has ended the answer: %s", t->r->entry.name, t->answer.why);
+        ebb_remote_emit_text(t->r, EBB_BACKEND_NOTICE, line);
+    }
+    if (st == EBB_CANCELED) {
+        ev.finish = EBB_FINISH_CANCELED;
+    } else if (st != EBB_OK) {
+        ev.finish = EBB_FINISH_ERROR;
+        snprintf(line, sizeof line, "%s%s", err->msg, !t->answer.n_text ? "" : t->r->facts.can_continue
+                 ? "; what came is kept, and Enter goes on with it" : "; what came is kept");
+        ev.text = line;
+        ev.n_text = strlen(line);
+    }
+    keep_figures(t, &ev.cost);
+    ebb_remote_emit(t->r, &ev);
+}
+
+void ebb_remote_answer(ebb_remote *r)
+{
+    turn t = { .r = r };
+    ebb_error err = { 0 };
+    ebb_status st;
+
+    t.answer.in = r->continues ? EBB_IN_BODY : EBB_IN_NOTHING;
+    st = send_until_begun(&t, &err);
+    ebb_answer_end(&t.answer);
+    hand_over(&t, ebb_clock_s());
+    if (st == EBB_OK)
+        learn_context(r);
+    tell_end(&t, st, &err);
+    ebb_event_stream_fini(&t.events);
+    ebb_answer_fini(&t.answer);
+    ebb_buf_fini(&t.refusal);
+}

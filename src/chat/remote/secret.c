@@ -1,0 +1,131 @@
+/* Where keys come from (secret.h). */
+#include "remote/secret.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "os/child.h"
+#include "os/file.h"
+#include "os/paths.h"
+
+enum { LOOK_MS = 50 };
+
+/* The first line of text[0..n) without blanks around; it must be one that a header can carry. */
+static ebb_status take_line(const char *text, size_t n, const char *where, char out[EBB_SECRET_BYTES], ebb_error *err)
+{
+    while (n && strchr(" \t", *text))
+        text++, n--;
+    for (size_t i = 0; i < n; i++)
+        if (text[i] == '\n')
+            n = i;
+    while (n && strchr(" \t\r", text[n - 1]))
+        n--;
+    if (n == 0)
+        return EBB_FAIL(err, EBB_NOTFOUND, "%.200s: there is no key in it", where);
+    if (n >= EBB_SECRET_BYTES)
+        return EBB_FAIL(err, EBB_USAGE, "%.200s: a key has less than %d bytes", where, EBB_SECRET_BYTES);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 127)
+            return EBB_FAIL(err, EBB_USAGE, "%.200s: its first line is no key: it has blanks or control characters", where);
+    memcpy(out, text, n);
+    out[n] = '\0';
+    return EBB_OK;
+}
+
+static void wipe_text(ebb_buf *b)
+{
+    if (b->data)
+        explicit_bzero(b->data, b->cap);
+    ebb_buf_fini(b);
+}
+
+static ebb_status from_file(const char *name, char out[EBB_SECRET_BYTES], ebb_error *err)
+{
+    ebb_buf path = { 0 }, text = { 0 };
+    struct stat s;
+    ebb_status st = ebb_path_expand(name, &path, err);
+
+    if (st == EBB_OK)
+        st = ebb_file_slurp(path.data, EBB_SECRET_BYTES, &text, err);
+    if (st == EBB_OK && stat(path.data, &s) == 0 && (s.st_mode & 077))
+        st = EBB_FAIL(err, EBB_IO, "%s holds a key, and others may read it: chmod 600 %s", path.data, path.data);
+    if (st == EBB_OK)
+        st = take_line(ebb_buf_text(&text), text.len, path.data, out, err);
+    wipe_text(&text);
+    ebb_buf_fini(&path);
+    return st;
+}
+
+static ebb_status from_variable(const char *name, char out[EBB_SECRET_BYTES], ebb_error *err)
+{
+    const char *value = getenv(name);
+
+    if (!value)
+        return EBB_FAIL(err, EBB_NOTFOUND, "the variable %.100s is not set, which should hold the key", name);
+    return take_line(value, strlen(value), name, out, err);
+}
+
+/* All that it writes, as long as that is no more than a key. */
+static ebb_status read_output(ebb_child *c, ebb_buf *text, ebb_buf *words, bool (*is_stopped)(void *), void *arg, ebb_error *err)
+{
+    char bytes[1024];
+
+    for (;;) {
+        struct pollfd p = { .fd = c->fd, .events = POLLIN };
+        ssize_t got;
+
+        if (is_stopped(arg))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped");
+        ebb_child_listen(c, words);
+        if (poll(&p, 1, LOOK_MS) <= 0)
+            continue;
+        got = read(c->fd, bytes, sizeof bytes);
+        if (got > 0 && !ebb_buf_add(text, bytes, (size_t)got))
+            return EBB_FAIL(err, EBB_LIMIT, "the command for the key writes more than a key");
+        explicit_bzero(bytes, sizeof bytes);
+        if (got <= 0)
+            return EBB_OK;
+    }
+}
+
+static ebb_status from_command(const char *command, bool (*is_stopped)(void *), void *arg, char out[EBB_SECRET_BYTES], ebb_error *err)
+{
+    char *argv[] = { (char *)"/bin/sh", (char *)"-c", (char *)command, NULL };
+    ebb_buf text = { .max = EBB_SECRET_BYTES }, words = { 0 };
+    ebb_child c;
+    ebb_status st = ebb_child_start(argv, -1, &c, err);
+
+    if (st != EBB_OK)
+        return st;
+    shutdown(c.fd, SHUT_WR);
+    st = read_output(&c, &text, &words, is_stopped, arg, err);
+    ebb_child_listen(&c, &words);
+    if (st == EBB_OK && text.len == 0 && words.len)
+        st = EBB_FAIL(err, EBB_NOTFOUND, "the command for the key says: %.200s", ebb_buf_text(&words));
+    else if (st == EBB_OK)
+        st = take_line(ebb_buf_text(&text), text.len, "the output of key-command", out, err);
+    close(c.fd);
+    ebb_child_end(&c);
+    wipe_text(&text);
+    ebb_buf_fini(&words);
+    return st;
+}
+
+ebb_status ebb_secret_get(const ebb_engine_entry *e, bool (*is_stopped)(void *arg), void *arg, char out[EBB_SECRET_BYTES],
+                          ebb_error *err)
+{
+    out[0] = '\0';
+    if (e->key_file)
+        return from_file(e->key_file, out, err);
+    if (e->key_variable)
+        return from_variable(e->key_variable, out, err);
+    if (e->key_command)
+        return from_command(e->key_command, is_stopped, arg, out, err);
+    return e->key ? take_line(e->key, strlen(e->key), "key", out, err) : EBB_OK;
+}

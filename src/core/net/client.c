@@ -1,0 +1,467 @@
+/* One server, by libcurl (client.h). */
+#include "net/client.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/dynlib.h"
+#include "os/child.h"
+
+enum { CONNECT_S = 20, SILENCE_S = 600, TICK_MS = 1000, MAX_HEADERS = 262144, MAX_ARGS = 32, LAST_WORDS_MS = 300 };
+
+struct ebb_client {
+    const ebb_curl *curl;
+    CURLM          *multi;
+    CURL           *easy;
+    char           *url, *name, *unix_path, *ca_file;
+    char          **command;
+    bool            has_no_proxy;
+    unsigned        connect_s, silence_s;
+    ebb_child       child;
+    int             door;                /* to a command: libcurl connects to this, and the command gets the other end; -1: none */
+    char            door_name[32];       /* in the kernel's own name space */
+    ebb_buf         words;               /* the child's, on standard error */
+    ebb_error       child_err;           /* why it could not be started */
+    double          connected_s;
+    atomic_bool     is_stopped;
+
+    const ebb_client_request *q;         /* under way */
+    ebb_client_reply         *r;
+    size_t                    n_headers; /* bytes of them */
+    double                    heard_s;   /* when something came last */
+    bool                      has_too_much;
+};
+
+/* -- Callbacks of libcurl ------------------------------------------------------------------- */
+
+/* The value of the header `name` in a line of n bytes; false: it is another one, or too long to be believed. */
+static bool get_header(const char *line, size_t n, const char *name, char *out, size_t cap)
+{
+    size_t k = strlen(name);
+
+    if (n <= k || line[k] != ':' || strncasecmp(line, name, k) != 0)
+        return false;
+    for (line += k + 1, n -= k + 1; n && (*line == ' ' || *line == '\t'); line++)
+        n--;
+    while (n && (unsigned char)line[n - 1] <= ' ')
+        n--;
+    if (n >= cap)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (unsigned char)line[i] < ' ' || line[i] == 127 ? '?' : line[i];
+    out[n] = '\0';
+    return true;
+}
+
+static size_t client_on_header(char *line, size_t size, size_t n, void *arg)
+{
+    ebb_client *c = arg;
+    ebb_client_reply *r = c->r;
+    char text[32];
+    long status = 0;
+
+    n *= size;
+    c->heard_s = ebb_clock_s();
+    c->n_headers += n;
+    c->has_too_much = c->n_headers > MAX_HEADERS;
+    if (c->has_too_much)
+        return 0;
+    if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
+        r->type[0] = r->server[0] = r->location[0] = '\0';
+        c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+        r->status = (int)status;
+    }
+    if (get_header(line, n, "content-type", r->type, sizeof r->type))
+        r->type[strcspn(r->type, "; ")] = '\0';
+    get_header(line, n, "server", r->server, sizeof r->server);
+    get_header(line, n, "location", r->location, sizeof r->location);
+    if (get_header(line, n, "retry-after", text, sizeof text) && *text >= '0' && *text <= '9') {
+        unsigned long s = strtoul(text, NULL, 10);
+        r->retry_after_s = s < 3600 ? (unsigned)s : 3600;
+    }
+    return n;
+}
+
+static size_t client_on_data(char *data, size_t size, size_t n, void *arg)
+{
+    ebb_client *c = arg;
+    long status = 0;
+
+    n *= size;
+    c->heard_s = ebb_clock_s();
+    c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+    c->r->status = (int)status;
+    if (c->q->on_body && !c->q->on_body(c->q->arg, c->r, data, n))
+        c->r->is_stopped = true;
+    return c->r->is_stopped ? 0 : n;
+}
+
+static int tell_connected(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+    ebb_client *c = arg;
+
+    (void)fd;
+    (void)purpose;
+    c->connected_s = ebb_clock_s();
+    return CURL_SOCKOPT_OK;
+}
+
+/* -- A command ---------------------------------------------------------------------------------- */
+
+/* libcurl wants to connect, and not all of its versions believe that they are connected already.  So it connects to a socket of this
+ * process, which has a name that the kernel makes up, and whoever is at the other end becomes the command's. */
+static ebb_status open_door(ebb_client *c, ebb_error *err)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    socklen_t n = sizeof at;
+
+    c->door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (c->door < 0 || bind(c->door, (struct sockaddr *)&at, sizeof(sa_family_t)) != 0 || listen(c->door, 4) != 0 ||
+        getsockname(c->door, (struct sockaddr *)&at, &n) != 0 || n <= sizeof(sa_family_t) + 1 ||
+        n - sizeof(sa_family_t) > sizeof c->door_name)
+        return EBB_FAIL(err, EBB_IO, "%s: no socket for its command: %s", c->name, strerror(errno));
+    memcpy(c->door_name, at.sun_path + 1, n - sizeof(sa_family_t) - 1);
+    return EBB_OK;
+}
+
+/* Any process may find the name, but only this one is let in. */
+static bool is_own(int fd)
+{
+    struct ucred who;
+    socklen_t n = sizeof who;
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.pid == getpid();
+}
+
+static void answer_door(ebb_client *c)
+{
+    int fd;
+
+    while (c->door >= 0 && (fd = accept4(c->door, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        if (is_own(fd)) {
+            ebb_child_end(&c->child);
+            ebb_buf_clear(&c->words);
+            if (ebb_child_start(c->command, fd, &c->child, &c->child_err) != EBB_OK)
+                ebb_log("net", "%s: %s", c->name, c->child_err.msg);
+        }
+        close(fd);
+    }
+}
+
+/* -- Making one ------------------------------------------------------------------------------- */
+
+static char *copy_text(const char *s, bool *ok)
+{
+    char *copy = s ? strdup(s) : NULL;
+
+    *ok &= !s || copy;
+    return copy;
+}
+
+static char **copy_command(char *const *argv, bool *ok)
+{
+    char **copy = argv ? calloc(MAX_ARGS + 1, sizeof *copy) : NULL;
+
+    *ok &= !argv || copy;
+    for (int i = 0; copy && argv[i] && i < MAX_ARGS; i++)
+        copy[i] = copy_text(argv[i], ok);
+    return copy;
+}
+
+ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_error *err)
+{
+    ebb_client *c = calloc(1, sizeof *c);
+    bool ok = c != NULL;
+    ebb_status st = EBB_OK;
+
+    *out = NULL;
+    if (!c)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
+    c->child.fd = c->child.err_fd = c->door = -1;
+    st = ebb_curl_load(&c->curl, err);
+    if (st == EBB_OK) {
+        c->url = copy_text(opts->url, &ok);
+        c->name = copy_text(opts->name, &ok);
+        c->unix_path = copy_text(opts->unix_path, &ok);
+        c->ca_file = copy_text(opts->ca_file, &ok);
+        c->command = copy_command(opts->command, &ok);
+        c->has_no_proxy = opts->has_no_proxy;
+        c->connect_s = opts->connect_s ? opts->connect_s : CONNECT_S;
+        c->silence_s = opts->silence_s ? opts->silence_s : SILENCE_S;
+        c->multi = c->curl->curl_multi_init();
+        c->easy = c->curl->curl_easy_init();
+        if (!ok || !c->multi || !c->easy)
+            st = EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
+    }
+    if (st == EBB_OK && c->command)
+        st = open_door(c, err);
+    if (st == EBB_OK)
+        *out = c;
+    else
+        ebb_client_free(c);
+    return st;
+}
+
+void ebb_client_free(ebb_client *c)
+{
+    if (!c)
+        return;
+    if (c->easy)
+        c->curl->curl_easy_cleanup(c->easy);
+    if (c->multi)
+        c->curl->curl_multi_cleanup(c->multi);
+    ebb_child_end(&c->child);
+    if (c->door >= 0)
+        close(c->door);
+    ebb_buf_fini(&c->words);
+    for (int i = 0; c->command && c->command[i]; i++)
+        free(c->command[i]);
+    free(c->command);
+    free(c->url);
+    free(c->name);
+    free(c->unix_path);
+    free(c->ca_file);
+    free(c);
+}
+
+void ebb_client_stop(ebb_client *c)
+{
+    atomic_store(&c->is_stopped, true);
+    c->curl->curl_multi_wakeup(c->multi);
+}
+
+void ebb_client_resume(ebb_client *c)
+{
+    atomic_store(&c->is_stopped, false);
+}
+
+bool ebb_client_is_stopped(const ebb_client *c)
+{
+    return atomic_load(&c->is_stopped);
+}
+
+double ebb_client_connected_s(const ebb_client *c)
+{
+    return c->connected_s;
+}
+
+/* -- One request -------------------------------------------------------------------------------- */
+
+static void set_connection(ebb_client *c)
+{
+    const ebb_curl *curl = c->curl;
+    CURL *e = c->easy;
+
+    if (c->unix_path)
+        curl->curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->unix_path);
+    if (c->command)
+        curl->curl_easy_setopt(e, CURLOPT_ABSTRACT_UNIX_SOCKET, c->door_name);
+    curl->curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, tell_connected);
+    curl->curl_easy_setopt(e, CURLOPT_SOCKOPTDATA, c);
+    if (c->has_no_proxy || c->unix_path || c->command)
+        curl->curl_easy_setopt(e, CURLOPT_PROXY, "");
+    if (c->ca_file)
+        curl->curl_easy_setopt(e, CURLOPT_CAINFO, c->ca_file);
+    curl->curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl->curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)c->connect_s);
+    curl->curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->curl_easy_setopt(e, CURLOPT_TCP_KEEPIDLE, 30L);
+    curl->curl_easy_setopt(e, CURLOPT_TCP_KEEPINTVL, 10L);
+}
+
+static void set_request(ebb_client *c, const char *url, struct curl_slist *headers)
+{
+    const ebb_curl *curl = c->curl;
+    CURL *e = c->easy;
+
+    curl->curl_easy_setopt(e, CURLOPT_URL, url);
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+    curl->curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers);
+    curl->curl_easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+    curl->curl_easy_setopt(e, CURLOPT_USERAGENT, "ebb/" EBB_VERSION);
+    curl->curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
+    curl->curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    if (c->q->body) {
+        curl->curl_easy_setopt(e, CURLOPT_POSTFIELDS, c->q->body);
+        curl->curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->q->n_body);
+    } else {
+        curl->curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
+    }
+    curl->curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, client_on_header);
+    curl->curl_easy_setopt(e, CURLOPT_HEADERDATA, c);
+    curl->curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, client_on_data);
+    curl->curl_easy_setopt(e, CURLOPT_WRITEDATA, c);
+}
+
+/* NULL: out of memory. */
+static struct curl_slist *make_headers(const ebb_client *c)
+{
+    static const char *const usual[] = { "Content-Type: application/json", "Expect:", "Host: localhost" };
+    struct curl_slist *list = NULL, *more;
+
+    for (int i = c->q->body ? 0 : 1; i < (c->unix_path || c->command ? 3 : 2); i++) {
+        more = c->curl->curl_slist_append(list, usual[i]);
+        if (!more)
+            goto failed;
+        list = more;
+    }
+    for (int i = 0; c->q->headers && c->q->headers[i]; i++) {
+        more = c->curl->curl_slist_append(list, c->q->headers[i]);
+        if (!more)
+            goto failed;
+        list = more;
+    }
+    return list;
+failed:
+    c->curl->curl_slist_free_all(list);
+    return NULL;
+}
+
+/* The list is a copy of what may be secret. */
+static void wipe_headers(const ebb_client *c, struct curl_slist *list)
+{
+    for (struct curl_slist *p = list; p; p = p->next)
+        explicit_bzero(p->data, strlen(p->data));
+    c->curl->curl_slist_free_all(list);
+}
+
+/* Until the request has ended, it is stopped, or nothing came for too long; *code is libcurl's. */
+static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
+{
+    struct curl_waitfd door = { .fd = c->door, .events = CURL_WAIT_POLLIN };
+    int n_running = 1, wait_ms, n_left;
+    CURLMsg *m;
+    CURLMcode mc;
+
+    *code = CURLE_OK;
+    c->heard_s = ebb_clock_s();
+    for (;;) {
+        mc = c->curl->curl_multi_perform(c->multi, &n_running);
+        answer_door(c);
+        if (ebb_client_is_stopped(c))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped");
+        if (mc != CURLM_OK)
+            return EBB_FAIL(err, EBB_IO, "%s: %s", c->name, c->curl->curl_multi_strerror(mc));
+        ebb_child_listen(&c->child, &c->words);
+        if (n_running == 0)
+            break;
+        if (ebb_clock_s() - c->heard_s > c->silence_s)
+            return EBB_FAIL(err, EBB_IO, "%s: nothing came for %u s", c->name, c->silence_s);
+        wait_ms = c->q->on_tick ? c->q->on_tick(c->q->arg) : -1;
+        if (wait_ms == EBB_CLIENT_ENOUGH)
+            break;
+        c->curl->curl_multi_poll(c->multi, &door, c->door >= 0, wait_ms < 0 || wait_ms > TICK_MS ? TICK_MS : wait_ms, NULL);
+    }
+    c->r->is_stopped |= n_running > 0;
+    while ((m = c->curl->curl_multi_info_read(c->multi, &n_left)) != NULL)
+        if (m->msg == CURLMSG_DONE && m->easy_handle == c->easy)
+            *code = m->data.result;
+    return EBB_OK;
+}
+
+/* The last line a command has said, perhaps why it ended. */
+static const char *last_words(ebb_client *c)
+{
+    char *text, *nl;
+
+    ebb_child_last_words(&c->child, &c->words, LAST_WORDS_MS);
+    while (c->words.len && strchr("\r\n ", c->words.data[c->words.len - 1]))
+        ebb_buf_remove(&c->words, c->words.len - 1, 1);
+    if (!c->words.len)
+        return NULL;
+    text = c->words.data;
+    nl = strrchr(text, '\n');
+    return nl ? nl + 1 : text;
+}
+
+static bool was_begun(CURLcode code)
+{
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST: case CURLE_COULDNT_RESOLVE_PROXY: case CURLE_COULDNT_CONNECT: case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION: case CURLE_SSL_CACERT_BADFILE: case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL: case CURLE_OUT_OF_MEMORY:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static ebb_status judge(ebb_client *c, CURLcode code, ebb_error *err)
+{
+    const char *why = c->curl->curl_easy_strerror(code), *words;
+
+    if (code == CURLE_OK || c->r->is_stopped)
+        return EBB_OK;
+    if (c->has_too_much)
+        return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %d KiB of headers, which is too much to be right", c->name, MAX_HEADERS >> 10);
+    c->r->was_begun = was_begun(code) && !(code == CURLE_OPERATION_TIMEDOUT && c->n_headers == 0);
+    ebb_log("net", "%s: %s", c->name, why);
+    if (c->child_err.msg[0])
+        return EBB_FAIL(err, c->child_err.code, "%s: %s", c->name, c->child_err.msg);
+    words = c->command ? last_words(c) : NULL;
+    if (words)
+        return EBB_FAIL(err, EBB_IO, "%s: the command says: %.200s", c->name, words);
+    if (c->command && (code == CURLE_GOT_NOTHING || code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE))
+        return EBB_FAIL(err, EBB_IO, "%s: the command ended without an answer", c->name);
+    if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION)
+        return EBB_FAIL(err, EBB_IO, "%s: its certificate cannot be trusted (%s); ca-file names one of your own", c->name, why);
+    return EBB_FAIL(err, code == CURLE_URL_MALFORMAT ? EBB_USAGE : EBB_IO, "%s: %s", c->name, why);
+}
+
+static ebb_status send_to(ebb_client *c, const char *url, struct curl_slist *headers, ebb_error *err)
+{
+    CURLcode code;
+    ebb_status st;
+
+    c->curl->curl_easy_reset(c->easy);
+    set_connection(c);
+    set_request(c, url, headers);
+    if (c->curl->curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a request");
+    st = run_request(c, &code, err);
+    if (st == EBB_OK)
+        st = judge(c, code, err);
+    else
+        c->r->was_begun = true;
+    c->curl->curl_multi_remove_handle(c->multi, c->easy);        /* one that did not end closes its connection */
+    return st;
+}
+
+ebb_status ebb_client_send(ebb_client *c, const ebb_client_request *q, ebb_client_reply *r, ebb_error *err)
+{
+    struct curl_slist *headers;
+    ebb_buf url = { 0 };
+    ebb_status st;
+
+    *r = (ebb_client_reply){ 0 };
+    c->q = q;
+    c->r = r;
+    c->n_headers = 0;
+    c->has_too_much = false;
+    c->child_err = (ebb_error){ 0 };
+    headers = make_headers(c);
+    ebb_buf_addf(&url, "%s%s", c->url, q->path);
+    st = !headers || url.failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a request")
+       : ebb_client_is_stopped(c) ? EBB_FAIL(err, EBB_CANCELED, "stopped")
+                                  : send_to(c, url.data, headers, err);
+    ebb_log("net", "%s %s of %s: %d", q->body ? "POST" : "GET", q->path, c->name, r->status);
+    wipe_headers(c, headers);
+    ebb_buf_fini(&url);
+    c->q = NULL;
+    c->r = NULL;
+    return st;
+}

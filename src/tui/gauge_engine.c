@@ -1,0 +1,65 @@
+/* An engine elsewhere: where it is, how long one waits for it, what it had already. */
+#include "panel/panel.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/utf8.h"
+#include "text/humanize.h"
+
+/* An idle panel is not painted, so it says since when and not how long. */
+static void add_time(ebb_buf *out, int64_t ms)
+{
+    time_t t = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[16];
+
+    if (ms > 0 && localtime_r(&t, &tm) && strftime(text, sizeof text, "since %H:%M", &tm))
+        ebb_buf_adds(out, text);
+    else
+        ebb_buf_adds(out, "no");
+}
+
+static void draw(ebb_canvas *c, const ebb_figures *f)
+{
+    const ebb_remote_figures *r = &f->remote;
+    ebb_buf value = { 0 };
+
+    if (!f->is_remote)
+        return;
+    ebb_utf8_add_visible(&value, r->where, strlen(r->where), c->term->ascii);
+    ebb_canvas_line(c, "engine at", ebb_buf_text(&value));
+    ebb_buf_clear(&value);
+    add_time(&value, r->connected_ms);
+    ebb_canvas_line(c, "  connected", ebb_buf_text(&value));
+    ebb_buf_clear(&value);
+    if (r->first_s > 0) {
+        ebb_humanize_seconds(&value, r->first_s);
+        ebb_canvas_line(c, "first word", ebb_buf_text(&value));
+    }
+    ebb_buf_clear(&value);
+    if (r->has_cached) {
+        ebb_humanize_count(&value, r->cached_tok);
+        ebb_buf_adds(&value, " + ");
+    }
+    ebb_humanize_count(&value, r->new_tok);
+    ebb_buf_adds(&value, " tok");
+    if (r->new_tok > 0 || r->has_cached)
+        ebb_canvas_line(c, r->has_cached ? "cached + new" : "prompt", ebb_buf_text(&value));
+    ebb_buf_fini(&value);
+    ebb_canvas_gap(c);
+}
+
+static void brief(ebb_buf *out, const ebb_figures *f, bool ascii)
+{
+    if (!f->is_remote)
+        return;
+    ebb_buf_adds(out, "at ");
+    ebb_utf8_add_visible(out, f->remote.name, strlen(f->remote.name), ascii);
+    if (f->remote.first_s > 0) {
+        ebb_buf_adds(out, ", first word ");
+        ebb_humanize_seconds(out, f->remote.first_s);
+    }
+}
+
+const ebb_gauge ebb_gauge_engine = { "engine", draw, brief };

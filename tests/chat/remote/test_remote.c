@@ -1,0 +1,501 @@
+/* Engines elsewhere against a scripted server: every dialect, and what no server should do. */
+#include "ebb_test.h"
+
+#include <sys/resource.h>
+
+#include "chat/remote/remote_fixture.h"
+#include "conversation/chat.h"
+
+static test_hub server;
+static const char *const kinds[] = { "llama", "vllm", "sglang", "ollama", "lmstudio", "openai", "any" };
+
+static int setup(void **state)
+{
+    (void)state;
+    unsetenv("http_proxy");
+    unsetenv("HTTP_PROXY");
+    return test_hub_start_script(&server, "tests/support/engine.py") ? 0 : 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (server.pid > 0)
+        test_hub_stop(&server);
+    return 0;
+}
+
+static void need_server(void)
+{
+    if (server.pid <= 0)
+        skip();
+}
+
+/* how("kind=%s cut=%d", ...) */
+__attribute__((format(printf, 1, 2)))
+static void how(const char *fmt, ...)
+{
+    char words[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(words, sizeof words, fmt, ap);
+    va_end(ap);
+    test_hub_how(&server, words);
+}
+
+static void assert_heard(heard *h, const char *text)
+{
+    assert_string_equal(ebb_buf_text(&h->text), text);
+}
+
+/* What the last request for an answer was, as the server has logged it. */
+static void last_log(char *out, size_t cap)
+{
+    char path[128], line[8192];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/log", server.dir);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (strstr(line, "\"method\": \"POST\""))
+            snprintf(out, cap, "%s", line);
+    fclose(f);
+}
+
+/* -- Dialects ------------------------------------------------------------------------------ */
+
+static void test_answers_of_every_kind(void **state)
+{
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        heard h;
+        how("kind=%s ctx=8192 loaded ping", kinds[i]);
+        ebb_backend *b = remote_open(&h, server.url);
+        const ebb_backend_facts *facts = b->ops->facts(b);
+
+        assert_true(h.is_ready);
+        assert_non_null(facts);
+        assert_string_equal(facts->info.name, "tiny");
+        assert_int_equal(b->ops->n_ctx(b), strcmp(kinds[i], "openai") && strcmp(kinds[i], "any") ? 8192 : 0);
+        remote_say(&h, b, "blue");
+        assert_int_equal(h.finish, EBB_FINISH_STOP);
+        assert_heard(&h, "You said blue in 1 messages.");
+        assert_int_equal(h.cost.n_prompt, 5);
+        assert_int_equal(h.cost.n_generated, 7);
+        assert_int_equal(h.cost.about & (EBB_ABOUT_PROMPT | EBB_ABOUT_GENERATED), 0);
+        if (i < 3 || i == 5) {
+            assert_int_equal(h.cost.about, 0);
+            assert_int_equal(h.cost.n_reused + h.cost.n_computed, 5);
+            assert_int_equal(h.cost.n_reused, 2);
+        } else {
+            assert_int_equal(h.cost.about, EBB_ABOUT_REUSED);
+            assert_int_equal(h.cost.n_reused, 0);
+        }
+        assert_true(h.cost.first_s > 0);
+        assert_int_equal(h.n_prefills > 0, strcmp(kinds[i], "llama") == 0);
+        b->ops->close(b);
+        heard_fini(&h);
+    }
+}
+
+static void test_thoughts_of_both_names(void **state)
+{
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        heard h;
+        how("kind=%s think=let_me_see", kinds[i]);
+        ebb_backend *b = remote_open(&h, server.url);
+
+        remote_say(&h, b, "x");
+        assert_heard(&h, "<think>\nlet me see \n</think>\n\nYou said x in 1 messages.");
+        b->ops->close(b);
+        heard_fini(&h);
+    }
+}
+
+/* A thought goes back under its name, apart from the words. */
+static void test_thoughts_go_back(void **state)
+{
+    static const struct { const char *kind, *name; } back[] = {
+        { "llama", "\"reasoning_content\": \"hm\"" }, { "vllm", "\"reasoning\": \"hm\"" }, { "ollama", "\"thinking\": \"hm\"" },
+    };
+
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < 3; i++) {
+        const ebb_prompt_message messages[] = {
+            { EBB_ROLE_USER, (char *)"a", 1 }, { EBB_ROLE_ASSISTANT, (char *)"<think>\nhm\n</think>\n\nb", 22 }, { EBB_ROLE_USER, (char *)"c", 1 },
+        };
+        const ebb_backend_request r = { .messages = messages, .n_messages = 3 };
+        ebb_error err;
+        heard h;
+        char log[8192];
+        how("kind=%s", back[i].kind);
+        ebb_backend *b = remote_open(&h, server.url);
+
+        assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+        HEARD_WAIT(&h, h.n_ends > 0);
+        last_log(log, sizeof log);
+        assert_non_null(strstr(log, "\"content\": \"b\""));
+        assert_non_null(strstr(log, back[i].name));
+        assert_null(strstr(log, "<think>"));
+        b->ops->close(b);
+        heard_fini(&h);
+    }
+}
+
+static void test_sampling_is_sent_where_it_was_chosen(void **state)
+{
+    const ebb_prompt_message messages[] = { { EBB_ROLE_USER, (char *)"a", 1 } };
+    ebb_backend_request r = { .messages = messages, .n_messages = 1, .n_predict = 77, .sampling = { .temp = 0.7f, .top_k = 40, .min_p = 0.05f, .seed = 5 },
+                              .chosen = EBB_SAMPLING_BIT(min_p) };
+    heard h;
+    ebb_error err;
+    char log[8192];
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    how("kind=llama");
+    b = remote_open(&h, server.url);
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+    HEARD_WAIT(&h, h.n_ends == 1);
+    last_log(log, sizeof log);
+    assert_non_null(strstr(log, "\"min_p\": 0.05"));
+    assert_non_null(strstr(log, "\"seed\": 5"));
+    assert_non_null(strstr(log, "\"max_tokens\": 77"));
+    assert_null(strstr(log, "temperature"));
+    assert_null(strstr(log, "top_k"));
+    b->ops->close(b);
+    heard_fini(&h);
+}
+
+static void test_line_ends_and_small_writes(void **state)
+{
+    static const char *const forms[] = { "crlf", "cr", "bytes=1", "crlf bytes=1", "cr bytes=3 ping", "nodone", "nousage", "plain", "strict", "strict=422" };
+
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        heard h;
+        how("kind=vllm %s", forms[i]);
+        ebb_backend *b = remote_open(&h, server.url);
+
+        remote_say(&h, b, "x");
+        assert_int_equal(h.finish, EBB_FINISH_STOP);
+        assert_heard(&h, "You said x in 1 messages.");
+        assert_int_equal((h.cost.about & EBB_ABOUT_PROMPT) != 0, strcmp(forms[i], "nousage") == 0 || strncmp(forms[i], "strict", 6) == 0);
+        b->ops->close(b);
+        heard_fini(&h);
+    }
+}
+
+static void test_endings(void **state)
+{
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    how("kind=vllm");
+    b = remote_open(&h, server.url);
+    how("kind=vllm why=length");
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_LENGTH);
+    how("kind=vllm why=content_filter");
+    remote_say(&h, b, "x");
+    assert_non_null(strstr(ebb_buf_text(&h.notices), "content_filter"));
+    how("kind=vllm nofinish nodone");            /* cut off: what came is kept */
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    assert_heard(&h, "You said x in 1 messages.");
+    assert_non_null(strstr(h.why, "ended before the answer did; what came is kept, and Enter goes on"));
+    how("kind=vllm error");
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    assert_non_null(strstr(h.why, "out of memory"));
+    assert_true(h.text.len > 0);
+    b->ops->close(b);
+    heard_fini(&h);
+}
+
+/* -- Refusals ------------------------------------------------------------------------------- */
+
+static void test_refusals_are_one_line(void **state)
+{
+    static const struct { const char *how, *says; } cases[] = {
+        { "status=500 words=went_wrong", "went wrong (500)" }, { "status=502", "no (502)" }, { "status=404 words=nothing_here", "nothing here" },
+        { "status=401 words=who_are_you", "wants a key" }, { "status=403", "wants a key" }, { "redirect", "leads elsewhere (307, to http://elsewhere.invalid/v1)" },
+        { "html", "answers with a page for a browser" }, { "hugebody=text/html", "answers with a page for a browser" },
+        { "hugebody=application/json", "no stream of text" }, { "headers", "KiB of headers" }, { "status=429 retry=3000", "too much to do (429)" },
+    };
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    how("kind=vllm");
+    b = remote_open(&h, server.url);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        how("kind=vllm %s", cases[i].how);
+        remote_say(&h, b, "x");
+        assert_int_equal(h.finish, EBB_FINISH_ERROR);
+        assert_int_equal(h.n_ends, 1);
+        assert_int_equal(h.text.len, 0);
+        if (!strstr(h.why, cases[i].says))
+            fail_msg("%s: %s", cases[i].how, h.why);
+        assert_null(strchr(h.why, '\n'));
+        assert_null(strchr(h.why, 27));
+    }
+    how("kind=vllm");                            /* and it goes on */
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_STOP);
+    b->ops->close(b);
+    heard_fini(&h);
+}
+
+static void test_errors_of_every_form(void **state)
+{
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        heard h;
+        how("kind=%s", kinds[i]);
+        ebb_backend *b = remote_open(&h, server.url);
+
+        how("kind=%s status=500 words=it_broke", kinds[i]);
+        remote_say(&h, b, "x");
+        assert_non_null(strstr(h.why, "it broke (500)"));
+        how("kind=%s error", kinds[i]);
+        remote_say(&h, b, "x");
+        assert_non_null(strstr(h.why, "out of memory"));
+        b->ops->close(b);
+        heard_fini(&h);
+    }
+}
+
+/* What has not begun is tried again, and said. */
+static void test_busy_is_tried_again(void **state)
+{
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    how("kind=vllm");
+    b = remote_open(&h, server.url);
+    how("kind=vllm busy=1 retry=1");
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_STOP);
+    assert_heard(&h, "You said x in 1 messages.");
+    assert_non_null(strstr(ebb_buf_text(&h.notices), "tried again in 1 s"));
+    how("kind=vllm status=429 retry=30");        /* and a stop ends the wait */
+    remote_begin(&h, b, "x");
+    HEARD_WAIT(&h, h.notices.len > 0);
+    b->ops->cancel(b);
+    HEARD_WAIT(&h, h.n_ends == 1);
+    assert_int_equal(h.finish, EBB_FINISH_CANCELED);
+    b->ops->close(b);
+    heard_fini(&h);
+}
+
+static void test_nobody_is_there(void **state)
+{
+    heard h;
+    ebb_backend *b = remote_open(&h, "http://127.0.0.1:1");
+
+    (void)state;
+    assert_true(h.has_failed);
+    assert_null(b->ops->facts(b));
+    assert_true(h.why[0] != '\0');
+    assert_true(h.notices.len > 0);
+    b->ops->close(b);
+    heard_fini(&h);
+}
+
+static void test_no_list_of_models(void **state)
+{
+    static const struct { const char *how, *says; } cases[] = {
+        { "html", "a page for a browser" }, { "status=401", "wants a key" }, { "redirect", "leads elsewhere" }, { "hugebody", "MiB" },
+        { "headers", "KiB of headers" }, { "key=K", "wants a key" },
+    };
+
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        heard h;
+        how("%s", cases[i].how);
+        ebb_backend *b = remote_open(&h, server.url);
+
+        assert_true(h.has_failed);
+        if (!strstr(h.why, cases[i].says))
+            fail_msg("%s: %s", cases[i].how, h.why);
+        b->ops->close(b);
+        heard_fini(&h);
+    }
+}
+
+/* -- Broken streams ------------------------------------------------------------------------------ */
+
+/* Every byte of a stream as the place where it ends in this way. */
+static void break_everywhere(const char *kind, const char *word, bool must_stop)
+{
+    static const char whole[] = "<think>\nhm \n</think>\n\nYou said x in 1 messages.";
+    heard h;
+    unsigned n_whole = 0, n_parts = 0;
+    ebb_backend *b;
+
+    how("kind=%s", kind);
+    b = remote_open(&h, server.url);
+    for (int at = 0; at < 4000 && n_whole < 3; at++) {
+        how("kind=%s think=hm %s=%d", kind, word, at);
+        remote_begin(&h, b, "x");
+        if (must_stop)                           /* nothing more will come by itself, unless all did */
+            b->ops->cancel(b);
+        HEARD_WAIT(&h, h.n_ends > 0);
+        assert_int_equal(h.n_ends, 1);
+        assert_true(h.text.len <= sizeof whole - 1);
+        if (h.text.len)                          /* a thought that is open is closed only where it ended */
+            assert_memory_equal(h.text.data, whole, h.text.len);
+        if (h.finish == EBB_FINISH_STOP)
+            assert_heard(&h, whole);
+        else if (h.finish == EBB_FINISH_ERROR)
+            assert_true(h.why[0] && !strchr(h.why, '\n'));
+        else
+            assert_true(must_stop && h.finish == EBB_FINISH_CANCELED);
+        n_parts += h.text.len > 0 && h.text.len < sizeof whole - 1;
+        n_whole += h.finish == EBB_FINISH_STOP || (must_stop && at > 3000);
+    }
+    assert_true(n_whole == 3 || must_stop);
+    assert_true(n_parts > 0 || must_stop);
+    b->ops->close(b);
+    heard_fini(&h);
+}
+
+static void test_close_at_every_byte(void **state)
+{
+    (void)state;
+    need_server();
+    break_everywhere("llama", "cut", false);
+    break_everywhere("ollama", "cut", false);
+}
+
+static void test_reset_at_every_byte(void **state)
+{
+    (void)state;
+    need_server();
+    break_everywhere("vllm", "reset", false);
+    break_everywhere("ollama", "reset", false);
+}
+
+/* Silence is waited for, and a stop ends it at once: it must not need what the server does. */
+static void test_stall_at_every_byte(void **state)
+{
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    how("kind=llama");
+    b = remote_open(&h, server.url);
+    for (int at = 0; at < 1400; at++) {
+        how("kind=llama stall=%d", at);
+        remote_begin(&h, b, "x");
+        if (at % 3 == 0)                         /* some of the stops come before, some behind the first words */
+            nanosleep(&(struct timespec){ .tv_nsec = 4000000 }, NULL);
+        b->ops->cancel(b);
+        HEARD_WAIT(&h, h.n_ends > 0);
+        assert_int_equal(h.n_ends, 1);
+        assert_true(h.finish == EBB_FINISH_CANCELED || h.finish == EBB_FINISH_STOP);
+    }
+    b->ops->close(b);
+    heard_fini(&h);
+}
+
+static uint64_t peak_bytes(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return (uint64_t)u.ru_maxrss * 1024;
+}
+
+/* A line of 100 MB, JSON as deep as it goes, words without end. */
+static void test_floods_are_bounded(void **state)
+{
+    heard h;
+    ebb_backend *b;
+    uint64_t before;
+
+    (void)state;
+    need_server();
+    how("kind=llama");
+    b = remote_open(&h, server.url);
+    before = peak_bytes();
+    how("kind=llama hugeline");
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    assert_non_null(strstr(h.why, "too much to be right"));
+    how("kind=llama nested");
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    how("kind=llama flood");
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    assert_non_null(strstr(h.why, "MiB"));
+    assert_true(h.text.len <= 4u << 20);
+    assert_true(h.n_tokens < h.text.len / 500);  /* many pieces are handed over at once */
+#ifndef __SANITIZE_ADDRESS__
+#ifndef __SANITIZE_THREAD__
+    assert_true(peak_bytes() - before < 64u << 20);
+#endif
+#endif
+    (void)before;
+    b->ops->close(b);
+    heard_fini(&h);
+}
+
+/* Closing while everything stands still. */
+static void test_close_while_it_waits(void **state)
+{
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    how("kind=llama");
+    b = remote_open(&h, server.url);
+    how("kind=llama hold");
+    remote_begin(&h, b, "x");
+    b->ops->close(b);
+    how("kind=llama");
+    heard_fini(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers_of_every_kind),
+        cmocka_unit_test(test_thoughts_of_both_names),
+        cmocka_unit_test(test_thoughts_go_back),
+        cmocka_unit_test(test_sampling_is_sent_where_it_was_chosen),
+        cmocka_unit_test(test_line_ends_and_small_writes),
+        cmocka_unit_test(test_endings),
+        cmocka_unit_test(test_refusals_are_one_line),
+        cmocka_unit_test(test_errors_of_every_form),
+        cmocka_unit_test(test_busy_is_tried_again),
+        cmocka_unit_test(test_nobody_is_there),
+        cmocka_unit_test(test_no_list_of_models),
+        cmocka_unit_test(test_close_at_every_byte),
+        cmocka_unit_test(test_reset_at_every_byte),
+        cmocka_unit_test(test_stall_at_every_byte),
+        cmocka_unit_test(test_floods_are_bounded),
+        cmocka_unit_test(test_close_while_it_waits),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
