@@ -8,7 +8,7 @@
 #include "os/file.h"
 #include "store/export.h"
 #include "store/title.h"
-#include "transcript/thought.h"
+#include "tree/thought.h"
 #include "turn/overflow.h"
 
 static ebb_status fail_no_message_memory(ebb_error *err)

@@ -52,7 +52,7 @@ void ebb_chat_record_away(ebb_chat *c, const ebb_message *answer)
 {
     if (!c->is_away)
         return;
-    c->settings.away_tokens = answer->n_ids ? (uint32_t)answer->n_ids : answer->cost.n_generated;
+    c->settings.away_tokens = answer->n_ids ? (uint32_t)answer->n_ids : answer->turn_stats.n_generated;
     c->settings.away_finish = answer->finish;
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 #include "conversation/chat.h"
-#include "transcript/thought.h"
+#include "tree/thought.h"
 
 #define CHAT "/v1/chat/completions"
 
@@ -64,6 +64,8 @@ static json_t *one_message(const ebb_dialect *d, const ebb_prompt_message *m)
     ebb_thought t = m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
     json_t *o = json_object();
 
+    if (t.end > t.start && m->text[t.end - 1] == '\n')
+        t.end--;                                 /* the mark has a line of its own */
     json_object_set_new(o, "role", json_string(ebb_role_name(m->role)));
     json_object_set_new(o, "content", valid_text(m->text + t.body, m->n_text - t.body));
     if (t.end > t.start && d->thoughts)

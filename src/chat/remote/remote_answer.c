@@ -293,7 +293,7 @@ static void tell_end(turn *t, ebb_status st, const ebb_error *err)
     ebb_backend_event ev = { .kind = EBB_BACKEND_END, .finish = t->answer.has_finish ? t->answer.finish : EBB_FINISH_STOP };
     char line[600];
 
-    count_cost(t, &ev.cost);
+    count_cost(t, &ev.turn_stats);
     if (st == EBB_OK && t->answer.why[0]) {
         snprintf(line, sizeof line, "%s has ended the answer: %s", t->r->entry.name, t->answer.why);
         ebb_remote_emit_text(t->r, EBB_BACKEND_NOTICE, line);
@@ -307,7 +307,7 @@ static void tell_end(turn *t, ebb_status st, const ebb_error *err)
         ev.text = line;
         ev.n_text = strlen(line);
     }
-    keep_figures(t, &ev.cost);
+    keep_figures(t, &ev.turn_stats);
     ebb_remote_emit(t->r, &ev);
 }
 

@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "command/slash.h"
 #include "text/humanize.h"
-#include "transcript/thought.h"
+#include "tree/thought.h"
 
 /* -- Searching what was typed ------------------------------------------------------------- */
 

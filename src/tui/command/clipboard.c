@@ -15,7 +15,7 @@
 #include "os/file.h"
 #include "text/humanize.h"
 #include "text/render.h"
-#include "transcript/thought.h"
+#include "tree/thought.h"
 
 /* Terminals cut longer sequences off. */
 enum { OSC52_BYTES_MAX = 74 << 10 };

@@ -3,7 +3,7 @@
 
 #include "term/width.h"
 #include "text/humanize.h"
-#include "transcript/thought.h"
+#include "tree/thought.h"
 #include "transcript/transcript_impl.h"
 #include "transcript/turn_stats_line.h"
 

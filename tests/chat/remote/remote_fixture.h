@@ -42,7 +42,7 @@ static inline void hear(void *arg, const ebb_backend_event *ev)
     case EBB_BACKEND_END:
         h->n_ends++;
         h->finish = ev->finish;
-        h->cost = ev->cost;
+        h->cost = ev->turn_stats;
         snprintf(h->why, sizeof h->why, "%.*s", (int)ev->n_text, ev->text ? ev->text : "");
         break;
     case EBB_BACKEND_FAILED:

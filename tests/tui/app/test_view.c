@@ -5,7 +5,7 @@
 #include "app/greeting.h"
 #include "edit/attach.h"
 #include "os/file.h"
-#include "transcript/thought.h"
+#include "tree/thought.h"
 #include "tui/screen.h"
 
 static void open_ready(screen *s, int rows, int cols)

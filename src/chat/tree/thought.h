@@ -1,7 +1,7 @@
-/* chat/thought.h - what a model thinks before it answers, as it stands in the text:
+/* tree/thought.h - what a model thinks before it answers, as it stands in the text:
  * <think>...</think>, gpt-oss's analysis channel, Gemma 4's thought channel. */
-#ifndef EBB_CHAT_THOUGHT_H
-#define EBB_CHAT_THOUGHT_H
+#ifndef EBB_TREE_THOUGHT_H
+#define EBB_TREE_THOUGHT_H
 #include <stdbool.h>
 #include <stddef.h>
 

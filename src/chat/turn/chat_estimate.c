@@ -11,7 +11,7 @@ enum { FRAME_TOKENS = 4 };
 /* Was the prompt of this answer, all before it, counted by the server? */
 static bool is_counted(const ebb_message *m)
 {
-    return m->role == EBB_ROLE_ASSISTANT && m->engine && m->cost.n_prompt && !(m->cost.about & EBB_ABOUT_PROMPT);
+    return m->role == EBB_ROLE_ASSISTANT && m->engine && m->turn_stats.n_prompt && !(m->turn_stats.about & EBB_ABOUT_PROMPT);
 }
 
 static size_t bytes_of(const ebb_context_view *v, size_t n)
@@ -44,7 +44,7 @@ static double bytes_per_token(const ebb_context_view *v, size_t n)
     const ebb_message *m = at < n ? v->list[at] : NULL;
     double frames = FRAME_TOKENS * (double)(at + 1);
 
-    return m && m->cost.n_prompt > frames ? clamp((double)bytes_of(v, at) / (m->cost.n_prompt - frames)) : usual_bytes;
+    return m && m->turn_stats.n_prompt > frames ? clamp((double)bytes_of(v, at) / (m->turn_stats.n_prompt - frames)) : usual_bytes;
 }
 
 static size_t tokens_of(const ebb_message *m, double per_token)
@@ -59,7 +59,7 @@ size_t ebb_chat_estimate(const ebb_context_view *v, size_t n, bool *is_about)
 
     *is_about = n > 0;
     if (at < n) {
-        const ebb_turn_stats *c = &v->list[at]->cost;
+        const ebb_turn_stats *c = &v->list[at]->turn_stats;
         tokens = (size_t)c->n_prompt + c->n_generated;
         *is_about = at + 1 < n || c->about & EBB_ABOUT_GENERATED;
         from = at + 1;

@@ -1,5 +1,5 @@
 /* Finding thoughts (thought.h). */
-#include "transcript/thought.h"
+#include "tree/thought.h"
 
 #include <string.h>
 
