@@ -206,6 +206,15 @@ static void put_engine(json_t *o, const ebb_stats *s)
         json_object_set_new(o, "expert_hits", json_real((double)s->experts_resident / (double)s->experts_selected));
 }
 
+/* Of an engine elsewhere: who it was, and whether somebody has counted. */
+static void put_remote(json_t *o, const ebb_message *m)
+{
+    json_object_set_new(o, "engine", ebb_cli_json_text(m->engine));
+    json_object_set_new(o, "about", json_boolean((m->turn_stats.about & (EBB_ABOUT_PROMPT | EBB_ABOUT_GENERATED)) != 0));
+    json_object_set_new(o, "cached_known", json_boolean(!(m->turn_stats.about & EBB_ABOUT_REUSED)));
+    json_object_set_new(o, "first_word_s", json_real(m->turn_stats.first_s));
+}
+
 static int print_run_json(ebb_chat *c)
 {
     static const ebb_message stopped = { .finish = EBB_FINISH_CANCELED };
@@ -226,6 +235,8 @@ static int print_run_json(ebb_chat *c)
                      "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
     if (root && m->n_sample_records)
         json_object_set_new(root, "seed", json_integer((json_int_t)m->sample_records[m->n_sample_records - 1].sampling.seed));
+    if (root && m->engine)
+        put_remote(root, m);
     if (root)
         put_engine(root, &s);
     return ebb_cli_print_json(root);
