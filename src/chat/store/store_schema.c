@@ -61,8 +61,8 @@ static const char *const scripts[] = {
     "ALTER TABLE messages ADD COLUMN draws TEXT;",
 
     /* engine: its name, NULL for that of a process here; about: EBB_ABOUT_*; first_s: to the first word */
-    "ALTER TABLE messages ADD COLUMN engine TEXT; ALTER TABLE messages ADD COLUMN about INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE messages ADD COLUMN first_s REAL NOT NULL DEFAULT 0;",
+    ("ALTER TABLE messages ADD COLUMN engine TEXT; ALTER TABLE messages ADD COLUMN about INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE messages ADD COLUMN first_s REAL NOT NULL DEFAULT 0;"),
 };
 
 enum { N_SCRIPTS = sizeof scripts / sizeof scripts[0] };
