@@ -83,7 +83,7 @@ static ebb_status bad_address(const char *text, const char *why, ebb_error *err)
 
 static ebb_status parse_http(const char *text, const char *rest, ebb_address *a, ebb_error *err)
 {
-    size_t used, n;
+    size_t used, n, n_least;
     int port;
 
     if (strchr(rest, '@'))
@@ -92,10 +92,11 @@ static ebb_status parse_http(const char *text, const char *rest, ebb_address *a,
         return bad_address(text, "has no host and port that can be used", err);
     if (strpbrk(rest + used, "?#\\ "))
         return bad_address(text, "has more than a path behind its host", err);
+    n_least = (size_t)(rest - text) + used;      /* without a base */
     snprintf(a->url, sizeof a->url, "%s", text);
-    for (n = strlen(a->url); n && a->url[n - 1] == '/'; n--)
+    for (n = strlen(a->url); n > n_least && a->url[n - 1] == '/'; n--)
         a->url[n - 1] = '\0';
-    if (n > 3 && strcmp(a->url + n - 3, "/v1") == 0)
+    if (n >= n_least + 3 && strcmp(a->url + n - 3, "/v1") == 0)
         a->url[n - 3] = '\0';
     a->is_here = is_loopback(a->host);
     a->is_private = a->is_here || rest_of(text, "https://");

@@ -1,0 +1,135 @@
+/* Addresses of engines and the file that names them. */
+#include "ebb_test.h"
+
+#include <sys/stat.h>
+
+#include "remote/address.h"
+#include "remote/engines_file.h"
+#include "support/own_folder.h"
+
+static char folder[64];
+
+static int setup(void **state)
+{
+    (void)state;
+    if (ebb_own_folder(folder, sizeof folder, "/tmp/ebb-address-XXXXXX") != 0)
+        return -1;
+    return setenv("XDG_CONFIG_HOME", folder, 1);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return ebb_own_folder_end(folder);
+}
+
+static void test_addresses(void **state)
+{
+    static const struct { const char *text, *url, *host; bool is_here, is_private; } good[] = {
+        { "http://localhost:8080", "http://localhost:8080", "localhost", true, true },
+        { "http://127.0.0.1:8080/v1/", "http://127.0.0.1:8080", "127.0.0.1", true, true },
+        { "http://127.0.0.1.evil.example", "http://127.0.0.1.evil.example", "127.0.0.1.evil.example", false, false },
+        { "http://127.evil.example", "http://127.evil.example", "127.evil.example", false, false },
+        { "http://[::1]:1234", "http://[::1]:1234", "[::1]", true, true },
+        { "https://API.example.com/base/v1", "https://API.example.com/base", "api.example.com", false, true },
+        { "http://v1", "http://v1", "v1", false, false },
+        { "http://box:8000/v1", "http://box:8000", "box", false, false },
+        { "unix:/run/x.sock", "http://127.0.0.1", "this machine", true, true },
+        { "exec:ssh box nc 127.0.0.1 8080", "http://127.0.0.1", "a command", true, true },
+        { "ssh://me@box", "http://127.0.0.1", "box", true, true },
+    };
+    static const char *const bad[] = {
+        "", "box", "ftp://x", "http://", "https:///x", "http://a:b@c", "http://a b", "http://a:0", "http://a:65536", "http://a:x", "http://a?x",
+        "http://a/#x", "http://a\n", "http://[::g]", "http://[::1", "unix:", "unix:x", "exec:", "exec:  ", "ssh://", "ssh://-oProxyCommand=x",
+        "ssh://-l@box", "ssh://me@box/path", "ssh://me@-x", "http://-x", "http://a\\b",
+    };
+    ebb_address a;
+    ebb_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(ebb_address_parse(good[i].text, &a, NULL), EBB_OK);
+        assert_string_equal(a.url, good[i].url);
+        assert_string_equal(a.host, good[i].host);
+        assert_int_equal(a.is_here, good[i].is_here);
+        assert_int_equal(a.is_private, good[i].is_private);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (ebb_address_parse(bad[i], &a, &err) == EBB_OK)
+            fail_msg("%s is taken", bad[i]);
+        assert_int_equal(err.code, EBB_USAGE);
+    }
+}
+
+static void write_engines(const char *text, mode_t mode)
+{
+    char path[300];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/ebb", getenv("XDG_CONFIG_HOME"));
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/ebb/engines", getenv("XDG_CONFIG_HOME"));
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void test_file(void **state)
+{
+    static const struct { const char *text, *says; } bad[] = {
+        { "address = http://x\n", "expected a [name]" }, { "[x]\n", "[x] has no address" }, { "[here]\naddress = http://x\n", ":1: a name" },
+        { "[x]\naddress = http://x\n[x]\naddress = http://y\n", ":3: there is a second engine x" }, { "[x]\naddress = nowhere\n", ":2: nowhere: is no address" },
+        { "[x]\naddress = http://x\nkind = toaster\n", "is openai, llama-server" }, { "[x]\naddress = http://x\ncolour = red\n", ":3: colour: is no such thing" },
+        { "[x]\naddress = http://x\nheader = nothing\n", "Name: value" }, { "[x]\naddress = http://x\ncontext = many\n", "whole number" },
+        { "[x]\naddress = http://x\ninsecure = perhaps\n", "on or off" }, { "[x]\nnothing\n", "expected [name] or name = value" },
+    };
+    ebb_engine_entry *list, e, add = { .name = "new", .address = (char *)"https://new.example/v1", .model = (char *)"m", .n_ctx = 99 };
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(ebb_engines_read(&list, &n, NULL), EBB_OK);         /* no file: no engines */
+    assert_int_equal(n, 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        write_engines(bad[i].text, 0644);
+        assert_int_not_equal(ebb_engines_read(&list, &n, &err), EBB_OK);
+        if (!strstr(err.msg, bad[i].says))
+            fail_msg("%s: %s", bad[i].text, err.msg);
+    }
+    write_engines("# mine\n[a]\naddress = http://a   # the first\nheader = X: 1\nheader = Y: 2\ncontext=7\n\n[b.c-d]\naddress=exec:cat\nsilence = 9\ninsecure = on", 0600);
+    assert_int_equal(ebb_engines_read(&list, &n, NULL), EBB_OK);
+    assert_int_equal(n, 2);
+    assert_string_equal(list[0].address, "http://a");
+    assert_string_equal(list[0].headers[1], "Y: 2");
+    assert_int_equal(list[0].n_ctx, 7);
+    assert_int_equal(list[1].silence_s, 9);
+    assert_true(list[1].is_insecure && !list[0].is_insecure);
+    ebb_engines_free(list, n);
+
+    assert_int_equal(ebb_engines_add(&add, &err), EBB_OK);               /* behind the others, and they stay as they are */
+    assert_int_equal(ebb_engines_add(&add, &err), EBB_USAGE);
+    assert_int_equal(ebb_engines_find("new", &e, NULL), EBB_OK);
+    assert_string_equal(e.address, "https://new.example/v1");
+    assert_int_equal(e.n_ctx, 99);
+    ebb_engine_entry_fini(&e);
+    assert_int_equal(ebb_engines_find("a", &e, NULL), EBB_OK);
+    ebb_engine_entry_fini(&e);
+    assert_int_equal(ebb_engines_find("neww", &e, &err), EBB_NOTFOUND);
+    assert_non_null(strstr(err.msg, "is new meant"));
+    assert_int_equal(ebb_engines_find("http://x:1", &e, NULL), EBB_OK);  /* an address is an engine without a name */
+    assert_string_equal(e.name, "x");
+    ebb_engine_entry_fini(&e);
+    write_engines("[a]\naddress = http://a\nkey = secret\n", 0640);
+    assert_int_equal(ebb_engines_read(&list, &n, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "chmod 600"));
+    assert_null(strstr(err.msg, "= secret"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_addresses), cmocka_unit_test(test_file) };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
