@@ -1,7 +1,7 @@
 #!/bin/sh
 # The real llama-server of a package, where there is one ($LLAMA_SERVER, in the path, or below $PEER): the guide's own file, answered there and here.
 server=${LLAMA_SERVER:-$(command -v llama-server)}
-peer=${PEER:-$HOME/.cache/ebb-peer}
+peer=${PEER:-$(getent passwd "$(id -u)" | cut -d: -f6)/.cache/ebb-peer}
 root=
 if [ -z "$server" ] && [ -x "$peer/usr/bin/llama-server" ] && [ "$(id -u)" = 0 ]; then
     server=llama-server root=$peer
