@@ -347,7 +347,7 @@ const ebb_slash_command ebb_slash_commands[] = {
     { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  slash_prompt, complete_prompt, true },
     { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           ebb_slash_set,    ebb_complete_set, false },
     { "model",    "[FILE]",        "Show the model and what else there is, or load another.", ebb_slash_model,  ebb_complete_model, true },
-    { "engine",   "[NAME [MODEL]]", "Show the engines, or have another one answer; /engine test asks it what it is.", ebb_cmd_engine, ebb_complete_engine, false },
+    { "engine",   "[NAME [MODEL]]", "Show the engines, or have another one answer; /engine test asks it what it is.", ebb_slash_engine, ebb_complete_engine, true },
     { "draft",    "[FILE|off]",    "Show or change the small model that guesses for this one; auto finds one.", ebb_slash_draft, ebb_complete_draft, false },
     { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem, ebb_complete_mem, false },
     { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_slash_plan, NULL, false },

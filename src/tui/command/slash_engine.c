@@ -33,7 +33,7 @@ static ebb_status list_engines(ebb_frontend *f, ebb_error *err)
     return EBB_OK;
 }
 
-ebb_status ebb_cmd_engine(ebb_frontend *f, const char *arg, ebb_error *err)
+ebb_status ebb_slash_engine(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     size_t n = strcspn(arg, " \t");
     const char *rest = arg + n + strspn(arg + n, " \t");
@@ -59,11 +59,11 @@ void ebb_complete_engine(ebb_frontend *f, const char *typed, ebb_candidate_fn *f
 
     (void)f;
     (void)typed;
-    fn(arg, EBB_ENGINE_HERE);
-    fn(arg, "test");
+    fn(arg, EBB_ENGINE_HERE, "this process");
+    fn(arg, "test", "ask the one at hand what it is");
     if (ebb_engines_read(&list, &n, NULL) != EBB_OK)
         return;
     for (size_t i = 0; i < n; i++)
-        fn(arg, list[i].name);
+        fn(arg, list[i].name, list[i].address);
     ebb_engines_free(list, n);
 }

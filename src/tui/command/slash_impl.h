@@ -34,7 +34,7 @@ ebb_slash_fn ebb_slash_draft;
 void ebb_complete_draft(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- slash_engine.c -- */
-ebb_slash_fn ebb_cmd_engine;
+ebb_slash_fn ebb_slash_engine;
 void ebb_complete_engine(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- slash_why.c -- */

@@ -77,8 +77,12 @@ how
 # What it cannot do is refused in a line that says who can.
 tm send-keys '/plan' Enter
 wait_for 'box cannot: its plan is the server'
-tm send-keys '/engine' Enter
-wait_for '* box'
+tm send-keys '/engine' Enter                      # a menu of them
+wait_for 'ask the one at hand what it is'
+wait_for 'http://127.0.0.1:'
+tm send-keys Escape
+wait_gone 'ask the one at hand what it is'
+tm send-keys C-u
 tm send-keys '/engine test' Enter
 wait_for 'reasoning_content'
 
