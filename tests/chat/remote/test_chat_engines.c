@@ -1,0 +1,237 @@
+/* A conversation with engines elsewhere: what needs no ids goes on, counts are the server's or about, and what cannot be is said. */
+#include "ebb_test.h"
+
+#include <poll.h>
+
+#include "conversation/chat_priv.h"
+#include "support/fake_hub.h"
+#include "support/own_folder.h"
+
+static test_hub server;
+static char folder[64], db[96];
+
+static int setup(void **state)
+{
+    (void)state;
+    if (ebb_own_folder(folder, sizeof folder, "/tmp/ebb-engines-XXXXXX") != 0)
+        return -1;
+    snprintf(db, sizeof db, "%s/sessions.db", folder);
+    setenv("XDG_CONFIG_HOME", folder, 1);
+    (void)test_hub_start_script(&server, "tests/support/engine.py");     /* without python3 the tests are skipped */
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (server.pid > 0)
+        test_hub_stop(&server);
+    return ebb_own_folder_end(folder);
+}
+
+/* Events until one of this kind; what was said before, in notices. */
+static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t cap)
+{
+    ebb_chat_event ev;
+
+    for (int i = 0; i < EBB_TEST_WAIT_S * 10;) {
+        struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
+
+        if (!ebb_chat_event_next(c, &ev)) {
+            poll(&p, 1, 100);
+            i++;
+            continue;
+        }
+        if (ev.kind == kind) {
+            if (text)
+                snprintf(text, cap, "%.*s", (int)ev.n_text, ev.text ? ev.text : "");
+            return;
+        }
+    }
+    fail_msg("no event %d came", (int)kind);
+}
+
+static ebb_chat *open_chat(const char *how, const char *session)
+{
+    ebb_chat_opts o = { .engine_name = server.url, .store_path = db, .session_name = session, .sampling = ebb_sampler_params_default() };
+    ebb_error err;
+    ebb_chat *c;
+
+    if (server.pid <= 0)
+        skip();
+    test_hub_how(&server, how);
+    if (ebb_chat_open(&o, &c, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    return c;
+}
+
+static const ebb_message *last(const ebb_chat *c)
+{
+    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+}
+
+static void say(ebb_chat *c, const char *text)
+{
+    ebb_error err;
+
+    if (ebb_chat_send(c, text, strlen(text), &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+}
+
+static void test_figures_are_kept(void **state)
+{
+    ebb_chat *c = open_chat("kind=llama", "kept");
+    ebb_remote_figures f;
+    ebb_chat_cost cost;
+    ebb_stats s;
+    uint32_t n;
+
+    (void)state;
+    assert_true(ebb_chat_preview(c, EBB_ACT_SEND, 0, "blue sky", 8, &cost));
+    assert_true(cost.is_about && cost.n_new > 0);
+    say(c, "blue sky");
+    assert_string_equal(last(c)->text, "You said blue sky in 1 messages.");
+    assert_string_equal(last(c)->model, "tiny");
+    assert_string_equal(last(c)->engine, "127.0.0.1");
+    assert_int_equal(last(c)->n_ids, 0);
+    n = last(c)->turn_stats.n_prompt + last(c)->turn_stats.n_generated;
+    ebb_chat_stats(c, &s);
+    assert_true(ebb_chat_remote(c, &f));
+    assert_int_equal(s.n_ctx_used, n);               /* exact: nothing was said since */
+    assert_false(f.is_about);
+    assert_int_equal(s.n_ctx, 4096);
+    assert_true(f.has_cached && f.first_s > 0 && f.connected_ms > 0);
+    ebb_chat_close(c);
+
+    c = open_chat("kind=llama", "kept");         /* and after a restart */
+    assert_string_equal(last(c)->engine, "127.0.0.1");
+    assert_true(last(c)->turn_stats.first_s > 0);
+    assert_int_equal(last(c)->turn_stats.about, 0);
+    ebb_chat_stats(c, &s);
+    assert_int_equal(s.n_ctx_used, n);
+    say(c, "more");
+    assert_string_equal(last(c)->text, "You said more in 3 messages.");
+    ebb_chat_close(c);
+}
+
+static void test_tree_needs_no_ids(void **state)
+{
+    ebb_chat *c = open_chat("kind=vllm", NULL);
+    ebb_error err;
+    char text[600];
+
+    (void)state;
+    say(c, "one");
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_int_equal(ebb_chat_edit(c, 0, "two", 3, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(last(c)->text, "You said two in 1 messages.");
+    assert_int_equal(ebb_chat_go(c, "2a", &err), EBB_OK);
+    assert_string_equal(last(c)->text, "You said one in 1 messages.");
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_redo(c, &err), EBB_OK);
+    test_hub_how(&server, "kind=vllm say=_tail");        /* other words for the end */
+    assert_int_equal(ebb_chat_cut(c, "You said", 8, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(last(c)->text, "You said tail");
+    test_hub_how(&server, "kind=vllm say=half_an_answer nofinish nodone");       /* cut off: the part is kept, and goes on */
+    assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
+    assert_non_null(strstr(text, "Enter goes on"));
+    assert_string_equal(last(c)->text, "half an answer");
+    test_hub_how(&server, "kind=vllm say=_and_the_rest");
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(last(c)->text, "half an answer and the rest");
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    ebb_chat_close(c);
+}
+
+static void test_refusals_say_who_can(void **state)
+{
+    ebb_chat *c = open_chat("kind=openai ctx=100", NULL);
+    ebb_error err;
+    char text[600];
+
+    (void)state;
+    say(c, "one");
+    assert_int_equal(ebb_chat_plan(c, &err), EBB_UNSUPPORTED);
+    assert_non_null(strstr(err.msg, "/engine here"));
+    assert_int_equal(ebb_chat_set_budget(c, 1 << 30, &err), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_chat_set_draft(c, "x", &err), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_chat_cut(c, "You", 3, &err), EBB_UNSUPPORTED);
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_GROW, 0, &err), EBB_UNSUPPORTED);
+    test_hub_how(&server, "kind=openai nofinish nodone");
+    assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
+    assert_null(strstr(text, "Enter goes on"));
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_UNSUPPORTED);
+    assert_non_null(strstr(err.msg, "begins each answer anew"));
+    assert_int_equal(ebb_chat_set_engine(c, "nowhere", NULL, &err), EBB_NOTFOUND);
+    assert_true(ebb_chat_is_ready(c));           /* a slip costs nothing */
+    ebb_chat_close(c);
+}
+
+/* The oldest turns go by estimate; where the context is not told, nothing is ever full. */
+static void test_overflow_by_estimate(void **state)
+{
+    ebb_chat *c = open_chat("kind=vllm ctx=200", NULL);
+    ebb_error err;
+    char text[64], words[400];
+    size_t n_asked = 0;
+
+    (void)state;
+    assert_int_equal(ebb_chat_set(c, "overflow", "forget", text, sizeof text, &err), EBB_OK);
+    for (int i = 0; i < 8; i++) {
+        snprintf(words, sizeof words, "question %d: %s", i, "these are some words that take room, and more of them");
+        say(c, words);
+        n_asked = strtoul(strstr(last(c)->text, " in ") + 4, NULL, 10);
+        assert_true(last(c)->turn_stats.n_prompt < 200);
+    }
+    assert_true(n_asked > 0 && n_asked < 15);    /* of 15 messages */
+    assert_non_null(ebb_chat_truncation_note(c));
+    ebb_chat_close(c);
+    c = open_chat("kind=any", NULL);
+    for (int i = 0; i < 4; i++)
+        say(c, words);
+    assert_string_equal(strstr(last(c)->text, " in ") + 1, "in 7 messages.");
+    ebb_chat_close(c);
+}
+
+static void test_server_that_was_away(void **state)
+{
+    ebb_chat *c = open_chat("kind=llama", NULL);
+    ebb_error err;
+    char text[600];
+
+    (void)state;
+    say(c, "one");
+    assert_int_equal(ebb_chat_set_engine(c, "http://127.0.0.1:1", NULL, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
+    assert_int_equal(ebb_chat_set_engine(c, server.url, NULL, &err), EBB_OK);
+    say(c, "two");                               /* it waits until the engine stands */
+    assert_string_equal(last(c)->text, "You said two in 3 messages.");
+    assert_int_equal(ebb_chat_test_engine(c, NULL, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_REPORT, text, sizeof text);
+    assert_non_null(strstr(text, "llama-server b1-test"));
+    test_hub_how(&server, "hold");               /* a test that hangs does not hold up the end */
+    assert_int_equal(ebb_chat_test_engine(c, NULL, &err), EBB_OK);
+    ebb_chat_close(c);
+    test_hub_how(&server, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_figures_are_kept),
+        cmocka_unit_test(test_tree_needs_no_ids),
+        cmocka_unit_test(test_refusals_say_who_can),
+        cmocka_unit_test(test_overflow_by_estimate),
+        cmocka_unit_test(test_server_that_was_away),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
