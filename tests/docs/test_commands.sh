@@ -28,6 +28,13 @@ python3 tests/support/hub.py "$dir/hub" &
 server=$!
 trap 'kill $server; rm -rf "$dir"' EXIT
 for i in $(seq 3000); do [ -e "$dir/hub/port" ] && break; sleep 0.1; done
+mkdir "$dir/engine"
+python3 tests/support/engine.py "$dir/engine" &  # whatever host a page names, as its proxy
+server="$server $!"
+for i in $(seq 3000); do [ -e "$dir/engine/port" ] && break; sleep 0.1; done
+echo kind=llama > "$dir/engine/how"
+http_proxy=http://127.0.0.1:$(cat "$dir/engine/port") no_proxy=127.0.0.1
+export http_proxy no_proxy
 HF_ENDPOINT=http://127.0.0.1:$(cat "$dir/hub/port")
 export HF_ENDPOINT
 PATH=$dir/bin:$PATH LC_ALL=C.UTF-8

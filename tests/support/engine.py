@@ -120,6 +120,12 @@ class Engine(http.server.BaseHTTPRequestHandler):
 
     # -- what it is
 
+    def parse_request(self):
+        ok = super().parse_request()
+        if ok and self.path.startswith("http://"):   # it was asked as a proxy: whoever is meant, it is this one
+            self.path = "/" + self.path.split("/", 3)[3]
+        return ok
+
     def do_GET(self):
         self.how = h = how()
         self.note(None)
