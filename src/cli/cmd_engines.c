@@ -86,20 +86,20 @@ static json_t *json_server(const ebb_engine_entry *e, const ebb_server *s)
     return o;
 }
 
-static ebb_status probe_engine(const ebb_engine_entry *e, ebb_prefix_block *l, ebb_server *s, ebb_error *err)
+static ebb_status probe_engine(const ebb_engine_entry *e, ebb_engine_link *l, ebb_server *s, ebb_error *err)
 {
     bool may_retry;
-    ebb_status st = ebb_link_init(l, e, err);
+    ebb_status st = ebb_engine_link_init(l, e, err);
 
     if (st == EBB_OK)
-        st = ebb_link_unlock(l, err);
+        st = ebb_engine_link_unlock(l, err);
     return st == EBB_OK ? ebb_server_probe(l, s, &may_retry, err) : st;
 }
 
 static int test_engine(ebb_args *a, ebb_error *err)
 {
     ebb_engine_entry e;
-    ebb_prefix_block link = { 0 };
+    ebb_engine_link link = { 0 };
     ebb_server server = { 0 };
     ebb_buf text = { 0 };
     int status = EBB_EXIT_OK;
@@ -116,7 +116,7 @@ static int test_engine(ebb_args *a, ebb_error *err)
     }
     ebb_buf_fini(&text);
     ebb_server_fini(&server);
-    ebb_link_fini(&link);
+    ebb_engine_link_fini(&link);
     ebb_engine_entry_fini(&e);
     return st == EBB_OK ? status : ebb_cli_fail(err);
 }

@@ -77,7 +77,7 @@ struct ebb_engine_tester {
     ebb_chat        *chat;
     pthread_t        thread;
     ebb_engine_entry entry;
-    ebb_prefix_block link;
+    ebb_engine_link link;
 };
 
 static void *run_test(void *arg)
@@ -87,7 +87,7 @@ static void *run_test(void *arg)
     ebb_buf text = { 0 };
     ebb_error err = { 0 };
     bool may_retry;
-    ebb_status st = ebb_link_unlock(&t->link, &err);
+    ebb_status st = ebb_engine_link_unlock(&t->link, &err);
 
     if (st == EBB_OK)
         st = ebb_server_probe(&t->link, &server, &may_retry, &err);
@@ -110,7 +110,7 @@ void ebb_chat_end_test(ebb_chat *c)
         return;
     ebb_client_stop(t->link.client);
     pthread_join(t->thread, NULL);
-    ebb_link_fini(&t->link);
+    ebb_engine_link_fini(&t->link);
     ebb_engine_entry_fini(&t->entry);
     free(t);
     c->tester = NULL;
@@ -131,7 +131,7 @@ ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
     t->chat = c;
     st = ebb_engines_find(name, &t->entry, err);
     if (st == EBB_OK)
-        st = ebb_link_init(&t->link, &t->entry, err);
+        st = ebb_engine_link_init(&t->link, &t->entry, err);
     if (st == EBB_OK && pthread_create(&t->thread, NULL, run_test, t) != 0)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a test");
     if (st == EBB_OK) {
@@ -139,7 +139,7 @@ ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
         c->awaits_plan = true;                   /* a report is to come */
         return EBB_OK;
     }
-    ebb_link_fini(&t->link);
+    ebb_engine_link_fini(&t->link);
     ebb_engine_entry_fini(&t->entry);
     free(t);
     return st;

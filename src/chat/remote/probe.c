@@ -19,7 +19,7 @@ static bool has_secret(const ebb_engine_entry *e)
     return e->key || e->key_file || e->key_variable || e->key_command || e->headers[0];
 }
 
-static ebb_status check_wire(const ebb_prefix_block *l, ebb_error *err)
+static ebb_status check_wire(const ebb_engine_link *l, ebb_error *err)
 {
     const ebb_engine_entry *e = l->entry;
 
@@ -29,13 +29,13 @@ static ebb_status check_wire(const ebb_prefix_block *l, ebb_error *err)
                     "insecure = on for this address", e->name, l->address.host);
 }
 
-ebb_status ebb_link_init(ebb_prefix_block *l, const ebb_engine_entry *entry, ebb_error *err)
+ebb_status ebb_engine_link_init(ebb_engine_link *l, const ebb_engine_entry *entry, ebb_error *err)
 {
     ebb_client_opts opts = { .name = entry->name, .silence_s = entry->silence_s };
     ebb_buf ca = { 0 };
     ebb_status st;
 
-    *l = (ebb_prefix_block){ .entry = entry };
+    *l = (ebb_engine_link){ .entry = entry };
     st = ebb_address_parse(entry->address, &l->address, err);
     if (st == EBB_OK)
         st = check_wire(l, err);
@@ -52,7 +52,7 @@ ebb_status ebb_link_init(ebb_prefix_block *l, const ebb_engine_entry *entry, ebb
     return st;
 }
 
-void ebb_link_fini(ebb_prefix_block *l)
+void ebb_engine_link_fini(ebb_engine_link *l)
 {
     ebb_client_free(l->client);
     explicit_bzero(l, sizeof *l);
@@ -63,7 +63,7 @@ static bool client_is_stopped(void *arg)
     return ebb_client_is_stopped(arg);
 }
 
-ebb_status ebb_link_unlock(ebb_prefix_block *l, ebb_error *err)
+ebb_status ebb_engine_link_unlock(ebb_engine_link *l, ebb_error *err)
 {
     char key[EBB_SECRET_BYTES];
     size_t n = 0;
@@ -82,7 +82,7 @@ ebb_status ebb_link_unlock(ebb_prefix_block *l, ebb_error *err)
 
 /* -- Replies ------------------------------------------------------------------------------------- */
 
-ebb_status ebb_reply_error(const ebb_prefix_block *l, const ebb_client_reply *r, const char *body, size_t n_body, ebb_error *err)
+ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, const char *body, size_t n_body, ebb_error *err)
 {
     const char *name = l->entry->name;
     char words[240];
@@ -117,7 +117,7 @@ static bool keep_body(void *arg, const ebb_client_reply *r, const char *data, si
 }
 
 /* The JSON object at `path`; *status: of the reply.  FORMAT: it is none. */
-static ebb_status get_json(ebb_prefix_block *l, const char *path, const char *body, json_t **out, ebb_client_reply *r, ebb_error *err)
+static ebb_status get_json(ebb_engine_link *l, const char *path, const char *body, json_t **out, ebb_client_reply *r, ebb_error *err)
 {
     ebb_buf text = { .max = MAX_BODY };
     ebb_client_request q = { .path = path, .body = body, .n_body = body ? strlen(body) : 0, .headers = l->headers, .on_body = keep_body,
@@ -178,7 +178,7 @@ void ebb_server_fini(ebb_server *s)
 }
 
 /* By what the server writes of itself. */
-static ebb_server_kind kind_of(const ebb_prefix_block *l, const ebb_client_reply *r, const json_t *first)
+static ebb_server_kind kind_of(const ebb_engine_link *l, const ebb_client_reply *r, const json_t *first)
 {
     static const struct { const char *owner; ebb_server_kind kind; } owners[] = {
         { "llamacpp", EBB_SERVER_LLAMA }, { "vllm", EBB_SERVER_VLLM }, { "sglang", EBB_SERVER_SGLANG }, { "ebb", EBB_SERVER_EBB },
@@ -200,7 +200,7 @@ static ebb_server_kind kind_of(const ebb_prefix_block *l, const ebb_client_reply
 }
 
 /* Which of them answers: the one that was asked for, else the first. */
-static ebb_status choose_model(const ebb_prefix_block *l, ebb_server *s, ebb_error *err)
+static ebb_status choose_model(const ebb_engine_link *l, ebb_server *s, ebb_error *err)
 {
     const char *want = l->entry->model;
     size_t i = 0;
@@ -236,7 +236,7 @@ static const json_t *entry_of(const json_t *list, const char *key, const char *n
 }
 
 /* /v1/models, which all of them have. */
-static ebb_status list_models(ebb_prefix_block *l, ebb_server *s, bool *may_retry, ebb_error *err)
+static ebb_status list_models(ebb_engine_link *l, ebb_server *s, bool *may_retry, ebb_error *err)
 {
     ebb_client_reply r;
     json_t *o, *data, *m;
@@ -269,7 +269,7 @@ static ebb_status list_models(ebb_prefix_block *l, ebb_server *s, bool *may_retr
 /* -- What only some of them say ---------------------------------------------------------------------- */
 
 /* Without it, everything works and less is known. */
-static json_t *ask_more(ebb_prefix_block *l, const char *path, const char *body)
+static json_t *ask_more(ebb_engine_link *l, const char *path, const char *body)
 {
     ebb_client_reply r;
     json_t *o;
@@ -277,7 +277,7 @@ static json_t *ask_more(ebb_prefix_block *l, const char *path, const char *body)
     return get_json(l, path, body, &o, &r, NULL) == EBB_OK ? o : NULL;
 }
 
-static void probe_llama(ebb_prefix_block *l, ebb_server *s)
+static void probe_llama(ebb_engine_link *l, ebb_server *s)
 {
     json_t *o = ask_more(l, "/props", NULL);
     uint32_t n = count_of(json_object_get(o, "default_generation_settings"), "n_ctx");
@@ -287,7 +287,7 @@ static void probe_llama(ebb_prefix_block *l, ebb_server *s)
     json_decref(o);
 }
 
-static void probe_version(ebb_prefix_block *l, ebb_server *s, const char *path)
+static void probe_version(ebb_engine_link *l, ebb_server *s, const char *path)
 {
     json_t *o = ask_more(l, path, NULL);
 
@@ -296,7 +296,7 @@ static void probe_version(ebb_prefix_block *l, ebb_server *s, const char *path)
 }
 
 /* A model that is loaded says what it was loaded with. */
-static void probe_ollama(ebb_prefix_block *l, ebb_server *s)
+static void probe_ollama(ebb_engine_link *l, ebb_server *s)
 {
     json_t *o;
 
@@ -306,7 +306,7 @@ static void probe_ollama(ebb_prefix_block *l, ebb_server *s)
     json_decref(o);
 }
 
-static void probe_lm_studio(ebb_prefix_block *l, ebb_server *s)
+static void probe_lm_studio(ebb_engine_link *l, ebb_server *s)
 {
     json_t *o = ask_more(l, "/api/v0/models", NULL);
 
@@ -314,7 +314,7 @@ static void probe_lm_studio(ebb_prefix_block *l, ebb_server *s)
     json_decref(o);
 }
 
-ebb_status ebb_server_probe(ebb_prefix_block *l, ebb_server *s, bool *may_retry, ebb_error *err)
+ebb_status ebb_server_probe(ebb_engine_link *l, ebb_server *s, bool *may_retry, ebb_error *err)
 {
     ebb_status st;
 
@@ -365,7 +365,7 @@ static void report_models(const ebb_server *s, ebb_buf *out)
         ebb_buf_addf(out, "\n              and %zu more", s->n_models - SHOWN);
 }
 
-void ebb_server_report(const ebb_prefix_block *l, const ebb_server *s, ebb_buf *out)
+void ebb_server_report(const ebb_engine_link *l, const ebb_server *s, ebb_buf *out)
 {
     const ebb_dialect *d = ebb_dialect_of(s->kind);
 

@@ -40,7 +40,7 @@ static void free_messages(ebb_remote *r)
 
 static void remote_destroy(ebb_remote *r)
 {
-    ebb_link_fini(&r->link);
+    ebb_engine_link_fini(&r->link);
     ebb_server_fini(&r->server);
     ebb_engine_entry_fini(&r->entry);
     free_messages(r);
@@ -109,14 +109,14 @@ static void make_facts(ebb_remote *r)
 
 static ebb_status open_link(ebb_remote *r, ebb_error *err)
 {
-    ebb_status st = ebb_link_init(&r->link, &r->entry, err);
+    ebb_status st = ebb_engine_link_init(&r->link, &r->entry, err);
 
     pthread_mutex_lock(&r->lock);
     r->has_client = st == EBB_OK;
     if (r->has_client && (r->is_stopped || r->quit))
         ebb_client_stop(r->link.client);
     pthread_mutex_unlock(&r->lock);
-    return st == EBB_OK ? ebb_link_unlock(&r->link, err) : st;
+    return st == EBB_OK ? ebb_engine_link_unlock(&r->link, err) : st;
 }
 
 /* Until the server says what it is. */

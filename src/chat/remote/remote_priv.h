@@ -15,7 +15,7 @@ typedef struct ebb_remote {
     void             *arg;
     pthread_t         thread;
     ebb_engine_entry  entry;
-    ebb_prefix_block  link;              /* the worker's own, but for client's `stop` and `resume` */
+    ebb_engine_link  link;              /* the worker's own, but for client's `stop` and `resume` */
     ebb_server        server;            /* the worker's until READY, then unchanged */
     ebb_backend_facts facts;             /* likewise */
     char              path[256], name[EBB_PROBE_NAME];   /* strings of facts.info */
