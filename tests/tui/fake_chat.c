@@ -31,6 +31,7 @@ struct ebb_chat {
     bool         ready, busy;
     long         writer;
     uint32_t     generation;
+    ebb_remote_figures remote;   /* name "": the engine is here */
     ebb_stats    stats;
     ebb_model_info info;
     char         session[128], refuse[128], unsaved[128], temp[32], draft[64];
@@ -236,10 +237,10 @@ bool ebb_chat_preview(ebb_chat *c, ebb_chat_action act, size_t i, const char *te
     (void)text;
     switch (act) {
     case EBB_ACT_SEND: case EBB_ACT_EDIT:
-        *out = (ebb_chat_cost){ n_before, n_before + (uint32_t)(n / 4), (uint32_t)(n / 4), (uint32_t)(n / 4) };
+        *out = (ebb_chat_cost){ n_before, n_before + (uint32_t)(n / 4), (uint32_t)(n / 4), (uint32_t)(n / 4), c->remote.name[0] != 0 };
         return n > 0;
-    case EBB_ACT_UNDO: *out = (ebb_chat_cost){ n_before, n_before / 2, 0, 0 }; return c->n >= 2;
-    case EBB_ACT_LOAD: *out = (ebb_chat_cost){ n_before, 4000, 0, 4000 }; return strcmp(text, "trip") == 0;
+    case EBB_ACT_UNDO: *out = (ebb_chat_cost){ n_before, n_before / 2, 0, 0, false }; return c->n >= 2;
+    case EBB_ACT_LOAD: *out = (ebb_chat_cost){ n_before, 4000, 0, 4000, false }; return strcmp(text, "trip") == 0;
     case EBB_ACT_CUT: case EBB_ACT_GO: return false;
     }
     return false;
@@ -261,6 +262,30 @@ const ebb_message *ebb_chat_truncation_note(const ebb_chat *c)
 static ebb_status busy(ebb_error *err)
 {
     return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+}
+
+const char *ebb_chat_engine(const ebb_chat *c) { return c->remote.name[0] ? c->remote.name : NULL; }
+ebb_remote_figures *fake_remote(ebb_chat *c) { return &c->remote; }
+
+bool ebb_chat_remote(const ebb_chat *c, ebb_remote_figures *out)
+{
+    *out = c->remote;
+    return c->remote.name[0] != '\0';
+}
+
+ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model, ebb_error *err)
+{
+    if (c->busy)
+        return busy(err);
+    (void)model;
+    snprintf(c->remote.name, sizeof c->remote.name, "%s", strcmp(name, "here") == 0 ? "" : name);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
+{
+    (void)c;
+    return EBB_FAIL(err, EBB_NOTFOUND, "there is no engine %s", name ? name : "at hand");
 }
 
 const char *ebb_chat_draft(const ebb_chat *c) { return c->draft[0] ? c->draft : NULL; }

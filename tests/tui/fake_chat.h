@@ -1,6 +1,7 @@
 /* A chat whose model is the test: it says when it is ready, what it answers and when. */
 #ifndef FAKE_CHAT_H
 #define FAKE_CHAT_H
+#include "backend/backend.h"
 #include "conversation/chat.h"
 
 ebb_chat *fake_chat_new(void);                   /* not ready yet; freed by ebb_chat_close */
@@ -14,6 +15,7 @@ void fake_done(ebb_chat *c, ebb_finish finish);
 void fake_attached(ebb_chat *c, long writer, const char *question);
 void fake_notice(ebb_chat *c, const char *line);
 ebb_stats *fake_stats(ebb_chat *c);
+ebb_remote_figures *fake_remote(ebb_chat *c);    /* with a name the engine is elsewhere */
 void fake_add(ebb_chat *c, ebb_role role, const char *text);   /* a finished message */
 void fake_unsaved(ebb_chat *c, const char *line);        /* leaving fails with this, once */
 void fake_refuse(ebb_chat *c, const char *line); /* the next send fails with this */

@@ -8,13 +8,13 @@ static double share_of(const ebb_stats *s)
     return (double)s->n_ctx_used / (double)s->n_ctx;
 }
 
-/* The server's figures; what it does not say is not known, and what it has not counted yet is about. */
+/* The server's figures; what it does not say is not known, and what it has not counted yet is about (~). */
 static void draw_remote(ebb_canvas *c, const ebb_figures *f)
 {
     const ebb_stats *s = &f->stats;
     ebb_buf value = { 0 };
 
-    ebb_buf_adds(&value, f->remote.is_about && s->n_ctx_used ? "about " : "");
+    ebb_buf_adds(&value, f->remote.is_about && s->n_ctx_used ? "~" : "");
     ebb_humanize_count(&value, s->n_ctx_used);
     if (s->n_ctx) {
         ebb_buf_addc(&value, '/');
@@ -56,7 +56,7 @@ static void add_context_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     (void)ascii;
     if (f->stats.n_ctx == 0)
         return;
-    ebb_buf_adds(out, f->is_remote && f->remote.is_about && f->stats.n_ctx_used ? "ctx about " : "ctx ");
+    ebb_buf_adds(out, f->is_remote && f->remote.is_about && f->stats.n_ctx_used ? "ctx ~" : "ctx ");
     ebb_humanize_count(out, f->stats.n_ctx_used);
     ebb_buf_addc(out, '/');
     ebb_humanize_count(out, f->stats.n_ctx);

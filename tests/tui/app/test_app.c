@@ -89,6 +89,40 @@ static void wide_has_a_panel(void **state)
     screen_close(&s);
 }
 
+/* What a server says, about where nobody has counted, and nothing of a machine that nobody here can see. */
+static void an_engine_elsewhere_has_its_own_panel(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 30, 120);
+    *fake_stats(s.chat) = (ebb_stats){ .n_ctx_used = 1200, .n_ctx = 32768, .decode_tok_s = 41 };
+    *fake_remote(s.chat) = (ebb_remote_figures){ .name = "box", .kind = "vLLM", .where = "gpu.example\x1b[2J", .waits_s = -1, .first_s = 0.84,
+                                                 .has_cached = true, .cached_tok = 1024, .new_tok = 56, .is_about = true };
+    screen_keys(&s, "hello\r");
+    fake_remote(s.chat)->waits_s = 12;
+    screen_step(&s, 1);
+    assert_has(&s, "waiting                      12 s");
+    fake_remote(s.chat)->waits_s = -1;
+    fake_text(s.chat, "hi");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_step(&s, 1);
+    assert_has(&s, "engine at");
+    assert_has(&s, "gpu.example");
+    assert_has(&s, "first word                  0.8 s");
+    assert_has(&s, "cached + new       1,024 + 56 tok");
+    assert_has(&s, "~1,200/32,768 tok  4%");
+    assert_has(&s, "41 tok/s");
+    assert_lacks(&s, "layers");
+    assert_lacks(&s, "memory, own");
+    assert_lacks(&s, "reused + new");
+    fake_stats(s.chat)->n_ctx = 0;               /* not told: not invented */
+    screen_keys(&s, "again\r");
+    screen_step(&s, 1);
+    assert_has(&s, "~1,200 tok of unknown");
+    screen_close(&s);
+}
+
 static void stop_keeps_the_part(void **state)
 {
     screen s;
@@ -912,6 +946,7 @@ int main(void)
         cmocka_unit_test(a_turn),
         cmocka_unit_test(attached),
         cmocka_unit_test(wide_has_a_panel),
+        cmocka_unit_test(an_engine_elsewhere_has_its_own_panel),
         cmocka_unit_test(stop_keeps_the_part),
         cmocka_unit_test(busy_queues),
         cmocka_unit_test(unsent_is_kept),
