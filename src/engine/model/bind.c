@@ -150,7 +150,7 @@ const char *ebb_bind_string(ebb_binder *b, const char *key)
     return s;
 }
 
-/* What is left out: an error, or, if the caller insists, the name of the first one and how many there are. */
+/* What is left out: an error, or with --force the name of the first one and how many there are. */
 static void leave_out(ebb_binder *b, ebb_status st, const char *name, const char *why)
 {
     ebb_net *net = b->net;
@@ -158,7 +158,7 @@ static void leave_out(ebb_binder *b, ebb_status st, const char *name, const char
     if (b->st != EBB_OK)
         return;
     if (!b->is_forced)
-        ebb_bind_fail(b, st, "%s: %s; leaving it out could make answers wrong, a newer ebb may know it", name, why);
+        ebb_bind_fail(b, st, "%s: %s; --force leaves it out, and answers may then be wrong", name, why);
     else if (net->n_left_out++ == 0)
         snprintf(net->left_out, sizeof net->left_out, "%s", name);
 }

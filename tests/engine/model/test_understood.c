@@ -150,7 +150,10 @@ static bool may_change_nothing(const char *arch, const char *key)
         { "smallthinker", ".attention.sliding_window" }, /* 4096, whatever it says but 0 */
         { "phi3", ".rope.scaling.original_context_length" },     /* as long as the context is longer */
         { "gemma3", ".rope.freq_base" }, { "gemma3", ".rope.scaling.factor" },   /* of global layers: here is none */
-        { "gpt2", ".rope.freq_base" }, { "gpt2", ".rope.dimension_count" },      /* it turns nothing */
+        { "gpt2", ".rope.freq_base" }, { "gpt2", ".rope.dimension_count" },      /* nothing is rotated */
+        { "nemotron_h", ".rope.freq_base" }, { "nemotron_h", ".rope.dimension_count" },
+        { "nemotron_h_moe", ".rope.freq_base" }, { "nemotron_h_moe", ".rope.dimension_count" },
+        { "jamba", ".rope.freq_base" }, { "jamba", ".rope.dimension_count" },
         { "deepseek2", ".expert_group_count" }, { "deepseek2", ".expert_group_used_count" },     /* the best of all are of one group */
     };
 

@@ -95,7 +95,7 @@ static void an_engine_elsewhere_has_its_own_panel(void **state)
     screen s;
 
     (void)state;
-    open_ready(&s, 30, 120);
+    open_ready(&s, 30, 140);
     *fake_stats(s.chat) = (ebb_stats){ .n_ctx_used = 1200, .n_ctx = 32768, .decode_tok_s = 41 };
     *fake_remote(s.chat) = (ebb_remote_figures){ .name = "box", .kind = "vLLM", .where = "gpu.example\x1b[2J", .waits_s = -1, .first_s = 0.84,
                                                  .has_cached = true, .cached_tok = 1024, .new_tok = 56, .is_about = true };
