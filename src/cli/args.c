@@ -153,10 +153,11 @@ static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
 }
 
 #define TALK (EBB_FOR_CHAT | EBB_FOR_RUN)
+#define ESTIMATE (EBB_FOR_PLAN | EBB_FOR_OLLAMA)
 
 static const option options[] = {
     { "What to talk to", "-m", "--model", "MODEL", "model file (GGUF), or the name of one that is found; default: the best, else the built-in guide",
-      EBB_FOR_ENGINE | EBB_FOR_DOCTOR, TEXT, AT(model), 0, 0 },
+      EBB_FOR_ENGINE | EBB_FOR_DOCTOR | EBB_FOR_OLLAMA, TEXT, AT(model), 0, 0 },
     { 0, "-m", "--model", "MODEL", "the model that it is asked for", EBB_FOR_ENGINES, TEXT, AT(model), 0, 0 },
     { 0, "-e", "--engine", "NAME", "an engine elsewhere: one that `ebb engines` has, or its address; here: this process", TALK, CALL, 0, 0, set_engine },
     { 0, 0, "--key-file", "FILE", "where its key is; nobody else may read the file", EBB_FOR_ENGINES, TEXT, AT(key_file), 0, 0 },
@@ -192,11 +193,21 @@ static const option options[] = {
     { 0, 0, "--force", 0, "compute a file of which not everything is understood; says what is left out", EBB_FOR_ENGINE, FLAG, AT(engine.is_forced), 0, 0 },
     { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK, FLAG, AT(engine.no_kv_cache), 0, 0 },
 
-    { "The Ollama-style estimate", 0, "--ollama", 0, "Ollama's memory estimate before ebb's own plan", EBB_FOR_PLAN, FLAG, AT(ollama), 0, 0 },
-    { 0, 0, "--batch", "N", "its batch (512)", EBB_FOR_PLAN, COUNT, AT(ollama_batch), 0, 0 },
-    { 0, 0, "--parallel", "N", "its parallel sequences (1)", EBB_FOR_PLAN, COUNT, AT(ollama_parallel), 0, 0 },
-    { 0, 0, "--flash", "on|off", "its flash attention; default: by architecture", EBB_FOR_PLAN, TEXT, AT(ollama_flash), 0, 0 },
-    { 0, 0, "--gpu", "FREE[,FREE]", "place layers on cards with so many free bytes: 24G,8G", EBB_FOR_PLAN, TEXT, AT(ollama_gpus), 0, 0 },
+    { "Ollama's estimate", 0, "--ollama", 0, "Ollama's memory estimate before ebb's own plan", EBB_FOR_PLAN, FLAG, AT(ollama), 0, 0 },
+    { 0, 0, "--ctx", "N", "its context for each sequence (4096)", EBB_FOR_OLLAMA, COUNT, AT(engine.n_ctx), 0, 0 },
+    { 0, 0, "--kv", "TYPE", "its type of the KV cache, which it takes with flash attention only: f16, q8_0 or q4_0", EBB_FOR_OLLAMA, CALL, 0, 0, set_kv },
+    { 0, 0, "--batch", "N", "its batch (512)", ESTIMATE, COUNT, AT(ollama_batch), 0, 0 },
+    { 0, 0, "--parallel", "N", "its parallel sequences (1)", ESTIMATE, COUNT, AT(ollama_parallel), 0, 0 },
+    { 0, 0, "--flash", "on|off", "its flash attention; default: by architecture", ESTIMATE, TEXT, AT(ollama_flash), 0, 0 },
+    { 0, 0, "--gpu", "CARD[,CARD]", "the cards, in order, by free memory: 24G, 8G:rocm, 16G:vulkan:integrated, 6G:cuda:no-flash", ESTIMATE, TEXT, AT(ollama_gpus), 0, 0 },
+    { 0, 0, "--num-gpu", "N", "layers asked for, its num_gpu; -1: as many as fit", ESTIMATE, TEXT, AT(ollama_num_gpu), 0, 0 },
+    { 0, 0, "--spread", 0, "use all cards, not the fewest", ESTIMATE, FLAG, AT(ollama_spread), 0, 0 },
+    { 0, 0, "--overhead", "SIZE", "left free on each card beside its own reserves", ESTIMATE, TEXT, AT(ollama_overhead), 0, 0 },
+    { 0, 0, "--projector", "FILE|SIZE", "the file of the vision projector, or its bytes", ESTIMATE, TEXT, AT(ollama_projector), 0, 0 },
+    { 0, 0, "--vision", 0, "the model sees pictures (a projector says so, too)", ESTIMATE, FLAG, AT(ollama_vision), 0, 0 },
+    { 0, 0, "--require-full", 0, "fail unless all layers fit, as where another model could make room", ESTIMATE, FLAG, AT(ollama_require_full), 0, 0 },
+    { 0, 0, "--ram", "SIZE", "fail if the CPU's part is larger", EBB_FOR_OLLAMA, SIZE, AT(engine.ram_bytes), 0, 0 },
+    { 0, 0, "--exact", 0, "take context, batch, sequences, KV type and flash attention as given, not as it would correct them", ESTIMATE, FLAG, AT(ollama_exact), 0, 0 },
 
     { "Sampling", 0, "--temp", "X", "temperature; 0 is greedy (0.7)", TALK, REAL, AT(sampling.temp), 0, 0 },
     { 0, 0, "--top-k", "N", "choose among the N likeliest; 0: off (40)", TALK, COUNT, AT(sampling.top_k), 0, 0 },

@@ -16,9 +16,9 @@
 enum {
     EBB_FOR_CHAT = 1, EBB_FOR_RUN = 2, EBB_FOR_PLAN = 4, EBB_FOR_BENCH = 8, EBB_FOR_INSPECT = 16,
     EBB_FOR_SESSIONS = 32, EBB_FOR_MODELS = 64, EBB_FOR_DOCTOR = 128, EBB_FOR_STAT = 256, EBB_FOR_COMPLETION = 512,
-    EBB_FOR_PULL = 1024, EBB_FOR_ENGINES = 2048,
+    EBB_FOR_PULL = 1024, EBB_FOR_ENGINES = 2048, EBB_FOR_OLLAMA = 4096,
     EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT | EBB_FOR_SESSIONS,
-    EBB_FOR_ALL = 4095 & ~EBB_FOR_COMPLETION,
+    EBB_FOR_ALL = 8191 & ~EBB_FOR_COMPLETION,
 };
 
 /* Everything the command line can say; strings point into argv. */
@@ -50,9 +50,10 @@ typedef struct ebb_args {
     bool            is_private;      /* --private: nothing of what is said reaches a disk */
     ebb_overflow_policy overflow;    /* --overflow; given: on the command line */
     bool            overflow_given;
-    bool            ollama;          /* plan --ollama, and what it takes */
+    bool            ollama;          /* plan --ollama, and what it takes (cmd_ollama.h) */
     uint32_t        ollama_batch, ollama_parallel;
-    const char     *ollama_flash, *ollama_gpus;
+    const char     *ollama_flash, *ollama_gpus, *ollama_num_gpu, *ollama_overhead, *ollama_projector;
+    bool            ollama_spread, ollama_require_full, ollama_vision, ollama_exact;
     ebb_engine_opts engine;
     ebb_sampler_params sampling;
     uint32_t        sampling_given;  /* EBB_SAMPLING_BITs of what was said ... */

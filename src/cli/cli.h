@@ -71,6 +71,7 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a);
 int ebb_cmd_chat(ebb_args *a);
 int ebb_cmd_run(ebb_args *a);
 int ebb_cmd_plan(ebb_args *a);
+int ebb_cmd_ollama(ebb_args *a);
 int ebb_cmd_bench(ebb_args *a);
 int ebb_cmd_doctor(ebb_args *a);
 int ebb_cmd_sessions(ebb_args *a);
@@ -84,6 +85,9 @@ int ebb_cmd_completion(ebb_args *a);
 /* The estimate of `plan --ollama`; with --json it is all that is printed. */
 EBB_MUST_CHECK
 ebb_status ebb_cmd_plan_ollama(const ebb_args *a, const ebb_model *m, int *status, ebb_error *err);
+/* An option of Ollama's estimate without --ollama would say nothing: USAGE. */
+EBB_MUST_CHECK
+ebb_status ebb_cmd_plan_check(const ebb_args *a, ebb_error *err);
 
 int ebb_cmd_inspect_gguf(ebb_args *a);
 int ebb_cmd_inspect_tokens(ebb_args *a);

@@ -203,6 +203,8 @@ int ebb_cmd_plan(ebb_args *a)
     int status = EBB_EXIT_OK;
     ebb_status st = ebb_cli_only_model(a, &err);
 
+    if (st == EBB_OK)
+        st = ebb_cmd_plan_check(a, &err);
     if (st == EBB_OK && !a->ollama && (!a->model || strcmp(a->model, "auto") == 0) && plan_all(a, &status, &err, &st))
         return status;
     if (st == EBB_OK)

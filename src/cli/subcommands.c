@@ -29,6 +29,8 @@ const ebb_subcommand ebb_subcommands[] = {
     { "run", "[-m MODEL] [-p TEXT] [-n N] [--json] [-c | -s NAME]", "one answer to standard output; what is piped in is appended",
       EBB_FOR_RUN, ebb_cmd_run },
     { "plan", "[-m MODEL] [--json]", "where the memory would go, which tier, what speed", EBB_FOR_PLAN, ebb_cmd_plan },
+    { "ollama", "[-m MODEL] [--ctx N] [--gpu CARD,...] [--json]", "what Ollama would estimate: KV, graph, layers on each card",
+      EBB_FOR_OLLAMA, ebb_cmd_ollama },
     { "bench", "[-m MODEL] [-p N] [-n N] [-d N] [-r N] [--json]", "measure prefill and decode", EBB_FOR_BENCH, ebb_cmd_bench },
     { "doctor", "[-m MODEL] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice", EBB_FOR_DOCTOR, ebb_cmd_doctor },
     { "sessions", "list|show|search|rename|delete|purge|export|import|replay", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cmd_sessions },

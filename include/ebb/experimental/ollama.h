@@ -80,6 +80,10 @@ typedef struct ebb_ollama_gpu {
 
 #define EBB_OLLAMA_GPUS 32
 
+/* Whether Ollama (0.13.1 to 0.13.3) computes this architecture only with its own engine.  That one
+ * reports the sizes that it has; the formulas here then serve where it cannot load the file. */
+bool ebb_ollama_needs_engine(const char *arch);
+
 typedef struct ebb_ollama_options {
     int64_t  num_gpu;            /* layers asked for; -1: as many as fit */
     bool     require_full, spread;
@@ -117,6 +121,17 @@ typedef struct ebb_ollama_prediction {
 ebb_ollama_prediction ebb_ollama_predict(uint64_t vram_bytes, uint64_t kv_total, uint64_t partial,
                                          uint64_t full, uint64_t buffer, uint64_t weights,
                                          uint64_t n_total);
+
+/* The same as it is worked out on paper, with the figures as people write them down: card, KV and
+ * graph in GiB with two digits, the buffer in GiB with one, the weights in whole decimal GB (the
+ * size of the file).  For a known example, 24 - 4.88 - 5.01 - 0.5 = 13.61 and 13.61 / 19 = 71.6 %. */
+typedef struct ebb_ollama_paper {
+    double vram, kv, graph, buffer, available;   /* GiB */
+    double weights;                              /* GB */
+    double ratio;                                /* available / weights; 0 without weights */
+} ebb_ollama_paper;
+ebb_ollama_paper ebb_ollama_predict_on_paper(uint64_t vram_bytes, uint64_t kv_total, uint64_t partial,
+                                             uint64_t buffer, uint64_t weights);
 
 /* What Ollama would make of the environment and a request. */
 typedef struct ebb_ollama_request {

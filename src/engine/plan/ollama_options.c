@@ -1,4 +1,5 @@
 /* What Ollama makes of its environment and a request, and the short prediction. */
+#include <math.h>
 #include <string.h>
 
 #include "ebb/experimental/ollama.h"
@@ -126,6 +127,15 @@ ebb_ollama_settings ebb_ollama_resolve(const ebb_ollama_model *o, const ebb_olla
     return s;
 }
 
+bool ebb_ollama_needs_engine(const char *arch)
+{
+    static const char *const list[] = { "gemma3", "gemma3n", "gptoss", "gpt-oss", "llama4", "mistral3", "mllama", "qwen25vl",
+                                        "qwen3", "qwen3moe", "qwen3vl", "qwen3vlmoe", "deepseekocr", "deepseek2",
+                                        "nomic-bert", NULL };
+
+    return is_in(arch, list);
+}
+
 ebb_ollama_prediction ebb_ollama_predict(uint64_t vram_bytes, uint64_t kv_total, uint64_t partial, uint64_t full,
                                          uint64_t buffer, uint64_t weights, uint64_t n_total)
 {
@@ -139,5 +149,23 @@ ebb_ollama_prediction ebb_ollama_predict(uint64_t vram_bytes, uint64_t kv_total,
     p.n_layers = weights ? p.weight_room_bytes * n_total / weights : 0;
     if (p.n_layers > n_total)
         p.n_layers = n_total;
+    return p;
+}
+
+static double round_to(double x, double unit)
+{
+    return round(x / unit) * unit;
+}
+
+ebb_ollama_paper ebb_ollama_predict_on_paper(uint64_t vram_bytes, uint64_t kv_total, uint64_t partial, uint64_t buffer,
+                                             uint64_t weights)
+{
+    const double gib = 1024.0 * 1024 * 1024;
+    ebb_ollama_paper p = { .vram = round_to((double)vram_bytes / gib, 0.01), .kv = round_to((double)kv_total / gib, 0.01),
+                           .graph = round_to((double)partial / gib, 0.01), .buffer = round_to((double)buffer / gib, 0.1),
+                           .weights = round((double)weights / 1e9) };
+
+    p.available = fmax(p.vram - p.kv - p.graph - p.buffer, 0);
+    p.ratio = p.weights > 0 ? p.available / p.weights : 0;
     return p;
 }

@@ -278,10 +278,31 @@ static void test_llama_by_hand(void **state)
     ebb_ollama_model_fini(&o);
 }
 
+/* A known example: 32000 tokens of a 35B on a card of 24 GiB. */
+static void test_on_paper(void **state)
+{
+    ebb_ollama_paper p = ebb_ollama_predict_on_paper((uint64_t)24 << 30, 5242880000u, 5379721216u, 555778048, 18708594688u);
+    ebb_ollama_paper none = ebb_ollama_predict_on_paper((uint64_t)8 << 30, 5242880000u, 5379721216u, 555778048, 0);
+
+    (void)state;
+    assert_float_equal(p.available, 13.61, 1e-9);
+    assert_float_equal(p.ratio, 13.61 / 19, 1e-9);
+    assert_true(none.available == 0 && none.ratio == 0);
+}
+
+static void test_engine_list(void **state)
+{
+    (void)state;
+    assert_true(ebb_ollama_needs_engine("gemma3") && ebb_ollama_needs_engine("deepseek2"));
+    assert_false(ebb_ollama_needs_engine("llama") || ebb_ollama_needs_engine("gemma2") || ebb_ollama_needs_engine(""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_llama_by_hand),
+        cmocka_unit_test(test_on_paper),
+        cmocka_unit_test(test_engine_list),
         cmocka_unit_test(test_graph_vectors),
         cmocka_unit_test(test_layout_vectors),
         cmocka_unit_test(test_predict_vectors),
