@@ -178,6 +178,7 @@ static const option options[] = {
 
     { "Memory and speed", 0, "--ctx", "N", "context, tokens; default: what the plan chooses", EBB_FOR_ENGINE | EBB_FOR_ENGINES, COUNT, AT(engine.n_ctx), 0, 0 },
     { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M", EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR | EBB_FOR_PULL, SIZE, AT(engine.ram_bytes), 0, 0 },
+    { 0, 0, "--measure", 0, "measure again what is remembered of this machine", EBB_FOR_DOCTOR, FLAG, AT(measures_again), 0, 0 },
     { 0, 0, "--disk", "SPEED", "plan for a disk that reads so fast: 3G/s", EBB_FOR_PLAN, CALL, 0, 0, set_disk },
     { 0, 0, "--mode", "MODE", "balanced, max-tps or max-context", EBB_FOR_ENGINE, NAME, AT(engine.mode), mode_names, 0 },
     { 0, 0, "--resident", "N|N%|auto", "layers kept in memory", EBB_FOR_ENGINE, CALL, 0, 0, set_resident },

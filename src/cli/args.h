@@ -38,6 +38,7 @@ typedef struct ebb_args {
     bool            has_n_predict;
     uint32_t        bench_depth, bench_runs;
     double          disk_bytes_s;    /* plan --disk; 0: measured */
+    bool            measures_again;  /* doctor --measure */
     uint32_t        greedy_steps;    /* inspect logits --greedy N */
     bool            add_bos, no_bos, no_special;
     const char     *tokens_path, *out_path, *positions;

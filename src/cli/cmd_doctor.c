@@ -101,6 +101,13 @@ static int print_doctor_text(const ebb_doctor_report *r)
     return EBB_EXIT_OK;
 }
 
+static void look_at_remembered(ebb_doctor_report *r, const ebb_args *a)
+{
+    ebb_known_speed list[EBB_MAX_KNOWN_SPEEDS];
+
+    ebb_doctor_speeds(r, list, ebb_machine_known_speeds(&a->engine, list, EBB_MAX_KNOWN_SPEEDS), a->measures_again);
+}
+
 int ebb_cmd_doctor(ebb_args *a)
 {
     const char *path = "/proc/self/exe";         /* the program is a file on a disk too */
@@ -123,6 +130,8 @@ int ebb_cmd_doctor(ebb_args *a)
     }
     if (st == EBB_OK)
         st = ebb_limits_read(NULL, &limits, &err);
+    if (st == EBB_OK && a->measures_again)
+        st = ebb_machine_doubt_speeds(&a->engine, &err);
     if (st == EBB_OK)
         st = ebb_machine_probe(path, true, &machine, &err);
     if (st == EBB_OK && a->engine.ram_bytes && a->engine.ram_bytes < machine.available_bytes)
@@ -134,6 +143,7 @@ int ebb_cmd_doctor(ebb_args *a)
         ebb_doctor_cpu(r, "", &machine);
         ebb_doctor_disk(r, "", path);
         look_at_fit(r, a, m, &machine);
+        look_at_remembered(r, a);
         status = a->json ? print_doctor_json(r) : print_doctor_text(r);
     }
     if (r)

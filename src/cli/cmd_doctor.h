@@ -14,7 +14,7 @@ typedef struct ebb_doctor_finding {
     char        advice[200];     /* "" if there is nothing to do */
 } ebb_doctor_finding;
 
-#define EBB_MAX_FINDINGS 32
+#define EBB_MAX_FINDINGS 96
 typedef struct ebb_doctor_report {
     ebb_doctor_finding list[EBB_MAX_FINDINGS];
     uint32_t    n;
@@ -31,6 +31,8 @@ void ebb_doctor_memory(ebb_doctor_report *r, const ebb_limits *l, const ebb_mach
 void ebb_doctor_swap(ebb_doctor_report *r, const char *root, const ebb_limits *l);
 void ebb_doctor_huge_pages(ebb_doctor_report *r, const char *root);
 void ebb_doctor_cpu(ebb_doctor_report *r, const char *root, const ebb_machine *m);
+/* Figures that are remembered, with their age, and what speaks against them. */
+void ebb_doctor_speeds(ebb_doctor_report *r, const ebb_known_speed *list, size_t n, bool was_asked);
 void ebb_doctor_io_uring(ebb_doctor_report *r, const char *root, const ebb_disk_reader *uring);
 void ebb_doctor_file_system(ebb_doctor_report *r, const char *name, bool says_rotational, double best_bytes_s);
 /* All about the disk that holds `path`: its file system, the readers, the page cache. */

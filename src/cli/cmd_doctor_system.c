@@ -187,6 +187,49 @@ void ebb_doctor_cpu(ebb_doctor_report *r, const char *root, const ebb_machine *m
     ebb_doctor_figure(r, "int8_mac_s", m->int8_mac_s);
 }
 
+/* -- What is remembered -------------------------------------------------------------------- */
+
+static const char *age_text(int64_t s, char out[32])
+{
+    if (s < 120)
+        snprintf(out, 32, "now");
+    else if (s < 7200)
+        snprintf(out, 32, "%d minutes ago", (int)(s / 60));
+    else if (s < 2 * 86400)
+        snprintf(out, 32, "%d hours ago", (int)(s / 3600));
+    else if (s < (int64_t)10000 * 86400)
+        snprintf(out, 32, "%d days ago", (int)(s / 86400));
+    else
+        snprintf(out, 32, "at an unknown time");
+    return out;
+}
+
+static const char *figure_text(const ebb_known_speed *k, double v, char out[32])
+{
+    if (k->is_rate)
+        snprintf(out, 32, "%.2f GB/s", v / 1e9);
+    else
+        snprintf(out, 32, v < 1e-6 ? "%.3g ns" : "%.3g us", v * (v < 1e-6 ? 1e9 : 1e6));
+    return out;
+}
+
+void ebb_doctor_speeds(ebb_doctor_report *r, const ebb_known_speed *list, size_t n, bool was_asked)
+{
+    char value[32], lower[32], age[32];
+
+    for (size_t i = 0; i < n; i++) {
+        const ebb_known_speed *k = &list[i];
+        ebb_doctor_finding *f = ebb_doctor_add(r, "remembered", "%.31s: %s, seen last %s (%u %s)", k->name, figure_text(k, k->value, value),
+                                               age_text(k->age_s, age), k->n_seen, k->n_seen == 1 ? "time" : "times");
+
+        if (k->n_lower > 0)
+            ebb_doctor_advise(f, "in quiet it was only %s since, %u %s: if that lasts, it is believed; ebb doctor --measure believes it now",
+                              figure_text(k, k->lower, lower), k->n_lower, k->n_lower == 1 ? "time" : "times");
+        else if (was_asked && k->age_s >= 120 && k->is_rate && strncmp(k->name, "weights", 7) == 0)
+            ebb_doctor_advise(f, "not measured now, or beside other work: what stands is kept; ebb doctor -m MODEL --measure takes its types");
+    }
+}
+
 void ebb_doctor_io_uring(ebb_doctor_report *r, const char *root, const ebb_disk_reader *uring)
 {
     char disabled[256];

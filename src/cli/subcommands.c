@@ -32,7 +32,7 @@ const ebb_subcommand ebb_subcommands[] = {
     { "ollama", "[-m MODEL] [--ctx N] [--gpu CARD,...] [--json]", "what Ollama would estimate: KV, graph, layers on each card",
       EBB_FOR_OLLAMA, ebb_cmd_ollama },
     { "bench", "[-m MODEL] [-p N] [-n N] [-d N] [-r N] [--json]", "measure prefill and decode", EBB_FOR_BENCH, ebb_cmd_bench },
-    { "doctor", "[-m MODEL] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice", EBB_FOR_DOCTOR, ebb_cmd_doctor },
+    { "doctor", "[-m MODEL] [--measure] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice", EBB_FOR_DOCTOR, ebb_cmd_doctor },
     { "sessions", "list|show|search|rename|delete|purge|export|import|replay", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cmd_sessions },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cmd_models },
     { "engines", "list|test|add", "engines elsewhere: servers that ebb may talk to", EBB_FOR_ENGINES, ebb_cli_engines },

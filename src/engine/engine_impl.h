@@ -15,6 +15,7 @@
 #include "os/limits.h"
 #include "os/map.h"
 #include "plan/layout.h"
+#include "plan/pass_rows.h"
 #include "residency/read_speed.h"
 #include "residency/residency.h"
 #include "sample/sampler.h"
@@ -107,9 +108,9 @@ typedef struct ebb_budget {
     ebb_disk_speeds disk;
     ebb_speeds   known;          /* what was measured on this machine before */
     uint64_t     types;          /* of the model, a bit each */
-    uint32_t     n_row;          /* passes of one column in a row, ... */
-    double       row_s, row_predicted_s, row_cpu_s;      /* ... what they took and should take; CPU time when they began */
-    double       best;           /* predicted to real time of the best row since anything was learned; 0: none yet */
+    ebb_pass_rows rows;          /* of one column, since anything was learned */
+    ebb_company_mark row_begin, turn_begin;
+    double       turn_company;   /* of others, from the turn's begin to the last row's end; 1: not known */
 } ebb_budget;
 
 /* The draft model (speculate/draft_model.c). */

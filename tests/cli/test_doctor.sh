@@ -13,3 +13,17 @@ done
 "$EBB" doctor -m "$dir/none.gguf" 2>/dev/null && { echo "a missing file is no error"; exit 1; }
 "$EBB" plan --disk fast 2>"$dir/err" && exit 1
 grep -q -- '--disk fast' "$dir/err"
+
+# What is remembered is listed with its age, and a lower measurement beside other work does not displace it.
+XDG_CACHE_HOME=$dir/cache
+export XDG_CACHE_HOME
+"$EBB" doctor >/dev/null
+if [ -s "$dir/cache/ebb/speeds" ]; then
+    sed 's/\(\tweights Q4_K\t\)[^\t]*/\11e12/' "$dir/cache/ebb/speeds" >"$dir/speeds"
+    cp "$dir/speeds" "$dir/cache/ebb/speeds"
+    "$EBB" doctor >"$dir/text"
+    grep -q '^remembered .*seen last' "$dir/text" || { echo "nothing is remembered"; cat "$dir/text"; exit 1; }
+    ! grep -q 'weights Q4_K' "$dir/speeds" || grep -q 'weights Q4_K: 1000.00 GB/s' "$dir/text" || { echo "the figure was lost"; cat "$dir/text"; exit 1; }
+    "$EBB" doctor --measure >"$dir/text"
+    grep -q '^remembered .*weights Q4_K: ' "$dir/text" || ! grep -q 'weights Q4_K' "$dir/speeds" || { echo "no figure after --measure"; exit 1; }
+fi

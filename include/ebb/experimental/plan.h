@@ -71,6 +71,25 @@ EBB_MUST_CHECK
 ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts,
                                bool with_disk, ebb_error *err);
 
+/* A figure that is remembered of this machine: what it does when nobody else uses it. */
+typedef struct ebb_known_speed {
+    char     name[32];           /* "weights q4_K", "disk 802 uring", "sync" */
+    bool     is_rate;            /* value is bytes per second, else seconds */
+    double   value;
+    int64_t  age_s;              /* since it was seen last; INT64_MAX: dated into the future */
+    uint32_t n_seen;             /* measurements that it rests on */
+    double   lower;              /* the best of the worse ones that were measured in quiet since ... */
+    uint32_t n_lower;            /* ... and how many these are; 0: none */
+} ebb_known_speed;
+#define EBB_MAX_KNOWN_SPEEDS 64u
+/* Those for the kernels and threads of `opts` (NULL: defaults), at most `cap` of them; returns how
+ * many.  Cost: a small file. */
+size_t ebb_machine_known_speeds(const ebb_engine_opts *opts, ebb_known_speed *out, size_t cap);
+/* All of them are measured again when they are needed next, and one that is lower displaces what
+ * stands at once, if it was measured in quiet.  Error: UNSUPPORTED (no such kernels). */
+EBB_MUST_CHECK
+ebb_status ebb_machine_doubt_speeds(const ebb_engine_opts *opts, ebb_error *err);
+
 /* One of the readers that can stream weights, as this machine lets it read a file. */
 typedef struct ebb_disk_reader {
     char     name[8];            /* "uring", "pread", "mmap" */

@@ -1,10 +1,12 @@
 /* Memory, faults and reads of this process (proc.h). */
 #include "os/proc.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "os/file.h"
@@ -94,4 +96,27 @@ double ebb_proc_cpu_s(void)
     if (getrusage(RUSAGE_SELF, &u) != 0)
         return 0;
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
+bool ebb_cpu_use_read(const char *root, ebb_cpu_use *out)
+{
+    enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, N };
+    unsigned long long v[N] = { 0 }, all = 0;
+    double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+    ebb_buf path = { 0 }, text = { 0 };
+    int n = 0;
+
+    *out = (ebb_cpu_use){ 0 };
+    if (ebb_buf_addf(&path, "%s/proc/stat", root ? root : "") && ebb_file_slurp(path.data, MAX_BYTES, &text, NULL) == EBB_OK)
+        n = sscanf(ebb_buf_text(&text), "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[USER], &v[NICE], &v[SYSTEM], &v[IDLE],
+                   &v[IOWAIT], &v[IRQ], &v[SOFTIRQ], &v[STEAL]);
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&text);
+    if (n <= IDLE)                               /* old kernels have fewer fields */
+        return false;
+    for (int i = 0; i < N; i++)
+        all += v[i];
+    out->all_s = (double)all * tick_s;
+    out->busy_s = (double)(all - v[IDLE] - v[IOWAIT]) * tick_s;
+    return all > 0;
 }

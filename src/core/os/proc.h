@@ -26,6 +26,14 @@ double ebb_proc_cpu_s(void);
 /* Of the calling thread, to the nanosecond: the process's time lacks up to a tick of each thread that runs. */
 uint64_t ebb_thread_cpu_ns(void);
 
+/* Processor time of the whole machine since boot, in seconds of one processor: what its processors did, for whomever, other
+ * guests of the host included where it says so; and all of it. */
+typedef struct ebb_cpu_use {
+    double busy_s, all_s;
+} ebb_cpu_use;
+/* In ticks of 10 ms.  false: the system does not say.  Cost: one file, 20 to 100 us. */
+bool ebb_cpu_use_read(const char *root, ebb_cpu_use *out);
+
 /* The number behind `name` at the beginning of a line of `text`, as the files of
  * /proc and of cgroups have it: "MemTotal:   123 kB", "inactive_file 4096".
  * A unit of kB is applied.  false: there is none. */

@@ -12,10 +12,8 @@
 #define MEASURE_S     0.25
 #define ROW           8u         /* passes in a row; ... */
 #define ROW_STREAMING 2u         /* ... of those that take long */
-#define ROW_S         0.1        /* and so long at least, for the clock of processor time */
-#define OWN_SHARE     0.85       /* of the processor's time in a row, at least, that was ours */
+#define TURN_S        0.5        /* a shorter turn does not tell whether it was quiet */
 #define DEPTH_MAX     2048u      /* deeper, attention takes a part of the time */
-#define LIKE          0.02       /* not worth a word */
 #define CHOICES       8u         /* passes that teach something of experts */
 #define PACE_LEAST    0.5
 #define PACE_MOST     3.0
@@ -97,7 +95,8 @@ ebb_status ebb_engine_measure(ebb_engine *e, ebb_error *err)
     pthread_mutex_lock(&e->lock);                /* the figures' reader */
     if (st == EBB_OK)
         ebb_plan_predict(&e->net, &e->machine, &e->plan);
-    e->budget.applied = e->budget.correction = e->budget.best = 0;
+    e->budget.applied = e->budget.correction = 0;
+    ebb_pass_rows_clear(&e->budget.rows);
     pthread_mutex_unlock(&e->lock);
     return st;
 }
@@ -122,58 +121,51 @@ double ebb_engine_read_speed(ebb_engine *e, uint64_t n_bytes)
 
 static void begin_run_of_passes(ebb_budget *b)
 {
-    b->n_row = 0;
-    b->row_s = b->row_predicted_s = 0;
-    b->row_cpu_s = ebb_proc_cpu_s();
-}
-
-/* A row that streams is judged by its best, too: what stole the disk from it is not known. */
-static bool was_undisturbed(const ebb_engine *e)
-{
-    const ebb_budget *b = &e->budget;
-
-    return e->plan.stream_bytes > 0 || ebb_proc_cpu_s() - b->row_cpu_s > OWN_SHARE * e->plan.n_threads * b->row_s;
+    ebb_pass_rows_break(&b->rows);
+    ebb_company_begin(&b->row_begin);
 }
 
 void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s)
 {
     ebb_budget *b = &e->budget;
     bool is_streaming = e->plan.stream_bytes > 0;
+    double own_s;
 
     if (b->n_evicted > 0 || predicted_s <= 0 || e->stats.n_ctx_used + e->stats.generated_tok > DEPTH_MAX) {
         begin_run_of_passes(b);
         return;
     }
-    b->n_row++;
-    b->row_s += seconds;
-    b->row_predicted_s += predicted_s;
-    if (b->n_row < (is_streaming ? ROW_STREAMING : ROW) || b->row_s < ROW_S)
+    if (!ebb_pass_rows_add(&b->rows, seconds, predicted_s, is_streaming ? ROW_STREAMING : ROW))
         return;
-    if (was_undisturbed(e) && b->row_predicted_s / b->row_s > b->best)
-        b->best = b->row_predicted_s / b->row_s;
+    own_s = ebb_proc_cpu_s() - b->row_begin.own_s;
+    ebb_pass_rows_end(&b->rows, own_s / (e->plan.n_threads * b->rows.s), ebb_company_since(&b->row_begin, 0, 0),
+                      !is_streaming);            /* what stole the disk from it is not known */
+    b->turn_company = ebb_company_since(&b->turn_begin, TURN_S, 1);
     begin_run_of_passes(b);
 }
 
 /* How much faster than the figures say; 0: nothing can be said. */
 static double speed_factor(const ebb_engine *e)
 {
-    double pass_s = 1 / e->plan.predicted_decode_tok_s / e->budget.best;
+    double factor = ebb_pass_rows_factor(&e->budget.rows), pass_s = 1 / e->plan.predicted_decode_tok_s / factor;
 
-    return e->plan.stream_bytes > 0 ? ebb_plan_disk_factor(&e->net, &e->machine, &e->plan, pass_s) : e->budget.best;
+    return e->plan.stream_bytes > 0 ? ebb_plan_disk_factor(&e->net, &e->machine, &e->plan, pass_s) : factor;
 }
 
 static void correct_speeds(ebb_engine *e)
 {
     ebb_budget *b = &e->budget;
-    double by = b->best > 0 && b->applied <= 0 ? speed_factor(e) : 0, before = e->plan.predicted_decode_tok_s;
+    double by = ebb_pass_rows_factor(&b->rows) > 0 && b->applied <= 0 ? speed_factor(e) : 0, before = e->plan.predicted_decode_tok_s;
 
-    if (by > 0.3 && by < 3 && (by > 1 + LIKE || by < 1 - LIKE)) {
-        ebb_machine_correct_speeds(&e->machine, b->types, e->plan.stream_bytes > 0 ? &b->disk : NULL, by, &b->known);
+    if (by > 0.3 && by < 3) {
+        ebb_machine_correct_speeds(&e->machine, b->types, e->plan.stream_bytes > 0 ? &b->disk : NULL, by, b->turn_company,
+                                   &b->known);
         ebb_plan_predict(&e->net, &e->machine, &e->plan);
         b->correction *= e->plan.predicted_decode_tok_s / before;
     }
     if (by > 0)
-        ebb_log("plan", "passes are %.2f times as fast as predicted", by);
+        ebb_log("plan", "passes were %.2f times as fast as predicted, while others had %.0f %% of the processors", by,
+                100 * b->turn_company);
 }
 
 /* What was read of the experts that passes chose, and what the passes took: the plan goes by that from now on. */
@@ -213,6 +205,8 @@ void ebb_calibrate_turn(ebb_engine *e)
         correct_expert_rates(e);
     else
         correct_speeds(e);
-    e->budget.best = 0;
+    ebb_pass_rows_clear(&e->budget.rows);
     begin_run_of_passes(&e->budget);
+    e->budget.turn_begin = e->budget.row_begin;
+    e->budget.turn_company = 1;
 }

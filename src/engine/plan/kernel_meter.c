@@ -11,6 +11,7 @@
 #include "os/cpu.h"
 #include "os/map.h"
 #include "os/proc.h"
+#include "plan/company.h"
 
 #define CACHED_BYTES ((uint64_t)16 << 20)        /* a model that is no larger stays in a cache */
 #define MATRIX_BYTES ((size_t)10 << 20)          /* of a matrix, but for the widest types */
@@ -21,6 +22,7 @@
 #define ALIKE        1.03                        /* two times as near as that are believed */
 #define OWN_SHARE    0.85                        /* of all processors, at least, in a time that counts */
 #define PATIENCE_S   0.06
+#define SAYS_S       0.2                         /* a shorter time is too few ticks to say who had it */
 enum { ROWS = 4096, K_MAX = 4096, K_MIN = 1024, K_SMALL = 256, ROWS_MANY = 64, COLS = 128, MIN_TIMES = 3, MAX_TIMES = 12, SYNCS = 64, SIDE_TIMES = 15 };
 
 struct ebb_meter {
@@ -31,6 +33,7 @@ struct ebb_meter {
     char              *weights, *scratch;
     bool               is_cached;        /* the weights stay in a cache between two times */
     bool               was_disturbed;
+    ebb_company_mark   opened;
     atomic_ullong      cpu_ns;           /* processor time of all slices */
     char              *x;        /* COLS columns of the activations that x_act names */
     float             *y;        /* [threads][COLS][ROWS_MANY] */
@@ -75,6 +78,7 @@ ebb_status ebb_meter_open(ebb_pool *pool, const ebb_kernels *kern, uint64_t weig
     m->y = (float *)(void *)(m->x + x_bytes);
     m->scratch = m->x + x_bytes + y_bytes;
     touch_pages(m->weights, WEIGHT_BYTES);
+    ebb_company_begin(&m->opened);
     *out = m;
     return EBB_OK;
 }
@@ -352,9 +356,9 @@ void ebb_meter_overheads(ebb_meter *m, ebb_type type, const ebb_type_speed *larg
     out->element_s = usual_run(m, element_slice, m, ELEMENT_COLS) / ((double)ELEMENT_COLS * K_MAX);
 }
 
-bool ebb_meter_was_disturbed(const ebb_meter *m)
+double ebb_meter_company(const ebb_meter *m)
 {
-    return m->was_disturbed;
+    return m->was_disturbed ? 1 : ebb_company_since(&m->opened, SAYS_S, 0);
 }
 
 /* -- As a load ------------------------------------------------------------------------ */

@@ -25,9 +25,10 @@ double ebb_meter_sync(ebb_meter *m);                     /* seconds that it take
 /* What the speeds above do not say (ebb/experimental/plan.h): of a small product what is more than its bytes and multiply-adds take, at speeds
  * that a large one of this type has; of attention rows of 32 and of 128 elements, at 512 positions.  Three milliseconds. */
 void ebb_meter_overheads(ebb_meter *m, ebb_type type, const ebb_type_speed *large, ebb_overheads *out);
-/* Something was measured while neighbours took processors all the time.  Then it is what came of each second of processor
- * time: a good guess, and nothing to be remembered. */
-bool ebb_meter_was_disturbed(const ebb_meter *m);
+/* What share of the machine's processor time others had since the meter was opened; 0 where that is too short to say and
+ * no time was disturbed.  1: something was measured while neighbours took processors all the time.  Then it is what came
+ * of each second of processor time: a good guess, and nothing to be remembered. */
+double ebb_meter_company(const ebb_meter *m);
 
 /* Multiply on all threads, one column of `load_bytes` of memory (at most 256 MiB), until end; returns what share of
  * the speed without neighbours came of it, in (0, 1].  Between them the pool is the meter's.  Error: NOMEM. */

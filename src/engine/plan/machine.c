@@ -19,7 +19,6 @@
 #define KERNEL_AGE_S (30 * 86400)                /* so long is believed what was measured */
 #define DISK_AGE_S   86400
 #define CACHED       2.5                         /* so much faster than direct reads no disk is */
-#define BELIEVED     0.75                        /* passes that were slower than that had company */
 
 static void lower_available(ebb_machine *m, uint64_t bytes, uint64_t kept, const char *why)
 {
@@ -126,32 +125,57 @@ bool ebb_machine_recall_types(ebb_machine *m, const ebb_speeds *known, uint64_t 
     return recall_overheads(&m->overheads, known) && has_all && m->sync_s > 0;
 }
 
+/* What was learned of a type is what is planned with; where nothing was, the measurement is. */
+static void set_type(ebb_machine *m, const ebb_speeds *known, int type, double bytes_s, double mac_s)
+{
+    char key[EBB_SPEED_NAME];
+    double v[2] = { bytes_s, mac_s };
+
+    (void)ebb_speeds_get(known, type_key(type, key), INT64_MAX, v);
+    m->types[type] = (ebb_type_speed){ v[0], v[1] };
+    note_type(m, type);
+}
+
+static void learn_time(ebb_speeds *known, const char *name, double v0, double v1, double company)
+{
+    ebb_speeds_learn(known, name, EBB_SPEED_TIME, v0, v1, company);
+}
+
+static void measure_overheads(ebb_machine *m, ebb_meter *meter, ebb_speeds *known)
+{
+    ebb_overheads *o = &m->overheads;
+    double company;
+
+    ebb_meter_overheads(meter, m->measured_type, &m->types[m->measured_type], o);
+    company = ebb_meter_company(meter);
+    if (company >= 1)
+        return;
+    learn_time(known, "product", o->product_s, o->output_s, company);
+    learn_time(known, "attend", o->attend_s, o->attend_dim_s, company);
+    learn_time(known, "element", o->element_s, 0, company);
+}
+
 void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types, ebb_speeds *known)
 {
     char key[EBB_SPEED_NAME];
 
     for (int i = 0; i < EBB_TYPE_LIMIT; i++) {
-        ebb_type_speed *s = &m->types[i];
+        double bytes_s, mac_s;
 
-        if (!(types >> i & 1) || s->bytes_s > 0)
+        if (!(types >> i & 1) || m->types[i].bytes_s > 0)
             continue;
-        *s = (ebb_type_speed){ ebb_meter_bytes(meter, (ebb_type)i), ebb_meter_macs(meter, (ebb_type)i) };
-        if (!ebb_meter_was_disturbed(meter))
-            ebb_speeds_offer(known, type_key(i, key), s->bytes_s, s->mac_s);
-        note_type(m, i);
+        bytes_s = ebb_meter_bytes(meter, (ebb_type)i);
+        mac_s = ebb_meter_macs(meter, (ebb_type)i);
+        if (ebb_meter_company(meter) < 1)
+            ebb_speeds_learn(known, type_key(i, key), EBB_SPEED_RATE, bytes_s, mac_s, ebb_meter_company(meter));
+        set_type(m, known, i, bytes_s, mac_s);
     }
-    if (m->overheads.element_s <= 0 && m->types[m->measured_type].mac_s > 0) {
-        ebb_meter_overheads(meter, m->measured_type, &m->types[m->measured_type], &m->overheads);
-        if (!ebb_meter_was_disturbed(meter)) {
-            ebb_speeds_put(known, "product", m->overheads.product_s, m->overheads.output_s);
-            ebb_speeds_put(known, "attend", m->overheads.attend_s, m->overheads.attend_dim_s);
-            ebb_speeds_put(known, "element", m->overheads.element_s, 0);
-        }
-    }
+    if (m->overheads.element_s <= 0 && m->types[m->measured_type].mac_s > 0)
+        measure_overheads(m, meter, known);
     if (m->sync_s <= 0) {
         m->sync_s = ebb_meter_sync(meter);
-        if (!ebb_meter_was_disturbed(meter))
-            ebb_speeds_put(known, "sync", m->sync_s, 0);
+        if (ebb_meter_company(meter) < 1)
+            learn_time(known, "sync", m->sync_s, 0, ebb_meter_company(meter));
     }
 }
 
@@ -185,6 +209,20 @@ bool ebb_machine_recall_disk(ebb_machine *m, const ebb_speeds *known, ebb_disk_s
     return true;
 }
 
+/* As set_type. */
+static void set_disk(ebb_machine *m, const ebb_speeds *known, const ebb_disk_speeds *d)
+{
+    char key[EBB_SPEED_NAME];
+    double v[2];
+
+    if (ebb_speeds_get(known, disk_key("disk", d, d->io, key), INT64_MAX, v))
+        m->disk_bytes_s = v[0];
+    if (ebb_speeds_get(known, disk_key("busy", d, d->io, key), INT64_MAX, v)) {
+        m->disk_busy_bytes_s = v[0];
+        m->busy_share = v[1];
+    }
+}
+
 ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes, ebb_measure_disk_fn *measure, void *arg,
                                     ebb_disk_speeds *d, ebb_speeds *known, ebb_error *err)
 {
@@ -205,7 +243,7 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
     measure(arg, d->io, busy);
     m->busy_share = ebb_meter_end_load(meter);
     m->disk_busy_bytes_s = busy[d->io].bytes_s;
-    if (ebb_meter_was_disturbed(meter)) {        /* it says more of them than of this */
+    if (ebb_meter_company(meter) >= 1) {         /* it says more of them than of this */
         m->busy_share = m->disk_busy_bytes_s = 0;
         return EBB_OK;
     }
@@ -214,39 +252,33 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
         return EBB_OK;                           /* somebody maps the file: that was memory, and will not stay */
     for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++)
         if (d->rest[io].bytes_s > 0)
-            ebb_speeds_offer(known, disk_key("disk", d, io, key), d->rest[io].bytes_s, d->rest[io].cpu_s_per_gb);
+            ebb_speeds_learn(known, disk_key("disk", d, io, key), EBB_SPEED_RATE, d->rest[io].bytes_s, d->rest[io].cpu_s_per_gb,
+                             ebb_meter_company(meter));
     if (m->disk_busy_bytes_s > 0)
-        ebb_speeds_offer(known, disk_key("busy", d, d->io, key), m->disk_busy_bytes_s, m->busy_share);
+        ebb_speeds_learn(known, disk_key("busy", d, d->io, key), EBB_SPEED_RATE, m->disk_busy_bytes_s, m->busy_share,
+                         ebb_meter_company(meter));
+    set_disk(m, known, d);
     return EBB_OK;
 }
 
 /* -- What passes teach ------------------------------------------------------------- */
 
-/* A little slower is how it is; much slower is how it was at that moment. */
-static void keep_speed(ebb_speeds *known, const char *key, double v0, double v1, double factor)
-{
-    if (factor > BELIEVED)
-        ebb_speeds_put(known, key, v0, v1);
-    else
-        ebb_speeds_offer(known, key, v0, v1);
-}
-
-void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, ebb_speeds *known)
+void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, double company, ebb_speeds *known)
 {
     char key[EBB_SPEED_NAME];
 
     for (int i = 0; i < EBB_TYPE_LIMIT && !d; i++)
         if (types >> i & 1 && m->types[i].bytes_s > 0) {
-            m->types[i].bytes_s *= factor;
-            keep_speed(known, type_key(i, key), m->types[i].bytes_s, m->types[i].mac_s, factor);
-            note_type(m, i);
+            const ebb_type_speed *s = &m->types[i];
+
+            ebb_speeds_learn(known, type_key(i, key), EBB_SPEED_RATE, s->bytes_s * factor, s->mac_s, company);
+            set_type(m, known, i, s->bytes_s, s->mac_s);
         }
     if (!d || m->disk_bytes_s <= 0 || m->disk_busy_bytes_s <= 0)
         return;
-    m->disk_bytes_s *= factor;
-    m->disk_busy_bytes_s *= factor;
-    keep_speed(known, disk_key("disk", d, d->io, key), m->disk_bytes_s, d->rest[d->io].cpu_s_per_gb, factor);
-    keep_speed(known, disk_key("busy", d, d->io, key), m->disk_busy_bytes_s, m->busy_share, factor);
+    ebb_speeds_learn(known, disk_key("disk", d, d->io, key), EBB_SPEED_RATE, m->disk_bytes_s * factor, d->rest[d->io].cpu_s_per_gb, company);
+    ebb_speeds_learn(known, disk_key("busy", d, d->io, key), EBB_SPEED_RATE, m->disk_busy_bytes_s * factor, m->busy_share, company);
+    set_disk(m, known, d);
 }
 
 /* -- For a plan ------------------------------------------------------------------------ */

@@ -15,10 +15,18 @@
 #define FILE_MAX  ((size_t)64 << 10)
 #define LINES_MAX 200            /* the last ones stay */
 #define DAY_S     86400
+#define FOUNDED   3u             /* measurements that a figure rests on for good */
+#define BAND      0.1            /* so much worse is still the same speed */
+#define FOLLOW_UP 0.5            /* how far a figure goes to a better measurement, ... */
+#define STEP_UP   0.1            /* ... but not further than by that, if it is founded, ... */
+#define FOLLOW    0.125          /* ... and to one a little worse */
+#define APART_S   (6 * 3600)     /* worse ones that are nearer to each other count once */
+#define N_LOW     6u             /* so many of them displace what is founded ... */
+#define N_LOW_NEW 3u             /* ... and what is not */
 
-static int64_t now_s(void)
+static int64_t clock_s(const ebb_speeds *s)
 {
-    return (int64_t)time(NULL);
+    return s->now_s ? s->now_s : (int64_t)time(NULL);
 }
 
 /* Another build may have other kernels. */
@@ -55,7 +63,12 @@ static bool read_speeds_file(ebb_buf *text)
     return ok;
 }
 
-/* "owner \t name \t v0 \t v1 \t when"; false: not one of ours. */
+static bool is_speed(double v)
+{
+    return v >= 0 && v < 1e18;
+}
+
+/* "owner \t name \t v0 \t v1 \t when \t asked \t n \t low0 \t low1 \t when \t n"; false: not one of ours. */
 static bool parse_speed(const char *line, size_t n, const char *owner, ebb_speed *out)
 {
     size_t n_owner = strlen(owner);
@@ -65,8 +78,11 @@ static bool parse_speed(const char *line, size_t n, const char *owner, ebb_speed
         return false;
     memcpy(text, line + n_owner + 1, n - n_owner - 1);
     text[n - n_owner - 1] = '\0';
-    return sscanf(text, "%31[^\t]\t%lf\t%lf\t%" SCNd64, out->name, &out->v[0], &out->v[1], &out->when_s) == 4 && out->v[0] > 0 &&
-           out->v[1] >= 0 && out->v[0] < 1e18 && out->v[1] < 1e18 && out->when_s >= 0;
+    return sscanf(text, "%31[^\t]\t%lf\t%lf\t%" SCNd64 "\t%" SCNd64 "\t%" SCNu32 "\t%lf\t%lf\t%" SCNd64 "\t%" SCNu32, out->name,
+                  &out->v[0], &out->v[1], &out->when_s, &out->asked_s, &out->n_seen, &out->low[0], &out->low[1], &out->low_s,
+                  &out->n_low) == 10 &&
+           out->v[0] > 0 && is_speed(out->v[0]) && is_speed(out->v[1]) && is_speed(out->low[0]) && is_speed(out->low[1]) &&
+           out->when_s >= 0 && out->asked_s >= 0 && out->low_s >= 0;
 }
 
 void ebb_speeds_load(ebb_speeds *s, const ebb_kernels *kern, uint32_t n_threads)
@@ -130,54 +146,125 @@ void ebb_speeds_save(ebb_speeds *s)
     s->is_changed = false;
     if (read_speeds_file(&before))
         add_others(&text, ebb_buf_text(&before), s->owner);
-    for (uint32_t i = 0; i < s->n; i++)
-        ebb_buf_addf(&text, "%s\t%s\t%.6g\t%.6g\t%lld\n", s->owner, s->list[i].name, s->list[i].v[0], s->list[i].v[1],
-                     (long long)s->list[i].when_s);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const ebb_speed *x = &s->list[i];
+
+        ebb_buf_addf(&text, "%s\t%s\t%.6g\t%.6g\t%" PRId64 "\t%" PRId64 "\t%" PRIu32 "\t%.6g\t%.6g\t%" PRId64 "\t%" PRIu32 "\n", s->owner,
+                     x->name, x->v[0], x->v[1], x->when_s, x->asked_s, x->n_seen, x->low[0], x->low[1], x->low_s, x->n_low);
+    }
     if (text.failed || write_speeds_file(&text, &err) != EBB_OK)
         ebb_log("plan", "speeds are not kept: %s", text.failed ? "no memory" : err.msg);
     ebb_buf_fini(&before);
     ebb_buf_fini(&text);
 }
 
-/* How old the figure is; one that a clock which was ahead has dated into the future is as old as can be. */
-static int64_t speed_age_s(const ebb_speed *x)
+/* -- Figures -------------------------------------------------------------------------- */
+
+static int64_t seconds_since(const ebb_speeds *s, int64_t then_s)
 {
-    int64_t age = now_s() - x->when_s;
+    int64_t age = clock_s(s) - then_s;
 
     return age >= -DAY_S ? age : INT64_MAX;
 }
 
-/* -- Figures -------------------------------------------------------------------------- */
+int64_t ebb_speeds_age_s(const ebb_speeds *s, const ebb_speed *x)
+{
+    return seconds_since(s, x->when_s);
+}
 
 bool ebb_speeds_get(const ebb_speeds *s, const char *name, int64_t max_age_s, double v[2])
 {
     const ebb_speed *x = find_speed(s, name);
 
-    if (!x || speed_age_s(x) > max_age_s)
+    if (x && x->n_seen < FOUNDED && max_age_s > DAY_S && max_age_s < INT64_MAX)
+        max_age_s = DAY_S;
+    if (!x || seconds_since(s, x->asked_s) > max_age_s)
         return false;
     memcpy(v, x->v, sizeof x->v);
     return true;
 }
 
-void ebb_speeds_put(ebb_speeds *s, const char *name, double v0, double v1)
+static void set_speed(ebb_speed *x, double v0, double v1, int64_t now_s)
+{
+    x->v[0] = v0;
+    x->v[1] = v1;
+    x->when_s = x->asked_s = now_s;
+    x->n_seen = 1;
+    x->n_low = 0;
+    x->low[0] = x->low[1] = 0;
+}
+
+/* It is the speed that stands, or a better one: go a part of the way there. */
+static void confirm_speed(ebb_speed *x, double v0, double v1, double better, int64_t now_s)
+{
+    double part = better < 1 ? FOLLOW : x->n_seen < FOUNDED ? 1 : FOLLOW_UP;
+
+    if (x->n_seen >= FOUNDED && part * (better - 1) > STEP_UP)
+        part = STEP_UP / (better - 1);
+    x->v[0] += part * (v0 - x->v[0]);
+    x->v[1] += part * (v1 - x->v[1]);
+    x->when_s = now_s;
+    x->n_seen += x->n_seen < 1000;
+    x->n_low = 0;
+    x->low[0] = x->low[1] = 0;
+}
+
+/* It is a worse one, in quiet: that may be how the machine is now. */
+static void doubt_speed(const ebb_speeds *s, ebb_speed *x, ebb_speed_kind kind, double v0, double v1, int64_t now_s)
+{
+    if (x->low[0] <= 0 || (kind == EBB_SPEED_RATE ? v0 > x->low[0] : v0 < x->low[0])) {
+        x->low[0] = v0;
+        x->low[1] = v1;
+    }
+    if (x->n_low > 0 && seconds_since(s, x->low_s) < APART_S)
+        return;
+    x->n_low++;
+    x->low_s = now_s;
+    if (x->n_low >= (x->n_seen < FOUNDED ? N_LOW_NEW : N_LOW))
+        set_speed(x, x->low[0], x->low[1], now_s);
+}
+
+static ebb_speed *find_or_add_speed(ebb_speeds *s, const char *name)
 {
     ebb_speed *x = find_speed(s, name);
 
-    if (!x && s->n == EBB_MAX_SPEEDS)
-        return;
-    if (!x)
+    if (!x && s->n < EBB_MAX_SPEEDS) {
         x = &s->list[s->n++];
-    snprintf(x->name, sizeof x->name, "%.31s", name);
-    x->v[0] = v0;
-    x->v[1] = v1;
-    x->when_s = now_s();
-    s->is_changed = true;
+        *x = (ebb_speed){ 0 };
+        snprintf(x->name, sizeof x->name, "%.31s", name);
+    }
+    if (x)
+        s->is_changed = true;
+    return x;
 }
 
-void ebb_speeds_offer(ebb_speeds *s, const char *name, double v0, double v1)
+void ebb_speeds_doubt(ebb_speeds *s)
 {
-    const ebb_speed *x = find_speed(s, name);
+    for (uint32_t i = 0; i < s->n; i++) {
+        ebb_speed *x = &s->list[i];
 
-    if (!x || v0 > x->v[0] || speed_age_s(x) > DAY_S)
-        ebb_speeds_put(s, name, v0, v1);
+        x->asked_s = x->low_s = 0;
+        x->n_low = N_LOW - 1;
+        x->low[0] = x->low[1] = 0;
+        s->is_changed = true;
+    }
+}
+
+void ebb_speeds_learn(ebb_speeds *s, const char *name, ebb_speed_kind kind, double v0, double v1, double company)
+{
+    ebb_speed *x = v0 > 0 ? find_or_add_speed(s, name) : NULL;
+    double better;
+
+    if (!x)
+        return;
+    if (x->n_seen == 0 || x->v[0] <= 0) {
+        set_speed(x, v0, v1, clock_s(s));
+        return;
+    }
+    x->asked_s = clock_s(s);
+    better = kind == EBB_SPEED_RATE ? v0 / x->v[0] : x->v[0] / v0;
+    if (better >= 1 || (better > 1 - BAND && company <= EBB_QUIET))
+        confirm_speed(x, v0, v1, better, clock_s(s));
+    else if (company <= EBB_QUIET)
+        doubt_speed(s, x, kind, v0, v1, clock_s(s));
 }

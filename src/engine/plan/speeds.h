@@ -1,7 +1,9 @@
 /* plan/speeds.h - what was measured on this machine before: $XDG_CACHE_HOME/ebb/speeds.
  *
- * A line for each figure: whose it is (CPU, kernels, threads, program), its name, two values, when.  A figure
- * stands as the best of a day: a machine that has other work at the moment of a measurement is not a slower machine. */
+ * A line for each figure: whose it is (CPU, kernels, threads, program), its name, two values, when, and how well it is
+ * founded.  A figure is what the machine gives when nobody else uses it.  Neighbours, a low clock and noise make
+ * measurements worse and never better, so a better one is believed at once, and a worse one only where it was measured in
+ * quiet, again and again over some time, with no better one in between. */
 #ifndef EBB_SPEEDS_H
 #define EBB_SPEEDS_H
 #include <stdbool.h>
@@ -12,9 +14,14 @@
 
 #define EBB_SPEED_NAME 32u
 typedef struct ebb_speed {
-    char    name[EBB_SPEED_NAME];        /* "weights q4_K" */
-    double  v[2];
-    int64_t when_s;              /* Unix time */
+    char     name[EBB_SPEED_NAME];       /* "weights q4_K" */
+    double   v[2];
+    int64_t  when_s;             /* Unix time: when it was seen last ... */
+    int64_t  asked_s;            /* ... and measured last, whatever came of it */
+    uint32_t n_seen;             /* measurements that it rests on */
+    double   low[2];             /* the best of the worse ones that were measured in quiet since; ... */
+    int64_t  low_s;              /* ... when the last of them was counted, and ... */
+    uint32_t n_low;              /* ... how many were */
 } ebb_speed;
 
 #define EBB_MAX_SPEEDS 64u
@@ -23,6 +30,7 @@ typedef struct ebb_speeds {
     ebb_speed list[EBB_MAX_SPEEDS];
     uint32_t  n;
     bool      is_changed;
+    int64_t   now_s;             /* Unix time; 0: the system's clock */
 } ebb_speeds;
 
 /* Read those of this CPU with these kernels and threads, and of this build of the program; none is no error.
@@ -32,11 +40,19 @@ void ebb_speeds_load(ebb_speeds *s, const ebb_kernels *kern, uint32_t n_threads)
  * log says so. */
 void ebb_speeds_save(ebb_speeds *s);
 
-/* The figure of that name, not older than max_age_s; false: there is none. */
+/* The figure of that name, measured not longer than max_age_s ago (a day at most while it rests on few measurements;
+ * INT64_MAX: whenever that was); false: there is none. */
 bool ebb_speeds_get(const ebb_speeds *s, const char *name, int64_t max_age_s, double v[2]);
-/* Keep it if v[0] is better than what stands, or if that is older than a day. */
-void ebb_speeds_offer(ebb_speeds *s, const char *name, double v0, double v1);
-/* Keep it in any case. */
-void ebb_speeds_put(ebb_speeds *s, const char *name, double v0, double v1);
+/* How old the figure is; one that a clock which was ahead has dated into the future is as old as can be. */
+int64_t ebb_speeds_age_s(const ebb_speeds *s, const ebb_speed *x);
+
+typedef enum ebb_speed_kind { EBB_SPEED_RATE, EBB_SPEED_TIME } ebb_speed_kind;   /* more is better; less is */
+/* It was measured, while others had the share `company` of the machine's processor time (0: quiet; 1: that is not known):
+ * learn of it.  v0 decides, v1 belongs to it. */
+void ebb_speeds_learn(ebb_speeds *s, const char *name, ebb_speed_kind kind, double v0, double v1, double company);
+/* The user doubts them: all are to be measured again, and the first measurement in quiet is believed. */
+void ebb_speeds_doubt(ebb_speeds *s);
+
+#define EBB_QUIET 0.06           /* of the machine's processor time, at most, what others have in quiet */
 
 #endif

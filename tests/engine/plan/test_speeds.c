@@ -18,7 +18,12 @@ static void load(ebb_speeds *s, uint32_t n_threads)
     ebb_speeds_load(s, kern, n_threads);
 }
 
-/* Written and read again, each to its owner; a worse figure does not replace a better one of the same day. */
+static void learn(ebb_speeds *s, const char *name, double v0, double v1)
+{
+    ebb_speeds_learn(s, name, EBB_SPEED_RATE, v0, v1, 0);
+}
+
+/* Written and read again, each to its owner. */
 static void test_kept(void **state)
 {
     ebb_speeds s, other;
@@ -29,27 +34,64 @@ static void test_kept(void **state)
     assert_int_equal(s.n, 0);
     ebb_speeds_save(&s);
     assert_int_not_equal(access(ebb_own_cache_speeds(), F_OK), 0); /* nothing to say */
-    ebb_speeds_offer(&s, "weights Q4_K", 20e9, 400e9);
-    ebb_speeds_offer(&s, "weights Q4_K", 15e9, 500e9);
-    ebb_speeds_put(&s, "sync", 1e-6, 0);
+    learn(&s, "weights Q4_K", 20e9, 400e9);
+    learn(&s, "weights Q4_K", 15e9, 500e9);
+    ebb_speeds_learn(&s, "sync", EBB_SPEED_TIME, 1e-6, 0, 0);
     ebb_speeds_save(&s);
     load(&other, 3);
     assert_int_equal(other.n, 0);
-    ebb_speeds_put(&other, "weights Q4_K", 30e9, 1);
+    learn(&other, "weights Q4_K", 30e9, 1);
     ebb_speeds_save(&other);
     load(&s, 2);
     assert_int_equal(s.n, 2);
     assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v));
     assert_true(v[0] == 20e9 && v[1] == 400e9);
+    assert_true(s.list[0].n_low == 1 && s.list[0].low[0] == 15e9);
     assert_false(ebb_speeds_get(&s, "weights Q6_K", 1000, v));
     assert_false(ebb_speeds_get(&s, "weights Q4_K", -1, v));     /* too old */
-    s.list[0].when_s -= 2 * 86400;
-    ebb_speeds_offer(&s, "weights Q4_K", 15e9, 500e9);           /* of another day */
-    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 15e9);
-    s.list[0].when_s += 2 * 86400;                               /* by a clock that was ahead: nobody knows when */
+    s.list[0].asked_s += 2 * 86400;                              /* by a clock that was ahead: nobody knows when */
     assert_false(ebb_speeds_get(&s, "weights Q4_K", 1000, v));
-    ebb_speeds_offer(&s, "weights Q4_K", 10e9, 500e9);
-    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 10e9);
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", INT64_MAX, v));
+}
+
+/* A worse figure displaces a better one when it was seen again and again, in quiet, apart; a better one comes at once. */
+static void test_believed(void **state)
+{
+    ebb_speeds s = { .now_s = 1000000 };
+    double v[2];
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        learn(&s, "weights Q4_K", 20e9, 400e9);
+    ebb_speeds_learn(&s, "weights Q4_K", EBB_SPEED_RATE, 19e9, 1, 0.5); /* so little worse, and in company: nothing */
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 20e9);
+    for (int i = 0; i < 100; i++, s.now_s += 7 * 3600)
+        ebb_speeds_learn(&s, "weights Q4_K", EBB_SPEED_RATE, 10e9, 1, 0.5);
+    for (int i = 0; i < 100; i++, s.now_s += 60)
+        learn(&s, "weights Q4_K", 10e9 + i * 1e6, 1);            /* in quiet, but within two hours */
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 20e9);
+    for (int i = 0; i < 5; i++) {
+        assert_true(ebb_speeds_get(&s, "weights Q4_K", INT64_MAX, v) && v[0] == 20e9);
+        s.now_s += 7 * 3600;
+        learn(&s, "weights Q4_K", 10e9, 300e9);
+    }
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] > 10e9 && v[0] < 10.1e9);
+    learn(&s, "weights Q4_K", 20e9, 400e9);
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 20e9);
+    s.now_s += 2 * 86400;                                        /* on few measurements: asked for again after a day */
+    assert_false(ebb_speeds_get(&s, "weights Q4_K", 30 * 86400, v));
+    ebb_speeds_doubt(&s);                                        /* the user asks for a new measurement: in company it is none */
+    assert_false(ebb_speeds_get(&s, "weights Q4_K", 30 * 86400, v));
+    ebb_speeds_learn(&s, "weights Q4_K", EBB_SPEED_RATE, 4e9, 1, 0.5);
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 20e9);
+    learn(&s, "weights Q4_K", 5e9, 1);
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 5e9);
+
+    ebb_speeds_learn(&s, "sync", EBB_SPEED_TIME, 2e-6, 0, 0);
+    ebb_speeds_learn(&s, "sync", EBB_SPEED_TIME, 4e-6, 0, 0);
+    assert_true(ebb_speeds_get(&s, "sync", 1000, v) && v[0] == 2e-6);
+    ebb_speeds_learn(&s, "sync", EBB_SPEED_TIME, 1e-6, 0, 1);
+    assert_true(ebb_speeds_get(&s, "sync", 1000, v) && v[0] == 1e-6);
 }
 
 /* Lines that nobody wrote like that are passed over. */
@@ -66,7 +108,7 @@ static void test_damaged(void **state)
     n_before = s.n;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ebb_buf_addf(&text, "%s%s\n", s.owner, bad[i]);
-    ebb_buf_addf(&text, "%0300d\n%s\tweights Q8_0\t5e9\t6e9\t%lld", 0, s.owner, (long long)time(NULL));
+    ebb_buf_addf(&text, "%0300d\n%s\tweights Q8_0\t5e9\t6e9\t%lld\t%lld\t1\t0\t0\t0\t0", 0, s.owner, (long long)time(NULL), (long long)time(NULL));
     assert_int_equal(ebb_file_replace(ebb_own_cache_speeds(), text.data, text.len, NULL), EBB_OK);
     load(&s, 2);
     assert_true(n_before > 0 && s.n == 1);
@@ -84,31 +126,33 @@ static void test_machine(void **state)
     double v[2];
 
     (void)state;
-    ebb_speeds_put(&s, "weights Q6_K", 10e9, 100e9);
+    learn(&s, "weights Q6_K", 10e9, 100e9);
     assert_false(ebb_machine_recall_types(&m, &s, types));
-    ebb_speeds_put(&s, "weights Q4_K", 20e9, 200e9);
-    ebb_speeds_put(&s, "sync", 1e-6, 0);
+    learn(&s, "weights Q4_K", 20e9, 200e9);
+    learn(&s, "sync", 1e-6, 0);
     assert_false(ebb_machine_recall_types(&m, &s, types));
-    ebb_speeds_put(&s, "product", 2e-6, 1e-9);
-    ebb_speeds_put(&s, "attend", 3e-9, 1e-11);
-    ebb_speeds_put(&s, "element", 4e-10, 0);
+    learn(&s, "product", 2e-6, 1e-9);
+    learn(&s, "attend", 3e-9, 1e-11);
+    learn(&s, "element", 4e-10, 0);
     assert_true(ebb_machine_recall_types(&m, &s, types) && m.overheads.output_s == 1e-9 && m.overheads.attend_dim_s == 1e-11);
     assert_true(ebb_machine_recall_types(&m, &s, types));
     assert_true(m.memory_bytes_s == 20e9 && m.int8_mac_s == 200e9 && m.types[EBB_TYPE_Q6_K].bytes_s == 10e9);
 
     assert_false(ebb_machine_recall_disk(&m, &s, &d));
-    ebb_speeds_put(&s, "disk 7 pread", 2e9, 0.1);
-    ebb_speeds_put(&s, "disk 7 mmap", 1e9, 0.1);
-    ebb_speeds_put(&s, "busy 7 pread", 1.5e9, 0.8);
+    learn(&s, "disk 7 pread", 2e9, 0.1);
+    learn(&s, "disk 7 mmap", 1e9, 0.1);
+    learn(&s, "busy 7 pread", 1.5e9, 0.8);
     d.io = EBB_IO_AUTO;
     assert_true(ebb_machine_recall_disk(&m, &s, &d));
     assert_true(d.io == EBB_IO_PREAD && m.disk_bytes_s == 2e9 && m.disk_busy_bytes_s == 1.5e9 && m.busy_share == 0.8);
     assert_true(ebb_machine_recall_disk(&described, &s, &d) && described.disk_bytes_s == 5);
 
-    ebb_machine_correct_speeds(&m, types, NULL, 1.5, &s);
+    ebb_machine_correct_speeds(&m, types, NULL, 1.5, 0, &s);
     assert_true(m.memory_bytes_s == 30e9 && m.types[EBB_TYPE_Q6_K].bytes_s == 15e9);
-    ebb_machine_correct_speeds(&m, types, &d, 0.5, &s); /* believed for now, but not kept */
-    assert_true(m.disk_bytes_s == 1e9 && m.memory_bytes_s == 30e9);
+    ebb_machine_correct_speeds(&m, types, &d, 0.5, 0, &s); /* seen once: neither kept nor planned with */
+    assert_true(m.disk_bytes_s == 2e9 && m.memory_bytes_s == 30e9);
+    ebb_machine_correct_speeds(&m, types, NULL, 0.5, 0.5, &s);
+    assert_true(m.memory_bytes_s == 30e9);
     assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 30e9);
     assert_true(ebb_speeds_get(&s, "disk 7 pread", 1000, v) && v[0] == 2e9);
 }
@@ -130,7 +174,7 @@ static void test_flush(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_damaged), cmocka_unit_test(test_machine),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_believed), cmocka_unit_test(test_damaged), cmocka_unit_test(test_machine),
                                         cmocka_unit_test(test_flush) };
 
     return cmocka_run_group_tests_name("speeds", tests, ebb_own_cache, ebb_own_cache_end);
