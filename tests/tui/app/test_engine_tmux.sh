@@ -13,7 +13,7 @@ wait_until '[ -s "$dir/server/port" ]'
 how() { echo "kind=llama model=big-model $*" > "$dir/server/how"; }
 how
 "$EBB" engines add -q box "http://127.0.0.1:$(cat "$dir/server/port")" || fail "no engine"
-tm new-session -d -x 110 -y 36 "PS1='shell> ' bash --norc --noprofile -i" || { echo "tmux does not start"; exit 77; }
+tm new-session -d -x 140 -y 36 "PS1='shell> ' bash --norc --noprofile -i" || { echo "tmux does not start"; exit 77; }
 wait_for 'shell>'
 tm send-keys "$EBB -e box" Enter
 wait_for 'big-model answers, in an engine elsewhere (llama-server)'
@@ -92,7 +92,7 @@ wait_for 'answers from here on'
 wait_for 'layers '
 tm send-keys '/set predict 3' Enter '/set temp 0' Enter
 tm send-keys 'What is ebb?' Enter
-wait_for_re 'computed [0-9]'
+wait_for_re 'length limit . 3 tok'
 tm send-keys '/engine box' Enter
 wait_for 'box answers: llama-server'
 tm send-keys 'back again' Enter
