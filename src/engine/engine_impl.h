@@ -334,7 +334,7 @@ ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err);
 /* Between turns; see ebb_engine_idle. */
 bool ebb_reclaim_idle(ebb_engine *e);
 /* Within a pass, between layers: give back if memory is short. */
-void ebb_reclaim_between_layers(void *engine);
+void ebb_reclaim_between_layers(ebb_engine *e);
 
 /* -- A thread that looks while passes are long or nobody asks anything (memory/pressure_monitor.c) --
  *

@@ -38,8 +38,6 @@ void ebb_reclaim_open(ebb_engine *e)
     ebb_limits_gauge_open(NULL, &e->budget.gauge);
     e->budget.is_open = true;
     ebb_pressure_monitor_open(e);
-    e->run.between = ebb_reclaim_between_layers;
-    e->run.between_arg = e;
 }
 
 void ebb_reclaim_close(ebb_engine *e)
@@ -277,9 +275,8 @@ static void follow_monitor(ebb_engine *e)
         ebb_log("budget", "%s", err.msg);
 }
 
-void ebb_reclaim_between_layers(void *engine)
+void ebb_reclaim_between_layers(ebb_engine *e)
 {
-    ebb_engine *e = engine;
     uint64_t since = ebb_clock_ns() - e->budget.checked_ns;
 
     ebb_pressure_monitor_wake(e);

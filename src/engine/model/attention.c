@@ -23,7 +23,7 @@ typedef struct attention_job {
     const ebb_layer *l;
     uint32_t i_layer;
     uint32_t group, n_groups;    /* columns of a group; groups */
-    size_t   thread_floats;      /* of r->parts */
+    size_t   thread_floats;      /* of r->buf.parts */
     bool     is_input;           /* what a KV head's queries give becomes input right away */
     uint32_t seg0, n_segs;       /* split by segment: those that the columns see */
 } attention_job;
@@ -76,11 +76,11 @@ static void head_rows(const attention_job *job, uint32_t head, uint32_t b, const
 {
     const ebb_forward *r = job->r;
     uint32_t layer = job->l->kv_layer;
-    const uint32_t *blocks = r->table->blocks[ebb_kv_group(r->kv, layer)];
-    bool is_there = head < n_heads(r, job->l) && b < r->table->n_blocks && blocks[b] != EBB_KV_NONE;
+    const uint32_t *blocks = r->batch->table->blocks[ebb_kv_group(r->kv, layer)];
+    bool is_there = head < n_heads(r, job->l) && b < r->batch->table->n_blocks && blocks[b] != EBB_KV_NONE;
 
-    *k = is_there ? ebb_kv_k(r->kv, r->table, b, layer, head) : NULL;
-    *v = is_there ? ebb_kv_v(r->kv, r->table, b, layer, head) : NULL;
+    *k = is_there ? ebb_kv_k(r->kv, r->batch->table, b, layer, head) : NULL;
+    *v = is_there ? ebb_kv_v(r->kv, r->batch->table, b, layer, head) : NULL;
 }
 
 /* Partial results of columns [c0, c1) over segment `seg`, to acc (of column c0):
@@ -93,9 +93,9 @@ static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0,
     const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT], *next_k, *next_v;
     uint32_t from = c0, to = c1;
 
-    while (from < to && seg_hi(r->pos0 + from) < seg)
+    while (from < to && seg_hi(r->batch->pos0 + from) < seg)
         from++;
-    while (from < to && seg_lo(job->l, r->pos0 + to - 1) > seg)
+    while (from < to && seg_lo(job->l, r->batch->pos0 + to - 1) > seg)
         to--;
     if (from == to)
         return;
@@ -104,9 +104,9 @@ static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0,
     head_rows(job, next.head, next.seg * EBB_KV_SEGMENT, &next_k, &next_v);
     ebb_attend a = {
         .k_type = r->k_type, .v_type = r->v_type, .k = k, .v = v, .next_k = next_k, .next_v = next_v,
-        .seg_pos = seg * SEGMENT_POS, .pos0 = r->pos0 + from, .n_cols = to - from, .window = job->l->window,
+        .seg_pos = seg * SEGMENT_POS, .pos0 = r->batch->pos0 + from, .n_cols = to - from, .window = job->l->window,
         .n_group = n_group(r, job->l), .dim_k = width_k(r, job->l), .dim_v = width_v(r, job->l),
-        .q = r->q + ((size_t)from * job->l->heads.n + head * n_group(r, job->l)) * width_k(r, job->l),
+        .q = r->buf.q + ((size_t)from * job->l->heads.n + head * n_group(r, job->l)) * width_k(r, job->l),
         .q_stride = (size_t)job->l->heads.n * width_k(r, job->l),
         .scale = net->attn_scale, .softcap = net->attn_softcap,
         .acc = acc + (from - c0) * col_floats(r, job->l), .scratch = ebb_forward_scratch(r, thread),
@@ -136,9 +136,9 @@ static void merge(const attention_job *job, uint32_t head, uint32_t c0, uint32_t
     size_t part = width_v(r, job->l) + 2, stride = (c1 - c0) * col_floats(r, job->l), width = (size_t)n_group(r, job->l) * dim;
 
     for (uint32_t c = c0; c < c1; c++) {
-        uint32_t lo = seg_lo(job->l, r->pos0 + c), n = seg_hi(r->pos0 + c) - lo + 1;
+        uint32_t lo = seg_lo(job->l, r->batch->pos0 + c), n = seg_hi(r->batch->pos0 + c) - lo + 1;
         const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r, job->l);
-        float *to = job->is_input ? ebb_forward_floats(r, thread) : r->y + ((size_t)c * job->l->heads.n + h0) * dim, *out = to;
+        float *to = job->is_input ? ebb_forward_floats(r, thread) : r->buf.y + ((size_t)c * job->l->heads.n + h0) * dim, *out = to;
 
         for (uint32_t h = h0; h < h0 + n_group(r, job->l); h++, p += part, out += dim)
             merge_head(job, h, n, p, stride, out, thread);
@@ -153,9 +153,9 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
     const attention_job *job = arg;
     const ebb_forward *r = job->r;
     uint32_t head = slice % n_heads(r, job->l), group = job->n_groups - 1 - slice / n_heads(r, job->l);
-    uint32_t c0 = r->c0 + group * job->group, c1 = c0 + job->group < r->c1 ? c0 + job->group : r->c1;
-    uint32_t lo = seg_lo(job->l, r->pos0 + c0), hi = seg_hi(r->pos0 + c1 - 1);
-    float *parts = r->parts + thread * job->thread_floats;
+    uint32_t c0 = r->cols.c0 + group * job->group, c1 = c0 + job->group < r->cols.c1 ? c0 + job->group : r->cols.c1;
+    uint32_t lo = seg_lo(job->l, r->batch->pos0 + c0), hi = seg_hi(r->batch->pos0 + c1 - 1);
+    float *parts = r->buf.parts + thread * job->thread_floats;
 
     for (uint32_t c = c0; c < c1; c++)
         ebb_rope_q(r, job->i_layer, c, head * n_group(r, job->l), n_group(r, job->l));
@@ -169,7 +169,7 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
 
 static float *split_parts(const attention_job *job, uint32_t head)
 {
-    return job->r->parts + (size_t)head * job->n_segs * (job->r->c1 - job->r->c0) * col_floats(job->r, job->l);
+    return job->r->buf.parts + (size_t)head * job->n_segs * ebb_n_columns(&job->r->cols) * col_floats(job->r, job->l);
 }
 
 /* Few columns: a slice is a KV head and a segment. */
@@ -180,25 +180,25 @@ static void split_slice(void *arg, uint32_t slice, uint32_t thread)
     uint32_t head = slice / job->n_segs, i = slice % job->n_segs, after = slice + r->n_threads;
     next_segment next = { after / job->n_segs, job->seg0 + after % job->n_segs };
 
-    attend_segment(job, head, r->c0, r->c1, job->seg0 + i, next,
-                   split_parts(job, head) + i * (r->c1 - r->c0) * col_floats(r, job->l), thread);
+    attend_segment(job, head, r->cols.c0, r->cols.c1, job->seg0 + i, next,
+                   split_parts(job, head) + i * ebb_n_columns(&r->cols) * col_floats(r, job->l), thread);
 }
 
 static void merge_slice(void *arg, uint32_t head, uint32_t thread)
 {
     const attention_job *job = arg;
 
-    merge(job, head, job->r->c0, job->r->c1, job->seg0, split_parts(job, head), thread);
+    merge(job, head, job->r->cols.c0, job->r->cols.c1, job->seg0, split_parts(job, head), thread);
 }
 
 static void attend_few(attention_job *job)
 {
     const ebb_forward *r = job->r;
 
-    for (uint32_t c = r->c0; c < r->c1; c++)
+    for (uint32_t c = r->cols.c0; c < r->cols.c1; c++)
         ebb_rope_q(r, job->i_layer, c, 0, job->l->heads.n);
-    job->seg0 = seg_lo(job->l, r->pos0 + r->c0);
-    job->n_segs = seg_hi(r->pos0 + r->c1 - 1) - job->seg0 + 1;
+    job->seg0 = seg_lo(job->l, r->batch->pos0 + r->cols.c0);
+    job->n_segs = seg_hi(r->batch->pos0 + r->cols.c1 - 1) - job->seg0 + 1;
     ebb_forward_slices(r, split_slice, job, job->n_segs * n_heads(r, job->l));
     if (job->n_segs > 4)
         ebb_forward_slices(r, merge_slice, job, n_heads(r, job->l));
@@ -218,9 +218,9 @@ static void attend_many(attention_job *job)
 
     job->thread_floats = ebb_attend_part_floats(r) / r->n_threads;
     job->group = most_group(r);
-    if ((r->c1 - r->c0) / job->group * n_heads(r, job->l) < SLICES * r->n_threads)
+    if (ebb_n_columns(&r->cols) / job->group * n_heads(r, job->l) < SLICES * r->n_threads)
         job->group = GROUP_FEW;
-    job->n_groups = (r->c1 - r->c0 + job->group - 1) / job->group;
+    job->n_groups = (ebb_n_columns(&r->cols) + job->group - 1) / job->group;
     ebb_forward_slices(r, group_slice, job, job->n_groups * n_heads(r, job->l));
 }
 
@@ -236,7 +236,7 @@ void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts)
 {
     attention_job job = { .r = r, .l = &r->net->layers[i_layer], .i_layer = i_layer };
     uint32_t n_k = job.l->heads.n * job.l->heads.dim_v;
-    bool is_few = r->c1 - r->c0 <= SPLIT_COLS;
+    bool is_few = ebb_n_columns(&r->cols) <= SPLIT_COLS;
 
     job.is_input = acts && !is_few && heads_are_blocks(r, job.l);
     if (job.is_input)
@@ -248,7 +248,7 @@ void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts)
         attend_many(&job);
     ebb_forward_lap(r, EBB_TIME_ATTENTION);
     if (acts && !job.is_input)
-        ebb_op_input(r, r->y, n_k, acts);
+        ebb_op_input(r, r->buf.y, n_k, acts);
 }
 
 static size_t part_floats(const ebb_forward *r, const ebb_layer *l)
@@ -275,9 +275,9 @@ static void head_gate_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const attention_job *job = arg;
     const ebb_forward *r = job->r;
-    size_t n = (size_t)job->l->heads.n * job->l->heads.dim_v, at = (r->c0 + slice) * n;
-    float *y = r->y + at;
-    const float *gate = r->head_gate + at;
+    size_t n = (size_t)job->l->heads.n * job->l->heads.dim_v, at = (r->cols.c0 + slice) * n;
+    float *y = r->buf.y + at;
+    const float *gate = r->buf.head_gate + at;
 
     (void)thread;
     for (size_t i = 0; i < n; i++)
@@ -288,5 +288,5 @@ void ebb_op_head_gate(ebb_forward *r, const ebb_layer *l)
 {
     attention_job job = { .r = r, .l = l };
 
-    ebb_forward_slices(r, head_gate_slice, &job, r->c1 - r->c0);
+    ebb_forward_slices(r, head_gate_slice, &job, ebb_n_columns(&r->cols));
 }

@@ -16,13 +16,13 @@ static ebb_status project_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err
     ebb_mat mats[EBB_MAX_MATS];
     uint32_t n = 0;
 
-    mats[n++] = (ebb_mat){ &l->q, r->q + r->c0 * q_width, q_width };
+    mats[n++] = (ebb_mat){ &l->q, r->buf.q + r->cols.c0 * q_width, q_width };
     if (ebb_weight_exists(&l->k))
-        mats[n++] = (ebb_mat){ &l->k, r->k + r->c0 * k_width, k_width };
+        mats[n++] = (ebb_mat){ &l->k, r->buf.k + r->cols.c0 * k_width, k_width };
     if (ebb_weight_exists(&l->v))
-        mats[n++] = (ebb_mat){ &l->v, r->v + r->c0 * v_width, v_width };
+        mats[n++] = (ebb_mat){ &l->v, r->buf.v + r->cols.c0 * v_width, v_width };
     if (ebb_weight_exists(&l->head_gate))
-        mats[n++] = (ebb_mat){ &l->head_gate, r->head_gate + r->c0 * y_width, y_width };
+        mats[n++] = (ebb_mat){ &l->head_gate, r->buf.head_gate + r->cols.c0 * y_width, y_width };
     ebb_op_norm(r, &l->attn_norm, act_bit(&l->q) | act_bit(&l->k) | act_bit(&l->v) | act_bit(&l->head_gate));
     return ebb_op_matmul(r, mats, n, 0, err);
 }
@@ -36,8 +36,8 @@ static ebb_status attention(ebb_forward *r, const ebb_layer *l, uint32_t i_layer
         return st;
     ebb_op_kv_store(r, i_layer);
     if (i_layer == r->net->last_mixing_layer)
-        r->c0 = r->c1 - r->n_out;                /* K and V of all stand; the others are not needed any more */
-    if (r->c0 == r->c1)
+        r->cols.c0 = r->cols.c1 - r->batch->n_out; /* K and V of all stand; the others are not needed any more */
+    if (r->cols.c0 == r->cols.c1)
         return EBB_OK;
     ebb_op_attend(r, i_layer, is_latent || has_gate ? 0 : act_bit(&l->o));
     if (has_gate)
@@ -45,7 +45,7 @@ static ebb_status attention(ebb_forward *r, const ebb_layer *l, uint32_t i_layer
     if (is_latent)
         st = ebb_op_latent_heads(r, l, err);
     else if (has_gate)
-        ebb_op_input(r, r->y, l->heads.n * l->heads.dim_v, act_bit(&l->o));
+        ebb_op_input(r, r->buf.y, l->heads.n * l->heads.dim_v, act_bit(&l->o));
     if (st != EBB_OK)
         return st;
     return ebb_op_add(r, &l->o, &l->attn_post_norm, err);
@@ -58,8 +58,8 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
 
     if (x->router_norm.is_on)
         return ebb_op_mixture_beside(r, l, err);
-    r->xielu = &l->xielu;
-    r->y_waits = r->net->is_parallel;
+    r->cols.xielu = &l->xielu;
+    r->residual.y_waits = r->net->is_parallel;
     ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | act_bit(&x->narrow) | x->acts |
                                  act_bit(&x->shared_gate));
     if (ebb_weight_exists(&x->router))
@@ -67,7 +67,7 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
     st = ebb_op_gated(r, &l->gate, &l->up, err);
     if (st != EBB_OK)
         return st;
-    ebb_op_input(r, r->ff, l->up.n_rows, act_bit(&l->down));
+    ebb_op_input(r, r->buf.ff, l->up.n_rows, act_bit(&l->down));
     return ebb_op_add(r, &l->down, &l->ffn_post_norm, err);
 }
 
@@ -85,12 +85,12 @@ ebb_status ebb_block_layer(ebb_forward *r, uint32_t i_layer, ebb_error *err)
         st = ebb_op_recurrent(r, i_layer, has_attention, err);
     if (st == EBB_OK && has_attention)
         st = attention(r, l, i_layer, err);
-    if (st != EBB_OK || r->c0 == r->c1)
+    if (st != EBB_OK || r->cols.c0 == r->cols.c1)
         return st;
     if (ebb_weight_exists(&l->up) || ebb_weight_exists(&l->experts.router))
         st = feed_forward(r, l, err);
     if (st == EBB_OK && ebb_weight_exists(&l->input.gate))
         st = ebb_op_layer_input(r, i_layer, err);
-    r->x_scale = l->scale;
+    r->residual.x_scale = l->scale;
     return st;
 }

@@ -113,18 +113,18 @@ static void step_head(void *arg, float *m, uint32_t c, float *log)
     const ebb_forward *r = p->job->x.r;
     const ebb_net *net = r->net;
     const size_t n = net->dim_delta, n_v = net->n_head_delta_v, h = p->h;
-    float *x = r->in + c * n_channels(net), *v = x + (2 * net->n_head_delta_k + h) * n;
-    float fade = expf(ebb_softplus(r->alpha[c * n_v + h] + p->job->d->dt[h]) * p->job->d->a[h]);
+    float *x = r->recurrent.in + c * n_channels(net), *v = x + (2 * net->n_head_delta_k + h) * n;
+    float fade = expf(ebb_softplus(r->recurrent.alpha[c * n_v + h] + p->job->d->dt[h]) * p->job->d->a[h]);
 
     normalize(r, p->q, x + p->g * n, 1.0f / sqrtf((float)n));
     normalize(r, p->k, x + (net->n_head_delta_k + p->g) * n, 1.0f);
-    delta_step(r, m, p->q, p->k, v, fade, 1.0f / (1.0f + expf(-r->beta[c * n_v + h])), p->o);
+    delta_step(r, m, p->q, p->k, v, fade, 1.0f / (1.0f + expf(-r->recurrent.beta[c * n_v + h])), p->o);
     if (log) {
         memcpy(log + log_update_at(net, h), v, n * sizeof *log);
         log[log_update_at(net, h) + n] = fade;
     }
     r->kern->rmsnorm(p->o, p->o, p->job->d->norm, n, net->norm_eps);
-    r->kern->silu_mul(r->y + (c * n_v + h) * n, r->z + (c * n_v + h) * n, p->o, n);
+    r->kern->silu_mul(r->buf.y + (c * n_v + h) * n, r->recurrent.z + (c * n_v + h) * n, p->o, n);
 }
 
 /* A head through all columns: its state stays in the cache. */
@@ -148,10 +148,10 @@ static void log_keys(const ebb_recurrence *x)
     const ebb_forward *r = x->r;
     const size_t n = r->net->dim_delta, n_k = r->net->n_head_delta_k;
 
-    for (uint32_t c = 0; c < r->n; c++)
-        for (size_t g = 0; g < n_k && ebb_recurrence_is_logged(x, r->pos0 + c); g++)
-            normalize(r, ebb_recurrence_log(x, r->pos0 + c) + log_key_at(r->net, g),
-                      r->in + c * n_channels(r->net) + (n_k + g) * n, 1.0f);
+    for (uint32_t c = 0; c < r->batch->n; c++)
+        for (size_t g = 0; g < n_k && ebb_recurrence_is_logged(x, r->batch->pos0 + c); g++)
+            normalize(r, ebb_recurrence_log(x, r->batch->pos0 + c) + log_key_at(r->net, g),
+                      r->recurrent.in + c * n_channels(r->net) + (n_k + g) * n, 1.0f);
 }
 
 /* -- The layer -------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static ebb_status advance(ebb_forward *r, const ebb_recurrent *d, ebb_error *err
     (void)err;
     ebb_recurrence_convolve(&(ebb_conv){
         .x = &job.x, .w = d->conv, .n_channels = width,
-        .in = r->in, .in_stride = width, .out = r->in, .out_stride = width,
+        .in = r->recurrent.in, .in_stride = width, .out = r->recurrent.in, .out_stride = width,
     });
     ebb_forward_slices(r, head_slice, &job, r->net->n_head_delta_v);
     log_keys(&job.x);

@@ -22,11 +22,11 @@ void ebb_expert_prefetch_layout(ebb_forward *r, ebb_arena *a)
 {
     const ebb_net *net = r->net;
 
-    r->prediction.scores = ebb_arena_take_rows(a, MAX_TOKENS, net->n_expert, sizeof(float), ALIGN);
-    r->prediction.chosen = ebb_arena_take_rows(a, MAX_TOKENS, net->n_expert_used, sizeof(uint32_t), ALIGN);
-    r->prediction.miss_chance = ebb_arena_take_rows(a, 1, net->n_expert, sizeof(float), ALIGN);
-    r->prediction.confidence = ebb_arena_take_rows(a, net->n_layers, net->n_expert_used, sizeof(float), ALIGN);
-    r->prediction.n_skip = ebb_arena_take_rows(a, 1, net->n_layers, sizeof(uint32_t), ALIGN);
+    r->moe.prediction.scores = ebb_arena_take_rows(a, MAX_TOKENS, net->n_expert, sizeof(float), ALIGN);
+    r->moe.prediction.chosen = ebb_arena_take_rows(a, MAX_TOKENS, net->n_expert_used, sizeof(uint32_t), ALIGN);
+    r->moe.prediction.miss_chance = ebb_arena_take_rows(a, 1, net->n_expert, sizeof(float), ALIGN);
+    r->moe.prediction.confidence = ebb_arena_take_rows(a, net->n_layers, net->n_expert_used, sizeof(float), ALIGN);
+    r->moe.prediction.n_skip = ebb_arena_take_rows(a, 1, net->n_layers, sizeof(uint32_t), ALIGN);
 }
 
 void ebb_expert_prefetch_init(ebb_forward *r)
@@ -34,20 +34,20 @@ void ebb_expert_prefetch_init(ebb_forward *r)
     const ebb_net *net = r->net;
 
     for (size_t i = 0; i < (size_t)net->n_layers * net->n_expert_used; i++)
-        r->prediction.confidence[i] = CONFIDENCE_FIRST;
-    memset(r->prediction.n_skip, 0, net->n_layers * sizeof *r->prediction.n_skip);
-    r->prediction.layer = UINT32_MAX;
+        r->moe.prediction.confidence[i] = CONFIDENCE_FIRST;
+    memset(r->moe.prediction.n_skip, 0, net->n_layers * sizeof *r->moe.prediction.n_skip);
+    r->moe.prediction.layer = UINT32_MAX;
 }
 
 /* Every how many columns one is looked at. */
 static uint32_t token_stride(const ebb_forward *r)
 {
-    return (r->c1 - r->c0 + MAX_TOKENS - 1) / MAX_TOKENS;
+    return (ebb_n_columns(&r->cols) + MAX_TOKENS - 1) / MAX_TOKENS;
 }
 
 static bool was_chosen(const ebb_forward *r, uint32_t c, uint32_t e)
 {
-    const uint32_t *chosen = r->chosen + (size_t)c * r->net->n_expert_used;
+    const uint32_t *chosen = r->moe.chosen + (size_t)c * r->net->n_expert_used;
 
     for (uint32_t i = 0; i < r->net->n_expert_used; i++)
         if (chosen[i] == e)
@@ -58,8 +58,8 @@ static bool was_chosen(const ebb_forward *r, uint32_t c, uint32_t e)
 /* This layer has chosen: how good was the guess? */
 static void learn_accuracy(ebb_forward *r, uint32_t layer)
 {
-    ebb_expert_prediction *f = &r->prediction;
-    uint32_t used = r->net->n_expert_used, n = (r->c1 - r->c0 + token_stride(r) - 1) / token_stride(r);
+    ebb_expert_prediction *f = &r->moe.prediction;
+    uint32_t used = r->net->n_expert_used, n = (ebb_n_columns(&r->cols) + token_stride(r) - 1) / token_stride(r);
     float best = 0;
 
     if (f->layer != layer || f->n_tokens != n)
@@ -69,7 +69,7 @@ static void learn_accuracy(ebb_forward *r, uint32_t layer)
         uint32_t n_right = 0;
 
         for (uint32_t k = 0; k < n; k++)
-            n_right += was_chosen(r, r->c0 + k * token_stride(r), f->chosen[k * used + i]);
+            n_right += was_chosen(r, r->cols.c0 + k * token_stride(r), f->chosen[k * used + i]);
         *confidence += ((float)n_right / (float)n - *confidence) / LEARN_OVER;
         best = *confidence > best ? *confidence : best;
     }
@@ -83,35 +83,33 @@ static ebb_status predict_next(ebb_forward *r, const ebb_layer *next, uint32_t *
     const ebb_net *net = r->net;
     unsigned kind = ebb_kernel_act(next->experts.router.type);
     size_t bytes = ebb_act_col_bytes(kind, net->n_embd);
-    ebb_mat m = { .w = &next->experts.router, .y = r->prediction.scores, .y_stride = net->n_expert };
+    ebb_mat m = { .w = &next->experts.router, .y = r->moe.prediction.scores, .y_stride = net->n_expert };
     static const ebb_norm none;
     const ebb_norm *norm = net->router_is_early ? &none :
                            next->experts.router_norm.is_on ? &next->experts.router_norm : &next->ffn_norm;
     float *h = ebb_forward_floats(r, 0);
-    ebb_forward sub = *r;
+    ebb_columns all = r->cols, some = { .in_k = net->n_embd, .in_acts = 1u << kind };
     ebb_status st;
 
-    memcpy(sub.act, r->gathered, sizeof sub.act);        /* the input of this layer's experts stays */
-    sub.in_k = net->n_embd;
-    sub.in_acts = 1u << kind;
-    sub.c0 = sub.c1 = 0;
-    for (uint32_t c = r->c0; c < r->c1; c += token_stride(r), sub.c1++) {
-        const float *x = r->x + (size_t)c * net->n_embd;
+    memcpy(some.act, r->moe.gathered, sizeof some.act);  /* the input of this layer's experts stays */
+    for (uint32_t c = all.c0; c < all.c1; c += token_stride(r), some.c1++) {
+        const float *x = r->buf.x + (size_t)c * net->n_embd;
 
         if (norm->is_on)
             ebb_norm_row(r, norm, h, x, net->n_embd);
-        r->kern->quantize[kind](norm->is_on ? h : x, net->n_embd, (char *)sub.act[kind] + sub.c1 * bytes);
+        r->kern->quantize[kind](norm->is_on ? h : x, net->n_embd, (char *)some.act[kind] + some.c1 * bytes);
     }
-    st = ebb_op_matmul(&sub, &m, 1, 0, err);
-    ebb_forward_take_time(r, &sub);
-    *n_tokens = sub.c1;
+    r->cols = some;
+    st = ebb_op_matmul(r, &m, 1, 0, err);
+    r->cols = all;
+    *n_tokens = some.c1;
     return st;
 }
 
 /* Read what is sure enough, the surest of a column first. */
 static void prefetch_likely(ebb_forward *r, const ebb_layer *next, uint32_t layer)
 {
-    ebb_expert_prediction *f = &r->prediction;
+    ebb_expert_prediction *f = &r->moe.prediction;
     const ebb_net *net = r->net;
     uint32_t used = net->n_expert_used;
 
@@ -132,7 +130,7 @@ ebb_status ebb_expert_prefetch(ebb_forward *r, const ebb_layer *l, ebb_error *er
 {
     const ebb_net *net = r->net;
     uint32_t layer = (uint32_t)(l - net->layers) + 1;
-    ebb_expert_prediction *f = &r->prediction;
+    ebb_expert_prediction *f = &r->moe.prediction;
     ebb_status st;
 
     learn_accuracy(r, layer - 1);

@@ -1,5 +1,6 @@
 /* The forward pass (forward.h). */
 #include <math.h>
+#include <string.h>
 
 #include "model/forward.h"
 
@@ -23,11 +24,11 @@ static void layout_attention(ebb_forward *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_tokens;
 
-    r->q = take_floats(a, cols, (size_t)net->max_q * r->unit);
-    r->k = take_floats(a, cols, net->max_k_row);
-    r->v = take_floats(a, cols, net->max_v_row);
+    r->buf.q = take_floats(a, cols, (size_t)net->max_q * r->unit);
+    r->buf.k = take_floats(a, cols, net->max_k_row);
+    r->buf.v = take_floats(a, cols, net->max_v_row);
     if (net->has_head_gate)
-        r->head_gate = take_floats(a, cols, net->max_y);
+        r->buf.head_gate = take_floats(a, cols, net->max_y);
 }
 
 static void layout_recurrent(ebb_forward *r, ebb_arena *a)
@@ -35,19 +36,19 @@ static void layout_recurrent(ebb_forward *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_tokens;
 
-    r->in = take_floats(a, cols, net->max_in);
-    r->z = take_floats(a, cols, net->max_z);
-    r->alpha = take_floats(a, cols, net->max_alpha);
-    r->beta = take_floats(a, cols, net->max_beta);
+    r->recurrent.in = take_floats(a, cols, net->max_in);
+    r->recurrent.z = take_floats(a, cols, net->max_z);
+    r->recurrent.alpha = take_floats(a, cols, net->max_alpha);
+    r->recurrent.beta = take_floats(a, cols, net->max_beta);
 }
 
 static void layout_ff(ebb_forward *r, ebb_arena *a)
 {
     const ebb_net *net = r->net;
 
-    r->ff = take_floats(a, r->cap_tokens, max_size(max_size(net->n_ff, net->n_ff_expert), net->n_embd_layer));
+    r->buf.ff = take_floats(a, r->cap_tokens, max_size(max_size(net->n_ff, net->n_ff_expert), net->n_embd_layer));
     if (net->has_mixture_beside)
-        r->beside = take_floats(a, r->cap_tokens, net->n_embd);
+        r->buf.beside = take_floats(a, r->cap_tokens, net->n_embd);
 }
 
 /* What a part of a layer holds shares its memory with the other parts. */
@@ -79,41 +80,41 @@ void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_tokens, floats;
 
-    r->x = take_floats(a, cols, net->n_embd);
-    r->y = take_floats(a, cols, max_size(net->n_embd, net->max_y));
+    r->buf.x = take_floats(a, cols, net->n_embd);
+    r->buf.y = take_floats(a, cols, max_size(net->n_embd, net->max_y));
     layout_wide(r, a);
-    r->layer_input = take_floats(a, cols, (size_t)net->n_layers * net->n_embd_layer);
+    r->buf.layer_input = take_floats(a, cols, (size_t)net->n_layers * net->n_embd_layer);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (net->acts >> kind & 1)
-            r->act[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
+            r->buf.act[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
     for (uint32_t i = 0; i < net->n_ropes; i++) {
-        r->cos_sin[i] = take_floats(a, cols, net->ropes[i].n_rot);
-        r->freqs[i] = ebb_arena_take_rows(a, 1, net->ropes[i].n_rot / 2, sizeof(double), ALIGN);
+        r->buf.cos_sin[i] = take_floats(a, cols, net->ropes[i].n_rot);
+        r->buf.freqs[i] = ebb_arena_take_rows(a, 1, net->ropes[i].n_rot / 2, sizeof(double), ALIGN);
     }
     if (net->dim_latent)
         ebb_latent_layout(r, a);
     if (net->n_expert)
         ebb_moe_layout(r, a);
     if (net->state_bytes) {
-        r->state = ebb_arena_take_rows(a, r->n_states, net->state_bytes, 1, ALIGN);
-        r->state_log = ebb_arena_take_rows(a, r->n_state_log, net->state_log_bytes, 1, ALIGN);
+        r->recurrent.state = ebb_arena_take_rows(a, r->n_states, net->state_bytes, 1, ALIGN);
+        r->recurrent.state_log = ebb_arena_take_rows(a, r->n_state_log, net->state_log_bytes, 1, ALIGN);
     }
-    r->parts = take_floats(a, 1, ebb_attend_part_floats(r));
-    r->logits = take_floats(a, r->cap_logits, net->n_vocab);
+    r->buf.parts = take_floats(a, 1, ebb_attend_part_floats(r));
+    r->buf.logits = take_floats(a, r->cap_logits, net->n_vocab);
     /* a thread's floats: a normed column, a slice of gate and up, scores of experts, a row of K or V, a part of a state; also
      * the raw bytes of a row of token_embd */
     floats = max_size(net->n_embd, 2 * cols * EBB_SLICE_ROWS);
     floats = max_size(floats, net->state_bytes ? ebb_recurrent_thread_floats(net) : 0);
     floats = max_size(floats, max_size(net->n_expert, (size_t)r->unit * net->max_dim));
-    r->thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), max_size(net->embd_row_bytes, layer_row_bytes(net)));
-    r->thread_bytes = (r->thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
-    r->thread = ebb_arena_take_rows(a, EBB_POOL_SCRATCHES(r->n_threads), r->thread_bytes, 1, ALIGN);
+    r->buf.thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), max_size(net->embd_row_bytes, layer_row_bytes(net)));
+    r->buf.thread_bytes = (r->buf.thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    r->buf.thread = ebb_arena_take_rows(a, EBB_POOL_SCRATCHES(r->n_threads), r->buf.thread_bytes, 1, ALIGN);
 }
 
 void ebb_forward_init(ebb_forward *r)
 {
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
-        ebb_rope_freqs(&r->net->ropes[i], r->n_ctx, r->freqs[i]);
+        ebb_rope_freqs(&r->net->ropes[i], r->n_ctx, r->buf.freqs[i]);
     if (r->net->n_expert)
         ebb_expert_prefetch_init(r);
 }
@@ -134,7 +135,7 @@ ebb_status ebb_run_read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t r
 /* x += positions[pos]: learned positions. */
 static ebb_status add_position(ebb_forward *r, uint32_t pos, float *x, ebb_error *err)
 {
-    float *row = r->y;
+    float *row = r->buf.y;
     ebb_status st;
 
     if (pos >= r->net->positions->dims[1])
@@ -151,7 +152,7 @@ static ebb_status embed(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_er
     const ebb_net *net = r->net;
 
     for (uint32_t i = 0; i < n; i++) {
-        float *x = r->x + (size_t)i * net->n_embd;
+        float *x = r->buf.x + (size_t)i * net->n_embd;
         ebb_status st;
 
         if (ids[i] < 0 || (uint32_t)ids[i] >= net->n_vocab)
@@ -164,7 +165,7 @@ static ebb_status embed(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_er
         if (net->embd_is_normed)
             ebb_norm_row(r, &(ebb_norm){ .is_on = true }, x, x, net->n_embd);
         if (net->positions)
-            st = add_position(r, r->pos0 + i, x, err);
+            st = add_position(r, r->batch->pos0 + i, x, err);
         if (st != EBB_OK)
             return st;
     }
@@ -182,101 +183,99 @@ static bool is_stopped(const ebb_forward *r)
     return left_work_out(r) || (r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed));
 }
 
-static ebb_status run_layers(ebb_forward *r, ebb_error *err)
-{
-    ebb_kv_prefetch_spilled(r->kv, r->table, 0);
-    for (uint32_t i = 0; i < r->net->n_layers; i++) {
-        ebb_status st;
-
-        if (is_stopped(r))
-            return EBB_FAIL(err, EBB_CANCELED, "stopped in layer %u", i);
-        if (r->between)
-            r->between(r->between_arg);
-        if (i + 1 < r->net->n_layers)
-            ebb_kv_prefetch_spilled(r->kv, r->table, i + 1);
-        st = ebb_block_layer(r, i, err);
-        if (st != EBB_OK)
-            return st;
-        if (r->c0 == r->c1)                      /* no logits are wanted, and all K and V stand */
-            return EBB_OK;
-        atomic_store_explicit(&r->n_layers_done, i + 1, memory_order_relaxed);
-    }
-    return EBB_OK;
-}
-
 static void suppress(const ebb_net *net, float *logits)
 {
     for (uint32_t i = 0; i < net->n_suppressed; i++)
         logits[net->suppressed[i]] = -INFINITY;
 }
 
-/* Logits of columns [r->c0, r->c1). */
-static ebb_status run_output_some(ebb_forward *r, const ebb_batch *p, ebb_error *err)
+/* Logits of columns [r->cols.c0, r->cols.c1). */
+static ebb_status run_output_some(ebb_forward *r, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    ebb_mat m = { .w = &net->output, .y = p->logits ? p->logits : r->logits, .y_stride = net->n_vocab };
+    const ebb_batch *p = r->batch;
+    ebb_mat m = { .w = &net->output, .y = p->logits ? p->logits : r->buf.logits, .y_stride = net->n_vocab };
     ebb_status st = ebb_op_matmul(r, &m, 1, net->logit_softcap, err);
 
     if (st == EBB_OK && left_work_out(r))
         st = EBB_FAIL(err, EBB_CANCELED, "stopped in the output");
     if (st != EBB_OK)
         return st;
-    for (uint32_t i = r->c0; net->logit_scale != 1.0f && net->logit_softcap == 0 && i < r->c1; i++)
-        r->kern->scale(m.y + (size_t)(i - r->c0) * net->n_vocab, net->logit_scale, net->n_vocab);
-    for (uint32_t i = r->c0; i < r->c1; i++)
-        suppress(net, m.y + (size_t)(i - r->c0) * net->n_vocab);
+    for (uint32_t i = r->cols.c0; net->logit_scale != 1.0f && net->logit_softcap == 0 && i < r->cols.c1; i++)
+        r->kern->scale(m.y + (size_t)(i - r->cols.c0) * net->n_vocab, net->logit_scale, net->n_vocab);
+    for (uint32_t i = r->cols.c0; i < r->cols.c1; i++)
+        suppress(net, m.y + (size_t)(i - r->cols.c0) * net->n_vocab);
     if (p->each)
-        p->each(p->arg, r->c0, r->c1 - r->c0, m.y);
+        p->each(p->arg, r->cols.c0, ebb_n_columns(&r->cols), m.y);
     return EBB_OK;
 }
 
 /* Logits of the columns that are still active, some at a time. */
-static ebb_status run_output(ebb_forward *r, const ebb_batch *p, ebb_error *err)
+static ebb_status run_output(ebb_forward *r, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    uint32_t end = r->c1;
+    uint32_t end = r->cols.c1;
     ebb_status st = EBB_OK;
 
     ebb_op_norm(r, &net->output_norm, ebb_act_bit(&net->output));
-    for (; r->c0 < end && st == EBB_OK; r->c0 = r->c1) {
-        r->c1 = end - r->c0 < r->cap_logits ? end : r->c0 + r->cap_logits;
-        st = run_output_some(r, p, err);
+    for (; r->cols.c0 < end && st == EBB_OK; r->cols.c0 = r->cols.c1) {
+        r->cols.c1 = end - r->cols.c0 < r->cap_logits ? end : r->cols.c0 + r->cap_logits;
+        st = run_output_some(r, err);
     }
     return st;
 }
 
-ebb_status ebb_forward_pass(ebb_forward *r, const ebb_batch *p, ebb_error *err)
+ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err)
 {
     ebb_status st;
 
-    r->table = p->table;
-    r->pos0 = p->pos0;
-    r->n = p->n;
-    r->n_out = p->n_out;
-    r->c0 = 0;
-    r->c1 = p->n;
-    r->has_y = r->y_waits = false;
-    r->x_scale = NULL;
-    r->live_state = p->state;
-    r->state_pos = p->state_pos;
-    r->commit_pos = p->commit_pos;
-    r->checkpoints = p->checkpoints;
-    r->n_checkpoints = p->n_checkpoints;
+    r->batch = b;
+    r->cols = (ebb_columns){ .c1 = b->n };
+    memcpy(r->cols.act, r->buf.act, sizeof r->cols.act);
+    r->residual = (ebb_residual){ 0 };
+    r->i_layer = 0;
     r->lap_ns = ebb_clock_ns();
     if (r->is_cut)
         atomic_store_explicit(r->is_cut, false, memory_order_relaxed);
-    st = embed(r, p->ids, p->n, err);
+    st = embed(r, b->ids, b->n, err);
     if (st != EBB_OK)
         return st;
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
-        ebb_rope_table(&r->net->ropes[i], r->freqs[i], p->pos0, p->n, r->cos_sin[i]);
+        ebb_rope_table(&r->net->ropes[i], r->buf.freqs[i], b->pos0, b->n, r->buf.cos_sin[i]);
     if (r->net->n_embd_layer)
-        st = ebb_layer_inputs(r, p->ids, p->n, err);
-    st = st == EBB_OK ? run_layers(r, err) : st;
-    st = st == EBB_OK && p->n_out > 0 ? run_output(r, p, err) : st;
+        st = ebb_layer_inputs(r, b->ids, b->n, err);
+    ebb_kv_prefetch_spilled(r->kv, b->table, 0);
+    return st;
+}
+
+bool ebb_forward_has_layer(const ebb_forward *r)
+{
+    return r->i_layer < r->net->n_layers && r->cols.c0 < r->cols.c1;
+}
+
+ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err)
+{
+    uint32_t i = r->i_layer++;
+    ebb_status st;
+
+    if (is_stopped(r))
+        return EBB_FAIL(err, EBB_CANCELED, "stopped in layer %u", i);
+    if (r->i_layer < r->net->n_layers)
+        ebb_kv_prefetch_spilled(r->kv, r->batch->table, r->i_layer);
+    st = ebb_block_layer(r, i, err);
+    if (st == EBB_OK && r->cols.c0 < r->cols.c1)
+        atomic_store_explicit(&r->n_layers_done, r->i_layer, memory_order_relaxed);
+    return st;
+}
+
+ebb_status ebb_forward_end(ebb_forward *r, ebb_status st, ebb_error *err)
+{
+    if (st == EBB_OK && r->batch->n_out > 0)
+        st = run_output(r, err);
     ebb_pool_drain(r->pool);                     /* the weights may be given away now */
     if (st == EBB_OK && left_work_out(r))
         st = EBB_FAIL(err, EBB_CANCELED, "stopped in the last layer");
     ebb_forward_lap(r, EBB_TIME_OTHER);
+    r->batch = NULL;
     return st;
 }

@@ -41,87 +41,78 @@ typedef struct ebb_expert_prediction {
     uint32_t  layer, n_tokens;   /* what stands in `chosen` is for; UINT32_MAX: nothing does */
 } ebb_expert_prediction;
 
-typedef struct ebb_forward {
-    /* given by the owner */
-    const ebb_net     *net;
-    const ebb_kernels *kern;
-    ebb_pool          *pool;
-    ebb_res           *res;
-    ebb_kv            *kv;
-    ebb_kv_type        k_type, v_type;
-    uint32_t           unit;     /* U: KV heads that stand side by side in a row of the cache (ebb_net_kv_unit) */
-    const atomic_bool *cancel;   /* looked at before each layer, and by slices of matrices; NULL: never ... */
-    atomic_bool       *is_cut;   /* ... which say here that they left out their work: the pass is worth nothing */
-    void             (*between)(void *arg);      /* called before each layer; NULL: not */
-    void              *between_arg;
-    uint32_t           n_threads, cap_tokens, n_ctx;
-    uint32_t           cap_logits;       /* columns of `logits` */
-    uint32_t           n_states; /* if layers have a state ... */
-    uint32_t           n_state_log;      /* ... and tokens by which one may lag behind (recurrent.h) */
+/* The columns that operations work on and the input that stands for them: all that a product needs
+ * of the pass under way.  A job that a late thread may still look at has its own copy (pool.h). */
+typedef struct ebb_columns {
+    uint32_t c0, c1;             /* active: [c0, c1) of the batch */
+    uint32_t in_k;               /* the input that stands in `act`: elements of a column ... */
+    unsigned in_acts;            /* ... and its kinds */
+    void    *act[EBB_ACT_COUNT]; /* [C] of these */
+    const ebb_xielu *xielu;      /* of the layer whose feed-forward is computed */
+} ebb_columns;
+static inline uint32_t ebb_n_columns(const ebb_columns *c)
+{
+    return c->c1 - c->c0;
+}
 
-    /* placed by ebb_forward_layout */
+/* What is still to be done with the residual stream. */
+typedef struct ebb_residual {
+    bool            has_y;       /* y is still to be added to x ... */
+    bool            y_waits;     /* ... after the next norm of x, not before it */
+    const ebb_norm *post;        /* norm of y before that, or NULL ... */
+    const float    *x_scale;     /* [1] ... and of x behind it, or NULL */
+} ebb_residual;
+
+/* Placed by ebb_forward_layout, as those below. */
+typedef struct ebb_forward_buffers {
     float  *x;                   /* [C][E] the residual stream */
     float  *y;                   /* [C][H D] heads' outputs; then [C][E] what a block adds to x */
-    /* these share memory: each group is done with when the next is written */
+    /* these share memory, also with those of recurrent layers: each group is done with when the next
+     * is written */
     float  *q, *k, *v, *head_gate;       /* [C][H U D], [C][KV D], [C][KV D], [C][H D] */
-    float  *in, *z, *alpha, *beta;       /* of a recurrent layer: its `in`; of a delta net z, alpha, beta; of Mamba [C][I] what the
-                                            convolution gives, [C][I] dt, [C][R + 2 S] */
-    float  *low_q, *low_kv;      /* of latent attention: [C][Lq], [C][L + R] */
-    float  *wide;                /* [C][H (N + R)] q, then what kv_b makes, then what v_b makes */
     float  *ff;                  /* [C][F], or [C][P] */
     float  *beside;              /* [C][E] what a feed-forward beside experts adds */
     float  *layer_input;         /* [C][layer][P] of per-layer embeddings */
-    float  *expert_out;          /* [C][E] what an expert adds ... */
-    float  *expert_sum;          /* ... to this: y, or ... */
+    void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in use */
+    float  *cos_sin[EBB_MAX_ROPES];      /* [C][n_rot / 2][2] */
+    double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
+    float  *parts;               /* attention before segments are merged */
+    float  *logits;              /* [cap_logits][V] */
+    char   *thread;              /* [EBB_POOL_SCRATCHES(n_threads)] of a thread: the kernels', then floats */
+    size_t  thread_bytes;
+} ebb_forward_buffers;
+
+typedef struct ebb_recurrent_buffers {
+    float  *in, *z, *alpha, *beta;       /* `in` of the layer; of a delta net z, alpha, beta; of Mamba [C][I] what
+                                            the convolution gives, [C][I] dt, [C][R + 2 S] */
+    char   *state;               /* [n_states][net->state_bytes] */
+    char   *state_log;           /* [n_state_log][net->state_log_bytes] updates by tokens that may be taken back */
+} ebb_recurrent_buffers;
+
+typedef struct ebb_latent_buffers {
+    float  *low_q, *low_kv;      /* [C][Lq], [C][L + R] */
+    float  *wide;                /* [C][H (N + R)] q, then what kv_b makes, then what v_b makes */
+    char   *head_acts;           /* [n_threads] columns of one head */
+    size_t  head_acts_bytes;     /* of a thread */
+} ebb_latent_buffers;
+
+typedef struct ebb_moe_buffers {
+    float  *out;                 /* [C][E] what an expert adds ... */
+    float  *sum;                 /* ... to this: y, or ... */
     float  *narrow;              /* ... [C][E'], where experts work in a narrower space */
     float  *scores;              /* [C][X] of the experts, then their shares */
     uint32_t *chosen;            /* [C][used] experts of a column */
     uint32_t *members;           /* [C][used] columns of the experts, one expert's behind the other's */
     uint32_t *first_member;      /* [X + 1] where an expert's begin */
     bool   *is_computed;         /* [X] */
-    ebb_expert_prediction prediction;
-    char   *head_acts;           /* [n_threads] columns of one head */
-    size_t  head_acts_bytes;     /* of a thread */
     void   *gathered[EBB_ACT_COUNT];     /* [C] inputs of an expert's columns */
-    char   *state;               /* [n_states][net->state_bytes] of recurrent layers */
-    char   *state_log;           /* [n_state_log][net->state_log_bytes] their updates by tokens that may be taken back */
-    void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in use */
-    float  *cos_sin[EBB_MAX_ROPES];      /* [C][n_rot / 2][2] */
-    double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
-    float  *parts;               /* attention before segments are merged */
-    float  *logits;              /* [cap_logits][V] */
-    char   *thread;              /* [EBB_POOL_SCRATCHES(n_threads)] scratch of a thread: the kernels', then floats */
-    size_t  thread_bytes;
-
-    /* the pass under way */
-    atomic_uint  n_layers_done;  /* any thread may look */
-    atomic_ullong spent_ns[EBB_TIME_COUNT];      /* of all passes; any thread may look */
-    uint64_t     lap_ns;         /* when the last operation had ended */
-    const ebb_block_table *table;
-    uint32_t     pos0, n, n_out; /* columns; of these, the last n_out give logits */
-    uint32_t     c0, c1;         /* active */
-    uint32_t     in_k;           /* the input that stands in `act`: elements of a column ... */
-    unsigned     in_acts;        /* ... and its kinds */
-    bool         has_y;          /* y is still to be added to x ... */
-    bool         y_waits;        /* ... after the next norm of x, not before it */
-    const ebb_norm *post;        /* norm of y before that, or NULL ... */
-    const float *x_scale;        /* [1] ... and of x behind it, or NULL */
-    const ebb_xielu *xielu;      /* of the layer whose feed-forward is computed */
-    char        *live_state;     /* the state of the sequence, as it stands before ... */
-    uint32_t     state_pos;      /* ... this position, and behind the pass before ... */
-    uint32_t     commit_pos;     /* ... this one: the log has the updates of the positions between that and pos0, and gets others */
-    const ebb_checkpoint *checkpoints; /* copies of it to be made */
-    uint32_t     n_checkpoints;
-} ebb_forward;
-
-/* Place the buffers of a run whose given fields are set (counts if a->base is NULL). */
-void ebb_forward_layout(ebb_forward *r, ebb_arena *a);
-/* Compute what never changes (the frequencies); after placing and ebb_net_load. */
-void ebb_forward_init(ebb_forward *r);
+    ebb_expert_prediction prediction;
+} ebb_moe_buffers;
 
 /* Called with the logits of columns [col, col + n) of a pass, n <= cap_logits. */
 typedef void ebb_forward_logits_fn(void *arg, uint32_t col, uint32_t n, const float *logits);
 
+/* What a pass is about; stays as it is until ebb_forward_end. */
 typedef struct ebb_batch {
     const ebb_token    *ids;
     uint32_t            n;       /* 1..cap_tokens */
@@ -131,18 +122,72 @@ typedef struct ebb_batch {
     float              *logits;  /* where the logits go if n_out == 1; else NULL, and ... */
     ebb_forward_logits_fn *each; /* ... this is called */
     void               *arg;
-    char               *state;   /* one of run.state, as it stands before state_pos; behind the pass before commit_pos */
-    uint32_t            state_pos;       /* <= pos0: the log has the updates of the positions between */
-    uint32_t            commit_pos;      /* in state_pos .. pos0 + n: tokens before it are not taken back; n_state_log others at most */
-    const ebb_checkpoint *checkpoints; /* positions in (state_pos, commit_pos] */
+    char               *state;   /* of the sequence: one of recurrent.state, as it stands before state_pos ... */
+    uint32_t            state_pos;       /* ... <= pos0: the log has the updates of the positions between ... */
+    uint32_t            commit_pos;      /* ... and behind the pass before this one, in state_pos .. pos0 + n:
+                                            tokens before it are not taken back; n_state_log others at most,
+                                            whose updates the log gets */
+    const ebb_checkpoint *checkpoints;   /* copies of it to be made, at positions in (state_pos, commit_pos] */
     uint32_t            n_checkpoints;
 } ebb_batch;
 
-/* K and V of the columns stand in the pool afterwards.  Errors: CANCELED (seen
- * within one layer; K, V and the state are not valid), IO, USAGE (an id
- * beyond the vocabulary). */
+typedef struct ebb_forward {
+    /* Constant from open on: threads of the pool, late ones too, read it without a lock. */
+    const ebb_net     *net;
+    const ebb_kernels *kern;
+    ebb_pool          *pool;
+    ebb_res           *res;
+    ebb_kv            *kv;
+    ebb_kv_type        k_type, v_type;
+    uint32_t           unit;     /* U: KV heads that stand side by side in a row of the cache (ebb_net_kv_unit) */
+    const atomic_bool *cancel;   /* looked at before each layer, and by slices of matrices; NULL: never ... */
+    atomic_bool       *is_cut;   /* ... which say here that they left out their work: the pass is worth nothing */
+    uint32_t           n_threads, cap_tokens, n_ctx;
+    uint32_t           cap_logits;       /* columns of `logits` */
+    uint32_t           n_states; /* if layers have a state ... */
+    uint32_t           n_state_log;      /* ... and tokens by which one may lag behind (recurrent.h) */
+
+    ebb_forward_buffers   buf;
+    ebb_recurrent_buffers recurrent;
+    ebb_latent_buffers    latent;
+    ebb_moe_buffers       moe;
+
+    /* the pass under way */
+    const ebb_batch *batch;
+    ebb_columns      cols;
+    ebb_residual     residual;
+    uint32_t         i_layer;    /* which comes next */
+    uint64_t         lap_ns;     /* when the last operation had ended */
+    atomic_uint      n_layers_done;      /* any thread may look */
+    atomic_ullong    spent_ns[EBB_TIME_COUNT];   /* of all passes; any thread may look */
+} ebb_forward;
+
+/* Place the buffers of a run whose constants are set (counts if a->base is NULL). */
+void ebb_forward_layout(ebb_forward *r, ebb_arena *a);
+/* Compute what never changes (the frequencies); after placing and ebb_net_load. */
+void ebb_forward_init(ebb_forward *r);
+
+/* A pass: begin; a layer at a time as long as there are some, between which the caller may do as it
+ * likes with memory that no layer is using; end, whatever happened.
+ *
+ *     st = ebb_forward_begin(r, b, err);
+ *     while (st == EBB_OK && ebb_forward_has_layer(r))
+ *         st = ebb_forward_layer(r, err);
+ *     st = ebb_forward_end(r, st, err);
+ *
+ * K and V of the columns stand in the pool afterwards.  Errors: CANCELED (seen within one layer; K, V
+ * and the state are not valid), IO, CONTEXT (learned positions end before it), USAGE (an id beyond
+ * the vocabulary). */
 EBB_MUST_CHECK
-ebb_status ebb_forward_pass(ebb_forward *r, const ebb_batch *p, ebb_error *err);
+ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err);
+/* A layer is still to be computed; none is once no logits are wanted and all K and V stand. */
+bool ebb_forward_has_layer(const ebb_forward *r);
+EBB_MUST_CHECK
+ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err);
+/* st: how it went so far, which is returned unless the end goes wrong.  The logits; then no thread of
+ * the pool reads weights any more. */
+EBB_MUST_CHECK
+ebb_status ebb_forward_end(ebb_forward *r, ebb_status st, ebb_error *err);
 
 /* Rows that go to other positions, in blocks that are the table's own (ebb_kv_make_writable). */
 typedef struct ebb_kv_shift {
@@ -182,7 +227,7 @@ static inline unsigned ebb_act_bit(const ebb_weight *w)
 
 /* y = norm(x) of n elements, as the network norms. */
 void ebb_norm_row(const ebb_forward *r, const ebb_norm *norm, float *y, const float *x, size_t n);
-/* Add y (normed by r->post) to x if that is still due; then norm x (if `norm` is
+/* Add y (normed by residual.post) to x if that is still due; then norm x (if `norm` is
  * on) and make it the input of the next operation, as the kinds in `acts`. */
 void ebb_op_norm(ebb_forward *r, const ebb_norm *norm, unsigned acts);
 /* Make src [column][n_k] the input. */
@@ -222,7 +267,7 @@ void ebb_rope_q(const ebb_forward *r, uint32_t i_layer, uint32_t c, uint32_t h0,
 /* y = softmax(q K^T) V of each head; made the input of the next operation, of the kinds in `acts` (y is then not
  * written as a rule), unless that is 0. */
 void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts);
-size_t ebb_attend_part_floats(const ebb_forward *r); /* of r->parts */
+size_t ebb_attend_part_floats(const ebb_forward *r); /* of buf.parts */
 /* y *= sigmoid(head_gate) */
 void ebb_op_head_gate(ebb_forward *r, const ebb_layer *l);
 
@@ -287,11 +332,11 @@ void ebb_rope_rotate(const ebb_forward *r, const ebb_rope *rope, const float *co
 /* Scratch of a thread: EBB_KERNEL_SCRATCH bytes for a kernel, and floats for an operation. */
 static inline void *ebb_forward_scratch(const ebb_forward *r, uint32_t thread)
 {
-    return r->thread + thread * r->thread_bytes;
+    return r->buf.thread + thread * r->buf.thread_bytes;
 }
 static inline float *ebb_forward_floats(const ebb_forward *r, uint32_t thread)
 {
-    return (float *)(void *)(r->thread + thread * r->thread_bytes + EBB_KERNEL_SCRATCH);
+    return (float *)(void *)(r->buf.thread + thread * r->buf.thread_bytes + EBB_KERNEL_SCRATCH);
 }
 /* What was done since the last lap was work of that kind. */
 static inline void ebb_forward_lap(ebb_forward *r, ebb_pass_time what)
@@ -300,13 +345,6 @@ static inline void ebb_forward_lap(ebb_forward *r, ebb_pass_time what)
 
     atomic_fetch_add_explicit(&r->spent_ns[what], now - r->lap_ns, memory_order_relaxed);
     r->lap_ns = now;
-}
-/* The time that a run made from r took is that of r. */
-static inline void ebb_forward_take_time(ebb_forward *r, ebb_forward *sub)
-{
-    for (int i = 0; i < EBB_TIME_COUNT; i++)
-        atomic_store_explicit(&r->spent_ns[i], atomic_load_explicit(&sub->spent_ns[i], memory_order_relaxed), memory_order_relaxed);
-    r->lap_ns = sub->lap_ns;
 }
 /* fn for each of n slices, in the pool; one slice is done here. */
 static inline void ebb_forward_slices(const ebb_forward *r, ebb_slice_fn *fn, void *arg, uint32_t n)

@@ -8,7 +8,8 @@
 #define SLOPE 1.702f             /* g sigmoid(1.702 g) = silu(1.702 g) / 1.702 */
 
 typedef struct gate_job {
-    ebb_forward r;
+    const ebb_forward *r;
+    ebb_columns cols;
     bool     has_gate;
     uint32_t rows, n_slices;
     ebb_weight_view gate, up;    /* of both the same rows */
@@ -47,7 +48,7 @@ static void xielu_mul(const ebb_xielu *p, float *y, const float *gate, const flo
 }
 
 /* y = act(gate) * up; y may be gate. */
-static void activate(const ebb_forward *r, float *y, float *gate, float *up, uint32_t n)
+static void activate(const ebb_forward *r, const ebb_xielu *xielu, float *y, float *gate, float *up, uint32_t n)
 {
     switch (r->net->ffn_gate) {
     case EBB_GATE_SILU:    r->kern->silu_mul(y, gate, up, n); break;
@@ -55,7 +56,7 @@ static void activate(const ebb_forward *r, float *y, float *gate, float *up, uin
     case EBB_GATE_CLAMPED: clamped_mul(r, y, gate, up, n); break;
     case EBB_GATE_RELU:    relu_mul(y, gate, up, n); break;
     case EBB_GATE_RELU2:   relu2_mul(y, gate, up, n); break;
-    case EBB_GATE_XIELU:   xielu_mul(r->xielu, y, gate, up, n); break;
+    case EBB_GATE_XIELU:   xielu_mul(xielu, y, gate, up, n); break;
     }
 }
 
@@ -90,31 +91,31 @@ static void fetch_row(const float *y, uint32_t n)
  * ever stored far apart. */
 static void gate_rows(const gate_job *job, uint32_t slice, float *both, float *y, size_t y_stride, uint32_t thread)
 {
-    const ebb_forward *r = &job->r;
-    uint32_t row, n;
-    uint32_t n_tokens = r->c1 - r->c0;
+    const ebb_forward *r = job->r;
+    uint32_t row, n, n_tokens = ebb_n_columns(&job->cols);
     const void *next = gate_at(job, job->has_gate ? &job->gate : &job->up, slice + r->n_threads);
     float *gate = both, *up;
 
     gate_rows_of(job, slice, &row, &n);
     up = both + n * n_tokens;
 
-    ebb_weight_view_multiply(r, job->has_gate ? &job->gate : &job->up, row, n, gate, n, thread, job->has_gate ? gate_at(job, &job->up, slice) : next);
+    ebb_weight_view_multiply(r, &job->cols, job->has_gate ? &job->gate : &job->up, row, n, gate, n, thread,
+                             job->has_gate ? gate_at(job, &job->up, slice) : next);
     if (job->has_gate)
-        ebb_weight_view_multiply(r, &job->up, row, n, up, n, thread, next);
+        ebb_weight_view_multiply(r, &job->cols, &job->up, row, n, up, n, thread, next);
     else
         for (uint32_t i = 0; i < n * n_tokens; i++)
             up[i] = 1.0f;
     for (uint32_t c = 0; c < n_tokens; c++, y += y_stride, gate += n, up += n) {
         if (c + SOON < n_tokens)
             fetch_row(y + SOON * y_stride, n);
-        activate(r, y, gate, up, n);
+        activate(r, job->cols.xielu, y, gate, up, n);
     }
 }
 
 static float *ff_of(const gate_job *job, uint32_t row)
 {
-    return job->r.ff + (size_t)job->r.c0 * job->up.w.n_rows + row;
+    return job->r->buf.ff + (size_t)job->cols.c0 * job->up.w.n_rows + row;
 }
 
 static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
@@ -123,7 +124,7 @@ static void gate_slice(void *arg, uint32_t slice, uint32_t thread)
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    gate_rows(job, slice, ebb_forward_floats(&job->r, thread), ff_of(job, row), job->up.w.n_rows, thread);
+    gate_rows(job, slice, ebb_forward_floats(job->r, thread), ff_of(job, row), job->up.w.n_rows, thread);
 }
 
 static void gate_compute(const void *arg, uint32_t slice, uint32_t thread, void *out)
@@ -141,7 +142,7 @@ static void gate_commit(const void *arg, uint32_t slice, const void *out)
     uint32_t row, n;
 
     gate_rows_of(job, slice, &row, &n);
-    ebb_scatter_rows(out, n, job->r.c1 - job->r.c0, ff_of(job, row), job->up.w.n_rows);
+    ebb_scatter_rows(out, n, ebb_n_columns(&job->cols), ff_of(job, row), job->up.w.n_rows);
 }
 
 static void run_gate(gate_job *job, uint32_t n_slices)
@@ -149,10 +150,10 @@ static void run_gate(gate_job *job, uint32_t n_slices)
     static const ebb_hedged_work redo = { gate_compute, gate_commit };
 
     job->n_slices = n_slices;
-    if (ebb_has_few_tokens(&job->r))
-        ebb_pool_run_hedged(job->r.pool, &redo, job, sizeof *job, n_slices);
+    if (ebb_has_few_tokens(&job->cols))
+        ebb_pool_run_hedged(job->r->pool, &redo, job, sizeof *job, n_slices);
     else
-        ebb_forward_slices(&job->r, gate_slice, job, n_slices);
+        ebb_forward_slices(job->r, gate_slice, job, n_slices);
 }
 
 /* The parts of gate and up stand in turn. */
@@ -187,9 +188,10 @@ ebb_status ebb_op_gated(ebb_forward *r, const ebb_weight *gate, const ebb_weight
     ebb_status st = EBB_OK;
 
     ebb_forward_lap(r, EBB_TIME_OTHER);
-    job.r = *r;
+    job.r = r;
+    job.cols = r->cols;
     job.has_gate = ebb_weight_exists(gate);
-    job.rows = ebb_slice_rows(r, up);
+    job.rows = ebb_slice_rows(&r->cols, up);
     ebb_weight_view_init(r, &job.gate, job.has_gate ? gate : up);
     ebb_weight_view_init(r, &job.up, up);
     while (st == EBB_OK && job.up.end < job.up.m->n_parts) {

@@ -33,7 +33,7 @@ static void rope_heads(const ebb_forward *r, const ebb_layer *l, uint32_t c, con
     if (norm->is_on && !is_late)
         norm_heads(r, norm, x, h0, n_heads, l->heads.dim_k);
     for (uint32_t h = 0; rope && h < n_heads; h++)
-        ebb_rope_rotate(r, rope, r->cos_sin[l->rope] + (size_t)c * rope->n_rot, x + (size_t)h * l->heads.dim_k);
+        ebb_rope_rotate(r, rope, r->buf.cos_sin[l->rope] + (size_t)c * rope->n_rot, x + (size_t)h * l->heads.dim_k);
     if (norm->is_on && is_late)
         norm_heads(r, norm, x, h0, n_heads, l->heads.dim_k);
 }
@@ -96,11 +96,11 @@ static bool has_whole_q(const ebb_forward *r, const ebb_layer *l)
 
 static void rope_q(const ebb_forward *r, const ebb_layer *l, uint32_t c, uint32_t h0, uint32_t n)
 {
-    float *q = r->q + ((size_t)c * l->heads.n * r->unit + h0) * l->heads.dim_k;
+    float *q = r->buf.q + ((size_t)c * l->heads.n * r->unit + h0) * l->heads.dim_k;
 
     rope_heads(r, l, c, &l->q_norm, q, h0, n);
     if (l->has_temperature)
-        r->kern->scale(q, temperature(r->net, r->pos0 + c), (size_t)n * l->heads.dim_k);
+        r->kern->scale(q, temperature(r->net, r->batch->pos0 + c), (size_t)n * l->heads.dim_k);
     hadamard_heads(r, l, q, n);
 }
 
@@ -130,21 +130,21 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     const store_job *job = arg;
     const ebb_forward *r = job->r;
     const ebb_layer *l = &r->net->layers[job->i_layer];
-    uint32_t c = r->c0 + slice, pos = r->pos0 + c, row = pos % EBB_KV_BLOCK, n_kv = l->heads.n_kv;
+    uint32_t c = r->cols.c0 + slice, pos = r->batch->pos0 + c, row = pos % EBB_KV_BLOCK, n_kv = l->heads.n_kv;
     size_t dim_k = r->unit * (size_t)l->heads.dim_k, dim_v = r->unit * (size_t)l->heads.dim_v;
-    float *k = r->k + (size_t)c * n_kv * l->heads.dim_k, *v = r->v + (size_t)c * n_kv * l->heads.dim_v;
+    float *k = r->buf.k + (size_t)c * n_kv * l->heads.dim_k, *v = r->buf.v + (size_t)c * n_kv * l->heads.dim_v;
 
     (void)thread;
     if (has_whole_q(r, l)) {
         rope_q(r, l, c, 0, l->heads.n);
-        spread_q(r, l, r->q + c * l->heads.n * dim_k);
+        spread_q(r, l, r->buf.q + c * l->heads.n * dim_k);
     }
     if (l->kv_layer != job->i_layer)
         return;
     finish_kv(r, l, c, k, v);
     for (uint32_t h = 0; h < n_kv / r->unit; h++) {
-        char *to_k = ebb_kv_k(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
-        char *to_v = ebb_kv_v(r->kv, r->table, pos / EBB_KV_BLOCK, job->i_layer, h);
+        char *to_k = ebb_kv_k(r->kv, r->batch->table, pos / EBB_KV_BLOCK, job->i_layer, h);
+        char *to_v = ebb_kv_v(r->kv, r->batch->table, pos / EBB_KV_BLOCK, job->i_layer, h);
 
         r->kern->kv_store[r->k_type](to_k + row * ebb_kv_k_row_bytes(r->kv, job->i_layer), k + h * dim_k, dim_k);
         r->kern->kv_store[r->v_type](to_v + row * ebb_kv_v_row_bytes(r->kv, job->i_layer), v + h * dim_v, dim_v);
@@ -157,7 +157,7 @@ void ebb_op_kv_store(ebb_forward *r, uint32_t i_layer)
     const ebb_layer *l = &r->net->layers[i_layer];
 
     if (l->kv_layer == i_layer || has_whole_q(r, l))
-        ebb_forward_slices(r, store_slice, &job, r->c1 - r->c0);
+        ebb_forward_slices(r, store_slice, &job, ebb_n_columns(&r->cols));
 }
 
 /* -- Moving ------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static void shift_k(const shift_job *job, uint32_t i_layer, const void *from, vo
     r->kern->kv_load(r->k_type, from, r->unit * dim, x);
     hadamard_heads(r, l, x, r->unit);
     for (uint32_t u = 0; u < r->unit; u++)
-        ebb_rope_rotate(r, rope, r->cos_sin[i_rope], x + u * dim + first);
+        ebb_rope_rotate(r, rope, r->buf.cos_sin[i_rope], x + u * dim + first);
     hadamard_heads(r, l, x, r->unit);
     r->kern->kv_store[r->k_type](to, x, r->unit * dim);
 }
@@ -228,6 +228,6 @@ void ebb_forward_shift_kv(ebb_forward *r, const ebb_kv_shift *m)
     shift_job job = { .r = r, .m = m };
 
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
-        ebb_rope_shift_table(&r->net->ropes[i], r->freqs[i], m->rerotate_by, r->cos_sin[i]);
+        ebb_rope_shift_table(&r->net->ropes[i], r->buf.freqs[i], m->rerotate_by, r->buf.cos_sin[i]);
     ebb_forward_slices(r, shift_slice, &job, r->net->n_layers * (r->net->n_head_kv / r->unit));
 }

@@ -36,16 +36,16 @@ ebb_status ebb_layer_inputs(ebb_forward *r, const ebb_token *ids, uint32_t n, eb
 {
     const ebb_net *net = r->net;
     uint32_t width = net->n_layers * net->n_embd_layer;
-    ebb_mat m = { .w = &net->layer_proj, .y = r->layer_input, .y_stride = width };
+    ebb_mat m = { .w = &net->layer_proj, .y = r->buf.layer_input, .y_stride = width };
     float *row = (float *)(void *)((char *)ebb_forward_floats(r, 0) + ebb_layer_row_at(net));
     ebb_status st;
 
-    ebb_op_input(r, r->x, net->n_embd, ebb_act_bit(&net->layer_proj));
+    ebb_op_input(r, r->buf.x, net->n_embd, ebb_act_bit(&net->layer_proj));
     st = ebb_op_matmul(r, &m, 1, 0, err);
     for (uint32_t c = 0; c < n && st == EBB_OK; c++) {
         st = ebb_run_read_row(r, net->layer_embd, (uint64_t)ids[c], width, row, err);
         if (st == EBB_OK)
-            join(r, r->layer_input + (size_t)c * width, row);
+            join(r, r->buf.layer_input + (size_t)c * width, row);
     }
     return st;
 }
@@ -59,11 +59,11 @@ static void layer_input_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const input_job *job = arg;
     const ebb_forward *r = job->r;
-    size_t c = r->c0 + slice, n = r->net->n_embd_layer;
-    float *y = r->ff + c * n;
+    size_t c = r->cols.c0 + slice, n = r->net->n_embd_layer;
+    float *y = r->buf.ff + c * n;
 
     (void)thread;
-    r->kern->gelu_mul(y, y, r->layer_input + (c * r->net->n_layers + job->i_layer) * n, n);
+    r->kern->gelu_mul(y, y, r->buf.layer_input + (c * r->net->n_layers + job->i_layer) * n, n);
 }
 
 ebb_status ebb_op_layer_input(ebb_forward *r, uint32_t i_layer, ebb_error *err)
@@ -71,7 +71,7 @@ ebb_status ebb_op_layer_input(ebb_forward *r, uint32_t i_layer, ebb_error *err)
     static const ebb_norm none = { 0 };
     const ebb_layer_input *in = &r->net->layers[i_layer].input;
     uint32_t n = r->net->n_embd_layer;
-    ebb_mat m = { .w = &in->gate, .y = r->ff + (size_t)r->c0 * n, .y_stride = n };
+    ebb_mat m = { .w = &in->gate, .y = r->buf.ff + (size_t)r->cols.c0 * n, .y_stride = n };
     input_job job = { .r = r, .i_layer = i_layer };
     ebb_status st;
 
@@ -79,7 +79,7 @@ ebb_status ebb_op_layer_input(ebb_forward *r, uint32_t i_layer, ebb_error *err)
     st = ebb_op_matmul(r, &m, 1, 0, err);
     if (st != EBB_OK)
         return st;
-    ebb_forward_slices(r, layer_input_slice, &job, r->c1 - r->c0);
-    ebb_op_input(r, r->ff, n, ebb_act_bit(&in->proj));
+    ebb_forward_slices(r, layer_input_slice, &job, ebb_n_columns(&r->cols));
+    ebb_op_input(r, r->buf.ff, n, ebb_act_bit(&in->proj));
     return ebb_op_add(r, &in->proj, &in->post_norm, err);
 }

@@ -90,12 +90,12 @@ static void step_channels(void *arg, float *h, uint32_t c, float *log)
     const ebb_forward *r = p->job->x.r;
     const ebb_net *net = r->net;
     const size_t n = net->dim_mamba_state, inner = net->dim_mamba;
-    const float *b = r->beta + c * low_width(net) + net->dim_mamba_dt, *x = r->z + c * inner + p->at;
-    float *y = r->y + c * inner + p->at;
+    const float *b = r->recurrent.beta + c * low_width(net) + net->dim_mamba_dt, *x = r->recurrent.z + c * inner + p->at;
+    float *y = r->buf.y + c * inner + p->at;
 
     for (uint32_t j = 0; j < p->n; j++) {
         size_t i = p->at + j;
-        float t = ebb_softplus(r->alpha[c * inner + i]), u = t * x[j];
+        float t = ebb_softplus(r->recurrent.alpha[c * inner + i]), u = t * x[j];
 
         add_update(r, h + j * n, t, p->job->l->a + i * n, u, b);
         y[j] = fmaf(p->job->l->d[i], x[j], r->kern->dot(h + j * n, b + n, n));
@@ -104,7 +104,7 @@ static void step_channels(void *arg, float *h, uint32_t c, float *log)
             log[log_update_at(net) + inner + i] = u;
         }
     }
-    r->kern->silu_mul(y, r->in + c * 2 * inner + inner + p->at, y, p->n);
+    r->kern->silu_mul(y, r->recurrent.in + c * 2 * inner + inner + p->at, y, p->n);
 }
 
 static void channels_slice(void *arg, uint32_t slice, uint32_t thread)
@@ -125,11 +125,11 @@ static void log_b(const ebb_recurrence *x)
 {
     const ebb_net *net = x->r->net;
 
-    for (uint32_t c = 0; c < x->r->n; c++) {
-        const float *b = x->r->beta + c * low_width(net) + net->dim_mamba_dt;
+    for (uint32_t c = 0; c < x->r->batch->n; c++) {
+        const float *b = x->r->recurrent.beta + c * low_width(net) + net->dim_mamba_dt;
 
-        if (ebb_recurrence_is_logged(x, x->r->pos0 + c))
-            memcpy(ebb_recurrence_log(x, x->r->pos0 + c) + log_b_at(net), b, net->dim_mamba_state * sizeof *b);
+        if (ebb_recurrence_is_logged(x, x->r->batch->pos0 + c))
+            memcpy(ebb_recurrence_log(x, x->r->batch->pos0 + c) + log_b_at(net), b, net->dim_mamba_state * sizeof *b);
     }
 }
 
@@ -141,7 +141,7 @@ static void dt_slice(void *arg, uint32_t c, uint32_t thread)
     const mamba_job *job = arg;
     const ebb_forward *r = job->x.r;
     const ebb_net *net = r->net;
-    float *dt = r->beta + c * low_width(net), *b = dt + net->dim_mamba_dt;
+    float *dt = r->recurrent.beta + c * low_width(net), *b = dt + net->dim_mamba_dt;
 
     (void)thread;
     if (job->l->dt_norm.is_on) {
@@ -156,15 +156,15 @@ static void dt_slice(void *arg, uint32_t c, uint32_t thread)
 static ebb_status project_dt(ebb_forward *r, const ebb_recurrent *l, mamba_job *job, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    ebb_mat low = { &l->dt_b_c, r->beta, low_width(net) }, up = { &l->dt_up, r->alpha, net->dim_mamba };
+    ebb_mat low = { &l->dt_b_c, r->recurrent.beta, low_width(net) }, up = { &l->dt_up, r->recurrent.alpha, net->dim_mamba };
     ebb_status st;
 
-    ebb_op_input(r, r->z, net->dim_mamba, ebb_act_bit(&l->dt_b_c));
+    ebb_op_input(r, r->recurrent.z, net->dim_mamba, ebb_act_bit(&l->dt_b_c));
     st = ebb_op_matmul(r, &low, 1, 0, err);
     if (st != EBB_OK)
         return st;
     ebb_input_begin(r, net->dim_mamba_dt, ebb_act_bit(&l->dt_up));
-    ebb_forward_slices(r, dt_slice, job, r->n);
+    ebb_forward_slices(r, dt_slice, job, r->batch->n);
     return ebb_op_matmul(r, &up, 1, 0, err);
 }
 
@@ -176,9 +176,9 @@ static ebb_status advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err
 
     ebb_recurrence_convolve(&(ebb_conv){
         .x = &job.x, .w = l->conv, .bias = l->conv_bias, .n_channels = inner,
-        .in = r->in, .in_stride = 2 * (size_t)inner, .out = r->z, .out_stride = inner,
+        .in = r->recurrent.in, .in_stride = 2 * (size_t)inner, .out = r->recurrent.z, .out_stride = inner,
     });
-    if (r->n > 0)
+    if (r->batch->n > 0)
         st = project_dt(r, l, &job, err);
     if (st != EBB_OK)
         return st;

@@ -103,10 +103,10 @@ static void step_head(void *arg, float *a, uint32_t c, float *log)
     const ebb_forward *r = p->job->x.r;
     const ebb_net *net = r->net;
     const size_t inner = net->dim_mamba, n = net->dim_mamba_state, n_rows = dim_head(net);
-    const float *in = r->in + c * in_width(net), *x = in + inner + p->h * n_rows, *b = in + 2 * inner + p->b_at;
+    const float *in = r->recurrent.in + c * in_width(net), *x = in + inner + p->h * n_rows, *b = in + 2 * inner + p->b_at;
     float t = ebb_softplus(in[inner + n_channels(net) + p->h] + p->job->l->dt[p->h]);
     float fade = expf(t * p->job->l->a[p->h]);
-    float *y = r->y + c * inner + p->h * n_rows;
+    float *y = r->buf.y + c * inner + p->h * n_rows;
 
     for (size_t i = 0; i < n_rows; i++)
         p->u[i] = t * x[i];
@@ -136,11 +136,11 @@ static void log_b(const ebb_recurrence *x)
 {
     const ebb_net *net = x->r->net;
 
-    for (uint32_t c = 0; c < x->r->n; c++) {
-        const float *b = x->r->in + c * in_width(net) + 2 * (size_t)net->dim_mamba;
+    for (uint32_t c = 0; c < x->r->batch->n; c++) {
+        const float *b = x->r->recurrent.in + c * in_width(net) + 2 * (size_t)net->dim_mamba;
 
-        if (ebb_recurrence_is_logged(x, x->r->pos0 + c))
-            memcpy(ebb_recurrence_log(x, x->r->pos0 + c) + log_b_at(net), b, n_shared(net) * sizeof *b);
+        if (ebb_recurrence_is_logged(x, x->r->batch->pos0 + c))
+            memcpy(ebb_recurrence_log(x, x->r->batch->pos0 + c) + log_b_at(net), b, n_shared(net) * sizeof *b);
     }
 }
 
@@ -153,10 +153,10 @@ static void gate_slice(void *arg, uint32_t c, uint32_t thread)
     const ebb_forward *r = job->x.r;
     const ebb_net *net = r->net;
     size_t n = net->dim_mamba / net->n_mamba_group;
-    float *y = r->y + (size_t)c * net->dim_mamba;
+    float *y = r->buf.y + (size_t)c * net->dim_mamba;
 
     (void)thread;
-    r->kern->silu_mul(y, r->in + c * in_width(net), y, net->dim_mamba);
+    r->kern->silu_mul(y, r->recurrent.in + c * in_width(net), y, net->dim_mamba);
     for (size_t g = 0; job->l->norm && g < net->n_mamba_group; g++)
         r->kern->rmsnorm(y + g * n, y + g * n, job->l->norm + g * n, n, net->norm_eps);
 }
@@ -169,11 +169,11 @@ static ebb_status advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err
     (void)err;
     ebb_recurrence_convolve(&(ebb_conv){
         .x = &job.x, .w = l->conv, .bias = l->conv_bias, .n_channels = (uint32_t)n_channels(r->net),
-        .in = r->in + inner, .in_stride = width, .out = r->in + inner, .out_stride = width,
+        .in = r->recurrent.in + inner, .in_stride = width, .out = r->recurrent.in + inner, .out_stride = width,
     });
     ebb_forward_slices(r, head_slice, &job, r->net->n_mamba_head);
     log_b(&job.x);
-    ebb_forward_slices(r, gate_slice, &job, r->n);
+    ebb_forward_slices(r, gate_slice, &job, r->batch->n);
     return EBB_OK;
 }
 

@@ -24,12 +24,12 @@ void ebb_latent_layout(ebb_forward *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_tokens, n = dim_rotated(net) + max_size(net->dim_nope, net->dim_head_v);
 
-    r->low_q = ebb_arena_take_rows(a, cols, net->dim_latent_q, sizeof(float), ALIGN);
-    r->low_kv = ebb_arena_take_rows(a, cols, net->dim_latent + dim_rotated(net), sizeof(float), ALIGN);
+    r->latent.low_q = ebb_arena_take_rows(a, cols, net->dim_latent_q, sizeof(float), ALIGN);
+    r->latent.low_kv = ebb_arena_take_rows(a, cols, net->dim_latent + dim_rotated(net), sizeof(float), ALIGN);
     n = max_size(n, (size_t)net->dim_nope + net->dim_head_v);
-    r->wide = ebb_arena_take_rows(a, cols, net->n_head * n, sizeof(float), ALIGN);
-    r->head_acts_bytes = cols * ebb_act_col_bytes(EBB_ACT_F32, max_size(net->dim_latent, net->dim_nope));
-    r->head_acts = ebb_arena_take_rows(a, r->n_threads, r->head_acts_bytes, 1, ALIGN);
+    r->latent.wide = ebb_arena_take_rows(a, cols, net->n_head * n, sizeof(float), ALIGN);
+    r->latent.head_acts_bytes = cols * ebb_act_col_bytes(EBB_ACT_F32, max_size(net->dim_latent, net->dim_nope));
+    r->latent.head_acts = ebb_arena_take_rows(a, r->n_threads, r->latent.head_acts_bytes, 1, ALIGN);
 }
 
 /* -- Small steps of a column --------------------------------------------------------- */
@@ -38,7 +38,7 @@ static void rope_part(const ebb_forward *r, uint32_t c, float *x)
 {
     const ebb_rope *rope = &r->net->ropes[0];
 
-    ebb_rope_rotate(r, rope, r->cos_sin[0] + (size_t)c * rope->n_rot, x);
+    ebb_rope_rotate(r, rope, r->buf.cos_sin[0] + (size_t)c * rope->n_rot, x);
 }
 
 typedef struct latent_job {
@@ -50,7 +50,7 @@ static void norm_q_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const latent_job *job = arg;
     size_t n = job->r->net->dim_latent_q;
-    float *x = job->r->low_q + (job->r->c0 + slice) * n;
+    float *x = job->r->latent.low_q + (job->r->cols.c0 + slice) * n;
 
     (void)thread;
     ebb_norm_row(job->r, &job->l->latent.q_a_norm, x, x, n);
@@ -62,9 +62,9 @@ static void prepare_slice(void *arg, uint32_t slice, uint32_t thread)
     const latent_job *job = arg;
     const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
-    uint32_t c = r->c0 + slice;
+    uint32_t c = r->cols.c0 + slice;
     size_t n_rot = dim_rotated(net), n = net->dim_nope + n_rot;
-    float *kv = r->low_kv + c * (net->dim_latent + n_rot), *q = r->wide + c * net->n_head * n;
+    float *kv = r->latent.low_kv + c * (net->dim_latent + n_rot), *q = r->latent.wide + c * net->n_head * n;
 
     (void)thread;
     ebb_norm_row(r, &job->l->latent.kv_a_norm, kv, kv, net->dim_latent);
@@ -81,14 +81,14 @@ static void join_slice(void *arg, uint32_t slice, uint32_t thread)
     const latent_job *job = arg;
     const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
-    size_t c = r->c0 + slice, n_rot = dim_rotated(net), n_l = net->dim_latent, n = net->dim_nope + n_rot;
-    const float *kv = r->low_kv + c * (n_l + n_rot), *q = r->wide + c * net->n_head * n + net->dim_nope;
-    float *k = r->k + c * net->dim_k, *to = r->q + c * net->n_head * net->dim_k;
+    size_t c = r->cols.c0 + slice, n_rot = dim_rotated(net), n_l = net->dim_latent, n = net->dim_nope + n_rot;
+    const float *kv = r->latent.low_kv + c * (n_l + n_rot), *q = r->latent.wide + c * net->n_head * n + net->dim_nope;
+    float *k = r->buf.k + c * net->dim_k, *to = r->buf.q + c * net->n_head * net->dim_k;
 
     (void)thread;
     memcpy(k, kv + n_l, n_rot * sizeof *k);
     memcpy(k + n_rot, kv, n_l * sizeof *k);
-    memcpy(r->v + c * net->dim_v, kv, n_l * sizeof *k);
+    memcpy(r->buf.v + c * net->dim_v, kv, n_l * sizeof *k);
     for (uint32_t h = 0; h < net->n_head; h++)
         memcpy(to + h * net->dim_k, q + h * n, n_rot * sizeof *to);
 }
@@ -97,12 +97,12 @@ static ebb_status absorb(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_net *net = r->net;
     size_t n_rot = dim_rotated(net), n = net->dim_nope + n_rot, q_width = (size_t)net->n_head * net->dim_k;
-    ebb_mat m = { .w = &l->latent.k_b, .y = r->q + r->c0 * q_width + n_rot, .y_stride = q_width };
-    ebb_per_head p = { .src = r->wide, .src_stride = net->n_head * n, .src_head = n, .y_head = net->dim_k,
+    ebb_mat m = { .w = &l->latent.k_b, .y = r->buf.q + r->cols.c0 * q_width + n_rot, .y_stride = q_width };
+    ebb_per_head p = { .src = r->latent.wide, .src_stride = net->n_head * n, .src_head = n, .y_head = net->dim_k,
                        .n_heads = net->n_head };
     latent_job job = { .r = r, .l = l };
 
-    ebb_forward_slices(r, join_slice, &job, r->c1 - r->c0);
+    ebb_forward_slices(r, join_slice, &job, ebb_n_columns(&r->cols));
     return ebb_op_heads(r, &m, &p, err);
 }
 
@@ -113,17 +113,17 @@ static void split_kv_slice(void *arg, uint32_t slice, uint32_t thread)
     const latent_job *job = arg;
     const ebb_forward *r = job->r;
     const ebb_net *net = r->net;
-    size_t c = r->c0 + slice, n_rot = dim_rotated(net), n_n = net->dim_nope, n_v = net->dim_head_v;
-    const float *both = r->wide + c * net->n_head * (n_n + n_v);
-    const float *turned = r->low_kv + c * (net->dim_latent + n_rot) + net->dim_latent;
+    size_t c = r->cols.c0 + slice, n_rot = dim_rotated(net), n_n = net->dim_nope, n_v = net->dim_head_v;
+    const float *both = r->latent.wide + c * net->n_head * (n_n + n_v);
+    const float *turned = r->latent.low_kv + c * (net->dim_latent + n_rot) + net->dim_latent;
 
     (void)thread;
     for (uint32_t h = 0; h < net->n_head; h++, both += n_n + n_v) {
-        float *k = r->k + (c * net->n_head + h) * net->dim_k;
+        float *k = r->buf.k + (c * net->n_head + h) * net->dim_k;
 
         memcpy(k, both, n_n * sizeof *k);
         memcpy(k + n_n, turned, n_rot * sizeof *k);
-        memcpy(r->v + (c * net->n_head + h) * n_v, both + n_n, n_v * sizeof *k);
+        memcpy(r->buf.v + (c * net->n_head + h) * n_v, both + n_n, n_v * sizeof *k);
     }
 }
 
@@ -132,16 +132,16 @@ static ebb_status expand(ebb_forward *r, const ebb_layer *l, ebb_error *err)
     const ebb_net *net = r->net;
     size_t n_rot = dim_rotated(net), q_width = (size_t)net->n_head * (net->dim_nope + n_rot);
     size_t width = net->n_head * (size_t)(net->dim_nope + net->dim_head_v);
-    ebb_mat m = { .w = &l->latent.kv_b, .y = r->wide + r->c0 * width, .y_stride = width };
-    ebb_per_head p = { .src = r->low_kv, .src_stride = net->dim_latent + n_rot, .y_head = width / net->n_head,
+    ebb_mat m = { .w = &l->latent.kv_b, .y = r->latent.wide + r->cols.c0 * width, .y_stride = width };
+    ebb_per_head p = { .src = r->latent.low_kv, .src_stride = net->dim_latent + n_rot, .y_head = width / net->n_head,
                        .n_heads = net->n_head };
     latent_job job = { .r = r, .l = l };
     ebb_status st;
 
-    memcpy(r->q + r->c0 * q_width, r->wide + r->c0 * q_width, (r->c1 - r->c0) * q_width * sizeof *r->q);
+    memcpy(r->buf.q + r->cols.c0 * q_width, r->latent.wide + r->cols.c0 * q_width, ebb_n_columns(&r->cols) * q_width * sizeof *r->buf.q);
     st = ebb_op_heads(r, &m, &p, err);           /* all heads from the same latent */
     if (st == EBB_OK)
-        ebb_forward_slices(r, split_kv_slice, &job, r->c1 - r->c0);
+        ebb_forward_slices(r, split_kv_slice, &job, ebb_n_columns(&r->cols));
     return st;
 }
 
@@ -155,9 +155,9 @@ static ebb_status project_latent(ebb_forward *r, const ebb_layer *l, ebb_error *
     bool has_q_a = ebb_weight_exists(&t->q_a);
     const ebb_weight *first = has_q_a ? &t->q_a : &l->q;
     ebb_mat mats[] = {
-        { first, has_q_a ? r->low_q : r->wide, first->n_rows }, { &t->kv_a, r->low_kv, t->kv_a.n_rows },
+        { first, has_q_a ? r->latent.low_q : r->latent.wide, first->n_rows }, { &t->kv_a, r->latent.low_kv, t->kv_a.n_rows },
     };
-    ebb_mat q = { &l->q, r->wide, l->q.n_rows };
+    ebb_mat q = { &l->q, r->latent.wide, l->q.n_rows };
     latent_job job = { .r = r, .l = l };
     ebb_status st;
 
@@ -165,8 +165,8 @@ static ebb_status project_latent(ebb_forward *r, const ebb_layer *l, ebb_error *
     st = ebb_op_matmul(r, mats, 2, 0, err);
     if (st != EBB_OK || !has_q_a)
         return st;
-    ebb_forward_slices(r, norm_q_slice, &job, r->c1 - r->c0);
-    ebb_op_input(r, r->low_q, net->dim_latent_q, ebb_act_bit(&l->q));
+    ebb_forward_slices(r, norm_q_slice, &job, ebb_n_columns(&r->cols));
+    ebb_op_input(r, r->latent.low_q, net->dim_latent_q, ebb_act_bit(&l->q));
     return ebb_op_matmul(r, &q, 1, 0, err);
 }
 
@@ -177,7 +177,7 @@ ebb_status ebb_op_latent_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
-    ebb_forward_slices(r, prepare_slice, &job, r->c1 - r->c0);
+    ebb_forward_slices(r, prepare_slice, &job, ebb_n_columns(&r->cols));
     return ebb_weight_exists(&l->latent.kv_b) ? expand(r, l, err) : absorb(r, l, err);
 }
 
@@ -185,14 +185,14 @@ ebb_status ebb_op_latent_heads(ebb_forward *r, const ebb_layer *l, ebb_error *er
 {
     const ebb_net *net = r->net;
     size_t width = (size_t)net->n_head * net->dim_head_v;
-    ebb_mat m = { .w = &l->latent.v_b, .y = r->wide + r->c0 * width, .y_stride = width };
-    ebb_per_head p = { .src = r->y, .src_stride = (size_t)net->n_head * net->dim_v, .src_head = net->dim_v,
+    ebb_mat m = { .w = &l->latent.v_b, .y = r->latent.wide + r->cols.c0 * width, .y_stride = width };
+    ebb_per_head p = { .src = r->buf.y, .src_stride = (size_t)net->n_head * net->dim_v, .src_head = net->dim_v,
                        .y_head = net->dim_head_v, .n_heads = net->n_head };
     ebb_status st = EBB_OK;
 
     if (ebb_weight_exists(&l->latent.v_b))
         st = ebb_op_heads(r, &m, &p, err);
     if (st == EBB_OK)
-        ebb_op_input(r, ebb_weight_exists(&l->latent.v_b) ? r->wide : r->y, l->o.n_k, ebb_act_bit(&l->o));
+        ebb_op_input(r, ebb_weight_exists(&l->latent.v_b) ? r->latent.wide : r->buf.y, l->o.n_k, ebb_act_bit(&l->o));
     return st;
 }

@@ -1,7 +1,7 @@
 /* Mixture of experts (Shazeer et al. 2017; Fedus et al. 2021), forward.h.
  *
  * Columns choose their experts; then each expert that was chosen is taken once,
- * for all its columns together: these are a run of their own, with the inputs
+ * for all its columns together: these are the columns for as long, with the inputs
  * gathered side by side.  What they give is added up in the order of their numbers; with few
  * columns they are computed in the order in which they come from disk, each into slots of its own. */
 #include <math.h>
@@ -18,16 +18,16 @@ void ebb_moe_layout(ebb_forward *r, ebb_arena *a)
     const ebb_net *net = r->net;
     size_t cols = r->cap_tokens;
 
-    r->expert_out = ebb_arena_take_rows(a, cols, net->n_embd, sizeof(float), ALIGN);
-    r->narrow = ebb_arena_take_rows(a, cols, net->dim_experts, sizeof(float), ALIGN);
-    r->scores = ebb_arena_take_rows(a, cols, net->n_expert, sizeof(float), ALIGN);
-    r->chosen = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
-    r->members = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
-    r->first_member = ebb_arena_take_rows(a, 1, (size_t)net->n_expert + 1, sizeof(uint32_t), ALIGN);
-    r->is_computed = ebb_arena_take(a, net->n_expert, ALIGN);
+    r->moe.out = ebb_arena_take_rows(a, cols, net->n_embd, sizeof(float), ALIGN);
+    r->moe.narrow = ebb_arena_take_rows(a, cols, net->dim_experts, sizeof(float), ALIGN);
+    r->moe.scores = ebb_arena_take_rows(a, cols, net->n_expert, sizeof(float), ALIGN);
+    r->moe.chosen = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
+    r->moe.members = ebb_arena_take_rows(a, cols, net->n_expert_used, sizeof(uint32_t), ALIGN);
+    r->moe.first_member = ebb_arena_take_rows(a, 1, (size_t)net->n_expert + 1, sizeof(uint32_t), ALIGN);
+    r->moe.is_computed = ebb_arena_take(a, net->n_expert, ALIGN);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (net->acts >> kind & 1)
-            r->gathered[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
+            r->moe.gathered[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
     ebb_expert_prefetch_layout(r, a);
 }
 
@@ -113,8 +113,8 @@ void ebb_moe_choose(const ebb_forward *r, const ebb_experts *x, float *score, ui
 static void route_token(const ebb_forward *r, const ebb_experts *x, uint32_t c)
 {
     const ebb_net *net = r->net;
-    float *score = r->scores + (size_t)c * net->n_expert, sum = 0;
-    uint32_t *chosen = r->chosen + (size_t)c * net->n_expert_used;
+    float *score = r->moe.scores + (size_t)c * net->n_expert, sum = 0;
+    uint32_t *chosen = r->moe.chosen + (size_t)c * net->n_expert_used;
 
     ebb_moe_choose(r, x, score, chosen);
     if (!are_ranked(net, x))
@@ -129,22 +129,22 @@ static void route_token(const ebb_forward *r, const ebb_experts *x, uint32_t c)
 /* members[first_member[e], first_member[e + 1]) are the columns that chose e, in their order. */
 static void list_members(ebb_forward *r)
 {
-    uint32_t used = r->net->n_expert_used, n_expert = r->net->n_expert, *at = r->first_member;
+    uint32_t used = r->net->n_expert_used, n_expert = r->net->n_expert, *at = r->moe.first_member;
 
     memset(at, 0, (n_expert + 1) * sizeof *at);
-    for (size_t i = (size_t)r->c0 * used; i < (size_t)r->c1 * used; i++)
-        at[r->chosen[i] + 1]++;
+    for (size_t i = (size_t)r->cols.c0 * used; i < (size_t)r->cols.c1 * used; i++)
+        at[r->moe.chosen[i] + 1]++;
     for (uint32_t e = 0; e < n_expert; e++)
         at[e + 1] += at[e];
-    for (size_t i = (size_t)r->c0 * used; i < (size_t)r->c1 * used; i++)
-        r->members[at[r->chosen[i]]++] = (uint32_t)(i / used);
+    for (size_t i = (size_t)r->cols.c0 * used; i < (size_t)r->cols.c1 * used; i++)
+        r->moe.members[at[r->moe.chosen[i]]++] = (uint32_t)(i / used);
     memmove(at + 1, at, n_expert * sizeof *at);  /* each stands at its end now, where the next one begins */
     at[0] = 0;
 }
 
 static uint32_t n_members(const ebb_forward *r, uint32_t e)
 {
-    return r->first_member[e + 1] - r->first_member[e];
+    return r->moe.first_member[e + 1] - r->moe.first_member[e];
 }
 
 /* -- Computing ------------------------------------------------------------------- */
@@ -172,60 +172,59 @@ static void gather_scaled(const ebb_forward *r, const ebb_layer *l, uint32_t exp
     size_t n = r->net->n_embd;
     float *h = ebb_forward_floats(r, 0);
 
-    ebb_norm_row(r, &l->ffn_norm, h, r->x + c * n, n);
-    r->kern->scale(h, r->scores[c * r->net->n_expert + expert], n);
+    ebb_norm_row(r, &l->ffn_norm, h, r->buf.x + c * n, n);
+    r->kern->scale(h, r->moe.scores[c * r->net->n_expert + expert], n);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
-        if (r->in_acts >> kind & 1)
-            r->kern->quantize[kind](h, n, (char *)r->gathered[kind] + to * ebb_act_col_bytes((ebb_act)kind, r->in_k));
+        if (r->cols.in_acts >> kind & 1)
+            r->kern->quantize[kind](h, n, (char *)r->moe.gathered[kind] + to * ebb_act_col_bytes((ebb_act)kind, r->cols.in_k));
 }
 
-/* A run whose columns are those of the expert, with the input that stands in r, and whose results go to `mix`. */
-static ebb_forward gather_tokens(const ebb_forward *r, const ebb_layer *l, uint32_t expert, float *expert_out)
+/* The columns of the expert become all there are, with the input that stood for them. */
+static void gather_tokens(ebb_forward *r, const ebb_layer *l, uint32_t expert)
 {
-    const uint32_t *members = r->members + r->first_member[expert];
+    const uint32_t *members = r->moe.members + r->moe.first_member[expert];
     uint32_t n = n_members(r, expert);
-    ebb_forward sub = *r;
 
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++) {
-        size_t bytes = ebb_act_col_bytes((ebb_act)kind, r->in_k);
+        size_t bytes = ebb_act_col_bytes((ebb_act)kind, r->cols.in_k);
 
-        if (!(r->in_acts >> kind & 1) || r->net->share_is_on_input)
+        if (!(r->cols.in_acts >> kind & 1) || r->net->share_is_on_input)
             continue;
         for (uint32_t i = 0; i < n; i++)
-            memcpy((char *)r->gathered[kind] + i * bytes, (char *)r->act[kind] + members[i] * bytes, bytes);
+            memcpy((char *)r->moe.gathered[kind] + i * bytes, (char *)r->cols.act[kind] + members[i] * bytes, bytes);
     }
     for (uint32_t i = 0; r->net->share_is_on_input && i < n; i++)
         gather_scaled(r, l, expert, members[i], i);
-    memcpy(sub.act, r->gathered, sizeof sub.act);
-    sub.c0 = 0;
-    sub.c1 = n;
-    sub.expert_out = expert_out;
-    return sub;
+    memcpy(r->cols.act, r->moe.gathered, sizeof r->cols.act);
+    r->cols.c0 = 0;
+    r->cols.c1 = n;
 }
 
-/* mix = down(act(gate x) * up x) for the columns of `sub`. */
-static ebb_status run_expert_ffn(ebb_forward *sub, const ebb_weight *gate, const ebb_weight *up, const ebb_weight *down,
-                       ebb_error *err)
+/* out = down(act(gate x) * up x) */
+static ebb_status run_expert_ffn(ebb_forward *r, const ebb_weight *gate, const ebb_weight *up, const ebb_weight *down,
+                                 float *out, ebb_error *err)
 {
-    ebb_mat m = { .w = down, .y = sub->expert_out + (size_t)sub->c0 * down->n_rows, .y_stride = down->n_rows };
-    ebb_status st = ebb_op_gated(sub, gate, up, err);
+    ebb_mat m = { .w = down, .y = out + (size_t)r->cols.c0 * down->n_rows, .y_stride = down->n_rows };
+    ebb_status st = ebb_op_gated(r, gate, up, err);
 
     if (st != EBB_OK)
         return st;
-    ebb_op_input(sub, sub->ff, up->n_rows, ebb_act_bit(down));
-    return ebb_op_matmul(sub, &m, 1, 0, err);
+    ebb_op_input(r, r->buf.ff, up->n_rows, ebb_act_bit(down));
+    return ebb_op_matmul(r, &m, 1, 0, err);
 }
 
-/* What expert e gives for its columns, to mix. */
-static ebb_status run_expert(ebb_forward *r, const ebb_layer *l, uint32_t e, float *expert_out, ebb_error *err)
+/* What expert e gives for its columns, to `out`. */
+static ebb_status run_expert(ebb_forward *r, const ebb_layer *l, uint32_t e, float *out, ebb_error *err)
 {
     const ebb_experts *x = &l->experts;
     ebb_weight gate = expert_weight(r, x, &x->gate, e), up = expert_weight(r, x, &x->up, e);
     ebb_weight down = expert_weight(r, x, &x->down, e);
-    ebb_forward sub = gather_tokens(r, l, e, expert_out);
-    ebb_status st = run_expert_ffn(&sub, &gate, &up, &down, err);
+    ebb_columns all = r->cols;
+    ebb_status st;
 
-    ebb_forward_take_time(r, &sub);
+    gather_tokens(r, l, e);
+    st = run_expert_ffn(r, &gate, &up, &down, out, err);
+    r->cols = all;
     ebb_res_finish_expert(r->res, ebb_expert_extent(r->net, x, e));
     return st;
 }
@@ -239,17 +238,17 @@ typedef struct add_job {
 /* By how much what an expert gives for a column counts. */
 static float share_of(const ebb_forward *r, size_t c, uint32_t e)
 {
-    return r->net->share_is_on_input ? 1 : r->scores[c * r->net->n_expert + e];
+    return r->net->share_is_on_input ? 1 : r->moe.scores[c * r->net->n_expert + e];
 }
 
 static void add_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const add_job *job = arg;
     const ebb_forward *r = job->r;
-    size_t n = job->x->down.n_rows, c = r->members[r->first_member[job->expert] + slice];
+    size_t n = job->x->down.n_rows, c = r->moe.members[r->moe.first_member[job->expert] + slice];
 
     (void)thread;
-    r->kern->axpy(r->expert_sum + c * n, share_of(r, c, job->expert), r->expert_out + slice * n, n);
+    r->kern->axpy(r->moe.sum + c * n, share_of(r, c, job->expert), r->moe.out + slice * n, n);
 }
 
 /* Of many columns, one expert after the other; these are read in the same order. */
@@ -262,7 +261,7 @@ static ebb_status run_in_order(ebb_forward *r, const ebb_layer *l, ebb_error *er
 
         if (n_members(r, e) == 0)
             continue;
-        st = run_expert(r, l, e, r->expert_out, err);
+        st = run_expert(r, l, e, r->moe.out, err);
         if (st == EBB_OK)
             ebb_forward_slices(r, add_slice, &job, n_members(r, e));
     }
@@ -272,7 +271,7 @@ static ebb_status run_in_order(ebb_forward *r, const ebb_layer *l, ebb_error *er
 /* The slots of expert e begin there: one for each of its columns. */
 static float *expert_output(const ebb_forward *r, const ebb_experts *x, uint32_t e)
 {
-    return r->expert_out + (size_t)r->first_member[e] * x->down.n_rows;
+    return r->moe.out + (size_t)r->moe.first_member[e] * x->down.n_rows;
 }
 
 /* What all experts of a column gave is added in the order of their numbers. */
@@ -282,9 +281,9 @@ static void add_slots(ebb_forward *r, const ebb_experts *x)
 
     for (uint32_t e = 0; e < r->net->n_expert; e++)
         for (uint32_t i = 0; i < n_members(r, e); i++) {
-            size_t c = r->members[r->first_member[e] + i];
+            size_t c = r->moe.members[r->moe.first_member[e] + i];
 
-            r->kern->axpy(r->expert_sum + c * n, share_of(r, c, e), expert_output(r, x, e) + i * n, n);
+            r->kern->axpy(r->moe.sum + c * n, share_of(r, c, e), expert_output(r, x, e) + i * n, n);
         }
 }
 
@@ -302,7 +301,7 @@ static uint32_t next_expert(const ebb_forward *r, const ebb_experts *x)
     uint32_t n = r->net->n_expert, first = n;
 
     for (uint32_t e = 0; e < n; e++) {
-        if (r->is_computed[e] || n_members(r, e) == 0)
+        if (r->moe.is_computed[e] || n_members(r, e) == 0)
             continue;
         if (is_ready(r, x, e))
             return e;
@@ -317,10 +316,10 @@ static ebb_status run_as_read(ebb_forward *r, const ebb_layer *l, ebb_error *err
     ebb_status st = EBB_OK;
     uint32_t e;
 
-    memset(r->is_computed, 0, r->net->n_expert);
+    memset(r->moe.is_computed, 0, r->net->n_expert);
     while (st == EBB_OK && (e = next_expert(r, &l->experts)) < r->net->n_expert) {
         st = run_expert(r, l, e, expert_output(r, &l->experts, e), err);
-        r->is_computed[e] = true;
+        r->moe.is_computed[e] = true;
     }
     if (st == EBB_OK)
         add_slots(r, &l->experts);
@@ -331,7 +330,7 @@ static ebb_status run_as_read(ebb_forward *r, const ebb_layer *l, ebb_error *err
 static ebb_status add_shared_expert(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_weight *gate = &l->experts.shared_gate;
-    ebb_mat m = { .w = gate, .y = r->scores + r->c0, .y_stride = 1 };
+    ebb_mat m = { .w = gate, .y = r->moe.scores + r->cols.c0, .y_stride = 1 };
     bool is_gated = ebb_weight_exists(gate);
     size_t n = r->net->n_embd;
     ebb_status st = EBB_OK;
@@ -339,16 +338,16 @@ static ebb_status add_shared_expert(ebb_forward *r, const ebb_layer *l, ebb_erro
     if (is_gated)
         st = ebb_op_matmul(r, &m, 1, 0, err);
     if (st == EBB_OK)
-        st = run_expert_ffn(r, &l->gate, &l->up, &l->down, err);
-    for (uint32_t c = r->c0; st == EBB_OK && c < r->c1; c++)
-        r->kern->axpy(r->y + c * n, is_gated ? sigmoid(r->scores[c]) : 1.0f, r->expert_out + c * n, n);
+        st = run_expert_ffn(r, &l->gate, &l->up, &l->down, r->moe.out, err);
+    for (uint32_t c = r->cols.c0; st == EBB_OK && c < r->cols.c1; c++)
+        r->kern->axpy(r->buf.y + c * n, is_gated ? sigmoid(r->moe.scores[c]) : 1.0f, r->moe.out + c * n, n);
     return st;
 }
 
 /* What was chosen is read, all at once, if it is not here. */
 static void announce_experts(ebb_forward *r, const ebb_experts *x)
 {
-    ebb_res_begin_experts(r->res, r->c1 - r->c0);
+    ebb_res_begin_experts(r->res, ebb_n_columns(&r->cols));
     for (uint32_t e = 0; e < r->net->n_expert; e++)
         if (n_members(r, e) > 0)
             ebb_res_announce_expert(r->res, ebb_expert_extent(r->net, x, e), n_members(r, e));
@@ -359,7 +358,7 @@ static void announce_experts(ebb_forward *r, const ebb_experts *x)
 static ebb_status score_experts(ebb_forward *r, const ebb_experts *x, ebb_error *err)
 {
     uint32_t n = r->net->n_expert;
-    ebb_mat m = { .w = &x->router, .y = r->scores + (size_t)r->c0 * n, .y_stride = n };
+    ebb_mat m = { .w = &x->router, .y = r->moe.scores + (size_t)r->cols.c0 * n, .y_stride = n };
 
     return ebb_op_matmul(r, &m, 1, 0, err);
 }
@@ -380,7 +379,7 @@ static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *
 
     if (st != EBB_OK)
         return st;
-    for (uint32_t c = r->c0; c < r->c1; c++)
+    for (uint32_t c = r->cols.c0; c < r->cols.c1; c++)
         route_token(r, x, c);
     list_members(r);
     announce_experts(r, x);
@@ -390,16 +389,16 @@ static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *
 /* What the chosen experts give for the input that stands, to `sum`. */
 static ebb_status compute_experts(ebb_forward *r, const ebb_layer *l, float *sum, ebb_error *err)
 {
-    size_t n = l->experts.down.n_rows, n_cols = r->c1 - r->c0;
+    size_t n = l->experts.down.n_rows, n_cols = ebb_n_columns(&r->cols);
 
-    r->expert_sum = sum;
-    memset(sum + r->c0 * n, 0, n_cols * n * sizeof *sum);
+    r->moe.sum = sum;
+    memset(sum + r->cols.c0 * n, 0, n_cols * n * sizeof *sum);
     return n_cols * r->net->n_expert_used <= r->cap_tokens ? run_as_read(r, l, err) : run_in_order(r, l, err);
 }
 
 static void clear_y(ebb_forward *r)
 {
-    memset(r->y + (size_t)r->c0 * r->net->n_embd, 0, (size_t)(r->c1 - r->c0) * r->net->n_embd * sizeof *r->y);
+    memset(r->buf.y + (size_t)r->cols.c0 * r->net->n_embd, 0, (size_t)ebb_n_columns(&r->cols) * r->net->n_embd * sizeof *r->buf.y);
 }
 
 /* y = what the expert for all tokens gives, which sees all of the input, and the others in their narrower space. */
@@ -407,20 +406,20 @@ static ebb_status compute_narrow(ebb_forward *r, const ebb_layer *l, ebb_error *
 {
     const ebb_experts *x = &l->experts;
     size_t n = r->net->n_embd, n_in = x->narrow.n_rows;
-    ebb_mat narrow = { &x->narrow, r->narrow + r->c0 * n_in, n_in }, wide = { &x->widen, r->expert_out + r->c0 * n, n };
+    ebb_mat narrow = { &x->narrow, r->moe.narrow + r->cols.c0 * n_in, n_in }, wide = { &x->widen, r->moe.out + r->cols.c0 * n, n };
     ebb_status st = ebb_op_matmul(r, &narrow, 1, 0, err);
 
     clear_y(r);
     if (st == EBB_OK && ebb_weight_exists(&l->up))
         st = add_shared_expert(r, l, err);
-    ebb_op_input(r, r->narrow, (uint32_t)n_in, x->acts);
+    ebb_op_input(r, r->moe.narrow, (uint32_t)n_in, x->acts);
     if (st == EBB_OK)
-        st = compute_experts(r, l, r->narrow, err);
-    ebb_op_input(r, r->narrow, (uint32_t)n_in, ebb_act_bit(&x->widen));
+        st = compute_experts(r, l, r->moe.narrow, err);
+    ebb_op_input(r, r->moe.narrow, (uint32_t)n_in, ebb_act_bit(&x->widen));
     if (st == EBB_OK)
         st = ebb_op_matmul(r, &wide, 1, 0, err);
-    for (uint32_t c = r->c0; st == EBB_OK && c < r->c1; c++)
-        r->kern->add(r->y + c * n, r->expert_out + c * n, n);
+    for (uint32_t c = r->cols.c0; st == EBB_OK && c < r->cols.c1; c++)
+        r->kern->add(r->buf.y + c * n, r->moe.out + c * n, n);
     return st;
 }
 
@@ -430,7 +429,7 @@ ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err)
     ebb_status st = choose_experts(r, l, err);
 
     if (st == EBB_OK)
-        st = is_narrow ? compute_narrow(r, l, err) : compute_experts(r, l, r->y, err);
+        st = is_narrow ? compute_narrow(r, l, err) : compute_experts(r, l, r->buf.y, err);
     if (st == EBB_OK && !is_narrow && ebb_weight_exists(&l->up))
         st = add_shared_expert(r, l, err);
     ebb_op_add_y(r, &l->ffn_post_norm);
@@ -449,24 +448,12 @@ static void join_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const join_job *job = arg;
     const ebb_forward *r = job->r;
-    size_t n = r->net->n_embd, at = (r->c0 + slice) * n;
+    size_t n = r->net->n_embd, at = (r->cols.c0 + slice) * n;
 
     (void)thread;
-    ebb_norm_row(r, &job->x->post_norm, r->y + at, r->y + at, n);
-    ebb_norm_row(r, &job->x->shared_post_norm, r->beside + at, r->beside + at, n);
-    r->kern->add(r->y + at, r->beside + at, n);
-}
-
-/* The feed-forward of all columns, to r->beside. */
-static ebb_status feed_beside(ebb_forward *r, const ebb_layer *l, ebb_error *err)
-{
-    ebb_forward sub = *r;
-    ebb_status st;
-
-    sub.expert_out = r->beside;
-    st = run_expert_ffn(&sub, &l->gate, &l->up, &l->down, err);
-    ebb_forward_take_time(r, &sub);
-    return st;
+    ebb_norm_row(r, &job->x->post_norm, r->buf.y + at, r->buf.y + at, n);
+    ebb_norm_row(r, &job->x->shared_post_norm, r->buf.beside + at, r->buf.beside + at, n);
+    r->kern->add(r->buf.y + at, r->buf.beside + at, n);
 }
 
 /* The feed-forward is computed while the chosen experts are read. */
@@ -481,14 +468,14 @@ ebb_status ebb_op_mixture_beside(ebb_forward *r, const ebb_layer *l, ebb_error *
     if (st != EBB_OK)
         return st;
     ebb_op_norm(r, &l->ffn_norm, ebb_act_bit(&l->gate) | ebb_act_bit(&l->up));
-    st = feed_beside(r, l, err);
+    st = run_expert_ffn(r, &l->gate, &l->up, &l->down, r->buf.beside, err);
     if (st != EBB_OK)
         return st;
     ebb_op_norm(r, &x->norm, x->acts);
-    st = compute_experts(r, l, r->y, err);
+    st = compute_experts(r, l, r->buf.y, err);
     if (st != EBB_OK)
         return st;
-    ebb_forward_slices(r, join_slice, &job, r->c1 - r->c0);
+    ebb_forward_slices(r, join_slice, &job, ebb_n_columns(&r->cols));
     ebb_op_add_y(r, &l->ffn_post_norm);
     return EBB_OK;
 }

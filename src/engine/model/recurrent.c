@@ -11,22 +11,22 @@ static const ebb_recurrent_class *const classes[] = {
 
 ebb_recurrence ebb_recurrence_of(const ebb_forward *r, const ebb_recurrent *l)
 {
-    return (ebb_recurrence){ .r = r, .state = (float *)(void *)(r->live_state + l->state_at), .log_at = l->log_at };
+    return (ebb_recurrence){ .r = r, .state = (float *)(void *)(r->batch->state + l->state_at), .log_at = l->log_at };
 }
 
 float *ebb_recurrence_log(const ebb_recurrence *x, uint32_t pos)
 {
     const ebb_forward *r = x->r;
 
-    return (float *)(void *)(r->state_log + pos % r->n_state_log * r->net->state_log_bytes + x->log_at);
+    return (float *)(void *)(r->recurrent.state_log + pos % r->n_state_log * r->net->state_log_bytes + x->log_at);
 }
 
 /* n floats of the state are complete for position n_pos: copy them where a checkpoint wants that. */
 static void save_checkpoints(const ebb_forward *r, uint32_t n_pos, const float *part, size_t n)
 {
-    for (uint32_t i = 0; i < r->n_checkpoints; i++)
-        if (r->checkpoints[i].n_pos == n_pos)
-            memcpy(r->checkpoints[i].to + ((const char *)part - r->live_state), part, n * sizeof *part);
+    for (uint32_t i = 0; i < r->batch->n_checkpoints; i++)
+        if (r->batch->checkpoints[i].n_pos == n_pos)
+            memcpy(r->batch->checkpoints[i].to + ((const char *)part - r->batch->state), part, n * sizeof *part);
 }
 
 void ebb_recurrence_advance(const ebb_recurrence *x, const ebb_recurrence_ops *ops, void *arg, float *part, size_t n,
@@ -34,17 +34,17 @@ void ebb_recurrence_advance(const ebb_recurrence *x, const ebb_recurrence_ops *o
 {
     const ebb_forward *r = x->r;
 
-    for (uint32_t pos = r->state_pos; pos < r->pos0 + r->n; pos++) {
+    for (uint32_t pos = r->batch->state_pos; pos < r->batch->pos0 + r->batch->n; pos++) {
         bool is_logged = ebb_recurrence_is_logged(x, pos);
 
-        if (pos == r->commit_pos) {
+        if (pos == r->batch->commit_pos) {
             memcpy(work, part, n * sizeof *work);
             part = work;
         }
-        if (pos < r->pos0)
+        if (pos < r->batch->pos0)
             ops->replay(arg, part, ebb_recurrence_log(x, pos));
         else
-            ops->step(arg, part, pos - r->pos0, is_logged ? ebb_recurrence_log(x, pos) : NULL);
+            ops->step(arg, part, pos - r->batch->pos0, is_logged ? ebb_recurrence_log(x, pos) : NULL);
         if (!is_logged)
             save_checkpoints(r, pos + 1, part, n);
     }
@@ -171,7 +171,7 @@ static ebb_status project(ebb_forward *r, const ebb_layer *layer, ebb_error *err
 {
     const ebb_recurrent *l = &layer->recurrent;
     const struct { const ebb_weight *w; float *y; } all[] = {
-        { &l->in, r->in }, { &l->z, r->z }, { &l->alpha, r->alpha }, { &l->beta, r->beta },
+        { &l->in, r->recurrent.in }, { &l->z, r->recurrent.z }, { &l->alpha, r->recurrent.alpha }, { &l->beta, r->recurrent.beta },
     };
     ebb_mat mats[EBB_MAX_MATS];
     unsigned acts = 0;
@@ -180,7 +180,7 @@ static ebb_status project(ebb_forward *r, const ebb_layer *layer, ebb_error *err
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!ebb_weight_exists(all[i].w))
             continue;
-        mats[n++] = (ebb_mat){ all[i].w, all[i].y + (size_t)r->c0 * all[i].w->n_rows, all[i].w->n_rows };
+        mats[n++] = (ebb_mat){ all[i].w, all[i].y + (size_t)r->cols.c0 * all[i].w->n_rows, all[i].w->n_rows };
         acts |= ebb_act_bit(all[i].w);
     }
     ebb_op_norm(r, &layer->attn_norm, acts);
@@ -198,25 +198,26 @@ ebb_status ebb_op_recurrent(ebb_forward *r, uint32_t i_layer, bool is_beside, eb
     if (st != EBB_OK)
         return st;
     if (i_layer == r->net->last_mixing_layer && !is_beside)
-        r->c0 = r->c1 - r->n_out;
-    if (r->c0 == r->c1)
+        r->cols.c0 = r->cols.c1 - r->batch->n_out;
+    if (r->cols.c0 == r->cols.c1)
         return EBB_OK;
-    ebb_op_input(r, r->y, l->out.n_k, ebb_act_bit(&l->out));
+    ebb_op_input(r, r->buf.y, l->out.n_k, ebb_act_bit(&l->out));
     st = ebb_op_add(r, &l->out, &layer->attn_post_norm, err);
-    r->y_waits = is_beside;                      /* attention sees the x that this has seen */
+    r->residual.y_waits = is_beside;                      /* attention sees the x that this has seen */
     return st;
 }
 
 void ebb_forward_settle_state(ebb_forward *r, char *state, uint32_t state_pos, uint32_t pos)
 {
-    r->live_state = state;
-    r->state_pos = state_pos;
-    r->commit_pos = r->pos0 = pos;
-    r->n = r->n_checkpoints = 0;
+    ebb_batch nothing = { .state = state, .state_pos = state_pos, .commit_pos = pos, .pos0 = pos };
+
+    r->batch = &nothing;
+    r->cols = (ebb_columns){ 0 };
     for (uint32_t i = 0; i < r->net->n_layers; i++) {
         const ebb_recurrent *l = &r->net->layers[i].recurrent;
 
         if (l->kind)                             /* nothing is read without columns, so nothing can fail */
             (void)!classes[l->kind]->advance(r, l, NULL);
     }
+    r->batch = NULL;
 }

@@ -19,7 +19,7 @@
 
 typedef struct ebb_recurrence {
     const ebb_forward *r;
-    float  *state;               /* of the layer, as it stands before r->state_pos */
+    float  *state;               /* of the layer, as it stands before r->batch->state_pos */
     size_t  log_at;              /* of the layer in an entry of the log, bytes */
 } ebb_recurrence;
 
@@ -29,7 +29,7 @@ float *ebb_recurrence_log(const ebb_recurrence *x, uint32_t pos);
 /* Whether the token of a position is to be logged: else the state follows it. */
 static inline bool ebb_recurrence_is_logged(const ebb_recurrence *x, uint32_t pos)
 {
-    return pos >= x->r->commit_pos;
+    return pos >= x->r->batch->commit_pos;
 }
 
 /* How a part of a state (a head's, some channels' of a convolution) goes one token further. */
@@ -70,7 +70,7 @@ typedef struct ebb_recurrent_class {
     size_t (*state_floats)(const ebb_net *net);  /* of a layer */
     size_t (*log_floats)(const ebb_net *net);    /* of a layer, for a token */
     size_t (*thread_floats)(const ebb_net *net); /* beside those of the convolution; NULL: none */
-    /* r->in (and z, alpha, beta) hold what the columns were projected to: y = what goes to `out`, and the state goes on. */
+    /* r->recurrent.in (and z, alpha, beta) hold what the columns were projected to: y = what goes to `out`, and the state goes on. */
     ebb_status (*advance)(ebb_forward *r, const ebb_recurrent *l, ebb_error *err);
 } ebb_recurrent_class;
 

@@ -78,15 +78,16 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 }
 
 /* Rows [row, row + n) of the tensor, which lie in one part, times the active columns. */
-static void multiply_run(const ebb_forward *r, const ebb_weight_view *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
-                         uint32_t thread, const void *next)
+static void multiply_run(const ebb_forward *r, const ebb_columns *cols, const ebb_weight_view *h, uint32_t row,
+                         uint32_t n, float *y, size_t y_stride, uint32_t thread, const void *next)
 {
     const ebb_weight *w = &h->w;
     ebb_act kind = ebb_kernel_act(w->type);
     size_t col_bytes = ebb_act_col_bytes(kind, w->n_k);
     ebb_matmul a = {
         .type = w->type, .w = ebb_weight_view_row(h, row), .row_bytes = w->row_bytes, .n_rows = n, .n_k = w->n_k,
-        .x = (const char *)r->act[kind] + r->c0 * col_bytes, .x_col_bytes = col_bytes, .n_cols = r->c1 - r->c0,
+        .x = (const char *)cols->act[kind] + cols->c0 * col_bytes, .x_col_bytes = col_bytes,
+        .n_cols = ebb_n_columns(cols),
         .y = y, .y_stride = y_stride, .scratch = ebb_forward_scratch(r, thread), .next = next,
     };
 
@@ -102,13 +103,14 @@ static bool is_canceled(const ebb_forward *r)
     return true;
 }
 
-void ebb_weight_view_multiply(const ebb_forward *r, const ebb_weight_view *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
-                       uint32_t thread, const void *next)
+void ebb_weight_view_multiply(const ebb_forward *r, const ebb_columns *cols, const ebb_weight_view *h,
+                              uint32_t row, uint32_t n, float *y, size_t y_stride, uint32_t thread,
+                              const void *next)
 {
     const ebb_weight *w = &h->w;
 
     if (is_canceled(r)) {                        /* what goes on with them must find numbers */
-        for (uint32_t c = 0; c < r->c1 - r->c0; c++)
+        for (uint32_t c = 0; c < ebb_n_columns(cols); c++)
             memset(y + c * y_stride, 0, n * sizeof *y);
         return;
     }
@@ -118,26 +120,27 @@ void ebb_weight_view_multiply(const ebb_forward *r, const ebb_weight_view *h, ui
         m = w->run ? min_u32(w->run - in_run, n - i) : n - i;
         at = w->first + (w->run ? at / w->run * (w->run + w->skip) + in_run : at);
         m = min_u32(m, h->m->part_rows - at % h->m->part_rows);
-        multiply_run(r, h, at, m, y + i, y_stride, thread, i + m < n && ebb_weight_view_is_whole(h) ? ebb_weight_view_row(h, at + m) : next);
+        multiply_run(r, cols, h, at, m, y + i, y_stride, thread,
+                     i + m < n && ebb_weight_view_is_whole(h) ? ebb_weight_view_row(h, at + m) : next);
     }
-    for (uint32_t c = 0; w->scale && c < r->c1 - r->c0; c++)
+    for (uint32_t c = 0; w->scale && c < ebb_n_columns(cols); c++)
         r->kern->scale(y + c * y_stride, *w->scale, n);
-    for (uint32_t c = 0; w->bias && c < r->c1 - r->c0; c++)
+    for (uint32_t c = 0; w->bias && c < ebb_n_columns(cols); c++)
         r->kern->add(y + c * y_stride, w->bias + row, n);
 }
 
 /* -- Slices ------------------------------------------------------------------- */
 
-bool ebb_has_few_tokens(const ebb_forward *r)
+bool ebb_has_few_tokens(const ebb_columns *cols)
 {
-    return r->c1 - r->c0 <= EBB_FEW_TOKENS;
+    return ebb_n_columns(cols) <= EBB_FEW_TOKENS;
 }
 
-uint32_t ebb_slice_rows(const ebb_forward *r, const ebb_weight *w)
+uint32_t ebb_slice_rows(const ebb_columns *cols, const ebb_weight *w)
 {
     size_t rows = BYTES_FEW / w->row_bytes / 16 * 16;
 
-    if (!ebb_has_few_tokens(r))
+    if (!ebb_has_few_tokens(cols))
         return EBB_SLICE_ROWS;
     return rows > EBB_SLICE_ROWS_FEW ? EBB_SLICE_ROWS_FEW : rows < ROWS_FEWEST ? ROWS_FEWEST : (uint32_t)rows;
 }

@@ -35,16 +35,18 @@ uint32_t ebb_weight_view_first_row(const ebb_weight_view *h);
 uint32_t ebb_weight_view_n_rows(const ebb_weight_view *h);
 /* Row of the tensor, in a part that is held. */
 const void *ebb_weight_view_row(const ebb_weight_view *h, uint32_t row);
-/* y[column * y_stride + i] = row (row + i) of W times the column, times the scale, plus the bias; for i < n and the run's columns, whose
- * activations stand in r->act.  `next` as in kernels.h.  Once the pass is canceled: zeroes, at once. */
-void ebb_weight_view_multiply(const ebb_forward *r, const ebb_weight_view *h, uint32_t row, uint32_t n, float *y, size_t y_stride,
-                       uint32_t thread, const void *next);
+/* y[column * y_stride + i] = row (row + i) of W times the column, times the scale, plus the bias; for i < n and the columns, whose
+ * activations stand in cols->act.  `next` as in kernels.h.  Once the pass is canceled: zeroes, at once.
+ * Reads nothing of r but its constants and the thread's scratch. */
+void ebb_weight_view_multiply(const ebb_forward *r, const ebb_columns *cols, const ebb_weight_view *h,
+                              uint32_t row, uint32_t n, float *y, size_t y_stride, uint32_t thread,
+                              const void *next);
 
 #define EBB_FEW_TOKENS 4u
 /* So few columns that slices may be done twice (ebb_pool_run_hedged). */
-bool ebb_has_few_tokens(const ebb_forward *r);
+bool ebb_has_few_tokens(const ebb_columns *cols);
 /* Rows of w that make a slice. */
-uint32_t ebb_slice_rows(const ebb_forward *r, const ebb_weight *w);
+uint32_t ebb_slice_rows(const ebb_columns *cols, const ebb_weight *w);
 /* rows[n_tokens][n] to their places in y. */
 void ebb_scatter_rows(const float *rows, uint32_t n, uint32_t n_tokens, float *y, size_t y_stride);
 

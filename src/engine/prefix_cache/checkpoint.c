@@ -14,7 +14,7 @@ static bool has_states(const ebb_engine *e)
 void ebb_checkpoint_init(ebb_engine *e)
 {
     for (uint32_t i = 0; has_states(e) && i < e->run.n_states; i++)
-        e->slots[i].state = e->run.state + i * e->net.state_bytes;
+        e->slots[i].state = e->run.recurrent.state + i * e->net.state_bytes;
 }
 
 /* -- Slots ------------------------------------------------------------------------- */

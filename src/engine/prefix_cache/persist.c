@@ -45,7 +45,7 @@ static ebb_status hash_cache_root(ebb_engine *e, ebb_error *err)
 
     ebb_hash128(facts, sizeof facts, ebb_model_get_info(e->model)->fingerprint, e->shape);
     for (uint32_t i = 0; i < e->net.n_ropes; i++)        /* may depend on the length of the context */
-        ebb_hash128(e->run.freqs[i], e->net.ropes[i].n_rot / 2 * sizeof *e->run.freqs[i], e->shape, e->shape);
+        ebb_hash128(e->run.buf.freqs[i], e->net.ropes[i].n_rot / 2 * sizeof *e->run.buf.freqs[i], e->shape, e->shape);
     return sample_weights(e, e->shape, err);
 }
 

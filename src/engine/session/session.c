@@ -114,6 +114,27 @@ static ebb_status drop_lost_kv(ebb_engine *e, const ebb_checkpoint_plan *checkpo
                     "the conversation goes on");
 }
 
+/* The host's thread that looks at memory is to stay awake: a draft's passes are long beside its looks. */
+static void look_at_memory(ebb_engine *e)
+{
+    if (e->host)
+        ebb_pressure_monitor_wake(e->host);
+    else
+        ebb_reclaim_between_layers(e);
+}
+
+/* All layers, and memory is looked at between them. */
+static ebb_status compute_layers(ebb_engine *e, const ebb_batch *b, ebb_error *err)
+{
+    ebb_status st = ebb_forward_begin(&e->run, b, err);
+
+    while (st == EBB_OK && ebb_forward_has_layer(&e->run)) {
+        look_at_memory(e);
+        st = ebb_forward_layer(&e->run, err);
+    }
+    return ebb_forward_end(&e->run, st, err);
+}
+
 ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_pending, uint32_t prompt_end,
                               ebb_batch *p, ebb_error *err)
 {
@@ -136,7 +157,7 @@ ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n
     p->n_checkpoints = checkpoints.n;
     st = ebb_reclaim_before_pass(s->engine, err);
     if (st == EBB_OK)
-        st = ebb_forward_pass(&s->engine->run, p, err);
+        st = compute_layers(s->engine, p, err);
     if (st == EBB_OK)
         st = ebb_res_check_pass(s->engine->res, err);
     if (ebb_kv_spill_is_lost(s->engine->kv))

@@ -10,12 +10,6 @@
 
 /* -- Coming and going --------------------------------------------------------------- */
 
-/* Its passes are long beside the looks of the host, whose thread is to stay awake. */
-static void wake_host_monitor(void *host)
-{
-    ebb_pressure_monitor_wake(host);
-}
-
 static ebb_status open_draft_engine(ebb_engine *e, ebb_engine **engine, ebb_error *err)
 {
     ebb_draft_model *h = &e->draft_model;
@@ -24,8 +18,6 @@ static ebb_status open_draft_engine(ebb_engine *e, ebb_engine **engine, ebb_erro
 
     if (st != EBB_OK)
         return st;
-    (*engine)->run.between = wake_host_monitor;
-    (*engine)->run.between_arg = e;
     n_vocab = n_vocab < (*engine)->net.n_vocab ? n_vocab : (*engine)->net.n_vocab;
     st = ebb_session_new(*engine, &h->session, err);
     if (st == EBB_OK)

@@ -51,7 +51,7 @@ bool ebb_speculate_accept(ebb_session *s, ebb_token id)
     if (s->n_pending == 0 || s->engine->logits_owner != s || s->ids[ebb_session_length(s)] != id)
         return false;
     s->n_pending--;
-    memcpy(s->logits, run->logits + (s->n_drafted - s->n_pending) * n_vocab, n_vocab * sizeof *s->logits);
+    memcpy(s->logits, run->buf.logits + (s->n_drafted - s->n_pending) * n_vocab, n_vocab * sizeof *s->logits);
     ebb_prefix_hash_blocks(s);
     return true;
 }
