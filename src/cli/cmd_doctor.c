@@ -21,7 +21,7 @@ static void look_at_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine 
     ebb_buf why = { 0 };
     size_t n;
 
-    if (ebb_models_find(&files, &n, NULL) != EBB_OK)
+    if (ebb_models_find_chat(&files, &n, NULL) != EBB_OK)
         return;
     if (n == 0) {
         ebb_models_free(files, n);

@@ -23,7 +23,17 @@ static void print_model_file(const ebb_model_file *f)
     if (localtime_r(&t, &tm))
         strftime(date, sizeof date, "%Y-%m-%d %H:%M", &tm);
     printf("%10s  %s  ", ebb_size_text(f->n_bytes, size), date);
+    if (f->name) {
+        ebb_cli_print(f->name, strlen(f->name));
+        fputs("  ", stdout);
+    }
     ebb_cli_print(f->path, strlen(f->path));
+    if (f->store)
+        printf("  (%s's)", f->store);
+    if (f->kind != EBB_KIND_CHAT)
+        printf("  %s, not for a chat", ebb_model_kind_name(f->kind));
+    else if (f->note)
+        printf("  %s", f->note);
     putchar('\n');
 }
 
@@ -34,6 +44,10 @@ static json_t *model_file_json(const ebb_model_file *f)
     json_object_set_new(o, "path", ebb_cli_json_text(f->path));
     json_object_set_new(o, "bytes", json_integer((json_int_t)f->n_bytes));
     json_object_set_new(o, "changed_ms", json_integer(f->changed_ms));
+    json_object_set_new(o, "name", ebb_cli_json_text(ebb_models_name(f)));
+    json_object_set_new(o, "kind", ebb_cli_json_text(ebb_model_kind_name(f->kind)));
+    if (f->store)
+        json_object_set_new(o, "store", ebb_cli_json_text(f->store));
     return o;
 }
 

@@ -65,7 +65,7 @@ static ebb_status get_machine(const ebb_args *a, ebb_machine *machine, ebb_error
 
 static void print_rating(const ebb_model_rating *r, bool is_taken)
 {
-    const char *slash = strrchr(r->file.path, '/');
+    const char *name = ebb_models_name(&r->file);
     char size[16], context[16], speed[16];
 
     printf("%c %-9s %10s %-8s ", is_taken ? '*' : ' ', r->why_not[0] ? "-" : ebb_tier_name(r->plan.tier),
@@ -77,7 +77,7 @@ static void print_rating(const ebb_model_rating *r, bool is_taken)
         printf("%3u/%-3u %7s %10s ", r->plan.n_resident, r->plan.n_layers, context,
                ebb_speed_text(r->plan.predicted_decode_tok_s, speed));
     }
-    ebb_cli_print(slash ? slash + 1 : r->file.path, strlen(slash ? slash + 1 : r->file.path));
+    ebb_cli_print(name, strlen(name));
     putchar('\n');
     if (r->why_not[0]) {
         printf("%12s", "");
@@ -139,10 +139,11 @@ static int print_ratings_json(const ebb_model_rating *r, size_t n, const char *c
 static const char *find_chosen(const ebb_model_rating *r, size_t n, const ebb_buf *path)
 {
     for (size_t i = 0; i < n; i++) {
-        char *real = realpath(r[i].file.path, NULL);
-        bool is_it = real && strcmp(real, ebb_buf_text(path)) == 0 && !r[i].why_not[0];
+        char *real = realpath(r[i].file.path, NULL), *chosen = realpath(ebb_buf_text(path), NULL);
+        bool is_it = real && chosen && strcmp(real, chosen) == 0 && !r[i].why_not[0];
 
         free(real);
+        free(chosen);
         if (is_it)
             return r[i].file.path;
     }
@@ -159,7 +160,7 @@ static bool plan_all(const ebb_args *a, int *status, ebb_error *err, ebb_status 
     const char *chosen;
     size_t n = 0;
 
-    *st = ebb_models_find(&files, &n, err);
+    *st = ebb_models_find_chat(&files, &n, err);
     if (*st != EBB_OK || n == 0)
         return false;
     *st = get_machine(a, &machine, err);

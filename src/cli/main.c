@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -58,7 +59,7 @@ static void say_unknown_subcommand(const char *name, ebb_error *err)
             EBB_FAIL(err, EBB_USAGE, "%s: no such command; %s", name, habits[i][1]);
             return;
         }
-    if (ebb_models_resolve(name, &model, NULL) == EBB_OK && is_model_file(model)) {
+    if (ebb_models_resolve(name, &model, NULL) == EBB_OK && (is_model_file(model) || access(name, F_OK) != 0)) {
         EBB_FAIL(err, EBB_USAGE, "%s: no such command; to talk with the model of that name: ebb -m %s", name, name);
         free(model);
         return;

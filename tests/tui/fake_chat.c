@@ -402,6 +402,12 @@ ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_
     return ebb_chat_send(c, text, n, err);
 }
 
+const char *ebb_chat_advised_system(const ebb_chat *c)
+{
+    (void)c;
+    return NULL;
+}
+
 ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
 {
     if (c->busy)

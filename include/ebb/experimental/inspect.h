@@ -18,6 +18,24 @@ EBB_MUST_CHECK
 ebb_status ebb_model_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy,
                                   ebb_model **out, ebb_error *err);
 
+/* What a file is for, by its metadata. */
+typedef enum ebb_model_kind {
+    EBB_KIND_CHAT,               /* a language model */
+    EBB_KIND_PROJECTOR,          /* images or sounds for another model */
+    EBB_KIND_EMBEDDER,           /* texts to vectors, or their order */
+    EBB_KIND_DRAFTER,            /* drafts tokens for one model, whose states it reads */
+    EBB_KIND_ADAPTER,            /* a change to another model */
+    EBB_KIND_IMATRIX,            /* for whoever quantizes */
+    EBB_KIND_VOCABULARY,         /* no weights */
+    EBB_KIND_SOUND,              /* codes to sound */
+} ebb_model_kind;
+const char *ebb_model_kind_name(ebb_model_kind kind);        /* "projector" */
+
+/* Of the file at `path`.  Errors: NOTFOUND, IO, NOMEM, FORMAT and UNSUPPORTED (no GGUF, or a damaged one).  Cost: reads
+ * at most 256 KiB and opens no vocabulary. */
+EBB_MUST_CHECK
+ebb_status ebb_model_read_kind(const char *path, ebb_model_kind *out, ebb_error *err);
+
 size_t ebb_model_n_meta(const ebb_model *m);
 /* Key i and its value as text ("[151936 strings]" for long arrays), written
  * to buf with a final NUL, cut to fit.  Returns the key. */

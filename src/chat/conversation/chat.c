@@ -31,6 +31,7 @@ void ebb_chat_close_model(ebb_chat *c)
         c->ops.unready(c->ops.arg, c->prompter);
     c->prompter = NULL;
     c->info = NULL;
+    ebb_model_advice_fini(&c->advice);
     c->awaits_budget = c->awaits_plan = false;
 }
 

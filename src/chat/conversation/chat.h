@@ -134,6 +134,8 @@ EBB_MUST_CHECK ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err);     /* an
 EBB_MUST_CHECK ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err);      /* back before the last question */
 EBB_MUST_CHECK ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_error *err);
+/* The system prompt that the store of the model at hand has for it; NULL: none.  The chat's. */
+const char *ebb_chat_advised_system(const ebb_chat *c);
 EBB_MUST_CHECK ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err);

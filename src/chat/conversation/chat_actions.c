@@ -306,6 +306,11 @@ ebb_status ebb_chat_replace_system(ebb_chat *c, const char *text, ebb_error *err
     return copy_path_below(c, *want ? want : NULL, has_root, err);
 }
 
+const char *ebb_chat_advised_system(const ebb_chat *c)
+{
+    return c->advice.system;
+}
+
 ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
 {
     char *copy = text ? strdup(text) : NULL;

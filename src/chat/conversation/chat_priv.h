@@ -17,6 +17,7 @@
 #include "conversation/chat.h"
 #include "ebb/experimental/cache_salt.h"
 #include "ebb/experimental/plan.h"
+#include "models/models.h"
 #include "prompt/prompt.h"
 #include "store/store.h"
 #include "tree/tree.h"
@@ -152,6 +153,7 @@ struct ebb_chat {
     ebb_backend      *backend;
     ebb_prompter     *prompter;
     const ebb_model_info *info;          /* NULL until ready */
+    ebb_model_advice  advice;            /* of the store that it lies in */
     ebb_chat_state    state;
     bool              is_stopping;       /* the answer under way was told to end */
     bool              is_chosen;         /* the user named the model at hand */

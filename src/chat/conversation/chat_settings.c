@@ -205,11 +205,17 @@ static bool is_from_command_line(const ebb_chat *c, const setting *s)
     return !has_bit(c->sampling_config, s) && get_setting(s, &c->base) != get_setting(s, &usual);
 }
 
-/* What the model's file recommends; false: nothing, or what is out of range. */
+/* What is recommended for a model at a key: by the store it lies in, else by its file. */
+static bool read_recommended(const ebb_chat *c, const char *key, double *x)
+{
+    return ebb_model_advice_number(&c->advice, key, x) ||
+           (c->info && c->ops.number && c->ops.number(c->ops.arg, c->backend, key, x));
+}
+
+/* The same for a setting; false: nothing, or what is out of range. */
 static bool model_advice(const ebb_chat *c, const setting *s, double *x)
 {
-    return c->info && c->ops.number && s->key && c->ops.number(c->ops.arg, c->backend, s->key, x) &&
-           *x >= s->min && *x <= s->max;
+    return s->key && read_recommended(c, s->key, x) && *x >= s->min && *x <= s->max;
 }
 
 bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
@@ -221,11 +227,10 @@ bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
 
     out[0] = '\0';
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (c->info && c->ops.number && c->ops.number(c->ops.arg, c->backend, others[i].key, &x) && x != others[i].off)
+        if (read_recommended(c, others[i].key, &x) && x != others[i].off)
             n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", others[i].key, x);
     for (size_t i = 0; i < N_SETTINGS; i++)
-        if (settings[i].key && c->info && c->ops.number && c->ops.number(c->ops.arg, c->backend, settings[i].key, &x) &&
-            !model_advice(c, &settings[i], &x) && n < cap)
+        if (settings[i].key && read_recommended(c, settings[i].key, &x) && !model_advice(c, &settings[i], &x) && n < cap)
             n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", settings[i].key, x);
     return n > 0;
 }

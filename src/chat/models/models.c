@@ -10,16 +10,17 @@
 
 #include "base/buf.h"
 #include "base/grow.h"
+#include "models/finding.h"
 #include "os/paths.h"
 
 #define DEPTH 2                  /* directories below a place that are looked into */
 
-typedef struct finding {
-    ebb_model_file *files;
-    size_t          n, cap;
-    const char     *ending;
-    bool            failed;      /* out of memory */
-} finding;
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
 
 static bool ends_in(const char *name, const char *ending)
 {
@@ -59,51 +60,114 @@ static uint64_t bytes_of_parts(const char *path, unsigned of)
     return sum;
 }
 
-static bool is_file_known(const finding *f, const char *path)
+static void free_model_file(ebb_model_file *f)
 {
-    for (size_t i = 0; i < f->n; i++)
-        if (strcmp(f->files[i].path, path) == 0)
-            return true;
-    return false;
+    free(f->path);
+    free(f->name);
+    free(f->more_names);
 }
 
-static void add_model_file(finding *f, const char *path, const struct stat *st)
+void ebb_models_free(ebb_model_file *files, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free_model_file(&files[i]);
+    free(files);
+}
+
+/* -- The list while it is made (finding.h) ---------------------------------------------------- */
+
+static ebb_model_file *find_same_file(const ebb_model_finding *f, const struct stat *st)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (f->files[i].device == (uint64_t)st->st_dev && f->files[i].inode == (uint64_t)st->st_ino)
+            return &f->files[i];
+    return NULL;
+}
+
+static void replace_text(ebb_model_finding *f, char **text, char *by)
+{
+    f->failed |= !by;
+    if (!by)
+        return;
+    free(*text);
+    *text = by;
+}
+
+/* One more name that means the file. */
+static void add_name_to(ebb_model_finding *f, ebb_model_file *file, const char *name)
+{
+    char *all = NULL;
+
+    if (asprintf(&all, "%s%s\n", file->more_names ? file->more_names : "", name) < 0)
+        all = NULL;
+    replace_text(f, &file->more_names, all);
+}
+
+bool ebb_models_is_better_name(const char *name, const char *than)
+{
+    size_t n = strlen(name), k = strlen(than);
+
+    return n != k ? n < k : strcmp(name, than) < 0;
+}
+
+/* The same file once more.  A snapshot that has more parts of it counts more than one that has fewer. */
+static ebb_model_file *add_again(ebb_model_finding *f, ebb_model_file *known, const char *path, uint64_t n_bytes, const char *name)
+{
+    if (known->store != f->store || (name && !known->name)) {
+        add_name_to(f, known, name ? name : base_name(path));
+    } else if (name && ebb_models_is_better_name(name, known->name)) {
+        add_name_to(f, known, known->name);
+        replace_text(f, &known->name, strdup(name));
+        return known;                            /* what is told of it is of this one */
+    } else if (name && strcmp(name, known->name) != 0) {
+        add_name_to(f, known, name);
+    } else if (!name && (n_bytes > known->n_bytes || (n_bytes == known->n_bytes && strcmp(path, known->path) < 0))) {
+        add_name_to(f, known, base_name(known->path));
+        replace_text(f, &known->path, strdup(path));
+        known->n_bytes = n_bytes;
+    } else if (!name) {
+        add_name_to(f, known, base_name(path));
+    }
+    return NULL;
+}
+
+ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const struct stat *st, const char *name)
 {
     unsigned part = 1, of = 1;
     uint64_t n_bytes = (uint64_t)st->st_size;
-    ebb_model_file *files;
-    char *copy;
+    ebb_model_file *files, *known = find_same_file(f, st);
 
     if (ebb_models_is_part(path, &part, &of))
         n_bytes = part == 1 ? bytes_of_parts(path, of) : 0;
-    if (part != 1 || is_file_known(f, path))
-        return;
+    if (part != 1)
+        return NULL;
+    if (known)
+        return add_again(f, known, path, n_bytes, name);
     files = ebb_grow(f->files, f->n, &f->cap, sizeof *files);
     f->failed |= !files;
     if (!files)
-        return;
+        return NULL;
     f->files = files;
-    copy = strdup(path);
-    f->failed |= !copy;
-    if (copy)
-        f->files[f->n++] = (ebb_model_file){
-            copy, n_bytes, (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000 };
+    files[f->n] = (ebb_model_file){ .path = strdup(path), .name = name ? strdup(name) : NULL, .store = f->store, .n_bytes = n_bytes,
+                                    .changed_ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000,
+                                    .device = (uint64_t)st->st_dev, .inode = (uint64_t)st->st_ino };
+    f->failed |= !files[f->n].path || (name && !files[f->n].name);
+    return &files[f->n++];
 }
 
-static void scan_path(finding *f, const char *path, int depth);
-
-static void scan_folder(finding *f, const char *dir, int depth)
+void ebb_finding_each(ebb_model_finding *f, const char *dir, ebb_finding_fn *fn, void *arg)
 {
     DIR *d = opendir(dir);
     struct dirent *e;
     ebb_buf path = { 0 };
 
     while (d && (e = readdir(d)) != NULL) {
-        if (e->d_name[0] == '.')
+        if (e->d_name[0] == '.' || f->n_entries >= EBB_FINDING_MAX_ENTRIES)
             continue;
+        f->n_entries++;
         ebb_buf_clear(&path);
         if (ebb_buf_addf(&path, "%s/%s", dir, e->d_name))
-            scan_path(f, path.data, depth);
+            fn(f, path.data, e->d_name, arg);
         else
             f->failed = true;
     }
@@ -112,16 +176,23 @@ static void scan_folder(finding *f, const char *dir, int depth)
         closedir(d);
 }
 
-static void scan_path(finding *f, const char *path, int depth)
+static void scan_entry(ebb_model_finding *f, const char *path, const char *name, void *arg)
+{
+    (void)name;
+    ebb_finding_scan(f, path, *(const int *)arg);
+}
+
+void ebb_finding_scan(ebb_model_finding *f, const char *path, int depth)
 {
     struct stat st;
+    int below = depth - 1;
 
     if (stat(path, &st) != 0)
         return;
     if (S_ISDIR(st.st_mode) && depth >= 0)
-        scan_folder(f, path, depth - 1);
+        ebb_finding_each(f, path, scan_entry, &below);
     else if (S_ISREG(st.st_mode) && ends_in(path, f->ending))
-        add_model_file(f, path, &st);
+        (void)ebb_finding_add(f, path, &st, NULL);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -135,7 +206,7 @@ static int newest_first(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-static void scan_path_list(finding *f, const char *list)
+static void scan_path_list(ebb_model_finding *f, const char *list)
 {
     while (*list) {
         size_t n = strcspn(list, ":");
@@ -143,15 +214,15 @@ static void scan_path_list(finding *f, const char *list)
 
         f->failed |= !path_in_list;
         if (path_in_list && n)
-            scan_path(f, path_in_list, DEPTH);
+            ebb_finding_scan(f, path_in_list, DEPTH);
         free(path_in_list);
         list += n + (list[n] == ':');
     }
 }
 
-static ebb_status find_model_files(const char *ending, ebb_model_file **out, size_t *n, ebb_error *err)
+static ebb_status find_model_files(const char *ending, bool is_whole, ebb_model_file **out, size_t *n, ebb_error *err)
 {
-    finding f = { .ending = ending };
+    ebb_model_finding f = { .ending = ending };
     ebb_buf data = { 0 };
 
     *out = NULL;
@@ -159,12 +230,17 @@ static ebb_status find_model_files(const char *ending, ebb_model_file **out, siz
     if (ebb_path_models())
         scan_path_list(&f, ebb_path_models());
     if (ebb_path_in(EBB_DIR_DATA, "models", &data, NULL) == EBB_OK)
-        scan_path(&f, data.data, DEPTH);
+        ebb_finding_scan(&f, data.data, DEPTH);
     ebb_buf_fini(&data);
+    if (is_whole)
+        ebb_stores_scan(&f);
     if (f.failed) {
         ebb_models_free(f.files, f.n);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the list of models");
     }
+    for (size_t i = 0; is_whole && i < f.n; i++)
+        if (ebb_model_read_kind(f.files[i].path, &f.files[i].kind, NULL) != EBB_OK)
+            f.files[i].kind = EBB_KIND_CHAT;     /* whoever opens it says what is wrong with it */
     if (f.n)
         qsort(f.files, f.n, sizeof *f.files, newest_first);
     *out = f.files;
@@ -174,12 +250,30 @@ static ebb_status find_model_files(const char *ending, ebb_model_file **out, siz
 
 ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err)
 {
-    return find_model_files(".gguf", out, n, err);
+    return find_model_files(".gguf", true, out, n, err);
+}
+
+ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err)
+{
+    size_t n_found, n_kept = 0;
+    ebb_status st = ebb_models_find(out, &n_found, err);
+
+    for (size_t i = 0; st == EBB_OK && i < n_found; i++)
+        if ((*out)[i].kind == EBB_KIND_CHAT)
+            (*out)[n_kept++] = (*out)[i];
+        else
+            free_model_file(&(*out)[i]);
+    *n = n_kept;
+    if (n_kept == 0) {
+        free(*out);
+        *out = NULL;
+    }
+    return st;
 }
 
 ebb_status ebb_models_find_partial(ebb_model_file **out, size_t *n, ebb_error *err)
 {
-    return find_model_files(".gguf.part", out, n, err);
+    return find_model_files(".gguf.part", false, out, n, err);
 }
 
 ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err)
@@ -201,18 +295,39 @@ ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err)
 
 /* -- By name ------------------------------------------------------------------------------ */
 
-static const char *base_name(const char *path)
+const char *ebb_models_name(const ebb_model_file *f)
 {
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
+    return f->name ? f->name : base_name(f->path);
 }
 
-static bool is_called(const char *base, const char *name)
+/* Is called[0..n) the name, with nothing behind it but what goes without saying? */
+static bool is_called(const char *called, size_t n, const char *name)
 {
-    size_t n = strlen(name);
+    static const char *const endings[] = { "", ".gguf", ":latest" };
+    size_t k = strlen(name);
 
-    return strcasecmp(base, name) == 0 || (strncasecmp(base, name, n) == 0 && strcasecmp(base + n, ".gguf") == 0);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if ((n == k + strlen(endings[i]) && strncasecmp(called, name, k) == 0 && strncasecmp(called + k, endings[i], n - k) == 0) ||
+            (k == n + strlen(endings[i]) && strncasecmp(called, name, n) == 0 && strcasecmp(name + n, endings[i]) == 0))
+            return true;
+    return false;
+}
+
+static bool has_name(const ebb_model_file *f, const char *name)
+{
+    const char *more = f->more_names ? f->more_names : "", *called = ebb_models_name(f);
+
+    if (is_called(called, strlen(called), name))
+        return true;
+    for (; *more; more += strcspn(more, "\n") + 1)
+        if (is_called(more, strcspn(more, "\n"), name))
+            return true;
+    return false;
+}
+
+static bool has_in_name(const ebb_model_file *f, const char *part)
+{
+    return strcasestr(ebb_models_name(f), part) || (f->more_names && strcasestr(f->more_names, part));
 }
 
 /* Which of the files is meant; n: none.  Part of a name is enough where it is of one alone. */
@@ -222,10 +337,10 @@ static size_t find_model_named(const ebb_model_file *files, size_t n, const char
 
     *n_partly = 0;
     for (size_t i = 0; i < n; i++)
-        if (is_called(base_name(files[i].path), name))
+        if (has_name(&files[i], name))
             return i;
-    for (size_t i = 0; i < n; i++)
-        if (strcasestr(base_name(files[i].path), name)) {
+    for (size_t i = 0; i < n && !strchr(name, '/'); i++)
+        if (files[i].kind == EBB_KIND_CHAT && has_in_name(&files[i], name)) {
             partly = i;
             ++*n_partly;
         }
@@ -239,13 +354,13 @@ static void add_names(ebb_buf *out, const ebb_model_file *files, size_t n, const
     size_t n_left = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const char *base = base_name(files[i].path);
-        if (!strcasestr(base, part))
+        const char *name = ebb_models_name(&files[i]);
+        if (files[i].kind != EBB_KIND_CHAT || !has_in_name(&files[i], part))
             continue;
-        if (out->len + strlen(base) > LINE)
+        if (out->len + strlen(name) > LINE)
             n_left++;
         else
-            ebb_buf_addf(out, "%s%s", out->len ? ", " : "", base);
+            ebb_buf_addf(out, "%s%s", out->len ? ", " : "", name);
     }
     if (n_left)
         ebb_buf_addf(out, " and %zu more", n_left);
@@ -261,11 +376,15 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     if (st != EBB_OK)
         return st;
     i = find_model_named(files, n, name, &n_partly);
-    if (i < n)
+    if (i < n && files[i].kind == EBB_KIND_CHAT)
         *path = strdup(files[i].path);
     add_names(&names, files, n, n_partly > 1 ? name : "");
     if (n_partly > 1)
         st = EBB_FAIL(err, EBB_LIMIT, "%.100s: which one?  %s", name, ebb_buf_text(&names));
+    else if (i < n && files[i].kind != EBB_KIND_CHAT)
+        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s: is no model for a chat but a file of another kind: %s", name, ebb_model_kind_name(files[i].kind));
+    else if (i == n && strchr(name, '/'))
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file; `ebb models` lists those that are found", name);
     else if (i == n && n > 0)
         st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and no model here is called so; there are %s", name, ebb_buf_text(&names));
     else if (i == n)
@@ -285,12 +404,10 @@ ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err)
 
     *path = NULL;
     st = ebb_path_expand(name, &whole, err);
-    if (st == EBB_OK && (stat(ebb_buf_text(&whole), &file) == 0 || strchr(name, '/'))) {
+    if (st == EBB_OK && stat(ebb_buf_text(&whole), &file) == 0) {
         *path = strdup(ebb_buf_text(&whole));
         st = *path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
-        if (st == EBB_OK && stat(*path, &file) != 0)
-            st = EBB_FAIL(err, EBB_NOTFOUND, "%s: no such file; `ebb models` lists those that are found", name);
-        else if (st == EBB_OK && S_ISDIR(file.st_mode))
+        if (st == EBB_OK && S_ISDIR(file.st_mode))
             st = EBB_FAIL(err, EBB_USAGE, "%s: is a folder; name a .gguf file in it", name);
     } else if (st == EBB_OK) {
         st = find_here(name, path, err);
@@ -301,11 +418,4 @@ ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err)
     }
     ebb_buf_fini(&whole);
     return st;
-}
-
-void ebb_models_free(ebb_model_file *files, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(files[i].path);
-    free(files);
 }

@@ -6,22 +6,35 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "ebb/experimental/inspect.h"
 #include "ebb/experimental/plan.h"
 #include "ebb/status.h"
 
 typedef struct ebb_model_file {
     char    *path;               /* first part of a split model */
+    char    *name;               /* what its store calls it: "llama3.2"; NULL: what its file is called */
+    char    *more_names;         /* that mean it too, one a line; or NULL */
+    const char *store;           /* whose it is: "Ollama"; NULL: it lies where ebb's own do */
+    const char *note;            /* what of it does not count here: "without its adapter"; or NULL */
+    ebb_model_kind kind;         /* CHAT also where that cannot be read */
     uint64_t n_bytes;            /* of all parts */
     int64_t  changed_ms;         /* Unix time */
+    uint64_t device, inode;
 } ebb_model_file;
 
 /* All *.gguf of the places in $EBB_MODELS (directories or files, separated by
- * colons) and of $XDG_DATA_HOME/ebb/models, two directories deep; newest first, the
+ * colons) and of $XDG_DATA_HOME/ebb/models, two directories deep, and what other programs keep on
+ * this machine (stores.c), which is only read; each file once; newest first, the
  * larger of two of the same time.  A place that is not there is no error.
- * Error: NOMEM.  Cost: lists directories, opens no model. */
+ * Error: NOMEM.  Cost: lists directories, reads Ollama's manifests and the beginning of every file. */
 EBB_MUST_CHECK
 ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err);
 void ebb_models_free(ebb_model_file *files, size_t n);
+/* Those of them that can be talked to: no projectors, embedders, drafters, adapters. */
+EBB_MUST_CHECK
+ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err);
+/* What to call it: its store's name, else its file's.  Unfiltered, like all names. */
+const char *ebb_models_name(const ebb_model_file *f);
 
 /* The same for files that `ebb pull` has begun, *.gguf.part; n_bytes is what is there of each. */
 EBB_MUST_CHECK
@@ -38,11 +51,27 @@ bool ebb_models_is_part(const char *path, unsigned *part, unsigned *of);
 /* And where ebb is to choose. */
 #define EBB_MODELS_AUTO "auto"
 
-/* The file that a user means by `name`: a file of that path (~/ is the home), else, where it has no slash, the model
- * found on this machine whose file is called so, with or without .gguf, in any case, or the only one whose name has it
+/* The file that a user means by `name`: a file of that path (~/ is the home), else the model found on this machine
+ * that is called so (with or without .gguf or :latest, in any case), or, where it has no slash, the only one for a chat whose name has it
  * in it.  NOTFOUND says what there is; LIMIT: several are meant.  *path is for free(). */
 EBB_MUST_CHECK
 ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err);
+
+/* -- What its store recommends (models_advice.c) --------------------------------------------- */
+
+enum { EBB_ADVICE_NUMBERS = 6 };
+typedef struct ebb_model_advice {
+    char  *name;                 /* what the store calls the model; NULL: no store says anything */
+    char  *system;               /* a system prompt; NULL: none */
+    bool   has_number[EBB_ADVICE_NUMBERS];
+    double numbers[EBB_ADVICE_NUMBERS];
+} ebb_model_advice;
+/* Fill *out for the weights at `path`: of a model in Ollama's store its parameters and system prompt, of any other nothing.
+ * For ebb_model_advice_fini.  Cost: reads the store's manifests. */
+void ebb_models_read_advice(const char *path, ebb_model_advice *out);
+/* The number for a key of a model's own advice, "general.sampling.temp"; false: none. */
+bool ebb_model_advice_number(const ebb_model_advice *a, const char *key, double *out);
+void ebb_model_advice_fini(ebb_model_advice *a);
 
 /* -- Which to take (models_rate.c) ---------------------------------------------------- */
 

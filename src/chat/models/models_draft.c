@@ -46,7 +46,7 @@ ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *o
         qsort(files, n, sizeof *files, smallest_first);
     for (size_t i = 0; i < n && !*out && files[i].n_bytes < info->weight_bytes; i++) {
         ebb_model *m;
-        if (strcmp(files[i].path, info->path) == 0 || ebb_model_open(files[i].path, &m, NULL) != EBB_OK)
+        if (files[i].kind != EBB_KIND_CHAT || strcmp(files[i].path, info->path) == 0 || ebb_model_open(files[i].path, &m, NULL) != EBB_OK)
             continue;
         if (check_draft_pair(host, m, NULL) == EBB_OK && ++n_like && draft_pays(host, m, opts, machine))
             *out = m;

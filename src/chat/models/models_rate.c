@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 #include "models/models.h"
@@ -138,17 +139,33 @@ ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opt
 
 void ebb_models_rating_free(ebb_model_rating *r, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         free(r[i].file.path);
+        free(r[i].file.name);
+        free(r[i].file.more_names);
+    }
     free(r);
 }
 
 /* -- What the user chose --------------------------------------------------------------- */
 
+/* The path from the root on.  A link at its end stays one: it has the name by which the parts of a model find each other. */
+static char *absolute_path(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char *folder = slash ? strndup(path, (size_t)(base - path)) : strdup("."), *real = folder ? realpath(folder, NULL) : NULL, *whole = NULL;
+
+    if (real && access(path, F_OK) == 0 && asprintf(&whole, "%s/%s", strcmp(real, "/") ? real : "", base) < 0)
+        whole = NULL;
+    free(folder);
+    free(real);
+    return whole;
+}
+
 ebb_status ebb_models_remember(const char *path, ebb_error *err)
 {
     ebb_buf dir = { 0 }, name = { 0 };
-    char *whole = path ? realpath(path, NULL) : NULL;
+    char *whole = path ? absolute_path(path) : NULL;
     ebb_status st = path && !whole ? EBB_FAIL(err, EBB_NOTFOUND, "%s: is not there any more", path)
                                    : ebb_path_in(EBB_DIR_STATE, NULL, &dir, err);
 
@@ -176,12 +193,14 @@ bool ebb_models_remembered(ebb_buf *out)
 
 /* -- The choice -------------------------------------------------------------------------- */
 
-/* The file's name, for a terminal. */
+/* What it is called, and whose it is, for a terminal. */
 static void add_base(ebb_buf *out, const ebb_model_rating *r)
 {
-    const char *slash = strrchr(r->file.path, '/'), *base = slash ? slash + 1 : r->file.path;
+    const char *name = ebb_models_name(&r->file);
 
-    ebb_utf8_add_visible(out, base, strlen(base), false);
+    ebb_utf8_add_visible(out, name, strlen(name), false);
+    if (r->file.store)
+        ebb_buf_addf(out, " (%s's)", r->file.store);
 }
 
 /* Why not the largest of those that are worth more than what was taken; of several of its size, the best placed. */
@@ -265,7 +284,7 @@ ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *
     *path = NULL;
     if (take_remembered(opts, path, why))
         return EBB_OK;
-    st = ebb_models_find(&files, &n, err);
+    st = ebb_models_find_chat(&files, &n, err);
     if (st != EBB_OK || n == 0)
         return st;
     st = ebb_machine_probe(NULL, false, &machine, err);

@@ -187,6 +187,8 @@ static void report_model(ebb_chat *c)
         ebb_chat_notice(c, "%s", s.left_out);
     if (ebb_chat_settings_unfollowed(c, unfollowed, sizeof unfollowed))
         ebb_chat_notice(c, "the model's file recommends what there is no setting for, and it is not followed: %s", unfollowed);
+    if (c->advice.system && !(ebb_chat_n_messages(c) && ebb_chat_message(c, 0)->role == EBB_ROLE_SYSTEM))
+        ebb_chat_notice(c, "Ollama's %.80s comes with a system prompt; /prompt model takes it", c->advice.name);
 }
 
 void ebb_chat_on_ready(ebb_chat *c)
@@ -196,6 +198,8 @@ void ebb_chat_on_ready(ebb_chat *c)
     ebb_status st = c->ops.ready(c->ops.arg, c->backend, &c->info, &c->prompter, notice, &err);
 
     c->state = st == EBB_OK ? EBB_CHAT_IDLE : EBB_CHAT_FAILED;
+    if (st == EBB_OK && !c->engine && c->info->path)
+        ebb_models_read_advice(c->info->path, &c->advice);
     if (st == EBB_OK)
         ebb_chat_settings_apply_model(c);
     if (st == EBB_OK)

@@ -55,6 +55,16 @@ ebb_status ebb_path_expand(const char *path, ebb_buf *out, ebb_error *err)
                                                                             : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
 }
 
+bool ebb_path_below(const char *variable, const char *below, ebb_buf *out)
+{
+    const char *base = getenv(variable);
+
+    ebb_buf_clear(out);
+    if (!is_absolute(base))
+        return false;
+    return below ? ebb_buf_addf(out, "%s/%s", base, below) : ebb_buf_adds(out, base);
+}
+
 const char *ebb_path_models(void)
 {
     const char *list = getenv("EBB_MODELS");

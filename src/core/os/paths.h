@@ -4,6 +4,8 @@
  * as its specification wants; then the default below $HOME is used. */
 #ifndef EBB_OS_PATHS_H
 #define EBB_OS_PATHS_H
+#include <stdbool.h>
+
 #include "base/buf.h"
 #include "ebb/status.h"
 
@@ -26,6 +28,9 @@ ebb_status ebb_path_run(ebb_buf *out, ebb_error *err);
 /* Replace *out by `path` with ~/ at its beginning as $HOME/.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_path_expand(const char *path, ebb_buf *out, ebb_error *err);
+
+/* Replace *out by "$VARIABLE/below", by $VARIABLE alone where `below` is NULL.  false: that is no absolute path, or no memory. */
+bool ebb_path_below(const char *variable, const char *below, ebb_buf *out);
 
 /* $EBB_MODELS: directories or files, separated by colons; NULL if unset or empty. */
 const char *ebb_path_models(void);

@@ -428,6 +428,25 @@ ebb_status ebb_gguf_parse(const char *bytes, uint64_t have, uint64_t size, const
     return st;
 }
 
+ebb_status ebb_gguf_parse_keys(const char *bytes, uint64_t have, uint64_t size, const char *name, ebb_gguf_header *h,
+                               uint64_t *n_tensors, ebb_error *err)
+{
+    cursor c = { .bytes = bytes, .have = have, .size = size, .name = name, .err = err };
+    counts n = { 0 };
+    ebb_status st;
+
+    memset(h, 0, sizeof *h);
+    st = parse_beginning(&c, h, &n);
+    if (st == EBB_OK)
+        st = parse_metadata(&c, h, (size_t)n.n_kvs);
+    if (st == EBB_BUSY)
+        st = h->kvs ? EBB_OK : EBB_FAIL(err, EBB_FORMAT, "%s: its beginning is not there", name);
+    if (st != EBB_OK)
+        ebb_gguf_header_fini(h);
+    *n_tensors = n.n_tensors;
+    return st;
+}
+
 void ebb_gguf_header_fini(ebb_gguf_header *h)
 {
     free(h->kvs);

@@ -90,17 +90,22 @@ static void add_prompt_name(void *arg, const char *name)
 static ebb_status slash_prompt(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     ebb_buf dir = { 0 }, text = { 0 };
-    const char *mine = prompt_dir(f, &dir);
+    const char *mine = prompt_dir(f, &dir), *advised = ebb_chat_advised_system(f->chat);
     ebb_status st = EBB_OK;
 
     if (*arg) {
-        st = ebb_system_prompt_read(mine, arg, &text, err);
+        if (advised && strcmp(arg, "model") == 0)
+            ebb_buf_adds(&text, advised);
+        else
+            st = ebb_system_prompt_read(mine, arg, &text, err);
         if (st == EBB_OK)
             st = ebb_chat_set_system(f->chat, ebb_buf_text(&text), err);
         if (st == EBB_OK)
             ebb_frontend_sayf(f, EBB_SAY_NOTICE, "the system prompt is %s; /system shows it", arg);
     } else {
         ebb_system_prompt_each(mine, add_prompt_name, &text);
+        if (advised)
+            add_prompt_name(&text, "model");
         ebb_buf_adds(&text, "\n/prompt NAME takes one, /system - removes it");
         f->say(f, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
     }

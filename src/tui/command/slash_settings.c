@@ -119,13 +119,14 @@ static void add_models(ebb_buf *out)
     ebb_model_file *files;
     size_t n;
 
-    if (ebb_models_find(&files, &n, NULL) != EBB_OK)
+    if (ebb_models_find_chat(&files, &n, NULL) != EBB_OK)
         return;
     ebb_buf_adds(out, n ? "\n" : "");
     for (size_t i = 0; i < n && i < SHOWN; i++) {
-        const char *slash = strrchr(files[i].path, '/');
         char size[16];
-        ebb_buf_addf(out, "\n%10s  %s", ebb_size_text(files[i].n_bytes, size), slash ? slash + 1 : files[i].path);
+        ebb_buf_addf(out, "\n%10s  %s", ebb_size_text(files[i].n_bytes, size), ebb_models_name(&files[i]));
+        if (files[i].store)
+            ebb_buf_addf(out, "  (%s's)", files[i].store);
     }
     if (n > SHOWN)
         ebb_buf_addf(out, "\n%10s  and %zu more: `ebb models` lists them", "", n - SHOWN);
@@ -234,10 +235,10 @@ static void complete_ratings(ebb_frontend *f, ebb_model_file *files, size_t n, e
     if (ebb_models_rate(files, n, &opts, &machine, false, &r, NULL) != EBB_OK)
         return;
     for (size_t i = 0; i < n; i++) {
-        const char *slash = strrchr(r[i].file.path, '/'), *base = slash ? slash + 1 : r[i].file.path;
+        const char *name = ebb_models_name(&r[i].file);
         note_rating(&note, &r[i], ebb_chat_model(f->chat));
-        if (access(base, F_OK) != 0)             /* what is in this folder is listed below */
-            fn(arg, base, ebb_buf_text(&note));
+        if (access(name, F_OK) != 0)             /* what is in this folder is listed below */
+            fn(arg, name, ebb_buf_text(&note));
     }
     ebb_buf_fini(&note);
     ebb_models_rating_free(r, n);
@@ -249,7 +250,7 @@ void ebb_complete_model(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn
     ebb_model_file *files;
     size_t n;
 
-    if (!strchr(typed, '/') && ebb_models_find(&files, &n, NULL) == EBB_OK) {
+    if (!strchr(typed, '/') && ebb_models_find_chat(&files, &n, NULL) == EBB_OK) {
         complete_ratings(f, files, n, fn, arg);
         fn(arg, EBB_MODELS_GUIDE, m && strcmp(m->path, EBB_MODELS_GUIDE) == 0 ? "built in, loaded" : "built in");
     }
