@@ -59,6 +59,13 @@ void ebb_cli_tell_left_out(const ebb_args *a, const char *left_out)
     ebb_buf_fini(&visible);
 }
 
+bool ebb_cli_is_model_file(const char *word)
+{
+    const char *dot = strrchr(word, '.');
+
+    return dot && dot > word && (strcasecmp(dot, ".gguf") == 0 || strcasecmp(dot, ".llamafile") == 0);
+}
+
 bool ebb_cli_progress(const ebb_args *a)
 {
     return !a->quiet && (a->verbose || isatty(STDERR_FILENO));
@@ -114,9 +121,8 @@ ebb_status ebb_cli_open_draft_model(ebb_args *a, const ebb_model *host, ebb_mode
 void ebb_cli_model_from_words(ebb_args *a, size_t at)
 {
     const char *word = at < a->n_words ? a->words[at] : NULL;
-    size_t n = word ? strlen(word) : 0;
 
-    if (a->model || !word || !((n > 5 && strcasecmp(word + n - 5, ".gguf") == 0) || strcmp(word, EBB_MODELS_GUIDE) == 0))
+    if (a->model || !word || !(ebb_cli_is_model_file(word) || strcmp(word, EBB_MODELS_GUIDE) == 0))
         return;
     a->model = word;
     memmove(a->words + at, a->words + at + 1, (--a->n_words - at) * sizeof *a->words);

@@ -37,6 +37,9 @@ int ebb_cli_print_json(json_t *root);
 /* Say on standard error what a forced file asks for and does not get: ebb_plan.left_out, or nothing. */
 void ebb_cli_tell_left_out(const ebb_args *a, const char *left_out);
 
+/* Is a word the name of a model file, by its ending? */
+bool ebb_cli_is_model_file(const char *word);
+
 /* Whether progress may be shown on standard error. */
 bool ebb_cli_progress(const ebb_args *a);
 

@@ -42,13 +42,6 @@ static const char *const habits[][2] = {
     { "rm", "a model is a file, `ebb models` says where; `ebb sessions delete NAME` deletes a conversation" },
 };
 
-static bool is_model_file(const char *word)
-{
-    size_t n = strlen(word);
-
-    return n > 5 && strcasecmp(word + n - 5, ".gguf") == 0;
-}
-
 static void say_unknown_subcommand(const char *name, ebb_error *err)
 {
     ebb_closest near = ebb_closest_begin(name, strlen(name));
@@ -59,7 +52,7 @@ static void say_unknown_subcommand(const char *name, ebb_error *err)
             EBB_FAIL(err, EBB_USAGE, "%s: no such command; %s", name, habits[i][1]);
             return;
         }
-    if (ebb_models_resolve(name, &model, NULL) == EBB_OK && (is_model_file(model) || access(name, F_OK) != 0)) {
+    if (ebb_models_resolve(name, &model, NULL) == EBB_OK && (ebb_cli_is_model_file(model) || access(name, F_OK) != 0)) {
         EBB_FAIL(err, EBB_USAGE, "%s: no such command; to talk with the model of that name: ebb -m %s", name, name);
         free(model);
         return;
@@ -163,7 +156,7 @@ static void forbid_cores(void)
 
 int main(int argc, char **argv)
 {
-    bool is_chat = argc < 2 || argv[1][0] == '-' || is_model_file(argv[1]);
+    bool is_chat = argc < 2 || argv[1][0] == '-' || ebb_cli_is_model_file(argv[1]);
     const ebb_subcommand *command = find_subcommand(is_chat ? "chat" : argv[1]);
     ebb_args args = { .sampling = ebb_sampler_params_default(), .linger_s = 600 };
     ebb_buf config = { 0 };

@@ -12,6 +12,7 @@ typedef struct ebb_model_finding {
     ebb_model_file *files;
     size_t          n, cap;
     const char     *ending;      /* of the names that count: ".gguf" */
+    bool            with_llamafiles;
     const char     *store;       /* whose place it is that is looked into; NULL: ebb's own */
     uint32_t        n_entries;
     bool            failed;      /* out of memory */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/grow.h"
@@ -191,7 +192,7 @@ void ebb_finding_scan(ebb_model_finding *f, const char *path, int depth)
         return;
     if (S_ISDIR(st.st_mode) && depth >= 0)
         ebb_finding_each(f, path, scan_entry, &below);
-    else if (S_ISREG(st.st_mode) && ends_in(path, f->ending))
+    else if (S_ISREG(st.st_mode) && (ends_in(path, f->ending) || (f->with_llamafiles && ends_in(path, ".llamafile"))))
         (void)ebb_finding_add(f, path, &st, NULL);
 }
 
@@ -222,7 +223,7 @@ static void scan_path_list(ebb_model_finding *f, const char *list)
 
 static ebb_status find_model_files(const char *ending, bool is_whole, ebb_model_file **out, size_t *n, ebb_error *err)
 {
-    ebb_model_finding f = { .ending = ending };
+    ebb_model_finding f = { .ending = ending, .with_llamafiles = is_whole };
     ebb_buf data = { 0 };
 
     *out = NULL;
@@ -303,7 +304,7 @@ const char *ebb_models_name(const ebb_model_file *f)
 /* Is called[0..n) the name, with nothing behind it but what goes without saying? */
 static bool is_called(const char *called, size_t n, const char *name)
 {
-    static const char *const endings[] = { "", ".gguf", ":latest" };
+    static const char *const endings[] = { "", ".gguf", ".llamafile", ":latest" };
     size_t k = strlen(name);
 
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
@@ -396,6 +397,15 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     return st;
 }
 
+bool ebb_models_is_file(const char *path)
+{
+    char *file = access(path, F_OK) != 0 ? strndup(path, ebb_model_path_file(path)) : NULL;
+    bool is_there = !file ? access(path, F_OK) == 0 : access(file, F_OK) == 0;
+
+    free(file);
+    return is_there;
+}
+
 ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err)
 {
     ebb_buf whole = { 0 };
@@ -404,10 +414,10 @@ ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err)
 
     *path = NULL;
     st = ebb_path_expand(name, &whole, err);
-    if (st == EBB_OK && stat(ebb_buf_text(&whole), &file) == 0) {
+    if (st == EBB_OK && ebb_models_is_file(ebb_buf_text(&whole))) {
         *path = strdup(ebb_buf_text(&whole));
         st = *path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
-        if (st == EBB_OK && S_ISDIR(file.st_mode))
+        if (st == EBB_OK && stat(*path, &file) == 0 && S_ISDIR(file.st_mode))
             st = EBB_FAIL(err, EBB_USAGE, "%s: is a folder; name a .gguf file in it", name);
     } else if (st == EBB_OK) {
         st = find_here(name, path, err);

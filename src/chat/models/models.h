@@ -22,7 +22,7 @@ typedef struct ebb_model_file {
     uint64_t device, inode;
 } ebb_model_file;
 
-/* All *.gguf of the places in $EBB_MODELS (directories or files, separated by
+/* All *.gguf and *.llamafile of the places in $EBB_MODELS (directories or files, separated by
  * colons) and of $XDG_DATA_HOME/ebb/models, two directories deep, and what other programs keep on
  * this machine (stores.c), which is only read; each file once; newest first, the
  * larger of two of the same time.  A place that is not there is no error.
@@ -45,6 +45,9 @@ EBB_MUST_CHECK
 ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err);
 /* "x-00002-of-00003.gguf": which part; false: the file is whole. */
 bool ebb_models_is_part(const char *path, unsigned *part, unsigned *of);
+
+/* Is a file of that path there, or (FILE@NAME.gguf) one that may hold it? */
+bool ebb_models_is_file(const char *path);
 
 /* The name of the embedded guide where a model may be named. */
 #define EBB_MODELS_GUIDE "guide"

@@ -152,10 +152,10 @@ void ebb_models_rating_free(ebb_model_rating *r, size_t n)
 /* The path from the root on.  A link at its end stays one: it has the name by which the parts of a model find each other. */
 static char *absolute_path(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *slash = memrchr(path, '/', ebb_model_path_file(path)), *base = slash ? slash + 1 : path;
     char *folder = slash ? strndup(path, (size_t)(base - path)) : strdup("."), *real = folder ? realpath(folder, NULL) : NULL, *whole = NULL;
 
-    if (real && access(path, F_OK) == 0 && asprintf(&whole, "%s/%s", strcmp(real, "/") ? real : "", base) < 0)
+    if (real && ebb_models_is_file(path) && asprintf(&whole, "%s/%s", strcmp(real, "/") ? real : "", base) < 0)
         whole = NULL;
     free(folder);
     free(real);

@@ -53,12 +53,10 @@ bool ebb_overflow_describe_growth(ebb_chat *c, size_t need, char *out, size_t ca
 char *ebb_chat_model_path(const ebb_chat *c, bool *ok)
 {
     char *path;
-    int fd;
 
     *ok = true;
-    if (!c->info->path || ebb_file_open(c->info->path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
+    if (!c->info->path || !ebb_models_is_file(c->info->path))
         return NULL;
-    ebb_file_close(fd);
     path = strdup(c->info->path);
     *ok = path != NULL;
     return path;

@@ -12,6 +12,7 @@
 #include "ebb/experimental/type.h"
 #include "gguf/gguf_impl.h"
 #include "gguf/gguf_parse.h"
+#include "gguf/gguf_zip.h"
 #include "os/file.h"
 
 #define FIRST_READ_BYTES ((uint64_t)1 << 20)     /* most headers without a vocabulary fit */
@@ -51,7 +52,7 @@ static ebb_status read_header(ebb_gguf_part *p, uint64_t want, ebb_error *err)
         memcpy(p->header, p->memory, (size_t)want);
         return EBB_OK;
     }
-    return ebb_file_read_at(p->fd, p->path, p->header, (size_t)want, 0, err);
+    return ebb_file_read_at(p->fd, p->path, p->header, (size_t)want, p->begin, err);
 }
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
@@ -64,26 +65,26 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 static ebb_status load_header(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
 {
     char label[84];
-    uint64_t want = min_u64(p->n_present, FIRST_READ_BYTES), need = 0;
+    uint64_t present = min_u64(p->n_present, p->gguf_bytes), want = min_u64(present, FIRST_READ_BYTES), need = 0;
 
     make_file_label(label, p->path);
     for (;;) {
         ebb_status st = read_header(p, want, err);
         if (st != EBB_OK)
             return st;
-        st = ebb_gguf_parse(p->header, want, p->n_bytes, label, h, &need, err);
+        st = ebb_gguf_parse(p->header, want, p->gguf_bytes, label, h, &need, err);
         if (st == EBB_OK && want <= h->n_bytes + SLACK_BYTES)
             return EBB_OK;
         if (st == EBB_BUSY && need > EBB_GGUF_MAX_HEADER)
             return EBB_FAIL(err, EBB_LIMIT, "%s: its header has more than %llu bytes", label, (ull)EBB_GGUF_MAX_HEADER);
-        if (st == EBB_BUSY && want == p->n_present)
+        if (st == EBB_BUSY && want == present)
             return EBB_FAIL(err, EBB_BUSY, "%s: its header needs more than the %llu bytes that are there", label, (ull)want);
         if (st != EBB_OK && st != EBB_BUSY)
             return st;
         if (st == EBB_OK)
             want = h->n_bytes;
         else
-            want = min_u64(min_u64(p->n_present, EBB_GGUF_MAX_HEADER), need > 2 * want ? need : 2 * want);
+            want = min_u64(min_u64(present, EBB_GGUF_MAX_HEADER), need > 2 * want ? need : 2 * want);
         ebb_gguf_header_fini(h);
     }
 }
@@ -93,21 +94,33 @@ static ebb_status load_part(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err
 {
     ebb_status st = load_header(p, h, err);
 
-    p->data_at = h->data_at;
+    for (size_t i = 0; st == EBB_OK && i < h->n_tensors; i++)
+        h->tensors[i].offset += p->begin;
+    p->data_at = h->data_at + p->begin;
     return st;
 }
 
 static ebb_status open_part_file(const char *path, ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *err)
 {
+    ebb_gguf_span at;
     ebb_status st;
 
     *p = (ebb_gguf_part){ .fd = -1, .path = strdup(path) };
     if (!p->path)
         return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
     st = ebb_file_open(path, EBB_FILE_READ, &p->fd, err);
+    if (st == EBB_NOTFOUND && path[ebb_model_path_file(path)]) {
+        p->path[ebb_model_path_file(path)] = '\0';
+        p->member = p->path + strlen(p->path) + 1;
+        st = ebb_file_open(p->path, EBB_FILE_READ, &p->fd, err);
+    }
     if (st == EBB_OK)
-        st = ebb_file_size(p->fd, path, &p->n_bytes, err);
+        st = ebb_file_size(p->fd, p->path, &p->n_bytes, err);
+    if (st == EBB_OK)
+        st = ebb_gguf_find_span(p->fd, p->path, p->member, p->n_bytes, &at, err);
     p->n_present = p->n_bytes;
+    p->begin = st == EBB_OK ? at.begin : 0;
+    p->gguf_bytes = st == EBB_OK ? at.n_bytes : 0;
     return st == EBB_OK ? load_part(p, h, err) : st;
 }
 
@@ -127,6 +140,7 @@ static ebb_status open_partial_file(const ebb_partial_file *file, ebb_gguf_part 
     p->n_bytes = file->n_bytes == UINT64_MAX ? EBB_GGUF_MAX_FILE : file->n_bytes;
     if (p->n_bytes < p->n_present)
         p->n_bytes = p->n_present;
+    p->gguf_bytes = p->n_bytes;
     return st == EBB_OK ? load_part(p, h, err) : st;
 }
 
@@ -331,7 +345,7 @@ ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *na
     st = alloc_parts(g, 1, err);
     if (st != EBB_OK)
         return finish_open(g, st, out, err);
-    g->parts[0] = (ebb_gguf_part){ .fd = -1, .path = strdup(name), .memory = data, .n_bytes = n_bytes, .n_present = n_bytes };
+    g->parts[0] = (ebb_gguf_part){ .fd = -1, .path = strdup(name), .memory = data, .gguf_bytes = n_bytes, .n_bytes = n_bytes, .n_present = n_bytes };
     if (!g->parts[0].path)
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", name);
     if (st == EBB_OK)

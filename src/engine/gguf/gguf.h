@@ -1,6 +1,6 @@
 /* gguf/gguf.h - a GGUF file as bytes: typed metadata and the tensor index.
  *
- * Reads versions 2 and 3, whole or split ("-00001-of-00003.gguf"), any
+ * Reads versions 2 and 3, whole or split ("-00001-of-00003.gguf") or as a member of a llamafile (gguf_zip.h), any
  * power-of-two alignment.  Only headers are read, into one allocation for
  * each part; keys, string values and tensor names point into it.  No weight is
  * touched and nothing is computed.  docs/FORMATS.md draws the format.
@@ -10,7 +10,7 @@
  *  G2  no dimension is 0 and the product of all fits 63 bits;
  *  G3  a tensor of a known type lies inside its file, rows are whole blocks;
  *      one of an unknown type begins inside its file and has n_bytes == 0;
- *  G4  offsets are multiples of the alignment, which may be as small as 1: who
+ *  G4  offsets are multiples of the alignment from where the GGUF begins, in a llamafile anywhere; the alignment may be as small as 1: who
  *      maps a tensor and needs it aligned for a kernel has to look;
  *  G5  the tensors of a file have no more bytes together than the file, and a file at most 2^48.
  * Memory: never more than the size of the files + 64 MiB.
@@ -58,17 +58,20 @@ typedef struct ebb_gguf_tensor {
 
 typedef struct ebb_gguf_part {
     char       *path;            /* the name given, if from memory */
+    const char *member;          /* of the file, if it was named: "x.gguf" of "FILE@x.gguf" */
     int         fd;              /* open for reading; -1 if from memory */
     const char *memory;          /* the whole file if from memory, else NULL */
+    uint64_t    begin;           /* where in the file the GGUF begins: 0, but in a llamafile */
+    uint64_t    gguf_bytes;      /* how long it is: n_bytes, but in a llamafile */
     uint64_t    n_bytes;         /* of the file; of one that is still being written, what it will have */
     uint64_t    n_present;       /* of them that are there already */
-    uint64_t    data_at;         /* where tensor data begins */
+    uint64_t    data_at;         /* where in the file tensor data begins */
     char       *header;          /* owned copy of what stands before data_at */
 } ebb_gguf_part;
 
 typedef struct ebb_gguf ebb_gguf;
 
-/* Open the file at `path`; for a split model, any part opens all.  The caller
+/* Open the file at `path`; for a split model, any part opens all; "FILE@NAME.gguf" is a member of a llamafile.  The caller
  * owns *out, NULL on failure.  Errors: NOTFOUND (file or part, named), IO,
  * FORMAT (damaged, truncated: says where), UNSUPPORTED (version, big-endian,
  * no GGUF at all), LIMIT, NOMEM. */

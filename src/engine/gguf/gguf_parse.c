@@ -331,6 +331,8 @@ static const struct { char bytes[9]; const char *what; } lookalikes[] = {
     { "tjgg",     "an old GGML model; look for a GGUF of it" },
     { "fmgg",     "an old GGML model; look for a GGUF of it" },
     { "algg",     "an old GGML adapter; look for a GGUF of it" },
+    { "MZqFpD",   "a llamafile without its end, where it says what it holds; download it again" },
+    { "\177ELF",  "a program; a llamafile has a model at its end" },
     { "PK\3\4",   "a zip archive or a PyTorch model; look for a GGUF of it" },
     { "version ", "a git-lfs pointer; fetch the model itself with `git lfs pull`" },
     { "{",        "JSON: a server's message, or part of another format; look for a .gguf file" },

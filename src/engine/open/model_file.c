@@ -17,6 +17,7 @@
 struct ebb_model {
     ebb_gguf      *gguf;
     ebb_model_info info;
+    char          *path;         /* FILE@MEMBER, if a member of a llamafile was named */
     char          *base_name;    /* of the file, for models without general.name */
     ebb_tokenizer *tokenizer;    /* NULL: no_tokenizer says why */
     ebb_error      no_tokenizer;
@@ -134,7 +135,7 @@ static ebb_status read_info(ebb_model *m, ebb_error *err)
     ebb_model_info *info = &m->info;
     ebb_status st;
 
-    info->path = ebb_gguf_get_part(g, 0)->path;
+    info->path = m->path ? m->path : ebb_gguf_get_part(g, 0)->path;
     info->name = ebb_gguf_get_string(g, "general.name");
     if (!info->name || !info->name[0])
         info->name = m->base_name;
@@ -195,7 +196,9 @@ static ebb_status model_from_gguf(ebb_gguf *g, ebb_model **out, ebb_error *err)
     }
     m->gguf = g;
     m->base_name = make_base_name(path);
-    st = m->base_name ? read_info(m, &why) : EBB_FAIL(&why, EBB_NOMEM, "no memory for its name");
+    if (ebb_gguf_get_part(g, 0)->member && asprintf(&m->path, "%s@%s", path, ebb_gguf_get_part(g, 0)->member) < 0)
+        m->path = NULL;
+    st = m->base_name && (m->path || !ebb_gguf_get_part(g, 0)->member) ? read_info(m, &why) : EBB_FAIL(&why, EBB_NOMEM, "no memory for its name");
     if (st == EBB_OK)
         st = make_tokenizer(m, &why);
     if (st == EBB_OK) {
@@ -241,6 +244,7 @@ void ebb_model_close(ebb_model *m)
     ebb_tokenizer_free(m->tokenizer);
     ebb_gguf_close(m->gguf);
     free(m->base_name);
+    free(m->path);
     free(m);
 }
 

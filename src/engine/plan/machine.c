@@ -1,6 +1,7 @@
 /* The machine that is planned for (ebb/experimental/plan.h). */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ebb/experimental/inspect.h"
@@ -296,13 +297,15 @@ uint64_t ebb_machine_device(const ebb_model *model)
 static uint64_t device_of(const char *path)
 {
     ebb_file_id id = { 0 };
+    char *file = path ? strndup(path, ebb_model_path_file(path)) : NULL;
     int fd;
 
-    if (!path || ebb_file_open(path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
-        return 0;
-    if (ebb_file_get_id(fd, path, &id, NULL) != EBB_OK)
-        id.device = 0;
-    ebb_file_close(fd);
+    if (file && ebb_file_open(file, EBB_FILE_READ, &fd, NULL) == EBB_OK) {
+        if (ebb_file_get_id(fd, file, &id, NULL) != EBB_OK)
+            id.device = 0;
+        ebb_file_close(fd);
+    }
+    free(file);
     return id.device;
 }
 

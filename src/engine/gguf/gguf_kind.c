@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ebb/experimental/inspect.h"
-#include "gguf/gguf_parse.h"
+#include "gguf/gguf_zip.h"
 #include "os/file.h"
 
 #define PEEK_BYTES ((uint64_t)256 << 10)         /* general.* and the architecture's keys stand before the vocabulary */
@@ -92,34 +92,38 @@ static ebb_model_kind kind_by_keys(const ebb_gguf_header *h, uint64_t n_tensors)
     return n_tensors == 0 ? EBB_KIND_VOCABULARY : EBB_KIND_CHAT;
 }
 
-static ebb_status read_kind(int fd, const char *path, char *bytes, ebb_model_kind *out, ebb_error *err)
+ebb_status ebb_gguf_read_kind(int fd, const char *path, ebb_gguf_span at, ebb_model_kind *out, ebb_error *err)
 {
     ebb_gguf_header h = { 0 };
-    uint64_t size = 0, n_tensors = 0, have = 0;
-    ebb_status st = ebb_file_size(fd, path, &size, err);
+    uint64_t n_tensors = 0, have = at.n_bytes < PEEK_BYTES ? at.n_bytes : PEEK_BYTES;
+    char *bytes = malloc((size_t)have + 1);
+    ebb_status st = bytes ? ebb_file_read_at(fd, path, bytes, (size_t)have, at.begin, err)
+                          : EBB_FAIL(err, EBB_NOMEM, "%s: no memory to look into it", path);
 
-    have = size < PEEK_BYTES ? size : PEEK_BYTES;
+    *out = EBB_KIND_CHAT;
     if (st == EBB_OK)
-        st = ebb_file_read_at(fd, path, bytes, (size_t)have, 0, err);
-    if (st == EBB_OK)
-        st = ebb_gguf_parse_keys(bytes, have, size, path, &h, &n_tensors, err);
+        st = ebb_gguf_parse_keys(bytes, have, at.n_bytes, path, &h, &n_tensors, err);
     if (st == EBB_OK)
         *out = kind_by_keys(&h, n_tensors);
     ebb_gguf_header_fini(&h);
+    free(bytes);
     return st;
 }
 
 ebb_status ebb_model_read_kind(const char *path, ebb_model_kind *out, ebb_error *err)
 {
-    char *bytes = malloc(PEEK_BYTES);
+    ebb_gguf_span at = { 0 };
+    uint64_t size = 0;
     int fd = -1;
-    ebb_status st = bytes ? ebb_file_open(path, EBB_FILE_READ, &fd, err)
-                          : EBB_FAIL(err, EBB_NOMEM, "%s: no memory to look into it", path);
+    ebb_status st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
 
     *out = EBB_KIND_CHAT;
     if (st == EBB_OK)
-        st = read_kind(fd, path, bytes, out, err);
+        st = ebb_file_size(fd, path, &size, err);
+    if (st == EBB_OK)
+        st = ebb_gguf_find_span(fd, path, NULL, size, &at, err);
+    if (st == EBB_OK)
+        st = ebb_gguf_read_kind(fd, path, at, out, err);
     ebb_file_close(fd);
-    free(bytes);
     return st;
 }
