@@ -43,9 +43,14 @@ typedef enum ebb_placement {
     EBB_PLACEMENT_INTERLEAVED, EBB_PLACEMENT_FIRST, EBB_PLACEMENT_LAST
 } ebb_placement;
 
+/* As n_ctx: the longest context, in steps of 256 tokens, with which nothing is read from disk for
+ * each token; if weights are streamed anyway, the longest of which K and V stay in memory.  K and V
+ * are f16 unless that allows less than 4096 tokens and q8_0 more. */
+#define EBB_CTX_MAX UINT32_MAX
+
 /* Zero is the default of every field: `ebb_engine_opts o = { 0 };` */
 typedef struct ebb_engine_opts {
-    uint32_t    n_ctx;           /* tokens; 0: what the plan chooses */
+    uint32_t    n_ctx;           /* tokens; 0: what the plan chooses; EBB_CTX_MAX */
     uint64_t    ram_bytes;       /* cap on all memory of the process; 0: what the machine has */
     ebb_mode    mode;
     bool        has_resident;    /* else as many layers as fit */

@@ -11,6 +11,8 @@
 #include "base/size.h"
 #include "models/plan_text.h"
 
+enum { MOST = 100000000 };       /* of what is counted */
+
 typedef ebb_status option_fn(ebb_args *a, const char *value, ebb_error *err);
 
 typedef enum option_kind { FLAG, TEXT, COUNT, SIZE, REAL, NAME, CALL } option_kind;
@@ -34,6 +36,22 @@ static const char *const place_names[] = { "interleaved", "first", "last", NULL 
 static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", NULL };
 static const char *const editing_names[] = { "emacs", "vi", NULL };
 static const char *const color_names[] = { "auto", "always", "never", NULL };
+
+/* What values are called elsewhere. */
+static const char *hint_for_value(const char *value)
+{
+    static const char *const hints[][2] = {
+        { "int8", "int8 is q8_0 here" }, { "q8", "q8 is q8_0 here" }, { "int4", "int4 is q4_0 here" }, { "q4", "q4 is q4_0 here" },
+        { "fp16", "fp16 is f16 here" }, { "fp32", "fp32 is f32 here" }, { "maxTPS", "maxTPS is max-tps here" }, { "maxtps", "maxTPS is max-tps here" },
+        { "maxContext", "maxContext is max-context here" }, { "maxcontext", "maxContext is max-context here" },
+        { "first_n", "first_n is first here" }, { "last_n", "last_n is last here" },
+    };
+
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strcmp(hints[i][0], value) == 0)
+            return hints[i][1];
+    return NULL;
+}
 
 static int name_index(const char *const *names, const char *value)
 {
@@ -75,9 +93,11 @@ static ebb_status set_resident(ebb_args *a, const char *value, ebb_error *err)
 
 static ebb_status set_kv(ebb_args *a, const char *value, ebb_error *err)
 {
-    return ebb_kv_parse(value, &a->engine)
-               ? EBB_OK
-               : EBB_FAIL(err, EBB_USAGE, "--kv %s: is f16, q8_0, q4_0, f32 or two of them as K/V", value);
+    if (ebb_kv_parse(value, &a->engine))
+        return EBB_OK;
+    if (hint_for_value(value))
+        return EBB_FAIL(err, EBB_USAGE, "--kv %s: %s", value, hint_for_value(value));
+    return EBB_FAIL(err, EBB_USAGE, "--kv %s: is f16, q8_0, q4_0, f32 or two of them as K/V", value);
 }
 
 static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
@@ -103,7 +123,8 @@ static ebb_status set_n(ebb_args *a, const char *value, ebb_error *err)
     return EBB_OK;
 }
 
-static ebb_status set_disk(ebb_args *a, const char *value, ebb_error *err)
+/* "3G/s" to bytes per second: of speeds a G is 10^9. */
+static ebb_status parse_speed(const char *name, const char *value, double *out, ebb_error *err)
 {
     static const char *const units[] = { "kKmMgGtT", "mMgGtT", "gGtT", "tT" };
     size_t n = strlen(value);
@@ -117,10 +138,30 @@ static ebb_status set_disk(ebb_args *a, const char *value, ebb_error *err)
         size[n] = '\0';
     }
     if (n >= sizeof size || !ebb_size_parse(size, &v) || v == 0)
-        return EBB_FAIL(err, EBB_USAGE, "--disk %s: give a speed like 3G/s or 500M/s", value);
-    a->disk_bytes_s = (double)v;
+        return EBB_FAIL(err, EBB_USAGE, "%s %s: give a speed like 3G/s or 500M/s", name, value);
+    *out = (double)v;
     for (size_t unit = 0; unit < 4 && strpbrk(size, units[unit]) && !strchr(size, 'i'); unit++)
-        a->disk_bytes_s *= 1000.0 / 1024;        /* of speeds a G is 10^9 */
+        *out *= 1000.0 / 1024;
+    return EBB_OK;
+}
+
+static ebb_status set_disk(ebb_args *a, const char *value, ebb_error *err)
+{
+    return parse_speed("--disk", value, &a->disk_bytes_s, err);
+}
+
+static ebb_status set_memory(ebb_args *a, const char *value, ebb_error *err)
+{
+    return parse_speed("--memory", value, &a->memory_bytes_s, err);
+}
+
+static ebb_status set_ctx(ebb_args *a, const char *value, ebb_error *err)
+{
+    uint64_t v = EBB_CTX_MAX;
+
+    if (strcmp(value, "max") != 0 && !parse_u64(value, MOST, &v))
+        return EBB_FAIL(err, EBB_USAGE, "--ctx %s: give a number of tokens up to 100000000, or max: the longest that stays in memory", value);
+    a->engine.n_ctx = (uint32_t)v;
     return EBB_OK;
 }
 
@@ -176,10 +217,15 @@ static const option options[] = {
     { 0, "-d", "--depth", "N", "context filled before decoding", EBB_FOR_BENCH, COUNT, AT(bench_depth), 0, 0 },
     { 0, "-r", "--repeat", "N", "repetitions; medians are reported (3)", EBB_FOR_BENCH, COUNT, AT(bench_runs), 0, 0 },
 
-    { "Memory and speed", 0, "--ctx", "N", "context, tokens; default: what the plan chooses", EBB_FOR_ENGINE | EBB_FOR_ENGINES, COUNT, AT(engine.n_ctx), 0, 0 },
+    { "Memory and speed", 0, "--ctx", "N|max", "context, tokens; max: the longest that stays in memory; default: what the plan chooses", EBB_FOR_ENGINE, CALL, 0, 0, set_ctx },
+    { 0, 0, "--ctx", "N", "its context, tokens, where it does not say", EBB_FOR_ENGINES, COUNT, AT(engine.n_ctx), 0, 0 },
     { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M", EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR | EBB_FOR_PULL, SIZE, AT(engine.ram_bytes), 0, 0 },
     { 0, 0, "--measure", 0, "measure again what is remembered of this machine", EBB_FOR_DOCTOR, FLAG, AT(measures_again), 0, 0 },
     { 0, 0, "--disk", "SPEED", "plan for a disk that reads so fast: 3G/s", EBB_FOR_PLAN, CALL, 0, 0, set_disk },
+    { 0, 0, "--memory", "SPEED", "plan for kernels that take weights from memory so fast: 30G/s; nothing is measured here", EBB_FOR_PLAN, CALL, 0, 0, set_memory },
+    { 0, 0, "--like", "NAME", "plan for a usual machine: cloud, pi5, n100, old-laptop, desktop; with --ram, --disk, --memory and -t for what differs", EBB_FOR_PLAN, TEXT, AT(like), 0, 0 },
+    { 0, 0, "--table", 0, "tier, layers and speed of one model for each context and type of KV", EBB_FOR_PLAN, FLAG, AT(is_table), 0, 0 },
+    { 0, 0, "--modes", 0, "the three modes side by side", EBB_FOR_PLAN | EBB_FOR_BENCH, FLAG, AT(is_modes), 0, 0 },
     { 0, 0, "--mode", "MODE", "balanced, max-tps or max-context", EBB_FOR_ENGINE, NAME, AT(engine.mode), mode_names, 0 },
     { 0, 0, "--resident", "N|N%|auto", "layers kept in memory", EBB_FOR_ENGINE, CALL, 0, 0, set_resident },
     { 0, 0, "--placement", "WHERE", "which layers stay: interleaved, first or last", EBB_FOR_ENGINE, NAME, AT(engine.placement), place_names, 0 },
@@ -246,8 +292,6 @@ static const option options[] = {
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
 
-enum { MOST = 100000000 };       /* of what is counted */
-
 static ebb_status set_number(const option *o, const char *shown, void *field, const char *value, ebb_error *err)
 {
     uint64_t v;
@@ -285,7 +329,8 @@ static ebb_status apply_option(const option *o, ebb_args *a, const char *value, 
     case NAME:
         i = name_index(o->names, value);
         if (i < 0)
-            return EBB_FAIL(err, EBB_USAGE, "%s %s: is %s", shown, value, o->help);
+            return EBB_FAIL(err, EBB_USAGE, "%s %s: %s%s", shown, value, hint_for_value(value) ? "" : "is ",
+                            hint_for_value(value) ? hint_for_value(value) : o->help);
         memcpy(field, &(unsigned){ (unsigned)i }, sizeof(unsigned));
         return EBB_OK;
     case COUNT: case SIZE: case REAL: break;
@@ -365,6 +410,13 @@ static const char *const habits[][2] = {
     { "--cache-type-v", "--kv K/V is the type of the KV cache here" },
     { "--model-draft", "--draft MODEL guesses ahead here" },
     { "-md", "--draft MODEL guesses ahead here" },
+    { "--num-gpu", "no GPU is used; --resident N keeps layers in memory; `ebb ollama --num-gpu N` is for Ollama's estimate" },
+    { "--window", "layers with a window have it by themselves; --overflow decides what leaves a full context" },
+    { "--sliding-window", "layers with a window have it by themselves; --overflow decides what leaves a full context" },
+    { "--context-length", "--ctx N is the context here, --ctx max the longest that stays in memory" },
+    { "--kv-type", "--kv TYPE is the type of the KV cache here" },
+    { "--strategy", "--placement interleaved, first or last decides which layers stay" },
+    { "--num-parallel", "one conversation is answered at a time; `ebb ollama --parallel N` is for Ollama's estimate" },
     { "--n-gpu-layers", "no GPU is used; --resident N keeps layers in memory, by itself as many as fit" },
     { "-ngl", "no GPU is used; --resident N keeps layers in memory, by itself as many as fit" },
     { "--mlock", "layers that fit are kept in memory by themselves, see `ebb plan`" },
@@ -382,11 +434,11 @@ static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool
 {
     ebb_closest near = ebb_closest_begin(word, n);
 
-    if (elsewhere)
-        return EBB_FAIL(err, EBB_USAGE, "%s: is an option of other commands; see --help", word);
     for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
         if (strlen(habits[i][0]) == n && memcmp(habits[i][0], word, n) == 0)
-            return EBB_FAIL(err, EBB_USAGE, "%s: is no option; %s", word, habits[i][1]);
+            return EBB_FAIL(err, EBB_USAGE, "%s: is no option %s; %s", word, elsewhere ? "of this command" : "here", habits[i][1]);
+    if (elsewhere)
+        return EBB_FAIL(err, EBB_USAGE, "%s: is an option of other commands; see --help", word);
     ebb_closest_try(&near, "--help");
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (options[i].mask & mask)

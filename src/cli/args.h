@@ -37,7 +37,9 @@ typedef struct ebb_args {
     uint32_t        n_predict;       /* -n */
     bool            has_n_predict;
     uint32_t        bench_depth, bench_runs;
-    double          disk_bytes_s;    /* plan --disk; 0: measured */
+    double          disk_bytes_s, memory_bytes_s;        /* plan --disk, --memory; 0: measured */
+    const char     *like;            /* plan --like: a machine of the table; NULL: this one */
+    bool            is_table, is_modes;  /* plan --table; plan and bench --modes */
     bool            measures_again;  /* doctor --measure */
     uint32_t        greedy_steps;    /* inspect logits --greedy N */
     bool            add_bos, no_bos, no_special;

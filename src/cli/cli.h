@@ -85,6 +85,13 @@ int ebb_cli_engines(ebb_args *a);
 int ebb_cmd_stat(ebb_args *a);
 int ebb_cmd_completion(ebb_args *a);
 
+/* Whether --like or --memory describe the machine that is planned for, and then all of its figures; USAGE for an unknown name. */
+EBB_MUST_CHECK
+ebb_status ebb_cli_describe_machine(const ebb_args *a, bool *is_described, ebb_machine *out, ebb_error *err);
+/* `plan --table` and `plan --modes` of a model on `machine`, which is measured where it is not described. */
+EBB_MUST_CHECK
+ebb_status ebb_cmd_plan_table(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described, int *status, ebb_error *err);
+
 /* The estimate of `plan --ollama`; with --json it is all that is printed. */
 EBB_MUST_CHECK
 ebb_status ebb_cmd_plan_ollama(const ebb_args *a, const ebb_model *m, int *status, ebb_error *err);

@@ -215,12 +215,77 @@ static ebb_status set_up_bench(bench *b, const ebb_args *a, const ebb_model *m, 
     return b->ids && !b->draft == !b->chooser ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for %zu tokens", b->n_ids);
 }
 
+/* Open, measure, close; the figures stand in *b and *stats. */
+static ebb_status run_bench(bench *b, const ebb_args *a, const ebb_model *m, const ebb_engine_opts *opts, double start_s, ebb_stats *stats,
+                            ebb_error *err)
+{
+    ebb_engine *e = NULL;
+    ebb_status st = ebb_engine_open(m, opts, NULL, NULL, &e, err);
+
+    b->load_s = ebb_clock_s() - start_s;
+    if (st == EBB_OK)
+        st = ebb_engine_measure(e, err);
+    if (st == EBB_OK)
+        ebb_engine_get_plan(e, &b->plan, &b->machine);
+    if (st == EBB_OK)
+        st = measure_bench(b, e, a, err);
+    if (st == EBB_OK) {
+        ebb_engine_stats(e, stats);
+        find_bound(b, e);
+    }
+    ebb_engine_close(e);
+    return st;
+}
+
+/* -- The modes side by side --------------------------------------------------------- */
+
+static void print_mode(const char *name, const bench *b, const ebb_stats *s)
+{
+    char size[16], layers[16];
+
+    snprintf(layers, sizeof layers, "%u/%u", s->n_resident, s->n_layers);
+    printf("%-12s %9u %-6s %-9s %7s %10s %8.2f %9.2f %8.1f\n", name, s->n_ctx, s->kv_type, ebb_tier_name(s->tier), layers,
+           ebb_size_text(s->rss_anon_bytes + s->rss_file_bytes, size), b->decode_tok_s, b->plan.predicted_decode_tok_s, b->prefill_tok_s);
+    fflush(stdout);                              /* each takes a while */
+}
+
+/* The context is the mode's own, so each engine is what a chat would have. */
+static ebb_status bench_modes(bench *b, const ebb_args *a, const ebb_model *m, int *status, ebb_error *err)
+{
+    static const char *const names[] = { [EBB_MODE_BALANCED] = "balanced", [EBB_MODE_MAX_TPS] = "max-tps", [EBB_MODE_MAX_CONTEXT] = "max-context" };
+    json_t *root = json_object();
+    ebb_engine_opts opts = a->engine;
+    ebb_status st = EBB_OK;
+
+    opts.draft = b->draft;
+    opts.no_speculation = !b->draft;
+    if (!a->json)
+        printf("%-12s %9s %-6s %-9s %7s %10s %8s %9s %8s\n", "mode", "context", "KV", "tier", "layers", "memory", "tok/s", "predicted", "prefill");
+    for (int i = 0; i < (int)(sizeof names / sizeof *names) && st == EBB_OK; i++) {
+        ebb_stats s;
+        opts.mode = (ebb_mode)i;
+        b->passes = 0;
+        st = run_bench(b, a, m, &opts, ebb_clock_s(), &s, err);
+        if (st == EBB_OK && !a->json)
+            print_mode(names[i], b, &s);
+        else if (st == EBB_OK)
+            json_object_set_new(root, names[i], json_pack("{s:i, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f}", "ctx", (int)s.n_ctx, "kv_type", s.kv_type,
+                                "tier", ebb_tier_name(s.tier), "layers", (int)s.n_layers, "resident_layers", (int)s.n_resident,
+                                "rss_bytes", (json_int_t)(s.rss_anon_bytes + s.rss_file_bytes), "decode_tok_s", b->decode_tok_s,
+                                "predicted_decode_tok_s", b->plan.predicted_decode_tok_s, "prefill_tok_s", b->prefill_tok_s,
+                                "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s));
+    }
+    if (st == EBB_OK && a->json)
+        *status = ebb_cli_print_json(json_incref(root));
+    json_decref(root);
+    return st;
+}
+
 int ebb_cmd_bench(ebb_args *a)
 {
     bench b = { 0 };
     ebb_engine_opts opts;
     ebb_model *m = NULL;
-    ebb_engine *e = NULL;
     ebb_stats stats;
     ebb_error err = { 0 };
     int status = EBB_EXIT_OK;
@@ -233,25 +298,17 @@ int ebb_cmd_bench(ebb_args *a)
         st = ebb_cli_open_draft_model(a, m, &b.draft, &err);
     if (st == EBB_OK)
         st = set_up_bench(&b, a, m, &opts, &err);
-    if (st == EBB_OK)
-        st = ebb_engine_open(m, &opts, NULL, NULL, &e, &err);
-    b.load_s = ebb_clock_s() - start;
-    if (st == EBB_OK)
-        st = ebb_engine_measure(e, &err);
-    if (st == EBB_OK)
-        ebb_engine_get_plan(e, &b.plan, &b.machine);
-    if (st == EBB_OK)
-        st = measure_bench(&b, e, a, &err);
-    if (st == EBB_OK) {
-        ebb_engine_stats(e, &stats);
-        ebb_cli_tell_left_out(a, stats.left_out);
-        find_bound(&b, e);
-        if (a->json)
+    if (st == EBB_OK && a->is_modes) {
+        st = bench_modes(&b, a, m, &status, &err);
+    } else if (st == EBB_OK) {
+        st = run_bench(&b, a, m, &opts, start, &stats, &err);
+        if (st == EBB_OK)
+            ebb_cli_tell_left_out(a, stats.left_out);
+        if (st == EBB_OK && a->json)
             status = print_bench_json(&b, &stats);
-        else
+        else if (st == EBB_OK)
             print_bench(&b, &stats);
     }
-    ebb_engine_close(e);
     ebb_model_close(m);
     ebb_model_close(b.draft);
     ebb_sampler_free(b.chooser);

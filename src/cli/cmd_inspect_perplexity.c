@@ -97,9 +97,9 @@ static ebb_status measure_perplexity(const ebb_args *a, const ebb_model *m, ebb_
     opts.n_ctx = opts.n_ctx ? opts.n_ctx : USUAL_CTX;
     if (opts.n_ctx < 4)
         return EBB_FAIL(err, EBB_USAGE, "--ctx %u: a window needs 4 tokens at least", opts.n_ctx);
-    s.n_ctx = opts.n_ctx;
     st = ebb_engine_open(m, &opts, NULL, NULL, &e, err);
     if (st == EBB_OK) {
+        s.n_ctx = opts.n_ctx == EBB_CTX_MAX ? ebb_engine_n_ctx(e) : opts.n_ctx;
         ebb_engine_stats(e, &stats);
         ebb_cli_tell_left_out(a, stats.left_out);
     }

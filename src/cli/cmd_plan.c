@@ -19,11 +19,12 @@ static json_t *plan_json(const ebb_plan *p)
     ebb_plan_parts(p, parts);
     for (int i = 0; i < EBB_PLAN_PARTS; i++)
         json_object_set_new(object, parts[i].key, json_integer((json_int_t)parts[i].bytes));
-    root = json_pack("{s:s, s:b, s:i, s:s, s:i, s:i, s:I, s:I, s:o, s:f, s:f, s:f, s:I, s:I, s:f, s:s}",
+    root = json_pack("{s:s, s:b, s:i, s:s, s:i, s:i, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:s}",
                      "tier", ebb_tier_name(p->tier), "fits", (int)p->fits, "ctx", (int)p->n_ctx, "kv_type", ebb_plan_kv_text(p, kv),
                      "layers", (int)p->n_layers, "resident_layers", (int)p->n_resident,
                      "total_bytes", (json_int_t)p->total_bytes, "available_bytes", (json_int_t)p->budget_bytes,
                      "parts", object, "predicted_decode_tok_s", p->predicted_decode_tok_s,
+                     "predicted_full_tok_s", p->predicted_full_tok_s,
                      "predicted_prefill_tok_s", p->predicted_prefill_tok_s,
                      "predicted_first_token_s", p->predicted_first_token_s, "pass_bytes", (json_int_t)p->pass_bytes,
                      "read_bytes_per_token", (json_int_t)p->stream_bytes, "expert_hits", p->expert_hit_rate, "why", p->why);
@@ -45,11 +46,13 @@ static void print_plan_table(const ebb_model *m, const ebb_machine *machine, con
     ebb_buf_fini(&text);
 }
 
-/* This machine, or the one that --ram and --disk describe. */
-static ebb_status get_machine(const ebb_args *a, ebb_machine *machine, ebb_error *err)
+/* This machine, or the one that --like, --memory, --ram and --disk describe. */
+static ebb_status get_machine(const ebb_args *a, ebb_machine *machine, bool *is_described, ebb_error *err)
 {
-    ebb_status st = ebb_machine_probe(NULL, false, machine, err);
+    ebb_status st = ebb_cli_describe_machine(a, is_described, machine, err);
 
+    if (st == EBB_OK && !*is_described)
+        st = ebb_machine_probe(NULL, false, machine, err);
     if (st != EBB_OK)
         return st;
     if (a->engine.ram_bytes) {
@@ -57,7 +60,8 @@ static ebb_status get_machine(const ebb_args *a, ebb_machine *machine, ebb_error
         machine->os_reserve_bytes = 0;
         snprintf(machine->available_why, sizeof machine->available_why, "--ram");
     }
-    machine->disk_bytes_s = a->disk_bytes_s;     /* 0: it is measured */
+    if (!*is_described)
+        machine->disk_bytes_s = a->disk_bytes_s;         /* 0: it is measured */
     return EBB_OK;
 }
 
@@ -158,14 +162,15 @@ static bool plan_all(const ebb_args *a, int *status, ebb_error *err, ebb_status 
     ebb_machine machine;
     ebb_buf path = { 0 };
     const char *chosen;
+    bool is_described;
     size_t n = 0;
 
     *st = ebb_models_find_chat(&files, &n, err);
     if (*st != EBB_OK || n == 0)
         return false;
-    *st = get_machine(a, &machine, err);
+    *st = get_machine(a, &machine, &is_described, err);
     if (*st == EBB_OK)
-        *st = ebb_models_rate(files, n, &a->engine, &machine, true, &r, err);
+        *st = ebb_models_rate(files, n, &a->engine, &machine, !is_described, &r, err);
     else
         ebb_models_free(files, n);
     if (*st != EBB_OK)
@@ -181,9 +186,14 @@ static bool plan_all(const ebb_args *a, int *status, ebb_error *err, ebb_status 
 }
 
 /* The disk is timed where it matters: weights stream, or are to be read before the first token. */
-static ebb_status plan_for_machine(const ebb_args *a, const ebb_model *m, ebb_machine *machine, ebb_plan *plan, ebb_error *err)
+static ebb_status plan_for_machine(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described, ebb_plan *plan,
+                                   ebb_error *err)
 {
-    ebb_status st = ebb_machine_measure(machine, m, &a->engine, false, err);
+    ebb_status st;
+
+    if (is_described)
+        return ebb_plan_make(m, &a->engine, machine, plan, err);
+    st = ebb_machine_measure(machine, m, &a->engine, false, err);
 
     if (st == EBB_OK)
         st = ebb_plan_make(m, &a->engine, machine, plan, err);
@@ -199,14 +209,15 @@ int ebb_cmd_plan(ebb_args *a)
 {
     ebb_model *m = NULL, *draft = NULL;
     ebb_machine machine;
-    ebb_plan plan;
+    ebb_plan plan = { 0 };
     ebb_error err = { 0 };
+    bool is_described = false, is_table = a->is_table || a->is_modes;
     int status = EBB_EXIT_OK;
     ebb_status st = ebb_cli_only_model(a, &err);
 
     if (st == EBB_OK)
         st = ebb_cmd_plan_check(a, &err);
-    if (st == EBB_OK && !a->ollama && (!a->model || strcmp(a->model, "auto") == 0) && plan_all(a, &status, &err, &st))
+    if (st == EBB_OK && !a->ollama && !is_table && (!a->model || strcmp(a->model, "auto") == 0) && plan_all(a, &status, &err, &st))
         return status;
     if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);
@@ -220,12 +231,16 @@ int ebb_cmd_plan(ebb_args *a)
         return status;
     }
     if (st == EBB_OK)
-        st = get_machine(a, &machine, &err);
-    if (st == EBB_OK)
-        st = plan_for_machine(a, m, &machine, &plan, &err);
+        st = get_machine(a, &machine, &is_described, &err);
+    if (st == EBB_OK && is_table)
+        st = ebb_cmd_plan_table(a, m, &machine, is_described, &status, &err);
+    else if (st == EBB_OK)
+        st = plan_for_machine(a, m, &machine, is_described, &plan, &err);
     if (st == EBB_OK)
         ebb_cli_tell_left_out(a, plan.left_out);
-    if (st == EBB_OK && a->json)
+    if (is_table)
+        ;                                        /* is printed */
+    else if (st == EBB_OK && a->json)
         status = ebb_cli_print_json(plan_json(&plan));
     else if (st == EBB_OK)
         print_plan_table(m, &machine, &plan);

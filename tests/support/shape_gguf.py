@@ -17,6 +17,8 @@ def value(v):
         return struct.pack("<IIQ", 9, 5, len(v)) + b"".join(struct.pack("<i", x) for x in v)
     if isinstance(v, dict):                       # so many empty strings
         return struct.pack("<IIQ", 9, 8, v["array_len"]) + bytes(8 * v["array_len"])
+    if isinstance(v, float):
+        return struct.pack("<If", 6, v)
     return struct.pack("<II", 4, v)
 
 

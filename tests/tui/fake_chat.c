@@ -476,6 +476,12 @@ const char *ebb_chat_setting_name(size_t i)
     return i < 2 ? names[i] : NULL;
 }
 
+ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
+{
+    (void)c;
+    return n_ctx == EBB_CTX_MAX ? EBB_OK : EBB_FAIL(err, EBB_BUDGET, "that context does not fit the memory (%u)", n_ctx);
+}
+
 ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how, uint32_t n_turns, ebb_error *err)
 {
     ebb_message *m;

@@ -62,6 +62,26 @@ typedef struct ebb_machine {
  * IO, NOTFOUND, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err);
+/* A machine that is not this one, for plans that depend on nothing that is measured here: the i-th
+ * of a table of usual boxes, with what its kernels and its disk are taken to do; false past the
+ * last.  The figures are round and typical, not measured. */
+typedef struct ebb_machine_kind {
+    const char *name, *what;     /* "pi5", "Raspberry Pi 5, 4 cores, 8 GB, NVMe" */
+    uint32_t    n_cpus;
+    double      ram_bytes;       /* as sold: powers of 1024 */
+    double      memory_bytes_s;  /* of weights, one token, all threads */
+    double      mac_s;           /* multiply-adds of int8, many tokens, all threads */
+    double      disk_bytes_s;
+} ebb_machine_kind;
+bool ebb_machine_kind_get(size_t i, ebb_machine_kind *out);
+/* Fill *out from `k`: all figures that a plan uses, so that ebb_machine_measure has no part in it.
+ * Of its memory a system takes 0.4 GiB, and 384 MiB are left to others. */
+void ebb_machine_describe(const ebb_machine_kind *k, ebb_machine *out);
+/* The same for a box of n_cpus with a memory of so many bytes per second, a usual disk, and
+ * available_bytes for this process. */
+void ebb_machine_describe_speed(double memory_bytes_s, uint32_t n_cpus, uint64_t available_bytes,
+                                ebb_machine *out);
+
 /* Add to *m what a plan for `model` needs and *m does not have yet: the speed of its types with the
  * kernels and threads of `opts` (NULL: defaults) and, with_disk, that of the disk that holds it.
  * What was measured on this machine in the last days comes from $XDG_CACHE_HOME/ebb/speeds; the
@@ -135,6 +155,7 @@ typedef struct ebb_plan {
     double      expert_hit_rate; /* share of the chosen experts that is expected there; 0: none is
                                   * streamed */
     double      predicted_decode_tok_s, predicted_prefill_tok_s;
+    double      predicted_full_tok_s;    /* decode, the context full: K and V are read, too */
     double      predicted_load_s;        /* copies of our own are read at open, cold */
     double      predicted_first_token_s; /* of a prompt of 64 tokens, loading included */
     char        why[160];        /* what decided the tier, one line */

@@ -163,6 +163,10 @@ EBB_MUST_CHECK ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy
 /* Another budget for the model's memory (0: what the machine has), now or after the answer
  * under way.  Notices say what it will bring and what came of it. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err);
+/* Open the model at hand with a context of n_ctx tokens (EBB_CTX_MAX: the longest that stays in memory); what was said
+ * is read back, from the KV cache where it is there.  Errors: CONTEXT (the conversation is longer), BUDGET, BUSY,
+ * UNSUPPORTED (an engine elsewhere). */
+EBB_MUST_CHECK ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
 /* The plan of the model at hand comes as a REPORT, now or after the answer under way. */
 EBB_MUST_CHECK ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err);
 

@@ -15,7 +15,7 @@ static ebb_status open_local_backend(void *arg, const ebb_backend_models *models
 
     (void)arg;
     if (models->engine)
-        return ebb_backend_remote(models, opts->n_ctx, sink, sink_arg, out, err);
+        return ebb_backend_remote(models, opts->n_ctx == EBB_CTX_MAX ? 0 : opts->n_ctx, sink, sink_arg, out, err);
     if (of.path && strcmp(of.path, EBB_MODELS_AUTO) == 0) {
         if (ebb_models_remember(NULL, &ignored) != EBB_OK)
             ebb_log("models", "%s", ignored.msg);        /* where nothing can be kept, nothing was */

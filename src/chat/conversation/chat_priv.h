@@ -111,8 +111,8 @@ typedef struct ebb_chat_overflow {
     ebb_node       *cut_off;
     size_t          n_header;    /* bytes of the note before the summary */
     bool            has_compacted;
-    /* The model is being opened with a larger context. */
-    bool            awaits_continue, has_grown;
+    /* The model is being opened with another context, for lack of room or because the user asked for it. */
+    bool            awaits_continue, has_grown, was_asked;
     uint32_t        n_ctx_before;
     char           *path;        /* of its file; NULL: the embedded guide */
 } ebb_chat_overflow;

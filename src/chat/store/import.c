@@ -85,7 +85,7 @@ static ebb_status import_messages(json_t *list, ebb_tree *t, ebb_error *err)
 
     json_array_foreach(list, i, m) {
         const char *name = json_string_value(json_object_get(m, "role"));
-        ebb_role role = EBB_ROLE_USER;
+        ebb_role role;
 
         if (!name)
             st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no role", i + 1);

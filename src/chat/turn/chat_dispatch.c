@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "conversation/chat_priv.h"
+#include "models/models.h"
 
 #define POLL_MS 250              /* how often a long prefill tells how far it is */
 
@@ -17,9 +18,11 @@ static bool restore_context_size(ebb_chat *c, const ebb_backend_event *ev)
         return false;
     c->overflow.has_grown = false;
     c->engine_opts.n_ctx = c->overflow.n_ctx_before;
-    c->settings.overflow = EBB_OVERFLOW_FORGET;
-    ebb_chat_notice(c, "%.*s; the context stays as it was, and the oldest turns are forgotten when it is full", (int)ev->n_text, ev->text);
-    if (ebb_chat_open_model(c, c->overflow.path, &err) != EBB_OK)
+    if (!c->overflow.was_asked)
+        c->settings.overflow = EBB_OVERFLOW_FORGET;
+    ebb_chat_notice(c, "%.*s; the context stays as it was%s", (int)ev->n_text, ev->text,
+                    c->overflow.was_asked ? "" : ", and the oldest turns are forgotten when it is full");
+    if (ebb_chat_open_model(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, &err) != EBB_OK)
         return false;
     c->is_answer_pending = is_answer_pending;
     return true;

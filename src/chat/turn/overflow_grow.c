@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/models.h"
 #include "models/plan_text.h"
 #include "os/file.h"
 #include "turn/overflow.h"
@@ -77,7 +78,7 @@ static ebb_node *add_growth_note(ebb_chat *c, uint32_t n_ctx, const ebb_plan *pl
 }
 
 /* The model at hand goes only when the other one can be begun. */
-static ebb_status reopen_larger(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
+static ebb_status reopen_with_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
 {
     uint32_t before = c->engine_opts.n_ctx;
     ebb_status st;
@@ -88,11 +89,41 @@ static ebb_status reopen_larger(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
     if (!ok)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
     c->engine_opts.n_ctx = n_ctx;
-    st = ebb_chat_open_model(c, c->overflow.path, err);
+    st = ebb_chat_open_model(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, err);
     if (st != EBB_OK)
         c->engine_opts.n_ctx = before;
     c->overflow.has_grown = st == EBB_OK;
+    c->overflow.was_asked = false;
     c->overflow.n_ctx_before = before;
+    return st;
+}
+
+ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
+{
+    ebb_engine_opts opts = c->engine_opts;
+    ebb_plan plan = { 0 };
+    ebb_buf line = { 0 };
+    ebb_status st = ebb_chat_need_ids(c, "its context is what the server has", err);
+
+    if (st != EBB_OK)
+        return st;
+    if (ebb_chat_is_busy(c))
+        return ebb_chat_check_idle(c, err);
+    if (c->state != EBB_CHAT_IDLE || !c->ops.plan)
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
+    opts.n_ctx = n_ctx;
+    st = c->ops.plan(c->ops.arg, c->backend, &opts, &plan, err);
+    if (st == EBB_OK && !plan.fits)
+        st = EBB_FAIL(err, EBB_BUDGET, "that context does not fit the memory (%s)", plan.why);
+    if (st == EBB_OK && plan.n_ctx < ebb_chat_n_tokens(c) + ebb_overflow_reserve(c))
+        st = EBB_FAIL(err, EBB_CONTEXT, "the conversation has %u tokens already; /forget makes room first", ebb_chat_n_tokens(c));
+    if (st != EBB_OK)
+        return st;
+    ebb_plan_line(&line, &plan);
+    ebb_chat_notice(c, "The model is opened with a context of %u tokens: %.240s.", plan.n_ctx, ebb_buf_text(&line));
+    ebb_buf_fini(&line);
+    st = reopen_with_ctx(c, plan.n_ctx, err);
+    c->overflow.was_asked = st == EBB_OK;
     return st;
 }
 
@@ -108,7 +139,7 @@ ebb_status ebb_overflow_grow(ebb_chat *c, const ebb_prompt *p, ebb_overflow_next
     note = add_growth_note(c, n_ctx, &plan, next);
     if (!note)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
-    st = reopen_larger(c, n_ctx, err);
+    st = reopen_with_ctx(c, n_ctx, err);
     if (st != EBB_OK)
         return st;
     ebb_chat_emit_event(c, EBB_EVENT_NOTE, note->m.text, note->m.n_text, 0, 0);

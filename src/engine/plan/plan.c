@@ -535,6 +535,79 @@ static void choose_plan(const planning *q, const char *limit)
     }
 }
 
+/* -- The longest context ---------------------------------------------------------- */
+
+#define CTX_STEP  256u           /* of the search */
+#define CTX_LEAST 4096u          /* with less than that in f16, q8_0 is worth more */
+
+typedef struct longest {
+    const planning *q;
+    const char     *limit;
+    ebb_plan        start;       /* the plan as it is before any choice */
+    bool            may_stream;  /* only K and V have to be in memory */
+} longest;
+
+/* The plan for so many tokens; whether it keeps in memory what has to be there. */
+static bool try_ctx(const longest *l, ebb_engine_opts *o, uint32_t n_ctx)
+{
+    planning q = *l->q;
+    ebb_plan *p = q.p;
+
+    o->n_ctx = n_ctx;
+    q.o = o;
+    *p = l->start;
+    choose_plan(&q, l->limit);
+    return p->fits && p->kv_spill_bytes == 0 && (l->may_stream || p->stream_bytes == 0);
+}
+
+/* The most tokens that try_ctx takes; 0: none.  Bytes grow with the context, so halving finds it. */
+static uint32_t find_longest(const longest *l, ebb_engine_opts *o)
+{
+    uint32_t train = l->q->net->n_ctx_train, low = 0, high = train / CTX_STEP + 1;
+
+    if (try_ctx(l, o, train))
+        return train;
+    while (low + 1 < high) {
+        uint32_t mid = low + (high - low) / 2;
+        *(try_ctx(l, o, mid * CTX_STEP) ? &low : &high) = mid;
+    }
+    return low * CTX_STEP;
+}
+
+static uint32_t find_longest_with(const longest *l, ebb_engine_opts *o, ebb_kv_type type)
+{
+    o->has_kv = true;
+    o->kv_k = o->kv_v = type;
+    return find_longest(l, o);
+}
+
+/* A plan for EBB_CTX_MAX (ebb/engine.h). */
+static void choose_longest(const planning *q, const char *limit)
+{
+    longest l = { .q = q, .limit = limit, .start = *q->p };
+    ebb_engine_opts o = *q->o, f16 = o, q8_0 = o;
+    uint32_t n, n_q8;
+    size_t end;
+
+    n = o.has_kv ? find_longest(&l, &o) : find_longest_with(&l, &f16, EBB_KV_F16);
+    if (!o.has_kv && n < CTX_LEAST && ebb_net_kv_unit(q->net, EBB_KV_Q8_0, EBB_KV_Q8_0)) {
+        n_q8 = find_longest_with(&l, &q8_0, EBB_KV_Q8_0);
+        o = n_q8 > n ? q8_0 : f16;
+        n = n_q8 > n ? n_q8 : n;
+    } else if (!o.has_kv) {
+        o = f16;
+    }
+    if (n == 0) {
+        l.may_stream = true;
+        o = *q->o;
+        n = find_longest(&l, &o);
+    }
+    (void)try_ctx(&l, &o, n);                    /* n is 0 where nothing runs: then choose_plan says what would */
+    end = strlen(q->p->why);
+    if (n > 0)
+        snprintf(q->p->why + end, sizeof q->p->why - end, "; the longest context in memory");
+}
+
 static ebb_status begin_planning(planning *q, const ebb_model *m, ebb_error *err)
 {
     const ebb_net *net = q->net;
@@ -573,7 +646,7 @@ ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_eng
     p->budget_bytes = is_capped ? q.o->ram_bytes : machine->available_bytes;
     p->pass_bytes = ebb_net_pass_bytes(net);
     if (st == EBB_OK) {
-        choose_plan(&q, is_capped ? "--ram" : machine->available_why);
+        (q.o->n_ctx == EBB_CTX_MAX ? choose_longest : choose_plan)(&q, is_capped ? "--ram" : machine->available_why);
         ebb_plan_predict(net, machine, p);
     }
     end_planning(&q);

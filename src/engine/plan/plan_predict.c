@@ -138,6 +138,7 @@ void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
     double pace = p->expert_read_bytes > 0 ? or_usual(m->expert_slowdown, 1) : 1;
 
     p->predicted_decode_tok_s = 1 / (with_reads(m, one_s, (double)p->stream_bytes) * pace);
+    p->predicted_full_tok_s = ebb_plan_decode_tok_s_at(p, m, p->n_ctx);
     p->predicted_prefill_tok_s = p->n_batch / with_reads(m, chunk_s * p->n_batch + one_s, read_bytes(net, p, p->n_batch, false));
     p->predicted_load_s = p->is_mapped ? 0 : (double)p->weights_resident_bytes / disk;
     p->predicted_first_token_s = with_reads(m, few_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));

@@ -68,8 +68,6 @@ typedef struct ebb_app {
 
     ebb_menu       menu;         /* to choose from what may be meant */
     size_t         menu_edits, menu_caret;       /* the line that it was made for */
-    bool           menu_typed;   /* the word has changed since, and ... */
-    double         menu_due_s;   /* ... when the list follows; -1: it is as it should be */
     size_t         offered_edits; /* the edit that put a text there which nobody typed; 0: none */
 
     char         **queue;        /* messages that wait for their turn */
@@ -143,7 +141,6 @@ void ebb_app_restore_unsent(ebb_app *a);         /* app_unsent.c: what was not s
 void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
 
 void ebb_app_menu_update(ebb_app *a);            /* app_menu.c: after the line has changed */
-void ebb_app_menu_tick(ebb_app *a, double now_s);        /* the list follows what was typed, if it is time */
 void ebb_app_menu_close(ebb_app *a);
 bool ebb_app_menu_key(ebb_app *a, ebb_key key);  /* false: the key is not the menu's */
 void ebb_app_pick(ebb_frontend *f, const char *line);

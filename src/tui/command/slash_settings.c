@@ -25,6 +25,39 @@ static ebb_status say_setting(ebb_frontend *f, const char *name, bool is_list, e
     return st;
 }
 
+/* The context is no setting of a session: it is how the model stands in memory. */
+static bool is_context(const char *name)
+{
+    static const char *const names[] = { "ctx", "context", "num_ctx", "n_ctx", "ctx-size" };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void add_context(const ebb_frontend *f, ebb_buf *out, bool is_list)
+{
+    ebb_stats s;
+
+    ebb_chat_stats(f->chat, &s);
+    ebb_buf_addf(out, "%sctx = %u (tokens, or max)", is_list ? "\n" : "", s.n_ctx);
+    if (!is_list)
+        ebb_buf_adds(out, ": how much of the conversation the model sees; max is the longest context that stays in memory. The model is opened anew");
+}
+
+static ebb_status set_context(ebb_frontend *f, const char *value, ebb_error *err)
+{
+    char *end;
+    unsigned long n = strtoul(value, &end, 10);
+
+    if (strcmp(value, "max") == 0)
+        return ebb_chat_set_ctx(f->chat, EBB_CTX_MAX, err);
+    if (value[0] < '0' || value[0] > '9' || *end || n == 0 || n > 100000000)
+        return EBB_FAIL(err, EBB_USAGE, "/set ctx %.40s: give a number of tokens, or max", value);
+    return ebb_chat_set_ctx(f->chat, (uint32_t)n, err);
+}
+
 ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     ebb_buf out = { 0 };
@@ -44,7 +77,13 @@ ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)
         const char *each;
         for (size_t i = 0; st == EBB_OK && (each = ebb_chat_setting_name(i)) != NULL; i++)
             st = say_setting(f, each, true, &out, err);
+        add_context(f, &out, true);
         ebb_buf_adds(&out, "\n/set NAME says more, /set NAME VALUE changes it");
+    } else if (is_context(name)) {
+        if (*value)
+            st = set_context(f, value, err);
+        else
+            add_context(f, &out, false);
     } else {
         if (*value)
             st = ebb_chat_set(f->chat, name, value, text, sizeof text, err);
@@ -68,6 +107,7 @@ void ebb_complete_set(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, 
             *text = '\0';
         fn(arg, name, text + strcspn(text, "="));
     }
+    fn(arg, "ctx", "= tokens, or max: how much of the conversation the model sees");
 }
 
 ebb_status ebb_slash_theme(ebb_frontend *f, const char *arg, ebb_error *err)

@@ -230,6 +230,32 @@ static void test_cannot_grow(void **state)
     ebb_chat_close(c);
 }
 
+/* The context that the user asks for: the model comes back with it, and the conversation goes on. */
+static void test_asked_context(void **state)
+{
+    ebb_chat *c;
+    ebb_chat_event ev;
+    ebb_error err = { 0 };
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.info.n_ctx_train = 1000;
+    c = open_with(EBB_OVERFLOW_STOP, false);
+    talk(c, 0, 3);
+    assert_int_equal(ebb_chat_set_ctx(c, 600, &err), EBB_BUDGET);    /* the plan says no */
+    script.plan_fits = true;
+    assert_int_equal(ebb_chat_set_ctx(c, 20, &err), EBB_CONTEXT);    /* less than what was said */
+    assert_int_equal(ebb_chat_set_ctx(c, 600, &err), EBB_OK);
+    while (!ebb_chat_is_ready(c))
+        assert_true(fake_next(c, &ev));
+    for (int i = 0; i < 20; i++)                 /* more than 200 tokens */
+        say(c, "and then what");
+    assert_true(script.n_asked > 200);
+    assert_null(ebb_chat_truncation_note(c));
+    ebb_chat_close(c);
+}
+
 static void test_stop(void **state)
 {
     ebb_chat *c;
@@ -418,7 +444,7 @@ static void test_back_before_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_forget), T(test_forget_and_compute), T(test_compact), T(test_stop_a_summary), T(test_grow), T(test_cannot_grow),
+        T(test_forget), T(test_forget_and_compute), T(test_compact), T(test_stop_a_summary), T(test_grow), T(test_asked_context), T(test_cannot_grow),
         T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_in_the_middle_of_an_answer), T(test_back_before_it), T(test_room_beforehand),
     };
 

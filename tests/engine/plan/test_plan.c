@@ -198,6 +198,72 @@ static void test_prediction_of_what_is_no_product(void **state)
     ebb_model_close(model);
 }
 
+/* The longest context is in memory, and 256 tokens more are not; with what K and V are asked for, or f16. */
+static void test_longest_context(void **state)
+{
+    const uint64_t roomy = (uint64_t)1 << 40;
+    ebb_engine_opts longest = { .n_ctx = EBB_CTX_MAX }, o = { 0 };
+    uint64_t least = plan(roomy, (ebb_engine_opts){ .n_ctx = 512 }).total_bytes, most = plan(roomy, (ebb_engine_opts){ .n_ctx = 8192 }).total_bytes;
+    ebb_plan p = plan(roomy, longest), q;
+
+    (void)state;
+    assert_int_equal(p.n_ctx, 8192);             /* what the model was trained for */
+    p = plan(least + (most - least) * 3 / 4, longest);
+    assert_true(p.fits && p.stream_bytes == 0 && p.kv_spill_bytes == 0 && p.kv_k == EBB_KV_F16);
+    assert_true(p.n_ctx >= 4096 && p.n_ctx < 8192 && p.n_ctx % 256 == 0);
+    o = (ebb_engine_opts){ .n_ctx = p.n_ctx + 256, .has_kv = true, .kv_k = EBB_KV_F16, .kv_v = EBB_KV_F16 };
+    q = plan(p.budget_bytes, o);
+    assert_true(!q.fits || q.stream_bytes > 0);
+    longest.has_kv = true;
+    longest.kv_k = longest.kv_v = EBB_KV_Q8_0;
+    q = plan(p.budget_bytes, longest);
+    assert_true(q.stream_bytes == 0 && q.n_ctx > p.n_ctx && q.kv_k == EBB_KV_Q8_0);
+    longest.has_kv = false;                      /* f16 would allow too little: q8_0 by itself */
+    p = plan(least + (most - least) / 8, longest);
+    assert_true(p.fits && p.stream_bytes == 0 && p.kv_k == EBB_KV_Q8_0 && p.n_ctx > 512);
+}
+
+/* Weights that do not fit stream; the longest context is then that of K and V. */
+static void test_longest_context_of_a_streamed_model(void **state)
+{
+    ebb_engine_opts longest = { .n_ctx = EBB_CTX_MAX };
+    ebb_plan p = plan(plan((uint64_t)1 << 40, (ebb_engine_opts){ .n_ctx = 256 }).total_bytes * 3 / 4, longest), none = plan(1 << 20, longest);
+
+    (void)state;
+    assert_true(p.fits && p.stream_bytes > 0 && p.kv_spill_bytes == 0 && p.n_ctx >= 256);
+    assert_false(none.fits);
+    assert_true(none.why[0]);
+}
+
+/* A described machine has every figure that a plan uses, and so is the same wherever it is planned for. */
+static void test_described_machines(void **state)
+{
+    ebb_machine_kind kind;
+    ebb_machine machine, faster;
+    ebb_model *m;
+    ebb_plan p, q;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
+    for (; ebb_machine_kind_get(n, &kind); n++) {
+        ebb_machine_describe(&kind, &machine);
+        assert_true(machine.available_bytes > 0 && (double)machine.available_bytes < kind.ram_bytes);
+        assert_true(machine.memory_bytes_s > 0 && machine.int8_mac_s > 0 && machine.disk_bytes_s > 0 && machine.disk_busy_bytes_s > 0);
+        assert_true(machine.overheads.product_s > 0 && machine.overheads.attend_dim_s > 0 && machine.expert_miss_rate[16] > 0);
+        assert_int_equal(ebb_plan_make(m, NULL, &machine, &p, NULL), EBB_OK);
+        assert_true(p.fits && p.n_threads == kind.n_cpus);
+        assert_true(p.predicted_full_tok_s > 0 && p.predicted_full_tok_s < p.predicted_decode_tok_s);
+    }
+    assert_true(n >= 5);
+    ebb_machine_describe_speed(10e9, 2, (uint64_t)8 << 30, &machine);
+    ebb_machine_describe_speed(30e9, 2, (uint64_t)8 << 30, &faster);
+    assert_int_equal(ebb_plan_make(m, NULL, &machine, &p, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(m, NULL, &faster, &q, NULL), EBB_OK);
+    assert_true(q.predicted_decode_tok_s > p.predicted_decode_tok_s);
+    ebb_model_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +272,9 @@ int main(void)
         cmocka_unit_test(test_asked_layers_are_the_resident_ones),
         cmocka_unit_test(test_layers_that_do_not_fit_are_refused),
         cmocka_unit_test(test_the_budget_is_used_up),
+        cmocka_unit_test(test_longest_context),
+        cmocka_unit_test(test_longest_context_of_a_streamed_model),
+        cmocka_unit_test(test_described_machines),
         cmocka_unit_test(test_prediction),
         cmocka_unit_test(test_prediction_of_what_is_no_product),
         cmocka_unit_test(test_prediction_by_type_and_under_reads),
