@@ -155,8 +155,7 @@ static ebb_status go_to_node(ebb_chat *c, ebb_node *node, ebb_error *err)
 {
     if (!ebb_tree_set_leaf(&c->tree, node))
         return EBB_FAIL(err, EBB_NOMEM, "no memory to go there");
-    ebb_chat_save(c, false);
-    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    ebb_chat_save_changed_path(c);
     return EBB_OK;
 }
 
@@ -214,7 +213,6 @@ ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "message %zu is a note of ebb; questions and answers can be pinned", i + 1);
     node->m.pinned = is_pinned;
     node->is_dirty = true;
-    ebb_chat_save(c, false);
-    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    ebb_chat_save_changed_path(c);
     return EBB_OK;
 }

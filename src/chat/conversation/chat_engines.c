@@ -6,22 +6,13 @@
 #include "models/models.h"
 #include "remote/probe.h"
 
-ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err)
-{
-    const char *name = c->engine;
-
-    if (!name)
-        return EBB_OK;
-    return EBB_FAIL(err, EBB_UNSUPPORTED, "%.80s cannot: %s; an engine in this process does (/engine " EBB_ENGINE_HERE ")", name, what);
-}
-
 /* -- Another one ------------------------------------------------------------------------------ */
 
 /* A slip of the finger must not cost the one at hand. */
 static ebb_status check_engine(const ebb_chat *c, const char *name, ebb_error *err)
 {
     ebb_engine_entry entry = { 0 };
-    ebb_status st = c->state == EBB_CHAT_ANSWERING || c->follow.session ? ebb_chat_check_idle(c, err) : EBB_OK;
+    ebb_status st = c->turn.answer || c->follow.session ? ebb_chat_check_idle(c, err) : EBB_OK;
 
     if (st == EBB_OK && strcmp(name, EBB_ENGINE_HERE) != 0)
         st = ebb_engines_find(name, &entry, err);
@@ -35,15 +26,15 @@ static ebb_status remember_here(ebb_chat *c, ebb_error *err)
     bool ok;
     char *path;
 
-    if (c->engine || !c->info)
+    if (c->remote.name || !c->info)
         return EBB_OK;
     path = ebb_chat_model_path(c, &ok);
     if (ok && !path)
         path = strdup(EBB_MODELS_GUIDE);
     if (!path)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
-    free(c->here_model);
-    c->here_model = path;
+    free(c->remote.here_model);
+    c->remote.here_model = path;
     return EBB_OK;
 }
 
@@ -53,7 +44,7 @@ ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
     char *engine = NULL, *engine_model = NULL;
     ebb_status st = check_engine(c, name, err);
 
-    if (st == EBB_OK && is_here && !c->engine && !model)
+    if (st == EBB_OK && is_here && !c->remote.name && !model)
         st = EBB_FAIL(err, EBB_USAGE, "the engine in this process answers already");
     if (st == EBB_OK)
         st = remember_here(c, err);
@@ -63,11 +54,11 @@ ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
         free(engine);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
     }
-    free(c->engine);
-    free(c->engine_model);
-    c->engine = engine;
-    c->engine_model = engine_model;
-    return ebb_chat_open_model(c, is_here ? model ? model : c->here_model : NULL, err);
+    free(c->remote.name);
+    free(c->remote.model);
+    c->remote.name = engine;
+    c->remote.model = engine_model;
+    return ebb_chat_open_model(c, is_here ? model ? model : c->remote.here_model : NULL, err);
 }
 
 /* -- A look at one --------------------------------------------------------------------------------- */
@@ -104,7 +95,7 @@ static void *run_test(void *arg)
 
 void ebb_chat_end_test(ebb_chat *c)
 {
-    struct ebb_engine_tester *t = c->tester;
+    struct ebb_engine_tester *t = c->remote.tester;
 
     if (!t)
         return;
@@ -113,7 +104,7 @@ void ebb_chat_end_test(ebb_chat *c)
     ebb_engine_link_fini(&t->link);
     ebb_engine_entry_fini(&t->entry);
     free(t);
-    c->tester = NULL;
+    c->remote.tester = NULL;
 }
 
 ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
@@ -121,7 +112,7 @@ ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
     struct ebb_engine_tester *t;
     ebb_status st;
 
-    name = name ? name : c->engine;
+    name = name ? name : c->remote.name;
     if (!name || strcmp(name, EBB_ENGINE_HERE) == 0)
         return EBB_FAIL(err, EBB_USAGE, "the engine in this process needs no test; /plan shows what it does");
     ebb_chat_end_test(c);
@@ -135,7 +126,7 @@ ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
     if (st == EBB_OK && pthread_create(&t->thread, NULL, run_test, t) != 0)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a test");
     if (st == EBB_OK) {
-        c->tester = t;
+        c->remote.tester = t;
         c->awaits_plan = true;                   /* a report is to come */
         return EBB_OK;
     }

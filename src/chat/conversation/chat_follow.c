@@ -1,109 +1,20 @@
-/* An answer that another process writes, seen from this one: its terminal is gone, or is another one.
- *
- * Who writes holds a lock on a file beside the store, named after the session, with its
- * process number in it; the kernel takes the lock away however it ends.  Who opens the session meanwhile reads
- * the answer from the store, where it is saved at least once a second, and opens a model only when the lock is
- * free: the memory is the other's until then, and so is what it leaves of K and V on disk.  SIGUSR1 asks
- * the other to stop: it goes to the process that holds the lock, never to a number. */
+/* An answer that another process writes, seen from this one: its terminal is gone, or is another one (writer_lock.h).
+ * SIGUSR1 asks the other to stop: it goes to the process that holds the lock, never to a number. */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/log.h"
 #include "conversation/chat_priv.h"
 #include "os/file.h"
-
-enum { LOOK_MS = 500, MARK_BYTES = 32 };
-
-static bool writer_lock_path(const ebb_chat *c, int64_t session, ebb_buf *out)
-{
-    return c->store && strcmp(ebb_store_path(c->store), ":memory:") != 0 && session > 0 &&
-           ebb_buf_addf(out, "%s-writer-%lld", ebb_store_path(c->store), (long long)session);
-}
-
-/* -- Who writes ------------------------------------------------------------------- */
-
-static ebb_status write_writer_lock(int *fd, const char *path, ebb_error *err)
-{
-    char pid[MARK_BYTES];
-    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-    ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE_HERE, fd, err);
-
-    if (st == EBB_OK)
-        st = ebb_file_lock(*fd, path, err);
-    if (st == EBB_OK)
-        st = ebb_file_truncate(*fd, path, 0, err);
-    if (st == EBB_OK)
-        st = ebb_file_write_at(*fd, path, pid, (size_t)n, 0, err);
-    return st;
-}
-
-void ebb_chat_lock_writer(ebb_chat *c)
-{
-    ebb_error err = { 0 };
-
-    if (c->writer_lock >= 0 || !writer_lock_path(c, c->facts.id, &c->writer_lock_path) || write_writer_lock(&c->writer_lock, c->writer_lock_path.data, &err) == EBB_OK)
-        return;
-    ebb_log("writer", "%s; nobody can look on", err.msg);
-    ebb_file_close(c->writer_lock);
-    c->writer_lock = -1;
-}
-
-void ebb_chat_unlock_writer(ebb_chat *c)
-{
-    if (c->writer_lock < 0)
-        return;
-    unlink(c->writer_lock_path.data);
-    ebb_file_close(c->writer_lock);
-    c->writer_lock = -1;
-}
-
-/* -- Who looks on ------------------------------------------------------------------ */
-
-/* The process that writes in this session; 0: none but this one. */
-static pid_t find_writer(const ebb_chat *c, int64_t session)
-{
-    ebb_buf path = { 0 }, pid = { 0 };
-    pid_t writer = 0;
-    int fd = -1;
-
-    if (writer_lock_path(c, session, &path) && ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) == EBB_OK) {
-        if (!ebb_file_is_locked(fd))
-            unlink(path.data);                   /* it was killed */
-        else if (ebb_file_slurp(path.data, MARK_BYTES, &pid, NULL) == EBB_OK)
-            writer = (pid_t)strtol(ebb_buf_text(&pid), NULL, 10);
-        ebb_file_close(fd);
-    }
-    ebb_buf_fini(&path);
-    ebb_buf_fini(&pid);
-    return writer > 0 && writer != getpid() ? writer : 0;
-}
-
-bool ebb_chat_follow(ebb_chat *c, int64_t session)
-{
-    pid_t writer = c->writer_lock < 0 ? find_writer(c, session) : 0;
-
-    c->follow = writer ? (ebb_chat_following){ .session = session, .writer = writer } : (ebb_chat_following){ 0 };
-    if (writer)
-        ebb_chat_arm_timer(c, LOOK_MS);
-    return writer != 0;
-}
-
-long ebb_chat_writer_pid(const ebb_chat *c)
-{
-    return c->follow.session ? (long)c->follow.writer : 0;
-}
 
 void ebb_chat_follow_stop(ebb_chat *c)
 {
     ebb_buf path = { 0 };
     int fd = -1;
 
-    if (find_writer(c, c->follow.session) != c->follow.writer)
+    if (ebb_writer_find(c, c->follow.session) != c->follow.writer)
         return;                                  /* it has ended */
-    if (!writer_lock_path(c, c->follow.session, &path) || ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) != EBB_OK ||
+    if (!ebb_writer_lock_path(c, c->follow.session, &path) || ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) != EBB_OK ||
         !ebb_file_signal_holder(fd, SIGUSR1))    /* it saves what there is; without a terminal it leaves, too */
         ebb_chat_notice(c, "process %ld, which answers, cannot be reached from here; stop it where it runs", (long)c->follow.writer);
     ebb_file_close(fd);
@@ -135,7 +46,7 @@ static void end_following(ebb_chat *c)
 {
     ebb_error err = { 0 };
     int64_t session = c->follow.session;
-    char *path = c->wanted_model;
+    char *path = c->opening.wanted;
 
     c->follow = (ebb_chat_following){ 0 };
     if (ebb_chat_reload_session(c, session, &err) != EBB_OK)
@@ -146,10 +57,10 @@ static void end_following(ebb_chat *c)
         ebb_chat_save(c, false);
     }
     ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
-    if (!c->is_load_deferred)
+    if (!c->opening.is_deferred)
         return;
-    c->is_load_deferred = false;
-    c->wanted_model = NULL;
+    c->opening.is_deferred = false;
+    c->opening.wanted = NULL;
     if (ebb_chat_open_model(c, path, &err) != EBB_OK)
         ebb_chat_emit_event(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
     free(path);
@@ -162,11 +73,11 @@ void ebb_chat_follow_poll(ebb_chat *c)
 
     if (!c->follow.session)
         return;
-    is_there = find_writer(c, c->follow.session) == c->follow.writer;
+    is_there = ebb_writer_find(c, c->follow.session) == c->follow.writer;
     if (!follow_text(c) && ebb_chat_reload_session(c, c->follow.session, &err) == EBB_OK)
         ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     if (is_there)
-        ebb_chat_arm_timer(c, LOOK_MS);
+        ebb_chat_arm_timer(c, EBB_FOLLOW_MS);
     else
         end_following(c);
 }

@@ -1,5 +1,5 @@
 /* What goes between the threads, without looking into it: events of the backend, events for the
- * front end, a descriptor to wait on (chat_priv.h). */
+ * front end, a descriptor to wait on (chat_queues.h). */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,15 +20,15 @@ static bool watch_fd(ebb_chat *c, int fd)
 {
     struct epoll_event ev = { .events = EPOLLIN };
 
-    return fd >= 0 && epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) == 0;
+    return fd >= 0 && epoll_ctl(c->queues.epoll, EPOLL_CTL_ADD, fd, &ev) == 0;
 }
 
 ebb_status ebb_chat_events_init(ebb_chat *c, ebb_error *err)
 {
-    c->epoll = epoll_create1(EPOLL_CLOEXEC);
-    c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (c->epoll < 0 || !watch_fd(c, c->wake) || !watch_fd(c, c->timer))
+    c->queues.epoll = epoll_create1(EPOLL_CLOEXEC);
+    c->queues.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->queues.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (c->queues.epoll < 0 || !watch_fd(c, c->queues.wake) || !watch_fd(c, c->queues.timer))
         return EBB_FAIL(err, EBB_IO, "no descriptors for the chat's events: %s", strerror(errno));
     return EBB_OK;
 }
@@ -42,26 +42,26 @@ static void close_fd(int fd)
 void ebb_chat_events_fini(ebb_chat *c)
 {
     ebb_chat_drop_backend_events(c);
-    for (size_t i = c->first_ui_event; i < c->n_ui_events; i++)
-        free(c->ui_events[i].text);
-    free(c->ui_events);
-    free(c->backend_events);
-    free(c->shown);
-    close_fd(c->epoll);
-    close_fd(c->wake);
-    close_fd(c->timer);
+    for (size_t i = c->queues.first_ui_event; i < c->queues.n_ui_events; i++)
+        free(c->queues.ui_events[i].text);
+    free(c->queues.ui_events);
+    free(c->queues.backend_events);
+    free(c->queues.shown);
+    close_fd(c->queues.epoll);
+    close_fd(c->queues.wake);
+    close_fd(c->queues.timer);
 }
 
 int ebb_chat_fd(const ebb_chat *c)
 {
-    return c->epoll;
+    return c->queues.epoll;
 }
 
 void ebb_chat_wake(ebb_chat *c)
 {
     uint64_t one = 1;
 
-    if (write(c->wake, &one, sizeof one) < 0)
+    if (write(c->queues.wake, &one, sizeof one) < 0)
         return;                                  /* EAGAIN: it is readable already */
 }
 
@@ -70,10 +70,10 @@ void ebb_chat_arm_timer(ebb_chat *c, uint32_t ms)
     uint64_t at = ebb_clock_ns() + (uint64_t)ms * 1000000u;
     struct itimerspec spec = { .it_value = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 } };
 
-    if (c->timer_ns && c->timer_ns <= at)
+    if (c->queues.timer_ns && c->queues.timer_ns <= at)
         return;
-    if (timerfd_settime(c->timer, 0, &spec, NULL) == 0)
-        c->timer_ns = at;
+    if (timerfd_settime(c->queues.timer, 0, &spec, NULL) == 0)
+        c->queues.timer_ns = at;
 }
 
 /* -- For the front end ------------------------------------------------------------------ */
@@ -82,21 +82,21 @@ void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text
 {
     ebb_queued_ui_event queued = { .ev = { .kind = kind, .done = done, .total = total, .n_text = n_text } }, *p;
 
-    if (kind == EBB_EVENT_READY || (kind == EBB_EVENT_CHANGED && c->state != EBB_CHAT_ANSWERING))
-        c->is_path_changed = true;
-    if (c->first_ui_event == c->n_ui_events)
-        c->first_ui_event = c->n_ui_events = 0;
-    p = ebb_grow(c->ui_events, c->n_ui_events, &c->cap_ui_events, sizeof *p);
+    if (kind == EBB_EVENT_READY || (kind == EBB_EVENT_CHANGED && !c->turn.answer))
+        c->turn.is_path_changed = true;
+    if (c->queues.first_ui_event == c->queues.n_ui_events)
+        c->queues.first_ui_event = c->queues.n_ui_events = 0;
+    p = ebb_grow(c->queues.ui_events, c->queues.n_ui_events, &c->queues.cap_ui_events, sizeof *p);
     if (!p)
         return;
-    c->ui_events = p;
+    c->queues.ui_events = p;
     if (text && !(queued.text = malloc(n_text + 1)))
         return;
     if (text) {
         memcpy(queued.text, text, n_text);
         queued.text[n_text] = '\0';
     }
-    c->ui_events[c->n_ui_events++] = queued;
+    c->queues.ui_events[c->queues.n_ui_events++] = queued;
     ebb_chat_wake(c);
 }
 
@@ -116,22 +116,22 @@ void ebb_chat_notice(ebb_chat *c, const char *fmt, ...)
 /* Progress replaces progress that was not read yet. */
 static bool is_newer_progress(const ebb_chat *c, const ebb_backend_event *ev)
 {
-    return ev->kind == EBB_BACKEND_LOADING && c->n_backend_events > c->first_backend_event &&
-           c->backend_events[c->n_backend_events - 1].ev.kind == EBB_BACKEND_LOADING;
+    return ev->kind == EBB_BACKEND_LOADING && c->queues.n_backend_events > c->queues.first_backend_event &&
+           c->queues.backend_events[c->queues.n_backend_events - 1].ev.kind == EBB_BACKEND_LOADING;
 }
 
 static bool queue_backend_event(ebb_chat *c, const ebb_backend_event *ev)
 {
     ebb_queued_backend_event queued = { .ev = *ev }, *p;
 
-    if (c->first_backend_event == c->n_backend_events)
-        c->first_backend_event = c->n_backend_events = 0;
+    if (c->queues.first_backend_event == c->queues.n_backend_events)
+        c->queues.first_backend_event = c->queues.n_backend_events = 0;
     if (is_newer_progress(c, ev))
-        c->n_backend_events--;
-    p = ebb_grow(c->backend_events, c->n_backend_events, &c->cap_backend_events, sizeof *p);
+        c->queues.n_backend_events--;
+    p = ebb_grow(c->queues.backend_events, c->queues.n_backend_events, &c->queues.cap_backend_events, sizeof *p);
     if (!p)
         return false;
-    c->backend_events = p;
+    c->queues.backend_events = p;
     if (ev->n_text) {
         queued.text = malloc(ev->n_text + 1);
         if (!queued.text)
@@ -140,7 +140,7 @@ static bool queue_backend_event(ebb_chat *c, const ebb_backend_event *ev)
         queued.text[ev->n_text] = '\0';
     }
     queued.ev.text = queued.text;
-    c->backend_events[c->n_backend_events++] = queued;
+    c->queues.backend_events[c->queues.n_backend_events++] = queued;
     return true;
 }
 
@@ -148,9 +148,9 @@ void ebb_chat_sink(void *chat, const ebb_backend_event *ev)
 {
     ebb_chat *c = chat;
 
-    pthread_mutex_lock(&c->lock);
-    c->has_lost_event |= !queue_backend_event(c, ev);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&c->queues.lock);
+    c->queues.has_lost_event |= !queue_backend_event(c, ev);
+    pthread_mutex_unlock(&c->queues.lock);
     ebb_chat_wake(c);
 }
 
@@ -158,12 +158,12 @@ bool ebb_chat_next_backend_event(ebb_chat *c, bool only_token, ebb_queued_backen
 {
     bool is_there;
 
-    pthread_mutex_lock(&c->lock);
-    is_there = c->first_backend_event < c->n_backend_events &&
-               (!only_token || c->backend_events[c->first_backend_event].ev.kind == EBB_BACKEND_TOKEN);
+    pthread_mutex_lock(&c->queues.lock);
+    is_there = c->queues.first_backend_event < c->queues.n_backend_events &&
+               (!only_token || c->queues.backend_events[c->queues.first_backend_event].ev.kind == EBB_BACKEND_TOKEN);
     if (is_there)
-        *out = c->backend_events[c->first_backend_event++];
-    pthread_mutex_unlock(&c->lock);
+        *out = c->queues.backend_events[c->queues.first_backend_event++];
+    pthread_mutex_unlock(&c->queues.lock);
     return is_there;
 }
 

@@ -1,4 +1,4 @@
-/* What is said is kept (chat_priv.h). */
+/* What is said is kept (chat_session.h). */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -15,36 +15,36 @@ static bool is_session_begun(const ebb_chat *c)
 /* The reason may pass by itself: another try comes when the timer rings. */
 static bool is_save_error_passing(const ebb_chat *c)
 {
-    return (c->why_unsaved.code == EBB_IO || c->why_unsaved.code == EBB_BUSY) &&
+    return (c->saving.why.code == EBB_IO || c->saving.why.code == EBB_BUSY) &&
            !(c->store && ebb_store_is_readonly(c->store));
 }
 
 void ebb_chat_set_unsaved(ebb_chat *c, const ebb_error *err)
 {
-    c->why_unsaved = *err;
-    c->is_unsaved = true;
+    c->saving.why = *err;
+    c->saving.is_unsaved = true;
     if (!is_save_error_passing(c))
         return;
-    c->retry_ns = ebb_clock_ns() + RETRY_MS * 1000000u;
+    c->saving.retry_ns = ebb_clock_ns() + RETRY_MS * 1000000u;
     ebb_chat_arm_timer(c, RETRY_MS);
 }
 
 static void report_save_failure(ebb_chat *c, const ebb_error *err)
 {
-    if (!c->is_unsaved)
+    if (!c->saving.is_unsaved)
         ebb_chat_notice(c, "%s; the chat goes on in memory and is saved when it can be (/save ./NAME.json writes a file)", err->msg);
     ebb_chat_set_unsaved(c, err);
 }
 
 void ebb_chat_set_saved(ebb_chat *c)
 {
-    c->is_unsaved = false;
-    c->retry_ns = 0;
+    c->saving.is_unsaved = false;
+    c->saving.retry_ns = 0;
 }
 
 static void report_save_success(ebb_chat *c)
 {
-    if (c->is_unsaved)
+    if (c->saving.is_unsaved)
         ebb_chat_notice(c, "the session is saved again");
     ebb_chat_set_saved(c);
 }
@@ -54,8 +54,8 @@ static bool ensure_store(ebb_chat *c)
 {
     ebb_error err = { 0 };
 
-    if (!c->store && c->is_unsaved && is_save_error_passing(c) &&
-        ebb_store_open(c->store_path, &c->store, &err) != EBB_OK)
+    if (!c->store && c->saving.is_unsaved && is_save_error_passing(c) &&
+        ebb_store_open(c->saving.path, &c->store, &err) != EBB_OK)
         ebb_chat_set_unsaved(c, &err);
     return c->store != NULL;
 }
@@ -77,19 +77,19 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     }
     if (st == EBB_OK)
         report_save_success(c);
-    else if (st != EBB_BUSY || durable || c->is_unsaved) /* a lock met in haste is nothing yet */
+    else if (st != EBB_BUSY || durable || c->saving.is_unsaved) /* a lock met in haste is nothing yet */
         report_save_failure(c, &err);
 }
 
 ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err)
 {
-    if (!c->is_unsaved || !is_session_begun(c))
+    if (!c->saving.is_unsaved || !is_session_begun(c))
         return EBB_OK;
     ebb_chat_save(c, false);
-    if (!c->is_unsaved || c->n_given_up == c->tree.n_nodes)
+    if (!c->saving.is_unsaved || c->saving.n_given_up == c->tree.n_nodes)
         return EBB_OK;
-    c->n_given_up = c->tree.n_nodes;
-    return EBB_FAIL(err, c->why_unsaved.code, "this conversation is not saved: %s", c->why_unsaved.msg);
+    c->saving.n_given_up = c->tree.n_nodes;
+    return EBB_FAIL(err, c->saving.why.code, "this conversation is not saved: %s", c->saving.why.msg);
 }
 
 ebb_status ebb_chat_check_switch(ebb_chat *c, ebb_error *err)
@@ -98,4 +98,10 @@ ebb_status ebb_chat_check_switch(ebb_chat *c, ebb_error *err)
     ebb_status st = ebb_chat_check_saved(c, &why);
 
     return st == EBB_OK ? st : EBB_FAIL(err, st, "%s (/save ./NAME.json writes a file; the same again goes on without it)", why.msg);
+}
+
+void ebb_chat_save_changed_path(ebb_chat *c)
+{
+    ebb_chat_save(c, false);
+    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
 }

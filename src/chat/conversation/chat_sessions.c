@@ -1,4 +1,4 @@
-/* Sessions as the user handles them: search, delete and its undo, import, titles (chat.h). */
+/* Sessions as the user handles them: another one, names, files, search, delete and its undo, import (chat.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,111 @@
 #include "store/title.h"
 
 #define MAX_IMPORT (8u << 20)    /* bytes: a second or so, in which no key is answered; the subcommand takes more */
+
+ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
+{
+    ebb_status st = ebb_chat_check_idle(c, err);
+
+    if (st == EBB_OK)
+        st = ebb_chat_check_switch(c, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_overflow_reset(c);
+    c->saving.n_given_up = 0;
+    ebb_session_facts_fini(&c->facts);
+    ebb_tree_fini(&c->tree);
+    c->generation++;
+    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    return ebb_chat_replace_system(c, c->system, err);
+}
+
+ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)
+{
+    ebb_export_format format;
+    ebb_buf text = { 0 };
+    ebb_status st;
+
+    if (!ebb_export_format_parse(path, &format))
+        return EBB_FAIL(err, EBB_USAGE, "%s: a file's name must end in .md, .json or .txt", path);
+    st = ebb_export(&c->facts, &c->tree, format, &text, err);
+    if (st == EBB_OK)
+        st = ebb_file_create(path, ebb_buf_text(&text), text.len, err);
+    ebb_buf_fini(&text);
+    return st;
+}
+
+static ebb_status check_session_name(const char *name, ebb_error *err)
+{
+    if (!*name || strlen(name) >= sizeof ((ebb_session_facts *)0)->name)
+        return EBB_FAIL(err, EBB_USAGE, "a session's name has 1 to %zu bytes", sizeof ((ebb_session_facts *)0)->name - 1);
+    for (const char *p = name; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            return EBB_FAIL(err, EBB_USAGE, "a session's name has no control characters");
+    return EBB_OK;
+}
+
+/* The store may have come back: a lock is gone, there is space again. */
+static ebb_status save_session(ebb_chat *c, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    if (!c->store)
+        st = ebb_store_open(c->saving.path, &c->store, err);
+    if (st == EBB_OK && (c->facts.id || c->facts.title[0]))
+        st = ebb_store_save(c->store, &c->facts, &c->tree, true, err);
+    if (st == EBB_OK)
+        ebb_chat_set_saved(c);
+    return st;
+}
+
+ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
+{
+    char before[sizeof c->facts.name];
+    ebb_export_format format;
+    ebb_status st;
+
+    if (strchr(name, '/') || (strchr(name, '.') && ebb_export_format_parse(name, &format)))
+        return ebb_chat_export(c, name, err);
+    st = check_session_name(name, err);
+    if (st == EBB_OK && c->store && c->facts.id)
+        st = ebb_store_rename(c->store, c->facts.id, name, err);
+    if (st != EBB_OK)
+        return st;
+    memcpy(before, c->facts.name, sizeof before);
+    strcpy(c->facts.name, name);
+    st = save_session(c, err);
+    if (st != EBB_OK)
+        memcpy(c->facts.name, before, sizeof before);
+    return st;
+}
+
+static ebb_status need_store(const ebb_chat *c, ebb_error *err)
+{
+    return c->store ? EBB_OK : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read; this chat is kept in memory");
+}
+
+ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
+{
+    ebb_status st = ebb_chat_check_idle(c, err);
+    int64_t id;
+
+    if (st == EBB_OK)
+        st = need_store(c, err);
+    if (st == EBB_OK)
+        st = ebb_store_find(c->store, name, &id, err);
+    return st == EBB_OK ? ebb_chat_enter_session(c, id, err) : st;
+}
+
+ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_error *err)
+{
+    ebb_status st = need_store(c, err);
+
+    *out = NULL;
+    *n = 0;
+    return st == EBB_OK ? ebb_store_list(c->store, out, n, err) : st;
+}
+
+/* -- Titles ------------------------------------------------------------------------------ */
 
 static ebb_status check_store_idle(const ebb_chat *c, ebb_error *err)
 {
@@ -60,8 +165,8 @@ ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, s
 
 void ebb_chat_free_deleted(ebb_chat *c)
 {
-    ebb_session_facts_fini(&c->deleted);
-    ebb_tree_fini(&c->deleted_tree);
+    ebb_session_facts_fini(&c->deleted.facts);
+    ebb_tree_fini(&c->deleted.tree);
 }
 
 /* Deleting has left words in the search's index and K and V on disk. */
@@ -101,8 +206,8 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
         return st;
     }
     ebb_chat_free_deleted(c);
-    c->deleted = facts;
-    c->deleted_tree = tree;
+    c->deleted.facts = facts;
+    c->deleted.tree = tree;
     drop_deleted(c);
     if (id != c->facts.id)
         return EBB_OK;
@@ -114,12 +219,12 @@ ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
 {
     ebb_status st = check_store_idle(c, err);
 
-    if (st == EBB_OK && !c->deleted.id)
+    if (st == EBB_OK && !c->deleted.facts.id)
         st = EBB_FAIL(err, EBB_USAGE, "no session was deleted here");
     if (st == EBB_OK)                            /* its row is gone: it is written whole */
-        st = ebb_store_save(c->store, &c->deleted, &c->deleted_tree, true, err);
+        st = ebb_store_save(c->store, &c->deleted.facts, &c->deleted.tree, true, err);
     if (st == EBB_OK)
-        st = ebb_chat_enter_session(c, c->deleted.id, err);
+        st = ebb_chat_enter_session(c, c->deleted.facts.id, err);
     if (st == EBB_OK)
         ebb_chat_free_deleted(c);
     return st;

@@ -199,10 +199,10 @@ static bool is_from_command_line(const ebb_chat *c, const setting *s)
     ebb_chat_settings usual = { .sampling = c->ops.default_sampling };
 
     if (s->at == AT(overflow))
-        return c->overflow_given;
-    if (has_bit(c->sampling_given, s))
+        return c->defaults.overflow_given;
+    if (has_bit(c->defaults.sampling_given, s))
         return true;
-    return !has_bit(c->sampling_config, s) && get_setting(s, &c->base) != get_setting(s, &usual);
+    return !has_bit(c->defaults.sampling_config, s) && get_setting(s, &c->defaults.settings) != get_setting(s, &usual);
 }
 
 /* What is recommended for a model at a key: by the store it lies in, else by its file. */
@@ -245,8 +245,8 @@ void ebb_chat_settings_apply_model(ebb_chat *c)
 
         if (is_set & 1u << i)
             continue;
-        if (is_from_command_line(c, s) || has_bit(c->sampling_config, s) || !model_advice(c, s, &x))
-            x = get_setting(s, &c->base);
+        if (is_from_command_line(c, s) || has_bit(c->defaults.sampling_config, s) || !model_advice(c, s, &x))
+            x = get_setting(s, &c->defaults.settings);
         put_setting(s, &c->settings, x);
     }
     c->settings.is_set = is_set;
@@ -259,7 +259,7 @@ uint32_t ebb_chat_settings_chosen(const ebb_chat *c)
     for (size_t i = 0; i < N_SETTINGS; i++) {
         const setting *s = &settings[i];
 
-        if (s->at / 4 < 32 && ((c->settings.is_set & 1u << i) || is_from_command_line(c, s) || has_bit(c->sampling_config, s)))
+        if (s->at / 4 < 32 && ((c->settings.is_set & 1u << i) || is_from_command_line(c, s) || has_bit(c->defaults.sampling_config, s)))
             chosen |= 1u << s->at / 4;
     }
     return chosen;
@@ -281,7 +281,7 @@ void ebb_chat_settings_load(ebb_chat *c, const char *json)
     json_t *o = json ? json_loads(json, 0, NULL) : NULL, *value;
     const char *name;
 
-    c->settings = c->base;
+    c->settings = c->defaults.settings;
     json_object_foreach(o, name, value) {
         const setting *s = find_setting(name);
         double x = json_number_value(value);

@@ -1,5 +1,6 @@
 /* What a chat knows of itself (chat.h). */
 #include "conversation/chat_priv.h"
+#include "remote/engines_file.h"
 
 const ebb_backend_facts *ebb_chat_facts(const ebb_chat *c)
 {
@@ -8,7 +9,7 @@ const ebb_backend_facts *ebb_chat_facts(const ebb_chat *c)
 
 const char *ebb_chat_engine(const ebb_chat *c)
 {
-    return c->engine;
+    return c->remote.name;
 }
 
 bool ebb_chat_is_ready(const ebb_chat *c)
@@ -28,15 +29,25 @@ bool ebb_chat_awaits_report(const ebb_chat *c)
 
 bool ebb_chat_is_busy(const ebb_chat *c)
 {
-    return c->state == EBB_CHAT_ANSWERING || c->is_answer_pending || c->follow.session;
+    return c->turn.state == EBB_TURN_WAITING || c->turn.answer || c->follow.session;
 }
 
 ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
 {
     if (!ebb_chat_is_busy(c))
         return EBB_OK;
-    return EBB_FAIL(err, EBB_BUSY, c->is_stopping ? "the answer is still being stopped: what is being read or computed ends first"
-                                                  : "an answer is under way: stop it first");
+    if (c->turn.state == EBB_TURN_STOPPING || c->turn.state == EBB_TURN_STOPPING_SUMMARY)
+        return EBB_FAIL(err, EBB_BUSY, "the answer is still being stopped: what is being read or computed ends first");
+    return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
+}
+
+ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err)
+{
+    const char *name = c->remote.name;
+
+    if (!name)
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_UNSUPPORTED, "%.80s cannot: %s; an engine in this process does (/engine " EBB_ENGINE_HERE ")", name, what);
 }
 
 const ebb_model_info *ebb_chat_model(const ebb_chat *c)
@@ -53,7 +64,7 @@ const char *ebb_chat_session_name(const ebb_chat *c)
 
 bool ebb_chat_is_saved(const ebb_chat *c)
 {
-    return c->store && !c->is_unsaved && c->facts.id > 0 && ebb_chat_n_messages(c) > 0;
+    return c->store && !c->saving.is_unsaved && c->facts.id > 0 && ebb_chat_n_messages(c) > 0;
 }
 
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)
@@ -61,7 +72,7 @@ void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)
     *out = (ebb_stats){ 0 };
     if (c->backend)
         c->backend->ops->stats(c->backend, out);
-    if ((c->is_path_changed && c->state == EBB_CHAT_IDLE) || ebb_chat_facts(c))
+    if ((c->turn.is_path_changed && c->turn.state == EBB_TURN_IDLE) || ebb_chat_facts(c))
         out->n_ctx_used = ebb_chat_n_tokens(c);
 }
 

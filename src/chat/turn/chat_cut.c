@@ -68,9 +68,9 @@ ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err)
     free(r.ids);
     if (st != EBB_OK)
         return st;
-    c->n_retokenized = r.n_ids - r.n_kept;
+    c->turn.n_retokenized = r.n_ids - r.n_kept;
     st = ebb_chat_begin_answer(c, true, err);
-    c->n_retokenized = 0;
+    c->turn.n_retokenized = 0;
     if (st == EBB_OK)
         return EBB_OK;
     ebb_tree_drop_newest(&c->tree);

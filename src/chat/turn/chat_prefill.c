@@ -1,9 +1,7 @@
 /* What the user types is computed while he types (chat.h). */
-#include <string.h>
 
 #include "conversation/chat_priv.h"
 #include "ebb/experimental/cache_salt.h"
-#include "turn/overflow.h"
 
 enum { FEW_TOKENS = 16 };        /* not worth a pass of their own */
 

@@ -1,6 +1,5 @@
 /* What an action would cost, before it is done (chat.h). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "conversation/chat_priv.h"
 #include "ebb/experimental/cache_salt.h"

@@ -248,3 +248,16 @@ ebb_cache_salt ebb_chat_cache_salt(const ebb_node *note)
     }
     return cache_salt;
 }
+
+void ebb_chat_record_cache_salt(ebb_chat *c, const ebb_cache_salt *cache_salt)
+{
+    ebb_node *note = ebb_context_view_note(c->tree.path, c->tree.n_path);
+    ebb_truncation *l = note ? &note->m.truncation : NULL;
+
+    if (!l || !cache_salt->is_on || (l->has_cache_salt && memcmp(l->salt, cache_salt->salt, sizeof cache_salt->salt) == 0))
+        return;
+    l->has_cache_salt = true;
+    l->salt_pos = cache_salt->pos;
+    memcpy(l->salt, cache_salt->salt, sizeof cache_salt->salt);
+    note->is_dirty = true;
+}

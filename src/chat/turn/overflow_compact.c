@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "turn/overflow.h"
+#include "conversation/chat_priv.h"
 
 static const char ask_for_summary[] =
     "Sum up our conversation so far for yourself, in its own language, in at most %u words: names, facts, numbers, what was "
@@ -64,12 +64,12 @@ static ebb_status request_summary(ebb_chat *c, const ebb_prompt *p, const ebb_tr
     if (!note)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a summary");
     sampling.temp = 0;
-    st = ebb_chat_request_answer(c, p, note, ebb_overflow_reserve(c), &sampling, err);
+    st = ebb_turn_request_answer(c, p, note, ebb_overflow_reserve(c), &sampling, err);
     if (st != EBB_OK) {
         ebb_tree_drop_newest(&c->tree);
         return ebb_tree_set_leaf(&c->tree, leaf) ? st : EBB_FAIL(err, EBB_NOMEM, "no memory for the path");
     }
-    c->is_new_answer = true;
+    c->turn.is_new_answer = true;
     c->overflow.next = next;
     c->overflow.cut_off = next >= EBB_NEXT_CONTINUE ? leaf : NULL;
     c->overflow.truncation = *l;
@@ -82,7 +82,7 @@ ebb_status ebb_overflow_compact(ebb_chat *c, const ebb_prompt *p, ebb_overflow_n
     ebb_prompt request;
     ebb_status st;
 
-    if (!ebb_overflow_choose_turns(c, p->n_ids, ebb_room_target(c, p->n_ids), &l))
+    if (!ebb_overflow_choose_turns(c, p->n_ids, ebb_overflow_target(c, p->n_ids), &l))
         return EBB_FAIL(err, EBB_CONTEXT, "there are no older turns to sum up");
     l.how = EBB_OVERFLOW_COMPACT;
     st = make_summary_prompt(c, l.first, &request, err);
@@ -147,36 +147,27 @@ static void abandon_summary(ebb_chat *c, ebb_node *note, const ebb_backend_event
     ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
 }
 
-void ebb_overflow_on_summary(ebb_chat *c, const ebb_backend_event *ev)
+bool ebb_overflow_end_summary(ebb_chat *c, const ebb_backend_event *ev, ebb_overflow_next *next, ebb_status *st,
+                              ebb_error *err)
 {
-    ebb_node *note = c->answer;
-    ebb_overflow_next next = c->overflow.next;
-    bool goes_on;
-    ebb_error err = { 0 };
-    ebb_status st;
+    ebb_node *note = c->turn.answer;
 
-    c->answer = NULL;
+    c->turn.answer = NULL;
+    *next = c->overflow.next;
+    *st = EBB_OK;
     if (!is_summary_usable(c, note, ev)) {
         abandon_summary(c, note, ev);
-        return;
+        return false;
     }
     note->m.finish = EBB_FINISH_STOP;
     note->m.turn_stats = ev->turn_stats;
     note->m.truncation = c->overflow.truncation;
     note->is_dirty = true;
     ebb_chat_emit_event(c, EBB_EVENT_NOTE, note->m.text, note->m.n_text, 0, 0);
-    st = ebb_overflow_tokenize_head(c, note, &err);
-    if (st == EBB_OK && !ebb_overflow_move_below(c, note, c->overflow.cut_off))
-        st = EBB_FAIL(&err, EBB_NOMEM, "no memory for the answer");
+    *st = ebb_overflow_tokenize_head(c, note, err);
+    if (*st == EBB_OK && !ebb_overflow_move_below(c, note, c->overflow.cut_off))
+        *st = EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
     ebb_chat_save(c, true);
     c->overflow.is_view_changed = true;
-    c->overflow.has_compacted = true;            /* what still finds no room is not summed up again */
-    goes_on = c->backend && (next == EBB_NEXT_ANSWER || next == EBB_NEXT_CONTINUE);  /* it may have been closed */
-    if (st == EBB_OK && goes_on)
-        st = ebb_chat_begin_answer(c, next == EBB_NEXT_CONTINUE, &err);
-    c->overflow.has_compacted = false;
-    if (st != EBB_OK)
-        ebb_chat_emit_event(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
-    if (st != EBB_OK || !goes_on)
-        ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
+    return true;
 }

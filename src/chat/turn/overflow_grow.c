@@ -1,12 +1,10 @@
 /* A larger context: the model is opened again with it, and what stood is read back (overflow.h). */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "conversation/chat_priv.h"
 #include "models/models.h"
 #include "models/plan_text.h"
-#include "os/file.h"
-#include "turn/overflow.h"
 
 /* Twice as large, and again until `need` tokens and an answer find room, as far as the model was trained.
  * false: that is not enough. */
@@ -24,7 +22,7 @@ static bool choose_larger_ctx(const ebb_chat *c, size_t need, uint32_t *out)
 /* The plan for it; UNSUPPORTED or BUDGET: it cannot be, err says why. */
 static ebb_status plan_larger(ebb_chat *c, size_t need, uint32_t *n_ctx, ebb_plan *plan, ebb_error *err)
 {
-    ebb_engine_opts opts = c->engine_opts;
+    ebb_engine_opts opts = c->opening.opts;
     ebb_status st = ebb_chat_need_ids(c, "its context is what the server has", err);
 
     if (st != EBB_OK)
@@ -51,18 +49,6 @@ bool ebb_overflow_describe_growth(ebb_chat *c, size_t need, char *out, size_t ca
     return true;
 }
 
-char *ebb_chat_model_path(const ebb_chat *c, bool *ok)
-{
-    char *path;
-
-    *ok = true;
-    if (!c->info->path || !ebb_models_is_file(c->info->path))
-        return NULL;
-    path = strdup(c->info->path);
-    *ok = path != NULL;
-    return path;
-}
-
 static ebb_node *add_growth_note(ebb_chat *c, uint32_t n_ctx, const ebb_plan *plan, ebb_overflow_next next)
 {
     char text[400];
@@ -80,7 +66,7 @@ static ebb_node *add_growth_note(ebb_chat *c, uint32_t n_ctx, const ebb_plan *pl
 /* The model at hand goes only when the other one can be begun. */
 static ebb_status reopen_with_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
 {
-    uint32_t before = c->engine_opts.n_ctx;
+    uint32_t before = c->opening.opts.n_ctx;
     ebb_status st;
     bool ok;
 
@@ -88,35 +74,30 @@ static ebb_status reopen_with_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
     c->overflow.path = ebb_chat_model_path(c, &ok);
     if (!ok)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
-    c->engine_opts.n_ctx = n_ctx;
-    st = ebb_chat_open_model(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, err);
+    c->opening.opts.n_ctx = n_ctx;
+    st = ebb_chat_open_backend(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, err);
     if (st != EBB_OK)
-        c->engine_opts.n_ctx = before;
+        c->opening.opts.n_ctx = before;
     c->overflow.has_grown = st == EBB_OK;
     c->overflow.was_asked = false;
     c->overflow.n_ctx_before = before;
     return st;
 }
 
-ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
+ebb_status ebb_overflow_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
 {
-    ebb_engine_opts opts = c->engine_opts;
+    ebb_engine_opts opts = c->opening.opts;
     ebb_plan plan = { 0 };
     ebb_buf line = { 0 };
-    ebb_status st = ebb_chat_need_ids(c, "its context is what the server has", err);
+    ebb_status st;
 
-    if (st != EBB_OK)
-        return st;
-    if (ebb_chat_is_busy(c))
-        return ebb_chat_check_idle(c, err);
-    if (c->state != EBB_CHAT_IDLE || !c->ops.plan)
-        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     opts.n_ctx = n_ctx;
     st = c->ops.plan(c->ops.arg, c->backend, &opts, &plan, err);
     if (st == EBB_OK && !plan.fits)
         st = EBB_FAIL(err, EBB_BUDGET, "that context does not fit the memory (%s)", plan.why);
     if (st == EBB_OK && plan.n_ctx < ebb_chat_n_tokens(c) + ebb_overflow_reserve(c))
-        st = EBB_FAIL(err, EBB_CONTEXT, "the conversation has %u tokens already; /forget makes room first", ebb_chat_n_tokens(c));
+        st = EBB_FAIL(err, EBB_CONTEXT, "the conversation has %u tokens already; /forget makes room first",
+                      ebb_chat_n_tokens(c));
     if (st != EBB_OK)
         return st;
     ebb_plan_line(&line, &plan);
@@ -143,7 +124,20 @@ ebb_status ebb_overflow_grow(ebb_chat *c, const ebb_prompt *p, ebb_overflow_next
     if (st != EBB_OK)
         return st;
     ebb_chat_emit_event(c, EBB_EVENT_NOTE, note->m.text, note->m.n_text, 0, 0);
-    c->is_answer_pending = next == EBB_NEXT_ANSWER || next == EBB_NEXT_CONTINUE;
-    c->overflow.awaits_continue = next == EBB_NEXT_CONTINUE;
     return EBB_OK;
+}
+
+bool ebb_overflow_undo_growth(ebb_chat *c, const ebb_backend_event *ev)
+{
+    ebb_error err = { 0 };
+
+    if (!c->overflow.has_grown)
+        return false;
+    c->overflow.has_grown = false;
+    c->opening.opts.n_ctx = c->overflow.n_ctx_before;
+    if (!c->overflow.was_asked)
+        c->settings.overflow = EBB_OVERFLOW_FORGET;
+    ebb_chat_notice(c, "%.*s; the context stays as it was%s", (int)ev->n_text, ev->text,
+                    c->overflow.was_asked ? "" : ", and the oldest turns are forgotten when it is full");
+    return ebb_chat_open_backend(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, &err) == EBB_OK;
 }

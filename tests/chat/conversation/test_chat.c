@@ -644,7 +644,7 @@ static void test_saved_while_under_way(void **state)
         assert_false(ebb_chat_event_next(c, &ev));
     }
     assert_int_equal(poll(&p, 1, 50), 0);        /* and is silent when there is nothing to save */
-    assert_int_equal(c->timer_ns, 0);
+    assert_int_equal(c->queues.timer_ns, 0);
     ebb_chat_close(c);
 }
 

@@ -106,11 +106,11 @@ static void test_goes_on(void **state)
     expect_stored("[kept][a1.0 a1.1 a1]");
 
     ebb_small_disk_empty(dir);
-    assert_true(c->retry_ns > 0);
-    c->retry_ns = 1;                             /* the time has come */
+    assert_true(c->saving.retry_ns > 0);
+    c->saving.retry_ns = 1;                             /* the time has come */
     ebb_chat_arm_timer(c, 1);
     assert_int_equal(count_notices(c, "saved again", false), 1); /* by itself, nobody asks for it */
-    assert_true(c->retry_ns == 0);
+    assert_true(c->saving.retry_ns == 0);
     assert_true(ebb_chat_is_saved(c));
     expect_stored("[kept][a1.0 a1.1 a1][xxxxxxxxxxxx][a2.0 a2.1 a2]");
     ebb_chat_close(c);

@@ -68,7 +68,7 @@ static void child(int out, unsigned delay_us)
     script.delay_us = delay_us;
     for (c = open_chat(&script); c;) {
         struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
-        bool looks_at_clock = c->first_ui_event == c->n_ui_events;
+        bool looks_at_clock = c->queues.first_ui_event == c->queues.n_ui_events;
         uint64_t now = ebb_clock_ns();
         ebb_chat_event ev;
 

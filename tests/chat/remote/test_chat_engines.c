@@ -3,7 +3,7 @@
 
 #include <poll.h>
 
-#include "conversation/chat_priv.h"
+#include "conversation/chat_ops.h"
 #include "support/fake_hub.h"
 #include "support/own_folder.h"
 

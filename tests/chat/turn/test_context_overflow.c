@@ -203,6 +203,31 @@ static void test_grow(void **state)
     ebb_chat_close(c);
 }
 
+/* A question that waits for the model, and then for more context: it is answered when both are there. */
+static void test_grow_for_a_question_that_waits(void **state)
+{
+    char text[300];
+    ebb_chat *c;
+    ebb_chat_event ev;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.info.n_ctx_train = 1000;
+    script.plan_fits = true;
+    script.hold_load = true;
+    c = open_chat(&(ebb_chat_opts){ .overflow = EBB_OVERFLOW_GROW });
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    send(c, text);
+    script.hold_load = false;
+    while (ebb_chat_is_busy(c))
+        assert_true(fake_next(c, &ev));
+    assert_int_equal(last(c)->role, EBB_ROLE_ASSISTANT);
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    ebb_chat_close(c);
+}
+
 /* No room to grow: said, and the oldest turns go instead. */
 static void test_cannot_grow(void **state)
 {
@@ -444,7 +469,8 @@ static void test_back_before_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_forget), T(test_forget_and_compute), T(test_compact), T(test_stop_a_summary), T(test_grow), T(test_asked_context), T(test_cannot_grow),
+        T(test_forget), T(test_forget_and_compute), T(test_compact), T(test_stop_a_summary), T(test_grow),
+        T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_cannot_grow),
         T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_in_the_middle_of_an_answer), T(test_back_before_it), T(test_room_beforehand),
     };
 

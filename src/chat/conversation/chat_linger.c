@@ -1,0 +1,49 @@
+/* An answer that goes on after its reader has left (chat.h). */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "conversation/chat_priv.h"
+
+/* The kernel ends the process then, whatever it is doing: nothing of ours must hold that up. */
+static void set_deadline_alarm(unsigned s)
+{
+    struct sigaction usual = { .sa_handler = SIG_DFL };
+    sigset_t alarms;
+
+    sigemptyset(&usual.sa_mask);
+    sigaction(SIGALRM, &usual, NULL);
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    alarm(s ? s : 1);
+}
+
+bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
+{
+    double end = ebb_clock_s() + how->limit_s;
+    ebb_chat_event ev;
+
+    set_deadline_alarm(how->limit_s + how->grace_s);
+    if (c->follow.session)                       /* it goes on without us */
+        return true;
+    c->is_away = true;
+    if (ebb_chat_is_busy(c))
+        ebb_chat_lock_writer(c);
+    for (;;) {
+        struct pollfd fds[3] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = how->stop_fd, .events = POLLIN },
+                                 { .fd = how->asked_fd, .events = POLLIN } };
+        double left = end - ebb_clock_s();
+
+        while (ebb_chat_event_next(c, &ev))
+            ;
+        if (!ebb_chat_is_busy(c))
+            return true;
+        if (left <= 0 || (poll(fds, 3, (int)(left * 1000) + 1) < 0 && errno != EINTR) || fds[1].revents)
+            return false;
+        if (fds[2].revents)
+            how->asked(how->arg);
+    }
+}

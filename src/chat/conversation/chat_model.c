@@ -1,0 +1,41 @@
+/* The backend that answers: opened, closed (chat_model.h). */
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+#include "models/models.h"
+
+void ebb_chat_close_backend(ebb_chat *c)
+{
+    if (c->backend)
+        c->backend->ops->close(c->backend);
+    c->backend = NULL;
+    ebb_chat_drop_backend_events(c);
+    if (c->prompter)
+        c->ops.unready(c->ops.arg, c->prompter);
+    c->prompter = NULL;
+    c->info = NULL;
+    ebb_model_advice_fini(&c->advice);
+    c->awaits_budget = c->awaits_plan = false;
+}
+
+ebb_status ebb_chat_open_backend(ebb_chat *c, const char *path, ebb_error *err)
+{
+    const ebb_backend_models models = { .path = c->remote.name ? c->remote.model : path, .draft = c->opening.draft_path,
+                                        .draft_is_optional = c->opening.draft_is_optional, .engine = c->remote.name };
+
+    ebb_chat_close_backend(c);
+    c->opening.is_chosen = !c->remote.name && path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
+    return c->ops.open(c->ops.arg, &models, &c->opening.opts, ebb_chat_sink, c, &c->backend, err);
+}
+
+char *ebb_chat_model_path(const ebb_chat *c, bool *ok)
+{
+    char *path;
+
+    *ok = true;
+    if (!c->info->path || !ebb_models_is_file(c->info->path))
+        return NULL;
+    path = strdup(c->info->path);
+    *ok = path != NULL;
+    return path;
+}

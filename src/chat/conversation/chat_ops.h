@@ -1,0 +1,47 @@
+/* chat/conversation/chat_ops.h - what stands between a chat and the engine: functions, so that tests can give a chat
+ * another backend.  The real ones are in chat_model_ops.c. */
+#ifndef EBB_CHAT_CHAT_OPS_H
+#define EBB_CHAT_CHAT_OPS_H
+#include "backend/backend.h"
+#include "conversation/chat.h"
+#include "ebb/experimental/plan.h"
+#include "prompt/prompt.h"
+
+/* Ids for other words of an answer: the old ones as far as their text agrees, then new ones. */
+typedef struct ebb_retokenization {
+    const int32_t *before;       /* what the answer follows */
+    size_t         n_before;
+    const int32_t *old;          /* of the answer as it was */
+    size_t         n_old;
+    const char    *text;
+    size_t         n_text;       /* may become less: where no ids spell all of it */
+    int32_t       *ids;          /* the result; the caller frees */
+    size_t         n_ids, n_kept;        /* ids[0..n_kept) are old ones */
+} ebb_retokenization;
+
+typedef struct ebb_chat_ops {
+    void        *arg;
+    ebb_sampler_params default_sampling;
+    ebb_status (*open)(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts,
+                       ebb_backend_sink *sink, void *sink_arg, ebb_backend **out, ebb_error *err);
+    /* The model is loaded: its facts, which live as long as the backend, the maker of prompts, and what the user should
+     * know of them ("": nothing). */
+    ebb_status (*ready)(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p,
+                        char notice[256], ebb_error *err);
+    void (*unready)(void *arg, ebb_prompter *p);             /* NULL is fine */
+    /* A number of the model's metadata; false: it has none.  NULL: no model has any. */
+    bool (*number)(void *arg, const ebb_backend *b, const char *key, double *out);
+    ebb_status (*prompt)(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
+                         const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);
+    /* The plan of the model with other options; NULL: nobody can say. */
+    ebb_status (*plan)(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out,
+                       ebb_error *err);
+    ebb_status (*retokenize)(void *arg, const ebb_backend *b, ebb_retokenization *r, ebb_error *err);
+} ebb_chat_ops;
+
+/* ebb_chat_open with these. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_ops *ops, ebb_chat **out,
+                              ebb_error *err);
+
+#endif

@@ -1,0 +1,113 @@
+/* The session that a chat is in: opened, read (chat_session.h). */
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+
+static void open_store(ebb_chat *c)
+{
+    ebb_error err;
+
+    if (ebb_store_open(c->saving.path, &c->store, &err) != EBB_OK) {
+        ebb_chat_notice(c, "%s; this chat is kept in memory only (/save ./NAME.json writes a file)", err.msg);
+        ebb_chat_set_unsaved(c, &err);
+    } else if (ebb_store_is_readonly(c->store)) {
+        ebb_chat_notice(c, "%s is read-only; this chat is kept in memory only (/save ./NAME.json writes a file)",
+                        ebb_store_path(c->store));
+        EBB_FAIL(&err, EBB_IO, "%s is read-only", ebb_store_path(c->store));
+        ebb_chat_set_unsaved(c, &err);
+    }
+}
+
+ebb_status ebb_chat_reload_session(ebb_chat *c, int64_t session, ebb_error *err)
+{
+    ebb_session_facts facts = { 0 };
+    ebb_tree tree = { 0 };
+    ebb_status st = ebb_store_load(c->store, session, &facts, &tree, err);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_overflow_reset(c);
+    c->saving.n_given_up = 0;
+    c->turn.is_path_changed = true;
+    ebb_session_facts_fini(&c->facts);
+    ebb_tree_fini(&c->tree);
+    c->facts = facts;
+    c->tree = tree;
+    ebb_chat_settings_load(c, facts.settings);
+    return EBB_OK;
+}
+
+void ebb_chat_report_interrupted(ebb_chat *c)
+{
+    const ebb_node *leaf = ebb_tree_leaf(&c->tree);
+
+    if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish == EBB_FINISH_NONE)
+        ebb_chat_notice(c, "the last answer was cut off; /continue goes on with it");
+}
+
+ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err)
+{
+    ebb_status st = ebb_chat_check_switch(c, err);
+    bool follows = st == EBB_OK && ebb_chat_follow(c, session);
+
+    if (st == EBB_OK)
+        st = ebb_chat_reload_session(c, session, err);
+    if (st != EBB_OK) {
+        c->follow.session = 0;
+        return st;
+    }
+    c->generation++;
+    if (follows) {
+        ebb_chat_notice(c, "process %ld is at this answer still: it is shown as it is written, and Ctrl-C stops it",
+                        ebb_chat_writer_pid(c));
+    } else {
+        ebb_chat_report_interrupted(c);
+        ebb_chat_report_away(c);
+    }
+    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    return EBB_OK;
+}
+
+/* -s: the session of that name, else a new one that will have it. */
+static ebb_status enter_named(ebb_chat *c, const char *name, ebb_error *err)
+{
+    int64_t id;
+    ebb_status st = c->store ? ebb_store_find(c->store, name, &id, err) : EBB_NOTFOUND;
+
+    if (st == EBB_OK)
+        return ebb_chat_enter_session(c, id, err);
+    if (st != EBB_NOTFOUND)
+        return st;
+    if (strlen(name) >= sizeof c->facts.name)
+        return EBB_FAIL(err, EBB_USAGE, "a session's name has at most %zu bytes", sizeof c->facts.name - 1);
+    strcpy(c->facts.name, name);
+    return EBB_OK;
+}
+
+static ebb_status enter_last(ebb_chat *c, ebb_error *err)
+{
+    int64_t id;
+    ebb_status st = c->store ? ebb_store_last(c->store, &id, err) : EBB_NOTFOUND;
+
+    if (st == EBB_NOTFOUND) {
+        ebb_chat_notice(c, "there is no session to continue; this is a new one");
+        return EBB_OK;
+    }
+    return st == EBB_OK ? ebb_chat_enter_session(c, id, err) : st;
+}
+
+void ebb_chat_open_session(ebb_chat *c, const ebb_chat_opts *o)
+{
+    ebb_error err = { 0 };
+    ebb_status st = EBB_OK;
+
+    open_store(c);
+    if (o->session_name)
+        st = enter_named(c, o->session_name, &err);
+    else if (o->continue_last)
+        st = enter_last(c, &err);
+    if (st != EBB_OK)
+        ebb_chat_notice(c, "%s; this is a new session", err.msg);
+    if (o->system && ebb_chat_replace_system(c, o->system, &err) != EBB_OK)
+        ebb_chat_notice(c, "%s", err.msg);
+}

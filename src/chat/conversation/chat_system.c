@@ -1,0 +1,91 @@
+/* The system prompt at the root of a path (chat_session.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+
+/* What a note leaves out, where the path is `by` messages longer in front. */
+static bool copy_left_out(const ebb_truncation *from, int by, ebb_truncation *to)
+{
+    *to = *from;
+    to->has_cache_salt = false;
+    to->first = from->first ? (uint32_t)((int)from->first + by) : 0;
+    to->kept = from->n_kept ? calloc(from->n_kept, sizeof *to->kept) : NULL;
+    for (uint32_t i = 0; to->kept && i < from->n_kept; i++)
+        to->kept[i] = (uint32_t)((int)from->kept[i] + by);
+    return to->kept || !from->n_kept;
+}
+
+/* A copy of `m` below parent, without ids: after another beginning they mean nothing. */
+static ebb_node *copy_below(ebb_chat *c, ebb_node *parent, const ebb_message *m, int by)
+{
+    ebb_node *node = ebb_tree_add(&c->tree, parent, m->role, m->text, m->n_text);
+
+    if (!node)
+        return NULL;
+    if (m->role == EBB_ROLE_NOTE && !copy_left_out(&m->truncation, by, &node->m.truncation))
+        return NULL;
+    node->m.finish = m->finish;
+    node->m.pinned = m->pinned;
+    node->m.created_ms = m->created_ms;
+    node->m.turn_stats = m->turn_stats;
+    node->m.model = m->model ? strdup(m->model) : NULL;
+    node->m.engine = m->engine ? strdup(m->engine) : NULL;
+    return node;
+}
+
+/* Copies of the path from `first` on, below a new root with this text. */
+static ebb_status copy_path_below(ebb_chat *c, const char *text, size_t first, ebb_error *err)
+{
+    size_t n_before = c->tree.n_nodes, n_tokens = 0;
+    ebb_node *node = text ? ebb_tree_add(&c->tree, NULL, EBB_ROLE_SYSTEM, text, strlen(text)) : NULL;
+    bool ok = !text || node;
+
+    for (size_t i = first; ok && i < c->tree.n_path; i++) {
+        n_tokens += ebb_chat_tokens_of(c, &c->tree.path[i]->m);
+        node = copy_below(c, node, &c->tree.path[i]->m, (text != NULL) - (int)first);
+        ok = node != NULL;
+    }
+    if (!ok || !ebb_tree_set_leaf(&c->tree, node)) {
+        while (c->tree.n_nodes > n_before)
+            ebb_tree_drop_newest(&c->tree);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
+    }
+    if (n_tokens)
+        ebb_chat_notice(c, "the beginning is another one now: with the next answer, %zu tokens after it are computed again", n_tokens);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_replace_system(ebb_chat *c, const char *text, ebb_error *err)
+{
+    bool has_root = c->tree.n_path && c->tree.path[0]->m.role == EBB_ROLE_SYSTEM;
+    const char *now = has_root ? c->tree.path[0]->m.text : "", *want = text ? text : "";
+
+    if (strcmp(now, want) == 0)
+        return EBB_OK;
+    return copy_path_below(c, *want ? want : NULL, has_root, err);
+}
+
+const char *ebb_chat_advised_system(const ebb_chat *c)
+{
+    return c->advice.system;
+}
+
+ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
+{
+    char *copy = text ? strdup(text) : NULL;
+    ebb_status st = ebb_chat_check_idle(c, err);
+
+    if (st == EBB_OK && text && !copy)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
+    if (st == EBB_OK)
+        st = ebb_chat_replace_system(c, text, err);
+    if (st != EBB_OK) {
+        free(copy);
+        return st;
+    }
+    free(c->system);
+    c->system = copy;
+    ebb_chat_save_changed_path(c);
+    return EBB_OK;
+}

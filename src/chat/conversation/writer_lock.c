@@ -1,0 +1,89 @@
+/* Who writes in a session (writer_lock.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "conversation/chat_priv.h"
+#include "os/file.h"
+
+enum { MARK_BYTES = 32 };
+
+bool ebb_writer_lock_path(const ebb_chat *c, int64_t session, ebb_buf *out)
+{
+    return c->store && strcmp(ebb_store_path(c->store), ":memory:") != 0 && session > 0 &&
+           ebb_buf_addf(out, "%s-writer-%lld", ebb_store_path(c->store), (long long)session);
+}
+
+/* -- Who writes ------------------------------------------------------------------- */
+
+static ebb_status write_writer_lock(int *fd, const char *path, ebb_error *err)
+{
+    char pid[MARK_BYTES];
+    int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE_HERE, fd, err);
+
+    if (st == EBB_OK)
+        st = ebb_file_lock(*fd, path, err);
+    if (st == EBB_OK)
+        st = ebb_file_truncate(*fd, path, 0, err);
+    if (st == EBB_OK)
+        st = ebb_file_write_at(*fd, path, pid, (size_t)n, 0, err);
+    return st;
+}
+
+void ebb_chat_lock_writer(ebb_chat *c)
+{
+    ebb_error err = { 0 };
+
+    if (c->writer_lock.fd >= 0 || !ebb_writer_lock_path(c, c->facts.id, &c->writer_lock.path) || write_writer_lock(&c->writer_lock.fd, c->writer_lock.path.data, &err) == EBB_OK)
+        return;
+    ebb_log("writer", "%s; nobody can look on", err.msg);
+    ebb_file_close(c->writer_lock.fd);
+    c->writer_lock.fd = -1;
+}
+
+void ebb_chat_unlock_writer(ebb_chat *c)
+{
+    if (c->writer_lock.fd < 0)
+        return;
+    unlink(c->writer_lock.path.data);
+    ebb_file_close(c->writer_lock.fd);
+    c->writer_lock.fd = -1;
+}
+
+/* -- Who looks on ------------------------------------------------------------------ */
+
+pid_t ebb_writer_find(const ebb_chat *c, int64_t session)
+{
+    ebb_buf path = { 0 }, pid = { 0 };
+    pid_t writer = 0;
+    int fd = -1;
+
+    if (ebb_writer_lock_path(c, session, &path) && ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) == EBB_OK) {
+        if (!ebb_file_is_locked(fd))
+            unlink(path.data);                   /* it was killed */
+        else if (ebb_file_slurp(path.data, MARK_BYTES, &pid, NULL) == EBB_OK)
+            writer = (pid_t)strtol(ebb_buf_text(&pid), NULL, 10);
+        ebb_file_close(fd);
+    }
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&pid);
+    return writer > 0 && writer != getpid() ? writer : 0;
+}
+
+bool ebb_chat_follow(ebb_chat *c, int64_t session)
+{
+    pid_t writer = c->writer_lock.fd < 0 ? ebb_writer_find(c, session) : 0;
+
+    c->follow = writer ? (ebb_chat_following){ .session = session, .writer = writer } : (ebb_chat_following){ 0 };
+    if (writer)
+        ebb_chat_arm_timer(c, EBB_FOLLOW_MS);
+    return writer != 0;
+}
+
+long ebb_chat_writer_pid(const ebb_chat *c)
+{
+    return c->follow.session ? (long)c->follow.writer : 0;
+}

@@ -1,0 +1,190 @@
+/* What is decided about a full context becomes a note: how much must go, which turns that are, and the note in the tree
+ * (overflow.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conversation/chat_priv.h"
+
+/* -- How much is free ---------------------------------------------------------------------- */
+
+uint32_t ebb_overflow_reserve(const ebb_chat *c)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), reserve = n_ctx ? n_ctx / 8 : RESERVE_MAX;
+    uint32_t n_predict = c->settings.n_predict;
+
+    reserve = reserve > RESERVE_MAX ? RESERVE_MAX : reserve;
+    return n_predict && n_predict < reserve ? n_predict : reserve;
+}
+
+/* A context that nobody has told is not full. */
+bool ebb_overflow_fits(const ebb_chat *c, size_t n_ids)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+
+    return n_ctx == 0 || n_ids + ebb_overflow_reserve(c) <= n_ctx;
+}
+
+bool ebb_overflow_fills(const ebb_chat *c, size_t n_ids)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+
+    return n_ctx && n_ids >= n_ctx;
+}
+
+size_t ebb_overflow_target(const ebb_chat *c, size_t n_all)
+{
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+
+    return (n_ctx ? n_ctx : n_all) / 2;
+}
+
+/* -- What is to be left out ------------------------------------------------------------------ */
+
+/* Messages of the path that the model gets now, but for the system's, as indices. */
+static size_t list_visible(const ebb_chat *c, uint32_t *out)
+{
+    const ebb_node *note = ebb_context_view_note(c->tree.path, c->tree.n_path);
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->tree.n_path; i++) {
+        ebb_role role = c->tree.path[i]->m.role;
+        if (role != EBB_ROLE_NOTE && role != EBB_ROLE_SYSTEM && !ebb_message_omits(note ? &note->m : NULL, i))
+            out[n++] = (uint32_t)i;
+    }
+    return n;
+}
+
+/* One turn: visible[from..to). */
+typedef struct path_turn {
+    size_t   from, to;
+    bool     is_pinned;
+    uint32_t n_tokens;
+} path_turn;
+
+static path_turn path_turn_at(const ebb_chat *c, const uint32_t *visible, size_t n, size_t from)
+{
+    path_turn t = { .from = from, .to = from };
+
+    do {
+        const ebb_message *m = &c->tree.path[visible[t.to]]->m;
+        t.is_pinned |= m->pinned;
+        t.n_tokens += ebb_chat_tokens_of(c, m);
+        t.to++;
+    } while (t.to < n && c->tree.path[visible[t.to]]->m.role != EBB_ROLE_USER);
+    return t;
+}
+
+static bool keep_pinned_turn(ebb_truncation *l, const uint32_t *visible, const path_turn *t)
+{
+    uint32_t *kept = realloc(l->kept, (l->n_kept + t->to - t->from) * sizeof *kept);
+
+    if (!kept)
+        return false;
+    l->kept = kept;
+    for (size_t i = t->from; i < t->to; i++)
+        l->kept[l->n_kept++] = visible[i];
+    return true;
+}
+
+/* The oldest turns, until n_all tokens are `target` or less, or n_turns are (0: as many as it takes);
+ * pinned ones stay, and so does the last.  false: there is none, or no memory. */
+static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size_t n, size_t n_all, size_t target, uint32_t n_turns,
+                   ebb_truncation *l)
+{
+    size_t at = 0;
+
+    while (at < n) {
+        path_turn t = path_turn_at(c, visible, n, at);
+        bool is_enough = n_turns ? l->n_turns == n_turns : n_all <= target + l->n_tokens;
+
+        if (t.to == n || is_enough)
+            break;
+        if (t.is_pinned && !keep_pinned_turn(l, visible, &t))
+            return false;
+        if (!t.is_pinned) {
+            l->n_turns++;
+            l->n_tokens += t.n_tokens;
+        }
+        at = t.to;
+    }
+    l->first = at < n ? visible[at] : 0;
+    return l->n_turns > 0 && l->first > 0;
+}
+
+bool ebb_overflow_choose_turns(const ebb_chat *c, size_t n_all, size_t target, ebb_truncation *l)
+{
+    uint32_t *visible = calloc(c->tree.n_path + 1, sizeof *visible);
+    bool any = visible && choose_oldest_turns(c, visible, list_visible(c, visible), n_all, target, c->overflow.n_turns, l);
+
+    if (!any) {
+        free(l->kept);
+        *l = (ebb_truncation){ 0 };
+    }
+    free(visible);
+    return any;
+}
+
+/* -- The note ---------------------------------------------------------------------------------- */
+
+/* A copy of the answer that was cut off, below the note: the old one stays where it is. */
+static ebb_node *copy_answer(ebb_chat *c, ebb_node *note, const ebb_message *m)
+{
+    ebb_node *node = ebb_tree_add(&c->tree, note, EBB_ROLE_ASSISTANT, m->text, m->n_text);
+
+    if (!node)
+        return NULL;
+    node->m.finish = m->finish;
+    node->m.turn_stats = m->turn_stats;
+    node->m.model = m->model ? strdup(m->model) : NULL;
+    node->m.engine = m->engine ? strdup(m->engine) : NULL;
+    return ebb_node_set_ids(node, m->ids, m->n_ids, m->ids_model) ? node : NULL;
+}
+
+ebb_node *ebb_overflow_add_note(ebb_chat *c, ebb_overflow_policy how, ebb_overflow_next next, const char *text)
+{
+    ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    ebb_node *note = ebb_tree_add(&c->tree, next >= EBB_NEXT_CONTINUE ? leaf->parent : leaf, EBB_ROLE_NOTE, text, strlen(text));
+
+    if (note)
+        note->m.truncation.how = how;
+    return note;
+}
+
+bool ebb_overflow_move_below(ebb_chat *c, ebb_node *note, ebb_node *cut_off)
+{
+    ebb_node *leaf = cut_off ? copy_answer(c, note, &cut_off->m) : note;
+
+    return leaf && ebb_tree_set_leaf(&c->tree, leaf);
+}
+
+/* Ids of what the note has settled: they are made once. */
+ebb_status ebb_overflow_tokenize_head(ebb_chat *c, ebb_node *note, ebb_error *err)
+{
+    ebb_prompt head;
+    ebb_context_view v;
+    ebb_status st = ebb_chat_facts(c) ? EBB_OK : ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, err);
+
+    if (st != EBB_OK || ebb_chat_facts(c))       /* without ids there are none to be kept */
+        return st;
+    v.messages[v.n_head - 1].n_ids = 0;          /* a summary's own */
+    st = ebb_context_view_prompt(c, &v, v.n_head, &head, err);
+    if (st == EBB_OK && !ebb_node_set_ids(note, head.ids, head.n_ids, c->info->fingerprint))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    ebb_prompt_fini(&head);
+    ebb_context_view_fini(&v);
+    return st;
+}
+
+void ebb_overflow_drop_gap(ebb_chat *c)
+{
+    free((int32_t *)c->overflow.gap.ids);
+    c->overflow.gap = (ebb_backend_gap){ 0 };
+    c->overflow.gap_note = NULL;
+}
+
+void ebb_overflow_reset(ebb_chat *c)
+{
+    ebb_overflow_drop_gap(c);
+    c->overflow.asked_at = c->overflow.prefill_note = NULL;
+    c->overflow.is_warned = c->overflow.is_view_changed = c->turn.is_rewriting_reported = false;
+}
