@@ -88,7 +88,9 @@ $(B)/tests/%.o: tests/%.c $(B)/flags | build/deps-test
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) -fvisibility=default -MMD -MP -c $< -o $@
 # C files of a test folder that are no tests are linked into each test of it and of its rooms, before the
 # library: a fake of a room's functions stands in for the room.
-helpers = $(foreach d,$(1) $(patsubst %/,%,$(dir $(1))),$(patsubst %.c,$(B)/%.o,$(filter-out $(d)/test_% $(d)/bench_% $(d)/fuzz_% $(d)/checkkern.c,$(wildcard $(d)/*.c))))
+helpers = $(foreach d,$(1) $(patsubst %/,%,$(dir $(1))),$(patsubst %.c,$(B)/%.o,$(filter-out $(d)/test_% $(d)/bench_% $(d)/fuzz_% $(d)/checkkern.c $(FUZZED),$(wildcard $(d)/*.c))))
+# With clang's fuzzer its main stands where else the seeds are replayed.
+FUZZED := $(if $(findstring fuzzer,$(SAN)),tests/fuzz/replay.c)
 # What any test may use stands in tests/support.
 $(B)/tests/libsupport.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -110,7 +112,7 @@ $(B)/flags: FORCE
 
 run: all                                       ## build it and chat: make run ARGS="-m model.gguf"
 	$(Q)$(B)/$(NAME) $(ARGS)
-test: $(TESTS) all lib $(CHECKKERN) $(B)/examples/ask           ## all tests; needs no model
+test: $(TESTS) all lib $(CHECKKERN) $(FUZZERS) $(B)/examples/ask           ## all tests; needs no model
 	$(Q)EBB=$(B)/$(NAME) sh tests/run.sh $(TESTS) $(SCRIPTS)
 check:                                         ## the tests, plain and under the sanitizers: before a merge
 	$(MAKE) test
@@ -124,7 +126,7 @@ check-arm: all                                 ## the kernels for AArch64 under 
 	$(Q)EBB=$(B)/$(NAME) sh tests/arm.sh $(ARM_TESTS) $(ARGS)
 fuzz:                                          ## strange bytes to every parser, with clang's fuzzer: make fuzz ARGS=60 (seconds for each)
 	$(Q)$(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined run-fuzzers
-$(FUZZERS): LDFLAGS += -fsanitize=fuzzer
+$(if $(FUZZED),$(eval $$(FUZZERS): LDFLAGS += -fsanitize=fuzzer))
 run-fuzzers: $(FUZZERS)
 	$(Q)sh tests/fuzz/run_fuzzers.sh $(or $(ARGS),60) $(FUZZERS)
 bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak

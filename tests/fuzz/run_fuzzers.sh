@@ -1,6 +1,6 @@
 #!/bin/sh
 # Run fuzzers: run.sh SECONDS PROGRAM...  Each keeps what it has found of use in $FUZZ_DIR/<name>
-# (build/fuzz without), begins with what tests/ and ../shared have of its kind, and stops at the first fault.
+# (build/fuzz without), begins with its seeds and what tests/ and ../shared have of its kind, and stops at the first fault.
 seconds=$1
 shift
 dir=${FUZZ_DIR:-build/fuzz}
@@ -26,6 +26,6 @@ for p; do
     case $name in fuzz_template) most=20000 ;; *) most=4096 ;; esac
     echo "$name, $seconds s"
     nice -n 19 "$p" -max_total_time="$seconds" -max_len=$most -rss_limit_mb=2048 -timeout=200 -verbosity=0 -print_final_stats=0 \
-        -artifact_prefix="$dir/$name-" "$dir/$name" || failed=1
+        -artifact_prefix="$dir/$name-" "$dir/$name" tests/fuzz/seeds/"$name" || failed=1
 done
 exit $failed
