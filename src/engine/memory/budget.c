@@ -1,10 +1,10 @@
 /* Memory after open: the plan's states are brought about, at once or for another budget
- * (engine_impl.h, ebb/engine.h). */
+ * (budget.h, ebb/engine.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "open/model_file.h"
 
 #define MIB          ((uint64_t)1 << 20)
@@ -55,7 +55,7 @@ static ebb_status set_resident_extents(ebb_engine *e, const ebb_plan *p, ebb_err
 
 static ebb_status apply_plan(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg, ebb_error *err)
 {
-    const ebb_read_speed *speeds = e->budget.has_disk ? e->budget.disk.rest : NULL;
+    const ebb_read_speed *speeds = e->calibration.has_disk ? e->calibration.disk.rest : NULL;
     ebb_status st = EBB_OK;
 
     ebb_reclaim_set_plan(e);                     /* before anything is read */
@@ -104,7 +104,7 @@ void ebb_budget_close(ebb_engine *e)
 /* What passes took until now, beside what was predicted: within reason. */
 static double bounded_correction(const ebb_engine *e)
 {
-    double by = e->budget.correction;
+    double by = e->calibration.correction;
 
     return by <= 0 ? 1 : by < 0.5 ? 0.5 : by > 4 ? 4 : by;
 }
@@ -145,7 +145,7 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     e->opts.has_resident = false;
     pthread_mutex_lock(&e->lock);                /* the figures' reader */
     e->plan = plan;
-    e->budget.applied = bounded_correction(e);
+    e->calibration.applied = bounded_correction(e);
     pthread_mutex_unlock(&e->lock);
     atomic_store(&e->budget.n_evicted, 0);
     if (plan.draft_bytes == 0)
@@ -161,4 +161,12 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     snprintf(event.detail, sizeof event.detail, "%s", plan.why);
     ebb_stats_memory_event(e, &event);
     return st;
+}
+
+bool ebb_engine_idle(ebb_engine *e)
+{
+    bool more = ebb_reclaim_idle(e);
+
+    ebb_calibrate_idle(e);
+    return more;
 }

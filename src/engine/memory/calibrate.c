@@ -1,10 +1,10 @@
-/* How fast this machine is, for the engine that runs on it (engine_impl.h).
+/* How fast this machine is, for the engine that runs on it (calibrate.h).
  *
  * A plan that reads nothing needs no figures before its first token: they are remembered from an earlier run,
  * or measured in an idle moment.  Then passes tell: eight of one column in a row that had the processor
  * for themselves are worth more than any measurement. */
 #include "base/log.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "open/model_file.h"
 #include "os/map.h"
 #include "os/proc.h"
@@ -20,7 +20,7 @@
 
 void ebb_calibrate_open(ebb_engine *e)
 {
-    ebb_budget *b = &e->budget;
+    ebb_calibration *b = &e->calibration;
     const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(e->model), 0);
 
     b->types = ebb_machine_types(e->model);
@@ -36,7 +36,7 @@ void ebb_calibrate_open(ebb_engine *e)
 /* What was learned of experts since the last time; a few passes teach nothing. */
 static void save_expert_profile(ebb_engine *e)
 {
-    ebb_budget *b = &e->budget;
+    ebb_calibration *b = &e->calibration;
 
     if (b->uses.n == 0 || b->uses.miss_rate <= 0 || b->n_saved_choices == b->learned.n_chosen)
         return;
@@ -50,8 +50,8 @@ void ebb_calibrate_close(ebb_engine *e)
 {
     ebb_calibrate_turn(e);
     save_expert_profile(e);
-    ebb_expert_profile_fini(&e->budget.uses);
-    ebb_speeds_save(&e->budget.known);
+    ebb_expert_profile_fini(&e->calibration.uses);
+    ebb_speeds_save(&e->calibration.known);
 }
 
 /* -- Measuring ---------------------------------------------------------------------- */
@@ -69,21 +69,21 @@ static ebb_status measure_missing_speeds(ebb_engine *e, const ebb_plan *p, bool 
 
     if (st != EBB_OK)
         return st;
-    ebb_machine_measure_types(&e->machine, meter, e->budget.types, &e->budget.known);
+    ebb_machine_measure_types(&e->machine, meter, e->calibration.types, &e->calibration.known);
     if (with_disk)
         st = ebb_machine_measure_disk(&e->machine, meter, p->pass_bytes < room ? p->pass_bytes : room, measure_readers, e->res,
-                                      &e->budget.disk, &e->budget.known, err);
-    e->budget.has_disk |= with_disk && st == EBB_OK;
+                                      &e->calibration.disk, &e->calibration.known, err);
+    e->calibration.has_disk |= with_disk && st == EBB_OK;
     ebb_meter_close(meter);
-    ebb_speeds_save(&e->budget.known);
+    ebb_speeds_save(&e->calibration.known);
     return st;
 }
 
 ebb_status ebb_calibrate_measure(ebb_engine *e, const ebb_plan *p, ebb_error *err)
 {
-    bool with_disk = !e->budget.has_disk && p->stream_bytes > 0;
+    bool with_disk = !e->calibration.has_disk && p->stream_bytes > 0;
 
-    if (ebb_machine_recall_types(&e->machine, &e->budget.known, e->budget.types) && !with_disk)
+    if (ebb_machine_recall_types(&e->machine, &e->calibration.known, e->calibration.types) && !with_disk)
         return EBB_OK;
     return measure_missing_speeds(e, p, with_disk, err);
 }
@@ -95,21 +95,19 @@ ebb_status ebb_engine_measure(ebb_engine *e, ebb_error *err)
     pthread_mutex_lock(&e->lock);                /* the figures' reader */
     if (st == EBB_OK)
         ebb_plan_predict(&e->net, &e->machine, &e->plan);
-    e->budget.applied = e->budget.correction = 0;
-    ebb_pass_rows_clear(&e->budget.rows);
+    e->calibration.applied = e->calibration.correction = 0;
+    ebb_pass_rows_clear(&e->calibration.rows);
     pthread_mutex_unlock(&e->lock);
     return st;
 }
 
-bool ebb_engine_idle(ebb_engine *e)
+void ebb_calibrate_idle(ebb_engine *e)
 {
-    bool more = ebb_reclaim_idle(e);
-
-    if (!ebb_machine_recall_types(&e->machine, &e->budget.known, e->budget.types) && ebb_engine_measure(e, NULL) != EBB_OK)
+    if (!ebb_machine_recall_types(&e->machine, &e->calibration.known, e->calibration.types) &&
+        ebb_engine_measure(e, NULL) != EBB_OK)
         ebb_log("plan", "no memory for measuring");
     save_expert_profile(e);
-    ebb_speeds_save(&e->budget.known);
-    return more;
+    ebb_speeds_save(&e->calibration.known);
 }
 
 double ebb_engine_read_speed(ebb_engine *e, uint64_t n_bytes)
@@ -119,7 +117,7 @@ double ebb_engine_read_speed(ebb_engine *e, uint64_t n_bytes)
 
 /* -- Learning ------------------------------------------------------------------------- */
 
-static void begin_run_of_passes(ebb_budget *b)
+static void begin_run_of_passes(ebb_calibration *b)
 {
     ebb_pass_rows_break(&b->rows);
     ebb_company_begin(&b->row_begin);
@@ -127,11 +125,11 @@ static void begin_run_of_passes(ebb_budget *b)
 
 void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s)
 {
-    ebb_budget *b = &e->budget;
+    ebb_calibration *b = &e->calibration;
     bool is_streaming = e->plan.stream_bytes > 0;
     double own_s;
 
-    if (b->n_evicted > 0 || predicted_s <= 0 || e->stats.n_ctx_used + e->stats.generated_tok > DEPTH_MAX) {
+    if (e->budget.n_evicted > 0 || predicted_s <= 0 || e->stats.n_ctx_used + e->stats.generated_tok > DEPTH_MAX) {
         begin_run_of_passes(b);
         return;
     }
@@ -147,14 +145,14 @@ void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s)
 /* How much faster than the figures say; 0: nothing can be said. */
 static double speed_factor(const ebb_engine *e)
 {
-    double factor = ebb_pass_rows_factor(&e->budget.rows), pass_s = 1 / e->plan.predicted_decode_tok_s / factor;
+    double factor = ebb_pass_rows_factor(&e->calibration.rows), pass_s = 1 / e->plan.predicted_decode_tok_s / factor;
 
     return e->plan.stream_bytes > 0 ? ebb_plan_disk_factor(&e->net, &e->machine, &e->plan, pass_s) : factor;
 }
 
 static void correct_speeds(ebb_engine *e)
 {
-    ebb_budget *b = &e->budget;
+    ebb_calibration *b = &e->calibration;
     double by = ebb_pass_rows_factor(&b->rows) > 0 && b->applied <= 0 ? speed_factor(e) : 0, before = e->plan.predicted_decode_tok_s;
 
     if (by > 0.3 && by < 3) {
@@ -171,12 +169,12 @@ static void correct_speeds(ebb_engine *e)
 /* What was read of the experts that passes chose, and what the passes took: the plan goes by that from now on. */
 static void correct_expert_rates(ebb_engine *e)
 {
-    ebb_budget *b = &e->budget;
+    ebb_calibration *b = &e->calibration;
     ebb_res_stats s;
     double chosen, by = b->correction, before = e->plan.predicted_decode_tok_s;
 
     ebb_res_get_stats(e->res, &s);
-    if (s.experts.n_chosen - b->learned.n_chosen < (uint64_t)CHOICES * e->net.n_expert_used * e->net.n_layers || b->n_evicted > 0)
+    if (s.experts.n_chosen - b->learned.n_chosen < (uint64_t)CHOICES * e->net.n_expert_used * e->net.n_layers || e->budget.n_evicted > 0)
         return;
     chosen = (double)e->plan.expert_disk_bytes / ebb_res_n_experts(e->res) * (double)(s.experts.n_chosen - b->learned.n_chosen);
     b->uses.cache_share = (double)s.cache_bytes / (double)e->plan.expert_disk_bytes;
@@ -201,12 +199,12 @@ static void correct_expert_rates(ebb_engine *e)
 
 void ebb_calibrate_turn(ebb_engine *e)
 {
-    if (e->plan.expert_read_bytes > 0 && e->budget.uses.n > 0)
+    if (e->plan.expert_read_bytes > 0 && e->calibration.uses.n > 0)
         correct_expert_rates(e);
     else
         correct_speeds(e);
-    ebb_pass_rows_clear(&e->budget.rows);
-    begin_run_of_passes(&e->budget);
-    e->budget.turn_begin = e->budget.row_begin;
-    e->budget.turn_company = 1;
+    ebb_pass_rows_clear(&e->calibration.rows);
+    begin_run_of_passes(&e->calibration);
+    e->calibration.turn_begin = e->calibration.row_begin;
+    e->calibration.turn_company = 1;
 }

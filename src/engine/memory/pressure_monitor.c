@@ -1,4 +1,4 @@
-/* A thread that gives memory back at once (engine_impl.h).
+/* A thread that gives memory back at once (pressure_monitor.h).
  *
  * Between two layers of a prompt of hundreds of columns a neighbour can take a gigabyte.  So memory is
  * looked at as often as the fastest neighbour could use up what is left; a look reads three small files.  While layers are still
@@ -11,7 +11,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
+#include "os/alarm.h"
 
 #define MIB          ((uint64_t)1 << 20)
 #define TAKE_BYTES_S ((int64_t)8 << 30)          /* what a neighbour can take in a second */

@@ -1,5 +1,5 @@
 /* Memory while a model answers: given back when it gets short, taken again between
- * turns (engine_impl.h, ebb/engine.h).
+ * turns (budget.h, ebb/engine.h).
  *
  * In a turn memory is only given back: a quarter of what is resident, the groups with
  * the highest index first, or in an emergency all; then memory of experts, then all of the ring but a slot,
@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "open/model_file.h"
 #include "os/proc.h"
 #include "os/psi.h"
@@ -140,7 +140,7 @@ static ebb_status ensure_ring(ebb_engine *e, ebb_error *err)
     ebb_res_get_stats(e->res, &res);
     if (res.ring_bytes > EBB_LOADER_BYTES || e->plan.stream_bytes > 0)
         return EBB_OK;
-    return ebb_res_set_reader(e->res, e->opts.io, e->budget.has_disk ? e->budget.disk.rest : NULL, ebb_plan_ring_bytes(&e->net), err);
+    return ebb_res_set_reader(e->res, e->opts.io, e->calibration.has_disk ? e->calibration.disk.rest : NULL, ebb_plan_ring_bytes(&e->net), err);
 }
 
 /* Leave `n` resident groups to the ring, from the last one on. */
@@ -184,7 +184,7 @@ static bool evict_experts(ebb_engine *e, int64_t available)
 
 static ebb_status set_ring(ebb_engine *e, uint64_t bytes, ebb_error *err)
 {
-    ebb_status st = ebb_res_set_reader(e->res, e->opts.io, e->budget.has_disk ? e->budget.disk.rest : NULL, bytes, err);
+    ebb_status st = ebb_res_set_reader(e->res, e->opts.io, e->calibration.has_disk ? e->calibration.disk.rest : NULL, bytes, err);
 
     if (st == EBB_OK && e->plan.expert_bytes > 0)
         st = ebb_res_set_expert_cache(e->res, e->plan.expert_bytes, err);
@@ -403,14 +403,24 @@ static bool reload_one_step(ebb_engine *e)
 }
 
 /* Copies of our own are looked after also while nobody asks anything. */
+static bool has_copies(const ebb_engine *e)
+{
+    return !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !is_whole_file_in_memory(e);
+}
+
+void ebb_reclaim_before_turn(ebb_engine *e)
+{
+    if (e->host)
+        return;
+    follow_monitor(e);
+    if (has_copies(e) && (e->budget.monitor ? ebb_pressure_monitor_take_alert(e) : seems_short(e)))
+        check_memory(e);
+}
+
 bool ebb_reclaim_idle(ebb_engine *e)
 {
-    bool has_copies = !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !is_whole_file_in_memory(e);
-
     if (e->host)
         return false;
-    follow_monitor(e);
-    if (has_copies && (e->budget.monitor ? ebb_pressure_monitor_take_alert(e) : seems_short(e)))
-        check_memory(e);
-    return (has_evicted_anything(e) && reload_one_step(e)) || (has_copies && !e->budget.monitor);
+    ebb_reclaim_before_turn(e);
+    return (has_evicted_anything(e) && reload_one_step(e)) || (has_copies(e) && !e->budget.monitor);
 }

@@ -1,16 +1,5 @@
-/* The list of architectures, and what none of them reads (arch.h). */
+/* The list of architectures (arch.h). */
 #include "model/arch.h"
-
-const char *const ebb_harmless_keys[] = {
-    ".vocab_size",                       /* token_embd has as many rows */
-    ".attention.layer_norm_epsilon", ".attention.layer_norm_rms_epsilon",        /* of the kind of norm that it has not */
-    ".rope.scaling.finetuned",           /* how it was trained; Granite, where it means more, reads it */
-    ".pooling_type",                     /* of embeddings */
-    ".tensor_data_layout",               /* of the checkpoint that was converted */
-    ".vision.", ".audio.", ".mm.",       /* images and sounds, as their tensors are */
-    "general.tensor_extra.name", "general.tensor_extra.prec_a4",         /* which products may round inputs to 4 bits; none here do */
-    NULL,
-};
 
 const ebb_arch *const ebb_archs[] = {
     &ebb_arch_llama,

@@ -35,7 +35,6 @@ typedef struct ebb_arch {
     const char *const *harmless;
 } ebb_arch;
 
-extern const char *const ebb_harmless_keys[];    /* the same of every architecture */
 extern const ebb_arch *const ebb_archs[];        /* ends with NULL */
 extern const ebb_arch ebb_arch_llama, ebb_arch_granite, ebb_arch_granitemoe, ebb_arch_smollm3,
     ebb_arch_qwen2, ebb_arch_qwen2moe, ebb_arch_qwen3, ebb_arch_qwen3moe, ebb_arch_qwen35, ebb_arch_gemma,

@@ -673,6 +673,19 @@ static void check_tensors(ebb_binder *b)
         ebb_log("model", "%zu tensors are left out, the last one %s: %s", n_left, name, why);
 }
 
+/* What no architecture reads: as ebb_arch.harmless. */
+static const char *const harmless_keys[] = {
+    ".vocab_size",                       /* token_embd has as many rows */
+    ".attention.layer_norm_epsilon", ".attention.layer_norm_rms_epsilon",        /* of the kind of norm that it has not */
+    ".rope.scaling.finetuned",           /* how it was trained; Granite, where it means more, reads it */
+    ".pooling_type",                     /* of embeddings */
+    ".tensor_data_layout",               /* of the checkpoint that was converted */
+    ".vision.", ".audio.", ".mm.",       /* images and sounds, as their tensors are */
+    "general.tensor_extra.name", "general.tensor_extra.prec_a4",         /* which products may round inputs
+                                                                            to 4 bits; none here do */
+    NULL,
+};
+
 /* Whether `key`, without the architecture's prefix, is in a list, whose items may end in a point: all that begins so. */
 static bool is_listed(const char *const *list, const char *key)
 {
@@ -700,7 +713,8 @@ static void check_keys(ebb_binder *b)
         const char *key = asking_part(b, kv);
         char what[160];
 
-        if (b->is_read[i] || !key || is_listed(ebb_harmless_keys, key) || is_listed(b->net->arch->harmless, key))
+        if (b->is_read[i] || !key || is_listed(harmless_keys, key) ||
+            is_listed(b->net->arch->harmless, key))
             continue;
         snprintf(what, sizeof what, "metadata %.*s", (int)(kv->key_bytes < 120 ? kv->key_bytes : 120), kv->key);
         leave_out(b, EBB_UNSUPPORTED, what, "not understood");

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "open/model_file.h"
 #include "plan/layout.h"
 
@@ -140,6 +140,7 @@ static ebb_status engine_new(const ebb_model *m, const ebb_engine_opts *opts, eb
     e->model = m;
     e->host = host;
     e->opts = *opts;
+    e->draft_model.ops = host ? NULL : &ebb_draft_model_class;
     pthread_mutex_init(&e->lock, NULL);
     st = open_parts(e, &e->opts, progress, arg, err);
     if (st != EBB_OK) {

@@ -1,8 +1,8 @@
-/* States of recurrent layers and their checkpoints (engine_impl.h). */
+/* States of recurrent layers and their checkpoints (checkpoint.h). */
 #include <string.h>
 
 #include "base/hash.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 
 #define MARK_DISTANCE_MIN 256u
 
@@ -14,7 +14,7 @@ static bool has_states(const ebb_engine *e)
 void ebb_checkpoint_init(ebb_engine *e)
 {
     for (uint32_t i = 0; has_states(e) && i < e->run.n_states; i++)
-        e->slots[i].state = e->run.recurrent.state + i * e->net.state_bytes;
+        e->cache.slots[i].state = e->run.recurrent.state + i * e->net.state_bytes;
 }
 
 /* -- Slots ------------------------------------------------------------------------- */
@@ -24,8 +24,8 @@ void ebb_state_drop_live(ebb_session *s)
     if (s->live)
         *s->live = (ebb_state_slot){ .state = s->live->state };
     s->live = NULL;
-    if (s->engine->state_log_owner == s)
-        s->engine->state_log_owner = NULL;
+    if (s->engine->cache.state_log_owner == s)
+        s->engine->cache.state_log_owner = NULL;
 }
 
 /* The live state follows to where the sequence ends. */
@@ -44,7 +44,7 @@ static ebb_state_slot *take_slot(ebb_engine *e, const ebb_session *s)
     ebb_state_slot *best = NULL;
 
     for (uint32_t i = 0; i < e->run.n_states; i++) {
-        ebb_state_slot *t = &e->slots[i];
+        ebb_state_slot *t = &e->cache.slots[i];
 
         if (!t->is_used) {
             best = t;
@@ -71,7 +71,7 @@ static ebb_state_slot *find_checkpoint(ebb_engine *e, const ebb_token *ids, uint
     ebb_state_slot *best = NULL;
 
     for (uint32_t i = 0; i < e->run.n_states; i++) {
-        ebb_state_slot *t = &e->slots[i];
+        ebb_state_slot *t = &e->cache.slots[i];
         uint8_t prefix[16];
 
         if (!t->is_used || t->owner || t->n_pos > n || (best && t->n_pos <= best->n_pos))
@@ -102,7 +102,7 @@ void ebb_state_slot_free(ebb_state_slot *slot)
 static bool is_any_being_written(const ebb_engine *e)
 {
     for (uint32_t i = 0; i < e->run.n_states; i++)
-        if (e->slots[i].is_being_written)
+        if (e->cache.slots[i].is_being_written)
             return true;
     return false;
 }
@@ -203,11 +203,11 @@ void ebb_state_begin_pass(ebb_session *s, uint32_t pos0, uint32_t n, ebb_batch *
     least = end > e->run.n_state_log ? end - e->run.n_state_log : 0;
     least = least > p->state_pos ? least : p->state_pos;
     p->commit_pos = p->commit_pos < least ? least : p->commit_pos < end ? p->commit_pos : end;
-    if (p->commit_pos == end || e->state_log_owner == s)
+    if (p->commit_pos == end || e->cache.state_log_owner == s)
         return;
-    if (e->state_log_owner)
-        settle_state(e->state_log_owner);
-    e->state_log_owner = s;
+    if (e->cache.state_log_owner)
+        settle_state(e->cache.state_log_owner);
+    e->cache.state_log_owner = s;
 }
 
 void ebb_state_end_pass(ebb_session *s, const ebb_batch *p)

@@ -1,10 +1,10 @@
-/* Keeping what was computed on disk (engine_impl.h). */
+/* Keeping what was computed on disk (persist.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "open/model_file.h"
 #include "os/file.h"
 #include "os/paths.h"
@@ -43,10 +43,10 @@ static ebb_status hash_cache_root(ebb_engine *e, ebb_error *err)
         ebb_kv_group_block_bytes(e->kv, EBB_KV_WINDOW), e->net.state_bytes ? e->net.state_bytes | STATE_LAYOUT << 48 : 0,
     };
 
-    ebb_hash128(facts, sizeof facts, ebb_model_get_info(e->model)->fingerprint, e->shape);
+    ebb_hash128(facts, sizeof facts, ebb_model_get_info(e->model)->fingerprint, e->cache.shape);
     for (uint32_t i = 0; i < e->net.n_ropes; i++)        /* may depend on the length of the context */
-        ebb_hash128(e->run.buf.freqs[i], e->net.ropes[i].n_rot / 2 * sizeof *e->run.buf.freqs[i], e->shape, e->shape);
-    return sample_weights(e, e->shape, err);
+        ebb_hash128(e->run.buf.freqs[i], e->net.ropes[i].n_rot / 2 * sizeof *e->run.buf.freqs[i], e->cache.shape, e->cache.shape);
+    return sample_weights(e, e->cache.shape, err);
 }
 
 static uint32_t blocks_in_memory(const ebb_engine *e)
@@ -77,7 +77,7 @@ void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o)
     if (st == EBB_OK)
         st = hash_cache_root(e, &err);
     if (st == EBB_OK)
-        st = ebb_kv_disk_open(dir.data, o->kv_cache_bytes, &e->disk, &err);
+        st = ebb_kv_disk_open(dir.data, o->kv_cache_bytes, &e->cache.disk, &err);
     if (st != EBB_OK)
         ebb_log("kv", "no KV cache on disk: %s", err.msg);
     ebb_buf_fini(&dir);
@@ -116,7 +116,7 @@ bool ebb_persist_reap(ebb_engine *e, bool wait)
     ebb_kv_disk_job *job;
     bool any = false;
 
-    while (e->disk && (job = ebb_kv_disk_reap(e->disk, wait && !any))) {
+    while (e->cache.disk && (job = ebb_kv_disk_reap(e->cache.disk, wait && !any))) {
         free_persist_job(e, (persist_job *)job);
         any = true;
     }
@@ -127,7 +127,7 @@ void ebb_persist_close(ebb_engine *e)
 {
     while (ebb_persist_reap(e, true))
         ;
-    ebb_kv_disk_close(e->disk);
+    ebb_kv_disk_close(e->cache.disk);
 }
 
 static persist_job *persist_job_new(const ebb_session *s)
@@ -155,7 +155,7 @@ static void add_persist_item(persist_job *k, const ebb_session *s, ebb_kv_file_k
     *item = (ebb_kv_file){ .kind = kind, .pos = pos, .ids = k->ids + pos, .data = data, .n_data = n_data };
     item->n_ids = is_block ? EBB_KV_BLOCK : s->table.n_pos - pos;
     memcpy(item->hash, is_block ? s->hashes[i + 1].hash : s->hashes[i].next_parent, sizeof item->hash);
-    memcpy(item->shape, s->engine->shape, sizeof item->shape);
+    memcpy(item->shape, s->engine->cache.shape, sizeof item->shape);
 }
 
 /* The block at place i; of the windows' group one that is behind the window and still in the pool, too. */
@@ -188,15 +188,13 @@ static void add_persist_block(persist_job *k, const ebb_session *s, int group, u
     k->items[k->job.n_items - 1].guard = ebb_kv_spill_guard(kv);
 }
 
-void ebb_session_persist(ebb_session *s)
+void ebb_persist_submit(ebb_session *s)
 {
     ebb_engine *e = s->engine;
     persist_job *k;
 
-    if (!e->disk || s->table.n_pos == 0 || ebb_kv_spill_is_lost(e->kv))
+    if (!e->cache.disk || s->table.n_pos == 0 || ebb_kv_spill_is_lost(e->kv))
         return;
-    ebb_speculate_discard(s, false);
-    ebb_draft_model_persist(e);
     ebb_persist_reap(e, false);
     k = persist_job_new(s);
     if (!k)
@@ -209,5 +207,5 @@ void ebb_session_persist(ebb_session *s)
     if (k->slot)
         add_persist_item(k, s, EBB_KV_FILE_STATE, s->table.n_pos / EBB_KV_BLOCK, k->slot->state, e->net.state_bytes);
     k->job.items = k->items;
-    ebb_kv_disk_submit(e->disk, &k->job);
+    ebb_kv_disk_submit(e->cache.disk, &k->job);
 }

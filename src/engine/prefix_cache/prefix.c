@@ -1,10 +1,10 @@
-/* What is there already of a sequence (engine_impl.h): in this session, in
+/* What is there already of a sequence (prefix.h): in this session, in
  * another one, in blocks of the pool that no session holds, on disk. */
 #include <string.h>
 
 #include "base/hash.h"
 #include "ebb/experimental/cache_salt.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 
 /* -- Names ------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ static void finish_block(ebb_prefix_block *hashes, const ebb_cache_salt *cache_s
 
 static void begin_hashes(const ebb_engine *e, ebb_prefix_block *hashes, const ebb_cache_salt *cache_salt)
 {
-    memcpy(hashes[0].hash, e->shape, sizeof hashes[0].hash);
+    memcpy(hashes[0].hash, e->cache.shape, sizeof hashes[0].hash);
     finish_block(hashes, cache_salt, 0);
 }
 
@@ -83,7 +83,7 @@ ebb_kv_file ebb_prefix_disk_item(const ebb_session *s, ebb_kv_file_kind kind, co
     };
 
     memcpy(item.hash, is_block ? s->wanted[i + 1].hash : s->wanted[i].next_parent, sizeof item.hash);
-    memcpy(item.shape, e->shape, sizeof item.shape);
+    memcpy(item.shape, e->cache.shape, sizeof item.shape);
     return item;
 }
 
@@ -157,7 +157,7 @@ static ebb_block_source find_block_source(const ebb_session *s, const ebb_prefix
         return EBB_BLOCK_IN_POOL;
     if (in_table(p, group, i))
         return EBB_BLOCK_IN_TABLE;
-    return s->engine->disk && ebb_kv_disk_has(s->engine->disk, &item, &n_ids) ? EBB_BLOCK_ON_DISK : EBB_BLOCK_NOWHERE;
+    return s->engine->cache.disk && ebb_kv_disk_has(s->engine->cache.disk, &item, &n_ids) ? EBB_BLOCK_ON_DISK : EBB_BLOCK_NOWHERE;
 }
 
 /* Where full block i is; asked once. */
@@ -183,7 +183,7 @@ static uint32_t tail_on_disk(const ebb_session *s, const ebb_prefix *p, ebb_kv_f
     ebb_kv_file item = ebb_prefix_disk_item(s, kind, p->ids, i, n);
     uint32_t n_ids;
 
-    return s->engine->disk && ebb_kv_disk_has(s->engine->disk, &item, &n_ids) ? n_ids : 0;
+    return s->engine->cache.disk && ebb_kv_disk_has(s->engine->cache.disk, &item, &n_ids) ? n_ids : 0;
 }
 
 static void offer_partial_block(ebb_prefix *p, ebb_block_source part, uint32_t n)
@@ -279,13 +279,13 @@ void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, c
 
 uint32_t ebb_prefix_checkpoint_on_disk(const ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_min, ebb_kv_file *out)
 {
-    if (!s->engine->disk || s->engine->net.state_bytes == 0)
+    if (!s->engine->cache.disk || s->engine->net.state_bytes == 0)
         return 0;
     for (uint32_t i = n / EBB_KV_BLOCK + 1; i-- > n_min / EBB_KV_BLOCK;) {
         uint32_t n_ids;
 
         *out = ebb_prefix_disk_item(s, EBB_KV_FILE_STATE, ids, i, min_u32(n - i * EBB_KV_BLOCK, EBB_KV_BLOCK));
-        if (ebb_kv_disk_has(s->engine->disk, out, &n_ids) && i * EBB_KV_BLOCK + n_ids > n_min) {
+        if (ebb_kv_disk_has(s->engine->cache.disk, out, &n_ids) && i * EBB_KV_BLOCK + n_ids > n_min) {
             out->n_ids = n_ids;
             return i * EBB_KV_BLOCK + n_ids;
         }

@@ -1,7 +1,7 @@
-/* Fetching what is there of a sequence (engine_impl.h). */
+/* Fetching what is there of a sequence (prefix.h). */
 #include <string.h>
 
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "ebb/experimental/cache_salt.h"
 
 #define TRIES 3u                 /* damaged files may be met on the way */
@@ -63,7 +63,7 @@ static bool read_block_from_disk(const ebb_session *s, const ebb_prefix *p, int 
     ebb_kv_file item = ebb_prefix_disk_item(s, kinds[group][is_full], p->ids, i, is_full ? EBB_KV_BLOCK : p->n_part);
 
     item.data = ebb_kv_data(s->engine->kv, group, s->table.blocks[group][i]);
-    return ebb_kv_disk_read(s->engine->disk, &item);
+    return ebb_kv_disk_read(s->engine->cache.disk, &item);
 }
 
 static void read_blocks_slice(void *arg, uint32_t i, uint32_t thread)
@@ -138,7 +138,7 @@ static uint32_t restore_deepest_state(ebb_session *s, const ebb_token *ids, uint
 
     if (n_pos > 0 && (slot = ebb_state_slot_take(s))) {
         item.data = slot->state;
-        if (ebb_kv_disk_read(s->engine->disk, &item))
+        if (ebb_kv_disk_read(s->engine->cache.disk, &item))
             ebb_state_slot_set_prefix(slot, ids, n_pos);
         else
             ebb_state_slot_free(slot);

@@ -3,7 +3,8 @@
 
 #include "base/hash.h"
 #include "ebb/experimental/cache_salt.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
+#include "speculate/speculate.h"
 
 const char *ebb_session_cannot_shift(const ebb_session *s)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "os/proc.h"
 
 #define LEARN_FROM 4u
@@ -68,18 +68,18 @@ void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, 
     pthread_mutex_lock(&e->lock);
     ebb_calibrate_turn(e);
     if (n_total > 0) {                           /* a turn that computes nothing keeps the figures of the last one */
-        e->turn_ns = ebb_clock_ns();
-        e->turn_stall_ns = res.stall_ns;
+        e->turn.begin_ns = ebb_clock_ns();
+        e->turn.begin_stall_ns = res.stall_ns;
     }
     e->stats.phase = EBB_PHASE_PREFILL;
-    e->n_under_way = 0;
+    e->turn.n_under_way = 0;
     e->stats.prefill_done = 0;
     e->stats.prefill_total = n_total;
     e->stats.reused_tok = n_reused;
     e->stats.reused_disk_tok = n_disk;
     e->stats.computed_tok = 0;
     e->stats.generated_tok = 0;
-    e->append_s = 0;
+    e->turn.append_s = 0;
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -87,14 +87,14 @@ void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n)
 {
     pthread_mutex_lock(&e->lock);
     atomic_store_explicit(&e->run.n_layers_done, 0, memory_order_relaxed);
-    e->n_under_way = n;
+    e->turn.n_under_way = n;
     pthread_mutex_unlock(&e->lock);
 }
 
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds)
 {
     pthread_mutex_lock(&e->lock);
-    e->n_under_way = 0;
+    e->turn.n_under_way = 0;
     e->stats.prefill_done = e->stats.computed_tok = n_done;
     e->stats.prefill_tok_s = seconds > 0 ? n_done / seconds : 0;
     e->stats.n_passes++;
@@ -119,14 +119,14 @@ void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted)
  * another mood.  The first of a turn find cold caches. */
 static void learn_correction(ebb_engine *e, double seconds)
 {
-    ebb_budget *b = &e->budget;
+    ebb_calibration *b = &e->calibration;
     double planned = ebb_plan_decode_tok_s_at(&e->plan, &e->machine, e->stats.n_ctx_used + e->stats.generated_tok);
     double ratio = seconds * planned * (b->applied > 0 ? b->applied : 1);
 
     if (e->stats.generated_tok < LEARN_FROM || ratio <= 0)
         return;
     ebb_calibrate_pass(e, seconds, b->applied > 0 ? 0 : 1 / planned);
-    if (b->n_evicted == 0)
+    if (e->budget.n_evicted == 0)
         b->correction = b->correction > 0 ? b->correction + (ratio - b->correction) / LEARN_OVER : ratio;
 }
 
@@ -135,12 +135,12 @@ void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool
     pthread_mutex_lock(&e->lock);
     if (!was_drafted && !had_draft)
         learn_correction(e, seconds);
-    e->append_s += seconds;
+    e->turn.append_s += seconds;
     e->stats.n_passes += !was_drafted;
     e->stats.n_accepted += was_drafted;
     e->stats.computed_tok++;
     e->stats.generated_tok++;
-    e->stats.decode_tok_s = e->append_s > 0 ? e->stats.generated_tok / e->append_s : 0;
+    e->stats.decode_tok_s = e->turn.append_s > 0 ? e->stats.generated_tok / e->turn.append_s : 0;
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -150,8 +150,8 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
 
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
-    e->stats.stall_share = ebb_clock_ns() > e->turn_ns && e->turn_ns
-                               ? (double)(res.stall_ns - e->turn_stall_ns) / (double)(ebb_clock_ns() - e->turn_ns) : 0;
+    e->stats.stall_share = ebb_clock_ns() > e->turn.begin_ns && e->turn.begin_ns
+                               ? (double)(res.stall_ns - e->turn.begin_stall_ns) / (double)(ebb_clock_ns() - e->turn.begin_ns) : 0;
     e->stats.phase = EBB_PHASE_IDLE;
     e->stats.n_ctx_used = ebb_session_length(s);
     pthread_mutex_unlock(&e->lock);
@@ -162,7 +162,7 @@ static void show_disk_notice(ebb_engine *e)
 {
     ebb_memory_event event = { .code = EBB_MEMORY_CACHE_NOTICE };
 
-    if (!ebb_kv_disk_take_notice(e->disk, event.detail))
+    if (!ebb_kv_disk_take_notice(e->cache.disk, event.detail))
         return;
     pthread_mutex_lock(&e->lock);
     event.number = e->stats.memory_event.number + 1;
@@ -174,11 +174,11 @@ static void show_disk_notice(ebb_engine *e)
 static void add_pass_under_way(const ebb_engine *e, ebb_stats *out)
 {
     unsigned n_layers = atomic_load_explicit(&e->run.n_layers_done, memory_order_relaxed);
-    double seconds = (double)(ebb_clock_ns() - e->turn_ns) * 1e-9;
+    double seconds = (double)(ebb_clock_ns() - e->turn.begin_ns) * 1e-9;
 
-    if (out->phase != EBB_PHASE_PREFILL || e->n_under_way == 0)
+    if (out->phase != EBB_PHASE_PREFILL || e->turn.n_under_way == 0)
         return;
-    out->prefill_done += (uint32_t)((uint64_t)e->n_under_way * n_layers / e->net.n_layers);
+    out->prefill_done += (uint32_t)((uint64_t)e->turn.n_under_way * n_layers / e->net.n_layers);
     if (out->prefill_done > 0 && seconds > 0)
         out->prefill_tok_s = out->prefill_done / seconds;
 }
@@ -189,7 +189,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     uint32_t n_cold;
     ebb_proc own;
 
-    if (e->disk)
+    if (e->cache.disk)
         show_disk_notice(e);
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);

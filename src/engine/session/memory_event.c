@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/size.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 
 #define MIB(n_bytes) ((uint64_t)(n_bytes) >> 20)
 

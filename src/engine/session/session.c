@@ -7,7 +7,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
+#include "speculate/speculate.h"
 
 /* -- Birth and death ---------------------------------------------------------------- */
 
@@ -63,119 +64,7 @@ void ebb_session_free(ebb_session *s)
     session_fini(s);
 }
 
-void ebb_session_clear(ebb_session *s)
-{
-    ebb_speculate_discard(s, false);
-    ebb_kv_truncate(s->engine->kv, &s->table, 0);
-    ebb_state_drop_live(s);
-    s->n_hashed = 0;
-    s->has_logits = false;
-    s->cache_salt.is_on = false;
-    s->window_from = 0;
-}
-
 /* -- Computing ------------------------------------------------------------------------ */
-
-bool ebb_session_evict_other(ebb_session *s)
-{
-    ebb_engine *e = s->engine;
-    ebb_session *oldest = NULL;
-
-    for (ebb_session *t = e->sessions; t; t = t->next)
-        if (t != s && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
-            oldest = t;
-    if (!oldest)
-        return ebb_persist_reap(e, true);        /* the writer held blocks */
-    ebb_log("kv", "a sequence of %u tokens gives way", oldest->table.n_pos);
-    ebb_session_clear(oldest);
-    return true;
-}
-
-ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err)
-{
-    ebb_status st;
-
-    do {
-        st = ebb_kv_grow(s->engine->kv, &s->table, n_pos, err);
-    } while (st == EBB_BUDGET && ebb_session_evict_other(s));
-    return st;
-}
-
-/* What had gone to the file is not there any more: every sequence is computed again by whoever wants it. */
-static ebb_status drop_lost_kv(ebb_engine *e, const ebb_checkpoint_plan *checkpoints, ebb_error *err)
-{
-    ebb_checkpoint_abandon(checkpoints);
-    while (ebb_persist_reap(e, true))            /* the writer may be reading from the file */
-        ;
-    for (ebb_session *t = e->sessions; t; t = t->next)
-        ebb_session_clear(t);
-    ebb_kv_drop_spilled(e->kv);
-    return EBB_FAIL(err, EBB_IO, "the file that held K and V was cut off or could not be read; they are computed again when "
-                    "the conversation goes on");
-}
-
-/* The host's thread that looks at memory is to stay awake: a draft's passes are long beside its looks. */
-static void look_at_memory(ebb_engine *e)
-{
-    if (e->host)
-        ebb_pressure_monitor_wake(e->host);
-    else
-        ebb_reclaim_between_layers(e);
-}
-
-/* All layers, and memory is looked at between them. */
-static ebb_status compute_layers(ebb_engine *e, const ebb_batch *b, ebb_error *err)
-{
-    ebb_status st = ebb_forward_begin(&e->run, b, err);
-
-    while (st == EBB_OK && ebb_forward_has_layer(&e->run)) {
-        look_at_memory(e);
-        st = ebb_forward_layer(&e->run, err);
-    }
-    return ebb_forward_end(&e->run, st, err);
-}
-
-ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_pending, uint32_t prompt_end,
-                              ebb_batch *p, ebb_error *err)
-{
-    uint32_t pos0 = s->table.n_pos;
-    ebb_status st = ebb_session_reserve(s, pos0 + n, err);
-    ebb_checkpoint_plan checkpoints;
-
-    s->has_logits = false;
-    if (st != EBB_OK)
-        return st;
-    ebb_state_begin_pass(s, pos0, n, p);
-    ebb_checkpoint_plan_pass(s, p, prompt_end, &checkpoints);
-    if (p->each)
-        s->engine->logits_owner = NULL;          /* its rows are written anew */
-    p->ids = ids;
-    p->n = n;
-    p->pos0 = pos0;
-    p->table = &s->table;
-    p->checkpoints = checkpoints.checkpoints;
-    p->n_checkpoints = checkpoints.n;
-    st = ebb_reclaim_before_pass(s->engine, err);
-    if (st == EBB_OK)
-        st = compute_layers(s->engine, p, err);
-    if (st == EBB_OK)
-        st = ebb_res_check_pass(s->engine->res, err);
-    if (ebb_kv_spill_is_lost(s->engine->kv))
-        return drop_lost_kv(s->engine, &checkpoints, err);
-    if (st != EBB_OK) {
-        ebb_checkpoint_abandon(&checkpoints);
-        ebb_state_drop_live(s);
-        ebb_kv_truncate(s->engine->kv, &s->table, pos0); /* no block in there has got a name */
-        return st;
-    }
-    memmove(s->ids + pos0, ids, n * sizeof *ids);
-    s->n_pending = n_pending;
-    ebb_prefix_hash_blocks(s);
-    ebb_checkpoint_commit(s, &checkpoints);
-    ebb_state_end_pass(s, p);
-    s->used_at = ++s->engine->clock;
-    return EBB_OK;
-}
 
 static ebb_status check_fits_context(const ebb_session *s, size_t n, ebb_error *err)
 {
@@ -219,7 +108,7 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
 
     if (st != EBB_OK)
         return st;
-    (void)ebb_reclaim_idle(e);                   /* a turn begins: what was let go may come back */
+    ebb_reclaim_before_turn(e);
     ebb_persist_reap(e, false);
     kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
     ebb_stats_prefill_begin(e, kept, from_disk, (uint32_t)n - kept);
@@ -337,4 +226,13 @@ ebb_token ebb_session_sample(ebb_session *s, ebb_sampler *sampler)
 
     s->sampler_state = ebb_sampler_get_state(sampler);
     return id;
+}
+
+void ebb_session_persist(ebb_session *s)
+{
+    if (!s->engine->cache.disk || s->table.n_pos == 0 || ebb_kv_spill_is_lost(s->engine->kv))
+        return;
+    ebb_speculate_discard(s, false);
+    ebb_draft_model_persist(s->engine);
+    ebb_persist_submit(s);
 }

@@ -1,9 +1,9 @@
-/* A draft model: an engine that guesses for another one (engine_impl.h). */
+/* A draft model: an engine that guesses for another one (draft_model.h). */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "open/model_file.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -68,7 +68,7 @@ static void init_draft_length(ebb_engine *e, const ebb_engine *draft)
     e->draft_model.draft_length.n_fixed = e->opts.n_draft;
 }
 
-void ebb_draft_model_open(ebb_engine *e)
+static void open_draft_model(ebb_engine *e)
 {
     ebb_engine *draft = NULL;
     ebb_error err = { 0 };
@@ -86,57 +86,9 @@ void ebb_draft_model_open(ebb_engine *e)
     publish_draft_engine(e, draft);
 }
 
-void ebb_draft_model_close(ebb_engine *e)
+static void close_draft_model(ebb_engine *e)
 {
-    if (ebb_draft_model_is_open(e))
-        close_draft_engine(e, e->draft_model.engine);
-}
-
-/* -- Memory --------------------------------------------------------------------------- */
-
-static void release_memory(ebb_engine *e)
-{
-    e->draft_model.is_released = true;
-    e->budget.evicted_ns = ebb_clock_ns();
-    ebb_draft_model_close(e);
-}
-
-bool ebb_draft_model_release(ebb_engine *e, int64_t available)
-{
-    if (!ebb_draft_model_is_open(e))
-        return false;
-    ebb_pool_drain(e->pool);                     /* a late thread may still read its weights */
-    release_memory(e);
-    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_DRAFT_EVICTED, .available_bytes = available,
-                                                   .bytes = e->draft_model.bytes });
-    return true;
-}
-
-uint64_t ebb_draft_model_evict(ebb_engine *e)
-{
-    uint64_t freed = 0;
-    uint32_t n;
-
-    pthread_mutex_lock(&e->lock);
-    if (e->draft_model.engine)
-        freed = ebb_res_evict(e->draft_model.engine->res, UINT64_MAX, &n);
-    if (freed > 0)
-        atomic_store(&e->draft_model.is_evicted, true);
-    pthread_mutex_unlock(&e->lock);
-    return freed;
-}
-
-void ebb_draft_model_follow_monitor(ebb_engine *e)
-{
-    if (atomic_load(&e->draft_model.is_evicted))
-        release_memory(e);
-}
-
-void ebb_draft_model_reload(ebb_engine *e)
-{
-    ebb_draft_model_open(e);
-    if (ebb_draft_model_is_open(e))
-        ebb_stats_memory_notice(e, EBB_MEMORY_DRAFT_RELOADED, NULL);
+    close_draft_engine(e, e->draft_model.engine);
 }
 
 /* -- Guessing --------------------------------------------------------------------------- */
@@ -198,7 +150,7 @@ static bool has_all_tokens(const ebb_engine *draft, const ebb_token *ids, uint32
     return n < draft->plan.n_ctx;
 }
 
-uint32_t ebb_draft_model_draft(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max)
+static uint32_t draft_with_model(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max)
 {
     ebb_engine *e = s->engine;
     ebb_draft_model *h = &e->draft_model;
@@ -221,39 +173,24 @@ uint32_t ebb_draft_model_draft(ebb_session *s, const ebb_token *ids, uint32_t n,
     }
 }
 
-void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected)
-{
-    for (uint32_t i = 0; i < n_accepted; i++)
-        ebb_draft_length_learn_token(&e->draft_model.draft_length, e->draft_model.probability[i], true);
-    if (is_rejected && n_accepted < n)
-        ebb_draft_length_learn_token(&e->draft_model.draft_length, e->draft_model.probability[n_accepted], false);
-    ebb_draft_length_end(&e->draft_model.draft_length);
-    ebb_log("draft", "a pass %.1f ms, a further column %.2f, a guess %.2f; %.0f %% of guesses right", 1e3 * e->draft_model.draft_length.alone_s,
-            1e3 * e->draft_model.draft_length.token_s, 1e3 * e->draft_model.draft_length.draft_s, 100 * e->draft_model.draft_length.accepted / e->draft_model.draft_length.proposed);
-}
-
-void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds)
-{
-    if (ebb_draft_model_is_open(e))
-        ebb_draft_length_learn_pass(&e->draft_model.draft_length, n_tokens, seconds);
-}
-
 /* -- The same text ------------------------------------------------------------------------ */
 
-void ebb_draft_model_shift(ebb_session *s, uint32_t from, uint32_t n)
+static void shift_draft(ebb_session *s, uint32_t from, uint32_t n)
 {
     const ebb_token *ids;
     size_t n_ids;
 
-    if (!ebb_draft_model_is_open(s->engine))
-        return;
     ids = ebb_session_ids(s->engine->draft_model.session, &n_ids);
     if (n_ids > from + n && memcmp(ids, s->ids, (from + n) * sizeof *ids) == 0)
         (void)!ebb_session_shift(s->engine->draft_model.session, from, n, NULL);  /* else it is computed */
 }
 
-void ebb_draft_model_persist(ebb_engine *e)
+static void persist_draft(ebb_engine *e)
 {
-    if (ebb_draft_model_is_open(e))
-        ebb_session_persist(e->draft_model.session);
+    ebb_session_persist(e->draft_model.session);
 }
+
+const ebb_draft_model_ops ebb_draft_model_class = {
+    .open = open_draft_model, .close = close_draft_model, .draft = draft_with_model, .shift = shift_draft,
+    .persist = persist_draft,
+};

@@ -1,60 +1,12 @@
-/* Guesses: what may come next is computed in the same pass (engine_impl.h). */
+/* Guesses: what may come next is computed in the same pass (speculate.h). */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
+#include "speculate/speculate.h"
 
 #define LONG_MATCH 8u            /* so much of the text that repeats itself is right more often than a draft model */
-
-void ebb_speculate_init(ebb_session *s)
-{
-    const ebb_engine *e = s->engine;
-    /* The rows of run.logits hold the guess and the token before it. */
-    uint32_t n_tokens = e->run.cap_logits < e->run.cap_tokens ? e->run.cap_logits : e->run.cap_tokens;
-
-    ebb_prompt_lookup_init(&s->lookup, e->opts.no_speculation ? 0 : n_tokens - 1);
-}
-
-/* What the guess was worth is known now. */
-static void learn_outcome(ebb_session *s, bool is_rejected)
-{
-    if (s->n_drafted > 0) {
-        uint32_t n_accepted = s->n_drafted - s->n_pending;
-
-        if (s->is_from_draft_model)
-            ebb_draft_model_learn(s->engine, s->n_drafted, n_accepted, is_rejected);
-        else
-            ebb_prompt_lookup_learn(&s->lookup, s->n_drafted, n_accepted, s->pass_s);
-        ebb_log("draft", "%u of %u guessed tokens were right", n_accepted, s->n_drafted);
-    }
-    s->n_drafted = 0;
-}
-
-void ebb_speculate_discard(ebb_session *s, bool is_rejected)
-{
-    uint32_t n = ebb_session_length(s);
-
-    learn_outcome(s, is_rejected && s->n_pending > 0);
-    if (s->n_pending > 0)
-        ebb_kv_truncate(s->engine->kv, &s->table, n);
-    s->n_pending = 0;
-    if (s->engine->logits_owner == s)
-        s->engine->logits_owner = NULL;
-}
-
-bool ebb_speculate_accept(ebb_session *s, ebb_token id)
-{
-    const ebb_forward *run = &s->engine->run;
-    size_t n_vocab = run->net->n_vocab;
-
-    if (s->n_pending == 0 || s->engine->logits_owner != s || s->ids[ebb_session_length(s)] != id)
-        return false;
-    s->n_pending--;
-    memcpy(s->logits, run->buf.logits + (s->n_drafted - s->n_pending) * n_vocab, n_vocab * sizeof *s->logits);
-    ebb_prefix_hash_blocks(s);
-    return true;
-}
 
 /* The logits behind id; those behind the guess stay in the run's rows. */
 static void copy_first_logits(void *arg, uint32_t col, uint32_t n, const float *logits)

@@ -11,7 +11,7 @@
 #include "backend/backend.h"
 #include "backend/local_priv.h"
 #include "ebb/experimental/cache_salt.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "support/tiny_model.h"
 
 static const ebb_cache_salt computed;

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "os/fault.h"
 #include "support/tiny_engine.h"
 

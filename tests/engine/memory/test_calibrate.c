@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "ebb/session.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "support/own_cache.h"
 #include "support/tiny_model.h"
 
@@ -61,22 +61,22 @@ static void test_learned_and_kept(void **state)
     assert_int_equal(ebb_engine_measure(f.engine, NULL), EBB_OK);
     bytes_s = f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s;
     tok_s = f.engine->plan.predicted_decode_tok_s;
-    f.engine->budget.known.n = 0;                /* they may not be kept, or better, where others are at work */
-    ebb_speeds_learn(&f.engine->budget.known, "sync", EBB_SPEED_TIME, f.engine->machine.sync_s, 0, 0);
-    ebb_speeds_learn(&f.engine->budget.known, "weights Q8_0", EBB_SPEED_RATE, bytes_s, f.engine->machine.types[EBB_TYPE_Q8_0].mac_s, 0);
-    f.engine->budget.rows.best = 1;              /* as good as predicted */
+    f.engine->calibration.known.n = 0;                /* they may not be kept, or better, where others are at work */
+    ebb_speeds_learn(&f.engine->calibration.known, "sync", EBB_SPEED_TIME, f.engine->machine.sync_s, 0, 0);
+    ebb_speeds_learn(&f.engine->calibration.known, "weights Q8_0", EBB_SPEED_RATE, bytes_s, f.engine->machine.types[EBB_TYPE_Q8_0].mac_s, 0);
+    f.engine->calibration.rows.best = 1;              /* as good as predicted */
     ebb_calibrate_turn(f.engine);
     assert_true(f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s == bytes_s);
-    f.engine->budget.rows.best = 1.5;
+    f.engine->calibration.rows.best = 1.5;
     ebb_calibrate_turn(f.engine);
     assert_true(f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s > 1.49 * bytes_s);
-    assert_true(f.engine->plan.predicted_decode_tok_s > tok_s && f.engine->budget.rows.best == 0);
+    assert_true(f.engine->plan.predicted_decode_tok_s > tok_s && f.engine->calibration.rows.best == 0);
     bytes_s = f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s;
-    f.engine->budget.rows.best = 0.4;            /* beside other work: the figure stays, in memory as in the file */
-    f.engine->budget.turn_company = 0.5;
+    f.engine->calibration.rows.best = 0.4;            /* beside other work: the figure stays, in memory as in the file */
+    f.engine->calibration.turn_company = 0.5;
     ebb_calibrate_turn(f.engine);
-    f.engine->budget.rows.best = 0.9;
-    f.engine->budget.turn_company = 0.5;
+    f.engine->calibration.rows.best = 0.9;
+    f.engine->calibration.turn_company = 0.5;
     ebb_calibrate_turn(f.engine);
     assert_true(f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s == bytes_s);
     close_tiny(&f);

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "ebb/session.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"
 

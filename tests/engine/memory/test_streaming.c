@@ -11,7 +11,7 @@
 #include "ebb/experimental/inspect.h"
 #include "ebb/experimental/plan.h"
 #include "ebb/session.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "ebb/experimental/inspect.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"
 

@@ -6,7 +6,7 @@
 
 #include "ebb/experimental/inspect.h"
 #include "ebb/experimental/plan.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "support/tiny_engine.h"
 
 #define N     500u

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "ebb/experimental/cache_salt.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "kernels/kernels.h"
 #include "support/tiny_engine.h"
 

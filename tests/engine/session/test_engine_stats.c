@@ -2,7 +2,7 @@
 #include "ebb_test.h"
 
 #include "ebb/session.h"
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "support/tiny_model.h"
 
 enum { N = 80, CHUNK = 64, LAYERS_MAX = 64 };

@@ -4,7 +4,7 @@
  * in an engine that reuses nothing.  10,000 operations in all; $EBB_SPECULATE_OPS of each network for another number. */
 #include "ebb_test.h"
 
-#include "engine_impl.h"
+#include "open/engine_state.h"
 #include "support/own_folder.h"
 #include "support/tiny_model.h"
 

@@ -1,0 +1,59 @@
+/* memory/budget.h - what is done about memory after open: the states of the plan are brought about
+ * (budget.c), memory is given back while a model answers and taken again between turns (reclaim.c). */
+#ifndef EBB_BUDGET_H
+#define EBB_BUDGET_H
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "ebb/engine.h"
+#include "memory/pressure_monitor.h"
+#include "os/limits.h"
+
+#define EBB_LOADER_BYTES 4096u   /* of a ring that only brings what stays */
+
+typedef struct ebb_budget {
+    uint64_t     checked_ns;     /* when memory was looked at last */
+    uint64_t     evicted_ns;     /* when layers were evicted last; 0: never */
+    uint64_t     reload_tried_ns;        /* when the last was tried to be reloaded */
+    uint32_t     n_passes_unchecked;     /* passes since the last look */
+    atomic_uint  n_evicted;      /* layers evicted that the plan has as resident */
+    atomic_bool  is_ring_minimal;        /* the ring has one slot, experts the least memory */
+    bool         is_spill_refused;       /* K and V cannot go to a file: that was said */
+    uint64_t     expert_bytes;   /* memory of streamed experts as it is */
+    bool         is_open;        /* these two: */
+    int          psi_fd;         /* tells of pressure; -1: the system has no such thing */
+    ebb_limits_gauge gauge;      /* of the cgroup that limits us */
+    ebb_pressure_monitor *monitor;       /* NULL: nobody looks but the passes */
+    void       (*wake)(void *arg);       /* it has evicted layers; under the engine's lock */
+    void        *wake_arg;
+    atomic_ullong cache_bytes;   /* of its page cache, at the last whole look ... */
+    uint64_t     n_refaults, n_faults;   /* ... and these counters, as they were then */
+} ebb_budget;
+
+/* Bring the groups into the states of the plan: measure kernels and readers and choose one if it
+ * streams, pin what it pins.  Errors: those of ebb_res_set_state. */
+EBB_MUST_CHECK
+ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err);
+void ebb_budget_close(ebb_engine *e);    /* nobody looks at memory any more */
+
+/* -- Giving back (reclaim.c) -- */
+
+void ebb_reclaim_open(ebb_engine *e);
+void ebb_reclaim_close(ebb_engine *e);   /* behind ebb_res_close, whose readers ask for room */
+/* The plan is there, or another one. */
+void ebb_reclaim_set_plan(ebb_engine *e);
+/* Something of the group shall be resident; and is. */
+bool ebb_reclaim_group_is_planned(const ebb_engine *e, uint32_t group);
+bool ebb_reclaim_group_is_resident(const ebb_engine *e, uint32_t group);
+/* A turn begins: what the monitor has evicted is read by the ring, and if memory is short it is given
+ * back.  Nothing is reloaded. */
+void ebb_reclaim_before_turn(ebb_engine *e);
+/* Before a pass: the files are unchanged; memory is looked at, and given back if it is short. */
+EBB_MUST_CHECK
+ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err);
+/* Within a pass, between layers: give back if memory is short. */
+void ebb_reclaim_between_layers(ebb_engine *e);
+/* Between turns: a step of what is to be reloaded; see ebb_engine_idle. */
+bool ebb_reclaim_idle(ebb_engine *e);
+
+#endif

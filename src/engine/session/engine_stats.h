@@ -1,0 +1,39 @@
+/* session/engine_stats.h - the figures of a running engine, as its parts report them.
+ *
+ * All take the engine's lock but ebb_stats_init. */
+#ifndef EBB_ENGINE_STATS_H
+#define EBB_ENGINE_STATS_H
+#include <stdbool.h>
+
+#include "ebb/engine.h"
+#include "ebb/session.h"
+#include "ebb/stats.h"
+
+/* What the figures of the turn under way are made from. */
+typedef struct ebb_turn_progress {
+    uint32_t n_under_way;        /* columns of the prompt's pass under way */
+    double   append_s;           /* seconds that this turn's decode steps took */
+    uint64_t begin_ns, begin_stall_ns;   /* the clock, and all waiting until then, when it began */
+} ebb_turn_progress;
+
+/* Before anyone else can look, or with the lock held. */
+void ebb_stats_init(ebb_engine *e, double load_s);
+void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total);
+/* A pass over n columns of the prompt begins: until the step, its layers count as a part of it. */
+void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n);
+void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
+void ebb_stats_decode_begin(ebb_engine *e);
+/* had_draft: the pass had more columns than one. */
+void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool had_draft);
+void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted);
+void ebb_stats_idle(ebb_engine *e, const ebb_session *s);
+/* Blocks of K and V have gone to the file, or come from it. */
+void ebb_stats_kv(ebb_engine *e);
+
+/* Show what was decided about memory, in the figures and in the trace (memory_event.c).  The number is
+ * given here. */
+void ebb_stats_memory_event(ebb_engine *e, const ebb_memory_event *event);
+/* An event of which only the code and the detail (NULL: none) say something. */
+void ebb_stats_memory_notice(ebb_engine *e, ebb_memory_event_code code, const char *detail);
+
+#endif

@@ -1,0 +1,111 @@
+/* What a host does with its draft model: ask it, give its memory away, learn what it is worth
+ * (draft_model.h). */
+#include "speculate/draft_model.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "open/engine_state.h"
+
+/* -- Asking it -- */
+
+bool ebb_draft_model_is_open(const ebb_engine *e)
+{
+    return e->draft_model.engine != NULL;
+}
+
+void ebb_draft_model_open(ebb_engine *e)
+{
+    if (e->draft_model.ops)
+        e->draft_model.ops->open(e);
+}
+
+void ebb_draft_model_close(ebb_engine *e)
+{
+    if (ebb_draft_model_is_open(e))
+        e->draft_model.ops->close(e);
+}
+
+uint32_t ebb_draft_model_draft(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max)
+{
+    return ebb_draft_model_is_open(s->engine) ? s->engine->draft_model.ops->draft(s, ids, n, out, max) : 0;
+}
+
+void ebb_draft_model_shift(ebb_session *s, uint32_t from, uint32_t n)
+{
+    if (ebb_draft_model_is_open(s->engine))
+        s->engine->draft_model.ops->shift(s, from, n);
+}
+
+void ebb_draft_model_persist(ebb_engine *e)
+{
+    if (ebb_draft_model_is_open(e))
+        e->draft_model.ops->persist(e);
+}
+
+/* -- Memory --------------------------------------------------------------------------- */
+
+static void release_memory(ebb_engine *e)
+{
+    e->draft_model.is_released = true;
+    e->budget.evicted_ns = ebb_clock_ns();
+    ebb_draft_model_close(e);
+}
+
+bool ebb_draft_model_release(ebb_engine *e, int64_t available)
+{
+    if (!ebb_draft_model_is_open(e))
+        return false;
+    ebb_pool_drain(e->pool);                     /* a late thread may still read its weights */
+    release_memory(e);
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_DRAFT_EVICTED, .available_bytes = available,
+                                                   .bytes = e->draft_model.bytes });
+    return true;
+}
+
+uint64_t ebb_draft_model_evict(ebb_engine *e)
+{
+    uint64_t freed = 0;
+    uint32_t n;
+
+    pthread_mutex_lock(&e->lock);
+    if (e->draft_model.engine)
+        freed = ebb_res_evict(e->draft_model.engine->res, UINT64_MAX, &n);
+    if (freed > 0)
+        atomic_store(&e->draft_model.is_evicted, true);
+    pthread_mutex_unlock(&e->lock);
+    return freed;
+}
+
+void ebb_draft_model_follow_monitor(ebb_engine *e)
+{
+    if (atomic_load(&e->draft_model.is_evicted))
+        release_memory(e);
+}
+
+void ebb_draft_model_reload(ebb_engine *e)
+{
+    ebb_draft_model_open(e);
+    if (ebb_draft_model_is_open(e))
+        ebb_stats_memory_notice(e, EBB_MEMORY_DRAFT_RELOADED, NULL);
+}
+
+/* -- What it is worth -- */
+
+void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected)
+{
+    ebb_draft_length *l = &e->draft_model.draft_length;
+
+    for (uint32_t i = 0; i < n_accepted; i++)
+        ebb_draft_length_learn_token(l, e->draft_model.probability[i], true);
+    if (is_rejected && n_accepted < n)
+        ebb_draft_length_learn_token(l, e->draft_model.probability[n_accepted], false);
+    ebb_draft_length_end(l);
+    ebb_log("draft", "a pass %.1f ms, a further column %.2f, a draft token %.2f; %.0f %% of them accepted",
+            1e3 * l->alone_s, 1e3 * l->token_s, 1e3 * l->draft_s, 100 * l->accepted / l->proposed);
+}
+
+void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds)
+{
+    if (ebb_draft_model_is_open(e))
+        ebb_draft_length_learn_pass(&e->draft_model.draft_length, n_tokens, seconds);
+}

@@ -1,0 +1,56 @@
+/* What came of draft tokens: accepted one by one, or discarded (speculate.h). */
+#include "speculate/speculate.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "open/engine_state.h"
+
+void ebb_speculate_init(ebb_session *s)
+{
+    const ebb_engine *e = s->engine;
+    /* The rows of run.logits hold the guess and the token before it. */
+    uint32_t n_tokens = e->run.cap_logits < e->run.cap_tokens ? e->run.cap_logits : e->run.cap_tokens;
+
+    ebb_prompt_lookup_init(&s->lookup, e->opts.no_speculation ? 0 : n_tokens - 1);
+}
+
+/* What the guess was worth is known now. */
+static void learn_outcome(ebb_session *s, bool is_rejected)
+{
+    if (s->n_drafted > 0) {
+        uint32_t n_accepted = s->n_drafted - s->n_pending;
+
+        if (s->is_from_draft_model)
+            ebb_draft_model_learn(s->engine, s->n_drafted, n_accepted, is_rejected);
+        else
+            ebb_prompt_lookup_learn(&s->lookup, s->n_drafted, n_accepted, s->pass_s);
+        ebb_log("draft", "%u of %u guessed tokens were right", n_accepted, s->n_drafted);
+    }
+    s->n_drafted = 0;
+}
+
+void ebb_speculate_discard(ebb_session *s, bool is_rejected)
+{
+    uint32_t n = ebb_session_length(s);
+
+    learn_outcome(s, is_rejected && s->n_pending > 0);
+    if (s->n_pending > 0)
+        ebb_kv_truncate(s->engine->kv, &s->table, n);
+    s->n_pending = 0;
+    if (s->engine->logits_owner == s)
+        s->engine->logits_owner = NULL;
+}
+
+bool ebb_speculate_accept(ebb_session *s, ebb_token id)
+{
+    const ebb_forward *run = &s->engine->run;
+    size_t n_vocab = run->net->n_vocab;
+
+    if (s->n_pending == 0 || s->engine->logits_owner != s || s->ids[ebb_session_length(s)] != id)
+        return false;
+    s->n_pending--;
+    memcpy(s->logits, run->buf.logits + (s->n_drafted - s->n_pending) * n_vocab, n_vocab * sizeof *s->logits);
+    ebb_prefix_hash_blocks(s);
+    return true;
+}
