@@ -60,7 +60,7 @@ void screen_wait_editor(screen *s)
 
 const char *screen_text(screen *s)
 {
-    s->app.is_urgent = true;
+    s->app.frame.is_urgent = true;
     screen_step(s, 0);
     return ebb_term_mem_screen(s->term);
 }

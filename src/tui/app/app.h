@@ -57,6 +57,56 @@ typedef struct ebb_external {
     size_t   n_edits;            /* of ours, when it began */
 } ebb_external;
 
+/* Messages that wait for their turn. */
+typedef struct ebb_message_queue {
+    char **messages;
+    size_t n;
+} ebb_message_queue;
+
+/* Edits of the line (ebb_editor.n_edits) that something belongs to. */
+typedef struct ebb_line_marks {
+    size_t menu_edits, menu_caret;       /* the line that the menu was made for */
+    size_t offered_edits;        /* the edit that put a text there which nobody typed; 0: none */
+    size_t asked_edits;          /* the edit at which a word was asked about: a command, or a message? */
+} ebb_line_marks;
+
+/* Ctrl-R: what was typed before. */
+typedef struct ebb_history_finder {
+    bool    is_on;
+    ebb_buf pattern, before;     /* before: the line as it was when the search began */
+    size_t  i_found;
+} ebb_history_finder;
+
+/* Ctrl-S: the transcript. */
+typedef struct ebb_transcript_finder {
+    ebb_search_state state;
+    ebb_buf          text;
+} ebb_transcript_finder;
+
+/* What is typed, for the case of a kill -9. */
+typedef struct ebb_autosave {
+    ebb_unsent_file file;
+    double          due_s;       /* when to keep it; -1: it is kept */
+    size_t          n_edits;     /* changes of it, when it was looked at */
+} ebb_autosave;
+
+/* An empty screen. */
+typedef struct ebb_greeting {
+    ebb_machine machine;
+    bool        has_machine;
+    bool        is_first_run;    /* nothing was ever typed here */
+    bool        is_touched;      /* something was, since it was opened */
+    ebb_greeting_meter *meter;   /* NULL: none was needed */
+} ebb_greeting;
+
+/* When to draw. */
+typedef struct ebb_redraw {
+    bool   is_dirty;             /* something on the screen is old */
+    bool   is_urgent;            /* and a key did it: do not wait for the next frame */
+    double drawn_s, figures_s;   /* when last */
+    int    n_settling;           /* slow looks at the figures left, after work has ended */
+} ebb_redraw;
+
 typedef struct ebb_app {
     ebb_frontend   frontend;     /* first: commands get it and give it back */
     ebb_term      *term;         /* not owned */
@@ -67,39 +117,21 @@ typedef struct ebb_app {
     ebb_figures    figures;
 
     ebb_menu       menu;         /* to choose from what may be meant */
-    size_t         menu_edits, menu_caret;       /* the line that it was made for */
-    size_t         offered_edits; /* the edit that put a text there which nobody typed; 0: none */
+    ebb_line_marks marks;
+    ebb_preview    preview;
+    ebb_autosave   unsent;
+    ebb_message_queue queue;
+    ebb_history_finder search;
+    ebb_transcript_finder find;
+    ebb_greeting   greeting;
+    ebb_redraw     frame;
 
-    char         **queue;        /* messages that wait for their turn */
-    size_t         n_queue;
     ebb_buf        hint;         /* shown in the status row until the next key */
-
-    bool           in_search;    /* Ctrl-R */
-    ebb_buf        pattern, before_search;
-    size_t         i_found;
-
-    ebb_search_state finding;    /* Ctrl-S */
-    ebb_buf        find_text;
     ebb_layout     layout;       /* F2 */
     bool           after_ctrl_x;
-    ebb_preview    preview;
-    ebb_unsent_file unsent;      /* what is typed, for the case of a kill -9 ... */
-    double         unsent_due_s; /* ... when to keep it; -1: it is kept */
-    size_t         unsent_seen;  /* changes of it, when it was looked at */
-    ebb_machine    machine;      /* as an empty screen says it */
-    size_t         asked_at;     /* the edit at which a word was asked about: a command, or a message? */
-    bool           is_first_run; /* nothing was ever typed here */
-    bool           is_touched;   /* something was, since it was opened */
-    bool           has_machine;
-    ebb_greeting_meter *meter;   /* NULL: none was needed */
-
     ebb_external   external;     /* Ctrl-G, /bare */
     bool           is_stopping;  /* the answer was told to end and has not yet */
     bool           is_fullscreen; /* inline: the whole screen is taken */
-    bool           is_dirty;     /* something on the screen is old */
-    bool           is_urgent;    /* and a key did it: do not wait for the next frame */
-    double         drawn_s, figures_s;           /* when last */
-    int            n_settling;   /* slow looks at the figures left, after work has ended */
     int            signal;       /* that made us leave; 0: none */
 } ebb_app;
 
@@ -118,20 +150,9 @@ void ebb_app_draw(ebb_app *a, double now_s);     /* a frame, if something is old
 /* How long nothing needs to happen but for inputs and events; -1: for ever. */
 int  ebb_app_timeout_ms(const ebb_app *a, double now_s);
 
-/* -- Between the files of the app ----------------------------------------------------- */
+/* -- Between the files of the app: each calls only those below it ------------------------ */
 void ebb_app_key(ebb_app *a, ebb_key key);       /* app_keys.c */
-void ebb_app_submit(ebb_app *a);
-void ebb_app_send_next(ebb_app *a);
-void ebb_app_unqueue(ebb_app *a);                /* the newest waiting message, back into the editor */
-void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
-void ebb_app_status_message(const ebb_app *a, ebb_buf *out);     /* nothing: the figures have the row */
-int  ebb_app_queue_rows(const ebb_app *a);
-void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols);
-bool ebb_app_greets(const ebb_app *a);           /* nothing was said or asked yet */
-int  ebb_app_greeting_rows(ebb_app *a, int cols);                        /* that it would take */
-int  ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols);      /* rows taken */
-void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col);
 
 /* app_inline.c.  Looking back or searching takes the whole screen until one is at the end again. */
 bool ebb_app_inline_is_fullscreen(ebb_app *a);
@@ -162,5 +183,21 @@ void ebb_app_external_tick(ebb_app *a);          /* has the editor ended? */
 void ebb_app_external_input(ebb_app *a, const ebb_input *in);    /* a key or a signal about stopping, while outside */
 void ebb_app_external_end(ebb_app *a);           /* we are leaving: what the editor has saved is the unsent text */
 void ebb_app_suspend(ebb_app *a);
+
+/* app_messages.c: what is typed becomes a message, a command, or waits. */
+void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ebb_app_say_error(ebb_app *a, const ebb_error *err);
+void ebb_app_submit(ebb_app *a);
+void ebb_app_send_next(ebb_app *a);
+void ebb_app_unqueue(ebb_app *a);                /* the newest waiting message, back into the editor */
+
+/* app_rows.c: rows that the full screen and the inline region share. */
+void ebb_app_status_message(const ebb_app *a, ebb_buf *out);     /* nothing: the figures have the row */
+int  ebb_app_queue_rows(const ebb_app *a);
+void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols);
+bool ebb_app_greets(const ebb_app *a);           /* nothing was said or asked yet */
+int  ebb_app_greeting_rows(ebb_app *a, int cols);                        /* that it would take */
+int  ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols);      /* rows taken */
+void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col);
 
 #endif

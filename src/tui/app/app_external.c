@@ -23,7 +23,7 @@ static void take_screen_back(ebb_app *a)
 {
     a->external.program = EBB_EXTERNAL_NONE;
     a->term->ops->take_back(a->term);
-    a->is_dirty = a->is_urgent = true;
+    a->frame.is_dirty = a->frame.is_urgent = true;
 }
 
 /* -- Ctrl-Z ---------------------------------------------------------------------------------- */

@@ -6,49 +6,49 @@
 
 void ebb_app_find_begin(ebb_app *a)
 {
-    a->finding = EBB_FIND_TYPING;
-    ebb_buf_clear(&a->find_text);
+    a->find.state = EBB_FIND_TYPING;
+    ebb_buf_clear(&a->find.text);
     ebb_transcript_find(&a->view, "", 0);
 }
 
 void ebb_app_find_leave(ebb_app *a)
 {
-    a->finding = EBB_FIND_OFF;
+    a->find.state = EBB_FIND_OFF;
     ebb_transcript_find(&a->view, "", 0);
 }
 
 static void go_to_match(ebb_app *a, int direction, bool anew)
 {
-    if (a->find_text.len > 0 && !ebb_transcript_find_next(&a->view, direction, anew))
+    if (a->find.text.len > 0 && !ebb_transcript_find_next(&a->view, direction, anew))
         ebb_app_hint(a, anew ? "not found" : direction < 0 ? "no older place has it" : "no newer place has it");
 }
 
 /* The pattern has changed: look for it from the end of the window. */
 static void search_typed_pattern(ebb_app *a)
 {
-    ebb_transcript_find(&a->view, ebb_buf_text(&a->find_text), a->find_text.len);
+    ebb_transcript_find(&a->view, ebb_buf_text(&a->find.text), a->find.text.len);
     go_to_match(a, -1, true);
 }
 
 bool ebb_app_find(ebb_app *a, const char *text, size_t n)
 {
     ebb_app_find_begin(a);
-    ebb_buf_add(&a->find_text, text, n);
+    ebb_buf_add(&a->find.text, text, n);
     search_typed_pattern(a);
-    a->finding = a->view.n_hit > 0 ? EBB_FIND_GOING : EBB_FIND_OFF;
+    a->find.state = a->view.n_hit > 0 ? EBB_FIND_GOING : EBB_FIND_OFF;
     if (a->view.n_hit == 0)
         ebb_app_find_leave(a);
-    return a->finding == EBB_FIND_GOING;
+    return a->find.state == EBB_FIND_GOING;
 }
 
 static void shorten_typed_pattern(ebb_app *a)
 {
-    size_t n = a->find_text.len;
+    size_t n = a->find.text.len;
 
-    while (n > 0 && ((unsigned char)a->find_text.data[n - 1] & 0xC0) == 0x80)
+    while (n > 0 && ((unsigned char)a->find.text.data[n - 1] & 0xC0) == 0x80)
         n--;
     if (n > 0)
-        ebb_buf_remove(&a->find_text, n - 1, a->find_text.len - (n - 1));
+        ebb_buf_remove(&a->find.text, n - 1, a->find.text.len - (n - 1));
     search_typed_pattern(a);
 }
 
@@ -57,11 +57,11 @@ static bool search_typing_key(ebb_app *a, ebb_key key)
     char bytes[4];
 
     if (key.mods == 0 && key.code == EBB_KEY_ENTER && a->view.n_hit > 0) {
-        a->finding = EBB_FIND_GOING;
+        a->find.state = EBB_FIND_GOING;
     } else if (key.mods == 0 && key.code == EBB_KEY_BACKSPACE) {
         shorten_typed_pattern(a);
     } else if (key.mods == 0 && key.code < EBB_KEY_UP) {
-        ebb_buf_add(&a->find_text, bytes, ebb_utf8_encode(key.code, bytes));
+        ebb_buf_add(&a->find.text, bytes, ebb_utf8_encode(key.code, bytes));
         search_typed_pattern(a);
     } else {
         return false;
@@ -71,7 +71,7 @@ static bool search_typing_key(ebb_app *a, ebb_key key)
 
 bool ebb_app_find_key(ebb_app *a, ebb_key key)
 {
-    bool is_ctrl = key.mods == EBB_MOD_CTRL, going = a->finding == EBB_FIND_GOING;
+    bool is_ctrl = key.mods == EBB_MOD_CTRL, going = a->find.state == EBB_FIND_GOING;
 
     if (key.mods == 0 && key.code == EBB_KEY_ESC)
         ebb_app_find_leave(a);
@@ -97,13 +97,13 @@ bool ebb_app_find_key(ebb_app *a, ebb_key key)
 void ebb_app_find_status(const ebb_app *a, ebb_buf *out)
 {
     ebb_buf_adds(out, "find: ");
-    ebb_utf8_add_visible(out, ebb_buf_text(&a->find_text), a->find_text.len, !a->term->utf8);
+    ebb_utf8_add_visible(out, ebb_buf_text(&a->find.text), a->find.text.len, !a->term->utf8);
     if (a->hint.len > 0) {
         ebb_buf_adds(out, "  (");
         ebb_buf_add(out, a->hint.data, a->hint.len);
         ebb_buf_addc(out, ')');
     } else {
-        ebb_buf_adds(out, a->finding == EBB_FIND_TYPING ? "   Ctrl-S older, Enter: n and N, Esc leaves"
+        ebb_buf_adds(out, a->find.state == EBB_FIND_TYPING ? "   Ctrl-S older, Enter: n and N, Esc leaves"
                                                         : "   n older, N newer, Esc leaves");
     }
 }

@@ -13,7 +13,7 @@ typedef struct region {
 
 bool ebb_app_inline_is_fullscreen(ebb_app *a)
 {
-    bool is_fullscreen = !a->view.is_bottom || a->finding != EBB_FIND_OFF;
+    bool is_fullscreen = !a->view.is_bottom || a->find.state != EBB_FIND_OFF;
 
     if (is_fullscreen != a->is_fullscreen)
         a->term->ops->fullscreen(a->term, is_fullscreen);

@@ -14,13 +14,13 @@ static void show_typed_before(ebb_app *a, const char *line)
 {
     ebb_editor_set(&a->editor, line, strlen(line));
     ebb_app_menu_close(a);
-    a->menu_edits = a->editor.n_edits;
-    a->menu_caret = a->editor.caret;
+    a->marks.menu_edits = a->editor.n_edits;
+    a->marks.menu_caret = a->editor.caret;
 }
 
 static void show_found(ebb_app *a, size_t before)
 {
-    const char *text = ebb_history_search(&a->history, ebb_buf_text(&a->pattern), before, &a->i_found);
+    const char *text = ebb_history_search(&a->history, ebb_buf_text(&a->search.pattern), before, &a->search.i_found);
 
     if (text)
         show_typed_before(a, text);
@@ -30,21 +30,21 @@ static void show_found(ebb_app *a, size_t before)
 
 static void begin_search(ebb_app *a)
 {
-    a->in_search = true;
-    a->i_found = a->history.n;
-    ebb_buf_clear(&a->pattern);
-    ebb_buf_clear(&a->before_search);
-    ebb_editor_text(&a->editor, &a->before_search);
+    a->search.is_on = true;
+    a->search.i_found = a->history.n;
+    ebb_buf_clear(&a->search.pattern);
+    ebb_buf_clear(&a->search.before);
+    ebb_editor_text(&a->editor, &a->search.before);
 }
 
 static void shorten_history_pattern(ebb_app *a)
 {
-    size_t n = a->pattern.len;
+    size_t n = a->search.pattern.len;
 
-    while (n > 0 && ((unsigned char)a->pattern.data[n - 1] & 0xC0) == 0x80)
+    while (n > 0 && ((unsigned char)a->search.pattern.data[n - 1] & 0xC0) == 0x80)
         n--;
     if (n > 0)
-        ebb_buf_remove(&a->pattern, n - 1, a->pattern.len - (n - 1));
+        ebb_buf_remove(&a->search.pattern, n - 1, a->search.pattern.len - (n - 1));
     show_found(a, a->history.n);
 }
 
@@ -54,20 +54,20 @@ static bool history_search_key(ebb_app *a, ebb_key key)
     char bytes[4];
 
     if (key.mods == EBB_MOD_CTRL && key.code == 'r') {
-        show_found(a, a->i_found);
+        show_found(a, a->search.i_found);
     } else if (key.mods == EBB_MOD_CTRL && (key.code == 'g' || key.code == 'c')) {
-        a->in_search = false;
-        ebb_editor_set(&a->editor, ebb_buf_text(&a->before_search), a->before_search.len);
+        a->search.is_on = false;
+        ebb_editor_set(&a->editor, ebb_buf_text(&a->search.before), a->search.before.len);
     } else if (key.mods == 0 && (key.code == EBB_KEY_ESC || (a->vi.is_on && key.code == EBB_KEY_ENTER))) {
-        a->in_search = false;
+        a->search.is_on = false;
         a->editor.caret = a->vi.is_normal ? 0 : a->editor.caret;
     } else if (key.mods == 0 && key.code == EBB_KEY_BACKSPACE) {
         shorten_history_pattern(a);
     } else if (key.mods == 0 && key.code < EBB_KEY_UP) {
-        ebb_buf_add(&a->pattern, bytes, ebb_utf8_encode(key.code, bytes));
-        show_found(a, a->i_found < a->history.n ? a->i_found + 1 : a->history.n);
+        ebb_buf_add(&a->search.pattern, bytes, ebb_utf8_encode(key.code, bytes));
+        show_found(a, a->search.i_found < a->history.n ? a->search.i_found + 1 : a->history.n);
     } else {
-        a->in_search = false;
+        a->search.is_on = false;
         return false;
     }
     return true;
@@ -85,7 +85,7 @@ static void stop_answer(ebb_app *a)
 static void app_interrupt(ebb_app *a)
 {
     if (ebb_chat_is_busy(a->frontend.chat)) {
-        while (a->n_queue > 0 && ebb_editor_is_empty(&a->editor))
+        while (a->queue.n > 0 && ebb_editor_is_empty(&a->editor))
             ebb_app_unqueue(a);                  /* stopping means: do not go on with these either */
         stop_answer(a);
     } else if (!ebb_editor_is_empty(&a->editor)) {
@@ -150,7 +150,7 @@ static bool app_control_key(ebb_app *a, uint32_t code)
     case 'z': ebb_app_suspend(a); return true;
     case 'r': begin_search(a); return true;
     case 'x':
-        a->after_ctrl_x = a->n_queue == 0;       /* Ctrl-X Ctrl-E */
+        a->after_ctrl_x = a->queue.n == 0;       /* Ctrl-X Ctrl-E */
         ebb_app_unqueue(a);
         return true;
     case 's': ebb_app_find_begin(a); return true;
@@ -201,8 +201,8 @@ static void show_newer(ebb_app *a)
 {
     size_t found;
 
-    for (size_t i = a->i_found + 1; i < a->history.n && a->pattern.len > 0; i++)
-        if (ebb_history_search(&a->history, ebb_buf_text(&a->pattern), i + 1, &found) && found == i) {
+    for (size_t i = a->search.i_found + 1; i < a->history.n && a->search.pattern.len > 0; i++)
+        if (ebb_history_search(&a->history, ebb_buf_text(&a->search.pattern), i + 1, &found) && found == i) {
             show_found(a, i + 1);
             return;
         }
@@ -221,8 +221,8 @@ static bool app_vi_key(ebb_app *a, ebb_key key)
     case EBB_VI_FORWARD: browse_history(a, 1); break;
     case EBB_VI_SEARCH: begin_search(a); break;
     case EBB_VI_OLDER:
-        if (a->pattern.len > 0)
-            show_found(a, a->i_found);
+        if (a->search.pattern.len > 0)
+            show_found(a, a->search.i_found);
         break;
     case EBB_VI_NEWER: show_newer(a); break;
     }
@@ -252,15 +252,15 @@ void ebb_app_key(ebb_app *a, ebb_key key)
     bool after_ctrl_x = a->after_ctrl_x;
 
     a->after_ctrl_x = false;
-    if (a->in_search && history_search_key(a, key))
+    if (a->search.is_on && history_search_key(a, key))
         return;
-    if (a->finding && ebb_app_find_key(a, key))
+    if (a->find.state && ebb_app_find_key(a, key))
         return;
     if (ebb_app_menu_key(a, key))
         return;
     if (app_vi_key(a, key))
         return;
-    if (key.code == '/' && !key.mods && a->offered_edits && a->offered_edits == a->editor.n_edits)
+    if (key.code == '/' && !key.mods && a->marks.offered_edits && a->marks.offered_edits == a->editor.n_edits)
         ebb_editor_set(&a->editor, "", 0);       /* a command instead of the text that was put there */
     if (key.code == '?' && !key.mods && !a->view.is_bottom && ebb_editor_is_empty(&a->editor)) {
         ebb_app_hint(a, "PgUp PgDn: a page, Alt-Up Alt-Down: a message, Alt-Home Alt-End, Ctrl-S: find, Esc: the end");

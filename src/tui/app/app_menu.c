@@ -29,7 +29,7 @@ static bool menu_word(const ebb_app *a, size_t *at, bool *is_file)
     const char *text = ebb_buf_text(&e->text);
 
     *is_file = false;
-    if (e->caret != e->text.len || e->text.len == 0 || a->in_search || a->finding || (a->vi.is_on && a->vi.is_normal))
+    if (e->caret != e->text.len || e->text.len == 0 || a->search.is_on || a->find.state || (a->vi.is_on && a->vi.is_normal))
         return false;
     if (ebb_slash_command_is(text)) {
         size_t name = strcspn(text + 1, " \t");
@@ -86,10 +86,10 @@ void ebb_app_menu_update(ebb_app *a)
     bool is_file;
     size_t at;
 
-    if (a->menu_edits == a->editor.n_edits && a->menu_caret == a->editor.caret)
+    if (a->marks.menu_edits == a->editor.n_edits && a->marks.menu_caret == a->editor.caret)
         return;
-    a->menu_edits = a->editor.n_edits;
-    a->menu_caret = a->editor.caret;
+    a->marks.menu_edits = a->editor.n_edits;
+    a->marks.menu_caret = a->editor.caret;
     if (!menu_word(a, &at, &is_file)) {
         ebb_app_menu_close(a);
         return;

@@ -59,7 +59,7 @@ void ebb_app_preview_tick(ebb_app *a, double now_s)
     began = ebb_clock_s();
     count_preview_cost(a);
     p->cost_s = ebb_clock_s() - began;
-    a->is_dirty = a->is_dirty || p->is_known;
+    a->frame.is_dirty = a->frame.is_dirty || p->is_known;
 }
 
 /* "+2,310 tokens, about 58 s", and of a command what is to be computed when it goes on from there. */

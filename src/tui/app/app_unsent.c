@@ -22,8 +22,8 @@ static void gather_unsent(const ebb_app *a, ebb_buf *out)
 {
     ebb_buf line = { 0 };
 
-    for (size_t i = 0; i < a->n_queue; i++)
-        add_unsent(out, a->queue[i]);
+    for (size_t i = 0; i < a->queue.n; i++)
+        add_unsent(out, a->queue.messages[i]);
     if (!a->frontend.editing && !a->frontend.is_cutting && ebb_editor_text(&a->editor, &line) &&
         !ebb_slash_command_is(ebb_buf_text(&line)))
         add_unsent(out, ebb_buf_text(&line));
@@ -41,7 +41,7 @@ bool ebb_app_leave(ebb_app *a)
     is_persisted = text.len > 0 && a->frontend.state_dir.len > 0 &&
               ebb_unsent_persist(a->frontend.state_dir.data, session_of_unsent(a), text.data, text.len, &err) == EBB_OK;
     if (is_persisted || text.len == 0)
-        ebb_unsent_end_autosave(&a->unsent);
+        ebb_unsent_end_autosave(&a->unsent.file);
     ebb_buf_fini(&text);
     return is_persisted;
 }
@@ -60,20 +60,20 @@ void ebb_app_restore_unsent(ebb_app *a)
 /* Text that grows is kept within a second; when it is sent or taken away, that is so at once. */
 void ebb_app_unsent_tick(ebb_app *a, double now_s)
 {
-    size_t seen = a->editor.n_edits + a->n_queue;
-    bool is_empty = a->editor.text.len == 0 && a->n_queue == 0;
+    size_t seen = a->editor.n_edits + a->queue.n;
+    bool is_empty = a->editor.text.len == 0 && a->queue.n == 0;
     ebb_buf text = { 0 };
 
-    if (is_empty && a->unsent.fd >= 0)
-        a->unsent_due_s = now_s;
-    else if (!is_empty && seen != a->unsent_seen && a->unsent_due_s < 0)
-        a->unsent_due_s = now_s + autosave_s;
-    a->unsent_seen = seen;
-    if (a->unsent_due_s < 0 || now_s < a->unsent_due_s)
+    if (is_empty && a->unsent.file.fd >= 0)
+        a->unsent.due_s = now_s;
+    else if (!is_empty && seen != a->unsent.n_edits && a->unsent.due_s < 0)
+        a->unsent.due_s = now_s + autosave_s;
+    a->unsent.n_edits = seen;
+    if (a->unsent.due_s < 0 || now_s < a->unsent.due_s)
         return;
-    a->unsent_due_s = -1;
+    a->unsent.due_s = -1;
     gather_unsent(a, &text);
     if (a->frontend.state_dir.len > 0)
-        ebb_unsent_autosave(&a->unsent, a->frontend.state_dir.data, session_of_unsent(a), ebb_buf_text(&text), text.len);
+        ebb_unsent_autosave(&a->unsent.file, a->frontend.state_dir.data, session_of_unsent(a), ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);
 }

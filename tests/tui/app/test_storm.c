@@ -75,11 +75,11 @@ static void storm_on(bool is_inline)
         if (roll(50) == 0)
             ebb_term_mem_resize(s.term, 1 + (int)roll(60), 1 + (int)roll(160));
         if (i % 4 == 0) {
-            s.app.is_urgent = roll(8) == 0;
+            s.app.frame.is_urgent = roll(8) == 0;
             screen_step(&s, 0.002);
             screen_wait_editor(&s);
             if (i % 64 == 0) {
-                s.app.is_urgent = true;
+                s.app.frame.is_urgent = true;
                 screen_step(&s, 0);
                 screen_wait_editor(&s);
                 check(&s);

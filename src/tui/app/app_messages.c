@@ -1,0 +1,167 @@
+/* What is typed: sent, run as a command, or kept until it can be sent (app.h). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/app.h"
+#include "command/slash.h"
+#include "edit/attach.h"
+
+enum { QUEUE_MAX = 16 };
+
+void ebb_app_hint(ebb_app *a, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    ebb_buf_clear(&a->hint);
+    ebb_buf_adds(&a->hint, text);
+    a->frame.is_dirty = a->frame.is_urgent = true;
+}
+
+void ebb_app_say_error(ebb_app *a, const ebb_error *err)
+{
+    a->frontend.say(&a->frontend, EBB_SAY_ERROR, err->msg, strlen(err->msg));
+}
+
+/* -- Messages that wait ------------------------------------------------------------------ */
+
+static bool can_send(const ebb_app *a)
+{
+    return ebb_chat_is_ready(a->frontend.chat) && !ebb_chat_is_busy(a->frontend.chat);
+}
+
+static bool enqueue(ebb_app *a, const char *text)
+{
+    char **queue;
+
+    if (a->queue.n == QUEUE_MAX)
+        return false;
+    queue = realloc(a->queue.messages, (a->queue.n + 1) * sizeof *queue);
+    if (!queue)
+        return false;
+    a->queue.messages = queue;
+    queue[a->queue.n] = strdup(text);
+    a->queue.n += queue[a->queue.n] != NULL;
+    return true;
+}
+
+static char *dequeue(ebb_app *a, size_t i)
+{
+    char *text = a->queue.messages[i];
+
+    memmove(a->queue.messages + i, a->queue.messages + i + 1, (--a->queue.n - i) * sizeof *a->queue.messages);
+    return text;
+}
+
+/* false: it was not taken, and stays the user's. */
+static bool send_text(ebb_app *a, const char *text)
+{
+    ebb_error err;
+
+    ebb_transcript_end(&a->view);
+    if (ebb_frontend_send(&a->frontend, text, strlen(text), &err) != EBB_OK) {
+        ebb_app_say_error(a, &err);
+        return false;
+    }
+    ebb_transcript_sync(&a->view);
+    return true;
+}
+
+void ebb_app_send_next(ebb_app *a)
+{
+    if (a->queue.n == 0 || !can_send(a) || ebb_chat_awaits_overflow_choice(a->frontend.chat))
+        return;
+    char *text = dequeue(a, 0);
+    if (!send_text(a, text) && ebb_editor_is_empty(&a->editor))
+        ebb_editor_set(&a->editor, text, strlen(text));
+    free(text);
+    a->frame.is_dirty = true;
+}
+
+void ebb_app_unqueue(ebb_app *a)
+{
+    if (a->queue.n == 0)
+        return;
+    char *text = dequeue(a, a->queue.n - 1);
+    if (!ebb_editor_is_empty(&a->editor))
+        ebb_editor_insert(&a->editor, "\n", 1);
+    ebb_editor_paste(&a->editor, text, strlen(text));
+    free(text);
+    a->frame.is_dirty = true;
+}
+
+/* `line` as it was typed; `whole` as it is sent, with the files that go with it. */
+static void run_line(ebb_app *a, const char *line, const char *whole)
+{
+    if (ebb_slash_command_is(line)) {
+        ebb_transcript_end(&a->view);
+        ebb_frontend_leave_edit(&a->frontend);   /* a command instead of the message that was to be edited */
+        ebb_slash_command_run(&a->frontend, line);
+        ebb_transcript_sync(&a->view);
+        return;
+    }
+    if (can_send(a) && a->queue.n == 0) {
+        if (!send_text(a, whole))
+            ebb_editor_set(&a->editor, line, strlen(line));
+    } else if (!enqueue(a, whole)) {
+        ebb_editor_set(&a->editor, line, strlen(line));
+        ebb_app_hint(a, "%d messages wait already", QUEUE_MAX);
+    } else {
+        ebb_app_hint(a, "queued; Ctrl-X takes it back");
+    }
+}
+
+/* Enter begins another line: behind a backslash, and within quotes. */
+static bool goes_on(ebb_app *a, const ebb_buf *text)
+{
+    const ebb_buf *typed = &a->editor.text;
+    bool is_escaped = typed->len > 0 && a->editor.caret == typed->len && typed->data[typed->len - 1] == '\\';
+
+    if (is_escaped)
+        ebb_editor_replace(&a->editor, typed->len - 1, 1, "\n", 1);
+    else if (ebb_frontend_is_open(ebb_buf_text(text), text->len))
+        ebb_editor_insert(&a->editor, "\n", 1);
+    else
+        return false;
+    return true;
+}
+
+void ebb_app_submit(ebb_app *a)
+{
+    ebb_buf text = { 0 }, whole = { 0 };
+    bool has_text = ebb_editor_text(&a->editor, &text), is_command = ebb_slash_command_is(ebb_buf_text(&text));
+    const char *message = ebb_buf_text(&text);
+    size_t n_message = text.len;
+    bool is_slash = !is_command && text.len > 0 && text.data[0] == '/';      /* // is a slash of the message */
+    const char *meant;
+    ebb_error err;
+
+    ebb_frontend_unquote(&message, &n_message);
+    if (!has_text) {
+        ebb_app_hint(a, "out of memory: the message is too large");
+    } else if (goes_on(a, &text)) {
+        ebb_buf_clear(&a->hint);
+    } else if (!is_command && ebb_attach_expand(message + is_slash, n_message - is_slash, &whole, &err) != EBB_OK) {
+        ebb_app_hint(a, "%s", err.msg);
+    } else if (ebb_slash_command_is_meant(ebb_buf_text(&text), &meant) && a->marks.asked_edits != a->editor.n_edits) {
+        a->marks.asked_edits = a->editor.n_edits;
+        ebb_app_hint(a, "/%s is the command; Enter again sends '%s' as a message", meant, text.data);
+    } else if (strspn(ebb_buf_text(&text), " \t\n") < text.len) {
+        a->greeting.is_first_run = false;
+        a->greeting.is_touched = true;
+        ebb_editor_clear(&a->editor);
+        ebb_vi_reset(&a->vi, &a->editor);
+        if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
+            ebb_app_hint(a, "not in the history file: %s", err.msg);
+        run_line(a, text.data, ebb_buf_text(&whole));
+    } else if (text.len == 0) {
+        ebb_frontend_go_on(&a->frontend);
+    }
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&whole);
+}

@@ -1,0 +1,135 @@
+/* Rows that the full screen and the inline region share (app.h). */
+#include <string.h>
+
+#include "app/app.h"
+#include "app/greeting.h"
+#include "base/utf8.h"
+#include "command/slash.h"
+
+enum { QUEUED_ROWS_MAX = 3 };
+
+/* What stands in front of the figures: a hint, the search, or news from below. */
+void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
+{
+    bool ascii = a->term->ascii;
+
+    if (a->find.state) {
+        ebb_app_find_status(a, out);
+        return;
+    }
+    if (a->vi.is_on && a->vi.is_normal && !a->search.is_on) {
+        ebb_buf_adds(out, "-- normal -- ");
+        ebb_vi_pending(&a->vi, out);
+    }
+    if (a->search.is_on) {
+        ebb_buf_adds(out, "search: ");
+        ebb_utf8_add_visible(out, ebb_buf_text(&a->search.pattern), a->search.pattern.len, !a->term->utf8);
+        if (a->hint.len > 0)
+            ebb_buf_adds(out, "  (");
+    }
+    ebb_utf8_add_visible(out, ebb_buf_text(&a->hint), a->hint.len, !a->term->utf8);
+    if (a->search.is_on && a->hint.len > 0)
+        ebb_buf_addc(out, ')');
+    if (out->len == 0)
+        ebb_app_preview_text(a, out);
+    if (out->len == 0 && a->menu.is_open)
+        ebb_buf_adds(out, ascii ? "Up Down: choose, Tab: take, Esc: close" : "\u2191\u2193 choose \u00B7 Tab takes \u00B7 Esc closes");
+    if (out->len == 0 && ebb_slash_command_is(ebb_buf_text(&a->editor.text)))
+        ebb_slash_command_usage(ebb_buf_text(&a->editor.text), out);
+    if (out->len == 0 && !a->view.is_bottom)
+        ebb_buf_adds(out, a->view.has_more ? (ascii ? "v new text below (Alt-End)" : "\u2193 new text below (Alt-End)")
+                                           : "PgDn: more, Alt-End: to the end");
+}
+
+int ebb_app_queue_rows(const ebb_app *a)
+{
+    return (int)(a->queue.n < QUEUED_ROWS_MAX ? a->queue.n : QUEUED_ROWS_MAX);
+}
+
+void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols)
+{
+    ebb_buf line = { 0 };
+
+    for (int i = 0; i < n; i++) {
+        const char *text = a->queue.messages[i];
+        ebb_buf_clear(&line);
+        ebb_buf_adds(&line, "waits: ");
+        ebb_utf8_add_visible(&line, text, strcspn(text, "\n"), !a->term->utf8);
+        if (strchr(text, '\n'))
+            ebb_buf_adds(&line, " ...");
+        if (i + 1 == n && a->queue.n > (size_t)n)
+            ebb_buf_addf(&line, "  (and %zu more)", a->queue.n - (size_t)n);
+        ebb_term_puts(a->term, row + i, 0, cols, ebb_buf_text(&line), EBB_FACE_QUEUED);
+    }
+    ebb_buf_fini(&line);
+}
+
+bool ebb_app_greets(const ebb_app *a)
+{
+    return a->view.n_items == 0 || (!a->greeting.is_touched && !a->figures.has_failed && ebb_chat_n_messages(a->frontend.chat) == 0);
+}
+
+static bool wrap_greeting(ebb_app *a, int cols, ebb_wrap *w)
+{
+    ebb_buf text = { 0 };
+
+    a->greeting.has_machine = a->greeting.has_machine || ebb_machine_probe(NULL, false, &a->greeting.machine, NULL) == EBB_OK;
+    if (!a->greeting.has_machine)
+        return false;
+    ebb_machine room = a->greeting.machine;
+    if (a->figures.stats.budget_bytes > 0 && a->figures.stats.budget_bytes < room.available_bytes)
+        room.available_bytes = a->figures.stats.budget_bytes;    /* --ram */
+    ebb_greeting_text(&text, &room, a->figures.model, a->greeting.is_first_run);
+    *w = (ebb_wrap){ .ascii = !a->term->utf8, .md.base = EBB_FACE_DIM };
+    ebb_wrap_text(w, ebb_buf_text(&text), text.len, true);
+    ebb_wrap_rows(w, cols - 2);
+    ebb_buf_fini(&text);
+    return true;
+}
+
+int ebb_app_greeting_rows(ebb_app *a, int cols)
+{
+    ebb_wrap w;
+    int n;
+
+    if (!wrap_greeting(a, cols, &w))
+        return 0;
+    n = (int)w.n_rows;
+    ebb_wrap_fini(&w);
+    return n;
+}
+
+/* As many of its rows as make whole lines (what is indented belongs to the line above); where not even one fits, what fits. */
+static size_t whole_lines(const ebb_wrap *w, size_t rows)
+{
+    size_t n = rows < w->n_rows ? rows : w->n_rows;
+
+    while (n > 0 && n < w->n_rows && (w->rows[n].line == w->rows[n - 1].line || w->visible.data[w->rows[n].start] == ' '))
+        n--;
+    return n > 0 ? n : rows < w->n_rows ? rows : w->n_rows;
+}
+
+int ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols)
+{
+    ebb_wrap w;
+    size_t i, n;
+
+    if (!wrap_greeting(a, cols, &w))
+        return 0;
+    n = whole_lines(&w, rows > 0 ? (size_t)rows : 0);
+    for (i = 0; i < n; i++)
+        ebb_term_put(a->term, row + (int)i, 1, cols - 1, w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start,
+                     EBB_FACE_DIM);
+    ebb_wrap_fini(&w);
+    return (int)i;
+}
+
+void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row, int *caret_col)
+{
+    static const char hint[] = "Ask something.  /help shows commands and keys.";
+
+    ebb_term_puts(a->term, row, 0, cols, "> ", EBB_FACE_PROMPT);
+    if (ebb_editor_is_empty(&a->editor) && ebb_app_greets(a) && a->queue.n == 0)
+        ebb_term_puts(a->term, row, 2, cols, (int)sizeof hint + 1 <= cols ? hint : "Ask something, or /help.", EBB_FACE_DIM);
+    ebb_editor_draw(&a->editor, a->term, row, 2, rows, caret_row, caret_col);
+}
