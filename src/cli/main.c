@@ -37,7 +37,7 @@ static const char *const habits[][2] = {
     { "download", "`ebb pull OWNER/NAME` gets a model from huggingface.co" },
     { "get", "`ebb pull OWNER/NAME` gets a model from huggingface.co" },
     { "search", "huggingface.co finds models, `ebb pull OWNER/NAME` lists their files; `ebb sessions search WORDS` searches conversations" },
-    { "serve", "there is no server; `ebb` talks, `ebb run` answers in scripts" },
+    { "server", "`ebb serve` lets other programs use the engine" },
     { "start", "`ebb` alone talks" },
     { "rm", "a model is a file, `ebb models` says where; `ebb sessions delete NAME` deletes a conversation" },
 };
