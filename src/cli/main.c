@@ -76,7 +76,7 @@ static int print_main_help(const ebb_subcommand *of)
     puts("ebb - chat with language models as large as the machine's memory, or larger\n");
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         printf("  ebb %-10s %s\n", c->name, c->help);
-    puts("\nWithout a command: chat.  To begin:\n\n"
+    puts("\nWithout a command: chat.  To begin:\n"
          "  ebb                          talk, at first with the built-in guide\n"
          "  ebb pull OWNER/NAME          get the file of a model that suits this machine\n"
          "  ebb -m MODEL                 talk with that one; ebb -c goes on tomorrow\n"

@@ -29,8 +29,13 @@ class Server:
             return socket.create_connection(("127.0.0.1", self.port), timeout=120)
         s = socket.socket(socket.AF_UNIX)
         s.settimeout(120)
-        s.connect(self.path)
-        return s
+        for _ in range(1200):
+            try:
+                s.connect(self.path)
+                return s
+            except BlockingIOError:                # too many wait to be taken
+                time.sleep(0.1)
+        fail("nobody takes a connection any more")
 
     def end(self):
         """Its exit status after SIGTERM."""
