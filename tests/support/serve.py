@@ -1,5 +1,5 @@
 """A server of `ebb serve` and clients of it, for the tests of tests/cli/test_serve*.sh."""
-import json, os, re, socket, subprocess, sys, time
+import atexit, json, os, re, socket, subprocess, sys, time
 
 
 def fail(*words):
@@ -12,6 +12,7 @@ class Server:
         self.err = folder + "/serve.err"
         where = ["--socket", self.path] if unix else ["--port", "0"]
         self.p = subprocess.Popen([ebb, "serve", *where, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(self.err, "wb"))
+        atexit.register(self.p.kill)               # it outlives no test that fails
         self.port = 0
         for _ in range(3000):
             if self.p.poll() is not None:
