@@ -51,6 +51,7 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
     return (ebb_chat_opts){
         .store_path = a->is_private ? ":memory:" : NULL,
         .model_path = a->model, .engine_name = a->engine_name, .draft_path = ebb_cli_draft_model_name(a),
+        .quality_path = a->quality,
         .session_name = a->session, .continue_last = a->continue_last,
         .system = a->system, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
         .overflow = a->overflow, .overflow_given = a->overflow_given,

@@ -37,7 +37,7 @@ static const char *const habits[][2] = {
     { "download", "`ebb pull OWNER/NAME` gets a model from huggingface.co" },
     { "get", "`ebb pull OWNER/NAME` gets a model from huggingface.co" },
     { "search", "huggingface.co finds models, `ebb pull OWNER/NAME` lists their files; `ebb sessions search WORDS` searches conversations" },
-    { "server", "`ebb serve` lets other programs use the engine" },
+    { "serve", "there is no server; `ebb` talks, `ebb run` answers in scripts" },
     { "start", "`ebb` alone talks" },
     { "rm", "a model is a file, `ebb models` says where; `ebb sessions delete NAME` deletes a conversation" },
 };
@@ -76,7 +76,7 @@ static int print_main_help(const ebb_subcommand *of)
     puts("ebb - chat with language models as large as the machine's memory, or larger\n");
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         printf("  ebb %-10s %s\n", c->name, c->help);
-    puts("\nWithout a command: chat.  To begin:\n"
+    puts("\nWithout a command: chat.  To begin:\n\n"
          "  ebb                          talk, at first with the built-in guide\n"
          "  ebb pull OWNER/NAME          get the file of a model that suits this machine\n"
          "  ebb -m MODEL                 talk with that one; ebb -c goes on tomorrow\n"
@@ -139,9 +139,8 @@ static int finish_output(int status)
     errno = 0;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || status != EBB_EXIT_OK)
         return status;
-    if (errno == EPIPE)                          /* whoever read it has seen enough */
-        return status;
-    fprintf(stderr, "ebb: not all of the output could be written: %s\n", errno ? strerror(errno) : "is its disk full?");
+    if (errno != EPIPE)                          /* whoever read it has seen enough */
+        fprintf(stderr, "ebb: not all of the output could be written: %s\n", errno ? strerror(errno) : "is its disk full?");
     return EBB_EXIT_FAILED;
 }
 
@@ -157,7 +156,7 @@ static void forbid_cores(void)
 
 int main(int argc, char **argv)
 {
-    bool is_chat = argc < 2 || argv[1][0] == '-' || ebb_cli_is_model_file(argv[1]) || strcmp(argv[1], EBB_MODELS_GUIDE) == 0;
+    bool is_chat = argc < 2 || argv[1][0] == '-' || ebb_cli_is_model_file(argv[1]);
     const ebb_subcommand *command = find_subcommand(is_chat ? "chat" : argv[1]);
     ebb_args args = { .sampling = ebb_sampler_params_default(), .linger_s = 600 };
     ebb_buf config = { 0 };

@@ -476,6 +476,17 @@ const char *ebb_chat_setting_name(size_t i)
     return i < 2 ? names[i] : NULL;
 }
 
+ebb_status ebb_chat_answer_better(ebb_chat *c, const char *text, size_t n, ebb_error *err)
+{
+    return n ? ebb_chat_send(c, text, n, err) : ebb_chat_retry(c, err);
+}
+
+ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err)
+{
+    (void)c;
+    return EBB_FAIL(err, EBB_NOTFOUND, "no better file is found here");
+}
+
 ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
 {
     (void)c;

@@ -31,6 +31,7 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     c->opening.opts = o->engine;
     c->opening.opts.kv_cache_dir = copy_or_null(o->engine.kv_cache_dir, &ok);
     c->opening.draft_path = copy_or_null(o->draft_path, &ok);
+    c->quality.named = copy_or_null(o->quality_path, &ok);
     c->remote.name = copy_or_null(o->engine_name, &ok);
     c->remote.model = o->engine_name ? copy_or_null(o->model_path, &ok) : NULL;
     c->saving.path = copy_or_null(o->store_path, &ok);
@@ -76,6 +77,7 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_ops *ops
 void ebb_chat_end(ebb_chat *c)
 {
     ebb_chat_end_test(c);
+    ebb_quality_forget(c);                       /* nobody goes back */
     if (c->turn.answer) {                        /* what was written until now is kept */
         c->backend->ops->close(c->backend);
         c->backend = NULL;
@@ -101,6 +103,7 @@ void ebb_chat_close(ebb_chat *c)
     pthread_mutex_destroy(&c->queues.lock);
     free((char *)c->opening.opts.kv_cache_dir);
     free(c->opening.draft_path);
+    ebb_quality_fini(&c->quality);
     free(c->remote.name);
     free(c->remote.model);
     free(c->remote.here_model);

@@ -24,6 +24,7 @@ typedef struct ebb_chat_opts {
     const char     *model_path;      /* NULL: $EBB_MODELS and the data folder, else the embedded guide */
     const char     *engine_name;     /* an engine elsewhere: its name or address; model_path is then one of its models.  NULL: this process */
     const char     *draft_path;      /* a smaller model that guesses for it; NULL: none */
+    const char     *quality_path;    /* a better file of the same network (ebb_chat_answer_better); NULL: one that is found */
     const char     *session_name;    /* -s NAME: opened, or made; NULL: a new one */
     bool            continue_last;   /* -c */
     const char     *store_path;      /* NULL: $XDG_STATE_HOME/ebb/sessions.db; ":memory:": nothing is kept */
@@ -39,8 +40,6 @@ typedef struct ebb_chat_opts {
 } ebb_chat_opts;
 #define EBB_SAMPLING_PREDICT (1u << (sizeof(ebb_sampler_params) / 4)) /* n_predict */
 #define EBB_SAMPLING_BIT(field) (1u << (offsetof(ebb_sampler_params, field) / 4))
-/* What the model's file recommends, into the fields of *p that `given` (EBB_SAMPLING_BITs) leaves to it. */
-void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_params *p);
 
 /* Begin to load the model and open the session that `opts` names, else a new one.  *opts is copied; the caller owns *out,
  * NULL on failure.  Returns at once: EBB_EVENT_READY or _ERROR tells how the loading ended.  A store that cannot be
@@ -165,6 +164,11 @@ EBB_MUST_CHECK ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy
 /* Another budget for the model's memory (0: what the machine has), now or after the answer
  * under way.  Notices say what it will bring and what came of it. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err);
+/* Have `text` (n == 0: the last question again) answered by a better file of the same network, and go back to the one at hand.
+ * A notice says the price first.  Errors: NOTFOUND (there is none), BUDGET, BUSY, USAGE, REFUSED (an engine elsewhere). */
+EBB_MUST_CHECK ebb_status ebb_chat_answer_better(ebb_chat *c, const char *text, size_t n, ebb_error *err);
+/* The price alone, as a notice. */
+EBB_MUST_CHECK ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err);
 /* Open the model at hand with a context of n_ctx tokens (EBB_CTX_MAX: the longest that stays in memory); what was said
  * is read back, from the KV cache where it is there.  Errors: CONTEXT (the conversation is longer), BUDGET, BUSY,
  * UNSUPPORTED (an engine elsewhere). */

@@ -287,6 +287,7 @@ ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
             return st;
         ebb_file_close(fd);
     }
+    ebb_quality_forget(c);
     c->opening.draft_is_optional = true;
     return ebb_chat_open_model(c, path, err);
 }

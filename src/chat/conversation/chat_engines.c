@@ -54,6 +54,7 @@ ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
         free(engine);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
     }
+    ebb_quality_forget(c);
     free(c->remote.name);
     free(c->remote.model);
     c->remote.name = engine;

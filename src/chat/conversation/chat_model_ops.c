@@ -73,6 +73,19 @@ static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_o
     return st == EBB_OK ? ebb_plan_make(m, opts, &machine, out, err) : st;
 }
 
+static ebb_status model_better(void *arg, const ebb_backend *b, const char *name, const ebb_engine_opts *opts, ebb_better_model *out,
+                               ebb_error *err)
+{
+    const ebb_model *m = b->ops->model(b);
+    ebb_engine_opts o = opts ? *opts : (ebb_engine_opts){ 0 };
+    ebb_stats now;
+
+    (void)arg;
+    b->ops->stats((ebb_backend *)b, &now);
+    o.draft = o.no_speculation ? NULL : m;
+    return ebb_models_find_better(name, m, opts ? &o : NULL, now.rss_anon_bytes, out, err);
+}
+
 static ebb_status model_prompt(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
 {
@@ -183,7 +196,7 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
         .number = model_number,
         .prompt = model_prompt,
         .plan = model_plan,
-        .retokenize = retokenize,
+        .better = model_better, .retokenize = retokenize,
     };
 
     return ebb_chat_open_with(opts, &ops, out, err);

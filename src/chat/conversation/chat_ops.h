@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "conversation/chat.h"
 #include "ebb/experimental/plan.h"
+#include "models/models.h"
 #include "prompt/prompt.h"
 
 /* Ids for other words of an answer: the old ones as far as their text agrees, then new ones. */
@@ -36,6 +37,9 @@ typedef struct ebb_chat_ops {
     /* The plan of the model with other options; NULL: nobody can say. */
     ebb_status (*plan)(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out,
                        ebb_error *err);
+    /* A better file of the model's network (ebb_models_find_better), with the model at hand as its draft; NULL: nobody can say. */
+    ebb_status (*better)(void *arg, const ebb_backend *b, const char *name, const ebb_engine_opts *opts, ebb_better_model *out,
+                         ebb_error *err);
     ebb_status (*retokenize)(void *arg, const ebb_backend *b, ebb_retokenization *r, ebb_error *err);
 } ebb_chat_ops;
 

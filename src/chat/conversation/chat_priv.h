@@ -6,7 +6,7 @@
  *   chat.c chat_actions.c chat_engines.c chat_sessions.c chat_linger.c   what the user can do
  *   chat_dispatch.c chat_follow.c                                        what the backend, the timer, another process bring
  *   turn/chat_turn.c                                                     the table of a turn's states and events
- *   turn/chat_answer.c turn/overflow*.c                                  an answer; what is done about a full context
+ *   turn/chat_answer.c turn/overflow*.c turn/quality.c                   an answer; a full context; a better file for one answer
  *   chat_session.c chat_system.c chat_model.c turn/context_view.c        the session, the backend, what the model gets
  *   chat_save.c chat_settings.c writer_lock.c chat_queues.c              what all of them use */
 #ifndef EBB_CHAT_CHAT_PRIV_H
@@ -21,6 +21,7 @@
 #include "turn/chat_turn.h"
 #include "turn/context_view.h"
 #include "turn/overflow.h"
+#include "turn/quality.h"
 
 struct ebb_chat {
     ebb_chat_ops         ops;
@@ -48,6 +49,7 @@ struct ebb_chat {
     /* What happens. */
     ebb_turn             turn;
     ebb_chat_overflow    overflow;
+    ebb_quality          quality;
     ebb_writer_lock      writer_lock;
     ebb_chat_following   follow;
     bool                 is_away;        /* nobody looks any more */

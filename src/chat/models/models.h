@@ -113,11 +113,6 @@ void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out);
 EBB_MUST_CHECK
 ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why, ebb_error *err);
 
-/* Open the model that *path names (as ebb_models_resolve, or the guide), NULL: ebb_models_choose; *path, for free(), is then what
- * that was.  Errors of both and of ebb_model_open. */
-EBB_MUST_CHECK
-ebb_status ebb_models_open(const ebb_engine_opts *opts, char **path, ebb_model **out, ebb_buf *why, ebb_error *err);
-
 /* -- What guesses for it (models_draft.c) ------------------------------------------------ */
 
 /* Open the model that `name` means to guess for `host`; "auto": the best one below.  *out is the caller's to close.  Where
@@ -131,6 +126,23 @@ ebb_status ebb_models_open_draft(const char *name, const ebb_model *host, const 
 EBB_MUST_CHECK
 ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *opts, const ebb_machine *machine, ebb_model **out,
                                  ebb_buf *why, ebb_error *err);
+
+/* -- A better file of the same network (models_quality.c) --------------------------------- */
+
+typedef struct ebb_better_model {
+    char    *path;               /* for free() */
+    char     quantization[16];
+    uint64_t n_bytes;            /* of its weights */
+    uint8_t  fingerprint[16];
+    ebb_plan plan;               /* with opts */
+} ebb_better_model;
+/* The file that `name` means (NULL: the largest found here that fits), if it has the layers, the vocabulary and the template of
+ * `everyday` and at least a fifth more bits for each weight (f16 at most); planned with opts (NULL: not planned) on this machine,
+ * with freed_bytes more.  Errors: NOTFOUND, USAGE (it is not such a file), BUDGET, NOMEM, IO, UNSUPPORTED.  Cost: reads
+ * the headers of larger files, and measures what the machine is not known by, up to half a second. */
+EBB_MUST_CHECK
+ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, const ebb_engine_opts *opts, uint64_t freed_bytes,
+                                  ebb_better_model *out, ebb_error *err);
 
 /* What the user chose, for the next time; NULL: nothing, choose anew.  Errors: IO, NOTFOUND, NOMEM. */
 EBB_MUST_CHECK

@@ -27,6 +27,17 @@ static ebb_sampler_params sampling_for(const ebb_chat *c, const ebb_node *questi
     return s;
 }
 
+/* Two files of one network have one name. */
+static char *answering_model(const ebb_chat *c)
+{
+    char name[300];
+
+    if (!c->quality.is_open)
+        return strdup(c->info->name);
+    snprintf(name, sizeof name, "%.270s %s", c->info->name, c->quality.quantization);
+    return strdup(name);
+}
+
 /* The node that the answer goes into; the backend has not been asked yet. */
 static ebb_node *answer_node(ebb_chat *c, bool continues)
 {
@@ -36,7 +47,7 @@ static ebb_node *answer_node(ebb_chat *c, bool continues)
         node = ebb_tree_add(&c->tree, leaf, EBB_ROLE_ASSISTANT, "", 0);
     if (!node || (!continues && !ebb_tree_set_leaf(&c->tree, node)))
         return NULL;
-    if (!node->m.model && !(node->m.model = strdup(c->info->name)))
+    if (!node->m.model && !(node->m.model = answering_model(c)))
         return NULL;
     if (!continues && ebb_chat_facts(c) && !(node->m.engine = strdup(ebb_chat_facts(c)->name)))
         return NULL;

@@ -1,5 +1,6 @@
 /* What the backend has sent is handled, on the chat's thread (chat_priv.h). */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,8 +15,8 @@ static uint64_t count_unread(const ebb_chat *c)
 
     for (size_t i = c->tree.n_path; i > 0; i--) {
         const ebb_message *m = &c->tree.path[i - 1]->m;
-        if (m->role == EBB_ROLE_ASSISTANT && m->n_ids > 0)
-            break;
+        if (m->role == EBB_ROLE_ASSISTANT && m->n_ids > 0 && memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0)
+            break;                               /* what another model wrote, this one has not read yet */
         n += m->n_ids;
     }
     return n;
@@ -34,7 +35,7 @@ static void on_prefill(ebb_chat *c, const ebb_backend_event *ev)
     if (c->turn.is_prefilling) {
         c->turn.prefill_seen = 0;
         ebb_chat_arm_timer(c, POLL_MS);
-        if (ev->total > own + 1)
+        if (ev->total > own + 1 && !c->quality.is_open)  /* its price was said */
             ebb_chat_notice(c, "%llu tokens of the conversation are computed again: they are neither in memory nor on disk any more",
                             (unsigned long long)(ev->total - own));
     }

@@ -207,6 +207,7 @@ static ebb_status enter_model(ebb_chat *c, turn_input *in, ebb_error *err)
             ebb_models_read_advice(c->info->path, &c->advice);
         ebb_chat_settings_apply_model(c);
         remember_user_model(c);
+        ebb_quality_recognise(c);
         report_model(c);
         ebb_chat_emit_event(c, EBB_EVENT_READY, c->info->name, strlen(c->info->name), 0, 0);
     }
@@ -445,4 +446,5 @@ void ebb_turn_on_backend(ebb_chat *c, const ebb_backend_event *ev)
     case EBB_BACKEND_END: tell_turn(c, END, ev); break;
     default: break;
     }
+    ebb_quality_end_turn(c);
 }

@@ -14,7 +14,7 @@ static ebb_status fail_no_prompt_memory(ebb_error *err)
 /* Ids count only if they are of the model at hand: those of another one say nothing. */
 bool ebb_chat_has_ids(const ebb_chat *c, const ebb_message *m)
 {
-    return m->n_ids && !ebb_chat_facts(c) && memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0;
+    return m->n_ids && !ebb_chat_facts(c) && ebb_quality_shares_ids(c, m->ids_model);
 }
 
 /* What a foreign hand may have written of a note must make sense on this path. */

@@ -328,6 +328,7 @@ void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at, e
 const ebb_slash_command ebb_slash_commands[] = {
     { "help",     "[COMMAND]",     "What can be typed, or about one command.",               slash_help,   complete_help, false },
     { "retry",    "",              "Another answer to the last question.",                   slash_retry,  NULL, false },
+    { "best",     "[TEXT | ?]",    "Ask a better file of the same network, this once; ? says the price.", ebb_slash_best, NULL, false },
     { "continue", "",              "Go on with an answer that was stopped or cut.",          slash_continue, NULL, false },
     { "cut",      "[WHAT]",        "Shorten the last answer: 3 words, 1 line, a text.",
       ebb_slash_cut, ebb_complete_cut, false },
@@ -382,7 +383,7 @@ const char *const ebb_key_help[][2] = {
     { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends. ? says more then." },
     { "Alt-Up, Alt-Down", "To the message before or after." },
     { "Ctrl-S", "Find in the conversation as you type; Enter, then n and N." },
-    { "Ctrl-O", "Show or fold what the model thought, and attached files." },
+    { "Ctrl-O", "Show or fold what the model thought." },
     { "Ctrl-G", "Write in $VISUAL or $EDITOR; Ctrl-X Ctrl-E does so, too." },
     { "F1", "This help." },
     { "F2", "Other figures: wide, narrow, one line, none." },

@@ -1,4 +1,4 @@
-/* /draft: the draft model of speculative decoding. */
+/* /draft and /best: the draft model of speculative decoding, and a better file for one answer. */
 #include <string.h>
 
 #include "command/slash_impl.h"
@@ -48,4 +48,11 @@ void ebb_complete_draft(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn
     fn(arg, EBB_MODELS_AUTO, "the best one found here");
     fn(arg, "off", "no draft model");
     ebb_complete_model(f, typed, fn, arg);
+}
+
+ebb_status ebb_slash_best(ebb_frontend *f, const char *arg, ebb_error *err)
+{
+    if (strcmp(arg, "?") == 0)
+        return ebb_chat_price_better(f->chat, err);
+    return ebb_chat_answer_better(f->chat, arg, strlen(arg), err);
 }

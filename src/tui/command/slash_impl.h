@@ -30,6 +30,7 @@ ebb_slash_fn ebb_slash_mem, ebb_slash_plan;
 void ebb_complete_mem(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- slash_draft.c -- */
+ebb_slash_fn ebb_slash_best;
 ebb_slash_fn ebb_slash_draft;
 void ebb_complete_draft(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 

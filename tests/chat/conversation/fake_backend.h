@@ -43,6 +43,7 @@ typedef struct fake_script {
     size_t n_prefilled_early;    /* ids that were given to be computed ahead */
     unsigned n_gaps;             /* closed by moving what is behind them */
     bool plan_fits;
+    const char *better;          /* path of a better file of the network, which has the fingerprint "the better"; NULL: none */
     int32_t first[64];           /* ids that the last request began with */
     size_t n_asked;              /* and how many there were */
     uint64_t seed;               /* of the last request */
@@ -279,6 +280,10 @@ static ebb_status fake_open(void *arg, const ebb_backend_models *models, const e
 
     (void)err;
     f->script = arg;
+    if (f->script->better) {
+        memset(f->script->fingerprint, 0, 16);
+        memcpy(f->script->fingerprint, models->path && strcmp(models->path, f->script->better) == 0 ? "the better" : "model one", 9);
+    }
     snprintf(f->script->opened, sizeof f->script->opened, "%s + %s%s", models->path ? models->path : "-",
              models->draft ? models->draft : "-", models->draft_is_optional ? "?" : "");
     f->n_ctx = opts->n_ctx ? opts->n_ctx : f->script->n_ctx ? f->script->n_ctx : FAKE_CTX;
@@ -313,6 +318,21 @@ static ebb_status fake_plan_for(void *arg, const ebb_backend *b, const ebb_engin
     (void)err;
     *out = (ebb_plan){ .fits = ((fake_script *)arg)->plan_fits, .n_ctx = opts->n_ctx, .total_bytes = 1 << 20,
                        .budget_bytes = 1 << 21, .why = "too large" };
+    return EBB_OK;
+}
+
+static ebb_status fake_better(void *arg, const ebb_backend *b, const char *name, const ebb_engine_opts *opts, ebb_better_model *out,
+                              ebb_error *err)
+{
+    fake_script *s = arg;
+
+    (void)b;
+    *out = (ebb_better_model){ .quantization = "F16", .n_bytes = 1 << 20, .fingerprint = "the bette" };
+    if (!s->better && !name)
+        return EBB_FAIL(err, EBB_NOTFOUND, "no better file is found here");
+    if (opts)
+        out->plan = (ebb_plan){ .fits = true, .predicted_decode_tok_s = 2, .predicted_prefill_tok_s = 100 };
+    out->path = strdup(name ? name : s->better);
     return EBB_OK;
 }
 
@@ -397,7 +417,7 @@ static ebb_chat_ops fake_ops(fake_script *s)
 {
     return (ebb_chat_ops){ .arg = s, .default_sampling = { .temp = 0.5f, .top_k = 40, .top_p = 1, .repeat_penalty = 1 },
                              .open = fake_open, .ready = fake_ready, .unready = fake_unready, .number = fake_number, .prompt = fake_prompt, .plan = fake_plan_for,
-                             .retokenize = fake_retokenize };
+                             .better = fake_better, .retokenize = fake_retokenize };
 }
 
 /* The next event; false: none comes any more. */
