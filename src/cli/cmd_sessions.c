@@ -189,6 +189,16 @@ static int delete_one(ebb_store *s, ebb_args *a, ebb_error *err)
     return drop_kv_and_words(s, false, err);
 }
 
+/* Hands type it; there is nothing that could come back. */
+static int undelete(ebb_store *s, ebb_args *a, ebb_error *err)
+{
+    (void)s;
+    (void)a;
+    EBB_FAIL(err, EBB_UNSUPPORTED, "sessions undelete: what is deleted leaves nothing on the disk, so nothing comes back; `ebb sessions export NAME"
+             " FILE.json` before, and in the chat /undelete until you leave");
+    return ebb_cli_fail(err);
+}
+
 /* Lines of the history that no session has as a question, but for commands. */
 static bool is_line_kept(void *arg, const char *text, size_t n)
 {
@@ -241,6 +251,7 @@ int ebb_cmd_sessions(ebb_args *a)
         { "search", 2, 8, "search WORD...", search },
         { "rename", 3, 3, "rename NAME NEW-NAME", rename_one },
         { "delete", 2, 2, "delete NAME", delete_one },
+        { "undelete", 1, 2, "undelete", undelete },
         { "purge", 1, 1, "purge", purge },
         { "export", 2, 3, "export NAME [FILE.md|FILE.json|FILE.txt]", ebb_cmd_sessions_export },
         { "import", 2, 3, "import FILE [NAME]", ebb_cmd_sessions_import },

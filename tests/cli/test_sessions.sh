@@ -31,6 +31,20 @@ $EBB sessions import "$dir/out.json" copy >/dev/null || fail "import of an expor
 $EBB sessions delete copy && $EBB sessions delete rivers || fail "delete"
 $EBB sessions show rivers 2>"$dir/err"; [ $? -eq 1 ] || fail "show of a deleted one"
 grep -q "no session 'rivers'" "$dir/err" || fail "its message: $(cat "$dir/err")"
+# Several of one title: none is taken, their numbers are told.  What had a date keeps it.
+cat >"$dir/old.json" <<'END'
+{"messages": [{"role": "user", "content": "An old one", "created": "2019-03-04T05:06:07Z"}, {"role": "assistant", "content": "Yes.", "created": "2019-03-04T05:07:00Z"}]}
+END
+cat >"$dir/gpt.json" <<'END'
+[{"title": "From elsewhere", "mapping": {"a": {"id": "a", "message": {"author": {"role": "user"}, "create_time": 1500000000.5, "content": {"parts": ["Hi"]}}, "children": []}}}]
+END
+for i in 1 2 3; do $EBB sessions import "$dir/old.json" >/dev/null || fail "import $i"; done
+$EBB sessions delete 'An old one' 2>"$dir/err" && fail "one of three was deleted"
+grep -qE "3 sessions are called 'An old one': [0-9]+, [0-9]+, [0-9]+; name one by its number" "$dir/err" || fail "ambiguous: $(cat "$dir/err")"
+$EBB sessions list | grep -c '2019-03-04' | grep -qx 3 || fail "dates: $($EBB sessions list)"
+$EBB sessions import "$dir/gpt.json" >/dev/null && $EBB sessions list | grep 'From elsewhere' | grep -q '2017-07-1[34]' || fail "date: $($EBB sessions list)"
+$EBB sessions list | head -n 1 | grep -q cheese || fail "an old one is the newest"
+$EBB sessions undelete 2>"$dir/err"; [ $? -eq 1 ] && grep -q 'nothing comes back' "$dir/err" || fail "undelete: $(cat "$dir/err")"
 $EBB sessions wat 2>/dev/null; [ $? -eq 2 ] || fail "usage"
 $EBB sessions show 2>/dev/null; [ $? -eq 2 ] || fail "usage of show"
 [ "$(stat -c %a "$dir/state/ebb")" = 700 ] || fail "mode of the directory"

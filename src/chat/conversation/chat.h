@@ -88,6 +88,7 @@ bool ebb_chat_awaits_overflow_choice(const ebb_chat *c); /* the context is full,
 bool ebb_chat_awaits_report(const ebb_chat *c);  /* a budget or a plan was asked for and is to come */
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
+int64_t ebb_chat_session_id(const ebb_chat *c);  /* its number; 0: it is not kept yet */
 uint32_t ebb_chat_generation(const ebb_chat *c); /* grows whenever another session is begun or opened */
 bool ebb_chat_is_saved(const ebb_chat *c);       /* there are messages, and all of them are in the store */
 /* Before the conversation is left.  What is not in the store is saved once more; where that fails, *err names the file

@@ -62,6 +62,11 @@ const char *ebb_chat_session_name(const ebb_chat *c)
     return *label ? label : "new session";
 }
 
+int64_t ebb_chat_session_id(const ebb_chat *c)
+{
+    return c->facts.id;
+}
+
 bool ebb_chat_is_saved(const ebb_chat *c)
 {
     return c->store && !c->saving.is_unsaved && c->facts.id > 0 && ebb_chat_n_messages(c) > 0;

@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "store/export.h"
 #include "store/import_priv.h"
@@ -29,12 +30,26 @@ bool ebb_import_role(const char *name, size_t n, ebb_role *out)
     return false;
 }
 
-static bool import_message(ebb_tree *t, ebb_role role, const char *text, size_t n)
+int64_t ebb_import_date(json_t *when)
+{
+    static const double latest_s = 1e11;         /* more would be no seconds */
+    const char *text = json_string_value(when);
+    struct tm tm = { 0 };
+
+    if (json_is_number(when) && json_number_value(when) > 0 && json_number_value(when) < latest_s)
+        return (int64_t)(json_number_value(when) * 1000);
+    return text && strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) * 1000 : 0;
+}
+
+/* created_ms 0: it is not known. */
+static bool import_message(ebb_tree *t, ebb_role role, const char *text, size_t n, int64_t created_ms)
 {
     ebb_node *node = t->n_nodes < EBB_IMPORT_MESSAGES ? ebb_tree_add(t, ebb_tree_leaf(t), role, text, n) : NULL;
 
     if (!node)
         return false;
+    if (created_ms > 0)
+        node->m.created_ms = created_ms;
     node->m.finish = EBB_FINISH_STOP;
     return ebb_tree_set_leaf(t, node);
 }
@@ -76,7 +91,7 @@ static size_t estimate_json(const char *s, size_t n)
     return sum;
 }
 
-static ebb_status import_messages(json_t *list, ebb_tree *t, ebb_error *err)
+static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
     ebb_buf text = { 0 };
     ebb_status st = EBB_OK;
@@ -85,6 +100,8 @@ static ebb_status import_messages(json_t *list, ebb_tree *t, ebb_error *err)
 
     json_array_foreach(list, i, m) {
         const char *name = json_string_value(json_object_get(m, "role"));
+        json_t *created = json_object_get(m, "created");         /* ebb's own; others have created_at */
+        int64_t when = ebb_import_date(created ? created : json_object_get(m, "created_at"));
         ebb_role role;
 
         if (!name)
@@ -94,7 +111,8 @@ static ebb_status import_messages(json_t *list, ebb_tree *t, ebb_error *err)
         ebb_buf_clear(&text);
         if (st == EBB_OK && !ebb_import_content(json_object_get(m, "content"), &text))
             st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no text as content", i + 1);
-        if (st == EBB_OK && !import_message(t, role, ebb_buf_text(&text), text.len))
+        f->changed_ms = when > f->changed_ms ? when : f->changed_ms;
+        if (st == EBB_OK && !import_message(t, role, ebb_buf_text(&text), text.len, when))
             st = EBB_FAIL(err, EBB_NOMEM, "no memory for message %zu", i + 1);
         if (st != EBB_OK)
             break;
@@ -111,6 +129,7 @@ static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, eb
     const char *model = json_string_value(json_object_get(o, "model"));
     ebb_status st = EBB_OK;
 
+    f->changed_ms = ebb_import_date(json_object_get(o, "created_at"));
     if (title)
         ebb_title_make(title, strlen(title), f->title, sizeof f->title);
     if (model)
@@ -118,10 +137,10 @@ static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, eb
     if (!json_is_array(list) && !json_is_object(reply))
         return EBB_FAIL(err, EBB_FORMAT, "there is no array of messages in it");
     if (json_is_array(list))
-        st = import_messages(list, t, err);
+        st = import_messages(list, f, t, err);
     if (st == EBB_OK && json_is_object(reply)) {
         json_t *one = json_pack("[O]", reply);
-        st = import_messages(one, t, err);
+        st = import_messages(one, f, t, err);
         json_decref(one);
     }
     return st;
@@ -130,7 +149,7 @@ static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, eb
 static ebb_status import_conversation(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
     if (json_is_array(o))
-        return import_messages(o, t, err);
+        return import_messages(o, f, t, err);
     return json_is_object(json_object_get(o, "mapping")) ? ebb_import_mapping(o, f, t, err) : import_object(o, f, t, err);
 }
 
@@ -160,7 +179,7 @@ static bool say_lines(ebb_export_format format, ebb_tree *t, ebb_role role, cons
         from++;
     for (int i = 0; i < 2 && from < to && to[-1] == '\n'; i++)
         to--;
-    return import_message(t, role, from, (size_t)(to - from));
+    return import_message(t, role, from, (size_t)(to - from), 0);
 }
 
 static ebb_status import_lines(ebb_export_format format, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t, ebb_error *err)

@@ -21,6 +21,7 @@ typedef struct reader {
     const char *current;         /* id of the node where it stands, NULL: unknown */
     ebb_node *leaf;
     ebb_buf   text;
+    int64_t   changed_ms;        /* the newest date in it; 0: none */
 } reader;
 
 /* No key of that program's. */
@@ -65,8 +66,9 @@ static ebb_node *read_message(reader *r, json_t *node, ebb_node *above)
     if (!made)
         return NULL;
     made->m.finish = EBB_FINISH_STOP;
-    if (json_is_number(when) && json_number_value(when) > 0 && json_number_value(when) < 1e11)
-        made->m.created_ms = (int64_t)(json_number_value(when) * 1000);
+    if (ebb_import_date(when) > 0)
+        made->m.created_ms = ebb_import_date(when);
+    r->changed_ms = ebb_import_date(when) > r->changed_ms ? ebb_import_date(when) : r->changed_ms;
     return made;
 }
 
@@ -121,6 +123,7 @@ ebb_status ebb_import_mapping(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_
     if (st == EBB_OK && t->n_nodes &&
         !ebb_tree_set_leaf(t, r.leaf ? r.leaf : ebb_tree_deepest(t->nodes[0])))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the conversation");
+    f->changed_ms = r.changed_ms;
     free(r.stack);
     ebb_buf_fini(&r.text);
     return st;

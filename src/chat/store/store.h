@@ -39,6 +39,7 @@ typedef struct ebb_session_facts {
     char    title[128];          /* made from the first question */
     char    model[96];           /* who answered last */
     int64_t pinned_ms;           /* the date that templates see, Unix time; 0: none yet */
+    int64_t changed_ms;          /* of an imported one that is not in the store yet: when it was last changed; 0: now */
     char   *settings;            /* JSON object, NULL: none; owned by these facts */
 } ebb_session_facts;
 void ebb_session_facts_fini(ebb_session_facts *f);
@@ -63,7 +64,8 @@ ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, e
 EBB_MUST_CHECK
 ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text, ebb_error *err);
 
-/* The session with this given name, else title, else number.  NOTFOUND names what there is to do. */
+/* The session with this given name, else title, else number.  NOTFOUND names what there is to do; LIMIT: several have the
+ * title, and it names their numbers. */
 EBB_MUST_CHECK
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err);
 /* The one changed last; NOTFOUND if there is none. */

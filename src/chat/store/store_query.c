@@ -26,14 +26,53 @@ static int64_t parse_session_id(const char *name)
     return *name && *end == '\0' && n > 0 ? n : 0;
 }
 
+/* Of several sessions of one title none is meant more than another. */
+static ebb_status fail_ambiguous(ebb_store *s, const char *title, ebb_error *err)
+{
+    enum { TOLD = 8 };
+    sqlite3_stmt *q;
+    ebb_buf ids = { 0 };
+    size_t n = 0;
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE title = ? AND name IS NULL"
+                               " ORDER BY updated_ms DESC, id DESC", "t", title);
+    ebb_status st;
+
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    while (sqlite3_step(q) == SQLITE_ROW)
+        if (n++ < TOLD)
+            ebb_buf_addf(&ids, "%s%lld", n > 1 ? ", " : "", (long long)sqlite3_column_int64(q, 0));
+    sqlite3_finalize(q);
+    st = EBB_FAIL(err, EBB_LIMIT, "%zu sessions are called '%.100s': %s%s; name one by its number", n, title, ebb_buf_text(&ids),
+                  n > TOLD ? " ..." : "");
+    ebb_buf_fini(&ids);
+    return st;
+}
+
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
 {
+    static const char *const by[] = {
+        "SELECT id FROM sessions WHERE name = ?1",
+        "SELECT id FROM sessions WHERE title = ?1 ORDER BY name IS NOT NULL, updated_ms DESC, id DESC LIMIT 1",
+    };
+    int64_t id = parse_session_id(name), n_title = 0;
     sqlite3_stmt *q;
-    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE name = ?1 OR title = ?1 OR id = ?2"
-                               " ORDER BY name IS ?1 DESC, title = ?1 DESC, updated_ms DESC, id DESC LIMIT 1",
-                               "ti", name, parse_session_id(name));
-    ebb_status st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
+    ebb_status st = EBB_NOTFOUND;
+    int rc = ebb_store_prepare(s, &q, "SELECT count(*) FROM sessions WHERE title = ?1 AND name IS NULL AND NOT EXISTS"
+                               " (SELECT 1 FROM sessions WHERE name = ?1)", "t", name);
 
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    if (first_value(s, q, &n_title, NULL) == EBB_OK && n_title > 1)
+        return fail_ambiguous(s, name, err);
+    for (size_t i = 0; st == EBB_NOTFOUND && i < sizeof by / sizeof *by; i++) {
+        rc = ebb_store_prepare(s, &q, by[i], "t", name);
+        st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
+    }
+    if (st == EBB_NOTFOUND && id > 0) {
+        rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE id = ?1", "i", id);
+        st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
+    }
     return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list or `ebb sessions list` shows all", name) : st;
 }
 

@@ -59,7 +59,7 @@ static int save_facts(save_job *v)
     }
     rc = ebb_store_run(v->s, "INSERT INTO sessions (name, title, model, pinned_ms, settings, created_ms, updated_ms)"
                        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)", "tttiti", f->name[0] ? f->name : NULL, f->title, f->model,
-                       f->pinned_ms, f->settings, now);
+                       f->pinned_ms, f->settings, f->changed_ms > 0 && f->changed_ms < now ? f->changed_ms : now);
     if (rc == SQLITE_OK)
         f->id = sqlite3_last_insert_rowid(v->s->db);
     return rc;

@@ -64,7 +64,7 @@ static bool has_namesake(const ebb_session_row *rows, size_t n, size_t i)
 
 void ebb_complete_session(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
-    const char *here = ebb_chat_session_name(f->chat);
+    int64_t here = ebb_chat_session_id(f->chat);
     ebb_session_row *rows;
     ebb_buf note = { 0 };
     char number[24];
@@ -82,7 +82,7 @@ void ebb_complete_session(ebb_frontend *f, const char *typed, ebb_candidate_fn *
         ebb_buf_adds(&note, rows[i].n_tokens > 0 ? " tok" : " messages");
         if (is_one_of_some)
             ebb_buf_addf(&note, "  %s", rows[i].name);
-        else if (here && strcmp(here, rows[i].name) == 0)
+        if (here == rows[i].id)
             ebb_buf_adds(&note, "  (this one)");
         snprintf(number, sizeof number, "%lld", (long long)rows[i].id);
         fn(arg, is_one_of_some ? number : rows[i].name, ebb_buf_text(&note));
@@ -105,7 +105,7 @@ ebb_status ebb_slash_list(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     ebb_session_row *rows;
     ebb_buf out = { 0 };
-    const char *here = ebb_chat_session_name(f->chat);
+    int64_t here = ebb_chat_session_id(f->chat);
     size_t n;
     ebb_status st = ebb_chat_list(f->chat, &rows, &n, err);
 
@@ -113,8 +113,7 @@ ebb_status ebb_slash_list(ebb_frontend *f, const char *arg, ebb_error *err)
     if (st != EBB_OK)
         return st;
     for (size_t i = 0; i < n; i++) {
-        bool is_here = here && strcmp(here, rows[i].name) == 0;
-        ebb_buf_addf(&out, "%s%c%4lld  ", i ? "\n" : "", is_here ? '*' : ' ', (long long)rows[i].id);
+        ebb_buf_addf(&out, "%s%c%4lld  ", i ? "\n" : "", here == rows[i].id ? '*' : ' ', (long long)rows[i].id);
         add_session_date(&out, rows[i].updated_ms);
         ebb_buf_addf(&out, "  %4u message%s  %s", rows[i].n_messages, rows[i].n_messages == 1 ? " " : "s", rows[i].name);
         if (rows[i].model[0])

@@ -200,6 +200,9 @@ static void test_names(void **state)
     assert_true(two > one);
     assert_int_equal(rows[0].n_messages, 2);
     free(rows);
+    assert_int_equal(ebb_store_find(s, "same title", &id, &err), EBB_LIMIT);     /* which? */
+    snprintf(number, sizeof number, "%lld, %lld;", (long long)two, (long long)one);
+    assert_non_null(strstr(err.msg, number));
     assert_int_equal(ebb_store_rename(s, one, "mine", &err), EBB_OK);
     assert_int_equal(ebb_store_find(s, "mine", &id, &err), EBB_OK);
     assert_int_equal(id, one);
