@@ -30,6 +30,9 @@ static json_t *plan_json(const ebb_plan *p)
                      "read_bytes_per_token", (json_int_t)p->stream_bytes, "expert_hits", p->expert_hit_rate, "why", p->why);
     if (p->left_out[0])
         json_object_set_new(root, "left_out", ebb_cli_json_text(p->left_out));
+    if (p->draft_head[0])
+        json_object_set_new(root, "draft_head", json_pack("{s:I, s:b, s:s}", "bytes", (json_int_t)p->draft_head_bytes, "used",
+                            p->draft_head_bytes > 0, "why", p->draft_head));
     if (p->draft_why[0])
         json_object_set_new(root, "draft", json_pack("{s:I, s:f, s:i, s:f, s:f, s:s}", "bytes", (json_int_t)p->draft_bytes,
                             "assumed_right", p->draft_accept_rate, "guesses", (int)p->draft_length, "predicted_tok_s", p->draft_tok_s,

@@ -21,11 +21,13 @@ typedef struct tensor {
     ebb_type type;
     uint32_t dims[3], n_dims;
     float    mean, dev;
+    bool     is_unit;            /* of floats: ones in the diagonal */
 } tensor;
 
 typedef struct writer {
     ebb_buf  keys, infos, data;
     uint32_t n_keys, n_tensors;
+    float    added;              /* times what layers add to x */
     tensor   tensors[MAX_TENSORS];
     uint64_t random;
 } writer;
@@ -279,6 +281,8 @@ static void matrix(writer *w, uint32_t layer, const char *what, ebb_type type, u
 
     snprintf(name, sizeof name, "blk.%u.%.40s.weight", layer, what);
     add_tensor(w, name, type, n_k, n_rows, 0, 1 / sqrtf((float)n_k));
+    if (strstr(what, "attn_output") || strstr(what, "ffn_down") || strcmp(what, "ssm_out") == 0)
+        w->tensors[w->n_tensors - 1].dev *= w->added;
 }
 
 static void vector(writer *w, uint32_t layer, const char *what, uint32_t n, float mean)
@@ -732,7 +736,7 @@ static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
         norm(w, o, i, "attn_norm");
     if (has(o, LATENT))
         latent_tensors(w, o, i);
-    else if (has(o, HYBRID) && (i + 1) % 4)
+    else if (has(o, HYBRID) && (i + 1) % 4 && i < o->n_layers)
         delta_tensors(w, o, i);
     else
         attention_tensors(w, o, i);
@@ -802,7 +806,7 @@ static void add_weights(writer *w, const tensor *t)
         return;
     }
     for (uint64_t i = 0; i < n; i++) {
-        float x = t->mean + t->dev * next_normal(w);
+        float x = t->is_unit ? i % t->dims[0] == i / t->dims[0] : t->mean + t->dev * next_normal(w);
         uint16_t half = to_f16(x);
         uint32_t u;
 
@@ -977,7 +981,9 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
     key_string(w, "general.name", "tiny");
     key_u32(w, o->arch, ".context_length", o->n_ctx);
     key_u32(w, o->arch, ".embedding_length", o->n_embd);
-    key_u32(w, o->arch, ".block_count", o->n_layers);
+    key_u32(w, o->arch, ".block_count", o->n_layers + o->has_draft_head);
+    if (o->has_draft_head)
+        key_u32(w, o->arch, ".nextn_predict_layers", 1);
     if (!is_bare(o))
         key_u32(w, o->arch, ".attention.head_count", o->n_head);
     if (has(o, GEMMA4)) {
@@ -1028,6 +1034,16 @@ static void end_tensors(writer *w, const ebb_tiny_opts *o)
         add_tensor(w, "output.bias", EBB_TYPE_F32, EBB_TINY_VOCAB, 0, 0, 0.3f);
 }
 
+static void draft_head_tensors(writer *w, const ebb_tiny_opts *o)
+{
+    norm(w, o, o->n_layers, "nextn.enorm");
+    norm(w, o, o->n_layers, "nextn.hnorm");
+    norm(w, o, o->n_layers, "nextn.shared_head_norm");
+    matrix(w, o->n_layers, "nextn.eh_proj", o->type, 2 * o->n_embd, o->n_embd);
+    w->tensors[w->n_tensors - 1].is_unit = true;
+    layer_tensors(w, o, o->n_layers);
+}
+
 char *ebb_tiny_bytes(const ebb_tiny_opts *given, size_t *n_bytes)
 {
     ebb_tiny_opts o = with_defaults(given);
@@ -1036,11 +1052,14 @@ char *ebb_tiny_bytes(const ebb_tiny_opts *given, size_t *n_bytes)
 
     assert_non_null(w);
     w->random = o.seed;
+    w->added = o.has_draft_head ? 0.2f : 1;
     write_keys(w, &o);
     add_tensor(w, "token_embd.weight", o.type, o.n_embd, EBB_TINY_VOCAB, 0, 1);
     end_tensors(w, &o);
     for (uint32_t i = 0; i < o.n_layers; i++)
         layer_tensors(w, &o, i);
+    if (o.has_draft_head)
+        draft_head_tensors(w, &o);
     write_tensors(w);
     ebb_buf_add(&file, "GGUF", 4);
     add_u32(&file, 3);

@@ -23,6 +23,8 @@ typedef struct ebb_tiny_opts {
     bool        is_joined;       /* gate and up of an expert one behind the other: in one tensor, or by turns where is_split */
     bool        is_mixed;        /* where is_split, every other expert is F16 */
     bool        is_tied;
+    bool        has_draft_head;  /* of qwen35 and those beside it, GLM and deepseek2: a layer more, for multi-token prediction.  Layers
+                                    add little to x then, and the head copies the token (types of floats): it is often right */
     uint32_t    n_suppressed;    /* the first ids are never to be chosen */
     uint64_t    seed;
 } ebb_tiny_opts;

@@ -74,6 +74,10 @@ static void add_draft_text(ebb_buf *out, const ebb_plan *p)
                      100 * p->draft_accept_rate, p->draft_length, ebb_speed_text(p->no_draft_tok_s, without));
     else if (p->draft_why[0])
         ebb_buf_addf(out, "draft model: %s\n", p->draft_why);
+    if (p->draft_head_bytes > 0)
+        ebb_buf_addf(out, "draft head in the file (%s): %s\n", ebb_size_text(p->draft_head_bytes, with), p->draft_head);
+    else if (p->draft_head[0])
+        ebb_buf_addf(out, "draft head in the file: %s\n", p->draft_head);
 }
 
 void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine *machine, const ebb_plan *p)

@@ -22,6 +22,7 @@ typedef struct attention_job {
     const ebb_forward *r;
     const ebb_layer *l;
     uint32_t i_layer;
+    uint32_t window;             /* of the layer */
     uint32_t group, n_groups;    /* columns of a group; groups */
     size_t   thread_floats;      /* of r->buf.parts */
     bool     is_input;           /* what a KV head's queries give becomes input right away */
@@ -29,11 +30,11 @@ typedef struct attention_job {
 } attention_job;
 
 /* Segments that the column at `pos` sees: [lo, hi]. */
-static uint32_t seg_lo(const ebb_layer *l, uint32_t pos)
+static uint32_t seg_lo(const attention_job *job, uint32_t pos)
 {
-    if (l->chunk)
-        return pos / l->chunk * (l->chunk / SEGMENT_POS);
-    return l->window && pos >= l->window ? (pos - l->window + 1) / SEGMENT_POS : 0;
+    if (job->l->chunk)
+        return pos / job->l->chunk * (job->l->chunk / SEGMENT_POS);
+    return job->window && pos >= job->window ? (pos - job->window + 1) / SEGMENT_POS : 0;
 }
 
 static uint32_t seg_hi(uint32_t pos)
@@ -95,7 +96,7 @@ static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0,
 
     while (from < to && seg_hi(r->batch->pos0 + from) < seg)
         from++;
-    while (from < to && seg_lo(job->l, r->batch->pos0 + to - 1) > seg)
+    while (from < to && seg_lo(job, r->batch->pos0 + to - 1) > seg)
         to--;
     if (from == to)
         return;
@@ -104,7 +105,7 @@ static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0,
     head_rows(job, next.head, next.seg * EBB_KV_SEGMENT, &next_k, &next_v);
     ebb_attend a = {
         .k_type = r->k_type, .v_type = r->v_type, .k = k, .v = v, .next_k = next_k, .next_v = next_v,
-        .seg_pos = seg * SEGMENT_POS, .pos0 = r->batch->pos0 + from, .n_cols = to - from, .window = job->l->window,
+        .seg_pos = seg * SEGMENT_POS, .pos0 = r->batch->pos0 + from, .n_cols = to - from, .window = job->window,
         .n_group = n_group(r, job->l), .dim_k = width_k(r, job->l), .dim_v = width_v(r, job->l),
         .q = r->buf.q + ((size_t)from * job->l->heads.n + head * n_group(r, job->l)) * width_k(r, job->l),
         .q_stride = (size_t)job->l->heads.n * width_k(r, job->l),
@@ -136,7 +137,7 @@ static void merge(const attention_job *job, uint32_t head, uint32_t c0, uint32_t
     size_t part = width_v(r, job->l) + 2, stride = (c1 - c0) * col_floats(r, job->l), width = (size_t)n_group(r, job->l) * dim;
 
     for (uint32_t c = c0; c < c1; c++) {
-        uint32_t lo = seg_lo(job->l, r->batch->pos0 + c), n = seg_hi(r->batch->pos0 + c) - lo + 1;
+        uint32_t lo = seg_lo(job, r->batch->pos0 + c), n = seg_hi(r->batch->pos0 + c) - lo + 1;
         const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r, job->l);
         float *to = job->is_input ? ebb_forward_floats(r, thread) : r->buf.y + ((size_t)c * job->l->heads.n + h0) * dim, *out = to;
 
@@ -154,7 +155,7 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
     const ebb_forward *r = job->r;
     uint32_t head = slice % n_heads(r, job->l), group = job->n_groups - 1 - slice / n_heads(r, job->l);
     uint32_t c0 = r->cols.c0 + group * job->group, c1 = c0 + job->group < r->cols.c1 ? c0 + job->group : r->cols.c1;
-    uint32_t lo = seg_lo(job->l, r->batch->pos0 + c0), hi = seg_hi(r->batch->pos0 + c1 - 1);
+    uint32_t lo = seg_lo(job, r->batch->pos0 + c0), hi = seg_hi(r->batch->pos0 + c1 - 1);
     float *parts = r->buf.parts + thread * job->thread_floats;
 
     for (uint32_t c = c0; c < c1; c++)
@@ -197,7 +198,7 @@ static void attend_few(attention_job *job)
 
     for (uint32_t c = r->cols.c0; c < r->cols.c1; c++)
         ebb_rope_q(r, job->i_layer, c, 0, job->l->heads.n);
-    job->seg0 = seg_lo(job->l, r->batch->pos0 + r->cols.c0);
+    job->seg0 = seg_lo(job, r->batch->pos0 + r->cols.c0);
     job->n_segs = seg_hi(r->batch->pos0 + r->cols.c1 - 1) - job->seg0 + 1;
     ebb_forward_slices(r, split_slice, job, job->n_segs * n_heads(r, job->l));
     if (job->n_segs > 4)
@@ -232,9 +233,15 @@ static bool heads_are_blocks(const ebb_forward *r, const ebb_layer *l)
     return r->unit == 1 && width % 256 == 0 && width <= r->net->n_embd;
 }
 
+/* A draft head attends with one column, and not to position 0, for which it has no rows. */
+static uint32_t window_of(const ebb_forward *r, uint32_t i_layer)
+{
+    return i_layer < r->net->n_layers ? r->net->layers[i_layer].window : r->batch->pos0;
+}
+
 void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts)
 {
-    attention_job job = { .r = r, .l = &r->net->layers[i_layer], .i_layer = i_layer };
+    attention_job job = { .r = r, .l = &r->net->layers[i_layer], .i_layer = i_layer, .window = window_of(r, i_layer) };
     uint32_t n_k = job.l->heads.n * job.l->heads.dim_v;
     bool is_few = ebb_n_columns(&r->cols) <= SPLIT_COLS;
 
@@ -263,7 +270,7 @@ size_t ebb_attend_part_floats(const ebb_forward *r)
 {
     size_t n_segs = r->n_ctx / SEGMENT_POS + 1, most = 0;
 
-    for (uint32_t i = 0; i < r->net->n_layers; i++)
+    for (uint32_t i = 0; i < ebb_net_n_kv_layers(r->net); i++)
         if (r->net->layers[i].heads.n_kv > 0 && part_floats(r, &r->net->layers[i]) > most)
             most = part_floats(r, &r->net->layers[i]);
     return (size_t)ebb_size_times(n_segs, most);

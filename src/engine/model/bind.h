@@ -25,7 +25,7 @@ typedef struct ebb_routing {
 typedef struct ebb_binder {
     const ebb_gguf *g;
     ebb_net        *net;
-    uint32_t        layer;       /* whose tensors are bound now, or EBB_NO_LAYER */
+    uint32_t        layer;       /* whose tensors are bound now (n_layers: the draft head's), or EBB_NO_LAYER */
     bool           *is_used;     /* of each tensor of the file */
     bool           *is_read;     /* of each key: what nobody has asked for is an error in the end */
     bool            is_forced;   /* or left out, and net->left_out names it */
@@ -112,8 +112,10 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves);
 void ebb_bind_local_rope(ebb_binder *b, double freq_base);
 /* All layers have the heads that the net says. */
 void ebb_bind_same_heads(ebb_binder *b);
-/* `bind` for each layer, then token_embd, output_norm, output (or tied). */
+/* `bind` for each layer, then token_embd, output_norm, output (or tied), then the draft head if there is one. */
 void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l));
+/* The first layer for multi-token prediction, `bind` for the layer in it.  One that is not understood is left out (bind_draft_head.c). */
+void ebb_bind_draft_head(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l));
 
 /* A layer of ebb_bind_attention and ebb_bind_ffn. */
 void ebb_bind_plain_layer(ebb_binder *b, ebb_layer *l);

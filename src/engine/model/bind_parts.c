@@ -117,7 +117,7 @@ void ebb_bind_same_heads(ebb_binder *b)
 {
     const ebb_net *net = b->net;
 
-    for (uint32_t i = 0; i < net->n_layers && b->st == EBB_OK; i++)
+    for (uint32_t i = 0; i < ebb_net_n_kv_layers(net) && b->st == EBB_OK; i++)
         net->layers[i].heads = (ebb_heads){ net->n_head, net->n_head_kv, net->dim_k, net->dim_v };
 }
 
@@ -127,7 +127,7 @@ static void bind_layer_shapes(ebb_binder *b)
     ebb_net *net = b->net;
 
     ebb_bind_same_heads(b);
-    for (uint32_t i = 0; i < net->n_layers && b->st == EBB_OK; i++) {
+    for (uint32_t i = 0; i < ebb_net_n_kv_layers(net) && b->st == EBB_OK; i++) {
         ebb_heads *h = &net->layers[i].heads;
 
         h->n = ebb_bind_u32_at(b, ".attention.head_count", i, net->n_head, 0, net->n_head);
@@ -210,7 +210,7 @@ static void bind_expert_shape(ebb_binder *b)
     ebb_net *net = b->net;
 
     net->n_expert = ebb_bind_u32_or(b, ".expert_count", 0, 0, MAX_EXPERTS);
-    (void)ebb_bind_product(b, ".expert_count", net->n_layers, net->n_expert, MAX_ALL);
+    (void)ebb_bind_product(b, ".expert_count", ebb_net_n_kv_layers(net), net->n_expert, MAX_ALL);
     net->n_expert_used = ebb_bind_u32_or(b, ".expert_used_count", 0, net->n_expert ? 1 : 0, net->n_expert);
     net->n_ff_expert = ebb_bind_u32_or(b, ".expert_feed_forward_length", net->n_ff, 0, EBB_MAX_WIDTH);
     if (net->n_ff_expert == 0)
@@ -231,6 +231,8 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
     if (net->arch->has_mtp)                      /* the last blocks may be for multi-token prediction */
         net->n_mtp_layers = ebb_bind_u32_or(b, ".nextn_predict_layers", 0, 0, n_blocks - 1);
     net->n_layers = n_blocks - net->n_mtp_layers;
+    b->layer = net->n_layers;
+    net->has_draft_head = net->n_mtp_layers > 0 && ebb_bind_has(b, "nextn.eh_proj");
     net->n_embd = ebb_bind_u32(b, ".embedding_length", 1, EBB_MAX_WIDTH);
     net->n_ff = ebb_bind_u32_most(b, ".feed_forward_length", 0, 0, EBB_MAX_WIDTH);
     net->n_ctx_train = ebb_bind_u32_or(b, ".context_length", 2048, 1, 1u << 30);
@@ -250,7 +252,7 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
     }
     if (b->st != EBB_OK)
         return;
-    net->layers = calloc(net->n_layers, sizeof *net->layers);
+    net->layers = calloc(ebb_net_n_kv_layers(net), sizeof *net->layers);
     if (!net->layers)
         ebb_bind_fail(b, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
     if (!b->has_no_attention)
@@ -262,6 +264,8 @@ void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l))
     for (b->layer = 0; b->st == EBB_OK && b->layer < b->net->n_layers; b->layer++)
         bind(b, &b->net->layers[b->layer]);
     ebb_bind_embd_and_output(b);
+    if (b->st == EBB_OK && b->net->has_draft_head)
+        ebb_bind_draft_head(b, bind);
 }
 
 bool ebb_bind_is_windowed(ebb_binder *b, uint32_t i, uint32_t period)

@@ -7,8 +7,8 @@ static unsigned act_bit(const ebb_weight *w)
     return ebb_weight_exists(w) ? ebb_act_bit(w) : 0;
 }
 
-/* q, k, v and the gates of the heads. */
-static ebb_status project_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+/* q, k, v and the gates of the heads; or k and v alone. */
+static ebb_status project_qkv(ebb_forward *r, const ebb_layer *l, bool is_kv_only, ebb_error *err)
 {
     const ebb_heads *h = &l->heads;
     size_t q_width = (size_t)h->n * h->dim_k * r->unit, k_width = (size_t)h->n_kv * h->dim_k;
@@ -16,12 +16,13 @@ static ebb_status project_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err
     ebb_mat mats[EBB_MAX_MATS];
     uint32_t n = 0;
 
-    mats[n++] = (ebb_mat){ &l->q, r->buf.q + r->cols.c0 * q_width, q_width };
+    if (!is_kv_only)
+        mats[n++] = (ebb_mat){ &l->q, r->buf.q + r->cols.c0 * q_width, q_width };
     if (ebb_weight_exists(&l->k))
         mats[n++] = (ebb_mat){ &l->k, r->buf.k + r->cols.c0 * k_width, k_width };
     if (ebb_weight_exists(&l->v))
         mats[n++] = (ebb_mat){ &l->v, r->buf.v + r->cols.c0 * v_width, v_width };
-    if (ebb_weight_exists(&l->head_gate))
+    if (ebb_weight_exists(&l->head_gate) && !is_kv_only)
         mats[n++] = (ebb_mat){ &l->head_gate, r->buf.head_gate + r->cols.c0 * y_width, y_width };
     ebb_op_norm(r, &l->attn_norm, act_bit(&l->q) | act_bit(&l->k) | act_bit(&l->v) | act_bit(&l->head_gate));
     return ebb_op_matmul(r, mats, n, 0, err);
@@ -30,12 +31,12 @@ static ebb_status project_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err
 static ebb_status attention(ebb_forward *r, const ebb_layer *l, uint32_t i_layer, ebb_error *err)
 {
     bool is_latent = ebb_weight_exists(&l->latent.kv_a), has_gate = ebb_weight_exists(&l->head_gate);
-    ebb_status st = is_latent ? ebb_op_latent_qkv(r, l, err) : project_qkv(r, l, err);
+    ebb_status st = is_latent ? ebb_op_latent_qkv(r, l, err) : project_qkv(r, l, false, err);
 
     if (st != EBB_OK)
         return st;
     ebb_op_kv_store(r, i_layer);
-    if (i_layer == r->net->last_mixing_layer)
+    if (i_layer == r->net->last_mixing_layer && !r->net->has_draft_head)
         r->cols.c0 = r->cols.c1 - r->batch->n_out; /* K and V of all stand; the others are not needed any more */
     if (r->cols.c0 == r->cols.c1)
         return EBB_OK;
@@ -49,6 +50,16 @@ static ebb_status attention(ebb_forward *r, const ebb_layer *l, uint32_t i_layer
     if (st != EBB_OK)
         return st;
     return ebb_op_add(r, &l->o, &l->attn_post_norm, err);
+}
+
+ebb_status ebb_block_kv(ebb_forward *r, uint32_t i_layer, ebb_error *err)
+{
+    const ebb_layer *l = &r->net->layers[i_layer];
+    ebb_status st = ebb_weight_exists(&l->latent.kv_a) ? ebb_op_latent_qkv(r, l, err) : project_qkv(r, l, true, err);
+
+    if (st == EBB_OK)
+        ebb_op_kv_store(r, i_layer);
+    return st;
 }
 
 static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *err)

@@ -135,7 +135,7 @@ ebb_status ebb_expert_prefetch(ebb_forward *r, const ebb_layer *l, ebb_error *er
 
     learn_accuracy(r, layer - 1);
     f->layer = UINT32_MAX;
-    if (layer == net->n_layers || !ebb_res_streams_experts(r->res) || !ebb_weight_exists(&l[1].experts.router) ||
+    if (layer >= net->n_layers || !ebb_res_streams_experts(r->res) || !ebb_weight_exists(&l[1].experts.router) ||
         !ebb_res_is_resident(r->res, net->matrices[l[1].experts.router.matrix].extent))
         return EBB_OK;
     if (f->n_skip[layer] > 0) {

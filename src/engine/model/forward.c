@@ -101,9 +101,11 @@ void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
     }
     r->buf.parts = take_floats(a, 1, ebb_attend_part_floats(r));
     r->buf.logits = take_floats(a, r->cap_logits, net->n_vocab);
-    /* a thread's floats: a normed column, a slice of gate and up, scores of experts, a row of K or V, a part of a state; also
-     * the raw bytes of a row of token_embd */
-    floats = max_size(net->n_embd, 2 * cols * EBB_SLICE_ROWS);
+    if (net->has_draft_head)
+        r->buf.hidden = take_floats(a, r->cap_logits, net->n_embd);
+    /* a thread's floats: a normed column, or what a draft head joins, a slice of gate and up, scores of experts, a row of K or V,
+     * a part of a state; also the raw bytes of a row of token_embd */
+    floats = max_size(net->has_draft_head ? 3 * (size_t)net->n_embd : net->n_embd, 2 * cols * EBB_SLICE_ROWS);
     floats = max_size(floats, net->state_bytes ? ebb_recurrent_thread_floats(net) : 0);
     floats = max_size(floats, max_size(net->n_expert, (size_t)r->unit * net->max_dim));
     r->buf.thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), max_size(net->embd_row_bytes, layer_row_bytes(net)));
@@ -120,17 +122,6 @@ void ebb_forward_init(ebb_forward *r)
 }
 
 /* -- A pass -------------------------------------------------------------------- */
-
-ebb_status ebb_run_read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, uint32_t n, float *out, ebb_error *err)
-{
-    size_t n_bytes = (size_t)ebb_type_row_bytes((ebb_type)t->type, n);
-    void *raw = ebb_forward_floats(r, 0);
-    ebb_status st = ebb_res_read(r->res, t->part, t->offset + row * n_bytes, raw, n_bytes, err);
-
-    if (st == EBB_OK)
-        r->kern->dequantize[t->type](raw, n, out);
-    return st;
-}
 
 /* x += positions[pos]: learned positions. */
 static ebb_status add_position(ebb_forward *r, uint32_t pos, float *x, ebb_error *err)
@@ -153,18 +144,9 @@ static ebb_status embed(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_er
 
     for (uint32_t i = 0; i < n; i++) {
         float *x = r->buf.x + (size_t)i * net->n_embd;
-        ebb_status st;
+        ebb_status st = ebb_run_embed(r, net->embd, ids[i], x, err);
 
-        if (ids[i] < 0 || (uint32_t)ids[i] >= net->n_vocab)
-            return EBB_FAIL(err, EBB_USAGE, "token %d is not in the vocabulary of %u", (int)ids[i], net->n_vocab);
-        st = ebb_run_read_row(r, net->embd, (uint64_t)ids[i], net->n_embd, x, err);
-        if (st != EBB_OK)
-            return st;
-        if (net->embd_scale != 1.0f)
-            r->kern->scale(x, net->embd_scale, net->n_embd);
-        if (net->embd_is_normed)
-            ebb_norm_row(r, &(ebb_norm){ .is_on = true }, x, x, net->n_embd);
-        if (net->positions)
+        if (st == EBB_OK && net->positions)
             st = add_position(r, r->batch->pos0 + i, x, err);
         if (st != EBB_OK)
             return st;
@@ -189,12 +171,10 @@ static void suppress(const ebb_net *net, float *logits)
         logits[net->suppressed[i]] = -INFINITY;
 }
 
-/* Logits of columns [r->cols.c0, r->cols.c1). */
-static ebb_status run_output_some(ebb_forward *r, ebb_error *err)
+ebb_status ebb_op_logits(ebb_forward *r, const ebb_weight *w, float *y, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    const ebb_batch *p = r->batch;
-    ebb_mat m = { .w = &net->output, .y = p->logits ? p->logits : r->buf.logits, .y_stride = net->n_vocab };
+    ebb_mat m = { .w = w, .y = y, .y_stride = net->n_vocab };
     ebb_status st = ebb_op_matmul(r, &m, 1, net->logit_softcap, err);
 
     if (st == EBB_OK && left_work_out(r))
@@ -202,12 +182,22 @@ static ebb_status run_output_some(ebb_forward *r, ebb_error *err)
     if (st != EBB_OK)
         return st;
     for (uint32_t i = r->cols.c0; net->logit_scale != 1.0f && net->logit_softcap == 0 && i < r->cols.c1; i++)
-        r->kern->scale(m.y + (size_t)(i - r->cols.c0) * net->n_vocab, net->logit_scale, net->n_vocab);
+        r->kern->scale(y + (size_t)(i - r->cols.c0) * net->n_vocab, net->logit_scale, net->n_vocab);
     for (uint32_t i = r->cols.c0; i < r->cols.c1; i++)
-        suppress(net, m.y + (size_t)(i - r->cols.c0) * net->n_vocab);
-    if (p->each)
-        p->each(p->arg, r->cols.c0, ebb_n_columns(&r->cols), m.y);
+        suppress(net, y + (size_t)(i - r->cols.c0) * net->n_vocab);
     return EBB_OK;
+}
+
+/* Logits of columns [r->cols.c0, r->cols.c1). */
+static ebb_status run_output_some(ebb_forward *r, ebb_error *err)
+{
+    const ebb_batch *p = r->batch;
+    float *y = p->logits ? p->logits : r->buf.logits;
+    ebb_status st = ebb_op_logits(r, &r->net->output, y, err);
+
+    if (st == EBB_OK && p->each)
+        p->each(p->arg, r->cols.c0, ebb_n_columns(&r->cols), y);
+    return st;
 }
 
 /* Logits of the columns that are still active, some at a time. */
@@ -268,10 +258,30 @@ ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err)
     return st;
 }
 
+/* The logits; and what the draft head will need of the pass, its own K and V. */
+static ebb_status run_ends(ebb_forward *r, ebb_error *err)
+{
+    const ebb_batch *p = r->batch;
+    ebb_status st = EBB_OK;
+
+    if (!r->net->has_draft_head)
+        return p->n_out > 0 ? run_output(r, err) : EBB_OK;
+    ebb_op_keep_hidden(r);
+    r->cols.c0 = p->n - p->n_out;
+    if (p->n_out > 0)
+        st = run_output(r, err);
+    r->cols.c0 = 0;
+    r->cols.c1 = p->n;
+    return st == EBB_OK ? ebb_op_draft_kv(r, err) : st;
+}
+
 ebb_status ebb_forward_end(ebb_forward *r, ebb_status st, ebb_error *err)
 {
-    if (st == EBB_OK && r->batch->n_out > 0)
-        st = run_output(r, err);
+    return ebb_forward_close(r, st == EBB_OK ? run_ends(r, err) : st, err);
+}
+
+ebb_status ebb_forward_close(ebb_forward *r, ebb_status st, ebb_error *err)
+{
     ebb_pool_drain(r->pool);                     /* the weights may be given away now */
     if (st == EBB_OK && left_work_out(r))
         st = EBB_FAIL(err, EBB_CANCELED, "stopped in the last layer");

@@ -78,6 +78,7 @@ typedef struct ebb_forward_buffers {
     double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
     float  *parts;               /* attention before segments are merged */
     float  *logits;              /* [cap_logits][V] */
+    float  *hidden;              /* [cap_logits][E] of a pass's last columns, what the output saw; with a draft head only */
     char   *thread;              /* [EBB_POOL_SCRATCHES(n_threads)] of a thread: the kernels', then floats */
     size_t  thread_bytes;
 } ebb_forward_buffers;
@@ -129,6 +130,7 @@ typedef struct ebb_batch {
                                             whose updates the log gets */
     const ebb_checkpoint *checkpoints;   /* copies of it to be made, at positions in (state_pos, commit_pos] */
     uint32_t            n_checkpoints;
+    const float        *hidden;  /* [E] with a draft head: what the output saw of position pos0 - 1; NULL: unknown */
 } ebb_batch;
 
 typedef struct ebb_forward {
@@ -189,6 +191,19 @@ ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_forward_end(ebb_forward *r, ebb_status st, ebb_error *err);
 
+/* A guess of the draft head (draft_guess.c): what follows `id` at `pos` >= 1, to which the table is grown. */
+typedef struct ebb_draft_step {
+    const ebb_block_table *table;
+    ebb_token id;
+    uint32_t  pos;
+    float    *hidden;            /* [E] of position pos - 1; then of pos, as the head has it */
+    float    *logits;            /* [V] */
+} ebb_draft_step;
+/* Its own row of K and V stands at pos afterwards; the next pass over that position writes it anew, from
+ * the net's hidden states.  Errors: as those of a pass. */
+EBB_MUST_CHECK
+ebb_status ebb_forward_draft(ebb_forward *r, const ebb_draft_step *p, ebb_error *err);
+
 /* Rows that go to other positions, in blocks that are the table's own (ebb_kv_make_writable). */
 typedef struct ebb_kv_shift {
     const ebb_block_table *table;
@@ -206,6 +221,27 @@ void ebb_forward_shift_kv(ebb_forward *r, const ebb_kv_shift *m);
  * softcaps that the layer has: a whole layer of most architectures. */
 EBB_MUST_CHECK
 ebb_status ebb_block_layer(ebb_forward *r, uint32_t i_layer, ebb_error *err);
+
+/* K and V of a layer, and nothing else. */
+EBB_MUST_CHECK
+ebb_status ebb_block_kv(ebb_forward *r, uint32_t i_layer, ebb_error *err);
+/* Behind the layers of a pass: x of all columns is finished, and buf.hidden filled. */
+void ebb_op_keep_hidden(ebb_forward *r);
+/* x = join [token; state] of all columns, by a draft head. */
+EBB_MUST_CHECK
+ebb_status ebb_op_draft_join(ebb_forward *r, ebb_error *err);
+/* Behind ebb_op_keep_hidden, all columns being active: the draft head's K and V of them; x is lost. */
+EBB_MUST_CHECK
+ebb_status ebb_op_draft_kv(ebb_forward *r, ebb_error *err);
+/* The token's row of `embd` as x begins with it.  Errors: USAGE (no such token), IO. */
+EBB_MUST_CHECK
+ebb_status ebb_run_embed(ebb_forward *r, const ebb_gguf_tensor *embd, ebb_token id, float *x, ebb_error *err);
+/* Logits of the active columns, whose states are the input, by w: y[column][V] from the first of them on. */
+EBB_MUST_CHECK
+ebb_status ebb_op_logits(ebb_forward *r, const ebb_weight *w, float *y, ebb_error *err);
+/* What a pass ends with, behind its last product. */
+EBB_MUST_CHECK
+ebb_status ebb_forward_close(ebb_forward *r, ebb_status st, ebb_error *err);
 
 /* One matrix of several that share an input. */
 typedef struct ebb_mat {

@@ -229,5 +229,5 @@ void ebb_forward_shift_kv(ebb_forward *r, const ebb_kv_shift *m)
 
     for (uint32_t i = 0; i < r->net->n_ropes; i++)
         ebb_rope_shift_table(&r->net->ropes[i], r->buf.freqs[i], m->rerotate_by, r->buf.cos_sin[i]);
-    ebb_forward_slices(r, shift_slice, &job, r->net->n_layers * (r->net->n_head_kv / r->unit));
+    ebb_forward_slices(r, shift_slice, &job, ebb_net_n_kv_layers(r->net) * (r->net->n_head_kv / r->unit));
 }

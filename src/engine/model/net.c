@@ -118,7 +118,7 @@ static void measure_recurrent(ebb_net *net, const ebb_recurrent *l)
 /* The most that any layer needs. */
 static void measure_layers(ebb_net *net)
 {
-    for (uint32_t i = 0; net->layers && i < net->n_layers; i++) {
+    for (uint32_t i = 0; net->layers && i < ebb_net_n_kv_layers(net); i++) {
         const ebb_heads *h = &net->layers[i].heads;
 
         net->max_q = larger(net->max_q, h->n * h->dim_k);
@@ -126,7 +126,7 @@ static void measure_layers(ebb_net *net)
         net->max_v_row = larger(net->max_v_row, h->n_kv * h->dim_v);
         net->max_y = larger(net->max_y, h->n * h->dim_v);
         net->max_dim = larger(net->max_dim, larger(h->dim_k, h->dim_v));
-        if (has_kv(net, i) || net->layers[i].recurrent.kind)
+        if (i < net->n_layers && (has_kv(net, i) || net->layers[i].recurrent.kind))
             net->last_mixing_layer = i;
         measure_recurrent(net, &net->layers[i].recurrent);
     }
@@ -150,6 +150,8 @@ ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_err
     ebb_bind_check_unused(&b);
     measure_layers(net);
     cut_matrices(&b);
+    if (b.st == EBB_OK && net->has_draft_head)
+        net->draft_head.first_extent = net->matrices[net->draft_head.first_matrix].extent;
     free(b.is_used);
     if (b.st != EBB_OK)
         ebb_net_fini(net);
@@ -164,6 +166,29 @@ void ebb_net_fini(ebb_net *net)
     free(net->vectors);
     free(net->suppressed);
     memset(net, 0, sizeof *net);
+}
+
+void ebb_net_drop_draft_head(ebb_net *net)
+{
+    const ebb_draft_head *h = &net->draft_head;
+
+    if (!net->has_draft_head)
+        return;
+    net->has_draft_head = false;
+    net->n_matrices = h->first_matrix;
+    net->n_extents = h->first_extent;
+    net->n_vectors = h->first_vector;
+    net->n_experts = h->first_expert;
+}
+
+bool ebb_net_is_for_drafts(const ebb_net *net, uint32_t extent)
+{
+    const ebb_matrix *m;
+
+    if (!net->has_draft_head)
+        return false;
+    m = &net->matrices[ebb_net_draft_output(net)->matrix];
+    return extent >= net->draft_head.first_extent || (extent >= m->extent && extent < m->extent + m->n_parts * m->stride);
 }
 
 void ebb_net_layout(ebb_net *net, ebb_arena *a)
@@ -218,7 +243,7 @@ ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err)
 /* Rows of `unit` heads of every layer are whole blocks. */
 static bool unit_suits(const ebb_net *net, uint32_t unit, ebb_kv_type k, ebb_kv_type v)
 {
-    for (uint32_t i = 0; i < net->n_layers; i++) {
+    for (uint32_t i = 0; i < ebb_net_n_kv_layers(net); i++) {
         const ebb_heads *h = &net->layers[i].heads;
 
         if (h->n_kv % unit != 0 || ebb_kv_row_bytes(k, (size_t)unit * h->dim_k) == 0 ||
@@ -242,7 +267,7 @@ uint32_t ebb_net_kv_unit(const ebb_net *net, ebb_kv_type k, ebb_kv_type v)
 
 void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out)
 {
-    for (uint32_t i = 0; i < net->n_layers; i++) {
+    for (uint32_t i = 0; i < ebb_net_n_kv_layers(net); i++) {
         const ebb_heads *h = &net->layers[i].heads;
 
         out[i] = (ebb_kv_layer){
@@ -252,12 +277,33 @@ void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out)
     }
 }
 
+bool ebb_net_is_of_pass(const ebb_net *net, uint32_t i)
+{
+    const ebb_layer *l = &net->layers[net->n_layers];
+
+    if (!net->has_draft_head || i < net->draft_head.first_matrix)
+        return true;
+    return i == net->draft_head.join.matrix || (ebb_weight_exists(&l->k) && i == l->k.matrix) ||
+           (ebb_weight_exists(&l->v) && i == l->v.matrix);
+}
+
 uint64_t ebb_net_pass_bytes(const ebb_net *net)
 {
     uint64_t certain = 0, experts = 0;
 
+    for (uint32_t i = 0; i < net->n_matrices; i++)
+        if (ebb_net_is_of_pass(net, i))
+            *(net->matrices[i].whole.is_certain ? &certain : &experts) += net->matrices[i].whole.n_bytes;
+    return net->n_expert ? certain + experts / net->n_expert * net->n_expert_used : certain;
+}
+
+uint64_t ebb_net_draft_bytes(const ebb_net *net)
+{
+    uint64_t certain = 0, experts = 0;
+
     for (uint32_t i = 0; i < net->n_extents; i++)
-        *(net->extents[i].is_certain ? &certain : &experts) += net->extents[i].n_bytes;
+        if (ebb_net_is_for_drafts(net, i))
+            *(net->extents[i].is_certain ? &certain : &experts) += net->extents[i].n_bytes;
     return net->n_expert ? certain + experts / net->n_expert * net->n_expert_used : certain;
 }
 

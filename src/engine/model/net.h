@@ -185,6 +185,22 @@ typedef struct ebb_layer {
     const float *scale;          /* [1] of x behind the layer, NULL: none */
 } ebb_layer;
 
+/* A draft head: the first layer for multi-token prediction (DeepSeek-AI 2024, "DeepSeek-V3", sec. 2.2; "nextn" in GGUF).  With g the
+ * state behind the last layer at position p - 1, after output_norm, and e the row of the token at p, it computes
+ *
+ *     u = join [norm(e, token_norm); norm(g, state_norm)]      then layers[n_layers] at position p, over K and V of its own
+ *
+ * and norm(u, norm) gives logits of the token at p + 1; as g, with the token that was guessed, those of the next.
+ * At position 0 there is no g: its rows of K and V are never looked at. */
+typedef struct ebb_draft_head {
+    ebb_norm     token_norm, state_norm; /* [E] */
+    ebb_weight   join;           /* [E, 2 E] */
+    ebb_norm     norm;           /* [E] */
+    const ebb_gguf_tensor *embd; /* [V, E], by rows; mostly the net's */
+    ebb_weight   own_output;     /* [V, E]; none: the net's is its too */
+    uint32_t     first_matrix, first_extent, first_vector, first_expert; /* what it has of its own is the last of the net's */
+} ebb_draft_head;
+
 static inline bool ebb_weight_exists(const ebb_weight *w)
 {
     return w->n_rows > 0;
@@ -203,7 +219,9 @@ struct ebb_arch;
 typedef struct ebb_net {
     const struct ebb_arch *arch;
     uint32_t    n_layers, n_embd, n_ff, n_vocab, n_ctx_train;
-    uint32_t    n_mtp_layers;    /* blocks behind the layers, for multi-token prediction */
+    uint32_t    n_mtp_layers;    /* blocks behind the layers, for multi-token prediction: the first may be the draft head's */
+    bool        has_draft_head;
+    ebb_draft_head draft_head;
     char        left_out[160];   /* what was not understood and is left out: the first of n_left_out keys and tensors */
     uint32_t    n_left_out;
     uint32_t    n_head, n_head_kv, dim_k, dim_v; /* of layers that do not say otherwise */
@@ -262,7 +280,7 @@ typedef struct ebb_net {
     uint32_t    n_suppressed;
     ebb_norm     output_norm;    /* [E] */
     ebb_weight   output;         /* [V, E] */
-    ebb_layer   *layers;         /* owned */
+    ebb_layer   *layers;         /* owned; [n_layers], behind them the draft head's */
 
     ebb_matrix     *matrices;    /* owned; in order of use */
     uint32_t        n_matrices;
@@ -279,14 +297,28 @@ typedef struct ebb_net {
 /* Read shapes from `g` and find every tensor.  The net refers to `g` and must
  * stay where it is (its vectors remember addresses in it).
  * Nothing is computed that is not understood: a key of the architecture or a tensor that nothing has asked for is an
- * error, but those that arch.h lists as harmless; those of images, audio and multi-token prediction are left out with a
- * line in the log.  With is_forced what is not understood is left out too, and net->left_out names it.
+ * error, but those that arch.h lists as harmless; those of images and audio, and further layers for multi-token
+ * prediction, are left out with a line in the log.  With is_forced what is not understood is left out too, and net->left_out names it.
  * Errors: UNSUPPORTED (architecture with the list of known ones; a tensor's
  * type, a key or its value, named), FORMAT (a key or tensor is missing or has another shape, or a
  * tensor is there that the architecture does not use), NOMEM.  Allocates some KB, which ebb_net_fini frees. */
 EBB_MUST_CHECK
 ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_error *err);
 void ebb_net_fini(ebb_net *net);                 /* a zeroed net is fine */
+/* Do without the draft head: nothing of it is placed, read or kept.  Before anything is laid out. */
+void ebb_net_drop_draft_head(ebb_net *net);
+/* Layers that may have K and V: those of the net, and the draft head's. */
+static inline uint32_t ebb_net_n_kv_layers(const ebb_net *net)
+{
+    return net->n_layers + net->has_draft_head;
+}
+/* What makes logits of its states. */
+static inline const ebb_weight *ebb_net_draft_output(const ebb_net *net)
+{
+    return ebb_weight_exists(&net->draft_head.own_output) ? &net->draft_head.own_output : &net->output;
+}
+/* Whether a guess of the draft head needs the extent: one of its own, or of the output. */
+bool ebb_net_is_for_drafts(const ebb_net *net, uint32_t extent);
 
 /* Place the vectors (counts if a->base is NULL), then fill them. */
 void ebb_net_layout(ebb_net *net, ebb_arena *a);
@@ -296,10 +328,14 @@ ebb_status ebb_net_load(const ebb_net *net, ebb_res *res, ebb_error *err);
 /* How many KV heads the cache keeps as one, side by side in a row: as few as make rows of whole blocks of the
  * types (heads of 8 in q8_0: 4).  0: these types do not suit. */
 uint32_t ebb_net_kv_unit(const ebb_net *net, ebb_kv_type k, ebb_kv_type v);
-/* KV of each layer, to out[n_layers], by units. */
+/* KV of each layer, to out[ebb_net_n_kv_layers], by units. */
 void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out);
+/* Whether a pass multiplies by matrix i: of a draft head's, by what gives its K and V. */
+bool ebb_net_is_of_pass(const ebb_net *net, uint32_t i);
 /* Bytes of weights that a pass of one column touches: of experts, as many as are chosen. */
 uint64_t ebb_net_pass_bytes(const ebb_net *net);
+/* Bytes that a guess of the draft head touches, likewise. */
+uint64_t ebb_net_draft_bytes(const ebb_net *net);
 /* Bytes of all matrices. */
 uint64_t ebb_net_weight_bytes(const ebb_net *net);
 

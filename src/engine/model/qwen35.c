@@ -65,7 +65,7 @@ static void bind_gated_attention(ebb_binder *b, ebb_layer *l)
 static void bind_qwen35_layer(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_norm(b, &l->attn_norm, "attn_norm", b->net->n_embd);
-    if ((b->layer + 1) % b->net->attention_period != 0)
+    if (b->layer < b->net->n_layers && (b->layer + 1) % b->net->attention_period != 0)
         bind_delta_net(b, &l->recurrent);
     else
         bind_gated_attention(b, l);

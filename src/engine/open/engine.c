@@ -66,7 +66,7 @@ static ebb_status open_residency(ebb_engine *e, ebb_error *err)
 
 static ebb_status open_kv(ebb_engine *e, ebb_error *err)
 {
-    ebb_kv_layer *layers = calloc(e->net.n_layers, sizeof *layers);
+    ebb_kv_layer *layers = calloc(ebb_net_n_kv_layers(&e->net), sizeof *layers);
     ebb_kv_shape shape;
     ebb_status st;
 
@@ -124,6 +124,8 @@ static ebb_status open_parts(ebb_engine *e, const ebb_engine_opts *o, ebb_progre
         st = place_buffers(e, err);
     if (st == EBB_OK)
         st = ebb_budget_open(e, progress, arg, err);
+    if (st == EBB_OK)
+        st = ebb_draft_head_open(e, err);
     return st;
 }
 
@@ -181,6 +183,7 @@ void ebb_engine_close(ebb_engine *e)
     if (!e)
         return;
     ebb_draft_model_close(e);
+    ebb_draft_head_close(e);
     ebb_budget_close(e);
     ebb_persist_close(e);
     if (!e->host)

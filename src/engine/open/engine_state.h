@@ -13,6 +13,7 @@
 #include "prefix_cache/persist.h"
 #include "session/engine_stats.h"
 #include "session/session_impl.h"
+#include "speculate/draft_head.h"
 #include "speculate/draft_model.h"
 
 struct ebb_engine {
@@ -35,6 +36,7 @@ struct ebb_engine {
     uint64_t     clock;          /* of uses: one more with each */
     ebb_prefix_cache cache;
     ebb_draft_model  draft_model;
+    ebb_head_drafter head_drafter;
     ebb_budget       budget;
     ebb_calibration  calibration;
 

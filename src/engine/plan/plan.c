@@ -60,7 +60,7 @@ ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_laye
 {
     ebb_net_kv_layers(net, kv_unit(plan, net), layers);
     return (ebb_kv_shape){
-        .n_layers = net->n_layers, .layers = layers, .k_type = plan->kv_k, .v_type = plan->kv_v,
+        .n_layers = ebb_net_n_kv_layers(net), .layers = layers, .k_type = plan->kv_k, .v_type = plan->kv_v,
         .window = net->window, .n_ctx = plan->n_ctx, .n_batch = plan->n_batch,
     };
 }
@@ -70,8 +70,9 @@ uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx)
     uint64_t blocks = EBB_KV_GROUPS * sizeof(uint32_t) * ebb_kv_blocks_of(n_ctx);
     uint64_t session = (uint64_t)n_ctx * sizeof(ebb_token) + blocks + (uint64_t)net->n_vocab * sizeof(float);
     uint64_t sampler = (uint64_t)net->n_vocab * 3 * 8;
+    uint64_t drafter = net->has_draft_head ? sampler + 2 * (uint64_t)net->n_embd * sizeof(float) : 0;
 
-    return session + sampler;
+    return session + sampler + drafter;
 }
 
 /* -- Bytes ----------------------------------------------------------------------- */
@@ -157,24 +158,43 @@ uint64_t ebb_plan_ring_bytes(const ebb_net *net)
     return ring_bytes(net, NULL);
 }
 
+/* What a draft head reads for each guess is worth its place first: it is read several times for each pass.  What that
+ * takes; 0 where it would be more than a half. */
+static uint64_t keep_for_drafts(const ebb_net *net, uint64_t bytes, bool *is_resident)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; net->has_draft_head && i < net->n_extents; i++)
+        if (net->extents[i].is_certain && ebb_net_is_for_drafts(net, i))
+            total += pinned_bytes(&net->extents[i]);
+    if (total > bytes / 2)
+        return 0;
+    for (uint32_t i = 0; total > 0 && i < net->n_extents; i++)
+        if (net->extents[i].is_certain && ebb_net_is_for_drafts(net, i))
+            is_resident[i] = true;
+    return total;
+}
+
 /* Of the extents that are certain (or not), as many bytes as there are, spread evenly over the
  * pass: then a read always has something to be computed beside it.  What they take. */
 static uint64_t spread_extents(const ebb_net *net, bool is_certain, uint64_t bytes, bool *is_resident)
 {
-    uint64_t total = 0, passed = 0, taken = 0;
+    uint64_t total = 0, passed = 0, taken = 0, kept = is_certain ? keep_for_drafts(net, bytes, is_resident) : 0;
 
+    bytes -= kept;
     for (uint32_t i = 0; i < net->n_extents; i++)
-        total += net->extents[i].is_certain == is_certain ? pinned_bytes(&net->extents[i]) : 0;
+        if (net->extents[i].is_certain == is_certain && !(kept && ebb_net_is_for_drafts(net, i)))
+            total += pinned_bytes(&net->extents[i]);
     for (uint32_t i = 0; i < net->n_extents; i++) {
         uint64_t n = pinned_bytes(&net->extents[i]);
 
-        if (net->extents[i].is_certain != is_certain)
+        if (net->extents[i].is_certain != is_certain || (kept && ebb_net_is_for_drafts(net, i)))
             continue;
         passed += n;
         is_resident[i] = bytes >= total || (double)(taken + n) <= (double)bytes / (double)total * (double)passed;
         taken += is_resident[i] ? n : 0;
     }
-    return taken;
+    return kept + taken;
 }
 
 /* Whole layers, where the user says how many. */
@@ -248,6 +268,21 @@ static uint64_t total_bytes(const ebb_plan *p)
     return sum;
 }
 
+/* What the draft head has of its own; whether a guess would read from disk for certain. */
+static uint64_t draft_head_bytes(const planning *q, bool *is_streamed)
+{
+    uint64_t sum = 0;
+
+    *is_streamed = false;
+    for (uint32_t i = 0; q->net->has_draft_head && i < q->net->n_extents; i++) {
+        if (!ebb_net_is_for_drafts(q->net, i))
+            continue;
+        sum += i >= q->net->draft_head.first_extent ? q->net->extents[i].n_bytes : 0;
+        *is_streamed |= q->net->extents[i].is_certain && !q->is_resident[i];
+    }
+    return sum;
+}
+
 /* Fill the parts for the choices that stand in the plan. */
 static void count_bytes(const planning *q)
 {
@@ -267,6 +302,7 @@ static void count_bytes(const planning *q)
         else
             *(x->is_certain ? &p->stream_bytes : &experts) += x->n_bytes;
     }
+    p->draft_head_bytes = draft_head_bytes(q, &p->streams_draft_head);
     p->expert_bytes = expert_bytes(q, left);
     p->expert_read_bytes = 0;
     p->expert_hit_rate = 0;
@@ -612,7 +648,7 @@ static ebb_status begin_planning(planning *q, const ebb_model *m, ebb_error *err
 {
     const ebb_net *net = q->net;
 
-    q->layers = calloc(net->n_layers, sizeof *q->layers);
+    q->layers = calloc(ebb_net_n_kv_layers(net), sizeof *q->layers);
     q->is_resident = calloc(net->n_extents, sizeof *q->is_resident);
     if (!q->layers || !q->is_resident)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);

@@ -12,7 +12,7 @@
 
 #include "open/model_file.h"
 #include "plan/layout.h"
-#include "speculate/draft_length.h"
+#include "speculate/draft_head.h"
 
 #define MIB         ((uint64_t)1 << 20)
 #define DRAFT_CHUNK 128u         /* columns in which the draft model takes in a text: its buffers are small */
@@ -26,8 +26,10 @@ ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_p
         .n_batch = host->n_batch < DRAFT_CHUNK ? host->n_batch : DRAFT_CHUNK, .has_resident = true, .resident = net->n_layers,
         .has_kv = true, .kv_k = has_q8 ? EBB_KV_Q8_0 : EBB_KV_F16, .kv_v = has_q8 ? EBB_KV_Q8_0 : EBB_KV_F16,
     };
-    ebb_status st = ebb_plan_beside_draft(net, opts->draft, &o, &room, 0, 0, out, err);
+    ebb_status st;
 
+    ebb_net_drop_draft_head(net);                /* it drafts for another */
+    st = ebb_plan_beside_draft(net, opts->draft, &o, &room, 0, 0, out, err);
     out->is_mapped = out->is_mapped || (host->is_mapped && host->stream_bytes == 0);
     out->predicted_decode_tok_s = out->predicted_prefill_tok_s = 0;      /* measured by its host, as guesses */
     return st;
@@ -149,10 +151,35 @@ static void name_left_out(const ebb_net *net, ebb_plan *p)
                  net->left_out, net->n_left_out - 1);
 }
 
+/* The plan with the file's draft head, where it is of use; else without. */
+static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine, ebb_plan *p,
+                                 ebb_error *err)
+{
+    const char *why = opts && opts->no_speculation ? "nothing is to be guessed" : opts && opts->draft ? "a draft model is named" : NULL;
+    bool has_head = net->has_draft_head;
+    ebb_status st = EBB_OK;
+
+    if (has_head && !why) {
+        st = ebb_plan_beside_draft(net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, p, err);
+        if (st != EBB_OK || (p->fits && !p->streams_draft_head)) {
+            snprintf(p->draft_head, sizeof p->draft_head, "guesses up to %u tokens a pass", EBB_DRAFT_HEAD_MOST);
+            return st;
+        }
+        why = "what it reads for each guess has no room in memory";
+    }
+    ebb_net_drop_draft_head(net);
+    st = ebb_plan_beside_draft(net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, p, err);
+    if (has_head)
+        snprintf(p->draft_head, sizeof p->draft_head, "not used: %s", why);
+    else if (net->n_mtp_layers > 0)
+        snprintf(p->draft_head, sizeof p->draft_head, "the file names one, but its tensors are not there or not understood");
+    return st;
+}
+
 ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *p, ebb_error *err)
 {
-    ebb_status st = ebb_plan_beside_draft(net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, p, err);
+    ebb_status st = plan_with_head(net, m, opts, machine, p, err);
     ebb_net draft_net;
 
     name_left_out(net, p);

@@ -40,6 +40,13 @@ static double share_used(const ebb_net *net, const ebb_matrix *m)
     return m->whole.is_certain || net->n_expert == 0 ? 1 : (double)net->n_expert_used / net->n_expert;
 }
 
+/* Whether matrix i is multiplied with all columns of a prompt: behind the last K and V only those whose logits are wanted go on,
+ * unless a draft head needs the states of all. */
+static bool has_all_columns(const ebb_net *net, uint32_t i)
+{
+    return net->matrices[i].whole.group <= net->last_mixing_layer || (net->has_draft_head && i >= net->draft_head.first_matrix);
+}
+
 /* Seconds that all products of one column take; of many, a column's: in layers behind the last K and V only those whose
  * logits are wanted go on. */
 typedef enum columns { ONE, MANY, FEW } columns;         /* of few, all give logits */
@@ -53,9 +60,11 @@ static double product_s(const ebb_net *net, const ebb_machine *m, const ebb_plan
         const ebb_matrix *w = &net->matrices[i];
         const ebb_type_speed *speed = &m->types[w->type];
 
+        if (!ebb_net_is_of_pass(net, i))
+            continue;
         if (of == ONE)
             s += share_used(net, w) * (double)w->whole.n_bytes / or_usual(speed->bytes_s, memory);
-        else if (of == FEW || w->whole.group <= net->last_mixing_layer)
+        else if (of == FEW || has_all_columns(net, i))
             s += share_used(net, w) * (double)w->whole.n_elems / or_usual(speed->mac_s, mac_s);
     }
     return s;
@@ -68,9 +77,11 @@ static void count_products(const ebb_net *net, double *n, double *outputs)
     for (uint32_t i = 0; i < net->n_matrices; i++) {
         const ebb_matrix *w = &net->matrices[i];
 
+        if (!ebb_net_is_of_pass(net, i))
+            continue;
         if (w->whole.is_certain)
             *n += 1;
-        if (w->whole.group <= net->last_mixing_layer)
+        if (has_all_columns(net, i))
             *outputs += share_used(net, w) * w->n_rows;
     }
 }

@@ -133,6 +133,7 @@ ebb_status ebb_session_shift(ebb_session *s, uint32_t from, uint32_t n, ebb_erro
         return st;
     ebb_draft_model_shift(s, from, n);
     cache_salt = derive_salt(s, from, n);
+    s->n_hidden = 0;
     ebb_forward_shift_kv(&e->run, &m);
     ebb_kv_truncate(e->kv, &s->table, m.end);
     memmove(s->ids + from, s->ids + from + n, (m.end - from) * sizeof *s->ids);

@@ -8,7 +8,7 @@ void ebb_session_clear(ebb_session *s)
     ebb_speculate_discard(s, false);
     ebb_kv_truncate(s->engine->kv, &s->table, 0);
     ebb_state_drop_live(s);
-    s->n_hashed = 0;
+    s->n_hashed = s->n_hidden = 0;
     s->has_logits = false;
     s->cache_salt.is_on = false;
     s->window_from = 0;

@@ -56,6 +56,8 @@ ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n
     p->n = n;
     p->pos0 = pos0;
     p->table = &s->table;
+    p->hidden = ebb_hidden_before(s, pos0);
+    s->n_hidden = 0;
     p->checkpoints = checkpoints.checkpoints;
     p->n_checkpoints = checkpoints.n;
     st = ebb_reclaim_before_pass(s->engine, err);
@@ -73,6 +75,7 @@ ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n
     }
     memmove(s->ids + pos0, ids, n * sizeof *ids);
     s->n_pending = n_pending;
+    ebb_hidden_follow_pass(s, n, n_pending);
     ebb_prefix_hash_blocks(s);
     ebb_checkpoint_commit(s, &checkpoints);
     ebb_state_end_pass(s, p);

@@ -19,6 +19,7 @@ static void session_fini(ebb_session *s)
     free(s->hashes);
     free(s->wanted);
     free(s->logits);
+    free(s->hidden);
     free(s);
 }
 
@@ -36,7 +37,9 @@ ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
     s->wanted = calloc(ebb_kv_blocks_of(e->plan.n_ctx) + 2, sizeof *s->wanted);
     s->logits = calloc(e->net.n_vocab, sizeof *s->logits);
     st = ebb_block_table_init(&s->table, e->plan.n_ctx, err);
-    if (st == EBB_OK && (!s->ids || !s->hashes || !s->wanted || !s->logits))
+    if (e->net.has_draft_head)
+        s->hidden = calloc(e->net.n_embd, sizeof *s->hidden);
+    if (st == EBB_OK && ((e->net.has_draft_head && !s->hidden) || !s->ids || !s->hashes || !s->wanted || !s->logits))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a session of %u tokens", e->plan.n_ctx);
     if (st != EBB_OK) {
         session_fini(s);
@@ -110,6 +113,7 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
         return st;
     ebb_reclaim_before_turn(e);
     ebb_persist_reap(e, false);
+    ebb_hidden_keep(s, ids, n);
     kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
     ebb_stats_prefill_begin(e, kept, from_disk, (uint32_t)n - kept);
     st = prefill_ids(s, ids, (uint32_t)n, err);

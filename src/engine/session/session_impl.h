@@ -11,6 +11,8 @@
 #include "sample/sampler.h"
 #include "speculate/prompt_lookup.h"
 
+typedef enum ebb_draft_source { EBB_DRAFT_LOOKUP, EBB_DRAFT_MODEL, EBB_DRAFT_HEAD } ebb_draft_source;
+
 struct ebb_session {
     ebb_engine  *engine;
     ebb_session *next;           /* in engine->sessions */
@@ -33,9 +35,12 @@ struct ebb_session {
     ebb_prompt_lookup lookup;
     uint32_t     n_pending;      /* computed positions that no one has asked for yet */
     uint32_t     n_drafted;      /* by the last pass; n_pending of them are left */
-    bool         is_from_draft_model;
+    ebb_draft_source draft_source;       /* who proposed them */
     double       pass_s;         /* what the pass took */
     ebb_sampler_state sampler_state;     /* how its tokens are chosen */
+    float       *hidden;         /* [n_embd] what the output saw of the last of n_hidden ids (0: unknown);
+                                    with a draft head only */
+    uint32_t     n_hidden;
 };
 
 /* Tokens of the sequence. */

@@ -22,11 +22,15 @@ static uint32_t draft_tokens(ebb_session *s, ebb_token id, ebb_token *out)
 {
     uint32_t n = s->table.n_pos, most = s->engine->plan.n_ctx;
     uint32_t n_out, room = most - n - 1 < s->lookup.n_most ? most - n - 1 : s->lookup.n_most;
+    bool has_model = ebb_draft_model_is_open(s->engine), has_head = ebb_draft_head_is_open(s->engine);
 
     s->ids[n] = id;                              /* not yet of the sequence, but what the guess is for */
-    n_out = ebb_prompt_lookup_draft(&s->lookup, s->ids, n + 1, ebb_draft_model_is_open(s->engine) ? LONG_MATCH : 0, out, room);
-    s->is_from_draft_model = n_out == 0 && ebb_draft_model_is_open(s->engine);
-    return s->is_from_draft_model ? ebb_draft_model_draft(s, s->ids, n + 1, out, room) : n_out;
+    s->draft_source = EBB_DRAFT_LOOKUP;
+    n_out = ebb_prompt_lookup_draft(&s->lookup, s->ids, n + 1, has_model || has_head ? LONG_MATCH : 0, out, room);
+    if (n_out > 0 || !(has_model || has_head))
+        return n_out;
+    s->draft_source = has_model ? EBB_DRAFT_MODEL : EBB_DRAFT_HEAD;
+    return has_model ? ebb_draft_model_draft(s, s->ids, n + 1, out, room) : ebb_draft_head_draft(s, s->ids, n + 1, out, room);
 }
 
 static ebb_status run_with_draft(ebb_session *s, const ebb_token *ids, uint32_t n_drafted, ebb_error *err)
@@ -51,6 +55,7 @@ ebb_status ebb_speculate_append(ebb_session *s, ebb_token id, ebb_error *err)
     s->n_drafted = n;
     s->pass_s = ebb_clock_s() - begin;
     ebb_draft_model_learn_pass(s->engine, n + 1, s->pass_s);
+    ebb_draft_head_learn_pass(s->engine, n + 1, s->pass_s);
     if (n > 0) {
         s->engine->logits_owner = s;
         ebb_stats_draft(s->engine, n);

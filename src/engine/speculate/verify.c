@@ -21,8 +21,10 @@ static void learn_outcome(ebb_session *s, bool is_rejected)
     if (s->n_drafted > 0) {
         uint32_t n_accepted = s->n_drafted - s->n_pending;
 
-        if (s->is_from_draft_model)
+        if (s->draft_source == EBB_DRAFT_MODEL)
             ebb_draft_model_learn(s->engine, s->n_drafted, n_accepted, is_rejected);
+        else if (s->draft_source == EBB_DRAFT_HEAD)
+            ebb_draft_head_learn(s->engine, s->n_drafted, n_accepted, is_rejected);
         else
             ebb_prompt_lookup_learn(&s->lookup, s->n_drafted, n_accepted, s->pass_s);
         ebb_log("draft", "%u of %u guessed tokens were right", n_accepted, s->n_drafted);
@@ -50,6 +52,7 @@ bool ebb_speculate_accept(ebb_session *s, ebb_token id)
     if (s->n_pending == 0 || s->engine->logits_owner != s || s->ids[ebb_session_length(s)] != id)
         return false;
     s->n_pending--;
+    ebb_hidden_follow_accept(s);
     memcpy(s->logits, run->buf.logits + (s->n_drafted - s->n_pending) * n_vocab, n_vocab * sizeof *s->logits);
     ebb_prefix_hash_blocks(s);
     return true;

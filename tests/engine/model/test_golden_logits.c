@@ -1,6 +1,6 @@
 /* Known-good logits: the tiny models of ../shared/golden, and those of ../shared/golden-next whose
  * architecture is supported, written by its tool into build/golden, must give the exact logits within
- * each entry's limit, and the greedy continuation where it was won clearly. */
+ * each entry's limit, and the greedy continuation where it was won clearly; a draft head likewise. */
 #include "ebb_test.h"
 
 #include <dirent.h>
@@ -13,18 +13,22 @@
 #include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
 #include "model/arch.h"
+#include "open/engine_state.h"
 
 #define N_TOKENS 48
 #define N_STORED 5
 #define N_GREEDY 16
 
 static const uint32_t stored[N_STORED] = { 0, 1, 15, 31, 47 };
+static const uint32_t stored_mtp[N_STORED] = { 0, 1, 15, 31, 46 };      /* row t: token t + 1 and the state at t */
 typedef struct golden_entry {
     char   dir[600], gguf[600];
     double limit, gap[N_GREEDY];         /* by how much a step was decided: its token, or the closest choice of experts before */
     size_t n_vocab;
     ebb_token tokens[N_TOKENS], greedy[N_GREEDY];
     float *exact;                /* [N_STORED][n_vocab] */
+    float *exact_mtp;            /* the same of the draft head; NULL: the entry has none */
+    double limit_mtp;
 } golden_entry;
 
 static void read_golden_ids(const char *dir, const char *file, ebb_token *out, int n)
@@ -55,11 +59,24 @@ static bool write_model(const golden_entry *e)
     return system(cmd) == 0;
 }
 
+static float *read_golden_rows(const golden_entry *e, const char *file)
+{
+    float *rows = calloc(N_STORED * e->n_vocab, sizeof *rows);
+    char path[700];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", e->dir, file);
+    f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(rows, sizeof *rows, N_STORED * e->n_vocab, f), N_STORED * e->n_vocab);
+    fclose(f);
+    return rows;
+}
+
 static void load_entry(golden_entry *e, const char *folder, const char *name)
 {
     char path[700];
     json_t *meta, *gaps, *routes;
-    FILE *f;
 
     memset(e, 0, sizeof *e);
     snprintf(e->dir, sizeof e->dir, "%s/%s/%s", ebb_test_shared(), folder, name);
@@ -76,19 +93,19 @@ static void load_entry(golden_entry *e, const char *folder, const char *name)
 
         e->gap[i] = fmin(json_number_value(json_array_get(gaps, i)), router);
     }
+    e->limit_mtp = json_number_value(json_object_get(json_object_get(meta, "mtp"), "limit_nmse"));
+    if (json_object_get(meta, "mtp"))
+        e->exact_mtp = read_golden_rows(e, "mtp-exact.f32");
     json_decref(meta);
     read_golden_ids(e->dir, "tokens.txt", e->tokens, N_TOKENS);
     read_golden_ids(e->dir, "greedy.txt", e->greedy, N_GREEDY);
-    e->exact = calloc(N_STORED * e->n_vocab, sizeof *e->exact);
-    snprintf(path, sizeof path, "%s/exact.f32", e->dir);
-    f = fopen(path, "rb");
-    assert_non_null(f);
-    assert_int_equal(fread(e->exact, sizeof *e->exact, N_STORED * e->n_vocab, f), N_STORED * e->n_vocab);
-    fclose(f);
+    e->exact = read_golden_rows(e, "exact.f32");
 }
 
 typedef struct sums {
     const golden_entry *e;
+    const uint32_t *stored;
+    const float    *rows;        /* [N_STORED][n_vocab] */
     double diff[N_STORED], exact[N_STORED], kl[N_STORED];
 } sums;
 
@@ -109,10 +126,10 @@ static void compare_golden(void *arg, size_t pos, const float *logits, size_t n_
 
     assert_int_equal(n_vocab, s->e->n_vocab);
     for (int i = 0; i < N_STORED; i++) {
-        const float *exact = s->e->exact + (size_t)i * n_vocab;
+        const float *exact = s->rows + (size_t)i * n_vocab;
         double za, zb;
 
-        if (stored[i] != pos)
+        if (s->stored[i] != pos)
             continue;
         za = log_sum_exp(exact, n_vocab);
         zb = log_sum_exp(logits, n_vocab);
@@ -163,13 +180,35 @@ static bool check_greedy(const char *name, ebb_session *s, const golden_entry *e
     return ok;
 }
 
+/* The draft head at every position: row t guesses the token at t + 2. */
+static bool check_draft_head(const char *name, ebb_session *s, const golden_entry *e, double limit)
+{
+    sums got = { .e = e, .stored = stored_mtp, .rows = e->exact_mtp };
+    float *hidden = calloc(s->engine->net.n_embd, sizeof *hidden), *logits = calloc(e->n_vocab, sizeof *logits);
+
+    assert_true(s->engine->net.has_draft_head);
+    ebb_session_clear(s);
+    assert_int_equal(ebb_session_sync(s, e->tokens, 1, NULL, NULL), EBB_OK);
+    for (uint32_t t = 0; t + 1 < N_TOKENS; t++) {
+        memcpy(hidden, ebb_hidden_before(s, t + 1), s->engine->net.n_embd * sizeof *hidden);
+        assert_int_equal(ebb_session_reserve(s, t + 2, NULL), EBB_OK);
+        assert_int_equal(ebb_draft_head_step(s, e->tokens[t + 1], t + 1, hidden, logits, NULL), EBB_OK);
+        ebb_kv_truncate(s->engine->kv, &s->table, t + 1);
+        compare_golden(&got, t, logits, e->n_vocab);
+        assert_int_equal(ebb_session_sync(s, e->tokens, t + 2, NULL, NULL), EBB_OK);
+    }
+    free(hidden);
+    free(logits);
+    return check_logits(name, &got, limit);
+}
+
 static bool check_entry(const char *name, const golden_entry *e, const ebb_model *m, ebb_kv_type kv, double room)
 {
     ebb_engine_opts o = { .n_ctx = 256, .has_kv = true, .kv_k = kv, .kv_v = kv, .n_threads = 2 };
     ebb_error err = { 0 };
     ebb_engine *engine = NULL;
     ebb_session *s = NULL;
-    sums got = { .e = e };
+    sums got = { .e = e, .stored = stored, .rows = e->exact };
     bool ok;
 
     if (ebb_engine_open(m, &o, NULL, NULL, &engine, &err) != EBB_OK) {
@@ -179,6 +218,8 @@ static bool check_entry(const char *name, const golden_entry *e, const ebb_model
     assert_int_equal(ebb_session_new(engine, &s, &err), EBB_OK);
     assert_int_equal(ebb_session_eval(s, e->tokens, N_TOKENS, 0, compare_golden, &got, &err), EBB_OK);
     ok = check_logits(name, &got, e->limit + room) && check_greedy(name, s, e, e->limit + room);
+    if (e->exact_mtp)
+        ok = check_draft_head(name, s, e, e->limit_mtp + room) && ok;
     ebb_session_free(s);
     ebb_engine_close(engine);
     return ok;
@@ -239,6 +280,7 @@ static int run_folder(const char *folder, int *n_left)
             if (o == UNSUPPORTED)
                 unlink(e.gguf);
             free(e.exact);
+            free(e.exact_mtp);
         }
         free(list[i]);
     }

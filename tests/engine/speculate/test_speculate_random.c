@@ -1,6 +1,6 @@
-/* Random operations on two sequences whose model has recurrent layers and speculates: drafts from the text and from a
- * draft model that has recurrent layers itself, accepted and rejected, cuts, branches, stops, what is persisted, a
- * new engine that goes on from the files.  After each operation the logits are, bit for bit, those of plain decoding
+/* Random operations on two sequences whose model has recurrent layers or a draft head and speculates: drafts from the text, from a
+ * draft model that has recurrent layers itself and from the head, accepted and rejected, cuts, branches, stops, what is
+ * persisted, a new engine that goes on from the files.  After each operation the logits are, bit for bit, those of plain decoding
  * in an engine that reuses nothing.  10,000 operations in all; $EBB_SPECULATE_OPS of each network for another number. */
 #include "ebb_test.h"
 
@@ -12,8 +12,12 @@
 #define N_LINES 2u
 #define PERIOD  4u
 #define N_OPS   10000u
+#define N_HEAD_OPS 250u          /* of each */
 
 static char dir[64];
+
+typedef enum drafter { LOOKUP, MODEL, HEAD } drafter;
+static const char *const names[] = { "", " with a draft model", " with a draft head" };
 
 typedef struct line {
     ebb_token ids[N_CTX];
@@ -28,6 +32,7 @@ typedef struct world {
     line         lines[N_LINES];
     uint64_t     random;
     uint32_t     n_threads;
+    drafter      drafter;
     unsigned     n_drafted, n_accepted, n_disk, n_cut, n_stopped;
 } world;
 
@@ -42,12 +47,13 @@ static uint32_t draw_below(world *w, uint32_t below)
 static void open_speculating(world *w)
 {
     ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = w->n_threads, .n_batch = 32, .kv_cache_dir = dir, .draft = w->draft,
-                          .n_draft = w->draft ? 1 + draw_below(w, 7) : 0 };
+                          .n_draft = w->drafter != LOOKUP ? 1 + draw_below(w, 7) : 0 };
     ebb_error err = { 0 };
 
     if (ebb_engine_open(w->model, &o, NULL, NULL, &w->engine, &err) != EBB_OK)
         fail_msg("%s", err.msg);
-    assert_int_equal(ebb_draft_model_is_open(w->engine), w->draft != NULL);
+    assert_int_equal(ebb_draft_model_is_open(w->engine), w->drafter == MODEL);
+    assert_int_equal(ebb_draft_head_is_open(w->engine), w->drafter == HEAD);
     for (uint32_t i = 0; i < N_LINES; i++)
         assert_int_equal(ebb_session_new(w->engine, &w->lines[i].s, NULL), EBB_OK);
 }
@@ -64,17 +70,18 @@ static void close_speculating(world *w)
     ebb_engine_close(w->engine);
 }
 
-static void open_world(world *w, const char *arch, bool has_draft, uint64_t seed)
+static void open_world(world *w, const char *arch, drafter d, uint64_t seed)
 {
-    ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_F16, .n_embd = 64, .n_ff = 64 };
+    ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_F16, .n_embd = 64, .n_ff = 64, .has_draft_head = d == HEAD };
     ebb_engine_opts plain = { .n_ctx = N_CTX, .n_threads = 1, .no_kv_cache = true, .no_speculation = true };
     ebb_error err = { 0 };
 
     memset(w, 0, sizeof *w);
     w->random = seed;
+    w->drafter = d;
     w->n_threads = 1 + (uint32_t)seed % 3;
     w->model = ebb_tiny_open(&tiny, &w->bytes);
-    w->draft = has_draft ? ebb_tiny_open(&tiny, &w->draft_bytes) : NULL;
+    w->draft = d == MODEL ? ebb_tiny_open(&tiny, &w->draft_bytes) : NULL;
     if (ebb_engine_open(w->model, &plain, NULL, NULL, &w->reference, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     open_speculating(w);
@@ -237,11 +244,11 @@ static const char *step(world *w, line *l)
     return restore(w, l);
 }
 
-static void run(const char *arch, bool has_draft, uint64_t seed, unsigned n)
+static void run(const char *arch, drafter d, uint64_t seed, unsigned n)
 {
     world w;
 
-    open_world(&w, arch, has_draft, seed);
+    open_world(&w, arch, d, seed);
     for (uint32_t i = 0; i < N_LINES; i++) {
         w.lines[i].n = 3;
         sync_line(&w, &w.lines[i]);
@@ -254,7 +261,7 @@ static void run(const char *arch, bool has_draft, uint64_t seed, unsigned n)
     }
     close_world(&w);
     print_message("%s%s: %u operations, %u of %u drafts accepted, %u cuts, %u stops, %u tokens from disk\n", arch,
-                  has_draft ? " with a draft model" : "", n, w.n_accepted, w.n_drafted, w.n_cut, w.n_stopped, w.n_disk);
+                  names[d], n, w.n_accepted, w.n_drafted, w.n_cut, w.n_stopped, w.n_disk);
     if (n > 200) {
         assert_true(w.n_accepted > 0 && w.n_drafted > w.n_accepted);
         assert_true(w.n_disk > 0);
@@ -273,7 +280,18 @@ static void recurrent_layers_speculate(void **state)
 
     (void)state;
     for (unsigned i = 0; i < n_worlds; i++)
-        run(archs[i / 2], i % 2, 7 + i, n);
+        run(archs[i / 2], i % 2 ? MODEL : LOOKUP, 7 + i, n);
+}
+
+static void draft_heads_speculate(void **state)
+{
+    static const char *const archs[] = { "qwen35", "qwen35moe", "qwen3next", "glm4moe", "deepseek2" };
+    const char *ops = getenv("EBB_SPECULATE_OPS");
+    unsigned n_worlds = sizeof archs / sizeof *archs, n = ops ? (unsigned)atol(ops) : N_HEAD_OPS;
+
+    (void)state;
+    for (unsigned i = 0; i < n_worlds; i++)
+        run(archs[i], HEAD, 77 + i, n);
 }
 
 static int setup(void **state)
@@ -290,7 +308,7 @@ static int teardown(void **state)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = { cmocka_unit_test(recurrent_layers_speculate) };
+    static const struct CMUnitTest tests[] = { cmocka_unit_test(recurrent_layers_speculate), cmocka_unit_test(draft_heads_speculate) };
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,64 @@
+/* The draft head (net.h, forward.h): the input of its layer, and its K and V of every pass. */
+#include <string.h>
+
+#include "model/forward.h"
+
+/* Where the pass's last columns begin, whose hidden states are kept. */
+static uint32_t first_kept(const ebb_forward *r)
+{
+    return r->batch->n > r->cap_logits ? r->batch->n - r->cap_logits : 0;
+}
+
+void ebb_op_keep_hidden(ebb_forward *r)
+{
+    size_t n = r->net->n_embd;
+
+    ebb_op_norm(r, &(ebb_norm){ .is_on = false }, 0);    /* what is still to be added to x */
+    for (uint32_t c = first_kept(r); c < r->batch->n; c++)
+        ebb_norm_row(r, &r->net->output_norm, r->buf.hidden + (c - first_kept(r)) * n, r->buf.x + c * n, n);
+}
+
+/* -- The input of its layer -------------------------------------------------------- */
+
+/* Both halves of a column, normed.  The state is that of the column before. */
+static void join_slice(void *arg, uint32_t c, uint32_t thread)
+{
+    const ebb_forward *r = arg;
+    const ebb_draft_head *head = &r->net->draft_head;
+    size_t n = r->net->n_embd;
+    float *both = ebb_forward_floats(r, thread), *g = both + 2 * n;
+
+    ebb_norm_row(r, &head->token_norm, both, r->buf.y + c * n, n);
+    if (c > 0)
+        ebb_norm_row(r, &r->net->output_norm, g, r->buf.x + (c - 1) * n, n);
+    else if (r->batch->hidden)
+        memcpy(g, r->batch->hidden, n * sizeof *g);
+    else                                         /* a sequence begins, or goes on from K and V that were found */
+        memset(g, 0, n * sizeof *g);
+    ebb_norm_row(r, &head->state_norm, both + n, g, n);
+    ebb_input_part(r, c, 0, 2 * n, both);
+}
+
+ebb_status ebb_op_draft_join(ebb_forward *r, ebb_error *err)
+{
+    const ebb_draft_head *head = &r->net->draft_head;
+    const ebb_batch *b = r->batch;
+    size_t n = r->net->n_embd;
+    ebb_mat m = { .w = &head->join, .y = r->buf.x, .y_stride = n };
+    ebb_status st = EBB_OK;
+
+    for (uint32_t c = 0; c < b->n && st == EBB_OK; c++)
+        st = ebb_run_embed(r, head->embd, b->ids[c], r->buf.y + c * n, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_input_begin(r, 2 * (uint32_t)n, ebb_act_bit(&head->join));
+    ebb_forward_slices(r, join_slice, r, b->n);
+    return ebb_op_matmul(r, &m, 1, 0, err);
+}
+
+ebb_status ebb_op_draft_kv(ebb_forward *r, ebb_error *err)
+{
+    ebb_status st = ebb_op_draft_join(r, err);
+
+    return st == EBB_OK ? ebb_block_kv(r, r->net->n_layers, err) : st;
+}

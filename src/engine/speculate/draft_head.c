@@ -1,0 +1,106 @@
+/* The draft head as a drafter: opening it, the hidden states that it goes on from, what it is worth (draft_head.h). */
+#include "speculate/draft_head.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "open/engine_state.h"
+
+/* -- Coming and going --------------------------------------------------------------- */
+
+/* Shares of a pass by the plan: seconds are measured. */
+static void init_length(ebb_engine *e)
+{
+    double alone_s = ebb_plan_pass_s(&e->net, &e->machine, &e->plan, 1);
+    double further_s = (ebb_plan_pass_s(&e->net, &e->machine, &e->plan, EBB_DRAFT_HEAD_MOST + 1) - alone_s) / EBB_DRAFT_HEAD_MOST;
+    double share = (double)ebb_net_draft_bytes(&e->net) / (double)ebb_net_pass_bytes(&e->net);
+
+    ebb_draft_length_init(&e->head_drafter.draft_length, EBB_ACCEPT_RATE_HEAD, further_s / alone_s, share);
+    e->head_drafter.draft_length.n_fixed = e->opts.n_draft;
+}
+
+ebb_status ebb_draft_head_open(ebb_engine *e, ebb_error *err)
+{
+    ebb_head_drafter *h = &e->head_drafter;
+
+    if (!e->net.has_draft_head)
+        return EBB_OK;
+    h->hidden = calloc(e->net.n_embd, sizeof *h->hidden);
+    h->sampler = ebb_sampler_new(&EBB_SAMPLER_GREEDY.p, e->net.n_vocab);
+    if (!h->hidden || !h->sampler)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the guesses of the draft head");
+    init_length(e);
+    return EBB_OK;
+}
+
+void ebb_draft_head_close(ebb_engine *e)
+{
+    ebb_sampler_free(e->head_drafter.sampler);
+    free(e->head_drafter.hidden);
+}
+
+bool ebb_draft_head_is_open(const ebb_engine *e)
+{
+    return e->head_drafter.sampler != NULL;
+}
+
+/* -- Hidden states ------------------------------------------------------------------- */
+
+/* Row i from the end of what the last pass kept, of position n_pos - 1. */
+static void copy_hidden(ebb_session *s, uint32_t n_kept, uint32_t i, uint32_t n_pos)
+{
+    const ebb_forward *run = &s->engine->run;
+    size_t n = run->net->n_embd;
+
+    memcpy(s->hidden, run->buf.hidden + (n_kept - 1 - i) * n, n * sizeof *s->hidden);
+    s->n_hidden = n_pos;
+}
+
+void ebb_hidden_follow_pass(ebb_session *s, uint32_t n, uint32_t n_pending)
+{
+    uint32_t most = s->engine->run.cap_logits;
+
+    if (s->hidden)
+        copy_hidden(s, n < most ? n : most, n_pending, s->table.n_pos - n_pending);
+}
+
+void ebb_hidden_follow_accept(ebb_session *s)
+{
+    if (s->hidden)
+        copy_hidden(s, s->n_drafted + 1, s->n_pending, s->table.n_pos - s->n_pending);
+}
+
+void ebb_hidden_keep(ebb_session *s, const ebb_token *ids, size_t n)
+{
+    if (s->n_hidden > n || memcmp(s->ids, ids, s->n_hidden * sizeof *ids) != 0)
+        s->n_hidden = 0;
+}
+
+const float *ebb_hidden_before(const ebb_session *s, uint32_t pos)
+{
+    return pos > 0 && s->n_hidden == pos ? s->hidden : NULL;
+}
+
+/* -- What guesses were worth ----------------------------------------------------------- */
+
+void ebb_draft_head_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected)
+{
+    ebb_head_drafter *h = &e->head_drafter;
+    ebb_draft_length *l = &h->draft_length;
+
+    for (uint32_t i = 0; i < n_accepted; i++)
+        ebb_draft_length_learn_token(l, h->probability[i], true);
+    if (is_rejected && n_accepted < n)
+        ebb_draft_length_learn_token(l, h->probability[n_accepted], false);
+    ebb_draft_length_end(l);
+    ebb_log("draft", "a pass %.1f ms, a further column %.2f, a guess of the head %.2f; %.0f %% of guesses right", 1e3 * l->alone_s,
+            1e3 * l->token_s, 1e3 * l->draft_s, 100 * l->accepted / l->proposed);
+}
+
+void ebb_draft_head_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds)
+{
+    if (ebb_draft_head_is_open(e))
+        ebb_draft_length_learn_pass(&e->head_drafter.draft_length, n_tokens, seconds);
+}
