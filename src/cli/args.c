@@ -100,6 +100,14 @@ static ebb_status set_kv(ebb_args *a, const char *value, ebb_error *err)
     return EBB_FAIL(err, EBB_USAGE, "--kv %s: is f16, q8_0, q4_0, f32 or two of them as K/V", value);
 }
 
+static ebb_status set_raw(ebb_args *a, const char *value, ebb_error *err)
+{
+    (void)value;
+    (void)err;
+    a->template_name = "none";
+    return EBB_OK;
+}
+
 static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
 {
     int i = name_index(overflow_names, value);
@@ -211,6 +219,8 @@ static const option options[] = {
     { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, CALL, 0, 0, set_session },
     { 0, 0, "--private", 0, "write nothing of what is said: no session, no K and V, no history", TALK, FLAG, AT(is_private), 0, 0 },
     { 0, 0, "--system", "TEXT", "system prompt of a new session", TALK, TEXT, AT(system), 0, 0 },
+    { 0, 0, "--template", "NAME|FILE|none", "another chat template than the model's own: chatml, llama3 ..., a Jinja file, or none", TALK | EBB_FOR_INSPECT, TEXT, AT(template_name), 0, 0 },
+    { 0, 0, "--raw", 0, "no chat template: the model continues the text; as --template none", TALK, CALL, 0, 0, set_raw },
     { 0, "-p", "--prompt", "TEXT", "the question; piped input is appended", EBB_FOR_RUN, TEXT, AT(prompt), 0, 0 },
     { 0, "-p", "--prompt-tokens", "N", "tokens of prefill (512)", EBB_FOR_BENCH, TEXT, AT(prompt), 0, 0 },
     { 0, "-n", "--predict", "N", "most tokens to generate", TALK | EBB_FOR_BENCH, CALL, 0, 0, set_n },

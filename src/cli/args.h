@@ -47,6 +47,7 @@ typedef struct ebb_args {
     const char     *tokens_path, *out_path, *positions;
     const char     *file_path, *context_path, *now;
     bool            no_generation_prompt;
+    const char     *template_name;   /* --template, --raw; NULL: the file's own */
     const char     *theme;
     enum { EBB_EDITING_EMACS, EBB_EDITING_VI } editing;
     enum { EBB_COLOR_AUTO, EBB_COLOR_ALWAYS, EBB_COLOR_NEVER } color;

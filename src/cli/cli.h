@@ -83,6 +83,7 @@ int ebb_cmd_pull(ebb_args *a);
 int ebb_cmd_inspect(ebb_args *a);
 int ebb_cli_engines(ebb_args *a);
 int ebb_cmd_stat(ebb_args *a);
+int ebb_cmd_stop(ebb_args *a);
 int ebb_cmd_completion(ebb_args *a);
 
 /* Whether --like or --memory describe the machine that is planned for, and then all of its figures; USAGE for an unknown name. */

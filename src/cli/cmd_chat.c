@@ -53,7 +53,7 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
         .model_path = a->model, .engine_name = a->engine_name, .draft_path = ebb_cli_draft_model_name(a),
         .quality_path = a->quality,
         .session_name = a->session, .continue_last = a->continue_last,
-        .system = a->system, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
+        .system = a->system, .template_name = a->template_name, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
         .overflow = a->overflow, .overflow_given = a->overflow_given,
         .sampling_given = a->sampling_given, .sampling_config = a->sampling_config,
     };

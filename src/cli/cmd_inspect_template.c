@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "cli.h"
 #include "os/file.h"
+#include "prompt/prompt.h"
 #include "template/family.h"
 #include "template/template.h"
 
@@ -41,8 +42,6 @@ static ebb_status read_context(const char *path, job *j, ebb_error *err)
     json_error_t e;
     ebb_status st;
 
-    if (!path)
-        return EBB_FAIL(err, EBB_USAGE, "inspect template: needs --context FILE, a JSON object with messages");
     st = ebb_file_slurp(path, MAX_FILE, &text, err);
     if (st != EBB_OK)
         return st;
@@ -119,6 +118,31 @@ static int print_rendered(const ebb_args *a, const job *j)
     return status;
 }
 
+/* Which template a chat would take, and why, on standard error; its text on standard output. */
+static int print_choice(ebb_args *a)
+{
+    ebb_prompter *p = NULL;
+    ebb_model *m = NULL;
+    ebb_error err = { 0 };
+    ebb_buf source = { 0 };
+    ebb_status st = ebb_cli_open_model(a, &m, &err);
+
+    if (st == EBB_OK)
+        st = ebb_prompter_new_named(m, a->template_name, &p, &err);
+    if (st == EBB_OK)
+        st = ebb_prompter_source(p, &source, &err);
+    if (st == EBB_OK) {
+        ebb_cli_print(ebb_buf_text(&source), source.len);
+        if (source.len > 0 && source.data[source.len - 1] != '\n')
+            putchar('\n');
+        fprintf(stderr, "chat template: %s\n", ebb_prompter_origin(p));
+    }
+    ebb_buf_fini(&source);
+    ebb_prompter_free(p);
+    ebb_model_close(m);
+    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(&err);
+}
+
 int ebb_cmd_inspect_template(ebb_args *a)
 {
     job j = { 0 };
@@ -126,6 +150,10 @@ int ebb_cmd_inspect_template(ebb_args *a)
     ebb_status st = read_now(a->now, &j, &err);
     int status;
 
+    if (!a->context_path && !a->file_path && st == EBB_OK)
+        return print_choice(a);
+    if (st == EBB_OK && !a->context_path)
+        st = EBB_FAIL(&err, EBB_USAGE, "inspect template: --file needs --context FILE, a JSON object with messages");
     if (st == EBB_OK)
         st = read_context(a->context_path, &j, &err);
     if (st == EBB_OK)

@@ -1,7 +1,8 @@
-/* ebb stat: the figures of the chats that run now, read from their sockets. */
+/* ebb stat: the figures of the chats that run now, read from their sockets; ebb stop: their answers end. */
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,13 @@ static void print_json_text(json_t *o, const char *name)
     ebb_cli_print(json_is_string(s) ? json_string_value(s) : "-", json_is_string(s) ? json_string_length(s) : 1);
 }
 
+static bool is_answering(json_t *o)
+{
+    const char *state = json_string_value(json_object_get(o, "state"));
+
+    return state && (strcmp(state, "prefill") == 0 || strcmp(state, "decode") == 0);
+}
+
 static void print_process(json_t *o)
 {
     char own[16], budget[16];
@@ -95,6 +103,54 @@ static void print_process(json_t *o)
            json_number(o, "used"), json_number(o, "context"), json_number(o, "prefill_tok_s"), json_number(o, "decode_tok_s"),
            json_number(o, "resident"), json_number(o, "layers"), ebb_size_text((uint64_t)json_number(o, "anon_bytes"), own),
            ebb_size_text((uint64_t)json_number(o, "budget_bytes"), budget));
+    if (is_answering(o) && json_is_true(json_object_get(o, "unseen")))
+        printf("    its terminal is gone; `ebb -c` shows the answer, `ebb stop %.0f` ends it\n", json_number(o, "pid"));
+    else if (is_answering(o))
+        printf("    `ebb stop %.0f` ends the answer\n", json_number(o, "pid"));
+}
+
+/* By its number, or by the name of its session. */
+static bool is_meant(json_t *o, const char *word)
+{
+    const char *session = json_string_value(json_object_get(o, "session"));
+    char pid[24];
+
+    snprintf(pid, sizeof pid, "%.0f", json_number(o, "pid"));
+    return !word || strcmp(word, pid) == 0 || (session && strcmp(word, session) == 0);
+}
+
+int ebb_cmd_stop(ebb_args *a)
+{
+    const char *word = a->n_words ? a->words[0] : NULL;
+    ebb_error err = { 0 };
+    ebb_buf dir = { 0 };
+    json_t *list, *one;
+    size_t i, n = 0;
+
+    if (a->n_words > 1)
+        EBB_FAIL(&err, EBB_USAGE, "usage: ebb stop [PID | SESSION]");
+    else if (ebb_path_run(&dir, &err) != EBB_OK)
+        ebb_buf_fini(&dir);
+    if (err.code)
+        return ebb_cli_fail(&err);
+    list = query_all(dir.data, NULL);
+    ebb_buf_fini(&dir);
+    json_array_foreach(list, i, one) {
+        pid_t pid = (pid_t)json_number(one, "pid");
+        /* It has just answered on a socket that is ours alone, so the number is still its own. */
+        if (!is_meant(one, word) || !is_answering(one) || pid <= 1 || kill(pid, SIGUSR1) != 0)
+            continue;
+        n++;
+        if (!a->quiet) {
+            printf("%ld  stopped: \"", (long)pid);
+            print_json_text(one, "session");
+            puts("\"; what was written is kept");
+        }
+    }
+    json_decref(list);
+    if (n == 0)
+        EBB_FAIL(&err, EBB_NOTFOUND, word ? "no answer runs in %.80s; `ebb stat` lists what does" : "no answer runs", word);
+    return n == 0 ? ebb_cli_fail(&err) : EBB_EXIT_OK;
 }
 
 int ebb_cmd_stat(ebb_args *a)

@@ -40,6 +40,7 @@ const ebb_subcommand ebb_subcommands[] = {
       EBB_FOR_PULL, ebb_cmd_pull },
     { "inspect", "gguf|tokens|text|template|logits|perplexity -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cmd_inspect },
     { "stat", "[PID] [--json]", "figures of the chats that run now", EBB_FOR_STAT, ebb_cmd_stat },
+    { "stop", "[PID | SESSION]", "end the answers that run now, or one; what was written is kept", EBB_FOR_STAT, ebb_cmd_stop },
     { "completion", "bash|zsh|fish", "completion for a shell, on standard output", EBB_FOR_COMPLETION, ebb_cmd_completion },
     { 0 },
 };

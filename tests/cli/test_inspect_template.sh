@@ -35,6 +35,12 @@ got=$("$EBB" inspect template --file t.jinja --context c.json 2>&1)
 case $got in *"line 3"*"'nothing' is undefined"*) ;; *) fail "a failure" "line and reason" "$got" ;; esac
 "$EBB" inspect template --file t.jinja 2>/dev/null
 [ $? -eq 2 ] || fail "no --context" 2 $?
+"$EBB" inspect template -m guide >out 2>err || fail "which template" 0 $?
+grep -q '^chat template: ' err && grep -q '{' out || fail "which template, and its text" "both" "$(cat err out)"
+"$EBB" inspect template -m guide --template chatml 2>&1 | grep -q 'chatml, as you asked' || fail "--template" chatml "another"
+"$EBB" run -m guide --raw -n 2 --greedy 'Once upon' >/dev/null 2>err </dev/null || fail "--raw" 0 "$(cat err)"
+"$EBB" run -m guide --template nosuch -n 2 'Once upon' >/dev/null 2>err </dev/null && fail "--template nosuch" 1 0
+grep -q "no chat template 'nosuch'" err || fail "--template nosuch" "its name" "$(cat err)"
 "$EBB" inspect template --file none.jinja --context c.json 2>/dev/null
 [ $? -eq 1 ] || fail "no such file" 1 $?
 exit 0

@@ -40,6 +40,20 @@ try:
             sys.exit("the socket is not private")
         if 'Trip "1"' not in stat(str(p.pid)).stdout or stat("1").returncode != 1:
             sys.exit("by number: %r" % stat(str(p.pid)))
+        # from outside an answer is ended; where none runs, that is told
+        if stat().stdout.find("ends the answer") >= 0:
+            sys.exit("an idle chat answers")
+        if subprocess.run([ebb, "stop"], env=env, capture_output=True).returncode != 1:
+            sys.exit("stop: nothing ran")
+        p.stdin.write(b"/set temp 5\n/set min-p 0\n/set top-k 0\n/set top-p 1\n/set predict 100000\nTell me everything.\n")
+        p.stdin.flush()
+        for _ in range(6000):
+            r = subprocess.run([ebb, "stop", str(p.pid)], env=env, capture_output=True, text=True)
+            if r.returncode == 0:
+                break
+            time.sleep(0.01)
+        if r.returncode != 0 or "what was written is kept" not in r.stdout:
+            print("the answer was too short to be stopped")
         p.stdin.close()
         if p.wait(300) != 0 or os.path.exists(path):
             sys.exit("the socket stayed")

@@ -36,6 +36,7 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     c->remote.model = o->engine_name ? copy_or_null(o->model_path, &ok) : NULL;
     c->saving.path = copy_or_null(o->store_path, &ok);
     c->system = copy_or_null(o->system, &ok);
+    c->template_name = copy_or_null(o->template_name, &ok);
     if (!ok)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
     return ebb_chat_events_init(c, err);
@@ -110,6 +111,7 @@ void ebb_chat_close(ebb_chat *c)
     free(c->saving.path);
     free(c->opening.wanted);
     free(c->system);
+    free(c->template_name);
     free((int32_t *)c->overflow.gap.ids);
     free(c->overflow.path);
     free(c);

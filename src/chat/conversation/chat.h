@@ -28,6 +28,7 @@ typedef struct ebb_chat_opts {
     const char     *session_name;    /* -s NAME: opened, or made; NULL: a new one */
     bool            continue_last;   /* -c */
     const char     *store_path;      /* NULL: $XDG_STATE_HOME/ebb/sessions.db; ":memory:": nothing is kept */
+    const char     *template_name;   /* a family, a file or "none", for models of this process; NULL: the file's own, else what suits */
     const char     *system;          /* system prompt; NULL: the session's, else none */
     ebb_overflow_policy overflow;    /* what to do when the context is full, unless the session says otherwise */
     bool            overflow_given;  /* by the user, for this run: before the session's own */

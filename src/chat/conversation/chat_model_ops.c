@@ -24,8 +24,8 @@ static ebb_status open_local_backend(void *arg, const ebb_backend_models *models
     return ebb_backend_local(&of, opts, sink, sink_arg, out, err);
 }
 
-static ebb_status model_ready(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, char notice[256],
-                        ebb_error *err)
+static ebb_status model_ready(void *arg, ebb_backend *b, const char *template_name, const ebb_model_info **info, ebb_prompter **p,
+                              char notice[256], ebb_error *err)
 {
     const ebb_backend_facts *facts = b->ops->facts ? b->ops->facts(b) : NULL;
     const ebb_model *m = b->ops->model(b);
@@ -38,7 +38,7 @@ static ebb_status model_ready(void *arg, ebb_backend *b, const ebb_model_info **
         snprintf(notice, 256, "%s", facts->notice);
         return EBB_OK;
     }
-    st = ebb_prompter_new(m, p, err);
+    st = ebb_prompter_new_named(m, template_name, p, err);
     if (st != EBB_OK)
         return st;
     *info = ebb_model_get_info(m);

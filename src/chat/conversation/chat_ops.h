@@ -26,8 +26,8 @@ typedef struct ebb_chat_ops {
     ebb_status (*open)(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts,
                        ebb_backend_sink *sink, void *sink_arg, ebb_backend **out, ebb_error *err);
     /* The model is loaded: its facts, which live as long as the backend, the maker of prompts, and what the user should
-     * know of them ("": nothing). */
-    ebb_status (*ready)(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p,
+     * know of them ("": nothing).  template_name: as ebb_prompter_new_named has it. */
+    ebb_status (*ready)(void *arg, ebb_backend *b, const char *template_name, const ebb_model_info **info, ebb_prompter **p,
                         char notice[256], ebb_error *err);
     void (*unready)(void *arg, ebb_prompter *p);             /* NULL is fine */
     /* A number of the model's metadata; false: it has none.  NULL: no model has any. */

@@ -32,6 +32,7 @@ struct ebb_chat {
     ebb_session_facts    facts;
     ebb_tree             tree;
     ebb_deleted_session  deleted;
+    char                *template_name;  /* ebb_chat_opts.template_name */
     char                *system;         /* the system prompt that a new session begins with */
     uint32_t             generation;     /* ebb_chat_generation */
     ebb_setting_defaults defaults;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "ebb/model.h"
+#include "base/buf.h"
 #include "ebb/status.h"
 #include "tree/message.h"
 
@@ -25,11 +26,18 @@ typedef struct ebb_prompter ebb_prompter;
  * tokens and architecture suggest.  Errors: NOMEM.  Cost: a pass over the vocabulary. */
 EBB_MUST_CHECK
 ebb_status ebb_prompter_new(const ebb_model *m, ebb_prompter **out, ebb_error *err);
+/* The same with a template that the user names: a family ("chatml"), a file, "none" (texts one after the other, for models
+ * that only continue a text); "auto" or NULL: as above.  NOTFOUND names the families; FORMAT: the file is no template. */
+EBB_MUST_CHECK
+ebb_status ebb_prompter_new_named(const ebb_model *m, const char *name, ebb_prompter **out, ebb_error *err);
 void ebb_prompter_free(ebb_prompter *p);         /* NULL is fine */
 
 /* Where the template is from, one line for the user: "the file's own template",
  * "chatml (the file has no template; chosen by <|im_start|>)". */
 const char *ebb_prompter_origin(const ebb_prompter *p);
+/* Append the template's text.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_prompter_source(const ebb_prompter *p, ebb_buf *out, ebb_error *err);
 
 typedef enum ebb_thinking { EBB_THINKING_DEFAULT, EBB_THINKING_ON, EBB_THINKING_OFF } ebb_thinking;
 

@@ -13,6 +13,7 @@ struct ebb_prompter {
     char   **ends;               /* texts of the tokens that end a turn */
     size_t   n_ends;
     char     origin[280];
+    ebb_buf  source;             /* the template's text */
 };
 
 /* ebb_prompter_new with n bytes of template source in place of the file's.  Errors also: FORMAT. */

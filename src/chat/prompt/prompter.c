@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/grow.h"
+#include "os/file.h"
 #include "prompt/prompt_render.h"
 #include "template/family.h"
 
@@ -65,6 +67,14 @@ static bool template_works(ebb_prompter *p, ebb_error *err)
     return ok;
 }
 
+static ebb_status compile_and_keep(ebb_prompter *p, const char *source, size_t n, ebb_error *err)
+{
+    ebb_buf_clear(&p->source);
+    if (!ebb_buf_add(&p->source, source, n))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the chat template");
+    return ebb_template_compile(source, n, &p->tpl, err);
+}
+
 static ebb_status choose_template(ebb_prompter *p, ebb_error *err)
 {
     const char *own = ebb_model_template(p->m, NULL);
@@ -72,18 +82,19 @@ static ebb_status choose_template(ebb_prompter *p, ebb_error *err)
     char why[80];
     ebb_error bad = { 0 };
 
-    if (own && ebb_template_compile(own, strlen(own), &p->tpl, &bad) == EBB_OK && template_works(p, &bad)) {
+    if (own && compile_and_keep(p, own, strlen(own), &bad) == EBB_OK && template_works(p, &bad)) {
         snprintf(p->origin, sizeof p->origin, "the file's own template");
         return EBB_OK;
     }
     ebb_template_free(p->tpl);
+    p->tpl = NULL;
     family = ebb_template_family_choose(p->m, why, sizeof why);
     if (own)
         snprintf(p->origin, sizeof p->origin, "%s, chosen by %s (the file's own does not work: %.120s)", family->name, why,
                  bad.msg);
     else
         snprintf(p->origin, sizeof p->origin, "%s, chosen by %s (the file has no template)", family->name, why);
-    return ebb_template_compile(family->source, strlen(family->source), &p->tpl, err);
+    return compile_and_keep(p, family->source, strlen(family->source), err);
 }
 
 /* All but the template. */
@@ -125,10 +136,58 @@ ebb_status ebb_prompter_new_with(const ebb_model *m, const char *source, size_t 
     return free_prompter_on_error(out, st == EBB_OK ? ebb_template_compile(source, n, &(*out)->tpl, err) : st);
 }
 
+#define NO_TEMPLATE "{%- for m in messages -%}{{- m.content -}}{%- endfor -%}"
+
+static ebb_status fail_unknown(const char *name, ebb_error *err)
+{
+    ebb_buf names = { 0 };
+    ebb_status st;
+
+    for (size_t i = 0; ebb_template_family_at(i); i++)
+        ebb_buf_addf(&names, "%s%s", i ? ", " : "", ebb_template_family_at(i)->name);
+    st = EBB_FAIL(err, EBB_NOTFOUND, "there is no chat template '%.60s': give a file, none, auto, or one of %s", name, ebb_buf_text(&names));
+    ebb_buf_fini(&names);
+    return st;
+}
+
+static ebb_status compile_named(ebb_prompter *p, const char *name, ebb_error *err)
+{
+    enum { MOST = 1 << 20 };
+    const ebb_template_family *family = ebb_template_family_named(name);
+    const char *source = strcmp(name, "none") == 0 ? NO_TEMPLATE : family ? family->source : NULL;
+    ebb_buf text = { 0 };
+    ebb_error why;
+    ebb_status st;
+
+    if (source) {
+        snprintf(p->origin, sizeof p->origin, "%.60s, as you asked", name);
+        return compile_and_keep(p, source, strlen(source), err);
+    }
+    st = ebb_file_slurp(name, MOST, &text, &why);
+    if (st == EBB_NOTFOUND)
+        return fail_unknown(name, err);
+    snprintf(p->origin, sizeof p->origin, "%.150s, as you asked", name);
+    if (st == EBB_OK)
+        st = compile_and_keep(p, ebb_buf_text(&text), text.len, &why);
+    ebb_buf_fini(&text);
+    return st == EBB_OK ? EBB_OK : EBB_FAIL(err, st, "chat template %.150s: %.300s", name, why.msg);
+}
+
+ebb_status ebb_prompter_new_named(const ebb_model *m, const char *name, ebb_prompter **out, ebb_error *err)
+{
+    ebb_status st;
+
+    if (!name || strcmp(name, "auto") == 0)
+        return ebb_prompter_new(m, out, err);
+    st = prompter_init(m, out, err);
+    return free_prompter_on_error(out, st == EBB_OK ? compile_named(*out, name, err) : st);
+}
+
 void ebb_prompter_free(ebb_prompter *p)
 {
     if (!p)
         return;
+    ebb_buf_fini(&p->source);
     for (size_t i = 0; i < p->n_ends; i++)
         free(p->ends[i]);
     free(p->ends);
@@ -141,4 +200,9 @@ void ebb_prompter_free(ebb_prompter *p)
 const char *ebb_prompter_origin(const ebb_prompter *p)
 {
     return p->origin;
+}
+
+ebb_status ebb_prompter_source(const ebb_prompter *p, ebb_buf *out, ebb_error *err)
+{
+    return ebb_buf_add(out, ebb_buf_text(&p->source), p->source.len) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a template");
 }

@@ -42,6 +42,7 @@ void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts, ebb_stat_server *stat)
     if (ebb_signals_fd() < 0)
         ebb_signals_open();                      /* without them, SIGTERM ends us at once */
     point_nowhere();
+    stat->is_unseen = true;
     ebb_chat_linger(chat, &(ebb_linger){ .limit_s = opts->linger_s, .grace_s = GRACE_S, .stop_fd = ebb_signals_fd(),
                                          .asked_fd = stat->fd, .asked = serve_stats, .arg = &a });
     ebb_signals_close();

@@ -73,7 +73,7 @@ static void put_figures(json_t *o, const ebb_stats *s)
     json_object_set_new(o, "decision", json_from_text(ebb_memory_event_text(&s->memory_event, decision, sizeof decision)));
 }
 
-static char *stats_json(const ebb_chat *chat)
+static char *stats_json(const ebb_chat *chat, bool is_unseen)
 {
     const ebb_model_info *m = ebb_chat_model(chat);
     json_t *o = json_object();
@@ -87,6 +87,7 @@ static char *stats_json(const ebb_chat *chat)
     if (ebb_chat_engine(chat))
         json_object_set_new(o, "engine", json_from_text(ebb_chat_engine(chat)));
     json_object_set_new(o, "state", json_string(phase_name(chat, s.phase)));
+    json_object_set_new(o, "unseen", json_boolean(is_unseen));
     put_figures(o, &s);
     out = json_dumps(o, JSON_COMPACT);
     json_decref(o);
@@ -134,7 +135,7 @@ void ebb_stat_server_serve(ebb_stat_server *s, const ebb_chat *chat)
     int peer;
 
     while (s->fd >= 0 && (peer = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        char *out = stats_json(chat);
+        char *out = stats_json(chat, s->is_unseen);
         if (out)
             (void)send(peer, out, strlen(out), MSG_NOSIGNAL | MSG_DONTWAIT);     /* who has left gets nothing */
         free(out);

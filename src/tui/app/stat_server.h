@@ -10,6 +10,7 @@
 typedef struct ebb_stat_server {
     int                fd;       /* to poll for reading; -1: there is no socket */
     struct sockaddr_un at;
+    bool               is_unseen;    /* the terminal is gone */
 } ebb_stat_server;
 
 /* Listen in the folder of ebb_path_run, or in `dir` if it is not NULL.  Where that

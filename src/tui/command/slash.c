@@ -383,7 +383,7 @@ const char *const ebb_key_help[][2] = {
     { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends. ? says more then." },
     { "Alt-Up, Alt-Down", "To the message before or after." },
     { "Ctrl-S", "Find in the conversation as you type; Enter, then n and N." },
-    { "Ctrl-O", "Show or fold what the model thought." },
+    { "Ctrl-O", "Show or fold what the model thought, and attached files." },
     { "Ctrl-G", "Write in $VISUAL or $EDITOR; Ctrl-X Ctrl-E does so, too." },
     { "F1", "This help." },
     { "F2", "Other figures: wide, narrow, one line, none." },

@@ -297,12 +297,13 @@ static ebb_status fake_open(void *arg, const ebb_backend_models *models, const e
     return EBB_OK;
 }
 
-static ebb_status fake_ready(void *arg, ebb_backend *b, const ebb_model_info **info, ebb_prompter **p, char notice[256],
-                             ebb_error *err)
+static ebb_status fake_ready(void *arg, ebb_backend *b, const char *template_name, const ebb_model_info **info, ebb_prompter **p,
+                             char notice[256], ebb_error *err)
 {
     fake_script *s = arg;
 
     (void)b;
+    (void)template_name;
     (void)notice;
     (void)err;
     s->info.name = "fake";

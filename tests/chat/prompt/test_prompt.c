@@ -422,6 +422,40 @@ static void expect_origin(const chat_vocab *c, const char *part)
     ebb_buf_fini(&file);
 }
 
+/* What the user names goes before what the file has. */
+static void test_named_templates(void **state)
+{
+    static const chat_vocab c = { .tokens = { "<s>", "</s>" }, .source = "{{ messages }}" };
+    ebb_buf file, source = { 0 };
+    ebb_model *m = chat_vocab_open(&c, &file);
+    ebb_prompter *p;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_prompter_new_named(m, "auto", &p, &err), EBB_OK);
+    assert_string_equal(ebb_prompter_origin(p), "the file's own template");
+    ebb_prompter_free(p);
+    assert_int_equal(ebb_prompter_new_named(m, "chatml", &p, &err), EBB_OK);
+    assert_non_null(strstr(ebb_prompter_origin(p), "chatml, as you asked"));
+    assert_int_equal(ebb_prompter_source(p, &source, &err), EBB_OK);
+    assert_non_null(strstr(source.data, "<|im_start|>"));
+    ebb_prompter_free(p);
+    assert_int_equal(ebb_prompter_new_named(m, "none", &p, &err), EBB_OK);
+    talk t = { 0 };
+    say(&t, EBB_ROLE_USER, "Once upon a time");
+    ask(&t, p);
+    assert_non_null(strstr(shown(m, &t.p), "Once upon a time"));
+    assert_null(strstr(shown(m, &t.p), "user"));
+    talk_fini(&t);
+    ebb_prompter_free(p);
+    assert_int_equal(ebb_prompter_new_named(m, "chatlm", &p, &err), EBB_NOTFOUND);
+    assert_non_null(strstr(err.msg, "chatml, llama3"));
+    assert_null(p);
+    ebb_buf_fini(&source);
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
 static void test_choice(void **state)
 {
     static const struct { chat_vocab c; const char *part; } rows[] = {
@@ -645,7 +679,7 @@ int main(void)
         cmocka_unit_test(test_retry_continue_and_empty), cmocka_unit_test(test_nobody_forges_a_turn),
         cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped), cmocka_unit_test(test_history_moves),
         cmocka_unit_test(test_system_refused_or_lost), cmocka_unit_test(test_refusal_is_told),
-        cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_choice), cmocka_unit_test(test_families),
+        cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_choice), cmocka_unit_test(test_named_templates), cmocka_unit_test(test_families),
         cmocka_unit_test(test_real_templates), cmocka_unit_test(test_thinkers), cmocka_unit_test(test_real_vocabularies),
     };
 
