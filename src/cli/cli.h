@@ -56,6 +56,11 @@ ebb_status ebb_cli_open_draft_model(ebb_args *a, const ebb_model *host, ebb_mode
 /* Without -m a model may stand as a word of its own, as elsewhere: words[at], if it ends in .gguf or is the guide. */
 void ebb_cli_model_from_words(ebb_args *a, size_t at);
 
+/* Of `run`: words[0] is the model if it is so called, or one alone begins so, and it does not look like the first word of a
+ * sentence.  USAGE: several are meant, or it is nearly the name of one. */
+EBB_MUST_CHECK
+ebb_status ebb_cli_model_from_first_word(ebb_args *a, ebb_error *err);
+
 /* The same for commands whose words can be nothing else: one is the model, more are a mistake. */
 EBB_MUST_CHECK
 ebb_status ebb_cli_only_model(ebb_args *a, ebb_error *err);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "cli.h"
 #include "conversation/chat.h"
+#include "edit/attach.h"
 
 enum { GRACE_S = 30 };           /* for saving and closing, after the limit */
 
@@ -23,6 +24,26 @@ static void on_run_signal(int sig)
     stop_signal = sig;
 }
 
+/* Files that the command line names with @ go along; what is piped in can name none. */
+static ebb_status attach_files(const ebb_args *a, ebb_buf *prompt, ebb_error *err)
+{
+    ebb_buf whole = { .max = prompt->max };
+    ebb_attached files;
+    ebb_status st = ebb_attach_expand(prompt->data, prompt->len, &whole, &files, err);
+
+    if (st == EBB_OK) {
+        ebb_buf_fini(prompt);
+        *prompt = whole;
+        if (files.missing[0] && !a->quiet)
+            fprintf(stderr, "ebb: no file %s: the word goes as it is\n", files.missing);
+        if (files.n_left_out > 0 && !a->quiet)
+            fprintf(stderr, "ebb: %zu files go along; %zu do not: no text, or too large\n", files.n_files, files.n_left_out);
+    } else {
+        ebb_buf_fini(&whole);
+    }
+    return st;
+}
+
 static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err)
 {
     prompt->max = MAX_INPUT;
@@ -30,6 +51,11 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
         ebb_buf_adds(prompt, a->prompt);
     for (size_t i = 0; i < a->n_words; i++)
         ebb_buf_addf(prompt, "%s%s", prompt->len ? " " : "", a->words[i]);
+    if (prompt->len > 0) {
+        ebb_status st = attach_files(a, prompt, err);
+        if (st != EBB_OK)
+            return st;
+    }
     if (!isatty(STDIN_FILENO)) {
         char chunk[65536];
         size_t before = prompt->len;
@@ -47,6 +73,9 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
         if (prompt->len == start)
             ebb_buf_remove(prompt, before, start - before);
     }
+    if (!prompt->failed && prompt->len > 0 && memchr(prompt->data, '\0', prompt->len))
+        return EBB_FAIL(err, EBB_FORMAT, "run: what is piped in is binary (byte %zu is 0), and models read text; pdftotext and the like make some",
+                        (size_t)((char *)memchr(prompt->data, '\0', prompt->len) - prompt->data));
     if (prompt->failed)
         return EBB_FAIL(err, EBB_LIMIT, "the input is larger than %zu MiB", MAX_INPUT >> 20);
     if (prompt->len == 0)
@@ -83,7 +112,9 @@ static void print_answer(const ebb_args *a, ebb_chat *c, const char *text, size_
 
 static ebb_status check_output(ebb_status st, ebb_error *err)
 {
-    if (st != EBB_OK || !lost_output)
+    if (lost_output == EPIPE)                    /* `| head` has seen enough */
+        clearerr(stdout);
+    if (st != EBB_OK || !lost_output || lost_output == EPIPE)
         return st;
     return EBB_FAIL(err, EBB_IO, "not all of the answer could be written to standard output: %s", strerror(lost_output));
 }
@@ -233,6 +264,10 @@ static int print_run_json(ebb_chat *c)
                      "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0,
                      "drafted", (json_int_t)s.n_drafted, "accepted", (json_int_t)s.n_accepted,
                      "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
+    if (root && ebb_chat_model(c)) {
+        json_object_set_new(root, "model", ebb_cli_json_text(ebb_chat_model(c)->name));
+        json_object_set_new(root, "model_file", ebb_cli_json_text(ebb_chat_model(c)->path));
+    }
     if (root && m->n_sample_records)
         json_object_set_new(root, "seed", json_integer((json_int_t)m->sample_records[m->n_sample_records - 1].sampling.seed));
     if (root && m->engine)
@@ -262,7 +297,7 @@ int ebb_cmd_run(ebb_args *a)
     ebb_status st;
 
     ebb_cli_model_from_words(a, 0);
-    if (ebb_cli_check_private(a, &err) != EBB_OK)
+    if (ebb_cli_model_from_first_word(a, &err) != EBB_OK || ebb_cli_check_private(a, &err) != EBB_OK)
         return ebb_cli_fail(&err);
     opts = ebb_cli_chat_opts(a);
     if (!is_persisted(a))

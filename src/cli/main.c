@@ -139,8 +139,9 @@ static int finish_output(int status)
     errno = 0;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || status != EBB_EXIT_OK)
         return status;
-    if (errno != EPIPE)                          /* whoever read it has seen enough */
-        fprintf(stderr, "ebb: not all of the output could be written: %s\n", errno ? strerror(errno) : "is its disk full?");
+    if (errno == EPIPE)                          /* whoever read it has seen enough */
+        return status;
+    fprintf(stderr, "ebb: not all of the output could be written: %s\n", errno ? strerror(errno) : "is its disk full?");
     return EBB_EXIT_FAILED;
 }
 
@@ -156,7 +157,7 @@ static void forbid_cores(void)
 
 int main(int argc, char **argv)
 {
-    bool is_chat = argc < 2 || argv[1][0] == '-' || ebb_cli_is_model_file(argv[1]);
+    bool is_chat = argc < 2 || argv[1][0] == '-' || ebb_cli_is_model_file(argv[1]) || strcmp(argv[1], EBB_MODELS_GUIDE) == 0;
     const ebb_subcommand *command = find_subcommand(is_chat ? "chat" : argv[1]);
     ebb_args args = { .sampling = ebb_sampler_params_default(), .linger_s = 600 };
     ebb_buf config = { 0 };

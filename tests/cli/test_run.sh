@@ -53,3 +53,32 @@ PY
 
 # Who names a reader is told what works, and why.
 "$EBB" run -m models/guide.gguf --resident 0 --io pread -n 2 -p hello </dev/null 2>&1 >/dev/null | grep -q "layers fit\|reader" || { echo "the reader is not told"; exit 1; }
+
+# Files named with @ go along; a name that names nothing is told; what is piped in names none.
+printf 'The word is tangerine.\n' >"$dir/note.txt"
+status 0 "$EBB" run --json --greedy -n 3 -p "@$dir/note.txt What is the word?"
+python3 - "$dir/out" <<'PY' || exit 1
+import json, sys
+a = json.load(open(sys.argv[1]))
+if a["prompt_tokens"] < 15 or not a["model"] or not a["model_file"]:
+    sys.exit("@file did not go along: %r" % a)
+PY
+status 0 "$EBB" run --greedy -n 3 -p "@$dir/none.txt What?"
+grep -q "no file $dir/none.txt" "$dir/err" || fail "a file that is not there: $(cat "$dir/err")"
+
+# Binary input is named, a reader that has seen enough is no error, a text that is too long says what would help.
+head -c 100 "$EBB" | "$EBB" run -p 'What is this?' 2>"$dir/err" && fail "binary input is answered"
+grep -q 'piped in is binary' "$dir/err" || fail "binary input: $(cat "$dir/err")"
+{ "$EBB" run --greedy -n 200 -p 'Tell me everything.' 2>"$dir/err"; echo $? >"$dir/status"; } | true
+[ "$(cat "$dir/status")" -eq 0 ] && [ ! -s "$dir/err" ] || fail "a closed pipe: $(cat "$dir/status" "$dir/err")"
+yes word | head -n 3000 | "$EBB" run --ctx 512 -n 3 2>"$dir/err" && fail "3,000 words in 512"
+grep -q 'the input has .* tokens, the context holds .*: give --ctx' "$dir/err" || fail "too long: $(cat "$dir/err")"
+
+# The first word may be a model, as elsewhere; a slip is asked about; a sentence is a sentence.
+mkdir -p "$dir/.local/share/ebb/models" && cp models/guide.gguf "$dir/.local/share/ebb/models/tiny2-1b.gguf"
+status 0 "$EBB" run tiny2 --json --greedy -n 3 'Once upon'
+grep -q tiny2-1b.gguf "$dir/out" || fail "the first word is no model: $(cat "$dir/out")"
+status 2 "$EBB" run tiny3-1b 'Once upon'
+grep -q 'is tiny2-1b meant' "$dir/err" || fail "a slip: $(cat "$dir/err")"
+status 0 "$EBB" run -n 2 --greedy tiny words in a row
+"$EBB" guide --plain </dev/null >"$dir/out" 2>&1 || fail "ebb guide: $(cat "$dir/out")"

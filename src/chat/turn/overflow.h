@@ -95,6 +95,9 @@ enum { RESERVE_MAX = 512 };      /* tokens */
 uint32_t ebb_overflow_reserve(const ebb_chat *c);
 bool ebb_overflow_fits(const ebb_chat *c, size_t n_ids);         /* with the reserve */
 bool ebb_overflow_fills(const ebb_chat *c, size_t n_ids);        /* nothing is left */
+/* CONTEXT, in the words of a script: what it gave is too long, and what would help. */
+EBB_MUST_CHECK
+ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_error *err);
 /* Tokens that should stay of n_all, so that half of the context is free; where nobody has told it, half of them. */
 size_t ebb_overflow_target(const ebb_chat *c, size_t n_all);
 /* The oldest turns that must go for n_all tokens to become `target`; the caller frees l->kept.  false: none. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "edit/attach.h"
 #include "os/file.h"
 
 /* Frames per second while text streams; figures per second while something happens. */
@@ -39,10 +40,16 @@ static ebb_status app_set_theme(ebb_frontend *f, const char *name, ebb_error *er
 static void app_edit(ebb_frontend *f, const char *text, size_t n)
 {
     ebb_app *a = (ebb_app *)f;
+    ebb_attachment file;
+    size_t body = 0, end;
 
     if (!ebb_editor_is_empty(&a->editor))
         return;
-    ebb_editor_set(&a->editor, text, n);
+    while ((end = ebb_attach_next(text, n, body, &file)) > 0)
+        body = end;
+    ebb_editor_set(&a->editor, "", 0);
+    ebb_editor_paste(&a->editor, text, body);    /* folded, where it is long */
+    ebb_editor_insert(&a->editor, text + body, n - body);
     a->marks.offered_edits = a->editor.n_edits;
 }
 

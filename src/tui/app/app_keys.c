@@ -4,6 +4,7 @@
 #include "app/app.h"
 #include "base/utf8.h"
 #include "command/slash.h"
+#include "edit/attach.h"
 #include "text/humanize.h"
 #include "tree/thought.h"
 
@@ -116,15 +117,30 @@ static void browse_history(ebb_app *a, int direction)
     ebb_buf_fini(&now);
 }
 
-/* What is in the scrollback stays folded: the last thought is said anew. */
-static void say_thought(ebb_app *a)
+/* What message i has folded: a thought, or the files that went along. */
+static size_t folded_part(const ebb_message *m, const char **text)
 {
-    size_t n = ebb_chat_n_messages(a->frontend.chat);
-    const ebb_message *m = n > 0 ? ebb_chat_message(a->frontend.chat, n - 1) : NULL;
-    ebb_thought thought = m && m->text ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+    ebb_thought thought = m->text && m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+    ebb_attachment file;
+    size_t body = 0, end;
 
-    if (m && m->role == EBB_ROLE_ASSISTANT && thought.start < thought.end && a->view.scrollback.item >= a->view.n_items)
-        a->frontend.say(&a->frontend, EBB_SAY_TEXT, m->text + thought.start, thought.end - thought.start);
+    *text = m->text + thought.start;
+    if (m->text && m->role == EBB_ROLE_USER)
+        for (; (end = ebb_attach_next(m->text, m->n_text, body, &file)) > 0; body = end)
+            ;
+    return body > 0 ? body : thought.end - thought.start;
+}
+
+/* What is in the scrollback stays folded: the last thought, or the files of the last question, are said anew. */
+static void say_folded(ebb_app *a)
+{
+    size_t n = ebb_chat_n_messages(a->frontend.chat), n_part = 0;
+    const char *part;
+
+    for (size_t i = n; i > 0 && i + 2 > n && n_part == 0; i--)
+        n_part = folded_part(ebb_chat_message(a->frontend.chat, i - 1), &part);
+    if (n_part > 0 && a->view.scrollback.item >= a->view.n_items)
+        a->frontend.say(&a->frontend, EBB_SAY_TEXT, part, n_part);
 }
 
 static void toggle_thoughts(ebb_app *a)
@@ -133,8 +149,8 @@ static void toggle_thoughts(ebb_app *a)
     if (!a->term->ops->begin)
         return;
     if (a->view.shows_thoughts)
-        say_thought(a);
-    ebb_app_hint(a, "from now on thoughts are %s", a->view.shows_thoughts ? "shown" : "folded");
+        say_folded(a);
+    ebb_app_hint(a, "from now on thoughts and attached files are %s", a->view.shows_thoughts ? "shown" : "folded");
 }
 
 static bool app_control_key(ebb_app *a, uint32_t code)

@@ -7,6 +7,7 @@
 #include "app/app.h"
 #include "command/slash.h"
 #include "edit/attach.h"
+#include "text/humanize.h"
 
 enum { QUEUE_MAX = 16 };
 
@@ -131,8 +132,25 @@ static bool goes_on(ebb_app *a, const ebb_buf *text)
     return true;
 }
 
+/* How many files went along, where it was not one by its name. */
+static void hint_attached(ebb_app *a, const ebb_attached *files)
+{
+    ebb_buf size = { 0 };
+
+    if (files->n_files + files->n_left_out < 2)
+        return;
+    ebb_humanize_bytes(&size, files->n_bytes);
+    if (files->n_left_out > 0)
+        ebb_app_hint(a, "%zu files, %s, go along; %zu do not: no text, or too large", files->n_files, ebb_buf_text(&size),
+                     files->n_left_out);
+    else
+        ebb_app_hint(a, "%zu files, %s, go along", files->n_files, ebb_buf_text(&size));
+    ebb_buf_fini(&size);
+}
+
 void ebb_app_submit(ebb_app *a)
 {
+    ebb_attached files = { 0 };
     ebb_buf text = { 0 }, whole = { 0 };
     bool has_text = ebb_editor_text(&a->editor, &text), is_command = ebb_slash_command_is(ebb_buf_text(&text));
     const char *message = ebb_buf_text(&text);
@@ -146,8 +164,11 @@ void ebb_app_submit(ebb_app *a)
         ebb_app_hint(a, "out of memory: the message is too large");
     } else if (goes_on(a, &text)) {
         ebb_buf_clear(&a->hint);
-    } else if (!is_command && ebb_attach_expand(message + is_slash, n_message - is_slash, &whole, &err) != EBB_OK) {
+    } else if (!is_command && ebb_attach_expand(message + is_slash, n_message - is_slash, &whole, &files, &err) != EBB_OK) {
         ebb_app_hint(a, "%s", err.msg);
+    } else if (files.missing[0] && a->marks.asked_edits != a->editor.n_edits) {
+        a->marks.asked_edits = a->editor.n_edits;
+        ebb_app_hint(a, "no file %s; Enter again sends it as text", files.missing);
     } else if (ebb_slash_command_is_meant(ebb_buf_text(&text), &meant) && a->marks.asked_edits != a->editor.n_edits) {
         a->marks.asked_edits = a->editor.n_edits;
         ebb_app_hint(a, "/%s is the command; Enter again sends '%s' as a message", meant, text.data);
@@ -159,6 +180,8 @@ void ebb_app_submit(ebb_app *a)
         if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
             ebb_app_hint(a, "not in the history file: %s", err.msg);
         run_line(a, text.data, ebb_buf_text(&whole));
+        if (!is_command)
+            hint_attached(a, &files);
     } else if (text.len == 0) {
         ebb_frontend_go_on(&a->frontend);
     }

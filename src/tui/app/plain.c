@@ -229,10 +229,13 @@ static void skip_shown(plain *p)
 static void send_message(plain *p, const char *s, size_t n)
 {
     ebb_buf whole = { 0 };
+    ebb_attached files = { 0 };
     ebb_error err;
-    ebb_status st = p->is_terminal ? ebb_attach_expand(s, n, &whole, &err)
+    ebb_status st = p->is_terminal ? ebb_attach_expand(s, n, &whole, &files, &err)
                                    : ebb_buf_add(&whole, s, n) ? EBB_OK : EBB_FAIL(&err, EBB_NOMEM, "no memory for the message");
 
+    if (files.missing[0])
+        ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "no file %s: the word goes as it is", files.missing);
     if (st == EBB_OK)
         st = ebb_frontend_send(&p->frontend, ebb_buf_text(&whole), whole.len, &err);
     if (st != EBB_OK)

@@ -1,6 +1,7 @@
 /* Attached files (attach.h). */
 #include "edit/attach.h"
 
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -54,13 +55,11 @@ static int fence_length(const ebb_buf *text)
     return longest + 1;
 }
 
-static void add_attachment(ebb_buf *out, const char *path, const ebb_buf *text)
+static void add_attachment(ebb_buf *out, const char *name, const ebb_buf *text)
 {
-    const char *name = strrchr(path, '/'), *dot;
+    const char *last = strrchr(name, '/'), *dot = strrchr(last ? last : name, '.');
     int n = fence_length(text);
 
-    name = name ? name + 1 : path;
-    dot = strrchr(name, '.');
     ebb_buf_addf(out, "%s:\n", name);
     for (int i = 0; i < n; i++)
         ebb_buf_addc(out, '`');
@@ -73,47 +72,139 @@ static void add_attachment(ebb_buf *out, const char *path, const ebb_buf *text)
     ebb_buf_adds(out, "\n\n");
 }
 
-static ebb_status attach_word(const char *word, ebb_buf *out, ebb_error *err)
+static bool is_file(const char *path, mode_t kind)
 {
-    ebb_buf text = { 0 }, whole = { 0 };
     struct stat st;
-    ebb_status status = ebb_path_expand(word, &whole, err);
-    const char *path = ebb_buf_text(&whole);
 
-    if (status == EBB_OK && (stat(path, &st) != 0 || !S_ISREG(st.st_mode))) {
-        ebb_buf_fini(&whole);
-        return EBB_OK;                           /* only a word */
-    }
-    if (status == EBB_OK)
-        status = ebb_file_slurp(path, EBB_ATTACH_BYTES, &text, err);
-    if (status == EBB_OK && !is_text(ebb_buf_text(&text), text.len))
-        status = EBB_FAIL(err, EBB_FORMAT, "%s is no text: it cannot go with a message", path);
-    if (status == EBB_OK)
-        add_attachment(out, path, &text);
-    ebb_buf_fini(&whole);
-    ebb_buf_fini(&text);
-    return status;
+    return stat(path, &st) == 0 && (st.st_mode & S_IFMT) == kind;
 }
 
-ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_error *err)
+static ebb_status attach_file(const char *path, const char *name, ebb_buf *out, ebb_attached *report, ebb_error *err)
+{
+    ebb_buf text = { 0 };
+    ebb_status st = ebb_file_slurp(path, EBB_ATTACH_BYTES, &text, err);
+
+    if (st == EBB_OK && !is_text(ebb_buf_text(&text), text.len))
+        st = EBB_FAIL(err, EBB_FORMAT, "%s is no text file: it cannot go with a message", path);
+    if (st == EBB_OK) {
+        add_attachment(out, name, &text);
+        report->n_files++;
+        report->n_bytes += text.len;
+    }
+    ebb_buf_fini(&text);
+    return st;
+}
+
+/* Files that a pattern means, each by the name that it was found by; what is no text, or too large, stays behind. */
+static bool attach_pattern(const char *pattern, ebb_buf *out, ebb_attached *report)
+{
+    size_t before = report->n_files;
+    glob_t found;
+
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return false;
+    for (size_t i = 0; i < found.gl_pathc && report->n_bytes <= EBB_ATTACH_ALL_BYTES; i++)
+        if (is_file(found.gl_pathv[i], S_IFREG) && attach_file(found.gl_pathv[i], found.gl_pathv[i], out, report, NULL) != EBB_OK)
+            report->n_left_out++;
+    globfree(&found);
+    return report->n_files > before;
+}
+
+/* One word, as it is written.  *any: it named something. */
+static ebb_status attach_name(const char *word, ebb_buf *out, ebb_attached *report, bool *any, ebb_error *err)
+{
+    ebb_buf whole = { 0 };
+    ebb_status st = ebb_path_expand(word, &whole, err);
+    const char *path = ebb_buf_text(&whole), *name = strrchr(path, '/');
+
+    *any = false;
+    if (st == EBB_OK && is_file(path, S_IFREG)) {
+        *any = true;
+        st = attach_file(path, name ? name + 1 : path, out, report, err);
+    } else if (st == EBB_OK && whole.len > 1 && path[whole.len - 1] == '/' && is_file(path, S_IFDIR)) {
+        ebb_buf_addc(&whole, '*');
+        *any = attach_pattern(ebb_buf_text(&whole), out, report);
+    } else if (st == EBB_OK && strpbrk(path, "*?[")) {
+        *any = attach_pattern(path, out, report);
+    }
+    ebb_buf_fini(&whole);
+    return st;
+}
+
+/* What a person would call the name of a file: it has a folder, a pattern, or an ending. */
+static bool looks_like_name(const char *word)
+{
+    const char *dot = strrchr(word, '.');
+
+    return strpbrk(word, "/*") || (dot && dot > word && dot[1]);
+}
+
+static ebb_status attach_word(ebb_buf *word, ebb_buf *out, ebb_attached *report, ebb_error *err)
+{
+    bool any;
+    ebb_status st = attach_name(ebb_buf_text(word), out, report, &any, err);
+
+    while (st == EBB_OK && !any && word->len > 1 && strchr(".,;:!?)", word->data[word->len - 1])) {
+        ebb_buf_remove(word, word->len - 1, 1);
+        st = attach_name(ebb_buf_text(word), out, report, &any, err);
+    }
+    if (st == EBB_OK && !any && !report->missing[0] && looks_like_name(ebb_buf_text(word)))
+        snprintf(report->missing, sizeof report->missing, "%s", ebb_buf_text(word));
+    return st;
+}
+
+ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_attached *report, ebb_error *err)
 {
     size_t before = out->len, path, n_path, len;
+    ebb_attached own;
     ebb_buf name = { 0 };
     ebb_status st = EBB_OK;
 
+    report = report ? report : &own;
+    memset(report, 0, sizeof *report);
     for (size_t at = 0; st == EBB_OK && at < n; at += len > 0 ? len : 1) {
         len = ebb_attach_word(s, n, at, &path, &n_path);
         if (len == 0)
             continue;
         ebb_buf_clear(&name);
         ebb_buf_add(&name, s + path, n_path);
-        st = attach_word(ebb_buf_text(&name), out, err);
+        st = attach_word(&name, out, report, err);
     }
     ebb_buf_fini(&name);
     ebb_buf_add(out, s, n);
+    if (st == EBB_OK && report->n_bytes > EBB_ATTACH_ALL_BYTES)
+        st = EBB_FAIL(err, EBB_LIMIT, "the files are larger than %d MiB together: too much for a message", EBB_ATTACH_ALL_BYTES >> 20);
     if (st == EBB_OK && out->failed)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the message and its files");
     if (st != EBB_OK)
         ebb_buf_remove(out, before, out->len - before);
     return st;
+}
+
+size_t ebb_attach_next(const char *s, size_t n, size_t at, ebb_attachment *out)
+{
+    const char *colon = at < n ? memchr(s + at, '\n', n - at) : NULL, *end;
+    size_t fence, n_fence = 0;
+
+    if (!colon || colon == s + at || colon[-1] != ':')
+        return 0;
+    fence = (size_t)(colon + 1 - s);
+    while (fence + n_fence < n && s[fence + n_fence] == '`')
+        n_fence++;
+    end = n_fence >= 3 ? memchr(s + fence, '\n', n - fence) : NULL;
+    if (!end)
+        return 0;
+    out->name = at;
+    out->n_name = (size_t)(colon - 1 - (s + at));
+    out->text = (size_t)(end + 1 - s);
+    for (const char *line = end; line; line = memchr(line + 1, '\n', n - (size_t)(line + 1 - s))) {
+        size_t from = (size_t)(line + 1 - s), run = 0;
+        while (from + run < n && s[from + run] == '`')
+            run++;
+        if (run == n_fence && from + run + 2 <= n && memcmp(s + from + run, "\n\n", 2) == 0) {
+            out->n_text = from - out->text;
+            return from + run + 2;
+        }
+    }
+    return 0;
 }

@@ -1,4 +1,7 @@
-/* tui/edit/attach.h - @path in a message: the file's text goes with it. */
+/* tui/edit/attach.h - @path in a message: the text of files goes with it.
+ *
+ * What goes along stands in front of what was typed, each file as its name, a colon and its text in a fence; so the files
+ * stay where they are while the question is typed, and a screen can fold them again (ebb_attach_next). */
 #ifndef EBB_TUI_ATTACH_H
 #define EBB_TUI_ATTACH_H
 #include <stdbool.h>
@@ -7,16 +10,33 @@
 #include "base/buf.h"
 #include "ebb/status.h"
 
-#define EBB_ATTACH_BYTES (1 << 20)               /* most of one file */
+#define EBB_ATTACH_BYTES (1 << 20)               /* most of one file ... */
+#define EBB_ATTACH_ALL_BYTES (4 << 20)           /* ... and of all that one message takes along */
 
 /* The @word that begins at s[at]: its bytes, 0 if none does.  @"a path" may have blanks.  The path itself
  * is s[*path..*path + *n_path). */
 size_t ebb_attach_word(const char *s, size_t n, size_t at, size_t *path, size_t *n_path);
 
-/* Append each file that s[0..n) names with @ and that is there: its name, then its text in a fence; then
- * s[0..n) itself.  So the files stay where they are while the question is typed.  A word that names no file is only a word.  LIMIT, FORMAT: a file is too large or no text;
- * nothing is appended then. */
+typedef struct ebb_attached {
+    size_t n_files, n_bytes;     /* that go along */
+    size_t n_left_out;           /* of folders and patterns: no text, or too large */
+    char   missing[128];         /* the first word that looks like a file's name and is none; "" */
+} ebb_attached;
+
+/* Append the files that s[0..n) names with @, then s[0..n) itself: @file, @folder/ (the files in it), @*.c (a pattern of the
+ * shell).  A point or comma behind the name is the sentence's.  A word that names nothing is only a word; `report` (may be
+ * NULL) says which of them look like names.  LIMIT, FORMAT: a file named by itself is too large or no text, or all are too
+ * large together; nothing is appended then. */
 EBB_MUST_CHECK
-ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_error *err);
+ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_attached *report, ebb_error *err);
+
+/* A file that went along with a message. */
+typedef struct ebb_attachment {
+    size_t name, n_name;         /* in the message: its name ... */
+    size_t text, n_text;         /* ... and its text */
+} ebb_attachment;
+
+/* The one that stands at s[at]; where it ends, 0: there is none. */
+size_t ebb_attach_next(const char *s, size_t n, size_t at, ebb_attachment *out);
 
 #endif

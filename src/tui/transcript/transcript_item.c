@@ -1,6 +1,8 @@
 /* One item of a transcript: its rows, made for the window's width, and how they are drawn (transcript_impl.h). */
 #include <string.h>
 
+#include "base/utf8.h"
+#include "edit/attach.h"
 #include "term/width.h"
 #include "text/humanize.h"
 #include "tree/thought.h"
@@ -90,6 +92,43 @@ static void set_label(ebb_transcript *t, ebb_item *it, const ebb_message *m, con
     ebb_buf_fini(&line);
 }
 
+/* The files that went along with a question: a line each, their text below it as a thought's is. */
+static void split_attachments(ebb_transcript *t, ebb_item *it, const ebb_message *m)
+{
+    const char *s = m->text ? m->text : "";
+    ebb_buf line = { 0 };
+    ebb_attachment file;
+    size_t end;
+
+    if (it->n_looked == m->n_text + 1 + (m->n_ids > 0))
+        return;
+    it->n_looked = m->n_text + 1 + (m->n_ids > 0);       /* counted in tokens once it has been read */
+    it->body = 0;
+    while ((end = ebb_attach_next(s, m->n_text, it->body, &file)) > 0) {
+        if (it->body > 0)
+            ebb_buf_addc(&line, '\n');
+        ebb_utf8_add_visible(&line, s + file.name, file.n_name, t->ascii);
+        ebb_buf_adds(&line, t->plain_glyphs ? " - " : " \u00B7 ");
+        if (m->n_ids > 0) {
+            ebb_humanize_count(&line, (m->n_ids * (end - it->body) + m->n_text / 2) / m->n_text);
+            ebb_buf_adds(&line, " tok");
+        } else {
+            ebb_humanize_bytes(&line, file.n_text);
+        }
+        it->body = end;
+    }
+    if (it->body == 0)
+        return;
+    ebb_buf_addf(&line, " (Ctrl-O %s)", t->shows_thoughts ? "folds" : "shows it");
+    ebb_wrap_fini(&it->wrap);
+    ebb_wrap_fini(&it->label);
+    it->label.md.base = it->thought.md.base = EBB_FACE_THINKING;
+    ebb_wrap_text(&it->label, ebb_buf_text(&line), line.len, true);
+    it->thought.ascii = t->ascii;
+    ebb_wrap_text(&it->thought, s, it->body - 1, true);
+    ebb_buf_fini(&line);
+}
+
 /* Thought and answer of a message that has grown. */
 static void split_thought(ebb_transcript *t, ebb_item *it, const ebb_message *m)
 {
@@ -117,10 +156,10 @@ static size_t head_rows(ebb_transcript *t, ebb_item *it, bool has_body)
 {
     if (it->label.n_raw == 0)
         return 0;
-    ebb_wrap_rows(&it->label, t->width);
+    ebb_wrap_rows(&it->label, it->role == EBB_ROLE_USER ? t->width - THOUGHT_INDENT : t->width);
     if (t->shows_thoughts)
         ebb_wrap_rows(&it->thought, t->width - THOUGHT_INDENT);
-    return it->label.n_rows + (t->shows_thoughts ? it->thought.n_rows : 0) + has_body;
+    return it->label.n_rows + (t->shows_thoughts ? it->thought.n_rows : 0) + (has_body && it->role == EBB_ROLE_ASSISTANT);
 }
 
 size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
@@ -137,6 +176,8 @@ size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
         raw = m->text ? m->text : "";
         n = m->n_text;
         split_thought(t, it, m);
+        if (it->role == EBB_ROLE_USER)
+            split_attachments(t, it, m);
         raw += it->body;
         n -= it->body;
     }
@@ -248,7 +289,7 @@ static void highlight_hits(ebb_transcript *t, ebb_term *term, int row, int col, 
 static void draw_head_row(ebb_transcript *t, ebb_term *term, int row, const ebb_item *it, size_t i)
 {
     if (i < it->label.n_rows)
-        draw_wrapped(&it->label, i, 0, term, row, 0, t->width);
+        draw_wrapped(&it->label, i, 0, term, row, it->role == EBB_ROLE_USER ? THOUGHT_INDENT : 0, t->width);
     else if (t->shows_thoughts && i - it->label.n_rows < it->thought.n_rows)
         draw_wrapped(&it->thought, i - it->label.n_rows, 0, term, row, THOUGHT_INDENT, t->width);
 }

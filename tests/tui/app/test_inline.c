@@ -226,7 +226,7 @@ static void thoughts(void **state)
     screen_keys(&s, "\x0F");
     screen_text(&s);
     assert_scrolled(&s, "  Let me see.\n");
-    assert_non_null(strstr(screen_text(&s), "from now on thoughts are shown"));
+    assert_non_null(strstr(screen_text(&s), "from now on thoughts and attached files are shown"));
     screen_close(&s);
 }
 

@@ -371,6 +371,7 @@ static void preview(void **state)
 static void files_go_along(void **state)
 {
     char dir[] = "/tmp/ebb-attach-XXXXXX", path[64], other[64], line[200];
+    ebb_attached files;
     ebb_buf out = { 0 };
     ebb_error err;
     screen s;
@@ -380,10 +381,12 @@ static void files_go_along(void **state)
     snprintf(path, sizeof path, "%s/note.md", dir);
     assert_int_equal(ebb_file_replace(path, "a ``` fence\n", 12, &err), EBB_OK);
     snprintf(line, sizeof line, "see @%s and @nobody", path);
-    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &err), EBB_OK);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &files, &err), EBB_OK);
+    assert_int_equal(files.n_files, 1);
+    assert_string_equal(files.missing, "");      /* a word without an ending is only a word */
     assert_non_null(strstr(out.data, "note.md:\n````md\na ``` fence\n````\n\nsee @"));
     assert_int_equal(ebb_file_replace(path, "\0x", 2, &err), EBB_OK);
-    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &err), EBB_FORMAT);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &files, &err), EBB_FORMAT);
     assert_int_equal(ebb_file_replace(path, "text", 4, &err), EBB_OK);
 
     open_ready(&s, 16, 80);
@@ -394,6 +397,10 @@ static void files_go_along(void **state)
     screen_keys(&s, "\r");
     assert_int_equal(ebb_chat_n_messages(s.chat), 2);
     assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, "note.md:\n```md\ntext\n```"));
+    assert_has(&s, "  note.md - 5 B (Ctrl-O shows it)\n> read @");       /* folded, the question below it */
+    assert_lacks(&s, "```md");
+    screen_keys(&s, "\x0F");
+    assert_has(&s, "```md");
     screen_close(&s);
 
     snprintf(other, sizeof other, "%s/noble.md", dir);
@@ -406,6 +413,61 @@ static void files_go_along(void **state)
     screen_close(&s);
     unlink(other);
     unlink(path);
+    rmdir(dir);
+    ebb_buf_fini(&out);
+}
+
+static void put_file(const char *dir, const char *name, const char *bytes, size_t n)
+{
+    char path[100];
+    ebb_error err;
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    assert_int_equal(ebb_file_replace(path, bytes, n, &err), EBB_OK);
+}
+
+/* Folders and patterns; a name that names nothing is asked about once; what stands in front of a message is found again. */
+static void many_files_go_along(void **state)
+{
+    char dir[] = "/tmp/ebb-attach-XXXXXX", line[200], path[100];
+    static const char *const names[] = { "a.c", "b.c", "c.h", "d.bin" };
+    ebb_attached files;
+    ebb_attachment file;
+    ebb_buf out = { 0 };
+    ebb_error err;
+    size_t at = 0, end, n = 0;
+    screen s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    put_file(dir, "a.c", "int a;\n```\n", 11);
+    put_file(dir, "b.c", "int b;", 6);
+    put_file(dir, "c.h", "", 0);
+    put_file(dir, "d.bin", "\0\1", 2);
+    snprintf(line, sizeof line, "compare @%s/*.c, please", dir);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &files, &err), EBB_OK);
+    assert_int_equal(files.n_files, 2);
+    for (; (end = ebb_attach_next(out.data, out.len, at, &file)) > 0; at = end, n++)
+        assert_memory_equal(out.data + file.text, n == 0 ? "int a;" : "int b;", 6);
+    assert_int_equal(n, 2);
+    assert_memory_equal(out.data + at, "compare @", 9);
+    ebb_buf_clear(&out);
+    snprintf(line, sizeof line, "what is in @%s/?", dir);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &files, &err), EBB_OK);
+    assert_int_equal(files.n_files, 3);
+    assert_int_equal(files.n_left_out, 1);       /* no text */
+
+    open_ready(&s, 16, 80);
+    screen_keys(&s, "see @nofile.txt\r");
+    assert_has(&s, "no file nofile.txt; Enter again sends it as text");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    screen_keys(&s, "\r");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    screen_close(&s);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        unlink(path);
+    }
     rmdir(dir);
     ebb_buf_fini(&out);
 }
@@ -535,7 +597,7 @@ int main(void)
         cmocka_unit_test(preview),
         cmocka_unit_test(left_out),
         cmocka_unit_test(cut_in_the_editor),
-        cmocka_unit_test(files_go_along),
+        cmocka_unit_test(files_go_along), cmocka_unit_test(many_files_go_along),
         cmocka_unit_test(another_editor),
         cmocka_unit_test(the_chat_goes_on_behind_an_editor),
         cmocka_unit_test(the_link_stays_calm),

@@ -1,0 +1,121 @@
+/* The first word of `ebb run`, where it names a model, as elsewhere: ebb run llama3 "Once upon" (cli.h). */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/closest.h"
+#include "cli.h"
+#include "models/models.h"
+
+enum { FEWEST_LETTERS = 3, NAMES_TOLD = 4 };
+
+/* Letters and digits of a name, in small letters; what ends it (.gguf) is left out. */
+static void add_plain(ebb_buf *out, const char *name)
+{
+    size_t n = strlen(name);
+
+    if (n > 5 && strcasecmp(name + n - 5, ".gguf") == 0)
+        n -= 5;
+    for (size_t i = 0; i < n; i++)
+        if (isalnum((unsigned char)name[i]))
+            ebb_buf_addc(out, (char)tolower((unsigned char)name[i]));
+}
+
+/* Could it be the name of a model, and not the first word of a sentence? */
+static bool may_be_name(const ebb_args *a)
+{
+    const char *word = a->words[0];
+    bool is_quoted = a->n_words > 1 && strpbrk(a->words[1], " \n\t") != NULL;
+
+    return isalpha((unsigned char)*word) && strlen(word) >= FEWEST_LETTERS && !strpbrk(word, " \n\t,;?!'\"") &&
+           (is_quoted || strpbrk(word, "0123456789") || a->n_words == 1);
+}
+
+static ebb_status fail_several(const char *word, const ebb_model_file *files, const bool *fits, size_t n, ebb_error *err)
+{
+    ebb_buf names = { 0 };
+    size_t told = 0;
+    ebb_status st;
+
+    for (size_t i = 0; i < n && told < NAMES_TOLD; i++)
+        if (fits[i])
+            ebb_buf_addf(&names, "%s%s", told++ ? ", " : "", ebb_models_name(&files[i]));
+    st = EBB_FAIL(err, EBB_USAGE, "run: several models begin with %s (%s): name one with -m, or give the whole text with -p", word, ebb_buf_text(&names));
+    ebb_buf_fini(&names);
+    return st;
+}
+
+/* Exactly so called, else the only one whose name begins so; *which is `n` for none. */
+static ebb_status match_word(const char *word, const ebb_model_file *files, size_t n, bool *fits, size_t *which, ebb_error *err)
+{
+    ebb_buf plain = { 0 }, name = { 0 };
+    size_t n_fit = 0;
+
+    *which = n;
+    add_plain(&plain, word);
+    for (size_t i = 0; i < n && plain.len > 0; i++) {
+        ebb_buf_clear(&name);
+        add_plain(&name, ebb_models_name(&files[i]));
+        fits[i] = name.len >= plain.len && memcmp(name.data, plain.data, plain.len) == 0;
+        if (fits[i] && name.len == plain.len) {
+            *which = i;
+            n_fit = 1;
+            break;
+        }
+        if (fits[i]) {
+            *which = i;
+            n_fit++;
+        }
+    }
+    ebb_buf_fini(&plain);
+    ebb_buf_fini(&name);
+    return n_fit > 1 ? fail_several(word, files, fits, n, err) : EBB_OK;
+}
+
+static ebb_status ask_about_slip(const char *word, const ebb_model_file *files, size_t n, ebb_error *err)
+{
+    ebb_closest near = ebb_closest_begin(word, strlen(word));
+    char **names = calloc(n + 1, sizeof *names);
+    ebb_status st = EBB_OK;
+
+    for (size_t i = 0; names && i < n; i++) {
+        size_t len = strlen(ebb_models_name(&files[i]));
+        len -= len > 5 && strcasecmp(ebb_models_name(&files[i]) + len - 5, ".gguf") == 0 ? 5 : 0;
+        names[i] = strndup(ebb_models_name(&files[i]), len);
+        if (names[i])
+            ebb_closest_try(&near, names[i]);
+    }
+    if (near.best)
+        st = EBB_FAIL(err, EBB_USAGE, "run: there is no model %s; is %s meant? If it is a word of the text: -p TEXT", word, near.best);
+    for (size_t i = 0; names && i < n; i++)
+        free(names[i]);
+    free(names);
+    return st;
+}
+
+ebb_status ebb_cli_model_from_first_word(ebb_args *a, ebb_error *err)
+{
+    const char *word = a->n_words > 0 ? a->words[0] : NULL;
+    ebb_model_file *files = NULL;
+    size_t n = 0, which = 0;
+    bool *fits = NULL;
+    ebb_status st = EBB_OK;
+
+    if (a->model || a->engine_name || !word || (a->n_words == 1 && isatty(STDIN_FILENO) && !a->prompt) || !may_be_name(a))
+        return EBB_OK;
+    if (ebb_models_find_chat(&files, &n, NULL) == EBB_OK && n > 0)
+        fits = calloc(n, sizeof *fits);
+    if (fits)
+        st = match_word(word, files, n, fits, &which, err);
+    if (fits && st == EBB_OK && which == n && a->n_words > 1)
+        st = ask_about_slip(word, files, n, err);
+    if (fits && st == EBB_OK && which < n) {
+        a->model = strdup(files[which].path);    /* for as long as the program runs, as all arguments are */
+        memmove(a->words, a->words + 1, --a->n_words * sizeof *a->words);
+    }
+    free(fits);
+    ebb_models_free(files, n);
+    return st;
+}
