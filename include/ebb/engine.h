@@ -62,7 +62,7 @@ typedef struct ebb_engine_opts {
     ebb_isa     cpu;
     ebb_io      io;
     ebb_placement placement;
-    uint32_t    n_batch;         /* tokens of a prefill pass; 0: 512 */
+    uint32_t    n_batch;         /* tokens of a prefill pass; 0: 512, of a streamed mixture more */
     bool        is_forced;       /* compute a file of which not everything is understood, without
                                   * that; what is left out is in the plan */
     bool        no_speculation;  /* no speculative decoding, no draft tokens */

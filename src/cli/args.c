@@ -201,6 +201,17 @@ static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
                : EBB_FAIL(err, EBB_USAGE, "--seed %s: give a whole number", value);
 }
 
+static ebb_status set_port(ebb_args *a, const char *value, ebb_error *err)
+{
+    uint64_t v;
+
+    if (!parse_u64(value, 65535, &v))
+        return EBB_FAIL(err, EBB_USAGE, "--port %s: give a number up to 65535; 0: one that is free", value);
+    a->port = (uint32_t)v;
+    a->has_port = true;
+    return EBB_OK;
+}
+
 #define TALK (EBB_FOR_CHAT | EBB_FOR_RUN)
 #define ESTIMATE (EBB_FOR_PLAN | EBB_FOR_OLLAMA)
 
@@ -215,6 +226,11 @@ static const option options[] = {
     { 0, 0, "--ca-file", "FILE", "a certificate that is trusted beside those of the system", EBB_FOR_ENGINES, TEXT, AT(ca_file), 0, 0 },
     { 0, 0, "--kind", "KIND", "openai, llama-server, vllm, sglang, ollama, lm-studio or ebb; by itself it is found out", EBB_FOR_ENGINES, TEXT, AT(engine_kind), 0, 0 },
     { 0, 0, "--insecure", 0, "its key may go over http, where others can read it", EBB_FOR_ENGINES, FLAG, AT(is_insecure), 0, 0 },
+    { 0, 0, "--socket", "FILE", "the UNIX socket it listens at; default: serve.sock in $XDG_RUNTIME_DIR/ebb", EBB_FOR_SERVE, TEXT, AT(socket_path), 0, 0 },
+    { 0, 0, "--port", "N", "listen at a TCP port instead; 0: one that is free", EBB_FOR_SERVE, CALL, 0, 0, set_port },
+    { 0, 0, "--host", "ADDRESS", "of that port: which address of this machine (127.0.0.1); another than its own wants a key", EBB_FOR_SERVE, TEXT, AT(host), 0, 0 },
+    { 0, 0, "--key-file", "FILE", "the key that clients must bring is in it; nobody else may read it", EBB_FOR_SERVE, TEXT, AT(key_file), 0, 0 },
+    { 0, 0, "--idle", "SECONDS", "end when nobody has asked for so long; 0: never", EBB_FOR_SERVE, COUNT, AT(idle_s), 0, 0 },
     { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },
     { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, CALL, 0, 0, set_session },
     { 0, 0, "--private", 0, "write nothing of what is said: no session, no K and V, no history", TALK, FLAG, AT(is_private), 0, 0 },
@@ -244,12 +260,12 @@ static const option options[] = {
     { 0, 0, "--cpu", "KERNELS", "auto, scalar, avx2, avx512 or neon", EBB_FOR_ENGINE, NAME, AT(engine.cpu), cpu_names, 0 },
     { 0, 0, "--io", "READER", "auto, uring, pread or mmap", EBB_FOR_ENGINE, NAME, AT(engine.io), io_names, 0 },
     { 0, 0, "--chunk", "N", "columns of a prefill pass (512)", EBB_FOR_ENGINE, COUNT, AT(engine.n_batch), 0, 0 },
-    { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that guesses ahead; auto: one found here; none", TALK | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
+    { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that guesses ahead; auto: one found here; none", TALK | EBB_FOR_SERVE | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
     { 0, 0, "--quality", "MODEL", "a better file of the same network, for /best; default: the best that is found", EBB_FOR_CHAT, TEXT, AT(quality), 0, 0 },
-    { 0, 0, "--draft-tokens", "N", "tokens that it guesses for each pass; default: as many as pay", TALK | EBB_FOR_BENCH, COUNT, AT(engine.n_draft), 0, 0 },
-    { 0, 0, "--no-draft", 0, "do not guess ahead at all", TALK, FLAG, AT(engine.no_speculation), 0, 0 },
+    { 0, 0, "--draft-tokens", "N", "tokens that it guesses for each pass; default: as many as pay", TALK | EBB_FOR_SERVE | EBB_FOR_BENCH, COUNT, AT(engine.n_draft), 0, 0 },
+    { 0, 0, "--no-draft", 0, "do not guess ahead at all", TALK | EBB_FOR_SERVE, FLAG, AT(engine.no_speculation), 0, 0 },
     { 0, 0, "--force", 0, "compute a file of which not everything is understood; says what is left out", EBB_FOR_ENGINE, FLAG, AT(engine.is_forced), 0, 0 },
-    { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK, FLAG, AT(engine.no_kv_cache), 0, 0 },
+    { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK | EBB_FOR_SERVE, FLAG, AT(engine.no_kv_cache), 0, 0 },
 
     { "Ollama's estimate", 0, "--ollama", 0, "Ollama's memory estimate before ebb's own plan", EBB_FOR_PLAN, FLAG, AT(ollama), 0, 0 },
     { 0, 0, "--ctx", "N", "its context for each sequence (4096)", EBB_FOR_OLLAMA, COUNT, AT(engine.n_ctx), 0, 0 },
@@ -267,13 +283,13 @@ static const option options[] = {
     { 0, 0, "--ram", "SIZE", "fail if the CPU's part is larger", EBB_FOR_OLLAMA, SIZE, AT(engine.ram_bytes), 0, 0 },
     { 0, 0, "--exact", 0, "take context, batch, sequences, KV type and flash attention as given, not as it would correct them", ESTIMATE, FLAG, AT(ollama_exact), 0, 0 },
 
-    { "Sampling", 0, "--temp", "X", "temperature; 0 is greedy (0.7)", TALK, REAL, AT(sampling.temp), 0, 0 },
-    { 0, 0, "--top-k", "N", "choose among the N likeliest; 0: off (40)", TALK, COUNT, AT(sampling.top_k), 0, 0 },
-    { 0, 0, "--top-p", "X", "nucleus of probability X; 1: off (0.95)", TALK, REAL, AT(sampling.top_p), 0, 0 },
-    { 0, 0, "--min-p", "X", "at least X times the likeliest; 0: off (0.05)", TALK, REAL, AT(sampling.min_p), 0, 0 },
-    { 0, 0, "--repeat-penalty", "X", "divide what was said before by X; 1: off (1)", TALK, REAL, AT(sampling.repeat_penalty), 0, 0 },
-    { 0, 0, "--seed", "N", "the same seed gives the same answer; 0: from the clock", TALK, CALL, 0, 0, set_seed },
-    { 0, 0, "--greedy", 0, "always the likeliest token", TALK, CALL, 0, 0, set_greedy },
+    { "Sampling", 0, "--temp", "X", "temperature; 0 is greedy (0.7)", TALK | EBB_FOR_SERVE, REAL, AT(sampling.temp), 0, 0 },
+    { 0, 0, "--top-k", "N", "choose among the N likeliest; 0: off (40)", TALK | EBB_FOR_SERVE, COUNT, AT(sampling.top_k), 0, 0 },
+    { 0, 0, "--top-p", "X", "nucleus of probability X; 1: off (0.95)", TALK | EBB_FOR_SERVE, REAL, AT(sampling.top_p), 0, 0 },
+    { 0, 0, "--min-p", "X", "at least X times the likeliest; 0: off (0.05)", TALK | EBB_FOR_SERVE, REAL, AT(sampling.min_p), 0, 0 },
+    { 0, 0, "--repeat-penalty", "X", "divide what was said before by X; 1: off (1)", TALK | EBB_FOR_SERVE, REAL, AT(sampling.repeat_penalty), 0, 0 },
+    { 0, 0, "--seed", "N", "the same seed gives the same answer; 0: from the clock", TALK | EBB_FOR_SERVE, CALL, 0, 0, set_seed },
+    { 0, 0, "--greedy", 0, "always the likeliest token", TALK | EBB_FOR_SERVE, CALL, 0, 0, set_greedy },
 
     { "Inspecting", 0, "--bos", 0, "add BOS and EOS where the vocabulary asks for it (the default)", EBB_FOR_INSPECT, FLAG, AT(add_bos), 0, 0 },
     { 0, 0, "--no-bos", 0, "add no BOS", EBB_FOR_INSPECT, FLAG, AT(no_bos), 0, 0 },
@@ -295,7 +311,7 @@ static const option options[] = {
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0, overflow_names, set_overflow },
     { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", TALK, COUNT, AT(linger_s), 0, 0 },
-    { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~EBB_FOR_CHAT, FLAG, AT(json), 0, 0 },
+    { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~(EBB_FOR_CHAT | EBB_FOR_SERVE), FLAG, AT(json), 0, 0 },
     { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },
     { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },
     { 0, "-y", "--yes", 0, "ask nothing: take what suits, and what does not fit", EBB_FOR_PULL, FLAG, AT(yes), 0, 0 },

@@ -16,9 +16,9 @@
 enum {
     EBB_FOR_CHAT = 1, EBB_FOR_RUN = 2, EBB_FOR_PLAN = 4, EBB_FOR_BENCH = 8, EBB_FOR_INSPECT = 16,
     EBB_FOR_SESSIONS = 32, EBB_FOR_MODELS = 64, EBB_FOR_DOCTOR = 128, EBB_FOR_STAT = 256, EBB_FOR_COMPLETION = 512,
-    EBB_FOR_PULL = 1024, EBB_FOR_ENGINES = 2048, EBB_FOR_OLLAMA = 4096,
-    EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT | EBB_FOR_SESSIONS,
-    EBB_FOR_ALL = 8191 & ~EBB_FOR_COMPLETION,
+    EBB_FOR_PULL = 1024, EBB_FOR_ENGINES = 2048, EBB_FOR_OLLAMA = 4096, EBB_FOR_SERVE = 8192,
+    EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT | EBB_FOR_SESSIONS | EBB_FOR_SERVE,
+    EBB_FOR_ALL = 16383 & ~EBB_FOR_COMPLETION,
 };
 
 /* Everything the command line can say; strings point into argv. */
@@ -28,6 +28,9 @@ typedef struct ebb_args {
     const char     *engine_kind, *key_file, *key_variable, *key_command, *ca_file;     /* engines add */
     bool            is_insecure;
     const char     *quality;         /* --quality; NULL: one that is found */
+    const char     *socket_path, *host;      /* serve */
+    uint32_t        port, idle_s;
+    bool            has_port, attaches;
     const char     *draft;           /* --draft; NULL, or "none": none */
     const char     *prompt;          /* -p TEXT; for bench the number of prompt tokens */
     const char     *session;         /* -s */

@@ -87,6 +87,7 @@ int ebb_cmd_models(ebb_args *a);
 int ebb_cmd_pull(ebb_args *a);
 int ebb_cmd_inspect(ebb_args *a);
 int ebb_cli_engines(ebb_args *a);
+int ebb_cmd_serve(ebb_args *a);
 int ebb_cmd_stat(ebb_args *a);
 int ebb_cmd_stop(ebb_args *a);
 int ebb_cmd_completion(ebb_args *a);

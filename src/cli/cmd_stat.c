@@ -56,7 +56,7 @@ static json_t *query_all(const char *dir, const char *pid)
 
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         size_t n = strlen(e->d_name);
-        if (n <= 5 || strcmp(e->d_name + n - 5, ".sock") != 0 ||
+        if (n <= 5 || strcmp(e->d_name + n - 5, ".sock") != 0 || strspn(e->d_name, "0123456789") != n - 5 ||
             (pid && (strlen(pid) != n - 5 || memcmp(pid, e->d_name, n - 5) != 0)))
             continue;
         ebb_buf_clear(&path);

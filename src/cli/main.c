@@ -37,7 +37,7 @@ static const char *const habits[][2] = {
     { "download", "`ebb pull OWNER/NAME` gets a model from huggingface.co" },
     { "get", "`ebb pull OWNER/NAME` gets a model from huggingface.co" },
     { "search", "huggingface.co finds models, `ebb pull OWNER/NAME` lists their files; `ebb sessions search WORDS` searches conversations" },
-    { "serve", "there is no server; `ebb` talks, `ebb run` answers in scripts" },
+    { "server", "`ebb serve` lets other programs use the engine" },
     { "start", "`ebb` alone talks" },
     { "rm", "a model is a file, `ebb models` says where; `ebb sessions delete NAME` deletes a conversation" },
 };
@@ -76,7 +76,7 @@ static int print_main_help(const ebb_subcommand *of)
     puts("ebb - chat with language models as large as the machine's memory, or larger\n");
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         printf("  ebb %-10s %s\n", c->name, c->help);
-    puts("\nWithout a command: chat.  To begin:\n\n"
+    puts("\nWithout a command: chat.  To begin:\n"
          "  ebb                          talk, at first with the built-in guide\n"
          "  ebb pull OWNER/NAME          get the file of a model that suits this machine\n"
          "  ebb -m MODEL                 talk with that one; ebb -c goes on tomorrow\n"

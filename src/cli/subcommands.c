@@ -36,6 +36,7 @@ const ebb_subcommand ebb_subcommands[] = {
     { "sessions", "list|show|search|rename|delete|purge|export|import|replay", "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cmd_sessions },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cmd_models },
     { "engines", "list|test|add", "engines elsewhere: servers that ebb may talk to", EBB_FOR_ENGINES, ebb_cli_engines },
+    { "serve", "[-m MODEL] [--socket FILE | --port N] [--key-file FILE]", "the engine for other programs, over HTTP", EBB_FOR_SERVE, ebb_cmd_serve },
     { "pull", "OWNER/NAME[:TYPE] | ADDRESS [NAME.gguf]", "get a model from huggingface.co, or any address",
       EBB_FOR_PULL, ebb_cmd_pull },
     { "inspect", "gguf|tokens|text|template|logits|perplexity -m MODEL", "look inside a model file", EBB_FOR_INSPECT, ebb_cmd_inspect },

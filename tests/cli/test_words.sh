@@ -66,7 +66,7 @@ says 1 'sessions import here.gguf' 'here.gguf: is no JSON'
 says 0 'inspect gguf here.gguf' ' M parameters'
 
 # Not here, but something like it.
-for pair in 'list=ebb sessions list' 'ls=ebb models' 'ps=ebb stat' 'download=ebb pull' 'serve=no server' 'frob=ebb --help'; do
+for pair in 'list=ebb sessions list' 'ls=ebb models' 'ps=ebb stat' 'download=ebb pull' 'server=ebb serve' 'frob=ebb --help'; do
     says 2 "${pair%%=*}" "${pair#*=}"
 done
 says 2 '--plain run' 'A command comes first'

@@ -4,7 +4,6 @@
 
 #include "backend/local_priv.h"
 #include "base/clock.h"
-#include "models/guide.h"
 #include "models/models.h"
 
 #define PROGRESS_NS 100000000u   /* at most ten loading events a second */
@@ -22,25 +21,13 @@ static void emit_load_progress(void *arg, uint64_t done, uint64_t total)
 
 static ebb_status open_local_model(ebb_local *l, ebb_model **m, ebb_error *err)
 {
-    bool is_guide = l->path && strcmp(l->path, EBB_MODELS_GUIDE) == 0;
     ebb_buf why = { 0 };
-    char *found = NULL;
-    ebb_status st = EBB_OK;
+    ebb_status st = ebb_models_open(&l->opts, &l->path, m, &why, err);
 
-    if (l->path && !is_guide) {
-        st = ebb_models_resolve(l->path, &found, err);
-        free(l->path);
-        l->path = found;
-    } else if (!l->path)
-        st = ebb_models_choose(&l->opts, &l->path, &why, err);
     if (st == EBB_OK && why.len)
         ebb_local_emit_text(l, EBB_BACKEND_NOTICE, why.data, why.len);
     ebb_buf_fini(&why);
-    if (st != EBB_OK)
-        return st;
-    if (l->path && !is_guide)
-        return ebb_model_open(l->path, m, err);
-    return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, m, err);
+    return st;
 }
 
 static ebb_status open_local_draft(ebb_local *l, const ebb_model *m, ebb_error *err)

@@ -41,6 +41,8 @@ typedef struct ebb_chat_opts {
 } ebb_chat_opts;
 #define EBB_SAMPLING_PREDICT (1u << (sizeof(ebb_sampler_params) / 4)) /* n_predict */
 #define EBB_SAMPLING_BIT(field) (1u << (offsetof(ebb_sampler_params, field) / 4))
+/* What the model's file recommends, into the fields of *p that `given` (EBB_SAMPLING_BITs) leaves to it. */
+void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_params *p);
 
 /* Begin to load the model and open the session that `opts` names, else a new one.  *opts is copied; the caller owns *out,
  * NULL on failure.  Returns at once: EBB_EVENT_READY or _ERROR tells how the loading ended.  A store that cannot be

@@ -252,6 +252,20 @@ void ebb_chat_settings_apply_model(ebb_chat *c)
     c->settings.is_set = is_set;
 }
 
+void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_params *p)
+{
+    ebb_chat_settings v = { .sampling = *p };
+    double x;
+
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        const setting *s = &settings[i];
+
+        if (s->key && !has_bit(given, s) && ebb_model_meta_number(m, s->key, &x) && x >= s->min && x <= s->max)
+            put_setting(s, &v, x);
+    }
+    *p = v.sampling;
+}
+
 uint32_t ebb_chat_settings_chosen(const ebb_chat *c)
 {
     uint32_t chosen = 0;

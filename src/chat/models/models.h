@@ -113,6 +113,11 @@ void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out);
 EBB_MUST_CHECK
 ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why, ebb_error *err);
 
+/* Open the model that *path names (as ebb_models_resolve, or the guide), NULL: ebb_models_choose; *path, for free(), is then what
+ * that was.  Errors of both and of ebb_model_open. */
+EBB_MUST_CHECK
+ebb_status ebb_models_open(const ebb_engine_opts *opts, char **path, ebb_model **out, ebb_buf *why, ebb_error *err);
+
 /* -- What guesses for it (models_draft.c) ------------------------------------------------ */
 
 /* Open the model that `name` means to guess for `host`; "auto": the best one below.  *out is the caller's to close.  Where

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
+#include "models/guide.h"
 #include "models/models.h"
 #include "models/plan_text.h"
 #include "os/file.h"
@@ -304,4 +305,25 @@ ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *
     }
     ebb_models_rating_free(r, n);
     return EBB_OK;
+}
+
+ebb_status ebb_models_open(const ebb_engine_opts *opts, char **path, ebb_model **out, ebb_buf *why, ebb_error *err)
+{
+    bool is_guide = *path && strcmp(*path, EBB_MODELS_GUIDE) == 0;
+    char *found = NULL;
+    ebb_status st = EBB_OK;
+
+    *out = NULL;
+    if (*path && !is_guide) {
+        st = ebb_models_resolve(*path, &found, err);
+        free(*path);
+        *path = found;
+    } else if (!*path) {
+        st = ebb_models_choose(opts, path, why, err);
+    }
+    if (st != EBB_OK)
+        return st;
+    if (*path && !is_guide)
+        return ebb_model_open(*path, out, err);
+    return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, out, err);
 }

@@ -53,6 +53,31 @@ ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err)
                     : EBB_FAIL(err, EBB_UNSUPPORTED, "libcurl.so.4 is missing, which connections need: apt-get install libcurl4");
 }
 
+/* -- libmicrohttpd --------------------------------------------------------------------- */
+
+static const char *const mhd_names[] = { "libmicrohttpd.so.12", NULL };
+static pthread_once_t mhd_once = PTHREAD_ONCE_INIT;
+static ebb_mhd mhd;
+static bool has_mhd;
+
+static void load_mhd(void)
+{
+    void *handle = open_library(mhd_names);
+
+    has_mhd = handle != NULL;
+#define X(name) has_mhd = has_mhd && resolve_symbol(handle, #name, &mhd.name);
+    EBB_MHD_MAP(X)
+#undef X
+}
+
+ebb_status ebb_mhd_load(const ebb_mhd **out, ebb_error *err)
+{
+    pthread_once(&mhd_once, load_mhd);
+    *out = has_mhd ? &mhd : NULL;
+    return has_mhd ? EBB_OK
+                   : EBB_FAIL(err, EBB_UNSUPPORTED, "libmicrohttpd.so.12 is missing, which a server needs: apt-get install libmicrohttpd12");
+}
+
 /* -- libcrypto ------------------------------------------------------------------------ */
 
 /* As <openssl/evp.h> declares them since 1.1; its headers are a package of their own. */

@@ -1,11 +1,12 @@
-/* net/dynlib.h - the libraries that only a download needs, loaded when one begins.
+/* net/dynlib.h - the libraries that only a connection needs, loaded when one begins.
  *
  * libcurl brings thirty others along: linked to the program they would cost every start of ebb 4 ms and 6 MB.  So the
- * first download loads it, and everything else never has network code in its address space.
+ * first download loads it, the first server libmicrohttpd, and everything else never has network code in its address space.
  * SHA-256 comes from libcrypto, which Debian's libcurl is linked to. */
 #ifndef EBB_NET_DYNLIB_H
 #define EBB_NET_DYNLIB_H
 #include <curl/curl.h>
+#include <microhttpd.h>
 #include <stddef.h>
 
 #include "ebb/status.h"
@@ -31,6 +32,23 @@ typedef struct ebb_curl {
 /* Loaded once for the process.  Error: UNSUPPORTED, naming the package. */
 EBB_MUST_CHECK
 ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err);
+
+/* The same of libmicrohttpd. */
+#define EBB_MHD_MAP(X)                                                                              \
+    X(MHD_start_daemon) X(MHD_stop_daemon) X(MHD_get_daemon_info) X(MHD_create_response_from_buffer)  \
+    X(MHD_create_response_from_callback) X(MHD_add_response_header) X(MHD_queue_response)            \
+    X(MHD_destroy_response) X(MHD_lookup_connection_value) X(MHD_get_connection_info)                \
+    X(MHD_set_connection_option)
+
+typedef struct ebb_mhd {
+#define X(name) __typeof__(name) *name;
+    EBB_MHD_MAP(X)
+#undef X
+} ebb_mhd;
+
+/* Likewise. */
+EBB_MUST_CHECK
+ebb_status ebb_mhd_load(const ebb_mhd **out, ebb_error *err);
 
 /* -- SHA-256 ------------------------------------------------------------------------- */
 

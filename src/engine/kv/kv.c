@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "base/size.h"
 #include "kv/kv_impl.h"
 
@@ -225,7 +226,7 @@ static uint32_t *hash_bucket(const ebb_kv_pool *p, const uint8_t hash[16])
     return &p->buckets[x % p->n_blocks];
 }
 
-static uint32_t find_block(const ebb_kv_pool *p, const uint8_t hash[16])
+uint32_t ebb_kv_pool_find(const ebb_kv_pool *p, const uint8_t hash[16])
 {
     uint32_t b = p->n_blocks ? *hash_bucket(p, hash) : EBB_KV_NONE;
 
@@ -236,7 +237,7 @@ static uint32_t find_block(const ebb_kv_pool *p, const uint8_t hash[16])
 
 uint32_t ebb_kv_find_block(const ebb_kv *kv, int g, const uint8_t hash[16])
 {
-    return find_block(&kv->pools[g], hash);
+    return ebb_kv_pool_find(&kv->pools[g], hash);
 }
 
 void ebb_kv_set_hash(ebb_kv *kv, const ebb_block_table *t, int g, uint32_t i, const ebb_block_hash *block_hash)
@@ -246,7 +247,7 @@ void ebb_kv_set_hash(ebb_kv *kv, const ebb_block_table *t, int g, uint32_t i, co
     uint32_t *head = hash_bucket(p, block_hash->hash);
 
     assert((i + 1) * EBB_KV_BLOCK <= t->n_pos);
-    if (b->is_hashed || find_block(p, block_hash->hash) != EBB_KV_NONE)
+    if (b->is_hashed || ebb_kv_pool_find(p, block_hash->hash) != EBB_KV_NONE)
         return;
     memcpy(b->hash, block_hash->hash, sizeof b->hash);
     memcpy(b->parent_hash, block_hash->parent_hash, sizeof b->parent_hash);
@@ -438,9 +439,11 @@ static bool group_exists(const ebb_kv *kv, int g)
 ebb_status ebb_kv_grow(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos, ebb_error *err)
 {
     uint32_t want = ebb_kv_blocks_of(n_pos), old = t->n_blocks;
+    uint32_t written_from = t->n_pos;
     bool writes_last = n_pos > t->n_pos && t->n_pos % EBB_KV_BLOCK;
 
     assert(n_pos >= t->n_pos);
+    EBB_INVARIANT(ebb_block_table_check(kv, t, t->n_pos));
     if (want > t->cap)
         return EBB_FAIL(err, EBB_CONTEXT, "%u tokens do not fit a context of %u", n_pos, t->cap * EBB_KV_BLOCK);
     for (int g = 0; g < EBB_KV_GROUPS && group_exists(kv, g); g++) {
@@ -458,8 +461,10 @@ ebb_status ebb_kv_grow(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos, ebb_error
         for (uint32_t i = old; i < want; i++)
             t->blocks[g][i] = take_block(kv, &kv->pools[g]);
     }
+    EBB_INVARIANT(ebb_kv_check(kv));
     t->n_blocks = want;
     t->n_pos = n_pos;
+    EBB_INVARIANT(ebb_block_table_check(kv, t, written_from));
     return EBB_OK;
 }
 
@@ -490,6 +495,7 @@ ebb_status ebb_kv_make_writable(ebb_kv *kv, ebb_block_table *t, uint32_t first, 
                 ebb_kv_unspill_block(kv, *b);
         }
     }
+    EBB_INVARIANT(ebb_kv_check(kv));
     return EBB_OK;
 }
 
@@ -531,6 +537,7 @@ void ebb_kv_resize_table(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos)
     }
     t->n_blocks = want;
     t->n_pos = n_pos;
+    EBB_INVARIANT(ebb_kv_check(kv));
 }
 
 void ebb_kv_truncate(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos)

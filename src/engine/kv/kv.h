@@ -25,6 +25,17 @@
  *  K3  free blocks (those that can only be found among them) + blocks with references = n_blocks.
  *  K4  No two blocks of a group have the same name.
  *
+ * A block is
+ *
+ *     free       no references, no name                     on the stack
+ *     findable   no references, a name                      on the list, oldest first; in a bucket
+ *     own        one reference, no name                     the only state in which it is written
+ *     shared     two references or more, or a name and one  read by all who hold it
+ *
+ * and of the states with a name each may be out as well (spill.c).  All moves are made by the thread
+ * that runs passes; a writer of the disk cache holds a reference that this thread took and gives back
+ * for it (ebb_kv_ref), and reads meanwhile.
+ *
  * Threads: the calls from the thread that runs passes; rows of different
  * positions or heads may be written by different threads at once. */
 #ifndef EBB_KV_H
@@ -101,6 +112,15 @@ void ebb_kv_truncate(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos);
 EBB_MUST_CHECK
 ebb_status ebb_kv_make_writable(ebb_kv *kv, ebb_block_table *t, uint32_t i, ebb_error *err);
 
+/* -- Whether all this holds (kv_check.c): NULL, or the rule that does not ------------ */
+
+/* K3, K4 and K5.  Cost: looks at all blocks. */
+const char *ebb_kv_check(const ebb_kv *kv);
+/* K2 of a table that may grow, and K1 of its positions from writable_from on (n_pos: of none). */
+const char *ebb_block_table_check(const ebb_kv *kv, const ebb_block_table *t, uint32_t writable_from);
+/* K3: `tables` are all there are, and hold what is counted. */
+const char *ebb_kv_check_refs(const ebb_kv *kv, const ebb_block_table *const *tables, size_t n);
+
 /* -- Putting a table together ---------------------------------------------------- */
 
 #define EBB_KV_NONE UINT32_MAX
@@ -149,7 +169,8 @@ int ebb_kv_group(const ebb_kv *kv, uint32_t layer);
  * the same.  Which ones does not matter to a pass, which reads them all; so those go first that no sequence
  * holds, then those that came first, and they stay out.  A block that shall be written comes in again.
  *
- *  K5  A block is out only while it has a name (so nobody writes it) and no writer holds it. */
+ *  K5  A block is out only while it has a name (so nobody writes it); it goes out only while no writer
+ *      holds it. */
 
 /* From now on blocks may go out, to a file in `dir`; max_resident: at most so many stay in memory (0: all may).
  * Nothing is opened yet.  Error: NOMEM. */

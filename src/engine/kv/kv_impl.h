@@ -61,6 +61,8 @@ static inline void *ebb_kv_bytes_of(const ebb_kv *kv, const ebb_kv_pool *p, uint
     return (p->blocks[b].is_spilled ? (char *)kv->spill.map.data : p->data) + b * p->block_bytes;
 }
 
+/* The block of that name, or EBB_KV_NONE. */
+uint32_t ebb_kv_pool_find(const ebb_kv_pool *p, const uint8_t hash[16]);
 /* Back into memory, to be written; and what is out of a block that was given to another use. */
 void ebb_kv_unspill_block(ebb_kv *kv, uint32_t block);
 void ebb_kv_forget_spilled(ebb_kv *kv, uint32_t block);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "kv/kv_impl.h"
 #include "os/file.h"
 #include "os/folder.h"
@@ -140,6 +141,7 @@ ebb_status ebb_kv_spill(ebb_kv *kv, uint32_t n, uint32_t *n_spilled, ebb_error *
                 st = spill_block(kv, b, err);
                 *n_spilled += st == EBB_OK;
             }
+    EBB_INVARIANT(ebb_kv_check(kv));
     return *n_spilled > 0 ? EBB_OK : st;
 }
 
@@ -243,5 +245,6 @@ void ebb_kv_drop_spilled(ebb_kv *kv)
         ebb_kv_clear_hash(p, b);
         ebb_kv_forget_spilled(kv, b);
     }
+    EBB_INVARIANT(ebb_kv_check(kv));
     ebb_kv_close_spill(kv);
 }

@@ -15,7 +15,8 @@
 #define SLACK_BYTES     (16 * MIB)               /* heap, stacks, page tables and what the kernel holds for us ... */
 #define SLACK_SHARE     200u                     /* ... and one part in so many of the weights */
 #define CHUNK_DEFAULT   512u
-#define CHUNK_MAX       1024u
+#define CHUNK_MAX       4096u
+#define WIDER_COST      0.03                     /* what an answer may be slower by for a wider chunk */
 #define CHUNK_MIN       64u
 #define CTX_MIN         512u
 #define OPEN_BLOCKS     4u                       /* of K and V, that are in memory beside those of a step */
@@ -541,6 +542,32 @@ static void explain_refusal(const planning *q, const char *limit)
         set_why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s, there is room for %s (%.60s)", p->n_ctx, need, have, limit);
 }
 
+/* Half a thousand tokens choose nearly every expert of every layer, and so do several thousand: each doubling of the chunk halves
+ * what a token of a long prompt reads.  It costs memory for activations, which experts then lack; so a chunk is doubled as long as a
+ * prompt gains by it and an answer loses little. */
+static void widen_chunk(const planning *q)
+{
+    ebb_plan *p = q->p;
+    double least_tok_s;
+
+    if (q->o->n_batch || p->expert_read_bytes == 0)
+        return;
+    ebb_plan_predict(q->net, q->machine, p);
+    least_tok_s = p->predicted_decode_tok_s * (1 - WIDER_COST);
+    for (ebb_plan narrow = *p; p->n_batch * 2 <= CHUNK_MAX && p->n_batch * 2 <= p->n_ctx; narrow = *p) {
+        p->n_batch *= 2;
+        if (fit_layers(q)) {
+            ebb_plan_predict(q->net, q->machine, p);
+            if (p->predicted_decode_tok_s >= least_tok_s && p->predicted_prefill_tok_s >= narrow.predicted_prefill_tok_s)
+                continue;
+        }
+        *p = narrow;
+        count_bytes(q);
+        break;
+    }
+    why_streaming(p);
+}
+
 static void choose_plan(const planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
@@ -561,6 +588,8 @@ static void choose_plan(const planning *q, const char *limit)
     if (!p->fits) {
         p->n_resident = asked_layers(q);
         p->fits = try_streaming(q);
+        if (p->fits)
+            widen_chunk(q);
     }
     if (!p->fits)
         explain_refusal(q, limit);

@@ -26,6 +26,7 @@
 #define LAYER_S         60e-6                    /* norms, attention to few positions, the edges of small products */
 #define OPS_PER_LAYER   10                       /* norms, inputs, products, rope, attention, activation */
 #define ELEMENT_OPS     3                        /* of an element that goes into a product, beside its rounding: norm, activation, sum */
+#define PREFILL_DEPTH 512u
 #define PROMPT_TOKENS   64
 #define WAITS           1.3                      /* a pass that takes so many times its computation waits for the disk */
 
@@ -144,7 +145,8 @@ static double read_bytes(const ebb_net *net, const ebb_plan *p, uint32_t n, bool
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
 {
     double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = read_bytes(net, p, PROMPT_TOKENS, true);
-    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY), chunk_s = column_s + column_side_s(net, m, p->n_batch);
+    uint32_t depth = p->n_batch < PREFILL_DEPTH ? p->n_batch : PREFILL_DEPTH;    /* wider chunks are told of the same prompt */
+    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY), chunk_s = column_s + column_side_s(net, m, depth);
     double few_s = column_s + column_side_s(net, m, PROMPT_TOKENS);
     double pace = p->expert_read_bytes > 0 ? or_usual(m->expert_slowdown, 1) : 1;
 

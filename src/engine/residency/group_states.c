@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "residency/residency_impl.h"
 
 uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t i)
@@ -219,6 +220,7 @@ static ebb_status change_state(ebb_res *r, uint32_t i, ebb_layer_state state, bo
     if (!is_memory_model(r, g))
         unmap_pages(r, g);
     enter_state(r, g, state, copy, is_async);
+    EBB_INVARIANT(ebb_res_check_rules_locked(r));
     pthread_mutex_unlock(&r->lock);
     return EBB_OK;
 }
@@ -262,6 +264,7 @@ uint64_t ebb_res_evict(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups)
         if (can_evict(r, g) && (k < r->n_groups || !ebb_ring_is_in_flight(r->ring, g->first, g->n))) {
             freed += evict_group(r, g);
             ++*n_groups;
+            EBB_INVARIANT(ebb_res_check_rules_locked(r));
         }
         pthread_mutex_unlock(&r->lock);
     }

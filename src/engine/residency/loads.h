@@ -13,6 +13,16 @@
  *        ^                                      | a read fails
  *        +------------------------ asked for - FAILED
  *
+ *      NONE <-- dropped, from any of these; from IN_FLIGHT once nothing flies any more
+ *
+ * Who asks, drops and makes urgent is the thread that runs passes, or one that evicts (ebb_res_evict);
+ * next and "all pieces" are the reader's threads.
+ *
+ *  L1  An extent has a home exactly while it is asked for, and then does not pass through the ring
+ *      (but an expert, which may do both).
+ *  L2  Who is IN_FLIGHT has one of the EBB_MAX_LOADS places, nobody else has; n_in counts each state.
+ *  L3  pending_bytes is what will be taken of memory and is not yet.
+ *
  * Everything is called with the ring's lock held. */
 #ifndef EBB_LOADS_H
 #define EBB_LOADS_H
@@ -61,6 +71,9 @@ void ebb_loads_drop(ebb_loads *l, uint32_t id);
 void ebb_loads_cancel_unissued(ebb_loads *l, uint32_t id);
 /* What is not here yet, has failed, or was given up while it was IN_FLIGHT, is urgent. */
 void ebb_loads_make_urgent(ebb_loads *l, uint32_t id);
+
+/* NULL, or which of the rules does not hold. */
+const char *ebb_loads_check(const ebb_loads *l);
 
 /* Its memory is taken whether there is room or not. */
 void ebb_loads_take_memory_anyway(ebb_loads *l, uint32_t id);

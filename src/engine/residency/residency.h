@@ -29,6 +29,19 @@
  *  R6  Bytes do not depend on states: every acquire gives what the file held at open,
  *      or an error.
  *
+ * Who may move a group, always with the lock held:
+ *
+ *     from      to        the passes' thread                          any thread
+ *     MAPPED    PINNED    ebb_res_set_state, _pin_async, n_acquired 0 no
+ *     PINNED    MAPPED    ebb_res_set_state, n_acquired 0             no
+ *     any       DISK      ebb_res_set_state, n_acquired 0; a ring     from PINNED: ebb_res_evict, n_acquired 0
+ *     DISK      any       ebb_res_set_state, n_acquired 0             no
+ *
+ * and within a group that is PINNED an extent comes home (from its place in the copy, `home`, to being
+ * there, `at`) by the passes' thread when it is acquired and the reader has brought it.  What no table
+ * of state says is n_acquired: begin_use counts before it looks, so a group that is being computed with
+ * is never evicted.
+ *
  * Who wants rows of a matrix (token_embd) reads them with ebb_res_read: they
  * need not be an extent at all, and are never made resident by it.
  *
@@ -207,5 +220,8 @@ ebb_status ebb_res_read(ebb_res *r, uint32_t part, uint64_t offset, void *out, s
 /* Of the pinned bytes and those of experts, what is still to be read: memory that is not taken yet.  From any thread. */
 uint64_t ebb_res_pending_bytes(ebb_res *r);
 void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out);
+/* NULL, or which of R1, R4 and R6, as far as the tables show them, or of the rules of the ring does not
+ * hold.  From any thread.  Cost: looks at all extents. */
+const char *ebb_res_check_rules(ebb_res *r);
 
 #endif

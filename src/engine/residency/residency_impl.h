@@ -55,6 +55,9 @@ struct ebb_res {
 /* Another owner for an extent; the lock is held. */
 void ebb_res_set_owner(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at);
 
+/* residency.h; the lock is held. */
+const char *ebb_res_check_rules_locked(const ebb_res *r);
+
 /* -- streaming.c -- */
 /* Close the cache of experts; its counts stay. */
 void ebb_res_close_expert_cache(ebb_res *r);

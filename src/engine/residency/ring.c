@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/invariant.h"
 #include "base/log.h"
 #include "os/file.h"
 #include "residency/pin.h"
@@ -120,6 +121,7 @@ void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed)
         retire_entry(g, e);
     }
     g->cursor = ebb_ring_next_streamed(g, g->cursor == EBB_RING_NONE ? 0 : g->cursor);
+    EBB_INVARIANT(ebb_ring_check_locked(g));
     pthread_cond_broadcast(&g->space);
     pthread_mutex_unlock(&g->lock);
 }
@@ -317,6 +319,7 @@ void ebb_ring_unload(ebb_ring *g, uint32_t id)
     ebb_loads_drop(&g->loads, id);
     while (g->loads.state[id] == EBB_LOAD_IN_FLIGHT)
         wait_progress(g);
+    EBB_INVARIANT(ebb_ring_check_locked(g));
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -378,6 +381,7 @@ ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel,
         g->cursor = ebb_ring_next_streamed(g, (id + 1) % g->n_extents);
         pthread_cond_broadcast(&g->space);
     }
+    EBB_INVARIANT(ebb_ring_check_locked(g));
     pthread_mutex_unlock(&g->lock);
     return st == EBB_LIMIT ? acquire_mapped(g, id, cancel, ptr, err) : st;
 }
@@ -413,6 +417,7 @@ void ebb_ring_release(ebb_ring *g, uint32_t id)
         if (--e->n_held == 0)
             retire_entry(g, e);
     }
+    EBB_INVARIANT(ebb_ring_check_locked(g));
     pthread_mutex_unlock(&g->lock);
     if (is_last)
         ebb_ring_drop_pages(g, id);              /* it was held outside the ring */

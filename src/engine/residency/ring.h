@@ -25,6 +25,21 @@
  * A read that failed is tried once more when its extent is asked for; after a
  * second failure the ring rests until the next acquire.
  *
+ * An entry, and who moves it (always with the ring's lock held):
+ *
+ *     state      by its fields                                who moves it there
+ *     entered    n_issued < n_bytes, not dead                 a reader's thread, at the head (ebb_ring_next)
+ *     in flight  n_in_flight > 0                              a reader's thread: a piece asked for, or come
+ *     ready      n_issued == n_bytes, n_in_flight == 0        a reader's thread, with the last piece
+ *     failed     st is not OK                                 a reader's thread; goes when it is asked for
+ *     held       ready, n_held > 0                            who acquires; back to dead with the last release
+ *     dead       is_dead, n_held == 0                         who acquires: released, passed over, out of order
+ *     dropping   dead, is_dropped, n_in_flight > 0            a reader's thread; of a mapped reader only
+ *     gone       its room is the tail's or the head's again   whoever finds it dead and nothing in flight
+ *
+ * A waiting acquire gives up the lock, so that all of this may happen to other entries meanwhile: it
+ * looks its entry up again after each wait.  The reader's threads give it up to ask for headroom.
+ *
  * Threads: acquire, release and stream from one thread; get_stats, has and load_state from any. */
 #ifndef EBB_RING_H
 #define EBB_RING_H
@@ -81,5 +96,7 @@ bool ebb_ring_is_ready(ebb_ring *g, uint32_t id);
 /* Some of extents [first, first + n) stand in the ring or are on their way. */
 bool ebb_ring_has(ebb_ring *g, uint32_t first, uint32_t n);
 void ebb_ring_get_stats(ebb_ring *g, ebb_ring_stats *out);
+/* NULL, or which of G1-G3 or of the rules of loads.h does not hold.  From any thread. */
+const char *ebb_ring_check(ebb_ring *g);
 
 #endif

@@ -85,6 +85,9 @@ void ebb_ring_drop_pages(const ebb_ring *g, uint32_t id);
 /* Until somebody signals, or for 20 ms: nobody tells of cancel flags or of room for what is to stay. */
 void ebb_ring_wait(ebb_ring *g, pthread_cond_t *on);
 
+/* ring.h */
+const char *ebb_ring_check_locked(const ebb_ring *g);
+
 /* The source that the reader asks (reader.h); they take the lock. */
 bool ebb_ring_next(void *ring, bool wait, ebb_piece *out);
 void ebb_ring_done(void *ring, const ebb_piece *p, ebb_status st, const ebb_error *err);

@@ -1,6 +1,7 @@
 /* What the ring has read, and in which order: the reader's side (ring.h). */
 #include <time.h>
 
+#include "base/invariant.h"
 #include "os/file.h"
 #include "residency/ring_impl.h"
 
@@ -203,6 +204,7 @@ bool ebb_ring_next(void *self, bool wait, ebb_piece *out)
         else
             pthread_cond_wait(&g->space, &g->lock);
     }
+    EBB_INVARIANT(ebb_ring_check_locked(g));
     pthread_mutex_unlock(&g->lock);
     return found;
 }
@@ -258,5 +260,6 @@ void ebb_ring_done(void *self, const ebb_piece *p, ebb_status st, const ebb_erro
     }
     if (e->st != EBB_OK || (e->n_in_flight == 0 && e->n_issued == e->n_bytes) || e->is_dead)
         pthread_cond_signal(&g->progress);
+    EBB_INVARIANT(ebb_ring_check_locked(g));
     pthread_mutex_unlock(&g->lock);
 }

@@ -9,25 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/utf8.h"
 #include "os/file.h"
 #include "os/paths.h"
+#include "serve/figures.h"
 
 /* -- The object ------------------------------------------------------------------------ */
-
-static json_t *json_from_text(const char *s)
-{
-    ebb_buf valid = { 0 };
-    json_t *j = ebb_utf8_add_valid(&valid, s, strlen(s)) ? json_stringn(ebb_buf_text(&valid), valid.len) : NULL;
-
-    ebb_buf_fini(&valid);
-    return j ? j : json_null();
-}
-
-static void put_count(json_t *o, const char *name, uint64_t n)
-{
-    json_object_set_new(o, name, json_integer((json_int_t)n));
-}
 
 static const char *phase_name(const ebb_chat *chat, ebb_phase phase)
 {
@@ -38,60 +24,22 @@ static const char *phase_name(const ebb_chat *chat, ebb_phase phase)
     return ebb_chat_is_ready(chat) ? names[phase] : "loading";
 }
 
-static void put_figures(json_t *o, const ebb_stats *s)
-{
-    char decision[EBB_MEMORY_EVENT_TEXT];
-
-    json_object_set_new(o, "tier", json_string(ebb_tier_name(s->tier)));
-    put_count(o, "context", s->n_ctx);
-    put_count(o, "used", s->n_ctx_used);
-    json_object_set_new(o, "prefill_tok_s", json_real(s->prefill_tok_s));
-    json_object_set_new(o, "decode_tok_s", json_real(s->decode_tok_s));
-    put_count(o, "prefill_done", s->prefill_done);
-    put_count(o, "prefill_total", s->prefill_total);
-    put_count(o, "generated", s->generated_tok);
-    put_count(o, "reused", s->reused_tok);
-    put_count(o, "anon_bytes", s->rss_anon_bytes);
-    put_count(o, "file_bytes", s->rss_file_bytes);
-    put_count(o, "peak_bytes", s->rss_peak_bytes);
-    put_count(o, "budget_bytes", s->budget_bytes);
-    put_count(o, "kv_bytes", s->kv_bytes);
-    put_count(o, "layers", s->n_layers);
-    put_count(o, "resident", s->n_resident);
-    put_count(o, "read_bytes", s->read_bytes);
-    put_count(o, "threads", s->n_threads);
-    json_object_set_new(o, "cpu", json_string(s->cpu));
-    json_object_set_new(o, "io", json_string(s->io));
-    json_object_set_new(o, "kv_type", json_string(s->kv_type));
-    put_count(o, "drafted", s->n_drafted);
-    put_count(o, "accepted", s->n_accepted);
-    put_count(o, "draft_bytes", s->draft_bytes);
-    json_object_set_new(o, "disk_bytes_s", json_real(s->disk_bytes_s));
-    json_object_set_new(o, "stall_share", json_real(s->stall_share));
-    if (s->experts_selected > 0)
-        json_object_set_new(o, "expert_hits", json_real((double)s->experts_resident / (double)s->experts_selected));
-    json_object_set_new(o, "decision", json_from_text(ebb_memory_event_text(&s->memory_event, decision, sizeof decision)));
-}
-
-static char *stats_json(const ebb_chat *chat, bool is_unseen)
+static json_t *stats_json(const ebb_chat *chat, bool is_unseen)
 {
     const ebb_model_info *m = ebb_chat_model(chat);
     json_t *o = json_object();
     ebb_stats s;
-    char *out;
 
     ebb_chat_stats(chat, &s);
-    put_count(o, "pid", (uint64_t)getpid());
-    json_object_set_new(o, "session", json_from_text(ebb_chat_session_name(chat)));
-    json_object_set_new(o, "model", m ? json_from_text(m->name) : json_null());
+    json_object_set_new(o, "pid", json_integer(getpid()));
+    json_object_set_new(o, "session", ebb_figures_text(ebb_chat_session_name(chat)));
+    json_object_set_new(o, "model", m ? ebb_figures_text(m->name) : json_null());
     if (ebb_chat_engine(chat))
-        json_object_set_new(o, "engine", json_from_text(ebb_chat_engine(chat)));
+        json_object_set_new(o, "engine", ebb_figures_text(ebb_chat_engine(chat)));
     json_object_set_new(o, "state", json_string(phase_name(chat, s.phase)));
     json_object_set_new(o, "unseen", json_boolean(is_unseen));
-    put_figures(o, &s);
-    out = json_dumps(o, JSON_COMPACT);
-    json_decref(o);
-    return out;
+    ebb_figures_put(o, &s);
+    return o;
 }
 
 /* -- The socket ------------------------------------------------------------------------- */
@@ -130,15 +78,23 @@ void ebb_stat_server_close(ebb_stat_server *s)
     s->fd = -1;
 }
 
-void ebb_stat_server_serve(ebb_stat_server *s, const ebb_chat *chat)
+void ebb_stat_server_reply(ebb_stat_server *s, const json_t *o)
 {
+    char *out = json_dumps(o, JSON_COMPACT);
     int peer;
 
     while (s->fd >= 0 && (peer = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        char *out = stats_json(chat, s->is_unseen);
         if (out)
             (void)send(peer, out, strlen(out), MSG_NOSIGNAL | MSG_DONTWAIT);     /* who has left gets nothing */
-        free(out);
         close(peer);
     }
+    free(out);
+}
+
+void ebb_stat_server_serve(ebb_stat_server *s, const ebb_chat *chat)
+{
+    json_t *o = stats_json(chat, s->is_unseen);
+
+    ebb_stat_server_reply(s, o);
+    json_decref(o);
 }

@@ -3,6 +3,7 @@
  * the end; nothing is read.  It costs nothing while nobody asks. */
 #ifndef EBB_TUI_STAT_SERVER_H
 #define EBB_TUI_STAT_SERVER_H
+#include <jansson.h>
 #include <sys/un.h>
 
 #include "tui.h"
@@ -19,5 +20,7 @@ void ebb_stat_server_open(ebb_stat_server *s, const char *dir);
 void ebb_stat_server_close(ebb_stat_server *s);
 /* Answer all who wait; never blocks. */
 void ebb_stat_server_serve(ebb_stat_server *s, const ebb_chat *chat);
+/* The same with an object of the caller's. */
+void ebb_stat_server_reply(ebb_stat_server *s, const json_t *o);
 
 #endif

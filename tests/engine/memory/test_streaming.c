@@ -268,6 +268,55 @@ static void test_a_chunk_reads_once(void **state)
     unlink(path);
 }
 
+/* The bytes that a prompt of a streamed mixture reads in chunks of `chunk` (0: as the plan decides), and the last logits. */
+static uint64_t read_for_long_prompt(uint32_t chunk, uint32_t *n_batch, float last[EBB_TINY_VOCAB])
+{
+    enum { N_LONG = 1700 };
+    ebb_engine_opts o = { .n_ctx = 2048, .n_batch = chunk, .n_threads = 2, .has_resident = true, .resident = 0, .io = EBB_IO_PREAD };
+    ebb_token *ids = malloc(N_LONG * sizeof *ids);
+    ebb_stats before, after;
+    ebb_error err = { 0 };
+    ebb_machine machine;
+    ebb_plan plan;
+    fixture f;
+
+    assert_non_null(ids);
+    for (uint32_t i = 0; i < N_LONG; i++)
+        ids[i] = (ebb_token)((i * 2654435761u >> 7) % EBB_TINY_VOCAB);
+    if (ebb_model_open(path, &f.model, &err) != EBB_OK || ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(ebb_session_new(f.engine, &f.s, NULL), EBB_OK);
+    ebb_engine_get_plan(f.engine, &plan, &machine);
+    *n_batch = plan.n_batch;
+    ebb_engine_stats(f.engine, &before);
+    assert_int_equal(ebb_session_sync(f.s, ids, N_LONG, NULL, NULL), EBB_OK);
+    ebb_engine_stats(f.engine, &after);
+    memcpy(last, ebb_session_logits(f.s), EBB_TINY_VOCAB * sizeof *last);
+    close_fixture(&f);
+    free(ids);
+    return after.read_bytes - before.read_bytes;
+}
+
+/* A long prompt of a mixture that streams goes through a layer as a whole, and reads less than a third for it; the same bits. */
+static void test_long_prompts_read_experts_once(void **state)
+{
+    ebb_tiny_opts tiny = { .arch = "qwen3moe", .type = EBB_TYPE_Q8_0, .n_layers = 2, .n_embd = 256, .n_ff = 256, .n_expert = 24, .n_ctx = 2048, .seed = 6 };
+    float narrow_logits[EBB_TINY_VOCAB], wide_logits[EBB_TINY_VOCAB];
+    uint32_t narrow, wide;
+    uint64_t narrow_bytes, wide_bytes;
+
+    (void)state;
+    assert_true(ebb_tiny_write(&tiny, path));
+    narrow_bytes = read_for_long_prompt(512, &narrow, narrow_logits);
+    wide_bytes = read_for_long_prompt(0, &wide, wide_logits);
+    assert_int_equal(narrow, 512);
+    assert_int_equal(wide, 2048);
+    print_message("read for 1700 tokens: %.2f MB in chunks of 512, %.2f MB as planned\n", (double)narrow_bytes / 1e6, (double)wide_bytes / 1e6);
+    assert_true(wide_bytes > 0 && 3 * wide_bytes <= narrow_bytes);
+    assert_memory_equal(narrow_logits, wide_logits, sizeof wide_logits);
+    unlink(path);
+}
+
 /* The nth system call of a pass fails: an error with words or no harm at all; the session goes on. */
 static void test_faults_leave_the_session_intact(void **state)
 {
@@ -429,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_experts_in_need),
         cmocka_unit_test(test_in_need),
         cmocka_unit_test(test_a_chunk_reads_once),
+        cmocka_unit_test(test_long_prompts_read_experts_once),
         cmocka_unit_test(test_faults_leave_the_session_intact),
         cmocka_unit_test(test_a_changed_file_is_an_error),
         cmocka_unit_test(test_a_file_cut_off_during_a_pass),

@@ -1,0 +1,160 @@
+/* The engine for others: its beginning and its end (serve.h). */
+#include "serve/serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "serve/figures.h"
+#include "serve/serve_priv.h"
+
+enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, MAX_BODY = 16 << 20 };
+
+static void serve_free(ebb_serve *s)
+{
+    ebb_serve_free_answers(s);
+    for (size_t i = 0; i < SERVE_SESSIONS; i++)
+        ebb_session_free(s->sessions[i]);
+    ebb_engine_close(s->engine);
+    ebb_prompter_free(s->prompter);
+    ebb_model_close(s->draft);
+    ebb_model_close(s->model);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    if (s->key)
+        explicit_bzero(s->key, strlen(s->key));
+    free((char *)s->opts.engine.kv_cache_dir);
+    free(s->key);
+    free(s->host);
+    free(s->path);
+    free(s->draft_path);
+    free(s);
+}
+
+static bool copy_text(char **to, const char *from)
+{
+    *to = from ? strdup(from) : NULL;
+    return *to || !from;
+}
+
+static ebb_serve *make_serve(const ebb_serve_opts *opts)
+{
+    ebb_serve *s = calloc(1, sizeof *s);
+    pthread_condattr_t attr;
+    char *dir;
+
+    if (!s)
+        return NULL;
+    s->opts = *opts;
+    s->opts.engine.kv_cache_dir = NULL;
+    s->used_s = ebb_clock_s();
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    if (copy_text(&s->path, opts->models.path) && copy_text(&s->draft_path, opts->models.draft) && copy_text(&s->key, opts->key) &&
+        copy_text(&s->host, opts->host) && copy_text(&dir, opts->engine.kv_cache_dir)) {
+        s->opts.engine.kv_cache_dir = dir;
+        return s;
+    }
+    serve_free(s);
+    return NULL;
+}
+
+ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error *err)
+{
+    ebb_http_server_opts http = { .listen_fd = opts->listen_fd, .name = "ebb/" EBB_VERSION, .max_connections = MAX_CONNECTIONS,
+                                  .silence_s = SILENCE_S, .max_body = MAX_BODY, .is_owner_only = opts->is_unix,
+                                  .on_request = ebb_serve_on_request };
+    ebb_serve *s = make_serve(opts);
+    ebb_status st;
+
+    *out = NULL;
+    if (!s) {
+        close(opts->listen_fd);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a server");
+    }
+    http.arg = s;
+    st = ebb_http_server_open(&http, &s->http, err);
+    if (st == EBB_OK && pthread_create(&s->thread, NULL, ebb_serve_worker, s) != 0)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");
+    if (st != EBB_OK) {
+        ebb_http_server_close(s->http);
+        serve_free(s);
+        return st;
+    }
+    *out = s;
+    return EBB_OK;
+}
+
+bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err)
+{
+    struct timespec until;
+    bool goes_on;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000L;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&s->lock);
+    while (!s->has_left && !s->has_failed && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
+        ;
+    goes_on = !s->has_left && !s->has_failed;
+    *err = s->error;
+    pthread_mutex_unlock(&s->lock);
+    return goes_on;
+}
+
+/* The worker first: it ends the answers, and so those who wait for them. */
+void ebb_serve_close(ebb_serve *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->quit = true;
+    if (s->is_ready)
+        ebb_engine_cancel(s->engine);
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    ebb_http_server_close(s->http);
+    serve_free(s);
+}
+
+static const char *state_name(const ebb_serve *s, const ebb_stats *stats)
+{
+    static const char *const names[] = { "loading", "idle", "prefill", "decode" };
+
+    return s->has_failed ? "failed" : s->is_ready ? names[stats->phase] : "loading";
+}
+
+json_t *ebb_serve_stats_json(ebb_serve *s)
+{
+    json_t *o = json_object();
+    ebb_stats stats = { 0 };
+    size_t n_waiting, n_running;
+    unsigned n_connections = ebb_http_server_n_connections(s->http);
+
+    pthread_mutex_lock(&s->lock);
+    if (s->is_ready)
+        ebb_engine_stats(s->engine, &stats);
+    n_waiting = ebb_served_n_waiting(s, &n_running);
+    json_object_set_new(o, "pid", json_integer(getpid()));
+    json_object_set_new(o, "session", json_string("ebb serve"));
+    json_object_set_new(o, "model", s->is_ready ? ebb_figures_text(s->name) : json_null());
+    json_object_set_new(o, "state", json_string(state_name(s, &stats)));
+    json_object_set_new(o, "file", json_string(s->file));
+    json_object_set_new(o, "clients", json_integer(n_connections));
+    json_object_set_new(o, "running", json_integer((json_int_t)n_running));
+    json_object_set_new(o, "waiting", json_integer((json_int_t)n_waiting));
+    json_object_set_new(o, "answers", json_integer((json_int_t)s->n_answers));
+    pthread_mutex_unlock(&s->lock);
+    ebb_figures_put(o, &stats);
+    return o;
+}

@@ -1,0 +1,201 @@
+/* serve/serve_priv.h - the inside of the server: serve*.c only. */
+#ifndef EBB_SERVE_SERVE_PRIV_H
+#define EBB_SERVE_SERVE_PRIV_H
+#include <pthread.h>
+
+#include "base/buf.h"
+#include "net/http_server.h"
+#include "prompt/prompt.h"
+#include "serve/serve.h"
+
+enum {
+    SERVE_STOPS = 16, SERVE_STOP_BYTES = 256,    /* texts that end an answer */
+    SERVE_SESSIONS = 16,         /* answers that go by turns; others wait */
+    SERVE_ANSWERS = 128,         /* that wait or are under way; more are refused */
+    SERVE_KEPT = 64,             /* that have ended and can still be read */
+    SERVE_KEPT_S = 600,          /* for how long; and how long one goes on that nobody reads */
+    SERVE_PING_MS = 10000,       /* silence in a stream */
+};
+
+/* -- Answers (serve_answers.c) ----------------------------------------------------------------------- */
+
+/* What is asked; filled by the connection's thread, and its own until ebb_serve_submit has taken it. */
+typedef struct ebb_serve_question {
+    int32_t *ids;
+    size_t   n_ids, n_suffix;    /* as in ebb_prompt */
+    uint32_t n_predict;          /* 0: until the context is full */
+    bool     predicts_nothing;   /* the prompt is computed, and that is all */
+    bool     ignores_end;        /* goes on where the model would end */
+    bool     survives;           /* its client */
+    ebb_sampler_params sampling;
+    char    *stops[SERVE_STOPS];
+    size_t   n_stops;
+} ebb_serve_question;
+void ebb_serve_question_fini(ebb_serve_question *q);
+
+typedef enum ebb_served_state { SERVED_WAITING, SERVED_PREFILL, SERVED_DECODE, SERVED_ENDED } ebb_served_state;
+
+/* Text that came at once, and the ids that it is of. */
+typedef struct ebb_served_piece { size_t text_end, ids_end; } ebb_served_piece;
+
+/* Somebody who reads an answer: his eventfd is written when there is more. */
+typedef struct ebb_served_reader {
+    struct ebb_served_reader *next;
+    int fd;
+} ebb_served_reader;
+
+typedef struct ebb_served {
+    struct ebb_served *next;
+    uint64_t number;
+    ebb_serve_question q;        /* its ids grow: those of the answer stand behind the question's */
+    size_t   n_prompt;
+    /* the worker's own */
+    size_t   cap_ids;
+    ebb_session *session;
+    ebb_sampler *sampler;
+    ebb_detok   *detok;
+    ebb_buf  held;               /* text that may be the beginning of a stop */
+    uint64_t turn;               /* its last; 0: none yet */
+    double   asked_s, decode_from_s;
+    /* under the server's lock */
+    ebb_served_state state;
+    bool     is_cancelled;
+    bool     is_paused;          /* the others need the KV pool */
+    ebb_served_reader *readers;
+    double   left_s;             /* since when nobody reads, on ebb_clock_s; 0: somebody does */
+    ebb_buf  text;               /* so far; it only grows */
+    ebb_served_piece *pieces;
+    size_t   n_pieces, cap_pieces;
+    uint32_t progress_done, progress_total;
+    ebb_turn_stats stats;
+    ebb_finish finish;
+    char     stop[SERVE_STOP_BYTES];     /* the text that ended it, "" */
+    ebb_error error;             /* where finish is ERROR */
+    double   ended_s;
+} ebb_served;
+
+/* -- The server ---------------------------------------------------------------------------------------- */
+
+struct ebb_serve {
+    ebb_serve_opts   opts;       /* its strings are ours */
+    char            *path, *draft_path, *key, *host;
+    ebb_http_server *http;
+    pthread_t        thread;
+
+    pthread_mutex_t  lock;       /* protects everything below, and what is marked so in answers */
+    pthread_cond_t   wake;       /* for the worker */
+    bool             quit, has_failed, is_ready, has_left;
+    ebb_error        error;
+    ebb_served      *answers;    /* by number */
+    ebb_served      *running;    /* whose turn it is; NULL */
+    uint64_t         last_number;
+    uint64_t         n_requests, n_refused, n_answers, n_cancelled, n_failed;
+    uint64_t         n_prompt_tokens, n_reused_tokens, n_generated_tokens;
+    double           prefill_s, decode_s, used_s;
+
+    /* set by the worker before is_ready, then unchanged */
+    ebb_model       *model, *draft;
+    ebb_engine      *engine;
+    ebb_prompter    *prompter;
+    char             name[160];  /* of the model: its file's, without a folder */
+    char             file[40];   /* which file it is, for those who have it too; "": from memory */
+    ebb_sampler_params sampling; /* where a request says nothing */
+    uint32_t         n_ctx;
+
+    /* the worker's own */
+    ebb_session     *sessions[SERVE_SESSIONS];
+    ebb_served      *session_users[SERVE_SESSIONS];
+    size_t           n_most;     /* answers by turns at most */
+    bool             is_recurrent;
+    uint64_t         n_turns;
+};
+
+/* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.  Errors: CONTEXT, LIMIT (too many
+ * wait), BUSY (loading, or leaving), NOMEM: *q stays the caller's. */
+EBB_MUST_CHECK
+ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_reader *reader, ebb_served **out, ebb_error *err);
+/* Read answer `number` with *reader; NULL: there is none. */
+ebb_served *ebb_serve_find(ebb_serve *s, uint64_t number, ebb_served_reader *reader);
+/* Leave it; *a may be gone then. */
+void ebb_serve_leave(ebb_serve *s, ebb_served *a, ebb_served_reader *reader);
+/* Stop it, whoever reads.  false: there is none of that number that is under way. */
+bool ebb_serve_cancel(ebb_serve *s, uint64_t number);
+/* Under the lock: what nobody reads any more is stopped or let go. */
+void ebb_serve_sweep(ebb_serve *s, double now_s);
+void ebb_serve_free_answers(ebb_serve *s);
+/* A reader's eventfd.  false: none to be had. */
+bool ebb_served_reader_init(ebb_served_reader *r);
+void ebb_served_reader_fini(ebb_served_reader *r);
+/* Under the lock: tell its readers that there is more. */
+void ebb_served_notify(ebb_served *a);
+size_t ebb_served_n_waiting(const ebb_serve *s, size_t *n_running);       /* under the lock */
+
+/* -- The worker (serve_worker.c, serve_turn.c) --------------------------------------------------------- */
+
+void *ebb_serve_worker(void *arg);
+/* One turn: a batch of the prompt, or a token. */
+void ebb_serve_turn(ebb_serve *s, ebb_served *a);
+/* It has ended, so. */
+void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_error *err);
+
+/* -- Requests (serve_routes.c and what it calls) ------------------------------------------------------ */
+
+void ebb_serve_on_request(void *arg, ebb_http_exchange *x);
+
+/* A JSON reply; lets go of `o`. */
+void ebb_serve_reply_json(ebb_http_exchange *x, unsigned status, json_t *o);
+/* An error as OpenAI's and llama-server's clients expect it, in one line. */
+void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *err);
+
+/* serve_prompt.c: what requests say, as ids.  Errors: USAGE (what is wrong with it), UNSUPPORTED (what ebb does not do), CONTEXT,
+ * NOMEM, and those of ebb_prompt_delta. */
+EBB_MUST_CHECK
+ebb_status ebb_serve_read_messages(ebb_serve *s, const json_t *o, ebb_serve_question *q, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_serve_read_prompt(ebb_serve *s, const json_t *prompt, ebb_serve_question *q, ebb_error *err);
+/* The text of a prompt that messages make. */
+EBB_MUST_CHECK
+ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_error *err);
+/* serve_settings.c: sampling, limits and stops. */
+EBB_MUST_CHECK
+ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_question *q, ebb_error *err);
+
+/* serve_chat.c, serve_llama.c: a form of answers. */
+void ebb_serve_chat_completions(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
+void ebb_serve_completions(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
+void ebb_serve_completion(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
+/* An answer of before, from its piece `from` on, in the form of chat completions. */
+void ebb_serve_resume(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from);
+
+/* serve_llama.c, serve_metrics.c */
+void ebb_serve_props(ebb_serve *s, ebb_http_exchange *x);
+void ebb_serve_slots(ebb_serve *s, ebb_http_exchange *x);
+void ebb_serve_tokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
+void ebb_serve_detokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
+void ebb_serve_apply_template(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
+void ebb_serve_metrics(ebb_serve *s, ebb_http_exchange *x);
+
+/* serve_stream.c: how an answer is told. */
+typedef struct ebb_serve_form {
+    /* A piece of text, as an event; ids_from: the first of its ids, in q.ids.  NULL: no memory. */
+    json_t *(*piece)(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text, size_t n, size_t ids_from, size_t ids_end, uint32_t flags);
+    /* The last one of a stream, and behind it the usage (or NULL). */
+    json_t *(*last)(const ebb_serve *s, const ebb_served *a, uint32_t flags);
+    json_t *(*usage)(const ebb_serve *s, const ebb_served *a, uint32_t flags);
+    /* All at once. */
+    json_t *(*whole)(const ebb_serve *s, const ebb_served *a, uint32_t flags);
+    json_t *(*progress)(const ebb_serve *s, const ebb_served *a, uint32_t flags);
+    bool     has_done;           /* ends with [DONE] */
+} ebb_serve_form;
+enum { SERVE_USAGE = 1, SERVE_PROGRESS = 2, SERVE_TOKENS = 4 };  /* flags of what the client wants to know */
+
+/* Answer the question in this form, at once or as a stream; *q is taken. */
+void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q, const ebb_serve_form *form, bool streams,
+                      uint32_t flags);
+/* The same of an answer that there is, from its piece `from` on, as a stream. */
+void ebb_serve_follow(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from, const ebb_serve_form *form, uint32_t flags);
+/* What all forms tell in the end: "timings" as llama-server, and "ebb". */
+void ebb_serve_put_figures(json_t *o, const ebb_served *a);
+json_t *ebb_serve_usage(const ebb_served *a);
+
+#endif

@@ -1,0 +1,211 @@
+/* What requests say, as ids (serve_priv.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "prompt/prompt_render.h"
+#include "serve/serve_priv.h"
+
+enum { MAX_MESSAGES = 10000 };
+
+/* -- Messages ---------------------------------------------------------------------------------------- */
+
+typedef struct messages {
+    ebb_message        *list;
+    const ebb_message **pointers;
+    size_t              n;
+} messages;
+
+static void messages_fini(messages *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        free(m->list[i].text);
+    free(m->list);
+    free(m->pointers);
+    *m = (messages){ 0 };
+}
+
+static const struct { const char *name; ebb_role role; } roles[] = {
+    { "user", EBB_ROLE_USER }, { "assistant", EBB_ROLE_ASSISTANT }, { "system", EBB_ROLE_SYSTEM }, { "developer", EBB_ROLE_SYSTEM },
+};
+
+static ebb_status read_role(const json_t *o, ebb_role *role, ebb_error *err)
+{
+    const char *name = json_string_value(json_object_get(o, "role"));
+
+    for (size_t i = 0; name && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(roles[i].name, name) == 0) {
+            *role = roles[i].role;
+            return EBB_OK;
+        }
+    return EBB_FAIL(err, name ? EBB_UNSUPPORTED : EBB_USAGE, "a message has a role: user, assistant or system%s", name ? "; others are not supported" : "");
+}
+
+/* A text, or a list of parts that are texts. */
+static ebb_status read_content(const json_t *content, ebb_buf *out, ebb_error *err)
+{
+    if (json_is_string(content)) {
+        ebb_buf_add(out, json_string_value(content), json_string_length(content));
+        return EBB_OK;
+    }
+    for (size_t i = 0; i < json_array_size(content); i++) {
+        const json_t *part = json_array_get(content, i), *text = json_object_get(part, "text");
+        const char *type = json_string_value(json_object_get(part, "type"));
+
+        if (!type || strcmp(type, "text") != 0 || !json_is_string(text))
+            return EBB_FAIL(err, EBB_UNSUPPORTED, "a part of a message that is no text is not supported");
+        ebb_buf_add(out, json_string_value(text), json_string_length(text));
+    }
+    if (content && !json_is_null(content) && !json_is_array(content))
+        return EBB_FAIL(err, EBB_USAGE, "the content of a message is a text or a list of parts");
+    return EBB_OK;
+}
+
+/* A thought stands in an answer's text, as the model wrote it. */
+static ebb_status read_message(const json_t *o, ebb_message *m, ebb_error *err)
+{
+    const json_t *thought = json_object_get(o, "reasoning_content");
+    ebb_buf text = { 0 };
+    ebb_status st = read_role(o, &m->role, err);
+
+    if (st == EBB_OK && m->role == EBB_ROLE_ASSISTANT && json_string_length(thought)) {
+        ebb_buf_adds(&text, "<think>\n");
+        ebb_buf_add(&text, json_string_value(thought), json_string_length(thought));
+        ebb_buf_adds(&text, "\n</think>\n\n");
+    }
+    if (st == EBB_OK)
+        st = read_content(json_object_get(o, "content"), &text, err);
+    m->n_text = text.len;
+    if (st == EBB_OK && (text.failed || !ebb_buf_reserve(&text, 1) || !(m->text = ebb_buf_take(&text))))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for a message");
+    ebb_buf_fini(&text);
+    return st;
+}
+
+static ebb_status read_all_messages(const json_t *list, messages *m, ebb_error *err)
+{
+    size_t n = json_array_size(list);
+    ebb_status st = EBB_OK;
+
+    if (!json_is_array(list) || n == 0 || n > MAX_MESSAGES)
+        return EBB_FAIL(err, EBB_USAGE, "messages is a list of one message at least, and of %d at most", MAX_MESSAGES);
+    m->list = calloc(n, sizeof *m->list);
+    m->pointers = calloc(n, sizeof *m->pointers);
+    if (!m->list || !m->pointers)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for messages");
+    for (size_t i = 0; i < n && st == EBB_OK; i++) {
+        m->pointers[i] = &m->list[i];
+        m->n = i + 1;
+        st = read_message(json_array_get(list, i), &m->list[i], err);
+    }
+    return st;
+}
+
+static ebb_prompt_opts opts_of(const json_t *o)
+{
+    const json_t *thinks = json_object_get(json_object_get(o, "chat_template_kwargs"), "enable_thinking");
+
+    return (ebb_prompt_opts){ .thinking = json_is_true(thinks) ? EBB_THINKING_ON : json_is_false(thinks) ? EBB_THINKING_OFF : EBB_THINKING_DEFAULT };
+}
+
+/* The answer so far goes behind the prompt of what was said before it. */
+static ebb_status continue_answer(ebb_serve *s, const ebb_message *m, ebb_serve_question *q, ebb_error *err)
+{
+    size_t n = 0, cap = q->n_ids + m->n_text + 8;
+    int32_t *ids = realloc(q->ids, cap * sizeof *ids);
+    ebb_status st;
+
+    if (!ids)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    q->ids = ids;
+    st = ebb_model_tokenize(s->model, m->text, m->n_text, 0, ids + q->n_ids, cap - q->n_ids, &n, err);
+    if (st == EBB_OK && n > cap - q->n_ids)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    if (st == EBB_OK)
+        q->n_ids += n;
+    q->n_suffix = 0;
+    return st;
+}
+
+static ebb_status make_prompt(ebb_serve *s, const messages *m, const ebb_prompt_opts *opts, ebb_serve_question *q, ebb_error *err)
+{
+    const ebb_message *last = &m->list[m->n - 1];
+    bool continues = last->role == EBB_ROLE_ASSISTANT && m->n > 1;
+    ebb_prompt p = { 0 };
+    ebb_status st = ebb_prompt_delta(s->prompter, m->pointers, m->n - continues, opts, &p, err);
+
+    if (st == EBB_OK) {
+        q->ids = p.ids;
+        q->n_ids = p.n_ids;
+        q->n_suffix = p.n_suffix;
+        p.ids = NULL;
+    }
+    ebb_prompt_fini(&p);
+    return st == EBB_OK && continues ? continue_answer(s, last, q, err) : st;
+}
+
+ebb_status ebb_serve_read_messages(ebb_serve *s, const json_t *o, ebb_serve_question *q, ebb_error *err)
+{
+    ebb_prompt_opts opts = opts_of(o);
+    messages m = { 0 };
+    ebb_status st = read_all_messages(json_object_get(o, "messages"), &m, err);
+
+    if (st == EBB_OK)
+        st = make_prompt(s, &m, &opts, q, err);
+    messages_fini(&m);
+    return st;
+}
+
+ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_error *err)
+{
+    ebb_prompt_opts opts = opts_of(o);
+    messages m = { 0 };
+    ebb_rendering r = { 0 };
+    ebb_status st = read_all_messages(json_object_get(o, "messages"), &m, err);
+
+    if (st == EBB_OK) {
+        ebb_render_job job = { .messages = m.pointers, .n = m.n, .opts = &opts };
+        st = ebb_prompt_render_or_merge(s->prompter, &job, &r, err);
+    }
+    if (st == EBB_OK && !ebb_buf_add(out, ebb_buf_text(&r.text), r.text.len))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    ebb_rendering_fini(&r);
+    messages_fini(&m);
+    return st;
+}
+
+/* -- Prompts ------------------------------------------------------------------------------------------- */
+
+static ebb_status tokenize_prompt(ebb_serve *s, const json_t *text, ebb_serve_question *q, ebb_error *err)
+{
+    size_t n_text = json_string_length(text), cap = n_text + 8;
+    ebb_status st;
+
+    q->ids = malloc(cap * sizeof *q->ids);
+    if (!q->ids)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    st = ebb_model_tokenize(s->model, json_string_value(text), n_text, EBB_TOK_BOS | EBB_TOK_SPECIAL, q->ids, cap, &q->n_ids, err);
+    return st == EBB_OK && q->n_ids > cap ? EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt") : st;
+}
+
+ebb_status ebb_serve_read_prompt(ebb_serve *s, const json_t *prompt, ebb_serve_question *q, ebb_error *err)
+{
+    json_int_t n_vocab = ebb_model_get_info(s->model)->n_vocab;
+    size_t n = json_array_size(prompt);
+
+    if (n == 1 && (json_is_string(json_array_get(prompt, 0)) || json_is_array(json_array_get(prompt, 0))))
+        return ebb_serve_read_prompt(s, json_array_get(prompt, 0), q, err);
+    if (json_is_string(prompt))
+        return tokenize_prompt(s, prompt, q, err);
+    if (n == 0)
+        return EBB_FAIL(err, EBB_USAGE, "prompt is a text, or a list of token ids");
+    q->ids = malloc(n * sizeof *q->ids);
+    if (!q->ids)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_array_get(prompt, i);
+        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= n_vocab)
+            return EBB_FAIL(err, EBB_USAGE, "prompt is one text, or a list of token ids from 0 to %lld", (long long)n_vocab - 1);
+        q->ids[q->n_ids++] = (int32_t)json_integer_value(id);
+    }
+    return EBB_OK;
+}

@@ -1,0 +1,216 @@
+/* Requests: who may ask, and what (serve_priv.h). */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "serve/serve_priv.h"
+
+/* -- Who may ask ------------------------------------------------------------------------------------------ */
+
+/* As long for each wrong key as for the right one. */
+static bool is_same_key(const char *a, const char *key)
+{
+    size_t n = strlen(a), n_key = strlen(key);
+    unsigned difference = n != n_key;
+
+    for (size_t i = 0; i < n_key; i++)
+        difference |= (unsigned char)key[i] ^ (unsigned char)(i < n ? a[i] : 0);
+    return difference == 0;
+}
+
+static bool has_key(const ebb_serve *s, const ebb_http_exchange *x)
+{
+    const char *bearer = ebb_http_header(x, "Authorization"), *own = ebb_http_header(x, "X-Api-Key");
+
+    if (!s->key)
+        return true;
+    if (bearer && strncasecmp(bearer, "Bearer ", 7) == 0)
+        return is_same_key(bearer + 7, s->key);
+    return own && is_same_key(own, s->key);
+}
+
+/* A page in a browser can make it ask this machine, under another machine's name: that name gives it away, and so does Origin. */
+static bool is_host_ours(const ebb_serve *s, const ebb_http_exchange *x)
+{
+    static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+    const char *host = ebb_http_header(x, "Host");
+    size_t n;
+
+    if (s->opts.is_unix || !host)
+        return true;
+    n = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == n && strncasecmp(host, names[i], n) == 0)
+            return true;
+    return s->host && (strcmp(s->host, "0.0.0.0") == 0 || strcmp(s->host, "::") == 0 ||
+                       (strlen(s->host) == n && strncasecmp(host, s->host, n) == 0));
+}
+
+static bool refuse_stranger(ebb_serve *s, ebb_http_exchange *x)
+{
+    json_t *o = NULL;
+    unsigned status = 403;
+
+    if (!is_host_ours(s, x) || (!s->opts.is_unix && ebb_http_header(x, "Origin"))) {
+        o = json_pack("{s:i, s:s, s:s}", "code", 403, "message", "pages of other hosts may not ask this server", "type", "permission_error");
+    } else if (!has_key(s, x) && strcmp(ebb_http_path(x), "/health") != 0) {
+        status = 401;
+        o = json_pack("{s:i, s:s, s:s}", "code", 401, "message", "this server wants its key", "type", "authentication_error");
+    }
+    if (o)
+        ebb_serve_reply_json(x, status, json_pack("{s:o}", "error", o));
+    return o != NULL;
+}
+
+/* -- What they may ask ------------------------------------------------------------------------------------- */
+
+static void get_health(ebb_serve *s, ebb_http_exchange *x)
+{
+    (void)s;
+    ebb_serve_reply_json(x, 200, json_pack("{s:s}", "status", "ok"));
+}
+
+static void get_models(ebb_serve *s, ebb_http_exchange *x)
+{
+    const ebb_model_info *m = ebb_model_get_info(s->model);
+    json_t *meta = json_pack("{s:I, s:i, s:i, s:I, s:I}", "n_params", (json_int_t)m->n_params, "n_ctx_train", (int)m->n_ctx_train, "n_ctx", (int)s->n_ctx,
+                             "size", (json_int_t)m->weight_bytes, "n_vocab", (json_int_t)m->n_vocab);
+
+    ebb_serve_reply_json(x, 200, json_pack("{s:s, s:[{s:s, s:s, s:I, s:s, s:o}]}", "object", "list", "data", "id", s->name, "object", "model", "created",
+                                           (json_int_t)time(NULL), "owned_by", "ebb", "meta", meta));
+}
+
+static void get_stats(ebb_serve *s, ebb_http_exchange *x)
+{
+    ebb_serve_reply_json(x, 200, ebb_serve_stats_json(s));
+}
+
+typedef struct route {
+    const char *method, *path;
+    void (*get)(ebb_serve *s, ebb_http_exchange *x);
+    void (*post)(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
+    bool needs_model;
+} route;
+
+static const route routes[] = {
+    { "GET", "/health", get_health, NULL, true },
+    { "GET", "/v1/health", get_health, NULL, true },
+    { "GET", "/v1/models", get_models, NULL, true },
+    { "GET", "/models", get_models, NULL, true },
+    { "GET", "/props", ebb_serve_props, NULL, true },
+    { "GET", "/slots", ebb_serve_slots, NULL, true },
+    { "GET", "/metrics", ebb_serve_metrics, NULL, true },
+    { "GET", "/ebb/v1/stats", get_stats, NULL, false },
+    { "POST", "/v1/chat/completions", NULL, ebb_serve_chat_completions, true },
+    { "POST", "/chat/completions", NULL, ebb_serve_chat_completions, true },
+    { "POST", "/v1/completions", NULL, ebb_serve_completions, true },
+    { "POST", "/completion", NULL, ebb_serve_completion, true },
+    { "POST", "/completions", NULL, ebb_serve_completion, true },
+    { "POST", "/tokenize", NULL, ebb_serve_tokenize, true },
+    { "POST", "/detokenize", NULL, ebb_serve_detokenize, true },
+    { "POST", "/apply-template", NULL, ebb_serve_apply_template, true },
+};
+
+static ebb_status check_ready(ebb_serve *s, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->has_failed)
+        st = EBB_FAIL(err, EBB_IO, "the model could not be loaded");     /* its error names a path */
+    else if (!s->is_ready)
+        st = EBB_FAIL(err, EBB_BUSY, "Loading model");
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, ebb_error *err)
+{
+    ebb_status st = r->needs_model ? check_ready(s, err) : EBB_OK;
+    size_t n;
+    const char *body = ebb_http_body(x, &n);
+    json_error_t where;
+    json_t *o;
+
+    if (st != EBB_OK)
+        return st;
+    if (r->get) {
+        r->get(s, x);
+        return EBB_OK;
+    }
+    o = json_loadb(body, n, JSON_REJECT_DUPLICATES, &where);
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return EBB_FAIL(err, EBB_USAGE, "the body is no JSON object%s%.120s", o ? "" : ": ", o ? "" : where.text);
+    }
+    r->post(s, x, o);
+    json_decref(o);
+    return EBB_OK;
+}
+
+/* /ebb/v1/answers/N[?from=K]: read on (GET), or stop it (DELETE). */
+static ebb_status run_answer(ebb_serve *s, ebb_http_exchange *x, const char *number_text, ebb_error *err)
+{
+    const char *from = ebb_http_query(x, "from");
+    char *end;
+    uint64_t number = strtoull(number_text, &end, 10);
+
+    if (!isdigit((unsigned char)*number_text) || *end || (from && !isdigit((unsigned char)*from)))
+        return EBB_FAIL(err, EBB_USAGE, "an answer has a number: /ebb/v1/answers/N?from=K");
+    if (strcmp(ebb_http_method(x), "GET") == 0) {
+        ebb_serve_resume(s, x, number, from ? strtoull(from, NULL, 10) : 0);
+        return EBB_OK;
+    }
+    if (strcmp(ebb_http_method(x), "DELETE") != 0)
+        return EBB_FAIL(err, EBB_USAGE, "an answer is read (GET) or stopped (DELETE)");
+    if (!ebb_serve_cancel(s, number))
+        return EBB_FAIL(err, EBB_NOTFOUND, "no answer %llu is under way", (unsigned long long)number);
+    ebb_serve_reply_json(x, 200, json_pack("{s:s}", "status", "stopped"));
+    return EBB_OK;
+}
+
+static ebb_status find_route(ebb_serve *s, ebb_http_exchange *x, ebb_error *err)
+{
+    static const char answers[] = "/ebb/v1/answers/";
+    const char *path = ebb_http_path(x);
+    bool is_known = false;
+
+    if (strncmp(path, answers, sizeof answers - 1) == 0)
+        return run_answer(s, x, path + sizeof answers - 1, err);
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        if (strcmp(routes[i].path, path) != 0)
+            continue;
+        if (strcmp(routes[i].method, ebb_http_method(x)) == 0)
+            return run_route(s, x, &routes[i], err);
+        is_known = true;
+    }
+    return is_known ? EBB_FAIL(err, EBB_USAGE, "this path wants another method") : EBB_FAIL(err, EBB_NOTFOUND, "there is nothing at this path");
+}
+
+static bool is_printable(const char *s)
+{
+    while (*s > ' ' && *s < 127)
+        s++;
+    return *s == '\0';
+}
+
+void ebb_serve_on_request(void *arg, ebb_http_exchange *x)
+{
+    ebb_serve *s = arg;
+    ebb_error err = { 0 };
+    bool is_refused = refuse_stranger(s, x);
+
+    if (!is_refused && find_route(s, x, &err) != EBB_OK) {
+        ebb_serve_reply_error(s, x, &err);
+        is_refused = true;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->n_requests++;
+    s->n_refused += is_refused;
+    pthread_mutex_unlock(&s->lock);
+    if (is_printable(ebb_http_path(x)))
+        ebb_log("serve", "%s %.80s: %s", ebb_http_method(x), ebb_http_path(x), is_refused ? err.code ? ebb_status_text(err.code) : "refused" : "ok");
+}

@@ -1,0 +1,146 @@
+/* Sampling, limits and stops, as requests name them (serve_priv.h). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/serve_priv.h"
+
+/* Of what a request may say: where it goes, and what is possible.  Of two names for a thing the later row counts. */
+typedef struct number_row {
+    const char *name;
+    enum { REAL, WHOLE } kind;
+    size_t      at;              /* offset in ebb_sampler_params; */
+    double      min, max;
+} number_row;
+
+#define AT(field) offsetof(ebb_sampler_params, field)
+
+static const number_row numbers[] = {
+    { "temperature", REAL, AT(temp), 0, 10 },
+    { "top_p", REAL, AT(top_p), 0, 1 },
+    { "min_p", REAL, AT(min_p), 0, 1 },
+    { "top_k", WHOLE, AT(top_k), 0, 1e6 },
+    { "repetition_penalty", REAL, AT(repeat_penalty), 0.1, 10 },
+    { "repeat_penalty", REAL, AT(repeat_penalty), 0.1, 10 },
+    { "repeat_last_n", WHOLE, AT(repeat_last_n), 0, 1e6 },
+};
+
+/* What would change an answer and is not done here: refused, unless it says what is so anyway. */
+static const struct { const char *name; double off; } refused_numbers[] = {
+    { "frequency_penalty", 0 }, { "presence_penalty", 0 }, { "n", 1 }, { "best_of", 1 }, { "logprobs", 0 }, { "top_logprobs", 0 }, { "n_probs", 0 },
+    { "dynatemp_range", 0 }, { "mirostat", 0 }, { "xtc_probability", 0 }, { "dry_multiplier", 0 },
+};
+static const char *const refused_things[] = { "tools", "functions", "logit_bias", "grammar", "json_schema", "suffix", "echo" };
+
+static ebb_status read_number(const json_t *o, const number_row *row, ebb_sampler_params *p, ebb_error *err)
+{
+    const json_t *v = json_object_get(o, row->name);
+    double x = json_number_value(v);
+
+    if (!v || json_is_null(v))
+        return EBB_OK;
+    if (row->kind == WHOLE && x == -1)           /* elsewhere: no limit */
+        x = row->at == AT(top_k) ? 0 : row->max;
+    if (!json_is_number(v) || !(x >= row->min && x <= row->max) || (row->kind == WHOLE && x != floor(x)))
+        return EBB_FAIL(err, EBB_USAGE, "%s is a %s from %g to %g", row->name, row->kind == WHOLE ? "whole number" : "number", row->min, row->max);
+    if (row->kind == WHOLE)
+        *(uint32_t *)((char *)p + row->at) = (uint32_t)x;
+    else
+        *(float *)((char *)p + row->at) = (float)x;
+    return EBB_OK;
+}
+
+static ebb_status check_refused(const json_t *o, ebb_error *err)
+{
+    const char *format = json_string_value(json_object_get(json_object_get(o, "response_format"), "type"));
+
+    for (size_t i = 0; i < sizeof refused_numbers / sizeof *refused_numbers; i++) {
+        const json_t *v = json_object_get(o, refused_numbers[i].name);
+        if (v && !json_is_null(v) && !json_is_false(v) && !(json_is_number(v) && json_number_value(v) == refused_numbers[i].off))
+            return EBB_FAIL(err, EBB_UNSUPPORTED, "%s is not supported; leave it out", refused_numbers[i].name);
+    }
+    for (size_t i = 0; i < sizeof refused_things / sizeof *refused_things; i++) {
+        const json_t *v = json_object_get(o, refused_things[i]);
+        if (v && !json_is_null(v) && !json_is_false(v) && json_array_size(v) + json_object_size(v) + json_string_length(v) + json_is_true(v) > 0)
+            return EBB_FAIL(err, EBB_UNSUPPORTED, "%s is not supported; leave it out", refused_things[i]);
+    }
+    if (format && strcmp(format, "text") != 0)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "response_format: only text is supported; the model is not made to write a format");
+    return EBB_OK;
+}
+
+/* Exact to the last bit: not by way of a double. */
+static ebb_status read_seed(const json_t *o, ebb_sampler_params *p, ebb_error *err)
+{
+    const json_t *v = json_object_get(o, "seed");
+
+    if (!v || json_is_null(v) || json_integer_value(v) == -1)
+        return EBB_OK;
+    if (!json_is_integer(v) || json_integer_value(v) < 0)
+        return EBB_FAIL(err, EBB_USAGE, "seed is a whole number, 0 or -1: one from the clock");
+    p->seed = (uint64_t)json_integer_value(v);
+    return EBB_OK;
+}
+
+static ebb_status read_limit(const json_t *o, ebb_serve_question *q, ebb_error *err)
+{
+    static const char *const names[] = { "max_tokens", "max_completion_tokens", "n_predict" };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *v = json_object_get(o, names[i]);
+        json_int_t n = json_integer_value(v);
+
+        if (!v || json_is_null(v))
+            continue;
+        if (!json_is_integer(v) || n < -1 || n > 100000000)
+            return EBB_FAIL(err, EBB_USAGE, "%s is a whole number of tokens", names[i]);
+        q->n_predict = n > 0 ? (uint32_t)n : 0;
+        q->predicts_nothing = n == 0;
+    }
+    q->ignores_end = json_is_true(json_object_get(o, "ignore_eos"));
+    return EBB_OK;
+}
+
+static ebb_status add_stop(const json_t *v, ebb_serve_question *q, ebb_error *err)
+{
+    size_t n = json_string_length(v);
+
+    if (!json_is_string(v) || n >= SERVE_STOP_BYTES || strlen(json_string_value(v)) != n)
+        return EBB_FAIL(err, EBB_USAGE, "stop is a text of less than %d bytes, or a list of such", SERVE_STOP_BYTES);
+    if (n == 0)
+        return EBB_OK;
+    if (q->n_stops == SERVE_STOPS)
+        return EBB_FAIL(err, EBB_USAGE, "stop: at most %d", SERVE_STOPS);
+    q->stops[q->n_stops] = strdup(json_string_value(v));
+    return q->stops[q->n_stops++] ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the request");
+}
+
+static ebb_status read_stops(const json_t *stop, ebb_serve_question *q, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    if (!stop || json_is_null(stop))
+        return EBB_OK;
+    if (!json_is_array(stop))
+        return add_stop(stop, q, err);
+    for (size_t i = 0; i < json_array_size(stop) && st == EBB_OK; i++)
+        st = add_stop(json_array_get(stop, i), q, err);
+    return st;
+}
+
+ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_question *q, ebb_error *err)
+{
+    ebb_status st = check_refused(o, err);
+
+    q->sampling = s->sampling;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && st == EBB_OK; i++)
+        st = read_number(o, &numbers[i], &q->sampling, err);
+    if (st == EBB_OK)
+        st = read_seed(o, &q->sampling, err);
+    if (st == EBB_OK)
+        st = read_limit(o, q, err);
+    if (st == EBB_OK)
+        st = read_stops(json_object_get(o, "stop"), q, err);
+    q->survives = json_is_true(json_object_get(json_object_get(o, "ebb"), "survives"));
+    return st;
+}

@@ -1,0 +1,294 @@
+/* How an answer is told: at once, or as it grows (serve_priv.h). */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "serve/serve_priv.h"
+
+/* -- In JSON ------------------------------------------------------------------------------------------ */
+
+void ebb_serve_reply_json(ebb_http_exchange *x, unsigned status, json_t *o)
+{
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+    json_decref(o);
+    if (text)
+        ebb_http_reply(x, status, "application/json", text, strlen(text), status == 503 || status == 429 ? 2 : 0);
+    else
+        ebb_http_reply(x, 500, "application/json", "{\"error\":{\"code\":500,\"message\":\"out of memory\",\"type\":\"server_error\"}}", 71, 0);
+    free(text);
+}
+
+static const struct { ebb_status code; unsigned status; const char *type; } kinds_of_errors[] = {
+    { EBB_USAGE, 400, "invalid_request_error" }, { EBB_UNSUPPORTED, 501, "not_supported_error" },
+    { EBB_CONTEXT, 400, "exceed_context_size_error" }, { EBB_BUSY, 503, "unavailable_error" }, { EBB_LIMIT, 429, "rate_limit_error" },
+    { EBB_NOTFOUND, 404, "not_found_error" }, { EBB_FORMAT, 400, "invalid_request_error" }, { EBB_CANCELED, 499, "server_error" },
+};
+
+static json_t *json_error(const ebb_serve *s, const ebb_error *err, unsigned *status)
+{
+    const char *type = "server_error";
+    json_t *o;
+
+    *status = 500;
+    for (size_t i = 0; i < sizeof kinds_of_errors / sizeof *kinds_of_errors; i++)
+        if (kinds_of_errors[i].code == err->code) {
+            *status = kinds_of_errors[i].status;
+            type = kinds_of_errors[i].type;
+        }
+    o = json_pack("{s:i, s:s, s:s}", "code", (int)*status, "message", err->msg, "type", type);
+    if (err->code == EBB_CONTEXT)
+        json_object_set_new(o, "n_ctx", json_integer(s->n_ctx));
+    return json_pack("{s:o}", "error", o);
+}
+
+void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *err)
+{
+    unsigned status;
+    json_t *o = json_error(s, err, &status);
+
+    ebb_serve_reply_json(x, status, o);
+}
+
+json_t *ebb_serve_usage(const ebb_served *a)
+{
+    return json_pack("{s:i, s:i, s:i, s:{s:i}}", "prompt_tokens", (int)a->n_prompt, "completion_tokens", (int)a->stats.n_generated,
+                     "total_tokens", (int)(a->n_prompt + a->stats.n_generated), "prompt_tokens_details", "cached_tokens",
+                     (int)a->stats.n_reused);
+}
+
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : 0;
+}
+
+void ebb_serve_put_figures(json_t *o, const ebb_served *a)
+{
+    const ebb_turn_stats *t = &a->stats;
+    double n = t->n_computed, m = t->n_generated;
+
+    json_object_set_new(o, "timings", json_pack("{s:i, s:i, s:f, s:f, s:f, s:i, s:f, s:f, s:f}", "cache_n", (int)t->n_reused,
+        "prompt_n", (int)t->n_computed, "prompt_ms", t->prefill_s * 1e3, "prompt_per_token_ms", ratio(t->prefill_s * 1e3, n),
+        "prompt_per_second", ratio(n, t->prefill_s), "predicted_n", (int)t->n_generated, "predicted_ms", t->decode_s * 1e3,
+        "predicted_per_token_ms", ratio(t->decode_s * 1e3, m), "predicted_per_second", ratio(m, t->decode_s)));
+    json_object_set_new(o, "ebb", json_pack("{s:I, s:i, s:i, s:i, s:f}", "answer", (json_int_t)a->number, "reused", (int)t->n_reused,
+        "reused_disk", (int)t->n_reused_disk, "computed", (int)t->n_computed, "first_s", t->first_s));
+}
+
+/* -- A stream ------------------------------------------------------------------------------------------ */
+
+typedef struct stream {
+    ebb_serve        *s;
+    ebb_served       *a;
+    ebb_served_reader reader;
+    const ebb_serve_form *form;
+    uint32_t          flags;
+    size_t            next;              /* piece */
+    bool              has_begun, has_ended;
+    uint32_t          progress_done;
+    bool              has_progress;
+    ebb_buf           out;               /* events on their way, from out_at on */
+    size_t            out_at;
+} stream;
+
+static void add_event(stream *t, json_t *o)
+{
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+    json_decref(o);
+    if (!text)
+        return;
+    ebb_buf_adds(&t->out, "data: ");
+    ebb_buf_adds(&t->out, text);
+    ebb_buf_adds(&t->out, "\n\n");
+    free(text);
+}
+
+static void add_pieces(stream *t)
+{
+    const ebb_served *a = t->a;
+
+    for (; t->next < a->n_pieces; t->next++) {
+        const ebb_served_piece *p = &a->pieces[t->next];
+        size_t from = t->next ? p[-1].text_end : 0, ids_from = t->next ? p[-1].ids_end : a->n_prompt;
+        json_t *o = t->form->piece(t->s, a, false, a->text.data + from, p->text_end - from, ids_from, p->ids_end, t->flags);
+
+        if (a->q.survives)
+            json_object_set_new(o, "ebb", json_pack("{s:I, s:I}", "answer", (json_int_t)a->number, "next", (json_int_t)t->next + 1));
+        add_event(t, o);
+    }
+}
+
+static void add_end(stream *t)
+{
+    unsigned status;
+
+    t->has_ended = true;
+    if (t->a->finish == EBB_FINISH_ERROR) {
+        add_event(t, json_error(t->s, &t->a->error, &status));
+        return;
+    }
+    add_event(t, t->form->last(t->s, t->a, t->flags));
+    if ((t->flags & SERVE_USAGE) && t->form->usage)
+        add_event(t, t->form->usage(t->s, t->a, t->flags));
+    if (t->form->has_done)
+        ebb_buf_adds(&t->out, "data: [DONE]\n\n");
+}
+
+/* What there is to say by now.  Under the lock. */
+static void add_news(stream *t)
+{
+    ebb_served *a = t->a;
+
+    if (!t->has_begun) {
+        json_t *o = t->form->piece(t->s, a, true, "", 0, a->n_prompt, a->n_prompt, t->flags);
+        if (o && a->q.survives)
+            json_object_set_new(o, "ebb", json_pack("{s:I, s:I}", "answer", (json_int_t)a->number, "next", (json_int_t)t->next));
+        if (o)
+            add_event(t, o);
+    }
+    t->has_begun = true;
+    if ((t->flags & SERVE_PROGRESS) && t->form->progress && a->state != SERVED_WAITING &&
+        (!t->has_progress || t->progress_done != a->progress_done)) {
+        t->has_progress = true;
+        t->progress_done = a->progress_done;
+        add_event(t, t->form->progress(t->s, a, t->flags));
+    }
+    add_pieces(t);
+    if (a->state == SERVED_ENDED && !t->has_ended)
+        add_end(t);
+}
+
+static ssize_t give_out(stream *t, char *out, size_t cap)
+{
+    size_t n = t->out.len - t->out_at;
+
+    if (t->out.failed)
+        return -1;
+    n = n < cap ? n : cap;
+    memcpy(out, t->out.data + t->out_at, n);
+    t->out_at += n;
+    if (t->out_at == t->out.len) {
+        ebb_buf_clear(&t->out);
+        t->out_at = 0;
+    }
+    return (ssize_t)n;
+}
+
+static ssize_t read_answer(void *arg, ebb_http_exchange *x, char *out, size_t cap)
+{
+    stream *t = arg;
+    uint64_t news;
+
+    while (t->out.len == 0) {
+        ebb_http_wake wake;
+
+        if (t->has_ended)
+            return 0;
+        (void)!read(t->reader.fd, &news, sizeof news);   /* before looking: what comes behind it is news again */
+        pthread_mutex_lock(&t->s->lock);
+        add_news(t);
+        pthread_mutex_unlock(&t->s->lock);
+        if (t->out.len)
+            break;
+        wake = ebb_http_wait(x, t->reader.fd, SERVE_PING_MS);
+        if (wake == EBB_HTTP_GONE)
+            return -1;
+        if (wake == EBB_HTTP_TIME)
+            ebb_buf_adds(&t->out, ": ping\n\n");
+    }
+    return give_out(t, out, cap);
+}
+
+static void release_stream(void *arg)
+{
+    stream *t = arg;
+
+    ebb_serve_leave(t->s, t->a, &t->reader);
+    ebb_served_reader_fini(&t->reader);
+    ebb_buf_fini(&t->out);
+    free(t);
+}
+
+static stream *begin_stream(ebb_serve *s, const ebb_serve_form *form, uint32_t flags)
+{
+    stream *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return NULL;
+    *t = (stream){ .s = s, .form = form, .flags = flags };
+    if (ebb_served_reader_init(&t->reader))
+        return t;
+    free(t);
+    return NULL;
+}
+
+static void drop_stream(stream *t)
+{
+    ebb_served_reader_fini(&t->reader);
+    free(t);
+}
+
+/* -- At once --------------------------------------------------------------------------------------------- */
+
+static void wait_for_end(ebb_serve *s, ebb_http_exchange *x, stream *t)
+{
+    ebb_http_wake wake = EBB_HTTP_READY;
+    bool has_ended = false;
+    uint64_t news;
+    unsigned status = 200;
+    json_t *o = NULL;
+
+    while (!has_ended && wake != EBB_HTTP_GONE) {
+        (void)!read(t->reader.fd, &news, sizeof news);
+        pthread_mutex_lock(&s->lock);
+        has_ended = t->a->state == SERVED_ENDED;
+        if (has_ended)
+            o = t->a->finish == EBB_FINISH_ERROR ? json_error(s, &t->a->error, &status) : t->form->whole(s, t->a, t->flags);
+        pthread_mutex_unlock(&s->lock);
+        if (!has_ended)
+            wake = ebb_http_wait(x, t->reader.fd, -1);
+    }
+    if (has_ended)
+        ebb_serve_reply_json(x, status, o);
+}
+
+void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q, const ebb_serve_form *form, bool streams, uint32_t flags)
+{
+    stream *t = begin_stream(s, form, flags);
+    ebb_error err = { 0 };
+
+    if (!t)
+        EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
+    else if (ebb_serve_submit(s, q, &t->reader, &t->a, &err) != EBB_OK)
+        drop_stream(t);
+    ebb_serve_question_fini(q);
+    if (err.code) {
+        ebb_serve_reply_error(s, x, &err);
+    } else if (streams) {
+        ebb_http_stream(x, "text/event-stream", read_answer, release_stream, t);
+    } else {
+        wait_for_end(s, x, t);
+        release_stream(t);
+    }
+}
+
+void ebb_serve_follow(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from, const ebb_serve_form *form, uint32_t flags)
+{
+    stream *t = begin_stream(s, form, flags);
+    ebb_error err = { 0 };
+
+    if (!t) {
+        EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
+    } else if (!(t->a = ebb_serve_find(s, number, &t->reader))) {
+        drop_stream(t);
+        EBB_FAIL(&err, EBB_NOTFOUND, "there is no answer %llu any more", (unsigned long long)number);
+    }
+    if (err.code) {
+        ebb_serve_reply_error(s, x, &err);
+        return;
+    }
+    t->next = from;
+    ebb_http_stream(x, "text/event-stream", read_answer, release_stream, t);
+}

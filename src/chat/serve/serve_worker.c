@@ -1,0 +1,325 @@
+/* The thread that has model and engine: loads, gives turns, sleeps (serve_priv.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "conversation/chat.h"
+#include "models/models.h"
+#include "serve/serve_priv.h"
+
+enum { MARGIN = 64, RECURRENT_SESSIONS = 3 };    /* tokens of the pool that an answer may want beside those it has; live states */
+
+/* -- Loading ------------------------------------------------------------------------------------------- */
+
+/* The name of a file without its folder and .gguf: what others may know of it. */
+static void name_model(ebb_serve *s)
+{
+    const char *path = s->path ? s->path : EBB_MODELS_GUIDE, *slash = strrchr(path, '/');
+    size_t n;
+
+    path = slash ? slash + 1 : path;
+    n = strlen(path);
+    n -= n > 5 && strcmp(path + n - 5, ".gguf") == 0 ? 5 : 0;
+    snprintf(s->name, sizeof s->name, "%.*s", (int)(n < sizeof s->name ? n : sizeof s->name - 1), path);
+    if (!ebb_serve_file_id(s->path, s->file))
+        s->file[0] = '\0';
+}
+
+bool ebb_serve_file_id(const char *path, char out[40])
+{
+    struct stat st;
+    uint64_t what[4];
+    uint8_t hash[16];
+
+    if (!path || stat(path, &st) != 0)
+        return false;
+    what[0] = st.st_dev;
+    what[1] = st.st_ino;
+    what[2] = (uint64_t)st.st_size;
+    what[3] = (uint64_t)st.st_mtim.tv_sec;
+    ebb_hash128(what, sizeof what, NULL, hash);
+    for (int i = 0; i < 16; i++)
+        snprintf(out + 2 * (size_t)i, 3, "%02x", hash[i]);
+    return true;
+}
+
+static void wake_on_evict(void *arg)
+{
+    ebb_serve *s = arg;
+
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void tell(ebb_serve *s, const char *line)
+{
+    ebb_log("serve", "%s", line);
+    if (s->opts.tell && *line)
+        s->opts.tell(s->opts.arg, line);
+}
+
+static ebb_status open_draft(ebb_serve *s, ebb_error *err)
+{
+    ebb_buf why = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (s->draft_path && !s->opts.engine.no_speculation)
+        st = ebb_models_open_draft(s->draft_path, s->model, &s->opts.engine, s->opts.models.draft_is_optional, &s->draft, &why, err);
+    if (st == EBB_OK)
+        tell(s, ebb_buf_text(&why));
+    s->opts.engine.draft = s->draft;
+    ebb_buf_fini(&why);
+    return st;
+}
+
+static ebb_status load(ebb_serve *s, ebb_error *err)
+{
+    ebb_buf why = { 0 };
+    ebb_status st = ebb_models_open(&s->opts.engine, &s->path, &s->model, &why, err);
+
+    if (st == EBB_OK)
+        tell(s, ebb_buf_text(&why));
+    ebb_buf_fini(&why);
+    if (st == EBB_OK)
+        st = open_draft(s, err);
+    if (st == EBB_OK)
+        st = ebb_prompter_new(s->model, &s->prompter, err);
+    if (st == EBB_OK)
+        st = ebb_engine_open(s->model, &s->opts.engine, NULL, NULL, &s->engine, err);
+    if (st == EBB_OK)
+        st = ebb_session_new(s->engine, &s->sessions[0], err);
+    if (st != EBB_OK)
+        return st;
+    ebb_engine_on_evict(s->engine, wake_on_evict, s);
+    name_model(s);
+    s->n_ctx = ebb_engine_n_ctx(s->engine);
+    s->sampling = s->opts.sampling;
+    ebb_chat_advise_sampling(s->model, s->opts.sampling_given, &s->sampling);
+    s->is_recurrent = ebb_session_cannot_shift(s->sessions[0]) != NULL;
+    s->n_most = s->is_recurrent ? RECURRENT_SESSIONS : SERVE_SESSIONS;
+    return EBB_OK;
+}
+
+/* -- Turns ------------------------------------------------------------------------------------------------ */
+
+/* A free one that has most of these ids already. */
+static bool choose_session(ebb_serve *s, ebb_served *a, ebb_error *err)
+{
+    size_t best = SERVE_SESSIONS, n_best = 0;
+
+    for (size_t i = 0; i < SERVE_SESSIONS; i++) {
+        const ebb_token *ids;
+        size_t n, same = 0;
+
+        if (s->session_users[i])
+            continue;
+        if (!s->sessions[i] && best < SERVE_SESSIONS)
+            break;
+        if (!s->sessions[i] && ebb_session_new(s->engine, &s->sessions[i], err) != EBB_OK)
+            return false;
+        ids = ebb_session_ids(s->sessions[i], &n);
+        while (same < n && same < a->q.n_ids && ids[same] == a->q.ids[same])
+            same++;
+        if (best == SERVE_SESSIONS || same > n_best) {
+            best = i;
+            n_best = same;
+        }
+    }
+    if (best == SERVE_SESSIONS)                  /* cannot be: there are as many as answers that go by turns */
+        return EBB_FAIL(err, EBB_BUSY, "no session is free") == EBB_OK;
+    s->session_users[best] = a;
+    a->session = s->sessions[best];
+    return true;
+}
+
+static void free_session(ebb_serve *s, ebb_served *a)
+{
+    for (size_t i = 0; i < SERVE_SESSIONS; i++)
+        if (s->session_users[i] == a)
+            s->session_users[i] = NULL;
+    a->session = NULL;
+}
+
+/* Whose turn it is: of those that the pool has room for, oldest first, the one whose last was longest ago.  Under the lock. */
+static ebb_served *choose_turn(ebb_serve *s)
+{
+    ebb_served *best = NULL;
+    size_t n = 0, room = s->n_ctx;
+    bool is_full = false;
+
+    for (ebb_served *a = s->answers; a; a = a->next) {
+        size_t want = a->q.n_ids + MARGIN;
+
+        if (a->state == SERVED_ENDED)
+            continue;
+        if (a->is_cancelled)
+            return a;
+        is_full = is_full || n >= s->n_most || (n > 0 && want > room);
+        a->is_paused = is_full;
+        if (is_full)
+            continue;
+        room -= want < room ? want : room;
+        n++;
+        if (!best || a->turn < best->turn)
+            best = a;
+    }
+    return best;
+}
+
+void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_error *err)
+{
+    double now_s = ebb_clock_s();
+
+    if (a->session && finish != EBB_FINISH_ERROR)
+        ebb_session_persist(a->session);
+    ebb_sampler_free(a->sampler);
+    ebb_detok_free(a->detok);
+    a->sampler = NULL;
+    a->detok = NULL;
+    free_session(s, a);
+    if (s->n_most < (s->is_recurrent ? (size_t)RECURRENT_SESSIONS : (size_t)SERVE_SESSIONS))
+        s->n_most++;
+    pthread_mutex_lock(&s->lock);
+    a->finish = finish;
+    if (err)
+        a->error = *err;
+    a->stats.decode_s = a->decode_from_s > 0 ? now_s - a->decode_from_s : 0;
+    a->state = SERVED_ENDED;
+    a->ended_s = s->used_s = now_s;
+    s->n_prompt_tokens += a->stats.n_computed;
+    s->n_reused_tokens += a->stats.n_reused;
+    s->n_generated_tokens += a->stats.n_generated;
+    s->prefill_s += a->stats.prefill_s;
+    s->decode_s += a->stats.decode_s;
+    s->n_cancelled += finish == EBB_FINISH_CANCELED;
+    s->n_failed += finish == EBB_FINISH_ERROR;
+    ebb_served_notify(a);
+    ebb_serve_sweep(s, now_s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Under the lock, which is let go meanwhile. */
+static void give_turn(ebb_serve *s, ebb_served *a)
+{
+    bool is_cancelled = a->is_cancelled;
+    ebb_error err = { 0 };
+
+    s->running = a;
+    pthread_mutex_unlock(&s->lock);
+    if (is_cancelled) {
+        ebb_serve_end(s, a, EBB_FINISH_CANCELED, NULL);
+    } else if (!a->session && !choose_session(s, a, &err)) {
+        ebb_serve_end(s, a, EBB_FINISH_ERROR, &err);
+    } else {
+        ebb_serve_turn(s, a);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->running = NULL;
+    ebb_engine_cancel_clear(s->engine);
+}
+
+/* -- Waiting -------------------------------------------------------------------------------------------------- */
+
+/* Layers that were let go may come back; true: more could in a second. */
+static bool tend_engine(ebb_serve *s)
+{
+    bool more;
+
+    pthread_mutex_unlock(&s->lock);
+    more = ebb_engine_idle(s->engine);
+    pthread_mutex_lock(&s->lock);
+    return more;
+}
+
+/* Seconds that the worker may sleep: to the next thing that time brings. */
+static double sleep_s(const ebb_serve *s, bool is_tending)
+{
+    double most = 3600, now_s = ebb_clock_s();
+
+    if (is_tending)
+        return 1;
+    if (s->answers)
+        most = 60;                               /* what is kept is let go some time */
+    if (s->opts.leave_s && s->used_s + s->opts.leave_s - now_s < most)
+        most = s->used_s + s->opts.leave_s - now_s;
+    return most > 0.01 ? most : 0.01;
+}
+
+static void sleep_until_woken(ebb_serve *s, double seconds)
+{
+    struct timespec until;
+    uint64_t ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    ns = (uint64_t)until.tv_nsec + (uint64_t)(seconds * 1e9);
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    pthread_cond_timedwait(&s->wake, &s->lock, &until);
+}
+
+static bool may_leave(const ebb_serve *s)
+{
+    return s->opts.leave_s && ebb_clock_s() - s->used_s >= s->opts.leave_s && !s->answers;
+}
+
+static ebb_served *first_unended(const ebb_serve *s)
+{
+    ebb_served *a = s->answers;
+
+    while (a && a->state == SERVED_ENDED)
+        a = a->next;
+    return a;
+}
+
+static void work(ebb_serve *s)
+{
+    bool is_tending = true;
+
+    while (!s->quit && !s->has_left) {
+        ebb_served *a = choose_turn(s);
+        if (a) {
+            give_turn(s, a);
+            is_tending = true;
+            continue;
+        }
+        ebb_serve_sweep(s, ebb_clock_s());
+        is_tending = is_tending && tend_engine(s);
+        if (may_leave(s))
+            s->has_left = s->quit = true;
+        else if (!s->quit && !choose_turn(s))
+            sleep_until_woken(s, sleep_s(s, is_tending));
+    }
+    for (ebb_served *a; (a = first_unended(s)) != NULL;) {
+        pthread_mutex_unlock(&s->lock);
+        ebb_serve_end(s, a, EBB_FINISH_CANCELED, NULL);
+        pthread_mutex_lock(&s->lock);
+    }
+}
+
+void *ebb_serve_worker(void *arg)
+{
+    ebb_serve *s = arg;
+    ebb_error err = { 0 };
+    char line[300];
+    ebb_status st = load(s, &err);
+
+    if (st == EBB_OK)
+        snprintf(line, sizeof line, "%s answers, with a context of %u tokens", s->name, s->n_ctx);
+    tell(s, st == EBB_OK ? line : "");
+    pthread_mutex_lock(&s->lock);
+    s->is_ready = st == EBB_OK;
+    s->has_failed = st != EBB_OK;
+    s->error = err;
+    s->used_s = ebb_clock_s();
+    if (st == EBB_OK)
+        work(s);
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}

@@ -1,0 +1,254 @@
+/* HTTP on a socket, by libmicrohttpd (http_server.h). */
+#include "net/http_server.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "net/dynlib.h"
+
+enum { HEADER_BYTES = 32 << 10, STREAM_BYTES = 16 << 10 };
+
+struct ebb_http_server {
+    const ebb_mhd       *mhd;
+    struct MHD_Daemon   *daemon;
+    ebb_http_server_opts opts;
+};
+
+struct ebb_http_exchange {
+    ebb_http_server       *server;
+    struct MHD_Connection *connection;
+    const char            *method, *path;
+    ebb_buf                body;
+    bool                   is_replied;
+    enum MHD_Result        queued;
+    ebb_http_reader       *read;         /* of a stream */
+    void                 (*release)(void *arg);
+    void                  *arg;
+};
+
+/* -- What the request says -------------------------------------------------------------------- */
+
+const char *ebb_http_method(const ebb_http_exchange *x)
+{
+    return x->method;
+}
+
+const char *ebb_http_path(const ebb_http_exchange *x)
+{
+    return x->path;
+}
+
+const char *ebb_http_query(const ebb_http_exchange *x, const char *name)
+{
+    return x->server->mhd->MHD_lookup_connection_value(x->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *ebb_http_header(const ebb_http_exchange *x, const char *name)
+{
+    return x->server->mhd->MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+}
+
+const char *ebb_http_body(const ebb_http_exchange *x, size_t *n)
+{
+    *n = x->body.len;
+    return ebb_buf_text(&x->body);
+}
+
+static int socket_of(const ebb_http_exchange *x)
+{
+    const union MHD_ConnectionInfo *info = x->server->mhd->MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    return info ? info->connect_fd : -1;
+}
+
+ebb_http_wake ebb_http_wait(ebb_http_exchange *x, int fd, int ms)
+{
+    struct pollfd p[2] = { { .fd = fd, .events = POLLIN }, { .fd = socket_of(x), .events = POLLRDHUP } };
+    int n = poll(p, 2, ms);
+
+    if (n > 0 && p[1].revents)
+        return EBB_HTTP_GONE;
+    return n > 0 && p[0].revents ? EBB_HTTP_READY : EBB_HTTP_TIME;
+}
+
+/* -- Replies ---------------------------------------------------------------------------------- */
+
+/* While the engine works, silence is no fault of the client's; it counts anew from when there is something to send. */
+static void set_silence(ebb_http_exchange *x, unsigned s)
+{
+    x->server->mhd->MHD_set_connection_option(x->connection, MHD_CONNECTION_OPTION_TIMEOUT, s);
+}
+
+static void queue_response(ebb_http_exchange *x, unsigned status, struct MHD_Response *r, const char *type, unsigned retry_after_s)
+{
+    const ebb_mhd *mhd = x->server->mhd;
+    char seconds[16];
+
+    x->is_replied = true;
+    if (!r)
+        return;
+    snprintf(seconds, sizeof seconds, "%u", retry_after_s);
+    mhd->MHD_add_response_header(r, "Content-Type", type);
+    mhd->MHD_add_response_header(r, "Server", x->server->opts.name);
+    mhd->MHD_add_response_header(r, "Cache-Control", "no-store");
+    if (retry_after_s)
+        mhd->MHD_add_response_header(r, "Retry-After", seconds);
+    x->queued = mhd->MHD_queue_response(x->connection, status, r);
+    mhd->MHD_destroy_response(r);
+}
+
+void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body, size_t n, unsigned retry_after_s)
+{
+    struct MHD_Response *r = x->server->mhd->MHD_create_response_from_buffer(n, (void *)body, MHD_RESPMEM_MUST_COPY);
+
+    queue_response(x, status, r, type, retry_after_s);
+}
+
+static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t cap)
+{
+    ebb_http_exchange *x = arg;
+    ssize_t n;
+
+    (void)pos;
+    set_silence(x, 0);
+    n = x->read(x->arg, x, out, cap);
+    set_silence(x, x->server->opts.silence_s);
+    return n > 0 ? n : n == 0 ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *read, void (*release)(void *arg), void *arg)
+{
+    struct MHD_Response *r = x->server->mhd->MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BYTES, read_stream, x, NULL);
+
+    x->read = read;
+    x->release = release;
+    x->arg = arg;
+    queue_response(x, 200, r, type, 0);
+}
+
+/* -- Requests --------------------------------------------------------------------------------- */
+
+static void refuse(ebb_http_exchange *x, unsigned status, const char *type, const char *message)
+{
+    char body[256];
+    int n = snprintf(body, sizeof body, "{\"error\":{\"code\":%u,\"message\":\"%s\",\"type\":\"%s\"}}\n", status, message, type);
+
+    ebb_http_reply(x, status, "application/json", body, (size_t)n, 0);
+}
+
+static bool is_owner(const ebb_http_exchange *x)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+
+    return getsockopt(socket_of(x), SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
+}
+
+/* Of what the headers say, whether the body is worth waiting for. */
+static void look_at_headers(ebb_http_exchange *x)
+{
+    const char *length = ebb_http_header(x, "Content-Length");
+
+    if (x->server->opts.is_owner_only && !is_owner(x))
+        refuse(x, 403, "permission_error", "this socket is another user's");
+    else if (length && strtoull(length, NULL, 10) > x->server->opts.max_body)
+        refuse(x, 413, "invalid_request_error", "the request is too large");
+}
+
+static ebb_http_exchange *begin_exchange(ebb_http_server *s, struct MHD_Connection *connection)
+{
+    ebb_http_exchange *x = calloc(1, sizeof *x);
+
+    if (x)
+        *x = (ebb_http_exchange){ .server = s, .connection = connection, .queued = MHD_NO, .body = { .max = s->opts.max_body } };
+    return x;
+}
+
+static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, const char *path, const char *method, const char *version,
+                                 const char *data, size_t *n_data, void **state)
+{
+    ebb_http_exchange *x = *state;
+
+    (void)version;
+    if (!x) {
+        *state = x = begin_exchange(arg, connection);
+        if (!x)
+            return MHD_NO;
+        look_at_headers(x);
+        return x->is_replied ? x->queued : MHD_YES;
+    }
+    if (*n_data) {                               /* beyond the limit nothing is kept, and the connection is not read to its end */
+        bool fits = ebb_buf_add(&x->body, data, *n_data);
+        *n_data = 0;
+        return fits ? MHD_YES : MHD_NO;
+    }
+    x->method = method;
+    x->path = path;
+    set_silence(x, 0);
+    x->server->opts.on_request(x->server->opts.arg, x);
+    set_silence(x, x->server->opts.silence_s);
+    return x->queued;
+}
+
+static void on_completed(void *arg, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode how)
+{
+    ebb_http_exchange *x = *state;
+
+    (void)arg;
+    (void)connection;
+    (void)how;
+    if (!x)
+        return;
+    if (x->release)
+        x->release(x->arg);
+    ebb_buf_fini(&x->body);
+    free(x);
+    *state = NULL;
+}
+
+/* -- The server --------------------------------------------------------------------------------- */
+
+ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_server **out, ebb_error *err)
+{
+    ebb_http_server *s = calloc(1, sizeof *s);
+    ebb_status st = s ? ebb_mhd_load(&s->mhd, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for a server");
+
+    *out = NULL;
+    if (st == EBB_OK) {
+        s->opts = *opts;
+        s->daemon = s->mhd->MHD_start_daemon(
+            MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL, on_access, s,
+            MHD_OPTION_LISTEN_SOCKET, opts->listen_fd, MHD_OPTION_CONNECTION_LIMIT, opts->max_connections,
+            MHD_OPTION_CONNECTION_TIMEOUT, opts->silence_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
+            MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
+        if (!s->daemon)
+            st = EBB_FAIL(err, EBB_IO, "the server does not start");
+    }
+    if (st != EBB_OK) {
+        close(opts->listen_fd);
+        free(s);
+        return st;
+    }
+    *out = s;
+    return EBB_OK;
+}
+
+void ebb_http_server_close(ebb_http_server *s)
+{
+    if (!s)
+        return;
+    s->mhd->MHD_stop_daemon(s->daemon);
+    free(s);
+}
+
+unsigned ebb_http_server_n_connections(const ebb_http_server *s)
+{
+    const union MHD_DaemonInfo *info = s->mhd->MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+    return info ? info->num_connections : 0;
+}

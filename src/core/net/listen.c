@@ -1,0 +1,182 @@
+/* Sockets that wait for connections (listen.h). */
+#include "net/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "os/file.h"
+
+enum { BACKLOG = 512 };
+
+/* -- UNIX ---------------------------------------------------------------------------------------------- */
+
+static ebb_status make_unix_address(const char *path, struct sockaddr_un *at, ebb_error *err)
+{
+    *at = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (strlen(path) >= sizeof at->sun_path)
+        return EBB_FAIL(err, EBB_USAGE, "%.120s: the path of a socket has at most %zu bytes", path, sizeof at->sun_path - 1);
+    strcpy(at->sun_path, path);
+    return EBB_OK;
+}
+
+static ebb_status make_folder_of(const char *path, ebb_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    ebb_buf dir = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (slash && slash > path) {
+        ebb_buf_add(&dir, path, (size_t)(slash - path));
+        st = ebb_file_mkdirs(ebb_buf_text(&dir), err);
+    }
+    ebb_buf_fini(&dir);
+    return st;
+}
+
+/* PATH.lock is its server's as long as that one lives; a socket whose lock is free is nobody's. */
+static ebb_status lock_place(const char *path, int *lock, ebb_error *err)
+{
+    ebb_buf name = { 0 };
+    ebb_status st = ebb_buf_addf(&name, "%s.lock", path) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+
+    if (st == EBB_OK)
+        st = ebb_file_open(name.data, EBB_FILE_UPDATE_HERE, lock, err);
+    if (st == EBB_OK && ebb_file_lock(*lock, name.data, err) == EBB_BUSY)
+        st = EBB_FAIL(err, EBB_BUSY, "a server is at work at %.200s already; --socket PATH puts this one elsewhere", path);
+    ebb_buf_fini(&name);
+    return st;
+}
+
+static ebb_status bind_unix(const char *path, const struct sockaddr_un *at, int *fd, ebb_error *err)
+{
+    struct stat s;
+
+    if (lstat(path, &s) == 0 && !S_ISSOCK(s.st_mode))
+        return EBB_FAIL(err, EBB_USAGE, "%.200s is there and no socket", path);
+    unlink(path);
+    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* The mode of a socket is that of its descriptor when it is bound, so at no moment is it open to others. */
+    if (*fd < 0 || fchmod(*fd, 0600) != 0 || bind(*fd, (const struct sockaddr *)at, sizeof *at) != 0 || chmod(path, 0600) != 0 ||
+        listen(*fd, BACKLOG) != 0)
+        return EBB_FAIL(err, EBB_IO, "%.200s: %s", path, strerror(errno));
+    return EBB_OK;
+}
+
+ebb_status ebb_listen_unix(const char *path, int *fd, int *lock, ebb_error *err)
+{
+    struct sockaddr_un at;
+    ebb_status st = make_unix_address(path, &at, err);
+
+    *fd = *lock = -1;
+    if (st == EBB_OK)
+        st = make_folder_of(path, err);
+    if (st == EBB_OK)
+        st = lock_place(path, lock, err);
+    if (st == EBB_OK)
+        st = bind_unix(path, &at, fd, err);
+    if (st == EBB_OK)
+        return EBB_OK;
+    ebb_file_close(*fd);
+    ebb_file_close(*lock);
+    *fd = *lock = -1;
+    return st;
+}
+
+ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err)
+{
+    struct sockaddr_un at;
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    ebb_status st = make_unix_address(path, &at, err);
+
+    *fd = -1;
+    if (st != EBB_OK)
+        return st;
+    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*fd < 0)
+        st = EBB_FAIL(err, EBB_IO, "socket: %s", strerror(errno));
+    else if (connect(*fd, (struct sockaddr *)&at, sizeof at) != 0)
+        st = EBB_FAIL(err, errno == ENOENT || errno == ECONNREFUSED ? EBB_NOTFOUND : EBB_IO, "%.200s: %s", path, strerror(errno));
+    else if (getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0 || peer.uid != geteuid())
+        st = EBB_FAIL(err, EBB_IO, "%.200s: that server is another user's", path);
+    if (st == EBB_OK)
+        return EBB_OK;
+    ebb_file_close(*fd);
+    *fd = -1;
+    return st;
+}
+
+/* -- TCP ------------------------------------------------------------------------------------------------- */
+
+static unsigned short port_of(int fd)
+{
+    struct sockaddr_storage at;
+    socklen_t n = sizeof at;
+
+    if (getsockname(fd, (struct sockaddr *)&at, &n) != 0)
+        return 0;
+    return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+}
+
+static ebb_status bind_tcp(const struct addrinfo *a, const char *host, unsigned short port, int *fd, ebb_error *err)
+{
+    int on = 1;
+
+    *fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*fd >= 0)
+        setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (*fd >= 0 && bind(*fd, a->ai_addr, a->ai_addrlen) == 0 && listen(*fd, BACKLOG) == 0)
+        return EBB_OK;
+    if (errno == EADDRINUSE)
+        return EBB_FAIL(err, EBB_BUSY, "port %u of %.100s is taken already; --port N is another one", port, host);
+    return EBB_FAIL(err, EBB_IO, "%.100s, port %u: %s", host, port, strerror(errno));
+}
+
+ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_error *err)
+{
+    const struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICHOST, .ai_socktype = SOCK_STREAM };
+    struct addrinfo *list = NULL;
+    char port_text[8];
+    ebb_status st;
+
+    *fd = -1;
+    snprintf(port_text, sizeof port_text, "%u", *port);
+    if (getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, port_text, &hints, &list) != 0)
+        return EBB_FAIL(err, EBB_USAGE, "--host %.100s: is an address of this machine, as 127.0.0.1", host);
+    st = bind_tcp(list, host, *port, fd, err);
+    freeaddrinfo(list);
+    if (st != EBB_OK) {
+        ebb_file_close(*fd);
+        *fd = -1;
+    } else {
+        *port = port_of(*fd);
+    }
+    return st;
+}
+
+/* -- From systemd ------------------------------------------------------------------------------------------ */
+
+int ebb_listen_inherited(bool *is_unix)
+{
+    enum { FIRST = 3 };
+    const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+    struct sockaddr_storage at;
+    socklen_t size = sizeof at;
+
+    if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0 || getsockname(FIRST, (struct sockaddr *)&at, &size) != 0)
+        return -1;
+    *is_unix = at.ss_family == AF_UNIX;
+    fcntl(FIRST, F_SETFD, FD_CLOEXEC);
+    return FIRST;
+}

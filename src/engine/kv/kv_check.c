@@ -1,0 +1,112 @@
+/* Whether the rules of the pools and tables hold (kv.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kv/kv_impl.h"
+
+/* The stack of free blocks without a name, and the list of those with one. */
+static const char *check_free(const ebb_kv_pool *p)
+{
+    uint32_t n_list = 0, last = EBB_KV_NONE;
+
+    for (uint32_t i = 0; i < p->n_stack; i++) {
+        const ebb_kv_block *b = &p->blocks[p->free[i]];
+
+        if (p->free[i] >= p->n_blocks || b->n_refs > 0 || b->is_hashed || b->is_spilled)
+            return "K3: a block on the stack of free ones is used, named or out";
+    }
+    for (uint32_t b = p->oldest; b != EBB_KV_NONE; last = b, b = p->blocks[b].newer) {
+        if (++n_list > p->n_blocks || p->blocks[b].older != last)
+            return "K3: the list of free blocks with a name is torn";
+        if (p->blocks[b].n_refs > 0 || !p->blocks[b].is_hashed)
+            return "K3: a block on the list of free ones is used, or has no name";
+    }
+    if (last != p->newest)
+        return "K3: the list of free blocks does not end with the newest";
+    return n_list + p->n_stack == p->n_free ? NULL : "K3: free blocks are counted wrong";
+}
+
+static const char *check_blocks(const ebb_kv_pool *p, uint32_t *n_spilled)
+{
+    uint32_t n_used = 0, n_hashed = 0, n_in_buckets = 0;
+
+    *n_spilled = 0;
+    for (uint32_t i = 0; i < p->n_blocks; i++) {
+        const ebb_kv_block *b = &p->blocks[i];
+
+        n_used += b->n_refs > 0;
+        n_hashed += b->is_hashed;
+        *n_spilled += b->is_spilled;
+        if (b->n_writer_refs > b->n_refs)
+            return "K3: more writers hold a block than hold it at all";
+        if (b->is_hashed && ebb_kv_pool_find(p, b->hash) != i)
+            return "K4: two blocks have one name, or one cannot be found by it";
+        if (b->is_spilled && !b->is_hashed)
+            return "K5: a block without a name is out";
+    }
+    for (uint32_t i = 0; i < p->n_blocks; i++)
+        for (uint32_t b = p->buckets[i]; b != EBB_KV_NONE && n_in_buckets <= p->n_blocks; b = p->blocks[b].next_hashed)
+            n_in_buckets++;
+    if (n_in_buckets != n_hashed)
+        return "K4: a block that has lost its name can be found";
+    return n_used + p->n_free == p->n_blocks ? NULL : "K3: a block is neither free nor used";
+}
+
+const char *ebb_kv_check(const ebb_kv *kv)
+{
+    for (int g = 0; g < EBB_KV_GROUPS; g++) {
+        const ebb_kv_pool *p = &kv->pools[g];
+        uint32_t n_spilled;
+        const char *rule = p->n_blocks > 0 ? check_free(p) : NULL;
+
+        if (!rule && p->n_blocks > 0)
+            rule = check_blocks(p, &n_spilled);
+        if (rule)
+            return rule;
+        if (p->n_blocks > 0 && n_spilled != (g == EBB_KV_ALL ? kv->spill.n_spilled : 0))
+            return "K5: blocks that are out are counted wrong";
+    }
+    return NULL;
+}
+
+const char *ebb_block_table_check(const ebb_kv *kv, const ebb_block_table *t, uint32_t writable_from)
+{
+    if (t->n_blocks != ebb_kv_blocks_of(t->n_pos) || t->n_blocks > t->cap)
+        return "K2: a table has not as many places as its positions take";
+    for (int g = 0; g < EBB_KV_GROUPS && kv->pools[g].n_blocks > 0; g++)
+        for (uint32_t i = ebb_kv_first_visible(kv, g, t->n_pos); i < t->n_blocks; i++) {
+            uint32_t at = t->blocks[g][i];
+            const ebb_kv_block *b = &kv->pools[g].blocks[at];
+
+            if (at == EBB_KV_NONE)
+                return "K2: a block that the next position sees is not there";
+            if (at >= kv->pools[g].n_blocks || b->n_refs == 0)
+                return "K2: a table has a block that is not held";
+            if (writable_from < t->n_pos && (i + 1) * EBB_KV_BLOCK > writable_from &&
+                (b->n_refs > 1 || b->is_hashed || b->is_spilled))
+                return "K1: a block is written that is shared, has a name or is out";
+        }
+    return NULL;
+}
+
+const char *ebb_kv_check_refs(const ebb_kv *kv, const ebb_block_table *const *tables, size_t n)
+{
+    const char *rule = NULL;
+
+    for (int g = 0; g < EBB_KV_GROUPS && kv->pools[g].n_blocks > 0 && !rule; g++) {
+        const ebb_kv_pool *p = &kv->pools[g];
+        uint32_t *n_refs = calloc(p->n_blocks, sizeof *n_refs);
+
+        if (!n_refs)
+            return "no memory to count references";
+        for (size_t k = 0; k < n; k++)
+            for (uint32_t i = 0; i < tables[k]->n_blocks; i++)
+                if (tables[k]->blocks[g][i] < p->n_blocks)
+                    n_refs[tables[k]->blocks[g][i]]++;
+        for (uint32_t b = 0; b < p->n_blocks && !rule; b++)
+            if (n_refs[b] + p->blocks[b].n_writer_refs != p->blocks[b].n_refs)
+                rule = "K3: a block has more or fewer references than tables and writers hold";
+        free(n_refs);
+    }
+    return rule;
+}

@@ -1,0 +1,237 @@
+#!/bin/sh
+# ebb serve, asked as OpenAI's and llama-server's clients ask, and by ebb: the texts are those of `ebb run`.
+command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
+ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname -m)"-linux-gnu/libmicrohttpd.so.12 ] || { echo "libmicrohttpd is not there"; exit 77; }
+dir=$(mktemp -d /tmp/ebb-serve-XXXXXX) || exit 1
+trap 'rm -rf "$dir"' EXIT
+export XDG_CONFIG_HOME="$dir/config" XDG_STATE_HOME="$dir/state" XDG_CACHE_HOME="$dir/cache" XDG_DATA_HOME="$dir/data" XDG_RUNTIME_DIR="$dir/run" LC_ALL=C.UTF-8
+unset EBB_MODELS http_proxy HTTP_PROXY https_proxy ALL_PROXY all_proxy
+PYTHONPATH=tests/support python3 - "$EBB" "$dir" <<'P'
+import json, os, socket, subprocess, sys, threading, time
+from serve import Server, fail, sse, text_of, parse, read_all
+ebb, folder = sys.argv[1:3]
+question = "What is a token?"
+
+
+def run(*args):
+    return subprocess.run([ebb, "run", *args], stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout.decode().rstrip("\n")
+
+
+def same(what, got, want):
+    if got != want:
+        fail(f"{what}: {got!r} instead of {want!r}")
+
+
+s = Server(ebb, folder, "-m", "guide")
+mode = oct(os.stat(s.path).st_mode & 0o777)
+same("the mode of the socket", mode, "0o600")
+if subprocess.run([ebb, "serve", "--socket", s.path], capture_output=True).returncode != 1:
+    fail("a second server takes the first one's place")
+
+# What it is.
+same("health", s.json("GET", "/health"), {"status": "ok"})
+models = s.json("GET", "/v1/models")["data"]
+same("models", [m["id"] for m in models], ["guide"])
+props = s.json("GET", "/props")
+n_ctx = props["default_generation_settings"]["n_ctx"]
+same("contexts", models[0]["meta"]["n_ctx"], n_ctx)
+if s.ask("GET", "/props")[2].find(folder.encode()) >= 0 or b"/guide" in s.ask("GET", "/v1/models")[2]:
+    fail("a path of this machine is told")
+
+# The bits of `ebb run`, at once and as a stream, with each kind of sampling.
+greedy, seeded = run("--greedy", "-n", "40", "-p", question), run("--seed", "12345678901234567", "--temp", "1.3", "-n", "40", "-p", question)
+answer = s.chat(question, temperature=0, max_tokens=40)
+same("greedy", answer["choices"][0]["message"]["content"], greedy)
+u = answer["usage"]
+same("total", u["total_tokens"], u["prompt_tokens"] + u["completion_tokens"])
+hot = {"seed": 12345678901234567, "temperature": 1.3, "max_completion_tokens": 40}
+same("seeded", s.chat(question, **hot)["choices"][0]["message"]["content"], seeded)
+body = {"messages": [{"role": "user", "content": [{"type": "text", "text": question}]}], "stream": True, "stream_options": {"include_usage": True}, **hot}
+events = s.events("/v1/chat/completions", body)
+same("a stream", text_of(events), seeded)
+same("its end", events[-1], "[DONE]")
+usage = json.loads(events[-2])
+same("the choices beside the usage", usage["choices"], [])
+if usage["usage"]["prompt_tokens_details"]["cached_tokens"] < usage["usage"]["prompt_tokens"] - 1:
+    fail("nothing was reused:", usage)
+same("without a wish", len([e for e in s.events("/v1/chat/completions", {**body, "stream_options": {}}) if '"usage"' in e]), 0)
+
+# A system message, limits, stops.
+told = run("--system", "Be brief.", "--greedy", "-n", "20", "-p", question)
+same("a system message", s.json("POST", "/v1/chat/completions", {"messages": [{"role": "developer", "content": "Be brief."},
+     {"role": "user", "content": question}], "temperature": 0, "max_tokens": 20})["choices"][0]["message"]["content"], told)
+short = s.chat(question, temperature=0, max_tokens=3)["choices"][0]
+same("a limit", (short["finish_reason"], greedy.startswith(short["message"]["content"])), ("length", True))
+word = greedy[20:31]
+for stream in False, True:
+    body = {"messages": [{"role": "user", "content": question}], "temperature": 0, "max_tokens": 40, "stop": ["never comes", word], "stream": stream}
+    got = text_of(s.events("/v1/chat/completions", body)) if stream else s.json("POST", "/v1/chat/completions", body)["choices"][0]["message"]["content"]
+    same("up to a stop", got, greedy[:20])
+same("a stop that never comes", s.chat(question, temperature=0, max_tokens=40, stop=greedy[-3:] + "x")["choices"][0]["message"]["content"], greedy)
+
+# An answer that goes on.
+half = greedy[:len(greedy) // 2]
+half = half[:half.rindex(" ")]
+rest = s.json("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": half}],
+              "temperature": 0, "max_tokens": 40})["choices"][0]["message"]["content"]
+same("an answer that goes on", (half + rest)[:len(greedy)], greedy)
+
+# Ids and text, as llama-server.
+ids = s.json("POST", "/tokenize", {"content": question})["tokens"]
+same("back", s.json("POST", "/detokenize", {"tokens": ids})["content"], question)
+pieces = s.json("POST", "/tokenize", {"content": question, "with_pieces": True})["tokens"]
+same("pieces", "".join(p["piece"] for p in pieces), question)
+prompt = s.json("POST", "/apply-template", {"messages": [{"role": "user", "content": question}]})["prompt"]
+if question not in prompt or prompt == question:
+    fail("the template is not applied:", prompt)
+whole = s.json("POST", "/completion", {"prompt": prompt, "temperature": 0, "n_predict": 40, "return_tokens": True})
+same("/completion", (whole["content"], whole["stop_type"]), (greedy, "eos"))
+ids = s.json("POST", "/tokenize", {"content": prompt, "add_special": True})["tokens"]
+by_ids = s.events("/completion", {"prompt": ids, "temperature": 0, "n_predict": 40, "stream": True, "return_progress": True})
+parts = [json.loads(e) for e in by_ids]
+same("by ids", "".join(p["content"] for p in parts), greedy)
+same("ids of a stream", sum((p["tokens"] for p in parts), []), whole["tokens"])
+same("progress", [p["prompt_progress"]["total"] for p in parts if "prompt_progress" in p][-1:], [len(ids)])
+same("/v1/completions", s.json("POST", "/v1/completions", {"prompt": ids, "temperature": 0, "max_tokens": 40})["choices"][0]["text"], greedy)
+same("no token", s.json("POST", "/completion", {"prompt": ids, "n_predict": 0})["content"], "")
+
+# Many at once: each gets what it would get alone.
+got, wants = {}, {i: run("--seed", str(i), "-n", "60", "-p", f"Question {i}: what is a context?") for i in range(1, 9)}
+threads = [threading.Thread(target=lambda i=i: got.update({i: s.chat(f"Question {i}: what is a context?", seed=i, max_tokens=60)["choices"][0]["message"]["content"]}))
+           for i in wants]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+same("eight at once", got, wants)
+
+# More than the context holds at once: they take turns, and nothing is lost.
+long = "word " * (n_ctx // 3)
+want = s.chat(long, temperature=0, max_tokens=24, ignore_eos=True)["choices"][0]["message"]["content"]
+texts = []
+threads = [threading.Thread(target=lambda: texts.append(s.chat(long, temperature=0, max_tokens=24, ignore_eos=True)["choices"][0]["message"]["content"])) for _ in range(5)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+same("five long ones", texts, [want] * 5)
+
+# What is wrong, in one line; what is not done, too.
+for status, path, body, words in [
+        (400, "/v1/chat/completions", b"{not json", "no JSON object"), (400, "/v1/chat/completions", b"[]", "no JSON object"),
+        (400, "/v1/chat/completions", {}, "messages"), (400, "/v1/chat/completions", {"messages": []}, "messages"),
+        (400, "/v1/chat/completions", {"messages": [{"content": "x"}]}, "role"), (501, "/v1/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, "role"),
+        (501, "/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "no text"),
+        (501, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function"}]}, "tools"),
+        (501, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "n": 2}, "n is not supported"),
+        (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "temperature": "hot"}, "temperature"),
+        (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "seed": 1.5}, "seed"),
+        (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * n_ctx}]}, "context"),
+        (400, "/completion", {"prompt": [n_ctx * 1000000]}, "token ids"), (400, "/v1/completions", {"prompt": 5}, "prompt"),
+        (400, "/detokenize", {"tokens": [-1]}, "token ids"), (404, "/v1/nothing", {}, "nothing at this path"), (400, "/health", {}, "another method")]:
+    error = s.json("POST", path, body, want=status)["error"]
+    if words not in error["message"] or "\n" in error["message"] or error["code"] != status:
+        fail("an error without", words, error)
+same("the context in its error", s.json("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * n_ctx}]}, want=400)["error"]["n_ctx"], n_ctx)
+same("no such answer", s.json("GET", "/ebb/v1/answers/99999", want=404)["error"]["type"], "not_found_error")
+
+
+def counts():
+    text = s.ask("GET", "/metrics")[2].decode()
+    return {l.split()[0]: float(l.split()[1]) for l in text.splitlines() if l and l[0] != "#"}
+
+
+def wait_for(what, is_so):
+    for _ in range(600):
+        if is_so():
+            return
+        time.sleep(0.05)
+    fail("never", what, counts())
+
+
+def begin(more, n):
+    """A request whose answer has no end of its own; what came until n bytes were there, and the connection."""
+    body = json.dumps({"messages": [{"role": "user", "content": question}], "ignore_eos": True, "stream": True, "temperature": 1.5, "seed": 5, **more}).encode()
+    c = s.connect()
+    c.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    data = b""
+    while len(data) < n:
+        data += c.recv(4096)
+    return data, c
+
+
+# A client that goes: its answer ends, streamed or not.
+before = counts()
+_, c = begin({}, 1)
+c.close()
+_, c = begin({"stream": False}, 0)
+time.sleep(0.1)
+c.close()
+wait_for("are they cancelled", lambda: counts()["ebb_answers_running"] == 0 and counts()["ebb_answers_waiting"] == 0)
+after = counts()
+if after["ebb_answers_total"] != before["ebb_answers_total"] + 2 or after["ebb_generated_tokens_total"] <= before["ebb_generated_tokens_total"]:
+    fail("the figures:", before, after)
+
+# One that survives its client, and is read on from where that was.
+want = text_of(s.events("/v1/chat/completions", {"messages": [{"role": "user", "content": question}], "ignore_eos": True, "stream": True, "temperature": 1.5, "seed": 5, "max_tokens": 300}))
+data, c = begin({"ebb": {"survives": True}, "max_tokens": 300}, 3000)
+c.close()
+status, _, part = parse(data)
+seen = [json.loads(e) for e in sse(part)[:-1]]
+number, at = seen[-1]["ebb"]["answer"], seen[-1]["ebb"]["next"]
+rest = sse(s.ask("GET", f"/ebb/v1/answers/{number}?from={at}")[2])
+same("an answer in two parts", text_of([json.dumps(e) for e in seen]) + text_of(rest), want)
+same("all of it again", text_of(sse(s.ask("GET", f"/ebb/v1/answers/{number}")[2])), want)
+data, c = begin({"ebb": {"survives": True}}, 600)
+number = json.loads(sse(parse(data)[2])[0])["ebb"]["answer"]
+c.close()
+before = counts()["ebb_answers_cancelled_total"]
+if s.ask("DELETE", f"/ebb/v1/answers/{number}")[0] == 200:       # 404: it was quicker
+    wait_for("is it stopped", lambda: counts()["ebb_answers_cancelled_total"] > before)
+
+# ebb itself.
+same("ebb -e", run("-e", "unix:" + s.path, "--greedy", "-n", "40", "-p", question), greedy)
+same("ebb -e with a seed", run("-e", "unix:" + s.path, "--seed", "77", "--temp", "1.3", "-n", "40", "-p", question), run("--seed", "77", "--temp", "1.3", "-n", "40", "-p", question))
+found = subprocess.run([ebb, "engines", "test", "unix:" + s.path], capture_output=True).stdout.decode()
+if "ebb serve" not in found or "guide" not in found:
+    fail("engines test says:", found)
+stat = json.loads(subprocess.run([ebb, "stat", "--json"], capture_output=True, check=True).stdout)["running"]
+same("ebb stat", [(p["session"], p["model"], p["pid"]) for p in stat], [("ebb serve", "guide", s.p.pid)])
+s.end()
+if os.path.exists(s.path):
+    fail("the socket stays behind")
+
+# TCP: a key, a host, no pages.
+key = "sk-TOP-SECRET-0123456789"
+with open(folder + "/key", "w") as f:
+    f.write(key + "\n")
+os.chmod(folder + "/key", 0o644)
+if b"others may read it" not in subprocess.run([ebb, "serve", "-m", "guide", "--port", "0", "--key-file", folder + "/key"], capture_output=True).stderr:
+    fail("a key that others can read")
+os.chmod(folder + "/key", 0o600)
+if b"--key-file" not in subprocess.run([ebb, "serve", "-m", "guide", "--port", "0", "--host", "0.0.0.0"], capture_output=True).stderr:
+    fail("other machines may ask without a key")
+s = Server(ebb, folder, "-m", "guide", "--key-file", folder + "/key", "--trace", folder + "/trace", unix=False)
+bearer = {"Authorization": "Bearer " + key}
+same("without a key", s.json("GET", "/v1/models", want=401)["error"]["type"], "authentication_error")
+for wrong in key[:-1], key + "x", "", key[:-1] + "8":
+    s.json("GET", "/v1/models", want=401, headers={"Authorization": "Bearer " + wrong})
+same("with it", len(s.json("GET", "/v1/models", headers=bearer)["data"]), 1)
+s.json("GET", "/v1/models", headers={"X-Api-Key": key})
+same("health needs none", s.json("GET", "/health"), {"status": "ok"})
+s.json("GET", "/v1/models", want=403, headers=bearer, host="evil.example:80")
+s.json("GET", "/v1/models", want=403, headers={**bearer, "Origin": "http://evil.example"})
+s.json("GET", "/v1/models", headers=bearer, host=f"127.0.0.1:{s.port}")
+out = subprocess.run([ebb, "run", "-e", f"http://127.0.0.1:{s.port}", "-p", "x"], capture_output=True).stderr
+if b"wants a key" not in out:
+    fail("ebb without the key says", out)
+s.end()
+for name in "trace", "serve.err":
+    if key in open(f"{folder}/{name}").read():
+        fail("the key is in", name)
+
+# It leaves when nobody wants it.
+s = Server(ebb, folder, "-m", "guide", "--idle", "1")
+s.chat("hi", max_tokens=1)
+same("left to itself", s.p.wait(60), 0)
+P

@@ -1,0 +1,150 @@
+#!/bin/sh
+# ebb serve among clients that are broken, slow, or mean it badly: they cost their connection, and the others get their answers.
+command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
+ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname -m)"-linux-gnu/libmicrohttpd.so.12 ] || { echo "libmicrohttpd is not there"; exit 77; }
+dir=$(mktemp -d /tmp/ebb-limits-XXXXXX) || exit 1
+trap 'rm -rf "$dir"' EXIT
+export XDG_CONFIG_HOME="$dir/config" XDG_STATE_HOME="$dir/state" XDG_CACHE_HOME="$dir/cache" XDG_DATA_HOME="$dir/data" XDG_RUNTIME_DIR="$dir/run" LC_ALL=C.UTF-8
+unset EBB_MODELS
+PYTHONPATH=tests/support python3 - "$EBB" "$dir" <<'P'
+import json, os, random, re, socket, subprocess, sys, time
+from serve import Server, fail, parse, read_all
+ebb, folder = sys.argv[1:3]
+s = Server(ebb, folder, "-m", "guide")
+want = s.chat("What is a token?", temperature=0, max_tokens=30)["choices"][0]["message"]["content"]
+good = json.dumps({"messages": [{"role": "user", "content": "What is a token?"}], "temperature": 0, "max_tokens": 30, "stream": True}).encode()
+head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(good)
+
+
+def still_works(after):
+    got = s.chat("What is a token?", temperature=0, max_tokens=30)["choices"][0]["message"]["content"]
+    if got != want:
+        fail("after", after, "the answer is", repr(got))
+
+
+def rss():
+    return int(re.search(r"RssAnon:\s*(\d+)", open(f"/proc/{s.p.pid}/status").read()).group(1))
+
+
+def threads():
+    return int(re.search(r"Threads:\s*(\d+)", open(f"/proc/{s.p.pid}/status").read()).group(1))
+
+
+def send(data, reads=True, close=True):
+    c = s.connect()
+    try:
+        c.sendall(data)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    if not reads:
+        c.close()
+        return 0, {}, b""
+    if close:
+        c.shutdown(socket.SHUT_WR)
+    return parse(read_all(c))
+
+
+# Too much of anything.
+status, _, body = send(b"POST /completion HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 99999999999\r\n\r\n", close=False)
+if status != 413 or json.loads(body)["error"]["code"] != 413:
+    fail("a body of 100 GB is answered with", status, body)
+c = s.connect()                                            # the same without saying so before
+try:
+    c.sendall(b"POST /completion HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(40):
+        c.sendall(b"100000\r\n" + b"x" * 0x100000 + b"\r\n")
+    c.sendall(b"0\r\n\r\n")
+    status = parse(read_all(c))[0]
+except (BrokenPipeError, ConnectionResetError):
+    status = 0
+if status == 200:
+    fail("a body without end is taken")
+for data in b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 100000 + b"\r\n\r\n", b"GET /" + b"y" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", \
+        b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(20000)) + b"\r\n":
+    if send(data)[0] == 200:
+        fail("headers without end are taken")
+deep = b'{"messages":' + b"[" * 100000 + b"]" * 100000 + b"}"
+status, _, body = send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(deep) + deep, close=False)
+if status != 400:
+    fail("brackets are answered with", status, body)
+still_works("too much")
+
+# Whatever bytes, cut off anywhere; some never read their answer.  What begins as ours ends within a moment of its client.
+random.seed(7)
+begun_threads, begun = threads(), rss()
+words = [b"Connection: close\r\n", b"GET ", b"POST ", b"/v1/chat/completions", b"/completion", b" HTTP/1.1\r\n", b"Host: x\r\n", b"Content-Length: 5\r\n", b"Content-Length: -1\r\n",
+         b"Transfer-Encoding: chunked\r\n", b"\r\n", b"\x00", b"\xff\xfe", b"{", b"[1,2", b'"\\ud800"', b"}", b"%00%0a", b"Expect: 100-continue\r\n", b"5\r\nabcde\r\n", b"0\r\n\r\n"]
+for i in range(300):
+    whole = head + good
+    kind = i % 5
+    if kind == 0:
+        send(whole[:random.randrange(len(whole))], reads=False)
+    elif kind == 1:
+        send(b"".join(random.choice(words) for _ in range(random.randrange(30))), reads=i % 2 == 0)
+    elif kind == 2:
+        at = random.randrange(len(whole))
+        send(whole[:at] + bytes([random.randrange(256)]) + whole[at + 1:], reads=False)
+    elif kind == 3:                                        # it asks, and goes in the middle of the answer
+        c = s.connect()
+        c.sendall(whole)
+        c.recv(random.randrange(1, 400))
+        c.close()
+    else:
+        body = bytes(random.randrange(256) for _ in range(random.randrange(200)))
+        status, _, text = send(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body, close=False)
+        if status not in (400, 404) or text.count(b"\n"):
+            fail("noise is answered with", status, text)
+still_works("300 broken clients")
+if "address" not in ebb and rss() > begun + 32768:                # a sanitizer keeps what was freed
+    fail("memory grows from", begun, "to", rss(), "KiB")
+
+# Slow ones hold their connections, and nobody else's.
+slow = []
+for i in range(200):
+    c = s.connect()
+    c.sendall((head + good)[:random.randrange(1, len(head))])
+    slow.append(c)
+still_works("200 that say nothing more")
+never = []
+for i in range(20):                                        # they ask for much and read nothing
+    c = s.connect()
+    body = json.dumps({"messages": [{"role": "user", "content": "x"}], "ignore_eos": True, "max_tokens": 200, "stream": True}).encode()
+    c.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    never.append(c)
+still_works("20 that do not read")
+for i in range(100):                                       # beyond the limit of connections
+    try:
+        c = s.connect()
+        slow.append(c)
+    except OSError:
+        break
+for c in slow + never:
+    c.close()
+for _ in range(600):
+    try:
+        still_works("too many connections")
+        break
+    except (SystemExit, OSError, ValueError):
+        time.sleep(0.1)
+else:
+    fail("it does not come back after too many connections")
+for _ in range(600):
+    if threads() <= begun_threads + 2:
+        break
+    time.sleep(0.1)
+else:
+    fail("threads stay:", begun_threads, threads())
+
+# Another user does not get in, even where the file would let him.
+if os.geteuid() == 0 and subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "true"], capture_output=True).returncode == 0:
+    code = "import socket,sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b'GET /health HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n'); print(s.recv(99))"
+    other = ["setpriv", "--reuid", "65534", "--clear-groups", "python3", "-c", code, s.path]
+    os.chmod(folder, 0o755)
+    if b"PermissionError" not in subprocess.run(other, capture_output=True).stderr:
+        fail("another user may open the socket")
+    os.chmod(s.path, 0o777)
+    out = subprocess.run(other, capture_output=True)
+    if b" 403 " not in out.stdout:
+        fail("another user is answered:", out)
+s.end()
+P
