@@ -37,7 +37,7 @@ has trace 'budget: budget [0-9.]+ MiB: '
 [ "$(grep '^Model: ' "$dir/wide")" = "$(grep '^Model: ' "$dir/narrow")" ] || { echo "another answer"; cat "$dir/wide" "$dir/narrow"; exit 1; }
 
 command -v tmux >/dev/null || { echo "tmux is not there: the full screen was not tried"; exit 0; }
-tm new-session -d -x 120 -y 40 "$chat" || { echo "tmux does not start"; exit 0; }
+tm new-session -d -x 140 -y 40 "$chat" || { echo "tmux does not start"; exit 0; }
 wait_for 'memory, own'
 tm send-keys "/mem $less" Enter
 wait_for_re '\* budget .* tier (full|tight), '

@@ -90,7 +90,7 @@ static void make_facts(ebb_remote *r)
 {
     const ebb_dialect *d = ebb_dialect_of(r->server.kind);
     ebb_backend_facts *f = &r->facts;
-    char ctx[64] = "context not told";
+    char ctx[32] = "context not told";
 
     snprintf(r->name, sizeof r->name, "%s", r->server.model[0] ? short_name(r->server.model) : r->entry.name);
     snprintf(r->path, sizeof r->path, "engine %s/%.150s", r->entry.name, r->server.model);
@@ -103,8 +103,9 @@ static void make_facts(ebb_remote *r)
     f->is_private = r->link.address.is_private;
     if (r->server.n_ctx)
         snprintf(ctx, sizeof ctx, "context %u tokens", r->server.n_ctx);
-    snprintf(f->notice, sizeof f->notice, "%s answers: %s%s%.40s at %.60s, %.60s, %s%s", r->entry.name, d->name, *r->server.version ? " " : "",
-             r->server.version, r->link.address.host, r->name, ctx, f->is_private ? "" : "; what is said can be read on the way (http)");
+    snprintf(f->notice, sizeof f->notice, "%.32s answers: %.16s%s%.24s at %.40s, %.40s, %s%s", r->entry.name, d->name,
+             r->server.version[0] ? " " : "", r->server.version, r->link.address.host, r->name, ctx,
+             f->is_private ? "" : "; what is said can be read on the way (http)");
 }
 
 static ebb_status open_link(ebb_remote *r, ebb_error *err)

@@ -102,7 +102,7 @@ static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *
         const char *name = json_string_value(json_object_get(m, "role"));
         json_t *created = json_object_get(m, "created");         /* ebb's own; others have created_at */
         int64_t when = ebb_import_date(created ? created : json_object_get(m, "created_at"));
-        ebb_role role;
+        ebb_role role = EBB_ROLE_USER;
 
         if (!name)
             st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no role", i + 1);

@@ -67,8 +67,10 @@ V16_INLINE v16 block_load(const ebb_kv_type type, const kv_block *b, uint32_t j,
 V16_INLINE void few_products(const ebb_kv_type type, const few *f, const kv_block *k, uint32_t j, size_t d,
                              const bool is_second, const int n, v16 sum[V16_KEYS])
 {
+    const int n_keys = V16_KEYS / n;
+
 #pragma GCC unroll 16
-    for (int y = 0; y < V16_KEYS / n; y++) {
+    for (int y = 0; y < n_keys; y++) {
         v16 key = block_load(type, k, j + (uint32_t)y, d, is_second);
 #pragma GCC unroll 4
         for (int x = 0; x < n; x++)

@@ -114,7 +114,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->frontend.edit = app_edit;
     a->frontend.view = app_view;
     a->frontend.pick = ebb_app_pick;
-    a->preview.due_s = a->unsent.due_s = -1;
+    a->preview.due_s = a->unsent.due_s = a->marks.menu_due_s = -1;
     a->unsent.file.fd = -1;
     ebb_vi_set(&a->vi, &a->editor, opts->has_vi_keys);
     a->term = term;
@@ -264,6 +264,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     ebb_figures now = a->figures;
 
     ebb_app_external_tick(a);
+    ebb_app_menu_tick(a, now_s);
     ebb_app_preview_tick(a, now_s);
     ebb_app_unsent_tick(a, now_s);
     measure_tick(a);
@@ -333,6 +334,10 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
     if (a->unsent.due_s >= 0) {
         int keep = ms_until(a->unsent.due_s, now_s);
         wait = wait < 0 || keep < wait ? keep : wait;
+    }
+    if (a->marks.menu_due_s >= 0) {
+        int follow = ms_until(a->marks.menu_due_s, now_s);
+        wait = wait < 0 || follow < wait ? follow : wait;
     }
     if (a->frame.is_dirty && draws) {
         int frame = ms_until(a->frame.drawn_s + frame_s(a), now_s);

@@ -66,6 +66,8 @@ typedef struct ebb_message_queue {
 /* Edits of the line (ebb_editor.n_edits) that something belongs to. */
 typedef struct ebb_line_marks {
     size_t menu_edits, menu_caret;       /* the line that the menu was made for */
+    bool   menu_typed;           /* its word has changed since, and ... */
+    double menu_due_s;           /* ... when the list follows; -1: it is as it should be */
     size_t offered_edits;        /* the edit that put a text there which nobody typed; 0: none */
     size_t asked_edits;          /* the edit at which a word was asked about: a command, or a message? */
 } ebb_line_marks;
@@ -162,6 +164,7 @@ void ebb_app_restore_unsent(ebb_app *a);         /* app_unsent.c: what was not s
 void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
 
 void ebb_app_menu_update(ebb_app *a);            /* app_menu.c: after the line has changed */
+void ebb_app_menu_tick(ebb_app *a, double now_s);        /* the list follows what was typed, if it is time */
 void ebb_app_menu_close(ebb_app *a);
 bool ebb_app_menu_key(ebb_app *a, ebb_key key);  /* false: the key is not the menu's */
 void ebb_app_pick(ebb_frontend *f, const char *line);

@@ -10,6 +10,9 @@
 #include "os/paths.h"
 #include "text/humanize.h"
 
+/* Hands that type leave no longer pause between letters. */
+static const double MENU_REST_S = 0.15;
+
 /* The path behind the @ of the word that ends with the text. */
 static bool attachment_at(const ebb_editor *e, size_t *path)
 {
@@ -75,8 +78,42 @@ void ebb_app_menu_close(ebb_app *a)
 {
     if (a->menu.is_previewed)
         show_theme(a, a->frontend.theme);
-    a->menu.is_previewed = a->menu.is_open = a->menu.is_chosen = false;
+    a->menu.is_previewed = a->menu.is_open = a->menu.is_chosen = a->marks.menu_typed = false;
+    a->marks.menu_due_s = -1;
     ebb_menu_begin(&a->menu, "");
+}
+
+/* Sort the items by the word as it is now, and take the place of the word. */
+static void match_menu(ebb_app *a, size_t at, bool is_file)
+{
+    ebb_menu *m = &a->menu;
+
+    a->marks.menu_typed = false;
+    a->marks.menu_due_s = -1;
+    m->at = at;
+    m->is_file = is_file;
+    ebb_menu_match(m, ebb_buf_text(&a->editor.text) + at);
+    m->is_open = m->n_shown > 0;
+}
+
+static void settle_menu(ebb_app *a)
+{
+    bool is_file;
+    size_t at;
+
+    if ((a->marks.menu_typed || a->marks.menu_due_s >= 0) && menu_word(a, &at, &is_file))
+        match_menu(a, at, is_file);
+}
+
+void ebb_app_menu_tick(ebb_app *a, double now_s)
+{
+    if (a->marks.menu_typed)
+        a->marks.menu_due_s = now_s + MENU_REST_S;
+    a->marks.menu_typed = false;
+    if (a->marks.menu_due_s < 0 || now_s < a->marks.menu_due_s)
+        return;
+    settle_menu(a);
+    a->frame.is_dirty = a->frame.is_urgent = true;
 }
 
 void ebb_app_menu_update(ebb_app *a)
@@ -95,19 +132,18 @@ void ebb_app_menu_update(ebb_app *a)
         return;
     }
     menu_source(a, at, is_file, &source);
-    if (m->source.len == 0 || strcmp(ebb_buf_text(&source), ebb_buf_text(&m->source)) != 0) {
+    if (m->source.len > 0 && strcmp(ebb_buf_text(&source), ebb_buf_text(&m->source)) == 0) {
+        a->marks.menu_typed = true;                    /* the list follows when the hands rest: each letter would cost a screenful */
+    } else {
         ebb_app_menu_close(a);
         ebb_menu_begin(m, ebb_buf_text(&source));
         if (is_file)
             ebb_complete_file(&a->frontend, ebb_buf_text(&a->editor.text) + at, ebb_menu_add, m);
         else
             ebb_slash_command_complete(&a->frontend, ebb_buf_text(&a->editor.text), &at, ebb_menu_add, m);
+        match_menu(a, at, is_file);
     }
     ebb_buf_fini(&source);
-    m->at = at;
-    m->is_file = is_file;
-    ebb_menu_match(m, ebb_buf_text(&a->editor.text) + at);
-    m->is_open = m->n_shown > 0;
 }
 
 /* -- Keys ------------------------------------------------------------------------------ */
@@ -198,6 +234,8 @@ bool ebb_app_menu_key(ebb_app *a, ebb_key key)
 {
     bool is_ctrl = key.mods == EBB_MOD_CTRL;
 
+    if (key.mods || (key.code >= EBB_KEY_UP && key.code != EBB_KEY_BACKSPACE))
+        settle_menu(a);                          /* what is chosen from is what fits the word by now */
     if (!a->menu.is_open)
         return false;
     if ((key.mods == 0 && key.code == EBB_KEY_UP) || (is_ctrl && key.code == 'p'))

@@ -36,6 +36,8 @@ typedef struct term_inline {
 
     ebb_grid next, shown;        /* the frame under way; the region as it stands */
     int      above;              /* of next's rows */
+    int     *reach;              /* columns that a row of `shown` had since it was last erased as a whole */
+    int      n_reach;
     int      row, col;           /* the cursor, from the region's first row */
     int      face;               /* switched on now; -1: unknown */
     bool     is_hidden;          /* the cursor */
@@ -150,6 +152,25 @@ static int blank_from(const ebb_grid *g, int row)
     return col;
 }
 
+/* Room for a frame's rows; new ones have had nothing.  Without memory all count as long ones. */
+static void make_reach(term_inline *t, int rows)
+{
+    int *reach = rows > t->n_reach ? realloc(t->reach, (size_t)rows * sizeof *reach) : NULL;
+
+    if (!reach)
+        return;
+    for (int i = t->n_reach; i < rows; i++)
+        reach[i] = 0;
+    t->reach = reach;
+    t->n_reach = rows;
+}
+
+static void set_reach(term_inline *t, int from, int cols)
+{
+    for (int i = from; i < t->n_reach; i++)
+        t->reach[i] = cols;
+}
+
 /* `row` of the frame over row `row` of the region (or over nothing). */
 static void draw_region_row(term_inline *t, int row)
 {
@@ -158,13 +179,17 @@ static void draw_region_row(term_inline *t, int row)
 
     if (is_new)
         move_in_region(t, row, 0);
-    if (row < t->above && end < old_end) {       /* a terminal would remember how long this line was */
-        move_in_region(t, row, 0);
+    if (row < t->above && end < (row < t->n_reach ? t->reach[row] : t->cols)) {
+        move_in_region(t, row, 0);               /* a terminal would remember how long this line was */
         set_face(t, EBB_FACE_TEXT);
         ebb_cap_add(&t->out, "el");
         is_new = true;
         old_end = 0;
+        if (row < t->n_reach)
+            t->reach[row] = 0;
     }
+    if (row < t->n_reach && t->reach[row] < end)
+        t->reach[row] = end;
     for (int col = 0; col < end; col++) {
         const ebb_cell *c = ebb_grid_at(&t->next, row, col);
         bool is_same = !is_new && ebb_cell_equal(c, ebb_grid_at(&t->shown, row, col));
@@ -189,6 +214,9 @@ static void adopt_frame(term_inline *t)
     memmove(t->shown.cells, t->shown.cells + skip, (size_t)t->shown.rows * (size_t)t->shown.cols * sizeof *t->shown.cells);
     t->next = was;
     ebb_grid_resize(&t->next, t->shown.rows, t->shown.cols);
+    if (t->above > 0 && t->above < t->n_reach)
+        memmove(t->reach, t->reach + t->above, (size_t)(t->n_reach - t->above) * sizeof *t->reach);
+    set_reach(t, t->shown.rows, 0);
     t->row -= t->above;
     t->above = 0;
 }
@@ -207,6 +235,7 @@ static void invalidate_region(term_inline *t)
     int rows = t->is_fullscreen ? t->rows : 1;
 
     ebb_grid_resize(&t->shown, rows, t->cols);
+    set_reach(t, 0, 0);
     t->row = t->col = 0;
     t->face = -1;
     t->is_stale = false;
@@ -232,6 +261,7 @@ static void inline_flush(ebb_term *base, int cursor_row, int cursor_col)
         return;                                  /* made for another width: the next one will do */
     if (t->is_stale)
         redraw_region(t);
+    make_reach(t, t->next.rows);
     for (int row = 0; row < t->next.rows; row++)
         draw_region_row(t, row);
     if (t->next.rows < t->shown.rows) {
@@ -367,6 +397,7 @@ static void inline_close(ebb_term *base)
     ebb_grid_fini(&t->shown);
     ebb_grid_fini(&t->kept);
     ebb_buf_fini(&t->out);
+    free(t->reach);
     free(t);
 }
 
@@ -427,6 +458,7 @@ static void leave_alternate_screen(term_inline *t)
     ebb_grid_fini(&t->shown);
     t->shown = t->kept;
     memset(&t->kept, 0, sizeof t->kept);
+    set_reach(t, 0, t->cols);
     t->row = t->kept_row;
     t->col = t->kept_col;
     t->face = -1;

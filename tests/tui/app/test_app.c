@@ -287,11 +287,13 @@ static void a_long_message_takes_the_row(void **state)
     (void)state;
     open_ready(&s, 12, 60);
     screen_keys(&s, "/load x");
+    screen_step(&s, 0.2);
     assert_has(&s, " /load NAME          Open another session, by name, title...\n");
     screen_close(&s);
     open_ready(&s, 12, 90);
     screen_keys(&s, "/undo");
-    assert_has(&s, "undo  Back before the last question.");
+    screen_step(&s, 0.2);
+    assert_has(&s, "undo      Back before the last question.");
     screen_close(&s);
 }
 
@@ -539,6 +541,7 @@ static void menu_of_commands(void **state)
     (void)state;
     open_ready(&s, 24, 80);
     screen_keys(&s, "/re");
+    screen_step(&s, 0.2);                        /* the hands rest: the list follows */
     assert_has(&s, "retry");
     assert_has(&s, "Another answer to the last question.");
     assert_has(&s, "redo");
@@ -549,6 +552,7 @@ static void menu_of_commands(void **state)
     screen_keys(&s, "x");                        /* a lone Esc is one when something else follows */
     assert_false(s.app.menu.is_open);
     screen_keys(&s, "\x15/hlp");                 /* letters in their order */
+    screen_step(&s, 0.2);
     assert_has(&s, "What can be typed");
     screen_keys(&s, "\r");
     assert_has(&s, "/help [COMMAND]");
@@ -557,6 +561,7 @@ static void menu_of_commands(void **state)
     assert_string_equal(ebb_buf_text(&s.app.editor.text), "/load ");
     assert_true(s.app.menu.is_open);
     screen_keys(&s, "\x15/nonsense");
+    screen_step(&s, 0.2);
     assert_false(s.app.menu.is_open);
     screen_keys(&s, "\x15words about / and @");
     assert_true(s.app.menu.is_open && s.app.menu.is_file);
@@ -778,8 +783,10 @@ static void beginners(void **state)
     screen_keys(&s, "\x03");
     assert_has(&s, "stopped; Enter on an empty line goes on with it");
     screen_keys(&s, "/ex");
-    assert_has(&s, "export  Write this session");
+    screen_step(&s, 0.2);
+    assert_has(&s, "export    Write this session");
     screen_keys(&s, "port x");
+    screen_step(&s, 0.2);
     assert_has(&s, "/export [FILE]");
     screen_keys(&s, "\x15/exprot\r");
     assert_has(&s, "there is no command /exprot; is it /export?");
