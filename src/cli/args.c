@@ -35,6 +35,7 @@ static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avx512", "ne
 static const char *const place_names[] = { "interleaved", "first", "last", NULL };
 static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", NULL };
 static const char *const editing_names[] = { "emacs", "vi", NULL };
+static const char *const bell_names[] = { "long", "always", "never", NULL };
 static const char *const color_names[] = { "auto", "always", "never", NULL };
 
 /* What values are called elsewhere. */
@@ -307,6 +308,7 @@ static const option options[] = {
     { 0, 0, "--inline", 0, "below the shell's own lines, which the terminal keeps and scrolls", EBB_FOR_CHAT, FLAG, AT(is_inline), 0, 0 },
     { 0, 0, "--ascii", 0, "no characters beyond ASCII but those of the conversation", EBB_FOR_CHAT, FLAG, AT(ascii), 0, 0 },
     { 0, 0, "--editing", "KEYS", "emacs or vi", EBB_FOR_CHAT, NAME, AT(editing), editing_names, 0 },
+    { 0, 0, "--bell", "WHEN", "when an answer ends: long (those of over a minute), always or never", EBB_FOR_CHAT, NAME, AT(bell), bell_names, 0 },
     { 0, 0, "--color", "WHEN", "auto, always or never", EBB_FOR_CHAT, NAME, AT(color), color_names, 0 },
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0, overflow_names, set_overflow },

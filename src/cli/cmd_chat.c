@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "term/theme.h"
 #include "tui.h"
 
 static bool is_set(const char *name)
@@ -76,7 +77,7 @@ int ebb_cmd_chat(ebb_args *a)
     ebb_chat_opts chat;
     const char *term = getenv("TERM");
     ebb_tui_opts tui = {
-        .theme = a->theme, .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
+        .theme = a->theme ? a->theme : ebb_theme_for_background(getenv("COLORFGBG")), .bell = a->bell, .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
         .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(), .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
         .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,
     };

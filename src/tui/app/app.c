@@ -158,6 +158,18 @@ void ebb_app_fini(ebb_app *a)
 
 /* -- Events -------------------------------------------------------------------------------- */
 
+/* Who has looked elsewhere meanwhile hears that the answer is there. */
+static void ring_bell(ebb_app *a)
+{
+    static const double long_s = 60;
+    size_t n = ebb_chat_n_messages(a->frontend.chat);
+    const ebb_message *m = n > 0 ? ebb_chat_message(a->frontend.chat, n - 1) : NULL;
+    bool is_long = m && m->turn_stats.prefill_s + m->turn_stats.decode_s >= long_s;
+
+    if (!a->is_stopping && a->frontend.opts->bell != EBB_BELL_NEVER && (is_long || a->frontend.opts->bell == EBB_BELL_ALWAYS))
+        a->term->ops->send(a->term, "\a", 1);
+}
+
 static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
 {
     switch (ev->kind) {
@@ -184,6 +196,7 @@ static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
         a->preview.n_read = (uint32_t)ev->done;
         break;
     case EBB_EVENT_DONE:
+        ring_bell(a);
         if (a->is_stopping)
             ebb_app_hint(a, "stopped; Enter on an empty line goes on with it");
         a->is_stopping = false;

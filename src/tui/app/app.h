@@ -169,6 +169,9 @@ void ebb_app_menu_close(ebb_app *a);
 bool ebb_app_menu_key(ebb_app *a, ebb_key key);  /* false: the key is not the menu's */
 void ebb_app_pick(ebb_frontend *f, const char *line);
 
+bool ebb_app_select_key(ebb_app *a, ebb_key key);        /* app_select.c; false: the key is not about a selected message */
+void ebb_app_select_status(const ebb_app *a, ebb_buf *out);      /* what can be done with it; nothing: none is selected */
+
 void ebb_app_find_begin(ebb_app *a);             /* app_find.c */
 bool ebb_app_find(ebb_app *a, const char *text, size_t n);       /* false: it is nowhere */
 bool ebb_app_find_key(ebb_app *a, ebb_key key);  /* false: the key is not the search's */

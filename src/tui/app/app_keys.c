@@ -274,6 +274,8 @@ void ebb_app_key(ebb_app *a, ebb_key key)
         return;
     if (ebb_app_menu_key(a, key))
         return;
+    if (ebb_app_select_key(a, key))
+        return;
     if (app_vi_key(a, key))
         return;
     if (key.code == '/' && !key.mods && a->marks.offered_edits && a->marks.offered_edits == a->editor.n_edits)

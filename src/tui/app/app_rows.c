@@ -31,6 +31,8 @@ void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
     if (a->search.is_on && a->hint.len > 0)
         ebb_buf_addc(out, ')');
     if (out->len == 0)
+        ebb_app_select_status(a, out);
+    if (out->len == 0)
         ebb_app_preview_text(a, out);
     if (out->len == 0 && a->menu.is_open)
         ebb_buf_adds(out, ascii ? "Up Down: choose, Tab: take, Esc: close" : "\u2191\u2193 choose \u00B7 Tab takes \u00B7 Esc closes");

@@ -147,10 +147,30 @@ static bool filter_copied(const char *s, size_t n, ebb_buf *out)
     return !out->failed;
 }
 
+static ebb_status copy_filtered(ebb_frontend *f, const char *s, size_t n, char *how, size_t cap, ebb_error *err)
+{
+    ebb_buf line = { 0 }, visible = { 0 };
+    ebb_status st = filter_copied(s, n, &visible) ? copy_to_clipboard(f, ebb_buf_text(&visible), visible.len, &line, err)
+                                                  : EBB_FAIL(err, EBB_NOMEM, "no memory to copy the message");
+
+    snprintf(how, cap, "%s", ebb_buf_text(&line));
+    ebb_buf_fini(&line);
+    ebb_buf_fini(&visible);
+    return st;
+}
+
+ebb_status ebb_clipboard_copy_message(ebb_frontend *f, size_t i, char *how, size_t cap, ebb_error *err)
+{
+    const ebb_message *m = ebb_chat_message(f->chat, i);
+    ebb_thought thought = m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+
+    return copy_filtered(f, m->text + thought.body, m->n_text - thought.body, how, cap, err);
+}
+
 ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *how, size_t cap, ebb_error *err)
 {
     const ebb_message *m = last_written_answer(f->chat);
-    ebb_buf line = { 0 }, block = { 0 }, visible = { 0 };
+    ebb_buf block = { 0 };
     ebb_thought thought;
     unsigned long nth;
     const char *s;
@@ -172,11 +192,7 @@ ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *h
         s = ebb_buf_text(&block);
         n = block.len;
     }
-    st = filter_copied(s, n, &visible) ? copy_to_clipboard(f, ebb_buf_text(&visible), visible.len, &line, err)
-                                       : EBB_FAIL(err, EBB_NOMEM, "no memory to copy the answer");
-    snprintf(how, cap, "%s", ebb_buf_text(&line));
-    ebb_buf_fini(&line);
+    st = copy_filtered(f, s, n, how, cap, err);
     ebb_buf_fini(&block);
-    ebb_buf_fini(&visible);
     return st;
 }

@@ -9,4 +9,8 @@
 EBB_MUST_CHECK
 ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *how, size_t cap, ebb_error *err);
 
+/* The same with message i of the path, without what the model thought. */
+EBB_MUST_CHECK
+ebb_status ebb_clipboard_copy_message(ebb_frontend *f, size_t i, char *how, size_t cap, ebb_error *err);
+
 #endif

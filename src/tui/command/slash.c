@@ -381,7 +381,7 @@ const char *const ebb_key_help[][2] = {
     { "Esc", "Stop the answer; what is queued goes next." },
     { "Ctrl-X", "Take the queued message back." },
     { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends. ? says more then." },
-    { "Alt-Up, Alt-Down", "To the message before or after." },
+    { "Alt-Up, Alt-Down", "Select the message before or after: its number, then e, r, b, p, c." },
     { "Ctrl-S", "Find in the conversation as you type; Enter, then n and N." },
     { "Ctrl-O", "Show or fold what the model thought, and attached files." },
     { "Ctrl-G", "Write in $VISUAL or $EDITOR; Ctrl-X Ctrl-E does so, too." },

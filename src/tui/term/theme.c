@@ -47,6 +47,17 @@ const char *ebb_face_name(ebb_face face)
     return names[face];
 }
 
+const char *ebb_theme_for_background(const char *colorfgbg)
+{
+    const char *last = colorfgbg ? strrchr(colorfgbg, ';') : NULL;
+    char *end;
+    unsigned long background = last ? strtoul(last + 1, &end, 10) : 0;
+
+    if (!last || end == last + 1 || *end || background > 15)
+        return NULL;
+    return background == 7 || background > 8 ? "light" : "dark";
+}
+
 const char *ebb_theme_builtin(size_t i)
 {
     return i < sizeof builtins / sizeof *builtins ? builtins[i].name : NULL;

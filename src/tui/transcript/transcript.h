@@ -57,6 +57,7 @@ typedef struct ebb_transcript {
     bool      plain_glyphs;      /* bars and bullets of ASCII */
     bool      is_raw;            /* Markdown as it was written */
     bool      shows_thoughts;
+    size_t    selected;          /* number of the message that Alt-Up stands at; 0: none */
     ebb_pattern find;            /* marked wherever it is seen */
     size_t    hit_item, hit_at, n_hit;           /* the one that is looked at; n_hit 0: none */
     int       width, height;     /* of the window when last drawn */
@@ -91,7 +92,7 @@ void ebb_transcript_find(ebb_transcript *t, const char *s, size_t n);
 bool ebb_transcript_find_next(ebb_transcript *t, int direction, bool anew);
 /* Append what the window shows, as it was written: unwrapped, without marks of ours. */
 void ebb_transcript_bare(ebb_transcript *t, ebb_buf *out);
-/* To the message before or after. */
+/* Select the message before or after, and show its beginning; from the end, the last one. */
 void ebb_transcript_message(ebb_transcript *t, int direction);
 
 /* Rows up (negative) or down. */

@@ -93,23 +93,40 @@ bool ebb_transcript_find_next(ebb_transcript *t, int direction, bool anew)
     }
 }
 
+/* Where the next one is looked for: beside the selected one, else at the end, else at the window's top. */
+static ebb_row_pos from_selected(const ebb_transcript *t, int direction)
+{
+    ebb_row_pos p = t->top;
+
+    for (size_t i = 0; t->selected && i < t->n_items; i++)
+        if (t->items[i].is_message && t->items[i].index + 1 == t->selected) {
+            p = (ebb_row_pos){ i, 0 };
+            break;
+        }
+    if (!t->selected && t->is_bottom && direction < 0 && t->n_items > 0)
+        p = (ebb_row_pos){ t->n_items - 1, 1 };
+    if (direction < 0 && p.row == 0 && p.item > 0)
+        p.item--;
+    if (direction > 0)
+        p.item++;
+    return p;
+}
+
 void ebb_transcript_message(ebb_transcript *t, int direction)
 {
     ebb_row_pos p;
 
     ebb_transcript_scroll(t, 0);                 /* from the bottom: the place of its first row */
-    p = t->top;
-    if (direction < 0 && p.row == 0 && p.item > 0)
-        p.item--;
-    if (direction > 0)
-        p.item++;
+    p = from_selected(t, direction);
     while (p.item > 0 && p.item < t->n_items && !t->items[p.item].is_message)
         p.item += direction < 0 ? -1 : 1;
     p.row = 0;
     if (p.item >= t->n_items) {
         ebb_transcript_end(t);
+        t->selected = 0;
         return;
     }
+    t->selected = t->items[p.item].is_message ? t->items[p.item].index + 1 : 0;
     t->top = p;
     t->is_bottom = false;
     ebb_transcript_scroll(t, 0);

@@ -1,4 +1,5 @@
 /* One item of a transcript: its rows, made for the window's width, and how they are drawn (transcript_impl.h). */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -303,9 +304,21 @@ static void draw_text_row(ebb_transcript *t, ebb_term *term, int row, const ebb_
     highlight_hits(t, term, row, (int)strlen(l.first), it, i);
 }
 
+/* Of a selected message, at the right of its first row. */
+static void draw_number(ebb_term *term, int row, int width, size_t number)
+{
+    char tag[24];
+    int n = snprintf(tag, sizeof tag, " %zu ", number);
+
+    if (n < width)
+        ebb_term_puts(term, row, width - n, width, tag, EBB_FACE_SELECTION);
+}
+
 int ebb_item_draw(ebb_transcript *t, ebb_item *it, ebb_term *term, size_t *from, uint32_t at, int row, int end)
 {
     size_t n = ebb_item_text_rows(t, it), n_turn_stats = turn_stats_rows(t, it);
+    bool has_tag = it->is_message && it->index + 1 == t->selected && *from == 0 && row < end;
+    int first = row;
 
     for (; *from < it->n_head && row < end; (*from)++)
         draw_head_row(t, term, row++, it, *from);
@@ -313,5 +326,7 @@ int ebb_item_draw(ebb_transcript *t, ebb_item *it, ebb_term *term, size_t *from,
         draw_text_row(t, term, row++, it, *from - it->n_head, at);
     for (; *from < n + n_turn_stats && row < end; (*from)++)
         draw_wrapped(&it->turn_stats, *from - n, 0, term, row++, 0, t->width);
+    if (has_tag)
+        draw_number(term, first, t->width, t->selected);
     return row;
 }

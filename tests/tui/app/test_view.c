@@ -158,17 +158,71 @@ static void by_message(void **state)
     open_ready(&s, 12, 60);
     add_pages(&s);
     screen_text(&s);
-    screen_keys(&s, "\x1b[1;3A\x1b[1;3A\x1b[1;3A\x1b[1;3A");
-    size_t item = s.app.view.top.item;
+    for (int i = 0; i < 10; i++)
+        screen_keys(&s, "\x1b[1;3A");
+    size_t number = s.app.view.selected, item = s.app.view.top.item;
+    assert_int_equal(number, ebb_chat_n_messages(s.chat) - 9);
     assert_int_equal(s.app.view.top.row, 0);
+    assert_int_equal(s.app.view.items[item].index + 1, number);
     screen_keys(&s, "\x1b[1;3A");
     assert_int_equal(s.app.view.top.item, item - 1);
+    assert_int_equal(s.app.view.selected, number - 1);
     screen_keys(&s, "\x1b[1;3B");
     assert_int_equal(s.app.view.top.item, item);
     for (int i = 0; i < 10; i++)
         screen_keys(&s, "\x1b[1;3B");
     assert_true(s.app.view.is_bottom);
     screen_close(&s);
+}
+
+/* Its number shows, and a letter does something with it; any other key is typed. */
+static void selected(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 20, 80);
+    fake_add(s.chat, EBB_ROLE_USER, "What is one?");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "A number.");
+    ebb_transcript_sync(&s.app.view);
+    screen_keys(&s, "\x1b[1;3A");
+    assert_int_equal(s.app.view.selected, 2);
+    assert_has(&s, "A number.                                                                     2\n");
+    assert_has(&s, "message 2: r again, b branch, p pin, c copy");
+    screen_keys(&s, "c");
+    assert_non_null(strstr(ebb_term_mem_sent(s.term)->data, "\033]52;c;QSBudW1iZXIu"));
+    assert_int_equal(s.app.view.selected, 0);
+    screen_keys(&s, "\x1b[1;3A\x1b[1;3A");
+    assert_has(&s, "message 1: e edit, b branch");
+    screen_keys(&s, "p");
+    assert_true(ebb_chat_message(s.chat, 0)->pinned);
+    screen_keys(&s, "\x1b[1;3A\x1b[1;3Ae");
+    assert_has(&s, "> What is one?");
+    assert_int_equal(s.app.frontend.editing, 1);
+    screen_keys(&s, "\x15\x1b[1;3Ahello");
+    assert_string_equal(ebb_buf_text(&s.app.editor.text), "hello");
+    assert_int_equal(s.app.view.selected, 0);
+    screen_close(&s);
+}
+
+/* An answer of 41 s: rung for where every end is, not where long ones are. */
+static void bell(void **state)
+{
+    static const struct { unsigned when; size_t n; } rows[] = { { EBB_BELL_LONG, 0 }, { EBB_BELL_ALWAYS, 1 }, { EBB_BELL_NEVER, 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .bell = rows[i].when };
+        screen s;
+        open_ready(&s, 20, 80);
+        s.app.frontend.opts = &opts;
+        screen_keys(&s, "hello\r");
+        fake_text(s.chat, "hi");
+        fake_done(s.chat, EBB_FINISH_STOP);
+        screen_step(&s, 1);
+        assert_int_equal(ebb_term_mem_sent(s.term)->len, rows[i].n);
+        screen_close(&s);
+    }
 }
 
 /* -- Views ------------------------------------------------------------------------------------------ */
@@ -590,7 +644,7 @@ int main(void)
         cmocka_unit_test(thoughts_are_folded),
         cmocka_unit_test(find_goes),
         cmocka_unit_test(patterns),
-        cmocka_unit_test(by_message),
+        cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(bell),
         cmocka_unit_test(raw_and_bare),
         cmocka_unit_test(layouts),
         cmocka_unit_test(greets),

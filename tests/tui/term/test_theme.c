@@ -138,9 +138,22 @@ static void random_texts(void **state)
     }
 }
 
+static void background_is_told(void **state)
+{
+    (void)state;
+    assert_string_equal(ebb_theme_for_background("0;15"), "light");
+    assert_string_equal(ebb_theme_for_background("15;default;7"), "light");
+    assert_string_equal(ebb_theme_for_background("15;0"), "dark");
+    assert_string_equal(ebb_theme_for_background("7;8"), "dark");
+    assert_null(ebb_theme_for_background(NULL));
+    assert_null(ebb_theme_for_background("default;default"));
+    assert_null(ebb_theme_for_background("15"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(background_is_told),
         cmocka_unit_test(reads_styles),
         cmocka_unit_test(errors_name_the_line),
         cmocka_unit_test(built_in_ones_are_sound),
