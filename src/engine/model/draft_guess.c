@@ -1,5 +1,48 @@
 /* A guess of the draft head: a pass of one column through it alone (forward.h). */
-#include "model/forward.h"
+#include <math.h>
+
+#include "model/weight_view.h"
+
+#define SLICE_GROUPS 4u          /* of a slice: as many rows as those of few columns have elsewhere */
+
+typedef struct groups_job {
+    const ebb_forward    *r;
+    const ebb_draft_step *p;
+    ebb_weight_view       held;
+} groups_job;
+
+static void groups_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const groups_job *job = arg;
+    const uint32_t *group = job->p->groups + slice * SLICE_GROUPS, *end = job->p->groups + job->p->n_groups;
+    uint32_t n_vocab = job->r->net->n_vocab;
+
+    for (uint32_t i = 0; i < SLICE_GROUPS && group < end; i++, group++) {
+        uint32_t row = *group * EBB_ROW_GROUP, n = n_vocab - row < EBB_ROW_GROUP ? n_vocab - row : EBB_ROW_GROUP;
+        const void *next = group + 1 < end ? ebb_weight_view_row(&job->held, group[1] * EBB_ROW_GROUP) : NULL;
+
+        ebb_weight_view_multiply(job->r, &job->r->cols, &job->held, row, n, job->p->logits + row, n_vocab, thread, next);
+    }
+}
+
+/* Rows in place: all parts of the output are held for as long as it takes. */
+static ebb_status multiply_groups(ebb_forward *r, const ebb_weight *output, const ebb_draft_step *p, ebb_error *err)
+{
+    groups_job job;
+    ebb_status st = EBB_OK;
+
+    job.r = r;
+    job.p = p;
+    for (uint32_t i = 0; i < r->net->n_vocab; i++)
+        p->logits[i] = -INFINITY;
+    ebb_weight_view_init(r, &job.held, output);
+    while (st == EBB_OK && job.held.end < job.held.m->n_parts)
+        st = ebb_weight_view_acquire(r, &job.held, err);
+    if (st == EBB_OK)
+        ebb_forward_slices(r, groups_slice, &job, (p->n_groups + SLICE_GROUPS - 1) / SLICE_GROUPS);
+    ebb_weight_view_release(r, &job.held);
+    return st == EBB_OK ? ebb_op_finish_logits(r, p->logits, err) : st;
+}
 
 static ebb_status run_head(ebb_forward *r, const ebb_draft_step *p, ebb_error *err)
 {
@@ -14,6 +57,8 @@ static ebb_status run_head(ebb_forward *r, const ebb_draft_step *p, ebb_error *e
     ebb_op_norm(r, &(ebb_norm){ .is_on = false }, 0);    /* what is still to be added to x */
     ebb_norm_row(r, &net->draft_head.norm, p->hidden, r->buf.x, net->n_embd);
     ebb_op_input(r, p->hidden, net->n_embd, ebb_act_bit(output));
+    if (p->n_groups > 0 && net->logit_softcap == 0)
+        return multiply_groups(r, output, p, err);
     return ebb_op_logits(r, output, p->logits, err);
 }
 

@@ -171,21 +171,26 @@ static void suppress(const ebb_net *net, float *logits)
         logits[net->suppressed[i]] = -INFINITY;
 }
 
-ebb_status ebb_op_logits(ebb_forward *r, const ebb_weight *w, float *y, ebb_error *err)
+ebb_status ebb_op_finish_logits(ebb_forward *r, float *y, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    ebb_mat m = { .w = w, .y = y, .y_stride = net->n_vocab };
-    ebb_status st = ebb_op_matmul(r, &m, 1, net->logit_softcap, err);
 
-    if (st == EBB_OK && left_work_out(r))
-        st = EBB_FAIL(err, EBB_CANCELED, "stopped in the output");
-    if (st != EBB_OK)
-        return st;
-    for (uint32_t i = r->cols.c0; net->logit_scale != 1.0f && net->logit_softcap == 0 && i < r->cols.c1; i++)
-        r->kern->scale(y + (size_t)(i - r->cols.c0) * net->n_vocab, net->logit_scale, net->n_vocab);
-    for (uint32_t i = r->cols.c0; i < r->cols.c1; i++)
-        suppress(net, y + (size_t)(i - r->cols.c0) * net->n_vocab);
+    if (left_work_out(r))
+        return EBB_FAIL(err, EBB_CANCELED, "stopped in the output");
+    for (uint32_t i = r->cols.c0; i < r->cols.c1; i++, y += net->n_vocab) {
+        if (net->logit_scale != 1.0f && net->logit_softcap == 0)
+            r->kern->scale(y, net->logit_scale, net->n_vocab);
+        suppress(net, y);
+    }
     return EBB_OK;
+}
+
+ebb_status ebb_op_logits(ebb_forward *r, const ebb_weight *w, float *y, ebb_error *err)
+{
+    ebb_mat m = { .w = w, .y = y, .y_stride = r->net->n_vocab };
+    ebb_status st = ebb_op_matmul(r, &m, 1, r->net->logit_softcap, err);
+
+    return st == EBB_OK ? ebb_op_finish_logits(r, y, err) : st;
 }
 
 /* Logits of columns [r->cols.c0, r->cols.c1). */

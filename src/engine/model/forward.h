@@ -198,7 +198,10 @@ typedef struct ebb_draft_step {
     uint32_t  pos;
     float    *hidden;            /* [E] of position pos - 1; then of pos, as the head has it */
     float    *logits;            /* [V] */
+    const uint32_t *groups;      /* [n_groups] of EBB_ROW_GROUP rows of the output: all other logits are -INFINITY; */
+    uint32_t  n_groups;          /* 0: no logit is left out.  Not where logits are capped */
 } ebb_draft_step;
+#define EBB_ROW_GROUP 32u
 /* Its own row of K and V stands at pos afterwards; the next pass over that position writes it anew, from
  * the net's hidden states.  Errors: as those of a pass. */
 EBB_MUST_CHECK
@@ -239,6 +242,9 @@ ebb_status ebb_run_embed(ebb_forward *r, const ebb_gguf_tensor *embd, ebb_token 
 /* Logits of the active columns, whose states are the input, by w: y[column][V] from the first of them on. */
 EBB_MUST_CHECK
 ebb_status ebb_op_logits(ebb_forward *r, const ebb_weight *w, float *y, ebb_error *err);
+/* Products of the active columns become logits: scaled, and none of tokens that are never chosen. */
+EBB_MUST_CHECK
+ebb_status ebb_op_finish_logits(ebb_forward *r, float *y, ebb_error *err);
 /* What a pass ends with, behind its last product. */
 EBB_MUST_CHECK
 ebb_status ebb_forward_close(ebb_forward *r, ebb_status st, ebb_error *err);

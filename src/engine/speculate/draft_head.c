@@ -29,7 +29,7 @@ ebb_status ebb_draft_head_open(ebb_engine *e, ebb_error *err)
         return EBB_OK;
     h->hidden = calloc(e->net.n_embd, sizeof *h->hidden);
     h->sampler = ebb_sampler_new(&EBB_SAMPLER_GREEDY.p, e->net.n_vocab);
-    if (!h->hidden || !h->sampler)
+    if (!ebb_draft_rows_init(&h->rows, e->net.n_vocab) || !h->hidden || !h->sampler)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the guesses of the draft head");
     init_length(e);
     return EBB_OK;
@@ -39,6 +39,7 @@ void ebb_draft_head_close(ebb_engine *e)
 {
     ebb_sampler_free(e->head_drafter.sampler);
     free(e->head_drafter.hidden);
+    ebb_draft_rows_fini(&e->head_drafter.rows);
 }
 
 bool ebb_draft_head_is_open(const ebb_engine *e)
@@ -62,14 +63,20 @@ void ebb_hidden_follow_pass(ebb_session *s, uint32_t n, uint32_t n_pending)
 {
     uint32_t most = s->engine->run.cap_logits;
 
-    if (s->hidden)
-        copy_hidden(s, n < most ? n : most, n_pending, s->table.n_pos - n_pending);
+    if (!s->hidden)
+        return;
+    copy_hidden(s, n < most ? n : most, n_pending, s->table.n_pos - n_pending);
+    ebb_draft_rows_learn(&s->engine->head_drafter.rows, s->ids + s->table.n_pos - n, n - n_pending);
 }
 
 void ebb_hidden_follow_accept(ebb_session *s)
 {
-    if (s->hidden)
-        copy_hidden(s, s->n_drafted + 1, s->n_pending, s->table.n_pos - s->n_pending);
+    uint32_t n = ebb_session_length(s);
+
+    if (!s->hidden)
+        return;
+    copy_hidden(s, s->n_drafted + 1, s->n_pending, n);
+    ebb_draft_rows_learn(&s->engine->head_drafter.rows, s->ids + n - 1, 1);
 }
 
 void ebb_hidden_keep(ebb_session *s, const ebb_token *ids, size_t n)

@@ -10,6 +10,7 @@
 #include "ebb/session.h"
 #include "sample/sampler.h"
 #include "speculate/draft_length.h"
+#include "speculate/draft_rows.h"
 
 #define EBB_ACCEPT_RATE_HEAD 0.75        /* share of right guesses that is assumed: published ones are 0.6 .. 0.9 */
 #define EBB_DRAFT_HEAD_MOST  7u          /* tokens of a guess */
@@ -18,6 +19,7 @@ typedef struct ebb_head_drafter {
     ebb_sampler *sampler;        /* NULL: there is no head, or it is not used */
     float       *hidden;         /* [E] of the chain of guesses */
     ebb_draft_length draft_length;
+    ebb_draft_rows rows;         /* of the output, that guesses look at */
     double       probability[EBB_DRAFT_HEAD_MOST];       /* of the guesses under way, by the head */
 } ebb_head_drafter;
 

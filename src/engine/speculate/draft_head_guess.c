@@ -7,7 +7,11 @@
 
 ebb_status ebb_draft_head_step(ebb_session *s, ebb_token id, uint32_t pos, float *hidden, float *logits, ebb_error *err)
 {
-    ebb_draft_step step = { .table = &s->table, .id = id, .pos = pos, .hidden = hidden, .logits = logits };
+    const ebb_draft_rows *rows = &s->engine->head_drafter.rows;
+    ebb_draft_step step = {
+        .table = &s->table, .id = id, .pos = pos, .hidden = hidden, .logits = logits, .groups = rows->chosen,
+        .n_groups = rows->n_chosen < rows->n_groups ? rows->n_chosen : 0,
+    };
 
     return ebb_forward_draft(&s->engine->run, &step, err);
 }
@@ -62,6 +66,7 @@ uint32_t ebb_draft_head_draft(ebb_session *s, ebb_token *ids, uint32_t n, ebb_to
         return 0;
     memcpy(h->hidden, hidden, e->net.n_embd * sizeof *hidden);
     ebb_sampler_set_state(h->sampler, &s->sampler_state);
+    ebb_draft_rows_update(&h->rows);
     e->logits_owner = NULL;                      /* their rows are written to */
     if (ebb_session_reserve(s, n_pos + most, NULL) == EBB_OK)
         n_out = guess_chain(s, ids, n, out, most);

@@ -113,6 +113,97 @@ static void the_same_text_for_every_seed(void **state)
     }
 }
 
+/* -- Rows of the output -------------------------------------------------------------- */
+
+/* Logits of the groups are those of all rows; the others are none. */
+static void some_rows_have_the_same_logits(void **state)
+{
+    static const uint32_t groups[] = { 1, 4, 5, 8 };     /* the last has 7 rows */
+    static const ebb_token start[] = { 5, 6, 7 };
+    ebb_draft_rows *rows;
+    char *bytes;
+    ebb_model *m = ebb_tiny_open(&small, &bytes);
+    float all[EBB_TINY_VOCAB], some[EBB_TINY_VOCAB], hidden[2][64];
+    writer w;
+
+    (void)state;
+    open_writer(m, (ebb_engine_opts){ 0 }, &w);
+    assert_int_equal(ebb_session_sync(w.s, start, 3, NULL, NULL), EBB_OK);
+    memcpy(hidden[0], ebb_hidden_before(w.s, 3), sizeof hidden[0]);
+    memcpy(hidden[1], hidden[0], sizeof hidden[0]);
+    assert_int_equal(ebb_session_reserve(w.s, 4, NULL), EBB_OK);
+    rows = &w.engine->head_drafter.rows;
+    assert_int_equal(rows->n_groups, 9);
+    assert_int_equal(rows->n_chosen, 9);         /* of so few all */
+    assert_int_equal(ebb_draft_head_step(w.s, 9, 3, hidden[0], all, NULL), EBB_OK);
+    rows->n_chosen = 4;
+    memcpy(rows->chosen, groups, sizeof groups);
+    assert_int_equal(ebb_draft_head_step(w.s, 9, 3, hidden[1], some, NULL), EBB_OK);
+    assert_memory_equal(hidden[0], hidden[1], sizeof hidden[0]);
+    for (uint32_t i = 0; i < EBB_TINY_VOCAB; i++) {
+        uint32_t g = i / EBB_ROW_GROUP;
+
+        if (g == 1 || g == 4 || g == 5 || g == 8)
+            assert_memory_equal(&some[i], &all[i], sizeof all[i]);
+        else
+            assert_true(isinf(some[i]) && some[i] < 0);
+    }
+    ebb_kv_truncate(w.engine->kv, &w.s->table, 3);
+    close_writer(&w);
+    ebb_model_close(m);
+    free(bytes);
+}
+
+static bool is_chosen(const ebb_draft_rows *d, uint32_t token)
+{
+    uint32_t i = 0;
+
+    while (i < d->n_chosen && d->chosen[i] != token / EBB_ROW_GROUP)
+        i++;
+    return i < d->n_chosen;
+}
+
+static void rows_follow_the_text(void **state)
+{
+    ebb_draft_rows d;
+    ebb_token text[300];
+
+    (void)state;
+    for (uint32_t i = 0; i < 300; i++)
+        text[i] = (ebb_token)(90000 + i % 3 * 1000);
+    assert_true(ebb_draft_rows_init(&d, 100000));
+    assert_int_equal(d.n_chosen, 100000 / EBB_ROW_GROUP / 4);
+    assert_true(is_chosen(&d, 0) && is_chosen(&d, 20000) && !is_chosen(&d, 90000));
+    ebb_draft_rows_learn(&d, text, 300);
+    ebb_draft_rows_update(&d);
+    assert_true(is_chosen(&d, 0) && is_chosen(&d, 90000) && is_chosen(&d, 91000) && is_chosen(&d, 92000) && !is_chosen(&d, 93000));
+    for (uint32_t i = 1; i < d.n_chosen; i++)
+        assert_true(d.chosen[i] > d.chosen[i - 1]);
+    ebb_draft_rows_fini(&d);
+}
+
+/* A fifth of the rows: other guesses, the same text. */
+static void the_same_text_with_some_rows(void **state)
+{
+    static const uint32_t groups[] = { 0, 3 };
+    char *bytes;
+    ebb_model *m = ebb_tiny_open(&small, &bytes);
+    writer plain, guess;
+
+    (void)state;
+    open_writer(m, (ebb_engine_opts){ .no_speculation = true }, &plain);
+    open_writer(m, (ebb_engine_opts){ .n_draft = 3 }, &guess);
+    guess.engine->head_drafter.rows.n_chosen = 2;
+    memcpy(guess.engine->head_drafter.rows.chosen, groups, sizeof groups);
+    guess.engine->head_drafter.rows.uses[0] = guess.engine->head_drafter.rows.uses[3] = 1e6f;
+    expect_same_texts("some rows", &plain, &guess, 4);
+    assert_true(stats_of(&guess).n_drafted > 0);
+    close_writer(&plain);
+    close_writer(&guess);
+    ebb_model_close(m);
+    free(bytes);
+}
+
 /* -- The plan ---------------------------------------------------------------------- */
 
 static void plan_of(const ebb_model *m, const ebb_engine_opts *o, ebb_plan *p)
@@ -258,7 +349,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_text_for_every_seed), cmocka_unit_test(the_plan_counts_it), cmocka_unit_test(the_same_text_streamed),
-        cmocka_unit_test(a_wrong_head_rests), cmocka_unit_test(a_damaged_head_is_left_out),
+        cmocka_unit_test(some_rows_have_the_same_logits), cmocka_unit_test(rows_follow_the_text),
+        cmocka_unit_test(the_same_text_with_some_rows), cmocka_unit_test(a_wrong_head_rests), cmocka_unit_test(a_damaged_head_is_left_out),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
