@@ -42,8 +42,10 @@ static const char *const color_names[] = { "auto", "always", "never", NULL };
 static const char *hint_for_value(const char *value)
 {
     static const char *const hints[][2] = {
-        { "int8", "int8 is q8_0 here" }, { "q8", "q8 is q8_0 here" }, { "int4", "int4 is q4_0 here" }, { "q4", "q4 is q4_0 here" },
-        { "fp16", "fp16 is f16 here" }, { "fp32", "fp32 is f32 here" }, { "maxTPS", "maxTPS is max-tps here" }, { "maxtps", "maxTPS is max-tps here" },
+        { "int8", "int8 is q8_0 here" }, { "q8", "q8 is q8_0 here" }, { "int4", "int4 is q4_0 here" },
+        { "q4", "q4 is q4_0 here" },
+        { "fp16", "fp16 is f16 here" }, { "fp32", "fp32 is f32 here" }, { "maxTPS", "maxTPS is max-tps here" },
+        { "maxtps", "maxTPS is max-tps here" },
         { "maxContext", "maxContext is max-context here" }, { "maxcontext", "maxContext is max-context here" },
         { "first_n", "first_n is first here" }, { "last_n", "last_n is last here" },
     };
@@ -87,7 +89,8 @@ static ebb_status set_resident(ebb_args *a, const char *value, ebb_error *err)
     memcpy(digits, value, n);
     digits[n] = '\0';
     if (!parse_u64(digits, a->engine.resident_is_percent ? 100 : 100000, &v))
-        return EBB_FAIL(err, EBB_USAGE, "--resident %s: give a number of layers, a percentage like 50%%, or auto", value);
+        return EBB_FAIL(err, EBB_USAGE, "--resident %s: give a number of layers, a percentage like 50%%, or auto",
+                        value);
     a->engine.resident = (uint32_t)v;
     return EBB_OK;
 }
@@ -169,7 +172,9 @@ static ebb_status set_ctx(ebb_args *a, const char *value, ebb_error *err)
     uint64_t v = EBB_CTX_MAX;
 
     if (strcmp(value, "max") != 0 && !parse_u64(value, MOST, &v))
-        return EBB_FAIL(err, EBB_USAGE, "--ctx %s: give a number of tokens up to 100000000, or max: the longest that stays in memory", value);
+        return EBB_FAIL(err, EBB_USAGE,
+                        "--ctx %s: give a number of tokens up to 100000000, or max: the longest that stays in memory",
+                        value);
     a->engine.n_ctx = (uint32_t)v;
     return EBB_OK;
 }
@@ -186,13 +191,16 @@ static ebb_status set_greedy(ebb_args *a, const char *value, ebb_error *err)
 static ebb_status set_session(ebb_args *a, const char *value, ebb_error *err)
 {
     a->session = value;
-    return *value ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "-s: a session has a name of one character at least; `ebb sessions list` shows those there are");
+    return *value ? EBB_OK
+                  : EBB_FAIL(err, EBB_USAGE, "-s: a session has a name of one character at least; `ebb sessions list` "
+                                             "shows those there are");
 }
 
 static ebb_status set_engine(ebb_args *a, const char *value, ebb_error *err)
 {
     a->engine_name = strcmp(value, "here") == 0 ? NULL : value;
-    return *value ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "-e: an engine has a name; `ebb engines list` shows those there are");
+    return *value ? EBB_OK
+                  : EBB_FAIL(err, EBB_USAGE, "-e: an engine has a name; `ebb engines list` shows those there are");
 }
 
 static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
@@ -217,107 +225,172 @@ static ebb_status set_port(ebb_args *a, const char *value, ebb_error *err)
 #define ESTIMATE (EBB_FOR_PLAN | EBB_FOR_OLLAMA)
 
 static const option options[] = {
-    { "What to talk to", "-m", "--model", "MODEL", "model file (GGUF), or the name of one that is found; default: the best, else the built-in guide",
+    { "What to talk to", "-m", "--model", "MODEL",
+      "model file (GGUF), or the name of one that is found; default: the best, else the built-in guide",
       EBB_FOR_ENGINE | EBB_FOR_DOCTOR | EBB_FOR_OLLAMA, TEXT, AT(model), 0, 0 },
     { 0, "-m", "--model", "MODEL", "the model that it is asked for", EBB_FOR_ENGINES, TEXT, AT(model), 0, 0 },
-    { 0, "-e", "--engine", "NAME", "an engine elsewhere: one that `ebb engines` has, or its address; here: this process", TALK, CALL, 0, 0, set_engine },
-    { 0, 0, "--key-file", "FILE", "where its key is; nobody else may read the file", EBB_FOR_ENGINES, TEXT, AT(key_file), 0, 0 },
+    { 0, "-e", "--engine", "NAME",
+      "an engine elsewhere: one that `ebb engines` has, or its address; here: this process", TALK, CALL, 0, 0,
+      set_engine },
+    { 0, 0, "--key-file", "FILE", "where its key is; nobody else may read the file", EBB_FOR_ENGINES, TEXT,
+      AT(key_file), 0, 0 },
     { 0, 0, "--key-variable", "NAME", "or the variable that holds it", EBB_FOR_ENGINES, TEXT, AT(key_variable), 0, 0 },
     { 0, 0, "--key-command", "COMMAND", "or the command that prints it", EBB_FOR_ENGINES, TEXT, AT(key_command), 0, 0 },
-    { 0, 0, "--ca-file", "FILE", "a certificate that is trusted beside those of the system", EBB_FOR_ENGINES, TEXT, AT(ca_file), 0, 0 },
-    { 0, 0, "--kind", "KIND", "openai, llama-server, vllm, sglang, ollama, lm-studio or ebb; by itself it is found out", EBB_FOR_ENGINES, TEXT, AT(engine_kind), 0, 0 },
-    { 0, 0, "--insecure", 0, "its key may go over http, where others can read it", EBB_FOR_ENGINES, FLAG, AT(is_insecure), 0, 0 },
-    { 0, 0, "--socket", "FILE", "the UNIX socket it listens at; default: serve.sock in $XDG_RUNTIME_DIR/ebb", EBB_FOR_SERVE, TEXT, AT(socket_path), 0, 0 },
+    { 0, 0, "--ca-file", "FILE", "a certificate that is trusted beside those of the system", EBB_FOR_ENGINES, TEXT,
+      AT(ca_file), 0, 0 },
+    { 0, 0, "--kind", "KIND", "openai, llama-server, vllm, sglang, ollama, lm-studio or ebb; by itself it is found out",
+      EBB_FOR_ENGINES, TEXT, AT(engine_kind), 0, 0 },
+    { 0, 0, "--insecure", 0, "its key may go over http, where others can read it", EBB_FOR_ENGINES, FLAG,
+      AT(is_insecure), 0, 0 },
+    { 0, 0, "--socket", "FILE", "the UNIX socket it listens at; default: serve.sock in $XDG_RUNTIME_DIR/ebb",
+      EBB_FOR_SERVE, TEXT, AT(socket_path), 0, 0 },
     { 0, 0, "--port", "N", "listen at a TCP port instead; 0: one that is free", EBB_FOR_SERVE, CALL, 0, 0, set_port },
-    { 0, 0, "--host", "ADDRESS", "of that port: which address of this machine (127.0.0.1); another than its own wants a key", EBB_FOR_SERVE, TEXT, AT(host), 0, 0 },
-    { 0, 0, "--key-file", "FILE", "the key that clients must bring is in it; nobody else may read it", EBB_FOR_SERVE, TEXT, AT(key_file), 0, 0 },
-    { 0, 0, "--idle", "SECONDS", "end when nobody has asked for so long; 0: never", EBB_FOR_SERVE, COUNT, AT(idle_s), 0, 0 },
+    { 0, 0, "--host", "ADDRESS",
+      "of that port: which address of this machine (127.0.0.1); another than its own wants a key", EBB_FOR_SERVE, TEXT,
+      AT(host), 0, 0 },
+    { 0, 0, "--key-file", "FILE", "the key that clients must bring is in it; nobody else may read it", EBB_FOR_SERVE,
+      TEXT, AT(key_file), 0, 0 },
+    { 0, 0, "--idle", "SECONDS", "end when nobody has asked for so long; 0: never", EBB_FOR_SERVE, COUNT,
+      AT(idle_s), 0, 0 },
     { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },
     { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, CALL, 0, 0, set_session },
-    { 0, 0, "--private", 0, "write nothing of what is said: no session, no K and V, no history", TALK, FLAG, AT(is_private), 0, 0 },
+    { 0, 0, "--private", 0, "write nothing of what is said: no session, no K and V, no history", TALK, FLAG,
+      AT(is_private), 0, 0 },
     { 0, 0, "--system", "TEXT", "system prompt of a new session", TALK, TEXT, AT(system), 0, 0 },
-    { 0, 0, "--template", "NAME|FILE|none", "another chat template than the model's own: chatml, llama3 ..., a Jinja file, or none", TALK | EBB_FOR_INSPECT, TEXT, AT(template_name), 0, 0 },
-    { 0, 0, "--raw", 0, "no chat template: the model continues the text; as --template none", TALK, CALL, 0, 0, set_raw },
+    { 0, 0, "--template", "NAME|FILE|none",
+      "another chat template than the model's own: chatml, llama3 ..., a Jinja file, or none", TALK | EBB_FOR_INSPECT,
+      TEXT, AT(template_name), 0, 0 },
+    { 0, 0, "--raw", 0, "no chat template: the model continues the text; as --template none", TALK, CALL, 0,
+      0, set_raw },
     { 0, "-p", "--prompt", "TEXT", "the question; piped input is appended", EBB_FOR_RUN, TEXT, AT(prompt), 0, 0 },
     { 0, "-p", "--prompt-tokens", "N", "tokens of prefill (512)", EBB_FOR_BENCH, TEXT, AT(prompt), 0, 0 },
     { 0, "-n", "--predict", "N", "most tokens to generate", TALK | EBB_FOR_BENCH, CALL, 0, 0, set_n },
     { 0, "-d", "--depth", "N", "context filled before decoding", EBB_FOR_BENCH, COUNT, AT(bench_depth), 0, 0 },
     { 0, "-r", "--repeat", "N", "repetitions; medians are reported (3)", EBB_FOR_BENCH, COUNT, AT(bench_runs), 0, 0 },
 
-    { "Memory and speed", 0, "--ctx", "N|max", "context, tokens; max: the longest that stays in memory; default: what the plan chooses", EBB_FOR_ENGINE, CALL, 0, 0, set_ctx },
-    { 0, 0, "--ctx", "N", "its context, tokens, where it does not say", EBB_FOR_ENGINES, COUNT, AT(engine.n_ctx), 0, 0 },
-    { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M", EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR | EBB_FOR_PULL, SIZE, AT(engine.ram_bytes), 0, 0 },
-    { 0, 0, "--measure", 0, "measure again what is remembered of this machine", EBB_FOR_DOCTOR, FLAG, AT(measures_again), 0, 0 },
+    { "Memory and speed", 0, "--ctx", "N|max",
+      "context, tokens; max: the longest that stays in memory; default: what the plan chooses", EBB_FOR_ENGINE, CALL, 0,
+      0, set_ctx },
+    { 0, 0, "--ctx", "N", "its context, tokens, where it does not say", EBB_FOR_ENGINES, COUNT,
+      AT(engine.n_ctx), 0, 0 },
+    { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M",
+      EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR | EBB_FOR_PULL, SIZE, AT(engine.ram_bytes), 0, 0 },
+    { 0, 0, "--measure", 0, "measure again what is remembered of this machine", EBB_FOR_DOCTOR, FLAG,
+      AT(measures_again), 0, 0 },
     { 0, 0, "--disk", "SPEED", "plan for a disk that reads so fast: 3G/s", EBB_FOR_PLAN, CALL, 0, 0, set_disk },
-    { 0, 0, "--memory", "SPEED", "plan for kernels that take weights from memory so fast: 30G/s; nothing is measured here", EBB_FOR_PLAN, CALL, 0, 0, set_memory },
-    { 0, 0, "--like", "NAME", "plan for a usual machine: cloud, pi5, n100, old-laptop, desktop; with --ram, --disk, --memory and -t for what differs", EBB_FOR_PLAN, TEXT, AT(like), 0, 0 },
-    { 0, 0, "--table", 0, "tier, layers and speed of one model for each context and type of KV", EBB_FOR_PLAN, FLAG, AT(is_table), 0, 0 },
+    { 0, 0, "--memory", "SPEED",
+      "plan for kernels that take weights from memory so fast: 30G/s; nothing is measured here", EBB_FOR_PLAN, CALL, 0,
+      0, set_memory },
+    { 0, 0, "--like", "NAME", "plan for a usual machine: cloud, pi5, n100, old-laptop, desktop; with --ram, --disk, "
+                              "--memory and -t for what differs", EBB_FOR_PLAN, TEXT, AT(like), 0, 0 },
+    { 0, 0, "--table", 0, "tier, layers and speed of one model for each context and type of KV", EBB_FOR_PLAN, FLAG,
+      AT(is_table), 0, 0 },
     { 0, 0, "--modes", 0, "the three modes side by side", EBB_FOR_PLAN | EBB_FOR_BENCH, FLAG, AT(is_modes), 0, 0 },
-    { 0, 0, "--mode", "MODE", "balanced, max-tps or max-context", EBB_FOR_ENGINE, NAME, AT(engine.mode), mode_names, 0 },
+    { 0, 0, "--mode", "MODE", "balanced, max-tps or max-context", EBB_FOR_ENGINE, NAME, AT(engine.mode),
+      mode_names, 0 },
     { 0, 0, "--resident", "N|N%|auto", "layers kept in memory", EBB_FOR_ENGINE, CALL, 0, 0, set_resident },
-    { 0, 0, "--placement", "WHERE", "which layers stay: interleaved, first or last", EBB_FOR_ENGINE, NAME, AT(engine.placement), place_names, 0 },
+    { 0, 0, "--placement", "WHERE", "which layers stay: interleaved, first or last", EBB_FOR_ENGINE, NAME,
+      AT(engine.placement), place_names, 0 },
     { 0, 0, "--kv", "TYPE", "type of the KV cache: f16, q8_0, q4_0, f32, or K/V", EBB_FOR_ENGINE, CALL, 0, 0, set_kv },
-    { 0, "-t", "--threads", "N", "compute threads; default: the CPUs this process may use", EBB_FOR_ENGINE, COUNT, AT(engine.n_threads), 0, 0 },
-    { 0, 0, "--cpu", "KERNELS", "auto, scalar, avx2, avx512 or neon", EBB_FOR_ENGINE, NAME, AT(engine.cpu), cpu_names, 0 },
+    { 0, "-t", "--threads", "N", "compute threads; default: the CPUs this process may use", EBB_FOR_ENGINE, COUNT,
+      AT(engine.n_threads), 0, 0 },
+    { 0, 0, "--cpu", "KERNELS", "auto, scalar, avx2, avx512 or neon", EBB_FOR_ENGINE, NAME, AT(engine.cpu),
+      cpu_names, 0 },
     { 0, 0, "--io", "READER", "auto, uring, pread or mmap", EBB_FOR_ENGINE, NAME, AT(engine.io), io_names, 0 },
     { 0, 0, "--chunk", "N", "columns of a prefill pass (512)", EBB_FOR_ENGINE, COUNT, AT(engine.n_batch), 0, 0 },
-    { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that guesses ahead; auto: one found here; none", TALK | EBB_FOR_SERVE | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
-    { 0, 0, "--quality", "MODEL", "a better file of the same network, for /best; default: the best that is found", EBB_FOR_CHAT, TEXT, AT(quality), 0, 0 },
-    { 0, 0, "--draft-tokens", "N", "tokens that it guesses for each pass; default: as many as pay", TALK | EBB_FOR_SERVE | EBB_FOR_BENCH, COUNT, AT(engine.n_draft), 0, 0 },
+    { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that guesses ahead; auto: one found here; none",
+      TALK | EBB_FOR_SERVE | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
+    { 0, 0, "--quality", "MODEL", "a better file of the same network, for /best; default: the best that is found",
+      EBB_FOR_CHAT, TEXT, AT(quality), 0, 0 },
+    { 0, 0, "--draft-tokens", "N", "tokens that it guesses for each pass; default: as many as pay",
+      TALK | EBB_FOR_SERVE | EBB_FOR_BENCH, COUNT, AT(engine.n_draft), 0, 0 },
     { 0, 0, "--no-draft", 0, "do not guess ahead at all", TALK | EBB_FOR_SERVE, FLAG, AT(engine.no_speculation), 0, 0 },
-    { 0, 0, "--force", 0, "compute a file of which not everything is understood; says what is left out", EBB_FOR_ENGINE, FLAG, AT(engine.is_forced), 0, 0 },
-    { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK | EBB_FOR_SERVE, FLAG, AT(engine.no_kv_cache), 0, 0 },
+    { 0, 0, "--force", 0, "compute a file of which not everything is understood; says what is left out", EBB_FOR_ENGINE,
+      FLAG, AT(engine.is_forced), 0, 0 },
+    { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK | EBB_FOR_SERVE, FLAG,
+      AT(engine.no_kv_cache), 0, 0 },
 
-    { "Ollama's estimate", 0, "--ollama", 0, "Ollama's memory estimate before ebb's own plan", EBB_FOR_PLAN, FLAG, AT(ollama), 0, 0 },
+    { "Ollama's estimate", 0, "--ollama", 0, "Ollama's memory estimate before ebb's own plan", EBB_FOR_PLAN, FLAG,
+      AT(ollama), 0, 0 },
     { 0, 0, "--ctx", "N", "its context for each sequence (4096)", EBB_FOR_OLLAMA, COUNT, AT(engine.n_ctx), 0, 0 },
-    { 0, 0, "--kv", "TYPE", "its type of the KV cache, which it takes with flash attention only: f16, q8_0 or q4_0", EBB_FOR_OLLAMA, CALL, 0, 0, set_kv },
+    { 0, 0, "--kv", "TYPE", "its type of the KV cache, which it takes with flash attention only: f16, q8_0 or q4_0",
+      EBB_FOR_OLLAMA, CALL, 0, 0, set_kv },
     { 0, 0, "--batch", "N", "its batch (512)", ESTIMATE, COUNT, AT(ollama_batch), 0, 0 },
     { 0, 0, "--parallel", "N", "its parallel sequences (1)", ESTIMATE, COUNT, AT(ollama_parallel), 0, 0 },
-    { 0, 0, "--flash", "on|off", "its flash attention; default: by architecture", ESTIMATE, TEXT, AT(ollama_flash), 0, 0 },
-    { 0, 0, "--gpu", "CARD[,CARD]", "the cards, in order, by free memory: 24G, 8G:rocm, 16G:vulkan:integrated, 6G:cuda:no-flash", ESTIMATE, TEXT, AT(ollama_gpus), 0, 0 },
-    { 0, 0, "--num-gpu", "N", "layers asked for, its num_gpu; -1: as many as fit", ESTIMATE, TEXT, AT(ollama_num_gpu), 0, 0 },
+    { 0, 0, "--flash", "on|off", "its flash attention; default: by architecture", ESTIMATE, TEXT,
+      AT(ollama_flash), 0, 0 },
+    { 0, 0, "--gpu", "CARD[,CARD]",
+      "the cards, in order, by free memory: 24G, 8G:rocm, 16G:vulkan:integrated, 6G:cuda:no-flash", ESTIMATE, TEXT,
+      AT(ollama_gpus), 0, 0 },
+    { 0, 0, "--num-gpu", "N", "layers asked for, its num_gpu; -1: as many as fit", ESTIMATE, TEXT,
+      AT(ollama_num_gpu), 0, 0 },
     { 0, 0, "--spread", 0, "use all cards, not the fewest", ESTIMATE, FLAG, AT(ollama_spread), 0, 0 },
-    { 0, 0, "--overhead", "SIZE", "left free on each card beside its own reserves", ESTIMATE, TEXT, AT(ollama_overhead), 0, 0 },
-    { 0, 0, "--projector", "FILE|SIZE", "the file of the vision projector, or its bytes", ESTIMATE, TEXT, AT(ollama_projector), 0, 0 },
-    { 0, 0, "--vision", 0, "the model sees pictures (a projector says so, too)", ESTIMATE, FLAG, AT(ollama_vision), 0, 0 },
-    { 0, 0, "--require-full", 0, "fail unless all layers fit, as where another model could make room", ESTIMATE, FLAG, AT(ollama_require_full), 0, 0 },
+    { 0, 0, "--overhead", "SIZE", "left free on each card beside its own reserves", ESTIMATE, TEXT,
+      AT(ollama_overhead), 0, 0 },
+    { 0, 0, "--projector", "FILE|SIZE", "the file of the vision projector, or its bytes", ESTIMATE, TEXT,
+      AT(ollama_projector), 0, 0 },
+    { 0, 0, "--vision", 0, "the model sees pictures (a projector says so, too)", ESTIMATE, FLAG,
+      AT(ollama_vision), 0, 0 },
+    { 0, 0, "--require-full", 0, "fail unless all layers fit, as where another model could make room", ESTIMATE, FLAG,
+      AT(ollama_require_full), 0, 0 },
     { 0, 0, "--ram", "SIZE", "fail if the CPU's part is larger", EBB_FOR_OLLAMA, SIZE, AT(engine.ram_bytes), 0, 0 },
-    { 0, 0, "--exact", 0, "take context, batch, sequences, KV type and flash attention as given, not as it would correct them", ESTIMATE, FLAG, AT(ollama_exact), 0, 0 },
+    { 0, 0, "--exact", 0,
+      "take context, batch, sequences, KV type and flash attention as given, not as it would correct them", ESTIMATE,
+      FLAG, AT(ollama_exact), 0, 0 },
 
-    { "Sampling", 0, "--temp", "X", "temperature; 0 is greedy (0.7)", TALK | EBB_FOR_SERVE, REAL, AT(sampling.temp), 0, 0 },
-    { 0, 0, "--top-k", "N", "choose among the N likeliest; 0: off (40)", TALK | EBB_FOR_SERVE, COUNT, AT(sampling.top_k), 0, 0 },
-    { 0, 0, "--top-p", "X", "nucleus of probability X; 1: off (0.95)", TALK | EBB_FOR_SERVE, REAL, AT(sampling.top_p), 0, 0 },
-    { 0, 0, "--min-p", "X", "at least X times the likeliest; 0: off (0.05)", TALK | EBB_FOR_SERVE, REAL, AT(sampling.min_p), 0, 0 },
-    { 0, 0, "--repeat-penalty", "X", "divide what was said before by X; 1: off (1)", TALK | EBB_FOR_SERVE, REAL, AT(sampling.repeat_penalty), 0, 0 },
-    { 0, 0, "--seed", "N", "the same seed gives the same answer; 0: from the clock", TALK | EBB_FOR_SERVE, CALL, 0, 0, set_seed },
+    { "Sampling", 0, "--temp", "X", "temperature; 0 is greedy (0.7)", TALK | EBB_FOR_SERVE, REAL,
+      AT(sampling.temp), 0, 0 },
+    { 0, 0, "--top-k", "N", "choose among the N likeliest; 0: off (40)", TALK | EBB_FOR_SERVE, COUNT,
+      AT(sampling.top_k), 0, 0 },
+    { 0, 0, "--top-p", "X", "nucleus of probability X; 1: off (0.95)", TALK | EBB_FOR_SERVE, REAL,
+      AT(sampling.top_p), 0, 0 },
+    { 0, 0, "--min-p", "X", "at least X times the likeliest; 0: off (0.05)", TALK | EBB_FOR_SERVE, REAL,
+      AT(sampling.min_p), 0, 0 },
+    { 0, 0, "--repeat-penalty", "X", "divide what was said before by X; 1: off (1)", TALK | EBB_FOR_SERVE, REAL,
+      AT(sampling.repeat_penalty), 0, 0 },
+    { 0, 0, "--seed", "N", "the same seed gives the same answer; 0: from the clock", TALK | EBB_FOR_SERVE, CALL, 0,
+      0, set_seed },
     { 0, 0, "--greedy", 0, "always the likeliest token", TALK | EBB_FOR_SERVE, CALL, 0, 0, set_greedy },
 
-    { "Inspecting", 0, "--bos", 0, "add BOS and EOS where the vocabulary asks for it (the default)", EBB_FOR_INSPECT, FLAG, AT(add_bos), 0, 0 },
+    { "Inspecting", 0, "--bos", 0, "add BOS and EOS where the vocabulary asks for it (the default)", EBB_FOR_INSPECT,
+      FLAG, AT(add_bos), 0, 0 },
     { 0, 0, "--no-bos", 0, "add no BOS", EBB_FOR_INSPECT, FLAG, AT(no_bos), 0, 0 },
     { 0, 0, "--no-special", 0, "texts of control tokens are plain text", EBB_FOR_INSPECT, FLAG, AT(no_special), 0, 0 },
     { 0, 0, "--tokens", "FILE", "token ids to evaluate", EBB_FOR_INSPECT, TEXT, AT(tokens_path), 0, 0 },
-    { 0, 0, "--out", "FILE", "where the logits go: float32, position-major", EBB_FOR_INSPECT, TEXT, AT(out_path), 0, 0 },
+    { 0, 0, "--out", "FILE", "where the logits go: float32, position-major", EBB_FOR_INSPECT, TEXT,
+      AT(out_path), 0, 0 },
     { 0, 0, "--positions", "LIST", "only these positions: 0,1,15", EBB_FOR_INSPECT, TEXT, AT(positions), 0, 0 },
-    { 0, 0, "--greedy", "N", "print the N ids that follow under argmax", EBB_FOR_INSPECT, COUNT, AT(greedy_steps), 0, 0 },
-    { 0, "-f", "--file", "FILE", "a Jinja template; for perplexity a text", EBB_FOR_INSPECT, TEXT, AT(file_path), 0, 0 },
+    { 0, 0, "--greedy", "N", "print the N ids that follow under argmax", EBB_FOR_INSPECT, COUNT,
+      AT(greedy_steps), 0, 0 },
+    { 0, "-f", "--file", "FILE", "a Jinja template; for perplexity a text", EBB_FOR_INSPECT, TEXT,
+      AT(file_path), 0, 0 },
     { 0, 0, "--context", "FILE", "its variables, a JSON object", EBB_FOR_INSPECT, TEXT, AT(context_path), 0, 0 },
-    { 0, 0, "--no-generation-prompt", 0, "do not ask for the assistant's turn", EBB_FOR_INSPECT, FLAG, AT(no_generation_prompt), 0, 0 },
+    { 0, 0, "--no-generation-prompt", 0, "do not ask for the assistant's turn", EBB_FOR_INSPECT, FLAG,
+      AT(no_generation_prompt), 0, 0 },
     { 0, 0, "--now", "TIME", "the clock of the template: YYYY-MM-DDThh:mm:ss", EBB_FOR_INSPECT, TEXT, AT(now), 0, 0 },
 
-    { "Output", 0, "--plain", 0, "append-only lines: for screen readers, logs and dumb terminals", EBB_FOR_CHAT, FLAG, AT(plain), 0, 0 },
-    { 0, 0, "--inline", 0, "below the shell's own lines, which the terminal keeps and scrolls", EBB_FOR_CHAT, FLAG, AT(is_inline), 0, 0 },
-    { 0, 0, "--ascii", 0, "no characters beyond ASCII but those of the conversation", EBB_FOR_CHAT, FLAG, AT(ascii), 0, 0 },
+    { "Output", 0, "--plain", 0, "append-only lines: for screen readers, logs and dumb terminals", EBB_FOR_CHAT, FLAG,
+      AT(plain), 0, 0 },
+    { 0, 0, "--inline", 0, "below the shell's own lines, which the terminal keeps and scrolls", EBB_FOR_CHAT, FLAG,
+      AT(is_inline), 0, 0 },
+    { 0, 0, "--ascii", 0, "no characters beyond ASCII but those of the conversation", EBB_FOR_CHAT, FLAG,
+      AT(ascii), 0, 0 },
     { 0, 0, "--editing", "KEYS", "emacs or vi", EBB_FOR_CHAT, NAME, AT(editing), editing_names, 0 },
     { 0, 0, "--bell", "WHEN", "when an answer ends: long (those of over a minute), always or never", EBB_FOR_CHAT, NAME, AT(bell), bell_names, 0 },
     { 0, 0, "--color", "WHEN", "auto, always or never", EBB_FOR_CHAT, NAME, AT(color), color_names, 0 },
-    { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
-    { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0, overflow_names, set_overflow },
-    { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", TALK, COUNT, AT(linger_s), 0, 0 },
-    { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~(EBB_FOR_CHAT | EBB_FOR_SERVE), FLAG, AT(json), 0, 0 },
+    { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT,
+      TEXT, AT(theme), 0, 0 },
+    { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0,
+      overflow_names, set_overflow },
+    { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", TALK, COUNT,
+      AT(linger_s), 0, 0 },
+    { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~(EBB_FOR_CHAT | EBB_FOR_SERVE), FLAG,
+      AT(json), 0, 0 },
     { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },
     { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },
     { 0, "-y", "--yes", 0, "ask nothing: take what suits, and what does not fit", EBB_FOR_PULL, FLAG, AT(yes), 0, 0 },
-    { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL, FLAG, AT(verbose), 0, 0 },
+    { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL, FLAG,
+      AT(verbose), 0, 0 },
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
 
@@ -331,7 +404,8 @@ static ebb_status set_number(const option *o, const char *shown, void *field, co
         *(uint64_t *)field = v;
     } else if (o->kind == COUNT) {
         if (!parse_u64(value, MOST, &v))
-            return EBB_FAIL(err, EBB_USAGE, "%s %s: give a whole number%s", shown, value, value[strspn(value, "0123456789")] ? "" : " up to 100000000");
+            return EBB_FAIL(err, EBB_USAGE, "%s %s: give a whole number%s", shown, value,
+                            value[strspn(value, "0123456789")] ? "" : " up to 100000000");
         *(uint32_t *)field = (uint32_t)v;
     } else {
         char *end;
@@ -424,7 +498,8 @@ static ebb_status add_operand(ebb_args *a, const char *word, ebb_error *err)
 
 /* What hands type that come from other programs, and what it is here. */
 static const char *const habits[][2] = {
-    { "--api-key", "keys do not stand on a command line, where others see them: `ebb engines add NAME ADDRESS --key-file FILE`" },
+    { "--api-key", "keys do not stand on a command line, where others see them: `ebb engines add NAME ADDRESS "
+                   "--key-file FILE`" },
     { "--base-url", "-e ADDRESS is an engine elsewhere" },
     { "--server", "-e ADDRESS is an engine elsewhere" },
     { "--ctx-size", "--ctx N is the context here" },
@@ -439,7 +514,8 @@ static const char *const habits[][2] = {
     { "--cache-type-v", "--kv K/V is the type of the KV cache here" },
     { "--model-draft", "--draft MODEL guesses ahead here" },
     { "-md", "--draft MODEL guesses ahead here" },
-    { "--num-gpu", "no GPU is used; --resident N keeps layers in memory; `ebb ollama --num-gpu N` is for Ollama's estimate" },
+    { "--num-gpu", "no GPU is used; --resident N keeps layers in memory; `ebb ollama --num-gpu N` is for Ollama's "
+                   "estimate" },
     { "--window", "layers with a window have it by themselves; --overflow decides what leaves a full context" },
     { "--sliding-window", "layers with a window have it by themselves; --overflow decides what leaves a full context" },
     { "--context-length", "--ctx N is the context here, --ctx max the longest that stays in memory" },
@@ -465,7 +541,8 @@ static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool
 
     for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
         if (strlen(habits[i][0]) == n && memcmp(habits[i][0], word, n) == 0)
-            return EBB_FAIL(err, EBB_USAGE, "%s: is no option %s; %s", word, elsewhere ? "of this command" : "here", habits[i][1]);
+            return EBB_FAIL(err, EBB_USAGE, "%s: is no option %s; %s", word, elsewhere ? "of this command" : "here",
+                            habits[i][1]);
     if (elsewhere)
         return EBB_FAIL(err, EBB_USAGE, "%s: is an option of other commands; see --help", word);
     ebb_closest_try(&near, "--help");
@@ -508,7 +585,8 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
         st = apply_option(o, a, value, err);
     }
     if (st == EBB_OK && a->session && a->continue_last)
-        st = EBB_FAIL(err, EBB_USAGE, "-c goes on with the last session, -s %s with that one: which of the two?", a->session);
+        st = EBB_FAIL(err, EBB_USAGE, "-c goes on with the last session, -s %s with that one: which of the two?",
+                      a->session);
     return st;
 }
 

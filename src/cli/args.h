@@ -15,9 +15,11 @@
 /* Which commands take an option. */
 enum {
     EBB_FOR_CHAT = 1, EBB_FOR_RUN = 2, EBB_FOR_PLAN = 4, EBB_FOR_BENCH = 8, EBB_FOR_INSPECT = 16,
-    EBB_FOR_SESSIONS = 32, EBB_FOR_MODELS = 64, EBB_FOR_DOCTOR = 128, EBB_FOR_STAT = 256, EBB_FOR_COMPLETION = 512,
+    EBB_FOR_SESSIONS = 32, EBB_FOR_MODELS = 64, EBB_FOR_DOCTOR = 128, EBB_FOR_STAT = 256,
+    EBB_FOR_COMPLETION = 512,
     EBB_FOR_PULL = 1024, EBB_FOR_ENGINES = 2048, EBB_FOR_OLLAMA = 4096, EBB_FOR_SERVE = 8192,
-    EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT | EBB_FOR_SESSIONS | EBB_FOR_SERVE,
+    EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT |
+                     EBB_FOR_SESSIONS | EBB_FOR_SERVE,
     EBB_FOR_ALL = 16383 & ~EBB_FOR_COMPLETION,
 };
 
@@ -25,7 +27,8 @@ enum {
 typedef struct ebb_args {
     const char     *model;           /* -m */
     const char     *engine_name;     /* -e; NULL: the engine of this process */
-    const char     *engine_kind, *key_file, *key_variable, *key_command, *ca_file;     /* engines add */
+    /* Engines add. */
+    const char     *engine_kind, *key_file, *key_variable, *key_command, *ca_file;
     bool            is_insecure;
     const char     *quality;         /* --quality; NULL: one that is found */
     const char     *socket_path, *host;      /* serve */
@@ -61,7 +64,8 @@ typedef struct ebb_args {
     bool            overflow_given;
     bool            ollama;          /* plan --ollama, and what it takes (cmd_ollama.h) */
     uint32_t        ollama_batch, ollama_parallel;
-    const char     *ollama_flash, *ollama_gpus, *ollama_num_gpu, *ollama_overhead, *ollama_projector;
+    const char     *ollama_flash, *ollama_gpus, *ollama_num_gpu, *ollama_overhead,
+        *ollama_projector;
     bool            ollama_spread, ollama_require_full, ollama_vision, ollama_exact;
     ebb_engine_opts engine;
     ebb_sampler_params sampling;
@@ -78,13 +82,15 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
 /* One option by its long name without dashes, as the configuration file has it: flags
  * are on or off, and an option of other commands is passed over.  `value` must outlive *a. */
 EBB_MUST_CHECK
-ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsigned mask, ebb_error *err);
+ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsigned mask,
+                        ebb_error *err);
 
 /* Take the text of a configuration file: lines "name = value", # begins a comment, a
  * value may stand in quotes.  `text` is changed and must outlive *a.  Each error is
  * one line, "path:line: ...", for `complain`; the lines after it count. */
 typedef void ebb_complain_fn(const char *line);
-void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, ebb_complain_fn *complain);
+void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask,
+                     ebb_complain_fn *complain);
 
 /* Option i of the table, for completion; false past the last. */
 typedef struct ebb_option_info {

@@ -34,7 +34,8 @@ json_t *ebb_cli_json_text(const char *text);
 /* Print `root` and a line end, and let go of it; NULL: it could not be built.  The exit status. */
 int ebb_cli_print_json(json_t *root);
 
-/* Say on standard error what a forced file asks for and does not get: ebb_plan.left_out, or nothing. */
+/* Say on standard error what a forced file asks for and does not get: ebb_plan.left_out, or
+ * nothing. */
 void ebb_cli_tell_left_out(const ebb_args *a, const char *left_out);
 
 /* Is a word the name of a model file, by its ending? */
@@ -49,15 +50,18 @@ ebb_status ebb_cli_open_model(const ebb_args *a, ebb_model **out, ebb_error *err
 
 /* The model that --draft names as it was given; NULL: none. */
 const char *ebb_cli_draft_model_name(const ebb_args *a);
-/* The same opened, for a->engine beside `host`; *out is the caller's to close behind the engine, NULL: none. */
+/* The same opened, for a->engine beside `host`; *out is the caller's to close behind the engine,
+ * NULL: none. */
 EBB_MUST_CHECK
-ebb_status ebb_cli_open_draft_model(ebb_args *a, const ebb_model *host, ebb_model **out, ebb_error *err);
+ebb_status ebb_cli_open_draft_model(ebb_args *a, const ebb_model *host, ebb_model **out,
+                                    ebb_error *err);
 
-/* Without -m a model may stand as a word of its own, as elsewhere: words[at], if it ends in .gguf or is the guide. */
+/* Without -m a model may stand as a word of its own, as elsewhere: words[at], if it ends in .gguf
+ * or is the guide. */
 void ebb_cli_model_from_words(ebb_args *a, size_t at);
 
-/* Of `run`: words[0] is the model if it is so called, or one alone begins so, and it does not look like the first word of a
- * sentence.  USAGE: several are meant, or it is nearly the name of one. */
+/* Of `run`: words[0] is the model if it is so called, or one alone begins so, and it does not look
+ * like the first word of a sentence.  USAGE: several are meant, or it is nearly the name of one. */
 EBB_MUST_CHECK
 ebb_status ebb_cli_model_from_first_word(ebb_args *a, ebb_error *err);
 
@@ -67,8 +71,8 @@ ebb_status ebb_cli_only_model(ebb_args *a, ebb_error *err);
 
 /* Ids of a text (flags as ebb_model_tokenize); *ids is for free(), also on failure. */
 EBB_MUST_CHECK
-ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags, ebb_token **ids, size_t *n,
-                            ebb_error *err);
+ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags,
+                            ebb_token **ids, size_t *n, ebb_error *err);
 
 /* What --private means for the other options; USAGE where it cannot be. */
 EBB_MUST_CHECK
@@ -92,12 +96,16 @@ int ebb_cmd_stat(ebb_args *a);
 int ebb_cmd_stop(ebb_args *a);
 int ebb_cmd_completion(ebb_args *a);
 
-/* Whether --like or --memory describe the machine that is planned for, and then all of its figures; USAGE for an unknown name. */
+/* Whether --like or --memory describe the machine that is planned for, and then all of its figures;
+ * USAGE for an unknown name. */
 EBB_MUST_CHECK
-ebb_status ebb_cli_describe_machine(const ebb_args *a, bool *is_described, ebb_machine *out, ebb_error *err);
-/* `plan --table` and `plan --modes` of a model on `machine`, which is measured where it is not described. */
+ebb_status ebb_cli_describe_machine(const ebb_args *a, bool *is_described, ebb_machine *out,
+                                    ebb_error *err);
+/* `plan --table` and `plan --modes` of a model on `machine`, which is measured where it is not
+ * described. */
 EBB_MUST_CHECK
-ebb_status ebb_cmd_plan_table(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described, int *status, ebb_error *err);
+ebb_status ebb_cmd_plan_table(const ebb_args *a, const ebb_model *m, ebb_machine *machine,
+                              bool is_described, int *status, ebb_error *err);
 
 /* The estimate of `plan --ollama`; with --json it is all that is printed. */
 EBB_MUST_CHECK

@@ -15,7 +15,8 @@ typedef struct bench {
     double     prefill_tok_s, decode_tok_s, load_s, first_token_s;
     uint64_t   read_bytes;       /* of one decoded token */
     uint32_t   passes;           /* for all tokens that were decoded */
-    double     here, ahead, guessed;     /* experts of one decoded token: in memory, on their way by a guess, and guessed in all; of those chosen */
+    /* Experts of one decoded token: in memory, on their way by a guess, and guessed in all; of those chosen. */
+    double     here, ahead, guessed;
     double     ms, spent_ms[EBB_TIME_COUNT], waited_ms;      /* the same, of the last run */
     ebb_token *ids;
     size_t     n_ids;
@@ -75,7 +76,8 @@ static ebb_token next_id(const bench *b, ebb_session *s, uint32_t i)
     return b->chooser ? ebb_session_sample(s, b->chooser) : b->ids[(b->depth + i + 1) % b->n_ids];
 }
 
-static ebb_status run_bench_once(bench *b, ebb_engine *e, ebb_session *s, uint32_t run, double *prefill, double *decode, ebb_error *err)
+static ebb_status run_bench_once(bench *b, ebb_engine *e, ebb_session *s, uint32_t run, double *prefill, double *decode,
+                                 ebb_error *err)
 {
     ebb_stats before, after;
     ebb_status st = EBB_OK;
@@ -90,7 +92,8 @@ static ebb_status run_bench_once(bench *b, ebb_engine *e, ebb_session *s, uint32
     *prefill = b->n_prompt / (ebb_clock_s() - t);
     if (run == 0)
         b->first_token_s = ebb_clock_s() - t;
-    if (st == EBB_OK && b->n_gen && (b->depth || b->n_prompt)) /* decode at the depth asked for, not behind the prompt */
+    /* Decode at the depth asked for, not behind the prompt. */
+    if (st == EBB_OK && b->n_gen && (b->depth || b->n_prompt))
         st = ebb_session_sync(s, b->ids, b->depth ? b->depth : 1, NULL, err);
     else if (st == EBB_OK && b->n_gen)
         st = ebb_session_sync(s, b->ids, 1, NULL, err);
@@ -128,7 +131,8 @@ static ebb_status measure_bench(bench *b, ebb_engine *e, const ebb_args *a, ebb_
     return st;
 }
 
-/* Only now, in the same minute: the reader with nothing to compute beside, over as much of the file as a token reads. */
+/* Only now, in the same minute: the reader with nothing to compute beside, over as much of the file as a token
+ * reads. */
 static void find_bound(bench *b, ebb_engine *e)
 {
     const ebb_machine *m = &b->machine;
@@ -146,7 +150,8 @@ static void find_bound(bench *b, ebb_engine *e)
 static int print_bench_json(const bench *b, const ebb_stats *s)
 {
     json_t *root = json_pack(
-        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:{s:f, s:f, s:f}}",
+        "{s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:f, "
+        "s:f, s:f, s:I, s:f, s:f, s:f, s:i, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:{s:f, s:f, s:f}}",
         "prefill_tok_s", b->prefill_tok_s, "decode_tok_s", b->decode_tok_s, "load_s", b->load_s,
         "first_token_s", b->load_s + b->first_token_s, "peak_rss_bytes", (json_int_t)s->rss_peak_bytes,
         "kv_bytes", (json_int_t)s->kv_bytes, "layers", (int)s->n_layers, "resident_layers", (int)s->n_resident,
@@ -154,12 +159,14 @@ static int print_bench_json(const bench *b, const ebb_stats *s)
         "disk_bytes_s", s->disk_bytes_s, "stall_share", s->stall_share, "drafted", (json_int_t)s->n_drafted,
         "accepted", (json_int_t)s->n_accepted, "tier", ebb_tier_name(s->tier), "cpu", s->cpu, "io", s->io,
         "threads", (int)s->n_threads, "ctx", (int)s->n_ctx, "kv_type", s->kv_type,
-        "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s, "predicted_decode_tok_s", b->plan.predicted_decode_tok_s,
+        "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s, "predicted_decode_tok_s",
+        b->plan.predicted_decode_tok_s,
         "predicted_first_token_s", b->plan.predicted_first_token_s, "planned_bytes", (json_int_t)b->plan.total_bytes,
         "bare_disk_bytes_s", b->bare_bytes_s, "bound_tok_s", b->bound_tok_s,
         "bound_share", b->bound_tok_s > 0 ? b->decode_tok_s / b->bound_tok_s : 0,
         "decode_passes", (int)b->passes,
-        "decode_ms", "token", b->ms, "matrices", b->spent_ms[EBB_TIME_MATMUL], "attention", b->spent_ms[EBB_TIME_ATTENTION],
+        "decode_ms", "token", b->ms, "matrices", b->spent_ms[EBB_TIME_MATMUL], "attention",
+        b->spent_ms[EBB_TIME_ATTENTION],
         "rest", b->spent_ms[EBB_TIME_OTHER], "reads", b->spent_ms[EBB_TIME_READS], "waited", b->waited_ms,
         "experts", "here", b->here, "ahead", b->ahead, "guessed", b->guessed);
 
@@ -172,24 +179,30 @@ static void print_bench(const bench *b, const ebb_stats *s)
 
     printf("prefill %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_prompt, b->depth, b->prefill_tok_s,
            b->plan.predicted_prefill_tok_s);
-    printf("decode  %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_gen, b->depth ? b->depth : 1, b->decode_tok_s,
-           b->plan.predicted_decode_tok_s);
+    printf("decode  %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_gen, b->depth ? b->depth : 1,
+           b->decode_tok_s, b->plan.predicted_decode_tok_s);
     if (b->n_gen)
-        printf("        %.2f ms a token: matrices %.2f, attention %.2f, waiting for reads %.2f, the rest of the pass %.2f; of these %.2f waiting for the other threads\n",
-               b->ms, b->spent_ms[EBB_TIME_MATMUL], b->spent_ms[EBB_TIME_ATTENTION], b->spent_ms[EBB_TIME_READS], b->spent_ms[EBB_TIME_OTHER], b->waited_ms);
+        printf("        %.2f ms a token: matrices %.2f, attention %.2f, waiting for reads %.2f, the rest of the pass "
+               "%.2f; of these %.2f waiting for the other threads\n",
+               b->ms, b->spent_ms[EBB_TIME_MATMUL], b->spent_ms[EBB_TIME_ATTENTION], b->spent_ms[EBB_TIME_READS],
+               b->spent_ms[EBB_TIME_OTHER], b->waited_ms);
     if (b->here > 0 || b->guessed > 0)
-        printf("        experts: %.0f %% found in memory, %.0f %% on their way by a guess (of %.0f %% guessed), %.0f %% read when they were chosen\n",
+        printf("        experts: %.0f %% found in memory, %.0f %% on their way by a guess (of %.0f %% guessed), %.0f "
+               "%% read when they were chosen\n",
                100 * b->here, 100 * b->ahead, 100 * b->guessed, 100 * (1 - b->here - b->ahead));
     printf("loaded in %.2f s; peak memory %s, planned %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
-           ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(b->plan.total_bytes, size3), ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
+           ebb_size_text(s->rss_peak_bytes, size), ebb_size_text(b->plan.total_bytes, size3),
+           ebb_size_text(s->kv_bytes, size2), s->n_resident, s->n_layers,
            ebb_tier_name(s->tier));
-    printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io, ebb_size_text(b->read_bytes, size));
+    printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io,
+           ebb_size_text(b->read_bytes, size));
     if (b->draft)
-        printf("draft model: %llu of %llu guesses right, %u passes for %u tokens; the text is what the model says to random words\n",
+        printf("draft model: %llu of %llu guesses right, %u passes for %u tokens; the text is what the model says to "
+               "random words\n",
                (unsigned long long)s->n_accepted, (unsigned long long)s->n_drafted, b->passes, b->n_gen * b->runs);
     if (b->bound_tok_s > 0)
-        printf("the reader alone: %.2f GB/s, so at most %.2f tok/s: %.0f %% of it reached\n", b->bare_bytes_s / 1e9, b->bound_tok_s,
-               100 * b->decode_tok_s / b->bound_tok_s);
+        printf("the reader alone: %.2f GB/s, so at most %.2f tok/s: %.0f %% of it reached\n", b->bare_bytes_s / 1e9,
+               b->bound_tok_s, 100 * b->decode_tok_s / b->bound_tok_s);
 }
 
 static ebb_status set_up_bench(bench *b, const ebb_args *a, const ebb_model *m, ebb_engine_opts *opts, ebb_error *err)
@@ -216,8 +229,8 @@ static ebb_status set_up_bench(bench *b, const ebb_args *a, const ebb_model *m, 
 }
 
 /* Open, measure, close; the figures stand in *b and *stats. */
-static ebb_status run_bench(bench *b, const ebb_args *a, const ebb_model *m, const ebb_engine_opts *opts, double start_s, ebb_stats *stats,
-                            ebb_error *err)
+static ebb_status run_bench(bench *b, const ebb_args *a, const ebb_model *m, const ebb_engine_opts *opts,
+                            double start_s, ebb_stats *stats, ebb_error *err)
 {
     ebb_engine *e = NULL;
     ebb_status st = ebb_engine_open(m, opts, NULL, NULL, &e, err);
@@ -244,15 +257,18 @@ static void print_mode(const char *name, const bench *b, const ebb_stats *s)
     char size[16], layers[16];
 
     snprintf(layers, sizeof layers, "%u/%u", s->n_resident, s->n_layers);
-    printf("%-12s %9u %-6s %-9s %7s %10s %8.2f %9.2f %8.1f\n", name, s->n_ctx, s->kv_type, ebb_tier_name(s->tier), layers,
-           ebb_size_text(s->rss_anon_bytes + s->rss_file_bytes, size), b->decode_tok_s, b->plan.predicted_decode_tok_s, b->prefill_tok_s);
+    printf("%-12s %9u %-6s %-9s %7s %10s %8.2f %9.2f %8.1f\n", name, s->n_ctx, s->kv_type,
+           ebb_tier_name(s->tier), layers,
+           ebb_size_text(s->rss_anon_bytes + s->rss_file_bytes, size), b->decode_tok_s, b->plan.predicted_decode_tok_s,
+           b->prefill_tok_s);
     fflush(stdout);                              /* each takes a while */
 }
 
 /* The context is the mode's own, so each engine is what a chat would have. */
 static ebb_status bench_modes(bench *b, const ebb_args *a, const ebb_model *m, int *status, ebb_error *err)
 {
-    static const char *const names[] = { [EBB_MODE_BALANCED] = "balanced", [EBB_MODE_MAX_TPS] = "max-tps", [EBB_MODE_MAX_CONTEXT] = "max-context" };
+    static const char *const names[] = { [EBB_MODE_BALANCED] = "balanced", [EBB_MODE_MAX_TPS] = "max-tps",
+                                         [EBB_MODE_MAX_CONTEXT] = "max-context" };
     json_t *root = json_object();
     ebb_engine_opts opts = a->engine;
     ebb_status st = EBB_OK;
@@ -260,7 +276,8 @@ static ebb_status bench_modes(bench *b, const ebb_args *a, const ebb_model *m, i
     opts.draft = b->draft;
     opts.no_speculation = !b->draft;
     if (!a->json)
-        printf("%-12s %9s %-6s %-9s %7s %10s %8s %9s %8s\n", "mode", "context", "KV", "tier", "layers", "memory", "tok/s", "predicted", "prefill");
+        printf("%-12s %9s %-6s %-9s %7s %10s %8s %9s %8s\n", "mode", "context", "KV", "tier", "layers", "memory",
+               "tok/s", "predicted", "prefill");
     for (int i = 0; i < (int)(sizeof names / sizeof *names) && st == EBB_OK; i++) {
         ebb_stats s;
         opts.mode = (ebb_mode)i;
@@ -269,11 +286,14 @@ static ebb_status bench_modes(bench *b, const ebb_args *a, const ebb_model *m, i
         if (st == EBB_OK && !a->json)
             print_mode(names[i], b, &s);
         else if (st == EBB_OK)
-            json_object_set_new(root, names[i], json_pack("{s:i, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f}", "ctx", (int)s.n_ctx, "kv_type", s.kv_type,
-                                "tier", ebb_tier_name(s.tier), "layers", (int)s.n_layers, "resident_layers", (int)s.n_resident,
-                                "rss_bytes", (json_int_t)(s.rss_anon_bytes + s.rss_file_bytes), "decode_tok_s", b->decode_tok_s,
-                                "predicted_decode_tok_s", b->plan.predicted_decode_tok_s, "prefill_tok_s", b->prefill_tok_s,
-                                "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s));
+            json_object_set_new(root, names[i], json_pack("{s:i, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f}", "ctx",
+                                                          (int)s.n_ctx, "kv_type", s.kv_type,
+                                "tier", ebb_tier_name(s.tier), "layers", (int)s.n_layers, "resident_layers",
+                                (int)s.n_resident,
+                                "rss_bytes", (json_int_t)(s.rss_anon_bytes + s.rss_file_bytes), "decode_tok_s",
+                                b->decode_tok_s,
+                                "predicted_decode_tok_s", b->plan.predicted_decode_tok_s, "prefill_tok_s",
+                                b->prefill_tok_s, "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s));
     }
     if (st == EBB_OK && a->json)
         *status = ebb_cli_print_json(json_incref(root));

@@ -41,7 +41,8 @@ ebb_status ebb_cli_check_private(ebb_args *a, ebb_error *err)
     if (!a->is_private)
         return EBB_OK;
     if (a->session || a->continue_last)
-        return EBB_FAIL(err, EBB_USAGE, "--private: what is said is not kept, so there is no session to be named or gone on with");
+        return EBB_FAIL(err, EBB_USAGE,
+                        "--private: what is said is not kept, so there is no session to be named or gone on with");
     a->engine.no_kv_cache = true;
     a->linger_s = 0;                             /* nobody could look on */
     return EBB_OK;
@@ -54,8 +55,8 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
         .model_path = a->model, .engine_name = a->engine_name, .draft_path = ebb_cli_draft_model_name(a),
         .quality_path = a->quality,
         .session_name = a->session, .continue_last = a->continue_last,
-        .system = a->system, .template_name = a->template_name, .n_predict = a->n_predict, .engine = a->engine, .sampling = a->sampling,
-        .overflow = a->overflow, .overflow_given = a->overflow_given,
+        .system = a->system, .template_name = a->template_name, .n_predict = a->n_predict, .engine = a->engine,
+        .sampling = a->sampling, .overflow = a->overflow, .overflow_given = a->overflow_given,
         .sampling_given = a->sampling_given, .sampling_config = a->sampling_config,
     };
 }
@@ -77,15 +78,18 @@ int ebb_cmd_chat(ebb_args *a)
     ebb_chat_opts chat;
     const char *term = getenv("TERM");
     ebb_tui_opts tui = {
-        .theme = a->theme ? a->theme : ebb_theme_for_background(getenv("COLORFGBG")), .bell = a->bell, .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
-        .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(), .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
+        .theme = a->theme ? a->theme : ebb_theme_for_background(getenv("COLORFGBG")), .bell = a->bell,
+        .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
+        .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(),
+        .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
         .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,
     };
     ebb_error err = { 0 };
 
     ebb_cli_model_from_words(a, 0);
     if (a->n_words) {
-        EBB_FAIL(&err, EBB_USAGE, "%s: what is to be done with this?  A command comes first: ebb run -m MODEL -p TEXT", a->words[0]);
+        EBB_FAIL(&err, EBB_USAGE, "%s: what is to be done with this?  A command comes first: ebb run -m MODEL -p TEXT",
+                 a->words[0]);
         return ebb_cli_fail(&err);
     }
     if (ebb_cli_check_private(a, &err) != EBB_OK)

@@ -26,10 +26,12 @@ static void look_at_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine 
     if (n == 0) {
         ebb_models_free(files, n);
         ebb_doctor_advise(ebb_doctor_add(r, "models", "none: the built-in guide is all there is"),
-                          "ebb pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M gets a small one; the first lines of `ebb` name the one that suits");
+                          "ebb pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M gets a small one; the first lines of "
+                          "`ebb` name the one that suits");
     } else if (ebb_models_rate(files, n, &a->engine, machine, true, &ratings, NULL) == EBB_OK) {
         ebb_models_explain(ratings, n, &why);
-        ebb_doctor_advise(ebb_doctor_add(r, "models", "%zu here; without -m %.150s", n, ebb_buf_text(&why)), "ebb plan lists them");
+        ebb_doctor_advise(ebb_doctor_add(r, "models", "%zu here; without -m %.150s", n, ebb_buf_text(&why)),
+                          "ebb plan lists them");
         ebb_models_rating_free(ratings, n);
     }
     ebb_buf_fini(&why);
@@ -47,7 +49,8 @@ static void look_at_model(ebb_doctor_report *r, const ebb_args *a, const ebb_mod
     if (st != EBB_OK)
         ebb_doctor_add(r, "model", "%.150s", err.msg);
     else if (!plan.fits)
-        ebb_doctor_advise(ebb_doctor_add(r, "model", "does not run: %.150s", plan.why), "a smaller --ctx, or a smaller model");
+        ebb_doctor_advise(ebb_doctor_add(r, "model", "does not run: %.150s", plan.why),
+                          "a smaller --ctx, or a smaller model");
     else
         ebb_doctor_add(r, "model", "tier %s: %.120s; about %s tok/s", ebb_tier_name(plan.tier), plan.why,
                        ebb_speed_text(plan.predicted_decode_tok_s, speed));
@@ -73,7 +76,8 @@ static int print_doctor_json(ebb_doctor_report *r)
     json_t *list = json_array(), *root = json_object();
 
     for (uint32_t i = 0; i < r->n; i++)
-        json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "key", r->list[i].key, "text", ebb_cli_json_text(r->list[i].text),
+        json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "key", r->list[i].key, "text",
+                                              ebb_cli_json_text(r->list[i].text),
                                               "advice", ebb_cli_json_text(r->list[i].advice)));
     if (!root || json_object_set_new(root, "findings", list) != 0 || json_object_set(root, "figures", r->figures) != 0)
         return EBB_EXIT_FAILED;

@@ -21,9 +21,12 @@ typedef struct ebb_doctor_report {
     json_t     *figures;         /* numbers beside the texts */
 } ebb_doctor_report;
 
-/* A finding, its advice, and a number for the JSON object alone.  Beyond EBB_MAX_FINDINGS the last one is overwritten. */
-ebb_doctor_finding *ebb_doctor_add(ebb_doctor_report *r, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void ebb_doctor_advise(ebb_doctor_finding *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A finding, its advice, and a number for the JSON object alone.  Beyond EBB_MAX_FINDINGS the last
+ * one is overwritten. */
+ebb_doctor_finding *ebb_doctor_add(ebb_doctor_report *r, const char *key, const char *fmt,
+                                   ...) __attribute__((format(printf, 3, 4)));
+void ebb_doctor_advise(ebb_doctor_finding *f, const char *fmt,
+                       ...) __attribute__((format(printf, 2, 3)));
 void ebb_doctor_figure(ebb_doctor_report *r, const char *key, double v);
 
 /* The looks.  `root` stands before /proc and /sys ("" or a test's fake tree). */
@@ -34,7 +37,8 @@ void ebb_doctor_cpu(ebb_doctor_report *r, const char *root, const ebb_machine *m
 /* Figures that are remembered, with their age, and what speaks against them. */
 void ebb_doctor_speeds(ebb_doctor_report *r, const ebb_known_speed *list, size_t n, bool was_asked);
 void ebb_doctor_io_uring(ebb_doctor_report *r, const char *root, const ebb_disk_reader *uring);
-void ebb_doctor_file_system(ebb_doctor_report *r, const char *name, bool says_rotational, double best_bytes_s);
+void ebb_doctor_file_system(ebb_doctor_report *r, const char *name, bool says_rotational,
+                            double best_bytes_s);
 /* All about the disk that holds `path`: its file system, the readers, the page cache. */
 void ebb_doctor_disk(ebb_doctor_report *r, const char *root, const char *path);
 

@@ -43,8 +43,8 @@ static bool says_rotational(const char *root, const char *path)
         return false;
     if (ebb_file_get_id(fd, path, &id, NULL) == EBB_OK) {
         for (int i = 0; i < 2 && text.len == 0; i++) {   /* a partition's queue is its disk's */
-            snprintf(name, sizeof name, "%.200s/sys/dev/block/%u:%u%s/queue/rotational", root, major(id.device), minor(id.device),
-                     i ? "/.." : "");
+            snprintf(name, sizeof name, "%.200s/sys/dev/block/%u:%u%s/queue/rotational", root, major(id.device),
+                     minor(id.device), i ? "/.." : "");
             is = ebb_file_slurp(name, 64, &text, NULL) == EBB_OK && text.len > 0 && text.data[0] == '1';
         }
     }
@@ -55,16 +55,20 @@ static bool says_rotational(const char *root, const char *path)
 
 void ebb_doctor_file_system(ebb_doctor_report *r, const char *name, bool is_rotational, double best_bytes_s)
 {
-    ebb_doctor_finding *f = ebb_doctor_add(r, "file_system", "%s%s", name, is_rotational ? ", on a disk that says it rotates" : "");
+    ebb_doctor_finding *f = ebb_doctor_add(r, "file_system", "%s%s", name,
+                                           is_rotational ? ", on a disk that says it rotates" : "");
 
     if (strcmp(name, "btrfs") == 0 || strcmp(name, "zfs") == 0)
-        ebb_doctor_advise(f, "compression defeats direct reads: keep models in a folder without it (chattr +m; zfs set compression=off)");
-    else if (strcmp(name, "nfs") == 0 || strcmp(name, "cifs") == 0 || strcmp(name, "9p") == 0 || strcmp(name, "fuse") == 0)
+        ebb_doctor_advise(f, "compression defeats direct reads: keep models in a folder without it (chattr +m; zfs set "
+                             "compression=off)");
+    else if (strcmp(name, "nfs") == 0 || strcmp(name, "cifs") == 0 || strcmp(name, "9p") == 0 ||
+             strcmp(name, "fuse") == 0)
         ebb_doctor_advise(f, "a model that does not fit is read from it for every token: a local disk is faster");
     else if (strcmp(name, "tmpfs") == 0)
         ebb_doctor_advise(f, "files on tmpfs take memory themselves: a model is better kept on a disk");
     else if (best_bytes_s > 0 && best_bytes_s < SLOW_DISK)
-        ebb_doctor_advise(f, "at %.2f GB/s a model that does not fit is slow: choose one that fits, or a faster disk", best_bytes_s / 1e9);
+        ebb_doctor_advise(f, "at %.2f GB/s a model that does not fit is slow: choose one that fits, or a faster disk",
+                          best_bytes_s / 1e9);
 }
 
 static void report_reader(ebb_doctor_report *r, const ebb_disk_reader *d)
@@ -76,8 +80,8 @@ static void report_reader(ebb_doctor_report *r, const ebb_disk_reader *d)
     if (!d->is_allowed)
         ebb_doctor_add(r, "disk", "%s: %.90s", d->name, d->why_not);
     else if (d->bytes_s > 0)
-        ebb_doctor_add(r, "disk", "%s: %.2f GB/s cold, %.2f CPU seconds per GB%s", d->name, d->bytes_s / 1e9, d->cpu_s_per_gb,
-                       d->is_best ? "; --io auto takes it" : "");
+        ebb_doctor_add(r, "disk", "%s: %.2f GB/s cold, %.2f CPU seconds per GB%s", d->name, d->bytes_s / 1e9,
+                       d->cpu_s_per_gb, d->is_best ? "; --io auto takes it" : "");
     else
         ebb_doctor_add(r, "disk", "%s: works (the file is too small to measure)", d->name);
 }

@@ -73,32 +73,37 @@ static void look_at_limits(ebb_doctor_report *r, const ebb_limits *l)
     if (l->cgroup_limit_bytes == EBB_LIMIT_NONE) {
         ebb_doctor_add(r, "cgroup", "no limit of memory");
     } else {
-        f = ebb_doctor_add(r, "cgroup", "%s, %s used without page cache (%.60s)", ebb_size_text(l->cgroup_limit_bytes, a),
+        f = ebb_doctor_add(r, "cgroup", "%s, %s used without page cache (%.60s)",
+                           ebb_size_text(l->cgroup_limit_bytes, a),
                            ebb_size_text(l->cgroup_used_bytes - l->cgroup_cache_bytes, b), l->cgroup);
         if (l->cgroup_limit_bytes < l->available_bytes)
             ebb_doctor_advise(f, "the machine has more: whoever set the limit can raise it");
     }
     if (l->rlimit_as_bytes != EBB_LIMIT_NONE)
-        ebb_doctor_advise(ebb_doctor_add(r, "ulimit", "address space %s (ulimit -v)", ebb_size_text(l->rlimit_as_bytes, a)),
+        ebb_doctor_advise(ebb_doctor_add(r, "ulimit", "address space %s (ulimit -v)",
+                                         ebb_size_text(l->rlimit_as_bytes, a)),
                           "ulimit -v unlimited: a mapped model counts here, though it takes no memory of its own");
     if (l->rlimit_memlock_bytes == EBB_LIMIT_NONE)
         ebb_doctor_add(r, "memlock", "unlimited");
     else
         ebb_doctor_add(r, "memlock", "%s%s", ebb_size_text(l->rlimit_memlock_bytes, a),
-                       l->rlimit_memlock_bytes < LOW_MEMLOCK ? ": too little to lock a model, and ebb needs none" : "; ebb needs none");
+                       l->rlimit_memlock_bytes < LOW_MEMLOCK ? ": too little to lock a model, and ebb needs none"
+                                                             : "; ebb needs none");
 }
 
 void ebb_doctor_memory(ebb_doctor_report *r, const ebb_limits *l, const ebb_machine *m)
 {
     char a[16], b[16];
 
-    ebb_doctor_add(r, "memory", "%s in all, %s available", ebb_size_text(l->total_bytes, a), ebb_size_text(l->available_bytes, b));
+    ebb_doctor_add(r, "memory", "%s in all, %s available", ebb_size_text(l->total_bytes, a),
+                   ebb_size_text(l->available_bytes, b));
     ebb_doctor_figure(r, "total_bytes", (double)l->total_bytes);
     ebb_doctor_figure(r, "available_bytes", (double)m->available_bytes);
     ebb_doctor_add(r, "budget", "%s may be used (%.70s)", ebb_size_text(m->available_bytes, a), m->available_why);
     look_at_limits(r, l);
     if (l->pressure_some_avg10 >= 10)
-        ebb_doctor_advise(ebb_doctor_add(r, "pressure", "tasks waited for memory %.0f %% of the last 10 s", l->pressure_some_avg10),
+        ebb_doctor_advise(ebb_doctor_add(r, "pressure", "tasks waited for memory %.0f %% of the last 10 s",
+                                         l->pressure_some_avg10),
                           "something else takes memory now: close it, or give ebb less with --ram");
     else if (l->pressure_some_avg10 >= 0)
         ebb_doctor_add(r, "pressure", "none to speak of (%.1f %% of the last 10 s)", l->pressure_some_avg10);
@@ -126,7 +131,8 @@ void ebb_doctor_swap(ebb_doctor_report *r, const char *root, const ebb_limits *l
     if (atoi(swappiness) <= 10)
         return;
     if (is_packed)
-        ebb_doctor_advise(f, "sysctl vm.swappiness=1: quantized weights are noise, in compressed swap they take as much room as before");
+        ebb_doctor_advise(f, "sysctl vm.swappiness=1: quantized weights are noise, in compressed swap they take as "
+                             "much room as before");
     else
         ebb_doctor_advise(f, "sysctl vm.swappiness=1: the kernel drops file pages rather than swap weights out");
 }
@@ -139,7 +145,8 @@ void ebb_doctor_huge_pages(ebb_doctor_report *r, const char *root)
     line_of(root, "/sys/kernel/mm/transparent_hugepage/enabled", thp);
     f = ebb_doctor_add(r, "huge_pages", "%.60s", thp[0] ? thp : "not supported by this kernel");
     if (strstr(thp, "[never]"))
-        ebb_doctor_advise(f, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled: faster loading, fewer TLB misses");
+        ebb_doctor_advise(f, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled: faster loading, fewer "
+                             "TLB misses");
 }
 
 /* -- Processor ------------------------------------------------------------------------- */
@@ -151,11 +158,13 @@ static void look_at_steal(ebb_doctor_report *r, const char *root)
     ebb_doctor_finding *f;
 
     line_of(root, "/proc/stat", stat);
-    if (sscanf(stat, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 8)
+    if (sscanf(stat, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6],
+               &v[7]) != 8)
         return;
     for (int i = 0; i < 8; i++)
         sum += v[i];
-    f = ebb_doctor_add(r, "steal", "%.1f %% of CPU time since boot went to other guests", sum ? 100.0 * (double)v[7] / (double)sum : 0);
+    f = ebb_doctor_add(r, "steal", "%.1f %% of CPU time since boot went to other guests",
+                       sum ? 100.0 * (double)v[7] / (double)sum : 0);
     if (sum && v[7] * 20 > sum)
         ebb_doctor_advise(f, "this is a shared CPU: speeds will vary, and predictions with them");
 }
@@ -168,11 +177,13 @@ void ebb_doctor_cpu(ebb_doctor_report *r, const char *root, const ebb_machine *m
 
     line_of(root, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", siblings);
     line_of(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor);
-    f = ebb_doctor_add(r, "cpu", "%u CPUs for this process,%s%s%s%s; kernels %s", m->n_cpus, c.avx512 ? " AVX-512" : c.avx2 ? " AVX2" : "",
-                       c.neon ? " NEON" : "", c.dotprod ? " dot product" : "", !c.avx2 && !c.neon ? " plain instructions only" : "",
-                       ebb_isa_best());
+    f = ebb_doctor_add(r, "cpu", "%u CPUs for this process,%s%s%s%s; kernels %s", m->n_cpus,
+                       c.avx512 ? " AVX-512" : c.avx2 ? " AVX2" : "",
+                       c.neon ? " NEON" : "", c.dotprod ? " dot product" : "", !c.avx2 &&
+                       !c.neon ? " plain instructions only" : "", ebb_isa_best());
     if (c.neon && !c.dotprod)
-        ebb_doctor_advise(f, "kernels faster than plain C need the dot product extension: Cortex-A76, Neoverse N1 and what came after them");
+        ebb_doctor_advise(f, "kernels faster than plain C need the dot product extension: Cortex-A76, Neoverse N1 and "
+                             "what came after them");
     if (strpbrk(siblings, ",-"))
         ebb_doctor_advise(f, "two CPUs may be one core: try bench with -t 1 too");
     if (strcmp(governor, "powersave") == 0)
@@ -181,8 +192,8 @@ void ebb_doctor_cpu(ebb_doctor_report *r, const char *root, const ebb_machine *m
     look_at_steal(r, root);
     if (m->memory_bytes_s <= 0)
         return;
-    ebb_doctor_add(r, "compute", "%.1f GB/s of weights with one column, %.0f G multiply-adds/s with many", m->memory_bytes_s / 1e9,
-                   m->int8_mac_s / 1e9);
+    ebb_doctor_add(r, "compute", "%.1f GB/s of weights with one column, %.0f G multiply-adds/s with many",
+                   m->memory_bytes_s / 1e9, m->int8_mac_s / 1e9);
     ebb_doctor_figure(r, "memory_bytes_s", m->memory_bytes_s);
     ebb_doctor_figure(r, "int8_mac_s", m->int8_mac_s);
 }
@@ -219,14 +230,17 @@ void ebb_doctor_speeds(ebb_doctor_report *r, const ebb_known_speed *list, size_t
 
     for (size_t i = 0; i < n; i++) {
         const ebb_known_speed *k = &list[i];
-        ebb_doctor_finding *f = ebb_doctor_add(r, "remembered", "%.31s: %s, seen last %s (%u %s)", k->name, figure_text(k, k->value, value),
+        ebb_doctor_finding *f = ebb_doctor_add(r, "remembered", "%.31s: %s, seen last %s (%u %s)", k->name,
+                                               figure_text(k, k->value, value),
                                                age_text(k->age_s, age), k->n_seen, k->n_seen == 1 ? "time" : "times");
 
         if (k->n_lower > 0)
-            ebb_doctor_advise(f, "in quiet it was only %s since, %u %s: if that lasts, it is believed; ebb doctor --measure believes it now",
+            ebb_doctor_advise(f, "in quiet it was only %s since, %u %s: if that lasts, it is believed; ebb doctor "
+                                 "--measure believes it now",
                               figure_text(k, k->lower, lower), k->n_lower, k->n_lower == 1 ? "time" : "times");
         else if (was_asked && k->age_s >= 120 && k->is_rate && strncmp(k->name, "weights", 7) == 0)
-            ebb_doctor_advise(f, "not measured now, or beside other work: what stands is kept; ebb doctor -m MODEL --measure takes its types");
+            ebb_doctor_advise(f, "not measured now, or beside other work: what stands is kept; ebb doctor -m MODEL "
+                                 "--measure takes its types");
     }
 }
 

@@ -16,7 +16,8 @@ static void print_value(const char *text)
 
 static const char *key_source(const ebb_engine_entry *e)
 {
-    return e->key_file ? "key from a file" : e->key_variable ? "key from a variable" : e->key_command ? "key from a command"
+    return e->key_file ? "key from a file" : e->key_variable ? "key from a variable" : e->key_command
+           ? "key from a command"
          : e->key ? "key in the file of engines" : "";
 }
 
@@ -124,7 +125,8 @@ static int test_engine(ebb_args *a, ebb_error *err)
 static int add_engine(ebb_args *a, ebb_error *err)
 {
     ebb_engine_entry e = {
-        .address = (char *)a->words[2], .kind = (char *)a->engine_kind, .model = (char *)a->model, .key_file = (char *)a->key_file,
+        .address = (char *)a->words[2], .kind = (char *)a->engine_kind, .model = (char *)a->model,
+        .key_file = (char *)a->key_file,
         .key_variable = (char *)a->key_variable, .key_command = (char *)a->key_command, .ca_file = (char *)a->ca_file,
         .n_ctx = a->engine.n_ctx, .is_insecure = a->is_insecure,
     };

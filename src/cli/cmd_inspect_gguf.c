@@ -59,7 +59,8 @@ static int gguf_json(const ebb_model *m)
                                                  "bytes", (json_int_t)t.n_bytes, "part", (int)t.part,
                                                  "offset", (json_int_t)t.offset));
     }
-    root = json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o}", "name", ebb_cli_json_text(info->name), "path", ebb_cli_json_text(info->path),
+    root = json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o}", "name", ebb_cli_json_text(info->name), "path",
+                     ebb_cli_json_text(info->path),
                      "architecture", info->arch, "parameters", (json_int_t)info->n_params,
                      "weight_bytes", (json_int_t)info->weight_bytes,
                      "draft_head_bytes", (json_int_t)find_draft_head(m).n_bytes, "metadata", meta, "tensors", tensors);
@@ -75,8 +76,10 @@ static void gguf_text(const ebb_model *m)
     bool is_large = info->n_params >= 100000000;
     draft_head head = find_draft_head(m);
 
-    ebb_buf_addf(&line, "%s: %s, %s, %.2f %s parameters, %s in %zu tensors\n", info->path, info->arch, info->quantization,
-                 (double)info->n_params * (is_large ? 1e-9 : 1e-6), is_large ? "G" : "M", ebb_size_text(info->weight_bytes, size), ebb_model_n_tensors(m));
+    ebb_buf_addf(&line, "%s: %s, %s, %.2f %s parameters, %s in %zu tensors\n", info->path, info->arch,
+                 info->quantization,
+                 (double)info->n_params * (is_large ? 1e-9 : 1e-6), is_large ? "G" : "M",
+                 ebb_size_text(info->weight_bytes, size), ebb_model_n_tensors(m));
     if (head.is_there)
         ebb_buf_addf(&line, "draft head: layer %u, %s\n", head.layer, ebb_size_text(head.n_bytes, size));
     else if (head.is_named)
@@ -98,7 +101,8 @@ static void gguf_text(const ebb_model *m)
         const char *type = ebb_type_get(t.type)->name;
         for (uint32_t d = 0; d < t.n_dims; d++)
             at += snprintf(dims + at, sizeof dims - (size_t)at, "%s%" PRIu64, d ? " x " : "", t.dims[d]);
-        ebb_buf_addf(&line, "%-44s %-8s %-24s %s\n", t.name, type ? type : "unknown", dims, ebb_size_text(t.n_bytes, size));
+        ebb_buf_addf(&line, "%-44s %-8s %-24s %s\n", t.name, type ? type : "unknown", dims,
+                     ebb_size_text(t.n_bytes, size));
     }
     ebb_cli_print(ebb_buf_text(&line), line.len);
     ebb_buf_fini(&line);

@@ -104,7 +104,8 @@ static void tell_model_folders(void)
     ebb_buf dir = { 0 };
 
     if (ebb_path_in(EBB_DIR_DATA, "models", &dir, NULL) == EBB_OK)
-        printf("\nModel files (.gguf) are looked for in %s and in the folders of $EBB_MODELS; `ebb pull OWNER/NAME` gets one.\n", ebb_buf_text(&dir));
+        printf("\nModel files (.gguf) are looked for in %s and in the folders of $EBB_MODELS; `ebb pull OWNER/NAME` "
+               "gets one.\n", ebb_buf_text(&dir));
     ebb_buf_fini(&dir);
 }
 

@@ -1,4 +1,5 @@
-/* ebb ollama, ebb plan --ollama: the estimate that users of Ollama know, from the options and Ollama's own variables. */
+/* ebb ollama, ebb plan --ollama: the estimate that users of Ollama know, from the options and Ollama's own
+ * variables. */
 #include "cmd_ollama.h"
 
 #include <inttypes.h>
@@ -57,7 +58,8 @@ static ebb_status read_card(const char *text, size_t n, ebb_cli_ollama *e, ebb_e
     while (end < n) {
         size_t length = strcspn(text + ++end, ":,");
         if (!apply_card_word(text + end, length, e, card))
-            return EBB_FAIL(err, EBB_USAGE, "--gpu: %.*s: a card is FREE with cuda, rocm, vulkan, metal, integrated, no-flash behind colons",
+            return EBB_FAIL(err, EBB_USAGE, "--gpu: %.*s: a card is FREE with cuda, rocm, vulkan, metal, integrated, "
+                                            "no-flash behind colons",
                             (int)(length < 40 ? length : 40), text + end);
         end += length;
     }
@@ -134,7 +136,8 @@ ebb_status ebb_cmd_plan_check(const ebb_args *a, ebb_error *err)
 
     for (size_t i = 0; !a->ollama && i < sizeof options / sizeof options[0]; i++)
         if (options[i].is_given)
-            return EBB_FAIL(err, EBB_USAGE, "%s: belongs to Ollama's estimate (ebb plan --ollama, or ebb ollama); ebb uses no card",
+            return EBB_FAIL(err, EBB_USAGE,
+                            "%s: belongs to Ollama's estimate (ebb plan --ollama, or ebb ollama); ebb uses no card",
                             options[i].name);
     return EBB_OK;
 }
@@ -143,7 +146,8 @@ ebb_status ebb_cmd_plan_check(const ebb_args *a, ebb_error *err)
 
 static const char *asked_kv(const ebb_args *a)
 {
-    static const char *const names[] = { [EBB_KV_F16] = "f16", [EBB_KV_Q8_0] = "q8_0", [EBB_KV_Q4_0] = "q4_0", [EBB_KV_F32] = "f32" };
+    static const char *const names[] = { [EBB_KV_F16] = "f16", [EBB_KV_Q8_0] = "q8_0", [EBB_KV_Q4_0] = "q4_0",
+                                         [EBB_KV_F32] = "f32" };
 
     return a->engine.has_kv ? names[a->engine.kv_k] : getenv("OLLAMA_KV_CACHE_TYPE");
 }
@@ -155,7 +159,8 @@ static void note_corrections(ebb_cli_ollama *e, const ebb_args *a, const ebb_oll
     const char *flash = r->env_flash;
 
     if (e->model.n_ctx_train && s->n_ctx == e->model.n_ctx_train && r->n_ctx > s->n_ctx)
-        add_note(e, "context %" PRIu64 ": the model was trained for %" PRIu64 ", and Ollama takes no more", r->n_ctx, s->n_ctx);
+        add_note(e, "context %" PRIu64 ": the model was trained for %" PRIu64 ", and Ollama takes no more",
+                 r->n_ctx, s->n_ctx);
     else if (r->n_ctx && r->n_ctx < s->n_ctx)
         add_note(e, "context %" PRIu64 ": Ollama takes at least %" PRIu64 " here", r->n_ctx, s->n_ctx);
     if (a->ollama_batch && s->n_batch != a->ollama_batch)
@@ -168,7 +173,8 @@ static void note_corrections(ebb_cli_ollama *e, const ebb_args *a, const ebb_oll
         add_note(e, "KV %.20s: Ollama takes %s, %s", r->env_kv_type, s->kv_type,
                  s->flash ? "which it knows" : "as other types need flash attention, which is off");
     if (ebb_ollama_needs_engine(e->model.arch))
-        add_note(e, "Ollama runs %s in its own engine and asks that for its sizes; these formulas serve where it cannot load the file",
+        add_note(e, "Ollama runs %s in its own engine and asks that for its sizes; these formulas serve where it "
+                    "cannot load the file",
                  e->model.arch);
 }
 
@@ -192,8 +198,10 @@ static void resolve_settings(ebb_cli_ollama *e, const ebb_args *a, const ebb_mod
     char parallel[16];
     ebb_ollama_request r = {
         .env_parallel = getenv("OLLAMA_NUM_PARALLEL"), .env_ctx = getenv("OLLAMA_CONTEXT_LENGTH"),
-        .env_flash = a->ollama_flash ? (strcmp(a->ollama_flash, "on") == 0 ? "1" : "0") : getenv("OLLAMA_FLASH_ATTENTION"),
-        .env_kv_type = asked_kv(a), .env_overhead = getenv("OLLAMA_GPU_OVERHEAD"), .env_spread = getenv("OLLAMA_SCHED_SPREAD"),
+        .env_flash = a->ollama_flash ? (strcmp(a->ollama_flash, "on") == 0 ? "1" : "0")
+                                     : getenv("OLLAMA_FLASH_ATTENTION"),
+        .env_kv_type = asked_kv(a), .env_overhead = getenv("OLLAMA_GPU_OVERHEAD"),
+        .env_spread = getenv("OLLAMA_SCHED_SPREAD"),
         .n_ctx = a->engine.n_ctx, .n_batch = a->ollama_batch, .vision = has_vision(a, m),
         .flash_ok_on_gpus = !e->has_old_card, .total_vram_bytes = e->vram_bytes,
     };
@@ -242,18 +250,20 @@ static ebb_status compute_estimate(const ebb_args *a, const ebb_model *m, ebb_cl
     e->graph.kv = calloc(e->model.n_layers + 1, sizeof *e->graph.kv);
     if (!e->graph.kv)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for %" PRIu64 " layers", e->model.n_layers);
-    load = (ebb_ollama_load){ .n_ctx = s->n_ctx, .n_parallel = s->n_parallel, .n_batch = s->n_batch, .kv_type = s->kv_type, .flash = s->flash };
+    load = (ebb_ollama_load){ .n_ctx = s->n_ctx, .n_parallel = s->n_parallel, .n_batch = s->n_batch,
+                              .kv_type = s->kv_type, .flash = s->flash };
     ebb_ollama_graph_size(&e->model, &load, e->n_gpus && strcmp(e->gpus[0].library, "Metal") == 0, &e->graph);
     e->options.require_full = a->ollama_require_full;
     e->options.spread = s->spread;
     e->options.overhead_bytes = s->overhead_bytes;
-    e->options.system_free_bytes = a->ollama ? 0 : a->engine.ram_bytes;          /* of `ebb plan` it describes ebb's machine */
+    e->options.system_free_bytes = a->ollama ? 0 : a->engine.ram_bytes;   /* of `ebb plan` it describes ebb's machine */
     st = ebb_ollama_place(&e->model, g, e->gpus, e->n_gpus, &e->options, &e->layout, err);
     if (st != EBB_OK || e->n_gpus == 0)
         return st;
-    e->prediction = ebb_ollama_predict(e->vram_bytes, g->kv_total, g->resolved_partial, g->resolved_full, e->layout.buffer_bytes,
-                                       e->layout.weight_bytes, e->layout.n_total);
-    e->paper = ebb_ollama_predict_on_paper(e->vram_bytes, g->kv_total, g->resolved_partial, e->layout.buffer_bytes, e->layout.weight_bytes);
+    e->prediction = ebb_ollama_predict(e->vram_bytes, g->kv_total, g->resolved_partial, g->resolved_full,
+                                       e->layout.buffer_bytes, e->layout.weight_bytes, e->layout.n_total);
+    e->paper = ebb_ollama_predict_on_paper(e->vram_bytes, g->kv_total, g->resolved_partial, e->layout.buffer_bytes,
+                                           e->layout.weight_bytes);
     return EBB_OK;
 }
 

@@ -1,4 +1,5 @@
-/* cli/cmd_ollama.h - Ollama's estimate (ebb/experimental/ollama.h) of a command line and the environment. */
+/* cli/cmd_ollama.h - Ollama's estimate (ebb/experimental/ollama.h) of a command line and the
+ * environment. */
 #ifndef EBB_CLI_CMD_OLLAMA_H
 #define EBB_CLI_CMD_OLLAMA_H
 #include "cli.h"
@@ -18,7 +19,8 @@ typedef struct ebb_cli_ollama {
     ebb_ollama_prediction prediction;    /* of the cards' memory as one; nothing without a card */
     ebb_ollama_paper      paper;
     uint64_t              vram_bytes;    /* free memory of the cards */
-    char                  notes[EBB_OLLAMA_NOTES][160];  /* where Ollama takes something else than was asked for */
+    /* Where Ollama takes something else than was asked for. */
+    char                  notes[EBB_OLLAMA_NOTES][160];
     size_t                n_notes;
 } ebb_cli_ollama;
 

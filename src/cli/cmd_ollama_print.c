@@ -76,7 +76,8 @@ int ebb_cli_ollama_print_json(const ebb_cli_ollama *e)
                      "partial", (json_int_t)g->partial, "full", (json_int_t)g->full,
                      "resolved_partial", (json_int_t)g->resolved_partial, "resolved_full", (json_int_t)g->resolved_full,
                      "buffer", (json_int_t)e->layout.buffer_bytes, "weights", (json_int_t)e->layout.weight_bytes,
-                     "ctx", (json_int_t)s->n_ctx, "batch", (json_int_t)s->n_batch, "parallel", (json_int_t)s->n_parallel,
+                     "ctx", (json_int_t)s->n_ctx, "batch", (json_int_t)s->n_batch, "parallel",
+                     (json_int_t)s->n_parallel,
                      "kv_type", s->kv_type, "flash", (int)s->flash, "gpu_overhead", (json_int_t)s->overhead_bytes,
                      "spread", (int)s->spread, "notes", notes);
     if (root && e->n_gpus)
@@ -117,10 +118,13 @@ static void print_placement(const ebb_cli_ollama *e)
     const ebb_ollama_layout *l = &e->layout;
     char size[16], size2[16], name[48];
 
-    printf("\nPlacement: %" PRIu64 " of %" PRIu64 " layers on cards, the output counted as one; %s\n", l->n_on_gpu, l->n_total, l->ps);
+    printf("\nPlacement: %" PRIu64 " of %" PRIu64 " layers on cards, the output counted as one; %s\n", l->n_on_gpu,
+           l->n_total, l->ps);
     for (size_t i = 0; i < e->n_gpus; i++) {
-        snprintf(name, sizeof name, "card %zu, %s%s", i, e->gpus[i].library, e->gpus[i].integrated ? ", integrated" : "");
-        printf("  %-22s %10s of %s", name, ebb_size_text(l->gpu_bytes[i], size), ebb_size_text(e->gpus[i].free_bytes, size2));
+        snprintf(name, sizeof name, "card %zu, %s%s", i, e->gpus[i].library,
+                 e->gpus[i].integrated ? ", integrated" : "");
+        printf("  %-22s %10s of %s", name, ebb_size_text(l->gpu_bytes[i], size),
+               ebb_size_text(e->gpus[i].free_bytes, size2));
         print_card_layers(l, i);
         putchar('\n');
     }
@@ -136,10 +140,12 @@ static void print_prediction(const ebb_cli_ollama *e)
     printf("\nShort prediction%s: %s\n", e->n_gpus > 1 ? ", the cards as one" : "",
            p->splits ? "more than the memory, so it is split between cards and CPU" : "everything fits");
     print_bytes("needed in all", p->total_bytes, "");
-    printf("  %-22s %10s  memory - KV - graph, partly - buffer\n", "available for weights", ebb_size_text(p->weight_room_bytes, size));
-    printf("  %-22s %9.1f%%  of the weights; %" PRIu64 " of %" PRIu64 " layers\n", "ratio", 100 * p->gpu_ratio, p->n_layers,
-           e->layout.n_total);
-    printf("  on paper (GiB rounded, weights in decimal GB as the file's size): %.4g - %.2f - %.2f - %.1f = %.2f; %.2f / %.0f = %.1f %%\n",
+    printf("  %-22s %10s  memory - KV - graph, partly - buffer\n", "available for weights",
+           ebb_size_text(p->weight_room_bytes, size));
+    printf("  %-22s %9.1f%%  of the weights; %" PRIu64 " of %" PRIu64 " layers\n", "ratio", 100 * p->gpu_ratio,
+           p->n_layers, e->layout.n_total);
+    printf("  on paper (GiB rounded, weights in decimal GB as the file's size): %.4g - %.2f - %.2f - %.1f = %.2f; %.2f "
+           "/ %.0f = %.1f %%\n",
            q->vram, q->kv, q->graph, q->buffer, q->available, q->available, q->weights, 100 * q->ratio);
 }
 
@@ -149,8 +155,8 @@ void ebb_cli_ollama_print(const ebb_cli_ollama *e)
 
     fputs("Ollama's estimate: ", stdout);
     ebb_cli_print(e->model.arch, strlen(e->model.arch));
-    printf(", context %" PRIu64 " x %" PRIu64 ", batch %" PRIu64 ", KV %s, flash attention %s\n", s->n_ctx, s->n_parallel, s->n_batch,
-           s->kv_type, s->flash ? "on" : "off");
+    printf(", context %" PRIu64 " x %" PRIu64 ", batch %" PRIu64 ", KV %s, flash attention %s\n", s->n_ctx,
+           s->n_parallel, s->n_batch, s->kv_type, s->flash ? "on" : "off");
     for (size_t i = 0; i < e->n_notes; i++) {
         fputs("  note: ", stdout);
         ebb_cli_print(e->notes[i], strlen(e->notes[i]));

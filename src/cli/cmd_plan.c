@@ -20,23 +20,26 @@ static json_t *plan_json(const ebb_plan *p)
     for (int i = 0; i < EBB_PLAN_PARTS; i++)
         json_object_set_new(object, parts[i].key, json_integer((json_int_t)parts[i].bytes));
     root = json_pack("{s:s, s:b, s:i, s:s, s:i, s:i, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:s}",
-                     "tier", ebb_tier_name(p->tier), "fits", (int)p->fits, "ctx", (int)p->n_ctx, "kv_type", ebb_plan_kv_text(p, kv),
-                     "layers", (int)p->n_layers, "resident_layers", (int)p->n_resident,
+                     "tier", ebb_tier_name(p->tier), "fits", (int)p->fits, "ctx", (int)p->n_ctx, "kv_type",
+                     ebb_plan_kv_text(p, kv), "layers", (int)p->n_layers, "resident_layers", (int)p->n_resident,
                      "total_bytes", (json_int_t)p->total_bytes, "available_bytes", (json_int_t)p->budget_bytes,
                      "parts", object, "predicted_decode_tok_s", p->predicted_decode_tok_s,
                      "predicted_full_tok_s", p->predicted_full_tok_s,
                      "predicted_prefill_tok_s", p->predicted_prefill_tok_s,
                      "predicted_first_token_s", p->predicted_first_token_s, "pass_bytes", (json_int_t)p->pass_bytes,
-                     "read_bytes_per_token", (json_int_t)p->stream_bytes, "expert_hits", p->expert_hit_rate, "why", p->why);
+                     "read_bytes_per_token", (json_int_t)p->stream_bytes, "expert_hits", p->expert_hit_rate,
+                     "why", p->why);
     if (p->left_out[0])
         json_object_set_new(root, "left_out", ebb_cli_json_text(p->left_out));
     if (p->draft_head[0])
-        json_object_set_new(root, "draft_head", json_pack("{s:I, s:b, s:s}", "bytes", (json_int_t)p->draft_head_bytes, "used",
+        json_object_set_new(root, "draft_head",
+                            json_pack("{s:I, s:b, s:s}", "bytes", (json_int_t)p->draft_head_bytes, "used",
                             p->draft_head_bytes > 0, "why", p->draft_head));
     if (p->draft_why[0])
-        json_object_set_new(root, "draft", json_pack("{s:I, s:f, s:i, s:f, s:f, s:s}", "bytes", (json_int_t)p->draft_bytes,
-                            "assumed_right", p->draft_accept_rate, "guesses", (int)p->draft_length, "predicted_tok_s", p->draft_tok_s,
-                            "without_tok_s", p->no_draft_tok_s, "why", p->draft_why));
+        json_object_set_new(root, "draft",
+                            json_pack("{s:I, s:f, s:i, s:f, s:f, s:s}", "bytes", (json_int_t)p->draft_bytes,
+                            "assumed_right", p->draft_accept_rate, "guesses", (int)p->draft_length, "predicted_tok_s",
+                            p->draft_tok_s, "without_tok_s", p->no_draft_tok_s, "why", p->draft_why));
     return root;
 }
 
@@ -98,7 +101,8 @@ static void print_ratings(const ebb_machine *machine, const ebb_model_rating *r,
     ebb_buf why = { 0 };
     char size[16];
 
-    printf("%s available (%s), %u CPUs\n", ebb_size_text(machine->available_bytes, size), machine->available_why, machine->n_cpus);
+    printf("%s available (%s), %u CPUs\n", ebb_size_text(machine->available_bytes, size), machine->available_why,
+           machine->n_cpus);
     if (machine->disk_bytes_s > 0)               /* no model needed it */
         printf("disk %.2f GB/s, ", machine->disk_bytes_s / 1e9);
     printf("memory %.1f GB/s by the kernels\n\n", machine->memory_bytes_s / 1e9);
@@ -138,7 +142,8 @@ static int print_ratings_json(const ebb_model_rating *r, size_t n, const char *c
     json_t *list = json_array();
 
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, rating_json(&r[i], chosen ? strcmp(chosen, r[i].file.path) == 0 : i == 0 && !r[0].why_not[0]));
+        json_array_append_new(list, rating_json(&r[i], chosen ? strcmp(chosen, r[i].file.path) == 0 : i == 0 &&
+                                                !r[0].why_not[0]));
     return ebb_cli_print_json(json_pack("{s:o}", "models", list));
 }
 
@@ -189,8 +194,8 @@ static bool plan_all(const ebb_args *a, int *status, ebb_error *err, ebb_status 
 }
 
 /* The disk is timed where it matters: weights stream, or are to be read before the first token. */
-static ebb_status plan_for_machine(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described, ebb_plan *plan,
-                                   ebb_error *err)
+static ebb_status plan_for_machine(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described,
+                                   ebb_plan *plan, ebb_error *err)
 {
     ebb_status st;
 
@@ -220,7 +225,8 @@ int ebb_cmd_plan(ebb_args *a)
 
     if (st == EBB_OK)
         st = ebb_cmd_plan_check(a, &err);
-    if (st == EBB_OK && !a->ollama && !is_table && (!a->model || strcmp(a->model, "auto") == 0) && plan_all(a, &status, &err, &st))
+    if (st == EBB_OK && !a->ollama && !is_table && (!a->model || strcmp(a->model, "auto") == 0) &&
+        plan_all(a, &status, &err, &st))
         return status;
     if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);

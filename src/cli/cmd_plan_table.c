@@ -43,7 +43,8 @@ ebb_status ebb_cli_describe_machine(const ebb_args *a, bool *is_described, ebb_m
         st = ebb_machine_probe(NULL, false, out, err);
         if (st != EBB_OK)
             return st;
-        ebb_machine_describe_speed(a->memory_bytes_s, a->engine.n_threads ? a->engine.n_threads : out->n_cpus, out->available_bytes, out);
+        ebb_machine_describe_speed(a->memory_bytes_s, a->engine.n_threads ? a->engine.n_threads : out->n_cpus,
+                                   out->available_bytes, out);
     }
     if (a->disk_bytes_s > 0) {
         out->disk_busy_bytes_s *= a->disk_bytes_s / out->disk_bytes_s;
@@ -60,8 +61,8 @@ typedef struct plan_case {
 } plan_case;
 
 /* All of them; the disk is measured if one of them needs it. */
-static ebb_status make_plans(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described, plan_case *cases, size_t n,
-                             ebb_error *err)
+static ebb_status make_plans(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described,
+                             plan_case *cases, size_t n, ebb_error *err)
 {
     bool streams = false;
     ebb_status st = is_described ? EBB_OK : ebb_machine_measure(machine, m, &a->engine, false, err);
@@ -88,11 +89,14 @@ static json_t *case_json(const plan_case *c)
     const ebb_plan *p = &c->plan;
     char kv[24];
 
-    return json_pack("{s:b, s:i, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:I}", "fits", (int)p->fits, "ctx", (int)p->n_ctx,
+    return json_pack("{s:b, s:i, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:I}", "fits", (int)p->fits, "ctx",
+                     (int)p->n_ctx,
                      "kv_type", ebb_plan_kv_text(p, kv), "tier", ebb_tier_name(p->tier), "layers", (int)p->n_layers,
                      "resident_layers", (int)p->n_resident, "total_bytes", (json_int_t)p->total_bytes,
-                     "predicted_decode_tok_s", p->predicted_decode_tok_s, "predicted_full_tok_s", p->predicted_full_tok_s,
-                     "predicted_prefill_tok_s", p->predicted_prefill_tok_s, "read_bytes_per_token", (json_int_t)p->stream_bytes);
+                     "predicted_decode_tok_s", p->predicted_decode_tok_s, "predicted_full_tok_s",
+                     p->predicted_full_tok_s,
+                     "predicted_prefill_tok_s", p->predicted_prefill_tok_s, "read_bytes_per_token",
+                     (json_int_t)p->stream_bytes);
 }
 
 /* -- Context by type of KV ------------------------------------------------------------------ */
@@ -143,16 +147,19 @@ static void print_context_table(const plan_case *cases, const uint32_t *contexts
     }
     printf("%-9s", "longest");
     for (size_t t = 0; t < n_types; t++)
-        printf("  %-23u", cases[(n_rows - 1) * n_types + t].plan.fits ? cases[(n_rows - 1) * n_types + t].plan.n_ctx : 0);
+        printf("  %-23u", cases[(n_rows - 1) * n_types + t].plan.fits
+               ? cases[(n_rows - 1) * n_types + t].plan.n_ctx : 0);
     puts("\n\ntok/s with the context full.  The longest context is the one that stays in memory\n"
          "(of a model that streams: its K and V); --ctx max takes it.");
 }
 
-static ebb_status plan_contexts(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described, int *status, ebb_error *err)
+static ebb_status plan_contexts(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described,
+                                int *status, ebb_error *err)
 {
     static const ebb_kv_type types[N_TYPES] = { EBB_KV_F16, EBB_KV_Q8_0, EBB_KV_Q4_0 };
     uint32_t contexts[MAX_ROWS];
-    size_t n_rows = list_contexts(ebb_model_get_info(m)->n_ctx_train, contexts), n_types = a->engine.has_kv ? 1 : N_TYPES;
+    size_t n_rows = list_contexts(ebb_model_get_info(m)->n_ctx_train, contexts),
+        n_types = a->engine.has_kv ? 1 : N_TYPES;
     plan_case *cases = calloc(n_rows * n_types, sizeof *cases);
     json_t *rows = json_array();
     ebb_status st;
@@ -185,13 +192,15 @@ static ebb_status plan_contexts(const ebb_args *a, const ebb_model *m, ebb_machi
 
 enum { N_MODES = 3 };
 
-static const char *const mode_names[N_MODES] = { [EBB_MODE_BALANCED] = "balanced", [EBB_MODE_MAX_TPS] = "max-tps", [EBB_MODE_MAX_CONTEXT] = "max-context" };
+static const char *const mode_names[N_MODES] = { [EBB_MODE_BALANCED] = "balanced", [EBB_MODE_MAX_TPS] = "max-tps",
+                                                 [EBB_MODE_MAX_CONTEXT] = "max-context" };
 
 static void print_modes(const plan_case *cases)
 {
     char size[16], layers[16], kv[24], first[16], full[16];
 
-    printf("%-12s %9s %-6s %-9s %7s %10s %8s %6s %8s\n", "mode", "context", "KV", "tier", "layers", "memory", "tok/s", "full", "prefill");
+    printf("%-12s %9s %-6s %-9s %7s %10s %8s %6s %8s\n", "mode", "context", "KV", "tier", "layers", "memory", "tok/s",
+           "full", "prefill");
     for (int i = 0; i < N_MODES; i++) {
         const ebb_plan *p = &cases[i].plan;
         if (!p->fits) {
@@ -199,14 +208,16 @@ static void print_modes(const plan_case *cases)
             continue;
         }
         snprintf(layers, sizeof layers, "%u/%u", p->n_resident, p->n_layers);
-        printf("%-12s %9u %-6s %-9s %7s %10s %8s %6s %8.0f\n", mode_names[i], p->n_ctx, ebb_plan_kv_text(p, kv), ebb_tier_name(p->tier), layers,
+        printf("%-12s %9u %-6s %-9s %7s %10s %8s %6s %8.0f\n", mode_names[i], p->n_ctx, ebb_plan_kv_text(p, kv),
+               ebb_tier_name(p->tier), layers,
                ebb_size_text(p->total_bytes, size), ebb_speed_text(p->predicted_decode_tok_s, first),
                ebb_speed_text(p->predicted_full_tok_s, full), p->predicted_prefill_tok_s);
     }
     puts("\ntok/s at the beginning and with the context full.  `ebb bench --modes` measures them.");
 }
 
-static ebb_status plan_modes(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described, int *status, ebb_error *err)
+static ebb_status plan_modes(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described,
+                             int *status, ebb_error *err)
 {
     plan_case cases[N_MODES];
     json_t *root = json_object();
@@ -233,7 +244,8 @@ static void print_heading(const ebb_model *m, const ebb_machine *machine)
     char size[16];
 
     ebb_cli_print(info->name, strlen(info->name));
-    printf("  %s, %u layers; %s available (", info->quantization, info->n_layers, ebb_size_text(machine->available_bytes, size));
+    printf("  %s, %u layers; %s available (", info->quantization, info->n_layers,
+           ebb_size_text(machine->available_bytes, size));
     printf("%s), %u CPUs\n", machine->available_why, machine->n_cpus);
     if (machine->memory_bytes_s > 0)
         printf("memory %.1f GB/s", machine->memory_bytes_s / 1e9);
@@ -242,7 +254,8 @@ static void print_heading(const ebb_model *m, const ebb_machine *machine)
     puts("\n");
 }
 
-ebb_status ebb_cmd_plan_table(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described, int *status, ebb_error *err)
+ebb_status ebb_cmd_plan_table(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described,
+                              int *status, ebb_error *err)
 {
     if (a->is_table && a->is_modes)
         return EBB_FAIL(err, EBB_USAGE, "--table or --modes: one at a time");
@@ -252,5 +265,6 @@ ebb_status ebb_cmd_plan_table(const ebb_args *a, const ebb_model *m, ebb_machine
             return st;
         print_heading(m, machine);
     }
-    return a->is_modes ? plan_modes(a, m, machine, is_described, status, err) : plan_contexts(a, m, machine, is_described, status, err);
+    return a->is_modes ? plan_modes(a, m, machine, is_described, status, err)
+                       : plan_contexts(a, m, machine, is_described, status, err);
 }

@@ -40,7 +40,8 @@ static void read_token_file(ebb_buf *out)
         ebb_buf_addf(&path, "%s/token", hub);
     else
         ebb_buf_addf(&path, "%s/huggingface/token", cache && *cache ? cache : "~/.cache");
-    if (ebb_path_expand(ebb_buf_text(&path), &whole, NULL) == EBB_OK && ebb_file_slurp(ebb_buf_text(&whole), 4096, out, NULL) != EBB_OK)
+    if (ebb_path_expand(ebb_buf_text(&path), &whole, NULL) == EBB_OK &&
+        ebb_file_slurp(ebb_buf_text(&whole), 4096, out, NULL) != EBB_OK)
         ebb_buf_clear(out);
     ebb_buf_fini(&path);
     ebb_buf_fini(&whole);
@@ -61,7 +62,8 @@ static ebb_status read_token(ebb_buf *out, ebb_error *err)
         ebb_buf_remove(out, 0, 1);
     for (size_t i = 0; i < out->len; i++)
         if (!isgraph((unsigned char)out->data[i]))
-            return EBB_FAIL(err, EBB_USAGE, "the token of HF_TOKEN or of ~/.cache/huggingface/token is no token: it has spaces or worse in it");
+            return EBB_FAIL(err, EBB_USAGE, "the token of HF_TOKEN or of ~/.cache/huggingface/token is no token: it "
+                                            "has spaces or worse in it");
     return EBB_OK;
 }
 
@@ -94,7 +96,8 @@ static void on_pull_message(void *arg, const char *text)
     ebb_pull_line_say(&u->line, text);
 }
 
-static void on_pull_progress(void *arg, const char *name, unsigned i_file, unsigned n_files, const ebb_download_progress *p)
+static void on_pull_progress(void *arg, const char *name, unsigned i_file, unsigned n_files,
+                             const ebb_download_progress *p)
 {
     pulling *u = arg;
 
@@ -144,11 +147,13 @@ static bool ask_for_offer(const ebb_pull *p, size_t *i)
             best = k;
     for (;;) {
         if (best < p->n_variants)
-            printf("\nPull which one?  Enter takes %s, n none: ", ebb_pull_variant_spec(p->variants, p->n_variants, best));
+            printf("\nPull which one?  Enter takes %s, n none: ",
+                   ebb_pull_variant_spec(p->variants, p->n_variants, best));
         else
             printf("\nPull which one?  Enter takes none: ");
         fflush(stdout);
-        if (!read_typed_line(word) || stop_signal || strcasecmp(word, "n") == 0 || strcasecmp(word, "no") == 0 || strcasecmp(word, "q") == 0)
+        if (!read_typed_line(word) || stop_signal || strcasecmp(word, "n") == 0 || strcasecmp(word, "no") == 0 ||
+            strcasecmp(word, "q") == 0)
             return false;
         if (!word[0] || strcasecmp(word, "y") == 0 || strcasecmp(word, "yes") == 0) {
             *i = best;
@@ -194,10 +199,12 @@ static void tell_way(pulling *u, size_t i)
     ebb_pull_line_clear(&u->line);
     if (u->line.share <= 0 || u->a->quiet)
         return;
-    ebb_pull_add_command(&command, &p->source, p->source.is_url ? NULL : ebb_pull_variant_spec(p->variants, p->n_variants, i));
+    ebb_pull_add_command(&command, &p->source, p->source.is_url ? NULL
+                                                                : ebb_pull_variant_spec(p->variants, p->n_variants, i));
     if (p->source.is_url && u->a->n_words > 1)
         ebb_buf_addf(&command, " %s", u->a->words[1]);
-    fprintf(stderr, "%s%.0f %% are there; `%s` goes on\n", stop_signal ? "stopped: " : "", 100 * u->line.share, ebb_buf_text(&command));
+    fprintf(stderr, "%s%.0f %% are there; `%s` goes on\n", stop_signal ? "stopped: " : "", 100 * u->line.share,
+            ebb_buf_text(&command));
     ebb_buf_fini(&command);
 }
 
@@ -248,7 +255,8 @@ int ebb_cmd_pull(ebb_args *a)
     ebb_error err = { 0 };
     int status = EBB_EXIT_FAILED;
     ebb_status st = a->n_words >= 1 && a->n_words <= 2
-                        ? EBB_OK : EBB_FAIL(&err, EBB_USAGE, "pull: say what: OWNER/NAME of huggingface.co, or an address; see --help");
+                        ? EBB_OK : EBB_FAIL(&err, EBB_USAGE,
+                                            "pull: say what: OWNER/NAME of huggingface.co, or an address; see --help");
 
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
@@ -259,8 +267,10 @@ int ebb_cmd_pull(ebb_args *a)
     if (st == EBB_OK)
         st = read_endpoint(&endpoint, &err);
     if (st == EBB_OK)
-        status = run_pull(&u, &(ebb_pull_env){ .endpoint = endpoint.len ? endpoint.data : NULL, .token = token.len ? token.data : NULL,
-                                           .is_canceled = is_pull_stopped, .on_notice = on_pull_message, .arg = &u }, &err);
+        status = run_pull(&u, &(ebb_pull_env){ .endpoint = endpoint.len ? endpoint.data : NULL,
+                                               .token = token.len ? token.data : NULL,
+                                           .is_canceled = is_pull_stopped, .on_notice = on_pull_message,
+                                           .arg = &u }, &err);
     else
         status = ebb_cli_fail(&err);
     ebb_pull_fini(&p);

@@ -4,8 +4,8 @@
 #include "cli.h"
 #include "pull/pull.h"
 
-/* The line of progress on standard error: rewritten in place on a terminal, without escape sequences, or with -v a line
- * every ten seconds elsewhere. */
+/* The line of progress on standard error: rewritten in place on a terminal, without escape
+ * sequences, or with -v a line every ten seconds elsewhere. */
 typedef struct ebb_pull_line {
     bool     is_on, is_terminal;
     unsigned n_shown;            /* columns that stand there now */
@@ -15,7 +15,8 @@ typedef struct ebb_pull_line {
 
 /* Begin, show how far it is, and take the line away again. */
 void ebb_pull_line_begin(ebb_pull_line *l, const ebb_args *a);
-void ebb_pull_line_move(ebb_pull_line *l, const char *name, unsigned i_file, unsigned n_files, const ebb_download_progress *p);
+void ebb_pull_line_move(ebb_pull_line *l, const char *name, unsigned i_file, unsigned n_files,
+                        const ebb_download_progress *p);
 void ebb_pull_line_clear(ebb_pull_line *l);
 /* A line of its own, where progress is shown. */
 void ebb_pull_line_say(ebb_pull_line *l, const char *text);

@@ -72,7 +72,8 @@ static void add_figures(ebb_buf *out, const ebb_download_progress *p)
         ebb_buf_addf(out, "  %s left", ebb_pull_time_text(p->left_s, left));
 }
 
-void ebb_pull_line_move(ebb_pull_line *l, const char *name, unsigned i_file, unsigned n_files, const ebb_download_progress *p)
+void ebb_pull_line_move(ebb_pull_line *l, const char *name, unsigned i_file, unsigned n_files,
+                        const ebb_download_progress *p)
 {
     ebb_buf figures = { 0 }, line = { 0 };
     double now = ebb_clock_s();
@@ -125,7 +126,8 @@ static void print_offer(const ebb_pull *p, size_t i)
 
     printf("%c %10s  ", o->is_recommended ? '*' : ' ', ebb_size_text(o->n_bytes, size));
     if (o->is_whole)
-        printf("%-9s %7s  ", ebb_tier_name(o->rating.plan.tier), ebb_speed_text(o->rating.plan.predicted_decode_tok_s, speed));
+        printf("%-9s %7s  ", ebb_tier_name(o->rating.plan.tier),
+               ebb_speed_text(o->rating.plan.predicted_decode_tok_s, speed));
     else
         printf("%-18s ", "parts are missing");
     print_visible(name);
@@ -141,13 +143,14 @@ void ebb_pull_print_list(const ebb_pull *p)
     char size[16];
 
     printf("%s: %zu model%s; here are %s of memory, %u CPU%s\n\n  %10s  %-9s %7s  %s\n", p->source.repo, p->n_variants,
-           p->n_variants == 1 ? "" : "s", ebb_size_text(p->machine.available_bytes, size), p->machine.n_cpus, p->machine.n_cpus == 1 ? "" : "s",
-           "size", "tier", "~tok/s", "type");
+           p->n_variants == 1 ? "" : "s", ebb_size_text(p->machine.available_bytes, size), p->machine.n_cpus,
+           p->machine.n_cpus == 1 ? "" : "s", "size", "tier", "~tok/s", "type");
     for (size_t i = 0; i < p->n_variants; i++)
         print_offer(p, i);
     if (p->list.n_rejected)
         printf("%zu file%s with names that cannot be taken\n", p->list.n_rejected, p->list.n_rejected == 1 ? "" : "s");
-    ebb_pull_add_command(&command, &p->source, best ? ebb_pull_variant_spec(p->variants, p->n_variants, (size_t)(best - p->variants)) : "TYPE");
+    ebb_pull_add_command(&command, &p->source, best ? ebb_pull_variant_spec(p->variants, p->n_variants,
+                                                                            (size_t)(best - p->variants)) : "TYPE");
     printf(best ? "\n* suits this machine:  " : "\n");
     print_visible(ebb_buf_text(&command));
     putchar('\n');
@@ -184,9 +187,10 @@ void ebb_pull_say_plan(ebb_pull_line *l, const ebb_model *m, const ebb_plan *pla
     ebb_buf raw = { 0 }, text = { 0 };
     char size[16], speed[16], kv[24];
 
-    ebb_buf_addf(&raw, "%s: %s %s, %u layers, %s\n", info->name, info->arch, info->quantization, info->n_layers, ebb_size_text(info->weight_bytes, size));
-    ebb_buf_addf(&raw, "on this machine: tier %s, %u of %u layers in memory, context %u, KV %s", ebb_tier_name(plan->tier), plan->n_resident,
-                 plan->n_layers, plan->n_ctx, ebb_plan_kv_text(plan, kv));
+    ebb_buf_addf(&raw, "%s: %s %s, %u layers, %s\n", info->name, info->arch, info->quantization, info->n_layers,
+                 ebb_size_text(info->weight_bytes, size));
+    ebb_buf_addf(&raw, "on this machine: tier %s, %u of %u layers in memory, context %u, KV %s",
+                 ebb_tier_name(plan->tier), plan->n_resident, plan->n_layers, plan->n_ctx, ebb_plan_kv_text(plan, kv));
     if (plan->fits)
         ebb_buf_addf(&raw, ", about %s tok/s", ebb_speed_text(plan->predicted_decode_tok_s, speed));
     if (plan->fits && plan->stream_bytes)
@@ -199,10 +203,12 @@ void ebb_pull_say_plan(ebb_pull_line *l, const ebb_model *m, const ebb_plan *pla
 
 static int print_done_json(const ebb_pull_done *d)
 {
-    return ebb_cli_print_json(json_pack("{s:o, s:I, s:i, s:b, s:b, s:o, s:I, s:I, s:f}", "path", ebb_cli_json_text(ebb_buf_text(&d->path)),
-        "bytes", (json_int_t)d->n_bytes, "files", (int)d->n_files, "was_there", (int)d->was_there, "verified", (int)d->is_verified,
-        "sha256", d->sha256[0] && d->n_files == 1 ? json_string(d->sha256) : json_null(), "resumed_bytes", (json_int_t)d->n_resumed,
-        "fetched_bytes", (json_int_t)d->n_fetched, "seconds", d->seconds));
+    return ebb_cli_print_json(json_pack("{s:o, s:I, s:i, s:b, s:b, s:o, s:I, s:I, s:f}", "path",
+                                        ebb_cli_json_text(ebb_buf_text(&d->path)),
+        "bytes", (json_int_t)d->n_bytes, "files", (int)d->n_files, "was_there", (int)d->was_there, "verified",
+        (int)d->is_verified,
+        "sha256", d->sha256[0] && d->n_files == 1 ? json_string(d->sha256) : json_null(), "resumed_bytes",
+        (json_int_t)d->n_resumed, "fetched_bytes", (json_int_t)d->n_fetched, "seconds", d->seconds));
 }
 
 int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)

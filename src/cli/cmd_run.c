@@ -37,7 +37,8 @@ static ebb_status attach_files(const ebb_args *a, ebb_buf *prompt, ebb_error *er
         if (files.missing[0] && !a->quiet)
             fprintf(stderr, "ebb: no file %s: the word goes as it is\n", files.missing);
         if (files.n_left_out > 0 && !a->quiet)
-            fprintf(stderr, "ebb: %zu files go along; %zu do not: no text, or too large\n", files.n_files, files.n_left_out);
+            fprintf(stderr, "ebb: %zu files go along; %zu do not: no text, or too large\n", files.n_files,
+                    files.n_left_out);
     } else {
         ebb_buf_fini(&whole);
     }
@@ -74,7 +75,8 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
             ebb_buf_remove(prompt, before, start - before);
     }
     if (!prompt->failed && prompt->len > 0 && memchr(prompt->data, '\0', prompt->len))
-        return EBB_FAIL(err, EBB_FORMAT, "run: what is piped in is binary (byte %zu is 0), and models read text; pdftotext and the like make some",
+        return EBB_FAIL(err, EBB_FORMAT, "run: what is piped in is binary (byte %zu is 0), and models read text; "
+                                         "pdftotext and the like make some",
                         (size_t)((char *)memchr(prompt->data, '\0', prompt->len) - prompt->data));
     if (prompt->failed)
         return EBB_FAIL(err, EBB_LIMIT, "the input is larger than %zu MiB", MAX_INPUT >> 20);
@@ -116,7 +118,8 @@ static ebb_status check_output(ebb_status st, ebb_error *err)
         clearerr(stdout);
     if (st != EBB_OK || !lost_output || lost_output == EPIPE)
         return st;
-    return EBB_FAIL(err, EBB_IO, "not all of the answer could be written to standard output: %s", strerror(lost_output));
+    return EBB_FAIL(err, EBB_IO, "not all of the answer could be written to standard output: %s",
+                    strerror(lost_output));
 }
 
 /* Who names a reader wants to know if it is another one that works. */
@@ -241,7 +244,8 @@ static void put_engine(json_t *o, const ebb_stats *s)
 static void put_remote(json_t *o, const ebb_message *m)
 {
     json_object_set_new(o, "engine", ebb_cli_json_text(m->engine));
-    json_object_set_new(o, "about", json_boolean((m->turn_stats.about & (EBB_ABOUT_PROMPT | EBB_ABOUT_GENERATED)) != 0));
+    json_object_set_new(o, "about",
+                        json_boolean((m->turn_stats.about & (EBB_ABOUT_PROMPT | EBB_ABOUT_GENERATED)) != 0));
     json_object_set_new(o, "cached_known", json_boolean(!(m->turn_stats.about & EBB_ABOUT_REUSED)));
     json_object_set_new(o, "first_word_s", json_real(m->turn_stats.first_s));
 }
@@ -257,11 +261,12 @@ static int print_run_json(ebb_chat *c)
     json_t *text = json_stringn(m->text, m->n_text), *root;
 
     ebb_chat_stats(c, &s);
-    root = json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:s}", "text", text ? text : json_string(""),
-                     "finish", ebb_finish_name(m->finish), "prompt_tokens", (int)t->n_prompt, "reused_tokens", (int)t->n_reused,
-                     "reused_disk_tokens", (int)t->n_reused_disk,
-                     "computed_tokens", (int)t->n_computed, "generated_tokens", (int)t->n_generated, "prefill_s", t->prefill_s,
-                     "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0,
+    root = json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:s}", "text",
+                     text ? text : json_string(""),
+                     "finish", ebb_finish_name(m->finish), "prompt_tokens", (int)t->n_prompt, "reused_tokens",
+                     (int)t->n_reused, "reused_disk_tokens", (int)t->n_reused_disk,
+                     "computed_tokens", (int)t->n_computed, "generated_tokens", (int)t->n_generated, "prefill_s",
+                     t->prefill_s, "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0,
                      "drafted", (json_int_t)s.n_drafted, "accepted", (json_int_t)s.n_accepted,
                      "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
     if (root && ebb_chat_model(c)) {
@@ -269,7 +274,8 @@ static int print_run_json(ebb_chat *c)
         json_object_set_new(root, "model_file", ebb_cli_json_text(ebb_chat_model(c)->path));
     }
     if (root && m->n_sample_records)
-        json_object_set_new(root, "seed", json_integer((json_int_t)m->sample_records[m->n_sample_records - 1].sampling.seed));
+        json_object_set_new(root, "seed",
+                            json_integer((json_int_t)m->sample_records[m->n_sample_records - 1].sampling.seed));
     if (root && m->engine)
         put_remote(root, m);
     if (root)

@@ -39,7 +39,8 @@ static void print_rows(const ebb_session_row *rows, size_t n)
         char date[20];
 
         date_of(rows[i].updated_ms, date);
-        printf("%5lld  %s  %4u messages %7u tokens  ", (long long)rows[i].id, date, rows[i].n_messages, rows[i].n_tokens);
+        printf("%5lld  %s  %4u messages %7u tokens  ", (long long)rows[i].id, date, rows[i].n_messages,
+               rows[i].n_tokens);
         print_session_text(rows[i].name);
         if (rows[i].model[0]) {
             fputs("  (", stdout);
@@ -194,7 +195,8 @@ static int undelete(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     (void)s;
     (void)a;
-    EBB_FAIL(err, EBB_UNSUPPORTED, "sessions undelete: what is deleted leaves nothing on the disk, so nothing comes back; `ebb sessions export NAME"
+    EBB_FAIL(err, EBB_UNSUPPORTED, "sessions undelete: what is deleted leaves nothing on the disk, so nothing comes "
+                                   "back; `ebb sessions export NAME"
              " FILE.json` before, and in the chat /undelete until you leave");
     return ebb_cli_fail(err);
 }
@@ -275,6 +277,7 @@ int ebb_cmd_sessions(ebb_args *a)
         ebb_store_close(s);
         return status;
     }
-    EBB_FAIL(&err, EBB_USAGE, "sessions: say what: list, show, search, rename, delete, purge, export, import or replay");
+    EBB_FAIL(&err, EBB_USAGE,
+             "sessions: say what: list, show, search, rename, delete, purge, export, import or replay");
     return ebb_cli_fail(&err);
 }

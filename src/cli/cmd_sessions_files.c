@@ -10,7 +10,8 @@
 #define MAX_IMPORT (256u << 20)  /* bytes; more is no conversation */
 
 /* One session in a format, appended to out. */
-static ebb_status read_session_as(ebb_store *s, const char *name, ebb_export_format format, ebb_buf *out, ebb_error *err)
+static ebb_status read_session_as(ebb_store *s, const char *name, ebb_export_format format, ebb_buf *out,
+                                  ebb_error *err)
 {
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };

@@ -31,7 +31,8 @@ static ebb_model *open_if(const char *name, const ebb_message *answer)
     ebb_args a = { .model = name, .quiet = true };
     ebb_model *m;
 
-    if (ebb_cli_open_model(&a, &m, NULL) == EBB_OK && memcmp(ebb_model_get_info(m)->fingerprint, answer->ids_model, 16) == 0)
+    if (ebb_cli_open_model(&a, &m, NULL) == EBB_OK &&
+        memcmp(ebb_model_get_info(m)->fingerprint, answer->ids_model, 16) == 0)
         return m;
     ebb_model_close(m);
     return NULL;
@@ -65,7 +66,8 @@ static ebb_status open_replay_model(const ebb_args *a, const ebb_tree *t, ebb_mo
     *out = find_model(answer);
     if (*out)
         return EBB_OK;
-    return EBB_FAIL(err, EBB_NOTFOUND, "%.100s, of which the answers are, is not found on this machine: name its file with -m",
+    return EBB_FAIL(err, EBB_NOTFOUND,
+                    "%.100s, of which the answers are, is not found on this machine: name its file with -m",
                     answer->model ? answer->model : "the model");
 }
 
@@ -106,7 +108,8 @@ static void print_token(const report *r, int32_t id)
 static void add_json(report *r, const ebb_replay_answer *a)
 {
     static const char *const names[] = { "same", "differs", "unknown" };
-    json_t *o = json_pack("{s:I,s:s,s:I}", "message", (json_int_t)a->position, "outcome", names[a->outcome], "tokens", (json_int_t)a->n);
+    json_t *o = json_pack("{s:I,s:s,s:I}", "message", (json_int_t)a->position, "outcome", names[a->outcome], "tokens",
+                          (json_int_t)a->n);
 
     if (a->outcome == EBB_REPLAY_DIFFERS) {
         json_object_set_new(o, "was", token_json(r, a->was));
@@ -156,15 +159,17 @@ static int conclude_replay(report *r, ebb_error *err)
 
     if (r->answers) {
         json_t *all = json_incref(r->answers);
-        status = ebb_cli_print_json(json_pack("{s:o,s:b,s:I}", "answers", all, "same", is_proof, "tokens", (json_int_t)r->n_tokens));
+        status = ebb_cli_print_json(json_pack("{s:o,s:b,s:I}", "answers", all, "same", is_proof, "tokens",
+                                              (json_int_t)r->n_tokens));
         return is_proof ? status : EBB_EXIT_FAILED;
     }
     if (r->n_same + r->n_differ == 0) {
-        EBB_FAIL(err, EBB_NOTFOUND, "nothing could be compared: there is no answer here that was drawn by this model as it is kept");
+        EBB_FAIL(err, EBB_NOTFOUND,
+                 "nothing could be compared: there is no answer here that was drawn by this model as it is kept");
         return ebb_cli_fail(err);
     }
-    printf("%zu of %zu answers computed again, %llu tokens: ", r->n_same + r->n_differ, r->n_same + r->n_differ + r->n_unknown,
-           (unsigned long long)r->n_tokens);
+    printf("%zu of %zu answers computed again, %llu tokens: ", r->n_same + r->n_differ,
+           r->n_same + r->n_differ + r->n_unknown, (unsigned long long)r->n_tokens);
     if (is_proof)
         puts("the same, bit for bit");
     else

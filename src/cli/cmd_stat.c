@@ -100,8 +100,10 @@ static void print_process(json_t *o)
     fputs("  \"", stdout);
     print_json_text(o, "session");
     printf("\"\n    context %.0f/%.0f  prefill %.1f tok/s  decode %.1f tok/s  layers %.0f/%.0f  memory %s of %s\n",
-           json_number(o, "used"), json_number(o, "context"), json_number(o, "prefill_tok_s"), json_number(o, "decode_tok_s"),
-           json_number(o, "resident"), json_number(o, "layers"), ebb_size_text((uint64_t)json_number(o, "anon_bytes"), own),
+           json_number(o, "used"), json_number(o, "context"), json_number(o, "prefill_tok_s"),
+           json_number(o, "decode_tok_s"),
+           json_number(o, "resident"), json_number(o, "layers"),
+           ebb_size_text((uint64_t)json_number(o, "anon_bytes"), own),
            ebb_size_text((uint64_t)json_number(o, "budget_bytes"), budget));
     if (is_answering(o) && json_is_true(json_object_get(o, "unseen")))
         printf("    its terminal is gone; `ebb -c` shows the answer, `ebb stop %.0f` ends it\n", json_number(o, "pid"));
@@ -149,7 +151,8 @@ int ebb_cmd_stop(ebb_args *a)
     }
     json_decref(list);
     if (n == 0)
-        EBB_FAIL(&err, EBB_NOTFOUND, word ? "no answer runs in %.80s; `ebb stat` lists what does" : "no answer runs", word);
+        EBB_FAIL(&err, EBB_NOTFOUND, word ? "no answer runs in %.80s; `ebb stat` lists what does"
+                                          : "no answer runs", word);
     return n == 0 ? ebb_cli_fail(&err) : EBB_EXIT_OK;
 }
 

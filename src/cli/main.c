@@ -36,7 +36,8 @@ static const char *const habits[][2] = {
     { "info", "`ebb inspect gguf -m FILE` shows what is in a model file" },
     { "download", "`ebb pull OWNER/NAME` gets a model from huggingface.co" },
     { "get", "`ebb pull OWNER/NAME` gets a model from huggingface.co" },
-    { "search", "huggingface.co finds models, `ebb pull OWNER/NAME` lists their files; `ebb sessions search WORDS` searches conversations" },
+    { "search", "huggingface.co finds models, `ebb pull OWNER/NAME` lists their files; `ebb sessions search WORDS` "
+                "searches conversations" },
     { "server", "`ebb serve` lets other programs use the engine" },
     { "start", "`ebb` alone talks" },
     { "rm", "a model is a file, `ebb models` says where; `ebb sessions delete NAME` deletes a conversation" },
@@ -104,7 +105,8 @@ static int version(void)
     return EBB_EXIT_OK;
 }
 
-/* A login may bring the name of a locale that this machine lacks (ssh sends LANG): its characters are UTF-8 all the same. */
+/* A login may bring the name of a locale that this machine lacks (ssh sends LANG): its characters are UTF-8 all the
+ * same. */
 static void set_locale(void)
 {
     if (!setlocale(LC_CTYPE, "") && ebb_cli_has_utf8())
@@ -157,7 +159,8 @@ static void forbid_cores(void)
 
 int main(int argc, char **argv)
 {
-    bool is_chat = argc < 2 || argv[1][0] == '-' || ebb_cli_is_model_file(argv[1]) || strcmp(argv[1], EBB_MODELS_GUIDE) == 0;
+    bool is_chat = argc < 2 || argv[1][0] == '-' || ebb_cli_is_model_file(argv[1]) ||
+                   strcmp(argv[1], EBB_MODELS_GUIDE) == 0;
     const ebb_subcommand *command = find_subcommand(is_chat ? "chat" : argv[1]);
     ebb_args args = { .sampling = ebb_sampler_params_default(), .linger_s = 600 };
     ebb_buf config = { 0 };

@@ -33,7 +33,8 @@ static bool may_be_name(const ebb_args *a)
            (is_quoted || strpbrk(word, "0123456789") || a->n_words == 1);
 }
 
-static ebb_status fail_several(const char *word, const ebb_model_file *files, const bool *fits, size_t n, ebb_error *err)
+static ebb_status fail_several(const char *word, const ebb_model_file *files, const bool *fits, size_t n,
+                               ebb_error *err)
 {
     ebb_buf names = { 0 };
     size_t told = 0;
@@ -42,13 +43,16 @@ static ebb_status fail_several(const char *word, const ebb_model_file *files, co
     for (size_t i = 0; i < n && told < NAMES_TOLD; i++)
         if (fits[i])
             ebb_buf_addf(&names, "%s%s", told++ ? ", " : "", ebb_models_name(&files[i]));
-    st = EBB_FAIL(err, EBB_USAGE, "run: several models begin with %s (%s): name one with -m, or give the whole text with -p", word, ebb_buf_text(&names));
+    st = EBB_FAIL(err, EBB_USAGE,
+                  "run: several models begin with %s (%s): name one with -m, or give the whole text with -p", word,
+                  ebb_buf_text(&names));
     ebb_buf_fini(&names);
     return st;
 }
 
 /* Exactly so called, else the only one whose name begins so; *which is `n` for none. */
-static ebb_status match_word(const char *word, const ebb_model_file *files, size_t n, bool *fits, size_t *which, ebb_error *err)
+static ebb_status match_word(const char *word, const ebb_model_file *files, size_t n, bool *fits, size_t *which,
+                             ebb_error *err)
 {
     ebb_buf plain = { 0 }, name = { 0 };
     size_t n_fit = 0;
@@ -88,7 +92,8 @@ static ebb_status ask_about_slip(const char *word, const ebb_model_file *files, 
             ebb_closest_try(&near, names[i]);
     }
     if (near.best)
-        st = EBB_FAIL(err, EBB_USAGE, "run: there is no model %s; is %s meant? If it is a word of the text: -p TEXT", word, near.best);
+        st = EBB_FAIL(err, EBB_USAGE, "run: there is no model %s; is %s meant? If it is a word of the text: -p TEXT",
+                      word, near.best);
     for (size_t i = 0; names && i < n; i++)
         free(names[i]);
     free(names);
@@ -103,7 +108,8 @@ ebb_status ebb_cli_model_from_first_word(ebb_args *a, ebb_error *err)
     bool *fits = NULL;
     ebb_status st = EBB_OK;
 
-    if (a->model || a->engine_name || !word || (a->n_words == 1 && isatty(STDIN_FILENO) && !a->prompt) || !may_be_name(a))
+    if (a->model || a->engine_name || !word || (a->n_words == 1 && isatty(STDIN_FILENO) && !a->prompt) ||
+        !may_be_name(a))
         return EBB_OK;
     if (ebb_models_find_chat(&files, &n, NULL) == EBB_OK && n > 0)
         fits = calloc(n, sizeof *fits);

@@ -13,8 +13,10 @@ typedef struct ebb_tui_opts {
     const char *theme;           /* NULL: dark */
     bool        no_color;        /* NO_COLOR, --color=never: the mono theme */
     bool        ascii;           /* --ascii: no glyphs beyond ASCII of our own */
-    bool        is_inline;       /* --inline: below what the terminal keeps, not over the whole screen */
-    enum { EBB_BELL_LONG, EBB_BELL_ALWAYS, EBB_BELL_NEVER } bell;    /* when an answer ends: LONG: that took over a minute */
+    bool        is_inline;       /* --inline: below what the terminal keeps, not over the whole
+                                  * screen */
+    /* When an answer ends: LONG: that took over a minute. */
+    enum { EBB_BELL_LONG, EBB_BELL_ALWAYS, EBB_BELL_NEVER } bell;
     bool        has_vi_keys;     /* --editing vi */
     bool        reflows;         /* the terminal is known to break lines anew when it is resized */
     bool        in_tmux;         /* $TMUX is set: /copy goes through it */

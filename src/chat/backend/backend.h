@@ -1,10 +1,11 @@
-/* chat/backend/backend.h - an assistant that answers: local.c (the engine in this process) or remote/ (one elsewhere).
- * A backend has a thread of its own; its calls return at once and
- * results come as events through `sink`, which may be called from any thread
- * (one call at a time) and must not call the backend.
+/* chat/backend/backend.h - an assistant that answers: local.c (the engine in this process) or
+ * remote/ (one elsewhere).  A backend has a thread of its own; its calls return at once and results
+ * come as events through `sink`, which may be called from any thread (one call at a time) and must
+ * not call the backend.
  *
- * There are two kinds.  One of ids is told the exact ids of the whole sequence.  One of messages (it has `facts`) is told
- * texts: the tokens are the server's, and counts before an answer are about right. */
+ * There are two kinds.  One of ids is told the exact ids of the whole sequence.  One of messages
+ * (it has `facts`) is told texts: the tokens are the server's, and counts before an answer are
+ * about right. */
 #ifndef EBB_CHAT_BACKEND_H
 #define EBB_CHAT_BACKEND_H
 #include <stddef.h>
@@ -21,13 +22,15 @@ typedef enum ebb_backend_event_kind {
     EBB_BACKEND_READY,
     EBB_BACKEND_FAILED,          /* text: the model could not be loaded */
     EBB_BACKEND_PREFILL,         /* done, total: tokens to compute */
-    /* One token: id, and the text that may be shown now; never one that ends the turn.  Of a backend of messages a piece of
-     * text, and the id is EBB_NO_TOKEN. */
+    /* One token: id, and the text that may be shown now; never one that ends the turn.  Of a
+     * backend of messages a piece of text, and the id is EBB_NO_TOKEN. */
     EBB_BACKEND_TOKEN,
-    EBB_BACKEND_END,             /* finish, turn_stats; text: the error line if finish is ERROR, else what the answer still lacks */
+    EBB_BACKEND_END,             /* finish, turn_stats; text: the error line if finish is ERROR,
+                                  * else what the answer still lacks */
     EBB_BACKEND_NOTICE,          /* text: one line */
     EBB_BACKEND_REPORT,          /* text: the plan that was asked for, some lines */
-    EBB_BACKEND_SPECULATIVE_PREFILL, /* done, total: of the ids given to `speculative_prefill`, those in the KV cache */
+    EBB_BACKEND_SPECULATIVE_PREFILL, /* done, total: of the ids given to `speculative_prefill`,
+                                      * those in the KV cache */
     EBB_BACKEND_BUDGET_SET,      /* text: what came of another budget, one line */
 } ebb_backend_event_kind;
 
@@ -46,8 +49,8 @@ typedef struct ebb_backend_event {
 
 typedef void ebb_backend_sink(void *arg, const ebb_backend_event *ev);
 
-/* The ids asked for are what stood (under `before`) without ids[0..n), which were at `at`: what stands
- * behind them may be moved up instead of being computed.  n 0: nothing went. */
+/* The ids asked for are what stood (under `before`) without ids[0..n), which were at `at`: what
+ * stands behind them may be moved up instead of being computed.  n 0: nothing went. */
 typedef struct ebb_backend_gap {
     const int32_t *ids;
     size_t         at, n;
@@ -61,9 +64,11 @@ typedef struct ebb_backend_request {
     const ebb_prompt_message *messages;
     size_t         n_messages;
     bool           continues;    /* the last message is an answer that goes on */
-    uint32_t       chosen;       /* EBB_SAMPLING_BITs of what somebody chose: elsewhere there are other defaults */
+    uint32_t       chosen;       /* EBB_SAMPLING_BITs of what somebody chose: elsewhere there are
+                                  * other defaults */
     ebb_thinking   thinking;
-    size_t         n_suffix;     /* of the last of them, those that the next prompt may have in another way */
+    size_t         n_suffix;     /* of the last of them, those that the next prompt may have in
+                                  * another way */
     uint32_t       n_predict;    /* 0: until the context is full */
     ebb_sampler_params sampling;
     ebb_cache_salt cache_salt;   /* of these ids; off: all are computed */
@@ -76,7 +81,8 @@ typedef struct ebb_backend {
 
 /* What a backend of messages is, from READY on; lives as long as it does. */
 typedef struct ebb_backend_facts {
-    ebb_model_info info;         /* name, and a path that no file has; nothing is known of the weights */
+    ebb_model_info info;         /* name, and a path that no file has; nothing is known of the
+                                  * weights */
     char           name[48];     /* of the engine, as the user gave it */
     char           kind[32];     /* "llama-server" */
     char           where[256];   /* "box", "this machine": in no case a secret */
@@ -89,9 +95,11 @@ typedef struct ebb_backend_facts {
 typedef struct ebb_remote_figures {
     char     name[48], kind[32], where[256];
     int64_t  connected_ms;       /* since when the connection stands, Unix time; 0: there is none */
-    double   waits_s;            /* since the request, while no word has come; < 0: nothing is awaited */
+    double   waits_s;            /* since the request, while no word has come; < 0: nothing is
+                                  * awaited */
     double   first_s;            /* of the last answer; 0: none yet */
-    bool     has_cached;         /* cached_tok and new_tok are the server's; else new_tok is the whole prompt */
+    bool     has_cached;         /* cached_tok and new_tok are the server's; else new_tok is the
+                                  * whole prompt */
     uint32_t cached_tok, new_tok;
     bool     is_about;           /* the tokens of the conversation are an estimate */
 } ebb_remote_figures;
@@ -100,30 +108,42 @@ typedef struct ebb_backend_ops {
     /* Cancels, waits for END, frees.  One that is still loading is left to end by
      * itself, so that this takes no minute.  The sink is not called after. */
     void (*close)(ebb_backend *b);
-    ebb_status (*answer)(ebb_backend *b, const ebb_backend_request *r, ebb_error *err);   /* BUSY if one is under way */
+    /* BUSY if one is under way. */
+    ebb_status (*answer)(ebb_backend *b, const ebb_backend_request *r, ebb_error *err);
     void (*cancel)(ebb_backend *b);                                /* END with CANCELED follows */
-    const ebb_model *(*model)(const ebb_backend *b);               /* NULL until READY; always of one of messages */
+    /* NULL until READY; always of one of messages. */
+    const ebb_model *(*model)(const ebb_backend *b);
     /* NULL: this is one of ids.  One of messages has neither common, ahead, set_budget nor plan. */
     const ebb_backend_facts *(*facts)(const ebb_backend *b);       /* NULL until READY */
     void (*figures)(ebb_backend *b, ebb_remote_figures *out);      /* of one of messages */
     uint32_t (*n_ctx)(const ebb_backend *b);
-    size_t (*common_prefix)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt); /* of ids, how many would be reused */
+    /* Of ids, how many would be reused. */
+    size_t (*common_prefix)(ebb_backend *b, const int32_t *ids, size_t n,
+                            const ebb_cache_salt *cache_salt);
     void (*stats)(ebb_backend *b, ebb_stats *out);
-    /* `gap` may be NULL.  Compute these ids (copied) while nothing else is to be done, in place of those given before; n 0: none.  An
-     * answer stops that within a layer, unless it goes on from it.  SPECULATIVE_PREFILL tells how far it is. */
-    void (*speculative_prefill)(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt, const ebb_backend_gap *gap);
-    /* Another budget for the engine's memory, 0: what the machine has; after the answer under
-     * way if there is one.  A NOTICE says what it will bring, BUDGET_SET follows.  BUSY while loading. */
+    /* `gap` may be NULL.  Compute these ids (copied) while nothing else is to be done, in place of
+     * those given before; n 0: none.  An answer stops that within a layer, unless it goes on from
+     * it.  SPECULATIVE_PREFILL tells how far it is. */
+    void (*speculative_prefill)(ebb_backend *b, const int32_t *ids, size_t n,
+                                const ebb_cache_salt *cache_salt, const ebb_backend_gap *gap);
+    /* Another budget for the engine's memory, 0: what the machine has; after the answer under way
+     * if there is one.  A NOTICE says what it will bring, BUDGET_SET follows.  BUSY while
+     * loading. */
     ebb_status (*set_budget)(ebb_backend *b, uint64_t bytes, ebb_error *err);
-    ebb_status (*plan)(ebb_backend *b, ebb_error *err);            /* a REPORT follows: the plan that stands */
+    /* A REPORT follows: the plan that stands. */
+    ebb_status (*plan)(ebb_backend *b, ebb_error *err);
 } ebb_backend_ops;
 
 /* As the user names them. */
 typedef struct ebb_backend_models {
-    const char *path;            /* NULL: the best model there is (models.h), which a NOTICE names */
-    const char *draft;           /* which guesses for it; NULL: none; a NOTICE says what it will bring, or why it is left out */
-    bool        draft_is_optional; /* it was named for another model: where it cannot guess for this one, a NOTICE says so */
-    const char *engine;          /* a named engine or an address; the path is then that of one of its models.  NULL: this process */
+    const char *path;            /* NULL: the best model there is (models.h), which a NOTICE
+                                  * names */
+    const char *draft;           /* which guesses for it; NULL: none; a NOTICE says what it will
+                                  * bring, or why it is left out */
+    bool        draft_is_optional; /* it was named for another model: where it cannot guess for this
+                                    * one, a NOTICE says so */
+    const char *engine;          /* a named engine or an address; the path is then that of one of
+                                  * its models.  NULL: this process */
 } ebb_backend_models;
 
 /* The engine in this process.  Returns at once; LOADING ... READY or FAILED follow. */
@@ -131,10 +151,11 @@ EBB_MUST_CHECK
 ebb_status ebb_backend_local(const ebb_backend_models *models, const ebb_engine_opts *opts,
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err);
 
-/* An engine elsewhere (remote/): models->engine.  Returns at once; what the address needs is loaded and the connection
- * opened on its thread.  Errors: NOTFOUND (no engine of this name), USAGE, and those of the file of engines. */
+/* An engine elsewhere (remote/): models->engine.  Returns at once; what the address needs is loaded
+ * and the connection opened on its thread.  Errors: NOTFOUND (no engine of this name), USAGE, and
+ * those of the file of engines. */
 EBB_MUST_CHECK
-ebb_status ebb_backend_remote(const ebb_backend_models *models, uint32_t n_ctx, ebb_backend_sink *sink, void *arg,
-                              ebb_backend **out, ebb_error *err);
+ebb_status ebb_backend_remote(const ebb_backend_models *models, uint32_t n_ctx,
+                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err);
 
 #endif

@@ -346,7 +346,8 @@ ebb_status ebb_backend_local(const ebb_backend_models *models, const ebb_engine_
     l->draft_path = models->draft ? strdup(models->draft) : NULL;
     l->draft_is_optional = models->draft_is_optional;
     l->opts.kv_cache_dir = l->opts.kv_cache_dir ? strdup(l->opts.kv_cache_dir) : NULL;
-    if ((models->path && !l->path) || (models->draft && !l->draft_path) || (opts && opts->kv_cache_dir && !l->opts.kv_cache_dir) ||
+    if ((models->path && !l->path) || (models->draft && !l->draft_path) ||
+        (opts && opts->kv_cache_dir && !l->opts.kv_cache_dir) ||
         pthread_create(&l->thread, NULL, local_worker, l) != 0) {
         local_destroy(l);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");

@@ -72,7 +72,8 @@ static ebb_status prefill_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_e
 
 /* Tokens until something ends the turn.  The last one before the limit is not
  * computed: the next turn does that if there is one. */
-static ebb_status decode_answer(ebb_local *l, ebb_sampler *sampler, ebb_turn_stats *turn_stats, ebb_finish *finish, ebb_error *err)
+static ebb_status decode_answer(ebb_local *l, ebb_sampler *sampler, ebb_turn_stats *turn_stats, ebb_finish *finish,
+                                ebb_error *err)
 {
     uint32_t n_ctx = ebb_engine_n_ctx(l->engine);
 
@@ -122,7 +123,8 @@ static uint64_t count_accepted(ebb_local *l)
 static ebb_status run_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish, ebb_error *err)
 {
     ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
-    ebb_status st = sampler ? prefill_answer(l, turn_stats, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
+    ebb_status st = sampler ? prefill_answer(l, turn_stats, err)
+                            : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
     double start = ebb_clock_s();
     uint64_t n_before = count_accepted(l);
 

@@ -18,7 +18,8 @@ void ebb_local_copy_gap(ebb_backend_gap *to, const ebb_backend_gap *from)
     to->ids = copy;
 }
 
-void ebb_local_shift_context(ebb_local *l, const int32_t *ids, size_t n, const ebb_backend_gap *gap, ebb_cache_salt *cache_salt)
+void ebb_local_shift_context(ebb_local *l, const int32_t *ids, size_t n, const ebb_backend_gap *gap,
+                             ebb_cache_salt *cache_salt)
 {
     size_t end = gap->at + gap->n, n_old = n + gap->n, n_ctx = ebb_engine_n_ctx(l->engine), there;
     int32_t *old;

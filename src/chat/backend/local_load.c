@@ -97,6 +97,7 @@ void ebb_local_load(ebb_local *l)
     if (st == EBB_OK)
         ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_READY });
     else
-        ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_FAILED, .text = err.msg, .n_text = strlen(err.msg) });
+        ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_FAILED, .text = err.msg,
+                                                       .n_text = strlen(err.msg) });
     pthread_mutex_unlock(&l->lock);
 }

@@ -45,7 +45,8 @@ void ebb_local_budget(ebb_local *l)
     l->is_setting_budget = false;
     if (!l->is_answering)
         ebb_engine_cancel_clear(l->engine);
-    ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_BUDGET_SET, .text = line, .n_text = strlen(line) });
+    ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_BUDGET_SET, .text = line,
+                                                   .n_text = strlen(line) });
     pthread_mutex_unlock(&l->lock);
 }
 

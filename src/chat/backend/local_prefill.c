@@ -49,7 +49,8 @@ static bool advance_prefill(ebb_local *l, size_t done, size_t step)
     l->running_done = done;
     goes_on = done < l->n_running && !ebb_local_is_wanted(l) && !l->prefill_ids;
     l->running_end = goes_on ? min_ids(l->n_running, done + step) : done;
-    ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_SPECULATIVE_PREFILL, .done = done, .total = l->n_running,
+    ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_SPECULATIVE_PREFILL, .done = done,
+                                                   .total = l->n_running,
                                                      .cache_salt = ebb_session_get_cache_salt(l->session) });
     pthread_mutex_unlock(&l->lock);
     return goes_on;
@@ -93,7 +94,8 @@ void ebb_local_speculative_prefill(ebb_local *l)
 
 void ebb_local_stop_prefill(ebb_local *l, const int32_t *ids, size_t n)
 {
-    bool leads_there = l->is_prefilling && l->running_end <= n && memcmp(ids, l->running_ids, l->running_end * sizeof *ids) == 0;
+    bool leads_there = l->is_prefilling && l->running_end <= n &&
+                       memcmp(ids, l->running_ids, l->running_end * sizeof *ids) == 0;
 
     free(l->prefill_ids);
     l->prefill_ids = NULL;
@@ -110,7 +112,8 @@ uint32_t ebb_local_count_prefilled(ebb_local *l, uint32_t n_reused)
     return to > from ? (uint32_t)(to - from) : 0;
 }
 
-void ebb_local_set_speculative_prefill(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt, const ebb_backend_gap *gap)
+void ebb_local_set_speculative_prefill(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt,
+                                       const ebb_backend_gap *gap)
 {
     ebb_local *l = (ebb_local *)b;
     int32_t *copy = n ? malloc(n * sizeof *copy) : NULL;
@@ -128,7 +131,8 @@ void ebb_local_set_speculative_prefill(ebb_backend *b, const int32_t *ids, size_
         copy = NULL;
     }
     /* What is under way and leads nowhere need not go on. */
-    if (l->is_prefilling && l->running_end > 0 && (n < l->running_end || memcmp(ids, l->running_ids, l->running_end * sizeof *ids) != 0))
+    if (l->is_prefilling && l->running_end > 0 &&
+        (n < l->running_end || memcmp(ids, l->running_ids, l->running_end * sizeof *ids) != 0))
         ebb_engine_cancel(l->engine);
     pthread_cond_signal(&l->wake);
     pthread_mutex_unlock(&l->lock);

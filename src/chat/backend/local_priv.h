@@ -1,7 +1,7 @@
 /* chat/backend/local_priv.h - the inside of the engine's backend: local*.c only.
  *
- * One worker thread owns model, engine and session, waits for a command, and sleeps
- * otherwise.  local.c has the thread and the calls of its owner; the others are what the thread does. */
+ * One worker thread owns model, engine and session, waits for a command, and sleeps otherwise.
+ * local.c has the thread and the calls of its owner; the others are what the thread does. */
 #ifndef EBB_CHAT_LOCAL_PRIV_H
 #define EBB_CHAT_LOCAL_PRIV_H
 #include <pthread.h>
@@ -11,13 +11,15 @@
 #include "ebb/engine.h"
 #include "ebb/experimental/cache_salt.h"
 
-typedef enum ebb_command_kind { LOCAL_IDLE, LOCAL_ANSWER, LOCAL_COMMON_PREFIX, LOCAL_BUDGET, LOCAL_PLAN, LOCAL_PREFILL } ebb_local_command;
+typedef enum ebb_command_kind { LOCAL_IDLE, LOCAL_ANSWER, LOCAL_COMMON_PREFIX, LOCAL_BUDGET,
+                                LOCAL_PLAN, LOCAL_PREFILL } ebb_local_command;
 
 typedef struct ebb_local {
     ebb_backend       base;
     ebb_backend_sink *sink;
     void             *arg;
-    char             *path;              /* NULL: to be chosen; the worker's own; then: the embedded guide */
+    char             *path;              /* NULL: to be chosen; the worker's own; then: the embedded
+                                          * guide */
     char             *draft_path;        /* NULL: none */
     bool              draft_is_optional;
     ebb_model        *draft;             /* the worker's own; outlives the engine */
@@ -32,7 +34,8 @@ typedef struct ebb_local {
     bool              has_budget, wants_plan;    /* asked for; before the next answer */
     bool              is_setting_budget; /* layers are read or let go for another budget */
     uint64_t          budget_bytes;
-    bool              is_orphan;         /* closed while loading: nobody listens, the worker frees */
+    bool              is_orphan;         /* closed while loading: nobody listens, the worker
+                                          * frees */
     int32_t          *ids;               /* of the answer under way: asked for, then generated */
     size_t            n_ids, cap_ids;
     ebb_cache_salt    cache_salt;        /* of the request, as all of these */
@@ -45,9 +48,11 @@ typedef struct ebb_local {
     ebb_cache_salt    prefill_salt;
     ebb_backend_gap   prefill_gap;
     bool              is_prefilling;     /* it is under way: */
-    int32_t          *running_ids;       /* these, of which running_done stand and running_end will when the pass has ended */
+    int32_t          *running_ids;       /* these, of which running_done stand and running_end will
+                                          * when the pass has ended */
     size_t            n_running, running_done, running_end;
-    size_t            prefilled_from, prefilled_to; /* computed ahead since the last answer; from > to: nothing */
+    size_t            prefilled_from, prefilled_to; /* computed ahead since the last answer; from >
+                                                     * to: nothing */
     const int32_t    *common_ids;        /* the question of `common` and its answer */
     const ebb_cache_salt *common_salt;
     size_t            n_common_ids, n_common;
@@ -60,11 +65,13 @@ typedef struct ebb_local {
 } ebb_local;
 
 /* -- local_emit.c: from the worker, unless it says otherwise -- */
-/* Tell the owner.  The sink is called with the lock held: what closed the backend is never called again. */
+/* Tell the owner.  The sink is called with the lock held: what closed the backend is never called
+ * again. */
 void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev);
 void ebb_local_emit(ebb_local *l, const ebb_backend_event *ev);
 void ebb_local_emit_text(ebb_local *l, ebb_backend_event_kind kind, const char *text, size_t n);
-/* Another id of the sequence, for `common` while the answer is under way; under the lock.  false: no memory. */
+/* Another id of the sequence, for `common` while the answer is under way; under the lock.  false:
+ * no memory. */
 bool ebb_local_append_id(ebb_local *l, int32_t id);
 /* Somebody waits for the worker; under the lock. */
 bool ebb_local_is_wanted(const ebb_local *l);
@@ -86,14 +93,18 @@ void ebb_local_speculative_prefill(ebb_local *l);
 void ebb_local_stop_prefill(ebb_local *l, const int32_t *ids, size_t n);
 /* Of the n_reused ids of a turn, how many were computed ahead; and begin to count anew. */
 uint32_t ebb_local_count_prefilled(ebb_local *l, uint32_t n_reused);
-void ebb_local_set_speculative_prefill(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt, const ebb_backend_gap *gap);
+void ebb_local_set_speculative_prefill(ebb_backend *b, const int32_t *ids, size_t n,
+                                       const ebb_cache_salt *cache_salt,
+                                       const ebb_backend_gap *gap);
 
 /* -- local_context_shift.c -- */
-/* A copy in place of what *to had; NULL: none.  Without memory there is no gap: it costs time only. */
+/* A copy in place of what *to had; NULL: none.  Without memory there is no gap: it costs time
+ * only. */
 void ebb_local_copy_gap(ebb_backend_gap *to, const ebb_backend_gap *from);
-/* On the worker: if what stood before the gap still stands or is on disk, move what is behind it up, and
- * *shift is that of what stands now. */
-void ebb_local_shift_context(ebb_local *l, const int32_t *ids, size_t n, const ebb_backend_gap *gap, ebb_cache_salt *cache_salt);
+/* On the worker: if what stood before the gap still stands or is on disk, move what is behind it
+ * up, and *shift is that of what stands now. */
+void ebb_local_shift_context(ebb_local *l, const int32_t *ids, size_t n, const ebb_backend_gap *gap,
+                             ebb_cache_salt *cache_salt);
 
 /* -- local_answer.c: on the worker -- */
 void ebb_local_answer(ebb_local *l);

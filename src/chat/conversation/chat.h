@@ -21,35 +21,47 @@
 typedef struct ebb_chat ebb_chat;
 
 typedef struct ebb_chat_opts {
-    const char     *model_path;      /* NULL: $EBB_MODELS and the data folder, else the embedded guide */
-    const char     *engine_name;     /* an engine elsewhere: its name or address; model_path is then one of its models.  NULL: this process */
+    const char     *model_path;      /* NULL: $EBB_MODELS and the data folder, else the embedded
+                                      * guide */
+    const char     *engine_name;     /* an engine elsewhere: its name or address; model_path is then
+                                      * one of its models.  NULL: this process */
     const char     *draft_path;      /* a smaller model that guesses for it; NULL: none */
-    const char     *quality_path;    /* a better file of the same network (ebb_chat_answer_better); NULL: one that is found */
+    const char     *quality_path;    /* a better file of the same network (ebb_chat_answer_better);
+                                      * NULL: one that is found */
     const char     *session_name;    /* -s NAME: opened, or made; NULL: a new one */
     bool            continue_last;   /* -c */
-    const char     *store_path;      /* NULL: $XDG_STATE_HOME/ebb/sessions.db; ":memory:": nothing is kept */
-    const char     *template_name;   /* a family, a file or "none", for models of this process; NULL: the file's own, else what suits */
+    const char     *store_path;      /* NULL: $XDG_STATE_HOME/ebb/sessions.db; ":memory:": nothing
+                                      * is kept */
+    const char     *template_name;   /* a family, a file or "none", for models of this process;
+                                      * NULL: the file's own, else what suits */
     const char     *system;          /* system prompt; NULL: the session's, else none */
-    ebb_overflow_policy overflow;    /* what to do when the context is full, unless the session says otherwise */
+    ebb_overflow_policy overflow;    /* what to do when the context is full, unless the session says
+                                      * otherwise */
     bool            overflow_given;  /* by the user, for this run: before the session's own */
-    bool            is_unattended;   /* nobody can be asked: the oldest turns are forgotten instead */
+    bool            is_unattended;   /* nobody can be asked: the oldest turns are forgotten
+                                      * instead */
     uint32_t        n_predict;       /* most tokens of one answer; 0: until the context is full */
     ebb_engine_opts engine;
     ebb_sampler_params sampling;
-    uint32_t        sampling_given;  /* one EBB_SAMPLING_BIT per field of `sampling` that the user chose: no model's advice goes before it */
-    uint32_t        sampling_config; /* the same of fields from a configuration file: before the model's advice, after the session's own */
+    uint32_t        sampling_given;  /* one EBB_SAMPLING_BIT per field of `sampling` that the user
+                                      * chose: no model's advice goes before it */
+    uint32_t        sampling_config; /* the same of fields from a configuration file: before the
+                                      * model's advice, after the session's own */
 } ebb_chat_opts;
 #define EBB_SAMPLING_PREDICT (1u << (sizeof(ebb_sampler_params) / 4)) /* n_predict */
 #define EBB_SAMPLING_BIT(field) (1u << (offsetof(ebb_sampler_params, field) / 4))
-/* What the model's file recommends, into the fields of *p that `given` (EBB_SAMPLING_BITs) leaves to it. */
+/* What the model's file recommends, into the fields of *p that `given` (EBB_SAMPLING_BITs) leaves
+ * to it. */
 void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_params *p);
 
-/* Begin to load the model and open the session that `opts` names, else a new one.  *opts is copied; the caller owns *out,
- * NULL on failure.  Returns at once: EBB_EVENT_READY or _ERROR tells how the loading ended.  A store that cannot be
- * opened is a notice, and the chat is kept in memory.  Errors: IO, NOMEM. */
+/* Begin to load the model and open the session that `opts` names, else a new one.  *opts is copied;
+ * the caller owns *out, NULL on failure.  Returns at once: EBB_EVENT_READY or _ERROR tells how the
+ * loading ended.  A store that cannot be opened is a notice, and the chat is kept in memory.
+ * Errors: IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *err);
-/* Stops an answer under way and saves it; after that the chat can only be asked what it is, saved and closed. */
+/* Stops an answer under way and saves it; after that the chat can only be asked what it is, saved
+ * and closed. */
 void ebb_chat_end(ebb_chat *c);
 /* The same, and joins the threads.  NULL is fine. */
 void ebb_chat_close(ebb_chat *c);
@@ -59,14 +71,16 @@ typedef enum ebb_chat_event_kind {
     EBB_EVENT_LOADING,           /* done, total: bytes of the model */
     EBB_EVENT_READY,             /* the model can answer; text: its name */
     EBB_EVENT_PREFILL,           /* done, total: tokens */
-    EBB_EVENT_SPECULATIVE_PREFILL, /* done, total: tokens of the conversation and the draft; done of them stand */
+    EBB_EVENT_SPECULATIVE_PREFILL, /* done, total: tokens of the conversation and the draft; done of
+                                    * them stand */
     EBB_EVENT_TEXT,              /* text was appended to the last message */
     EBB_EVENT_DONE,              /* the answer is finished and saved: see the last message */
     EBB_EVENT_NOTICE,            /* text: one line the user should see */
     EBB_EVENT_REPORT,            /* text: some lines the user asked for */
     EBB_EVENT_NOTE,              /* text: of a note that joined the path (EBB_ROLE_NOTE) */
     EBB_EVENT_ERROR,             /* text: one line; what was under way has ended */
-    EBB_EVENT_CHANGED,           /* the list of messages is another one (load, undo, edit): draw anew */
+    EBB_EVENT_CHANGED,           /* the list of messages is another one (load, undo, edit): draw
+                                  * anew */
 } ebb_chat_event_kind;
 
 typedef struct ebb_chat_event {
@@ -78,8 +92,8 @@ typedef struct ebb_chat_event {
 
 /* Readable while there may be events. */
 int  ebb_chat_fd(const ebb_chat *c);
-/* The next event; false: there is none now.  This is where the chat works, saving included: call it when the fd
- * is readable, until it says false. */
+/* The next event; false: there is none now.  This is where the chat works, saving included: call it
+ * when the fd is readable, until it says false. */
 bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out);
 
 /* -- State --------------------------------------------------------------------- */
@@ -87,15 +101,20 @@ bool ebb_chat_is_ready(const ebb_chat *c);       /* model loaded */
 bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way */
 /* The answer under way is written by another process: its number; 0: it is not. */
 long ebb_chat_writer_pid(const ebb_chat *c);
-bool ebb_chat_awaits_overflow_choice(const ebb_chat *c); /* the context is full, and the user was asked what to do */
-bool ebb_chat_awaits_report(const ebb_chat *c);  /* a budget or a plan was asked for and is to come */
+/* The context is full, and the user was asked what to do. */
+bool ebb_chat_awaits_overflow_choice(const ebb_chat *c);
+/* A budget or a plan was asked for and is to come. */
+bool ebb_chat_awaits_report(const ebb_chat *c);
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
 int64_t ebb_chat_session_id(const ebb_chat *c);  /* its number; 0: it is not kept yet */
-uint32_t ebb_chat_generation(const ebb_chat *c); /* grows whenever another session is begun or opened */
-bool ebb_chat_is_saved(const ebb_chat *c);       /* there are messages, and all of them are in the store */
-/* Before the conversation is left.  What is not in the store is saved once more; where that fails, *err names the file
- * and what can be done, once: asked again, with nothing new said, the answer is OK. */
+/* Grows whenever another session is begun or opened. */
+uint32_t ebb_chat_generation(const ebb_chat *c);
+/* There are messages, and all of them are in the store. */
+bool ebb_chat_is_saved(const ebb_chat *c);
+/* Before the conversation is left.  What is not in the store is saved once more; where that fails,
+ * *err names the file and what can be done, once: asked again, with nothing new said, the answer is
+ * OK. */
 EBB_MUST_CHECK ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err);
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
 /* The engine elsewhere that answers, as the user named it; NULL: that of this process. */
@@ -119,10 +138,11 @@ typedef struct ebb_chat_cost {
     bool     is_about;           /* nobody here has counted: an engine elsewhere will */
 } ebb_chat_cost;
 /* What an action would cost; text[n] is 0.  False: nobody can say, or it cannot be done. */
-bool ebb_chat_preview(ebb_chat *c, ebb_chat_action act, size_t i, const char *text, size_t n, ebb_chat_cost *out);
+bool ebb_chat_preview(ebb_chat *c, ebb_chat_action act, size_t i, const char *text, size_t n,
+                      ebb_chat_cost *out);
 
-/* The user types this and rests (act: SEND or EDIT; n 0: he types nothing): what more words will not change is
- * computed while he goes on, if /set prefill allows it and memory does. */
+/* The user types this and rests (act: SEND or EDIT; n 0: he types nothing): what more words will
+ * not change is computed while he goes on, if /set prefill allows it and memory does. */
 void ebb_chat_prefill_input(ebb_chat *c, ebb_chat_action act, size_t i, const char *text, size_t n);
 
 /* The note that decides what the model gets of the path (ebb_message_omits); NULL: it gets all. */
@@ -131,14 +151,18 @@ const ebb_message *ebb_chat_truncation_note(const ebb_chat *c);
 /* -- Actions: each fails with one line for the user and changes nothing then ----- */
 EBB_MUST_CHECK ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err);
 void ebb_chat_stop(ebb_chat *c);                 /* keeps what was written */
-EBB_MUST_CHECK ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err);  /* go on from the last token */
+/* Go on from the last token. */
+EBB_MUST_CHECK ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err);
 /* The last answer becomes these words, in a new branch, and goes on from their last token; ids
  * of words that stay are kept, so nothing of them is computed again. */
 EBB_MUST_CHECK ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err);
-EBB_MUST_CHECK ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err);     /* another answer; the old one stays a branch */
-EBB_MUST_CHECK ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err);      /* back before the last question */
+/* Another answer; the old one stays a branch. */
+EBB_MUST_CHECK ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err);
+/* Back before the last question. */
+EBB_MUST_CHECK ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err);
-EBB_MUST_CHECK ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n,
+                                        ebb_error *err);
 /* The system prompt that the store of the model at hand has for it; NULL: none.  The chat's. */
 const char *ebb_chat_advised_system(const ebb_chat *c);
 EBB_MUST_CHECK ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err);
@@ -149,33 +173,40 @@ EBB_MUST_CHECK ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_err
 EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err);
 /* A draft model stays where it can guess for that one, too; else a notice says so. */
 EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err);
-/* Another engine for what comes: its name, its address, or "here" for the one in this process; `model`: one of those it has,
- * NULL: its own choice.  What was said goes along. */
-EBB_MUST_CHECK ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model, ebb_error *err);
+/* Another engine for what comes: its name, its address, or "here" for the one in this process;
+ * `model`: one of those it has, NULL: its own choice.  What was said goes along. */
+EBB_MUST_CHECK ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
+                                              ebb_error *err);
 /* Ask the engine what it is (NULL: the one at hand); a REPORT follows. */
 EBB_MUST_CHECK ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err);
-/* Another draft model for the model at hand, which is loaded again: "auto": one that pays; NULL: none. */
+/* Another draft model for the model at hand, which is loaded again: "auto": one that pays; NULL:
+ * none. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err);
 const char *ebb_chat_draft(const ebb_chat *c);   /* as it was named; NULL: none was */
 /* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
-EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text,
+                                       size_t cap, ebb_error *err);
 const char *ebb_chat_setting_name(size_t i);     /* NULL past the last */
 
-/* Room in the context now: FORGET the oldest n_turns (0: until half of it is free), have them summed up
- * (COMPACT), or GROW the context.  A question that found no room is answered then, an answer that was cut off goes on. */
-EBB_MUST_CHECK ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how, uint32_t n_turns, ebb_error *err);
+/* Room in the context now: FORGET the oldest n_turns (0: until half of it is free), have them
+ * summed up (COMPACT), or GROW the context.  A question that found no room is answered then, an
+ * answer that was cut off goes on. */
+EBB_MUST_CHECK ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how,
+                                                uint32_t n_turns, ebb_error *err);
 
 /* Another budget for the model's memory (0: what the machine has), now or after the answer
  * under way.  Notices say what it will bring and what came of it. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err);
-/* Have `text` (n == 0: the last question again) answered by a better file of the same network, and go back to the one at hand.
- * A notice says the price first.  Errors: NOTFOUND (there is none), BUDGET, BUSY, USAGE, REFUSED (an engine elsewhere). */
-EBB_MUST_CHECK ebb_status ebb_chat_answer_better(ebb_chat *c, const char *text, size_t n, ebb_error *err);
+/* Have `text` (n == 0: the last question again) answered by a better file of the same network, and
+ * go back to the one at hand.  A notice says the price first.  Errors: NOTFOUND (there is none),
+ * BUDGET, BUSY, USAGE, REFUSED (an engine elsewhere). */
+EBB_MUST_CHECK ebb_status ebb_chat_answer_better(ebb_chat *c, const char *text, size_t n,
+                                                 ebb_error *err);
 /* The price alone, as a notice. */
 EBB_MUST_CHECK ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err);
-/* Open the model at hand with a context of n_ctx tokens (EBB_CTX_MAX: the longest that stays in memory); what was said
- * is read back, from the KV cache where it is there.  Errors: CONTEXT (the conversation is longer), BUDGET, BUSY,
- * UNSUPPORTED (an engine elsewhere). */
+/* Open the model at hand with a context of n_ctx tokens (EBB_CTX_MAX: the longest that stays in
+ * memory); what was said is read back, from the KV cache where it is there.  Errors: CONTEXT (the
+ * conversation is longer), BUDGET, BUSY, UNSUPPORTED (an engine elsewhere). */
 EBB_MUST_CHECK ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
 /* The plan of the model at hand comes as a REPORT, now or after the answer under way. */
 EBB_MUST_CHECK ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err);
@@ -188,7 +219,8 @@ typedef struct ebb_session_row {
     uint32_t n_messages, n_tokens;
 } ebb_session_row;
 /* Newest first; *out is free()d by the caller. */
-EBB_MUST_CHECK ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n,
+                                        ebb_error *err);
 
 /* A message of any session that has all the words looked for. */
 typedef struct ebb_chat_hit {
@@ -198,11 +230,13 @@ typedef struct ebb_chat_hit {
     char     snippet[256];       /* one line around the first hits */
 } ebb_chat_hit;
 /* Newest first, at most 20; *out is free()d by the caller. */
-EBB_MUST_CHECK ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, size_t *n, ebb_error *err);
+EBB_MUST_CHECK ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out,
+                                          size_t *n, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err);
 /* name "": the session at hand; then a new one begins. */
 EBB_MUST_CHECK ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err);
-EBB_MUST_CHECK ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err);  /* the one deleted last here; opens it */
+/* The one deleted last here; opens it. */
+EBB_MUST_CHECK ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err);
 /* Keep every conversation of the file as a session and open the last; *n receives their number. */
 EBB_MUST_CHECK ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *err);
 
@@ -230,10 +264,13 @@ typedef struct ebb_branch {
     char     label[EBB_BRANCH_LABEL];    /* "5": the fifth message; "5b": the second of those */
 } ebb_branch;
 /* All messages, each followed by what is below it; *out is free()d by the caller.  O(n log n). */
-EBB_MUST_CHECK ebb_status ebb_chat_branches(ebb_chat *c, ebb_branch **out, size_t *n, ebb_error *err);
-/* Stand at the message with this label if it is on the path, else at the newest end of its branch. */
+EBB_MUST_CHECK ebb_status ebb_chat_branches(ebb_chat *c, ebb_branch **out, size_t *n,
+                                            ebb_error *err);
+/* Stand at the message with this label if it is on the path, else at the newest end of its
+ * branch. */
 EBB_MUST_CHECK ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err);
-/* Stand at message i of the path, before it if it is a question: what is sent next is another branch. */
+/* Stand at message i of the path, before it if it is a question: what is sent next is another
+ * branch. */
 EBB_MUST_CHECK ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err);
 

@@ -129,9 +129,11 @@ static ebb_status continue_messages(ebb_chat *c, const ebb_node *leaf, ebb_error
     ebb_thought t = ebb_thought_find(leaf->m.text, leaf->m.n_text);
 
     if (facts && leaf->m.n_text && t.body >= leaf->m.n_text)
-        return EBB_FAIL(err, EBB_USAGE, "the answer was cut off in its thought, which no server goes on with; /retry asks for another one");
+        return EBB_FAIL(err, EBB_USAGE, "the answer was cut off in its thought, which no server goes on with; /retry "
+                                        "asks for another one");
     if (facts && leaf->m.n_text && !facts->can_continue)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) begins each answer anew; /retry asks for another one", facts->name, facts->kind);
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) begins each answer anew; /retry asks for another one",
+                        facts->name, facts->kind);
     return ebb_chat_begin_answer(c, true, err);
 }
 

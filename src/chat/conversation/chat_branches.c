@@ -95,7 +95,8 @@ static size_t list_rows(const ebb_tree *t, ebb_branch *rows, const ebb_node **no
 
     while (node) {
         rows[n] = (ebb_branch){ .message = &node->m, .parent = up, .has_next = next_of(t, node) != NULL };
-        rows[n].is_only = !rows[n].has_next && (node->parent ? node->parent->first_child == node : first_root(t) == node);
+        rows[n].is_only = !rows[n].has_next &&
+                          (node->parent ? node->parent->first_child == node : first_root(t) == node);
         nodes[n++] = node;
         if (node->first_child) {
             up = n - 1;

@@ -88,7 +88,8 @@ static void *run_test(void *arg)
     else
         ebb_buf_adds(&text, err.msg);
     if (!ebb_client_is_stopped(t->link.client))
-        ebb_chat_sink(t->chat, &(ebb_backend_event){ .kind = EBB_BACKEND_REPORT, .text = ebb_buf_text(&text), .n_text = text.len });
+        ebb_chat_sink(t->chat, &(ebb_backend_event){ .kind = EBB_BACKEND_REPORT, .text = ebb_buf_text(&text),
+                                                     .n_text = text.len });
     ebb_server_fini(&server);
     ebb_buf_fini(&text);
     return NULL;

@@ -14,9 +14,11 @@ void ebb_chat_follow_stop(ebb_chat *c)
 
     if (ebb_writer_find(c, c->follow.session) != c->follow.writer)
         return;                                  /* it has ended */
-    if (!ebb_writer_lock_path(c, c->follow.session, &path) || ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) != EBB_OK ||
+    if (!ebb_writer_lock_path(c, c->follow.session, &path) ||
+        ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) != EBB_OK ||
         !ebb_file_signal_holder(fd, SIGUSR1))    /* it saves what there is; without a terminal it leaves, too */
-        ebb_chat_notice(c, "process %ld, which answers, cannot be reached from here; stop it where it runs", (long)c->follow.writer);
+        ebb_chat_notice(c, "process %ld, which answers, cannot be reached from here; stop it where it runs",
+                        (long)c->follow.writer);
     ebb_file_close(fd);
     ebb_buf_fini(&path);
 }

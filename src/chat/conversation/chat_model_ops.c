@@ -7,7 +7,8 @@
 #include "conversation/chat_priv.h"
 #include "models/models.h"
 
-static ebb_status open_local_backend(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+static ebb_status open_local_backend(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts,
+                                     ebb_backend_sink *sink,
                              void *sink_arg, ebb_backend **out, ebb_error *err)
 {
     ebb_backend_models of = *models;
@@ -24,8 +25,8 @@ static ebb_status open_local_backend(void *arg, const ebb_backend_models *models
     return ebb_backend_local(&of, opts, sink, sink_arg, out, err);
 }
 
-static ebb_status model_ready(void *arg, ebb_backend *b, const char *template_name, const ebb_model_info **info, ebb_prompter **p,
-                              char notice[256], ebb_error *err)
+static ebb_status model_ready(void *arg, ebb_backend *b, const char *template_name, const ebb_model_info **info,
+                              ebb_prompter **p, char notice[256], ebb_error *err)
 {
     const ebb_backend_facts *facts = b->ops->facts ? b->ops->facts(b) : NULL;
     const ebb_model *m = b->ops->model(b);
@@ -60,7 +61,8 @@ static bool model_number(void *arg, const ebb_backend *b, const char *key, doubl
 }
 
 /* The engine at hand goes when another is opened: what it holds counts as free. */
-static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out, ebb_error *err)
+static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out,
+                             ebb_error *err)
 {
     const ebb_model *m = b->ops->model(b);
     ebb_machine machine;
@@ -73,8 +75,8 @@ static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_o
     return st == EBB_OK ? ebb_plan_make(m, opts, &machine, out, err) : st;
 }
 
-static ebb_status model_better(void *arg, const ebb_backend *b, const char *name, const ebb_engine_opts *opts, ebb_better_model *out,
-                               ebb_error *err)
+static ebb_status model_better(void *arg, const ebb_backend *b, const char *name, const ebb_engine_opts *opts,
+                               ebb_better_model *out, ebb_error *err)
 {
     const ebb_model *m = b->ops->model(b);
     ebb_engine_opts o = opts ? *opts : (ebb_engine_opts){ 0 };
@@ -138,7 +140,8 @@ static bool retokenize_from(const ebb_model *m, ebb_detok *d, ebb_retokenization
     size_t n = 0, capacity = r->n_old + r->n_text + 8;
 
     memcpy(r->ids, r->old, k * sizeof *r->ids);
-    if (at < r->n_text && ebb_model_tokenize(m, r->text + at, r->n_text - at, 0, r->ids + k, capacity - k, &n, NULL) != EBB_OK)
+    if (at < r->n_text &&
+        ebb_model_tokenize(m, r->text + at, r->n_text - at, 0, r->ids + k, capacity - k, &n, NULL) != EBB_OK)
         return false;
     r->n_kept = k;
     r->n_ids = k + n;
@@ -165,7 +168,8 @@ static ebb_status retokenize_text(const ebb_model *m, ebb_detok *d, ebb_retokeni
             return EBB_OK;
         }
     return retokenize_from(m, d, r, 0, 0) || r->n_ids > 0 ? EBB_OK
-                                                       : EBB_FAIL(err, EBB_USAGE, "the model has no tokens for these words");
+                                                       : EBB_FAIL(err, EBB_USAGE,
+                                                                  "the model has no tokens for these words");
 }
 
 static ebb_status retokenize(void *arg, const ebb_backend *b, ebb_retokenization *r, ebb_error *err)

@@ -1,5 +1,5 @@
-/* chat/conversation/chat_ops.h - what stands between a chat and the engine: functions, so that tests can give a chat
- * another backend.  The real ones are in chat_model_ops.c. */
+/* chat/conversation/chat_ops.h - what stands between a chat and the engine: functions, so that
+ * tests can give a chat another backend.  The real ones are in chat_model_ops.c. */
 #ifndef EBB_CHAT_CHAT_OPS_H
 #define EBB_CHAT_CHAT_OPS_H
 #include "backend/backend.h"
@@ -25,22 +25,27 @@ typedef struct ebb_chat_ops {
     ebb_sampler_params default_sampling;
     ebb_status (*open)(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts,
                        ebb_backend_sink *sink, void *sink_arg, ebb_backend **out, ebb_error *err);
-    /* The model is loaded: its facts, which live as long as the backend, the maker of prompts, and what the user should
-     * know of them ("": nothing).  template_name: as ebb_prompter_new_named has it. */
-    ebb_status (*ready)(void *arg, ebb_backend *b, const char *template_name, const ebb_model_info **info, ebb_prompter **p,
+    /* The model is loaded: its facts, which live as long as the backend, the maker of prompts, and
+     * what the user should know of them ("": nothing).  template_name: as ebb_prompter_new_named
+     * has it. */
+    ebb_status (*ready)(void *arg, ebb_backend *b, const char *template_name,
+                        const ebb_model_info **info, ebb_prompter **p,
                         char notice[256], ebb_error *err);
     void (*unready)(void *arg, ebb_prompter *p);             /* NULL is fine */
     /* A number of the model's metadata; false: it has none.  NULL: no model has any. */
     bool (*number)(void *arg, const ebb_backend *b, const char *key, double *out);
-    ebb_status (*prompt)(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,
+    ebb_status (*prompt)(void *arg, const ebb_prompter *p,
+                         const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);
     /* The plan of the model with other options; NULL: nobody can say. */
     ebb_status (*plan)(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out,
                        ebb_error *err);
-    /* A better file of the model's network (ebb_models_find_better), with the model at hand as its draft; NULL: nobody can say. */
-    ebb_status (*better)(void *arg, const ebb_backend *b, const char *name, const ebb_engine_opts *opts, ebb_better_model *out,
-                         ebb_error *err);
-    ebb_status (*retokenize)(void *arg, const ebb_backend *b, ebb_retokenization *r, ebb_error *err);
+    /* A better file of the model's network (ebb_models_find_better), with the model at hand as its
+     * draft; NULL: nobody can say. */
+    ebb_status (*better)(void *arg, const ebb_backend *b, const char *name,
+                         const ebb_engine_opts *opts, ebb_better_model *out, ebb_error *err);
+    ebb_status (*retokenize)(void *arg, const ebb_backend *b, ebb_retokenization *r,
+                             ebb_error *err);
 } ebb_chat_ops;
 
 /* ebb_chat_open with these. */

@@ -1,14 +1,14 @@
 /* chat/conversation/chat_priv.h - the inside of a chat: for conversation/ and turn/ only.
  *
- * A chat is a conversation (tree, session, settings), a backend that answers, and the turn between them.  Each part
- * has a header of its own; the files call each other downwards:
+ * A chat is a conversation (tree, session, settings), a backend that answers, and the turn between
+ * them.  Each part has a header of its own; the files call each other downwards:
  *
- *   chat.c chat_actions.c chat_engines.c chat_sessions.c chat_linger.c   what the user can do
- *   chat_dispatch.c chat_follow.c                                        what the backend, the timer, another process bring
- *   turn/chat_turn.c                                                     the table of a turn's states and events
- *   turn/chat_answer.c turn/overflow*.c turn/quality.c                   an answer; a full context; a better file for one answer
- *   chat_session.c chat_system.c chat_model.c turn/context_view.c        the session, the backend, what the model gets
- *   chat_save.c chat_settings.c writer_lock.c chat_queues.c              what all of them use */
+ *   what the user can do             chat.c chat_actions.c chat_engines.c chat_sessions.c
+ *   what backend and timer bring     turn/chat_dispatch.c chat_follow.c chat_linger.c
+ *   a turn's states and events       turn/chat_turn.c
+ *   an answer; a full context        turn/chat_answer.c turn/overflow*.c turn/quality.c
+ *   session, backend, context view   chat_session.c chat_system.c chat_model.c turn/context_view.c
+ *   what all of them use             chat_save.c chat_settings.c writer_lock.c chat_queues.c */
 #ifndef EBB_CHAT_CHAT_PRIV_H
 #define EBB_CHAT_CHAT_PRIV_H
 #include "conversation/chat_model.h"

@@ -78,7 +78,8 @@ void ebb_chat_arm_timer(ebb_chat *c, uint32_t ms)
 
 /* -- For the front end ------------------------------------------------------------------ */
 
-void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text, uint64_t done, uint64_t total)
+void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text, uint64_t done,
+                         uint64_t total)
 {
     ebb_queued_ui_event queued = { .ev = { .kind = kind, .done = done, .total = total, .n_text = n_text } }, *p;
 

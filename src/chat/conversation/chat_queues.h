@@ -1,5 +1,5 @@
-/* chat/conversation/chat_queues.h - what goes between the threads, and to the front end: events of the backend, UI events,
- * a descriptor that becomes readable, one timer. */
+/* chat/conversation/chat_queues.h - what goes between the threads, and to the front end: events of
+ * the backend, UI events, a descriptor that becomes readable, one timer. */
 #ifndef EBB_CHAT_CHAT_QUEUES_H
 #define EBB_CHAT_CHAT_QUEUES_H
 #include <pthread.h>
@@ -22,7 +22,8 @@ typedef struct ebb_queued_ui_event {
 typedef struct ebb_chat_queues {
     int               epoll, wake, timer;
     uint64_t          timer_ns;          /* when the timer rings; 0: it does not */
-    ebb_queued_ui_event *ui_events;      /* for the front end: ui_events[first_ui_event..n_ui_events) */
+    ebb_queued_ui_event *ui_events;      /* for the front end:
+                                          * ui_events[first_ui_event..n_ui_events) */
     size_t            first_ui_event, n_ui_events, cap_ui_events;
     char             *shown;             /* text of the event given out last */
 
@@ -35,19 +36,20 @@ typedef struct ebb_chat_queues {
 EBB_MUST_CHECK
 ebb_status ebb_chat_events_init(ebb_chat *c, ebb_error *err);
 void ebb_chat_events_fini(ebb_chat *c);
-/* An event for the front end; with no memory for it, it is not told.  READY and, between answers, CHANGED say
- * that the backend does not have the path yet (ebb_turn.is_path_changed). */
-void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text, uint64_t done,
-                         uint64_t total);
+/* An event for the front end; with no memory for it, it is not told.  READY and, between answers,
+ * CHANGED say that the backend does not have the path yet (ebb_turn.is_path_changed). */
+void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text,
+                         uint64_t done, uint64_t total);
 void ebb_chat_notice(ebb_chat *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Ring within ms, earlier if it was set so; the answer under way, or what could not be saved, is saved then. */
+/* Ring within ms, earlier if it was set so; the answer under way, or what could not be saved, is
+ * saved then. */
 void ebb_chat_arm_timer(ebb_chat *c, uint32_t ms);
 /* Make the descriptor readable. */
 void ebb_chat_wake(ebb_chat *c);
 
 void ebb_chat_sink(void *chat, const ebb_backend_event *ev);         /* from the backend's thread */
-/* The oldest event that was not handled yet, or, with `only_token`, that one if it is a token; the caller frees
- * its text.  false: there is none. */
+/* The oldest event that was not handled yet, or, with `only_token`, that one if it is a token; the
+ * caller frees its text.  false: there is none. */
 bool ebb_chat_next_backend_event(ebb_chat *c, bool only_token, ebb_queued_backend_event *out);
 /* Throw all away: of a backend that was closed. */
 void ebb_chat_drop_backend_events(ebb_chat *c);

@@ -32,7 +32,8 @@ void ebb_chat_set_unsaved(ebb_chat *c, const ebb_error *err)
 static void report_save_failure(ebb_chat *c, const ebb_error *err)
 {
     if (!c->saving.is_unsaved)
-        ebb_chat_notice(c, "%s; the chat goes on in memory and is saved when it can be (/save ./NAME.json writes a file)", err->msg);
+        ebb_chat_notice(c, "%s; the chat goes on in memory and is saved when it can be (/save ./NAME.json "
+                           "writes a file)", err->msg);
     ebb_chat_set_unsaved(c, err);
 }
 
@@ -71,7 +72,8 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     c->facts.settings = ebb_chat_settings_json(&c->settings);
     st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
     if (st == EBB_USAGE && c->facts.name[0]) {
-        ebb_chat_notice(c, "another session took the name '%s' meanwhile; this one is kept under its title", c->facts.name);
+        ebb_chat_notice(c, "another session took the name '%s' meanwhile; this one is kept under its title",
+                        c->facts.name);
         c->facts.name[0] = '\0';
         st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
     }
@@ -97,7 +99,9 @@ ebb_status ebb_chat_check_switch(ebb_chat *c, ebb_error *err)
     ebb_error why = { 0 };
     ebb_status st = ebb_chat_check_saved(c, &why);
 
-    return st == EBB_OK ? st : EBB_FAIL(err, st, "%s (/save ./NAME.json writes a file; the same again goes on without it)", why.msg);
+    return st == EBB_OK ? st
+                        : EBB_FAIL(err, st, "%s (/save ./NAME.json writes a file; the same again goes on without it)",
+                                   why.msg);
 }
 
 void ebb_chat_save_changed_path(ebb_chat *c)

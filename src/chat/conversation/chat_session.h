@@ -1,4 +1,5 @@
-/* chat/conversation/chat_session.h - the session that a chat is in: opened, saved, its system prompt. */
+/* chat/conversation/chat_session.h - the session that a chat is in: opened, saved, its system
+ * prompt. */
 #ifndef EBB_CHAT_CHAT_SESSION_H
 #define EBB_CHAT_CHAT_SESSION_H
 #include "conversation/chat.h"
@@ -9,7 +10,8 @@ typedef struct ebb_chat_saving {
     char     *path;              /* of the store; NULL: the default */
     bool      is_unsaved;        /* the last save failed, and the user was told ... */
     ebb_error why;               /* ... this */
-    size_t    n_given_up;        /* messages of the tree when the user was told that they will be lost */
+    size_t    n_given_up;        /* messages of the tree when the user was told that they will be
+                                  * lost */
     uint64_t  retry_ns;          /* when to save again; 0: not by itself */
 } ebb_chat_saving;
 
@@ -20,12 +22,14 @@ typedef struct ebb_deleted_session {
 } ebb_deleted_session;
 
 /* -- chat_session.c ---------------------------------------------------------------- */
-/* The store, and the session that the options name.  One that cannot be read is a notice, and no reason not to talk. */
+/* The store, and the session that the options name.  One that cannot be read is a notice, and no
+ * reason not to talk. */
 void ebb_chat_open_session(ebb_chat *c, const ebb_chat_opts *o);
 /* The session at hand, as it is in the store by now. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_reload_session(ebb_chat *c, int64_t session, ebb_error *err);
-/* Take the session's tree, facts and settings in place of those at hand; what is not saved of them is asked about. */
+/* Take the session's tree, facts and settings in place of those at hand; what is not saved of them
+ * is asked about. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err);
 /* Say so if the last answer was never finished. */
@@ -36,7 +40,8 @@ void ebb_chat_report_interrupted(ebb_chat *c);
 void ebb_chat_save(ebb_chat *c, bool durable);
 /* The path is another one: it is saved and told. */
 void ebb_chat_save_changed_path(ebb_chat *c);
-/* ebb_chat_check_saved for what takes another conversation: the error says that it can be done all the same. */
+/* ebb_chat_check_saved for what takes another conversation: the error says that it can be done all
+ * the same. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_check_switch(ebb_chat *c, ebb_error *err);
 /* What is said cannot be saved, for this reason; if it may pass, the timer tries again. */
@@ -44,8 +49,8 @@ void ebb_chat_set_unsaved(ebb_chat *c, const ebb_error *err);
 void ebb_chat_set_saved(ebb_chat *c);            /* nothing is left to be saved */
 
 /* -- chat_system.c ----------------------------------------------------------------- */
-/* Put the system prompt at the root of the path (NULL or "": take it away); where messages follow, they are copied
- * below the new root. */
+/* Put the system prompt at the root of the path (NULL or "": take it away); where messages follow,
+ * they are copied below the new root. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_replace_system(ebb_chat *c, const char *text, ebb_error *err);
 

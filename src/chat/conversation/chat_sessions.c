@@ -46,7 +46,8 @@ ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)
 static ebb_status check_session_name(const char *name, ebb_error *err)
 {
     if (!*name || strlen(name) >= sizeof ((ebb_session_facts *)0)->name)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name has 1 to %zu bytes", sizeof ((ebb_session_facts *)0)->name - 1);
+        return EBB_FAIL(err, EBB_USAGE, "a session's name has 1 to %zu bytes",
+                        sizeof ((ebb_session_facts *)0)->name - 1);
     for (const char *p = name; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
             return EBB_FAIL(err, EBB_USAGE, "a session's name has no control characters");
@@ -90,7 +91,8 @@ ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
 
 static ebb_status need_store(const ebb_chat *c, ebb_error *err)
 {
-    return c->store ? EBB_OK : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read; this chat is kept in memory");
+    return c->store ? EBB_OK
+                    : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read; this chat is kept in memory");
 }
 
 ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
@@ -120,7 +122,8 @@ static ebb_status check_store_idle(const ebb_chat *c, ebb_error *err)
 {
     if (ebb_chat_is_busy(c))
         return ebb_chat_check_idle(c, err);
-    return c->store ? EBB_OK : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read; this chat is kept in memory");
+    return c->store ? EBB_OK
+                    : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read; this chat is kept in memory");
 }
 
 ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)
@@ -256,7 +259,8 @@ ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *
     if (st == EBB_OK)
         st = ebb_file_slurp(path, MAX_IMPORT, &data, err);
     if (st == EBB_LIMIT)
-        EBB_FAIL(err, st, "%.200s has more than %u MiB; `ebb sessions import FILE` reads it, beside a chat too", path, MAX_IMPORT >> 20);
+        EBB_FAIL(err, st, "%.200s has more than %u MiB; `ebb sessions import FILE` reads it, beside a chat too", path,
+                 MAX_IMPORT >> 20);
     if (st == EBB_OK)
         st = ebb_import_all(path, ebb_buf_text(&data), data.len, save_imported, &to, n, err);
     ebb_buf_fini(&data);

@@ -30,16 +30,24 @@ static const char *const thinking_names[] = {
 };
 
 static const setting settings[] = {
-    { "temp", "how freely words are chosen; 0 always takes the likeliest", FLOAT, AT(sampling.temp), 0, 10, ADVICE("temp") },
-    { "top-k", "choose among this many of the likeliest tokens; 0 is no limit", UINT32, AT(sampling.top_k), 0, 1e6, ADVICE("top_k") },
-    { "top-p", "choose among the likeliest tokens that together have this probability; 1 is off", FLOAT, AT(sampling.top_p), 0, 1, ADVICE("top_p") },
-    { "min-p", "leave out tokens below this share of the likeliest one's probability; 0 is off", FLOAT, AT(sampling.min_p), 0, 1, ADVICE("min_p") },
-    { "repeat-penalty", "above 1, tokens that were used lately become less likely", FLOAT, AT(sampling.repeat_penalty), 0.1, 10, ADVICE("penalty_repeat") },
-    { "repeat-last", "how many tokens the penalty looks back upon", UINT32, AT(sampling.repeat_last_n), 0, 1e6, ADVICE("penalty_last_n") },
-    { "seed", "the same seed gives the same answer; 0 takes one from the clock", UINT64, AT(sampling.seed), 0, 9007199254740992.0, NULL },
+    { "temp", "how freely words are chosen; 0 always takes the likeliest", FLOAT, AT(sampling.temp), 0, 10,
+      ADVICE("temp") },
+    { "top-k", "choose among this many of the likeliest tokens; 0 is no limit", UINT32, AT(sampling.top_k), 0, 1e6,
+      ADVICE("top_k") },
+    { "top-p", "choose among the likeliest tokens that together have this probability; 1 is off", FLOAT,
+      AT(sampling.top_p), 0, 1, ADVICE("top_p") },
+    { "min-p", "leave out tokens below this share of the likeliest one's probability; 0 is off", FLOAT,
+      AT(sampling.min_p), 0, 1, ADVICE("min_p") },
+    { "repeat-penalty", "above 1, tokens that were used lately become less likely", FLOAT, AT(sampling.repeat_penalty),
+      0.1, 10, ADVICE("penalty_repeat") },
+    { "repeat-last", "how many tokens the penalty looks back upon", UINT32, AT(sampling.repeat_last_n), 0, 1e6,
+      ADVICE("penalty_last_n") },
+    { "seed", "the same seed gives the same answer; 0 takes one from the clock", UINT64, AT(sampling.seed), 0,
+      9007199254740992.0, NULL },
     { "predict", "most tokens of one answer; 0 is until the context is full", UINT32, AT(n_predict), 0, 1e9, NULL },
     { "thinking", "whether the model thinks first, where its template can say so", CHOICE, AT(thinking), 0, 2, NULL },
-    { "overflow", "what happens when the context is full: you are asked, the oldest turns are forgotten or summed up, it grows, or no more is answered",
+    { "overflow", "what happens when the context is full: you are asked, the oldest turns are forgotten or summed up, "
+                  "it grows, or no more is answered",
       CHOICE, AT(overflow), 0, 4, NULL },
     { "prefill", "whether the model reads what you type while you type it", CHOICE, AT(prefill), 0, 1, NULL },
 };
@@ -73,7 +81,8 @@ static const setting *find_setting(const char *name)
 /* Of a CHOICE: the values of the enum, in order, up to a NULL. */
 static const char *const *names_of(const setting *s)
 {
-    static const char *const on_off[] = { [EBB_SPECULATIVE_PREFILL_ON] = "on", [EBB_SPECULATIVE_PREFILL_OFF] = "off", NULL };
+    static const char *const on_off[] = { [EBB_SPECULATIVE_PREFILL_ON] = "on",
+                                          [EBB_SPECULATIVE_PREFILL_OFF] = "off", NULL };
 
     return s->at == AT(overflow) ? ebb_overflow_policy_names : s->at == AT(prefill) ? on_off : thinking_names;
 }
@@ -221,7 +230,8 @@ static bool model_advice(const ebb_chat *c, const setting *s, double *x)
 bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
 {
     /* of the two figures of a sampler, the one that switches it on */
-    static const struct { const char *key; double off; } others[] = { { ADVICE("xtc_probability"), 0 }, { ADVICE("mirostat"), 0 } };
+    static const struct { const char *key; double off; } others[] = { { ADVICE("xtc_probability"), 0 },
+                                                                      { ADVICE("mirostat"), 0 } };
     size_t n = 0;
     double x;
 
@@ -230,7 +240,8 @@ bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
         if (read_recommended(c, others[i].key, &x) && x != others[i].off)
             n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", others[i].key, x);
     for (size_t i = 0; i < N_SETTINGS; i++)
-        if (settings[i].key && read_recommended(c, settings[i].key, &x) && !model_advice(c, &settings[i], &x) && n < cap)
+        if (settings[i].key && read_recommended(c, settings[i].key, &x) &&
+            !model_advice(c, &settings[i], &x) && n < cap)
             n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", settings[i].key, x);
     return n > 0;
 }
@@ -273,7 +284,8 @@ uint32_t ebb_chat_settings_chosen(const ebb_chat *c)
     for (size_t i = 0; i < N_SETTINGS; i++) {
         const setting *s = &settings[i];
 
-        if (s->at / 4 < 32 && ((c->settings.is_set & 1u << i) || is_from_command_line(c, s) || has_bit(c->defaults.sampling_config, s)))
+        if (s->at / 4 < 32 && ((c->settings.is_set & 1u << i) || is_from_command_line(c, s) ||
+                               has_bit(c->defaults.sampling_config, s)))
             chosen |= 1u << s->at / 4;
     }
     return chosen;

@@ -1,10 +1,12 @@
-/* chat/conversation/chat_settings.h - what /set changes: where a value comes from, and what the store keeps of it. */
+/* chat/conversation/chat_settings.h - what /set changes: where a value comes from, and what the
+ * store keeps of it. */
 #ifndef EBB_CHAT_CHAT_SETTINGS_H
 #define EBB_CHAT_CHAT_SETTINGS_H
 #include "conversation/chat.h"
 
 /* Whether what is typed is computed before it is sent. */
-typedef enum ebb_speculative_prefill { EBB_SPECULATIVE_PREFILL_ON, EBB_SPECULATIVE_PREFILL_OFF } ebb_speculative_prefill;
+typedef enum ebb_speculative_prefill { EBB_SPECULATIVE_PREFILL_ON,
+                                       EBB_SPECULATIVE_PREFILL_OFF } ebb_speculative_prefill;
 
 /* One bit of is_set per setting that this session carries. */
 typedef struct ebb_chat_settings {
@@ -26,8 +28,8 @@ typedef struct ebb_setting_defaults {
     bool              overflow_given;    /* the policy was named for this run */
 } ebb_setting_defaults;
 
-/* Settings that neither the command line nor the session has set become what the model at hand recommends
- * (general.sampling.* of its file), else the default. */
+/* Settings that neither the command line nor the session has set become what the model at hand
+ * recommends (general.sampling.* of its file), else the default. */
 void ebb_chat_settings_apply_model(ebb_chat *c);
 /* What the file recommends and no setting can follow, as a list; false: nothing. */
 bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap);

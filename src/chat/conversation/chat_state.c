@@ -47,7 +47,8 @@ ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err
 
     if (!name)
         return EBB_OK;
-    return EBB_FAIL(err, EBB_UNSUPPORTED, "%.80s cannot: %s; an engine in this process does (/engine " EBB_ENGINE_HERE ")", name, what);
+    return EBB_FAIL(err, EBB_UNSUPPORTED,
+                    "%.80s cannot: %s; an engine in this process does (/engine " EBB_ENGINE_HERE ")", name, what);
 }
 
 const ebb_model_info *ebb_chat_model(const ebb_chat *c)

@@ -1,9 +1,10 @@
 /* chat/conversation/writer_lock.h - who writes in a session, and who looks on.
  *
- * Who writes holds a lock on a file beside the store, named after the session, with its process number in it; the
- * kernel takes the lock away however it ends.  Who opens the session meanwhile reads the answer from the store, where it is
- * saved at least once a second (chat_follow.c), and opens a model only when the lock is free: the memory is the
- * other's until then, and so is what it leaves of K and V on disk. */
+ * Who writes holds a lock on a file beside the store, named after the session, with its process
+ * number in it; the kernel takes the lock away however it ends.  Who opens the session meanwhile
+ * reads the answer from the store, where it is saved at least once a second (chat_follow.c), and
+ * opens a model only when the lock is free: the memory is the other's until then, and so is what it
+ * leaves of K and V on disk. */
 #ifndef EBB_CHAT_WRITER_LOCK_H
 #define EBB_CHAT_WRITER_LOCK_H
 #include <sys/types.h>
@@ -32,7 +33,8 @@ void ebb_chat_unlock_writer(ebb_chat *c);
 bool ebb_writer_lock_path(const ebb_chat *c, int64_t session, ebb_buf *out);
 /* The process that writes in this session; 0: none but this one. */
 pid_t ebb_writer_find(const ebb_chat *c, int64_t session);
-/* Look on in this session if another process writes in it.  To be asked before the session is loaded. */
+/* Look on in this session if another process writes in it.  To be asked before the session is
+ * loaded. */
 bool ebb_chat_follow(ebb_chat *c, int64_t session);
 
 /* -- chat_follow.c ----------------------------------------------------------------- */

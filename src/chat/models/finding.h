@@ -20,10 +20,13 @@ typedef struct ebb_model_finding {
 
 /* A file of that ending, or all of a folder and of those below it, `depth` levels deep. */
 void ebb_finding_scan(ebb_model_finding *f, const char *path, int depth);
-/* The file at `path`, which its store calls `name` (NULL: as the file is called); of a split model the first part counts,
- * for all.  A file that is listed already, under whatever path, gets `name` as one more.  Returns it, or NULL. */
-ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const struct stat *st, const char *name);
-/* Call fn with the path of each name in a folder, without hidden ones, until EBB_FINDING_MAX_ENTRIES are seen. */
+/* The file at `path`, which its store calls `name` (NULL: as the file is called); of a split model
+ * the first part counts, for all.  A file that is listed already, under whatever path, gets `name`
+ * as one more.  Returns it, or NULL. */
+ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const struct stat *st,
+                                const char *name);
+/* Call fn with the path of each name in a folder, without hidden ones, until
+ * EBB_FINDING_MAX_ENTRIES are seen. */
 typedef void ebb_finding_fn(ebb_model_finding *f, const char *path, const char *name, void *arg);
 void ebb_finding_each(ebb_model_finding *f, const char *dir, ebb_finding_fn *fn, void *arg);
 
@@ -32,7 +35,8 @@ bool ebb_models_is_better_name(const char *name, const char *than);
 
 /* stores.c: all that other programs keep here. */
 void ebb_stores_scan(ebb_model_finding *f);
-/* The real path of `path` if that lies in the folder `root` (a real path), else NULL.  For free(). */
+/* The real path of `path` if that lies in the folder `root` (a real path), else NULL.  For
+ * free(). */
 char *ebb_store_path_inside(const char *root, const char *path);
 
 /* -- store_ollama.c ----------------------------------------------------------------------- */
@@ -47,7 +51,8 @@ typedef struct ebb_ollama_model {
 typedef void ebb_ollama_fn(const ebb_ollama_model *m, void *arg);
 /* Call fn with every model of the store at `root` whose weights are there. */
 void ebb_ollama_each(ebb_model_finding *f, const char *root, ebb_ollama_fn *fn, void *arg);
-/* The layer of a media type that ends so (".system"), as text of at most 64 KiB; false: there is none. */
+/* The layer of a media type that ends so (".system"), as text of at most 64 KiB; false: there is
+ * none. */
 bool ebb_ollama_read_layer(const ebb_ollama_model *m, const char *ending, ebb_buf *out);
 
 #endif

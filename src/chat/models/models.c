@@ -112,7 +112,8 @@ bool ebb_models_is_better_name(const char *name, const char *than)
 }
 
 /* The same file once more.  A snapshot that has more parts of it counts more than one that has fewer. */
-static ebb_model_file *add_again(ebb_model_finding *f, ebb_model_file *known, const char *path, uint64_t n_bytes, const char *name)
+static ebb_model_file *add_again(ebb_model_finding *f, ebb_model_file *known, const char *path, uint64_t n_bytes,
+                                 const char *name)
 {
     if (known->store != f->store || (name && !known->name)) {
         add_name_to(f, known, name ? name : base_name(path));
@@ -149,7 +150,8 @@ ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const st
     if (!files)
         return NULL;
     f->files = files;
-    files[f->n] = (ebb_model_file){ .path = strdup(path), .name = name ? strdup(name) : NULL, .store = f->store, .n_bytes = n_bytes,
+    files[f->n] = (ebb_model_file){ .path = strdup(path), .name = name ? strdup(name) : NULL, .store = f->store,
+                                    .n_bytes = n_bytes,
                                     .changed_ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000,
                                     .device = (uint64_t)st->st_dev, .inode = (uint64_t)st->st_ino };
     f->failed |= !files[f->n].path || (name && !files[f->n].name);
@@ -308,7 +310,8 @@ static bool is_called(const char *called, size_t n, const char *name)
     size_t k = strlen(name);
 
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if ((n == k + strlen(endings[i]) && strncasecmp(called, name, k) == 0 && strncasecmp(called + k, endings[i], n - k) == 0) ||
+        if ((n == k + strlen(endings[i]) && strncasecmp(called, name, k) == 0 &&
+             strncasecmp(called + k, endings[i], n - k) == 0) ||
             (k == n + strlen(endings[i]) && strncasecmp(called, name, n) == 0 && strcasecmp(name + n, endings[i]) == 0))
             return true;
     return false;
@@ -383,13 +386,16 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     if (n_partly > 1)
         st = EBB_FAIL(err, EBB_LIMIT, "%.100s: which one?  %s", name, ebb_buf_text(&names));
     else if (i < n && files[i].kind != EBB_KIND_CHAT)
-        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s: is no model for a chat but a file of another kind: %s", name, ebb_model_kind_name(files[i].kind));
+        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s: is no model for a chat but a file of another kind: %s", name,
+                      ebb_model_kind_name(files[i].kind));
     else if (i == n && strchr(name, '/'))
         st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file; `ebb models` lists those that are found", name);
     else if (i == n && n > 0)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and no model here is called so; there are %s", name, ebb_buf_text(&names));
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and no model here is called so; there are %s", name,
+                      ebb_buf_text(&names));
     else if (i == n)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and there are no models here yet; `ebb pull OWNER/NAME` gets one, `ebb models` says where they belong", name);
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and there are no models here yet; `ebb pull "
+                                         "OWNER/NAME` gets one, `ebb models` says where they belong", name);
     else if (!*path)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
     ebb_buf_fini(&names);

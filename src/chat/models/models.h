@@ -12,10 +12,12 @@
 
 typedef struct ebb_model_file {
     char    *path;               /* first part of a split model */
-    char    *name;               /* what its store calls it: "llama3.2"; NULL: what its file is called */
+    char    *name;               /* what its store calls it: "llama3.2"; NULL: what its file is
+                                  * called */
     char    *more_names;         /* that mean it too, one a line; or NULL */
     const char *store;           /* whose it is: "Ollama"; NULL: it lies where ebb's own do */
-    const char *note;            /* what of it does not count here: "without its adapter"; or NULL */
+    const char *note;            /* what of it does not count here: "without its adapter"; or
+                                  * NULL */
     ebb_model_kind kind;         /* CHAT also where that cannot be read */
     uint64_t n_bytes;            /* of all parts */
     int64_t  changed_ms;         /* Unix time */
@@ -24,9 +26,9 @@ typedef struct ebb_model_file {
 
 /* All *.gguf and *.llamafile of the places in $EBB_MODELS (directories or files, separated by
  * colons) and of $XDG_DATA_HOME/ebb/models, two directories deep, and what other programs keep on
- * this machine (stores.c), which is only read; each file once; newest first, the
- * larger of two of the same time.  A place that is not there is no error.
- * Error: NOMEM.  Cost: lists directories, reads Ollama's manifests and the beginning of every file. */
+ * this machine (stores.c), which is only read; each file once; newest first, the larger of two of
+ * the same time.  A place that is not there is no error.  Error: NOMEM.  Cost: lists directories,
+ * reads Ollama's manifests and the beginning of every file. */
 EBB_MUST_CHECK
 ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err);
 void ebb_models_free(ebb_model_file *files, size_t n);
@@ -39,8 +41,8 @@ const char *ebb_models_name(const ebb_model_file *f);
 /* The same for files that `ebb pull` has begun, *.gguf.part; n_bytes is what is there of each. */
 EBB_MUST_CHECK
 ebb_status ebb_models_find_partial(ebb_model_file **out, size_t *n, ebb_error *err);
-/* Replace *out by the folder where new models belong: the first of $EBB_MODELS that is no file, else the data folder.  It
- * need not be there.  Errors: NOTFOUND (no home), NOMEM. */
+/* Replace *out by the folder where new models belong: the first of $EBB_MODELS that is no file,
+ * else the data folder.  It need not be there.  Errors: NOTFOUND (no home), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err);
 /* "x-00002-of-00003.gguf": which part; false: the file is whole. */
@@ -54,9 +56,10 @@ bool ebb_models_is_file(const char *path);
 /* And where ebb is to choose. */
 #define EBB_MODELS_AUTO "auto"
 
-/* The file that a user means by `name`: a file of that path (~/ is the home), else the model found on this machine
- * that is called so (with or without .gguf or :latest, in any case), or, where it has no slash, the only one for a chat whose name has it
- * in it.  NOTFOUND says what there is; LIMIT: several are meant.  *path is for free(). */
+/* The file that a user means by `name`: a file of that path (~/ is the home), else the model found
+ * on this machine that is called so (with or without .gguf or :latest, in any case), or, where it
+ * has no slash, the only one for a chat whose name has it in it.  NOTFOUND says what there is;
+ * LIMIT: several are meant.  *path is for free(). */
 EBB_MUST_CHECK
 ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err);
 
@@ -69,8 +72,8 @@ typedef struct ebb_model_advice {
     bool   has_number[EBB_ADVICE_NUMBERS];
     double numbers[EBB_ADVICE_NUMBERS];
 } ebb_model_advice;
-/* Fill *out for the weights at `path`: of a model in Ollama's store its parameters and system prompt, of any other nothing.
- * For ebb_model_advice_fini.  Cost: reads the store's manifests. */
+/* Fill *out for the weights at `path`: of a model in Ollama's store its parameters and system
+ * prompt, of any other nothing.  For ebb_model_advice_fini.  Cost: reads the store's manifests. */
 void ebb_models_read_advice(const char *path, ebb_model_advice *out);
 /* The number for a key of a model's own advice, "general.sampling.temp"; false: none. */
 bool ebb_model_advice_number(const ebb_model_advice *a, const char *key, double *out);
@@ -90,13 +93,14 @@ typedef struct ebb_model_rating {
     ebb_plan plan;               /* where it can be read */
 } ebb_model_rating;
 
-/* Rate files[0..n) (taken over, also on failure), the best first: of those with a chat
- * template that stay in memory and do 1.5 tok/s the one with most worth * v / (v + 1 tok/s)
- * for its speed v, then slower ones, the fastest first, then those that are read from disk in part.  *out is for
- * ebb_models_rating_free.  With `measures`, *machine gets the speeds that the models need and that it
- * lacks.  Error: NOMEM.  Cost: opens every file's header. */
+/* Rate files[0..n) (taken over, also on failure), the best first: of those with a chat template
+ * that stay in memory and do 1.5 tok/s the one with most worth * v / (v + 1 tok/s) for its speed v,
+ * then slower ones, the fastest first, then those that are read from disk in part.  *out is for
+ * ebb_models_rating_free.  With `measures`, *machine gets the speeds that the models need and that
+ * it lacks.  Error: NOMEM.  Cost: opens every file's header. */
 EBB_MUST_CHECK
-ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, ebb_machine *machine, bool measures,
+ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts,
+                           ebb_machine *machine, bool measures,
                            ebb_model_rating **out, ebb_error *err);
 void ebb_models_rating_free(ebb_model_rating *r, size_t n);
 /* The order of ebb_models_rate, for qsort. */
@@ -111,25 +115,31 @@ void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out);
  * the best; NULL: the embedded guide.  *why gets a line for the user, or nothing.  Up to
  * half a second: headers are read, and with several models the machine is measured. */
 EBB_MUST_CHECK
-ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why, ebb_error *err);
+ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why,
+                             ebb_error *err);
 
-/* Open the model that *path names (as ebb_models_resolve, or the guide), NULL: ebb_models_choose; *path, for free(), is then what
- * that was.  Errors of both and of ebb_model_open. */
+/* Open the model that *path names (as ebb_models_resolve, or the guide), NULL: ebb_models_choose;
+ * *path, for free(), is then what that was.  Errors of both and of ebb_model_open. */
 EBB_MUST_CHECK
-ebb_status ebb_models_open(const ebb_engine_opts *opts, char **path, ebb_model **out, ebb_buf *why, ebb_error *err);
+ebb_status ebb_models_open(const ebb_engine_opts *opts, char **path, ebb_model **out, ebb_buf *why,
+                           ebb_error *err);
 
 /* -- What guesses for it (models_draft.c) ------------------------------------------------ */
 
-/* Open the model that `name` means to guess for `host`; "auto": the best one below.  *out is the caller's to close.  Where
- * none is to be had *out is NULL and *why says it in a line: with auto, and with may_go also if the named one is not there, cannot guess for
- * this host, or is the host itself.  Errors: those of ebb_models_resolve and ebb_model_open.  Cost of auto: what the machine
+/* Open the model that `name` means to guess for `host`; "auto": the best one below.  *out is the
+ * caller's to close.  Where none is to be had *out is NULL and *why says it in a line: with auto,
+ * and with may_go also if the named one is not there, cannot guess for this host, or is the host
+ * itself.  Errors: those of ebb_models_resolve and ebb_model_open.  Cost of auto: what the machine
  * is not known by is measured, up to half a second, and each smaller file's vocabulary is read. */
 EBB_MUST_CHECK
-ebb_status ebb_models_open_draft(const char *name, const ebb_model *host, const ebb_engine_opts *opts, bool may_go, ebb_model **out,
+ebb_status ebb_models_open_draft(const char *name, const ebb_model *host,
+                                 const ebb_engine_opts *opts, bool may_go, ebb_model **out,
                             ebb_buf *why, ebb_error *err);
-/* The smallest model found here that has the vocabulary of `host` and fewer bytes, and of which the plan expects a gain. */
+/* The smallest model found here that has the vocabulary of `host` and fewer bytes, and of which the
+ * plan expects a gain. */
 EBB_MUST_CHECK
-ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *opts, const ebb_machine *machine, ebb_model **out,
+ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *opts,
+                                 const ebb_machine *machine, ebb_model **out,
                                  ebb_buf *why, ebb_error *err);
 
 /* -- A better file of the same network (models_quality.c) --------------------------------- */
@@ -141,15 +151,18 @@ typedef struct ebb_better_model {
     uint8_t  fingerprint[16];
     ebb_plan plan;               /* with opts */
 } ebb_better_model;
-/* The file that `name` means (NULL: the largest found here that fits), if it has the layers, the vocabulary and the template of
- * `everyday` and at least a fifth more bits for each weight (f16 at most); planned with opts (NULL: not planned) on this machine,
- * with freed_bytes more.  Errors: NOTFOUND, USAGE (it is not such a file), BUDGET, NOMEM, IO, UNSUPPORTED.  Cost: reads
- * the headers of larger files, and measures what the machine is not known by, up to half a second. */
+/* The file that `name` means (NULL: the largest found here that fits), if it has the layers, the
+ * vocabulary and the template of `everyday` and at least a fifth more bits for each weight (f16 at
+ * most); planned with opts (NULL: not planned) on this machine, with freed_bytes more.  Errors:
+ * NOTFOUND, USAGE (it is not such a file), BUDGET, NOMEM, IO, UNSUPPORTED.  Cost: reads the headers
+ * of larger files, and measures what the machine is not known by, up to half a second. */
 EBB_MUST_CHECK
-ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, const ebb_engine_opts *opts, uint64_t freed_bytes,
+ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday,
+                                  const ebb_engine_opts *opts, uint64_t freed_bytes,
                                   ebb_better_model *out, ebb_error *err);
 
-/* What the user chose, for the next time; NULL: nothing, choose anew.  Errors: IO, NOTFOUND, NOMEM. */
+/* What the user chose, for the next time; NULL: nothing, choose anew.  Errors: IO, NOTFOUND,
+ * NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_models_remember(const char *path, ebb_error *err);
 /* Its absolute path; false: nothing was chosen. */

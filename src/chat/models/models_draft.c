@@ -15,7 +15,8 @@ static ebb_status check_draft_pair(const ebb_model *host, const ebb_model *draft
 }
 
 /* By the plan: it gets its memory and guesses. */
-static bool draft_pays(const ebb_model *host, const ebb_model *draft, const ebb_engine_opts *opts, const ebb_machine *machine)
+static bool draft_pays(const ebb_model *host, const ebb_model *draft, const ebb_engine_opts *opts,
+                       const ebb_machine *machine)
 {
     ebb_engine_opts o = opts ? *opts : (ebb_engine_opts){ 0 };
     ebb_plan p;
@@ -31,8 +32,8 @@ static int smallest_first(const void *a, const void *b)
     return x->n_bytes != y->n_bytes ? (x->n_bytes > y->n_bytes ? 1 : -1) : strcmp(x->path, y->path);
 }
 
-ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *opts, const ebb_machine *machine, ebb_model **out,
-                                 ebb_buf *why, ebb_error *err)
+ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *opts, const ebb_machine *machine,
+                                 ebb_model **out, ebb_buf *why, ebb_error *err)
 {
     const ebb_model_info *info = ebb_model_get_info(host);
     ebb_model_file *files;
@@ -46,7 +47,8 @@ ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *o
         qsort(files, n, sizeof *files, smallest_first);
     for (size_t i = 0; i < n && !*out && files[i].n_bytes < info->weight_bytes; i++) {
         ebb_model *m;
-        if (files[i].kind != EBB_KIND_CHAT || strcmp(files[i].path, info->path) == 0 || ebb_model_open(files[i].path, &m, NULL) != EBB_OK)
+        if (files[i].kind != EBB_KIND_CHAT || strcmp(files[i].path, info->path) == 0 ||
+            ebb_model_open(files[i].path, &m, NULL) != EBB_OK)
             continue;
         if (check_draft_pair(host, m, NULL) == EBB_OK && ++n_like && draft_pays(host, m, opts, machine))
             *out = m;
@@ -55,14 +57,15 @@ ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *o
     }
     ebb_models_free(files, n);
     if (!*out && n_like)
-        ebb_buf_addf(why, "no draft model: %zu here could guess for %.80s, and the plan expects no gain of %s", n_like, info->name,
-                     n_like == 1 ? "it" : "any");
+        ebb_buf_addf(why, "no draft model: %zu here could guess for %.80s, and the plan expects no gain of %s",
+                     n_like, info->name, n_like == 1 ? "it" : "any");
     else if (!*out)
         ebb_buf_addf(why, "no draft model: no smaller model here has the vocabulary of %.80s", info->name);
     return EBB_OK;
 }
 
-static ebb_status open_best(const ebb_model *host, const ebb_engine_opts *opts, ebb_model **out, ebb_buf *why, ebb_error *err)
+static ebb_status open_best(const ebb_model *host, const ebb_engine_opts *opts, ebb_model **out, ebb_buf *why,
+                            ebb_error *err)
 {
     ebb_machine machine;
     ebb_status st = ebb_machine_probe(ebb_model_get_info(host)->path, false, &machine, err);
@@ -87,7 +90,8 @@ static ebb_status open_named(const char *name, const ebb_model *host, bool may_g
     return st;
 }
 
-ebb_status ebb_models_open_draft(const char *name, const ebb_model *host, const ebb_engine_opts *opts, bool may_go, ebb_model **out,
+ebb_status ebb_models_open_draft(const char *name, const ebb_model *host, const ebb_engine_opts *opts, bool may_go,
+                                 ebb_model **out,
                             ebb_buf *why, ebb_error *err)
 {
     ebb_error no = { 0 };

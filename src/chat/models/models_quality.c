@@ -20,9 +20,10 @@ static bool is_same_network(const ebb_model *a, const ebb_model *b)
     const ebb_model_info *x = ebb_model_get_info(a), *y = ebb_model_get_info(b);
     ebb_plan p;
 
-    return strcmp(x->arch, y->arch) == 0 && x->n_layers == y->n_layers && x->n_embd == y->n_embd && x->n_ff == y->n_ff &&
-           x->n_head == y->n_head && x->n_head_kv == y->n_head_kv && x->n_vocab == y->n_vocab && x->n_params == y->n_params &&
-           is_same_text(ebb_model_template(a, NULL), ebb_model_template(b, NULL)) &&
+    return strcmp(x->arch, y->arch) == 0 && x->n_layers == y->n_layers && x->n_embd == y->n_embd &&
+           x->n_ff == y->n_ff &&
+           x->n_head == y->n_head && x->n_head_kv == y->n_head_kv && x->n_vocab == y->n_vocab &&
+           x->n_params == y->n_params && is_same_text(ebb_model_template(a, NULL), ebb_model_template(b, NULL)) &&
            ebb_plan_make(b, &opts, &boundless, &p, NULL) == EBB_OK;
 }
 
@@ -54,7 +55,8 @@ static int largest_first(const void *a, const void *b)
 }
 
 /* With this one's figures, measured where they are not known. */
-static ebb_status plan_better(const ebb_model *m, const ebb_engine_opts *opts, uint64_t freed_bytes, ebb_plan *plan, ebb_error *err)
+static ebb_status plan_better(const ebb_model *m, const ebb_engine_opts *opts, uint64_t freed_bytes, ebb_plan *plan,
+                              ebb_error *err)
 {
     ebb_machine machine;
     ebb_status st = ebb_machine_probe(ebb_model_get_info(m)->path, false, &machine, err);
@@ -65,7 +67,8 @@ static ebb_status plan_better(const ebb_model *m, const ebb_engine_opts *opts, u
     return st == EBB_OK ? ebb_plan_make(m, opts, &machine, plan, err) : st;
 }
 
-static ebb_status take_better(const ebb_model *m, const ebb_engine_opts *opts, uint64_t freed_bytes, ebb_better_model *out, ebb_error *err)
+static ebb_status take_better(const ebb_model *m, const ebb_engine_opts *opts, uint64_t freed_bytes,
+                              ebb_better_model *out, ebb_error *err)
 {
     const ebb_model_info *info = ebb_model_get_info(m);
     ebb_status st = opts ? plan_better(m, opts, freed_bytes, &out->plan, err) : EBB_OK;
@@ -81,8 +84,8 @@ static ebb_status take_better(const ebb_model *m, const ebb_engine_opts *opts, u
     return st;
 }
 
-static ebb_status find_named(const char *name, const ebb_model *everyday, const ebb_engine_opts *opts, uint64_t freed_bytes,
-                             ebb_better_model *out, ebb_error *err)
+static ebb_status find_named(const char *name, const ebb_model *everyday, const ebb_engine_opts *opts,
+                             uint64_t freed_bytes, ebb_better_model *out, ebb_error *err)
 {
     char *path = NULL;
     ebb_model *m = NULL;
@@ -91,7 +94,8 @@ static ebb_status find_named(const char *name, const ebb_model *everyday, const 
     if (st == EBB_OK)
         m = open_better(path, everyday);
     if (st == EBB_OK && !m)
-        st = EBB_FAIL(err, EBB_USAGE, "%.100s is no better file of the network at hand (%s %s): layers, vocabulary and template must be the same",
+        st = EBB_FAIL(err, EBB_USAGE, "%.100s is no better file of the network at hand (%s %s): layers, vocabulary and "
+                                      "template must be the same",
                       name, ebb_model_get_info(everyday)->arch, ebb_model_get_info(everyday)->quantization);
     if (st == EBB_OK)
         st = take_better(m, opts, freed_bytes, out, err);
@@ -100,8 +104,8 @@ static ebb_status find_named(const char *name, const ebb_model *everyday, const 
     return st;
 }
 
-ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, const ebb_engine_opts *opts, uint64_t freed_bytes,
-                                  ebb_better_model *out, ebb_error *err)
+ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, const ebb_engine_opts *opts,
+                                  uint64_t freed_bytes, ebb_better_model *out, ebb_error *err)
 {
     ebb_model_file *files;
     size_t n;
@@ -127,7 +131,8 @@ ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, c
     }
     ebb_models_free(files, n);
     if (!is_found && st == EBB_OK)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "no better file of %.80s is found here (F16 or Q8_0, say): `ebb pull` gets one, --quality FILE names one",
+        st = EBB_FAIL(err, EBB_NOTFOUND, "no better file of %.80s is found here (F16 or Q8_0, say): `ebb pull` gets "
+                                         "one, --quality FILE names one",
                       ebb_model_get_info(everyday)->name);
     return st;
 }

@@ -20,8 +20,8 @@
 
 double ebb_models_quality(double bits)
 {
-    static const double points[][2] = { { 1.5, 0.25 }, { 2, 0.4 }, { 2.6, 0.6 }, { 3.4, 0.8 }, { 4, 0.9 }, { 4.8, 0.95 },
-                                        { 5.5, 0.98 }, { 6.5, 0.99 }, { 8, 1 } };
+    static const double points[][2] = { { 1.5, 0.25 }, { 2, 0.4 }, { 2.6, 0.6 }, { 3.4, 0.8 }, { 4, 0.9 },
+                                        { 4.8, 0.95 }, { 5.5, 0.98 }, { 6.5, 0.99 }, { 8, 1 } };
     const size_t n = sizeof points / sizeof *points;
     size_t i = 1;
 
@@ -31,7 +31,8 @@ double ebb_models_quality(double bits)
         i++;
     if (i == n)
         return 1;
-    return points[i - 1][1] + (points[i][1] - points[i - 1][1]) * (bits - points[i - 1][0]) / (points[i][0] - points[i - 1][0]);
+    return points[i - 1][1] +
+           (points[i][1] - points[i - 1][1]) * (bits - points[i - 1][0]) / (points[i][0] - points[i - 1][0]);
 }
 
 /* Of a mixture of experts a token uses a part: it is worth as much as a dense model of a size between. */
@@ -121,8 +122,8 @@ int ebb_models_compare(const void *a, const void *b)
     return by_rank ? by_rank : first ? first : second ? second : strcmp(x->file.path, y->file.path);
 }
 
-ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, ebb_machine *machine, bool measures,
-                           ebb_model_rating **out, ebb_error *err)
+ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, ebb_machine *machine,
+                           bool measures, ebb_model_rating **out, ebb_error *err)
 {
     *out = calloc(n + 1, sizeof **out);
     if (!*out) {
@@ -150,11 +151,13 @@ void ebb_models_rating_free(ebb_model_rating *r, size_t n)
 
 /* -- What the user chose --------------------------------------------------------------- */
 
-/* The path from the root on.  A link at its end stays one: it has the name by which the parts of a model find each other. */
+/* The path from the root on.  A link at its end stays one: it has the name by which the parts of a model find each
+ * other. */
 static char *absolute_path(const char *path)
 {
     const char *slash = memrchr(path, '/', ebb_model_path_file(path)), *base = slash ? slash + 1 : path;
-    char *folder = slash ? strndup(path, (size_t)(base - path)) : strdup("."), *real = folder ? realpath(folder, NULL) : NULL, *whole = NULL;
+    char *folder = slash ? strndup(path, (size_t)(base - path)) : strdup("."),
+        *real = folder ? realpath(folder, NULL) : NULL, *whole = NULL;
 
     if (real && ebb_models_is_file(path) && asprintf(&whole, "%s/%s", strcmp(real, "/") ? real : "", base) < 0)
         whole = NULL;
@@ -220,7 +223,8 @@ static void add_passed_over(ebb_buf *out, const ebb_model_rating *r, size_t n)
     if (over->why_not[0])
         ebb_buf_adds(out, " cannot run here");
     else if (is_streaming(over))
-        ebb_buf_addf(out, " would be read from disk: %s tok/s", ebb_speed_text(over->plan.predicted_decode_tok_s, speed));
+        ebb_buf_addf(out, " would be read from disk: %s tok/s",
+                     ebb_speed_text(over->plan.predicted_decode_tok_s, speed));
     else if (!over->has_template)
         ebb_buf_adds(out, " has no chat template");
     else
@@ -232,7 +236,8 @@ void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out)
     char speed[16];
 
     if (n == 0 || r[0].why_not[0]) {
-        ebb_buf_addf(out, "took the built-in guide: %s", n ? "no model fits; ebb plan says why" : "there is no model file");
+        ebb_buf_addf(out, "took the built-in guide: %s", n ? "no model fits; ebb plan says why"
+                                                           : "there is no model file");
         return;
     }
     ebb_buf_adds(out, "took ");

@@ -61,7 +61,8 @@ static void add_part_lines(ebb_buf *out, const ebb_plan *p)
         add_bar(out, parts[i].bytes, whole);
         ebb_buf_addc(out, '\n');
     }
-    ebb_buf_addf(out, "  %-20s %10s  of %s\n\n", "total", ebb_size_text(p->total_bytes, size), ebb_size_text(p->budget_bytes, size2));
+    ebb_buf_addf(out, "  %-20s %10s  of %s\n\n", "total", ebb_size_text(p->total_bytes, size),
+                 ebb_size_text(p->budget_bytes, size2));
 }
 
 static void add_draft_text(ebb_buf *out, const ebb_plan *p)
@@ -70,7 +71,8 @@ static void add_draft_text(ebb_buf *out, const ebb_plan *p)
 
     if (p->draft_bytes > 0 && p->draft_length > 0)
         ebb_buf_addf(out, "with the draft model: %s tok/s, if %.0f %% of its guesses are right;\n"
-                     "  it makes %u for each pass then, and without it there are %s tok/s\n", ebb_speed_text(p->draft_tok_s, with),
+                     "  it makes %u for each pass then, and without it there are %s tok/s\n",
+                     ebb_speed_text(p->draft_tok_s, with),
                      100 * p->draft_accept_rate, p->draft_length, ebb_speed_text(p->no_draft_tok_s, without));
     else if (p->draft_why[0])
         ebb_buf_addf(out, "draft model: %s\n", p->draft_why);
@@ -85,17 +87,20 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     char size[16], read[16], kv[24];
 
     ebb_buf_addf(out, "%s  %s %s, %u layers\n", model->name, model->arch, model->quantization, model->n_layers);
-    ebb_buf_addf(out, "%s available (%s), %u CPUs\n\n", ebb_size_text(machine->available_bytes, size), machine->available_why,
-                 machine->n_cpus);
+    ebb_buf_addf(out, "%s available (%s), %u CPUs\n\n", ebb_size_text(machine->available_bytes, size),
+                 machine->available_why, machine->n_cpus);
     add_part_lines(out, p);
     ebb_buf_addf(out, "tier %s: %s\n", ebb_tier_name(p->tier), p->why);
     ebb_buf_addf(out, "%u of %u layers resident, context %u tokens, KV %s\n", p->n_resident, p->n_layers, p->n_ctx,
                  ebb_plan_kv_text(p, kv));
     if (p->expert_hit_rate > 0)
-        ebb_buf_addf(out, "experts: %s for those used most, about %.0f %% of the chosen ones are found there; %s are read for each token\n",
-                     ebb_size_text(p->expert_bytes, size), 100 * p->expert_hit_rate, ebb_size_text(p->stream_bytes, read));
+        ebb_buf_addf(out, "experts: %s for those used most, about %.0f %% of the chosen ones are found there; %s are "
+                          "read for each token\n",
+                     ebb_size_text(p->expert_bytes, size), 100 * p->expert_hit_rate,
+                     ebb_size_text(p->stream_bytes, read));
     if (model->n_ctx_train > 0 && p->n_ctx > model->n_ctx_train)
-        ebb_buf_addf(out, "the model was trained for %u tokens: beyond them its answers fall apart\n", model->n_ctx_train);
+        ebb_buf_addf(out, "the model was trained for %u tokens: beyond them its answers fall apart\n",
+                     model->n_ctx_train);
     if (!p->is_mapped && p->weights_resident_bytes)
         ebb_buf_addf(out, "%s are read into memory at the start, in about %.1f s\n",
                      ebb_size_text(p->weights_resident_bytes, size), p->predicted_load_s);
@@ -104,7 +109,8 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     if (machine->memory_bytes_s > 0)
         ebb_buf_addf(out, "memory %.1f GB/s by the kernels\n", machine->memory_bytes_s / 1e9);
     ebb_buf_addf(out, "predicted: %s tok/s decode, %.0f tok/s prefill, first token after %.1f s\n",
-                 ebb_speed_text(p->predicted_decode_tok_s, size), p->predicted_prefill_tok_s, p->predicted_first_token_s);
+                 ebb_speed_text(p->predicted_decode_tok_s, size), p->predicted_prefill_tok_s,
+                 p->predicted_first_token_s);
     add_draft_text(out, p);
 }
 
@@ -112,7 +118,8 @@ void ebb_plan_line(ebb_buf *out, const ebb_plan *p)
 {
     char size[16], speed[16];
 
-    ebb_buf_addf(out, "budget %s: tier %s, %u of %u layers in memory, about %s tok/s", ebb_size_text(p->budget_bytes, size),
+    ebb_buf_addf(out, "budget %s: tier %s, %u of %u layers in memory, about %s tok/s",
+                 ebb_size_text(p->budget_bytes, size),
                  ebb_tier_name(p->tier), p->n_resident, p->n_layers, ebb_speed_text(p->predicted_decode_tok_s, speed));
     if (p->stream_bytes)
         ebb_buf_addf(out, "; %s are read for each token", ebb_size_text(p->stream_bytes, size));
@@ -121,7 +128,8 @@ void ebb_plan_line(ebb_buf *out, const ebb_plan *p)
 /* The type that text[0..n) names; -1: none. */
 static int kv_type(const char *text, size_t n)
 {
-    static const char *const names[] = { [EBB_KV_F16] = "f16", [EBB_KV_Q8_0] = "q8_0", [EBB_KV_Q4_0] = "q4_0", [EBB_KV_F32] = "f32" };
+    static const char *const names[] = { [EBB_KV_F16] = "f16", [EBB_KV_Q8_0] = "q8_0", [EBB_KV_Q4_0] = "q4_0",
+                                         [EBB_KV_F32] = "f32" };
 
     for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++)
         if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)

@@ -23,7 +23,8 @@ void ebb_plan_parts(const ebb_plan *p, ebb_plan_part out[EBB_PLAN_PARTS]);
 
 /* The whole plan as a table with bars, and what it means; lines of 72 columns at most
  * but for names.  The model's name is as the file has it: unfiltered. */
-void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine *machine, const ebb_plan *p);
+void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine *machine,
+                   const ebb_plan *p);
 
 /* What a budget would bring, in one line: tier, resident layers, predicted speed. */
 void ebb_plan_line(ebb_buf *out, const ebb_plan *p);

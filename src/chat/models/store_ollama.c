@@ -1,8 +1,8 @@
 /* Ollama's store (finding.h): manifests/HOST/NAMESPACE/MODEL/TAG name blobs by their digests.
  *
- *     ROOT/manifests/registry.ollama.ai/library/llama3.2/latest       {"layers": [{"mediaType", "digest", "size"}, ...]}
- *     ROOT/manifests-v2/ollama.com/library/llama3.2/latest            the same, a link to a blob that is, or a list:
- *                                                                     {"manifests": [{"digest", "runner", "format"}, ...]}
+ *     ROOT/manifests/registry.ollama.ai/library/llama3.2/latest    {"layers": [{"mediaType", "digest", "size"}, ...]}
+ *     ROOT/manifests-v2/ollama.com/library/llama3.2/latest         the same, a link to a blob that is, or a list:
+ *                                                                  {"manifests": [{"digest", "runner", "format"}, ...]}
  *     ROOT/blobs/sha256-<64 hex digits>
  *
  * Names and digests are checked letter by letter, and what they lead to has to lie in the store. */
@@ -28,7 +28,8 @@ static bool is_plain_name(const char *name)
 {
     size_t n = strlen(name);
 
-    return n < 128 && name[0] != '.' && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:") == n;
+    return n < 128 && name[0] != '.' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:") == n;
 }
 
 /* The path of the blob, if the digest is one and the blob is a file of the store. */
@@ -37,8 +38,8 @@ static char *blob_path(const char *root, const char *digest, struct stat *st)
     ebb_buf path = { 0 };
     char *real = NULL;
 
-    if (digest && strlen(digest) == 71 && strncmp(digest, "sha256:", 7) == 0 && strspn(digest + 7, "0123456789abcdef") == 64 &&
-        ebb_buf_addf(&path, "%s/blobs/sha256-%s", root, digest + 7))
+    if (digest && strlen(digest) == 71 && strncmp(digest, "sha256:", 7) == 0 &&
+        strspn(digest + 7, "0123456789abcdef") == 64 && ebb_buf_addf(&path, "%s/blobs/sha256-%s", root, digest + 7))
         real = ebb_store_path_inside(root, ebb_buf_text(&path));
     ebb_buf_fini(&path);
     if (real && stat(real, st) == 0 && S_ISREG(st->st_mode))
@@ -79,7 +80,8 @@ static json_t *choose_manifest(const char *root, json_t *o)
         const char *runner = json_string_value(json_object_get(entry, "runner"));
         char *path;
 
-        if (!is_text(entry, "format", "gguf") || (runner && strcmp(runner, "llama.cpp") != 0 && strcmp(runner, "llamacpp") != 0) || chosen)
+        if (!is_text(entry, "format", "gguf") ||
+            (runner && strcmp(runner, "llama.cpp") != 0 && strcmp(runner, "llamacpp") != 0) || chosen)
             continue;
         path = blob_path(root, json_string_value(json_object_get(entry, "digest")), &st);
         chosen = path ? read_manifest_file(path) : NULL;

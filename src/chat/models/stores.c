@@ -1,7 +1,7 @@
 /* What other programs keep on this machine (finding.h): read, never written, locked or removed.
  *
- * Where a store's own files say what lies where (Ollama's manifests, the links of a hub cache), nothing outside that store is
- * found by them; what a person has linked into a folder of models is followed. */
+ * Where a store's own files say what lies where (Ollama's manifests, the links of a hub cache), nothing outside that
+ * store is found by them; what a person has linked into a folder of models is followed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +89,8 @@ static void add_ollama_model(const ebb_ollama_model *m, void *arg)
         return;
     file->note = NULL;
     json_array_foreach(m->layers, i, layer) {
-        const char *type = json_string_value(json_object_get(layer, "mediaType")), *ending = type ? strrchr(type, '.') : NULL;
+        const char *type = json_string_value(json_object_get(layer, "mediaType")),
+            *ending = type ? strrchr(type, '.') : NULL;
 
         for (size_t k = 0; ending && !file->note && k < sizeof ollama_notes / sizeof *ollama_notes; k++)
             if (strcmp(ending, ollama_notes[k][0]) == 0)

@@ -26,10 +26,12 @@ typedef struct ebb_prompter ebb_prompter;
  * tokens and architecture suggest.  Errors: NOMEM.  Cost: a pass over the vocabulary. */
 EBB_MUST_CHECK
 ebb_status ebb_prompter_new(const ebb_model *m, ebb_prompter **out, ebb_error *err);
-/* The same with a template that the user names: a family ("chatml"), a file, "none" (texts one after the other, for models
- * that only continue a text); "auto" or NULL: as above.  NOTFOUND names the families; FORMAT: the file is no template. */
+/* The same with a template that the user names: a family ("chatml"), a file, "none" (texts one
+ * after the other, for models that only continue a text); "auto" or NULL: as above.  NOTFOUND names
+ * the families; FORMAT: the file is no template. */
 EBB_MUST_CHECK
-ebb_status ebb_prompter_new_named(const ebb_model *m, const char *name, ebb_prompter **out, ebb_error *err);
+ebb_status ebb_prompter_new_named(const ebb_model *m, const char *name, ebb_prompter **out,
+                                  ebb_error *err);
 void ebb_prompter_free(ebb_prompter *p);         /* NULL is fine */
 
 /* Where the template is from, one line for the user: "the file's own template",
@@ -42,7 +44,8 @@ ebb_status ebb_prompter_source(const ebb_prompter *p, ebb_buf *out, ebb_error *e
 typedef enum ebb_thinking { EBB_THINKING_DEFAULT, EBB_THINKING_ON, EBB_THINKING_OFF } ebb_thinking;
 
 typedef struct ebb_prompt_opts {
-    int64_t      now_ms;         /* Unix time of the conversation: pinned, so that a date in the prompt stays; 0: now */
+    int64_t      now_ms;         /* Unix time of the conversation: pinned, so that a date in the
+                                  * prompt stays; 0: now */
     ebb_thinking thinking;       /* enable_thinking, where the template knows it */
 } ebb_prompt_opts;
 
@@ -54,19 +57,22 @@ typedef struct ebb_prompt_message {
 } ebb_prompt_message;
 
 typedef struct ebb_prompt {
-    int32_t *ids;                /* the whole sequence, up to where the model goes on; NULL where the engine takes messages: */
-    ebb_prompt_message *messages;        /* these; n_ids and the other counts are about right then */
+    int32_t *ids;                /* the whole sequence, up to where the model goes on; NULL where
+                                  * the engine takes messages: */
+    ebb_prompt_message *messages;        /* these; n_ids and the other counts are about right
+                                          * then */
     size_t   n_messages;
     size_t   n_ids;
     size_t   n_old;              /* ids of the messages that had some */
-    size_t   n_kept;             /* ids[0..n_kept) are old ids unchanged: everything else is computed */
+    size_t   n_kept;             /* ids[0..n_kept) are old ids unchanged: everything else is
+                                  * computed */
     /* ids per message, in order; their sum is n_ids.  What a message is printed as
      * belongs to the last of a run of new messages; a count of 0 is usual for the
      * system message.  Where history was rewritten, older counts may differ from
      * those given: then the slices of `ids` are the new truth of these messages. */
     size_t  *n_ids_of;
-    size_t   n_suffix;           /* of the last ids, those behind the last question's words: once there is an
-                                  * answer, a template may print them in another way */
+    size_t   n_suffix;           /* of the last ids, those behind the last question's words: once
+                                  * there is an answer, a template may print them in another way */
     bool     rewritten;          /* n_kept < n_old: old ids were dropped */
     char     notice[240];        /* one line for the user, "" if there is nothing to say */
 } ebb_prompt;

@@ -81,7 +81,8 @@ static json_t *messages_json(const ebb_render_job *job, size_t *map)
 static json_t *context_json(const ebb_prompter *p, const ebb_render_job *job, size_t *map)
 {
     json_t *messages = messages_json(job, map);
-    json_t *c = json_pack("{s:o*, s:o*, s:o*, s:n, s:n}", "messages", messages, "bos_token", text_json(p->bos, strlen(p->bos)),
+    json_t *c = json_pack("{s:o*, s:o*, s:o*, s:n, s:n}", "messages", messages, "bos_token",
+                          text_json(p->bos, strlen(p->bos)),
                           "eos_token", text_json(p->eos, strlen(p->eos)), "tools", "documents");
 
     if (c && job->opts->thinking != EBB_THINKING_DEFAULT)
@@ -153,7 +154,8 @@ static bool is_blank_message(const ebb_message *m)
 static bool lost_system(const ebb_render_job *job, const ebb_rendering *r)
 {
     for (size_t i = 0; i < job->n; i++)
-        if (job->messages[i]->role == EBB_ROLE_SYSTEM && !is_blank_message(job->messages[i]) && ebb_rendering_end_of(r, i) == 0)
+        if (job->messages[i]->role == EBB_ROLE_SYSTEM && !is_blank_message(job->messages[i]) &&
+            ebb_rendering_end_of(r, i) == 0)
             return true;
     return false;
 }

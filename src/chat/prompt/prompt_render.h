@@ -18,14 +18,16 @@ struct ebb_prompter {
 
 /* ebb_prompter_new with n bytes of template source in place of the file's.  Errors also: FORMAT. */
 EBB_MUST_CHECK
-ebb_status ebb_prompter_new_with(const ebb_model *m, const char *source, size_t n, ebb_prompter **out, ebb_error *err);
+ebb_status ebb_prompter_new_with(const ebb_model *m, const char *source, size_t n,
+                                 ebb_prompter **out, ebb_error *err);
 
 /* What is rendered, and how. */
 typedef struct ebb_render_job {
     const ebb_message *const *messages;
     size_t n;
     const ebb_prompt_opts *opts;
-    bool   merge_system;         /* texts of system messages go in front of the first user message */
+    bool   merge_system;         /* texts of system messages go in front of the first user
+                                  * message */
 } ebb_render_job;
 
 typedef struct ebb_rendering {
@@ -38,12 +40,14 @@ void ebb_rendering_fini(ebb_rendering *r);
 
 /* The whole job, with the generation prompt.  Errors: as ebb_template_render. */
 EBB_MUST_CHECK
-ebb_status ebb_prompt_render(const ebb_prompter *p, const ebb_render_job *job, ebb_rendering *out, ebb_error *err);
+ebb_status ebb_prompt_render(const ebb_prompter *p, const ebb_render_job *job, ebb_rendering *out,
+                             ebb_error *err);
 
 /* The same; if the template refuses the system message or prints nothing of it,
  * job->merge_system is set and it is rendered so. */
 EBB_MUST_CHECK
-ebb_status ebb_prompt_render_or_merge(const ebb_prompter *p, ebb_render_job *job, ebb_rendering *out, ebb_error *err);
+ebb_status ebb_prompt_render_or_merge(const ebb_prompter *p, ebb_render_job *job,
+                                      ebb_rendering *out, ebb_error *err);
 
 /* Where the bytes of a message end in the rendering; 0: it printed none. */
 size_t ebb_rendering_end_of(const ebb_rendering *r, size_t message);

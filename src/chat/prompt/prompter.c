@@ -46,8 +46,8 @@ static bool asks_for_bos(const ebb_model *m)
     ebb_token ids[4] = { -1 };
     size_t n;
 
-    return ebb_model_tokenize(m, "", 0, EBB_TOK_BOS, ids, 4, &n, NULL) == EBB_OK && n > 0 && ids[0] == ebb_model_bos(m) &&
-           ids[0] >= 0;
+    return ebb_model_tokenize(m, "", 0, EBB_TOK_BOS, ids, 4, &n, NULL) == EBB_OK && n > 0 &&
+           ids[0] == ebb_model_bos(m) && ids[0] >= 0;
 }
 
 /* The file's template counts if it can render a question and its answer.  A
@@ -90,8 +90,8 @@ static ebb_status choose_template(ebb_prompter *p, ebb_error *err)
     p->tpl = NULL;
     family = ebb_template_family_choose(p->m, why, sizeof why);
     if (own)
-        snprintf(p->origin, sizeof p->origin, "%s, chosen by %s (the file's own does not work: %.120s)", family->name, why,
-                 bad.msg);
+        snprintf(p->origin, sizeof p->origin, "%s, chosen by %s (the file's own does not work: %.120s)",
+                 family->name, why, bad.msg);
     else
         snprintf(p->origin, sizeof p->origin, "%s, chosen by %s (the file has no template)", family->name, why);
     return compile_and_keep(p, family->source, strlen(family->source), err);
@@ -145,7 +145,8 @@ static ebb_status fail_unknown(const char *name, ebb_error *err)
 
     for (size_t i = 0; ebb_template_family_at(i); i++)
         ebb_buf_addf(&names, "%s%s", i ? ", " : "", ebb_template_family_at(i)->name);
-    st = EBB_FAIL(err, EBB_NOTFOUND, "there is no chat template '%.60s': give a file, none, auto, or one of %s", name, ebb_buf_text(&names));
+    st = EBB_FAIL(err, EBB_NOTFOUND, "there is no chat template '%.60s': give a file, none, auto, or one of %s", name,
+                  ebb_buf_text(&names));
     ebb_buf_fini(&names);
     return st;
 }
@@ -204,5 +205,6 @@ const char *ebb_prompter_origin(const ebb_prompter *p)
 
 ebb_status ebb_prompter_source(const ebb_prompter *p, ebb_buf *out, ebb_error *err)
 {
-    return ebb_buf_add(out, ebb_buf_text(&p->source), p->source.len) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a template");
+    return ebb_buf_add(out, ebb_buf_text(&p->source), p->source.len)
+           ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a template");
 }

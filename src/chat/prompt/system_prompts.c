@@ -73,7 +73,8 @@ ebb_status ebb_system_prompt_read(const char *dir, const char *name, ebb_buf *ou
         st = ebb_file_slurp(path.data, MAX_BYTES, out, err);
     ebb_buf_fini(&path);
     if (st == EBB_NOTFOUND && s)
-        st = ebb_buf_add(out, s->text, (size_t)(s->end - s->text)) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a prompt");
+        st = ebb_buf_add(out, s->text, (size_t)(s->end - s->text)) ? EBB_OK
+                                                                   : EBB_FAIL(err, EBB_NOMEM, "no memory for a prompt");
     else if (st == EBB_NOTFOUND)
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no system prompt '%s'%s%s", name,
                         dir ? "; yours are NAME.txt in " : "", dir ? dir : "");

@@ -122,8 +122,8 @@ static ebb_status look_for_file(get *g, ebb_error *err)
     if (n < g->total)
         return EBB_FAIL(err, EBB_IO, "%s: is there with %s of %s; renamed to %s.part, it lets ebb pull go on with it",
                         g->path.data, ebb_size_text(n, has), ebb_size_text(g->total, wants), g->w->name);
-    return EBB_FAIL(err, EBB_IO, "%s: is there with %llu bytes, the file to fetch has %llu: rename or delete it first", g->path.data,
-                    (unsigned long long)n, (unsigned long long)g->total);
+    return EBB_FAIL(err, EBB_IO, "%s: is there with %llu bytes, the file to fetch has %llu: rename or delete it first",
+                    g->path.data, (unsigned long long)n, (unsigned long long)g->total);
 }
 
 /* Whether the path still names the file that was locked: whoever had it may have finished. */
@@ -131,7 +131,8 @@ static bool is_part_in_place(const get *g)
 {
     struct stat at, mine;
 
-    return stat(g->part.data, &at) == 0 && fstat(g->fd, &mine) == 0 && at.st_ino == mine.st_ino && at.st_dev == mine.st_dev;
+    return stat(g->part.data, &at) == 0 && fstat(g->fd, &mine) == 0 && at.st_ino == mine.st_ino &&
+           at.st_dev == mine.st_dev;
 }
 
 static ebb_status open_download_part(get *g, ebb_error *err)
@@ -259,7 +260,8 @@ static ebb_status read_size(get *g, const ebb_http_reply *r, ebb_error *err)
     uint64_t n = r->n_bytes != UNKNOWN ? r->n_bytes : g->w->is_hub ? r->linked_bytes : UNKNOWN;
 
     if (g->total != UNKNOWN && n != UNKNOWN && n != g->total && g->w->n_bytes != UNKNOWN)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: should have %llu bytes, the server has %llu: has it just been replaced?  Try again",
+        return EBB_FAIL(err, EBB_FORMAT,
+                        "%s: should have %llu bytes, the server has %llu: has it just been replaced?  Try again",
                         g->w->name, (unsigned long long)g->total, (unsigned long long)n);
     if (n != UNKNOWN)
         g->total = n;
@@ -277,8 +279,8 @@ static ebb_status check_disk_space(const get *g, ebb_error *err)
     usable = free_bytes > SPARE_BYTES ? free_bytes - SPARE_BYTES : 0;
     if (needs <= usable && (usable > 0 || needs == 0))
         return EBB_OK;
-    return EBB_FAIL(err, EBB_IO, "%s: %s are to come, its disk has %s free: %s are missing", g->w->folder, ebb_size_text(needs, want),
-                    ebb_size_text(free_bytes, have), ebb_size_text(needs - usable, lacks));
+    return EBB_FAIL(err, EBB_IO, "%s: %s are to come, its disk has %s free: %s are missing", g->w->folder,
+                    ebb_size_text(needs, want), ebb_size_text(free_bytes, have), ebb_size_text(needs - usable, lacks));
 }
 
 /* Nobody has said how much will come: it ends where the disk's last bytes begin. */
@@ -294,7 +296,8 @@ static ebb_status check_spare_room(get *g, ebb_error *err)
     st = ebb_folder_free_bytes(g->w->folder, &free_bytes, err);
     if (st != EBB_OK || free_bytes >= SPARE_BYTES + SPARE_BYTES / 2)
         return st;
-    return EBB_FAIL(err, EBB_IO, "%s: the server does not say how large it is, and after %s the disk is full; remove that file if it cannot be right",
+    return EBB_FAIL(err, EBB_IO, "%s: the server does not say how large it is, and after %s the disk is full; remove "
+                                 "that file if it cannot be right",
                     g->part.data, ebb_size_text(g->pos, size));
 }
 
@@ -304,7 +307,8 @@ static const char *why_not_resumable(const get *g, const ebb_http_reply *r)
     bool has_sha = g->sha256[0] && (!g->sidecar.sha256[0] || strcmp(g->sha256, g->sidecar.sha256) == 0);
     bool has_etag = g->sidecar.etag[0] && r->etag[0], has_date = g->sidecar.modified[0] && r->modified[0];
     bool is_other = g->sha256[0] ? !has_sha
-                  : has_etag ? strcmp(g->sidecar.etag, r->etag) != 0 : has_date && strcmp(g->sidecar.modified, r->modified) != 0;
+                  : has_etag ? strcmp(g->sidecar.etag, r->etag) != 0
+                             : has_date && strcmp(g->sidecar.modified, r->modified) != 0;
 
     if (is_other || (g->sidecar.n_bytes != UNKNOWN && g->total != UNKNOWN && g->sidecar.n_bytes != g->total) ||
         (g->total != UNKNOWN && g->pos > g->total))
@@ -360,7 +364,8 @@ static ebb_status handle_body(get *g, const char *data, size_t n, ebb_error *err
     ebb_status st;
 
     if (g->total != UNKNOWN && n > g->total - g->pos)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: more bytes come than the %llu it should have", g->w->name, (unsigned long long)g->total);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: more bytes come than the %llu it should have", g->w->name,
+                        (unsigned long long)g->total);
     st = ebb_file_write_at(g->fd, g->part.data, data, n, g->pos, err);
     if (st != EBB_OK)
         return st;
@@ -398,14 +403,15 @@ static bool on_tick(void *arg)
 /* What If-Range may name: nothing where the checksum decides anyway, for mirrors call the same bytes by many names. */
 static const char *if_range_value(const get *g)
 {
-    return g->sha256[0] ? NULL : g->sidecar.etag[0] ? g->sidecar.etag : g->sidecar.modified[0] ? g->sidecar.modified : NULL;
+    return g->sha256[0] ? NULL
+           : g->sidecar.etag[0] ? g->sidecar.etag : g->sidecar.modified[0] ? g->sidecar.modified : NULL;
 }
 
 static ebb_status request_rest(get *g, ebb_http_reply *r, ebb_error *err)
 {
     ebb_http_request q = {
-        .url = g->w->url, .secret = g->w->is_hub ? g->env->token : NULL, .secret_url = ebb_hub_endpoint(g->env), .from = g->pos,
-        .if_range = if_range_value(g), .connect_s = g->env->connect_s, .stall_s = g->env->stall_s,
+        .url = g->w->url, .secret = g->w->is_hub ? g->env->token : NULL, .secret_url = ebb_hub_endpoint(g->env),
+        .from = g->pos, .if_range = if_range_value(g), .connect_s = g->env->connect_s, .stall_s = g->env->stall_s,
         .on_reply = on_reply, .on_body = on_body, .on_tick = on_tick, .arg = g,
     };
     ebb_status st;
@@ -474,7 +480,8 @@ static ebb_status pause_for(const get *g, unsigned ms, ebb_error *err)
 
 static ebb_status wait_for_next(get *g, const ebb_http_reply *r, unsigned n_try, const ebb_error *why, ebb_error *err)
 {
-    unsigned first = g->env->pause_ms ? g->env->pause_ms : PAUSE_MS, ms = n_try > 7 ? MAX_PAUSE_MS : first << (n_try - 1);
+    unsigned first = g->env->pause_ms ? g->env->pause_ms : PAUSE_MS, ms = n_try > 7 ? MAX_PAUSE_MS
+                                                                                    : first << (n_try - 1);
 
     if (ms > MAX_PAUSE_MS)
         ms = MAX_PAUSE_MS;
@@ -505,7 +512,8 @@ static ebb_status fetch_rest(get *g, ebb_error *err)
         if (!again || g->must_restart)
             continue;
         if (!why.msg[0])
-            EBB_FAIL(&why, EBB_IO, r.status == 200 || r.status == 206 ? "%s: the connection has ended early" : "%s answers %d", r.host,
+            EBB_FAIL(&why, EBB_IO, r.status == 200 || r.status == 206 ? "%s: the connection has ended early"
+                                                                      : "%s answers %d", r.host,
                      r.status);
         n_fruitless = g->pos > before ? 1 : n_fruitless + 1;
         if (n_fruitless >= (g->got->n_fetched ? TRIES : TRIES_FIRST))
@@ -532,8 +540,9 @@ static ebb_status verify_download(get *g, ebb_error *err)
     g->got->n_bytes = g->total = g->pos;
     ebb_sha256_end(g->sha, g->got->sha256);
     if (g->sha256[0] && strcmp(g->sha256, g->got->sha256) != 0)
-        st = EBB_FAIL(err, EBB_FORMAT, "%s: arrived damaged: its SHA-256 is %s, the server's %s; it was removed, pull it again", g->w->name,
-                      g->got->sha256, g->sha256);
+        st = EBB_FAIL(err, EBB_FORMAT,
+                      "%s: arrived damaged: its SHA-256 is %s, the server's %s; it was removed, pull it again",
+                      g->w->name, g->got->sha256, g->sha256);
     g->is_bad = st != EBB_OK;
     g->got->is_verified = st == EBB_OK && g->sha256[0];
     g->is_told = false;                          /* now that its size is certain */
@@ -571,7 +580,8 @@ static ebb_status run_download(get *g, ebb_error *err)
     return st == EBB_OK ? publish_file(g, err) : st;
 }
 
-ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request *w, ebb_download_result *got, ebb_error *err)
+ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request *w, ebb_download_result *got,
+                             ebb_error *err)
 {
     get g = { .env = env, .w = w, .got = got, .fd = -1, .total = w->n_bytes, .next_look = FIRST_LOOK };
     uint64_t n;
@@ -581,7 +591,8 @@ ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request
     snprintf(g.sha256, sizeof g.sha256, "%s", w->sha256);
     ebb_buf_addf(&g.path, "%s/%s", w->folder, w->name);
     ebb_buf_addf(&g.part, "%s/%s.part", w->folder, w->name);
-    st = g.path.failed || g.part.failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a path") : ebb_sha256_new(&g.sha, err);
+    st = g.path.failed || g.part.failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a path")
+                                        : ebb_sha256_new(&g.sha, err);
     if (st == EBB_OK)
         st = run_download(&g, err);
     if (g.fd >= 0 && g.pos == 0 && get_file_size(g.part.data, &n) && n == 0 && is_part_in_place(&g) && st != EBB_BUSY)

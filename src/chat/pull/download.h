@@ -2,10 +2,12 @@
  *
  *     NAME.gguf.part        what is there of it, without holes; locked by whoever works on it
  *     NAME.gguf.part.json   what it is of (part_sidecar.h)
- *     NAME.gguf             the whole file: it gets this name after its size, its checksum and its header were right
- *                           and its bytes are on the disk
- * A connection that breaks is tried again, from the byte where it broke, with pauses that double, from 0.3 to 30 seconds;
- * ten tries that bring nothing are the end of it, three if nothing ever came. */
+ *     NAME.gguf             the whole file: it gets this name after its size, its checksum and
+ *                           its header were right and its bytes are on the disk
+ *
+ * A connection that breaks is tried again, from the byte where it broke, with pauses that
+ * double, from 0.3 to 30 seconds; ten tries that bring nothing are the end of it, three if nothing
+ * ever came. */
 #ifndef EBB_PULL_DOWNLOAD_H
 #define EBB_PULL_DOWNLOAD_H
 #include "pull/hub_listing.h"
@@ -23,12 +25,13 @@ typedef struct ebb_download_request {
     const char *sha256;          /* "": unknown */
     const char *command;         /* that goes on with it */
     const char *repo;            /* for what is said when it is refused; NULL: none */
-    /* Look at what is there, the path of which is given: BUSY wants more of it, OK has seen enough and is called once
-     * more when all is there, else the download ends with that error and the part is removed if it is UNSUPPORTED or
-     * FORMAT.  May be NULL. */
+    /* Look at what is there, the path of which is given: BUSY wants more of it, OK has seen enough
+     * and is called once more when all is there, else the download ends with that error and the
+     * part is removed if it is UNSUPPORTED or FORMAT.  May be NULL. */
     ebb_status (*on_header)(void *arg, const char *part_path, uint64_t n_bytes, ebb_error *err);
     bool        header_only;     /* nothing more after that; the part stays */
-    void      (*on_progress)(void *arg, const ebb_download_progress *p); /* four times a second at most; may be NULL */
+    /* Four times a second at most; may be NULL. */
+    void      (*on_progress)(void *arg, const ebb_download_progress *p);
     void       *arg;
 } ebb_download_request;
 
@@ -40,8 +43,10 @@ typedef struct ebb_download_result {
     bool     has_header_only;
 } ebb_download_result;
 
-/* Errors: those of http.h and of the disk, each with what to do; BUSY (somebody else is at it); CANCELED (env->is_canceled). */
+/* Errors: those of http.h and of the disk, each with what to do; BUSY (somebody else is at it);
+ * CANCELED (env->is_canceled). */
 EBB_MUST_CHECK
-ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request *w, ebb_download_result *got, ebb_error *err);
+ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request *w,
+                             ebb_download_result *got, ebb_error *err);
 
 #endif

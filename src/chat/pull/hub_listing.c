@@ -68,12 +68,14 @@ static bool is_model(const char *name)
 static ebb_status add_listed_file(ebb_hub_list *l, const json_t *item, ebb_error *err)
 {
     const json_t *lfs = json_object_get(item, "lfs"), *size = json_object_get(item, "size");
-    const char *path = json_string_value(json_object_get(item, "path")), *oid = json_string_value(json_object_get(lfs, "oid"));
+    const char *path = json_string_value(json_object_get(item, "path")),
+        *oid = json_string_value(json_object_get(lfs, "oid"));
     const char *type = json_string_value(json_object_get(item, "type")), *slash = path ? strrchr(path, '/') : NULL;
     const char *name = slash ? slash + 1 : path;
     ebb_hub_file *more;
 
-    if (!name || !type || strcmp(type, "file") != 0 || strlen(name) < 5 || strcasecmp(name + strlen(name) - 5, ".gguf") != 0)
+    if (!name || !type || strcmp(type, "file") != 0 || strlen(name) < 5 ||
+        strcasecmp(name + strlen(name) - 5, ".gguf") != 0)
         return EBB_OK;
     if (!is_path(path) || !ebb_pull_is_name(name) || !json_is_integer(size) || json_integer_value(size) < 0) {
         l->n_rejected++;
@@ -101,7 +103,8 @@ static ebb_status add_listed_file(ebb_hub_list *l, const json_t *item, ebb_error
 static ebb_status add_page(ebb_hub_list *l, const ebb_buf *text, const char *repo, ebb_error *err)
 {
     json_t *root = json_loadb(ebb_buf_text(text), text->len, 0, NULL), *item;
-    ebb_status st = json_is_array(root) ? EBB_OK : EBB_FAIL(err, EBB_FORMAT, "%s: the server's list of its files is not one", repo);
+    ebb_status st = json_is_array(root) ? EBB_OK : EBB_FAIL(err, EBB_FORMAT,
+                                                            "%s: the server's list of its files is not one", repo);
     size_t i;
 
     json_array_foreach(root, i, item)
@@ -137,10 +140,11 @@ static void suggest(const ebb_pull_env *env, const char *repo, ebb_buf *out)
     json_t *root = NULL, *item;
     size_t i;
 
-    ebb_buf_addf(&url, "%s/api/models?filter=gguf&sort=downloads&limit=%d&search=", ebb_hub_endpoint(env), N_SUGGESTIONS);
+    ebb_buf_addf(&url, "%s/api/models?filter=gguf&sort=downloads&limit=%d&search=", ebb_hub_endpoint(env),
+                 N_SUGGESTIONS);
     ebb_http_escape(&url, slash ? slash + 1 : repo);
-    if (ebb_http_get_text(&(ebb_http_request){ .url = ebb_buf_text(&url), .connect_s = 5, .stall_s = 5 }, MAX_PAGE, &text, &r,
-                          NULL) == EBB_OK && r.status == 200)
+    if (ebb_http_get_text(&(ebb_http_request){ .url = ebb_buf_text(&url), .connect_s = 5, .stall_s = 5 },
+                          MAX_PAGE, &text, &r, NULL) == EBB_OK && r.status == 200)
         root = json_loadb(ebb_buf_text(&text), text.len, 0, NULL);
     json_array_foreach(root, i, item) {
         ebb_pull_source s;
@@ -155,7 +159,8 @@ static void suggest(const ebb_pull_env *env, const char *repo, ebb_buf *out)
 }
 
 /* 401 and 403. */
-static ebb_status no_entry(const ebb_pull_env *env, const ebb_http_reply *r, const char *repo, const char *what, ebb_error *err)
+static ebb_status no_entry(const ebb_pull_env *env, const ebb_http_reply *r, const char *repo, const char *what,
+                           ebb_error *err)
 {
     const char *endpoint = ebb_hub_endpoint(env);
     bool is_gated = strcasecmp(r->reason_code, "GatedRepo") == 0;
@@ -167,20 +172,25 @@ static ebb_status no_entry(const ebb_pull_env *env, const ebb_http_reply *r, con
     if (r->held_back)
         return EBB_FAIL(err, EBB_IO, "%s: needs a token, and ebb sends none to %s without https", repo, r->host);
     if (is_gated && env->token)
-        return EBB_FAIL(err, EBB_IO, "%s: its licence is to be accepted first, at %s/%s with the account of the token", repo, endpoint, repo);
+        return EBB_FAIL(err, EBB_IO, "%s: its licence is to be accepted first, at %s/%s with the account of the token",
+                        repo, endpoint, repo);
     if (is_gated)
-        return EBB_FAIL(err, EBB_IO, "%s: its licence is to be accepted first: at %s/%s, then make a token at %s/settings/tokens "
+        return EBB_FAIL(err, EBB_IO,
+                        "%s: its licence is to be accepted first: at %s/%s, then make a token at %s/settings/tokens "
                         "and set HF_TOKEN to it", repo, endpoint, repo, endpoint);
     if (env->token)
-        return EBB_FAIL(err, EBB_IO, "%s: the token has no access to it (%d): is HF_TOKEN right, and may it read this repository?", repo,
-                        r->status);
+        return EBB_FAIL(err, EBB_IO,
+                        "%s: the token has no access to it (%d): is HF_TOKEN right, and may it read this repository?",
+                        repo, r->status);
     suggest(env, repo, &like);                   /* the hub says so of what does not exist, too */
-    st = EBB_FAIL(err, EBB_NOTFOUND, "%s: there is no such repository, or it is private and needs HF_TOKEN%s", repo, ebb_buf_text(&like));
+    st = EBB_FAIL(err, EBB_NOTFOUND, "%s: there is no such repository, or it is private and needs HF_TOKEN%s", repo,
+                  ebb_buf_text(&like));
     ebb_buf_fini(&like);
     return st;
 }
 
-ebb_status ebb_hub_refusal(const ebb_pull_env *env, const ebb_http_reply *r, const char *repo, const char *what, ebb_error *err)
+ebb_status ebb_hub_refusal(const ebb_pull_env *env, const ebb_http_reply *r, const char *repo, const char *what,
+                           ebb_error *err)
 {
     ebb_buf like = { 0 };
     ebb_status st;
@@ -191,14 +201,18 @@ ebb_status ebb_hub_refusal(const ebb_pull_env *env, const ebb_http_reply *r, con
     case 404: case 410:
         if (repo && strcmp(what, repo) == 0)
             suggest(env, repo, &like);
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: is not there (%d from %s)%s", what, r->status, r->host, ebb_buf_text(&like));
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: is not there (%d from %s)%s", what, r->status, r->host,
+                      ebb_buf_text(&like));
         ebb_buf_fini(&like);
         return st;
     case 429:
-        return EBB_FAIL(err, EBB_IO, "%s: %s has had too many requests from here (429); try again in %u minutes%s", what, r->host,
-                        r->retry_after_s ? (r->retry_after_s + 59) / 60 : 5, repo && !env->token ? ", or with HF_TOKEN" : "");
+        return EBB_FAIL(err, EBB_IO, "%s: %s has had too many requests from here (429); try again in %u minutes%s",
+                        what, r->host,
+                        r->retry_after_s ? (r->retry_after_s + 59) / 60 : 5, repo &&
+                        !env->token ? ", or with HF_TOKEN" : "");
     default:
-        return EBB_FAIL(err, EBB_IO, "%s: %s answers %d%s%s", what, r->host, r->status, r->reason[0] ? ": " : "; try again later", r->reason);
+        return EBB_FAIL(err, EBB_IO, "%s: %s answers %d%s%s", what, r->host, r->status,
+                        r->reason[0] ? ": " : "; try again later", r->reason);
     }
 }
 
@@ -211,9 +225,11 @@ static bool on_listing_tick(void *arg)
     return !env->is_canceled || !env->is_canceled(env->arg);
 }
 
-static ebb_status get_page(const ebb_pull_env *env, const char *url, const char *repo, ebb_buf *text, ebb_http_reply *r, ebb_error *err)
+static ebb_status get_page(const ebb_pull_env *env, const char *url, const char *repo, ebb_buf *text, ebb_http_reply *r,
+                           ebb_error *err)
 {
-    ebb_http_request q = { .url = url, .secret = env->token, .secret_url = ebb_hub_endpoint(env), .connect_s = env->connect_s,
+    ebb_http_request q = { .url = url, .secret = env->token, .secret_url = ebb_hub_endpoint(env),
+                           .connect_s = env->connect_s,
                            .stall_s = env->stall_s, .on_tick = on_listing_tick, .arg = (void *)(uintptr_t)env };
     ebb_status st = ebb_http_get_text(&q, MAX_PAGE, text, r, err);
 
@@ -245,7 +261,8 @@ ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_
     ebb_buf_fini(&url);
     ebb_buf_fini(&text);
     if (st == EBB_OK && out->n == 0)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: has no GGUF files; repositories of converted models end in -GGUF as a rule%s", s->repo,
+        st = EBB_FAIL(err, EBB_NOTFOUND,
+                      "%s: has no GGUF files; repositories of converted models end in -GGUF as a rule%s", s->repo,
                       out->n_rejected ? " (it has some with names that cannot be taken)" : "");
     if (st != EBB_OK)
         ebb_hub_list_fini(out);

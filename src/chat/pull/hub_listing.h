@@ -1,7 +1,7 @@
 /* pull/hub_listing.h - the files of a repository, as huggingface.co and its mirrors list them.
  *
- * A listing is from outside: at most 16 MiB of JSON on each of 20 pages, and 10,000 files; names that could not be a file
- * here (pull_source.h) are left out and counted. */
+ * A listing is from outside: at most 16 MiB of JSON on each of 20 pages, and 10,000 files; names
+ * that could not be a file here (pull_source.h) are left out and counted. */
 #ifndef EBB_PULL_HUB_LISTING_H
 #define EBB_PULL_HUB_LISTING_H
 #include <stddef.h>
@@ -16,9 +16,12 @@ typedef struct ebb_pull_env {
     const char *endpoint;        /* NULL: EBB_HUB */
     const char *token;           /* goes to the endpoint and nowhere else; NULL: none */
     unsigned    connect_s, stall_s;      /* as http.h */
-    unsigned    pause_ms;        /* before the second try, then twice as long each time; 0: as download.h says */
-    bool      (*is_canceled)(void *arg); /* somebody wants to stop; may be NULL, and so may the next */
-    void      (*on_notice)(void *arg, const char *line); /* something to know: no control characters */
+    unsigned    pause_ms;        /* before the second try, then twice as long each time; 0: as
+                                  * download.h says */
+    bool      (*is_canceled)(void *arg); /* somebody wants to stop; may be NULL, and so may the
+                                          * next */
+    /* Something to know: no control characters. */
+    void      (*on_notice)(void *arg, const char *line);
     void       *arg;
 } ebb_pull_env;
 
@@ -34,17 +37,22 @@ typedef struct ebb_hub_list {
     size_t        n, n_rejected; /* odd: those with names that are not taken */
 } ebb_hub_list;
 
-/* Fetch the listing.  Errors: those of http.h; NOTFOUND, LIMIT, IO (refused: what to do is said), FORMAT. */
+/* Fetch the listing.  Errors: those of http.h; NOTFOUND, LIMIT, IO (refused: what to do is said),
+ * FORMAT. */
 EBB_MUST_CHECK
-ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_hub_list *out, ebb_error *err);
+ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_hub_list *out,
+                         ebb_error *err);
 void ebb_hub_list_fini(ebb_hub_list *l);
 
 /* Append the address of a file. */
-void ebb_hub_add_url(ebb_buf *out, const ebb_pull_env *env, const ebb_pull_source *s, const char *path);
+void ebb_hub_add_url(ebb_buf *out, const ebb_pull_env *env, const ebb_pull_source *s,
+                     const char *path);
 const char *ebb_hub_endpoint(const ebb_pull_env *env);
 
-/* A reply that is no success, as an error that says what to do; `repo` is NULL where it is not of a repository. */
+/* A reply that is no success, as an error that says what to do; `repo` is NULL where it is not of a
+ * repository. */
 EBB_MUST_CHECK
-ebb_status ebb_hub_refusal(const ebb_pull_env *env, const ebb_http_reply *r, const char *repo, const char *what, ebb_error *err);
+ebb_status ebb_hub_refusal(const ebb_pull_env *env, const ebb_http_reply *r, const char *repo,
+                           const char *what, ebb_error *err);
 
 #endif

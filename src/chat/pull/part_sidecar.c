@@ -32,7 +32,8 @@ bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n)
 
     memset(n, 0, sizeof *n);
     n->n_bytes = UINT64_MAX;
-    if (ebb_pull_sidecar_path(part_path, &path, NULL) == EBB_OK && ebb_file_slurp(path.data, MAX_SIDECAR, &text, NULL) == EBB_OK)
+    if (ebb_pull_sidecar_path(part_path, &path, NULL) == EBB_OK &&
+        ebb_file_slurp(path.data, MAX_SIDECAR, &text, NULL) == EBB_OK)
         root = json_loadb(ebb_buf_text(&text), text.len, 0, NULL);
     read_text(root, "command", n->command, sizeof n->command);
     read_text(root, "sha256", n->sha256, sizeof n->sha256);

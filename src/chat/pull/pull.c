@@ -114,8 +114,8 @@ static ebb_status open_partial_model(const pull_job *j, size_t *i_busy, ebb_mode
     for (unsigned i = 0; i < j->n; i++) {
         const model_file *f = &j->files[i];
 
-        partial[i] = (ebb_partial_file){ .path = file_exists(f->path.data) ? f->path.data : f->part.data, .name = f->name,
-                                         .n_bytes = f->n_bytes };
+        partial[i] = (ebb_partial_file){ .path = file_exists(f->path.data) ? f->path.data : f->part.data,
+                                         .name = f->name, .n_bytes = f->n_bytes };
     }
     st = ebb_model_open_partial(partial, j->n, i_busy, m, err);
     free(partial);
@@ -139,7 +139,8 @@ static ebb_status report_plan(pull_job *j, const ebb_model *m, ebb_error *err)
     return j->is_stopped ? EBB_FAIL(err, EBB_CANCELED, "stopped") : EBB_OK;
 }
 
-/* ebb_download_request.on_header: the header of the file that is being fetched is whole when another one's is asked for. */
+/* ebb_download_request.on_header: the header of the file that is being fetched is whole when another one's is asked
+ * for. */
 static ebb_status check_model_header(void *arg, const char *part_path, uint64_t n_bytes, ebb_error *err)
 {
     pull_job *j = arg;
@@ -174,8 +175,10 @@ static ebb_status get_file(pull_job *j, unsigned i, bool header_only, ebb_downlo
 
     j->i = i;
     return ebb_download_file(&j->p->env, &(ebb_download_request){
-        .url = f->url.data, .folder = j->folder.data, .name = f->name, .is_hub = is_hub, .n_bytes = f->n_bytes, .sha256 = f->sha256,
-        .command = j->command.data, .repo = is_hub ? j->p->source.repo : NULL, .on_header = header_only || j->n == 1 ? check_model_header : NULL,
+        .url = f->url.data, .folder = j->folder.data, .name = f->name, .is_hub = is_hub, .n_bytes = f->n_bytes,
+        .sha256 = f->sha256,
+        .command = j->command.data, .repo = is_hub ? j->p->source.repo : NULL, .on_header = header_only ||
+        j->n == 1 ? check_model_header : NULL,
         .header_only = header_only, .on_progress = report_file_progress, .arg = j }, got, err);
 }
 
@@ -237,8 +240,8 @@ static ebb_status list_url_files(pull_job *j, const char *name, ebb_error *err)
     const char *at = NULL;
 
     if (name ? !ebb_pull_is_name(name) : !s->name[0])
-        return EBB_FAIL(err, EBB_USAGE, "%.120s: %s; give a name behind the address: ebb pull ADDRESS NAME.gguf", name ? name : s->url,
-                        name ? "is no name of a model file" : "does not end in .gguf");
+        return EBB_FAIL(err, EBB_USAGE, "%.120s: %s; give a name behind the address: ebb pull ADDRESS NAME.gguf",
+                        name ? name : s->url, name ? "is no name of a model file" : "does not end in .gguf");
     for (const char *p = s->url; s->name[0] && (p = strstr(p, s->name)) != NULL; p++)
         at = p;                                  /* the last: a folder may be called so, too */
     j->n = 1;
@@ -280,26 +283,29 @@ static ebb_status begin_job(pull_job *j, size_t i_variant, const char *name, ebb
 {
     ebb_pull *p = j->p;
     bool ok = true;
-    ebb_status st = p->source.is_url ? list_url_files(j, name, err) : list_variant_files(j, &p->variants[i_variant], err);
+    ebb_status st = p->source.is_url ? list_url_files(j, name, err)
+                                     : list_variant_files(j, &p->variants[i_variant], err);
 
     if (st == EBB_OK)
         st = ebb_models_folder(&j->folder, err);
     if (st != EBB_OK)
         return st;
-    ebb_pull_add_command(&j->command, &p->source, p->source.is_url ? NULL : ebb_pull_variant_spec(p->variants, p->n_variants, i_variant));
+    ebb_pull_add_command(&j->command, &p->source,
+                         p->source.is_url ? NULL : ebb_pull_variant_spec(p->variants, p->n_variants, i_variant));
     if (p->source.is_url && name)
         ebb_buf_addf(&j->command, " %s", name);
     for (unsigned i = 0; i < j->n; i++) {
         model_file *f = &j->files[i];
 
-        ok = ok && ebb_buf_addf(&f->path, "%s/%s", j->folder.data, f->name) && ebb_buf_addf(&f->part, "%s/%s.part", j->folder.data, f->name) &&
+        ok = ok && ebb_buf_addf(&f->path, "%s/%s", j->folder.data, f->name) &&
+             ebb_buf_addf(&f->part, "%s/%s.part", j->folder.data, f->name) &&
              !f->url.failed;
     }
     return ok && !j->command.failed ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the names of files");
 }
 
-ebb_status ebb_pull_fetch(ebb_pull *p, size_t i_variant, const char *name, const ebb_engine_opts *opts, const ebb_pull_callbacks *watch,
-                          ebb_pull_done *done, ebb_error *err)
+ebb_status ebb_pull_fetch(ebb_pull *p, size_t i_variant, const char *name, const ebb_engine_opts *opts,
+                          const ebb_pull_callbacks *watch, ebb_pull_done *done, ebb_error *err)
 {
     pull_job j = { .p = p, .opts = opts, .watch = watch, .done = done };
     double start = ebb_clock_s();

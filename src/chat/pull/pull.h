@@ -1,7 +1,8 @@
 /* pull/pull.h - getting a model: the listing, the choice, all of its files, in one place.
  *
- *     pull_source.h  the argument      hub_listing.h   the repository's files    variants.h  its models
- *     download.h     a file            part_sidecar.h  what is known of a part   net/        HTTP itself
+ *     pull_source.h  the argument      hub_listing.h   the repository's files
+ *     variants.h     its models        download.h      a file
+ *     part_sidecar.h what is known of a part           net/  HTTP itself
  *
  * Nothing else of ebb opens a connection to another machine. */
 #ifndef EBB_PULL_H
@@ -19,12 +20,14 @@ typedef struct ebb_pull {
     ebb_machine     machine;     /* measured when a plan or an estimate needs it */
 } ebb_pull;
 
-/* Parse `text` and, of a repository, fetch the listing.  *p needs fini in every case.  Errors: those of pull_source.h and hub_listing.h. */
+/* Parse `text` and, of a repository, fetch the listing.  *p needs fini in every case.  Errors:
+ * those of pull_source.h and hub_listing.h. */
 EBB_MUST_CHECK
 ebb_status ebb_pull_open(const ebb_pull_env *env, const char *text, ebb_pull *p, ebb_error *err);
 void ebb_pull_fini(ebb_pull *p);
 
-/* Measure the machine and estimate every offer.  Up to half a second where nothing was measured before. */
+/* Measure the machine and estimate every offer.  Up to half a second where nothing was measured
+ * before. */
 EBB_MUST_CHECK
 ebb_status ebb_pull_rate(ebb_pull *p, ebb_error *err);
 
@@ -39,17 +42,21 @@ typedef struct ebb_pull_done {
 
 /* Who follows a download. */
 typedef struct ebb_pull_callbacks {
-    /* The header is there and ebb can read the model: its plan on this machine.  false stops, and the part stays. */
-    bool (*on_plan)(void *arg, const ebb_model *m, const ebb_machine *machine, const ebb_plan *plan);
-    void (*on_progress)(void *arg, const char *name, unsigned i_file, unsigned n_files, const ebb_download_progress *p);
+    /* The header is there and ebb can read the model: its plan on this machine.  false stops, and
+     * the part stays. */
+    bool (*on_plan)(void *arg, const ebb_model *m, const ebb_machine *machine,
+                    const ebb_plan *plan);
+    void (*on_progress)(void *arg, const char *name, unsigned i_file, unsigned n_files,
+                        const ebb_download_progress *p);
     void  *arg;
 } ebb_pull_callbacks;
 
-/* Fetch offer i_variant, or the file of the URL under `name` (NULL: as the URL says).  The plan is of all files of the
- * model, of which the headers come first.  Errors: those of download.h; UNSUPPORTED or FORMAT: the header says that ebb
- * cannot use it; CANCELED. */
+/* Fetch offer i_variant, or the file of the URL under `name` (NULL: as the URL says).  The plan is
+ * of all files of the model, of which the headers come first.  Errors: those of download.h;
+ * UNSUPPORTED or FORMAT: the header says that ebb cannot use it; CANCELED. */
 EBB_MUST_CHECK
-ebb_status ebb_pull_fetch(ebb_pull *p, size_t i_variant, const char *name, const ebb_engine_opts *opts, const ebb_pull_callbacks *watch,
+ebb_status ebb_pull_fetch(ebb_pull *p, size_t i_variant, const char *name,
+                          const ebb_engine_opts *opts, const ebb_pull_callbacks *watch,
                           ebb_pull_done *done, ebb_error *err);
 
 #endif

@@ -19,10 +19,12 @@ bool ebb_pull_is_name(const char *name)
 {
     size_t n = strlen(name);
     ebb_buf shown = { 0 };
-    bool ok = n > 5 && n <= MAX_NAME && strcasecmp(name + n - 5, ".gguf") == 0 && name[0] != '.' && !strpbrk(name, "/\\\t\n");
+    bool ok = n > 5 && n <= MAX_NAME && strcasecmp(name + n - 5, ".gguf") == 0 && name[0] != '.' &&
+              !strpbrk(name, "/\\\t\n");
 
     /* What the display filter would change is no name. */
-    ok = ok && ebb_utf8_add_visible(&shown, name, n, false) && strcmp(ebb_buf_text(&shown), name) == 0 && !strstr(name, "\xef\xbf\xbd");
+    ok = ok && ebb_utf8_add_visible(&shown, name, n, false) && strcmp(ebb_buf_text(&shown), name) == 0 &&
+         !strstr(name, "\xef\xbf\xbd");
     ebb_buf_fini(&shown);
     return ok;
 }
@@ -108,7 +110,8 @@ static ebb_status parse_repo(const char *text, const char *path, ebb_pull_source
         return fail_bad_source(text, err);
     if (at)
         n = (size_t)(at - p);
-    if (n && *p == '/' ? !parse_rest(p + 1, n - 1, out) : n && *p == ':' && !unescape_url(p + 1, n - 1, out->want, sizeof out->want))
+    if (n && *p == '/' ? !parse_rest(p + 1, n - 1, out) : n && *p == ':' &&
+        !unescape_url(p + 1, n - 1, out->want, sizeof out->want))
         return fail_bad_source(text, err);
     return out->revision[0] ? EBB_OK : fail_bad_source(text, err);
 }
@@ -128,7 +131,8 @@ static ebb_status parse_url(const char *text, ebb_pull_source *out, ebb_error *e
     out->url[strcspn(out->url, "#")] = '\0';
     while (path && slash > path && slash[-1] != '/')
         slash--;
-    if (!path || !unescape_url(slash, (size_t)(end - slash), out->name, sizeof out->name) || !ebb_pull_is_name(out->name))
+    if (!path || !unescape_url(slash, (size_t)(end - slash), out->name, sizeof out->name) ||
+        !ebb_pull_is_name(out->name))
         out->name[0] = '\0';
     return EBB_OK;
 }

@@ -13,10 +13,12 @@
 
 /* Bits of a weight, all of a file counted; the longest prefix decides. */
 static const struct { const char *type; double bits; } type_bits[] = {
-    { "IQ1", 1.9 }, { "IQ2", 2.5 }, { "IQ3", 3.5 }, { "IQ4", 4.4 }, { "TQ1", 1.8 }, { "TQ2", 2.2 }, { "Q2_K", 3.0 }, { "Q3_K_S", 3.6 },
-    { "Q3_K", 4.0 }, { "Q3_K_L", 4.3 }, { "Q4", 4.6 }, { "Q4_K_M", 4.85 }, { "Q4_K_L", 5 }, { "Q4_1", 5.1 }, { "Q5", 5.6 }, { "Q5_1", 6 },
-    { "Q6", 6.6 }, { "Q8", 8.5 }, { "F16", 16 }, { "FP16", 16 }, { "BF16", 16 }, { "F32", 32 }, { "FP32", 32 }, { "MXFP4", 4.5 },
-    { "NVFP4", 4.6 }, { "Q1_0", 1.2 }, { "Q2_0", 2.3 },
+    { "IQ1", 1.9 }, { "IQ2", 2.5 }, { "IQ3", 3.5 }, { "IQ4", 4.4 }, { "TQ1", 1.8 }, { "TQ2", 2.2 }, { "Q2_K", 3.0 },
+    { "Q3_K_S", 3.6 },
+    { "Q3_K", 4.0 }, { "Q3_K_L", 4.3 }, { "Q4", 4.6 }, { "Q4_K_M", 4.85 }, { "Q4_K_L", 5 }, { "Q4_1", 5.1 },
+    { "Q5", 5.6 }, { "Q5_1", 6 },
+    { "Q6", 6.6 }, { "Q8", 8.5 }, { "F16", 16 }, { "FP16", 16 }, { "BF16", 16 }, { "F32", 32 }, { "FP32", 32 },
+    { "MXFP4", 4.5 }, { "NVFP4", 4.6 }, { "Q1_0", 1.2 }, { "Q2_0", 2.3 },
 };
 
 static double bits_of(const char *type)
@@ -73,7 +75,8 @@ static bool is_next_part(const ebb_pull_variant *o, const ebb_hub_file *f)
     unsigned part, of, part0, of0;
     size_t n = strlen(f->path);
 
-    return ebb_models_is_part(last->path, &part0, &of0) && ebb_models_is_part(f->path, &part, &of) && part == part0 + 1 && of == of0 &&
+    return ebb_models_is_part(last->path, &part0, &of0) && ebb_models_is_part(f->path, &part, &of) &&
+           part == part0 + 1 && of == of0 &&
            strlen(last->path) == n && memcmp(last->path, f->path, n - SPLIT_SUFFIX) == 0;
 }
 
@@ -176,14 +179,16 @@ static ebb_status fail_no_such_variant(const ebb_pull_variant *o, size_t n, cons
                 found++;
             }
         }
-    st = EBB_FAIL(err, EBB_NOTFOUND, "%.60s: is not there; there are %s%s", want, ebb_buf_text(&like), n > 3 ? " ..." : "");
+    st = EBB_FAIL(err, EBB_NOTFOUND, "%.60s: is not there; there are %s%s", want, ebb_buf_text(&like),
+                  n > 3 ? " ..." : "");
     ebb_buf_fini(&like);
     return st;
 }
 
 ebb_status ebb_pull_find_variant(const ebb_pull_variant *o, size_t n, const char *want, size_t *i, ebb_error *err)
 {
-    static bool (*const means[])(const ebb_pull_variant *, const char *) = { variant_has_name, variant_has_type, variant_ends_with };
+    static bool (*const means[])(const ebb_pull_variant *, const char *) = { variant_has_name, variant_has_type,
+                                                                             variant_ends_with };
 
     for (size_t k = 0; k < sizeof means / sizeof *means; k++) {
         size_t found = 0;
@@ -194,9 +199,11 @@ ebb_status ebb_pull_find_variant(const ebb_pull_variant *o, size_t n, const char
                 found++;
             }
         if (found > 1)
-            return EBB_FAIL(err, EBB_LIMIT, "%.60s: %zu files are so; name one, for example %.150s", want, found, o[*i].parts[0].path);
+            return EBB_FAIL(err, EBB_LIMIT, "%.60s: %zu files are so; name one, for example %.150s", want, found,
+                            o[*i].parts[0].path);
         if (found && !o[*i].is_whole)
-            return EBB_FAIL(err, EBB_NOTFOUND, "%.150s: not all of its parts are in the repository", o[*i].parts[0].name);
+            return EBB_FAIL(err, EBB_NOTFOUND, "%.150s: not all of its parts are in the repository",
+                            o[*i].parts[0].name);
         if (found)
             return EBB_OK;
     }
@@ -218,7 +225,8 @@ const char *ebb_pull_variant_spec(const ebb_pull_variant *o, size_t n, size_t i)
 #define USUAL_CORE   10e9        /* bytes of weights per second that a core takes in, where nothing was measured */
 #define USUAL_DISK   1e9
 
-/* The number before a 'B' that ends a part of a name: 8 of "Llama-3.1-8B-Instruct"; with `mark` before it: 3 of "A3B". */
+/* The number before a 'B' that ends a part of a name: 8 of "Llama-3.1-8B-Instruct"; with `mark` before it: 3 of
+ * "A3B". */
 static double billions(const char *name, char prefix)
 {
     for (const char *p = name; *p; p++) {
@@ -262,7 +270,8 @@ static void estimate_plan(ebb_plan *p, double bytes, double pass_bytes, double p
 
     p->fits = true;
     p->n_ctx = bytes + 16384 * token <= have ? 16384 : bytes + 8192 * token <= have ? 8192 : 4096;
-    p->tier = bytes + p->n_ctx * token <= have ? EBB_TIER_FULL : bytes + least <= have ? EBB_TIER_TIGHT : EBB_TIER_STREAMING;
+    p->tier = bytes + p->n_ctx * token <= have ? EBB_TIER_FULL : bytes + least <= have
+              ? EBB_TIER_TIGHT : EBB_TIER_STREAMING;
     stays = p->tier < EBB_TIER_STREAMING ? 1 : have > least ? (have - least) / bytes * 0.9 : 0;
     if (stays < 0.03)
         p->tier = EBB_TIER_CRITICAL;
@@ -272,7 +281,8 @@ static void estimate_plan(ebb_plan *p, double bytes, double pass_bytes, double p
 
 static void rate_variant(ebb_pull_variant *o, const ebb_machine *machine)
 {
-    double params = params_of(o), active = billions(o->parts[0].name, 'A'), share = active > 0 && active < params ? active / params : 1;
+    double params = params_of(o), active = billions(o->parts[0].name, 'A'), share = active > 0 &&
+                    active < params ? active / params : 1;
     double bytes = o->n_bytes > 0 ? (double)o->n_bytes : 1;
 
     o->rating = (ebb_model_rating){ .has_template = true, .n_params = (uint64_t)(params * 1e9) };

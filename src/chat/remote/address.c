@@ -78,7 +78,9 @@ static bool take_authority(const char *s, char host[256], int *port, size_t *use
 
 static ebb_status bad_address(const char *text, const char *why, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_USAGE, "%.80s: %s; an address is http(s)://HOST:PORT, unix:PATH, ssh://USER@HOST or exec:COMMAND", text, why);
+    return EBB_FAIL(err, EBB_USAGE,
+                    "%.80s: %s; an address is http(s)://HOST:PORT, unix:PATH, ssh://USER@HOST or exec:COMMAND", text,
+                    why);
 }
 
 static ebb_status parse_http(const char *text, const char *rest, ebb_address *a, ebb_error *err)
@@ -131,7 +133,8 @@ static ebb_status parse_ssh(const char *text, const char *rest, ebb_address *a, 
             }
     }
     a->argv[n++] = p;
-    p += sprintf(p, "%.*s%.*s", (int)(at ? n_user + 1 : 0), rest, (int)strcspn(host, host[0] == '[' ? "]" : ":"), host + (host[0] == '[')) + 1;
+    p += sprintf(p, "%.*s%.*s", (int)(at ? n_user + 1 : 0), rest, (int)strcspn(host, host[0] == '[' ? "]" : ":"),
+                 host + (host[0] == '[')) + 1;
     {
         static const char *const serve[] = { "ebb", "serve", "--attach" };
         for (size_t i = 0; i < 3; i++) {

@@ -1,7 +1,8 @@
 /* remote/address.h - where an engine is: what the user wrote, taken apart and judged.
  *
  *     https://host[:port][/base]      http://host[:port][/base]
- *     unix:/path/to/socket            exec:COMMAND, which speaks HTTP on its standard input and output
+ *     unix:/path/to/socket            exec:COMMAND, which speaks HTTP on its standard input
+ *                                     and output
  *     ssh://[user@]host[:port]        the same of `ssh -T ... ebb serve --attach`
  *
  * A base may end in /v1, as other programs want it; requests go to what is before it. */
@@ -13,12 +14,15 @@
 
 typedef struct ebb_address {
     char   text[1024];           /* as it was given */
-    char   url[1024];            /* for requests, without a / at its end; of a pipe or socket http://127.0.0.1 */
+    char   url[1024];            /* for requests, without a / at its end; of a pipe or socket
+                                  * http://127.0.0.1 */
     char   host[256];            /* who is asked, for messages */
     char   unix_path[108];       /* "": none */
     char   parts[1100];          /* of argv */
-    char  *argv[12];             /* of exec: and ssh:, up to a NULL; argv[0] NULL: none.  Points into parts: do not copy */
-    bool   is_here;              /* loopback, a socket or a pipe: the wire is this machine's, or ssh's */
+    char  *argv[12];             /* of exec: and ssh:, up to a NULL; argv[0] NULL: none.  Points
+                                  * into parts: do not copy */
+    bool   is_here;              /* loopback, a socket or a pipe: the wire is this machine's, or
+                                  * ssh's */
     bool   is_private;           /* nobody reads on the way: is_here, or TLS */
 } ebb_address;
 

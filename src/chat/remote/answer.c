@@ -83,9 +83,11 @@ static ebb_status add_text(ebb_answer *a, const char *s, size_t n, bool is_thoug
         return EBB_OK;
     a->n_text += n;
     if (a->n_text > EBB_ANSWER_BYTES)
-        return EBB_FAIL(err, EBB_LIMIT, "the answer has more than %d MiB, which is too much to be right", EBB_ANSWER_BYTES >> 20);
+        return EBB_FAIL(err, EBB_LIMIT, "the answer has more than %d MiB, which is too much to be right",
+                        EBB_ANSWER_BYTES >> 20);
     if (is_thought && a->in != EBB_IN_THOUGHT)   /* behind words, too, some models think again */
-        ok = ebb_buf_adds(&a->text, a->in == EBB_IN_BODY ? "\n\n" : "") && ebb_buf_adds(&a->text, begin), a->in = EBB_IN_THOUGHT;
+        ok = ebb_buf_adds(&a->text, a->in == EBB_IN_BODY ? "\n\n" : "") && ebb_buf_adds(&a->text, begin),
+        a->in = EBB_IN_THOUGHT;
     else if (!is_thought && a->in == EBB_IN_THOUGHT)
         ok = ebb_buf_adds(&a->text, end), a->in = EBB_IN_BODY;
     else if (!is_thought)
@@ -131,8 +133,8 @@ static void take_timings(ebb_answer *a, const json_t *t)
 
     a->prefill_s = get_seconds(t, "prompt_ms", 1e3);
     a->decode_s = get_seconds(t, "predicted_ms", 1e3);
-    if (!get_count(t, "cache_n", &cached) || !get_count(t, "prompt_n", &computed) || !get_count(t, "predicted_n", &generated) ||
-        cached > UINT32_MAX - computed)
+    if (!get_count(t, "cache_n", &cached) || !get_count(t, "prompt_n", &computed) ||
+        !get_count(t, "predicted_n", &generated) || cached > UINT32_MAX - computed)
         return;
     a->n_prompt = cached + computed;
     a->n_cached = cached;

@@ -4,11 +4,13 @@
 #include "base/buf.h"
 #include "tree/message.h"
 
-enum { EBB_EVENT_BYTES = 1 << 20, EBB_ANSWER_BYTES = 4 << 20 };      /* most of one event; of all text of an answer */
+/* Most of one event; of all text of an answer. */
+enum { EBB_EVENT_BYTES = 1 << 20, EBB_ANSWER_BYTES = 4 << 20 };
 
 /* A zeroed one is an answer of which nothing has come. */
 typedef struct ebb_answer {
-    ebb_buf    text;             /* what has come and was not taken yet; a thought stands between <think> and </think> */
+    ebb_buf    text;             /* what has come and was not taken yet; a thought stands between
+                                  * <think> and </think> */
     size_t     n_text;           /* bytes of all text so far */
     enum { EBB_IN_NOTHING, EBB_IN_THOUGHT, EBB_IN_BODY } in;
     bool       is_done;          /* the server says that this is all */
@@ -19,12 +21,13 @@ typedef struct ebb_answer {
     bool       has_usage, has_cached;
     uint32_t   n_prompt, n_cached, n_generated;
     double     prefill_s, decode_s;      /* by the server's clock; 0: it does not say */
-    uint32_t   progress_done, progress_total;    /* of the prompt, what is cached left out; total 0: not told */
+    uint32_t   progress_done, progress_total;    /* of the prompt, what is cached left out; total 0:
+                                                  * not told */
 } ebb_answer;
 void ebb_answer_fini(ebb_answer *a);
 
-/* One event of a chat completion, "[DONE]" among them.  Errors: FORMAT (no JSON, or none of an answer), LIMIT (too much
- * text), IO (the server reports an error, in its words), NOMEM. */
+/* One event of a chat completion, "[DONE]" among them.  Errors: FORMAT (no JSON, or none of an
+ * answer), LIMIT (too much text), IO (the server reports an error, in its words), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_answer_add_chunk(ebb_answer *a, const char *event, size_t n, ebb_error *err);
 /* One line of Ollama's own protocol; the same errors. */
@@ -33,8 +36,8 @@ ebb_status ebb_answer_add_line(ebb_answer *a, const char *line, size_t n, ebb_er
 /* Nothing more comes: a thought that is open is closed. */
 void ebb_answer_end(ebb_answer *a);
 
-/* What a body of an error says: the message in it, whichever form it has; "" if it says nothing.  *n_ctx: the context
- * that something did not fit, 0: it is about something else. */
+/* What a body of an error says: the message in it, whichever form it has; "" if it says nothing.
+ * *n_ctx: the context that something did not fit, 0: it is about something else. */
 void ebb_answer_error_text(const char *body, size_t n, char out[240], uint32_t *n_ctx);
 
 #endif

@@ -14,24 +14,29 @@
 static const ebb_dialect dialects[EBB_SERVER_COUNT] = {
     [EBB_SERVER_ANY] = { .name = "an OpenAI-style server", .path = CHAT },
     [EBB_SERVER_OPENAI] = { .name = "OpenAI", .path = CHAT },
-    [EBB_SERVER_LLAMA] = { .name = "llama-server", .path = CHAT, .can_continue = true, .has_progress = true, .has_sampling = true,
-                           .has_thinking = true, .thoughts = "reasoning_content" },
-    [EBB_SERVER_VLLM] = { .name = "vLLM", .path = CHAT, .can_continue = true, .has_sampling = true, .has_thinking = true,
+    [EBB_SERVER_LLAMA] = { .name = "llama-server", .path = CHAT, .can_continue = true, .has_progress = true,
+                           .has_sampling = true, .has_thinking = true, .thoughts = "reasoning_content" },
+    [EBB_SERVER_VLLM] = { .name = "vLLM", .path = CHAT, .can_continue = true, .has_sampling = true,
+                          .has_thinking = true,
                           .thoughts = "reasoning", .cached_hint = "--enable-prompt-tokens-details" },
-    [EBB_SERVER_SGLANG] = { .name = "SGLang", .path = CHAT, .can_continue = true, .has_sampling = true, .has_thinking = true,
+    [EBB_SERVER_SGLANG] = { .name = "SGLang", .path = CHAT, .can_continue = true, .has_sampling = true,
+                            .has_thinking = true,
                             .thoughts = "reasoning_content", .cached_hint = "--enable-cache-report" },
-    [EBB_SERVER_OLLAMA] = { .name = "Ollama", .path = "/api/chat", .is_lines = true, .can_continue = true, .has_sampling = true,
-                            .has_thinking = true, .thoughts = "thinking",
+    [EBB_SERVER_OLLAMA] = { .name = "Ollama", .path = "/api/chat", .is_lines = true, .can_continue = true,
+                            .has_sampling = true, .has_thinking = true, .thoughts = "thinking",
                             .context_hint = "context = N in the file of engines, or OLLAMA_CONTEXT_LENGTH" },
-    [EBB_SERVER_LM_STUDIO] = { .name = "LM Studio", .path = CHAT, .has_sampling = true, .thoughts = "reasoning_content" },
-    [EBB_SERVER_EBB] = { .name = "ebb serve", .path = CHAT, .can_continue = true, .has_progress = true, .has_sampling = true,
-                         .has_thinking = true, .thoughts = "reasoning_content" },
+    [EBB_SERVER_LM_STUDIO] = { .name = "LM Studio", .path = CHAT, .has_sampling = true,
+                               .thoughts = "reasoning_content" },
+    [EBB_SERVER_EBB] = { .name = "ebb serve", .path = CHAT, .can_continue = true, .has_progress = true,
+                         .has_sampling = true, .has_thinking = true, .thoughts = "reasoning_content" },
 };
 
 /* As they are written in the file of engines. */
 static const char *const kind_names[EBB_SERVER_COUNT] = {
-    [EBB_SERVER_ANY] = "auto", [EBB_SERVER_OPENAI] = "openai", [EBB_SERVER_LLAMA] = "llama-server", [EBB_SERVER_VLLM] = "vllm",
-    [EBB_SERVER_SGLANG] = "sglang", [EBB_SERVER_OLLAMA] = "ollama", [EBB_SERVER_LM_STUDIO] = "lm-studio", [EBB_SERVER_EBB] = "ebb",
+    [EBB_SERVER_ANY] = "auto", [EBB_SERVER_OPENAI] = "openai", [EBB_SERVER_LLAMA] = "llama-server",
+    [EBB_SERVER_VLLM] = "vllm",
+    [EBB_SERVER_SGLANG] = "sglang", [EBB_SERVER_OLLAMA] = "ollama", [EBB_SERVER_LM_STUDIO] = "lm-studio",
+    [EBB_SERVER_EBB] = "ebb",
 };
 
 const ebb_dialect *ebb_dialect_of(ebb_server_kind kind)
@@ -129,12 +134,14 @@ static void put_chat(json_t *o, const ebb_ask *a, const ebb_dialect *d)
     if (!a->no_usage)
         json_object_set_new(o, "stream_options", json_pack("{s:b}", "include_usage", 1));
     if (a->n_predict)
-        json_object_set_new(o, a->kind == EBB_SERVER_OPENAI ? "max_completion_tokens" : "max_tokens", json_integer(a->n_predict));
+        json_object_set_new(o, a->kind == EBB_SERVER_OPENAI ? "max_completion_tokens" : "max_tokens",
+                            json_integer(a->n_predict));
     put_sampling(o, a, d);
     if (d->has_progress)
         json_object_set_new(o, "return_progress", json_true());
     if (d->has_thinking && a->thinking != EBB_THINKING_DEFAULT)
-        json_object_set_new(o, "chat_template_kwargs", json_pack("{s:b}", "enable_thinking", a->thinking == EBB_THINKING_ON));
+        json_object_set_new(o, "chat_template_kwargs",
+                            json_pack("{s:b}", "enable_thinking", a->thinking == EBB_THINKING_ON));
     if (a->continues && is_vllm) {
         json_object_set_new(o, "continue_final_message", json_true());
         json_object_set_new(o, "add_generation_prompt", json_false());

@@ -1,7 +1,8 @@
-/* remote/dialect.h - how servers want to be asked: what each kind can do, and the request for an answer.
+/* remote/dialect.h - how servers want to be asked: what each kind can do, and the request for an
+ * answer.
  *
- * All speak the OpenAI protocol's chat completions but Ollama, whose own protocol knows the context (its /v1 cuts what does
- * not fit, silently). */
+ * All speak the OpenAI protocol's chat completions but Ollama, whose own protocol knows the context
+ * (its /v1 cuts what does not fit, silently). */
 #ifndef EBB_REMOTE_DIALECT_H
 #define EBB_REMOTE_DIALECT_H
 #include "backend/backend.h"
@@ -9,8 +10,8 @@
 
 typedef enum ebb_server_kind {
     EBB_SERVER_ANY,              /* chat completions, and nothing is known beyond that */
-    EBB_SERVER_OPENAI, EBB_SERVER_LLAMA, EBB_SERVER_VLLM, EBB_SERVER_SGLANG, EBB_SERVER_OLLAMA, EBB_SERVER_LM_STUDIO, EBB_SERVER_EBB,
-    EBB_SERVER_COUNT
+    EBB_SERVER_OPENAI, EBB_SERVER_LLAMA, EBB_SERVER_VLLM, EBB_SERVER_SGLANG, EBB_SERVER_OLLAMA,
+    EBB_SERVER_LM_STUDIO, EBB_SERVER_EBB, EBB_SERVER_COUNT
 } ebb_server_kind;
 
 typedef struct ebb_dialect {
@@ -39,7 +40,8 @@ typedef struct ebb_ask {
     uint32_t          n_predict; /* 0: no limit */
     uint32_t          n_ctx;     /* asked for; 0: the server's own */
     ebb_sampler_params sampling;
-    uint32_t          chosen;    /* EBB_SAMPLING_BITs: the server has defaults of its own for the others */
+    uint32_t          chosen;    /* EBB_SAMPLING_BITs: the server has defaults of its own for the
+                                  * others */
     ebb_thinking      thinking;
     bool              no_usage;  /* it has refused stream_options */
 } ebb_ask;

@@ -114,7 +114,8 @@ static ebb_status check_text(const char *name, const char *value, ebb_error *err
     if (strcmp(name, "address") == 0)
         return ebb_address_parse(value, &a, err);
     if (strcmp(name, "kind") == 0 && ebb_server_kind_parse(value) == EBB_SERVER_COUNT)
-        return EBB_FAIL(err, EBB_USAGE, "kind = %.40s: is openai, llama-server, vllm, sglang, ollama, lm-studio or ebb", value);
+        return EBB_FAIL(err, EBB_USAGE, "kind = %.40s: is openai, llama-server, vllm, sglang, ollama, lm-studio or ebb",
+                        value);
     return EBB_OK;
 }
 
@@ -176,7 +177,8 @@ static ebb_status begin_entry(reader *r, char *line, ebb_error *err)
         line[n - 1] = '\0';
     line = trim_text(line + 1);
     if (!is_engine_name(line))
-        return EBB_FAIL(err, EBB_USAGE, "a name has 1 to %d letters, digits, . _ or -, and is not " EBB_ENGINE_HERE, EBB_ENGINE_NAME - 1);
+        return EBB_FAIL(err, EBB_USAGE, "a name has 1 to %d letters, digits, . _ or -, and is not " EBB_ENGINE_HERE,
+                        EBB_ENGINE_NAME - 1);
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->list[i].name, line) == 0)
             return EBB_FAIL(err, EBB_USAGE, "there is a second engine %s", line);
@@ -347,7 +349,9 @@ static ebb_status check_entry(const ebb_engine_entry *e, ebb_error *err)
     ebb_status st = EBB_OK;
 
     if (!is_engine_name(e->name))
-        return EBB_FAIL(err, EBB_USAGE, "%.60s: a name has 1 to %d letters, digits, . _ or -, and is not " EBB_ENGINE_HERE, e->name, EBB_ENGINE_NAME - 1);
+        return EBB_FAIL(err, EBB_USAGE,
+                        "%.60s: a name has 1 to %d letters, digits, . _ or -, and is not " EBB_ENGINE_HERE, e->name,
+                        EBB_ENGINE_NAME - 1);
     for (size_t i = 0; st == EBB_OK && i < N_TEXTS; i++) {
         const char *value = *text_field((ebb_engine_entry *)e, i);
         if (value && strstr(value, " #"))

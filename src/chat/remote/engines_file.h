@@ -25,24 +25,27 @@ typedef struct ebb_engine_entry {
     char    *model;
     char    *key, *key_file, *key_variable, *key_command;
     char    *ca_file;
-    char    *headers[EBB_ENGINE_HEADERS + 1];    /* "Name: value", up to a NULL; as secret as a key */
+    char    *headers[EBB_ENGINE_HEADERS +
+                     1];    /* "Name: value", up to a NULL; as secret as a key */
     uint32_t n_ctx;              /* 0: the server says */
     uint32_t silence_s;          /* 0: the usual */
     bool     is_insecure;        /* secrets may go over plain http */
 } ebb_engine_entry;
 void ebb_engine_entry_fini(ebb_engine_entry *e); /* what was secret is overwritten */
 
-/* All of them, in the file's order; none if there is no file.  Errors: USAGE ("path:line: ..."), IO, and
- * IO if others can read a file with secrets. */
+/* All of them, in the file's order; none if there is no file.  Errors: USAGE ("path:line: ..."),
+ * IO, and IO if others can read a file with secrets. */
 EBB_MUST_CHECK
 ebb_status ebb_engines_read(ebb_engine_entry **out, size_t *n, ebb_error *err);
 void ebb_engines_free(ebb_engine_entry *list, size_t n);
 
-/* That of this name, or an engine without one at an address.  NOTFOUND: the error says which there are. */
+/* That of this name, or an engine without one at an address.  NOTFOUND: the error says which there
+ * are. */
 EBB_MUST_CHECK
 ebb_status ebb_engines_find(const char *name, ebb_engine_entry *out, ebb_error *err);
 
-/* Write it behind the others; the file gets 0600.  USAGE: there is one of this name, or a value that cannot be. */
+/* Write it behind the others; the file gets 0600.  USAGE: there is one of this name, or a value
+ * that cannot be. */
 EBB_MUST_CHECK
 ebb_status ebb_engines_add(const ebb_engine_entry *e, ebb_error *err);
 

@@ -25,7 +25,8 @@ static ebb_status check_wire(const ebb_engine_link *l, ebb_error *err)
 
     if (l->address.is_private || e->is_insecure || !has_secret(e))
         return EBB_OK;
-    return EBB_FAIL(err, EBB_USAGE, "%s: its key would go to %s over http, where everybody on the way reads it: use https or ssh, or set "
+    return EBB_FAIL(err, EBB_USAGE, "%s: its key would go to %s over http, where everybody on the way reads it: use "
+                                    "https or ssh, or set "
                     "insecure = on for this address", e->name, l->address.host);
 }
 
@@ -82,7 +83,8 @@ ebb_status ebb_engine_link_unlock(ebb_engine_link *l, ebb_error *err)
 
 /* -- Replies ------------------------------------------------------------------------------------- */
 
-ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, const char *body, size_t n_body, ebb_error *err)
+ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, const char *body, size_t n_body,
+                           ebb_error *err)
 {
     const char *name = l->entry->name;
     char words[240];
@@ -90,11 +92,13 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
 
     ebb_answer_error_text(body, n_body, words, &n_ctx);
     if (r->status == 401 || r->status == 403)
-        return EBB_FAIL(err, EBB_IO, "%s: %s (%d)%s%.200s", name, l->key[0] ? "does not take its key" : "wants a key: key-file, key-variable or key-command names it",
+        return EBB_FAIL(err, EBB_IO, "%s: %s (%d)%s%.200s", name, l->key[0]
+                        ? "does not take its key" : "wants a key: key-file, key-variable or key-command names it",
                         r->status, *words ? ": " : "", words);
     if (r->status >= 300 && r->status < 400)
-        return EBB_FAIL(err, EBB_IO, "%s: leads elsewhere (%d, to %.120s), which is not followed; its address should be that one", name,
-                        r->status, r->location);
+        return EBB_FAIL(err, EBB_IO,
+                        "%s: leads elsewhere (%d, to %.120s), which is not followed; its address should be that one",
+                        name, r->status, r->location);
     if (r->status == 429)
         return EBB_FAIL(err, EBB_BUSY, "%s: has too much to do (429)%s%.200s", name, *words ? ": " : "", words);
     if (r->status == 503)
@@ -104,7 +108,8 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
     if (*words)
         return EBB_FAIL(err, EBB_IO, "%s: %.220s (%d)", name, words, r->status);
     if (strcmp(r->type, "text/html") == 0)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: answers with a page for a browser (%d); is its address right?", name, r->status);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: answers with a page for a browser (%d); is its address right?",
+                        name, r->status);
     if (r->status == 200)
         return EBB_FAIL(err, EBB_FORMAT, "%s: answers with something that is no stream of text (%.60s)", name, r->type);
     return EBB_FAIL(err, r->status == 404 ? EBB_NOTFOUND : EBB_IO, "%s: answers with status %d", name, r->status);
@@ -117,16 +122,18 @@ static bool keep_body(void *arg, const ebb_client_reply *r, const char *data, si
 }
 
 /* The JSON object at `path`; *status: of the reply.  FORMAT: it is none. */
-static ebb_status get_json(ebb_engine_link *l, const char *path, const char *body, json_t **out, ebb_client_reply *r, ebb_error *err)
+static ebb_status get_json(ebb_engine_link *l, const char *path, const char *body, json_t **out, ebb_client_reply *r,
+                           ebb_error *err)
 {
     ebb_buf text = { .max = MAX_BODY };
-    ebb_client_request q = { .path = path, .body = body, .n_body = body ? strlen(body) : 0, .headers = l->headers, .on_body = keep_body,
-                             .arg = &text };
+    ebb_client_request q = { .path = path, .body = body, .n_body = body ? strlen(body) : 0, .headers = l->headers,
+                             .on_body = keep_body, .arg = &text };
     ebb_status st = ebb_client_send(l->client, &q, r, err);
 
     *out = NULL;
     if (st == EBB_OK && r->is_stopped)
-        st = EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %d MiB, which is too much to be right", l->entry->name, MAX_BODY >> 20);
+        st = EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %d MiB, which is too much to be right",
+                      l->entry->name, MAX_BODY >> 20);
     if (st == EBB_OK && r->status != 200)
         st = ebb_reply_error(l, r, ebb_buf_text(&text), text.len, err);
     if (st == EBB_OK) {
@@ -135,7 +142,8 @@ static ebb_status get_json(ebb_engine_link *l, const char *path, const char *bod
             json_decref(*out);
             *out = NULL;
             st = EBB_FAIL(err, EBB_FORMAT, "%s: %s instead of a list of models; is its address right?", l->entry->name,
-                          strcmp(r->type, "text/html") == 0 ? "answers with a page for a browser" : "answers with something else");
+                          strcmp(r->type, "text/html") == 0 ? "answers with a page for a browser"
+                                                            : "answers with something else");
         }
     }
     ebb_buf_fini(&text);
@@ -181,9 +189,10 @@ void ebb_server_fini(ebb_server *s)
 static ebb_server_kind kind_of(const ebb_engine_link *l, const ebb_client_reply *r, const json_t *first)
 {
     static const struct { const char *owner; ebb_server_kind kind; } owners[] = {
-        { "llamacpp", EBB_SERVER_LLAMA }, { "vllm", EBB_SERVER_VLLM }, { "sglang", EBB_SERVER_SGLANG }, { "ebb", EBB_SERVER_EBB },
-        { "library", EBB_SERVER_OLLAMA }, { "organization_owner", EBB_SERVER_LM_STUDIO }, { "openai", EBB_SERVER_OPENAI },
-        { "system", EBB_SERVER_OPENAI },
+        { "llamacpp", EBB_SERVER_LLAMA }, { "vllm", EBB_SERVER_VLLM }, { "sglang", EBB_SERVER_SGLANG },
+        { "ebb", EBB_SERVER_EBB },
+        { "library", EBB_SERVER_OLLAMA }, { "organization_owner", EBB_SERVER_LM_STUDIO },
+        { "openai", EBB_SERVER_OPENAI }, { "system", EBB_SERVER_OPENAI },
     };
     const char *owner = string_of(first, "owned_by");
 
@@ -217,8 +226,8 @@ static ebb_status choose_model(const ebb_engine_link *l, ebb_server *s, ebb_erro
         for (i = 0; i < s->n_models && strcmp(s->models[i], latest) != 0;)
             i++;
         if (i == s->n_models)
-            return EBB_FAIL(err, EBB_NOTFOUND, "%s has no model %.100s; it has %.100s%s", l->entry->name, want, s->models[0],
-                            s->n_models > 1 ? " and others: `ebb engines test` lists them" : "");
+            return EBB_FAIL(err, EBB_NOTFOUND, "%s has no model %.100s; it has %.100s%s", l->entry->name, want,
+                            s->models[0], s->n_models > 1 ? " and others: `ebb engines test` lists them" : "");
     }
     snprintf(s->model, sizeof s->model, "%s", i < s->n_models ? s->models[i] : want);
     return EBB_OK;
@@ -249,7 +258,8 @@ static ebb_status list_models(ebb_engine_link *l, ebb_server *s, bool *may_retry
         return st;
     data = json_object_get(o, "data");
     if (!json_is_array(data))
-        st = EBB_FAIL(err, EBB_FORMAT, "%s: has no list of models at /v1/models; is its address right?", l->entry->name);
+        st = EBB_FAIL(err, EBB_FORMAT, "%s: has no list of models at /v1/models; is its address right?",
+                      l->entry->name);
     json_array_foreach(data, i, m)
         if (!add_model(s, string_of(m, "id")))
             st = EBB_FAIL(err, EBB_NOMEM, "no memory for a list of models");
@@ -377,15 +387,19 @@ void ebb_server_report(const ebb_engine_link *l, const ebb_server *s, ebb_buf *o
     if (s->n_ctx)
         ebb_buf_addf(out, "\ncontext       %u tokens%s", s->n_ctx, s->is_ctx_asked ? ", as asked for here" : "");
     else
-        ebb_buf_addf(out, "\ncontext       not told; %s", d->context_hint ? d->context_hint : "context = N in the file of engines says it");
+        ebb_buf_addf(out, "\ncontext       not told; %s",
+                     d->context_hint ? d->context_hint : "context = N in the file of engines says it");
     ebb_buf_adds(out, "\nspeaks        messages; counts before an answer are about");
-    ebb_buf_addf(out, "\ncontinues     %s", d->can_continue ? "yes: an answer that was cut off goes on" : "no: /retry asks again");
-    ebb_buf_addf(out, "\nprogress      %s", d->has_progress ? "yes, while it reads the prompt" : "no; a clock runs until the first word");
+    ebb_buf_addf(out, "\ncontinues     %s", d->can_continue ? "yes: an answer that was cut off goes on"
+                                                            : "no: /retry asks again");
+    ebb_buf_addf(out, "\nprogress      %s", d->has_progress ? "yes, while it reads the prompt"
+                                                            : "no; a clock runs until the first word");
     ebb_buf_addf(out, "\nthoughts      %s", d->thoughts ? d->thoughts : "shown if they come");
     if (d->cached_hint)
         ebb_buf_addf(out, "\ncached tokens only if the server was started with %s", d->cached_hint);
     else
-        ebb_buf_addf(out, "\ncached tokens %s", s->kind == EBB_SERVER_OLLAMA || s->kind == EBB_SERVER_LM_STUDIO ? "not told" : "told where the server counts them");
+        ebb_buf_addf(out, "\ncached tokens %s", s->kind == EBB_SERVER_OLLAMA ||
+                     s->kind == EBB_SERVER_LM_STUDIO ? "not told" : "told where the server counts them");
     if (s->kind == EBB_SERVER_VLLM || s->kind == EBB_SERVER_SGLANG)
         ebb_buf_adds(out, "\n              thinking models want --reasoning-parser");
     if (!l->address.is_private)

@@ -17,8 +17,8 @@ typedef struct ebb_engine_link {
     char          key[EBB_SECRET_BYTES + 32];    /* "Authorization: Bearer ..."; "": none */
     const char   *headers[EBB_ENGINE_HEADERS + 2];
 } ebb_engine_link;
-/* Opens no connection; `entry` must outlive it.  Errors: USAGE (a secret for an address that everybody on the way reads),
- * UNSUPPORTED (no libcurl), NOMEM. */
+/* Opens no connection; `entry` must outlive it.  Errors: USAGE (a secret for an address that
+ * everybody on the way reads), UNSUPPORTED (no libcurl), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_link_init(ebb_engine_link *l, const ebb_engine_entry *entry, ebb_error *err);
 void ebb_engine_link_fini(ebb_engine_link *l);         /* a zeroed one is fine */
@@ -29,7 +29,8 @@ ebb_status ebb_engine_link_unlock(ebb_engine_link *l, ebb_error *err);
 typedef struct ebb_server {
     ebb_server_kind kind;
     char     version[64];        /* "": not told */
-    char     model[EBB_PROBE_NAME];      /* that answers; "": the server has one and no name for it */
+    char     model[EBB_PROBE_NAME];      /* that answers; "": the server has one and no name for
+                                          * it */
     uint32_t n_ctx;              /* 0: not told */
     bool     is_ctx_asked;       /* it is what we ask for, not what the server said */
     size_t   n_models;
@@ -37,15 +38,19 @@ typedef struct ebb_server {
 } ebb_server;
 void ebb_server_fini(ebb_server *s);
 
-/* Find out.  BUSY: it is there, and still loads its model (503) or has too much to do (429).  Other errors: NOTFOUND (it has no
- * such model), IO, FORMAT (no server of this kind), CANCELED, NOMEM.  *may_retry: it did not answer at all, or is BUSY. */
+/* Find out.  BUSY: it is there, and still loads its model (503) or has too much to do (429).  Other
+ * errors: NOTFOUND (it has no such model), IO, FORMAT (no server of this kind), CANCELED, NOMEM.
+ * *may_retry: it did not answer at all, or is BUSY. */
 EBB_MUST_CHECK
 ebb_status ebb_server_probe(ebb_engine_link *l, ebb_server *out, bool *may_retry, ebb_error *err);
 
-/* What a reply that is none means, in one line: 401, redirects, HTML ...; returns the status of the error. */
-ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, const char *body, size_t n_body, ebb_error *err);
+/* What a reply that is none means, in one line: 401, redirects, HTML ...; returns the status of the
+ * error. */
+ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, const char *body,
+                           size_t n_body, ebb_error *err);
 
-/* What was found, some lines for the user: kind, models, context, what it can do, and what would make it tell more. */
+/* What was found, some lines for the user: kind, models, context, what it can do, and what would
+ * make it tell more. */
 void ebb_server_report(const ebb_engine_link *l, const ebb_server *s, ebb_buf *out);
 
 #endif

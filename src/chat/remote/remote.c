@@ -97,7 +97,8 @@ static void make_facts(ebb_remote *r)
     snprintf(f->name, sizeof f->name, "%s", r->entry.name);
     snprintf(f->kind, sizeof f->kind, "%s", d->name);
     snprintf(f->where, sizeof f->where, "%s", r->link.address.host);
-    f->info = (ebb_model_info){ .path = r->path, .name = r->name, .arch = d->name, .quantization = "", .n_ctx_train = r->server.n_ctx };
+    f->info = (ebb_model_info){ .path = r->path, .name = r->name, .arch = d->name, .quantization = "",
+                                .n_ctx_train = r->server.n_ctx };
     ebb_hash128(r->path, strlen(r->path), NULL, f->info.fingerprint);
     f->can_continue = d->can_continue;
     f->is_private = r->link.address.is_private;

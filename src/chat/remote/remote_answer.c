@@ -46,7 +46,8 @@ static void hand_over(turn *t, double now_s)
     if (t->last_s > t->first_s)
         r->decode_tok_s = (t->answer.n_pieces - 1) / (t->last_s - t->first_s);
     pthread_mutex_unlock(&r->lock);
-    ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .token = EBB_NO_TOKEN, .text = text->data, .n_text = text->len });
+    ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .token = EBB_NO_TOKEN, .text = text->data,
+                                             .n_text = text->len });
     ebb_buf_clear(text);
     t->handed_s = now_s;
 }
@@ -67,14 +68,16 @@ static void tell_progress(turn *t, double now_s)
     if (now_s > t->asked_s && a->progress_done)
         r->prefill_tok_s = a->progress_done / (now_s - t->asked_s);
     pthread_mutex_unlock(&r->lock);
-    ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .done = a->progress_done, .total = a->progress_total });
+    ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .done = a->progress_done,
+                                             .total = a->progress_total });
 }
 
 static ebb_status on_event(void *arg, const char *data, size_t n, ebb_error *err)
 {
     turn *t = arg;
 
-    return t->events.is_lines ? ebb_answer_add_line(&t->answer, data, n, err) : ebb_answer_add_chunk(&t->answer, data, n, err);
+    return t->events.is_lines ? ebb_answer_add_line(&t->answer, data, n, err)
+                              : ebb_answer_add_chunk(&t->answer, data, n, err);
 }
 
 static void note_times(turn *t, size_t n_before)
@@ -127,9 +130,10 @@ static int on_tick(void *arg)
 
 static ebb_status make_body(const ebb_remote *r, bool no_usage, ebb_buf *out, ebb_error *err)
 {
-    ebb_ask ask = { .kind = r->server.kind, .model = r->server.model, .messages = r->messages, .n_messages = r->n_messages,
-                    .continues = r->continues, .n_predict = r->n_predict, .n_ctx = r->entry.n_ctx, .sampling = r->sampling,
-                    .chosen = r->chosen, .thinking = r->thinking, .no_usage = no_usage };
+    ebb_ask ask = { .kind = r->server.kind, .model = r->server.model, .messages = r->messages,
+                    .n_messages = r->n_messages,
+                    .continues = r->continues, .n_predict = r->n_predict, .n_ctx = r->entry.n_ctx,
+                    .sampling = r->sampling, .chosen = r->chosen, .thinking = r->thinking, .no_usage = no_usage };
 
     return ebb_ask_json(&ask, out, err);
 }
@@ -170,8 +174,8 @@ static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb
 {
     ebb_remote *r = t->r;
     ebb_buf body = { 0 };
-    ebb_client_request q = { .path = ebb_dialect_of(r->server.kind)->path, .headers = r->link.headers, .on_body = on_body,
-                             .on_tick = on_tick, .arg = t };
+    ebb_client_request q = { .path = ebb_dialect_of(r->server.kind)->path, .headers = r->link.headers,
+                             .on_body = on_body, .on_tick = on_tick, .arg = t };
     ebb_status st;
 
     *reply = (ebb_client_reply){ 0 };
@@ -280,7 +284,8 @@ static void learn_context(ebb_remote *r)
     ebb_server now;
     bool may_retry;
 
-    if (r->server.n_ctx || r->server.kind != EBB_SERVER_OLLAMA || ebb_server_probe(&r->link, &now, &may_retry, NULL) != EBB_OK)
+    if (r->server.n_ctx || r->server.kind != EBB_SERVER_OLLAMA ||
+        ebb_server_probe(&r->link, &now, &may_retry, NULL) != EBB_OK)
         return;
     pthread_mutex_lock(&r->lock);
     r->server.n_ctx = r->n_ctx = now.n_ctx;
@@ -290,7 +295,8 @@ static void learn_context(ebb_remote *r)
 
 static void tell_end(turn *t, ebb_status st, const ebb_error *err)
 {
-    ebb_backend_event ev = { .kind = EBB_BACKEND_END, .finish = t->answer.has_finish ? t->answer.finish : EBB_FINISH_STOP };
+    ebb_backend_event ev = { .kind = EBB_BACKEND_END, .finish = t->answer.has_finish ? t->answer.finish
+                                                                                     : EBB_FINISH_STOP };
     char line[600];
 
     count_cost(t, &ev.turn_stats);

@@ -1,7 +1,8 @@
 /* remote/remote_priv.h - the inside of a backend of messages: remote*.c only.
  *
- * One worker thread connects, waits for a request, asks the server, and sleeps otherwise.  remote.c has the thread and the calls of
- * its owner; remote_answer.c is what the thread does for an answer. */
+ * One worker thread connects, waits for a request, asks the server, and sleeps otherwise.  remote.c
+ * has the thread and the calls of its owner; remote_answer.c is what the thread does for an
+ * answer. */
 #ifndef EBB_REMOTE_PRIV_H
 #define EBB_REMOTE_PRIV_H
 #include <pthread.h>
@@ -27,7 +28,8 @@ typedef struct ebb_remote {
     bool              is_stopped;        /* what is under way must end */
     bool              is_ready, has_failed, is_answering, has_work, quit;
     bool              is_gone;           /* the worker has nothing to do any more */
-    bool              is_orphan;         /* closed while something could not be interrupted: the worker frees */
+    bool              is_orphan;         /* closed while something could not be interrupted: the
+                                          * worker frees */
     ebb_prompt_message *messages;        /* of the request, as all of these */
     size_t            n_messages;
     bool              continues;
@@ -36,7 +38,8 @@ typedef struct ebb_remote {
     ebb_thinking      thinking;
     /* figures */
     ebb_phase         phase;
-    double            asked_s, first_s;  /* on ebb_clock_s; 0: not now.  first_s: how long the last answer let wait */
+    double            asked_s, first_s;  /* on ebb_clock_s; 0: not now.  first_s: how long the last
+                                          * answer let wait */
     double            connected_s;
     double            prefill_tok_s, decode_tok_s;
     uint32_t          prefill_done, prefill_total, n_generated, cached_tok, new_tok, n_ctx;

@@ -32,7 +32,8 @@ static ebb_status take_line(const char *text, size_t n, const char *where, char 
         return EBB_FAIL(err, EBB_USAGE, "%.200s: a key has less than %d bytes", where, EBB_SECRET_BYTES);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 127)
-            return EBB_FAIL(err, EBB_USAGE, "%.200s: its first line is no key: it has blanks or control characters", where);
+            return EBB_FAIL(err, EBB_USAGE, "%.200s: its first line is no key: it has blanks or control characters",
+                            where);
     memcpy(out, text, n);
     out[n] = '\0';
     return EBB_OK;
@@ -72,7 +73,8 @@ static ebb_status from_variable(const char *name, char out[EBB_SECRET_BYTES], eb
 }
 
 /* All that it writes, as long as that is no more than a key. */
-static ebb_status read_output(ebb_child *c, ebb_buf *text, ebb_buf *words, bool (*is_stopped)(void *), void *arg, ebb_error *err)
+static ebb_status read_output(ebb_child *c, ebb_buf *text, ebb_buf *words, bool (*is_stopped)(void *), void *arg,
+                              ebb_error *err)
 {
     char bytes[1024];
 
@@ -94,7 +96,8 @@ static ebb_status read_output(ebb_child *c, ebb_buf *text, ebb_buf *words, bool 
     }
 }
 
-static ebb_status from_command(const char *command, bool (*is_stopped)(void *), void *arg, char out[EBB_SECRET_BYTES], ebb_error *err)
+static ebb_status from_command(const char *command, bool (*is_stopped)(void *), void *arg, char out[EBB_SECRET_BYTES],
+                               ebb_error *err)
 {
     char *argv[] = { (char *)"/bin/sh", (char *)"-c", (char *)command, NULL };
     ebb_buf text = { .max = EBB_SECRET_BYTES }, words = { 0 };
@@ -117,8 +120,8 @@ static ebb_status from_command(const char *command, bool (*is_stopped)(void *), 
     return st;
 }
 
-ebb_status ebb_secret_get(const ebb_engine_entry *e, bool (*is_stopped)(void *arg), void *arg, char out[EBB_SECRET_BYTES],
-                          ebb_error *err)
+ebb_status ebb_secret_get(const ebb_engine_entry *e, bool (*is_stopped)(void *arg), void *arg,
+                          char out[EBB_SECRET_BYTES], ebb_error *err)
 {
     out[0] = '\0';
     if (e->key_file)

@@ -103,7 +103,8 @@ static bool export_json(const ebb_session_facts *f, const ebb_tree *t, ebb_buf *
     return text != NULL;
 }
 
-ebb_status ebb_export(const ebb_session_facts *f, const ebb_tree *t, ebb_export_format format, ebb_buf *out, ebb_error *err)
+ebb_status ebb_export(const ebb_session_facts *f, const ebb_tree *t, ebb_export_format format, ebb_buf *out,
+                      ebb_error *err)
 {
     bool ok = true;
 

@@ -150,7 +150,8 @@ static ebb_status import_conversation(json_t *o, ebb_session_facts *f, ebb_tree 
 {
     if (json_is_array(o))
         return import_messages(o, f, t, err);
-    return json_is_object(json_object_get(o, "mapping")) ? ebb_import_mapping(o, f, t, err) : import_object(o, f, t, err);
+    return json_is_object(json_object_get(o, "mapping")) ? ebb_import_mapping(o, f, t, err)
+                                                         : import_object(o, f, t, err);
 }
 
 /* An array of objects that are no messages themselves. */
@@ -182,7 +183,8 @@ static bool say_lines(ebb_export_format format, ebb_tree *t, ebb_role role, cons
     return import_message(t, role, from, (size_t)(to - from), 0);
 }
 
-static ebb_status import_lines(ebb_export_format format, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+static ebb_status import_lines(ebb_export_format format, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t,
+                               ebb_error *err)
 {
     const char *p = data, *end = data + n, *from = NULL;
     ebb_role role = EBB_ROLE_USER, next;
@@ -212,7 +214,8 @@ static void title_from_tree(ebb_session_facts *f, const ebb_tree *t)
 }
 
 /* Hand it on if there is something in it; it is empty after. */
-static ebb_status deliver_session(ebb_status st, ebb_session_facts *f, ebb_tree *t, ebb_import_fn *fn, void *arg, size_t *n_done,
+static ebb_status deliver_session(ebb_status st, ebb_session_facts *f, ebb_tree *t, ebb_import_fn *fn, void *arg,
+                                  size_t *n_done,
                           ebb_error *err)
 {
     if (st == EBB_OK && t->n_path) {
@@ -227,7 +230,8 @@ static ebb_status deliver_session(ebb_status st, ebb_session_facts *f, ebb_tree 
     return st;
 }
 
-static ebb_status import_json(const char *name, const char *data, size_t n, ebb_import_fn *fn, void *arg, size_t *n_done, ebb_error *err)
+static ebb_status import_json(const char *name, const char *data, size_t n, ebb_import_fn *fn, void *arg,
+                              size_t *n_done, ebb_error *err)
 {
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
@@ -237,10 +241,13 @@ static ebb_status import_json(const char *name, const char *data, size_t n, ebb_
     size_t i, most = JSON_MEMORY_FREE + JSON_MEMORY_PER_BYTE * n;
 
     if (estimate_json(data, n) > most)
-        return EBB_FAIL(err, EBB_LIMIT, "%.150s: has so many values that it would take more than %zu MiB; no conversation has", name, most >> 20);
+        return EBB_FAIL(err, EBB_LIMIT,
+                        "%.150s: has so many values that it would take more than %zu MiB; no conversation has", name,
+                        most >> 20);
     o = json_loadb(data, n, JSON_ALLOW_NUL, &where);
     if (!o)
-        return EBB_FAIL(err, EBB_FORMAT, "%.150s: is no JSON: line %d, column %d: %s; conversations are read from .json, .md and .txt files", name,
+        return EBB_FAIL(err, EBB_FORMAT, "%.150s: is no JSON: line %d, column %d: %s; conversations are read from "
+                                         ".json, .md and .txt files", name,
                         where.line, where.column, where.text);
     if (!is_several(o))
         st = deliver_session(import_conversation(o, &f, &t, err), &f, &t, fn, arg, n_done, err);

@@ -39,33 +39,39 @@ typedef struct ebb_session_facts {
     char    title[128];          /* made from the first question */
     char    model[96];           /* who answered last */
     int64_t pinned_ms;           /* the date that templates see, Unix time; 0: none yet */
-    int64_t changed_ms;          /* of an imported one that is not in the store yet: when it was last changed; 0: now */
+    int64_t changed_ms;          /* of an imported one that is not in the store yet: when it was
+                                  * last changed; 0: now */
     char   *settings;            /* JSON object, NULL: none; owned by these facts */
 } ebb_session_facts;
 void ebb_session_facts_fini(ebb_session_facts *f);
 /* The given name, else the title. */
 const char *ebb_session_facts_label(const ebb_session_facts *f);
 
-/* Write the facts, the leaf and every dirty message.  New messages and a new
- * session get their numbers.  If another process has deleted the session, it is
- * written whole, as a new one; messages that another one took back are written again where these need them.  With `durable` it also survives a loss
- * of power, at the price of a sync, and waits longer for a lock.  On failure
+/* Write the facts, the leaf and every dirty message.  New messages and a new session get their
+ * numbers.  If another process has deleted the session, it is written whole, as a new one; messages
+ * that another one took back are written again where these need them.  With `durable` it also
+ * survives a loss of power, at the price of a sync, and waits longer for a lock.  On failure
  * nothing was changed, here or there; USAGE: another session has this name. */
 EBB_MUST_CHECK
-ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable, ebb_error *err);
-/* Remove a message that has no children (none is fine).  BUSY: another program has said something below it; it stays. */
+ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable,
+                          ebb_error *err);
+/* Remove a message that has no children (none is fine).  BUSY: another program has said something
+ * below it; it stays. */
 EBB_MUST_CHECK
 ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *err);
 /* Fill *f and *t, which must be empty, and stand at the saved leaf.  On failure both are empty. */
 EBB_MUST_CHECK
-ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t, ebb_error *err);
+ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t,
+                          ebb_error *err);
 
-/* Append the text of the message where the session stands, as it is saved by now, to *text; *message: which one, 0: none. */
+/* Append the text of the message where the session stands, as it is saved by now, to *text;
+ * *message: which one, 0: none. */
 EBB_MUST_CHECK
-ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text, ebb_error *err);
+ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text,
+                                    ebb_error *err);
 
-/* The session with this given name, else title, else number.  NOTFOUND names what there is to do; LIMIT: several have the
- * title, and it names their numbers. */
+/* The session with this given name, else title, else number.  NOTFOUND names what there is to do;
+ * LIMIT: several have the title, and it names their numbers. */
 EBB_MUST_CHECK
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err);
 /* The one changed last; NOTFOUND if there is none. */
@@ -82,7 +88,8 @@ EBB_MUST_CHECK
 ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err);
 /* After deleting: words of what was deleted leave the index of the search and the write-ahead log.
  * `is_thorough`: the file is written anew, for what an older ebb deleted without overwriting it.
- * Cost: that of reading and writing the index, or all.  BUSY: another program reads, so some stays. */
+ * Cost: that of reading and writing the index, or all.  BUSY: another program reads, so some
+ * stays. */
 EBB_MUST_CHECK
 ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err);
 /* Remove what was copied before a migration: sessions.db-before-vN. */

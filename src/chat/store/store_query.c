@@ -43,8 +43,8 @@ static ebb_status fail_ambiguous(ebb_store *s, const char *title, ebb_error *err
         if (n++ < TOLD)
             ebb_buf_addf(&ids, "%s%lld", n > 1 ? ", " : "", (long long)sqlite3_column_int64(q, 0));
     sqlite3_finalize(q);
-    st = EBB_FAIL(err, EBB_LIMIT, "%zu sessions are called '%.100s': %s%s; name one by its number", n, title, ebb_buf_text(&ids),
-                  n > TOLD ? " ..." : "");
+    st = EBB_FAIL(err, EBB_LIMIT, "%zu sessions are called '%.100s': %s%s; name one by its number", n, title,
+                  ebb_buf_text(&ids), n > TOLD ? " ..." : "");
     ebb_buf_fini(&ids);
     return st;
 }
@@ -73,7 +73,8 @@ ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_
         rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE id = ?1", "i", id);
         st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
     }
-    return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list or `ebb sessions list` shows all", name) : st;
+    return st == EBB_NOTFOUND
+           ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list or `ebb sessions list` shows all", name) : st;
 }
 
 ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err)
@@ -88,7 +89,8 @@ ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err)
 ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text, ebb_error *err)
 {
     sqlite3_stmt *q;
-    int rc = ebb_store_prepare(s, &q, "SELECT m.id, m.text FROM sessions AS s JOIN messages AS m ON m.id = s.leaf WHERE s.id = ?",
+    int rc = ebb_store_prepare(s, &q, "SELECT m.id, m.text FROM sessions AS s JOIN messages AS m ON m.id = s.leaf "
+                                      "WHERE s.id = ?",
                                "i", session);
     bool ok = true;
 
@@ -112,7 +114,8 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
     ebb_session_row *rows = NULL;
     size_t cap = 0;
     int rc = ebb_store_prepare(s, &q, "SELECT s.id, coalesce(s.name, s.title), s.model, s.updated_ms, count(m.n_ids),"
-                               " coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0) FROM sessions AS s LEFT JOIN messages AS m ON m.session = s.id"
+                               " coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0) FROM sessions AS s LEFT JOIN messages "
+                               "AS m ON m.session = s.id"
                                " GROUP BY s.id ORDER BY s.updated_ms DESC, s.id DESC", "");
 
     *out = NULL;
@@ -177,7 +180,9 @@ ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
     if (rc == SQLITE_OK)
         rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     if ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)
-        return EBB_FAIL(err, EBB_BUSY, "%s is in use: some of what was deleted stays in it until `ebb sessions purge` finds it alone", s->path);
+        return EBB_FAIL(err, EBB_BUSY,
+                        "%s is in use: some of what was deleted stays in it until `ebb sessions purge` finds it alone",
+                        s->path);
     return rc == SQLITE_OK ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 

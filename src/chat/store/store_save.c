@@ -58,7 +58,8 @@ static int save_facts(save_job *v)
         v->old_session = 0;
     }
     rc = ebb_store_run(v->s, "INSERT INTO sessions (name, title, model, pinned_ms, settings, created_ms, updated_ms)"
-                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)", "tttiti", f->name[0] ? f->name : NULL, f->title, f->model,
+                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)", "tttiti", f->name[0] ? f->name : NULL,
+                       f->title, f->model,
                        f->pinned_ms, f->settings, f->changed_ms > 0 && f->changed_ms < now ? f->changed_ms : now);
     if (rc == SQLITE_OK)
         f->id = sqlite3_last_insert_rowid(v->s->db);
@@ -70,15 +71,19 @@ static int insert_row(save_job *v, ebb_node *node)
     ebb_message *m = &node->m;
     ebb_turn_stats *c = &m->turn_stats;
     char *truncation = ebb_truncation_json(&m->truncation), *sample_records = ebb_sample_records_json(m);
-    int rc = ebb_store_run(v->s, "INSERT INTO messages (session, parent, role, finish, pinned, text, ids, n_ids, ids_model,"
+    int rc = ebb_store_run(v->s,
+                           "INSERT INTO messages (session, parent, role, finish, pinned, text, ids, n_ids, ids_model,"
                            " created_ms, model, n_prompt, n_reused, n_reused_disk, n_computed, n_generated,"
                            " prefill_s, decode_s, n_ahead, n_guessed, left_out, draws, engine, about, first_s)"
-                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                           " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                           "?, ?, ?, ?)",
                            "iiiiisbibitiiiiiddiitttid", v->f->id, m->parent, (int64_t)m->role, (int64_t)m->finish,
                            (int64_t)m->pinned, m->text, m->n_text, (const void *)m->ids, m->n_ids * sizeof *m->ids,
                            (int64_t)m->n_ids, (const void *)m->ids_model, sizeof m->ids_model, m->created_ms, m->model,
-                           (int64_t)c->n_prompt, (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early, (int64_t)c->n_accepted, truncation, sample_records,
+                           (int64_t)c->n_prompt, (int64_t)c->n_reused, (int64_t)c->n_reused_disk,
+                           (int64_t)c->n_computed,
+                           (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early,
+                           (int64_t)c->n_accepted, truncation, sample_records,
                            m->engine, (int64_t)c->about, c->first_s);
 
     free(truncation);
@@ -92,14 +97,17 @@ static int update_message(save_job *v, const ebb_message *m)
 {
     const ebb_turn_stats *c = &m->turn_stats;
     char *truncation = ebb_truncation_json(&m->truncation), *sample_records = ebb_sample_records_json(m);
-    int rc = ebb_store_run(v->s, "UPDATE messages SET finish = ?, pinned = ?, text = ?, ids = ?, n_ids = ?, ids_model = ?,"
+    int rc = ebb_store_run(v->s,
+                           "UPDATE messages SET finish = ?, pinned = ?, text = ?, ids = ?, n_ids = ?, ids_model = ?,"
                          " model = ?, n_prompt = ?, n_reused = ?, n_reused_disk = ?, n_computed = ?, n_generated = ?,"
                          " prefill_s = ?, decode_s = ?, n_ahead = ?, n_guessed = ?, left_out = ?, draws = ?,"
-                         " engine = ?, about = ?, first_s = ? WHERE id = ?", "iisbibtiiiiiddiitttidi", (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
+                         " engine = ?, about = ?, first_s = ? WHERE id = ?", "iisbibtiiiiiddiitttidi",
+                         (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
                          (const void *)m->ids, m->n_ids * sizeof *m->ids, (int64_t)m->n_ids,
                          (const void *)m->ids_model, sizeof m->ids_model, m->model, (int64_t)c->n_prompt,
                          (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
-                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early, (int64_t)c->n_accepted, truncation, sample_records,
+                         (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early,
+                         (int64_t)c->n_accepted, truncation, sample_records,
                          m->engine, (int64_t)c->about, c->first_s, m->id);
 
     free(truncation);
@@ -197,7 +205,8 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
 
 ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *err)
 {
-    int rc = ebb_store_run(s, "DELETE FROM messages WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM messages WHERE parent = ?1)", "i", message);
+    int rc = ebb_store_run(s, "DELETE FROM messages WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM messages WHERE "
+                              "parent = ?1)", "i", message);
     sqlite3_stmt *q = NULL;
 
     if (rc == SQLITE_OK && sqlite3_changes(s->db) > 0)
@@ -281,7 +290,8 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
         return false;
     if (sqlite3_column_bytes(q, 7) == sizeof ids_model)
         memcpy(ids_model, sqlite3_column_blob(q, 7), sizeof ids_model);
-    if (!ebb_node_set_ids(node, sqlite3_column_blob(q, 6), (size_t)sqlite3_column_bytes(q, 6) / sizeof(int32_t), ids_model))
+    if (!ebb_node_set_ids(node, sqlite3_column_blob(q, 6),
+                          (size_t)sqlite3_column_bytes(q, 6) / sizeof(int32_t), ids_model))
         return false;
     swap_ids(node->m.ids, node->m.n_ids);
     node->is_dirty = false;
@@ -292,9 +302,12 @@ static ebb_status load_messages(ebb_store *s, int64_t session, ebb_tree *t, ebb_
 {
     sqlite3_stmt *q;
     ebb_status st = EBB_OK;
-    int rc = ebb_store_prepare(s, &q, "SELECT id, parent, role, finish, pinned, text, ids, ids_model, created_ms, model,"
-                               " n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s, n_ahead,"
-                               " n_guessed, left_out, draws, engine, about, first_s FROM messages WHERE session = ? ORDER BY id", "i", session);
+    int rc = ebb_store_prepare(s, &q,
+                               "SELECT id, parent, role, finish, pinned, text, ids, ids_model, created_ms, model,"
+                               " n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, "
+                               "decode_s, n_ahead,"
+                               " n_guessed, left_out, draws, engine, about, first_s FROM messages WHERE session = ? "
+                               "ORDER BY id", "i", session);
 
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);

@@ -53,7 +53,8 @@ static const char *const scripts[] = {
     " INSERT INTO search (rowid, text) VALUES (new.id, new.text); END;",
 
     /* left_out: JSON object, of a note */
-    "ALTER TABLE messages ADD COLUMN left_out TEXT; ALTER TABLE messages ADD COLUMN n_ahead INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE messages ADD COLUMN left_out TEXT; ALTER TABLE messages ADD COLUMN n_ahead INTEGER NOT NULL "
+    "DEFAULT 0;",
 
     "ALTER TABLE messages ADD COLUMN n_guessed INTEGER NOT NULL DEFAULT 0;",
 
@@ -128,7 +129,8 @@ static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
         rc = job ? sqlite3_backup_step(job, -1) : SQLITE_CANTOPEN;
         sqlite3_backup_finish(job);
         if (rc != SQLITE_DONE)
-            st = EBB_FAIL(err, EBB_IO, "%s is of an older ebb, and there is no copying it before it is changed: %s; free some room there",
+            st = EBB_FAIL(err, EBB_IO, "%s is of an older ebb, and there is no copying it before it is changed: %s; "
+                                       "free some room there",
                           s->path, sqlite3_errstr(rc));
         sqlite3_close(copy);
         if (st != EBB_OK)
@@ -154,7 +156,8 @@ ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err)
     int version = 0, rc = read_version(s, &version);
 
     if (rc == SQLITE_OK && version > N_SCRIPTS)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s was written by a newer ebb (version %d of the format, this one knows %d)",
+        return EBB_FAIL(err, EBB_UNSUPPORTED,
+                        "%s was written by a newer ebb (version %d of the format, this one knows %d)",
                         s->path, version, N_SCRIPTS);
     if (rc == SQLITE_OK && version > 0 && version < N_SCRIPTS && !s->is_readonly && strcmp(s->path, ":memory:") != 0 &&
         copy_database(s, version, err) != EBB_OK)

@@ -243,7 +243,8 @@ static int run_query(ebb_store *s, const search *q, bool is_cut, size_t limit, e
     *n = 0;
     add_query(q, is_cut, &query);
     rc = query.failed ? SQLITE_NOMEM
-                      : ebb_store_prepare(s, &st, "SELECT m.session, m.id, m.created_ms, m.role, coalesce(s.name, s.title), m.text"
+                      : ebb_store_prepare(s, &st, "SELECT m.session, m.id, m.created_ms, m.role, coalesce(s.name, "
+                                                  "s.title), m.text"
                                           " FROM search JOIN messages AS m ON m.id = search.rowid"
                                           " JOIN sessions AS s ON s.id = m.session"
                                           " WHERE search MATCH ? ORDER BY search.rowid DESC", "t", query.data);

@@ -13,7 +13,8 @@ struct ebb_store {
     bool     is_impatient;       /* the last save met a lock: do not hold the user up again */
 };
 
-#define EBB_STORE_COPY_SUFFIX "-before-v"        /* and the number: the database as it was before a migration from there */
+/* And the number: the database as it was before a migration from there. */
+#define EBB_STORE_COPY_SUFFIX "-before-v"
 #define EBB_STORE_PATIENCE_MS 800    /* to wait for a lock; longer than any save of ours takes */
 #define EBB_STORE_HASTE_MS      50   /* likewise, where the next save will try again */
 
@@ -38,7 +39,8 @@ char *ebb_truncation_json(const ebb_truncation *l); /* NULL: nothing (or no memo
 void ebb_truncation_parse(const char *json, ebb_truncation *out);
 
 /* -- store_sample_records.c: how an answer was drawn, as JSON -- */
-char *ebb_sample_records_json(const ebb_message *m); /* NULL: nothing is known (or no memory); free() it */
+/* NULL: nothing is known (or no memory); free() it. */
+char *ebb_sample_records_json(const ebb_message *m);
 bool ebb_sample_records_parse(const char *json, ebb_message *m); /* false: no memory */
 
 /* Bring the database to the newest schema; UNSUPPORTED if it is newer than this program. */

@@ -24,8 +24,8 @@ char *ebb_truncation_json(const ebb_truncation *l)
     kept = json_array();
     for (uint32_t i = 0; i < l->n_kept; i++)
         json_array_append_new(kept, json_integer(l->kept[i]));
-    o = json_pack("{s:s,s:i,s:i,s:i,s:o}", "how", ebb_overflow_policy_names[l->how], "first", (int)l->first, "turns", (int)l->n_turns, "tokens",
-                  (int)l->n_tokens, "kept", kept);
+    o = json_pack("{s:s,s:i,s:i,s:i,s:o}", "how", ebb_overflow_policy_names[l->how], "first", (int)l->first, "turns",
+                  (int)l->n_turns, "tokens", (int)l->n_tokens, "kept", kept);
     if (o && l->has_cache_salt) {
         json_object_set_new(o, "shift", json_integer(l->salt_pos));
         json_object_set_new(o, "salt", salt_json(l->salt));

@@ -19,7 +19,8 @@ typedef struct tpl_token {
     tpl_token_type type;
     unsigned       op;           /* TPL_T_OP */
     uint32_t       line;
-    const char    *p;            /* the source text; a string without its quotes, escapes as they stand */
+    const char    *p;            /* the source text; a string without its quotes, escapes as they
+                                  * stand */
     size_t         n;
 } tpl_token;
 
@@ -41,7 +42,8 @@ typedef enum tpl_node_type {
     TPL_N_NEG, TPL_N_POS, TPL_N_NOT,      /* a */
     TPL_N_AND, TPL_N_OR,         /* a, b */
     TPL_N_COMPARE,               /* a; kids with their op */
-    TPL_N_OPERAND,               /* op, a: a kid of COMPARE; ops: < <= == != > >= and 'i' in, 'n' not in */
+    TPL_N_OPERAND,               /* op, a: a kid of COMPARE; ops: < <= == != > >= and 'i' in, 'n'
+                                  * not in */
     TPL_N_COND,                  /* a if b else c; c may be NULL */
     TPL_N_ATTR,                  /* a.name */
     TPL_N_ITEM,                  /* a[b] */

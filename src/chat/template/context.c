@@ -60,7 +60,8 @@ tpl_val ebb_tpl_from_json(tpl_vm *vm, const json_t *j, tpl_taint taint)
 
 static tpl_val message_of(tpl_vm *vm, const json_t *j, tpl_taint taint)
 {
-    tpl_val v = ebb_tpl_from_json(vm, j, taint), *role = v.kind == TPL_DICT ? ebb_tpl_dict_get(vm, v.dict, "role") : NULL;
+    tpl_val v = ebb_tpl_from_json(vm, j, taint),
+    *role = v.kind == TPL_DICT ? ebb_tpl_dict_get(vm, v.dict, "role") : NULL;
 
     if (role)
         *role = ebb_tpl_from_json(vm, json_object_get(j, "role"), 0);

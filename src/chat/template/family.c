@@ -89,7 +89,8 @@ static const ebb_template_family families[] = {
       "{{- '[gMASK]<sop>' -}}"
       MARKED("<|", "|>\\n", "", "<|assistant|>\\n") },
     { "granite",
-      MARKED("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\\n", "<|start_of_role|>assistant<|end_of_role|>") },
+      MARKED("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>\\n",
+             "<|start_of_role|>assistant<|end_of_role|>") },
     { "gpt-oss",
       "{%- for m in messages -%}"
       "{%- if m.role == 'assistant' -%}{{- '<|start|>assistant<|channel|>final<|message|>' + m.content + '<|end|>' -}}"
@@ -109,7 +110,8 @@ static const ebb_template_family families[] = {
       "{%- for m in messages -%}"
       "{%- if m.role == 'system' -%}{{- m.content + '\\n\\n' -}}"
       "{%- elif m.role == 'user' -%}{{- '<\xEF\xBD\x9CUser\xEF\xBD\x9C>' + m.content -}}"
-      "{%- else -%}{{- '<\xEF\xBD\x9C" "Assistant\xEF\xBD\x9C>' + m.content.split('</think>')[-1] + eos_token -}}{%- endif -%}"
+      "{%- else -%}{{- '<\xEF\xBD\x9C" "Assistant\xEF\xBD\x9C>' + m.content.split('</think>')[-1] + eos_token "
+                                       "-}}{%- endif -%}"
       "{%- endfor -%}"
       "{%- if add_generation_prompt -%}{{- '<\xEF\xBD\x9C" "Assistant\xEF\xBD\x9C>' -}}{%- endif -%}" },
     { "deepseek-coder",
@@ -145,7 +147,8 @@ static const ebb_template_family families[] = {
       "{%- for m in messages -%}"
       "{{- m.content + ('' if loop.last else '\\n\\n') -}}"
       "{%- endfor -%}"
-      "{%- if add_generation_prompt and messages and messages[-1].role == 'assistant' -%}{{- '\\n\\n' -}}{%- endif -%}" },
+      "{%- if add_generation_prompt and messages and messages[-1].role == 'assistant' -%}{{- '\\n\\n' -}}{%- "
+      "endif -%}" },
     { NULL, NULL },
 };
 
@@ -177,8 +180,8 @@ static const struct { const char *part, *family; } by_name[] = {
 
 static const struct { const char *arch, *family; } by_arch[] = {
     { "qwen2", "chatml" }, { "qwen3", "chatml" }, { "qwen3moe", "chatml" }, { "gemma", "gemma" }, { "gemma2", "gemma" },
-    { "gemma3", "gemma" }, { "gemma4", "gemma4" }, { "phi3", "phi3" }, { "command-r", "command-r" }, { "granite", "granite" },
-    { "deepseek2", "deepseek" }, { "gpt-oss", "gpt-oss" },
+    { "gemma3", "gemma" }, { "gemma4", "gemma4" }, { "phi3", "phi3" }, { "command-r", "command-r" },
+    { "granite", "granite" }, { "deepseek2", "deepseek" }, { "gpt-oss", "gpt-oss" },
 };
 
 const ebb_template_family *ebb_template_family_at(size_t i)

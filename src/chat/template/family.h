@@ -15,7 +15,8 @@ typedef struct ebb_template_family {
 
 /* Row i of the table; NULL past the last. */
 const ebb_template_family *ebb_template_family_at(size_t i);
-const ebb_template_family *ebb_template_family_named(const char *name);          /* NULL: no such family */
+/* NULL: no such family. */
+const ebb_template_family *ebb_template_family_named(const char *name);
 
 /* The family for `m`, and in why[0..cap) what chose it ("its token <|im_start|>").
  * Never NULL: without any sign it is "plain", which only joins the messages. */

@@ -137,7 +137,8 @@ static tpl_list *sort_keys_of(tpl_vm *vm, const tpl_list *l, tpl_val path, bool 
 }
 
 /* Places of keys[from..to) in stable order; `room` is as long as `order`. */
-static void merge_sort(tpl_vm *vm, const tpl_list *keys, size_t *order, size_t *capacity, size_t from, size_t to, bool down)
+static void merge_sort(tpl_vm *vm, const tpl_list *keys, size_t *order, size_t *capacity, size_t from,
+                       size_t to, bool down)
 {
     size_t mid = from + (to - from) / 2, i = from, j = mid, k = from;
 
@@ -158,7 +159,8 @@ static void merge_sort(tpl_vm *vm, const tpl_list *keys, size_t *order, size_t *
 
 static tpl_list *sorted(tpl_vm *vm, const tpl_list *l, const tpl_list *keys, bool down)
 {
-    size_t *order = ebb_tpl_alloc_array(vm, l->n, sizeof *order), *capacity = ebb_tpl_alloc_array(vm, l->n, sizeof *capacity);
+    size_t *order = ebb_tpl_alloc_array(vm, l->n, sizeof *order),
+        *capacity = ebb_tpl_alloc_array(vm, l->n, sizeof *capacity);
     tpl_list *out = ebb_tpl_list_new(vm, l->n);
 
     for (size_t i = 0; i < l->n; i++)
@@ -309,8 +311,8 @@ FILTER(slices)
 }
 
 const tpl_builtin ebb_tpl_filters_list[] = {
-    { "length", "", length }, { "count", "", length }, { "list", "", list }, { "first", "", first }, { "last", "", last },
-    { "join", "d attribute", join }, { "reverse", "", reverse }, { "items", "", items },
+    { "length", "", length }, { "count", "", length }, { "list", "", list }, { "first", "", first },
+    { "last", "", last }, { "join", "d attribute", join }, { "reverse", "", reverse }, { "items", "", items },
     { "sort", "reverse case_sensitive attribute", sort }, { "dictsort", "case_sensitive by reverse", dictsort },
     { "min", "case_sensitive attribute", smallest }, { "max", "case_sensitive attribute", largest },
     { "sum", "attribute start", sum }, { "unique", "case_sensitive attribute", unique },

@@ -43,7 +43,8 @@ static const tpl_builtin *want_function(tpl_vm *vm, tpl_val name, bool test)
     const tpl_builtin *fn = test ? ebb_tpl_test_find(s) : ebb_tpl_filter_find(s);
 
     if (!fn)
-        ebb_tpl_fail(vm, EBB_FORMAT, "there is no %s '%.*s'", test ? "test" : "filter", (int)(s->n < 60 ? s->n : 60), s->p);
+        ebb_tpl_fail(vm, EBB_FORMAT, "there is no %s '%.*s'", test ? "test" : "filter",
+                     (int)(s->n < 60 ? s->n : 60), s->p);
     return fn;
 }
 

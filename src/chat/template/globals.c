@@ -127,9 +127,10 @@ FUNCTION(joiner)
 }
 
 const tpl_builtin ebb_tpl_globals[] = {
-    { "namespace", "*", make_space }, { "raise_exception", "message!", raise }, { "strftime_now", "format!", strftime_now },
-    { "range", "start! stop step", range }, { "dict", "*", dict }, { "cycler", "*", cycler }, { "joiner", "sep", joiner },
-    { NULL, NULL, NULL },
+    { "namespace", "*", make_space }, { "raise_exception", "message!", raise },
+    { "strftime_now", "format!", strftime_now },
+    { "range", "start! stop step", range }, { "dict", "*", dict }, { "cycler", "*", cycler },
+    { "joiner", "sep", joiner }, { NULL, NULL, NULL },
 };
 
 const tpl_builtin ebb_tpl_methods_cycler[] = {
@@ -153,7 +154,8 @@ FUNCTION(loop_changed)
 
     UNUSED;
     self.loop->changed = now;
-    return ebb_tpl_bool(!before || !ebb_tpl_eq(vm, ebb_tpl_of_list(TPL_TUPLE, before), ebb_tpl_of_list(TPL_TUPLE, now)));
+    return ebb_tpl_bool(!before ||
+                        !ebb_tpl_eq(vm, ebb_tpl_of_list(TPL_TUPLE, before), ebb_tpl_of_list(TPL_TUPLE, now)));
 }
 
 const tpl_builtin ebb_tpl_methods_loop[] = {

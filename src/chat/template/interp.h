@@ -24,7 +24,8 @@ tpl_str *ebb_tpl_capture(tpl_vm *vm, const tpl_node *block);
 /* The output of one pass of a `for` over `items`; depth from 0. */
 tpl_str *ebb_tpl_loop_again(tpl_vm *vm, const tpl_loop *loop, tpl_val items);
 
-/* Names: a scope of the caller's within `up`; set in the innermost one; looked up outwards, undefined if there is none. */
+/* Names: a scope of the caller's within `up`; set in the innermost one; looked up outwards,
+ * undefined if there is none. */
 void    ebb_tpl_scope_push(tpl_vm *vm, tpl_scope *scope, tpl_scope *up);
 void    ebb_tpl_scope_set(tpl_vm *vm, const tpl_str *name, tpl_val v);
 tpl_val ebb_tpl_lookup(tpl_vm *vm, tpl_str *name);
@@ -44,7 +45,8 @@ tpl_val ebb_tpl_slice(tpl_vm *vm, tpl_val v, const tpl_val bounds[3]);
 tpl_val ebb_tpl_path(tpl_vm *vm, tpl_val v, tpl_val path, tpl_val fallback);
 
 /* -- Calls ------------------------------------------------------------------------------ */
-void    ebb_tpl_eval_args(tpl_vm *vm, const tpl_args *args, tpl_call *out);     /* args may be NULL */
+/* Args may be NULL. */
+void    ebb_tpl_eval_args(tpl_vm *vm, const tpl_args *args, tpl_call *out);
 tpl_val ebb_tpl_call(tpl_vm *vm, tpl_val callee, const tpl_call *call);
 tpl_val ebb_tpl_call_builtin(tpl_vm *vm, const tpl_builtin *fn, tpl_val self, const tpl_call *call);
 

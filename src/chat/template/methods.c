@@ -247,8 +247,8 @@ METHOD(str_islower) { UNUSED; return call_test(vm, self, "lower"); }
 METHOD(str_isupper) { UNUSED; return call_test(vm, self, "upper"); }
 
 const tpl_builtin ebb_tpl_methods_str[] = {
-    { "split", "sep maxsplit", split_left }, { "rsplit", "sep maxsplit", split_right }, { "strip", "chars", strip_both },
-    { "lstrip", "chars", strip_left }, { "rstrip", "chars", strip_right },
+    { "split", "sep maxsplit", split_left }, { "rsplit", "sep maxsplit", split_right },
+    { "strip", "chars", strip_both }, { "lstrip", "chars", strip_left }, { "rstrip", "chars", strip_right },
     { "startswith", "prefix! start end", startswith }, { "endswith", "suffix! start end", endswith },
     { "replace", "old! new! count", replace }, { "join", "iterable!", join }, { "format", "*", format },
     { "upper", "", upper }, { "lower", "", lower }, { "casefold", "", lower }, { "title", "", title },
@@ -258,7 +258,8 @@ const tpl_builtin ebb_tpl_methods_str[] = {
     { "splitlines", "keepends", splitlines }, { "partition", "sep!", partition_left },
     { "rpartition", "sep!", partition_right }, { "removeprefix", "prefix!", removeprefix },
     { "removesuffix", "suffix!", removesuffix }, { "isdigit", "", str_isdigit }, { "isdecimal", "", str_isdigit },
-    { "isnumeric", "", str_isdigit }, { "isalpha", "", str_isalpha }, { "isalnum", "", str_isalnum }, { "isspace", "", str_isspace },
+    { "isnumeric", "", str_isdigit }, { "isalpha", "", str_isalpha }, { "isalnum", "", str_isalnum },
+    { "isspace", "", str_isspace },
     { "islower", "", str_islower }, { "isupper", "", str_isupper }, { "center", "width! fill", center },
     { "ljust", "width! fill", ljust }, { "rjust", "width! fill", rjust }, { "zfill", "width!", zfill },
     { NULL, NULL, NULL },

@@ -8,8 +8,8 @@ _Noreturn static void no_op(tpl_vm *vm, unsigned op, tpl_val a, tpl_val b)
 {
     if (a.kind == TPL_UNDEF || b.kind == TPL_UNDEF)
         ebb_tpl_fail_undef(vm, a.kind == TPL_UNDEF ? a : b);
-    ebb_tpl_fail(vm, EBB_FORMAT, "'%c%s' does not take a %s and a %s", (int)(op & 255), op > 255 ? (op >> 8 == '*' ? "*" : "/") : "",
-                 ebb_tpl_type_name(a), ebb_tpl_type_name(b));
+    ebb_tpl_fail(vm, EBB_FORMAT, "'%c%s' does not take a %s and a %s", (int)(op & 255),
+                 op > 255 ? (op >> 8 == '*' ? "*" : "/") : "", ebb_tpl_type_name(a), ebb_tpl_type_name(b));
 }
 
 static tpl_list *join_lists(tpl_vm *vm, const tpl_list *a, const tpl_list *b)

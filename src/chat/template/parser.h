@@ -14,13 +14,14 @@ typedef struct tpl_nodes { tpl_node **v; size_t n, cap; } tpl_nodes;
 
 /* Fail with the line, what stands there and what was wanted. */
 _Noreturn void ebb_tpl_unexpected(tpl_parser *p, const char *wanted);
-/* Nodes live in the machine's heap, and so do lists of them, which grow until they become the kids of a node. */
+/* Nodes live in the machine's heap, and so do lists of them, which grow until they become the kids
+ * of a node. */
 tpl_node *ebb_tpl_node(tpl_parser *p, tpl_node_type type);
 void      ebb_tpl_nodes_add(tpl_parser *p, tpl_nodes *list, tpl_node *node);
 void      ebb_tpl_set_kids(tpl_node *node, const tpl_nodes *list);
 
-/* The token at hand: is it this operator or name; pass over it if it is; pass over it or fail (with `text`, how the operator
- * is spelt, in the message). */
+/* The token at hand: is it this operator or name; pass over it if it is; pass over it or fail (with
+ * `text`, how the operator is spelt, in the message). */
 bool     ebb_tpl_at_op(const tpl_parser *p, unsigned op);
 bool     ebb_tpl_at_name(const tpl_parser *p, const char *name);
 bool     ebb_tpl_skip_op(tpl_parser *p, unsigned op);
@@ -28,7 +29,8 @@ bool     ebb_tpl_skip_name(tpl_parser *p, const char *name);
 void     ebb_tpl_expect_op(tpl_parser *p, unsigned op, const char *text);
 tpl_str *ebb_tpl_expect_name(tpl_parser *p);
 
-tpl_node *ebb_tpl_parse_expr(tpl_parser *p, bool with_cond);                   /* with_cond: "x if y else z" */
+tpl_node *ebb_tpl_parse_expr(tpl_parser *p,
+                             bool with_cond);                   /* with_cond: "x if y else z" */
 /* One expression, or a tuple without parentheses.  `in_for`: ends at `recursive`. */
 tpl_node *ebb_tpl_parse_tuple(tpl_parser *p, bool with_cond, bool in_for);
 /* A chain of filters; `first`: the word before is `filter` or `set`, no "|" yet.

@@ -24,7 +24,8 @@ static tpl_node *binary(tpl_parser *p, tpl_node_type type, unsigned op, tpl_node
 
 static int escape_hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' &&
+           c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* Code point of up to `most` digits of the base at s[*at], which is moved on. */

@@ -6,31 +6,38 @@
 
 /* -- Making ------------------------------------------------------------------------ */
 tpl_str *ebb_tpl_str_new(tpl_vm *vm, const char *p, size_t n, tpl_taint taint); /* a copy */
-tpl_str *ebb_tpl_str_cut(tpl_vm *vm, const tpl_str *s, size_t from, size_t to);  /* shares the bytes */
-tpl_str *ebb_tpl_concat(tpl_vm *vm, const tpl_str *a, const tpl_str *b);         /* appends in place if it can */
+/* Shares the bytes. */
+tpl_str *ebb_tpl_str_cut(tpl_vm *vm, const tpl_str *s, size_t from, size_t to);
+/* Appends in place if it can. */
+tpl_str *ebb_tpl_concat(tpl_vm *vm, const tpl_str *a, const tpl_str *b);
 
-/* A string that grows: init, append, take.  `part` is s[from..to), `raw` bytes with their mark, `puts` text of the
- * template's own, `cp` one code point. */
+/* A string that grows: init, append, take.  `part` is s[from..to), `raw` bytes with their mark,
+ * `puts` text of the template's own, `cp` one code point. */
 void     ebb_tpl_sb_init(tpl_sb *sb, tpl_vm *vm);
 void     ebb_tpl_sb_add(tpl_sb *sb, const tpl_str *s);
 void     ebb_tpl_sb_part(tpl_sb *sb, const tpl_str *s, size_t from, size_t to);
 void     ebb_tpl_sb_raw(tpl_sb *sb, const char *p, size_t n, tpl_taint taint);
 void     ebb_tpl_sb_puts(tpl_sb *sb, const char *text);
 void     ebb_tpl_sb_cp(tpl_sb *sb, uint32_t cp, tpl_taint taint);
-void     ebb_tpl_sb_pad(tpl_sb *sb, size_t n, const char *fill);                  /* n times; LIMIT beyond a million */
+/* N times; LIMIT beyond a million. */
+void     ebb_tpl_sb_pad(tpl_sb *sb, size_t n, const char *fill);
 tpl_str *ebb_tpl_sb_finish(tpl_sb *sb);
 
 /* -- Looking ------------------------------------------------------------------------ */
 bool     ebb_tpl_str_eq(const tpl_str *a, const tpl_str *b);
 bool     ebb_tpl_str_is(const tpl_str *s, const char *text);
-int      ebb_tpl_str_cmp(const tpl_str *a, const tpl_str *b);                     /* by code point */
+/* By code point. */
+int      ebb_tpl_str_cmp(const tpl_str *a, const tpl_str *b);
 size_t   ebb_tpl_str_cps(tpl_str *s);            /* code points */
 size_t   ebb_tpl_str_at(tpl_str *s, size_t cp);  /* byte position of code point cp <= cps */
 size_t   ebb_tpl_str_to_cp(const tpl_str *s, size_t at);
 /* First (or last) place of `what` in s[from..to); SIZE_MAX: none. */
-size_t   ebb_tpl_str_find(tpl_vm *vm, const tpl_str *s, const tpl_str *what, size_t from, size_t to);
-size_t   ebb_tpl_str_rfind(tpl_vm *vm, const tpl_str *s, const tpl_str *what, size_t from, size_t to);
-uint32_t ebb_tpl_str_cp(const tpl_str *s, size_t at, size_t *len);                /* decode at a position */
+size_t   ebb_tpl_str_find(tpl_vm *vm, const tpl_str *s, const tpl_str *what,
+                          size_t from, size_t to);
+size_t   ebb_tpl_str_rfind(tpl_vm *vm, const tpl_str *s, const tpl_str *what,
+                           size_t from, size_t to);
+/* Decode at a position. */
+uint32_t ebb_tpl_str_cp(const tpl_str *s, size_t at, size_t *len);
 
 /* -- Code points ----------------------------------------------------------------------- */
 bool     ebb_tpl_cp_is_space(uint32_t cp);       /* Python's str.isspace */
@@ -45,11 +52,15 @@ bool     ebb_tpl_cp_is_printable(uint32_t cp);   /* what repr() shows as it is *
 typedef enum tpl_case { TPL_UPPER, TPL_LOWER, TPL_CAPITALIZE, TPL_TITLE, TPL_SWAP } tpl_case;
 tpl_str *ebb_tpl_str_case(tpl_vm *vm, const tpl_str *s, tpl_case how);
 enum { TPL_LEFT = 1, TPL_RIGHT = 2 };
-tpl_str *ebb_tpl_str_strip(tpl_vm *vm, const tpl_str *s, const tpl_str *chars, unsigned sides);  /* NULL: white space */
-tpl_str *ebb_tpl_str_replace(tpl_vm *vm, const tpl_str *s, const tpl_str *old, const tpl_str *by, int64_t max);
-tpl_list *ebb_tpl_str_split(tpl_vm *vm, const tpl_str *s, const tpl_str *sep, int64_t max, bool from_right);
+/* NULL: white space. */
+tpl_str *ebb_tpl_str_strip(tpl_vm *vm, const tpl_str *s, const tpl_str *chars, unsigned sides);
+tpl_str *ebb_tpl_str_replace(tpl_vm *vm, const tpl_str *s, const tpl_str *old, const tpl_str *by,
+                             int64_t max);
+tpl_list *ebb_tpl_str_split(tpl_vm *vm, const tpl_str *s, const tpl_str *sep, int64_t max,
+                            bool from_right);
 tpl_list *ebb_tpl_str_lines(tpl_vm *vm, const tpl_str *s, bool keep_ends);
-tpl_str *ebb_tpl_str_justify(tpl_vm *vm, tpl_str *s, int64_t width, const tpl_str *fill, unsigned pad_sides);
+tpl_str *ebb_tpl_str_justify(tpl_vm *vm, tpl_str *s, int64_t width, const tpl_str *fill,
+                             unsigned pad_sides);
 tpl_str *ebb_tpl_str_repeat(tpl_vm *vm, const tpl_str *s, int64_t n);
 tpl_str *ebb_tpl_str_escape(tpl_vm *vm, const tpl_str *s);       /* & < > " ' for HTML */
 

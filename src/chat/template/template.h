@@ -39,7 +39,8 @@ typedef struct ebb_template_opts {
     bool         attribute;              /* fill `ranges` */
     const struct tm *now;                /* what strftime_now prints; NULL: the local time */
     uint64_t     max_steps;              /* 0: 50 million; a node of the template is a step */
-    unsigned     max_ms;                 /* 0: 500, of this thread's own computing: a key may wait for it */
+    unsigned     max_ms;                 /* 0: 500, of this thread's own computing: a key may wait
+                                          * for it */
     size_t       max_memory_bytes;       /* 0: 512 MiB */
     size_t       max_output_bytes;       /* 0: 64 MiB */
 } ebb_template_opts;
@@ -64,7 +65,8 @@ typedef struct ebb_template_result {
  * conversation), FORMAT (rendering failed: line and reason), LIMIT, NOMEM.
  * Cost: about 0.1 us a step; all memory but the result is given back. */
 EBB_MUST_CHECK
-ebb_status ebb_template_render(const ebb_template *t, const json_t *context, const ebb_template_opts *opts,
+ebb_status ebb_template_render(const ebb_template *t, const json_t *context,
+                               const ebb_template_opts *opts,
                                ebb_template_result *out, ebb_error *err);
 void ebb_template_result_fini(ebb_template_result *r);
 

@@ -124,12 +124,15 @@ struct tpl_vm {
 enum { TPL_MAX_DEPTH = 400 };
 
 /* -- The machine ---------------------------------------------------------------- */
-_Noreturn void ebb_tpl_fail(tpl_vm *vm, ebb_status code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void ebb_tpl_fail(tpl_vm *vm, ebb_status code, const char *fmt,
+                            ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void ebb_tpl_raise(tpl_vm *vm, tpl_str *message);
-/* n bytes, or n elements of `size`, of the machine's heap, until the rendering ends; fails if there is no more. */
+/* n bytes, or n elements of `size`, of the machine's heap, until the rendering ends; fails if there
+ * is no more. */
 void *ebb_tpl_alloc(tpl_vm *vm, size_t n);
 void *ebb_tpl_alloc_array(tpl_vm *vm, size_t n, size_t size);
-/* Room for one more element behind the n of a list; returns the list, moved or not, and sets *cap. */
+/* Room for one more element behind the n of a list; returns the list, moved or not, and sets
+ * *cap. */
 void *ebb_tpl_grow(tpl_vm *vm, void *list, size_t n, size_t *cap, size_t size);
 void  ebb_tpl_step(tpl_vm *vm, uint64_t n);      /* account for n units of work */
 void  ebb_tpl_enter(tpl_vm *vm);                 /* one level deeper; every recursion does */
@@ -142,12 +145,14 @@ tpl_val ebb_tpl_bool(bool b);
 tpl_val ebb_tpl_int(int64_t i);
 tpl_val ebb_tpl_float(double f);
 tpl_val ebb_tpl_str(tpl_str *s);
-tpl_val ebb_tpl_text(tpl_vm *vm, const char *text);              /* copied, own text of the template */
+/* Copied, own text of the template. */
+tpl_val ebb_tpl_text(tpl_vm *vm, const char *text);
 tpl_val ebb_tpl_of_list(tpl_kind kind, tpl_list *list);
 tpl_val ebb_tpl_of_dict(tpl_dict *dict);
 tpl_val ebb_tpl_of_iter(tpl_vm *vm, tpl_list *items, bool once, const char *type);
 
-/* Lists and dicts live in the machine's heap; cap is room to begin with.  A dict keeps the order of insertion. */
+/* Lists and dicts live in the machine's heap; cap is room to begin with.  A dict keeps the order of
+ * insertion. */
 tpl_list *ebb_tpl_list_new(tpl_vm *vm, size_t cap);
 void      ebb_tpl_list_add(tpl_vm *vm, tpl_list *l, tpl_val v);
 tpl_dict *ebb_tpl_dict_new(tpl_vm *vm, size_t cap);

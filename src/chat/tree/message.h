@@ -9,7 +9,8 @@
 
 typedef enum ebb_role {
     EBB_ROLE_SYSTEM, EBB_ROLE_USER, EBB_ROLE_ASSISTANT,
-    EBB_ROLE_NOTE,               /* what ebb did, at this place of the conversation: ebb_truncation; no template sees it */
+    EBB_ROLE_NOTE,               /* what ebb did, at this place of the conversation: ebb_truncation;
+                                  * no template sees it */
 } ebb_role;
 const char *ebb_role_name(ebb_role role);        /* "system", "user", "assistant", "note" */
 
@@ -20,12 +21,14 @@ typedef enum ebb_finish {
     EBB_FINISH_CANCELED,         /* the user stopped it */
     EBB_FINISH_ERROR,
 } ebb_finish;
-const char *ebb_finish_name(ebb_finish finish);  /* "none", "stop", "length", "cancelled", "error" */
+/* "none", "stop", "length", "cancelled", "error". */
+const char *ebb_finish_name(ebb_finish finish);
 
 /* Figures of a turn that nobody has counted: they are about right, or not known at all. */
 enum {
     EBB_ABOUT_PROMPT = 1, EBB_ABOUT_GENERATED = 2,
-    EBB_ABOUT_REUSED = 4,        /* the server does not say what it had already: n_reused is 0, n_computed the whole prompt */
+    EBB_ABOUT_REUSED = 4,        /* the server does not say what it had already: n_reused is 0,
+                                  * n_computed the whole prompt */
 };
 
 /* What an answer cost: shown beneath it and stored with it. */
@@ -59,12 +62,14 @@ typedef struct ebb_truncation {
     uint32_t  n_turns, n_tokens; /* left out by this note */
     uint32_t *kept;              /* ascending, below first: whole turns with a pinned message */
     uint32_t  n_kept;
-    bool      has_cache_salt;    /* K behind the gap was moved, not computed: ebb_cache_salt (ebb/session.h) */
+    bool      has_cache_salt;    /* K behind the gap was moved, not computed: ebb_cache_salt
+                                  * (ebb/session.h) */
     uint32_t  salt_pos;
     uint8_t   salt[16];
 } ebb_truncation;
 
-/* How the tokens of an answer were drawn, from one of them on to its end or the next stop: what draws the same again. */
+/* How the tokens of an answer were drawn, from one of them on to its end or the next stop: what
+ * draws the same again. */
 typedef struct ebb_sample_record {
     uint32_t     from, n;        /* of the message's ids; n 0: none, or the program was ended */
     ebb_sampler_params sampling; /* its seed is never 0 */
@@ -94,7 +99,8 @@ typedef struct ebb_message {
     uint8_t       ids_model[16]; /* fingerprint of the model whose vocabulary the ids are of */
     int64_t       created_ms;    /* Unix time */
     char         *model;         /* who answered; NULL for the user */
-    char         *engine;        /* the name of the engine it answered in; NULL: that of a process like this one */
+    char         *engine;        /* the name of the engine it answered in; NULL: that of a process
+                                  * like this one */
     ebb_turn_stats turn_stats;
     ebb_truncation truncation;   /* of a note */
     ebb_sample_record *sample_records; /* of an answer */

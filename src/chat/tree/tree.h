@@ -37,7 +37,8 @@ void ebb_tree_fini(ebb_tree *t);
 
 /* A new message below `parent` (NULL: a root), dirty, with a negative id; the path
  * is not changed.  NULL: out of memory. */
-ebb_node *ebb_tree_add(ebb_tree *t, ebb_node *parent, ebb_role role, const char *text, size_t n_text);
+ebb_node *ebb_tree_add(ebb_tree *t, ebb_node *parent, ebb_role role, const char *text,
+                       size_t n_text);
 /* Replace or append text, ids.  false: out of memory, nothing was changed. */
 bool ebb_node_set_text(ebb_node *node, const char *text, size_t n);
 bool ebb_node_add_text(ebb_node *node, const char *text, size_t n);
@@ -64,7 +65,8 @@ bool ebb_tree_set_leaf(ebb_tree *t, ebb_node *leaf);
 bool ebb_tree_undo(ebb_tree *t);
 /* Where the last undo left.  false: nothing was undone since the path was changed. */
 bool ebb_tree_redo(ebb_tree *t);
-/* Where the next question hangs: `leaf`, but above a question that has no answer, and the notes below it. */
+/* Where the next question hangs: `leaf`, but above a question that has no answer, and the notes
+ * below it. */
 ebb_node *ebb_tree_above_question(ebb_node *leaf);
 /* The deepest message reached from `node` by always taking the newest child. */
 ebb_node *ebb_tree_deepest(ebb_node *node);

@@ -123,7 +123,8 @@ ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool conti
 
 void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev)
 {
-    if ((ev->token != EBB_NO_TOKEN && !ebb_node_add_id(c->turn.answer, ev->token)) || !ebb_node_add_text(c->turn.answer, ev->text, ev->n_text))
+    if ((ev->token != EBB_NO_TOKEN && !ebb_node_add_id(c->turn.answer, ev->token)) ||
+        !ebb_node_add_text(c->turn.answer, ev->text, ev->n_text))
         ebb_chat_notice(c, "out of memory: a part of the answer was lost");
     ebb_chat_arm_timer(c, SAVE_WITHIN_MS);
 }
@@ -153,7 +154,8 @@ static bool drop_empty_answer(ebb_chat *c, ebb_finish finish)
 {
     ebb_node *node = c->turn.answer;
 
-    if (!c->turn.is_new_answer || node->m.n_ids || node->m.n_text || (finish != EBB_FINISH_CANCELED && finish != EBB_FINISH_ERROR))
+    if (!c->turn.is_new_answer || node->m.n_ids || node->m.n_text ||
+        (finish != EBB_FINISH_CANCELED && finish != EBB_FINISH_ERROR))
         return false;
     if (node->m.id > 0 && c->store && ebb_store_delete_message(c->store, node->m.id, NULL) != EBB_OK)
         return false;                            /* it stays, here and there */

@@ -30,13 +30,15 @@ static ebb_node *add_cut_answer(ebb_chat *c, const ebb_node *old, const ebb_reto
         return NULL;
     node->m.model = strdup(c->info->name);
     node->m.engine = ebb_chat_facts(c) ? strdup(ebb_chat_facts(c)->name) : NULL;
-    if (node->m.model && ebb_node_set_ids(node, r->ids, r->n_ids, c->info->fingerprint) && ebb_tree_set_leaf(&c->tree, node))
+    if (node->m.model && ebb_node_set_ids(node, r->ids, r->n_ids, c->info->fingerprint) &&
+        ebb_tree_set_leaf(&c->tree, node))
         return node;
     ebb_tree_drop_newest(&c->tree);
     return NULL;
 }
 
-ebb_status ebb_chat_retokenize(ebb_chat *c, const ebb_node *old, const char *text, size_t n, ebb_retokenization *r, ebb_error *err)
+ebb_status ebb_chat_retokenize(ebb_chat *c, const ebb_node *old, const char *text, size_t n, ebb_retokenization *r,
+                               ebb_error *err)
 {
     const ebb_node *before = old->parent;
 

@@ -15,7 +15,8 @@ static uint64_t count_unread(const ebb_chat *c)
 
     for (size_t i = c->tree.n_path; i > 0; i--) {
         const ebb_message *m = &c->tree.path[i - 1]->m;
-        if (m->role == EBB_ROLE_ASSISTANT && m->n_ids > 0 && memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0)
+        if (m->role == EBB_ROLE_ASSISTANT && m->n_ids > 0 &&
+            memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) == 0)
             break;                               /* what another model wrote, this one has not read yet */
         n += m->n_ids;
     }
@@ -36,7 +37,8 @@ static void on_prefill(ebb_chat *c, const ebb_backend_event *ev)
         c->turn.prefill_seen = 0;
         ebb_chat_arm_timer(c, POLL_MS);
         if (ev->total > own + 1 && !c->quality.is_open)  /* its price was said */
-            ebb_chat_notice(c, "%llu tokens of the conversation are computed again: they are neither in memory nor on disk any more",
+            ebb_chat_notice(c, "%llu tokens of the conversation are computed again: they are neither in memory nor on "
+                               "disk any more",
                             (unsigned long long)(ev->total - own));
     }
     ebb_chat_emit_event(c, EBB_EVENT_PREFILL, NULL, 0, ev->done, ev->total);

@@ -1,4 +1,5 @@
-/* Tokens of texts that only a server has counted (chat_priv.h): what it has said of the last answer, and the rest by size. */
+/* Tokens of texts that only a server has counted (chat_priv.h): what it has said of the last answer, and the rest by
+ * size. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ enum { FRAME_TOKENS = 4 };
 /* Was the prompt of this answer, all before it, counted by the server? */
 static bool is_counted(const ebb_message *m)
 {
-    return m->role == EBB_ROLE_ASSISTANT && m->engine && m->turn_stats.n_prompt && !(m->turn_stats.about & EBB_ABOUT_PROMPT);
+    return m->role == EBB_ROLE_ASSISTANT && m->engine && m->turn_stats.n_prompt &&
+           !(m->turn_stats.about & EBB_ABOUT_PROMPT);
 }
 
 static size_t bytes_of(const ebb_context_view *v, size_t n)
@@ -44,7 +46,8 @@ static double bytes_per_token(const ebb_context_view *v, size_t n)
     const ebb_message *m = at < n ? v->list[at] : NULL;
     double frames = FRAME_TOKENS * (double)(at + 1);
 
-    return m && m->turn_stats.n_prompt > frames ? clamp((double)bytes_of(v, at) / (m->turn_stats.n_prompt - frames)) : usual_bytes;
+    return m && m->turn_stats.n_prompt > frames ? clamp((double)bytes_of(v, at) / (m->turn_stats.n_prompt - frames))
+                                                : usual_bytes;
 }
 
 static size_t tokens_of(const ebb_message *m, double per_token)
@@ -98,7 +101,8 @@ static bool copy_message(ebb_prompt *p, const ebb_message *m)
     return true;
 }
 
-ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *p, ebb_error *err)
+ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *p,
+                                    ebb_error *err)
 {
     double per_token = bytes_per_token(v, n);
     size_t n_old = n;

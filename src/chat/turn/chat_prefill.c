@@ -20,7 +20,8 @@ static size_t without_last_word(const char *text, size_t n)
     return n;
 }
 
-static ebb_status make_input_prompt(ebb_chat *c, size_t n_path, const char *text, size_t n, const char *end, ebb_prompt *out)
+static ebb_status make_input_prompt(ebb_chat *c, size_t n_path, const char *text, size_t n, const char *end,
+                                    ebb_prompt *out)
 {
     ebb_buf whole = { 0 };
     ebb_message question = { .role = EBB_ROLE_USER };
@@ -42,7 +43,8 @@ static size_t find_stable_prefix(ebb_chat *c, size_t n_path, const char *text, s
     size_t same = 0;
 
     n = without_last_word(text, n);
-    if (make_input_prompt(c, n_path, text, n, " x", p) == EBB_OK && make_input_prompt(c, n_path, text, n, "\ny", &other) == EBB_OK)
+    if (make_input_prompt(c, n_path, text, n, " x", p) == EBB_OK &&
+        make_input_prompt(c, n_path, text, n, "\ny", &other) == EBB_OK)
         while (same < p->n_ids && same < other.n_ids && p->ids[same] == other.ids[same])
             same++;
     ebb_prompt_fini(&other);

@@ -38,7 +38,10 @@ static bool cost_at(ebb_chat *c, ebb_node *leaf, const ebb_message *question, eb
         out->n_tokens = (uint32_t)p.n_ids;
         out->n_new = (uint32_t)(p.n_ids - (p.n_old < p.n_ids ? p.n_old : p.n_ids));
         out->is_about = p.messages != NULL;      /* of these, what the server still has is told by its receipt */
-        out->n_compute = out->is_about ? out->n_new : (uint32_t)(p.n_ids - c->backend->ops->common_prefix(c->backend, p.ids, p.n_ids, &cache_salt));
+        out->n_compute = out->is_about ? out->n_new
+                                       : (uint32_t)(p.n_ids -
+                                                    c->backend->ops->common_prefix(c->backend, p.ids, p.n_ids,
+                                                                                   &cache_salt));
     }
     ebb_prompt_fini(&p);
     free(at.nodes);

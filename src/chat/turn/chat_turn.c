@@ -13,9 +13,9 @@ typedef enum turn_event {
     BEGIN, STOP, FREE, OPEN, RESIZE,
     /* From the backend. */
     READY, FAILED, TOKEN, END,
-    /* Raised by what was done: no model; an answer or a summary has been asked for; the model is being opened with a larger
-     * context, with a question that waits for it or without; an answer, a summary has ended; the model is there for
-     * the question that waited. */
+    /* Raised by what was done: no model; an answer or a summary has been asked for; the model is being opened with a
+     * larger context, with a question that waits for it or without; an answer, a summary has ended; the model is there
+     * for the question that waited. */
     UNOPENED, ANSWERS, SUMS_UP, GROWS, GROWS_ASKED, ENDED, SUMMED_UP, WAITED,
 } turn_event;
 
@@ -191,7 +191,8 @@ static void report_model(ebb_chat *c)
     if (s.left_out[0])
         ebb_chat_notice(c, "%s", s.left_out);
     if (ebb_chat_settings_unfollowed(c, unfollowed, sizeof unfollowed))
-        ebb_chat_notice(c, "the model's file recommends what there is no setting for, and it is not followed: %s", unfollowed);
+        ebb_chat_notice(c, "the model's file recommends what there is no setting for, and it is not followed: %s",
+                        unfollowed);
     if (c->advice.system && !(ebb_chat_n_messages(c) && ebb_chat_message(c, 0)->role == EBB_ROLE_SYSTEM))
         ebb_chat_notice(c, "Ollama's %.80s comes with a system prompt; /prompt model takes it", c->advice.name);
 }

@@ -1,5 +1,6 @@
-/* chat/turn/chat_turn.h - a turn: a question, its answer, and what a model that is loading or a context that is full puts
- * between them.  chat_turn.c has the table of its states and events; chat_answer.c one answer. */
+/* chat/turn/chat_turn.h - a turn: a question, its answer, and what a model that is loading or a
+ * context that is full puts between them.  chat_turn.c has the table of its states and events;
+ * chat_answer.c one answer. */
 #ifndef EBB_CHAT_CHAT_TURN_H
 #define EBB_CHAT_CHAT_TURN_H
 #include "backend/backend.h"
@@ -23,9 +24,12 @@ typedef struct ebb_turn {
     ebb_turn_state state;
     bool           continues;    /* WAITING: the answer at the leaf is to go on */
     ebb_node      *answer;       /* under way; NULL: none is */
-    bool           is_new_answer;        /* it began with this turn, so it may go if it stays empty */
-    bool           is_path_changed;      /* the backend does not have the path: it was changed since the last answer */
-    bool           is_rewriting_reported; /* the user was told that the template rewrites this conversation */
+    bool           is_new_answer;        /* it began with this turn, so it may go if it stays
+                                          * empty */
+    bool           is_path_changed;      /* the backend does not have the path: it was changed since
+                                          * the last answer */
+    bool           is_rewriting_reported; /* the user was told that the template rewrites this
+                                           * conversation */
     uint32_t       n_asked;      /* tokens of its prompt, perhaps about */
     uint32_t       n_new;        /* tokens that this turn adds and must be computed */
     size_t         n_retokenized;        /* of an answer that was cut: they count as this turn's */
@@ -35,11 +39,12 @@ typedef struct ebb_turn {
 } ebb_turn;
 
 /* -- chat_turn.c ----------------------------------------------------------------------- */
-/* Begin an answer to the path, or, with `continues`, more of its last message.  Until the model is loaded the
- * question waits.  On failure the tree is as it was. */
+/* Begin an answer to the path, or, with `continues`, more of its last message.  Until the model is
+ * loaded the question waits.  On failure the tree is as it was. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_begin_answer(ebb_chat *c, bool continues, ebb_error *err);
-/* Close the backend, and open one for `path` (NULL: the default); a question that waits is answered by that one. */
+/* Close the backend, and open one for `path` (NULL: the default); a question that waits is answered
+ * by that one. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_open_model(ebb_chat *c, const char *path, ebb_error *err);
 /* Free context as ebb_chat_overflow.forced says; no answer follows. */
@@ -55,14 +60,16 @@ void ebb_turn_on_backend(ebb_chat *c, const ebb_backend_event *ev);
 /* -- chat_answer.c --------------------------------------------------------------------- */
 /* Have `node`, the leaf, written behind the prompt. */
 EBB_MUST_CHECK
-ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32_t n_predict,
+ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *node,
+                                   uint32_t n_predict,
                               const ebb_sampler_params *sampling, ebb_error *err);
 /* The same of a new node below the leaf, or, with `continues`, of the leaf itself. */
 EBB_MUST_CHECK
-ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool continues, ebb_error *err);
+ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool continues,
+                                    ebb_error *err);
 void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev);
-/* It has ended and is saved.  true: there is an answer; false: it was an error, or nothing came, which the
- * front end was told. */
+/* It has ended and is saved.  true: there is an answer; false: it was an error, or nothing came,
+ * which the front end was told. */
 bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev);
 /* Saved, so nobody needs to look on; without a terminal only when all of the turn has ended. */
 void ebb_turn_release_lock(ebb_chat *c);

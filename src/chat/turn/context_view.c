@@ -22,7 +22,8 @@ static bool is_truncation_note(ebb_node *const *path, size_t at)
 {
     const ebb_truncation *l = &path[at]->m.truncation;
 
-    return path[at]->m.role == EBB_ROLE_NOTE && l->first > 0 && l->first < at && path[l->first]->m.role == EBB_ROLE_USER;
+    return path[at]->m.role == EBB_ROLE_NOTE && l->first > 0 && l->first < at &&
+           path[l->first]->m.role == EBB_ROLE_USER;
 }
 
 ebb_node *ebb_context_view_note(ebb_node *const *path, size_t n_path)
@@ -76,7 +77,8 @@ static void assign_head_ids(ebb_context_view *v)
     memcpy(v->messages[v->n - 1].ids_model, v->note->m.ids_model, sizeof v->note->m.ids_model);
 }
 
-ebb_status ebb_context_view_make(ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_context_view *v, ebb_error *err)
+ebb_status ebb_context_view_make(ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_context_view *v,
+                                 ebb_error *err)
 {
     ebb_node *root = n_path ? path[0] : NULL;
     const ebb_truncation *l;
@@ -112,8 +114,8 @@ bool ebb_context_view_is_last_turn(const char *model_path)
     return model_path && strcmp(model_path, EBB_MODELS_GUIDE) == 0;
 }
 
-ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_context_view *v,
-                                           ebb_error *err)
+ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path, const ebb_message *more,
+                                           ebb_context_view *v, ebb_error *err)
 {
     ebb_node *root = n_path && path[0]->m.role == EBB_ROLE_SYSTEM ? path[0] : NULL;
     size_t from = n_path;
@@ -140,10 +142,11 @@ ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path,
 }
 
 /* As the model at hand gets it. */
-static ebb_status view_for_model(const ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more, ebb_context_view *v,
-                                 ebb_error *err)
+static ebb_status view_for_model(const ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more,
+                                 ebb_context_view *v, ebb_error *err)
 {
-    return (c->info && ebb_context_view_is_last_turn(c->info->path) ? ebb_context_view_make_last_turn : ebb_context_view_make)
+    return (c->info && ebb_context_view_is_last_turn(c->info->path) ? ebb_context_view_make_last_turn
+                                                                    : ebb_context_view_make)
            (path, n_path, more, v, err);
 }
 
@@ -185,7 +188,8 @@ ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path, co
 
 static bool record_node_ids(const ebb_chat *c, ebb_node *node, const int32_t *ids, size_t n)
 {
-    bool same = ebb_chat_has_ids(c, &node->m) ? n == node->m.n_ids && memcmp(node->m.ids, ids, n * sizeof *ids) == 0 : n == 0;
+    bool same = ebb_chat_has_ids(c, &node->m) ? n == node->m.n_ids &&
+                memcmp(node->m.ids, ids, n * sizeof *ids) == 0 : n == 0;
 
     return same || ebb_node_set_ids(node, ids, n, c->info->fingerprint);
 }
@@ -196,7 +200,7 @@ bool ebb_chat_record_ids(ebb_chat *c, const ebb_prompt *p)
     size_t at = 0, head = 0;
     bool ok;
 
-    if (p->messages)                             /* ids of a model that was here before stay, and count when it comes back */
+    if (p->messages)                        /* ids of a model that was here before stay, and count when it comes back */
         return true;
     ok = view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK;
 
@@ -254,7 +258,8 @@ void ebb_chat_record_cache_salt(ebb_chat *c, const ebb_cache_salt *cache_salt)
     ebb_node *note = ebb_context_view_note(c->tree.path, c->tree.n_path);
     ebb_truncation *l = note ? &note->m.truncation : NULL;
 
-    if (!l || !cache_salt->is_on || (l->has_cache_salt && memcmp(l->salt, cache_salt->salt, sizeof cache_salt->salt) == 0))
+    if (!l || !cache_salt->is_on ||
+        (l->has_cache_salt && memcmp(l->salt, cache_salt->salt, sizeof cache_salt->salt) == 0))
         return;
     l->has_cache_salt = true;
     l->salt_pos = cache_salt->pos;

@@ -20,13 +20,14 @@ typedef struct ebb_context_view {
 bool ebb_chat_has_ids(const ebb_chat *c, const ebb_message *m);      /* of the model at hand */
 /* The note that decides on this path, or NULL. */
 ebb_node *ebb_context_view_note(ebb_node *const *path, size_t n_path);
-/* Whether each question is answered by itself, without those before it: the embedded guide is, which is too
- * small to follow a conversation. */
+/* Whether each question is answered by itself, without those before it: the embedded guide is,
+ * which is too small to follow a conversation. */
 bool ebb_context_view_is_last_turn(const char *model_path);
-/* From the last question on, the system message before it; the answer to it, if there is one, with it.  `more`
- * as below. */
+/* From the last question on, the system message before it; the answer to it, if there is one, with
+ * it.  `more` as below. */
 EBB_MUST_CHECK
-ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path, const ebb_message *more,
+ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path,
+                                           const ebb_message *more,
                                            ebb_context_view *out, ebb_error *err);
 /* With `more` at the end, a message that is not in the tree (or NULL). */
 EBB_MUST_CHECK
@@ -35,12 +36,12 @@ ebb_status ebb_context_view_make(ebb_node *const *path, size_t n_path, const ebb
 void ebb_context_view_fini(ebb_context_view *v);
 /* The prompt for list[0..n). */
 EBB_MUST_CHECK
-ebb_status ebb_context_view_prompt(ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *out,
-                                   ebb_error *err);
+ebb_status ebb_context_view_prompt(ebb_chat *c, const ebb_context_view *v, size_t n,
+                                   ebb_prompt *out, ebb_error *err);
 /* Both. */
 EBB_MUST_CHECK
-ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more,
-                           ebb_prompt *out, ebb_error *err);
+ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path,
+                           const ebb_message *more, ebb_prompt *out, ebb_error *err);
 /* The prompt is of the tree's path: its ids become those of the messages.  false: no memory. */
 bool ebb_chat_record_ids(ebb_chat *c, const ebb_prompt *p);
 
@@ -52,12 +53,13 @@ ebb_cache_salt ebb_chat_cache_salt(const ebb_node *note);
 void ebb_chat_record_cache_salt(ebb_chat *c, const ebb_cache_salt *cache_salt);
 
 /* -- chat_estimate.c --------------------------------------------------------------- */
-/* Tokens of a message, where the engine at hand tells no ids: by what a token had of bytes on this path. */
+/* Tokens of a message, where the engine at hand tells no ids: by what a token had of bytes on this
+ * path. */
 uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m);
 /* The prompt for list[0..n) in messages, with its counts. */
 EBB_MUST_CHECK
-ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *out,
-                                    ebb_error *err);
+ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n,
+                                    ebb_prompt *out, ebb_error *err);
 /* Tokens of list[0..n); *is_about: nobody has counted all of them. */
 size_t ebb_chat_estimate(const ebb_context_view *v, size_t n, bool *is_about);
 

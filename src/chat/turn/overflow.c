@@ -13,7 +13,8 @@ static ebb_overflow_policy policy_of(const ebb_chat *c)
         return EBB_OVERFLOW_STOP;                /* nothing before the question takes room from it */
     if (c->overflow.has_compacted && c->settings.overflow == EBB_OVERFLOW_COMPACT)
         return EBB_OVERFLOW_FORGET;
-    return c->settings.overflow == EBB_OVERFLOW_ASK && c->overflow.is_unattended ? EBB_OVERFLOW_FORGET : c->settings.overflow;
+    return c->settings.overflow == EBB_OVERFLOW_ASK && c->overflow.is_unattended ? EBB_OVERFLOW_FORGET
+                                                                                 : c->settings.overflow;
 }
 
 /* -- Asking ------------------------------------------------------------------------------------------- */
@@ -28,12 +29,14 @@ static void ask_overflow_choice(ebb_chat *c, const ebb_prompt *p)
     bool any = ebb_overflow_choose_turns(c, p->n_ids, n_ctx / 2, &l);
 
     if (!any && p->n_ids >= n_ctx)
-        ebb_buf_addf(&text, "%zu tokens do not fit the context of %u, and there is nothing older to leave out. What now?", p->n_ids, n_ctx);
+        ebb_buf_addf(&text, "%zu tokens do not fit the context of %u, and there is nothing older to leave out. "
+                            "What now?", p->n_ids, n_ctx);
     else
         ebb_buf_addf(&text, "The context is full: %zu of %u tokens%s. What now?", p->n_ids, n_ctx,
                      p->n_ids < n_ctx ? ", which leaves no room for an answer" : "");
     if (any)
-        ebb_buf_addf(&text, "\n/forget leaves the oldest %u turn%s out (%u tokens)\n/compact puts a summary in their place", l.n_turns,
+        ebb_buf_addf(&text, "\n/forget leaves the oldest %u turn%s out (%u tokens)\n/compact puts a summary in "
+                            "their place", l.n_turns,
                      l.n_turns == 1 ? "" : "s", l.n_tokens);
     if (ebb_overflow_describe_growth(c, p->n_ids, larger, sizeof larger))
         ebb_buf_addf(&text, "\n/grow %s", larger);
@@ -51,7 +54,8 @@ static void ask_overflow_choice(ebb_chat *c, const ebb_prompt *p)
 /* For scripts, which have no commands. */
 ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_CONTEXT, "the input has %zu tokens, the context holds %u: give --ctx %zu or more, or a model that can take as many",
+    return EBB_FAIL(err, EBB_CONTEXT, "the input has %zu tokens, the context holds %u: give --ctx %zu or more, or a "
+                                      "model that can take as many",
                     n_tokens, c->backend->ops->n_ctx(c->backend), (n_tokens + n_tokens / 4 + 1023) / 1024 * 1024);
 }
 
@@ -61,7 +65,8 @@ static ebb_status check_fits_at_all(const ebb_chat *c, const ebb_prompt *p, ebb_
 
     return !ebb_overflow_fills(c, p->n_ids) ? EBB_OK
                             : c->overflow.is_unattended ? ebb_overflow_refuse_input(c, p->n_ids, err)
-                            : EBB_FAIL(err, EBB_CONTEXT, "the conversation has %zu tokens, the context holds %u: /forget, /compact, "
+                            : EBB_FAIL(err, EBB_CONTEXT,
+                                       "the conversation has %zu tokens, the context holds %u: /forget, /compact, "
                                        "/grow, /undo or /new", p->n_ids, n_ctx);
 }
 
@@ -73,7 +78,8 @@ static ebb_status forget_instead(ebb_chat *c, ebb_prompt *p, ebb_overflow_next n
     return st == EBB_CONTEXT && !c->overflow.is_forced && check_fits_at_all(c, p, NULL) == EBB_OK ? EBB_OK : st;
 }
 
-static ebb_status apply_policy(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_overflow_outcome *outcome, ebb_error *err)
+static ebb_status apply_policy(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_overflow_outcome *outcome,
+                               ebb_error *err)
 {
     ebb_error why = { 0 };
     ebb_status st;
@@ -99,7 +105,8 @@ static ebb_status apply_policy(ebb_chat *c, ebb_prompt *p, ebb_overflow_next nex
     }
     if (st == EBB_OK)
         return EBB_OK;
-    if (c->overflow.is_forced || !c->backend) {  /* the model may have been closed for a larger context that could not be had */
+    /* The model may have been closed for a larger context that could not be had. */
+    if (c->overflow.is_forced || !c->backend) {
         *err = why;
         return st;
     }
@@ -107,7 +114,8 @@ static ebb_status apply_policy(ebb_chat *c, ebb_prompt *p, ebb_overflow_next nex
     return forget_instead(c, p, next, err);
 }
 
-ebb_status ebb_overflow_resolve(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_overflow_outcome *outcome, ebb_error *err)
+ebb_status ebb_overflow_resolve(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_overflow_outcome *outcome,
+                                ebb_error *err)
 {
     ebb_status st;
 
@@ -132,8 +140,8 @@ ebb_overflow_next ebb_overflow_choose_next(const ebb_chat *c, const ebb_node *le
         leaf = leaf->parent;
     if (leaf && leaf->m.role == EBB_ROLE_USER)
         return EBB_NEXT_ANSWER;
-    if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT || leaf->m.finish == EBB_FINISH_STOP || !(leaf->m.n_ids || ebb_chat_facts(c)) ||
-        leaf != ebb_tree_leaf(&c->tree))
+    if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT || leaf->m.finish == EBB_FINISH_STOP ||
+        !(leaf->m.n_ids || ebb_chat_facts(c)) || leaf != ebb_tree_leaf(&c->tree))
         return EBB_NEXT_NOTHING;
     return is_full ? EBB_NEXT_CONTINUE : EBB_NEXT_STAY;
 }
@@ -154,8 +162,10 @@ void ebb_overflow_warn(ebb_chat *c)
     bool is_nearly_full = n_ctx && 10ull * n >= 8ull * n_ctx;
 
     if (is_nearly_full && !c->overflow.is_warned)
-        ebb_chat_notice(c, "The context is %u %% full (%u of %u tokens): %s. /forget, /compact or /grow act now; /pin keeps a "
-                        "message; /set overflow decides.", (unsigned)(100ull * n / n_ctx), n, n_ctx, what_comes[policy_of(c)]);
+        ebb_chat_notice(c, "The context is %u %% full (%u of %u tokens): %s. /forget, /compact or /grow act now; "
+                           "/pin keeps a "
+                        "message; /set overflow decides.", (unsigned)(100ull * n / n_ctx), n, n_ctx,
+                        what_comes[policy_of(c)]);
     c->overflow.is_warned = is_nearly_full;
 }
 
@@ -164,6 +174,6 @@ bool ebb_overflow_continues(const ebb_chat *c, const ebb_message *answer)
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
     ebb_overflow_policy how = policy_of(c);
 
-    return answer->finish == EBB_FINISH_LENGTH && ebb_overflow_fills(c, ebb_chat_n_tokens(c)) && ebb_chat_tokens_of(c, answer) < n_ctx / 2 &&
-           how != EBB_OVERFLOW_ASK && how != EBB_OVERFLOW_STOP;
+    return answer->finish == EBB_FINISH_LENGTH && ebb_overflow_fills(c, ebb_chat_n_tokens(c)) &&
+           ebb_chat_tokens_of(c, answer) < n_ctx / 2 && how != EBB_OVERFLOW_ASK && how != EBB_OVERFLOW_STOP;
 }

@@ -1,9 +1,9 @@
 /* chat/turn/overflow.h - a context that is full: what is decided then, and done.
  *
- * overflow.c decides, overflow_forget.c leaves turns out, overflow_compact.c has the model write a summary,
- * overflow_grow.c opens the model with a larger context; overflow_note.c is what they share.  Each
- * decision is a note in the tree (message.h), below the question that did not fit; an answer that was under
- * way is copied below the note and goes on there. */
+ * overflow.c decides, overflow_forget.c leaves turns out, overflow_compact.c has the model write a
+ * summary, overflow_grow.c opens the model with a larger context; overflow_note.c is what they
+ * share.  Each decision is a note in the tree (message.h), below the question that did not fit; an
+ * answer that was under way is copied below the note and goes on there. */
 #ifndef EBB_CHAT_OVERFLOW_H
 #define EBB_CHAT_OVERFLOW_H
 #include "backend/backend.h"
@@ -14,18 +14,20 @@
 /* What follows when the context has space again. */
 typedef enum ebb_overflow_next {
     EBB_NEXT_ANSWER, EBB_NEXT_NOTHING,
-    EBB_NEXT_CONTINUE, EBB_NEXT_STAY,    /* with the unfinished answer at the leaf; STAY: when the user says so */
+    EBB_NEXT_CONTINUE, EBB_NEXT_STAY,    /* with the unfinished answer at the leaf; STAY: when the
+                                          * user says so */
 } ebb_overflow_next;
 
-/* What came of a decision: the prompt can be answered; the user was asked; a summary is being written; the model is
- * being opened with a larger context. */
+/* What came of a decision: the prompt can be answered; the user was asked; a summary is being
+ * written; the model is being opened with a larger context. */
 typedef enum ebb_overflow_outcome {
     EBB_OVERFLOW_RESOLVED, EBB_OVERFLOW_ASKED, EBB_OVERFLOW_SUMMING_UP, EBB_OVERFLOW_GROWING,
 } ebb_overflow_outcome;
 
 typedef struct ebb_chat_overflow {
     bool            is_unattended;   /* ebb_chat_opts */
-    bool            is_forced;   /* the user asked for `forced`, for n_turns (0: as many as it takes) */
+    bool            is_forced;   /* the user asked for `forced`, for n_turns (0: as many as it
+                                  * takes) */
     ebb_overflow_policy forced;
     uint32_t        n_turns;
     const ebb_node *asked_at;    /* the leaf at which the user was asked; NULL: he was not */
@@ -40,16 +42,17 @@ typedef struct ebb_chat_overflow {
     ebb_node       *cut_off;
     size_t          n_header;    /* bytes of the note before the summary */
     bool            has_compacted;
-    /* The model is being opened with another context: the one at hand is full, or the user asked for it. */
+    /* The model is being opened with another context: the one at hand is full, or the user asked
+     * for it. */
     bool            has_grown, was_asked;
     uint32_t        n_ctx_before;
     char           *path;        /* of its file; NULL: the embedded guide */
 } ebb_chat_overflow;
 
 /* -- overflow.c ------------------------------------------------------------------------ */
-/* Does `p`, the prompt of the path, leave space for an answer?  If not, the policy decides.  RESOLVED: the path
- * may be another one now and *p is its prompt; else the answer waits for what the outcome says.  On failure nodes may
- * have been added: the caller takes them back. */
+/* Does `p`, the prompt of the path, leave space for an answer?  If not, the policy decides.
+ * RESOLVED: the path may be another one now and *p is its prompt; else the answer waits for what
+ * the outcome says.  On failure nodes may have been added: the caller takes them back. */
 EBB_MUST_CHECK
 ebb_status ebb_overflow_resolve(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next,
                                 ebb_overflow_outcome *outcome, ebb_error *err);
@@ -71,39 +74,46 @@ void ebb_overflow_close_gap(ebb_chat *c, const ebb_prompt *p);
 
 /* -- overflow_compact.c ------------------------------------------------------------------ */
 EBB_MUST_CHECK
-ebb_status ebb_overflow_compact(ebb_chat *c, const ebb_prompt *p, ebb_overflow_next next, ebb_error *err);
-/* The summary has ended.  false: nothing came of it, which the user was told; true: the note holds it, and
- * *next should follow unless *st is a failure. */
-bool ebb_overflow_end_summary(ebb_chat *c, const ebb_backend_event *ev, ebb_overflow_next *next, ebb_status *st,
-                              ebb_error *err);
+ebb_status ebb_overflow_compact(ebb_chat *c, const ebb_prompt *p, ebb_overflow_next next,
+                                ebb_error *err);
+/* The summary has ended.  false: nothing came of it, which the user was told; true: the note holds
+ * it, and *next should follow unless *st is a failure. */
+bool ebb_overflow_end_summary(ebb_chat *c, const ebb_backend_event *ev, ebb_overflow_next *next,
+                              ebb_status *st, ebb_error *err);
 
 /* -- overflow_grow.c --------------------------------------------------------------------- */
 EBB_MUST_CHECK
-ebb_status ebb_overflow_grow(ebb_chat *c, const ebb_prompt *p, ebb_overflow_next next, ebb_error *err);
-/* "takes a context of 8192 tokens (2.1 GiB of 16 GiB)" for `need` tokens and an answer; false: nothing can. */
+ebb_status ebb_overflow_grow(ebb_chat *c, const ebb_prompt *p, ebb_overflow_next next,
+                             ebb_error *err);
+/* "takes a context of 8192 tokens (2.1 GiB of 16 GiB)" for `need` tokens and an answer; false:
+ * nothing can. */
 bool ebb_overflow_describe_growth(ebb_chat *c, size_t need, char *out, size_t cap);
 /* Open the model with a context of n_ctx tokens (ebb_chat_set_ctx). */
 EBB_MUST_CHECK
 ebb_status ebb_overflow_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
-/* It could not be had, for the reason of `ev`: the model is opened as it was.  false: no growth was under way, or it
- * cannot be opened. */
+/* It could not be had, for the reason of `ev`: the model is opened as it was.  false: no growth was
+ * under way, or it cannot be opened. */
 bool ebb_overflow_undo_growth(ebb_chat *c, const ebb_backend_event *ev);
 
 /* -- overflow_note.c --------------------------------------------------------------------- */
 enum { RESERVE_MAX = 512 };      /* tokens */
-/* Tokens that an answer should find free: an eighth of the context, as long as that is not absurd. */
+/* Tokens that an answer should find free: an eighth of the context, as long as that is not
+ * absurd. */
 uint32_t ebb_overflow_reserve(const ebb_chat *c);
 bool ebb_overflow_fits(const ebb_chat *c, size_t n_ids);         /* with the reserve */
 bool ebb_overflow_fills(const ebb_chat *c, size_t n_ids);        /* nothing is left */
 /* CONTEXT, in the words of a script: what it gave is too long, and what would help. */
 EBB_MUST_CHECK
 ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_error *err);
-/* Tokens that should stay of n_all, so that half of the context is free; where nobody has told it, half of them. */
+/* Tokens that should stay of n_all, so that half of the context is free; where nobody has told it,
+ * half of them. */
 size_t ebb_overflow_target(const ebb_chat *c, size_t n_all);
-/* The oldest turns that must go for n_all tokens to become `target`; the caller frees l->kept.  false: none. */
+/* The oldest turns that must go for n_all tokens to become `target`; the caller frees l->kept.
+ * false: none. */
 bool ebb_overflow_choose_turns(const ebb_chat *c, size_t n_all, size_t target, ebb_truncation *l);
 /* A note below the question; the path does not change.  NULL: no memory. */
-ebb_node *ebb_overflow_add_note(ebb_chat *c, ebb_overflow_policy how, ebb_overflow_next next, const char *text);
+ebb_node *ebb_overflow_add_note(ebb_chat *c, ebb_overflow_policy how, ebb_overflow_next next,
+                                const char *text);
 /* The path ends at the note, or at a copy of the answer below it.  false: no memory. */
 bool ebb_overflow_move_below(ebb_chat *c, ebb_node *note, ebb_node *cut_off);
 /* The note decides on the path: make the ids of what it has settled. */

@@ -6,7 +6,8 @@
 #include "conversation/chat_priv.h"
 
 static const char ask_for_summary[] =
-    "Sum up our conversation so far for yourself, in its own language, in at most %u words: names, facts, numbers, what was "
+    "Sum up our conversation so far for yourself, in its own language, in at most %u words: names, facts, "
+    "numbers, what was "
     "decided, what is open. What you leave out is lost. Write the summary and nothing else.";
 
 /* The turns before `first` as they stand, and the request. */
@@ -29,7 +30,8 @@ static ebb_status make_summary_prompt(ebb_chat *c, uint32_t first, ebb_prompt *o
     v.list[n] = &v.messages[n];
     st = ebb_context_view_prompt(c, &v, n + 1, out, err);
     ebb_context_view_fini(&v);
-    if (st == EBB_OK && c->backend->ops->n_ctx(c->backend) && out->n_ids + ebb_overflow_reserve(c) > c->backend->ops->n_ctx(c->backend)) {
+    if (st == EBB_OK && c->backend->ops->n_ctx(c->backend) &&
+        out->n_ids + ebb_overflow_reserve(c) > c->backend->ops->n_ctx(c->backend)) {
         ebb_prompt_fini(out);
         return EBB_FAIL(err, EBB_CONTEXT, "the oldest turns are too long to be summed up");
     }
@@ -42,7 +44,8 @@ static ebb_node *add_summary_note(ebb_chat *c, const ebb_truncation *l, ebb_over
     char text[160];
     ebb_node *note;
 
-    snprintf(text, sizeof text, "Summary of the oldest %u turn%s (%u tokens, up to message %u), which the model no longer sees:\n\n",
+    snprintf(text, sizeof text,
+             "Summary of the oldest %u turn%s (%u tokens, up to message %u), which the model no longer sees:\n\n",
              l->n_turns, l->n_turns == 1 ? "" : "s", l->n_tokens, l->first);
     note = ebb_overflow_add_note(c, EBB_OVERFLOW_COMPACT, next, text);
     if (!note)
@@ -55,7 +58,8 @@ static ebb_node *add_summary_note(ebb_chat *c, const ebb_truncation *l, ebb_over
     return NULL;
 }
 
-static ebb_status request_summary(ebb_chat *c, const ebb_prompt *p, const ebb_truncation *l, ebb_overflow_next next, ebb_error *err)
+static ebb_status request_summary(ebb_chat *c, const ebb_prompt *p, const ebb_truncation *l, ebb_overflow_next next,
+                                  ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree), *note = add_summary_note(c, l, next);
     ebb_sampler_params sampling = c->settings.sampling;
@@ -143,7 +147,8 @@ static void abandon_summary(ebb_chat *c, ebb_node *note, const ebb_backend_event
     if (is_error)
         ebb_chat_emit_event(c, EBB_EVENT_ERROR, ev->text, ev->n_text, 0, 0);
     else
-        ebb_chat_notice(c, "There is no summary, and nothing was forgotten. Enter asks again; /forget leaves the oldest turns out.");
+        ebb_chat_notice(c, "There is no summary, and nothing was forgotten. Enter asks again; /forget leaves the "
+                           "oldest turns out.");
     ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
 }
 

@@ -45,14 +45,16 @@ static ebb_status write_forget_note(ebb_node *note, ebb_error *err)
     bool one = l->n_turns == 1;
 
     snprintf(count, sizeof count, "%u turns", l->n_turns);
-    snprintf(text, sizeof text, "The oldest %s (%u tokens, up to message %u) %s forgotten: the model no longer sees %s. %s here, in /tree and in /search.%s",
-             one ? "turn" : count, l->n_tokens, l->first, one ? "is" : "are", one ? "it" : "them", one ? "It stays" : "They stay",
-             l->n_kept ? " What is pinned stays in sight of the model, too." : "");
+    snprintf(text, sizeof text, "The oldest %s (%u tokens, up to message %u) %s forgotten: the model no longer sees "
+                                "%s. %s here, in /tree and in /search.%s",
+             one ? "turn" : count, l->n_tokens, l->first, one ? "is" : "are", one ? "it" : "them",
+             one ? "It stays" : "They stay", l->n_kept ? " What is pinned stays in sight of the model, too." : "");
     return ebb_node_set_text(note, text, strlen(text)) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
 }
 
 /* The path with a note that leaves out enough for n_all to become `target`, and its prompt. */
-static ebb_status try_forget_turns(ebb_chat *c, const ebb_prompt *old, size_t target, ebb_overflow_next next, ebb_prompt *now, ebb_error *err)
+static ebb_status try_forget_turns(ebb_chat *c, const ebb_prompt *old, size_t target, ebb_overflow_next next,
+                                   ebb_prompt *now, ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree), *note;
     ebb_truncation l = { 0 };
@@ -60,7 +62,8 @@ static ebb_status try_forget_turns(ebb_chat *c, const ebb_prompt *old, size_t ta
 
     if (!ebb_overflow_choose_turns(c, old->n_ids, target, &l))
         return c->overflow.is_unattended ? ebb_overflow_refuse_input(c, old->n_ids, err)
-             : EBB_FAIL(err, EBB_CONTEXT, "nothing is left to forget: the last turn, the system prompt and what is pinned have %zu tokens, "
+             : EBB_FAIL(err, EBB_CONTEXT, "nothing is left to forget: the last turn, the system prompt and what is "
+                                          "pinned have %zu tokens, "
                         "the context holds %u", old->n_ids, c->backend->ops->n_ctx(c->backend));
     note = ebb_overflow_add_note(c, EBB_OVERFLOW_FORGET, next, "");
     if (!note) {
@@ -111,7 +114,8 @@ ebb_status ebb_overflow_forget(ebb_chat *c, ebb_prompt *p, ebb_overflow_next nex
             return st;
     }
     if (ebb_overflow_fills(c, now.n_ids)) {
-        st = EBB_FAIL(err, EBB_CONTEXT, "even without older turns there are %zu tokens, the context holds %u", now.n_ids,
+        st = EBB_FAIL(err, EBB_CONTEXT,
+                      "even without older turns there are %zu tokens, the context holds %u", now.n_ids,
                       c->backend->ops->n_ctx(c->backend));
         ebb_prompt_fini(&now);
         return undo_forget(c, n_nodes, leaf, st, err);

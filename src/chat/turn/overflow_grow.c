@@ -10,7 +10,8 @@
  * false: that is not enough. */
 static bool choose_larger_ctx(const ebb_chat *c, size_t need, uint32_t *out)
 {
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), most = c->info->n_ctx_train ? c->info->n_ctx_train : UINT32_MAX / 2;
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), most = c->info->n_ctx_train ? c->info->n_ctx_train
+                                                                                     : UINT32_MAX / 2;
     uint64_t want = 2ull * n_ctx;
 
     while (want < most && want < need + ebb_overflow_reserve(c))
@@ -56,11 +57,12 @@ static ebb_node *add_growth_note(ebb_chat *c, uint32_t n_ctx, const ebb_plan *pl
     ebb_node *note;
 
     ebb_plan_line(&line, plan);
-    snprintf(text, sizeof text, "The context grows from %u to %u tokens: %.240s.", c->backend->ops->n_ctx(c->backend), n_ctx,
-             ebb_buf_text(&line));
+    snprintf(text, sizeof text, "The context grows from %u to %u tokens: %.240s.",
+             c->backend->ops->n_ctx(c->backend), n_ctx, ebb_buf_text(&line));
     ebb_buf_fini(&line);
     note = ebb_overflow_add_note(c, EBB_OVERFLOW_GROW, next, text);
-    return note && ebb_overflow_move_below(c, note, next >= EBB_NEXT_CONTINUE ? ebb_tree_leaf(&c->tree) : NULL) ? note : NULL;
+    return note && ebb_overflow_move_below(c, note, next >= EBB_NEXT_CONTINUE ? ebb_tree_leaf(&c->tree) : NULL)
+           ? note : NULL;
 }
 
 /* The model at hand goes only when the other one can be begun. */

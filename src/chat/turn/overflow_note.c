@@ -88,7 +88,8 @@ static bool keep_pinned_turn(ebb_truncation *l, const uint32_t *visible, const p
 
 /* The oldest turns, until n_all tokens are `target` or less, or n_turns are (0: as many as it takes);
  * pinned ones stay, and so does the last.  false: there is none, or no memory. */
-static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size_t n, size_t n_all, size_t target, uint32_t n_turns,
+static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size_t n, size_t n_all, size_t target,
+                                uint32_t n_turns,
                    ebb_truncation *l)
 {
     size_t at = 0;
@@ -114,7 +115,8 @@ static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size
 bool ebb_overflow_choose_turns(const ebb_chat *c, size_t n_all, size_t target, ebb_truncation *l)
 {
     uint32_t *visible = calloc(c->tree.n_path + 1, sizeof *visible);
-    bool any = visible && choose_oldest_turns(c, visible, list_visible(c, visible), n_all, target, c->overflow.n_turns, l);
+    bool any = visible &&
+               choose_oldest_turns(c, visible, list_visible(c, visible), n_all, target, c->overflow.n_turns, l);
 
     if (!any) {
         free(l->kept);
@@ -143,7 +145,8 @@ static ebb_node *copy_answer(ebb_chat *c, ebb_node *note, const ebb_message *m)
 ebb_node *ebb_overflow_add_note(ebb_chat *c, ebb_overflow_policy how, ebb_overflow_next next, const char *text)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree);
-    ebb_node *note = ebb_tree_add(&c->tree, next >= EBB_NEXT_CONTINUE ? leaf->parent : leaf, EBB_ROLE_NOTE, text, strlen(text));
+    ebb_node *note = ebb_tree_add(&c->tree, next >= EBB_NEXT_CONTINUE ? leaf->parent : leaf, EBB_ROLE_NOTE, text,
+                                  strlen(text));
 
     if (note)
         note->m.truncation.how = how;

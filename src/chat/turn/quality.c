@@ -101,10 +101,14 @@ static void say_price(ebb_chat *c, const ebb_better_model *better, const char *w
     double prompt_s = p->predicted_prefill_tok_s > 0 ? ebb_chat_n_tokens(c) / p->predicted_prefill_tok_s : 0;
 
     if (p->draft_bytes > 0 && p->draft_length > 0)
-        snprintf(with, sizeof with, ", without this file's guesses %.16s", ebb_speed_text(p->predicted_decode_tok_s, speed));
-    ebb_chat_notice(c, "%s %s of %s (%s, tier %s): about %s tok/s%s; up to %.0f s to read what stands here, unless it has read it before",
-                    better->quantization, when, c->info->name, ebb_size_text(better->n_bytes, size), ebb_tier_name(p->tier),
-                    ebb_speed_text(with[0] ? p->draft_tok_s : p->predicted_decode_tok_s, speed), with, prompt_s + p->predicted_load_s);
+        snprintf(with, sizeof with, ", without this file's guesses %.16s",
+                 ebb_speed_text(p->predicted_decode_tok_s, speed));
+    ebb_chat_notice(c, "%s %s of %s (%s, tier %s): about %s tok/s%s; up to %.0f s to read what stands here, unless it "
+                       "has read it before",
+                    better->quantization, when, c->info->name, ebb_size_text(better->n_bytes, size),
+                    ebb_tier_name(p->tier),
+                    ebb_speed_text(with[0] ? p->draft_tok_s : p->predicted_decode_tok_s, speed), with,
+                    prompt_s + p->predicted_load_s);
 }
 
 static ebb_status find_better(ebb_chat *c, ebb_better_model *better, ebb_error *err)

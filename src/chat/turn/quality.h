@@ -1,7 +1,9 @@
-/* turn/quality.h - two files of one network: the one at hand answers every day, a better one a question that matters.
+/* turn/quality.h - two files of one network: the one at hand answers every day, a better one a
+ * question that matters.
  *
- * The better one is opened for one answer, with the everyday one as its draft model, and closed behind it.  Ids are the
- * same in both, so nothing is tokenized again, and the K and V of both are kept on disk under their own names. */
+ * The better one is opened for one answer, with the everyday one as its draft model, and closed
+ * behind it.  Ids are the same in both, so nothing is tokenized again, and the K and V of both are
+ * kept on disk under their own names. */
 #ifndef EBB_CHAT_QUALITY_H
 #define EBB_CHAT_QUALITY_H
 #include <stdbool.h>
@@ -14,7 +16,8 @@ typedef struct ebb_quality {
     char    *named;              /* --quality; NULL: the best that is found */
     bool     is_open;            /* the better file is at hand, for this answer */
     char     quantization[16];   /* of it */
-    bool     has_pair;           /* fingerprints of the everyday and of the better file, as far as they are known */
+    bool     has_pair;           /* fingerprints of the everyday and of the better file, as far as
+                                  * they are known */
     uint8_t  pair[2][16];
     /* How the everyday file was opened. */
     char    *everyday;

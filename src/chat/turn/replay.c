@@ -87,7 +87,8 @@ static ebb_status gather_context(replay_job *r, ebb_node *node, uint32_t from, e
 
     for (ebb_node *above = node->parent; above; above = above->parent)
         r->path[--i] = above;
-    st = (ebb_context_view_is_last_turn(ebb_model_get_info(r->m)->path) ? ebb_context_view_make_last_turn : ebb_context_view_make)
+    st = (ebb_context_view_is_last_turn(ebb_model_get_info(r->m)->path) ? ebb_context_view_make_last_turn
+                                                                        : ebb_context_view_make)
          (r->path, n_path, NULL, &v, err);
     if (st != EBB_OK)
         return st;
@@ -131,7 +132,8 @@ static bool is_end_of_turn(const replay_job *r, int32_t id)
 }
 
 /* The tokens of one draw, and the end of the turn behind them if `ends`. */
-static ebb_status sample_and_compare(replay_job *r, ebb_sampler *sampler, const int32_t *ids, uint32_t n, bool ends, ebb_replay_answer *a, ebb_error *err)
+static ebb_status sample_and_compare(replay_job *r, ebb_sampler *sampler, const int32_t *ids, uint32_t n, bool ends,
+                                     ebb_replay_answer *a, ebb_error *err)
 {
     ebb_status st = ebb_session_sync(r->session, r->ids, r->n_ids, NULL, err);
 
@@ -151,7 +153,8 @@ static ebb_status sample_and_compare(replay_job *r, ebb_sampler *sampler, const 
     return st;
 }
 
-static ebb_status replay_record(replay_job *r, const ebb_message *m, const ebb_sample_record *d, ebb_replay_answer *a, ebb_error *err)
+static ebb_status replay_record(replay_job *r, const ebb_message *m, const ebb_sample_record *d, ebb_replay_answer *a,
+                                ebb_error *err)
 {
     bool ends = d == &m->sample_records[m->n_sample_records - 1] && m->finish == EBB_FINISH_STOP;
     ebb_sampler *sampler = ebb_sampler_new(&d->sampling, ebb_model_get_info(r->m)->n_vocab);
@@ -181,7 +184,8 @@ static ebb_status replay_answer(replay_job *r, ebb_node *node, ebb_replay_answer
     return st;
 }
 
-ebb_status ebb_replay(const ebb_tree *t, const ebb_model *m, const ebb_engine_opts *opts, ebb_replay_fn *fn, void *arg, ebb_error *err)
+ebb_status ebb_replay(const ebb_tree *t, const ebb_model *m, const ebb_engine_opts *opts, ebb_replay_fn *fn, void *arg,
+                      ebb_error *err)
 {
     replay_job r = { .m = m, .opts = opts, .path = calloc(t->n_nodes + 1, sizeof *r.path) };
     ebb_status st = r.path ? EBB_OK : fail_no_replay_memory(err);

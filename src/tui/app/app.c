@@ -74,7 +74,8 @@ static ebb_status app_view(ebb_frontend *f, ebb_view_act act, const char *arg, e
             return EBB_FAIL(err, EBB_USAGE, "/editing %.40s: is vi or emacs", arg);
         if (*arg)
             ebb_vi_set(&a->vi, &a->editor, strcmp(arg, "vi") == 0);
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, a->vi.is_on ? "vi's keys; Esc leaves insert mode" : "emacs's keys, as in a shell");
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, a->vi.is_on ? "vi's keys; Esc leaves insert mode"
+                                                         : "emacs's keys, as in a shell");
         break;
     case EBB_VIEW_BARE: ebb_app_bare(a); break;
     case EBB_VIEW_FIND:
@@ -313,7 +314,7 @@ void ebb_app_draw(ebb_app *a, double now_s)
     if (!a->frame.is_urgent && a->frame.drawn_s >= 0 && now_s - a->frame.drawn_s < frame_s(a))
         return;
     if (!a->frame.is_urgent && a->term->ops->is_behind && a->term->ops->is_behind(a->term)) {
-        a->frame.drawn_s = now_s;                      /* what is old by then is left out: the next frame has the newest */
+        a->frame.drawn_s = now_s;                   /* what is old by then is left out: the next frame has the newest */
         return;
     }
     a->term->frame_s = 0;

@@ -34,8 +34,8 @@
 #include "transcript/transcript.h"
 
 typedef enum ebb_search_state { EBB_FIND_OFF, EBB_FIND_TYPING, EBB_FIND_GOING } ebb_search_state;
-typedef enum ebb_layout { EBB_LAYOUT_AUTO, EBB_LAYOUT_WIDE, EBB_LAYOUT_NARROW, EBB_LAYOUT_LINE, EBB_LAYOUT_OFF,
-                          EBB_LAYOUTS } ebb_layout;
+typedef enum ebb_layout { EBB_LAYOUT_AUTO, EBB_LAYOUT_WIDE, EBB_LAYOUT_NARROW, EBB_LAYOUT_LINE,
+                          EBB_LAYOUT_OFF, EBB_LAYOUTS } ebb_layout;
 
 #define EBB_TEXT_COLUMNS 100     /* longer lines are hard to read */
 
@@ -69,7 +69,8 @@ typedef struct ebb_line_marks {
     bool   menu_typed;           /* its word has changed since, and ... */
     double menu_due_s;           /* ... when the list follows; -1: it is as it should be */
     size_t offered_edits;        /* the edit that put a text there which nobody typed; 0: none */
-    size_t asked_edits;          /* the edit at which a word was asked about: a command, or a message? */
+    size_t asked_edits;          /* the edit at which a word was asked about: a command, or a
+                                  * message? */
 } ebb_line_marks;
 
 /* Ctrl-R: what was typed before. */
@@ -140,8 +141,8 @@ typedef struct ebb_app {
 /* `term` must outlive the app, `chat` too.  Failing to read the history or
  * the theme is said in the transcript. */
 void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts);
-/* Before fini, on leaving: messages that wait and the line under way are kept, and are in the editor when the
- * conversation is opened next.  true: there were any. */
+/* Before fini, on leaving: messages that wait and the line under way are kept, and are in the
+ * editor when the conversation is opened next.  true: there were any. */
 bool ebb_app_leave(ebb_app *a);
 void ebb_app_fini(ebb_app *a);
 
@@ -158,9 +159,11 @@ void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
 
 /* app_inline.c.  Looking back or searching takes the whole screen until one is at the end again. */
 bool ebb_app_inline_is_fullscreen(ebb_app *a);
-void ebb_app_inline_frame(ebb_app *a, bool is_end);              /* is_end: the last one, everything moves to the scrollback */
+/* is_end: the last one, everything moves to the scrollback. */
+void ebb_app_inline_frame(ebb_app *a, bool is_end);
 
-void ebb_app_restore_unsent(ebb_app *a);         /* app_unsent.c: what was not sent the last time is offered */
+/* app_unsent.c: what was not sent the last time is offered. */
+void ebb_app_restore_unsent(ebb_app *a);
 void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
 
 void ebb_app_menu_update(ebb_app *a);            /* app_menu.c: after the line has changed */
@@ -176,18 +179,22 @@ void ebb_app_find_begin(ebb_app *a);             /* app_find.c */
 bool ebb_app_find(ebb_app *a, const char *text, size_t n);       /* false: it is nowhere */
 bool ebb_app_find_key(ebb_app *a, ebb_key key);  /* false: the key is not the search's */
 void ebb_app_find_leave(ebb_app *a);             /* the marks go; the window stays */
-void ebb_app_find_status(const ebb_app *a, ebb_buf *out);        /* what is looked for; nothing: no search is on */
+/* What is looked for; nothing: no search is on. */
+void ebb_app_find_status(const ebb_app *a, ebb_buf *out);
 
 void ebb_app_preview_changed(ebb_app *a, double now_s);          /* app_preview.c */
 void ebb_app_preview_tick(ebb_app *a, double now_s);
-void ebb_app_preview_text(const ebb_app *a, ebb_buf *out);       /* nothing if there is little to say */
+/* Nothing if there is little to say. */
+void ebb_app_preview_text(const ebb_app *a, ebb_buf *out);
 
 void ebb_app_external_editor(ebb_app *a);        /* app_external.c */
 void ebb_app_bare(ebb_app *a);
 bool ebb_app_is_lent(const ebb_app *a);          /* nothing may be drawn */
 void ebb_app_external_tick(ebb_app *a);          /* has the editor ended? */
-void ebb_app_external_input(ebb_app *a, const ebb_input *in);    /* a key or a signal about stopping, while outside */
-void ebb_app_external_end(ebb_app *a);           /* we are leaving: what the editor has saved is the unsent text */
+/* A key or a signal about stopping, while outside. */
+void ebb_app_external_input(ebb_app *a, const ebb_input *in);
+/* We are leaving: what the editor has saved is the unsent text. */
+void ebb_app_external_end(ebb_app *a);
 void ebb_app_suspend(ebb_app *a);
 
 /* app_messages.c: what is typed becomes a message, a command, or waits. */
@@ -195,10 +202,12 @@ void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf
 void ebb_app_say_error(ebb_app *a, const ebb_error *err);
 void ebb_app_submit(ebb_app *a);
 void ebb_app_send_next(ebb_app *a);
-void ebb_app_unqueue(ebb_app *a);                /* the newest waiting message, back into the editor */
+/* The newest waiting message, back into the editor. */
+void ebb_app_unqueue(ebb_app *a);
 
 /* app_rows.c: rows that the full screen and the inline region share. */
-void ebb_app_status_message(const ebb_app *a, ebb_buf *out);     /* nothing: the figures have the row */
+/* Nothing: the figures have the row. */
+void ebb_app_status_message(const ebb_app *a, ebb_buf *out);
 int  ebb_app_queue_rows(const ebb_app *a);
 void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols);
 bool ebb_app_greets(const ebb_app *a);           /* nothing was said or asked yet */

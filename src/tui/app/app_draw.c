@@ -162,7 +162,8 @@ static void fullscreen_frame(ebb_app *a)
     if (ebb_app_greets(a) && l.view_rows >= 3)
         greeting = draw_greeting_above(a, &l);
     text_cols = l.main_cols - (l.main_cols < l.cols);
-    ebb_transcript_draw(&a->view, a->term, greeting, l.view_rows - greeting, text_cols < EBB_TEXT_COLUMNS ? text_cols : EBB_TEXT_COLUMNS);
+    ebb_transcript_draw(&a->view, a->term, greeting, l.view_rows - greeting, text_cols < EBB_TEXT_COLUMNS
+                        ? text_cols : EBB_TEXT_COLUMNS);
     if (a->menu.is_open) {
         int n = ebb_menu_rows(&a->menu) < l.view_rows ? ebb_menu_rows(&a->menu) : l.view_rows;
         ebb_menu_draw(&a->menu, a->term, l.view_rows - n, n, l.main_cols);

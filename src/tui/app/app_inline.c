@@ -26,7 +26,8 @@ static void add_notice(ebb_app *a, ebb_buf *out, int rows, int cols)
 {
     ebb_transcript *t = &a->view;
     bool is_gone = t->scrollback.is_gone, is_first = t->scrollback.item == 0 && !t->scrollback.has_head;
-    size_t passed = is_gone || is_first ? ebb_transcript_flow_skip(t, cols < EBB_TEXT_COLUMNS ? cols : EBB_TEXT_COLUMNS, (size_t)(rows * SCREENS_SHOWN)) : 0;
+    size_t passed = is_gone || is_first ? ebb_transcript_flow_skip(t, cols < EBB_TEXT_COLUMNS ? cols : EBB_TEXT_COLUMNS,
+                                                                   (size_t)(rows * SCREENS_SHOWN)) : 0;
 
     t->scrollback.is_gone = false;
     if (is_gone && t->scrollback.item > passed)
@@ -124,7 +125,8 @@ static bool hand_out_step(ebb_app *a, bool is_end)
             r.greeting = rows > 4 + r.menu ? rows - 4 - r.menu : 0;
     }
     above = (int)f.n_fixed + r.notice;
-    a->term->ops->begin(a->term, above, r.tail + (r.greeting ? r.greeting + 1 : 0) + r.editor + r.menu + r.queue + r.status + is_end);
+    a->term->ops->begin(a->term, above, r.tail + (r.greeting ? r.greeting + 1 : 0) + r.editor + r.menu + r.queue +
+                        r.status + is_end);
     draw_inline_frame(a, &r, &f, &notice, above);
     ebb_transcript_flow_commit(&a->view, &f);
     ebb_buf_fini(&notice);

@@ -32,7 +32,8 @@ static bool menu_word(const ebb_app *a, size_t *at, bool *is_file)
     const char *text = ebb_buf_text(&e->text);
 
     *is_file = false;
-    if (e->caret != e->text.len || e->text.len == 0 || a->search.is_on || a->find.state || (a->vi.is_on && a->vi.is_normal))
+    if (e->caret != e->text.len || e->text.len == 0 || a->search.is_on || a->find.state ||
+        (a->vi.is_on && a->vi.is_normal))
         return false;
     if (ebb_slash_command_is(text)) {
         size_t name = strcspn(text + 1, " \t");
@@ -197,7 +198,8 @@ static bool enter_in_name(ebb_app *a, const char *typed)
         ebb_editor_key(&a->editor, (ebb_key){ .code = EBB_KEY_BACKSPACE });
         return false;                            /* there is nothing to choose from */
     }
-    needs_more = c->picks || c->complete == ebb_complete_session /* half a word deletes none */ || (*c->args && *c->args != '[');
+    needs_more = c->picks || c->complete == ebb_complete_session /* half a word deletes none */ ||
+                 (*c->args && *c->args != '[');
     take_item(a, needs_more ? " " : "");
     return needs_more;
 }

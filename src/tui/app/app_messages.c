@@ -141,8 +141,8 @@ static void hint_attached(ebb_app *a, const ebb_attached *files)
         return;
     ebb_humanize_bytes(&size, files->n_bytes);
     if (files->n_left_out > 0)
-        ebb_app_hint(a, "%zu files, %s, go along; %zu do not: no text, or too large", files->n_files, ebb_buf_text(&size),
-                     files->n_left_out);
+        ebb_app_hint(a, "%zu files, %s, go along; %zu do not: no text, or too large", files->n_files,
+                     ebb_buf_text(&size), files->n_left_out);
     else
         ebb_app_hint(a, "%zu files, %s, go along", files->n_files, ebb_buf_text(&size));
     ebb_buf_fini(&size);
@@ -164,7 +164,8 @@ void ebb_app_submit(ebb_app *a)
         ebb_app_hint(a, "out of memory: the message is too large");
     } else if (goes_on(a, &text)) {
         ebb_buf_clear(&a->hint);
-    } else if (!is_command && ebb_attach_expand(message + is_slash, n_message - is_slash, &whole, &files, &err) != EBB_OK) {
+    } else if (!is_command &&
+               ebb_attach_expand(message + is_slash, n_message - is_slash, &whole, &files, &err) != EBB_OK) {
         ebb_app_hint(a, "%s", err.msg);
     } else if (files.missing[0] && a->marks.asked_edits != a->editor.n_edits) {
         a->marks.asked_edits = a->editor.n_edits;

@@ -40,7 +40,8 @@ static void count_preview_cost(ebb_app *a)
         p->is_known = ebb_slash_command_preview(&a->frontend, ebb_buf_text(&text), &p->cost);
     } else if (ebb_attach_expand(ebb_buf_text(&text) + is_slash, text.len - is_slash, &whole, NULL, &err) == EBB_OK) {
         if (whole.len >= FEW_BYTES)
-            p->is_known = ebb_frontend_preview(&a->frontend, ebb_buf_text(&whole), whole.len, &p->cost) && p->cost.n_new > FEW_TOKENS;
+            p->is_known = ebb_frontend_preview(&a->frontend, ebb_buf_text(&whole), whole.len, &p->cost) &&
+                          p->cost.n_new > FEW_TOKENS;
         ebb_frontend_prefill(&a->frontend, ebb_buf_text(&whole), whole.len);
     }
     ebb_buf_fini(&text);

@@ -35,7 +35,8 @@ void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
     if (out->len == 0)
         ebb_app_preview_text(a, out);
     if (out->len == 0 && a->menu.is_open)
-        ebb_buf_adds(out, ascii ? "Up Down: choose, Tab: take, Esc: close" : "\u2191\u2193 choose \u00B7 Tab takes \u00B7 Esc closes");
+        ebb_buf_adds(out, ascii ? "Up Down: choose, Tab: take, Esc: close"
+                                : "\u2191\u2193 choose \u00B7 Tab takes \u00B7 Esc closes");
     if (out->len == 0 && ebb_slash_command_is(ebb_buf_text(&a->editor.text)))
         ebb_slash_command_usage(ebb_buf_text(&a->editor.text), out);
     if (out->len == 0 && !a->view.is_bottom)
@@ -68,14 +69,16 @@ void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols)
 
 bool ebb_app_greets(const ebb_app *a)
 {
-    return a->view.n_items == 0 || (!a->greeting.is_touched && !a->figures.has_failed && ebb_chat_n_messages(a->frontend.chat) == 0);
+    return a->view.n_items == 0 ||
+           (!a->greeting.is_touched && !a->figures.has_failed && ebb_chat_n_messages(a->frontend.chat) == 0);
 }
 
 static bool wrap_greeting(ebb_app *a, int cols, ebb_wrap *w)
 {
     ebb_buf text = { 0 };
 
-    a->greeting.has_machine = a->greeting.has_machine || ebb_machine_probe(NULL, false, &a->greeting.machine, NULL) == EBB_OK;
+    a->greeting.has_machine = a->greeting.has_machine ||
+                              ebb_machine_probe(NULL, false, &a->greeting.machine, NULL) == EBB_OK;
     if (!a->greeting.has_machine)
         return false;
     ebb_machine room = a->greeting.machine;
@@ -101,12 +104,14 @@ int ebb_app_greeting_rows(ebb_app *a, int cols)
     return n;
 }
 
-/* As many of its rows as make whole lines (what is indented belongs to the line above); where not even one fits, what fits. */
+/* As many of its rows as make whole lines (what is indented belongs to the line above); where not even one fits, what
+ * fits. */
 static size_t whole_lines(const ebb_wrap *w, size_t rows)
 {
     size_t n = rows < w->n_rows ? rows : w->n_rows;
 
-    while (n > 0 && n < w->n_rows && (w->rows[n].line == w->rows[n - 1].line || w->visible.data[w->rows[n].start] == ' '))
+    while (n > 0 && n < w->n_rows &&
+           (w->rows[n].line == w->rows[n - 1].line || w->visible.data[w->rows[n].start] == ' '))
         n--;
     return n > 0 ? n : rows < w->n_rows ? rows : w->n_rows;
 }
@@ -120,8 +125,8 @@ int ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols)
         return 0;
     n = whole_lines(&w, rows > 0 ? (size_t)rows : 0);
     for (i = 0; i < n; i++)
-        ebb_term_put(a->term, row + (int)i, 1, cols - 1, w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start,
-                     EBB_FACE_DIM);
+        ebb_term_put(a->term, row + (int)i, 1, cols - 1, w.visible.data + w.rows[i].start,
+                     w.rows[i].end - w.rows[i].start, EBB_FACE_DIM);
     ebb_wrap_fini(&w);
     return (int)i;
 }
@@ -132,6 +137,7 @@ void ebb_app_draw_prompt(ebb_app *a, int row, int rows, int cols, int *caret_row
 
     ebb_term_puts(a->term, row, 0, cols, "> ", EBB_FACE_PROMPT);
     if (ebb_editor_is_empty(&a->editor) && ebb_app_greets(a) && a->queue.n == 0)
-        ebb_term_puts(a->term, row, 2, cols, (int)sizeof hint + 1 <= cols ? hint : "Ask something, or /help.", EBB_FACE_DIM);
+        ebb_term_puts(a->term, row, 2, cols, (int)sizeof hint + 1 <= cols ? hint : "Ask something, or /help.",
+                      EBB_FACE_DIM);
     ebb_editor_draw(&a->editor, a->term, row, 2, rows, caret_row, caret_col);
 }

@@ -50,7 +50,8 @@ void ebb_app_restore_unsent(ebb_app *a)
 {
     ebb_buf text = { 0 };
 
-    if (a->frontend.state_dir.len > 0 && ebb_unsent_restore(a->frontend.state_dir.data, session_of_unsent(a), &text) && text.len > 0) {
+    if (a->frontend.state_dir.len > 0 && ebb_unsent_restore(a->frontend.state_dir.data, session_of_unsent(a), &text) &&
+        text.len > 0) {
         ebb_frontend_offer(&a->frontend, text.data, text.len);
         ebb_app_hint(a, "this was not sent when you left; Enter sends it, Ctrl-C drops it");
     }
@@ -74,6 +75,7 @@ void ebb_app_unsent_tick(ebb_app *a, double now_s)
     a->unsent.due_s = -1;
     gather_unsent(a, &text);
     if (a->frontend.state_dir.len > 0)
-        ebb_unsent_autosave(&a->unsent.file, a->frontend.state_dir.data, session_of_unsent(a), ebb_buf_text(&text), text.len);
+        ebb_unsent_autosave(&a->unsent.file, a->frontend.state_dir.data, session_of_unsent(a),
+                            ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);
 }

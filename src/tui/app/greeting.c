@@ -9,11 +9,15 @@
 #include "models/models.h"
 #include "models/plan_text.h"
 
-/* Files that people use: their size in Q4_K_M, what a token of context takes in f16, and where huggingface.co has them. */
+/* Files that people use: their size in Q4_K_M, what a token of context takes in f16, and where huggingface.co has
+ * them. */
 static const struct size { const char *name; double weight_bytes, token_bytes; const char *repo; } sizes[] = {
-    { "Llama-3.3-70B", 42.5e9, 327680, "Llama-3.3-70B-Instruct" }, { "Qwen2.5-32B", 19.9e9, 262144, "Qwen2.5-32B-Instruct" },
-    { "Qwen2.5-14B", 9.0e9, 196608, "Qwen2.5-14B-Instruct" },      { "Llama-3.1-8B", 4.92e9, 131072, "Meta-Llama-3.1-8B-Instruct" },
-    { "Llama-3.2-3B", 2.02e9, 114688, "Llama-3.2-3B-Instruct" },   { "Llama-3.2-1B", 0.81e9, 32768, "Llama-3.2-1B-Instruct" },
+    { "Llama-3.3-70B", 42.5e9, 327680, "Llama-3.3-70B-Instruct" },
+    { "Qwen2.5-32B", 19.9e9, 262144, "Qwen2.5-32B-Instruct" },
+    { "Qwen2.5-14B", 9.0e9, 196608, "Qwen2.5-14B-Instruct" },
+         { "Llama-3.1-8B", 4.92e9, 131072, "Meta-Llama-3.1-8B-Instruct" },
+    { "Llama-3.2-3B", 2.02e9, 114688, "Llama-3.2-3B-Instruct" },
+      { "Llama-3.2-1B", 0.81e9, 32768, "Llama-3.2-1B-Instruct" },
 };
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 /* What is not weights or context: buffers, the tokenizer, the program. */
@@ -31,7 +35,8 @@ static size_t choose_model_size(const ebb_machine *machine, unsigned *context)
 
     for (size_t i = 0; i < N_SIZES; i++)
         for (size_t k = 0; k < sizeof contexts / sizeof *contexts; k++)
-            if (sizes[i].weight_bytes + contexts[k].k * 1024 * contexts[k].share * sizes[i].token_bytes + other_bytes <= have &&
+            if (sizes[i].weight_bytes + contexts[k].k * 1024 * contexts[k].share * sizes[i].token_bytes +
+                other_bytes <= have &&
                 (usual_bytes_s * machine->n_cpus / sizes[i].weight_bytes >= least_tok_s || i + 1 == N_SIZES)) {
                 *context = contexts[k].k;
                 return i;
@@ -66,7 +71,8 @@ static void add_way(ebb_buf *out, const ebb_machine *machine)
     size_t i = choose_model_size(machine, &context);
     const struct size *size = &sizes[i == N_SIZES ? N_SIZES - 1 : i];
 
-    ebb_buf_addf(out, "\nTo get a %s (%.1f GB), /quit and type:\n  ebb pull bartowski/%s-GGUF:Q4_K_M\nThen start ebb again. Any other .gguf file: ebb -m FILE, or /model FILE.",
+    ebb_buf_addf(out, "\nTo get a %s (%.1f GB), /quit and type:\n  ebb pull bartowski/%s-GGUF:Q4_K_M\nThen start ebb "
+                      "again. Any other .gguf file: ebb -m FILE, or /model FILE.",
                  size->name, size->weight_bytes / 1e9, size->repo);
 }
 
@@ -86,13 +92,15 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
     bool is_guide = ebb_greeting_is_guide(model);
 
     if (is_guide)
-        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. Its built-in guide answers: small, and it knows ebb.");
+        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. Its built-in guide answers: small, and "
+                          "it knows ebb.");
     else if (is_elsewhere(model))
         ebb_buf_addf(out, "This is ebb. %s answers, in an engine elsewhere (%s).", model->name, model->arch);
     else if (model)
         ebb_buf_addf(out, "This is ebb, a chat with models on your own machine. %s answers.", model->name);
     else
-        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. The model is being loaded; a question may be typed already.");
+        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. The model is being loaded; a question "
+                          "may be typed already.");
     if (is_first && !is_elsewhere(model)) {
         ebb_buf_addc(out, '\n');
         ebb_greeting_machine(out, machine);

@@ -1,5 +1,5 @@
-/* tui/app/greeting.h - an empty screen says who answers; the first time also what this machine can hold
- * and how fast; where only the guide is there, where a larger model comes from. */
+/* tui/app/greeting.h - an empty screen says who answers; the first time also what this machine can
+ * hold and how fast; where only the guide is there, where a larger model comes from. */
 #ifndef EBB_TUI_GREETING_H
 #define EBB_TUI_GREETING_H
 #include "base/buf.h"
@@ -7,13 +7,15 @@
 #include "ebb/experimental/plan.h"
 
 /* model: NULL while it is being loaded.  One line each, without a line end after the last. */
-void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first);
-/* "6.0 GB free, 2 cores: a Llama-3.1-8B in Q4_K_M fits with 8k of context, about 4.5 tok/s", the speed
- * where memory_bytes_s says it. */
+void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model,
+                       bool is_first);
+/* "6.0 GB free, 2 cores: a Llama-3.1-8B in Q4_K_M fits with 8k of context, about 4.5 tok/s", the
+ * speed where memory_bytes_s says it. */
 void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine);
 
 bool ebb_greeting_is_guide(const ebb_model_info *model);
-/* The greeting would be better for a measured speed: only the guide is there, and there is room to measure. */
+/* The greeting would be better for a measured speed: only the guide is there, and there is room to
+ * measure. */
 bool ebb_greeting_measures(const ebb_machine *machine, const ebb_model_info *model);
 
 /* Measuring takes half a second, more on a busy machine: a thread does it while the greeting stands

@@ -1,5 +1,6 @@
-/* tui/app/menu.h - what may be meant by what is being typed, to choose from: commands behind /, their arguments,
- * files behind @.  The candidates are collected once for a place in the line; while the word grows they are only sorted. */
+/* tui/app/menu.h - what may be meant by what is being typed, to choose from: commands behind /,
+ * their arguments, files behind @.  The candidates are collected once for a place in the line;
+ * while the word grows they are only sorted. */
 #ifndef EBB_TUI_MENU_H
 #define EBB_TUI_MENU_H
 #include <stdbool.h>
@@ -19,7 +20,8 @@ typedef struct ebb_menu {
     ebb_menu_item *items;
     size_t  n_items, cap_items;
     size_t *shown, n_shown;      /* items that fit, the best first */
-    ebb_buf source;              /* what the items are of: the line before the word, and the word's folder */
+    ebb_buf source;              /* what the items are of: the line before the word, and the word's
+                                  * folder */
     size_t  at;                  /* where the word begins in the line */
     size_t  selected, top;       /* of `shown` */
     bool    is_open;

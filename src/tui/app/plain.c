@@ -78,9 +78,11 @@ static void plain_greet(plain *p)
     ebb_machine machine;
     ebb_buf text = { 0 };
 
-    if (p->has_greeted || ebb_chat_n_messages(p->frontend.chat) > 0 || ebb_machine_probe(NULL, false, &machine, NULL) != EBB_OK)
+    if (p->has_greeted || ebb_chat_n_messages(p->frontend.chat) > 0 ||
+        ebb_machine_probe(NULL, false, &machine, NULL) != EBB_OK)
         return;
-    if (ebb_greeting_measures(&machine, ebb_chat_model(p->frontend.chat)) && ebb_machine_probe(NULL, true, &machine, NULL) != EBB_OK)
+    if (ebb_greeting_measures(&machine, ebb_chat_model(p->frontend.chat)) &&
+        ebb_machine_probe(NULL, true, &machine, NULL) != EBB_OK)
         machine.memory_bytes_s = 0;
     ebb_greeting_text(&text, &machine, ebb_chat_model(p->frontend.chat), true);
     ebb_buf_adds(&text, "\n/help lists the commands; Ctrl-D leaves.");
@@ -232,7 +234,8 @@ static void send_message(plain *p, const char *s, size_t n)
     ebb_attached files = { 0 };
     ebb_error err;
     ebb_status st = p->is_terminal ? ebb_attach_expand(s, n, &whole, &files, &err)
-                                   : ebb_buf_add(&whole, s, n) ? EBB_OK : EBB_FAIL(&err, EBB_NOMEM, "no memory for the message");
+                                   : ebb_buf_add(&whole, s, n) ? EBB_OK
+                                                               : EBB_FAIL(&err, EBB_NOMEM, "no memory for the message");
 
     if (files.missing[0])
         ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "no file %s: the word goes as it is", files.missing);

@@ -96,7 +96,8 @@ static ebb_status copy_file(ebb_frontend *f, const char *s, size_t n, ebb_buf *p
     ebb_status st;
 
     if (f->state_dir.len == 0)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "no clipboard can be reached from here, and there is no directory for a file");
+        return EBB_FAIL(err, EBB_UNSUPPORTED,
+                        "no clipboard can be reached from here, and there is no directory for a file");
     st = ebb_file_mkdirs(f->state_dir.data, err);
     if (st == EBB_OK && !ebb_buf_addf(path, "%s/copy.txt", f->state_dir.data))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a file name");

@@ -7,7 +7,8 @@
  * block of that number.  Through tmux if we are in it, else with OSC 52 (the
  * terminal does not acknowledge it), else into a file; `how` says which. */
 EBB_MUST_CHECK
-ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *how, size_t cap, ebb_error *err);
+ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *how, size_t cap,
+                                     ebb_error *err);
 
 /* The same with message i of the path, without what the model thought. */
 EBB_MUST_CHECK

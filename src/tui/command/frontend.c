@@ -39,7 +39,8 @@ void ebb_frontend_ready(ebb_frontend *f)
     if (!m || strcmp(ebb_buf_text(&f->model), m->path) == 0)
         return;
     if (f->model.len > 0)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%.200s%s%s answers from here on", m->name, *m->quantization ? " " : "", m->quantization);
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%.200s%s%s answers from here on", m->name, *m->quantization ? " " : "",
+                          m->quantization);
     ebb_buf_clear(&f->model);
     ebb_buf_adds(&f->model, m->path);
 }
@@ -49,7 +50,8 @@ void ebb_frontend_quit(ebb_frontend *f)
     ebb_error err = { 0 };
 
     if (!ebb_chat_is_busy(f->chat) && ebb_chat_check_saved(f->chat, &err) != EBB_OK)
-        ebb_frontend_sayf(f, EBB_SAY_ERROR, "%s (/save ./NAME.json writes a file; the same again leaves without it)", err.msg);
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "%s (/save ./NAME.json writes a file; the same again leaves without it)",
+                          err.msg);
     else
         f->quit = true;
 }
@@ -97,7 +99,8 @@ bool ebb_frontend_preview(ebb_frontend *f, const char *text, size_t n, ebb_chat_
 void ebb_frontend_prefill(ebb_frontend *f, const char *text, size_t n)
 {
     if (!f->is_cutting)
-        ebb_chat_prefill_input(f->chat, f->editing ? EBB_ACT_EDIT : EBB_ACT_SEND, f->editing ? f->editing - 1 : 0, text, n);
+        ebb_chat_prefill_input(f->chat, f->editing ? EBB_ACT_EDIT : EBB_ACT_SEND,
+                               f->editing ? f->editing - 1 : 0, text, n);
 }
 
 /* -- Several lines ---------------------------------------------------------------- */

@@ -5,7 +5,8 @@
 #include "transcript/transcript.h"
 #include "tui.h"
 
-typedef enum ebb_view_act { EBB_VIEW_RAW, EBB_VIEW_BARE, EBB_VIEW_FIND, EBB_VIEW_EDITING } ebb_view_act;
+typedef enum ebb_view_act { EBB_VIEW_RAW, EBB_VIEW_BARE, EBB_VIEW_FIND,
+                            EBB_VIEW_EDITING } ebb_view_act;
 
 typedef struct ebb_frontend ebb_frontend;
 struct ebb_frontend {
@@ -15,8 +16,10 @@ struct ebb_frontend {
     char                theme[64];
     ebb_buf             model;                   /* path of the one that answers; empty: none yet */
     bool                quit;
-    size_t              editing;                 /* /edit: what is sent next replaces message editing - 1; 0: none */
-    bool                is_cutting;              /* /cut: what is sent next is how the last answer begins */
+    size_t              editing;                 /* /edit: what is sent next replaces message
+                                                  * editing - 1; 0: none */
+    bool                is_cutting;              /* /cut: what is sent next is how the last answer
+                                                  * begins */
     /* One or more lines for the user; passes the display filter later. */
     void (*say)(ebb_frontend *f, ebb_say say, const char *text, size_t n);
     /* Offer text to be edited and sent again.  NULL: there is no editor. */
@@ -55,6 +58,7 @@ bool ebb_frontend_go_on(ebb_frontend *f);
 void ebb_frontend_ready(ebb_frontend *f);
 /* Leave, unless something is not saved: then that is said first, and the second time counts. */
 void ebb_frontend_quit(ebb_frontend *f);
-void ebb_frontend_sayf(ebb_frontend *f, ebb_say say, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ebb_frontend_sayf(ebb_frontend *f, ebb_say say, const char *fmt,
+                       ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -21,8 +21,10 @@ static ebb_status slash_retry(ebb_frontend *f, const char *arg, ebb_error *err)
 
     (void)arg;
     st = ebb_chat_retry(f->chat, err);
-    if (st == EBB_OK && ebb_chat_set(f->chat, "temp", NULL, temp, sizeof temp, NULL) == EBB_OK && strncmp(temp, "temp = 0 ", 9) == 0)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "at temperature 0 the same question has the same answer; /set temp 0.8 makes others");
+    if (st == EBB_OK && ebb_chat_set(f->chat, "temp", NULL, temp, sizeof temp, NULL) == EBB_OK &&
+        strncmp(temp, "temp = 0 ", 9) == 0)
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE,
+                          "at temperature 0 the same question has the same answer; /set temp 0.8 makes others");
     return st;
 }
 
@@ -162,7 +164,8 @@ static const char *const habits[][2] = {
     { "history", "list" }, { "open", "load" }, { "switch", "load" }, { "resume", "load" }, { "rename", "title" },
     { "rm", "delete" }, { "models", "model" }, { "config", "set" }, { "settings", "set" }, { "roles", "prompt" },
     { "persona", "prompt" }, { "grep", "find" }, { "write", "export" }, { "fork", "branch" }, { "memory", "mem" },
-    { "host", "engine" }, { "server", "engine" }, { "connect", "engine" }, { "slow", "why" }, { "stats", "why" }, { "speed", "why" },
+    { "host", "engine" }, { "server", "engine" }, { "connect", "engine" }, { "slow", "why" }, { "stats", "why" },
+    { "speed", "why" },
 };
 
 static bool is_name_or_alias(const char *name, const char *s, size_t n)
@@ -192,9 +195,11 @@ static void say_unknown_slash_command(ebb_frontend *f, const char *name, size_t 
         ebb_closest_try(&near, c->name);
     n = n < 40 ? n : 40;
     if (near.best)
-        ebb_frontend_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; is it /%s?  /help lists them", (int)n, name, near.best);
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; is it /%s?  /help lists them", (int)n,
+                          name, near.best);
     else
-        ebb_frontend_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; /help lists them, // sends a slash", (int)n, name);
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; /help lists them, // sends a slash",
+                          (int)n, name);
 }
 
 static void add_usage(ebb_buf *out, const ebb_slash_command *c)
@@ -251,8 +256,8 @@ static ebb_status slash_quit(ebb_frontend *f, const char *arg, ebb_error *err)
 bool ebb_slash_command_is_meant(const char *line, const char **name)
 {
     static const char *const words[][2] = {
-        { "exit", "quit" }, { "quit", "quit" }, { ":q", "quit" }, { "logout", "quit" }, { "help", "help" }, { "?", "help" },
-        { "clear", "new" },
+        { "exit", "quit" }, { "quit", "quit" }, { ":q", "quit" }, { "logout", "quit" }, { "help", "help" },
+        { "?", "help" }, { "clear", "new" },
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -326,51 +331,90 @@ void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at, e
 }
 
 const ebb_slash_command ebb_slash_commands[] = {
-    { "help",     "[COMMAND]",     "What can be typed, or about one command.",               slash_help,   complete_help, false },
-    { "retry",    "",              "Another answer to the last question.",                   slash_retry,  NULL, false },
-    { "best",     "[TEXT | ?]",    "Ask a better file of the same network, this once; ? says the price.", ebb_slash_best, NULL, false },
-    { "continue", "",              "Go on with an answer that was stopped or cut.",          slash_continue, NULL, false },
+    { "help",     "[COMMAND]",     "What can be typed, or about one command.",               slash_help,
+        complete_help, false },
+    { "retry",    "",              "Another answer to the last question.",                   slash_retry,
+       NULL, false },
+    { "best",     "[TEXT | ?]",    "Ask a better file of the same network, this once; ? says the price.",
+      ebb_slash_best, NULL, false },
+    { "continue", "",              "Go on with an answer that was stopped or cut.",          slash_continue,
+      NULL, false },
     { "cut",      "[WHAT]",        "Shorten the last answer: 3 words, 1 line, a text.",
       ebb_slash_cut, ebb_complete_cut, false },
-    { "undo",     "",              "Back before the last question.",                         slash_undo,   NULL, false },
-    { "redo",     "",              "Take the last undo back.",                               slash_redo,   NULL, false },
+    { "undo",     "",              "Back before the last question.",                         slash_undo,
+        NULL, false },
+    { "redo",     "",              "Take the last undo back.",                               slash_redo,
+        NULL, false },
     { "edit",     "[N [TEXT]]",           "Write message N, or the last question, anew.",
       ebb_slash_edit, NULL, false },
     { "branch",   "[N]",           "Branch off at message N, or before the last question.",
       ebb_slash_branch, NULL, false },
-    { "tree",     "[all]",         "Walk among messages and branches; all of them as text.", ebb_slash_tree, NULL, false },
-    { "go",       "NODE",          "Go to a message of the tree.",                           ebb_slash_go, ebb_complete_node, true },
-    { "pin",      "[N | list]",    "Keep message N, or the last one, in the model's sight; list shows them.", ebb_slash_pin, NULL, false },
-    { "unpin",    "[N]",           "Take the mark back.",                                    ebb_slash_unpin, NULL, false },
-    { "forget",   "[N]",           "Leave the oldest turns, or N of them, out of what the model sees.", ebb_slash_forget, NULL, false },
-    { "compact",  "",              "Have the model sum up the oldest turns; the summary stands for them.", ebb_slash_compact, NULL, false },
-    { "grow",     "",              "Open the model with a context twice as large, if memory allows.", ebb_slash_grow, NULL, false },
-    { "copy",     "[N]",           "Copy the last answer, or its Nth code block.",           slash_copy,   NULL, false },
-    { "find",     "TEXT",          "Find text in this conversation; n and N go on.",         ebb_slash_find, NULL, false },
-    { "raw",      "",              "Show answers as they were written, or set in type.",     ebb_slash_raw, NULL, false },
-    { "bare",     "",              "Plain text of what is in view, to select from.",         ebb_slash_bare, NULL, false },
-    { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           slash_system, NULL, false },
-    { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  slash_prompt, complete_prompt, true },
-    { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           ebb_slash_set,    ebb_complete_set, false },
-    { "model",    "[FILE]",        "Show the model and what else there is, or load another.", ebb_slash_model,  ebb_complete_model, true },
-    { "engine",   "[NAME [MODEL]]", "Show the engines, or have another one answer; /engine test asks it what it is.", ebb_slash_engine, ebb_complete_engine, true },
-    { "draft",    "[FILE|off]",    "Show or change the small model that guesses for this one; auto finds one.", ebb_slash_draft, ebb_complete_draft, false },
-    { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem, ebb_complete_mem, false },
-    { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_slash_plan, NULL, false },
-    { "why",      "",              "What the last answer's time went into, and what would make it faster.", ebb_slash_why, NULL, false },
-    { "theme",    "[NAME]",        "Show or change the colours.",                            ebb_slash_theme,  ebb_complete_theme, true },
-    { "editing",  "[vi|emacs]",    "Which keys edit what is typed.",                         ebb_slash_editing, ebb_complete_editing, false },
-    { "new",      "",              "Begin a new session.",                                   ebb_slash_new, NULL, false },
-    { "title",    "[TEXT]",        "Show or set this session's title.",                      ebb_slash_title, NULL, false },
-    { "save",     "NAME",          "Give this session a name.",                              ebb_slash_save, NULL, false },
-    { "load",     "NAME",          "Open another session, by name, title or number.",        ebb_slash_load, ebb_complete_session, true },
-    { "list",     "",              "All sessions, the newest first.",                        ebb_slash_list, NULL, false },
-    { "search",   "WORDS",         "Messages of all sessions that have these words.",        ebb_slash_search, NULL, false },
-    { "delete",   "[NAME]",        "Delete a session, or this one.",                         ebb_slash_delete, ebb_complete_session, false },
-    { "undelete", "",              "Bring the session back that was deleted last.",          ebb_slash_undelete, NULL, false },
-    { "export",   "[FILE]",        "Write this session to a .md, .json or .txt file.",       ebb_slash_export, NULL, false },
-    { "import",   "FILE",          "Read conversations of ebb, OpenAI, ChatGPT or Ollama.",  ebb_slash_import, ebb_complete_file, false },
-    { "quit",     "",              "Leave; everything is saved.",                            slash_quit,   NULL, false },
+    { "tree",     "[all]",         "Walk among messages and branches; all of them as text.", ebb_slash_tree,
+      NULL, false },
+    { "go",       "NODE",          "Go to a message of the tree.",                           ebb_slash_go,
+      ebb_complete_node, true },
+    { "pin",      "[N | list]",    "Keep message N, or the last one, in the model's sight; list shows them.",
+      ebb_slash_pin, NULL, false },
+    { "unpin",    "[N]",           "Take the mark back.",                                    ebb_slash_unpin,
+      NULL, false },
+    { "forget",   "[N]",           "Leave the oldest turns, or N of them, out of what the model sees.",
+      ebb_slash_forget, NULL, false },
+    { "compact",  "",              "Have the model sum up the oldest turns; the summary stands for them.",
+      ebb_slash_compact, NULL, false },
+    { "grow",     "",              "Open the model with a context twice as large, if memory allows.", ebb_slash_grow,
+      NULL, false },
+    { "copy",     "[N]",           "Copy the last answer, or its Nth code block.",           slash_copy,
+        NULL, false },
+    { "find",     "TEXT",          "Find text in this conversation; n and N go on.",         ebb_slash_find,
+      NULL, false },
+    { "raw",      "",              "Show answers as they were written, or set in type.",     ebb_slash_raw,
+      NULL, false },
+    { "bare",     "",              "Plain text of what is in view, to select from.",         ebb_slash_bare,
+      NULL, false },
+    { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           slash_system,
+      NULL, false },
+    { "prompt",   "[NAME]",        "List the system prompts, or take one.",                  slash_prompt,
+      complete_prompt, true },
+    { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           ebb_slash_set,
+         ebb_complete_set, false },
+    { "model",    "[FILE]",        "Show the model and what else there is, or load another.", ebb_slash_model,
+       ebb_complete_model, true },
+    { "engine",   "[NAME [MODEL]]", "Show the engines, or have another one answer; /engine test asks it what it is.",
+      ebb_slash_engine, ebb_complete_engine, true },
+    { "draft",    "[FILE|off]",    "Show or change the small model that guesses for this one; auto finds one.",
+      ebb_slash_draft, ebb_complete_draft, false },
+    { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem,
+      ebb_complete_mem, false },
+    { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_slash_plan,
+      NULL, false },
+    { "why",      "",              "What the last answer's time went into, and what would make it faster.",
+      ebb_slash_why, NULL, false },
+    { "theme",    "[NAME]",        "Show or change the colours.",                            ebb_slash_theme,
+       ebb_complete_theme, true },
+    { "editing",  "[vi|emacs]",    "Which keys edit what is typed.",                         ebb_slash_editing,
+      ebb_complete_editing, false },
+    { "new",      "",              "Begin a new session.",                                   ebb_slash_new,
+      NULL, false },
+    { "title",    "[TEXT]",        "Show or set this session's title.",                      ebb_slash_title,
+      NULL, false },
+    { "save",     "NAME",          "Give this session a name.",                              ebb_slash_save,
+      NULL, false },
+    { "load",     "NAME",          "Open another session, by name, title or number.",        ebb_slash_load,
+      ebb_complete_session, true },
+    { "list",     "",              "All sessions, the newest first.",                        ebb_slash_list,
+      NULL, false },
+    { "search",   "WORDS",         "Messages of all sessions that have these words.",        ebb_slash_search,
+      NULL, false },
+    { "delete",   "[NAME]",        "Delete a session, or this one.",                         ebb_slash_delete,
+      ebb_complete_session, false },
+    { "undelete", "",              "Bring the session back that was deleted last.",          ebb_slash_undelete,
+      NULL, false },
+    { "export",   "[FILE]",        "Write this session to a .md, .json or .txt file.",       ebb_slash_export,
+      NULL, false },
+    { "import",   "FILE",          "Read conversations of ebb, OpenAI, ChatGPT or Ollama.",  ebb_slash_import,
+      ebb_complete_file, false },
+    { "quit",     "",              "Leave; everything is saved.",                            slash_quit,
+        NULL, false },
     { NULL, NULL, NULL, NULL, NULL, false },
 };
 

@@ -4,7 +4,8 @@
 #define EBB_TUI_SLASH_H
 #include "command/frontend.h"
 
-/* Called with one candidate: what is put in the place of what was typed, and a word or two on it, "" for none. */
+/* Called with one candidate: what is put in the place of what was typed, and a word or two on it,
+ * "" for none. */
 typedef void ebb_candidate_fn(void *arg, const char *text, const char *note);
 
 typedef struct ebb_slash_command {
@@ -13,7 +14,8 @@ typedef struct ebb_slash_command {
     ebb_status (*run)(ebb_frontend *f, const char *arg, ebb_error *err);
     /* NULL: nothing to complete.  Candidates need not fit what was typed. */
     void (*complete)(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
-    bool picks;                  /* alone it asks which: where there is a menu, that opens instead */
+    bool picks;                  /* alone it asks which: where there is a menu, that opens
+                                  * instead */
 } ebb_slash_command;
 
 extern const ebb_slash_command ebb_slash_commands[]; /* ends with a NULL name */
@@ -34,7 +36,8 @@ bool ebb_slash_command_preview(ebb_frontend *f, const char *line, ebb_chat_cost 
 
 /* Complete the command line `text` up to its end.  All candidates, whole words in the place of
  * text[*at..), go to fn in order, whether they fit what stands there or not. */
-void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at, ebb_candidate_fn *fn, void *arg);
+void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at,
+                                ebb_candidate_fn *fn, void *arg);
 
 /* The keys, for /help; a pair of strings each, ends with NULL. */
 extern const char *const ebb_key_help[][2];

@@ -15,7 +15,8 @@ static void say_draft(ebb_frontend *f)
     if (!name) {
         ebb_buf_adds(&out, "no draft model; /draft NAME takes one, /draft auto one of those here that pays");
     } else if (s.draft_bytes == 0) {
-        ebb_buf_addf(&out, "%s is not in memory: it cannot guess for this model, or would not pay; /plan says more", name);
+        ebb_buf_addf(&out, "%s is not in memory: it cannot guess for this model, or would not pay; /plan says more",
+                     name);
     } else {
         ebb_buf_addf(&out, "%s guesses, in ", name);
         ebb_humanize_bytes(&out, s.draft_bytes);

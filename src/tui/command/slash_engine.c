@@ -13,9 +13,10 @@ static void say_engines(ebb_frontend *f, const ebb_engine_entry *list, size_t n)
 
     ebb_buf_addf(&out, "%c %-12s  this process", now ? ' ' : '*', EBB_ENGINE_HERE);
     for (size_t i = 0; i < n; i++)
-        ebb_buf_addf(&out, "\n%c %-12s  %s%s%s", now && strcmp(now, list[i].name) == 0 ? '*' : ' ', list[i].name, list[i].address,
-                     list[i].model ? "  " : "", list[i].model ? list[i].model : "");
-    ebb_buf_adds(&out, "\n/engine NAME [MODEL] takes one; /engine test [NAME] asks it what it is; ebb engines add NAME ADDRESS makes one");
+        ebb_buf_addf(&out, "\n%c %-12s  %s%s%s", now && strcmp(now, list[i].name) == 0 ? '*' : ' ', list[i].name,
+                     list[i].address, list[i].model ? "  " : "", list[i].model ? list[i].model : "");
+    ebb_buf_adds(&out, "\n/engine NAME [MODEL] takes one; /engine test [NAME] asks it what it is; ebb engines add NAME "
+                       "ADDRESS makes one");
     f->say(f, EBB_SAY_PAGE, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);
 }

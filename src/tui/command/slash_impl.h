@@ -6,19 +6,22 @@
 typedef ebb_status ebb_slash_fn(ebb_frontend *f, const char *arg, ebb_error *err);
 
 /* -- slash_sessions.c -- */
-ebb_slash_fn ebb_slash_new, ebb_slash_save, ebb_slash_load, ebb_slash_list, ebb_slash_search, ebb_slash_title, ebb_slash_delete,
+ebb_slash_fn ebb_slash_new, ebb_slash_save, ebb_slash_load, ebb_slash_list, ebb_slash_search,
+    ebb_slash_title, ebb_slash_delete,
            ebb_slash_undelete, ebb_slash_export, ebb_slash_import;
 void ebb_complete_session(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- slash_tree.c -- */
-ebb_slash_fn ebb_slash_edit, ebb_slash_branch, ebb_slash_tree, ebb_slash_go, ebb_slash_pin, ebb_slash_unpin, ebb_slash_forget, ebb_slash_compact, ebb_slash_grow;
+ebb_slash_fn ebb_slash_edit, ebb_slash_branch, ebb_slash_tree, ebb_slash_go, ebb_slash_pin,
+    ebb_slash_unpin, ebb_slash_forget, ebb_slash_compact, ebb_slash_grow;
 void ebb_complete_node(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- slash_cut.c -- */
 ebb_slash_fn ebb_slash_cut;
 void ebb_complete_cut(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
-/* Where `text` ends when `what` is taken away: a number with or without words, lines, sentences, or a
- * text (quoted or not) behind which all goes.  Blanks at the new end go, too.  false: there is no such thing. */
+/* Where `text` ends when `what` is taken away: a number with or without words, lines, sentences, or
+ * a text (quoted or not) behind which all goes.  Blanks at the new end go, too.  false: there is no
+ * such thing. */
 bool ebb_cut_at(const char *text, size_t n, const char *what, size_t *end);
 
 /* -- slash_view.c -- */

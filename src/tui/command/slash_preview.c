@@ -42,5 +42,6 @@ bool ebb_slash_command_preview(ebb_frontend *f, const char *line, ebb_chat_cost 
         return ebb_chat_preview(f->chat, EBB_ACT_UNDO, 0, "", 0, out);
     if (n == 3 && memcmp(line, "/go", 3) == 0 && *word)
         return ebb_chat_preview(f->chat, EBB_ACT_GO, 0, word, len, out);
-    return n == 5 && memcmp(line, "/load", 5) == 0 && *word && ebb_chat_preview(f->chat, EBB_ACT_LOAD, 0, word, len, out);
+    return n == 5 && memcmp(line, "/load", 5) == 0 && *word &&
+           ebb_chat_preview(f->chat, EBB_ACT_LOAD, 0, word, len, out);
 }

@@ -115,7 +115,8 @@ ebb_status ebb_slash_list(ebb_frontend *f, const char *arg, ebb_error *err)
     for (size_t i = 0; i < n; i++) {
         ebb_buf_addf(&out, "%s%c%4lld  ", i ? "\n" : "", here == rows[i].id ? '*' : ' ', (long long)rows[i].id);
         add_session_date(&out, rows[i].updated_ms);
-        ebb_buf_addf(&out, "  %4u message%s  %s", rows[i].n_messages, rows[i].n_messages == 1 ? " " : "s", rows[i].name);
+        ebb_buf_addf(&out, "  %4u message%s  %s", rows[i].n_messages, rows[i].n_messages == 1 ? " " : "s",
+                     rows[i].name);
         if (rows[i].model[0])
             ebb_buf_addf(&out, "  (%s)", rows[i].model);
     }
@@ -248,6 +249,7 @@ ebb_status ebb_slash_import(ebb_frontend *f, const char *arg, ebb_error *err)
         st = ebb_chat_import(f->chat, path.data, &n, err);
     ebb_buf_fini(&path);
     if (st == EBB_OK)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, n == 1 ? "1 session is new; this is it" : "%zu sessions are new; this is the last", n);
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, n == 1 ? "1 session is new; this is it"
+                                                    : "%zu sessions are new; this is the last", n);
     return st;
 }

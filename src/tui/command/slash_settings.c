@@ -43,7 +43,8 @@ static void add_context(const ebb_frontend *f, ebb_buf *out, bool is_list)
     ebb_chat_stats(f->chat, &s);
     ebb_buf_addf(out, "%sctx = %u (tokens, or max)", is_list ? "\n" : "", s.n_ctx);
     if (!is_list)
-        ebb_buf_adds(out, ": how much of the conversation the model sees; max is the longest context that stays in memory. The model is opened anew");
+        ebb_buf_adds(out, ": how much of the conversation the model sees; max is the longest context that stays in "
+                          "memory. The model is opened anew");
 }
 
 static ebb_status set_context(ebb_frontend *f, const char *value, ebb_error *err)
@@ -183,7 +184,8 @@ ebb_status ebb_slash_model(ebb_frontend *f, const char *arg, ebb_error *err)
     if (!m)
         return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
     if (ebb_chat_engine(f->chat)) {
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s answers, in the engine %s (%s); /engine test lists its models, /model NAME takes one of them, "
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s answers, in the engine %s (%s); /engine test lists its models, /model "
+                                             "NAME takes one of them, "
                        "/engine here goes back to this machine", m->name, ebb_chat_engine(f->chat), m->arch);
         return EBB_OK;
     }

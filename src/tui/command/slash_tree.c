@@ -10,7 +10,8 @@ enum { DEEPEST = 40 };           /* branches inside branches that are drawn inde
 
 /* The number at the beginning of arg as an index of the path; `usual` if there is none.  What
  * follows it is left in *rest. */
-static ebb_status parse_index(ebb_frontend *f, const char *arg, size_t usual, size_t *i, const char **rest, ebb_error *err)
+static ebb_status parse_index(ebb_frontend *f, const char *arg, size_t usual, size_t *i, const char **rest,
+                              ebb_error *err)
 {
     size_t n = ebb_chat_n_messages(f->chat);
     char *end = (char *)arg;
@@ -55,7 +56,8 @@ ebb_status ebb_slash_edit(ebb_frontend *f, const char *arg, ebb_error *err)
     else
         f->say(f, EBB_SAY_TEXT, m->text, m->n_text);
     f->editing = i + 1;
-    ebb_frontend_sayf(f, EBB_SAY_NOTICE, f->edit ? "message %zu: Enter sends it as a new branch, Ctrl-C leaves it as it was"
+    ebb_frontend_sayf(f, EBB_SAY_NOTICE,
+                      f->edit ? "message %zu: Enter sends it as a new branch, Ctrl-C leaves it as it was"
                                               : "message %zu: the next line takes its place, in a new branch", i + 1);
     return EBB_OK;
 }
@@ -85,7 +87,8 @@ static ebb_status set_pinned(ebb_frontend *f, const char *arg, bool is_pinned, e
     if (st == EBB_OK)
         st = ebb_chat_pin(f->chat, i, is_pinned, err);
     if (st == EBB_OK)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "message %zu is %s", i + 1, is_pinned ? "pinned; /unpin takes it back" : "not pinned");
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "message %zu is %s", i + 1, is_pinned ? "pinned; /unpin takes it back"
+                                                                                   : "not pinned");
     return st;
 }
 
@@ -104,7 +107,8 @@ static ebb_status list_pins(ebb_frontend *f)
     if (out.len)
         f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
     else
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "nothing is pinned; /pin N keeps a message, and the turn it is in, when the oldest are forgotten");
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "nothing is pinned; /pin N keeps a message, and the turn it is in, when "
+                                             "the oldest are forgotten");
     ebb_buf_fini(&out);
     return EBB_OK;
 }
@@ -127,7 +131,8 @@ ebb_status ebb_slash_forget(ebb_frontend *f, const char *arg, ebb_error *err)
     unsigned long n = *arg ? strtoul(arg, &end, 10) : 0;
 
     if (*end || (*arg && (n == 0 || n > 100000)))
-        return EBB_FAIL(err, EBB_USAGE, "/forget N: how many of the oldest turns?  Alone it takes as many as make room");
+        return EBB_FAIL(err, EBB_USAGE,
+                        "/forget N: how many of the oldest turns?  Alone it takes as many as make room");
     return ebb_chat_free_context(f->chat, EBB_OVERFLOW_FORGET, (uint32_t)n, err);
 }
 

@@ -62,11 +62,14 @@ static void add_turn(ebb_buf *out, const ebb_turn_stats *c)
 
 static void add_disk(ebb_buf *out, const ebb_stats *s)
 {
-    ebb_buf_addf(out, "%u of %u layers are in memory; the others are read from disk for each token", s->n_resident, s->n_layers);
+    ebb_buf_addf(out, "%u of %u layers are in memory; the others are read from disk for each token", s->n_resident,
+                 s->n_layers);
     if (s->stall_share > much_waiting)
         ebb_buf_addf(out, ", and %.0f%% of the time was waiting for it", s->stall_share * 100);
-    ebb_buf_adds(out, ".\nFaster: more memory for it (other programs closed, /mem), a smaller file of the model, a shorter --ctx, --kv q8_0");
-    ebb_buf_adds(out, s->draft_bytes > 0 ? "." : ",\na small model with the same vocabulary that guesses ahead (--draft).");
+    ebb_buf_adds(out, ".\nFaster: more memory for it (other programs closed, /mem), a smaller file of the model, a "
+                      "shorter --ctx, --kv q8_0");
+    ebb_buf_adds(out, s->draft_bytes > 0 ? "."
+                                         : ",\na small model with the same vocabulary that guesses ahead (--draft).");
 }
 
 /* All that decides the speed is how fast memory and processor take the weights. */
@@ -90,12 +93,14 @@ static void add_reason(ebb_buf *out, const ebb_turn_stats *c, const ebb_stats *s
     if (s->tier >= EBB_TIER_STREAMING)
         add_disk(out, s);
     else if (s->n_resident < s->n_layers)
-        ebb_buf_addf(out, "%u of %u layers of the file are in memory so far: the others come from disk when they are first used.\n"
+        ebb_buf_addf(out, "%u of %u layers of the file are in memory so far: the others come from disk when they are "
+                          "first used.\n"
                           "Faster: the next answer.", s->n_resident, s->n_layers);
     else
         add_memory(out, s);
     if (s->tier < EBB_TIER_STREAMING && tok_s > 0 && tok_s < slower * s->predicted_decode_tok_s)
-        ebb_buf_adds(out, "\nIt was slower than that: the file came from disk at first, or other programs use the processor.");
+        ebb_buf_adds(out, "\nIt was slower than that: the file came from disk at first, or other programs use the "
+                          "processor.");
 }
 
 ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)
@@ -107,13 +112,15 @@ ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)
     (void)arg;
     if (m && m->engine && !ebb_chat_is_busy(f->chat)) {
         ebb_turn_stats_line(m, !f->opts || f->opts->ascii, &out);
-        ebb_buf_adds(&out, "\nThis is what the server says, and what the clock here says; where its time goes is known there.");
+        ebb_buf_adds(&out, "\nThis is what the server says, and what the clock here says; where its time goes is "
+                           "known there.");
         f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
         ebb_buf_fini(&out);
         return EBB_OK;
     }
     if (ebb_chat_engine(f->chat))
-        return EBB_FAIL(err, EBB_USAGE, "this answer is of an engine that is not at hand now; its receipt says what it cost");
+        return EBB_FAIL(err, EBB_USAGE,
+                        "this answer is of an engine that is not at hand now; its receipt says what it cost");
     if (!m || ebb_chat_is_busy(f->chat) || !ebb_chat_is_ready(f->chat))
         return EBB_FAIL(err, EBB_BUSY, "/why speaks of the last answer, when it has ended");
     ebb_chat_stats(f->chat, &s);

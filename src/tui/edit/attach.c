@@ -104,7 +104,8 @@ static bool attach_pattern(const char *pattern, ebb_buf *out, ebb_attached *repo
     if (glob(pattern, 0, NULL, &found) != 0)
         return false;
     for (size_t i = 0; i < found.gl_pathc && report->n_bytes <= EBB_ATTACH_ALL_BYTES; i++)
-        if (is_file(found.gl_pathv[i], S_IFREG) && attach_file(found.gl_pathv[i], found.gl_pathv[i], out, report, NULL) != EBB_OK)
+        if (is_file(found.gl_pathv[i], S_IFREG) &&
+            attach_file(found.gl_pathv[i], found.gl_pathv[i], out, report, NULL) != EBB_OK)
             report->n_left_out++;
     globfree(&found);
     return report->n_files > before;
@@ -173,7 +174,8 @@ ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_attached
     ebb_buf_fini(&name);
     ebb_buf_add(out, s, n);
     if (st == EBB_OK && report->n_bytes > EBB_ATTACH_ALL_BYTES)
-        st = EBB_FAIL(err, EBB_LIMIT, "the files are larger than %d MiB together: too much for a message", EBB_ATTACH_ALL_BYTES >> 20);
+        st = EBB_FAIL(err, EBB_LIMIT, "the files are larger than %d MiB together: too much for a message",
+                      EBB_ATTACH_ALL_BYTES >> 20);
     if (st == EBB_OK && out->failed)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the message and its files");
     if (st != EBB_OK)

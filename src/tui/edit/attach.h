@@ -1,7 +1,8 @@
 /* tui/edit/attach.h - @path in a message: the text of files goes with it.
  *
- * What goes along stands in front of what was typed, each file as its name, a colon and its text in a fence; so the files
- * stay where they are while the question is typed, and a screen can fold them again (ebb_attach_next). */
+ * What goes along stands in front of what was typed, each file as its name, a colon and its text in
+ * a fence; so the files stay where they are while the question is typed, and a screen can fold them
+ * again (ebb_attach_next). */
 #ifndef EBB_TUI_ATTACH_H
 #define EBB_TUI_ATTACH_H
 #include <stdbool.h>
@@ -13,8 +14,8 @@
 #define EBB_ATTACH_BYTES (1 << 20)               /* most of one file ... */
 #define EBB_ATTACH_ALL_BYTES (4 << 20)           /* ... and of all that one message takes along */
 
-/* The @word that begins at s[at]: its bytes, 0 if none does.  @"a path" may have blanks.  The path itself
- * is s[*path..*path + *n_path). */
+/* The @word that begins at s[at]: its bytes, 0 if none does.  @"a path" may have blanks.  The path
+ * itself is s[*path..*path + *n_path). */
 size_t ebb_attach_word(const char *s, size_t n, size_t at, size_t *path, size_t *n_path);
 
 typedef struct ebb_attached {
@@ -23,12 +24,14 @@ typedef struct ebb_attached {
     char   missing[128];         /* the first word that looks like a file's name and is none; "" */
 } ebb_attached;
 
-/* Append the files that s[0..n) names with @, then s[0..n) itself: @file, @folder/ (the files in it), @*.c (a pattern of the
- * shell).  A point or comma behind the name is the sentence's.  A word that names nothing is only a word; `report` (may be
- * NULL) says which of them look like names.  LIMIT, FORMAT: a file named by itself is too large or no text, or all are too
- * large together; nothing is appended then. */
+/* Append the files that s[0..n) names with @, then s[0..n) itself: @file, @folder/ (the files in
+ * it), @*.c (a pattern of the shell).  A point or comma behind the name is the sentence's.  A word
+ * that names nothing is only a word; `report` (may be NULL) says which of them look like names.
+ * LIMIT, FORMAT: a file named by itself is too large or no text, or all are too large together;
+ * nothing is appended then. */
 EBB_MUST_CHECK
-ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_attached *report, ebb_error *err);
+ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_attached *report,
+                             ebb_error *err);
 
 /* A file that went along with a message. */
 typedef struct ebb_attachment {

@@ -92,8 +92,8 @@ static bool push_step(ebb_undo_steps *s, ebb_undo u)
 /* What a change of n_remove bytes at `at` into n others takes to be taken back. */
 static bool make_step(const ebb_editor *e, size_t at, size_t n_remove, size_t n, size_t group, ebb_undo *u)
 {
-    *u = (ebb_undo){ .at = at, .n_inserted = n, .caret = e->caret, .removed = malloc(n_remove + 1), .n_removed = n_remove,
-                     .group = group };
+    *u = (ebb_undo){ .at = at, .n_inserted = n, .caret = e->caret, .removed = malloc(n_remove + 1),
+                     .n_removed = n_remove, .group = group };
     if (u->removed)
         memcpy(u->removed, ebb_buf_text(&e->text) + at, n_remove);
     return u->removed != NULL;
@@ -458,8 +458,10 @@ static bool editor_control_key(ebb_editor *e, uint32_t code)
     case 'n': return ebb_editor_vertical(e, 1);
     case 'd': delete_range(e, c, ebb_editor_next(e, c)); return true;
     case 'j': ebb_editor_replace(e, c, 0, "\n", 1); return true;
-    case 'k': kill_range(e, c, ebb_editor_line_end(e, c) == c ? ebb_editor_next(e, c) : ebb_editor_line_end(e, c), false); return true;
-    case 'u': kill_range(e, ebb_editor_line_start(e, c) == c ? ebb_editor_prev(e, c) : ebb_editor_line_start(e, c), c, true); return true;
+    case 'k': kill_range(e, c, ebb_editor_line_end(e, c) == c ? ebb_editor_next(e, c) : ebb_editor_line_end(e, c),
+                         false); return true;
+    case 'u': kill_range(e, ebb_editor_line_start(e, c) == c ? ebb_editor_prev(e, c) : ebb_editor_line_start(e, c), c,
+                         true); return true;
     case 'w': kill_range(e, blank_start(e, c), c, true); return true;
     case 'y': yank(e); return true;
     case 't': transpose(e); return true;

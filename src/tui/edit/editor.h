@@ -30,7 +30,8 @@ typedef struct ebb_undo_steps {
     size_t    n, cap;
 } ebb_undo_steps;
 
-typedef enum ebb_edit_last { EBB_EDIT_OTHER, EBB_EDIT_TYPE, EBB_EDIT_KILL, EBB_EDIT_YANK, EBB_EDIT_VERTICAL } ebb_edit_last;
+typedef enum ebb_edit_last { EBB_EDIT_OTHER, EBB_EDIT_TYPE, EBB_EDIT_KILL, EBB_EDIT_YANK,
+                             EBB_EDIT_VERTICAL } ebb_edit_last;
 
 typedef struct ebb_paste {
     char  *text;
@@ -66,9 +67,11 @@ void ebb_editor_fini(ebb_editor *e);
 /* Keys that the editor does not know are the caller's: false.  Up in the first row
  * and Down in the last are, too. */
 bool ebb_editor_key(ebb_editor *e, ebb_key key);
-void ebb_editor_insert(ebb_editor *e, const char *s, size_t n);      /* at the caret; one undo step */
+/* At the caret; one undo step. */
+void ebb_editor_insert(ebb_editor *e, const char *s, size_t n);
 void ebb_editor_paste(ebb_editor *e, const char *s, size_t n);       /* folds what is large */
-void ebb_editor_set(ebb_editor *e, const char *s, size_t n);         /* another text, caret at its end */
+/* Another text, caret at its end. */
+void ebb_editor_set(ebb_editor *e, const char *s, size_t n);
 void ebb_editor_replace(ebb_editor *e, size_t at, size_t n_remove, const char *s, size_t n);
 
 /* Append the text with its pastes to *out. */
@@ -81,6 +84,7 @@ bool ebb_editor_is_empty(const ebb_editor *e);
 size_t ebb_editor_layout(ebb_editor *e, int width);
 /* Draw `height` rows, those around the caret; the caret's cell is given back.  Columns before
  * `col` are the caller's. */
-void ebb_editor_draw(ebb_editor *e, ebb_term *term, int row, int col, int height, int *caret_row, int *caret_col);
+void ebb_editor_draw(ebb_editor *e, ebb_term *term, int row, int col, int height, int *caret_row,
+                     int *caret_col);
 
 #endif

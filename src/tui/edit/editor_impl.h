@@ -1,4 +1,5 @@
-/* tui/edit/editor_impl.h - what the files of the editor share: editor.c, editor_view.c, and vi's keys. */
+/* tui/edit/editor_impl.h - what the files of the editor share: editor.c, editor_view.c, and vi's
+ * keys. */
 #ifndef EBB_TUI_EDITOR_IMPL_H
 #define EBB_TUI_EDITOR_IMPL_H
 #include "edit/editor.h"
@@ -15,7 +16,8 @@ size_t ebb_editor_next(const ebb_editor *e, size_t at);
 size_t ebb_editor_prev(const ebb_editor *e, size_t at);
 size_t ebb_editor_line_start(const ebb_editor *e, size_t at);
 size_t ebb_editor_line_end(const ebb_editor *e, size_t at);
-bool ebb_editor_is_word(const ebb_editor *e, size_t at);         /* a letter or a digit of any script */
+/* A letter or a digit of any script. */
+bool ebb_editor_is_word(const ebb_editor *e, size_t at);
 
 void ebb_editor_copy(ebb_editor *e, size_t from, size_t to);     /* as the newest kill */
 /* False: there is nothing to be undone, or done again. */

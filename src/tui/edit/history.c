@@ -126,7 +126,8 @@ static bool is_file_at(int fd, const char *path)
 {
     struct stat ours, there;
 
-    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_dev == there.st_dev &&
+           ours.st_ino == there.st_ino;
 }
 
 /* The file, ours alone until it is closed.  While we wait for it another program may put a shorter one in its place. */

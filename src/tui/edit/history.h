@@ -27,7 +27,8 @@ ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err);
 /* Leave those of its entries that are kept, and write the file anew. */
 typedef bool ebb_history_keep_fn(void *arg, const char *text, size_t n);
 EBB_MUST_CHECK
-ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *arg, ebb_error *err);
+ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *arg,
+                             ebb_error *err);
 /* Remember `text` unless it is blank or repeats the newest, and leave browsing.  An
  * error means: not on disk. */
 EBB_MUST_CHECK
@@ -37,8 +38,9 @@ ebb_status ebb_history_add(ebb_history *h, const char *text, size_t n, ebb_error
  * begins.  NULL: there is none in that direction. */
 const char *ebb_history_back(ebb_history *h, const char *now);
 const char *ebb_history_forward(ebb_history *h);
-/* The newest entry older than entry `before` that contains `pattern`, in any case if it has no capital;
- * *found is its number. */
-const char *ebb_history_search(const ebb_history *h, const char *pattern, size_t before, size_t *found);
+/* The newest entry older than entry `before` that contains `pattern`, in any case if it has no
+ * capital; *found is its number. */
+const char *ebb_history_search(const ebb_history *h, const char *pattern, size_t before,
+                               size_t *found);
 
 #endif

@@ -47,7 +47,8 @@ static bool open_autosave(ebb_unsent_file *d, const char *state_dir)
 
     if (n < 0 || (size_t)n >= sizeof d->path || ebb_file_mkdirs(state_dir, NULL) != EBB_OK)
         return false;
-    if (ebb_file_open(d->path, EBB_FILE_UPDATE_HERE, &d->fd, NULL) != EBB_OK || ebb_file_lock(d->fd, d->path, NULL) != EBB_OK) {
+    if (ebb_file_open(d->path, EBB_FILE_UPDATE_HERE, &d->fd, NULL) != EBB_OK ||
+        ebb_file_lock(d->fd, d->path, NULL) != EBB_OK) {
         ebb_file_close(d->fd);
         d->fd = -1;
     }

@@ -1,8 +1,9 @@
 /* tui/edit/unsent.h - what was typed and not sent, from one run to the next.
  *
  * A file in the state folder, `draft`, for the one conversation that was left last: its name on the
- * first line ("": one that had no message yet), then the text.  While a program runs, another of the same form, `draft-PID`,
- * with its lock on it: without the lock it is of a program that was killed. */
+ * first line ("": one that had no message yet), then the text.  While a program runs, another of
+ * the same form, `draft-PID`, with its lock on it: without the lock it is of a program that was
+ * killed. */
 #ifndef EBB_TUI_UNSENT_H
 #define EBB_TUI_UNSENT_H
 #include <stdbool.h>
@@ -15,15 +16,18 @@ typedef struct ebb_unsent_file {
     int  fd;                     /* -1: there is none */
     char path[512];
 } ebb_unsent_file;
-/* Keep the text as it is by now, without a sync; n 0: there is none.  What goes wrong is not told: it is tried again with the
- * next change, and whoever leaves in peace keeps it otherwise. */
-void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n);
+/* Keep the text as it is by now, without a sync; n 0: there is none.  What goes wrong is not told:
+ * it is tried again with the next change, and whoever leaves in peace keeps it otherwise. */
+void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session,
+                         const char *text, size_t n);
 void ebb_unsent_end_autosave(ebb_unsent_file *d);
 
 /* Errors: IO, NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text, size_t n, ebb_error *err);
-/* true: there was one for this conversation, left in peace or by a program that was killed; it is in *out now, and in no file any more. */
+ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text,
+                              size_t n, ebb_error *err);
+/* true: there was one for this conversation, left in peace or by a program that was killed; it is
+ * in *out now, and in no file any more. */
 bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out);
 
 #endif

@@ -407,8 +407,8 @@ static ebb_vi_act normal_key(ebb_vi *v, ebb_editor *e, ebb_key key)
 
 static bool is_callers(ebb_key key)
 {
-    return key.code == EBB_KEY_ENTER || key.code == EBB_KEY_TAB || (key.code >= EBB_KEY_PGUP && key.code <= EBB_KEY_INSERT) ||
-           key.code >= EBB_KEY_F1;
+    return key.code == EBB_KEY_ENTER || key.code == EBB_KEY_TAB ||
+           (key.code >= EBB_KEY_PGUP && key.code <= EBB_KEY_INSERT) || key.code >= EBB_KEY_F1;
 }
 
 ebb_vi_act ebb_vi_key(ebb_vi *v, ebb_editor *e, ebb_key key)

@@ -1,4 +1,5 @@
-/* tui/edit/vi.h - vi's keys over the editor: insert and normal mode, counts, operators, motions, `.`
+/* tui/edit/vi.h - vi's keys over the editor: insert and normal mode, counts, operators, motions,
+ * `.`
  *
  * Commands and motions are tables (vi.c, vi_motion.c).  The unnamed register is the
  * editor's newest kill, so that what was cut with one set of keys is put with the other.
@@ -61,7 +62,8 @@ void ebb_vi_pending(const ebb_vi *v, ebb_buf *out);
 
 typedef struct ebb_vi_motion {
     uint32_t key;
-    size_t (*go)(const ebb_editor *e, size_t at, ebb_vi_find find);      /* one step; `at`: there is none */
+    /* One step; `at`: there is none. */
+    size_t (*go)(const ebb_editor *e, size_t at, ebb_vi_find find);
     bool     is_inclusive;       /* an operator takes the character it ends on, too */
 } ebb_vi_motion;
 

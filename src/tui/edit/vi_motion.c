@@ -161,12 +161,15 @@ static size_t motion_till_back(const ebb_editor *e, size_t at, ebb_vi_find find)
 }
 
 static const ebb_vi_motion motions[] = {
-    { 'h', motion_left, false }, { 'l', motion_right, false }, { ' ', motion_right, false }, { EBB_KEY_BACKSPACE, motion_left, false },
+    { 'h', motion_left, false }, { 'l', motion_right, false }, { ' ', motion_right, false },
+    { EBB_KEY_BACKSPACE, motion_left, false },
     { '0', motion_line_start, false }, { '^', motion_first_nonblank, false }, { '$', motion_line_end, false },
     { 'w', motion_word, false }, { 'b', motion_word_back, false }, { 'e', motion_word_end, true },
     { 'W', motion_word, false }, { 'B', motion_word_back, false }, { 'E', motion_word_end, true },
-    { 'f', motion_find, true }, { 'F', motion_find_back, false }, { 't', motion_till, true }, { 'T', motion_till_back, false },
-    { EBB_KEY_LEFT, motion_left, false }, { EBB_KEY_RIGHT, motion_right, false }, { EBB_KEY_HOME, motion_line_start, false }, { EBB_KEY_END, motion_line_end, false },
+    { 'f', motion_find, true }, { 'F', motion_find_back, false }, { 't', motion_till, true },
+    { 'T', motion_till_back, false },
+    { EBB_KEY_LEFT, motion_left, false }, { EBB_KEY_RIGHT, motion_right, false },
+    { EBB_KEY_HOME, motion_line_start, false }, { EBB_KEY_END, motion_line_end, false },
 };
 
 const ebb_vi_motion *ebb_vi_motion_of(uint32_t key)

@@ -15,7 +15,8 @@ typedef struct ebb_canvas {
 
 /* "label          value" in one row; false when the canvas is full. */
 bool ebb_canvas_line(ebb_canvas *c, const char *label, const char *value);
-/* A row of text, cut at the right edge; control characters become visible.  false when the canvas is full. */
+/* A row of text, cut at the right edge; control characters become visible.  false when the canvas
+ * is full. */
 bool ebb_canvas_text(ebb_canvas *c, const char *text, ebb_face face);
 void ebb_canvas_bar(ebb_canvas *c, double share, ebb_face face);     /* 0..1, its own row */
 void ebb_canvas_gap(ebb_canvas *c);                                  /* an empty row */

@@ -20,7 +20,8 @@ typedef struct ebb_figures {
     ebb_stats stats;
     const ebb_model_info *model; /* NULL while it is being loaded */
     const char *session;
-    long      writer;            /* the process that writes the answer, if it is another one; else 0 */
+    long      writer;            /* the process that writes the answer, if it is another one; else
+                                  * 0 */
     bool      is_busy, has_failed;               /* has_failed: no model could be loaded */
     uint64_t  load_done, load_total;             /* bytes */
     bool      is_remote;         /* the engine is elsewhere: */
@@ -47,7 +48,8 @@ int ebb_layer_map_draw(ebb_term *term, int row, int rows, int col, int cells, co
 /* Layers that have a state of their own in `s`. */
 int  ebb_layer_map_count(const ebb_stats *s);
 
-extern const ebb_gauge ebb_gauge_engine, ebb_gauge_model, ebb_gauge_progress, ebb_gauge_speed, ebb_gauge_context,
+extern const ebb_gauge ebb_gauge_engine, ebb_gauge_model, ebb_gauge_progress, ebb_gauge_speed,
+ebb_gauge_context,
                        ebb_gauge_memory, ebb_gauge_layers, ebb_gauge_disk, ebb_gauge_decision;
 
 #endif

@@ -2,9 +2,9 @@
  *
  * It is a process group of its own, the terminal's foreground one, so that Ctrl-C and Ctrl-Z are
  * its own.  Nobody waits for it: SIGCHLD (signals.h) says when to look, and meanwhile its caller
- * goes on.  When it stops, ebb stops with it, as the one job that they are to the shell; fg continues
- * both.  Where no shell could (ebb leads the session, or nobody is left who watches), it is continued
- * at once.
+ * goes on.  When it stops, ebb stops with it, as the one job that they are to the shell; fg
+ * continues both.  Where no shell could (ebb leads the session, or nobody is left who watches), it
+ * is continued at once.
  *
  * The terminal is standard input, if this process is in its foreground; else the program stays in
  * our group. */
@@ -24,8 +24,8 @@ typedef struct ebb_job {
     int   status;                /* when it has ended, as of waitpid */
 } ebb_job;
 
-/* Runs `command`, words of a shell, with `path` as one more.  The line has its usual modes.  Errors:
- * IO, NOMEM; what the shell cannot run is an exit status. */
+/* Runs `command`, words of a shell, with `path` as one more.  The line has its usual modes.
+ * Errors: IO, NOMEM; what the shell cannot run is an exit status. */
 EBB_MUST_CHECK
 ebb_status ebb_job_start(ebb_job *j, const char *command, const char *path, ebb_error *err);
 /* Look: true if it has ended, and the terminal is ours again.  If it was stopped, this returns when

@@ -242,7 +242,8 @@ static size_t count_arrows(const char *p, size_t n)
 {
     size_t count = 0;
 
-    while (is_arrow(p + count * ARROW_BYTES, n - count * ARROW_BYTES) && memcmp(p, p + count * ARROW_BYTES, ARROW_BYTES) == 0)
+    while (is_arrow(p + count * ARROW_BYTES, n - count * ARROW_BYTES) &&
+           memcmp(p, p + count * ARROW_BYTES, ARROW_BYTES) == 0)
         count++;
     return count;
 }

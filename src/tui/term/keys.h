@@ -5,8 +5,9 @@
  * EBB_KEYS_WAIT_MS, then ebb_keys_flush makes it a key.  ESC and a character in
  * one read is Alt and that character.
  *
- * On their second screen many terminals send the wheel as arrows, three or more in one piece, which no
- * hand types: Up and Down of such a run become PgUp and PgDn with Shift, which move by one row. */
+ * On their second screen many terminals send the wheel as arrows, three or more in one piece, which
+ * no hand types: Up and Down of such a run become PgUp and PgDn with Shift, which move by one
+ * row. */
 #ifndef EBB_TUI_KEYS_H
 #define EBB_TUI_KEYS_H
 #include <stdbool.h>

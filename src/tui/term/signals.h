@@ -1,7 +1,7 @@
 /* tui/term/signals.h - signals as bytes of a pipe, for a poll loop.
  *
- * SIGTERM, SIGUSR1 (stop the answer), SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP and SIGCHLD are caught
- * from open to close; SIGPIPE is ignored.  One user per process. */
+ * SIGTERM, SIGUSR1 (stop the answer), SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP and
+ * SIGCHLD are caught from open to close; SIGPIPE is ignored.  One user per process. */
 #ifndef EBB_TUI_SIGNALS_H
 #define EBB_TUI_SIGNALS_H
 #include <stdbool.h>
@@ -10,10 +10,11 @@ bool ebb_signals_open(void);     /* false: no pipe to be had */
 void ebb_signals_close(void);    /* default actions again */
 int  ebb_signals_fd(void);       /* readable when there is one; -1 when not open */
 int  ebb_signals_next(void);     /* its number, 0: none waits */
-/* The terminal is gone: nothing but SIGTERM and SIGUSR1 is caught from now on, also after close and another open, and
- * of what waits nothing else is left. */
+/* The terminal is gone: nothing but SIGTERM and SIGUSR1 is caught from now on, also after close and
+ * another open, and of what waits nothing else is left. */
 void ebb_signals_leave_terminal(void);
-/* While another program has the terminal, Ctrl-C and Ctrl-\ are its own, also before it quite has it. */
+/* While another program has the terminal, Ctrl-C and Ctrl-\ are its own, also before it quite has
+ * it. */
 void ebb_signals_ignore_keys(bool ignores);
 /* Stop the process group as Ctrl-Z would; returns when continued.  false: it was not stopped, since
  * nobody is there who could continue it (an orphaned process group, as POSIX has it); known after a

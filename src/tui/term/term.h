@@ -42,22 +42,25 @@ typedef struct ebb_term_ops {
     void (*theme)(ebb_term *t, const ebb_theme *theme);
     /* Restore, stop, come back.  false: nobody would have continued us; we were not stopped. */
     bool (*suspend)(ebb_term *t);
-    /* Restore; until take_back the terminal is another program's: no frame is to be flushed, signals
-     * and its end are the only inputs.  With `keeps_keys` it shows what is sent, and keys come. */
+    /* Restore; until take_back the terminal is another program's: no frame is to be flushed,
+     * signals and its end are the only inputs.  With `keeps_keys` it shows what is sent, and keys
+     * come. */
     void (*lend)(ebb_term *t, bool keeps_keys);
     void (*take_back)(ebb_term *t);
     int  (*fds)(ebb_term *t, struct pollfd *out, int cap);       /* what to poll; how many */
     int  (*timeout_ms)(ebb_term *t);             /* -1: none; else call input after it */
     bool (*input)(ebb_term *t, ebb_input *out);  /* never blocks */
     void (*send)(ebb_term *t, const char *bytes, size_t n);      /* raw, for OSC 52 */
-    bool (*is_behind)(ebb_term *t);              /* the line still sends the last frame; NULL: never */
+    bool (*is_behind)(ebb_term *t);              /* the line still sends the last frame; NULL:
+                                                  * never */
 } ebb_term_ops;
 
 struct ebb_term {
     const ebb_term_ops *ops;
     bool ascii;                  /* draw glyphs of our own in ASCII */
     bool utf8;                   /* else other people's text is cut down to ASCII too */
-    double frame_s;              /* what flushes take on a slow line, added up by them until a caller clears it */
+    double frame_s;              /* what flushes take on a slow line, added up by them until a
+                                  * caller clears it */
 };
 
 typedef struct ebb_term_opts {
@@ -80,7 +83,8 @@ ebb_status ebb_term_inline(const ebb_term_opts *opts, ebb_term **out, ebb_error 
  * the screen's edges.  Tabs go to the next stop counted from col.  Returns the column after. */
 int ebb_term_put(ebb_term *t, int row, int col, int limit, const char *s, size_t n, ebb_face face);
 /* The same; what is too long ends in a mark that says so. */
-int ebb_term_put_cut(ebb_term *t, int row, int col, int limit, const char *s, size_t n, ebb_face face);
+int ebb_term_put_cut(ebb_term *t, int row, int col, int limit, const char *s, size_t n,
+                     ebb_face face);
 int ebb_term_puts(ebb_term *t, int row, int col, int limit, const char *s, ebb_face face);
 /* `n` times the same ASCII character. */
 void ebb_term_fill(ebb_term *t, int row, int col, int n, char c, ebb_face face);

@@ -211,7 +211,8 @@ static void adopt_frame(term_inline *t)
 
     t->shown = t->next;
     t->shown.rows -= t->above;
-    memmove(t->shown.cells, t->shown.cells + skip, (size_t)t->shown.rows * (size_t)t->shown.cols * sizeof *t->shown.cells);
+    memmove(t->shown.cells, t->shown.cells + skip,
+            (size_t)t->shown.rows * (size_t)t->shown.cols * sizeof *t->shown.cells);
     t->next = was;
     ebb_grid_resize(&t->next, t->shown.rows, t->shown.cols);
     if (t->above > 0 && t->above < t->n_reach)
@@ -555,7 +556,8 @@ static bool inline_is_behind(ebb_term *base)
 /* -- Opening ------------------------------------------------------------------------------------------ */
 
 static const ebb_term_ops inline_ops = {
-    .close = inline_close, .size = inline_size, .clear = inline_clear, .begin = inline_begin, .fullscreen = inline_fullscreen,
+    .close = inline_close, .size = inline_size, .clear = inline_clear, .begin = inline_begin,
+    .fullscreen = inline_fullscreen,
     .cell = inline_cell, .flush = inline_flush, .repaint = inline_repaint, .theme = inline_theme,
     .suspend = inline_suspend, .lend = inline_lend, .take_back = inline_take_back, .fds = inline_fds,
     .timeout_ms = inline_timeout, .input = inline_input, .send = inline_send, .is_behind = inline_is_behind,

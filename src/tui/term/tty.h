@@ -36,21 +36,22 @@ void ebb_tty_guard_with(const char *bytes, size_t n);
 void ebb_tty_write(const char *s, size_t n);
 bool ebb_tty_size(int *rows, int *cols);         /* false: the line does not say */
 
-/* Seconds that a byte takes on a line that says it is slow: 19200 baud and less (sshd hands on what the client's
- * line says); 0: it does not. */
+/* Seconds that a byte takes on a line that says it is slow: 19200 baud and less (sshd hands on what
+ * the client's line says); 0: it does not. */
 double ebb_tty_byte_s(void);
 /* The line has not taken all that was written to it. */
 bool ebb_tty_is_behind(void);
 
-/* What to poll for inputs, and for how long at most (-1: for ever), before ebb_tty_input is called. */
+/* What to poll for inputs, and for how long at most (-1: for ever), before ebb_tty_input is
+ * called. */
 int  ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap);
 int  ebb_tty_timeout_ms(const ebb_tty *t);
 /* Keys, pastes, signals; never blocks (but for the rest of a sequence). */
 bool ebb_tty_input(ebb_tty *t, ebb_input *out);
 
-/* Another program has the line from now on: nothing of it is read, but that it hangs up is seen.  Or
- * with `keeps_keys` it only shows text as it is.  Before lending, and after taking it back, the modes
- * are as they were found. */
+/* Another program has the line from now on: nothing of it is read, but that it hangs up is seen.
+ * Or with `keeps_keys` it only shows text as it is.  Before lending, and after taking it back, the
+ * modes are as they were found. */
 void ebb_tty_lend(ebb_tty *t, bool keeps_keys);
 void ebb_tty_take_back(ebb_tty *t);
 

@@ -214,7 +214,8 @@ static void highlight_step(ebb_highlight *h, code_line *l)
         scan_string(h, l);
     else if (isdigit((unsigned char)c) && is_begin)
         scan_number(l);
-    else if (is_code_word(c) || ((c == '#' || c == '@' || c == '!') && l->at + 1 < l->n && is_code_word(l->s[l->at + 1])))
+    else if (is_code_word(c) ||
+             ((c == '#' || c == '@' || c == '!') && l->at + 1 < l->n && is_code_word(l->s[l->at + 1])))
         scan_word(h, l);
     else
         l->at++;

@@ -90,7 +90,8 @@ static bool is_list_item(const char *s, const md_line *l)
     return at == l->stop || s[at] == ' ' || s[at] == '\t';
 }
 
-static void emit_md_block(ebb_md_blocks *b, ebb_md_block_kind kind, size_t start, size_t end, size_t next, ebb_md_block *out)
+static void emit_md_block(ebb_md_blocks *b, ebb_md_block_kind kind, size_t start, size_t end, size_t next,
+                          ebb_md_block *out)
 {
     *out = (ebb_md_block){ kind, start, end };
     b->start = b->scanned = next;

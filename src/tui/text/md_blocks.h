@@ -1,8 +1,9 @@
 /* tui/text/md_blocks.h - where Markdown that streams can be cut: the pieces of a text that nothing
  * to come can change.
  *
- * A piece of prose is one or more blocks at the top level, up to a blank line after which no list goes
- * on, to a heading, or to a fence.  A fenced code block at the top level comes line by line. */
+ * A piece of prose is one or more blocks at the top level, up to a blank line after which no list
+ * goes on, to a heading, or to a fence.  A fenced code block at the top level comes line by
+ * line. */
 #ifndef EBB_TUI_MD_BLOCKS_H
 #define EBB_TUI_MD_BLOCKS_H
 #include <stdbool.h>
@@ -34,6 +35,7 @@ typedef struct ebb_md_block {
 } ebb_md_block;
 
 /* The next piece of s[0..n), which grows from call to call; is_final: there is no more. */
-bool ebb_md_blocks_next(ebb_md_blocks *b, const char *s, size_t n, bool is_final, ebb_md_block *out);
+bool ebb_md_blocks_next(ebb_md_blocks *b, const char *s, size_t n, bool is_final,
+                        ebb_md_block *out);
 
 #endif

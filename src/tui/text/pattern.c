@@ -62,7 +62,8 @@ size_t ebb_pattern_find(const ebb_pattern *p, const char *s, size_t n, size_t fr
 
     for (size_t at = from; p->text.len > 0 && at < n; at++) {
         unsigned char c = (unsigned char)s[at];
-        if ((c & 0xC0) == 0x80 || (first < 0x80 && c < 0x80 && c != first && (p->is_exact || lower_code_point(c) != first)))
+        if ((c & 0xC0) == 0x80 ||
+            (first < 0x80 && c < 0x80 && c != first && (p->is_exact || lower_code_point(c) != first)))
             continue;
         *len = match_pattern_at(p, s + at, n - at);
         if (*len > 0)

@@ -35,7 +35,7 @@ typedef struct renderer {
     ebb_buf   hrefs[LINKS_MAX];
     size_t    link_at[LINKS_MAX];
     unsigned  n_links;
-    size_t    limit;             /* of `visible`, and of a table's cells and text: beyond it the source is shown instead */
+    size_t    limit;          /* of `visible`, and of a table's cells and text: beyond it the source is shown instead */
 } renderer;
 
 static const char blanks[] = "                        ";      /* as many as a mark can take */
@@ -314,7 +314,8 @@ static int on_md_block_begin(MD_BLOCKTYPE type, void *detail, void *arg)
 
     switch (type) {
     case MD_BLOCK_QUOTE: end_rendered_line(r); push_level(r, QUOTE); break;
-    case MD_BLOCK_UL: end_rendered_line(r); push_level(r, LIST)->is_tight = ((MD_BLOCK_UL_DETAIL *)detail)->is_tight != 0; break;
+    case MD_BLOCK_UL: end_rendered_line(r); push_level(r, LIST)->is_tight =
+        ((MD_BLOCK_UL_DETAIL *)detail)->is_tight != 0; break;
     case MD_BLOCK_OL: {
         const MD_BLOCK_OL_DETAIL *d = detail;
         level *l;
@@ -343,7 +344,9 @@ static int on_md_block_begin(MD_BLOCKTYPE type, void *detail, void *arg)
     case MD_BLOCK_HTML: begin_block(r); r->html++; break;
     case MD_BLOCK_P: begin_block(r); break;
     case MD_BLOCK_TABLE: r->table.n_columns = ((MD_BLOCK_TABLE_DETAIL *)detail)->col_count; break;
-    case MD_BLOCK_TH: case MD_BLOCK_TD: ebb_table_begin_cell(&r->table, (uint8_t)((MD_BLOCK_TD_DETAIL *)detail)->align); break;
+    case MD_BLOCK_TH: case MD_BLOCK_TD:
+        ebb_table_begin_cell(&r->table, (uint8_t)((MD_BLOCK_TD_DETAIL *)detail)->align);
+        break;
     case MD_BLOCK_DOC: case MD_BLOCK_THEAD: case MD_BLOCK_TBODY: case MD_BLOCK_TR: break;
     }
     return check_limit(r);
@@ -483,8 +486,8 @@ static int on_md_text(MD_TEXTTYPE type, const MD_CHAR *s, MD_SIZE n, void *arg)
 
 static const MD_PARSER parser = {
     .flags = MD_FLAG_TABLES | MD_FLAG_STRIKETHROUGH | MD_FLAG_TASKLISTS,
-    .enter_block = on_md_block_begin, .leave_block = on_md_block_end, .enter_span = on_md_span_begin, .leave_span = on_md_span_end,
-    .text = on_md_text,
+    .enter_block = on_md_block_begin, .leave_block = on_md_block_end, .enter_span = on_md_span_begin,
+    .leave_span = on_md_span_end, .text = on_md_text,
 };
 
 /* -- Blocks --------------------------------------------------------------------------------------- */
@@ -561,7 +564,8 @@ static void render_prose(ebb_wrap *w, const char *s, size_t n)
     while (s[end - 1] == '\n' || s[end - 1] == '\r' || s[end - 1] == ' ' || s[end - 1] == '\t')
         end--;
     add_prose(w, s + at, end - at);
-    for (const char *nl = memchr(s + end, '\n', n - end); nl && memchr(nl + 1, '\n', n - (size_t)(nl + 1 - s)); nl = NULL)
+    for (const char *nl = memchr(s + end, '\n', n - end); nl &&
+         memchr(nl + 1, '\n', n - (size_t)(nl + 1 - s)); nl = NULL)
         add_blank(w);
 }
 

@@ -102,7 +102,8 @@ static void add_table_rule(const ebb_table *t, ebb_wrap *w, const int *widths)
     }
 }
 
-static void draw_grid(const ebb_table *t, ebb_wrap *w, const int *widths, size_t limit, ebb_table_line_fn *begin_line, void *arg)
+static void draw_grid(const ebb_table *t, ebb_wrap *w, const int *widths, size_t limit,
+                      ebb_table_line_fn *begin_line, void *arg)
 {
     for (size_t i = 0; i < t->n_cells && w->visible.len <= limit; i += t->n_columns) {
         begin_line(arg, 0);

@@ -22,12 +22,15 @@ typedef struct ebb_table {
 /* A zeroed table is empty.  Without memory `failed` is set and the rest is left out. */
 void ebb_table_fini(ebb_table *t);
 void ebb_table_begin_cell(ebb_table *t, uint8_t align);          /* begins one */
-void ebb_table_add(ebb_table *t, const char *s, size_t n, ebb_face face, bool ascii);        /* more text of it, filtered */
+/* More text of it, filtered. */
+void ebb_table_add(ebb_table *t, const char *s, size_t n, ebb_face face, bool ascii);
 void ebb_table_end_cell(ebb_table *t);           /* what comes until the next one belongs to none */
 
 /* Called in front of every line. */
 typedef void ebb_table_line_fn(void *arg, int hang);
-/* Append it to w, for `width` columns (0: any); given up once w->visible has more than `limit` bytes. */
-void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, size_t limit, ebb_table_line_fn *begin_line, void *arg);
+/* Append it to w, for `width` columns (0: any); given up once w->visible has more than `limit`
+ * bytes. */
+void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, size_t limit,
+                    ebb_table_line_fn *begin_line, void *arg);
 
 #endif

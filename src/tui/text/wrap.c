@@ -235,7 +235,8 @@ static void set_indent(const ebb_wrap *w, size_t start, ebb_row *row)
 /* No row begins with these. */
 static bool is_closing(const char *s, size_t n)
 {
-    static const char marks[] = "\u3001\u3002\uFF0C\uFF0E\uFF01\uFF1F\uFF09\u300D\u300F\u3011\u300B\u3009\uFF1A\uFF1B\u30FC";
+    static const char marks[] =
+        "\u3001\u3002\uFF0C\uFF0E\uFF01\uFF1F\uFF09\u300D\u300F\u3011\u300B\u3009\uFF1A\uFF1B\u30FC";
     char one[5] = { 0 };
 
     if (n < 2 || n > 4)

@@ -34,7 +34,8 @@ typedef struct ebb_item {
     size_t   body;               /* where the answer begins in the message, after the thought */
     ebb_wrap label, thought;     /* "thought, 212 words", and what it was */
     size_t   n_head;             /* rows of these */
-    bool     is_cut;             /* part of its text is in the scrollback: its setting stays as it is */
+    bool     is_cut;             /* part of its text is in the scrollback: its setting stays as it
+                                  * is */
 } ebb_item;
 
 typedef struct ebb_row_pos { size_t item, row; } ebb_row_pos;
@@ -64,7 +65,8 @@ typedef struct ebb_transcript {
     bool      is_bottom;         /* sticks to the end */
     bool      has_more;          /* text came below while it did not */
     ebb_row_pos top;             /* first row in the window */
-    uint32_t  top_at;            /* the byte it began with when it was scrolled there: resizes keep it */
+    uint32_t  top_at;            /* the byte it began with when it was scrolled there: resizes keep
+                                  * it */
     ebb_scrollback scrollback;
 } ebb_transcript;
 
@@ -87,8 +89,8 @@ void ebb_transcript_show_thoughts(ebb_transcript *t, bool shows);
 
 /* Mark the pattern; empty: nothing more. */
 void ebb_transcript_find(ebb_transcript *t, const char *s, size_t n);
-/* To the next place that has it: older (-1) or newer (1) than the one looked at, or, if `anew`, than the
- * window's end.  False: there is none; nothing moves. */
+/* To the next place that has it: older (-1) or newer (1) than the one looked at, or, if `anew`,
+ * than the window's end.  False: there is none; nothing moves. */
 bool ebb_transcript_find_next(ebb_transcript *t, int direction, bool anew);
 /* Append what the window shows, as it was written: unwrapped, without marks of ours. */
 void ebb_transcript_bare(ebb_transcript *t, ebb_buf *out);
@@ -115,14 +117,16 @@ typedef struct ebb_flow {
     size_t    n_fixed, n_tail;   /* rows between them, and after */
 } ebb_flow;
 
-/* What may move to the scrollback now, in rows of `width` columns: some hundred rows at a time; or, where
- * nothing will be added any more (is_end), everything. */
+/* What may move to the scrollback now, in rows of `width` columns: some hundred rows at a time; or,
+ * where nothing will be added any more (is_end), everything. */
 ebb_flow ebb_transcript_flow(ebb_transcript *t, int width, bool is_end);
 /* Draw the fixed rows from `row` on, then the last n_tail of the others. */
-void ebb_transcript_flow_draw(ebb_transcript *t, ebb_term *term, const ebb_flow *flow, int row, size_t n_tail);
+void ebb_transcript_flow_draw(ebb_transcript *t, ebb_term *term, const ebb_flow *flow, int row,
+                              size_t n_tail);
 /* The fixed rows are in the scrollback. */
 void ebb_transcript_flow_commit(ebb_transcript *t, const ebb_flow *flow);
-/* Leave out what is more than `rows` rows before the end.  Returns how many items are passed over. */
+/* Leave out what is more than `rows` rows before the end.  Returns how many items are passed
+ * over. */
 size_t ebb_transcript_flow_skip(ebb_transcript *t, int width, size_t rows);
 
 #endif

@@ -160,7 +160,8 @@ static size_t head_rows(ebb_transcript *t, ebb_item *it, bool has_body)
     ebb_wrap_rows(&it->label, it->role == EBB_ROLE_USER ? t->width - THOUGHT_INDENT : t->width);
     if (t->shows_thoughts)
         ebb_wrap_rows(&it->thought, t->width - THOUGHT_INDENT);
-    return it->label.n_rows + (t->shows_thoughts ? it->thought.n_rows : 0) + (has_body && it->role == EBB_ROLE_ASSISTANT);
+    return it->label.n_rows + (t->shows_thoughts ? it->thought.n_rows : 0) + (has_body &&
+                                                                              it->role == EBB_ROLE_ASSISTANT);
 }
 
 size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
