@@ -1,10 +1,14 @@
 /* ebb completion: scripts for shells, from the tables of commands and options. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli.h"
+#include "models/models.h"
+#include "store/store.h"
 
-typedef enum argument_kind { NOTHING, CHOICE, A_FILE, ANY } argument_kind;
+typedef enum argument_kind { NOTHING, CHOICE, A_FILE, A_MODEL, A_SESSION, ANY } argument_kind;
 
 /* What follows an option. */
 static argument_kind kind_of(const ebb_option_info *o)
@@ -13,7 +17,23 @@ static argument_kind kind_of(const ebb_option_info *o)
         return NOTHING;
     if (o->names)
         return CHOICE;
-    return strcmp(o->arg, "FILE") == 0 || strcmp(o->arg, "MODEL") == 0 ? A_FILE : ANY;
+    if (strcmp(o->long_name, "--session") == 0)
+        return A_SESSION;
+    return strcmp(o->arg, "MODEL") == 0 ? A_MODEL : strcmp(o->arg, "FILE") == 0 ? A_FILE : ANY;
+}
+
+/* Whether the first word behind the command is one of some: "list|show|..." up to a blank in its usage. */
+static size_t n_subjects(const ebb_subcommand *c)
+{
+    size_t n = strcspn(c->args, " ");
+
+    return n == 0 || strchr("[OP", c->args[0]) || !memchr(c->args, '|', n) ? 0 : n;
+}
+
+static void print_subjects(const ebb_subcommand *c)
+{
+    for (size_t i = 0; i < n_subjects(c); i++)
+        putchar(c->args[i] == '|' ? ' ' : c->args[i]);
 }
 
 static void print_names(const ebb_option_info *o)
@@ -48,6 +68,8 @@ static void bash_arguments(void)
             fputs("COMPREPLY=($(compgen -W '", stdout);
             print_names(&o);
             puts("' -- \"$cur\")); return ;;");
+        } else if (kind_of(&o) == A_MODEL || kind_of(&o) == A_SESSION) {
+            printf("_ebb_names %s; return ;;\n", kind_of(&o) == A_MODEL ? "models" : "sessions");
         } else {
             puts(kind_of(&o) == A_FILE ? "COMPREPLY=($(compgen -f -- \"$cur\")); return ;;" : "return ;;");
         }
@@ -59,6 +81,12 @@ static void print_bash(void)
     ebb_option_info o;
 
     puts("# bash completion for ebb: put it where bash-completion looks, or source it.\n"
+         "_ebb_names() {\n"
+         "  local name\n"
+         "  while IFS= read -r name; do [[ $name == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$name\")\"); done"
+         " < <(\"${COMP_WORDS[0]}\" completion \"$1\" 2>/dev/null)\n"
+         "  if [[ $1 == models ]]; then COMPREPLY+=($(compgen -f -- \"$cur\")); fi\n"
+         "}\n"
          "_ebb() {\n"
          "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
          "  COMPREPLY=()\n"
@@ -79,7 +107,19 @@ static void print_bash(void)
     fputs("' ;;\n  esac\n  [[ $COMP_CWORD -eq 1 && $cur != -* ]] && words='", stdout);
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         printf("%s%s", c == ebb_subcommands ? "" : " ", c->name);
-    puts("'\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -o default -F _ebb ebb");
+    puts("'");
+    for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
+        if (n_subjects(c) > 0) {
+            printf("  [[ ${COMP_WORDS[1]} == %s && $COMP_CWORD -eq 2 && $cur != -* ]] && words='", c->name);
+            print_subjects(c);
+            puts("'");
+        }
+    puts("  if [[ $COMP_CWORD -eq 3 && $cur != -* ]]; then\n"
+         "    case ${COMP_WORDS[1]}/${COMP_WORDS[2]} in\n"
+         "      sessions/show|sessions/rename|sessions/delete|sessions/export|sessions/replay) _ebb_names sessions; return ;;\n"
+         "    esac\n"
+         "  fi");
+    puts("  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -o default -F _ebb ebb");
 }
 
 /* -- zsh ------------------------------------------------------------------------------- */
@@ -99,7 +139,7 @@ static void zsh_option(const ebb_option_info *o, const char *name)
         print_names(o);
         putchar(')');
     }
-    printf("%s' \\\n", kind_of(o) == A_FILE ? "_files" : "");
+    printf("%s' \\\n", kind_of(o) == A_FILE ? "_files" : kind_of(o) == A_MODEL ? "_ebb_models" : kind_of(o) == A_SESSION ? "_ebb_sessions" : "");
 }
 
 static void zsh_command(const ebb_subcommand *c)
@@ -113,12 +153,19 @@ static void zsh_command(const ebb_subcommand *c)
             if (o.short_name)
                 zsh_option(&o, o.short_name);
         }
-    puts("        '*:file:_files' ;;");
+    if (n_subjects(c) > 0) {
+        fputs("        '2:subject:(", stdout);
+        print_subjects(c);
+        puts(")' \\");
+    }
+    puts(strcmp(c->name, "sessions") == 0 ? "        '*:session:_ebb_sessions' ;;" : "        '*:file:_files' ;;");
 }
 
 static void print_zsh(void)
 {
     puts("#compdef ebb\n"
+         "_ebb_models() { local -a names; names=(${(f)\"$(ebb completion models 2>/dev/null)\"}); compadd -a names; _files; }\n"
+         "_ebb_sessions() { local -a names; names=(${(f)\"$(ebb completion sessions 2>/dev/null)\"}); compadd -a names; }\n"
          "_ebb() {\n"
          "  if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n"
          "    local -a commands=(");
@@ -149,6 +196,8 @@ static void fish_option(const ebb_option_info *o, const ebb_subcommand *c)
         fputs(" -x -a '", stdout);
         print_names(o);
         putchar('\'');
+    } else if (kind_of(o) == A_MODEL || kind_of(o) == A_SESSION) {
+        printf(" -r%s -a '(ebb completion %s)'", kind_of(o) == A_MODEL ? " -F" : " -f", kind_of(o) == A_MODEL ? "models" : "sessions");
     } else if (o->arg) {
         fputs(kind_of(o) == A_FILE ? " -r -F" : " -x", stdout);
     }
@@ -164,10 +213,55 @@ static void print_fish(void)
         printf("complete -c ebb -n __fish_use_subcommand -a %s -d '", c->name);
         print_quoted(c->help, "");
         puts("'");
+        if (n_subjects(c) > 0) {
+            printf("complete -c ebb -n '__fish_seen_subcommand_from %s' -a '", c->name);
+            print_subjects(c);
+            puts("'");
+        }
         for (size_t i = 0; ebb_args_option(i, &o); i++)
             if (o.mask & c->mask)
                 fish_option(&o, c);
     }
+}
+
+/* -- What the scripts ask for ------------------------------------------------------------ */
+
+static void print_line(const char *text)
+{
+    ebb_buf visible = { 0 };
+
+    if (!strchr(text, '\n') && ebb_utf8_add_visible(&visible, text, strlen(text), false))
+        puts(ebb_buf_text(&visible));
+    ebb_buf_fini(&visible);
+}
+
+static void print_models(void)
+{
+    ebb_model_file *files;
+    size_t n;
+
+    puts(EBB_MODELS_GUIDE);
+    if (ebb_models_find_chat(&files, &n, NULL) != EBB_OK)
+        return;
+    for (size_t i = 0; i < n; i++)
+        print_line(ebb_models_name(&files[i]));
+    ebb_models_free(files, n);
+}
+
+static void print_sessions(void)
+{
+    ebb_session_row *rows;
+    ebb_store *s;
+    size_t n;
+
+    if (ebb_store_open(NULL, &s, NULL) != EBB_OK)
+        return;
+    if (ebb_store_list(s, &rows, &n, NULL) == EBB_OK) {
+        for (size_t i = 0; i < n; i++)
+            print_line(rows[i].name);
+        free(rows);
+    }
+    ebb_store_close(s);
 }
 
 int ebb_cmd_completion(ebb_args *a)
@@ -175,7 +269,7 @@ int ebb_cmd_completion(ebb_args *a)
     static const struct {
         const char *name;
         void      (*print)(void);
-    } shells[] = { { "bash", print_bash }, { "zsh", print_zsh }, { "fish", print_fish } };
+    } shells[] = { { "bash", print_bash }, { "zsh", print_zsh }, { "fish", print_fish }, { "models", print_models }, { "sessions", print_sessions } };
     ebb_error err = { 0 };
 
     for (size_t i = 0; a->n_words == 1 && i < sizeof shells / sizeof shells[0]; i++)

@@ -10,8 +10,13 @@ for shell in bash zsh fish; do
 done
 "$EBB" completion tcsh 2>/dev/null && exit 1
 command -v bash >/dev/null || exit 77
+XDG_DATA_HOME=$dir/data XDG_STATE_HOME=$dir/state; export XDG_DATA_HOME XDG_STATE_HOME EBB
+mkdir -p "$dir/data/ebb/models" && cp models/guide.gguf "$dir/data/ebb/models/tiny3-1b.gguf"
+printf '# Where to?\n\n## user\n\nA\n\n## assistant\n\nB\n' >"$dir/t.md"
+"$EBB" sessions import "$dir/t.md" >/dev/null
 cat >"$dir/try" <<'BASH'
 source "$1"
+ebb() { "$EBB" "$@"; }
 complete_line() {
     COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _ebb; echo "${COMPREPLY[*]}"
 }
@@ -22,5 +27,11 @@ expect default "$(complete_line ebb --lin)" --linger
 expect other "$(complete_line ebb plan --lin)" ""
 expect value "$(complete_line ebb --mode max-t)" max-tps
 expect text "$(complete_line ebb run -p x)" ""
+expect subject "$(complete_line ebb sessions rep)" replay
+expect subject "$(complete_line ebb inspect temp)" template
+expect guide "$(complete_line ebb chat -m gui)" guide
+expect model "$(complete_line ebb -m tiny3)" tiny3-1b.gguf
+expect session "$(complete_line ebb sessions show Whe)" 'Where\ to\?'
+expect session "$(complete_line ebb -s Whe)" 'Where\ to\?'
 BASH
 bash "$dir/try" "$dir/bash"
