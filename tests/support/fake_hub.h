@@ -1,4 +1,5 @@
-/* support/fake_hub.h - hub.py, or another server of these, for a test written in C: on the loopback. */
+/* support/fake_hub.h - hub.py, or another server of these, for a test written in C: on the
+ * loopback. */
 #ifndef EBB_TEST_HUB_H
 #define EBB_TEST_HUB_H
 #include <stdbool.h>

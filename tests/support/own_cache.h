@@ -1,4 +1,5 @@
-/* A cache folder of the test's own, as group set-up and tear-down: what ebb remembers of speeds goes there. */
+/* A cache folder of the test's own, as group set-up and tear-down: what ebb remembers of speeds
+ * goes there. */
 #ifndef EBB_TESTS_OWN_CACHE_H
 #define EBB_TESTS_OWN_CACHE_H
 

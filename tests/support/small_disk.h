@@ -1,4 +1,5 @@
-/* A file system of a few MB of its own, to be filled: a tmpfs on a folder.  Needs the right to mount. */
+/* A file system of a few MB of its own, to be filled: a tmpfs on a folder.  Needs the right to
+ * mount. */
 #ifndef EBB_TESTS_SMALL_DISK_H
 #define EBB_TESTS_SMALL_DISK_H
 #include <stdbool.h>

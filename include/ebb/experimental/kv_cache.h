@@ -15,7 +15,7 @@ typedef bool ebb_kv_cache_keep_fn(void *arg, const ebb_token *ids, size_t n);
  * cannot be read.  *n_removed counts.  No such folder: nothing to do.  Cost: a small read for each
  * file.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_kv_cache_sweep(const char *dir, ebb_kv_cache_keep_fn *keep, void *arg, size_t *n_removed,
-                              ebb_error *err);
+ebb_status ebb_kv_cache_sweep(const char *dir, ebb_kv_cache_keep_fn *keep, void *arg,
+                              size_t *n_removed, ebb_error *err);
 
 #endif

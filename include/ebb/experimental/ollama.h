@@ -124,14 +124,15 @@ ebb_ollama_prediction ebb_ollama_predict(uint64_t vram_bytes, uint64_t kv_total,
 
 /* The same as it is worked out on paper, with the figures as people write them down: card, KV and
  * graph in GiB with two digits, the buffer in GiB with one, the weights in whole decimal GB (the
- * size of the file).  For a known example, 24 - 4.88 - 5.01 - 0.5 = 13.61 and 13.61 / 19 = 71.6 %. */
+ * size of the file).  For a known example, 24 - 4.88 - 5.01 - 0.5 = 13.61 and 13.61 / 19 = 71.6
+ * %. */
 typedef struct ebb_ollama_paper {
     double vram, kv, graph, buffer, available;   /* GiB */
     double weights;                              /* GB */
     double ratio;                                /* available / weights; 0 without weights */
 } ebb_ollama_paper;
-ebb_ollama_paper ebb_ollama_predict_on_paper(uint64_t vram_bytes, uint64_t kv_total, uint64_t partial,
-                                             uint64_t buffer, uint64_t weights);
+ebb_ollama_paper ebb_ollama_predict_on_paper(uint64_t vram_bytes, uint64_t kv_total,
+                                             uint64_t partial, uint64_t buffer, uint64_t weights);
 
 /* What Ollama would make of the environment and a request. */
 typedef struct ebb_ollama_request {

@@ -3,9 +3,10 @@
 #define EBB_BASE_GROW_H
 #include <stddef.h>
 
-/* Room for one more element behind the n of `list`, which has room for *cap, of `size` bytes each (NULL, 0, 0:
- * none yet).  Returns the array, moved or not, with *cap as it is then; NULL without memory: all is as before.
- * The caller owns it all along.  Doubles, so n elements cost O(n) copies.
+/* Room for one more element behind the n of `list`, which has room for *cap, of `size` bytes each
+ * (NULL, 0, 0: none yet).  Returns the array, moved or not, with *cap as it is then; NULL without
+ * memory: all is as before.  The caller owns it all along.  Doubles, so n elements cost O(n)
+ * copies.
  *
  *     int *p = ebb_grow(list, n, &cap, sizeof *p);
  *     if (!p)

@@ -12,8 +12,8 @@
  * key of the next call, which chains pieces: h = H(h, piece).  key == out is allowed. */
 void ebb_hash128(const void *data, size_t n, const uint8_t key[16], uint8_t out[16]);
 
-/* For tables in memory whose keys come from outside: SipHash-1-3, 64 bits, under a key of this process that
- * nobody outside knows.  Differs from run to run.  Cost: some ns for a word. */
+/* For tables in memory whose keys come from outside: SipHash-1-3, 64 bits, under a key of this
+ * process that nobody outside knows.  Differs from run to run.  Cost: some ns for a word. */
 uint64_t ebb_hash_table(const void *data, size_t n);
 
 #endif

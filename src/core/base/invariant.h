@@ -1,9 +1,9 @@
 /* base/invariant.h - rules that hold whatever comes from outside, asked while tests run.
  *
- * A checker looks at a whole structure and returns NULL, or which of its rules does not hold.  It is
- * asked where the structure has just been changed: in builds with assertions (DEBUG, SAN), and in any
- * build in a process whose environment has EBB_CHECK=1, as that of every test has.  Elsewhere such a
- * place costs a branch. */
+ * A checker looks at a whole structure and returns NULL, or which of its rules does not hold.  It
+ * is asked where the structure has just been changed: in builds with assertions (DEBUG, SAN), and
+ * in any build in a process whose environment has EBB_CHECK=1, as that of every test has.
+ * Elsewhere such a place costs a branch. */
 #ifndef EBB_INVARIANT_H
 #define EBB_INVARIANT_H
 #include <stdbool.h>

@@ -12,7 +12,8 @@
 EBB_MUST_CHECK
 ebb_status ebb_log_open(const char *path, ebb_error *err);
 void ebb_log_close(void);                        /* off again; no file is fine */
-bool ebb_log_has_gaps(void);                     /* lines of the last file are missing: its disk was full */
+bool ebb_log_has_gaps(void);                     /* lines of the last file are missing: its disk was
+                                                    full */
 /* A line without its end. */
 void ebb_log(const char *module, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -28,7 +28,8 @@ struct ebb_client {
     bool            has_no_proxy;
     unsigned        connect_s, silence_s;
     ebb_child       child;
-    int             door;                /* to a command: libcurl connects to this, and the command gets the other end; -1: none */
+    int             door;                /* to a command: libcurl connects to this, and the command gets the other end;
+                                            -1: none */
     char            door_name[32];       /* in the kernel's own name space */
     ebb_buf         words;               /* the child's, on standard error */
     ebb_error       child_err;           /* why it could not be started */
@@ -118,8 +119,9 @@ static int tell_connected(void *arg, curl_socket_t fd, curlsocktype purpose)
 
 /* -- A command ---------------------------------------------------------------------------------- */
 
-/* libcurl wants to connect, and not all of its versions believe that they are connected already.  So it connects to a socket of this
- * process, which has a name that the kernel makes up, and whoever is at the other end becomes the command's. */
+/* libcurl wants to connect, and not all of its versions believe that they are connected already.  So it connects to a
+ * socket of this process, which has a name that the kernel makes up, and whoever is at the other end becomes the
+ * command's. */
 static ebb_status open_door(ebb_client *c, ebb_error *err)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -364,7 +366,8 @@ static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
         wait_ms = c->q->on_tick ? c->q->on_tick(c->q->arg) : -1;
         if (wait_ms == EBB_CLIENT_ENOUGH)
             break;
-        c->curl->curl_multi_poll(c->multi, &door, c->door >= 0, wait_ms < 0 || wait_ms > TICK_MS ? TICK_MS : wait_ms, NULL);
+        c->curl->curl_multi_poll(c->multi, &door, c->door >= 0, wait_ms < 0 || wait_ms > TICK_MS ? TICK_MS : wait_ms,
+                                 NULL);
     }
     c->r->is_stopped |= n_running > 0;
     while ((m = c->curl->curl_multi_info_read(c->multi, &n_left)) != NULL)
@@ -391,7 +394,10 @@ static const char *last_words(ebb_client *c)
 static bool was_begun(CURLcode code)
 {
     switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST: case CURLE_COULDNT_RESOLVE_PROXY: case CURLE_COULDNT_CONNECT: case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION: case CURLE_SSL_CACERT_BADFILE: case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL: case CURLE_OUT_OF_MEMORY:
         return false;
@@ -407,7 +413,8 @@ static ebb_status judge(ebb_client *c, CURLcode code, ebb_error *err)
     if (code == CURLE_OK || c->r->is_stopped)
         return EBB_OK;
     if (c->has_too_much)
-        return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %d KiB of headers, which is too much to be right", c->name, MAX_HEADERS >> 10);
+        return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %d KiB of headers, which is too much to be right", c->name,
+                        MAX_HEADERS >> 10);
     c->r->was_begun = was_begun(code) && !(code == CURLE_OPERATION_TIMEDOUT && c->n_headers == 0);
     ebb_log("net", "%s: %s", c->name, why);
     if (c->child_err.msg[0])
@@ -415,10 +422,12 @@ static ebb_status judge(ebb_client *c, CURLcode code, ebb_error *err)
     words = c->command ? last_words(c) : NULL;
     if (words)
         return EBB_FAIL(err, EBB_IO, "%s: the command says: %.200s", c->name, words);
-    if (c->command && (code == CURLE_GOT_NOTHING || code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_PARTIAL_FILE))
+    if (c->command && (code == CURLE_GOT_NOTHING || code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR ||
+                       code == CURLE_PARTIAL_FILE))
         return EBB_FAIL(err, EBB_IO, "%s: the command ended without an answer", c->name);
     if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION)
-        return EBB_FAIL(err, EBB_IO, "%s: its certificate cannot be trusted (%s); ca-file names one of your own", c->name, why);
+        return EBB_FAIL(err, EBB_IO, "%s: its certificate cannot be trusted (%s); ca-file names one of your own",
+                        c->name, why);
     return EBB_FAIL(err, code == CURLE_URL_MALFORMAT ? EBB_USAGE : EBB_IO, "%s: %s", c->name, why);
 }
 

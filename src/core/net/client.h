@@ -1,10 +1,14 @@
-/* net/client.h - requests to one server, one after the other, on one thread: over TCP or TLS, a UNIX socket, or a pipe to a
- * command that speaks HTTP on its standard input and output.
+/* net/client.h - requests to one server, one after the other, on one thread: over TCP or TLS, a
+ * UNIX socket, or a pipe to a command that speaks HTTP on its standard input and output.
  *
- *  C1  Headers go to this server only: a redirect is an answer like any other, and is not followed.  A proxy gets none of them.
- *  C2  No request has a time: connecting has one, and silence has.  A stop from any thread closes the connection at once.
- *  C3  Texts of a reply are from outside, and so are their sizes: headers have limits, a body goes to the caller piece by piece.
- * Proxies are those of $http_proxy, $https_proxy and $no_proxy; to this machine and to a command there is none. */
+ *  C1  Headers go to this server only: a redirect is an answer like any other, and is not followed.
+ *      A proxy gets none of them.
+ *  C2  No request has a time: connecting has one, and silence has.  A stop from any thread closes
+ *      the connection at once.
+ *  C3  Texts of a reply are from outside, and so are their sizes: headers have limits, a body goes
+ *      to the caller piece by piece.
+ * Proxies are those of $http_proxy, $https_proxy and $no_proxy; to this machine and to a command
+ * there is none. */
 #ifndef EBB_NET_CLIENT_H
 #define EBB_NET_CLIENT_H
 #include <stdbool.h>
@@ -15,7 +19,8 @@
 typedef struct ebb_client ebb_client;
 
 typedef struct ebb_client_opts {
-    const char  *url;            /* "https://host:port/base", to which paths are appended; copied, as all of these */
+    const char  *url;            /* "https://host:port/base", to which paths are appended; copied,
+                                    as all of these */
     const char  *name;           /* of the server, in messages */
     const char  *unix_path;      /* connect to this socket instead; NULL */
     char *const *command;        /* or start this, up to a NULL; NULL */
@@ -41,10 +46,11 @@ typedef struct ebb_client_request {
     const char        *body;     /* POSTed as JSON; NULL: a GET */
     size_t             n_body;
     const char *const *headers;  /* "Name: value", up to a NULL; NULL: none */
-    /* A piece of the body, whatever the status; false ends the request, and the call returns OK with is_stopped. */
+    /* A piece of the body, whatever the status; false ends the request, and the call returns OK
+     * with is_stopped. */
     bool             (*on_body)(void *arg, const ebb_client_reply *r, const char *data, size_t n);
-    /* After each piece, and when it asked for it: in how many ms it wants to be called again (-1: it need not).
-     * EBB_CLIENT_ENOUGH ends the request as on_body can.  NULL. */
+    /* After each piece, and when it asked for it: in how many ms it wants to be called again (-1:
+     * it need not).  EBB_CLIENT_ENOUGH ends the request as on_body can.  NULL. */
     int              (*on_tick)(void *arg);
     void              *arg;
 } ebb_client_request;
@@ -55,16 +61,18 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
 /* Closes the connection; a command gets a second to end.  NULL is fine. */
 void ebb_client_free(ebb_client *c);
 
-/* OK: an answer came, of whatever status.  Errors, with what is known in *r: CANCELED (ebb_client_stop), IO, LIMIT (headers
- * without end), USAGE (no such address), NOMEM. */
+/* OK: an answer came, of whatever status.  Errors, with what is known in *r: CANCELED
+ * (ebb_client_stop), IO, LIMIT (headers without end), USAGE (no such address), NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_client_send(ebb_client *c, const ebb_client_request *q, ebb_client_reply *r, ebb_error *err);
+ebb_status ebb_client_send(ebb_client *c, const ebb_client_request *q, ebb_client_reply *r,
+                           ebb_error *err);
 
 /* From any thread: the request under way, and each one until `resume`, is CANCELED. */
 void ebb_client_stop(ebb_client *c);
 void ebb_client_resume(ebb_client *c);
 bool ebb_client_is_stopped(const ebb_client *c);
-/* Since when the connection stands, on ebb_clock_s; 0: there was none yet.  From the thread that sends. */
+/* Since when the connection stands, on ebb_clock_s; 0: there was none yet.  From the thread that
+ * sends. */
 double ebb_client_connected_s(const ebb_client *c);
 
 #endif

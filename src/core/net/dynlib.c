@@ -50,7 +50,8 @@ ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err)
     pthread_once(&curl_once, load_curl);
     *out = has_curl ? &curl : NULL;
     return has_curl ? EBB_OK
-                    : EBB_FAIL(err, EBB_UNSUPPORTED, "libcurl.so.4 is missing, which connections need: apt-get install libcurl4");
+                    : EBB_FAIL(err, EBB_UNSUPPORTED,
+                               "libcurl.so.4 is missing, which connections need: apt-get install libcurl4");
 }
 
 /* -- libmicrohttpd --------------------------------------------------------------------- */
@@ -75,7 +76,8 @@ ebb_status ebb_mhd_load(const ebb_mhd **out, ebb_error *err)
     pthread_once(&mhd_once, load_mhd);
     *out = has_mhd ? &mhd : NULL;
     return has_mhd ? EBB_OK
-                   : EBB_FAIL(err, EBB_UNSUPPORTED, "libmicrohttpd.so.12 is missing, which a server needs: apt-get install libmicrohttpd12");
+                   : EBB_FAIL(err, EBB_UNSUPPORTED,
+                              "libmicrohttpd.so.12 is missing, which a server needs: apt-get install libmicrohttpd12");
 }
 
 /* -- libcrypto ------------------------------------------------------------------------ */
@@ -104,9 +106,12 @@ static void load_crypto(void)
 {
     void *h = open_library(crypto_names);
 
-    has_crypto = h && resolve_symbol(h, "EVP_MD_CTX_new", &evp.EVP_MD_CTX_new) && resolve_symbol(h, "EVP_MD_CTX_free", &evp.EVP_MD_CTX_free) &&
-                 resolve_symbol(h, "EVP_sha256", &evp.EVP_sha256) && resolve_symbol(h, "EVP_DigestInit_ex", &evp.EVP_DigestInit_ex) &&
-                 resolve_symbol(h, "EVP_DigestUpdate", &evp.EVP_DigestUpdate) && resolve_symbol(h, "EVP_DigestFinal_ex", &evp.EVP_DigestFinal_ex);
+    has_crypto = h && resolve_symbol(h, "EVP_MD_CTX_new", &evp.EVP_MD_CTX_new) &&
+                 resolve_symbol(h, "EVP_MD_CTX_free", &evp.EVP_MD_CTX_free) &&
+                 resolve_symbol(h, "EVP_sha256", &evp.EVP_sha256) &&
+                 resolve_symbol(h, "EVP_DigestInit_ex", &evp.EVP_DigestInit_ex) &&
+                 resolve_symbol(h, "EVP_DigestUpdate", &evp.EVP_DigestUpdate) &&
+                 resolve_symbol(h, "EVP_DigestFinal_ex", &evp.EVP_DigestFinal_ex);
 }
 
 ebb_status ebb_sha256_new(ebb_sha256 **out, ebb_error *err)
@@ -114,7 +119,8 @@ ebb_status ebb_sha256_new(ebb_sha256 **out, ebb_error *err)
     *out = NULL;
     pthread_once(&crypto_once, load_crypto);
     if (!has_crypto)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "libcrypto.so.3 is missing, which checks downloads: apt-get install libssl3");
+        return EBB_FAIL(err, EBB_UNSUPPORTED,
+                        "libcrypto.so.3 is missing, which checks downloads: apt-get install libssl3");
     *out = calloc(1, sizeof **out);
     if (*out)
         (*out)->context = evp.EVP_MD_CTX_new();

@@ -1,8 +1,9 @@
 /* net/dynlib.h - the libraries that only a connection needs, loaded when one begins.
  *
- * libcurl brings thirty others along: linked to the program they would cost every start of ebb 4 ms and 6 MB.  So the
- * first download loads it, the first server libmicrohttpd, and everything else never has network code in its address space.
- * SHA-256 comes from libcrypto, which Debian's libcurl is linked to. */
+ * libcurl brings thirty others along: linked to the program they would cost every start of ebb 4 ms
+ * and 6 MB.  So the first download loads it, the first server libmicrohttpd, and everything else
+ * never has network code in its address space.  SHA-256 comes from libcrypto, which Debian's
+ * libcurl is linked to. */
 #ifndef EBB_NET_DYNLIB_H
 #define EBB_NET_DYNLIB_H
 #include <curl/curl.h>
@@ -12,13 +13,13 @@
 #include "ebb/status.h"
 
 /* The functions in use, by libcurl's own declarations and names. */
-#define EBB_CURL_MAP(X)                                                                             \
-    X(curl_global_init) X(curl_easy_init) X(curl_easy_setopt) X(curl_easy_perform)                  \
-    X(curl_easy_getinfo) X(curl_easy_strerror) X(curl_easy_cleanup) X(curl_easy_reset)              \
-    X(curl_slist_append)                                                                            \
-    X(curl_slist_free_all) X(curl_url) X(curl_url_set) X(curl_url_get) X(curl_url_cleanup)          \
-    X(curl_free) X(curl_multi_init) X(curl_multi_add_handle) X(curl_multi_remove_handle)             \
-    X(curl_multi_perform) X(curl_multi_poll) X(curl_multi_wakeup) X(curl_multi_info_read)            \
+#define EBB_CURL_MAP(X)                                                                    \
+    X(curl_global_init) X(curl_easy_init) X(curl_easy_setopt) X(curl_easy_perform)         \
+    X(curl_easy_getinfo) X(curl_easy_strerror) X(curl_easy_cleanup) X(curl_easy_reset)     \
+    X(curl_slist_append) X(curl_slist_free_all) X(curl_url) X(curl_url_set)                \
+    X(curl_url_get) X(curl_url_cleanup) X(curl_free) X(curl_multi_init)                    \
+    X(curl_multi_add_handle) X(curl_multi_remove_handle) X(curl_multi_perform)             \
+    X(curl_multi_poll) X(curl_multi_wakeup) X(curl_multi_info_read)                        \
     X(curl_multi_cleanup) X(curl_multi_strerror)
 
 #undef curl_easy_setopt          /* they check types of calls by name */
@@ -34,10 +35,11 @@ EBB_MUST_CHECK
 ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err);
 
 /* The same of libmicrohttpd. */
-#define EBB_MHD_MAP(X)                                                                              \
-    X(MHD_start_daemon) X(MHD_stop_daemon) X(MHD_get_daemon_info) X(MHD_create_response_from_buffer)  \
-    X(MHD_create_response_from_callback) X(MHD_add_response_header) X(MHD_queue_response)            \
-    X(MHD_destroy_response) X(MHD_lookup_connection_value) X(MHD_get_connection_info)                \
+#define EBB_MHD_MAP(X)                                                                    \
+    X(MHD_start_daemon) X(MHD_stop_daemon) X(MHD_get_daemon_info)                         \
+    X(MHD_create_response_from_buffer)                                                    \
+    X(MHD_create_response_from_callback) X(MHD_add_response_header) X(MHD_queue_response) \
+    X(MHD_destroy_response) X(MHD_lookup_connection_value) X(MHD_get_connection_info)     \
     X(MHD_set_connection_option)
 
 typedef struct ebb_mhd {

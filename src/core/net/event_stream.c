@@ -77,7 +77,8 @@ static size_t skip_mark(ebb_event_stream *s, const char *bytes, size_t n)
     return used;
 }
 
-ebb_status ebb_event_stream_add(ebb_event_stream *s, const char *bytes, size_t n, ebb_event_fn *fn, void *arg, ebb_error *err)
+ebb_status ebb_event_stream_add(ebb_event_stream *s, const char *bytes, size_t n, ebb_event_fn *fn, void *arg,
+                                ebb_error *err)
 {
     ebb_status st = EBB_OK;
 

@@ -1,7 +1,8 @@
 /* net/event_stream.h - a stream of bytes cut into events: server-sent events, or lines of JSON.
  *
- * Server-sent events are those of the HTML standard (9.2): lines end with LF, CR LF or CR; the `data:` lines of an event
- * are joined by LF; an empty line ends it; a line that begins with a colon is a comment; other fields say nothing here. */
+ * Server-sent events are those of the HTML standard (9.2): lines end with LF, CR LF or CR; the
+ * `data:` lines of an event are joined by LF; an empty line ends it; a line that begins with a
+ * colon is a comment; other fields say nothing here. */
 #ifndef EBB_NET_EVENT_STREAM_H
 #define EBB_NET_EVENT_STREAM_H
 #include <stdbool.h>
@@ -26,7 +27,8 @@ void ebb_event_stream_init(ebb_event_stream *s, bool is_lines, size_t max);
 void ebb_event_stream_fini(ebb_event_stream *s);
 /* More bytes.  Errors: LIMIT (an event is larger than max), NOMEM, and those of fn. */
 EBB_MUST_CHECK
-ebb_status ebb_event_stream_add(ebb_event_stream *s, const char *bytes, size_t n, ebb_event_fn *fn, void *arg, ebb_error *err);
+ebb_status ebb_event_stream_add(ebb_event_stream *s, const char *bytes, size_t n, ebb_event_fn *fn,
+                                void *arg, ebb_error *err);
 /* No more will come: a last line without its end counts, where lines are events. */
 EBB_MUST_CHECK
 ebb_status ebb_event_stream_end(ebb_event_stream *s, ebb_event_fn *fn, void *arg, ebb_error *err);

@@ -168,7 +168,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     uint64_t wait_s = 0;
 
     n *= size;
-    if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {   /* of this hop, or behind a "100 Continue" or a proxy's answer */
+    if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {   /* of this hop, or behind a "100 Continue" or a proxy's
+                                                            answer */
         r->from = 0;
         r->n_bytes = c->length = EBB_HTTP_UNKNOWN;
         r->etag[0] = r->modified[0] = r->next[0] = r->reason[0] = r->reason_code[0] = '\0';
@@ -243,7 +244,10 @@ static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t d, curl
 static bool may_retry(CURLcode code)
 {
     switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST: case CURLE_COULDNT_RESOLVE_PROXY: case CURLE_COULDNT_CONNECT: case CURLE_PARTIAL_FILE:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
     case CURLE_OPERATION_TIMEDOUT: case CURLE_SSL_CONNECT_ERROR: case CURLE_GOT_NOTHING: case CURLE_SEND_ERROR:
     case CURLE_RECV_ERROR: case CURLE_HTTP2: case CURLE_HTTP2_STREAM: case CURLE_WEIRD_SERVER_REPLY:
         return true;
@@ -325,8 +329,10 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
     c->r->may_retry = may_retry(code);
     ebb_log("net", "%s: %s", host, c->curl->curl_easy_strerror(code));
     if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION)
-        return EBB_FAIL(err, EBB_IO, "%s: its certificate cannot be trusted (%s); is ca-certificates installed, and the clock right?", host,
-                        c->curl->curl_easy_strerror(code));
+        return EBB_FAIL(
+            err, EBB_IO,
+            "%s: its certificate cannot be trusted (%s); is ca-certificates installed, and the clock right?", host,
+            c->curl->curl_easy_strerror(code));
     if (code == CURLE_UNSUPPORTED_PROTOCOL)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: leads away from https, which is not followed", host);
     return EBB_FAIL(err, EBB_IO, "%s: %s", host, c->curl->curl_easy_strerror(code));
@@ -417,6 +423,7 @@ ebb_status ebb_http_get_text(const ebb_http_request *q, size_t max, ebb_buf *out
     mine.arg = &t;
     st = ebb_http_get(&mine, r, err);
     if (st == EBB_CANCELED && out->failed)
-        return EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %zu bytes, which is too much to be right", r->host, max);
+        return EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %zu bytes, which is too much to be right", r->host,
+                        max);
     return st;
 }

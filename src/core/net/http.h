@@ -1,10 +1,12 @@
 /* net/http.h - GET over HTTP and HTTPS.  The only place of the program that opens a connection.
  *
- *  H1  A secret goes to one origin (scheme, host, port) and to no other: redirects are followed here, and each hop is
- *      looked at anew.  It goes over TLS, or to this very machine.
+ *  H1  A secret goes to one origin (scheme, host, port) and to no other: redirects are followed
+ *      here, and each hop is looked at anew.  It goes over TLS, or to this very machine.
  *  H2  From https nothing leads to http, and nothing leads to another protocol.
- *  H3  Texts of a reply are from outside: they have no control characters, but are otherwise as the server wrote them.
- * Proxies are those of $http_proxy, $https_proxy, $no_proxy, as libcurl reads them; this machine is reached without. */
+ *  H3  Texts of a reply are from outside: they have no control characters, but are otherwise as the
+ *      server wrote them.
+ * Proxies are those of $http_proxy, $https_proxy, $no_proxy, as libcurl reads them; this machine is
+ * reached without. */
 #ifndef EBB_NET_HTTP_H
 #define EBB_NET_HTTP_H
 #include <stdbool.h>
@@ -40,23 +42,28 @@ typedef struct ebb_http_request {
     const char *secret;          /* "Authorization: Bearer ..."; NULL: none */
     const char *secret_url;      /* any URL of the origin that may have it */
     uint64_t    from;            /* first byte that is wanted */
-    const char *if_range;        /* only if the object is still this one (etag or date), else all of it; NULL */
+    const char *if_range;        /* only if the object is still this one (etag or date), else all of
+                                    it; NULL */
     unsigned    connect_s, stall_s;      /* how long nothing may come: 30 and 60 if 0 */
     /* Called from within; false stops, and the call returns CANCELED.  Each may be NULL. */
-    bool      (*on_reply)(void *arg, const ebb_http_reply *r);     /* 200 and 206 alone, before the body */
+    /* 200 and 206 alone, before the body */
+    bool      (*on_reply)(void *arg, const ebb_http_reply *r);
     bool      (*on_body)(void *arg, const char *data, size_t n);   /* of these */
-    bool      (*on_tick)(void *arg);                               /* about once a second, and after each piece */
+    bool (*on_tick)(void *arg); /* about once a second, and after each piece */
     void       *arg;
 } ebb_http_request;
 
-/* OK: there was an answer, and of 200 and 206 the whole body.  Errors: CANCELED (by a callback), IO (no answer, or
- * cut off: r->may_retry), LIMIT (too many redirects), UNSUPPORTED (library missing, or H2), USAGE (no such URL), NOMEM. */
+/* OK: there was an answer, and of 200 and 206 the whole body.  Errors: CANCELED (by a callback), IO
+ * (no answer, or cut off: r->may_retry), LIMIT (too many redirects), UNSUPPORTED (library missing,
+ * or H2), USAGE (no such URL), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_http_get(const ebb_http_request *q, ebb_http_reply *r, ebb_error *err);
 
-/* The body of a GET as text, of at most `max` bytes (LIMIT).  q's own on_reply and on_body are not called. */
+/* The body of a GET as text, of at most `max` bytes (LIMIT).  q's own on_reply and on_body are not
+ * called. */
 EBB_MUST_CHECK
-ebb_status ebb_http_get_text(const ebb_http_request *q, size_t max, ebb_buf *out, ebb_http_reply *r, ebb_error *err);
+ebb_status ebb_http_get_text(const ebb_http_request *q, size_t max, ebb_buf *out, ebb_http_reply *r,
+                             ebb_error *err);
 
 /* Whether two URLs have the same scheme, host and port. */
 bool ebb_http_same_origin(const char *a, const char *b);

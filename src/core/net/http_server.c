@@ -61,7 +61,8 @@ const char *ebb_http_body(const ebb_http_exchange *x, size_t *n)
 
 static int socket_of(const ebb_http_exchange *x)
 {
-    const union MHD_ConnectionInfo *info = x->server->mhd->MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info = x->server->mhd->MHD_get_connection_info(x->connection,
+                                                                                   MHD_CONNECTION_INFO_CONNECTION_FD);
 
     return info ? info->connect_fd : -1;
 }
@@ -84,7 +85,8 @@ static void set_silence(ebb_http_exchange *x, unsigned s)
     x->server->mhd->MHD_set_connection_option(x->connection, MHD_CONNECTION_OPTION_TIMEOUT, s);
 }
 
-static void queue_response(ebb_http_exchange *x, unsigned status, struct MHD_Response *r, const char *type, unsigned retry_after_s)
+static void queue_response(ebb_http_exchange *x, unsigned status, struct MHD_Response *r, const char *type,
+                           unsigned retry_after_s)
 {
     const ebb_mhd *mhd = x->server->mhd;
     char seconds[16];
@@ -102,7 +104,8 @@ static void queue_response(ebb_http_exchange *x, unsigned status, struct MHD_Res
     mhd->MHD_destroy_response(r);
 }
 
-void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body, size_t n, unsigned retry_after_s)
+void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body, size_t n,
+                    unsigned retry_after_s)
 {
     struct MHD_Response *r = x->server->mhd->MHD_create_response_from_buffer(n, (void *)body, MHD_RESPMEM_MUST_COPY);
 
@@ -121,9 +124,11 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t cap)
     return n > 0 ? n : n == 0 ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *read, void (*release)(void *arg), void *arg)
+void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *read, void (*release)(void *arg),
+                     void *arg)
 {
-    struct MHD_Response *r = x->server->mhd->MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BYTES, read_stream, x, NULL);
+    struct MHD_Response *r = x->server->mhd->MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BYTES,
+                                                                               read_stream, x, NULL);
 
     x->read = read;
     x->release = release;
@@ -136,7 +141,8 @@ void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *re
 static void refuse(ebb_http_exchange *x, unsigned status, const char *type, const char *message)
 {
     char body[256];
-    int n = snprintf(body, sizeof body, "{\"error\":{\"code\":%u,\"message\":\"%s\",\"type\":\"%s\"}}\n", status, message, type);
+    int n = snprintf(body, sizeof body, "{\"error\":{\"code\":%u,\"message\":\"%s\",\"type\":\"%s\"}}\n", status,
+                     message, type);
 
     ebb_http_reply(x, status, "application/json", body, (size_t)n, 0);
 }
@@ -165,12 +171,13 @@ static ebb_http_exchange *begin_exchange(ebb_http_server *s, struct MHD_Connecti
     ebb_http_exchange *x = calloc(1, sizeof *x);
 
     if (x)
-        *x = (ebb_http_exchange){ .server = s, .connection = connection, .queued = MHD_NO, .body = { .max = s->opts.max_body } };
+        *x = (ebb_http_exchange){ .server = s, .connection = connection, .queued = MHD_NO,
+                                  .body = { .max = s->opts.max_body } };
     return x;
 }
 
-static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, const char *path, const char *method, const char *version,
-                                 const char *data, size_t *n_data, void **state)
+static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, const char *path, const char *method,
+                                 const char *version, const char *data, size_t *n_data, void **state)
 {
     ebb_http_exchange *x = *state;
 
@@ -182,7 +189,8 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, c
         look_at_headers(x);
         return x->is_replied ? x->queued : MHD_YES;
     }
-    if (*n_data) {                               /* beyond the limit nothing is kept, and the connection is not read to its end */
+    if (*n_data) {                               /* beyond the limit nothing is kept, and the connection is not read to
+                                                    its end */
         bool fits = ebb_buf_add(&x->body, data, *n_data);
         *n_data = 0;
         return fits ? MHD_YES : MHD_NO;
@@ -195,7 +203,8 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, c
     return x->queued;
 }
 
-static void on_completed(void *arg, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode how)
+static void on_completed(void *arg, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode how)
 {
     ebb_http_exchange *x = *state;
 
@@ -222,8 +231,8 @@ ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_serve
     if (st == EBB_OK) {
         s->opts = *opts;
         s->daemon = s->mhd->MHD_start_daemon(
-            MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL, on_access, s,
-            MHD_OPTION_LISTEN_SOCKET, opts->listen_fd, MHD_OPTION_CONNECTION_LIMIT, opts->max_connections,
+            MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
+            on_access, s, MHD_OPTION_LISTEN_SOCKET, opts->listen_fd, MHD_OPTION_CONNECTION_LIMIT, opts->max_connections,
             MHD_OPTION_CONNECTION_TIMEOUT, opts->silence_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
         if (!s->daemon)

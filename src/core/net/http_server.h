@@ -1,7 +1,8 @@
 /* net/http_server.h - HTTP on a socket: requests come whole, replies go out whole or as a stream.
  *
- *  H1  Whatever a client does, it costs no more than its connection: bodies, headers and connections have limits, and a
- *      connection on which nothing moves is closed.  Waiting for a reply that is being made is no silence.
+ *  H1  Whatever a client does, it costs no more than its connection: bodies, headers and
+ *      connections have limits, and a connection on which nothing moves is closed.  Waiting for a
+ *      reply that is being made is no silence.
  *  H2  Each connection has a thread of its own, on which `on_request` runs and may wait.
  *  H3  What a client sends is shown to nobody but on_request. */
 #ifndef EBB_NET_HTTP_SERVER_H
@@ -21,7 +22,8 @@ typedef struct ebb_http_server_opts {
     unsigned    max_connections; /* more are closed at once */
     unsigned    silence_s;       /* a connection on which nothing moves for so long is closed */
     size_t      max_body;        /* bytes; larger ones are refused */
-    bool        is_owner_only;   /* of a UNIX socket: other users are refused, whatever its permissions */
+    bool        is_owner_only;   /* of a UNIX socket: other users are refused, whatever its
+                                    permissions */
     /* Replies, with one of the calls below, before it returns. */
     void      (*on_request)(void *arg, ebb_http_exchange *x);
     void       *arg;
@@ -29,7 +31,8 @@ typedef struct ebb_http_server_opts {
 
 /* Errors: UNSUPPORTED (no libmicrohttpd), IO, NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_server **out, ebb_error *err);
+ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_server **out,
+                                ebb_error *err);
 /* Closes every connection and waits for its thread.  NULL is fine. */
 void ebb_http_server_close(ebb_http_server *s);
 unsigned ebb_http_server_n_connections(const ebb_http_server *s);
@@ -39,21 +42,30 @@ unsigned ebb_http_server_n_connections(const ebb_http_server *s);
 /* All valid until on_request returns. */
 const char *ebb_http_method(const ebb_http_exchange *x);         /* "POST" */
 const char *ebb_http_path(const ebb_http_exchange *x);           /* without the query, unescaped */
-const char *ebb_http_query(const ebb_http_exchange *x, const char *name);        /* NULL: it has none of that name */
+const char *ebb_http_query(const ebb_http_exchange *x,
+                           const char *name); /* NULL: it has none of that name */
 const char *ebb_http_header(const ebb_http_exchange *x, const char *name);
 const char *ebb_http_body(const ebb_http_exchange *x, size_t *n);        /* ends in a 0 */
 
 /* A reply at once; the bytes are copied.  `retry_after_s` 0: none. */
-void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body, size_t n, unsigned retry_after_s);
+void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body,
+                    size_t n, unsigned retry_after_s);
 
-/* What an open stream gives: bytes in out[0..cap); 0: that was all; -1: it breaks off.  It may wait, for 20 seconds at most, and
- * should look whether the client is still there. */
+/* What an open stream gives: bytes in out[0..cap); 0: that was all; -1: it breaks off.  It may
+ * wait, for 20 seconds at most, and should look whether the client is still there. */
 typedef ssize_t ebb_http_reader(void *arg, ebb_http_exchange *x, char *out, size_t cap);
-/* A reply as it comes: `read` is called on this thread after on_request has returned, `release` once, in any case. */
-void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *read, void (*release)(void *arg), void *arg);
+/* A reply as it comes: `read` is called on this thread after on_request has returned, `release`
+ * once, in any case. */
+void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *read,
+                     void (*release)(void *arg), void *arg);
 
-typedef enum ebb_http_wake { EBB_HTTP_GONE = -1, EBB_HTTP_TIME = 0, EBB_HTTP_READY = 1 } ebb_http_wake;
-/* Wait until `fd` is readable, the client has closed its end, or so many milliseconds have gone by. */
+typedef enum ebb_http_wake {
+    EBB_HTTP_GONE = -1,
+    EBB_HTTP_TIME = 0,
+    EBB_HTTP_READY = 1
+} ebb_http_wake;
+/* Wait until `fd` is readable, the client has closed its end, or so many milliseconds have gone
+ * by. */
 ebb_http_wake ebb_http_wait(ebb_http_exchange *x, int fd, int ms);
 
 #endif

@@ -25,7 +25,8 @@ static ebb_status make_unix_address(const char *path, struct sockaddr_un *at, eb
 {
     *at = (struct sockaddr_un){ .sun_family = AF_UNIX };
     if (strlen(path) >= sizeof at->sun_path)
-        return EBB_FAIL(err, EBB_USAGE, "%.120s: the path of a socket has at most %zu bytes", path, sizeof at->sun_path - 1);
+        return EBB_FAIL(err, EBB_USAGE, "%.120s: the path of a socket has at most %zu bytes", path,
+                        sizeof at->sun_path - 1);
     strcpy(at->sun_path, path);
     return EBB_OK;
 }
@@ -53,7 +54,8 @@ static ebb_status lock_place(const char *path, int *lock, ebb_error *err)
     if (st == EBB_OK)
         st = ebb_file_open(name.data, EBB_FILE_UPDATE_HERE, lock, err);
     if (st == EBB_OK && ebb_file_lock(*lock, name.data, err) == EBB_BUSY)
-        st = EBB_FAIL(err, EBB_BUSY, "a server is at work at %.200s already; --socket PATH puts this one elsewhere", path);
+        st = EBB_FAIL(err, EBB_BUSY, "a server is at work at %.200s already; --socket PATH puts this one elsewhere",
+                      path);
     ebb_buf_fini(&name);
     return st;
 }
@@ -67,8 +69,8 @@ static ebb_status bind_unix(const char *path, const struct sockaddr_un *at, int 
     unlink(path);
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     /* The mode of a socket is that of its descriptor when it is bound, so at no moment is it open to others. */
-    if (*fd < 0 || fchmod(*fd, 0600) != 0 || bind(*fd, (const struct sockaddr *)at, sizeof *at) != 0 || chmod(path, 0600) != 0 ||
-        listen(*fd, BACKLOG) != 0)
+    if (*fd < 0 || fchmod(*fd, 0600) != 0 || bind(*fd, (const struct sockaddr *)at, sizeof *at) != 0 ||
+        chmod(path, 0600) != 0 || listen(*fd, BACKLOG) != 0)
         return EBB_FAIL(err, EBB_IO, "%.200s: %s", path, strerror(errno));
     return EBB_OK;
 }
@@ -107,7 +109,8 @@ ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err)
     if (*fd < 0)
         st = EBB_FAIL(err, EBB_IO, "socket: %s", strerror(errno));
     else if (connect(*fd, (struct sockaddr *)&at, sizeof at) != 0)
-        st = EBB_FAIL(err, errno == ENOENT || errno == ECONNREFUSED ? EBB_NOTFOUND : EBB_IO, "%.200s: %s", path, strerror(errno));
+        st = EBB_FAIL(err, errno == ENOENT || errno == ECONNREFUSED ? EBB_NOTFOUND : EBB_IO, "%.200s: %s", path,
+                      strerror(errno));
     else if (getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0 || peer.uid != geteuid())
         st = EBB_FAIL(err, EBB_IO, "%.200s: that server is another user's", path);
     if (st == EBB_OK)
@@ -126,7 +129,8 @@ static unsigned short port_of(int fd)
 
     if (getsockname(fd, (struct sockaddr *)&at, &n) != 0)
         return 0;
-    return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port : ((struct sockaddr_in *)&at)->sin_port);
+    return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+                                          : ((struct sockaddr_in *)&at)->sin_port);
 }
 
 static ebb_status bind_tcp(const struct addrinfo *a, const char *host, unsigned short port, int *fd, ebb_error *err)
@@ -174,7 +178,8 @@ int ebb_listen_inherited(bool *is_unix)
     struct sockaddr_storage at;
     socklen_t size = sizeof at;
 
-    if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0 || getsockname(FIRST, (struct sockaddr *)&at, &size) != 0)
+    if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0 ||
+        getsockname(FIRST, (struct sockaddr *)&at, &size) != 0)
         return -1;
     *is_unix = at.ss_family == AF_UNIX;
     fcntl(FIRST, F_SETFD, FD_CLOEXEC);

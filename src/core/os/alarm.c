@@ -97,7 +97,8 @@ bool ebb_alarm_is_told(const ebb_alarm *a)
 void ebb_alarm_wait(ebb_alarm *a, int timeout_ms)
 {
     struct pollfd fds[] = {              /* a descriptor of -1 is passed over */
-        { .fd = a->bell, .events = POLLIN }, { .fd = a->psi, .events = POLLPRI }, { .fd = a->events, .events = POLLPRI },
+        { .fd = a->bell,
+          .events = POLLIN }, { .fd = a->psi, .events = POLLPRI }, { .fd = a->events, .events = POLLPRI },
     };
     uint64_t n;
     char text[512];

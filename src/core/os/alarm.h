@@ -14,10 +14,11 @@
 
 typedef struct ebb_alarm ebb_alarm;
 
-/* Of the cgroup that `g` reads (may be none) and of the machine; near_bytes below the limit is the mark.
- * What the system refuses is left out.  Error: NOMEM. */
+/* Of the cgroup that `g` reads (may be none) and of the machine; near_bytes below the limit is the
+ * mark.  What the system refuses is left out.  Error: NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_alarm_open(const ebb_limits_gauge *g, uint64_t near_bytes, ebb_alarm **out, ebb_error *err);
+ebb_status ebb_alarm_open(const ebb_limits_gauge *g, uint64_t near_bytes, ebb_alarm **out,
+                          ebb_error *err);
 void ebb_alarm_close(ebb_alarm *a);              /* NULL is fine */
 /* The keeper of the tightest limit (the cgroup if there is one, else the machine) tells. */
 bool ebb_alarm_is_told(const ebb_alarm *a);

@@ -1,6 +1,7 @@
 /* os/child.h - a command with a socket for its standard input and output.
  *
- * It gets a session of its own, so it cannot touch the terminal, and no other descriptor of this process. */
+ * It gets a session of its own, so it cannot touch the terminal, and no other descriptor of this
+ * process. */
 #ifndef EBB_OS_CHILD_H
 #define EBB_OS_CHILD_H
 #include <sys/types.h>
@@ -10,12 +11,14 @@
 
 typedef struct ebb_child {
     pid_t pid;                   /* 0: none */
-    int   fd;                    /* our end of its input and output, non-blocking; the caller closes it.  -1: it has one of the caller's */
+    int   fd;                    /* our end of its input and output, non-blocking; the caller closes
+                                    it.  -1: it has one of the caller's */
     int   err_fd;                /* what it says on standard error, non-blocking */
 } ebb_child;
 
-/* Start argv[0], found as a shell would find it, with `its_fd` for its input and output; -1: with one end of a socket pair, whose other
- * end is out->fd.  its_fd stays the caller's.  Errors: IO, NOTFOUND; then *out is empty. */
+/* Start argv[0], found as a shell would find it, with `its_fd` for its input and output; -1: with
+ * one end of a socket pair, whose other end is out->fd.  its_fd stays the caller's.  Errors: IO,
+ * NOTFOUND; then *out is empty. */
 EBB_MUST_CHECK
 ebb_status ebb_child_start(char *const argv[], int its_fd, ebb_child *out, ebb_error *err);
 /* Take what it has said on standard error; the last 2 KiB of it stay in *words.  Never waits. */

@@ -32,7 +32,8 @@ ebb_cpu_features ebb_cpu_detect(void)
     if (!__get_cpuid_count(7, 0, &a, &b7, &c7, &d) || !__get_cpuid(1, &a, &b, &c, &d) || !has_bits(c, bit_OSXSAVE))
         return f;
     uint64_t state = xcr0();
-    f.avx2 = (state & ymm_state) == ymm_state && has_bits(c, bit_AVX | bit_FMA | bit_F16C) && has_bits(b7, bit_AVX2 | bit_BMI2);
+    f.avx2 = (state & ymm_state) == ymm_state && has_bits(c, bit_AVX | bit_FMA | bit_F16C) &&
+             has_bits(b7, bit_AVX2 | bit_BMI2);
     f.avx512 = f.avx2 && (state & zmm_state) == zmm_state && has_bits(c7, bit_AVX512VNNI) &&
                has_bits(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ);
     return f;
@@ -67,7 +68,8 @@ bool ebb_cpu_flush(const void *p, size_t n)
 #include <stdio.h>
 #include <sys/auxv.h>
 
-/* Implementer and part of the main ID register, that of the first CPU: there are machines with CPUs of several kinds. */
+/* Implementer and part of the main ID register, that of the first CPU: there are machines with CPUs of several
+ * kinds. */
 static uint32_t first_cpu_id(void)
 {
     FILE *f = fopen("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", "re");

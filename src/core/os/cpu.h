@@ -6,7 +6,8 @@
 
 typedef struct ebb_cpu_features {
     bool avx2;                   /* AVX2, FMA, F16C, BMI2, and ymm state is kept */
-    bool avx512;                 /* that and AVX-512 F BW VL DQ VNNI, and zmm and mask state is kept */
+    bool avx512;                 /* that and AVX-512 F BW VL DQ VNNI, and zmm and mask state is
+                                    kept */
     bool neon;                   /* AArch64: always, with the dot product extension apart */
     bool dotprod;
 } ebb_cpu_features;
@@ -15,8 +16,8 @@ typedef struct ebb_cpu_features {
 ebb_cpu_features ebb_cpu_detect(void);
 /* What it calls itself: "Intel(R) Xeon(R) Processor"; "" if it does not say. */
 void ebb_cpu_name(char out[64]);
-/* Write [p, p + n) back and drop it from all caches, so that it comes from memory when it is read next.
- * false: this CPU does not let a program do that.  Cost: some 10 ns for each cache line. */
+/* Write [p, p + n) back and drop it from all caches, so that it comes from memory when it is read
+ * next.  false: this CPU does not let a program do that.  Cost: some 10 ns for each cache line. */
 bool ebb_cpu_flush(const void *p, size_t n);
 
 #endif

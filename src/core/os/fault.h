@@ -6,12 +6,14 @@
 
 /* The nth guarded call from now (1 = the next one) fails.  Counts over all threads. */
 void ebb_os_fail_nth(int n);
-/* The same, but only calls of this thread count and fail: which call that is does not depend on what others do meanwhile. */
+/* The same, but only calls of this thread count and fail: which call that is does not depend on
+ * what others do meanwhile. */
 void ebb_os_fail_nth_here(int n);
 /* Back to normal; true if the failing call was reached. */
 bool ebb_os_fail_off(void);
 
-/* The nth guarded read from now ends early: it returns the first half of its blocks (0: normal again). */
+/* The nth guarded read from now ends early: it returns the first half of its blocks (0: normal
+ * again). */
 void ebb_os_short_nth(int n);
 /* Every guarded read takes so many microseconds more. */
 void ebb_os_slow_reads(unsigned us);

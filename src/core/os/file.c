@@ -45,7 +45,8 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
     if (errno == ELOOP && (flags[mode] & O_NOFOLLOW))
         return EBB_FAIL(err, EBB_IO, "%s: is a link to another place; remove it", path);
     if (errno == ENOENT)
-        return EBB_FAIL(err, EBB_NOTFOUND, flags[mode] & O_CREAT ? "%s: its folder is not there" : "%s: no such file", path);
+        return EBB_FAIL(err, EBB_NOTFOUND, flags[mode] & O_CREAT ? "%s: its folder is not there" : "%s: no such file",
+                        path);
     if (errno == EINVAL && mode == EBB_FILE_READ_DIRECT)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its file system has no direct reads", path);
     return EBB_FAIL(err, EBB_IO, "%s: cannot be opened: %s", path, strerror(errno));
@@ -149,7 +150,8 @@ ebb_status ebb_file_read_at(int fd, const char *path, void *out, size_t n, uint6
     return EBB_OK;
 }
 
-ebb_status ebb_file_read_range(int fd, const char *path, void *out, size_t n, size_t n_must, uint64_t at, ebb_error *err)
+ebb_status ebb_file_read_range(int fd, const char *path, void *out, size_t n, size_t n_must, uint64_t at,
+                               ebb_error *err)
 {
     size_t done = 0;
 

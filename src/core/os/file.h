@@ -13,10 +13,13 @@
 
 typedef enum ebb_file_mode {
     EBB_FILE_READ,               /* must exist */
-    EBB_FILE_READ_DIRECT,        /* O_DIRECT: past the page cache; UNSUPPORTED where the file system refuses */
-    EBB_FILE_CREATE,             /* read and write, made, 0600; IO where anything of that name is there */
+    EBB_FILE_READ_DIRECT,        /* O_DIRECT: past the page cache; UNSUPPORTED where the file system
+                                    refuses */
+    EBB_FILE_CREATE,             /* read and write, made, 0600; IO where anything of that name is
+                                    there */
     EBB_FILE_UPDATE,             /* read and write, created if absent, 0600 */
-    EBB_FILE_UPDATE_HERE,        /* the same, for a name that others can guess: a symbolic link is not followed */
+    EBB_FILE_UPDATE_HERE,        /* the same, for a name that others can guess: a symbolic link is
+                                    not followed */
 } ebb_file_mode;
 
 /* *fd receives an open descriptor (close-on-exec); -1 on failure.
@@ -26,7 +29,8 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
 void ebb_file_close(int fd);                     /* -1 is fine */
 
 /* Open the file behind `fd` once more, whatever its path names by now: READ or
- * READ_DIRECT.  Errors: IO, UNSUPPORTED (no direct reads, or no /proc and the path names another file). */
+ * READ_DIRECT.  Errors: IO, UNSUPPORTED (no direct reads, or no /proc and the path names another
+ * file). */
 EBB_MUST_CHECK
 ebb_status ebb_file_reopen(int fd, const char *path, ebb_file_mode mode, int *out, ebb_error *err);
 
@@ -41,20 +45,25 @@ ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error
 /* The name of the file system that `path` is on: "ext4"; "0x1234" if it is not known by name. */
 void ebb_file_system_name(const char *path, char out[16]);
 
-/* In all that follows `path` is for messages only where there is an fd.  Errors: IO, and what is named. */
+/* In all that follows `path` is for messages only where there is an fd.  Errors: IO, and what is
+ * named. */
 EBB_MUST_CHECK
 ebb_status ebb_file_size(int fd, const char *path, uint64_t *bytes, ebb_error *err);
 /* Read exactly n bytes from `at` on.  FORMAT: the file ends before. */
 EBB_MUST_CHECK
-ebb_status ebb_file_read_at(int fd, const char *path, void *out, size_t n, uint64_t at, ebb_error *err);
+ebb_status ebb_file_read_at(int fd, const char *path, void *out, size_t n, uint64_t at,
+                            ebb_error *err);
 /* Read n bytes, of which the last may lie beyond the file's end: FORMAT if fewer
  * than n_must are there.  For direct reads all but n_must are multiples of a block. */
 EBB_MUST_CHECK
-ebb_status ebb_file_read_range(int fd, const char *path, void *out, size_t n, size_t n_must, uint64_t at, ebb_error *err);
+ebb_status ebb_file_read_range(int fd, const char *path, void *out, size_t n, size_t n_must,
+                               uint64_t at, ebb_error *err);
 /* Write exactly n bytes at `at`; on failure some of them may stand. */
 EBB_MUST_CHECK
-ebb_status ebb_file_write_at(int fd, const char *path, const void *data, size_t n, uint64_t at, ebb_error *err);
-/* Write behind the file's end: all of it, or the file stays as it was.  Hold a lock where others write to it too. */
+ebb_status ebb_file_write_at(int fd, const char *path, const void *data, size_t n, uint64_t at,
+                             ebb_error *err);
+/* Write behind the file's end: all of it, or the file stays as it was.  Hold a lock where others
+ * write to it too. */
 EBB_MUST_CHECK
 ebb_status ebb_file_append(int fd, const char *path, const void *data, size_t n, ebb_error *err);
 /* Until the disk has it: what was written survives a loss of power.  Cost: milliseconds. */
@@ -67,25 +76,30 @@ ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *er
 /* Take the file for this program until it is closed; BUSY: another one has it. */
 EBB_MUST_CHECK
 ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err);
-/* Whether another program has taken it.  Asking does not take it, and does not hold up others who ask. */
+/* Whether another program has taken it.  Asking does not take it, and does not hold up others who
+ * ask. */
 bool ebb_file_is_locked(int fd);
 
-/* Send a signal to the program that has taken the file: to that process, whoever has its number meanwhile or
- * elsewhere.  false: nobody has it, or it cannot be reached from here (another container, a kernel before 5.3). */
+/* Send a signal to the program that has taken the file: to that process, whoever has its number
+ * meanwhile or elsewhere.  false: nobody has it, or it cannot be reached from here (another
+ * container, a kernel before 5.3). */
 bool ebb_file_signal_holder(int fd, int number);
 
 /* Append the whole file to *out; LIMIT if it has more than max bytes.  A pipe that is
  * silent for 1.5 seconds, or takes ten, is IO. */
 EBB_MUST_CHECK
 ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error *err);
-/* Begin a file beside `path`, under a name that nobody can guess or prepare: PATH.<16 hex digits>.new,
- * which is appended to *beside.  Whoever begins it renames or removes it.  Errors: as open, NOMEM. */
+/* Begin a file beside `path`, under a name that nobody can guess or prepare: PATH.<16 hex
+ * digits>.new, which is appended to *beside.  Whoever begins it renames or removes it.  Errors: as
+ * open, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb_error *err);
-/* Write beside, sync, rename: readers see the old file or the new one, after a loss of power, too. */
+/* Write beside, sync, rename: readers see the old file or the new one, after a loss of power,
+ * too. */
 EBB_MUST_CHECK
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err);
-/* The same, but only if nothing of that name is there yet: else USAGE, and what is there stays, even if it came meanwhile. */
+/* The same, but only if nothing of that name is there yet: else USAGE, and what is there stays,
+ * even if it came meanwhile. */
 EBB_MUST_CHECK
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err);
 /* Make the directory and its parents, 0700. */

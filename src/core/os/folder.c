@@ -60,7 +60,7 @@ ebb_status ebb_file_rename(const char *from, const char *to, ebb_error *err)
 ebb_status ebb_folder_sync(const char *path, ebb_error *err)
 {
     int fd = ebb_os_fault(EACCES) ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool ok = fd >= 0 && (!ebb_os_fault(EIO) && (fsync(fd) == 0 || errno == EINVAL));        /* some have no such thing */
+    bool ok = fd >= 0 && (!ebb_os_fault(EIO) && (fsync(fd) == 0 || errno == EINVAL)); /* some have no such thing */
     ebb_status st = ok ? EBB_OK : EBB_FAIL(err, EBB_IO, "%s: cannot be written to disk: %s", path, strerror(errno));
 
     if (fd >= 0)

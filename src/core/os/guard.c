@@ -28,7 +28,7 @@ struct chunk {
 
 static chunk first;
 static atomic_uintptr_t page_bytes = 4096;       /* the machine's own from the first guard on: 64 KiB on some */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;         /* of adding and of `before`; never taken by the handler */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding and of `before`; never taken by the handler */
 static struct sigaction before;          /* what SIGBUS did without us */
 
 /* The guard whose mapping `at` lies in, NULL if none; the end of that mapping. */
@@ -53,12 +53,14 @@ static void on_bus(int number, siginfo_t *info, void *context)
     int saved = errno;
 
     (void)context;
-    if (g && mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED) {
+    if (g && mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+                  0) != MAP_FAILED) {
         atomic_store(&g->is_hit, true);
         errno = saved;
         return;
     }
-    sigaction(number, &before, NULL);            /* the page is touched again, and the signal comes to whom it came before */
+    sigaction(number, &before, NULL);            /* the page is touched again, and the signal comes to whom it came
+                                                    before */
     errno = saved;
 }
 

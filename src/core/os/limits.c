@@ -173,7 +173,8 @@ static void take_tighter_limit(const cgroup_way *w, const char *name, ebb_buf *t
         used = 0;
     cache = slurp_cache(w, text);
     if (out->cgroup_limit_bytes != EBB_LIMIT_NONE &&
-        room_in(limit, used, cache) >= room_in(out->cgroup_limit_bytes, out->cgroup_used_bytes, out->cgroup_cache_bytes))
+        room_in(limit, used, cache) >=
+            room_in(out->cgroup_limit_bytes, out->cgroup_used_bytes, out->cgroup_cache_bytes))
         return;
     out->cgroup_limit_bytes = limit;
     out->cgroup_used_bytes = used;
@@ -237,7 +238,8 @@ static ebb_status ask_kernel(ebb_limits *out, ebb_error *err)
     struct sysinfo s;
 
     if (ebb_os_fault(EINVAL) || sysinfo(&s) != 0)
-        return EBB_FAIL(err, EBB_IO, "neither /proc/meminfo nor the kernel says how much memory there is: %s", strerror(errno));
+        return EBB_FAIL(err, EBB_IO, "neither /proc/meminfo nor the kernel says how much memory there is: %s",
+                        strerror(errno));
     out->total_bytes = (uint64_t)s.totalram * s.mem_unit;
     out->available_bytes = ((uint64_t)s.freeram + s.bufferram) * s.mem_unit;
     out->swap_total_bytes = (uint64_t)s.totalswap * s.mem_unit;
@@ -322,13 +324,15 @@ void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out)
         const char *use = w.v2 ? "memory.current" : "memory.usage_in_bytes";
         uint64_t limit, used;
 
-        if (!slurp_limit(&w, &text, &limit) || !slurp_number(w.dir.data, use, &text, &used) || room_in(limit, used, 0) >= least)
+        if (!slurp_limit(&w, &text, &limit) || !slurp_number(w.dir.data, use, &text, &used) ||
+            room_in(limit, used, 0) >= least)
             continue;
         least = room_in(limit, used, 0);
         ebb_file_close(out->fd);
         out->fd = -1;
         ebb_buf_clear(&path);
-        if (!ebb_buf_addf(&path, "%s/%s", w.dir.data, use) || ebb_file_open(path.data, EBB_FILE_READ, &out->fd, NULL) != EBB_OK)
+        if (!ebb_buf_addf(&path, "%s/%s", w.dir.data, use) ||
+            ebb_file_open(path.data, EBB_FILE_READ, &out->fd, NULL) != EBB_OK)
             continue;
         out->limit_bytes = limit;
         out->is_v2 = w.v2;

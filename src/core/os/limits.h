@@ -23,7 +23,8 @@ typedef struct ebb_limits {
     uint64_t swap_total_bytes, swap_free_bytes;
 
     /* of all cgroups above us the one with the least room, which is limit - used + cache */
-    uint64_t cgroup_limit_bytes; /* NONE: no cgroup limits memory; the next three are then 0 and "" */
+    uint64_t cgroup_limit_bytes; /* NONE: no cgroup limits memory; the next three are then 0 and
+                                    "" */
     uint64_t cgroup_used_bytes;  /* by all of its processes, cache included */
     uint64_t cgroup_cache_bytes; /* file pages among them */
     char     cgroup[120];        /* who limits: "memory.max of /user.slice/x" */
@@ -35,17 +36,19 @@ typedef struct ebb_limits {
      * our cgroup or else of the machine; below 0: the kernel does not say */
     double   pressure_some_avg10;
 
-    /* pages of files that had to be read again soon after they were dropped, since boot or since our
-     * cgroup was made: they grow while memory is too small for what is in use */
+    /* pages of files that had to be read again soon after they were dropped, since boot or since
+     * our cgroup was made: they grow while memory is too small for what is in use */
     uint64_t n_refaults;
 } ebb_limits;
 
-/* Without /proc/meminfo the kernel is asked (sysinfo).  Errors: those of reading it.  Other files that are missing or
- * unreadable limit nothing; the trace says which.  Cost: ten to thirty small files, < 1 ms. */
+/* Without /proc/meminfo the kernel is asked (sysinfo).  Errors: those of reading it.  Other files
+ * that are missing or unreadable limit nothing; the trace says which.  Cost: ten to thirty small
+ * files, < 1 ms. */
 EBB_MUST_CHECK
 ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err);
 
-/* The use of memory by the cgroup that limits it most, for looks that cost a microsecond; and what the machine has. */
+/* The use of memory by the cgroup that limits it most, for looks that cost a microsecond; and what
+ * the machine has. */
 typedef struct ebb_limits_gauge {
     int      fd;                 /* -1: no cgroup limits memory, or none can be read */
     int      machine_fd;         /* /proc/meminfo; -1: not to be had */
@@ -57,8 +60,8 @@ void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out);
 void ebb_limits_gauge_close(ebb_limits_gauge *g);
 /* What is used, page cache included; false: unknown. */
 bool ebb_limits_gauge_used(const ebb_limits_gauge *g, uint64_t *bytes);
-/* What could still be taken there and of the machine, page cache as it is now counted as free; false: unknown.  Costs some 50
- * microseconds. */
+/* What could still be taken there and of the machine, page cache as it is now counted as free;
+ * false: unknown.  Costs some 50 microseconds. */
 bool ebb_limits_gauge_available(const ebb_limits_gauge *g, uint64_t *bytes);
 
 /* CPUs that this process may use: those of its affinity mask, and not more

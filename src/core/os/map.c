@@ -19,7 +19,8 @@
 ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
 {
     size_t total = n_bytes + (huge ? HUGE_BYTES : 0);
-    bool is_spill_refused = n_bytes > SIZE_MAX / 2 || ebb_os_fault(ENOMEM); /* so much is no size: roundings would wrap */
+    /* so much is no size: roundings would wrap */
+    bool is_spill_refused = n_bytes > SIZE_MAX / 2 || ebb_os_fault(ENOMEM);
     char *p, *start;
 
     memset(out, 0, sizeof *out);

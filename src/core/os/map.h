@@ -21,16 +21,19 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
 EBB_MUST_CHECK
 ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, ebb_error *err);
 void ebb_map_fini(ebb_map *m);
-/* The share of the file's first n_bytes that stands in the page cache, by samples; 0 where the system does not say. */
+/* The share of the file's first n_bytes that stands in the page cache, by samples; 0 where the
+ * system does not say. */
 double ebb_file_cached_share(int fd, uint64_t n_bytes);
-/* Whether the page of a file's mapping stands in the page cache; true where the system does not say. */
+/* Whether the page of a file's mapping stands in the page cache; true where the system does not
+ * say. */
 bool ebb_map_is_cached(const void *p);
 
 typedef enum ebb_advice {
     EBB_ADVISE_NORMAL, EBB_ADVISE_SEQUENTIAL, EBB_ADVISE_RANDOM,
     EBB_ADVISE_WILLNEED,         /* begin to read, do not wait */
     EBB_ADVISE_POPULATE,         /* read now and wait (MADV_POPULATE_READ) */
-    EBB_ADVISE_DONTNEED,         /* give anonymous pages back; unmap file pages, which stay in the page cache */
+    EBB_ADVISE_DONTNEED,         /* give anonymous pages back; unmap file pages, which stay in the
+                                    page cache */
 } ebb_advice;
 /* Advise on [p, p + n), widened to pages.  false with errno set if the kernel
  * refuses; only POPULATE's answer matters (EFAULT: the file was truncated). */

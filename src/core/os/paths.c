@@ -51,8 +51,9 @@ ebb_status ebb_path_expand(const char *path, ebb_buf *out, ebb_error *err)
     bool is_below = strncmp(path, "~/", 2) == 0 && is_absolute(home);
 
     ebb_buf_clear(out);
-    return ebb_buf_addf(out, "%s%s", is_below ? home : "", path + is_below) ? EBB_OK
-                                                                            : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    return ebb_buf_addf(out, "%s%s", is_below ? home : "", path + is_below)
+             ? EBB_OK
+             : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
 }
 
 bool ebb_path_below(const char *variable, const char *below, ebb_buf *out)

@@ -21,7 +21,8 @@ typedef enum ebb_dir {
 EBB_MUST_CHECK
 ebb_status ebb_path_in(ebb_dir dir, const char *name, ebb_buf *out, ebb_error *err);
 
-/* Replace *out by the folder of this run's sockets: $XDG_RUNTIME_DIR/ebb, else "run" in the state folder. */
+/* Replace *out by the folder of this run's sockets: $XDG_RUNTIME_DIR/ebb, else "run" in the state
+ * folder. */
 EBB_MUST_CHECK
 ebb_status ebb_path_run(ebb_buf *out, ebb_error *err);
 
@@ -29,7 +30,8 @@ ebb_status ebb_path_run(ebb_buf *out, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_path_expand(const char *path, ebb_buf *out, ebb_error *err);
 
-/* Replace *out by "$VARIABLE/below", by $VARIABLE alone where `below` is NULL.  false: that is no absolute path, or no memory. */
+/* Replace *out by "$VARIABLE/below", by $VARIABLE alone where `below` is NULL.  false: that is no
+ * absolute path, or no memory. */
 bool ebb_path_below(const char *variable, const char *below, ebb_buf *out);
 
 /* $EBB_MODELS: directories or files, separated by colons; NULL if unset or empty. */

@@ -151,7 +151,8 @@ static uint32_t take_slices(ebb_pool *p, uint32_t thread)
 /* The spare thread has a place for work that may be done twice, and for no other. */
 static void take_spare_slices(ebb_pool *p)
 {
-    for (unsigned long long t = atomic_load(&p->ticket); t & HEDGED && (uint32_t)t < n_slices_of(t); t = atomic_load(&p->ticket))
+    for (unsigned long long t = atomic_load(&p->ticket); t & HEDGED && (uint32_t)t < n_slices_of(t);
+         t = atomic_load(&p->ticket))
         if (atomic_compare_exchange_strong(&p->ticket, &t, t + 1) && compute_hedged(p, (uint32_t)t, p->n_threads))
             count_slice(p, n_slices_of(t));
 }

@@ -107,9 +107,10 @@ bool ebb_cpu_use_read(const char *root, ebb_cpu_use *out)
     int n = 0;
 
     *out = (ebb_cpu_use){ 0 };
-    if (ebb_buf_addf(&path, "%s/proc/stat", root ? root : "") && ebb_file_slurp(path.data, MAX_BYTES, &text, NULL) == EBB_OK)
-        n = sscanf(ebb_buf_text(&text), "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[USER], &v[NICE], &v[SYSTEM], &v[IDLE],
-                   &v[IOWAIT], &v[IRQ], &v[SOFTIRQ], &v[STEAL]);
+    if (ebb_buf_addf(&path, "%s/proc/stat", root ? root : "") &&
+        ebb_file_slurp(path.data, MAX_BYTES, &text, NULL) == EBB_OK)
+        n = sscanf(ebb_buf_text(&text), "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[USER], &v[NICE], &v[SYSTEM],
+                   &v[IDLE], &v[IOWAIT], &v[IRQ], &v[SOFTIRQ], &v[STEAL]);
     ebb_buf_fini(&path);
     ebb_buf_fini(&text);
     if (n <= IDLE)                               /* old kernels have fewer fields */

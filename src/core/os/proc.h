@@ -13,7 +13,8 @@ typedef struct ebb_proc {
     uint64_t rss_peak_bytes;     /* the highest sum of the three so far (VmHWM) */
     uint64_t swap_bytes;
     uint64_t n_major_faults;     /* page faults that waited for the disk, since start */
-    uint64_t read_bytes;         /* fetched from storage since start; 0 where the kernel does not say */
+    uint64_t read_bytes;         /* fetched from storage since start; 0 where the kernel does not
+                                    say */
 } ebb_proc;
 
 /* Figures of now.  `root` stands before /proc (a test's fake tree); NULL: none.
@@ -23,11 +24,12 @@ ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err);
 
 /* CPU seconds that this process has used, user and system, of all its threads. */
 double ebb_proc_cpu_s(void);
-/* Of the calling thread, to the nanosecond: the process's time lacks up to a tick of each thread that runs. */
+/* Of the calling thread, to the nanosecond: the process's time lacks up to a tick of each thread
+ * that runs. */
 uint64_t ebb_thread_cpu_ns(void);
 
-/* Processor time of the whole machine since boot, in seconds of one processor: what its processors did, for whomever, other
- * guests of the host included where it says so; and all of it. */
+/* Processor time of the whole machine since boot, in seconds of one processor: what its processors
+ * did, for whomever, other guests of the host included where it says so; and all of it. */
 typedef struct ebb_cpu_use {
     double busy_s, all_s;
 } ebb_cpu_use;

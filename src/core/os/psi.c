@@ -10,7 +10,8 @@
 #include "os/fault.h"
 
 #define PATH    "/proc/pressure/memory"
-#define TRIGGER "some 200000 2000000"            /* microseconds; without privilege windows are whole pairs of seconds */
+#define TRIGGER "some 200000 2000000"            /* microseconds; without privilege windows are whole pairs of
+                                                    seconds */
 
 int ebb_psi_open(void)
 {

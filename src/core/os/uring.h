@@ -20,7 +20,8 @@ void ebb_uring_close(ebb_uring *u);              /* NULL is fine */
 /* Begin to read n bytes at `at` into `to`; `tag` comes back with the answer.
  * Error: IO (nothing was begun). */
 EBB_MUST_CHECK
-ebb_status ebb_uring_read(ebb_uring *u, int fd, void *to, size_t n, uint64_t at, uint32_t tag, ebb_error *err);
+ebb_status ebb_uring_read(ebb_uring *u, int fd, void *to, size_t n, uint64_t at, uint32_t tag,
+                          ebb_error *err);
 
 /* Wait for a read to end: its tag, and the bytes read or -errno.
  * Error: IO (the ring itself has failed; nothing comes any more). */

@@ -78,7 +78,8 @@ static ebb_status load_header(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *e
         if (st == EBB_BUSY && need > EBB_GGUF_MAX_HEADER)
             return EBB_FAIL(err, EBB_LIMIT, "%s: its header has more than %llu bytes", label, (ull)EBB_GGUF_MAX_HEADER);
         if (st == EBB_BUSY && want == present)
-            return EBB_FAIL(err, EBB_BUSY, "%s: its header needs more than the %llu bytes that are there", label, (ull)want);
+            return EBB_FAIL(err, EBB_BUSY, "%s: its header needs more than the %llu bytes that are there", label,
+                            (ull)want);
         if (st != EBB_OK && st != EBB_BUSY)
             return st;
         if (st == EBB_OK)
@@ -209,8 +210,9 @@ static ebb_status part_path(const char *path, uint32_t i, uint32_t n, char **out
     snprintf(tail, sizeof tail, "-of-%05u.gguf", n);
     if (len <= SPLIT_SUFFIX || strcmp(path + len - strlen(tail), tail) != 0 || path[len - SPLIT_SUFFIX] != '-') {
         make_file_label(label, path);
-        return EBB_FAIL(err, EBB_FORMAT, "%s: is one of %u parts, but its name does not end in -00001%s: rename the parts",
-                        label, n, tail);
+        return EBB_FAIL(err, EBB_FORMAT,
+                        "%s: is one of %u parts, but its name does not end in -00001%s: rename the parts", label, n,
+                        tail);
     }
     *out = malloc(len + 1);
     if (!*out)
@@ -226,11 +228,13 @@ static ebb_status check_part(const ebb_gguf_header *h, uint32_t i, uint32_t n, c
 
     make_file_label(label, path);
     if (count != n)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: is of a model of %llu parts, the others are of one of %u: from another download?",
-                        label, (ull)count, n);
+        return EBB_FAIL(err, EBB_FORMAT,
+                        "%s: is of a model of %llu parts, the others are of one of %u: from another download?", label,
+                        (ull)count, n);
     if (no != i)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: says it is part %llu (split.no), its name says %u: rename or download it again",
-                        label, (ull)no + 1, i + 1);
+        return EBB_FAIL(err, EBB_FORMAT,
+                        "%s: says it is part %llu (split.no), its name says %u: rename or download it again", label,
+                        (ull)no + 1, i + 1);
     return EBB_OK;
 }
 
@@ -245,7 +249,8 @@ static ebb_status open_one_of(ebb_gguf *g, const char *path, uint32_t i, uint32_
     st = open_part_file(name, &g->parts[i], &h, err);
     if (st == EBB_NOTFOUND) {
         make_file_label(label, name);
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: is missing, part %u of %u: download it into the same folder", label, i + 1, n);
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: is missing, part %u of %u: download it into the same folder", label,
+                      i + 1, n);
     }
     if (st == EBB_OK)
         st = check_part(&h, i, n, name, err);
@@ -266,8 +271,8 @@ static ebb_status open_split(ebb_gguf *g, const char *path, uint32_t n, uint64_t
     if (st != EBB_OK || n_tensors == UINT64_MAX || n_tensors == g->n_tensors)
         return st;
     make_file_label(label, path);
-    return EBB_FAIL(err, EBB_FORMAT, "%s: its %u parts hold %zu of %llu tensors: download them again", label, n, g->n_tensors,
-                    (ull)n_tensors);
+    return EBB_FAIL(err, EBB_FORMAT, "%s: its %u parts hold %zu of %llu tensors: download them again", label, n,
+                    g->n_tensors, (ull)n_tensors);
 }
 
 /* -- Opening ------------------------------------------------------------------------- */
@@ -345,7 +350,8 @@ ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *na
     st = alloc_parts(g, 1, err);
     if (st != EBB_OK)
         return finish_open(g, st, out, err);
-    g->parts[0] = (ebb_gguf_part){ .fd = -1, .path = strdup(name), .memory = data, .gguf_bytes = n_bytes, .n_bytes = n_bytes, .n_present = n_bytes };
+    g->parts[0] = (ebb_gguf_part){ .fd = -1, .path = strdup(name), .memory = data, .gguf_bytes = n_bytes,
+                                   .n_bytes = n_bytes, .n_present = n_bytes };
     if (!g->parts[0].path)
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", name);
     if (st == EBB_OK)
@@ -358,7 +364,8 @@ ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *na
     return finish_open(g, st, out, err);
 }
 
-ebb_status ebb_gguf_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy, ebb_gguf **out, ebb_error *err)
+ebb_status ebb_gguf_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy, ebb_gguf **out,
+                                 ebb_error *err)
 {
     ebb_gguf *g = calloc(1, sizeof *g);
     ebb_status st;
@@ -415,7 +422,8 @@ ebb_status ebb_gguf_check_type(const ebb_gguf_tensor *t, ebb_error *err)
     if (ebb_type_get(t->type)->name)
         return EBB_OK;
     if (t->type >= 31 && t->type <= 33)          /* Q4_0_4_4, Q4_0_4_8, Q4_0_8_8 */
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "tensor %.80s: type %u was taken out of the format; download the model as Q4_0",
-                        t->name, t->type);
+        return EBB_FAIL(err, EBB_UNSUPPORTED,
+                        "tensor %.80s: type %u was taken out of the format; download the model as Q4_0", t->name,
+                        t->type);
     return EBB_FAIL(err, EBB_UNSUPPORTED, "tensor %.80s: type %u is not supported", t->name, t->type);
 }

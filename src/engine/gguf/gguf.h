@@ -1,7 +1,7 @@
 /* gguf/gguf.h - a GGUF file as bytes: typed metadata and the tensor index.
  *
- * Reads versions 2 and 3, whole or split ("-00001-of-00003.gguf") or as a member of a llamafile (gguf_zip.h), any
- * power-of-two alignment.  Only headers are read, into one allocation for
+ * Reads versions 2 and 3, whole or split ("-00001-of-00003.gguf") or as a member of a llamafile
+ * (gguf_zip.h), any power-of-two alignment.  Only headers are read, into one allocation for
  * each part; keys, string values and tensor names point into it.  No weight is
  * touched and nothing is computed.  docs/FORMATS.md draws the format.
  *
@@ -10,8 +10,9 @@
  *  G2  no dimension is 0 and the product of all fits 63 bits;
  *  G3  a tensor of a known type lies inside its file, rows are whole blocks;
  *      one of an unknown type begins inside its file and has n_bytes == 0;
- *  G4  offsets are multiples of the alignment from where the GGUF begins, in a llamafile anywhere; the alignment may be as small as 1: who
- *      maps a tensor and needs it aligned for a kernel has to look;
+ *  G4  offsets are multiples of the alignment from where the GGUF begins, in a llamafile anywhere;
+ *      the alignment may be as small as 1: who maps a tensor and needs it aligned for a kernel has
+ *      to look;
  *  G5  the tensors of a file have no more bytes together than the file, and a file at most 2^48.
  * Memory: never more than the size of the files + 64 MiB.
  *
@@ -63,7 +64,8 @@ typedef struct ebb_gguf_part {
     const char *memory;          /* the whole file if from memory, else NULL */
     uint64_t    begin;           /* where in the file the GGUF begins: 0, but in a llamafile */
     uint64_t    gguf_bytes;      /* how long it is: n_bytes, but in a llamafile */
-    uint64_t    n_bytes;         /* of the file; of one that is still being written, what it will have */
+    uint64_t    n_bytes;         /* of the file; of one that is still being written, what it will
+                                    have */
     uint64_t    n_present;       /* of them that are there already */
     uint64_t    data_at;         /* where in the file tensor data begins */
     char       *header;          /* owned copy of what stands before data_at */
@@ -71,8 +73,8 @@ typedef struct ebb_gguf_part {
 
 typedef struct ebb_gguf ebb_gguf;
 
-/* Open the file at `path`; for a split model, any part opens all; "FILE@NAME.gguf" is a member of a llamafile.  The caller
- * owns *out, NULL on failure.  Errors: NOTFOUND (file or part, named), IO,
+/* Open the file at `path`; for a split model, any part opens all; "FILE@NAME.gguf" is a member of a
+ * llamafile.  The caller owns *out, NULL on failure.  Errors: NOTFOUND (file or part, named), IO,
  * FORMAT (damaged, truncated: says where), UNSUPPORTED (version, big-endian,
  * no GGUF at all), LIMIT, NOMEM. */
 EBB_MUST_CHECK
@@ -83,7 +85,8 @@ ebb_status ebb_gguf_open_memory(const void *data, size_t n_bytes, const char *na
                                 ebb_gguf **out, ebb_error *err);
 /* The same from the beginnings of all n files of a model, as ebb_model_open_partial has it. */
 EBB_MUST_CHECK
-ebb_status ebb_gguf_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy, ebb_gguf **out, ebb_error *err);
+ebb_status ebb_gguf_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy,
+                                 ebb_gguf **out, ebb_error *err);
 void ebb_gguf_close(ebb_gguf *g);                /* NULL is fine */
 
 uint32_t ebb_gguf_n_parts(const ebb_gguf *g);
@@ -97,7 +100,7 @@ const uint8_t *ebb_gguf_digest(const ebb_gguf *g);
  * "llama.block_count" where general.architecture is "llama". */
 size_t ebb_gguf_n_keys(const ebb_gguf *g);
 const ebb_gguf_kv *ebb_gguf_get_key(const ebb_gguf *g, size_t i);
-const ebb_gguf_kv *ebb_gguf_find(const ebb_gguf *g, const char *key);  /* NULL if absent; O(log n) */
+const ebb_gguf_kv *ebb_gguf_find(const ebb_gguf *g, const char *key); /* NULL if absent; O(log n) */
 
 /* The value, whatever type the writer chose.  false if the key is absent, is no
  * number or bool, or does not fit *out without loss (a negative or a fraction
@@ -132,7 +135,8 @@ bool ebb_gguf_strings_next(ebb_gguf_strings *s, const char **text, size_t *n_byt
 /* -- Tensors, in the order of the parts and their files */
 size_t ebb_gguf_n_tensors(const ebb_gguf *g);
 const ebb_gguf_tensor *ebb_gguf_get_tensor(const ebb_gguf *g, size_t i);
-const ebb_gguf_tensor *ebb_gguf_find_tensor(const ebb_gguf *g, const char *name);  /* NULL if absent; O(log n) */
+const ebb_gguf_tensor *ebb_gguf_find_tensor(const ebb_gguf *g,
+                                            const char *name); /* NULL if absent; O(log n) */
 
 /* OK if the tensor's type is one that ebb knows; else UNSUPPORTED with
  * "tensor blk.3.ffn_up.weight: type 133 is not supported" or, for types that

@@ -15,14 +15,18 @@ static const char *const kind_names[] = {
 };
 
 /* Values of general.architecture and general.type that say it. */
-static const struct { const char *name; ebb_model_kind kind; } named_kinds[] = {
-    { "clip", EBB_KIND_PROJECTOR },          { "mmproj", EBB_KIND_PROJECTOR },       { "adapter", EBB_KIND_ADAPTER },
-    { "imatrix", EBB_KIND_IMATRIX },         { "vocab", EBB_KIND_VOCABULARY },       { "bert", EBB_KIND_EMBEDDER },
-    { "nomic-bert", EBB_KIND_EMBEDDER },     { "nomic-bert-moe", EBB_KIND_EMBEDDER }, { "neo-bert", EBB_KIND_EMBEDDER },
-    { "jina-bert-v2", EBB_KIND_EMBEDDER },   { "jina-bert-v3", EBB_KIND_EMBEDDER },  { "modern-bert", EBB_KIND_EMBEDDER },
-    { "eurobert", EBB_KIND_EMBEDDER },       { "gemma-embedding", EBB_KIND_EMBEDDER }, { "llama-embed", EBB_KIND_EMBEDDER },
-    { "t5encoder", EBB_KIND_EMBEDDER },      { "wavtokenizer-dec", EBB_KIND_SOUND }, { "eagle3", EBB_KIND_DRAFTER },
-    { "dflash", EBB_KIND_DRAFTER },          { "gemma4-assistant", EBB_KIND_DRAFTER },
+static const struct { const char *name; ebb_model_kind kind;
+} named_kinds[] = {
+    { "clip", EBB_KIND_PROJECTOR },         { "mmproj", EBB_KIND_PROJECTOR },
+    { "adapter", EBB_KIND_ADAPTER },        { "imatrix", EBB_KIND_IMATRIX },
+    { "vocab", EBB_KIND_VOCABULARY },       { "bert", EBB_KIND_EMBEDDER },
+    { "nomic-bert", EBB_KIND_EMBEDDER },    { "nomic-bert-moe", EBB_KIND_EMBEDDER },
+    { "neo-bert", EBB_KIND_EMBEDDER },      { "jina-bert-v2", EBB_KIND_EMBEDDER },
+    { "jina-bert-v3", EBB_KIND_EMBEDDER },  { "modern-bert", EBB_KIND_EMBEDDER },
+    { "eurobert", EBB_KIND_EMBEDDER },      { "gemma-embedding", EBB_KIND_EMBEDDER },
+    { "llama-embed", EBB_KIND_EMBEDDER },   { "t5encoder", EBB_KIND_EMBEDDER },
+    { "wavtokenizer-dec", EBB_KIND_SOUND }, { "eagle3", EBB_KIND_DRAFTER },
+    { "dflash", EBB_KIND_DRAFTER },         { "gemma4-assistant", EBB_KIND_DRAFTER },
 };
 
 const char *ebb_model_kind_name(ebb_model_kind kind)

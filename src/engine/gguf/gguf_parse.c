@@ -134,7 +134,8 @@ static ebb_status parse_array(cursor *c, ebb_gguf_kv *kv, const char *key)
     if (st == EBB_OK)
         st = check_value_type(c, item, key);
     if (st == EBB_OK && item == EBB_GGUF_ARRAY)
-        return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: key %s is an array of arrays, which ebb does not read", c->name, key);
+        return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: key %s is an array of arrays, which ebb does not read", c->name,
+                        key);
     if (st == EBB_OK)
         st = cursor_take_u64(c, &n, "length", key);
     if (st != EBB_OK)
@@ -143,8 +144,10 @@ static ebb_status parse_array(cursor *c, ebb_gguf_kv *kv, const char *key)
     data = c->bytes + start;
     min_bytes = item == EBB_GGUF_STRING ? 8 : value_bytes[item];
     if (n > (c->size - start) / min_bytes)
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged or truncated: array %s has %llu items, the file has %llu bytes; "
-                        "download it again", c->name, key, (ull)n, (ull)c->size);
+        return EBB_FAIL(c->err, EBB_FORMAT,
+                        "%s: damaged or truncated: array %s has %llu items, the file has %llu bytes; "
+                        "download it again",
+                        c->name, key, (ull)n, (ull)c->size);
     if (item != EBB_GGUF_STRING)
         st = cursor_take(c, n * min_bytes, &data, "array", key);
     for (uint64_t i = 0; item == EBB_GGUF_STRING && i < n && st == EBB_OK; i++) {
@@ -255,8 +258,8 @@ static ebb_status size_tensor(const cursor *c, ebb_gguf_tensor *t, const char *n
     if (!type->name)
         return EBB_OK;
     if (t->dims[0] % type->block_len != 0)
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s has rows of %llu, %s needs a multiple of %u", c->name,
-                        name, (ull)t->dims[0], type->name, type->block_len);
+        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s has rows of %llu, %s needs a multiple of %u",
+                        c->name, name, (ull)t->dims[0], type->name, type->block_len);
     if (__builtin_mul_overflow(t->n_elems / type->block_len, (uint64_t)type->block_bytes, &t->n_bytes))
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s has %llu elements", c->name, name, (ull)t->n_elems);
     return EBB_OK;
@@ -348,8 +351,9 @@ static ebb_status not_gguf(const cursor *c, const char *magic)
     }
     if (c->have > 8 && magic[8] == '{')          /* behind the length of its header */
         return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is no GGUF file but safetensors; look for a GGUF of it", c->name);
-    return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is no GGUF file (it begins with bytes %02x %02x %02x %02x); models for ebb end in .gguf", c->name,
-                    (uint8_t)magic[0], (uint8_t)magic[1], (uint8_t)magic[2], (uint8_t)magic[3]);
+    return EBB_FAIL(c->err, EBB_UNSUPPORTED,
+                    "%s: is no GGUF file (it begins with bytes %02x %02x %02x %02x); models for ebb end in .gguf",
+                    c->name, (uint8_t)magic[0], (uint8_t)magic[1], (uint8_t)magic[2], (uint8_t)magic[3]);
 }
 
 static ebb_status check_version(const cursor *c, uint32_t version)
@@ -357,8 +361,8 @@ static ebb_status check_version(const cursor *c, uint32_t version)
     if (version == 2 || version == 3)
         return EBB_OK;
     if (version == 1)
-        return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is GGUF version 1 of 2023, ebb reads 2 and 3; look for a newer file",
-                        c->name);
+        return EBB_FAIL(c->err, EBB_UNSUPPORTED,
+                        "%s: is GGUF version 1 of 2023, ebb reads 2 and 3; look for a newer file", c->name);
     if (version != 0 && (version & 0xffff) == 0)
         return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is a big-endian GGUF, ebb reads little-endian ones", c->name);
     return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is GGUF version %u, ebb reads 2 and 3", c->name, version);
@@ -368,8 +372,9 @@ static ebb_status check_version(const cursor *c, uint32_t version)
 static ebb_status check_count(const cursor *c, uint64_t n, uint64_t item_bytes, uint64_t max, const char *what)
 {
     if (n > (c->size - c->pos) / item_bytes)
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged or truncated: claims %llu %s but has %llu bytes; download it again",
-                        c->name, (ull)n, what, (ull)c->size);
+        return EBB_FAIL(c->err, EBB_FORMAT,
+                        "%s: damaged or truncated: claims %llu %s but has %llu bytes; download it again", c->name,
+                        (ull)n, what, (ull)c->size);
     if (n > max)
         return EBB_FAIL(c->err, EBB_LIMIT, "%s: claims %llu %s, more than %llu are not accepted", c->name, (ull)n, what,
                         (ull)max);
@@ -390,7 +395,8 @@ static ebb_status parse_beginning(cursor *c, ebb_gguf_header *h, counts *n)
         return EBB_FAIL(c->err, EBB_LIMIT, "%s: has %llu bytes, more than %llu are not accepted", c->name, (ull)c->size,
                         (ull)EBB_GGUF_MAX_FILE);
     if (c->size < 4)
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: is no GGUF file: it has %llu bytes; download it again", c->name, (ull)c->size);
+        return EBB_FAIL(c->err, EBB_FORMAT, "%s: is no GGUF file: it has %llu bytes; download it again", c->name,
+                        (ull)c->size);
     st = cursor_take(c, 4, &magic, "beginning", "the file");
     if (st == EBB_OK && memcmp(magic, "GGUF", 4) != 0)
         return not_gguf(c, magic);

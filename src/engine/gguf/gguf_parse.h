@@ -29,10 +29,11 @@ typedef struct ebb_gguf_header {
 EBB_MUST_CHECK
 ebb_status ebb_gguf_parse(const char *bytes, uint64_t have, uint64_t size, const char *name,
                           ebb_gguf_header *h, uint64_t *need, ebb_error *err);
-/* The keys alone, as many as are whole in bytes[0..have); *n_tensors is how many the file promises.  Never BUSY. */
+/* The keys alone, as many as are whole in bytes[0..have); *n_tensors is how many the file promises.
+ * Never BUSY. */
 EBB_MUST_CHECK
-ebb_status ebb_gguf_parse_keys(const char *bytes, uint64_t have, uint64_t size, const char *name, ebb_gguf_header *h,
-                               uint64_t *n_tensors, ebb_error *err);
+ebb_status ebb_gguf_parse_keys(const char *bytes, uint64_t have, uint64_t size, const char *name,
+                               ebb_gguf_header *h, uint64_t *n_tensors, ebb_error *err);
 void ebb_gguf_header_fini(ebb_gguf_header *h);
 
 /* End keys, scalar strings and names with a NUL.  The byte each of them

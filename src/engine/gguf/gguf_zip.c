@@ -1,4 +1,5 @@
-/* A GGUF inside a zip archive (gguf_zip.h).  Of what the archive says, nothing is believed that does not lie in the file. */
+/* A GGUF inside a zip archive (gguf_zip.h).  Of what the archive says, nothing is believed that does not lie in the
+ * file. */
 #include "gguf/gguf_zip.h"
 
 #include <stdbool.h>
@@ -48,7 +49,8 @@ static uint64_t read_le(const char *p, size_t n)
 
 static ebb_status fail_damaged(const zip_file *z, const char *what, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: %s of the zip archive does not lie in the file; download it again", z->path, what);
+    return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: %s of the zip archive does not lie in the file; download it again",
+                    z->path, what);
 }
 
 /* -- The end ---------------------------------------------------------------------------------- */
@@ -99,7 +101,8 @@ static ebb_status locate_list64(zip_file *z, const char *locator, uint64_t locat
 /* Find the list of members.  list_bytes stays 0 where there is no zip. */
 static ebb_status find_list(zip_file *z, ebb_error *err)
 {
-    size_t n = z->n_bytes < END_BYTES + MAX_COMMENT + LOCATOR_BYTES ? (size_t)z->n_bytes : END_BYTES + MAX_COMMENT + LOCATOR_BYTES;
+    size_t n = z->n_bytes < END_BYTES + MAX_COMMENT + LOCATOR_BYTES ? (size_t)z->n_bytes
+                                                                    : END_BYTES + MAX_COMMENT + LOCATOR_BYTES;
     char *tail = malloc(n + 1);
     const char *end;
     uint64_t tail_at = z->n_bytes - n;
@@ -112,8 +115,8 @@ static ebb_status find_list(zip_file *z, ebb_error *err)
     else if (end)
         st = locate_list(z, end, tail_at + (uint64_t)(end - tail), err);
     if (st == EBB_OK && z->list_bytes > MAX_LIST)
-        st = EBB_FAIL(err, EBB_LIMIT, "%s: its list of members has %llu bytes, more than %llu are not accepted", z->path,
-                      (ull)z->list_bytes, (ull)MAX_LIST);
+        st = EBB_FAIL(err, EBB_LIMIT, "%s: its list of members has %llu bytes, more than %llu are not accepted",
+                      z->path, (ull)z->list_bytes, (ull)MAX_LIST);
     free(tail);
     return st;
 }
@@ -159,8 +162,10 @@ static ebb_status read_list(zip_file *z, ebb_error *err)
     st = ebb_file_read_at(z->fd, z->path, z->list, (size_t)z->list_bytes, z->list_at, err);
     while (st == EBB_OK && z->list_bytes - at >= ENTRY_BYTES && z->n_members < MAX_MEMBERS) {
         const char *e = z->list + at;
-        uint64_t n_name = read_le(e + 28, 2), n_extra = read_le(e + 30, 2), n_comment = read_le(e + 32, 2), packed = read_le(e + 20, 4);
-        zip_member m = { .name = e + ENTRY_BYTES, .n_name = (uint32_t)n_name, .n_bytes = read_le(e + 24, 4), .header_at = read_le(e + 42, 4),
+        uint64_t n_name = read_le(e + 28, 2), n_extra = read_le(e + 30, 2), n_comment = read_le(e + 32, 2),
+                 packed = read_le(e + 20, 4);
+        zip_member m = { .name = e + ENTRY_BYTES, .n_name = (uint32_t)n_name, .n_bytes = read_le(e + 24, 4),
+                         .header_at = read_le(e + 42, 4),
                          .is_plain = read_le(e + 10, 2) == 0 && !(read_le(e + 8, 2) & 1) };
 
         if (memcmp(e, "PK\1\2", 4) != 0 || n_name + n_extra + n_comment > z->list_bytes - at - ENTRY_BYTES)
@@ -181,7 +186,8 @@ static ebb_status locate_member(const zip_file *z, const zip_member *m, ebb_gguf
     ebb_status st;
 
     if (!m->is_plain)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its member %.*s is compressed or encrypted; take it out with `unzip`", z->path,
+        return EBB_FAIL(err, EBB_UNSUPPORTED,
+                        "%s: its member %.*s is compressed or encrypted; take it out with `unzip`", z->path,
                         (int)m->n_name, m->name);
     if (m->header_at > z->n_bytes - z->shift || z->n_bytes - z->shift - m->header_at < LOCAL_BYTES)
         return fail_damaged(z, "a member", err);
@@ -193,8 +199,10 @@ static ebb_status locate_member(const zip_file *z, const zip_member *m, ebb_gguf
         return fail_damaged(z, "a member", err);
     at += LOCAL_BYTES + read_le(head + 26, 2) + read_le(head + 28, 2);
     if (at > z->n_bytes || m->n_bytes > z->n_bytes - at)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: its member %.*s is cut off: it has %llu bytes, of which the file holds %llu; download it again",
-                        z->path, (int)m->n_name, m->name, (ull)m->n_bytes, (ull)(at > z->n_bytes ? 0 : z->n_bytes - at));
+        return EBB_FAIL(
+            err, EBB_FORMAT,
+            "%s: its member %.*s is cut off: it has %llu bytes, of which the file holds %llu; download it again",
+            z->path, (int)m->n_name, m->name, (ull)m->n_bytes, (ull)(at > z->n_bytes ? 0 : z->n_bytes - at));
     *out = (ebb_gguf_span){ at, m->n_bytes };
     return EBB_OK;
 }
@@ -205,7 +213,8 @@ static bool is_called(const zip_member *m, const char *wanted)
 {
     size_t n = strlen(wanted);
 
-    return n <= m->n_name && strncmp(m->name + m->n_name - n, wanted, n) == 0 && (n == m->n_name || m->name[m->n_name - n - 1] == '/');
+    return n <= m->n_name && strncmp(m->name + m->n_name - n, wanted, n) == 0 &&
+           (n == m->n_name || m->name[m->n_name - n - 1] == '/');
 }
 
 static void list_names(const zip_file *z, char *out, size_t cap)
@@ -248,8 +257,8 @@ static ebb_status choose_by_kind(const zip_file *z, ebb_gguf_span *out, ebb_erro
             continue;
         if (chosen) {
             list_names(z, names, sizeof names);
-            return EBB_FAIL(err, EBB_LIMIT, "%s: holds several models, name one as in %s@%.*s; there are %s", z->path, z->path,
-                            (int)chosen->n_name, chosen->name, names);
+            return EBB_FAIL(err, EBB_LIMIT, "%s: holds several models, name one as in %s@%.*s; there are %s", z->path,
+                            z->path, (int)chosen->n_name, chosen->name, names);
         }
         chosen = &z->members[i];
         *out = at;
@@ -259,7 +268,8 @@ static ebb_status choose_by_kind(const zip_file *z, ebb_gguf_span *out, ebb_erro
     return st;
 }
 
-ebb_status ebb_gguf_find_span(int fd, const char *path, const char *wanted, uint64_t n_bytes, ebb_gguf_span *out, ebb_error *err)
+ebb_status ebb_gguf_find_span(int fd, const char *path, const char *wanted, uint64_t n_bytes, ebb_gguf_span *out,
+                              ebb_error *err)
 {
     zip_file z = { .fd = fd, .path = path, .n_bytes = n_bytes };
     char magic[4] = "";

@@ -121,14 +121,16 @@ static void weigh(const ebb_attend *a, const tile *t, const batch *b, float resc
         const float *s = t->s + i * EBB_KV_BLOCK;
 
         b->acc[i][0] = m[i];
-        b->acc[i][1] = fmaf(b->acc[i][1], rescale[i], v16_sum(v16_add(v16_load(s), v16_load(s + 16))));
+        b->acc[i][1] = fmaf(b->acc[i][1], rescale[i],
+                            v16_sum(v16_add(v16_load(s), v16_load(s + 16))));
     }
 }
 
 /* -- Values -------------------------------------------------------------------- */
 
 /* sum = sum * rescale + p . v of n_q queries from lane i, n_v vectors of 16 from element d. */
-V16_INLINE void add_values(const tile *t, const batch *b, const float *rescale, uint32_t i, size_t d, const int n_q, const int n_v)
+V16_INLINE void add_values(const tile *t, const batch *b, const float *rescale, uint32_t i,
+                           size_t d, const int n_q, const int n_v)
 {
     const float *v = t->v + d, *p = t->s + i * EBB_KV_BLOCK;
     v16 s[V16_KEYS];
@@ -137,7 +139,8 @@ V16_INLINE void add_values(const tile *t, const batch *b, const float *rescale, 
     for (int x = 0; x < n_q; x++)
 #pragma GCC unroll 8
         for (int y = 0; y < n_v; y++)
-            s[x * n_v + y] = v16_mul(v16_load(b->acc[i + (uint32_t)x] + 2 + d + 16 * y), v16_set(rescale[i + (uint32_t)x]));
+            s[x * n_v + y] = v16_mul(v16_load(b->acc[i + (uint32_t)x] + 2 + d + 16 * y),
+                                     v16_set(rescale[i + (uint32_t)x]));
     for (uint32_t j = b->j0[i]; j < b->j1[i]; j++) {
         v16 row[V16_VALUES];
 
@@ -160,7 +163,8 @@ V16_INLINE void add_values(const tile *t, const batch *b, const float *rescale, 
 }
 
 /* The last dim_v % 16 elements of query i. */
-static void add_rest(const tile *t, const batch *b, const float *rescale, uint32_t i, size_t d, size_t n)
+static void add_rest(const tile *t, const batch *b, const float *rescale, uint32_t i, size_t d,
+                     size_t n)
 {
     float rest[2 + 16] = { 0 };
     batch one = { .acc = { [0] = rest }, .j0 = { b->j0[i] }, .j1 = { b->j1[i] } };
@@ -174,7 +178,8 @@ static void add_rest(const tile *t, const batch *b, const float *rescale, uint32
 }
 
 /* V16_SIDE queries that see the same positions. */
-static void values_square(const tile *t, const batch *b, const float *rescale, uint32_t i, size_t dim)
+static void values_square(const tile *t, const batch *b, const float *rescale, uint32_t i,
+                          size_t dim)
 {
     size_t d = 0;
 
@@ -233,7 +238,8 @@ static bool visible(const ebb_attend *a, uint32_t c, uint32_t pos, uint32_t *j0,
     return *j0 < *j1;
 }
 
-/* Query `n` (column and head) becomes one of the batch, if it sees anything of the block at `pos`. */
+/* Query `n` (column and head) becomes one of the batch, if it sees anything of the block at
+ * `pos`. */
 static void batch_add(const ebb_attend *a, const tile *t, uint32_t pos, uint32_t n, batch *b)
 {
     uint32_t c = n / a->n_group, g = n % a->n_group, i = b->n;
@@ -258,11 +264,12 @@ static kv_block segment_rows(const ebb_attend *a, bool is_v, uint32_t i)
     const void *const *rows = is_v ? a->v : a->k;
     const void *next = i + 1 < EBB_KV_SEGMENT ? rows[i + 1] : is_v ? a->next_v : a->next_k;
 
-    return (kv_block){ is_v ? a->v_type : a->k_type, rows[i], next, is_v ? a->dim_v : a->dim_k, NULL };
+    return (kv_block){ is_v ? a->v_type : a->k_type, rows[i], next, is_v ? a->dim_v : a->dim_k,
+                       NULL };
 }
 
-static void block_many(const ebb_attend *a, const tile *t, uint32_t pos, const kv_block *k, const kv_block *v,
-                       uint32_t j0, uint32_t j1)
+static void block_many(const ebb_attend *a, const tile *t, uint32_t pos, const kv_block *k,
+                       const kv_block *v, uint32_t j0, uint32_t j1)
 {
     uint32_t n_queries = a->n_cols * a->n_group;
 
@@ -282,8 +289,8 @@ static void block_many(const ebb_attend *a, const tile *t, uint32_t pos, const k
     }
 }
 
-/* Whether queries use the rows as they are, or the tile.  Every four of them convert a row again: cheap where it holds
- * floats. */
+/* Whether queries use the rows as they are, or the tile.  Every four of them convert a row again:
+ * cheap where it holds floats. */
 static bool are_few(const ebb_attend *a, const tile *t)
 {
     uint32_t most = is_quantized(a->k_type) || is_quantized(a->v_type) ? 4 : 8;

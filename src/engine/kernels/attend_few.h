@@ -1,16 +1,17 @@
-/* kernels/attend_few.h - a few queries that see the same of a block, four at a time, compiled for each
- * kind of v16.
+/* kernels/attend_few.h - a few queries that see the same of a block, four at a time, compiled for
+ * each kind of v16.
  *
- * This is decode: the query heads of one KV head, one token.  Rows of the cache are used as they are
- * converted, in registers, so a block is read from memory once and written nowhere; meanwhile the next
- * one is fetched.  Scores, then weights, stand as [key][query], with 1, 2 or 4 queries, so softmax
- * fills all lanes. */
+ * This is decode: the query heads of one KV head, one token.  Rows of the cache are used as they
+ * are converted, in registers, so a block is read from memory once and written nowhere; meanwhile
+ * the next one is fetched.  Scores, then weights, stand as [key][query], with 1, 2 or 4 queries, so
+ * softmax fills all lanes. */
 #ifndef EBB_KERNELS_ATTEND_FEW_H
 #define EBB_KERNELS_ATTEND_FEW_H
 #include "kernels/attend_tile.h"
 
 typedef struct few {
-    uint32_t     n;              /* 1, 2, 4: three queries are four, the last one twice, with the same results */
+    uint32_t     n;              /* 1, 2, 4: three queries are four, the last one twice, with the
+                                    same results */
     const float *q[4];
     float       *acc[4];         /* m, l, sums */
     uint32_t     j0, j1;         /* what they see of the block */
@@ -21,7 +22,8 @@ typedef struct few {
 /* Keys, or values, of the block under way. */
 typedef struct kv_block {
     ebb_kv_type    type;
-    const uint8_t *rows, *next;  /* next: of the block behind it, to be fetched; NULL if there is none */
+    const uint8_t *rows, *next;  /* next: of the block behind it, to be fetched; NULL if there is
+                                    none */
     size_t         dim;
     const float   *scales;       /* [EBB_KV_BLOCK][dim / 32] of quantized rows (block_scales) */
 } kv_block;
@@ -33,10 +35,13 @@ V16_INLINE bool is_quantized(const ebb_kv_type type)
 
 V16_INLINE size_t row_bytes_of(const ebb_kv_type type, size_t dim)
 {
-    return type == EBB_KV_F32 ? 4 * dim : type == EBB_KV_F16 ? 2 * dim : dim / 32 * (type == EBB_KV_Q8_0 ? 34 : 18);
+    return type == EBB_KV_F32 ? 4 * dim
+         : type == EBB_KV_F16 ? 2 * dim
+                              : dim / 32 * (type == EBB_KV_Q8_0 ? 34 : 18);
 }
 
-/* The scales of all rows, if they have some: each serves 32 elements in several passes over the block. */
+/* The scales of all rows, if they have some: each serves 32 elements in several passes over the
+ * block. */
 static void block_scales(kv_block *b, float *out)
 {
     size_t n = b->dim / 32 * EBB_KV_BLOCK, n_bytes = row_bytes_of(b->type, 32);
@@ -54,18 +59,20 @@ static void block_scales(kv_block *b, float *out)
 }
 
 /* Elements [d, d + 16) of row j, of which is_second says as in row_load. */
-V16_INLINE v16 block_load(const ebb_kv_type type, const kv_block *b, uint32_t j, size_t d, const bool is_second)
+V16_INLINE v16 block_load(const ebb_kv_type type, const kv_block *b, uint32_t j, size_t d,
+                          const bool is_second)
 {
     const uint8_t *row = b->rows + j * row_bytes_of(type, b->dim);
 
-    return row_load(type, row, is_quantized(type) ? b->scales + j * (b->dim / 32) : NULL, d, is_second);
+    return row_load(type, row, is_quantized(type) ? b->scales + j * (b->dim / 32) : NULL, d,
+                    is_second);
 }
 
 /* -- Scores -------------------------------------------------------------------- */
 
 /* One key after another: its products with 16 elements of each query. */
-V16_INLINE void few_products(const ebb_kv_type type, const few *f, const kv_block *k, uint32_t j, size_t d,
-                             const bool is_second, const int n, v16 sum[V16_KEYS])
+V16_INLINE void few_products(const ebb_kv_type type, const few *f, const kv_block *k, uint32_t j,
+                             size_t d, const bool is_second, const int n, v16 sum[V16_KEYS])
 {
     const int n_keys = V16_KEYS / n;
 
@@ -176,10 +183,11 @@ V16_INLINE void few_weigh_of(const ebb_attend *a, few *f, const int n)
 
 /* -- Values -------------------------------------------------------------------- */
 
-/* The sums of n_v vectors of 16 elements from d on; at every second row a line of [*at, end) is asked for. */
+/* The sums of n_v vectors of 16 elements from d on; at every second row a line of [*at, end) is
+ * asked for. */
 V16_INLINE void few_values_part(const ebb_kv_type type, const few *f, const kv_block *v, size_t d,
-                                const bool is_second, const int n, const int n_v, const uint8_t **at,
-                                const uint8_t *end)
+                                const bool is_second, const int n, const int n_v,
+                                const uint8_t **at, const uint8_t *end)
 {
     v16 s[V16_KEYS];
 
@@ -263,8 +271,8 @@ static void attend_four(const ebb_attend *a, few *f, const kv_block *k, const kv
 }
 
 /* Queries [from, from + n) of a, which see [j0, j1) of the block. */
-static void attend_some(const ebb_attend *a, const kv_block *k, const kv_block *v, uint32_t from, uint32_t n,
-                        uint32_t j0, uint32_t j1, float *s)
+static void attend_some(const ebb_attend *a, const kv_block *k, const kv_block *v, uint32_t from,
+                        uint32_t n, uint32_t j0, uint32_t j1, float *s)
 {
     few f = { .n = n == 3 ? 4 : n, .j0 = j0, .j1 = j1, .s = s };
 
@@ -282,8 +290,10 @@ static void attend_some(const ebb_attend *a, const kv_block *k, const kv_block *
         attend_one(a, &f, k, v);
 }
 
-/* All queries of a, which see [j0, j1) of the block; those behind the first four find it in the first cache. */
-static void attend_few(const ebb_attend *a, kv_block *k, kv_block *v, uint32_t j0, uint32_t j1, const tile *t)
+/* All queries of a, which see [j0, j1) of the block; those behind the first four find it in the
+ * first cache. */
+static void attend_few(const ebb_attend *a, kv_block *k, kv_block *v, uint32_t j0, uint32_t j1,
+                       const tile *t)
 {
     uint32_t n = a->n_cols * a->n_group;
 

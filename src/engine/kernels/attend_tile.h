@@ -6,7 +6,8 @@
 enum { BATCH = 16 };             /* queries that pass a tile together */
 
 typedef struct tile {
-    float *k, *v;                /* rows of width_k and width_v floats, zeroes behind the elements */
+    float *k, *v;                /* rows of width_k and width_v floats, zeroes behind the
+                                    elements */
     size_t width_k, width_v;
     float *q;                    /* [BATCH][width_k]: queries, if dim_k is no multiple of 16 */
     float *s;                    /* [BATCH][EBB_KV_BLOCK]: scores, then weights */
@@ -34,7 +35,8 @@ V16_INLINE void fetch_bytes(const uint8_t *p, size_t from, size_t to)
 
 /* Elements [i, i + 16) of a row, i a multiple of 32, or that and 16 if `is_second`.  Of a quantized
  * row, scale[i / 32] is the scale as a float; NULL: it is converted here. */
-V16_INLINE v16 row_load(const ebb_kv_type type, const uint8_t *row, const float *scale, size_t i, const bool is_second)
+V16_INLINE v16 row_load(const ebb_kv_type type, const uint8_t *row, const float *scale, size_t i,
+                        const bool is_second)
 {
     const uint8_t *block = row + i / 32 * (type == EBB_KV_Q8_0 ? 34 : 18);
 
@@ -61,8 +63,8 @@ V16_INLINE void row_to_float(const ebb_kv_type type, const uint8_t *row, size_t 
 }
 
 /* Rows [j0, j1) of a block; the same of the block that is next are asked for. */
-V16_INLINE void block_to_float(const ebb_kv_type type, const uint8_t *rows, const uint8_t *next, uint32_t j0,
-                               uint32_t j1, size_t dim, size_t width, float *out)
+V16_INLINE void block_to_float(const ebb_kv_type type, const uint8_t *rows, const uint8_t *next,
+                               uint32_t j0, uint32_t j1, size_t dim, size_t width, float *out)
 {
     size_t bytes = ebb_kv_row_bytes(type, dim);
 
@@ -72,8 +74,8 @@ V16_INLINE void block_to_float(const ebb_kv_type type, const uint8_t *rows, cons
     }
 }
 
-static void rows_to_float(ebb_kv_type type, const uint8_t *rows, const uint8_t *next, uint32_t j0, uint32_t j1,
-                          size_t dim, size_t width, float *out)
+static void rows_to_float(ebb_kv_type type, const uint8_t *rows, const uint8_t *next, uint32_t j0,
+                          uint32_t j1, size_t dim, size_t width, float *out)
 {
     switch (type) {
     case EBB_KV_F32:  block_to_float(EBB_KV_F32, rows, next, j0, j1, dim, width, out); break;

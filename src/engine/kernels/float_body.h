@@ -78,7 +78,8 @@ static void float_rmsnorm(float *y, const float *x, const float *w, size_t n, fl
             y[i] = x[i] * r;
 }
 
-static void float_layernorm(float *y, const float *x, const float *w, const float *b, size_t n, float eps)
+static void float_layernorm(float *y, const float *x, const float *w, const float *b, size_t n,
+                            float eps)
 {
     float mean = float_sum(x, n) / (float)n;
 
@@ -171,8 +172,8 @@ static void float_rope_halves(float *x, const float *cos_sin, size_t n_rot)
 }
 
 /* The parts in order; an empty one (l = 0) counts for nothing. */
-static void float_attend_merge(float *out, const float *parts, size_t n_seg, size_t stride, size_t dim_v,
-                               const float *sink)
+static void float_attend_merge(float *out, const float *parts, size_t n_seg, size_t stride,
+                               size_t dim_v, const float *sink)
 {
     float m = sink ? *sink : -INFINITY, l = 0;
 
@@ -264,7 +265,8 @@ static void float_quantize_q8_32(const float *x, size_t n_k, void *out)
     }
 }
 
-/* Of each 16 of 256 int8 the sum and the sum of what they are without a sign.  (The forms compute the same.) */
+/* Of each 16 of 256 int8 the sum and the sum of what they are without a sign.  (The forms compute
+ * the same.) */
 #if defined(__AVX2__)
 static inline int both_eights(__m128i v)
 {
@@ -273,9 +275,11 @@ static inline int both_eights(__m128i v)
 
 static inline void sums_of_16(const int8_t *q, int sum[16], int size[16])
 {
-    for (int j = 0; j < 16; j += 2) {            /* unsigned sums of eights: of q + 128 and of |q| */
+    for (int j = 0; j < 16; j += 2) {            /* unsigned sums of eights: of q + 128 and of
+                                                    |q| */
         __m256i v = _mm256_loadu_si256((const void *)(q + 16 * j)), zero = _mm256_setzero_si256();
-        __m256i a = _mm256_sad_epu8(_mm256_xor_si256(v, _mm256_set1_epi8(-128)), zero), b = _mm256_sad_epu8(_mm256_abs_epi8(v), zero);
+        __m256i a = _mm256_sad_epu8(_mm256_xor_si256(v, _mm256_set1_epi8(-128)), zero),
+                b = _mm256_sad_epu8(_mm256_abs_epi8(v), zero);
 
         sum[j] = both_eights(_mm256_castsi256_si128(a)) - 16 * 128;
         sum[j + 1] = both_eights(_mm256_extracti128_si256(a, 1)) - 16 * 128;
@@ -318,8 +322,10 @@ static inline void q8_256_sums(ebb_q8_256 *o)
         o->sum[j] = (int16_t)sum[j];
         peak = size[j] > peak ? size[j] : peak;
     }
-    for (int j = 0; j < 16; j += 2) {            /* twice the larger side is |sum| more than both together */
-        int total = sum[j] + sum[j + 1], both = size[j] + size[j + 1] + (total < 0 ? -total : total);
+    for (int j = 0; j < 16; j += 2) {            /* twice the larger side is |sum| more than both
+                                                    together */
+        int total = sum[j] + sum[j + 1],
+            both = size[j] + size[j + 1] + (total < 0 ? -total : total);
 
         o->sum32[j / 2] = (int16_t)total;
         side = both > side ? both : side;

@@ -1,11 +1,12 @@
-/* kernels/float_gemm_body.h - products with F32, F16 and BF16 weights (rule K3), compiled for each kind of v16:
- * V16_ROWS x V16_COLS results in registers.
+/* kernels/float_gemm_body.h - products with F32, F16 and BF16 weights (rule K3), compiled for each
+ * kind of v16: V16_ROWS x V16_COLS results in registers.
  *
- * Few columns: the weights are converted as they are loaded, and what is read next is asked for.  Many:
+ * Few columns: the weights are converted as they are loaded, and what is read next is asked for.
+ * Many:
  *
  *   for a group of columns                                  their parts of a panel stay in L2
- *     for 16 rows, for a panel of 256 elements              converted to L1, once for all columns
- *       for V16_COLS columns: all rows                      sums of 16 lanes, kept in the scratch between panels */
+ *     for 16 rows, for a panel of 256 elements   converted to L1, once for all
+ *       for V16_COLS columns: all rows           sums of 16 lanes, kept between panels */
 #ifndef EBB_KERNELS_FLOAT_GEMM_BODY_H
 #define EBB_KERNELS_FLOAT_GEMM_BODY_H
 #include <string.h>
@@ -19,11 +20,14 @@ typedef struct float_panel {
     float sum[PANEL_COLS][PANEL_ROWS][16];
 } float_panel;
 
-_Static_assert(sizeof(float_panel) <= EBB_KERNEL_SCRATCH, "a panel must fit the scratch of a thread");
+_Static_assert(sizeof(float_panel) <= EBB_KERNEL_SCRATCH,
+               "a panel must fit the scratch of a thread");
 
 V16_INLINE v16 load_weights(ebb_type type, const uint8_t *p)
 {
-    return type == EBB_TYPE_F16 ? v16_load_f16(p) : type == EBB_TYPE_BF16 ? v16_load_bf16(p) : v16_load((const float *)(const void *)p);
+    return type == EBB_TYPE_F16  ? v16_load_f16(p)
+         : type == EBB_TYPE_BF16 ? v16_load_bf16(p)
+                                 : v16_load((const float *)(const void *)p);
 }
 
 V16_INLINE size_t weight_bytes(ebb_type type)
@@ -44,7 +48,8 @@ V16_INLINE const float *floats_at(const ebb_matmul *a, size_t c)
 /* ---- few columns ---- */
 
 /* The n < 16 elements from `whole` on, padded with zeroes. */
-V16_INLINE void add_tail(ebb_type type, const uint8_t *w, const float *const *x, size_t whole, size_t n_rest, const int n, v16 *s)
+V16_INLINE void add_tail(ebb_type type, const uint8_t *w, const float *const *x, size_t whole,
+                         size_t n_rest, const int n, v16 *s)
 {
     uint8_t tail[64] = { 0 };
 
@@ -59,9 +64,11 @@ V16_INLINE void add_tail(ebb_type type, const uint8_t *w, const float *const *x,
     }
 }
 
-/* Rows r .. r + n_rows - 1, columns c .. c + n - 1; rows past the end repeat the last and are not stored.  The same bytes of as
- * many rows from `next` on are fetched meanwhile, and what is read very soon; next NULL: nothing. */
-V16_INLINE void few(const ebb_matmul *a, ebb_type type, size_t r, size_t c, const int n_rows, const int n, const uint8_t *next)
+/* Rows r .. r + n_rows - 1, columns c .. c + n - 1; rows past the end repeat the last and are not
+ * stored.  The same bytes of as many rows from `next` on are fetched meanwhile, and what is read
+ * very soon; next NULL: nothing. */
+V16_INLINE void few(const ebb_matmul *a, ebb_type type, size_t r, size_t c, const int n_rows,
+                    const int n, const uint8_t *next)
 {
     const size_t bytes = weight_bytes(type), whole = a->n_k / 16 * 16;
     const uint8_t *w[FEW_ROWS];
@@ -107,7 +114,8 @@ V16_INLINE void few(const ebb_matmul *a, ebb_type type, size_t r, size_t c, cons
 }
 
 /* n columns from c; the rows behind those from r on, or NULL if they are there already. */
-V16_INLINE void few_columns(const ebb_matmul *a, ebb_type type, size_t r, size_t c, size_t n, const uint8_t *next)
+V16_INLINE void few_columns(const ebb_matmul *a, ebb_type type, size_t r, size_t c, size_t n,
+                            const uint8_t *next)
 {
     switch (n) {
     case 1:  few(a, type, r, c, V16_ROWS, 1, next); break;
@@ -126,21 +134,24 @@ V16_INLINE void all_few(const ebb_matmul *a, ebb_type type)
     const size_t n_rows = a->n_cols == 1 ? FEW_ROWS : V16_ROWS;
 
     for (size_t r = 0; r < a->n_rows; r += n_rows) {
-        const uint8_t *next = r + 2 * n_rows <= a->n_rows ? weights_at(a, r + n_rows) : a->next ? a->next : weights_at(a, r);
+        const uint8_t *next = r + 2 * n_rows <= a->n_rows ? weights_at(a, r + n_rows)
+                            : a->next                     ? a->next
+                                                          : weights_at(a, r);
 
         if (a->n_cols == 1)
             few(a, type, r, 0, FEW_ROWS, 1, next);
         else
             for (size_t c = 0; c < a->n_cols; c += V16_COLS)
-                few_columns(a, type, r, c, a->n_cols - c < V16_COLS ? a->n_cols - c : V16_COLS, c ? NULL : next);
+                few_columns(a, type, r, c, a->n_cols - c < V16_COLS ? a->n_cols - c : V16_COLS,
+                            c ? NULL : next);
     }
 }
 
 /* ---- many columns ---- */
 
 /* V16_ROWS rows of a panel, from row i0 on, times n columns, n_k elements. */
-V16_INLINE void panel_sums(float (*w)[PANEL_K], const float *const x[V16_COLS], size_t n_k, bool is_first,
-                           float (*sum)[PANEL_ROWS][16], int i0, const int n)
+V16_INLINE void panel_sums(float (*w)[PANEL_K], const float *const x[V16_COLS], size_t n_k,
+                           bool is_first, float (*sum)[PANEL_ROWS][16], int i0, const int n)
 {
     v16 s[V16_ROWS][V16_COLS];
 
@@ -171,7 +182,8 @@ V16_INLINE void panel_sums(float (*w)[PANEL_K], const float *const x[V16_COLS], 
 }
 
 /* All rows of a panel times n columns from c; the next ones are fetched meanwhile. */
-V16_INLINE void panel_columns(const ebb_matmul *a, float_panel *p, size_t k0, size_t n_k, size_t c, size_t at, const int n)
+V16_INLINE void panel_columns(const ebb_matmul *a, float_panel *p, size_t k0, size_t n_k, size_t c,
+                              size_t at, const int n)
 {
     const float *x[V16_COLS];
 
@@ -184,12 +196,15 @@ V16_INLINE void panel_columns(const ebb_matmul *a, float_panel *p, size_t k0, si
 #pragma GCC unroll 8
         for (int j = 0; j < n; j++)
             for (size_t line = 0; line < part; line += 64)
-                __builtin_prefetch((const char *)x[j] + (size_t)n * a->x_col_bytes + (size_t)i / V16_ROWS * part + line, 0, 3);
+                __builtin_prefetch((const char *)x[j] + (size_t)n * a->x_col_bytes +
+                                       (size_t)i / V16_ROWS * part + line,
+                                   0, 3);
         panel_sums(p->w + i, x, n_k, k0 == 0, p->sum + at, i, n);
     }
 }
 
-V16_INLINE void convert(const ebb_matmul *a, ebb_type type, size_t r0, size_t k0, size_t n_k, float_panel *p)
+V16_INLINE void convert(const ebb_matmul *a, ebb_type type, size_t r0, size_t k0, size_t n_k,
+                        float_panel *p)
 {
     for (int i = 0; i < PANEL_ROWS; i++) {
         const uint8_t *w = weights_at(a, r0 + (size_t)i) + k0 * weight_bytes(type);

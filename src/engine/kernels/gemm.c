@@ -79,8 +79,10 @@ static void multiply_columns(const part *p)
 
     for (size_t i = 0, from = 0, to; i < n_groups; i++, from = to) {
         to = from + n + (i < n_more);
-        ebb_gemm_args g = { .tile = p->s->tile, .n_tiles = p->n_tiles, .n_blocks = p->n_blocks, .x = x + from * a->x_col_bytes,
-                             .x_col_bytes = a->x_col_bytes, .to_next = i + 1 < n_groups ? (to - from) * a->x_col_bytes : 0,
+        ebb_gemm_args g = { .tile = p->s->tile, .n_tiles = p->n_tiles, .n_blocks = p->n_blocks,
+                            .x = x + from * a->x_col_bytes,
+                             .x_col_bytes = a->x_col_bytes,
+                             .to_next = i + 1 < n_groups ? (to - from) * a->x_col_bytes : 0,
                              .column = p->s->column, .acc = p->s->acc + from * p->rows };
 
         prefetch_weights(p, next, rows * i, rows * (i + 1));
@@ -102,14 +104,16 @@ static void multiply_tiles(part *p)
     for (p->b0 = 0; p->b0 < p->n_all; p->b0 += k->panel) {
         p->n_blocks = p->n_all - p->b0 < k->panel ? p->n_all - p->b0 : k->panel;
         for (size_t t = 0; t < p->n_tiles; t++)
-            k->unpack(k, p->a, p->r0 + t * k->tile_rows, p->b0, p->n_blocks, p->s->tile + t * p->n_blocks * k->tile_bytes);
+            k->unpack(k, p->a, p->r0 + t * k->tile_rows, p->b0, p->n_blocks,
+                      p->s->tile + t * p->n_blocks * k->tile_bytes);
         multiply_columns(p);
     }
 }
 
 void ebb_gemm_parts(const ebb_matmul *a, const ebb_gemm_kind *k, size_t parts)
 {
-    part p = { .a = a, .k = k, .type = ebb_type_get(a->type), .s = a->scratch, .rows = GEMM_TILES * k->tile_rows, .parts = parts };
+    part p = { .a = a, .k = k, .type = ebb_type_get(a->type), .s = a->scratch, .rows = GEMM_TILES * k->tile_rows,
+               .parts = parts };
 
     p.n_all = a->n_k / p.type->block_len * p.parts;
     for (p.r0 = 0; p.r0 < a->n_rows; p.r0 += p.rows)

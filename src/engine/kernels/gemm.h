@@ -34,46 +34,53 @@ typedef struct ebb_gemm_kind {
     size_t panel;                /* most blocks of a panel */
     size_t tile_bytes;           /* of a block */
     /* n_blocks from b0 of the tile_rows rows from r0 of a, the last row repeated. */
-    void (*unpack)(const struct ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out);
+    void (*unpack)(const struct ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0,
+                   size_t n_blocks, void *out);
     /* n_blocks of n_cols columns; the kernel that suits them. */
-    ebb_gemm_micro *(*prepare)(const struct ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols, void *out);
+    ebb_gemm_micro *(*prepare)(const struct ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols,
+                               void *out);
     const void *more;            /* what the two need beside */
 } ebb_gemm_kind;
 
-/* The product that *a describes (kernels.h), for any number of columns; a->scratch is the thread's. */
+/* The product that *a describes (kernels.h), for any number of columns; a->scratch is the
+ * thread's. */
 void ebb_gemm(const ebb_matmul *a, const ebb_gemm_kind *k);
-/* The same where a block of the file is several of activations (`parts`, a divisor of the panel): the blocks of *k are these. */
+/* The same where a block of the file is several of activations (`parts`, a divisor of the panel):
+ * the blocks of *k are these. */
 void ebb_gemm_parts(const ebb_matmul *a, const ebb_gemm_kind *k, size_t parts);
 
-/* Define unpack_T of an ebb_gemm_kind: PUT makes block b of `out` from the decoded blocks rows[n_rows].
- * With kernels/quant_blocks.h and kernels/rows.h. */
-#define GEMM_UNPACK(T, len, n_rows, PUT)                                                                          \
-static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out) \
-{                                                                                                                 \
-    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                                                 \
-    ebb_block##len rows[n_rows];                                                                                  \
-                                                                                                                  \
-    (void)k;                                                                                                      \
-    for (size_t b = 0; b < n_blocks; b++) {                                                                       \
-        for (size_t i = 0; i < (n_rows); i++)                                                                     \
-            ebb_decode_##T(row_at(a, r0 + i) + (b0 + b) * bytes, rows + i);                                       \
-        PUT;                                                                                                      \
-    }                                                                                                             \
+/* Define unpack_T of an ebb_gemm_kind: PUT makes block b of `out` from the decoded blocks
+ * rows[n_rows].  With kernels/quant_blocks.h and kernels/rows.h. */
+#define GEMM_UNPACK(T, len, n_rows, PUT)                                                  \
+static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, \
+                       size_t n_blocks, void *out)                                        \
+{                                                                                         \
+    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                         \
+    ebb_block##len rows[n_rows];                                                          \
+                                                                                          \
+    (void)k;                                                                              \
+    for (size_t b = 0; b < n_blocks; b++) {                                               \
+        for (size_t i = 0; i < (n_rows); i++)                                             \
+            ebb_decode_##T(row_at(a, r0 + i) + (b0 + b) * bytes, rows + i);               \
+        PUT;                                                                              \
+    }                                                                                     \
 }
 
 /* The same of a type whose blocks have several parts, each decoded like a block of 32. */
-#define GEMM_UNPACK_PARTS(T, parts, n_rows, PUT)                                                                  \
-static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0, size_t n_blocks, void *out) \
-{                                                                                                                 \
-    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                                                 \
-    ebb_block32 rows[n_rows];                                                                                     \
-                                                                                                                  \
-    (void)k;                                                                                                      \
-    for (size_t b = 0; b < n_blocks; b++) {                                                                       \
-        for (size_t i = 0; i < (n_rows); i++)                                                                     \
-            ebb_decode_##T(row_at(a, r0 + i) + (b0 + b) / (parts) * bytes, (b0 + b) % (parts), rows + i);         \
-        PUT;                                                                                                      \
-    }                                                                                                             \
+#define GEMM_UNPACK_PARTS(T, parts, n_rows, PUT)                                               \
+static void unpack_##T(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_t b0,      \
+                       size_t n_blocks, void *out)                                             \
+{                                                                                              \
+    const size_t bytes = ebb_type_get(EBB_TYPE_##T)->block_bytes;                              \
+    ebb_block32 rows[n_rows];                                                                  \
+                                                                                               \
+    (void)k;                                                                                   \
+    for (size_t b = 0; b < n_blocks; b++) {                                                    \
+        for (size_t i = 0; i < (n_rows); i++)                                                  \
+            ebb_decode_##T(row_at(a, r0 + i) + (b0 + b) / (parts) * bytes, (b0 + b) % (parts), \
+                           rows + i);                                                          \
+        PUT;                                                                                   \
+    }                                                                                          \
 }
 
 #define GEMM_UNROLL _Pragma("GCC unroll 8")

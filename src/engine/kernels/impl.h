@@ -5,7 +5,8 @@
 #include "kernels/kernels.h"
 
 void ebb_kernels_fill_scalar(ebb_kernels *k);            /* everything */
-void ebb_kernels_fill_scalar_quant(ebb_kernels *k);      /* matmul and dequantize of quantized types */
+void ebb_kernels_fill_scalar_quant(ebb_kernels *k);      /* matmul and dequantize of quantized
+                                                            types */
 void ebb_kernels_fill_scalar_float(ebb_kernels *k);      /* those of F32 F16 BF16 */
 void ebb_kernels_fill_scalar_attend(ebb_kernels *k);     /* attend, kv_store */
 

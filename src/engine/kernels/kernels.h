@@ -1,15 +1,16 @@
 /* kernels/kernels.h - the inner loops, chosen once at run time.
  *
- * scalar.c is the specification: obvious, always built.  The tables are a ladder, scalar -> avx2 -> avx512 and
- * scalar -> neon: each begins as a copy of the rung below, and an ISA file (x86/, arm/) overrides entries.  So a new type is a
- * decoder and a scalar row, and runs everywhere.  Rules for every entry:
+ * scalar.c is the specification: obvious, always built.  The tables are a ladder, scalar -> avx2 ->
+ * avx512 and scalar -> neon: each begins as a copy of the rung below, and an ISA file (x86/, arm/)
+ * overrides entries.  So a new type is a decoder and a scalar row, and runs everywhere.  Rules for
+ * every entry:
  *
  *  K1  The bits of an output element depend on its own row and column only:
  *      not on how many rows or columns the call has, nor on alignment.  So the
  *      logits of a position are the same for every n, chunk and thread count.
  *  K2  Quantized types: the integer sums of a block are exact; then one
  *      fmaf per scale, blocks in order:
- *        blocks of 32:   acc = fmaf(d_w * d_x, (float)isum, acc)       (and a second one for a minimum)
+ *        blocks of 32:   acc = fmaf(d_w * d_x, (float)isum, acc)   (and one more for a minimum)
  *        (of larger blocks with one scale, for each 32; of NVFP4 for each 16, with its own)
  *        blocks of 256:  acc = fmaf(d_w * d_x, (float)isum, acc)
  *          with minima:  acc = fmaf(d_x, fmaf(-dmin_w, (float)msum, d_w * (float)isum), acc)
@@ -35,11 +36,13 @@
 typedef enum ebb_act {
     EBB_ACT_F32,                 /* for F32 F16 BF16 weights */
     EBB_ACT_Q8_32,               /* int8 with a scale per 32: for blocks of 32, 64 and 128 */
-    EBB_ACT_Q8_256,              /* int8 with a scale per 256 and 16 sums of 16: for blocks of 256 */
+    EBB_ACT_Q8_256,              /* int8 with a scale per 256 and 16 sums of 16: for blocks of
+                                    256 */
     EBB_ACT_COUNT
 } ebb_act;
 
-/* scale = max |x| / 127; q = x (1 / scale) rounded to nearest even (x / scale where 1 / scale is no number). */
+/* scale = max |x| / 127; q = x (1 / scale) rounded to nearest even (x / scale where 1 / scale is no
+ * number). */
 typedef struct ebb_q8_32 {
     float   d;
     int32_t sum;                 /* of q */
@@ -49,15 +52,16 @@ typedef struct ebb_q8_32 {
 typedef struct ebb_q8_256 {
     float    d;
     uint16_t peak;               /* the largest sum of |q| over 16 elements */
-    uint16_t side;               /* the largest over 32 elements of the positive q or of the negative ones: how wide
-                                    a sum of products can get */
+    uint16_t side;               /* the largest over 32 elements of the positive q or of the
+                                    negative ones: how wide a sum of products can get */
     int16_t  sum[16];            /* of each 16 of q */
     int16_t  sum32[8];           /* of each 32 */
     int16_t  unused[4];          /* q begins a cache line if a column does */
     int8_t   q[256];
 } ebb_q8_256;                    /* 320 bytes */
 
-#define EBB_KERNEL_SCRATCH ((size_t)1 << 20)     /* bytes per thread, 64-byte aligned, given by the caller */
+#define EBB_KERNEL_SCRATCH ((size_t)1 << 20)     /* bytes per thread, 64-byte aligned, given by the
+                                                    caller */
 
 /* The types that have kernels; others are refused when a model is bound. */
 bool    ebb_kernel_has_type(ebb_type type);
@@ -78,7 +82,8 @@ typedef struct ebb_matmul {
     float      *y;               /* y[c * y_stride + r] */
     size_t      y_stride;        /* floats */
     void       *scratch;         /* EBB_KERNEL_SCRATCH bytes of this thread */
-    const void *next;            /* what this thread will probably multiply next, for it to be fetched; or NULL */
+    const void *next;            /* what this thread will probably multiply next, for it to be
+                                    fetched; or NULL */
 } ebb_matmul;
 
 /* Attention of the query heads that share one KV head, for n_cols columns at
@@ -95,8 +100,10 @@ typedef struct ebb_matmul {
 
 typedef struct ebb_attend {
     ebb_kv_type k_type, v_type;
-    const void *const *k, *const *v;  /* per block of the segment: rows of this KV head, position-major, head_dim each */
-    const void *next_k, *next_v; /* the first block that this thread will probably attend to next, to be fetched; or NULL */
+    const void *const *k, *const *v;  /* per block of the segment: rows of this KV head,
+                                         position-major, head_dim each */
+    const void *next_k, *next_v; /* the first block that this thread will probably attend to next,
+                                    to be fetched; or NULL */
     uint32_t    seg_pos;         /* first position of the segment */
     uint32_t    pos0, n_cols;
     uint32_t    window;
@@ -113,7 +120,8 @@ typedef struct ebb_attend {
 /* The products with weights of one type: two slots that give the same bits. */
 typedef struct ebb_matmul_slots {
     void (*gemm)(const ebb_matmul *a);           /* any number of columns */
-    void (*gemv)(const ebb_matmul *a);           /* few, straight from the file's blocks; NULL: gemm takes them, too */
+    void (*gemv)(const ebb_matmul *a);           /* few, straight from the file's blocks; NULL: gemm
+                                                    takes them, too */
     size_t gemv_most_cols, gemv_most_k;          /* of what gemv takes; 0: any n_k */
 } ebb_matmul_slots;
 
@@ -126,13 +134,16 @@ typedef struct ebb_kernels {
     /* Unpack a row of n_k elements to float: token_embd, tests. */
     void (*dequantize[EBB_TYPE_LIMIT])(const void *row, size_t n_k, float *out);
 
-    /* y = x / sqrt(mean(x^2) + eps) * w; w NULL: 1.  (Zhang & Sennrich 2019.)  y may be x.  The sum as K3. */
+    /* y = x / sqrt(mean(x^2) + eps) * w; w NULL: 1.  (Zhang & Sennrich 2019.)  y may be x.  The sum
+     * as K3. */
     void (*rmsnorm)(float *y, const float *x, const float *w, size_t n, float eps);
     /* y = (x - mean) / sqrt(var + eps) * w + b; w, b may be NULL. */
-    void (*layernorm)(float *y, const float *x, const float *w, const float *b, size_t n, float eps);
+    void (*layernorm)(float *y, const float *x, const float *w, const float *b, size_t n,
+                      float eps);
     void (*add)(float *y, const float *x, size_t n);                       /* y += x */
     void (*scale)(float *y, float s, size_t n);                            /* y *= s */
-    void (*silu_mul)(float *y, const float *gate, const float *up, size_t n);   /* y = silu(gate) * up */
+    /* y = silu(gate) * up */
+    void (*silu_mul)(float *y, const float *gate, const float *up, size_t n);
     void (*gelu_mul)(float *y, const float *gate, const float *up, size_t n);   /* tanh form */
     float (*dot)(const float *a, const float *b, size_t n);                /* as K3 */
     void (*axpy)(float *y, float a, const float *x, size_t n);             /* y = fmaf(a, x, y) */
@@ -146,9 +157,10 @@ typedef struct ebb_kernels {
     void (*kv_store[EBB_KV_AUTO])(void *out, const float *x, size_t dim);
     void (*kv_load)(ebb_kv_type type, const void *row, size_t dim, float *out);
     void (*attend)(const ebb_attend *a);
-    /* Merge n_seg partial results (each m, l, dim_v sums, `stride` floats apart) and, if sink is not
-     * NULL, an extra logit; out[dim_v] = sum / l. */
-    void (*attend_merge)(float *out, const float *parts, size_t n_seg, size_t stride, size_t dim_v, const float *sink);
+    /* Merge n_seg partial results (each m, l, dim_v sums, `stride` floats apart) and, if sink is
+     * not NULL, an extra logit; out[dim_v] = sum / l. */
+    void (*attend_merge)(float *out, const float *parts, size_t n_seg, size_t stride, size_t dim_v,
+                         const float *sink);
 } ebb_kernels;
 
 /* The product that *a describes, by the slot that suits its columns. */
@@ -156,7 +168,8 @@ static inline void ebb_kernels_matmul(const ebb_kernels *k, const ebb_matmul *a)
 {
     const ebb_matmul_slots *s = &k->matmul[a->type];
 
-    if (s->gemv && a->n_cols <= s->gemv_most_cols && (s->gemv_most_k == 0 || a->n_k <= s->gemv_most_k))
+    if (s->gemv && a->n_cols <= s->gemv_most_cols &&
+        (s->gemv_most_k == 0 || a->n_k <= s->gemv_most_k))
         s->gemv(a);
     else
         s->gemm(a);

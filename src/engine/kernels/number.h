@@ -79,7 +79,8 @@ static inline uint16_t ebb_f32_to_f16(float f)
         return (uint16_t)(sign | 0x7e00u | (x >> 13 & 1023u));
     if (x >= 0x477ff000u)                        /* 65520 */
         return (uint16_t)(sign | 0x7c00u);
-    if (x < 0x38800000u)                         /* below 2^-14: at 0.5 the last bit is worth 2^-24 */
+    if (x < 0x38800000u)                         /* below 2^-14: at 0.5 the last bit is worth
+                                                    2^-24 */
         return (uint16_t)(sign | (ebb_bits(ebb_from_bits(x) + 0.5f) - 0x3f000000u));
     x += 0xfffu + (x >> 13 & 1u);
     return (uint16_t)(sign | (x - 0x38000000u) >> 13);
@@ -101,7 +102,8 @@ static inline float ebb_bf16_load(const void *p)
  * factors, so that results below 2^-126 are rounded, not cut. */
 static inline float ebb_exp(float x)
 {
-    const float magic = 0x1.8p23f;               /* adding it rounds to an integer in the low bits */
+    const float magic = 0x1.8p23f;               /* adding it rounds to an integer in the low
+                                                    bits */
 
     x = x > 89.0f ? 89.0f : x;
     x = x < -105.0f ? -105.0f : x;

@@ -4,8 +4,8 @@
  * every type of blocks of 256 to          w[i] = d * scale[i / 16] * q[i] - dmin * min[i / 16],
  * with small integers q, scale and min.  These two forms are what the kernels
  * compute with (rule K2), so a new type is one decoder and one row of a table.
- * Some types have larger blocks that are several of 32 ("parts"), with no m; of NVFP4 each half of a part has a scale
- * of its own, d the first 16 elements, m the others.
+ * Some types have larger blocks that are several of 32 ("parts"), with no m; of NVFP4 each half of
+ * a part has a scale of its own, d the first 16 elements, m the others.
  *
  * In the diagrams a block is drawn byte after byte; all numbers are little
  * endian; "lo" is the low nibble of a byte and "hi" the high one.  A half is
@@ -37,8 +37,8 @@ typedef struct ebb_block256 {
 #define EBB_TYPES_32(X)  X(Q8_0, 128, 0) X(Q4_0, 8, 0) X(Q4_1, 0, 1) X(Q5_0, 16, 0) X(Q5_1, 0, 1) \
                          X(IQ4_NL, 128, 0) X(MXFP4, 12, 0)
 #define EBB_TYPES_256(X) X(Q2_K, 0, 1) X(Q3_K, 4, 0) X(Q4_K, 0, 1) X(Q5_K, 0, 1) X(Q6_K, 32, 0) \
-                         X(IQ4_XS, 128, 0) X(TQ1_0, 1, 0) X(TQ2_0, 1, 0) \
-                         X(IQ1_S, 9, 0) X(IQ1_M, 9, 0) X(IQ2_XXS, 43, 0) X(IQ2_XS, 43, 0) X(IQ2_S, 43, 0) \
+                         X(IQ4_XS, 128, 0) X(TQ1_0, 1, 0) X(TQ2_0, 1, 0) X(IQ1_S, 9, 0)          \
+                         X(IQ1_M, 9, 0) X(IQ2_XXS, 43, 0) X(IQ2_XS, 43, 0) X(IQ2_S, 43, 0)      \
                          X(IQ3_XXS, 62, 0) X(IQ3_S, 15, 0)
 
 /* name, parts of a block, offset, whether the halves of a part have scales of their own */
@@ -68,7 +68,8 @@ static inline void ebb_decode_nibbles(const uint8_t *restrict b, int offset, int
     _mm256_storeu_si256((void *)q, _mm256_sub_epi8(ebb_nibbles(b), _mm256_set1_epi8((char)offset)));
 }
 
-static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16], int8_t *restrict q)
+static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16],
+                                    int8_t *restrict q)
 {
     __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)values));
 
@@ -80,7 +81,8 @@ static inline int8x16x2_t ebb_table_bytes(const int8_t values[16], const uint8_t
     int8x16_t table = vld1q_s8(values);
     uint8x16_t v = vld1q_u8(b);
 
-    return (int8x16x2_t){ { vqtbl1q_s8(table, vandq_u8(v, vdupq_n_u8(15))), vqtbl1q_s8(table, vshrq_n_u8(v, 4)) } };
+    return (int8x16x2_t){ { vqtbl1q_s8(table, vandq_u8(v, vdupq_n_u8(15))),
+                            vqtbl1q_s8(table, vshrq_n_u8(v, 4)) } };
 }
 
 static inline void ebb_decode_nibbles(const uint8_t *restrict b, int offset, int8_t *restrict q)
@@ -91,7 +93,8 @@ static inline void ebb_decode_nibbles(const uint8_t *restrict b, int offset, int
     vst1q_s8(q + 16, vreinterpretq_s8_u8(vsubq_u8(vshrq_n_u8(v, 4), less)));
 }
 
-static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16], int8_t *restrict q)
+static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16],
+                                    int8_t *restrict q)
 {
     int8x16x2_t v = ebb_table_bytes(values, b);
 
@@ -107,7 +110,8 @@ static inline void ebb_decode_nibbles(const uint8_t *restrict b, int offset, int
     }
 }
 
-static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16], int8_t *restrict q)
+static inline void ebb_decode_table(const uint8_t *restrict b, const int8_t values[16],
+                                    int8_t *restrict q)
 {
     for (int i = 0; i < 16; i++) {
         q[i] = values[b[i] & 15];
@@ -245,7 +249,8 @@ static inline void ebb_decode_Q6_K(const uint8_t *restrict b, ebb_block256 *rest
 }
 
 /* The 16 values of the non-linear 4-bit types, denser around zero. */
-static const int8_t ebb_iq4_values[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+static const int8_t ebb_iq4_values[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                           1,    13,   25,  38,  53,  69,  89,  113 };
 
 /*        0    2                          18
  * IQ4_NL | d  | 16 x (lo: i, hi: 16 + i) |     w = d values[q] */
@@ -256,8 +261,11 @@ static inline void ebb_decode_IQ4_NL(const uint8_t *restrict b, ebb_block32 *res
     ebb_decode_table(b + 2, ebb_iq4_values, o->q);
 }
 
-/* Twice the values of a 4-bit float: sign 1, exponent 2, fraction 1 (OCP Microscaling Formats 1.0, 5.3.3). */
-static const int8_t ebb_mxfp4_values[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
+/* Twice the values of a 4-bit float: sign 1, exponent 2, fraction 1 (OCP Microscaling Formats 1.0,
+ * 5.3.3). */
+static const int8_t ebb_mxfp4_values[16] = {
+    0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
+};
 
 /* 2^(e - 128): half the scale that the byte stands for (same, 5.4.1). */
 static inline float ebb_mxfp4_scale(uint8_t e)
@@ -274,8 +282,8 @@ static inline void ebb_decode_MXFP4(const uint8_t *restrict b, ebb_block32 *rest
     ebb_decode_table(b + 1, ebb_mxfp4_values, o->q);
 }
 
-/* The scale of NVFP4: 4 bits of exponent, 3 of fraction, no sign (OCP FP8 E4M3 without it); 127 is no number and counts as
- * 0; half of it, as the values are twice theirs. */
+/* The scale of NVFP4: 4 bits of exponent, 3 of fraction, no sign (OCP FP8 E4M3 without it); 127 is
+ * no number and counts as 0; half of it, as the values are twice theirs. */
 static inline float ebb_nvfp4_scale(uint8_t b)
 {
     uint32_t e = b >> 3 & 15, f = b & 7;
@@ -286,7 +294,8 @@ static inline float ebb_nvfp4_scale(uint8_t b)
 }
 
 /*       0           4                                                  36
- * NVFP4 | 4 scales  | 4 x 8 bytes (lo: i, hi: 8 + i), 16 elements each |      w = scale values[q] / 2 */
+ * NVFP4 | 4 scales  | 4 x 8 bytes (lo: i, hi: 8 + i), 16 elements each |
+ * w = scale values[q] / 2 */
 static inline void ebb_decode_NVFP4(const uint8_t *restrict b, size_t part, ebb_block32 *restrict o)
 {
     o->d = ebb_nvfp4_scale(b[2 * part]);
@@ -324,8 +333,8 @@ static inline void ebb_decode_Q2_0(const uint8_t *restrict b, size_t part, ebb_b
 
 /*        0    2         4           8                                        136
  * IQ4_XS | d  | high    | low       | 8 x 16 bytes (lo: i, hi: 16 + i)       |
- * Scale of sub-block s (32): low bits in lo (s even) or hi of low byte s / 2, bits 5-4 in bits 2s+1..2s of high.
- * w = d (scale - 32) values[q] */
+ * Scale of sub-block s (32): low bits in lo (s even) or hi of low byte s / 2, bits 5-4 in bits
+ * 2s+1..2s of high.  w = d (scale - 32) values[q] */
 static inline void ebb_decode_IQ4_XS(const uint8_t *restrict b, ebb_block256 *restrict o)
 {
     uint16_t high = ebb_u16_load(b + 2);
@@ -360,9 +369,9 @@ static inline void ebb_decode_Q2_K(const uint8_t *restrict b, ebb_block256 *rest
 
 /*      0           32                            96            108  110
  * Q3_K | 32 x high | 2 x 32 bytes of 4 x 2 bits  | 12: scales  | d  |
- * Element 128n + 32r + i: bits 2r+1..2r of byte 32n + i, and bit 4n + r of high byte i (set: 4 more).
- * Scale j: low 4 bits in lo (j < 8) or hi of byte j % 8, bits 5-4 in bits 2(j/4)+1.. of byte 8 + j % 4.
- * w = d (s - 32) (q - 4) */
+ * Element 128n + 32r + i: bits 2r+1..2r of byte 32n + i, and bit 4n + r of high byte i (set: 4
+ * more).  Scale j: low 4 bits in lo (j < 8) or hi of byte j % 8, bits 5-4 in bits 2(j/4)+1.. of
+ * byte 8 + j % 4.  w = d (s - 32) (q - 4) */
 static inline void ebb_decode_Q3_K(const uint8_t *restrict b, ebb_block256 *restrict o)
 {
     const uint8_t *s = b + 96;
@@ -370,7 +379,9 @@ static inline void ebb_decode_Q3_K(const uint8_t *restrict b, ebb_block256 *rest
     o->d = ebb_f16_load(b + 108);
     o->dmin = 0;
     for (int j = 0; j < 16; j++) {
-        o->scale[j] = (int16_t)(((s[j % 8] >> (j < 8 ? 0 : 4) & 15) | (s[8 + j % 4] >> 2 * (j / 4) & 3) << 4) - 32);
+        o->scale[j] = (int16_t)(((s[j % 8] >> (j < 8 ? 0 : 4) & 15) |
+                                 (s[8 + j % 4] >> 2 * (j / 4) & 3) << 4) -
+                                32);
         o->min[j] = 0;
     }
     for (int n = 0; n < 2; n++)
@@ -393,9 +404,11 @@ static inline void ebb_decode_flat(const uint8_t *d, ebb_block256 *o)
     }
 }
 
-/* n bytes of five (or four) ternary digits each, the first digit of all bytes first: a byte is the number
- * 0.t1 t2 t3 t4 t5 in base 3 times 256, rounded up; times 3^k its integer part's last digit is t(k). */
-static inline void ebb_decode_ternary(const uint8_t *restrict b, int n, int digits, int8_t *restrict q)
+/* n bytes of five (or four) ternary digits each, the first digit of all bytes first: a byte is the
+ * number 0.t1 t2 t3 t4 t5 in base 3 times 256, rounded up; times 3^k its integer part's last digit
+ * is t(k). */
+static inline void ebb_decode_ternary(const uint8_t *restrict b, int n, int digits,
+                                      int8_t *restrict q)
 {
     uint8_t power = 1;
 
@@ -418,7 +431,8 @@ static inline void ebb_decode_TQ1_0(const uint8_t *restrict b, ebb_block256 *res
 }
 
 /*       0                              64  66
- * TQ2_0 | 2 x 32 bytes of 4 x 2 bits   | d |   bits 2r+1..2r of byte 32n + i: element 128n + 32r + i.  w = d (q - 1) */
+ * TQ2_0 | 2 x 32 bytes of 4 x 2 bits   | d |
+ * Bits 2r+1..2r of byte 32n + i: element 128n + 32r + i.  w = d (q - 1) */
 static inline void ebb_decode_TQ2_0(const uint8_t *restrict b, ebb_block256 *restrict o)
 {
     ebb_decode_flat(b + 64, o);

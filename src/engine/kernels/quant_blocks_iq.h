@@ -8,7 +8,8 @@
 #include "kernels/grids.h"
 #include "kernels/number.h"
 
-/* Eight bytes 1 .. 127, negated where a bit of `signs` is set (byte i, bit i).  (The two forms compute the same.) */
+/* Eight bytes 1 .. 127, negated where a bit of `signs` is set (byte i, bit i).  (The two forms
+ * compute the same.) */
 #if defined(__ARM_FEATURE_DOTPROD)
 static inline void ebb_put_signed(uint64_t bytes, uint8_t signs, int8_t *q)
 {
@@ -69,7 +70,8 @@ static inline void ebb_decode_IQ2_XXS(const uint8_t *restrict b, ebb_block256 *r
 
         ebb_put_scales((int)(word >> 28), (int)(word >> 28), s, o);
         for (int j = 0; j < 4; j++)
-            ebb_put_signed(ebb_grid.iq2_xxs[p[j]], ebb_even_signs(word >> 7 * j & 127), o->q + 32 * s + 8 * j);
+            ebb_put_signed(ebb_grid.iq2_xxs[p[j]], ebb_even_signs(word >> 7 * j & 127),
+                           o->q + 32 * s + 8 * j);
     }
 }
 
@@ -88,8 +90,8 @@ static inline void ebb_decode_IQ2_XS(const uint8_t *restrict b, ebb_block256 *re
     }
 }
 
-/*       0    2               34              66                   74                                82
- * IQ2_S | d  | 32 x point    | 32 x 8 signs  | 8 x (4 x 2 high)   | 8 x (lo: scale, hi: next scale) |
+/*    0    2             34              66                   74                                82
+ *    | d  | 32 x point  | 32 x 8 signs  | 8 x (4 x 2 high)   | 8 x (lo: scale, hi: next scale) |
  * Point j has bits 9-8 in bits 2(j%4)+1.. of high byte j / 4.  w as IQ2_XXS. */
 static inline void ebb_decode_IQ2_S(const uint8_t *restrict b, ebb_block256 *restrict o)
 {
@@ -118,14 +120,16 @@ static inline void ebb_decode_IQ3_XXS(const uint8_t *restrict b, ebb_block256 *r
         for (int j = 0; j < 4; j++) {
             const uint8_t *p = b + 2 + 8 * s + 2 * j;
 
-            ebb_put_signed(ebb_two_points(grid[p[0]], grid[p[1]]), ebb_even_signs(word >> 7 * j & 127), o->q + 32 * s + 8 * j);
+            ebb_put_signed(ebb_two_points(grid[p[0]], grid[p[1]]),
+                           ebb_even_signs(word >> 7 * j & 127), o->q + 32 * s + 8 * j);
         }
     }
 }
 
 /*       0    2               66            74              106                               110
  * IQ3_S | d  | 64 x point    | 8 x 8 high  | 32 x 8 signs  | 4 x (lo: scale, hi: next scale) |
- * Point j has bit 8 in bit j % 8 of high byte j / 8; a scale for each 32.  w = d (2 scale + 1) point, by its signs. */
+ * Point j has bit 8 in bit j % 8 of high byte j / 8; a scale for each 32.
+ * w = d (2 scale + 1) point, by its signs. */
 static inline void ebb_decode_IQ3_S(const uint8_t *restrict b, ebb_block256 *restrict o)
 {
     const uint32_t *grid = ebb_grid.iq3_s;
@@ -137,9 +141,11 @@ static inline void ebb_decode_IQ3_S(const uint8_t *restrict b, ebb_block256 *res
         ebb_put_scales(scale, scale, s, o);
         for (int j = 0; j < 4; j++) {
             const uint8_t *p = b + 2 + 8 * s + 2 * j;
-            int first = p[0] | (high >> 2 * j & 1) << 8, second = p[1] | (high >> (2 * j + 1) & 1) << 8;
+            int first = p[0] | (high >> 2 * j & 1) << 8, second = p[1] | (high >> (2 * j + 1) & 1)
+                                                                             << 8;
 
-            ebb_put_signed(ebb_two_points(grid[first], grid[second]), b[74 + 4 * s + j], o->q + 32 * s + 8 * j);
+            ebb_put_signed(ebb_two_points(grid[first], grid[second]), b[74 + 4 * s + j],
+                           o->q + 32 * s + 8 * j);
         }
     }
 }
@@ -156,7 +162,8 @@ static inline void ebb_put_shifted(uint64_t bytes, int is_less, int8_t *q)
 
 /*       0    2               34                                                       50
  * IQ1_S | d  | 32 x point    | 8 x u16: | 1 is less | 3 scale | 4 x 3 high |          |
- * Point j has bits 10-8 in the high bits j % 4 of word j / 4.  w = d (2 scale + 1) (point -+ 1/8) */
+ * Point j has bits 10-8 in the high bits j % 4 of word j / 4.
+ * w = d (2 scale + 1) (point -+ 1/8) */
 static inline void ebb_decode_IQ1_S(const uint8_t *restrict b, ebb_block256 *restrict o)
 {
     ebb_decode_unit(ebb_f16_load(b), 0.125f, o);
@@ -165,14 +172,15 @@ static inline void ebb_decode_IQ1_S(const uint8_t *restrict b, ebb_block256 *res
 
         ebb_put_scales(v >> 12 & 7, v >> 12 & 7, s, o);
         for (int j = 0; j < 4; j++)
-            ebb_put_shifted(ebb_grid.iq1[b[2 + 4 * s + j] | (v >> 3 * j & 7) << 8], v >> 15, o->q + 32 * s + 8 * j);
+            ebb_put_shifted(ebb_grid.iq1[b[2 + 4 * s + j] | (v >> 3 * j & 7) << 8], v >> 15,
+                            o->q + 32 * s + 8 * j);
     }
 }
 
-/*       0               32                                         48                                    56
- * IQ1_M | 32 x point    | 16 x | less | 3 high | less | 3 high |   | 4 x u16: | 4 of d | 4 x 3 scale |   |
- * Of a byte the low half belongs to the first of two points; a scale for each 16; d's lowest bits stand in
- * the first word.  w as IQ1_S. */
+/*    0             32                                         48                            56
+ *    | 32 x point  | 16 x | less | 3 high | less | 3 high |   | 4 x u16: 4 of d, 4 x 3 scale |
+ * Of a byte the low half belongs to the first of two points; a scale for each 16; d's lowest bits
+ * stand in the first word.  w as IQ1_S. */
 static inline void ebb_decode_IQ1_M(const uint8_t *restrict b, ebb_block256 *restrict o)
 {
     uint16_t word[4];
@@ -191,7 +199,8 @@ static inline void ebb_decode_IQ1_M(const uint8_t *restrict b, ebb_block256 *res
         int high = b[32 + j];
 
         ebb_put_shifted(ebb_grid.iq1[b[2 * j] | (high & 7) << 8], high >> 3 & 1, o->q + 16 * j);
-        ebb_put_shifted(ebb_grid.iq1[b[2 * j + 1] | (high >> 4 & 7) << 8], high >> 7, o->q + 16 * j + 8);
+        ebb_put_shifted(ebb_grid.iq1[b[2 * j + 1] | (high >> 4 & 7) << 8], high >> 7,
+                        o->q + 16 * j + 8);
     }
 }
 

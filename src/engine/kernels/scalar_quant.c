@@ -25,7 +25,8 @@ static float step_256(const ebb_block256 *w, const ebb_q8_256 *x, bool has_min, 
         sum += w->scale[j] * dot_int8(w->q + 16 * j, x->q + 16 * j, 16);
         min_sum += w->min[j] * x->sum[j];
     }
-    return has_min ? fmaf(x->d, fmaf(-w->dmin, (float)min_sum, w->d * (float)sum), acc) : fmaf(w->d * x->d, (float)sum, acc);
+    return has_min ? fmaf(x->d, fmaf(-w->dmin, (float)min_sum, w->d * (float)sum), acc)
+                   : fmaf(w->d * x->d, (float)sum, acc);
 }
 
 /* Without a minimum nothing is added: -1 times 0 stays -0. */

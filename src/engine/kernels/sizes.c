@@ -23,7 +23,8 @@ size_t ebb_act_col_bytes(ebb_act act, size_t n_k)
 {
     size_t bytes = (ebb_act_bytes(act, n_k) + 63) / 64 * 64;
 
-    return bytes % 4096 ? bytes : bytes + 64;    /* or the same element of all columns would want the same place in the caches */
+    return bytes % 4096 ? bytes : bytes + 64;    /* or the same element of all columns would want the same place in the
+                                                    caches */
 }
 
 size_t ebb_kv_row_bytes(ebb_kv_type type, size_t dim)

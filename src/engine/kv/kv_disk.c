@@ -148,7 +148,8 @@ static void list_file(void *arg, const ebb_folder_entry *e)
     if (!grown)
         return;
     l->entries = grown;
-    l->entries[l->n] = (listed_file){ .n_bytes = bytes_on_disk(e->n_bytes), .used_ns = is_future(l, e) ? INT64_MIN : e->modified_ns };
+    l->entries[l->n] = (listed_file){ .n_bytes = bytes_on_disk(e->n_bytes),
+                                      .used_ns = is_future(l, e) ? INT64_MIN : e->modified_ns };
     snprintf(l->entries[l->n].name, sizeof l->entries[l->n].name, "%s", e->name);
     l->d->n_bytes += l->entries[l->n].n_bytes;
     l->d->n_files++;
@@ -185,8 +186,10 @@ static ebb_status make_disk_space(ebb_kv_disk *d, uint64_t extra, int64_t since_
     }
     free(l.entries);
     if (st == EBB_OK && (l.failed || !has_disk_space(d, extra)))
-        st = EBB_FAIL(err, EBB_LIMIT, d->is_auto ? "%s: this conversation does not fit a tenth of the disk's room, %llu MiB; free some room"
-                                                 : "%s: this conversation does not fit the cap of %llu MiB",
+        st = EBB_FAIL(err, EBB_LIMIT,
+                      d->is_auto
+                          ? "%s: this conversation does not fit a tenth of the disk's room, %llu MiB; free some room"
+                          : "%s: this conversation does not fit the cap of %llu MiB",
                       d->dir, (unsigned long long)(d->max_bytes >> 20));
     return st;
 }
@@ -263,7 +266,8 @@ static ebb_status write_item(ebb_kv_disk *d, const ebb_kv_file *item, int64_t si
     return st;
 }
 
-static ebb_status write_missing(ebb_kv_disk *d, ebb_kv_disk_job *job, int64_t since_ns, uint32_t *n_written, ebb_error *err)
+static ebb_status write_missing(ebb_kv_disk *d, ebb_kv_disk_job *job, int64_t since_ns, uint32_t *n_written,
+                                ebb_error *err)
 {
     ebb_status st = EBB_OK;
 

@@ -22,7 +22,12 @@
 
 /* The layers with a window have files of their own (EBB_KV_WINDOW in kv.h). */
 typedef enum ebb_kv_file_kind {
-    EBB_KV_FILE_BLOCK, EBB_KV_FILE_WINDOW, EBB_KV_FILE_TAIL, EBB_KV_FILE_WINDOW_TAIL, EBB_KV_FILE_STATE, EBB_KV_FILE_KINDS
+    EBB_KV_FILE_BLOCK,
+    EBB_KV_FILE_WINDOW,
+    EBB_KV_FILE_TAIL,
+    EBB_KV_FILE_WINDOW_TAIL,
+    EBB_KV_FILE_STATE,
+    EBB_KV_FILE_KINDS
 } ebb_kv_file_kind;
 
 /* A file and what stands in it.  A block goes by its own hash, tail and state by
@@ -32,11 +37,13 @@ typedef struct ebb_kv_file {
     uint8_t          hash[EBB_KV_HASH_BYTES];
     uint8_t          shape[EBB_KV_HASH_BYTES];
     uint32_t         pos;        /* of ids[0] */
-    const ebb_token *ids;        /* of a block, a tail; of a state those behind its block's beginning */
+    const ebb_token *ids;        /* of a block, a tail; of a state those behind its block's
+                                    beginning */
     uint32_t         n_ids;
     void            *data;
     size_t           n_data;
-    const struct ebb_guard *guard;       /* of the mapping that data lies in: what it lost is not kept; NULL: memory */
+    const struct ebb_guard *guard;       /* of the mapping that data lies in: what it lost is not
+                                            kept; NULL: memory */
 } ebb_kv_file;
 
 /* Bytes of the file. */

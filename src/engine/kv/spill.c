@@ -209,7 +209,9 @@ void ebb_kv_prefetch_spilled(const ebb_kv *kv, const ebb_block_table *t, uint32_
 {
     const ebb_kv_layout *l = &kv->layers[i_layer];
     const ebb_kv_pool *p = &kv->pools[EBB_KV_ALL];
-    size_t n = (i_layer + 1 < kv->n_layers && l[1].group == l->group && l[1].offset > l->offset ? l[1].offset : p->block_bytes) - l->offset;
+    size_t n = (i_layer + 1 < kv->n_layers && l[1].group == l->group && l[1].offset > l->offset ? l[1].offset
+                                                                                                : p->block_bytes) -
+               l->offset;
 
     for (uint32_t i = 0; i < t->n_blocks && kv->spill.n_spilled > 0 && l->group == EBB_KV_ALL; i++) {
         uint32_t b = t->blocks[EBB_KV_ALL][i];

@@ -17,7 +17,8 @@ static bool is_file_in_memory(const ebb_engine *e)
 }
 
 /* Have read, in the background, what shall be resident; groups for which there is no memory stay with the ring. */
-static ebb_status load_resident_groups(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg, ebb_error *err)
+static ebb_status load_resident_groups(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg,
+                                       ebb_error *err)
 {
     ebb_layer_state state = p->is_mapped ? EBB_LAYER_MAPPED : EBB_LAYER_PINNED;
     uint64_t total = 0, done = 0;

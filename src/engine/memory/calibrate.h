@@ -1,5 +1,5 @@
-/* memory/calibrate.h - how fast this machine is: remembered, measured when it is needed, corrected by
- * what passes take. */
+/* memory/calibrate.h - how fast this machine is: remembered, measured when it is needed, corrected
+ * by what passes take. */
 #ifndef EBB_CALIBRATE_H
 #define EBB_CALIBRATE_H
 #include <stdbool.h>
@@ -14,15 +14,18 @@ typedef struct ebb_calibration {
     ebb_expert_profile uses;     /* of experts; of none if the model has none */
     uint64_t     n_saved_choices;        /* choices that had been counted when it was saved */
     ebb_expert_counts learned;   /* what had been counted when their use was learned last */
-    double       correction;     /* measured time of a pass to predicted; 0: none was measured yet */
-    double       applied;        /* the correction that the plan's prediction has already; 0: none */
+    double       correction;     /* measured time of a pass to predicted; 0: none was measured
+                                    yet */
+    double       applied;        /* the correction that the plan's prediction has already; 0:
+                                    none */
     bool         has_disk;       /* the readers were measured: */
     ebb_disk_speeds disk;
     ebb_speeds   known;          /* what was measured on this machine before */
     uint64_t     types;          /* of the model, a bit each */
     ebb_pass_rows rows;          /* of one column, since anything was learned */
     ebb_company_mark row_begin, turn_begin;
-    double       turn_company;   /* of others, from the turn's begin to the last row's end; 1: not known */
+    double       turn_company;   /* of others, from the turn's begin to the last row's end; 1: not
+                                    known */
 } ebb_calibration;
 
 /* What is known of this machine and disk. */
@@ -35,7 +38,8 @@ ebb_status ebb_calibrate_measure(ebb_engine *e, const ebb_plan *p, ebb_error *er
 void ebb_calibrate_idle(ebb_engine *e);
 /* A pass of one column took so long, predicted_s with neither correction nor company. */
 void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s);
-/* Before the next turn, with the lock held: predict by the best passes of the last one from now on. */
+/* Before the next turn, with the lock held: predict by the best passes of the last one from now
+ * on. */
 void ebb_calibrate_turn(ebb_engine *e);
 
 #endif

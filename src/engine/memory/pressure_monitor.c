@@ -1,9 +1,9 @@
 /* A thread that gives memory back at once (pressure_monitor.h).
  *
  * Between two layers of a prompt of hundreds of columns a neighbour can take a gigabyte.  So memory is
- * looked at as often as the fastest neighbour could use up what is left; a look reads three small files.  While layers are still
- * being read, what they will take counts as taken: so a neighbour is seen long before it and they meet at the limit, and
- * layers that nobody has read are let go for it. When nothing is computed, nobody looks until
+ * looked at as often as the fastest neighbour could use up what is left; a look reads three small files.  While layers
+ * are still being read, what they will take counts as taken: so a neighbour is seen long before it and they meet at the
+ * limit, and layers that nobody has read are let go for it. When nothing is computed, nobody looks until
  * the kernel tells (os/alarm.h), or where it does not, once a second. */
 #include <pthread.h>
 #include <stdio.h>
@@ -116,7 +116,8 @@ static bool is_pass_running(ebb_pressure_monitor *s)
     pthread_mutex_lock(&s->engine->lock);
     phase = s->engine->stats.phase;
     pthread_mutex_unlock(&s->engine->lock);
-    return phase == EBB_PHASE_PREFILL || phase == EBB_PHASE_DECODE || ebb_clock_ns() - atomic_load(&s->pass_ns) < REST_NS;
+    return phase == EBB_PHASE_PREFILL || phase == EBB_PHASE_DECODE ||
+           ebb_clock_ns() - atomic_load(&s->pass_ns) < REST_NS;
 }
 
 /* Look, act; how long until the next look. */
@@ -128,7 +129,8 @@ static int monitor_step(ebb_pressure_monitor *s)
         return -1;
     if (!read_available(s->engine, &available))
         return IDLE_MS;
-    to_come = bytes_still_to_read(s->engine);     /* behind the measurement: what is read in between counts for neither */
+    to_come = bytes_still_to_read(s->engine);     /* behind the measurement: what is read in between counts for
+                                                     neither */
     if (available - to_come < floor) {
         evict_until(s, available, to_come, floor);
         atomic_store(&s->is_alerted, true);
@@ -222,7 +224,8 @@ void ebb_pressure_monitor_wake(ebb_engine *e)
         ebb_alarm_ring(s->alarm);
 }
 
-/* Between two looks nobody can have taken what is above the floor: our own reads are far slower than what a neighbour takes. */
+/* Between two looks nobody can have taken what is above the floor: our own reads are far slower than what a neighbour
+ * takes. */
 bool ebb_pressure_monitor_has_headroom(void *engine, uint64_t n_bytes)
 {
     const ebb_engine *e = engine;

@@ -1,16 +1,17 @@
 /* memory/pressure_monitor.h - a thread that looks at memory while passes are long or nobody asks
  * anything.
  *
- * It does one thing: where copies of weights are held and memory is short, it evicts groups that are
- * not being computed with (ebb_res_evict), as many as bring back what should be left.  All else is for
- * the passes' thread.  What is still to be read into such copies counts as taken, and goes first.
+ * It does one thing: where copies of weights are held and memory is short, it evicts groups that
+ * are not being computed with (ebb_res_evict), as many as bring back what should be left.  All else
+ * is for the passes' thread.  What is still to be read into such copies counts as taken, and goes
+ * first.
  *
- *     state      whose move leads there                               what it does
- *     asleep     the monitor, when it has looked and nobody computes  waits for the kernel's alarm
- *     awake      a pass (wake), an alarm, a plan, a refused reader    looks again in 4 to 250 ms
- *     alerted    the monitor, when memory was short and it evicted    the passes' thread takes this back
- *                                                                     (take_alert) and looks as a whole
- *     stopped    the passes' thread (stop), once and for all          answers readers, evicts nothing
+ *     state    whose move leads there                              what it does
+ *     asleep   the monitor: it has looked and nobody computes      waits for the kernel's alarm
+ *     awake    a pass (wake), an alarm, a plan, a refused reader   looks again in 4 to 250 ms
+ *     alerted  the monitor: memory was short, it evicted           the passes' thread takes this
+ *                                                                  back (take_alert), looks again
+ *     stopped  the passes' thread (stop), once and for all         answers readers, evicts nothing
  *
  * "Asleep" is set by the monitor before it looks, so that a pass that begins in between rings; who
  * takes it back (an exchange) rings. */

@@ -1,4 +1,5 @@
-/* Apertus (Swiss AI 2025): heads normed, and a feed-forward of one matrix and xIELU, whose figures each layer has learned. */
+/* Apertus (Swiss AI 2025): heads normed, and a feed-forward of one matrix and xIELU, whose figures each layer has
+ * learned. */
 #include <math.h>
 
 #include "model/arch.h"
@@ -21,7 +22,8 @@ static void bind_xielu(ebb_binder *b)
         double bend = figure(b, "xielu.beta", i);
 
         b->net->layers[i].xielu = (ebb_xielu){
-            .p = (float)softplus(figure(b, "xielu.alpha_p", i)), .n = (float)(bend + softplus(figure(b, "xielu.alpha_n", i))),
+            .p = (float)softplus(figure(b, "xielu.alpha_p", i)),
+            .n = (float)(bend + softplus(figure(b, "xielu.alpha_n", i))),
             .b = (float)bend, .eps = (float)figure(b, "xielu.eps", i),
         };
     }

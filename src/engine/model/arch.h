@@ -1,4 +1,5 @@
-/* model/arch.h - the architectures: one row each in arch.c.  One of llama's kind is a row of traits; others have a function. */
+/* model/arch.h - the architectures: one row each in arch.c.  One of llama's kind is a row of
+ * traits; others have a function. */
 #ifndef EBB_ARCH_H
 #define EBB_ARCH_H
 #include "model/bind.h"
@@ -22,31 +23,36 @@ typedef struct ebb_traits {
     bool           ffn_is_plain;         /* no gate */
     ebb_routing    routing;
     bool           has_multipliers;      /* Granite's */
-    void         (*more)(ebb_binder *b); /* behind the shapes, before the layers; NULL: nothing more */
+    void         (*more)(ebb_binder *b); /* behind the shapes, before the layers; NULL: nothing
+                                            more */
 } ebb_traits;
 
 typedef struct ebb_arch {
     const char *name;            /* general.architecture */
-    void (*bind)(ebb_binder *b); /* hyper-parameters and tensors, in the order in which a layer uses them */
+    void (*bind)(ebb_binder *b); /* hyper-parameters and tensors, in the order in which a layer uses
+                                    them */
     const ebb_traits *traits;    /* for ebb_bind_traits */
-    bool        has_mtp;         /* nextn_predict_layers of the last blocks are for multi-token prediction */
-    /* Keys that files of it have and that say nothing about what is computed, or NULL: ".vocab_size"; what ends in a point
-     * stands for all that begins so.  The list ends with NULL.  Any other key that nobody reads is refused. */
+    bool        has_mtp;         /* nextn_predict_layers of the last blocks are for multi-token
+                                    prediction */
+    /* Keys that files of it have and that say nothing about what is computed, or NULL:
+     * ".vocab_size"; what ends in a point stands for all that begins so.  The list ends with NULL.
+     * Any other key that nobody reads is refused. */
     const char *const *harmless;
 } ebb_arch;
 
 extern const ebb_arch *const ebb_archs[];        /* ends with NULL */
 extern const ebb_arch ebb_arch_llama, ebb_arch_granite, ebb_arch_granitemoe, ebb_arch_smollm3,
-    ebb_arch_qwen2, ebb_arch_qwen2moe, ebb_arch_qwen3, ebb_arch_qwen3moe, ebb_arch_qwen35, ebb_arch_gemma,
-    ebb_arch_gemma2, ebb_arch_gemma3, ebb_arch_phi2, ebb_arch_phi3, ebb_arch_gpt_oss, ebb_arch_stablelm,
-    ebb_arch_command_r, ebb_arch_cohere2, ebb_arch_olmo2, ebb_arch_starcoder2, ebb_arch_gpt2,
-    ebb_arch_falcon, ebb_arch_chatglm, ebb_arch_glm4, ebb_arch_glm4moe, ebb_arch_deepseek,
-    ebb_arch_deepseek2, ebb_arch_qwen35moe, ebb_arch_qwen3next, ebb_arch_gemma4,
-    ebb_arch_qwen2vl, ebb_arch_qwen3vl, ebb_arch_qwen3vlmoe, ebb_arch_mistral3, ebb_arch_muse_glimmer,
-    ebb_arch_ernie4_5, ebb_arch_ernie4_5_moe, ebb_arch_hunyuan_dense, ebb_arch_hunyuan_moe, ebb_arch_seed_oss,
-    ebb_arch_exaone4, ebb_arch_olmoe, ebb_arch_bailingmoe2, ebb_arch_smallthinker, ebb_arch_apertus,
-    ebb_arch_arcee, ebb_arch_llama4, ebb_arch_minimax_m2, ebb_arch_plamo3,
-    ebb_arch_lfm2, ebb_arch_lfm2moe, ebb_arch_mamba, ebb_arch_mamba2, ebb_arch_jamba, ebb_arch_nemotron_h,
-    ebb_arch_nemotron_h_moe, ebb_arch_granitehybrid, ebb_arch_falcon_h1;
+    ebb_arch_qwen2, ebb_arch_qwen2moe, ebb_arch_qwen3, ebb_arch_qwen3moe, ebb_arch_qwen35,
+    ebb_arch_gemma, ebb_arch_gemma2, ebb_arch_gemma3, ebb_arch_phi2, ebb_arch_phi3,
+    ebb_arch_gpt_oss, ebb_arch_stablelm, ebb_arch_command_r, ebb_arch_cohere2, ebb_arch_olmo2,
+    ebb_arch_starcoder2, ebb_arch_gpt2, ebb_arch_falcon, ebb_arch_chatglm, ebb_arch_glm4,
+    ebb_arch_glm4moe, ebb_arch_deepseek, ebb_arch_deepseek2, ebb_arch_qwen35moe, ebb_arch_qwen3next,
+    ebb_arch_gemma4, ebb_arch_qwen2vl, ebb_arch_qwen3vl, ebb_arch_qwen3vlmoe, ebb_arch_mistral3,
+    ebb_arch_muse_glimmer, ebb_arch_ernie4_5, ebb_arch_ernie4_5_moe, ebb_arch_hunyuan_dense,
+    ebb_arch_hunyuan_moe, ebb_arch_seed_oss, ebb_arch_exaone4, ebb_arch_olmoe, ebb_arch_bailingmoe2,
+    ebb_arch_smallthinker, ebb_arch_apertus, ebb_arch_arcee, ebb_arch_llama4, ebb_arch_minimax_m2,
+    ebb_arch_plamo3, ebb_arch_lfm2, ebb_arch_lfm2moe, ebb_arch_mamba, ebb_arch_mamba2,
+    ebb_arch_jamba, ebb_arch_nemotron_h, ebb_arch_nemotron_h_moe, ebb_arch_granitehybrid,
+    ebb_arch_falcon_h1;
 
 #endif

@@ -272,7 +272,8 @@ void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size
 
 /* -- Vectors ------------------------------------------------------------------ */
 
-static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint64_t first, uint64_t n, float factor)
+static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint64_t first, uint64_t n,
+                       float factor)
 {
     ebb_net *net = b->net;
     ebb_vector *vectors;
@@ -281,7 +282,8 @@ static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to
     if (b->st == EBB_OK && ebb_type_get(t->type)->block_len > 1)
         ebb_bind_fail(b, EBB_UNSUPPORTED, "tensor %s: a vector of type %s is not supported", t->name,
                       ebb_type_get(t->type)->name);
-    if (b->st != EBB_OK || !(vectors = ebb_bind_reserve(b, net->vectors, net->n_vectors, &net->cap_vectors, sizeof *vectors)))
+    if (b->st != EBB_OK ||
+        !(vectors = ebb_bind_reserve(b, net->vectors, net->n_vectors, &net->cap_vectors, sizeof *vectors)))
         return;
     net->vectors = vectors;
     net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .first = first, .n = n, .to = to, .factor = factor };
@@ -308,7 +310,8 @@ void ebb_bind_named(ebb_binder *b, const float **to, const char *name, uint32_t 
     bind_vector(b, to, name, "", 1, n, true);
 }
 
-void ebb_bind_named_table(ebb_binder *b, const float **to, const char *name, uint32_t n_rows, uint32_t n_k, bool is_required)
+void ebb_bind_named_table(ebb_binder *b, const float **to, const char *name, uint32_t n_rows, uint32_t n_k,
+                          bool is_required)
 {
     bind_vector(b, to, name, "", n_rows, n_k, is_required);
 }
@@ -373,7 +376,8 @@ static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_
     ebb_net *net = b->net;
     ebb_matrix *matrices;
 
-    if (b->st != EBB_OK || !(matrices = ebb_bind_reserve(b, net->matrices, net->n_matrices, &net->cap_matrices, sizeof *matrices)))
+    if (b->st != EBB_OK ||
+        !(matrices = ebb_bind_reserve(b, net->matrices, net->n_matrices, &net->cap_matrices, sizeof *matrices)))
         return;
     net->matrices = matrices;
     net->matrices[net->n_matrices++] = (ebb_matrix){
@@ -542,7 +546,8 @@ void ebb_bind_experts(ebb_binder *b, ebb_experts *x)
         { "ffn_gate", &x->gate, n_ff, n_in }, { "ffn_up", &x->up, n_ff, n_in }, { "ffn_down", &x->down, n_in, n_ff },
     };
     const expert_kind joined[] = { { "ffn_gate_up", &x->gate, 2 * n_ff, n_in }, apart[2] };
-    bool is_merged = !ebb_bind_has(b, "ffn_gate.0"), is_joined = !net->ffn_is_plain && ebb_bind_has(b, "ffn_gate_up_exps");
+    bool is_merged = !ebb_bind_has(b, "ffn_gate.0"),
+         is_joined = !net->ffn_is_plain && ebb_bind_has(b, "ffn_gate_up_exps");
     const expert_kind *kinds = is_joined ? joined : net->ffn_is_plain ? apart + 1 : apart;
 
     if (net->dim_experts)
@@ -605,14 +610,16 @@ void ebb_bind_suppressed(ebb_binder *b)
     if (b->st != EBB_OK || !kv)
         return;
     if (kv->n >= net->n_vocab)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: %llu of %u tokens", (unsigned long long)kv->n, net->n_vocab);
+        ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: %llu of %u tokens",
+                      (unsigned long long)kv->n, net->n_vocab);
     else if (!(net->suppressed = calloc(kv->n + 1, sizeof *net->suppressed)))
         ebb_bind_fail(b, EBB_NOMEM, "no memory for a list of %llu tokens", (unsigned long long)kv->n);
     for (uint64_t i = 0; i < kv->n && b->st == EBB_OK; i++)
         if (ebb_gguf_item_u64(kv, i, &id) && id < net->n_vocab)
             net->suppressed[net->n_suppressed++] = (uint32_t)id;
         else
-            ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: item %llu is no token", (unsigned long long)i);
+            ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: item %llu is no token",
+                          (unsigned long long)i);
 }
 
 /* -- What is left over ---------------------------------------------------------- */
@@ -675,18 +682,23 @@ static void check_tensors(ebb_binder *b)
 
 /* What no architecture reads: as ebb_arch.harmless. */
 static const char *const harmless_keys[] = {
-    ".vocab_size",                       /* token_embd has as many rows */
-    ".attention.layer_norm_epsilon", ".attention.layer_norm_rms_epsilon",        /* of the kind of norm that it has not */
-    ".rope.scaling.finetuned",           /* how it was trained; Granite, where it means more, reads it */
-    ".pooling_type",                     /* of embeddings */
-    ".tensor_data_layout",               /* of the checkpoint that was converted */
-    ".vision.", ".audio.", ".mm.",       /* images and sounds, as their tensors are */
-    "general.tensor_extra.name", "general.tensor_extra.prec_a4",         /* which products may round inputs
+    ".vocab_size", /* token_embd has as many rows */
+    ".attention.layer_norm_epsilon",
+    ".attention.layer_norm_rms_epsilon", /* of the kind of norm that it has not */
+    ".rope.scaling.finetuned", /* how it was trained; Granite, where it means more, reads it */
+    ".pooling_type", /* of embeddings */
+    ".tensor_data_layout", /* of the checkpoint that was converted */
+    ".vision.",
+    ".audio.",
+    ".mm.", /* images and sounds, as their tensors are */
+    "general.tensor_extra.name",
+    "general.tensor_extra.prec_a4", /* which products may round inputs
                                                                             to 4 bits; none here do */
     NULL,
 };
 
-/* Whether `key`, without the architecture's prefix, is in a list, whose items may end in a point: all that begins so. */
+/* Whether `key`, without the architecture's prefix, is in a list, whose items may end in a point: all that begins
+ * so. */
 static bool is_listed(const char *const *list, const char *key)
 {
     for (; list && *list; list++)

@@ -4,7 +4,8 @@
 
 #define MAX_STATE 4096u
 #define MAX_HEADS (1u << 16)
-#define MAX_INNER (EBB_MAX_WIDTH / 4)            /* so that all that is projected at once is no wider than other columns */
+#define MAX_INNER (EBB_MAX_WIDTH / 4)            /* so that all that is projected at once is no wider than other
+                                                    columns */
 
 void ebb_bind_state(ebb_binder *b, ebb_recurrent *l, ebb_recurrent_kind kind)
 {

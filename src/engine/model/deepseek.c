@@ -27,7 +27,8 @@ static void bind_glm_layer(ebb_binder *b, ebb_layer *l)
 static void bind_glm(ebb_binder *b)
 {
     b->routing = (ebb_routing){
-        .is_sigmoid = true, .gating_is_in_file = true, .shares_are_in_file = true, .has_choice_bias = true, .has_shared = true,
+        .is_sigmoid = true, .gating_is_in_file = true, .shares_are_in_file = true, .has_choice_bias = true,
+        .has_shared = true,
     };
     ebb_bind_shape(b, true);
     ebb_bind_layers(b, bind_glm_layer);
@@ -92,7 +93,8 @@ static void bind_v2(ebb_binder *b)
     uint32_t n_rot, dim_head;
 
     b->routing = (ebb_routing){
-        .is_raw = true, .gating_is_in_file = true, .shares_are_in_file = true, .has_choice_bias = true, .has_shared = true,
+        .is_raw = true, .gating_is_in_file = true, .shares_are_in_file = true, .has_choice_bias = true,
+        .has_shared = true,
     };
     ebb_bind_shape(b, false);
     n_rot = net->ropes[0].n_rot;

@@ -63,8 +63,8 @@ static void normalize(const ebb_forward *r, float *y, const float *x, float scal
 }
 
 /* One column: fade, correct, read. */
-static void delta_step(const ebb_forward *r, float *m, const float *q, const float *k, float *v, float fade, float strength,
-                 float *out)
+static void delta_step(const ebb_forward *r, float *m, const float *q, const float *k, float *v, float fade,
+                       float strength, float *out)
 {
     size_t n = r->net->dim_delta;
 

@@ -11,8 +11,9 @@ void ebb_input_part(const ebb_forward *r, uint32_t c, size_t from, size_t n, con
 {
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (r->cols.in_acts >> kind & 1)
-            r->kern->quantize[kind](x, n, (char *)r->cols.act[kind] + c * ebb_act_col_bytes((ebb_act)kind, r->cols.in_k) +
-                                          ebb_act_bytes((ebb_act)kind, from));
+            r->kern->quantize[kind](x, n,
+                                    (char *)r->cols.act[kind] + c * ebb_act_col_bytes((ebb_act)kind, r->cols.in_k) +
+                                        ebb_act_bytes((ebb_act)kind, from));
 }
 
 static void quantize_col(const ebb_forward *r, uint32_t c, const float *x)
@@ -184,7 +185,9 @@ static void mat_commit(const void *arg, uint32_t slice, const void *out)
     ebb_scatter_rows(out, n, ebb_n_columns(&job->cols), job->mats[i].y + row, job->mats[i].y_stride);
 }
 
-_Static_assert(sizeof(mat_job) <= EBB_HEDGED_ARG && 2 * EBB_FEW_TOKENS * EBB_SLICE_ROWS_FEW * sizeof(float) <= EBB_HEDGED_OUT, "");
+_Static_assert(sizeof(mat_job) <= EBB_HEDGED_ARG &&
+                   2 * EBB_FEW_TOKENS * EBB_SLICE_ROWS_FEW * sizeof(float) <= EBB_HEDGED_OUT,
+               "");
 
 /* n_slices of what is held of n matrices. */
 static void run_mats(mat_job *job, uint32_t n, uint32_t n_slices)

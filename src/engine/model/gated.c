@@ -159,7 +159,8 @@ static void run_gate(gate_job *job, uint32_t n_slices)
 /* The parts of gate and up stand in turn. */
 static bool is_interleaved(const gate_job *job)
 {
-    return job->has_gate && job->gate.m->stride == 2 && ebb_weight_view_is_whole(&job->gate) && ebb_weight_view_is_whole(&job->up);
+    return job->has_gate && job->gate.m->stride == 2 && ebb_weight_view_is_whole(&job->gate) &&
+           ebb_weight_view_is_whole(&job->up);
 }
 
 /* The next part of both and what is ready behind; all, where parts of one do not go with the other's. */
@@ -171,7 +172,8 @@ static ebb_status hold_both(ebb_forward *r, gate_job *job, ebb_error *err)
     while (st == EBB_OK && job->has_gate && !in_turn && job->gate.end < job->gate.m->n_parts)
         st = ebb_weight_view_acquire(r, &job->gate, err);
     while (st == EBB_OK && job->up.end < job->up.m->n_parts) {
-        if (any && (in_turn || !job->has_gate) && !(ebb_weight_view_is_ready(r, in_turn ? &job->gate : &job->up) && ebb_weight_view_is_ready(r, &job->up)))
+        if (any && (in_turn || !job->has_gate) &&
+            !(ebb_weight_view_is_ready(r, in_turn ? &job->gate : &job->up) && ebb_weight_view_is_ready(r, &job->up)))
             break;
         any = true;
         if (in_turn)

@@ -1,5 +1,5 @@
-/* Gemma 4 (2026): Gemma 3's layers with heads of another width in global layers than in local ones, a norm of V, and a scale
- * behind each layer.  Three kinds of files:
+/* Gemma 4 (2026): Gemma 3's layers with heads of another width in global layers than in local ones, a norm of V, and a
+ * scale behind each layer.  Three kinds of files:
  *   dense    global layers may have fewer KV heads, and no V of their own: it is K before its norm;
  *   E        the last layers use K and V of layers before them, and each layer adds a vector of the token;
  *   mixture  experts beside the feed-forward, both on x after attention, each with norms of its own. */
@@ -20,7 +20,8 @@ static uint32_t kv_layer_of(ebb_binder *b, uint32_t i, uint32_t n_own)
     while (from > 0 && ebb_bind_is_windowed(b, from - 1, PERIOD) != ebb_bind_is_windowed(b, i, PERIOD))
         from--;
     if (from == 0)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata gemma4.attention.shared_kv_layers: no layer has K and V for layer %u", i);
+        ebb_bind_fail(b, EBB_FORMAT, "metadata gemma4.attention.shared_kv_layers: no layer has K and V for layer %u",
+                      i);
     return from > 0 ? from - 1 : i;
 }
 
@@ -57,7 +58,8 @@ static void bind_kv(ebb_binder *b, ebb_layer *l)
     if (ebb_bind_has(b, "attn_v"))
         ebb_bind_matrix(b, &l->v, "attn_v", h->n_kv * h->dim_v, b->net->n_embd);
     else if (h->dim_k != h->dim_v)
-        ebb_bind_fail(b, EBB_FORMAT, "tensor blk.%u.attn_v.weight is missing, and keys are no values of its length", b->layer);
+        ebb_bind_fail(b, EBB_FORMAT, "tensor blk.%u.attn_v.weight is missing, and keys are no values of its length",
+                      b->layer);
 }
 
 static void bind_attention(ebb_binder *b, ebb_layer *l)

@@ -29,4 +29,5 @@ static const ebb_traits bailingmoe2 = {
                  .has_choice_bias = true, .has_shared = true, .is_shared_multiple = true },
 };
 
-const ebb_arch ebb_arch_bailingmoe2 = { .name = "bailingmoe2", .bind = ebb_bind_traits, .traits = &bailingmoe2, .has_mtp = true };
+const ebb_arch ebb_arch_bailingmoe2 = { .name = "bailingmoe2", .bind = ebb_bind_traits, .traits = &bailingmoe2,
+                                        .has_mtp = true };

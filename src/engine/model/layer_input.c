@@ -1,5 +1,5 @@
-/* Per-layer embeddings (forward.h): each layer adds what a vector of P elements says, which comes from the token and from x as it
- * enters the first layer:
+/* Per-layer embeddings (forward.h): each layer adds what a vector of P elements says, which comes from the token and
+ * from x as it enters the first layer:
  *
  *     z = (per_layer_token_embd[id] sqrt(P) + norm(per_layer_model_proj x / sqrt(E))) / sqrt(2)      of all layers
  *     x += norm(proj(gelu(inp_gate x) * z[layer]))

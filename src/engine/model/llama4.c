@@ -1,5 +1,5 @@
-/* Llama 4 (Meta 2025): every fourth layer sees everything, turns nothing, and has queries that grow with their position; the
- * others see a chunk and norm q and k after turning them.  An expert's share multiplies what it sees. */
+/* Llama 4 (Meta 2025): every fourth layer sees everything, turns nothing, and has queries that grow with their
+ * position; the others see a chunk and norm q and k after turning them.  An expert's share multiplies what it sees. */
 #include "model/arch.h"
 
 #define CHUNK     8192u
@@ -36,7 +36,8 @@ static void bind_layer_kinds(ebb_binder *b)
 }
 
 static const ebb_traits traits = {
-    .qk_norm_is_late = true, .routing = { .is_sigmoid = true, .is_raw = true, .has_shared = true }, .more = bind_layer_kinds,
+    .qk_norm_is_late = true, .routing = { .is_sigmoid = true, .is_raw = true, .has_shared = true },
+    .more = bind_layer_kinds,
 };
 
 const ebb_arch ebb_arch_llama4 = { .name = "llama4", .bind = ebb_bind_traits, .traits = &traits };

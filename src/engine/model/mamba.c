@@ -1,12 +1,12 @@
-/* Mamba (Gu and Dao 2023), recurrent.h: of a column, x and z are projected; x passes a causal convolution over the last K
- * columns, and dt, B and C are projected from what that gives.  Channel i holds a state h [S]:
+/* Mamba (Gu and Dao 2023), recurrent.h: of a column, x and z are projected; x passes a causal convolution over the last
+ * K columns, and dt, B and C are projected from what that gives.  Channel i holds a state h [S]:
  *
  *     t = softplus(dt_up(dt))_i
  *     h <- exp(t a_i) h + t x_i B
  *     y  = (h C + d_i x_i) silu(z_i)
  *
- * A layer's state is its last K - 1 inputs of the convolution, then h of each channel.  The update of a channel is t and
- * t x; all share B. */
+ * A layer's state is its last K - 1 inputs of the convolution, then h of each channel.  The update of a channel is t
+ * and t x; all share B. */
 #include <math.h>
 #include <string.h>
 
@@ -90,7 +90,8 @@ static void step_channels(void *arg, float *h, uint32_t c, float *log)
     const ebb_forward *r = p->job->x.r;
     const ebb_net *net = r->net;
     const size_t n = net->dim_mamba_state, inner = net->dim_mamba;
-    const float *b = r->recurrent.beta + c * low_width(net) + net->dim_mamba_dt, *x = r->recurrent.z + c * inner + p->at;
+    const float *b = r->recurrent.beta + c * low_width(net) + net->dim_mamba_dt,
+                *x = r->recurrent.z + c * inner + p->at;
     float *y = r->buf.y + c * inner + p->at;
 
     for (uint32_t j = 0; j < p->n; j++) {
@@ -156,7 +157,8 @@ static void dt_slice(void *arg, uint32_t c, uint32_t thread)
 static ebb_status project_dt(ebb_forward *r, const ebb_recurrent *l, mamba_job *job, ebb_error *err)
 {
     const ebb_net *net = r->net;
-    ebb_mat low = { &l->dt_b_c, r->recurrent.beta, low_width(net) }, up = { &l->dt_up, r->recurrent.alpha, net->dim_mamba };
+    ebb_mat low = { &l->dt_b_c, r->recurrent.beta, low_width(net) },
+            up = { &l->dt_up, r->recurrent.alpha, net->dim_mamba };
     ebb_status st;
 
     ebb_op_input(r, r->recurrent.z, net->dim_mamba, ebb_act_bit(&l->dt_b_c));

@@ -1,5 +1,6 @@
 /* Mamba 2 (Dao and Gu 2024, "Transformers are SSMs"), recurrent.h: of a column, z, x, B, C and dt are projected; x, B
- * and C pass a causal convolution over the last K columns.  Head h of M holds a state A [P, S]; with group g = floor(h G / M)
+ * and C pass a causal convolution over the last K columns.  Head h of M holds a state A [P, S]; with group g = floor(h
+ * G / M)
  *
  *     t = softplus(dt + bias)
  *     A <- exp(t a) A + (t x)^T B
@@ -103,7 +104,8 @@ static void step_head(void *arg, float *a, uint32_t c, float *log)
     const ebb_forward *r = p->job->x.r;
     const ebb_net *net = r->net;
     const size_t inner = net->dim_mamba, n = net->dim_mamba_state, n_rows = dim_head(net);
-    const float *in = r->recurrent.in + c * in_width(net), *x = in + inner + p->h * n_rows, *b = in + 2 * inner + p->b_at;
+    const float *in = r->recurrent.in + c * in_width(net), *x = in + inner + p->h * n_rows,
+                *b = in + 2 * inner + p->b_at;
     float t = ebb_softplus(in[inner + n_channels(net) + p->h] + p->job->l->dt[p->h]);
     float fade = expf(t * p->job->l->a[p->h]);
     float *y = r->buf.y + c * inner + p->h * n_rows;

@@ -1,4 +1,5 @@
-/* Ministral 3 (Mistral AI 2025): YaRN by the file's own figures, and queries that grow with their position, as in Llama 4. */
+/* Ministral 3 (Mistral AI 2025): YaRN by the file's own figures, and queries that grow with their position, as in Llama
+ * 4. */
 #include <math.h>
 
 #include "model/arch.h"
@@ -14,7 +15,8 @@ static void bind_long_context(ebb_binder *b)
     net->temperature = ebb_bind_f64_or(b, ".attention.temperature_scale", 0);
     net->temperature_span = rope->n_ctx_orig;
     if (net->temperature != 0 && net->temperature_span == 0)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata mistral3.attention.temperature_scale: needs rope.scaling.original_context_length");
+        ebb_bind_fail(b, EBB_FORMAT,
+                      "metadata mistral3.attention.temperature_scale: needs rope.scaling.original_context_length");
     for (uint32_t i = 0; i < net->n_layers; i++)
         net->layers[i].has_temperature = net->temperature != 0;
 }

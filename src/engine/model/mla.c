@@ -138,7 +138,8 @@ static ebb_status expand(ebb_forward *r, const ebb_layer *l, ebb_error *err)
     latent_job job = { .r = r, .l = l };
     ebb_status st;
 
-    memcpy(r->buf.q + r->cols.c0 * q_width, r->latent.wide + r->cols.c0 * q_width, ebb_n_columns(&r->cols) * q_width * sizeof *r->buf.q);
+    memcpy(r->buf.q + r->cols.c0 * q_width, r->latent.wide + r->cols.c0 * q_width,
+           ebb_n_columns(&r->cols) * q_width * sizeof *r->buf.q);
     st = ebb_op_heads(r, &m, &p, err);           /* all heads from the same latent */
     if (st == EBB_OK)
         ebb_forward_slices(r, split_kv_slice, &job, ebb_n_columns(&r->cols));
@@ -155,7 +156,8 @@ static ebb_status project_latent(ebb_forward *r, const ebb_layer *l, ebb_error *
     bool has_q_a = ebb_weight_exists(&t->q_a);
     const ebb_weight *first = has_q_a ? &t->q_a : &l->q;
     ebb_mat mats[] = {
-        { first, has_q_a ? r->latent.low_q : r->latent.wide, first->n_rows }, { &t->kv_a, r->latent.low_kv, t->kv_a.n_rows },
+        { first, has_q_a ? r->latent.low_q : r->latent.wide, first->n_rows },
+        { &t->kv_a, r->latent.low_kv, t->kv_a.n_rows },
     };
     ebb_mat q = { &l->q, r->latent.wide, l->q.n_rows };
     latent_job job = { .r = r, .l = l };

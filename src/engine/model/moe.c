@@ -27,7 +27,8 @@ void ebb_moe_layout(ebb_forward *r, ebb_arena *a)
     r->moe.is_computed = ebb_arena_take(a, net->n_expert, ALIGN);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (net->acts >> kind & 1)
-            r->moe.gathered[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
+            r->moe.gathered[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1,
+                                                        ALIGN);
     ebb_expert_prefetch_layout(r, a);
 }
 
@@ -176,7 +177,8 @@ static void gather_scaled(const ebb_forward *r, const ebb_layer *l, uint32_t exp
     r->kern->scale(h, r->moe.scores[c * r->net->n_expert + expert], n);
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (r->cols.in_acts >> kind & 1)
-            r->kern->quantize[kind](h, n, (char *)r->moe.gathered[kind] + to * ebb_act_col_bytes((ebb_act)kind, r->cols.in_k));
+            r->kern->quantize[kind](
+                h, n, (char *)r->moe.gathered[kind] + to * ebb_act_col_bytes((ebb_act)kind, r->cols.in_k));
 }
 
 /* The columns of the expert become all there are, with the input that stood for them. */
@@ -398,7 +400,8 @@ static ebb_status compute_experts(ebb_forward *r, const ebb_layer *l, float *sum
 
 static void clear_y(ebb_forward *r)
 {
-    memset(r->buf.y + (size_t)r->cols.c0 * r->net->n_embd, 0, (size_t)ebb_n_columns(&r->cols) * r->net->n_embd * sizeof *r->buf.y);
+    memset(r->buf.y + (size_t)r->cols.c0 * r->net->n_embd, 0,
+           (size_t)ebb_n_columns(&r->cols) * r->net->n_embd * sizeof *r->buf.y);
 }
 
 /* y = what the expert for all tokens gives, which sees all of the input, and the others in their narrower space. */
@@ -406,7 +409,8 @@ static ebb_status compute_narrow(ebb_forward *r, const ebb_layer *l, ebb_error *
 {
     const ebb_experts *x = &l->experts;
     size_t n = r->net->n_embd, n_in = x->narrow.n_rows;
-    ebb_mat narrow = { &x->narrow, r->moe.narrow + r->cols.c0 * n_in, n_in }, wide = { &x->widen, r->moe.out + r->cols.c0 * n, n };
+    ebb_mat narrow = { &x->narrow, r->moe.narrow + r->cols.c0 * n_in, n_in },
+            wide = { &x->widen, r->moe.out + r->cols.c0 * n, n };
     ebb_status st = ebb_op_matmul(r, &narrow, 1, 0, err);
 
     clear_y(r);

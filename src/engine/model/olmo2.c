@@ -1,5 +1,6 @@
-/* OLMo 2 and 3 (OLMo et al. 2025), OLMoE (Muennighoff et al. 2024): q and k normed as a whole; no norms before attention and
- * feed-forward, but behind them (OLMoE as llama).  OLMo 3 has windows in three layers of four; these turn without YaRN. */
+/* OLMo 2 and 3 (OLMo et al. 2025), OLMoE (Muennighoff et al. 2024): q and k normed as a whole; no norms before
+ * attention and feed-forward, but behind them (OLMoE as llama).  OLMo 3 has windows in three layers of four; these turn
+ * without YaRN. */
 #include "model/arch.h"
 
 static void bind_windows(ebb_binder *b)
@@ -12,7 +13,8 @@ static void bind_windows(ebb_binder *b)
 }
 
 static const ebb_traits olmo2 = {
-    .rope_is_halves = true, .has_qk_norm = true, .qk_norm = EBB_QK_WHOLE, .norms = EBB_NORMS_BEHIND, .more = bind_windows,
+    .rope_is_halves = true, .has_qk_norm = true, .qk_norm = EBB_QK_WHOLE, .norms = EBB_NORMS_BEHIND,
+    .more = bind_windows,
 };
 static const ebb_traits olmoe = {
     .rope_is_halves = true, .has_qk_norm = true, .qk_norm = EBB_QK_WHOLE, .routing = { .is_raw = true },
@@ -21,8 +23,8 @@ static const ebb_traits olmoe = {
 const ebb_arch ebb_arch_olmo2 = { .name = "olmo2", .bind = ebb_bind_traits, .traits = &olmo2 };
 const ebb_arch ebb_arch_olmoe = { .name = "olmoe", .bind = ebb_bind_traits, .traits = &olmoe };
 
-/* EXAONE 4 (LG AI Research 2025): OLMo 2's norms, heads normed.  The model of 64 layers has windows in three of four; the
- * fourth turns nothing. */
+/* EXAONE 4 (LG AI Research 2025): OLMo 2's norms, heads normed.  The model of 64 layers has windows in three of four;
+ * the fourth turns nothing. */
 static void bind_exaone_windows(ebb_binder *b)
 {
     if (b->net->n_layers != 64) {

@@ -1,5 +1,5 @@
-/* PLaMo 3 (Preferred Networks 2025): heads normed, norms before and behind, seven layers of eight see a window and turn by a
- * base of their own. */
+/* PLaMo 3 (Preferred Networks 2025): heads normed, norms before and behind, seven layers of eight see a window and turn
+ * by a base of their own. */
 #include "model/arch.h"
 
 static void bind_windows(ebb_binder *b)
@@ -9,7 +9,8 @@ static void bind_windows(ebb_binder *b)
 }
 
 static const ebb_traits traits = {
-    .rope_is_halves = true, .has_qk_norm = true, .norms = EBB_NORMS_BOTH, .post_norms_are_bare = true, .more = bind_windows,
+    .rope_is_halves = true, .has_qk_norm = true, .norms = EBB_NORMS_BOTH, .post_norms_are_bare = true,
+    .more = bind_windows,
 };
 
 const ebb_arch ebb_arch_plamo3 = { .name = "plamo3", .bind = ebb_bind_traits, .traits = &traits };

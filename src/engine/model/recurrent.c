@@ -43,8 +43,12 @@ size_t ebb_recurrent_thread_floats(const ebb_net *net)
 static ebb_status project(ebb_forward *r, const ebb_layer *layer, ebb_error *err)
 {
     const ebb_recurrent *l = &layer->recurrent;
-    const struct { const ebb_weight *w; float *y; } all[] = {
-        { &l->in, r->recurrent.in }, { &l->z, r->recurrent.z }, { &l->alpha, r->recurrent.alpha }, { &l->beta, r->recurrent.beta },
+    const struct { const ebb_weight *w; float *y;
+    } all[] = {
+        { &l->in, r->recurrent.in },
+        { &l->z, r->recurrent.z },
+        { &l->alpha, r->recurrent.alpha },
+        { &l->beta, r->recurrent.beta },
     };
     ebb_mat mats[EBB_MAX_MATS];
     unsigned acts = 0;

@@ -6,7 +6,8 @@
  * their updates, goes to the log: a product of two vectors for each head and an input of the
  * convolution, kilobytes where the state has megabytes.  The pass itself goes on with copies of one
  * head, in each thread's scratch.  The next pass first applies the updates of the tokens that were
- * accepted, then computes its own.  Those of rejected tokens are never looked at; nothing is copied.
+ * accepted, then computes its own.  Those of rejected tokens are never looked at; nothing is
+ * copied.
  *
  *     log:    an entry for each position p, at p mod n_state_log:  layer 0 | layer 1 | ...
  *     layer:  inputs of the convolution | updates of the heads | what heads share
@@ -70,11 +71,13 @@ typedef struct ebb_recurrent_class {
     size_t (*state_floats)(const ebb_net *net);  /* of a layer */
     size_t (*log_floats)(const ebb_net *net);    /* of a layer, for a token */
     size_t (*thread_floats)(const ebb_net *net); /* beside those of the convolution; NULL: none */
-    /* r->recurrent.in (and z, alpha, beta) hold what the columns were projected to: y = what goes to `out`, and the state goes on. */
+    /* r->recurrent.in (and z, alpha, beta) hold what the columns were projected to: y = what goes
+     * to `out`, and the state goes on. */
     ebb_status (*advance)(ebb_forward *r, const ebb_recurrent *l, ebb_error *err);
 } ebb_recurrent_class;
 
-extern const ebb_recurrent_class ebb_recurrent_delta_net, ebb_recurrent_conv, ebb_recurrent_mamba2, ebb_recurrent_mamba;
+extern const ebb_recurrent_class ebb_recurrent_delta_net, ebb_recurrent_conv, ebb_recurrent_mamba2,
+    ebb_recurrent_mamba;
 
 /* ln(1 + e^x) without overflow */
 float ebb_softplus(float x);

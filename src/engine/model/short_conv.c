@@ -22,7 +22,8 @@ static ebb_status advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err
 
     (void)err;
     ebb_recurrence_convolve(&(ebb_conv){
-        .x = &x, .w = l->conv, .bias = l->conv_bias, .n_channels = r->net->n_embd, .in = r->recurrent.in, .in_gate = r->recurrent.in + 2 * n,
+        .x = &x, .w = l->conv, .bias = l->conv_bias, .n_channels = r->net->n_embd, .in = r->recurrent.in,
+        .in_gate = r->recurrent.in + 2 * n,
         .out_gate = r->recurrent.in + n, .in_stride = 3 * n, .out = r->buf.y, .out_stride = n,
     });
     return EBB_OK;

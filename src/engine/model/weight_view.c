@@ -64,7 +64,8 @@ uint32_t ebb_weight_view_n_rows(const ebb_weight_view *h)
 
     if (h->begin == h->end)
         return 0;
-    return (ebb_weight_view_is_whole(h) && end < h->w.n_rows ? (uint32_t)end : h->w.n_rows) - ebb_weight_view_first_row(h);
+    return (ebb_weight_view_is_whole(h) && end < h->w.n_rows ? (uint32_t)end : h->w.n_rows) -
+           ebb_weight_view_first_row(h);
 }
 
 const void *ebb_weight_view_row(const ebb_weight_view *h, uint32_t row)

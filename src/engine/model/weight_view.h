@@ -1,5 +1,5 @@
-/* model/weight_view.h - what a product has acquired of a matrix, and the product of these rows: for the
- * operations that multiply (forward_ops.c, gated.c).
+/* model/weight_view.h - what a product has acquired of a matrix, and the product of these rows: for
+ * the operations that multiply (forward_ops.c, gated.c).
  *
  * A matrix comes in parts (net.h).  An operation holds the next part, and what is ready behind it
  * without waiting, multiplies their rows in slices, lets them go, and so on to the last. */
@@ -9,7 +9,8 @@
 
 /* Parts [begin, end) of a weight's matrix are held, and where they are. */
 typedef struct ebb_weight_view {
-    ebb_weight        w;         /* a copy: a late thread of the pool may still look when the caller's is gone */
+    ebb_weight        w;         /* a copy: a late thread of the pool may still look when the
+                                    caller's is gone */
     const ebb_matrix *m;
     uint32_t          begin, end;
     const void       *at[EBB_MAX_PARTS];
@@ -17,7 +18,8 @@ typedef struct ebb_weight_view {
 
 /* Begin with w: nothing is held, its first part comes next. */
 void ebb_weight_view_init(const ebb_forward *r, ebb_weight_view *h, const ebb_weight *w);
-/* Hold one part more; waits for it.  On failure what was held still is.  Errors: those of ebb_res_acquire. */
+/* Hold one part more; waits for it.  On failure what was held still is.  Errors: those of
+ * ebb_res_acquire. */
 EBB_MUST_CHECK
 ebb_status ebb_weight_view_acquire(ebb_forward *r, ebb_weight_view *h, ebb_error *err);
 /* The next part, or all of a matrix of which the weight is a view. */
@@ -35,12 +37,13 @@ uint32_t ebb_weight_view_first_row(const ebb_weight_view *h);
 uint32_t ebb_weight_view_n_rows(const ebb_weight_view *h);
 /* Row of the tensor, in a part that is held. */
 const void *ebb_weight_view_row(const ebb_weight_view *h, uint32_t row);
-/* y[column * y_stride + i] = row (row + i) of W times the column, times the scale, plus the bias; for i < n and the columns, whose
- * activations stand in cols->act.  `next` as in kernels.h.  Once the pass is canceled: zeroes, at once.
- * Reads nothing of r but its constants and the thread's scratch. */
-void ebb_weight_view_multiply(const ebb_forward *r, const ebb_columns *cols, const ebb_weight_view *h,
-                              uint32_t row, uint32_t n, float *y, size_t y_stride, uint32_t thread,
-                              const void *next);
+/* y[column * y_stride + i] = row (row + i) of W times the column, times the scale, plus the bias;
+ * for i < n and the columns, whose activations stand in cols->act.  `next` as in kernels.h.  Once
+ * the pass is canceled: zeroes, at once.  Reads nothing of r but its constants and the thread's
+ * scratch. */
+void ebb_weight_view_multiply(const ebb_forward *r, const ebb_columns *cols,
+                              const ebb_weight_view *h, uint32_t row, uint32_t n, float *y,
+                              size_t y_stride, uint32_t thread, const void *next);
 
 #define EBB_FEW_TOKENS 4u
 /* So few columns that slices may be done twice (ebb_pool_run_hedged). */

@@ -198,7 +198,9 @@ static ebb_status model_from_gguf(ebb_gguf *g, ebb_model **out, ebb_error *err)
     m->base_name = make_base_name(path);
     if (ebb_gguf_get_part(g, 0)->member && asprintf(&m->path, "%s@%s", path, ebb_gguf_get_part(g, 0)->member) < 0)
         m->path = NULL;
-    st = m->base_name && (m->path || !ebb_gguf_get_part(g, 0)->member) ? read_info(m, &why) : EBB_FAIL(&why, EBB_NOMEM, "no memory for its name");
+    st = m->base_name && (m->path || !ebb_gguf_get_part(g, 0)->member)
+           ? read_info(m, &why)
+           : EBB_FAIL(&why, EBB_NOMEM, "no memory for its name");
     if (st == EBB_OK)
         st = make_tokenizer(m, &why);
     if (st == EBB_OK) {
@@ -228,7 +230,8 @@ ebb_status ebb_model_open_memory(const void *data, size_t n_bytes, const char *n
     return st == EBB_OK ? model_from_gguf(g, out, err) : st;
 }
 
-ebb_status ebb_model_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy, ebb_model **out, ebb_error *err)
+ebb_status ebb_model_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy, ebb_model **out,
+                                  ebb_error *err)
 {
     ebb_gguf *g;
     ebb_status st = ebb_gguf_open_partial(files, n, i_busy, &g, err);

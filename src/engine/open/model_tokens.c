@@ -28,7 +28,8 @@ static void vocab_lists_fini(vocab_lists *l)
 }
 
 /* *out = room for the n items of array kv; NULL and n == 0 if it is absent. */
-static ebb_status new_vocab_list(const ebb_gguf_kv *kv, uint64_t max, size_t item_bytes, void **out, size_t *n, ebb_error *err)
+static ebb_status new_vocab_list(const ebb_gguf_kv *kv, uint64_t max, size_t item_bytes, void **out, size_t *n,
+                                 ebb_error *err)
 {
     *n = 0;
     *out = NULL;
@@ -42,7 +43,8 @@ static ebb_status new_vocab_list(const ebb_gguf_kv *kv, uint64_t max, size_t ite
     return *out ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the %zu items of %.80s", *n, kv->key);
 }
 
-static ebb_status read_strings(const ebb_gguf *g, const char *key, uint64_t max, ebb_vocab_str **out, size_t *n, ebb_error *err)
+static ebb_status read_strings(const ebb_gguf *g, const char *key, uint64_t max, ebb_vocab_str **out, size_t *n,
+                               ebb_error *err)
 {
     const ebb_gguf_kv *kv = ebb_gguf_find(g, key);
     ebb_gguf_strings s = ebb_gguf_strings_of(kv);
@@ -65,8 +67,8 @@ static ebb_status check_vocab_list(const ebb_gguf_kv *kv, size_t n_tokens, ebb_e
 
     if (!kv || (kv->type == EBB_GGUF_ARRAY && kv->n == n_tokens && (n_tokens == 0 || ebb_gguf_item_f64(kv, 0, &v))))
         return EBB_OK;
-    return EBB_FAIL(err, EBB_FORMAT, "damaged: %.80s has %llu numbers for %zu tokens", kv->key, (unsigned long long)kv->n,
-                    n_tokens);
+    return EBB_FAIL(err, EBB_FORMAT, "damaged: %.80s has %llu numbers for %zu tokens", kv->key,
+                    (unsigned long long)kv->n, n_tokens);
 }
 
 static ebb_status read_scores(const ebb_gguf *g, size_t n_tokens, float **out, ebb_error *err)
@@ -214,7 +216,8 @@ ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_
     *n_out = 0;
     if (st != EBB_OK)
         return st;
-    return ebb_tokenizer_encode_quoted(ebb_model_tokenizer(m), text, n_bytes, flags, quoted, n_quoted, out, cap, n_out, err);
+    return ebb_tokenizer_encode_quoted(ebb_model_tokenizer(m), text, n_bytes, flags, quoted, n_quoted, out, cap, n_out,
+                                       err);
 }
 
 ebb_token ebb_model_bos(const ebb_model *m)

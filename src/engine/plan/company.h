@@ -10,8 +10,8 @@ typedef struct ebb_company_mark {
     bool        is_known;
 } ebb_company_mark;
 void ebb_company_begin(ebb_company_mark *mark);
-/* The share of the machine's processor time, in [0, 1], that others had since, guests of the same host included; `unknown`
- * where less than least_s has passed or the system does not say. */
+/* The share of the machine's processor time, in [0, 1], that others had since, guests of the same
+ * host included; `unknown` where less than least_s has passed or the system does not say. */
 double ebb_company_since(const ebb_company_mark *mark, double least_s, double unknown);
 
 #endif

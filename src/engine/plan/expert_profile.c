@@ -60,7 +60,8 @@ static bool parse_profile(ebb_expert_profile *u, const char *data, size_t n_data
     ebb_hash128(data, n_body, (const uint8_t[N_HASH]){ 0 }, hash);
     memcpy(&n, data + N_MAGIC, sizeof n);
     memcpy(v, data + N_MAGIC + sizeof n, sizeof v);
-    if (memcmp(hash, data + n_body, N_HASH) != 0 || n != u->n || !in_range(v[0], 1) || !in_range(v[1], FACTOR_MAX) || !in_range(v[2], FACTOR_MAX))
+    if (memcmp(hash, data + n_body, N_HASH) != 0 || n != u->n || !in_range(v[0], 1) || !in_range(v[1], FACTOR_MAX) ||
+        !in_range(v[2], FACTOR_MAX))
         return false;
     for (uint32_t i = 0; i < u->n; i++) {
         float x;
@@ -87,8 +88,9 @@ static bool init_as(ebb_expert_profile *u, const ebb_buf *data)
 bool ebb_expert_profile_load(ebb_expert_profile *u, const uint8_t fingerprint[16])
 {
     ebb_buf path = { 0 }, data = { 0 };
-    bool ok = profile_path(fingerprint, &path, NULL) == EBB_OK && ebb_file_slurp(path.data, FILE_MAX, &data, NULL) == EBB_OK &&
-              !data.failed && (u->uses || init_as(u, &data)) && parse_profile(u, data.data, data.len);
+    bool ok = profile_path(fingerprint, &path, NULL) == EBB_OK &&
+              ebb_file_slurp(path.data, FILE_MAX, &data, NULL) == EBB_OK && !data.failed &&
+              (u->uses || init_as(u, &data)) && parse_profile(u, data.data, data.len);
 
     ebb_buf_fini(&path);
     ebb_buf_fini(&data);

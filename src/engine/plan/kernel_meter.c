@@ -23,7 +23,18 @@
 #define OWN_SHARE    0.85                        /* of all processors, at least, in a time that counts */
 #define PATIENCE_S   0.06
 #define SAYS_S       0.2                         /* a shorter time is too few ticks to say who had it */
-enum { ROWS = 4096, K_MAX = 4096, K_MIN = 1024, K_SMALL = 256, ROWS_MANY = 64, COLS = 128, MIN_TIMES = 3, MAX_TIMES = 12, SYNCS = 64, SIDE_TIMES = 15 };
+enum {
+    ROWS = 4096,
+    K_MAX = 4096,
+    K_MIN = 1024,
+    K_SMALL = 256,
+    ROWS_MANY = 64,
+    COLS = 128,
+    MIN_TIMES = 3,
+    MAX_TIMES = 12,
+    SYNCS = 64,
+    SIDE_TIMES = 15
+};
 
 struct ebb_meter {
     ebb_pool          *pool;
@@ -51,7 +62,8 @@ static void touch_pages(char *p, size_t n)
         p[i] = 0;
 }
 
-ebb_status ebb_meter_open(ebb_pool *pool, const ebb_kernels *kern, uint64_t weights_bytes, ebb_meter **out, ebb_error *err)
+ebb_status ebb_meter_open(ebb_pool *pool, const ebb_kernels *kern, uint64_t weights_bytes, ebb_meter **out,
+                          ebb_error *err)
 {
     ebb_meter *m = calloc(1, sizeof *m);
     size_t x_bytes = 0, y_bytes, n_places;
@@ -123,8 +135,10 @@ static void multiply_rows(const slice_job *job, uint32_t i, uint32_t thread)
     ebb_meter *m = job->m;
     uint64_t begin = ebb_thread_cpu_ns();
     ebb_matmul a = {
-        .type = job->type, .w = job->weights + i * job->step, .row_bytes = (size_t)ebb_type_row_bytes(job->type, job->n_k),
-        .n_rows = job->n_rows, .n_k = job->n_k, .x = m->x, .x_col_bytes = ebb_act_col_bytes(ebb_kernel_act(job->type), K_MAX),
+        .type = job->type, .w = job->weights + i * job->step,
+        .row_bytes = (size_t)ebb_type_row_bytes(job->type, job->n_k),
+        .n_rows = job->n_rows, .n_k = job->n_k, .x = m->x,
+        .x_col_bytes = ebb_act_col_bytes(ebb_kernel_act(job->type), K_MAX),
         .n_cols = job->n_cols, .y = m->y + (size_t)thread * COLS * ROWS_MANY, .y_stride = job->n_rows,
         .scratch = m->scratch + thread * EBB_KERNEL_SCRATCH,
     };
@@ -202,7 +216,9 @@ static double least_time(const slice_job *job, uint32_t n_slices, bool is_cold)
 {
     double least = INFINITY, second = INFINITY, least_cpu = INFINITY, until = ebb_clock_s() + PATIENCE_S;
 
-    for (int i = 0; i < MIN_TIMES || (second > least * ALIKE && (i < MAX_TIMES || least == INFINITY) && ebb_clock_s() < until); i++) {
+    for (int i = 0;
+         i < MIN_TIMES || (second > least * ALIKE && (i < MAX_TIMES || least == INFINITY) && ebb_clock_s() < until);
+         i++) {
         double cpu, t = time_once(job, n_slices, is_cold, &cpu);
 
         least_cpu = fmin(least_cpu, cpu);
@@ -271,8 +287,8 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of some times, all threads doing fn for each of n slices, or a product of one column if there is no fn.  These are
- * microseconds: neighbours seldom hit half of them. */
+/* The median of some times, all threads doing fn for each of n slices, or a product of one column if there is no fn.
+ * These are microseconds: neighbours seldom hit half of them. */
 static double usual_run(ebb_meter *m, ebb_slice_fn *fn, void *arg, uint32_t n)
 {
     double times[SIDE_TIMES];
@@ -304,9 +320,12 @@ static void attend_slice(void *arg, uint32_t i, uint32_t thread)
     ebb_meter *m = job->m;
     const void *rows[EBB_KV_SEGMENT];
     ebb_attend a = {
-        .k_type = EBB_KV_F16, .v_type = EBB_KV_F16, .k = rows, .v = rows, .pos0 = ATTEND_POS, .n_cols = ATTEND_COLS, .n_group = ATTEND_GROUP,
-        .dim_k = job->dim, .dim_v = job->dim, .q = (const float *)(const void *)m->weights, .q_stride = ATTEND_GROUP * job->dim,
-        .scale = 1, .acc = m->y + (size_t)thread * COLS * ROWS_MANY, .scratch = m->scratch + thread * EBB_KERNEL_SCRATCH,
+        .k_type = EBB_KV_F16, .v_type = EBB_KV_F16, .k = rows, .v = rows, .pos0 = ATTEND_POS, .n_cols = ATTEND_COLS,
+        .n_group = ATTEND_GROUP,
+        .dim_k = job->dim, .dim_v = job->dim, .q = (const float *)(const void *)m->weights,
+        .q_stride = ATTEND_GROUP * job->dim,
+        .scale = 1, .acc = m->y + (size_t)thread * COLS * ROWS_MANY,
+        .scratch = m->scratch + thread * EBB_KERNEL_SCRATCH,
     };
 
     (void)i;
@@ -329,7 +348,8 @@ static void element_slice(void *arg, uint32_t i, uint32_t thread)
     ebb_meter *m = arg;
 
     (void)i;
-    m->kern->quantize[EBB_ACT_Q8_32]((const float *)(const void *)m->weights, K_MAX, m->y + (size_t)thread * COLS * ROWS_MANY);
+    m->kern->quantize[EBB_ACT_Q8_32]((const float *)(const void *)m->weights, K_MAX,
+                                     m->y + (size_t)thread * COLS * ROWS_MANY);
 }
 
 void ebb_meter_overheads(ebb_meter *m, ebb_type type, const ebb_type_speed *large, ebb_overheads *out)

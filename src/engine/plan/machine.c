@@ -99,7 +99,8 @@ static bool recall_overheads(ebb_overheads *overheads, const ebb_speeds *known)
 
     if (overheads->element_s > 0)
         return true;
-    if (!ebb_speeds_get(known, "product", KERNEL_AGE_S, product) || !ebb_speeds_get(known, "attend", KERNEL_AGE_S, attend) ||
+    if (!ebb_speeds_get(known, "product", KERNEL_AGE_S, product) ||
+        !ebb_speeds_get(known, "attend", KERNEL_AGE_S, attend) ||
         !ebb_speeds_get(known, "element", KERNEL_AGE_S, element))
         return false;
     *overheads = (ebb_overheads){ product[0], product[1], attend[0], attend[1], element[0] };
@@ -224,8 +225,8 @@ static void set_disk(ebb_machine *m, const ebb_speeds *known, const ebb_disk_spe
     }
 }
 
-ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes, ebb_measure_disk_fn *measure, void *arg,
-                                    ebb_disk_speeds *d, ebb_speeds *known, ebb_error *err)
+ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes, ebb_measure_disk_fn *measure,
+                                    void *arg, ebb_disk_speeds *d, ebb_speeds *known, ebb_error *err)
 {
     ebb_read_speed busy[EBB_IO_MMAP + 1];
     char key[EBB_SPEED_NAME];
@@ -253,8 +254,8 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
         return EBB_OK;                           /* somebody maps the file: that was memory, and will not stay */
     for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++)
         if (d->rest[io].bytes_s > 0)
-            ebb_speeds_learn(known, disk_key("disk", d, io, key), EBB_SPEED_RATE, d->rest[io].bytes_s, d->rest[io].cpu_s_per_gb,
-                             ebb_meter_company(meter));
+            ebb_speeds_learn(known, disk_key("disk", d, io, key), EBB_SPEED_RATE, d->rest[io].bytes_s,
+                             d->rest[io].cpu_s_per_gb, ebb_meter_company(meter));
     if (m->disk_busy_bytes_s > 0)
         ebb_speeds_learn(known, disk_key("busy", d, d->io, key), EBB_SPEED_RATE, m->disk_busy_bytes_s, m->busy_share,
                          ebb_meter_company(meter));
@@ -264,7 +265,8 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
 
 /* -- What passes teach ------------------------------------------------------------- */
 
-void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, double company, ebb_speeds *known)
+void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, double company,
+                                ebb_speeds *known)
 {
     char key[EBB_SPEED_NAME];
 
@@ -277,8 +279,10 @@ void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_s
         }
     if (!d || m->disk_bytes_s <= 0 || m->disk_busy_bytes_s <= 0)
         return;
-    ebb_speeds_learn(known, disk_key("disk", d, d->io, key), EBB_SPEED_RATE, m->disk_bytes_s * factor, d->rest[d->io].cpu_s_per_gb, company);
-    ebb_speeds_learn(known, disk_key("busy", d, d->io, key), EBB_SPEED_RATE, m->disk_busy_bytes_s * factor, m->busy_share, company);
+    ebb_speeds_learn(known, disk_key("disk", d, d->io, key), EBB_SPEED_RATE, m->disk_bytes_s * factor,
+                     d->rest[d->io].cpu_s_per_gb, company);
+    ebb_speeds_learn(known, disk_key("busy", d, d->io, key), EBB_SPEED_RATE, m->disk_busy_bytes_s * factor,
+                     m->busy_share, company);
     set_disk(m, known, d);
 }
 
@@ -343,7 +347,8 @@ static ebb_status measure_wish(ebb_machine *m, const wish *w, bool with_disk, eb
     if (st == EBB_OK)
         ebb_machine_measure_types(m, meter, w->types, known);
     if (st == EBB_OK && with_disk)
-        st = ebb_machine_measure_disk(m, meter, load_bytes(m, w), measure_path, (void *)(uintptr_t)w->path, &disk, known, err);
+        st = ebb_machine_measure_disk(m, meter, load_bytes(m, w), measure_path, (void *)(uintptr_t)w->path, &disk,
+                                      known, err);
     ebb_meter_close(meter);
     ebb_pool_free(pool);
     ebb_speeds_save(known);
@@ -401,10 +406,12 @@ void ebb_machine_recall_experts(ebb_machine *m, const ebb_model *model)
     ebb_expert_profile_fini(&u);
 }
 
-ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, bool with_disk, ebb_error *err)
+ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, bool with_disk,
+                               ebb_error *err)
 {
     const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(model), 0);
-    wish w = { .types = ebb_machine_types(model), .weights_bytes = ebb_model_get_info(model)->weight_bytes, .path = first->path,
+    wish w = { .types = ebb_machine_types(model), .weights_bytes = ebb_model_get_info(model)->weight_bytes,
+               .path = first->path,
                .device = ebb_machine_device(model), .o = opts };
     ebb_disk_speeds disk = { .device = w.device, .io = opts ? opts->io : EBB_IO_AUTO };
     ebb_speeds known;

@@ -129,9 +129,9 @@ ebb_ollama_settings ebb_ollama_resolve(const ebb_ollama_model *o, const ebb_olla
 
 bool ebb_ollama_needs_engine(const char *arch)
 {
-    static const char *const list[] = { "gemma3", "gemma3n", "gptoss", "gpt-oss", "llama4", "mistral3", "mllama", "qwen25vl",
-                                        "qwen3", "qwen3moe", "qwen3vl", "qwen3vlmoe", "deepseekocr", "deepseek2",
-                                        "nomic-bert", NULL };
+    static const char *const list[] = { "gemma3",      "gemma3n",   "gptoss",     "gpt-oss",  "llama4",  "mistral3",
+                                        "mllama",      "qwen25vl",  "qwen3",      "qwen3moe", "qwen3vl", "qwen3vlmoe",
+                                        "deepseekocr", "deepseek2", "nomic-bert", NULL };
 
     return is_in(arch, list);
 }
@@ -161,8 +161,10 @@ ebb_ollama_paper ebb_ollama_predict_on_paper(uint64_t vram_bytes, uint64_t kv_to
                                              uint64_t weights)
 {
     const double gib = 1024.0 * 1024 * 1024;
-    ebb_ollama_paper p = { .vram = round_to((double)vram_bytes / gib, 0.01), .kv = round_to((double)kv_total / gib, 0.01),
-                           .graph = round_to((double)partial / gib, 0.01), .buffer = round_to((double)buffer / gib, 0.1),
+    ebb_ollama_paper p = { .vram = round_to((double)vram_bytes / gib, 0.01),
+                           .kv = round_to((double)kv_total / gib, 0.01),
+                           .graph = round_to((double)partial / gib, 0.01),
+                           .buffer = round_to((double)buffer / gib, 0.1),
                            .weights = round((double)weights / 1e9) };
 
     p.available = fmax(p.vram - p.kv - p.graph - p.buffer, 0);

@@ -45,7 +45,8 @@ static void open_in_front(entries *l, size_t gpu, size_t layer)
 }
 
 /* Fill from the last layer and the last card. */
-static entries fill_cards_greedily(const uint64_t *sizes, uint64_t n, const card *cards, size_t n_cards, float capacity, int64_t wanted)
+static entries fill_cards_greedily(const uint64_t *sizes, uint64_t n, const card *cards, size_t n_cards, float capacity,
+                                   int64_t wanted)
 {
     entries l = { 0 };
     size_t d = n_cards - 1;
@@ -71,7 +72,8 @@ static entries fill_cards_greedily(const uint64_t *sizes, uint64_t n, const card
 }
 
 /* The smallest share of each card that still takes as many layers as the whole. */
-static entries smallest_share(const uint64_t *sizes, uint64_t n, const card *cards, size_t n_cards, bool force, int64_t wanted)
+static entries smallest_share(const uint64_t *sizes, uint64_t n, const card *cards, size_t n_cards, bool force,
+                              int64_t wanted)
 {
     float high = wanted >= 0 && force ? 1000.0f : 1.0f, low = 0.0f;
     entries best = fill_cards_greedily(sizes, n, cards, n_cards, high, wanted);
@@ -199,7 +201,8 @@ static ebb_status check_placement(const placer *p, const entries *l, uint64_t cp
 {
     const ebb_ollama_options *o = p->opts;
 
-    if (o->require_full && p->n_gpus > 0 && l->placed < p->n_sizes && (o->num_gpu < 0 || l->placed < (uint64_t)o->num_gpu))
+    if (o->require_full && p->n_gpus > 0 && l->placed < p->n_sizes &&
+        (o->num_gpu < 0 || l->placed < (uint64_t)o->num_gpu))
         return EBB_FAIL(err, EBB_BUDGET, "%llu of %llu layers fit the GPUs, and all are required",
                         (unsigned long long)l->placed, (unsigned long long)p->n_sizes);
     if (o->system_free_bytes && cpu_bytes > o->system_free_bytes)

@@ -78,11 +78,11 @@ static bool parse_speed(const char *line, size_t n, const char *owner, ebb_speed
         return false;
     memcpy(text, line + n_owner + 1, n - n_owner - 1);
     text[n - n_owner - 1] = '\0';
-    return sscanf(text, "%31[^\t]\t%lf\t%lf\t%" SCNd64 "\t%" SCNd64 "\t%" SCNu32 "\t%lf\t%lf\t%" SCNd64 "\t%" SCNu32, out->name,
-                  &out->v[0], &out->v[1], &out->when_s, &out->asked_s, &out->n_seen, &out->low[0], &out->low[1], &out->low_s,
-                  &out->n_low) == 10 &&
-           out->v[0] > 0 && is_speed(out->v[0]) && is_speed(out->v[1]) && is_speed(out->low[0]) && is_speed(out->low[1]) &&
-           out->when_s >= 0 && out->asked_s >= 0 && out->low_s >= 0;
+    return sscanf(text, "%31[^\t]\t%lf\t%lf\t%" SCNd64 "\t%" SCNd64 "\t%" SCNu32 "\t%lf\t%lf\t%" SCNd64 "\t%" SCNu32,
+                  out->name, &out->v[0], &out->v[1], &out->when_s, &out->asked_s, &out->n_seen, &out->low[0],
+                  &out->low[1], &out->low_s, &out->n_low) == 10 &&
+           out->v[0] > 0 && is_speed(out->v[0]) && is_speed(out->v[1]) && is_speed(out->low[0]) &&
+           is_speed(out->low[1]) && out->when_s >= 0 && out->asked_s >= 0 && out->low_s >= 0;
 }
 
 void ebb_speeds_load(ebb_speeds *s, const ebb_kernels *kern, uint32_t n_threads)
@@ -92,7 +92,8 @@ void ebb_speeds_load(ebb_speeds *s, const ebb_kernels *kern, uint32_t n_threads)
 
     memset(s, 0, sizeof *s);
     ebb_cpu_name(cpu);
-    snprintf(s->owner, sizeof s->owner, "%s, %s, %u threads, build %llx", cpu, kern->name, n_threads, (unsigned long long)build_id());
+    snprintf(s->owner, sizeof s->owner, "%s, %s, %u threads, build %llx", cpu, kern->name, n_threads,
+             (unsigned long long)build_id());
     if (read_speeds_file(&text))
         for (const char *p = ebb_buf_text(&text); *p && s->n < EBB_MAX_SPEEDS;) {
             size_t n = strcspn(p, "\n");
@@ -149,8 +150,10 @@ void ebb_speeds_save(ebb_speeds *s)
     for (uint32_t i = 0; i < s->n; i++) {
         const ebb_speed *x = &s->list[i];
 
-        ebb_buf_addf(&text, "%s\t%s\t%.6g\t%.6g\t%" PRId64 "\t%" PRId64 "\t%" PRIu32 "\t%.6g\t%.6g\t%" PRId64 "\t%" PRIu32 "\n", s->owner,
-                     x->name, x->v[0], x->v[1], x->when_s, x->asked_s, x->n_seen, x->low[0], x->low[1], x->low_s, x->n_low);
+        ebb_buf_addf(
+            &text, "%s\t%s\t%.6g\t%.6g\t%" PRId64 "\t%" PRId64 "\t%" PRIu32 "\t%.6g\t%.6g\t%" PRId64 "\t%" PRIu32 "\n",
+            s->owner, x->name, x->v[0], x->v[1], x->when_s, x->asked_s, x->n_seen, x->low[0], x->low[1], x->low_s,
+            x->n_low);
     }
     if (text.failed || write_speeds_file(&text, &err) != EBB_OK)
         ebb_log("plan", "speeds are not kept: %s", text.failed ? "no memory" : err.msg);

@@ -39,13 +39,19 @@ static ebb_status sample_weights(ebb_engine *e, uint8_t hash[16], ebb_error *err
 static ebb_status hash_cache_root(ebb_engine *e, ebb_error *err)
 {
     uint64_t facts[] = {
-        ARITHMETIC, e->plan.kv_k, e->plan.kv_v, EBB_KV_BLOCK, ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL),
-        ebb_kv_group_block_bytes(e->kv, EBB_KV_WINDOW), e->net.state_bytes ? e->net.state_bytes | STATE_LAYOUT << 48 : 0,
+        ARITHMETIC,
+        e->plan.kv_k,
+        e->plan.kv_v,
+        EBB_KV_BLOCK,
+        ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL),
+        ebb_kv_group_block_bytes(e->kv, EBB_KV_WINDOW),
+        e->net.state_bytes ? e->net.state_bytes | STATE_LAYOUT << 48 : 0,
     };
 
     ebb_hash128(facts, sizeof facts, ebb_model_get_info(e->model)->fingerprint, e->cache.shape);
     for (uint32_t i = 0; i < e->net.n_ropes; i++)        /* may depend on the length of the context */
-        ebb_hash128(e->run.buf.freqs[i], e->net.ropes[i].n_rot / 2 * sizeof *e->run.buf.freqs[i], e->cache.shape, e->cache.shape);
+        ebb_hash128(e->run.buf.freqs[i], e->net.ropes[i].n_rot / 2 * sizeof *e->run.buf.freqs[i], e->cache.shape,
+                    e->cache.shape);
     return sample_weights(e, e->cache.shape, err);
 }
 
@@ -146,7 +152,8 @@ static persist_job *persist_job_new(const ebb_session *s)
     return NULL;
 }
 
-static void add_persist_item(persist_job *k, const ebb_session *s, ebb_kv_file_kind kind, uint32_t i, void *data, size_t n_data)
+static void add_persist_item(persist_job *k, const ebb_session *s, ebb_kv_file_kind kind, uint32_t i, void *data,
+                             size_t n_data)
 {
     ebb_kv_file *item = &k->items[k->job.n_items++];
     bool is_block = kind == EBB_KV_FILE_BLOCK || kind == EBB_KV_FILE_WINDOW;
@@ -174,7 +181,8 @@ static uint32_t block_at(const ebb_session *s, int group, uint32_t i)
 static void add_persist_block(persist_job *k, const ebb_session *s, int group, uint32_t i)
 {
     static const ebb_kv_file_kind kinds[][2] = {
-        [EBB_KV_ALL] = { EBB_KV_FILE_TAIL, EBB_KV_FILE_BLOCK }, [EBB_KV_WINDOW] = { EBB_KV_FILE_WINDOW_TAIL, EBB_KV_FILE_WINDOW },
+        [EBB_KV_ALL] = { EBB_KV_FILE_TAIL, EBB_KV_FILE_BLOCK },
+        [EBB_KV_WINDOW] = { EBB_KV_FILE_WINDOW_TAIL, EBB_KV_FILE_WINDOW },
     };
     ebb_kv *kv = s->engine->kv;
     uint32_t b = ebb_kv_n_blocks(kv, group) > 0 ? block_at(s, group, i) : EBB_KV_NONE;

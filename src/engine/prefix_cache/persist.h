@@ -12,8 +12,10 @@
 typedef struct ebb_prefix_cache {
     ebb_kv_disk   *disk;         /* NULL: nothing is kept */
     uint8_t        shape[16];    /* what K and V belong to: model, types, layout */
-    ebb_state_slot slots[EBB_N_STATE_SLOTS];     /* of forward.n_states; without states none is used */
-    ebb_session   *state_log_owner;      /* whose updates forward.recurrent.state_log has; NULL: nobody's */
+    ebb_state_slot slots[EBB_N_STATE_SLOTS];     /* of forward.n_states; without states none is
+                                                    used */
+    ebb_session   *state_log_owner;      /* whose updates forward.recurrent.state_log has; NULL:
+                                            nobody's */
 } ebb_prefix_cache;
 
 /* Without a folder to write to there is none; the log says why. */
@@ -22,7 +24,8 @@ void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o);
 void ebb_persist_close(ebb_engine *e);
 /* Have written what s holds, in the background.  Nothing is drafted at the time. */
 void ebb_persist_submit(ebb_session *s);
-/* Give free what was written; `wait`: at least one, if any is under way.  false: there was nothing. */
+/* Give free what was written; `wait`: at least one, if any is under way.  false: there was
+ * nothing. */
 bool ebb_persist_reap(ebb_engine *e, bool wait);
 
 #endif

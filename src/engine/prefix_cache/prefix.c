@@ -27,7 +27,8 @@ static void begin_hashes(const ebb_engine *e, ebb_prefix_block *hashes, const eb
     finish_block(hashes, cache_salt, 0);
 }
 
-static void hash_next_block(ebb_prefix_block *hashes, const ebb_cache_salt *cache_salt, uint32_t i, const ebb_token *ids)
+static void hash_next_block(ebb_prefix_block *hashes, const ebb_cache_salt *cache_salt, uint32_t i,
+                            const ebb_token *ids)
 {
     ebb_hash128(ids + i * EBB_KV_BLOCK, EBB_KV_BLOCK * sizeof *ids, hashes[i].next_parent, hashes[i + 1].hash);
     finish_block(hashes, cache_salt, i + 1);
@@ -48,7 +49,8 @@ static void publish_block(ebb_session *s, uint32_t i)
     memcpy(block_hash.hash, s->hashes[i + 1].hash, sizeof block_hash.hash);
     memcpy(block_hash.parent_hash, s->hashes[i].next_parent, sizeof block_hash.parent_hash);
     ebb_kv_set_hash(s->engine->kv, &s->table, EBB_KV_ALL, i, &block_hash);
-    if (ebb_kv_window(s->engine->kv) && s->table.blocks[EBB_KV_WINDOW][i] != EBB_KV_NONE && i * EBB_KV_BLOCK >= s->window_from)
+    if (ebb_kv_window(s->engine->kv) && s->table.blocks[EBB_KV_WINDOW][i] != EBB_KV_NONE &&
+        i * EBB_KV_BLOCK >= s->window_from)
         ebb_kv_set_hash(s->engine->kv, &s->table, EBB_KV_WINDOW, i, &block_hash);
 }
 
@@ -72,7 +74,8 @@ void ebb_prefix_set_salt(ebb_session *s, const ebb_cache_salt *cache_salt)
     ebb_prefix_hash_blocks(s);
 }
 
-ebb_kv_file ebb_prefix_disk_item(const ebb_session *s, ebb_kv_file_kind kind, const ebb_token *ids, uint32_t i, uint32_t n_ids)
+ebb_kv_file ebb_prefix_disk_item(const ebb_session *s, ebb_kv_file_kind kind, const ebb_token *ids, uint32_t i,
+                                 uint32_t n_ids)
 {
     const ebb_engine *e = s->engine;
     bool is_block = kind == EBB_KV_FILE_BLOCK || kind == EBB_KV_FILE_WINDOW;
@@ -150,14 +153,16 @@ static bool in_table(const ebb_prefix *p, int group, uint32_t i)
 
 static ebb_block_source find_block_source(const ebb_session *s, const ebb_prefix *p, int group, uint32_t i)
 {
-    ebb_kv_file item = ebb_prefix_disk_item(s, group == EBB_KV_ALL ? EBB_KV_FILE_BLOCK : EBB_KV_FILE_WINDOW, p->ids, i, EBB_KV_BLOCK);
+    ebb_kv_file item = ebb_prefix_disk_item(s, group == EBB_KV_ALL ? EBB_KV_FILE_BLOCK : EBB_KV_FILE_WINDOW, p->ids, i,
+                                            EBB_KV_BLOCK);
     uint32_t n_ids;
 
     if (ebb_kv_find_block(s->engine->kv, group, item.hash) != EBB_KV_NONE)
         return EBB_BLOCK_IN_POOL;
     if (in_table(p, group, i))
         return EBB_BLOCK_IN_TABLE;
-    return s->engine->cache.disk && ebb_kv_disk_has(s->engine->cache.disk, &item, &n_ids) ? EBB_BLOCK_ON_DISK : EBB_BLOCK_NOWHERE;
+    return s->engine->cache.disk && ebb_kv_disk_has(s->engine->cache.disk, &item, &n_ids) ? EBB_BLOCK_ON_DISK
+                                                                                          : EBB_BLOCK_NOWHERE;
 }
 
 /* Where full block i is; asked once. */
@@ -199,11 +204,12 @@ static void look_at_partial_in_pool(const ebb_session *s, ebb_prefix *p, uint32_
     const ebb_kv *kv = s->engine->kv;
     uint32_t n_same;
 
-    p->child[EBB_KV_ALL] = ebb_kv_find_child(kv, EBB_KV_ALL, s->wanted[p->n_full].next_parent, p->ids + p->n_full * EBB_KV_BLOCK, n,
-                                             &n_same);
+    p->child[EBB_KV_ALL] = ebb_kv_find_child(kv, EBB_KV_ALL, s->wanted[p->n_full].next_parent,
+                                             p->ids + p->n_full * EBB_KV_BLOCK, n, &n_same);
     p->child[EBB_KV_WINDOW] = EBB_KV_NONE;
     if (n_same > 0 && has_window(s))
-        p->child[EBB_KV_WINDOW] = ebb_kv_find_block(kv, EBB_KV_WINDOW, ebb_kv_hash_of(kv, EBB_KV_ALL, p->child[EBB_KV_ALL]));
+        p->child[EBB_KV_WINDOW] = ebb_kv_find_block(kv, EBB_KV_WINDOW,
+                                                    ebb_kv_hash_of(kv, EBB_KV_ALL, p->child[EBB_KV_ALL]));
     if (!has_window(s) || p->child[EBB_KV_WINDOW] != EBB_KV_NONE)
         offer_partial_block(p, EBB_BLOCK_IN_POOL, n_same);
 }
@@ -234,7 +240,8 @@ static void look_at_partial_block(const ebb_session *s, ebb_prefix *p)
 static bool is_seen(const ebb_session *s, const ebb_prefix *p, uint32_t i, uint32_t n)
 {
     uint32_t first = n > ebb_kv_window(s->engine->kv) ? n - ebb_kv_window(s->engine->kv) + 1 : 0;
-    bool is_table = i == p->n_full ? p->part == EBB_BLOCK_IN_TABLE : block_source(s, p, EBB_KV_WINDOW, i) == EBB_BLOCK_IN_TABLE;
+    bool is_table = i == p->n_full ? p->part == EBB_BLOCK_IN_TABLE
+                                   : block_source(s, p, EBB_KV_WINDOW, i) == EBB_BLOCK_IN_TABLE;
 
     if (i < p->n_full && block_source(s, p, EBB_KV_WINDOW, i) == EBB_BLOCK_NOWHERE)
         return false;
@@ -257,8 +264,8 @@ static uint32_t fit_window(const ebb_session *s, const ebb_prefix *p, uint32_t n
     return n;
 }
 
-void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt, bool with_logits,
-                     ebb_prefix *p)
+void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt,
+                       bool with_logits, ebb_prefix *p)
 {
     *p = (ebb_prefix){ .ids = ids, .n_ids = n, .cache_salt = cache_salt };
     p->from = best_source(s, ids, n, cache_salt, &p->n_common);
@@ -277,7 +284,8 @@ void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, c
     p->n_pos = n;
 }
 
-uint32_t ebb_prefix_checkpoint_on_disk(const ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_min, ebb_kv_file *out)
+uint32_t ebb_prefix_checkpoint_on_disk(const ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_min,
+                                       ebb_kv_file *out)
 {
     if (!s->engine->cache.disk || s->engine->net.state_bytes == 0)
         return 0;

@@ -1,6 +1,6 @@
 /* prefix_cache/prefix.h - what is there already of a sequence (prefix.c), and fetching it
- * (prefix_fetch.c): in this session, in another one, in blocks of the pool that no session holds, on
- * disk. */
+ * (prefix_fetch.c): in this session, in another one, in blocks of the pool that no session holds,
+ * on disk. */
 #ifndef EBB_PREFIX_H
 #define EBB_PREFIX_H
 #include <stdbool.h>
@@ -19,7 +19,8 @@ typedef enum ebb_block_source {
     EBB_BLOCK_ON_DISK,
 } ebb_block_source;
 
-/* The hash of all tokens up to the end of a block: H(hash of the block before, ids of the block). */
+/* The hash of all tokens up to the end of a block: H(hash of the block before, ids of the
+ * block). */
 typedef struct ebb_prefix_block {
     uint8_t    hash[16];
     uint8_t    next_parent[16];  /* parent of the block behind it: the hash; where shifted K and V
@@ -39,14 +40,17 @@ typedef struct ebb_prefix {
     ebb_block_source part;       /* ... where the ... */
     uint32_t         n_part;     /* ... n_part positions behind them are */
     uint32_t         child[EBB_KV_GROUPS]; /* in the pool: blocks that begin with them */
-    uint32_t         n_pos;      /* positions that can be gone on from, as far as K and V are concerned */
+    uint32_t         n_pos;      /* positions that can be gone on from, as far as K and V are
+                                    concerned */
     bool             is_current; /* these are all that s holds, and nothing changes */
 } ebb_prefix;
 
-/* Fill the links s->wanted and *p.  with_logits: those of the last id shall be known or be computed. */
+/* Fill the links s->wanted and *p.  with_logits: those of the last id shall be known or be
+ * computed. */
 void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n,
                        const ebb_cache_salt *cache_salt, bool with_logits, ebb_prefix *p);
-/* The file of a kind for block i of s->wanted and what is behind it, of which n_ids are of interest. */
+/* The file of a kind for block i of s->wanted and what is behind it, of which n_ids are of
+ * interest. */
 ebb_kv_file ebb_prefix_disk_item(const ebb_session *s, ebb_kv_file_kind kind, const ebb_token *ids,
                                  uint32_t i, uint32_t n_ids);
 /* The state on disk that stands deepest in ids[0..n), deeper than n_min; its position, or 0. */

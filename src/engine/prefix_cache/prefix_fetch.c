@@ -57,7 +57,8 @@ static bool is_on_disk(const ebb_session *s, const ebb_prefix *p, int group, uin
 static bool read_block_from_disk(const ebb_session *s, const ebb_prefix *p, int group, uint32_t i)
 {
     static const ebb_kv_file_kind kinds[][2] = {
-        [EBB_KV_ALL] = { EBB_KV_FILE_TAIL, EBB_KV_FILE_BLOCK }, [EBB_KV_WINDOW] = { EBB_KV_FILE_WINDOW_TAIL, EBB_KV_FILE_WINDOW },
+        [EBB_KV_ALL] = { EBB_KV_FILE_TAIL, EBB_KV_FILE_BLOCK },
+        [EBB_KV_WINDOW] = { EBB_KV_FILE_WINDOW_TAIL, EBB_KV_FILE_WINDOW },
     };
     bool is_full = i < p->n_full;
     ebb_kv_file item = ebb_prefix_disk_item(s, kinds[group][is_full], p->ids, i, is_full ? EBB_KV_BLOCK : p->n_part);
@@ -133,7 +134,8 @@ static void set_table_length(ebb_session *s, const ebb_prefix *p, uint32_t n)
 static uint32_t restore_deepest_state(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_live)
 {
     ebb_kv_file item;
-    uint32_t n_ram = ebb_checkpoint_find(s, ids, n, n_live), n_pos = ebb_prefix_checkpoint_on_disk(s, ids, n, n_ram, &item);
+    uint32_t n_ram = ebb_checkpoint_find(s, ids, n, n_live),
+             n_pos = ebb_prefix_checkpoint_on_disk(s, ids, n, n_ram, &item);
     ebb_state_slot *slot;
 
     if (n_pos > 0 && (slot = ebb_state_slot_take(s))) {
@@ -161,7 +163,8 @@ static uint32_t count_disk(const ebb_session *s, uint32_t n)
 
 /* Hold what is there; returns how many positions stand.  Where a file turns out to be damaged, it is gone
  * then, and what remains is looked for again. */
-static uint32_t fetch_prefix(ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt, ebb_prefix *p)
+static uint32_t fetch_prefix(ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt,
+                             ebb_prefix *p)
 {
     for (unsigned i = 0; i < TRIES; i++) {
         uint32_t n_good;
@@ -180,7 +183,8 @@ static uint32_t fetch_prefix(ebb_session *s, const ebb_token *ids, uint32_t n, c
     return 0;
 }
 
-static uint32_t reuse_under_salt(ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt, uint32_t *n_disk)
+static uint32_t reuse_under_salt(ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt,
+                                 uint32_t *n_disk)
 {
     ebb_prefix p;
     uint32_t n_live = ebb_state_live_prefix(s, ids, n);          /* fetching writes s->ids */

@@ -62,7 +62,8 @@ static size_t next_size(const ebb_expert_cache *c, size_t below)
 }
 
 /* A size serves all that take 15/16 of it or more.  How many experts each has, and how many sizes there are. */
-static uint32_t make_sizes(ebb_expert_cache *c, uint32_t n_most, size_t size[EBB_EXPERT_SLOT_SIZES], uint32_t count[EBB_EXPERT_SLOT_SIZES])
+static uint32_t make_sizes(ebb_expert_cache *c, uint32_t n_most, size_t size[EBB_EXPERT_SLOT_SIZES],
+                           uint32_t count[EBB_EXPERT_SLOT_SIZES])
 {
     uint32_t n = 0;
 
@@ -78,8 +79,10 @@ static uint32_t make_sizes(ebb_expert_cache *c, uint32_t n_most, size_t size[EBB
     return n;
 }
 
-/* How many places of each size n_bytes hold: the same share of the experts of each, and no more than there are; false: too few of some. */
-static bool share_slots(uint32_t n_sizes, const size_t *size, const uint32_t *count, uint64_t n_bytes, uint32_t *n_slots)
+/* How many places of each size n_bytes hold: the same share of the experts of each, and no more than there are; false:
+ * too few of some. */
+static bool share_slots(uint32_t n_sizes, const size_t *size, const uint32_t *count, uint64_t n_bytes,
+                        uint32_t *n_slots)
 {
     double all = 0;
     bool enough = true;
@@ -138,7 +141,8 @@ ebb_status ebb_expert_cache_open(ebb_expert_cache *c, ebb_ring *ring, const ebb_
 {
     ebb_status st;
 
-    *c = (ebb_expert_cache){ .ring = ring, .extents = extents, .n_extents = n_extents, .lrfu = lrfu, .clock = 1, .layer_clock = 1, .n_tokens = 1 };
+    *c = (ebb_expert_cache){ .ring = ring, .extents = extents, .n_extents = n_extents, .lrfu = lrfu, .clock = 1,
+                             .layer_clock = 1, .n_tokens = 1 };
     st = alloc_slots(c, n_bytes, err);
     if (st != EBB_OK)
         ebb_expert_cache_close(c);
@@ -176,7 +180,8 @@ static bool is_in_use(const ebb_expert_cache *c, const ebb_expert_slot *p)
     return p->n_held > 0 || p->is_closed || (p->expert != NONE && (p->is_prefetched || p->used >= c->layer_clock));
 }
 
-/* A free place of that size, or the one that is worth least; NULL: all are spoken for.  size NONE: any that has something. */
+/* A free place of that size, or the one that is worth least; NULL: all are spoken for.  size NONE: any that has
+ * something. */
 static ebb_expert_slot *find_victim(const ebb_expert_cache *c, uint32_t size)
 {
     ebb_expert_slot *least = NULL;
@@ -334,7 +339,8 @@ void ebb_expert_cache_prefetch(ebb_expert_cache *c, uint32_t e)
 {
     ebb_cached_expert *x = c->experts + e;
 
-    if (c->n_slots == 0 || c->n_prefetched_slots >= c->n_open / PREFETCH_PART || c->n_waiting > 0 || x->slot != NONE || !claim_slot(c, e))
+    if (c->n_slots == 0 || c->n_prefetched_slots >= c->n_open / PREFETCH_PART || c->n_waiting > 0 || x->slot != NONE ||
+        !claim_slot(c, e))
         return;
     c->slots[x->slot].is_prefetched = true;
     c->n_prefetched_slots++;
@@ -374,7 +380,8 @@ void ebb_expert_cache_fill(ebb_expert_cache *c, const uint8_t *owner)
     for (uint32_t i = 0; i < c->n_slots; i++)
         n_free += c->slots[i].expert == NONE && !c->slots[i].is_closed;
     for (uint32_t e = 0; e < c->n_experts && n_free > 0 && list; e++)
-        if (c->experts[e].slot == NONE && owner[c->experts[e].first] == EBB_LAYER_DISK && ebb_lrfu_score(c->lrfu, e) > 0)
+        if (c->experts[e].slot == NONE && owner[c->experts[e].first] == EBB_LAYER_DISK &&
+            ebb_lrfu_score(c->lrfu, e) > 0)
             list[n++] = (ranked_expert){ ebb_lrfu_score(c->lrfu, e), e };
     if (n > 0)
         qsort(list, n, sizeof *list, by_score);
@@ -391,7 +398,8 @@ void ebb_expert_cache_fill(ebb_expert_cache *c, const uint8_t *owner)
 }
 
 /* Every few experts, so that all layers take part. */
-double ebb_expert_cache_read_speed(ebb_expert_cache *c, const uint8_t *owner, uint64_t n_bytes, const atomic_bool *cancel)
+double ebb_expert_cache_read_speed(ebb_expert_cache *c, const uint8_t *owner, uint64_t n_bytes,
+                                   const atomic_bool *cancel)
 {
     uint32_t n_most = c->n_open / 2, n = 0;
     uint64_t before = c->counts.read_bytes, sum;
@@ -421,7 +429,8 @@ double ebb_expert_cache_read_speed(ebb_expert_cache *c, const uint8_t *owner, ui
 
 /* -- Use ---------------------------------------------------------------------------- */
 
-ebb_status ebb_expert_cache_acquire(ebb_expert_cache *c, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err)
+ebb_status ebb_expert_cache_acquire(ebb_expert_cache *c, uint32_t id, const atomic_bool *cancel, const void **ptr,
+                                    ebb_error *err)
 {
     ebb_expert_slot *p;
     ebb_status st;

@@ -66,7 +66,8 @@ uint32_t ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
     for (uint32_t i = 0; i < n && i < r->n_groups; i++) {
         const ebb_res_group *g = &r->groups[i];
 
-        out[i] = (uint8_t)(g->state != EBB_LAYER_DISK && count_owned(r, g, EBB_LAYER_DISK) > 0 ? EBB_LAYER_PARTLY : g->state);
+        out[i] = (uint8_t)(g->state != EBB_LAYER_DISK && count_owned(r, g, EBB_LAYER_DISK) > 0 ? EBB_LAYER_PARTLY
+                                                                                               : g->state);
         if (out[i] == EBB_LAYER_MAPPED) {
             out[i] = (uint8_t)mapped_state(r, g);
             n_cold += out[i] != EBB_LAYER_MAPPED;
@@ -121,7 +122,8 @@ static ebb_status pin_group(ebb_res *r, const ebb_res_group *g, ebb_map *copy, e
         st = ebb_pin_read(r->ops, r->files, r->n_files, list, n, copy->data, r->headroom, r->cancel, err);
     to = copy->data;
     for (uint32_t i = 0; i < n && st == EBB_OK && is_memory_model(r, g); i++) {
-        memcpy((char *)(uintptr_t)ebb_pin_address(&list[i], to), r->bases[list[i].part] + list[i].offset, (size_t)list[i].n_bytes);
+        memcpy((char *)(uintptr_t)ebb_pin_address(&list[i], to), r->bases[list[i].part] + list[i].offset,
+               (size_t)list[i].n_bytes);
         to += ebb_pin_bytes(&list[i]);
     }
     if (st != EBB_OK)
@@ -209,7 +211,8 @@ static ebb_status change_state(ebb_res *r, uint32_t i, ebb_layer_state state, bo
 
     if (g->n == 0 || ebb_res_state(r, i) == state)
         return EBB_OK;
-    if (state == EBB_LAYER_READING || state == EBB_LAYER_PARTLY || (is_partly_streamed(r, g, state) && (!r->ring || is_memory_model(r, g))))
+    if (state == EBB_LAYER_READING || state == EBB_LAYER_PARTLY ||
+        (is_partly_streamed(r, g, state) && (!r->ring || is_memory_model(r, g))))
         return EBB_FAIL(err, EBB_UNSUPPORTED, "weights can only be streamed from a file, through a ring");
     if (state == EBB_LAYER_PINNED)
         st = is_async ? make_copy(r, g, &copy, err) : pin_group(r, g, &copy, err);
@@ -232,7 +235,8 @@ ebb_status ebb_res_set_state(ebb_res *r, uint32_t i, ebb_layer_state state, ebb_
 
 ebb_status ebb_res_pin_async(ebb_res *r, uint32_t i, ebb_error *err)
 {
-    return change_state(r, i, EBB_LAYER_PINNED, r->ring && r->groups[i].n > 0 && !is_memory_model(r, &r->groups[i]), err);
+    return change_state(r, i, EBB_LAYER_PINNED, r->ring && r->groups[i].n > 0 && !is_memory_model(r, &r->groups[i]),
+                        err);
 }
 
 /* The address space stays until the group is placed again: a late thread may still read there, zeroes by then. */
@@ -248,7 +252,8 @@ static uint64_t evict_group(ebb_res *r, ebb_res_group *g)
 
 static bool can_evict(const ebb_res *r, const ebb_res_group *g)
 {
-    return r->ring && g->n > 0 && g->state == EBB_LAYER_PINNED && g->copy.data && g->n_acquired == 0 && !is_memory_model(r, g);
+    return r->ring && g->n > 0 && g->state == EBB_LAYER_PINNED && g->copy.data && g->n_acquired == 0 &&
+           !is_memory_model(r, g);
 }
 
 /* What is being read is waited for, at a disk's speed, so in the first round it stays. */

@@ -115,7 +115,8 @@ void ebb_loads_make_urgent(ebb_loads *l, uint32_t id)
     if (l->state[id] == EBB_LOAD_IN_FLIGHT) {
         find_in_flight(l, id)->how = EBB_LOAD_URGENT;
         find_in_flight(l, id)->is_dropped = false;
-    } else if (l->state[id] == EBB_LOAD_FAILED || l->state[id] == EBB_LOAD_PREFETCH || l->state[id] == EBB_LOAD_BACKGROUND)
+    } else if (l->state[id] == EBB_LOAD_FAILED || l->state[id] == EBB_LOAD_PREFETCH ||
+               l->state[id] == EBB_LOAD_BACKGROUND)
         set_load_state(l, id, EBB_LOAD_URGENT);
 }
 
@@ -188,7 +189,8 @@ static ebb_load *begin_load(ebb_loads *l, uint32_t id)
         return find_in_flight(l, id);
     while (w->n_bytes > 0)
         w++;
-    *w = (ebb_load){ .id = id, .n_bytes = ebb_pin_bytes(&l->extents[id]), .how = (ebb_load_state)l->state[id], .takes_memory = l->takes_memory[id] };
+    *w = (ebb_load){ .id = id, .n_bytes = ebb_pin_bytes(&l->extents[id]), .how = (ebb_load_state)l->state[id],
+                     .takes_memory = l->takes_memory[id] };
     l->takes_memory[id] = false;                 /* from here on what is still to be asked for counts */
     set_load_state(l, id, EBB_LOAD_IN_FLIGHT);
     return w;

@@ -1,10 +1,11 @@
 /* residency/lrfu.h - how likely each expert is to be chosen next.
  *
- * Two means of its use, each with a half-life in columns (tokens): one over hundreds, for what a model or a text
- * uses often, one over a few, for what tokens that stand side by side share.  Their mean estimates the share
- * of the next columns that choose the expert.  Over traces with popular experts, with repetitions and with both, it came
- * within two hundredths of the better of LRU and LFU, each of which loses a quarter of the hits on the other's.
- * (Such a mean of discounted uses is LRFU: Lee et al. 2001, "LRFU: A spectrum of policies".) */
+ * Two means of its use, each with a half-life in columns (tokens): one over hundreds, for what a
+ * model or a text uses often, one over a few, for what tokens that stand side by side share.  Their
+ * mean estimates the share of the next columns that choose the expert.  Over traces with popular
+ * experts, with repetitions and with both, it came within two hundredths of the better of LRU and
+ * LFU, each of which loses a quarter of the hits on the other's.  (Such a mean of discounted uses
+ * is LRFU: Lee et al. 2001, "LRFU: A spectrum of policies".) */
 #ifndef EBB_LRFU_H
 #define EBB_LRFU_H
 #include <stdbool.h>

@@ -93,7 +93,8 @@ static void drop_pages(const ebb_read_file *files, const ebb_res_extent *x, uint
 }
 
 ebb_status ebb_pin_read(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
-                        const ebb_res_extent *x, uint32_t n, char *to, ebb_headroom headroom, const atomic_bool *cancel, ebb_error *err)
+                        const ebb_res_extent *x, uint32_t n, char *to, ebb_headroom headroom, const atomic_bool *cancel,
+                        ebb_error *err)
 {
     pin_job j = { .ops = ops, .x = x, .n = n, .to = to, .headroom = headroom, .cancel = cancel };
     ebb_source source = { .next = next_pin_piece, .done = pin_piece_done, .self = &j };

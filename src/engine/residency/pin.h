@@ -16,6 +16,7 @@ const char *ebb_pin_address(const ebb_res_extent *x, const char *at);
  * Errors: IO, FORMAT (truncated), CANCELED, UNSUPPORTED, NOMEM (room ended). */
 EBB_MUST_CHECK
 ebb_status ebb_pin_read(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
-                        const ebb_res_extent *x, uint32_t n, char *to, ebb_headroom headroom, const atomic_bool *cancel, ebb_error *err);
+                        const ebb_res_extent *x, uint32_t n, char *to, ebb_headroom headroom,
+                        const atomic_bool *cancel, ebb_error *err);
 
 #endif

@@ -9,7 +9,8 @@
 
 typedef struct ebb_rate {
     uint64_t total;
-    uint64_t slots[EBB_RATE_SLOTS], slot_no[EBB_RATE_SLOTS];     /* bytes in, and number of, an eighth of a second */
+    /* bytes in, and number of, an eighth of a second */
+    uint64_t slots[EBB_RATE_SLOTS], slot_no[EBB_RATE_SLOTS];
 } ebb_rate;
 
 static inline void ebb_rate_add(ebb_rate *r, uint64_t n_bytes)

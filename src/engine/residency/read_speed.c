@@ -16,7 +16,8 @@
 #define STRETCH_MAX ((uint64_t)512 << 20)        /* more than any disk reads in a round */
 #define GB       1e9
 #define CACHED_RATIO 4.0                         /* faster than direct reads by more than that is no disk */
-#define NOISE    0.1                             /* measured for so short a time, readers differ by that without a reason */
+#define NOISE    0.1                             /* measured for so short a time, readers differ by that without a
+                                                    reason */
 
 typedef struct probe {
     pthread_mutex_t lock;
@@ -180,7 +181,8 @@ ebb_io ebb_read_speed_best(const ebb_read_speed speeds[EBB_IO_MMAP + 1])
     return best;
 }
 
-ebb_status ebb_read_speed_measure_path(const char *path, ebb_io only, ebb_read_speed out[EBB_IO_MMAP + 1], ebb_error *err)
+ebb_status ebb_read_speed_measure_path(const char *path, ebb_io only, ebb_read_speed out[EBB_IO_MMAP + 1],
+                                       ebb_error *err)
 {
     ebb_read_file f = { .path = path, .fd = -1, .direct_fd = -1 };
     ebb_status st = ebb_file_open(path, EBB_FILE_READ, &f.fd, err);

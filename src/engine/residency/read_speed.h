@@ -17,21 +17,24 @@ struct ebb_read_speed {
     char       why_not[96];      /* where it is not allowed */
 };
 
-/* Measure the readers (indexed by ebb_io; AUTO is unused), or `only` that one, on bytes [from, from + n) of
- * files[i_file], altogether for about `seconds`.  Opens direct descriptors. */
-void ebb_read_speed_measure(ebb_read_file *files, uint32_t n_files, uint32_t i_file, uint64_t from, uint64_t n,
-                      ebb_io only, double seconds, ebb_read_speed out[EBB_IO_MMAP + 1]);
+/* Measure the readers (indexed by ebb_io; AUTO is unused), or `only` that one, on bytes [from, from
+ * + n) of files[i_file], altogether for about `seconds`.  Opens direct descriptors. */
+void ebb_read_speed_measure(ebb_read_file *files, uint32_t n_files, uint32_t i_file, uint64_t from,
+                            uint64_t n, ebb_io only, double seconds,
+                            ebb_read_speed out[EBB_IO_MMAP + 1]);
 /* Bytes per second of one reader that reads all of [from, from + n), cold. */
-double ebb_read_speed_of(ebb_read_file *files, uint32_t n_files, uint32_t i_file, uint64_t from, uint64_t n,
-                     const ebb_reader_ops *ops);
+double ebb_read_speed_of(ebb_read_file *files, uint32_t n_files, uint32_t i_file, uint64_t from,
+                         uint64_t n, const ebb_reader_ops *ops);
 
 /* The reader under which a pass takes least: its bytes, and half of its CPU time,
  * which computes meanwhile.  In the order uring, pread, mmap, a later one has to be better by a
  * tenth: so much is noise.  EBB_IO_PREAD if none was measured. */
 ebb_io ebb_read_speed_best(const ebb_read_speed speeds[EBB_IO_MMAP + 1]);
 
-/* ebb_read_speed_measure for the file at `path`, its last 90 %, in a quarter of a second; for one reader a third of that. */
+/* ebb_read_speed_measure for the file at `path`, its last 90 %, in a quarter of a second; for one
+ * reader a third of that. */
 EBB_MUST_CHECK
-ebb_status ebb_read_speed_measure_path(const char *path, ebb_io only, ebb_read_speed out[EBB_IO_MMAP + 1], ebb_error *err);
+ebb_status ebb_read_speed_measure_path(const char *path, ebb_io only,
+                                       ebb_read_speed out[EBB_IO_MMAP + 1], ebb_error *err);
 
 #endif

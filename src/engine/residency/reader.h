@@ -23,7 +23,8 @@
 #include "os/map.h"
 
 #define EBB_READER_BYTES ((uint64_t)8 << 20)     /* of memory, at most */
-#define EBB_READ_ALIGN ((uint64_t)4096)          /* of offsets, lengths and memory of direct reads */
+#define EBB_READ_ALIGN ((uint64_t)4096)          /* of offsets, lengths and memory of direct
+                                                    reads */
 
 typedef struct ebb_read_file {
     const char *path;
@@ -40,7 +41,8 @@ typedef struct ebb_piece {
     size_t   n_must;             /* bytes that have to arrive */
     char    *to;                 /* aligned; NULL: populate the mapping, copy nothing */
     bool     is_drop;            /* the opposite: let the mapping's pages go */
-    bool     is_far;             /* `to` is not in the processor's cache, and stays what it becomes */
+    bool     is_far;             /* `to` is not in the processor's cache, and stays what it
+                                    becomes */
 } ebb_piece;
 
 /* Who wants pieces.  Both are called from the reader's threads. */
@@ -71,19 +73,23 @@ extern const ebb_reader_ops ebb_reader_uring, ebb_reader_pread, ebb_reader_mmap;
 
 /* Which reader `io` names (not AUTO). */
 const ebb_reader_ops *ebb_reader_get(ebb_io io);
-/* Open the files past the page cache if `ops` reads so.  UNSUPPORTED: a file system has no such reads. */
+/* Open the files past the page cache if `ops` reads so.  UNSUPPORTED: a file system has no such
+ * reads. */
 EBB_MUST_CHECK
-ebb_status ebb_reader_prepare(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files, ebb_error *err);
+ebb_status ebb_reader_prepare(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files,
+                              ebb_error *err);
 /* Whether the system lets this reader work: opens and closes it. */
 EBB_MUST_CHECK
-ebb_status ebb_reader_try(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files, ebb_error *err);
+ebb_status ebb_reader_try(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files,
+                          ebb_error *err);
 
 /* Serve `source` from the reader's own threads until it is over or stopped.
  * `files` and `source` must live until stop.  Errors: UNSUPPORTED, NOMEM, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_reader_start(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
                             const ebb_source *source, ebb_reader **out, ebb_error *err);
-/* Wait for the threads to end (the source must be over, or say so soon) and close.  NULL is fine. */
+/* Wait for the threads to end (the source must be over, or say so soon) and close.  NULL is
+ * fine. */
 void ebb_reader_stop(ebb_reader *r);
 
 #endif

@@ -6,7 +6,8 @@
 #include "os/file.h"
 #include "residency/reader.h"
 
-#define PIECE_BYTES ((size_t)2 << 20)            /* a window: a part of a matrix, so that it is measured as it is used */
+#define PIECE_BYTES ((size_t)2 << 20)            /* a window: a part of a matrix, so that it is measured as it is
+                                                    used */
 
 /* Old kernels have no MADV_POPULATE_READ: the first page of a file tells. */
 static ebb_status open_mmap(const ebb_read_file *files, uint32_t n_files, void **state, ebb_error *err)
@@ -15,7 +16,8 @@ static ebb_status open_mmap(const ebb_read_file *files, uint32_t n_files, void *
     for (uint32_t i = 0; i < n_files; i++) {
         if (files[i].fd < 0 || ebb_map_advise(files[i].map.data, 1, EBB_ADVISE_POPULATE))
             continue;
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its mapping cannot be populated: %s", files[i].path, strerror(errno));
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its mapping cannot be populated: %s", files[i].path,
+                        strerror(errno));
     }
     return EBB_OK;
 }

@@ -74,7 +74,8 @@ static ebb_status alloc_tables(ebb_res *r, uint32_t n_parts, uint32_t n_extents,
     r->owner = calloc(n_extents, sizeof *r->owner);
     r->resident = calloc(n_extents, sizeof *r->resident);
     r->groups = calloc(n_layers + 1, sizeof *r->groups);
-    if (!r->files || !r->ids || !r->bases || !r->guards || !r->extents || !r->at || !r->home || !r->owner || !r->resident || !r->groups)
+    if (!r->files || !r->ids || !r->bases || !r->guards || !r->extents || !r->at || !r->home || !r->owner ||
+        !r->resident || !r->groups)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
     r->n_groups = n_layers + 1;
     return EBB_OK;
@@ -167,8 +168,10 @@ ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err)
 {
     for (uint32_t i = 0; i < r->n_files; i++)
         if (ebb_guard_is_hit(r->guards[i]))
-            return EBB_FAIL(err, EBB_FORMAT, "%s: was cut off or could not be read while it was computed with; put it back, "
-                            "or open it anew", r->files[i].path);
+            return EBB_FAIL(err, EBB_FORMAT,
+                            "%s: was cut off or could not be read while it was computed with; put it back, "
+                            "or open it anew",
+                            r->files[i].path);
     return EBB_OK;
 }
 
@@ -186,8 +189,8 @@ ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
         if (st != EBB_OK)
             return st;
         if (now.n_bytes != r->ids[i].n_bytes)
-            return EBB_FAIL(err, EBB_FORMAT, "%s: had %llu bytes and has %llu now; put it back, or open it anew", f->path,
-                            (unsigned long long)r->ids[i].n_bytes, (unsigned long long)now.n_bytes);
+            return EBB_FAIL(err, EBB_FORMAT, "%s: had %llu bytes and has %llu now; put it back, or open it anew",
+                            f->path, (unsigned long long)r->ids[i].n_bytes, (unsigned long long)now.n_bytes);
         if (now.modified_ns != r->ids[i].modified_ns)
             return EBB_FAIL(err, EBB_FORMAT, "%s: was written to while in use; open it anew", f->path);
         if (!ebb_guard_heal(r->guards[i], f->fd))
@@ -243,7 +246,8 @@ static const char *end_use(ebb_res *r, uint32_t id)
 
 static ebb_status acquire_streamed(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err)
 {
-    ebb_status st = r->extents[id].is_certain ? EBB_LIMIT : ebb_expert_cache_acquire(&r->cache, id, r->cancel, ptr, err);
+    ebb_status st = r->extents[id].is_certain ? EBB_LIMIT
+                                              : ebb_expert_cache_acquire(&r->cache, id, r->cancel, ptr, err);
 
     return st == EBB_LIMIT ? ebb_ring_acquire(r->ring, id, r->cancel, ptr, err) : st;
 }
@@ -373,12 +377,13 @@ void ebb_res_release(ebb_res *r, uint32_t id)
 /* The pinned extent that holds the range, NULL if there is none. */
 static const char *find_pinned(const ebb_res *r, uint32_t i_file, uint64_t offset, size_t n)
 {
-    const ebb_res_group *g = &r->groups[r->n_groups - 1];        /* the only rows that are also an extent: a tied output */
+    const ebb_res_group *g = &r->groups[r->n_groups - 1]; /* the only rows that are also an extent: a tied output */
 
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         const ebb_res_extent *x = &r->extents[i];
 
-        if (r->owner[i] == EBB_LAYER_PINNED && r->at[i] && x->part == i_file && offset >= x->offset && offset + n <= x->offset + x->n_bytes)
+        if (r->owner[i] == EBB_LAYER_PINNED && r->at[i] && x->part == i_file && offset >= x->offset &&
+            offset + n <= x->offset + x->n_bytes)
             return r->at[i] + (offset - x->offset);
     }
     return NULL;

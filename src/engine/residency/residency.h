@@ -31,16 +31,17 @@
  *
  * Who may move a group, always with the lock held:
  *
- *     from      to        the passes' thread                          any thread
- *     MAPPED    PINNED    ebb_res_set_state, _pin_async, n_acquired 0 no
- *     PINNED    MAPPED    ebb_res_set_state, n_acquired 0             no
- *     any       DISK      ebb_res_set_state, n_acquired 0; a ring     from PINNED: ebb_res_evict, n_acquired 0
- *     DISK      any       ebb_res_set_state, n_acquired 0             no
+ *     from      to        the passes' thread                            any thread
+ *     MAPPED    PINNED    ebb_res_set_state, _pin_async, n_acquired 0   no
+ *     PINNED    MAPPED    ebb_res_set_state, n_acquired 0               no
+ *     any       DISK      ebb_res_set_state, n_acquired 0; a ring       from PINNED: ebb_res_evict,
+ *                                                                       n_acquired 0
+ *     DISK      any       ebb_res_set_state, n_acquired 0               no
  *
- * and within a group that is PINNED an extent comes home (from its place in the copy, `home`, to being
- * there, `at`) by the passes' thread when it is acquired and the reader has brought it.  What no table
- * of state says is n_acquired: begin_use counts before it looks, so a group that is being computed with
- * is never evicted.
+ * and within a group that is PINNED an extent comes home (from its place in the copy, `home`, to
+ * being there, `at`) by the passes' thread when it is acquired and the reader has brought it.  What
+ * no table of state says is n_acquired: begin_use counts before it looks, so a group that is being
+ * computed with is never evicted.
  *
  * Who wants rows of a matrix (token_embd) reads them with ebb_res_read: they
  * need not be an extent at all, and are never made resident by it.
@@ -75,8 +76,10 @@ typedef struct ebb_res_extent {
     uint64_t    n_elems;
     uint32_t    part;
     uint32_t    group;
-    bool        is_certain;      /* every pass needs it; false: known only when it is chosen: a matrix of ... */
-    uint32_t    expert;          /* ... that expert, counted from 1 over all layers; its extents are contiguous; 0: of none */
+    bool        is_certain;      /* every pass needs it; false: known only when it is chosen: a
+                                    matrix of ... */
+    uint32_t    expert;          /* ... that expert, counted from 1 over all layers; its extents are
+                                    contiguous; 0: of none */
 } ebb_res_extent;
 
 /* What experts were there.  "One": passes of one column. */
@@ -95,7 +98,8 @@ typedef struct ebb_res_stats {
     uint64_t read_bytes;         /* weights read from disk for passes, since open */
     uint64_t stall_ns;           /* that acquire has waited, since open */
     double   disk_bytes_s;       /* of read_bytes, those of the last second */
-    uint32_t n_resident;         /* layers that are pinned or mapped; of those that are in part, the sum of the parts */
+    uint32_t n_resident;         /* layers that are pinned or mapped; of those that are in part, the
+                                    sum of the parts */
 } ebb_res_stats;
 
 /* Map the parts; nothing is read, so it costs microseconds.  All groups are
@@ -111,9 +115,10 @@ void ebb_res_close(ebb_res *r);                  /* nothing may be acquired; NUL
 /* *cancel ends every wait of acquire and place within 20 ms; NULL: never. */
 void ebb_res_set_cancel(ebb_res *r, const atomic_bool *cancel);
 
-/* Before memory is taken for a piece of what will stay, has(arg, n_bytes) says whether there is room for it; it is asked from the
- * reader's threads and must not call back.  Where there is none, what is asked for is read into the page cache for
- * as long as it is held, and the rest waits.  Set it before anything is placed. */
+/* Before memory is taken for a piece of what will stay, has(arg, n_bytes) says whether there is
+ * room for it; it is asked from the reader's threads and must not call back.  Where there is none,
+ * what is asked for is read into the page cache for as long as it is held, and the rest waits.  Set
+ * it before anything is placed. */
 typedef struct ebb_headroom {
     bool (*has)(void *arg, uint64_t n_bytes);    /* NULL: always */
     void *arg;
@@ -126,26 +131,31 @@ void ebb_res_set_headroom(ebb_res *r, ebb_headroom headroom);
  * with 0, and on failure, none can: those that were are MAPPED.  Nothing may be
  * acquired.  Errors: NOMEM, IO, UNSUPPORTED. */
 EBB_MUST_CHECK
-ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speeds, uint64_t ring_bytes, ebb_error *err);
-/* Memory for experts that are streamed (expert_cache.h), behind ebb_res_set_reader, which empties it.  Nothing may be
- * acquired.  Error: NOMEM. */
+ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speeds,
+                              uint64_t ring_bytes, ebb_error *err);
+/* Memory for experts that are streamed (expert_cache.h), behind ebb_res_set_reader, which empties
+ * it.  Nothing may be acquired.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_res_set_expert_cache(ebb_res *r, uint64_t n_bytes, ebb_error *err);
 /* Give some of it back, or take it again: never more than was set.  Between layers. */
 void ebb_res_resize_expert_cache(ebb_res *r, uint64_t n_bytes);
 const char *ebb_res_io_name(ebb_res *r);         /* "uring" ... of the reader chosen */
-const char *ebb_res_io_reason(const ebb_res *r); /* a line on the choice, "" if there is nothing to say */
+const char *ebb_res_io_reason(const ebb_res *r); /* a line on the choice, "" if there is nothing to
+                                                    say */
 
-/* Time each reader (AUTO), or `only` one for a third of the time, on the model's own weights, cold, for about `seconds`:
- * speeds[EBB_IO_MMAP + 1] (read_speed.h); all zero of a model in memory. */
+/* Time each reader (AUTO), or `only` one for a third of the time, on the model's own weights, cold,
+ * for about `seconds`: speeds[EBB_IO_MMAP + 1] (read_speed.h); all zero of a model in memory. */
 void ebb_res_measure_readers(ebb_res *r, ebb_io only, double seconds, ebb_read_speed *speeds);
-/* Bytes per second of the chosen reader over n_bytes of the weights, cold; 0: there is none.  Between passes. */
+/* Bytes per second of the chosen reader over n_bytes of the weights, cold; 0: there is none.
+ * Between passes. */
 double ebb_res_read_speed(ebb_res *r, uint64_t n_bytes);
 
-/* Before a pass: the files are what they were at open.  Errors: FORMAT (another size or time), IO. */
+/* Before a pass: the files are what they were at open.  Errors: FORMAT (another size or time),
+ * IO. */
 EBB_MUST_CHECK
 ebb_status ebb_res_check(ebb_res *r, ebb_error *err);
-/* Behind a pass: everything that it saw was the files' own bytes.  Error: FORMAT (a file was cut off meanwhile). */
+/* Behind a pass: everything that it saw was the files' own bytes.  Error: FORMAT (a file was cut
+ * off meanwhile). */
 EBB_MUST_CHECK
 ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err);
 
@@ -157,25 +167,26 @@ ebb_status ebb_res_set_resident(ebb_res *r, const bool *resident, ebb_error *err
 /* Bytes of the weights of a group that stay. */
 uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t group);
 ebb_layer_state ebb_res_state(ebb_res *r, uint32_t group);
-/* States of all groups: PARTLY of which not all stays; READING of which something stands in the ring or is on its way.
- * Of mapped ones, what the page cache has: PARTLY or DISK while it has not all.  Returns how many these are. */
+/* States of all groups: PARTLY of which not all stays; READING of which something stands in the
+ * ring or is on its way.  Of mapped ones, what the page cache has: PARTLY or DISK while it has not
+ * all.  Returns how many these are. */
 uint32_t ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n);
 
-/* Bring a group, as far as it stays, into another state: PINNED reads it into anonymous memory, DISK
- * leaves it to the ring, MAPPED to the page cache.  On failure the group stays as
+/* Bring a group, as far as it stays, into another state: PINNED reads it into anonymous memory,
+ * DISK leaves it to the ring, MAPPED to the page cache.  On failure the group stays as
  * it was.  Errors: NOMEM (room ended, too), IO, FORMAT (truncated), CANCELED, UNSUPPORTED (DISK
  * without a ring, or of a model in memory). */
 EBB_MUST_CHECK
 ebb_status ebb_res_set_state(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_error *err);
 
-/* ebb_res_set_state to PINNED, but the copy is read in the background, in the order of use; an acquire
- * waits for its extent.  Without a ring it is read at once. */
+/* ebb_res_set_state to PINNED, but the copy is read in the background, in the order of use; an
+ * acquire waits for its extent.  Without a ring it is read at once. */
 EBB_MUST_CHECK
 ebb_status ebb_res_pin_async(ebb_res *r, uint32_t group, ebb_error *err);
 
-/* From any thread, also while a pass is under way: let pinned groups of which nothing is acquired go at once,
- * the last ones first, those that are just being read behind all others, until n_bytes are free or will not be taken.  They
- * are DISK afterwards; what the ring cannot hold is
+/* From any thread, also while a pass is under way: let pinned groups of which nothing is acquired
+ * go at once, the last ones first, those that are just being read behind all others, until n_bytes
+ * are free or will not be taken.  They are DISK afterwards; what the ring cannot hold is
  * read from the mapping.  Returns the bytes, and how many groups. */
 uint64_t ebb_res_evict(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups);
 
@@ -187,15 +198,17 @@ uint64_t ebb_res_evict(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups);
 EBB_MUST_CHECK
 ebb_status ebb_res_acquire(ebb_res *r, uint32_t id, const void **ptr, ebb_error *err);
 void ebb_res_release(ebb_res *r, uint32_t id);
-/* Whether an acquire of `id` would not wait, nor hold more of the ring than leaves the reader room. */
+/* Whether an acquire of `id` would not wait, nor hold more of the ring than leaves the reader
+ * room. */
 bool ebb_res_is_ready(ebb_res *r, uint32_t id);
 /* Whether it is in memory for good: neither in the ring nor in a place for experts. */
 bool ebb_res_is_resident(ebb_res *r, uint32_t id);
 
-/* -- Experts (expert_cache.h), each named by its first extent.  From the thread that runs passes -- */
+/* -- Experts (expert_cache.h), each named by its first extent.  From the thread that runs passes
+ * -- */
 
-/* A layer of n_tokens columns has chosen experts: expect each of them, with how many columns chose it; then expect_end.  Those
- * that are not here are all read at once. */
+/* A layer of n_tokens columns has chosen experts: expect each of them, with how many columns chose
+ * it; then expect_end.  Those that are not here are all read at once. */
 void ebb_res_begin_experts(ebb_res *r, uint32_t n_tokens);
 void ebb_res_announce_expert(ebb_res *r, uint32_t id, uint32_t n_members);
 void ebb_res_end_experts(ebb_res *r);
@@ -215,13 +228,15 @@ void ebb_res_set_expert_uses(ebb_res *r, const float *often);
 /* Copy n bytes at `offset` of `part`: rows of token_embd, norms.  Taken from a
  * pinned extent that holds them, else read from the file.  Errors: IO, FORMAT. */
 EBB_MUST_CHECK
-ebb_status ebb_res_read(ebb_res *r, uint32_t part, uint64_t offset, void *out, size_t n, ebb_error *err);
+ebb_status ebb_res_read(ebb_res *r, uint32_t part, uint64_t offset, void *out, size_t n,
+                        ebb_error *err);
 
-/* Of the pinned bytes and those of experts, what is still to be read: memory that is not taken yet.  From any thread. */
+/* Of the pinned bytes and those of experts, what is still to be read: memory that is not taken yet.
+ * From any thread. */
 uint64_t ebb_res_pending_bytes(ebb_res *r);
 void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out);
-/* NULL, or which of R1, R4 and R6, as far as the tables show them, or of the rules of the ring does not
- * hold.  From any thread.  Cost: looks at all extents. */
+/* NULL, or which of R1, R4 and R6, as far as the tables show them, or of the rules of the ring does
+ * not hold.  From any thread.  Cost: looks at all extents. */
 const char *ebb_res_check_rules(ebb_res *r);
 
 #endif

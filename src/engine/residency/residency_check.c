@@ -15,12 +15,14 @@ static const char *check_extent(const ebb_res *r, const ebb_res_group *g, uint32
 
     switch (r->owner[id]) {
     case EBB_LAYER_MAPPED:
-        return r->at[id] == ebb_res_mapped_at(r, id) && !r->home[id] ? NULL : "R1: a mapped extent stands elsewhere, too";
+        return r->at[id] == ebb_res_mapped_at(r, id) && !r->home[id] ? NULL
+                                                                     : "R1: a mapped extent stands elsewhere, too";
     case EBB_LAYER_PINNED:
         if ((r->at[id] != NULL) == (r->home[id] != NULL))
             return "R6: a pinned extent is both here and on its way, or neither";
-        return is_in_copy(g, r->at[id] ? r->at[id] : r->home[id], x->n_bytes) ? NULL
-                                                                            : "R1: a pinned extent stands outside its group's copy";
+        return is_in_copy(g, r->at[id] ? r->at[id] : r->home[id], x->n_bytes)
+                 ? NULL
+                 : "R1: a pinned extent stands outside its group's copy";
     case EBB_LAYER_DISK:
         if (r->at[id] || r->home[id])
             return "R1: a streamed extent stands in memory for good";

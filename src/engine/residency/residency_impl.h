@@ -1,8 +1,10 @@
-/* residency/residency_impl.h - what residency.c (opening, reading, use) and group_states.c (whose the bytes are) share.
+/* residency/residency_impl.h - what residency.c (opening, reading, use) and group_states.c (whose
+ * the bytes are) share.
  *
- * Two threads may change whose the bytes of a group are: that of the passes in every way, and whoever
- * calls ebb_res_evict from PINNED to DISK.  Both do so under the lock, and only while nothing of the
- * group is acquired, which is counted under the same lock: so what is held cannot be taken. */
+ * Two threads may change whose the bytes of a group are: that of the passes in every way, and
+ * whoever calls ebb_res_evict from PINNED to DISK.  Both do so under the lock, and only while
+ * nothing of the group is acquired, which is counted under the same lock: so what is held cannot be
+ * taken. */
 #ifndef EBB_RESIDENCY_IMPL_H
 #define EBB_RESIDENCY_IMPL_H
 #include <pthread.h>
@@ -19,7 +21,8 @@ typedef struct ebb_res_group {
     ebb_layer_state state;
     uint32_t first, n;           /* its extents */
     uint32_t n_acquired;
-    ebb_map  copy;               /* the pinned copy; of a group that was let go a place without pages */
+    ebb_map  copy;               /* the pinned copy; of a group that was let go a place without
+                                    pages */
 } ebb_res_group;
 
 struct ebb_res {
@@ -29,8 +32,10 @@ struct ebb_res {
     ebb_guard     **guards;      /* of their mappings */
     uint32_t        n_files;
     ebb_res_extent *extents;
-    const char    **at;          /* where each extent is now; NULL: in the ring, or on its way to ... */
-    char          **home;        /* ... its place in the group's copy, where that is read in the background */
+    const char    **at;          /* where each extent is now; NULL: in the ring, or on its way to
+                                    ... */
+    char          **home;        /* ... its place in the group's copy, where that is read in the
+                                    background */
     uint8_t        *owner;       /* of each: PINNED, MAPPED or DISK */
     bool           *resident;    /* with its group, when that is PINNED or MAPPED */
     uint32_t        n_extents;
@@ -43,7 +48,8 @@ struct ebb_res {
     uint32_t        n_warmed;    /* extents that the kernel was asked to read, in order */
     uint64_t        warmed_bytes, used_bytes;    /* of them; used: by the first pass so far */
 
-    pthread_mutex_t lock;        /* protects at, home, owner, groups, and what follows; the other fields are the passes' own */
+    pthread_mutex_t lock;        /* protects at, home, owner, groups, and what follows; the other
+                                    fields are the passes' own */
     ebb_ring       *ring;        /* NULL: nothing can be streamed */
     ebb_expert_cache cache;      /* of experts; has no place without a ring */
     ebb_lrfu        lrfu;        /* of experts: the passes' own */
@@ -63,7 +69,8 @@ const char *ebb_res_check_rules_locked(const ebb_res *r);
 void ebb_res_close_expert_cache(ebb_res *r);
 void ebb_res_add_counts(ebb_expert_counts *to, const ebb_expert_counts *c);
 
-/* Whether an extent that is on its way to its place has come; between two rings nothing is known of it.  The lock is held. */
+/* Whether an extent that is on its way to its place has come; between two rings nothing is known of
+ * it.  The lock is held. */
 static inline bool ebb_res_is_loaded(const ebb_res *r, uint32_t id)
 {
     return r->ring && ebb_ring_is_loaded(r->ring, id);

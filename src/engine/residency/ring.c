@@ -370,7 +370,8 @@ ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel,
         return acquire_load(g, id, cancel, ptr, err);
     }
     g->pos = (id + 1) % g->n_extents;
-    st = g->extents[id].is_certain && ebb_range_bytes(&g->extents[id]) <= g->cap ? await_entry(g, id, cancel, &e, err) : EBB_LIMIT;
+    st = g->extents[id].is_certain && ebb_range_bytes(&g->extents[id]) <= g->cap ? await_entry(g, id, cancel, &e, err)
+                                                                                 : EBB_LIMIT;
     if (st == EBB_OK) {
         e->n_held++;
         *ptr = entry_address(g, e);

@@ -18,8 +18,8 @@
  *      read into it is under way.
  *  G3  head - tail <= capacity; of a mapped reader, the populated pages take no more.
  *  G4  An acquire ends: an extent that can never have room (larger than the
- *      ring, or than what others hold of it) is populated in the mapping instead; so is one that is to stay while
- *      there is no memory for it.
+ *      ring, or than what others hold of it) is populated in the mapping instead; so is one that is
+ *      to stay while there is no memory for it.
  *
  * An acquire out of order moves the reader there; what stood ready is lost.
  * A read that failed is tried once more when its extent is asked for; after a
@@ -27,18 +27,19 @@
  *
  * An entry, and who moves it (always with the ring's lock held):
  *
- *     state      by its fields                                who moves it there
- *     entered    n_issued < n_bytes, not dead                 a reader's thread, at the head (ebb_ring_next)
- *     in flight  n_in_flight > 0                              a reader's thread: a piece asked for, or come
- *     ready      n_issued == n_bytes, n_in_flight == 0        a reader's thread, with the last piece
- *     failed     st is not OK                                 a reader's thread; goes when it is asked for
- *     held       ready, n_held > 0                            who acquires; back to dead with the last release
- *     dead       is_dead, n_held == 0                         who acquires: released, passed over, out of order
- *     dropping   dead, is_dropped, n_in_flight > 0            a reader's thread; of a mapped reader only
- *     gone       its room is the tail's or the head's again   whoever finds it dead and nothing in flight
+ *     state      by its fields                           who moves it there
+ *     entered    n_issued < n_bytes, not dead            a reader's thread, at the head
+ *     in flight  n_in_flight > 0                         a reader's thread: a piece asked for
+ *     ready      n_issued == n_bytes, n_in_flight == 0   a reader's thread, with the last piece
+ *     failed     st is not OK                            a reader's thread; goes when asked for
+ *     held       ready, n_held > 0                       who acquires; dead with the last release
+ *     dead       is_dead, n_held == 0                    who acquires: released or passed over
+ *     dropping   dead, is_dropped, n_in_flight > 0       a reader's thread; of a mapped reader only
+ *     gone       its room is the tail's or the head's    whoever finds it so, nothing in flight
  *
- * A waiting acquire gives up the lock, so that all of this may happen to other entries meanwhile: it
- * looks its entry up again after each wait.  The reader's threads give it up to ask for headroom.
+ * A waiting acquire gives up the lock, so that all of this may happen to other entries meanwhile:
+ * it looks its entry up again after each wait.  The reader's threads give it up to ask for
+ * headroom.
  *
  * Threads: acquire, release and stream from one thread; get_stats, has and load_state from any. */
 #ifndef EBB_RING_H
@@ -58,8 +59,9 @@ typedef struct ebb_ring_stats {
     double   bytes_s;            /* read in the last second, with what is loaded */
 } ebb_ring_stats;
 
-/* A ring of `cap` bytes, rounded up to a page or from 2 MiB on to a huge one, that nothing passes through yet; `room` for
- * what is BACKGROUND (residency.h).  `files` and `extents` must outlive it.  Errors: UNSUPPORTED, NOMEM, IO. */
+/* A ring of `cap` bytes, rounded up to a page or from 2 MiB on to a huge one, that nothing passes
+ * through yet; `room` for what is BACKGROUND (residency.h).  `files` and `extents` must outlive it.
+ * Errors: UNSUPPORTED, NOMEM, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
                          const ebb_res_extent *extents, uint32_t n_extents, uint64_t cap,
@@ -69,10 +71,10 @@ void ebb_ring_close(ebb_ring *g);                /* NULL is fine */
 /* Whether extent `id` passes through the ring.  One that does not any more must not be held. */
 void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed);
 
-/* Extent `id`, which is not streamed, is read into `home` (aligned, ebb_pin_bytes of it), which must
- * stay while it is: BACKGROUND in the order of use, beside what streams; or PREFETCH, or URGENT (loads.h).  An acquire
- * waits for it; a release does nothing.  If it is loaded there already, nothing is done but to make it URGENT.  Returns
- * what it was before. */
+/* Extent `id`, which is not streamed, is read into `home` (aligned, ebb_pin_bytes of it), which
+ * must stay while it is: BACKGROUND in the order of use, beside what streams; or PREFETCH, or
+ * URGENT (loads.h).  An acquire waits for it; a release does nothing.  If it is loaded there
+ * already, nothing is done but to make it URGENT.  Returns what it was before. */
 ebb_load_state ebb_ring_load(ebb_ring *g, uint32_t id, char *home, ebb_load_state how);
 /* Not any more; waits for reads that are under way. */
 void ebb_ring_unload(ebb_ring *g, uint32_t id);
@@ -87,7 +89,8 @@ bool ebb_ring_is_in_flight(ebb_ring *g, uint32_t first, uint32_t n);
  * held costs nothing.  Waits for its reads; *cancel (NULL: never) ends the wait
  * within 20 ms.  Errors: IO, FORMAT (truncated), CANCELED. */
 EBB_MUST_CHECK
-ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr, ebb_error *err);
+ebb_status ebb_ring_acquire(ebb_ring *g, uint32_t id, const atomic_bool *cancel, const void **ptr,
+                            ebb_error *err);
 void ebb_ring_release(ebb_ring *g, uint32_t id);
 
 /* Whether an acquire of `id` would not wait, and at most half of the ring would be held then. */

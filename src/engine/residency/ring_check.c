@@ -7,7 +7,8 @@ static const char *check_entry(const ebb_ring *g, const ebb_ring_entry *e)
 {
     if (e->n_issued > e->n_bytes)
         return "G2: more of an entry was asked for than it has";
-    if (e->n_held > 0 && (e->is_dead || e->is_dropped || e->st != EBB_OK || e->n_in_flight > 0 || e->n_issued < e->n_bytes))
+    if (e->n_held > 0 &&
+        (e->is_dead || e->is_dropped || e->st != EBB_OK || e->n_in_flight > 0 || e->n_issued < e->n_bytes))
         return "G2: an entry is held that is not ready, or given up";
     if (!e->is_dead && !(g->is_streamed[e->id] && g->extents[e->id].is_certain))
         return "G1: an entry is wanted of an extent that does not pass through the ring";
@@ -30,7 +31,8 @@ static const char *check_entries(const ebb_ring *g)
             return "G1: entries do not stand one behind the other";
         at = e->at + e->n_bytes;
         for (uint32_t k = 0; k < i && !e->is_dead; k++)
-            if (g->entries[(g->first + k) % EBB_RING_ENTRIES].id == e->id && !g->entries[(g->first + k) % EBB_RING_ENTRIES].is_dead)
+            if (g->entries[(g->first + k) % EBB_RING_ENTRIES].id == e->id &&
+                !g->entries[(g->first + k) % EBB_RING_ENTRIES].is_dead)
                 return "G1: an extent is wanted twice";
     }
     return at == g->head ? NULL : "G1: the last entry does not end at the head";
@@ -38,8 +40,9 @@ static const char *check_entries(const ebb_ring *g)
 
 const char *ebb_ring_check_locked(const ebb_ring *g)
 {
-    const char *rule = g->n > EBB_RING_ENTRIES || g->head - g->tail > g->cap ? "G3: more stands in the ring than it holds"
-                                                                            : check_entries(g);
+    const char *rule = g->n > EBB_RING_ENTRIES || g->head - g->tail > g->cap
+                         ? "G3: more stands in the ring than it holds"
+                         : check_entries(g);
 
     if (!rule && g->cursor != EBB_RING_NONE && !g->is_streamed[g->cursor])
         rule = "G1: the reader stands at an extent that does not pass through the ring";

@@ -1,4 +1,5 @@
-/* residency/ring_impl.h - what ring.c (opening, acquiring) and ring_reads.c (what is read next) share. */
+/* residency/ring_impl.h - what ring.c (opening, acquiring) and ring_reads.c (what is read next)
+ * share. */
 #ifndef EBB_RING_IMPL_H
 #define EBB_RING_IMPL_H
 #include <pthread.h>
@@ -13,8 +14,10 @@
 typedef struct ebb_ring_entry {
     uint32_t   id;
     uint32_t   n_held, n_in_flight;
-    uint64_t   at;               /* its place: a count of bytes that only grows; modulo cap in memory */
-    uint64_t   n_pad;            /* skipped before it, so that it does not reach over the ring's end */
+    uint64_t   at;               /* its place: a count of bytes that only grows; modulo cap in
+                                    memory */
+    uint64_t   n_pad;            /* skipped before it, so that it does not reach over the ring's
+                                    end */
     uint64_t   n_bytes;          /* of the enclosing range in the file */
     uint64_t   n_issued;         /* of these, asked for */
     bool       is_dead;          /* not wanted any more; goes when nothing flies */
@@ -59,7 +62,8 @@ static inline uint64_t ebb_range_begin(const ebb_res_extent *x)
 
 static inline uint64_t ebb_range_bytes(const ebb_res_extent *x)
 {
-    return ((x->offset + x->n_bytes + EBB_READ_ALIGN - 1) & ~(EBB_READ_ALIGN - 1)) - ebb_range_begin(x);
+    return ((x->offset + x->n_bytes + EBB_READ_ALIGN - 1) & ~(EBB_READ_ALIGN - 1)) -
+           ebb_range_begin(x);
 }
 
 static inline ebb_ring_entry *ebb_ring_get(ebb_ring *g, uint32_t i)
@@ -82,7 +86,8 @@ void ebb_ring_issue_drop(ebb_ring *g, ebb_ring_entry *e, ebb_piece *out);
 /* The extent's own pages go from the mapping and from the page cache; without the lock. */
 void ebb_ring_drop_pages(const ebb_ring *g, uint32_t id);
 
-/* Until somebody signals, or for 20 ms: nobody tells of cancel flags or of room for what is to stay. */
+/* Until somebody signals, or for 20 ms: nobody tells of cancel flags or of room for what is to
+ * stay. */
 void ebb_ring_wait(ebb_ring *g, pthread_cond_t *on);
 
 /* ring.h */

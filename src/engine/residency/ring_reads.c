@@ -70,7 +70,8 @@ static bool enter_next(ebb_ring *g)
         g->head = g->tail = 0;
     if (!ebb_ring_has_space(g, n_bytes, &n_pad))
         return false;
-    *ebb_ring_get(g, g->n++) = (ebb_ring_entry){ .id = g->cursor, .at = g->head + n_pad, .n_pad = n_pad, .n_bytes = n_bytes };
+    *ebb_ring_get(g, g->n++) = (ebb_ring_entry){ .id = g->cursor, .at = g->head + n_pad, .n_pad = n_pad,
+                                                 .n_bytes = n_bytes };
     g->head += n_pad + n_bytes;
     g->cursor = ebb_ring_next_streamed(g, (g->cursor + 1) % g->n_extents);
     return true;
@@ -84,7 +85,8 @@ static void issue_piece(ebb_ring *g, ebb_ring_entry *e, ebb_piece *out)
     if (n > g->ops->piece_bytes)
         n = g->ops->piece_bytes;
     *out = (ebb_piece){
-        .file = x->part, .tag = (uint32_t)(e - g->entries), .offset = ebb_range_begin(x) + e->n_issued, .n_bytes = (size_t)n,
+        .file = x->part, .tag = (uint32_t)(e - g->entries), .offset = ebb_range_begin(x) + e->n_issued,
+        .n_bytes = (size_t)n,
         .to = g->ops->is_mapped ? NULL : (char *)g->memory.data + place,
     };
     must = x->offset + x->n_bytes - out->offset;
@@ -110,7 +112,8 @@ static bool find_drop(ebb_ring *g, ebb_piece *out)
     for (uint32_t i = 0; i < g->n; i++) {
         ebb_ring_entry *e = ebb_ring_get(g, i);
 
-        if (e->is_dead && g->ops->is_mapped && e->n_issued > 0 && e->n_in_flight == 0 && e->n_held == 0 && !e->is_dropped) {
+        if (e->is_dead && g->ops->is_mapped && e->n_issued > 0 && e->n_in_flight == 0 && e->n_held == 0 &&
+            !e->is_dropped) {
             ebb_ring_issue_drop(g, e, out);
             return true;
         }
@@ -148,7 +151,8 @@ static bool find_work(ebb_ring *g, ebb_piece *out)
     if (find_drop(g, out))
         return true;
     e = find_unissued(g);
-    if (ebb_loads_peek(&g->loads, g->pos, &load, &is_urgent) && (!g->is_short || !ebb_loads_takes_memory(&g->loads, load)) &&
+    if (ebb_loads_peek(&g->loads, g->pos, &load, &is_urgent) &&
+        (!g->is_short || !ebb_loads_takes_memory(&g->loads, load)) &&
         (!e || is_urgent || stream_distance(g, load) < stream_distance(g, e->id))) {
         ebb_loads_issue(&g->loads, load, g->ops->piece_bytes, out);
         out->tag += EBB_RING_ENTRIES;
@@ -172,8 +176,8 @@ void ebb_ring_wait(ebb_ring *g, pthread_cond_t *on)
     pthread_cond_timedwait(on, &g->lock, &until);
 }
 
-/* Whether memory can be taken for what is to stay.  The answer is good for one piece of each thread.  No more is asked for than will
- * be taken: whoever has less than that would let go what is ahead. */
+/* Whether memory can be taken for what is to stay.  The answer is good for one piece of each thread.  No more is asked
+ * for than will be taken: whoever has less than that would let go what is ahead. */
 static void ask_headroom(ebb_ring *g)
 {
     uint64_t n = g->loads.pending_bytes < g->ops->piece_bytes ? g->loads.pending_bytes : g->ops->piece_bytes;

@@ -1,4 +1,5 @@
-/* Where streamed weights come from (residency_impl.h): the reader, its ring, the cache of experts, and how fast they are. */
+/* Where streamed weights come from (residency_impl.h): the reader, its ring, the cache of experts, and how fast they
+ * are. */
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +62,8 @@ static void close_ring(ebb_res *r)
 static ebb_status open_ring(ebb_res *r, uint64_t ring_bytes, ebb_error *err)
 {
     ebb_ring *ring;
-    ebb_status st = ebb_ring_open(r->ops, r->files, r->n_files, r->extents, r->n_extents, ring_bytes, r->headroom, &ring, err);
+    ebb_status st = ebb_ring_open(r->ops, r->files, r->n_files, r->extents, r->n_extents, ring_bytes, r->headroom,
+                                  &ring, err);
 
     if (st != EBB_OK)
         return st;

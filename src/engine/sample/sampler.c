@@ -209,7 +209,8 @@ ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_toke
     return s->p.temp > 0 ? sample_candidate(s, &share) : best_candidate(s).id;
 }
 
-ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n, double *probability)
+ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n,
+                                         double *probability)
 {
     candidate best;
 

@@ -13,7 +13,9 @@ typedef struct ebb_sampler_state {
 ebb_sampler_state ebb_sampler_get_state(const ebb_sampler *s);
 /* s chooses from now on what the sampler of the mark will. */
 void ebb_sampler_set_state(ebb_sampler *s, const ebb_sampler_state *mark);
-/* ebb_sampler_sample, and how likely the token was: its share of what it was chosen from, in *probability. */
-ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n, double *probability);
+/* ebb_sampler_sample, and how likely the token was: its share of what it was chosen from, in
+ * *probability. */
+ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits,
+                                         const ebb_token *recent, size_t n, double *probability);
 
 #endif

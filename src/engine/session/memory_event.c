@@ -8,7 +8,8 @@
 
 #define MIB(n_bytes) ((uint64_t)(n_bytes) >> 20)
 
-/* What of an eviction or a spill is known before it: "memory is short: 512 MiB available, 64 MiB still to be read; ". */
+/* What of an eviction or a spill is known before it: "memory is short: 512 MiB available, 64 MiB still to be read;
+ * ". */
 static int write_pressure(const ebb_memory_event *e, char *buf, size_t cap)
 {
     char pending[64] = "";
@@ -35,7 +36,8 @@ static void write_eviction(const ebb_memory_event *e, char *buf, size_t cap)
         snprintf(buf, cap, "no layer is left to evict; one slot for reading");
         break;
     case EBB_MEMORY_KV_SPILLED:
-        snprintf(buf, cap, "%" PRIu64 " MiB of K and V to a file, %" PRIu64 " MiB are there", MIB(e->bytes), MIB(e->bytes_left));
+        snprintf(buf, cap, "%" PRIu64 " MiB of K and V to a file, %" PRIu64 " MiB are there", MIB(e->bytes),
+                 MIB(e->bytes_left));
         break;
     case EBB_MEMORY_DRAFT_EVICTED:
         if (e->is_by_monitor)

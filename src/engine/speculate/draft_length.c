@@ -18,7 +18,8 @@
 
 void ebb_draft_length_init(ebb_draft_length *p, double accept_rate, double token_share, double draft_share)
 {
-    *p = (ebb_draft_length){ .token_share = token_share, .draft_share = draft_share, .accepted = accept_rate * ASSUMED, .proposed = ASSUMED,
+    *p = (ebb_draft_length){ .token_share = token_share, .draft_share = draft_share, .accepted = accept_rate * ASSUMED,
+                             .proposed = ASSUMED,
                      .pause = PAUSE, .n_tries = TRIES };
 }
 

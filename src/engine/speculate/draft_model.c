@@ -61,7 +61,8 @@ static void end_drafting(ebb_engine *e, ebb_engine *draft, const ebb_error *err)
 static void init_draft_length(ebb_engine *e, const ebb_engine *draft)
 {
     double alone_s = ebb_plan_pass_s(&e->net, &e->machine, &e->plan, 1);
-    double further_s = (ebb_plan_pass_s(&e->net, &e->machine, &e->plan, EBB_DRAFT_MAX_LOOKUP + 1) - alone_s) / EBB_DRAFT_MAX_LOOKUP;
+    double further_s = (ebb_plan_pass_s(&e->net, &e->machine, &e->plan, EBB_DRAFT_MAX_LOOKUP + 1) - alone_s) /
+                       EBB_DRAFT_MAX_LOOKUP;
 
     ebb_draft_length_init(&e->draft_model.draft_length, e->plan.draft_accept_rate, further_s / alone_s,
                   ebb_plan_pass_s(&draft->net, &e->machine, &draft->plan, 1) / alone_s);
@@ -168,7 +169,8 @@ static uint32_t draft_with_model(ebb_session *s, const ebb_token *ids, uint32_t 
         if (ebb_model_is_eog(e->model, id) || !ebb_draft_length_is_token_worth(&h->draft_length, chance))
             return n_out;                        /* nothing is asked of an answer behind its end */
         out[n_out++] = id;
-        if (n_out == most || !ebb_draft_length_is_next_worth(&h->draft_length, chance) || atomic_load(&h->is_evicted) || !append_draft(e, id))
+        if (n_out == most || !ebb_draft_length_is_next_worth(&h->draft_length, chance) || atomic_load(&h->is_evicted) ||
+            !append_draft(e, id))
             return n_out;
     }
 }

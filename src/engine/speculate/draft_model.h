@@ -2,9 +2,10 @@
  * whatever session is drafted for by their common prefix.
  *
  * It borrows the threads and the cancel flag of its host, and neither looks at memory nor learns
- * speeds: the host's plan counts it, and where memory is short the host gives it away before anything
- * else.  It stands above the host's rooms, being an engine (draft_model.c), and they ask it for things:
- * so they know it by a table of what it can do, and by what is theirs of it (draft_model_host.c). */
+ * speeds: the host's plan counts it, and where memory is short the host gives it away before
+ * anything else.  It stands above the host's rooms, being an engine (draft_model.c), and they ask
+ * it for things: so they know it by a table of what it can do, and by what is theirs of it
+ * (draft_model_host.c). */
 #ifndef EBB_DRAFT_MODEL_H
 #define EBB_DRAFT_MODEL_H
 #include <stdatomic.h>
@@ -17,13 +18,15 @@
 #include "speculate/draft_length.h"
 
 typedef struct ebb_draft_model_ops {
-    /* Open it if the plan has one.  What goes wrong ends it with a line in the stats and is no error. */
+    /* Open it if the plan has one.  What goes wrong ends it with a line in the stats and is no
+     * error. */
     void (*open)(ebb_engine *e);
     void (*close)(ebb_engine *e);
 
-    /* What may follow ids[0..n) in s, at most `max` tokens to out; 0 where it does not pay or cannot be
-     * told. */
-    uint32_t (*draft)(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max);
+    /* What may follow ids[0..n) in s, at most `max` tokens to out; 0 where it does not pay or
+     * cannot be told. */
+    uint32_t (*draft)(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out,
+                      uint32_t max);
     /* The sequence of s is about to forget; so does the draft's if it is the same there. */
     void (*shift)(ebb_session *s, uint32_t from, uint32_t n);
     /* What it has computed is kept on disk. */
@@ -34,13 +37,14 @@ extern const ebb_draft_model_ops ebb_draft_model_class;
 
 typedef struct ebb_draft_model {
     const ebb_draft_model_ops *ops;      /* NULL: of an engine that is a draft model itself */
-    ebb_engine  *engine;         /* NULL: none, or not at present; another thread looks at it with the
-                                    host's lock held */
+    ebb_engine  *engine;         /* NULL: none, or not at present; another thread looks at it with
+                                    the host's lock held */
     ebb_session *session;
     ebb_sampler *sampler;
     uint64_t     bytes;          /* that it is planned to take; 0: there is none, or it has ended */
     ebb_draft_length draft_length;
-    double       probability[EBB_DRAFT_MAX_MODEL]; /* of the draft tokens under way, by the draft model */
+    double       probability[EBB_DRAFT_MAX_MODEL]; /* of the draft tokens under way, by the draft
+                                                      model */
     atomic_bool  is_evicted;     /* the memory-pressure monitor has evicted its weights */
     bool         is_released;    /* it gave its memory away, and may come back */
 } ebb_draft_model;
@@ -54,8 +58,8 @@ void ebb_draft_model_shift(ebb_session *s, uint32_t from, uint32_t n);
 void ebb_draft_model_persist(ebb_engine *e);
 
 bool ebb_draft_model_is_open(const ebb_engine *e);
-/* Of the n draft tokens of the last call n_accepted were chosen; the next was not, if is_rejected, else
- * that is not known. */
+/* Of the n draft tokens of the last call n_accepted were chosen; the next was not, if is_rejected,
+ * else that is not known. */
 void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected);
 /* A pass of the host with n_tokens columns took so long. */
 void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds);

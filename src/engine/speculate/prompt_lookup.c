@@ -39,7 +39,8 @@ static uint32_t find_match(const ebb_token *ids, uint32_t n, uint32_t n_alike)
     return best;
 }
 
-uint32_t ebb_prompt_lookup_draft(ebb_prompt_lookup *d, const ebb_token *ids, uint32_t n, uint32_t n_alike, ebb_token *out, uint32_t max)
+uint32_t ebb_prompt_lookup_draft(ebb_prompt_lookup *d, const ebb_token *ids, uint32_t n, uint32_t n_alike,
+                                 ebb_token *out, uint32_t max)
 {
     uint32_t from, n_out = d->n_now < max ? d->n_now : max;
 

@@ -1,5 +1,5 @@
-/* speculate/speculate.h - speculative decoding: appending a token computes what may come next in the
- * same pass (speculate.c); what came of it is verify.c. */
+/* speculate/speculate.h - speculative decoding: appending a token computes what may come next in
+ * the same pass (speculate.c); what came of it is verify.c. */
 #ifndef EBB_SPECULATE_H
 #define EBB_SPECULATE_H
 #include <stdbool.h>
@@ -13,8 +13,8 @@ bool ebb_speculate_accept(ebb_session *s, ebb_token id);
 /* Compute id, which is none of the draft tokens under way, with new ones behind it. */
 EBB_MUST_CHECK
 ebb_status ebb_speculate_append(ebb_session *s, ebb_token id, ebb_error *err);
-/* Forget the draft tokens: the table holds the sequence and no more.  is_rejected: what comes instead
- * is another token. */
+/* Forget the draft tokens: the table holds the sequence and no more.  is_rejected: what comes
+ * instead is another token. */
 void ebb_speculate_discard(ebb_session *s, bool is_rejected);
 
 #endif

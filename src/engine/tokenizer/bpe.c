@@ -167,7 +167,8 @@ void ebb_bpe_fini(ebb_bpe *b)
 
 size_t ebb_bpe_bytes(const ebb_bpe *b)
 {
-    return b->n_merges * sizeof *b->merges + (b->mask + 1) * sizeof *b->slots + (b->pretok ? ebb_pretok_bytes(b->pretok) : 0);
+    return b->n_merges * sizeof *b->merges + (b->mask + 1) * sizeof *b->slots +
+           (b->pretok ? ebb_pretok_bytes(b->pretok) : 0);
 }
 
 /* -- Encoding ------------------------------------------------------------------ */

@@ -23,7 +23,8 @@ typedef struct ebb_bpe {
     size_t         n_merges;
     uint64_t      *slots;        /* hash of the pair beside rank + 1 */
     size_t         mask;
-    ebb_token      byte_id[256]; /* of characters "<0x0A>"; -1: the vocabulary cannot spell this byte */
+    ebb_token      byte_id[256]; /* of characters "<0x0A>"; -1: the vocabulary cannot spell this
+                                    byte */
 } ebb_bpe;
 
 /* `table` must outlive it. */
@@ -34,15 +35,18 @@ size_t ebb_bpe_bytes(const ebb_bpe *b);
 
 /* Append the ids of plain text to w. */
 EBB_MUST_CHECK
-ebb_status ebb_bpe_encode(const ebb_bpe *b, const char *text, size_t n, ebb_tok_work *w, ebb_error *err);
+ebb_status ebb_bpe_encode(const ebb_bpe *b, const char *text, size_t n, ebb_tok_work *w,
+                          ebb_error *err);
 
 /* For bpe_chars.c: join the symbols of w as far as merges go; encode text of characters. */
 void ebb_bpe_join_all(const ebb_bpe *b, ebb_tok_work *w);
 EBB_MUST_CHECK
-ebb_status ebb_bpe_encode_chars(const ebb_bpe *b, const char *text, size_t n, ebb_tok_work *w, ebb_error *err);
+ebb_status ebb_bpe_encode_chars(const ebb_bpe *b, const char *text, size_t n, ebb_tok_work *w,
+                                ebb_error *err);
 
 /* Undo the spelling of bytes: the bytes that token text s[0..n) stands for, at most cap of
- * them to out; returns how many there are (never more than n).  A character that spells no byte stands for itself. */
+ * them to out; returns how many there are (never more than n).  A character that spells no byte
+ * stands for itself. */
 size_t ebb_bpe_decode(const char *s, size_t n, char *out, size_t cap);
 
 #endif

@@ -24,7 +24,8 @@
 #define GPT2   "'(?:[stmd]|re|ve|ll)| ?\\p{L}+| ?\\p{N}+|" OTHER "|" S "+(?!" NS ")|" S "+"
 #define LLAMA3 CONTRACTION "|" WORD "|\\p{N}{1,3}|" OTHER "[\\r\\n]*|" SPACES
 #define QWEN2  CONTRACTION "|" WORD "|\\p{N}|" OTHER "[\\r\\n]*|" SPACES
-#define QWEN35 CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^" WS "\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
+#define QWEN35 CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^" WS \
+               "\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
 
 /* Runs of letters that a change from lower to upper case ends.  gpt-4o:
  * readers of GGUF files leave marks out and know case in ASCII only, so the
@@ -46,7 +47,8 @@
 #define ASCII_PUNCT "[!-/:-@\\[-`{-~]"
 #define DEEPSEEK3 ASCII_PUNCT "[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES
 #define HAN_HANGUL "[\\x{800}-\\x{9FA5}\\x{AC00}-\\x{D7FF}]+"
-#define YOUTU_CJK  "[\\x{AC00}-\\x{D7A3}\\x{3131}-\\x{318E}]+|[\\x{FF01}\\x{2026}\\x{201C}\\x{201D}\\x{2018}\\x{2019}\\x{2014}\\x{FF1A}" \
+#define YOUTU_CJK  "[\\x{AC00}-\\x{D7A3}\\x{3131}-\\x{318E}]+|[\\x{FF01}\\x{2026}\\x{201C}\\x{201D}" \
+                   "\\x{2018}\\x{2019}\\x{2014}\\x{FF1A}" \
                    "\\x{FF1B}\\x{FF0C}\\x{3001}-\\x{303F}\\x{FE30}-\\x{FE4F}]+|[\\x{3105}-\\x{312F}]+|" HAN_KANA
 #define HAN_KANA   "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{30FF}]+"
 #define BLOOM  " ?[^(" WS "|.,!?\\x{2026}\\x{3002}\\x{FF0C}\\x{3001}\\x{964}\\x{6D4}\\x{60C})]+"
@@ -62,32 +64,50 @@ typedef struct family {
 static const family families[] = {
     { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano", true, true, { LLAMA3 } },
     { "dbrx smaug-bpe glm4 chatglm-bpe", false, false, { LLAMA3 } },
-    { "qwen2 deepseek-r1-qwen kormo openpangu f2llmv2 megrez stablelm2 hunyuan grok-2 solar-open", false, false, { QWEN2 } },
+    { "qwen2 deepseek-r1-qwen kormo openpangu f2llmv2 megrez stablelm2 hunyuan grok-2 solar-open",
+      false,
+      false,
+      { QWEN2 } },
     { "qwen35", false, false, { QWEN35 } },
     { "gpt-4o llama4 kanana2 talkie minimax-m2", false, false, { GPT4O } },
     { "tekken", true, true, { TEKKEN } },
     { "tiny_aya cohere2moe", false, false, { "\\p{Nd}{1,3}(?=(?:\\p{Nd}{3})*\\b)", AYA } },
     { "kimi-k2", false, false, { KIMI } },
-    { "superbpe", false, false, { "\\p{N}+", "\\p{Nd}{1,3}(?=(?:\\p{Nd}{3})*(?!\\p{Nd}))" } },      /* words may hold spaces */
-    { "exaone-moe", false, false, {
-        CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}|" OTHER "[\\r\\n/]?|" S "*[\\r\\n]|" S "+(?!" NS ")|" S "+" } },
+    { "superbpe",
+      false,
+      false,
+      { "\\p{N}+", "\\p{Nd}{1,3}(?=(?:\\p{Nd}{3})*(?!\\p{Nd}))" } }, /* words may hold spaces */
+    { "exaone-moe",
+      false,
+      false,
+      { CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}|" OTHER "[\\r\\n/]?|" S
+                    "*[\\r\\n]|" S "+(?!" NS ")|" S "+" } },
     { "youtu", true, false, { YOUTU_CJK, YOUTU } },
     { "minicpm5", false, false, { "\\p{N}{1,3}", CONTRACTION "|" WORD "|\\p{N}+|" OTHER "[\\r\\n]*|" SPACES } },
     { "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 gigachat a.x-4.0 mellum modern-bert "
-      "jina-es jina-de jina-v2-es jina-v2-de jina-v1-en jina-v2-code roberta-bpe", false, false, { GPT2 } },
-    { "smollm starcoder refact command-r cohere2_moe codeshell exaone minerva-7b mellum2", false, false, { "\\p{N}", GPT2 } },
+      "jina-es jina-de jina-v2-es jina-v2-de jina-v1-en jina-v2-code roberta-bpe",
+      false,
+      false,
+      { GPT2 } },
+    { "smollm starcoder refact command-r cohere2_moe codeshell exaone minerva-7b mellum2",
+      false,
+      false,
+      { "\\p{N}", GPT2 } },
     { "falcon", false, false, { "[\\p{P}$+<=>^~|`]+", GPT2, "[0-9]{3}" } },
     { "default", false, false, { "[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9]{3}" } },
     { "deepseek-coder", false, false, { "[\\r\\n]", S "?\\p{L}+", S "?\\p{P}+", HAN_HANGUL, "\\p{N}" } },
-    { "deepseek-llm", false, false, {
-        "[\\r\\n]", S "?[\\p{L&}]+",
+    { "deepseek-llm",
+      false,
+      false,
+      { "[\\r\\n]", S "?[\\p{L&}]+",
         S "?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+",
         "(?<!" S ")" S "++$", HAN_HANGUL, "\\p{N}+" } },
     { "deepseek-v3 hunyuan-dense joyai-llm", false, false, { "\\p{N}{1,3}", HAN_KANA, DEEPSEEK3 } },
-    { "bailingmoe bailingmoe2 llada-moe", false, false, {
-        CONTRACTION "|" WORD "|\\p{N}|" OTHER "[\\r\\n]*|" S "*[\\r\\n]|" S "+(?!" NS ")|" S "+" } },
-    { "seed-coder", false, false, {
-        CONTRACTION "|" WORD "|\\p{N}| ?[^" WS "\\p{L}\\p{N}\\r\\n]+|" SPACES } },
+    { "bailingmoe bailingmoe2 llada-moe",
+      false,
+      false,
+      { CONTRACTION "|" WORD "|\\p{N}|" OTHER "[\\r\\n]*|" S "*[\\r\\n]|" S "+(?!" NS ")|" S "+" } },
+    { "seed-coder", false, false, { CONTRACTION "|" WORD "|\\p{N}| ?[^" WS "\\p{L}\\p{N}\\r\\n]+|" SPACES } },
     { "poro-chat bloom gpt3-finnish", false, false, { BLOOM } },
     { "viking", false, false, { BLOOM, "\\p{N}" } },
 };

@@ -19,7 +19,8 @@ typedef struct ebb_pretok ebb_pretok;
 EBB_MUST_CHECK
 ebb_status ebb_pretok_new(const char *name, bool jit, ebb_pretok **out, ebb_error *err);
 void ebb_pretok_free(ebb_pretok *p);             /* NULL is fine */
-bool ebb_pretok_ignores_merges(const ebb_pretok *p);   /* a word that is a token is not merged but taken */
+bool ebb_pretok_ignores_merges(const ebb_pretok *p);   /* a word that is a token is not merged but
+                                                          taken */
 bool ebb_pretok_adds_bos(const ebb_pretok *p);   /* where the file does not say */
 size_t ebb_pretok_bytes(const ebb_pretok *p);
 

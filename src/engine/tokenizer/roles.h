@@ -14,6 +14,7 @@ typedef struct ebb_tok_roles {
 
 /* Fill *r from the file and the texts, and complete the attributes in `t`.
  * add_bos: what the vocabulary's family does where the file does not say. */
-void ebb_tok_roles_init(ebb_tok_roles *r, ebb_tok_table *t, const ebb_vocab *v, bool is_spm, bool add_bos);
+void ebb_tok_roles_init(ebb_tok_roles *r, ebb_tok_table *t, const ebb_vocab *v, bool is_spm,
+                        bool add_bos);
 
 #endif

@@ -11,14 +11,17 @@
 typedef struct ebb_spm {
     const ebb_tok_table *table;
     float    *scores;            /* NULL: all equal */
-    bool      cuts_at_spaces;    /* no token has U+2581 behind another character: words are independent */
+    bool      cuts_at_spaces;    /* no token has U+2581 behind another character: words are
+                                    independent */
     ebb_token unk;               /* -1: none */
     ebb_token byte_id[256];      /* "<0x0A>"; -1: none */
 } ebb_spm;
 
-/* From the scores of `v`, which is not kept; `table` must outlive it.  fini also after failure.  Error: NOMEM. */
+/* From the scores of `v`, which is not kept; `table` must outlive it.  fini also after failure.
+ * Error: NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_spm_init(ebb_spm *s, const ebb_tok_table *table, const ebb_vocab *v, ebb_token unk, ebb_error *err);
+ebb_status ebb_spm_init(ebb_spm *s, const ebb_tok_table *table, const ebb_vocab *v, ebb_token unk,
+                        ebb_error *err);
 void ebb_spm_fini(ebb_spm *s);
 size_t ebb_spm_bytes(const ebb_spm *s);          /* of memory, without the table's */
 

@@ -114,8 +114,8 @@ bool ebb_tokenizer_is_like(const ebb_tokenizer *a, const ebb_tokenizer *b, char 
     else if (j < longer->n)
         snprintf(why, 160, "one has %zu tokens, the other %zu", a->table.n, b->table.n);
     else if (a->roles.bos != b->roles.bos || a->roles.eos != b->roles.eos)
-        snprintf(why, 160, "BOS and EOS are tokens %d and %d in one, %d and %d in the other", (int)a->roles.bos, (int)a->roles.eos,
-                 (int)b->roles.bos, (int)b->roles.eos);
+        snprintf(why, 160, "BOS and EOS are tokens %d and %d in one, %d and %d in the other", (int)a->roles.bos,
+                 (int)a->roles.eos, (int)b->roles.bos, (int)b->roles.eos);
     return !why[0];
 }
 

@@ -33,7 +33,8 @@ enum {
 typedef struct ebb_vocab {
     const char *model;           /* tokenizer.ggml.model: "llama", "gpt2", "gemma4" */
     const char *pre;             /* tokenizer.ggml.pre; NULL or "": "default" */
-    const char *name;            /* general.name, NULL if absent (some families have rules of their own) */
+    const char *name;            /* general.name, NULL if absent (some families have rules of their
+                                    own) */
     size_t               n_tokens;
     const ebb_vocab_str *tokens;
     const float         *scores; /* n_tokens, or NULL */
@@ -56,8 +57,8 @@ typedef struct ebb_vocab {
 typedef struct ebb_tokenizer ebb_tokenizer;
 
 /* Errors: UNSUPPORTED (model or pre-tokenizer, named), FORMAT (no tokens, more
- * than 2^24, a token longer than 64 KiB, gpt2 or gemma4 without merges), NOMEM.  Merges that name no
- * token are ignored.  Cost: about 0.2 us per token and merge. */
+ * than 2^24, a token longer than 64 KiB, gpt2 or gemma4 without merges), NOMEM.  Merges that name
+ * no token are ignored.  Cost: about 0.2 us per token and merge. */
 EBB_MUST_CHECK
 ebb_status ebb_tokenizer_new(const ebb_vocab *v, ebb_tokenizer **out, ebb_error *err);
 void ebb_tokenizer_free(ebb_tokenizer *t);       /* NULL is fine */
@@ -65,24 +66,26 @@ void ebb_tokenizer_free(ebb_tokenizer *t);       /* NULL is fine */
 /* Bytes of memory held, without the borrowed strings. */
 size_t ebb_tokenizer_bytes(const ebb_tokenizer *t);
 
-/* Whether ids of b mean the same as ids of a: the same texts and types, BOS and EOS; one may have tokens without a use
- * at the end that the other lacks.  false: the first difference in why[]. */
+/* Whether ids of b mean the same as ids of a: the same texts and types, BOS and EOS; one may have
+ * tokens without a use at the end that the other lacks.  false: the first difference in why[]. */
 bool ebb_tokenizer_is_like(const ebb_tokenizer *a, const ebb_tokenizer *b, char why[160]);
 
 /* These are the functions of ebb/model.h, contract for contract:
- * ebb_model_tokenize_quoted (without ranges ebb_model_tokenize), _bos, _eos, _eot, _is_eog, _is_control,
- * _find_token, _piece. */
+ * ebb_model_tokenize_quoted (without ranges ebb_model_tokenize), _bos, _eos, _eot, _is_eog,
+ * _is_control, _find_token, _piece. */
 EBB_MUST_CHECK
-ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
-                                       const ebb_text_range *quoted, size_t n_quoted,
-                                       ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
+ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text, size_t n_bytes,
+                                       unsigned flags, const ebb_text_range *quoted,
+                                       size_t n_quoted, ebb_token *out, size_t cap, size_t *n_out,
+                                       ebb_error *err);
 ebb_token ebb_tokenizer_bos(const ebb_tokenizer *t);
 ebb_token ebb_tokenizer_eos(const ebb_tokenizer *t);
 ebb_token ebb_tokenizer_eot(const ebb_tokenizer *t);
 bool ebb_tokenizer_is_eog(const ebb_tokenizer *t, ebb_token id);
 bool ebb_tokenizer_is_control(const ebb_tokenizer *t, ebb_token id);
 ebb_token ebb_tokenizer_find(const ebb_tokenizer *t, const char *text);
-size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, char *out, size_t cap);
+size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, char *out,
+                           size_t cap);
 
 /* ebb_detok_new of ebb/model.h for a tokenizer, which must outlive it.
  * ebb_detok_free, _push and _flush are implemented here, in detok.c. */

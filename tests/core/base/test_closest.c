@@ -5,7 +5,8 @@
 
 static const char *meant(const char *word)
 {
-    static const char *const names[] = { "--seed", "--temp", "--threads", "--top-k", "--top-p", "bench", "run", "sessions", "stat" };
+    static const char *const names[] = { "--seed", "--temp", "--threads", "--top-k", "--top-p",
+                                         "bench",  "run",    "sessions",  "stat" };
     ebb_closest c = ebb_closest_begin(word, strlen(word));
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

@@ -23,9 +23,17 @@ static void test_sizes(void **state)
 
 static void test_texts(void **state)
 {
-    static const struct { uint64_t bytes; const char *want; } all[] = {
-        { 0, "0 B" }, { 999, "999 B" }, { 1000, "0.98 KiB" }, { 1736ull << 20, "1.70 GiB" }, { 52ull << 20, "52.0 MiB" },
-        { 16ull << 30, "16.0 GiB" }, { 104837677, "100 MiB" }, { 10475274, "9.99 MiB" }, { 10484711, "10.0 MiB" },
+    static const struct { uint64_t bytes; const char *want;
+    } all[] = {
+        { 0, "0 B" },
+        { 999, "999 B" },
+        { 1000, "0.98 KiB" },
+        { 1736ull << 20, "1.70 GiB" },
+        { 52ull << 20, "52.0 MiB" },
+        { 16ull << 30, "16.0 GiB" },
+        { 104837677, "100 MiB" },
+        { 10475274, "9.99 MiB" },
+        { 10484711, "10.0 MiB" },
     };
     char text[16];
 

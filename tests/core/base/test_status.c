@@ -22,7 +22,8 @@ static void test_nothing_a_terminal_obeys(void **state)
     expect_text("x\xc2\x9b" "2Jy", "x?2Jy");     /* CSI as one character */
     expect_text("x\x9b" "2Jy", "x?2Jy");         /* and as the byte of old */
     expect_text("a\xe2\x80\xae" "b\xe2\x81\xa6", "a?b?"); /* right to left from here on; an isolate */
-    expect_text("\xc3\xbc \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\xa6\x99", "\xc3\xbc \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\xa6\x99");
+    expect_text("\xc3\xbc \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\xa6\x99",
+                "\xc3\xbc \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\xa6\x99");
 }
 
 /* What is cut to its room ends with a whole character. */

@@ -72,14 +72,15 @@ static void test_display_filter(void **state)
  * for the few that do draw something. */
 static void test_nothing_hides(void **state)
 {
-    static const uint32_t fillers[] = { 0xAD, 0x034F, 0x115F, 0x1160, 0x17B4, 0x180E, 0x3164, 0xFFA0, 0xE0001, 0xE0041, 0xE007F, 0xE01EF };
+    static const uint32_t fillers[] = { 0xAD,   0x034F, 0x115F,  0x1160,  0x17B4,  0x180E,
+                                        0x3164, 0xFFA0, 0xE0001, 0xE0041, 0xE007F, 0xE01EF };
 
     (void)state;
     for (size_t i = 0; i < sizeof fillers / sizeof fillers[0]; i++)
         assert_false(ebb_utf8_is_visible(fillers[i]));
     for (uint32_t cp = 0x80; cp < 0x110000; cp++) {
-        bool draws = (cp >= 0x600 && cp <= 0x605) || cp == 0x6DD || cp == 0x70F || cp == 0x890 || cp == 0x891 || cp == 0x8E2 ||
-                     cp == 0x110BD || cp == 0x110CD || (cp >= 0x13430 && cp <= 0x1343F);
+        bool draws = (cp >= 0x600 && cp <= 0x605) || cp == 0x6DD || cp == 0x70F || cp == 0x890 || cp == 0x891 ||
+                     cp == 0x8E2 || cp == 0x110BD || cp == 0x110CD || (cp >= 0x13430 && cp <= 0x1343F);
         if (utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_CF && !draws && cp != 0x200C && cp != 0x200D &&
             ebb_utf8_is_visible(cp))
             fail_msg("U+%04X hides", (unsigned)cp);

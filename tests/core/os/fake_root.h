@@ -31,7 +31,8 @@ static inline void fake_root_put(const char *path, const char *text)
     assert_int_equal(ebb_file_replace(full, text, strlen(text), NULL), EBB_OK);
 }
 
-static inline int fake_root_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static inline int fake_root_remove_one(const char *path, const struct stat *st, int type,
+                                       struct FTW *ftw)
 {
     (void)st;
     (void)type;

@@ -1,4 +1,5 @@
-/* An alarm: it can be rung, it ends by itself, it hears of a cgroup where one can be made; what the system refuses is left out. */
+/* An alarm: it can be rung, it ends by itself, it hears of a cgroup where one can be made; what the system refuses is
+ * left out. */
 #include "ebb_test.h"
 
 #include <pthread.h>

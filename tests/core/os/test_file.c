@@ -256,7 +256,8 @@ static void test_signal_to_the_holder(void **state)
         sigaddset(&usr1, SIGUSR1);
         sigprocmask(SIG_BLOCK, &usr1, &before);
         signal(SIGUSR1, on_asked);
-        if (ebb_file_open(path, EBB_FILE_UPDATE, &fd, NULL) != EBB_OK || ebb_file_lock(fd, path, NULL) != EBB_OK || write(ends[1], "x", 1) != 1)
+        if (ebb_file_open(path, EBB_FILE_UPDATE, &fd, NULL) != EBB_OK || ebb_file_lock(fd, path, NULL) != EBB_OK ||
+            write(ends[1], "x", 1) != 1)
             _exit(2);
         while (!was_asked)
             sigsuspend(&before);

@@ -10,8 +10,9 @@
 
 static void put_meminfo(void)
 {
-    fake_root_put("/proc/meminfo", "MemTotal:        6291456 kB\nMemFree:          200000 kB\n"
-                                   "MemAvailable:    5242880 kB\nSwapTotal:       1048576 kB\nSwapFree:         524288 kB\n");
+    fake_root_put("/proc/meminfo",
+                  "MemTotal:        6291456 kB\nMemFree:          200000 kB\n"
+                  "MemAvailable:    5242880 kB\nSwapTotal:       1048576 kB\nSwapFree:         524288 kB\n");
 }
 
 static ebb_limits read_fake(void)
@@ -96,7 +97,8 @@ static void test_cgroup_1(void **state)
     fake_root_put("/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
     fake_root_put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
     fake_root_put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "536870912\n");
-    fake_root_put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 4096\ntotal_active_file 4096\n");
+    fake_root_put("/sys/fs/cgroup/memory/memory.stat",
+                  "inactive_file 1\ntotal_inactive_file 4096\ntotal_active_file 4096\n");
     ebb_limits l = read_fake();
     assert_int_equal(l.cgroup_limit_bytes, 1024 * MIB);
     assert_int_equal(l.cgroup_used_bytes, 512 * MIB);
@@ -289,7 +291,8 @@ static void test_gauge_available(void **state)
     ebb_limits_gauge_close(&g);
     put_meminfo();
     assert_int_equal(gauge_available(), 5120 * MIB);
-    put_v2();                                    /* memory.high of the upper level: 4096 - 2048, and 1024 bytes of cache */
+    put_v2();                                    /* memory.high of the upper level: 4096 - 2048, and 1024 bytes of
+                                                    cache */
     assert_int_equal(gauge_available(), 2048 * MIB + 1024);
     fake_root_put("/proc/meminfo", "MemTotal: 6291456 kB\nMemFree: 1 kB\nMemAvailable: 1048576 kB\n");
     assert_int_equal(gauge_available(), 1024 * MIB);

@@ -44,7 +44,9 @@ static void test_nowhere(void **state)
 
 static void test_home(void **state)
 {
-    static const char *const pairs[][2] = { { "~/m/x.gguf", "/home/u/m/x.gguf" }, { "~", "~" }, { "~other/x", "~other/x" }, { "a~/b", "a~/b" } };
+    static const char *const pairs[][2] = {
+        { "~/m/x.gguf", "/home/u/m/x.gguf" }, { "~", "~" }, { "~other/x", "~other/x" }, { "a~/b", "a~/b" }
+    };
     ebb_buf b = { 0 };
     ebb_error err;
 

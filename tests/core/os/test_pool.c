@@ -72,7 +72,8 @@ static uint64_t process_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Soon after a job there is a tenth of a second that costs nothing; when the last worker has fallen asleep is the machine's mood. */
+/* Soon after a job there is a tenth of a second that costs nothing; when the last worker has fallen asleep is the
+ * machine's mood. */
 static void test_idle_pool_costs_nothing(void **state)
 {
     uint64_t spent = UINT64_MAX;

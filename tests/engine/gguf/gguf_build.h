@@ -32,7 +32,8 @@ static inline void gguf_head(ebb_buf *f, uint32_t version, uint64_t n_tensors, u
 }
 
 /* A scalar of any type from its bytes. */
-static inline void gguf_kv_raw(ebb_buf *f, const char *key, uint32_t type, const void *bytes, size_t n)
+static inline void gguf_kv_raw(ebb_buf *f, const char *key, uint32_t type, const void *bytes,
+                               size_t n)
 {
     gguf_text(f, key, strlen(key));
     gguf_u32(f, type);
@@ -61,7 +62,8 @@ static inline void gguf_kv_array(ebb_buf *f, const char *key, uint32_t item_type
 }
 
 /* The dimensions follow n_dims, as uint64_t. */
-static inline void gguf_tensor(ebb_buf *f, const char *name, uint32_t type, uint64_t offset, int n_dims, ...)
+static inline void gguf_tensor(ebb_buf *f, const char *name, uint32_t type, uint64_t offset,
+                               int n_dims, ...)
 {
     va_list ap;
 
@@ -97,7 +99,9 @@ static inline void gguf_part(ebb_buf *f, uint32_t no, uint32_t n_parts)
     gguf_kv_u32(f, "split.no", no);
     gguf_kv_raw(f, "split.tensors.count", EBB_GGUF_U64, &n_tensors, sizeof n_tensors);
     for (uint32_t type = 0; type < EBB_GGUF_TYPE_COUNT; type++) {
-        static const uint8_t n_bytes[EBB_GGUF_TYPE_COUNT] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
+        static const uint8_t n_bytes[EBB_GGUF_TYPE_COUNT] = {
+            1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8
+        };
         char key[32];
 
         snprintf(key, sizeof key, "test.%s", ebb_gguf_type_name(type));

@@ -1,5 +1,5 @@
-/* GGUF files, damaged by one edit after the other, always the same ones; and all that a file is asked that still
- * opens. */
+/* GGUF files, damaged by one edit after the other, always the same ones; and all that a file is
+ * asked that still opens. */
 #ifndef EBB_TEST_GGUF_DAMAGE_H
 #define EBB_TEST_GGUF_DAMAGE_H
 #include "gguf_build.h"
@@ -19,8 +19,20 @@ static inline uint64_t gguf_random_below(uint64_t n)
 static inline void gguf_put_number(ebb_buf *f, size_t at, size_t width)
 {
     static const uint64_t values[] = {
-        0, 1, 8, 9, 255, 65536, INT32_MAX, UINT32_MAX, (uint64_t)1 << 32, (uint64_t)1 << 40, (uint64_t)1 << 61,
-        INT64_MAX, UINT64_MAX - 7, UINT64_MAX,
+        0,
+        1,
+        8,
+        9,
+        255,
+        65536,
+        INT32_MAX,
+        UINT32_MAX,
+        (uint64_t)1 << 32,
+        (uint64_t)1 << 40,
+        (uint64_t)1 << 61,
+        INT64_MAX,
+        UINT64_MAX - 7,
+        UINT64_MAX,
     };
     uint64_t v = values[gguf_random_below(sizeof values / sizeof values[0])];
 
@@ -45,8 +57,13 @@ static inline void gguf_damage(ebb_buf *f, size_t span)
     case 2: f->data[at] = (char)gguf_random_below(256); break;
     case 3: gguf_put_number(f, at, 8); break;
     case 4: gguf_put_number(f, at & ~(size_t)3, 4); break;
-    case 5: ebb_buf_remove(f, at, f->len - at < 16 ? f->len - at : 1 + gguf_random_below(16)); break;
-    case 6: ebb_buf_insert(f, at, "\0\1\2\3\4\5\6\7\xff\xff\xff\xff\xff\xff\xff", 1 + gguf_random_below(15)); break;
+    case 5:
+        ebb_buf_remove(f, at, f->len - at < 16 ? f->len - at : 1 + gguf_random_below(16));
+        break;
+    case 6:
+        ebb_buf_insert(f, at, "\0\1\2\3\4\5\6\7\xff\xff\xff\xff\xff\xff\xff",
+                       1 + gguf_random_below(15));
+        break;
     default: ebb_buf_remove(f, at, f->len - at); break;
     }
 }

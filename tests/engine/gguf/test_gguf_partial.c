@@ -92,10 +92,13 @@ static void test_what_cannot_be(void **state)
     assert_int_equal(open_partial(100, &m, &err), EBB_UNSUPPORTED);
     bytes[0] = 'G';
     unlink(path);
-    assert_int_equal(ebb_model_open_partial(&(ebb_partial_file){ path, "tiny.gguf", n_bytes }, 1, &i, &m, &err), EBB_BUSY);
+    assert_int_equal(ebb_model_open_partial(&(ebb_partial_file){ path, "tiny.gguf", n_bytes }, 1, &i, &m, &err),
+                     EBB_BUSY);
     put_file(n_bytes);
     /* One file of a model in one file cannot be a part of two. */
-    assert_int_equal(ebb_model_open_partial((ebb_partial_file[]){ { path, "a", n_bytes }, { path, "b", n_bytes } }, 2, &i, &m, &err), EBB_FORMAT);
+    assert_int_equal(
+        ebb_model_open_partial((ebb_partial_file[]){ { path, "a", n_bytes }, { path, "b", n_bytes } }, 2, &i, &m, &err),
+        EBB_FORMAT);
 }
 
 int main(void)

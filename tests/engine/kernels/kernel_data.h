@@ -29,7 +29,10 @@ static inline void test_half_offsets(ebb_type t, int at[2])
     at[0] = 0;
     at[1] = -1;
     switch ((int)t) {
-    case EBB_TYPE_Q4_1: case EBB_TYPE_Q5_1: case EBB_TYPE_Q4_K: case EBB_TYPE_Q5_K: at[1] = 2; break;
+    case EBB_TYPE_Q4_1:
+    case EBB_TYPE_Q5_1:
+    case EBB_TYPE_Q4_K:
+    case EBB_TYPE_Q5_K: at[1] = 2; break;
     case EBB_TYPE_Q6_K: at[0] = 208; break;
     case EBB_TYPE_Q2_K: at[0] = 80; at[1] = 82; break;
     case EBB_TYPE_Q3_K: at[0] = 108; break;

@@ -39,7 +39,7 @@ static void make_rows(const setup *s, ebb_kv_type type, uint32_t dim, uint8_t **
 
     *floats = test_alloc((size_t)N_POS * dim * 4);
     for (uint32_t b = 0; b < N_POS / EBB_KV_BLOCK; b++) {
-        blocks[b] = b * EBB_KV_BLOCK < n ? malloc(bytes * EBB_KV_BLOCK) : NULL;      /* nothing behind the last position */
+        blocks[b] = b * EBB_KV_BLOCK < n ? malloc(bytes * EBB_KV_BLOCK) : NULL; /* nothing behind the last position */
         if (blocks[b])
             memset(blocks[b], 0xff, bytes * EBB_KV_BLOCK);       /* not a number where nothing was stored */
     }
@@ -51,7 +51,9 @@ static void make_rows(const setup *s, ebb_kv_type type, uint32_t dim, uint8_t **
         scalar->kv_store[type](row, x, dim);
         decode_row(type, row, dim, *floats + (size_t)p * dim);
         for (uint32_t i = 0; i < dim; i++)
-            assert_true(fabsf(x[i] - (*floats)[(size_t)p * dim + i]) <= (type == EBB_KV_Q4_0 ? 0.26f : type == EBB_KV_Q8_0 ? 0.01f : 0.001f));
+            assert_true(fabsf(x[i] - (*floats)[(size_t)p * dim + i]) <= (type == EBB_KV_Q4_0   ? 0.26f
+                                                                         : type == EBB_KV_Q8_0 ? 0.01f
+                                                                                               : 0.001f));
     }
     free(x);
 }
@@ -81,7 +83,8 @@ static void free_attend(attend_data *d)
 }
 
 /* Columns [c0, c0 + n) of all segments; parts[c][g][seg][dim_v + 2]. */
-static void run_attend(const ebb_kernels *k, const setup *s, const attend_data *d, uint32_t c0, uint32_t n, float *parts)
+static void run_attend(const ebb_kernels *k, const setup *s, const attend_data *d, uint32_t c0, uint32_t n,
+                       float *parts)
 {
     size_t part = s->dim_v + 2, n_q = (size_t)n * s->n_group;
     float *acc = test_alloc(n_q * part * 4);
@@ -89,8 +92,10 @@ static void run_attend(const ebb_kernels *k, const setup *s, const attend_data *
 
     memset(scratch, 0xff, EBB_KERNEL_SCRATCH);
     for (uint32_t seg = 0; seg < N_SEG; seg++) {
-        ebb_attend a = { .k_type = s->k_type, .v_type = s->v_type, .k = (const void *const *)d->k + seg * EBB_KV_SEGMENT,
-                         .v = (const void *const *)d->v + seg * EBB_KV_SEGMENT, .next_k = d->k[0], .next_v = d->v[0], .seg_pos = seg * SEGMENT, .pos0 = s->pos0 + c0,
+        ebb_attend a = { .k_type = s->k_type, .v_type = s->v_type,
+                         .k = (const void *const *)d->k + seg * EBB_KV_SEGMENT,
+                         .v = (const void *const *)d->v + seg * EBB_KV_SEGMENT, .next_k = d->k[0], .next_v = d->v[0],
+                         .seg_pos = seg * SEGMENT, .pos0 = s->pos0 + c0,
                          .n_cols = n, .window = s->window, .n_group = s->n_group, .dim_k = s->dim_k, .dim_v = s->dim_v,
                          .q = d->q + (size_t)c0 * s->n_group * s->dim_k, .q_stride = (size_t)s->n_group * s->dim_k,
                          .scale = 0.25f, .softcap = s->softcap, .acc = acc, .scratch = scratch };
@@ -151,8 +156,8 @@ static void check_attend(const setup *s)
         memset(got, 0, n * 4);
         run_attend(k, s, &d, 0, s->n_cols, got);
         if (memcmp(want, got, n * 4) != 0)
-            fail_msg("%s: dims %u %u, %u columns from %u, window %u, types %d %d", k->name, s->dim_k, s->dim_v, s->n_cols, s->pos0,
-                     s->window, s->k_type, s->v_type);
+            fail_msg("%s: dims %u %u, %u columns from %u, window %u, types %d %d", k->name, s->dim_k, s->dim_v,
+                     s->n_cols, s->pos0, s->window, s->k_type, s->v_type);
         for (uint32_t c = 0; c < s->n_cols; c += 3)
             run_attend(k, s, &d, c, 1, got);     /* alone */
         run_attend(k, s, &d, s->n_cols / 2, s->n_cols - s->n_cols / 2, got);
@@ -215,8 +220,10 @@ static void test_nothing_visible(void **state)
             continue;
         for (int i = 0; i < 2; i++) {
             memset(acc, 0x55, sizeof acc);
-            k->attend(&(ebb_attend){ .k = none, .v = none, .seg_pos = i ? 0 : SEGMENT, .pos0 = i ? 3 * SEGMENT : 0, .n_cols = 1,
-                .window = 64, .n_group = 1, .dim_k = 64, .dim_v = 64, .q = q, .q_stride = 64, .scale = 1, .acc = acc, .scratch = scratch });
+            k->attend(&(ebb_attend){ .k = none, .v = none, .seg_pos = i ? 0 : SEGMENT, .pos0 = i ? 3 * SEGMENT : 0,
+                                     .n_cols = 1,
+                .window = 64, .n_group = 1, .dim_k = 64, .dim_v = 64, .q = q, .q_stride = 64, .scale = 1, .acc = acc,
+                .scratch = scratch });
             assert_true(acc[0] == -INFINITY && acc[1] == 0 && acc[2] == 0 && acc[65] == 0);
         }
         k->attend_merge(out, acc, 1, 66, 64, &sink);

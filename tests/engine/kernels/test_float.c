@@ -27,7 +27,8 @@ static void same_bits(const char *name, size_t n)
 
 static void check_float(size_t n, float size)
 {
-#define CALL(fn, ...) do { float *y = want; scalar->fn(__VA_ARGS__); y = got; k->fn(__VA_ARGS__); same_bits(#fn, n); } while (0)
+#define CALL(fn, ...) do { float *y = want; scalar->fn(__VA_ARGS__); y = got; k->fn(__VA_ARGS__); same_bits(#fn, n); \
+                           } while (0)
     fresh_copy(size);
     CALL(rmsnorm, y, y, w, n, 1e-5f);
     CALL(rmsnorm, y, x, NULL, n, 1e-6f);
@@ -53,7 +54,8 @@ static void check_stores(float size)
 
     fresh_copy(size);
     for (int t = 0; t < EBB_KV_AUTO; t++)
-        for (size_t n = t == EBB_KV_F16 || t == EBB_KV_F32 ? 1 : 32; n <= 320; n += t == EBB_KV_F16 || t == EBB_KV_F32 ? 7 : 32) {
+        for (size_t n = t == EBB_KV_F16 || t == EBB_KV_F32 ? 1 : 32; n <= 320;
+             n += t == EBB_KV_F16 || t == EBB_KV_F32 ? 7 : 32) {
             memset(a, 0, sizeof a);
             memset(c, 0, sizeof c);
             scalar->kv_store[t](a, x, n);

@@ -47,8 +47,8 @@ typedef struct matmul_shape {
     size_t n_rows, n_cols, n_k;
 } matmul_shape;
 
-static void run_matmul(const ebb_kernels *k, ebb_type type, const uint8_t *w, const uint8_t *x, matmul_shape s, float *y, size_t y_stride,
-                void *scratch)
+static void run_matmul(const ebb_kernels *k, ebb_type type, const uint8_t *w, const uint8_t *x, matmul_shape s,
+                       float *y, size_t y_stride, void *scratch)
 {
     size_t col_bytes = ebb_act_col_bytes(ebb_kernel_act(type), s.n_k);
 
@@ -62,7 +62,8 @@ static void check_matmul(const ebb_kernels *k, ebb_type type, matmul_shape s, bo
     ebb_act act = ebb_kernel_act(type);
     size_t row_bytes = (size_t)ebb_type_row_bytes(type, s.n_k), col_bytes = ebb_act_col_bytes(act, s.n_k);
     size_t stride = s.n_rows + 3, y_bytes = s.n_cols * stride * 4;
-    uint8_t *w_memory = malloc(s.n_rows * row_bytes + 2), *w = w_memory + 2;      /* rows stand anywhere, at the very end too */
+    /* rows stand anywhere, at the very end too */
+    uint8_t *w_memory = malloc(s.n_rows * row_bytes + 2), *w = w_memory + 2;
     uint8_t *x = test_alloc(s.n_cols * col_bytes);
     float *want = test_alloc(y_bytes), *got = test_alloc(y_bytes), *alone = test_alloc(y_bytes);
     void *scratch = test_alloc(EBB_KERNEL_SCRATCH);
@@ -81,7 +82,8 @@ static void check_matmul(const ebb_kernels *k, ebb_type type, matmul_shape s, bo
     run_matmul(scalar, type, w, x, s, want, stride, scratch);
     run_matmul(k, type, w, x, s, got, stride, scratch);
     for (size_t c = 0; c < s.n_cols; c++)
-        run_matmul(k, type, w, x + c * col_bytes, (matmul_shape){ s.n_rows, 1, s.n_k }, alone + c * stride, stride, scratch);
+        run_matmul(k, type, w, x + c * col_bytes, (matmul_shape){ s.n_rows, 1, s.n_k }, alone + c * stride, stride,
+                   scratch);
     for (size_t i = 0; i < s.n_cols * stride; i++)
         if (memcmp(&want[i], &got[i], 4) != 0 || memcmp(&want[i], &alone[i], 4) != 0)
             fail_msg("%s %s rows %zu cols %zu k %zu%s: row %zu col %zu is %.9g, alone %.9g, should be %.9g", k->name,
@@ -105,9 +107,11 @@ static void check_matmul_type(const ebb_kernels *k, ebb_type type)
         for (size_t c = 0; c < 10; c++) {
             size_t i = r + c;
 
-            check_matmul(k, type, (matmul_shape){ rows[r], cols[c], len == 1 ? odd[i % 5] : blocks[i % 7] * len }, false);
+            check_matmul(k, type, (matmul_shape){ rows[r], cols[c], len == 1 ? odd[i % 5] : blocks[i % 7] * len },
+                         false);
         }
-    check_matmul(k, type, (matmul_shape){ 300, 13, len == 1 ? 1000 : 17 * len }, false); /* more than one tile each way */
+    /* more than one tile each way */
+    check_matmul(k, type, (matmul_shape){ 300, 13, len == 1 ? 1000 : 17 * len }, false);
     check_matmul(k, type, (matmul_shape){ 35, 7, len == 1 ? 64 : 2 * len }, true);
     check_matmul(k, type, (matmul_shape){ 35, 2, len == 1 ? 64 : 2 * len }, true);
 }

@@ -270,7 +270,8 @@ static void test_grid_blocks_decode_by_the_book(void **state)
     b[2 + 2 * 3] = 300 & 255, b[3 + 2 * 3] = 300 >> 8 | 4 << 1, b[66] = 6 << 4;
     scalar->dequantize[EBB_TYPE_IQ2_XS](b, 256, v);
     for (int i = 0; i < 8; i++)
-        assert_true(v[24 + i] == (i == 2 || i == 7 ? -1.0f : 1.0f) * 6.5f / 4 * (float)(ebb_grid.iq2_xs[300] >> 8 * i & 255));
+        assert_true(v[24 + i] ==
+                    (i == 2 || i == 7 ? -1.0f : 1.0f) * 6.5f / 4 * (float)(ebb_grid.iq2_xs[300] >> 8 * i & 255));
     assert_true(v[0] == 1);
 
     memset(b + 2, 0, 108);                       /* IQ2_S: point 0x3a5 as the sixth, sign of element 7 alone */
@@ -300,7 +301,8 @@ static void test_grid_blocks_decode_by_the_book(void **state)
         assert_true(v[240 + i] == 11 * ((float)(ebb_grid.iq1[0x654] >> 8 * i & 255) - 1 - 0.125f));
     assert_true(v[0] == -0.875f);
 
-    memset(b, 0, sizeof b);                      /* IQ1_M: d = 1 in four parts; point 0x2ff as the fourth, scale of the second 16 */
+    memset(b, 0, sizeof b);                      /* IQ1_M: d = 1 in four parts; point 0x2ff as the fourth, scale of the
+                                                    second 16 */
     b[49 + 4] = 0xc0, b[49 + 6] = 0x30;
     b[3] = 0xff, b[32 + 1] = 0xa0, b[48] = 7 << 3;
     scalar->dequantize[EBB_TYPE_IQ1_M](b, 256, v);
@@ -402,7 +404,8 @@ static void test_norms_rope_softmax(void **state)
         assert_true(fabs(y[i] - x[i] / sqrt(squares / 40 + 1e-5) * w[i]) < 1e-5);
     scalar->layernorm(y, x, w, b, 40, 1e-5f);
     for (int i = 0; i < 40; i++)
-        assert_true(fabs(y[i] - ((x[i] - sum / 40) / sqrt(squares / 40 - sum / 40 * sum / 40 + 1e-5) * w[i] + b[i])) < 1e-5);
+        assert_true(fabs(y[i] - ((x[i] - sum / 40) / sqrt(squares / 40 - sum / 40 * sum / 40 + 1e-5) * w[i] + b[i])) <
+                    1e-5);
     memcpy(y, x, sizeof x);
     scalar->softmax(y, 40);
     sum = 0;

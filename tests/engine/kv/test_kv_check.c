@@ -4,7 +4,8 @@
 #include "base/invariant.h"
 #include "kv/kv_impl.h"
 
-static const ebb_kv_layer layers[2] = { { .n_head = 2, .dim_k = 8, .dim_v = 8 }, { .n_head = 1, .dim_k = 8, .dim_v = 8 } };
+static const ebb_kv_layer layers[2] = { { .n_head = 2, .dim_k = 8,
+                                          .dim_v = 8 }, { .n_head = 1, .dim_k = 8, .dim_v = 8 } };
 
 /* Two tables that share two full blocks with names and differ in a third; a findable block that nobody holds. */
 typedef struct check_fixture {
@@ -130,7 +131,8 @@ static void test_lists(void **state)
 static void test_names(void **state)
 {
     check_fixture *f = *state;
-    ebb_kv_block *first = &f->pool->blocks[f->a.blocks[EBB_KV_ALL][0]], *second = &f->pool->blocks[f->a.blocks[EBB_KV_ALL][1]];
+    ebb_kv_block *first = &f->pool->blocks[f->a.blocks[EBB_KV_ALL][0]],
+                 *second = &f->pool->blocks[f->a.blocks[EBB_KV_ALL][1]];
     uint8_t name = second->hash[0];
 
     memcpy(second->hash, first->hash, sizeof second->hash);

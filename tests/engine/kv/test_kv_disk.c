@@ -38,7 +38,8 @@ static ebb_kv_file item(uint8_t name)
 {
     static const ebb_token ids[4] = { 1, 2, 3, 4 };
 
-    return (ebb_kv_file){ .kind = EBB_KV_FILE_BLOCK, .hash = { name }, .ids = ids, .n_ids = 4, .data = data, .n_data = N_DATA };
+    return (ebb_kv_file){ .kind = EBB_KV_FILE_BLOCK, .hash = { name }, .ids = ids, .n_ids = 4, .data = data,
+                          .n_data = N_DATA };
 }
 
 /* Keep a block, and say whether it is there then. */
@@ -156,7 +157,8 @@ static void test_clock_that_went_back(void **state)
     fclose(fopen(left, "w"));
     set_time(left, future);
     assert_true(write_block(d, 3));
-    assert_false(ebb_kv_disk_has(d, &(ebb_kv_file){ .kind = EBB_KV_FILE_BLOCK, .hash = { 1 }, .n_data = N_DATA }, &n_ids));
+    assert_false(ebb_kv_disk_has(d, &(ebb_kv_file){ .kind = EBB_KV_FILE_BLOCK, .hash = { 1 },
+                                                    .n_data = N_DATA }, &n_ids));
     assert_int_not_equal(access(left, F_OK), 0);
     ebb_kv_disk_close(d);
     snprintf(path, sizeof path, "rm -r %s", own);

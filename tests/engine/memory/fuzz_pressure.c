@@ -189,7 +189,8 @@ static int rounds(run *r, unsigned n, unsigned take_mib)
         return 1;
     all = resident(r);                           /* what was read in the background is there now */
     ebb_engine_stats(r->e, &s);
-    printf("tier %s, %u of %u layers resident; %u rounds of up to %u MiB\n", ebb_tier_name(s.tier), all, s.n_layers, n, take_mib);
+    printf("tier %s, %u of %u layers resident; %u rounds of up to %u MiB\n", ebb_tier_name(s.tier), all, s.n_layers, n,
+           take_mib);
     r->least = all;
     for (unsigned i = 0; i < n; i++) {
         round_of(r, take_mib);
@@ -207,7 +208,8 @@ static int rounds(run *r, unsigned n, unsigned take_mib)
 
 static int write_model(const char *path)
 {
-    ebb_tiny_opts o = { .type = EBB_TYPE_Q8_0, .n_layers = 24, .n_embd = 1024, .n_head = 16, .n_head_kv = 4, .n_ff = 3584, .seed = 5 };
+    ebb_tiny_opts o = { .type = EBB_TYPE_Q8_0, .n_layers = 24, .n_embd = 1024, .n_head = 16, .n_head_kv = 4,
+                        .n_ff = 3584, .seed = 5 };
 
     return !ebb_tiny_write(&o, path);
 }

@@ -1,4 +1,5 @@
-/* Speeds of an engine: none is measured to open it, an idle moment finds them, passes correct them, the next run knows. */
+/* Speeds of an engine: none is measured to open it, an idle moment finds them, passes correct them, the next run
+ * knows. */
 #include "ebb_test.h"
 
 #include <stdlib.h>
@@ -63,7 +64,8 @@ static void test_learned_and_kept(void **state)
     tok_s = f.engine->plan.predicted_decode_tok_s;
     f.engine->calibration.known.n = 0;                /* they may not be kept, or better, where others are at work */
     ebb_speeds_learn(&f.engine->calibration.known, "sync", EBB_SPEED_TIME, f.engine->machine.sync_s, 0, 0);
-    ebb_speeds_learn(&f.engine->calibration.known, "weights Q8_0", EBB_SPEED_RATE, bytes_s, f.engine->machine.types[EBB_TYPE_Q8_0].mac_s, 0);
+    ebb_speeds_learn(&f.engine->calibration.known, "weights Q8_0", EBB_SPEED_RATE, bytes_s,
+                     f.engine->machine.types[EBB_TYPE_Q8_0].mac_s, 0);
     f.engine->calibration.rows.best = 1;              /* as good as predicted */
     ebb_calibrate_turn(f.engine);
     assert_true(f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s == bytes_s);
@@ -72,7 +74,8 @@ static void test_learned_and_kept(void **state)
     assert_true(f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s > 1.49 * bytes_s);
     assert_true(f.engine->plan.predicted_decode_tok_s > tok_s && f.engine->calibration.rows.best == 0);
     bytes_s = f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s;
-    f.engine->calibration.rows.best = 0.4;            /* beside other work: the figure stays, in memory as in the file */
+    f.engine->calibration.rows.best = 0.4;            /* beside other work: the figure stays, in memory as in the
+                                                         file */
     f.engine->calibration.turn_company = 0.5;
     ebb_calibrate_turn(f.engine);
     f.engine->calibration.rows.best = 0.9;
@@ -89,7 +92,8 @@ static void test_learned_and_kept(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_measured_when_idle), cmocka_unit_test(test_learned_and_kept) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_measured_when_idle),
+                                        cmocka_unit_test(test_learned_and_kept) };
 
     return cmocka_run_group_tests_name("learning", tests, ebb_own_cache, ebb_own_cache_end);
 }

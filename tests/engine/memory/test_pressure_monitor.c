@@ -23,10 +23,12 @@ typedef struct fixture {
 
 static void open_fixture(fixture *f)
 {
-    ebb_engine_opts o = { .n_ctx = 64, .n_threads = 2, .has_resident = true, .resident = N_LAYERS - 1, .io = EBB_IO_PREAD, .no_kv_cache = true };
+    ebb_engine_opts o = { .n_ctx = 64, .n_threads = 2, .has_resident = true, .resident = N_LAYERS - 1,
+                          .io = EBB_IO_PREAD, .no_kv_cache = true };
     ebb_error err = { 0 };
 
-    if (ebb_model_open(path, &f->model, &err) != EBB_OK || ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK ||
+    if (ebb_model_open(path, &f->model, &err) != EBB_OK ||
+        ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK ||
         ebb_session_new(f->engine, &f->s, &err) != EBB_OK)
         fail_msg("%s", err.msg);
 }
@@ -45,7 +47,8 @@ static void compute(fixture *f)
 
     for (uint32_t i = 0; i < N_IDS; i++)
         ids[i] = (ebb_token)((i * 2654435761u + 7) % EBB_TINY_VOCAB);
-    if (ebb_session_sync(f->s, NULL, 0, NULL, &err) != EBB_OK || ebb_session_sync(f->s, ids, N_IDS, NULL, &err) != EBB_OK)
+    if (ebb_session_sync(f->s, NULL, 0, NULL, &err) != EBB_OK ||
+        ebb_session_sync(f->s, ids, N_IDS, NULL, &err) != EBB_OK)
         fail_msg("%s", err.msg);
 }
 

@@ -53,7 +53,8 @@ static void expect_want(fixture *f)
     ebb_error err = { 0 };
 
     fill(ids);
-    if (ebb_session_sync(f->s, NULL, 0, NULL, &err) != EBB_OK || ebb_session_sync(f->s, ids, N_IDS, NULL, &err) != EBB_OK)
+    if (ebb_session_sync(f->s, NULL, 0, NULL, &err) != EBB_OK ||
+        ebb_session_sync(f->s, ids, N_IDS, NULL, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     assert_memory_equal(ebb_session_logits(f->s), want, sizeof want);
 }
@@ -131,8 +132,9 @@ static void test_idle_and_budget(void **state)
 
         assert_int_equal(ebb_engine_plan_budget(f.engine, 0, &p, &err), EBB_OK);
         ebb_os_fail_nth(n);
-        st = ebb_engine_set_budget(f.engine, n % 8 == 1 ? p.total_bytes + 18 * ((uint64_t)1 << 20) - p.weights_resident_bytes / 2 : 0,
-                                   NULL, NULL, &err);
+        st = ebb_engine_set_budget(
+            f.engine, n % 8 == 1 ? p.total_bytes + 18 * ((uint64_t)1 << 20) - p.weights_resident_bytes / 2 : 0, NULL,
+            NULL, &err);
         ebb_os_fail_off();
         assert_true(st == EBB_OK || err.msg[0] != '\0');
         expect_want(&f);

@@ -39,7 +39,8 @@ static void open_fixture(fixture *f, ebb_engine_opts o)
 
     o.n_ctx = 64;
     o.n_threads = 2;
-    if (ebb_model_open(path, &f->model, &err) != EBB_OK || ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK)
+    if (ebb_model_open(path, &f->model, &err) != EBB_OK ||
+        ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     assert_int_equal(ebb_session_new(f->engine, &f->s, NULL), EBB_OK);
 }
@@ -111,7 +112,8 @@ static void test_same_bits_for_every_reader_and_resident_count(void **state)
     for (size_t t = 0; t < N_TYPES; t++) {
         make_want(types[t], archs[t]);
         for (uint32_t i = 0; i < 3 * (N_LAYERS + 1); i += RESIDENT_STEP) {
-            ebb_engine_opts o = { .has_resident = true, .resident = i / 3, .io = ios[i % 3], .placement = (ebb_placement)(i % 3) };
+            ebb_engine_opts o = { .has_resident = true, .resident = i / 3, .io = ios[i % 3],
+                                  .placement = (ebb_placement)(i % 3) };
             ebb_stats s;
             fixture f;
 
@@ -132,7 +134,8 @@ static void test_same_bits_for_every_reader_and_resident_count(void **state)
 static void test_experts_come_when_chosen(void **state)
 {
     static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
-    ebb_tiny_opts tiny = { .arch = "qwen3moe", .type = EBB_TYPE_Q8_0, .n_layers = 2, .n_embd = 256, .n_ff = 256, .n_expert = 12, .seed = 5 };
+    ebb_tiny_opts tiny = { .arch = "qwen3moe", .type = EBB_TYPE_Q8_0, .n_layers = 2, .n_embd = 256, .n_ff = 256,
+                           .n_expert = 12, .seed = 5 };
     fixture f;
 
     (void)state;
@@ -141,7 +144,8 @@ static void test_experts_come_when_chosen(void **state)
     eval(&f, 1, want);
     close_fixture(&f);
     for (size_t i = 0; i < 6; i++) {
-        ebb_engine_opts o = { .has_resident = true, .resident = i < 3 ? 0 : 60, .resident_is_percent = i >= 3, .io = ios[i % 3] };
+        ebb_engine_opts o = { .has_resident = true, .resident = i < 3 ? 0 : 60, .resident_is_percent = i >= 3,
+                              .io = ios[i % 3] };
         ebb_stats s;
 
         open_fixture(&f, o);
@@ -161,18 +165,21 @@ static void test_experts_come_when_chosen(void **state)
     unlink(path);
 }
 
-/* A mixture that is streamed: the nth system call of a pass fails, passes are stopped anywhere, memory for experts comes and
- * goes, and another run begins with what this one learned.  The bits stay. */
+/* A mixture that is streamed: the nth system call of a pass fails, passes are stopped anywhere, memory for experts
+ * comes and goes, and another run begins with what this one learned.  The bits stay. */
 static void test_experts_in_need(void **state)
 {
     static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
-    static const char *const archs[] = { "qwen3moe", "qwen2moe", "gpt-oss", "nemotron_h_moe", "granitehybrid", "lfm2moe" };
+    static const char *const archs[] = {
+        "qwen3moe", "qwen2moe", "gpt-oss", "nemotron_h_moe", "granitehybrid", "lfm2moe"
+    };
     ebb_token ids[N_IDS];
 
     (void)state;
     fill_ids(ids);
     for (size_t k = 0; k < 6; k++) {
-        ebb_tiny_opts tiny = { .arch = archs[k], .type = EBB_TYPE_Q8_0, .n_layers = 3, .n_embd = 256, .n_ff = 256, .n_expert = 12, .seed = 5 };
+        ebb_tiny_opts tiny = { .arch = archs[k], .type = EBB_TYPE_Q8_0, .n_layers = 3, .n_embd = 256, .n_ff = 256,
+                               .n_expert = 12, .seed = 5 };
         ebb_engine_opts o = { .has_resident = true, .resident = 50, .resident_is_percent = true, .io = ios[k % 3] };
         fixture f;
 
@@ -186,7 +193,8 @@ static void test_experts_in_need(void **state)
             ebb_status st;
 
             if (n % 3 == 0)
-                ebb_res_resize_expert_cache(f.engine->res, n % 2 ? UINT64_MAX : ebb_plan_experts_min_bytes(&f.engine->net));
+                ebb_res_resize_expert_cache(f.engine->res,
+                                            n % 2 ? UINT64_MAX : ebb_plan_experts_min_bytes(&f.engine->net));
             assert_int_equal(ebb_session_sync(f.s, ids, at, NULL, NULL), EBB_OK);
             ebb_os_fail_nth(n);
             st = ebb_session_append(f.s, ids[at], NULL);
@@ -233,7 +241,9 @@ static void test_in_need(void **state)
 
         open_fixture(&f, o);
         if (i >= 3)
-            assert_int_equal(ebb_res_set_reader(f.engine->res, ios[i % 3], NULL, ebb_plan_ring_min_bytes(&f.engine->net), NULL), EBB_OK);
+            assert_int_equal(
+                ebb_res_set_reader(f.engine->res, ios[i % 3], NULL, ebb_plan_ring_min_bytes(&f.engine->net), NULL),
+                EBB_OK);
         assert_int_equal(pthread_create(&taker, NULL, take_all, arg), 0);
         for (uint32_t chunk = 1; chunk < 40; chunk += 7) {
             for (uint32_t g = 0; g <= N_LAYERS; g++)
@@ -268,11 +278,13 @@ static void test_a_chunk_reads_once(void **state)
     unlink(path);
 }
 
-/* The bytes that a prompt of a streamed mixture reads in chunks of `chunk` (0: as the plan decides), and the last logits. */
+/* The bytes that a prompt of a streamed mixture reads in chunks of `chunk` (0: as the plan decides), and the last
+ * logits. */
 static uint64_t read_for_long_prompt(uint32_t chunk, uint32_t *n_batch, float last[EBB_TINY_VOCAB])
 {
     enum { N_LONG = 1700 };
-    ebb_engine_opts o = { .n_ctx = 2048, .n_batch = chunk, .n_threads = 2, .has_resident = true, .resident = 0, .io = EBB_IO_PREAD };
+    ebb_engine_opts o = { .n_ctx = 2048, .n_batch = chunk, .n_threads = 2, .has_resident = true, .resident = 0,
+                          .io = EBB_IO_PREAD };
     ebb_token *ids = malloc(N_LONG * sizeof *ids);
     ebb_stats before, after;
     ebb_error err = { 0 };
@@ -283,7 +295,8 @@ static uint64_t read_for_long_prompt(uint32_t chunk, uint32_t *n_batch, float la
     assert_non_null(ids);
     for (uint32_t i = 0; i < N_LONG; i++)
         ids[i] = (ebb_token)((i * 2654435761u >> 7) % EBB_TINY_VOCAB);
-    if (ebb_model_open(path, &f.model, &err) != EBB_OK || ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, &err) != EBB_OK)
+    if (ebb_model_open(path, &f.model, &err) != EBB_OK ||
+        ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     assert_int_equal(ebb_session_new(f.engine, &f.s, NULL), EBB_OK);
     ebb_engine_get_plan(f.engine, &plan, &machine);
@@ -297,10 +310,12 @@ static uint64_t read_for_long_prompt(uint32_t chunk, uint32_t *n_batch, float la
     return after.read_bytes - before.read_bytes;
 }
 
-/* A long prompt of a mixture that streams goes through a layer as a whole, and reads less than a third for it; the same bits. */
+/* A long prompt of a mixture that streams goes through a layer as a whole, and reads less than a third for it; the same
+ * bits. */
 static void test_long_prompts_read_experts_once(void **state)
 {
-    ebb_tiny_opts tiny = { .arch = "qwen3moe", .type = EBB_TYPE_Q8_0, .n_layers = 2, .n_embd = 256, .n_ff = 256, .n_expert = 24, .n_ctx = 2048, .seed = 6 };
+    ebb_tiny_opts tiny = { .arch = "qwen3moe", .type = EBB_TYPE_Q8_0, .n_layers = 2, .n_embd = 256, .n_ff = 256,
+                           .n_expert = 24, .n_ctx = 2048, .seed = 6 };
     float narrow_logits[EBB_TINY_VOCAB], wide_logits[EBB_TINY_VOCAB];
     uint32_t narrow, wide;
     uint64_t narrow_bytes, wide_bytes;
@@ -311,7 +326,8 @@ static void test_long_prompts_read_experts_once(void **state)
     wide_bytes = read_for_long_prompt(0, &wide, wide_logits);
     assert_int_equal(narrow, 512);
     assert_int_equal(wide, 2048);
-    print_message("read for 1700 tokens: %.2f MB in chunks of 512, %.2f MB as planned\n", (double)narrow_bytes / 1e6, (double)wide_bytes / 1e6);
+    print_message("read for 1700 tokens: %.2f MB in chunks of 512, %.2f MB as planned\n", (double)narrow_bytes / 1e6,
+                  (double)wide_bytes / 1e6);
     assert_true(wide_bytes > 0 && 3 * wide_bytes <= narrow_bytes);
     assert_memory_equal(narrow_logits, wide_logits, sizeof wide_logits);
     unlink(path);
@@ -348,7 +364,8 @@ static void test_faults_leave_the_session_intact(void **state)
             (void)ebb_session_ids(f.s, &held);
             assert_in_range(held, at, at + 2);
             assert_int_equal(ebb_session_sync(f.s, ids, at + 2, NULL, NULL), EBB_OK);
-            assert_memory_equal(ebb_session_logits(f.s), want + (at + 1) * EBB_TINY_VOCAB, EBB_TINY_VOCAB * sizeof(float));
+            assert_memory_equal(ebb_session_logits(f.s), want + (at + 1) * EBB_TINY_VOCAB,
+                                EBB_TINY_VOCAB * sizeof(float));
         }
         close_fixture(&f);
     }
@@ -441,7 +458,8 @@ static void test_budget_changes_live(void **state)
     assert_int_equal(plan.n_resident, N_LAYERS);
     whole = plan.weights_resident_bytes;
     for (size_t i = 0; i < 5; i++) {
-        uint64_t bytes = plan.total_bytes - plan.weights_ring_bytes - plan.weights_resident_bytes + whole * less[i] / 1000 + (20 << 20);
+        uint64_t bytes = plan.total_bytes - plan.weights_ring_bytes - plan.weights_resident_bytes +
+                         whole * less[i] / 1000 + (20 << 20);
         ebb_status st = ebb_engine_set_budget(f.engine, bytes, NULL, NULL, NULL);
 
         assert_int_equal(st, EBB_OK);

@@ -71,12 +71,14 @@ static void test_same_bits_for_every_n(void **state)
 /* Logits of n positions with `resident` layers in memory and the others read from the file; for free(). */
 static float *eval_file(const char *path, uint32_t n, uint32_t resident, uint32_t batch)
 {
-    ebb_engine_opts o = { .n_ctx = n, .n_threads = 2, .n_batch = 64, .has_resident = true, .resident = resident, .no_kv_cache = true };
+    ebb_engine_opts o = { .n_ctx = n, .n_threads = 2, .n_batch = 64, .has_resident = true, .resident = resident,
+                          .no_kv_cache = true };
     tiny_engine f = { 0 };
     ebb_error err = { 0 };
     float *out;
 
-    if (ebb_model_open(path, &f.model, &err) != EBB_OK || ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, &err) != EBB_OK)
+    if (ebb_model_open(path, &f.model, &err) != EBB_OK ||
+        ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     assert_int_equal(ebb_session_new(f.engine, &f.s, NULL), EBB_OK);
     out = eval_tiny(&f, n, batch);

@@ -16,7 +16,8 @@ static uint64_t next_random(uint64_t *state)
 /* The numbers of the architecture stand before the vocabulary; the tensors' shapes behind it. */
 static size_t pick_place(const char *bytes, size_t n, uint64_t *random)
 {
-    const char *vocab = memmem(bytes, n, "tokenizer.ggml.model", 20), *tensors = memmem(bytes, n, "token_embd.weight", 17);
+    const char *vocab = memmem(bytes, n, "tokenizer.ggml.model", 20),
+               *tensors = memmem(bytes, n, "token_embd.weight", 17);
     size_t n_keys = (size_t)(vocab - bytes), n_infos = 600;
 
     if (next_random(random) % 4 > 0)
@@ -58,7 +59,8 @@ static void test_mutants(void **state)
 
     (void)state;
     for (size_t i = 0; ebb_tiny_archs[i]; i++) {
-        ebb_tiny_opts tiny = { .arch = ebb_tiny_archs[i], .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .head_dim = 32 };
+        ebb_tiny_opts tiny = { .arch = ebb_tiny_archs[i], .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96,
+                               .head_dim = 32 };
         uint64_t random = i;
         size_t n;
         char *good = ebb_tiny_bytes(&tiny, &n), *bad = malloc(n);

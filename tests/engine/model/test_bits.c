@@ -30,7 +30,8 @@ static float *eval_bits(ebb_engine *e, uint32_t n, uint32_t chunk)
     return out;
 }
 
-static void compare_bits(ebb_engine *e, const float *want, const char *type, uint32_t threads, uint32_t n, uint32_t chunk)
+static void compare_bits(ebb_engine *e, const float *want, const char *type, uint32_t threads, uint32_t n,
+                         uint32_t chunk)
 {
     float *got = eval_bits(e, n, chunk);
 

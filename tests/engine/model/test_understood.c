@@ -1,6 +1,6 @@
-/* Nothing is computed that is not understood: of each architecture, a key or a tensor that it does not know is refused with
- * its name, and --force computes as if it were not there and says so; a key whose value is changed is refused, or it changes
- * what is computed. */
+/* Nothing is computed that is not understood: of each architecture, a key or a tensor that it does not know is refused
+ * with its name, and --force computes as if it were not there and says so; a key whose value is changed is refused, or
+ * it changes what is computed. */
 #include "ebb_test.h"
 
 #include "ebb/experimental/plan.h"
@@ -15,7 +15,8 @@ static ebb_tiny_opts tiny_of(const char *arch)
 }
 
 /* Logits of the last of N_IDS ids; false: *err says why there are none. */
-static bool compute(const char *bytes, size_t n, bool is_forced, float out[EBB_TINY_VOCAB], ebb_plan *plan, ebb_error *err)
+static bool compute(const char *bytes, size_t n, bool is_forced, float out[EBB_TINY_VOCAB], ebb_plan *plan,
+                    ebb_error *err)
 {
     ebb_engine_opts o = { .n_ctx = 128, .n_threads = 1, .is_forced = is_forced, .no_kv_cache = true };
     tiny_engine f = { 0 };
@@ -24,7 +25,8 @@ static bool compute(const char *bytes, size_t n, bool is_forced, float out[EBB_T
     bool ok;
 
     fill_ids(ids, N_IDS, 1);
-    ok = ebb_model_open_memory(bytes, n, "tiny", &f.model, err) == EBB_OK && ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, err) == EBB_OK &&
+    ok = ebb_model_open_memory(bytes, n, "tiny", &f.model, err) == EBB_OK &&
+         ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, err) == EBB_OK &&
          ebb_session_new(f.engine, &f.s, err) == EBB_OK && ebb_session_sync(f.s, ids, N_IDS, NULL, err) == EBB_OK;
     if (ok) {
         memcpy(out, ebb_session_logits(f.s), EBB_TINY_VOCAB * sizeof *out);
@@ -97,7 +99,8 @@ static char *add_tensor(const char *bytes, size_t n, char name[128])
     return insert(bytes, n, (size_t)(first - 8 - bytes), record, sizeof record, 8);
 }
 
-static void check_surplus(const char *arch, const char *bytes, size_t n, size_t n_more, const char *name, const float *want)
+static void check_surplus(const char *arch, const char *bytes, size_t n, size_t n_more, const char *name,
+                          const float *want)
 {
     float got[EBB_TINY_VOCAB];
     ebb_error err = { 0 };
@@ -143,18 +146,26 @@ static void test_what_is_not_known_is_refused(void **state)
 /* Keys that another value does not reach in so few tokens and layers, or that are there for other readers. */
 static bool may_change_nothing(const char *arch, const char *key)
 {
-    static const struct { const char *arch, *key; } keys[] = {
+    static const struct { const char *arch, *key;
+    } keys[] = {
         { NULL, ".context_length" },
-        { NULL, ".feed_forward_length" },                /* of mixtures without a dense layer; else tensors have that width */
-        { "phi3", ".attention.sliding_window" },         /* full attention, whatever it says */
+        { NULL, ".feed_forward_length" }, /* of mixtures without a dense layer; else tensors have that
+                                                            width */
+        { "phi3", ".attention.sliding_window" }, /* full attention, whatever it says */
         { "smallthinker", ".attention.sliding_window" }, /* 4096, whatever it says but 0 */
-        { "phi3", ".rope.scaling.original_context_length" },     /* as long as the context is longer */
-        { "gemma3", ".rope.freq_base" }, { "gemma3", ".rope.scaling.factor" },   /* of global layers: here is none */
-        { "gpt2", ".rope.freq_base" }, { "gpt2", ".rope.dimension_count" },      /* nothing is rotated */
-        { "nemotron_h", ".rope.freq_base" }, { "nemotron_h", ".rope.dimension_count" },
-        { "nemotron_h_moe", ".rope.freq_base" }, { "nemotron_h_moe", ".rope.dimension_count" },
-        { "jamba", ".rope.freq_base" }, { "jamba", ".rope.dimension_count" },
-        { "deepseek2", ".expert_group_count" }, { "deepseek2", ".expert_group_used_count" },     /* the best of all are of one group */
+        { "phi3", ".rope.scaling.original_context_length" }, /* as long as the context is longer */
+        { "gemma3", ".rope.freq_base" },
+        { "gemma3", ".rope.scaling.factor" }, /* of global layers: here is none */
+        { "gpt2", ".rope.freq_base" },
+        { "gpt2", ".rope.dimension_count" }, /* nothing is rotated */
+        { "nemotron_h", ".rope.freq_base" },
+        { "nemotron_h", ".rope.dimension_count" },
+        { "nemotron_h_moe", ".rope.freq_base" },
+        { "nemotron_h_moe", ".rope.dimension_count" },
+        { "jamba", ".rope.freq_base" },
+        { "jamba", ".rope.dimension_count" },
+        { "deepseek2", ".expert_group_count" },
+        { "deepseek2", ".expert_group_used_count" }, /* the best of all are of one group */
     };
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -183,7 +194,8 @@ static bool change_value(char *p, uint32_t type)
 }
 
 /* Whether another value of the key makes a difference. */
-static bool check_key(const char *arch, char *bytes, size_t n, const char *key, char *value, uint32_t type, const float *want)
+static bool check_key(const char *arch, char *bytes, size_t n, const char *key, char *value, uint32_t type,
+                      const float *want)
 {
     bool ok;
     float got[EBB_TINY_VOCAB];
@@ -194,7 +206,8 @@ static bool check_key(const char *arch, char *bytes, size_t n, const char *key, 
     memcpy(before, value, 4);
     if (!change_value(value, type))
         return true;
-    ok = !compute(bytes, n, false, got, &plan, &err) || memcmp(got, want, sizeof got) != 0 || may_change_nothing(arch, key);
+    ok = !compute(bytes, n, false, got, &plan, &err) || memcmp(got, want, sizeof got) != 0 ||
+         may_change_nothing(arch, key);
     if (!ok)
         print_error("%s%s: another value changes nothing\n", arch, key);
     memcpy(value, before, 4);

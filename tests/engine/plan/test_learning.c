@@ -54,7 +54,8 @@ static void turn(world *w)
 
     for (uint32_t i = 0; i < n_rows; i++) {
         double here = next(w) < 0.8 ? others : 0;                /* neighbours pause */
-        double lost = here * next(w), slowdown = (1 + 0.7 * here * hunger) * (1 + fabs(0.03 * noise(w)) + 0.01 * noise(w));
+        double lost = here * next(w),
+               slowdown = (1 + 0.7 * here * hunger) * (1 + fabs(0.03 * noise(w)) + 0.01 * noise(w));
         double pass_s = MODEL_BYTES / (QUIET_BYTES_S * w->clock) * slowdown / (1 - lost);
         bool is_long = false;
 
@@ -149,7 +150,8 @@ static void test_follows(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_stays), cmocka_unit_test(test_crowded), cmocka_unit_test(test_follows) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_stays), cmocka_unit_test(test_crowded),
+                                        cmocka_unit_test(test_follows) };
 
     return cmocka_run_group_tests_name("learned speeds", tests, NULL, NULL);
 }

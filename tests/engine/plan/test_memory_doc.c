@@ -57,8 +57,9 @@ static void test_kv_per_token(void **state)
     for (size_t i = 0; i < 3; i++) {
         const shape *m = &models[i];
 
-        snprintf(row, sizeof row, "| %s | %u | %u | %u | %llu | %llu |", m->name, m->n_layers, m->n_head_kv, m->head_dim,
-                 (unsigned long long)kv_per_token(m, EBB_KV_F16), (unsigned long long)kv_per_token(m, EBB_KV_Q8_0));
+        snprintf(row, sizeof row, "| %s | %u | %u | %u | %llu | %llu |", m->name, m->n_layers, m->n_head_kv,
+                 m->head_dim, (unsigned long long)kv_per_token(m, EBB_KV_F16),
+                 (unsigned long long)kv_per_token(m, EBB_KV_Q8_0));
         expect_row(row);
     }
 }
@@ -70,10 +71,11 @@ static void test_kv_by_context(void **state)
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         const shape *m = &models[i];
-        double f16 = (double)kv_per_token(m, EBB_KV_F16) / (1 << 20), q8 = (double)kv_per_token(m, EBB_KV_Q8_0) / (1 << 20);
+        double f16 = (double)kv_per_token(m, EBB_KV_F16) / (1 << 20),
+               q8 = (double)kv_per_token(m, EBB_KV_Q8_0) / (1 << 20);
 
-        snprintf(row, sizeof row, "| %s | %.0f / %.0f | %.0f / %.0f | %.0f / %.0f | %.0f / %.0f |", m->name, f16 * 1024, q8 * 1024,
-                 f16 * 2048, q8 * 2048, f16 * 4096, q8 * 4096, f16 * 8192, q8 * 8192);
+        snprintf(row, sizeof row, "| %s | %.0f / %.0f | %.0f / %.0f | %.0f / %.0f | %.0f / %.0f |", m->name, f16 * 1024,
+                 q8 * 1024, f16 * 2048, q8 * 2048, f16 * 4096, q8 * 4096, f16 * 8192, q8 * 8192);
         expect_row(row);
     }
 }

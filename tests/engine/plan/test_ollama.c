@@ -95,9 +95,10 @@ static ebb_ollama_load load_of(const json_t *v)
                               .flash = json_is_true(json_object_get(v, "flash")) };
 }
 
-#define CHECK(name, got, want) \
-    do { uint64_t g_ = (got), w_ = (want); \
-        if (g_ != w_) fail_msg("%s: %s is %llu, expected %llu", name, #got, (unsigned long long)g_, (unsigned long long)w_); \
+#define CHECK(name, got, want)                                                                      \
+    do { uint64_t g_ = (got), w_ = (want);                                                          \
+        if (g_ != w_) fail_msg("%s: %s is %llu, expected %llu", name, #got, (unsigned long long)g_, \
+            (unsigned long long)w_);                                                                \
     } while (0)
 
 static void test_graph_vectors(void **state)
@@ -188,7 +189,8 @@ static void test_layout_vectors(void **state)
         model_of(root, json_string_value(json_object_get(v, "model")), &o);
         g.kv = calloc(o.n_layers + 1, sizeof *g.kv);
         ebb_ollama_graph_size(&o, &l, metal, &g);
-        ebb_status st = ebb_ollama_place(&o, &g, gpus, json_array_size(json_object_get(v, "gpus")), &opts, &layout, NULL);
+        ebb_status st = ebb_ollama_place(&o, &g, gpus, json_array_size(json_object_get(v, "gpus")), &opts, &layout,
+                                         NULL);
         if (json_object_get(want, "error"))
             assert_int_equal(st, EBB_BUDGET);
         else {
@@ -211,7 +213,8 @@ static void test_predict_vectors(void **state)
         const char *id = json_string_value(json_object_get(v, "id"));
         json_t *a = json_object_get(v, "args"), *want = json_object_get(v, "expect");
         ebb_ollama_prediction p = ebb_ollama_predict(u64(a, "vram"), u64(a, "kv_total"), u64(a, "graph_partial"),
-                                                     u64(a, "graph_full"), u64(a, "buffer"), u64(a, "weights"), u64(a, "n_total"));
+                                                     u64(a, "graph_full"), u64(a, "buffer"), u64(a, "weights"),
+                                                     u64(a, "n_total"));
         double ratio = json_real_value(json_object_get(want, "gpu_ratio_weights"));
         CHECK(id, p.total_bytes, u64(want, "total"));
         CHECK(id, p.splits, json_is_true(json_object_get(want, "splits")));
@@ -238,8 +241,10 @@ static void test_option_vectors(void **state)
             .env_kv_type = json_string_value(json_object_get(env, "OLLAMA_KV_CACHE_TYPE")),
             .env_overhead = json_string_value(json_object_get(env, "OLLAMA_GPU_OVERHEAD")),
             .env_spread = json_string_value(json_object_get(env, "OLLAMA_SCHED_SPREAD")),
-            .n_ctx = u64(a, "num_ctx"), .n_batch = u64(a, "batch"), .vision = json_is_true(json_object_get(a, "vision")),
-            .flash_ok_on_gpus = !json_is_false(json_object_get(a, "flash_ok_on_gpus")), .total_vram_bytes = u64(a, "total_vram"),
+            .n_ctx = u64(a, "num_ctx"), .n_batch = u64(a, "batch"),
+            .vision = json_is_true(json_object_get(a, "vision")),
+            .flash_ok_on_gpus = !json_is_false(json_object_get(a, "flash_ok_on_gpus")),
+            .total_vram_bytes = u64(a, "total_vram"),
         };
         ebb_ollama_model o;
         model_of(root, json_string_value(json_object_get(v, "model")), &o);
@@ -281,7 +286,8 @@ static void test_llama_by_hand(void **state)
 /* A known example: 32000 tokens of a 35B on a card of 24 GiB. */
 static void test_on_paper(void **state)
 {
-    ebb_ollama_paper p = ebb_ollama_predict_on_paper((uint64_t)24 << 30, 5242880000u, 5379721216u, 555778048, 18708594688u);
+    ebb_ollama_paper p = ebb_ollama_predict_on_paper((uint64_t)24 << 30, 5242880000u, 5379721216u, 555778048,
+                                                     18708594688u);
     ebb_ollama_paper none = ebb_ollama_predict_on_paper((uint64_t)8 << 30, 5242880000u, 5379721216u, 555778048, 0);
 
     (void)state;

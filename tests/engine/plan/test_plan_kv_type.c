@@ -39,7 +39,8 @@ static void see(void *arg, size_t pos, const float *logits, size_t n_vocab)
 
 static quality measure(const ebb_model *m, ebb_kv_type type, const ebb_token *ids, size_t n)
 {
-    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 2, .has_kv = true, .kv_k = type, .kv_v = type, .no_kv_cache = true };
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 2, .has_kv = true, .kv_k = type, .kv_v = type,
+                          .no_kv_cache = true };
     quality q = { .ids = ids, .logits = calloc(n * ebb_model_get_info(m)->n_vocab, sizeof *q.logits) };
     ebb_engine *e;
     ebb_session *s;
@@ -83,8 +84,10 @@ static size_t converse(const ebb_model *m, ebb_token *ids)
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
         char turn[200];
 
-        snprintf(turn, sizeof turn, "%s<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n", i ? "<|im_end|>\n" : "", questions[i]);
-        assert_int_equal(ebb_model_tokenize(m, turn, strlen(turn), EBB_TOK_SPECIAL, ids + n, N_CTX - n, &n_more, NULL), EBB_OK);
+        snprintf(turn, sizeof turn, "%s<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n",
+                 i ? "<|im_end|>\n" : "", questions[i]);
+        assert_int_equal(ebb_model_tokenize(m, turn, strlen(turn), EBB_TOK_SPECIAL, ids + n, N_CTX - n, &n_more, NULL),
+                         EBB_OK);
         n += n_more;
         assert_int_equal(ebb_session_sync(s, ids, n, NULL, NULL), EBB_OK);
         for (uint32_t k = 0; k < ANSWER; k++) {
@@ -116,7 +119,8 @@ static void check_quality(const ebb_model *m, const char *name, const ebb_token 
                   100 * (exp(q8.loss - f16.loss) - 1), 100 * (exp(q4.loss - f16.loss) - 1), nmse(&q8, &f16, n_logits),
                   nmse(&q4, &f16, n_logits));
     assert_true(nmse(&q8, &f16, n_logits) <= 1e-3);
-    assert_true(exp(q8.loss - f16.loss) - 1 <= 0.005);   /* chance may make it better; that it differs little is the NMSE's */
+    assert_true(exp(q8.loss - f16.loss) - 1 <= 0.005);   /* chance may make it better; that it differs little is the
+                                                            NMSE's */
     assert_true(exp(q4.loss - f16.loss) - 1 <= 0.03);
     assert_true(nmse(&q4, &f16, n_logits) <= 0.03);
     free(f16.logits);
@@ -139,15 +143,16 @@ static void test_quality_on_the_guide(void **state)
 static size_t tell(const ebb_model *m, ebb_token *ids, size_t cap)
 {
     static const char *const who[] = { "Lily", "Tom", "Max", "the dog", "a little girl", "his friend", "her mom" };
-    static const char *const did[] = { "wanted to play", "went to the park", "saw a big tree", "found a red ball", "said hello",
-                                       "ran home", "felt sad" };
-    static const char *const how[] = { "in the sun", "and smiled", "because it was late", "all day long", "with a cat" };
+    static const char *const did[] = { "wanted to play", "went to the park", "saw a big tree", "found a red ball",
+                                       "said hello",     "ran home",         "felt sad" };
+    static const char *const how[] = { "in the sun", "and smiled", "because it was late", "all day long",
+                                       "with a cat" };
     char text[6000];
     size_t at = 0, n;
 
     for (unsigned i = 0; at + 100 < sizeof text; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s %s %s.%s", i % 9 ? "" : "Once upon a time, ", who[i * 5 % 7],
-                               did[i * 3 % 7], how[i * 2 % 5], i % 7 == 6 ? "\n" : " ");
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s %s %s.%s", i % 9 ? "" : "Once upon a time, ",
+                               who[i * 5 % 7], did[i * 3 % 7], how[i * 2 % 5], i % 7 == 6 ? "\n" : " ");
     assert_int_equal(ebb_model_tokenize(m, text, at, EBB_TOK_BOS, ids, cap, &n, NULL), EBB_OK);
     cap = N_CTX < ebb_model_get_info(m)->n_ctx_train ? N_CTX : ebb_model_get_info(m)->n_ctx_train;
     return n < cap ? n : cap;

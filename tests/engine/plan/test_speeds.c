@@ -54,7 +54,8 @@ static void test_kept(void **state)
     assert_true(ebb_speeds_get(&s, "weights Q4_K", INT64_MAX, v));
 }
 
-/* A worse figure displaces a better one when it was seen again and again, in quiet, apart; a better one comes at once. */
+/* A worse figure displaces a better one when it was seen again and again, in quiet, apart; a better one comes at
+ * once. */
 static void test_believed(void **state)
 {
     ebb_speeds s = { .now_s = 1000000 };
@@ -80,7 +81,7 @@ static void test_believed(void **state)
     assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 20e9);
     s.now_s += 2 * 86400;                                        /* on few measurements: asked for again after a day */
     assert_false(ebb_speeds_get(&s, "weights Q4_K", 30 * 86400, v));
-    ebb_speeds_doubt(&s);                                        /* the user asks for a new measurement: in company it is none */
+    ebb_speeds_doubt(&s); /* the user asks for a new measurement: in company it is none */
     assert_false(ebb_speeds_get(&s, "weights Q4_K", 30 * 86400, v));
     ebb_speeds_learn(&s, "weights Q4_K", EBB_SPEED_RATE, 4e9, 1, 0.5);
     assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 20e9);
@@ -97,8 +98,13 @@ static void test_believed(void **state)
 /* Lines that nobody wrote like that are passed over. */
 static void test_damaged(void **state)
 {
-    static const char *const bad[] = { "", "\tweights Q4_K", "\tweights Q4_K\t1e9\t", "\tweights Q4_K\t-1\t2\t3",
-                                       "\tweights Q4_K\tnan\t2\t3", "\tweights Q4_K\t1e300\t2\t3", "x\tweights Q4_K\t1\t2\t3" };
+    static const char *const bad[] = { "",
+                                       "\tweights Q4_K",
+                                       "\tweights Q4_K\t1e9\t",
+                                       "\tweights Q4_K\t-1\t2\t3",
+                                       "\tweights Q4_K\tnan\t2\t3",
+                                       "\tweights Q4_K\t1e300\t2\t3",
+                                       "x\tweights Q4_K\t1\t2\t3" };
     ebb_speeds s;
     ebb_buf text = { 0 };
     uint32_t n_before;
@@ -108,7 +114,8 @@ static void test_damaged(void **state)
     n_before = s.n;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ebb_buf_addf(&text, "%s%s\n", s.owner, bad[i]);
-    ebb_buf_addf(&text, "%0300d\n%s\tweights Q8_0\t5e9\t6e9\t%lld\t%lld\t1\t0\t0\t0\t0", 0, s.owner, (long long)time(NULL), (long long)time(NULL));
+    ebb_buf_addf(&text, "%0300d\n%s\tweights Q8_0\t5e9\t6e9\t%lld\t%lld\t1\t0\t0\t0\t0", 0, s.owner,
+                 (long long)time(NULL), (long long)time(NULL));
     assert_int_equal(ebb_file_replace(ebb_own_cache_speeds(), text.data, text.len, NULL), EBB_OK);
     load(&s, 2);
     assert_true(n_before > 0 && s.n == 1);
@@ -134,7 +141,8 @@ static void test_machine(void **state)
     learn(&s, "product", 2e-6, 1e-9);
     learn(&s, "attend", 3e-9, 1e-11);
     learn(&s, "element", 4e-10, 0);
-    assert_true(ebb_machine_recall_types(&m, &s, types) && m.overheads.output_s == 1e-9 && m.overheads.attend_dim_s == 1e-11);
+    assert_true(ebb_machine_recall_types(&m, &s, types) && m.overheads.output_s == 1e-9 &&
+                m.overheads.attend_dim_s == 1e-11);
     assert_true(ebb_machine_recall_types(&m, &s, types));
     assert_true(m.memory_bytes_s == 20e9 && m.int8_mac_s == 200e9 && m.types[EBB_TYPE_Q6_K].bytes_s == 10e9);
 
@@ -174,7 +182,8 @@ static void test_flush(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_believed), cmocka_unit_test(test_damaged), cmocka_unit_test(test_machine),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_believed),
+                                        cmocka_unit_test(test_damaged), cmocka_unit_test(test_machine),
                                         cmocka_unit_test(test_flush) };
 
     return cmocka_run_group_tests_name("speeds", tests, ebb_own_cache, ebb_own_cache_end);

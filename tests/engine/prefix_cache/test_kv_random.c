@@ -73,7 +73,8 @@ static void close_engine(world *w)
 
 static void open_world(world *w, const char *arch, ebb_kv_type type, uint64_t seed)
 {
-    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .no_kv_cache = true, .has_kv = true, .kv_k = type, .kv_v = type };
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .no_kv_cache = true, .has_kv = true, .kv_k = type,
+                          .kv_v = type };
     ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 64 };
 
     memset(w, 0, sizeof *w);
@@ -271,8 +272,8 @@ static void run(const char *arch, ebb_kv_type type, uint64_t seed, unsigned n)
     open_world(&w, arch, type, seed);
     for (unsigned i = 0; i < n; i++)
         step(&w);
-    print_message("%s, %s: %u operations, %u tokens from disk, %u computed, %u forgotten\n", arch, types[type], n, w.n_disk,
-                  w.n_computed, w.n_forgotten);
+    print_message("%s, %s: %u operations, %u tokens from disk, %u computed, %u forgotten\n", arch, types[type], n,
+                  w.n_disk, w.n_computed, w.n_forgotten);
     if (n > 200)
         assert_true(w.n_disk > 0);
     close_world(&w);

@@ -46,7 +46,8 @@ static void fresh(const ebb_tiny_opts *tiny, ebb_engine_opts o, const ebb_token 
 }
 
 /* Sync in a new engine: so many tokens come from disk, and the logits are those computed anew. */
-static void expect_restored(const ebb_tiny_opts *tiny, ebb_engine_opts o, const ebb_token *ids, uint32_t n, uint32_t n_disk)
+static void expect_restored(const ebb_tiny_opts *tiny, ebb_engine_opts o, const ebb_token *ids, uint32_t n,
+                            uint32_t n_disk)
 {
     float want[EBB_TINY_VOCAB];
     ebb_sync_result r;
@@ -161,7 +162,8 @@ static const ebb_tiny_opts small = { .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff 
 
 static void test_restored_logits_have_the_same_bits(void **state)
 {
-    static const char *const archs[] = { "llama", "qwen3", "gemma3", "gemma4", "qwen35", "lfm2", "granitehybrid", "mamba2" };
+    static const char *const archs[] = { "llama",  "qwen3", "gemma3",        "gemma4",
+                                         "qwen35", "lfm2",  "granitehybrid", "mamba2" };
     static const ebb_kv_type types[] = { EBB_KV_F16, EBB_KV_F32, EBB_KV_Q8_0, EBB_KV_Q4_0 };
     ebb_token ids[N];
 
@@ -310,7 +312,7 @@ static void test_damaged_files_are_never_trusted(void **state)
         assert_non_null(strstr(stats.memory_event.detail, "ignored"));
         ebb_session_persist(f.s);                /* written anew */
         close_tiny_engine(&f);
-        compute(&small, (ebb_engine_opts){ 0 }, ids, N);         /* finds the tail damaged, which no one has read before */
+        compute(&small, (ebb_engine_opts){ 0 }, ids, N); /* finds the tail damaged, which no one has read before */
         expect_restored(&small, (ebb_engine_opts){ 0 }, ids, N, N - 1);
     }
     each_file(halve, NULL);

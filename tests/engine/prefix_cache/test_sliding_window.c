@@ -68,7 +68,8 @@ static void test_bytes_are_those_of_the_formula(void **state)
     (void)state;
     for (uint32_t i = 0; i < 34; i++)
         layers[i] = (ebb_kv_layer){ .n_head = 4, .dim_k = 256, .dim_v = 256, .has_window = (i + 1) % 6 != 0 };
-    assert_int_equal(ebb_kv_pool_bytes(&shape), (uint64_t)(8192 + 32) * 5 * ROW + (uint64_t)(1024 + 512 + 1024 + 96) * 29 * ROW);
+    assert_int_equal(ebb_kv_pool_bytes(&shape),
+                     (uint64_t)(8192 + 32) * 5 * ROW + (uint64_t)(1024 + 512 + 1024 + 96) * 29 * ROW);
     shape.n_ctx = 2560;                          /* not worth it */
     assert_int_equal(ebb_kv_pool_bytes(&shape), (uint64_t)(2560 + 32) * 34 * ROW);
     shape.n_ctx = 8192;

@@ -42,7 +42,8 @@ static void make_cache_file(cache_fixture *f)
                 uint64_t n = l % 2 ? 2 * SMALL + 1 : SMALL + 3;
 
                 f->x[(l * N_EXPERT + e) * N_MATS + m] = (ebb_res_extent){
-                    .name = "experts", .offset = at, .n_bytes = n, .n_elems = n, .group = l, .expert = l * N_EXPERT + e + 1,
+                    .name = "experts", .offset = at, .n_bytes = n, .n_elems = n, .group = l,
+                    .expert = l * N_EXPERT + e + 1,
                 };
                 at += n;
             }

@@ -211,7 +211,8 @@ static void *acquire_all(void *arg)
     return NULL;
 }
 
-/* Passes read right bytes while another thread takes every copy that is not held, through a ring and without room in one. */
+/* Passes read right bytes while another thread takes every copy that is not held, through a ring and without room in
+ * one. */
 static void test_let_go_while_in_use(void **state)
 {
     static const ebb_io readers[] = { EBB_IO_PREAD, EBB_IO_MMAP };
@@ -230,7 +231,8 @@ static void test_let_go_while_in_use(void **state)
             const void *p;
 
             for (uint32_t g = 0; g <= 2; g++)
-                assert_int_equal(pass % 2 ? ebb_res_pin_async(r, g, NULL) : ebb_res_set_state(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
+                assert_int_equal(
+                    pass % 2 ? ebb_res_pin_async(r, g, NULL) : ebb_res_set_state(r, g, EBB_LAYER_PINNED, NULL), EBB_OK);
             if (ebb_res_state(r, 0) == EBB_LAYER_PINNED && ebb_res_acquire(r, 1, &p, NULL) == EBB_OK) {
                 for (int i = 0; i < 50; i++)     /* what is held stays, and so does all of its group */
                     sched_yield();

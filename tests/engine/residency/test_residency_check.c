@@ -31,7 +31,8 @@ static int open_rules_fixture(void **state)
     assert_int_equal(write(f.fd, noise, sizeof noise), (ssize_t)sizeof noise);
     assert_int_equal(fsync(f.fd), 0);
     for (uint32_t i = 0; i < N_EXTENTS; i++)
-        extents[i] = (ebb_res_extent){ .name = "t", .offset = i * BYTES, .n_bytes = BYTES, .n_elems = BYTES, .group = i / 2,
+        extents[i] = (ebb_res_extent){ .name = "t", .offset = i * BYTES, .n_bytes = BYTES, .n_elems = BYTES,
+                                       .group = i / 2,
                                        .is_certain = true };
     part = (ebb_res_part){ .path = f.path, .fd = f.fd, .n_bytes = sizeof noise };
     assert_int_equal(ebb_res_open(&part, 1, extents, N_EXTENTS, 2, &f.r, NULL), EBB_OK);

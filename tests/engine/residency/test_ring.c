@@ -44,7 +44,8 @@ static void make_ring_file(ring_fixture *f)
     for (uint32_t i = 0; i < N_EXTENTS; i++) {
         uint64_t n = MIN_BYTES + ring_noise(&seed) % (MAX_BYTES - MIN_BYTES);
 
-        f->x[i] = (ebb_res_extent){ .name = "t", .offset = at, .n_bytes = n, .n_elems = n, .group = i / PER_LAYER, .is_certain = true };
+        f->x[i] = (ebb_res_extent){ .name = "t", .offset = at, .n_bytes = n, .n_elems = n, .group = i / PER_LAYER,
+                                    .is_certain = true };
         at += n + (i % 3 ? 0 : ring_noise(&seed) % 9000);
     }
     f->n_bytes = f->x[N_EXTENTS - 1].offset + f->x[N_EXTENTS - 1].n_bytes;
@@ -193,7 +194,9 @@ static void test_states_change_between_passes(void **state)
             if (i % 4 == 3)
                 assert_int_equal(ebb_res_pin_async(f.r, ring_noise(&seed) % (N_LAYERS + 1), NULL), EBB_OK);
             else
-                assert_int_equal(ebb_res_set_state(f.r, ring_noise(&seed) % (N_LAYERS + 1), states[ring_noise(&seed) % 3], NULL), EBB_OK);
+                assert_int_equal(
+                    ebb_res_set_state(f.r, ring_noise(&seed) % (N_LAYERS + 1), states[ring_noise(&seed) % 3], NULL),
+                    EBB_OK);
             if (i % 2)
                 assert_int_equal(use_extent(&f, ring_noise(&seed) % N_EXTENTS, 1, NULL), EBB_OK);
             else
@@ -352,7 +355,8 @@ static void test_each_byte_is_read_once_per_pass(void **state)
         for (int i = 0; i < 10; i++)
             assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
         ebb_res_get_stats(f.r, &after);
-        assert_in_range(after.read_bytes - before.read_bytes, 10 * sum - 400000, 10 * (sum + N_EXTENTS * 4096) + 400000);
+        assert_in_range(after.read_bytes - before.read_bytes, 10 * sum - 400000,
+                        10 * (sum + N_EXTENTS * 4096) + 400000);
         assert_true(before.stall_ns > 0);
     }
     close_ring_fixture(&f);
@@ -421,8 +425,8 @@ static void *let_reads_go(void *arg)
     return arg;
 }
 
-/* Nothing comes until the pass waits for it.  How long it has waited is chance, that it has is not: where this thread stood still for
- * as long as the reads were held, another pass is tried. */
+/* Nothing comes until the pass waits for it.  How long it has waited is chance, that it has is not: where this thread
+ * stood still for as long as the reads were held, another pass is tried. */
 static void test_late_reads_are_waited_for(void **state)
 {
     ring_fixture f;

@@ -24,8 +24,13 @@ static double nmse(const float *a, const float *b)
 
 static void open_typed(tiny_engine *f, const ebb_tiny_opts *tiny, ebb_kv_type type)
 {
-    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .n_batch = 32,         /* so that windows have blocks of their own */
-                          .has_kv = true, .kv_k = type, .kv_v = type, .no_kv_cache = true };
+    ebb_engine_opts o = { .n_ctx = N_CTX,
+                          .n_threads = 1,
+                          .n_batch = 32, /* so that windows have blocks of their own */
+                          .has_kv = true,
+                          .kv_k = type,
+                          .kv_v = type,
+                          .no_kv_cache = true };
 
     open_tiny_engine(f, tiny, &o);
 }
@@ -53,7 +58,8 @@ static double distance(tiny_engine *f, uint32_t n_ids, uint32_t from, uint32_t n
     return nmse(moved, ebb_session_logits(f->s));
 }
 
-/* In a single layer K and V of a token depend on no other token.  (A layer of Nemotron H is one thing: a model needs several.) */
+/* In a single layer K and V of a token depend on no other token.  (A layer of Nemotron H is one thing: a model needs
+ * several.) */
 static void check_arch(const char *arch, bool is_split)
 {
     static const uint32_t cuts[][3] = { { 100, 10, 20 }, { 100, 0, 32 }, { 90, 33, 1 }, { 200, 64, 96 }, { 90, 85, 1 },
@@ -84,7 +90,9 @@ static void test_k_is_that_of_the_new_position(void **state)
 
 static void test_every_type(void **state)
 {
-    static const double limits[] = { [EBB_KV_F16] = 1e-5, [EBB_KV_Q8_0] = 1e-3, [EBB_KV_Q4_0] = 0.05, [EBB_KV_F32] = 1e-9 };
+    static const double limits[] = {
+        [EBB_KV_F16] = 1e-5, [EBB_KV_Q8_0] = 1e-3, [EBB_KV_Q4_0] = 0.05, [EBB_KV_F32] = 1e-9
+    };
 
     (void)state;
     for (int i = 0; i < 8; i++) {                /* heads of 16: two in a row of the cache */

@@ -30,7 +30,8 @@ static float *eval(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n, uin
     return out;
 }
 
-static void check_same(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n, const uint32_t *chunks, size_t n_chunks)
+static void check_same(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n, const uint32_t *chunks,
+                       size_t n_chunks)
 {
     float *want = eval(tiny, o, n, 1, 1);
 
@@ -78,7 +79,8 @@ static void test_same_bits_over_segments(void **state)
         check_same(&tiny, o, N_LONG, chunks, sizeof chunks / sizeof *chunks);
     }
     /* heads of 8, four of them in a row of the cache */
-    ebb_tiny_opts narrow = { .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .n_head = 8, .n_head_kv = 4, .head_dim = 8 };
+    ebb_tiny_opts narrow = { .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .n_head = 8, .n_head_kv = 4,
+                             .head_dim = 8 };
     ebb_engine_opts o = { .n_ctx = N_LONG, .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q4_0 };
 
     check_same(&narrow, o, N_LONG, chunks, sizeof chunks / sizeof *chunks);
@@ -338,7 +340,8 @@ static void test_cancel_within_a_layer(void **state)
     (void)state;
     fill_ids(ids, N_SHORT, 1);
     for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
-        float *want = eval(&small, o, N_SHORT, chunks[i], 1), *got = calloc((size_t)N_SHORT * EBB_TINY_VOCAB, sizeof *got);
+        float *want = eval(&small, o, N_SHORT, chunks[i], 1),
+              *got = calloc((size_t)N_SHORT * EBB_TINY_VOCAB, sizeof *got);
         meddler m;
         pthread_t thread;
 

@@ -73,7 +73,8 @@ static void a_slow_draft_rests(void **state)
     assert_true(rest > 200);
 }
 
-/* Guesses that are always wrong are given up although the plan had promised more, and taken up again when they are right. */
+/* Guesses that are always wrong are given up although the plan had promised more, and taken up again when they are
+ * right. */
 static void it_learns_what_they_are_worth(void **state)
 {
     ebb_draft_length p = pace_of(0.9, 1, 0.02, 0.05);

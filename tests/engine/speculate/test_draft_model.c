@@ -188,7 +188,8 @@ static void same_bits_streamed(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 8; i++) {
-        ebb_engine_opts o = { .n_draft = N_FIXED, .has_kv = true, .kv_k = kinds[i / 2], .kv_v = kinds[i / 2], .has_resident = true,
+        ebb_engine_opts o = { .n_draft = N_FIXED, .has_kv = true, .kv_k = kinds[i / 2], .kv_v = kinds[i / 2],
+                              .has_resident = true,
                               .resident = i % 2 ? 4 : 1 };
         pair p;
 
@@ -205,7 +206,8 @@ static void same_bits_streamed(void **state)
 /* As many guesses as pay, whatever that is on the machine at this moment. */
 static void same_bits_at_its_own_pace(void **state)
 {
-    ebb_tiny_opts tiny = { .type = EBB_TYPE_F32, .n_layers = 6, .seed = 5 }, draft = { .type = EBB_TYPE_Q4_0, .n_layers = 1, .seed = 9 };
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_F32, .n_layers = 6,
+                           .seed = 5 }, draft = { .type = EBB_TYPE_Q4_0, .n_layers = 1, .seed = 9 };
     ebb_sampler_params how = sampled(), likeliest = greedy();
     pair p;
 
@@ -334,9 +336,10 @@ static void a_broken_file_ends_it(void **state)
     close_pair(&p);
 }
 
-/* Every seventh call to the system from the nth on fails once while it is opened and used: an error of the host has words, one of
- * the draft ends that, and what is answered has the same bits. */
-static void fail_every_seventh(pair *p, const ebb_engine_opts *o, void (*fail_nth)(int n), int first, int *n_opened, int *n_without)
+/* Every seventh call to the system from the nth on fails once while it is opened and used: an error of the host has
+ * words, one of the draft ends that, and what is answered has the same bits. */
+static void fail_every_seventh(pair *p, const ebb_engine_opts *o, void (*fail_nth)(int n), int first, int *n_opened,
+                               int *n_without)
 {
     ebb_sampler_params how = greedy();
     bool was_reached = true;
@@ -364,12 +367,13 @@ static void fail_every_seventh(pair *p, const ebb_engine_opts *o, void (*fail_nt
     }
 }
 
-/* Calls of all threads: which is the nth is chance.  Those of this thread, which opens the draft and reads from it, are always the
- * same: some are the draft's. */
+/* Calls of all threads: which is the nth is chance.  Those of this thread, which opens the draft and reads from it, are
+ * always the same: some are the draft's. */
 static void faults_end_it_at_most(void **state)
 {
     ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0 }, draft = { .type = EBB_TYPE_Q4_0 };
-    ebb_engine_opts o = { .n_draft = N_FIXED, .n_ctx = N_CTX, .n_threads = 2, .no_kv_cache = true, .has_resident = true, .resident = 2 };
+    ebb_engine_opts o = { .n_draft = N_FIXED, .n_ctx = N_CTX, .n_threads = 2, .no_kv_cache = true, .has_resident = true,
+                          .resident = 2 };
     int n_without = 0, n_opened = 0;
     pair p;
 
@@ -450,7 +454,8 @@ static void another_vocabulary_is_refused(void **state)
     assert_non_null(strstr(err.msg, ebb_model_get_info(m)->path));
     assert_non_null(strstr(err.msg, "262"));
     assert_int_equal(ebb_engine_open(m, &(ebb_engine_opts){ .draft = draft }, NULL, NULL, &e, &err), EBB_USAGE);
-    assert_int_equal(ebb_engine_open(m, &(ebb_engine_opts){ .draft = draft, .no_speculation = true }, NULL, NULL, &e, &err), EBB_OK);
+    assert_int_equal(ebb_engine_open(m, &(ebb_engine_opts){ .draft = draft,
+                                                            .no_speculation = true }, NULL, NULL, &e, &err), EBB_OK);
     ebb_engine_close(e);
     ebb_model_close(draft);
     ebb_model_close(m);
@@ -484,7 +489,8 @@ static void states_take_back(void **state)
 /* It is counted, and what it takes are layers: context and KV stay what they would be. */
 static void the_plan_counts_it(void **state)
 {
-    ebb_tiny_opts big = { .type = EBB_TYPE_F32, .n_layers = 24, .n_embd = 512, .n_ff = 2048 }, small = { .type = EBB_TYPE_Q4_0 };
+    ebb_tiny_opts big = { .type = EBB_TYPE_F32, .n_layers = 24, .n_embd = 512,
+                          .n_ff = 2048 }, small = { .type = EBB_TYPE_Q4_0 };
     char *a, *b;
     ebb_model *m, *d = ebb_tiny_open(&small, &b);
     ebb_plan with, without;

@@ -57,7 +57,9 @@ static size_t random_text(uint64_t *seed, char *out, size_t cap)
     bool bytes = toy_random(seed) % 4 == 0;
 
     while (n < want) {
-        uint32_t r = toy_random(seed), cp = r % 16 < 9 ? 32 + r / 16 % 95 : r % 16 < 12 ? (uint32_t)"\n\t  a\r"[r / 16 % 6] : r / 16 % 0x30000;
+        uint32_t r = toy_random(seed), cp = r % 16 < 9  ? 32 + r / 16 % 95
+                                          : r % 16 < 12 ? (uint32_t) "\n\t  a\r"[r / 16 % 6]
+                                                        : r / 16 % 0x30000;
         if (bytes)
             out[n++] = (char)r;
         else if (cp != 0x2581 && (cp < 0xD800 || cp > 0xDFFF))
@@ -73,7 +75,8 @@ static void expect_same_text(const ebb_tokenizer *tok, const char *text, size_t 
     char *back = malloc(n + 64);
     size_t n_ids, at = 0;
 
-    assert_int_equal(ebb_tokenizer_encode_quoted(tok, text, n, EBB_TOK_SPECIAL, NULL, 0, ids, n + 1, &n_ids, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode_quoted(tok, text, n, EBB_TOK_SPECIAL, NULL, 0, ids, n + 1, &n_ids, NULL),
+                     EBB_OK);
     assert_true(n_ids <= n);
     for (size_t i = 0; i < n_ids; i++) {
         at += ebb_tokenizer_piece(tok, ids[i], true, back + at, n + 64 - at);
@@ -102,8 +105,9 @@ static void add_common(toy *t, const char *space)
 
 static void test_random_text_comes_back(void **state)
 {
-    static const char *const pres[] = { "llama-bpe", "qwen2", "qwen35", "gpt-4o", "tekken", "gpt-2", "smollm", "falcon",
-                                        "default", "deepseek-coder", "deepseek-llm", "deepseek-v3", "bloom", "seed-coder" };
+    static const char *const pres[] = { "llama-bpe",    "qwen2",       "qwen35", "gpt-4o",    "tekken",
+                                        "gpt-2",        "smollm",      "falcon", "default",   "deepseek-coder",
+                                        "deepseek-llm", "deepseek-v3", "bloom",  "seed-coder" };
     static const char *const merges[] = { "t h", "th e", "i n", "in g", "e r", "h e", "a a", "aa aa", "\xC4\xA0 the" };
     static toy t;
     static char text[400];
@@ -134,7 +138,8 @@ static void test_random_text_comes_back(void **state)
 /* Runs that a quadratic scan, or a pattern that backs up, would not finish. */
 static void test_long_runs(void **state)
 {
-    static const char *const pres[] = { "llama-bpe", "gpt-4o", "default", "deepseek-llm", "deepseek-coder", "falcon", NULL };
+    static const char *const pres[] = { "llama-bpe",      "gpt-4o", "default", "deepseek-llm",
+                                        "deepseek-coder", "falcon", NULL };
     static const char *const runs[] = { "a", "A", " ", "\n", " \n", "9", "-", "\xFF", "\xE4\xB8\x80", "<", "aA" };
     const size_t n = 200000;
     char *text = malloc(n + 2);

@@ -104,8 +104,12 @@ static bool count_word(void *arg, const char *word, size_t n)
 
 static void test_jit_and_interpreter_agree(void **state)
 {
-    static const char *const pres[] = { "llama-bpe", "qwen35", "gpt-4o", "tekken", "falcon", "default", "deepseek-llm" };
-    static const char *const bits[] = { "a", "B", " ", "\n", "1", "'s", ".", "\xC3\xA9", "\xCC\x81", "\xE4\xB8\x80", "\t", "\xFF", "/", "\xC7\x85" };
+    static const char *const pres[] = {
+        "llama-bpe", "qwen35", "gpt-4o", "tekken", "falcon", "default", "deepseek-llm"
+    };
+    static const char *const bits[] = { "a",  "B",    " ",        "\n",       "1",
+                                        "'s", ".",    "\xC3\xA9", "\xCC\x81", "\xE4\xB8\x80",
+                                        "\t", "\xFF", "/",        "\xC7\x85" };
     uint64_t seed = 5;
 
     (void)state;

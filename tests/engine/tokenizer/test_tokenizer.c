@@ -288,7 +288,8 @@ static void test_quoted(void **state)
     assert_memory_equal(ids, want, 7 * sizeof *ids);
     assert_int_equal(ids[7], 256);
     assert_int_equal(ebb_tokenizer_encode_quoted(tok, text, 17, EBB_TOK_SPECIAL,
-                                                 (ebb_text_range[]){ { 0, 10 }, { 15, 16 } }, 2, ids, 32, &n, NULL), EBB_OK);
+                                                 (ebb_text_range[]){ { 0, 10 }, { 15, 16 } }, 2, ids, 32, &n, NULL),
+                     EBB_OK);
     assert_int_equal(n, 10 + 1 + 3);
     assert_int_equal(ids[10], 257);
     assert_memory_equal(ids + 11, want + 7, 3 * sizeof *ids);
@@ -385,9 +386,12 @@ static void test_odd_vocabularies_are_used(void **state)
  * ids that exist.  The sanitizers watch. */
 static void test_random_vocabularies(void **state)
 {
-    static const char *const bits[] = { "", "a", "b", "ab", "ba", "aba", SP, SP "a", "a" SP, " ", "<", "<a", "<a>", "</s>", "<0x61>",
-                                        "<0xG1>", "\xC4\xA0", "\xC4", "\xE2\x96", "<|end|>", "<|call|>", "<|return|>" };
-    static const char *const merges[] = { "a b", "b a", "ab a", "a ba", " ", "a", "", "a  b", "\xC4\xA0 a", "< a", "<a >" };
+    static const char *const bits[] = { "",         "a",       "b",        "ab",        "ba",       "aba",
+                                        SP,         SP "a",    "a" SP,     " ",         "<",        "<a",
+                                        "<a>",      "</s>",    "<0x61>",   "<0xG1>",    "\xC4\xA0", "\xC4",
+                                        "\xE2\x96", "<|end|>", "<|call|>", "<|return|>" };
+    static const char *const merges[] = { "a b", "b a",  "ab a",       "a ba", " ",   "a",
+                                          "",    "a  b", "\xC4\xA0 a", "< a",  "<a >" };
     static toy t;
     uint64_t seed = 99;
 

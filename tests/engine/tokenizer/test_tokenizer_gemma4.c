@@ -20,7 +20,8 @@ static size_t read_texts(json_t *list, ebb_vocab_str *out)
 
     assert_true(n > 0 && n <= MAX_TOKENS);
     for (size_t i = 0; i < n; i++)
-        out[i] = (ebb_vocab_str){ json_string_value(json_array_get(list, i)), json_string_length(json_array_get(list, i)) };
+        out[i] = (ebb_vocab_str){ json_string_value(json_array_get(list, i)),
+                                  json_string_length(json_array_get(list, i)) };
     return n;
 }
 
@@ -69,8 +70,9 @@ static void check_ids(const ebb_tokenizer *t, json_t *text, unsigned flags, json
     ebb_token ids[512];
     size_t n;
 
-    assert_int_equal(ebb_tokenizer_encode_quoted(t, json_string_value(text), json_string_length(text), flags, NULL, 0, ids,
-                                                 512, &n, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode_quoted(t, json_string_value(text), json_string_length(text), flags, NULL, 0,
+                                                 ids, 512, &n, NULL),
+                     EBB_OK);
     if (n != json_array_size(want))
         fail_msg("%zu ids, not %zu: %s", n, json_array_size(want), json_string_value(text));
     for (size_t i = 0; i < n; i++)
@@ -107,7 +109,8 @@ static void test_text_comes_back(void **state)
         size_t n = 0;
 
         for (size_t k = 1; k < json_array_size(ids); k++)        /* behind BOS */
-            n += ebb_tokenizer_piece(t, (ebb_token)json_integer_value(json_array_get(ids, k)), true, out + n, sizeof out - n);
+            n += ebb_tokenizer_piece(t, (ebb_token)json_integer_value(json_array_get(ids, k)), true, out + n,
+                                     sizeof out - n);
         if (strstr(json_string_value(text), "\xE2\x96\x81"))     /* is a space from now on */
             continue;
         assert_int_equal(n, json_string_length(text));

@@ -101,7 +101,9 @@ static inline const char *toy_ids(const ebb_tokenizer *t, const char *text, unsi
     size_t n, at = 0;
     ebb_error err;
 
-    assert_int_equal(ebb_tokenizer_encode_quoted(t, text, strlen(text), flags, NULL, 0, ids, 512, &n, &err), EBB_OK);
+    assert_int_equal(
+        ebb_tokenizer_encode_quoted(t, text, strlen(text), flags, NULL, 0, ids, 512, &n, &err),
+        EBB_OK);
     line[0] = '\0';
     for (size_t i = 0; i < n && i < 512; i++)
         at += (size_t)snprintf(line + at, sizeof line - at, i ? " %d" : "%d", ids[i]);

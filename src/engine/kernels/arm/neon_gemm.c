@@ -84,7 +84,8 @@ static void put_neon_32(const ebb_block32 rows[TILE_ROWS], bool has_min, neon_ti
 /* ---- products ---- */
 
 /* 16 elements of 8 rows and n columns. */
-GEMM_INLINE void add_16(const int8_t (*q)[32], const int8_t *const x[COLS], size_t at, const int n, int32x4_t dot[COLS][2])
+GEMM_INLINE void add_16(const int8_t (*q)[32], const int8_t *const x[COLS], size_t at, const int n,
+                        int32x4_t dot[COLS][2])
 {
     int8x16_t v[COLS];
 
@@ -113,7 +114,8 @@ GEMM_INLINE void clear(const int n, int32x4_t v[COLS][2])
 }
 
 /* sum_j min_j * (sum of x over the elements of j), minima of 16 or 32 elements. */
-GEMM_INLINE void min_sums(const int16_t (*min)[HALF], const ebb_q8_256 *const x[COLS], const int n, const int by, int32x4_t out[COLS][2])
+GEMM_INLINE void min_sums(const int16_t (*min)[HALF], const ebb_q8_256 *const x[COLS], const int n, const int by,
+                          int32x4_t out[COLS][2])
 {
     clear(n, out);
     for (int j = 0; j < 256 / by; j++) {
@@ -129,7 +131,8 @@ GEMM_INLINE void min_sums(const int16_t (*min)[HALF], const ebb_q8_256 *const x[
 }
 
 /* 8 rows by n columns, one block; scales of `by` elements each. */
-GEMM_INLINE void block_256(const neon_tile256 *t, int h, const ebb_q8_256 *const x[COLS], float *acc, const int n, const int by, const bool has_min)
+GEMM_INLINE void block_256(const neon_tile256 *t, int h, const ebb_q8_256 *const x[COLS], float *acc, const int n,
+                           const int by, const bool has_min)
 {
     int32x4_t sum[COLS][2], dot[COLS][2];
     const int8_t *q[COLS];
@@ -156,7 +159,9 @@ GEMM_INLINE void block_256(const neon_tile256 *t, int h, const ebb_q8_256 *const
             float32x4_t d = vld1q_f32(t->d[h] + 4 * i), dx = vdupq_n_f32(x[c]->d), total = vcvtq_f32_s32(sum[c][i]);
 
             if (has_min)
-                vst1q_f32(y, vfmaq_f32(vld1q_f32(y), dx, vfmsq_f32(vmulq_f32(d, total), vld1q_f32(t->dmin[h] + 4 * i), vcvtq_f32_s32(dot[c][i]))));
+                vst1q_f32(y, vfmaq_f32(vld1q_f32(y), dx,
+                                       vfmsq_f32(vmulq_f32(d, total), vld1q_f32(t->dmin[h] + 4 * i),
+                                                 vcvtq_f32_s32(dot[c][i]))));
             else
                 vst1q_f32(y, vfmaq_f32(vld1q_f32(y), vmulq_f32(d, dx), total));
         }
@@ -178,7 +183,8 @@ GEMM_INLINE void micro_256(const ebb_gemm_args *p, const int n, const int by, co
 }
 
 /* 8 rows by n columns, all blocks of a panel; x_bytes: between columns. */
-GEMM_INLINE void blocks_32(const neon_tile32 *t, size_t n_blocks, int h, const uint8_t *first, size_t x_bytes, float *acc, const int n, const bool has_min)
+GEMM_INLINE void blocks_32(const neon_tile32 *t, size_t n_blocks, int h, const uint8_t *first, size_t x_bytes,
+                           float *acc, const int n, const bool has_min)
 {
     float32x4_t y[COLS][2];
 
@@ -220,7 +226,8 @@ GEMM_INLINE void micro_32(const ebb_gemm_args *p, const int n, const bool has_mi
 
     for (size_t t = 0; t < p->n_tiles; t++)
         for (int h = 0; h < 2; h++)
-            blocks_32(tile + t * p->n_blocks, p->n_blocks, h, p->x, p->x_col_bytes, p->acc + t * TILE_ROWS + h * HALF, n, has_min);
+            blocks_32(tile + t * p->n_blocks, p->n_blocks, h, p->x, p->x_col_bytes, p->acc + t * TILE_ROWS + h * HALF,
+                      n, has_min);
 }
 
 /* ---- each type ---- */
@@ -246,28 +253,31 @@ MICRO(by_16, 256, 16, false)
 MICRO(by_16_min, 256, 16, true)
 
 /* few: as many columns come straight from the blocks, where that takes fewer instructions. */
-#define TYPE(T, len, has_min, micros, few)                                                                            \
-GEMM_UNPACK(T, len, TILE_ROWS, put_neon_##len(rows, has_min, (neon_tile##len *)out + b))                              \
-                                                                                                                      \
-static void gemm_##T(const ebb_matmul *a)                                                                             \
-{                                                                                                                     \
-    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), PANEL_##len, sizeof(neon_tile##len), unpack_##T, prepare_neon, micros }; \
-                                                                                                                      \
-    ebb_gemm(a, &k);                                                                                                  \
+#define TYPE(T, len, has_min, micros, few)                                                                       \
+GEMM_UNPACK(T, len, TILE_ROWS, put_neon_##len(rows, has_min, (neon_tile##len *)out + b))                         \
+                                                                                                                 \
+static void gemm_##T(const ebb_matmul *a)                                                                        \
+{                                                                                                                \
+    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), PANEL_##len, sizeof(neon_tile##len), \
+                                     unpack_##T, prepare_neon, micros };                                         \
+                                                                                                                 \
+    ebb_gemm(a, &k);                                                                                             \
 }
-#define TYPES(X) X(Q8_0, 32, false, of_32, 8) X(Q4_0, 32, false, of_32, 4) X(Q4_1, 32, true, of_32_min, 4) X(Q5_0, 32, false, of_32, 4) \
-                 X(Q5_1, 32, true, of_32_min, 4) X(IQ4_NL, 32, false, of_32, 8) X(MXFP4, 32, false, of_32, 4) \
-                 X(Q2_K, 256, true, by_16_min, 4) X(Q3_K, 256, false, by_16, 4) X(Q4_K, 256, true, by_32_min, 7) \
-                 X(Q5_K, 256, true, by_32_min, 7) X(Q6_K, 256, false, by_16, 4) X(IQ4_XS, 256, false, by_32, 7) \
-                 X(TQ1_0, 256, false, by_32, 4) X(TQ2_0, 256, false, by_32, 4) X(IQ1_S, 256, false, by_32, 4) X(IQ1_M, 256, false, by_16, 4) \
-                 X(IQ2_XXS, 256, false, by_32, 4) X(IQ2_XS, 256, false, by_16, 4) X(IQ2_S, 256, false, by_16, 4) \
-                 X(IQ3_XXS, 256, false, by_32, 4) X(IQ3_S, 256, false, by_32, 4)
+#define TYPES(X) X(Q8_0, 32, false, of_32, 8) X(Q4_0, 32, false, of_32, 4) X(Q4_1, 32, true, of_32_min, 4)       \
+                 X(Q5_0, 32, false, of_32, 4) X(Q5_1, 32, true, of_32_min, 4) X(IQ4_NL, 32, false, of_32, 8)     \
+                 X(MXFP4, 32, false, of_32, 4) X(Q2_K, 256, true, by_16_min, 4) X(Q3_K, 256, false, by_16, 4)    \
+                 X(Q4_K, 256, true, by_32_min, 7) X(Q5_K, 256, true, by_32_min, 7) X(Q6_K, 256, false, by_16, 4) \
+                 X(IQ4_XS, 256, false, by_32, 7) X(TQ1_0, 256, false, by_32, 4) X(TQ2_0, 256, false, by_32, 4)   \
+                 X(IQ1_S, 256, false, by_32, 4) X(IQ1_M, 256, false, by_16, 4) X(IQ2_XXS, 256, false, by_32, 4)  \
+                 X(IQ2_XS, 256, false, by_16, 4) X(IQ2_S, 256, false, by_16, 4) X(IQ3_XXS, 256, false, by_32, 4) \
+                 X(IQ3_S, 256, false, by_32, 4)
 TYPES(TYPE)
 
 void ebb_kernels_fill_neon_quant(ebb_kernels *k)
 {
 #define X(T, len, has_min, micros, few) \
-    k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_neon_gemv_##T, .gemv_most_cols = (few) };
+    k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_neon_gemv_##T, \
+                                                  .gemv_most_cols = (few) };
     TYPES(X)
 #undef X
 }

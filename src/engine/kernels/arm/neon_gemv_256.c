@@ -3,7 +3,8 @@
 #include "kernels/arm/neon_rows.h"
 
 /* 32 elements of one scale, that of the lane. */
-INLINE void add_32(row_sums *o, few_x x, const int n, int sub, int8x16_t q0, int8x16_t q1, int32x4_t scales, const int lane)
+INLINE void add_32(row_sums *o, few_x x, const int n, int sub, int8x16_t q0, int8x16_t q1, int32x4_t scales,
+                   const int lane)
 {
     UNROLL for (int c = 0; c < n; c++) {
         const int8_t *v = x[c]->q + 32 * sub;
@@ -76,7 +77,8 @@ INLINE void row_k(const uint8_t *w, few_x x, const int n, bool has_high, row_sum
                 q[j][i] = with_fifth(q[j][i], high[i], 2 * p + j);
         }
         add_32(o, x, n, 2 * p, vreinterpretq_s8_u8(q[0][0]), vreinterpretq_s8_u8(q[0][1]), scales[p / 2], 2 * p % 4);
-        add_32(o, x, n, 2 * p + 1, vreinterpretq_s8_u8(q[1][0]), vreinterpretq_s8_u8(q[1][1]), scales[p / 2], 2 * p % 4 + 1);
+        add_32(o, x, n, 2 * p + 1, vreinterpretq_s8_u8(q[1][0]), vreinterpretq_s8_u8(q[1][1]), scales[p / 2],
+               2 * p % 4 + 1);
     }
 }
 
@@ -98,7 +100,8 @@ INLINE void row_Q6_K(const uint8_t *w, few_x x, const int n, row_sums *o)
 {
     int8x16_t bytes = vreinterpretq_s8_u8(vld1q_u8(w + 192));
     int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_high_s8(bytes);
-    int32x4_t scales[4] = { vmovl_s16(vget_low_s16(low)), vmovl_high_s16(low), vmovl_s16(vget_low_s16(high)), vmovl_high_s16(high) };
+    int32x4_t scales[4] = { vmovl_s16(vget_low_s16(low)), vmovl_high_s16(low), vmovl_s16(vget_low_s16(high)),
+                            vmovl_high_s16(high) };
 
     o->d = ebb_f16_load(w + 208);
     UNROLL for (int c = 0; c < n; c++)
@@ -126,7 +129,8 @@ INLINE void row_IQ4_XS(const uint8_t *w, few_x x, const int n, row_sums *o)
     const int16x8_t places = { 0, -2, -4, -6, -8, -10, -12, -14 };
     uint8x8_t low = vreinterpret_u8_u32(vdup_n_u32(ebb_u32_load(w + 4)));
     uint16x8_t high = vandq_u16(vshlq_u16(vdupq_n_u16(ebb_u16_load(w + 2)), places), vdupq_n_u16(3));
-    uint16x8_t six = vorrq_u16(vmovl_u8(vzip1_u8(vand_u8(low, vdup_n_u8(15)), vshr_n_u8(low, 4))), vshlq_n_u16(high, 4));
+    uint16x8_t six = vorrq_u16(vmovl_u8(vzip1_u8(vand_u8(low, vdup_n_u8(15)), vshr_n_u8(low, 4))),
+                               vshlq_n_u16(high, 4));
     int16x8_t s = vsubq_s16(vreinterpretq_s16_u16(six), vdupq_n_s16(32));
     int32x4_t scales[2] = { vmovl_s16(vget_low_s16(s)), vmovl_high_s16(s) };
 
@@ -159,8 +163,8 @@ INLINE void row_any(const ebb_block256 *b, few_x x, const int n, bool has_min, r
     }
 }
 
-#define DECODED(X) X(Q2_K, true) X(Q3_K, false) X(TQ1_0, false) X(TQ2_0, false) X(IQ1_S, false) X(IQ1_M, false) X(IQ2_XXS, false) \
-                   X(IQ2_XS, false) X(IQ2_S, false) X(IQ3_XXS, false) X(IQ3_S, false)
+#define DECODED(X) X(Q2_K, true) X(Q3_K, false) X(TQ1_0, false) X(TQ2_0, false) X(IQ1_S, false) X(IQ1_M, false) \
+                   X(IQ2_XXS, false) X(IQ2_XS, false) X(IQ2_S, false) X(IQ3_XXS, false) X(IQ3_S, false)
 #define X(T, has_min)                                                                    \
 static void row_##T(const uint8_t *w, few_x x, const int n, row_sums *o)                 \
 {                                                                                        \

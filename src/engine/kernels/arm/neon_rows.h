@@ -1,6 +1,7 @@
-/* arm/neon_rows.h - quantized weights times few columns, 4 rows at a time: a block of a row is decoded once and
- * multiplied by the blocks of up to 4 columns, summed along its bytes; then the sums of 4 rows are added into one register with
- * rows in lanes, where the float chain of rule K2 runs. */
+/* arm/neon_rows.h - quantized weights times few columns, 4 rows at a time: a block of a row is
+ * decoded once and multiplied by the blocks of up to 4 columns, summed along its bytes; then the
+ * sums of 4 rows are added into one register with rows in lanes, where the float chain of rule K2
+ * runs. */
 #ifndef EBB_KERNELS_NEON_ROWS_H
 #define EBB_KERNELS_NEON_ROWS_H
 #include <arm_neon.h>
@@ -54,7 +55,8 @@ INLINE void store_rows(const ebb_matmul *a, size_t r, size_t c, float32x4_t v)
 
 typedef const ebb_q8_256 *const few_x[FEW_COLS];
 
-/* A block of one row: its scales, and for each column the products (all lanes together), likewise of its minima. */
+/* A block of one row: its scales, and for each column the products (all lanes together), likewise
+ * of its minima. */
 typedef struct row_sums {
     float     d, dmin;
     int32x4_t sum[FEW_COLS], min[FEW_COLS];
@@ -62,7 +64,8 @@ typedef struct row_sums {
 
 typedef void row_fn(const uint8_t *w, few_x x, const int n, row_sums *o);
 
-INLINE void few_256(const ebb_matmul *a, size_t r, size_t c0, const int n, size_t bytes, bool has_min, row_fn *row)
+INLINE void few_256(const ebb_matmul *a, size_t r, size_t c0, const int n, size_t bytes,
+                    bool has_min, row_fn *row)
 {
     const ebb_q8_256 *x[FEW_COLS] = { NULL };
     const uint8_t *w[ROWS];
@@ -82,7 +85,8 @@ INLINE void few_256(const ebb_matmul *a, size_t r, size_t c0, const int n, size_
             row_sums o;
 
             UNROLL for (int c = 0; c < n; c++)
-                __asm__("" : "+r"(x[c]));        /* or all of x would be loaded before the rows, and stored again */
+                __asm__("" : "+r"(x[c]));        /* or all of x would be loaded before the rows, and
+                                                    stored again */
             row(w[i] + at, x, n, &o);
             d[i] = o.d;
             dmin[i] = has_min ? o.dmin : 0;
@@ -97,7 +101,8 @@ INLINE void few_256(const ebb_matmul *a, size_t r, size_t c0, const int n, size_
             float32x4_t total = vcvtq_f32_s32(sum4(sum[c])), dx = vdupq_n_f32(x[c]++->d);
 
             if (has_min)
-                acc[c] = vfmaq_f32(acc[c], dx, vfmsq_f32(vmulq_f32(dw, total), mw, vcvtq_f32_s32(sum4(min[c]))));
+                acc[c] = vfmaq_f32(
+                    acc[c], dx, vfmsq_f32(vmulq_f32(dw, total), mw, vcvtq_f32_s32(sum4(min[c]))));
             else
                 acc[c] = vfmaq_f32(acc[c], vmulq_f32(dw, dx), total);
         }
@@ -114,8 +119,8 @@ typedef int8x16x2_t numbers_fn(const uint8_t *b);
 /* Where the scales of a type stand: halves at d and, if it has minima, at m. */
 typedef float32x4_t scales_fn(const uint8_t *const w[ROWS], size_t at);
 
-INLINE void few_32(const ebb_matmul *a, size_t r, size_t c0, const int n, size_t bytes, int offset, numbers_fn *numbers, scales_fn *d,
-                   scales_fn *m)
+INLINE void few_32(const ebb_matmul *a, size_t r, size_t c0, const int n, size_t bytes, int offset,
+                   numbers_fn *numbers, scales_fn *d, scales_fn *m)
 {
     const ebb_q8_32 *x[FEW_COLS] = { NULL };
     const uint8_t *w[ROWS];
@@ -134,7 +139,8 @@ INLINE void few_32(const ebb_matmul *a, size_t r, size_t c0, const int n, size_t
             int8x16x2_t q = numbers(w[i] + at);
 
             UNROLL for (int c = 0; c < n; c++)
-                sum[c][i] = vdotq_s32(vdotq_s32(vdupq_n_s32(0), q.val[0], vld1q_s8(x[c]->q)), q.val[1], vld1q_s8(x[c]->q + 16));
+                sum[c][i] = vdotq_s32(vdotq_s32(vdupq_n_s32(0), q.val[0], vld1q_s8(x[c]->q)),
+                                      q.val[1], vld1q_s8(x[c]->q + 16));
         }
         float32x4_t dw = d(w, at);
         UNROLL for (int c = 0; c < n; c++) {

@@ -8,7 +8,8 @@
 #include "kernels/number.h"
 
 #define V16_INLINE static inline __attribute__((always_inline))
-/* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or vectors of one query. */
+/* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or
+ * vectors of one query. */
 enum { V16_ROWS = 2, V16_COLS = 3, V16_SIDE = 2, V16_KEYS = V16_SIDE * V16_SIDE, V16_VALUES = 2 };
 
 typedef struct v16 {
@@ -42,12 +43,14 @@ V16_INLINE void v16_store(float *p, v16 v)
 
 V16_INLINE v16 v16_add(v16 x, v16 y)
 {
-    return (v16){ vaddq_f32(x.a, y.a), vaddq_f32(x.b, y.b), vaddq_f32(x.c, y.c), vaddq_f32(x.d, y.d) };
+    return (v16){ vaddq_f32(x.a, y.a), vaddq_f32(x.b, y.b), vaddq_f32(x.c, y.c),
+                  vaddq_f32(x.d, y.d) };
 }
 
 V16_INLINE v16 v16_mul(v16 x, v16 y)
 {
-    return (v16){ vmulq_f32(x.a, y.a), vmulq_f32(x.b, y.b), vmulq_f32(x.c, y.c), vmulq_f32(x.d, y.d) };
+    return (v16){ vmulq_f32(x.a, y.a), vmulq_f32(x.b, y.b), vmulq_f32(x.c, y.c),
+                  vmulq_f32(x.d, y.d) };
 }
 
 V16_INLINE float32x4_t v16_larger(float32x4_t x, float32x4_t y)
@@ -58,19 +61,23 @@ V16_INLINE float32x4_t v16_larger(float32x4_t x, float32x4_t y)
 /* x > y ? x : y */
 V16_INLINE v16 v16_max(v16 x, v16 y)
 {
-    return (v16){ v16_larger(x.a, y.a), v16_larger(x.b, y.b), v16_larger(x.c, y.c), v16_larger(x.d, y.d) };
+    return (v16){ v16_larger(x.a, y.a), v16_larger(x.b, y.b), v16_larger(x.c, y.c),
+                  v16_larger(x.d, y.d) };
 }
 
 V16_INLINE v16 v16_fma(v16 x, v16 y, v16 z)
 {
-    return (v16){ vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d) };
+    return (v16){ vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
+                  vfmaq_f32(z.d, x.d, y.d) };
 }
 
 V16_INLINE v16 v16_load_f16(const void *p)
 {
-    float16x8_t low = vreinterpretq_f16_u8(vld1q_u8(p)), high = vreinterpretq_f16_u8(vld1q_u8((const uint8_t *)p + 16));
+    float16x8_t low = vreinterpretq_f16_u8(vld1q_u8(p)),
+                high = vreinterpretq_f16_u8(vld1q_u8((const uint8_t *)p + 16));
 
-    return (v16){ vcvt_f32_f16(vget_low_f16(low)), vcvt_high_f32_f16(low), vcvt_f32_f16(vget_low_f16(high)), vcvt_high_f32_f16(high) };
+    return (v16){ vcvt_f32_f16(vget_low_f16(low)), vcvt_high_f32_f16(low),
+                  vcvt_f32_f16(vget_low_f16(high)), vcvt_high_f32_f16(high) };
 }
 
 V16_INLINE v16 v16_set_f16(const void *p)
@@ -81,7 +88,8 @@ V16_INLINE v16 v16_set_f16(const void *p)
 /* 8 floats as halves, to nearest even. */
 V16_INLINE void v16_store_8_halves(void *out, const float *x)
 {
-    vst1q_u8(out, vreinterpretq_u8_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(x)), vld1q_f32(x + 4))));
+    vst1q_u8(out,
+             vreinterpretq_u8_f16(vcvt_high_f16_f32(vcvt_f16_f32(vld1q_f32(x)), vld1q_f32(x + 4))));
 }
 
 /* As ebb_bf16_load. */
@@ -94,10 +102,13 @@ V16_INLINE uint16x8_t v16_normal_bf16(const void *p)
 
 V16_INLINE v16 v16_load_bf16(const void *p)
 {
-    uint16x8_t zero = vdupq_n_u16(0), low = v16_normal_bf16(p), high = v16_normal_bf16((const uint8_t *)p + 16);
+    uint16x8_t zero = vdupq_n_u16(0), low = v16_normal_bf16(p),
+               high = v16_normal_bf16((const uint8_t *)p + 16);
 
-    return (v16){ vreinterpretq_f32_u16(vzip1q_u16(zero, low)), vreinterpretq_f32_u16(vzip2q_u16(zero, low)),
-                  vreinterpretq_f32_u16(vzip1q_u16(zero, high)), vreinterpretq_f32_u16(vzip2q_u16(zero, high)) };
+    return (v16){ vreinterpretq_f32_u16(vzip1q_u16(zero, low)),
+                  vreinterpretq_f32_u16(vzip2q_u16(zero, low)),
+                  vreinterpretq_f32_u16(vzip1q_u16(zero, high)),
+                  vreinterpretq_f32_u16(vzip2q_u16(zero, high)) };
 }
 
 V16_INLINE v16 v16_from_i8(int8x16_t v)
@@ -105,7 +116,8 @@ V16_INLINE v16 v16_from_i8(int8x16_t v)
     int16x8_t low = vmovl_s8(vget_low_s8(v)), high = vmovl_high_s8(v);
 
     return (v16){ vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
-                  vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high)) };
+                  vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
+                  vcvtq_f32_s32(vmovl_high_s16(high)) };
 }
 
 /* 16 bytes as integers. */
@@ -147,13 +159,15 @@ V16_INLINE float32x4_t v16_eighths(float32x4_t x, float32x4_t y)
 {
     float64x2_t u = vreinterpretq_f64_f32(x), v = vreinterpretq_f64_f32(y);
 
-    return vaddq_f32(vreinterpretq_f32_f64(vzip1q_f64(u, v)), vreinterpretq_f32_f64(vzip2q_f64(u, v)));
+    return vaddq_f32(vreinterpretq_f32_f64(vzip1q_f64(u, v)),
+                     vreinterpretq_f32_f64(vzip2q_f64(u, v)));
 }
 
 /* out[j] = the sum of s[j]. */
 V16_INLINE void v16_sum_keys(v16 s[V16_KEYS], float *out)
 {
-    float32x4_t low = v16_eighths(v16_quarter(s[0]), v16_quarter(s[1])), high = v16_eighths(v16_quarter(s[2]), v16_quarter(s[3]));
+    float32x4_t low = v16_eighths(v16_quarter(s[0]), v16_quarter(s[1])),
+                high = v16_eighths(v16_quarter(s[2]), v16_quarter(s[3]));
 
     vst1q_f32(out, vpaddq_f32(low, high));
 }

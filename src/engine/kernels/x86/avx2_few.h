@@ -1,5 +1,5 @@
-/* x86/avx2_few.h - blocks of 256 times few columns, 8 rows at a time: a block of a row is decoded once and multiplied
- * by the blocks of up to 4 columns. */
+/* x86/avx2_few.h - blocks of 256 times few columns, 8 rows at a time: a block of a row is decoded
+ * once and multiplied by the blocks of up to 4 columns. */
 #ifndef EBB_KERNELS_AVX2_FEW_H
 #define EBB_KERNELS_AVX2_FEW_H
 #include "kernels/quant_blocks.h"
@@ -9,8 +9,10 @@ enum { FEW_COLS = 4 };
 
 typedef const ebb_q8_256 *const few_x[FEW_COLS];
 
-/* sum[c]: the products with column c, all lanes together; min_sum likewise, of a type that has minima. */
-typedef void few_row(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_COLS], __m256i min_sum[FEW_COLS]);
+/* sum[c]: the products with column c, all lanes together; min_sum likewise, of a type that has
+ * minima. */
+typedef void few_row(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_COLS],
+                     __m256i min_sum[FEW_COLS]);
 /* d of 8 blocks at w[i] + at. */
 typedef __m256 few_scales(const uint8_t *const w[ROWS], size_t at);
 
@@ -24,7 +26,8 @@ typedef struct few_kind {
 /* 16 words in the order 0 2 4 .. 14, 1 3 5 .. 15: those of 32 elements in both 128-bit lanes. */
 INLINE __m256i even_odd(__m256i words)
 {
-    const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    const __m256i order = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
 
     return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(words, order), 0xd8);
 }
@@ -74,7 +77,8 @@ INLINE void few_rows8(const ebb_matmul *a, size_t r, size_t c0, const int n, con
             __m256 total = _mm256_cvtepi32_ps(sum8(s[c]));
 
             if (k->dmin) {
-                total = _mm256_fnmadd_ps(k->dmin(w, at), _mm256_cvtepi32_ps(sum8(m[c])), _mm256_mul_ps(d, total));
+                total = _mm256_fnmadd_ps(k->dmin(w, at), _mm256_cvtepi32_ps(sum8(m[c])),
+                                         _mm256_mul_ps(d, total));
                 acc[c] = _mm256_fmadd_ps(dx, total, acc[c]);
             } else {
                 acc[c] = _mm256_fmadd_ps(_mm256_mul_ps(d, dx), total, acc[c]);

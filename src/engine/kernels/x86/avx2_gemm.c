@@ -24,8 +24,8 @@ typedef struct avx2_tile32 {
 /* ---- what both forms share ---- */
 
 /* `adds` times 4 elements of both halves of a tile and of n columns, into 16 bits. */
-GEMM_INLINE void products(const uint8_t (*q)[2][32], const uint8_t *const x[COLS], size_t at, const int n, const int adds,
-                          __m256i v[COLS][2])
+GEMM_INLINE void products(const uint8_t (*q)[2][32], const uint8_t *const x[COLS], size_t at, const int n,
+                          const int adds, __m256i v[COLS][2])
 {
     GEMM_UNROLL for (int g = 0; g < adds; g++) {
         __m256i w[2] = { _mm256_load_si256((const void *)q[g][0]), _mm256_load_si256((const void *)q[g][1]) };
@@ -64,13 +64,13 @@ GEMM_INLINE void pair_sums(const avx2_tile256 *t, const ebb_q8_256 *const x[COLS
         GEMM_UNROLL for (int c = 0; c < n; c++) {
             __m256i sums = _mm256_set1_epi32(ebb_gemm_four((const uint8_t *)(x[c]->sum + 2 * j)));
 
-            GEMM_UNROLL for (int h = 0; h < 2; h++)
-                out[c][h] = _mm256_add_epi32(out[c][h], _mm256_madd_epi16(_mm256_load_si256((const void *)t->pair[j][h]), sums));
+            GEMM_UNROLL for (int h = 0; h < 2; h++) out[c][h] = _mm256_add_epi32(
+                out[c][h], _mm256_madd_epi16(_mm256_load_si256((const void *)t->pair[j][h]), sums));
         }
 }
 
-GEMM_INLINE void block_256(const avx2_tile256 *t, const ebb_q8_256 *const x[COLS], float *acc, size_t to_next, const int n,
-                           const int adds, const int offset, const bool has_min)
+GEMM_INLINE void block_256(const avx2_tile256 *t, const ebb_q8_256 *const x[COLS], float *acc, size_t to_next,
+                           const int n, const int adds, const int offset, const bool has_min)
 {
     __m256i sum[COLS][2], v[COLS][2];
     const uint8_t *q[COLS];
@@ -86,9 +86,8 @@ GEMM_INLINE void block_256(const avx2_tile256 *t, const ebb_q8_256 *const x[COLS
             GEMM_UNROLL for (int c = 0; c < n; c++)
                 _mm_prefetch((const char *)x[c] + to_next + 64 * (i * adds / 8), _MM_HINT_T0);
         products(t->q + i * adds, q, 4 * (size_t)(i * adds), n, adds, v);
-        GEMM_UNROLL for (int c = 0; c < n; c++)
-            GEMM_UNROLL for (int h = 0; h < 2; h++)
-                sum[c][h] = _mm256_add_epi32(sum[c][h], _mm256_madd_epi16(v[c][h], _mm256_load_si256((const void *)t->scale[s][h])));
+        GEMM_UNROLL for (int c = 0; c < n; c++) GEMM_UNROLL for (int h = 0; h < 2; h++) sum[c][h] = _mm256_add_epi32(
+            sum[c][h], _mm256_madd_epi16(v[c][h], _mm256_load_si256((const void *)t->scale[s][h])));
     }
     if (has_min || offset > 0)
         pair_sums(t, x, n, v);
@@ -118,7 +117,8 @@ GEMM_INLINE void micro_256(const ebb_gemm_args *p, const int n, const int adds, 
     GEMM_UNROLL for (int c = 0; c < n; c++)
         x[c] = (const ebb_q8_256 *)(p->x + (size_t)c * p->x_col_bytes);
     for (size_t t = 0; t < p->n_tiles; t++)
-        block_256((const avx2_tile256 *)p->tile + t, x, p->acc + t * TILE_ROWS, t ? 0 : p->to_next, n, adds, offset, has_min);
+        block_256((const avx2_tile256 *)p->tile + t, x, p->acc + t * TILE_ROWS, t ? 0 : p->to_next, n, adds, offset,
+                  has_min);
 }
 
 static void put_avx2_256(const ebb_block256 rows[TILE_ROWS], int offset, bool has_min, avx2_tile256 *t)
@@ -147,8 +147,8 @@ static void put_avx2_256(const ebb_block256 rows[TILE_ROWS], int offset, bool ha
 
 /* ---- blocks of 32 ---- */
 
-GEMM_INLINE void block_32(const avx2_tile32 *t, const ebb_q8_32 *const x[COLS], float *acc, const int n, const int adds, const int offset,
-                          const bool has_min)
+GEMM_INLINE void block_32(const avx2_tile32 *t, const ebb_q8_32 *const x[COLS], float *acc, const int n, const int adds,
+                          const int offset, const bool has_min)
 {
     const __m256i one = _mm256_set1_epi16(1);
     __m256i sum[COLS][2], v[COLS][2];
@@ -170,7 +170,8 @@ GEMM_INLINE void block_32(const avx2_tile32 *t, const ebb_q8_32 *const x[COLS], 
             __m256 dx = _mm256_set1_ps(x[c]->d), sums = step(t->d[h], dx, sum[c][h], _mm256_load_ps(y));
 
             if (has_min)
-                sums = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(t->m[h]), dx), _mm256_set1_ps((float)x[c]->sum), sums);
+                sums = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(t->m[h]), dx), _mm256_set1_ps((float)x[c]->sum),
+                                       sums);
             _mm256_store_ps(y, sums);
         }
 }
@@ -222,7 +223,8 @@ GEMM_INLINE int32_t first_half(const ebb_q8_32 *x)
 }
 
 /* Of NVFP4: 16 elements with the scales d, 16 with m. */
-GEMM_INLINE void block_halves(const avx2_tile32 *t, const ebb_q8_32 *const x[COLS], float *acc, const int n, const int offset)
+GEMM_INLINE void block_halves(const avx2_tile32 *t, const ebb_q8_32 *const x[COLS], float *acc, const int n,
+                              const int offset)
 {
     const __m256i one = _mm256_set1_epi16(1);
     __m256i v[COLS][2];
@@ -271,35 +273,37 @@ static ebb_gemm_micro *prepare_avx2(const ebb_gemm_kind *k, const ebb_gemm_args 
     return ((ebb_gemm_micro *const *)k->more)[n_cols];
 }
 
-#define TYPE(T, len, panel, adds, offset, has_min)                                                                \
-static void T##_1(const ebb_gemm_args *p) { micro_##len(p, 1, adds, offset, has_min); }                     \
-static void T##_2(const ebb_gemm_args *p) { micro_##len(p, 2, adds, offset, has_min); }                     \
-static void T##_3(const ebb_gemm_args *p) { micro_##len(p, 3, adds, offset, has_min); }                     \
-static void T##_4(const ebb_gemm_args *p) { micro_##len(p, 4, adds, offset, has_min); }                     \
-                                                                                                                  \
-GEMM_UNPACK(T, len, TILE_ROWS, put_avx2_##len(rows, offset, has_min, (avx2_tile##len *)out + b))                  \
-                                                                                                                  \
-static void gemm_##T(const ebb_matmul *a)                                                                         \
-{                                                                                                                 \
-    static ebb_gemm_micro *const micro[COLS + 1] = { NULL, T##_1, T##_2, T##_3, T##_4 };                          \
-    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(avx2_tile##len), unpack_##T, prepare_avx2, micro }; \
-                                                                                                                  \
-    ebb_gemm(a, &k);                                                                                              \
+#define TYPE(T, len, panel, adds, offset, has_min)                                                         \
+static void T##_1(const ebb_gemm_args *p) { micro_##len(p, 1, adds, offset, has_min); }                    \
+static void T##_2(const ebb_gemm_args *p) { micro_##len(p, 2, adds, offset, has_min); }                    \
+static void T##_3(const ebb_gemm_args *p) { micro_##len(p, 3, adds, offset, has_min); }                    \
+static void T##_4(const ebb_gemm_args *p) { micro_##len(p, 4, adds, offset, has_min); }                    \
+                                                                                                           \
+GEMM_UNPACK(T, len, TILE_ROWS, put_avx2_##len(rows, offset, has_min, (avx2_tile##len *)out + b))           \
+                                                                                                           \
+static void gemm_##T(const ebb_matmul *a)                                                                  \
+{                                                                                                          \
+    static ebb_gemm_micro *const micro[COLS + 1] = { NULL, T##_1, T##_2, T##_3, T##_4 };                   \
+    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(avx2_tile##len), \
+                                     unpack_##T, prepare_avx2, micro };                                    \
+                                                                                                           \
+    ebb_gemm(a, &k);                                                                                       \
 }
-#define TYPE_PARTS(T, parts, offset, MICRO)                                                                       \
-static void T##_1(const ebb_gemm_args *p) { MICRO(p, 1); }                                                        \
-static void T##_2(const ebb_gemm_args *p) { MICRO(p, 2); }                                                        \
-static void T##_3(const ebb_gemm_args *p) { MICRO(p, 3); }                                                        \
-static void T##_4(const ebb_gemm_args *p) { MICRO(p, 4); }                                                        \
-                                                                                                                  \
-GEMM_UNPACK_PARTS(T, parts, TILE_ROWS, put_avx2_32(rows, offset, false, (avx2_tile32 *)out + b))                            \
-                                                                                                                  \
-static void gemm_##T(const ebb_matmul *a)                                                                         \
-{                                                                                                                 \
-    static ebb_gemm_micro *const micro[COLS + 1] = { NULL, T##_1, T##_2, T##_3, T##_4 };                          \
-    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_32), PANEL_32, sizeof(avx2_tile32), unpack_##T, prepare_avx2, micro }; \
-                                                                                                                  \
-    ebb_gemm_parts(a, &k, parts);                                                                                 \
+#define TYPE_PARTS(T, parts, offset, MICRO)                                                                         \
+static void T##_1(const ebb_gemm_args *p) { MICRO(p, 1); }                                                          \
+static void T##_2(const ebb_gemm_args *p) { MICRO(p, 2); }                                                          \
+static void T##_3(const ebb_gemm_args *p) { MICRO(p, 3); }                                                          \
+static void T##_4(const ebb_gemm_args *p) { MICRO(p, 4); }                                                          \
+                                                                                                                    \
+GEMM_UNPACK_PARTS(T, parts, TILE_ROWS, put_avx2_32(rows, offset, false, (avx2_tile32 *)out + b))                    \
+                                                                                                                    \
+static void gemm_##T(const ebb_matmul *a)                                                                           \
+{                                                                                                                   \
+    static ebb_gemm_micro *const micro[COLS + 1] = { NULL, T##_1, T##_2, T##_3, T##_4 };                            \
+    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_32), PANEL_32, sizeof(avx2_tile32), unpack_##T, \
+                                     prepare_avx2, micro };                                                         \
+                                                                                                                    \
+    ebb_gemm_parts(a, &k, parts);                                                                                   \
 }
 #define OF_ONE(p, n)    micro_32(p, n, 8, 1, false)
 #define OF_HALVES(p, n) micro_halves(p, n, 12)
@@ -335,13 +339,14 @@ TYPE(IQ3_S, 256, 1, 4, 15, false)
 #define gemm_IQ4_XS ebb_avx2_gemm_IQ4_XS
 
 /* So few columns come straight from the blocks. */
-#define FEW(X) X(Q8_0, 2) X(Q4_0, 2) X(Q4_1, 2) X(Q5_0, 2) X(Q5_1, 2) X(IQ4_NL, 2) X(MXFP4, 2) X(Q2_K, 4) X(Q3_K, 4) X(Q4_K, 2) X(Q5_K, 2) \
-               X(Q6_K, 2) X(IQ4_XS, 2) X(TQ1_0, 4) X(TQ2_0, 4) X(IQ1_S, 4) X(IQ1_M, 4) X(IQ2_XXS, 4) X(IQ2_XS, 4) X(IQ2_S, 4) X(IQ3_XXS, 4) \
-               X(IQ3_S, 4) X(Q1_0, 2) X(Q2_0, 2) X(NVFP4, 2)
+#define FEW(X) X(Q8_0, 2) X(Q4_0, 2) X(Q4_1, 2) X(Q5_0, 2) X(Q5_1, 2) X(IQ4_NL, 2) X(MXFP4, 2) X(Q2_K, 4) X(Q3_K, 4) \
+               X(Q4_K, 2) X(Q5_K, 2) X(Q6_K, 2) X(IQ4_XS, 2) X(TQ1_0, 4) X(TQ2_0, 4) X(IQ1_S, 4) X(IQ1_M, 4)         \
+               X(IQ2_XXS, 4) X(IQ2_XS, 4) X(IQ2_S, 4) X(IQ3_XXS, 4) X(IQ3_S, 4) X(Q1_0, 2) X(Q2_0, 2) X(NVFP4, 2)
 
 void ebb_kernels_fill_avx2_quant(ebb_kernels *k)
 {
-#define X(T, n) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_avx2_gemv_##T, .gemv_most_cols = (n) };
+#define X(T, n) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_avx2_gemv_##T, \
+                                                              .gemv_most_cols = (n) };
     FEW(X)
 #undef X
 }

@@ -1,8 +1,9 @@
-/* Q8_0, IQ4_NL and IQ4_XS for AVX2 and many columns: numbers and activations as 16 bits, as products of two signed bytes
- * leave no room for adding in 16.  A number of IQ4_XS is multiplied by its scale when it is unpacked (at most 32 * 127), so
- * a whole block is one sum of products.
+/* Q8_0, IQ4_NL and IQ4_XS for AVX2 and many columns: numbers and activations as 16 bits, as products of two signed
+ * bytes leave no room for adding in 16.  A number of IQ4_XS is multiplied by its scale when it is unpacked (at most 32
+ * * 127), so a whole block is one sum of products.
  *
- * Of 32 elements the even ones stand before the odd ones: so bytes are widened by shifts, weights and activations alike. */
+ * Of 32 elements the even ones stand before the odd ones: so bytes are widened by shifts, weights and activations
+ * alike. */
 #include "kernels/x86/avx2_tile.h"
 
 enum { COLS = 4 };
@@ -22,7 +23,8 @@ GEMM_INLINE __m256i even(__m256i bytes) { return _mm256_srai_epi16(_mm256_slli_e
 GEMM_INLINE __m256i odd(__m256i bytes)  { return _mm256_srai_epi16(bytes, 8); }
 
 /* sum of n_pairs * 2 elements of both halves and n columns. */
-GEMM_INLINE void products(const int16_t (*q)[2][16], const uint8_t *const x[COLS], const int n, const int n_pairs, __m256i sum[COLS][2])
+GEMM_INLINE void products(const int16_t (*q)[2][16], const uint8_t *const x[COLS], const int n, const int n_pairs,
+                          __m256i sum[COLS][2])
 {
     GEMM_UNROLL for (int c = 0; c < n; c++)
         sum[c][0] = sum[c][1] = _mm256_setzero_si256();
@@ -35,15 +37,16 @@ GEMM_INLINE void products(const int16_t (*q)[2][16], const uint8_t *const x[COLS
 
                 GEMM_UNROLL for (int h = 0; h < 2; h++) {
                     sum[c][h] = _mm256_add_epi32(sum[c][h], _mm256_madd_epi16(w[h], two));
-                    __asm__("" : "+x"(sum[c][h]));   /* now: gathering products would need more registers than there are */
+                    __asm__("" : "+x"(sum[c][h]));   /* now: gathering products would need more registers than there
+                                                        are */
                 }
             }
         }
 }
 
 /* 16 rows times n columns, a block; d: of the columns. */
-GEMM_INLINE void block(const int16_t (*q)[2][16], const float (*d)[8], const uint8_t *const x[COLS], const float *const dx[COLS], float *acc,
-                       const int n, const int n_pairs)
+GEMM_INLINE void block(const int16_t (*q)[2][16], const float (*d)[8], const uint8_t *const x[COLS],
+                       const float *const dx[COLS], float *acc, const int n, const int n_pairs)
 {
     __m256i sum[COLS][2];
 
@@ -157,17 +160,31 @@ static ebb_gemm_micro *prepare_avx2_wide(const ebb_gemm_kind *k, const ebb_gemm_
         const uint8_t *x = p->x + c * p->x_col_bytes;
 
         for (size_t b = 0; b < p->n_blocks; b++, x += k->x_bytes)
-            o = k->x_bytes == sizeof(ebb_q8_32) ? widen(((const ebb_q8_32 *)x)->q, 32, o) : widen(((const ebb_q8_256 *)x)->q, 256, o);
+            o = k->x_bytes == sizeof(ebb_q8_32) ? widen(((const ebb_q8_32 *)x)->q, 32, o)
+                                                : widen(((const ebb_q8_256 *)x)->q, 256, o);
     }
     return ((ebb_gemm_micro *const *)k->more)[n_cols];
 }
 
-#define MICRO(len)                                                                                                \
-static void micro_##len##_1(const ebb_gemm_args *p) { micro_##len(p, 1); }                                        \
-static void micro_##len##_2(const ebb_gemm_args *p) { micro_##len(p, 2); }                                        \
-static void micro_##len##_3(const ebb_gemm_args *p) { micro_##len(p, 3); }                                        \
-static void micro_##len##_4(const ebb_gemm_args *p) { micro_##len(p, 4); }                                        \
-static ebb_gemm_micro *const micros_##len[COLS + 1] = { NULL, micro_##len##_1, micro_##len##_2, micro_##len##_3, micro_##len##_4 };
+#define MICRO(len) \
+    static void micro_##len##_1(const ebb_gemm_args *p) \
+    { \
+        micro_##len(p, 1); \
+    } \
+    static void micro_##len##_2(const ebb_gemm_args *p) \
+    { \
+        micro_##len(p, 2); \
+    } \
+    static void micro_##len##_3(const ebb_gemm_args *p) \
+    { \
+        micro_##len(p, 3); \
+    } \
+    static void micro_##len##_4(const ebb_gemm_args *p) \
+    { \
+        micro_##len(p, 4); \
+    } \
+    static ebb_gemm_micro *const micros_##len[COLS + 1] = { NULL, micro_##len##_1, micro_##len##_2, micro_##len##_3, \
+                                                            micro_##len##_4 };
 MICRO(32)
 MICRO(256)
 
@@ -176,7 +193,8 @@ GEMM_UNPACK(T, len, TILE_ROWS, put_wide_##len(rows, (wide##len *)out + b))      
                                                                                                                   \
 void ebb_avx2_gemm_##T(const ebb_matmul *a)                                                                       \
 {                                                                                                                 \
-    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(wide##len), unpack_##T, prepare_avx2_wide, micros_##len }; \
+    static const ebb_gemm_kind k = { TILE_ROWS, COLS, sizeof(ebb_q8_##len), panel, sizeof(wide##len), unpack_##T, \
+                                     prepare_avx2_wide, micros_##len };                                           \
                                                                                                                   \
     ebb_gemm(a, &k);                                                                                              \
 }

@@ -1,6 +1,6 @@
-/* Q4_K, Q5_K, Q6_K, IQ4_XS and the types of blocks of 32 and of several parts for AVX2 times one or two columns, straight from the blocks: 8 rows
- * at a time, each summed along its bytes; then the sums of 8 rows are added into one register with rows in
- * lanes, where the float chain of rule K2 runs. */
+/* Q4_K, Q5_K, Q6_K, IQ4_XS and the types of blocks of 32 and of several parts for AVX2 times one or two columns,
+ * straight from the blocks: 8 rows at a time, each summed along its bytes; then the sums of 8 rows are added into one
+ * register with rows in lanes, where the float chain of rule K2 runs. */
 #include "kernels/quant_blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_rows.h"
@@ -59,15 +59,21 @@ INLINE __m256i row_q6(const uint8_t *w, const ebb_q8_256 *x)
 
 #pragma GCC unroll 2
     for (int n = 0; n < 2; n++) {
-        __m256i a = _mm256_loadu_si256((const void *)(w + 64 * n)), b = _mm256_loadu_si256((const void *)(w + 64 * n + 32));
+        __m256i a = _mm256_loadu_si256((const void *)(w + 64 * n)),
+                b = _mm256_loadu_si256((const void *)(w + 64 * n + 32));
         __m256i h = _mm256_loadu_si256((const void *)(w + 128 + 32 * n));
 
-        sum = add_scaled(sum, _mm256_or_si256(_mm256_and_si256(a, low4), _mm256_and_si256(_mm256_slli_epi16(h, 4), bits)), x, 4 * n, scales);
-        sum = add_scaled(sum, _mm256_or_si256(_mm256_and_si256(b, low4), _mm256_and_si256(_mm256_slli_epi16(h, 2), bits)), x, 4 * n + 1, scales);
+        sum = add_scaled(sum,
+                         _mm256_or_si256(_mm256_and_si256(a, low4), _mm256_and_si256(_mm256_slli_epi16(h, 4), bits)), x,
+                         4 * n, scales);
+        sum = add_scaled(sum,
+                         _mm256_or_si256(_mm256_and_si256(b, low4), _mm256_and_si256(_mm256_slli_epi16(h, 2), bits)), x,
+                         4 * n + 1, scales);
         a = _mm256_and_si256(_mm256_srli_epi16(a, 4), low4);
         b = _mm256_and_si256(_mm256_srli_epi16(b, 4), low4);
         sum = add_scaled(sum, _mm256_or_si256(a, _mm256_and_si256(h, bits)), x, 4 * n + 2, scales);
-        sum = add_scaled(sum, _mm256_or_si256(b, _mm256_and_si256(_mm256_srli_epi16(h, 2), bits)), x, 4 * n + 3, scales);
+        sum = add_scaled(sum, _mm256_or_si256(b, _mm256_and_si256(_mm256_srli_epi16(h, 2), bits)), x, 4 * n + 3,
+                         scales);
     }
     return sum;
 }
@@ -81,7 +87,8 @@ INLINE __m256i signed_products(__m256i w, __m256i x)
 /* The bytes that nibbles stand for. */
 INLINE __m256i table_bytes(const int8_t values[16], const uint8_t *nibbles)
 {
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)values)), ebb_nibbles(nibbles));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)values)),
+                               ebb_nibbles(nibbles));
 }
 
 /* One block of IQ4_XS. */
@@ -204,9 +211,12 @@ INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t
 /* 64 bits: 32 numbers of 2, as bytes. */
 INLINE __m256i twos(const uint8_t *w)
 {
-    const __m256i spread = _mm256_setr_epi32(0, 0x01010101, 0x02020202, 0x03030303, 0x04040404, 0x05050505, 0x06060606, 0x07070707);
-    __m256i v = _mm256_shuffle_epi8(_mm256_set1_epi64x((long long)((uint64_t)ebb_u32_load(w + 4) << 32 | ebb_u32_load(w))), spread);
-    __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0x00300003)), high = _mm256_and_si256(v, _mm256_set1_epi32((int)0xc0000c00u));
+    const __m256i spread = _mm256_setr_epi32(0, 0x01010101, 0x02020202, 0x03030303, 0x04040404, 0x05050505, 0x06060606,
+                                             0x07070707);
+    __m256i v = _mm256_shuffle_epi8(
+        _mm256_set1_epi64x((long long)((uint64_t)ebb_u32_load(w + 4) << 32 | ebb_u32_load(w))), spread);
+    __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0x00300003)),
+            high = _mm256_and_si256(v, _mm256_set1_epi32((int)0xc0000c00u));
 
     low = _mm256_or_si256(low, _mm256_srli_epi32(high, 2));      /* bytes 0 1 as they are, 2 3 four bits too high */
     return _mm256_and_si256(_mm256_or_si256(low, _mm256_srli_epi32(low, 4)), _mm256_set1_epi8(3));
@@ -225,9 +235,11 @@ INLINE __m256i fours(const uint8_t *w)
 INLINE __m256i row_part(const uint8_t *w, size_t part, __m256i x, ebb_type type)
 {
     const __m256i one = _mm256_set1_epi8(1);
-    __m256i v = type == EBB_TYPE_Q1_0   ? _mm256_maddubs_epi16(_mm256_and_si256(byte_mask(_mm256_set1_epi32((int)ebb_u32_load(w + 2 + 4 * part))), one), x)
-                : type == EBB_TYPE_Q2_0 ? _mm256_maddubs_epi16(twos(w + 2 + 8 * part), x)
-                                        : signed_products(fours(w + 4 + 16 * part), x);
+    __m256i v = type == EBB_TYPE_Q1_0
+                  ? _mm256_maddubs_epi16(
+                        _mm256_and_si256(byte_mask(_mm256_set1_epi32((int)ebb_u32_load(w + 2 + 4 * part))), one), x)
+              : type == EBB_TYPE_Q2_0 ? _mm256_maddubs_epi16(twos(w + 2 + 8 * part), x)
+                                      : signed_products(fours(w + 4 + 16 * part), x);
 
     return _mm256_madd_epi16(v, _mm256_set1_epi16(1));
 }
@@ -235,14 +247,16 @@ INLINE __m256i row_part(const uint8_t *w, size_t part, __m256i x, ebb_type type)
 /* Scale byte `byte` of 8 rows (ebb_nvfp4_scale): exponent and fraction stand as in a float, 2^119 too low. */
 INLINE __m256 load_scales(const uint8_t *const w[ROWS], size_t byte)
 {
-    __m256i b = _mm256_setr_epi32(w[0][byte], w[1][byte], w[2][byte], w[3][byte], w[4][byte], w[5][byte], w[6][byte], w[7][byte]);
+    __m256i b = _mm256_setr_epi32(w[0][byte], w[1][byte], w[2][byte], w[3][byte], w[4][byte], w[5][byte], w[6][byte],
+                                  w[7][byte]);
     __m256i code = _mm256_and_si256(b, _mm256_set1_epi32(127)), none = _mm256_cmpeq_epi32(code, _mm256_set1_epi32(127));
     __m256 d = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_slli_epi32(code, 20)), _mm256_set1_ps(0x1p119f));
 
     return _mm256_andnot_ps(_mm256_castsi256_ps(none), d);
 }
 
-INLINE __m256 part_32(const uint8_t *const w[ROWS], size_t at, size_t part, const ebb_q8_32 *x, ebb_type type, __m256 acc)
+INLINE __m256 part_32(const uint8_t *const w[ROWS], size_t at, size_t part, const ebb_q8_32 *x, ebb_type type,
+                      __m256 acc)
 {
     __m256i v = _mm256_loadu_si256((const void *)x->q), s[ROWS], sum;
     __m256 dx = _mm256_set1_ps(x->d);
@@ -254,8 +268,10 @@ INLINE __m256 part_32(const uint8_t *const w[ROWS], size_t at, size_t part, cons
         __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
         __m256i b = _mm256_hadd_epi32(_mm256_hadd_epi32(s[4], s[5]), _mm256_hadd_epi32(s[6], s[7]));
 
-        acc = _mm256_fmadd_ps(_mm256_mul_ps(load_scales(w, at + 2 * part), dx), _mm256_cvtepi32_ps(_mm256_permute2x128_si256(a, b, 0x20)), acc);
-        return _mm256_fmadd_ps(_mm256_mul_ps(load_scales(w, at + 2 * part + 1), dx), _mm256_cvtepi32_ps(_mm256_permute2x128_si256(a, b, 0x31)), acc);
+        acc = _mm256_fmadd_ps(_mm256_mul_ps(load_scales(w, at + 2 * part), dx),
+                              _mm256_cvtepi32_ps(_mm256_permute2x128_si256(a, b, 0x20)), acc);
+        return _mm256_fmadd_ps(_mm256_mul_ps(load_scales(w, at + 2 * part + 1), dx),
+                               _mm256_cvtepi32_ps(_mm256_permute2x128_si256(a, b, 0x31)), acc);
     }
     sum = sum8(s);
     if (type == EBB_TYPE_Q1_0)                   /* bits as 0 and 1 stand for -1 and 1 */

@@ -30,7 +30,8 @@ INLINE void row_Q2_K(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_COL
     }
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-        add_16s(two_bits(_mm256_loadu_si256((const void *)(w + 16 + i / 4 * 32)), i % 4), spread_word(scales, i), x, i, n, sum);
+        add_16s(two_bits(_mm256_loadu_si256((const void *)(w + 16 + i / 4 * 32)), i % 4), spread_word(scales, i), x, i,
+                n, sum);
 }
 
 /* The 16 scales, less 32. */
@@ -39,7 +40,8 @@ INLINE __m256i scales_Q3_K(const uint8_t *s)
     const uint32_t two = 0x03030303u;
     uint32_t high = ebb_u32_load(s + 8);
     __m128i low = _mm_loadl_epi64((const void *)s);
-    __m128i bits = _mm_setr_epi32((int)(high & two), (int)(high >> 2 & two), (int)(high >> 4 & two), (int)(high >> 6 & two));
+    __m128i bits = _mm_setr_epi32((int)(high & two), (int)(high >> 2 & two), (int)(high >> 4 & two),
+                                  (int)(high >> 6 & two));
 
     low = _mm_and_si128(_mm_unpacklo_epi64(low, _mm_srli_epi16(low, 4)), _mm_set1_epi8(15));
     return _mm256_cvtepi8_epi16(_mm_sub_epi8(_mm_or_si128(low, _mm_slli_epi16(bits, 4)), _mm_set1_epi8(32)));
@@ -97,7 +99,8 @@ INLINE void row_TQ2_0(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_CO
 INLINE __m256i digit(__m256i rest)
 {
     const __m256i third = _mm256_set1_epi8(86), thirds = _mm256_set1_epi8((char)171);
-    __m256i one = _mm256_cmpeq_epi8(_mm256_max_epu8(rest, third), rest), two = _mm256_cmpeq_epi8(_mm256_max_epu8(rest, thirds), rest);
+    __m256i one = _mm256_cmpeq_epi8(_mm256_max_epu8(rest, third), rest),
+            two = _mm256_cmpeq_epi8(_mm256_max_epu8(rest, thirds), rest);
 
     return _mm256_sub_epi8(_mm256_setzero_si256(), _mm256_add_epi8(one, two));
 }
@@ -107,12 +110,14 @@ INLINE __m256i times_3(__m256i v)
     return _mm256_add_epi8(_mm256_add_epi8(v, v), v);
 }
 
-/* Three groups: 5 digits of 32 bytes; of 16, of which two digits at a time fill 32 elements; and 4 digits of 4, which stand
- * beside the last digit of the 16. */
+/* Three groups: 5 digits of 32 bytes; of 16, of which two digits at a time fill 32 elements; and 4 digits of 4, which
+ * stand beside the last digit of the 16. */
 INLINE void row_TQ1_0(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_COLS], __m256i min_sum[FEW_COLS])
 {
-    const __m256i powers = _mm256_setr_epi16(1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27), low8 = _mm256_set1_epi16(255);
-    __m256i v = _mm256_loadu_si256((const void *)w), b = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)(w + 32)));
+    const __m256i powers = _mm256_setr_epi16(1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27),
+                  low8 = _mm256_set1_epi16(255);
+    __m256i v = _mm256_loadu_si256((const void *)w),
+            b = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)(w + 32)));
     __m256i four = _mm256_cvtepu8_epi16(_mm_set1_epi32((int)ebb_u32_load(w + 48)));
 
     (void)min_sum;

@@ -14,9 +14,11 @@ enum { ROWS = 8 };
 
 /* Few columns. */
 typedef void ebb_gemv_fn(const ebb_matmul *a);
-ebb_gemv_fn ebb_avx2_gemv_Q4_K, ebb_avx2_gemv_Q5_K, ebb_avx2_gemv_Q6_K, ebb_avx2_gemv_IQ4_XS, ebb_avx2_gemv_Q4_0, ebb_avx2_gemv_Q4_1,
-            ebb_avx2_gemv_Q5_0, ebb_avx2_gemv_Q5_1, ebb_avx2_gemv_IQ4_NL, ebb_avx2_gemv_MXFP4, ebb_avx2_gemv_Q2_K, ebb_avx2_gemv_Q3_K,
-            ebb_avx2_gemv_NVFP4, ebb_avx2_gemv_Q1_0, ebb_avx2_gemv_Q2_0, ebb_avx2_gemv_TQ2_0, ebb_avx2_gemv_IQ2_XXS, ebb_avx2_gemv_IQ2_XS, ebb_avx2_gemv_IQ2_S, ebb_avx2_gemv_IQ3_S;
+ebb_gemv_fn ebb_avx2_gemv_Q4_K, ebb_avx2_gemv_Q5_K, ebb_avx2_gemv_Q6_K, ebb_avx2_gemv_IQ4_XS,
+    ebb_avx2_gemv_Q4_0, ebb_avx2_gemv_Q4_1, ebb_avx2_gemv_Q5_0, ebb_avx2_gemv_Q5_1,
+    ebb_avx2_gemv_IQ4_NL, ebb_avx2_gemv_MXFP4, ebb_avx2_gemv_Q2_K, ebb_avx2_gemv_Q3_K,
+    ebb_avx2_gemv_NVFP4, ebb_avx2_gemv_Q1_0, ebb_avx2_gemv_Q2_0, ebb_avx2_gemv_TQ2_0,
+    ebb_avx2_gemv_IQ2_XXS, ebb_avx2_gemv_IQ2_XS, ebb_avx2_gemv_IQ2_S, ebb_avx2_gemv_IQ3_S;
 /* Any n_cols (avx2_gemm_wide.c). */
 ebb_gemv_fn ebb_avx2_gemm_Q8_0, ebb_avx2_gemm_IQ4_NL, ebb_avx2_gemm_IQ4_XS;
 
@@ -26,7 +28,8 @@ INLINE __m256i sum8(const __m256i s[ROWS])
     __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
     __m256i b = _mm256_hadd_epi32(_mm256_hadd_epi32(s[4], s[5]), _mm256_hadd_epi32(s[6], s[7]));
 
-    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
+                            _mm256_permute2x128_si256(a, b, 0x31));
 }
 
 /* Lanes of rows that exist. */
@@ -51,7 +54,8 @@ INLINE __m256i load_x(const ebb_q8_256 *x, int sub)
 /* All ones in byte i where bit i of `bits` is set; `bits` stands in every 4 bytes. */
 INLINE __m256i byte_mask(__m256i bits)
 {
-    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i byte = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202,
+                                            0x0303030303030303);
     const __m256i bit = _mm256_set1_epi64x((long long)UINT64_C(0x8040201008040201));
 
     return _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(bits, byte), bit), bit);

@@ -16,15 +16,18 @@ INLINE void load_transposed(const void *from, size_t row_bytes, __m256i t[ROWS])
 #pragma GCC unroll 4
     for (int i = 0; i < ROWS; i += 2) {
         const char *p = (const char *)from + (size_t)i * row_bytes;
-        __m256i a = _mm256_loadu_si256((const void *)p), b = _mm256_loadu_si256((const void *)(p + row_bytes));
+        __m256i a = _mm256_loadu_si256((const void *)p),
+                b = _mm256_loadu_si256((const void *)(p + row_bytes));
 
         u[i] = _mm256_unpacklo_epi32(a, b);      /* of each 16 bytes words 0 and 1 ... */
         u[i + 1] = _mm256_unpackhi_epi32(a, b);  /* ... 2 and 3 */
     }
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
-        __m256i a = _mm256_unpacklo_epi64(u[i], u[2 + i]), b = _mm256_unpacklo_epi64(u[4 + i], u[6 + i]);
-        __m256i c = _mm256_unpackhi_epi64(u[i], u[2 + i]), d = _mm256_unpackhi_epi64(u[4 + i], u[6 + i]);
+        __m256i a = _mm256_unpacklo_epi64(u[i], u[2 + i]),
+                b = _mm256_unpacklo_epi64(u[4 + i], u[6 + i]);
+        __m256i c = _mm256_unpackhi_epi64(u[i], u[2 + i]),
+                d = _mm256_unpackhi_epi64(u[4 + i], u[6 + i]);
 
         t[2 * i] = _mm256_permute2x128_si256(a, b, 0x20);
         t[2 * i + 4] = _mm256_permute2x128_si256(a, b, 0x31);
@@ -38,7 +41,9 @@ INLINE __m256i twice(__m256i pairs, int which)
 {
     const int first = 0x01000100 + which * 0x02020202;
 
-    return _mm256_shuffle_epi8(pairs, _mm256_broadcastsi128_si256(_mm_setr_epi32(first, first + 0x04040404, first + 0x08080808, first + 0x0c0c0c0c)));
+    return _mm256_shuffle_epi8(
+        pairs, _mm256_broadcastsi128_si256(_mm_setr_epi32(first, first + 0x04040404,
+                                                          first + 0x08080808, first + 0x0c0c0c0c)));
 }
 
 /* acc = fmaf(d * dx, sum, acc) */

@@ -33,9 +33,11 @@ GEMM_INLINE __m512i scaled(__m512i sum, __m512i v, __m512i scale, bool is_wide)
     return _mm512_add_epi32(sum, _mm512_mullo_epi32(v, scale));
 }
 
-GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, const uint8_t *block, __m512i sum, __m512i min_sum, bool has_min)
+GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, const uint8_t *block, __m512i sum, __m512i min_sum,
+                        bool has_min)
 {
-    __m512 x = _mm512_castsi512_ps(_mm512_set1_epi32(ebb_gemm_four(block))), y = _mm512_load_ps(acc);     /* d comes first */
+    /* d comes first */
+    __m512 x = _mm512_castsi512_ps(_mm512_set1_epi32(ebb_gemm_four(block))), y = _mm512_load_ps(acc);
 
     if (has_min) {
         __m512 both = _mm512_mul_ps(_mm512_load_ps(t->d[h]), _mm512_cvtepi32_ps(sum));
@@ -48,16 +50,18 @@ GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, const uint8_t *
     _mm512_store_ps(acc, y);
 }
 
-/* The lines of a block of activations that are asked for while the first tile is at work; the rest with the second, for a
- * core has only 16 lines on their way, and others are wanted, too. */
+/* The lines of a block of activations that are asked for while the first tile is at work; the rest with the second, for
+ * a core has only 16 lines on their way, and others are wanted, too. */
 enum { AHEAD_FIRST = 3, AHEAD_SECOND = sizeof(ebb_q8_256) / 64 - AHEAD_FIRST };
 
 /* One block of one tile times n columns.  `to_next`: from these to the columns that come next, n_lines of which are
  * fetched meanwhile; 0: there are none. */
-GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], const column_block *col, float *acc, size_t to_next,
-                       const int n_lines, const int n, const int group, const bool has_start, const int n_min, const bool is_wide)
+GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], const column_block *col, float *acc,
+                       size_t to_next, const int n_lines, const int n, const int group, const bool has_start,
+                       const int n_min, const bool is_wide)
 {
-    const size_t q = offsetof(ebb_q8_256, q), sums = n_min == 8 ? offsetof(ebb_q8_256, sum) : offsetof(ebb_q8_256, sum32);
+    const size_t q = offsetof(ebb_q8_256, q),
+                 sums = n_min == 8 ? offsetof(ebb_q8_256, sum) : offsetof(ebb_q8_256, sum32);
     __m512i sum[GEMM_COLS][2], v[GEMM_COLS][2];
 
     GEMM_UNROLL for (int c = 0; c < n; c++)
@@ -103,15 +107,17 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
             finish(t, acc + c * GEMM_ROWS + 16 * h, h, x[c], sum[c][h], v[c][h], n_min > 0);
 }
 
-GEMM_INLINE void micro(const ebb_gemm_args *p, const int n, const int group, const bool has_start, const int n_min, const bool is_wide)
+GEMM_INLINE void micro(const ebb_gemm_args *p, const int n, const int group, const bool has_start, const int n_min,
+                       const bool is_wide)
 {
     const uint8_t *x[GEMM_COLS];
 
     GEMM_UNROLL for (int c = 0; c < n; c++)
         x[c] = p->x + (size_t)c * p->x_col_bytes;
     for (size_t t = 0; t < p->n_tiles; t++)
-        block((const ebb_tile256 *)p->tile + t, x, p->column, p->acc + t * TILE_ROWS, p->to_next ? p->to_next + 64 * AHEAD_FIRST * t : 0,
-              t ? AHEAD_SECOND : AHEAD_FIRST, n, group, has_start, n_min, is_wide);
+        block((const ebb_tile256 *)p->tile + t, x, p->column, p->acc + t * TILE_ROWS,
+              p->to_next ? p->to_next + 64 * AHEAD_FIRST * t : 0, t ? AHEAD_SECOND : AHEAD_FIRST, n, group, has_start,
+              n_min, is_wide);
 }
 
 GEMM_MICRO(micro_8_min, 8, false, 4, false)
@@ -138,7 +144,8 @@ static void prepare_block(const ebb_q8_256 *x, const type256 *t, column_block *o
     __m256i sums = _mm256_loadu_si256((const void *)x->sum);
 
     if (t->group == 4)                           /* (low, sign) by (-offset, 0) */
-        _mm512_store_si512(o->start, _mm512_madd_epi16(_mm512_cvtepi16_epi32(sums), _mm512_set1_epi32(-t->offset & 0xffff)));
+        _mm512_store_si512(o->start,
+                           _mm512_madd_epi16(_mm512_cvtepi16_epi32(sums), _mm512_set1_epi32(-t->offset & 0xffff)));
     else
         _mm256_storeu_si256((void *)o->start, _mm256_madd_epi16(sums, _mm256_set1_epi16((short)-t->offset)));
 }
@@ -167,18 +174,20 @@ static ebb_gemm_micro *prepare_avx512_256(const ebb_gemm_kind *k, const ebb_gemm
 /* Any activations have a peak of at most 16 * 127 and a side of at most 32 * 127. */
 enum { ANY = 32 * 127 };
 
-/* Few columns come straight from the blocks; where points are loaded one by one or digits are counted, 8 rows at a time do as well as 16. */
+/* Few columns come straight from the blocks; where points are loaded one by one or digits are counted, 8 rows at a time
+ * do as well as 16. */
 #define ebb_avx512_gemv_TQ1_0   ebb_avx2_gemv_TQ1_0
 #define ebb_avx512_gemv_IQ1_S   ebb_avx2_gemv_IQ1_S
 #define ebb_avx512_gemv_IQ1_M   ebb_avx2_gemv_IQ1_M
 #define ebb_avx512_gemv_IQ3_XXS ebb_avx2_gemv_IQ3_XXS
-#define TYPE(T, narrow, wide, group, offset, n_min, peak, side)                                                     \
-static void gemm_##T(const ebb_matmul *a)                                                                           \
-{                                                                                                                   \
-    static const type256 t = { ebb_avx512_unpack_##T, narrow, wide, group, offset, n_min, peak, side };             \
-    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, prepare_avx512_256, &t }; \
-                                                                                                                    \
-    ebb_gemm(a, &k);                                                                                                \
+#define TYPE(T, narrow, wide, group, offset, n_min, peak, side)                                                \
+static void gemm_##T(const ebb_matmul *a)                                                                      \
+{                                                                                                              \
+    static const type256 t = { ebb_avx512_unpack_##T, narrow, wide, group, offset, n_min, peak, side };        \
+    static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, \
+                                     prepare_avx512_256, &t };                                                 \
+                                                                                                               \
+    ebb_gemm(a, &k);                                                                                           \
 }
 /* max |q| * peak <= 32767 (half of it for 32 elements), or max q * side without an offset. */
 #define TYPES(X) \
@@ -202,7 +211,8 @@ TYPES(TYPE)
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k)
 {
 #define X(T, ...) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_avx512_gemv_##T, \
-                                                                .gemv_most_cols = GEMV_COLS, .gemv_most_k = GEMV_MOST_K };
+                                                                .gemv_most_cols = GEMV_COLS, \
+                                                                .gemv_most_k = GEMV_MOST_K };
     TYPES(X)
 #undef X
 }

@@ -27,7 +27,8 @@ GEMM_INLINE __m512 scaled(const ebb_tile32 *t, int h, __m512i v, __m512 dx, floa
 }
 
 /* The blocks of one tile times n columns. */
-GEMM_INLINE void tile(const ebb_gemm_args *p, const ebb_tile32 *t, float *acc, size_t to_next, const int n, const bool has_min)
+GEMM_INLINE void tile(const ebb_gemm_args *p, const ebb_tile32 *t, float *acc, size_t to_next, const int n,
+                      const bool has_min)
 {
     const column *col = p->column;
     const uint8_t *x[GEMM_COLS];
@@ -57,7 +58,8 @@ GEMM_INLINE void tile(const ebb_gemm_args *p, const ebb_tile32 *t, float *acc, s
             }
         }
         GEMM_UNROLL for (int c = 0; c < n; c++) {
-            __m512 dx = _mm512_castsi512_ps(_mm512_set1_epi32(ebb_gemm_four(x[c] - offsetof(ebb_q8_32, q))));   /* d comes first */
+            /* d comes first */
+            __m512 dx = _mm512_castsi512_ps(_mm512_set1_epi32(ebb_gemm_four(x[c] - offsetof(ebb_q8_32, q))));
 
             y[c][0] = scaled(t, 0, v[c][0], dx, col[c].sum[b], y[c][0], has_min);
             y[c][1] = scaled(t, 1, v[c][1], dx, col[c].sum[b], y[c][1], has_min);
@@ -94,7 +96,8 @@ static void unpack(const ebb_gemm_kind *k, const ebb_matmul *a, size_t r0, size_
 
 static ebb_gemm_micro *prepare_avx512_32(const ebb_gemm_kind *k, const ebb_gemm_args *p, size_t n_cols, void *out)
 {
-    const __m256i at = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(sizeof(ebb_q8_32)));
+    const __m256i at = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                          _mm256_set1_epi32(sizeof(ebb_q8_32)));
     const type32 *t = k->more;
     __mmask8 mask = (__mmask8)((1u << p->n_blocks) - 1);
 

@@ -13,10 +13,10 @@ enum { GEMV_MOST_K = 1 << 17 };  /* for longer rows there would be no scratch */
 typedef void ebb_gemv_fn(const ebb_matmul *a);
 
 ebb_gemv_fn ebb_avx512_gemv_Q4_0, ebb_avx512_gemv_Q4_1, ebb_avx512_gemv_Q5_0, ebb_avx512_gemv_Q5_1,
-            ebb_avx512_gemv_IQ4_NL, ebb_avx512_gemv_MXFP4,
-            ebb_avx512_gemv_Q4_K, ebb_avx512_gemv_Q5_K, ebb_avx512_gemv_Q6_K,
-            ebb_avx512_gemv_Q2_K, ebb_avx512_gemv_Q3_K, ebb_avx512_gemv_TQ2_0, ebb_avx512_gemv_IQ4_XS,
-            ebb_avx512_gemv_IQ2_XXS, ebb_avx512_gemv_IQ2_XS, ebb_avx512_gemv_IQ2_S, ebb_avx512_gemv_IQ3_S;
+    ebb_avx512_gemv_IQ4_NL, ebb_avx512_gemv_MXFP4, ebb_avx512_gemv_Q4_K, ebb_avx512_gemv_Q5_K,
+    ebb_avx512_gemv_Q6_K, ebb_avx512_gemv_Q2_K, ebb_avx512_gemv_Q3_K, ebb_avx512_gemv_TQ2_0,
+    ebb_avx512_gemv_IQ4_XS, ebb_avx512_gemv_IQ2_XXS, ebb_avx512_gemv_IQ2_XS, ebb_avx512_gemv_IQ2_S,
+    ebb_avx512_gemv_IQ3_S;
 
 #define EBB_INLINE static inline __attribute__((always_inline))
 
@@ -24,7 +24,8 @@ ebb_gemv_fn ebb_avx512_gemv_Q4_0, ebb_avx512_gemv_Q4_1, ebb_avx512_gemv_Q5_0, eb
 EBB_INLINE __m512i ebb_sum16(__m512i s[16])
 {
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) {                /* pairs i, i + 8: words of one in the even, of the other in the odd places */
+    for (int i = 0; i < 8; i++) {                /* pairs i, i + 8: words of one in the even, of the
+                                                    other in the odd places */
         __m512i a = s[i], b = s[i + 8];
         s[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     }
@@ -39,7 +40,8 @@ EBB_INLINE __m512i ebb_sum16(__m512i s[16])
         __m512i a = s[i], b = s[i + 2];
         s[i] = _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
     }
-    __m512i r = _mm512_add_epi32(_mm512_shuffle_i32x4(s[0], s[1], 0x88), _mm512_shuffle_i32x4(s[0], s[1], 0xdd));
+    __m512i r = _mm512_add_epi32(_mm512_shuffle_i32x4(s[0], s[1], 0x88),
+                                 _mm512_shuffle_i32x4(s[0], s[1], 0xdd));
     /* 128-bit lane l: rows of { 0 2 1 3 }[l], place p as above */
     const __m512i order = _mm512_setr_epi32(0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15);
 
@@ -86,8 +88,8 @@ EBB_INLINE __m512i ebb_pair_of(__m512i v, int j)
     return _mm512_or_si512(ebb_byte_of(v, 2 * j), _mm512_slli_epi32(ebb_byte_of(v, 2 * j + 1), 16));
 }
 
-/* What stands in front of a block of Q4_K or Q5_K, rows in lanes: d and dmin, and the 6-bit scales and
- * minima of the sub-blocks 0..3 and 4..7 as bytes. */
+/* What stands in front of a block of Q4_K or Q5_K, rows in lanes: d and dmin, and the 6-bit scales
+ * and minima of the sub-blocks 0..3 and 4..7 as bytes. */
 typedef struct ebb_head_k {
     __m512i dd;                  /* d and dmin as they stand */
     __m512i scale[2], min[2];
@@ -95,7 +97,8 @@ typedef struct ebb_head_k {
 
 EBB_INLINE ebb_head_k ebb_load_head_k(const ebb_half *rows, size_t at)
 {
-    const __m512i six = _mm512_set1_epi32(0x3f3f3f3f), four = _mm512_set1_epi32(0x0f0f0f0f), two = _mm512_set1_epi32(0x03030303);
+    const __m512i six = _mm512_set1_epi32(0x3f3f3f3f), four = _mm512_set1_epi32(0x0f0f0f0f),
+                  two = _mm512_set1_epi32(0x03030303);
     __m512i w[4];
     ebb_head_k o;
 
@@ -103,9 +106,12 @@ EBB_INLINE ebb_head_k ebb_load_head_k(const ebb_half *rows, size_t at)
     o.dd = w[0];
     o.scale[0] = _mm512_and_si512(w[1], six);
     o.min[0] = _mm512_and_si512(w[2], six);
-    o.scale[1] = _mm512_or_si512(_mm512_and_si512(w[3], four), _mm512_slli_epi32(_mm512_and_si512(_mm512_srli_epi32(w[1], 6), two), 4));
-    o.min[1] = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(w[3], 4), four),
-                               _mm512_slli_epi32(_mm512_and_si512(_mm512_srli_epi32(w[2], 6), two), 4));
+    o.scale[1] = _mm512_or_si512(
+        _mm512_and_si512(w[3], four),
+        _mm512_slli_epi32(_mm512_and_si512(_mm512_srli_epi32(w[1], 6), two), 4));
+    o.min[1] = _mm512_or_si512(
+        _mm512_and_si512(_mm512_srli_epi32(w[3], 4), four),
+        _mm512_slli_epi32(_mm512_and_si512(_mm512_srli_epi32(w[2], 6), two), 4));
     return o;
 }
 
@@ -138,8 +144,9 @@ EBB_INLINE void ebb_fetch_rows(const ebb_half *rows, size_t at)
 /* 64 bytes x of the sub-blocks a and b (32 each). */
 EBB_INLINE __m512i ebb_load_subs(const ebb_q8_256 *x, int a, int b)
 {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const void *)(x->q + 32 * a))),
-                              _mm256_loadu_si256((const void *)(x->q + 32 * b)), 1);
+    return _mm512_inserti64x4(
+        _mm512_castsi256_si512(_mm256_loadu_si256((const void *)(x->q + 32 * a))),
+        _mm256_loadu_si256((const void *)(x->q + 32 * b)), 1);
 }
 
 #endif

@@ -26,8 +26,10 @@ EBB_INLINE __m512i product(const __m512i t[4], __m512i high, const ebb_q8_32 *x,
 
 #pragma GCC unroll 4
     for (int g = 0; g < 4; g++) {
-        a = _mm512_dpbusd_epi32(a, number(low_nibbles(t[g]), high, g, k), _mm512_set1_epi32((int)ebb_u32_load(x->q + 4 * g)));
-        b = _mm512_dpbusd_epi32(b, number(high_nibbles(t[g]), high, 4 + g, k), _mm512_set1_epi32((int)ebb_u32_load(x->q + 16 + 4 * g)));
+        a = _mm512_dpbusd_epi32(a, number(low_nibbles(t[g]), high, g, k),
+                                _mm512_set1_epi32((int)ebb_u32_load(x->q + 4 * g)));
+        b = _mm512_dpbusd_epi32(b, number(high_nibbles(t[g]), high, 4 + g, k),
+                                _mm512_set1_epi32((int)ebb_u32_load(x->q + 16 + 4 * g)));
     }
     return _mm512_add_epi32(a, b);
 }
@@ -62,7 +64,8 @@ EBB_INLINE void rows16(const ebb_matmul *a, size_t r, const kind32 *k, const int
                 const ebb_q8_32 *x = (const ebb_q8_32 *)((const char *)a->x + (size_t)c * a->x_col_bytes) + b + i;
                 __m512 dx = _mm512_set1_ps(x->d);
 
-                acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(d, dx), _mm512_cvtepi32_ps(product(t + 4 * i, high, x, k)), acc[c]);
+                acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(d, dx), _mm512_cvtepi32_ps(product(t + 4 * i, high, x, k)),
+                                         acc[c]);
                 if (k->head == HEAD_D_M)
                     acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(ebb_lanes_f16(_mm512_srli_epi32(first, 16)), dx),
                                              _mm512_set1_ps((float)x->sum), acc[c]);

@@ -57,13 +57,15 @@ EBB_INLINE points load_points(const uint8_t *b, int i, ebb_type type)
         const uint8_t *p = b + 2 + 16 * i;
         uint64_t index = ebb_u32_load(p) | (uint64_t)ebb_u32_load(p + 8) << 32;
 
-        return (points){ gather_8(ebb_grid.iq2_xxs, widen_8(index)), word_signs(ebb_u32_load(p + 4), ebb_u32_load(p + 12)) };
+        return (points){ gather_8(ebb_grid.iq2_xxs, widen_8(index)),
+                         word_signs(ebb_u32_load(p + 4), ebb_u32_load(p + 12)) };
     }
     if (type == EBB_TYPE_IQ2_XS) {
         __m128i v = _mm_loadu_si128((const void *)(b + 2 + 16 * i)), signs = _mm_srli_epi16(v, 9);
         __m256i index = _mm256_cvtepu16_epi32(_mm_and_si128(v, _mm_set1_epi16(511)));
 
-        return (points){ gather_8(ebb_grid.iq2_xs, index), even_signs((uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(signs, signs))) };
+        return (points){ gather_8(ebb_grid.iq2_xs, index),
+                         even_signs((uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(signs, signs))) };
     }
     if (type == EBB_TYPE_IQ2_S) {
         __m256i high = widen_8(_pdep_u64(ebb_u16_load(b + 66 + 2 * i), UINT64_C(0x0303030303030303)));
@@ -98,8 +100,9 @@ EBB_INLINE __m256i load_scales(const uint8_t *b, ebb_type type)
 /* One block of one row against one column: at most 2 * 43 * 127 in 16 bits. */
 EBB_INLINE __m512i row_grid(const uint8_t *w, const ebb_q8_256 *x, ebb_type type)
 {
-    const __m512i lane = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(1))),
-                                            _mm256_setr_m128i(_mm_set1_epi16(2), _mm_set1_epi16(3)), 1);
+    const __m512i lane = _mm512_inserti64x4(
+        _mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(1))),
+        _mm256_setr_m128i(_mm_set1_epi16(2), _mm_set1_epi16(3)), 1);
     __m512i s = _mm512_castsi256_si512(load_scales(w, type)), sum = _mm512_setzero_si512(), zero = sum;
 
 #pragma GCC unroll 4

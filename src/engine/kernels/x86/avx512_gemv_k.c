@@ -14,21 +14,26 @@ EBB_INLINE __m512i scale_mask(int a)
 EBB_INLINE __m512i high_bit(__m512i h, int a, int to)
 {
     int l = to - a, u = l - 2;
-    __m512i left = _mm512_inserti64x4(_mm512_set1_epi16((short)(l > 0 ? l : 0)), _mm256_set1_epi16((short)(u > 0 ? u : 0)), 1);
-    __m512i right = _mm512_inserti64x4(_mm512_set1_epi16((short)(l < 0 ? -l : 0)), _mm256_set1_epi16((short)(u < 0 ? -u : 0)), 1);
+    __m512i left = _mm512_inserti64x4(_mm512_set1_epi16((short)(l > 0 ? l : 0)),
+                                      _mm256_set1_epi16((short)(u > 0 ? u : 0)), 1);
+    __m512i right = _mm512_inserti64x4(_mm512_set1_epi16((short)(l < 0 ? -l : 0)),
+                                       _mm256_set1_epi16((short)(u < 0 ? -u : 0)), 1);
 
     h = l > 0 || u > 0 ? _mm512_sllv_epi16(h, left) : h;
     return l < 0 || u < 0 ? _mm512_srlv_epi16(h, right) : h;
 }
 
-/* One block of one row against one column: 16 partial sums, each too large by 8192 (Q5_K: 16384) times the scales of the even
- * sub-blocks.  The nibble bytes hold, 64 at a time, low the sub-blocks 0 2 | 4 6, high 1 3 | 5 7.  Four products fit 16 bits (4 * 31 * 127).
- * The upper nibbles stay where they are, so their sums are 16 (8) times too large; shifted on, they stand in the upper
- * halves of words, and those of the lower nibbles are added below, where the excess keeps them from being negative. */
+/* One block of one row against one column: 16 partial sums, each too large by 8192 (Q5_K: 16384) times the scales of
+ * the even sub-blocks.  The nibble bytes hold, 64 at a time, low the sub-blocks 0 2 | 4 6, high 1 3 | 5 7.  Four
+ * products fit 16 bits (4 * 31 * 127).  The upper nibbles stay where they are, so their sums are 16 (8) times too
+ * large; shifted on, they stand in the upper halves of words, and those of the lower nibbles are added below, where the
+ * excess keeps them from being negative. */
 EBB_INLINE __m512i row_k(const uint8_t *nibbles, const uint8_t *high, const uint8_t *scales, const uint8_t x[256])
 {
-    const __m512i low4 = _mm512_set1_epi8(15), bit4 = _mm512_set1_epi8(16), bit7 = _mm512_set1_epi8(-128), two = _mm512_set1_epi32(2);
-    __m512i s = _mm512_set1_epi64((long long)((uint64_t)ebb_u32_load(scales) | (uint64_t)ebb_u32_load(scales + 4) << 32));
+    const __m512i low4 = _mm512_set1_epi8(15), bit4 = _mm512_set1_epi8(16), bit7 = _mm512_set1_epi8(-128),
+                  two = _mm512_set1_epi32(2);
+    __m512i s = _mm512_set1_epi64(
+        (long long)((uint64_t)ebb_u32_load(scales) | (uint64_t)ebb_u32_load(scales + 4) << 32));
     __m512i h = high ? _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)high)) : s;
     __m512i sum = _mm512_setzero_si512();
 
@@ -62,8 +67,8 @@ EBB_INLINE __m512i excess_k(const ebb_head_k *h, bool has_high)
 }
 
 /* 16 blocks times column c; with the first one what comes is fetched. */
-EBB_INLINE void column_k(const ebb_line_args *p, size_t c, bool is_first, const ebb_head_k *h, const uint8_t *scales, bool has_high,
-                         size_t bytes)
+EBB_INLINE void column_k(const ebb_line_args *p, size_t c, bool is_first, const ebb_head_k *h, const uint8_t *scales,
+                         bool has_high, size_t bytes)
 {
     const uint8_t *x = p->x[c].q + 256 * p->b;
     __m512i s[16];
@@ -77,7 +82,8 @@ EBB_INLINE void column_k(const ebb_line_args *p, size_t c, bool is_first, const 
         s[i] = row_k(w + (has_high ? 48 : 16), has_high ? w + 16 : NULL, scales + ebb_scale_at(i), x + 256 * i);
         ebb_line_keep_order(&s[i]);
     }
-    ebb_line_put_min(p->sum[c], h->dd, _mm512_sub_epi32(ebb_sum16(s), excess_k(h, has_high)), ebb_line_dot(h->min, 2, &p->x[c], p->b));
+    ebb_line_put_min(p->sum[c], h->dd, _mm512_sub_epi32(ebb_sum16(s), excess_k(h, has_high)),
+                     ebb_line_dot(h->min, 2, &p->x[c], p->b));
 }
 
 /* 16 blocks of Q4_K or (has_high) Q5_K. */
@@ -100,8 +106,8 @@ static void order_k(const ebb_q8_256 *x, uint8_t out[256])
     ebb_line_order(x, (const int[]){ 0, 1, 4, 5 }, 2, out);
 }
 
-/* One block of Q6_K, values still with their offset: 64 elements at a time stand in order, 16 to a 128-bit lane.  Four products
- * fit 16 bits (4 * 63 * 127). */
+/* One block of Q6_K, values still with their offset: 64 elements at a time stand in order, 16 to a 128-bit lane.  Four
+ * products fit 16 bits (4 * 63 * 127). */
 EBB_INLINE __m512i row_q6(const uint8_t *w, const uint8_t x[256])
 {
     const __m512i low4 = _mm512_set1_epi8(15), bits = _mm512_set1_epi8(0x30), zero = _mm512_setzero_si512();
@@ -114,7 +120,8 @@ EBB_INLINE __m512i row_q6(const uint8_t *w, const uint8_t x[256])
 
 #pragma GCC unroll 2
     for (int n = 0; n < 2; n++) {
-        __m512i v = _mm512_loadu_si512(w + 64 * n), h = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)(w + 128 + 32 * n)));
+        __m512i v = _mm512_loadu_si512(w + 64 * n),
+                h = _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)(w + 128 + 32 * n)));
 
         ebb_line_keep_order(&v);
         __m512i low = _mm512_and_si512(v, low4), up = _mm512_and_si512(_mm512_srli_epi16(v, 4), low4);
@@ -123,8 +130,9 @@ EBB_INLINE __m512i row_q6(const uint8_t *w, const uint8_t x[256])
         up = _mm512_ternarylogic_epi64(up, _mm512_srlv_epi16(h, right), bits, 0xf8);
         low = _mm512_dpbusd_epi32(zero, low, _mm512_load_si512(x + 128 * n));
         up = _mm512_dpbusd_epi32(zero, up, _mm512_load_si512(x + 128 * n + 64));
-        sum = _mm512_dpwssd_epi32(sum, _mm512_packs_epi32(low, up),
-                                  _mm512_permutexvar_epi16(_mm512_add_epi16(lanes, _mm512_set1_epi16((short)(8 * n))), s));
+        sum = _mm512_dpwssd_epi32(
+            sum, _mm512_packs_epi32(low, up),
+            _mm512_permutexvar_epi16(_mm512_add_epi16(lanes, _mm512_set1_epi16((short)(8 * n))), s));
     }
     return sum;
 }
@@ -141,7 +149,8 @@ EBB_INLINE void column_q6(const ebb_line_args *p, size_t c, bool is_first, const
         s[i] = row_q6(p->w + 210 * (size_t)i, x + 256 * i);
         ebb_line_keep_order(&s[i]);
     }
-    ebb_line_put(p->sum[c], _mm512_sub_epi32(ebb_sum16(s), _mm512_slli_epi32(ebb_line_dot_signed(scale, &p->x[c], p->b), 5)));
+    ebb_line_put(p->sum[c],
+                 _mm512_sub_epi32(ebb_sum16(s), _mm512_slli_epi32(ebb_line_dot_signed(scale, &p->x[c], p->b), 5)));
 }
 
 static void blocks_Q6_K(const ebb_line_args *p)

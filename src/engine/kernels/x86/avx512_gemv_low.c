@@ -76,8 +76,9 @@ EBB_INLINE void load_head_IQ4_XS(const ebb_half *rows, size_t at, head_low *h)
     high = _mm512_and_si512(_mm512_or_si512(high, _mm512_slli_epi32(high, 8)), _mm512_set1_epi32(0x00ff00ff));
     high = _mm512_and_si512(_mm512_or_si512(high, _mm512_slli_epi32(high, 4)), _mm512_set1_epi32(four));
     for (int j = 0; j < 2; j++)
-        h->scale[j] = _mm512_sub_epi8(_mm512_or_si512(masked(w[1], 4 * j, four), _mm512_slli_epi32(masked(high, 2 * j, two), 4)),
-                                      _mm512_set1_epi8(32));
+        h->scale[j] = _mm512_sub_epi8(
+            _mm512_or_si512(masked(w[1], 4 * j, four), _mm512_slli_epi32(masked(high, 2 * j, two), 4)),
+            _mm512_set1_epi8(32));
     h->scale[2] = h->scale[3] = _mm512_setzero_si512();
     store_scales(h);
 }
@@ -87,8 +88,9 @@ EBB_INLINE void load_head_IQ4_XS(const ebb_half *rows, size_t at, head_low *h)
 EBB_INLINE __m512i row_2bit(const uint8_t *numbers, const uint8_t *high, const __m256i *scales, const uint8_t x[256])
 {
     const __m512i two = _mm512_set1_epi8(3), bit2 = _mm512_set1_epi8(4);
-    const __m512i lane = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(1))),
-                                            _mm256_setr_m128i(_mm_set1_epi16(8), _mm_set1_epi16(9)), 1);
+    const __m512i lane = _mm512_inserti64x4(
+        _mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(1))),
+        _mm256_setr_m128i(_mm_set1_epi16(8), _mm_set1_epi16(9)), 1);
     __m512i v = _mm512_loadu_si512(numbers), h = v, sum = _mm512_setzero_si512();
 
     if (high) {
@@ -107,7 +109,8 @@ EBB_INLINE __m512i row_2bit(const uint8_t *numbers, const uint8_t *high, const _
         __m512i v_x = _mm512_load_si512(x + 64 * r);
 
         if (scales) {
-            __m512i s = _mm512_permutexvar_epi16(_mm512_add_epi16(lane, _mm512_set1_epi16((short)(2 * r))), _mm512_castsi256_si512(*scales));
+            __m512i s = _mm512_permutexvar_epi16(_mm512_add_epi16(lane, _mm512_set1_epi16((short)(2 * r))),
+                                                 _mm512_castsi256_si512(*scales));
             sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(w, v_x), s);
         } else {
             sum = _mm512_dpbusd_epi32(sum, w, v_x);
@@ -179,9 +182,9 @@ EBB_INLINE __m512i row_iq4(const uint8_t *w, const uint8_t *scales, __m512i tabl
     const __m512i low4 = _mm512_set1_epi8(15);
     const int none = 0x808080;
     const __m512i many = _mm512_set1_epi8(-128), zero = _mm512_setzero_si512();
-    const __m512i first = _mm512_setr_epi32(none, none, none, none, none | 4 << 24, none | 4 << 24, none | 4 << 24, none | 4 << 24,
-                                            none | 1 << 24, none | 1 << 24, none | 1 << 24, none | 1 << 24,
-                                            none | 5 << 24, none | 5 << 24, none | 5 << 24, none | 5 << 24);
+    const __m512i first = _mm512_setr_epi32(
+        none, none, none, none, none | 4 << 24, none | 4 << 24, none | 4 << 24, none | 4 << 24, none | 1 << 24,
+        none | 1 << 24, none | 1 << 24, none | 1 << 24, none | 5 << 24, none | 5 << 24, none | 5 << 24, none | 5 << 24);
     __m512i s = _mm512_broadcast_i32x4(_mm_load_si128((const void *)scales)), sum = _mm512_setzero_si512();
 
 #pragma GCC unroll 2
@@ -189,7 +192,8 @@ EBB_INLINE __m512i row_iq4(const uint8_t *w, const uint8_t *scales, __m512i tabl
         __m512i v = _mm512_loadu_si512(w + 8 + 64 * i);
         __m512i low = _mm512_shuffle_epi8(table, _mm512_and_si512(v, low4));
         __m512i up = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(v, 4), low4));
-        __m512i scale = _mm512_srai_epi32(_mm512_shuffle_epi8(s, _mm512_add_epi32(first, _mm512_set1_epi32(i << 25))), 24);
+        __m512i scale = _mm512_srai_epi32(_mm512_shuffle_epi8(s, _mm512_add_epi32(first, _mm512_set1_epi32(i << 25))),
+                                          24);
 
         __m512i x0 = _mm512_load_si512(x + 128 * i), x1 = _mm512_load_si512(x + 128 * i + 64);
         __m512i start = _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, many, x0), many, x1));
@@ -202,7 +206,8 @@ EBB_INLINE __m512i row_iq4(const uint8_t *w, const uint8_t *scales, __m512i tabl
 
 static void blocks_IQ4_XS(const ebb_line_args *p)
 {
-    __m512i table = _mm512_add_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)ebb_iq4_values)), _mm512_set1_epi8(-128));
+    __m512i table = _mm512_add_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const void *)ebb_iq4_values)),
+                                    _mm512_set1_epi8(-128));
     ebb_half blocks = ebb_line_blocks(p->w, 136);
     head_low h;
 

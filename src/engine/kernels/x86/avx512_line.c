@@ -1,10 +1,11 @@
 /* The loops of avx512_line.h. */
 #include "kernels/x86/avx512_line.h"
 
-/* Bytes are fetched twice: into the first cache NEAR bytes before their turn, and before that into the second.  A core has few
- * lines on their way to its first cache; more come only by its own fetching into the second, which follows what is
- * asked for within a page of 4 KiB.  So a stretch of some STRETCH steps is fetched while the one before is multiplied, its four quarters
- * side by side: four pages at once.  Measured on one machine; half or twice as much of each changes little. */
+/* Bytes are fetched twice: into the first cache NEAR bytes before their turn, and before that into the second.  A core
+ * has few lines on their way to its first cache; more come only by its own fetching into the second, which follows what
+ * is asked for within a page of 4 KiB.  So a stretch of some STRETCH steps is fetched while the one before is
+ * multiplied, its four quarters side by side: four pages at once.  Measured on one machine; half or twice as much of
+ * each changes little. */
 enum { ROWS16 = 16, NEAR = 4608, STRETCH = 24, FIRST = 9216 };
 
 /* One call. */
@@ -130,7 +131,8 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* About STRETCH steps, and all stretches of the rows alike: the last one has to last for the fetching of the next call's first. */
+/* About STRETCH steps, and all stretches of the rows alike: the last one has to last for the fetching of the next
+ * call's first. */
 static void cut_stretches(line_call *l, size_t n_bytes)
 {
     size_t step = ROWS16 * l->k->bytes, n = (n_bytes + STRETCH * step / 2) / (STRETCH * step);

@@ -9,24 +9,27 @@
 #define EBB_KERNELS_AVX512_LINE_H
 #include "kernels/x86/avx512_gemv.h"
 
-/* A column: its blocks and, where rows are no multiple of 16 blocks, the first 16 behind the last, so that any 16 in
- * turn stand side by side. */
+/* A column: its blocks and, where rows are no multiple of 16 blocks, the first 16 behind the last,
+ * so that any 16 in turn stand side by side. */
 typedef struct ebb_line_x {
     uint8_t *q;                  /* [n + 16][256] in the type's own order */
-    __m512i_u *low[4], *high[4]; /* [n + 16] words: of four sums each (of 16 or of 32 elements) the low 7 bits and
-                                    the signed rest, as bytes */
+    __m512i_u *low[4], *high[4]; /* [n + 16] words: of four sums each (of 16 or of 32 elements) the
+                                    low 7 bits and the signed rest, as bytes */
     __m512i_u *total;            /* [n + 16] the sum of all elements */
 } ebb_line_x;
 
 /* 16 blocks of weights from w on, times block b of the columns and those behind it. */
 typedef struct ebb_line_args {
     const uint8_t    *w, *near;  /* 16 blocks; those that will be wanted very soon */
-    const uint8_t    *far;       /* what will be wanted after them: a fourth as much from here on as from w, and as much ... */
-    size_t            quarter;   /* ... so many bytes behind that, and twice and three times as many */
+    const uint8_t    *far;       /* what will be wanted after them: a fourth as much from here on as
+                                    from w, and as much ... */
+    size_t            quarter;   /* ... so many bytes behind that, and twice and three times as
+                                    many */
     const ebb_line_x *x;         /* [n_cols] */
     size_t            n_cols, b;
     float *d;                    /* out: scales of the blocks, unless there are minima */
-    float *sum[GEMV_COLS];       /* out: their integer sums; if there are minima, what rule K2 multiplies with d_x */
+    float *sum[GEMV_COLS];       /* out: their integer sums; if there are minima, what rule K2
+                                    multiplies with d_x */
 } ebb_line_args;
 
 typedef struct ebb_line_kind {
@@ -45,8 +48,8 @@ EBB_INLINE void ebb_line_order(const ebb_q8_256 *x, const int first[4], int step
         _mm512_store_si512(out + 64 * i, ebb_load_subs(x, first[i], first[i] + step));
 }
 
-/* Fetch what stands opposite block i of 16: a line of each quarter in turn into the second cache, and what was fetched
- * there before into the first. */
+/* Fetch what stands opposite block i of 16: a line of each quarter in turn into the second cache,
+ * and what was fetched there before into the first. */
 EBB_INLINE void ebb_line_prefetch(const ebb_line_args *p, int i, size_t bytes)
 {
     size_t lines = (16 * bytes / 4 + 63) / 64;   /* of a quarter */
@@ -98,7 +101,8 @@ EBB_INLINE __m512i ebb_line_dot_signed(const __m512i f[4], const ebb_line_x *x, 
 
     for (int j = 0; j < 4; j++)
         u[j] = _mm512_xor_si512(f[j], sign);
-    return _mm512_sub_epi32(ebb_line_dot(u, 4, x, b), _mm512_slli_epi32(ebb_line_at(x->total, b), 7));
+    return _mm512_sub_epi32(ebb_line_dot(u, 4, x, b),
+                            _mm512_slli_epi32(ebb_line_at(x->total, b), 7));
 }
 
 EBB_INLINE void ebb_line_put(float *out, __m512i sums)
@@ -111,7 +115,8 @@ EBB_INLINE void ebb_line_put_min(float *out, __m512i dd, __m512i sums, __m512i m
 {
     __m512 d = ebb_lanes_f16(dd), dmin = ebb_lanes_f16(_mm512_srli_epi32(dd, 16));
 
-    _mm512_storeu_ps(out, _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(min_sums), _mm512_mul_ps(d, _mm512_cvtepi32_ps(sums))));
+    _mm512_storeu_ps(out, _mm512_fnmadd_ps(dmin, _mm512_cvtepi32_ps(min_sums),
+                                           _mm512_mul_ps(d, _mm512_cvtepi32_ps(sums))));
 }
 
 #endif

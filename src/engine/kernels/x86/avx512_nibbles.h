@@ -15,10 +15,12 @@ static inline __m512i high_nibbles(__m512i v)
 }
 
 /* 16 bytes each of four blocks, the first at `at`; blocks past the n-th repeat it. */
-static inline __attribute__((always_inline)) void load_4x16(const ebb_half *rows, size_t at, size_t n, size_t block_bytes,
+static inline __attribute__((always_inline)) void load_4x16(const ebb_half *rows, size_t at,
+                                                            size_t n, size_t block_bytes,
                                                             __m512i t[16])
 {
-    size_t second = n > 1 ? block_bytes : 0, third = n > 2 ? 2 * block_bytes : 0, fourth = n > 3 ? 3 * block_bytes : 0;
+    size_t second = n > 1 ? block_bytes : 0, third = n > 2 ? 2 * block_bytes : 0,
+           fourth = n > 3 ? 3 * block_bytes : 0;
 
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++) {
@@ -35,7 +37,8 @@ static inline __attribute__((always_inline)) void load_4x16(const ebb_half *rows
 /* Bit 4g + j of each lane becomes bit 4 of byte j. */
 static inline __m512i fifth_bits(__m512i high, int g)
 {
-    __m512i four = _mm512_and_si512(_mm512_srlv_epi32(high, _mm512_set1_epi32(4 * g)), _mm512_set1_epi32(15));
+    __m512i four = _mm512_and_si512(_mm512_srlv_epi32(high, _mm512_set1_epi32(4 * g)),
+                                    _mm512_set1_epi32(15));
     __m512i spread = _mm512_mullo_epi32(four, _mm512_set1_epi32(0x00204081));
 
     return _mm512_slli_epi32(_mm512_and_si512(spread, _mm512_set1_epi32(0x01010101)), 4);
@@ -50,7 +53,8 @@ static inline __m512 lanes_e8(__m512i v)
     __m512i tiny = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
     __m512i bits = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
 
-    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(bits, _mm512_cmplt_epu32_mask(e, _mm512_set1_epi32(2)), tiny));
+    return _mm512_castsi512_ps(
+        _mm512_mask_mov_epi32(bits, _mm512_cmplt_epu32_mask(e, _mm512_set1_epi32(2)), tiny));
 }
 
 /* Where the nibbles stand. */

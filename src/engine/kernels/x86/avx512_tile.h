@@ -20,8 +20,9 @@ typedef struct ebb_tile32 {
     float   d[2][16], m[2][16];
 } ebb_tile32;
 
-/* One scale for each 16 or each 32 elements, as the type says, as (int16, 0): what vpdpwssd multiplies a sum by
- * that fits 16 bits.  Minima as pairs of int16: for pairs of 32 elements (4 of them) or of 16 (8). */
+/* One scale for each 16 or each 32 elements, as the type says, as (int16, 0): what vpdpwssd
+ * multiplies a sum by that fits 16 bits.  Minima as pairs of int16: for pairs of 32 elements (4 of
+ * them) or of 16 (8). */
 typedef struct ebb_tile256 {
     uint8_t q[64][2][64];
     int32_t scale[16][2][16], min[8][2][16];
@@ -34,16 +35,18 @@ typedef struct ebb_half {
     int32_t offset[HALF_ROWS];
 } ebb_half;
 
-typedef void ebb_unpack32_fn(const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h, ebb_tile32 *out);
+typedef void ebb_unpack32_fn(const ebb_half *rows, size_t block_bytes, size_t n_blocks, int h,
+                             ebb_tile32 *out);
 typedef void ebb_unpack256_fn(const ebb_half *rows, int h, ebb_tile256 *out);
 
 ebb_unpack32_fn ebb_avx512_unpack_Q8_0, ebb_avx512_unpack_Q4_0, ebb_avx512_unpack_Q4_1,
-                ebb_avx512_unpack_Q5_0, ebb_avx512_unpack_Q5_1, ebb_avx512_unpack_IQ4_NL, ebb_avx512_unpack_MXFP4;
+    ebb_avx512_unpack_Q5_0, ebb_avx512_unpack_Q5_1, ebb_avx512_unpack_IQ4_NL,
+    ebb_avx512_unpack_MXFP4;
 ebb_unpack256_fn ebb_avx512_unpack_Q4_K, ebb_avx512_unpack_Q5_K, ebb_avx512_unpack_Q6_K,
-                 ebb_avx512_unpack_Q2_K, ebb_avx512_unpack_Q3_K, ebb_avx512_unpack_IQ4_XS,
-                 ebb_avx512_unpack_TQ1_0, ebb_avx512_unpack_TQ2_0,
-                 ebb_avx512_unpack_IQ1_S, ebb_avx512_unpack_IQ1_M, ebb_avx512_unpack_IQ2_XXS,
-                 ebb_avx512_unpack_IQ2_XS, ebb_avx512_unpack_IQ2_S, ebb_avx512_unpack_IQ3_XXS, ebb_avx512_unpack_IQ3_S;
+    ebb_avx512_unpack_Q2_K, ebb_avx512_unpack_Q3_K, ebb_avx512_unpack_IQ4_XS,
+    ebb_avx512_unpack_TQ1_0, ebb_avx512_unpack_TQ2_0, ebb_avx512_unpack_IQ1_S,
+    ebb_avx512_unpack_IQ1_M, ebb_avx512_unpack_IQ2_XXS, ebb_avx512_unpack_IQ2_XS,
+    ebb_avx512_unpack_IQ2_S, ebb_avx512_unpack_IQ3_XXS, ebb_avx512_unpack_IQ3_S;
 
 /* Rows r0 .. r0 + 15 of a, the last row repeated. */
 static inline void ebb_half_rows(const ebb_matmul *a, size_t r0, size_t byte, ebb_half *h)
@@ -87,7 +90,8 @@ static inline __attribute__((always_inline)) void ebb_transpose16(__m512i t[16])
         u[i + 1] = _mm512_unpackhi_epi32(t[i], t[i + 1]);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 16; i += 4) {            /* t[i + j]: word 4 lane + j of the rows i .. i + 3 */
+    for (int i = 0; i < 16; i += 4) {            /* t[i + j]: word 4 lane + j of the rows i .. i +
+                                                    3 */
         t[i] = _mm512_unpacklo_epi64(u[i], u[i + 2]);
         t[i + 1] = _mm512_unpackhi_epi64(u[i], u[i + 2]);
         t[i + 2] = _mm512_unpacklo_epi64(u[i + 1], u[i + 3]);

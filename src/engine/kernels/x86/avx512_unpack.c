@@ -43,8 +43,9 @@ void ebb_avx512_unpack_Q8_0(const ebb_half *rows, size_t block_bytes, size_t n_b
 
 /* The types of 16 nibble bytes: what the head says, the fifth bits if has_high, then the nibbles, which
  * may stand for the bytes of a table (offset added). */
-static inline __attribute__((always_inline)) void unpack_nibbles(const ebb_half *rows, size_t block_bytes, size_t n_blocks,
-                                                                 int h, ebb_tile32 *out, head kind, int has_high, const __m512i *table)
+static inline __attribute__((always_inline)) void unpack_nibbles(const ebb_half *rows, size_t block_bytes,
+                                                                 size_t n_blocks, int h, ebb_tile32 *out, head kind,
+                                                                 int has_high, const __m512i *table)
 {
     size_t nibbles = nibbles_at(kind, has_high);
     __m512i t[16], high = _mm512_setzero_si512();

@@ -8,7 +8,8 @@
 #include "kernels/number.h"
 
 #define V16_INLINE static inline __attribute__((always_inline))
-/* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or vectors of one query. */
+/* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or
+ * vectors of one query. */
 enum { V16_ROWS = 2, V16_COLS = 3, V16_SIDE = 2, V16_KEYS = V16_SIDE * V16_SIDE, V16_VALUES = 4 };
 
 typedef struct v16 {
@@ -59,7 +60,8 @@ V16_INLINE v16 v16_fma(v16 x, v16 y, v16 z)
 
 V16_INLINE v16 v16_load_f16(const void *p)
 {
-    return (v16){ _mm256_cvtph_ps(_mm_loadu_si128(p)), _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p + 1)) };
+    return (v16){ _mm256_cvtph_ps(_mm_loadu_si128(p)),
+                  _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p + 1)) };
 }
 
 V16_INLINE v16 v16_set_f16(const void *p)
@@ -79,15 +81,18 @@ V16_INLINE v16 v16_load_bf16(const void *p)
     __m256i v = _mm256_loadu_si256(p), zero = _mm256_setzero_si256();
     __m256i is_small = _mm256_cmpeq_epi16(_mm256_and_si256(v, _mm256_set1_epi16(0x7f80)), zero);
 
-    v = _mm256_permute4x64_epi64(_mm256_andnot_si256(is_small, v), 0xd8);     /* what is unpacked below then stands in order */
-    return (v16){ _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, v)), _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, v)) };
+    /* what is unpacked below then stands in order */
+    v = _mm256_permute4x64_epi64(_mm256_andnot_si256(is_small, v), 0xd8);
+    return (v16){ _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, v)),
+                  _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, v)) };
 }
 
 /* 16 bytes as integers. */
 V16_INLINE v16 v16_load_i8(const int8_t *p)
 {
-    return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p))),
-                  _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(p + 8)))) };
+    return (
+        v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p))),
+              _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(p + 8)))) };
 }
 
 /* Low or high nibbles of 16 bytes, less 8. */
@@ -95,8 +100,10 @@ V16_INLINE v16 v16_load_nibbles(const void *p, const bool is_high)
 {
     __m128i b = _mm_loadu_si128(p);
 
-    b = _mm_sub_epi8(_mm_and_si128(is_high ? _mm_srli_epi16(b, 4) : b, _mm_set1_epi8(15)), _mm_set1_epi8(8));
-    return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(b, b))) };
+    b = _mm_sub_epi8(_mm_and_si128(is_high ? _mm_srli_epi16(b, 4) : b, _mm_set1_epi8(15)),
+                     _mm_set1_epi8(8));
+    return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)),
+                  _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(b, b))) };
 }
 
 /* The largest, of numbers. */

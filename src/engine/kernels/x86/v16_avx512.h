@@ -8,7 +8,8 @@
 #include "kernels/number.h"
 
 #define V16_INLINE static inline __attribute__((always_inline))
-/* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or vectors of one query. */
+/* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or
+ * vectors of one query. */
 enum { V16_ROWS = 4, V16_COLS = 6, V16_SIDE = 4, V16_KEYS = V16_SIDE * V16_SIDE, V16_VALUES = 8 };
 
 typedef __m512 v16;
@@ -59,7 +60,8 @@ V16_INLINE v16 v16_load_nibbles(const void *p, const bool is_high)
 {
     __m128i b = _mm_loadu_si128((const void *)p);
 
-    b = _mm_sub_epi8(_mm_and_si128(is_high ? _mm_srli_epi16(b, 4) : b, _mm_set1_epi8(15)), _mm_set1_epi8(8));
+    b = _mm_sub_epi8(_mm_and_si128(is_high ? _mm_srli_epi16(b, 4) : b, _mm_set1_epi8(15)),
+                     _mm_set1_epi8(8));
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(b));
 }
 
@@ -87,14 +89,17 @@ V16_INLINE void v16_sum_keys(v16 s[V16_KEYS], float *out)
         s[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {                /* i + 4: 128-bit lanes of rows i, i + 8, i + 4, i + 12 */
+    for (int i = 0; i < 4; i++) {                /* i + 4: 128-bit lanes of rows i, i + 8, i + 4, i
+                                                    + 12 */
         v16 a = s[i], b = s[i + 4];
         s[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
     }
 #pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {                /* i + 2: in each lane two places of row + 0, two of row + 2 */
+    for (int i = 0; i < 2; i++) {                /* i + 2: in each lane two places of row + 0, two
+                                                    of row + 2 */
         __m512d a = _mm512_castps_pd(s[i]), b = _mm512_castps_pd(s[i + 2]);
-        s[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+        s[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                             _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
     }
     v16 r = _mm512_add_ps(_mm512_shuffle_ps(s[0], s[1], 0x88), _mm512_shuffle_ps(s[0], s[1], 0xdd));
     /* lane l, place p: row { 0 8 4 12 }[l] + { 0 2 1 3 }[p] */
