@@ -5,6 +5,14 @@
 #include "models/models.h"
 #include "text/humanize.h"
 
+static void add_rate(ebb_buf *out, const ebb_stats *s, const char *what)
+{
+    ebb_humanize_count(out, s->n_accepted);
+    ebb_buf_adds(out, " of ");
+    ebb_humanize_count(out, s->n_drafted);
+    ebb_buf_adds(out, what);
+}
+
 static void say_draft(ebb_frontend *f)
 {
     const char *name = ebb_chat_draft(f->chat);
@@ -14,6 +22,10 @@ static void say_draft(ebb_frontend *f)
     ebb_chat_stats(f->chat, &s);
     if (!name) {
         ebb_buf_adds(&out, "no draft model; /draft NAME takes one, /draft auto one of those here that pays");
+        if (s.n_drafted > 0) {                   /* from the text, or by the file's draft head */
+            ebb_buf_adds(&out, "; without one ");
+            add_rate(&out, &s, " guesses were right");
+        }
     } else if (s.draft_bytes == 0) {
         ebb_buf_addf(&out, "%s is not in memory: it cannot guess for this model, or would not pay; /plan says more",
                      name);
@@ -21,10 +33,7 @@ static void say_draft(ebb_frontend *f)
         ebb_buf_addf(&out, "%s guesses, in ", name);
         ebb_humanize_bytes(&out, s.draft_bytes);
         ebb_buf_adds(&out, " of memory; ");
-        ebb_humanize_count(&out, s.n_accepted);
-        ebb_buf_adds(&out, " of ");
-        ebb_humanize_count(&out, s.n_drafted);
-        ebb_buf_adds(&out, " guesses were right; /draft off ends it");
+        add_rate(&out, &s, " guesses were right; /draft off ends it");
     }
     f->say(f, EBB_SAY_NOTICE, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);

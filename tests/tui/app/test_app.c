@@ -450,8 +450,10 @@ static void draft(void **state)
     assert_has(&s, "the model is still being loaded");
     fake_ready(s.chat);
     screen_step(&s, 1);
+    *fake_stats(s.chat) = (ebb_stats){ .n_drafted = 40, .n_accepted = 31 };
     screen_keys(&s, "/draft\r");
     assert_has(&s, "no draft model; /draft NAME takes one");
+    assert_has(&s, "without one 31 of\n  40 guesses were right");
     screen_keys(&s, "/draft off\r");
     assert_has(&s, "there is no draft model");
     screen_keys(&s, "/draft 1b\r/draft\r");
