@@ -28,7 +28,7 @@ has narrow '^tier full, [0-9]+ of [0-9]+ layers in memory; predicted '
 has narrow '^Note: the budget stays as it is: a context of 512 needs at least '
 has narrow '^Note: budget [0-9.]+ MiB: tier (full|tight), [0-9]+ of [0-9]+ layers in memory, about [0-9.]+ tok/s$'
 has narrow '^Note: the budget stands after '
-has narrow '^weights, own copies  *[0-9.]+ MiB'
+has narrow '^weights, pinned  *[0-9.]+ MiB'
 has narrow '^tier full: everything fits'
 has narrow '^  weights, resident  *[0-9.]+ MiB'
 has narrow '^Note: budget .*: tier full, '
@@ -38,7 +38,7 @@ has trace 'budget: budget [0-9.]+ MiB: '
 
 command -v tmux >/dev/null || { echo "tmux is not there: the full screen was not tried"; exit 0; }
 tm new-session -d -x 140 -y 40 "$chat" || { echo "tmux does not start"; exit 0; }
-wait_for 'memory, own'
+wait_for 'anonymous memory'
 tm send-keys "/mem $less" Enter
 wait_for_re '\* budget .* tier (full|tight), '
 wait_for_re '\* the budget stands after '

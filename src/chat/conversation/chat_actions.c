@@ -306,11 +306,11 @@ static ebb_status check_draft_choice(const ebb_chat *c, const char *name, ebb_er
     ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st == EBB_OK)
-        st = ebb_chat_need_ids(c, "what guesses for it runs beside the server", err);
+        st = ebb_chat_need_ids(c, "what drafts for it runs beside the server", err);
     if (st == EBB_OK)
         st = check_model_loaded(c, err);
     if (st == EBB_OK && name && c->opening.opts.no_speculation)
-        st = EBB_FAIL(err, EBB_USAGE, "ebb was started with --no-draft: nothing is guessed here");
+        st = EBB_FAIL(err, EBB_USAGE, "ebb was started with --no-draft: nothing is drafted here");
     if (st == EBB_OK && name && strcmp(name, EBB_MODELS_AUTO) != 0)
         st = ebb_models_resolve(name, &found, err);
     free(found);

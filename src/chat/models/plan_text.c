@@ -70,7 +70,7 @@ static void add_draft_text(ebb_buf *out, const ebb_plan *p)
     char with[16], without[16];
 
     if (p->draft_bytes > 0 && p->draft_length > 0)
-        ebb_buf_addf(out, "with the draft model: %s tok/s, if %.0f %% of its guesses are right;\n"
+        ebb_buf_addf(out, "with the draft model: %s tok/s, if %.0f %% of its draft tokens are accepted;\n"
                      "  it makes %u for each pass then, and without it there are %s tok/s\n",
                      ebb_speed_text(p->draft_tok_s, with),
                      100 * p->draft_accept_rate, p->draft_length, ebb_speed_text(p->no_draft_tok_s, without));

@@ -381,7 +381,7 @@ const ebb_slash_command ebb_slash_commands[] = {
        ebb_complete_model, true },
     { "engine",   "[NAME [MODEL]]", "Show the engines, or have another one answer; /engine test asks it what it is.",
       ebb_slash_engine, ebb_complete_engine, true },
-    { "draft",    "[FILE|off]",    "Show or change the small model that guesses for this one; auto finds one.",
+    { "draft",    "[FILE|off]",    "Show or change the small model that drafts for this one; auto finds one.",
       ebb_slash_draft, ebb_complete_draft, false },
     { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem,
       ebb_complete_mem, false },

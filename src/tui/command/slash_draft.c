@@ -24,16 +24,16 @@ static void say_draft(ebb_frontend *f)
         ebb_buf_adds(&out, "no draft model; /draft NAME takes one, /draft auto one of those here that pays");
         if (s.n_drafted > 0) {                   /* from the text, or by the file's draft head */
             ebb_buf_adds(&out, "; without one ");
-            add_rate(&out, &s, " guesses were right");
+            add_rate(&out, &s, " draft tokens were accepted");
         }
     } else if (s.draft_bytes == 0) {
-        ebb_buf_addf(&out, "%s is not in memory: it cannot guess for this model, or would not pay; /plan says more",
+        ebb_buf_addf(&out, "%s is not in memory: it cannot draft for this model, or would not pay; /plan says more",
                      name);
     } else {
-        ebb_buf_addf(&out, "%s guesses, in ", name);
+        ebb_buf_addf(&out, "%s drafts, in ", name);
         ebb_humanize_bytes(&out, s.draft_bytes);
         ebb_buf_adds(&out, " of memory; ");
-        add_rate(&out, &s, " guesses were right; /draft off ends it");
+        add_rate(&out, &s, " draft tokens were accepted; /draft off ends it");
     }
     f->say(f, EBB_SAY_NOTICE, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);

@@ -33,10 +33,10 @@ static void say_use(ebb_frontend *f)
 
     ebb_chat_stats(f->chat, &s);
     add_memory_row(&out, "budget", s.budget_bytes);
-    add_memory_row(&out, "in use, own", s.rss_anon_bytes);
-    add_memory_row(&out, "in use, mapped file", s.rss_file_bytes);
+    add_memory_row(&out, "in use, anonymous", s.rss_anon_bytes);
+    add_memory_row(&out, "in use, mapped", s.rss_file_bytes);
     add_memory_row(&out, "most in use so far", s.rss_peak_bytes);
-    add_memory_row(&out, "weights, own copies", s.pinned_bytes);
+    add_memory_row(&out, "weights, pinned", s.pinned_bytes);
     add_memory_row(&out, "weights, mapped", s.mapped_bytes);
     add_memory_row(&out, "weights, ring", s.ring_bytes);
     if (s.draft_bytes > 0)

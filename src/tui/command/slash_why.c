@@ -69,7 +69,7 @@ static void add_disk(ebb_buf *out, const ebb_stats *s)
     ebb_buf_adds(out, ".\nFaster: more memory for it (other programs closed, /mem), a smaller file of the model, a "
                       "shorter --ctx, --kv q8_0");
     ebb_buf_adds(out, s->draft_bytes > 0 ? "."
-                                         : ",\na small model with the same vocabulary that guesses ahead (--draft).");
+                                         : ",\na small model with the same vocabulary that drafts tokens (--draft).");
 }
 
 /* All that decides the speed is how fast memory and processor take the weights. */

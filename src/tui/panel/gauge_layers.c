@@ -52,7 +52,7 @@ static void draw_layers_gauge(ebb_canvas *c, const ebb_figures *f)
     if (c->row < c->end) {
         int col = c->col;
         static const struct { unsigned state; const char *name; } legend[] = {
-            { EBB_LAYER_PINNED, " own " }, { EBB_LAYER_MAPPED, " file " },
+            { EBB_LAYER_PINNED, " pin " }, { EBB_LAYER_MAPPED, " map " },
             { EBB_LAYER_PARTLY, " part " }, { EBB_LAYER_READING, " read " }, { EBB_LAYER_DISK, " disk" },
         };
         for (size_t i = 0; i < sizeof legend / sizeof *legend; i++) {

@@ -20,8 +20,8 @@ static void draw_memory_gauge(ebb_canvas *c, const ebb_figures *f)
 
     if (s->rss_anon_bytes + s->rss_file_bytes == 0)
         return;
-    draw_memory_row(c, "memory, own", s->rss_anon_bytes);
-    draw_memory_row(c, "  mapped file", s->rss_file_bytes);
+    draw_memory_row(c, "anonymous memory", s->rss_anon_bytes);
+    draw_memory_row(c, "  mapped", s->rss_file_bytes);
     if (s->budget_bytes > 0) {
         draw_memory_row(c, "  budget", s->budget_bytes);
         ebb_canvas_bar(c, share, share > 0.95 ? EBB_FACE_METER_HIGH : EBB_FACE_METER);
@@ -46,9 +46,9 @@ static void add_memory_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     (void)ascii;
     if (s->rss_anon_bytes + s->rss_file_bytes == 0)
         return;
-    ebb_buf_adds(out, "own ");
+    ebb_buf_adds(out, "anon ");
     ebb_humanize_bytes(out, s->rss_anon_bytes);
-    ebb_buf_adds(out, " file ");
+    ebb_buf_adds(out, " mapped ");
     ebb_humanize_bytes(out, s->rss_file_bytes);
 }
 

@@ -32,9 +32,9 @@ static void draw_speed_gauge(ebb_canvas *c, const ebb_figures *f)
     if (!f->is_remote)                           /* there, gauge_engine.c says what is known */
         ebb_canvas_line(c, "reused + new", ebb_buf_text(&value));
     ebb_buf_clear(&value);
-    ebb_buf_addf(&value, "%.0f %% right", s->n_drafted ? 100.0 * (double)s->n_accepted / (double)s->n_drafted : 0.0);
+    ebb_buf_addf(&value, "%.0f %% accepted", s->n_drafted ? 100.0 * (double)s->n_accepted / (double)s->n_drafted : 0.0);
     if (s->n_drafted > 0)
-        ebb_canvas_line(c, "guessed ahead", ebb_buf_text(&value));
+        ebb_canvas_line(c, "draft tokens", ebb_buf_text(&value));
     ebb_buf_fini(&value);
     ebb_canvas_gap(c);
 }

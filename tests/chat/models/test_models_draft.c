@@ -93,7 +93,7 @@ static void test_no_gain(void **state)
     tiny("large", 8);
     tiny("seven", 7);
     host = open_file("large");
-    assert_string_equal(best(host, false, 1e6), "no draft model: 1 here could guess for tiny, and the plan expects no gain of it");
+    assert_string_equal(best(host, false, 1e6), "no draft model: 1 here could draft for tiny, and the plan expects no gain of it");
     ebb_model_close(host);
 }
 

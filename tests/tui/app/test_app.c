@@ -114,7 +114,7 @@ static void an_engine_elsewhere_has_its_own_panel(void **state)
     assert_has(&s, "~1,200/32,768 tok  4%");
     assert_has(&s, "41 tok/s");
     assert_lacks(&s, "layers");
-    assert_lacks(&s, "memory, own");
+    assert_lacks(&s, "anonymous memory");
     assert_lacks(&s, "reused + new");
     fake_stats(s.chat)->n_ctx = 0;               /* not told: not invented */
     screen_keys(&s, "again\r");
@@ -376,7 +376,7 @@ static void memory(void **state)
     fake_stats(s.chat)->predicted_decode_tok_s = 3.25;
     screen_keys(&s, "/mem\r");
     assert_has(&s, "  budget                6.00 GiB\n");
-    assert_has(&s, "  in use, mapped file   4.20 GiB\n");
+    assert_has(&s, "  in use, mapped        4.20 GiB\n");
     assert_has(&s, "tier full, 6 of 8 layers in memory; predicted 3.2 tok/s\n");
     screen_keys(&s, "/mem 5G\r");
     assert_has(&s, "* budget 5368709120: about 2.50 tok/s\n");
@@ -396,14 +396,14 @@ static void the_panel_says_what_guessing_is_worth(void **state)
 
     (void)state;
     open_ready(&s, 40, 130);
-    assert_null(strstr(screen_text(&s), "guessed ahead"));
+    assert_null(strstr(screen_text(&s), "draft tokens"));
     fake_stats(s.chat)->n_drafted = 52;
     fake_stats(s.chat)->n_accepted = 39;
     fake_stats(s.chat)->decode_tok_s = 6.3;
     screen_keys(&s, "Hello\r");
     fake_done(s.chat, EBB_FINISH_STOP);
     screen_keys(&s, "");
-    assert_has(&s, "75 % right");
+    assert_has(&s, "75 % accepted");
     screen_close(&s);
 }
 
@@ -453,14 +453,14 @@ static void draft(void **state)
     *fake_stats(s.chat) = (ebb_stats){ .n_drafted = 40, .n_accepted = 31 };
     screen_keys(&s, "/draft\r");
     assert_has(&s, "no draft model; /draft NAME takes one");
-    assert_has(&s, "without one 31 of\n  40 guesses were right");
+    assert_has(&s, "without one 31 of\n  40 draft tokens were accepted");
     screen_keys(&s, "/draft off\r");
     assert_has(&s, "there is no draft model");
     screen_keys(&s, "/draft 1b\r/draft\r");
     assert_has(&s, "1b is not in memory");
     *fake_stats(s.chat) = (ebb_stats){ .draft_bytes = 800 << 20, .n_drafted = 12345, .n_accepted = 10000 };
     screen_keys(&s, "/draft\r");
-    assert_has(&s, "1b guesses, in 800 MiB of memory; 10,000 of 12,345 guesses");
+    assert_has(&s, "1b drafts, in 800 MiB of memory; 10,000 of 12,345 draft");
     screen_keys(&s, "/draft off\r/draft\r");
     assert_null(ebb_chat_draft(s.chat));
     screen_keys(&s, "/draft a\t");
