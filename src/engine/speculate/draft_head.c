@@ -81,7 +81,7 @@ void ebb_hidden_follow_accept(ebb_session *s)
 
 void ebb_hidden_keep(ebb_session *s, const ebb_token *ids, size_t n)
 {
-    if (s->n_hidden > n || memcmp(s->ids, ids, s->n_hidden * sizeof *ids) != 0)
+    if (s->n_hidden > 0 && (s->n_hidden > n || memcmp(s->ids, ids, s->n_hidden * sizeof *ids) != 0))
         s->n_hidden = 0;
 }
 
