@@ -541,7 +541,7 @@ static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool
 
     for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
         if (strlen(habits[i][0]) == n && memcmp(habits[i][0], word, n) == 0)
-            return EBB_FAIL(err, EBB_USAGE, "%s: is no option %s; %s", word, elsewhere ? "of this command" : "here",
+            return EBB_FAIL(err, EBB_USAGE, "%s: no such option %s; %s", word, elsewhere ? "of this command" : "here",
                             habits[i][1]);
     if (elsewhere)
         return EBB_FAIL(err, EBB_USAGE, "%s: is an option of other commands; see --help", word);
@@ -550,8 +550,8 @@ static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool
         if (options[i].mask & mask)
             ebb_closest_try(&near, options[i].long_name);
     if (near.best)
-        return EBB_FAIL(err, EBB_USAGE, "%s: is no option; is %s meant?", word, near.best);
-    return EBB_FAIL(err, EBB_USAGE, "%s: is no option; see --help", word);
+        return EBB_FAIL(err, EBB_USAGE, "%s: no such option; did you mean %s?", word, near.best);
+    return EBB_FAIL(err, EBB_USAGE, "%s: no such option; see --help", word);
 }
 
 ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err)

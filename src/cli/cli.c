@@ -134,7 +134,7 @@ ebb_status ebb_cli_only_model(ebb_args *a, ebb_error *err)
         a->model = a->n_words ? a->words[0] : a->model;
         return EBB_OK;
     }
-    return EBB_FAIL(err, EBB_USAGE, "%s: is one word too many; see --help", a->words[a->model ? 0 : 1]);
+    return EBB_FAIL(err, EBB_USAGE, "%s: unexpected argument; see --help", a->words[a->model ? 0 : 1]);
 }
 
 ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags, ebb_token **ids, size_t *n,

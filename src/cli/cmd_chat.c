@@ -88,7 +88,7 @@ int ebb_cmd_chat(ebb_args *a)
 
     ebb_cli_model_from_words(a, 0);
     if (a->n_words) {
-        EBB_FAIL(&err, EBB_USAGE, "%s: what is to be done with this?  A command comes first: ebb run -m MODEL -p TEXT",
+        EBB_FAIL(&err, EBB_USAGE, "%s: unexpected argument; a command comes first, as in ebb run -m MODEL -p TEXT",
                  a->words[0]);
         return ebb_cli_fail(&err);
     }

@@ -56,7 +56,7 @@ static bool says_rotational(const char *root, const char *path)
 void ebb_doctor_file_system(ebb_doctor_report *r, const char *name, bool is_rotational, double best_bytes_s)
 {
     ebb_doctor_finding *f = ebb_doctor_add(r, "file_system", "%s%s", name,
-                                           is_rotational ? ", on a disk that says it rotates" : "");
+                                           is_rotational ? ", on a rotating disk" : "");
 
     if (strcmp(name, "btrfs") == 0 || strcmp(name, "zfs") == 0)
         ebb_doctor_advise(f, "compression defeats direct reads: keep models in a folder without it (chattr +m; zfs set "

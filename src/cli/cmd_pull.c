@@ -238,7 +238,7 @@ static int run_pull(pulling *u, const ebb_pull_env *env, ebb_error *err)
 
     u->p->ram_bytes = u->a->engine.ram_bytes;
     if (st == EBB_OK && !u->p->source.is_url && u->a->n_words > 1)
-        st = EBB_FAIL(err, EBB_USAGE, "%s: is one word too many; see --help", u->a->words[1]);
+        st = EBB_FAIL(err, EBB_USAGE, "%s: unexpected argument; see --help", u->a->words[1]);
     if (st == EBB_OK)
         st = choose_offer(u, &i, &status, err);
     if (st == EBB_OK)

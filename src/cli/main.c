@@ -74,7 +74,7 @@ static int print_main_help(const ebb_subcommand *of)
         ebb_args_help(of->mask);
         return EBB_EXIT_OK;
     }
-    puts("ebb - chat with language models as large as the machine's memory, or larger\n");
+    puts("ebb - chat with language models as large as the machine's memory, or larger");
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         printf("  ebb %-10s %s\n", c->name, c->help);
     puts("\nWithout a command: chat.  To begin:\n"

@@ -173,7 +173,7 @@ static void test_disk(void **state)
     expect("file_system", "tmpfs", "take memory themselves");
     begin();
     ebb_doctor_file_system(&r, "ext4", true, 0.15e9);
-    expect("file_system", "ext4, on a disk that says it rotates", "at 0.15 GB/s a model that does not fit is slow");
+    expect("file_system", "ext4, on a rotating disk", "at 0.15 GB/s a model that does not fit is slow");
 
     begin();
     ebb_doctor_io_uring(&r, fake_root, &uring);

@@ -39,7 +39,7 @@ has 'opened with a context of 2048 tokens'; has '^ctx = 2048 \(tokens, or max\):
 refused 'int8 is q8_0 here' run guide --kv int8 hello
 refused 'maxTPS is max-tps here' run guide --mode maxTPS hello
 refused 'first_n is first here' run guide --placement first_n hello
-refused '--window: is no option here; layers with a window' run guide --window 2048 hello
+refused '--window: no such option here; layers with a window' run guide --window 2048 hello
 refused 'no GPU is used' run guide --num-gpu 3 hello
 
 # What docs/MEMORY.md says of a formula for resident layers and of the plan beside it, for a 9B in 5 GiB.

@@ -84,7 +84,7 @@ gone page
 says 1 "pull $HF_ENDPOINT/$repo/nowhere.gguf" 'is not there (404'
 for word in llama3 ./me/x me/ /me/x ../me/x ftp://x/y.gguf "$repo/x y" hf.co; do says 2 "pull $word" 'ebb: '; done
 says 2 'pull' 'say what'
-says 2 "pull $repo:Q8_0 more.gguf" 'one word too many'
+says 2 "pull $repo:Q8_0 more.gguf" 'unexpected argument'
 says 2 "pull $HF_ENDPOINT/x.bin" 'give a name'
 says 2 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf ../evil.gguf" 'is no name of a model file'
 HF_TOKEN='a b' says 2 "pull $repo" 'is no token'

@@ -30,9 +30,9 @@ says 2 'run' 'nothing to answer'
 says 2 'rnu hello' 'rnu: no such command; is `ebb run` meant?'
 says 2 'little' 'to talk with the model of that name: ebb -m little'
 says 2 'xyzzy' 'ebb --help lists them'
-says 2 'run --no-drafts hello' 'is --no-draft meant?'
-says 2 'run --sed=4 hello' 'is --seed meant?'
-says 2 'run --xyzzy hello' '--xyzzy: is no option; see --help'
+says 2 'run --no-drafts hello' 'did you mean --no-draft?'
+says 2 'run --sed=4 hello' 'did you mean --seed?'
+says 2 'run --xyzzy hello' '--xyzzy: no such option; see --help'
 says 2 'run -ngl 99 hello' 'no GPU is used'
 says 2 'run --ctx-size 4096 hello' '--ctx N is the context here'
 says 2 'run -c -s talk hello' 'which of the two?'
@@ -47,8 +47,8 @@ done
 says 0 'plan here.gguf' 'tier full'
 says 0 'plan little' 'tier full'
 says 0 'inspect gguf here.gguf' 'llama'
-says 2 'plan here.gguf there' 'there: is one word too many'
-says 2 'bench -m here.gguf -p 8 -n 2 there' 'there: is one word too many'
+says 2 'plan here.gguf there' 'there: unexpected argument'
+says 2 'bench -m here.gguf -p 8 -n 2 there' 'there: unexpected argument'
 printf '/model\n/model guide\n/model\n/model nosuch\n/quit\n' | "$EBB" here.gguf --plain >out 2>&1 || fail "ebb FILE: $(cat out)"
 [ "$(grep -c 'ebb guide Q8_0 answers from here on' out)" = 1 ] || fail "another model: $(cat out)"
 grep -q 'here.gguf' out && grep -q 'built in' out && grep -q 'nosuch: no such file' out && grep -q 'MiB  Little-Guide-Q8_0.gguf' out || fail "/model: $(cat out)"
@@ -69,7 +69,7 @@ says 0 'inspect gguf here.gguf' ' M parameters'
 for pair in 'list=ebb sessions list' 'ls=ebb models' 'ps=ebb stat' 'download=ebb pull' 'server=ebb serve' 'frob=ebb --help'; do
     says 2 "${pair%%=*}" "${pair#*=}"
 done
-says 2 '--plain run' 'A command comes first'
+says 2 '--plain run' 'a command comes first'
 says 0 'help' 'ebb models'
 says 0 'help run' '--greedy'
 says 0 'version' 'ebb '

@@ -67,7 +67,7 @@ static ebb_status app_view(ebb_frontend *f, ebb_view_act act, const char *arg, e
     switch (act) {
     case EBB_VIEW_RAW:
         ebb_transcript_set_raw(&a->view, !a->view.is_raw);
-        ebb_app_hint(a, a->view.is_raw ? "as it was written; /raw sets it in type again" : "set in type");
+        ebb_app_hint(a, a->view.is_raw ? "Markdown source; /raw formats it again" : "Markdown formatted");
         break;
     case EBB_VIEW_EDITING:
         if (*arg && strcmp(arg, "vi") != 0 && strcmp(arg, "emacs") != 0)

@@ -156,6 +156,7 @@ int  ebb_app_timeout_ms(const ebb_app *a, double now_s);
 /* -- Between the files of the app: each calls only those below it ------------------------ */
 void ebb_app_key(ebb_app *a, ebb_key key);       /* app_keys.c */
 void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
+int  ebb_app_layout_shape(ebb_app *a);           /* what F2 changes, as a number that differs where the screen does */
 
 /* app_inline.c.  Looking back or searching takes the whole screen until one is at the end again. */
 bool ebb_app_inline_is_fullscreen(ebb_app *a);

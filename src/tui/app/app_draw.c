@@ -48,6 +48,16 @@ static layout plan_layout(ebb_app *a)
     return l;
 }
 
+int ebb_app_layout_shape(ebb_app *a)
+{
+    layout l;
+
+    if (a->layout == EBB_LAYOUT_OFF || a->term->ops->begin)
+        return a->layout == EBB_LAYOUT_OFF ? -1 : 0;
+    l = plan_layout(a);
+    return l.main_cols * 4 + l.status_rows;
+}
+
 static void add_session(const ebb_app *a, ebb_buf *out)
 {
     const char *name = a->figures.session;

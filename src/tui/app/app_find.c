@@ -58,6 +58,8 @@ static bool search_typing_key(ebb_app *a, ebb_key key)
 
     if (key.mods == 0 && key.code == EBB_KEY_ENTER && a->view.n_hit > 0) {
         a->find.state = EBB_FIND_GOING;
+    } else if (key.mods == 0 && key.code == EBB_KEY_ENTER && a->find.text.len > 0) {
+        ebb_app_hint(a, "not found; Esc leaves the search");     /* an n that follows is not typed into a message */
     } else if (key.mods == 0 && key.code == EBB_KEY_BACKSPACE) {
         shorten_typed_pattern(a);
     } else if (key.mods == 0 && key.code < EBB_KEY_UP) {

@@ -207,10 +207,13 @@ static bool view_key(ebb_app *a, ebb_key key)
 
 static void next_layout(ebb_app *a)
 {
-    static const char *const names[] = { "as there is room", "wide", "narrow", "one line", "none" };
+    static const char *const names[] = { "automatic", "panel", "two lines", "one line", "hidden" };
+    int was = ebb_app_layout_shape(a);
 
-    a->layout = (a->layout + 1) % EBB_LAYOUTS;
-    ebb_app_hint(a, "figures: %s", names[a->layout]);
+    do                                           /* each press changes something */
+        a->layout = (a->layout + 1) % EBB_LAYOUTS;
+    while (a->layout != EBB_LAYOUT_AUTO && ebb_app_layout_shape(a) == was);
+    ebb_app_hint(a, "status: %s", names[a->layout]);
 }
 
 /* The place of the pattern in a line that was typed later. */

@@ -258,7 +258,7 @@ static void layouts(void **state)
     open_ready(&s, 20, 80);
     assert_has(&s, "layers 6/8");
     screen_keys(&s, "\x1bOQ");                   /* F2 */
-    assert_has(&s, "figures: wide");
+    assert_has(&s, "status: panel");
     assert_has(&s, "| Fake 8B");
     screen_keys(&s, "\x1bOQ");
     assert_lacks(&s, "| Fake 8B");
@@ -268,7 +268,24 @@ static void layouts(void **state)
     screen_keys(&s, "\x1bOQ ");
     assert_lacks(&s, "Fake 8B Q4_K_M |");
     screen_keys(&s, "\x1bOQ");
-    assert_has(&s, "figures: as there is room");
+    assert_has(&s, "status: automatic");
+    screen_close(&s);
+}
+
+/* Enter where nothing was found sends nothing, and an n after it is no message. */
+static void finds_nothing(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 20, 80);
+    fake_add(s.chat, EBB_ROLE_USER, "What is one?");
+    ebb_transcript_sync(&s.app.view);
+    screen_keys(&s, "\x13zebra\r");
+    assert_has(&s, "not found; Esc leaves the search");
+    screen_keys(&s, "n\r");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 1);
+    assert_true(ebb_editor_is_empty(&s.app.editor));
     screen_close(&s);
 }
 
@@ -644,7 +661,7 @@ int main(void)
         cmocka_unit_test(thoughts_are_folded),
         cmocka_unit_test(find_goes),
         cmocka_unit_test(patterns),
-        cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(bell),
+        cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(finds_nothing), cmocka_unit_test(bell),
         cmocka_unit_test(raw_and_bare),
         cmocka_unit_test(layouts),
         cmocka_unit_test(greets),
