@@ -81,6 +81,7 @@ $(B)/%.o: src/%.c $(B)/flags | build/deps-build
 # The built-in themes are part of the object.
 $(B)/tui/term/theme.o: $(wildcard themes/*.theme)
 # So are the system prompts.
+$(B)/chat/models/suggestions.o: models/suggestions.txt
 $(B)/chat/prompt/system_prompts.o: $(wildcard prompts/*.txt)
 $(B)/chat/models/guide_data.o: models/guide.gguf
 # A test's own malloc and free stand in for libc's only if libc can see them.

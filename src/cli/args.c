@@ -388,6 +388,7 @@ static const option options[] = {
       AT(json), 0, 0 },
     { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },
     { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },
+    { 0, 0, "--suggest", 0, "what to get: models for the memory that is free, with what they do on this machine", EBB_FOR_PULL, FLAG, AT(suggests), 0, 0 },
     { 0, "-y", "--yes", 0, "ask nothing: take what suits, and what does not fit", EBB_FOR_PULL, FLAG, AT(yes), 0, 0 },
     { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL, FLAG,
       AT(verbose), 0, 0 },

@@ -40,7 +40,7 @@ typedef struct ebb_args {
     const char     *system;
     const char     *trace;
     bool            continue_last;   /* -c */
-    bool            json, plain, is_inline, ascii, verbose, quiet, yes;
+    bool            json, plain, is_inline, ascii, verbose, quiet, yes, suggests;
     uint32_t        n_predict;       /* -n */
     bool            has_n_predict;
     uint32_t        bench_depth, bench_runs;

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "cmd_doctor.h"
 #include "models/models.h"
+#include "models/suggestions.h"
 
 #define MIB        ((uint64_t)1 << 20)
 #define Q4_BYTES   0.6                           /* of a weight in a Q4_K_M file, with what belongs to it */
@@ -19,15 +20,19 @@ static void look_at_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine 
     ebb_model_file *files;
     ebb_model_rating *ratings;
     ebb_buf why = { 0 };
+    ebb_suggestion suits;
+    ebb_plan plan;
+    char advice[240];
     size_t n;
 
     if (ebb_models_find_chat(&files, &n, NULL) != EBB_OK)
         return;
     if (n == 0) {
         ebb_models_free(files, n);
-        ebb_doctor_advise(ebb_doctor_add(r, "models", "none: the built-in guide is all there is"),
-                          "ebb pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M gets a small one; the first lines of "
-                          "`ebb` name the one that suits");
+        (void)ebb_suggestion_best(machine, &suits, &plan);       /* else the smallest */
+        snprintf(advice, sizeof advice, "ebb pull %s gets %s (%.1f GB); ebb pull --suggest lists others", suits.source, suits.name,
+                 suits.file_bytes / 1e9);
+        ebb_doctor_advise(ebb_doctor_add(r, "models", "none: the built-in guide is all there is"), "%s", advice);
     } else if (ebb_models_rate(files, n, &a->engine, machine, true, &ratings, NULL) == EBB_OK) {
         ebb_models_explain(ratings, n, &why);
         ebb_doctor_advise(ebb_doctor_add(r, "models", "%zu here; without -m %.150s", n, ebb_buf_text(&why)),

@@ -277,3 +277,12 @@ terminal n "$EBB" pull $repo
 [ -z "$(ls "$there")" ] || fail "fetched what was not wanted"
 terminal '' "$EBB" pull $repo
 [ "$(ls "$there" | wc -l)" = 1 ] || fail "Enter takes none: $(cat "$dir/out")"
+
+# What to get: one table, as the first lines of a chat and the doctor have it.
+"$EBB" pull --suggest --ram 8G >"$dir/suggested" 2>"$dir/err" || fail "--suggest: $(cat "$dir/err")"
+suits=$(sed -n 's/^\* suits this machine:  ebb pull //p' "$dir/suggested")
+grep -q "^| .* | \`ebb pull $suits\`" README.md || fail "--suggest: $suits is not in the README"
+EBB_MODELS= XDG_DATA_HOME=$dir/none "$EBB" doctor --ram 8G | grep -qF "ebb pull $suits gets" || fail "the doctor suggests something else than $suits"
+"$EBB" pull --suggest --json --ram 2G | grep -q '"suits": *true' || fail "--suggest --json"
+"$EBB" pull --suggest owner/name >"$dir/out" 2>&1 && fail "--suggest with a name"
+exit 0

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "models/suggestions.h"
+
 #define SPLIT_SUFFIX 20u         /* strlen("-00001-of-00003.gguf") */
 
 /* -- Types in names -------------------------------------------------------------------------- */
@@ -221,12 +223,7 @@ const char *ebb_pull_variant_spec(const ebb_pull_variant *o, size_t n, size_t i)
 
 /* -- For this machine -------------------------------------------------------------------------- */
 
-#define OTHER_BYTES  300e6       /* beside weights and context: buffers, the tokenizer, the program */
-#define USUAL_CORE   10e9        /* bytes of weights per second that a core takes in, where nothing was measured */
-#define USUAL_DISK   1e9
-
-/* The number before a 'B' that ends a part of a name: 8 of "Llama-3.1-8B-Instruct"; with `mark` before it: 3 of
- * "A3B". */
+/* The number before a 'B' that ends a part of a name: 8 of "Llama-3.1-8B-Instruct"; with `mark` before it: 3 of "A3B". */
 static double billions(const char *name, char prefix)
 {
     for (const char *p = name; *p; p++) {
@@ -262,23 +259,6 @@ static double token_bytes(double params)
     return 50000 * root;
 }
 
-static void estimate_plan(ebb_plan *p, double bytes, double pass_bytes, double params, const ebb_machine *m)
-{
-    double have = (double)m->available_bytes - OTHER_BYTES, token = token_bytes(params);
-    double memory = m->memory_bytes_s > 0 ? m->memory_bytes_s : USUAL_CORE * m->n_cpus;
-    double disk = m->disk_bytes_s > 0 ? m->disk_bytes_s : USUAL_DISK, least = 4096 * token * 34 / 64, stays, read_s;
-
-    p->fits = true;
-    p->n_ctx = bytes + 16384 * token <= have ? 16384 : bytes + 8192 * token <= have ? 8192 : 4096;
-    p->tier = bytes + p->n_ctx * token <= have ? EBB_TIER_FULL : bytes + least <= have
-              ? EBB_TIER_TIGHT : EBB_TIER_STREAMING;
-    stays = p->tier < EBB_TIER_STREAMING ? 1 : have > least ? (have - least) / bytes * 0.9 : 0;
-    if (stays < 0.03)
-        p->tier = EBB_TIER_CRITICAL;
-    read_s = pass_bytes * (1 - stays) / disk;
-    p->predicted_decode_tok_s = 1 / (read_s > pass_bytes / memory ? read_s : pass_bytes / memory);
-}
-
 static void rate_variant(ebb_pull_variant *o, const ebb_machine *machine)
 {
     double params = params_of(o), active = billions(o->parts[0].name, 'A'), share = active > 0 &&
@@ -290,7 +270,7 @@ static void rate_variant(ebb_pull_variant *o, const ebb_machine *machine)
     snprintf(o->rating.quantization, sizeof o->rating.quantization, "%.15s", o->type);
     if (!o->is_whole)
         snprintf(o->rating.why_not, sizeof o->rating.why_not, "not all of its parts are there");
-    estimate_plan(&o->rating.plan, bytes, bytes * share, params, machine);
+    ebb_suggestion_estimate(&o->rating.plan, bytes, bytes * share, token_bytes(params), machine);
     o->rating.score = params * ebb_models_quality(bytes * 8 / (params * 1e9));
     o->rating.file.path = o->parts[0].path;      /* the last word of the order */
 }

@@ -8,72 +8,36 @@
 
 #include "models/models.h"
 #include "models/plan_text.h"
-
-/* Files that people use: their size in Q4_K_M, what a token of context takes in f16, and where huggingface.co has
- * them. */
-static const struct size { const char *name; double weight_bytes, token_bytes; const char *repo; } sizes[] = {
-    { "Llama-3.3-70B", 42.5e9, 327680, "Llama-3.3-70B-Instruct" },
-    { "Qwen2.5-32B", 19.9e9, 262144, "Qwen2.5-32B-Instruct" },
-    { "Qwen2.5-14B", 9.0e9, 196608, "Qwen2.5-14B-Instruct" },
-         { "Llama-3.1-8B", 4.92e9, 131072, "Meta-Llama-3.1-8B-Instruct" },
-    { "Llama-3.2-3B", 2.02e9, 114688, "Llama-3.2-3B-Instruct" },
-      { "Llama-3.2-1B", 0.81e9, 32768, "Llama-3.2-1B-Instruct" },
-};
-enum { N_SIZES = sizeof sizes / sizeof *sizes };
-/* What is not weights or context: buffers, the tokenizer, the program. */
-static const double other_bytes = 300e6;
-/* Slower is no conversation; by what a core takes in as a rule, so that a busy moment changes no advice. */
-static const double least_tok_s = 1.5, usual_bytes_s = 10e9;
-
-/* The largest that fits beside 4k of context and is fast enough, and its context; N_SIZES: none does. */
-static size_t choose_model_size(const ebb_machine *machine, unsigned *context)
-{
-    static const struct { unsigned k; double share; } contexts[] = {
-        { 32, 1 }, { 16, 1 }, { 8, 1 }, { 4, 1 }, { 4, 34.0 / 64 },      /* at last in q8_0 */
-    };
-    double have = (double)machine->available_bytes;
-
-    for (size_t i = 0; i < N_SIZES; i++)
-        for (size_t k = 0; k < sizeof contexts / sizeof *contexts; k++)
-            if (sizes[i].weight_bytes + contexts[k].k * 1024 * contexts[k].share * sizes[i].token_bytes +
-                other_bytes <= have &&
-                (usual_bytes_s * machine->n_cpus / sizes[i].weight_bytes >= least_tok_s || i + 1 == N_SIZES)) {
-                *context = contexts[k].k;
-                return i;
-            }
-    return N_SIZES;
-}
+#include "models/suggestions.h"
 
 void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine)
 {
-    unsigned context = 0;
-    size_t i = choose_model_size(machine, &context);
-    double have = (double)machine->available_bytes / 1e9, tok_s;
+    double have = (double)machine->available_bytes / 1e9;
+    ebb_suggestion s;
+    ebb_plan plan;
     char speed[16];
 
     ebb_buf_addf(out, have < 9.95 ? "%.1f GB free, %u core%s: " : "%.0f GB free, %u core%s: ", have, machine->n_cpus,
                  machine->n_cpus == 1 ? "" : "s");
-    if (i == N_SIZES) {
+    if (!ebb_suggestion_best(machine, &s, &plan)) {
         ebb_buf_adds(out, "only the smallest models fit; larger ones are read from disk as they go");
         return;
     }
-    ebb_buf_addf(out, "a %s in Q4_K_M fits with %uk of context", sizes[i].name, context);
-    tok_s = machine->memory_bytes_s / sizes[i].weight_bytes;     /* a token takes every weight from memory once */
-    if (tok_s > 0)
-        ebb_buf_addf(out, ", about %s tok/s", ebb_speed_text(tok_s, speed));
+    ebb_buf_addf(out, "%s (%s) fits with %uk of context", s.name, s.what, plan.n_ctx / 1024);
+    if (machine->memory_bytes_s > 0)
+        ebb_buf_addf(out, ", about %s tok/s", ebb_speed_text(plan.predicted_decode_tok_s, speed));
     ebb_buf_adds(out, "; larger ones are read from disk as they go");
 }
 
 /* How one comes to a model of one's own. */
 static void add_way(ebb_buf *out, const ebb_machine *machine)
 {
-    unsigned context;
-    size_t i = choose_model_size(machine, &context);
-    const struct size *size = &sizes[i == N_SIZES ? N_SIZES - 1 : i];
+    ebb_suggestion s;
+    ebb_plan plan;
 
-    ebb_buf_addf(out, "\nTo get a %s (%.1f GB), /quit and type:\n  ebb pull bartowski/%s-GGUF:Q4_K_M\nThen start ebb "
-                      "again. Any other .gguf file: ebb -m FILE, or /model FILE.",
-                 size->name, size->weight_bytes / 1e9, size->repo);
+    (void)ebb_suggestion_best(machine, &s, &plan);       /* else the smallest */
+    ebb_buf_addf(out, "\nTo get %s (%.1f GB), /quit and type:\n  ebb pull %s\nThen start ebb again. Others: ebb pull --suggest. Any other .gguf file: ebb -m FILE, or /model FILE.",
+                 s.name, s.file_bytes / 1e9, s.source);
 }
 
 /* It has weights of which nothing is known here. */

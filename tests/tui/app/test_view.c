@@ -301,21 +301,21 @@ static void greets(void **state)
     setenv("HOME", "/home/u", 1);
     unsetenv("XDG_DATA_HOME");
     ebb_greeting_machine(&out, &small);
-    assert_string_equal(out.data, "6.5 GB free, 2 cores: a Llama-3.1-8B in Q4_K_M fits with 8k of context; larger ones are read from disk as they go");
+    assert_string_equal(out.data, "6.5 GB free, 2 cores: LFM2.5-8B-A1B (mixture of 8.3B, 1.5B for a token; thinks first) fits with 16k of context; larger ones are read from disk as they go");
     small.memory_bytes_s = 22e9;
     ebb_buf_clear(&out);
     ebb_greeting_machine(&out, &small);
-    assert_non_null(strstr(out.data, "8k of context, about 4.5 tok/s;"));
+    assert_non_null(strstr(out.data, "16k of context, about 23 tok/s;"));
     ebb_buf_clear(&out);
-    ebb_greeting_machine(&out, &large);          /* a 70B would do, at a fifth of a token per second and core */
-    assert_non_null(strstr(out.data, "128 GB free, 2 cores: a Qwen2.5-14B in Q4_K_M fits with 32k"));
+    ebb_greeting_machine(&out, &large);          /* a mixture of 117B takes no more for a token than a dense 5B */
+    assert_non_null(strstr(out.data, "128 GB free, 2 cores: gpt-oss-120b ("));
     ebb_buf_clear(&out);
     ebb_greeting_machine(&out, &tiny);
     assert_non_null(strstr(out.data, "1 core: only the smallest"));
     ebb_buf_clear(&out);
     ebb_greeting_text(&out, &small, &guide, true);
     assert_non_null(strstr(out.data, "built-in guide"));
-    assert_non_null(strstr(out.data, "To get a Llama-3.1-8B (4.9 GB), /quit and type:\n  ebb pull bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M\n"));
+    assert_non_null(strstr(out.data, "To get LFM2.5-8B-A1B (5.2 GB), /quit and type:\n  ebb pull LiquidAI/LFM2.5-8B-A1B-GGUF:Q4_K_M\n"));
     assert_non_null(strstr(out.data, "/model FILE"));
     ebb_buf_clear(&out);
     ebb_greeting_text(&out, &small, &guide, false);
