@@ -31,8 +31,8 @@ typedef enum ebb_model_kind {
 } ebb_model_kind;
 const char *ebb_model_kind_name(ebb_model_kind kind);        /* "projector" */
 
-/* "FILE@NAME.gguf", a model in a llamafile: how many bytes of `path` are FILE; all, if there is no
- * @NAME.gguf behind it. */
+/* "FILE@NAME.gguf", a model in a llamafile: how many bytes of `path` are FILE; all, if there is
+ * no @NAME.gguf behind it. */
 size_t ebb_model_path_file(const char *path);
 
 /* Of the file at `path`.  Errors: NOTFOUND, IO, NOMEM, FORMAT and UNSUPPORTED (no GGUF, or a

@@ -20,9 +20,9 @@ typedef struct ebb_model_finding {
 
 /* A file of that ending, or all of a folder and of those below it, `depth` levels deep. */
 void ebb_finding_scan(ebb_model_finding *f, const char *path, int depth);
-/* The file at `path`, which its store calls `name` (NULL: as the file is called); of a split model
- * the first part counts, for all.  A file that is listed already, under whatever path, gets `name`
- * as one more.  Returns it, or NULL. */
+/* The file at `path`, which its store calls `name` (NULL: as the file is called); of a split
+ * model the first part counts, for all.  A file that is listed already, under whatever path,
+ * gets `name` as one more.  Returns it, or NULL. */
 ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const struct stat *st,
                                 const char *name);
 /* Call fn with the path of each name in a folder, without hidden ones, until

@@ -1,8 +1,8 @@
 /* gguf/gguf_zip.h - a GGUF file inside another one: a stored member of a zip archive, which a
  * llamafile is.
  *
- *     [program] [PK34 header, name, extra] [the GGUF's bytes as they are] ...
- *     [PK12 ...: the list of members] [PK56: where the list is]
+ *     [program][PK34 header, name, extra][the GGUF's bytes as they are]...
+ *     [PK12 ...: the list of members][PK56: where the list is]
  *
  * A zip is read from its end.  Archives above 4 GiB have a second end record and sizes in extra
  * fields (ZIP64). */
@@ -18,11 +18,11 @@ typedef struct ebb_gguf_span {
 } ebb_gguf_span;
 
 /* Find the model in the file of n_bytes behind `fd`: the member that is called `wanted`, with or
- * without its folders, or (NULL) the only one that is a language model.  A file that is no zip, or
- * a zip without any GGUF, is the span from its first byte to its last.  Errors: FORMAT (a member
- * that is cut off, a damaged list), NOTFOUND (no member of that name), LIMIT (several models:
- * which?), UNSUPPORTED (compressed or encrypted), IO, NOMEM.  Cost: reads 64 KiB, and more of what
- * is a zip. */
+ * without its folders, or (NULL) the only one that is a language model.  A file that is no zip,
+ * or a zip without any GGUF, is the span from its first byte to its last. Errors: FORMAT (a
+ * member that is cut off, a damaged list), NOTFOUND (no member of that name), LIMIT (several
+ * models: which?), UNSUPPORTED (compressed or encrypted), IO, NOMEM.  Cost: reads 64 KiB, and
+ * more of what is a zip. */
 EBB_MUST_CHECK
 ebb_status ebb_gguf_find_span(int fd, const char *path, const char *wanted, uint64_t n_bytes,
                               ebb_gguf_span *out, ebb_error *err);
