@@ -30,8 +30,8 @@ static void look_at_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine 
     if (n == 0) {
         ebb_models_free(files, n);
         (void)ebb_suggestion_best(machine, &suits, &plan);       /* else the smallest */
-        snprintf(advice, sizeof advice, "ebb pull %s gets %s (%.1f GB); ebb pull --suggest lists others", suits.source, suits.name,
-                 suits.file_bytes / 1e9);
+        snprintf(advice, sizeof advice, "ebb pull %s gets %s (%.1f GB); ebb pull --suggest lists others",
+                 suits.source, suits.name, suits.file_bytes / 1e9);
         ebb_doctor_advise(ebb_doctor_add(r, "models", "none: the built-in guide is all there is"), "%s", advice);
     } else if (ebb_models_rate(files, n, &a->engine, machine, true, &ratings, NULL) == EBB_OK) {
         ebb_models_explain(ratings, n, &why);

@@ -253,7 +253,8 @@ static int suggest_models(const ebb_args *a)
     ebb_error err = { 0 };
 
     if (a->n_words)
-        return EBB_FAIL(&err, EBB_USAGE, "pull --suggest: it takes no name; ebb pull %s lists its files", a->words[0]), ebb_cli_fail(&err);
+        return EBB_FAIL(&err, EBB_USAGE, "pull --suggest: it takes no name; ebb pull %s lists its files", a->words[0]),
+               ebb_cli_fail(&err);
     if (ebb_machine_probe("/proc/self/exe", true, &machine, &err) != EBB_OK)
         return ebb_cli_fail(&err);
     if (a->engine.ram_bytes && a->engine.ram_bytes < machine.available_bytes)
@@ -270,7 +271,8 @@ int ebb_cmd_pull(ebb_args *a)
     ebb_error err = { 0 };
     int status = EBB_EXIT_FAILED;
     ebb_status st = a->n_words >= 1 && a->n_words <= 2
-                        ? EBB_OK : EBB_FAIL(&err, EBB_USAGE, "pull: say what: OWNER/NAME of huggingface.co, or an address; ebb pull --suggest names some");
+                        ? EBB_OK : EBB_FAIL(&err, EBB_USAGE, "pull: say what: OWNER/NAME of huggingface.co, or an "
+                                                              "address; ebb pull --suggest names some");
 
     if (a->suggests)
         return suggest_models(a);

@@ -184,16 +184,17 @@ int ebb_pull_print_list_json(const ebb_pull *p)
 
 static json_t *suggestion_json(const ebb_suggestion *s, const ebb_plan *plan, bool suits)
 {
-    return json_pack("{s:s, s:s, s:s, s:I, s:s, s:f, s:b}", "name", s->name, "pull", s->source, "what", s->what, "bytes", (json_int_t)s->file_bytes,
-                     "estimated_tier", ebb_tier_name(plan->tier), "estimated_decode_tok_s", plan->predicted_decode_tok_s, "suits", suits);
+    return json_pack("{s:s, s:s, s:s, s:I, s:s, s:f, s:b}", "name", s->name, "pull", s->source, "what", s->what,
+                     "bytes", (json_int_t)s->file_bytes, "estimated_tier", ebb_tier_name(plan->tier),
+                     "estimated_decode_tok_s", plan->predicted_decode_tok_s, "suits", suits);
 }
 
 static void print_suggestion(const ebb_suggestion *s, const ebb_plan *plan, bool suits)
 {
     char speed[16];
 
-    printf("%c %5.1f GB  %-9s %7s  %-16s %s\n%30sebb pull %s\n", suits ? '*' : ' ', s->file_bytes / 1e9, ebb_tier_name(plan->tier),
-           ebb_speed_text(plan->predicted_decode_tok_s, speed), s->name, s->what, "", s->source);
+    printf("%c %5.1f GB  %-9s %7s  %-16s %s\n%30sebb pull %s\n", suits ? '*' : ' ', s->file_bytes / 1e9,
+           ebb_tier_name(plan->tier), ebb_speed_text(plan->predicted_decode_tok_s, speed), s->name, s->what, "", s->source);
 }
 
 int ebb_pull_print_suggestions(const ebb_machine *machine, bool as_json)
@@ -205,8 +206,9 @@ int ebb_pull_print_suggestions(const ebb_machine *machine, bool as_json)
     bool has_best = ebb_suggestion_best(machine, &best, &plan);
 
     if (!as_json)
-        printf("Models of %s for %s of memory, %u CPU%s; what does not fit is read from disk for every token\n\n  %8s  %-9s %7s\n", ebb_suggestions_date(date),
-               ebb_size_text(machine->available_bytes, size), machine->n_cpus, machine->n_cpus == 1 ? "" : "s", "file", "tier", "~tok/s");
+        printf("Models of %s for %s of memory, %u CPU%s; what does not fit is read from disk for every token\n\n"
+               "  %8s  %-9s %7s\n", ebb_suggestions_date(date), ebb_size_text(machine->available_bytes, size),
+               machine->n_cpus, machine->n_cpus == 1 ? "" : "s", "file", "tier", "~tok/s");
     for (size_t i = 0; ebb_suggestion_at(i, &s); i++) {
         bool suits = has_best && strcmp(s.source, best.source) == 0;
 

@@ -45,7 +45,8 @@ bool ebb_suggestion_at(size_t i, ebb_suggestion *out)
         if (!field[k])
             return false;
     }
-    *out = (ebb_suggestion){ .file_bytes = atof(field[2]), .pass_bytes = atof(field[3]), .context_bytes = atof(field[4]) };
+    *out = (ebb_suggestion){ .file_bytes = atof(field[2]), .pass_bytes = atof(field[3]),
+                              .context_bytes = atof(field[4]) };
     snprintf(out->name, sizeof out->name, "%.31s", field[0]);
     snprintf(out->source, sizeof out->source, "%.95s", field[1]);
     snprintf(out->what, sizeof out->what, "%.95s", field[5]);
@@ -60,7 +61,8 @@ const char *ebb_suggestions_date(char out[16])
     return out;
 }
 
-void ebb_suggestion_estimate(ebb_plan *p, double file_bytes, double pass_bytes, double context_bytes, const ebb_machine *m)
+void ebb_suggestion_estimate(ebb_plan *p, double file_bytes, double pass_bytes, double context_bytes,
+                             const ebb_machine *m)
 {
     double have = (double)m->available_bytes - OTHER_BYTES, token = context_bytes;
     double memory = m->memory_bytes_s > 0 ? m->memory_bytes_s : USUAL_CORE * m->n_cpus;
@@ -68,7 +70,8 @@ void ebb_suggestion_estimate(ebb_plan *p, double file_bytes, double pass_bytes, 
 
     p->fits = true;
     p->n_ctx = file_bytes + 16384 * token <= have ? 16384 : file_bytes + 8192 * token <= have ? 8192 : 4096;
-    p->tier = file_bytes + p->n_ctx * token <= have ? EBB_TIER_FULL : file_bytes + least <= have ? EBB_TIER_TIGHT : EBB_TIER_STREAMING;
+    p->tier = file_bytes + p->n_ctx * token <= have ? EBB_TIER_FULL
+              : file_bytes + least <= have ? EBB_TIER_TIGHT : EBB_TIER_STREAMING;
     stays = p->tier < EBB_TIER_STREAMING ? 1 : have > least ? (have - least) / file_bytes * 0.9 : 0;
     if (stays < 0.03)
         p->tier = EBB_TIER_CRITICAL;

@@ -36,7 +36,8 @@ static void add_way(ebb_buf *out, const ebb_machine *machine)
     ebb_plan plan;
 
     (void)ebb_suggestion_best(machine, &s, &plan);       /* else the smallest */
-    ebb_buf_addf(out, "\nTo get %s (%.1f GB), /quit and type:\n  ebb pull %s\nThen start ebb again. Others: ebb pull --suggest. Any other .gguf file: ebb -m FILE, or /model FILE.",
+    ebb_buf_addf(out, "\nTo get %s (%.1f GB), /quit and type:\n  ebb pull %s\n"
+                 "Then start ebb again. Others: ebb pull --suggest. Any other .gguf file: ebb -m FILE, or /model FILE.",
                  s.name, s.file_bytes / 1e9, s.source);
 }
 

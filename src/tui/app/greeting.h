@@ -7,9 +7,10 @@
 #include "ebb/experimental/plan.h"
 
 /* model: NULL while it is being loaded.  One line each, without a line end after the last. */
-void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first);
-/* "6.5 GB free, 2 cores: LFM2.5-8B-A1B (...) fits with 16k of context, about 23 tok/s" by models/suggestions.h, the speed
- * where memory_bytes_s says it. */
+void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model,
+                       bool is_first);
+/* "6.5 GB free, 2 cores: LFM2.5-8B-A1B (...) fits with 16k of context, about 23 tok/s" by
+ * models/suggestions.h, the speed where memory_bytes_s says it. */
 void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine);
 
 bool ebb_greeting_is_guide(const ebb_model_info *model);

@@ -1,4 +1,4 @@
-/* The table of suggestions: every row is one, the best that fits is taken, and so is what a machine without memory gets. */
+/* The table of suggestions: every row is one, the best that fits is taken, else the smallest. */
 #include "ebb_test.h"
 
 #include <stdlib.h>
