@@ -35,17 +35,51 @@ typedef struct writer {
 /* -- Architectures --------------------------------------------------------------- */
 
 enum {
-    QKV_BIAS = 1, QK_NORM = 2, QK_WHOLE = 4, POST_NORMS = 8, FUSED_QKV = 16, FUSED_FFN = 32, PLAIN_FFN = 64,
-    LAYER_NORM = 128, NORM_BIAS = 256, BIAS = 512, SINKS = 1024, HYBRID = 2048, EXPERTS = 4096, SHARED = 8192,
-    NO_PRE_NORMS = 1 << 14, PARALLEL = 1 << 15, POSITIONS = 1 << 16, WINDOW = 1 << 17, PARTIAL = 1 << 18, MULTIPLIERS = 1 << 19,
-    LONGROPE = 1 << 20, YARN = 1 << 21, LINEAR = 1 << 22, SOFTCAPS = 1 << 23, OUTPUT_BIAS = 1 << 24, ONE_FOR_ALL = 1 << 25, CHOICE_BIAS = 1 << 26,
-    LATENT = 1 << 27, POST_IS_FFN = 1 << 28, GROUPED = 1 << 29, GEMMA4 = 1 << 30,
+    QKV_BIAS = 1,
+    QK_NORM = 2,
+    QK_WHOLE = 4,
+    POST_NORMS = 8,
+    FUSED_QKV = 16,
+    FUSED_FFN = 32,
+    PLAIN_FFN = 64,
+    LAYER_NORM = 128,
+    NORM_BIAS = 256,
+    BIAS = 512,
+    SINKS = 1024,
+    HYBRID = 2048,
+    EXPERTS = 4096,
+    SHARED = 8192,
+    NO_PRE_NORMS = 1 << 14,
+    PARALLEL = 1 << 15,
+    POSITIONS = 1 << 16,
+    WINDOW = 1 << 17,
+    PARTIAL = 1 << 18,
+    MULTIPLIERS = 1 << 19,
+    LONGROPE = 1 << 20,
+    YARN = 1 << 21,
+    LINEAR = 1 << 22,
+    SOFTCAPS = 1 << 23,
+    OUTPUT_BIAS = 1 << 24,
+    ONE_FOR_ALL = 1 << 25,
+    CHOICE_BIAS = 1 << 26,
+    LATENT = 1 << 27,
+    POST_IS_FFN = 1 << 28,
+    GROUPED = 1 << 29,
+    GEMMA4 = 1 << 30,
 };
 
 enum { DIM_LATENT = 32, DIM_LATENT_Q = 64, DIM_NOPE = 32, DIM_TURNED = 16, DIM_HEAD_V = 32 };
 enum { DELTA_K = 2, DELTA_V = 4, DELTA_DIM = 32, DELTA_CONV = 4 };
 
-enum { MAMBA_INNER = 128, MAMBA_HEADS = 4, MAMBA_GROUPS = 2, MAMBA_STATE = 16, MAMBA_RANK = 32, MAMBA_CONV = 4, SHORT_CONV = 3 };
+enum {
+    MAMBA_INNER = 128,
+    MAMBA_HEADS = 4,
+    MAMBA_GROUPS = 2,
+    MAMBA_STATE = 16,
+    MAMBA_RANK = 32,
+    MAMBA_CONV = 4,
+    SHORT_CONV = 3
+};
 
 #define TRAIT(n) ((uint64_t)1 << (n))
 #define HEAD_GATE   TRAIT(31)
@@ -56,24 +90,45 @@ enum { MAMBA_INNER = 128, MAMBA_HEADS = 4, MAMBA_GROUPS = 2, MAMBA_STATE = 16, M
 #define SOFT_BIAS   TRAIT(36)    /* exp_probs_b without groups and scales */
 #define FOUR        TRAIT(37)    /* layers of several kinds: four are needed to see them */
 
-static const struct traits { const char *arch; uint64_t has; } traits[] = {
-    { "llama", 0 }, { "smollm3", 0 }, { "granite", MULTIPLIERS }, { "granitemoe", MULTIPLIERS | EXPERTS },
-    { "qwen2", QKV_BIAS }, { "qwen2moe", QKV_BIAS | EXPERTS | SHARED },
-    { "qwen3", QK_NORM }, { "qwen3moe", QK_NORM | EXPERTS }, { "qwen35", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN },
+static const struct traits { const char *arch; uint64_t has;
+} traits[] = {
+    { "llama", 0 },
+    { "smollm3", 0 },
+    { "granite", MULTIPLIERS },
+    { "granitemoe", MULTIPLIERS | EXPERTS },
+    { "qwen2", QKV_BIAS },
+    { "qwen2moe", QKV_BIAS | EXPERTS | SHARED },
+    { "qwen3", QK_NORM },
+    { "qwen3moe", QK_NORM | EXPERTS },
+    { "qwen35", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN },
     { "qwen35moe", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN | EXPERTS | SHARED },
     { "qwen3next", QK_NORM | HYBRID | PARTIAL | POST_IS_FFN | EXPERTS | SHARED | GROUPED },
-    { "gemma", 0 }, { "gemma2", POST_NORMS | WINDOW | SOFTCAPS },
-    { "gemma3", POST_NORMS | QK_NORM | WINDOW | LINEAR }, { "gemma4", GEMMA4 | EXPERTS | WINDOW | SOFTCAPS },
+    { "gemma", 0 },
+    { "gemma2", POST_NORMS | WINDOW | SOFTCAPS },
+    { "gemma3", POST_NORMS | QK_NORM | WINDOW | LINEAR },
+    { "gemma4", GEMMA4 | EXPERTS | WINDOW | SOFTCAPS },
     { "phi2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | PARALLEL | PARTIAL | OUTPUT_BIAS },
-    { "phi3", FUSED_QKV | FUSED_FFN | PARTIAL | LONGROPE }, { "gpt-oss", QKV_BIAS | BIAS | SINKS | EXPERTS | WINDOW | YARN | POST_IS_FFN },
-    { "stablelm", LAYER_NORM | NORM_BIAS | PARTIAL }, { "command-r", LAYER_NORM | PARALLEL | MULTIPLIERS },
-    { "cohere2", LAYER_NORM | PARALLEL | MULTIPLIERS | WINDOW }, 
-    { "olmo2", NO_PRE_NORMS | QK_WHOLE | POST_NORMS | WINDOW | YARN | FOUR }, { "olmoe", QK_WHOLE | EXPERTS },
-    { "exaone4", NO_PRE_NORMS | QK_NORM | POST_NORMS }, { "qwen2vl", QKV_BIAS | IMAGES }, { "qwen3vl", QK_NORM | IMAGES },
-    { "qwen3vlmoe", QK_NORM | IMAGES | EXPERTS }, { "mistral3", YARN | TEMPERATURE }, { "llama4", EXPERTS | ONE_FOR_ALL | FOUR },
-    { "ernie4_5", 0 }, { "ernie4_5-moe", EXPERTS | ONE_FOR_ALL | SOFT_BIAS }, { "arcee", PLAIN_FFN },
-    { "apertus", QK_NORM | PLAIN_FFN | XIELU }, { "smallthinker", EXPERTS | WINDOW | FOUR }, { "hunyuan-dense", QK_NORM },
-    { "hunyuan-moe", QK_NORM | EXPERTS | SHARED }, { "seed_oss", QKV_BIAS | POST_IS_FFN },
+    { "phi3", FUSED_QKV | FUSED_FFN | PARTIAL | LONGROPE },
+    { "gpt-oss", QKV_BIAS | BIAS | SINKS | EXPERTS | WINDOW | YARN | POST_IS_FFN },
+    { "stablelm", LAYER_NORM | NORM_BIAS | PARTIAL },
+    { "command-r", LAYER_NORM | PARALLEL | MULTIPLIERS },
+    { "cohere2", LAYER_NORM | PARALLEL | MULTIPLIERS | WINDOW },
+    { "olmo2", NO_PRE_NORMS | QK_WHOLE | POST_NORMS | WINDOW | YARN | FOUR },
+    { "olmoe", QK_WHOLE | EXPERTS },
+    { "exaone4", NO_PRE_NORMS | QK_NORM | POST_NORMS },
+    { "qwen2vl", QKV_BIAS | IMAGES },
+    { "qwen3vl", QK_NORM | IMAGES },
+    { "qwen3vlmoe", QK_NORM | IMAGES | EXPERTS },
+    { "mistral3", YARN | TEMPERATURE },
+    { "llama4", EXPERTS | ONE_FOR_ALL | FOUR },
+    { "ernie4_5", 0 },
+    { "ernie4_5-moe", EXPERTS | ONE_FOR_ALL | SOFT_BIAS },
+    { "arcee", PLAIN_FFN },
+    { "apertus", QK_NORM | PLAIN_FFN | XIELU },
+    { "smallthinker", EXPERTS | WINDOW | FOUR },
+    { "hunyuan-dense", QK_NORM },
+    { "hunyuan-moe", QK_NORM | EXPERTS | SHARED },
+    { "seed_oss", QKV_BIAS | POST_IS_FFN },
     { "minimax-m2", QK_WHOLE | PARTIAL | EXPERTS | SOFT_BIAS },
     { "bailingmoe2", FUSED_QKV | QK_NORM | EXPERTS | ONE_FOR_ALL | CHOICE_BIAS },
     { "muse-glimmer", QK_NORM | HEAD_GATE | POST_NORMS | WINDOW | MULTIPLIERS | FOUR },
@@ -81,30 +136,43 @@ static const struct traits { const char *arch; uint64_t has; } traits[] = {
     { "starcoder2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN },
     { "gpt2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | FUSED_QKV | POSITIONS },
     { "falcon", LAYER_NORM | NORM_BIAS | FUSED_QKV | PLAIN_FFN | PARALLEL },
-    { "chatglm", FUSED_QKV | QKV_BIAS | FUSED_FFN | PARTIAL }, { "glm4", QKV_BIAS | FUSED_FFN | POST_NORMS | PARTIAL },
+    { "chatglm", FUSED_QKV | QKV_BIAS | FUSED_FFN | PARTIAL },
+    { "glm4", QKV_BIAS | FUSED_FFN | POST_NORMS | PARTIAL },
     { "glm4moe", QKV_BIAS | EXPERTS | ONE_FOR_ALL | CHOICE_BIAS | POST_IS_FFN | PARTIAL },
-    { "lfm2", QK_NORM }, { "lfm2moe", QK_NORM | EXPERTS | CHOICE_BIAS }, { "nemotron_h", 0 },
-    { "nemotron_h_moe", EXPERTS }, { "granitehybrid", MULTIPLIERS | EXPERTS }, { "falcon-h1", 0 },
-    { "mamba2", 0 }, { "mamba", 0 }, { "jamba", EXPERTS },
-    { "deepseek", EXPERTS | ONE_FOR_ALL }, { "deepseek2", EXPERTS | ONE_FOR_ALL | CHOICE_BIAS | LATENT | YARN },
+    { "lfm2", QK_NORM },
+    { "lfm2moe", QK_NORM | EXPERTS | CHOICE_BIAS },
+    { "nemotron_h", 0 },
+    { "nemotron_h_moe", EXPERTS },
+    { "granitehybrid", MULTIPLIERS | EXPERTS },
+    { "falcon-h1", 0 },
+    { "mamba2", 0 },
+    { "mamba", 0 },
+    { "jamba", EXPERTS },
+    { "deepseek", EXPERTS | ONE_FOR_ALL },
+    { "deepseek2", EXPERTS | ONE_FOR_ALL | CHOICE_BIAS | LATENT | YARN },
 };
 #define N_ARCHS (sizeof traits / sizeof *traits)
 
-/* What stands in for attention, in turn: c short convolution, 2 Mamba 2, 1 Mamba, a attention, b attention beside Mamba 2;
- * where there is F, a feed-forward, a layer is one of these and nothing else (A: attention); so it is where all are the same. */
-static const struct { const char *arch, *layers; } recurrent[] = {
-    { "lfm2", "cca" }, { "lfm2moe", "cca" }, { "nemotron_h", "2FAF" }, { "nemotron_h_moe", "2FA" }, { "granitehybrid", "2a" },
-    { "falcon-h1", "b" }, { "mamba2", "2" }, { "mamba", "1" }, { "jamba", "1a" },
+/* What stands in for attention, in turn: c short convolution, 2 Mamba 2, 1 Mamba, a attention, b attention beside Mamba
+ * 2; where there is F, a feed-forward, a layer is one of these and nothing else (A: attention); so it is where all are
+ * the same. */
+static const struct { const char *arch, *layers;
+} recurrent[] = {
+    { "lfm2", "cca" },           { "lfm2moe", "cca" },      { "nemotron_h", "2FAF" },
+    { "nemotron_h_moe", "2FA" }, { "granitehybrid", "2a" }, { "falcon-h1", "b" },
+    { "mamba2", "2" },           { "mamba", "1" },          { "jamba", "1a" },
 };
 
 const char *const ebb_tiny_archs[] = {
-    "llama", "smollm3", "granite", "granitemoe", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "qwen35", "qwen35moe",
-    "qwen3next", "gemma", "gemma2",
-    "gemma3", "gemma4", "phi2", "phi3", "gpt-oss", "stablelm", "command-r", "cohere2", "olmo2", "starcoder2", "gpt2", "falcon",
-    "chatglm", "glm4", "glm4moe", "deepseek", "deepseek2",
-    "olmoe", "exaone4", "qwen2vl", "qwen3vl", "qwen3vlmoe", "mistral3", "llama4", "ernie4_5", "ernie4_5-moe", "arcee", "apertus",
-    "smallthinker", "hunyuan-dense", "hunyuan-moe", "seed_oss", "minimax-m2", "bailingmoe2", "muse-glimmer", "plamo3",
-    "lfm2", "lfm2moe", "nemotron_h", "nemotron_h_moe", "granitehybrid", "falcon-h1", "mamba2", "mamba", "jamba", NULL,
+    "llama",         "smollm3",     "granite",    "granitemoe",     "qwen2",         "qwen2moe",     "qwen3",
+    "qwen3moe",      "qwen35",      "qwen35moe",  "qwen3next",      "gemma",         "gemma2",       "gemma3",
+    "gemma4",        "phi2",        "phi3",       "gpt-oss",        "stablelm",      "command-r",    "cohere2",
+    "olmo2",         "starcoder2",  "gpt2",       "falcon",         "chatglm",       "glm4",         "glm4moe",
+    "deepseek",      "deepseek2",   "olmoe",      "exaone4",        "qwen2vl",       "qwen3vl",      "qwen3vlmoe",
+    "mistral3",      "llama4",      "ernie4_5",   "ernie4_5-moe",   "arcee",         "apertus",      "smallthinker",
+    "hunyuan-dense", "hunyuan-moe", "seed_oss",   "minimax-m2",     "bailingmoe2",   "muse-glimmer", "plamo3",
+    "lfm2",          "lfm2moe",     "nemotron_h", "nemotron_h_moe", "granitehybrid", "falcon-h1",    "mamba2",
+    "mamba",         "jamba",       NULL,
 };
 
 static bool has(const ebb_tiny_opts *o, uint64_t trait)
@@ -398,7 +466,8 @@ static void single_expert(writer *w, const ebb_tiny_opts *o, uint32_t i, const c
     matrix(w, i, name, o->is_mixed && e % 2 ? EBB_TYPE_F16 : o->type, n_k, n_rows);
 }
 
-static void expert_matrix(writer *w, const ebb_tiny_opts *o, uint32_t i, const char *what, uint32_t n_k, uint32_t n_rows)
+static void expert_matrix(writer *w, const ebb_tiny_opts *o, uint32_t i, const char *what, uint32_t n_k,
+                          uint32_t n_rows)
 {
     char name[64];
 
@@ -460,7 +529,8 @@ static void ffn_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
     linear(w, o, i, "ffn_down", o->n_ff, o->n_embd, has(o, BIAS));
 }
 
-/* -- Gemma 4: everything at once.  Every second layer is global, with heads twice as wide, half the KV heads and no V; the last
+/* -- Gemma 4: everything at once.  Every second layer is global, with heads twice as wide, half the KV heads and no V;
+ * the last
  *    half of at least four layers uses the K and V of those before and has a wider feed-forward. */
 
 static uint32_t gemma4_shared(const ebb_tiny_opts *o)
@@ -755,17 +825,34 @@ static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 /* Random bytes are valid blocks; their scales are set so that weights have the deviation. */
 static void add_blocks(writer *w, const tensor *t, uint64_t n)
 {
-    static const struct { ebb_type type; uint32_t d, dmin; float unit, middle; } shapes[] = {
-        { EBB_TYPE_Q4_0, 0, 0, 4.64f, 0 },   { EBB_TYPE_Q4_1, 0, 2, 4.69f, -7.5f }, { EBB_TYPE_Q5_0, 0, 0, 9.25f, 0 },
-        { EBB_TYPE_Q5_1, 0, 2, 9.39f, -15 }, { EBB_TYPE_Q8_0, 0, 0, 73.3f, 0 },     { EBB_TYPE_Q4_K, 0, 2, 242.5f, 7.5f },
-        { EBB_TYPE_Q5_K, 0, 2, 491.5f, 15 }, { EBB_TYPE_Q6_K, 208, 0, 1366, 0 },
+    static const struct { ebb_type type; uint32_t d, dmin; float unit, middle;
+    } shapes[] = {
+        { EBB_TYPE_Q4_0, 0, 0, 4.64f, 0 },
+        { EBB_TYPE_Q4_1, 0, 2, 4.69f, -7.5f },
+        { EBB_TYPE_Q5_0, 0, 0, 9.25f, 0 },
+        { EBB_TYPE_Q5_1, 0, 2, 9.39f, -15 },
+        { EBB_TYPE_Q8_0, 0, 0, 73.3f, 0 },
+        { EBB_TYPE_Q4_K, 0, 2, 242.5f, 7.5f },
+        { EBB_TYPE_Q5_K, 0, 2, 491.5f, 15 },
+        { EBB_TYPE_Q6_K, 208, 0, 1366, 0 },
         /* these within a factor of two */
-        { EBB_TYPE_Q2_K, 80, 82, 14, 1.5f }, { EBB_TYPE_Q3_K, 108, 0, 43, 0 },      { EBB_TYPE_TQ1_0, 52, 0, 0.8f, 0 },
-        { EBB_TYPE_TQ2_0, 64, 0, 1.2f, 0 },  { EBB_TYPE_IQ4_NL, 0, 0, 68, 0 },      { EBB_TYPE_IQ4_XS, 0, 0, 1258, 0 },
-        { EBB_TYPE_IQ2_XXS, 0, 0, 45, 0 },   { EBB_TYPE_IQ2_XS, 0, 0, 45, 0 },      { EBB_TYPE_IQ2_S, 0, 0, 45, 0 },
-        { EBB_TYPE_IQ3_XXS, 0, 0, 135, 0 },  { EBB_TYPE_IQ3_S, 0, 0, 160, 0 },      { EBB_TYPE_IQ1_S, 0, 0, 8, 0 },
-        { EBB_TYPE_IQ1_M, 0, 0, 8, 0 },      { EBB_TYPE_MXFP4, 0, 0, 6, 0 },
-        { EBB_TYPE_NVFP4, 0, 0, 2.9f, 0 },   { EBB_TYPE_Q1_0, 0, 0, 1, 0 },         { EBB_TYPE_Q2_0, 0, 0, 1.2f, 0 },
+        { EBB_TYPE_Q2_K, 80, 82, 14, 1.5f },
+        { EBB_TYPE_Q3_K, 108, 0, 43, 0 },
+        { EBB_TYPE_TQ1_0, 52, 0, 0.8f, 0 },
+        { EBB_TYPE_TQ2_0, 64, 0, 1.2f, 0 },
+        { EBB_TYPE_IQ4_NL, 0, 0, 68, 0 },
+        { EBB_TYPE_IQ4_XS, 0, 0, 1258, 0 },
+        { EBB_TYPE_IQ2_XXS, 0, 0, 45, 0 },
+        { EBB_TYPE_IQ2_XS, 0, 0, 45, 0 },
+        { EBB_TYPE_IQ2_S, 0, 0, 45, 0 },
+        { EBB_TYPE_IQ3_XXS, 0, 0, 135, 0 },
+        { EBB_TYPE_IQ3_S, 0, 0, 160, 0 },
+        { EBB_TYPE_IQ1_S, 0, 0, 8, 0 },
+        { EBB_TYPE_IQ1_M, 0, 0, 8, 0 },
+        { EBB_TYPE_MXFP4, 0, 0, 6, 0 },
+        { EBB_TYPE_NVFP4, 0, 0, 2.9f, 0 },
+        { EBB_TYPE_Q1_0, 0, 0, 1, 0 },
+        { EBB_TYPE_Q2_0, 0, 0, 1.2f, 0 },
     };
     const ebb_type_info *info = ebb_type_get(t->type);
     size_t i = 0;
@@ -867,7 +954,10 @@ static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
 
 static uint32_t n_rot(const ebb_tiny_opts *o)
 {
-    return has(o, GEMMA4) ? 2 * o->head_dim : has(o, LATENT) ? DIM_TURNED : has(o, PARTIAL) ? o->head_dim / 2 : o->head_dim;
+    return has(o, GEMMA4)  ? 2 * o->head_dim
+         : has(o, LATENT)  ? DIM_TURNED
+         : has(o, PARTIAL) ? o->head_dim / 2
+                           : o->head_dim;
 }
 
 static void multiplier_keys(writer *w, const ebb_tiny_opts *o)
@@ -1002,7 +1092,8 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
         key_u32(w, o->arch, ".rope.dimension_count", n_rot(o));
         key_f32(w, o->arch, ".rope.freq_base", 10000);
     }
-    key_f32(w, o->arch, has(o, LAYER_NORM) ? ".attention.layer_norm_epsilon" : ".attention.layer_norm_rms_epsilon", 1e-5f);
+    key_f32(w, o->arch, has(o, LAYER_NORM) ? ".attention.layer_norm_epsilon" : ".attention.layer_norm_rms_epsilon",
+            1e-5f);
     trait_keys(w, o);
     vocabulary(w);
     if (o->n_suppressed) {
@@ -1024,8 +1115,8 @@ static void end_tensors(writer *w, const ebb_tiny_opts *o)
         add_tensor(w, "rope_factors_long.weight", EBB_TYPE_F32, n_rot(o) / 2, 0, 8, 1);
         add_tensor(w, "rope_factors_short.weight", EBB_TYPE_F32, n_rot(o) / 2, 0, 2, 0.3f);
     }
-    add_tensor(w, is_recurrent(o) && kind_of(o, 0) == 'c' ? "token_embd_norm.weight" : "output_norm.weight", EBB_TYPE_F32, o->n_embd, 0,
-               1, 0.1f);
+    add_tensor(w, is_recurrent(o) && kind_of(o, 0) == 'c' ? "token_embd_norm.weight" : "output_norm.weight",
+               EBB_TYPE_F32, o->n_embd, 0, 1, 0.1f);
     if (has(o, NORM_BIAS))
         add_tensor(w, "output_norm.bias", EBB_TYPE_F32, o->n_embd, 0, 0, 0.3f);
     if (!o->is_tied)

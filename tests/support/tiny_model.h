@@ -13,18 +13,24 @@
 #include "ebb/experimental/type.h"
 #include "ebb/model.h"
 
-/* Zero is the default: llama, F32, 2 layers, width 256, 4 heads on 2 of 64, feed-forward 256, context 1024. */
+/* Zero is the default: llama, F32, 2 layers, width 256, 4 heads on 2 of 64, feed-forward 256,
+ * context 1024. */
 typedef struct ebb_tiny_opts {
     const char *arch;            /* any of ebb_tiny_archs */
     ebb_type    type;            /* of all matrices; token_embd and output too */
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx;
-    uint32_t    n_expert;        /* of llama and the architectures with experts; those have 6 by default, 2 used */
-    bool        is_split;        /* as old files have them: experts a tensor each, deepseek2's keys and values one */
-    bool        is_joined;       /* gate and up of an expert one behind the other: in one tensor, or by turns where is_split */
+    uint32_t    n_expert;        /* of llama and the architectures with experts; those have 6 by
+                                    default, 2 used */
+    bool        is_split;        /* as old files have them: experts a tensor each, deepseek2's keys
+                                    and values one */
+    bool        is_joined;       /* gate and up of an expert one behind the other: in one tensor, or
+                                    by turns where is_split */
     bool        is_mixed;        /* where is_split, every other expert is F16 */
     bool        is_tied;
-    bool        has_draft_head;  /* of qwen35 and those beside it, GLM and deepseek2: a layer more, for multi-token prediction.  Layers
-                                    add little to x then, and the head copies the token (types of floats): it is often right */
+    bool        has_draft_head;  /* of qwen35 and those beside it, GLM and deepseek2: a layer more,
+                                    for multi-token prediction.  Layers add little to x then, and
+                                    the head copies the token (types of floats): it is often
+                                    right */
     uint32_t    n_suppressed;    /* the first ids are never to be chosen */
     uint64_t    seed;
 } ebb_tiny_opts;

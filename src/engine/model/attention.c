@@ -134,12 +134,14 @@ static void merge(const attention_job *job, uint32_t head, uint32_t c0, uint32_t
 {
     const ebb_forward *r = job->r;
     uint32_t h0 = head * n_group(r, job->l), dim = job->l->heads.dim_v;
-    size_t part = width_v(r, job->l) + 2, stride = (c1 - c0) * col_floats(r, job->l), width = (size_t)n_group(r, job->l) * dim;
+    size_t part = width_v(r, job->l) + 2, stride = (c1 - c0) * col_floats(r, job->l),
+           width = (size_t)n_group(r, job->l) * dim;
 
     for (uint32_t c = c0; c < c1; c++) {
         uint32_t lo = seg_lo(job, r->batch->pos0 + c), n = seg_hi(r->batch->pos0 + c) - lo + 1;
         const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r, job->l);
-        float *to = job->is_input ? ebb_forward_floats(r, thread) : r->buf.y + ((size_t)c * job->l->heads.n + h0) * dim, *out = to;
+        float *to = job->is_input ? ebb_forward_floats(r, thread) : r->buf.y + ((size_t)c * job->l->heads.n + h0) * dim,
+              *out = to;
 
         for (uint32_t h = h0; h < h0 + n_group(r, job->l); h++, p += part, out += dim)
             merge_head(job, h, n, p, stride, out, thread);

@@ -9,7 +9,11 @@ static void bind_head_norm(ebb_binder *b, ebb_norm *norm)
 
     if (!is_own)
         b->layer = EBB_NO_LAYER;
-    ebb_bind_norm(b, norm, is_own ? "nextn.shared_head_norm" : b->output_norm ? b->output_norm : "output_norm", b->net->n_embd);
+    ebb_bind_norm(b, norm,
+                  is_own           ? "nextn.shared_head_norm"
+                  : b->output_norm ? b->output_norm
+                                   : "output_norm",
+                  b->net->n_embd);
 }
 
 static void bind_head(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l))

@@ -13,9 +13,9 @@
 
 /* YaRN (Peng et al. 2023): the logits' temperature 0.1 ln(factor) + 1 goes to the magnitude.
  *
- * What files say beside the factor is believed where readers of such files believe it, and refused where it would change
- * what they compute: betas count in few architectures (has_yarn_betas), the others have 32 and 1 whatever the file says;
- * yarn_attn_factor is the magnitude again (OLMo 3 has it), and no second one. */
+ * What files say beside the factor is believed where readers of such files believe it, and refused where it would
+ * change what they compute: betas count in few architectures (has_yarn_betas), the others have 32 and 1 whatever the
+ * file says; yarn_attn_factor is the magnitude again (OLMo 3 has it), and no second one. */
 static void bind_yarn(ebb_binder *b, ebb_rope *rope)
 {
     double magnitude = 1.0 + 0.1 * log(1.0 / rope->freq_scale);
@@ -38,7 +38,8 @@ static void bind_yarn(ebb_binder *b, ebb_rope *rope)
 static void bind_scaling(ebb_binder *b, ebb_rope *rope)
 {
     const char *type = ebb_bind_string(b, ".rope.scaling.type");
-    double linear = ebb_bind_f64_or(b, ".rope.scale_linear", 1.0), factor = ebb_bind_f64_or(b, ".rope.scaling.factor", linear);
+    double linear = ebb_bind_f64_or(b, ".rope.scale_linear", 1.0),
+           factor = ebb_bind_f64_or(b, ".rope.scaling.factor", linear);
 
     rope->magnitude = ebb_bind_f64_or(b, ".rope.scaling.attn_factor", 1.0);
     rope->n_ctx_orig = ebb_bind_u32_or(b, ".rope.scaling.original_context_length", 0, 0, 1u << 30);
@@ -49,8 +50,10 @@ static void bind_scaling(ebb_binder *b, ebb_rope *rope)
     if (!type || strcmp(type, "linear") == 0 || strcmp(type, "yarn") == 0)
         rope->freq_scale = 1.0 / factor;
     else if (strcmp(type, "none") != 0 && strcmp(type, "longrope") != 0 && strcmp(type, "llama3") != 0)
-        ebb_bind_fail(b, EBB_UNSUPPORTED, "metadata %s.rope.scaling.type: \"%.40s\" is not supported; none, linear, llama3, "
-                      "yarn and longrope are", b->net->arch->name, type);
+        ebb_bind_fail(b, EBB_UNSUPPORTED,
+                      "metadata %s.rope.scaling.type: \"%.40s\" is not supported; none, linear, llama3, "
+                      "yarn and longrope are",
+                      b->net->arch->name, type);
     if (type && strcmp(type, "yarn") == 0 && b->st == EBB_OK)
         bind_yarn(b, rope);
     ebb_bind_either(b, ".rope.scaling.yarn_ext_factor", 1, -1);
@@ -135,8 +138,8 @@ static void bind_layer_shapes(ebb_binder *b)
         net->layers[i].n_ff = ebb_bind_u32_at(b, ".feed_forward_length", i, 0, 0, EBB_MAX_WIDTH);
         net->layers[i].kv_layer = i;
         if (b->st == EBB_OK && h->n_kv > 0 && h->n % h->n_kv != 0)
-            ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: %u heads do not share %u KV heads in layer %u", net->arch->name,
-                          h->n, h->n_kv, i);
+            ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: %u heads do not share %u KV heads in layer %u",
+                          net->arch->name, h->n, h->n_kv, i);
     }
 }
 
@@ -177,9 +180,11 @@ static void bind_expert_groups(ebb_binder *b)
     ebb_net *net = b->net;
 
     net->n_expert_group = ebb_bind_u32_or(b, ".expert_group_count", 0, 0, 256);
-    net->n_expert_group_used = ebb_bind_u32_or(b, ".expert_group_used_count", net->n_expert_group, 0, net->n_expert_group);
-    if (net->n_expert_group > 1 && (net->n_expert % net->n_expert_group != 0 || net->n_expert_group_used == 0 ||
-                                    net->n_expert / net->n_expert_group * net->n_expert_group_used < net->n_expert_used))
+    net->n_expert_group_used = ebb_bind_u32_or(b, ".expert_group_used_count", net->n_expert_group, 0,
+                                               net->n_expert_group);
+    if (net->n_expert_group > 1 &&
+        (net->n_expert % net->n_expert_group != 0 || net->n_expert_group_used == 0 ||
+         net->n_expert / net->n_expert_group * net->n_expert_group_used < net->n_expert_used))
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s.expert_group_count: %u groups of which %u are used, of %u experts",
                       net->arch->name, net->n_expert_group, net->n_expert_group_used, net->n_expert);
 }
@@ -386,8 +391,9 @@ void ebb_bind_dense(ebb_binder *b, ebb_layer *l)
 static void bind_shared_expert(ebb_binder *b, ebb_layer *l)
 {
     ebb_net *net = b->net;
-    uint32_t n_ff = net->says_shared ? net->n_ff_shared      /* old files do not say; the tensor then does */
-                                     : ebb_bind_product(b, ".expert_shared_count", ebb_bind_row_count(b, "ffn_up_shexp"), 1, EBB_MAX_WIDTH);
+    uint32_t n_ff = net->says_shared ? net->n_ff_shared /* old files do not say; the tensor then does */
+                                     : ebb_bind_product(b, ".expert_shared_count",
+                                                        ebb_bind_row_count(b, "ffn_up_shexp"), 1, EBB_MAX_WIDTH);
 
     if (n_ff == 0)
         return;
@@ -412,13 +418,13 @@ static bool has_experts(ebb_binder *b)
     if (net->n_expert == 0)
         return false;
     if (is_dense && has_router)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.leading_dense_block_count: %u, but layer %u has experts", net->arch->name,
-                      net->n_dense_layers, b->layer);
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.leading_dense_block_count: %u, but layer %u has experts",
+                      net->arch->name, net->n_dense_layers, b->layer);
     if (!is_dense && net->expert_period > 0 && (b->layer + 1) % net->expert_period != 0)
         is_dense = true;
     if (!has_router && !is_dense && ebb_bind_key(b, ".leading_dense_block_count"))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.leading_dense_block_count: %u, but layer %u has no experts", net->arch->name,
-                      net->n_dense_layers, b->layer);
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.leading_dense_block_count: %u, but layer %u has no experts",
+                      net->arch->name, net->n_dense_layers, b->layer);
     if (has_router != !is_dense && ebb_bind_key(b, ".interleave_moe_layer_step"))
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s.interleave_moe_layer_step: %u, but layer %u %s", net->arch->name,
                       net->expert_period, b->layer, has_router ? "has experts" : "has none");

@@ -1,4 +1,5 @@
-/* A layer (forward.h): attention, something recurrent, or both, then a feed-forward or a mixture; some have one of these only. */
+/* A layer (forward.h): attention, something recurrent, or both, then a feed-forward or a mixture; some have one of
+ * these only. */
 #include "model/forward.h"
 
 /* Bit of the activations that w wants; none if there is no w. */
@@ -71,8 +72,9 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
         return ebb_op_mixture_beside(r, l, err);
     r->cols.xielu = &l->xielu;
     r->residual.y_waits = r->net->is_parallel;
-    ebb_op_norm(r, &l->ffn_norm, act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | act_bit(&x->narrow) | x->acts |
-                                 act_bit(&x->shared_gate));
+    ebb_op_norm(r, &l->ffn_norm,
+                act_bit(&l->gate) | act_bit(&l->up) | act_bit(&x->router) | act_bit(&x->narrow) | x->acts |
+                    act_bit(&x->shared_gate));
     if (ebb_weight_exists(&x->router))
         return ebb_op_moe(r, l, err);
     st = ebb_op_gated(r, &l->gate, &l->up, err);

@@ -21,7 +21,8 @@ static void groups_slice(void *arg, uint32_t slice, uint32_t thread)
         uint32_t row = *group * EBB_ROW_GROUP, n = n_vocab - row < EBB_ROW_GROUP ? n_vocab - row : EBB_ROW_GROUP;
         const void *next = group + 1 < end ? ebb_weight_view_row(&job->held, group[1] * EBB_ROW_GROUP) : NULL;
 
-        ebb_weight_view_multiply(job->r, &job->r->cols, &job->held, row, n, job->p->logits + row, n_vocab, thread, next);
+        ebb_weight_view_multiply(job->r, &job->r->cols, &job->held, row, n, job->p->logits + row, n_vocab, thread,
+                                 next);
     }
 }
 

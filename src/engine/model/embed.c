@@ -1,7 +1,8 @@
 /* Rows of tensors that are read by row: token_embd and its like (forward.h). */
 #include "model/forward.h"
 
-ebb_status ebb_run_read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, uint32_t n, float *out, ebb_error *err)
+ebb_status ebb_run_read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, uint32_t n, float *out,
+                            ebb_error *err)
 {
     size_t n_bytes = (size_t)ebb_type_row_bytes((ebb_type)t->type, n);
     void *raw = ebb_forward_floats(r, 0);

@@ -4,8 +4,8 @@
  * stands before this layer's experts is often what they will say (Eliseev and Mazur 2023, "Fast Inference of
  * Mixture-of-Experts Language Models with Offloading", sec. 3.2).  So these are read while this layer's experts
  * are computed.  A guess costs a small product and, if it is wrong, some of the disk's time, never a bit of
- * the answer.  How often the i-th guess of a layer is right is measured all the time; those that are not often enough are
- * not read, and where none is, guessing rests for some passes. */
+ * the answer.  How often the i-th guess of a layer is right is measured all the time; those that are not often enough
+ * are not read, and where none is, guessing rests for some passes. */
 #include <math.h>
 #include <string.h>
 
@@ -116,7 +116,8 @@ static void prefetch_likely(ebb_forward *r, const ebb_layer *next, uint32_t laye
     for (uint32_t e = 0; e < net->n_expert; e++)
         f->miss_chance[e] = 1;
     for (uint32_t k = 0; k < f->n_tokens * used; k++)
-        f->miss_chance[f->chosen[k]] *= powf(1 - f->confidence[(size_t)layer * used + k % used], (float)token_stride(r));
+        f->miss_chance[f->chosen[k]] *= powf(1 - f->confidence[(size_t)layer * used + k % used],
+                                             (float)token_stride(r));
     for (uint32_t i = 0; i < used; i++)
         for (uint32_t k = 0; k < f->n_tokens; k++) {
             uint32_t e = f->chosen[k * used + i];
@@ -146,7 +147,8 @@ ebb_status ebb_expert_prefetch(ebb_forward *r, const ebb_layer *l, ebb_error *er
     if (st != EBB_OK)
         return st;
     for (uint32_t k = 0; k < f->n_tokens; k++)
-        ebb_moe_choose(r, &l[1].experts, f->scores + (size_t)k * net->n_expert, f->chosen + (size_t)k * net->n_expert_used);
+        ebb_moe_choose(r, &l[1].experts, f->scores + (size_t)k * net->n_expert,
+                       f->chosen + (size_t)k * net->n_expert_used);
     f->layer = layer;
     prefetch_likely(r, &l[1], layer);
     return EBB_OK;

@@ -103,12 +103,13 @@ void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
     r->buf.logits = take_floats(a, r->cap_logits, net->n_vocab);
     if (net->has_draft_head)
         r->buf.hidden = take_floats(a, r->cap_logits, net->n_embd);
-    /* a thread's floats: a normed column, or what a draft head joins, a slice of gate and up, scores of experts, a row of K or V,
-     * a part of a state; also the raw bytes of a row of token_embd */
+    /* a thread's floats: a normed column, or what a draft head joins, a slice of gate and up, scores of experts, a row
+     * of K or V, a part of a state; also the raw bytes of a row of token_embd */
     floats = max_size(net->has_draft_head ? 3 * (size_t)net->n_embd : net->n_embd, 2 * cols * EBB_SLICE_ROWS);
     floats = max_size(floats, net->state_bytes ? ebb_recurrent_thread_floats(net) : 0);
     floats = max_size(floats, max_size(net->n_expert, (size_t)r->unit * net->max_dim));
-    r->buf.thread_bytes = EBB_KERNEL_SCRATCH + max_size(floats * sizeof(float), max_size(net->embd_row_bytes, layer_row_bytes(net)));
+    r->buf.thread_bytes = EBB_KERNEL_SCRATCH +
+                          max_size(floats * sizeof(float), max_size(net->embd_row_bytes, layer_row_bytes(net)));
     r->buf.thread_bytes = (r->buf.thread_bytes + ALIGN - 1) / ALIGN * ALIGN;
     r->buf.thread = ebb_arena_take_rows(a, EBB_POOL_SCRATCHES(r->n_threads), r->buf.thread_bytes, 1, ALIGN);
 }

@@ -36,7 +36,8 @@ typedef struct ebb_expert_prediction {
     float    *scores;            /* [32][X] */
     uint32_t *chosen;            /* [32][used], the best first */
     float    *miss_chance;       /* [X] */
-    float    *confidence;        /* [layer][used] share of the i-th guesses for a layer that were right */
+    float    *confidence;        /* [layer][used] share of the i-th guesses for a layer that were
+                                    right */
     uint32_t *n_skip;            /* [layer] passes to come without a guess */
     uint32_t  layer, n_tokens;   /* what stands in `chosen` is for; UINT32_MAX: nothing does */
 } ebb_expert_prediction;
@@ -67,27 +68,32 @@ typedef struct ebb_residual {
 typedef struct ebb_forward_buffers {
     float  *x;                   /* [C][E] the residual stream */
     float  *y;                   /* [C][H D] heads' outputs; then [C][E] what a block adds to x */
-    /* these share memory, also with those of recurrent layers: each group is done with when the next
-     * is written */
+    /* these share memory, also with those of recurrent layers: each group is done with when the
+     * next is written */
     float  *q, *k, *v, *head_gate;       /* [C][H U D], [C][KV D], [C][KV D], [C][H D] */
     float  *ff;                  /* [C][F], or [C][P] */
     float  *beside;              /* [C][E] what a feed-forward beside experts adds */
     float  *layer_input;         /* [C][layer][P] of per-layer embeddings */
-    void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in use */
+    void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in
+                                    use */
     float  *cos_sin[EBB_MAX_ROPES];      /* [C][n_rot / 2][2] */
     double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
     float  *parts;               /* attention before segments are merged */
     float  *logits;              /* [cap_logits][V] */
-    float  *hidden;              /* [cap_logits][E] of a pass's last columns, what the output saw; with a draft head only */
-    char   *thread;              /* [EBB_POOL_SCRATCHES(n_threads)] of a thread: the kernels', then floats */
+    float  *hidden;              /* [cap_logits][E] of a pass's last columns, what the output saw;
+                                    with a draft head only */
+    char   *thread;              /* [EBB_POOL_SCRATCHES(n_threads)] of a thread: the kernels', then
+                                    floats */
     size_t  thread_bytes;
 } ebb_forward_buffers;
 
 typedef struct ebb_recurrent_buffers {
-    float  *in, *z, *alpha, *beta;       /* `in` of the layer; of a delta net z, alpha, beta; of Mamba [C][I] what
-                                            the convolution gives, [C][I] dt, [C][R + 2 S] */
+    float  *in, *z, *alpha, *beta;       /* `in` of the layer; of a delta net z, alpha, beta; of
+                                            Mamba [C][I] what the convolution gives, [C][I] dt,
+                                            [C][R + 2 S] */
     char   *state;               /* [n_states][net->state_bytes] */
-    char   *state_log;           /* [n_state_log][net->state_log_bytes] updates by tokens that may be taken back */
+    char   *state_log;           /* [n_state_log][net->state_log_bytes] updates by tokens that may
+                                    be taken back */
 } ebb_recurrent_buffers;
 
 typedef struct ebb_latent_buffers {
@@ -103,7 +109,8 @@ typedef struct ebb_moe_buffers {
     float  *narrow;              /* ... [C][E'], where experts work in a narrower space */
     float  *scores;              /* [C][X] of the experts, then their shares */
     uint32_t *chosen;            /* [C][used] experts of a column */
-    uint32_t *members;           /* [C][used] columns of the experts, one expert's behind the other's */
+    uint32_t *members;           /* [C][used] columns of the experts, one expert's behind the
+                                    other's */
     uint32_t *first_member;      /* [X + 1] where an expert's begin */
     bool   *is_computed;         /* [X] */
     void   *gathered[EBB_ACT_COUNT];     /* [C] inputs of an expert's columns */
@@ -123,14 +130,19 @@ typedef struct ebb_batch {
     float              *logits;  /* where the logits go if n_out == 1; else NULL, and ... */
     ebb_forward_logits_fn *each; /* ... this is called */
     void               *arg;
-    char               *state;   /* of the sequence: one of recurrent.state, as it stands before state_pos ... */
-    uint32_t            state_pos;       /* ... <= pos0: the log has the updates of the positions between ... */
-    uint32_t            commit_pos;      /* ... and behind the pass before this one, in state_pos .. pos0 + n:
-                                            tokens before it are not taken back; n_state_log others at most,
-                                            whose updates the log gets */
-    const ebb_checkpoint *checkpoints;   /* copies of it to be made, at positions in (state_pos, commit_pos] */
+    char               *state;   /* of the sequence: one of recurrent.state, as it stands before
+                                    state_pos ... */
+    uint32_t            state_pos;       /* ... <= pos0: the log has the updates of the positions
+                                            between ... */
+    uint32_t            commit_pos;      /* ... and behind the pass before this one, in state_pos ..
+                                            pos0 + n: tokens before it are not taken back;
+                                            n_state_log others at most, whose updates the log
+                                            gets */
+    const ebb_checkpoint *checkpoints;   /* copies of it to be made, at positions in (state_pos,
+                                            commit_pos] */
     uint32_t            n_checkpoints;
-    const float        *hidden;  /* [E] with a draft head: what the output saw of position pos0 - 1; NULL: unknown */
+    const float        *hidden;  /* [E] with a draft head: what the output saw of position pos0 - 1;
+                                    NULL: unknown */
 } ebb_batch;
 
 typedef struct ebb_forward {
@@ -141,13 +153,17 @@ typedef struct ebb_forward {
     ebb_res           *res;
     ebb_kv            *kv;
     ebb_kv_type        k_type, v_type;
-    uint32_t           unit;     /* U: KV heads that stand side by side in a row of the cache (ebb_net_kv_unit) */
-    const atomic_bool *cancel;   /* looked at before each layer, and by slices of matrices; NULL: never ... */
-    atomic_bool       *is_cut;   /* ... which say here that they left out their work: the pass is worth nothing */
+    uint32_t           unit;     /* U: KV heads that stand side by side in a row of the cache
+                                    (ebb_net_kv_unit) */
+    const atomic_bool *cancel;   /* looked at before each layer, and by slices of matrices; NULL:
+                                    never ... */
+    atomic_bool       *is_cut;   /* ... which say here that they left out their work: the pass is
+                                    worth nothing */
     uint32_t           n_threads, cap_tokens, n_ctx;
     uint32_t           cap_logits;       /* columns of `logits` */
     uint32_t           n_states; /* if layers have a state ... */
-    uint32_t           n_state_log;      /* ... and tokens by which one may lag behind (recurrent.h) */
+    uint32_t           n_state_log;      /* ... and tokens by which one may lag behind
+                                            (recurrent.h) */
 
     ebb_forward_buffers   buf;
     ebb_recurrent_buffers recurrent;
@@ -177,33 +193,35 @@ void ebb_forward_init(ebb_forward *r);
  *         st = ebb_forward_layer(r, err);
  *     st = ebb_forward_end(r, st, err);
  *
- * K and V of the columns stand in the pool afterwards.  Errors: CANCELED (seen within one layer; K, V
- * and the state are not valid), IO, CONTEXT (learned positions end before it), USAGE (an id beyond
- * the vocabulary). */
+ * K and V of the columns stand in the pool afterwards.  Errors: CANCELED (seen within one layer; K,
+ * V and the state are not valid), IO, CONTEXT (learned positions end before it), USAGE (an id
+ * beyond the vocabulary). */
 EBB_MUST_CHECK
 ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err);
 /* A layer is still to be computed; none is once no logits are wanted and all K and V stand. */
 bool ebb_forward_has_layer(const ebb_forward *r);
 EBB_MUST_CHECK
 ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err);
-/* st: how it went so far, which is returned unless the end goes wrong.  The logits; then no thread of
- * the pool reads weights any more. */
+/* st: how it went so far, which is returned unless the end goes wrong.  The logits; then no thread
+ * of the pool reads weights any more. */
 EBB_MUST_CHECK
 ebb_status ebb_forward_end(ebb_forward *r, ebb_status st, ebb_error *err);
 
-/* A guess of the draft head (draft_guess.c): what follows `id` at `pos` >= 1, to which the table is grown. */
+/* A guess of the draft head (draft_guess.c): what follows `id` at `pos` >= 1, to which the table is
+ * grown. */
 typedef struct ebb_draft_step {
     const ebb_block_table *table;
     ebb_token id;
     uint32_t  pos;
     float    *hidden;            /* [E] of position pos - 1; then of pos, as the head has it */
     float    *logits;            /* [V] */
-    const uint32_t *groups;      /* [n_groups] of EBB_ROW_GROUP rows of the output: all other logits are -INFINITY; */
+    const uint32_t *groups;      /* [n_groups] of EBB_ROW_GROUP rows of the output: all other logits
+                                    are -INFINITY; */
     uint32_t  n_groups;          /* 0: no logit is left out.  Not where logits are capped */
 } ebb_draft_step;
 #define EBB_ROW_GROUP 32u
-/* Its own row of K and V stands at pos afterwards; the next pass over that position writes it anew, from
- * the net's hidden states.  Errors: as those of a pass. */
+/* Its own row of K and V stands at pos afterwards; the next pass over that position writes it anew,
+ * from the net's hidden states.  Errors: as those of a pass. */
 EBB_MUST_CHECK
 ebb_status ebb_forward_draft(ebb_forward *r, const ebb_draft_step *p, ebb_error *err);
 
@@ -233,16 +251,20 @@ void ebb_op_keep_hidden(ebb_forward *r);
 /* x = join [token; state] of all columns, by a draft head. */
 EBB_MUST_CHECK
 ebb_status ebb_op_draft_join(ebb_forward *r, ebb_error *err);
-/* Behind ebb_op_keep_hidden, all columns being active: the draft head's K and V of them; x is lost. */
+/* Behind ebb_op_keep_hidden, all columns being active: the draft head's K and V of them; x is
+ * lost. */
 EBB_MUST_CHECK
 ebb_status ebb_op_draft_kv(ebb_forward *r, ebb_error *err);
 /* The token's row of `embd` as x begins with it.  Errors: USAGE (no such token), IO. */
 EBB_MUST_CHECK
-ebb_status ebb_run_embed(ebb_forward *r, const ebb_gguf_tensor *embd, ebb_token id, float *x, ebb_error *err);
-/* Logits of the active columns, whose states are the input, by w: y[column][V] from the first of them on. */
+ebb_status ebb_run_embed(ebb_forward *r, const ebb_gguf_tensor *embd, ebb_token id, float *x,
+                         ebb_error *err);
+/* Logits of the active columns, whose states are the input, by w: y[column][V] from the first of
+ * them on. */
 EBB_MUST_CHECK
 ebb_status ebb_op_logits(ebb_forward *r, const ebb_weight *w, float *y, ebb_error *err);
-/* Products of the active columns become logits: scaled, and none of tokens that are never chosen. */
+/* Products of the active columns become logits: scaled, and none of tokens that are never
+ * chosen. */
 EBB_MUST_CHECK
 ebb_status ebb_op_finish_logits(ebb_forward *r, float *y, ebb_error *err);
 /* What a pass ends with, behind its last product. */
@@ -258,8 +280,8 @@ typedef struct ebb_mat {
 
 #define EBB_MAX_MATS 4
 #define EBB_SLICE_ROWS 64u       /* rows of a slice of many columns, and ... */
-#define EBB_SLICE_ROWS_FEW 128u  /* ... of few: some tens of microseconds of decode, and enough that most of
-                                    them are fetched while others are multiplied */
+#define EBB_SLICE_ROWS_FEW 128u  /* ... of few: some tens of microseconds of decode, and enough that
+                                    most of them are fetched while others are multiplied */
 
 /* Bit of the activations that w wants. */
 static inline unsigned ebb_act_bit(const ebb_weight *w)
@@ -274,14 +296,17 @@ void ebb_norm_row(const ebb_forward *r, const ebb_norm *norm, float *y, const fl
 void ebb_op_norm(ebb_forward *r, const ebb_norm *norm, unsigned acts);
 /* Make src [column][n_k] the input. */
 void ebb_op_input(ebb_forward *r, const float *src, uint32_t n_k, unsigned acts);
-/* The same in parts: which input, then elements [from, from + n) of column c.  Both are multiples of what shares a scale. */
+/* The same in parts: which input, then elements [from, from + n) of column c.  Both are multiples
+ * of what shares a scale. */
 void ebb_input_begin(ebb_forward *r, uint32_t n_k, unsigned acts);
 void ebb_input_part(const ebb_forward *r, uint32_t c, size_t from, size_t n, const float *x);
-/* y = x W^T + bias for n matrices at once; then softcap * tanh(logit_scale * y / softcap) unless softcap is 0. */
+/* y = x W^T + bias for n matrices at once; then softcap * tanh(logit_scale * y / softcap) unless
+ * softcap is 0. */
 EBB_MUST_CHECK
-ebb_status ebb_op_matmul(ebb_forward *r, const ebb_mat *mats, uint32_t n, float softcap, ebb_error *err);
-/* Of each head, y = x W^T: W has n_rows / n_heads rows for it, x stands at src + column * src_stride +
- * head * src_head, y at m->y + column * m->y_stride + head * y_head. */
+ebb_status ebb_op_matmul(ebb_forward *r, const ebb_mat *mats, uint32_t n, float softcap,
+                         ebb_error *err);
+/* Of each head, y = x W^T: W has n_rows / n_heads rows for it, x stands at src + column *
+ * src_stride + head * src_head, y at m->y + column * m->y_stride + head * y_head. */
 typedef struct ebb_per_head {
     const float *src;            /* of column 0 */
     size_t       src_stride, src_head, y_head;
@@ -291,36 +316,41 @@ EBB_MUST_CHECK
 ebb_status ebb_op_heads(ebb_forward *r, const ebb_mat *m, const ebb_per_head *p, ebb_error *err);
 /* ff = act(x gate^T) * (x up^T); without gate act(x up^T) */
 EBB_MUST_CHECK
-ebb_status ebb_op_gated(ebb_forward *r, const ebb_weight *gate, const ebb_weight *up, ebb_error *err);
+ebb_status ebb_op_gated(ebb_forward *r, const ebb_weight *gate, const ebb_weight *up,
+                        ebb_error *err);
 /* y = x W^T + bias, to be added to x, after `post` if it is on. */
 EBB_MUST_CHECK
 ebb_status ebb_op_add(ebb_forward *r, const ebb_weight *w, const ebb_norm *post, ebb_error *err);
 /* y as it stands is to be added to x. */
 void ebb_op_add_y(ebb_forward *r, const ebb_norm *post);
 
-/* Norm and turn k, norm v (or what was k), store both, where the layer has its own.  The same with q, where it does not keep to one head; behind this, where U > 1,
- * q of a head is a row of the cache that is zero but for the head's own place. */
+/* Norm and turn k, norm v (or what was k), store both, where the layer has its own.  The same with
+ * q, where it does not keep to one head; behind this, where U > 1, q of a head is a row of the
+ * cache that is zero but for the head's own place. */
 void ebb_op_kv_store(ebb_forward *r, uint32_t i_layer);
 /* Row of a tensor of rows of n elements, to float. */
 EBB_MUST_CHECK
-ebb_status ebb_run_read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, uint32_t n, float *out, ebb_error *err);
+ebb_status ebb_run_read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, uint32_t n,
+                            float *out, ebb_error *err);
 /* Norm and turn q of a column's heads [h0, h0 + n), if ebb_op_kv_store has not. */
 void ebb_rope_q(const ebb_forward *r, uint32_t i_layer, uint32_t c, uint32_t h0, uint32_t n);
-/* y = softmax(q K^T) V of each head; made the input of the next operation, of the kinds in `acts` (y is then not
- * written as a rule), unless that is 0. */
+/* y = softmax(q K^T) V of each head; made the input of the next operation, of the kinds in `acts`
+ * (y is then not written as a rule), unless that is 0. */
 void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts);
 size_t ebb_attend_part_floats(const ebb_forward *r); /* of buf.parts */
 /* y *= sigmoid(head_gate) */
 void ebb_op_head_gate(ebb_forward *r, const ebb_layer *l);
 
-/* Latent attention: q, k and v of the columns; then, behind attention, the input of l->o (mla.c). */
+/* Latent attention: q, k and v of the columns; then, behind attention, the input of l->o
+ * (mla.c). */
 EBB_MUST_CHECK
 ebb_status ebb_op_latent_qkv(ebb_forward *r, const ebb_layer *l, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_op_latent_heads(ebb_forward *r, const ebb_layer *l, ebb_error *err);
 void ebb_latent_layout(ebb_forward *r, ebb_arena *a);
 
-/* x += norm(proj(gelu(gate x) * z)) (layer_input.c); z of all layers, from the ids and x as it enters the first. */
+/* x += norm(proj(gelu(gate x) * z)) (layer_input.c); z of all layers, from the ids and x as it
+ * enters the first. */
 EBB_MUST_CHECK
 ebb_status ebb_op_layer_input(ebb_forward *r, uint32_t i_layer, ebb_error *err);
 EBB_MUST_CHECK
@@ -332,16 +362,19 @@ size_t ebb_layer_row_at(const ebb_net *net);     /* bytes of the raw row of a to
  * experts in the order of their numbers, so its bits do not depend on the others. */
 EBB_MUST_CHECK
 ebb_status ebb_op_moe(ebb_forward *r, const ebb_layer *l, ebb_error *err);
-/* The same on x, with norms of its own, and beside it the layer's feed-forward: both normed, then added. */
+/* The same on x, with norms of its own, and beside it the layer's feed-forward: both normed, then
+ * added. */
 EBB_MUST_CHECK
 ebb_status ebb_op_mixture_beside(ebb_forward *r, const ebb_layer *l, ebb_error *err);
 void ebb_moe_layout(ebb_forward *r, ebb_arena *a);
 /* A router that sees x as it enters the layer: its scores, for ebb_op_moe. */
 EBB_MUST_CHECK
 ebb_status ebb_op_early_router(ebb_forward *r, const ebb_layer *l, ebb_error *err);
-/* The experts of a column by its router's scores, the best first; scores become the probabilities that decide, if they do. */
+/* The experts of a column by its router's scores, the best first; scores become the probabilities
+ * that decide, if they do. */
 void ebb_moe_choose(const ebb_forward *r, const ebb_experts *x, float *score, uint32_t *chosen);
-/* Behind the choice of l: let what the layer behind it may choose be read, if experts are streamed.  Errors: those of a product. */
+/* Behind the choice of l: let what the layer behind it may choose be read, if experts are streamed.
+ * Errors: those of a product. */
 EBB_MUST_CHECK
 ebb_status ebb_expert_prefetch(ebb_forward *r, const ebb_layer *l, ebb_error *err);
 void ebb_expert_prefetch_layout(ebb_forward *r, ebb_arena *a);
@@ -352,7 +385,8 @@ static inline uint32_t ebb_expert_extent(const ebb_net *net, const ebb_experts *
     return net->matrices[x->first_matrix + e * x->n_matrices].extent;
 }
 
-/* x += Recurrent(norm(x)), with the state of the sequence (recurrent.h).  is_beside: attention on the same norm follows. */
+/* x += Recurrent(norm(x)), with the state of the sequence (recurrent.h).  is_beside: attention on
+ * the same norm follows. */
 EBB_MUST_CHECK
 ebb_status ebb_op_recurrent(ebb_forward *r, uint32_t i_layer, bool is_beside, ebb_error *err);
 /* Bytes of a layer's state, and of what a token changes in it. */
@@ -365,7 +399,8 @@ void ebb_forward_settle_state(ebb_forward *r, char *state, uint32_t state_pos, u
 
 /* cos and sin of the pass's positions, times the magnitude. */
 void ebb_rope_freqs(const ebb_rope *rope, uint32_t n_ctx, double *freqs);
-void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, uint32_t n, float *cos_sin);
+void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, uint32_t n,
+                    float *cos_sin);
 /* cos and sin that turn back by n positions, without the magnitude. */
 void ebb_rope_shift_table(const ebb_rope *rope, const double *freqs, uint32_t n, float *cos_sin);
 /* Turn the n_rot elements of x. */

@@ -12,7 +12,8 @@ typedef struct store_job {
 } store_job;
 
 /* Heads from h0 on: all of them, where the norm is of all as one. */
-static void norm_heads(const ebb_forward *r, const ebb_norm *norm, float *x, uint32_t h0, uint32_t n_heads, uint32_t dim)
+static void norm_heads(const ebb_forward *r, const ebb_norm *norm, float *x, uint32_t h0, uint32_t n_heads,
+                       uint32_t dim)
 {
     size_t n = r->net->qk_norm == EBB_QK_WHOLE ? (size_t)n_heads * dim : dim;
 
@@ -25,7 +26,8 @@ static void norm_heads(const ebb_forward *r, const ebb_norm *norm, float *x, uin
     }
 }
 
-static void rope_heads(const ebb_forward *r, const ebb_layer *l, uint32_t c, const ebb_norm *norm, float *x, uint32_t h0, uint32_t n_heads)
+static void rope_heads(const ebb_forward *r, const ebb_layer *l, uint32_t c, const ebb_norm *norm, float *x,
+                       uint32_t h0, uint32_t n_heads)
 {
     const ebb_rope *rope = l->rope == EBB_NO_ROPE ? NULL : &r->net->ropes[l->rope];
     bool is_late = r->net->qk_norm_is_late;

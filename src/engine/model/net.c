@@ -33,8 +33,10 @@ static uint32_t rows_of_part(const ebb_matrix *m)
 static void add_part_extent(ebb_binder *b, const ebb_matrix *m, uint32_t i)
 {
     ebb_net *net = b->net;
-    uint64_t first = (uint64_t)i * m->part_rows, n = m->n_rows - first < m->part_rows ? m->n_rows - first : m->part_rows;
-    ebb_res_extent x = m->whole, *extents = ebb_bind_reserve(b, net->extents, net->n_extents, &net->cap_extents, sizeof *extents);
+    uint64_t first = (uint64_t)i * m->part_rows,
+             n = m->n_rows - first < m->part_rows ? m->n_rows - first : m->part_rows;
+    ebb_res_extent x = m->whole,
+                   *extents = ebb_bind_reserve(b, net->extents, net->n_extents, &net->cap_extents, sizeof *extents);
 
     if (!extents)
         return;
@@ -188,7 +190,8 @@ bool ebb_net_is_for_drafts(const ebb_net *net, uint32_t extent)
     if (!net->has_draft_head)
         return false;
     m = &net->matrices[ebb_net_draft_output(net)->matrix];
-    return extent >= net->draft_head.first_extent || (extent >= m->extent && extent < m->extent + m->n_parts * m->stride);
+    return extent >= net->draft_head.first_extent ||
+           (extent >= m->extent && extent < m->extent + m->n_parts * m->stride);
 }
 
 void ebb_net_layout(ebb_net *net, ebb_arena *a)

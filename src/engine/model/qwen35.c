@@ -105,4 +105,5 @@ static void bind_qwen3next(ebb_binder *b)
     bind_qwen35(b);
 }
 
-const ebb_arch ebb_arch_qwen3next = { .name = "qwen3next", .bind = bind_qwen3next, .has_mtp = true, .harmless = harmless };
+const ebb_arch ebb_arch_qwen3next = { .name = "qwen3next", .bind = bind_qwen3next, .has_mtp = true,
+                                      .harmless = harmless };

@@ -20,7 +20,8 @@ static ebb_status plan_engine(ebb_engine *e, ebb_error *err)
         return ebb_plan_draft(&e->net, &e->host->opts, &e->host->plan, &e->plan, err);
     st = ebb_machine_probe(NULL, false, &e->machine, err);
     ebb_machine_recall_experts(&e->machine, e->model);
-    if (st == EBB_OK && e->opts.draft && !e->opts.no_speculation) /* whether it is worth its memory is for speeds to say */
+    /* whether it is worth its memory is for speeds to say */
+    if (st == EBB_OK && e->opts.draft && !e->opts.no_speculation)
         st = ebb_machine_measure(&e->machine, e->model, &e->opts, true, err);
     if (st == EBB_OK)
         st = ebb_plan_net(&e->net, e->model, &e->opts, &e->machine, &e->plan, err);
@@ -129,8 +130,8 @@ static ebb_status open_parts(ebb_engine *e, const ebb_engine_opts *o, ebb_progre
     return st;
 }
 
-static ebb_status engine_new(const ebb_model *m, const ebb_engine_opts *opts, ebb_engine *host, ebb_progress_fn *progress, void *arg,
-                              ebb_engine **out, ebb_error *err)
+static ebb_status engine_new(const ebb_model *m, const ebb_engine_opts *opts, ebb_engine *host,
+                             ebb_progress_fn *progress, void *arg, ebb_engine **out, ebb_error *err)
 {
     double begin = ebb_clock_s();
     ebb_engine *e = calloc(1, sizeof *e);
@@ -172,7 +173,8 @@ ebb_status ebb_engine_open_draft(ebb_engine *host, ebb_engine **out, ebb_error *
 {
     ebb_engine_opts o = {
         .n_threads = host->plan.n_threads, .cpu = host->opts.cpu, .io = host->opts.io, .no_speculation = true,
-        .no_kv_cache = host->opts.no_kv_cache, .kv_cache_dir = host->opts.kv_cache_dir, .kv_cache_bytes = host->opts.kv_cache_bytes,
+        .no_kv_cache = host->opts.no_kv_cache, .kv_cache_dir = host->opts.kv_cache_dir,
+        .kv_cache_bytes = host->opts.kv_cache_bytes,
     };
 
     return engine_new(host->opts.draft, &o, host, NULL, NULL, out, err);

@@ -1,4 +1,5 @@
-/* open/engine_state.h - an engine: what is constant, and a member for each room that keeps something. */
+/* open/engine_state.h - an engine: what is constant, and a member for each room that keeps
+ * something. */
 #ifndef EBB_ENGINE_STATE_H
 #define EBB_ENGINE_STATE_H
 #include <pthread.h>
@@ -19,9 +20,10 @@
 struct ebb_engine {
     const ebb_model *model;
     ebb_engine_opts opts;
-    ebb_engine  *host;           /* of a draft model's engine: it has threads, cancel flag and budget;
-                                    else NULL */
-    ebb_machine  machine;        /* as it was at open; speeds are measured when something is streamed */
+    ebb_engine  *host;           /* of a draft model's engine: it has threads, cancel flag and
+                                    budget; else NULL */
+    ebb_machine  machine;        /* as it was at open; speeds are measured when something is
+                                    streamed */
     ebb_plan     plan;           /* what was decided at open, and by budget.c since */
     ebb_net      net;
     ebb_forward  run;
@@ -32,7 +34,8 @@ struct ebb_engine {
     atomic_bool  cancel, is_cut; /* ebb_forward */
 
     ebb_session *sessions;
-    ebb_session *logits_owner;   /* whose draft tokens the rows of run.buf.logits belong to; NULL: nobody's */
+    ebb_session *logits_owner;   /* whose draft tokens the rows of run.buf.logits belong to; NULL:
+                                    nobody's */
     uint64_t     clock;          /* of uses: one more with each */
     ebb_prefix_cache cache;
     ebb_draft_model  draft_model;

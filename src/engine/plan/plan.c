@@ -53,7 +53,8 @@ void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_forward *run)
     run->v_type = plan->kv_v;
     run->unit = kv_unit(plan, net);
     run->n_states = net->state_bytes ? EBB_N_STATE_SLOTS : 0;
-    if (net->state_bytes)                        /* who does not let others draft is a draft model, and takes back its own tokens */
+    if (net->state_bytes)                        /* who does not let others draft is a draft model, and takes back its
+                                                    own tokens */
         run->n_state_log = plan->n_draft_max ? plan->n_draft_max : EBB_DRAFT_MAX_MODEL;
 }
 
@@ -318,7 +319,8 @@ static void count_bytes(const planning *q)
     if (!q->is_live)
         p->activation_bytes = activation_bytes(q);
     p->code_bytes = CODE_BYTES;
-    p->reserve_bytes = SLACK_BYTES + p->weights_resident_bytes / SLACK_SHARE + (p->stream_bytes > 0 ? EBB_READER_BYTES : 0);
+    p->reserve_bytes = SLACK_BYTES + p->weights_resident_bytes / SLACK_SHARE +
+                       (p->stream_bytes > 0 ? EBB_READER_BYTES : 0);
     p->total_bytes = total_bytes(p);
 }
 
@@ -469,7 +471,8 @@ static bool spill_kv_to_file(const planning *q)
 {
     ebb_plan *p = q->p;
     ebb_kv_shape shape = ebb_layout_kv(p, q->net, q->layers);
-    uint64_t block = ebb_kv_all_block_bytes(&shape), n = ebb_kv_blocks_of(p->n_ctx) + 1, least = ebb_kv_blocks_of(p->n_batch) + OPEN_BLOCKS;
+    uint64_t block = ebb_kv_all_block_bytes(&shape), n = ebb_kv_blocks_of(p->n_ctx) + 1,
+             least = ebb_kv_blocks_of(p->n_batch) + OPEN_BLOCKS;
     uint64_t more;
 
     if (q->o->no_kv_cache || block == 0 || p->kv_spill_bytes > 0 || n <= least)
@@ -486,15 +489,17 @@ static void why_streaming(ebb_plan *p)
 {
     char read[16], out[16], all[16];
 
-    set_why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL, "%u of %u layers fit; %s are read for each token",
-        p->n_resident, p->n_layers, ebb_size_text(p->stream_bytes, read));
+    set_why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL,
+            "%u of %u layers fit; %s are read for each token", p->n_resident, p->n_layers,
+            ebb_size_text(p->stream_bytes, read));
     ebb_size_text(p->kv_spill_bytes, out);
     ebb_size_text(p->kv_bytes + p->kv_spill_bytes, all);
     if (p->kv_spill_bytes && p->stream_bytes == 0)
         set_why(p, EBB_TIER_CRITICAL, "the weights fit; %s of %s of K and V go to a file", out, all);
     else if (p->kv_spill_bytes)
-        set_why(p, EBB_TIER_CRITICAL, "no layer fits, and %s of %s of K and V go to a file; up to %s are read for each token",
-            out, all, ebb_size_text(p->stream_bytes + p->kv_spill_bytes, read));
+        set_why(p, EBB_TIER_CRITICAL,
+                "no layer fits, and %s of %s of K and V go to a file; up to %s are read for each token", out, all,
+                ebb_size_text(p->stream_bytes + p->kv_spill_bytes, read));
 }
 
 /* Part of the weights is read for each pass. */
@@ -537,15 +542,16 @@ static void explain_refusal(const planning *q, const char *limit)
     ebb_size_text(p->total_bytes, need);
     ebb_size_text(p->budget_bytes, have);
     if (q->o->has_resident && p->n_resident > 0)
-        set_why(p, EBB_TIER_CRITICAL, "%u resident layers take %s, there is room for %s (%.60s); fewer would fit", p->n_resident,
-            need, have, limit);
+        set_why(p, EBB_TIER_CRITICAL, "%u resident layers take %s, there is room for %s (%.60s); fewer would fit",
+                p->n_resident, need, have, limit);
     else
-        set_why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s, there is room for %s (%.60s)", p->n_ctx, need, have, limit);
+        set_why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s, there is room for %s (%.60s)", p->n_ctx, need,
+                have, limit);
 }
 
-/* Half a thousand tokens choose nearly every expert of every layer, and so do several thousand: each doubling of the chunk halves
- * what a token of a long prompt reads.  It costs memory for activations, which experts then lack; so a chunk is doubled as long as a
- * prompt gains by it and an answer loses little. */
+/* Half a thousand tokens choose nearly every expert of every layer, and so do several thousand: each doubling of the
+ * chunk halves what a token of a long prompt reads.  It costs memory for activations, which experts then lack; so a
+ * chunk is doubled as long as a prompt gains by it and an answer loses little. */
 static void widen_chunk(const planning *q)
 {
     ebb_plan *p = q->p;
@@ -559,7 +565,8 @@ static void widen_chunk(const planning *q)
         p->n_batch *= 2;
         if (fit_layers(q)) {
             ebb_plan_predict(q->net, q->machine, p);
-            if (p->predicted_decode_tok_s >= least_tok_s && p->predicted_prefill_tok_s >= narrow.predicted_prefill_tok_s)
+            if (p->predicted_decode_tok_s >= least_tok_s &&
+                p->predicted_prefill_tok_s >= narrow.predicted_prefill_tok_s)
                 continue;
         }
         *p = narrow;
@@ -694,8 +701,9 @@ static void end_planning(planning *q)
 
 static const ebb_engine_opts defaults;
 
-ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
-                           uint64_t draft_bytes, uint32_t n_draft_max, ebb_plan *p, ebb_error *err)
+ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
+                                 const ebb_machine *machine, uint64_t draft_bytes, uint32_t n_draft_max, ebb_plan *p,
+                                 ebb_error *err)
 {
     planning q = { .net = net, .o = opts ? opts : &defaults, .p = p, .machine = machine };
     bool is_capped = q.o->ram_bytes && q.o->ram_bytes < machine->available_bytes;
@@ -717,7 +725,8 @@ ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_eng
     }
     end_planning(&q);
     if (st == EBB_OK && !ebb_net_kv_unit(net, p->kv_k, p->kv_v))
-        st = EBB_FAIL(err, EBB_UNSUPPORTED, "this KV type needs rows of a multiple of 32 elements, they have %u heads of %u; --kv f16 works",
+        st = EBB_FAIL(err, EBB_UNSUPPORTED,
+                      "this KV type needs rows of a multiple of 32 elements, they have %u heads of %u; --kv f16 works",
                       net->n_head_kv, net->dim_k);
     return st;
 }

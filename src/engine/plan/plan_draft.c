@@ -1,7 +1,7 @@
 /* A plan with a draft model: counted before the layers are chosen, and judged (plan/layout.h).
  *
- * First the plan without it: that decides context and KV, so that a draft model changes no answer. What it takes then is
- * known, and layers are chosen in what is left.  Both plans are predicted; the speed with guesses is
+ * First the plan without it: that decides context and KV, so that a draft model changes no answer. What it takes then
+ * is known, and layers are chosen in what is left.  Both plans are predicted; the speed with guesses is
  *
  *     E(k) / (t(1 + k) + k d),  E(k) = 1 + a + ... + a^k
  *
@@ -17,13 +17,15 @@
 #define MIB         ((uint64_t)1 << 20)
 #define DRAFT_CHUNK 128u         /* columns in which the draft model takes in a text: its buffers are small */
 
-ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_plan *host, ebb_plan *out, ebb_error *err)
+ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_plan *host, ebb_plan *out,
+                          ebb_error *err)
 {
     ebb_machine room = { .available_bytes = UINT64_MAX / 4, .n_cpus = host->n_threads };
     bool has_q8 = ebb_net_kv_unit(net, EBB_KV_Q8_0, EBB_KV_Q8_0) > 0;
     ebb_engine_opts o = {
         .n_ctx = host->n_ctx < net->n_ctx_train ? host->n_ctx : net->n_ctx_train, .n_threads = host->n_threads,
-        .n_batch = host->n_batch < DRAFT_CHUNK ? host->n_batch : DRAFT_CHUNK, .has_resident = true, .resident = net->n_layers,
+        .n_batch = host->n_batch < DRAFT_CHUNK ? host->n_batch : DRAFT_CHUNK, .has_resident = true,
+        .resident = net->n_layers,
         .has_kv = true, .kv_k = has_q8 ? EBB_KV_Q8_0 : EBB_KV_F16, .kv_v = has_q8 ? EBB_KV_Q8_0 : EBB_KV_F16,
     };
     ebb_status st;
@@ -48,7 +50,8 @@ typedef struct judging {
 static double assumed_accept_rate(const judging *j)
 {
     const ebb_model_info *a = ebb_model_get_info(j->m), *b = ebb_model_get_info(j->draft);
-    bool is_same = strcmp(a->arch, b->arch) == 0 && a->n_layers == b->n_layers && a->n_embd == b->n_embd && a->n_ff == b->n_ff;
+    bool is_same = strcmp(a->arch, b->arch) == 0 && a->n_layers == b->n_layers && a->n_embd == b->n_embd &&
+                   a->n_ff == b->n_ff;
 
     return is_same ? EBB_ACCEPT_RATE_SAME : EBB_ACCEPT_RATE_FAMILY;
 }
@@ -95,14 +98,16 @@ static void judge_draft(const judging *j, const ebb_plan *alone, ebb_plan *p)
         snprintf(why, sizeof why, "its %llu MiB do not fit beside the model", mib);
         leave_draft_out(p, alone, why);
     } else if (p->stream_bytes > alone->stream_bytes && p->draft_tok_s <= p->no_draft_tok_s) {
-        snprintf(why, sizeof why, "its %llu MiB take the place of layers, %.2f tok/s are expected with it and %.2f without", mib,
+        snprintf(why, sizeof why,
+                 "its %llu MiB take the place of layers, %.2f tok/s are expected with it and %.2f without", mib,
                  p->draft_tok_s, p->no_draft_tok_s);
         leave_draft_out(p, alone, why);
     } else if (p->draft_length == 0) {
         snprintf(p->draft_why, sizeof p->draft_why, "no gain is expected: a guess costs more than it saves");
     } else {
-        snprintf(p->draft_why, sizeof p->draft_why, "%.2f tok/s are expected with %u guesses a pass if %.0f %% are right, %.2f without it",
-                 p->draft_tok_s, p->draft_length, 100 * p->draft_accept_rate, p->no_draft_tok_s);
+        snprintf(p->draft_why, sizeof p->draft_why,
+                 "%.2f tok/s are expected with %u guesses a pass if %.0f %% are right, %.2f without it", p->draft_tok_s,
+                 p->draft_length, 100 * p->draft_accept_rate, p->no_draft_tok_s);
     }
 }
 
@@ -114,8 +119,8 @@ static void begin_judging(judging *j, const ebb_net *draft_net, const ebb_plan *
 /* -- Plans ------------------------------------------------------------------------- */
 
 /* *p, a plan without a draft, becomes one with it if that is worth it. */
-static ebb_status add_draft_model(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine, ebb_net *draft_net,
-                            ebb_plan *p, ebb_error *err)
+static ebb_status add_draft_model(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
+                                  const ebb_machine *machine, ebb_net *draft_net, ebb_plan *p, ebb_error *err)
 {
     judging j = { .net = net, .m = m, .draft = opts->draft, .machine = machine };
     ebb_engine_opts o = *opts;
@@ -145,17 +150,21 @@ static ebb_status add_draft_model(ebb_net *net, const ebb_model *m, const ebb_en
 static void name_left_out(const ebb_net *net, ebb_plan *p)
 {
     if (net->n_left_out == 1)
-        snprintf(p->left_out, sizeof p->left_out, "%s is not understood and left out (--force): answers may be wrong", net->left_out);
+        snprintf(p->left_out, sizeof p->left_out, "%s is not understood and left out (--force): answers may be wrong",
+                 net->left_out);
     else if (net->n_left_out > 1)
-        snprintf(p->left_out, sizeof p->left_out, "%.150s and %u more are not understood and left out (--force): answers may be wrong",
-                 net->left_out, net->n_left_out - 1);
+        snprintf(p->left_out, sizeof p->left_out,
+                 "%.150s and %u more are not understood and left out (--force): answers may be wrong", net->left_out,
+                 net->n_left_out - 1);
 }
 
 /* The plan with the file's draft head, where it is of use; else without. */
-static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine, ebb_plan *p,
-                                 ebb_error *err)
+static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
+                                 const ebb_machine *machine, ebb_plan *p, ebb_error *err)
 {
-    const char *why = opts && opts->no_speculation ? "nothing is to be guessed" : opts && opts->draft ? "a draft model is named" : NULL;
+    const char *why = opts && opts->no_speculation ? "nothing is to be guessed"
+                    : opts && opts->draft          ? "a draft model is named"
+                                                   : NULL;
     bool has_head = net->has_draft_head;
     ebb_status st = EBB_OK;
 
@@ -172,7 +181,8 @@ static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_eng
     if (has_head)
         snprintf(p->draft_head, sizeof p->draft_head, "not used: %s", why);
     else if (net->n_mtp_layers > 0)
-        snprintf(p->draft_head, sizeof p->draft_head, "the file names one, but its tensors are not there or not understood");
+        snprintf(p->draft_head, sizeof p->draft_head,
+                 "the file names one, but its tensors are not there or not understood");
     return st;
 }
 
@@ -195,8 +205,9 @@ ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts 
     return st;
 }
 
-ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
-                                uint64_t budget_bytes, uint64_t draft_bytes, ebb_plan *p, ebb_error *err)
+ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
+                                const ebb_machine *machine, uint64_t budget_bytes, uint64_t draft_bytes, ebb_plan *p,
+                                ebb_error *err)
 {
     judging j = { .net = net, .m = m, .draft = opts->draft, .machine = machine };
     ebb_plan alone = *p, draft;

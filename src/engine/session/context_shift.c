@@ -24,7 +24,8 @@ static ebb_status check_shift_range(const ebb_session *s, uint32_t from, uint32_
     if (why)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s; what remains is to be computed again", why);
     if (n == 0 || from >= s->table.n_pos || n > s->table.n_pos - from)
-        return EBB_FAIL(err, EBB_USAGE, "the %u tokens from %u on are not in a sequence of %u", n, from, s->table.n_pos);
+        return EBB_FAIL(err, EBB_USAGE, "the %u tokens from %u on are not in a sequence of %u", n, from,
+                        s->table.n_pos);
     return EBB_OK;
 }
 
@@ -32,7 +33,8 @@ static ebb_status check_shift_range(const ebb_session *s, uint32_t from, uint32_
 static ebb_cache_salt derive_salt(const ebb_session *s, uint32_t from, uint32_t n)
 {
     uint32_t range[] = { from, n };
-    ebb_cache_salt next = { .is_on = true, .pos = s->cache_salt.is_on && s->cache_salt.pos < from ? s->cache_salt.pos : from };
+    ebb_cache_salt next = { .is_on = true,
+                            .pos = s->cache_salt.is_on && s->cache_salt.pos < from ? s->cache_salt.pos : from };
 
     ebb_hash128(range, sizeof range, s->cache_salt.is_on ? s->cache_salt.salt : NULL, next.salt);
     ebb_hash128(s->ids, s->table.n_pos * sizeof *s->ids, next.salt, next.salt);
@@ -71,8 +73,10 @@ static ebb_status plan_window_shift(ebb_session *s, uint32_t n, ebb_kv_shift *m,
     m->n_rows[EBB_KV_WINDOW] = n;
     for (uint32_t i = first / EBB_KV_BLOCK; i <= from / EBB_KV_BLOCK; i++)
         if (s->table.blocks[EBB_KV_WINDOW][i] == EBB_KV_NONE || first < s->window_from)
-            return EBB_FAIL(err, EBB_UNSUPPORTED, "a window of %u positions would see some that are gone; what remains is to be "
-                            "computed again", ebb_kv_window(s->engine->kv));
+            return EBB_FAIL(err, EBB_UNSUPPORTED,
+                            "a window of %u positions would see some that are gone; what remains is to be "
+                            "computed again",
+                            ebb_kv_window(s->engine->kv));
     return EBB_OK;
 }
 

@@ -11,7 +11,11 @@
 #include "sample/sampler.h"
 #include "speculate/prompt_lookup.h"
 
-typedef enum ebb_draft_source { EBB_DRAFT_LOOKUP, EBB_DRAFT_MODEL, EBB_DRAFT_HEAD } ebb_draft_source;
+typedef enum ebb_draft_source {
+    EBB_DRAFT_LOOKUP,
+    EBB_DRAFT_MODEL,
+    EBB_DRAFT_HEAD
+} ebb_draft_source;
 
 struct ebb_session {
     ebb_engine  *engine;
@@ -19,7 +23,8 @@ struct ebb_session {
     ebb_token   *ids;            /* [n_ctx]; those of table.n_pos positions stand, the last
                                     n_pending of them as draft tokens */
     ebb_block_table table;
-    ebb_prefix_block *hashes, *wanted;   /* [blocks + 1] of ids, n_hashed of them; of the ids asked for */
+    ebb_prefix_block *hashes, *wanted;   /* [blocks + 1] of ids, n_hashed of them; of the ids asked
+                                            for */
     uint32_t     n_hashed;       /* full blocks that have got their name */
     float       *logits;         /* [n_vocab] of the last position, if has_logits */
     bool         has_logits;
@@ -29,7 +34,8 @@ struct ebb_session {
     ebb_cache_salt next_salt;    /* by the next sync, if has_next_salt */
     bool         has_next_salt;
     uint64_t     used_at;        /* engine->clock at the last call: who is evicted first */
-    ebb_state_slot *live;        /* its state, from which that before table.n_pos can be made; NULL: none */
+    ebb_state_slot *live;        /* its state, from which that before table.n_pos can be made; NULL:
+                                    none */
     bool         is_tentative;   /* what is appended may be taken back: a draft model's */
 
     ebb_prompt_lookup lookup;
@@ -38,8 +44,8 @@ struct ebb_session {
     ebb_draft_source draft_source;       /* who proposed them */
     double       pass_s;         /* what the pass took */
     ebb_sampler_state sampler_state;     /* how its tokens are chosen */
-    float       *hidden;         /* [n_embd] what the output saw of the last of n_hidden ids (0: unknown);
-                                    with a draft head only */
+    float       *hidden;         /* [n_embd] what the output saw of the last of n_hidden ids (0:
+                                    unknown); with a draft head only */
     uint32_t     n_hidden;
 };
 
@@ -65,7 +71,8 @@ ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err);
 /* Compute ids[0..n) behind what stands in one pass, the last n_pending of them as draft tokens.
  * On failure nothing was added, but a state that was under way is lost. */
 EBB_MUST_CHECK
-ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_pending,
-                                uint32_t prompt_end, ebb_batch *p, ebb_error *err);
+ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n,
+                                uint32_t n_pending, uint32_t prompt_end, ebb_batch *p,
+                                ebb_error *err);
 
 #endif

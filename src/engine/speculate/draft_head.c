@@ -14,7 +14,8 @@
 static void init_length(ebb_engine *e)
 {
     double alone_s = ebb_plan_pass_s(&e->net, &e->machine, &e->plan, 1);
-    double further_s = (ebb_plan_pass_s(&e->net, &e->machine, &e->plan, EBB_DRAFT_HEAD_MOST + 1) - alone_s) / EBB_DRAFT_HEAD_MOST;
+    double further_s = (ebb_plan_pass_s(&e->net, &e->machine, &e->plan, EBB_DRAFT_HEAD_MOST + 1) - alone_s) /
+                       EBB_DRAFT_HEAD_MOST;
     double share = (double)ebb_net_draft_bytes(&e->net) / (double)ebb_net_pass_bytes(&e->net);
 
     ebb_draft_length_init(&e->head_drafter.draft_length, EBB_ACCEPT_RATE_HEAD, further_s / alone_s, share);
@@ -102,8 +103,8 @@ void ebb_draft_head_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool i
     if (is_rejected && n_accepted < n)
         ebb_draft_length_learn_token(l, h->probability[n_accepted], false);
     ebb_draft_length_end(l);
-    ebb_log("draft", "a pass %.1f ms, a further column %.2f, a guess of the head %.2f; %.0f %% of guesses right", 1e3 * l->alone_s,
-            1e3 * l->token_s, 1e3 * l->draft_s, 100 * l->accepted / l->proposed);
+    ebb_log("draft", "a pass %.1f ms, a further column %.2f, a guess of the head %.2f; %.0f %% of guesses right",
+            1e3 * l->alone_s, 1e3 * l->token_s, 1e3 * l->draft_s, 100 * l->accepted / l->proposed);
 }
 
 void ebb_draft_head_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds)

@@ -6,7 +6,8 @@
 #include "model/forward.h"
 
 #define SHARE   4u               /* of the groups, one in so many */
-#define UNSEEN  0.9f             /* uses of the first group before anything was seen: any token that was counts for more */
+#define UNSEEN  0.9f             /* uses of the first group before anything was seen: any token that was counts for
+                                    more */
 #define REFRESH 256u             /* tokens until it is worth a sort */
 
 /* The most used first, of equals the first. */
@@ -14,7 +15,8 @@ static int compare_ranked(const void *a, const void *b)
 {
     const ebb_group_rank *x = a, *y = b;
 
-    return x->uses != y->uses ? (x->uses < y->uses) - (x->uses > y->uses) : (x->group > y->group) - (x->group < y->group);
+    return x->uses != y->uses ? (x->uses < y->uses) - (x->uses > y->uses)
+                              : (x->group > y->group) - (x->group < y->group);
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -40,7 +42,8 @@ bool ebb_draft_rows_init(ebb_draft_rows *d, uint32_t n_vocab)
     uint32_t n = (n_vocab + EBB_ROW_GROUP - 1) / EBB_ROW_GROUP;
 
     *d = (ebb_draft_rows){
-        .n_groups = n, .n_chosen = n_vocab > EBB_DRAFT_ROWS_ALL ? n / SHARE : n, .chosen = calloc(n + 1, sizeof *d->chosen),
+        .n_groups = n, .n_chosen = n_vocab > EBB_DRAFT_ROWS_ALL ? n / SHARE : n,
+        .chosen = calloc(n + 1, sizeof *d->chosen),
         .uses = calloc(n + 1, sizeof *d->uses), .ranks = calloc(n + 1, sizeof *d->ranks),
     };
     if (!d->chosen || !d->uses || !d->ranks)

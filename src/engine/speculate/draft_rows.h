@@ -1,10 +1,11 @@
 /* speculate/draft_rows.h - which rows of the output a draft head multiplies by.
  *
- * A vocabulary has up to 250,000 tokens, and most of them never occur in a conversation: the output's rows are the greater part of
- * what a guess reads.  So a guess looks at a quarter of them, in place: groups of neighbouring rows, those whose tokens
- * have occurred most in what this engine has seen, and of the others those of low ids, which common merges have.
- * A token in none of them is never guessed, which costs a guess; the text is the same (draft_head.h).  What was
- * seen is not kept beyond the engine's life: it would tell what was talked about. */
+ * A vocabulary has up to 250,000 tokens, and most of them never occur in a conversation: the
+ * output's rows are the greater part of what a guess reads.  So a guess looks at a quarter of them,
+ * in place: groups of neighbouring rows, those whose tokens have occurred most in what this engine
+ * has seen, and of the others those of low ids, which common merges have.  A token in none of them
+ * is never guessed, which costs a guess; the text is the same (draft_head.h).  What was seen is not
+ * kept beyond the engine's life: it would tell what was talked about. */
 #ifndef EBB_DRAFT_ROWS_H
 #define EBB_DRAFT_ROWS_H
 #include <stdbool.h>

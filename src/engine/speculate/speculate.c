@@ -30,7 +30,8 @@ static uint32_t draft_tokens(ebb_session *s, ebb_token id, ebb_token *out)
     if (n_out > 0 || !(has_model || has_head))
         return n_out;
     s->draft_source = has_model ? EBB_DRAFT_MODEL : EBB_DRAFT_HEAD;
-    return has_model ? ebb_draft_model_draft(s, s->ids, n + 1, out, room) : ebb_draft_head_draft(s, s->ids, n + 1, out, room);
+    return has_model ? ebb_draft_model_draft(s, s->ids, n + 1, out, room)
+                     : ebb_draft_head_draft(s, s->ids, n + 1, out, room);
 }
 
 static ebb_status run_with_draft(ebb_session *s, const ebb_token *ids, uint32_t n_drafted, ebb_error *err)

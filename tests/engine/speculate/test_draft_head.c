@@ -1,5 +1,6 @@
-/* A model whose file has a draft head: the plan counts it, the text is that of plain decoding for every seed and temperature, in
- * memory and streamed; a head that is always wrong is soon left alone, one that is damaged is left out. */
+/* A model whose file has a draft head: the plan counts it, the text is that of plain decoding for every seed and
+ * temperature, in memory and streamed; a head that is always wrong is soon left alone, one that is damaged is left
+ * out. */
 #include "ebb_test.h"
 
 #include <math.h>
@@ -17,7 +18,8 @@
 
 static char dir[64];
 
-static const ebb_tiny_opts small = { .arch = "qwen35", .type = EBB_TYPE_F16, .n_embd = 64, .n_ff = 64, .has_draft_head = true };
+static const ebb_tiny_opts small = { .arch = "qwen35", .type = EBB_TYPE_F16, .n_embd = 64, .n_ff = 64,
+                                     .has_draft_head = true };
 
 typedef struct writer {
     ebb_engine  *engine;
@@ -78,7 +80,8 @@ static void expect_same_texts(const char *name, const writer *plain, const write
             write_text(plain, seed, temperatures[t], a);
             write_text(guess, seed, temperatures[t], b);
             if (memcmp(a, b, sizeof a) != 0)
-                fail_msg("%s: another text for seed %u at temperature %g", name, (unsigned)seed, (double)temperatures[t]);
+                fail_msg("%s: another text for seed %u at temperature %g", name, (unsigned)seed,
+                         (double)temperatures[t]);
         }
 }
 
@@ -176,7 +179,8 @@ static void rows_follow_the_text(void **state)
     assert_true(is_chosen(&d, 0) && is_chosen(&d, 20000) && !is_chosen(&d, 90000));
     ebb_draft_rows_learn(&d, text, 300);
     ebb_draft_rows_update(&d);
-    assert_true(is_chosen(&d, 0) && is_chosen(&d, 90000) && is_chosen(&d, 91000) && is_chosen(&d, 92000) && !is_chosen(&d, 93000));
+    assert_true(is_chosen(&d, 0) && is_chosen(&d, 90000) && is_chosen(&d, 91000) && is_chosen(&d, 92000) &&
+                !is_chosen(&d, 93000));
     for (uint32_t i = 1; i < d.n_chosen; i++)
         assert_true(d.chosen[i] > d.chosen[i - 1]);
     ebb_draft_rows_fini(&d);
@@ -247,7 +251,8 @@ static void the_plan_counts_it(void **state)
 /* Layers are read from disk; the head stays, or is done without where it has no room. */
 static void the_same_text_streamed(void **state)
 {
-    ebb_tiny_opts tiny = { .arch = "qwen35", .type = EBB_TYPE_F16, .n_layers = 8, .n_embd = 256, .n_ff = 2048, .has_draft_head = true };
+    ebb_tiny_opts tiny = { .arch = "qwen35", .type = EBB_TYPE_F16, .n_layers = 8, .n_embd = 256, .n_ff = 2048,
+                           .has_draft_head = true };
     bool was_on = false, was_off = false;
     ebb_error err = { 0 };
     ebb_model *m;
@@ -348,9 +353,10 @@ static int teardown(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_text_for_every_seed), cmocka_unit_test(the_plan_counts_it), cmocka_unit_test(the_same_text_streamed),
-        cmocka_unit_test(some_rows_have_the_same_logits), cmocka_unit_test(rows_follow_the_text),
-        cmocka_unit_test(the_same_text_with_some_rows), cmocka_unit_test(a_wrong_head_rests), cmocka_unit_test(a_damaged_head_is_left_out),
+        cmocka_unit_test(the_same_text_for_every_seed), cmocka_unit_test(the_plan_counts_it),
+        cmocka_unit_test(the_same_text_streamed),       cmocka_unit_test(some_rows_have_the_same_logits),
+        cmocka_unit_test(rows_follow_the_text),         cmocka_unit_test(the_same_text_with_some_rows),
+        cmocka_unit_test(a_wrong_head_rests),           cmocka_unit_test(a_damaged_head_is_left_out),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,7 +1,8 @@
-/* Random operations on two sequences whose model has recurrent layers or a draft head and speculates: drafts from the text, from a
- * draft model that has recurrent layers itself and from the head, accepted and rejected, cuts, branches, stops, what is
- * persisted, a new engine that goes on from the files.  After each operation the logits are, bit for bit, those of plain decoding
- * in an engine that reuses nothing.  10,000 operations in all; $EBB_SPECULATE_OPS of each network for another number. */
+/* Random operations on two sequences whose model has recurrent layers or a draft head and speculates: drafts from the
+ * text, from a draft model that has recurrent layers itself and from the head, accepted and rejected, cuts, branches,
+ * stops, what is persisted, a new engine that goes on from the files.  After each operation the logits are, bit for
+ * bit, those of plain decoding in an engine that reuses nothing.  10,000 operations in all; $EBB_SPECULATE_OPS of each
+ * network for another number. */
 #include "ebb_test.h"
 
 #include "open/engine_state.h"
@@ -46,7 +47,8 @@ static uint32_t draw_below(world *w, uint32_t below)
 
 static void open_speculating(world *w)
 {
-    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = w->n_threads, .n_batch = 32, .kv_cache_dir = dir, .draft = w->draft,
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = w->n_threads, .n_batch = 32, .kv_cache_dir = dir,
+                          .draft = w->draft,
                           .n_draft = w->drafter != LOOKUP ? 1 + draw_below(w, 7) : 0 };
     ebb_error err = { 0 };
 
@@ -308,7 +310,8 @@ static int teardown(void **state)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = { cmocka_unit_test(recurrent_layers_speculate), cmocka_unit_test(draft_heads_speculate) };
+    static const struct CMUnitTest tests[] = { cmocka_unit_test(recurrent_layers_speculate),
+                                               cmocka_unit_test(draft_heads_speculate) };
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }
