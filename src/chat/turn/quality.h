@@ -28,10 +28,15 @@ typedef struct ebb_quality {
 
 /* Ids of that model are ids of the one at hand: it is the same, or the other file of the pair. */
 bool ebb_quality_shares_ids(const ebb_chat *c, const uint8_t fingerprint[16]);
+struct ebb_better_model;
+/* The model at hand and the better one are files of one network. */
+void ebb_quality_set_pair(ebb_chat *c, const struct ebb_better_model *better);
 /* The model at hand is ready: is what others wrote here of its better file? */
 void ebb_quality_recognise(ebb_chat *c);
 /* Behind every event of the backend: back to the everyday file when the answer has ended. */
 void ebb_quality_end_turn(ebb_chat *c);
+/* Back to the everyday file now. */
+void ebb_quality_go_back(ebb_chat *c);
 /* The user takes another model or engine: there is nothing to go back to. */
 void ebb_quality_forget(ebb_chat *c);
 void ebb_quality_fini(ebb_quality *q);
