@@ -150,6 +150,8 @@ install: all lib                               ## DESTDIR, PREFIX and LIBDIR are
 	$(B)/$(NAME) completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$(NAME)
 	$(B)/$(NAME) completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$(NAME)
 	$(B)/$(NAME) completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$(NAME).fish
+	install -Dm644 tools/$(NAME).socket $(DESTDIR)$(PREFIX)/lib/systemd/user/$(NAME).socket
+	sed 's|@PREFIX@|$(PREFIX)|' tools/$(NAME).service.in > $(DESTDIR)$(PREFIX)/lib/systemd/user/$(NAME).service
 	install -d $(DESTDIR)$(PREFIX)/include/ebb $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/ebb
 	install -m644 $(B)/lib/libebb.a $(B)/lib/$(SONAME) $(DESTDIR)$(LIBDIR)

@@ -199,6 +199,7 @@ static ebb_status set_session(ebb_args *a, const char *value, ebb_error *err)
 static ebb_status set_engine(ebb_args *a, const char *value, ebb_error *err)
 {
     a->engine_name = strcmp(value, "here") == 0 ? NULL : value;
+    a->is_engine_given = true;
     return *value ? EBB_OK
                   : EBB_FAIL(err, EBB_USAGE, "-e: an engine has a name; `ebb engines list` shows those there are");
 }
@@ -218,6 +219,15 @@ static ebb_status set_port(ebb_args *a, const char *value, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "--port %s: give a number up to 65535; 0: one that is free", value);
     a->port = (uint32_t)v;
     a->has_port = true;
+    return EBB_OK;
+}
+
+static ebb_status set_host(ebb_args *a, const char *value, ebb_error *err)
+{
+    if (!*value || (size_t)snprintf(a->shared, sizeof a->shared, "ssh://%s", value) >= sizeof a->shared)
+        return EBB_FAIL(err, EBB_USAGE, "--host: is USER@BOX, as ssh has it");
+    a->engine_name = a->shared;
+    a->is_engine_given = true;
     return EBB_OK;
 }
 
@@ -242,6 +252,7 @@ static const option options[] = {
       EBB_FOR_ENGINES, TEXT, AT(engine_kind), 0, 0 },
     { 0, 0, "--insecure", 0, "its key may go over http, where others can read it", EBB_FOR_ENGINES, FLAG,
       AT(is_insecure), 0, 0 },
+    { 0, 0, "--host", "USER@BOX", "the ebb of another machine, through ssh", TALK, CALL, 0, 0, set_host },
     { 0, 0, "--socket", "FILE", "the UNIX socket it listens at; default: serve.sock in $XDG_RUNTIME_DIR/ebb",
       EBB_FOR_SERVE, TEXT, AT(socket_path), 0, 0 },
     { 0, 0, "--port", "N", "listen at a TCP port instead; 0: one that is free", EBB_FOR_SERVE, CALL, 0, 0, set_port },
@@ -250,6 +261,9 @@ static const option options[] = {
       AT(host), 0, 0 },
     { 0, 0, "--key-file", "FILE", "the key that clients must bring is in it; nobody else may read it", EBB_FOR_SERVE,
       TEXT, AT(key_file), 0, 0 },
+    { 0, 0, "--attach", 0,
+      "standard input and output to the server there is, or to one that is started; what ssh runs", EBB_FOR_SERVE, FLAG,
+      AT(attaches), 0, 0 },
     { 0, 0, "--idle", "SECONDS", "end when nobody has asked for so long; 0: never", EBB_FOR_SERVE, COUNT,
       AT(idle_s), 0, 0 },
     { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },

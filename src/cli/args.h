@@ -34,6 +34,8 @@ typedef struct ebb_args {
     const char     *socket_path, *host;      /* serve */
     uint32_t        port, idle_s;
     bool            has_port, attaches;
+    bool            is_engine_given; /* by -e or --host, here as well */
+    char            shared[300];     /* the address of an engine that was not named as one */
     const char     *draft;           /* --draft; NULL, or "none": none */
     const char     *prompt;          /* -p TEXT; for bench the number of prompt tokens */
     const char     *session;         /* -s */

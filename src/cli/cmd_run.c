@@ -305,6 +305,7 @@ int ebb_cmd_run(ebb_args *a)
     ebb_cli_model_from_words(a, 0);
     if (ebb_cli_model_from_first_word(a, &err) != EBB_OK || ebb_cli_check_private(a, &err) != EBB_OK)
         return ebb_cli_fail(&err);
+    ebb_cli_share(a, true);
     opts = ebb_cli_chat_opts(a);
     if (!is_persisted(a))
         opts.store_path = ":memory:";

@@ -148,6 +148,8 @@ int ebb_cmd_serve(ebb_args *a)
     int lock = -1;
     ebb_status st = ebb_cli_only_model(a, &err);
 
+    if (st == EBB_OK && a->attaches)
+        return ebb_cmd_serve_attach(a);
     opts.models.path = a->model;
     if (st == EBB_OK)
         st = read_key(a, key, &err);

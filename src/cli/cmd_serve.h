@@ -9,4 +9,7 @@
 EBB_MUST_CHECK
 ebb_status ebb_serve_socket_path(const ebb_args *a, ebb_buf *path, ebb_error *err);
 
+/* --attach: standard input and output to that server, which is started if need be, until one of them ends.  The exit status. */
+int ebb_cmd_serve_attach(const ebb_args *a);
+
 #endif

@@ -160,6 +160,27 @@ static ebb_status parse_exec(const char *text, const char *rest, ebb_address *a,
     return EBB_OK;
 }
 
+ebb_status ebb_address_set_model(ebb_address *a, const char *model, ebb_error *err)
+{
+    size_t n = strlen(model);
+    int i = 0;
+    char *p;
+
+    if (!a->argv[0] || strcmp(a->argv[0], "ssh") != 0)
+        return EBB_OK;
+    while (a->argv[i])
+        i++;
+    p = a->argv[i - 1] + strlen(a->argv[i - 1]) + 1;
+    for (const char *c = model; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("._-/+:@", *c))
+            return EBB_FAIL(err, EBB_USAGE, "-m %.80s: a model behind ssh is named with letters, digits and ._-/+:@", model);
+    if (n == 0 || model[0] == '-' || p + 3 + n + 1 > a->parts + sizeof a->parts)
+        return EBB_FAIL(err, EBB_USAGE, "-m %.80s: is no name of a model", model);
+    a->argv[i] = memcpy(p, "-m", 3);
+    a->argv[i + 1] = memcpy(p + 3, model, n + 1);
+    return EBB_OK;
+}
+
 ebb_status ebb_address_parse(const char *text, ebb_address *a, ebb_error *err)
 {
     const char *rest;

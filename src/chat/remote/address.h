@@ -19,7 +19,7 @@ typedef struct ebb_address {
     char   host[256];            /* who is asked, for messages */
     char   unix_path[108];       /* "": none */
     char   parts[1100];          /* of argv */
-    char  *argv[12];             /* of exec: and ssh:, up to a NULL; argv[0] NULL: none.  Points
+    char  *argv[14];             /* of exec: and ssh:, up to a NULL; argv[0] NULL: none.  Points
                                   * into parts: do not copy */
     bool   is_here;              /* loopback, a socket or a pipe: the wire is this machine's, or
                                   * ssh's */
@@ -29,6 +29,10 @@ typedef struct ebb_address {
 /* Errors: USAGE, in one line, with the forms there are. */
 EBB_MUST_CHECK
 ebb_status ebb_address_parse(const char *text, ebb_address *out, ebb_error *err);
+/* Of ssh:, the model that is wanted there, for the server that may have to begin; of others nothing.  USAGE: a name that a shell would not
+ * leave as it is. */
+EBB_MUST_CHECK
+ebb_status ebb_address_set_model(ebb_address *a, const char *model, ebb_error *err);
 /* Whether the text is an address rather than a name. */
 bool ebb_address_is(const char *text);
 

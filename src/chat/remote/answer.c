@@ -142,6 +142,18 @@ static void take_timings(ebb_answer *a, const json_t *t)
     a->has_usage = a->has_cached = true;
 }
 
+/* What only ebb says. */
+static void take_ebb(ebb_answer *a, const json_t *o)
+{
+    const json_t *number = json_object_get(o, "answer"), *next = json_object_get(o, "next");
+
+    get_count(o, "reused_disk", &a->n_reused_disk);
+    if (json_integer_value(number) <= 0 || !json_is_integer(next) || json_integer_value(next) < 0)
+        return;
+    a->number = (uint64_t)json_integer_value(number);
+    a->next = (uint64_t)json_integer_value(next);
+}
+
 static void take_progress(ebb_answer *a, const json_t *p)
 {
     uint32_t total, cached = 0, done;
@@ -258,6 +270,7 @@ ebb_status ebb_answer_add_chunk(ebb_answer *a, const char *event, size_t n, ebb_
         if (json_is_object(json_object_get(o, "timings")))
             take_timings(a, json_object_get(o, "timings"));
         take_progress(a, json_object_get(o, "prompt_progress"));
+        take_ebb(a, json_object_get(o, "ebb"));
     }
     json_decref(o);
     return st;

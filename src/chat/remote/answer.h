@@ -21,6 +21,9 @@ typedef struct ebb_answer {
     bool       has_usage, has_cached;
     uint32_t   n_prompt, n_cached, n_generated;
     double     prefill_s, decode_s;      /* by the server's clock; 0: it does not say */
+    uint32_t   n_reused_disk;    /* of the cached ones, where an ebb says so */
+    uint64_t   number, next;     /* the server keeps the answer under this number, and its piece
+                                  * `next` comes next; 0: it does not */
     uint32_t   progress_done, progress_total;    /* of the prompt, what is cached left out; total 0:
                                                   * not told */
 } ebb_answer;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/utf8.h"
 #include "os/paths.h"
@@ -38,6 +39,8 @@ ebb_status ebb_engine_link_init(ebb_engine_link *l, const ebb_engine_entry *entr
 
     *l = (ebb_engine_link){ .entry = entry };
     st = ebb_address_parse(entry->address, &l->address, err);
+    if (st == EBB_OK && entry->model)
+        st = ebb_address_set_model(&l->address, entry->model, err);
     if (st == EBB_OK)
         st = check_wire(l, err);
     if (st == EBB_OK && entry->ca_file)
@@ -208,6 +211,21 @@ static ebb_server_kind kind_of(const ebb_engine_link *l, const ebb_client_reply 
     return EBB_SERVER_ANY;
 }
 
+/* An ebb over there has found its model as it would here: by a part of its file's name. */
+static bool is_meant(const char *model, const char *want)
+{
+    const char *slash = strrchr(want, '/');
+    size_t n = strlen(slash ? slash + 1 : want);
+    char name[EBB_PROBE_NAME];
+
+    if (n >= sizeof name)
+        return false;
+    memcpy(name, slash ? slash + 1 : want, n + 1);
+    if (n > 5 && strcasecmp(name + n - 5, ".gguf") == 0)
+        name[n - 5] = '\0';
+    return *name && strcasestr(model, name) != NULL;
+}
+
 /* Which of them answers: the one that was asked for, else the first. */
 static ebb_status choose_model(const ebb_engine_link *l, ebb_server *s, ebb_error *err)
 {
@@ -220,6 +238,8 @@ static ebb_status choose_model(const ebb_engine_link *l, ebb_server *s, ebb_erro
     }
     while (i < s->n_models && strcmp(s->models[i], want) != 0)
         i++;
+    if (s->kind == EBB_SERVER_EBB && s->n_models == 1 && is_meant(s->models[0], want))
+        i = 0;
     if (i == s->n_models && s->n_models && s->n_models < EBB_PROBE_MODELS) {
         char latest[EBB_PROBE_NAME];             /* as Ollama completes a name */
         snprintf(latest, sizeof latest, "%.150s:latest", want);

@@ -9,7 +9,7 @@
 #include "remote/remote_priv.h"
 
 /* A server that is not there is looked for a few times; one that loads its model, as long as that takes. */
-enum { TRIES = 4, BUSY_TRIES = 450, BUSY_S = 2, CLOSE_MS = 300 };
+enum { TRIES = 4, BUSY_TRIES = 450, BUSY_S = 2, CLOSE_MS = 300, FORGET_MS = 1500 };
 static const double first_wait_s = 0.5;
 
 /* -- To the owner ------------------------------------------------------------------------------ */
@@ -221,13 +221,17 @@ static void remote_cancel(ebb_backend *b)
 static void remote_close(ebb_backend *b)
 {
     ebb_remote *r = (ebb_remote *)b;
-    struct timespec until = from_now(CLOSE_MS / 1e3);
+    struct timespec until;
     pthread_t thread = r->thread;
     bool is_orphan;
 
     pthread_mutex_lock(&r->lock);
     r->quit = true;
-    stop_locked(r);
+    until = from_now((r->is_forgetting ? FORGET_MS : CLOSE_MS) / 1e3);
+    if (r->is_forgetting)
+        pthread_cond_signal(&r->wake);
+    else
+        stop_locked(r);
     while (!r->is_gone && pthread_cond_timedwait(&r->done, &r->lock, &until) == 0)
         ;
     is_orphan = r->is_orphan = !r->is_gone;

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "net/event_stream.h"
 #include "remote/answer.h"
 #include "remote/remote_priv.h"
 
-enum { TRIES = 5, MAX_RETRY_S = 60, MAX_REFUSAL = 65536, AFTER_DONE_MS = 500, PROGRESS_MS = 200 };
+enum { TRIES = 5, MAX_RETRY_S = 60, MAX_REFUSAL = 65536, AFTER_DONE_MS = 500, PROGRESS_MS = 200,
+       RESUMES = 10 };
 /* How often text is handed over: a flood must not cost the owner more than a fast model does. */
 static const double hand_over_s = 0.01;
 
@@ -21,6 +23,7 @@ typedef struct turn {
     ebb_error        err;
     double           asked_s, first_s, last_s;   /* on ebb_clock_s; 0: not yet */
     double           handed_s, done_s, progress_s;
+    bool             is_resumed;         /* an answer that the server has kept is read on */
     uint32_t         progress_done;
 } turn;
 
@@ -133,7 +136,8 @@ static ebb_status make_body(const ebb_remote *r, bool no_usage, ebb_buf *out, eb
     ebb_ask ask = { .kind = r->server.kind, .model = r->server.model, .messages = r->messages,
                     .n_messages = r->n_messages,
                     .continues = r->continues, .n_predict = r->n_predict, .n_ctx = r->entry.n_ctx,
-                    .sampling = r->sampling, .chosen = r->chosen, .thinking = r->thinking, .no_usage = no_usage };
+                    .sampling = r->sampling, .chosen = r->chosen, .thinking = r->thinking,
+                    .survives = r->link.address.argv[0] != NULL, .no_usage = no_usage };
 
     return ebb_ask_json(&ask, out, err);
 }
@@ -176,6 +180,7 @@ static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb
     ebb_buf body = { 0 };
     ebb_client_request q = { .path = ebb_dialect_of(r->server.kind)->path, .headers = r->link.headers,
                              .on_body = on_body, .on_tick = on_tick, .arg = t };
+    char kept[80];
     ebb_status st;
 
     *reply = (ebb_client_reply){ 0 };
@@ -183,10 +188,15 @@ static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb
     ebb_event_stream_init(&t->events, ebb_dialect_of(r->server.kind)->is_lines, EBB_EVENT_BYTES);
     ebb_buf_clear(&t->refusal);
     t->refusal.max = MAX_REFUSAL;
-    t->asked_s = ebb_clock_s();
-    st = make_body(r, no_usage, &body, err);
-    q.body = ebb_buf_text(&body);
-    q.n_body = body.len;
+    t->asked_s = t->is_resumed ? t->asked_s : ebb_clock_s();
+    st = t->is_resumed ? EBB_OK : make_body(r, no_usage, &body, err);
+    if (t->is_resumed) {
+        snprintf(kept, sizeof kept, "/ebb/v1/answers/%llu?from=%llu", (unsigned long long)t->answer.number, (unsigned long long)t->answer.next);
+        q.path = kept;
+    } else {
+        q.body = ebb_buf_text(&body);
+        q.n_body = body.len;
+    }
     if (st == EBB_OK)
         st = ebb_client_send(r->link.client, &q, reply, err);
     if (st == EBB_OK)
@@ -237,6 +247,50 @@ static ebb_status send_until_begun(turn *t, ebb_error *err)
     }
 }
 
+/* -- A line that broke --------------------------------------------------------------------------------- */
+
+/* The answer goes on over there, and is read on from where it was. */
+static ebb_status read_on(turn *t, ebb_status st, ebb_error *err)
+{
+    ebb_remote *r = t->r;
+    ebb_client_reply reply;
+    double wait_s = 1;
+
+    t->is_resumed = true;
+    for (int i = 1; i <= RESUMES && st == EBB_IO && t->answer.number; i++) {
+        char line[500];
+
+        snprintf(line, sizeof line, "%s; the answer goes on there, and is read on in %.0f s", err->msg, wait_s);
+        ebb_remote_emit_text(r, EBB_BACKEND_NOTICE, line);
+        hand_over(t, ebb_clock_s());
+        if (!ebb_remote_wait(r, wait_s))
+            return EBB_FAIL(err, EBB_CANCELED, "stopped");
+        t->st = EBB_OK;
+        st = send_once(t, false, &reply, err);
+        wait_s = wait_s < 15 ? wait_s * 2 : wait_s;
+    }
+    return st;
+}
+
+/* Over there nobody knows that it is not wanted any more: the line might have broken. */
+static void forget_answer(ebb_remote *r, uint64_t number)
+{
+    char path[64];
+    ebb_client_request q = { .path = path, .method = "DELETE", .headers = r->link.headers };
+    ebb_client_reply reply;
+    ebb_error ignored;
+
+    snprintf(path, sizeof path, "/ebb/v1/answers/%llu", (unsigned long long)number);
+    pthread_mutex_lock(&r->lock);
+    ebb_client_resume(r->link.client);
+    pthread_mutex_unlock(&r->lock);
+    if (ebb_client_send(r->link.client, &q, &reply, &ignored) != EBB_OK)
+        ebb_log("net", "answer %llu goes on at %s: %s", (unsigned long long)number, r->entry.name, ignored.msg);
+    pthread_mutex_lock(&r->lock);
+    r->is_forgetting = false;
+    pthread_mutex_unlock(&r->lock);
+}
+
 /* -- The end ------------------------------------------------------------------------------------------ */
 
 static void count_cost(const turn *t, ebb_turn_stats *c)
@@ -248,6 +302,7 @@ static void count_cost(const turn *t, ebb_turn_stats *c)
     c->about = (a->has_usage ? 0 : EBB_ABOUT_PROMPT | EBB_ABOUT_GENERATED) | (a->has_cached ? 0 : EBB_ABOUT_REUSED);
     if (a->has_cached) {
         c->n_reused = a->n_cached;
+        c->n_reused_disk = a->n_reused_disk;
         c->n_computed = a->n_prompt - a->n_cached;
     }
     c->first_s = t->first_s > 0 ? t->first_s - t->asked_s : 0;
@@ -314,6 +369,9 @@ static void tell_end(turn *t, ebb_status st, const ebb_error *err)
         ev.n_text = strlen(line);
     }
     keep_figures(t, &ev.turn_stats);
+    pthread_mutex_lock(&t->r->lock);
+    t->r->is_forgetting = st == EBB_CANCELED && t->answer.number;       /* before the owner hears, who may close then */
+    pthread_mutex_unlock(&t->r->lock);
     ebb_remote_emit(t->r, &ev);
 }
 
@@ -325,11 +383,14 @@ void ebb_remote_answer(ebb_remote *r)
 
     t.answer.in = r->continues ? EBB_IN_BODY : EBB_IN_NOTHING;
     st = send_until_begun(&t, &err);
+    st = read_on(&t, st, &err);
     ebb_answer_end(&t.answer);
     hand_over(&t, ebb_clock_s());
     if (st == EBB_OK)
         learn_context(r);
     tell_end(&t, st, &err);
+    if (st == EBB_CANCELED && t.answer.number)
+        forget_answer(r, t.answer.number);
     ebb_event_stream_fini(&t.events);
     ebb_answer_fini(&t.answer);
     ebb_buf_fini(&t.refusal);

@@ -10,7 +10,7 @@
 #include "serve/figures.h"
 #include "serve/serve_priv.h"
 
-enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, MAX_BODY = 16 << 20 };
+enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20 };
 
 static void serve_free(ebb_serve *s)
 {
@@ -67,7 +67,7 @@ static ebb_serve *make_serve(const ebb_serve_opts *opts)
 ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error *err)
 {
     ebb_http_server_opts http = { .listen_fd = opts->listen_fd, .name = "ebb/" EBB_VERSION, .max_connections = MAX_CONNECTIONS,
-                                  .silence_s = SILENCE_S, .max_body = MAX_BODY, .is_owner_only = opts->is_unix,
+                                  .silence_s = opts->is_unix ? OWN_SILENCE_S : SILENCE_S, .max_body = MAX_BODY, .is_owner_only = opts->is_unix,
                                   .on_request = ebb_serve_on_request };
     ebb_serve *s = make_serve(opts);
     ebb_status st;
@@ -147,7 +147,7 @@ json_t *ebb_serve_stats_json(ebb_serve *s)
     n_waiting = ebb_served_n_waiting(s, &n_running);
     json_object_set_new(o, "pid", json_integer(getpid()));
     json_object_set_new(o, "session", json_string("ebb serve"));
-    json_object_set_new(o, "model", s->is_ready ? ebb_figures_text(s->name) : json_null());
+    json_object_set_new(o, "model", s->name[0] ? ebb_figures_text(s->name) : json_null());
     json_object_set_new(o, "state", json_string(state_name(s, &stats)));
     json_object_set_new(o, "file", json_string(s->file));
     json_object_set_new(o, "clients", json_integer(n_connections));

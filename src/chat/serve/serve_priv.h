@@ -93,7 +93,7 @@ struct ebb_serve {
     uint64_t         n_prompt_tokens, n_reused_tokens, n_generated_tokens;
     double           prefill_s, decode_s, used_s;
 
-    /* set by the worker before is_ready, then unchanged */
+    /* set by the worker before is_ready (name and file as soon as they are known, under the lock), then unchanged */
     ebb_model       *model, *draft;
     ebb_engine      *engine;
     ebb_prompter    *prompter;

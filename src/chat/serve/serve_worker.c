@@ -22,12 +22,14 @@ static void name_model(ebb_serve *s)
     const char *path = s->path ? s->path : EBB_MODELS_GUIDE, *slash = strrchr(path, '/');
     size_t n;
 
+    pthread_mutex_lock(&s->lock);                /* who looks for a server asks before it is ready */
     path = slash ? slash + 1 : path;
     n = strlen(path);
     n -= n > 5 && strcmp(path + n - 5, ".gguf") == 0 ? 5 : 0;
     snprintf(s->name, sizeof s->name, "%.*s", (int)(n < sizeof s->name ? n : sizeof s->name - 1), path);
     if (!ebb_serve_file_id(s->path, s->file))
         s->file[0] = '\0';
+    pthread_mutex_unlock(&s->lock);
 }
 
 bool ebb_serve_file_id(const char *path, char out[40])
@@ -87,6 +89,8 @@ static ebb_status load(ebb_serve *s, ebb_error *err)
         tell(s, ebb_buf_text(&why));
     ebb_buf_fini(&why);
     if (st == EBB_OK)
+        name_model(s);
+    if (st == EBB_OK)
         st = open_draft(s, err);
     if (st == EBB_OK)
         st = ebb_prompter_new(s->model, &s->prompter, err);
@@ -97,7 +101,6 @@ static ebb_status load(ebb_serve *s, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_engine_on_evict(s->engine, wake_on_evict, s);
-    name_model(s);
     s->n_ctx = ebb_engine_n_ctx(s->engine);
     s->sampling = s->opts.sampling;
     ebb_chat_advise_sampling(s->model, s->opts.sampling_given, &s->sampling);
@@ -263,11 +266,6 @@ static void sleep_until_woken(ebb_serve *s, double seconds)
     pthread_cond_timedwait(&s->wake, &s->lock, &until);
 }
 
-static bool may_leave(const ebb_serve *s)
-{
-    return s->opts.leave_s && ebb_clock_s() - s->used_s >= s->opts.leave_s && !s->answers;
-}
-
 static ebb_served *first_unended(const ebb_serve *s)
 {
     ebb_served *a = s->answers;
@@ -275,6 +273,11 @@ static ebb_served *first_unended(const ebb_serve *s)
     while (a && a->state == SERVED_ENDED)
         a = a->next;
     return a;
+}
+
+static bool may_leave(const ebb_serve *s)
+{
+    return s->opts.leave_s && ebb_clock_s() - s->used_s >= s->opts.leave_s && !first_unended(s);
 }
 
 static void work(ebb_serve *s)

@@ -303,6 +303,7 @@ static void set_request(ebb_client *c, const char *url, struct curl_slist *heade
     } else {
         curl->curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
     }
+    curl->curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, c->q->method);
     curl->curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, client_on_header);
     curl->curl_easy_setopt(e, CURLOPT_HEADERDATA, c);
     curl->curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, client_on_data);
@@ -467,7 +468,7 @@ ebb_status ebb_client_send(ebb_client *c, const ebb_client_request *q, ebb_clien
     st = !headers || url.failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a request")
        : ebb_client_is_stopped(c) ? EBB_FAIL(err, EBB_CANCELED, "stopped")
                                   : send_to(c, url.data, headers, err);
-    ebb_log("net", "%s %s of %s: %d", q->body ? "POST" : "GET", q->path, c->name, r->status);
+    ebb_log("net", "%s %s of %s: %d", q->method ? q->method : q->body ? "POST" : "GET", q->path, c->name, r->status);
     wipe_headers(c, headers);
     ebb_buf_fini(&url);
     c->q = NULL;

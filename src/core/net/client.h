@@ -43,7 +43,8 @@ typedef struct ebb_client_reply {
 
 typedef struct ebb_client_request {
     const char        *path;     /* "/v1/models" */
-    const char        *body;     /* POSTed as JSON; NULL: a GET */
+    const char        *body;     /* POSTed as JSON; NULL: a GET ... */
+    const char        *method;   /* ... or this ("DELETE"); NULL */
     size_t             n_body;
     const char *const *headers;  /* "Name: value", up to a NULL; NULL: none */
     /* A piece of the body, whatever the status; false ends the request, and the call returns OK

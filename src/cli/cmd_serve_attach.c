@@ -1,0 +1,114 @@
+/* ebb serve --attach: standard input and output to the server of this user, which is started if there is none.  What ssh runs over there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "cmd_serve.h"
+#include "net/listen.h"
+#include "os/child.h"
+
+enum { BEGIN_MS = 20000, LOOK_MS = 50, LEAVE_S = 600 };
+
+/* -- A server ---------------------------------------------------------------------------------------------------- */
+
+/* It goes on when this process has ended, so that a line that breaks takes nothing along. */
+static ebb_status start_server(const ebb_args *a, const char *path, ebb_child *child, ebb_error *err)
+{
+    char idle[16];
+    const char *argv[] = { "/proc/self/exe", "serve", "--quiet", "--idle", idle, "--socket", path, a->model ? "-m" : NULL, a->model, NULL };
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    ebb_status st;
+
+    snprintf(idle, sizeof idle, "%u", a->idle_s ? a->idle_s : LEAVE_S);
+    if (nothing < 0)
+        return EBB_FAIL(err, EBB_IO, "/dev/null: %s", strerror(errno));
+    st = ebb_child_start((char *const *)argv, nothing, child, err);
+    close(nothing);
+    return st;
+}
+
+static ebb_status await_server(const char *path, ebb_child *child, int *fd, ebb_error *err)
+{
+    const struct timespec look = { .tv_nsec = LOOK_MS * 1000000L };
+    ebb_buf words = { 0 };
+    ebb_status st = EBB_NOTFOUND;
+
+    for (int ms = 0; st == EBB_NOTFOUND && ms < BEGIN_MS; ms += LOOK_MS) {
+        struct pollfd p = { .fd = child->err_fd, .events = 0 };
+
+        nanosleep(&look, NULL);
+        st = ebb_connect_unix(path, fd, err);
+        if (st != EBB_OK && poll(&p, 1, 0) > 0 && (p.revents & POLLHUP)) {       /* it has ended; perhaps another one was quicker */
+            st = ebb_connect_unix(path, fd, err);
+            break;
+        }
+    }
+    ebb_child_listen(child, &words);
+    if (st != EBB_OK && words.len)
+        st = EBB_FAIL(err, EBB_IO, "the server does not begin: %.300s", ebb_buf_text(&words));
+    ebb_buf_fini(&words);
+    return st;
+}
+
+static ebb_status reach_server(const ebb_args *a, int *fd, ebb_error *err)
+{
+    ebb_buf path = { 0 };
+    ebb_child child;
+    ebb_status st = ebb_serve_socket_path(a, &path, err);
+
+    if (st == EBB_OK)
+        st = ebb_connect_unix(path.data, fd, err);
+    if (st == EBB_NOTFOUND && path.len) {
+        st = start_server(a, path.data, &child, err);
+        if (st == EBB_OK)
+            st = await_server(path.data, &child, fd, err);
+    }
+    ebb_buf_fini(&path);
+    return st;
+}
+
+/* -- The bridge ------------------------------------------------------------------------------------------------------ */
+
+/* What is there on `from`, to `to`; false: one of them has ended. */
+static bool carry(int from, int to)
+{
+    char bytes[65536];
+    ssize_t n = read(from, bytes, sizeof bytes);
+
+    if (n < 0 && errno == EINTR)
+        return true;
+    for (ssize_t at = 0, put; at < n; at += put) {
+        put = write(to, bytes + at, (size_t)(n - at));
+        if (put < 0 && errno != EINTR)
+            return false;
+        put = put < 0 ? 0 : put;
+    }
+    return n > 0;
+}
+
+int ebb_cmd_serve_attach(const ebb_args *a)
+{
+    ebb_error err = { 0 };
+    int fd = -1;
+    bool goes_on = true;
+
+    if (reach_server(a, &fd, &err) != EBB_OK)
+        return ebb_cli_fail(&err);
+    while (goes_on) {
+        struct pollfd p[3] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
+
+        if ((poll(p, 3, -1) < 0 && errno != EINTR) || p[2].revents)      /* nobody reads any more */
+            break;
+        if (p[1].revents)
+            goes_on = carry(fd, STDOUT_FILENO);
+        if (goes_on && p[0].revents)
+            goes_on = carry(STDIN_FILENO, fd);
+    }
+    close(fd);
+    return EBB_EXIT_OK;
+}

@@ -1,0 +1,101 @@
+#!/bin/sh
+# A server that is there answers instead of a second copy of its model; one behind a pipe or ssh is started if need be, and an answer survives a line that breaks.
+command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
+ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname -m)"-linux-gnu/libmicrohttpd.so.12 ] || { echo "libmicrohttpd is not there"; exit 77; }
+dir=$(mktemp -d /tmp/ebb-share-XXXXXX) || exit 1
+pids=
+serving() { "$EBB" stat --json | python3 -c 'import json, sys; print(*[p["pid"] for p in json.load(sys.stdin)["running"] if p["session"] == "ebb serve"])'; }
+trap 'for p in $pids $(serving); do kill $p 2>/dev/null; done; rm -rf "$dir"' EXIT
+fail() { echo "$1"; exit 1; }
+export XDG_CONFIG_HOME="$dir/config" XDG_STATE_HOME="$dir/state" XDG_CACHE_HOME="$dir/cache" XDG_DATA_HOME="$dir/data" XDG_RUNTIME_DIR="$dir/run" LC_ALL=C.UTF-8
+unset EBB_MODELS
+EBB=$(realpath "$EBB") model=$(realpath models/guide.gguf)
+question='What is a token?'
+want=$("$EBB" run -m guide --greedy -n 40 -p "$question" </dev/null)
+answers() { "$EBB" stat --json | python3 -c 'import json, sys; print(sum(p.get("answers", 0) for p in json.load(sys.stdin)["running"]))'; }
+# run WORDS...: the answer in $dir/out, what is told in $dir/err
+run() { "$EBB" run -v --greedy -n 40 -p "$question" "$@" </dev/null >"$dir/out" 2>"$dir/err" || fail "run $*: $(cat "$dir/err")"; }
+
+# Sharing: the model of the server, by whatever name, and nothing but that.
+run -m "$model"
+grep -q "ebb serve (process" "$dir/err" && fail "shared without a server"
+"$EBB" serve -m "$model" 2>"$dir/log" & pids="$pids $!" server=$!
+n=600; until grep -q "answers, with" "$dir/log"; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not begin: $(cat "$dir/log")"; sleep 0.1; done
+run -m "$model"
+grep -q "ebb serve (process $server) has guide in memory" "$dir/err" || fail "not shared: $(cat "$dir/err")"
+[ "$(cat "$dir/out")" = "$want" ] || fail "the shared answer is another one: $(cat "$dir/out")"
+[ "$(answers)" = 1 ] || fail "$(answers) answers of the server, not 1"
+ln -s "$model" "$dir/other-name.gguf"
+run -m "$dir/other-name.gguf"
+[ "$(answers)" = 2 ] || fail "the same file by another name is not shared"
+cp "$model" "$dir/copy.gguf"
+run -m "$dir/copy.gguf"; run -m guide; run -m "$model" -e here; run -m "$model" --ctx 512; run -m "$model" --private; run -m "$model" --no-kv-cache
+[ "$(answers)" = 2 ] || fail "shared though it should not be"
+[ "$(cat "$dir/out")" = "$want" ] || fail "another answer here: $(cat "$dir/out")"
+"$EBB" run --greedy -n 4 -m "$model" -p x </dev/null 2>"$dir/err" >/dev/null
+[ ! -s "$dir/err" ] || fail "told where nobody looks: $(cat "$dir/err")"
+kill $server; wait $server || fail "the server ends with $?"
+
+# Behind a pipe: started by the first who asks, found by the second, gone when nobody wants it.
+sock=$dir/pipe.sock
+pipe="exec:$EBB serve --attach --socket $sock -m guide --idle 3"
+run -e "$pipe"
+[ "$(cat "$dir/out")" = "$want" ] || fail "behind a pipe: $(cat "$dir/out")"
+one=$("$EBB" stat --json)
+run -e "$pipe"
+[ "$(answers)" = 2 ] || fail "the second one has found another server than the first: $one"
+n=300; while [ -S "$sock" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not leave"; sleep 0.1; done
+"$EBB" run -e "exec:$EBB serve --attach --socket $sock -m $dir/nothing.gguf" x </dev/null >"$dir/out" 2>&1 && fail "a model that is not there answers"
+
+# ssh: what it is called with, and a line that breaks in the middle of an answer.
+mkdir "$dir/bin"
+cat >"$dir/bin/ssh" <<S
+#!/bin/sh
+echo "\$@" >>$dir/ssh-words
+while [ "\$1" != ebb ]; do shift; done
+shift
+[ -e $dir/broken ] || [ ! -e $dir/break ] && exec "$EBB" "\$@"
+"$EBB" "\$@" | python3 $dir/line.py $dir/broken
+S
+cat >"$dir/line.py" <<'P'
+import os, sys
+begun = n = 0
+while n < 1500:                                   # so much of the answer's stream
+    data = os.read(0, 4096)
+    if not data:
+        break
+    begun = begun or b"event-stream" in data
+    n += len(data) if begun else 0
+    os.write(1, data)
+open(sys.argv[1], "w")
+P
+chmod +x "$dir/bin/ssh"
+PATH=$dir/bin:$PATH
+run --host me@box -m guide
+[ "$(cat "$dir/out")" = "$want" ] || fail "behind ssh: $(cat "$dir/out")"
+grep -qx -- "-T -o BatchMode=yes me@box ebb serve --attach -m guide" "$dir/ssh-words" || fail "ssh was called with: $(cat "$dir/ssh-words")"
+touch "$dir/break"
+run --host me@box
+[ -e "$dir/broken" ] || fail "the line has not broken"
+grep -q "the answer goes on there" "$dir/err" || fail "nothing is told of the break: $(cat "$dir/err")"
+[ "$(cat "$dir/out")" = "$want" ] || fail "the answer is not whole behind a break: $(cat "$dir/out")"
+[ "$(answers)" = 2 ] || fail "it was computed again: $(answers) answers"
+
+# Ctrl-C: the answer over there ends too.
+python3 - "$EBB" <<'P' || exit 1
+import json, signal, subprocess, sys, time
+ebb = sys.argv[1]
+p = subprocess.Popen([ebb, "run", "--host", "me@box", "--temp", "5", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "3", "-p", "Tell me everything."],
+                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+p.stdout.read(1)
+p.send_signal(signal.SIGINT)
+p.stdout.read()
+p.wait(60)
+for _ in range(100):
+    s = [s for s in json.loads(subprocess.run([ebb, "stat", "--json"], capture_output=True).stdout)["running"] if s["session"] == "ebb serve"][0]
+    if s["running"] + s["waiting"] == 0:
+        break
+    time.sleep(0.1)
+else:
+    sys.exit("the answer goes on: %r" % s)
+P
