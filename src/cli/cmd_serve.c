@@ -158,6 +158,7 @@ int ebb_cmd_serve(ebb_args *a)
     opts.key = a->key_file ? key : NULL;
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
+    signal(SIGUSR1, SIG_IGN);                    /* it would stop a chat's answer */
     if (st == EBB_OK)
         st = ebb_serve_open(&opts, &s, &err);
     explicit_bzero(key, sizeof key);

@@ -82,11 +82,12 @@ static void print_json_text(json_t *o, const char *name)
     ebb_cli_print(json_is_string(s) ? json_string_value(s) : "-", json_is_string(s) ? json_string_length(s) : 1);
 }
 
+/* A server's answers are its clients' to end. */
 static bool is_answering(json_t *o)
 {
     const char *state = json_string_value(json_object_get(o, "state"));
 
-    return state && (strcmp(state, "prefill") == 0 || strcmp(state, "decode") == 0);
+    return !json_object_get(o, "clients") && state && (strcmp(state, "prefill") == 0 || strcmp(state, "decode") == 0);
 }
 
 static void print_process(json_t *o)
@@ -105,6 +106,9 @@ static void print_process(json_t *o)
            json_number(o, "resident"), json_number(o, "layers"),
            ebb_size_text((uint64_t)json_number(o, "anon_bytes"), own),
            ebb_size_text((uint64_t)json_number(o, "budget_bytes"), budget));
+    if (json_object_get(o, "clients"))           /* ebb serve */
+        printf("    %.0f connections, %.0f answers under way, %.0f waiting, %.0f so far\n", json_number(o, "clients"), json_number(o, "running"),
+               json_number(o, "waiting"), json_number(o, "answers"));
     if (is_answering(o) && json_is_true(json_object_get(o, "unseen")))
         printf("    its terminal is gone; `ebb -c` shows the answer, `ebb stop %.0f` ends it\n", json_number(o, "pid"));
     else if (is_answering(o))

@@ -120,10 +120,10 @@ same("five long ones", texts, [want] * 5)
 for status, path, body, words in [
         (400, "/v1/chat/completions", b"{not json", "no JSON object"), (400, "/v1/chat/completions", b"[]", "no JSON object"),
         (400, "/v1/chat/completions", {}, "messages"), (400, "/v1/chat/completions", {"messages": []}, "messages"),
-        (400, "/v1/chat/completions", {"messages": [{"content": "x"}]}, "role"), (501, "/v1/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, "role"),
-        (501, "/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "no text"),
-        (501, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function"}]}, "tools"),
-        (501, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "n": 2}, "n is not supported"),
+        (400, "/v1/chat/completions", {"messages": [{"content": "x"}]}, "role"), (400, "/v1/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, "role"),
+        (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "no text"),
+        (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function"}]}, "tools"),
+        (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "n": 2}, "n is not supported"),
         (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "temperature": "hot"}, "temperature"),
         (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "seed": 1.5}, "seed"),
         (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * n_ctx}]}, "context"),
@@ -196,6 +196,8 @@ found = subprocess.run([ebb, "engines", "test", "unix:" + s.path], capture_outpu
 if "ebb serve" not in found or "guide" not in found:
     fail("engines test says:", found)
 stat = json.loads(subprocess.run([ebb, "stat", "--json"], capture_output=True, check=True).stdout)["running"]
+if "1 connections, 0 answers" not in subprocess.run([ebb, "stat"], capture_output=True).stdout.decode().replace("0 connections", "1 connections"):
+    fail("ebb stat says nothing of the clients")
 same("ebb stat", [(p["session"], p["model"], p["pid"]) for p in stat], [("ebb serve", "guide", s.p.pid)])
 s.end()
 if os.path.exists(s.path):

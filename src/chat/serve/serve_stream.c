@@ -21,7 +21,7 @@ void ebb_serve_reply_json(ebb_http_exchange *x, unsigned status, json_t *o)
 }
 
 static const struct { ebb_status code; unsigned status; const char *type; } kinds_of_errors[] = {
-    { EBB_USAGE, 400, "invalid_request_error" }, { EBB_UNSUPPORTED, 501, "not_supported_error" },
+    { EBB_USAGE, 400, "invalid_request_error" }, { EBB_UNSUPPORTED, 400, "not_supported_error" }, /* not 5xx: clients would try those again */
     { EBB_CONTEXT, 400, "exceed_context_size_error" }, { EBB_BUSY, 503, "unavailable_error" }, { EBB_LIMIT, 429, "rate_limit_error" },
     { EBB_NOTFOUND, 404, "not_found_error" }, { EBB_FORMAT, 400, "invalid_request_error" }, { EBB_CANCELED, 499, "server_error" },
 };
