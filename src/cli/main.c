@@ -81,7 +81,7 @@ static int print_main_help(const ebb_subcommand *of)
          "  ebb                          talk, at first with the built-in guide\n"
          "  ebb pull OWNER/NAME          get the file of a model that suits this machine\n"
          "  ebb -m MODEL                 talk with that one; ebb -c goes on tomorrow\n"
-         "  ls | ebb run 'What is this?' one answer, for scripts\n\n"
+         "  ls | ebb run 'What is this?' one answer, for scripts\n"
          "`ebb COMMAND --help` lists the options of a command; the manual is ebb(1).");
     return EBB_EXIT_OK;
 }
