@@ -73,8 +73,8 @@ ebb_chat *fake_chat_new(void)
     c->texts = calloc(MESSAGES_MAX, sizeof *c->texts);
     if (pipe2(c->fds, O_CLOEXEC | O_NONBLOCK) != 0)
         abort();
-    c->info = (ebb_model_info){ .path = "/models/fake.gguf", .name = "Fake 8B", .arch = "llama", .quantization = "Q4_K_M",
-                                .n_layers = 32, .weight_bytes = 4920734720u };
+    c->info = (ebb_model_info){ .path = "/models/fake.gguf", .name = "Fake 8B", .arch = "llama",
+                                .quantization = "Q4_K_M", .n_layers = 32, .weight_bytes = 4920734720u };
     strcpy(c->session, "new session");
     strcpy(c->temp, "0.7");
     return c;
@@ -215,7 +215,8 @@ long ebb_chat_writer_pid(const ebb_chat *c) { return c->writer; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
-int64_t ebb_chat_session_id(const ebb_chat *c) { return strcmp(c->session, "trip") == 0 ? 2 : strcmp(c->session, "tree") == 0; }
+int64_t ebb_chat_session_id(const ebb_chat *c) { return strcmp(c->session, "trip") == 0
+                                                 ? 2 : strcmp(c->session, "tree") == 0; }
 uint32_t ebb_chat_generation(const ebb_chat *c) { return c->generation; }
 ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err)
 {
@@ -238,7 +239,8 @@ bool ebb_chat_preview(ebb_chat *c, ebb_chat_action act, size_t i, const char *te
     (void)text;
     switch (act) {
     case EBB_ACT_SEND: case EBB_ACT_EDIT:
-        *out = (ebb_chat_cost){ n_before, n_before + (uint32_t)(n / 4), (uint32_t)(n / 4), (uint32_t)(n / 4), c->remote.name[0] != 0 };
+        *out = (ebb_chat_cost){ n_before, n_before + (uint32_t)(n / 4), (uint32_t)(n / 4), (uint32_t)(n / 4),
+                                c->remote.name[0] != 0 };
         return n > 0;
     case EBB_ACT_UNDO: *out = (ebb_chat_cost){ n_before, n_before / 2, 0, 0, false }; return c->n >= 2;
     case EBB_ACT_LOAD: *out = (ebb_chat_cost){ n_before, 4000, 0, 4000, false }; return strcmp(text, "trip") == 0;
@@ -491,7 +493,8 @@ ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err)
 ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
 {
     (void)c;
-    return n_ctx == EBB_CTX_MAX ? EBB_OK : EBB_FAIL(err, EBB_BUDGET, "that context does not fit the memory (%u)", n_ctx);
+    return n_ctx == EBB_CTX_MAX ? EBB_OK
+                                : EBB_FAIL(err, EBB_BUDGET, "that context does not fit the memory (%u)", n_ctx);
 }
 
 ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how, uint32_t n_turns, ebb_error *err)
@@ -546,7 +549,8 @@ ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)
 ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *err)
 {
     *n = 2;
-    return strcmp(path, "old.json") == 0 ? ebb_chat_load(c, "trip", err) : EBB_FAIL(err, EBB_NOTFOUND, "%s: no such file", path);
+    return strcmp(path, "old.json") == 0 ? ebb_chat_load(c, "trip", err)
+                                         : EBB_FAIL(err, EBB_NOTFOUND, "%s: no such file", path);
 }
 
 ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, size_t *n, ebb_error *err)
@@ -577,7 +581,8 @@ ebb_status ebb_chat_branches(ebb_chat *c, ebb_branch **out, size_t *n, ebb_error
     (void)err;
     *n = c->n < 2 ? c->n : 4;
     *out = calloc(4, sizeof **out);
-    (*out)[0] = (ebb_branch){ .message = &c->messages[0], .parent = SIZE_MAX, .is_only = true, .is_on_path = true, .label = "1" };
+    (*out)[0] = (ebb_branch){ .message = &c->messages[0], .parent = SIZE_MAX, .is_only = true, .is_on_path = true,
+                              .label = "1" };
     (*out)[1] = (ebb_branch){ .message = &c->messages[1], .has_next = true, .label = "2a" };
     (*out)[2] = (ebb_branch){ .message = &c->messages[0], .parent = 1, .is_only = true, .label = "3" };
     (*out)[3] = (ebb_branch){ .message = &c->messages[1], .is_on_path = true, .is_leaf = true, .label = "2b" };
@@ -611,7 +616,9 @@ ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_erro
     (void)err;
     *n = 2;
     *out = calloc(2, sizeof **out);
-    (*out)[0] = (ebb_session_row){ .id = 2, .name = "trip", .model = "Fake 8B", .updated_ms = 1700000000000, .n_messages = 2 };
-    (*out)[1] = (ebb_session_row){ .id = 1, .name = "tree", .model = "Fake 8B", .updated_ms = 1600000000000, .n_messages = 9 };
+    (*out)[0] = (ebb_session_row){ .id = 2, .name = "trip", .model = "Fake 8B", .updated_ms = 1700000000000,
+                                   .n_messages = 2 };
+    (*out)[1] = (ebb_session_row){ .id = 1, .name = "tree", .model = "Fake 8B", .updated_ms = 1600000000000,
+                                   .n_messages = 9 };
     return EBB_OK;
 }

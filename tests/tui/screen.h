@@ -17,7 +17,8 @@ void screen_open_inline(screen *s, int rows, int cols);
 void screen_close(screen *s);
 void screen_keys(screen *s, const char *bytes);  /* types, takes events, draws */
 void screen_step(screen *s, double seconds);     /* time passes */
-void screen_wait_editor(screen *s);              /* until the user's editor has ended; the chat goes on */
+/* Until the user's editor has ended; the chat goes on. */
+void screen_wait_editor(screen *s);
 const char *screen_text(screen *s);
 /* The test fails, and shows the screen, if the text is not there; if it is. */
 void assert_has(screen *s, const char *want);

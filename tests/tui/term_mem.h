@@ -10,12 +10,14 @@ ebb_term *ebb_term_mem_inline(int rows, int cols);
 const char *ebb_term_mem_scrolled(ebb_term *t);  /* a line per row */
 
 void ebb_term_mem_feed(ebb_term *t, const char *bytes, size_t n);   /* as if read from a terminal */
-void ebb_term_mem_resize(ebb_term *t, int rows, int cols);          /* an EBB_INPUT_RESIZE follows */
+/* An EBB_INPUT_RESIZE follows. */
+void ebb_term_mem_resize(ebb_term *t, int rows, int cols);
 
 /* The flushed screen as text: a line per row, trailing blanks cut.  Valid until
  * the next call; NULL: out of memory. */
 const char *ebb_term_mem_screen(ebb_term *t);
-const char *ebb_term_mem_cell(const ebb_term *t, int row, int col);  /* its text; "" in the right half of a wide one */
+const char *ebb_term_mem_cell(const ebb_term *t, int row,
+                              int col);  /* its text; "" in the right half of a wide one */
 ebb_face ebb_term_mem_face(const ebb_term *t, int row, int col);
 void ebb_term_mem_cursor(const ebb_term *t, int *row, int *col);    /* row -1: hidden */
 /* Cells that differed from the screen at flushes so far: what a link would carry. */

@@ -80,7 +80,8 @@ static inline void sink(void *arg, const ebb_backend_event *ev)
     }
     h.reported |= ev->kind == EBB_BACKEND_REPORT;
     if (ev->kind == EBB_BACKEND_NOTICE || ev->kind == EBB_BACKEND_BUDGET_SET)
-        snprintf(h.notice + strlen(h.notice), sizeof h.notice - strlen(h.notice), "%.*s\n", (int)ev->n_text, ev->text);
+        snprintf(h.notice + strlen(h.notice), sizeof h.notice - strlen(h.notice), "%.*s\n",
+                 (int)ev->n_text, ev->text);
     if (ev->kind == EBB_BACKEND_REPORT)
         snprintf(h.report, sizeof h.report, "%.*s", (int)ev->n_text, ev->text);
     if (ev->kind == EBB_BACKEND_PREFILL && ev->done == 0)
@@ -162,7 +163,8 @@ static inline ebb_backend *open_tiny(uint32_t n_ctx)
     ebb_backend *b;
     ebb_error err;
 
-    if (ebb_backend_local(&(ebb_backend_models){ .path = path }, &o, sink, NULL, &b, &err) != EBB_OK)
+    if (ebb_backend_local(&(ebb_backend_models){ .path = path }, &o, sink, NULL, &b,
+                          &err) != EBB_OK)
         fail_msg("%s", err.msg);
     return b;
 }

@@ -189,7 +189,7 @@ static void test_budget(void **state)
     assert_non_null(strstr(h.notice, "the budget stands"));
     b->ops->stats(b, &s);
     assert_in_range(s.n_resident, 0, 7);
-    assert_true(s.ring_bytes > 0 || strcmp(s.io, "mmap") == 0);  /* the reader that was measured fastest may need none */
+    assert_true(s.ring_bytes > 0 || strcmp(s.io, "mmap") == 0); /* the reader that was measured fastest may need none */
     assert_int_equal(s.budget_bytes, all - ((uint64_t)16 << 20));
     ids[0]++;
     answer(b, ids, 16, 8);
@@ -247,8 +247,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_answer_in_parts), T(test_frame), T(test_cancel_and_go_on), T(test_limits), T(test_busy), T(test_failures),
-        T(test_budget), T(test_budget_waits),
+        T(test_answer_in_parts), T(test_frame), T(test_cancel_and_go_on), T(test_limits), T(test_busy),
+        T(test_failures), T(test_budget), T(test_budget_waits),
         T(test_close_while_loading),
     };
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);

@@ -185,7 +185,8 @@ static void test_gap_of_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_is_reused), T(test_is_dropped), T(test_stop_reaches_the_answer), T(test_gives_way_to_nothing), T(test_gap), T(test_gap_of_states),
+        T(test_is_reused), T(test_is_dropped), T(test_stop_reaches_the_answer), T(test_gives_way_to_nothing),
+        T(test_gap), T(test_gap_of_states),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

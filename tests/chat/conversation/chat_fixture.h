@@ -76,7 +76,8 @@ static inline const char *path(const ebb_chat *c)
 
     s[0] = '\0';
     for (size_t i = 0; i < ebb_chat_n_messages(c); i++)
-        n += (size_t)snprintf(s + n, sizeof s - n, "%s[%s]", i ? " " : "", ebb_chat_message(c, i)->text);
+        n += (size_t)snprintf(s + n, sizeof s - n, "%s[%s]", i ? " " : "",
+                              ebb_chat_message(c, i)->text);
     return s;
 }
 

@@ -43,14 +43,16 @@ typedef struct fake_script {
     size_t n_prefilled_early;    /* ids that were given to be computed ahead */
     unsigned n_gaps;             /* closed by moving what is behind them */
     bool plan_fits;
-    const char *better;          /* path of a better file of the network, which has the fingerprint "the better"; NULL: none */
+    /* Path of a better file of the network, which has the fingerprint "the better"; NULL: none. */
+    const char *better;
     int32_t first[64];           /* ids that the last request began with */
     size_t n_asked;              /* and how many there were */
     uint64_t seed;               /* of the last request */
     uint8_t fingerprint[16];
     char opened[256];            /* last: "model + draft", with a ? if the draft may stay behind */
     ebb_model_info info;
-    const struct fake_number { const char *key; double x; } *numbers;    /* of the model's file, up to a NULL key */
+    /* Of the model's file, up to a NULL key. */
+    const struct fake_number { const char *key; double x; } *numbers;
 } fake_script;
 
 static void fake_sleep(unsigned us)
@@ -79,12 +81,14 @@ static void fake_close_gap(fake *f, const int32_t *ids, const ebb_backend_gap *g
 {
     size_t end = gap->at + gap->n;
 
-    if (f->script->cannot_forget || !gap->n || end > f->n_ids || fake_same(f, ids, gap->at) < gap->at ||
+    if (f->script->cannot_forget || !gap->n || end > f->n_ids ||
+        fake_same(f, ids, gap->at) < gap->at ||
         memcmp(f->ids + gap->at, gap->ids, gap->n * sizeof *f->ids) != 0)
         return;
     memmove(f->ids + gap->at, f->ids + end, (f->n_ids - end) * sizeof *f->ids);
     f->n_ids -= gap->n;
-    f->cache_salt = (ebb_cache_salt){ .is_on = true, .pos = (uint32_t)gap->at, .salt = { 1, (uint8_t)++f->script->n_gaps } };
+    f->cache_salt = (ebb_cache_salt){ .is_on = true, .pos = (uint32_t)gap->at,
+                                      .salt = { 1, (uint8_t)++f->script->n_gaps } };
 }
 
 /* Tokens are numbered by the answer and their place: "a2.7 " */
@@ -95,7 +99,8 @@ static void fake_answer(fake *f)
     size_t there = (fake_close_gap(f, f->r.ids, &f->r.gap), fake_same(f, f->r.ids, f->r.n_ids));
     unsigned answer = atomic_fetch_add(&s->n_answers, 1) + 1;
 
-    end.turn_stats = (ebb_turn_stats){ .n_prompt = (uint32_t)f->r.n_ids, .n_reused = (uint32_t)there,
+    end.turn_stats = (ebb_turn_stats){ .n_prompt = (uint32_t)f->r.n_ids,
+                                       .n_reused = (uint32_t)there,
                                 .n_computed = (uint32_t)(f->r.n_ids - there) };
     fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .total = f->r.n_ids - there });
     memcpy(f->ids, f->r.ids, f->r.n_ids * sizeof *f->ids);
@@ -128,7 +133,8 @@ static void fake_answer(fake *f)
         f->ids[f->n_ids++] = id;
         end.turn_stats.n_generated++;
         snprintf(text, sizeof text, "a%u.%u ", answer, i);
-        fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .token = id, .text = text, .n_text = strlen(text) });
+        fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .token = id, .text = text,
+                                          .n_text = strlen(text) });
     }
     fake_emit(f, end);
 }
@@ -141,7 +147,8 @@ static void *fake_worker(void *arg)
         fake_sleep(200);
     fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_LOADING, .done = 1, .total = 2 });
     if (f->script->fail_load)
-        fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_FAILED, .text = "no such file", .n_text = 12 });
+        fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_FAILED, .text = "no such file",
+                                          .n_text = 12 });
     else
         fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_READY });
     pthread_mutex_lock(&f->lock);
@@ -221,14 +228,16 @@ static uint32_t fake_n_ctx(const ebb_backend *b)
     return ((const fake *)b)->n_ctx;
 }
 
-static size_t fake_common(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt)
+static size_t fake_common(ebb_backend *b, const int32_t *ids, size_t n,
+                          const ebb_cache_salt *cache_salt)
 {
     (void)cache_salt;
     return fake_same((fake *)b, ids, n);
 }
 
 /* At once, as if it took no time. */
-static void fake_speculative_prefill(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt, const ebb_backend_gap *gap)
+static void fake_speculative_prefill(ebb_backend *b, const int32_t *ids, size_t n,
+                                     const ebb_cache_salt *cache_salt, const ebb_backend_gap *gap)
 {
     fake *f = (fake *)b;
 
@@ -240,7 +249,8 @@ static void fake_speculative_prefill(ebb_backend *b, const int32_t *ids, size_t 
         return;
     memcpy(f->ids, ids, n * sizeof *ids);
     f->n_ids = n;
-    fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_SPECULATIVE_PREFILL, .done = n, .total = n, .cache_salt = f->cache_salt });
+    fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_SPECULATIVE_PREFILL, .done = n,
+                                      .total = n, .cache_salt = f->cache_salt });
 }
 
 static void fake_stats(ebb_backend *b, ebb_stats *out)
@@ -256,24 +266,29 @@ static ebb_status fake_set_budget(ebb_backend *b, uint64_t bytes, ebb_error *err
 
     (void)err;
     snprintf(text, sizeof text, "budget %llu", (unsigned long long)bytes);
-    fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = text, .n_text = strlen(text) });
-    fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_BUDGET_SET, .text = "it stands", .n_text = 9 });
+    fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = text,
+                                              .n_text = strlen(text) });
+    fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_BUDGET_SET, .text = "it stands",
+                                              .n_text = 9 });
     return EBB_OK;
 }
 
 static ebb_status fake_plan(ebb_backend *b, ebb_error *err)
 {
     (void)err;
-    fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_REPORT, .text = "one\ntwo\n", .n_text = 8 });
+    fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_REPORT, .text = "one\ntwo\n",
+                                              .n_text = 8 });
     return EBB_OK;
 }
 
-static ebb_status fake_open(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts, ebb_backend_sink *sink,
+static ebb_status fake_open(void *arg, const ebb_backend_models *models,
+                            const ebb_engine_opts *opts, ebb_backend_sink *sink,
                             void *sink_arg, ebb_backend **out, ebb_error *err)
 {
     static const ebb_backend_ops ops = {
         .close = fake_close, .answer = fake_ask, .cancel = fake_cancel, .model = fake_model,
-        .n_ctx = fake_n_ctx, .common_prefix = fake_common, .stats = fake_stats, .speculative_prefill = fake_speculative_prefill,
+        .n_ctx = fake_n_ctx, .common_prefix = fake_common, .stats = fake_stats,
+        .speculative_prefill = fake_speculative_prefill,
         .set_budget = fake_set_budget, .plan = fake_plan,
     };
     fake *f = calloc(1, sizeof *f);
@@ -282,9 +297,11 @@ static ebb_status fake_open(void *arg, const ebb_backend_models *models, const e
     f->script = arg;
     if (f->script->better) {
         memset(f->script->fingerprint, 0, 16);
-        memcpy(f->script->fingerprint, models->path && strcmp(models->path, f->script->better) == 0 ? "the better" : "model one", 9);
+        memcpy(f->script->fingerprint, models->path &&
+               strcmp(models->path, f->script->better) == 0 ? "the better" : "model one", 9);
     }
-    snprintf(f->script->opened, sizeof f->script->opened, "%s + %s%s", models->path ? models->path : "-",
+    snprintf(f->script->opened, sizeof f->script->opened, "%s + %s%s",
+             models->path ? models->path : "-",
              models->draft ? models->draft : "-", models->draft_is_optional ? "?" : "");
     f->n_ctx = opts->n_ctx ? opts->n_ctx : f->script->n_ctx ? f->script->n_ctx : FAKE_CTX;
     f->base.ops = &ops;
@@ -297,7 +314,8 @@ static ebb_status fake_open(void *arg, const ebb_backend_models *models, const e
     return EBB_OK;
 }
 
-static ebb_status fake_ready(void *arg, ebb_backend *b, const char *template_name, const ebb_model_info **info, ebb_prompter **p,
+static ebb_status fake_ready(void *arg, ebb_backend *b, const char *template_name,
+                             const ebb_model_info **info, ebb_prompter **p,
                              char notice[256], ebb_error *err)
 {
     fake_script *s = arg;
@@ -313,26 +331,29 @@ static ebb_status fake_ready(void *arg, ebb_backend *b, const char *template_nam
     return EBB_OK;
 }
 
-static ebb_status fake_plan_for(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out, ebb_error *err)
+static ebb_status fake_plan_for(void *arg, const ebb_backend *b, const ebb_engine_opts *opts,
+                                ebb_plan *out, ebb_error *err)
 {
     (void)b;
     (void)err;
-    *out = (ebb_plan){ .fits = ((fake_script *)arg)->plan_fits, .n_ctx = opts->n_ctx, .total_bytes = 1 << 20,
-                       .budget_bytes = 1 << 21, .why = "too large" };
+    *out = (ebb_plan){ .fits = ((fake_script *)arg)->plan_fits, .n_ctx = opts->n_ctx,
+                       .total_bytes = 1 << 20, .budget_bytes = 1 << 21, .why = "too large" };
     return EBB_OK;
 }
 
-static ebb_status fake_better(void *arg, const ebb_backend *b, const char *name, const ebb_engine_opts *opts, ebb_better_model *out,
-                              ebb_error *err)
+static ebb_status fake_better(void *arg, const ebb_backend *b, const char *name,
+                              const ebb_engine_opts *opts, ebb_better_model *out, ebb_error *err)
 {
     fake_script *s = arg;
 
     (void)b;
-    *out = (ebb_better_model){ .quantization = "F16", .n_bytes = 1 << 20, .fingerprint = "the bette" };
+    *out = (ebb_better_model){ .quantization = "F16", .n_bytes = 1 << 20,
+                               .fingerprint = "the bette" };
     if (!s->better && !name)
         return EBB_FAIL(err, EBB_NOTFOUND, "no better file is found here");
     if (opts)
-        out->plan = (ebb_plan){ .fits = true, .predicted_decode_tok_s = 2, .predicted_prefill_tok_s = 100 };
+        out->plan = (ebb_plan){ .fits = true, .predicted_decode_tok_s = 2,
+                                .predicted_prefill_tok_s = 100 };
     out->path = strdup(name ? name : s->better);
     return EBB_OK;
 }
@@ -355,7 +376,8 @@ static bool fake_number(void *arg, const ebb_backend *b, const char *key, double
 }
 
 /* A message is <role + 1> bytes... <9>; what stands is taken as it stands. */
-static ebb_status fake_prompt(void *arg, const ebb_prompter *p, const ebb_message *const *m, size_t n,
+static ebb_status fake_prompt(void *arg, const ebb_prompter *p,
+                              const ebb_message *const *m, size_t n,
                               const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
 {
     bool all_old = true;
@@ -365,14 +387,16 @@ static ebb_status fake_prompt(void *arg, const ebb_prompter *p, const ebb_messag
         n_old--;
     (void)p;
     (void)opts;
-    *out = (ebb_prompt){ .ids = malloc(FAKE_MAX * sizeof *out->ids), .n_ids_of = calloc(n + 1, sizeof *out->n_ids_of) };
+    *out = (ebb_prompt){ .ids = malloc(FAKE_MAX * sizeof *out->ids),
+                         .n_ids_of = calloc(n + 1, sizeof *out->n_ids_of) };
     if (((fake_script *)arg)->refuse)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "the template refuses");
     for (size_t i = 0; i < n; i++) {
         size_t from = out->n_ids;
 
         all_old &= i < n_old;
-        if (i < n_old) {                         /* those that have none are in the ids of one behind them */
+        /* Those that have none are in the ids of one behind them. */
+        if (i < n_old) {
             if (m[i]->n_ids)
                 memcpy(out->ids + out->n_ids, m[i]->ids, m[i]->n_ids * sizeof *out->ids);
             out->n_ids += m[i]->n_ids;
@@ -391,7 +415,8 @@ static ebb_status fake_prompt(void *arg, const ebb_prompter *p, const ebb_messag
 }
 
 /* The text of an id is "a2.7 "; a letter of other words is 1000 and the letter. */
-static ebb_status fake_retokenize(void *arg, const ebb_backend *b, ebb_retokenization *r, ebb_error *err)
+static ebb_status fake_retokenize(void *arg, const ebb_backend *b, ebb_retokenization *r,
+                                  ebb_error *err)
 {
     size_t at = 0;
 
@@ -416,8 +441,10 @@ static ebb_status fake_retokenize(void *arg, const ebb_backend *b, ebb_retokeniz
 
 static ebb_chat_ops fake_ops(fake_script *s)
 {
-    return (ebb_chat_ops){ .arg = s, .default_sampling = { .temp = 0.5f, .top_k = 40, .top_p = 1, .repeat_penalty = 1 },
-                             .open = fake_open, .ready = fake_ready, .unready = fake_unready, .number = fake_number, .prompt = fake_prompt, .plan = fake_plan_for,
+    return (ebb_chat_ops){ .arg = s, .default_sampling = { .temp = 0.5f, .top_k = 40, .top_p = 1,
+                                                           .repeat_penalty = 1 },
+                             .open = fake_open, .ready = fake_ready, .unready = fake_unready,
+                             .number = fake_number, .prompt = fake_prompt, .plan = fake_plan_for,
                              .better = fake_better, .retokenize = fake_retokenize };
 }
 

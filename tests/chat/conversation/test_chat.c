@@ -425,7 +425,7 @@ static void test_settings(void **state)
     (void)state;
     assert_int_equal(ebb_chat_set(c, "temp", "0.25", text, sizeof text, &err), EBB_OK);
     assert_string_equal(text, "temp = 0.25");
-    assert_int_equal(ebb_chat_set(c, "top_p", "0.5", text, sizeof text, &err), EBB_OK);     /* as other programs call it */
+    assert_int_equal(ebb_chat_set(c, "top_p", "0.5", text, sizeof text, &err), EBB_OK);  /* as other programs call it */
     assert_string_equal(text, "top-p = 0.5");
     assert_int_equal(ebb_chat_set(c, "temperature", NULL, text, sizeof text, &err), EBB_OK);
     assert_non_null(strstr(text, "temp = 0.25"));
@@ -451,7 +451,8 @@ static void test_settings(void **state)
     assert_float_equal(c->settings.sampling.temp, 0.25f, 1e-9f);
     assert_int_equal(c->settings.thinking, EBB_THINKING_OFF);
     ebb_chat_close(c);
-    c = open_ready(&(ebb_chat_opts){ .continue_last = true, .sampling = { .temp = 0, .top_k = 40, .top_p = 1, .repeat_penalty = 1 } });
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true,
+                                     .sampling = { .temp = 0, .top_k = 40, .top_p = 1, .repeat_penalty = 1 } });
     assert_true(c->settings.sampling.temp == 0); /* the command line counts more */
     ebb_chat_close(c);
 }
@@ -503,7 +504,8 @@ static void test_model_advice(void **state)
     expect_setting(c, "top-k", "20");
     ebb_chat_close(c);
     /* a configuration file: before the model, after the session */
-    opts = (ebb_chat_opts){ .continue_last = true, .sampling = { .temp = 0.9f, .top_k = 9, .top_p = 1, .repeat_penalty = 1 },
+    opts = (ebb_chat_opts){ .continue_last = true,
+                            .sampling = { .temp = 0.9f, .top_k = 9, .top_p = 1, .repeat_penalty = 1 },
                             .sampling_config = EBB_SAMPLING_BIT(temp) | EBB_SAMPLING_BIT(top_k) };
     c = open_ready(&opts);
     expect_setting(c, "temp", "0.9");
@@ -625,7 +627,8 @@ static bool is_stored(const char *text, ebb_finish finish)
     return is_it;
 }
 
-/* The answer under way comes to the disk although no event asks for it: the timer rings, once or (where the machine stood still) not. */
+/* The answer under way comes to the disk although no event asks for it: the timer rings, once or (where the machine
+ * stood still) not. */
 static void test_saved_while_under_way(void **state)
 {
     ebb_chat *c;
@@ -680,12 +683,14 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_turn), T(test_second_turn_adds_only), T(test_retry_and_undo_compute_nothing), T(test_edit_makes_a_branch),
-        T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer), T(test_refused_prompt),
+        T(test_turn), T(test_second_turn_adds_only), T(test_retry_and_undo_compute_nothing),
+        T(test_edit_makes_a_branch),
+        T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer),
+        T(test_refused_prompt),
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_meter_of_another_path),
         T(test_ids_survive_a_restart),
-        T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings), T(test_model_advice), T(test_garbage_store), T(test_locked_store),
-        T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
+        T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings), T(test_model_advice),
+        T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
 }

@@ -26,7 +26,8 @@ static int leave(unsigned n_seen, uint32_t limit_s, uint32_t grace_s, bool hangs
         while (n_seen && (ebb_chat_n_messages(c) < 2 || ebb_chat_message(c, 1)->n_ids < n_seen))
             if (!fake_wait(c, EBB_EVENT_TEXT, NULL, 0))
                 _exit(8);
-        bool has_ended = ebb_chat_linger(c, &(ebb_linger){ .limit_s = limit_s, .grace_s = grace_s, .stop_fd = -1, .asked_fd = -1 });
+        bool has_ended = ebb_chat_linger(c, &(ebb_linger){ .limit_s = limit_s, .grace_s = grace_s, .stop_fd = -1,
+                                                           .asked_fd = -1 });
         while (hangs)
             pause();
         ebb_chat_close(c);
@@ -342,7 +343,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan), T(test_attached),
-                                        T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves), T(test_attached_elsewhere), T(test_stale_mark) };
+                                        T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves),
+                                        T(test_attached_elsewhere), T(test_stale_mark) };
 
     return cmocka_run_group_tests_name("chat away", tests, NULL, NULL);
 }

@@ -14,8 +14,8 @@ static const char *tree(ebb_chat *c)
     assert_int_equal(ebb_chat_branches(c, &rows, &n, NULL), EBB_OK);
     s[0] = '\0';
     for (size_t i = 0; i < n; i++)
-        at += (size_t)snprintf(s + at, sizeof s - at, "%s%s%s", i ? " " : "", rows[i].is_leaf ? "!" : rows[i].is_on_path ? "*" : "",
-                               rows[i].label);
+        at += (size_t)snprintf(s + at, sizeof s - at, "%s%s%s", i ? " " : "",
+                               rows[i].is_leaf ? "!" : rows[i].is_on_path ? "*" : "", rows[i].label);
     free(rows);
     return s;
 }
@@ -61,7 +61,8 @@ static void test_branch(void **state)
     assert_string_equal(tree(c), "*1 !2 3 4");
     say(c, "other");
     assert_string_equal(tree(c), "*1 *2 3a 4a *3b !4b");
-    assert_int_equal(ebb_chat_message(c, 3)->turn_stats.n_computed, 1 + strlen("other")); /* as in every question, the first id */
+    /* As in every question, the first id. */
+    assert_int_equal(ebb_chat_message(c, 3)->turn_stats.n_computed, 1 + strlen("other"));
     assert_int_equal(ebb_chat_branch(c, 0, &err), EBB_OK);
     assert_int_equal(ebb_chat_n_messages(c), 0);
     assert_int_equal(ebb_chat_branch(c, 0, &err), EBB_USAGE);
@@ -188,11 +189,12 @@ static void test_export_and_import(void **state)
 
 /* -- What a path tells ---------------------------------------------------------------------- */
 
-/* A note decides what is left out only if what a foreign hand may have written of it makes sense: from behind the beginning, from a
- * question, before the note itself. */
+/* A note decides what is left out only if what a foreign hand may have written of it makes sense: from behind the
+ * beginning, from a question, before the note itself. */
 static void test_notes_that_make_sense(void **state)
 {
-    static const ebb_role roles[] = { EBB_ROLE_SYSTEM, EBB_ROLE_USER, EBB_ROLE_ASSISTANT, EBB_ROLE_USER, EBB_ROLE_NOTE, EBB_ROLE_USER };
+    static const ebb_role roles[] = { EBB_ROLE_SYSTEM, EBB_ROLE_USER, EBB_ROLE_ASSISTANT, EBB_ROLE_USER, EBB_ROLE_NOTE,
+                                      EBB_ROLE_USER };
     enum { N = sizeof roles / sizeof *roles, AT = 4 };
     ebb_node nodes[N] = { 0 };
     ebb_node *way[N];

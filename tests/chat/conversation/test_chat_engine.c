@@ -62,7 +62,8 @@ static ebb_chat *open_chat(bool continue_last)
 {
     ebb_chat_opts o = { .model_path = model, .store_path = db, .continue_last = continue_last, .n_predict = 8,
                         .system = continue_last ? NULL : "Be brief.",
-                        .engine = { .n_ctx = 1024, .n_threads = 1, .no_kv_cache = true }, .sampling = ebb_sampler_params_default() };
+                        .engine = { .n_ctx = 1024, .n_threads = 1, .no_kv_cache = true },
+                        .sampling = ebb_sampler_params_default() };
 
     o.sampling.temp = 0;
     return open_with(&o);
@@ -270,7 +271,8 @@ static void test_forget(void **state)
 /* A system prompt that another session has used is read from the disk: all whole blocks of 32 tokens. */
 static void test_system_prompt_is_shared(void **state)
 {
-    static const char prompt[] = "You review code.  Say first what is wrong, then what may be, then how it could be simpler. "
+    static const char prompt[] =
+        "You review code.  Say first what is wrong, then what may be, then how it could be simpler. "
                                  "Name lines and files, and never praise.";
     ebb_chat *c = open_kept(false, prompt);
     uint32_t n_system;
@@ -293,7 +295,8 @@ static void test_system_prompt_is_shared(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop), T(test_cut), T(test_forget), T(test_system_prompt_is_shared) };
+    const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop), T(test_cut), T(test_forget),
+                                        T(test_system_prompt_is_shared) };
 
     return cmocka_run_group_tests_name("chat_model_ops", tests, NULL, NULL);
 }

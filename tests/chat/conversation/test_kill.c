@@ -12,8 +12,8 @@
 
 enum { KILLS = 20, N_TOKENS = 120, DELAY_US = 200 };
 
-/* What the child tells: an answer is finished, or has so many tokens now; and how many of them the chat had for a second
- * when it last looked at its clock, however long anything took. */
+/* What the child tells: an answer is finished, or has so many tokens now; and how many of them the chat had for a
+ * second when it last looked at its clock, however long anything took. */
 typedef struct report {
     int64_t  message;            /* its row, once it is finished; else 0 */
     uint32_t n_ids, n_second_old;
@@ -92,7 +92,8 @@ static void check_sound(sqlite3 *h)
     assert_int_equal(sqlite3_step(q), SQLITE_ROW);
     assert_string_equal((const char *)sqlite3_column_text(q, 0), "ok");
     sqlite3_finalize(q);
-    assert_int_equal(sqlite3_exec(h, "INSERT INTO search (search) VALUES ('integrity-check')", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(h, "INSERT INTO search (search) VALUES ('integrity-check')", NULL, NULL,
+                                  NULL), SQLITE_OK);
 }
 
 static const ebb_node *find(const ebb_tree *t, int64_t id)

@@ -89,7 +89,8 @@ static void test_split(void **state)
 /* Names with a dash and a number where a part's number would stand. */
 static void test_nearly_a_part(void **state)
 {
-    static const char *const names[] = { "Some-8B-Instruct-Q8.gguf", "Some-7-of-9-letters-.gguf", "x-00002-of-00003-.gguf" };
+    static const char *const names[] = { "Some-8B-Instruct-Q8.gguf", "Some-7-of-9-letters-.gguf",
+                                         "x-00002-of-00003-.gguf" };
     ebb_model_file *f;
     ebb_error err;
     size_t n, n_before;

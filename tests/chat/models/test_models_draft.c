@@ -53,8 +53,10 @@ static ebb_model *open_file(const char *name)
 static const char *best(const ebb_model *host, bool streams, double disk_bytes_s)
 {
     static char said[256];
-    const ebb_machine machine = { .available_bytes = 1ull << 30, .available_why = "a test", .n_cpus = 2, .memory_bytes_s = 20e9,
-                                  .disk_bytes_s = disk_bytes_s, .disk_busy_bytes_s = disk_bytes_s, .int8_mac_s = 200e9 };
+    const ebb_machine machine = { .available_bytes = 1ull << 30, .available_why = "a test", .n_cpus = 2,
+                                  .memory_bytes_s = 20e9,
+                                  .disk_bytes_s = disk_bytes_s, .disk_busy_bytes_s = disk_bytes_s,
+                                  .int8_mac_s = 200e9 };
     const ebb_engine_opts opts = { .has_resident = streams };
     ebb_model *m;
     ebb_buf why = { 0 };
@@ -93,7 +95,8 @@ static void test_no_gain(void **state)
     tiny("large", 8);
     tiny("seven", 7);
     host = open_file("large");
-    assert_string_equal(best(host, false, 1e6), "no draft model: 1 here could draft for tiny, and the plan expects no gain of it");
+    assert_string_equal(best(host, false, 1e6),
+                        "no draft model: 1 here could draft for tiny, and the plan expects no gain of it");
     ebb_model_close(host);
 }
 
@@ -116,7 +119,8 @@ static void test_strangers(void **state)
     ebb_model_close(host);
 }
 
-/* One that was named for another model goes where it cannot guess, with a line; one that is named for this one is an error. */
+/* One that was named for another model goes where it cannot guess, with a line; one that is named for this one is an
+ * error. */
 static void test_may_go(void **state)
 {
     ebb_model *host, *m = NULL;

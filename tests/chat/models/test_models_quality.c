@@ -1,5 +1,5 @@
-/* Which file is the better one of a network, and a chat that goes there and back with the real engine: ids and K and V of
- * both are kept. */
+/* Which file is the better one of a network, and a chat that goes there and back with the real engine: ids and K and V
+ * of both are kept. */
 #include "ebb_test.h"
 
 #include <poll.h>
@@ -42,7 +42,8 @@ static const char *file(const char *name)
 
 static void tiny(const char *name, ebb_type type, uint32_t n_layers)
 {
-    assert_true(ebb_tiny_write(&(ebb_tiny_opts){ .type = type, .n_layers = n_layers, .seed = 3, .n_ctx = 2048 }, file(name)));
+    assert_true(ebb_tiny_write(&(ebb_tiny_opts){ .type = type, .n_layers = n_layers, .seed = 3, .n_ctx = 2048 },
+                               file(name)));
 }
 
 static ebb_status find_better(const char *everyday, const char *name, ebb_better_model *out, ebb_error *err)
@@ -108,7 +109,8 @@ static ebb_chat *open_chat(bool continue_last)
 
     snprintf(db, sizeof db, "%s/sessions.db", dir);
     ebb_chat_opts o = { .model_path = file("q8"), .store_path = db, .continue_last = continue_last, .n_predict = 24,
-                        .engine = { .n_ctx = 1024, .n_threads = 1, .kv_cache_dir = kv }, .sampling = ebb_sampler_params_default() };
+                        .engine = { .n_ctx = 1024, .n_threads = 1, .kv_cache_dir = kv },
+                        .sampling = ebb_sampler_params_default() };
     o.sampling.temp = 0;
     if (ebb_chat_open(&o, &c, &err) != EBB_OK)
         fail_msg("%s", err.msg);
@@ -147,9 +149,11 @@ static void say(ebb_chat *c, const char *text)
     assert_int_equal(ev.kind, EBB_EVENT_DONE);
 }
 
-static const char question[] = "A question of some length, so that several blocks of K and V are written for it: what is the sea, and why?";
+static const char question[] =
+    "A question of some length, so that several blocks of K and V are written for it: what is the sea, and why?";
 
-/* There and back: all ids stand, the everyday file finds its own K and V again and computes only what it has not read. */
+/* There and back: all ids stand, the everyday file finds its own K and V again and computes only what it has not
+ * read. */
 static void test_ids_and_kv(void **state)
 {
     ebb_chat *c;
@@ -167,7 +171,8 @@ static void test_ids_and_kv(void **state)
     wait_ready(c, "Q8_0");
     assert_int_equal(ebb_chat_n_messages(c), 4);
     assert_true(last(c)->n_ids > 0 && strstr(last(c)->model, "F16") != NULL);
-    assert_int_equal(last(c)->turn_stats.n_prompt, n_ids_until(c, 3));   /* the ids that stood, and those of the question */
+    /* The ids that stood, and those of the question. */
+    assert_int_equal(last(c)->turn_stats.n_prompt, n_ids_until(c, 3));
     n_all = n_ids_until(c, 4);
     ids = malloc(last(c)->n_ids * sizeof *ids);
     memcpy(ids, last(c)->ids, last(c)->n_ids * sizeof *ids);

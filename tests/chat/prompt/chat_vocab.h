@@ -9,7 +9,8 @@
 
 typedef struct chat_vocab {
     const char *name, *arch;     /* NULL: "test", "llama" */
-    const char *tokens[13];      /* control tokens, from id 256 on; the first is BOS, the second EOS */
+    const char *tokens[13];      /* control tokens, from id 256 on; the first is BOS, the second
+                                  * EOS */
     const char *source;          /* chat template, or NULL */
     bool        adds_bos;
 } chat_vocab;

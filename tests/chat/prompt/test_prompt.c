@@ -129,7 +129,9 @@ static void test_turns_of_chatml(void **state)
     say(&t, EBB_ROLE_SYSTEM, "Be brief.");
     say(&t, EBB_ROLE_USER, "Hi");
     ask(&t, p);
-    assert_string_equal(shown(m, &t.p), "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+    assert_string_equal(shown(m, &t.p),
+                        "<|im_start|>system\nBe "
+                        "brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
     assert_int_equal(t.p.n_kept, 0);
     assert_int_equal(n_control(m, &t.p), 5);
     answer(&t, m, " Hello\n", -1);
@@ -140,7 +142,8 @@ static void test_turns_of_chatml(void **state)
     assert_int_equal(t.p.n_kept, before);
     assert_false(t.p.rewritten);
     assert_string_equal(t.p.notice, "");
-    assert_non_null(strstr(shown(m, &t.p), "assistant\n Hello\n<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n"));
+    assert_non_null(strstr(shown(m, &t.p),
+                           "assistant\n Hello\n<|im_end|>\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n"));
     talk_fini(&t);
     ebb_prompter_free(p);
     ebb_model_close(m);
@@ -244,7 +247,8 @@ static size_t n_bos(const ebb_prompt *p)
 static void test_one_bos(void **state)
 {
     static const char *const sources[] = {
-        "{% for m in messages %}{{ m.content }}{% endfor %}", "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}",
+        "{% for m in messages %}{{ m.content }}{% endfor %}",
+        "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}",
         "{{ bos_token }}{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}",
     };
 
@@ -270,7 +274,8 @@ static void test_one_bos(void **state)
 /* -- Templates that rewrite or refuse ------------------------------------------------------------------ */
 
 static const char thinker[] =
-    "{%- for m in messages -%}{{ '<|im_start|>' + m.role + '\n' + m.content.split('</think>')[-1].lstrip('\n') + '<|im_end|>\n' }}{%- endfor -%}"
+    "{%- for m in messages -%}{{ '<|im_start|>' + m.role + '\n' + m.content.split('</think>')[-1].lstrip('\n') + "
+    "'<|im_end|>\n' }}{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\n' }}"
     "{%- if enable_thinking is defined and not enable_thinking -%}{{ '<think></think>' }}{%- endif -%}{%- endif -%}";
 
@@ -291,7 +296,7 @@ static void test_thinking_is_dropped(void **state)
     assert_true(t.p.rewritten);
     assert_int_equal(t.p.n_kept, n);
     assert_string_equal(t.p.notice, "2 tokens again: the chat template drops the thinking of earlier answers");
-    assert_int_equal(t.p.n_suffix, 1 + 1 + 1 + 10);                /* <|im_end|>\n<|im_start|>assistant\n, letter by letter */
+    assert_int_equal(t.p.n_suffix, 1 + 1 + 1 + 10);          /* <|im_end|>\n<|im_start|>assistant\n, letter by letter */
     assert_int_equal(t.p.n_ids_of[1], 2);        /* b<|im_end|> */
     assert_string_equal(shown(m, &t.p), "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
                                         "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n");
@@ -461,7 +466,8 @@ static void test_choice(void **state)
     static const struct { chat_vocab c; const char *part; } rows[] = {
         { { .tokens = { "<s>", "</s>" }, .source = "{{ messages }}" }, "the file's own" },
         { { .tokens = { "<s>", "</s>", "<|im_start|>", "<|im_end|>" } }, "chatml, chosen by its token <|im_start|>" },
-        { { .tokens = { "<s>", "</s>", "<|im_start|>", "<|im_end|>" }, .source = "{{ x" }, "own does not work: chat template, line 1" },
+        { { .tokens = { "<s>", "</s>", "<|im_start|>", "<|im_end|>" }, .source = "{{ x" },
+          "own does not work: chat template, line 1" },
         { { .tokens = { "<s>", "</s>", "<|im_start|>", "<|im_end|>" }, .source = "{{ x.y.z }}" }, "'x' is undefined" },
         { { .tokens = { "<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>" } }, "llama3" },
         { { .tokens = { "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>" } }, "gemma" },
@@ -483,7 +489,8 @@ static void test_choice(void **state)
 
 static const chat_vocab many = { .tokens = {
     "<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|eot_id|>", "<end_of_turn>", "<|end|>",
-    "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>", "<|return|>", "<|endoftext|>", "<start_of_turn>", "<turn|>" } };
+    "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>", "<|return|>", "<|endoftext|>",
+    "<start_of_turn>", "<turn|>" } };
 
 static void squeeze(const char *s, ebb_buf *out)
 {
@@ -597,7 +604,8 @@ static void test_thinkers(void **state)
 {
     static const char *const names[] = {
         "Qwen-Qwen3-0.6B", "Qwen-QwQ-32B", "axolotl-qwen3", "deepseek-ai-DeepSeek-R1-Distill-Llama-8B",
-        "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "deepseek-ai-DeepSeek-V3.1", "llama-cpp-deepseek-r1", "GLM-4.7-Flash", "GLM-5.2",
+        "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "deepseek-ai-DeepSeek-V3.1", "llama-cpp-deepseek-r1",
+        "GLM-4.7-Flash", "GLM-5.2",
         "StepFun3.5-Flash", "llama-cpp-rwkv-world", "axolotl-deepseek_v3", "openai-gpt-oss-120b",
     };
     ebb_buf file;
@@ -619,7 +627,7 @@ static void test_thinkers(void **state)
         ask(&t, p);
         n = t.p.n_ids;
         n_suffix = t.p.n_suffix;
-        opens = strstr(shown(m, &t.p) + strlen(shown(m, &t.p)) - 8, "<think>") != NULL;      /* the template thinks first */
+        opens = strstr(shown(m, &t.p) + strlen(shown(m, &t.p)) - 8, "<think>") != NULL;  /* the template thinks first */
         answer(&t, m, opens ? "hm hm hm\n</think>\n\nThis one." : "<think>\nhm hm hm\n</think>\n\nThis one.", -1);
         say(&t, EBB_ROLE_USER, "Why?");
         ask(&t, p);
@@ -637,7 +645,8 @@ static void test_thinkers(void **state)
 /* Real vocabularies with their own templates: the ids are those of the whole text. */
 static void test_real_vocabularies(void **state)
 {
-    static const char *const names[] = { "vocab-qwen2.5", "vocab-llama3.2", "vocab-smollm2", "ggml-vocab-phi-3", "ggml-vocab-llama-spm" };
+    static const char *const names[] = { "vocab-qwen2.5", "vocab-llama3.2", "vocab-smollm2", "ggml-vocab-phi-3",
+                                         "ggml-vocab-llama-spm" };
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -677,10 +686,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns_of_chatml), cmocka_unit_test(test_end_token_of_an_answer),
         cmocka_unit_test(test_retry_continue_and_empty), cmocka_unit_test(test_nobody_forges_a_turn),
-        cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped), cmocka_unit_test(test_history_moves),
+        cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped),
+        cmocka_unit_test(test_history_moves),
         cmocka_unit_test(test_system_refused_or_lost), cmocka_unit_test(test_refusal_is_told),
-        cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_choice), cmocka_unit_test(test_named_templates), cmocka_unit_test(test_families),
-        cmocka_unit_test(test_real_templates), cmocka_unit_test(test_thinkers), cmocka_unit_test(test_real_vocabularies),
+        cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_choice), cmocka_unit_test(test_named_templates),
+        cmocka_unit_test(test_families),
+        cmocka_unit_test(test_real_templates), cmocka_unit_test(test_thinkers),
+        cmocka_unit_test(test_real_vocabularies),
     };
 
     return cmocka_run_group_tests_name("prompt", tests, NULL, NULL);

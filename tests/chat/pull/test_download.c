@@ -95,7 +95,8 @@ static ebb_status get(uint64_t n_bytes, const char *sha256, ebb_download_result 
     char url[96];
 
     snprintf(url, sizeof url, "%s/x.gguf", hub.url);
-    return ebb_download_file(&env, &(ebb_download_request){ .url = url, .folder = folder, .name = "x.gguf", .n_bytes = n_bytes, .sha256 = sha256,
+    return ebb_download_file(&env, &(ebb_download_request){ .url = url, .folder = folder, .name = "x.gguf",
+                                                            .n_bytes = n_bytes, .sha256 = sha256,
                                                 .command = "ebb pull x" }, got, err);
 }
 
@@ -122,7 +123,7 @@ static void hash(char out[65])
     assert_int_equal(ebb_sha256_new(&s, NULL), EBB_OK);
     ebb_sha256_add(s, "abc", 3);
     ebb_sha256_end(s, out);
-    assert_string_equal(out, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");     /* FIPS 180-2, B.1 */
+    assert_string_equal(out, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  /* FIPS 180-2, B.1 */
     ebb_sha256_begin(s);
     ebb_sha256_add(s, data, N_BYTES);
     ebb_sha256_end(s, out);
@@ -208,7 +209,8 @@ static void test_resumes(void **state)
     data[7] ^= 1;
     assert_int_equal(get(N_BYTES, sha256, &got, &err), EBB_FORMAT);
     assert_non_null(strstr(err.msg, sha256));
-    assert_false(is_there("", &(uint64_t){ 0 }) || is_there(".part", &(uint64_t){ 0 }) || is_there(".part.json", &(uint64_t){ 0 }));
+    assert_false(is_there("", &(uint64_t){ 0 }) || is_there(".part", &(uint64_t){ 0 }) ||
+                 is_there(".part.json", &(uint64_t){ 0 }));
 }
 
 static void test_breaks(void **state)

@@ -16,9 +16,10 @@ static void test_types(void **state)
 {
     static const char *const names[][2] = {
         { "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "Q4_K_M" }, { "llama-2-7b.Q4_0.gguf", "Q4_0" },
-        { "qwen2.5-7b-instruct-q5_k_m-00001-of-00002.gguf", "Q5_K_M" }, { "x-IQ2_XXS.gguf", "IQ2_XXS" }, { "x-UD-Q4_K_XL.gguf", "Q4_K_XL" },
-        { "x-BF16.gguf", "BF16" }, { "gpt-oss-20b-mxfp4.gguf", "MXFP4" }, { "x-Q4_0_4_4.gguf", "Q4_0_4_4" }, { "model.gguf", "" },
-        { "x-Q8_0-imat.gguf", "Q8_0" }, { "Qwen-7B.gguf", "" }, { "-.gguf", "" },
+        { "qwen2.5-7b-instruct-q5_k_m-00001-of-00002.gguf", "Q5_K_M" }, { "x-IQ2_XXS.gguf", "IQ2_XXS" },
+        { "x-UD-Q4_K_XL.gguf", "Q4_K_XL" },
+        { "x-BF16.gguf", "BF16" }, { "gpt-oss-20b-mxfp4.gguf", "MXFP4" }, { "x-Q4_0_4_4.gguf", "Q4_0_4_4" },
+        { "model.gguf", "" }, { "x-Q8_0-imat.gguf", "Q8_0" }, { "Qwen-7B.gguf", "" }, { "-.gguf", "" },
     };
     char type[24];
 
@@ -57,7 +58,8 @@ static void test_parts(void **state)
 
 static void test_meant(void **state)
 {
-    ebb_hub_file files[] = { file("a/m-8B-Q4_K_M.gguf", 5), file("b/m-8B-Q4_K_M.gguf", 4), file("m-UD-Q4_K_XL.gguf", 3), file("m-8B-Q5_K_M.gguf", 2) };
+    ebb_hub_file files[] = { file("a/m-8B-Q4_K_M.gguf", 5), file("b/m-8B-Q4_K_M.gguf", 4), file("m-UD-Q4_K_XL.gguf", 3),
+                             file("m-8B-Q5_K_M.gguf", 2) };
     ebb_hub_list l = { files, 4, 0 };
     ebb_pull_variant *o;
     ebb_error err = { 0 };
@@ -82,10 +84,11 @@ static void test_meant(void **state)
 /* What is marked in a repository of an 8B on machines of these sizes. */
 static const char *is_recommended(double memory, bool with_large, double *tok_s)
 {
-    ebb_hub_file files[] = { file("M-8B-Q2_K.gguf", 32 * GB / 10), file("M-8B-Q4_K_M.gguf", 49 * GB / 10), file("M-8B-Q8_0.gguf", 85 * GB / 10),
-                             file("M-8B-F16.gguf", 16 * GB) };
+    ebb_hub_file files[] = { file("M-8B-Q2_K.gguf", 32 * GB / 10), file("M-8B-Q4_K_M.gguf", 49 * GB / 10),
+                             file("M-8B-Q8_0.gguf", 85 * GB / 10), file("M-8B-F16.gguf", 16 * GB) };
     ebb_hub_list l = { files, with_large ? 4 : 3, 0 };
-    ebb_machine m = { .available_bytes = (uint64_t)(memory * 1e9), .n_cpus = 2, .memory_bytes_s = 22e9, .disk_bytes_s = 2e9 };
+    ebb_machine m = { .available_bytes = (uint64_t)(memory * 1e9), .n_cpus = 2, .memory_bytes_s = 22e9,
+                      .disk_bytes_s = 2e9 };
     static char type[24];
     ebb_pull_variant *o;
     size_t n, n_marked = 0;

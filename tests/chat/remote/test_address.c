@@ -39,9 +39,10 @@ static void test_addresses(void **state)
         { "ssh://me@box", "http://127.0.0.1", "box", true, true },
     };
     static const char *const bad[] = {
-        "", "box", "ftp://x", "http://", "https:///x", "http://a:b@c", "http://a b", "http://a:0", "http://a:65536", "http://a:x", "http://a?x",
-        "http://a/#x", "http://a\n", "http://[::g]", "http://[::1", "unix:", "unix:x", "exec:", "exec:  ", "ssh://", "ssh://-oProxyCommand=x",
-        "ssh://-l@box", "ssh://me@box/path", "ssh://me@-x", "http://-x", "http://a\\b",
+        "", "box", "ftp://x", "http://", "https:///x", "http://a:b@c", "http://a b", "http://a:0", "http://a:65536",
+        "http://a:x", "http://a?x",
+        "http://a/#x", "http://a\n", "http://[::g]", "http://[::1", "unix:", "unix:x", "exec:", "exec:  ", "ssh://",
+        "ssh://-oProxyCommand=x", "ssh://-l@box", "ssh://me@box/path", "ssh://me@-x", "http://-x", "http://a\\b",
     };
     ebb_address a;
     ebb_error err;
@@ -79,13 +80,19 @@ static void write_engines(const char *text, mode_t mode)
 static void test_file(void **state)
 {
     static const struct { const char *text, *says; } bad[] = {
-        { "address = http://x\n", "expected a [name]" }, { "[x]\n", "[x] has no address" }, { "[here]\naddress = http://x\n", ":1: a name" },
-        { "[x]\naddress = http://x\n[x]\naddress = http://y\n", ":3: there is a second engine x" }, { "[x]\naddress = nowhere\n", ":2: nowhere: is no address" },
-        { "[x]\naddress = http://x\nkind = toaster\n", "is openai, llama-server" }, { "[x]\naddress = http://x\ncolour = red\n", ":3: colour: is no such thing" },
-        { "[x]\naddress = http://x\nheader = nothing\n", "Name: value" }, { "[x]\naddress = http://x\ncontext = many\n", "whole number" },
-        { "[x]\naddress = http://x\ninsecure = perhaps\n", "on or off" }, { "[x]\nnothing\n", "expected [name] or name = value" },
+        { "address = http://x\n", "expected a [name]" }, { "[x]\n", "[x] has no address" },
+        { "[here]\naddress = http://x\n", ":1: a name" },
+        { "[x]\naddress = http://x\n[x]\naddress = http://y\n", ":3: there is a second engine x" },
+        { "[x]\naddress = nowhere\n", ":2: nowhere: is no address" },
+        { "[x]\naddress = http://x\nkind = toaster\n", "is openai, llama-server" },
+        { "[x]\naddress = http://x\ncolour = red\n", ":3: colour: is no such thing" },
+        { "[x]\naddress = http://x\nheader = nothing\n", "Name: value" },
+        { "[x]\naddress = http://x\ncontext = many\n", "whole number" },
+        { "[x]\naddress = http://x\ninsecure = perhaps\n", "on or off" },
+        { "[x]\nnothing\n", "expected [name] or name = value" },
     };
-    ebb_engine_entry *list, e, add = { .name = "new", .address = (char *)"https://new.example/v1", .model = (char *)"m", .n_ctx = 99 };
+    ebb_engine_entry *list, e, add = { .name = "new", .address = (char *)"https://new.example/v1", .model = (char *)"m",
+                                       .n_ctx = 99 };
     ebb_error err;
     size_t n;
 
@@ -98,7 +105,8 @@ static void test_file(void **state)
         if (!strstr(err.msg, bad[i].says))
             fail_msg("%s: %s", bad[i].text, err.msg);
     }
-    write_engines("# mine\n[a]\naddress = http://a   # the first\nheader = X: 1\nheader = Y: 2\ncontext=7\n\n[b.c-d]\naddress=exec:cat\nsilence = 9\ninsecure = on", 0600);
+    write_engines("# mine\n[a]\naddress = http://a   # the first\nheader = X: 1\nheader = Y: "
+                  "2\ncontext=7\n\n[b.c-d]\naddress=exec:cat\nsilence = 9\ninsecure = on", 0600);
     assert_int_equal(ebb_engines_read(&list, &n, NULL), EBB_OK);
     assert_int_equal(n, 2);
     assert_string_equal(list[0].address, "http://a");
@@ -108,7 +116,7 @@ static void test_file(void **state)
     assert_true(list[1].is_insecure && !list[0].is_insecure);
     ebb_engines_free(list, n);
 
-    assert_int_equal(ebb_engines_add(&add, &err), EBB_OK);               /* behind the others, and they stay as they are */
+    assert_int_equal(ebb_engines_add(&add, &err), EBB_OK);            /* behind the others, and they stay as they are */
     assert_int_equal(ebb_engines_add(&add, &err), EBB_USAGE);
     assert_int_equal(ebb_engines_find("new", &e, NULL), EBB_OK);
     assert_string_equal(e.address, "https://new.example/v1");

@@ -1,4 +1,5 @@
-/* A conversation with engines elsewhere: what needs no ids goes on, counts are the server's or about, and what cannot be is said. */
+/* A conversation with engines elsewhere: what needs no ids goes on, counts are the server's or about, and what cannot
+ * be is said. */
 #include "ebb_test.h"
 
 #include <poll.h>
@@ -53,7 +54,8 @@ static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t
 
 static ebb_chat *open_chat(const char *how, const char *session)
 {
-    ebb_chat_opts o = { .engine_name = server.url, .store_path = db, .session_name = session, .sampling = ebb_sampler_params_default() };
+    ebb_chat_opts o = { .engine_name = server.url, .store_path = db, .session_name = session,
+                        .sampling = ebb_sampler_params_default() };
     ebb_error err;
     ebb_chat *c;
 
@@ -137,7 +139,7 @@ static void test_tree_needs_no_ids(void **state)
     assert_int_equal(ebb_chat_cut(c, "You said", 8, &err), EBB_OK);
     wait_event(c, EBB_EVENT_DONE, NULL, 0);
     assert_string_equal(last(c)->text, "You said tail");
-    test_hub_how(&server, "kind=vllm say=half_an_answer nofinish nodone");       /* cut off: the part is kept, and goes on */
+    test_hub_how(&server, "kind=vllm say=half_an_answer nofinish nodone");  /* cut off: the part is kept, and goes on */
     assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_OK);
     wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
     assert_non_null(strstr(text, "Enter goes on"));

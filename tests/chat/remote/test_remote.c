@@ -121,14 +121,16 @@ static void test_thoughts_of_both_names(void **state)
 static void test_thoughts_go_back(void **state)
 {
     static const struct { const char *kind, *name; } back[] = {
-        { "llama", "\"reasoning_content\": \"hm\"" }, { "vllm", "\"reasoning\": \"hm\"" }, { "ollama", "\"thinking\": \"hm\"" },
+        { "llama", "\"reasoning_content\": \"hm\"" }, { "vllm", "\"reasoning\": \"hm\"" },
+        { "ollama", "\"thinking\": \"hm\"" },
     };
 
     (void)state;
     need_server();
     for (size_t i = 0; i < 3; i++) {
         const ebb_prompt_message messages[] = {
-            { EBB_ROLE_USER, (char *)"a", 1 }, { EBB_ROLE_ASSISTANT, (char *)"<think>\nhm\n</think>\n\nb", 22 }, { EBB_ROLE_USER, (char *)"c", 1 },
+            { EBB_ROLE_USER, (char *)"a", 1 }, { EBB_ROLE_ASSISTANT, (char *)"<think>\nhm\n</think>\n\nb", 22 },
+            { EBB_ROLE_USER, (char *)"c", 1 },
         };
         const ebb_backend_request r = { .messages = messages, .n_messages = 3 };
         ebb_error err;
@@ -151,7 +153,8 @@ static void test_thoughts_go_back(void **state)
 static void test_sampling_is_sent_where_it_was_chosen(void **state)
 {
     const ebb_prompt_message messages[] = { { EBB_ROLE_USER, (char *)"a", 1 } };
-    ebb_backend_request r = { .messages = messages, .n_messages = 1, .n_predict = 77, .sampling = { .temp = 0.7f, .top_k = 40, .min_p = 0.05f, .seed = 5 },
+    ebb_backend_request r = { .messages = messages, .n_messages = 1, .n_predict = 77,
+                              .sampling = { .temp = 0.7f, .top_k = 40, .min_p = 0.05f, .seed = 5 },
                               .chosen = EBB_SAMPLING_BIT(min_p) };
     heard h;
     ebb_error err;
@@ -176,7 +179,8 @@ static void test_sampling_is_sent_where_it_was_chosen(void **state)
 
 static void test_line_ends_and_small_writes(void **state)
 {
-    static const char *const forms[] = { "crlf", "cr", "bytes=1", "crlf bytes=1", "cr bytes=3 ping", "nodone", "nousage", "plain", "strict", "strict=422" };
+    static const char *const forms[] = { "crlf", "cr", "bytes=1", "crlf bytes=1", "cr bytes=3 ping", "nodone",
+                                         "nousage", "plain", "strict", "strict=422" };
 
     (void)state;
     need_server();
@@ -188,7 +192,8 @@ static void test_line_ends_and_small_writes(void **state)
         remote_say(&h, b, "x");
         assert_int_equal(h.finish, EBB_FINISH_STOP);
         assert_heard(&h, "You said x in 1 messages.");
-        assert_int_equal((h.cost.about & EBB_ABOUT_PROMPT) != 0, strcmp(forms[i], "nousage") == 0 || strncmp(forms[i], "strict", 6) == 0);
+        assert_int_equal((h.cost.about & EBB_ABOUT_PROMPT) != 0, strcmp(forms[i], "nousage") == 0 ||
+                         strncmp(forms[i], "strict", 6) == 0);
         b->ops->close(b);
         heard_fini(&h);
     }
@@ -228,10 +233,13 @@ static void test_endings(void **state)
 static void test_refusals_are_one_line(void **state)
 {
     static const struct { const char *how, *says; } cases[] = {
-        { "status=500 words=went_wrong", "went wrong (500)" }, { "status=502", "no (502)" }, { "status=404 words=nothing_here", "nothing here" },
-        { "status=401 words=who_are_you", "wants a key" }, { "status=403", "wants a key" }, { "redirect", "leads elsewhere (307, to http://elsewhere.invalid/v1)" },
+        { "status=500 words=went_wrong", "went wrong (500)" }, { "status=502", "no (502)" },
+        { "status=404 words=nothing_here", "nothing here" },
+        { "status=401 words=who_are_you", "wants a key" }, { "status=403", "wants a key" },
+        { "redirect", "leads elsewhere (307, to http://elsewhere.invalid/v1)" },
         { "html", "answers with a page for a browser" }, { "hugebody=text/html", "answers with a page for a browser" },
-        { "hugebody=application/json", "no stream of text" }, { "headers", "KiB of headers" }, { "status=429 retry=3000", "too much to do (429)" },
+        { "hugebody=application/json", "no stream of text" }, { "headers", "KiB of headers" },
+        { "status=429 retry=3000", "too much to do (429)" },
     };
     heard h;
     ebb_backend *b;
@@ -320,8 +328,8 @@ static void test_nobody_is_there(void **state)
 static void test_no_list_of_models(void **state)
 {
     static const struct { const char *how, *says; } cases[] = {
-        { "html", "a page for a browser" }, { "status=401", "wants a key" }, { "redirect", "leads elsewhere" }, { "hugebody", "MiB" },
-        { "headers", "KiB of headers" }, { "key=K", "wants a key" },
+        { "html", "a page for a browser" }, { "status=401", "wants a key" }, { "redirect", "leads elsewhere" },
+        { "hugebody", "MiB" }, { "headers", "KiB of headers" }, { "key=K", "wants a key" },
     };
 
     (void)state;

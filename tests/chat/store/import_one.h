@@ -21,7 +21,8 @@ static ebb_status take_single(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_
     return EBB_OK;
 }
 
-static inline ebb_status import_one(const char *name, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+static inline ebb_status import_one(const char *name, const char *data, size_t n,
+                                    ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
     single to = { .f = f, .t = t };
     size_t n_done;

@@ -59,7 +59,8 @@ static void test_openai(void **state)
 
     (void)state;
     assert_int_equal(import("c.json", "[{\"role\":\"developer\",\"content\":\"s\"},"
-                            "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"two \"},{\"type\":\"image_url\"},"
+                            "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"two "
+                            "\"},{\"type\":\"image_url\"},"
                             "{\"type\":\"text\",\"text\":\"parts\"}]},{\"role\":\"tool\",\"content\":\"x\"},"
                             "{\"role\":\"assistant\",\"content\":null}]", &f, &t, &err), EBB_OK);
     assert_int_equal(t.n_path, 3);
@@ -97,7 +98,8 @@ static void test_chatgpt(void **state)
         "\"a\":{\"id\":\"a\",\"parent\":\"r\",\"children\":[\"b\"],\"message\":{\"author\":{\"role\":\"system\"},"
         "\"content\":{\"content_type\":\"text\",\"parts\":[\"\"]}}},"
         "\"b\":{\"id\":\"b\",\"parent\":\"a\",\"children\":[\"c\",\"e\"],\"message\":{\"author\":{\"role\":\"user\"},"
-        "\"create_time\":1700000000.5,\"content\":{\"content_type\":\"text\",\"parts\":[\"Where \",{\"asset\":1},\"to?\"]}}},"
+        "\"create_time\":1700000000.5,\"content\":{\"content_type\":\"text\",\"parts\":[\"Where "
+        "\",{\"asset\":1},\"to?\"]}}},"
         "\"c\":{\"id\":\"c\",\"parent\":\"b\",\"children\":[\"d\"],\"message\":{\"author\":{\"role\":\"tool\"},"
         "\"content\":{\"parts\":[\"look\"]}}},"
         "\"d\":{\"id\":\"d\",\"parent\":\"c\",\"children\":[],\"message\":{\"author\":{\"role\":\"assistant\"},"

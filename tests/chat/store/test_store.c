@@ -69,7 +69,8 @@ static void test_round_trip(void **state)
     static const int32_t ids[] = { 1, -1, 0x01020304, 151935 };
     static const uint8_t model[16] = { 1, 2, 3, 255 };
     ebb_store *s = open_db();
-    ebb_session_facts f = { .title = "first", .model = "tiny", .pinned_ms = 77, .settings = strdup("{\"temp\":0.5}") }, g = { 0 };
+    ebb_session_facts f = { .title = "first", .model = "tiny", .pinned_ms = 77, .settings = strdup("{\"temp\":0.5}") },
+        g = { 0 };
     ebb_tree t = { 0 }, u = { 0 };
     ebb_error err;
     ebb_node *a;
@@ -119,8 +120,10 @@ static void test_note(void **state)
 
     (void)state;
     assert_null(ebb_truncation_json(&(ebb_truncation){ 0 }));
-    json = ebb_truncation_json(&(ebb_truncation){ .how = EBB_OVERFLOW_COMPACT, .first = 9, .n_turns = 3, .n_tokens = 2310, .kept = kept,
-                                              .n_kept = 3, .has_cache_salt = true, .salt_pos = 12, .salt = { 1, 0xff } });
+    json = ebb_truncation_json(&(ebb_truncation){ .how = EBB_OVERFLOW_COMPACT, .first = 9, .n_turns = 3,
+                                                  .n_tokens = 2310, .kept = kept,
+                                              .n_kept = 3, .has_cache_salt = true, .salt_pos = 12,
+                                              .salt = { 1, 0xff } });
     ebb_truncation_parse(json, &out);
     assert_int_equal(out.how, EBB_OVERFLOW_COMPACT);
     assert_int_equal(out.first, 9);
@@ -319,12 +322,14 @@ static void test_search_among_many(void **state)
 
     (void)state;
     for (int i = 0; i < 400; i++) {
-        snprintf(text, sizeof text, "first second third fourth fifth interval%d and more words that follow it to the end of it all", i);
+        snprintf(text, sizeof text,
+                 "first second third fourth fifth interval%d and more words that follow it to the end of it all", i);
         say(&t, EBB_ROLE_USER, text);
     }
     save(s, &f, &t);
     assert_int_equal(hits(s, "interval", snippet), 10);
-    assert_string_equal(snippet, "…second third fourth fifth \x02interval399\x03 and more words that follow it to the end…");
+    assert_string_equal(snippet,
+                        "…second third fourth fifth \x02interval399\x03 and more words that follow it to the end…");
     assert_int_equal(hits(s, "interval7", NULL), 10);
     assert_int_equal(hits(s, "interval39", NULL), 10);
     assert_int_equal(hits(s, "interval398", NULL), 1);
@@ -658,7 +663,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_names), T(test_search),
         T(test_search_for_what), T(test_search_among_many),
-        T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_two_writers), T(test_full), T(test_locked), T(test_readonly),
+        T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_two_writers),
+        T(test_full), T(test_locked), T(test_readonly),
         T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
         T(test_nowhere_to_write),
     };

@@ -100,7 +100,8 @@ static void test_bombs(void **state)
     static const char *const bombs[] = {
         "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
         "{% for i in range(100000) %}0123456789abcdef{% endfor %}",
-        "{{ 'a' * 1000000000 }}", "{{ ([1] * 1000000000) | length }}", "{{ 'ab' | replace('', 'x' * 900000) | length }}",
+        "{{ 'a' * 1000000000 }}", "{{ ([1] * 1000000000) | length }}",
+        "{{ 'ab' | replace('', 'x' * 900000) | length }}",
         "{% set ns = namespace(s='ab') %}{% for i in range(60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
         "{% set ns = namespace(s=['ab']) %}{% for i in range(60) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
         "{% set ns = namespace(s='ab') %}{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
@@ -108,11 +109,14 @@ static void test_bombs(void **state)
         "{% macro m() %}{% call m() %}{% endcall %}{% endmacro %}{{ m() }}",
         "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
         "{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
-        "{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x | tojson }}",
-        "{% set ns = namespace(x=[], y=[]) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}"
+        "{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x "
+        "| tojson }}",
+        "{% set ns = namespace(x=[], y=[]) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] "
+        "%}{% endfor %}"
         "{{ ns.x == ns.y }}",
         "{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}", "{{ range(1000000000) }}",
-        "{{ '%999999999d' % 1 }}", "{{ '{:999999999}'.format(1) }}", "{{ 'a'.center(999999999) }}", "{{ 'a' | indent(999999999) }}",
+        "{{ '%999999999d' % 1 }}", "{{ '{:999999999}'.format(1) }}", "{{ 'a'.center(999999999) }}",
+        "{{ 'a' | indent(999999999) }}",
         "{{ '%.999999f' % 1 }}", "{{ 'a'.zfill(99999999) }}", "{{ [1] | tojson(indent=999999999) }}",
         "{% set s = 'x' * 900000 %}{% for i in range(100000) %}{% if 'y' in s %}{% endif %}{% endfor %}",
         "{% set l = range(90000) | list %}{% for i in l %}{% if -1 in l %}{% endif %}{% endfor %}",
@@ -239,30 +243,39 @@ static const char *attributed(const char *source, const json_t *context)
 static void test_attribution(void **state)
 {
     static const struct { const char *source, *want; } rows[] = {
-        { "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}", "[user]<0: ab c\n>[assistant]<1:D\xC3\xA9>" },
-        { "{% for m in messages %}{{ '<' + m.role + '>' + m.content | trim + '$' }}{% endfor %}", "<user><0:ab c>$<assistant><1:D\xC3\xA9>$" },
+        { "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}",
+          "[user]<0: ab c\n>[assistant]<1:D\xC3\xA9>" },
+        { "{% for m in messages %}{{ '<' + m.role + '>' + m.content | trim + '$' }}{% endfor %}",
+          "<user><0:ab c>$<assistant><1:D\xC3\xA9>$" },
         { "{{ messages[0].content ~ messages[1].content ~ 'x' }}", "<0: ab c\n><1:D\xC3\xA9>x" },
         { "{{ messages[0].content | upper }}{{ messages[1].content[1] }}", "<0: AB C\n><1:\xC3\xA9>" },
-        { "{{ messages[0].content.split(' ')[1] }}|{{ messages[0].content.replace('b', 'xx') }}", "<0:ab>|<0: a>xx<0: c\n>" },
+        { "{{ messages[0].content.split(' ')[1] }}|{{ messages[0].content.replace('b', 'xx') }}",
+          "<0:ab>|<0: a>xx<0: c\n>" },
         { "{{ messages[0].content[::-1] }}", "<0:\nc ba >" },
         { "{{ messages[0].content | tojson }}", "\"<0: ab c\\n>\"" },
-        { "{{ messages | string }}", "[{'role': 'user', 'content': '<0: ab c\\n>'}, {'role': 'assistant', 'content': '<1:D\xC3\xA9>'}]" },
-        { "{{ '%s-%s' % (messages[0].content, 'y') }}{{ '{}'.format(messages[1].content) }}", "<0: ab c\n>-y<1:D\xC3\xA9>" },
+        { "{{ messages | string }}",
+          "[{'role': 'user', 'content': '<0: ab c\\n>'}, {'role': 'assistant', 'content': '<1:D\xC3\xA9>'}]" },
+        { "{{ '%s-%s' % (messages[0].content, 'y') }}{{ '{}'.format(messages[1].content) }}",
+          "<0: ab c\n>-y<1:D\xC3\xA9>" },
         { "{{ messages | map(attribute='content') | join('|') }}", "<0: ab c\n>|<1:D\xC3\xA9>" },
-        { "{{ messages[0].content | indent(2) }}{{ messages[1].content | title | center(4) }}", "<0: ab c>\n <1:D\xC3\xA9> " },
-        { "{% set ns = namespace(s='') %}{% for i in range(40) %}{% set ns.s = ns.s + 'tttttttttttttttttttt' + messages[1].content %}"
+        { "{{ messages[0].content | indent(2) }}{{ messages[1].content | title | center(4) }}",
+          "<0: ab c>\n <1:D\xC3\xA9> " },
+        { "{% set ns = namespace(s='') %}{% for i in range(40) %}{% set ns.s = ns.s + 'tttttttttttttttttttt' + "
+          "messages[1].content %}"
           "{% endfor %}{{ ns.s[-42:] }}", "tttttttttttttttttt<1:D\xC3\xA9>tttttttttttttttttttt<1:D\xC3\xA9>" },
-        { "{% macro m(x) %}({{ x }}){% endmacro %}{% set y %}{{ m(messages[1].content) }}{% endset %}{{ y | trim('(') }}", "<1:D\xC3\xA9>)" },
+        { "{% macro m(x) %}({{ x }}){% endmacro %}{% set y %}{{ m(messages[1].content) }}{% endset %}{{ y | "
+          "trim('(') }}", "<1:D\xC3\xA9>)" },
         { "{{ messages[1].content | escape | urlencode }}", "<1:D%C3%A9>" },
         { "{{ messages[0].content | length }}{{ bos_token }}", "6<s>" },
     };
-    json_t *context = json_pack("{s:[{s:s,s:s},{s:s,s:s}],s:s}", "messages", "role", "user", "content", " ab c\n", "role",
-                                "assistant", "content", "D\xC3\xA9", "bos_token", "<s>");
+    json_t *context = json_pack("{s:[{s:s,s:s},{s:s,s:s}],s:s}", "messages", "role", "user", "content",
+                                " ab c\n", "role", "assistant", "content", "D\xC3\xA9", "bos_token", "<s>");
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(attributed(rows[i].source, context), rows[i].want) != 0)
-            fail_msg("%s:\nexpected %s\ngot      %s", rows[i].source, rows[i].want, attributed(rows[i].source, context));
+            fail_msg("%s:\nexpected %s\ngot      %s", rows[i].source, rows[i].want,
+                     attributed(rows[i].source, context));
     json_decref(context);
 }
 
@@ -298,9 +311,12 @@ static uint32_t rnd(uint32_t n)
 static void mutate(ebb_buf *b)
 {
     static const char *const parts[] = {
-        "{{", "}}", "{%", "%}", "{%-", "-%}", "{#", "#}", "{% endfor %}", "{% endif %}", "{% for x in messages recursive %}", "|list", "[::-1]",
-        "[-1]", "(", ")", "|tojson", "loop", "namespace(", " is defined", "messages", ".content", "'", "\"", "\\", "\xFF", "\xF0\x9F", "none",
-        "**", "*", "[", "]", "{", "}", ":", ",", "-", "9999999999", " if ", " else ", "%s", "|map(", ".format(", "|sort", ".split(", "range(",
+        "{{", "}}", "{%", "%}", "{%-", "-%}", "{#", "#}", "{% endfor %}", "{% endif %}",
+        "{% for x in messages recursive %}", "|list", "[::-1]",
+        "[-1]", "(", ")", "|tojson", "loop", "namespace(", " is defined", "messages", ".content", "'", "\"", "\\",
+        "\xFF", "\xF0\x9F", "none",
+        "**", "*", "[", "]", "{", "}", ":", ",", "-", "9999999999", " if ", " else ", "%s", "|map(", ".format(",
+        "|sort", ".split(", "range(",
     };
     size_t at = b->len ? rnd((uint32_t)b->len) : 0, n = b->len - at;
 
@@ -319,10 +335,12 @@ static void mutate(ebb_buf *b)
 static json_t *odd_context(void)
 {
     static const char *const messages[] = {
-        "[{\"role\":\"user\",\"content\":\"hi \xF0\x9F\x98\x80\"},{\"role\":\"assistant\",\"content\":\"<think>a</think>b\"},{\"role\":\"user\",\"content\":\"x\"}]",
-        "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"},{\"type\":\"image\"}]}]", "[]", "{}", "null", "\"text\"", "7",
-        "[null,1,[],{}]", "[{\"role\":null,\"content\":null},{\"role\":{},\"content\":9}]",
-        "[{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{\"a\":[1,2.5,null]}}}]},{\"role\":\"tool\",\"content\":\"r\"}]",
+        "[{\"role\":\"user\",\"content\":\"hi \xF0\x9F\x98\x80\"},"
+        "{\"role\":\"assistant\",\"content\":\"<think>a</think>b\"},{\"role\":\"user\",\"content\":\"x\"}]",
+        "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"},{\"type\":\"image\"}]}]", "[]", "{}",
+        "null", "\"text\"", "7", "[null,1,[],{}]", "[{\"role\":null,\"content\":null},{\"role\":{},\"content\":9}]",
+        "[{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"function\":{\"name\":\"f\","
+        "\"arguments\":{\"a\":[1,2.5,null]}}}]},{\"role\":\"tool\",\"content\":\"r\"}]",
     };
     const char *chosen = messages[rnd(3) ? 0 : rnd(sizeof messages / sizeof *messages)];
     json_t *c = json_object();
@@ -331,8 +349,10 @@ static json_t *odd_context(void)
     json_object_set_new(c, "bos_token", rnd(8) ? json_string("<s>") : json_integer(3));
     json_object_set_new(c, "eos_token", json_string("</s>"));
     if (rnd(2))
-        json_object_set_new(c, "tools", rnd(2) ? json_loads("[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":"
-                            "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}}}}}]", 0, NULL) : json_null());
+        json_object_set_new(c, "tools",
+                            rnd(2) ? json_loads("[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":"
+                            "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}}}}}]", 0, NULL)
+                            : json_null());
     return c;
 }
 
@@ -354,21 +374,24 @@ static void test_time_is_bounded(void **state)
 /* From one end of 64 bits to the other. */
 static void test_wide_range(void **state)
 {
-    static const char wide[] = "{% for i in range(-9223372036854775807, 9223372036854775807, 4611686018427387904) %}{{ i }} {% endfor %}"
+    static const char wide[] =
+        "{% for i in range(-9223372036854775807, 9223372036854775807, 4611686018427387904) %}{{ i }} {% endfor %}"
                                "{{ range(-9223372036854775807, 9223372036854775807, 4611686018427387904)[3] }}";
     json_t *context = json_object();
     ebb_template_result r;
 
     (void)state;
     assert_int_equal(render(wide, sizeof wide - 1, context, NULL, &r, NULL), EBB_OK);
-    assert_string_equal(ebb_buf_text(&r.text), "-9223372036854775807 -4611686018427387903 1 4611686018427387905 4611686018427387905");
+    assert_string_equal(ebb_buf_text(&r.text),
+                        "-9223372036854775807 -4611686018427387903 1 4611686018427387905 4611686018427387905");
     ebb_template_result_fini(&r);
     json_decref(context);
 }
 
 static void survive(const char *source, size_t n, int rounds)
 {
-    const ebb_template_opts limits = { .max_steps = 20000, .max_memory_bytes = 4 << 20, .max_output_bytes = 1 << 18, .attribute = true };
+    const ebb_template_opts limits = { .max_steps = 20000, .max_memory_bytes = 4 << 20, .max_output_bytes = 1 << 18,
+                                       .attribute = true };
 
     for (int i = 0; i < rounds; i++) {
         ebb_buf b = { 0 };
@@ -426,7 +449,8 @@ static void test_mutated_real(void **state)
 static void test_out_of_memory(void **state)
 {
 #if ALLOC_CAN_FAIL
-    const char *source = "{% for m in messages %}{{ m.role ~ m.content | upper }}{% endfor %}{{ range(5000) | list | length }}";
+    const char *source =
+        "{% for m in messages %}{{ m.role ~ m.content | upper }}{% endfor %}{{ range(5000) | list | length }}";
     json_t *context = json_pack("{s:[{s:s,s:s}]}", "messages", "role", "user", "content", "hi");
 
     (void)state;

@@ -8,7 +8,8 @@ static const char system_text[] = "Be good.";
 
 static ebb_chat *open_with(ebb_overflow_policy how, bool goes_on)
 {
-    return open_ready(&(ebb_chat_opts){ .overflow = how, .system = goes_on ? NULL : system_text, .continue_last = goes_on });
+    return open_ready(&(ebb_chat_opts){ .overflow = how, .system = goes_on ? NULL : system_text,
+                                        .continue_last = goes_on });
 }
 
 static const ebb_message *last(const ebb_chat *c)
@@ -471,7 +472,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_forget), T(test_forget_and_compute), T(test_compact), T(test_stop_a_summary), T(test_grow),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_cannot_grow),
-        T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_in_the_middle_of_an_answer), T(test_back_before_it), T(test_room_beforehand),
+        T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_in_the_middle_of_an_answer),
+        T(test_back_before_it), T(test_room_beforehand),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

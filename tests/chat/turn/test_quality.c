@@ -63,9 +63,10 @@ static void test_there_and_back(void **state)
     assert_memory_not_equal(last(c)->ids_model, first, sizeof first);
     assert_non_null(strstr(script.opened, own_file));
     n_asked = script.n_asked;
-    say(c, "three");                             /* the ids of both answers stand: tokens of answer 2 are 200000 and on */
+    say(c, "three");                           /* the ids of both answers stand: tokens of answer 2 are 200000 and on */
     assert_true(script.n_asked > n_asked);
-    assert_int_equal(last(c)->turn_stats.n_prompt, n_asked + 3 + 7);     /* its three tokens, and "three" with its two marks */
+    assert_int_equal(last(c)->turn_stats.n_prompt,
+                     n_asked + 3 + 7);     /* its three tokens, and "three" with its two marks */
     ebb_chat_close(c);
 }
 
@@ -178,7 +179,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_there_and_back), T(test_draft), T(test_again), T(test_none), T(test_stopped), T(test_cannot_load), T(test_left),
+        T(test_there_and_back), T(test_draft), T(test_again), T(test_none), T(test_stopped), T(test_cannot_load),
+        T(test_left),
     };
 
     return cmocka_run_group_tests_name("quality", tests, NULL, NULL);

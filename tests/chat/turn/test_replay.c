@@ -1,4 +1,5 @@
-/* Answers computed again: the same after whatever the user did and however the engine is opened, and a difference is found. */
+/* Answers computed again: the same after whatever the user did and however the engine is opened, and a difference is
+ * found. */
 #include "ebb_test.h"
 
 #include <poll.h>
@@ -49,7 +50,8 @@ static void wait_event(ebb_chat *c, ebb_chat_event_kind kind)
 static ebb_chat *open_chat(uint32_t n_predict)
 {
     ebb_chat_opts o = { .model_path = model, .store_path = db, .continue_last = true, .n_predict = n_predict,
-                        .engine = { .n_ctx = 1024, .n_threads = 1, .no_kv_cache = true }, .sampling = ebb_sampler_params_default() };
+                        .engine = { .n_ctx = 1024, .n_threads = 1, .no_kv_cache = true },
+                        .sampling = ebb_sampler_params_default() };
     ebb_chat *c;
     ebb_error err;
 
@@ -130,8 +132,10 @@ static seen replay(const ebb_tree *t, ebb_engine_opts o)
 
 static void test_same(void **state)
 {
-    static const ebb_engine_opts ways[] = { { 0 }, { .n_threads = 2, .n_batch = 3 }, { .n_threads = 1, .cpu = EBB_ISA_SCALAR },
-                                            { .n_threads = 1, .has_resident = true }, { .n_threads = 1, .no_speculation = true } };
+    static const ebb_engine_opts ways[] = { { 0 }, { .n_threads = 2, .n_batch = 3 },
+                                            { .n_threads = 1, .cpu = EBB_ISA_SCALAR },
+                                            { .n_threads = 1, .has_resident = true },
+                                            { .n_threads = 1, .no_speculation = true } };
     ebb_tree t = { 0 };
     size_t n_answers = 0, n_generated = 0;
 

@@ -97,8 +97,10 @@ static void an_engine_elsewhere_has_its_own_panel(void **state)
     (void)state;
     open_ready(&s, 30, 140);
     *fake_stats(s.chat) = (ebb_stats){ .n_ctx_used = 1200, .n_ctx = 32768, .decode_tok_s = 41 };
-    *fake_remote(s.chat) = (ebb_remote_figures){ .name = "box", .kind = "vLLM", .where = "gpu.example\x1b[2J", .waits_s = -1, .first_s = 0.84,
-                                                 .has_cached = true, .cached_tok = 1024, .new_tok = 56, .is_about = true };
+    *fake_remote(s.chat) = (ebb_remote_figures){ .name = "box", .kind = "vLLM", .where = "gpu.example\x1b[2J",
+                                                 .waits_s = -1, .first_s = 0.84,
+                                                 .has_cached = true, .cached_tok = 1024, .new_tok = 56,
+                                                 .is_about = true };
     screen_keys(&s, "hello\r");
     fake_remote(s.chat)->waits_s = 12;
     screen_step(&s, 1);
@@ -425,7 +427,8 @@ static void why_it_was_slow(void **state)
     assert_has(&s, "The prompt: 7,412 tokens stood already, computed 318 tokens in 7.8 s, 41 tok/s.\n");
     assert_has(&s, "The answer: 212 tokens in 34 s, 6.3 tok/s.\n");
     assert_has(&s, "6 of 8 layers are in memory; the others are read from disk for each token, and 80% of the time");
-    *stats = (ebb_stats){ .tier = EBB_TIER_FULL, .n_layers = 8, .n_resident = 8, .mapped_bytes = 4300ull << 20, .predicted_decode_tok_s = 6.1 };
+    *stats = (ebb_stats){ .tier = EBB_TIER_FULL, .n_layers = 8, .n_resident = 8, .mapped_bytes = 4300ull << 20,
+                          .predicted_decode_tok_s = 6.1 };
     screen_keys(&s, "\x0c/new\rHello\r");
     fake_done(s.chat, EBB_FINISH_STOP);
     screen_keys(&s, "/slow\r");
@@ -475,7 +478,8 @@ static void help_names_every_command(void **state)
     (void)state;
     open_ready(&s, 60, 99);
     screen_keys(&s, "/help\r");
-    static const char *const names[] = { "/retry", "/set [NAME [VALUE]]", "/quit", "Alt-Enter, Ctrl-J", "/system [TEXT]" };
+    static const char *const names[] = { "/retry", "/set [NAME [VALUE]]", "/quit", "Alt-Enter, Ctrl-J",
+                                         "/system [TEXT]" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_has(&s, names[i]);
     screen_close(&s);
@@ -840,7 +844,7 @@ static void busy_looks_twice_a_second(void **state)
     screen_step(&s, 0.6);
     assert_has(&s, "reading          128/512 tok  25%");
     assert_has(&s, "left                        9.4 s");
-    assert_has(&s, "\n reading [###-------] 25% 9.4 s left - Esc stops");      /* and beside the input, where one looks */
+    assert_has(&s, "\n reading [###-------] 25% 9.4 s left - Esc stops");    /* and beside the input, where one looks */
     screen_close(&s);
     open_ready(&s, 24, 80);
     assert_lacks(&s, "Esc stops");

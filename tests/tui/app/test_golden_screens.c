@@ -51,7 +51,8 @@ static bool tmux(ebb_buf *out, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(args, sizeof args, fmt, ap);
     va_end(ap);
-    snprintf(command, sizeof command, "unset TMUX; LC_ALL=C.UTF-8 tmux -L %s -f /dev/null %s 2>/dev/null", socket_name, args);
+    snprintf(command, sizeof command, "unset TMUX; LC_ALL=C.UTF-8 tmux -L %s -f /dev/null %s 2>/dev/null",
+             socket_name, args);
     f = popen(command, "r");
     assert_non_null(f);
     while ((got = fread(bytes, 1, sizeof bytes, f)) > 0)
@@ -147,7 +148,8 @@ static void converse(const char *command, const char *mode, const char *golden)
         skip();
     tmux(NULL, "set -g history-limit 5000");
     wait_for(is_plain ? "You:" : "Fake 8B");
-    tmux(NULL, "send-keys -l 'Hello **caf\xC3\xA9** \xE4\xBD\xA0\xE5\xA5\xBD \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 `code`.'");
+    tmux(NULL, "send-keys -l 'Hello **caf\xC3\xA9** \xE4\xBD\xA0\xE5\xA5\xBD "
+               "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 `code`.'");
     tmux(NULL, "send-keys Enter");
     wait_for("You said: Hello");
     tmux(NULL, "send-keys -l '/help copy'");
@@ -172,8 +174,8 @@ static void converse(const char *command, const char *mode, const char *golden)
 static void every_terminal(const char *mode)
 {
     static const struct { const char *term, *lang; } kinds[] = {
-        { "xterm-256color", "C.UTF-8" }, { "tmux-256color", "C.UTF-8" }, { "screen", "C.UTF-8" }, { "linux", "C.UTF-8" },
-        { "vt100", "C.UTF-8" }, { "xterm-256color", "C" }, { "linux", "C" }, { "vt100", "C" },
+        { "xterm-256color", "C.UTF-8" }, { "tmux-256color", "C.UTF-8" }, { "screen", "C.UTF-8" },
+        { "linux", "C.UTF-8" }, { "vt100", "C.UTF-8" }, { "xterm-256color", "C" }, { "linux", "C" }, { "vt100", "C" },
     };
     char command[800], golden[64];
 
@@ -182,7 +184,8 @@ static void every_terminal(const char *mode)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         bool is_ascii = strcmp(kinds[i].term, "linux") == 0 || strcmp(kinds[i].term, "vt100") == 0;
         bool is_c = strcmp(kinds[i].lang, "C") == 0;
-        snprintf(command, sizeof command, "env TERM=%s LC_ALL=%s %s --talk %s", kinds[i].term, kinds[i].lang, self, mode);
+        snprintf(command, sizeof command, "env TERM=%s LC_ALL=%s %s --talk %s", kinds[i].term, kinds[i].lang,
+                 self, mode);
         snprintf(golden, sizeof golden, "%s-%s", mode, is_c ? "c" : is_ascii ? "ascii" : "utf8");
         converse(command, mode, golden);
     }
@@ -230,8 +233,10 @@ static void through_screen(void **state)
     for (int i = 0; i < 2; i++) {
         char rc[300];
         snprintf(rc, sizeof rc, "%s/screenrc", dir);
-        assert_int_equal(ebb_file_replace(rc, "startup_message off\nvbell off\ndefutf8 on\nautodetach off\n", 56, &err), EBB_OK);
-        snprintf(command, sizeof command, "env TERM=xterm-256color LC_ALL=C.UTF-8 SCREENDIR=%s/s screen -S %s -U -c %s %s --talk %s",
+        assert_int_equal(ebb_file_replace(rc, "startup_message off\nvbell off\ndefutf8 on\nautodetach off\n", 56,
+                                          &err), EBB_OK);
+        snprintf(command, sizeof command,
+                 "env TERM=xterm-256color LC_ALL=C.UTF-8 SCREENDIR=%s/s screen -S %s -U -c %s %s --talk %s",
                  dir, modes[i], rc, self, modes[i]);
         snprintf(golden, sizeof golden, "screen-%s", modes[i]);
         char sockets[300];
@@ -263,8 +268,10 @@ static pid_t start_sshd(int port)
     pid_t pid;
 
     snprintf(command, sizeof command,
-             "cd %s && rm -f host me && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f me && cp me.pub keys &&"
-             "printf 'Port %d\\nListenAddress 127.0.0.1\\nHostKey %s/host\\nAuthorizedKeysFile %s/keys\\nPidFile none\\n"
+             "cd %s && rm -f host me && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f me "
+             "&& cp me.pub keys &&"
+             "printf 'Port %d\\nListenAddress 127.0.0.1\\nHostKey %s/host\\nAuthorizedKeysFile "
+             "%s/keys\\nPidFile none\\n"
              "StrictModes no\\nUsePAM no\\nPasswordAuthentication no\\nPermitRootLogin yes\\n' > config",
              dir, port, dir, dir);
     if (system(command) != 0)
@@ -297,7 +304,8 @@ static int free_port(void)
 
 static bool listens(int port)
 {
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port) };
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                             .sin_port = htons((uint16_t)port) };
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     bool ok = fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof a) == 0;
 
@@ -335,7 +343,8 @@ static int stop_sshd(void **state)
 }
 
 /* ssh to this machine, to be formatted with the folder and the port. */
-#define SSH "ssh %s -q -F none -i %s/me -p %d -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null" \
+#define SSH "ssh %s -q -F none -i %s/me -p %d -o BatchMode=yes -o StrictHostKeyChecking=no " \
+            "-o UserKnownHostsFile=/dev/null" \
             " -o IdentitiesOnly=yes 127.0.0.1 "
 
 static void through_ssh(void **state)

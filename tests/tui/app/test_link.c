@@ -153,8 +153,10 @@ static void idle_is_silent(void **state)
 /* Ten tokens a second for a minute, all figures in motion. */
 static void an_answer(play *p)
 {
-    static const char *const words[] = { "The ", "weights ", "of a ", "layer ", "are **read** ", "when they ", "are `needed`, ",
-        "and ", "let go ", "afterwards. ", "\n\n", "- a list\n", "- of things\n\n", "```c\n", "int x = 1;\n", "```\n\n" };
+    static const char *const words[] = { "The ", "weights ", "of a ", "layer ", "are **read** ", "when they ",
+                                         "are `needed`, ",
+        "and ", "let go ", "afterwards. ", "\n\n", "- a list\n", "- of things\n\n", "```c\n", "int x = 1;\n",
+        "```\n\n" };
     ebb_stats *s = fake_stats(p->chat);
 
     s->phase = EBB_PHASE_DECODE;
@@ -248,12 +250,14 @@ static void arrows_in_the_menu(play *p)
         key(p, i / 7 % 2 ? EBB_KEY_UP : EBB_KEY_DOWN);
 }
 
-/* Opening it costs a frame that a slow line can bear; letters cost what letters cost, and the list follows once when they rest. */
+/* Opening it costs a frame that a slow line can bear; letters cost what letters cost, and the list follows once when
+ * they rest. */
 static void the_menu(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        size_t idle = bytes_of(i, a_minute_idle), first = bytes_of(i, a_slash), letter = (bytes_of(i, letters_in_the_menu) - first) / 240,
+        size_t idle = bytes_of(i, a_minute_idle), first = bytes_of(i, a_slash),
+            letter = (bytes_of(i, letters_in_the_menu) - first) / 240,
                follow = bytes_of(i, half_a_word) - first, arrow = (bytes_of(i, arrows_in_the_menu) - first) / 200;
         print_message("%s: the menu's first frame %zu B, a letter %zu B, what follows it %zu B, an arrow %zu B\n",
                       i ? "inline" : "full screen", first - idle, letter, follow, arrow);
@@ -268,8 +272,10 @@ static void budgets(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        size_t answer = bytes_of(i, an_answer) / 60, prefill = bytes_of(i, a_prefill) / 60, echo = bytes_of(i, thousand_keys) / 1000;
-        print_message("%s: answer %zu B/s, prefill %zu B/s, a key %zu B\n", i ? "inline" : "full screen", answer, prefill, echo);
+        size_t answer = bytes_of(i, an_answer) / 60, prefill = bytes_of(i, a_prefill) / 60,
+            echo = bytes_of(i, thousand_keys) / 1000;
+        print_message("%s: answer %zu B/s, prefill %zu B/s, a key %zu B\n", i ? "inline" : "full screen", answer,
+                      prefill, echo);
         assert_true(answer <= 2048);
         assert_true(prefill <= 300);
         assert_true(echo <= 64);
@@ -296,8 +302,10 @@ static void a_slow_line(void **state)
 static void hostile(play *p)
 {
     static const char *const texts[] = {
-        "\033]52;c;ZXZpbA==\007", "\033[6n", "\033[2J\033[H", "\033P+q544e\033\\", "\x9B" "31m", "\xC2\x9B" "31m", "\xC2\x9D" "0;title\x07",
-        "\033]0;title\007", "\033[?1049l", "\r\r\b\b\b", "\x0E\x0F\x05", "\033c", "\033#8", "\x7F\x18\x1A", "\xE2\x80\xAE" "evil",
+        "\033]52;c;ZXZpbA==\007", "\033[6n", "\033[2J\033[H", "\033P+q544e\033\\", "\x9B" "31m", "\xC2\x9B" "31m",
+        "\xC2\x9D" "0;title\x07",
+        "\033]0;title\007", "\033[?1049l", "\r\r\b\b\b", "\x0E\x0F\x05", "\033c", "\033#8", "\x7F\x18\x1A",
+        "\xE2\x80\xAE" "evil",
     };
     ebb_buf blns = { 0 };
     ebb_error err;
@@ -358,8 +366,10 @@ static void assert_clean(const ebb_buf *out, bool is_utf8)
             used = allowed(out->data + at, out->len - at);
         else if (c >= 0x80)
             used = is_utf8 ? ebb_utf8_decode(out->data + at, out->len - at, &cp) : 0;
-        if (used == 0 || (c < 0x20 && c != 0x1B && !strchr("\r\n\b\t", c)) || c == 0x7F || (cp >= 0x80 && cp < 0xA0) || cp == 0x202E)
-            fail_msg("byte %zu of what was sent: %02x %02x %02x %02x", at, c, out->data[at + 1], out->data[at + 2], out->data[at + 3]);
+        if (used == 0 || (c < 0x20 && c != 0x1B && !strchr("\r\n\b\t", c)) || c == 0x7F || (cp >= 0x80 && cp < 0xA0) ||
+            cp == 0x202E)
+            fail_msg("byte %zu of what was sent: %02x %02x %02x %02x", at, c, out->data[at + 1], out->data[at + 2],
+                     out->data[at + 3]);
     }
 }
 

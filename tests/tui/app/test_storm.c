@@ -18,8 +18,10 @@ static void random_key(screen *s)
         "a", "b ", "\r", "\n", "\t", "\x7F", "\x01", "\x05", "\x0B", "\x15", "\x17", "\x19", "\033y", "\x1F", "\x14",
         "\033[A", "\033[B", "\033[C", "\033[D", "\033[5~", "\033[6~", "\033[1;3H", "\033[1;3F", "\x03", "\x12",
         "\x07", "\x18", "\x0C", "\033", "/", "/set ", "/undo\r", "/redo\r", "/retry\r", "/help\r", "/theme mono\r",
-        "/load trip\r", "/new\r", "/system be brief\r", "\xE4\xBD\xA0", "\xCC\x81", "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9",
-        "\xFF", "\033[200~pasted\ntext\033[201~", "\033[200~1\n2\n3\n4\n5\n6\n7\n8\n9\n\033[201~", "\033[", "//x\r", "\x13", "n",
+        "/load trip\r", "/new\r", "/system be brief\r", "\xE4\xBD\xA0", "\xCC\x81",
+        "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9",
+        "\xFF", "\033[200~pasted\ntext\033[201~", "\033[200~1\n2\n3\n4\n5\n6\n7\n8\n9\n\033[201~", "\033[", "//x\r",
+        "\x13", "n",
         "/editing vi\r", "/editing emacs\r", "dw", "2", "cw", "p", "u", ".", "/raw\r", "\x0F", "/find a\r", "\033OQ",
     };
 

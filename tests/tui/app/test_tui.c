@@ -115,7 +115,8 @@ static void talks_on(const char *term)
 
 static void every_kind_of_terminal(void **state)
 {
-    static const char *const terms[] = { "xterm-256color", "xterm", "screen", "tmux-256color", "linux", "vt100", "rxvt" };
+    static const char *const terms[] = { "xterm-256color", "xterm", "screen", "tmux-256color", "linux",
+                                         "vt100", "rxvt" };
 
     (void)state;
     for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
@@ -151,7 +152,8 @@ static void signals_restore(void **state)
         assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
         ebb_buf_clear(&l.out);
         kill(l.pid, table[i].number);
-        assert_true(expect(&l, is_inline ? "\033[?2004l" : "\033[?1049l", EBB_TEST_WAIT_S));  /* the old screen is back */
+        /* The old screen is back. */
+        assert_true(expect(&l, is_inline ? "\033[?2004l" : "\033[?1049l", EBB_TEST_WAIT_S));
         assert_true(memmem(l.out.data, l.out.len, "\033[?2004l", 8) != NULL);
         assert_int_equal(finish(&l, &restored), table[i].status);
         assert_true(restored);
@@ -162,7 +164,8 @@ static void signals_restore(void **state)
  * another program. */
 static void hang_up_ends_it(void **state)
 {
-    static const char *const stages[] = { NULL, "", "a draft", "hello\r", "/help\r\033[5~", "/help\r\023hel", "\033[200~a paste that",
+    static const char *const stages[] = { NULL, "", "a draft", "hello\r", "/help\r\033[5~", "/help\r\023hel",
+                                          "\033[200~a paste that",
                                           "one\012two\012three", "\033", "\022on", "/bare\r", "\x07" };
 
     (void)state;

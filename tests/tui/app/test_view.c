@@ -36,7 +36,8 @@ static void thoughts_are_found(void **state)
         { "<think>\none two\n</think>\n\nHi", "one two\n", "Hi", false },
         { "<think>one", "one", "", true },
         { "<|channel>thought\nhm<channel|>Yes", "hm", "Yes", false },
-        { "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes", "hm", "Yes", false },
+        { "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes", "hm",
+          "Yes", false },
         { "opened before</think>\nHi", "opened before", "Hi", false },
         { "<think>\n\n</think>\n\nHi", "", "Hi", false },
         { "plain", "", "plain", false },
@@ -208,7 +209,8 @@ static void selected(void **state)
 /* An answer of 41 s: rung for where every end is, not where long ones are. */
 static void bell(void **state)
 {
-    static const struct { unsigned when; size_t n; } rows[] = { { EBB_BELL_LONG, 0 }, { EBB_BELL_ALWAYS, 1 }, { EBB_BELL_NEVER, 0 } };
+    static const struct { unsigned when; size_t n; } rows[] = { { EBB_BELL_LONG, 0 }, { EBB_BELL_ALWAYS, 1 },
+                                                                { EBB_BELL_NEVER, 0 } };
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -292,7 +294,8 @@ static void finds_nothing(void **state)
 static void greets(void **state)
 {
     ebb_buf out = { 0 };
-    ebb_machine small = { .available_bytes = 6500000000u, .n_cpus = 2 }, tiny = { .available_bytes = 500 << 20, .n_cpus = 1 },
+    ebb_machine small = { .available_bytes = 6500000000u, .n_cpus = 2 },
+        tiny = { .available_bytes = 500 << 20, .n_cpus = 1 },
                 large = { .available_bytes = 128000000000u, .n_cpus = 2 };
     ebb_model_info guide = { .path = "guide", .name = "ebb guide" };
     screen s;
@@ -301,7 +304,8 @@ static void greets(void **state)
     setenv("HOME", "/home/u", 1);
     unsetenv("XDG_DATA_HOME");
     ebb_greeting_machine(&out, &small);
-    assert_string_equal(out.data, "6.5 GB free, 2 cores: LFM2.5-8B-A1B (mixture of 8.3B, 1.5B for a token; thinks first) fits with 16k of context; larger ones are read from disk as they go");
+    assert_string_equal(out.data, "6.5 GB free, 2 cores: LFM2.5-8B-A1B (mixture of 8.3B, 1.5B for a token; thinks "
+                                  "first) fits with 16k of context; larger ones are read from disk as they go");
     small.memory_bytes_s = 22e9;
     ebb_buf_clear(&out);
     ebb_greeting_machine(&out, &small);
@@ -315,7 +319,8 @@ static void greets(void **state)
     ebb_buf_clear(&out);
     ebb_greeting_text(&out, &small, &guide, true);
     assert_non_null(strstr(out.data, "built-in guide"));
-    assert_non_null(strstr(out.data, "To get LFM2.5-8B-A1B (5.2 GB), /quit and type:\n  ebb pull LiquidAI/LFM2.5-8B-A1B-GGUF:Q4_K_M\n"));
+    assert_non_null(strstr(out.data, "To get LFM2.5-8B-A1B (5.2 GB), /quit and type:\n  ebb pull "
+                                     "LiquidAI/LFM2.5-8B-A1B-GGUF:Q4_K_M\n"));
     assert_non_null(strstr(out.data, "/model FILE"));
     ebb_buf_clear(&out);
     ebb_greeting_text(&out, &small, &guide, false);
@@ -497,7 +502,8 @@ static void put_file(const char *dir, const char *name, const char *bytes, size_
     assert_int_equal(ebb_file_replace(path, bytes, n, &err), EBB_OK);
 }
 
-/* Folders and patterns; a name that names nothing is asked about once; what stands in front of a message is found again. */
+/* Folders and patterns; a name that names nothing is asked about once; what stands in front of a message is found
+ * again. */
 static void many_files_go_along(void **state)
 {
     char dir[] = "/tmp/ebb-attach-XXXXXX", line[200], path[100];
@@ -617,8 +623,8 @@ static void the_chat_goes_on_behind_an_editor(void **state)
 static size_t cells_a_second(bool is_raw)
 {
     static const char *const tokens[] = { "- **item** ", "of a list ", "with `code` ", "and words ", "\n", "\n\nText a",
-        "nd more ", "of it, ", "\n```c\n", "int x = 1;\n", "return x;\n", "```\n", "## Head\n", "| a | b |\n", "|---|---|\n",
-        "| 1 | 2 |\n", "\nthe end ", "of this. " };
+        "nd more ", "of it, ", "\n```c\n", "int x = 1;\n", "return x;\n", "```\n", "## Head\n", "| a | b |\n",
+        "|---|---|\n", "| 1 | 2 |\n", "\nthe end ", "of this. " };
     screen s;
     size_t before, n;
 
@@ -661,8 +667,8 @@ int main(void)
         cmocka_unit_test(thoughts_are_folded),
         cmocka_unit_test(find_goes),
         cmocka_unit_test(patterns),
-        cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(finds_nothing), cmocka_unit_test(bell),
-        cmocka_unit_test(raw_and_bare),
+        cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(finds_nothing),
+        cmocka_unit_test(bell), cmocka_unit_test(raw_and_bare),
         cmocka_unit_test(layouts),
         cmocka_unit_test(greets),
         cmocka_unit_test(preview),

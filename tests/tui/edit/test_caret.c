@@ -33,8 +33,8 @@ static void assert_x_before_caret(screen *s, const char *what, size_t n)
     screen_text(s);
     ebb_term_mem_cursor(s->term, &row, &col);
     if (col < 1 || !is_x(s, row, col - 1))
-        fail_msg("before the caret at %d stands '%s' after '%.*s'", col, col > 0 ? ebb_term_mem_cell(s->term, row, col - 1) : "",
-                 (int)n, what);
+        fail_msg("before the caret at %d stands '%s' after '%.*s'", col,
+                 col > 0 ? ebb_term_mem_cell(s->term, row, col - 1) : "", (int)n, what);
 }
 
 /* The last x of the row that begins with "> " in the transcript stands after `columns`. */
@@ -49,7 +49,8 @@ static void try_text(screen *s, const char *text, size_t n, bool sends)
     ebb_buf shown = { 0 };
     char first = n > 0 ? text[0] : '\0';
 
-    if (n == 0 || n > 180 || first == '/' || memchr(text, '\n', n) || memchr(text, '\t', n) || memchr(text, '\r', n) || memchr(text, ' ', n))
+    if (n == 0 || n > 180 || first == '/' || memchr(text, '\n', n) || memchr(text, '\t', n) || memchr(text, '\r', n) ||
+        memchr(text, ' ', n))
         return;
     screen_keys(s, "\x15\x0B");
     ebb_app_input(&s->app, &(ebb_input){ .kind = EBB_INPUT_PASTE, .text = text, .n = n });

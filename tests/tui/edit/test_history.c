@@ -305,7 +305,8 @@ static void is_swept(void **state)
     (void)state;
     assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(ebb_history_add(&h, (const char *[]){ "one", "two\nlines", "three" }[i], (size_t[]){ 3, 9, 5 }[i], NULL), EBB_OK);
+        assert_int_equal(ebb_history_add(&h, (const char *[]){ "one", "two\nlines", "three" }[i],
+                                         (size_t[]){ 3, 9, 5 }[i], NULL), EBB_OK);
     ebb_history_fini(&h);
     assert_int_equal(ebb_history_sweep(file(), keeps_two, two, NULL), EBB_OK);
     assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);

@@ -52,7 +52,8 @@ static void prose(void **state)
     assert_int_equal(face_of("a `x` b", "x"), EBB_FACE_CODE);
     assert_int_equal(face_of("a ~~gone~~ b", "gone"), EBB_FACE_DIM);
     assert_string_equal(page("one\ntwo\n\n\n\nthree", 80), "one\ntwo\n\nthree\n");
-    assert_string_equal(page("a\n\n---\nb\n", 80), "a\n\n\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500"
+    assert_string_equal(page("a\n\n---\nb\n", 80),
+                        "a\n\n\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500"
                         "\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\n\nb\n");
     assert_string_equal(page("5 &lt; 6 &#x41; &nosuch; &#27;[31m", 80), "5 < 6 A &nosuch; \u241B[31m\n");
     assert_string_equal(page("", 80), "");
@@ -187,8 +188,10 @@ static void tables_follow_the_page(void **state)
 static void code(void **state)
 {
     (void)state;
-    assert_string_equal(page("a\n```c\nint x;\n\tif\n```\nb\n```\ny\n```\n", 80), "a\n  c \u00B7 /copy 1\n  int x;\n      if\nb\n  /copy 2\n  y\n");
-    assert_string_equal(page("- a\n  ```sh\n  ls\n  ```\n- b\n", 80), "\u2022 a\n    sh \u00B7 /copy 1\n    ls\n\u2022 b\n");
+    assert_string_equal(page("a\n```c\nint x;\n\tif\n```\nb\n```\ny\n```\n", 80),
+                        "a\n  c \u00B7 /copy 1\n  int x;\n      if\nb\n  /copy 2\n  y\n");
+    assert_string_equal(page("- a\n  ```sh\n  ls\n  ```\n- b\n", 80),
+                        "\u2022 a\n    sh \u00B7 /copy 1\n    ls\n\u2022 b\n");
     assert_string_equal(page("    indented\n", 80), "  indented\n");
     assert_int_equal(face_of("```c\nint x;\n```\n", "int"), EBB_FACE_KEYWORD);
     assert_int_equal(face_of("```\nint x;\n```\n", "int"), EBB_FACE_CODE);

@@ -42,7 +42,8 @@ static void breaks(void **state)
     assert_string_equal(rows("", 20, false), "|");
 }
 
-/* A mark that is alone so far may become a list's: until the next character nothing has a face, and then it is what it is at once. */
+/* A mark that is alone so far may become a list's: until the next character nothing has a face, and then it is what it
+ * is at once. */
 static void marks_wait(void **state)
 {
     static const char *const texts[] = { "- a", "* a", "+ a", "-a", "-" };
@@ -58,7 +59,8 @@ static void marks_wait(void **state)
         ebb_wrap_text(&w, texts[i], n, true);
         assert_int_equal(w.n_faced, all.n_faced);
         for (size_t at = 0; at < n; at++)
-            assert_int_equal(w.runs[ebb_wrap_run(&w, (uint32_t)at)].face, all.runs[ebb_wrap_run(&all, (uint32_t)at)].face);
+            assert_int_equal(w.runs[ebb_wrap_run(&w, (uint32_t)at)].face,
+                             all.runs[ebb_wrap_run(&all, (uint32_t)at)].face);
         ebb_wrap_fini(&w);
         ebb_wrap_fini(&all);
     }
