@@ -74,8 +74,9 @@ EBB_MUST_CHECK
 ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags,
                             ebb_token **ids, size_t *n, ebb_error *err);
 
-/* Where a server of this user (`ebb serve`) has the model that this process would load, let it answer: a->engine_name names it then.
- * Not with options of the engine, with -e, or with --private.  `tells`: one line about it where progress may be shown. */
+/* Where a server of this user (`ebb serve`) has the model that this process would load, let it
+ * answer: a->engine_name names it then.  Not with options of the engine, with -e, or with
+ * --private.  `tells`: one line about it where progress may be shown. */
 void ebb_cli_share(ebb_args *a, bool tells);
 
 /* What --private means for the other options; USAGE where it cannot be. */

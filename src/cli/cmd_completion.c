@@ -116,7 +116,8 @@ static void print_bash(void)
         }
     puts("  if [[ $COMP_CWORD -eq 3 && $cur != -* ]]; then\n"
          "    case ${COMP_WORDS[1]}/${COMP_WORDS[2]} in\n"
-         "      sessions/show|sessions/rename|sessions/delete|sessions/export|sessions/replay) _ebb_names sessions; return ;;\n"
+         "      sessions/show|sessions/rename|sessions/delete|sessions/export|sessions/replay) _ebb_names sessions; "
+         "return ;;\n"
          "    esac\n"
          "  fi");
     puts("  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -o default -F _ebb ebb");
@@ -139,7 +140,8 @@ static void zsh_option(const ebb_option_info *o, const char *name)
         print_names(o);
         putchar(')');
     }
-    printf("%s' \\\n", kind_of(o) == A_FILE ? "_files" : kind_of(o) == A_MODEL ? "_ebb_models" : kind_of(o) == A_SESSION ? "_ebb_sessions" : "");
+    printf("%s' \\\n", kind_of(o) == A_FILE ? "_files" : kind_of(o) == A_MODEL ? "_ebb_models" : kind_of(o) == A_SESSION
+           ? "_ebb_sessions" : "");
 }
 
 static void zsh_command(const ebb_subcommand *c)
@@ -164,8 +166,10 @@ static void zsh_command(const ebb_subcommand *c)
 static void print_zsh(void)
 {
     puts("#compdef ebb\n"
-         "_ebb_models() { local -a names; names=(${(f)\"$(ebb completion models 2>/dev/null)\"}); compadd -a names; _files; }\n"
-         "_ebb_sessions() { local -a names; names=(${(f)\"$(ebb completion sessions 2>/dev/null)\"}); compadd -a names; }\n"
+         "_ebb_models() { local -a names; names=(${(f)\"$(ebb completion models 2>/dev/null)\"}); compadd -a names; "
+         "_files; }\n"
+         "_ebb_sessions() { local -a names; names=(${(f)\"$(ebb completion sessions 2>/dev/null)\"}); compadd "
+         "-a names; }\n"
          "_ebb() {\n"
          "  if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n"
          "    local -a commands=(");
@@ -197,7 +201,8 @@ static void fish_option(const ebb_option_info *o, const ebb_subcommand *c)
         print_names(o);
         putchar('\'');
     } else if (kind_of(o) == A_MODEL || kind_of(o) == A_SESSION) {
-        printf(" -r%s -a '(ebb completion %s)'", kind_of(o) == A_MODEL ? " -F" : " -f", kind_of(o) == A_MODEL ? "models" : "sessions");
+        printf(" -r%s -a '(ebb completion %s)'", kind_of(o) == A_MODEL ? " -F" : " -f",
+               kind_of(o) == A_MODEL ? "models" : "sessions");
     } else if (o->arg) {
         fputs(kind_of(o) == A_FILE ? " -r -F" : " -x", stdout);
     }
@@ -269,7 +274,8 @@ int ebb_cmd_completion(ebb_args *a)
     static const struct {
         const char *name;
         void      (*print)(void);
-    } shells[] = { { "bash", print_bash }, { "zsh", print_zsh }, { "fish", print_fish }, { "models", print_models }, { "sessions", print_sessions } };
+    } shells[] = { { "bash", print_bash }, { "zsh", print_zsh }, { "fish", print_fish }, { "models", print_models },
+                   { "sessions", print_sessions } };
     ebb_error err = { 0 };
 
     for (size_t i = 0; a->n_words == 1 && i < sizeof shells / sizeof shells[0]; i++)

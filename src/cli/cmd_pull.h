@@ -26,7 +26,8 @@ const char *ebb_pull_time_text(double s, char out[24]);
 
 /* The models of a repository as a table, the one that suits marked, and what to type. */
 void ebb_pull_print_list(const ebb_pull *p);
-/* --suggest: the table of models/suggestions.h with what each would do on this machine.  Returns an exit status. */
+/* --suggest: the table of models/suggestions.h with what each would do on this machine.  Returns an
+ * exit status. */
 int ebb_pull_print_suggestions(const ebb_machine *machine, bool as_json);
 int ebb_pull_print_list_json(const ebb_pull *p);
 /* The plan in two or three lines, where progress is shown. */

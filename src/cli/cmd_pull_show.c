@@ -194,7 +194,8 @@ static void print_suggestion(const ebb_suggestion *s, const ebb_plan *plan, bool
     char speed[16];
 
     printf("%c %5.1f GB  %-9s %7s  %-16s %s\n%30sebb pull %s\n", suits ? '*' : ' ', s->file_bytes / 1e9,
-           ebb_tier_name(plan->tier), ebb_speed_text(plan->predicted_decode_tok_s, speed), s->name, s->what, "", s->source);
+           ebb_tier_name(plan->tier), ebb_speed_text(plan->predicted_decode_tok_s, speed), s->name, s->what,
+           "", s->source);
 }
 
 int ebb_pull_print_suggestions(const ebb_machine *machine, bool as_json)

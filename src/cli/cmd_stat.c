@@ -107,8 +107,8 @@ static void print_process(json_t *o)
            ebb_size_text((uint64_t)json_number(o, "anon_bytes"), own),
            ebb_size_text((uint64_t)json_number(o, "budget_bytes"), budget));
     if (json_object_get(o, "clients"))           /* ebb serve */
-        printf("    %.0f connections, %.0f answers under way, %.0f waiting, %.0f so far\n", json_number(o, "clients"), json_number(o, "running"),
-               json_number(o, "waiting"), json_number(o, "answers"));
+        printf("    %.0f connections, %.0f answers under way, %.0f waiting, %.0f so far\n", json_number(o, "clients"),
+               json_number(o, "running"), json_number(o, "waiting"), json_number(o, "answers"));
     if (is_answering(o) && json_is_true(json_object_get(o, "unseen")))
         printf("    its terminal is gone; `ebb -c` shows the answer, `ebb stop %.0f` ends it\n", json_number(o, "pid"));
     else if (is_answering(o))

@@ -173,7 +173,8 @@ ebb_status ebb_address_set_model(ebb_address *a, const char *model, ebb_error *e
     p = a->argv[i - 1] + strlen(a->argv[i - 1]) + 1;
     for (const char *c = model; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("._-/+:@", *c))
-            return EBB_FAIL(err, EBB_USAGE, "-m %.80s: a model behind ssh is named with letters, digits and ._-/+:@", model);
+            return EBB_FAIL(err, EBB_USAGE, "-m %.80s: a model behind ssh is named with letters, digits and ._-/+:@",
+                            model);
     if (n == 0 || model[0] == '-' || p + 3 + n + 1 > a->parts + sizeof a->parts)
         return EBB_FAIL(err, EBB_USAGE, "-m %.80s: is no name of a model", model);
     a->argv[i] = memcpy(p, "-m", 3);

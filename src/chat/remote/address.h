@@ -29,8 +29,8 @@ typedef struct ebb_address {
 /* Errors: USAGE, in one line, with the forms there are. */
 EBB_MUST_CHECK
 ebb_status ebb_address_parse(const char *text, ebb_address *out, ebb_error *err);
-/* Of ssh:, the model that is wanted there, for the server that may have to begin; of others nothing.  USAGE: a name that a shell would not
- * leave as it is. */
+/* Of ssh:, the model that is wanted there, for the server that may have to begin; of others
+ * nothing.  USAGE: a name that a shell would not leave as it is. */
 EBB_MUST_CHECK
 ebb_status ebb_address_set_model(ebb_address *a, const char *model, ebb_error *err);
 /* Whether the text is an address rather than a name. */

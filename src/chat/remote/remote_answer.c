@@ -191,7 +191,8 @@ static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb
     t->asked_s = t->is_resumed ? t->asked_s : ebb_clock_s();
     st = t->is_resumed ? EBB_OK : make_body(r, no_usage, &body, err);
     if (t->is_resumed) {
-        snprintf(kept, sizeof kept, "/ebb/v1/answers/%llu?from=%llu", (unsigned long long)t->answer.number, (unsigned long long)t->answer.next);
+        snprintf(kept, sizeof kept, "/ebb/v1/answers/%llu?from=%llu", (unsigned long long)t->answer.number,
+                 (unsigned long long)t->answer.next);
         q.path = kept;
     } else {
         q.body = ebb_buf_text(&body);

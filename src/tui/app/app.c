@@ -167,7 +167,8 @@ static void ring_bell(ebb_app *a)
     const ebb_message *m = n > 0 ? ebb_chat_message(a->frontend.chat, n - 1) : NULL;
     bool is_long = m && m->turn_stats.prefill_s + m->turn_stats.decode_s >= long_s;
 
-    if (!a->is_stopping && a->frontend.opts->bell != EBB_BELL_NEVER && (is_long || a->frontend.opts->bell == EBB_BELL_ALWAYS))
+    if (!a->is_stopping && a->frontend.opts->bell != EBB_BELL_NEVER &&
+        (is_long || a->frontend.opts->bell == EBB_BELL_ALWAYS))
         a->term->ops->send(a->term, "\a", 1);
 }
 

@@ -156,7 +156,8 @@ int  ebb_app_timeout_ms(const ebb_app *a, double now_s);
 /* -- Between the files of the app: each calls only those below it ------------------------ */
 void ebb_app_key(ebb_app *a, ebb_key key);       /* app_keys.c */
 void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
-int  ebb_app_layout_shape(ebb_app *a);           /* what F2 changes, as a number that differs where the screen does */
+/* What F2 changes, as a number that differs where the screen does. */
+int  ebb_app_layout_shape(ebb_app *a);
 
 /* app_inline.c.  Looking back or searching takes the whole screen until one is at the end again. */
 bool ebb_app_inline_is_fullscreen(ebb_app *a);
@@ -168,13 +169,16 @@ void ebb_app_restore_unsent(ebb_app *a);
 void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
 
 void ebb_app_menu_update(ebb_app *a);            /* app_menu.c: after the line has changed */
-void ebb_app_menu_tick(ebb_app *a, double now_s);        /* the list follows what was typed, if it is time */
+/* The list follows what was typed, if it is time. */
+void ebb_app_menu_tick(ebb_app *a, double now_s);
 void ebb_app_menu_close(ebb_app *a);
 bool ebb_app_menu_key(ebb_app *a, ebb_key key);  /* false: the key is not the menu's */
 void ebb_app_pick(ebb_frontend *f, const char *line);
 
-bool ebb_app_select_key(ebb_app *a, ebb_key key);        /* app_select.c; false: the key is not about a selected message */
-void ebb_app_select_status(const ebb_app *a, ebb_buf *out);      /* what can be done with it; nothing: none is selected */
+/* app_select.c; false: the key is not about a selected message. */
+bool ebb_app_select_key(ebb_app *a, ebb_key key);
+/* What can be done with it; nothing: none is selected. */
+void ebb_app_select_status(const ebb_app *a, ebb_buf *out);
 
 void ebb_app_find_begin(ebb_app *a);             /* app_find.c */
 bool ebb_app_find(ebb_app *a, const char *text, size_t n);       /* false: it is nowhere */

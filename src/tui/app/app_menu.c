@@ -134,7 +134,7 @@ void ebb_app_menu_update(ebb_app *a)
     }
     menu_source(a, at, is_file, &source);
     if (m->source.len > 0 && strcmp(ebb_buf_text(&source), ebb_buf_text(&m->source)) == 0) {
-        a->marks.menu_typed = true;                    /* the list follows when the hands rest: each letter would cost a screenful */
+        a->marks.menu_typed = true;       /* the list follows when the hands rest: each letter would cost a screenful */
     } else {
         ebb_app_menu_close(a);
         ebb_menu_begin(m, ebb_buf_text(&source));

@@ -69,7 +69,8 @@ bool ebb_app_select_key(ebb_app *a, ebb_key key)
         run_about(a, "branch");
     else if (key.code == 'e' && m->role == EBB_ROLE_USER)
         run_about(a, "edit");
-    else if (key.code == 'r' && m->role == EBB_ROLE_ASSISTANT && a->view.selected == ebb_chat_n_messages(a->frontend.chat))
+    else if (key.code == 'r' && m->role == EBB_ROLE_ASSISTANT &&
+             a->view.selected == ebb_chat_n_messages(a->frontend.chat))
         ebb_slash_command_run(&a->frontend, "/retry");
     else
         ebb_app_hint(a, key.code == 'e' ? "only questions can be edited; b branches here"

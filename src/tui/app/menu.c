@@ -132,7 +132,7 @@ void ebb_menu_draw(ebb_menu *m, ebb_term *term, int row, int rows, int cols)
         m->top = m->selected;
     if (m->selected >= m->top + shown)
         m->top = m->selected + 1 - shown;
-    for (size_t i = 0; i < m->n_items; i++) {    /* of all, so that nothing moves sideways while the list gets shorter */
+    for (size_t i = 0; i < m->n_items; i++) {   /* of all, so that nothing moves sideways while the list gets shorter */
         w = columns_of_name(&m->items[i], !term->utf8, &scratch);
         names = w > names ? w : names;
     }

@@ -151,7 +151,8 @@ static bool filter_copied(const char *s, size_t n, ebb_buf *out)
 static ebb_status copy_filtered(ebb_frontend *f, const char *s, size_t n, char *how, size_t cap, ebb_error *err)
 {
     ebb_buf line = { 0 }, visible = { 0 };
-    ebb_status st = filter_copied(s, n, &visible) ? copy_to_clipboard(f, ebb_buf_text(&visible), visible.len, &line, err)
+    ebb_status st = filter_copied(s, n, &visible) ? copy_to_clipboard(f, ebb_buf_text(&visible),
+                                                                      visible.len, &line, err)
                                                   : EBB_FAIL(err, EBB_NOMEM, "no memory to copy the message");
 
     snprintf(how, cap, "%s", ebb_buf_text(&line));

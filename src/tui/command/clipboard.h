@@ -12,6 +12,7 @@ ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *h
 
 /* The same with message i of the path, without what the model thought. */
 EBB_MUST_CHECK
-ebb_status ebb_clipboard_copy_message(ebb_frontend *f, size_t i, char *how, size_t cap, ebb_error *err);
+ebb_status ebb_clipboard_copy_message(ebb_frontend *f, size_t i, char *how, size_t cap,
+                                      ebb_error *err);
 
 #endif

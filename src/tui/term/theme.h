@@ -65,7 +65,8 @@ ebb_status ebb_theme_parse(const char *text, size_t n, const char *where, const 
  * may be NULL), else one of those compiled in.  NOTFOUND names what there is. */
 EBB_MUST_CHECK
 ebb_status ebb_theme_load(const char *config_dir, const char *name, ebb_theme *out, ebb_error *err);
-/* The theme for the background that $COLORFGBG tells ("0;15": black on white); NULL: it does not. */
+/* The theme for the background that $COLORFGBG tells ("0;15": black on white); NULL: it does
+ * not. */
 const char *ebb_theme_for_background(const char *colorfgbg);
 /* Names compiled in; NULL past the last. */
 const char *ebb_theme_builtin(size_t i);
