@@ -51,14 +51,6 @@ static void ask_overflow_choice(ebb_chat *c, const ebb_prompt *p)
 
 /* -- The decision ------------------------------------------------------------------------------------- */
 
-/* For scripts, which have no commands. */
-ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_error *err)
-{
-    return EBB_FAIL(err, EBB_CONTEXT, "the input has %zu tokens, the context holds %u: give --ctx %zu or more, or a "
-                                      "model that can take as many",
-                    n_tokens, c->backend->ops->n_ctx(c->backend), (n_tokens + n_tokens / 4 + 1023) / 1024 * 1024);
-}
-
 static ebb_status check_fits_at_all(const ebb_chat *c, const ebb_prompt *p, ebb_error *err)
 {
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
