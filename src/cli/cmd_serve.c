@@ -61,9 +61,11 @@ static ebb_status check_exposure(const ebb_args *a, const char *host, ebb_error 
         return EBB_OK;
     }
     if (!a->key_file)
-        return EBB_FAIL(err, EBB_USAGE, "--host %.100s: other machines could ask; --key-file FILE names the key they need", host);
+        return EBB_FAIL(err, EBB_USAGE,
+                        "--host %.100s: other machines could ask; --key-file FILE names the key they need", host);
     if (!a->quiet)
-        fprintf(stderr, "what is said to %.100s and back can be read on the way (http), the key too; ssh or a TLS proxy hides it\n", host);
+        fprintf(stderr, "what is said to %.100s and back can be read on the way (http), the key too; "
+                "ssh or a TLS proxy hides it\n", host);
     return EBB_OK;
 }
 
@@ -71,13 +73,15 @@ static ebb_status listen_tcp(const ebb_args *a, ebb_serve_opts *o, ebb_error *er
 {
     const char *host = a->host ? a->host : "127.0.0.1";
     unsigned short port = (unsigned short)a->port;
-    ebb_status st = a->port > 65535 ? EBB_FAIL(err, EBB_USAGE, "--port is a number up to 65535") : check_exposure(a, host, err);
+    ebb_status st = a->port > 65535 ? EBB_FAIL(err, EBB_USAGE, "--port is a number up to 65535") : check_exposure(a,
+        host, err);
 
     if (st == EBB_OK)
         st = ebb_listen_tcp(host, &port, &o->listen_fd, err);
     o->host = a->host;
     if (st == EBB_OK && !a->quiet)
-        fprintf(stderr, strchr(host, ':') ? "listening at http://[%s]:%u\n" : "listening at http://%s:%u\n", host, port);
+        fprintf(stderr, strchr(host, ':') ? "listening at http://[%s]:%u\n" : "listening at http://%s:%u\n", host,
+                port);
     return st;
 }
 
@@ -138,8 +142,10 @@ static ebb_status run_server(ebb_serve *s, ebb_error *err)
 int ebb_cmd_serve(ebb_args *a)
 {
     struct sigaction act = { .sa_handler = on_serve_signal };
-    ebb_serve_opts opts = { .models = { .draft = ebb_cli_draft_model_name(a), .draft_is_optional = true }, .engine = a->engine,
-                            .sampling = a->sampling, .sampling_given = a->sampling_given | a->sampling_config, .listen_fd = -1,
+    ebb_serve_opts opts = { .models = { .draft = ebb_cli_draft_model_name(a), .draft_is_optional = true },
+                            .engine = a->engine,
+                            .sampling = a->sampling, .sampling_given = a->sampling_given | a->sampling_config,
+                                .listen_fd = -1,
                             .leave_s = a->idle_s, .tell = tell_line, .arg = a };
     char key[EBB_SECRET_BYTES];
     ebb_serve *s = NULL;
@@ -165,7 +171,8 @@ int ebb_cmd_serve(ebb_args *a)
     if (st == EBB_OK)
         st = run_server(s, &err);
     if (lock >= 0)
-        unlink(path.data);                       /* before the engine closes: who comes now finds none, instead of one that leaves */
+        /* before the engine closes: who comes now finds none, instead of one that leaves */
+        unlink(path.data);
     ebb_serve_close(s);
     ebb_file_close(lock);
     ebb_buf_fini(&path);

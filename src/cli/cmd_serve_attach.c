@@ -1,4 +1,5 @@
-/* ebb serve --attach: standard input and output to the server of this user, which is started if there is none.  What ssh runs over there. */
+/* ebb serve --attach: standard input and output to the server of this user, which is started if there is none.  What
+ * ssh runs over there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +21,8 @@ enum { BEGIN_MS = 20000, LOOK_MS = 50, LEAVE_S = 600 };
 static ebb_status start_server(const ebb_args *a, const char *path, ebb_child *child, ebb_error *err)
 {
     char idle[16];
-    const char *argv[] = { "/proc/self/exe", "serve", "--quiet", "--idle", idle, "--socket", path, a->model ? "-m" : NULL, a->model, NULL };
+    const char *argv[] = { "/proc/self/exe", "serve", "--quiet", "--idle", idle, "--socket", path,
+                           a->model ? "-m" : NULL, a->model, NULL };
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     ebb_status st;
 
@@ -43,7 +45,8 @@ static ebb_status await_server(const char *path, ebb_child *child, int *fd, ebb_
 
         nanosleep(&look, NULL);
         st = ebb_connect_unix(path, fd, err);
-        if (st != EBB_OK && poll(&p, 1, 0) > 0 && (p.revents & POLLHUP)) {       /* it has ended; perhaps another one was quicker */
+        /* it has ended; perhaps another one was quicker */
+        if (st != EBB_OK && poll(&p, 1, 0) > 0 && (p.revents & POLLHUP)) {
             st = ebb_connect_unix(path, fd, err);
             break;
         }
@@ -72,7 +75,7 @@ static ebb_status reach_server(const ebb_args *a, int *fd, ebb_error *err)
     return st;
 }
 
-/* -- The bridge ------------------------------------------------------------------------------------------------------ */
+/* -- The bridge ---------------------------------------------------------------------------------------------------- */
 
 /* What is there on `from`, to `to`; false: one of them has ended. */
 static bool carry(int from, int to)
@@ -100,7 +103,8 @@ int ebb_cmd_serve_attach(const ebb_args *a)
     if (reach_server(a, &fd, &err) != EBB_OK)
         return ebb_cli_fail(&err);
     while (goes_on) {
-        struct pollfd p[3] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
+        struct pollfd p[3] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = fd, .events = POLLIN },
+                               { .fd = STDOUT_FILENO } };
 
         if ((poll(p, 3, -1) < 0 && errno != EINTR) || p[2].revents)      /* nobody reads any more */
             break;

@@ -79,7 +79,8 @@ static bool has_wanted_model(const ebb_args *a, const json_t *o)
     if (is_guide)
         return !*file && strcmp(text_of(o, "model"), EBB_MODELS_GUIDE) == 0;
     if (a->model)
-        is_same = ebb_models_resolve(a->model, &path, NULL) == EBB_OK && ebb_serve_file_id(path, id) && strcmp(id, file) == 0;
+        is_same = ebb_models_resolve(a->model, &path, NULL) == EBB_OK && ebb_serve_file_id(path, id) &&
+            strcmp(id, file) == 0;
     else if (ebb_models_remembered(&remembered))
         is_same = ebb_serve_file_id(ebb_buf_text(&remembered), id) && strcmp(id, file) == 0;
     else
@@ -89,15 +90,19 @@ static bool has_wanted_model(const ebb_args *a, const json_t *o)
     return is_same;
 }
 
-/* Who says how the engine is to be wants one of his own; and what is private is not for the K and V of another process. */
+/* Who says how the engine is to be wants one of his own; and what is private is not for the K and V of another process.
+ * */
 static bool may_share(const ebb_args *a)
 {
     static const ebb_engine_opts usual;
     const ebb_engine_opts *e = &a->engine;
 
-    return !a->is_engine_given && !a->is_private && !ebb_cli_draft_model_name(a) && e->n_ctx == usual.n_ctx && e->ram_bytes == usual.ram_bytes &&
-           e->mode == usual.mode && !e->has_resident && !e->has_kv && e->n_threads == usual.n_threads && e->cpu == usual.cpu && e->io == usual.io &&
-           e->placement == usual.placement && e->n_batch == usual.n_batch && !e->is_forced && !e->no_speculation && !e->no_kv_cache;
+    return !a->is_engine_given && !a->is_private && !ebb_cli_draft_model_name(a) && e->n_ctx == usual.n_ctx &&
+        e->ram_bytes == usual.ram_bytes &&
+           e->mode == usual.mode && !e->has_resident && !e->has_kv && e->n_threads == usual.n_threads &&
+               e->cpu == usual.cpu && e->io == usual.io &&
+           e->placement == usual.placement && e->n_batch == usual.n_batch && !e->is_forced && !e->no_speculation &&
+               !e->no_kv_cache;
 }
 
 static void tell_sharing(const json_t *o)
@@ -118,7 +123,8 @@ void ebb_cli_share(ebb_args *a, bool tells)
 
     if (may_share(a) && ebb_serve_socket_path(a, &path, NULL) == EBB_OK && access(path.data, R_OK | W_OK) == 0)
         o = ask_server(path.data);
-    if (o && has_wanted_model(a, o) && (size_t)snprintf(a->shared, sizeof a->shared, "unix:%s", path.data) < sizeof a->shared) {
+    if (o && has_wanted_model(a, o) && (size_t)snprintf(a->shared, sizeof a->shared, "unix:%s",
+                                                        path.data) < sizeof a->shared) {
         a->engine_name = a->shared;
         a->model = NULL;
         if (tells && ebb_cli_progress(a))

@@ -51,5 +51,6 @@ void ebb_figures_put(json_t *o, const ebb_stats *s)
     json_object_set_new(o, "stall_share", json_real(s->stall_share));
     if (s->experts_selected > 0)
         json_object_set_new(o, "expert_hits", json_real((double)s->experts_resident / (double)s->experts_selected));
-    json_object_set_new(o, "decision", ebb_figures_text(ebb_memory_event_text(&s->memory_event, decision, sizeof decision)));
+    json_object_set_new(o, "decision", ebb_figures_text(ebb_memory_event_text(&s->memory_event, decision,
+        sizeof decision)));
 }

@@ -1,4 +1,5 @@
-/* serve/figures.h - the figures of an engine as JSON: for `ebb stat` and for those who ask a server. */
+/* serve/figures.h - the figures of an engine as JSON: for `ebb stat` and for those who ask a
+ * server. */
 #ifndef EBB_SERVE_FIGURES_H
 #define EBB_SERVE_FIGURES_H
 #include <jansson.h>

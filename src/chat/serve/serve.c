@@ -55,7 +55,8 @@ static ebb_serve *make_serve(const ebb_serve_opts *opts)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
-    if (copy_text(&s->path, opts->models.path) && copy_text(&s->draft_path, opts->models.draft) && copy_text(&s->key, opts->key) &&
+    if (copy_text(&s->path, opts->models.path) && copy_text(&s->draft_path, opts->models.draft) &&
+        copy_text(&s->key, opts->key) &&
         copy_text(&s->host, opts->host) && copy_text(&dir, opts->engine.kv_cache_dir)) {
         s->opts.engine.kv_cache_dir = dir;
         return s;
@@ -66,8 +67,10 @@ static ebb_serve *make_serve(const ebb_serve_opts *opts)
 
 ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error *err)
 {
-    ebb_http_server_opts http = { .listen_fd = opts->listen_fd, .name = "ebb/" EBB_VERSION, .max_connections = MAX_CONNECTIONS,
-                                  .silence_s = opts->is_unix ? OWN_SILENCE_S : SILENCE_S, .max_body = MAX_BODY, .is_owner_only = opts->is_unix,
+    ebb_http_server_opts http = { .listen_fd = opts->listen_fd, .name = "ebb/" EBB_VERSION,
+                                  .max_connections = MAX_CONNECTIONS,
+                                  .silence_s = opts->is_unix ? OWN_SILENCE_S : SILENCE_S, .max_body = MAX_BODY,
+                                      .is_owner_only = opts->is_unix,
                                   .on_request = ebb_serve_on_request };
     ebb_serve *s = make_serve(opts);
     ebb_status st;

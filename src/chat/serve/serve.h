@@ -1,13 +1,18 @@
 /* serve/serve.h - the engine for others: one model, asked over HTTP by any number of programs.
  *
- * It speaks what OpenAI's and llama-server's clients know, and in the same answers, under "ebb", what only ebb knows.
+ * It speaks what OpenAI's and llama-server's clients know, and in the same answers, under "ebb",
+ * what only ebb knows.
  *
- *     a connection's thread: a request becomes ids (serve_prompt.c) and a numbered answer (serve_answers.c)
+ *     a connection's thread: a request becomes ids (serve_prompt.c) and a numbered answer
+ *     (serve_answers.c)
  *     the worker: model, engine, sessions; answers by turns (serve_worker.c)
- *     the connection's thread again: what the answer says, as its client wants it (serve_chat.c, serve_llama.c)
+ *     the connection's thread again: what the answer says, as its client wants it (serve_chat.c,
+ *     serve_llama.c)
  *
- *  V1  The text of an answer is that of `ebb run` with the same question, seed and settings, whoever else is asking.
- *  V2  Answers go by turns of one batch of a prompt or one token, so nobody waits longer than a turn of each of the others.
+ *  V1  The text of an answer is that of `ebb run` with the same question, seed and settings,
+ *    whoever else is asking.
+ *  V2  Answers go by turns of one batch of a prompt or one token,
+ *    so nobody waits longer than a turn of each of the others.
  *  V3  An answer whose client is gone stops within a layer, unless it was asked to survive.
  *  V4  No answer tells a path of this machine, and no key is told at all. */
 #ifndef EBB_SERVE_SERVE_H
@@ -24,10 +29,12 @@ typedef struct ebb_serve_opts {
     ebb_backend_models models;   /* `engine` is not looked at */
     ebb_engine_opts    engine;
     ebb_sampler_params sampling; /* where a request says nothing; */
-    uint32_t           sampling_given; /* of its fields, those that go before what the model's file recommends */
+    /* of its fields, those that go before what the model's file recommends */
+    uint32_t           sampling_given;
     int                listen_fd;/* taken over, also on failure */
     bool               is_unix;
-    const char        *host;     /* of TCP: the name by which it may be asked, beside those of this machine; NULL */
+    /* of TCP: the name by which it may be asked, beside those of this machine; NULL */
+    const char        *host;
     const char        *key;      /* NULL: none is asked for */
     unsigned           leave_s;  /* it ends when it had nothing to do for so long; 0: never */
     /* One line for the person who started it, from any thread. */
@@ -35,7 +42,8 @@ typedef struct ebb_serve_opts {
     void              *arg;
 } ebb_serve_opts;
 
-/* Strings are copied.  Returns when requests are taken; the model is loaded meanwhile, and until it is, answers are refused
+/* Strings are copied.  Returns when requests are taken; the model is loaded meanwhile, and until it
+ * is, answers are refused
  * (503).  Errors: UNSUPPORTED (no libmicrohttpd), IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error *err);
@@ -44,7 +52,8 @@ bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err);
 /* Ends every answer and connection.  NULL is fine. */
 void ebb_serve_close(ebb_serve *s);
 
-/* A name for the file at `path` as it is now, which says nothing of where it is; false: it cannot be looked at. */
+/* A name for the file at `path` as it is now, which says nothing of where it is; false: it cannot
+ * be looked at. */
 bool ebb_serve_file_id(const char *path, char out[40]);
 
 /* What it does right now, for `ebb stat` and /ebb/v1/stats; NULL: no memory.  From any thread. */

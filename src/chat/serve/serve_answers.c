@@ -107,7 +107,8 @@ static void append_answer(ebb_serve *s, ebb_served *a)
     *end = a;
 }
 
-ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_reader *reader, ebb_served **out, ebb_error *err)
+ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_reader *reader, ebb_served **out,
+                            ebb_error *err)
 {
     ebb_served *a = calloc(1, sizeof *a);
     ebb_status st;

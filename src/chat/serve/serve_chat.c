@@ -16,18 +16,21 @@ static json_t *begin_object(const ebb_serve *s, const ebb_served *a, const char 
     char id[48];
 
     snprintf(id, sizeof id, "%s-%llu", object[0] == 't' ? "cmpl" : "chatcmpl", (unsigned long long)a->number);
-    return json_pack("{s:s, s:s, s:I, s:s}", "id", id, "object", object, "created", (json_int_t)time(NULL), "model", s->name);
+    return json_pack("{s:s, s:s, s:I, s:s}", "id", id, "object", object, "created", (json_int_t)time(NULL), "model",
+                     s->name);
 }
 
 static json_t *chat_chunk(const ebb_serve *s, const ebb_served *a, json_t *delta, const char *finish)
 {
     json_t *o = begin_object(s, a, "chat.completion.chunk");
 
-    json_object_set_new(o, "choices", json_pack("[{s:i, s:o, s:s?}]", "index", 0, "delta", delta, "finish_reason", finish));
+    json_object_set_new(o, "choices", json_pack("[{s:i, s:o, s:s?}]", "index", 0, "delta", delta, "finish_reason",
+                                                finish));
     return o;
 }
 
-static json_t *chat_piece(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text, size_t n, size_t ids_from, size_t ids_end,
+static json_t *chat_piece(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text, size_t n,
+                          size_t ids_from, size_t ids_end,
                           uint32_t flags)
 {
     json_t *delta = json_object();
@@ -64,36 +67,43 @@ static json_t *chat_progress(const ebb_serve *s, const ebb_served *a, uint32_t f
 
     (void)flags;
     json_object_set_new(o, "choices", json_pack("[{s:i, s:{}, s:n}]", "index", 0, "delta", "finish_reason"));
-    json_object_set_new(o, "prompt_progress", json_pack("{s:i, s:i, s:i, s:i}", "total", (int)a->n_prompt, "cache", (int)a->stats.n_reused,
-                        "processed", (int)(a->stats.n_reused + a->progress_done), "time_ms", (int)(a->stats.prefill_s * 1e3)));
+    json_object_set_new(o, "prompt_progress", json_pack("{s:i, s:i, s:i, s:i}", "total", (int)a->n_prompt, "cache",
+                                                        (int)a->stats.n_reused,
+                        "processed", (int)(a->stats.n_reused + a->progress_done), "time_ms",
+                            (int)(a->stats.prefill_s * 1e3)));
     return o;
 }
 
 static json_t *chat_whole(const ebb_serve *s, const ebb_served *a, uint32_t flags)
 {
     json_t *o = begin_object(s, a, "chat.completion");
-    json_t *message = json_pack("{s:s, s:o}", "role", "assistant", "content", json_stringn(ebb_buf_text(&a->text), a->text.len));
+    json_t *message = json_pack("{s:s, s:o}", "role", "assistant", "content",
+                                json_stringn(ebb_buf_text(&a->text), a->text.len));
 
     (void)flags;
-    json_object_set_new(o, "choices", json_pack("[{s:i, s:o, s:n, s:s}]", "index", 0, "message", message, "logprobs", "finish_reason", finish_of(a)));
+    json_object_set_new(o, "choices", json_pack("[{s:i, s:o, s:n, s:s}]", "index", 0, "message", message, "logprobs",
+                                                "finish_reason", finish_of(a)));
     json_object_set_new(o, "usage", ebb_serve_usage(a));
     ebb_serve_put_figures(o, a);
     return o;
 }
 
 static const ebb_serve_form chat_form = {
-    .piece = chat_piece, .last = chat_last, .usage = chat_usage, .whole = chat_whole, .progress = chat_progress, .has_done = true,
+    .piece = chat_piece, .last = chat_last, .usage = chat_usage, .whole = chat_whole, .progress = chat_progress,
+        .has_done = true,
 };
 
 static json_t *text_object(const ebb_serve *s, const ebb_served *a, const char *text, size_t n, const char *finish)
 {
     json_t *o = begin_object(s, a, "text_completion");
 
-    json_object_set_new(o, "choices", json_pack("[{s:i, s:o, s:n, s:s?}]", "index", 0, "text", json_stringn(text, n), "logprobs", "finish_reason", finish));
+    json_object_set_new(o, "choices", json_pack("[{s:i, s:o, s:n, s:s?}]", "index", 0, "text", json_stringn(text, n),
+                                                "logprobs", "finish_reason", finish));
     return o;
 }
 
-static json_t *text_piece(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text, size_t n, size_t ids_from, size_t ids_end,
+static json_t *text_piece(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text, size_t n,
+                          size_t ids_from, size_t ids_end,
                           uint32_t flags)
 {
     (void)ids_from, (void)ids_end, (void)flags;
@@ -129,7 +139,8 @@ static json_t *text_whole(const ebb_serve *s, const ebb_served *a, uint32_t flag
     return o;
 }
 
-static const ebb_serve_form text_form = { .piece = text_piece, .last = text_last, .usage = text_usage, .whole = text_whole, .has_done = true };
+static const ebb_serve_form text_form = { .piece = text_piece, .last = text_last, .usage = text_usage,
+                                          .whole = text_whole, .has_done = true };
 
 /* -- Requests ------------------------------------------------------------------------------------------------ */
 
@@ -139,7 +150,8 @@ static uint32_t flags_of(const json_t *o)
            (json_is_true(json_object_get(o, "return_progress")) ? SERVE_PROGRESS : 0);
 }
 
-static void answer_or_refuse(ebb_serve *s, ebb_http_exchange *x, const json_t *o, ebb_serve_question *q, const ebb_serve_form *form, ebb_status st,
+static void answer_or_refuse(ebb_serve *s, ebb_http_exchange *x, const json_t *o, ebb_serve_question *q,
+                             const ebb_serve_form *form, ebb_status st,
                              ebb_error *err)
 {
     if (st == EBB_OK)

@@ -17,15 +17,20 @@ static void add_requests(ebb_buf *out, ebb_serve *s)
     add_metric(out, "requests_total", "counter", "Requests of any kind.", (double)s->n_requests);
     add_metric(out, "requests_refused_total", "counter", "Requests answered with an error.", (double)s->n_refused);
     add_metric(out, "answers_total", "counter", "Answers that were asked for.", (double)s->n_answers);
-    add_metric(out, "answers_cancelled_total", "counter", "Answers whose client went or stopped them.", (double)s->n_cancelled);
+    add_metric(out, "answers_cancelled_total", "counter", "Answers whose client went or stopped them.",
+               (double)s->n_cancelled);
     add_metric(out, "answers_failed_total", "counter", "Answers that ended with an error.", (double)s->n_failed);
     add_metric(out, "answers_running", "gauge", "Answers that go by turns now.", (double)n_running);
-    add_metric(out, "answers_waiting", "gauge", "Answers that wait for their first turn, or for room.", (double)n_waiting);
-    add_metric(out, "prompt_tokens_total", "counter", "Tokens of prompts that were computed.", (double)s->n_prompt_tokens);
-    add_metric(out, "reused_tokens_total", "counter", "Tokens of prompts whose K and V were there.", (double)s->n_reused_tokens);
+    add_metric(out, "answers_waiting", "gauge", "Answers that wait for their first turn, or for room.",
+               (double)n_waiting);
+    add_metric(out, "prompt_tokens_total", "counter", "Tokens of prompts that were computed.",
+               (double)s->n_prompt_tokens);
+    add_metric(out, "reused_tokens_total", "counter", "Tokens of prompts whose K and V were there.",
+               (double)s->n_reused_tokens);
     add_metric(out, "generated_tokens_total", "counter", "Tokens of answers.", (double)s->n_generated_tokens);
     add_metric(out, "prefill_seconds_total", "counter", "Time in prompts.", s->prefill_s);
-    add_metric(out, "decode_seconds_total", "counter", "Time from an answer's first token to its last, of all answers.", s->decode_s);
+    add_metric(out, "decode_seconds_total", "counter",
+               "Time from an answer's first token to its last, of all answers.", s->decode_s);
     pthread_mutex_unlock(&s->lock);
     add_metric(out, "connections", "gauge", "Connections that stand.", ebb_http_server_n_connections(s->http));
 }

@@ -17,9 +17,10 @@ enum {
     SERVE_PING_MS = 10000,       /* silence in a stream */
 };
 
-/* -- Answers (serve_answers.c) ----------------------------------------------------------------------- */
+/* -- Answers (serve_answers.c) ----------------------------------------------------------------- */
 
-/* What is asked; filled by the connection's thread, and its own until ebb_serve_submit has taken it. */
+/* What is asked; filled by the connection's thread, and its own until ebb_serve_submit has taken
+ * it. */
 typedef struct ebb_serve_question {
     int32_t *ids;
     size_t   n_ids, n_suffix;    /* as in ebb_prompt */
@@ -33,7 +34,8 @@ typedef struct ebb_serve_question {
 } ebb_serve_question;
 void ebb_serve_question_fini(ebb_serve_question *q);
 
-typedef enum ebb_served_state { SERVED_WAITING, SERVED_PREFILL, SERVED_DECODE, SERVED_ENDED } ebb_served_state;
+typedef enum ebb_served_state { SERVED_WAITING, SERVED_PREFILL, SERVED_DECODE,
+                                SERVED_ENDED } ebb_served_state;
 
 /* Text that came at once, and the ids that it is of. */
 typedef struct ebb_served_piece { size_t text_end, ids_end; } ebb_served_piece;
@@ -74,7 +76,7 @@ typedef struct ebb_served {
     double   ended_s;
 } ebb_served;
 
-/* -- The server ---------------------------------------------------------------------------------------- */
+/* -- The server -------------------------------------------------------------------------------- */
 
 struct ebb_serve {
     ebb_serve_opts   opts;       /* its strings are ours */
@@ -93,7 +95,8 @@ struct ebb_serve {
     uint64_t         n_prompt_tokens, n_reused_tokens, n_generated_tokens;
     double           prefill_s, decode_s, used_s;
 
-    /* set by the worker before is_ready (name and file as soon as they are known, under the lock), then unchanged */
+    /* set by the worker before is_ready (name and file as soon as they are known, under the lock),
+     * then unchanged */
     ebb_model       *model, *draft;
     ebb_engine      *engine;
     ebb_prompter    *prompter;
@@ -110,10 +113,12 @@ struct ebb_serve {
     uint64_t         n_turns;
 };
 
-/* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.  Errors: CONTEXT, LIMIT (too many
+/* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.
+ * Errors: CONTEXT, LIMIT (too many
  * wait), BUSY (loading, or leaving), NOMEM: *q stays the caller's. */
 EBB_MUST_CHECK
-ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_reader *reader, ebb_served **out, ebb_error *err);
+ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_reader *reader,
+                            ebb_served **out, ebb_error *err);
 /* Read answer `number` with *reader; NULL: there is none. */
 ebb_served *ebb_serve_find(ebb_serve *s, uint64_t number, ebb_served_reader *reader);
 /* Leave it; *a may be gone then. */
@@ -130,7 +135,7 @@ void ebb_served_reader_fini(ebb_served_reader *r);
 void ebb_served_notify(ebb_served *a);
 size_t ebb_served_n_waiting(const ebb_serve *s, size_t *n_running);       /* under the lock */
 
-/* -- The worker (serve_worker.c, serve_turn.c) --------------------------------------------------------- */
+/* -- The worker (serve_worker.c, serve_turn.c) ------------------------------------------------- */
 
 void *ebb_serve_worker(void *arg);
 /* One turn: a batch of the prompt, or a token. */
@@ -138,7 +143,7 @@ void ebb_serve_turn(ebb_serve *s, ebb_served *a);
 /* It has ended, so. */
 void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_error *err);
 
-/* -- Requests (serve_routes.c and what it calls) ------------------------------------------------------ */
+/* -- Requests (serve_routes.c and what it calls) ----------------------------------------------- */
 
 void ebb_serve_on_request(void *arg, ebb_http_exchange *x);
 
@@ -147,18 +152,22 @@ void ebb_serve_reply_json(ebb_http_exchange *x, unsigned status, json_t *o);
 /* An error as OpenAI's and llama-server's clients expect it, in one line. */
 void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *err);
 
-/* serve_prompt.c: what requests say, as ids.  Errors: USAGE (what is wrong with it), UNSUPPORTED (what ebb does not do), CONTEXT,
+/* serve_prompt.c: what requests say, as ids.  Errors: USAGE (what is wrong with it), UNSUPPORTED
+ * (what ebb does not do), CONTEXT,
  * NOMEM, and those of ebb_prompt_delta. */
 EBB_MUST_CHECK
-ebb_status ebb_serve_read_messages(ebb_serve *s, const json_t *o, ebb_serve_question *q, ebb_error *err);
+ebb_status ebb_serve_read_messages(ebb_serve *s, const json_t *o, ebb_serve_question *q,
+                                   ebb_error *err);
 EBB_MUST_CHECK
-ebb_status ebb_serve_read_prompt(ebb_serve *s, const json_t *prompt, ebb_serve_question *q, ebb_error *err);
+ebb_status ebb_serve_read_prompt(ebb_serve *s, const json_t *prompt, ebb_serve_question *q,
+                                 ebb_error *err);
 /* The text of a prompt that messages make. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_error *err);
 /* serve_settings.c: sampling, limits and stops. */
 EBB_MUST_CHECK
-ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_question *q, ebb_error *err);
+ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_question *q,
+                                   ebb_error *err);
 
 /* serve_chat.c, serve_llama.c: a form of answers. */
 void ebb_serve_chat_completions(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
@@ -178,7 +187,8 @@ void ebb_serve_metrics(ebb_serve *s, ebb_http_exchange *x);
 /* serve_stream.c: how an answer is told. */
 typedef struct ebb_serve_form {
     /* A piece of text, as an event; ids_from: the first of its ids, in q.ids.  NULL: no memory. */
-    json_t *(*piece)(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text, size_t n, size_t ids_from, size_t ids_end, uint32_t flags);
+    json_t *(*piece)(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text,
+                     size_t n, size_t ids_from, size_t ids_end, uint32_t flags);
     /* The last one of a stream, and behind it the usage (or NULL). */
     json_t *(*last)(const ebb_serve *s, const ebb_served *a, uint32_t flags);
     json_t *(*usage)(const ebb_serve *s, const ebb_served *a, uint32_t flags);
@@ -187,13 +197,16 @@ typedef struct ebb_serve_form {
     json_t *(*progress)(const ebb_serve *s, const ebb_served *a, uint32_t flags);
     bool     has_done;           /* ends with [DONE] */
 } ebb_serve_form;
-enum { SERVE_USAGE = 1, SERVE_PROGRESS = 2, SERVE_TOKENS = 4 };  /* flags of what the client wants to know */
+/* flags of what the client wants to know */
+enum { SERVE_USAGE = 1, SERVE_PROGRESS = 2, SERVE_TOKENS = 4 };
 
 /* Answer the question in this form, at once or as a stream; *q is taken. */
-void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q, const ebb_serve_form *form, bool streams,
+void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q,
+                      const ebb_serve_form *form, bool streams,
                       uint32_t flags);
 /* The same of an answer that there is, from its piece `from` on, as a stream. */
-void ebb_serve_follow(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from, const ebb_serve_form *form, uint32_t flags);
+void ebb_serve_follow(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from,
+                      const ebb_serve_form *form, uint32_t flags);
 /* What all forms tell in the end: "timings" as llama-server, and "ebb". */
 void ebb_serve_put_figures(json_t *o, const ebb_served *a);
 json_t *ebb_serve_usage(const ebb_served *a);

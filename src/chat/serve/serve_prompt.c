@@ -25,7 +25,8 @@ static void messages_fini(messages *m)
 }
 
 static const struct { const char *name; ebb_role role; } roles[] = {
-    { "user", EBB_ROLE_USER }, { "assistant", EBB_ROLE_ASSISTANT }, { "system", EBB_ROLE_SYSTEM }, { "developer", EBB_ROLE_SYSTEM },
+    { "user", EBB_ROLE_USER }, { "assistant", EBB_ROLE_ASSISTANT }, { "system", EBB_ROLE_SYSTEM },
+        { "developer", EBB_ROLE_SYSTEM },
 };
 
 static ebb_status read_role(const json_t *o, ebb_role *role, ebb_error *err)
@@ -37,7 +38,8 @@ static ebb_status read_role(const json_t *o, ebb_role *role, ebb_error *err)
             *role = roles[i].role;
             return EBB_OK;
         }
-    return EBB_FAIL(err, name ? EBB_UNSUPPORTED : EBB_USAGE, "a message has a role: user, assistant or system%s", name ? "; others are not supported" : "");
+    return EBB_FAIL(err, name ? EBB_UNSUPPORTED : EBB_USAGE, "a message has a role: user, assistant or system%s",
+                    name ? "; others are not supported" : "");
 }
 
 /* A text, or a list of parts that are texts. */
@@ -104,7 +106,8 @@ static ebb_prompt_opts opts_of(const json_t *o)
 {
     const json_t *thinks = json_object_get(json_object_get(o, "chat_template_kwargs"), "enable_thinking");
 
-    return (ebb_prompt_opts){ .thinking = json_is_true(thinks) ? EBB_THINKING_ON : json_is_false(thinks) ? EBB_THINKING_OFF : EBB_THINKING_DEFAULT };
+    return (ebb_prompt_opts){ .thinking = json_is_true(thinks) ? EBB_THINKING_ON : json_is_false(thinks)
+                              ? EBB_THINKING_OFF : EBB_THINKING_DEFAULT };
 }
 
 /* The answer so far goes behind the prompt of what was said before it. */
@@ -126,7 +129,8 @@ static ebb_status continue_answer(ebb_serve *s, const ebb_message *m, ebb_serve_
     return st;
 }
 
-static ebb_status make_prompt(ebb_serve *s, const messages *m, const ebb_prompt_opts *opts, ebb_serve_question *q, ebb_error *err)
+static ebb_status make_prompt(ebb_serve *s, const messages *m, const ebb_prompt_opts *opts, ebb_serve_question *q,
+                              ebb_error *err)
 {
     const ebb_message *last = &m->list[m->n - 1];
     bool continues = last->role == EBB_ROLE_ASSISTANT && m->n > 1;
@@ -183,7 +187,8 @@ static ebb_status tokenize_prompt(ebb_serve *s, const json_t *text, ebb_serve_qu
     q->ids = malloc(cap * sizeof *q->ids);
     if (!q->ids)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    st = ebb_model_tokenize(s->model, json_string_value(text), n_text, EBB_TOK_BOS | EBB_TOK_SPECIAL, q->ids, cap, &q->n_ids, err);
+    st = ebb_model_tokenize(s->model, json_string_value(text), n_text, EBB_TOK_BOS | EBB_TOK_SPECIAL, q->ids, cap,
+                            &q->n_ids, err);
     return st == EBB_OK && q->n_ids > cap ? EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt") : st;
 }
 
@@ -204,7 +209,8 @@ ebb_status ebb_serve_read_prompt(ebb_serve *s, const json_t *prompt, ebb_serve_q
     for (size_t i = 0; i < n; i++) {
         const json_t *id = json_array_get(prompt, i);
         if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= n_vocab)
-            return EBB_FAIL(err, EBB_USAGE, "prompt is one text, or a list of token ids from 0 to %lld", (long long)n_vocab - 1);
+            return EBB_FAIL(err, EBB_USAGE, "prompt is one text, or a list of token ids from 0 to %lld",
+                            (long long)n_vocab - 1);
         q->ids[q->n_ids++] = (int32_t)json_integer_value(id);
     }
     return EBB_OK;

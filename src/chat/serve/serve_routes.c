@@ -32,7 +32,8 @@ static bool has_key(const ebb_serve *s, const ebb_http_exchange *x)
     return own && is_same_key(own, s->key);
 }
 
-/* A page in a browser can make it ask this machine, under another machine's name: that name gives it away, and so does Origin. */
+/* A page in a browser can make it ask this machine, under another machine's name: that name gives it away, and so does
+ * Origin. */
 static bool is_host_ours(const ebb_serve *s, const ebb_http_exchange *x)
 {
     static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
@@ -55,10 +56,12 @@ static bool refuse_stranger(ebb_serve *s, ebb_http_exchange *x)
     unsigned status = 403;
 
     if (!is_host_ours(s, x) || (!s->opts.is_unix && ebb_http_header(x, "Origin"))) {
-        o = json_pack("{s:i, s:s, s:s}", "code", 403, "message", "pages of other hosts may not ask this server", "type", "permission_error");
+        o = json_pack("{s:i, s:s, s:s}", "code", 403, "message", "pages of other hosts may not ask this server",
+                      "type", "permission_error");
     } else if (!has_key(s, x) && strcmp(ebb_http_path(x), "/health") != 0) {
         status = 401;
-        o = json_pack("{s:i, s:s, s:s}", "code", 401, "message", "this server wants its key", "type", "authentication_error");
+        o = json_pack("{s:i, s:s, s:s}", "code", 401, "message", "this server wants its key", "type",
+                      "authentication_error");
     }
     if (o)
         ebb_serve_reply_json(x, status, json_pack("{s:o}", "error", o));
@@ -76,10 +79,12 @@ static void get_health(ebb_serve *s, ebb_http_exchange *x)
 static void get_models(ebb_serve *s, ebb_http_exchange *x)
 {
     const ebb_model_info *m = ebb_model_get_info(s->model);
-    json_t *meta = json_pack("{s:I, s:i, s:i, s:I, s:I}", "n_params", (json_int_t)m->n_params, "n_ctx_train", (int)m->n_ctx_train, "n_ctx", (int)s->n_ctx,
+    json_t *meta = json_pack("{s:I, s:i, s:i, s:I, s:I}", "n_params", (json_int_t)m->n_params, "n_ctx_train",
+                             (int)m->n_ctx_train, "n_ctx", (int)s->n_ctx,
                              "size", (json_int_t)m->weight_bytes, "n_vocab", (json_int_t)m->n_vocab);
 
-    ebb_serve_reply_json(x, 200, json_pack("{s:s, s:[{s:s, s:s, s:I, s:s, s:o}]}", "object", "list", "data", "id", s->name, "object", "model", "created",
+    ebb_serve_reply_json(x, 200, json_pack("{s:s, s:[{s:s, s:s, s:I, s:s, s:o}]}", "object", "list", "data", "id",
+                                           s->name, "object", "model", "created",
                                            (json_int_t)time(NULL), "owned_by", "ebb", "meta", meta));
 }
 
@@ -187,7 +192,8 @@ static ebb_status find_route(ebb_serve *s, ebb_http_exchange *x, ebb_error *err)
             return run_route(s, x, &routes[i], err);
         is_known = true;
     }
-    return is_known ? EBB_FAIL(err, EBB_USAGE, "this path wants another method") : EBB_FAIL(err, EBB_NOTFOUND, "there is nothing at this path");
+    return is_known ? EBB_FAIL(err, EBB_USAGE, "this path wants another method") : EBB_FAIL(err, EBB_NOTFOUND,
+        "there is nothing at this path");
 }
 
 static bool is_printable(const char *s)
@@ -212,5 +218,6 @@ void ebb_serve_on_request(void *arg, ebb_http_exchange *x)
     s->n_refused += is_refused;
     pthread_mutex_unlock(&s->lock);
     if (is_printable(ebb_http_path(x)))
-        ebb_log("serve", "%s %.80s: %s", ebb_http_method(x), ebb_http_path(x), is_refused ? err.code ? ebb_status_text(err.code) : "refused" : "ok");
+        ebb_log("serve", "%s %.80s: %s", ebb_http_method(x), ebb_http_path(x),
+                is_refused ? err.code ? ebb_status_text(err.code) : "refused" : "ok");
 }

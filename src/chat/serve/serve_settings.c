@@ -27,10 +27,12 @@ static const number_row numbers[] = {
 
 /* What would change an answer and is not done here: refused, unless it says what is so anyway. */
 static const struct { const char *name; double off; } refused_numbers[] = {
-    { "frequency_penalty", 0 }, { "presence_penalty", 0 }, { "n", 1 }, { "best_of", 1 }, { "logprobs", 0 }, { "top_logprobs", 0 }, { "n_probs", 0 },
+    { "frequency_penalty", 0 }, { "presence_penalty", 0 }, { "n", 1 }, { "best_of", 1 }, { "logprobs", 0 },
+        { "top_logprobs", 0 }, { "n_probs", 0 },
     { "dynatemp_range", 0 }, { "mirostat", 0 }, { "xtc_probability", 0 }, { "dry_multiplier", 0 },
 };
-static const char *const refused_things[] = { "tools", "functions", "logit_bias", "grammar", "json_schema", "suffix", "echo" };
+static const char *const refused_things[] = { "tools", "functions", "logit_bias", "grammar", "json_schema", "suffix",
+                                              "echo" };
 
 static ebb_status read_number(const json_t *o, const number_row *row, ebb_sampler_params *p, ebb_error *err)
 {
@@ -42,7 +44,8 @@ static ebb_status read_number(const json_t *o, const number_row *row, ebb_sample
     if (row->kind == WHOLE && x == -1)           /* elsewhere: no limit */
         x = row->at == AT(top_k) ? 0 : row->max;
     if (!json_is_number(v) || !(x >= row->min && x <= row->max) || (row->kind == WHOLE && x != floor(x)))
-        return EBB_FAIL(err, EBB_USAGE, "%s is a %s from %g to %g", row->name, row->kind == WHOLE ? "whole number" : "number", row->min, row->max);
+        return EBB_FAIL(err, EBB_USAGE, "%s is a %s from %g to %g", row->name,
+                        row->kind == WHOLE ? "whole number" : "number", row->min, row->max);
     if (row->kind == WHOLE)
         *(uint32_t *)((char *)p + row->at) = (uint32_t)x;
     else
@@ -56,16 +59,19 @@ static ebb_status check_refused(const json_t *o, ebb_error *err)
 
     for (size_t i = 0; i < sizeof refused_numbers / sizeof *refused_numbers; i++) {
         const json_t *v = json_object_get(o, refused_numbers[i].name);
-        if (v && !json_is_null(v) && !json_is_false(v) && !(json_is_number(v) && json_number_value(v) == refused_numbers[i].off))
+        if (v && !json_is_null(v) && !json_is_false(v) &&
+            !(json_is_number(v) && json_number_value(v) == refused_numbers[i].off))
             return EBB_FAIL(err, EBB_UNSUPPORTED, "%s is not supported; leave it out", refused_numbers[i].name);
     }
     for (size_t i = 0; i < sizeof refused_things / sizeof *refused_things; i++) {
         const json_t *v = json_object_get(o, refused_things[i]);
-        if (v && !json_is_null(v) && !json_is_false(v) && json_array_size(v) + json_object_size(v) + json_string_length(v) + json_is_true(v) > 0)
+        if (v && !json_is_null(v) && !json_is_false(v) &&
+            json_array_size(v) + json_object_size(v) + json_string_length(v) + json_is_true(v) > 0)
             return EBB_FAIL(err, EBB_UNSUPPORTED, "%s is not supported; leave it out", refused_things[i]);
     }
     if (format && strcmp(format, "text") != 0)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "response_format: only text is supported; the model is not made to write a format");
+        return EBB_FAIL(err, EBB_UNSUPPORTED,
+                        "response_format: only text is supported; the model is not made to write a format");
     return EBB_OK;
 }
 

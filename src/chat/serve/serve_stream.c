@@ -16,14 +16,18 @@ void ebb_serve_reply_json(ebb_http_exchange *x, unsigned status, json_t *o)
     if (text)
         ebb_http_reply(x, status, "application/json", text, strlen(text), status == 503 || status == 429 ? 2 : 0);
     else
-        ebb_http_reply(x, 500, "application/json", "{\"error\":{\"code\":500,\"message\":\"out of memory\",\"type\":\"server_error\"}}", 71, 0);
+        ebb_http_reply(x, 500, "application/json",
+                       "{\"error\":{\"code\":500,\"message\":\"out of memory\",\"type\":\"server_error\"}}", 71, 0);
     free(text);
 }
 
 static const struct { ebb_status code; unsigned status; const char *type; } kinds_of_errors[] = {
-    { EBB_USAGE, 400, "invalid_request_error" }, { EBB_UNSUPPORTED, 400, "not_supported_error" }, /* not 5xx: clients would try those again */
-    { EBB_CONTEXT, 400, "exceed_context_size_error" }, { EBB_BUSY, 503, "unavailable_error" }, { EBB_LIMIT, 429, "rate_limit_error" },
-    { EBB_NOTFOUND, 404, "not_found_error" }, { EBB_FORMAT, 400, "invalid_request_error" }, { EBB_CANCELED, 499, "server_error" },
+    /* not 5xx: clients would try those again */
+    { EBB_USAGE, 400, "invalid_request_error" }, { EBB_UNSUPPORTED, 400, "not_supported_error" },
+    { EBB_CONTEXT, 400, "exceed_context_size_error" }, { EBB_BUSY, 503, "unavailable_error" },
+        { EBB_LIMIT, 429, "rate_limit_error" },
+    { EBB_NOTFOUND, 404, "not_found_error" }, { EBB_FORMAT, 400, "invalid_request_error" },
+        { EBB_CANCELED, 499, "server_error" },
 };
 
 static json_t *json_error(const ebb_serve *s, const ebb_error *err, unsigned *status)
@@ -53,8 +57,10 @@ void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *
 
 json_t *ebb_serve_usage(const ebb_served *a)
 {
-    return json_pack("{s:i, s:i, s:i, s:{s:i}}", "prompt_tokens", (int)a->n_prompt, "completion_tokens", (int)a->stats.n_generated,
-                     "total_tokens", (int)(a->n_prompt + a->stats.n_generated), "prompt_tokens_details", "cached_tokens",
+    return json_pack("{s:i, s:i, s:i, s:{s:i}}", "prompt_tokens", (int)a->n_prompt, "completion_tokens",
+                     (int)a->stats.n_generated,
+                     "total_tokens", (int)(a->n_prompt + a->stats.n_generated), "prompt_tokens_details",
+                         "cached_tokens",
                      (int)a->stats.n_reused);
 }
 
@@ -66,14 +72,18 @@ static double ratio(double a, double b)
 void ebb_serve_put_figures(json_t *o, const ebb_served *a)
 {
     const ebb_turn_stats *t = &a->stats;
-    uint32_t n_new = t->n_prompt - t->n_reused;  /* what was computed again, because others needed its room, counts below */
+    /* what was computed again, because others needed its room, counts below */
+    uint32_t n_new = t->n_prompt - t->n_reused;
     double n = n_new, m = t->n_generated;
 
-    json_object_set_new(o, "timings", json_pack("{s:i, s:i, s:f, s:f, s:f, s:i, s:f, s:f, s:f}", "cache_n", (int)t->n_reused,
+    json_object_set_new(o, "timings", json_pack("{s:i, s:i, s:f, s:f, s:f, s:i, s:f, s:f, s:f}", "cache_n",
+                                                (int)t->n_reused,
         "prompt_n", (int)n_new, "prompt_ms", t->prefill_s * 1e3, "prompt_per_token_ms", ratio(t->prefill_s * 1e3, n),
-        "prompt_per_second", ratio(n, t->prefill_s), "predicted_n", (int)t->n_generated, "predicted_ms", t->decode_s * 1e3,
+        "prompt_per_second", ratio(n, t->prefill_s), "predicted_n", (int)t->n_generated, "predicted_ms",
+            t->decode_s * 1e3,
         "predicted_per_token_ms", ratio(t->decode_s * 1e3, m), "predicted_per_second", ratio(m, t->decode_s)));
-    json_object_set_new(o, "ebb", json_pack("{s:I, s:i, s:i, s:i, s:f}", "answer", (json_int_t)a->number, "reused", (int)t->n_reused,
+    json_object_set_new(o, "ebb", json_pack("{s:I, s:i, s:i, s:i, s:f}", "answer", (json_int_t)a->number, "reused",
+                                            (int)t->n_reused,
         "reused_disk", (int)t->n_reused_disk, "computed", (int)t->n_computed, "first_s", t->first_s));
 }
 
@@ -113,10 +123,12 @@ static void add_pieces(stream *t)
     for (; t->next < a->n_pieces; t->next++) {
         const ebb_served_piece *p = &a->pieces[t->next];
         size_t from = t->next ? p[-1].text_end : 0, ids_from = t->next ? p[-1].ids_end : a->n_prompt;
-        json_t *o = t->form->piece(t->s, a, false, a->text.data + from, p->text_end - from, ids_from, p->ids_end, t->flags);
+        json_t *o = t->form->piece(t->s, a, false, a->text.data + from, p->text_end - from, ids_from, p->ids_end,
+                                   t->flags);
 
         if (a->q.survives)
-            json_object_set_new(o, "ebb", json_pack("{s:I, s:I}", "answer", (json_int_t)a->number, "next", (json_int_t)t->next + 1));
+            json_object_set_new(o, "ebb", json_pack("{s:I, s:I}", "answer", (json_int_t)a->number, "next",
+                                                    (json_int_t)t->next + 1));
         add_event(t, o);
     }
 }
@@ -145,7 +157,8 @@ static void add_news(stream *t)
     if (!t->has_begun) {
         json_t *o = t->form->piece(t->s, a, true, "", 0, a->n_prompt, a->n_prompt, t->flags);
         if (o && a->q.survives)
-            json_object_set_new(o, "ebb", json_pack("{s:I, s:I}", "answer", (json_int_t)a->number, "next", (json_int_t)t->next));
+            json_object_set_new(o, "ebb", json_pack("{s:I, s:I}", "answer", (json_int_t)a->number, "next",
+                                                    (json_int_t)t->next));
         if (o)
             add_event(t, o);
     }
@@ -246,7 +259,8 @@ static void wait_for_end(ebb_serve *s, ebb_http_exchange *x, stream *t)
         pthread_mutex_lock(&s->lock);
         has_ended = t->a->state == SERVED_ENDED;
         if (has_ended)
-            o = t->a->finish == EBB_FINISH_ERROR ? json_error(s, &t->a->error, &status) : t->form->whole(s, t->a, t->flags);
+            o = t->a->finish == EBB_FINISH_ERROR ? json_error(s, &t->a->error, &status) : t->form->whole(s, t->a,
+                t->flags);
         pthread_mutex_unlock(&s->lock);
         if (!has_ended)
             wake = ebb_http_wait(x, t->reader.fd, -1);
@@ -255,7 +269,8 @@ static void wait_for_end(ebb_serve *s, ebb_http_exchange *x, stream *t)
         ebb_serve_reply_json(x, status, o);
 }
 
-void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q, const ebb_serve_form *form, bool streams, uint32_t flags)
+void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q, const ebb_serve_form *form,
+                      bool streams, uint32_t flags)
 {
     stream *t = begin_stream(s, form, flags);
     ebb_error err = { 0 };
@@ -275,7 +290,8 @@ void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q,
     }
 }
 
-void ebb_serve_follow(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from, const ebb_serve_form *form, uint32_t flags)
+void ebb_serve_follow(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from, const ebb_serve_form *form,
+                      uint32_t flags)
 {
     stream *t = begin_stream(s, form, flags);
     ebb_error err = { 0 };

@@ -6,7 +6,8 @@
 #include "base/grow.h"
 #include "serve/serve_priv.h"
 
-enum { PRIMING = 4, BATCH = 512 };               /* tokens before an answer that may end in half a character; as ebb_engine_opts */
+/* tokens before an answer that may end in half a character; as ebb_engine_opts */
+enum { PRIMING = 4, BATCH = 512 };
 
 static uint32_t batch_of(const ebb_serve *s)
 {

@@ -12,7 +12,8 @@
 #include "models/models.h"
 #include "serve/serve_priv.h"
 
-enum { MARGIN = 64, RECURRENT_SESSIONS = 3 };    /* tokens of the pool that an answer may want beside those it has; live states */
+/* tokens of the pool that an answer may want beside those it has; live states */
+enum { MARGIN = 64, RECURRENT_SESSIONS = 3 };
 
 /* -- Loading ------------------------------------------------------------------------------------------- */
 
@@ -72,7 +73,8 @@ static ebb_status open_draft(ebb_serve *s, ebb_error *err)
     ebb_status st = EBB_OK;
 
     if (s->draft_path && !s->opts.engine.no_speculation)
-        st = ebb_models_open_draft(s->draft_path, s->model, &s->opts.engine, s->opts.models.draft_is_optional, &s->draft, &why, err);
+        st = ebb_models_open_draft(s->draft_path, s->model, &s->opts.engine, s->opts.models.draft_is_optional,
+                                   &s->draft, &why, err);
     if (st == EBB_OK)
         tell(s, ebb_buf_text(&why));
     s->opts.engine.draft = s->draft;
@@ -149,7 +151,8 @@ static void free_session(ebb_serve *s, ebb_served *a)
     a->session = NULL;
 }
 
-/* Whose turn it is: of those that the pool has room for, oldest first, the one whose last was longest ago.  Under the lock. */
+/* Whose turn it is: of those that the pool has room for, oldest first, the one whose last was longest ago.  Under the
+ * lock. */
 static ebb_served *choose_turn(ebb_serve *s)
 {
     ebb_served *best = NULL;
