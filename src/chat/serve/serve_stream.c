@@ -17,7 +17,7 @@ void ebb_serve_reply_json(ebb_http_exchange *x, unsigned status, json_t *o)
         ebb_http_reply(x, status, "application/json", text, strlen(text), status == 503 || status == 429 ? 2 : 0);
     else
         ebb_http_reply(x, 500, "application/json",
-                       "{\"error\":{\"code\":500,\"message\":\"out of memory\",\"type\":\"server_error\"}}", 71, 0);
+                       "{\"error\":{\"code\":500,\"message\":\"out of memory\",\"type\":\"server_error\"}}", 70, 0);
     free(text);
 }
 
