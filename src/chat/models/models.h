@@ -90,6 +90,7 @@ typedef struct ebb_model_rating {
     uint64_t n_params;
     bool     has_template;       /* a chat template of its own */
     double   score;
+    double   context_worth;      /* up to 1: the plan's context beside the mode's; 0 counts as 1 */
     ebb_plan plan;               /* where it can be read */
 } ebb_model_rating;
 

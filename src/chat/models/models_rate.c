@@ -13,6 +13,8 @@
 #include "os/paths.h"
 
 #define USEFUL_TOK_S 1.5         /* slower is no conversation */
+#define SURE_TOK_S   3.0         /* of one that streams: its disk may have a worse day */
+#define CONTEXT_POWER 0.25       /* half the context is worth 0.84 of all */
 #define HALF_TOK_S   1.0         /* at this speed a model is worth half of what it would be at once */
 #define CHOSEN_FILE  "model"     /* in the state folder: the path of what the user chose last */
 
@@ -50,6 +52,16 @@ static double model_score(const ebb_model *m, const ebb_plan *p)
     return params / 1e9 * ebb_models_quality((double)info->weight_bytes * 8 / (double)info->n_params);
 }
 
+/* Whoever asks for a length gets it from every model, so nothing differs; else the mode says what is wished for. */
+static double worth_of_context(const ebb_plan *p, const ebb_engine_opts *opts)
+{
+    static const double wished[] = { [EBB_MODE_BALANCED] = 8192, [EBB_MODE_MAX_TPS] = 4096,
+                                     [EBB_MODE_MAX_CONTEXT] = 131072 };
+    double wish = wished[opts ? opts->mode : EBB_MODE_BALANCED];
+
+    return (opts && opts->n_ctx) || p->n_ctx >= wish ? 1 : pow(p->n_ctx / wish, CONTEXT_POWER);
+}
+
 static void rate_open(ebb_model_rating *r, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine)
 {
     const ebb_model_info *info = ebb_model_get_info(m);
@@ -64,6 +76,7 @@ static void rate_open(ebb_model_rating *r, const ebb_model *m, const ebb_engine_
     else if (!r->plan.fits)
         snprintf(r->why_not, sizeof r->why_not, "%.199s", r->plan.why);
     r->score = model_score(m, &r->plan);
+    r->context_worth = worth_of_context(&r->plan, opts);
 }
 
 static void rate_model(ebb_model_rating *r, const ebb_engine_opts *opts, ebb_machine *machine, bool measures)
@@ -92,10 +105,11 @@ static bool is_streaming(const ebb_model_rating *r)
     return r->plan.tier >= EBB_TIER_STREAMING;
 }
 
-/* Smaller is better: useful, slow, read from disk; the same without a chat template; not at all. */
+/* Smaller is better: useful, slow, read from disk and slow; the same without a chat template; not at all. */
 static int rating_rank(const ebb_model_rating *r)
 {
-    int n = is_streaming(r) ? 2 : r->plan.predicted_decode_tok_s < USEFUL_TOK_S ? 1 : 0;
+    double tok_s = r->plan.predicted_decode_tok_s;
+    int n = is_streaming(r) ? (tok_s < SURE_TOK_S ? 2 : 0) : tok_s < USEFUL_TOK_S ? 1 : 0;
 
     return r->why_not[0] ? 6 : r->has_template ? n : 3 + n;
 }
@@ -108,7 +122,9 @@ static int compare_descending(double a, double b)
 /* What one gets of it. */
 static double rating_gain(const ebb_model_rating *r)
 {
-    return r->score * r->plan.predicted_decode_tok_s / (r->plan.predicted_decode_tok_s + HALF_TOK_S);
+    double context = r->context_worth > 0 ? r->context_worth : 1;
+
+    return r->score * context * r->plan.predicted_decode_tok_s / (r->plan.predicted_decode_tok_s + HALF_TOK_S);
 }
 
 /* Among those that are fast enough the best, among others the fastest. */
@@ -222,13 +238,39 @@ static void add_passed_over(ebb_buf *out, const ebb_model_rating *r, size_t n)
     add_base(out, over);
     if (over->why_not[0])
         ebb_buf_adds(out, " cannot run here");
-    else if (is_streaming(over))
+    else if (is_streaming(over) && over->plan.predicted_decode_tok_s < SURE_TOK_S)
         ebb_buf_addf(out, " would be read from disk: %s tok/s",
                      ebb_speed_text(over->plan.predicted_decode_tok_s, speed));
     else if (!over->has_template)
         ebb_buf_adds(out, " has no chat template");
     else
         ebb_buf_addf(out, " would do %s tok/s", ebb_speed_text(over->plan.predicted_decode_tok_s, speed));
+}
+
+/* What somebody with another wish might take: a longer context, or more speed. */
+static void add_alternatives(ebb_buf *out, const ebb_model_rating *r, size_t n)
+{
+    const ebb_model_rating *longer = NULL, *faster = NULL;
+    char speed[16];
+
+    for (size_t i = 1; i < n; i++) {
+        const ebb_plan *p = &r[i].plan;
+        if (r[i].why_not[0] || !r[i].has_template || p->predicted_decode_tok_s < USEFUL_TOK_S)
+            continue;
+        if (p->n_ctx >= 2 * r[0].plan.n_ctx && (!longer || p->n_ctx > longer->plan.n_ctx))
+            longer = &r[i];
+        if (p->predicted_decode_tok_s >= 2 * r[0].plan.predicted_decode_tok_s && !faster)
+            faster = &r[i];                      /* the best of them: they are in order */
+    }
+    for (int i = 0; i < 2; i++) {
+        const ebb_model_rating *other = i ? faster : longer;
+        if (!other || (i && other == longer))
+            continue;
+        ebb_buf_adds(out, "; or ");
+        add_base(out, other);
+        ebb_buf_addf(out, ": context %u, %s tok/s", other->plan.n_ctx,
+                     ebb_speed_text(other->plan.predicted_decode_tok_s, speed));
+    }
 }
 
 void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out)
@@ -246,13 +288,17 @@ void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out)
         ebb_buf_addf(out, ": %.1fB %s ", (double)r[0].n_params / 1e9, r[0].quantization);
     else
         ebb_buf_addf(out, ": %.1fM %s ", (double)r[0].n_params / 1e6, r[0].quantization);
-    if (is_streaming(&r[0]))
+    if (is_streaming(&r[0]) && r[0].plan.predicted_decode_tok_s < SURE_TOK_S)
         ebb_buf_addf(out, "is read from disk in part, for nothing better fits; about %s tok/s",
                      ebb_speed_text(r[0].plan.predicted_decode_tok_s, speed));
+    else if (is_streaming(&r[0]))
+        ebb_buf_addf(out, "has %u of %u layers in memory, and still does about %s tok/s", r[0].plan.n_resident,
+                     r[0].plan.n_layers, ebb_speed_text(r[0].plan.predicted_decode_tok_s, speed));
     else
         ebb_buf_addf(out, "fits with a context of %u, about %s tok/s", r[0].plan.n_ctx,
                      ebb_speed_text(r[0].plan.predicted_decode_tok_s, speed));
     add_passed_over(out, r, n);
+    add_alternatives(out, r, n);
 }
 
 /* The one that the user chose, if it still can run. */

@@ -54,23 +54,28 @@ typedef struct rated {
     char why[400];
 } rated;
 
-/* A machine with so much memory, and how fast its kernels take weights from it. */
-static rated rate(uint64_t bytes, double memory_bytes_s)
+/* A machine with so much memory, and how fast its kernels take weights from it, and its disk gives them. */
+static rated rate_with(uint64_t bytes, double memory_bytes_s, double disk_bytes_s, const ebb_engine_opts *opts)
 {
     ebb_machine machine = { .available_bytes = bytes, .available_why = "a test", .n_cpus = 2,
-                            .memory_bytes_s = memory_bytes_s, .disk_bytes_s = 2e9, .int8_mac_s = 200e9 };
+                            .memory_bytes_s = memory_bytes_s, .disk_bytes_s = disk_bytes_s, .int8_mac_s = 200e9 };
     ebb_model_file *files;
     ebb_buf why = { 0 };
     ebb_error err;
     rated out;
 
     assert_int_equal(ebb_models_find(&files, &out.n, &err), EBB_OK);
-    if (ebb_models_rate(files, out.n, NULL, &machine, false, &out.r, &err) != EBB_OK)
+    if (ebb_models_rate(files, out.n, opts, &machine, false, &out.r, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     ebb_models_explain(out.r, out.n, &why);
     snprintf(out.why, sizeof out.why, "%s", ebb_buf_text(&why));
     ebb_buf_fini(&why);
     return out;
+}
+
+static rated rate(uint64_t bytes, double memory_bytes_s)
+{
+    return rate_with(bytes, memory_bytes_s, 2e9, NULL);
 }
 
 static void expect(rated r, const char *const *order, const char *why)
@@ -116,6 +121,30 @@ static void test_streams_if_nothing_fits(void **state)
     expect(rate(GB / 64, 20e9), ORDER("8b-"), "took the built-in guide: no model fits");
 }
 
+/* The context counts, as far as nobody asked for one; the other is named. */
+static void test_context_counts(void **state)
+{
+    const ebb_engine_opts asked = { .n_ctx = 4096 }, fast = { .mode = EBB_MODE_MAX_TPS };
+
+    (void)state;
+    hollow("llama-3.1-8b", "Q4_K_M");
+    hollow("gemma-2-9b", "Q4_K_M");
+    expect(rate_with(6 * GB + GB / 3, 30e9, 2e9, NULL), ORDER("llama-3.1-8b", "gemma-2-9b"), "fits with a context of 8192");
+    expect(rate_with(6 * GB + GB / 3, 30e9, 2e9, &asked), ORDER("gemma-2-9b", "llama-3.1-8b"), "fits with a context of 4096");
+    expect(rate_with(6 * GB + GB / 3, 30e9, 2e9, &fast), ORDER("gemma-2-9b", "llama-3.1-8b"), "fits with a context of ");
+}
+
+/* A larger model that streams little and is fast all the same goes before a small one that fits, which is named. */
+static void test_streams_a_little(void **state)
+{
+    (void)state;
+    hollow("qwen2.5-7b", "Q4_K_M");
+    hollow("llama-3.2-1b", "Q4_K_M");
+    expect(rate_with(4 * GB, 30e9, 3e9, NULL), ORDER("qwen2.5-7b", "llama-3.2-1b"), " of 28 layers in memory, and still does about ");
+    expect(rate_with(4 * GB, 30e9, 3e9, NULL), ORDER("qwen2.5-7b"), "; or llama-3.2-1b-Q4_K_M.gguf: context ");
+    expect(rate_with(4 * GB, 30e9, 0.3e9, NULL), ORDER("llama-3.2-1b", "qwen2.5-7b"), "qwen2.5-7b-Q4_K_M.gguf would be read from disk: ");
+}
+
 static void test_small_ones(void **state)
 {
     char path[128];
@@ -136,7 +165,7 @@ static void test_small_ones(void **state)
     r = rate(GB, 20e9);
     assert_non_null(strstr(r.r[2].why_not, "broken.gguf"));
     expect(r, ORDER("large", "small", "broken"), "took large.gguf: ");
-    expect(rate(58 << 20, 20e9), ORDER("small", "large"), "; large.gguf would be read from disk");
+    expect(rate_with(58 << 20, 20e9, 10e6, NULL), ORDER("small", "large"), "; large.gguf would be read from disk");
 }
 
 static const char *choose(const ebb_engine_opts *o, char why[400])
@@ -194,7 +223,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_real_shapes), T(test_streams_if_nothing_fits), T(test_small_ones), T(test_chosen),
+        T(test_real_shapes), T(test_streams_if_nothing_fits), T(test_context_counts), T(test_streams_a_little), T(test_small_ones), T(test_chosen),
     };
     return cmocka_run_group_tests_name("models_rate", tests, NULL, NULL);
 }
