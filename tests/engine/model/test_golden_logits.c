@@ -23,7 +23,8 @@ static const uint32_t stored[N_STORED] = { 0, 1, 15, 31, 47 };
 static const uint32_t stored_mtp[N_STORED] = { 0, 1, 15, 31, 46 };      /* row t: token t + 1 and the state at t */
 typedef struct golden_entry {
     char   dir[600], gguf[600];
-    double limit, gap[N_GREEDY];         /* by how much a step was decided: its token, or the closest choice of experts before */
+    double limit, gap[N_GREEDY];         /* by how much a step was decided: its token, or the closest choice of experts
+                                            before */
     size_t n_vocab;
     ebb_token tokens[N_TOKENS], greedy[N_GREEDY];
     float *exact;                /* [N_STORED][n_vocab] */
@@ -171,7 +172,8 @@ static bool check_greedy(const char *name, ebb_session *s, const golden_entry *e
         if (id != e->greedy[i]) {
             ok = e->gap[i] < fmax(1e-3, 2 * sqrt(limit));
             if (!ok)
-                print_error("%s: greedy token %d is %d, not %d, by a gap of %g\n", name, i, id, e->greedy[i], e->gap[i]);
+                print_error("%s: greedy token %d is %d, not %d, by a gap of %g\n", name, i, id, e->greedy[i],
+                            e->gap[i]);
             break;
         }
         assert_int_equal(ebb_session_append(s, id, NULL), EBB_OK);
