@@ -27,6 +27,7 @@ EBB_API_BEGIN
  * (which none exceeds).  Where not everything fits, layers leave memory before the context falls
  * below 4096; 2048; all of it. */
 typedef enum ebb_mode { EBB_MODE_BALANCED, EBB_MODE_MAX_TPS, EBB_MODE_MAX_CONTEXT } ebb_mode;
+const char *ebb_mode_name(ebb_mode mode);        /* "balanced" ... */
 /* Element type of K and V.  AUTO: the most exact one that fits. */
 typedef enum ebb_kv_type {
     EBB_KV_F16, EBB_KV_Q8_0, EBB_KV_Q4_0, EBB_KV_F32, EBB_KV_AUTO

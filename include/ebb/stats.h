@@ -82,11 +82,22 @@ typedef struct ebb_stats {
     uint32_t  n_threads;
 
     /* memory, bytes */
+    uint64_t  rss_bytes;         /* RSS: the next two, and what is shared */
     uint64_t  rss_anon_bytes, rss_file_bytes, rss_peak_bytes;
     uint64_t  budget_bytes;
     uint64_t  weight_bytes, pinned_bytes, mapped_bytes, ring_bytes;
-    uint64_t  kv_bytes;          /* the pool */
+    uint64_t  kv_bytes;          /* the pool, as far as it is memory */
+    uint64_t  kv_memory_bytes;   /* K and V of the sequence: in it ... */
+    uint64_t  kv_file_bytes;     /* ... and in a file */
     uint64_t  scratch_bytes;     /* activations and thread scratch */
+
+    /* what decisions about memory go by, as it was when somebody looked last, within the last
+     * second or so */
+    char      mode[16];          /* "balanced" ... */
+    int64_t   available_bytes;   /* what could still be taken; below 0: less than nothing */
+    double    pressure_avg10;    /* percent of the last 10 s that somebody waited for memory (PSI);
+                                  * below 0: unknown */
+    uint64_t  swap_bytes;        /* of this process */
 
     /* context, tokens */
     uint32_t  n_ctx, n_ctx_used;
@@ -104,6 +115,8 @@ typedef struct ebb_stats {
 
     /* disk, since the engine was opened */
     uint64_t  read_bytes;        /* weights streamed */
+    double    read_tok_bytes;    /* of them, for each token of the answer under way, or of the last
+                                  * one */
     double    disk_bytes_s;      /* over the last second */
     double    stall_share;       /* of the turn's time, spent waiting for reads */
     uint64_t  n_passes;          /* forward passes */

@@ -19,7 +19,7 @@ static json_t *plan_json(const ebb_plan *p)
     ebb_plan_parts(p, parts);
     for (int i = 0; i < EBB_PLAN_PARTS; i++)
         json_object_set_new(object, parts[i].key, json_integer((json_int_t)parts[i].bytes));
-    root = json_pack("{s:s, s:b, s:i, s:s, s:i, s:i, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:s}",
+    root = json_pack("{s:s, s:b, s:i, s:s, s:i, s:i, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:s}",
                      "tier", ebb_tier_name(p->tier), "fits", (int)p->fits, "ctx", (int)p->n_ctx, "kv_type",
                      ebb_plan_kv_text(p, kv), "layers", (int)p->n_layers, "resident_layers", (int)p->n_resident,
                      "total_bytes", (json_int_t)p->total_bytes, "available_bytes", (json_int_t)p->budget_bytes,
@@ -27,6 +27,7 @@ static json_t *plan_json(const ebb_plan *p)
                      "predicted_full_tok_s", p->predicted_full_tok_s,
                      "predicted_prefill_tok_s", p->predicted_prefill_tok_s,
                      "predicted_first_token_s", p->predicted_first_token_s, "pass_bytes", (json_int_t)p->pass_bytes,
+                     "kv_file_bytes", (json_int_t)p->kv_spill_bytes,
                      "read_bytes_per_token", (json_int_t)p->stream_bytes, "expert_hits", p->expert_hit_rate,
                      "why", p->why);
     if (p->left_out[0])

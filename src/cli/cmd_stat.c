@@ -92,7 +92,7 @@ static bool is_answering(json_t *o)
 
 static void print_process(json_t *o)
 {
-    char own[16], budget[16];
+    char own[16], budget[16], kv[16], file[16], room[16];
 
     printf("%.0f  ", json_number(o, "pid"));
     print_json_text(o, "state");
@@ -106,6 +106,10 @@ static void print_process(json_t *o)
            json_number(o, "resident"), json_number(o, "layers"),
            ebb_size_text((uint64_t)json_number(o, "anon_bytes"), own),
            ebb_size_text((uint64_t)json_number(o, "budget_bytes"), budget));
+    printf("    KV %s in memory, %s in a file, %s free\n",
+           ebb_size_text((uint64_t)json_number(o, "kv_memory_bytes"), kv),
+           ebb_size_text((uint64_t)json_number(o, "kv_file_bytes"), file),
+           ebb_size_text((uint64_t)json_number(o, "kv_free_bytes"), room));
     if (json_object_get(o, "clients"))           /* ebb serve */
         printf("    %.0f connections, %.0f answers under way, %.0f waiting, %.0f so far\n", json_number(o, "clients"),
                json_number(o, "running"), json_number(o, "waiting"), json_number(o, "answers"));

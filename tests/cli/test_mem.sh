@@ -38,7 +38,7 @@ has trace 'budget: budget [0-9.]+ MiB: '
 
 command -v tmux >/dev/null || { echo "tmux is not there: the full screen was not tried"; exit 0; }
 tm new-session -d -x 140 -y 40 "$chat" || { echo "tmux does not start"; exit 0; }
-wait_for 'anonymous memory'
+wait_for 'memory (RSS)'
 tm send-keys "/mem $less" Enter
 wait_for_re '\* budget .* tier (full|tight), '
 wait_for_re '\* the budget stands after '

@@ -35,6 +35,10 @@ try:
         one = running[0]
         if one["pid"] != p.pid or one["session"] != 'Trip "1"' or one["layers"] == 0 or one["used"] == 0:
             sys.exit("figures: %r" % one)
+        if one["mode"] != "balanced" or one["rss_bytes"] < one["anon_bytes"] or one["available_bytes"] <= 0:
+            sys.exit("what decisions go by: %r" % one)
+        if one["kv_memory_bytes"] == 0 or one["kv_file_bytes"] != 0 or one["kv_memory_bytes"] + one["kv_free_bytes"] != one["kv_bytes"]:
+            sys.exit("K and V: %r" % one)
         path = "%s/%d.sock" % (folder, p.pid)
         if os.stat(path).st_mode & 0o777 != 0o600 or os.stat(folder).st_mode & 0o77 != 0:
             sys.exit("the socket is not private")

@@ -160,7 +160,8 @@ typedef struct ebb_plan {
     double      expert_hit_rate; /* share of the chosen experts that is expected there; 0: none is
                                   * streamed */
     double      predicted_decode_tok_s, predicted_prefill_tok_s;
-    double      predicted_full_tok_s;    /* decode, the context full: K and V are read, too */
+    double      predicted_full_tok_s;    /* decode with the whole context in use: K and V are read,
+                                          * too, those in a file from there */
     double      predicted_load_s;        /* copies of our own are read at open, cold */
     double      predicted_first_token_s; /* of a prompt of 64 tokens, loading included */
     char        why[160];        /* what decided the tier, one line */

@@ -91,8 +91,13 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
                  machine->available_why, machine->n_cpus);
     add_part_lines(out, p);
     ebb_buf_addf(out, "tier %s: %s\n", ebb_tier_name(p->tier), p->why);
-    ebb_buf_addf(out, "%u of %u layers resident, context %u tokens, KV %s\n", p->n_resident, p->n_layers, p->n_ctx,
-                 ebb_plan_kv_text(p, kv));
+    ebb_buf_addf(out, "%u of %u layers resident, context %u tokens", p->n_resident, p->n_layers, p->n_ctx);
+    if (model->n_ctx_train > p->n_ctx)
+        ebb_buf_addf(out, " (--ctx takes up to %u)", model->n_ctx_train);
+    ebb_buf_addf(out, ", KV %s\n", ebb_plan_kv_text(p, kv));
+    if (p->kv_spill_bytes > 0)
+        ebb_buf_addf(out, "KV: %s in memory, %s in a file as the context fills\n", ebb_size_text(p->kv_bytes, size),
+                     ebb_size_text(p->kv_spill_bytes, read));
     if (p->expert_hit_rate > 0)
         ebb_buf_addf(out, "experts: %s for those used most, about %.0f %% of the chosen ones are found there; %s are "
                           "read for each token\n",
@@ -111,6 +116,8 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     ebb_buf_addf(out, "predicted: %s tok/s decode, %.0f tok/s prefill, first token after %.1f s\n",
                  ebb_speed_text(p->predicted_decode_tok_s, size), p->predicted_prefill_tok_s,
                  p->predicted_first_token_s);
+    ebb_buf_addf(out, "  with all of the context in use: %s tok/s decode\n",
+                 ebb_speed_text(p->predicted_full_tok_s, size));
     add_draft_text(out, p);
 }
 

@@ -36,7 +36,17 @@ void ebb_figures_put(json_t *o, const ebb_stats *s)
     put_count(o, "file_bytes", s->rss_file_bytes);
     put_count(o, "peak_bytes", s->rss_peak_bytes);
     put_count(o, "budget_bytes", s->budget_bytes);
+    put_count(o, "rss_bytes", s->rss_bytes);
+    put_count(o, "swap_bytes", s->swap_bytes);
+    json_object_set_new(o, "available_bytes", json_integer((json_int_t)s->available_bytes));
+    if (s->pressure_avg10 >= 0)
+        json_object_set_new(o, "pressure_avg10", json_real(s->pressure_avg10));
+    json_object_set_new(o, "mode", json_string(s->mode));
     put_count(o, "kv_bytes", s->kv_bytes);
+    put_count(o, "kv_memory_bytes", s->kv_memory_bytes);
+    put_count(o, "kv_file_bytes", s->kv_file_bytes);
+    put_count(o, "kv_free_bytes", s->kv_bytes > s->kv_memory_bytes ? s->kv_bytes - s->kv_memory_bytes : 0);
+    json_object_set_new(o, "read_tok_bytes", json_real(s->read_tok_bytes));
     put_count(o, "layers", s->n_layers);
     put_count(o, "resident", s->n_resident);
     put_count(o, "read_bytes", s->read_bytes);

@@ -344,6 +344,17 @@ void ebb_kv_unref(ebb_kv *kv, int g, uint32_t b)
     unref_block(&kv->pools[g], b);
 }
 
+void ebb_kv_table_use(const ebb_kv *kv, const ebb_block_table *t, uint32_t n_pos, uint64_t *memory_bytes, uint64_t *file_bytes)
+{
+    uint32_t n = ebb_kv_blocks_of(n_pos) < t->n_blocks ? ebb_kv_blocks_of(n_pos) : t->n_blocks;
+
+    *memory_bytes = *file_bytes = 0;
+    for (int g = 0; g < EBB_KV_GROUPS; g++)
+        for (uint32_t i = 0; i < n && kv->pools[g].block_bytes > 0; i++)
+            if (t->blocks[g][i] != EBB_KV_NONE)
+                *(kv->pools[g].blocks[t->blocks[g][i]].is_spilled ? file_bytes : memory_bytes) += kv->pools[g].block_bytes;
+}
+
 /* -- Tables ------------------------------------------------------------------ */
 
 ebb_status ebb_block_table_init(ebb_block_table *t, uint32_t n_ctx, ebb_error *err)

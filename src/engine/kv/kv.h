@@ -112,6 +112,9 @@ void ebb_kv_truncate(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos);
 EBB_MUST_CHECK
 ebb_status ebb_kv_make_writable(ebb_kv *kv, ebb_block_table *t, uint32_t i, ebb_error *err);
 
+/* Bytes of the blocks of the first n_pos positions, as far as they are held: in memory, and in a file.  Cost: looks at each. */
+void ebb_kv_table_use(const ebb_kv *kv, const ebb_block_table *t, uint32_t n_pos, uint64_t *memory_bytes, uint64_t *file_bytes);
+
 /* -- Whether all this holds (kv_check.c): NULL, or the rule that does not ------------ */
 
 /* K3, K4 and K5.  Cost: looks at all blocks. */

@@ -2,6 +2,7 @@
  * (budget.c), memory is given back while a model answers and taken again between turns (reclaim.c). */
 #ifndef EBB_BUDGET_H
 #define EBB_BUDGET_H
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -10,6 +11,13 @@
 #include "os/limits.h"
 
 #define EBB_LOADER_BYTES 4096u   /* of a ring that only brings what stays */
+
+/* What is known of memory when decisions are made. */
+typedef struct ebb_memory_look {
+    int64_t  available_bytes;    /* what could still be taken without anybody's loss */
+    double   pressure_avg10;     /* ebb_limits */
+    uint64_t swap_bytes;         /* of us */
+} ebb_memory_look;
 
 typedef struct ebb_budget {
     uint64_t     checked_ns;     /* when memory was looked at last */
@@ -28,6 +36,9 @@ typedef struct ebb_budget {
     void        *wake_arg;
     atomic_ullong cache_bytes;   /* of its page cache, at the last whole look ... */
     uint64_t     n_refaults, n_faults;   /* ... and these counters, as they were then */
+    pthread_mutex_t look_lock;   /* protects these: */
+    ebb_memory_look look;        /* what the last look found */
+    uint64_t     looked_ns;      /* when that was; 0: never */
 } ebb_budget;
 
 /* Bring the groups into the states of the plan: measure kernels and readers and choose one if it
@@ -40,6 +51,8 @@ void ebb_budget_close(ebb_engine *e);    /* nobody looks at memory any more */
 
 void ebb_reclaim_open(ebb_engine *e);
 void ebb_reclaim_close(ebb_engine *e);   /* behind ebb_res_close, whose readers ask for room */
+/* What the last look found; it looks if that is more than a second ago.  From any thread. */
+ebb_memory_look ebb_reclaim_last_look(ebb_engine *e);
 /* The plan is there, or another one. */
 void ebb_reclaim_set_plan(ebb_engine *e);
 /* Something of the group shall be resident; and is. */

@@ -129,7 +129,7 @@ void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s)
     bool is_streaming = e->plan.stream_bytes > 0;
     double own_s;
 
-    if (e->budget.n_evicted > 0 || predicted_s <= 0 || e->stats.n_ctx_used + e->stats.generated_tok > DEPTH_MAX) {
+    if (e->budget.n_evicted > 0 || predicted_s <= 0 || e->stats.n_ctx_used > DEPTH_MAX) {
         begin_run_of_passes(b);
         return;
     }

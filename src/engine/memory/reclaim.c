@@ -1,7 +1,7 @@
-/* Memory while a model answers: given back when it gets short, taken again between
- * turns (budget.h, ebb/engine.h).
+/* Memory while a model answers: given back when it gets short, taken again when it has been there for a
+ * while, between turns and between the passes of an answer (budget.h, ebb/engine.h).
  *
- * In a turn memory is only given back: a quarter of what is resident, the groups with
+ * Within a pass memory is only given back: a quarter of what is resident, the groups with
  * the highest index first, or in an emergency all; then memory of experts, then all of the ring but a slot,
  * then K and V to a file (kv.h).  Results never depend on it.
  *
@@ -30,10 +30,12 @@
 #define CALM_NS      10000000000u                /* after giving back, before the first layer is taken again ... */
 #define STEP_NS      2000000000u                 /* ... and between one and the next */
 #define KV_STEP      (32 * MIB)                  /* of K and V that come back in a step */
+#define SHOWN_NS     1000000000u                 /* a look that is shown is no older than that */
 #define CALM_AVG10   1.0                         /* percent of the last 10 s that somebody waited for memory */
 
 void ebb_reclaim_open(ebb_engine *e)
 {
+    pthread_mutex_init(&e->budget.look_lock, NULL);
     e->budget.psi_fd = ebb_psi_open();
     ebb_limits_gauge_open(NULL, &e->budget.gauge);
     e->budget.is_open = true;
@@ -47,6 +49,7 @@ void ebb_reclaim_close(ebb_engine *e)
     ebb_pressure_monitor_close(e);
     ebb_psi_close(e->budget.psi_fd);
     ebb_limits_gauge_close(&e->budget.gauge);
+    pthread_mutex_destroy(&e->budget.look_lock);
 }
 
 /* -- Groups ------------------------------------------------------------------------ */
@@ -105,30 +108,72 @@ static bool is_thrashing(ebb_engine *e, const ebb_limits *l, const ebb_proc *own
 
 /* What could still be taken without anybody's loss: of the machine and of our
  * cgroup, less the file's pages that hold our weights, which both count as free. */
-static bool read_headroom(ebb_engine *e, int64_t *bytes, double *pressure)
+static bool look_at_memory(ebb_engine *e, ebb_limits *l, ebb_proc *own, ebb_memory_look *out)
 {
     ebb_res_stats res;
-    ebb_limits l;
-    ebb_proc own;
     uint64_t available;
 
-    if (ebb_limits_read(NULL, &l, NULL) != EBB_OK)
+    if (ebb_limits_read(NULL, l, NULL) != EBB_OK)
         return false;
-    if (ebb_proc_read(NULL, &own, NULL) != EBB_OK)
-        own = (ebb_proc){ 0 };
-    available = l.available_bytes;
-    atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
-    if (l.cgroup_limit_bytes != EBB_LIMIT_NONE) {
-        uint64_t used = l.cgroup_used_bytes - l.cgroup_cache_bytes;
-        uint64_t left = l.cgroup_limit_bytes > used ? l.cgroup_limit_bytes - used : 0;
+    if (ebb_proc_read(NULL, own, NULL) != EBB_OK)
+        *own = (ebb_proc){ 0 };
+    available = l->available_bytes;
+    if (l->cgroup_limit_bytes != EBB_LIMIT_NONE) {
+        uint64_t used = l->cgroup_used_bytes - l->cgroup_cache_bytes;
+        uint64_t left = l->cgroup_limit_bytes > used ? l->cgroup_limit_bytes - used : 0;
 
         available = left < available ? left : available;
     }
     ebb_res_get_stats(e->res, &res);
-    *bytes = (int64_t)(available - ebb_res_pending_bytes(e->res)) - (is_whole_file_in_memory(e) ? 0 : (int64_t)res.mapped_bytes);
-    if (own.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0))
-        *bytes = *bytes < 0 ? *bytes : 0;
-    *pressure = l.pressure_some_avg10;
+    out->available_bytes = (int64_t)(available - ebb_res_pending_bytes(e->res)) - (is_whole_file_in_memory(e) ? 0 : (int64_t)res.mapped_bytes);
+    out->pressure_avg10 = l->pressure_some_avg10;
+    out->swap_bytes = own->swap_bytes;
+    return true;
+}
+
+static void keep_look(ebb_engine *e, const ebb_memory_look *look)
+{
+    pthread_mutex_lock(&e->budget.look_lock);
+    e->budget.look = *look;
+    e->budget.looked_ns = ebb_clock_ns();
+    pthread_mutex_unlock(&e->budget.look_lock);
+}
+
+ebb_memory_look ebb_reclaim_last_look(ebb_engine *e)
+{
+    ebb_memory_look look;
+    ebb_limits l;
+    ebb_proc own;
+    bool is_old;
+
+    if (e->host || !e->budget.is_open)
+        return (ebb_memory_look){ .pressure_avg10 = -1 };
+    pthread_mutex_lock(&e->budget.look_lock);
+    look = e->budget.look;
+    is_old = e->budget.looked_ns == 0 || ebb_clock_ns() - e->budget.looked_ns > SHOWN_NS;
+    pthread_mutex_unlock(&e->budget.look_lock);
+    if (is_old && look_at_memory(e, &l, &own, &look))
+        keep_look(e, &look);
+    return look;
+}
+
+/* For a decision: of us in swap, or read again and again, nothing is to be had. */
+static bool read_headroom(ebb_engine *e, int64_t *bytes, double *pressure)
+{
+    ebb_memory_look look;
+    ebb_res_stats res;
+    ebb_limits l;
+    ebb_proc own;
+
+    if (!look_at_memory(e, &l, &own, &look))
+        return false;
+    atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
+    ebb_res_get_stats(e->res, &res);
+    if ((look.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0)) && look.available_bytes > 0)
+        look.available_bytes = 0;
+    keep_look(e, &look);
+    *bytes = look.available_bytes;
+    *pressure = look.pressure_avg10;
     return true;
 }
 
@@ -285,13 +330,6 @@ void ebb_reclaim_between_layers(ebb_engine *e)
         check_memory(e);
 }
 
-ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err)
-{
-    if (!e->host && ++e->budget.n_passes_unchecked >= LOOK_PASSES)
-        check_memory(e);
-    return ebb_res_check(e->res, err);
-}
-
 /* -- Taking back ------------------------------------------------------------------- */
 
 static bool is_calm(ebb_engine *e, uint64_t n_bytes)
@@ -319,7 +357,7 @@ static uint32_t find_missing(const ebb_engine *e)
 /* Something that was given away may come back. */
 static bool has_evicted_anything(const ebb_engine *e)
 {
-    return e->draft_model.is_released || e->budget.n_evicted > 0 || e->budget.is_ring_minimal || e->budget.expert_bytes < e->plan.expert_bytes ||
+    return e->budget.n_evicted > 0 || e->budget.is_ring_minimal || e->budget.expert_bytes < e->plan.expert_bytes ||
            (ebb_kv_n_spilled(e->kv) > 0 && e->plan.kv_spill_bytes == 0);
 }
 
@@ -365,10 +403,11 @@ static void restore_expert_cache(ebb_engine *e)
     ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_EXPERTS_RELOADED, .bytes_left = e->budget.expert_bytes });
 }
 
-static void reload_layer(ebb_engine *e)
+static void reload_layer(ebb_engine *e, bool in_answer)
 {
     uint32_t i = find_missing(e);
     ebb_error err = { 0 };
+    ebb_status st;
 
     if (i > e->net.n_layers) {
         atomic_store(&e->budget.n_evicted, 0);
@@ -376,7 +415,10 @@ static void reload_layer(ebb_engine *e)
     }
     if (!is_calm(e, ebb_res_group_bytes(e->res, i)))
         return;
-    if (ebb_res_set_state(e->res, i, e->plan.is_mapped ? EBB_LAYER_MAPPED : EBB_LAYER_PINNED, &err) != EBB_OK) {
+    st = e->plan.is_mapped ? ebb_res_set_state(e->res, i, EBB_LAYER_MAPPED, &err)
+       : in_answer         ? ebb_res_pin_async(e->res, i, &err) /* the next pass waits for what it needs, no longer */
+                           : ebb_res_set_state(e->res, i, EBB_LAYER_PINNED, &err);
+    if (st != EBB_OK) {
         ebb_log("budget", "%s", err.msg);
         e->budget.evicted_ns = ebb_clock_ns();   /* not before another while */
         return;
@@ -387,7 +429,7 @@ static void reload_layer(ebb_engine *e)
 }
 
 /* In the order opposite to that in which it was given, a step at a time. */
-static bool reload_one_step(ebb_engine *e)
+static bool reload_one_step(ebb_engine *e, bool in_answer)
 {
     if (ebb_kv_n_spilled(e->kv) > 0 && e->plan.kv_spill_bytes == 0)
         reload_kv(e);
@@ -396,10 +438,30 @@ static bool reload_one_step(ebb_engine *e)
     else if (e->budget.expert_bytes < e->plan.expert_bytes)
         restore_expert_cache(e);
     else if (e->budget.n_evicted > 0)
-        reload_layer(e);
-    else if (is_calm(e, e->draft_model.bytes / 2)) /* all else is back */
+        reload_layer(e, in_answer);
+    else if (!in_answer && is_calm(e, e->draft_model.bytes / 2)) /* all else is back */
         ebb_draft_model_reload(e);
-    return has_evicted_anything(e);
+    return e->draft_model.is_released || has_evicted_anything(e);
+}
+
+/* A neighbour that has left in the middle of a long answer shall not slow the rest of it.  Nothing is acquired between two
+ * passes, but a late thread of the pool may still read what it computes in vain. */
+static void reload_in_answer(ebb_engine *e)
+{
+    uint64_t now = ebb_clock_ns();
+
+    if (e->host || !has_evicted_anything(e) || now - e->budget.evicted_ns < CALM_NS || now - e->budget.reload_tried_ns < STEP_NS)
+        return;
+    ebb_pool_drain(e->pool);
+    (void)reload_one_step(e, true);
+}
+
+ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err)
+{
+    if (!e->host && ++e->budget.n_passes_unchecked >= LOOK_PASSES)
+        check_memory(e);
+    reload_in_answer(e);
+    return ebb_res_check(e->res, err);
 }
 
 /* Copies of our own are looked after also while nobody asks anything. */
@@ -422,5 +484,5 @@ bool ebb_reclaim_idle(ebb_engine *e)
     if (e->host)
         return false;
     ebb_reclaim_before_turn(e);
-    return (has_evicted_anything(e) && reload_one_step(e)) || (has_copies(e) && !e->budget.monitor);
+    return ((e->draft_model.is_released || has_evicted_anything(e)) && reload_one_step(e, false)) || (has_copies(e) && !e->budget.monitor);
 }

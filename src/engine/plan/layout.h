@@ -94,8 +94,11 @@ double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *machine, const ebb
 /* How much faster or slower the disk was than *machine says, where a pass at depth 0 took pass_s and waited for reads;
  * 0: it did not wait. */
 double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p, double pass_s);
-/* Its predicted decode speed at a depth of n_pos positions, whose K and V are read too. */
+/* Its predicted decode speed at a depth of n_pos positions, whose K and V are read too: as far as the plan has them in memory
+ * from there, the rest from the file. */
 double ebb_plan_decode_tok_s_at(const ebb_plan *p, const ebb_machine *machine, uint32_t n_pos);
+/* The same where so many bytes of them are in memory and in the file. */
+double ebb_plan_decode_tok_s_with(const ebb_plan *p, const ebb_machine *machine, double memory_bytes, double file_bytes);
 /* Replace the types that would hurt this network (of 4-bit K where K has biases or heads are narrower than a block:
  * stories260K's perplexity rises by half; whatever is below f16 where heads have sinks); the reason, or NULL: they suit. */
 const char *ebb_plan_fix_kv_types(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v);

@@ -11,6 +11,7 @@
  * A prompt of n columns multiplies n times as much, and unpacks all weights once, which takes about what a pass of
  * one column takes.  Each column also has its norms and roundings, what is done with each number that comes of a product, and attention
  * to what stands before it: of a large model a tenth of its time, of a small one most of it.  The first one also waits for what shall be resident and is not in memory yet.
+ * Attention reads K and V of all positions: at Bm where they are in memory, at Bd' where they are in a file.
  * Of experts, S counts those that are chosen and not in memory: as many as in earlier runs, and passes take so much longer
  * than this says as they did then, because what is read is known late.
  */
@@ -175,11 +176,17 @@ double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *m, const ebb_
     return (double)p->stream_bytes / idle / waited_s;
 }
 
+double ebb_plan_decode_tok_s_with(const ebb_plan *p, const ebb_machine *m, double memory_bytes, double file_bytes)
+{
+    double kv_s = memory_bytes / or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads) + file_bytes / or_usual(m->disk_bytes_s, DISK_BYTES_S);
+
+    return p->predicted_decode_tok_s > 0 ? 1 / (1 / p->predicted_decode_tok_s + kv_s) : 0;
+}
+
 double ebb_plan_decode_tok_s_at(const ebb_plan *p, const ebb_machine *m, uint32_t n_pos)
 {
-    double kv_bytes = p->n_ctx ? (double)p->kv_bytes / p->n_ctx * n_pos : 0;
+    double all = p->n_ctx ? ((double)p->kv_bytes + (double)p->kv_spill_bytes) / p->n_ctx * n_pos : 0;
+    double memory = fmin(all, (double)p->kv_bytes);
 
-    if (p->predicted_decode_tok_s <= 0)
-        return 0;
-    return 1 / (1 / p->predicted_decode_tok_s + kv_bytes / or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads));
+    return ebb_plan_decode_tok_s_with(p, m, memory, all - memory);
 }

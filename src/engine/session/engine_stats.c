@@ -23,6 +23,13 @@ static const char *kv_name(ebb_kv_type type)
     return names[type];
 }
 
+const char *ebb_mode_name(ebb_mode mode)
+{
+    static const char *const names[] = { "balanced", "max-tps", "max-context" };
+
+    return (unsigned)mode <= EBB_MODE_MAX_CONTEXT ? names[mode] : "unknown";
+}
+
 void ebb_stats_init(ebb_engine *e, double load_s)
 {
     ebb_stats *s = &e->stats;
@@ -44,6 +51,8 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     s->budget_bytes = e->plan.budget_bytes;
     s->weight_bytes = ebb_net_weight_bytes(&e->net);
     s->kv_bytes = e->plan.kv_bytes;
+    snprintf(s->mode, sizeof s->mode, "%s", ebb_mode_name(e->opts.mode));
+    s->pressure_avg10 = -1;
     s->scratch_bytes = e->arena.n_bytes;
     s->n_ctx = e->plan.n_ctx;
     s->load_s = load_s;
@@ -51,16 +60,52 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     memcpy(s->left_out, e->plan.left_out, sizeof s->left_out);
 }
 
+/* What of the pool is memory; the lock is held. */
+static void show_kv_room(ebb_engine *e)
+{
+    uint64_t out = ebb_kv_n_spilled(e->kv) * ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL), room = ebb_kv_bytes(e->kv) - out;
+
+    e->stats.kv_bytes = room < e->plan.kv_bytes ? room : e->plan.kv_bytes;
+}
+
+/* The first n_pos positions of s stand: how many, and where their K and V are.  Counted for each new block only, or when some have
+ * gone or come.  The lock is held. */
+static void show_sequence(ebb_engine *e, const ebb_session *s, uint32_t n_pos)
+{
+    uint32_t n_spilled = ebb_kv_n_spilled(e->kv);
+
+    e->stats.n_ctx_used = n_pos;
+    if (e->turn.shown == s && ebb_kv_blocks_of(n_pos) == ebb_kv_blocks_of(e->turn.counted_pos) && n_spilled == e->turn.counted_spilled)
+        return;
+    if (n_spilled != e->turn.counted_spilled)
+        show_kv_room(e);
+    e->turn.shown = s;
+    e->turn.counted_pos = n_pos;
+    e->turn.counted_spilled = n_spilled;
+    ebb_kv_table_use(e->kv, &s->table, n_pos, &e->stats.kv_memory_bytes, &e->stats.kv_file_bytes);
+}
+
 void ebb_stats_kv(ebb_engine *e)
 {
-    uint64_t out = ebb_kv_n_spilled(e->kv) * ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL);
-
     pthread_mutex_lock(&e->lock);
-    e->stats.kv_bytes = ebb_kv_bytes(e->kv) - out;
+    show_kv_room(e);
+    if (e->turn.shown)
+        show_sequence(e, e->turn.shown, e->stats.n_ctx_used);
     pthread_mutex_unlock(&e->lock);
 }
 
-void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total)
+void ebb_stats_forget_session(ebb_engine *e, const ebb_session *s)
+{
+    pthread_mutex_lock(&e->lock);
+    if (e->turn.shown == s) {
+        e->turn.shown = NULL;
+        e->stats.n_ctx_used = 0;
+        e->stats.kv_memory_bytes = e->stats.kv_file_bytes = 0;
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_prefill_begin(ebb_engine *e, const ebb_session *s, uint32_t n_reused, uint32_t n_disk, uint32_t n_total)
 {
     ebb_res_stats res;
 
@@ -80,6 +125,7 @@ void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, 
     e->stats.computed_tok = 0;
     e->stats.generated_tok = 0;
     e->turn.append_s = 0;
+    show_sequence(e, s, s->table.n_pos);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -98,11 +144,19 @@ void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds)
     e->stats.prefill_done = e->stats.computed_tok = n_done;
     e->stats.prefill_tok_s = seconds > 0 ? n_done / seconds : 0;
     e->stats.n_passes++;
+    if (e->turn.shown)
+        show_sequence(e, e->turn.shown, e->turn.shown->table.n_pos);
     pthread_mutex_unlock(&e->lock);
 }
 
 void ebb_stats_decode_begin(ebb_engine *e)
 {
+    ebb_res_stats res;
+
+    if (e->stats.generated_tok == 0) {           /* only this thread writes to it */
+        ebb_res_get_stats(e->res, &res);
+        e->turn.decode_read_bytes = res.read_bytes;
+    }
     pthread_mutex_lock(&e->lock);
     e->stats.phase = EBB_PHASE_DECODE;
     pthread_mutex_unlock(&e->lock);
@@ -120,7 +174,7 @@ void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted)
 static void learn_correction(ebb_engine *e, double seconds)
 {
     ebb_calibration *b = &e->calibration;
-    double planned = ebb_plan_decode_tok_s_at(&e->plan, &e->machine, e->stats.n_ctx_used + e->stats.generated_tok);
+    double planned = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)e->stats.kv_memory_bytes, (double)e->stats.kv_file_bytes);
     double ratio = seconds * planned * (b->applied > 0 ? b->applied : 1);
 
     if (e->stats.generated_tok < LEARN_FROM || ratio <= 0)
@@ -153,7 +207,9 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
     e->stats.stall_share = ebb_clock_ns() > e->turn.begin_ns && e->turn.begin_ns
                                ? (double)(res.stall_ns - e->turn.begin_stall_ns) / (double)(ebb_clock_ns() - e->turn.begin_ns) : 0;
     e->stats.phase = EBB_PHASE_IDLE;
-    e->stats.n_ctx_used = ebb_session_length(s);
+    show_sequence(e, s, ebb_session_length(s));
+    if (e->stats.generated_tok > 0)
+        e->stats.read_tok_bytes = (double)(res.read_bytes - e->turn.decode_read_bytes) / e->stats.generated_tok;
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -175,10 +231,14 @@ static void add_pass_under_way(const ebb_engine *e, ebb_stats *out)
 {
     unsigned n_layers = atomic_load_explicit(&e->run.n_layers_done, memory_order_relaxed);
     double seconds = (double)(ebb_clock_ns() - e->turn.begin_ns) * 1e-9;
+    uint32_t n_new;
 
     if (out->phase != EBB_PHASE_PREFILL || e->turn.n_under_way == 0)
         return;
-    out->prefill_done += (uint32_t)((uint64_t)e->turn.n_under_way * n_layers / e->net.n_layers);
+    n_new = (uint32_t)((uint64_t)e->turn.n_under_way * n_layers / e->net.n_layers);
+    out->prefill_done += n_new;
+    out->n_ctx_used += n_new;
+    out->kv_memory_bytes += ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL) / EBB_KV_BLOCK * n_new;
     if (out->prefill_done > 0 && seconds > 0)
         out->prefill_tok_s = out->prefill_done / seconds;
 }
@@ -187,6 +247,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
     uint32_t n_cold;
+    ebb_memory_look look = ebb_reclaim_last_look(e);
     ebb_proc own;
 
     if (e->cache.disk)
@@ -195,7 +256,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     pthread_mutex_lock(&e->lock);
     *out = e->stats;
     if (e->machine.memory_bytes_s > 0)           /* else it would be a guess */
-        out->predicted_decode_tok_s = ebb_plan_decode_tok_s_at(&e->plan, &e->machine, out->n_ctx_used);
+        out->predicted_decode_tok_s = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)out->kv_memory_bytes, (double)out->kv_file_bytes);
     add_pass_under_way(e, out);
     pthread_mutex_unlock(&e->lock);
     for (int i = 0; i < EBB_TIME_COUNT; i++)
@@ -212,7 +273,11 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     out->experts_prefetch_reads = res.experts.n_prefetched;
     n_cold = ebb_res_states(e->res, out->layer, out->n_layers < EBB_STATS_LAYERS ? out->n_layers : EBB_STATS_LAYERS);
     out->n_resident = res.n_resident > n_cold ? res.n_resident - n_cold : 0;
+    out->available_bytes = look.available_bytes;
+    out->pressure_avg10 = look.pressure_avg10;
+    out->swap_bytes = look.swap_bytes;
     if (ebb_proc_read(NULL, &own, NULL) == EBB_OK) {     /* else the figures stay 0: unknown */
+        out->rss_bytes = own.rss_anon_bytes + own.rss_file_bytes + own.rss_shmem_bytes;
         out->rss_anon_bytes = own.rss_anon_bytes;
         out->rss_file_bytes = own.rss_file_bytes;
         out->rss_peak_bytes = own.rss_peak_bytes;

@@ -14,11 +14,14 @@ typedef struct ebb_turn_progress {
     uint32_t n_under_way;        /* columns of the prompt's pass under way */
     double   append_s;           /* seconds that this turn's decode steps took */
     uint64_t begin_ns, begin_stall_ns;   /* the clock, and all waiting until then, when it began */
+    uint64_t decode_read_bytes;  /* what had been read when its answer began */
+    const ebb_session *shown;    /* whose sequence the figures are of; NULL: nobody's */
+    uint32_t counted_pos, counted_spilled;       /* when its K and V were counted last */
 } ebb_turn_progress;
 
 /* Before anyone else can look, or with the lock held. */
 void ebb_stats_init(ebb_engine *e, double load_s);
-void ebb_stats_prefill_begin(ebb_engine *e, uint32_t n_reused, uint32_t n_disk, uint32_t n_total);
+void ebb_stats_prefill_begin(ebb_engine *e, const ebb_session *s, uint32_t n_reused, uint32_t n_disk, uint32_t n_total);
 /* A pass over n columns of the prompt begins: until the step, its layers count as a part of it. */
 void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n);
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
@@ -29,6 +32,8 @@ void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted);
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s);
 /* Blocks of K and V have gone to the file, or come from it. */
 void ebb_stats_kv(ebb_engine *e);
+/* The session is about to end. */
+void ebb_stats_forget_session(ebb_engine *e, const ebb_session *s);
 
 /* Show what was decided about memory, in the figures and in the trace (memory_event.c).  The number is
  * given here. */

@@ -48,6 +48,8 @@ ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n
     s->has_logits = false;
     if (st != EBB_OK)
         return st;
+    if (ebb_kv_n_spilled(s->engine->kv) != s->engine->turn.counted_spilled)
+        ebb_stats_kv(s->engine);                 /* some went out to make room */
     ebb_state_begin_pass(s, pos0, n, p);
     ebb_checkpoint_plan_pass(s, p, prompt_end, &checkpoints);
     if (p->each)

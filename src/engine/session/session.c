@@ -57,6 +57,7 @@ void ebb_session_free(ebb_session *s)
 {
     if (!s)
         return;
+    ebb_stats_forget_session(s->engine, s);
     for (ebb_session **p = &s->engine->sessions; *p; p = &(*p)->next) {
         if (*p == s) {
             *p = s->next;
@@ -115,7 +116,7 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
     ebb_persist_reap(e, false);
     ebb_hidden_keep(s, ids, n);
     kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
-    ebb_stats_prefill_begin(e, kept, from_disk, (uint32_t)n - kept);
+    ebb_stats_prefill_begin(e, s, kept, from_disk, (uint32_t)n - kept);
     st = prefill_ids(s, ids, (uint32_t)n, err);
     ebb_stats_idle(e, s);
     if (result)
@@ -196,7 +197,7 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
         n_batch = e->plan.n_batch;
     ebb_session_clear(s);
     (void)ebb_checkpoint_restore(s, ids, 0, 0);
-    ebb_stats_prefill_begin(e, 0, 0, v.n);
+    ebb_stats_prefill_begin(e, s, 0, 0, v.n);
     while (v.pos0 < v.n && st == EBB_OK) {
         uint32_t m = v.n - v.pos0 < n_batch ? v.n - v.pos0 : n_batch;
         ebb_batch p = { .n_out = m, .each = eval_logits, .arg = &v, .commit_pos = v.pos0 + m };

@@ -24,6 +24,12 @@ static void add_disk_speed(ebb_buf *out, const ebb_stats *s)
         ebb_buf_addf(out, "; predicted %s tok/s", ebb_speed_text(s->predicted_decode_tok_s, speed));
     if (s->decode_tok_s > 0)
         ebb_buf_addf(out, ", measured %s", ebb_speed_text(s->decode_tok_s, speed));
+    if (s->mode[0])
+        ebb_buf_addf(out, "; mode %s", s->mode);
+    if (s->read_tok_bytes >= 1) {
+        ebb_buf_adds(out, "; read for each token ");
+        ebb_humanize_bytes(out, (uint64_t)s->read_tok_bytes);
+    }
 }
 
 static void say_use(ebb_frontend *f)
@@ -33,6 +39,7 @@ static void say_use(ebb_frontend *f)
 
     ebb_chat_stats(f->chat, &s);
     add_memory_row(&out, "budget", s.budget_bytes);
+    add_memory_row(&out, "in use (RSS)", s.rss_bytes);
     add_memory_row(&out, "in use, anonymous", s.rss_anon_bytes);
     add_memory_row(&out, "in use, mapped", s.rss_file_bytes);
     add_memory_row(&out, "most in use so far", s.rss_peak_bytes);
@@ -41,8 +48,14 @@ static void say_use(ebb_frontend *f)
     add_memory_row(&out, "weights, ring", s.ring_bytes);
     if (s.draft_bytes > 0)
         add_memory_row(&out, "draft model", s.draft_bytes);
-    add_memory_row(&out, "room for KV cache", s.kv_bytes);
+    add_memory_row(&out, "KV cache, in memory", s.kv_memory_bytes);
+    add_memory_row(&out, "KV cache, in a file", s.kv_file_bytes);
+    add_memory_row(&out, "KV cache, free", s.kv_bytes > s.kv_memory_bytes ? s.kv_bytes - s.kv_memory_bytes : 0);
     add_memory_row(&out, "room for activations", s.scratch_bytes);
+    add_memory_row(&out, "still available", s.available_bytes > 0 ? (uint64_t)s.available_bytes : 0);
+    add_memory_row(&out, "of ebb in swap", s.swap_bytes);
+    if (s.pressure_avg10 >= 0)
+        ebb_buf_addf(&out, "%-22s%.1f %% of the last 10 s\n", "waiting for memory", s.pressure_avg10);
     add_disk_speed(&out, &s);
     ebb_buf_adds(&out, "\n/mem SIZE changes the budget, /mem auto takes what the machine has");
     f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);

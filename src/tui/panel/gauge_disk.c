@@ -1,6 +1,8 @@
 /* Weights read from disk, while they are. */
 #include "panel/panel.h"
 
+#include "text/humanize.h"
+
 static void draw_disk_gauge(ebb_canvas *c, const ebb_figures *f)
 {
     const ebb_stats *s = &f->stats;
@@ -13,6 +15,11 @@ static void draw_disk_gauge(ebb_canvas *c, const ebb_figures *f)
     ebb_buf_clear(&value);
     ebb_buf_addf(&value, "%.0f%% of the time", s->stall_share * 100);
     ebb_canvas_line(c, "  waited for", ebb_buf_text(&value));
+    if (s->read_tok_bytes >= 1) {
+        ebb_buf_clear(&value);
+        ebb_humanize_bytes(&value, (uint64_t)s->read_tok_bytes);
+        ebb_canvas_line(c, "  for each token", ebb_buf_text(&value));
+    }
     if (s->experts_selected > 0) {
         ebb_buf_clear(&value);
         ebb_buf_addf(&value, "%.0f%% in memory", 100 * (double)s->experts_resident / (double)s->experts_selected);

@@ -1,4 +1,4 @@
-/* Where the memory is: our own pages and the file's apart, the KV pool, the budget. */
+/* Where the memory is: our own pages and the file's apart, the budget, K and V; and what decisions about it go by. */
 #include "panel/panel.h"
 
 #include "text/humanize.h"
@@ -12,15 +12,49 @@ static void draw_memory_row(ebb_canvas *c, const char *label, uint64_t bytes)
     ebb_buf_fini(&value);
 }
 
+/* What is available, whether somebody waits for it, and what of us is in swap. */
+static void draw_controller(ebb_canvas *c, const ebb_stats *s)
+{
+    ebb_buf value = { 0 };
+
+    if (s->mode[0] == '\0')
+        return;
+    ebb_humanize_bytes(&value, s->available_bytes > 0 ? (uint64_t)s->available_bytes : 0);
+    if (s->pressure_avg10 >= 0)
+        ebb_buf_addf(&value, ", PSI %.0f%%", s->pressure_avg10);
+    ebb_canvas_line(c, "available", ebb_buf_text(&value));
+    if (s->swap_bytes > 0)
+        draw_memory_row(c, "  in swap", s->swap_bytes);
+    ebb_canvas_line(c, "  mode", s->mode);
+    ebb_buf_fini(&value);
+}
+
+static void draw_kv(ebb_canvas *c, const ebb_stats *s)
+{
+    ebb_buf value = { 0 };
+
+    if (s->kv_bytes + s->kv_file_bytes == 0)
+        return;
+    ebb_humanize_bytes(&value, s->kv_memory_bytes);
+    ebb_buf_adds(&value, ", ");
+    ebb_humanize_bytes(&value, s->kv_bytes > s->kv_memory_bytes ? s->kv_bytes - s->kv_memory_bytes : 0);
+    ebb_buf_adds(&value, " free");
+    ebb_canvas_line(c, "KV", ebb_buf_text(&value));
+    if (s->kv_file_bytes > 0)
+        draw_memory_row(c, "  in a file", s->kv_file_bytes);
+    ebb_canvas_line(c, "  kept as", s->kv_type);
+    ebb_buf_fini(&value);
+}
+
 static void draw_memory_gauge(ebb_canvas *c, const ebb_figures *f)
 {
     const ebb_stats *s = &f->stats;
     double share = s->budget_bytes ? (double)(s->rss_anon_bytes + s->rss_file_bytes) / (double)s->budget_bytes : 0;
-    ebb_buf value = { 0 };
 
     if (s->rss_anon_bytes + s->rss_file_bytes == 0)
         return;
-    draw_memory_row(c, "anonymous memory", s->rss_anon_bytes);
+    draw_memory_row(c, "memory (RSS)", s->rss_bytes ? s->rss_bytes : s->rss_anon_bytes + s->rss_file_bytes);
+    draw_memory_row(c, "  anonymous", s->rss_anon_bytes);
     draw_memory_row(c, "  mapped", s->rss_file_bytes);
     if (s->budget_bytes > 0) {
         draw_memory_row(c, "  budget", s->budget_bytes);
@@ -28,14 +62,8 @@ static void draw_memory_gauge(ebb_canvas *c, const ebb_figures *f)
     }
     if (s->draft_bytes > 0)
         draw_memory_row(c, "draft model", s->draft_bytes);
-    if (s->kv_bytes > 0) {
-        ebb_humanize_bytes(&value, s->n_ctx ? s->kv_bytes * s->n_ctx_used / s->n_ctx : 0);
-        ebb_buf_addc(&value, '/');
-        ebb_humanize_bytes(&value, s->kv_bytes);
-        ebb_canvas_line(c, "KV", ebb_buf_text(&value));
-        ebb_canvas_line(c, "  kept as", s->kv_type);
-    }
-    ebb_buf_fini(&value);
+    draw_controller(c, s);
+    draw_kv(c, s);
     ebb_canvas_gap(c);
 }
 

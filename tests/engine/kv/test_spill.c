@@ -3,7 +3,9 @@
 #include "ebb_test.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -328,6 +330,97 @@ static void test_planned(void **state)
     ebb_model_close(m);
 }
 
+/* -- What is shown of it -- */
+
+typedef struct watcher {
+    ebb_engine *engine;
+    double      tok_bytes;
+    atomic_bool stop;
+    uint32_t    n_frames, n_in_pass, n_with_file, n_wrong;
+    ebb_stats   wrong;           /* the first that is not as it should be */
+} watcher;
+
+/* One frame: K and V in memory and in the file are those of the tokens that are shown, within a block. */
+static void look_once(watcher *w)
+{
+    ebb_stats s;
+    double sum, should;
+
+    ebb_engine_stats(w->engine, &s);
+    sum = (double)(s.kv_memory_bytes + s.kv_file_bytes);
+    should = s.n_ctx_used * w->tok_bytes;
+    w->n_frames++;
+    w->n_in_pass += s.phase == EBB_PHASE_PREFILL && s.n_ctx_used % EBB_KV_BLOCK != 0;
+    w->n_with_file += s.kv_file_bytes > 0;
+    if ((sum < should - EBB_KV_BLOCK * w->tok_bytes || sum > should + EBB_KV_BLOCK * w->tok_bytes || s.kv_memory_bytes > s.kv_bytes) &&
+        w->n_wrong++ == 0)
+        w->wrong = s;
+}
+
+static void *watch(void *arg)
+{
+    watcher *w = arg;
+
+    while (!atomic_load(&w->stop)) {
+        look_once(w);
+        usleep(500);
+    }
+    return NULL;
+}
+
+/* A run through the critical tier: a long prompt, an answer, back to the middle, K and V that go out and come in. */
+static void test_every_frame_adds_up(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .n_threads = 2, .no_kv_cache = true, .ram_bytes = 1 << 20 };
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8, .n_ff = 512, .n_ctx = 4096,
+                           .seed = 11 };
+    static ebb_token many[2600];
+    watcher w = { 0 };
+    ebb_machine machine;
+    ebb_session *s;
+    pthread_t thread;
+    ebb_model *m;
+    ebb_plan p;
+    uint32_t n;
+
+    (void)state;
+    fill_ids(many, 2600, 9);
+    assert_true(ebb_tiny_write(&tiny, path));
+    assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
+    assert_int_equal(ebb_machine_probe(NULL, false, &machine, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    o.ram_bytes = p.min_bytes - p.kv_bytes / 2;
+    o.no_kv_cache = false;
+    o.kv_cache_dir = dir;
+    o.has_kv = true;
+    o.kv_k = o.kv_v = EBB_KV_Q8_0;
+    assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &w.engine, NULL), EBB_OK);
+    assert_int_equal(w.engine->plan.tier, EBB_TIER_CRITICAL);
+    assert_true(w.engine->plan.kv_spill_bytes > 0);
+    assert_int_equal(ebb_session_new(w.engine, &s, NULL), EBB_OK);
+    w.tok_bytes = (double)ebb_kv_group_block_bytes(w.engine->kv, EBB_KV_ALL) / EBB_KV_BLOCK;
+    assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
+    assert_int_equal(ebb_session_sync(s, many, 2500, NULL, NULL), EBB_OK);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(ebb_session_append(s, many[i], NULL), EBB_OK);
+    assert_int_equal(ebb_session_sync(s, many, 1000, NULL, NULL), EBB_OK);
+    assert_int_equal(ebb_kv_spill(w.engine->kv, 10, &n, NULL), EBB_OK);
+    ebb_stats_kv(w.engine);
+    assert_int_equal(ebb_session_sync(s, many, 2600, NULL, NULL), EBB_OK);
+    atomic_store(&w.stop, true);
+    pthread_join(thread, NULL);
+    look_once(&w);
+    print_message("          %u frames, %u of them within a pass, %u with K and V in the file\n", w.n_frames, w.n_in_pass, w.n_with_file);
+    if (w.n_wrong)
+        fail_msg("%u frames do not add up: %u tokens, %llu + %llu bytes, room for %llu", w.n_wrong, w.wrong.n_ctx_used,
+                 (unsigned long long)w.wrong.kv_memory_bytes, (unsigned long long)w.wrong.kv_file_bytes,
+                 (unsigned long long)w.wrong.kv_bytes);
+    assert_true(w.n_in_pass > 0 && w.n_with_file > 0);
+    ebb_session_free(s);
+    ebb_engine_close(w.engine);
+    ebb_model_close(m);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -357,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_the_file_is_cut_off),
         cmocka_unit_test(test_what_was_lost_is_not_kept),
         cmocka_unit_test(test_planned),
+        cmocka_unit_test(test_every_frame_adds_up),
     };
 
     return cmocka_run_group_tests_name("overflow", tests, setup, teardown);

@@ -4,8 +4,10 @@
 
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "ebb/experimental/plan.h"
 #include "ebb/session.h"
+#include "open/engine_state.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"
 
@@ -165,12 +167,55 @@ static void test_full_disk_while_streaming(void **state)
     }
 }
 
+/* Layers were evicted, and memory has been there for a while: they come back while the answer goes on, with the same bits. */
+static void test_reloaded_in_an_answer(void **state)
+{
+    fixture f, same;
+    uint32_t n_gone = 0;
+    ebb_stats s;
+
+    (void)state;
+    assert_int_equal(open_fixture(&f, 3, NULL, NULL), EBB_OK);
+    assert_int_equal(open_fixture(&same, 3, NULL, NULL), EBB_OK);
+    expect_want(&f);
+    expect_want(&same);
+    for (uint32_t i = 0; i < 4; i++)
+        if (ebb_reclaim_group_is_resident(f.engine, i)) {
+            assert_int_equal(ebb_res_set_state(f.engine->res, i, EBB_LAYER_DISK, NULL), EBB_OK);
+            n_gone++;
+        }
+    assert_int_equal(n_gone, 3);
+    atomic_store(&f.engine->budget.n_evicted, n_gone);
+    f.engine->budget.evicted_ns = ebb_clock_ns(); /* just now: nothing comes back */
+    assert_int_equal(ebb_session_append(f.s, 5, NULL), EBB_OK);
+    assert_int_equal(ebb_session_append(same.s, 5, NULL), EBB_OK);
+    assert_int_equal(atomic_load(&f.engine->budget.n_evicted), n_gone);
+    if (ebb_reclaim_last_look(f.engine).pressure_avg10 >= 1) {
+        print_message("          others wait for memory here: nothing would come back\n");
+        skip();
+    }
+    for (uint32_t i = 1; i <= n_gone; i++) {
+        f.engine->budget.evicted_ns = 1;         /* long ago */
+        f.engine->budget.reload_tried_ns = 1;
+        assert_int_equal(ebb_session_append(f.s, (ebb_token)(60 + i * i), NULL), EBB_OK);
+        assert_int_equal(ebb_session_append(same.s, (ebb_token)(60 + i * i), NULL), EBB_OK);
+        assert_int_equal(atomic_load(&f.engine->budget.n_evicted), n_gone - i);
+        assert_memory_equal(ebb_session_logits(f.s), ebb_session_logits(same.s), sizeof want);
+        ebb_engine_stats(f.engine, &s);
+        assert_true(s.memory_event.code == EBB_MEMORY_LAYER_RELOADED && s.memory_event.n_layers_left == n_gone - i);
+    }
+    expect_want(&f);
+    close_fixture(&f);
+    close_fixture(&same);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_idle_and_budget),
         cmocka_unit_test(test_full_disk_while_streaming),
+        cmocka_unit_test(test_reloaded_in_an_answer),
     };
 
     return cmocka_run_group_tests_name("budget_watch", tests, setup, teardown);

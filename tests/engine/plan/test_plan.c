@@ -1,6 +1,8 @@
 /* The plan: tiers in order as memory gets less, real bytes, prediction. */
 #include "ebb_test.h"
 
+#include <math.h>
+
 #include "ebb/experimental/plan.h"
 #include "support/tiny_model.h"
 
@@ -140,6 +142,23 @@ static void test_prediction(void **state)
     assert_true(all.predicted_load_s > 0);
 }
 
+/* K and V are read for each token: from memory, and much slower from a file. */
+static void test_kv_in_a_file_costs(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64 };
+    ebb_plan roomy = plan((uint64_t)1 << 40, o), p = roomy;
+    double kv_s;
+
+    (void)state;
+    kv_s = (double)roomy.kv_bytes / 20e9;
+    assert_true(roomy.kv_spill_bytes == 0 && fabs(1 / roomy.predicted_full_tok_s - 1 / roomy.predicted_decode_tok_s - kv_s) < 0.05 * kv_s);
+    for (uint64_t budget = roomy.total_bytes; p.fits && p.kv_spill_bytes == 0; budget -= 64 << 10)
+        p = plan(budget, o);
+    assert_true(p.fits && p.kv_spill_bytes > 0);
+    kv_s = (double)p.kv_bytes / 20e9 + (double)p.kv_spill_bytes / 1e9;
+    assert_true(fabs(1 / p.predicted_full_tok_s - 1 / p.predicted_decode_tok_s - kv_s) < 0.05 * kv_s);
+}
+
 /* A type's own speed counts, the cost of handing work out, and the disk while it shares the CPUs. */
 static void test_prediction_by_type_and_under_reads(void **state)
 {
@@ -276,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_longest_context_of_a_streamed_model),
         cmocka_unit_test(test_described_machines),
         cmocka_unit_test(test_prediction),
+        cmocka_unit_test(test_kv_in_a_file_costs),
         cmocka_unit_test(test_prediction_of_what_is_no_product),
         cmocka_unit_test(test_prediction_by_type_and_under_reads),
     };

@@ -12,7 +12,8 @@ static void open_ready(screen *s, int rows, int cols)
     *fake_stats(s->chat) = (ebb_stats){ .phase = EBB_PHASE_IDLE, .n_ctx = 4096, .n_ctx_used = 1024, .n_layers = 8,
         .n_resident = 6, .layer = { 4, 4, 4, 4, 3, 3, 2, 0 }, .rss_anon_bytes = 600 << 20,
         .rss_file_bytes = 4300ull << 20, .cpu = "avx2", .n_threads = 2, .kv_type = "f16",
-        .kv_bytes = 512 << 20, .budget_bytes = 6ull << 30 };
+        .kv_bytes = 512 << 20, .kv_memory_bytes = 128 << 20, .mode = "max-context", .available_bytes = 1280ll << 20,
+        .pressure_avg10 = 3, .budget_bytes = 6ull << 30 };
     screen_step(s, 1);
 }
 
@@ -85,7 +86,23 @@ static void wide_has_a_panel(void **state)
     assert_has(&s, "| llama Q4_K_M, 4.58 GiB");
     assert_has(&s, "context       1,024/4,096 tok 25%");
     assert_has(&s, "| ####==*.");
-    assert_has(&s, "KV                128 MiB/512 MiB");
+    assert_has(&s, "KV          128 MiB, 384 MiB free");
+    assert_lacks(&s, "in a file");
+    assert_has(&s, "available        1.25 GiB, PSI 3%");
+    assert_has(&s, "  mode                max-context");
+    assert_lacks(&s, "in swap");
+    screen_close(&s);
+    open_ready(&s, 40, 140);
+    fake_stats(s.chat)->kv_file_bytes = 25 << 20;
+    fake_stats(s.chat)->swap_bytes = 2 << 20;
+    fake_stats(s.chat)->disk_bytes_s = 1e9;
+    fake_stats(s.chat)->read_tok_bytes = 80 << 20;
+    screen_keys(&s, "hello\r");
+    screen_step(&s, 1);
+    assert_has(&s, "KV          128 MiB, 384 MiB free");
+    assert_has(&s, "  in a file              25.0 MiB");
+    assert_has(&s, "  in swap                2.00 MiB");
+    assert_has(&s, "  for each token         80.0 MiB");
     screen_close(&s);
 }
 
@@ -116,7 +133,7 @@ static void an_engine_elsewhere_has_its_own_panel(void **state)
     assert_has(&s, "~1,200/32,768 tok  4%");
     assert_has(&s, "41 tok/s");
     assert_lacks(&s, "layers");
-    assert_lacks(&s, "anonymous memory");
+    assert_lacks(&s, "memory (RSS)");
     assert_lacks(&s, "reused + new");
     fake_stats(s.chat)->n_ctx = 0;               /* not told: not invented */
     screen_keys(&s, "again\r");
@@ -379,7 +396,7 @@ static void memory(void **state)
     screen_keys(&s, "/mem\r");
     assert_has(&s, "  budget                6.00 GiB\n");
     assert_has(&s, "  in use, mapped        4.20 GiB\n");
-    assert_has(&s, "tier full, 6 of 8 layers in memory; predicted 3.2 tok/s\n");
+    assert_has(&s, "tier full, 6 of 8 layers in memory; predicted 3.2 tok/s; mode max-context\n");
     screen_keys(&s, "/mem 5G\r");
     assert_has(&s, "* budget 5368709120: about 2.50 tok/s\n");
     screen_keys(&s, "/plan\r");

@@ -20,8 +20,8 @@ wait_for '> /theme'
 tm send-keys C-u '/theme light' Enter 'a draft'
 wait_for '> a draft'
 
-tm resize-window -x 140 -y 40; wait_for 'anonymous memory'; wait_for '> a draft'
-tm resize-window -x 40 -y 10; wait_gone 'anonymous memory'; wait_for '> a draft'
+tm resize-window -x 140 -y 40; wait_for 'memory (RSS)'; wait_for '> a draft'
+tm resize-window -x 40 -y 10; wait_gone 'memory (RSS)'; wait_for '> a draft'
 tm resize-window -x 80 -y 24; wait_for 'layers '
 
 tm send-keys C-z; wait_for 'Stopped'
