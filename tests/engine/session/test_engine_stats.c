@@ -61,7 +61,7 @@ static void test_layers_are_progress(void **state)
     m = ebb_tiny_open(&tiny, &bytes);
     assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &l.engine, NULL), EBB_OK);
     assert_int_equal(ebb_session_new(l.engine, &s, NULL), EBB_OK);
-    ebb_stats_prefill_begin(l.engine, 0, 0, N);
+    ebb_stats_prefill_begin(l.engine, s, 0, 0, N);
     compute_chunk(&l, s, ids, 0, CHUNK);
     compute_chunk(&l, s, ids, CHUNK, N - CHUNK);
     assert_int_equal(l.n, 8);                    /* two chunks of four layers */
