@@ -14,14 +14,16 @@
 
 #include <cmocka.h>
 
-/* How long a test waits for what must come.  Only what hangs takes so long: machines are slow, busy, or stand still for a while. */
+/* How long a test waits for what must come.  Only what hangs takes so long: machines are slow,
+ * busy, or stand still for a while. */
 #ifdef __SANITIZE_THREAD__
 enum { EBB_TEST_WAIT_S = 1500 };
 #else
 enum { EBB_TEST_WAIT_S = 300 };
 #endif
 
-/* CPU seconds of this process: others on the machine, and a machine that stands still, do not count. */
+/* CPU seconds of this process: others on the machine, and a machine that stands still, do not
+ * count. */
 static inline double ebb_test_cpu_s(void)
 {
     struct timespec t;

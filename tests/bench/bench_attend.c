@@ -2,7 +2,8 @@
  * blocks as in the cache of a model with 8 KV heads, so each head's rows of a block are one piece of some KB, megabytes
  * from the next.
  *
- *   bench_attend [-t THREADS] [-c scalar|avx2|avx512|neon] [-d POSITIONS] [-n TOKENS] [-g HEADS] [-w WIDTH] [-s MIB] [-u]
+ *   bench_attend [-t THREADS] [-c scalar|avx2|avx512|neon] [-d POSITIONS] [-n TOKENS]
+ *                [-g HEADS] [-w WIDTH] [-s MIB] [-u]
  *
  * -n tokens in the pass, -g query heads for each KV head, -w elements of a head; -s MiB of K and V (512, several
  * times what CPUs have as caches); -u: as bench_kernels. */
@@ -53,7 +54,8 @@ static const uint8_t *rows_at(const bench *b, uint32_t block, uint32_t layer, ui
 static void attend_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const bench *b = arg;
-    uint32_t seg = slice % b->n_segs, head = slice / b->n_segs % N_HEADS, layer = slice / b->n_segs / N_HEADS, after = slice + n_threads;
+    uint32_t seg = slice % b->n_segs, head = slice / b->n_segs % N_HEADS, layer = slice / b->n_segs / N_HEADS,
+        after = slice + n_threads;
     const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT];
     size_t n_queries = (size_t)n_tokens * n_group;
 
@@ -62,12 +64,14 @@ static void attend_slice(void *arg, uint32_t slice, uint32_t thread)
         v[i] = (const uint8_t *)k[i] + b->head_bytes;
     }
     const uint8_t *next = after / b->n_segs / N_HEADS < b->n_layers
-                        ? rows_at(b, after % b->n_segs * EBB_KV_SEGMENT, after / b->n_segs / N_HEADS, after / b->n_segs % N_HEADS) : NULL;
+                        ? rows_at(b, after % b->n_segs * EBB_KV_SEGMENT, after / b->n_segs / N_HEADS,
+                                  after / b->n_segs % N_HEADS) : NULL;
     b->k->attend(&(ebb_attend){
         .k_type = b->type, .v_type = b->type, .k = k, .v = v,
-        .next_k = next, .next_v = next ? next + b->head_bytes : NULL, .seg_pos = seg * SEGMENT, .pos0 = n_pos - n_tokens, .n_cols = n_tokens,
-        .n_group = n_group, .dim_k = width, .dim_v = width, .q = b->q, .q_stride = (size_t)n_group * width, .scale = 0.1f,
-        .acc = b->acc + thread * n_queries * (width + 2), .scratch = b->scratch[thread] });
+        .next_k = next, .next_v = next ? next + b->head_bytes : NULL, .seg_pos = seg * SEGMENT,
+        .pos0 = n_pos - n_tokens, .n_cols = n_tokens,
+        .n_group = n_group, .dim_k = width, .dim_v = width, .q = b->q, .q_stride = (size_t)n_group * width,
+        .scale = 0.1f, .acc = b->acc + thread * n_queries * (width + 2), .scratch = b->scratch[thread] });
 }
 
 /* A word of each line of what a slice attends to. */
@@ -136,8 +140,10 @@ static void bench_type(bench *b, ebb_kv_type type, const char *name)
         b->q[i] = test_uniform(-1, 1);
     double read_s = best_s(b, read_slice), attend_s = best_s(b, attend_slice);
 
-    printf("  %-5s %7.2f GB/s, %3.0f %% of a bare read (%.2f); %.2f ns for a position of a KV head\n", name, (double)bytes / attend_s / 1e9,
-           100 * read_s / attend_s, (double)bytes / read_s / 1e9, 1e9 * attend_s / ((double)n_pos * N_HEADS * b->n_layers));
+    printf("  %-5s %7.2f GB/s, %3.0f %% of a bare read (%.2f); %.2f ns for a position of a KV head\n", name,
+           (double)bytes / attend_s / 1e9,
+           100 * read_s / attend_s, (double)bytes / read_s / 1e9,
+           1e9 * attend_s / ((double)n_pos * N_HEADS * b->n_layers));
     fflush(stdout);
     ebb_map_fini(&map);
     free(b->q);
@@ -146,7 +152,9 @@ static void bench_type(bench *b, ebb_kv_type type, const char *name)
 
 static int usage(void)
 {
-    fputs("usage: bench_attend [-t THREADS] [-c scalar|avx2|avx512|neon] [-d POSITIONS] [-n TOKENS] [-g HEADS] [-w WIDTH] [-s MIB] [-u]\n", stderr);
+    fputs("usage: bench_attend [-t THREADS] [-c scalar|avx2|avx512|neon] [-d POSITIONS] [-n TOKENS]
+ *                [-g HEADS] [-w "
+          "WIDTH] [-s MIB] [-u]\n", stderr);
     return 2;
 }
 
@@ -183,7 +191,8 @@ int main(int argc, char **argv)
     }
     for (uint32_t i = 0; i < n_threads; i++)
         b.scratch[i] = test_alloc(EBB_KERNEL_SCRATCH);
-    printf("%s, %u threads, %u positions, %u tokens, %u heads of %u for each KV head\n", b.k->name, n_threads, n_pos, n_tokens, n_group, width);
+    printf("%s, %u threads, %u positions, %u tokens, %u heads of %u for each KV head\n", b.k->name, n_threads, n_pos,
+           n_tokens, n_group, width);
     bench_type(&b, EBB_KV_F16, "f16");
     bench_type(&b, EBB_KV_Q8_0, "q8_0");
     bench_type(&b, EBB_KV_Q4_0, "q4_0");

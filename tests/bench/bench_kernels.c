@@ -45,7 +45,8 @@ typedef struct kernel_bench {
 
 typedef struct read_region { const uint8_t *p; size_t bytes; } read_region;
 
-/* A word of each line, the quarters of a slice side by side, a CPU's own fetching at work in each: the best of what was tried. */
+/* A word of each line, the quarters of a slice side by side, a CPU's own fetching at work in each: the best of what was
+ * tried. */
 static void read_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const read_region *r = arg;
@@ -128,7 +129,8 @@ __attribute__((target("avx2"))) static void int8_256(void *arg, uint32_t slice, 
     REPEAT12(X)
 #undef X
     for (int n = 0; n < ROUNDS; n++) {
-#define X(i) a##i = _mm256_add_epi32(a##i, _mm256_madd_epi16(_mm256_maddubs_epi16(w, w), one)); __asm__ volatile("" : "+x"(a##i), "+x"(w));
+#define X(i) a##i = _mm256_add_epi32(a##i, _mm256_madd_epi16(_mm256_maddubs_epi16(w, w), one)); \
+        __asm__ volatile("" : "+x"(a##i), "+x"(w));
         REPEAT12(X)
 #undef X
     }
@@ -232,7 +234,8 @@ static void bench_matmul(kernel_bench *b, ebb_type type, size_t n_cols)
                 values[i] += test_uniform(-1, 1);
         b->k->quantize[act](values, N_K, x + c * col_bytes);
     }
-    bench_job j = { b, { .type = type, .w = w, .row_bytes = row_bytes, .n_rows = slice_rows, .n_k = N_K, .x = x, .x_col_bytes = col_bytes,
+    bench_job j = { b, { .type = type, .w = w, .row_bytes = row_bytes, .n_rows = slice_rows, .n_k = N_K, .x = x,
+                         .x_col_bytes = col_bytes,
                    .n_cols = n_cols, .y = y, .y_stride = N_ROWS }, slices };
     for (int i = 0; i < 3; i++) {
         double t = now_s();

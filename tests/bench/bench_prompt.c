@@ -23,8 +23,8 @@ static void show_plan(ebb_engine *e, double open_s)
 
     ebb_engine_get_plan(e, &p, &machine);
     printf("%s, opened in %.2f s: %u of %u layers, %.0f MB read per pass; disk %.2f GB/s, %.2f beside work; %s\n",
-           ebb_tier_name(p.tier), open_s, p.n_resident, p.n_layers, (double)p.stream_bytes / 1e6, machine.disk_bytes_s / 1e9,
-           machine.disk_busy_bytes_s / 1e9, p.why);
+           ebb_tier_name(p.tier), open_s, p.n_resident, p.n_layers, (double)p.stream_bytes / 1e6,
+           machine.disk_bytes_s / 1e9, machine.disk_busy_bytes_s / 1e9, p.why);
 }
 
 static int chunks(ebb_engine *e, ebb_session *s, ebb_token *ids, uint32_t n, ebb_error *err)
@@ -40,8 +40,8 @@ static int chunks(ebb_engine *e, ebb_session *s, ebb_token *ids, uint32_t n, ebb
         if (ebb_session_sync(s, ids, at + m, NULL, err) != EBB_OK)
             return 1;
         ebb_engine_stats(e, &now);
-        printf("%5u: %6.2f s, %5.1f tok/s, %7.0f MB read, %4.1f %% waited\n", at + m, ebb_clock_s() - from, m / (ebb_clock_s() - from),
-               (double)(now.read_bytes - before.read_bytes) / 1e6, 100 * now.stall_share);
+        printf("%5u: %6.2f s, %5.1f tok/s, %7.0f MB read, %4.1f %% waited\n", at + m, ebb_clock_s() - from,
+               m / (ebb_clock_s() - from), (double)(now.read_bytes - before.read_bytes) / 1e6, 100 * now.stall_share);
         before = now;
         at += m;
     }

@@ -2,10 +2,11 @@
  *
  *   checkkern [--only NAME] [--isa scalar|avx2|avx512|neon] [--bench] [--list]
  *
- * A kernel is called TYPE.gemv or TYPE.gemm (slots of a product), TYPE.unpack, or by its entry of the table (rmsnorm, dot ...).
- * --only takes a whole name, or all that begin with NAME and a dot: "q4_K".  --bench adds the time of a call, the
- * least of many, on data that is in the caches: how good a kernel is; bench_kernels tells what a machine makes of it.
- * A slot that an instruction set does not fill is that of the rung below, and is named so.  Exit status 1: other bits. */
+ * A kernel is called TYPE.gemv or TYPE.gemm (slots of a product), TYPE.unpack, or by its entry of the table (rmsnorm,
+ * dot ...).  --only takes a whole name, or all that begin with NAME and a dot: "q4_K".  --bench adds the time of a
+ * call, the least of many, on data that is in the caches: how good a kernel is; bench_kernels tells what a machine
+ * makes of it.  A slot that an instruction set does not fill is that of the rung below, and is named so.  Exit status
+ * 1: other bits. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,8 @@ static double least_s(void (*call)(void *), void *arg)
 }
 
 /* One line: name, whose entry it is, same or not, and speed in units (multiply-adds, elements) per second. */
-static void report(checker *c, const char *name, bool is_own, size_t n_bytes, void (*call)(void *), void *arg, double units)
+static void report(checker *c, const char *name, bool is_own, size_t n_bytes, void (*call)(void *), void *arg,
+                   double units)
 {
     bool is_same;
 
@@ -78,13 +80,15 @@ static void call_product(void *arg)
     p->slot(&p->a);
 }
 
-static void check_slot(checker *c, ebb_type type, const char *slot_name, void (*slot)(const ebb_matmul *), bool is_own, size_t n_cols)
+static void check_slot(checker *c, ebb_type type, const char *slot_name, void (*slot)(const ebb_matmul *), bool is_own,
+                       size_t n_cols)
 {
     ebb_act act = ebb_kernel_act(type);
     char name[48];
-    product p = { slot, { .type = type, .w = c->w, .row_bytes = (size_t)ebb_type_row_bytes(type, N_K), .n_rows = N_ROWS, .n_k = N_K,
-                          .x = c->x, .x_col_bytes = ebb_act_col_bytes(act, N_K), .n_cols = n_cols, .y = c->got, .y_stride = N_ROWS,
-                          .scratch = c->scratch } };
+    product p = { slot, { .type = type, .w = c->w, .row_bytes = (size_t)ebb_type_row_bytes(type, N_K),
+                          .n_rows = N_ROWS, .n_k = N_K,
+                          .x = c->x, .x_col_bytes = ebb_act_col_bytes(act, N_K), .n_cols = n_cols, .y = c->got,
+                          .y_stride = N_ROWS, .scratch = c->scratch } };
 
     snprintf(name, sizeof name, "%s.%s", ebb_type_get(type)->name, slot_name);
     if (!slot || !is_wanted(c, name))
@@ -158,8 +162,8 @@ static void check_vectors(checker *c)
 {
 #define X(entry) { #entry, call_##entry, offsetof(ebb_kernels, entry) }
     static const struct { const char *name; void (*call)(void *); size_t at; } all[] = {
-        X(rmsnorm), X(layernorm), X(add), X(scale), X(silu_mul), X(gelu_mul), X(dot), X(axpy), X(softmax), X(rope_adjacent),
-        X(rope_halves),
+        X(rmsnorm), X(layernorm), X(add), X(scale), X(silu_mul), X(gelu_mul), X(dot), X(axpy), X(softmax),
+        X(rope_adjacent), X(rope_halves),
     };
 #undef X
     float *a = c->values, *b = c->values + N_VECTOR;
@@ -169,14 +173,16 @@ static void check_vectors(checker *c)
         b[i] = test_uniform(-1, 1);
     }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        bool is_own = !c->below || memcmp((const char *)c->k + all[i].at, (const char *)c->below + all[i].at, sizeof(void *)) != 0;
+        bool is_own = !c->below ||
+                      memcmp((const char *)c->k + all[i].at, (const char *)c->below + all[i].at, sizeof(void *)) != 0;
 
         if (!is_wanted(c, all[i].name))
             continue;
         memset(c->want, 0, N_VECTOR * sizeof *c->want);
         memset(c->got, 0, N_VECTOR * sizeof *c->got);
         all[i].call(&(vector_call){ c->scalar, c->want, a, b });
-        report(c, all[i].name, is_own, N_VECTOR * sizeof *c->got, all[i].call, &(vector_call){ c->k, c->got, a, b }, N_VECTOR);
+        report(c, all[i].name, is_own, N_VECTOR * sizeof *c->got, all[i].call,
+               &(vector_call){ c->k, c->got, a, b }, N_VECTOR);
     }
 }
 
@@ -184,7 +190,8 @@ static void check_vectors(checker *c)
 
 static void check_isa(checker *c, ebb_isa isa)
 {
-    static const ebb_isa below[] = { [EBB_ISA_AVX2] = EBB_ISA_SCALAR, [EBB_ISA_AVX512] = EBB_ISA_AVX2, [EBB_ISA_NEON] = EBB_ISA_SCALAR };
+    static const ebb_isa below[] = { [EBB_ISA_AVX2] = EBB_ISA_SCALAR, [EBB_ISA_AVX512] = EBB_ISA_AVX2,
+                                     [EBB_ISA_NEON] = EBB_ISA_SCALAR };
 
     c->below = NULL;
     if (isa != EBB_ISA_SCALAR && ebb_kernels_get(below[isa], &c->below, NULL) != EBB_OK)
@@ -223,7 +230,8 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    if (ebb_kernels_get(EBB_ISA_SCALAR, &c.scalar, &err) != EBB_OK || (first == last && ebb_kernels_get(first, &c.k, &err) != EBB_OK)) {
+    if (ebb_kernels_get(EBB_ISA_SCALAR, &c.scalar, &err) != EBB_OK ||
+        (first == last && ebb_kernels_get(first, &c.k, &err) != EBB_OK)) {
         fprintf(stderr, "checkkern: %s\n", err.msg);
         return 1;
     }

@@ -16,7 +16,8 @@ static ebb_status take_event(void *arg, const char *data, size_t n, ebb_error *e
     ebb_status st;
 
     FUZZ_MUST(data[n] == '\0' && n <= SMALL_EVENT);
-    st = a->why[sizeof a->why - 1] ? EBB_FORMAT : n % 2 ? ebb_answer_add_chunk(a, data, n, err) : ebb_answer_add_line(a, data, n, err);
+    st = a->why[sizeof a->why - 1] ? EBB_FORMAT : n % 2 ? ebb_answer_add_chunk(a, data, n, err)
+                                                        : ebb_answer_add_line(a, data, n, err);
     FUZZ_MUST(a->n_text >= before && (st == EBB_OK || !err || err->msg[0]));
     FUZZ_MUST(!a->has_cached || a->n_cached <= a->n_prompt);
     FUZZ_MUST(a->progress_done <= a->progress_total || !a->progress_total);
@@ -54,8 +55,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     ebb_status y = read_answer((const char *)data, n, step, is_lines, &pieces);
 
     /* Where the bytes are cut makes no difference. */
-    FUZZ_MUST(x == y && whole.n_text == pieces.n_text && whole.is_done == pieces.is_done && whole.n_pieces == pieces.n_pieces);
-    FUZZ_MUST(whole.text.len == pieces.text.len && (!whole.text.len || memcmp(whole.text.data, pieces.text.data, whole.text.len) == 0));
+    FUZZ_MUST(x == y && whole.n_text == pieces.n_text && whole.is_done == pieces.is_done &&
+              whole.n_pieces == pieces.n_pieces);
+    FUZZ_MUST(whole.text.len == pieces.text.len &&
+              (!whole.text.len || memcmp(whole.text.data, pieces.text.data, whole.text.len) == 0));
     ebb_answer_error_text((const char *)data, n, words, &n_ctx);
     FUZZ_MUST(memchr(words, 0, sizeof words));
     ebb_answer_fini(&whole);

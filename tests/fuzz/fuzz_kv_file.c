@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     ebb_token ids[EBB_KV_BLOCK] = { 1, 2, 3 };
     char good[N_DATA], read[N_DATA], path[4096];
-    ebb_kv_file item = { .hash = { 7 }, .shape = { 9 }, .pos = 32, .ids = ids, .n_ids = EBB_KV_BLOCK, .data = good, .n_data = N_DATA };
+    ebb_kv_file item = { .hash = { 7 }, .shape = { 9 }, .pos = 32, .ids = ids, .n_ids = EBB_KV_BLOCK, .data = good,
+                         .n_data = N_DATA };
     ebb_error err = { 0 };
     uint32_t n_ids;
     FILE *f;
@@ -35,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n < 4)
         return 0;
     item.kind = (ebb_kv_file_kind)(data[0] % EBB_KV_FILE_KINDS);
-    item.n_ids = item.kind == EBB_KV_FILE_BLOCK || item.kind == EBB_KV_FILE_WINDOW ? EBB_KV_BLOCK : 1 + data[1] % EBB_KV_BLOCK;
+    item.n_ids = item.kind == EBB_KV_FILE_BLOCK || item.kind == EBB_KV_FILE_WINDOW ? EBB_KV_BLOCK
+                                                                                   : 1 + data[1] % EBB_KV_BLOCK;
     for (int i = 0; i < N_DATA; i++)
         good[i] = (char)i;
     FUZZ_MUST(ebb_kv_file_write(folder(), &item, &err) == EBB_OK);

@@ -12,7 +12,8 @@
 static void compute_tokens(const ebb_model *m, ebb_error *err)
 {
     static const ebb_token ids[] = { 1, 2, 3 };
-    ebb_engine_opts o = { .n_ctx = 16, .n_threads = 1, .cpu = EBB_ISA_SCALAR, .ram_bytes = (uint64_t)96 << 20, .no_kv_cache = true };
+    ebb_engine_opts o = { .n_ctx = 16, .n_threads = 1, .cpu = EBB_ISA_SCALAR, .ram_bytes = (uint64_t)96 << 20,
+                          .no_kv_cache = true };
     ebb_engine *e = NULL;
     ebb_session *s = NULL;
     ebb_status st = ebb_engine_open(m, &o, NULL, NULL, &e, err);
@@ -61,7 +62,8 @@ static void open_and_use(const char *data, size_t n)
 static const char *base(size_t i, size_t *n)
 {
     static struct { char *bytes; size_t n; } made[64];
-    ebb_tiny_opts o = { .arch = ebb_tiny_archs[i], .n_layers = 1, .n_embd = 32, .n_head = 2, .n_head_kv = 1, .head_dim = 16, .n_ff = 32, .n_ctx = 32 };
+    ebb_tiny_opts o = { .arch = ebb_tiny_archs[i], .n_layers = 1, .n_embd = 32, .n_head = 2, .n_head_kv = 1,
+                        .head_dim = 16, .n_ff = 32, .n_ctx = 32 };
 
     if (!made[i].bytes)
         made[i].bytes = ebb_tiny_bytes(&o, &made[i].n);

@@ -7,7 +7,8 @@
 #include "base/utf8.h"
 #include "tokenizer/tokenizer.h"
 
-static const char *const pres[] = { "default", "llama-bpe", "qwen2", "gpt-2", "deepseek-llm", "deepseek-v3", "tekken", "gpt-4o", "smollm", "qwen35" };
+static const char *const pres[] = { "default", "llama-bpe", "qwen2", "gpt-2", "deepseek-llm", "deepseek-v3", "tekken",
+                                    "gpt-4o", "smollm", "qwen35" };
 enum { N_PRES = sizeof pres / sizeof *pres, N_TOKENS = 256 + 8 };
 
 static ebb_tokenizer *make_vocab(const char *pre)

@@ -15,7 +15,8 @@ static void check_visible(const ebb_wrap *w)
 
     for (size_t i = 0, used; i < w->visible.len; i += used) {
         used = ebb_utf8_decode(s + i, w->visible.len - i, &cp);
-        FUZZ_MUST(used > 0 && (cp == '\n' || cp >= 0x20) && !(cp >= 0x7f && cp < 0xa0) && !(cp >= 0x202a && cp <= 0x202e));
+        FUZZ_MUST(used > 0 && (cp == '\n' || cp >= 0x20) && !(cp >= 0x7f && cp < 0xa0) &&
+                  !(cp >= 0x202a && cp <= 0x202e));
     }
     for (size_t i = 1; i < w->n_runs; i++)
         FUZZ_MUST(w->runs[i].start >= w->runs[i - 1].start);
@@ -24,7 +25,8 @@ static void check_visible(const ebb_wrap *w)
 static void check_rows(const ebb_wrap *w)
 {
     for (size_t i = 0; i < w->n_rows; i++)
-        FUZZ_MUST(w->rows[i].start <= w->rows[i].end && w->rows[i].end <= w->visible.len && (i == 0 || w->rows[i].start >= w->rows[i - 1].end));
+        FUZZ_MUST(w->rows[i].start <= w->rows[i].end && w->rows[i].end <= w->visible.len &&
+                  (i == 0 || w->rows[i].start >= w->rows[i - 1].end));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -98,7 +98,8 @@ typedef struct ebb_known_speed {
     double   value;
     int64_t  age_s;              /* since it was seen last; INT64_MAX: dated into the future */
     uint32_t n_seen;             /* measurements that it rests on */
-    double   lower;              /* the best of the worse ones that were measured in quiet since ... */
+    double   lower;              /* the best of the worse ones that were measured in quiet since
+                                  * ... */
     uint32_t n_lower;            /* ... and how many these are; 0: none */
 } ebb_known_speed;
 #define EBB_MAX_KNOWN_SPEEDS 64u

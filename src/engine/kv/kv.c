@@ -344,7 +344,8 @@ void ebb_kv_unref(ebb_kv *kv, int g, uint32_t b)
     unref_block(&kv->pools[g], b);
 }
 
-void ebb_kv_table_use(const ebb_kv *kv, const ebb_block_table *t, uint32_t n_pos, uint64_t *memory_bytes, uint64_t *file_bytes)
+void ebb_kv_table_use(const ebb_kv *kv, const ebb_block_table *t, uint32_t n_pos, uint64_t *memory_bytes,
+                      uint64_t *file_bytes)
 {
     uint32_t n = ebb_kv_blocks_of(n_pos) < t->n_blocks ? ebb_kv_blocks_of(n_pos) : t->n_blocks;
 
@@ -352,7 +353,8 @@ void ebb_kv_table_use(const ebb_kv *kv, const ebb_block_table *t, uint32_t n_pos
     for (int g = 0; g < EBB_KV_GROUPS; g++)
         for (uint32_t i = 0; i < n && kv->pools[g].block_bytes > 0; i++)
             if (t->blocks[g][i] != EBB_KV_NONE)
-                *(kv->pools[g].blocks[t->blocks[g][i]].is_spilled ? file_bytes : memory_bytes) += kv->pools[g].block_bytes;
+                *(kv->pools[g].blocks[t->blocks[g][i]].is_spilled ? file_bytes
+                                                                  : memory_bytes) += kv->pools[g].block_bytes;
 }
 
 /* -- Tables ------------------------------------------------------------------ */
@@ -421,8 +423,8 @@ static void make_writable(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
 
 static ebb_status fail_full(const ebb_kv_pool *p, uint32_t need, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens, %u are needed", p->n_free, EBB_KV_BLOCK,
-                    need);
+    return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens, %u are needed", p->n_free,
+                    EBB_KV_BLOCK, need);
 }
 
 /* Give back what position pos and later do not see. */

@@ -42,7 +42,7 @@ static const char *check_blocks(const ebb_kv_pool *p, uint32_t *n_spilled)
         if (b->is_hashed && ebb_kv_pool_find(p, b->hash) != i)
             return "K4: two blocks have one name, or one cannot be found by it";
         if (b->is_spilled && !b->is_hashed)
-            return "K5: a block without a name is out";
+            return "K5: a block without a hash is spilled";
     }
     for (uint32_t i = 0; i < p->n_blocks; i++)
         for (uint32_t b = p->buckets[i]; b != EBB_KV_NONE && n_in_buckets <= p->n_blocks; b = p->blocks[b].next_hashed)
@@ -64,7 +64,7 @@ const char *ebb_kv_check(const ebb_kv *kv)
         if (rule)
             return rule;
         if (p->n_blocks > 0 && n_spilled != (g == EBB_KV_ALL ? kv->spill.n_spilled : 0))
-            return "K5: blocks that are out are counted wrong";
+            return "K5: spilled blocks are counted wrong";
     }
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* memory/budget.h - what is done about memory after open: the states of the plan are brought about
- * (budget.c), memory is given back while a model answers and taken again between turns (reclaim.c). */
+ * (budget.c), memory is given back while a model answers and taken again between turns
+ * (reclaim.c). */
 #ifndef EBB_BUDGET_H
 #define EBB_BUDGET_H
 #include <pthread.h>
@@ -58,8 +59,8 @@ void ebb_reclaim_set_plan(ebb_engine *e);
 /* Something of the group shall be resident; and is. */
 bool ebb_reclaim_group_is_planned(const ebb_engine *e, uint32_t group);
 bool ebb_reclaim_group_is_resident(const ebb_engine *e, uint32_t group);
-/* A turn begins: what the monitor has evicted is read by the ring, and if memory is short it is given
- * back.  Nothing is reloaded. */
+/* A turn begins: what the monitor has evicted is read by the ring, and if memory is short it is
+ * given back.  Nothing is reloaded. */
 void ebb_reclaim_before_turn(ebb_engine *e);
 /* Before a pass: the files are unchanged; memory is looked at, and given back if it is short. */
 EBB_MUST_CHECK

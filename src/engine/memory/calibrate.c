@@ -28,7 +28,8 @@ void ebb_calibrate_open(ebb_engine *e)
     ebb_speeds_load(&b->known, e->run.kern, e->plan.n_threads);
     (void)ebb_machine_recall_types(&e->machine, &b->known, b->types);
     b->has_disk = ebb_machine_recall_disk(&e->machine, &b->known, &b->disk);
-    if (e->net.n_expert && ebb_expert_profile_init(&b->uses, ebb_res_n_experts(e->res)) && ebb_expert_profile_load(&b->uses, ebb_model_get_info(e->model)->fingerprint))
+    if (e->net.n_expert && ebb_expert_profile_init(&b->uses, ebb_res_n_experts(e->res)) &&
+        ebb_expert_profile_load(&b->uses, ebb_model_get_info(e->model)->fingerprint))
         ebb_res_set_expert_uses(e->res, b->uses.uses);
     e->machine.page_cache_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
 }
@@ -71,8 +72,8 @@ static ebb_status measure_missing_speeds(ebb_engine *e, const ebb_plan *p, bool 
         return st;
     ebb_machine_measure_types(&e->machine, meter, e->calibration.types, &e->calibration.known);
     if (with_disk)
-        st = ebb_machine_measure_disk(&e->machine, meter, p->pass_bytes < room ? p->pass_bytes : room, measure_readers, e->res,
-                                      &e->calibration.disk, &e->calibration.known, err);
+        st = ebb_machine_measure_disk(&e->machine, meter, p->pass_bytes < room ? p->pass_bytes : room,
+                                      measure_readers, e->res, &e->calibration.disk, &e->calibration.known, err);
     e->calibration.has_disk |= with_disk && st == EBB_OK;
     ebb_meter_close(meter);
     ebb_speeds_save(&e->calibration.known);
@@ -153,11 +154,12 @@ static double speed_factor(const ebb_engine *e)
 static void correct_speeds(ebb_engine *e)
 {
     ebb_calibration *b = &e->calibration;
-    double by = ebb_pass_rows_factor(&b->rows) > 0 && b->applied <= 0 ? speed_factor(e) : 0, before = e->plan.predicted_decode_tok_s;
+    double by = ebb_pass_rows_factor(&b->rows) > 0 && b->applied <= 0 ? speed_factor(e) : 0,
+        before = e->plan.predicted_decode_tok_s;
 
     if (by > 0.3 && by < 3) {
-        ebb_machine_correct_speeds(&e->machine, b->types, e->plan.stream_bytes > 0 ? &b->disk : NULL, by, b->turn_company,
-                                   &b->known);
+        ebb_machine_correct_speeds(&e->machine, b->types, e->plan.stream_bytes > 0 ? &b->disk : NULL, by,
+                                   b->turn_company, &b->known);
         ebb_plan_predict(&e->net, &e->machine, &e->plan);
         b->correction *= e->plan.predicted_decode_tok_s / before;
     }
@@ -174,9 +176,11 @@ static void correct_expert_rates(ebb_engine *e)
     double chosen, by = b->correction, before = e->plan.predicted_decode_tok_s;
 
     ebb_res_get_stats(e->res, &s);
-    if (s.experts.n_chosen - b->learned.n_chosen < (uint64_t)CHOICES * e->net.n_expert_used * e->net.n_layers || e->budget.n_evicted > 0)
+    if (s.experts.n_chosen - b->learned.n_chosen < (uint64_t)CHOICES * e->net.n_expert_used * e->net.n_layers ||
+        e->budget.n_evicted > 0)
         return;
-    chosen = (double)e->plan.expert_disk_bytes / ebb_res_n_experts(e->res) * (double)(s.experts.n_chosen - b->learned.n_chosen);
+    chosen = (double)e->plan.expert_disk_bytes / ebb_res_n_experts(e->res) * (double)(s.experts.n_chosen -
+                                                                                      b->learned.n_chosen);
     b->uses.cache_share = (double)s.cache_bytes / (double)e->plan.expert_disk_bytes;
     b->uses.miss_rate = (double)(s.experts.decode_read_bytes - b->learned.decode_read_bytes) / chosen;
     b->learned = s.experts;
@@ -193,7 +197,8 @@ static void correct_expert_rates(ebb_engine *e)
         ebb_plan_predict(&e->net, &e->machine, &e->plan);
         b->correction = by * e->plan.predicted_decode_tok_s / before;
     }
-    ebb_log("plan", "of the experts that were chosen %.0f %% were read; passes take %.2f times as long as reads and products alone",
+    ebb_log("plan", "of the experts that were chosen %.0f %% were read; passes take %.2f times as long as reads and "
+                    "products alone",
             100 * b->uses.miss_rate, e->machine.expert_slowdown);
 }
 

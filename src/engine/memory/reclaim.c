@@ -99,7 +99,8 @@ void ebb_reclaim_set_plan(ebb_engine *e)
 static bool is_thrashing(ebb_engine *e, const ebb_limits *l, const ebb_proc *own)
 {
     ebb_budget *b = &e->budget;
-    bool is = b->n_refaults > 0 && l->n_refaults >= b->n_refaults + REFAULTS && own->n_major_faults >= b->n_faults + FAULTS;
+    bool is = b->n_refaults > 0 && l->n_refaults >= b->n_refaults + REFAULTS &&
+              own->n_major_faults >= b->n_faults + FAULTS;
 
     b->n_refaults = l->n_refaults;
     b->n_faults = own->n_major_faults;
@@ -125,7 +126,8 @@ static bool look_at_memory(ebb_engine *e, ebb_limits *l, ebb_proc *own, ebb_memo
         available = left < available ? left : available;
     }
     ebb_res_get_stats(e->res, &res);
-    out->available_bytes = (int64_t)(available - ebb_res_pending_bytes(e->res)) - (is_whole_file_in_memory(e) ? 0 : (int64_t)res.mapped_bytes);
+    out->available_bytes = (int64_t)(available - ebb_res_pending_bytes(e->res)) - (is_whole_file_in_memory(e)
+                                                                                   ? 0 : (int64_t)res.mapped_bytes);
     out->pressure_avg10 = l->pressure_some_avg10;
     out->swap_bytes = own->swap_bytes;
     return true;
@@ -169,7 +171,8 @@ static bool read_headroom(ebb_engine *e, int64_t *bytes, double *pressure)
         return false;
     atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
     ebb_res_get_stats(e->res, &res);
-    if ((look.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0)) && look.available_bytes > 0)
+    if ((look.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0)) &&
+        look.available_bytes > 0)
         look.available_bytes = 0;
     keep_look(e, &look);
     *bytes = look.available_bytes;
@@ -185,7 +188,8 @@ static ebb_status ensure_ring(ebb_engine *e, ebb_error *err)
     ebb_res_get_stats(e->res, &res);
     if (res.ring_bytes > EBB_LOADER_BYTES || e->plan.stream_bytes > 0)
         return EBB_OK;
-    return ebb_res_set_reader(e->res, e->opts.io, e->calibration.has_disk ? e->calibration.disk.rest : NULL, ebb_plan_ring_bytes(&e->net), err);
+    return ebb_res_set_reader(e->res, e->opts.io, e->calibration.has_disk ? e->calibration.disk.rest : NULL,
+                              ebb_plan_ring_bytes(&e->net), err);
 }
 
 /* Leave `n` resident groups to the ring, from the last one on. */
@@ -223,13 +227,15 @@ static bool evict_experts(ebb_engine *e, int64_t available)
     ebb_pool_drain(e->pool);
     ebb_res_resize_expert_cache(e->res, e->budget.expert_bytes);
     ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_EXPERTS_EVICTED, .available_bytes = available,
-                                                   .bytes = had - e->budget.expert_bytes, .bytes_left = e->budget.expert_bytes });
+                                                   .bytes = had - e->budget.expert_bytes,
+                                                   .bytes_left = e->budget.expert_bytes });
     return true;
 }
 
 static ebb_status set_ring(ebb_engine *e, uint64_t bytes, ebb_error *err)
 {
-    ebb_status st = ebb_res_set_reader(e->res, e->opts.io, e->calibration.has_disk ? e->calibration.disk.rest : NULL, bytes, err);
+    ebb_status st = ebb_res_set_reader(e->res, e->opts.io, e->calibration.has_disk ? e->calibration.disk.rest : NULL,
+                                       bytes, err);
 
     if (st == EBB_OK && e->plan.expert_bytes > 0)
         st = ebb_res_set_expert_cache(e->res, e->plan.expert_bytes, err);
@@ -249,7 +255,8 @@ static void shrink_ring_to_one_slot(ebb_engine *e, int64_t available)
     if (set_ring(e, ebb_plan_ring_min_bytes(&e->net), &err) != EBB_OK)
         ebb_log("budget", "%s", err.msg);
     else
-        ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_RING_SHRUNK, .is_emergency = true, .available_bytes = available });
+        ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_RING_SHRUNK, .is_emergency = true,
+                                                       .available_bytes = available });
 }
 
 /* The last thing to give: K and V that a file can hold as well. */
@@ -263,8 +270,10 @@ static void spill_kv(ebb_engine *e, int64_t available, int64_t floor)
     ebb_stats_kv(e);
     if (want && st == EBB_OK && n > 0) {
         e->budget.evicted_ns = ebb_clock_ns();
-        ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_KV_SPILLED, .is_emergency = true, .available_bytes = available,
-                                                       .bytes = n * block, .bytes_left = ebb_kv_n_spilled(e->kv) * block });
+        ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_KV_SPILLED, .is_emergency = true,
+                                                       .available_bytes = available,
+                                                       .bytes = n * block, .bytes_left =
+                                                           ebb_kv_n_spilled(e->kv) * block });
     } else if (st != EBB_OK && !e->budget.is_spill_refused) {
         e->budget.is_spill_refused = true;
         ebb_stats_memory_notice(e, EBB_MEMORY_KV_SPILL_FAILED, err.msg);
@@ -279,7 +288,8 @@ static void check_memory(ebb_engine *e)
 
     e->budget.checked_ns = ebb_clock_ns();
     e->budget.n_passes_unchecked = 0;
-    if (!read_headroom(e, &available, &pressure) || available >= floor || ebb_draft_model_release(e, available) || is_whole_file_in_memory(e))
+    if (!read_headroom(e, &available, &pressure) || available >= floor || ebb_draft_model_release(e, available) ||
+        is_whole_file_in_memory(e))
         return;
     n_here = count_resident_groups(e);
     if (n_here > 0 && available < floor / 4 && e->budget.evicted_ns && ebb_clock_ns() - e->budget.evicted_ns < CALM_NS)
@@ -326,7 +336,8 @@ void ebb_reclaim_between_layers(ebb_engine *e)
 
     ebb_pressure_monitor_wake(e);
     follow_monitor(e);
-    if (since >= LOOK_NS || ebb_psi_poll(e->budget.psi_fd) || (since >= SOON_NS && (e->budget.monitor ? ebb_pressure_monitor_take_alert(e) : seems_short(e))))
+    if (since >= LOOK_NS || ebb_psi_poll(e->budget.psi_fd) ||
+        (since >= SOON_NS && (e->budget.monitor ? ebb_pressure_monitor_take_alert(e) : seems_short(e))))
         check_memory(e);
 }
 
@@ -341,7 +352,8 @@ static bool is_calm(ebb_engine *e, uint64_t n_bytes)
     if (now - e->budget.evicted_ns < CALM_NS || now - e->budget.reload_tried_ns < STEP_NS)
         return false;
     e->budget.reload_tried_ns = e->budget.checked_ns = now;
-    return read_headroom(e, &available, &pressure) && pressure < CALM_AVG10 && available >= 2 * floor_bytes(e) + 2 * (int64_t)n_bytes;
+    return read_headroom(e, &available, &pressure) && pressure < CALM_AVG10 &&
+           available >= 2 * floor_bytes(e) + 2 * (int64_t)n_bytes;
 }
 
 /* The first group that the plan has in memory and that is not. */
@@ -400,7 +412,8 @@ static void restore_expert_cache(ebb_engine *e)
     e->budget.expert_bytes += more;
     ebb_res_resize_expert_cache(e->res, e->budget.expert_bytes);
     ebb_res_fill_expert_cache(e->res);
-    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_EXPERTS_RELOADED, .bytes_left = e->budget.expert_bytes });
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_EXPERTS_RELOADED,
+                                                   .bytes_left = e->budget.expert_bytes });
 }
 
 static void reload_layer(ebb_engine *e, bool in_answer)
@@ -425,7 +438,8 @@ static void reload_layer(ebb_engine *e, bool in_answer)
     }
     if (e->budget.n_evicted > 0)
         e->budget.n_evicted--;
-    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_LAYER_RELOADED, .layer = i, .n_layers_left = e->budget.n_evicted });
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_LAYER_RELOADED, .layer = i,
+                                                   .n_layers_left = e->budget.n_evicted });
 }
 
 /* In the order opposite to that in which it was given, a step at a time. */
@@ -444,13 +458,14 @@ static bool reload_one_step(ebb_engine *e, bool in_answer)
     return e->draft_model.is_released || has_evicted_anything(e);
 }
 
-/* A neighbour that has left in the middle of a long answer shall not slow the rest of it.  Nothing is acquired between two
- * passes, but a late thread of the pool may still read what it computes in vain. */
+/* A neighbour that has left in the middle of a long answer shall not slow the rest of it.  Nothing is acquired between
+ * two passes, but a late thread of the pool may still read what it computes in vain. */
 static void reload_in_answer(ebb_engine *e)
 {
     uint64_t now = ebb_clock_ns();
 
-    if (e->host || !has_evicted_anything(e) || now - e->budget.evicted_ns < CALM_NS || now - e->budget.reload_tried_ns < STEP_NS)
+    if (e->host || !has_evicted_anything(e) || now - e->budget.evicted_ns < CALM_NS ||
+        now - e->budget.reload_tried_ns < STEP_NS)
         return;
     ebb_pool_drain(e->pool);
     (void)reload_one_step(e, true);
@@ -484,5 +499,6 @@ bool ebb_reclaim_idle(ebb_engine *e)
     if (e->host)
         return false;
     ebb_reclaim_before_turn(e);
-    return ((e->draft_model.is_released || has_evicted_anything(e)) && reload_one_step(e, false)) || (has_copies(e) && !e->budget.monitor);
+    return ((e->draft_model.is_released || has_evicted_anything(e)) && reload_one_step(e, false)) ||
+           (has_copies(e) && !e->budget.monitor);
 }

@@ -13,7 +13,8 @@
 
 #define EBB_DRAFT_MAX_LOOKUP 7u  /* tokens that can be guessed from the text for a pass ... */
 #define EBB_DRAFT_MAX_MODEL 31u  /* ... and by a draft model; the rows of logits are one more */
-#define EBB_N_STATE_SLOTS 6u     /* states: a live one, some at fixed distances, the ends of the last prompts */
+/* States: a live one, some at fixed distances, the ends of the last prompts. */
+#define EBB_N_STATE_SLOTS 6u
 
 /* Vectors of `net` and buffers of `run`, whose net, n_threads, cap_tokens, n_ctx
  * and cap_logits are set. */
@@ -29,29 +30,39 @@ uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx);
 EBB_MUST_CHECK
 ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *out, ebb_error *err);
-/* The same beside something that takes draft_bytes, for passes with n_draft_max guesses; no draft model is looked at. */
+/* The same beside something that takes draft_bytes, for passes with n_draft_max guesses; no draft
+ * model is looked at. */
 EBB_MUST_CHECK
-ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
-                           uint64_t draft_bytes, uint32_t n_draft_max, ebb_plan *out, ebb_error *err);
+ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
+                                 const ebb_machine *machine,
+                           uint64_t draft_bytes, uint32_t n_draft_max, ebb_plan *out,
+                           ebb_error *err);
 
-/* The plan of opts->draft as it guesses for `host`: all of it in memory, the same context if it was trained for that. */
+/* The plan of opts->draft as it guesses for `host`: all of it in memory, the same context if it was
+ * trained for that. */
 EBB_MUST_CHECK
-ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_plan *host, ebb_plan *out, ebb_error *err);
+ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_plan *host,
+                          ebb_plan *out, ebb_error *err);
 /* What a draft of that plan takes beside its host. */
 uint64_t ebb_plan_draft_bytes(const ebb_plan *draft);
 
-/* ebb_plan_refit below, with a draft of draft_bytes (0: none) if it is worth its room there, else without. */
+/* ebb_plan_refit below, with a draft of draft_bytes (0: none) if it is worth its room there, else
+ * without. */
 EBB_MUST_CHECK
-ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
-                                uint64_t budget_bytes, uint64_t draft_bytes, ebb_plan *p, ebb_error *err);
+ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
+                                const ebb_machine *machine,
+                                uint64_t budget_bytes, uint64_t draft_bytes, ebb_plan *p,
+                                ebb_error *err);
 /* Plan anew for another budget with the context, KV, chunk and draft_bytes that *p has:
  * only the layers that are resident change, and what is predicted. */
 EBB_MUST_CHECK
 ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
-                          const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p, ebb_error *err);
+                          const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p,
+                          ebb_error *err);
 /* The types that `model` has a part of its weights in, a bit each. */
 uint64_t ebb_machine_types(const ebb_model *model);
-/* What *m does not have yet of `types`, from what was measured before; true: it has all of them then. */
+/* What *m does not have yet of `types`, from what was measured before; true: it has all of them
+ * then. */
 bool ebb_machine_recall_types(ebb_machine *m, const ebb_speeds *known, uint64_t types);
 /* Time those of `types` that *m does not have yet, for now and for later. */
 void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types, ebb_speeds *known);
@@ -59,21 +70,25 @@ void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types,
 /* The readers of one disk, as they were measured on it. */
 typedef struct ebb_disk_speeds {
     uint64_t       device;
-    ebb_io         io;           /* of the machine's figures: the one that is asked for, AUTO: the best */
+    ebb_io         io;           /* of the machine's figures: the one that is asked for, AUTO: the
+                                  * best */
     ebb_read_speed rest[EBB_IO_MMAP + 1];
 } ebb_disk_speeds;
-/* Of the disk d->device and d->io, from what was measured in the last day; false: nothing is known. */
+/* Of the disk d->device and d->io, from what was measured in the last day; false: nothing is
+ * known. */
 bool ebb_machine_recall_disk(ebb_machine *m, const ebb_speeds *known, ebb_disk_speeds *d);
-/* Time all readers with `measure`, at rest, and the chosen one while the meter multiplies load_bytes, for now and for
- * later.  Error: NOMEM. */
+/* Time all readers with `measure`, at rest, and the chosen one while the meter multiplies
+ * load_bytes, for now and for later.  Error: NOMEM. */
 typedef void ebb_measure_disk_fn(void *arg, ebb_io only, ebb_read_speed speeds[EBB_IO_MMAP + 1]);
 EBB_MUST_CHECK
-ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes, ebb_measure_disk_fn *measure, void *arg,
+ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes,
+                                    ebb_measure_disk_fn *measure, void *arg,
                                     ebb_disk_speeds *d, ebb_speeds *known, ebb_error *err);
-/* Real passes were `factor` times as fast as *m says, while others had `company` of the machine's processor time: *known
- * learns that the types are, or the disk (d not NULL), and *m is what is known then. */
-void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, double company,
-                                ebb_speeds *known);
+/* Real passes were `factor` times as fast as *m says, while others had `company` of the machine's
+ * processor time: *known learns that the types are, or the disk (d not NULL), and *m is what is
+ * known then. */
+void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d,
+                                double factor, double company, ebb_speeds *known);
 /* The file's device; 0: unknown. */
 uint64_t ebb_machine_device(const ebb_model *model);
 /* Bytes of a ring that any layer can be streamed through. */
@@ -90,20 +105,25 @@ void ebb_plan_set_miss_rate(const ebb_net *net, ebb_plan *p, double miss_rate);
 /* Fill the predicted figures (plan_predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
 /* Seconds of a pass of n_tokens columns at depth 0, logits of all of them wanted. */
-double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p, uint32_t n_tokens);
-/* How much faster or slower the disk was than *machine says, where a pass at depth 0 took pass_s and waited for reads;
- * 0: it did not wait. */
-double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p, double pass_s);
-/* Its predicted decode speed at a depth of n_pos positions, whose K and V are read too: as far as the plan has them in memory
- * from there, the rest from the file. */
+double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p,
+                       uint32_t n_tokens);
+/* How much faster or slower the disk was than *machine says, where a pass at depth 0 took pass_s
+ * and waited for reads; 0: it did not wait. */
+double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p,
+                            double pass_s);
+/* Its predicted decode speed at a depth of n_pos positions, whose K and V are read too: as far as
+ * the plan has them in memory from there, the rest from the file. */
 double ebb_plan_decode_tok_s_at(const ebb_plan *p, const ebb_machine *machine, uint32_t n_pos);
 /* The same where so many bytes of them are in memory and in the file. */
-double ebb_plan_decode_tok_s_with(const ebb_plan *p, const ebb_machine *machine, double memory_bytes, double file_bytes);
-/* Replace the types that would hurt this network (of 4-bit K where K has biases or heads are narrower than a block:
- * stories260K's perplexity rises by half; whatever is below f16 where heads have sinks); the reason, or NULL: they suit. */
+double ebb_plan_decode_tok_s_with(const ebb_plan *p, const ebb_machine *machine,
+                                  double memory_bytes, double file_bytes);
+/* Replace the types that would hurt this network (of 4-bit K where K has biases or heads are
+ * narrower than a block: stories260K's perplexity rises by half; whatever is below f16 where heads
+ * have sinks); the reason, or NULL: they suit. */
 const char *ebb_plan_fix_kv_types(const ebb_net *net, ebb_kv_type *k, ebb_kv_type *v);
-/* Which extents the plan keeps in memory, to stays[net->n_extents]; placement as in the options.  Returns what
- * is left of its bytes for experts as they are used. */
-uint64_t ebb_plan_resident_extents(const ebb_net *net, const ebb_plan *plan, ebb_placement placement, bool *is_resident);
+/* Which extents the plan keeps in memory, to stays[net->n_extents]; placement as in the options.
+ * Returns what is left of its bytes for experts as they are used. */
+uint64_t ebb_plan_resident_extents(const ebb_net *net, const ebb_plan *plan,
+                                   ebb_placement placement, bool *is_resident);
 
 #endif

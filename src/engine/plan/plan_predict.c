@@ -1,19 +1,20 @@
 /* What a plan will cost in time (plan/layout.h).
  *
- * A pass multiplies F bytes of weights, each type at its kernels' speed, T = sum F / Bm, hands
- * slices out and back some times for each layer, and spends some microseconds of each on what is no product: of a model
- * that stands in the processor's cache that is most of the time.  Of these, S bytes come from disk meanwhile, at Bd
- * while all threads multiply and at Bd' while they wait; multiplying goes on with a share b then:
+ * A pass multiplies F bytes of weights, each type at its kernels' speed, T = sum F / Bm, hands slices out and back some
+ * times for each layer, and spends some microseconds of each on what is no product: of a model that stands in the
+ * processor's cache that is most of the time.  Of these, S bytes come from disk meanwhile, at Bd while all threads
+ * multiply and at Bd' while they wait; multiplying goes on with a share b then:
  *
  *     S <= Bd T / b:   t = T + S / Bd (1 - b)                 the reads are done first
  *     else:            t = T / b + (S - Bd T / b) / Bd'       they are waited for
  *
- * A prompt of n columns multiplies n times as much, and unpacks all weights once, which takes about what a pass of
- * one column takes.  Each column also has its norms and roundings, what is done with each number that comes of a product, and attention
- * to what stands before it: of a large model a tenth of its time, of a small one most of it.  The first one also waits for what shall be resident and is not in memory yet.
- * Attention reads K and V of all positions: at Bm where they are in memory, at Bd' where they are in a file.
- * Of experts, S counts those that are chosen and not in memory: as many as in earlier runs, and passes take so much longer
- * than this says as they did then, because what is read is known late.
+ * A prompt of n columns multiplies n times as much, and unpacks all weights once, which takes about what a pass of one
+ * column takes.  Each column also has its norms and roundings, what is done with each number that comes of a product,
+ * and attention to what stands before it: of a large model a tenth of its time, of a small one most of it.  The first
+ * one also waits for what shall be resident and is not in memory yet.  Attention reads K and V of all positions: at Bm
+ * where they are in memory, at Bd' where they are in a file.  Of experts, S counts those that are chosen and not in
+ * memory: as many as in earlier runs, and passes take so much longer than this says as they did then, because what is
+ * read is known late.
  */
 #include <math.h>
 
@@ -26,10 +27,10 @@
 #define BUSY_SHARE      0.9
 #define LAYER_S         60e-6                    /* norms, attention to few positions, the edges of small products */
 #define OPS_PER_LAYER   10                       /* norms, inputs, products, rope, attention, activation */
-#define ELEMENT_OPS     3                        /* of an element that goes into a product, beside its rounding: norm, activation, sum */
+#define ELEMENT_OPS     3       /* of an element that goes into a product, beside its rounding: norm, activation, sum */
 #define PREFILL_DEPTH 512u
 #define PROMPT_TOKENS   64
-#define WAITS           1.3                      /* a pass that takes so many times its computation waits for the disk */
+#define WAITS           1.3                     /* a pass that takes so many times its computation waits for the disk */
 
 static double or_usual(double measured, double usual)
 {
@@ -42,11 +43,12 @@ static double share_used(const ebb_net *net, const ebb_matrix *m)
     return m->whole.is_certain || net->n_expert == 0 ? 1 : (double)net->n_expert_used / net->n_expert;
 }
 
-/* Whether matrix i is multiplied with all columns of a prompt: behind the last K and V only those whose logits are wanted go on,
- * unless a draft head needs the states of all. */
+/* Whether matrix i is multiplied with all columns of a prompt: behind the last K and V only those whose logits are
+ * wanted go on, unless a draft head needs the states of all. */
 static bool has_all_columns(const ebb_net *net, uint32_t i)
 {
-    return net->matrices[i].whole.group <= net->last_mixing_layer || (net->has_draft_head && i >= net->draft_head.first_matrix);
+    return net->matrices[i].whole.group <= net->last_mixing_layer ||
+           (net->has_draft_head && i >= net->draft_head.first_matrix);
 }
 
 /* Seconds that all products of one column take; of many, a column's: in layers behind the last K and V only those whose
@@ -88,11 +90,12 @@ static void count_products(const ebb_net *net, double *n, double *outputs)
     }
 }
 
-/* What a column of a prompt of n takes beside multiply-adds: of every product what it gives, what goes into them, and attention to the
- * half of the prompt that stands before it on average. */
+/* What a column of a prompt of n takes beside multiply-adds: of every product what it gives, what goes into them, and
+ * attention to the half of the prompt that stands before it on average. */
 static double column_side_s(const ebb_net *net, const ebb_machine *m, uint32_t n)
 {
-    double n_products, outputs, elements = (2.0 * net->n_embd + (double)net->n_head * net->dim_v + net->n_ff) * (net->last_mixing_layer + 1);
+    double n_products, outputs,
+        elements = (2.0 * net->n_embd + (double)net->n_head * net->dim_v + net->n_ff) * (net->last_mixing_layer + 1);
     double seen = (double)net->n_head * n / 2 * (net->last_mixing_layer + 1);
 
     count_products(net, &n_products, &outputs);
@@ -117,7 +120,8 @@ static double compute_s(const ebb_net *net, const ebb_machine *m, const ebb_plan
     double n_products, outputs;
 
     count_products(net, &n_products, &outputs);
-    return product_s(net, m, p, ONE) + n_products * m->overheads.product_s + (or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER + LAYER_S) * p->n_layers;
+    return product_s(net, m, p, ONE) + n_products * m->overheads.product_s +
+           (or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER + LAYER_S) * p->n_layers;
 }
 
 /* Bytes that the first pass reads beside what it streams: copies are made past the page cache. */
@@ -128,8 +132,8 @@ static double cold_bytes(const ebb_machine *m, const ebb_plan *p)
     return share > 0 ? (double)p->weights_resident_bytes * share : 0;
 }
 
-/* Bytes that a pass of n columns reads.  Columns choose experts of their own: of many, each reads those that have no room
- * and that any of them chose; the first ones find the places empty. */
+/* Bytes that a pass of n columns reads.  Columns choose experts of their own: of many, each reads those that have no
+ * room and that any of them chose; the first ones find the places empty. */
 static double read_bytes(const ebb_net *net, const ebb_plan *p, uint32_t n, bool is_first)
 {
     double certain = (double)(p->stream_bytes - p->expert_read_bytes), room, any;
@@ -146,14 +150,17 @@ static double read_bytes(const ebb_net *net, const ebb_plan *p, uint32_t n, bool
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
 {
     double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = read_bytes(net, p, PROMPT_TOKENS, true);
-    uint32_t depth = p->n_batch < PREFILL_DEPTH ? p->n_batch : PREFILL_DEPTH;    /* wider chunks are told of the same prompt */
-    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY), chunk_s = column_s + column_side_s(net, m, depth);
+    /* Wider chunks are told of the same prompt. */
+    uint32_t depth = p->n_batch < PREFILL_DEPTH ? p->n_batch : PREFILL_DEPTH;
+    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY),
+        chunk_s = column_s + column_side_s(net, m, depth);
     double few_s = column_s + column_side_s(net, m, PROMPT_TOKENS);
     double pace = p->expert_read_bytes > 0 ? or_usual(m->expert_slowdown, 1) : 1;
 
     p->predicted_decode_tok_s = 1 / (with_reads(m, one_s, (double)p->stream_bytes) * pace);
     p->predicted_full_tok_s = ebb_plan_decode_tok_s_at(p, m, p->n_ctx);
-    p->predicted_prefill_tok_s = p->n_batch / with_reads(m, chunk_s * p->n_batch + one_s, read_bytes(net, p, p->n_batch, false));
+    p->predicted_prefill_tok_s = p->n_batch / with_reads(m, chunk_s * p->n_batch + one_s,
+                                                         read_bytes(net, p, p->n_batch, false));
     p->predicted_load_s = p->is_mapped ? 0 : (double)p->weights_resident_bytes / disk;
     p->predicted_first_token_s = with_reads(m, few_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));
 }
@@ -178,7 +185,8 @@ double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *m, const ebb_
 
 double ebb_plan_decode_tok_s_with(const ebb_plan *p, const ebb_machine *m, double memory_bytes, double file_bytes)
 {
-    double kv_s = memory_bytes / or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads) + file_bytes / or_usual(m->disk_bytes_s, DISK_BYTES_S);
+    double kv_s = memory_bytes / or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads) +
+                  file_bytes / or_usual(m->disk_bytes_s, DISK_BYTES_S);
 
     return p->predicted_decode_tok_s > 0 ? 1 / (1 / p->predicted_decode_tok_s + kv_s) : 0;
 }

@@ -63,19 +63,21 @@ void ebb_stats_init(ebb_engine *e, double load_s)
 /* What of the pool is memory; the lock is held. */
 static void show_kv_room(ebb_engine *e)
 {
-    uint64_t out = ebb_kv_n_spilled(e->kv) * ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL), room = ebb_kv_bytes(e->kv) - out;
+    uint64_t out = ebb_kv_n_spilled(e->kv) * ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL),
+        room = ebb_kv_bytes(e->kv) - out;
 
     e->stats.kv_bytes = room < e->plan.kv_bytes ? room : e->plan.kv_bytes;
 }
 
-/* The first n_pos positions of s stand: how many, and where their K and V are.  Counted for each new block only, or when some have
- * gone or come.  The lock is held. */
+/* The first n_pos positions of s stand: how many, and where their K and V are.  Counted for each new block only, or
+ * when some have gone or come.  The lock is held. */
 static void show_sequence(ebb_engine *e, const ebb_session *s, uint32_t n_pos)
 {
     uint32_t n_spilled = ebb_kv_n_spilled(e->kv);
 
     e->stats.n_ctx_used = n_pos;
-    if (e->turn.shown == s && ebb_kv_blocks_of(n_pos) == ebb_kv_blocks_of(e->turn.counted_pos) && n_spilled == e->turn.counted_spilled)
+    if (e->turn.shown == s && ebb_kv_blocks_of(n_pos) == ebb_kv_blocks_of(e->turn.counted_pos) &&
+        n_spilled == e->turn.counted_spilled)
         return;
     if (n_spilled != e->turn.counted_spilled)
         show_kv_room(e);
@@ -174,7 +176,8 @@ void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted)
 static void learn_correction(ebb_engine *e, double seconds)
 {
     ebb_calibration *b = &e->calibration;
-    double planned = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)e->stats.kv_memory_bytes, (double)e->stats.kv_file_bytes);
+    double planned = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)e->stats.kv_memory_bytes,
+                                                (double)e->stats.kv_file_bytes);
     double ratio = seconds * planned * (b->applied > 0 ? b->applied : 1);
 
     if (e->stats.generated_tok < LEARN_FROM || ratio <= 0)
@@ -205,7 +208,8 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
     e->stats.stall_share = ebb_clock_ns() > e->turn.begin_ns && e->turn.begin_ns
-                               ? (double)(res.stall_ns - e->turn.begin_stall_ns) / (double)(ebb_clock_ns() - e->turn.begin_ns) : 0;
+                               ? (double)(res.stall_ns -
+                                          e->turn.begin_stall_ns) / (double)(ebb_clock_ns() - e->turn.begin_ns) : 0;
     e->stats.phase = EBB_PHASE_IDLE;
     show_sequence(e, s, ebb_session_length(s));
     if (e->stats.generated_tok > 0)
@@ -256,7 +260,8 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     pthread_mutex_lock(&e->lock);
     *out = e->stats;
     if (e->machine.memory_bytes_s > 0)           /* else it would be a guess */
-        out->predicted_decode_tok_s = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)out->kv_memory_bytes, (double)out->kv_file_bytes);
+        out->predicted_decode_tok_s = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)out->kv_memory_bytes,
+                                                                 (double)out->kv_file_bytes);
     add_pass_under_way(e, out);
     pthread_mutex_unlock(&e->lock);
     for (int i = 0; i < EBB_TIME_COUNT; i++)

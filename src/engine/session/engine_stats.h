@@ -21,7 +21,8 @@ typedef struct ebb_turn_progress {
 
 /* Before anyone else can look, or with the lock held. */
 void ebb_stats_init(ebb_engine *e, double load_s);
-void ebb_stats_prefill_begin(ebb_engine *e, const ebb_session *s, uint32_t n_reused, uint32_t n_disk, uint32_t n_total);
+void ebb_stats_prefill_begin(ebb_engine *e, const ebb_session *s, uint32_t n_reused,
+                             uint32_t n_disk, uint32_t n_total);
 /* A pass over n columns of the prompt begins: until the step, its layers count as a part of it. */
 void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n);
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
@@ -35,8 +36,8 @@ void ebb_stats_kv(ebb_engine *e);
 /* The session is about to end. */
 void ebb_stats_forget_session(ebb_engine *e, const ebb_session *s);
 
-/* Show what was decided about memory, in the figures and in the trace (memory_event.c).  The number is
- * given here. */
+/* Show what was decided about memory, in the figures and in the trace (memory_event.c).  The number
+ * is given here. */
 void ebb_stats_memory_event(ebb_engine *e, const ebb_memory_event *event);
 /* An event of which only the code and the detail (NULL: none) say something. */
 void ebb_stats_memory_notice(ebb_engine *e, ebb_memory_event_code code, const char *detail);

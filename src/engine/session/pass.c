@@ -13,7 +13,8 @@ static ebb_status drop_lost_kv(ebb_engine *e, const ebb_checkpoint_plan *checkpo
     for (ebb_session *t = e->sessions; t; t = t->next)
         ebb_session_clear(t);
     ebb_kv_drop_spilled(e->kv);
-    return EBB_FAIL(err, EBB_IO, "the file that held K and V was cut off or could not be read; they are computed again when "
+    return EBB_FAIL(err, EBB_IO,
+                    "the file that held K and V was cut off or could not be read; they are computed again when "
                     "the conversation goes on");
 }
 
@@ -38,7 +39,8 @@ static ebb_status compute_layers(ebb_engine *e, const ebb_batch *b, ebb_error *e
     return ebb_forward_end(&e->run, st, err);
 }
 
-ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_pending, uint32_t prompt_end,
+ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_pending,
+                                uint32_t prompt_end,
                               ebb_batch *p, ebb_error *err)
 {
     uint32_t pos0 = s->table.n_pos;

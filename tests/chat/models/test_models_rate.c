@@ -129,9 +129,12 @@ static void test_context_counts(void **state)
     (void)state;
     hollow("llama-3.1-8b", "Q4_K_M");
     hollow("gemma-2-9b", "Q4_K_M");
-    expect(rate_with(6 * GB + GB / 3, 30e9, 2e9, NULL), ORDER("llama-3.1-8b", "gemma-2-9b"), "fits with a context of 8192");
-    expect(rate_with(6 * GB + GB / 3, 30e9, 2e9, &asked), ORDER("gemma-2-9b", "llama-3.1-8b"), "fits with a context of 4096");
-    expect(rate_with(6 * GB + GB / 3, 30e9, 2e9, &fast), ORDER("gemma-2-9b", "llama-3.1-8b"), "fits with a context of ");
+    expect(rate_with(6 * GB + GB / 3, 30e9, 2e9, NULL), ORDER("llama-3.1-8b", "gemma-2-9b"),
+           "fits with a context of 8192");
+    expect(rate_with(6 * GB + GB / 3, 30e9, 2e9, &asked), ORDER("gemma-2-9b", "llama-3.1-8b"),
+           "fits with a context of 4096");
+    expect(rate_with(6 * GB + GB / 3, 30e9, 2e9, &fast), ORDER("gemma-2-9b", "llama-3.1-8b"),
+           "fits with a context of ");
 }
 
 /* A larger model that streams little and is fast all the same goes before a small one that fits, which is named. */
@@ -140,9 +143,11 @@ static void test_streams_a_little(void **state)
     (void)state;
     hollow("qwen2.5-7b", "Q4_K_M");
     hollow("llama-3.2-1b", "Q4_K_M");
-    expect(rate_with(4 * GB, 30e9, 3e9, NULL), ORDER("qwen2.5-7b", "llama-3.2-1b"), " of 28 layers in memory, and still does about ");
+    expect(rate_with(4 * GB, 30e9, 3e9, NULL), ORDER("qwen2.5-7b", "llama-3.2-1b"),
+           " of 28 layers in memory, and still does about ");
     expect(rate_with(4 * GB, 30e9, 3e9, NULL), ORDER("qwen2.5-7b"), "; or llama-3.2-1b-Q4_K_M.gguf: context ");
-    expect(rate_with(4 * GB, 30e9, 0.3e9, NULL), ORDER("llama-3.2-1b", "qwen2.5-7b"), "qwen2.5-7b-Q4_K_M.gguf would be read from disk: ");
+    expect(rate_with(4 * GB, 30e9, 0.3e9, NULL), ORDER("llama-3.2-1b", "qwen2.5-7b"),
+           "qwen2.5-7b-Q4_K_M.gguf would be read from disk: ");
 }
 
 static void test_small_ones(void **state)
@@ -223,7 +228,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_real_shapes), T(test_streams_if_nothing_fits), T(test_context_counts), T(test_streams_a_little), T(test_small_ones), T(test_chosen),
+        T(test_real_shapes), T(test_streams_if_nothing_fits), T(test_context_counts), T(test_streams_a_little),
+        T(test_small_ones), T(test_chosen),
     };
     return cmocka_run_group_tests_name("models_rate", tests, NULL, NULL);
 }

@@ -29,8 +29,8 @@ static ebb_engine_opts options(ebb_kv_type type)
 static void open_tiny(tiny_engine *f, ebb_kv_type type, const char *arch)
 {
     ebb_engine_opts o = options(type);
-    ebb_tiny_opts tiny = { .arch = arch, .seed = 3, .type = EBB_TYPE_Q8_0, .n_embd = 256, .n_head = 4, .n_head_kv = 2, .n_ff = 256,
-                           .n_layers = 3 };
+    ebb_tiny_opts tiny = { .arch = arch, .seed = 3, .type = EBB_TYPE_Q8_0, .n_embd = 256, .n_head = 4, .n_head_kv = 2,
+                           .n_ff = 256, .n_layers = 3 };
 
     open_tiny_engine(f, &tiny, &o);
 }
@@ -283,8 +283,8 @@ static void test_what_was_lost_is_not_kept(void **state)
 static void test_planned(void **state)
 {
     ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .n_threads = 2, .no_kv_cache = true, .ram_bytes = 1 << 20 };
-    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8, .n_ff = 512, .n_ctx = 4096,
-                           .seed = 11 };
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8,
+                           .n_ff = 512, .n_ctx = 4096, .seed = 11 };
     static ebb_token many[2600];
     static float want[EBB_TINY_VOCAB];
     ebb_machine machine;
@@ -352,7 +352,8 @@ static void look_once(watcher *w)
     w->n_frames++;
     w->n_in_pass += s.phase == EBB_PHASE_PREFILL && s.n_ctx_used % EBB_KV_BLOCK != 0;
     w->n_with_file += s.kv_file_bytes > 0;
-    if ((sum < should - EBB_KV_BLOCK * w->tok_bytes || sum > should + EBB_KV_BLOCK * w->tok_bytes || s.kv_memory_bytes > s.kv_bytes) &&
+    if ((sum < should - EBB_KV_BLOCK * w->tok_bytes || sum > should + EBB_KV_BLOCK * w->tok_bytes ||
+         s.kv_memory_bytes > s.kv_bytes) &&
         w->n_wrong++ == 0)
         w->wrong = s;
 }
@@ -372,8 +373,8 @@ static void *watch(void *arg)
 static void test_every_frame_adds_up(void **state)
 {
     ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .n_threads = 2, .no_kv_cache = true, .ram_bytes = 1 << 20 };
-    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8, .n_ff = 512, .n_ctx = 4096,
-                           .seed = 11 };
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8,
+                           .n_ff = 512, .n_ctx = 4096, .seed = 11 };
     static ebb_token many[2600];
     watcher w = { 0 };
     ebb_machine machine;
@@ -410,7 +411,8 @@ static void test_every_frame_adds_up(void **state)
     atomic_store(&w.stop, true);
     pthread_join(thread, NULL);
     look_once(&w);
-    print_message("          %u frames, %u of them within a pass, %u with K and V in the file\n", w.n_frames, w.n_in_pass, w.n_with_file);
+    print_message("          %u frames, %u of them within a pass, %u with K and V in the file\n", w.n_frames,
+                  w.n_in_pass, w.n_with_file);
     if (w.n_wrong)
         fail_msg("%u frames do not add up: %u tokens, %llu + %llu bytes, room for %llu", w.n_wrong, w.wrong.n_ctx_used,
                  (unsigned long long)w.wrong.kv_memory_bytes, (unsigned long long)w.wrong.kv_file_bytes,

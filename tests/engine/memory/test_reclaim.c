@@ -167,7 +167,8 @@ static void test_full_disk_while_streaming(void **state)
     }
 }
 
-/* Layers were evicted, and memory has been there for a while: they come back while the answer goes on, with the same bits. */
+/* Layers were evicted, and memory has been there for a while: they come back while the answer goes on, with the same
+ * bits. */
 static void test_reloaded_in_an_answer(void **state)
 {
     fixture f, same;

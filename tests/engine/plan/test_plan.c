@@ -151,7 +151,8 @@ static void test_kv_in_a_file_costs(void **state)
 
     (void)state;
     kv_s = (double)roomy.kv_bytes / 20e9;
-    assert_true(roomy.kv_spill_bytes == 0 && fabs(1 / roomy.predicted_full_tok_s - 1 / roomy.predicted_decode_tok_s - kv_s) < 0.05 * kv_s);
+    assert_true(roomy.kv_spill_bytes == 0 &&
+                fabs(1 / roomy.predicted_full_tok_s - 1 / roomy.predicted_decode_tok_s - kv_s) < 0.05 * kv_s);
     for (uint64_t budget = roomy.total_bytes; p.fits && p.kv_spill_bytes == 0; budget -= 64 << 10)
         p = plan(budget, o);
     assert_true(p.fits && p.kv_spill_bytes > 0);
@@ -185,7 +186,8 @@ static void test_prediction_by_type_and_under_reads(void **state)
     ebb_model_close(model);
 }
 
-/* Beside multiply-adds: what products give, what goes into them, attention to what stands before; of one column, each product's own. */
+/* Beside multiply-adds: what products give, what goes into them, attention to what stands before; of one column, each
+ * product's own. */
 static void test_prediction_of_what_is_no_product(void **state)
 {
     ebb_machine m = { .available_bytes = (uint64_t)1 << 40, .n_cpus = 2, .memory_bytes_s = 20e9, .disk_bytes_s = 2e9,
@@ -204,7 +206,8 @@ static void test_prediction_of_what_is_no_product(void **state)
     short_s = p.n_batch / p.predicted_prefill_tok_s;
     assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
     long_s = 1 / p.predicted_prefill_tok_s;
-    assert_true(p.n_batch == 256 && long_s - before_s > 128e-6 * N_LAYERS);      /* of each head a microsecond for 128 positions */
+    /* Of each head a microsecond for 128 positions. */
+    assert_true(p.n_batch == 256 && long_s - before_s > 128e-6 * N_LAYERS);
     assert_true(short_s < long_s * 32);
     m.overheads = (ebb_overheads){ .output_s = 1e-6 };
     assert_int_equal(ebb_plan_make(model, &many, &m, &p, NULL), EBB_OK);
@@ -222,7 +225,8 @@ static void test_longest_context(void **state)
 {
     const uint64_t roomy = (uint64_t)1 << 40;
     ebb_engine_opts longest = { .n_ctx = EBB_CTX_MAX }, o = { 0 };
-    uint64_t least = plan(roomy, (ebb_engine_opts){ .n_ctx = 512 }).total_bytes, most = plan(roomy, (ebb_engine_opts){ .n_ctx = 8192 }).total_bytes;
+    uint64_t least = plan(roomy, (ebb_engine_opts){ .n_ctx = 512 }).total_bytes,
+        most = plan(roomy, (ebb_engine_opts){ .n_ctx = 8192 }).total_bytes;
     ebb_plan p = plan(roomy, longest), q;
 
     (void)state;
@@ -246,7 +250,8 @@ static void test_longest_context(void **state)
 static void test_longest_context_of_a_streamed_model(void **state)
 {
     ebb_engine_opts longest = { .n_ctx = EBB_CTX_MAX };
-    ebb_plan p = plan(plan((uint64_t)1 << 40, (ebb_engine_opts){ .n_ctx = 256 }).total_bytes * 3 / 4, longest), none = plan(1 << 20, longest);
+    ebb_plan p = plan(plan((uint64_t)1 << 40, (ebb_engine_opts){ .n_ctx = 256 }).total_bytes * 3 / 4, longest),
+        none = plan(1 << 20, longest);
 
     (void)state;
     assert_true(p.fits && p.stream_bytes > 0 && p.kv_spill_bytes == 0 && p.n_ctx >= 256);
@@ -268,8 +273,10 @@ static void test_described_machines(void **state)
     for (; ebb_machine_kind_get(n, &kind); n++) {
         ebb_machine_describe(&kind, &machine);
         assert_true(machine.available_bytes > 0 && (double)machine.available_bytes < kind.ram_bytes);
-        assert_true(machine.memory_bytes_s > 0 && machine.int8_mac_s > 0 && machine.disk_bytes_s > 0 && machine.disk_busy_bytes_s > 0);
-        assert_true(machine.overheads.product_s > 0 && machine.overheads.attend_dim_s > 0 && machine.expert_miss_rate[16] > 0);
+        assert_true(machine.memory_bytes_s > 0 && machine.int8_mac_s > 0 && machine.disk_bytes_s > 0 &&
+                    machine.disk_busy_bytes_s > 0);
+        assert_true(machine.overheads.product_s > 0 && machine.overheads.attend_dim_s > 0 &&
+                    machine.expert_miss_rate[16] > 0);
         assert_int_equal(ebb_plan_make(m, NULL, &machine, &p, NULL), EBB_OK);
         assert_true(p.fits && p.n_threads == kind.n_cpus);
         assert_true(p.predicted_full_tok_s > 0 && p.predicted_full_tok_s < p.predicted_decode_tok_s);
