@@ -462,9 +462,13 @@ static bool reload_one_step(ebb_engine *e, bool in_answer)
  * two passes, but a late thread of the pool may still read what it computes in vain. */
 static void reload_in_answer(ebb_engine *e)
 {
-    uint64_t now = ebb_clock_ns();
+    uint64_t now;
 
-    if (e->host || !has_evicted_anything(e) || now - e->budget.evicted_ns < CALM_NS ||
+    if (e->host)
+        return;
+    follow_monitor(e);                           /* what it has just evicted is not calm */
+    now = ebb_clock_ns();
+    if (!has_evicted_anything(e) || now - e->budget.evicted_ns < CALM_NS ||
         now - e->budget.reload_tried_ns < STEP_NS)
         return;
     ebb_pool_drain(e->pool);
