@@ -164,7 +164,8 @@ static void memory(void **state)
         "Error: the model is still being loaded\n"
         "Fake 8B  llama\n"
         "  KV cache  256 MiB\n");
-    expect("/mem\n", "tier full, 0 of 0 layers in memory\n"
+    expect("/mem\n", "waiting for memory    0.0 % of the last 10 s\n"
+                     "tier full, 0 of 0 layers in memory\n"
                      "/mem SIZE changes the budget, /mem auto takes what the machine has\n");
 }
 
