@@ -871,7 +871,7 @@ static void add_blocks(writer *w, const tensor *t, uint64_t n)
             block[0] = (char)(126 + (int)floorf(log2f(d)));
         else if (t->type == EBB_TYPE_NVFP4)      /* four of 4 bits, of fractions that are random */
             for (int j = 0; j < 4; j++)
-                block[j] = (char)((block[j] & 7) | (7 + (int)floorf(log2f(d))) << 3);
+                block[j] = (char)((block[j] & 7) | (int)fmaxf(0, 7 + floorf(log2f(d))) << 3);
         else if (t->type == EBB_TYPE_IQ1_M)      /* a half in four parts */
             for (int j = 0; j < 4; j++)
                 block[49 + 2 * j] = (char)((block[49 + 2 * j] & 15) | (half >> 4 * j & 15) << 4);
