@@ -102,6 +102,7 @@ static ebb_status ask_about_slip(const char *word, const ebb_model_file *files, 
 
 ebb_status ebb_cli_model_from_first_word(ebb_args *a, ebb_error *err)
 {
+    static char *path;                           /* for as long as the program runs, as all arguments are */
     const char *word = a->n_words > 0 ? a->words[0] : NULL;
     ebb_model_file *files = NULL;
     size_t n = 0, which = 0;
@@ -118,8 +119,11 @@ ebb_status ebb_cli_model_from_first_word(ebb_args *a, ebb_error *err)
     if (fits && st == EBB_OK && which == n && a->n_words > 1)
         st = ask_about_slip(word, files, n, err);
     if (fits && st == EBB_OK && which < n) {
-        a->model = strdup(files[which].path);    /* for as long as the program runs, as all arguments are */
+        free(path);
+        a->model = path = strdup(files[which].path);
         memmove(a->words, a->words + 1, --a->n_words * sizeof *a->words);
+        if (!path)
+            st = EBB_FAIL(err, EBB_NOMEM, "no memory for the path of %s", word);
     }
     free(fits);
     ebb_models_free(files, n);
