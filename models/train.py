@@ -18,6 +18,7 @@ import torch.nn.functional as F
 
 import bag
 import bpe
+import gguf_read
 import gguf_write as gguf
 from corpus import HERE, OFF, Corpus
 from muon import Muon
@@ -236,7 +237,7 @@ def grown(kept, wanted):
     head = torch.nn.Linear(weight.shape[1], len(kept["names"]) + len(later))
     with torch.no_grad():
         head.weight.zero_()[:len(weight)] = weight
-        head.bias.fill_(bias.mean().item())[:len(bias)] = bias
+        head.bias.fill_(bias.mean().item() if len(bias) else 0.0)[:len(bias)] = bias
     return kept["names"] + later, head
 
 
@@ -246,7 +247,7 @@ def train(args):
     names = corpus.names + [OFF]
     if args.start:
         net, vocabulary = restore(args.start)
-        names, head = grown(torch.load(args.start), corpus.names)
+        names, head = grown(load(args.start), names)
     else:
         vocabulary = make_vocabulary(corpus, args.seed)
         net, head = Net(len(vocabulary.tokens)), torch.nn.Linear(SHAPE["n_embd"], len(names))
@@ -258,8 +259,19 @@ def train(args):
     return restore(args.checkpoint)
 
 
+def load(path):
+    """A checkpoint, or the weights and the vocabulary of a file that `export` made, which knows no facts by name."""
+    if not path.endswith(".gguf"):
+        return torch.load(path)
+    metadata, tensors = gguf_read.read(path)
+    weights = {name: torch.from_numpy(x) for name, x in tensors.items()}
+    merges = [tuple(m.split(" ")) for m in metadata["tokenizer.ggml.merges"]]
+    head = {"weight": torch.zeros(0, SHAPE["n_embd"]), "bias": torch.zeros(0)}
+    return {"merges": merges, "weights": weights, "last": weights, "names": [], "head": head}
+
+
 def restore(path, which="weights"):
-    kept = torch.load(path)
+    kept = load(path)
     vocabulary = bpe.Vocabulary(kept["merges"])
     net = Net(len(vocabulary.tokens))
     net.load_state_dict(kept[which])
@@ -311,7 +323,7 @@ def main():
     p.add_argument("--checkpoint", default=str(HERE.parent / "build" / "guide.pt"))
     p.add_argument("--minutes", type=float, help="end by the clock instead of by --steps; not reproducible then")
     p.add_argument("--watch", action="store_true", help="read the corpus again when it has changed; not reproducible then")
-    p.add_argument("--start", metavar="CHECKPOINT", help="go on from its weights and vocabulary")
+    p.add_argument("--start", metavar="CHECKPOINT", help="go on from its weights and vocabulary; a guide.gguf will do")
     p.add_argument("--export", metavar="CHECKPOINT")
     args = p.parse_args()
     torch.set_num_threads(1)

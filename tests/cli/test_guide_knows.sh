@@ -49,4 +49,11 @@ done
 for s in $(sed -n 's/^\[[a-z-]*\] ebb \([a-z]\+\).*/\1/p' $corpus/facts.txt | sort -u); do
     echo "$subcommands" | grep -qx "$s" || fail "$corpus/facts.txt tells about ebb $s, which does not exist"
 done
+# The corpus can be read as its training reads it: no fact twice, no question to a fact that is not there.
+if command -v python3 >/dev/null; then
+    read=$(cd models && python3 -B -c '
+from corpus import Corpus
+unknown = Corpus().unknown
+assert not unknown, f"asked-*.txt asks about {unknown}"' 2>&1) || fail "models/corpus: $(echo "$read" | tail -n 1)"
+fi
 exit $bad
