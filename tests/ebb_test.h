@@ -1,5 +1,5 @@
-/* What every test file includes: cmocka in the order it wants, and the paths
- * of optional data. */
+/* What every test file includes: cmocka in the order it wants, the rules that are checked, and the
+ * paths of optional data. */
 #ifndef EBB_TEST_H
 #define EBB_TEST_H
 #include <setjmp.h>
@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "support/broken_rule.h"
 
 /* How long a test waits for what must come.  Only what hangs takes so long: machines are slow,
  * busy, or stand still for a while. */

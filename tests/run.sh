@@ -8,7 +8,7 @@ log=$(mktemp) || exit 1
 home=$(mktemp -d) || exit 1                      # a test keeps nothing in the user's folders, and finds nothing there
 limit=${EBB_TEST_LIMIT_S:-1800}
 HOME=$home XDG_CACHE_HOME=$home/cache XDG_STATE_HOME=$home/state XDG_CONFIG_HOME=$home/config XDG_DATA_HOME=$home/data
-EBB_CHECK=1                                      # rules are asked in every build (base/invariant.h)
+EBB_CHECK=1                                      # the program checks its rules in every build (base/invariant.h)
 export EBB_CHECK HOME XDG_CACHE_HOME XDG_STATE_HOME XDG_CONFIG_HOME XDG_DATA_HOME
 OLLAMA_MODELS=$home/ollama                       # or a service's would be found, outside every home
 export OLLAMA_MODELS

@@ -12,6 +12,7 @@
 #include <sys/utsname.h>
 
 #include "base/closest.h"
+#include "base/invariant.h"
 #include "base/log.h"
 #include "cli.h"
 #include "models/guide.h"
@@ -157,6 +158,26 @@ static void forbid_cores(void)
         return;
 }
 
+static void end_at_broken_rule(const char *rule, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, rule);
+    abort();                                     /* what comes next would be somebody's data */
+}
+
+/* Builds with assertions check the engine's rules unless EBB_CHECK=0, others only with EBB_CHECK=1. */
+static void check_rules(void)
+{
+    const char *wish = getenv("EBB_CHECK");
+#ifdef NDEBUG
+    bool by_default = false;
+#else
+    bool by_default = true;
+#endif
+
+    if (wish && *wish ? *wish != '0' : by_default)
+        ebb_invariant_broken = end_at_broken_rule;
+}
+
 int main(int argc, char **argv)
 {
     bool is_chat = argc < 2 || argv[1][0] == '-' || ebb_cli_is_model_file(argv[1]) ||
@@ -169,6 +190,7 @@ int main(int argc, char **argv)
 
     set_locale();
     forbid_cores();
+    check_rules();
     signal(SIGPIPE, SIG_IGN);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)

@@ -89,6 +89,10 @@ for h in root/usr/include/ebb/*.h; do ${CC:-cc} -fpreprocessed -dD -E -P "$h"; d
     grep -v '^#\|typedef' | tr '\n' ' ' | grep -oE '\bebb_[a-z_0-9]+ *\(' | tr -d ' (' | sort -u >declared
 cmp -s exported declared || fail "exported (<) and declared (>) differ: $(diff exported declared || true)"
 cmp -s exported static || fail "libebb.so (<) and libebb.a (>) export different functions: $(diff exported static || true)"
+# The engine never prints, exits or aborts, and nothing of it runs before its user calls it.
+ends=$(nm -u root/usr/lib/libebb.a | grep -owE 'abort|_*exit|quick_exit|std(out|err)|perror|v?printf|puts|putchar|__assert_fail' || true)
+[ -z "$ends" ] || fail "libebb.a calls or writes to $ends"
+objdump -h root/usr/lib/libebb.a | grep -E '\.(init_array|ctors)' && fail "libebb.a has a constructor"
 [ ! -e root/usr/include/ebb/experimental ] || fail "experimental headers are installed"
 nm root/usr/bin/ebb 2>/dev/null | grep -q . && fail "what is installed is not stripped"
 exit 0

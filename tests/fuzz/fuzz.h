@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "support/broken_rule.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 #define FUZZ_MUST(what) ((what) ? (void)0 : __builtin_trap())

@@ -160,13 +160,34 @@ static void test_tables(void **state)
     assert_non_null(ebb_block_table_check(f->kv, &f->a, 2 * EBB_KV_BLOCK - 1));  /* K1: it is shared and named */
 }
 
-/* Tests ask in every build. */
-static void test_rules_are_asked(void **state)
+static char told_rule[200];
+
+static void note_broken_rule(const char *rule, const char *file, int line)
 {
-    (void)state;
-    if (!getenv("EBB_CHECK"))
-        skip();                                  /* run by hand */
-    assert_true(ebb_invariants_are_on);
+    (void)line;
+    assert_string_equal(strrchr(file, '/'), "/kv.c");
+    snprintf(told_rule, sizeof told_rule, "%s", rule);
+}
+
+/* A change to the pool checks its rules if somebody wants to know, and only then. */
+static void test_rules_are_checked(void **state)
+{
+    check_fixture *f = *state;
+    ebb_invariant_fn *of_tests = ebb_invariant_broken;
+    uint32_t n_free = f->pool->n_free;
+
+    assert_non_null(of_tests);
+    f->pool->n_free--;
+    told_rule[0] = '\0';
+    ebb_invariant_broken = NULL;
+    ebb_kv_truncate(f->kv, &f->gone, 0);
+    assert_string_equal(told_rule, "");
+    ebb_invariant_broken = note_broken_rule;
+    ebb_kv_truncate(f->kv, &f->gone, 0);
+    ebb_invariant_broken = of_tests;
+    assert_memory_equal(told_rule, "K3", 2);
+    f->pool->n_free = n_free;
+    ebb_kv_truncate(f->kv, &f->gone, 0);
 }
 
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, open_check_fixture, close_check_fixture)
@@ -175,7 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(test_counts), with_fixture(test_lists), with_fixture(test_names), with_fixture(test_tables),
-        cmocka_unit_test(test_rules_are_asked),
+        with_fixture(test_rules_are_checked),
     };
 
     return cmocka_run_group_tests_name("kv rules", tests, NULL, NULL);

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "ebb/experimental/plan.h"
 #include "ebb/session.h"
+#include "support/broken_rule.h"
 #include "support/tiny_model.h"
 
 enum { N_PROMPT = 24, N_ANSWER = 24, N_PROMPTS = 4 };

@@ -127,11 +127,41 @@ static void test_loads(void **state)
     expect_broken(f, l->state[2], EBB_LOAD_BACKGROUND, "L1");
 }
 
+static char told_rule[200];
+
+static void note_broken_rule(const char *rule, const char *file, int line)
+{
+    (void)line;
+    assert_string_equal(strrchr(file, '/'), "/group_states.c");
+    snprintf(told_rule, sizeof told_rule, "%s", rule);
+}
+
+/* A change of state checks the rules if somebody wants to know, and only then. */
+static void test_rules_are_checked(void **state)
+{
+    rules_fixture *f = *state;
+    ebb_invariant_fn *of_tests = ebb_invariant_broken;
+
+    assert_non_null(of_tests);
+    f->r->pinned_bytes++;
+    told_rule[0] = '\0';
+    ebb_invariant_broken = NULL;
+    assert_int_equal(ebb_res_set_state(f->r, 2, EBB_LAYER_DISK, NULL), EBB_OK);
+    assert_string_equal(told_rule, "");
+    ebb_invariant_broken = note_broken_rule;
+    assert_int_equal(ebb_res_set_state(f->r, 2, EBB_LAYER_MAPPED, NULL), EBB_OK);
+    f->r->pinned_bytes--;
+    ebb_invariant_broken = of_tests;
+    assert_memory_equal(told_rule, "R1", 2);
+    assert_null(ebb_res_check_rules(f->r));
+}
+
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, open_rules_fixture, close_rules_fixture)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { with_fixture(test_owners), with_fixture(test_ring), with_fixture(test_loads) };
+    const struct CMUnitTest tests[] = { with_fixture(test_owners), with_fixture(test_ring), with_fixture(test_loads),
+                                        with_fixture(test_rules_are_checked) };
 
     return cmocka_run_group_tests_name("residency rules", tests, NULL, NULL);
 }
