@@ -4,16 +4,7 @@
 #include <string.h>
 
 #include "args.h"
-
-static char *trim_config_line(char *s)
-{
-    size_t n;
-
-    s += strspn(s, " \t\r");
-    for (n = strlen(s); n > 0 && strchr(" \t\r", s[n - 1]); n--)
-        s[n - 1] = '\0';
-    return s;
-}
+#include "base/text.h"
 
 /* "text" without its quotes, which keep blanks and a # in it. */
 static char *config_value(char *s)
@@ -21,7 +12,7 @@ static char *config_value(char *s)
     char *hash;
     size_t n;
 
-    s = trim_config_line(s);
+    s = ebb_text_trim(s);
     if (*s == '"' && (n = strlen(s)) > 1 && s[n - 1] == '"') {
         s[n - 1] = '\0';
         return s + 1;
@@ -31,7 +22,7 @@ static char *config_value(char *s)
             *hash = '\0';
             break;
         }
-    return trim_config_line(s);
+    return ebb_text_trim(s);
 }
 
 static ebb_status read_config_line(ebb_args *a, char *line, unsigned mask, ebb_error *err)
@@ -40,7 +31,7 @@ static ebb_status read_config_line(ebb_args *a, char *line, unsigned mask, ebb_e
 
     if (equals)
         *equals = '\0';
-    name = trim_config_line(line);
+    name = ebb_text_trim(line);
     if (*name == '\0')
         return EBB_FAIL(err, EBB_USAGE, "expected name = value");
     return ebb_args_set(a, name, equals ? config_value(equals + 1) : "on", mask, err);

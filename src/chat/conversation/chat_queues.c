@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/grow.h"
+#include "base/text.h"
 #include "conversation/chat_priv.h"
 
 /* -- The descriptors ------------------------------------------------------------------ */
@@ -91,12 +92,8 @@ void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text
     if (!p)
         return;
     c->queues.ui_events = p;
-    if (text && !(queued.text = malloc(n_text + 1)))
+    if (text && !(queued.text = ebb_text_copy(text, n_text)))
         return;
-    if (text) {
-        memcpy(queued.text, text, n_text);
-        queued.text[n_text] = '\0';
-    }
     c->queues.ui_events[c->queues.n_ui_events++] = queued;
     ebb_chat_wake(c);
 }
@@ -133,13 +130,8 @@ static bool queue_backend_event(ebb_chat *c, const ebb_backend_event *ev)
     if (!p)
         return false;
     c->queues.backend_events = p;
-    if (ev->n_text) {
-        queued.text = malloc(ev->n_text + 1);
-        if (!queued.text)
-            return false;
-        memcpy(queued.text, ev->text, ev->n_text);
-        queued.text[ev->n_text] = '\0';
-    }
+    if (ev->n_text && !(queued.text = ebb_text_copy(ev->text, ev->n_text)))
+        return false;
     queued.ev.text = queued.text;
     c->queues.backend_events[c->queues.n_backend_events++] = queued;
     return true;

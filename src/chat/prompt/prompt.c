@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "prompt/prompt_render.h"
 
 typedef struct prompt_build {
@@ -22,6 +23,16 @@ typedef struct prompt_build {
     size_t              n_reused; /* messages whose ids stand */
     size_t              drops_end_token; /* 1: the end token of the last of them does not */
 } prompt_build;
+
+bool ebb_prompt_message_init(ebb_prompt_message *out, ebb_role role, const char *text, size_t n)
+{
+    char *copy = ebb_text_copy(text, n);
+
+    if (!copy)
+        return false;
+    *out = (ebb_prompt_message){ .role = role, .text = copy, .n_text = n };
+    return true;
+}
 
 void ebb_prompt_fini(ebb_prompt *p)
 {

@@ -49,12 +49,15 @@ typedef struct ebb_prompt_opts {
     ebb_thinking thinking;       /* enable_thinking, where the template knows it */
 } ebb_prompt_opts;
 
-/* A message as an engine elsewhere gets it; its text is a copy. */
+/* A message as a remote engine gets it. */
 typedef struct ebb_prompt_message {
     ebb_role role;
-    char    *text;
-    size_t   n_text;
+    char    *text;               /* a copy, terminated; free() it */
+    size_t   n_text;             /* bytes before its end */
 } ebb_prompt_message;
+/* text[0..n) is copied, and may be NULL if n is 0.  false: no memory, *out is unchanged. */
+EBB_MUST_CHECK
+bool ebb_prompt_message_init(ebb_prompt_message *out, ebb_role role, const char *text, size_t n);
 
 typedef struct ebb_prompt {
     int32_t *ids;                /* the whole sequence, up to where the model goes on; NULL where

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/closest.h"
+#include "base/text.h"
 #include "os/file.h"
 #include "os/paths.h"
 #include "remote/address.h"
@@ -158,16 +159,6 @@ typedef struct reader {
     bool              has_secret;
 } reader;
 
-static char *trim_text(char *s)
-{
-    size_t n;
-
-    s += strspn(s, " \t\r");
-    for (n = strlen(s); n > 0 && strchr(" \t\r", s[n - 1]); n--)
-        s[n - 1] = '\0';
-    return s;
-}
-
 static ebb_status begin_entry(reader *r, char *line, ebb_error *err)
 {
     size_t n = strlen(line);
@@ -175,7 +166,7 @@ static ebb_status begin_entry(reader *r, char *line, ebb_error *err)
 
     if (line[n - 1] == ']')
         line[n - 1] = '\0';
-    line = trim_text(line + 1);
+    line = ebb_text_trim(line + 1);
     if (!is_engine_name(line))
         return EBB_FAIL(err, EBB_USAGE, "a name has 1 to %d letters, digits, . _ or -, and is not " EBB_ENGINE_HERE,
                         EBB_ENGINE_NAME - 1);
@@ -202,11 +193,11 @@ static ebb_status read_value(reader *r, char *line, ebb_error *err)
     if (r->n == 0)
         return EBB_FAIL(err, EBB_USAGE, "expected a [name] before this");
     *equals = '\0';
-    name = trim_text(line);
+    name = ebb_text_trim(line);
     for (hash = strstr(equals + 1, " #"); hash; hash = NULL)
         *hash = '\0';
     r->has_secret |= strcmp(name, "key") == 0 || strcmp(name, "header") == 0;
-    return set_value(&r->list[r->n - 1], name, trim_text(equals + 1), err);
+    return set_value(&r->list[r->n - 1], name, ebb_text_trim(equals + 1), err);
 }
 
 static ebb_status read_lines(reader *r, char *text, ebb_error *err)
@@ -220,7 +211,7 @@ static ebb_status read_lines(reader *r, char *text, ebb_error *err)
         next = strchr(line, '\n');
         if (next)
             *next++ = '\0';
-        line = trim_text(line);
+        line = ebb_text_trim(line);
         if (*line == '[')
             st = begin_entry(r, line, &why);
         else if (*line && *line != '#')

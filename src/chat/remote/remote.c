@@ -248,17 +248,9 @@ static bool copy_messages(ebb_remote *r, const ebb_backend_request *q)
 {
     free_messages(r);
     r->messages = calloc(q->n_messages + 1, sizeof *r->messages);
-    for (size_t i = 0; r->messages && i < q->n_messages; i++) {
-        const ebb_prompt_message *m = &q->messages[i];
-        char *text = malloc(m->n_text + 1);
-
-        if (!text)
+    for (size_t i = 0; r->messages && i < q->n_messages; i++, r->n_messages++)
+        if (!ebb_prompt_message_init(&r->messages[i], q->messages[i].role, q->messages[i].text, q->messages[i].n_text))
             return false;
-        if (m->n_text)
-            memcpy(text, m->text, m->n_text);
-        text[m->n_text] = '\0';
-        r->messages[r->n_messages++] = (ebb_prompt_message){ .role = m->role, .text = text, .n_text = m->n_text };
-    }
     return r->messages != NULL;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/grow.h"
+#include "base/text.h"
 
 /* Room for one more pointer. */
 static bool grow_list(ebb_node ***list, size_t n, size_t *cap)
@@ -72,13 +73,10 @@ ebb_node *ebb_tree_add(ebb_tree *t, ebb_node *parent, ebb_role role, const char 
 
 bool ebb_node_set_text(ebb_node *node, const char *text, size_t n)
 {
-    char *copy = malloc(n + 1);
+    char *copy = ebb_text_copy(text, n);
 
     if (!copy)
         return false;
-    if (n)
-        memcpy(copy, text, n);
-    copy[n] = '\0';
     free(node->m.text);
     node->m.text = copy;
     node->m.n_text = n;

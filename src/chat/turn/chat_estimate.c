@@ -1,7 +1,6 @@
 /* Tokens of texts that only a server has counted (chat_priv.h): what it has said of the last answer, and the rest by
  * size. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "conversation/chat_priv.h"
 
@@ -88,19 +87,6 @@ uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m)
 
 /* -- The prompt -------------------------------------------------------------------------------- */
 
-static bool copy_message(ebb_prompt *p, const ebb_message *m)
-{
-    char *text = malloc(m->n_text + 1);
-
-    if (!text)
-        return false;
-    if (m->n_text)
-        memcpy(text, m->text, m->n_text);
-    text[m->n_text] = '\0';
-    p->messages[p->n_messages++] = (ebb_prompt_message){ .role = m->role, .text = text, .n_text = m->n_text };
-    return true;
-}
-
 ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *p,
                                     ebb_error *err)
 {
@@ -112,10 +98,13 @@ ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v
     *p = (ebb_prompt){ .messages = calloc(n + 1, sizeof *p->messages), .n_ids_of = calloc(n + 1, sizeof *p->n_ids_of) };
     ok = p->messages && p->n_ids_of;
     for (size_t i = 0; ok && i < n; i++) {
-        p->n_ids_of[i] = tokens_of(v->list[i], per_token);
-        /* An answer of which nothing came is not there to be gone on with. */
-        if (v->list[i]->n_text || i + 1 < n || v->list[i]->role != EBB_ROLE_ASSISTANT)
-            ok = copy_message(p, v->list[i]);
+        const ebb_message *m = v->list[i];
+
+        p->n_ids_of[i] = tokens_of(m, per_token);
+        if (m->n_text == 0 && i + 1 == n && m->role == EBB_ROLE_ASSISTANT)
+            continue;                            /* an empty answer cannot be continued */
+        ok = ebb_prompt_message_init(&p->messages[p->n_messages], m->role, m->text, m->n_text);
+        p->n_messages += ok;
     }
     if (!ok) {
         ebb_prompt_fini(p);

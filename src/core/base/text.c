@@ -1,0 +1,28 @@
+/* Short texts (text.h). */
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+char *ebb_text_copy(const char *s, size_t n)
+{
+    char *copy = malloc(n + 1);
+
+    if (!copy)
+        return NULL;
+    if (n)
+        memcpy(copy, s, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+char *ebb_text_trim(char *s)
+{
+    static const char blanks[] = " \t\r";
+    size_t n;
+
+    s += strspn(s, blanks);
+    for (n = strlen(s); n > 0 && strchr(blanks, s[n - 1]); n--)
+        s[n - 1] = '\0';
+    return s;
+}

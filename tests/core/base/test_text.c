@@ -1,0 +1,46 @@
+/* Short texts: copies and trimmed ones. */
+#include "ebb_test.h"
+
+#include "base/text.h"
+
+static void test_copy(void **state)
+{
+    static const char with_nul[] = { 'a', '\0', 'b' };
+    char *all = ebb_text_copy(with_nul, sizeof with_nul), *part = ebb_text_copy("budget", 3);
+    char *none = ebb_text_copy(NULL, 0);
+
+    (void)state;
+    assert_memory_equal(all, "a\0b", 4);
+    assert_string_equal(part, "bud");
+    assert_string_equal(none, "");
+    free(all);
+    free(part);
+    free(none);
+}
+
+static void test_trim(void **state)
+{
+    static const char *const cases[][2] = {
+        { "", "" },
+        { " \t\r ", "" },
+        { "a", "a" },
+        { "\t a b \r", "a b" },
+        { "a\n ", "a\n" },
+        { "  \xc2\xa0 ", "\xc2\xa0" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[16];
+
+        strcpy(text, cases[i][0]);
+        assert_string_equal(ebb_text_trim(text), cases[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_copy), cmocka_unit_test(test_trim) };
+
+    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}
