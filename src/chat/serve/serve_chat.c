@@ -4,7 +4,7 @@
 
 #include "serve/serve_priv.h"
 
-/* -- Forms ------------------------------------------------------------------------------------------------ */
+/* -- What the forms share ------------------------------------------------------------------------ */
 
 static const char *finish_of(const ebb_served *a)
 {
@@ -20,18 +20,29 @@ static json_t *begin_object(const ebb_serve *s, const ebb_served *a, const char 
                      s->name);
 }
 
+/* What a stream ends with if its client asked for the usage. */
+static json_t *usage_chunk(const ebb_serve *s, const ebb_served *a, const char *object)
+{
+    json_t *o = begin_object(s, a, object);
+
+    json_object_set_new(o, "choices", json_array());
+    json_object_set_new(o, "usage", ebb_serve_usage(a));
+    return o;
+}
+
+/* -- Chat completions ---------------------------------------------------------------------------- */
+
 static json_t *chat_chunk(const ebb_serve *s, const ebb_served *a, json_t *delta, const char *finish)
 {
     json_t *o = begin_object(s, a, "chat.completion.chunk");
 
-    json_object_set_new(o, "choices", json_pack("[{s:i, s:o, s:s?}]", "index", 0, "delta", delta, "finish_reason",
-                                                finish));
+    json_object_set_new(o, "choices",
+                        json_pack("[{s:i, s:o, s:s?}]", "index", 0, "delta", delta, "finish_reason", finish));
     return o;
 }
 
 static json_t *chat_piece(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text, size_t n,
-                          size_t ids_from, size_t ids_end,
-                          uint32_t flags)
+                          size_t ids_from, size_t ids_end, uint32_t flags)
 {
     json_t *delta = json_object();
 
@@ -53,12 +64,8 @@ static json_t *chat_last(const ebb_serve *s, const ebb_served *a, uint32_t flags
 
 static json_t *chat_usage(const ebb_serve *s, const ebb_served *a, uint32_t flags)
 {
-    json_t *o = begin_object(s, a, "chat.completion.chunk");
-
     (void)flags;
-    json_object_set_new(o, "choices", json_array());
-    json_object_set_new(o, "usage", ebb_serve_usage(a));
-    return o;
+    return usage_chunk(s, a, "chat.completion.chunk");
 }
 
 static json_t *chat_progress(const ebb_serve *s, const ebb_served *a, uint32_t flags)
@@ -67,10 +74,7 @@ static json_t *chat_progress(const ebb_serve *s, const ebb_served *a, uint32_t f
 
     (void)flags;
     json_object_set_new(o, "choices", json_pack("[{s:i, s:{}, s:n}]", "index", 0, "delta", "finish_reason"));
-    json_object_set_new(o, "prompt_progress", json_pack("{s:i, s:i, s:i, s:i}", "total", (int)a->n_prompt, "cache",
-                                                        (int)a->stats.n_reused,
-                        "processed", (int)(a->stats.n_reused + a->progress_done), "time_ms",
-                            (int)(a->stats.prefill_s * 1e3)));
+    ebb_serve_put_progress(o, a);
     return o;
 }
 
@@ -90,8 +94,10 @@ static json_t *chat_whole(const ebb_serve *s, const ebb_served *a, uint32_t flag
 
 static const ebb_serve_form chat_form = {
     .piece = chat_piece, .last = chat_last, .usage = chat_usage, .whole = chat_whole, .progress = chat_progress,
-        .has_done = true,
+    .has_done = true,
 };
+
+/* -- Completions of a text ----------------------------------------------------------------------- */
 
 static json_t *text_object(const ebb_serve *s, const ebb_served *a, const char *text, size_t n, const char *finish)
 {
@@ -103,8 +109,7 @@ static json_t *text_object(const ebb_serve *s, const ebb_served *a, const char *
 }
 
 static json_t *text_piece(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text, size_t n,
-                          size_t ids_from, size_t ids_end,
-                          uint32_t flags)
+                          size_t ids_from, size_t ids_end, uint32_t flags)
 {
     (void)ids_from, (void)ids_end, (void)flags;
     return is_first ? NULL : text_object(s, a, text, n, NULL);
@@ -121,12 +126,8 @@ static json_t *text_last(const ebb_serve *s, const ebb_served *a, uint32_t flags
 
 static json_t *text_usage(const ebb_serve *s, const ebb_served *a, uint32_t flags)
 {
-    json_t *o = begin_object(s, a, "text_completion");
-
     (void)flags;
-    json_object_set_new(o, "choices", json_array());
-    json_object_set_new(o, "usage", ebb_serve_usage(a));
-    return o;
+    return usage_chunk(s, a, "text_completion");
 }
 
 static json_t *text_whole(const ebb_serve *s, const ebb_served *a, uint32_t flags)
@@ -142,7 +143,7 @@ static json_t *text_whole(const ebb_serve *s, const ebb_served *a, uint32_t flag
 static const ebb_serve_form text_form = { .piece = text_piece, .last = text_last, .usage = text_usage,
                                           .whole = text_whole, .has_done = true };
 
-/* -- Requests ------------------------------------------------------------------------------------------------ */
+/* -- Requests ------------------------------------------------------------------------------------ */
 
 static uint32_t flags_of(const json_t *o)
 {
@@ -151,8 +152,7 @@ static uint32_t flags_of(const json_t *o)
 }
 
 static void answer_or_refuse(ebb_serve *s, ebb_http_exchange *x, const json_t *o, ebb_serve_question *q,
-                             const ebb_serve_form *form, ebb_status st,
-                             ebb_error *err)
+                             const ebb_serve_form *form, ebb_status st, ebb_error *err)
 {
     if (st == EBB_OK)
         st = ebb_serve_read_settings(s, o, q, err);

@@ -18,35 +18,35 @@ static json_t *ids_json(const ebb_served *a, size_t from, size_t end)
 }
 
 static json_t *llama_piece(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text, size_t n,
-                           size_t ids_from, size_t ids_end,
-                           uint32_t flags)
+                           size_t ids_from, size_t ids_end, uint32_t flags)
 {
     (void)s, (void)flags;
     if (is_first)
         return NULL;
-    return json_pack("{s:i, s:o, s:o, s:b, s:i, s:i, s:i}", "index", 0, "content", json_stringn(text, n), "tokens",
-                     ids_json(a, ids_from, ids_end),
-                     "stop", 0, "id_slot", 0, "tokens_predicted", (int)a->stats.n_generated, "tokens_evaluated",
-                         (int)a->n_prompt);
+    return json_pack("{s:i, s:o, s:o, s:b, s:i, s:i, s:i}",
+                     "index", 0, "content", json_stringn(text, n), "tokens", ids_json(a, ids_from, ids_end),
+                     "stop", 0, "id_slot", 0,
+                     "tokens_predicted", (int)a->stats.n_generated, "tokens_evaluated", (int)a->n_prompt);
 }
 
 static json_t *settings_json(const ebb_serve *s, const ebb_sampler_params *p, uint32_t n_predict)
 {
-    return json_pack("{s:i, s:I, s:f, s:i, s:f, s:f, s:f, s:i, s:i}", "n_ctx", (int)s->n_ctx, "seed",
-                     (json_int_t)p->seed, "temperature", (double)p->temp,
-                     "top_k", (int)p->top_k, "top_p", (double)p->top_p, "min_p", (double)p->min_p, "repeat_penalty",
-                         (double)p->repeat_penalty,
-                     "repeat_last_n", (int)p->repeat_last_n, "n_predict", n_predict ? (int)n_predict : -1);
+    return json_pack("{s:i, s:I, s:f, s:i, s:f, s:f, s:f, s:i, s:i}",
+                     "n_ctx", (int)s->n_ctx, "seed", (json_int_t)p->seed, "temperature", (double)p->temp,
+                     "top_k", (int)p->top_k, "top_p", (double)p->top_p, "min_p", (double)p->min_p,
+                     "repeat_penalty", (double)p->repeat_penalty, "repeat_last_n", (int)p->repeat_last_n,
+                     "n_predict", n_predict ? (int)n_predict : -1);
 }
 
 static json_t *llama_end(const ebb_serve *s, const ebb_served *a, const char *text, size_t n, json_t *tokens)
 {
     const char *how = a->finish == EBB_FINISH_LENGTH ? "limit" : a->stop[0] ? "word" : "eos";
-    json_t *o = json_pack("{s:i, s:o, s:o, s:b, s:i, s:s, s:i, s:i, s:b, s:s, s:s, s:i}", "index", 0, "content",
-                          json_stringn(text, n), "tokens", tokens,
-                          "stop", 1, "id_slot", 0, "model", s->name, "tokens_predicted", (int)a->stats.n_generated,
-                              "tokens_evaluated", (int)a->n_prompt,
-                          "truncated", 0, "stop_type", how, "stopping_word", a->stop, "tokens_cached", (int)a->q.n_ids);
+    json_t *o = json_pack("{s:i, s:o, s:o, s:b, s:i, s:s, s:i, s:i, s:b, s:s, s:s, s:i}",
+                          "index", 0, "content", json_stringn(text, n), "tokens", tokens,
+                          "stop", 1, "id_slot", 0, "model", s->name,
+                          "tokens_predicted", (int)a->stats.n_generated, "tokens_evaluated", (int)a->n_prompt,
+                          "truncated", 0, "stop_type", how, "stopping_word", a->stop,
+                          "tokens_cached", (int)a->q.n_ids);
 
     json_object_set_new(o, "generation_settings", settings_json(s, &a->q.sampling, a->q.n_predict));
     ebb_serve_put_figures(o, a);
@@ -70,10 +70,7 @@ static json_t *llama_progress(const ebb_serve *s, const ebb_served *a, uint32_t 
 {
     json_t *o = llama_piece(s, a, false, "", 0, a->n_prompt, a->n_prompt, flags);
 
-    json_object_set_new(o, "prompt_progress", json_pack("{s:i, s:i, s:i, s:i}", "total", (int)a->n_prompt, "cache",
-                                                        (int)a->stats.n_reused,
-                        "processed", (int)(a->stats.n_reused + a->progress_done), "time_ms",
-                            (int)(a->stats.prefill_s * 1e3)));
+    ebb_serve_put_progress(o, a);
     return o;
 }
 
@@ -139,8 +136,9 @@ void ebb_serve_tokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
                                         &err) != EBB_OK || n > cap)
         EBB_FAIL(&err, EBB_NOMEM, "no memory for the tokens");
     for (size_t i = 0; !err.code && i < n; i++)
-        json_array_append_new(list, has_pieces ? json_pack("{s:i, s:o}", "id", (int)ids[i], "piece",
-                                                           piece_json(s, ids[i])) : json_integer(ids[i]));
+        json_array_append_new(list, has_pieces ? json_pack("{s:i, s:o}", "id", (int)ids[i],
+                                                           "piece", piece_json(s, ids[i]))
+                                               : json_integer(ids[i]));
     free(ids);
     if (err.code) {
         json_decref(list);
@@ -196,10 +194,11 @@ void ebb_serve_props(ebb_serve *s, ebb_http_exchange *x)
 {
     const char *template = ebb_model_template(s->model, NULL);
     json_t *settings = json_pack("{s:i, s:o}", "n_ctx", (int)s->n_ctx, "params", settings_json(s, &s->sampling, 0));
-    json_t *o = json_pack("{s:o, s:i, s:s, s:o, s:s}", "default_generation_settings", settings, "total_slots",
-                          SERVE_SESSIONS, "model_alias", s->name,
-                          "chat_template", template ? ebb_figures_text(template) : json_string(""), "build_info",
-                              "ebb " EBB_VERSION);
+    json_t *o = json_pack("{s:o, s:i, s:s, s:o, s:s}",
+                          "default_generation_settings", settings, "total_slots", SERVE_SESSIONS,
+                          "model_alias", s->name,
+                          "chat_template", template ? ebb_figures_text(template) : json_string(""),
+                          "build_info", "ebb " EBB_VERSION);
 
     json_object_set_new(o, "ebb", ebb_serve_stats_json(s));
     ebb_serve_reply_json(x, 200, o);
@@ -213,10 +212,10 @@ void ebb_serve_slots(ebb_serve *s, ebb_http_exchange *x)
     pthread_mutex_lock(&s->lock);
     for (const ebb_served *a = s->answers; a; a = a->next)
         if ((a->state == SERVED_PREFILL || a->state == SERVED_DECODE) && !a->is_paused)
-            json_array_append_new(list, json_pack("{s:i, s:i, s:b, s:I, s:i, s:i}", "id", (int)n++, "n_ctx",
-                                                  (int)s->n_ctx, "is_processing", 1,
+            json_array_append_new(list, json_pack("{s:i, s:i, s:b, s:I, s:i, s:i}",
+                                                  "id", (int)n++, "n_ctx", (int)s->n_ctx, "is_processing", 1,
                                                   "id_task", (json_int_t)a->number, "n_prompt", (int)a->n_prompt,
-                                                      "n_decoded", (int)a->stats.n_generated));
+                                                  "n_decoded", (int)a->stats.n_generated));
     pthread_mutex_unlock(&s->lock);
     for (; n < SERVE_SESSIONS; n++)
         json_array_append_new(list, json_pack("{s:i, s:i, s:b}", "id", (int)n, "n_ctx", (int)s->n_ctx, "is_processing",

@@ -210,5 +210,7 @@ void ebb_serve_follow(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_
 /* What all forms tell in the end: "timings" as llama-server, and "ebb". */
 void ebb_serve_put_figures(json_t *o, const ebb_served *a);
 json_t *ebb_serve_usage(const ebb_served *a);
+/* How far the prompt is computed, as llama-server's "prompt_progress". */
+void ebb_serve_put_progress(json_t *o, const ebb_served *a);
 
 #endif

@@ -76,15 +76,24 @@ void ebb_serve_put_figures(json_t *o, const ebb_served *a)
     uint32_t n_new = t->n_prompt - t->n_reused;
     double n = n_new, m = t->n_generated;
 
-    json_object_set_new(o, "timings", json_pack("{s:i, s:i, s:f, s:f, s:f, s:i, s:f, s:f, s:f}", "cache_n",
-                                                (int)t->n_reused,
-        "prompt_n", (int)n_new, "prompt_ms", t->prefill_s * 1e3, "prompt_per_token_ms", ratio(t->prefill_s * 1e3, n),
-        "prompt_per_second", ratio(n, t->prefill_s), "predicted_n", (int)t->n_generated, "predicted_ms",
-            t->decode_s * 1e3,
+    json_object_set_new(o, "timings", json_pack("{s:i, s:i, s:f, s:f, s:f, s:i, s:f, s:f, s:f}",
+        "cache_n", (int)t->n_reused,
+        "prompt_n", (int)n_new, "prompt_ms", t->prefill_s * 1e3,
+        "prompt_per_token_ms", ratio(t->prefill_s * 1e3, n), "prompt_per_second", ratio(n, t->prefill_s),
+        "predicted_n", (int)t->n_generated, "predicted_ms", t->decode_s * 1e3,
         "predicted_per_token_ms", ratio(t->decode_s * 1e3, m), "predicted_per_second", ratio(m, t->decode_s)));
-    json_object_set_new(o, "ebb", json_pack("{s:I, s:i, s:i, s:i, s:f}", "answer", (json_int_t)a->number, "reused",
-                                            (int)t->n_reused,
-        "reused_disk", (int)t->n_reused_disk, "computed", (int)t->n_computed, "first_s", t->first_s));
+    json_object_set_new(o, "ebb", json_pack("{s:I, s:i, s:i, s:i, s:f}", "answer", (json_int_t)a->number,
+        "reused", (int)t->n_reused, "reused_disk", (int)t->n_reused_disk, "computed", (int)t->n_computed,
+        "first_s", t->first_s));
+}
+
+void ebb_serve_put_progress(json_t *o, const ebb_served *a)
+{
+    const ebb_turn_stats *t = &a->stats;
+
+    json_object_set_new(o, "prompt_progress", json_pack("{s:i, s:i, s:i, s:i}",
+        "total", (int)a->n_prompt, "cache", (int)t->n_reused,
+        "processed", (int)(t->n_reused + a->progress_done), "time_ms", (int)(t->prefill_s * 1e3)));
 }
 
 /* -- A stream ------------------------------------------------------------------------------------------ */
