@@ -415,23 +415,29 @@ static ebb_status parse_beginning(cursor *c, ebb_gguf_header *h, counts *n)
     return st;
 }
 
+/* All before the tensor index. */
+static ebb_status parse_front(cursor *c, ebb_gguf_header *h, counts *n)
+{
+    ebb_status st;
+
+    memset(h, 0, sizeof *h);
+    st = parse_beginning(c, h, n);
+    return st == EBB_OK ? parse_metadata(c, h, (size_t)n->n_kvs) : st;
+}
+
 ebb_status ebb_gguf_parse(const char *bytes, uint64_t have, uint64_t size, const char *name,
                           ebb_gguf_header *h, uint64_t *need, ebb_error *err)
 {
     cursor c = { .bytes = bytes, .have = have, .size = size, .name = name, .err = err };
     counts n = { 0 };
-    ebb_status st;
+    ebb_status st = parse_front(&c, h, &n);
 
-    memset(h, 0, sizeof *h);
-    st = parse_beginning(&c, h, &n);
-    if (st == EBB_OK)
-        st = parse_metadata(&c, h, (size_t)n.n_kvs);
     if (st == EBB_OK)
         st = parse_tensors(&c, h, (size_t)n.n_tensors);
     if (st == EBB_OK)
         st = locate_tensors(&c, h);
     if (st != EBB_OK)
-        ebb_gguf_header_fini(h);                 /* there is nothing to be asked */
+        ebb_gguf_header_fini(h);
     *need = c.need;
     return st;
 }
@@ -441,12 +447,8 @@ ebb_status ebb_gguf_parse_keys(const char *bytes, uint64_t have, uint64_t size, 
 {
     cursor c = { .bytes = bytes, .have = have, .size = size, .name = name, .err = err };
     counts n = { 0 };
-    ebb_status st;
+    ebb_status st = parse_front(&c, h, &n);
 
-    memset(h, 0, sizeof *h);
-    st = parse_beginning(&c, h, &n);
-    if (st == EBB_OK)
-        st = parse_metadata(&c, h, (size_t)n.n_kvs);
     if (st == EBB_BUSY)
         st = h->kvs ? EBB_OK : EBB_FAIL(err, EBB_FORMAT, "%s: its beginning is not there", name);
     if (st != EBB_OK)
