@@ -2,6 +2,7 @@
 # docs/DEMANDS.md: every demand has a number, a state and what shows it; every test that is named is there, by file and by
 # name; what works names a test, a command or a page, what differs a reason; the sums are those of the rows.
 set -eu
+. tests/docs/named_tests.sh
 page=docs/DEMANDS.md
 status=0
 rows=$(mktemp)
@@ -18,16 +19,7 @@ sum="Of $(wc -l <"$rows") demands $(count yes) work, $(count other) are delibera
 grep -qF "$sum" "$page" || { echo "$page does not say: $sum"; status=1; }
 [ "$(wc -l <"$rows")" -ge 134 ] || { echo "only $(wc -l <"$rows") demands"; status=1; }
 
-for ref in $(grep -oE '`[a-z/_0-9]+/test_[a-z_0-9]+\.(c|sh)(: [a-z_0-9]+)?`' "$rows" | tr -d '`' | tr ' ' '~' | sort -u); do
-    file=tests/${ref%%:*} name=
-    case $ref in *:~*) name=${ref#*:~} ;; esac
-    if [ ! -f "$file" ]; then
-        echo "$page: there is no $file"; status=1
-    elif [ -n "$name" ]; then
-        grep -q "^static void $name(void \*\*" "$file" || { echo "$page: $file has no $name"; status=1; }
-        [ "$(grep -cw "$name" "$file")" -ge 2 ] || { echo "$page: $file does not run $name"; status=1; }
-    fi
-done
+check_named_tests "$page" "$rows"
 
 # commands: the subcommand is there, and so are its options
 grep -oE '`ebb [a-z]+[^`]*`' "$rows" | tr -d '`' | sort -u >"$rows.commands"
