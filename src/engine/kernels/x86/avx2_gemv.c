@@ -180,32 +180,6 @@ INLINE __m256 block_32(const uint8_t *const w[ROWS], size_t at, const ebb_q8_32 
     return acc;
 }
 
-enum { NEAR = 384 };             /* bytes that are on their way from the second cache */
-
-/* Rows r .. r + 7 times column c; what stands behind them will be wanted next. */
-INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t len, size_t bytes)
-{
-    const char *next = c > 0 ? NULL : r + ROWS < a->n_rows ? (const char *)row_at(a, r + ROWS) : a->next;
-    const uint8_t *w[ROWS];
-    __m256 acc = _mm256_setzero_ps();
-
-    for (int i = 0; i < ROWS; i++)
-        w[i] = row_at(a, r + (size_t)i);
-    for (size_t b = 0; b < a->n_k / len; b++) {
-        size_t at = b * bytes;
-
-        for (int i = 0; i < ROWS; i++)
-            _mm_prefetch((const char *)w[i] + at + NEAR, _MM_HINT_T0);
-        if (next)
-            ebb_fetch_quarters(next, ROWS * a->row_bytes, ROWS / 4 * at, ROWS / 4 * (at + bytes));
-        if (len == 32)
-            acc = block_32(w, at, (const ebb_q8_32 *)column(a, c) + b, type, acc);
-        else
-            acc = block_256(w, at, (const ebb_q8_256 *)column(a, c) + b, type, acc);
-    }
-    _mm256_maskstore_ps(a->y + c * a->y_stride + r, row_mask(a, r), acc);
-}
-
 /* ---- blocks of several parts ---- */
 
 /* 64 bits: 32 numbers of 2, as bytes. */
@@ -280,37 +254,37 @@ INLINE __m256 part_32(const uint8_t *const w[ROWS], size_t at, size_t part, cons
     return _mm256_fmadd_ps(_mm256_mul_ps(load_halves(w, at), dx), _mm256_cvtepi32_ps(sum), acc);
 }
 
-/* Rows r .. r + 7 times column c. */
-INLINE void rows8_parts(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t parts, size_t bytes)
+/* ---- the product ---- */
+
+enum { NEAR = 384 };             /* bytes that are on their way from the second cache */
+
+/* Rows r .. r + 7 times column c; the rows behind them will be wanted next.  A block has len elements: 256, 32, or
+ * several parts of 32. */
+INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t len, size_t bytes)
 {
     const char *next = c > 0 ? NULL : r + ROWS < a->n_rows ? (const char *)row_at(a, r + ROWS) : a->next;
-    const ebb_q8_32 *x = column(a, c);
     const uint8_t *w[ROWS];
     __m256 acc = _mm256_setzero_ps();
 
     for (int i = 0; i < ROWS; i++)
         w[i] = row_at(a, r + (size_t)i);
-    for (size_t at = 0; at < a->row_bytes; at += bytes) {
+    for (size_t b = 0; b < a->n_k / len; b++) {
+        size_t at = b * bytes;
+
         for (int i = 0; i < ROWS; i++)
             _mm_prefetch((const char *)w[i] + at + NEAR, _MM_HINT_T0);
         if (next)
             ebb_fetch_quarters(next, ROWS * a->row_bytes, ROWS / 4 * at, ROWS / 4 * (at + bytes));
-        for (size_t part = 0; part < parts; part++)
-            acc = part_32(w, at, part, x++, type, acc);
+        if (len == 256)
+            acc = block_256(w, at, (const ebb_q8_256 *)column(a, c) + b, type, acc);
+        else if (len == 32)
+            acc = block_32(w, at, (const ebb_q8_32 *)column(a, c) + b, type, acc);
+        else
+            for (size_t part = 0; part < len / 32; part++)
+                acc = part_32(w, at, part, (const ebb_q8_32 *)column(a, c) + b * (len / 32) + part, type, acc);
     }
     _mm256_maskstore_ps(a->y + c * a->y_stride + r, row_mask(a, r), acc);
 }
-
-#define TYPE_PARTS(T, parts, bytes)                              \
-void ebb_avx2_gemv_##T(const ebb_matmul *a)                      \
-{                                                                \
-    for (size_t r = 0; r < a->n_rows; r += ROWS)                 \
-        for (size_t c = 0; c < a->n_cols; c++)                   \
-            rows8_parts(a, r, c, EBB_TYPE_##T, parts, bytes);    \
-}
-TYPE_PARTS(Q1_0, 4, 18)
-TYPE_PARTS(Q2_0, 2, 18)
-TYPE_PARTS(NVFP4, 2, 36)
 
 #define TYPE(T, len, bytes)                                      \
 void ebb_avx2_gemv_##T(const ebb_matmul *a)                      \
@@ -330,3 +304,6 @@ TYPE(Q5_0, 32, 22)
 TYPE(Q5_1, 32, 24)
 TYPE(IQ4_NL, 32, 18)
 TYPE(MXFP4, 32, 17)
+TYPE(Q1_0, 128, 18)
+TYPE(Q2_0, 64, 18)
+TYPE(NVFP4, 64, 36)
