@@ -125,10 +125,11 @@ check:                                         ## the tests, plain and under the
 	$(MAKE) test
 	$(MAKE) test SAN=address,undefined
 	$(MAKE) test SAN=thread
-check-long: $(B)/tests/engine/prefix_cache/test_kv_random $(B)/tests/engine/memory/fuzz_pressure $(B)/tests/engine/speculate/test_speculate_random  ## 10,000 random operations on the KV cache, as many of drafting with each kind of drafter, 1,000 turns of two programs; memory taken and given, 100 rounds
+check-long: $(B)/tests/engine/prefix_cache/test_kv_random $(B)/tests/engine/memory/fuzz_pressure $(B)/tests/engine/speculate/test_speculate_random $(B)/tests/faults/test_power_cut  ## 10,000 random operations on the KV cache, as many of drafting with each kind of drafter, 1,000 turns of two programs; 10,000 power cuts; memory taken and given, 100 rounds
 	$(Q)sh tests/engine/memory/pressure.sh $(B)/tests/engine/memory/fuzz_pressure $(or $(ROUNDS),100)
 	$(Q)EBB_KV_OPS=$(or $(ARGS),1250) $<
 	$(Q)EBB_SPECULATE_OPS=$(or $(ARGS),2000) $(B)/tests/engine/speculate/test_speculate_random
+	$(Q)EBB_POWER_CUTS=10000 sh tests/run.sh $(B)/tests/faults/test_power_cut
 ARM_TESTS := $(patsubst %.c,%,$(wildcard tests/engine/kernels/test_*.c)) tests/core/os/test_pool
 check-arm: all                                 ## the kernels for AArch64 under an emulator, where cross compiler and emulator are installed
 	$(Q)EBB=$(B)/$(NAME) sh tests/arm.sh $(ARM_TESTS) $(ARGS)

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "os/file.h"
+#include "os/folder.h"
 #include "os/paths.h"
 #include "store/store_sql.h"
 
@@ -22,6 +23,11 @@ static ebb_status make_database_file(const char *path, ebb_error *err)
             return EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
         st = ebb_file_mkdirs(dir, err);
         free(dir);
+    }
+    if (st == EBB_OK && ebb_file_open(path, EBB_FILE_CREATE, &fd, NULL) == EBB_OK) {
+        ebb_file_close(fd);
+        ebb_folder_sync_name(path);              /* SQLite syncs what is in the file, not its name */
+        return EBB_OK;
     }
     if (st == EBB_OK && ebb_file_open(path, EBB_FILE_UPDATE, &fd, err) == EBB_OK) {
         ebb_file_close(fd);

@@ -104,36 +104,58 @@ static int apply_migrations(ebb_store *s)
     return rc;
 }
 
-/* The database as it was, beside it: sessions.db-before-vN. */
+/* A copy comes whole or not at all, in one transaction of SQLite: one that has the version has everything. */
+static bool is_copied(sqlite3 *copy, int version)
+{
+    sqlite3_stmt *q = NULL;
+    bool is_whole = sqlite3_prepare_v2(copy, "PRAGMA user_version", -1, &q, NULL) == SQLITE_OK &&
+                    sqlite3_step(q) == SQLITE_ROW && sqlite3_column_int(q, 0) == version;
+
+    sqlite3_finalize(q);
+    return is_whole;
+}
+
+enum { COPY_TRIES = 20, COPY_WAIT_MS = 100 };
+
+/* Another process may be at the same work. */
+static int copy_into(ebb_store *s, const char *path, int version)
+{
+    sqlite3 *copy = NULL;
+    int rc = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, NULL);
+
+    for (int i = 0; i < COPY_TRIES && (rc & 0xff) != SQLITE_DONE && !is_copied(copy, version); i++) {
+        sqlite3_backup *job = sqlite3_backup_init(copy, "main", s->db, "main");
+
+        rc = job ? sqlite3_backup_step(job, -1) : SQLITE_CANTOPEN;
+        if (sqlite3_backup_finish(job) != SQLITE_OK && rc == SQLITE_DONE)
+            rc = SQLITE_IOERR;
+        if (rc != SQLITE_BUSY && rc != SQLITE_LOCKED)
+            break;
+        sqlite3_sleep(COPY_WAIT_MS);
+    }
+    rc = is_copied(copy, version) ? SQLITE_OK : rc == SQLITE_OK || rc == SQLITE_DONE ? SQLITE_IOERR : rc;
+    sqlite3_close(copy);
+    return rc;
+}
+
+/* The database as it was, beside it: sessions.db-before-vN.  One that is there may be of an attempt that a loss of
+ * power ended: it is made whole. */
 static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
 {
     char *path = sqlite3_mprintf("%s" EBB_STORE_COPY_SUFFIX "%d", s->path, version);
-    sqlite3_backup *job = NULL;
-    sqlite3 *copy = NULL;
     int fd = -1, rc;
-    bool is_there = path && ebb_file_open(path, EBB_FILE_READ, &fd, NULL) == EBB_OK;
+    bool is_new = path && ebb_file_open(path, EBB_FILE_CREATE, &fd, NULL) == EBB_OK;
     ebb_status st = path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
 
     ebb_file_close(fd);
-    if (is_there) {                              /* of another process, or of an attempt before this one */
-        sqlite3_free(path);
-        return EBB_OK;
-    }
-    if (st == EBB_OK)
-        st = ebb_file_open(path, EBB_FILE_CREATE, &fd, err);
-    if (st == EBB_OK)
-        ebb_file_close(fd);
-    if (st == EBB_OK) {
-        rc = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, NULL);
-        job = rc == SQLITE_OK ? sqlite3_backup_init(copy, "main", s->db, "main") : NULL;
-        rc = job ? sqlite3_backup_step(job, -1) : SQLITE_CANTOPEN;
-        sqlite3_backup_finish(job);
-        if (rc != SQLITE_DONE)
-            st = EBB_FAIL(err, EBB_IO, "%s is of an older ebb, and there is no copying it before it is changed: %s; "
-                                       "free some room there",
-                          s->path, sqlite3_errstr(rc));
-        sqlite3_close(copy);
-        if (st != EBB_OK)
+    if (is_new)
+        ebb_folder_sync_name(path);
+    rc = st == EBB_OK ? copy_into(s, path, version) : SQLITE_OK;
+    if (rc != SQLITE_OK) {
+        st = EBB_FAIL(err, EBB_IO, "%s is of an older ebb, and there is no copying it before it is changed: %s; "
+                                   "free some room there",
+                      s->path, sqlite3_errstr(rc));
+        if (is_new)
             ebb_file_remove(path);
     }
     sqlite3_free(path);

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "os/fault.h"
+#include "os/folder.h"
 
 _Static_assert(sizeof(off_t) == 8, "models are larger than 2 GiB: build with -D_FILE_OFFSET_BITS=64");
 
@@ -327,7 +328,9 @@ ebb_status ebb_file_mkdirs(const char *path, ebb_error *err)
         if (c != '/' && c != '\0')
             continue;
         *p = '\0';
-        if ((ebb_os_fault(EACCES) || mkdir(dir, 0700) != 0) && errno != EEXIST)
+        if (!ebb_os_fault(EACCES) && mkdir(dir, 0700) == 0)
+            ebb_folder_sync_name(dir);           /* or a loss of power takes it away, with all that was synced in it */
+        else if (errno != EEXIST)
             st = EBB_FAIL(err, EBB_IO, "%s: directory cannot be made: %s", dir, strerror(errno));
         *p = c;
         if (c == '\0')

@@ -102,7 +102,7 @@ ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_er
  * even if it came meanwhile. */
 EBB_MUST_CHECK
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err);
-/* Make the directory and its parents, 0700. */
+/* Make the directory and its parents, 0700; what is made is there after a loss of power, too. */
 EBB_MUST_CHECK
 ebb_status ebb_file_mkdirs(const char *path, ebb_error *err);
 

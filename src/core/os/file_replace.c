@@ -1,7 +1,6 @@
 /* Files that are written beside and renamed (file.h). */
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "os/fault.h"
 #include "os/file.h"
+#include "os/folder.h"
 
 ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb_error *err)
 {
@@ -46,19 +46,6 @@ static int rename_new(const char *from, const char *to)
     return rename(from, to);
 }
 
-/* The rename itself reaches the disk.  The file is there whatever comes of it, so this is no error. */
-static void sync_folder_of(const char *path)
-{
-    char *copy = strdup(path);
-    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-    free(copy);
-}
-
 static ebb_status write_whole(const char *path, bool is_new, const void *data, size_t n, ebb_error *err)
 {
     ebb_buf beside = { 0 };
@@ -74,7 +61,7 @@ static ebb_status write_whole(const char *path, bool is_new, const void *data, s
         st = is_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s exists already; choose another name", path)
                                        : EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
     if (st == EBB_OK)
-        sync_folder_of(path);
+        ebb_folder_sync_name(path);
     else if (fd >= 0)
         unlink(beside.data);
     ebb_buf_fini(&beside);

@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -66,6 +68,18 @@ ebb_status ebb_folder_sync(const char *path, ebb_error *err)
     if (fd >= 0)
         close(fd);
     return st;
+}
+
+void ebb_folder_sync_name(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(copy);
 }
 
 void ebb_file_remove(const char *path)

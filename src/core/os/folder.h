@@ -27,6 +27,9 @@ ebb_status ebb_file_rename(const char *from, const char *to, ebb_error *err);
 /* What was renamed in the folder is so after a power failure, too. */
 EBB_MUST_CHECK
 ebb_status ebb_folder_sync(const char *path, ebb_error *err);
+/* The name `path` was given to a file or folder just now: it is there after a power failure, too.
+ * The file is there whatever comes of it, so this is no error.  Cost: milliseconds. */
+void ebb_folder_sync_name(const char *path);
 void ebb_file_remove(const char *path);          /* no error if it is not there, or stays */
 /* The file was used now; NOTFOUND if there is none, IO. */
 EBB_MUST_CHECK

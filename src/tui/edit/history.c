@@ -202,6 +202,24 @@ ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
     return st;
 }
 
+/* A crash may have left the beginning of a line, or bytes that were never written: what comes next is no part of it. */
+static ebb_status drop_torn_line(int fd, const char *path, ebb_error *err)
+{
+    char tail[4096];
+    const char *nl = NULL;
+    uint64_t n_bytes, end;
+    ebb_status st = ebb_file_size(fd, path, &n_bytes, err);
+
+    for (end = n_bytes; st == EBB_OK && !nl && end > 0;) {
+        size_t n = end < sizeof tail ? (size_t)end : sizeof tail;
+
+        st = ebb_file_read_at(fd, path, tail, n, end - n, err);
+        nl = st == EBB_OK ? memrchr(tail, '\n', n) : NULL;
+        end -= nl ? n - (size_t)(nl + 1 - tail) : n;
+    }
+    return st == EBB_OK && end < n_bytes ? ebb_file_truncate(fd, path, end, err) : st;
+}
+
 static ebb_status append_to_history_file(const char *path, const char *s, size_t n, ebb_error *err)
 {
     ebb_buf line = { 0 };
@@ -209,6 +227,8 @@ static ebb_status append_to_history_file(const char *path, const char *s, size_t
     ebb_status st = open_locked(path, &fd, err);
 
     escape_entry(&line, s, n);
+    if (st == EBB_OK)
+        st = drop_torn_line(fd, path, err);
     if (st == EBB_OK && !line.failed)
         st = ebb_file_append(fd, path, line.data, line.len, err);
     ebb_file_close(fd);

@@ -76,15 +76,17 @@ void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
 static bool restore_file(const char *path, const char *session, ebb_buf *out)
 {
     ebb_buf whole = { 0 };
-    size_t n = strlen(session);
+    size_t n = strlen(session), n_text;
     int fd = -1;
     bool is_it = ebb_file_open(path, EBB_FILE_READ, &fd, NULL) == EBB_OK && !ebb_file_is_locked(fd) &&
                  ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && whole.len > n &&
                  memcmp(whole.data, session, n) == 0 && whole.data[n] == '\n';
 
     ebb_file_close(fd);
-    if (is_it)
-        is_it = ebb_buf_add(out, whole.data + n + 1, whole.len - n - 1) && unlink(path) == 0;
+    if (is_it) {                                 /* after a loss of power zeros stand where the disk has nothing */
+        n_text = strnlen(whole.data + n + 1, whole.len - n - 1);
+        is_it = ebb_buf_add(out, whole.data + n + 1, n_text) && unlink(path) == 0 && n_text > 0;
+    }
     ebb_buf_fini(&whole);
     return is_it;
 }
