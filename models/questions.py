@@ -1,14 +1,15 @@
-"""Questions with what a right answer contains: heldout.txt, newcomers.txt, tuning.txt.  check.py says how they are written."""
+"""Questions with what a right answer contains: HELD_OUT, which training must not see, and tuning.txt.  check.py says how they
+are written."""
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
+HELD_OUT = "heldout.txt", "newcomers.txt", "ordinary.txt", "sloppy.txt", "other-programs.txt"
 DECLINED = "larger model|no command of that name|did not understand|/model file"
 
 
 def read_held_out():
     """(question, words of a right answer) pairs that training must not see, follow-ups too."""
-    talks = read_talks() + read_talks(HERE / "newcomers.txt")
-    return [(q, words) for talk in talks for q, words, _ in talk]
+    return [(q, words) for name in HELD_OUT for talk in read_talks(HERE / name) for q, words, _ in talk]
 
 
 def read_talks(path=HERE / "heldout.txt"):
