@@ -14,7 +14,7 @@
 enum { U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STR = 8, ARR = 9 };
 
 #define ALIGN 32u
-#define MAX_TENSORS 512
+#define MAX_TENSORS 1024
 
 typedef struct tensor {
     char     name[64];
@@ -89,6 +89,7 @@ enum {
 #define IMAGES      TRAIT(35)    /* rope.dimension_sections */
 #define SOFT_BIAS   TRAIT(36)    /* exp_probs_b without groups and scales */
 #define FOUR        TRAIT(37)    /* layers of several kinds: four are needed to see them */
+#define GEMMA3N     TRAIT(38)
 
 static const struct traits { const char *arch; uint64_t has;
 } traits[] = {
@@ -107,8 +108,10 @@ static const struct traits { const char *arch; uint64_t has;
     { "gemma2", POST_NORMS | WINDOW | SOFTCAPS },
     { "gemma3", POST_NORMS | QK_NORM | WINDOW | LINEAR },
     { "gemma4", GEMMA4 | EXPERTS | WINDOW | SOFTCAPS },
+    { "gemma3n", GEMMA3N | POST_NORMS | QK_NORM | WINDOW | SOFTCAPS },
     { "phi2", LAYER_NORM | NORM_BIAS | QKV_BIAS | BIAS | PLAIN_FFN | PARALLEL | PARTIAL | OUTPUT_BIAS },
     { "phi3", FUSED_QKV | FUSED_FFN | PARTIAL | LONGROPE },
+    { "phimoe", NORM_BIAS | QKV_BIAS | BIAS | EXPERTS | LONGROPE | OUTPUT_BIAS },
     { "gpt-oss", QKV_BIAS | BIAS | SINKS | EXPERTS | WINDOW | YARN | POST_IS_FFN },
     { "stablelm", LAYER_NORM | NORM_BIAS | PARTIAL },
     { "command-r", LAYER_NORM | PARALLEL | MULTIPLIERS },
@@ -172,7 +175,7 @@ const char *const ebb_tiny_archs[] = {
     "mistral3",      "llama4",      "ernie4_5",   "ernie4_5-moe",   "arcee",         "apertus",      "smallthinker",
     "hunyuan-dense", "hunyuan-moe", "seed_oss",   "minimax-m2",     "bailingmoe2",   "muse-glimmer", "plamo3",
     "lfm2",          "lfm2moe",     "nemotron_h", "nemotron_h_moe", "granitehybrid", "falcon-h1",    "mamba2",
-    "mamba",         "jamba",       NULL,
+    "mamba",         "jamba",       "gemma3n",    "phimoe",         NULL,
 };
 
 static bool has(const ebb_tiny_opts *o, uint64_t trait)
@@ -604,6 +607,60 @@ static void gemma4_ends(writer *w, const ebb_tiny_opts *o)
     add_tensor(w, "per_layer_proj_norm.weight", EBB_TYPE_F32, o->n_embd, 0, 1, 0.1f);
 }
 
+/* -- Gemma 3n: every fifth layer is global, the last five use the K and V of those before; gates are cut off in up to
+ *    ten of the first half of the layers. */
+
+enum { N_STREAMS = 4, LAUREL_RANK = 64, DIM_LAYER_INPUT = 256, GEMMA3N_SHARED = 5 };
+
+static uint32_t gemma3n_shared(const ebb_tiny_opts *o)
+{
+    return o->n_layers > GEMMA3N_SHARED ? GEMMA3N_SHARED : 0;
+}
+
+static void gemma3n_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
+{
+    static const char *const norms[] = {
+        "altup_router_norm", "laurel_post_norm", "attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm",
+        "post_norm", "altup_correct_scale",
+    };
+
+    for (size_t k = 0; k < sizeof norms / sizeof *norms; k++)
+        norm(w, o, i, norms[k]);
+    matrix(w, i, "altup_router", EBB_TYPE_F32, o->n_embd, N_STREAMS);
+    w->tensors[w->n_tensors - 1].dev = 4;        /* what it gives is divided by E */
+    matrix(w, i, "altup_predict_coef", EBB_TYPE_F32, N_STREAMS, N_STREAMS * N_STREAMS);
+    matrix(w, i, "altup_correct_coef", EBB_TYPE_F32, N_STREAMS, N_STREAMS);
+    matrix(w, i, "laurel_l", o->type, o->n_embd, LAUREL_RANK);
+    matrix(w, i, "laurel_r", o->type, LAUREL_RANK, o->n_embd);
+    matrix(w, i, "attn_q", o->type, o->n_embd, o->n_head * o->head_dim);
+    vector(w, i, "attn_q_norm.weight", o->head_dim, 0.5f);
+    /* in all layers, as converters write them */
+    matrix(w, i, "attn_k", o->type, o->n_embd, o->n_head_kv * o->head_dim);
+    vector(w, i, "attn_k_norm.weight", o->head_dim, 1);
+    matrix(w, i, "attn_v", o->type, o->n_embd, o->n_head_kv * o->head_dim);
+    matrix(w, i, "attn_output", o->type, o->n_head * o->head_dim, o->n_embd);
+    matrix(w, i, "ffn_gate", o->type, o->n_embd, o->n_ff);
+    matrix(w, i, "ffn_up", o->type, o->n_embd, o->n_ff);
+    matrix(w, i, "ffn_down", o->type, o->n_ff, o->n_embd);
+    matrix(w, i, "inp_gate", o->type, o->n_embd, DIM_LAYER_INPUT);
+    matrix(w, i, "proj", o->type, DIM_LAYER_INPUT, o->n_embd);
+}
+
+static void gemma3n_ends(writer *w, const ebb_tiny_opts *o)
+{
+    static const char *const both[] = { "altup_proj.weight", "altup_unembd_proj.weight" };
+    uint32_t width = DIM_LAYER_INPUT * o->n_layers;
+
+    add_tensor(w, "per_layer_token_embd.weight", o->type, width, EBB_TINY_VOCAB, 0, 1 / sqrtf(DIM_LAYER_INPUT));
+    add_tensor(w, "per_layer_model_proj.weight", o->type, o->n_embd, width, 0, 1);
+    add_tensor(w, "per_layer_proj_norm.weight", EBB_TYPE_F32, DIM_LAYER_INPUT, 0, 1, 0.1f);
+    for (size_t k = 0; k < 2; k++) {
+        add_tensor(w, both[k], o->type, o->n_embd, o->n_embd, 0, 1 / sqrtf((float)o->n_embd));
+        w->tensors[w->n_tensors - 1].dims[2] = N_STREAMS - 1;
+        w->tensors[w->n_tensors - 1].n_dims = 3;
+    }
+}
+
 /* -- Recurrent layers ---------------------------------------------- */
 
 /* NULL: the architecture has none. */
@@ -792,8 +849,30 @@ static void gemma4_keys(writer *w, const ebb_tiny_opts *o)
     key_u32(w, o->arch, ".embedding_length_per_layer_input", o->n_embd);
 }
 
+static void gemma3n_keys(writer *w, const ebb_tiny_opts *o)
+{
+    key_layers(w, o, ".attention.sliding_window_pattern", BOOL);
+    for (uint32_t i = 0; i < o->n_layers; i++)
+        ebb_buf_addc(&w->keys, (i + 1) % 5 != 0);
+    key_layers(w, o, ".activation_sparsity_scale", F32);
+    for (uint32_t i = 0; i < o->n_layers; i++) {
+        float cutoff = i < 10 && i < o->n_layers / 2 ? 1.6448533f : -INFINITY;
+
+        ebb_buf_add(&w->keys, &cutoff, 4);
+    }
+    key_f32(w, o->arch, ".rope.freq_base_swa", 1000);
+    key_u32(w, o->arch, ".attention.shared_kv_layers", gemma3n_shared(o));
+    key_u32(w, o->arch, ".embedding_length_per_layer_input", DIM_LAYER_INPUT);
+    key_u32(w, o->arch, ".altup.active_idx", 0);
+    key_u32(w, o->arch, ".altup.num_inputs", N_STREAMS);
+}
+
 static void layer_tensors(writer *w, const ebb_tiny_opts *o, uint32_t i)
 {
+    if (has(o, GEMMA3N)) {
+        gemma3n_tensors(w, o, i);
+        return;
+    }
     if (is_recurrent(o)) {
         recurrent_tensors(w, o, i);
         return;
@@ -941,7 +1020,10 @@ static ebb_tiny_opts with_defaults(const ebb_tiny_opts *given)
     ebb_tiny_opts o = *given;
 
     o.arch = o.arch ? o.arch : "llama";
-    o.n_layers = or_default(o.n_layers, has(&o, HYBRID | GEMMA4 | FOUR) ? 4 : is_recurrent(&o) ? 3 : 2);
+    o.n_layers = or_default(o.n_layers, has(&o, GEMMA3N)                ? 10
+                                        : has(&o, HYBRID | GEMMA4 | FOUR) ? 4
+                                        : is_recurrent(&o)                ? 3
+                                                                          : 2);
     o.n_expert = or_default(o.n_expert, has(&o, EXPERTS) ? 6 : 0);
     o.n_embd = or_default(o.n_embd, 256);
     o.n_head = or_default(o.n_head, 4);
@@ -1021,9 +1103,9 @@ static void trait_keys(writer *w, const ebb_tiny_opts *o)
     if (has(o, WINDOW | LONGROPE))
         key_u32(w, o->arch, ".attention.sliding_window", EBB_TINY_WINDOW);
     if (has(o, SOFTCAPS)) {
-        if (!has(o, GEMMA4))
+        if (!has(o, GEMMA4 | GEMMA3N))
             key_f32(w, o->arch, ".attn_logit_softcapping", 5);
-        key_f32(w, o->arch, ".final_logit_softcapping", 4);
+        key_f32(w, o->arch, ".final_logit_softcapping", has(o, GEMMA3N) ? 30 : 4);
     }
     if (has(o, TEMPERATURE))
         key_f32(w, o->arch, ".attention.temperature_scale", 0.1f);
@@ -1076,6 +1158,8 @@ static void write_keys(writer *w, const ebb_tiny_opts *o)
         key_u32(w, o->arch, ".nextn_predict_layers", 1);
     if (!is_bare(o))
         key_u32(w, o->arch, ".attention.head_count", o->n_head);
+    if (has(o, GEMMA3N))
+        gemma3n_keys(w, o);
     if (has(o, GEMMA4)) {
         gemma4_keys(w, o);
     } else if (is_recurrent(o)) {
@@ -1109,6 +1193,8 @@ static void end_tensors(writer *w, const ebb_tiny_opts *o)
 {
     if (has(o, GEMMA4))
         gemma4_ends(w, o);
+    if (has(o, GEMMA3N))
+        gemma3n_ends(w, o);
     if (has(o, POSITIONS))
         add_tensor(w, "position_embd.weight", EBB_TYPE_F32, o->n_embd, o->n_ctx, 0, 0.5f);
     if (has(o, LONGROPE)) {

@@ -16,6 +16,7 @@ typedef struct ebb_traits {
     ebb_qk_norm    qk_norm;
     bool           has_head_gate;
     ebb_norm_order norms;
+    bool           norms_have_bias;      /* RMSNorm(x) * w + b */
     bool           post_norms_are_bare;  /* those behind are named without ".weight" */
     float          post_norm_eps;        /* of those behind; 0: as all norms */
     const char    *ffn_norm;             /* the norm before the feed-forward; NULL: "ffn_norm" */
@@ -47,7 +48,8 @@ extern const ebb_arch ebb_arch_llama, ebb_arch_granite, ebb_arch_granitemoe, ebb
     ebb_arch_gpt_oss, ebb_arch_stablelm, ebb_arch_command_r, ebb_arch_cohere2, ebb_arch_olmo2,
     ebb_arch_starcoder2, ebb_arch_gpt2, ebb_arch_falcon, ebb_arch_chatglm, ebb_arch_glm4,
     ebb_arch_glm4moe, ebb_arch_deepseek, ebb_arch_deepseek2, ebb_arch_qwen35moe, ebb_arch_qwen3next,
-    ebb_arch_gemma4, ebb_arch_qwen2vl, ebb_arch_qwen3vl, ebb_arch_qwen3vlmoe, ebb_arch_mistral3,
+    ebb_arch_gemma3n, ebb_arch_gemma4, ebb_arch_phimoe,
+    ebb_arch_qwen2vl, ebb_arch_qwen3vl, ebb_arch_qwen3vlmoe, ebb_arch_mistral3,
     ebb_arch_muse_glimmer, ebb_arch_ernie4_5, ebb_arch_ernie4_5_moe, ebb_arch_hunyuan_dense,
     ebb_arch_hunyuan_moe, ebb_arch_seed_oss, ebb_arch_exaone4, ebb_arch_olmoe, ebb_arch_bailingmoe2,
     ebb_arch_smallthinker, ebb_arch_apertus, ebb_arch_arcee, ebb_arch_llama4, ebb_arch_minimax_m2,

@@ -333,7 +333,7 @@ void ebb_bind_norm(ebb_binder *b, ebb_norm *norm, const char *what, uint32_t n)
 {
     norm->is_on = true;
     bind_vector(b, &norm->w, what, ".weight", 1, n, true);
-    if (b->net->norm_is_layer)
+    if (b->net->norm_is_layer || b->norms_have_bias)
         bind_vector(b, &norm->b, what, ".bias", 1, n, false);
 }
 
@@ -593,6 +593,8 @@ void ebb_bind_embd_and_output(ebb_binder *b)
     check_shape(b, net->embd, 1, net->n_vocab, net->n_embd);
     net->embd_row_bytes = (size_t)ebb_type_row_bytes((ebb_type)net->embd->type, net->n_embd);
     ebb_bind_norm(b, &net->output_norm, b->output_norm ? b->output_norm : "output_norm", net->n_embd);
+    if (net->streams.n)
+        ebb_bind_gather(b);
     out = find_tensor(b, "output", ".weight", false);
     add_matrix(b, &net->output, out ? out : net->embd, net->n_vocab, net->n_embd);
     bind_vector(b, &net->output.bias, "output", ".bias", 1, net->n_vocab, false);

@@ -35,6 +35,7 @@ typedef struct ebb_binder {
     ebb_routing     routing;     /* to be set before ebb_bind_shape */
     bool            has_yarn_betas;      /* likewise: the file's count, not 32 and 1 */
     bool            has_no_attention;    /* likewise: no layer has heads or a feed-forward */
+    bool            norms_have_bias;     /* likewise: RMSNorm(x) * w + b */
     const char     *output_norm;         /* what the last norm is called; NULL: "output_norm" */
     ebb_status      st;          /* of the first failure */
     ebb_error      *err;
@@ -151,6 +152,12 @@ void ebb_bind_windows(ebb_binder *b, uint32_t otherwise, uint32_t period, uint32
 /* per_layer_token_embd and what goes with it, where embedding_length_per_layer_input is not 0;
  * before the layers. */
 void ebb_bind_layer_embeddings(ebb_binder *b);
+
+/* net->streams.n streams: what makes them of the first, before the layers; a layer's; what makes
+ * one of them, before the output. */
+void ebb_bind_spread(ebb_binder *b);
+void ebb_bind_altup(ebb_binder *b, ebb_layer *l);
+void ebb_bind_gather(ebb_binder *b);
 
 /* attn_norm; q, k, v (or attn_qkv); o. */
 void ebb_bind_attention(ebb_binder *b, ebb_layer *l);

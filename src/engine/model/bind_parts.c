@@ -313,6 +313,49 @@ void ebb_bind_layer_embeddings(ebb_binder *b)
     ebb_bind_norm(b, &net->layer_proj_norm, "per_layer_proj_norm", net->n_embd_layer);
 }
 
+/* -- Streams -------------------------------------------------------------------- */
+
+void ebb_bind_spread(ebb_binder *b)
+{
+    ebb_net *net = b->net;
+
+    ebb_bind_stack(b, &net->streams.spread, "altup_proj", net->streams.n - 1, net->n_embd, net->n_embd);
+}
+
+void ebb_bind_altup(ebb_binder *b, ebb_layer *l)
+{
+    const ebb_net *net = b->net;
+    ebb_altup *a = &l->altup;
+    uint32_t n = net->streams.n, rank = (uint32_t)ebb_bind_row_count(b, "laurel_l");
+
+    ebb_bind_norm(b, &a->router_norm, "altup_router_norm", net->n_embd);
+    ebb_bind_table(b, &a->router, "altup_router", n, net->n_embd);
+    ebb_bind_table(b, &a->predict, "altup_predict_coef", n * n, n);
+    ebb_bind_table(b, &a->correct, "altup_correct_coef", n, n);
+    ebb_bind_vector(b, &a->scale, "altup_correct_scale", net->n_embd, true);
+    ebb_bind_matrix(b, &a->down, "laurel_l", rank, net->n_embd);
+    if (b->st == EBB_OK && rank > net->n_ff)     /* the feed-forward's place is its */
+        ebb_bind_fail(b, EBB_FORMAT, "tensor blk.%u.laurel_l.weight: %u rows, more than the feed-forward has",
+                      b->layer, rank);
+    ebb_bind_matrix(b, &a->up, "laurel_r", net->n_embd, rank);
+    ebb_bind_norm(b, &a->norm, "laurel_post_norm", net->n_embd);
+}
+
+void ebb_bind_gather(ebb_binder *b)
+{
+    static const char what[] = "altup_unembd_proj";
+    ebb_net *net = b->net;
+    ebb_weight *g = net->streams.gather;
+
+    ebb_bind_stack(b, &g[0], what, net->streams.n - 1, net->n_embd, net->n_embd);
+    g[0].n_rows = net->n_embd;
+    for (uint32_t i = 1; b->st == EBB_OK && i + 1 < net->streams.n; i++) {
+        g[i] = g[0];
+        g[i].first = i * net->n_embd;
+        ebb_bind_scale(b, &g[i], what);
+    }
+}
+
 /* -- A layer's parts ------------------------------------------------------------ */
 
 void ebb_bind_qkv(ebb_binder *b, ebb_layer *l)
@@ -382,7 +425,8 @@ void ebb_bind_dense(ebb_binder *b, ebb_layer *l)
     } else {
         ebb_bind_matrix(b, &l->gate, "ffn_gate", n_ff, net->n_embd);
         ebb_bind_matrix(b, &l->up, "ffn_up", n_ff, net->n_embd);
-        ebb_bind_pair(b, &l->gate, &l->up);
+        if (!(l->gate_cutoff > 0))               /* else all of gate is needed at once */
+            ebb_bind_pair(b, &l->gate, &l->up);
     }
     ebb_bind_matrix(b, &l->down, "ffn_down", net->n_embd, n_ff);
 }
@@ -523,6 +567,7 @@ void ebb_bind_traits(ebb_binder *b)
 
     b->routing = t->routing;
     b->has_yarn_betas = t->has_yarn_betas;
+    b->norms_have_bias = t->norms_have_bias;
     net->ffn_gate = t->act;
     net->ffn_is_plain = t->ffn_is_plain;
     net->qk_norm = t->qk_norm;

@@ -77,7 +77,7 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
                     act_bit(&x->shared_gate));
     if (ebb_weight_exists(&x->router))
         return ebb_op_moe(r, l, err);
-    st = ebb_op_gated(r, &l->gate, &l->up, err);
+    st = l->gate_cutoff > 0 ? ebb_op_sparse_gated(r, l, err) : ebb_op_gated(r, &l->gate, &l->up, err);
     if (st != EBB_OK)
         return st;
     ebb_op_input(r, r->buf.ff, l->up.n_rows, act_bit(&l->down));
@@ -87,10 +87,10 @@ static ebb_status feed_forward(ebb_forward *r, const ebb_layer *l, ebb_error *er
 ebb_status ebb_block_layer(ebb_forward *r, uint32_t i_layer, ebb_error *err)
 {
     const ebb_layer *l = &r->net->layers[i_layer];
-    bool has_attention = ebb_weight_exists(&l->o);
-    ebb_status st = EBB_OK;
+    bool has_attention = ebb_weight_exists(&l->o), has_streams = r->net->streams.n > 0;
+    ebb_status st = has_streams ? ebb_op_predict(r, l, err) : EBB_OK;
 
-    if (r->net->router_is_early && ebb_weight_exists(&l->experts.router))
+    if (st == EBB_OK && r->net->router_is_early && ebb_weight_exists(&l->experts.router))
         st = ebb_op_early_router(r, l, err);
     if (st != EBB_OK)
         return st;
@@ -100,8 +100,12 @@ ebb_status ebb_block_layer(ebb_forward *r, uint32_t i_layer, ebb_error *err)
         st = attention(r, l, i_layer, err);
     if (st != EBB_OK || r->cols.c0 == r->cols.c1)
         return st;
+    if (has_streams)
+        ebb_op_add_laurel(r);
     if (ebb_weight_exists(&l->up) || ebb_weight_exists(&l->experts.router))
         st = feed_forward(r, l, err);
+    if (st == EBB_OK && has_streams)
+        return ebb_op_correct(r, i_layer, err);
     if (st == EBB_OK && ebb_weight_exists(&l->input.gate))
         st = ebb_op_layer_input(r, i_layer, err);
     r->residual.x_scale = l->scale;

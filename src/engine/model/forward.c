@@ -42,10 +42,20 @@ static void layout_recurrent(ebb_forward *r, ebb_arena *a)
     r->recurrent.beta = take_floats(a, cols, net->max_beta);
 }
 
+static bool has_cutoff(const ebb_net *net)
+{
+    for (uint32_t i = 0; i < net->n_layers; i++)
+        if (net->layers[i].gate_cutoff > 0)
+            return true;
+    return false;
+}
+
 static void layout_ff(ebb_forward *r, ebb_arena *a)
 {
     const ebb_net *net = r->net;
 
+    if (has_cutoff(net))
+        r->buf.up = take_floats(a, r->cap_tokens, net->n_ff);
     r->buf.ff = take_floats(a, r->cap_tokens, max_size(max_size(net->n_ff, net->n_ff_expert), net->n_embd_layer));
     if (net->has_mixture_beside)
         r->buf.beside = take_floats(a, r->cap_tokens, net->n_embd);
@@ -84,6 +94,10 @@ void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
     r->buf.y = take_floats(a, cols, max_size(net->n_embd, net->max_y));
     layout_wide(r, a);
     r->buf.layer_input = take_floats(a, cols, (size_t)net->n_layers * net->n_embd_layer);
+    if (net->streams.n) {
+        r->buf.streams = take_floats(a, cols, (size_t)net->streams.n * net->n_embd);
+        r->buf.laurel = take_floats(a, cols, net->n_embd);
+    }
     for (unsigned kind = 0; kind < EBB_ACT_COUNT; kind++)
         if (net->acts >> kind & 1)
             r->buf.act[kind] = ebb_arena_take_rows(a, cols, ebb_act_col_bytes((ebb_act)kind, net->max_k), 1, ALIGN);
@@ -211,7 +225,7 @@ static ebb_status run_output(ebb_forward *r, ebb_error *err)
 {
     const ebb_net *net = r->net;
     uint32_t end = r->cols.c1;
-    ebb_status st = EBB_OK;
+    ebb_status st = net->streams.n ? ebb_streams_end(r, err) : EBB_OK;
 
     ebb_op_norm(r, &net->output_norm, ebb_act_bit(&net->output));
     for (; r->cols.c0 < end && st == EBB_OK; r->cols.c0 = r->cols.c1) {
@@ -240,6 +254,8 @@ ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err)
         ebb_rope_table(&r->net->ropes[i], r->buf.freqs[i], b->pos0, b->n, r->buf.cos_sin[i]);
     if (r->net->n_embd_layer)
         st = ebb_layer_inputs(r, b->ids, b->n, err);
+    if (st == EBB_OK && r->net->streams.n)
+        st = ebb_streams_begin(r, err);
     ebb_kv_prefetch_spilled(r->kv, b->table, 0);
     return st;
 }

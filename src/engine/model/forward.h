@@ -72,8 +72,10 @@ typedef struct ebb_forward_buffers {
      * next is written */
     float  *q, *k, *v, *head_gate;       /* [C][H U D], [C][KV D], [C][KV D], [C][H D] */
     float  *ff;                  /* [C][F], or [C][P] */
+    float  *up;                  /* [C][F] where gate is cut off */
     float  *beside;              /* [C][E] what a feed-forward beside experts adds */
     float  *layer_input;         /* [C][layer][P] of per-layer embeddings */
+    float  *streams, *laurel;    /* [C][A][E], [C][E]; where there are streams */
     void   *act[EBB_ACT_COUNT];  /* [C] columns of an operation's input, of the kinds that are in
                                     use */
     float  *cos_sin[EBB_MAX_ROPES];      /* [C][n_rot / 2][2] */
@@ -318,6 +320,9 @@ ebb_status ebb_op_heads(ebb_forward *r, const ebb_mat *m, const ebb_per_head *p,
 EBB_MUST_CHECK
 ebb_status ebb_op_gated(ebb_forward *r, const ebb_weight *gate, const ebb_weight *up,
                         ebb_error *err);
+/* The same where gate's products are cut off, by all of a column's (l->gate_cutoff). */
+EBB_MUST_CHECK
+ebb_status ebb_op_sparse_gated(ebb_forward *r, const ebb_layer *l, ebb_error *err);
 /* y = x W^T + bias, to be added to x, after `post` if it is on. */
 EBB_MUST_CHECK
 ebb_status ebb_op_add(ebb_forward *r, const ebb_weight *w, const ebb_norm *post, ebb_error *err);
@@ -356,6 +361,19 @@ ebb_status ebb_op_layer_input(ebb_forward *r, uint32_t i_layer, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_layer_inputs(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_error *err);
 size_t ebb_layer_row_at(const ebb_net *net);     /* bytes of the raw row of a token, rounded up */
+
+/* Several streams (altup.c): from x as it enters the first layer; x of a layer, and what goes
+ * beside attention; that into x, behind attention; the layer's outcome into the streams, its
+ * per-layer embedding included; x behind the last layer. */
+EBB_MUST_CHECK
+ebb_status ebb_streams_begin(ebb_forward *r, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_op_predict(ebb_forward *r, const ebb_layer *l, ebb_error *err);
+void ebb_op_add_laurel(ebb_forward *r);
+EBB_MUST_CHECK
+ebb_status ebb_op_correct(ebb_forward *r, uint32_t i_layer, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_streams_end(ebb_forward *r, ebb_error *err);
 
 /* A mixture of experts on the input that stands, to be added to x (moe.c).
  * Each expert is acquired once for all columns that chose it; a column adds its

@@ -29,6 +29,8 @@ void ebb_norm_row(const ebb_forward *r, const ebb_norm *norm, float *y, const fl
         r->kern->layernorm(y, x, norm->w, norm->b, n, eps);
     else
         r->kern->rmsnorm(y, x, norm->w, n, eps);
+    if (!r->net->norm_is_layer && norm->b)
+        r->kern->add(y, norm->b, n);
 }
 
 typedef struct norm_job {

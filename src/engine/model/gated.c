@@ -207,3 +207,51 @@ ebb_status ebb_op_gated(ebb_forward *r, const ebb_weight *gate, const ebb_weight
     }
     return st;
 }
+
+/* -- Cut off ------------------------------------------------------------------------ */
+
+typedef struct cut_job {
+    const ebb_forward *r;
+    const ebb_layer   *l;
+} cut_job;
+
+/* mean + cutoff * standard deviation of n numbers, the latter with n - 1 as readers of such files have it. */
+static float cutoff_of(const float *x, uint32_t n, float cutoff)
+{
+    double sum = 0, square = 0, mean;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += x[i];
+    mean = sum / n;
+    for (uint32_t i = 0; i < n; i++)
+        square += (x[i] - mean) * (x[i] - mean);
+    return (float)(mean + cutoff * sqrt(square / (n > 1 ? n - 1 : 1)));
+}
+
+static void cut_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const cut_job *job = arg;
+    const ebb_forward *r = job->r;
+    uint32_t n = job->l->up.n_rows;
+    float *gate = r->buf.ff + (size_t)(r->cols.c0 + slice) * n, *up = r->buf.up + (size_t)(r->cols.c0 + slice) * n;
+    float least = cutoff_of(gate, n, job->l->gate_cutoff);
+
+    (void)thread;
+    for (uint32_t i = 0; i < n; i++)
+        gate[i] = gate[i] > least ? gate[i] - least : 0;
+    activate(r, r->cols.xielu, gate, gate, up, n);
+}
+
+ebb_status ebb_op_sparse_gated(ebb_forward *r, const ebb_layer *l, ebb_error *err)
+{
+    uint32_t n = l->up.n_rows;
+    ebb_mat mats[] = {
+        { &l->gate, r->buf.ff + (size_t)r->cols.c0 * n, n }, { &l->up, r->buf.up + (size_t)r->cols.c0 * n, n },
+    };
+    cut_job job = { .r = r, .l = l };
+    ebb_status st = ebb_op_matmul(r, mats, 2, 0, err);
+
+    if (st == EBB_OK)
+        ebb_forward_slices(r, cut_slice, &job, ebb_n_columns(&r->cols));
+    return st;
+}

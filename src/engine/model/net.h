@@ -181,6 +181,26 @@ typedef struct ebb_layer_input {
     ebb_norm     post_norm;      /* [E] */
 } ebb_layer_input;
 
+/* Several residual streams of which a layer computes with the first (altup.c), and what it adds
+ * beside attention: norm(up (down h)) + h, h being attention's input ("Laurel"). */
+typedef struct ebb_altup {
+    ebb_norm     router_norm;    /* [E] */
+    const float *router;         /* [A][E]; NULL: one stream */
+    const float *predict, *correct;      /* [A A][A], [A][A] */
+    const float *scale;          /* [E] of the first stream, as the per-layer embedding sees it */
+    ebb_weight   down, up;       /* [R, E], [E, R] */
+    ebb_norm     norm;           /* [E] */
+} ebb_altup;
+
+/* A streams of which the first is a row of token_embd, the others come from it; in the end one
+ * again. */
+#define EBB_MAX_STREAMS 8u
+typedef struct ebb_streams {
+    uint32_t     n;              /* A; 0: just the one */
+    ebb_weight   spread;         /* [(A - 1) E, E] of the first */
+    ebb_weight   gather[EBB_MAX_STREAMS - 1];    /* [E, E] of each of the others */
+} ebb_streams;
+
 typedef struct ebb_layer {
     ebb_heads    heads;
     uint32_t     kv_layer;       /* whose K and V it attends to: mostly its own */
@@ -206,9 +226,12 @@ typedef struct ebb_layer {
     ebb_weight   gate, up, down; /* [F, E], [F, E], [E, F]; without gate: down act(up x); beside
                                     experts: the shared one */
     ebb_xielu    xielu;
+    float        gate_cutoff;    /* only what of gate's products is so many standard deviations
+                                    above their mean counts; 0: all does */
     ebb_experts  experts;        /* experts.router exists: a mixture */
     ebb_norm     ffn_post_norm;  /* [E] */
     ebb_layer_input input;       /* behind the feed-forward */
+    ebb_altup    altup;
     const float *scale;          /* [1] of x behind the layer, NULL: none */
 } ebb_layer;
 
@@ -325,6 +348,7 @@ typedef struct ebb_net {
     ebb_norm    layer_proj_norm; /* [P] */
     uint32_t   *suppressed;      /* owned; ids that are never to be chosen */
     uint32_t    n_suppressed;
+    ebb_streams  streams;
     ebb_norm     output_norm;    /* [E] */
     ebb_weight   output;         /* [V, E] */
     ebb_layer   *layers;         /* owned; [n_layers], behind them the draft head's */

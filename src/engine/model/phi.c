@@ -1,4 +1,4 @@
-/* Phi 2 (Javaheripi et al. 2023); Phi 3, 3.5 and 4 mini (Abdin et al. 2024). */
+/* Phi 2 (Javaheripi et al. 2023); Phi 3, 3.5 and 4 mini, Phi 3.5 MoE (Abdin et al. 2024). */
 #include "model/arch.h"
 
 /* LayerNorm, one for attention and feed-forward, which see the same x; biases everywhere. */
@@ -27,3 +27,11 @@ static const ebb_traits phi3 = { .rope_is_halves = true };
 static const char *const phi3_harmless[] = { ".attention.sliding_window", NULL };
 
 const ebb_arch ebb_arch_phi3 = { .name = "phi3", .bind = ebb_bind_traits, .traits = &phi3, .harmless = phi3_harmless };
+
+/* With experts.  The network was published with LayerNorm and a choice that drops experts by a threshold; files of it
+ * are made for, and tried with, readers that take RMSNorm with its bias and the softmax of the two best, so that is
+ * what they mean. */
+static const ebb_traits phimoe = { .rope_is_halves = true, .norms_have_bias = true };
+
+const ebb_arch ebb_arch_phimoe = { .name = "phimoe", .bind = ebb_bind_traits, .traits = &phimoe,
+                                   .harmless = phi3_harmless };

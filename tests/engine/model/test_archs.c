@@ -211,7 +211,7 @@ static bool sees(const char *arch, uint32_t pos, uint32_t at)
 
 static void test_windows_have_their_width(void **state)
 {
-    static const char *const local[] = { "gemma2", "gemma3", "gemma4", "gpt-oss", "cohere2" };
+    static const char *const local[] = { "gemma2", "gemma3", "gemma3n", "gemma4", "gpt-oss", "cohere2" };
 
     (void)state;
     for (size_t i = 0; i < sizeof local / sizeof *local; i++) {

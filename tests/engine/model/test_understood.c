@@ -5,6 +5,7 @@
 
 #include "ebb/experimental/plan.h"
 #include "ebb/session.h"
+#include "model/arch.h"
 #include "support/tiny_engine.h"
 
 #define N_IDS 70u                /* windows are 16 long, contexts before scaling 64 */
@@ -116,6 +117,20 @@ static void check_surplus(const char *arch, const char *bytes, size_t n, size_t 
     assert_non_null(strstr(plan.left_out, name));
 }
 
+/* So what holds for these holds for all that is supported. */
+static void test_every_architecture_has_a_small_model(void **state)
+{
+    (void)state;
+    for (size_t i = 0; ebb_archs[i]; i++) {
+        size_t k = 0;
+
+        while (ebb_tiny_archs[k] && strcmp(ebb_tiny_archs[k], ebb_archs[i]->name) != 0)
+            k++;
+        if (!ebb_tiny_archs[k])
+            fail_msg("no small model of %s", ebb_archs[i]->name);
+    }
+}
+
 static void test_what_is_not_known_is_refused(void **state)
 {
     (void)state;
@@ -152,8 +167,10 @@ static bool may_change_nothing(const char *arch, const char *key)
         { NULL, ".feed_forward_length" }, /* of mixtures without a dense layer; else tensors have that
                                                             width */
         { "phi3", ".attention.sliding_window" }, /* full attention, whatever it says */
+        { "phimoe", ".attention.sliding_window" },
         { "smallthinker", ".attention.sliding_window" }, /* 4096, whatever it says but 0 */
         { "phi3", ".rope.scaling.original_context_length" }, /* as long as the context is longer */
+        { "phimoe", ".rope.scaling.original_context_length" },
         { "gemma3", ".rope.freq_base" },
         { "gemma3", ".rope.scaling.factor" }, /* of global layers: here is none */
         { "gpt2", ".rope.freq_base" },
@@ -259,6 +276,7 @@ static void test_another_value_is_refused_or_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_architecture_has_a_small_model),
         cmocka_unit_test(test_what_is_not_known_is_refused),
         cmocka_unit_test(test_another_value_is_refused_or_counts),
     };

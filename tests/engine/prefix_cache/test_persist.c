@@ -162,7 +162,7 @@ static const ebb_tiny_opts small = { .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff 
 
 static void test_restored_logits_have_the_same_bits(void **state)
 {
-    static const char *const archs[] = { "llama",  "qwen3", "gemma3",        "gemma4",
+    static const char *const archs[] = { "llama",  "qwen3", "gemma3",        "gemma3n", "gemma4",
                                          "qwen35", "lfm2",  "granitehybrid", "mamba2" };
     static const ebb_kv_type types[] = { EBB_KV_F16, EBB_KV_F32, EBB_KV_Q8_0, EBB_KV_Q4_0 };
     ebb_token ids[N];

@@ -12,7 +12,7 @@
 #define N     500u
 #define N_CTX 512u
 
-static const char *const archs[] = { "gemma2", "gemma3", "gemma4", "gpt-oss", "cohere2" };
+static const char *const archs[] = { "gemma2", "gemma3", "gemma3n", "gemma4", "gpt-oss", "cohere2" };
 enum { N_ARCHS = sizeof archs / sizeof *archs };
 
 static void open_arch(tiny_engine *f, const char *arch, const ebb_engine_opts *o)
