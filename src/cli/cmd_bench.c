@@ -187,7 +187,7 @@ static void print_bench(const bench *b, const ebb_stats *s)
                b->ms, b->spent_ms[EBB_TIME_MATMUL], b->spent_ms[EBB_TIME_ATTENTION], b->spent_ms[EBB_TIME_READS],
                b->spent_ms[EBB_TIME_OTHER], b->waited_ms);
     if (b->here > 0 || b->guessed > 0)
-        printf("        experts: %.0f %% found in memory, %.0f %% on their way by a guess (of %.0f %% guessed), %.0f "
+        printf("        experts: %.0f %% found in memory, %.0f %% prefetched (of %.0f %% that were), %.0f "
                "%% read when they were chosen\n",
                100 * b->here, 100 * b->ahead, 100 * b->guessed, 100 * (1 - b->here - b->ahead));
     printf("loaded in %.2f s; peak memory %s, planned %s, KV %s; %u of %u layers resident, tier %s\n", b->load_s,
@@ -197,8 +197,8 @@ static void print_bench(const bench *b, const ebb_stats *s)
     printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io,
            ebb_size_text(b->read_bytes, size));
     if (b->draft)
-        printf("draft model: %llu of %llu guesses right, %u passes for %u tokens; the text is what the model says to "
-               "random words\n",
+        printf("draft model: %llu of %llu draft tokens accepted, %u passes for %u tokens; the text is what the model "
+               "says to random words\n",
                (unsigned long long)s->n_accepted, (unsigned long long)s->n_drafted, b->passes, b->n_gen * b->runs);
     if (b->bound_tok_s > 0)
         printf("the reader alone: %.2f GB/s, so at most %.2f tok/s: %.0f %% of it reached\n", b->bare_bytes_s / 1e9,

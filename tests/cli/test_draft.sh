@@ -35,12 +35,12 @@ ebb plan -m "$stories" --draft "$stories" --json >"$dir/json" || fail "plan --js
 [ "$(value bytes "$dir/json")" -gt 0 ] || fail "no bytes in $(cat "$dir/json")"
 ebb plan -m "$stories" | grep -q 'draft' && fail "a draft model that nobody asked for"
 
-# Who cannot guess, and what is not there.
+# Who cannot draft, and what is not there.
 ebb run -m "$stories" --draft "$baby" $say 2>"$dir/err" && fail "another vocabulary was taken"
-grep -q 'babyllama-tok105-f32.gguf cannot guess for stories260K.gguf: ' "$dir/err" || fail "says: $(cat "$dir/err")"
+grep -q 'babyllama-tok105-f32.gguf cannot draft for stories260K.gguf: ' "$dir/err" || fail "says: $(cat "$dir/err")"
 for command in plan "bench -n 1 -p 1"; do
     ebb $command -m "$stories" --draft "$baby" >/dev/null 2>"$dir/err" && fail "$command took another vocabulary"
-    grep -q 'cannot guess for' "$dir/err" || fail "$command says: $(cat "$dir/err")"
+    grep -q 'cannot draft for' "$dir/err" || fail "$command says: $(cat "$dir/err")"
 done
 ebb run -m "$stories" --draft "$dir/none.gguf" $say 2>"$dir/err" && fail "a draft model that is not there"
 grep -q 'none.gguf' "$dir/err" || fail "says: $(cat "$dir/err")"

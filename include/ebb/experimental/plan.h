@@ -149,7 +149,7 @@ typedef struct ebb_plan {
 
     uint64_t    draft_head_bytes; /* of the weights: what the file's draft head has of its own; 0:
                                    * there is none, or it is not used */
-    bool        streams_draft_head; /* a guess of it would read from disk */
+    bool        streams_draft_head; /* a draft token of it would read from disk */
     char        draft_head[100]; /* what is done with it, one line; "" if the file has none */
 
     uint64_t    kv_spill_bytes;  /* K and V in a file, for lack of memory; not in kv_bytes */

@@ -140,7 +140,7 @@ typedef struct ebb_backend_models {
                                   * names */
     const char *draft;           /* which guesses for it; NULL: none; a NOTICE says what it will
                                   * bring, or why it is left out */
-    bool        draft_is_optional; /* it was named for another model: where it cannot guess for this
+    bool        draft_is_optional; /* it was named for another model: where it cannot draft for this
                                     * one, a NOTICE says so */
     const char *engine;          /* a named engine or an address; the path is then that of one of
                                   * its models.  NULL: this process */

@@ -171,7 +171,7 @@ EBB_MUST_CHECK ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_er
 /* Write the path to a file that is not there yet; its name ends in .md, .json or .txt. */
 EBB_MUST_CHECK ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err);
-/* A draft model stays where it can guess for that one, too; else a notice says so. */
+/* A draft model stays where it can draft for that one, too; else a notice says so. */
 EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err);
 /* Another engine for what comes: its name, its address, or "here" for the one in this process;
  * `model`: one of those it has, NULL: its own choice.  What was said goes along. */

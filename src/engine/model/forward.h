@@ -31,15 +31,15 @@ typedef struct ebb_checkpoint {
     char    *to;
 } ebb_checkpoint;
 
-/* Guesses of what the next layer's router will say (expert_prefetch.c). */
+/* Predictions of the experts that the next layer's router will select (expert_prefetch.c). */
 typedef struct ebb_expert_prediction {
     float    *scores;            /* [32][X] */
     uint32_t *chosen;            /* [32][used], the best first */
     float    *miss_chance;       /* [X] */
-    float    *confidence;        /* [layer][used] share of the i-th guesses for a layer that were
-                                    right */
-    uint32_t *n_skip;            /* [layer] passes to come without a guess */
-    uint32_t  layer, n_tokens;   /* what stands in `chosen` is for; UINT32_MAX: nothing does */
+    float    *confidence;        /* [layer][used] share of the i-th predictions for a layer that
+                                    were selected */
+    uint32_t *n_skip;            /* [layer] passes left without a prediction */
+    uint32_t  layer, n_tokens;   /* that `chosen` is for; layer UINT32_MAX: none */
 } ebb_expert_prediction;
 
 /* The columns that operations work on and the input that stands for them: all that a product needs
@@ -209,8 +209,8 @@ ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_forward_end(ebb_forward *r, ebb_status st, ebb_error *err);
 
-/* A guess of the draft head (draft_guess.c): what follows `id` at `pos` >= 1, to which the table is
- * grown. */
+/* One step of the draft head (draft_step.c): its logits behind `id` at `pos` >= 1.  The block table
+ * has been grown to pos + 1. */
 typedef struct ebb_draft_step {
     const ebb_block_table *table;
     ebb_token id;

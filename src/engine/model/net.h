@@ -242,7 +242,7 @@ typedef struct ebb_layer {
  *     u = join [norm(e, token_norm); norm(g, state_norm)]      then layers[n_layers] at position p,
  *     over K and V of its own
  *
- * and norm(u, norm) gives logits of the token at p + 1; as g, with the token that was guessed,
+ * and norm(u, norm) gives logits of the token at p + 1; as g, with the token that was drafted,
  * those of the next.  At position 0 there is no g: its rows of K and V are never looked at. */
 typedef struct ebb_draft_head {
     ebb_norm     token_norm, state_norm; /* [E] */
@@ -391,7 +391,7 @@ static inline const ebb_weight *ebb_net_draft_output(const ebb_net *net)
     return ebb_weight_exists(&net->draft_head.own_output) ? &net->draft_head.own_output
                                                           : &net->output;
 }
-/* Whether a guess of the draft head needs the extent: one of its own, or of the output. */
+/* Whether a step of the draft head needs the extent: one of its own, or of the output. */
 bool ebb_net_is_for_drafts(const ebb_net *net, uint32_t extent);
 
 /* Place the vectors (counts if a->base is NULL), then fill them. */
@@ -408,7 +408,7 @@ void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out);
 bool ebb_net_is_of_pass(const ebb_net *net, uint32_t i);
 /* Bytes of weights that a pass of one column touches: of experts, as many as are chosen. */
 uint64_t ebb_net_pass_bytes(const ebb_net *net);
-/* Bytes that a guess of the draft head touches, likewise. */
+/* Bytes of weights that a step of the draft head touches, likewise. */
 uint64_t ebb_net_draft_bytes(const ebb_net *net);
 /* Bytes of all matrices. */
 uint64_t ebb_net_weight_bytes(const ebb_net *net);

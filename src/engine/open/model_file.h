@@ -22,7 +22,7 @@ const ebb_tokenizer *ebb_model_tokenizer(const ebb_model *m);  /* NULL if there 
 EBB_MUST_CHECK
 ebb_status ebb_model_check_tokenizer(const ebb_model *m, ebb_error *err);
 
-/* Whether `draft` can guess for `m`: ids mean the same in both.  Errors: USAGE (names both files
+/* Whether `draft` can draft for `m`: ids mean the same in both.  Errors: USAGE (names both files
  * and the first difference), UNSUPPORTED (one has no tokenizer that is known). */
 EBB_MUST_CHECK
 ebb_status ebb_model_check_draft(const ebb_model *m, const ebb_model *draft, ebb_error *err);

@@ -197,7 +197,7 @@ ebb_status ebb_model_check_draft(const ebb_model *m, const ebb_model *draft, ebb
         st = ebb_model_check_tokenizer(draft, err);
     if (st != EBB_OK || ebb_tokenizer_is_like(ebb_model_tokenizer(m), ebb_model_tokenizer(draft), why))
         return st;
-    return EBB_FAIL(err, EBB_USAGE, "%.80s cannot guess for %.80s: %s", file_name(draft), file_name(m), why);
+    return EBB_FAIL(err, EBB_USAGE, "%.80s cannot draft for %.80s: %s", file_name(draft), file_name(m), why);
 }
 
 /* -- The tokenizer's functions --------------------------------------------------------- */

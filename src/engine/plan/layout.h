@@ -11,7 +11,7 @@
 #include "plan/speeds.h"
 #include "residency/read_speed.h"
 
-#define EBB_DRAFT_MAX_LOOKUP 7u  /* tokens that can be guessed from the text for a pass ... */
+#define EBB_DRAFT_MAX_LOOKUP 7u  /* draft tokens of a pass by prompt lookup ... */
 #define EBB_DRAFT_MAX_MODEL 31u  /* ... and by a draft model; the rows of logits are one more */
 /* States: a live one, some at fixed distances, the ends of the last prompts. */
 #define EBB_N_STATE_SLOTS 6u
@@ -30,16 +30,16 @@ uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx);
 EBB_MUST_CHECK
 ebb_status ebb_plan_net(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                         const ebb_machine *machine, ebb_plan *out, ebb_error *err);
-/* The same beside something that takes draft_bytes, for passes with n_draft_max guesses; no draft
- * model is looked at. */
+/* The same beside a draft model that takes draft_bytes, for passes with n_draft_max draft tokens;
+ * opts->draft is ignored. */
 EBB_MUST_CHECK
 ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                                  const ebb_machine *machine,
                            uint64_t draft_bytes, uint32_t n_draft_max, ebb_plan *out,
                            ebb_error *err);
 
-/* The plan of opts->draft as it guesses for `host`: all of it in memory, the same context if it was
- * trained for that. */
+/* The plan of opts->draft as the draft model of `host`: all of it in memory, the same context if it
+ * was trained for that. */
 EBB_MUST_CHECK
 ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_plan *host,
                           ebb_plan *out, ebb_error *err);

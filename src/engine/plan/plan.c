@@ -161,8 +161,8 @@ uint64_t ebb_plan_ring_bytes(const ebb_net *net)
     return ring_bytes(net, NULL);
 }
 
-/* What a draft head reads for each guess is worth its place first: it is read several times for each pass.  What that
- * takes; 0 where it would be more than a half. */
+/* What a draft head reads for each draft token goes to memory before layers do: it is read several times for each pass.
+ * Its bytes; 0 where they would be more than a half. */
 static uint64_t keep_for_drafts(const ebb_net *net, uint64_t bytes, bool *is_resident)
 {
     uint64_t total = 0;
@@ -271,7 +271,7 @@ static uint64_t total_bytes(const ebb_plan *p)
     return sum;
 }
 
-/* What the draft head has of its own; whether a guess would read from disk for certain. */
+/* What the draft head has of its own; whether a draft token would read from disk for certain. */
 static uint64_t draft_head_bytes(const planning *q, bool *is_streamed)
 {
     uint64_t sum = 0;

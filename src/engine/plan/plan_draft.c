@@ -1,12 +1,12 @@
 /* A plan with a draft model: counted before the layers are chosen, and judged (plan/layout.h).
  *
  * First the plan without it: that decides context and KV, so that a draft model changes no answer. What it takes then
- * is known, and layers are chosen in what is left.  Both plans are predicted; the speed with guesses is
+ * is known, and layers are chosen in what is left.  Both plans are predicted; the speed with draft tokens is
  *
  *     E(k) / (t(1 + k) + k d),  E(k) = 1 + a + ... + a^k
  *
- * for the best k, with t(n) the time of a pass of n columns, d that of a guess, and a share a of right guesses that can
- * only be assumed here. */
+ * for the best k, with t(n) the time of a pass over n tokens, d that of a draft token, and an acceptance rate a that
+ * can only be assumed here. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_p
     ebb_net_drop_draft_head(net);                /* it drafts for another */
     st = ebb_plan_beside_draft(net, opts->draft, &o, &room, 0, 0, out, err);
     out->is_mapped = out->is_mapped || (host->is_mapped && host->stream_bytes == 0);
-    out->predicted_decode_tok_s = out->predicted_prefill_tok_s = 0;      /* measured by its host, as guesses */
+    out->predicted_decode_tok_s = out->predicted_prefill_tok_s = 0;      /* its host measures them, as draft tokens */
     return st;
 }
 
@@ -43,7 +43,7 @@ typedef struct judging {
     ebb_net           *net;
     const ebb_model   *m, *draft;
     const ebb_machine *machine;
-    double             draft_s;  /* of a guess */
+    double             draft_s;  /* of a draft token */
 } judging;
 
 /* The same network in other types agrees more often than a smaller one of the family. */
@@ -103,11 +103,11 @@ static void judge_draft(const judging *j, const ebb_plan *alone, ebb_plan *p)
                  p->draft_tok_s, p->no_draft_tok_s);
         leave_draft_out(p, alone, why);
     } else if (p->draft_length == 0) {
-        snprintf(p->draft_why, sizeof p->draft_why, "no gain is expected: a guess costs more than it saves");
+        snprintf(p->draft_why, sizeof p->draft_why, "no gain is expected: a draft token costs more than it saves");
     } else {
         snprintf(p->draft_why, sizeof p->draft_why,
-                 "%.2f tok/s are expected with %u guesses a pass if %.0f %% are right, %.2f without it", p->draft_tok_s,
-                 p->draft_length, 100 * p->draft_accept_rate, p->no_draft_tok_s);
+                 "%.2f tok/s are expected with %u draft tokens a pass if %.0f %% are accepted, %.2f without it",
+                 p->draft_tok_s, p->draft_length, 100 * p->draft_accept_rate, p->no_draft_tok_s);
     }
 }
 
@@ -162,7 +162,7 @@ static void name_left_out(const ebb_net *net, ebb_plan *p)
 static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                                  const ebb_machine *machine, ebb_plan *p, ebb_error *err)
 {
-    const char *why = opts && opts->no_speculation ? "nothing is to be guessed"
+    const char *why = opts && opts->no_speculation ? "drafting is off"
                     : opts && opts->draft          ? "a draft model is named"
                                                    : NULL;
     bool has_head = net->has_draft_head;
@@ -171,10 +171,10 @@ static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_eng
     if (has_head && !why) {
         st = ebb_plan_beside_draft(net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, p, err);
         if (st != EBB_OK || (p->fits && !p->streams_draft_head)) {
-            snprintf(p->draft_head, sizeof p->draft_head, "guesses up to %u tokens a pass", EBB_DRAFT_HEAD_MOST);
+            snprintf(p->draft_head, sizeof p->draft_head, "drafts up to %u tokens a pass", EBB_DRAFT_HEAD_MOST);
             return st;
         }
-        why = "what it reads for each guess has no room in memory";
+        why = "what it reads for each draft token has no place in memory";
     }
     ebb_net_drop_draft_head(net);
     st = ebb_plan_beside_draft(net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, p, err);

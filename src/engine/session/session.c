@@ -135,7 +135,7 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
     return sync_ids(s, ids, n, result, err);
 }
 
-/* Room for one token that was not guessed. */
+/* Whether the context has a position for one token that is no draft token. */
 static ebb_status check_room_for_token(ebb_session *s, ebb_error *err)
 {
     ebb_speculate_discard(s, true);

@@ -31,7 +31,7 @@ ebb_status ebb_draft_head_open(ebb_engine *e, ebb_error *err)
     h->hidden = calloc(e->net.n_embd, sizeof *h->hidden);
     h->sampler = ebb_sampler_new(&EBB_SAMPLER_GREEDY.p, e->net.n_vocab);
     if (!ebb_draft_rows_init(&h->rows, e->net.n_vocab) || !h->hidden || !h->sampler)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for the guesses of the draft head");
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the draft head");
     init_length(e);
     return EBB_OK;
 }
@@ -91,20 +91,12 @@ const float *ebb_hidden_before(const ebb_session *s, uint32_t pos)
     return pos > 0 && s->n_hidden == pos ? s->hidden : NULL;
 }
 
-/* -- What guesses were worth ----------------------------------------------------------- */
+/* -- What became of draft tokens ----------------------------------------------------------- */
 
 void ebb_draft_head_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected)
 {
-    ebb_head_drafter *h = &e->head_drafter;
-    ebb_draft_length *l = &h->draft_length;
-
-    for (uint32_t i = 0; i < n_accepted; i++)
-        ebb_draft_length_learn_token(l, h->probability[i], true);
-    if (is_rejected && n_accepted < n)
-        ebb_draft_length_learn_token(l, h->probability[n_accepted], false);
-    ebb_draft_length_end(l);
-    ebb_log("draft", "a pass %.1f ms, a further column %.2f, a guess of the head %.2f; %.0f %% of guesses right",
-            1e3 * l->alone_s, 1e3 * l->token_s, 1e3 * l->draft_s, 100 * l->accepted / l->proposed);
+    ebb_draft_length_learn(&e->head_drafter.draft_length, e->head_drafter.probability, n, n_accepted, is_rejected,
+                           "draft head");
 }
 
 void ebb_draft_head_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds)

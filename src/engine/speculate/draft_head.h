@@ -1,10 +1,10 @@
 /* speculate/draft_head.h - draft tokens from the draft head of the model's own file (model/net.h).
  *
- * Every pass leaves the head's K and V of its positions in the same blocks as the others', so they
- * are found, cut, shifted and kept on disk with them.  A guess is a pass of one column through the
- * head alone: a layer and the output.  The next guess goes on from the head's own hidden state
- * (draft_head_guess.c).  Whatever it guesses, the text is that of the net: guesses are verified as
- * all are. */
+ * Every pass computes the head's K and V of its positions, too; they are in the same blocks as
+ * those of the other layers, and are found, truncated, shifted and persisted with them.  A draft
+ * token is a pass of one token through the head alone: a layer and the output.  The next one goes
+ * on from the head's own hidden state (draft_head_chain.c).  Draft tokens are verified like any
+ * others, so they never change the text. */
 #ifndef EBB_DRAFT_HEAD_H
 #define EBB_DRAFT_HEAD_H
 #include "ebb/engine.h"
@@ -13,16 +13,17 @@
 #include "speculate/draft_length.h"
 #include "speculate/draft_rows.h"
 
-#define EBB_ACCEPT_RATE_HEAD 0.75        /* share of right guesses that is assumed: published ones
-                                            are 0.6 .. 0.9 */
-#define EBB_DRAFT_HEAD_MOST  7u          /* tokens of a guess */
+#define EBB_ACCEPT_RATE_HEAD 0.75        /* acceptance rate that is assumed before any was measured:
+                                            published ones are 0.6 .. 0.9 */
+#define EBB_DRAFT_HEAD_MOST  7u          /* draft tokens of a pass */
 
 typedef struct ebb_head_drafter {
     ebb_sampler *sampler;        /* NULL: there is no head, or it is not used */
-    float       *hidden;         /* [E] of the chain of guesses */
+    float       *hidden;         /* [n_embd] of the newest draft token */
     ebb_draft_length draft_length;
-    ebb_draft_rows rows;         /* of the output, that guesses look at */
-    double       probability[EBB_DRAFT_HEAD_MOST];       /* of the guesses under way, by the head */
+    ebb_draft_rows rows;         /* of the output matrix that drafting multiplies by */
+    double       probability[EBB_DRAFT_HEAD_MOST];       /* of the draft tokens under way, by the
+                                                            head */
 } ebb_head_drafter;
 
 /* If the net has a head.  Error: NOMEM. */
@@ -31,30 +32,31 @@ ebb_status ebb_draft_head_open(ebb_engine *e, ebb_error *err);
 void ebb_draft_head_close(ebb_engine *e);
 bool ebb_draft_head_is_open(const ebb_engine *e);
 
-/* What may follow ids[0..n) in s, whose last one is not computed yet: at most `max` tokens to out;
- * 0 where it does not pay or the hidden state before it is not known. */
+/* Writes at most `max` draft tokens behind ids[0..n) of s, whose last token is not computed yet, to
+ * out and behind ids[n - 1]; returns how many.  0: drafting does not pay now, or the hidden state
+ * of position n - 2 is not known. */
 uint32_t ebb_draft_head_draft(ebb_session *s, ebb_token *ids, uint32_t n, ebb_token *out,
                               uint32_t max);
-/* Of the n guesses of the last call n_accepted were chosen; the next was not, if is_rejected, else
- * that is not known. */
+/* Of the n draft tokens of the last call the first n_accepted were accepted; the next was rejected
+ * if is_rejected, else its outcome is unknown. */
 void ebb_draft_head_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected);
-/* A pass with n_tokens columns took so long. */
+/* A pass over n_tokens took so many seconds. */
 void ebb_draft_head_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds);
 
-/* Logits of what follows `id` at pos, where hidden[E] is that of pos - 1 and becomes that of pos;
- * the table is grown to pos + 1. */
+/* The head's logits behind `id` at pos.  hidden[n_embd] is the hidden state of pos - 1 and becomes
+ * that of pos; the block table is grown to pos + 1. */
 EBB_MUST_CHECK
 ebb_status ebb_draft_head_step(ebb_session *s, ebb_token id, uint32_t pos, float *hidden,
                                float *logits, ebb_error *err);
 
-/* A pass of n columns was done, the last n_pending as a guess: the hidden state of the last certain
- * one. */
+/* After a pass over n tokens, the last n_pending of them draft tokens: keeps the hidden state of
+ * the last that is none. */
 void ebb_hidden_follow_pass(ebb_session *s, uint32_t n, uint32_t n_pending);
-/* A guess was accepted. */
+/* A draft token was accepted: its hidden state is kept instead. */
 void ebb_hidden_follow_accept(ebb_session *s);
-/* s shall hold ids[0..n): what is known of other ids is not of these. */
+/* s is about to be synced to ids[0..n): a hidden state of other ids is dropped. */
 void ebb_hidden_keep(ebb_session *s, const ebb_token *ids, size_t n);
-/* That before position pos; NULL: unknown. */
+/* The hidden state [n_embd] of position pos - 1; NULL: unknown. */
 const float *ebb_hidden_before(const ebb_session *s, uint32_t pos);
 
 #endif

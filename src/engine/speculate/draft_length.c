@@ -1,26 +1,27 @@
-/* How far ahead to guess (draft_length.h). */
+/* How many tokens to draft (draft_length.h). */
 #include "speculate/draft_length.h"
 
+#include "base/log.h"
+
 #define SMOOTH       0.2         /* weight of the newest time in a mean */
-#define MEMORY       0.98        /* of older guesses, with each new one */
-#define ASSUMED      8.0         /* guesses that the assumed share counts for ... */
-#define ASSUMED_BIN  2.0         /* ... and the draft's own probability */
+#define MEMORY       0.98        /* weight of earlier draft tokens, with each new one */
+#define ASSUMED      8.0         /* draft tokens that the assumed acceptance rate counts for ... */
+#define ASSUMED_BIN  2.0         /* ... and the drafter's own probability */
 #define MARGIN       1.02        /* by which drafting must be faster */
 #define TRIES        4u
-#define TRY_GUESSES  2u
-#define PAUSE        32u         /* passes of the first rest ... */
+#define TRY_TOKENS   2u
+#define PAUSE        32u         /* passes of the first pause ... */
 #define PAUSE_MOST   512u        /* ... and of the longest */
-#define REFRESH      64u         /* every so many rounds a pass goes alone: what it takes changes with depth and disk */
-#define FEW          2u          /* columns that take as long as one */
-#define CATCH_SHARE  0.25        /* of a guess's time, for a column of text: before it was measured */
+#define REFRESH      64u         /* every so many passes one has no draft: t changes with the context and the disk */
+#define FEW          2u          /* tokens that take as long as one */
+#define CATCH_SHARE  0.25        /* of a draft token's time, for a token of the sequence: before it was measured */
 #define ANSWER       128.0       /* tokens of a usual answer */
-#define TRY_PASSES   8.0         /* catching up may take so many for a try */
+#define TRY_PASSES   8.0         /* catching up may take as long as so many passes, for a try */
 
 void ebb_draft_length_init(ebb_draft_length *p, double accept_rate, double token_share, double draft_share)
 {
     *p = (ebb_draft_length){ .token_share = token_share, .draft_share = draft_share, .accepted = accept_rate * ASSUMED,
-                             .proposed = ASSUMED,
-                     .pause = PAUSE, .n_tries = TRIES };
+                             .proposed = ASSUMED, .pause = PAUSE, .n_tries = TRIES };
 }
 
 static double accept_rate_of(const ebb_draft_length *p)
@@ -51,7 +52,7 @@ static uint32_t min_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* One that pays at all pays with as many as are likely, so n_most is left to the chances. */
+/* Where drafting pays at all, the tokens' own probabilities end a draft, so n_most is not cut. */
 uint32_t ebb_draft_length_begin(ebb_draft_length *p, uint32_t n_most)
 {
     double rate;
@@ -65,7 +66,7 @@ uint32_t ebb_draft_length_begin(ebb_draft_length *p, uint32_t n_most)
         return 0;
     }
     if (p->n_tries > 0)
-        return min_of(TRY_GUESSES, n_most);
+        return min_of(TRY_TOKENS, n_most);
     if (ebb_draft_length_best(p, n_most, &rate) > 0) {
         p->pause = PAUSE;
         return n_most;
@@ -129,7 +130,7 @@ static void smooth_mean(double *mean, double value)
     *mean = *mean > 0 ? *mean + SMOOTH * (value - *mean) : value;
 }
 
-/* More columns never take less: then one takes less than was thought. */
+/* More tokens never take less: if they did, one token alone takes less than was measured. */
 void ebb_draft_length_learn_pass(ebb_draft_length *p, uint32_t n_tokens, double seconds)
 {
     bool is_first = p->alone_s <= 0;
@@ -166,8 +167,15 @@ void ebb_draft_length_learn_token(ebb_draft_length *p, double probability, bool 
     p->bin_proposed[i] = p->bin_proposed[i] * MEMORY + 1;
 }
 
-void ebb_draft_length_end(ebb_draft_length *p)
+void ebb_draft_length_learn(ebb_draft_length *p, const double *probabilities, uint32_t n, uint32_t n_accepted,
+                            bool is_rejected, const char *drafter)
 {
+    for (uint32_t i = 0; i < n_accepted; i++)
+        ebb_draft_length_learn_token(p, probabilities[i], true);
+    if (is_rejected && n_accepted < n)
+        ebb_draft_length_learn_token(p, probabilities[n_accepted], false);
     if (p->n_tries > 0)
         p->n_tries--;
+    ebb_log("draft", "%s: a pass %.1f ms, a further token %.2f, a draft token %.2f; %.0f %% accepted", drafter,
+            1e3 * p->alone_s, 1e3 * p->token_s, 1e3 * p->draft_s, 100 * p->accepted / p->proposed);
 }

@@ -1,68 +1,74 @@
-/* speculate/draft_length.h - how many tokens a draft model shall draft for a pass.
+/* speculate/draft_length.h - how many draft tokens a pass shall have.
  *
- * A pass of 1 + k columns takes t + k c seconds, a guess of the draft model d.  If a share a of its
- * guesses is right, each of them only if all before it were, a pass brings
+ * A pass over 1 + k tokens takes t + k c seconds, a draft token takes the drafter d.  With an
+ * acceptance rate a for each draft token whose predecessors were accepted, a pass yields
  *
- *     E(k) = 1 + a + ... + a^k      tokens in      t + k (c + d)      seconds.
+ *     E(k) = 1 + a + ... + a^k      tokens in      t + k (c + d)      seconds
  *
- * Drafting pays if E(k) / (t + k (c + d)) > 1 / t for some k; the best such rate is r.  While
- * guesses are being made more is known than a: the probability that the draft model itself gives
- * each of them, and how often guesses of that probability were right until now.  The next one is
- * worth its time as long as the chance that it counts is more than what that time brings elsewhere,
- * r (c + d).
+ * (Leviathan et al. 2023, eq. 1).  Drafting pays if E(k) / (t + k (c + d)) > 1 / t for some k; the
+ * best such rate is r.  While tokens are drafted more is known than a: the probability that the
+ * drafter itself gives each, and how often draft tokens of that probability were accepted so far.
+ * A further one is worth its time as long as the chance that it and all before it are accepted is
+ * more than what that time yields elsewhere, r (c + d).
  *
- * t, c, d and the shares are means of what was measured, the newest counting most.  Where drafting
- * has not paid it rests, twice as long each time, and is tried with a few short guesses then. */
+ * t, c, d and the rates are measured means, the newest values weighing most.  Where drafting has
+ * not paid it pauses, twice as long each time, and is tried with a few short drafts then. */
 #ifndef EBB_DRAFT_LENGTH_H
 #define EBB_DRAFT_LENGTH_H
 #include <stdbool.h>
 #include <stdint.h>
 
 #define EBB_DRAFT_LENGTH_BINS 10u
-#define EBB_ACCEPT_RATE_FAMILY 0.7 /* share of right guesses that is assumed of another model of the
-                                      family ... */
-#define EBB_ACCEPT_RATE_SAME 0.9 /* ... and of the same one in fewer bits */
+/* Acceptance rates that are assumed before any was measured: of another model of the family, and of
+ * the same model in fewer bits. */
+#define EBB_ACCEPT_RATE_FAMILY 0.7
+#define EBB_ACCEPT_RATE_SAME   0.9
 
 typedef struct ebb_draft_length {
-    uint32_t n_fixed;            /* guess so many, whatever it costs; 0: as many as pay */
-    double   token_share, draft_share;   /* c / t and d / t, until they were measured */
+    uint32_t n_fixed;            /* draft so many, whatever it costs; 0: as many as pay */
+    double   token_share, draft_share;   /* c / t and d / t, until they are measured */
     double   alone_s, token_s, draft_s;  /* t, c, d; t is 0 before the first pass */
-    double   catch_s;            /* of the draft model, for each token of a text that it has not
-                                    seen */
-    double   accepted, proposed; /* of all guesses, the older the less ... */
-    /* ... by the draft's own probability */
+    double   catch_s;            /* seconds that the drafter takes for a token of the sequence that
+                                    it has not computed yet */
+    double   accepted, proposed; /* draft tokens, discounted by age ... */
+    /* ... and by the drafter's own probability */
     double   bin_accepted[EBB_DRAFT_LENGTH_BINS], bin_proposed[EBB_DRAFT_LENGTH_BINS];
-    uint32_t n_pause, pause;     /* passes still to be made without guesses; of the next rest */
-    uint32_t n_tries;            /* short guesses left to find out whether it pays */
+    uint32_t n_pause, pause;     /* passes left without a draft; length of the next pause */
+    uint32_t n_tries;            /* short drafts left to find out whether drafting pays */
     uint32_t n_rounds;
 } ebb_draft_length;
 
-/* right: the share assumed; token_share and draft_share as predicted. */
+/* accept_rate: the one assumed; token_share and draft_share as predicted. */
 void ebb_draft_length_init(ebb_draft_length *p, double accept_rate, double token_share,
                            double draft_share);
 
-/* The k <= n_most with the best rate, 0 if drafting does not pay; *rate is that of k, at least 1 /
- * t. */
+/* The k <= n_most with the best rate in tokens per second, 0 if drafting does not pay; *rate is
+ * that of k, at least 1 / t. */
 uint32_t ebb_draft_length_best(const ebb_draft_length *p, uint32_t n_most, double *rate);
 
-/* How many guesses the next pass may have, at most n_most; 0: this one goes without. */
+/* How many draft tokens the next pass may have, at most n_most; 0: none. */
 uint32_t ebb_draft_length_begin(ebb_draft_length *p, uint32_t n_most);
-/* Whether n_behind tokens that the draft model has not seen are worth computing, for an answer of
- * usual length. */
+/* Whether it pays that the drafter computes n_behind tokens of the sequence that it lacks, for an
+ * answer of usual length. */
 bool ebb_draft_length_is_sync_worth(const ebb_draft_length *p, uint32_t n_behind);
-/* The chance that a guess of this probability is right. */
+/* The chance that a draft token of this probability is accepted. */
 double ebb_draft_length_accept_chance(const ebb_draft_length *p, double probability);
-/* Whether a guess that counts with this chance is worth its column; and, behind it, another
- * guess. */
+/* Whether a draft token that is accepted with this chance is worth its place in the pass; and
+ * whether drafting another one behind it is. */
 bool ebb_draft_length_is_token_worth(const ebb_draft_length *p, double chance);
 bool ebb_draft_length_is_next_worth(const ebb_draft_length *p, double chance);
 
-/* A pass of n columns took so long; the draft model a guess, n > 2 columns of text. */
+/* A pass over n_tokens took so many seconds. */
 void ebb_draft_length_learn_pass(ebb_draft_length *p, uint32_t n_tokens, double seconds);
+/* The drafter took so many seconds for one draft token, or (n_tokens > 2) for n_tokens of the
+ * sequence that it lacked. */
 void ebb_draft_length_learn_draft(ebb_draft_length *p, uint32_t n_tokens, double seconds);
-/* A guess of this probability, all before it being right, was right or not. */
+/* A draft token of this probability, with all before it accepted, was accepted or rejected. */
 void ebb_draft_length_learn_token(ebb_draft_length *p, double probability, bool is_accepted);
-/* A pass had guesses, and what they were is known. */
-void ebb_draft_length_end(ebb_draft_length *p);
+/* A pass with n draft tokens of these probabilities is over.  The first n_accepted were accepted;
+ * the next was rejected if is_rejected, else its outcome is unknown.  `drafter` names who drafted
+ * them in the trace. */
+void ebb_draft_length_learn(ebb_draft_length *p, const double *probabilities, uint32_t n,
+                            uint32_t n_accepted, bool is_rejected, const char *drafter);
 
 #endif

@@ -1,4 +1,4 @@
-/* A draft model: an engine that guesses for another one (draft_model.h). */
+/* A draft model: an engine that drafts for another one (draft_model.h). */
 #include <string.h>
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ static ebb_status open_draft_engine(ebb_engine *e, ebb_engine **engine, ebb_erro
     if (st == EBB_OK)
         h->session->is_tentative = true;
     if (st == EBB_OK && !(h->sampler = ebb_sampler_new(&EBB_SAMPLER_GREEDY.p, n_vocab)))
-        st = EBB_FAIL(err, EBB_NOMEM, "no memory to choose its guesses");
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for its sampler");
     return st;
 }
 

@@ -58,8 +58,8 @@ void ebb_draft_model_shift(ebb_session *s, uint32_t from, uint32_t n);
 void ebb_draft_model_persist(ebb_engine *e);
 
 bool ebb_draft_model_is_open(const ebb_engine *e);
-/* Of the n draft tokens of the last call n_accepted were chosen; the next was not, if is_rejected,
- * else that is not known. */
+/* Of the n draft tokens of the last call the first n_accepted were accepted; the next was rejected
+ * if is_rejected, else its outcome is unknown. */
 void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected);
 /* A pass of the host with n_tokens columns took so long. */
 void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds);

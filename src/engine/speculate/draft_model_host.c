@@ -93,15 +93,8 @@ void ebb_draft_model_reload(ebb_engine *e)
 
 void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected)
 {
-    ebb_draft_length *l = &e->draft_model.draft_length;
-
-    for (uint32_t i = 0; i < n_accepted; i++)
-        ebb_draft_length_learn_token(l, e->draft_model.probability[i], true);
-    if (is_rejected && n_accepted < n)
-        ebb_draft_length_learn_token(l, e->draft_model.probability[n_accepted], false);
-    ebb_draft_length_end(l);
-    ebb_log("draft", "a pass %.1f ms, a further column %.2f, a draft token %.2f; %.0f %% of them accepted",
-            1e3 * l->alone_s, 1e3 * l->token_s, 1e3 * l->draft_s, 100 * l->accepted / l->proposed);
+    ebb_draft_length_learn(&e->draft_model.draft_length, e->draft_model.probability, n, n_accepted, is_rejected,
+                           "draft model");
 }
 
 void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds)

@@ -1,4 +1,4 @@
-/* Rows of the output for guesses (draft_rows.h). */
+/* Rows of the output matrix for drafting (draft_rows.h). */
 #include "speculate/draft_rows.h"
 
 #include <stdlib.h>

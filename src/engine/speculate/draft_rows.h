@@ -1,11 +1,11 @@
-/* speculate/draft_rows.h - which rows of the output a draft head multiplies by.
+/* speculate/draft_rows.h - which rows of the output matrix a draft head multiplies by.
  *
- * A vocabulary has up to 250,000 tokens, and most of them never occur in a conversation: the
- * output's rows are the greater part of what a guess reads.  So a guess looks at a quarter of them,
- * in place: groups of neighbouring rows, those whose tokens have occurred most in what this engine
- * has seen, and of the others those of low ids, which common merges have.  A token in none of them
- * is never guessed, which costs a guess; the text is the same (draft_head.h).  What was seen is not
- * kept beyond the engine's life: it would tell what was talked about. */
+ * A vocabulary has up to 250,000 tokens, most of which never occur in a conversation, and the
+ * output matrix is the greater part of what a draft token reads.  So drafting uses a quarter of its
+ * rows, in place: groups of neighbouring rows, those whose tokens have occurred most in this
+ * engine's sequences, then those of low ids, which are common merges.  A token outside them is
+ * never drafted, which costs a draft token and changes no text (draft_head.h).  The counts end with
+ * the engine: on disk they would tell what was talked about. */
 #ifndef EBB_DRAFT_ROWS_H
 #define EBB_DRAFT_ROWS_H
 #include <stdbool.h>
@@ -13,14 +13,14 @@
 
 #include "ebb/model.h"
 
-#define EBB_DRAFT_ROWS_ALL 16384u        /* up to so many tokens all rows are looked at */
+#define EBB_DRAFT_ROWS_ALL 16384u        /* vocabularies up to so many tokens: all rows */
 
 typedef struct ebb_group_rank { float uses; uint32_t group; } ebb_group_rank;
 
 typedef struct ebb_draft_rows {
-    uint32_t  n_groups, n_chosen;        /* of EBB_ROW_GROUP rows; those that a guess looks at */
-    uint32_t *chosen;            /* [n_groups], the first n_chosen of them count, in order */
-    float    *uses;              /* [n_groups] */
+    uint32_t  n_groups, n_chosen;        /* of EBB_ROW_GROUP rows; those that drafting uses */
+    uint32_t *chosen;            /* [n_chosen], ascending, with space for n_groups */
+    float    *uses;              /* [n_groups] occurrences of their tokens */
     ebb_group_rank *ranks;       /* [n_groups] for the choice */
     uint32_t  n_new;             /* tokens seen since they were chosen */
 } ebb_draft_rows;

@@ -3,9 +3,9 @@
 
 #define MIN_MATCH 3u             /* tokens that must be alike: two are alike by chance in any prose */
 #define MAX_MATCH 16u
-#define FIRST     2u             /* length of a guess before anything is known */
-#define JUDGED    4u             /* guesses before their cost is judged */
-#define PAUSE     48u            /* passes until guessing is tried again */
+#define FIRST     2u             /* draft tokens before anything is known */
+#define JUDGED    4u             /* passes with a draft before their cost is judged */
+#define PAUSE     48u            /* passes until drafting is tried again */
 #define SMOOTH    0.1            /* weight of the newest pass in the mean */
 
 void ebb_prompt_lookup_init(ebb_prompt_lookup *d, uint32_t n_most)
@@ -53,12 +53,12 @@ uint32_t ebb_prompt_lookup_draft(ebb_prompt_lookup *d, const ebb_token *ids, uin
     from = find_match(ids, n, n_alike > MIN_MATCH ? n_alike : MIN_MATCH);
     if (from == 0)
         return 0;
-    for (uint32_t i = 0; i < n_out; i++)         /* a text that repeats itself goes on in the guess */
+    for (uint32_t i = 0; i < n_out; i++)         /* where the match runs into its own end, the draft repeats itself */
         out[i] = from + i < n ? ids[from + i] : out[from + i - n];
     return n_out;
 }
 
-/* Passes with a guess gave fewer tokens a second than passes without. */
+/* Drafting pauses if passes with a draft yielded fewer tokens a second than passes without. */
 static void judge_lookup(ebb_prompt_lookup *d)
 {
     if (d->n_measured < JUDGED || d->alone_s <= 0)

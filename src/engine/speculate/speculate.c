@@ -1,4 +1,4 @@
-/* Guesses: what may come next is computed in the same pass (speculate.h). */
+/* Appending a token with draft tokens behind it (speculate.h). */
 #include <string.h>
 
 #include "base/clock.h"
@@ -6,9 +6,9 @@
 #include "open/engine_state.h"
 #include "speculate/speculate.h"
 
-#define LONG_MATCH 8u            /* so much of the text that repeats itself is right more often than a draft model */
+#define LONG_MATCH 8u            /* matching tokens, from which on prompt lookup is accepted more often */
 
-/* The logits behind id; those behind the guess stay in the run's rows. */
+/* The logits behind id; those behind the draft tokens stay in the pass's rows. */
 static void copy_first_logits(void *arg, uint32_t col, uint32_t n, const float *logits)
 {
     ebb_session *s = arg;
@@ -17,14 +17,15 @@ static void copy_first_logits(void *arg, uint32_t col, uint32_t n, const float *
     memcpy(s->logits, logits, s->engine->net.n_vocab * sizeof *s->logits);
 }
 
-/* At most as many tokens as may stand behind id.  What the text repeats at length costs nothing to find. */
+/* Draft tokens behind id, no more than the context has positions for.  A long match in the text costs nothing to find,
+ * so it goes before a draft model or head. */
 static uint32_t draft_tokens(ebb_session *s, ebb_token id, ebb_token *out)
 {
     uint32_t n = s->table.n_pos, most = s->engine->plan.n_ctx;
     uint32_t n_out, room = most - n - 1 < s->lookup.n_most ? most - n - 1 : s->lookup.n_most;
     bool has_model = ebb_draft_model_is_open(s->engine), has_head = ebb_draft_head_is_open(s->engine);
 
-    s->ids[n] = id;                              /* not yet of the sequence, but what the guess is for */
+    s->ids[n] = id;                              /* not yet of the sequence, but what the draft continues */
     s->draft_source = EBB_DRAFT_LOOKUP;
     n_out = ebb_prompt_lookup_draft(&s->lookup, s->ids, n + 1, has_model || has_head ? LONG_MATCH : 0, out, room);
     if (n_out > 0 || !(has_model || has_head))

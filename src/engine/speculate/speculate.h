@@ -1,20 +1,21 @@
-/* speculate/speculate.h - speculative decoding: appending a token computes what may come next in
- * the same pass (speculate.c); what came of it is verify.c. */
+/* speculate/speculate.h - speculative decoding: appending a token computes draft tokens behind it
+ * in the same pass (speculate.c); verify.c accepts or discards them. */
 #ifndef EBB_SPECULATE_H
 #define EBB_SPECULATE_H
 #include <stdbool.h>
 
 #include "ebb/session.h"
 
-/* One more session of the engine that may draft. */
+/* Prepares a new session's drafting. */
 void ebb_speculate_init(ebb_session *s);
-/* If id was drafted: it stands, and so do its logits. */
+/* true: id is the next draft token; it is part of the sequence now, and its logits are the
+ * session's. */
 bool ebb_speculate_accept(ebb_session *s, ebb_token id);
-/* Compute id, which is none of the draft tokens under way, with new ones behind it. */
+/* Computes id, which is not the next draft token, with new draft tokens behind it. */
 EBB_MUST_CHECK
 ebb_status ebb_speculate_append(ebb_session *s, ebb_token id, ebb_error *err);
-/* Forget the draft tokens: the table holds the sequence and no more.  is_rejected: what comes
- * instead is another token. */
+/* Drops the draft tokens: the block table holds the sequence and no more.  is_rejected: another
+ * token than the next of them was sampled. */
 void ebb_speculate_discard(ebb_session *s, bool is_rejected);
 
 #endif

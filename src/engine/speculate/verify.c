@@ -1,4 +1,4 @@
-/* What came of draft tokens: accepted one by one, or discarded (speculate.h). */
+/* Draft tokens are accepted one by one, or discarded (speculate.h). */
 #include "speculate/speculate.h"
 
 #include <string.h>
@@ -9,13 +9,13 @@
 void ebb_speculate_init(ebb_session *s)
 {
     const ebb_engine *e = s->engine;
-    /* The rows of run.logits hold the guess and the token before it. */
+    /* run.logits has a row for each draft token and for the token before them. */
     uint32_t n_tokens = e->run.cap_logits < e->run.cap_tokens ? e->run.cap_logits : e->run.cap_tokens;
 
     ebb_prompt_lookup_init(&s->lookup, e->opts.no_speculation ? 0 : n_tokens - 1);
 }
 
-/* What the guess was worth is known now. */
+/* How many of the draft tokens were accepted is known now. */
 static void learn_outcome(ebb_session *s, bool is_rejected)
 {
     if (s->n_drafted > 0) {
@@ -27,7 +27,7 @@ static void learn_outcome(ebb_session *s, bool is_rejected)
             ebb_draft_head_learn(s->engine, s->n_drafted, n_accepted, is_rejected);
         else
             ebb_prompt_lookup_learn(&s->lookup, s->n_drafted, n_accepted, s->pass_s);
-        ebb_log("draft", "%u of %u guessed tokens were right", n_accepted, s->n_drafted);
+        ebb_log("draft", "%u of %u draft tokens were accepted", n_accepted, s->n_drafted);
     }
     s->n_drafted = 0;
 }

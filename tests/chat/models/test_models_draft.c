@@ -119,7 +119,7 @@ static void test_strangers(void **state)
     ebb_model_close(host);
 }
 
-/* One that was named for another model goes where it cannot guess, with a line; one that is named for this one is an
+/* One that was named for another model goes where it cannot draft, with a line; one that is named for this one is an
  * error. */
 static void test_may_go(void **state)
 {
@@ -138,7 +138,7 @@ static void test_may_go(void **state)
     ebb_model_close(m);
     assert_int_equal(ebb_models_open_draft(stories, host, NULL, true, &m, &why, &err), EBB_OK);
     assert_null(m);
-    assert_non_null(strstr(ebb_buf_text(&why), "no draft model: stories260K.gguf cannot guess for large.gguf: "));
+    assert_non_null(strstr(ebb_buf_text(&why), "no draft model: stories260K.gguf cannot draft for large.gguf: "));
     ebb_buf_clear(&why);
     assert_int_equal(ebb_models_open_draft("large", host, NULL, true, &m, &why, &err), EBB_OK);
     assert_null(m);

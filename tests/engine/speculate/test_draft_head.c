@@ -105,7 +105,7 @@ static void the_same_text_for_every_seed(void **state)
         expect_same_texts(archs[i], &plain, &forced, N_SEEDS);
         expect_same_texts(archs[i], &plain, &free_length, 3);
         st = stats_of(&forced);
-        print_message("%s: %u of %u guesses accepted\n", archs[i], (unsigned)st.n_accepted, (unsigned)st.n_drafted);
+        print_message("%s: %u of %u accepted\n", archs[i], (unsigned)st.n_accepted, (unsigned)st.n_drafted);
         assert_true(st.n_accepted > st.n_drafted / 20);
         assert_int_equal(stats_of(&plain).n_drafted, 0);
         close_writer(&plain);
@@ -186,7 +186,7 @@ static void rows_follow_the_text(void **state)
     ebb_draft_rows_fini(&d);
 }
 
-/* A fifth of the rows: other guesses, the same text. */
+/* A fifth of the rows: other draft tokens, the same text. */
 static void the_same_text_with_some_rows(void **state)
 {
     static const uint32_t groups[] = { 0, 3 };
@@ -233,7 +233,7 @@ static void the_plan_counts_it(void **state)
     plan_of(m, &with, &a);
     plan_of(m, &without, &b);
     assert_true(a.draft_head_bytes > 0);
-    assert_true(strncmp(a.draft_head, "guesses", 7) == 0);
+    assert_true(strncmp(a.draft_head, "drafts", 6) == 0);
     assert_int_equal(a.weights_resident_bytes - b.weights_resident_bytes, a.draft_head_bytes);
     assert_int_equal(a.kv_bytes, 2 * b.kv_bytes);        /* of four layers one attends; the head is another */
     assert_int_equal(b.draft_head_bytes, 0);
@@ -303,7 +303,7 @@ static void a_wrong_head_rests(void **state)
     for (uint64_t seed = 2; seed < 4; seed++)
         write_text(&w, seed, 1, text);
     behind = stats_of(&w);
-    print_message("%u guesses in the first %u tokens, %u in the next %u\n", (unsigned)before.n_drafted, N_TEXT,
+    print_message("%u draft tokens in the first %u tokens, %u in the next %u\n", (unsigned)before.n_drafted, N_TEXT,
                   (unsigned)(behind.n_drafted - before.n_drafted), 2 * N_TEXT);
     assert_true(before.n_drafted > 0 && before.n_drafted <= 30);
     ebb_session_free(w.s);

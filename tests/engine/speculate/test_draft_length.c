@@ -1,11 +1,11 @@
-/* How far ahead to guess: by the formula, by what was measured, by what the draft model says of itself. */
+/* How many tokens to draft: by the formula, by measured times, by the drafter's own probabilities. */
 #include "ebb_test.h"
 
 #include "speculate/draft_length.h"
 
 #define MOST 31u
 
-/* A pass takes t, a further column c, a guess d; a share of `right` is right. */
+/* A pass takes t, a further token c, a draft token d; the acceptance rate is `right`. */
 static ebb_draft_length pace_of(double right, double t, double c, double d)
 {
     ebb_draft_length p;
@@ -14,6 +14,12 @@ static ebb_draft_length pace_of(double right, double t, double c, double d)
     ebb_draft_length_learn_pass(&p, 1, t);
     p.n_tries = 0;
     return p;
+}
+
+/* A pass with one draft token. */
+static void learn_one(ebb_draft_length *p, double probability, bool is_accepted)
+{
+    ebb_draft_length_learn(p, &probability, 1, is_accepted, !is_accepted, "test");
 }
 
 static double rate_of(double a, double t, double c, double d, uint32_t k)
@@ -62,8 +68,7 @@ static void a_slow_draft_rests(void **state)
             rest = i - last > rest ? i - last : rest;
             last = i;
             n_drafted++;
-            ebb_draft_length_learn_token(&p, 0.9, true);
-            ebb_draft_length_end(&p);
+            learn_one(&p, 0.9, true);
         }
         ebb_draft_length_learn_pass(&p, n + 1, 0.1 + 0.03 * n);
         if (n > 0)
@@ -73,8 +78,8 @@ static void a_slow_draft_rests(void **state)
     assert_true(rest > 200);
 }
 
-/* Guesses that are always wrong are given up although the plan had promised more, and taken up again when they are
- * right. */
+/* Drafting ends where every token is rejected, although the plan had promised more, and begins again when they are
+ * accepted. */
 static void it_learns_what_they_are_worth(void **state)
 {
     ebb_draft_length p = pace_of(0.9, 1, 0.02, 0.05);
@@ -86,22 +91,18 @@ static void it_learns_what_they_are_worth(void **state)
 
         n_early += i < 30 && n > 0;
         n_late += i >= 100 && n > 0;
-        if (n > 0) {
-            ebb_draft_length_learn_token(&p, 0.5, false);
-            ebb_draft_length_end(&p);
-        }
+        if (n > 0)
+            learn_one(&p, 0.5, false);
     }
     assert_true(n_early > 10);
     assert_true(n_late < 60);
     for (uint32_t i = 0; i < 2000; i++)
-        if (ebb_draft_length_begin(&p, MOST) > 0) {
-            ebb_draft_length_learn_token(&p, 0.5, true);
-            ebb_draft_length_end(&p);
-        }
+        if (ebb_draft_length_begin(&p, MOST) > 0)
+            learn_one(&p, 0.5, true);
     assert_int_equal(ebb_draft_length_begin(&p, MOST) + ebb_draft_length_begin(&p, MOST) > MOST, true);
 }
 
-/* What the draft says of its guesses counts until it is known how often it was right. */
+/* The drafter's own probability counts until it is known how often its tokens are accepted. */
 static void a_chance_is_learned(void **state)
 {
     ebb_draft_length p = pace_of(0.7, 1, 0.02, 0.1);
@@ -115,7 +116,7 @@ static void a_chance_is_learned(void **state)
     assert_true(ebb_draft_length_accept_chance(&p, 1) > 0.9);
 }
 
-/* Another guess is worth it as long as its chance brings more than its time does elsewhere. */
+/* Another draft token is worth it as long as its chance brings more than its time does elsewhere. */
 static void it_stops_where_chances_are_small(void **state)
 {
     ebb_draft_length p = pace_of(0.9, 1, 0.05, 0.05);
@@ -165,6 +166,26 @@ static void nothing_is_known_at_first(void **state)
     assert_true(ebb_draft_length_is_next_worth(&p, 0));
 }
 
+/* Of five draft tokens three were accepted: the fourth counts as rejected only if that is known, the fifth never. */
+static void a_pass_is_learned(void **state)
+{
+    static const double probabilities[5] = { 0.95, 0.85, 0.75, 0.65, 0.55 };
+    ebb_draft_length p = pace_of(0.7, 1, 0.02, 0.1), known;
+
+    (void)state;
+    p.n_tries = 2;
+    known = p;
+    ebb_draft_length_learn(&p, probabilities, 5, 3, false, "test");
+    ebb_draft_length_learn(&known, probabilities, 5, 3, true, "test");
+    assert_int_equal(p.n_tries, 1);
+    for (int i = 5; i < 10; i++) {
+        assert_true(p.bin_accepted[i] == (i >= 7) && p.bin_proposed[i] == (i >= 7));
+        assert_true(known.bin_accepted[i] == (i >= 7) && known.bin_proposed[i] == (i >= 6));
+    }
+    ebb_draft_length_learn(&p, probabilities, 5, 5, true, "test");       /* none was left to be rejected */
+    assert_true(p.bin_proposed[5] == 1 && p.bin_accepted[5] == 1);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -172,6 +193,7 @@ int main(void)
         cmocka_unit_test(a_slow_draft_rests),
         cmocka_unit_test(it_learns_what_they_are_worth),
         cmocka_unit_test(a_chance_is_learned),
+        cmocka_unit_test(a_pass_is_learned),
         cmocka_unit_test(it_stops_where_chances_are_small),
         cmocka_unit_test(catching_up_has_a_price),
         cmocka_unit_test(nothing_is_known_at_first),

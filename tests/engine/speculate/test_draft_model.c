@@ -1,5 +1,5 @@
 /* A draft model: text, seed and logits are the same bits with and without it, whatever it is and whatever happens
- * to it; and its guesses do save passes. */
+ * to it; and its draft tokens do save passes. */
 #include "ebb_test.h"
 
 #include <fcntl.h>
@@ -203,7 +203,7 @@ static void same_bits_streamed(void **state)
     }
 }
 
-/* As many guesses as pay, whatever that is on the machine at this moment. */
+/* As many draft tokens as pay, whatever that is on the machine at this moment. */
 static void same_bits_at_its_own_pace(void **state)
 {
     ebb_tiny_opts tiny = { .type = EBB_TYPE_F32, .n_layers = 6,
@@ -221,7 +221,7 @@ static void same_bits_at_its_own_pace(void **state)
 
 /* -- What it saves ------------------------------------------------------------------ */
 
-/* Its own draft: every guess is right, and a pass brings k + 1 tokens. */
+/* Its own draft: every draft token is accepted, and a pass brings k + 1 tokens. */
 static void itself_is_always_right(void **state)
 {
     ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0 };
@@ -232,7 +232,7 @@ static void itself_is_always_right(void **state)
     (void)state;
     open_pair(&p, &tiny, &tiny, (ebb_engine_opts){ .n_draft = N_FIXED });
     start(&p);
-    p.with.s->lookup.n_pause = UINT32_MAX;       /* nothing is guessed from the text */
+    p.with.s->lookup.n_pause = UINT32_MAX;       /* no prompt lookup */
     before = stats_of(&p.with).n_passes;
     answer(&p, &how, 60);
     assert_int_equal(stats_of(&p.with).n_passes - before, 10);

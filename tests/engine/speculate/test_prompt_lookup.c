@@ -1,11 +1,11 @@
-/* Prompt lookup: what is guessed, how long, and when guessing rests. */
+/* Prompt lookup: what is drafted, how many tokens, and when it pauses. */
 #include "ebb_test.h"
 
 #include "speculate/prompt_lookup.h"
 
 #define N(ids) (uint32_t)(sizeof(ids) / sizeof *(ids))
 
-static void nothing_alike_no_guess(void **state)
+static void no_match_no_draft(void **state)
 {
     static const ebb_token fresh[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, two[] = { 9, 1, 2, 7, 8, 1, 2 };
     ebb_prompt_lookup d;
@@ -19,7 +19,7 @@ static void nothing_alike_no_guess(void **state)
     assert_int_equal(ebb_prompt_lookup_draft(&d, two, 1, 0, out, 8), 0);
 }
 
-static void what_followed_is_the_guess(void **state)
+static void what_followed_is_the_draft(void **state)
 {
     static const ebb_token ids[] = { 5, 1, 2, 3, 40, 41, 42, 6, 9, 1, 2, 3 };
     ebb_prompt_lookup d;
@@ -64,7 +64,7 @@ static void a_text_that_repeats_itself_goes_on(void **state)
         assert_int_equal(out[i], 1 + i % 2);
 }
 
-static void right_guesses_grow_wrong_ones_shrink(void **state)
+static void accepted_drafts_grow_rejected_ones_shrink(void **state)
 {
     ebb_prompt_lookup d;
 
@@ -81,7 +81,7 @@ static void right_guesses_grow_wrong_ones_shrink(void **state)
     assert_int_equal(d.n_now, 1);
 }
 
-static void guessing_rests_where_it_does_not_pay(void **state)
+static void drafting_pauses_where_it_does_not_pay(void **state)
 {
     static const ebb_token ids[] = { 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3 };
     ebb_prompt_lookup d;
@@ -115,12 +115,12 @@ static void none_where_none_is_wanted(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_alike_no_guess),
-        cmocka_unit_test(what_followed_is_the_guess),
+        cmocka_unit_test(no_match_no_draft),
+        cmocka_unit_test(what_followed_is_the_draft),
         cmocka_unit_test(the_longest_match_wins_then_the_latest),
         cmocka_unit_test(a_text_that_repeats_itself_goes_on),
-        cmocka_unit_test(right_guesses_grow_wrong_ones_shrink),
-        cmocka_unit_test(guessing_rests_where_it_does_not_pay),
+        cmocka_unit_test(accepted_drafts_grow_rejected_ones_shrink),
+        cmocka_unit_test(drafting_pauses_where_it_does_not_pay),
         cmocka_unit_test(none_where_none_is_wanted),
     };
 

@@ -107,7 +107,7 @@ static void check_arch(const char *arch)
     without = stats_of(&p.plain);
     assert_int_equal(without.n_drafted, 0);
     if (with.n_drafted <= with.n_accepted || with.n_accepted == 0)
-        fail_msg("%s: %u of %u guessed tokens were right", arch, (unsigned)with.n_accepted, (unsigned)with.n_drafted);
+        fail_msg("%s: %u of %u draft tokens were accepted", arch, (unsigned)with.n_accepted, (unsigned)with.n_drafted);
     assert_int_equal(with.n_passes + with.n_accepted, without.n_passes);
     close_pair(&p);
 }

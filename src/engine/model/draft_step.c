@@ -1,4 +1,4 @@
-/* A guess of the draft head: a pass of one column through it alone (forward.h). */
+/* A draft token by the draft head: a pass of one token through the head alone (forward.h). */
 #include <math.h>
 
 #include "model/weight_view.h"
@@ -55,7 +55,7 @@ static ebb_status run_head(ebb_forward *r, const ebb_draft_step *p, ebb_error *e
         st = ebb_block_layer(r, net->n_layers, err);
     if (st != EBB_OK)
         return st;
-    ebb_op_norm(r, &(ebb_norm){ .is_on = false }, 0);    /* what is still to be added to x */
+    ebb_op_norm(r, &(ebb_norm){ .is_on = false }, 0);    /* the last block's output is still to be added to x */
     ebb_norm_row(r, &net->draft_head.norm, p->hidden, r->buf.x, net->n_embd);
     ebb_op_input(r, p->hidden, net->n_embd, ebb_act_bit(output));
     if (p->n_groups > 0 && net->logit_softcap == 0)

@@ -16,8 +16,8 @@ ebb_status ebb_draft_head_step(ebb_session *s, ebb_token id, uint32_t pos, float
     return ebb_forward_draft(&s->engine->run, &step, err);
 }
 
-/* The guess behind ids[0..n); false: it could not be computed. */
-static bool guess_next(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, double *probability)
+/* The draft token behind ids[0..n); false: it could not be computed. */
+static bool draft_next(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, double *probability)
 {
     ebb_head_drafter *h = &s->engine->head_drafter;
     float *logits = s->engine->run.buf.logits;
@@ -33,8 +33,8 @@ static bool guess_next(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_tok
     return true;
 }
 
-/* ids has room for as many more. */
-static uint32_t guess_chain(ebb_session *s, ebb_token *ids, uint32_t n, ebb_token *out, uint32_t most)
+/* ids has room for `most` more. */
+static uint32_t draft_chain(ebb_session *s, ebb_token *ids, uint32_t n, ebb_token *out, uint32_t most)
 {
     ebb_head_drafter *h = &s->engine->head_drafter;
     double chance = 1;
@@ -43,7 +43,7 @@ static uint32_t guess_chain(ebb_session *s, ebb_token *ids, uint32_t n, ebb_toke
     while (n_out < most && (n_out == 0 || ebb_draft_length_is_next_worth(&h->draft_length, chance))) {
         ebb_token id;
 
-        if (!guess_next(s, ids, n + n_out, &id, &h->probability[n_out]))
+        if (!draft_next(s, ids, n + n_out, &id, &h->probability[n_out]))
             break;
         chance *= ebb_draft_length_accept_chance(&h->draft_length, h->probability[n_out]);
         if (ebb_model_is_eog(s->engine->model, id) || !ebb_draft_length_is_token_worth(&h->draft_length, chance))
@@ -69,7 +69,7 @@ uint32_t ebb_draft_head_draft(ebb_session *s, ebb_token *ids, uint32_t n, ebb_to
     ebb_draft_rows_update(&h->rows);
     e->logits_owner = NULL;                      /* their rows are written to */
     if (ebb_session_reserve(s, n_pos + most, NULL) == EBB_OK)
-        n_out = guess_chain(s, ids, n, out, most);
+        n_out = draft_chain(s, ids, n, out, most);
     ebb_kv_truncate(e->kv, &s->table, n_pos);
     return n_out;
 }
