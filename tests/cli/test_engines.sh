@@ -102,9 +102,20 @@ for at in far ; do
 done
 echo "kind=vllm key=other" > "$dir/a/how"
 says "does not take its key" $EBB run --trace "$dir/trace" -e file hi
+# A server that repeats them: refused, in mid-stream, cut off in the middle of one, in the address of a redirect.
+long=$(printf '%0215d' 0)
+for how in "status=401 words=wrong:_$key" "status=400 words=$key" "status=500 words=$long$key" "error words=$key" "error words=$long$key" "plain status=403 words=$key" "kind=ollama error words=$key"; do
+    echo "kind=vllm $how" > "$dir/a/how"
+    for e in file inside; do
+        $EBB run -s keys --trace "$dir/trace" -e $e hi >> "$dir/told" 2>&1
+        $EBB engines test $e >> "$dir/told" 2>&1
+    done
+done
+grep -F 'sk-TOP' "$dir/told" && fail "a server's words tell the key"
+grep -qF '(400)' "$dir/told" && grep -qF 'the server reports: *****' "$dir/told" || fail "the server's words are not told: $(cat "$dir/told")"
 $EBB engines list > "$dir/list"; $EBB engines list --json >> "$dir/list"; $EBB engines test cmd >> "$dir/list" 2>&1
 $EBB sessions export keys "$dir/keys.json"; $EBB sessions export keys "$dir/keys.md"
-grep -rl -- "$key" "$dir/state" "$dir/cache" "$dir/trace" "$dir/keys.json" "$dir/keys.md" "$dir/out" "$dir/list" 2>/dev/null && fail "a key was written there"
+grep -rl -- 'sk-TOP' "$dir/state" "$dir/cache" "$dir/data" "$dir/trace" "$dir/keys.json" "$dir/keys.md" "$dir/out" "$dir/list" 2>/dev/null && fail "a key was written there"
 grep -q "GET /v1/models of file: 401" "$dir/trace" || fail "the trace does not know of the request"
 
 # A redirect takes no key along.

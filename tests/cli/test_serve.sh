@@ -227,10 +227,16 @@ s.json("GET", "/v1/models", headers=bearer, host=f"127.0.0.1:{s.port}")
 out = subprocess.run([ebb, "run", "-e", f"http://127.0.0.1:{s.port}", "-p", "x"], capture_output=True).stderr
 if b"wants a key" not in out:
     fail("ebb without the key says", out)
+for method, path, body in ("GET", "/props", None), ("GET", "/metrics", None), ("GET", "/nothing", None), ("POST", "/tokenize", {"content": 5}), ("POST", "/v1/chat/completions", {}):
+    if key.encode() in s.ask(method, path, body, headers=bearer)[2] or key[:-1].encode() in s.ask(method, path, body, headers={"Authorization": "Bearer " + key[:-1]})[2]:
+        fail("the key is told by", path)
+if key in subprocess.run([ebb, "stat", "--json"], capture_output=True, text=True).stdout or key in open(f"/proc/{s.p.pid}/cmdline").read():
+    fail("the key is told by ebb stat or ps")
 s.end()
-for name in "trace", "serve.err":
-    if key in open(f"{folder}/{name}").read():
-        fail("the key is in", name)
+for at, _, names in os.walk(folder):
+    for name in names:
+        if name != "key" and key[:-1].encode() in open(os.path.join(at, name), "rb").read():
+            fail("the key is in", os.path.join(at, name))
 
 # It leaves when nobody wants it.
 s = Server(ebb, folder, "-m", "guide", "--idle", "1")

@@ -15,7 +15,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     error         an error in the middle of the stream; why=W: another finish_reason
     cut=N, reset=N, stall=N                   after N bytes of the stream: closed, reset, silent
     hold          nothing at all, until `how` has no such word
-    status=N, words=T                         of each answer; retry=S: with Retry-After
+    status=N, words=T                         of each answer; retry=S: with Retry-After; words of an error in mid-stream, too
     busy=N        so many requests get 429 first
     key=K         requests need it
     html, redirect, hugebody, headers, hugeline, flood, nested        what no server should do
@@ -203,7 +203,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
                 self.line({"message": {"role": "assistant", "content": "", "thinking": w}, "done": False})
             for i, w in enumerate(words):
                 if "error" in h and i == len(words) // 2:
-                    self.line({"error": "out of memory"})
+                    self.line({"error": h.get("words", "out_of_memory").replace("_", " ")})
                     return
                 self.line({"message": {"role": "assistant", "content": w}, "done": False})
             if "nofinish" not in h:
@@ -231,7 +231,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
             if "ping" in h:
                 self.write(b": ping\n\n")
             if "error" in h and i == len(words) // 2:
-                self.event({"error": {"code": 500, "message": "out of memory", "type": "server_error"}})
+                self.event({"error": {"code": 500, "message": h.get("words", "out_of_memory").replace("_", " "), "type": "server_error"}})
                 return
             self.event({"choices": [{"index": 0, "delta": {"content": w}, "finish_reason": None}]})
         if "nofinish" not in h:

@@ -84,24 +84,56 @@ ebb_status ebb_engine_link_unlock(ebb_engine_link *l, ebb_error *err)
     return st;
 }
 
+enum { SECRET_MIN = 6, SECRET_PART_MIN = 4 };    /* bytes: fewer are part of any text */
+
+static void hide_secret(const char *secret, char *words)
+{
+    size_t n_secret = strlen(secret), n = strlen(words);
+
+    if (n_secret < SECRET_MIN)
+        return;
+    for (char *at = words; (at = strstr(at, secret)) != NULL; at += n_secret)
+        memset(at, '*', n_secret);
+    for (size_t part = n < n_secret ? n : n_secret - 1; part >= SECRET_PART_MIN; part--)
+        if (memcmp(words + n - part, secret, part) == 0)
+            memset(words + n - part, '*', part);
+}
+
+void ebb_engine_link_hide_secrets(const ebb_engine_link *l, char *words)
+{
+    static const char bearer[] = "Authorization: Bearer ";
+
+    for (size_t i = 0; l->headers[i]; i++) {
+        const char *value = strchr(l->headers[i], ':');
+
+        if (strncmp(l->headers[i], bearer, sizeof bearer - 1) == 0)
+            hide_secret(l->headers[i] + sizeof bearer - 1, words);
+        else if (value)
+            hide_secret(value + 1 + strspn(value + 1, " "), words);
+    }
+}
+
 /* -- Replies ------------------------------------------------------------------------------------- */
 
 ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, const char *body, size_t n_body,
                            ebb_error *err)
 {
     const char *name = l->entry->name;
-    char words[240];
+    char words[240], location[121];
     uint32_t n_ctx;
 
     ebb_answer_error_text(body, n_body, words, &n_ctx);
+    ebb_engine_link_hide_secrets(l, words);
+    snprintf(location, sizeof location, "%.120s", r->location);
+    ebb_engine_link_hide_secrets(l, location);
     if (r->status == 401 || r->status == 403)
         return EBB_FAIL(err, EBB_IO, "%s: %s (%d)%s%.200s", name, l->key[0]
                         ? "does not take its key" : "wants a key: key-file, key-variable or key-command names it",
                         r->status, *words ? ": " : "", words);
     if (r->status >= 300 && r->status < 400)
         return EBB_FAIL(err, EBB_IO,
-                        "%s: leads elsewhere (%d, to %.120s), which is not followed; its address should be that one",
-                        name, r->status, r->location);
+                        "%s: leads elsewhere (%d, to %s), which is not followed; its address should be that one",
+                        name, r->status, location);
     if (r->status == 429)
         return EBB_FAIL(err, EBB_BUSY, "%s: has too much to do (429)%s%.200s", name, *words ? ": " : "", words);
     if (r->status == 503)

@@ -153,8 +153,17 @@ static ebb_status take_whole(turn *t, const ebb_client_reply *reply, ebb_error *
         return ebb_reply_error(&t->r->link, reply, body, t->refusal.len, err);
     st = t->events.is_lines ? ebb_answer_add_line(&t->answer, body, t->refusal.len, err)
                             : ebb_answer_add_chunk(&t->answer, body, t->refusal.len, err);
+    if (st != EBB_OK && err)
+        ebb_engine_link_hide_secrets(&t->r->link, err->msg);
     note_times(t, n_before);
     return st;
+}
+
+/* What the stream itself says went wrong. */
+static ebb_status server_error(turn *t, ebb_error *err)
+{
+    ebb_engine_link_hide_secrets(&t->r->link, t->err.msg);
+    return EBB_FAIL(err, t->st, "%s: %s", t->r->entry.name, t->err.msg);
 }
 
 static ebb_status judge_end(turn *t, const ebb_client_reply *reply, ebb_error *err)
@@ -162,13 +171,13 @@ static ebb_status judge_end(turn *t, const ebb_client_reply *reply, ebb_error *e
     const char *name = t->r->entry.name;
 
     if (t->st != EBB_OK)
-        return EBB_FAIL(err, t->st, "%s: %s", name, t->err.msg);
+        return server_error(t, err);
     if (!is_stream(t, reply))
         return take_whole(t, reply, err);
     t->st = ebb_event_stream_end(&t->events, on_event, t, &t->err);
     note_times(t, t->answer.n_text);
     if (t->st != EBB_OK)
-        return EBB_FAIL(err, t->st, "%s: %s", name, t->err.msg);
+        return server_error(t, err);
     if (t->answer.has_finish || t->answer.is_done)
         return EBB_OK;
     return EBB_FAIL(err, EBB_IO, "%s: the stream ended before the answer did", name);
