@@ -11,8 +11,7 @@ static void bind_rope_switch(ebb_binder *b)
         b->net->layers[i].rope = EBB_NO_ROPE;
 }
 
-static const ebb_traits granite = { .has_multipliers = true, .routing = { .has_shared = true },
-                                    .more = bind_rope_switch };
+static const ebb_traits granite = { .has_multipliers = true, .routing.has_shared = true, .more = bind_rope_switch };
 
 const ebb_arch ebb_arch_granite = { .name = "granite", .bind = ebb_bind_traits, .traits = &granite };
 const ebb_arch ebb_arch_granitemoe = { .name = "granitemoe", .bind = ebb_bind_traits, .traits = &granite };
