@@ -514,6 +514,41 @@ static void test_model_advice(void **state)
     script.numbers = NULL;
 }
 
+/* What a file recommends and no setting can follow is named: samplers that are not here and switched on, values out of
+ * range.  What they would be tuned by, or switched off, is nothing to tell. */
+static void test_advice_that_no_setting_follows(void **state)
+{
+    static const struct fake_number on[] = {
+        { "general.sampling.xtc_probability", 0.25 }, { "general.sampling.xtc_threshold", 0.1 },
+        { "general.sampling.mirostat", 2 }, { "general.sampling.mirostat_tau", 5 },
+        { "general.sampling.mirostat_eta", 0.1 }, { "general.sampling.top_p", 7 },
+        { "general.sampling.penalty_repeat", 1.1 }, { "general.sampling.penalty_last_n", 32 },
+        { "general.sampling.min_p", 0.05 }, { NULL, 0 },
+    };
+    static const struct fake_number off[] = {
+        { "general.sampling.xtc_probability", 0 }, { "general.sampling.mirostat", 0 },
+        { "general.sampling.mirostat_tau", 5 }, { NULL, 0 },
+    };
+    char text[200];
+    ebb_chat *c;
+
+    (void)state;
+    script.numbers = on;
+    c = open_ready(NULL);
+    expect_setting(c, "repeat-penalty", "1.1");
+    expect_setting(c, "repeat-last", "32");
+    expect_setting(c, "min-p", "0.05");
+    assert_true(ebb_chat_settings_unfollowed(c, text, sizeof text));
+    assert_string_equal(text, "general.sampling.xtc_probability = 0.25, general.sampling.mirostat = 2, "
+                              "general.sampling.top_p = 7");
+    ebb_chat_close(c);
+    script.numbers = off;
+    c = open_ready(NULL);
+    assert_false(ebb_chat_settings_unfollowed(c, text, sizeof text));
+    ebb_chat_close(c);
+    script.numbers = NULL;
+}
+
 static void test_garbage_store(void **state)
 {
     FILE *f = fopen(db, "w");
@@ -690,6 +725,7 @@ int main(void)
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_meter_of_another_path),
         T(test_ids_survive_a_restart),
         T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings), T(test_model_advice),
+        T(test_advice_that_no_setting_follows),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);

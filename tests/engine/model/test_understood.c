@@ -79,6 +79,26 @@ static char *add_key(const char *bytes, size_t n, const char *arch, char name[12
     return insert(bytes, n, 24, record, sizeof record, 16);
 }
 
+/* A list of no strings in front of all other keys; 96 bytes with one more key behind it, of nobody's. */
+static char *add_empty_list(const char *bytes, size_t n, const char *name)
+{
+    static const struct { uint32_t type, of; uint64_t n; } list = { 9, 8, 0 };
+    char record[96] = "";
+    size_t at = put_text(record, name, strlen(name));
+    uint64_t count;
+    char *out;
+
+    memcpy(record + at, &list, sizeof list);
+    at += sizeof list;
+    at += put_text(record + at, "padding_________________________________", sizeof record - at - 16);
+    memcpy(record + at, &(uint32_t){ 4 }, 4);
+    out = insert(bytes, n, 24, record, sizeof record, 16);
+    memcpy(&count, out + 16, 8);
+    count++;                                     /* of these two `insert` has counted one */
+    memcpy(out + 16, &count, 8);
+    return out;
+}
+
 /* A vector of one F32 in the first layer, in front of all others and of their data. */
 static char *add_tensor(const char *bytes, size_t n, char name[128])
 {
@@ -154,6 +174,37 @@ static void test_what_is_not_known_is_refused(void **state)
         free(other);
         free(bytes);
     }
+}
+
+/* Keys about single tensors stand apart from the architecture's: their names, and which products may round inputs to
+ * 4 bits, are known; another is refused by its name. */
+static void test_keys_about_tensors(void **state)
+{
+    static const struct { const char *name; bool is_known; } keys[] = {
+        { "general.tensor_extra.name", true }, { "general.tensor_extra.prec_a4", true },
+        { "general.tensor_extra.rotation", false },
+    };
+    ebb_tiny_opts tiny = tiny_of("llama");
+    float want[EBB_TINY_VOCAB], got[EBB_TINY_VOCAB];
+    ebb_error err = { 0 };
+    ebb_plan plan = { 0 };
+    size_t n;
+    char *bytes = ebb_tiny_bytes(&tiny, &n);
+
+    (void)state;
+    assert_true(compute(bytes, n, false, want, &plan, &err));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char *more = add_empty_list(bytes, n, keys[i].name);
+
+        if (!keys[i].is_known)
+            check_surplus("llama", more, n, 96, keys[i].name, want);
+        else if (!compute(more, n + 96, false, got, &plan, &err))
+            fail_msg("%s", err.msg);
+        else
+            assert_memory_equal(got, want, sizeof got);
+        free(more);
+    }
+    free(bytes);
 }
 
 /* -- Other values ---------------------------------------------------------------------------- */
@@ -278,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_architecture_has_a_small_model),
         cmocka_unit_test(test_what_is_not_known_is_refused),
+        cmocka_unit_test(test_keys_about_tensors),
         cmocka_unit_test(test_another_value_is_refused_or_counts),
     };
 
