@@ -36,6 +36,7 @@ static const char *const place_names[] = { "interleaved", "first", "last", NULL 
 static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", NULL };
 static const char *const editing_names[] = { "emacs", "vi", NULL };
 static const char *const bell_names[] = { "long", "always", "never", NULL };
+static const char *const notify_names[] = { "desktop", "bell", NULL };
 static const char *const color_names[] = { "auto", "always", "never", NULL };
 
 /* What values are called elsewhere. */
@@ -392,6 +393,9 @@ static const option options[] = {
     { 0, 0, "--editing", "KEYS", "emacs or vi", EBB_FOR_CHAT, NAME, AT(editing), editing_names, 0 },
     { 0, 0, "--bell", "WHEN", "when an answer ends: long (those of over a minute), always or never", EBB_FOR_CHAT, NAME,
       AT(bell), bell_names, 0 },
+    { 0, 0, "--notify", "HOW", "at that end: desktop (the bell and a notification) or bell", EBB_FOR_CHAT, NAME,
+      AT(notify), notify_names, 0 },
+    { 0, 0, "--no-title", 0, "leave the window's title alone", EBB_FOR_CHAT, FLAG, AT(no_title), 0, 0 },
     { 0, 0, "--color", "WHEN", "auto, always or never", EBB_FOR_CHAT, NAME, AT(color), color_names, 0 },
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT,
       TEXT, AT(theme), 0, 0 },

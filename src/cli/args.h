@@ -58,6 +58,8 @@ typedef struct ebb_args {
     const char     *template_name;   /* --template, --raw; NULL: the file's own */
     const char     *theme;
     unsigned        bell;            /* --bell: EBB_BELL_* of tui.h */
+    enum { EBB_NOTIFY_DESKTOP, EBB_NOTIFY_BELL } notify;
+    bool            no_title;
     enum { EBB_EDITING_EMACS, EBB_EDITING_VI } editing;
     enum { EBB_COLOR_AUTO, EBB_COLOR_ALWAYS, EBB_COLOR_NEVER } color;
     uint32_t        linger_s;        /* --linger */

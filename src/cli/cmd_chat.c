@@ -78,7 +78,9 @@ int ebb_cmd_chat(ebb_args *a)
     ebb_chat_opts chat;
     const char *term = getenv("TERM");
     ebb_tui_opts tui = {
-        .theme = a->theme ? a->theme : ebb_theme_for_background(getenv("COLORFGBG")), .bell = a->bell,
+        .theme = a->theme, .background_theme = ebb_theme_for_background(getenv("COLORFGBG")), .bell = a->bell,
+        .notifies = a->notify == EBB_NOTIFY_DESKTOP && term, .term_name = term, .is_vte = is_set("VTE_VERSION"),
+        .no_title = a->no_title,
         .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
         .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(),
         .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),

@@ -66,6 +66,10 @@ static void say_good_bye(ebb_chat *chat, bool has_unsent, bool ascii)
     ebb_buf_fini(&line);
 }
 
+/* From the questions to the first frame at most, what has been opened meanwhile counted in: the terminals that are
+ * before one's eyes answer sooner, and nobody sees the delay where none does.  Later answers count when they come. */
+static const double answers_s = 0.03;
+
 int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
 {
     ebb_term_opts term_opts = { .no_color = opts->no_color, .ascii = opts->ascii,
@@ -84,6 +88,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
         term->ops->close(term);
         return fail_to_start(&err);
     }
+    term->ops->await_answers(term, answers_s);
     ebb_app_init(&app, term, chat, opts);
     ebb_stat_server_open(&stat, NULL);
     while (!app.frontend.quit)

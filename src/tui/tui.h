@@ -10,13 +10,18 @@
 
 /* What the command line and the environment say; zero is the default of every field. */
 typedef struct ebb_tui_opts {
-    const char *theme;           /* NULL: dark */
+    const char *theme;           /* NULL: for the background that the terminal tells ... */
+    const char *background_theme; /* ... or else the environment; NULL: dark */
     bool        no_color;        /* NO_COLOR, --color=never: the mono theme */
     bool        ascii;           /* --ascii: no glyphs beyond ASCII of our own */
     bool        is_inline;       /* --inline: below what the terminal keeps, not over the whole
                                   * screen */
     /* When an answer ends: LONG: that took over a minute. */
     enum { EBB_BELL_LONG, EBB_BELL_ALWAYS, EBB_BELL_NEVER } bell;
+    bool        notifies;        /* with the bell, the desktop */
+    bool        no_title;        /* the window's title is left alone */
+    const char *term_name;       /* $TERM; may be NULL where nothing notifies */
+    bool        is_vte;          /* VTE_VERSION is set */
     bool        has_vi_keys;     /* --editing vi */
     bool        reflows;         /* the terminal is known to break lines anew when it is resized */
     bool        in_tmux;         /* $TMUX is set: /copy goes through it */

@@ -8,6 +8,9 @@
 
 #include "edit/attach.h"
 #include "os/file.h"
+#include "store/title.h"
+#include "term/announce.h"
+#include "tree/thought.h"
 
 /* Frames per second while text streams; figures per second while something happens. */
 static const double usual_frame_s = 1.0 / 30, figures_s = 0.5, settle_s = 1.0;
@@ -103,6 +106,29 @@ static void open_history(ebb_app *a)
     ebb_buf_fini(&path);
 }
 
+/* The theme for the background that the terminal has told, unless one was chosen; true: another one than before. */
+static bool suit_background(ebb_app *a)
+{
+    const ebb_tui_opts *opts = a->frontend.opts;
+    ebb_background background = a->term->answers.background;
+    const char *name = background == EBB_BACKGROUND_LIGHT ? "light" : "dark";
+    bool is_news = background && !opts->theme && !opts->no_color && !a->frontend.has_chosen_theme &&
+                   strcmp(a->frontend.theme, name) != 0;
+
+    if (is_news)
+        snprintf(a->frontend.theme, sizeof a->frontend.theme, "%s", name);
+    return is_news;
+}
+
+/* What the terminal has said of itself, now or when it was opened. */
+static void take_answers(ebb_app *a)
+{
+    ebb_error err;
+
+    if (suit_background(a) && app_set_theme(&a->frontend, a->frontend.theme, &err) != EBB_OK)
+        ebb_app_say_error(a, &err);
+}
+
 void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts)
 {
     ebb_error err;
@@ -119,6 +145,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->unsent.file.fd = -1;
     ebb_vi_set(&a->vi, &a->editor, opts->has_vi_keys);
     a->term = term;
+    suit_background(a);
     ebb_transcript_init(&a->view, chat, !term->utf8);
     a->view.plain_glyphs = term->ascii;
     ebb_transcript_sync(&a->view);
@@ -159,6 +186,26 @@ void ebb_app_fini(ebb_app *a)
 
 /* -- Events -------------------------------------------------------------------------------- */
 
+static void announce_end(ebb_app *a, const ebb_message *m)
+{
+    const ebb_tui_opts *opts = a->frontend.opts;
+    ebb_thought thought = m ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+    char title[120] = "";
+    const char *text = title;
+    ebb_buf out = { 0 };
+
+    ebb_buf_adds(&out, "\a");
+    if (m)
+        ebb_title_make(m->text + thought.body, m->n_text - thought.body, title, sizeof title);
+    if (!*title)
+        text = "the answer is there";
+    if (opts->notifies && ebb_questions_suit(opts->term_name))
+        ebb_announce_add_notification(&out, text, strlen(text), opts->term_name, opts->is_vte, opts->in_tmux,
+                                      !a->term->utf8);
+    a->term->ops->send(a->term, ebb_buf_text(&out), out.len);
+    ebb_buf_fini(&out);
+}
+
 /* Who has looked elsewhere meanwhile hears that the answer is there. */
 static void ring_bell(ebb_app *a)
 {
@@ -169,7 +216,7 @@ static void ring_bell(ebb_app *a)
 
     if (!a->is_stopping && a->frontend.opts->bell != EBB_BELL_NEVER &&
         (is_long || a->frontend.opts->bell == EBB_BELL_ALWAYS))
-        a->term->ops->send(a->term, "\a", 1);
+        announce_end(a, m);
 }
 
 static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
@@ -308,6 +355,14 @@ static double frame_s(const ebb_app *a)
     return a->term->frame_s > usual_frame_s ? a->term->frame_s : usual_frame_s;
 }
 
+static void tell_title(ebb_app *a)
+{
+    const char *name = ebb_chat_session_name(a->frontend.chat);
+
+    if (a->term->ops->title && !a->frontend.opts->no_title)
+        a->term->ops->title(a->term, name ? name : "", name ? strlen(name) : 0);
+}
+
 void ebb_app_draw(ebb_app *a, double now_s)
 {
     if (ebb_app_is_lent(a) || (!a->frame.is_dirty && !a->frame.is_urgent))
@@ -319,6 +374,7 @@ void ebb_app_draw(ebb_app *a, double now_s)
         return;
     }
     a->term->frame_s = 0;
+    tell_title(a);
     ebb_app_frame(a);
     a->frame.is_dirty = a->frame.is_urgent = false;
     a->frame.drawn_s = now_s;
@@ -369,6 +425,10 @@ static bool is_for_outside(const ebb_app *a, ebb_input_kind kind)
 
 void ebb_app_input(ebb_app *a, const ebb_input *in)
 {
+    if (in->kind == EBB_INPUT_REPLY) {
+        take_answers(a);
+        return;
+    }
     if (is_for_outside(a, in->kind)) {
         ebb_app_external_input(a, in);
         return;
@@ -394,7 +454,7 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
         a->signal = in->kind == EBB_INPUT_HANGUP ? SIGHUP : in->number;
         a->frontend.quit = true;
         break;
-    case EBB_INPUT_RESIZE: case EBB_INPUT_RESUME: case EBB_INPUT_CHILD: case EBB_INPUT_NONE:
+    case EBB_INPUT_RESIZE: case EBB_INPUT_RESUME: case EBB_INPUT_CHILD: case EBB_INPUT_REPLY: case EBB_INPUT_NONE:
         break;
     }
     ebb_app_menu_update(a);

@@ -22,7 +22,11 @@ void ebb_frontend_init(ebb_frontend *f, ebb_chat *chat, const ebb_tui_opts *opts
     f->opts = opts;
     fill_dir(&f->config_dir, opts->config_dir, EBB_DIR_CONFIG);
     fill_dir(&f->state_dir, opts->state_dir, EBB_DIR_STATE);
-    snprintf(f->theme, sizeof f->theme, "%s", opts->no_color ? "mono" : opts->theme ? opts->theme : "dark");
+    snprintf(f->theme, sizeof f->theme, "%s",
+             opts->no_color                 ? "mono"
+             : opts->theme                  ? opts->theme
+             : opts->background_theme       ? opts->background_theme
+                                            : "dark");
 }
 
 void ebb_frontend_fini(ebb_frontend *f)

@@ -14,6 +14,7 @@ struct ebb_frontend {
     const ebb_tui_opts *opts;
     ebb_buf             config_dir, state_dir;   /* empty: none */
     char                theme[64];
+    bool                has_chosen_theme;        /* by /theme */
     ebb_buf             model;                   /* path of the one that answers; empty: none yet */
     bool                quit;
     size_t              editing;                 /* /edit: what is sent next replaces message

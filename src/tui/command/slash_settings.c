@@ -126,8 +126,10 @@ ebb_status ebb_slash_theme(ebb_frontend *f, const char *arg, ebb_error *err)
         return EBB_OK;
     }
     st = f->set_theme(f, arg, err);
-    if (st == EBB_OK)
+    if (st == EBB_OK) {
         snprintf(f->theme, sizeof f->theme, "%s", arg);
+        f->has_chosen_theme = true;
+    }
     return st;
 }
 

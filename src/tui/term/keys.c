@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-enum { PASTE_MAX = 64 << 20, SEQUENCE_MAX = 256 };
+enum { PASTE_MAX = 64 << 20, SEQUENCE_MAX = 256, PATIENCE = 25 };
 
 static const char paste_end[] = "\033[201~";
 
@@ -90,27 +90,82 @@ static uint32_t code_of_tilde(int n)
     return 0;
 }
 
-/* A key given by its Unicode value (CSI u, modifyOtherKeys). */
-static void set_unicode(ebb_input *out, int cp, unsigned mods)
+/* Keys of the keypad have numbers of their own in kitty's protocol, among Unicode's private characters. */
+static uint32_t code_of_keypad(int cp)
 {
-    if (cp > 0 && cp <= 0x10FFFF)
-        set_char(out, (uint32_t)cp, mods);
+    static const char text[] = "0123456789./*-+";
+    static const uint32_t keys[] = { EBB_KEY_ENTER, '=', ',', EBB_KEY_LEFT, EBB_KEY_RIGHT, EBB_KEY_UP, EBB_KEY_DOWN,
+                                     EBB_KEY_PGUP, EBB_KEY_PGDN, EBB_KEY_HOME, EBB_KEY_END, EBB_KEY_INSERT,
+                                     EBB_KEY_DELETE };
+    enum { FIRST = 57399, FIRST_KEY = FIRST + (int)sizeof text - 1 };
+
+    if (cp >= FIRST && cp < FIRST_KEY)
+        return (uint32_t)text[cp - FIRST];
+    if (cp >= FIRST_KEY && cp < FIRST_KEY + (int)(sizeof keys / sizeof *keys))
+        return keys[cp - FIRST_KEY];
+    return 0;
+}
+
+/* With Ctrl: the key that the control character is called by, as it comes without the protocol. */
+static uint32_t control_of(uint32_t cp)
+{
+    switch (cp) {
+    case '\r': case 'm': return EBB_KEY_ENTER;
+    case '\t': case 'i': return EBB_KEY_TAB;
+    case 0x1B: case '[': return EBB_KEY_ESC;
+    case 'h': return EBB_KEY_BACKSPACE;
+    case '/': return '_';
+    default: return 0;
+    }
+}
+
+/* A key given by its Unicode values: without modifiers, with Shift, and where it is on a Latin keyboard (kitty's
+ * CSI u; modifyOtherKeys gives the first alone).  0: not given. */
+static void set_unicode(ebb_input *out, const int cp[3], unsigned mods)
+{
+    bool is_ctrl = mods & EBB_MOD_CTRL, is_letter = cp[0] >= 'a' && cp[0] <= 'z';
+    int code = (mods & EBB_MOD_SHIFT) && cp[1] > 0 && !(is_ctrl && is_letter) ? cp[1]
+             : is_ctrl && cp[0] > 0x7F && cp[2] > 0                           ? cp[2]
+                                                                              : cp[0];
+    uint32_t control;
+
+    if (code <= 0 || code > 0x10FFFF)
+        return;
+    if (code >= 57344 && code <= 63743) {
+        if (code_of_keypad(code))
+            set_key(out, code_of_keypad(code), mods & ~(unsigned)EBB_MOD_SHIFT);
+        return;
+    }
+    if (cp[1] > 0)                               /* Shift is in the character */
+        mods &= ~(unsigned)EBB_MOD_SHIFT;
+    control = is_ctrl ? control_of((uint32_t)code) : 0;
+    if (control)
+        set_key(out, control, control == '_' ? mods : mods & ~(unsigned)EBB_MOD_CTRL);
+    else
+        set_char(out, (uint32_t)code, mods);
 }
 
 /* ESC [ parameters final, complete at p[0..n).  Sets nothing if it is unknown. */
 static void read_csi(ebb_keys *k, const char *p, size_t n, unsigned alt, ebb_input *out)
 {
-    int param[4] = { 0 };
-    size_t n_params = 0;
+    int param[4] = { 0 }, key[3] = { 0 };        /* key: what ':' parts the first parameter into */
+    size_t n_params = 0, n_parts = 0;
     bool is_private = n > 3 && (p[2] == '<' || p[2] == '?' || p[2] == '>' || p[2] == '=');
     char final = p[n - 1];
     uint32_t code;
 
     for (size_t i = 2; i < n - 1; i++) {
-        if (p[i] == ';')
+        if (p[i] == ';') {
             n_params += n_params < 3;
-        else if (p[i] >= '0' && p[i] <= '9' && param[n_params] < 100000000)
-            param[n_params] = param[n_params] * 10 + (p[i] - '0');
+            n_parts = 0;
+        } else if (p[i] == ':') {
+            n_parts += n_parts < 3;
+        } else if (p[i] >= '0' && p[i] <= '9') {
+            if (n_parts == 0 && param[n_params] < 100000000)
+                param[n_params] = param[n_params] * 10 + (p[i] - '0');
+            if (n_params == 0 && n_parts < 3 && key[n_parts] < 100000000)
+                key[n_parts] = key[n_parts] * 10 + (p[i] - '0');
+        }
     }
     if (is_private)
         return;
@@ -118,9 +173,9 @@ static void read_csi(ebb_keys *k, const char *p, size_t n, unsigned alt, ebb_inp
         k->in_paste = true;
         ebb_buf_clear(&k->paste);
     } else if (final == '~' && param[0] == 27) {
-        set_unicode(out, param[2], mods_of(param[1]) | alt);
+        set_unicode(out, (int[3]){ param[2] }, mods_of(param[1]) | alt);
     } else if (final == 'u') {
-        set_unicode(out, param[0], mods_of(param[1]) | alt);
+        set_unicode(out, key, mods_of(param[1]) | alt);
     } else {
         code = final == '~' ? code_of_tilde(param[0]) : code_of_letter(final);
         if (code)
@@ -292,6 +347,41 @@ bool ebb_keys_next(ebb_keys *k, ebb_input *out)
     return false;
 }
 
+/* Length of an answer at p, 0: it is none, or not all there (*is_part). */
+static size_t reply_length(const char *p, size_t n, bool *is_part)
+{
+    bool is_mode = n > 2 && p[1] == '[' && p[2] == '?', is_string = n > 2 && (p[1] == ']' || p[1] == 'P');
+    size_t len = is_mode ? csi_length(p, n) : is_string ? string_length(p, n) : 0;
+
+    *is_part = (is_mode || is_string) && len == 0;
+    return len;
+}
+
+bool ebb_keys_take_reply(ebb_keys *k, ebb_buf *out)
+{
+    static const char paste_begin[] = "\033[200~";
+    const char *p = k->in.data;
+    bool is_part = false;
+    size_t len = 0;
+
+    for (size_t i = k->at; i < k->in.len && !k->in_paste && !is_part; i++) {
+        size_t n = k->in.len - i;
+        if (p[i] != '\033')
+            continue;
+        if (n >= sizeof paste_begin - 1 && memcmp(p + i, paste_begin, sizeof paste_begin - 1) == 0)
+            return false;
+        len = reply_length(p + i, n, &is_part);
+        if (len > 0) {
+            ebb_buf_clear(out);
+            ebb_buf_add(out, p + i, len);
+            ebb_buf_remove(&k->in, i, len);
+            k->n_patience = 0;
+            return !out->failed;
+        }
+    }
+    return false;
+}
+
 bool ebb_keys_is_waiting(const ebb_keys *k)
 {
     return k->at < k->in.len && !k->in_paste;
@@ -304,6 +394,11 @@ bool ebb_keys_flush(ebb_keys *k, ebb_input *out)
         return false;
     const char *p = k->in.data + k->at;
     size_t n = k->in.len - k->at;
+    bool is_part;
+    if (*p == '\033' && reply_length(p, n, &is_part) == 0 && (is_part || (k->expects_reply && n <= 2)) &&
+        k->n_patience++ < PATIENCE)
+        return false;
+    k->n_patience = 0;
     if (*p == '\033' && n == 1)
         set_key(out, EBB_KEY_ESC, 0);
     else if (*p == '\033' && n == 2)

@@ -5,6 +5,9 @@
  * EBB_KEYS_WAIT_MS, then ebb_keys_flush makes it a key.  ESC and a character in
  * one read is Alt and that character.
  *
+ * Answers of the terminal to questions are no keys.  One that the link cut is waited for longer,
+ * EBB_KEYS_WAIT_MS 25 times: its rest would be text.
+ *
  * On their second screen many terminals send the wheel as arrows, three or more in one piece, which
  * no hand types: Up and Down of such a run become PgUp and PgDn with Shift, which move by one
  * row. */
@@ -47,6 +50,7 @@ typedef enum ebb_input_kind {
     EBB_INPUT_STOP,              /* another process wants the answer stopped */
     EBB_INPUT_SIGNAL,            /* number: leave */
     EBB_INPUT_HANGUP,            /* the terminal is gone */
+    EBB_INPUT_REPLY,             /* the terminal has said something of itself (ebb_term.answers) */
 } ebb_input_kind;
 
 typedef struct ebb_input {
@@ -63,6 +67,8 @@ typedef struct ebb_keys {
     ebb_buf paste;               /* the last paste, or the one under way */
     bool    in_paste;
     size_t  n_wheel;             /* arrows to come that are a turn of the wheel */
+    bool    expects_reply;       /* set by the caller: a lone ESC may begin one, too */
+    int     n_patience;          /* how often the rest of an answer has been waited for */
 } ebb_keys;
 
 void ebb_keys_fini(ebb_keys *k);
@@ -70,6 +76,9 @@ void ebb_keys_fini(ebb_keys *k);
 void ebb_keys_feed(ebb_keys *k, const char *bytes, size_t n);
 /* The next key or paste; false if more bytes are needed. */
 bool ebb_keys_next(ebb_keys *k, ebb_input *out);
+/* Take the first whole answer of the terminal, a private control sequence or a control string, out
+ * of what is not decoded, also from behind keys; false: there is none.  What is pasted is none. */
+bool ebb_keys_take_reply(ebb_keys *k, ebb_buf *out);
 /* Bytes wait for the rest of a sequence. */
 bool ebb_keys_is_waiting(const ebb_keys *k);
 /* The rest does not come: take what there is.  Call ebb_keys_next after. */

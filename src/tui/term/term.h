@@ -22,6 +22,7 @@
 
 #include "ebb/status.h"
 #include "term/keys.h"
+#include "term/questions.h"
 #include "term/theme.h"
 
 struct pollfd;
@@ -51,6 +52,10 @@ typedef struct ebb_term_ops {
     int  (*timeout_ms)(ebb_term *t);             /* -1: none; else call input after it */
     bool (*input)(ebb_term *t, ebb_input *out);  /* never blocks */
     void (*send)(ebb_term *t, const char *bytes, size_t n);      /* raw, for OSC 52 */
+    /* The window's title, filtered here; told if it has changed.  NULL: there is none. */
+    void (*title)(ebb_term *t, const char *text, size_t n);
+    /* Wait for what the terminal was asked until so long after it was; NULL: nothing was asked. */
+    void (*await_answers)(ebb_term *t, double until_s);
     bool (*is_behind)(ebb_term *t);              /* the line still sends the last frame; NULL:
                                                   * never */
 } ebb_term_ops;
@@ -59,6 +64,7 @@ struct ebb_term {
     const ebb_term_ops *ops;
     bool ascii;                  /* draw glyphs of our own in ASCII */
     bool utf8;                   /* else other people's text is cut down to ASCII too */
+    ebb_term_answers answers;    /* what is known by now; an input REPLY says that it is more */
     double frame_s;              /* what flushes take on a slow line, added up by them until a
                                   * caller clears it */
 };
@@ -69,7 +75,7 @@ typedef struct ebb_term_opts {
     bool reflows;                /* this terminal breaks long lines anew when it is resized */
 } ebb_term_opts;
 
-/* The process's terminal (standard input and output).  UNSUPPORTED if it
+/* The process's terminal (standard input and output), asked what it is.  UNSUPPORTED if it
  * cannot move its cursor.  One at a time.  From here on until close the
  * terminal is restored on every way out: exit, SIGTERM, a crash. */
 EBB_MUST_CHECK

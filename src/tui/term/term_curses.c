@@ -14,6 +14,7 @@
 #include <curses.h>
 
 #include "base/utf8.h"
+#include "term/announce.h"
 #include "term/caps.h"
 #include "term/signals.h"
 #include "term/tty.h"
@@ -25,9 +26,10 @@ typedef struct term_curses {
     SCREEN  *screen;
     bool     is_active;          /* curses has the terminal */
     bool     has_paste;          /* bracketed paste was switched on */
+    bool     has_keys_pushed;    /* the keyboard protocol is on, on curses' screen */
     bool     no_color;
     int      n_colors;
-    double   byte_s;             /* on a slow line: then cells are compared with the last frame's, */
+    double   byte_s;             /* on a slow line, or to announce frames, cells are compared with the last frame's, */
     uint32_t *cells;             /* by hash: this frame's, then the last one's */
     int      n_rows, n_cols;
     attr_t   attr[EBB_FACE_COUNT];
@@ -36,11 +38,14 @@ typedef struct term_curses {
 
 /* -- Entering and leaving ------------------------------------------------------ */
 
-static void curses_prepare_restore(bool has_paste)
+static void curses_prepare_restore(const term_curses *t)
 {
     ebb_buf bytes = { 0 };
 
-    ebb_buf_adds(&bytes, has_paste ? EBB_PASTE_OFF : "");
+    ebb_buf_adds(&bytes, t->base.answers.has_sync ? EBB_SYNC_END : "");
+    ebb_buf_adds(&bytes, t->base.answers.has_key_protocol ? EBB_KEY_PROTOCOL_OFF : "");
+    ebb_buf_adds(&bytes, t->tty.is_asked ? EBB_TITLE_RESTORE : "");
+    ebb_buf_adds(&bytes, t->has_paste ? EBB_PASTE_OFF : "");
     ebb_cap_add(&bytes, "sgr0");
     ebb_cap_add(&bytes, "cnorm");
     ebb_cap_add(&bytes, "rmcup");
@@ -53,6 +58,7 @@ static void enter_modes(term_curses *t)
 {
     if (t->has_paste)
         ebb_tty_write(EBB_PASTE_ON, sizeof EBB_PASTE_ON - 1);
+    ebb_tty_enter_title(&t->tty);
     ebb_tty_guard(true);
     t->is_active = true;
 }
@@ -62,6 +68,11 @@ static void leave_modes(term_curses *t)
     if (!t->is_active)
         return;
     t->is_active = false;
+    ebb_tty_await_last_answers(&t->tty);
+    if (t->has_keys_pushed)
+        ebb_tty_write(EBB_KEY_PROTOCOL_OFF, sizeof EBB_KEY_PROTOCOL_OFF - 1);
+    t->has_keys_pushed = false;
+    ebb_tty_leave_title(&t->tty);
     if (t->has_paste)
         ebb_tty_write(EBB_PASTE_OFF, sizeof EBB_PASTE_OFF - 1);
     if (!isendwin())                             /* twice, the cursor would go back to where it once was */
@@ -129,13 +140,14 @@ static void curses_take_back(ebb_term *base)
 
 /* -- What a frame costs ---------------------------------------------------------- */
 
-/* curses does not say what it sends.  On a slow line the cells that differ are counted. */
+/* curses does not say what it sends.  On a slow line, and where frames can be announced, the cells that differ are
+ * counted. */
 static void fit_cells(term_curses *t)
 {
     int rows, cols;
 
     getmaxyx(stdscr, rows, cols);
-    if (t->byte_s <= 0 || (t->cells && rows == t->n_rows && cols == t->n_cols))
+    if ((t->byte_s <= 0 && !t->base.answers.has_sync) || (t->cells && rows == t->n_rows && cols == t->n_cols))
         return;
     free(t->cells);
     t->cells = calloc(2 * (size_t)rows * (size_t)cols, sizeof *t->cells);
@@ -155,7 +167,8 @@ static void record_cell(term_curses *t, int row, int col, const char *text, ebb_
     t->cells[row * t->n_cols + col] = is_blank ? 0 : hash;
 }
 
-static void record_frame(term_curses *t)
+/* Bytes that the frame takes, about; 0 also where nobody counts. */
+static size_t record_frame(term_curses *t)
 {
     enum { MOVE_BYTES = 8 };     /* to where cells differ, and their colour */
     size_t n = (size_t)t->n_rows * (size_t)t->n_cols, n_bytes = 0;
@@ -163,7 +176,7 @@ static void record_frame(term_curses *t)
     bool was_same = true;
 
     if (!t->cells)
-        return;
+        return 0;
     for (size_t i = 0; i < n; i++) {
         bool is_same = t->cells[i] == last[i];
         n_bytes += is_same ? 0 : was_same ? 1 + MOVE_BYTES : 1;
@@ -172,6 +185,7 @@ static void record_frame(term_curses *t)
     t->base.frame_s += (double)n_bytes * t->byte_s;
     memcpy(last, t->cells, n * sizeof *last);
     memset(t->cells, 0, n * sizeof *t->cells);
+    return n_bytes;
 }
 
 /* -- Drawing ------------------------------------------------------------------- */
@@ -227,13 +241,30 @@ static void curses_cell(ebb_term *base, int row, int col, const char *text, int 
         mvadd_wch(row, col, &c);
 }
 
+/* The protocol belongs to the screen that is shown: it is asked for when curses has changed to its own. */
+static void push_keys(term_curses *t)
+{
+    if (t->has_keys_pushed || !t->base.answers.has_key_protocol || !t->is_active)
+        return;
+    ebb_tty_write(EBB_KEY_PROTOCOL_ON, sizeof EBB_KEY_PROTOCOL_ON - 1);
+    t->has_keys_pushed = true;
+}
+
+/* A few cells are shown at once anyway; a frame of more is announced, so that no half of it is. */
 static void curses_flush(ebb_term *base, int cursor_row, int cursor_col)
 {
-    record_frame((term_curses *)base);
+    term_curses *t = (term_curses *)base;
+    bool is_announced = record_frame(t) >= EBB_SYNC_FROM_BYTES && base->answers.has_sync;
+
+    if (is_announced)
+        ebb_tty_write(EBB_SYNC_BEGIN, sizeof EBB_SYNC_BEGIN - 1);
     curs_set(cursor_row >= 0);
     if (cursor_row >= 0)
         move(cursor_row, cursor_col);
     refresh();
+    if (is_announced)
+        ebb_tty_write(EBB_SYNC_END, sizeof EBB_SYNC_END - 1);
+    push_keys(t);
 }
 
 static void curses_repaint(ebb_term *base)
@@ -283,12 +314,20 @@ static int curses_timeout(ebb_term *base)
     return ebb_tty_timeout_ms(&((term_curses *)base)->tty);
 }
 
+static void curses_adopt_answers(term_curses *t)
+{
+    t->base.answers = t->tty.answers;
+    curses_prepare_restore(t);
+}
+
 static bool curses_input(ebb_term *base, ebb_input *out)
 {
     term_curses *t = (term_curses *)base;
 
     if (!ebb_tty_input(&t->tty, out))
         return false;
+    if (out->kind == EBB_INPUT_REPLY)
+        curses_adopt_answers(t);
     if (t->tty.is_lent)                          /* what has changed is seen when it comes back */
         return true;
     if (out->kind == EBB_INPUT_RESIZE)
@@ -304,6 +343,19 @@ static void curses_send(ebb_term *base, const char *bytes, size_t n)
     ebb_tty_write(bytes, n);
 }
 
+static void curses_title(ebb_term *base, const char *text, size_t n)
+{
+    ebb_tty_set_title(&((term_curses *)base)->tty, text, n, !base->utf8);
+}
+
+static void curses_await(ebb_term *base, double until_s)
+{
+    term_curses *t = (term_curses *)base;
+
+    ebb_tty_await_answers(&t->tty, until_s);
+    curses_adopt_answers(t);
+}
+
 static bool curses_is_behind(ebb_term *base)
 {
     (void)base;
@@ -316,7 +368,8 @@ static const ebb_term_ops curses_ops = {
     .close = curses_close, .size = curses_size, .clear = curses_clear, .cell = curses_cell,
     .flush = curses_flush, .repaint = curses_repaint, .theme = curses_theme,
     .suspend = curses_suspend, .lend = curses_lend, .take_back = curses_take_back, .fds = curses_fds,
-    .timeout_ms = curses_timeout, .input = curses_input, .send = curses_send, .is_behind = curses_is_behind,
+    .timeout_ms = curses_timeout, .input = curses_input, .send = curses_send, .title = curses_title,
+    .await_answers = curses_await, .is_behind = curses_is_behind,
 };
 
 static bool can_move_cursor(void)
@@ -343,7 +396,8 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
         use_default_colors();
         t->n_colors = COLORS;
     }
-    curses_prepare_restore(t->has_paste);
+    ebb_tty_ask(&t->tty, kind);
+    curses_prepare_restore(t);
     enter_modes(t);
 }
 

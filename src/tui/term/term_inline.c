@@ -2,7 +2,7 @@
  *
  * Nothing is known of where the region stands on the screen: the cursor moves relative to the
  * region's first row, and new rows come by line feeds, which scroll when they must.  So it
- * works wherever cursor-up, erase and colours do, and asks the terminal nothing.
+ * works wherever cursor-up, erase and colours do, and needs no answer of the terminal.
  *
  *     finished rows          the terminal's: scrolled, selected, kept by it
  *     region row 0           shown.cells[0]; the next frame begins here: its `above` rows
@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "term/announce.h"
 #include "term/caps.h"
 #include "term/grid.h"
 #include "term/signals.h"
@@ -31,6 +32,7 @@ typedef struct term_inline {
     bool     has_paste, no_color, reflows, is_active;
     bool     fills_edge;         /* a character in the last column does not wrap at once */
     bool     has_alternate;      /* a second screen for fullscreen() */
+    bool     has_keys_pushed;    /* the keyboard protocol is on, on the screen that is shown */
     int      n_colors;
     ebb_buf  sgr[EBB_FACE_COUNT];
 
@@ -58,6 +60,30 @@ static void inline_send_out(term_inline *t)
     ebb_tty_write(ebb_buf_text(&t->out), t->out.len);
     t->base.frame_s += (double)t->out.len * t->byte_s;
     ebb_buf_clear(&t->out);
+}
+
+/* A few cells are shown at once anyway; a frame of more is announced, so that no half of it is. */
+static void announce_frame(term_inline *t)
+{
+    if (!t->base.answers.has_sync || t->out.len < EBB_SYNC_FROM_BYTES)
+        return;
+    ebb_buf_insert(&t->out, 0, EBB_SYNC_BEGIN, sizeof EBB_SYNC_BEGIN - 1);
+    ebb_buf_adds(&t->out, EBB_SYNC_END);
+}
+
+/* Each screen has its own flags of the keyboard protocol. */
+static void push_keys_inline(term_inline *t)
+{
+    if (!t->has_keys_pushed && t->is_active && t->base.answers.has_key_protocol)
+        ebb_buf_adds(&t->out, EBB_KEY_PROTOCOL_ON);
+    t->has_keys_pushed |= t->is_active && t->base.answers.has_key_protocol;
+}
+
+static void pop_keys_inline(term_inline *t)
+{
+    if (t->has_keys_pushed)
+        ebb_buf_adds(&t->out, EBB_KEY_PROTOCOL_OFF);
+    t->has_keys_pushed = false;
 }
 
 static void set_face(term_inline *t, int face)
@@ -272,6 +298,8 @@ static void inline_flush(ebb_term *base, int cursor_row, int cursor_col)
     show_cursor(t, cursor_row >= 0);
     move_in_region(t, cursor_row >= 0 ? cursor_row : t->next.rows - 1, cursor_row >= 0 ? cursor_col : 0);
     adopt_frame(t);
+    push_keys_inline(t);
+    announce_frame(t);
     inline_send_out(t);
 }
 
@@ -333,6 +361,9 @@ static void inline_prepare_restore(const term_inline *t)
 {
     ebb_buf bytes = { 0 };
 
+    ebb_buf_adds(&bytes, t->base.answers.has_sync ? EBB_SYNC_END : "");
+    ebb_buf_adds(&bytes, t->base.answers.has_key_protocol ? EBB_KEY_PROTOCOL_OFF : "");
+    ebb_buf_adds(&bytes, t->tty.is_asked ? EBB_TITLE_RESTORE : "");
     ebb_buf_adds(&bytes, t->has_paste ? EBB_PASTE_OFF : "");
     ebb_cap_add(&bytes, "sgr0");
     ebb_cap_add(&bytes, "cnorm");
@@ -360,6 +391,7 @@ static void inline_enter(term_inline *t)
     ebb_tty_guard(true);
     t->is_active = true;
     inline_adopt_size(t);
+    ebb_tty_enter_title(&t->tty);
     if (t->has_paste)
         ebb_buf_adds(&t->out, EBB_PASTE_ON);
     invalidate_region(t);
@@ -372,9 +404,12 @@ static void inline_leave(term_inline *t)
 {
     if (!t->is_active)
         return;
+    ebb_tty_await_last_answers(&t->tty);
     if (t->is_fullscreen)
         t->base.ops->fullscreen(&t->base, false);
     t->is_active = false;
+    pop_keys_inline(t);
+    ebb_tty_leave_title(&t->tty);
     move_in_region(t, 0, 0);
     erase_below(t);
     ebb_cap_add(&t->out, "sgr0");
@@ -476,6 +511,8 @@ static void inline_fullscreen(ebb_term *base, bool is_fullscreen)
 
     if (t->is_fullscreen == is_fullscreen)
         return;
+    if (t->has_alternate)
+        pop_keys_inline(t);
     t->is_fullscreen = is_fullscreen;
     if (t->has_alternate && is_fullscreen)
         enter_alternate_screen(t);
@@ -526,12 +563,20 @@ static void inline_resumed(term_inline *t)
     t->was_stopped = false;
 }
 
+static void inline_adopt_answers(term_inline *t)
+{
+    t->base.answers = t->tty.answers;
+    inline_prepare_restore(t);
+}
+
 static bool inline_input(ebb_term *base, ebb_input *out)
 {
     term_inline *t = (term_inline *)base;
 
     if (!ebb_tty_input(&t->tty, out))
         return false;
+    if (out->kind == EBB_INPUT_REPLY)
+        inline_adopt_answers(t);
     if (t->tty.is_lent)                          /* what has changed is seen when it comes back */
         return true;
     if (out->kind == EBB_INPUT_RESIZE)
@@ -547,6 +592,19 @@ static void inline_send(ebb_term *base, const char *bytes, size_t n)
     ebb_tty_write(bytes, n);
 }
 
+static void inline_title(ebb_term *base, const char *text, size_t n)
+{
+    ebb_tty_set_title(&((term_inline *)base)->tty, text, n, !base->utf8);
+}
+
+static void inline_await(ebb_term *base, double until_s)
+{
+    term_inline *t = (term_inline *)base;
+
+    ebb_tty_await_answers(&t->tty, until_s);
+    inline_adopt_answers(t);
+}
+
 static bool inline_is_behind(ebb_term *base)
 {
     (void)base;
@@ -560,7 +618,8 @@ static const ebb_term_ops inline_ops = {
     .fullscreen = inline_fullscreen,
     .cell = inline_cell, .flush = inline_flush, .repaint = inline_repaint, .theme = inline_theme,
     .suspend = inline_suspend, .lend = inline_lend, .take_back = inline_take_back, .fds = inline_fds,
-    .timeout_ms = inline_timeout, .input = inline_input, .send = inline_send, .is_behind = inline_is_behind,
+    .timeout_ms = inline_timeout, .input = inline_input, .send = inline_send, .title = inline_title,
+    .await_answers = inline_await, .is_behind = inline_is_behind,
 };
 
 static bool can_draw(void)
@@ -610,6 +669,8 @@ ebb_status ebb_term_inline(const ebb_term_opts *opts, ebb_term **out, ebb_error 
         return EBB_FAIL(err, EBB_UNSUPPORTED, "this terminal cannot move its cursor; use --plain");
     }
     probe_terminal(t, opts);
+    ebb_tty_raw();
+    ebb_tty_ask(&t->tty, ebb_caps_name());
     inline_prepare_restore(t);
     inline_enter(t);
     *out = &t->base;

@@ -11,6 +11,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "term/announce.h"
 #include "term/signals.h"
 
 enum { READ_BYTES = 64 << 10, WRITE_WAIT_MS = 5000 };
@@ -132,6 +134,8 @@ void ebb_tty_close(ebb_tty *t)
     line.is_open = false;
     line.is_active = 0;
     ebb_keys_fini(&t->keys);
+    ebb_buf_fini(&t->reply);
+    ebb_buf_fini(&t->title);
 }
 
 void ebb_tty_raw(void)
@@ -254,6 +258,94 @@ static bool is_readable(int fd, int timeout_ms)
     return poll(&p, 1, timeout_ms) > 0;
 }
 
+/* A terminal that has not answered by then is a silent one. */
+static const double usual_reply_s = 1;
+
+/* Answers are taken wherever they stand among keys; true: one of them says something new. */
+static bool take_replies(ebb_tty *t)
+{
+    bool is_news = false;
+
+    while (!is_news && t->is_asked && ebb_keys_take_reply(&t->keys, &t->reply))
+        is_news = ebb_questions_take(&t->answers, ebb_buf_text(&t->reply), t->reply.len);
+    return is_news;
+}
+
+void ebb_tty_ask(ebb_tty *t, const char *term_name)
+{
+    ebb_buf questions = { 0 };
+
+    if (t->is_asked || !ebb_questions_suit(term_name))
+        return;
+    t->is_asked = true;
+    t->asked_s = ebb_clock_s();
+    ebb_questions_add(&questions, getenv("TERM_PROGRAM"));
+    ebb_tty_write(ebb_buf_text(&questions), questions.len);
+    ebb_buf_fini(&questions);
+}
+
+void ebb_tty_await_answers(ebb_tty *t, double until_s)
+{
+    char bytes[4096];
+
+    while (t->is_asked && !t->is_gone) {
+        double left_s = t->asked_s + until_s - ebb_clock_s();
+        ssize_t got;
+
+        if (take_replies(t))
+            continue;
+        if (t->answers.is_complete || !is_readable(STDIN_FILENO, left_s > 0 ? (int)(left_s * 1000) + 1 : 0))
+            return;
+        got = read(STDIN_FILENO, bytes, sizeof bytes);
+        if (got <= 0)                            /* whoever reads next finds out why */
+            return;
+        ebb_keys_feed(&t->keys, bytes, (size_t)got);
+    }
+}
+
+void ebb_tty_await_last_answers(ebb_tty *t)
+{
+    static const double silent_s = 2, most_s = 0.1;
+    double age_s = ebb_clock_s() - t->asked_s;
+
+    if (t->is_asked && !t->answers.is_complete && age_s < silent_s)
+        ebb_tty_await_answers(t, age_s + most_s);
+}
+
+/* -- The title --------------------------------------------------------------------- */
+
+void ebb_tty_set_title(ebb_tty *t, const char *text, size_t n, bool ascii)
+{
+    ebb_buf title = { 0 };
+
+    if (!t->is_asked)
+        return;
+    ebb_announce_add_title(&title, text, n, ascii);
+    if (!title.failed && (title.len != t->title.len || memcmp(title.data, ebb_buf_text(&t->title), title.len) != 0)) {
+        ebb_tty_write(title.data, title.len);
+        ebb_buf_fini(&t->title);
+        t->title = title;
+        return;
+    }
+    ebb_buf_fini(&title);
+}
+
+void ebb_tty_enter_title(ebb_tty *t)
+{
+    if (!t->is_asked)
+        return;
+    ebb_tty_write(EBB_TITLE_SAVE, sizeof EBB_TITLE_SAVE - 1);
+    ebb_tty_write(ebb_buf_text(&t->title), t->title.len);
+}
+
+void ebb_tty_leave_title(ebb_tty *t)
+{
+    if (t->is_asked)
+        ebb_tty_write(EBB_TITLE_RESTORE, sizeof EBB_TITLE_RESTORE - 1);
+}
+
+/* -- Keys ------------------------------------------------------------------------------ */
+
 static bool next_signal(ebb_input *out)
 {
     int number = ebb_signals_next();
@@ -294,7 +386,9 @@ bool ebb_tty_input(ebb_tty *t, ebb_input *out)
         *out = (ebb_input){ .kind = EBB_INPUT_HANGUP };
         return is_end;
     }
-    if (ebb_keys_next(&t->keys, out))
+    *out = (ebb_input){ .kind = EBB_INPUT_REPLY };
+    t->keys.expects_reply = t->is_asked && !t->answers.is_complete && ebb_clock_s() - t->asked_s < usual_reply_s;
+    if (take_replies(t) || ebb_keys_next(&t->keys, out))
         return true;
     while (!t->is_gone && is_readable(STDIN_FILENO, ebb_tty_timeout_ms(t) > 0 ? EBB_KEYS_WAIT_MS : 0)) {
         ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
@@ -306,7 +400,8 @@ bool ebb_tty_input(ebb_tty *t, ebb_input *out)
             return true;
         }
         ebb_keys_feed(&t->keys, bytes, (size_t)got);
-        if (ebb_keys_next(&t->keys, out))
+        *out = (ebb_input){ .kind = EBB_INPUT_REPLY };
+        if (take_replies(t) || ebb_keys_next(&t->keys, out))
             return true;
     }
     return ebb_keys_flush(&t->keys, out);

@@ -10,6 +10,7 @@
 
 #include "ebb/status.h"
 #include "term/keys.h"
+#include "term/questions.h"
 
 struct pollfd;
 
@@ -17,6 +18,10 @@ typedef struct ebb_tty {
     ebb_keys keys;
     bool     is_gone;            /* hung up */
     bool     is_lent, keeps_keys;
+    bool     is_asked;           /* questions.h; answers come among the keys */
+    double   asked_s;
+    ebb_term_answers answers;
+    ebb_buf  reply, title;
 } ebb_tty;
 
 /* Remember the modes and catch signals.  UNSUPPORTED: standard input or output is no terminal. */
@@ -46,7 +51,21 @@ bool ebb_tty_is_behind(void);
  * called. */
 int  ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap);
 int  ebb_tty_timeout_ms(const ebb_tty *t);
-/* Keys, pastes, signals; never blocks (but for the rest of a sequence). */
+/* Ask the terminal what it is, if its kind (a name of terminfo) suits: raw modes are on. */
+void ebb_tty_ask(ebb_tty *t, const char *term_name);
+/* Wait for the answers until so long after they were asked for, not at all if there are none to
+ * wait for; keys that come meanwhile are kept. */
+void ebb_tty_await_answers(ebb_tty *t, double until_s);
+/* What is still to be answered would be read by whoever has the terminal next. */
+void ebb_tty_await_last_answers(ebb_tty *t);
+
+/* The window's title, told if it has changed; nothing where the terminal was asked nothing. */
+void ebb_tty_set_title(ebb_tty *t, const char *text, size_t n, bool ascii);
+/* Keep the window's title and set our own, if there is one; give it back. */
+void ebb_tty_enter_title(ebb_tty *t);
+void ebb_tty_leave_title(ebb_tty *t);
+
+/* Keys, pastes, signals, REPLY; never blocks (but for the rest of a sequence). */
 bool ebb_tty_input(ebb_tty *t, ebb_input *out);
 
 /* Another program has the line from now on: nothing of it is read, but that it hangs up is seen.

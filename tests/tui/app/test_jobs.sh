@@ -92,7 +92,7 @@ as_a_job() {                                     # option of the screen
     tm send-keys C-g; wait_for 'editor: open'    # SIGTERM to ebb: the editor goes, and what it saved is kept
     tm send-keys 'kept' Enter; wait_for 'editor: wrote kept'
     kill "$("$EBB" stat --json | sed -n 's/.*"pid":\([0-9]*\).*/\1/p')"
-    wait_for 'shell>'
+    wait_for 'with what was not sent'
     at_shell
     tm send-keys clear Enter "$EBB -c $1" Enter; wait_for '> kept'
     tm send-keys C-c; wait_gone '> kept'

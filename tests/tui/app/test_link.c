@@ -47,6 +47,18 @@ static void type(play *p, const char *s)
         key(p, *s == '\r' ? EBB_KEY_ENTER : (unsigned char)*s);
 }
 
+/* The far end announces frames, tells keys apart, and says so when it is asked. */
+static bool far_end_answers;
+
+static void await_answers(ebb_term *term)
+{
+    ebb_input in;
+
+    while (!term->answers.is_complete)
+        if (!term->ops->input(term, &in))
+            usleep(100);
+}
+
 static void play_out(bool is_inline, script *fn)
 {
     static const ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "" };
@@ -56,6 +68,8 @@ static void play_out(bool is_inline, script *fn)
 
     if ((is_inline ? ebb_term_inline : ebb_term_curses)(&term_opts, &p.term, &err) != EBB_OK)
         _exit(1);
+    if (far_end_answers)
+        await_answers(p.term);
     p.chat = fake_chat_new();
     ebb_app_init(&p.app, p.term, p.chat, &opts);
     p.app.greeting.is_first_run = false;         /* no measuring of this machine: it ends when it ends ... */
@@ -82,6 +96,7 @@ static speed_t line_speed;
 static void capture(bool is_inline, const char *lang, script *fn, ebb_buf *out)
 {
     struct winsize size = { .ws_row = 40, .ws_col = 120 };
+    const char *answers = far_end_answers ? "\033]11;rgb:0/0/0\033\\\033[?2026;2$y\033[?0u\033[?62c" : NULL;
     char bytes[4096];
     ssize_t got;
     int fd;
@@ -99,8 +114,13 @@ static void capture(bool is_inline, const char *lang, script *fn, ebb_buf *out)
         }
         play_out(is_inline, fn);
     }
-    while ((got = read(fd, bytes, sizeof bytes)) > 0)
+    while ((got = read(fd, bytes, sizeof bytes)) > 0) {
         ebb_buf_add(out, bytes, (size_t)got);
+        if (answers && memmem(out->data, out->len, "\033[c", 3)) {
+            assert_int_equal(write(fd, answers, strlen(answers)), (ssize_t)strlen(answers));
+            answers = NULL;
+        }
+    }
     close(fd);
     waitpid(pid, NULL, 0);
     assert_false(out->failed);
@@ -146,8 +166,11 @@ static void idle_for_a_minute_more(play *p)
 static void idle_is_silent(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(bytes_of(i, idle_for_a_minute_more), bytes_of(i, a_minute_idle));
+    for (int i = 0; i < 4; i++) {
+        far_end_answers = i >= 2;
+        assert_int_equal(bytes_of(i & 1, idle_for_a_minute_more), bytes_of(i & 1, a_minute_idle));
+    }
+    far_end_answers = false;
 }
 
 /* Ten tokens a second for a minute, all figures in motion. */
@@ -255,31 +278,37 @@ static void arrows_in_the_menu(play *p)
 static void the_menu(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        size_t idle = bytes_of(i, a_minute_idle), first = bytes_of(i, a_slash),
-            letter = (bytes_of(i, letters_in_the_menu) - first) / 240,
-               follow = bytes_of(i, half_a_word) - first, arrow = (bytes_of(i, arrows_in_the_menu) - first) / 200;
+    for (int i = 0; i < 4; i++) {
+        far_end_answers = i >= 2;
+        size_t idle = bytes_of(i & 1, a_minute_idle), first = bytes_of(i & 1, a_slash),
+            letter = (bytes_of(i & 1, letters_in_the_menu) - first) / 240,
+               follow = bytes_of(i & 1, half_a_word) - first,
+               arrow = (bytes_of(i & 1, arrows_in_the_menu) - first) / 200;
         print_message("%s: the menu's first frame %zu B, a letter %zu B, what follows it %zu B, an arrow %zu B\n",
-                      i ? "inline" : "full screen", first - idle, letter, follow, arrow);
+                      i & 1 ? "inline" : "full screen", first - idle, letter, follow, arrow);
         assert_true(first - idle <= 1536);
         assert_true(letter <= 64);
         assert_true(follow <= 1024);
         assert_true(arrow <= 128);
     }
+    far_end_answers = false;
 }
 
+/* As it is with and without announced frames. */
 static void budgets(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        size_t answer = bytes_of(i, an_answer) / 60, prefill = bytes_of(i, a_prefill) / 60,
-            echo = bytes_of(i, thousand_keys) / 1000;
-        print_message("%s: answer %zu B/s, prefill %zu B/s, a key %zu B\n", i ? "inline" : "full screen", answer,
-                      prefill, echo);
+    for (int i = 0; i < 4; i++) {
+        far_end_answers = i >= 2;
+        size_t answer = bytes_of(i & 1, an_answer) / 60, prefill = bytes_of(i & 1, a_prefill) / 60,
+            echo = bytes_of(i & 1, thousand_keys) / 1000;
+        print_message("%s%s: answer %zu B/s, prefill %zu B/s, a key %zu B\n", i & 1 ? "inline" : "full screen",
+                      i >= 2 ? ", announced" : "", answer, prefill, echo);
         assert_true(answer <= 2048);
         assert_true(prefill <= 300);
         assert_true(echo <= 64);
     }
+    far_end_answers = false;
 }
 
 /* A line that says it is slow is not given more than it can take. */
@@ -330,22 +359,41 @@ static void hostile(play *p)
     }
 }
 
+/* The window's title: one line, nothing in it that would begin or end anything. */
+static size_t title_length(const char *s, size_t n)
+{
+    static const char begin[] = "\033]2;";
+    size_t at = sizeof begin - 1;
+
+    if (n <= at || memcmp(s, begin, at) != 0)
+        return 0;
+    while (at < n && (unsigned char)s[at] >= ' ' && s[at] != 0x7F && s[at] != ';')
+        at++;
+    return at < n && s[at] == '\a' ? at + 1 : 0;
+}
+
 /* Length of a sequence that a screen may send: CSI with plain parameters and a known end, a few others. */
 static size_t allowed(const char *s, size_t n)
 {
     static const char *const others[] = { "\033(B", "\033)0", "\0337", "\0338", "\033=", "\033>", "\033M" };
+    static const char *const own[] = { "\033]11;?\033\\", "\033[?2026$p", "\033[?u", "\033[c", "\033[>5u", "\033[<u" };
     size_t at = 2;
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (n >= strlen(others[i]) && memcmp(s, others[i], strlen(others[i])) == 0)
             return strlen(others[i]);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (n >= strlen(own[i]) && memcmp(s, own[i], strlen(own[i])) == 0)
+            return strlen(own[i]);
+    if (title_length(s, n) > 0)
+        return title_length(s, n);
     if (n < 3 || s[1] != '[')
         return 0;
     if (s[at] == '?')                            /* modes: only our own, with no more than their numbers */
         for (size_t end = at; end < n && end < at + 12; end++)
             if (s[end] == 'h' || s[end] == 'l') {
                 size_t len = end - at - 1;
-                static const char *const modes[] = { "1", "7", "12", "25", "12;25", "1049", "2004" };
+                static const char *const modes[] = { "1", "7", "12", "25", "12;25", "1049", "2004", "2026" };
                 for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
                     if (strlen(modes[i]) == len && memcmp(s + at + 1, modes[i], len) == 0)
                         return end + 1;
@@ -378,13 +426,14 @@ static void nothing_raw(void **state)
     ebb_buf out = { 0 };
 
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 8; i++) {
+        far_end_answers = i & 4;
         ebb_buf_clear(&out);
         capture(i & 1, i & 2 ? "C" : "C.UTF-8", hostile, &out);
         assert_clean(&out, !(i & 2));
-        assert_null(memmem(out.data, out.len, "\033]", 2));
         assert_null(memmem(out.data, out.len, "\033[6n", 4));
     }
+    far_end_answers = false;
     ebb_buf_fini(&out);
 }
 

@@ -227,6 +227,55 @@ static void bell(void **state)
     }
 }
 
+/* The desktop is told with the answer's first words, filtered, where the terminal is of a kind that obeys. */
+static void notification(void **state)
+{
+    static const struct { const char *term_name; bool in_tmux; const char *sent; } rows[] = {
+        { "xterm-256color", false, "\a\033]9;It is done.\a" }, { "foot", false, "\a\033]777;notify;ebb;It is done.\a" },
+        { "tmux-256color", true, "\a\033Ptmux;\033\033]9;It is done.\a\033\\" }, { "linux", false, "\a" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .bell = EBB_BELL_ALWAYS, .notifies = true,
+                              .term_name = rows[i].term_name, .in_tmux = rows[i].in_tmux };
+        screen s;
+        open_ready(&s, 20, 80);
+        s.app.frontend.opts = &opts;
+        screen_keys(&s, "hello\r");
+        fake_text(s.chat, "It is done.");
+        fake_done(s.chat, EBB_FINISH_STOP);
+        screen_step(&s, 1);
+        assert_string_equal(ebb_buf_text(ebb_term_mem_sent(s.term)), rows[i].sent);
+        screen_close(&s);
+    }
+}
+
+static void tell_background(screen *s, ebb_background background)
+{
+    s->term->answers.background = background;
+    ebb_app_input(&s->app, &(ebb_input){ .kind = EBB_INPUT_REPLY });
+}
+
+/* The terminal's answer chooses the theme, also late, but not over the user. */
+static void background(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 20, 80);
+    assert_string_equal(s.app.frontend.theme, "dark");
+    tell_background(&s, EBB_BACKGROUND_LIGHT);
+    assert_string_equal(s.app.frontend.theme, "light");
+    tell_background(&s, EBB_BACKGROUND_UNKNOWN);
+    assert_string_equal(s.app.frontend.theme, "light");
+    screen_keys(&s, "/theme dusk\r");
+    tell_background(&s, EBB_BACKGROUND_LIGHT);
+    tell_background(&s, EBB_BACKGROUND_DARK);
+    assert_string_equal(s.app.frontend.theme, "dusk");
+    screen_close(&s);
+}
+
 /* -- Views ------------------------------------------------------------------------------------------ */
 
 static void raw_and_bare(void **state)
@@ -668,7 +717,8 @@ int main(void)
         cmocka_unit_test(find_goes),
         cmocka_unit_test(patterns),
         cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(finds_nothing),
-        cmocka_unit_test(bell), cmocka_unit_test(raw_and_bare),
+        cmocka_unit_test(bell), cmocka_unit_test(notification), cmocka_unit_test(background),
+        cmocka_unit_test(raw_and_bare),
         cmocka_unit_test(layouts),
         cmocka_unit_test(greets),
         cmocka_unit_test(preview),

@@ -21,6 +21,15 @@ static void sequences(void **state)
         { "\033\033[A", EBB_KEY_UP, EBB_MOD_ALT }, { "\033[13;2u", EBB_KEY_ENTER, EBB_MOD_SHIFT },
         { "\033[27;2;13~", EBB_KEY_ENTER, EBB_MOD_SHIFT }, { "\033[97;5u", 'a', EBB_MOD_CTRL },
         { "\033\xC3\xA9", 0xE9, EBB_MOD_ALT },
+        /* kitty's protocol: Shift is in the character, locks count for nothing, Ctrl is by the Latin keyboard, keys
+         * that are control characters without it stay what they are, the keypad has numbers of its own */
+        { "\033[27u", EBB_KEY_ESC, 0 }, { "\033[27;129u", EBB_KEY_ESC, 0 },
+        { "\033[97:65;4u", 'A', EBB_MOD_ALT }, { "\033[44:60;4u", '<', EBB_MOD_ALT },
+        { "\033[45:95;6u", '_', EBB_MOD_CTRL }, { "\033[47;5u", '_', EBB_MOD_CTRL },
+        { "\033[1089::99;5u", 'c', EBB_MOD_CTRL }, { "\033[99:67;6u", 'c', EBB_MOD_CTRL },
+        { "\033[105;5u", EBB_KEY_TAB, 0 }, { "\033[104;5u", EBB_KEY_BACKSPACE, 0 }, { "\033[91;5u", EBB_KEY_ESC, 0 },
+        { "\033[32;5u", ' ', EBB_MOD_CTRL }, { "\033[57414u", EBB_KEY_ENTER, 0 }, { "\033[57400;129u", '1', 0 },
+        { "\033[57421;5u", EBB_KEY_PGUP, EBB_MOD_CTRL }, { "\033[57426u", EBB_KEY_DELETE, 0 },
     };
 
     (void)state;
