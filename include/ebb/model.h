@@ -1,7 +1,7 @@
-/* ebb/model.h - a model file as its users see it: facts, tokens, templates.
+/* ebb/model.h - a model file: metadata, tokenizer, chat template.
  *
- * Opening reads the header only: metadata, tensor index, vocabulary.  No
- * weight is touched, so `plan`, `inspect` and the session list are cheap.
+ * Opening reads the GGUF header only: metadata, tensor index, vocabulary.  No weight is read, so
+ * it is cheap even for a file of hundreds of gigabytes.
  * A model is immutable after open and may be shared by threads; each
  * detokenizer belongs to one thread. */
 #ifndef EBB_MODEL_H
@@ -17,32 +17,33 @@ EBB_API_BEGIN
 typedef int32_t ebb_token;
 typedef struct ebb_model ebb_model;
 
-/* Open the GGUF at `path`; for a split model, any one of its parts.  On
+/* Opens the GGUF file at `path`; of a split model, any one of its files.  On
  * success the caller owns *out; on failure *out is NULL.  Errors: NOTFOUND, IO,
- * FORMAT (the file is damaged: says where), UNSUPPORTED (architecture, type or
+ * FORMAT (the file is damaged: the message says where), UNSUPPORTED (architecture, type or
  * tokenizer: named), NOMEM.  Cost: the header, 10-300 ms for 150,000 tokens. */
 EBB_MUST_CHECK
 ebb_status ebb_model_open(const char *path, ebb_model **out, ebb_error *err);
 
-/* The same from memory that outlives the model (the embedded guide). */
+/* The same from a GGUF file in memory, which must outlive the model. */
 EBB_MUST_CHECK
 ebb_status ebb_model_open_memory(const void *data, size_t n_bytes, const char *name,
                                  ebb_model **out, ebb_error *err);
 
 void ebb_model_close(ebb_model *m);              /* NULL is fine */
 
-/* Strings live as long as the model and have passed no display filter. */
+/* Strings live as long as the model and are as in the file: they may hold control characters. */
 typedef struct ebb_model_info {
-    const char *path;            /* first part; the given name if from memory */
+    const char *path;            /* of a split model its first file; the given name if in memory */
     const char *name;            /* general.name, else the file's base name */
     const char *arch;            /* "llama", "qwen3" ... */
-    const char *quantization;    /* "Q4_K_M": from general.file_type, else the type of most bytes */
+    const char *quantization;    /* "Q4_K_M": general.file_type, else the type with most bytes */
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab;
     uint32_t    n_ctx_train;     /* longest context the model was trained for, tokens */
     uint64_t    n_params;
-    uint64_t    weight_bytes;    /* all tensors of all parts */
-    uint64_t    kv_bytes_per_tok_f16;  /* both K and V, all layers */
-    uint8_t     fingerprint[16]; /* of metadata and tensor index: names what KV belongs to */
+    uint64_t    weight_bytes;    /* all tensors of all files */
+    uint64_t    kv_bytes_per_tok_f16;  /* K and V of a token in all layers, if f16 */
+    uint8_t     fingerprint[16]; /* hash of metadata and tensor index; the KV cache on disk is kept
+                                  * apart by it */
 } ebb_model_info;
 const ebb_model_info *ebb_model_get_info(const ebb_model *m);
 
@@ -54,18 +55,18 @@ bool ebb_model_meta_number(const ebb_model *m, const char *key, double *out);
 /* -- Text and tokens -------------------------------------------------------- */
 enum {
     EBB_TOK_BOS     = 1,         /* add BOS (and EOS) where the vocabulary asks for it */
-    EBB_TOK_SPECIAL = 2,         /* texts of control tokens in `text` become these tokens */
+    EBB_TOK_SPECIAL = 2,         /* parse control tokens: their texts in `text` become their ids */
 };
-/* Token ids of n_bytes of UTF-8 (invalid bytes are allowed).  *n_out receives
+/* Tokenizes n_bytes of UTF-8 (invalid bytes are allowed).  *n_out receives
  * the number of ids; at most `cap` are written, so a call with cap = 0 counts.
  * Errors: NOMEM.  Cost: O(n log n). */
 EBB_MUST_CHECK
 ebb_status ebb_model_tokenize(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
                               ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
 
-/* The same for a text of which some parts are quoted, for instance what a user
- * wrote: control tokens are not recognised where they touch bytes of a range.
- * Ranges are in order and disjoint. */
+/* The same for a text with ranges in which control tokens must not be parsed, such as what a user
+ * wrote: one that touches a byte of a range is tokenized as text.  Ranges are in order and
+ * disjoint. */
 typedef struct ebb_text_range { size_t begin, end; } ebb_text_range;
 EBB_MUST_CHECK
 ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_t n_bytes,
@@ -76,23 +77,24 @@ ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_
 ebb_token ebb_model_bos(const ebb_model *m);
 ebb_token ebb_model_eos(const ebb_model *m);
 ebb_token ebb_model_eot(const ebb_model *m);
-bool ebb_model_is_eog(const ebb_model *m, ebb_token id);         /* ends a turn: eos, <|im_end|> */
-bool ebb_model_is_control(const ebb_model *m, ebb_token id);     /* not text: <|im_start|>, <s> */
-/* The token whose text is exactly this, -1 if none. */
+bool ebb_model_is_eog(const ebb_model *m, ebb_token id);     /* ends generation: EOS, <|im_end|> */
+bool ebb_model_is_control(const ebb_model *m, ebb_token id);     /* <|im_start|>, <s> */
+/* The id of the token whose text is exactly `text`; -1: none. */
 ebb_token ebb_model_find_token(const ebb_model *m, const char *text);
-/* The bytes of one token (not NUL-terminated, maybe half a character).  With
- * `special`, control tokens give their text, else nothing.  Writes at most cap
- * bytes, returns the full length. */
+/* The bytes of one token (not NUL-terminated, perhaps a part of a character).  Control tokens give
+ * their text if `special`, else nothing.  Writes at most cap bytes, returns the full length. */
 size_t ebb_model_piece(const ebb_model *m, ebb_token id, bool special, char *out, size_t cap);
 
-/* A stream from ids to text that never shows half a character: incomplete
- * UTF-8 is held back, invalid bytes become U+FFFD (one per maximal part). */
+/* A streaming detokenizer: the bytes of an incomplete UTF-8 character are kept until the next
+ * token, invalid bytes become U+FFFD (one for each maximal subpart, Unicode 3.9). */
 typedef struct ebb_detok ebb_detok;
 ebb_detok *ebb_detok_new(const ebb_model *m, bool special);         /* NULL: out of memory */
 void ebb_detok_free(ebb_detok *d);
-/* Text that may be shown after this token; valid until the next call. */
+/* Takes a token; returns the text that is complete now (n_bytes, maybe 0), valid until the next
+ * call. */
 const char *ebb_detok_push(ebb_detok *d, ebb_token id, size_t *n_bytes);
-const char *ebb_detok_flush(ebb_detok *d, size_t *n_bytes);         /* and starts anew */
+/* Returns what is left as text, and resets the detokenizer. */
+const char *ebb_detok_flush(ebb_detok *d, size_t *n_bytes);
 
 /* -- Chat template ----------------------------------------------------------- */
 /* Jinja source of `tokenizer.chat_template` (variant NULL) or of

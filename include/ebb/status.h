@@ -1,8 +1,8 @@
 /* ebb/status.h - how every fallible function of ebb reports what went wrong.
  *
  * A function that can fail returns ebb_status and fills an optional
- * ebb_error.  The message is one line: it names the object (path, tensor,
- * byte) and, where the user can do something, the next step. */
+ * ebb_error.  The message is one line that names the object (path, tensor, byte offset) and, where
+ * the user can do something, the next step. */
 #ifndef EBB_STATUS_H
 #define EBB_STATUS_H
 #include "ebb/version.h"
@@ -30,14 +30,14 @@ typedef enum ebb_status {
     EBB_STATUS_COUNT
 } ebb_status;
 
-/* Filled by the function that fails, read by the one that talks to a human.
- * Caller-owned, usually on the stack; every function accepts err == NULL. */
+/* Filled by the function that fails.  Owned by the caller, usually on the stack; every function
+ * accepts err == NULL. */
 typedef struct ebb_error {
     ebb_status  code;
     int         sys_errno;   /* errno of the failing call, 0 if there was none */
     const char *where;       /* "src/engine/gguf/gguf.c:212", static           */
-    char        msg[400];    /* one line of valid UTF-8 that a terminal may be given: no control
-                              * characters, none that turn text around */
+    char        msg[400];    /* one line of UTF-8 that is safe to print: no control characters, no
+                              * bidirectional ones */
 } ebb_error;
 
 /* "not found" for EBB_NOTFOUND; never NULL. */

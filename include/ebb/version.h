@@ -1,5 +1,5 @@
-/* ebb/version.h - which version of the library this is, and what each public header begins and ends
- * with. */
+/* ebb/version.h - the version of the library, and the macros that surround the declarations of each
+ * public header. */
 #ifndef EBB_VERSION_H
 #define EBB_VERSION_H
 
@@ -14,8 +14,8 @@
 /* For #if: EBB_VERSION_NUMBER >= 100 is 0.1.0 or later. */
 #define EBB_VERSION_NUMBER (EBB_VERSION_MAJOR * 10000 + EBB_VERSION_MINOR * 100 + EBB_VERSION_PATCH)
 
-/* Between the two: C linkage, and symbols that the shared library exports; all its others are
- * hidden. */
+/* Declarations between EBB_API_BEGIN and EBB_API_END have C linkage and are exported by the shared
+ * library; all its other symbols are hidden. */
 #ifdef __cplusplus
 #define EBB_EXTERN_C_BEGIN extern "C" {
 #define EBB_EXTERN_C_END   }

@@ -1,19 +1,19 @@
-/* ebb/experimental/inspect.h - a model file and its logits, looked at from close: for `ebb
- * inspect`, `ebb pull` and the tests.  As ebb/model.h otherwise. */
+/* ebb/experimental/inspect.h - more of a model file than ebb/model.h: partial files, the kind of a
+ * file, all keys and tensors, logits of every position; for `ebb inspect`, `ebb pull`, tests. */
 #ifndef EBB_EXPERIMENTAL_INSPECT_H
 #define EBB_EXPERIMENTAL_INSPECT_H
 #include "ebb/experimental/type.h"
 #include "ebb/session.h"
 
-/* A file of a model that is still being written. */
+/* A file of a model that is still being downloaded. */
 typedef struct ebb_partial_file {
-    const char *path;            /* holds what is there of it, from its first byte on */
+    const char *path;            /* of the file with the bytes so far, from the first one on */
     const char *name;            /* its name when it is complete, for messages */
     uint64_t    n_bytes;         /* its size when it is complete; UINT64_MAX: unknown */
 } ebb_partial_file;
-/* ebb_model_open from the beginnings of all n files of a model, in order, as soon as their headers
- * are complete: for everything that touches no weight, such as a plan.  BUSY: the header of file
- * *i_busy is not complete yet. */
+/* ebb_model_open of a model whose n files (in order) are still being downloaded, as soon as their
+ * headers are complete: for everything that reads no weights, such as a plan.  BUSY: the header of
+ * file *i_busy is not complete yet. */
 EBB_MUST_CHECK
 ebb_status ebb_model_open_partial(const ebb_partial_file *files, size_t n, size_t *i_busy,
                                   ebb_model **out, ebb_error *err);
@@ -21,22 +21,22 @@ ebb_status ebb_model_open_partial(const ebb_partial_file *files, size_t n, size_
 /* What a file is for, by its metadata. */
 typedef enum ebb_model_kind {
     EBB_KIND_CHAT,               /* a language model */
-    EBB_KIND_PROJECTOR,          /* images or sounds for another model */
-    EBB_KIND_EMBEDDER,           /* texts to vectors, or their order */
-    EBB_KIND_DRAFTER,            /* drafts tokens for one model, whose states it reads */
-    EBB_KIND_ADAPTER,            /* a change to another model */
-    EBB_KIND_IMATRIX,            /* for whoever quantizes */
-    EBB_KIND_VOCABULARY,         /* no weights */
-    EBB_KIND_SOUND,              /* codes to sound */
+    EBB_KIND_PROJECTOR,          /* multimodal projector (mmproj) for another model */
+    EBB_KIND_EMBEDDER,           /* embedding model or reranker */
+    EBB_KIND_DRAFTER,            /* drafts for one model from its hidden states (EAGLE) */
+    EBB_KIND_ADAPTER,            /* LoRA adapter or control vector of another model */
+    EBB_KIND_IMATRIX,            /* importance matrix, for quantizing */
+    EBB_KIND_VOCABULARY,         /* a vocabulary without weights */
+    EBB_KIND_SOUND,              /* audio decoder (vocoder) */
 } ebb_model_kind;
 const char *ebb_model_kind_name(ebb_model_kind kind);        /* "projector" */
 
-/* "FILE@NAME.gguf", a model in a llamafile: how many bytes of `path` are FILE; all, if there is
- * no @NAME.gguf behind it. */
+/* A model in a llamafile is named "FILE@NAME.gguf": how many bytes of `path` are FILE; all of them
+ * if it does not end in @NAME.gguf. */
 size_t ebb_model_path_file(const char *path);
 
-/* Of the file at `path`.  Errors: NOTFOUND, IO, NOMEM, FORMAT and UNSUPPORTED (no GGUF, or a
- * damaged one).  Cost: reads at most 256 KiB and opens no vocabulary. */
+/* The kind of the file at `path`.  Errors: NOTFOUND, IO, NOMEM, FORMAT and UNSUPPORTED (no GGUF,
+ * or a damaged one).  Cost: reads at most 256 KiB and opens no vocabulary. */
 EBB_MUST_CHECK
 ebb_status ebb_model_read_kind(const char *path, ebb_model_kind *out, ebb_error *err);
 
@@ -58,9 +58,9 @@ size_t ebb_model_n_tensors(const ebb_model *m);  /* of all parts */
 /* i < n_tensors; the name is the model's */
 void ebb_model_tensor(const ebb_model *m, size_t i, ebb_tensor_info *out);
 
-/* Evaluate ids[0..n) from position 0 in chunks of n_batch columns and call
- * `fn` with the logits of each position, in order: for `inspect logits`,
- * perplexity and tests.  The session is emptied first and holds ids after. */
+/* Computes ids[0..n) from position 0 in batches of n_batch tokens and calls `fn` with the logits of
+ * each position, in order: for `inspect logits`, perplexity and tests.  The sequence is emptied
+ * first and is ids[0..n) afterwards. */
 typedef void ebb_logits_fn(void *arg, size_t pos, const float *logits, size_t n_vocab);
 EBB_MUST_CHECK
 ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint32_t n_batch,

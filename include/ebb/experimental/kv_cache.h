@@ -1,4 +1,4 @@
-/* ebb/experimental/kv_cache.h - what stays on disk of K and V, seen from outside an engine. */
+/* ebb/experimental/kv_cache.h - the KV cache on disk, without an engine. */
 #ifndef EBB_EXPERIMENTAL_KV_CACHE_H
 #define EBB_EXPERIMENTAL_KV_CACHE_H
 #include <stdbool.h>
@@ -7,13 +7,13 @@
 #include "ebb/model.h"
 #include "ebb/status.h"
 
-/* Whether a file with these token ids, which follow each other in some sequence, stays. */
+/* Whether the cache file with the token ids [0..n), consecutive in some sequence, is kept. */
 typedef bool ebb_kv_cache_keep_fn(void *arg, const ebb_token *ids, size_t n);
 
-/* Ask for each file of the folder (NULL: $XDG_CACHE_HOME/ebb/kv), and remove those that are not
- * kept: an engine that wants one again computes.  What was begun and never finished goes, and what
- * cannot be read.  *n_removed counts.  No such folder: nothing to do.  Cost: a small read for each
- * file.  Errors: IO, NOMEM. */
+/* Calls `keep` for each file of the directory (NULL: $XDG_CACHE_HOME/ebb/kv) and removes those
+ * for which it returns false; an engine computes again what it does not find.  Unfinished and
+ * unreadable files are removed, too.  *n_removed counts all of them.  A directory that does not
+ * exist is no error.  Cost: a small read for each file.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_kv_cache_sweep(const char *dir, ebb_kv_cache_keep_fn *keep, void *arg,
                               size_t *n_removed, ebb_error *err);

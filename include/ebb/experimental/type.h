@@ -56,7 +56,7 @@ typedef struct ebb_type_info {
     uint32_t    block_bytes;
 } ebb_type_info;
 
-/* Facts of a type.  An unknown id gives an entry whose name is NULL. */
+/* Name and sizes of a type.  An unknown id gives an entry whose name is NULL. */
 const ebb_type_info *ebb_type_get(uint32_t id);
 
 /* The type of that name ("Q4_K", any case); false if there is none. */

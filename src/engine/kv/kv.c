@@ -10,7 +10,7 @@
 #include "kv/kv_impl.h"
 
 #define LAYER_ALIGN 64u
-#define REWIND_MAX 1024u         /* positions behind a window that stay, to go back to */
+#define REWIND_MAX 1024u         /* positions behind a window that are kept, to go back to */
 
 /* -- Sizes ----------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static uint32_t blocks_for_window(const ebb_kv_shape *shape)
     return (uint32_t)((window + shape->n_batch + back + EBB_KV_BLOCK - 1) / EBB_KV_BLOCK) + 3;
 }
 
-/* Whether layers with a window are a group of their own. */
+/* Whether layers with a window are a group of their own: their pool is the smaller one then. */
 static bool is_split(const ebb_kv_shape *shape)
 {
     uint32_t n = 0;
@@ -216,7 +216,7 @@ uint32_t ebb_kv_first_visible(const ebb_kv *kv, int g, uint32_t pos)
     return g == EBB_KV_WINDOW && kv->window && pos >= kv->window ? (pos - kv->window + 1) / EBB_KV_BLOCK : 0;
 }
 
-/* -- Names --------------------------------------------------------------------- */
+/* -- Hashes -------------------------------------------------------------------- */
 
 static uint32_t *hash_bucket(const ebb_kv_pool *p, const uint8_t hash[16])
 {
@@ -295,7 +295,7 @@ void ebb_kv_clear_hash(ebb_kv_pool *p, uint32_t b)
     p->blocks[b].is_hashed = false;
 }
 
-/* The list of named blocks without references. */
+/* The LRU list of cached blocks. */
 static void lru_append(ebb_kv_pool *p, uint32_t b)
 {
     p->blocks[b].older = p->newest;
@@ -397,7 +397,7 @@ static uint32_t take_block(ebb_kv *kv, ebb_kv_pool *p)
     return b;
 }
 
-/* Put a copy of *b in its place. */
+/* Replaces *b by a copy. */
 static void copy_block(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
 {
     uint32_t fresh = take_block(kv, p);
@@ -412,7 +412,7 @@ static void copy_block(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
 static void make_writable(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
 {
     if (p->blocks[*b].n_refs == 1 && (!p->blocks[*b].is_hashed || p->n_free == 0)) {
-        if (p->blocks[*b].is_hashed)             /* ours alone: it is written over */
+        if (p->blocks[*b].is_hashed)             /* the table's own: it is overwritten */
             ebb_kv_clear_hash(p, *b);
         if (p->blocks[*b].is_spilled)
             ebb_kv_unspill_block(kv, *b);
@@ -427,18 +427,18 @@ static ebb_status fail_full(const ebb_kv_pool *p, uint32_t need, ebb_error *err)
                     EBB_KV_BLOCK, need);
 }
 
-/* Give back what position pos and later do not see. */
+/* Releases the blocks that position pos and later ones do not see. */
 static void release_unseen(ebb_kv *kv, ebb_block_table *t, int g, uint32_t pos)
 {
     uint32_t end = ebb_kv_first_visible(kv, g, pos), i = end;
 
     while (i > 0 && t->blocks[g][i - 1] != EBB_KV_NONE)
         i--;
-    for (; i < end; i++)                         /* the farthest back is let go first */
+    for (; i < end; i++)                         /* so the block farthest back is the first to be evicted */
         ebb_kv_set_block(kv, t, g, i, EBB_KV_NONE);
 }
 
-/* Whether the last block is partly filled and somebody else's too. */
+/* Whether the last block is partly filled and shared. */
 static bool last_block_is_shared(const ebb_kv_pool *p, const ebb_block_table *t, int g)
 {
     return t->n_pos % EBB_KV_BLOCK && p->blocks[t->blocks[g][t->n_blocks - 1]].n_refs > 1;
@@ -545,7 +545,7 @@ void ebb_kv_resize_table(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos)
     for (int g = 0; g < EBB_KV_GROUPS && group_exists(kv, g); g++) {
         for (uint32_t i = t->n_blocks; i < want; i++)
             t->blocks[g][i] = EBB_KV_NONE;
-        for (uint32_t i = t->n_blocks; i-- > want;)      /* the deepest is let go first */
+        for (uint32_t i = t->n_blocks; i-- > want;)      /* so the last block is the first to be evicted */
             ebb_kv_set_block(kv, t, g, i, EBB_KV_NONE);
     }
     t->n_blocks = want;

@@ -4,7 +4,7 @@
 
 #include "kv/kv_impl.h"
 
-/* The stack of free blocks without a name, and the list of those with one. */
+/* The stack of free blocks, and the LRU list of cached ones. */
 static const char *check_free(const ebb_kv_pool *p)
 {
     uint32_t n_list = 0, last = EBB_KV_NONE;

@@ -14,7 +14,7 @@
 
 #define CAP_BYTES      ((uint64_t)4 << 30)
 #define CAP_FILES      16384u
-#define DISK_UNIT      4096u                     /* what a small file takes */
+#define DISK_UNIT      4096u                     /* disk space of a small file */
 #define LEFTOVER_NS    ((int64_t)3600 * 1000000000)      /* older than any write under way */
 #define CLOCK_STEP_NS  20000000                  /* file times may lag behind the clock */
 #define STATES_KEPT    3u                        /* of a sequence, behind its newest */
@@ -124,7 +124,7 @@ static void remove_file(const ebb_kv_disk *d, const char *name)
     ebb_file_remove(path);
 }
 
-/* The clock went back since: nothing is known of the file's age, but that it is of no turn under way. */
+/* The clock went back since: the file's age is unknown, but it is of no turn under way. */
 static bool is_future(const listing *l, const ebb_folder_entry *e)
 {
     return e->modified_ns > l->now_ns + LEFTOVER_NS;
@@ -208,7 +208,7 @@ static ebb_status choose_cap(ebb_kv_disk *d, ebb_error *err)
     if (st != EBB_OK)
         return st;
     room = (room + d->n_bytes) / 10;
-    room = room > d->n_bytes ? room : d->n_bytes;        /* others who fill the disk cost us nothing that stands */
+    room = room > d->n_bytes ? room : d->n_bytes;        /* other programs that fill the disk cost no file of ours */
     d->max_bytes = room < CAP_BYTES ? room : CAP_BYTES;
     return EBB_OK;
 }
@@ -224,7 +224,7 @@ static void touch_file(const ebb_kv_disk *d, const ebb_kv_file *item)
         return;
 }
 
-/* Old states of the sequence go, but for the last few. */
+/* Removes old states of the sequence, but for the last few. */
 static void thin_states(ebb_kv_disk *d, const ebb_kv_disk_job *job)
 {
     unsigned n = 0;
@@ -244,7 +244,7 @@ static void thin_states(ebb_kv_disk *d, const ebb_kv_disk_job *job)
     }
 }
 
-/* Whether the file is there, with all of the item's ids. */
+/* Whether the file exists, with all of the item's ids. */
 static bool is_written(ebb_kv_disk *d, const ebb_kv_file *item)
 {
     uint32_t n_ids;
@@ -342,7 +342,7 @@ static void *writer_main(void *arg)
     return NULL;
 }
 
-/* -- Calls from the owner --------------------------------------------------------------- */
+/* -- Calls from the passes' thread --------------------------------------------------------------- */
 
 ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **out, ebb_error *err)
 {

@@ -1,14 +1,14 @@
 /* kv/kv_file.h - one file of the KV cache on disk (docs/FORMATS.md).
  *
- * A file holds a block of K and V, the last partly filled block of a sequence
- * (a tail), or the state of recurrent layers.  The tokens before it are named by
- * a chain of hashes whose beginning names model, KV types and layout:
+ * A file holds a block of K and V, the last, partly filled block of a sequence (a tail), or a
+ * recurrent state.  Block hashes are a chain that begins with a hash of model, KV types and layout
+ * (the shape):
  *
  *     hash(0) = shape,  hash(i + 1) = H(hash(i), ids of block i)
  *
- * so a hash stands for all tokens up to a block's end, and who shares a beginning
- * shares its files.  Nothing in a file is trusted: shape, ids and length are
- * compared with what is expected, and a checksum covers all of it. */
+ * so a hash covers all tokens up to a block's end, and sequences with a common prefix share its
+ * files.  Nothing in a file is trusted: shape, ids and length are compared with the expected ones,
+ * and a checksum covers all bytes. */
 #ifndef EBB_KV_FILE_H
 #define EBB_KV_FILE_H
 #include <stdbool.h>
@@ -30,43 +30,43 @@ typedef enum ebb_kv_file_kind {
     EBB_KV_FILE_KINDS
 } ebb_kv_file_kind;
 
-/* A file and what stands in it.  A block goes by its own hash, tail and state by
- * the hash of the block before them: the last one written is kept. */
+/* A file and its content.  A block is identified by its own hash, a tail and a state by the parent
+ * hash: of several with the same one the last that was written is kept. */
 typedef struct ebb_kv_file {
     ebb_kv_file_kind kind;
     uint8_t          hash[EBB_KV_HASH_BYTES];
     uint8_t          shape[EBB_KV_HASH_BYTES];
     uint32_t         pos;        /* of ids[0] */
-    const ebb_token *ids;        /* of a block, a tail; of a state those behind its block's
-                                    beginning */
+    const ebb_token *ids;        /* [n_ids] tokens of the block or tail; of a state those from the
+                                    beginning of its block to its position */
     uint32_t         n_ids;
     void            *data;
     size_t           n_data;
-    const struct ebb_guard *guard;       /* of the mapping that data lies in: what it lost is not
-                                            kept; NULL: memory */
+    const struct ebb_guard *guard;       /* of the mapping that has `data` (if the mapped file was
+                                            truncated, nothing is written); NULL: memory */
 } ebb_kv_file;
 
-/* Bytes of the file. */
+/* Size of the file. */
 uint64_t ebb_kv_file_bytes(const ebb_kv_file *item);
 /* path[cap] = <dir>/<hash in hex>.<kind> */
 void ebb_kv_file_path(const char *dir, const ebb_kv_file *item, char *path, size_t cap);
-/* Whether that is a kind. */
+/* Whether `suffix` is the suffix of a kind. */
 bool ebb_kv_file_is_suffix(const char *suffix);
 
-/* Write beside and rename.  Error: IO, also where item->guard was hit. */
+/* Writes a temporary file and renames it.  Error: IO, also if item->guard caught a fault. */
 EBB_MUST_CHECK
 ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item, ebb_error *err);
 
-/* How many of item->ids the file has: of a block and a state all n_ids or none (a state
- * may have fewer: *n_ids is set to what it has, if all of those are the same), of a tail the
- * common beginning.  Reads the head only.  false: there is no such file, or it is not
- * ours; *err says what is wrong with it (code OK: nothing). */
+/* Sets *n_ids to how many of item->ids the file has: of a block all or none, of a state all that it
+ * covers (which may be fewer) or none, of a tail the common prefix.  Reads the head only.  false:
+ * there is no such file, or it is of another sequence; *err says if it is damaged (else OK). */
 bool ebb_kv_file_has(const char *dir, const ebb_kv_file *item, uint32_t *n_ids, ebb_error *err);
-/* Whether a name is that of a file of this cache; *is_leftover: one begun and never finished. */
+/* Whether `name` is the name of a cache file; *is_leftover: of an unfinished temporary one. */
 bool ebb_kv_file_is_name(const char *name, bool *is_leftover);
-/* The token ids that the file at `path` has, of whatever model; false: it is none of ours. */
+/* The token ids of the file at `path`, of whatever model; false: it is no cache file. */
 bool ebb_kv_file_read_ids(const char *path, ebb_token ids[], uint32_t cap, uint32_t *n_ids);
-/* Read data and check all.  Errors: NOTFOUND, IO, FORMAT (damaged, or not what `has` saw). */
+/* Reads item->data and checks everything.  Errors: NOTFOUND, IO, FORMAT (damaged, or replaced since
+ * ebb_kv_file_has). */
 EBB_MUST_CHECK
 ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, ebb_error *err);
 

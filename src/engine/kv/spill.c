@@ -37,7 +37,7 @@ uint32_t ebb_kv_n_spilled(const ebb_kv *kv)
 
 /* -- The file ------------------------------------------------------------------------ */
 
-/* Nobody else shall see it, and it shall not outlive us: it loses its name at once. */
+/* Unlinked at once: no other program shall see the file, and it shall not outlive the process. */
 static ebb_status open_spill_file(ebb_kv *kv, ebb_error *err)
 {
     ebb_kv_spill_file *f = &kv->spill;
@@ -78,7 +78,7 @@ void ebb_kv_close_spill(ebb_kv *kv)
     f->fd = -1;
 }
 
-/* Writers may still read what came in from the file. */
+/* Writers may still read blocks that were reloaded. */
 static void close_spill_if_unused(ebb_kv *kv)
 {
     if (kv->spill.n_spilled > 0)
@@ -89,9 +89,9 @@ static void close_spill_if_unused(ebb_kv *kv)
     ebb_kv_close_spill(kv);
 }
 
-/* -- Out -------------------------------------------------------------------------------- */
+/* -- Spilling -------------------------------------------------------------------------------- */
 
-/* Whole pages of the block; those that it shares with a neighbour stay. */
+/* Releases the block's whole pages; those that it shares with a neighbour stay. */
 static void release_pages(const ebb_kv_pool *p, uint32_t b)
 {
     uintptr_t from = ((uintptr_t)p->data + b * p->block_bytes + PAGE - 1) & ~(PAGE - 1);
@@ -101,7 +101,7 @@ static void release_pages(const ebb_kv_pool *p, uint32_t b)
         ebb_map_advise((void *)from, to - from, EBB_ADVISE_DONTNEED);
 }
 
-/* Synced at once, so that its pages of the cache can go before the next ones come. */
+/* Synced at once, so that its pages of the page cache can be dropped before the next block is written. */
 static ebb_status spill_block(ebb_kv *kv, uint32_t b, ebb_error *err)
 {
     const ebb_kv_pool *p = main_pool(kv);
@@ -131,10 +131,10 @@ ebb_status ebb_kv_spill(ebb_kv *kv, uint32_t n, uint32_t *n_spilled, ebb_error *
     ebb_status st = p->block_bytes > 0 ? open_spill_file(kv, err) : EBB_OK;
 
     *n_spilled = 0;
-    if (p->block_bytes == 0)                     /* no layer sees everything */
+    if (p->block_bytes == 0)                     /* no layer with full attention */
         return EBB_OK;
     for (uint32_t i = 0; i < p->n_stack && st == EBB_OK; i++)
-        release_pages(p, p->free[i]);            /* of blocks that were used once */
+        release_pages(p, p->free[i]);            /* those of free blocks that were used before */
     for (int held = 0; held < 2; held++)
         for (uint32_t b = 0; b < p->n_blocks && *n_spilled < n && st == EBB_OK; b++)
             if (can_spill(p, b) && (p->blocks[b].n_refs > 0) == held) {
@@ -155,7 +155,7 @@ ebb_status ebb_kv_spill_for(ebb_kv *kv, uint32_t n, ebb_error *err)
     return ebb_kv_spill(kv, n_in + n - kv->spill.max_resident, &n_spilled, err);
 }
 
-/* -- In ---------------------------------------------------------------------------------- */
+/* -- Reloading ---------------------------------------------------------------------------------- */
 
 static void copy_from_file(ebb_kv *kv, uint32_t b)
 {
@@ -170,7 +170,7 @@ void ebb_kv_unspill_block(ebb_kv *kv, uint32_t b)
     ebb_kv_forget_spilled(kv, b);
 }
 
-/* The block as it was, or still out: what can be found by its name is never made of what is missing. */
+/* Reloads the block, or leaves it spilled: a block that can be found by its hash never has missing bytes. */
 static bool unspill_if_intact(ebb_kv *kv, uint32_t b)
 {
     copy_from_file(kv, b);
@@ -197,7 +197,7 @@ uint32_t ebb_kv_unspill(ebb_kv *kv, uint32_t n)
         if (kv->spill.max_resident && p->n_blocks - p->n_stack - kv->spill.n_spilled >= kv->spill.max_resident)
             break;
         if (!unspill_if_intact(kv, b))
-            return n_back;                       /* the next pass finds out, too, and says so */
+            return n_back;                       /* the next pass fails for the same reason and reports it */
         n_back++;
     }
     if (kv->spill.map.data)
@@ -221,7 +221,7 @@ void ebb_kv_prefetch_spilled(const ebb_kv *kv, const ebb_block_table *t, uint32_
     }
 }
 
-/* -- Losing it ------------------------------------------------------------------------------ */
+/* -- A lost file ------------------------------------------------------------------------------ */
 
 const ebb_guard *ebb_kv_spill_guard(const ebb_kv *kv)
 {
@@ -240,7 +240,7 @@ void ebb_kv_drop_spilled(ebb_kv *kv)
     for (uint32_t b = 0; b < p->n_blocks; b++) {
         if (!p->blocks[b].is_spilled)
             continue;
-        if (p->blocks[b].n_refs == 0) {          /* on the list of those that can be found */
+        if (p->blocks[b].n_refs == 0) {          /* on the LRU list */
             ebb_kv_lru_remove(p, b);
             p->free[p->n_stack++] = b;
         }

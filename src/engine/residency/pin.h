@@ -1,4 +1,4 @@
-/* residency/pin.h - reading a group into memory of its own. */
+/* residency/pin.h - reading a group into anonymous memory. */
 #ifndef EBB_PIN_H
 #define EBB_PIN_H
 #include <stdatomic.h>
@@ -11,9 +11,9 @@ uint64_t ebb_pin_bytes(const ebb_res_extent *x);
 /* Where the extent's first byte is in a copy that begins at `at`. */
 const char *ebb_pin_address(const ebb_res_extent *x, const char *at);
 
-/* Read extents x[0..n) one behind the other to `to` (aligned, the sum of their
- * ebb_pin_bytes), past the page cache, as long as there is room, and let go of their pages there.
- * Errors: IO, FORMAT (truncated), CANCELED, UNSUPPORTED, NOMEM (room ended). */
+/* Reads extents x[0..n) one behind the other to `to` (aligned, the sum of their ebb_pin_bytes),
+ * past the page cache, as long as there is headroom, and drops their pages from the page cache.
+ * Errors: IO, FORMAT (truncated), CANCELED, UNSUPPORTED, NOMEM (no headroom left). */
 EBB_MUST_CHECK
 ebb_status ebb_pin_read(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
                         const ebb_res_extent *x, uint32_t n, char *to, ebb_headroom headroom,

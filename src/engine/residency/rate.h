@@ -1,4 +1,4 @@
-/* residency/rate.h - bytes that have come, and how many in the last second. */
+/* residency/rate.h - bytes that were read: in all, and in the last second. */
 #ifndef EBB_RATE_H
 #define EBB_RATE_H
 #include <stdint.h>

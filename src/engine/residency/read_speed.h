@@ -1,10 +1,9 @@
-/* residency/read_speed.h - which reader this disk likes, and how fast it is.
+/* residency/read_speed.h - which reader is fastest on a disk, and how fast.
  *
- * The ranking is not fixed: on a virtual disk the host's cache answers ordinary
- * reads faster than direct ones, on a bare drive it is the other way round, and
- * a reader that burns CPU takes it from the computation.  So each reader that the
- * system allows reads other stretches of the model's own file for some
- * hundredths of a second, cold, in turn. */
+ * The ranking is not fixed: on a virtual disk buffered reads from the host's cache are faster
+ * than direct ones, on a physical drive it is the other way round, and CPU time of a reader is
+ * taken from the computation.  So each reader that the system allows reads other ranges of the
+ * model's own file for some hundredths of a second, past the page cache, in turn. */
 #ifndef EBB_READ_SPEED_H
 #define EBB_READ_SPEED_H
 #include "residency/reader.h"

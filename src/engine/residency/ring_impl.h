@@ -14,14 +14,13 @@
 typedef struct ebb_ring_entry {
     uint32_t   id;
     uint32_t   n_held, n_in_flight;
-    uint64_t   at;               /* its place: a count of bytes that only grows; modulo cap in
-                                    memory */
-    uint64_t   n_pad;            /* skipped before it, so that it does not reach over the ring's
-                                    end */
+    uint64_t   at;               /* position: a byte count that only grows; modulo cap in memory */
+    uint64_t   n_pad;            /* bytes skipped before it, so that it does not reach beyond the
+                                    buffer's end */
     uint64_t   n_bytes;          /* of the enclosing range in the file */
-    uint64_t   n_issued;         /* of these, asked for */
-    bool       is_dead;          /* not wanted any more; goes when nothing flies */
-    bool       is_dropped;       /* its pages were given back, or are about to be */
+    uint64_t   n_issued;         /* of these, with reads issued */
+    bool       is_dead;          /* no longer wanted; removed when no read is in flight */
+    bool       is_dropped;       /* its pages were dropped, or are about to be */
     ebb_status st;
     ebb_error  err;
 } ebb_ring_entry;
@@ -38,23 +37,23 @@ struct ebb_ring {
     pthread_cond_t  space;       /* the reader waits here ... */
     pthread_cond_t  progress;    /* ... and acquire here */
     bool           *is_streamed; /* [n_extents] */
-    uint32_t       *n_mapped_held; /* [n_extents] times held outside the ring */
+    uint32_t       *n_mapped_held; /* [n_extents] times acquired from the mapping (G4) */
     ebb_map         memory;      /* cap bytes; empty if the reader is mapped */
     uint64_t        cap, head, tail;
     ebb_ring_entry  entries[EBB_RING_ENTRIES];
     uint32_t        first, n;    /* entries[(first + i) % EBB_RING_ENTRIES], i < n, oldest first */
-    uint32_t        cursor;      /* the extent to be entered next; EBB_RING_NONE: nothing streams */
-    bool            is_parked;   /* resting after a failure */
+    uint32_t        cursor;      /* the extent to be entered next; EBB_RING_NONE: none */
+    bool            is_parked;   /* pausing after a failure */
     bool            is_stopping;
-    ebb_loads       loads;       /* what is to stay when it has come */
-    ebb_headroom    headroom;    /* it; constant */
-    bool            is_short;    /* there was none when it was asked last */
-    uint32_t        pos;         /* behind the extent that was acquired last */
+    ebb_loads       loads;
+    ebb_headroom    headroom;    /* for BACKGROUND loads; constant */
+    bool            is_short;    /* there was no headroom at the last call */
+    uint32_t        pos;         /* one behind the extent that was acquired last */
     ebb_rate        rate, load_rate;
     uint64_t        stall_ns;
 };
 
-/* The whole blocks of the file that an extent lies in. */
+/* The range of the file around an extent, aligned for direct reads. */
 static inline uint64_t ebb_range_begin(const ebb_res_extent *x)
 {
     return x->offset & ~(EBB_READ_ALIGN - 1);
@@ -71,29 +70,28 @@ static inline ebb_ring_entry *ebb_ring_get(ebb_ring *g, uint32_t i)
     return &g->entries[(g->first + i) % EBB_RING_ENTRIES];
 }
 
-/* All with the lock held, but where it says so. */
+/* All of these are called with the lock held, unless they say otherwise. */
 
-/* The entry of extent `id` that is wanted; NULL: there is none. */
+/* The entry of extent `id` that is not dead; NULL: none. */
 ebb_ring_entry *ebb_ring_find(ebb_ring *g, uint32_t id);
-/* The first streamed extent from `id` on, round and round; EBB_RING_NONE: nothing streams. */
+/* The first streamed extent from `id` on, cyclically; EBB_RING_NONE: none is streamed. */
 uint32_t ebb_ring_next_streamed(const ebb_ring *g, uint32_t id);
-/* Give back the room of dead entries that nothing flies to any more. */
+/* Frees the space of dead entries without reads in flight. */
 void ebb_ring_pop_dead(ebb_ring *g);
-/* Whether n_bytes can stand at the head without a seam, and what is skipped for it. */
+/* Whether n_bytes fit contiguously at the head; *n_pad: bytes to skip for that. */
 bool ebb_ring_has_space(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad);
-/* *out: the pages of an entry are to be given back. */
+/* *out is a piece that drops the pages of an entry. */
 void ebb_ring_issue_drop(ebb_ring *g, ebb_ring_entry *e, ebb_piece *out);
-/* The extent's own pages go from the mapping and from the page cache; without the lock. */
+/* Drops the pages of an extent from the mapping and the page cache; without the lock held. */
 void ebb_ring_drop_pages(const ebb_ring *g, uint32_t id);
 
-/* Until somebody signals, or for 20 ms: nobody tells of cancel flags or of room for what is to
- * stay. */
+/* Waits for a signal, at most 20 ms: cancel flags and new headroom are not signalled. */
 void ebb_ring_wait(ebb_ring *g, pthread_cond_t *on);
 
 /* ring.h */
 const char *ebb_ring_check_locked(const ebb_ring *g);
 
-/* The source that the reader asks (reader.h); they take the lock. */
+/* The ring as the source of its reader (reader.h); they take the lock. */
 bool ebb_ring_next(void *ring, bool wait, ebb_piece *out);
 void ebb_ring_done(void *ring, const ebb_piece *p, ebb_status st, const ebb_error *err);
 
