@@ -215,6 +215,7 @@ static bool may_change_nothing(const char *arch, const char *key)
     static const struct { const char *arch, *key;
     } keys[] = {
         { NULL, ".context_length" },
+        { NULL, ".rope.dimension_sections" }, /* of images: a text's positions are the same in all */
         { NULL, ".feed_forward_length" }, /* of mixtures without a dense layer; else tensors have that
                                                             width */
         { "phi3", ".attention.sliding_window" }, /* full attention, whatever it says */
@@ -242,7 +243,17 @@ static bool may_change_nothing(const char *arch, const char *key)
     return false;
 }
 
-/* The value at `p` becomes another one of its type; false: of a type that is left alone. */
+/* Where the value at `p` can be changed: in its place, the first item of an array, the first letter of a string. */
+static char *place_of(char *p, uint32_t *type)
+{
+    if (*type == 9) {
+        memcpy(type, p, 4);
+        return p + 12;
+    }
+    return *type == 8 ? p + 8 : p;
+}
+
+/* What stands at `p` becomes another value of its type; false: of a type that is left alone. */
 static bool change_value(char *p, uint32_t type)
 {
     uint32_t u;
@@ -252,37 +263,45 @@ static bool change_value(char *p, uint32_t type)
     memcpy(&f, p, 4);
     u = u > 1 ? u / 2 : u + 1;
     f = f * 1.5f + 0.01f;
-    if (type == 4)
+    if (type == 4 || type == 5)
         memcpy(p, &u, 4);
     else if (type == 6)
         memcpy(p, &f, 4);
     else if (type == 7)
         *p = !*p;
-    return type == 4 || type == 6 || type == 7;
+    else if (type == 8)
+        *p ^= 1;
+    return type >= 4 && type <= 8;
 }
 
-/* Whether another value of the key makes a difference. */
+/* Whether another value of the key makes a difference, or an error that names a key or a tensor: this one, or what does
+ * not go with it. */
 static bool check_key(const char *arch, char *bytes, size_t n, const char *key, char *value, uint32_t type,
                       const float *want)
 {
-    bool ok;
+    char *place = place_of(value, &type), before[4];
     float got[EBB_TINY_VOCAB];
-    char before[4];
     ebb_error err = { 0 };
     ebb_plan plan = { 0 };
+    bool ok;
 
-    memcpy(before, value, 4);
-    if (!change_value(value, type))
-        return true;
-    ok = !compute(bytes, n, false, got, &plan, &err) || memcmp(got, want, sizeof got) != 0 ||
-         may_change_nothing(arch, key);
-    if (!ok)
-        print_error("%s%s: another value changes nothing\n", arch, key);
-    memcpy(value, before, 4);
+    memcpy(before, place, 4);
+    if (!change_value(place, type))
+        fail_msg("%s%s: of a type that is not changed here", arch, key);
+    if (compute(bytes, n, false, got, &plan, &err)) {
+        ok = memcmp(got, want, sizeof got) != 0 || may_change_nothing(arch, key);
+        if (!ok)
+            print_error("%s%s: another value changes nothing\n", arch, key);
+    } else {
+        ok = strncmp(err.msg, "metadata ", 9) == 0 || strncmp(err.msg, "tensor ", 7) == 0;
+        if (!ok)
+            print_error("%s%s: refused with \"%s\"\n", arch, key, err.msg);
+    }
+    memcpy(place, before, 4);
     return ok;
 }
 
-/* Each key of the architecture: they stand before the vocabulary, with plain values but for strings and arrays. */
+/* Each key of the architecture: they stand before the vocabulary. */
 static bool check_keys(const char *arch, char *bytes, size_t n, const float *want)
 {
     bool ok = true;
