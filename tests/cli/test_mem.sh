@@ -36,6 +36,23 @@ has narrow '^Error: /mem nonsense: give a size'
 has trace 'budget: budget [0-9.]+ MiB: '
 [ "$(grep '^Model: ' "$dir/wide")" = "$(grep '^Model: ' "$dir/narrow")" ] || { echo "another answer"; cat "$dir/wide" "$dir/narrow"; exit 1; }
 
+# A budget that context and type of K and V as they are do not fit: what a new plan would bring is said, and can be had.
+small=$($EBB plan -m models/guide.gguf --ram 35M --json | sed -n 's/.*"kv_type": *"\([^"]*\)".*/\1/p')
+$EBB chat -m models/guide.gguf -n 12 --greedy --no-kv-cache --plain >"$dir/anew" <<'END'
+How do I leave?
+/mem 35M
+/mem 35M anew
+How do I leave?
+/mem
+/mem 1M anew
+END
+has anew '^Note: the budget stays as it is: a context of '
+has anew "^Note: A new plan would have [0-9]+ of [0-9]+ layers in memory, .* with K and V in $small and a context of [0-9]+ tokens \\(now f16 and [0-9]+\\); the [0-9]+ tokens of the conversation are read again.* /mem 35M anew opens the model so\\."
+has anew "^Note: The model is opened anew, with K and V in $small and a context of [0-9]+ tokens: budget 35.0 MiB: tier "
+has anew '^budget  *35.0 MiB'
+has anew '^Error: no plan fits that budget '
+[ "$(grep -c '^Model: ' "$dir/anew")" = 2 ] || { echo "an answer is missing"; cat "$dir/anew"; exit 1; }
+
 command -v tmux >/dev/null || { echo "tmux is not there: the full screen was not tried"; exit 0; }
 tm new-session -d -x 140 -y 40 "$chat" || { echo "tmux does not start"; exit 0; }
 wait_for 'memory (RSS)'

@@ -522,6 +522,16 @@ ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
     return EBB_OK;
 }
 
+ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err)
+{
+    char line[64];
+
+    (void)err;
+    snprintf(line, sizeof line, "opened anew for %llu", (unsigned long long)bytes);
+    post(c, EBB_EVENT_NOTICE, 0, 0, line);
+    return EBB_OK;
+}
+
 ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
 {
     (void)err;

@@ -195,8 +195,11 @@ EBB_MUST_CHECK ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy
                                                 uint32_t n_turns, ebb_error *err);
 
 /* Another budget for the model's memory (0: what the machine has), now or after the answer
- * under way.  Notices say what it will bring and what came of it. */
+ * under way.  Notices say what it will bring, what came of it, and what ebb_chat_replan would. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err);
+/* Open the model at hand as a new plan for that budget has it, with another context and another
+ * type of K and V, perhaps.  Errors: those of ebb_chat_set_ctx. */
+EBB_MUST_CHECK ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err);
 /* Have `text` (n == 0: the last question again) answered by a better file of the same network, and
  * go back to the one at hand.  A notice says the price first.  Errors: NOTFOUND (there is none),
  * BUDGET, BUSY, USAGE, REFUSED (an engine elsewhere). */

@@ -94,12 +94,14 @@ ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
     if (st == EBB_OK)
         st = c->backend->ops->set_budget(c->backend, bytes, err);
     c->awaits_budget |= st == EBB_OK;
+    c->overflow.budget_asked = st == EBB_OK ? bytes : c->overflow.budget_asked;
     return st;
 }
 
-ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
+/* The model is here, idle, and can be opened in another way. */
+static ebb_status check_can_reopen(ebb_chat *c, const char *why_not_there, ebb_error *err)
 {
-    ebb_status st = ebb_chat_need_ids(c, "its context is what the server has", err);
+    ebb_status st = ebb_chat_need_ids(c, why_not_there, err);
 
     if (st != EBB_OK)
         return st;
@@ -107,7 +109,21 @@ ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
         return ebb_chat_check_idle(c, err);
     if (c->turn.state != EBB_TURN_IDLE || !c->ops.plan)
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
-    return ebb_turn_set_ctx(c, n_ctx, err);
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
+{
+    ebb_status st = check_can_reopen(c, "its context is what the server has", err);
+
+    return st == EBB_OK ? ebb_turn_set_ctx(c, n_ctx, err) : st;
+}
+
+ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err)
+{
+    ebb_status st = check_can_reopen(c, "memory over there is the server's", err);
+
+    return st == EBB_OK ? ebb_turn_replan(c, bytes, err) : st;
 }
 
 ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)

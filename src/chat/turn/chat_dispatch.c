@@ -74,6 +74,7 @@ static void handle_backend_event(ebb_chat *c, const ebb_backend_event *ev)
     case EBB_BACKEND_BUDGET_SET:
         c->awaits_budget = false;
         ebb_chat_emit_event(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
+        ebb_replan_offer(c);
         break;
     case EBB_BACKEND_REPORT:
         c->awaits_plan = false;

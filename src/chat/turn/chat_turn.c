@@ -23,7 +23,8 @@ typedef struct turn_input {
     bool                     continues;  /* BEGIN */
     ebb_overflow_next        next;       /* FREE, SUMMED_UP */
     const char              *path;       /* OPEN */
-    uint32_t                 n_ctx;      /* RESIZE */
+    uint32_t                 n_ctx;      /* RESIZE: this context, or ... */
+    uint64_t                 ram_bytes;  /* ... what is planned for this budget, if it is not 0 */
     const ebb_backend_event *ev;         /* of the backend */
     turn_event               raises;     /* what happens next, at once; set by an action */
 } turn_input;
@@ -151,9 +152,9 @@ static ebb_status open_model(ebb_chat *c, turn_input *in, ebb_error *err)
     return st;
 }
 
-static ebb_status resize_context(ebb_chat *c, turn_input *in, ebb_error *err)
+static ebb_status resize_memory(ebb_chat *c, turn_input *in, ebb_error *err)
 {
-    ebb_status st = ebb_overflow_set_ctx(c, in->n_ctx, err);
+    ebb_status st = in->ram_bytes ? ebb_replan(c, in->ram_bytes, err) : ebb_overflow_set_ctx(c, in->n_ctx, err);
 
     in->raises = c->backend ? NOTHING : UNOPENED;
     return st;
@@ -357,7 +358,7 @@ static const struct turn_row {
     { IDLE,         GROWS,       NULL,                 LOADING },
     { IDLE,         GROWS_ASKED, NULL,                 WAITING },
     { IDLE,         OPEN,        open_model,           LOADING },
-    { IDLE,         RESIZE,      resize_context,       LOADING },
+    { IDLE,         RESIZE,      resize_memory,        LOADING },
     { IDLE,         UNOPENED,    NULL,                 NO_MODEL },
 
     { ANSWERING,    TOKEN,       add_token,            ANSWERING },
@@ -422,6 +423,11 @@ ebb_status ebb_turn_free_context(ebb_chat *c, ebb_overflow_next next, ebb_error 
 ebb_status ebb_turn_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
 {
     return handle_turn_event(c, RESIZE, &(turn_input){ .n_ctx = n_ctx }, err);
+}
+
+ebb_status ebb_turn_replan(ebb_chat *c, uint64_t ram_bytes, ebb_error *err)
+{
+    return handle_turn_event(c, RESIZE, &(turn_input){ .ram_bytes = ram_bytes }, err);
 }
 
 /* Nobody waits for the result: what fails is an event for the front end. */

@@ -53,6 +53,9 @@ ebb_status ebb_turn_free_context(ebb_chat *c, ebb_overflow_next next, ebb_error 
 /* Open the model with a context of n_ctx tokens. */
 EBB_MUST_CHECK
 ebb_status ebb_turn_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
+/* Open the model as it is planned for ram_bytes. */
+EBB_MUST_CHECK
+ebb_status ebb_turn_replan(ebb_chat *c, uint64_t ram_bytes, ebb_error *err);
 void ebb_turn_stop(ebb_chat *c);
 /* READY, FAILED, TOKEN and END of the backend. */
 void ebb_turn_on_backend(ebb_chat *c, const ebb_backend_event *ev);

@@ -42,10 +42,12 @@ typedef struct ebb_chat_overflow {
     ebb_node       *cut_off;
     size_t          n_header;    /* bytes of the note before the summary */
     bool            has_compacted;
-    /* The model is being opened with another context: the one at hand is full, or the user asked
-     * for it. */
+    /* The model is being opened with another context or budget: the context at hand is full, or the
+     * user asked for it. */
     bool            has_grown, was_asked;
     uint32_t        n_ctx_before;
+    uint64_t        ram_bytes_before;
+    uint64_t        budget_asked; /* of the engine at hand, last (ebb_chat_set_budget) */
     char           *path;        /* of its file; NULL: the embedded guide */
 } ebb_chat_overflow;
 
@@ -91,6 +93,10 @@ bool ebb_overflow_describe_growth(ebb_chat *c, size_t need, char *out, size_t ca
 /* Open the model with a context of n_ctx tokens (ebb_chat_set_ctx). */
 EBB_MUST_CHECK
 ebb_status ebb_overflow_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
+/* Open the model at hand, as its path says by now, with other options; it stays where the other one
+ * cannot be begun. */
+EBB_MUST_CHECK
+ebb_status ebb_overflow_reopen(ebb_chat *c, uint32_t n_ctx, uint64_t ram_bytes, ebb_error *err);
 /* It could not be had, for the reason of `ev`: the model is opened as it was.  false: no growth was
  * under way, or it cannot be opened. */
 bool ebb_overflow_undo_growth(ebb_chat *c, const ebb_backend_event *ev);

@@ -66,9 +66,10 @@ static ebb_node *add_growth_note(ebb_chat *c, uint32_t n_ctx, const ebb_plan *pl
 }
 
 /* The model at hand goes only when the other one can be begun. */
-static ebb_status reopen_with_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
+ebb_status ebb_overflow_reopen(ebb_chat *c, uint32_t n_ctx, uint64_t ram_bytes, ebb_error *err)
 {
     uint32_t before = c->opening.opts.n_ctx;
+    uint64_t ram_before = c->opening.opts.ram_bytes;
     ebb_status st;
     bool ok;
 
@@ -77,12 +78,16 @@ static ebb_status reopen_with_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
     if (!ok)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
     c->opening.opts.n_ctx = n_ctx;
+    c->opening.opts.ram_bytes = ram_bytes;
     st = ebb_chat_open_backend(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, err);
-    if (st != EBB_OK)
+    if (st != EBB_OK) {
         c->opening.opts.n_ctx = before;
+        c->opening.opts.ram_bytes = ram_before;
+    }
     c->overflow.has_grown = st == EBB_OK;
     c->overflow.was_asked = false;
     c->overflow.n_ctx_before = before;
+    c->overflow.ram_bytes_before = ram_before;
     return st;
 }
 
@@ -105,7 +110,7 @@ ebb_status ebb_overflow_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
     ebb_plan_line(&line, &plan);
     ebb_chat_notice(c, "The model is opened with a context of %u tokens: %.240s.", plan.n_ctx, ebb_buf_text(&line));
     ebb_buf_fini(&line);
-    st = reopen_with_ctx(c, plan.n_ctx, err);
+    st = ebb_overflow_reopen(c, plan.n_ctx, c->opening.opts.ram_bytes, err);
     c->overflow.was_asked = st == EBB_OK;
     return st;
 }
@@ -122,7 +127,7 @@ ebb_status ebb_overflow_grow(ebb_chat *c, const ebb_prompt *p, ebb_overflow_next
     note = add_growth_note(c, n_ctx, &plan, next);
     if (!note)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
-    st = reopen_with_ctx(c, n_ctx, err);
+    st = ebb_overflow_reopen(c, n_ctx, c->opening.opts.ram_bytes, err);
     if (st != EBB_OK)
         return st;
     ebb_chat_emit_event(c, EBB_EVENT_NOTE, note->m.text, note->m.n_text, 0, 0);
@@ -137,9 +142,10 @@ bool ebb_overflow_undo_growth(ebb_chat *c, const ebb_backend_event *ev)
         return false;
     c->overflow.has_grown = false;
     c->opening.opts.n_ctx = c->overflow.n_ctx_before;
+    c->opening.opts.ram_bytes = c->overflow.ram_bytes_before;
     if (!c->overflow.was_asked)
         c->settings.overflow = EBB_OVERFLOW_FORGET;
-    ebb_chat_notice(c, "%.*s; the context stays as it was%s", (int)ev->n_text, ev->text,
+    ebb_chat_notice(c, "%.*s; the model stays as it was%s", (int)ev->n_text, ev->text,
                     c->overflow.was_asked ? "" : ", and the oldest turns are forgotten when it is full");
     return ebb_chat_open_backend(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, &err) == EBB_OK;
 }

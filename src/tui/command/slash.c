@@ -383,7 +383,7 @@ const ebb_slash_command ebb_slash_commands[] = {
       ebb_slash_engine, ebb_complete_engine, true },
     { "draft",    "[FILE|off]",    "Show or change the small model that drafts for this one; auto finds one.",
       ebb_slash_draft, ebb_complete_draft, false },
-    { "mem",      "[SIZE | auto]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem,
+    { "mem",      "[SIZE [anew]]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem,
       ebb_complete_mem, false },
     { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_slash_plan,
       NULL, false },

@@ -1,4 +1,5 @@
 /* Commands about memory (slash_impl.h). */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -57,16 +58,22 @@ static void say_use(ebb_frontend *f)
     if (s.pressure_avg10 >= 0)
         ebb_buf_addf(&out, "%-22s%.1f %% of the last 10 s\n", "waiting for memory", s.pressure_avg10);
     add_disk_speed(&out, &s);
-    ebb_buf_adds(&out, "\n/mem SIZE changes the budget, /mem auto takes what the machine has");
+    ebb_buf_adds(&out, "\n/mem SIZE changes the budget, /mem auto takes what the machine has, /mem SIZE anew plans for "
+                       "it");
     f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);
 }
 
 ebb_status ebb_slash_mem(ebb_frontend *f, const char *arg, ebb_error *err)
 {
+    size_t n = strcspn(arg, " \t");
+    const char *rest = arg + n + strspn(arg + n, " \t");
+    bool is_anew = strcmp(rest, "anew") == 0;
+    char size[48];
     uint64_t bytes = 0;
     ebb_status st;
 
+    snprintf(size, sizeof size, "%.*s", (int)(n < 47 ? n : 47), arg);
     if (*arg == '\0' && ebb_chat_engine(f->chat))
         return ebb_chat_set_budget(f->chat, 0, err);     /* which says who can */
     if (*arg == '\0') {
@@ -75,8 +82,12 @@ ebb_status ebb_slash_mem(ebb_frontend *f, const char *arg, ebb_error *err)
         say_use(f);
         return EBB_OK;
     }
-    if (strcmp(arg, "auto") != 0 && (!ebb_size_parse(arg, &bytes) || bytes == 0))
-        return EBB_FAIL(err, EBB_USAGE, "/mem %.40s: give a size like 5G or 800M, or auto", arg);
+    if ((*rest && !is_anew) ||
+        ((is_anew || strcmp(size, "auto") != 0) && (!ebb_size_parse(size, &bytes) || bytes == 0)))
+        return EBB_FAIL(err, EBB_USAGE, "/mem %.40s: give a size like 5G or 800M, or auto; anew behind a size opens "
+                                        "the model as it is planned for it", arg);
+    if (is_anew)
+        return ebb_chat_replan(f->chat, bytes, err);
     st = ebb_chat_set_budget(f->chat, bytes, err);
     if (st == EBB_OK && ebb_chat_is_busy(f->chat))
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "the budget changes when this answer has ended");

@@ -399,6 +399,12 @@ static void memory(void **state)
     assert_has(&s, "tier full, 6 of 8 layers in memory; predicted 3.2 tok/s; mode max-context\n");
     screen_keys(&s, "/mem 5G\r");
     assert_has(&s, "* budget 5368709120: about 2.50 tok/s\n");
+    screen_keys(&s, "/mem 5G anew\r");
+    assert_has(&s, "* opened anew for 5368709120\n");
+    screen_keys(&s, "/mem 5G a new\r");
+    assert_has(&s, "/mem 5G a new: give a size");
+    screen_keys(&s, "/mem auto anew\r");
+    assert_has(&s, "/mem auto anew: give a size");
     screen_keys(&s, "/plan\r");
     assert_has(&s, "  Fake 8B  llama\n    KV cache  256 MiB\n");
     screen_keys(&s, "Hello\r");

@@ -1,0 +1,18 @@
+/* turn/replan.h - the model planned anew for another budget.
+ *
+ * A budget that changes live keeps the context and the type of K and V: no bit is computed again,
+ * but a plan made for that budget might have chosen others and kept more layers in memory. */
+#ifndef EBB_CHAT_REPLAN_H
+#define EBB_CHAT_REPLAN_H
+#include "conversation/chat.h"
+
+/* The budget that was asked for last stands, or cannot: a notice says what a new plan would bring
+ * for it, and its price; none if that is nothing. */
+void ebb_replan_offer(ebb_chat *c);
+
+/* Open the model at hand as a new plan for `bytes` has it.  Errors: CONTEXT (the conversation is
+ * longer than that plan's context), BUDGET, those of opening. */
+EBB_MUST_CHECK
+ebb_status ebb_replan(ebb_chat *c, uint64_t bytes, ebb_error *err);
+
+#endif
