@@ -36,8 +36,11 @@ static bool follow_text(ebb_chat *c)
     if (ebb_store_read_leaf_text(c->store, c->follow.session, &message, &text, &err) == EBB_OK) {
         same = leaf ? leaf->m.id == message : message == 0;
         if (same && leaf && text.len > had && memcmp(text.data, leaf->m.text ? leaf->m.text : "", had) == 0 &&
-            ebb_node_set_text(leaf, text.data, text.len))
+            ebb_node_set_text(leaf, text.data, text.len)) {
+            leaf->is_dirty = false;              /* it is the other program's to save */
+            leaf->n_stored = text.len;
             ebb_chat_emit_event(c, EBB_EVENT_TEXT, text.data + had, text.len - had, 0, 0);
+        }
     }
     ebb_buf_fini(&text);
     return same;

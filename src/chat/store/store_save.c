@@ -93,22 +93,25 @@ static int insert_row(save_job *v, ebb_node *node)
     return rc;
 }
 
-static int update_message(save_job *v, const ebb_message *m)
+/* No row is changed if the message is gone, or another program has changed its text meanwhile. */
+static int update_message(save_job *v, const ebb_node *node)
 {
+    const ebb_message *m = &node->m;
     const ebb_turn_stats *c = &m->turn_stats;
     char *truncation = ebb_truncation_json(&m->truncation), *sample_records = ebb_sample_records_json(m);
     int rc = ebb_store_run(v->s,
                            "UPDATE messages SET finish = ?, pinned = ?, text = ?, ids = ?, n_ids = ?, ids_model = ?,"
                          " model = ?, n_prompt = ?, n_reused = ?, n_reused_disk = ?, n_computed = ?, n_generated = ?,"
                          " prefill_s = ?, decode_s = ?, n_ahead = ?, n_guessed = ?, left_out = ?, draws = ?,"
-                         " engine = ?, about = ?, first_s = ? WHERE id = ?", "iisbibtiiiiiddiitttidi",
+                         " engine = ?, about = ?, first_s = ? WHERE id = ? AND length(CAST(text AS BLOB)) = ?",
+                           "iisbibtiiiiiddiitttidii",
                          (int64_t)m->finish, (int64_t)m->pinned, m->text, m->n_text,
                          (const void *)m->ids, m->n_ids * sizeof *m->ids, (int64_t)m->n_ids,
                          (const void *)m->ids_model, sizeof m->ids_model, m->model, (int64_t)c->n_prompt,
                          (int64_t)c->n_reused, (int64_t)c->n_reused_disk, (int64_t)c->n_computed,
                          (int64_t)c->n_generated, c->prefill_s, c->decode_s, (int64_t)c->n_prefilled_early,
                          (int64_t)c->n_accepted, truncation, sample_records,
-                         m->engine, (int64_t)c->about, c->first_s, m->id);
+                         m->engine, (int64_t)c->about, c->first_s, m->id, (int64_t)node->n_stored);
 
     free(truncation);
     free(sample_records);
@@ -128,16 +131,30 @@ static int insert_message(save_job *v, ebb_node *node)
     return rc == SQLITE_OK ? insert_row(v, node) : rc;
 }
 
+/* Another program has gone on with the message since it was read or saved here: its words stay.  Where it was changed
+ * here, too, what is here becomes a message beside it. */
+static int save_beside(save_job *v, ebb_node *node)
+{
+    return node->m.n_text == node->n_stored
+        ? ebb_store_run(v->s, "UPDATE messages SET pinned = ? WHERE id = ?", "ii", (int64_t)node->m.pinned, node->m.id)
+        : insert_message(v, node);
+}
+
 static int save_message(save_job *v, ebb_node *node)
 {
     int rc = SQLITE_OK;
-    bool is_there;
+    bool is_saved = false;
 
     swap_ids(node->m.ids, node->m.n_ids);
-    if (node->m.id > 0)
-        rc = update_message(v, &node->m);
-    is_there = node->m.id > 0 && sqlite3_changes(v->s->db) > 0;
-    if (rc == SQLITE_OK && !is_there)
+    if (node->m.id > 0) {
+        rc = update_message(v, node);
+        is_saved = sqlite3_changes(v->s->db) > 0;
+    }
+    if (rc == SQLITE_OK && node->m.id > 0 && !is_saved) {
+        rc = save_beside(v, node);
+        is_saved = sqlite3_changes(v->s->db) > 0;
+    }
+    if (rc == SQLITE_OK && !is_saved)
         rc = insert_message(v, node);
     swap_ids(node->m.ids, node->m.n_ids);
     return rc;
@@ -197,8 +214,10 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
     }
     s->is_impatient = st == EBB_BUSY;
     sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
-    for (size_t i = 0; st == EBB_OK && i < t->n_nodes; i++)
+    for (size_t i = 0; st == EBB_OK && i < t->n_nodes; i++) {
         t->nodes[i]->is_dirty = false;
+        t->nodes[i]->n_stored = t->nodes[i]->m.n_text;
+    }
     free(v.done);
     return st;
 }
@@ -295,6 +314,7 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
         return false;
     swap_ids(node->m.ids, node->m.n_ids);
     node->is_dirty = false;
+    node->n_stored = n_text;
     return true;
 }
 

@@ -20,6 +20,7 @@ typedef struct ebb_node {
     ebb_message m;
     struct ebb_node *parent, *first_child, *last_child, *next_sibling;
     bool is_dirty;               /* not in the store as it stands here */
+    size_t n_stored;             /* bytes of its text in the store when it was last read or saved */
 } ebb_node;
 
 typedef struct ebb_tree {

@@ -420,6 +420,49 @@ static void test_parent_dropped_elsewhere(void **state)
     ebb_store_close(other);
 }
 
+/* Two programs go on with the same message: what each has saved is there; and what one has read before it grew does
+ * not take the growth back. */
+static void test_both_go_on(void **state)
+{
+    ebb_store *s = open_db(), *other = open_db();
+    ebb_session_facts f = { .title = "t" }, g = { 0 }, h = { 0 };
+    ebb_tree t = { 0 }, u = { 0 }, all = { 0 };
+    ebb_error err;
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "q");
+    say(&t, EBB_ROLE_ASSISTANT, "begun");
+    save(s, &f, &t);
+    assert_int_equal(ebb_store_load(other, f.id, &g, &u, &err), EBB_OK);
+    assert_true(ebb_node_add_text(ebb_tree_leaf(&u), " there", 6));
+    save(other, &g, &u);
+    ebb_tree_leaf(&t)->m.pinned = true;
+    ebb_tree_leaf(&t)->is_dirty = true;
+    save(s, &f, &t);
+    assert_int_equal(ebb_store_load(s, f.id, &h, &all, &err), EBB_OK);
+    assert_string_equal(all.path[1]->m.text, "begun there");
+    assert_true(all.path[1]->m.pinned);
+    ebb_session_facts_fini(&h);
+    ebb_tree_fini(&all);
+    assert_true(ebb_node_add_text(ebb_tree_leaf(&t), " here", 5));
+    save(s, &f, &t);
+    assert_true(ebb_node_add_text(ebb_tree_leaf(&t), " too", 4));
+    save(s, &f, &t);
+    all = (ebb_tree){ 0 };
+    assert_int_equal(ebb_store_load(s, f.id, &h, &all, &err), EBB_OK);
+    assert_int_equal(all.n_nodes, 3);
+    assert_string_equal(all.nodes[1]->m.text, "begun there");
+    assert_string_equal(all.nodes[2]->m.text, "begun here too");
+    assert_ptr_equal(all.nodes[2]->parent, all.nodes[0]);
+    assert_ptr_equal(ebb_tree_leaf(&all), all.nodes[2]);
+    ebb_session_facts_fini(&h);
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
+    ebb_tree_fini(&all);
+    ebb_store_close(s);
+    ebb_store_close(other);
+}
+
 /* Two programs in one session: both branches are there. */
 static void test_two_writers(void **state)
 {
@@ -663,7 +706,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_names), T(test_search),
         T(test_search_for_what), T(test_search_among_many),
-        T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_two_writers),
+        T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_both_go_on),
+        T(test_two_writers),
         T(test_full), T(test_locked), T(test_readonly),
         T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
         T(test_nowhere_to_write),
