@@ -125,11 +125,14 @@ check:                                         ## the tests, plain and under the
 	$(MAKE) test
 	$(MAKE) test SAN=address,undefined
 	$(MAKE) test SAN=thread
-check-long: $(B)/tests/engine/prefix_cache/test_kv_random $(B)/tests/engine/memory/fuzz_pressure $(B)/tests/engine/speculate/test_speculate_random $(B)/tests/faults/test_power_cut  ## 10,000 random operations on the KV cache, as many of drafting with each kind of drafter, 1,000 turns of two programs; 10,000 power cuts; memory taken and given, 100 rounds
+check-long: $(B)/tests/engine/prefix_cache/test_kv_random $(B)/tests/engine/memory/fuzz_pressure $(B)/tests/engine/speculate/test_speculate_random $(B)/tests/faults/test_power_cut $(B)/$(NAME)  ## 10,000 random operations on the KV cache, as many of drafting with each kind of drafter, 1,000 turns of two programs; 10,000 power cuts; 100,000 requests and 1,000 broken clients; memory taken and given, 100 rounds
 	$(Q)sh tests/engine/memory/pressure.sh $(B)/tests/engine/memory/fuzz_pressure $(or $(ROUNDS),100)
 	$(Q)EBB_KV_OPS=$(or $(ARGS),1250) $<
 	$(Q)EBB_SPECULATE_OPS=$(or $(ARGS),2000) $(B)/tests/engine/speculate/test_speculate_random
 	$(Q)EBB_POWER_CUTS=10000 sh tests/run.sh $(B)/tests/faults/test_power_cut
+	$(Q)sh tests/faults/serve_flood.sh $(B)/$(NAME) 100000 1000
+soak: $(B)/tests/faults/test_soak              ## everything at once, for ARGS seconds: make soak ARGS=3600
+	$(Q)EBB_TEST_LIMIT_S=$$(($(or $(ARGS),600) + 3600)) EBB_SOAK_S=$(or $(ARGS),600) sh tests/run.sh $<
 ARM_TESTS := $(patsubst %.c,%,$(wildcard tests/engine/kernels/test_*.c)) tests/core/os/test_pool
 check-arm: all                                 ## the kernels for AArch64 under an emulator, where cross compiler and emulator are installed
 	$(Q)EBB=$(B)/$(NAME) sh tests/arm.sh $(ARM_TESTS) $(ARGS)
@@ -186,5 +189,5 @@ help:                                          ## this list
 
 -include $(shell find build -path build/deb -prune -o -name '*.d' -print 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: checkkern all lib dist deb run test check check-long check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
+.PHONY: checkkern all lib dist deb run test check check-long soak check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
 .SECONDARY:
