@@ -154,7 +154,7 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     st = apply_plan(e, &plan, progress, arg, err);
     if (st == EBB_OK && plan.draft_bytes > 0 && !ebb_draft_model_is_open(e))
         ebb_draft_model_open(e);
-    if (st == EBB_CANCELED) {                    /* what was not read is taken back later */
+    if (st == EBB_CANCELED) {                    /* layers that were not read are evicted later */
         for (uint32_t i = 0; i <= e->net.n_layers; i++)
             e->budget.n_evicted += ebb_reclaim_group_is_planned(e, i) && !ebb_reclaim_group_is_resident(e, i);
     }

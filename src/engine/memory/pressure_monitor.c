@@ -3,7 +3,7 @@
  * Between two layers of a prompt of hundreds of columns a neighbour can take a gigabyte.  So memory is
  * looked at as often as the fastest neighbour could use up what is left; a look reads three small files.  While layers
  * are still being read, what they will take counts as taken: so a neighbour is seen long before it and they meet at the
- * limit, and layers that nobody has read are let go for it. When nothing is computed, nobody looks until
+ * limit, and layers that were not read yet are evicted for it. When nothing is computed, nobody looks until
  * the kernel tells (os/alarm.h), or where it does not, once a second. */
 #include <pthread.h>
 #include <stdio.h>

@@ -180,7 +180,7 @@ static bool read_headroom(ebb_engine *e, int64_t *bytes, double *pressure)
     return true;
 }
 
-/* A ring that what was let go can pass through. */
+/* Opens a ring that evicted layers can pass through. */
 static ebb_status ensure_ring(ebb_engine *e, ebb_error *err)
 {
     ebb_res_stats res;

@@ -195,17 +195,18 @@ void ebb_forward_init(ebb_forward *r);
  *         st = ebb_forward_layer(r, err);
  *     st = ebb_forward_end(r, st, err);
  *
- * K and V of the columns stand in the pool afterwards.  Errors: CANCELED (seen within one layer; K,
+ * K and V of the columns are in the pool afterwards.  Errors: CANCELED (seen within one layer; K,
  * V and the state are not valid), IO, CONTEXT (learned positions end before it), USAGE (an id
  * beyond the vocabulary). */
 EBB_MUST_CHECK
 ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err);
-/* A layer is still to be computed; none is once no logits are wanted and all K and V stand. */
+/* Whether a layer is still to be computed.  Without logits a pass ends with the last layer that
+ * stores K and V. */
 bool ebb_forward_has_layer(const ebb_forward *r);
 EBB_MUST_CHECK
 ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err);
-/* st: how it went so far, which is returned unless the end goes wrong.  The logits; then no thread
- * of the pool reads weights any more. */
+/* Computes the logits and ends the pass; afterwards no thread of the pool reads weights.  st: the
+ * status of the layers, which is returned unless this fails. */
 EBB_MUST_CHECK
 ebb_status ebb_forward_end(ebb_forward *r, ebb_status st, ebb_error *err);
 
@@ -222,8 +223,8 @@ typedef struct ebb_draft_step {
     uint32_t  n_groups;          /* 0: no logit is left out.  Not where logits are capped */
 } ebb_draft_step;
 #define EBB_ROW_GROUP 32u
-/* Its own row of K and V stands at pos afterwards; the next pass over that position writes it anew,
- * from the net's hidden states.  Errors: as those of a pass. */
+/* Writes the head's row of K and V at pos; the next pass over that position overwrites it, from the
+ * net's hidden states.  Errors: as those of a pass. */
 EBB_MUST_CHECK
 ebb_status ebb_forward_draft(ebb_forward *r, const ebb_draft_step *p, ebb_error *err);
 
@@ -231,8 +232,8 @@ ebb_status ebb_forward_draft(ebb_forward *r, const ebb_draft_step *p, ebb_error 
 typedef struct ebb_kv_shift {
     const ebb_block_table *table;
     uint32_t from[EBB_KV_GROUPS], end;   /* positions in [from, end) of a group get the rows ... */
-    uint32_t n_rows[EBB_KV_GROUPS];      /* ... that stand so many rows further on */
-    uint32_t rerotate_by;        /* positions by which K is turned back */
+    uint32_t n_rows[EBB_KV_GROUPS];      /* ... that are so many rows further on */
+    uint32_t rerotate_by;        /* positions by which K is re-rotated (K-shift) */
 } ebb_kv_shift;
 /* Between passes.  The Hadamard basis and the type of the cache are kept: K of a quantized type is
  * rounded once more. */

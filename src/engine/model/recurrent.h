@@ -1,13 +1,13 @@
 /* model/recurrent.h - what layers with a state have in common (for delta_net.c and its like).
  *
  * A state says all that a layer remembers of the tokens before some position.  It is large, and
- * cannot be cut back as K and V can.  So where tokens may be taken back (drafts), the state itself
- * follows only as far as is certain, to `commit_pos`.  What the tokens from there on change in it,
- * their updates, goes to the log: a product of two vectors for each head and an input of the
- * convolution, kilobytes where the state has megabytes.  The pass itself goes on with copies of one
- * head, in each thread's scratch.  The next pass first applies the updates of the tokens that were
- * accepted, then computes its own.  Those of rejected tokens are never looked at; nothing is
- * copied.
+ * cannot be cut back as K and V can.  So where tokens may be rejected (draft tokens), the state
+ * itself follows only as far as is certain, to `commit_pos`.  What the tokens from there on
+ * change in it, their updates, goes to the log: a product of two vectors for each head and an
+ * input of the convolution, kilobytes where the state has megabytes.  The pass itself goes on
+ * with copies of one head, in each thread's scratch.  The next pass first applies the updates of
+ * the tokens that were accepted, then computes its own.  Those of rejected tokens are never
+ * looked at; nothing is copied.
  *
  *     log:    an entry for each position p, at p mod n_state_log:  layer 0 | layer 1 | ...
  *     layer:  inputs of the convolution | updates of the heads | what heads share

@@ -329,7 +329,7 @@ typedef struct wish {
     uint32_t               n_threads;
 } wish;
 
-/* Beside what stands already, a part of what may be taken. */
+/* A share of the memory that may be taken, beside what the process has already. */
 static uint64_t load_bytes(const ebb_machine *m, const wish *w)
 {
     return w->weights_bytes < m->available_bytes / 4 ? w->weights_bytes : m->available_bytes / 4;

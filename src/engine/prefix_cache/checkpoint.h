@@ -1,18 +1,18 @@
 /* prefix_cache/checkpoint.h - states of recurrent layers and their checkpoints.
  *
- * What recurrent layers remember of a prefix cannot be cut like K and V, so copies of it are kept
- * at some positions, from which a sequence goes on.  Without such layers these functions do
- * nothing.
+ * A recurrent state cannot be truncated like K and V, so copies of it are kept at some positions,
+ * from which a sequence can continue.  Without recurrent layers these functions do nothing.
  *
  * A slot is
  *
  *     free        !is_used
- *     live        is_used, owner: the state of a sequence, n_pos ids behind its beginning
+ *     live        is_used, owner: the state of a session after its first n_pos ids
  *     planned     is_used, no owner, n_pos UINT32_MAX: a pass or a read from disk fills it
- *     checkpoint  is_used, no owner, n_pos and prefix say of what; is_being_written: stays as it is
+ *     checkpoint  is_used, no owner: the state after n_pos ids whose hash is prefix; not reused
+ *                 while is_being_written
  *
- * and only the thread that runs passes moves it; the writer of the disk cache reads those that are
- * being written, and never touches the slot. */
+ * and only the thread that runs passes changes it; the writer of the KV cache on disk reads the
+ * states that are being written, and changes no slot. */
 #ifndef EBB_CHECKPOINT_H
 #define EBB_CHECKPOINT_H
 #include <stdbool.h>
@@ -23,34 +23,34 @@
 
 typedef struct ebb_state_slot {
     char        *state;          /* [net.state_bytes], in the arena */
-    ebb_session *owner;          /* whose live state it is; NULL: a checkpoint, or free */
+    ebb_session *owner;          /* session whose live state it is; NULL: a checkpoint, or free */
     bool         is_used;
     bool         is_being_written;
-    uint32_t     n_pos;          /* ids that it stands behind: of a live state, the log has the
-                                    updates of those that follow ... */
-    uint8_t      prefix[16];     /* ... and, of a checkpoint, their hash */
+    uint32_t     n_pos;          /* ids whose updates it has; of a live state, the state log has
+                                    those that follow */
+    uint8_t      prefix[16];     /* of a checkpoint: the hash of these ids */
     uint64_t     used_at;
 } ebb_state_slot;
 
-/* Slots for the states that were placed. */
+/* Makes slots of the memory for states in the arena. */
 void ebb_checkpoint_init(ebb_engine *e);
 
-/* How many of ids[0..n) the live state of s has seen, or sees by the log, and nothing else; 0: it
- * has seen others. */
+/* How many of ids[0..n) the live state of s has the updates of, with the log applied; 0: it also
+ * has updates of other ids. */
 uint32_t ebb_state_live_prefix(const ebb_session *s, const ebb_token *ids, uint32_t n);
 /* The largest n_pos <= n for which a state of ids[0..n_pos) exists; the live one of s can be that
  * of n_live of them. */
 uint32_t ebb_checkpoint_find(const ebb_session *s, const ebb_token *ids, uint32_t n,
                              uint32_t n_live);
-/* Make it the live state of s; returns n_pos. */
+/* Makes that state the live one of s; returns n_pos. */
 uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_live);
 /* Whether s can go on from table.n_pos. */
 bool ebb_state_is_live(const ebb_session *s);
-/* A checkpoint of s as it stands, which stays until is_being_written is taken back; NULL: no
- * state. */
+/* A checkpoint of the current state of s, which is not reused until is_being_written is cleared;
+ * NULL: there is no state. */
 ebb_state_slot *ebb_checkpoint_pin(ebb_session *s);
-/* A slot to be filled from elsewhere; then it stands behind ids[0..n_pos), or is free again.  NULL:
- * none is to be had. */
+/* Takes a slot that the caller fills, then gives to ebb_state_slot_set_prefix (the state after
+ * ids[0..n_pos)) or frees.  NULL: no slot is free. */
 ebb_state_slot *ebb_state_slot_take(ebb_session *s);
 void ebb_state_slot_set_prefix(ebb_state_slot *slot, const ebb_token *ids, uint32_t n_pos);
 void ebb_state_slot_free(ebb_state_slot *slot);

@@ -1,14 +1,14 @@
-/* What is there already of a sequence (prefix.h): in this session, in
- * another one, in blocks of the pool that no session holds, on disk. */
+/* Looking up the longest cached prefix of a sequence (prefix.h): in this session, in another one, in cached blocks of
+ * the pool, on disk. */
 #include <string.h>
 
 #include "base/hash.h"
 #include "ebb/experimental/cache_salt.h"
 #include "open/engine_state.h"
 
-/* -- Names ------------------------------------------------------------------------- */
+/* -- Hashes ------------------------------------------------------------------------ */
 
-/* Link i got its name. */
+/* Block i has its hash now. */
 static void finish_block(ebb_prefix_block *hashes, const ebb_cache_salt *cache_salt, uint32_t i)
 {
     ebb_prefix_block *l = &hashes[i];

@@ -1,6 +1,6 @@
-/* prefix_cache/prefix.h - what is there already of a sequence (prefix.c), and fetching it
- * (prefix_fetch.c): in this session, in another one, in blocks of the pool that no session holds,
- * on disk. */
+/* prefix_cache/prefix.h - the prefix cache: the longest prefix of given ids whose K and V exist in
+ * this session, in another one, in cached blocks of the pool or on disk (prefix.c); putting it into
+ * a session (prefix_fetch.c). */
 #ifndef EBB_PREFIX_H
 #define EBB_PREFIX_H
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "kv/kv.h"
 #include "kv/kv_file.h"
 
-/* Where a block is to be had. */
+/* Where a block was found. */
 typedef enum ebb_block_source {
     EBB_BLOCK_UNKNOWN,
     EBB_BLOCK_NOWHERE,
@@ -23,47 +23,47 @@ typedef enum ebb_block_source {
  * block). */
 typedef struct ebb_prefix_block {
     uint8_t    hash[16];
-    uint8_t    next_parent[16];  /* parent of the block behind it: the hash; where shifted K and V
+    uint8_t    next_parent[16];  /* parent hash of the next block: the hash; where shifted K and V
                                     begin, H(hash, salt) */
-    ebb_block_source source[EBB_KV_GROUPS]; /* of s->wanted: where the block is */
-    bool       is_read, is_bad;  /* of s->wanted: it was read from disk; it could not be */
+    ebb_block_source source[EBB_KV_GROUPS]; /* in s->wanted: where the block was found */
+    bool       is_read, is_bad;  /* in s->wanted: it was read from disk; that failed */
 } ebb_prefix_block;
 
-/* The longest beginning of ids that is there. */
+/* The longest cached prefix of ids. */
 typedef struct ebb_prefix {
     const ebb_token *ids;
     uint32_t         n_ids;
-    const ebb_cache_salt *cache_salt;      /* under which they are looked for */
-    ebb_session     *from;       /* whose sequence shares most with them, and ... */
-    uint32_t         n_common;   /* ... how many positions */
-    uint32_t         n_full;     /* blocks that are there from the beginning on, and ... */
-    ebb_block_source part;       /* ... where the ... */
-    uint32_t         n_part;     /* ... n_part positions behind them are */
-    uint32_t         child[EBB_KV_GROUPS]; /* in the pool: blocks that begin with them */
-    uint32_t         n_pos;      /* positions that can be gone on from, as far as K and V are
-                                    concerned */
-    bool             is_current; /* these are all that s holds, and nothing changes */
+    const ebb_cache_salt *cache_salt;      /* of the lookup */
+    ebb_session     *from;       /* the session with the longest common prefix ... */
+    uint32_t         n_common;   /* ... and its length, positions */
+    uint32_t         n_full;     /* full blocks that were found, from position 0 on */
+    ebb_block_source part;       /* where the n_part positions behind them were found */
+    uint32_t         n_part;
+    uint32_t         child[EBB_KV_GROUPS]; /* part IN_POOL: blocks that begin with these */
+    uint32_t         n_pos;      /* positions whose K and V were found */
+    bool             is_current; /* they are the whole sequence of s: nothing changes */
 } ebb_prefix;
 
-/* Fill the links s->wanted and *p.  with_logits: those of the last id shall be known or be
- * computed. */
+/* Looks ids[0..n) up and fills s->wanted and *p.  with_logits: the logits of the last id are
+ * needed, so it is computed again unless s has them. */
 void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n,
                        const ebb_cache_salt *cache_salt, bool with_logits, ebb_prefix *p);
-/* The file of a kind for block i of s->wanted and what is behind it, of which n_ids are of
- * interest. */
+/* The cache file of a kind for block i of s->wanted; of a tail or state, for the n_ids tokens
+ * behind the block before. */
 ebb_kv_file ebb_prefix_disk_item(const ebb_session *s, ebb_kv_file_kind kind, const ebb_token *ids,
                                  uint32_t i, uint32_t n_ids);
-/* The state on disk that stands deepest in ids[0..n), deeper than n_min; its position, or 0. */
+/* The recurrent state on disk of the longest prefix of ids[0..n), longer than n_min; its length, or
+ * 0. */
 uint32_t ebb_prefix_checkpoint_on_disk(const ebb_session *s, const ebb_token *ids, uint32_t n,
                                        uint32_t n_min, ebb_kv_file *out);
-/* The shift under which ids are looked for first. */
+/* The salt with which ids are looked up first. */
 ebb_cache_salt ebb_prefix_choose_salt(const ebb_session *s, const ebb_token *ids, size_t n);
-/* Hold the longest prefix of ids that can be gone on from; returns its length.
- * Where all of ids are found but their logits, the last one is left out. */
+/* Puts the longest cached prefix of ids into s; returns its length, and in *n_disk how much of
+ * it was read from disk.  If all K and V were found but no logits, the last id is left out. */
 uint32_t ebb_prefix_reuse(ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t *n_disk);
-/* Name the blocks that were filled. */
+/* Hashes the blocks that have become full. */
 void ebb_prefix_hash_blocks(ebb_session *s);
-/* Another shift: the blocks from there on get other names. */
+/* Sets the salt of the sequence; the blocks from its position on are hashed again. */
 void ebb_prefix_set_salt(ebb_session *s, const ebb_cache_salt *cache_salt);
 
 #endif

@@ -1,4 +1,4 @@
-/* Fetching what is there of a sequence (prefix.h). */
+/* Putting the longest cached prefix into a session (prefix.h). */
 #include <string.h>
 
 #include "open/engine_state.h"
@@ -161,8 +161,8 @@ static uint32_t count_disk(const ebb_session *s, uint32_t n)
     return count;
 }
 
-/* Hold what is there; returns how many positions stand.  Where a file turns out to be damaged, it is gone
- * then, and what remains is looked for again. */
+/* Puts the longest cached prefix into the table; returns how many positions it has.  A damaged file is removed, and the
+ * prefix looked up again. */
 static uint32_t fetch_prefix(ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt,
                              ebb_prefix *p)
 {

@@ -9,7 +9,7 @@
 
 #define NONE      UINT32_MAX
 #define STRIDE    7919u          /* a prime */
-#define PREFETCH_PART 4u         /* of the places, at most, are for guesses */
+#define PREFETCH_PART 4u         /* of the slots, at most, are for prefetched experts */
 #define SIZE_LEAST 64u           /* places of a size, at least: else all are of the largest */
 
 struct ebb_expert_slot {

@@ -132,7 +132,7 @@ static ebb_status pin_group(ebb_res *r, const ebb_res_group *g, ebb_map *copy, e
     return st;
 }
 
-/* Pages that the mapping brought into the page cache are let go. */
+/* Drops pages that the mapping read into the page cache. */
 static void unmap_pages(ebb_res *r, const ebb_res_group *g)
 {
     for (uint32_t i = g->first; i < g->first + g->n; i++) {

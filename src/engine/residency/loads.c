@@ -141,7 +141,7 @@ static uint32_t find_in_state(const ebb_loads *l, ebb_load_state state, uint32_t
     return (uint32_t)(at - l->state);
 }
 
-/* The first guess that has not begun; there is one. */
+/* The first PREFETCH load that has not begun; there is one. */
 static uint32_t first_prefetch(const ebb_loads *l)
 {
     uint32_t i = 0;

@@ -397,7 +397,7 @@ ebb_status ebb_res_read(ebb_res *r, uint32_t i_file, uint64_t offset, void *out,
     if (!in_file(r, i_file, offset, n))
         return EBB_FAIL(err, EBB_FORMAT, "%s: truncated: no %zu bytes at %llu", i_file < r->n_files ? f->path : "part",
                         n, (unsigned long long)offset);
-    pthread_mutex_lock(&r->lock);                /* a row: as long as it takes, it is not let go */
+    pthread_mutex_lock(&r->lock);                /* a row: it cannot be evicted while it is copied */
     from = f->fd < 0 ? r->bases[i_file] + offset : find_pinned(r, i_file, offset, n);
     if (from)
         memcpy(out, from, n);

@@ -177,7 +177,7 @@ void ebb_ring_wait(ebb_ring *g, pthread_cond_t *on)
 }
 
 /* Whether memory can be taken for what is to stay.  The answer is good for one piece of each thread.  No more is asked
- * for than will be taken: whoever has less than that would let go what is ahead. */
+ * for than will be taken: with less, extents that are ready would have to be dropped. */
 static void ask_headroom(ebb_ring *g)
 {
     uint64_t n = g->loads.pending_bytes < g->ops->piece_bytes ? g->loads.pending_bytes : g->ops->piece_bytes;

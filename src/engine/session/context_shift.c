@@ -29,7 +29,7 @@ static ebb_status check_shift_range(const ebb_session *s, uint32_t from, uint32_
     return EBB_OK;
 }
 
-/* The name of what stands after this: all that it came from. */
+/* The salt of the shifted sequence: a hash of the range and of all ids before the shift. */
 static ebb_cache_salt derive_salt(const ebb_session *s, uint32_t from, uint32_t n)
 {
     uint32_t range[] = { from, n };
@@ -41,7 +41,7 @@ static ebb_cache_salt derive_salt(const ebb_session *s, uint32_t from, uint32_t 
     return next;
 }
 
-/* Nothing stands behind what is forgotten. */
+/* No position is left behind the dropped ones. */
 static void cut_tail(ebb_session *s, uint32_t from)
 {
     static const ebb_cache_salt none;
@@ -59,7 +59,8 @@ static uint32_t first_seen(const ebb_session *s, const ebb_kv_shift *m)
     return m->end > window ? m->end - window + 1 : 0;
 }
 
-/* Windows see only of what stands behind, or also of what stands before; that may be gone. */
+/* After the shift a window sees positions behind the gap only, or also some before it, which may not be cached any
+ * more. */
 static ebb_status plan_window_shift(ebb_session *s, uint32_t n, ebb_kv_shift *m, ebb_error *err)
 {
     uint32_t from = m->from[EBB_KV_ALL], first = first_seen(s, m);

@@ -20,33 +20,33 @@ typedef enum ebb_draft_source {
 struct ebb_session {
     ebb_engine  *engine;
     ebb_session *next;           /* in engine->sessions */
-    ebb_token   *ids;            /* [n_ctx]; those of table.n_pos positions stand, the last
-                                    n_pending of them as draft tokens */
+    ebb_token   *ids;            /* [n_ctx]; table.n_pos of them are computed, the last n_pending of
+                                    these are draft tokens */
     ebb_block_table table;
-    ebb_prefix_block *hashes, *wanted;   /* [blocks + 1] of ids, n_hashed of them; of the ids asked
-                                            for */
-    uint32_t     n_hashed;       /* full blocks that have got their name */
+    ebb_prefix_block *hashes, *wanted;   /* [blocks + 1] of ids, the first n_hashed; of the ids of
+                                            the sync */
+    uint32_t     n_hashed;       /* full blocks with a hash */
     float       *logits;         /* [n_vocab] of the last position, if has_logits */
     bool         has_logits;
-    ebb_cache_salt cache_salt;   /* of what stands */
-    uint32_t     window_from;    /* positions before this one do not stand in the windows' blocks,
-                                    though these are there */
-    ebb_cache_salt next_salt;    /* by the next sync, if has_next_salt */
+    ebb_cache_salt cache_salt;   /* of the sequence */
+    uint32_t     window_from;    /* the window group's blocks have no valid rows before this
+                                    position */
+    ebb_cache_salt next_salt;    /* for the next sync, if has_next_salt */
     bool         has_next_salt;
-    uint64_t     used_at;        /* engine->clock at the last call: who is evicted first */
-    ebb_state_slot *live;        /* its state, from which that before table.n_pos can be made; NULL:
-                                    none */
-    bool         is_tentative;   /* what is appended may be taken back: a draft model's */
+    uint64_t     used_at;        /* engine->clock at the last call: the least is evicted first */
+    ebb_state_slot *live;        /* its recurrent state, and the log to bring it to table.n_pos;
+                                    NULL: none */
+    bool         is_tentative;   /* appended tokens may be undone: a draft model's session */
 
     ebb_prompt_lookup lookup;
-    uint32_t     n_pending;      /* computed positions that no one has asked for yet */
-    uint32_t     n_drafted;      /* by the last pass; n_pending of them are left */
-    ebb_draft_source draft_source;       /* who proposed them */
-    double       pass_s;         /* what the pass took */
-    ebb_sampler_state sampler_state;     /* how its tokens are chosen */
-    float       *hidden;         /* [n_embd] what the output saw of the last of n_hidden ids (0:
-                                    unknown); with a draft head only */
-    uint32_t     n_hidden;
+    uint32_t     n_pending;      /* draft tokens that are neither accepted nor rejected yet */
+    uint32_t     n_drafted;      /* draft tokens of the last pass */
+    ebb_draft_source draft_source;       /* who drafted them */
+    double       pass_s;         /* seconds of the last pass */
+    ebb_sampler_state sampler_state;     /* for drafting: of the last ebb_session_sample */
+    float       *hidden;         /* [n_embd] with a draft head: the hidden state of position
+                                    n_hidden - 1 */
+    uint32_t     n_hidden;       /* 0: unknown */
 };
 
 /* Tokens of the sequence. */
@@ -59,17 +59,17 @@ static inline uint32_t ebb_session_length(const ebb_session *s)
 
 /* Empty a session; its blocks go back to the pool. */
 void ebb_session_clear(ebb_session *s);
-/* Blocks are short: another sequence gives way, the one not used for longest, or the writer comes
- * back with some.  false: there is nothing to be had. */
+/* Frees blocks: evicts the least recently used other sequence, or waits for blocks that the writer
+ * of the KV cache on disk has.  false: there are none. */
 bool ebb_session_evict_other(ebb_session *s);
-/* Room for n_pos positions; other sequences give way.  Errors: BUDGET, CONTEXT. */
+/* Grows the table to n_pos positions, evicting other sequences.  Errors: BUDGET, CONTEXT. */
 EBB_MUST_CHECK
 ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err);
 
 /* -- Computing (pass.c) -- */
 
-/* Compute ids[0..n) behind what stands in one pass, the last n_pending of them as draft tokens.
- * On failure nothing was added, but a state that was under way is lost. */
+/* Computes ids[0..n) behind the sequence in one pass, the last n_pending of them as draft tokens.
+ * On failure nothing is appended, but the live recurrent state may be lost. */
 EBB_MUST_CHECK
 ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n,
                                 uint32_t n_pending, uint32_t prompt_end, ebb_batch *p,
