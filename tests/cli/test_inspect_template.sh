@@ -41,6 +41,23 @@ grep -q '^chat template: ' err && grep -q '{' out || fail "which template, and i
 "$EBB" run -m guide --raw -n 2 --greedy 'Once upon' >/dev/null 2>err </dev/null || fail "--raw" 0 "$(cat err)"
 "$EBB" run -m guide --template nosuch -n 2 'Once upon' >/dev/null 2>err </dev/null && fail "--template nosuch" 1 0
 grep -q "no chat template 'nosuch'" err || fail "--template nosuch" "its name" "$(cat err)"
+# In the chat it is a setting of the session: kept, by its full path if it is a file, and taken again.
+XDG_STATE_HOME=$dir/s XDG_CONFIG_HOME=$dir XDG_CACHE_HOME=$dir/k LC_ALL=C.UTF-8
+export XDG_STATE_HOME XDG_CONFIG_HOME XDG_CACHE_HOME LC_ALL
+talk() { "$EBB" chat -m guide -n 4 --greedy --plain "$@" 2>&1; }
+printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}' > own.jinja
+printf 'Hi\n/set template ./own.jinja\nHi\n' | talk >out || fail "a chat" 0 "$(cat out)"
+grep -q '^Note: chat template: .*own.jinja' out || fail "/set template FILE" "a note" "$(cat out)"
+printf '/set template\n/set template nosuch\n/set template auto\n/set template\n' | talk -c >out
+grep -q "^template = .*/own.jinja (auto" out || fail "it is kept" "its path" "$(cat out)"
+grep -q "^Error: there is no chat template 'nosuch'" out || fail "/set template nosuch" "an error" "$(cat out)"
+grep -q "^template = auto (auto" out || fail "/set template auto" auto "$(cat out)"
+printf 'Hi\n/set template ./own.jinja\n' | talk -s away >/dev/null
+rm own.jinja
+printf '/load away\nHi\n' | talk >out
+grep -q "^Note: the chat template of this session: .*; the usual one is taken" out && [ "$(grep -c '^Model: ' out)" -ge 2 ] ||
+    fail "a file that is gone" "a note and an answer" "$(cat out)"
+
 "$EBB" inspect template --file none.jinja --context c.json 2>/dev/null
 [ $? -eq 1 ] || fail "no such file" 1 $?
 exit 0

@@ -522,6 +522,23 @@ ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
     return EBB_OK;
 }
 
+static char template_name[64] = "auto";
+
+ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, ebb_error *err)
+{
+    if (strcmp(name, "wrong") == 0)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no template wrong");
+    snprintf(template_name, sizeof template_name, "%s", name);
+    post(c, EBB_EVENT_NOTICE, 0, 0, "chat template: another");
+    return EBB_OK;
+}
+
+const char *ebb_chat_template(const ebb_chat *c)
+{
+    (void)c;
+    return template_name;
+}
+
 ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err)
 {
     char line[64];

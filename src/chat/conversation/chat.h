@@ -183,6 +183,12 @@ EBB_MUST_CHECK ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, eb
  * none. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err);
 const char *ebb_chat_draft(const ebb_chat *c);   /* as it was named; NULL: none was */
+/* The chat template of the session, from the next question on: a family ("chatml"), a file, "none",
+ * or "auto", the file's own or what suits; a notice says which it is.  Errors: NOTFOUND (names the
+ * families), FORMAT, BUSY, UNSUPPORTED (an engine elsewhere). */
+EBB_MUST_CHECK ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, ebb_error *err);
+/* What was chosen; "auto": nothing. */
+const char *ebb_chat_template(const ebb_chat *c);
 /* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
 EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text,
                                        size_t cap, ebb_error *err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
+#include "conversation/template_choice.h"
 
 typedef enum kind { FLOAT, UINT32, UINT64, CHOICE } kind;
 
@@ -187,6 +188,8 @@ char *ebb_chat_settings_json(const ebb_chat_settings *v)
     for (size_t i = 0; o && i < N_SETTINGS; i++)
         if (v->is_set & (1u << i))
             json_object_set_new(o, settings[i].name, json_real(get_setting(&settings[i], v)));
+    if (o && v->template_name[0])
+        json_object_set_new(o, "template", json_string(v->template_name));
     if (o && v->away_tokens)
         json_object_set_new(o, "away", json_pack("{s:i,s:s}", "tokens", (int)v->away_tokens, "finish",
                                                  ebb_finish_name(v->away_finish)));
@@ -305,9 +308,11 @@ static void read_away(ebb_chat_settings *v, json_t *away)
 void ebb_chat_settings_load(ebb_chat *c, const char *json)
 {
     json_t *o = json ? json_loads(json, 0, NULL) : NULL, *value;
-    const char *name;
+    const char *name, *template_name = json_string_value(json_object_get(o, "template"));
 
     c->settings = c->defaults.settings;
+    if (template_name && !c->template_name)
+        snprintf(c->settings.template_name, sizeof c->settings.template_name, "%s", template_name);
     json_object_foreach(o, name, value) {
         const setting *s = find_setting(name);
         double x = json_number_value(value);
@@ -317,4 +322,5 @@ void ebb_chat_settings_load(ebb_chat *c, const char *json)
     ebb_chat_settings_apply_model(c);
     read_away(&c->settings, json_object_get(o, "away"));
     json_decref(o);
+    ebb_template_choice_apply(c);
 }

@@ -18,6 +18,7 @@ typedef struct ebb_chat_settings {
     uint32_t     is_set;
     uint32_t     away_tokens;    /* length of an answer that ended unseen; 0: there is none */
     ebb_finish   away_finish;    /* and how it ended */
+    char         template_name[200]; /* of ebb_prompter_new_named; "": what the command line says */
 } ebb_chat_settings;
 
 /* What holds where the session has set nothing. */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "conversation/chat_priv.h"
+#include "conversation/template_choice.h"
 #include "models/models.h"
 
 typedef enum turn_event {
@@ -201,7 +202,8 @@ static void report_model(ebb_chat *c)
 static ebb_status enter_model(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     char notice[256] = "";
-    ebb_status st = c->ops.ready(c->ops.arg, c->backend, c->template_name, &c->info, &c->prompter, notice, err);
+    ebb_status st = c->ops.ready(c->ops.arg, c->backend, ebb_template_choice_name(c), &c->info, &c->prompter, notice,
+                                 err);
 
     c->overflow.has_grown = false;
     if (st == EBB_OK) {

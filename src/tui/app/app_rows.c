@@ -85,6 +85,8 @@ static bool wrap_greeting(ebb_app *a, int cols, ebb_wrap *w)
     if (a->figures.stats.budget_bytes > 0 && a->figures.stats.budget_bytes < room.available_bytes)
         room.available_bytes = a->figures.stats.budget_bytes;    /* --ram */
     ebb_greeting_text(&text, &room, a->figures.model, a->greeting.is_first_run);
+    if (a->greeting.is_first_run && !a->term->ops->begin)
+        ebb_buf_adds(&text, "\nebb --inline leaves the conversation in the terminal's own scrollback.");
     *w = (ebb_wrap){ .ascii = !a->term->utf8, .md.base = EBB_FACE_DIM };
     ebb_wrap_text(w, ebb_buf_text(&text), text.len, true);
     ebb_wrap_rows(w, cols - 2);

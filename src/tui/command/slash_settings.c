@@ -59,6 +59,20 @@ static ebb_status set_context(ebb_frontend *f, const char *value, ebb_error *err
     return ebb_chat_set_ctx(f->chat, (uint32_t)n, err);
 }
 
+static bool is_template(const char *name)
+{
+    return strcmp(name, "template") == 0 || strcmp(name, "chat-template") == 0 || strcmp(name, "chat_template") == 0;
+}
+
+static void add_template(const ebb_frontend *f, ebb_buf *out, bool is_list)
+{
+    ebb_buf_addf(out, "%stemplate = %s (auto, none, a family like chatml, or a file)", is_list ? "\n" : "",
+                 ebb_chat_template(f->chat));
+    if (!is_list)
+        ebb_buf_adds(out, ": how messages become a prompt. auto is the model's own, else what suits; none sets texts "
+                          "one after the other");
+}
+
 ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     ebb_buf out = { 0 };
@@ -79,12 +93,18 @@ ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)
         for (size_t i = 0; st == EBB_OK && (each = ebb_chat_setting_name(i)) != NULL; i++)
             st = say_setting(f, each, true, &out, err);
         add_context(f, &out, true);
+        add_template(f, &out, true);
         ebb_buf_adds(&out, "\n/set NAME says more, /set NAME VALUE changes it");
     } else if (is_context(name)) {
         if (*value)
             st = set_context(f, value, err);
         else
             add_context(f, &out, false);
+    } else if (is_template(name)) {
+        if (*value)
+            st = ebb_chat_set_template(f->chat, value, err);
+        else
+            add_template(f, &out, false);
     } else {
         if (*value)
             st = ebb_chat_set(f->chat, name, value, text, sizeof text, err);
@@ -108,6 +128,7 @@ void ebb_complete_set(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, 
             *text = '\0';
         fn(arg, name, text + strcspn(text, "="));
     }
+    fn(arg, "template", "= auto, none, a family or a file: how messages become a prompt");
     fn(arg, "ctx", "= tokens, or max: how much of the conversation the model sees");
 }
 

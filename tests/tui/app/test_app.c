@@ -386,6 +386,40 @@ static void leaving_unsaved(void **state)
     screen_close(&s);
 }
 
+static void template_of_the_session(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 120);
+    screen_keys(&s, "/set template\r");
+    assert_has(&s, "template = auto (auto, none, a family like chatml, or a file)");
+    screen_keys(&s, "/set template wrong\r");
+    assert_has(&s, "there is no template wrong");
+    screen_keys(&s, "/set template chatml\r");
+    assert_has(&s, "* chat template: another\n");
+    screen_keys(&s, "/set\r");
+    assert_has(&s, "template = chatml (");
+    screen_close(&s);
+}
+
+/* Who is here for the first time hears of the other way to look; inline, and later, nobody does. */
+static void inline_is_offered(void **state)
+{
+    static const char offer[] = "ebb --inline leaves the conversation in the terminal's own scrollback.";
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 100);
+    s.app.greeting.is_first_run = true;
+    screen_keys(&s, "\x0c");
+    assert_has(&s, offer);
+    s.app.greeting.is_first_run = false;
+    screen_keys(&s, "\x0c");
+    assert_null(strstr(screen_text(&s), offer));
+    screen_close(&s);
+}
+
 static void memory(void **state)
 {
     screen s;
@@ -992,7 +1026,7 @@ int main(void)
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(commands),
         cmocka_unit_test(leaving_unsaved),
-        cmocka_unit_test(memory),
+        cmocka_unit_test(memory), cmocka_unit_test(template_of_the_session), cmocka_unit_test(inline_is_offered),
         cmocka_unit_test(the_panel_says_what_guessing_is_worth),
         cmocka_unit_test(why_it_was_slow),
         cmocka_unit_test(draft),
