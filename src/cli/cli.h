@@ -13,6 +13,7 @@ typedef struct ebb_subcommand {
     const char *name, *args, *help;  /* one line each, for `ebb --help` */
     unsigned    mask;                /* its options in the table */
     int       (*run)(ebb_args *a);   /* the exit status */
+    bool        only_looks;          /* at models and files: confined before it begins */
 } ebb_subcommand;
 extern const ebb_subcommand ebb_subcommands[];
 

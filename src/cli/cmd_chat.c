@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "confinement.h"
 #include "term/theme.h"
 #include "tui.h"
 
@@ -99,6 +100,7 @@ int ebb_cmd_chat(ebb_args *a)
     ebb_cli_share(a, false);
     tui.state_dir = a->is_private ? "" : NULL;
     tui.linger_s = a->linger_s < 86400 ? a->linger_s : 86400;
+    ebb_cli_confine(a, EBB_CLI_CHAT, tui.editor);
     chat = ebb_cli_chat_opts(a);
     if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0)) {
         chat.is_unattended = !isatty(STDIN_FILENO);

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "cmd_doctor.h"
+#include "confinement.h"
 #include "models/models.h"
 #include "models/suggestions.h"
 
@@ -75,6 +76,27 @@ static void look_at_fit(ebb_doctor_report *r, const ebb_args *a, const ebb_model
 }
 
 /* -- The report ---------------------------------------------------------------------------- */
+
+static void look_at_confinement(ebb_doctor_report *r)
+{
+    ebb_confined holds;
+    const char *why;
+
+    if (!ebb_cli_try_confinement(&holds, &why))
+        ebb_doctor_advise(ebb_doctor_add(r, "confinement", "none: %s", why),
+                          "what reads models and imports may then do all that you may; ebb is the same otherwise");
+    else if (!holds.landlock_abi)
+        ebb_doctor_advise(ebb_doctor_add(r, "confinement", "connections and programs (seccomp), but not files"),
+                          "this kernel has no Landlock: Linux 5.13 and later do, where it is in the list of lsm=");
+    else if (!holds.has_filter)
+        ebb_doctor_advise(ebb_doctor_add(r, "confinement", "files (Landlock %u), but not connections",
+                                         holds.landlock_abi),
+                          "this kernel, or a container, refuses filters of system calls (seccomp)");
+    else
+        ebb_doctor_add(r, "confinement", "tried, and holds: files, connections, programs (Landlock %u, seccomp)",
+                       holds.landlock_abi);
+    ebb_doctor_figure(r, "landlock_abi", holds.landlock_abi);
+}
 
 static int print_doctor_json(ebb_doctor_report *r)
 {
@@ -151,6 +173,7 @@ int ebb_cmd_doctor(ebb_args *a)
         ebb_doctor_huge_pages(r, "");
         ebb_doctor_cpu(r, "", &machine);
         ebb_doctor_disk(r, "", path);
+        look_at_confinement(r);
         look_at_fit(r, a, m, &machine);
         look_at_remembered(r, a);
         status = a->json ? print_doctor_json(r) : print_doctor_text(r);

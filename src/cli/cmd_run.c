@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "cli.h"
+#include "confinement.h"
 #include "conversation/chat.h"
 #include "edit/attach.h"
 
@@ -315,6 +316,8 @@ int ebb_cmd_run(ebb_args *a)
     sigaction(SIGHUP, &act, NULL);
     sigaction(SIGUSR1, &act, NULL);              /* another ebb, where one looks on, wants it stopped */
     st = read_prompt(a, &prompt, &err);
+    if (st == EBB_OK)
+        ebb_cli_confine(a, EBB_CLI_ANSWER, NULL);
     if (st == EBB_OK)
         st = ebb_chat_open(&opts, &c, &err);
     if (st == EBB_OK)

@@ -9,6 +9,7 @@
 #include "app/stat_server.h"
 #include "cli.h"
 #include "cmd_serve.h"
+#include "confinement.h"
 #include "net/listen.h"
 #include "os/file.h"
 #include "os/paths.h"
@@ -165,8 +166,10 @@ int ebb_cmd_serve(ebb_args *a)
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     signal(SIGUSR1, SIG_IGN);                    /* it would stop a chat's answer */
-    if (st == EBB_OK)
+    if (st == EBB_OK) {
+        ebb_cli_confine(a, EBB_CLI_SERVE, NULL);
         st = ebb_serve_open(&opts, &s, &err);
+    }
     explicit_bzero(key, sizeof key);
     if (st == EBB_OK)
         st = run_server(s, &err);

@@ -15,6 +15,7 @@
 #include "base/invariant.h"
 #include "base/log.h"
 #include "cli.h"
+#include "confinement.h"
 #include "models/guide.h"
 #include "models/models.h"
 #include "os/file.h"
@@ -188,6 +189,7 @@ int main(int argc, char **argv)
     ebb_error err = { 0 };
     int status;
 
+    ebb_cli_remember_words(argc, argv);
     set_locale();
     forbid_cores();
     check_rules();
@@ -214,6 +216,8 @@ int main(int argc, char **argv)
     if (ebb_args_parse(&args, argc, argv, command->mask, &err) != EBB_OK ||
         (args.trace && ebb_log_open(args.trace, &err) != EBB_OK))
         return ebb_cli_fail(&err);
+    if (command->only_looks)
+        ebb_cli_confine(&args, EBB_CLI_LOOK, NULL);
     status = finish_output(command->run(&args));
     if (ebb_log_has_gaps())
         fprintf(stderr, "ebb: %s: lines of the trace are missing; its disk was full\n", args.trace);

@@ -35,6 +35,8 @@ bool ebb_models_is_better_name(const char *name, const char *than);
 
 /* stores.c: all that other programs keep here. */
 void ebb_stores_scan(ebb_model_finding *f);
+/* The folders where that looks, whether they are there or not. */
+void ebb_stores_each_place(void (*fn)(void *arg, const char *dir), void *arg);
 /* The real path of `path` if that lies in the folder `root` (a real path), else NULL.  For
  * free(). */
 char *ebb_store_path_inside(const char *root, const char *path);

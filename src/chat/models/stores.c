@@ -163,6 +163,24 @@ static const struct place {
     { "GPT4All", scan_flat, "HOME", ".local/share/nomic.ai/GPT4All", false },
 };
 
+static bool add_place(const struct place *p, ebb_buf *dir)
+{
+    if (p->variable)
+        return ebb_path_below(p->variable, p->below, dir);
+    ebb_buf_clear(dir);
+    return ebb_buf_adds(dir, p->below);
+}
+
+void ebb_stores_each_place(void (*fn)(void *arg, const char *dir), void *arg)
+{
+    ebb_buf dir = { 0 };
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (add_place(&places[i], &dir))
+            fn(arg, ebb_buf_text(&dir));
+    ebb_buf_fini(&dir);
+}
+
 void ebb_stores_scan(ebb_model_finding *f)
 {
     const size_t n = sizeof places / sizeof *places;
@@ -170,10 +188,8 @@ void ebb_stores_scan(ebb_model_finding *f)
 
     for (size_t i = 0; i < n; i++) {
         const struct place *p = &places[i];
-        bool is_there = p->variable ? ebb_path_below(p->variable, p->below, &dir)
-                                    : (ebb_buf_clear(&dir), ebb_buf_adds(&dir, p->below));
 
-        if (!is_there)
+        if (!add_place(p, &dir))
             continue;
         f->store = p->store;
         p->scan(f, ebb_buf_text(&dir));

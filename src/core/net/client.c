@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "net/dynlib.h"
 #include "os/child.h"
+#include "os/confine.h"
 
 enum { CONNECT_S = 20, SILENCE_S = 600, TICK_MS = 1000, MAX_HEADERS = 262144, MAX_ARGS = 32, LAST_WORDS_MS = 300 };
 
@@ -190,6 +191,12 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
     if (!c)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
     c->child.fd = c->child.err_fd = c->door = -1;
+    if (!ebb_confine_may_connect(opts->unix_path || opts->command ? EBB_CONNECT_UNIX : EBB_CONNECT_INTERNET)) {
+        free(c);
+        return EBB_FAIL(err, EBB_UNSUPPORTED,
+                        "%.100s: this ebb began without such an engine and gave up connections; begin it anew, with "
+                        "-e or after `ebb engines add`", opts->name);
+    }
     st = ebb_curl_load(&c->curl, err);
     if (st == EBB_OK) {
         c->url = copy_text(opts->url, &ok);

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,52 +12,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "os/broker.h"
 
 enum { WORDS_KEPT = 2048, END_STEPS = 100, END_STEP_MS = 10 };
-
-extern char **environ;
 
 static void close_pair(int pair[2])
 {
     for (int i = 0; i < 2; i++)
         if (pair[i] >= 0)
             close(pair[i]);
-}
-
-/* Signals as a program expects them: this one ignores SIGPIPE, and the thread may have blocked some. */
-static bool set_attributes(posix_spawnattr_t *attr)
-{
-    sigset_t usual, none;
-
-    sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE);
-    sigaddset(&usual, SIGINT);
-    sigaddset(&usual, SIGHUP);
-    return posix_spawnattr_setsigmask(attr, &none) == 0 && posix_spawnattr_setsigdefault(attr, &usual) == 0 &&
-           posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) == 0;
-}
-
-static int spawn(char *const argv[], int its_end, int its_errors, pid_t *pid)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    int failed;
-
-    if (posix_spawn_file_actions_init(&files) != 0)
-        return ENOMEM;
-    if (posix_spawnattr_init(&attr) != 0) {
-        posix_spawn_file_actions_destroy(&files);
-        return ENOMEM;
-    }
-    failed = posix_spawn_file_actions_adddup2(&files, its_end, 0) != 0 ||
-             posix_spawn_file_actions_adddup2(&files, its_end, 1) != 0 ||
-             posix_spawn_file_actions_adddup2(&files, its_errors, 2) != 0 || !set_attributes(&attr)
-                 ? ENOMEM
-                 : posix_spawnp(pid, argv[0], &files, &attr, argv, environ);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&files);
-    return failed;
 }
 
 ebb_status ebb_child_start(char *const argv[], int its_fd, ebb_child *out, ebb_error *err)
@@ -71,10 +33,15 @@ ebb_status ebb_child_start(char *const argv[], int its_fd, ebb_child *out, ebb_e
         close_pair(io);
         return EBB_FAIL(err, EBB_IO, "%s: no pipe to it: %s", argv[0], strerror(errno));
     }
-    failed = spawn(argv, its_fd < 0 ? io[1] : its_fd, words[1], &pid);
+    if (its_fd < 0)
+        its_fd = io[1];
+    failed = ebb_spawn(argv, (int[]){ its_fd, its_fd, words[1] }, EBB_SPAWN_SESSION, &pid);
     if (failed) {
         close_pair(io);
         close_pair(words);
+        if (failed == EACCES && ebb_broker_is_there())
+            return EBB_FAIL(err, EBB_IO, "%s: is no command of an engine that had a name when this ebb began; begin it "
+                            "anew with -e", argv[0]);
         return EBB_FAIL(err, failed == ENOENT ? EBB_NOTFOUND : EBB_IO, "%s: %s", argv[0], strerror(failed));
     }
     if (io[1] >= 0)

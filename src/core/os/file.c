@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "os/broker.h"
+#include "os/confine.h"
 #include "os/fault.h"
 #include "os/folder.h"
 
@@ -28,6 +30,17 @@ static void clear_nonblock(int fd)
         return;
 }
 
+/* Of a confined process (confine.h): the file's own mode would let it in (access does not know of Landlock), so the
+ * confinement kept it out. */
+static bool is_out_of_reach(const char *path)
+{
+    int failed = errno;
+    bool is = failed == EACCES && ebb_confine_state()->landlock_abi > 0 && access(path, R_OK) == 0;
+
+    errno = failed;
+    return is;
+}
+
 ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_error *err)
 {
     static const int flags[] = {
@@ -39,10 +52,15 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
     };
 
     *fd = ebb_os_fault(EACCES) ? -1 : open(path, flags[mode] | O_CLOEXEC | O_NONBLOCK, 0600);
+    if (*fd < 0 && errno == EACCES && !(flags[mode] & O_CREAT) && ebb_broker_is_there())
+        *fd = ebb_broker_open(path, mode == EBB_FILE_READ_DIRECT);
     if (*fd >= 0) {
         clear_nonblock(*fd);
         return EBB_OK;
     }
+    if (is_out_of_reach(path))
+        return EBB_FAIL(err, EBB_IO, "%s: hidden files of the home are out of ebb's reach; name it on the command "
+                        "line, or see CONFINEMENT in ebb(1)", path);
     if (errno == ELOOP && (flags[mode] & O_NOFOLLOW))
         return EBB_FAIL(err, EBB_IO, "%s: is a link to another place; remove it", path);
     if (errno == ENOENT)

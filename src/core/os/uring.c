@@ -3,21 +3,92 @@
 
 #include <errno.h>
 #include <liburing.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "os/fault.h"
 
 struct ebb_uring {
     struct io_uring ring;
+    bool            is_kept, is_lent;    /* of the reserve; and somebody has it */
 };
+
+/* -- The reserve ------------------------------------------------------------------------------------ */
+
+enum { N_KEPT = 4 };
+static struct {
+    ebb_uring       rings[N_KEPT];
+    unsigned        n;
+    bool            is_all;              /* there are no others */
+    pthread_mutex_t lock;
+} reserve = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* liburing 2.3 declares calls for this and does not export them. */
+static bool register_ring(const struct io_uring *ring, unsigned what, const void *arg, unsigned n)
+{
+    return syscall(SYS_io_uring_register, ring->ring_fd, what, arg, n) == 0;
+}
+
+/* One that reads, and does nothing else for whoever gets hold of it. */
+static bool keep_ring(struct io_uring *ring)
+{
+    struct io_uring_restriction only[] = {
+        { .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_READ },
+        { .opcode = IORING_RESTRICTION_REGISTER_OP, .register_op = IORING_REGISTER_ENABLE_RINGS },
+    };
+
+    if (ebb_os_fault(EPERM) || io_uring_queue_init(EBB_URING_DEPTH, ring, IORING_SETUP_R_DISABLED) < 0)
+        return false;
+    if (register_ring(ring, IORING_REGISTER_RESTRICTIONS, only, 2) &&
+        register_ring(ring, IORING_REGISTER_ENABLE_RINGS, NULL, 0))
+        return true;
+    io_uring_queue_exit(ring);
+    return false;
+}
+
+void ebb_uring_keep(void)
+{
+    pthread_mutex_lock(&reserve.lock);
+    reserve.is_all = true;
+    while (reserve.n < N_KEPT && keep_ring(&reserve.rings[reserve.n].ring))
+        reserve.rings[reserve.n++].is_kept = true;
+    pthread_mutex_unlock(&reserve.lock);
+}
+
+static ebb_status borrow_ring(uint32_t depth, ebb_uring **out, ebb_error *err)
+{
+    pthread_mutex_lock(&reserve.lock);
+    for (unsigned i = 0; i < reserve.n && !*out && depth <= EBB_URING_DEPTH; i++)
+        if (!reserve.rings[i].is_lent)
+            *out = &reserve.rings[i];
+    if (*out)
+        (*out)->is_lent = true;
+    pthread_mutex_unlock(&reserve.lock);
+    return *out ? EBB_OK : EBB_FAIL(err, EBB_UNSUPPORTED, "io_uring: all rings of a confined process are in use");
+}
+
+static void return_ring(ebb_uring *u)
+{
+    pthread_mutex_lock(&reserve.lock);
+    u->is_lent = false;
+    pthread_mutex_unlock(&reserve.lock);
+}
+
+/* -- A ring ------------------------------------------------------------------------------------------- */
 
 ebb_status ebb_uring_open(uint32_t depth, ebb_uring **out, ebb_error *err)
 {
-    ebb_uring *u = calloc(1, sizeof *u);
+    ebb_uring *u;
     int rc;
 
     *out = NULL;
+    if (reserve.is_all)
+        return borrow_ring(depth, out, err);
+    u = calloc(1, sizeof *u);
     if (!u)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a ring of %u reads", depth);
     rc = ebb_os_fault(EPERM) ? -EPERM : io_uring_queue_init(depth, &u->ring, 0);
@@ -33,6 +104,10 @@ void ebb_uring_close(ebb_uring *u)
 {
     if (!u)
         return;
+    if (u->is_kept) {
+        return_ring(u);
+        return;
+    }
     io_uring_queue_exit(&u->ring);
     free(u);
 }

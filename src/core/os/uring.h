@@ -9,6 +9,8 @@
 
 #include "ebb/status.h"
 
+#define EBB_URING_DEPTH 8u       /* reads under way, of whoever reads weights */
+
 typedef struct ebb_uring ebb_uring;
 
 /* Room for `depth` reads.  UNSUPPORTED where the kernel has none or a container
@@ -16,6 +18,11 @@ typedef struct ebb_uring ebb_uring;
 EBB_MUST_CHECK
 ebb_status ebb_uring_open(uint32_t depth, ebb_uring **out, ebb_error *err);
 void ebb_uring_close(ebb_uring *u);              /* NULL is fine */
+
+/* Before this process gives up making rings (confine.h): make some for EBB_URING_DEPTH reads,
+ * which can do nothing but read, and are lent by ebb_uring_open from now on.  Where the kernel
+ * makes none, or has none with limits (before 5.10), open says UNSUPPORTED. */
+void ebb_uring_keep(void);
 
 /* Begin to read n bytes at `at` into `to`; `tag` comes back with the answer.
  * Error: IO (nothing was begun). */

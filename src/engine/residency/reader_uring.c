@@ -13,7 +13,7 @@
 #include "os/uring.h"
 #include "residency/reader.h"
 
-#define DEPTH       8u
+#define DEPTH       EBB_URING_DEPTH
 #define PIECE_BYTES ((size_t)1 << 20)
 #define WINDOW_BYTES ((uint64_t)24 << 20)        /* read one way before that is judged */
 #define STAY_WINDOWS 24u         /* that the faster way keeps, before the other is tried again */

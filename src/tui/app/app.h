@@ -53,7 +53,7 @@ typedef struct ebb_preview {
 typedef struct ebb_external {
     enum { EBB_EXTERNAL_NONE, EBB_EXTERNAL_EDITOR, EBB_EXTERNAL_BARE } program;
     ebb_job  job;                /* the editor */
-    char     path[64];           /* of the message file that it has */
+    char     path[512];          /* of the message file that it has */
     size_t   n_edits;            /* of ours, when it began */
 } ebb_external;
 

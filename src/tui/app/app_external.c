@@ -11,6 +11,7 @@
 #include "app/app.h"
 #include "base/utf8.h"
 #include "os/file.h"
+#include "os/paths.h"
 
 enum { MESSAGE_BYTES_MAX = 16 << 20 };
 
@@ -36,15 +37,28 @@ void ebb_app_suspend(ebb_app *a)
 
 /* -- $VISUAL, $EDITOR ------------------------------------------------------------------------ */
 
+/* The folder of this run's sockets is nobody else's, and most often in memory. */
+static int open_message_file(ebb_external *o)
+{
+    ebb_buf dir = { 0 };
+    bool has_own = ebb_path_run(&dir, NULL) == EBB_OK && ebb_file_mkdirs(dir.data, NULL) == EBB_OK;
+    int n = snprintf(o->path, sizeof o->path, "%s/ebb-draft-XXXXXX.md", has_own ? dir.data : "/tmp");
+
+    ebb_buf_fini(&dir);
+    if (n < 0 || (size_t)n >= sizeof o->path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return mkstemps(o->path, 3);                 /* 0600 */
+}
+
 static bool write_message_file(ebb_app *a, ebb_error *err)
 {
     ebb_external *o = &a->external;
     ebb_buf text = { 0 };
-    int fd;
+    int fd = open_message_file(o);
     bool ok;
 
-    snprintf(o->path, sizeof o->path, "/tmp/ebb-draft-XXXXXX.md");
-    fd = mkstemps(o->path, 3);                   /* 0600 */
     if (fd < 0) {
         EBB_FAIL(err, EBB_IO, "no file for the draft: %s", strerror(errno));
         return false;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +12,13 @@
 
 #include "base/utf8.h"
 #include "os/file.h"
+#include "os/spawn.h"
 #include "text/humanize.h"
 #include "text/render.h"
 #include "tree/thought.h"
 
 /* Terminals cut longer sequences off. */
 enum { OSC52_BYTES_MAX = 74 << 10 };
-
-extern char **environ;
 
 static bool write_to_pipe(int fd, const char *s, size_t n)
 {
@@ -41,18 +39,15 @@ static bool copy_tmux(const char *s, size_t n)
 {
     static char name[] = "tmux", verb[] = "load-buffer", option[] = "-w", from[] = "-";
     static char *const argv[] = { name, verb, option, from, NULL };
-    posix_spawn_file_actions_t actions;
-    int ends[2], status = 1;
+    int ends[2], nothing, status = 1;
     pid_t pid;
+    bool is_running;
 
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    bool is_running = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ) == 0;
-    posix_spawn_file_actions_destroy(&actions);
+    nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    is_running = nothing >= 0 && ebb_spawn(argv, (int[]){ ends[0], nothing, nothing }, EBB_SPAWN_HERE, &pid) == 0;
+    ebb_file_close(nothing);
     close(ends[0]);
     bool is_fed = is_running && write_to_pipe(ends[1], s, n);
     close(ends[1]);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,12 +10,11 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "os/spawn.h"
 #include "term/signals.h"
 #include "term/tty.h"
 
 enum { END_LOOKS = 200, END_LOOK_NS = 10 * 1000 * 1000 };
-
-extern char **environ;
 
 /* -- The terminal --------------------------------------------------------------------------- */
 
@@ -71,48 +69,28 @@ static void put_in_foreground(ebb_job *j)
 /* -- Running --------------------------------------------------------------------------------- */
 
 /* The shell would be between us and a program that stops itself alone: a plain command takes its place. */
-static bool add_command(ebb_buf *out, const char *command)
+bool ebb_job_add_command(ebb_buf *out, const char *command)
 {
     bool is_plain = !command[strcspn(command, "|&;<>()$`\\\"'*?[]{}#~=%!\n")];
 
     return ebb_buf_addf(out, "%s%s \"$1\"", is_plain ? "exec " : "", command);
 }
 
-/* The keys' signals are its own, as if it stood alone. */
-static int spawn_group(ebb_job *j, char *const argv[])
-{
-    static const int usual[] = { SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE };
-    posix_spawnattr_t attr;
-    sigset_t defaults;
-    int failed;
-
-    sigemptyset(&defaults);
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        sigaddset(&defaults, usual[i]);
-    failed = posix_spawnattr_init(&attr);
-    if (failed)
-        return failed;
-    posix_spawnattr_setsigdefault(&attr, &defaults);
-    posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setflags(&attr, (short)(POSIX_SPAWN_SETSIGDEF | (j->has_terminal ? POSIX_SPAWN_SETPGROUP : 0)));
-    failed = posix_spawnp(&j->pid, argv[0], NULL, &attr, argv, environ);
-    posix_spawnattr_destroy(&attr);
-    return failed;
-}
-
 ebb_status ebb_job_start(ebb_job *j, const char *command, const char *path, ebb_error *err)
 {
+    static const int terminal[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
     char shell[] = "sh", flag[] = "-c";
     ebb_buf line = { 0 }, file = { 0 };
     int failed;
 
     *j = (ebb_job){ .has_terminal = tcgetpgrp(STDIN_FILENO) == getpgrp() };
-    if (!add_command(&line, command) || !ebb_buf_adds(&file, path)) {
+    if (!ebb_job_add_command(&line, command) || !ebb_buf_adds(&file, path)) {
         ebb_buf_fini(&line);
         ebb_buf_fini(&file);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the command");
     }
-    failed = spawn_group(j, (char *[]){ shell, flag, line.data, shell, file.data, NULL });
+    failed = ebb_spawn((char *[]){ shell, flag, line.data, shell, file.data, NULL }, terminal,
+                       j->has_terminal ? EBB_SPAWN_GROUP : EBB_SPAWN_HERE, &j->pid);
     ebb_buf_fini(&line);
     ebb_buf_fini(&file);
     if (failed) {

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 #include <termios.h>
 
+#include "base/buf.h"
 #include "ebb/status.h"
 
 typedef struct ebb_job {
@@ -28,6 +29,9 @@ typedef struct ebb_job {
  * Errors: IO, NOMEM; what the shell cannot run is an exit status. */
 EBB_MUST_CHECK
 ebb_status ebb_job_start(ebb_job *j, const char *command, const char *path, ebb_error *err);
+/* Append what ebb_job_start has `sh -c` run for `command`, whose $1 is the path; $0 is "sh".
+ * false: no memory. */
+bool ebb_job_add_command(ebb_buf *out, const char *command);
 /* Look: true if it has ended, and the terminal is ours again.  If it was stopped, this returns when
  * both are continued. */
 bool ebb_job_has_ended(ebb_job *j);

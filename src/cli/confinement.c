@@ -1,0 +1,373 @@
+/* What a command keeps (confinement.h). */
+#include "cli.h"
+#include "confinement.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "models/finding.h"
+#include "models/models.h"
+#include "os/broker.h"
+#include "os/file.h"
+#include "os/paths.h"
+#include "os/uring.h"
+#include "remote/address.h"
+#include "remote/engines_file.h"
+#include "term/job.h"
+
+static int n_words;
+static char **words;
+
+void ebb_cli_remember_words(int argc, char **argv)
+{
+    n_words = argc;
+    words = argv;
+}
+
+/* -- Engines elsewhere ---------------------------------------------------------------------------- */
+
+/* Of one of them: where it is, and the command that says its key. */
+typedef struct engine_needs {
+    ebb_engine_entry entry;
+    ebb_address      at;
+    char            *key_argv[4];
+} engine_needs;
+
+typedef struct needs {
+    ebb_connect         connect;         /* the widest of all */
+    engine_needs       *engines;
+    size_t              n_engines;
+    ebb_broker_command *commands;        /* of engines, the editor, tmux */
+    size_t              n_commands;
+    ebb_buf             editor, drafts;
+    char               *editor_argv[5];
+} needs;
+
+static void add_command(needs *n, char *const *argv, ebb_broker_more more)
+{
+    n->commands[n->n_commands++] = (ebb_broker_command){ .argv = argv, .more = more };
+}
+
+static char *fixed(const char *word)
+{
+    return (char *)(uintptr_t)word;              /* as argv wants it; nobody writes there */
+}
+
+static void add_engine(needs *n, engine_needs *e)
+{
+    ebb_connect connect;
+
+    if (e->entry.key_command) {
+        memcpy(e->key_argv, (char *[]){ fixed("/bin/sh"), fixed("-c"), e->entry.key_command, NULL },
+               sizeof e->key_argv);
+        add_command(n, e->key_argv, EBB_BROKER_NOTHING);
+    }
+    if (!e->entry.address || ebb_address_parse(e->entry.address, &e->at, NULL) != EBB_OK)
+        return;
+    connect = e->at.unix_path[0] || e->at.argv[0] ? EBB_CONNECT_UNIX : EBB_CONNECT_INTERNET;
+    n->connect = connect > n->connect ? connect : n->connect;
+    if (e->at.argv[0])
+        add_command(n, e->at.argv, strcmp(e->at.argv[0], "ssh") == 0 ? EBB_BROKER_PLAIN_WORDS : EBB_BROKER_NOTHING);
+}
+
+/* Those that have names, and that of -e.  Where the file cannot be read, whoever names one is told. */
+static bool find_needs(const ebb_args *a, ebb_cli_needs kind, needs *n)
+{
+    ebb_engine_entry *list = NULL;
+    size_t n_list = 0;
+
+    bool has_engines = kind == EBB_CLI_CHAT || kind == EBB_CLI_ANSWER;
+
+    if (has_engines && ebb_engines_read(&list, &n_list, NULL) != EBB_OK)
+        n_list = 0;
+    n->engines = calloc(n_list + 1, sizeof *n->engines);
+    n->commands = calloc(2 * (n_list + 1) + 2, sizeof *n->commands);
+    for (size_t i = 0; n->engines && i < n_list; i++) {
+        n->engines[n->n_engines++].entry = list[i];
+        list[i] = (ebb_engine_entry){ 0 };
+    }
+    ebb_engines_free(list, n_list);
+    if (!n->engines || !n->commands)
+        return false;
+    if (has_engines && a->engine_name &&
+        ebb_engines_find(a->engine_name, &n->engines[n->n_engines].entry, NULL) == EBB_OK)
+        n->n_engines++;
+    for (size_t i = 0; i < n->n_engines; i++)
+        add_engine(n, &n->engines[i]);
+    return true;
+}
+
+static bool add_editor(needs *n, const char *editor)
+{
+    static char name[] = "tmux", verb[] = "load-buffer", option[] = "-w", from[] = "-";
+    static char *const tmux[] = { name, verb, option, from, NULL };
+
+    if (!ebb_job_add_command(&n->editor, editor ? editor : "vi"))
+        return false;
+    memcpy(n->editor_argv, (char *[]){ fixed("sh"), fixed("-c"), n->editor.data, fixed("sh"), NULL },
+           sizeof n->editor_argv);
+    if (n->drafts.len)
+        add_command(n, n->editor_argv, EBB_BROKER_A_DRAFT);
+    add_command(n, tmux, EBB_BROKER_NOTHING);
+    return true;
+}
+
+static void free_needs(needs *n)
+{
+    for (size_t i = 0; i < n->n_engines; i++)
+        ebb_engine_entry_fini(&n->engines[i].entry);
+    free(n->engines);
+    free(n->commands);
+    ebb_buf_fini(&n->editor);
+    ebb_buf_fini(&n->drafts);
+}
+
+/* -- Files -------------------------------------------------------------------------------------------- */
+
+typedef struct reach {
+    ebb_confinement c;
+    char           *home;                /* its real path; NULL: none */
+} reach;
+
+/* The home and what it is in would be more than was meant. */
+static bool holds_home(const reach *r, const char *real)
+{
+    size_t n = strlen(real);
+
+    return r->home && strncmp(r->home, real, n) == 0 && (r->home[n] == '/' || r->home[n] == '\0' || n == 1);
+}
+
+static void allow_named(reach *r, const char *name)
+{
+    ebb_buf path = { 0 };
+    char *real = ebb_path_expand(name, &path, NULL) == EBB_OK ? realpath(path.data, NULL) : NULL;
+
+    if (real && !holds_home(r, real))
+        ebb_confine_allow(&r->c, real, EBB_REACH_READ);
+    free(real);
+    ebb_buf_fini(&path);
+}
+
+/* A model, and its folder: other parts, a projector, a better file of the same network lie beside it. */
+static void allow_model(reach *r, const char *name)
+{
+    const char *slash = name ? strrchr(name, '/') : NULL;
+    ebb_buf folder = { 0 };
+
+    if (name)
+        allow_named(r, name);
+    if (slash && slash > name && ebb_buf_add(&folder, name, (size_t)(slash - name)))
+        allow_named(r, folder.data);
+    ebb_buf_fini(&folder);
+}
+
+static void allow_store(void *arg, const char *dir)
+{
+    allow_named(arg, dir);
+}
+
+/* "dir:dir:file" */
+static void allow_list(reach *r, const char *list)
+{
+    while (list && *list) {
+        size_t n = strcspn(list, ":");
+        char *one = strndup(list, n);
+
+        if (one && n)
+            allow_named(r, one);
+        free(one);
+        list += n + (list[n] == ':');
+    }
+}
+
+static void allow_models(reach *r, const ebb_args *a)
+{
+    ebb_buf remembered = { 0 };
+
+    allow_model(r, a->model);
+    allow_model(r, ebb_cli_draft_model_name(a));
+    allow_model(r, a->quality);
+    if (ebb_models_remembered(&remembered))
+        allow_model(r, ebb_buf_text(&remembered));
+    ebb_buf_fini(&remembered);
+    allow_list(r, ebb_path_models());
+    ebb_stores_each_place(allow_store, r);
+}
+
+/* A word may be a path, or have one behind "@" or "="; a longer one is a text. */
+static void allow_words(reach *r)
+{
+    enum { MAX_PATH = 4096 };
+
+    for (int i = 1; i < n_words; i++)
+        for (const char *w = strlen(words[i]) < MAX_PATH ? words[i] : NULL; w;
+             w = strpbrk(w, "@="), w = w ? w + 1 : NULL)
+            allow_named(r, w);
+}
+
+static void allow_own(reach *r, ebb_dir dir, ebb_reach how, bool makes)
+{
+    ebb_buf path = { 0 };
+
+    if (ebb_path_in(dir, NULL, &path, NULL) == EBB_OK && (!makes || ebb_file_mkdirs(path.data, NULL) == EBB_OK))
+        ebb_confine_allow(&r->c, path.data, how);
+    ebb_buf_fini(&path);
+}
+
+static void allow_system(reach *r)
+{
+    static const char *const devices[] = { "/dev/null", "/dev/tty", "/dev/pts", "/proc/pressure" };
+
+    if (r->home)
+        ebb_confine_allow_all_but_hidden(&r->c, r->home);
+    else
+        ebb_confine_allow(&r->c, "/", EBB_REACH_READ);
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        ebb_confine_allow(&r->c, devices[i], EBB_REACH_DEVICE);
+    allow_named(r, "/proc/self/exe");
+    allow_named(r, "~/.terminfo");
+    allow_named(r, ".");
+}
+
+/* Files that this command was told to write; one has to be there to be allowed. */
+static void allow_outputs(reach *r, const ebb_args *a)
+{
+    int fd = a->out_path ? open(a->out_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    const char *slash = a->socket_path ? strrchr(a->socket_path, '/') : NULL;
+    char *real;
+    ebb_buf folder = { 0 };
+
+    ebb_file_close(fd);
+    if (a->out_path)
+        ebb_confine_allow(&r->c, a->out_path, EBB_REACH_WRITE);
+    if (slash && slash > a->socket_path)
+        ebb_buf_add(&folder, a->socket_path, (size_t)(slash - a->socket_path));
+    real = folder.len ? realpath(folder.data, NULL) : NULL;
+    if (real && !holds_home(r, real))            /* the socket is removed in the end, or by the next server */
+        ebb_confine_allow(&r->c, real, EBB_REACH_WRITE);
+    free(real);
+    ebb_buf_fini(&folder);
+}
+
+static void allow_files(reach *r, const ebb_args *a, const needs *n, bool keeps)
+{
+    bool makes = !a->is_private;
+
+    allow_system(r);
+    allow_own(r, EBB_DIR_CONFIG, EBB_REACH_READ, false);
+    allow_own(r, EBB_DIR_DATA, EBB_REACH_READ, false);
+    allow_own(r, EBB_DIR_STATE, EBB_REACH_WRITE, makes && keeps);
+    allow_own(r, EBB_DIR_CACHE, EBB_REACH_WRITE, makes);
+    if (n->drafts.len)
+        ebb_confine_allow(&r->c, n->drafts.data, EBB_REACH_WRITE);
+    allow_models(r, a);
+    allow_words(r);
+    allow_outputs(r, a);
+    if (a->template_name)
+        allow_named(r, a->template_name);
+    for (size_t i = 0; i < n->n_engines; i++) {
+        const ebb_engine_entry *e = &n->engines[i].entry;
+        if (e->key_file)
+            allow_named(r, e->key_file);
+        if (e->ca_file)
+            allow_named(r, e->ca_file);
+    }
+}
+
+/* -- All of it ------------------------------------------------------------------------------------------ */
+
+static bool is_off(void)
+{
+    const char *v = getenv("EBB_NO_SANDBOX");
+
+    return v && *v;
+}
+
+static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, needs *n)
+{
+    const char *home = getenv("HOME");
+    reach r = { .home = home && home[0] == '/' ? realpath(home, NULL) : NULL };
+    bool is_long = kind == EBB_CLI_CHAT || kind == EBB_CLI_SERVE;
+    ebb_error err = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (ebb_path_run(&n->drafts, NULL) != EBB_OK ||
+        (is_long && ebb_file_mkdirs(n->drafts.data, NULL) != EBB_OK))
+        ebb_buf_clear(&n->drafts);
+    if (kind == EBB_CLI_CHAT && !add_editor(n, editor))
+        st = EBB_FAIL(&err, EBB_NOMEM, "no memory for the editor's command");
+    ebb_confine_begin(&r.c, n->connect);
+    if (st == EBB_OK && (kind == EBB_CLI_CHAT || n->n_commands))
+        st = ebb_broker_start(&(ebb_broker_opts){ .commands = n->commands, .n_commands = n->n_commands, .home = r.home,
+                                                  .drafts = n->drafts.len ? n->drafts.data : NULL }, &err);
+    if (st == EBB_OK) {
+        allow_files(&r, a, n, kind != EBB_CLI_LOOK);
+        ebb_uring_keep();
+        st = ebb_confine_enter(&r.c, &err);
+    }
+    if (st != EBB_OK)
+        ebb_log("cli", "not confined: %s", err.msg);
+    free(r.home);
+}
+
+void ebb_cli_confine(const ebb_args *a, ebb_cli_needs kind, const char *editor)
+{
+    needs n = { .connect = EBB_CONNECT_NOTHING };
+
+    if (!is_off() && find_needs(a, kind, &n))
+        enter(a, kind, editor, &n);
+    free_needs(&n);
+}
+
+/* -- For the doctor ---------------------------------------------------------------------------------------- */
+
+/* What holds as a byte: bit 0 files, bit 1 connections and programs. */
+static int try_here(void)
+{
+    char *const argv[] = { fixed("/bin/true"), NULL };
+    ebb_confinement c;
+    int fd, holds = 0;
+
+    ebb_confine_begin(&c, EBB_CONNECT_NOTHING);
+    if (ebb_confine_enter(&c, NULL) != EBB_OK)
+        return 0;
+    fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+    holds |= fd < 0 && errno == EACCES ? 1 : 0;
+    execv(argv[0], argv);
+    if (errno == EACCES)
+        holds |= socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) < 0 && errno == EACCES ? 2 : 0;
+    return holds;
+}
+
+bool ebb_cli_try_confinement(ebb_confined *out, const char **why)
+{
+    ebb_confinement c;
+    int status = 0;
+    pid_t pid;
+
+    *why = NULL;
+    *out = (ebb_confined){ 0 };
+    if (is_off()) {
+        *why = "EBB_NO_SANDBOX is set";
+        return false;
+    }
+    ebb_confine_begin(&c, EBB_CONNECT_NOTHING);
+    ebb_file_close(c.ruleset);
+    pid = fork();
+    if (pid == 0)
+        _exit(try_here());
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        status = 0;
+    out->landlock_abi = WEXITSTATUS(status) & 1 ? c.landlock_abi : 0;
+    out->has_filter = (WEXITSTATUS(status) & 2) != 0;
+    if (!out->landlock_abi && !out->has_filter)
+        *why = "the kernel has neither Landlock nor seccomp, or a container forbids them";
+    return *why == NULL;
+}

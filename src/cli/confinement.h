@@ -1,0 +1,34 @@
+/* cli/confinement.h - what a command keeps of what the system allows it (os/confine.h,
+ * os/broker.h).
+ *
+ * The rules of all commands that read what others made:
+ *
+ *  files        are read everywhere, but for what is hidden in the home; of that, what is ebb's,
+ *               the folders of models, and what the command line, the configuration or the file of
+ *               engines names.  Written are ebb's folders of state, cache and this run alone
+ *  connections  only where an engine elsewhere was named, there or with -e
+ *  programs     only by the broker: the user's editor, tmux for /copy, commands of those engines
+ *
+ * EBB_NO_SANDBOX, set to anything, leaves it out. */
+#ifndef EBB_CLI_CONFINEMENT_H
+#define EBB_CLI_CONFINEMENT_H
+#include "args.h"
+#include "os/confine.h"
+
+typedef enum ebb_cli_needs {
+    EBB_CLI_CHAT,                /* the editor, tmux, exports, other files, engines */
+    EBB_CLI_ANSWER,              /* engines */
+    EBB_CLI_SERVE,               /* its socket, which is there */
+    EBB_CLI_LOOK,                /* models and files that were named, nothing else */
+} ebb_cli_needs;
+
+/* From here on; before any thread is begun and any model is opened.  What cannot be given up is
+ * kept: `ebb doctor` says so.  `editor` is of EBB_CLI_CHAT, a shell command; NULL: vi. */
+void ebb_cli_confine(const ebb_args *a, ebb_cli_needs needs, const char *editor);
+/* What was given to main: words that name files are within reach. */
+void ebb_cli_remember_words(int argc, char **argv);
+
+/* Try it, in a process of its own: what holds there.  false: nothing does, and *why says why. */
+bool ebb_cli_try_confinement(ebb_confined *out, const char **why);
+
+#endif

@@ -1,0 +1,152 @@
+#!/bin/sh
+# Code that runs in the midst of parsing a model reaches nothing: a library that is loaded into the program itself tries, at the
+# first read of a file.  Without the confinement it can do all of it, so the test would see a hole.
+command -v cc >/dev/null || { echo "cc is not there"; exit 77; }
+readelf -Ws "$EBB" 2>/dev/null | grep -q ' __asan_init\| __tsan_init' && { echo "a sanitizer wants to be loaded first"; exit 77; }
+dir=$(mktemp -d) || exit 1
+pids=
+trap 'for p in $pids; do kill $p 2>/dev/null; done; rm -rf "$dir"' EXIT
+fail() { echo "$1"; shift; [ $# -eq 0 ] || cat "$@"; exit 1; }
+HOME=$dir/home; export HOME
+unset XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_CONFIG_HOME XDG_RUNTIME_DIR EBB_MODELS EBB_NO_SANDBOX
+mkdir -p "$HOME/.ssh" "$HOME/models" "$HOME/docs" "$dir/run"
+echo secret >"$HOME/.ssh/id"
+echo plan >"$HOME/docs/plan.txt"
+cp models/guide.gguf "$HOME/models/small.gguf"
+
+$EBB doctor >"$dir/doctor" 2>&1
+grep -q 'confinement *tried, and holds: files, connections, programs' "$dir/doctor" ||
+    { grep confinement "$dir/doctor" || echo "the doctor says nothing of it"; exit 77; }
+EBB_NO_SANDBOX=1 $EBB doctor | grep -q 'confinement *none: EBB_NO_SANDBOX is set' || fail "the doctor does not know of EBB_NO_SANDBOX"
+
+cat >"$dir/attack.c" <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+static void tell(const char *what, int failed)
+{
+    dprintf(2, "attack: %s %s\n", what, failed ? "refused" : "DONE");
+}
+
+static void try_file(const char *what, const char *below, int flags)
+{
+    char path[4096];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s", getenv("HOME"), below);
+    fd = open(path, flags, 0600);
+    tell(what, fd < 0);
+    close(fd);
+}
+
+static int runs(void)
+{
+    char *argv[] = { "/bin/true", NULL };
+    int status = 1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execv(argv[0], argv);
+        _exit(1);
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void attack(void)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(9), .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    tell("socket", fd < 0);
+    tell("connect", connect(fd, (struct sockaddr *)&at, sizeof at) != 0 && errno != ECONNREFUSED);
+    try_file("key", ".ssh/id", O_RDONLY);
+    try_file("change", "docs/plan.txt", O_WRONLY);
+    try_file("make", "evil.sh", O_WRONLY | O_CREAT);
+    try_file("authorize", ".ssh/authorized_keys", O_WRONLY | O_CREAT);
+    tell("run", !runs());
+}
+
+static void look(int fd)
+{
+    static int is_done;
+    char name[64], path[4096] = "";
+
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    if (!is_done && readlink(name, path, sizeof path - 1) > 5 && strstr(path, "small.gguf")) {
+        is_done = 1;
+        attack();
+    }
+}
+
+ssize_t pread64(int fd, void *to, size_t n, off64_t at)
+{
+    look(fd);
+    return syscall(SYS_pread64, fd, to, n, at);
+}
+
+ssize_t __pread64_chk(int fd, void *to, size_t n, off64_t at, size_t room)
+{
+    (void)room;
+    return pread64(fd, to, n, at);
+}
+C
+cc -shared -fPIC -O1 -o "$dir/attack.so" "$dir/attack.c" -ldl 2>"$dir/cc" || { tail -n 1 "$dir/cc"; exit 77; }
+
+# judge WHAT FILE: all was tried, and all of it was refused
+judge() {
+    [ "$(grep -c '^attack: .* refused$' "$2")" = 7 ] || fail "$1: not all was refused" "$2"
+    grep -q 'DONE' "$2" && fail "$1: something was done" "$2"
+    [ ! -e "$HOME/evil.sh" ] && [ ! -e "$HOME/.ssh/authorized_keys" ] || fail "$1: files were made"
+}
+m=$HOME/models/small.gguf
+EBB_NO_SANDBOX=1 LD_PRELOAD=$dir/attack.so $EBB inspect gguf -m "$m" >/dev/null 2>"$dir/err"
+[ "$(grep -c '^attack: .* DONE$' "$dir/err")" = 7 ] || fail "unconfined, the attack does not work" "$dir/err"
+rm -f "$HOME/evil.sh" "$HOME/.ssh/authorized_keys"
+for what in "inspect gguf" plan models "run hello" "bench -p 4 -n 2 -r 1"; do
+    LD_PRELOAD=$dir/attack.so EBB_MODELS=$HOME/models $EBB $what $([ "$what" = models ] || echo -m "$m") >/dev/null 2>"$dir/err"
+    judge "$what" "$dir/err"
+done
+printf 'hello\n/quit\n' | LD_PRELOAD=$dir/attack.so $EBB --plain -m "$m" >"$dir/out" 2>"$dir/err"
+judge chat "$dir/err"
+LD_PRELOAD=$dir/attack.so $EBB serve -m "$m" --socket "$dir/run/sock" >"$dir/out" 2>"$dir/err" & pids=$!
+n=600
+until grep -q '^attack: run' "$dir/err"; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server reads no model" "$dir/err"; sleep 0.1; done
+judge serve "$dir/err"
+kill $pids; wait $pids; pids=
+[ ! -e "$dir/run/sock" ] || fail "the server leaves its socket"
+
+# What the user does all the same: files by name, new ones too; exports; and what is out of reach is one line.
+cd "$HOME" || exit 1
+mkfifo "$dir/in" || exit 1
+$EBB --plain -m "$m" <"$dir/in" >"$dir/out" 2>&1 & chat=$!
+exec 3>"$dir/in"
+says() {
+    n=600
+    until grep -q -- "$1" "$dir/out"; do n=$((n - 1)); [ $n -gt 0 ] || fail "never said: $1" "$dir/out"; sleep 0.1; done
+}
+echo 'hello' >&3; says 'You: hello\|^Model: .'
+echo '/export talk.json' >&3
+n=600; until [ -s "$HOME/talk.json" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "no export" "$dir/out"; sleep 0.1; done
+sed 's/hello/zebra/' "$HOME/talk.json" >"$HOME/late.json"        # the rules were made before
+echo '/import late.json' >&3
+echo '/export again.md' >&3
+n=600; until [ -s "$HOME/again.md" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "no export" "$dir/out"; sleep 0.1; done
+grep -q zebra "$HOME/again.md" || fail "a file that is newer than the rules was not read" "$HOME/again.md" "$dir/out"
+echo '/export .ssh/talk.md' >&3; says 'no hidden'
+echo '/import .ssh/id' >&3; says "out of ebb's reach"
+echo '/engine http://127.0.0.1:9' >&3; says 'gave up connections'
+echo '/quit' >&3; exec 3>&-; wait $chat
+[ ! -e "$HOME/.ssh/talk.md" ] || fail "an export in a hidden folder"
+[ "$($EBB run -m "$m" '@.ssh/id what is it?' 2>&1 | grep -c 'reach')" = 0 ] || fail "a file that is named is out of reach"

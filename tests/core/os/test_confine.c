@@ -1,0 +1,538 @@
+/* What a process gives up is out of its reach, and what its broker does for it is what was settled: each in a child,
+ * since nothing brings it back. */
+#include "ebb_test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "os/broker.h"
+#include "os/confine.h"
+#include "os/fault.h"
+#include "os/file.h"
+#include "os/uring.h"
+#include "support/own_folder.h"
+
+/* Of a child. */
+static void must(bool is, const char *what, int line)
+{
+    if (is)
+        return;
+    fprintf(stderr, "line %d: %s (%s)\n", line, what, strerror(errno));
+    _exit(1);
+}
+
+#define MUST(x) must(x, #x, __LINE__)
+
+static char root[64], home[80];
+
+static void put(const char *name, const char *text)
+{
+    char path[256];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s", home, name);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static void make_folder(const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s/%s", home, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static int make_home(void **state)
+{
+    (void)state;
+    if (ebb_own_folder(root, sizeof root, "/tmp/ebb-confine-XXXXXX") != 0)
+        return -1;
+    snprintf(home, sizeof home, "%s/home", root);
+    if (mkdir(home, 0700) != 0)
+        return -1;
+    make_folder(".ssh");
+    make_folder("own");
+    make_folder("docs");
+    make_folder("docs/.git");
+    put(".ssh/id", "secret");
+    put(".profile", "profile");
+    put("docs/plan.txt", "plan");
+    put("docs/.git/config", "config");
+    put("own/state", "state");
+    return 0;
+}
+
+static int drop_home(void **state)
+{
+    char command[200];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    return system(command);
+}
+
+/* errno of opening it, 0: it is open. */
+static int try_open(const char *name, int flags)
+{
+    char path[256];
+    int fd;
+
+    snprintf(path, sizeof path, "%s%s%s", name[0] == '/' ? "" : home, name[0] == '/' ? "" : "/", name);
+    fd = open(path, flags | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+static void enter(ebb_connect connect)
+{
+    ebb_confinement c;
+    char own[200];
+
+    snprintf(own, sizeof own, "%s/own", home);
+    ebb_confine_begin(&c, connect);
+    ebb_confine_allow_all_but_hidden(&c, home);
+    ebb_confine_allow(&c, own, EBB_REACH_WRITE);
+    ebb_confine_allow(&c, "/dev/null", EBB_REACH_DEVICE);
+    MUST(ebb_confine_enter(&c, NULL) == EBB_OK);
+}
+
+static void in_child(void (*what)(void))
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        what();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static bool has_landlock(void)
+{
+    ebb_confinement c;
+
+    ebb_confine_begin(&c, EBB_CONNECT_NOTHING);
+    ebb_file_close(c.ruleset);
+    return c.landlock_abi > 0;
+}
+
+static bool has_filter(void)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0) {
+        ebb_confinement c;
+        ebb_confine_begin(&c, EBB_CONNECT_INTERNET);
+        (void)!ebb_confine_enter(&c, NULL);
+        _exit(ebb_confine_state()->has_filter ? 0 : 1);
+    }
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* -- Files -------------------------------------------------------------------------------------------- */
+
+static void reach_files(void)
+{
+    char from[256], to[256];
+
+    enter(EBB_CONNECT_NOTHING);
+    MUST(try_open("docs/plan.txt", O_RDONLY) == 0);
+    MUST(try_open("docs/.git/config", O_RDONLY) == 0);   /* hidden in a folder that is not */
+    MUST(try_open("/etc/passwd", O_RDONLY) == 0);
+    MUST(try_open("own/state", O_RDWR | O_TRUNC) == 0);
+    MUST(try_open("own/new", O_WRONLY | O_CREAT | O_EXCL) == 0);
+    MUST(try_open("/dev/null", O_RDWR) == 0);
+
+    MUST(try_open(".ssh/id", O_RDONLY) == EACCES);
+    MUST(try_open(".profile", O_RDONLY) == EACCES);
+    MUST(try_open("docs/plan.txt", O_WRONLY) == EACCES);
+    MUST(try_open("docs/new", O_WRONLY | O_CREAT) == EACCES);
+    MUST(try_open("new", O_WRONLY | O_CREAT) == EACCES);
+    snprintf(from, sizeof from, "%s/docs/plan.txt", home);
+    snprintf(to, sizeof to, "%s/own/plan.txt", home);
+    MUST(unlink(from) != 0 && errno == EACCES);
+    MUST(rename(from, to) != 0 && (errno == EACCES || errno == EXDEV));
+    MUST(link(from, to) != 0 && (errno == EACCES || errno == EXDEV));
+    MUST(truncate(from, 0) != 0 && (errno == EPERM || errno == EACCES));
+    snprintf(to, sizeof to, "%s/own/link", home);
+    MUST(symlink(from, to) != 0 && errno == EACCES);
+    snprintf(from, sizeof from, "%s/.ssh/id", home);
+    MUST(access(from, R_OK) == 0);               /* names and modes are no secret */
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    if (!has_landlock()) {
+        print_message("the kernel has no Landlock\n");
+        skip();
+    }
+    in_child(reach_files);
+}
+
+/* What is refused is told as what it is. */
+static void read_hidden(void)
+{
+    char path[256];
+    ebb_error err = { 0 };
+    int fd;
+
+    enter(EBB_CONNECT_NOTHING);
+    snprintf(path, sizeof path, "%s/.ssh/id", home);
+    MUST(ebb_file_open(path, EBB_FILE_READ, &fd, &err) == EBB_IO && strstr(err.msg, "out of ebb's reach"));
+}
+
+static void test_is_told(void **state)
+{
+    (void)state;
+    if (!has_landlock())
+        skip();
+    in_child(read_hidden);
+}
+
+/* -- Calls ----------------------------------------------------------------------------------------------- */
+
+static void try_calls(void)
+{
+    char *const argv[] = { (char[]){ "/bin/true" }, NULL };
+    struct io_uring_params p = { 0 };
+    int fds[2];
+
+    enter(EBB_CONNECT_NOTHING);
+    execv(argv[0], argv);
+    MUST(errno == EACCES);
+    MUST(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EACCES);
+    MUST(socket(AF_INET6, SOCK_DGRAM, 0) < 0 && errno == EACCES);
+    MUST(socket(AF_UNIX, SOCK_DGRAM, 0) < 0 && errno == EACCES);
+    MUST(syscall(SYS_io_uring_setup, 4, &p) < 0 && errno == EPERM);
+    MUST(unshare(CLONE_NEWUSER) != 0 && errno == EPERM);
+    MUST(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0) < 0 && errno == EPERM);
+    MUST(syscall(SYS_process_vm_writev, getppid(), NULL, 0, NULL, 0, 0) < 0 && errno == EPERM);
+    MUST(syscall(SYS_bpf, 0, NULL, 0) < 0 && errno == EPERM);
+    MUST(syscall(SYS_keyctl, 0, -3, 0) < 0 && errno == EPERM);
+    MUST(ioctl(0, TIOCSTI, "x") != 0 && errno == EPERM);
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+}
+
+static void connect_unix(ebb_connect how, bool may)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    int listening = socket(AF_UNIX, SOCK_STREAM, 0), fd;
+
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/own/sock", home);
+    unlink(at.sun_path);
+    MUST(bind(listening, (struct sockaddr *)&at, sizeof at) == 0 && listen(listening, 1) == 0);
+    enter(how);
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    MUST(fd >= 0);
+    MUST((connect(fd, (struct sockaddr *)&at, sizeof at) == 0) == may && (may || errno == EACCES));
+    MUST(ebb_confine_may_connect(EBB_CONNECT_UNIX) == may && !ebb_confine_may_connect(EBB_CONNECT_INTERNET));
+    MUST(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EACCES);
+}
+
+static void connect_to_nobody(void)
+{
+    connect_unix(EBB_CONNECT_NOTHING, false);
+}
+
+static void connect_to_sockets(void)
+{
+    connect_unix(EBB_CONNECT_UNIX, true);
+}
+
+static void connect_to_all(void)
+{
+    enter(EBB_CONNECT_INTERNET);
+    MUST(socket(AF_INET, SOCK_STREAM, 0) >= 0);
+    MUST(socket(AF_INET6, SOCK_DGRAM, 0) >= 0 || errno == EAFNOSUPPORT);
+    MUST(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EACCES);
+    MUST(ebb_confine_may_connect(EBB_CONNECT_INTERNET));
+}
+
+static void test_calls(void **state)
+{
+    (void)state;
+    if (!has_filter()) {
+        print_message("the kernel takes no filter of system calls\n");
+        skip();
+    }
+    in_child(try_calls);
+    in_child(connect_to_nobody);
+    in_child(connect_to_sockets);
+    in_child(connect_to_all);
+}
+
+/* Rings are made before; they read, and are lent again when they were given back. */
+static void read_by_kept_rings(void)
+{
+    ebb_uring *u = NULL, *more[8] = { NULL };
+    char path[256], text[5] = "";
+    uint32_t tag = 0;
+    int64_t got = 0;
+    int fd, n = 0;
+
+    ebb_uring_keep();
+    enter(EBB_CONNECT_NOTHING);
+    snprintf(path, sizeof path, "%s/docs/plan.txt", home);
+    fd = open(path, O_RDONLY);
+    for (int i = 0; i < 3; i++) {
+        if (ebb_uring_open(4, &u, NULL) != EBB_OK)
+            _exit(77);
+        MUST(ebb_uring_read(u, fd, text, 4, 0, 7, NULL) == EBB_OK && ebb_uring_wait(u, &tag, &got, NULL) == EBB_OK);
+        MUST(tag == 7 && got == 4 && memcmp(text, "plan", 4) == 0);
+        ebb_uring_close(u);
+    }
+    while (n < 8 && ebb_uring_open(4, &more[n], NULL) == EBB_OK)
+        n++;
+    MUST(n > 1 && n < 8);                        /* no others can be made */
+}
+
+static void test_rings(void **state)
+{
+    pid_t pid;
+    int status;
+
+    (void)state;
+    if (!has_filter())
+        skip();
+    pid = fork();
+    if (pid == 0) {
+        read_by_kept_rings();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("the kernel makes no rings with limits\n");
+        skip();
+    }
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* -- The broker -------------------------------------------------------------------------------------------- */
+
+static char drafts[200];
+
+static void start_broker(void)
+{
+    static char sh[] = "/bin/sh", c[] = "-c", script[] = "exit 7", ssh[] = "echo", host[] = "host", cat[] = "cat";
+    static char *exact[] = { sh, c, script, NULL }, *plain[] = { ssh, host, NULL }, *draft[] = { cat, NULL };
+    static const ebb_broker_command commands[] = {
+        { exact, EBB_BROKER_NOTHING }, { plain, EBB_BROKER_PLAIN_WORDS }, { draft, EBB_BROKER_A_DRAFT },
+    };
+
+    snprintf(drafts, sizeof drafts, "%s/own", home);
+    MUST(ebb_broker_start(&(ebb_broker_opts){ commands, 3, home, drafts }, NULL) == EBB_OK);
+    MUST(ebb_broker_is_there());
+    enter(EBB_CONNECT_NOTHING);
+}
+
+/* Its exit status; or -errno where it was not started. */
+static int run(char *const argv[], int out)
+{
+    int status = 0, failed;
+    pid_t pid = 0;
+
+    failed = ebb_spawn(argv, (int[]){ 0, out, 2 }, EBB_SPAWN_GROUP, &pid);
+    if (failed)
+        return -failed;
+    MUST(getpgid(pid) == pid || errno == ESRCH);
+    MUST(waitpid(pid, &status, 0) == pid);       /* it is our child, though the broker made it */
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000;
+}
+
+#define RUN(...) run((char *[]){ __VA_ARGS__, NULL }, 2)
+#define W(x) (char[]){ x }
+
+static void start_programs(void)
+{
+    char draft[256], hidden[256], odd[256];
+
+    start_broker();
+    snprintf(draft, sizeof draft, "%s/state", drafts);
+    snprintf(odd, sizeof odd, "%s/../.ssh/id", drafts);
+    snprintf(hidden, sizeof hidden, "%s/.ssh/id", home);
+    MUST(RUN(W("/bin/sh"), W("-c"), W("exit 7")) == 7);
+    MUST(RUN(W("/bin/sh"), W("-c"), W("exit 7"), W("more")) == -EACCES);
+    MUST(RUN(W("/bin/sh"), W("-c"), W("exit 8")) == -EACCES);
+    MUST(RUN(W("/bin/sh"), W("-c")) == -EACCES);
+    MUST(RUN(W("/bin/true")) == -EACCES);
+    MUST(RUN(W("echo"), W("host"), W("-m"), W("some/model:4")) == 0);
+    MUST(RUN(W("echo"), W("host"), W("a;b")) == -EACCES);
+    MUST(RUN(W("echo"), W("other")) == -EACCES);
+    MUST(RUN(W("cat"), draft) == 0);
+    MUST(RUN(W("cat"), hidden) == -EACCES);
+    MUST(RUN(W("cat"), odd) == -EACCES);
+    MUST(RUN(W("cat")) == -EACCES);
+}
+
+static void open_and_make(void)
+{
+    char path[256], to[256], text[8] = "";
+    ebb_error err = { 0 };
+    int fd;
+
+    start_broker();
+    /* an export: new, of a kind, in no hidden folder */
+    snprintf(path, sizeof path, "%s/talk.md", home);
+    MUST(ebb_file_create(path, "talk", 4, &err) == EBB_OK);
+    MUST(ebb_file_create(path, "other", 5, &err) == EBB_USAGE && strstr(err.msg, "exists already"));
+    MUST(try_open("talk.md", O_RDONLY) == EACCES);       /* the rules know no name that is newer than they are */
+    MUST(ebb_file_open(path, EBB_FILE_READ, &fd, &err) == EBB_OK);       /* the broker does */
+    MUST(read(fd, text, sizeof text) == 4 && memcmp(text, "talk", 4) == 0);
+    close(fd);
+    for (int i = 0; i < 4; i++) {
+        static const char *const bad[] = { ".ssh/x.md", "talk.sh", "docs/.hidden.md", "no/such/folder.md" };
+        snprintf(path, sizeof path, "%s/%s", home, bad[i]);
+        MUST(ebb_file_create(path, "talk", 4, &err) != EBB_OK);
+        MUST(access(path, F_OK) != 0);
+    }
+    /* hidden, by any name; and what is the kernel's */
+    for (int i = 0; i < 4; i++) {
+        static const char *const bad[] = { ".ssh/id", "docs/../.ssh/id", "own/../.profile", ".ssh/../.ssh/id" };
+        snprintf(path, sizeof path, "%s/%s", home, bad[i]);
+        MUST(ebb_broker_open(path, false) < 0 && errno == EACCES);
+    }
+    MUST(ebb_broker_open("/proc/self/environ", false) < 0 && errno == EACCES);
+    MUST(ebb_broker_open("/proc/self/root/etc/passwd", false) >= 0);     /* its real path is what counts */
+    snprintf(to, sizeof to, "%s/none", home);
+    MUST(ebb_broker_open(to, false) < 0 && errno == ENOENT);
+    ebb_broker_end();
+    MUST(!ebb_broker_is_there());
+}
+
+static void test_broker_programs(void **state)
+{
+    (void)state;
+    if (!has_landlock() || !has_filter())
+        skip();
+    in_child(start_programs);
+}
+
+static void test_broker_files(void **state)
+{
+    (void)state;
+    if (!has_landlock() || !has_filter())
+        skip();
+    in_child(open_and_make);
+}
+
+/* A link that leads to something hidden is that thing. */
+static void follow_link(void)
+{
+    char path[256];
+
+    start_broker();
+    snprintf(path, sizeof path, "%s/shown", home);
+    MUST(ebb_broker_open(path, false) < 0 && errno == EACCES);
+}
+
+static void test_broker_links(void **state)
+{
+    char link[256], to[256];
+
+    (void)state;
+    if (!has_landlock() || !has_filter())
+        skip();
+    snprintf(link, sizeof link, "%s/shown", home);
+    snprintf(to, sizeof to, "%s/.ssh/id", home);
+    assert_int_equal(symlink(to, link), 0);
+    in_child(follow_link);
+    unlink(link);
+}
+
+/* It ends with its owner, also with one that was killed: the pipe that it would hold is closed. */
+static void test_broker_ends(void **state)
+{
+    int ends[2], status;
+    char byte;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (ebb_broker_start(&(ebb_broker_opts){ .home = home }, NULL) == EBB_OK)
+            kill(getpid(), SIGKILL);
+        _exit(1);
+    }
+    close(ends[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(read(ends[0], &byte, 1), 0);
+    close(ends[0]);
+}
+
+/* -- Without a kernel ------------------------------------------------------------------------------------------ */
+
+static void fail_each(void)
+{
+    ebb_error err = { 0 };
+
+    for (int n = 1;; n++) {
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0) {
+            ebb_confinement c;
+            ebb_status st;
+
+            ebb_os_fail_nth(n);
+            ebb_confine_begin(&c, EBB_CONNECT_NOTHING);
+            ebb_confine_allow(&c, "/", EBB_REACH_READ);
+            st = ebb_confine_enter(&c, &err);
+            if (!ebb_os_fail_off())
+                _exit(77);
+            MUST(st == EBB_OK ? ebb_confine_state()->landlock_abi || ebb_confine_state()->has_filter
+                              : !ebb_confine_state()->landlock_abi && !ebb_confine_state()->has_filter);
+            MUST(ebb_confine_may_connect(EBB_CONNECT_INTERNET) == !ebb_confine_state()->has_filter);
+            _exit(0);
+        }
+        MUST(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+            _exit(n > 3 ? 0 : 1);
+        MUST(WEXITSTATUS(status) == 0);
+    }
+}
+
+static void test_each_fault(void **state)
+{
+    (void)state;
+    in_child(fail_each);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_is_told),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_rings),
+        cmocka_unit_test(test_broker_programs),
+        cmocka_unit_test(test_broker_files),
+        cmocka_unit_test(test_broker_links),
+        cmocka_unit_test(test_broker_ends),
+        cmocka_unit_test(test_each_fault),
+    };
+
+    return cmocka_run_group_tests(tests, make_home, drop_home);
+}
