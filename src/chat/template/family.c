@@ -180,7 +180,8 @@ static const struct { const char *part, *family; } by_name[] = {
 
 static const struct { const char *arch, *family; } by_arch[] = {
     { "qwen2", "chatml" }, { "qwen3", "chatml" }, { "qwen3moe", "chatml" }, { "gemma", "gemma" }, { "gemma2", "gemma" },
-    { "gemma3", "gemma" }, { "gemma4", "gemma4" }, { "phi3", "phi3" }, { "command-r", "command-r" },
+    { "gemma3", "gemma" }, { "gemma3n", "gemma" }, { "gemma4", "gemma4" }, { "phi3", "phi3" }, { "phimoe", "phi3" },
+    { "command-r", "command-r" },
     { "granite", "granite" }, { "deepseek2", "deepseek" }, { "gpt-oss", "gpt-oss" },
 };
 
