@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "edit/attach.h"
 #include "os/file.h"
 #include "store/title.h"
@@ -166,6 +167,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
 void ebb_app_fini(ebb_app *a)
 {
     ebb_greeting_meter_drop(a->greeting.meter);
+    ebb_command_output_fini(&a->output);
     ebb_unsent_end_autosave(&a->unsent.file);
     if (a->term->ops->begin && a->signal != SIGHUP)
         ebb_app_inline_frame(a, true);
@@ -326,6 +328,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     ebb_figures now = a->figures;
 
     ebb_app_external_tick(a);
+    ebb_app_output_tick(a, ebb_clock_s());
     ebb_app_menu_tick(a, now_s);
     ebb_app_preview_tick(a, now_s);
     ebb_app_unsent_tick(a, now_s);
@@ -396,7 +399,7 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
         return 0;
     if (is_working(a) || a->frame.n_settling > 0)
         wait = ms_until(a->frame.figures_s + (is_working(a) ? figures_s : settle_s), now_s);
-    if (ebb_greeting_meter_is_busy(a->greeting.meter))
+    if (ebb_greeting_meter_is_busy(a->greeting.meter) || ebb_command_output_is_running(&a->output))
         wait = wait < 0 || wait > MEASURE_LOOK_MS ? MEASURE_LOOK_MS : wait;
     if (a->preview.due_s >= 0 && !ebb_chat_is_busy(a->frontend.chat) && ebb_chat_is_ready(a->frontend.chat)) {
         int count = ms_until(a->preview.due_s, now_s);

@@ -24,6 +24,7 @@
 #include "app/menu.h"
 #include "command/frontend.h"
 #include "ebb/experimental/plan.h"
+#include "edit/command_output.h"
 #include "edit/editor.h"
 #include "edit/history.h"
 #include "edit/unsent.h"
@@ -133,6 +134,7 @@ typedef struct ebb_app {
     ebb_layout     layout;       /* F2 */
     bool           after_ctrl_x;
     ebb_external   external;     /* Ctrl-G, /bare */
+    ebb_command_output output;   /* !command */
     bool           is_stopping;  /* the answer was told to end and has not yet */
     bool           is_fullscreen; /* inline: the whole screen is taken */
     int            signal;       /* that made us leave; 0: none */
@@ -206,6 +208,8 @@ void ebb_app_suspend(ebb_app *a);
 void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ebb_app_say_error(ebb_app *a, const ebb_error *err);
 void ebb_app_submit(ebb_app *a);
+/* Has the command of !command ended?  Its output goes to the beginning of the line. */
+void ebb_app_output_tick(ebb_app *a, double now_s);
 void ebb_app_send_next(ebb_app *a);
 /* The newest waiting message, back into the editor. */
 void ebb_app_unqueue(ebb_app *a);

@@ -272,6 +272,11 @@ void ebb_app_key(ebb_app *a, ebb_key key)
     bool after_ctrl_x = a->after_ctrl_x;
 
     a->after_ctrl_x = false;
+    if (ebb_command_output_is_running(&a->output) &&
+        (key.code == EBB_KEY_ESC || (key.code == 'c' && key.mods == EBB_MOD_CTRL))) {
+        ebb_command_output_stop(&a->output);
+        return;
+    }
     if (a->search.is_on && history_search_key(a, key))
         return;
     if (a->find.state && ebb_app_find_key(a, key))

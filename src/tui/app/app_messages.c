@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "base/clock.h"
 #include "command/slash.h"
 #include "edit/attach.h"
 #include "text/humanize.h"
@@ -148,6 +149,41 @@ static void hint_attached(ebb_app *a, const ebb_attached *files)
     ebb_buf_fini(&size);
 }
 
+/* !command: it is shown before it runs. */
+static void submit_command(ebb_app *a, const char *line)
+{
+    ebb_error err;
+
+    if (a->marks.asked_edits != a->editor.n_edits) {
+        a->marks.asked_edits = a->editor.n_edits;
+        ebb_app_hint(a, "Enter again runs%.100s and attaches its output; a blank before ! sends text", line + 1);
+        return;
+    }
+    if (ebb_command_output_start(&a->output, line + 1, ebb_clock_s(), &err) != EBB_OK) {
+        ebb_app_hint(a, "%s", err.msg);
+        return;
+    }
+    if (ebb_history_add(&a->history, line, strlen(line), &err) != EBB_OK)
+        ebb_app_say_error(a, &err);
+    ebb_editor_clear(&a->editor);
+    ebb_vi_reset(&a->vi, &a->editor);
+    ebb_app_hint(a, "running:%.100s (Esc stops it)", line + 1);
+}
+
+void ebb_app_output_tick(ebb_app *a, double now_s)
+{
+    ebb_buf block = { 0 };
+
+    if (!ebb_command_output_poll(&a->output, now_s, &block))
+        return;
+    a->editor.caret = 0;                         /* in front of what was typed meanwhile, as files are */
+    ebb_editor_paste(&a->editor, ebb_buf_text(&block), block.len);
+    a->editor.caret = a->editor.text.len;
+    ebb_buf_fini(&block);
+    ebb_app_hint(a, "the output is in the line; type what is to be done with it");
+    a->frame.is_dirty = a->frame.is_urgent = true;
+}
+
 void ebb_app_submit(ebb_app *a)
 {
     ebb_attached files = { 0 };
@@ -164,6 +200,8 @@ void ebb_app_submit(ebb_app *a)
         ebb_app_hint(a, "out of memory: the message is too large");
     } else if (goes_on(a, &text)) {
         ebb_buf_clear(&a->hint);
+    } else if (text.len > 1 && text.data[0] == '!') {
+        submit_command(a, text.data);
     } else if (!is_command &&
                ebb_attach_expand(message + is_slash, n_message - is_slash, &whole, &files, &err) != EBB_OK) {
         ebb_app_hint(a, "%s", err.msg);

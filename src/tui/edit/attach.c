@@ -55,21 +55,38 @@ static int fence_length(const ebb_buf *text)
     return longest + 1;
 }
 
-static void add_attachment(ebb_buf *out, const char *name, const ebb_buf *text)
+/* `name` and `text` in a fence that says its language. */
+static void add_fenced(ebb_buf *out, const char *name, const char *language, const ebb_buf *text)
 {
-    const char *last = strrchr(name, '/'), *dot = strrchr(last ? last : name, '.');
     int n = fence_length(text);
 
     ebb_buf_addf(out, "%s:\n", name);
     for (int i = 0; i < n; i++)
         ebb_buf_addc(out, '`');
-    ebb_buf_addf(out, "%s\n", dot ? dot + 1 : "");
+    ebb_buf_addf(out, "%s\n", language);
     ebb_buf_add(out, text->data, text->len);
     if (text->len > 0 && text->data[text->len - 1] != '\n')
         ebb_buf_addc(out, '\n');
     for (int i = 0; i < n; i++)
         ebb_buf_addc(out, '`');
     ebb_buf_adds(out, "\n\n");
+}
+
+static void add_attachment(ebb_buf *out, const char *name, const ebb_buf *text)
+{
+    const char *last = strrchr(name, '/'), *dot = strrchr(last ? last : name, '.');
+
+    add_fenced(out, name, dot ? dot + 1 : "", text);
+}
+
+void ebb_attach_add_output(ebb_buf *out, const char *command, const ebb_buf *text)
+{
+    ebb_buf name = { 0 };
+
+    ebb_buf_adds(&name, "$ ");
+    ebb_utf8_add_visible(&name, command, strlen(command), false);
+    add_fenced(out, ebb_buf_text(&name), "", text);
+    ebb_buf_fini(&name);
 }
 
 static bool is_file(const char *path, mode_t kind)

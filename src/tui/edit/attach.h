@@ -33,6 +33,9 @@ EBB_MUST_CHECK
 ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_attached *report,
                              ebb_error *err);
 
+/* Append the output of `command`, one line, as a file of the name "$ command" would stand there. */
+void ebb_attach_add_output(ebb_buf *out, const char *command, const ebb_buf *text);
+
 /* A file that went along with a message. */
 typedef struct ebb_attachment {
     size_t name, n_name;         /* in the message: its name ... */

@@ -276,6 +276,33 @@ static void background(void **state)
     screen_close(&s);
 }
 
+/* It is shown before it runs; its output stands folded before the question, and goes with it. */
+static void a_command(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 30, 100);
+    screen_keys(&s, "!printf 'one\\n\\033[31mtwo'; exit 3\r");
+    assert_has(&s, "Enter again runs");
+    assert_false(ebb_command_output_is_running(&s.app.output));
+    screen_keys(&s, "\r");
+    for (int i = 0; i < 3000 && ebb_command_output_is_running(&s.app.output); i++) {
+        usleep(10000);
+        screen_step(&s, 0.01);
+    }
+    assert_has(&s, "the output is in the line");
+    screen_keys(&s, "What is wrong?\r");
+    assert_true(ebb_chat_n_messages(s.chat) >= 1);
+    const ebb_message *m = ebb_chat_message(s.chat, 0);
+    assert_non_null(strstr(m->text, "$ printf "));
+    assert_non_null(strstr(m->text, "two\n[exit status 3]\n```\n\nWhat is wrong?"));
+    assert_null(strchr(m->text, '\033'));
+    screen_keys(&s, " !not a command\r");       /* with a blank it is text */
+    assert_false(ebb_command_output_is_running(&s.app.output));
+    screen_close(&s);
+}
+
 /* -- Views ------------------------------------------------------------------------------------------ */
 
 static void raw_and_bare(void **state)
@@ -391,7 +418,7 @@ static void greets(void **state)
     fake_notice(s.chat, "took one.gguf");
     fake_ready(s.chat);
     screen_step(&s, 1);
-    assert_has(&s, "keys and commands.\n\n* took one.gguf\n");
+    assert_has(&s, "own scrollback.\n\n* took one.gguf\n");
     screen_keys(&s, "/title\r");
     assert_lacks(&s, "This is ebb");
     screen_close(&s);
@@ -718,6 +745,7 @@ int main(void)
         cmocka_unit_test(patterns),
         cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(finds_nothing),
         cmocka_unit_test(bell), cmocka_unit_test(notification), cmocka_unit_test(background),
+        cmocka_unit_test(a_command),
         cmocka_unit_test(raw_and_bare),
         cmocka_unit_test(layouts),
         cmocka_unit_test(greets),
