@@ -258,13 +258,14 @@ static void allow_outputs(reach *r, const ebb_args *a)
 
 static void allow_files(reach *r, const ebb_args *a, const needs *n, bool keeps)
 {
+    ebb_reach own = a->is_private ? EBB_REACH_READ : EBB_REACH_WRITE;   /* then the kernel sees to it, too */
     bool makes = !a->is_private;
 
     allow_system(r);
     allow_own(r, EBB_DIR_CONFIG, EBB_REACH_READ, false);
     allow_own(r, EBB_DIR_DATA, EBB_REACH_READ, false);
-    allow_own(r, EBB_DIR_STATE, EBB_REACH_WRITE, makes && keeps);
-    allow_own(r, EBB_DIR_CACHE, EBB_REACH_WRITE, makes);
+    allow_own(r, EBB_DIR_STATE, own, makes && keeps);
+    allow_own(r, EBB_DIR_CACHE, own, makes);
     if (n->drafts.len)
         ebb_confine_allow(&r->c, n->drafts.data, EBB_REACH_WRITE);
     allow_models(r, a);

@@ -26,6 +26,7 @@ typedef struct ebb_tui_opts {
     bool        reflows;         /* the terminal is known to break lines anew when it is resized */
     bool        in_tmux;         /* $TMUX is set: /copy goes through it */
     bool        accessible;      /* ACCESSIBLE=1: plain text comes by whole sentences */
+    bool        is_private;      /* --private: it is said that nothing is kept */
     uint32_t    linger_s;        /* how long an answer may go on without a terminal */
     const char *editor;          /* $VISUAL or $EDITOR, a shell command; NULL: vi */
     const char *config_dir;      /* NULL: $XDG_CONFIG_HOME/ebb */

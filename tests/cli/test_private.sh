@@ -10,11 +10,30 @@ $EBB run --private "Does the zanzibar quokka know how to leave this program?" >"
 [ -s "$dir/out" ] || fail "run says nothing"
 printf 'Where is the xylophon of the program?\n/quit\n' | $EBB --plain --private >"$dir/out" 2>"$dir/err" || fail "chat: $(cat "$dir/err")"
 [ -s "$dir/out" ] || fail "the chat says nothing"
+grep -q 'nothing of this conversation is written' "$dir/out" "$dir/err" || fail "the chat does not say that it is private"
 for word in zanzibar quokka xylophon; do
     found=$(grep -rlai "$word" "$HOME") && fail "$word is in $found"
 done
 [ ! -e "$HOME/.cache/ebb/kv" ] || fail "there is a folder of K and V"
 [ -z "$(find "$HOME" -name 'sessions.db*' -o -name 'history' -o -name 'draft*')" ] || fail "files: $(find "$HOME")"
+
+# A model that has been used, with all that is kept of it: not one byte of the home is another one afterwards.
+mkdir "$HOME/models" && cp models/guide.gguf "$HOME/models/small.gguf" || exit 1
+m=$HOME/models/small.gguf
+$EBB run -s open -m "$m" "Who may know this?" >"$dir/out" 2>"$dir/err" || fail "a run in the open: $(cat "$dir/err")"
+files() { (cd "$HOME" && find . -type f -exec sha256sum {} + | LC_ALL=C sort -k 2); }
+[ "$(files | wc -l)" -gt 1 ] || fail "in the open nothing is kept either: $(files)"
+for off in '' 1; do                              # by its own doing, too, where the kernel would not see to it
+    # then figures of this machine are still learned, if it happens to be quiet
+    EBB_NO_SANDBOX=$off $EBB doctor 2>&1 | grep -q 'confinement .*holds: files' && learned='^$' || learned='/cache/ebb/\|/\.cache/ebb/[a-z-]*speeds\|/experts/'
+    files >"$dir/before"
+    EBB_NO_SANDBOX=$off $EBB run --private -m "$m" "What does the quokka keep?" >"$dir/out" 2>"$dir/err" || fail "run: $(cat "$dir/err")"
+    printf 'And the xylophon?\n/why\n/models\n/undo\n/model guide\nOnce more?\n/copy\n/quit\n' |
+        EBB_NO_SANDBOX=$off $EBB --plain --private -m "$m" >"$dir/out" 2>"$dir/err" || fail "chat: $(cat "$dir/err")"
+    files >"$dir/after"
+    for f in before after; do grep -v "$learned" "$dir/$f" >"$dir/$f-judged"; done
+    cmp -s "$dir/before-judged" "$dir/after-judged" || fail "written in private: $(diff "$dir/before-judged" "$dir/after-judged")"
+done
 $EBB run --private -s name "x" 2>"$dir/err"; [ $? = 2 ] || fail "a session of a private chat"
 grep -q "no session to be named" "$dir/err" || fail "its message: $(cat "$dir/err")"
 exit 0

@@ -42,6 +42,9 @@ void ebb_frontend_ready(ebb_frontend *f)
 
     if (!m || strcmp(ebb_buf_text(&f->model), m->path) == 0)
         return;
+    if (f->model.len == 0 && f->opts->is_private)
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE,
+                          "private: nothing of this conversation is written to disk; it ends with ebb");
     if (f->model.len > 0)
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%.200s%s%s answers from here on", m->name, *m->quantization ? " " : "",
                           m->quantization);
