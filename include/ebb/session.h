@@ -96,6 +96,8 @@ typedef struct ebb_sampler ebb_sampler;
  * later.  NULL: out of memory. */
 ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab);
 void ebb_sampler_free(ebb_sampler *s);
+/* No token: of a sampler that is constrained (ebb/grammar.h), nothing may follow. */
+#define EBB_TOKEN_NONE (-1)
 /* Samples a token.  `recent` are the last n ids of the sequence, for the penalty.  The same seed,
  * the same calls before and the same arguments give the same token. */
 ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent,

@@ -2,6 +2,7 @@
 #include "open/model_file.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct ebb_model {
     char          *base_name;    /* of the file, for models without general.name */
     ebb_tokenizer *tokenizer;    /* NULL: no_tokenizer says why */
     ebb_error      no_tokenizer;
+    _Atomic(ebb_token_trie *) trie;      /* NULL: nobody has asked for it */
 };
 
 /* -- Facts ------------------------------------------------------------------------- */
@@ -244,6 +246,7 @@ void ebb_model_close(ebb_model *m)
 {
     if (!m)
         return;
+    ebb_token_trie_free(m->trie);
     ebb_tokenizer_free(m->tokenizer);
     ebb_gguf_close(m->gguf);
     free(m->base_name);
@@ -260,6 +263,20 @@ ebb_status ebb_model_check_tokenizer(const ebb_model *m, ebb_error *err)
     if (!m->tokenizer && err)
         *err = m->no_tokenizer;
     return m->tokenizer ? EBB_OK : m->no_tokenizer.code;
+}
+
+/* Of two threads that make it at once, the later one throws its own away. */
+const ebb_token_trie *ebb_model_token_trie(const ebb_model *m)
+{
+    _Atomic(ebb_token_trie *) *slot = (_Atomic(ebb_token_trie *) *)(uintptr_t)&m->trie;
+    ebb_token_trie *there = atomic_load(slot), *made;
+
+    if (there || !(made = ebb_token_trie_new(m)))
+        return there;
+    if (atomic_compare_exchange_strong(slot, &there, made))
+        return made;
+    ebb_token_trie_free(made);
+    return there;
 }
 
 size_t ebb_model_bytes(const ebb_model *m)

@@ -11,6 +11,7 @@
 #define EBB_MODEL_FILE_H
 #include "ebb/model.h"
 #include "gguf/gguf.h"
+#include "grammar/token_trie.h"
 #include "tokenizer/tokenizer.h"
 
 /* Metadata, tensor index, and for each part its path, open descriptor or memory. */
@@ -26,6 +27,10 @@ ebb_status ebb_model_check_tokenizer(const ebb_model *m, ebb_error *err);
  * and the first difference), UNSUPPORTED (one has no tokenizer that is known). */
 EBB_MUST_CHECK
 ebb_status ebb_model_check_draft(const ebb_model *m, const ebb_model *draft, ebb_error *err);
+
+/* The texts of its tokens, made when they are first asked for; as long as the model.  NULL: no
+ * memory. */
+const ebb_token_trie *ebb_model_token_trie(const ebb_model *m);
 
 /* Bytes of memory that the open model holds: header, index, tokenizer. */
 size_t ebb_model_bytes(const ebb_model *m);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sample/sampler.h"
+
 /* The largest known vocabularies have 262,144 and 514,906. */
 #define MAX_TOKENS ((uint64_t)1 << 19)
 #define MAX_MERGES ((uint64_t)3 << 18)
@@ -198,6 +200,25 @@ ebb_status ebb_model_check_draft(const ebb_model *m, const ebb_model *draft, ebb
     if (st != EBB_OK || ebb_tokenizer_is_like(ebb_model_tokenizer(m), ebb_model_tokenizer(draft), why))
         return st;
     return EBB_FAIL(err, EBB_USAGE, "%.80s cannot draft for %.80s: %s", file_name(draft), file_name(m), why);
+}
+
+/* -- Constrained sampling --------------------------------------------------------------- */
+
+ebb_status ebb_sampler_constrain(ebb_sampler *s, const ebb_grammar *g, const ebb_model *m, ebb_error *err)
+{
+    const ebb_token_trie *trie;
+    ebb_constraint *c = NULL;
+    ebb_status st = g ? ebb_model_check_tokenizer(m, err) : EBB_OK;
+
+    if (g && st == EBB_OK) {
+        trie = ebb_model_token_trie(m);
+        st = trie ? ebb_constraint_new(g, trie, &c, err)
+                  : EBB_FAIL(err, EBB_NOMEM, "no memory for the texts of the model's tokens");
+    }
+    if (st == EBB_OK)
+        ebb_sampler_set_constraint(s, c);
+    ebb_constraint_free(c);
+    return st;
 }
 
 /* -- The tokenizer's functions --------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* Choosing a token (ebb/session.h).
+/* Choosing a token (ebb/session.h, ebb/grammar.h).
  *
- * Order: repeat penalty, top-k, top-p, min-p, temperature.  Candidates stand in
+ * Order: repeat penalty, the grammar, top-k, top-p, min-p, temperature.  Candidates stand in
  * a heap whose root is the best one, so that of 150,000 tokens only the few
  * that can be chosen are ever sorted.  Ties go to the lower id. */
 #include <math.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "ebb/grammar.h"
 #include "sample/sampler.h"
 
 typedef struct candidate {
@@ -18,10 +19,13 @@ typedef struct candidate {
 struct ebb_sampler {
     ebb_sampler_params p;
     size_t       n_vocab;
-    candidate   *heap;           /* [n_vocab] */
+    candidate   *heap;           /* [n_vocab], n_heap of them candidates */
+    size_t       n_heap;
     candidate   *best;           /* [n_vocab] in order, as far as they were taken out */
     double      *weight;         /* [n_vocab] of best */
     uint64_t     state;          /* of the random numbers */
+    ebb_constraint *constraint;  /* NULL: none */
+    ebb_constraint_state at;
 };
 
 ebb_sampler_params ebb_sampler_params_default(void)
@@ -54,6 +58,7 @@ void ebb_sampler_free(ebb_sampler *s)
 {
     if (!s)
         return;
+    ebb_constraint_free(s->constraint);
     free(s->heap);
     free(s->best);
     free(s->weight);
@@ -70,15 +75,78 @@ static double next_random(ebb_sampler *s)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-ebb_sampler_state ebb_sampler_get_state(const ebb_sampler *s)
+void ebb_sampler_get_state(const ebb_sampler *s, ebb_sampler_state *mark)
 {
-    return (ebb_sampler_state){ .p = s->p, .state = s->state };
+    ebb_constraint *before = mark->constraint;
+
+    *mark = (ebb_sampler_state){ .p = s->p, .state = s->state, .constraint = ebb_constraint_share(s->constraint),
+                                 .at = s->at };
+    ebb_constraint_free(before);
+}
+
+void ebb_sampler_state_fini(ebb_sampler_state *mark)
+{
+    ebb_constraint_free(mark->constraint);
+    mark->constraint = NULL;
 }
 
 void ebb_sampler_set_state(ebb_sampler *s, const ebb_sampler_state *mark)
 {
+    ebb_constraint *before = s->constraint;
+
     s->p = mark->p;
     s->state = mark->state;
+    s->constraint = ebb_constraint_share(mark->constraint);
+    s->at = mark->at;
+    ebb_constraint_free(before);
+}
+
+/* -- The grammar ---------------------------------------------------------------- */
+
+void ebb_sampler_set_constraint(ebb_sampler *s, ebb_constraint *c)
+{
+    ebb_constraint *before = s->constraint;
+
+    s->constraint = ebb_constraint_share(c);
+    if (c)
+        s->at = ebb_constraint_begin(c);
+    ebb_constraint_free(before);
+}
+
+bool ebb_sampler_accept(ebb_sampler *s, const ebb_token *ids, size_t n)
+{
+    ebb_constraint_state at = s->at;
+
+    for (size_t i = 0; s->constraint && i < n; i++)
+        if (!ebb_constraint_accept(s->constraint, &at, ids[i]))
+            return false;
+    if (s->constraint)
+        ebb_constraint_settle(s->constraint, &at);
+    s->at = at;
+    return true;
+}
+
+ebb_status ebb_sampler_check(const ebb_sampler *s, ebb_error *err)
+{
+    return s->constraint ? ebb_constraint_check(s->constraint, s->at, err) : EBB_OK;
+}
+
+/* Leave those that may come next; false: none may. */
+static bool keep_allowed(ebb_sampler *s)
+{
+    size_t n_known, n_kept = 0;
+    const uint64_t *mask = ebb_constraint_mask(s->constraint, s->at, &n_known);
+
+    if (n_known > s->n_vocab)
+        n_known = s->n_vocab;
+    for (size_t word = 0; mask && word < (n_known + 63) / 64; word++)
+        for (uint64_t bits = mask[word]; bits; bits &= bits - 1) {
+            size_t id = 64 * word + (size_t)__builtin_ctzll(bits);
+            if (id < n_known)
+                s->heap[n_kept++] = s->heap[id];
+        }
+    s->n_heap = n_kept;
+    return n_kept > 0;
 }
 
 /* -- The heap ----------------------------------------------------------------- */
@@ -133,7 +201,7 @@ static candidate best_candidate(const ebb_sampler *s)
 {
     candidate best = s->heap[0];
 
-    for (size_t i = 1; i < s->n_vocab; i++)
+    for (size_t i = 1; i < s->n_heap; i++)
         if (is_better(s->heap[i], best))
             best = s->heap[i];
     return best;
@@ -152,7 +220,7 @@ static double sum_weights(const candidate *c, size_t n, float top)
  * many.  Top-p is a share of what top-k leaves. */
 static size_t take_candidates(ebb_sampler *s)
 {
-    size_t left = s->n_vocab, n_most = left, n;
+    size_t left = s->n_heap, n_most = left, n;
     bool is_cut = s->p.top_k > 0 && s->p.top_k < left;
     double all, sum = 0;
     float top;
@@ -177,13 +245,23 @@ static size_t take_candidates(ebb_sampler *s)
     return n;
 }
 
-/* All candidates stand in the heap as they came. */
-static void fill_candidates(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+/* All candidates stand in the heap as they came; false: there is none. */
+static bool fill_candidates(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
 {
     for (size_t i = 0; i < s->n_vocab; i++)
         s->heap[i] = (candidate){ .logit = isnan(logits[i]) ? -INFINITY : logits[i], .id = (ebb_token)i };
     if (s->p.repeat_penalty != 1.0f)
         penalize_repeats(s, logits, recent, n);
+    s->n_heap = s->n_vocab;
+    return !s->constraint || keep_allowed(s);
+}
+
+/* The text goes on with this one. */
+static ebb_token accept_chosen(ebb_sampler *s, ebb_token id)
+{
+    if (s->constraint && !ebb_constraint_accept(s->constraint, &s->at, id))
+        return EBB_TOKEN_NONE;
+    return id;
 }
 
 /* One of the best, by their weights; its share of them. */
@@ -204,9 +282,14 @@ static ebb_token sample_candidate(ebb_sampler *s, double *share)
 ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
 {
     double share;
+    ebb_token id;
 
-    fill_candidates(s, logits, recent, n);
-    return s->p.temp > 0 ? sample_candidate(s, &share) : best_candidate(s).id;
+    if (!fill_candidates(s, logits, recent, n))
+        return EBB_TOKEN_NONE;
+    id = accept_chosen(s, s->p.temp > 0 ? sample_candidate(s, &share) : best_candidate(s).id);
+    if (s->constraint)
+        ebb_constraint_settle(s->constraint, &s->at);
+    return id;
 }
 
 ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n,
@@ -214,10 +297,15 @@ ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, co
 {
     candidate best;
 
-    fill_candidates(s, logits, recent, n);
+    *probability = 0;
+    if (!fill_candidates(s, logits, recent, n))
+        return EBB_TOKEN_NONE;
+    /* What a drafter looks at may be nothing of what the grammar allows. */
+    if (s->constraint && best_candidate(s).logit == -INFINITY)
+        return EBB_TOKEN_NONE;
     if (s->p.temp > 0)
-        return sample_candidate(s, probability);
+        return accept_chosen(s, sample_candidate(s, probability));
     best = best_candidate(s);
-    *probability = 1 / sum_weights(s->heap, s->n_vocab, best.logit);
-    return best.id;
+    *probability = 1 / sum_weights(s->heap, s->n_heap, best.logit);
+    return accept_chosen(s, best.id);
 }

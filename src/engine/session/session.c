@@ -19,6 +19,7 @@ static void session_fini(ebb_session *s)
     free(s->hashes);
     free(s->wanted);
     free(s->logits);
+    ebb_sampler_state_fini(&s->sampler_state);
     free(s->hidden);
     free(s);
 }
@@ -229,7 +230,7 @@ ebb_token ebb_session_sample(ebb_session *s, ebb_sampler *sampler)
 {
     ebb_token id = ebb_sampler_sample(sampler, s->logits, s->ids, ebb_session_length(s));
 
-    s->sampler_state = ebb_sampler_get_state(sampler);
+    ebb_sampler_get_state(sampler, &s->sampler_state);
     return id;
 }
 

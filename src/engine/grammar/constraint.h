@@ -1,0 +1,39 @@
+/* grammar/constraint.h - a grammar applied to a vocabulary: which tokens may come next.
+ *
+ * What may follow a place of the grammar is a mask, a bit for each token, found by going through
+ * the trie of the vocabulary as far as the grammar goes along, and kept.  A state of a text is a
+ * number, so drafting ahead of a sampler copies it and disturbs nothing. */
+#ifndef EBB_GRAMMAR_CONSTRAINT_H
+#define EBB_GRAMMAR_CONSTRAINT_H
+#include "grammar/matcher.h"
+#include "grammar/token_trie.h"
+
+typedef struct ebb_constraint ebb_constraint;
+
+/* Where a text is.  Old ones may be forgotten: then nothing follows them (a drafter's, behind whose
+ * back the sampler went on). */
+typedef struct ebb_constraint_state {
+    uint32_t place;
+    uint32_t epoch;
+} ebb_constraint_state;
+
+/* Shares g; `trie` must outlive it.  For ebb_constraint_free.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_constraint_new(const ebb_grammar *g, const ebb_token_trie *trie,
+                              ebb_constraint **out, ebb_error *err);
+ebb_constraint *ebb_constraint_share(ebb_constraint *c); /* another owner; NULL is fine */
+void ebb_constraint_free(ebb_constraint *c);     /* NULL is fine */
+
+ebb_constraint_state ebb_constraint_begin(const ebb_constraint *c);
+/* Bit id % 64 of word id / 64 is set if token id may come next; *n_tokens of bits.  Valid until the
+ * next call.  NULL: none may, or it failed. */
+const uint64_t *ebb_constraint_mask(ebb_constraint *c, ebb_constraint_state at, size_t *n_tokens);
+/* Token id comes next.  false: it may not, and *at is as before. */
+bool ebb_constraint_accept(ebb_constraint *c, ebb_constraint_state *at, ebb_token id);
+/* The text is known to be there: now is the time to forget what led to it. */
+void ebb_constraint_settle(ebb_constraint *c, ebb_constraint_state *at);
+/* OK if the text may end here; else why it cannot go on, as ebb_sampler_check. */
+EBB_MUST_CHECK
+ebb_status ebb_constraint_check(const ebb_constraint *c, ebb_constraint_state at, ebb_error *err);
+
+#endif
