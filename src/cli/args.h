@@ -55,6 +55,7 @@ typedef struct ebb_args {
     const char     *tokens_path, *out_path, *positions;
     const char     *file_path, *context_path, *now;
     bool            no_generation_prompt;
+    const char     *grammar, *json_schema;       /* run: the form of the answer; NULL: free */
     const char     *template_name;   /* --template, --raw; NULL: the file's own */
     const char     *theme;
     unsigned        bell;            /* --bell: EBB_BELL_* of tui.h */

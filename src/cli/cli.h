@@ -42,6 +42,11 @@ void ebb_cli_tell_left_out(const ebb_args *a, const char *left_out);
 /* Is a word the name of a model file, by its ending? */
 bool ebb_cli_is_model_file(const char *word);
 
+/* The grammar of --grammar or --json-schema, checked; NULL: neither was given.  The caller frees
+ * it.  Fails with one line. */
+EBB_MUST_CHECK
+ebb_status ebb_cli_answer_form(const ebb_args *a, char **grammar, ebb_error *err);
+
 /* Whether progress may be shown on standard error. */
 bool ebb_cli_progress(const ebb_args *a);
 

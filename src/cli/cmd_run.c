@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -299,6 +300,7 @@ int ebb_cmd_run(ebb_args *a)
     ebb_chat_opts opts;
     ebb_chat *c = NULL;
     ebb_buf prompt = { 0 };
+    char *grammar = NULL;
     ebb_error err = { 0 };
     int status = EBB_EXIT_OK;
     ebb_status st;
@@ -306,8 +308,11 @@ int ebb_cmd_run(ebb_args *a)
     ebb_cli_model_from_words(a, 0);
     if (ebb_cli_model_from_first_word(a, &err) != EBB_OK || ebb_cli_check_private(a, &err) != EBB_OK)
         return ebb_cli_fail(&err);
+    if (ebb_cli_answer_form(a, &grammar, &err) != EBB_OK)
+        return ebb_cli_fail(&err);
     ebb_cli_share(a, true);
     opts = ebb_cli_chat_opts(a);
+    opts.grammar = grammar;
     if (!is_persisted(a))
         opts.store_path = ":memory:";
     opts.is_unattended = true;
@@ -332,6 +337,7 @@ int ebb_cmd_run(ebb_args *a)
         st = check_output(ebb_chat_check_saved(c, &err), &err);
     ebb_chat_close(c);
     ebb_buf_fini(&prompt);
+    free(grammar);
     if (stop_signal)
         return 128 + stop_signal;
     return st == EBB_OK ? status : ebb_cli_fail(&err);

@@ -71,6 +71,8 @@ typedef struct ebb_backend_request {
                                   * another way */
     uint32_t       n_predict;    /* 0: until the context is full */
     ebb_sampler_params sampling;
+    const char    *grammar;      /* GBNF that the answer is of (ebb/grammar.h); NULL: none */
+    size_t         n_answer;     /* of the ids, the last ones that are the answer's so far */
     ebb_cache_salt cache_salt;   /* of these ids; off: all are computed */
     ebb_backend_gap gap;
 } ebb_backend_request;

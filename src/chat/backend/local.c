@@ -25,6 +25,7 @@ static void local_destroy(ebb_local *l)
     ebb_local_copy_gap(&l->prefill_gap, NULL);
     free(l->prefill_ids);
     free(l->running_ids);
+    free(l->grammar);
     free(l->path);
     free(l->draft_path);
     free(l);
@@ -189,6 +190,11 @@ static ebb_status take_request(ebb_local *l, const ebb_backend_request *r, ebb_e
         return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
     if (r->n_ids == 0)
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
+    free(l->grammar);
+    l->grammar = r->grammar ? strdup(r->grammar) : NULL;
+    if (r->grammar && !l->grammar)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the grammar");
+    l->n_answer = r->n_answer;
     l->n_ids = 0;
     for (size_t i = 0; i < r->n_ids; i++)
         if (!ebb_local_append_id(l, r->ids[i]))

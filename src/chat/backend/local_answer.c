@@ -3,6 +3,7 @@
 
 #include "backend/local_priv.h"
 #include "base/clock.h"
+#include "ebb/grammar.h"
 #include "ebb/experimental/cache_salt.h"
 
 #define PRIMING 4                /* tokens before the answer that may end in half a character */
@@ -87,7 +88,9 @@ static ebb_status decode_answer(ebb_local *l, ebb_sampler *sampler, ebb_turn_sta
         if (n >= n_ctx)
             return EBB_OK;
         id = ebb_session_sample(l->session, sampler);
-        if (ebb_model_is_eog(l->model, id)) {
+        if (id == EBB_TOKEN_NONE && (st = ebb_sampler_check(sampler, err)) != EBB_OK)
+            return st;
+        if (id == EBB_TOKEN_NONE || ebb_model_is_eog(l->model, id)) {
             *finish = EBB_FINISH_STOP;
             return EBB_OK;
         }
@@ -120,15 +123,35 @@ static uint64_t count_accepted(ebb_local *l)
     return s.n_accepted;
 }
 
+/* The answer is of the grammar that was asked for, and so is what there is of it. */
+static ebb_status constrain_answer(ebb_local *l, ebb_sampler *sampler, ebb_error *err)
+{
+    ebb_grammar *g = NULL;
+    ebb_status st;
+
+    if (!l->grammar)
+        return EBB_OK;
+    st = ebb_grammar_new(l->grammar, strlen(l->grammar), &g, err);
+    if (st == EBB_OK)
+        st = ebb_sampler_constrain(sampler, g, l->model, err);
+    ebb_grammar_free(g);
+    if (st == EBB_OK && !ebb_sampler_accept(sampler, l->ids + l->n_ids - l->n_answer, l->n_answer))
+        st = EBB_FAIL(err, EBB_USAGE, "what there is of the answer is not of the grammar");
+    return st;
+}
+
 static ebb_status run_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish, ebb_error *err)
 {
     ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
-    ebb_status st = sampler ? prefill_answer(l, turn_stats, err)
+    ebb_status st = sampler ? constrain_answer(l, sampler, err)
                             : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
-    double start = ebb_clock_s();
+    double start;
     uint64_t n_before = count_accepted(l);
 
+    if (st == EBB_OK)
+        st = prefill_answer(l, turn_stats, err);
     if (st == EBB_OK) {
+        start = ebb_clock_s();
         st = decode_answer(l, sampler, turn_stats, finish, err);
         count_decode(l, turn_stats, n_before, ebb_clock_s() - start);
     }

@@ -43,6 +43,8 @@ typedef struct ebb_local {
     size_t            n_suffix;
     uint32_t          n_predict;
     ebb_sampler_params sampling;
+    char             *grammar;           /* NULL: none */
+    size_t            n_answer;          /* ids of the answer among those that were asked for */
     int32_t          *prefill_ids;       /* to be computed ahead; NULL: nothing */
     size_t            n_prefill_ids;
     ebb_cache_salt    prefill_salt;

@@ -27,6 +27,9 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     c->defaults.settings.overflow = o->overflow;
     c->defaults.overflow_given = o->overflow_given;
     c->overflow.is_unattended = o->is_unattended;
+    c->turn.grammar = copy_or_null(o->grammar, &ok);
+    if (o->grammar)                              /* a thought is not of it */
+        c->defaults.settings.thinking = EBB_THINKING_OFF;
     c->settings = c->defaults.settings;
     c->opening.opts = o->engine;
     c->opening.opts.kv_cache_dir = copy_or_null(o->engine.kv_cache_dir, &ok);
@@ -112,6 +115,7 @@ void ebb_chat_close(ebb_chat *c)
     free(c->opening.wanted);
     free(c->system);
     free(c->template_name);
+    free(c->turn.grammar);
     free((int32_t *)c->overflow.gap.ids);
     free(c->overflow.path);
     free(c);

@@ -15,7 +15,8 @@ static const ebb_dialect dialects[EBB_SERVER_COUNT] = {
     [EBB_SERVER_ANY] = { .name = "an OpenAI-style server", .path = CHAT },
     [EBB_SERVER_OPENAI] = { .name = "OpenAI", .path = CHAT },
     [EBB_SERVER_LLAMA] = { .name = "llama-server", .path = CHAT, .can_continue = true, .has_progress = true,
-                           .has_sampling = true, .has_thinking = true, .thoughts = "reasoning_content" },
+                           .has_sampling = true, .has_thinking = true, .has_grammar = true,
+                           .thoughts = "reasoning_content" },
     [EBB_SERVER_VLLM] = { .name = "vLLM", .path = CHAT, .can_continue = true, .has_sampling = true,
                           .has_thinking = true,
                           .thoughts = "reasoning", .cached_hint = "--enable-prompt-tokens-details" },
@@ -28,7 +29,8 @@ static const ebb_dialect dialects[EBB_SERVER_COUNT] = {
     [EBB_SERVER_LM_STUDIO] = { .name = "LM Studio", .path = CHAT, .has_sampling = true,
                                .thoughts = "reasoning_content" },
     [EBB_SERVER_EBB] = { .name = "ebb serve", .path = CHAT, .can_continue = true, .has_progress = true,
-                         .has_sampling = true, .has_thinking = true, .thoughts = "reasoning_content" },
+                         .has_sampling = true, .has_thinking = true, .has_grammar = true,
+                         .thoughts = "reasoning_content" },
 };
 
 /* As they are written in the file of engines. */
@@ -142,6 +144,8 @@ static void put_chat(json_t *o, const ebb_ask *a, const ebb_dialect *d)
     if (d->has_thinking && a->thinking != EBB_THINKING_DEFAULT)
         json_object_set_new(o, "chat_template_kwargs",
                             json_pack("{s:b}", "enable_thinking", a->thinking == EBB_THINKING_ON));
+    if (a->grammar)
+        json_object_set_new(o, "grammar", valid_text(a->grammar, strlen(a->grammar)));
     if (a->survives && a->kind == EBB_SERVER_EBB)
         json_object_set_new(o, "ebb", json_pack("{s:b}", "survives", 1));
     if (a->continues && is_vllm) {

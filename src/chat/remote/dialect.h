@@ -22,6 +22,7 @@ typedef struct ebb_dialect {
     bool has_progress;           /* of the prompt, while it is computed */
     bool has_sampling;           /* top-k, min-p and penalties beside temperature and top-p */
     bool has_thinking;           /* can be told whether to think */
+    bool has_grammar;            /* takes GBNF */
     const char *thoughts;        /* the name under which it takes them back; NULL: it does not */
     const char *cached_hint;     /* what makes it tell cached tokens; NULL: it does, or cannot */
     const char *context_hint;    /* and its context */
@@ -39,6 +40,7 @@ typedef struct ebb_ask {
     bool              continues; /* the last message is an answer that goes on */
     uint32_t          n_predict; /* 0: no limit */
     uint32_t          n_ctx;     /* asked for; 0: the server's own */
+    const char       *grammar;   /* NULL: none; the server has_grammar */
     ebb_sampler_params sampling;
     uint32_t          chosen;    /* EBB_SAMPLING_BITs: the server has defaults of its own for the
                                   * others */

@@ -44,6 +44,7 @@ static void remote_destroy(ebb_remote *r)
     ebb_server_fini(&r->server);
     ebb_engine_entry_fini(&r->entry);
     free_messages(r);
+    free(r->grammar);
     pthread_cond_destroy(&r->wake);
     pthread_cond_destroy(&r->done);
     pthread_mutex_destroy(&r->lock);
@@ -262,6 +263,13 @@ static ebb_status take_request(ebb_remote *r, const ebb_backend_request *q, ebb_
         return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
     if (q->n_messages == 0)
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
+    if (q->grammar && !ebb_dialect_of(r->server.kind)->has_grammar)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) takes no grammar; answer in this process: -e here",
+                        r->entry.name, ebb_dialect_of(r->server.kind)->name);
+    free(r->grammar);
+    r->grammar = q->grammar ? strdup(q->grammar) : NULL;
+    if (q->grammar && !r->grammar)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the request");
     if (!copy_messages(r, q))
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the request");
     r->continues = q->continues;

@@ -37,6 +37,7 @@ typedef struct ebb_remote {
     bool              continues;
     uint32_t          n_predict, chosen;
     ebb_sampler_params sampling;
+    char             *grammar;           /* NULL: none */
     ebb_thinking      thinking;
     /* figures */
     ebb_phase         phase;

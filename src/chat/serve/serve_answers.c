@@ -11,6 +11,7 @@
 void ebb_serve_question_fini(ebb_serve_question *q)
 {
     free(q->ids);
+    ebb_grammar_free(q->grammar);
     for (size_t i = 0; i < q->n_stops; i++)
         free(q->stops[i]);
     *q = (ebb_serve_question){ 0 };

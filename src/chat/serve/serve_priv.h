@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "base/buf.h"
+#include "ebb/grammar.h"
 #include "net/http_server.h"
 #include "prompt/prompt.h"
 #include "serve/serve.h"
@@ -24,6 +25,8 @@ enum {
 typedef struct ebb_serve_question {
     int32_t *ids;
     size_t   n_ids, n_suffix;    /* as in ebb_prompt */
+    size_t   n_answer;           /* of the ids, the last ones that are of an answer that goes on */
+    ebb_grammar *grammar;        /* that the answer is of; NULL: none */
     uint32_t n_predict;          /* 0: until the context is full */
     bool     predicts_nothing;   /* the prompt is computed, and that is all */
     bool     ignores_end;        /* goes on where the model would end */
@@ -164,6 +167,12 @@ ebb_status ebb_serve_read_prompt(ebb_serve *s, const json_t *prompt, ebb_serve_q
 /* The text of a prompt that messages make. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_error *err);
+/* serve_form.c: the grammar of response_format, json_schema or grammar; none of them: NULL.
+ * Errors: USAGE, and those of ebb_schema_grammar and ebb_grammar_new. */
+EBB_MUST_CHECK
+ebb_status ebb_serve_read_form(const json_t *o, ebb_grammar **out, ebb_error *err);
+/* Whether one of them is there. */
+bool ebb_serve_has_form(const json_t *o);
 /* serve_settings.c: sampling, limits and stops. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_question *q,

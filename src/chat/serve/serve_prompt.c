@@ -106,6 +106,9 @@ static ebb_prompt_opts opts_of(const json_t *o)
 {
     const json_t *thinks = json_object_get(json_object_get(o, "chat_template_kwargs"), "enable_thinking");
 
+    /* A thought is of no form. */
+    if (ebb_serve_has_form(o))
+        return (ebb_prompt_opts){ .thinking = EBB_THINKING_OFF };
     return (ebb_prompt_opts){ .thinking = json_is_true(thinks) ? EBB_THINKING_ON : json_is_false(thinks)
                               ? EBB_THINKING_OFF : EBB_THINKING_DEFAULT };
 }
@@ -124,7 +127,7 @@ static ebb_status continue_answer(ebb_serve *s, const ebb_message *m, ebb_serve_
     if (st == EBB_OK && n > cap - q->n_ids)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     if (st == EBB_OK)
-        q->n_ids += n;
+        q->n_ids += q->n_answer = n;
     q->n_suffix = 0;
     return st;
 }

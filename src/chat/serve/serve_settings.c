@@ -31,8 +31,7 @@ static const struct { const char *name; double off; } refused_numbers[] = {
         { "top_logprobs", 0 }, { "n_probs", 0 },
     { "dynatemp_range", 0 }, { "mirostat", 0 }, { "xtc_probability", 0 }, { "dry_multiplier", 0 },
 };
-static const char *const refused_things[] = { "tools", "functions", "logit_bias", "grammar", "json_schema", "suffix",
-                                              "echo" };
+static const char *const refused_things[] = { "tools", "functions", "logit_bias", "suffix", "echo", "grammar_lazy" };
 
 static ebb_status read_number(const json_t *o, const number_row *row, ebb_sampler_params *p, ebb_error *err)
 {
@@ -55,8 +54,6 @@ static ebb_status read_number(const json_t *o, const number_row *row, ebb_sample
 
 static ebb_status check_refused(const json_t *o, ebb_error *err)
 {
-    const char *format = json_string_value(json_object_get(json_object_get(o, "response_format"), "type"));
-
     for (size_t i = 0; i < sizeof refused_numbers / sizeof *refused_numbers; i++) {
         const json_t *v = json_object_get(o, refused_numbers[i].name);
         if (v && !json_is_null(v) && !json_is_false(v) &&
@@ -69,9 +66,6 @@ static ebb_status check_refused(const json_t *o, ebb_error *err)
             json_array_size(v) + json_object_size(v) + json_string_length(v) + json_is_true(v) > 0)
             return EBB_FAIL(err, EBB_UNSUPPORTED, "%s is not supported; leave it out", refused_things[i]);
     }
-    if (format && strcmp(format, "text") != 0)
-        return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "response_format: only text is supported; the model is not made to write a format");
     return EBB_OK;
 }
 
@@ -147,6 +141,8 @@ ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_ques
         st = read_limit(o, q, err);
     if (st == EBB_OK)
         st = read_stops(json_object_get(o, "stop"), q, err);
+    if (st == EBB_OK)
+        st = ebb_serve_read_form(o, &q->grammar, err);
     q->survives = json_is_true(json_object_get(json_object_get(o, "ebb"), "survives"));
     return st;
 }

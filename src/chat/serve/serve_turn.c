@@ -103,6 +103,16 @@ static void flush_text(ebb_serve *s, ebb_served *a, bool is_whole)
 
 /* -- The prompt ------------------------------------------------------------------------------------ */
 
+/* The answer is of the form that was asked for, and so is what there is of it. */
+static ebb_status constrain_answer(ebb_serve *s, ebb_served *a, ebb_error *err)
+{
+    ebb_status st = ebb_sampler_constrain(a->sampler, a->q.grammar, s->model, err);
+
+    if (st == EBB_OK && !ebb_sampler_accept(a->sampler, a->q.ids + a->n_prompt - a->q.n_answer, a->q.n_answer))
+        st = EBB_FAIL(err, EBB_USAGE, "the answer that is to go on is not of the form that is asked for");
+    return st;
+}
+
 static ebb_status prepare_answer(ebb_serve *s, ebb_served *a, ebb_error *err)
 {
     size_t drop, n = a->q.n_ids;
@@ -113,7 +123,7 @@ static ebb_status prepare_answer(ebb_serve *s, ebb_served *a, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for an answer");
     for (size_t i = n > PRIMING ? n - PRIMING : 0; i < n; i++)
         ebb_detok_push(a->detok, a->q.ids[i], &drop);
-    return EBB_OK;
+    return constrain_answer(s, a, err);
 }
 
 /* Where this turn's batch ends.  A model with states is to have a checkpoint where the next prompt still agrees. */
@@ -217,7 +227,12 @@ static ebb_status decode_turn(ebb_serve *s, ebb_served *a, bool *has_ended, ebb_
         return EBB_OK;
     }
     id = ebb_session_sample(a->session, a->sampler);
-    if (ebb_model_is_eog(s->model, id) && !a->q.ignores_end) {
+    if (id == EBB_TOKEN_NONE) {
+        ebb_status st = ebb_sampler_check(a->sampler, err);
+        *has_ended = st == EBB_OK && end_turn(s, a, EBB_FINISH_STOP);
+        return st;
+    }
+    if (ebb_model_is_eog(s->model, id) && !(a->q.ignores_end && !a->q.grammar)) {
         *has_ended = end_turn(s, a, EBB_FINISH_STOP);
         return EBB_OK;
     }

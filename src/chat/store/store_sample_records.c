@@ -36,14 +36,14 @@ static json_t *sample_record_json(const ebb_sample_record *d)
 {
     const ebb_sampler_params *s = &d->sampling;
 
-    return json_pack("{s:I,s:I,s:I,s:f,s:I,s:f,s:f,s:f,s:I,s:s,s:I,s:b,s:o,s:o}", "from", (json_int_t)d->from, "n",
+    return json_pack("{s:I,s:I,s:I,s:f,s:I,s:f,s:f,s:f,s:I,s:s,s:I,s:b,s:o,s:o,s:s*}", "from", (json_int_t)d->from, "n",
                      (json_int_t)d->n, "seed",
                      (json_int_t)s->seed, "temp", (double)s->temp, "top_k", (json_int_t)s->top_k, "top_p",
                      (double)s->top_p, "min_p",
                      (double)s->min_p, "repeat_penalty", (double)s->repeat_penalty, "repeat_last",
                      (json_int_t)s->repeat_last_n,
                      "kv", d->kv, "ctx", (json_int_t)d->n_ctx, "moved", d->is_shifted, "before",
-                     hex_json(d->context_hash), "drawn", hex_json(d->ids_hash));
+                     hex_json(d->context_hash), "drawn", hex_json(d->ids_hash), "grammar", d->grammar);
 }
 
 char *ebb_sample_records_json(const ebb_message *m)
@@ -73,6 +73,7 @@ static float json_float(const json_t *o, const char *key)
 static bool parse_sample_record(const json_t *o, ebb_sample_record *d)
 {
     const char *kv = json_string_value(json_object_get(o, "kv"));
+    const char *grammar = json_string_value(json_object_get(o, "grammar"));
 
     *d = (ebb_sample_record){ .from = json_uint(o, "from"), .n = json_uint(o, "n"), .n_ctx = json_uint(o, "ctx"),
                               .is_shifted = json_is_true(json_object_get(o, "moved")) };
@@ -82,7 +83,10 @@ static bool parse_sample_record(const json_t *o, ebb_sample_record *d)
                                   .repeat_last_n = json_uint(o, "repeat_last"),
                                   .seed = (uint64_t)json_integer_value(json_object_get(o, "seed")) };
     snprintf(d->kv, sizeof d->kv, "%s", kv ? kv : "");
-    return parse_hex(o, "before", d->context_hash) && parse_hex(o, "drawn", d->ids_hash);
+    if (!parse_hex(o, "before", d->context_hash) || !parse_hex(o, "drawn", d->ids_hash))
+        return false;
+    d->grammar = grammar ? strdup(grammar) : NULL;
+    return !grammar || d->grammar;
 }
 
 bool ebb_sample_records_parse(const char *json, ebb_message *m)
@@ -93,7 +97,8 @@ bool ebb_sample_records_parse(const char *json, ebb_message *m)
 
     for (size_t i = 0; ok && i < json_array_size(list); i++)
         if (parse_sample_record(json_array_get(list, i), &d)) /* else no order of ours */
-            ok = ebb_message_add_sample_record(m, &d);
+            if (!(ok = ebb_message_add_sample_record(m, &d)))
+                free(d.grammar);
     json_decref(list);
     return ok;
 }

@@ -67,3 +67,8 @@ bool ebb_message_add_sample_record(ebb_message *m, const ebb_sample_record *d)
     m->sample_records[m->n_sample_records++] = *d;
     return true;
 }
+
+void ebb_message_drop_sample_record(ebb_message *m)
+{
+    free(m->sample_records[--m->n_sample_records].grammar);
+}

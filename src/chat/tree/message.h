@@ -76,6 +76,7 @@ typedef struct ebb_sample_record {
     char         kv[16];         /* type of K and V; "": not known */
     uint32_t     n_ctx;
     bool         is_shifted;     /* K before it were moved, not computed */
+    char        *grammar;        /* that they are of, from the beginning of the answer; NULL: none */
     uint8_t      context_hash[16]; /* ebb_token_ids_hash of all ids before them, and of theirs */
     uint8_t      ids_hash[16];
 } ebb_sample_record;
@@ -110,8 +111,9 @@ typedef struct ebb_message {
 /* Behind the last mark in text[0..n) that ends what a model thought; NULL: there is none. */
 const char *ebb_message_behind_thought(const char *text, size_t n);
 
-/* false: no memory. */
+/* d->grammar is the message's then; false: no memory, and it stays the caller's. */
 bool ebb_message_add_sample_record(ebb_message *m, const ebb_sample_record *d);
+void ebb_message_drop_sample_record(ebb_message *m);     /* the last one, which there is */
 
 /* Does the note leave message i of its path out of what the model gets?  NULL: no note. */
 bool ebb_message_omits(const ebb_message *note, size_t i);

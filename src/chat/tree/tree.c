@@ -27,6 +27,8 @@ static void node_free(ebb_node *node)
     free(node->m.model);
     free(node->m.engine);
     free(node->m.truncation.kept);
+    while (node->m.n_sample_records > 0)
+        ebb_message_drop_sample_record(&node->m);
     free(node->m.sample_records);
     free(node);
 }

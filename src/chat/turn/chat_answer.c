@@ -78,6 +78,10 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
     };
     ebb_status st;
 
+    if (node->m.role == EBB_ROLE_ASSISTANT) {    /* a summary is in the model's own words */
+        r.grammar = c->turn.grammar;
+        r.n_answer = r.ids ? node->m.n_ids : 0;
+    }
     if (c->overflow.gap.n && c->overflow.gap_note == note)
         r.gap = c->overflow.gap;
     ebb_chat_begin_sample_record(c, &r, node);

@@ -1,5 +1,6 @@
 /* What is kept of how an answer is drawn, so that it can be drawn again (replay.c). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,9 +37,12 @@ void ebb_chat_begin_sample_record(ebb_chat *c, ebb_backend_request *r, ebb_node 
     snprintf(d.kv, sizeof d.kv, "%s", s.kv_type);
     ebb_token_ids_hash(r->ids, r->n_ids, d.context_hash);
     if (node->m.n_sample_records && node->m.sample_records[node->m.n_sample_records - 1].n == 0)
-        node->m.n_sample_records--;              /* nothing came of that one */
-    if (!ebb_message_add_sample_record(&node->m, &d))
+        ebb_message_drop_sample_record(&node->m);        /* nothing came of that one */
+    d.grammar = r->grammar ? strdup(r->grammar) : NULL;
+    if ((r->grammar && !d.grammar) || !ebb_message_add_sample_record(&node->m, &d)) {
+        free(d.grammar);
         ebb_log("draws", "no memory to keep how an answer is drawn");
+    }
 }
 
 void ebb_chat_end_sample_record(ebb_message *m, const ebb_cache_salt *cache_salt)

@@ -34,6 +34,7 @@ typedef struct ebb_turn {
     uint32_t       n_new;        /* tokens that this turn adds and must be computed */
     size_t         n_retokenized;        /* of an answer that was cut: they count as this turn's */
     ebb_turn_stats stats_before; /* of the answer that is continued */
+    char          *grammar;      /* ebb_chat_opts.grammar */
     bool           is_prefilling;
     uint32_t       prefill_seen; /* tokens, when the timer rang last */
 } ebb_turn;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
+#include "ebb/grammar.h"
 #include "models/plan_text.h"
 
 typedef struct replay_job {
@@ -140,7 +141,7 @@ static ebb_status sample_and_compare(replay_job *r, ebb_sampler *sampler, const 
     for (uint32_t i = 0; st == EBB_OK && i < n + ends; i++) {
         int32_t want = i < n ? ids[i] : -1, id = ebb_session_sample(r->session, sampler);
 
-        if (want < 0 ? !is_end_of_turn(r, id) : id != want) {
+        if (want < 0 ? !is_end_of_turn(r, id) && id != EBB_TOKEN_NONE : id != want) {
             a->outcome = EBB_REPLAY_DIFFERS;
             a->was = want;
             a->is = is_end_of_turn(r, id) ? -1 : id;
@@ -153,6 +154,21 @@ static ebb_status sample_and_compare(replay_job *r, ebb_sampler *sampler, const 
     return st;
 }
 
+/* Each record is from a token of the answer on, and the grammar from its beginning. */
+static ebb_status constrain_replay(const replay_job *r, ebb_sampler *sampler, const ebb_message *m,
+                                   const ebb_sample_record *d, ebb_error *err)
+{
+    ebb_grammar *g = NULL;
+    ebb_status st = d->grammar ? ebb_grammar_new(d->grammar, strlen(d->grammar), &g, err) : EBB_OK;
+
+    if (st == EBB_OK)
+        st = ebb_sampler_constrain(sampler, g, r->m, err);
+    ebb_grammar_free(g);
+    if (st == EBB_OK && !ebb_sampler_accept(sampler, m->ids, d->from))
+        st = EBB_FAIL(err, EBB_FORMAT, "the answer's beginning is not of the grammar that is kept with it");
+    return st;
+}
+
 static ebb_status replay_record(replay_job *r, const ebb_message *m, const ebb_sample_record *d, ebb_replay_answer *a,
                                 ebb_error *err)
 {
@@ -160,6 +176,8 @@ static ebb_status replay_record(replay_job *r, const ebb_message *m, const ebb_s
     ebb_sampler *sampler = ebb_sampler_new(&d->sampling, ebb_model_get_info(r->m)->n_vocab);
     ebb_status st = sampler ? open_replay_engine(r, d, err) : fail_no_replay_memory(err);
 
+    if (st == EBB_OK)
+        st = constrain_replay(r, sampler, m, d, err);
     if (st == EBB_OK)
         st = sample_and_compare(r, sampler, m->ids + d->from, d->n, ends, a, err);
     ebb_sampler_free(sampler);

@@ -1,0 +1,312 @@
+/* Schemas as rules: names, references, and what all rules share (schema_priv.h). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "schema/schema_priv.h"
+
+enum { MOST_RULES = 4096, MOST_OUT = 4 << 20 };
+
+/* Numbers that every reader takes, and white space that does not go on for ever. */
+static const char prelude[] =
+    "root ::= r0\n"
+    "ws ::= (\" \" | \"\\n\" [ \\t]{0,20})?\n"
+    "value ::= object | array | string | number | \"true\" | \"false\" | \"null\"\n"
+    "object ::= \"{\" ws (string \":\" ws value (\",\" ws string \":\" ws value)*)? ws \"}\"\n"
+    "array ::= \"[\" ws (value (\",\" ws value)*)? ws \"]\"\n"
+    "string ::= \"\\\"\" char* \"\\\"\"\n"
+    "char ::= [^\"\\\\\\x00-\\x1f\\x7f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9a-cA-CefEF] hex{3} | [dD] [0-7] hex{2} | "
+    "[dD] [89abAB] hex{2} \"\\\\u\" [dD] [c-fC-F] hex{2}))\n"
+    "name-char ::= [^\"\\\\\\x00-\\x1f\\x7f]\n"
+    "hex ::= [0-9a-fA-F]\n"
+    "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,14})\n"
+    "number ::= integer (\".\" [0-9]{1,15})? ([eE] [-+]? [0-9]{1,2})?\n";
+
+/* -- Errors and places --------------------------------------------------------------- */
+
+bool ebb_schema_fail(ebb_compiler *c, ebb_status code, const char *format, ...)
+{
+    char what[240];
+    va_list list;
+
+    if (c->st != EBB_OK)
+        return false;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    c->st = EBB_FAIL(c->err, code, "the schema, %.120s: %s", ebb_buf_text(&c->path), what);
+    return false;
+}
+
+bool ebb_schema_fail_memory(ebb_compiler *c)
+{
+    if (c->st == EBB_OK)
+        c->st = EBB_FAIL(c->err, EBB_NOMEM, "no memory for the schema");
+    return false;
+}
+
+size_t ebb_schema_enter(ebb_compiler *c, const char *keyword, const char *name)
+{
+    size_t n = c->path.len;
+
+    ebb_buf_addf(&c->path, "/%s%s%.60s", keyword, name ? "/" : "", name ? name : "");
+    return n;
+}
+
+void ebb_schema_leave(ebb_compiler *c, size_t n_path)
+{
+    ebb_buf_remove(&c->path, n_path, c->path.len - n_path);
+}
+
+/* -- References ------------------------------------------------------------------------ */
+
+static int hex_digit(char x)
+{
+    return x >= '0' && x <= '9' ? x - '0' : (x | 32) >= 'a' && (x | 32) <= 'f' ? (x | 32) - 'a' + 10 : -1;
+}
+
+/* %25, ~1 and ~0 of a part of a pointer, in place. */
+static void decode_percents(char *s)
+{
+    char *to = s;
+
+    for (; *s; s++) {
+        bool is_code = s[0] == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0;
+
+        *to++ = is_code ? (char)(hex_digit(s[1]) << 4 | hex_digit(s[2])) : *s;
+        s += is_code ? 2 : 0;
+    }
+    *to = '\0';
+}
+
+static void decode_tildes(char *s)
+{
+    char *to = s;
+
+    for (; *s; s++) {
+        bool is_code = s[0] == '~' && (s[1] == '0' || s[1] == '1');
+
+        *to++ = !is_code ? *s : s[1] == '1' ? '/' : '~';
+        s += is_code;
+    }
+    *to = '\0';
+}
+
+static const json_t *child_of(const json_t *at, char *part)
+{
+    char *end;
+    unsigned long i;
+
+    decode_percents(part);
+    decode_tildes(part);
+    if (json_is_object(at))
+        return json_object_get(at, part);
+    i = strtoul(part, &end, 10);
+    return *part && !*end ? json_array_get(at, i) : NULL;
+}
+
+const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref)
+{
+    const char *text = json_string_value(ref);
+    const json_t *at = c->root;
+    char *copy, *part;
+
+    if (!text)
+        return ebb_schema_fail(c, EBB_FORMAT, "$ref is a text") ? at : NULL;
+    if (text[0] != '#' || (text[1] && text[1] != '/')) {
+        ebb_schema_fail(c, EBB_UNSUPPORTED, "$ref %.80s: only places of the schema itself are followed (#/...)", text);
+        return NULL;
+    }
+    copy = part = strdup(text + 1);
+    if (!copy)
+        return ebb_schema_fail_memory(c) ? at : NULL;
+    while (at && *part == '/') {
+        char *begin = part + 1, end;
+
+        part = begin + strcspn(begin, "/");
+        end = *part;
+        *part = '\0';
+        at = child_of(at, begin);
+        *part = end;
+    }
+    free(copy);
+    if (!at)
+        ebb_schema_fail(c, EBB_FORMAT, "$ref %.80s: there is no such place in the schema", text);
+    return at;
+}
+
+/* -- Rules ------------------------------------------------------------------------------- */
+
+void ebb_schema_add_call(ebb_buf *b, int rule)
+{
+    if (rule < 0)
+        ebb_buf_adds(b, "value");
+    else
+        ebb_buf_addf(b, "r%d", rule);
+}
+
+void ebb_schema_add_literal(ebb_buf *b, const char *text, size_t n)
+{
+    ebb_buf_addc(b, '"');
+    for (size_t i = 0; i < n; i++) {
+        unsigned char x = (unsigned char)text[i];
+        if (x == '"' || x == '\\')
+            ebb_buf_addf(b, "\\%c", x);
+        else if (x < 0x20 || x == 0x7F)
+            ebb_buf_addf(b, "\\x%02x", x);
+        else
+            ebb_buf_addc(b, (char)x);
+    }
+    ebb_buf_addc(b, '"');
+}
+
+void ebb_write_way(ebb_buf *b)
+{
+    if (b->len > 0)
+        ebb_buf_adds(b, " | ");
+}
+
+/* Values of enum and const, each in one spelling. */
+static void write_values(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
+{
+    for (size_t i = 0; i < json_array_size(s->values) && c->st == EBB_OK; i++) {
+        const json_t *v = json_array_get(s->values, i);
+        bool is_known = true, is_of = ebb_shape_admits(s, v, &is_known);
+        char *text;
+
+        if (!is_known) {
+            ebb_schema_fail(c, EBB_UNSUPPORTED, "enum or const beside keywords of a text, a list or an object");
+            return;
+        }
+        if (!is_of)
+            continue;
+        text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+        if (!text) {
+            ebb_schema_fail_memory(c);
+            return;
+        }
+        ebb_write_way(b);
+        ebb_schema_add_literal(b, text, strlen(text));
+        free(text);
+    }
+}
+
+static void write_shape(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
+{
+    if (s->values) {
+        write_values(c, s, b);
+        return;
+    }
+    if (s->types & EBB_TYPE_OBJECT)
+        ebb_write_object(c, s, b);
+    if (s->types & EBB_TYPE_ARRAY)
+        ebb_write_array(c, s, b);
+    if (s->types & EBB_TYPE_STRING)
+        ebb_write_string(c, s, b);
+    if (s->types & (EBB_TYPE_INTEGER | EBB_TYPE_FRACTION))
+        ebb_write_number(c, s, b);
+    if (s->types & EBB_TYPE_BOOLEAN) {
+        ebb_write_way(b);
+        ebb_buf_adds(b, "\"true\" | \"false\"");
+    }
+    if (s->types & EBB_TYPE_NULL) {
+        ebb_write_way(b);
+        ebb_buf_adds(b, "\"null\"");
+    }
+}
+
+static bool add_rule(ebb_compiler *c, const json_t *schema)
+{
+    ebb_schema_rule *p;
+
+    if (c->n_rules >= MOST_RULES || c->out->len > MOST_OUT)
+        return ebb_schema_fail(c, EBB_LIMIT, "too large: more than %d parts, written out", MOST_RULES);
+    p = ebb_grow(c->rules, c->n_rules, &c->cap_rules, sizeof *p);
+    if (!p)
+        return ebb_schema_fail_memory(c);
+    c->rules = p;
+    p[c->n_rules] = (ebb_schema_rule){ .schema = schema, .rule = (int)c->n_rules };
+    c->n_rules++;
+    return true;
+}
+
+/* A rule that was called before it turned out that nothing is of it is one that never ends. */
+static int close_rule(ebb_compiler *c, int rule, const ebb_buf *body)
+{
+    if (body->failed || c->path.failed)
+        ebb_schema_fail_memory(c);
+    if (c->st != EBB_OK)
+        return -1;
+    if (body->len == 0)
+        ebb_buf_addf(c->out, "r%d ::= \"?\" r%d\n", rule, rule);
+    else
+        ebb_buf_addf(c->out, "r%d ::= %s\n", rule, ebb_buf_text(body));
+    return body->len == 0 ? (c->rules[rule].rule = -1) : rule;
+}
+
+int ebb_schema_rule_of(ebb_compiler *c, const json_t *schema)
+{
+    ebb_buf body = { 0 };
+    ebb_shapes shapes = { 0 };
+    int rule;
+
+    if (c->st != EBB_OK)
+        return -1;
+    for (size_t i = 0; i < c->n_rules; i++)
+        if (c->rules[i].schema == schema)
+            return c->rules[i].rule;
+    if (!add_rule(c, schema))
+        return -1;
+    rule = (int)c->n_rules - 1;
+    if (ebb_schema_shapes(c, schema, &shapes))
+        for (size_t i = 0; i < shapes.n && c->st == EBB_OK; i++)
+            write_shape(c, &shapes.list[i], &body);
+    ebb_shapes_fini(&shapes);
+    rule = close_rule(c, rule, &body);
+    ebb_buf_fini(&body);
+    return rule;
+}
+
+/* -- The whole ---------------------------------------------------------------------------- */
+
+static bool is_old_draft(const json_t *root)
+{
+    const char *draft = json_string_value(json_object_get(root, "$schema"));
+
+    return draft && (strstr(draft, "draft-03") || strstr(draft, "draft-04") || strstr(draft, "draft-06") ||
+                     strstr(draft, "draft-07"));
+}
+
+ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err)
+{
+    ebb_compiler c = { .root = schema, .ref_stands_alone = is_old_draft(schema), .out = out, .err = err,
+                       .made = json_array() };
+
+    ebb_buf_adds(&c.path, "#");
+    ebb_buf_adds(out, prelude);
+    if (!c.made)
+        ebb_schema_fail_memory(&c);
+    if (ebb_schema_rule_of(&c, schema) < 0 && c.st == EBB_OK)
+        ebb_schema_fail(&c, EBB_FORMAT, "nothing is valid under it");
+    if (out->failed && c.st == EBB_OK)
+        ebb_schema_fail_memory(&c);
+    json_decref(c.made);
+    free(c.rules);
+    ebb_buf_fini(&c.path);
+    return c.st;
+}
+
+ebb_status ebb_schema_grammar_of_text(const char *text, size_t n, ebb_buf *out, ebb_error *err)
+{
+    json_error_t e;
+    json_t *schema = json_loadb(text, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
+    ebb_status st;
+
+    if (!schema)
+        return EBB_FAIL(err, EBB_FORMAT, "the schema is no JSON: line %d, column %d: %s", e.line, e.column, e.text);
+    st = ebb_schema_grammar(schema, out, err);
+    json_decref(schema);
+    return st;
+}

@@ -1,0 +1,26 @@
+/* schema/schema.h - JSON Schema as a grammar (GBNF, ebb/grammar.h) of the JSON texts that a model
+ * may write.
+ *
+ * Every text of the grammar is valid under the schema.  Not every valid text is of the grammar:
+ * properties come in the schema's order, numbers and white space have a limit, and a string of
+ * `enum` has one spelling.  What would make a text invalid and cannot be kept is refused by its
+ * name: docs/CONSTRAINED.md lists what can. */
+#ifndef EBB_SCHEMA_SCHEMA_H
+#define EBB_SCHEMA_SCHEMA_H
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "ebb/status.h"
+
+/* Append the grammar of `schema` to *out, which has no other text.  Errors name the keyword and its
+ * place (#/properties/age/minimum): UNSUPPORTED, FORMAT (it is no schema, or nothing is valid under
+ * it), LIMIT (too large), NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err);
+/* The same of a schema's text; FORMAT names line and column of what is no JSON. */
+EBB_MUST_CHECK
+ebb_status ebb_schema_grammar_of_text(const char *text, size_t n, ebb_buf *out, ebb_error *err);
+
+#endif

@@ -1,0 +1,110 @@
+/* schema/schema_priv.h - the inside of the compiler of schemas: this folder only.
+ *
+ * A schema is brought to shapes (shape.c): alternatives in which every keyword stands once, so
+ * allOf, anyOf, oneOf and $ref are gone.  A shape becomes a piece of grammar for each of its types
+ * (write_*.c).  Schemas of properties and items stay schemas and become rules of their own, one for
+ * each, so that recursion ends. */
+#ifndef EBB_SCHEMA_PRIV_H
+#define EBB_SCHEMA_PRIV_H
+#include "schema/schema.h"
+
+enum {
+    EBB_TYPE_NULL = 1, EBB_TYPE_BOOLEAN = 2, EBB_TYPE_INTEGER = 4, EBB_TYPE_FRACTION = 8, /* number:
+                                                                                           * both */
+    EBB_TYPE_STRING = 16, EBB_TYPE_ARRAY = 32, EBB_TYPE_OBJECT = 64, EBB_TYPE_ANY = 127,
+};
+#define EBB_NO_LIMIT UINT64_MAX
+
+typedef struct ebb_bound {
+    bool   is_set, is_open;      /* open: the value itself is beyond it */
+    double value;
+} ebb_bound;
+
+/* One alternative; every json_t is held. */
+typedef struct ebb_shape {
+    unsigned    types;
+    json_t     *values;          /* of enum and const: a list; NULL: any */
+    ebb_bound   min, max;
+    uint64_t    min_length, max_length;
+    const char *pattern, *format;        /* of the schema; NULL: none */
+    uint64_t    min_items, max_items;
+    json_t     *prefix;          /* schemas of the first items, a list; NULL: none */
+    json_t     *items;           /* of those behind; NULL: anything */
+    json_t     *properties;      /* name: schema, in order; NULL: none */
+    json_t     *required;        /* name: true */
+    json_t     *absent;          /* name: true, that must not be there */
+    json_t     *additional;      /* of other properties; NULL: anything */
+    uint64_t    min_properties, max_properties;
+} ebb_shape;
+
+typedef struct ebb_shapes {
+    ebb_shape *list;
+    size_t     n, cap;
+} ebb_shapes;
+
+typedef struct ebb_schema_rule {
+    const json_t *schema;
+    int           rule;          /* -1: nothing is valid */
+} ebb_schema_rule;
+
+typedef struct ebb_compiler {
+    const json_t    *root;
+    bool             ref_stands_alone;   /* until draft 7: what is beside $ref does not count */
+    ebb_buf         *out;        /* rules */
+    ebb_buf          path;       /* of the schema at hand: "#/properties/a" */
+    json_t          *made;       /* list: what was made by merging */
+    ebb_schema_rule *rules;
+    size_t           n_rules, cap_rules;
+    unsigned         depth;
+    unsigned         n_objects;  /* whose rules have a number of their own */
+    ebb_error       *err;
+    ebb_status       st;         /* the first error */
+} ebb_compiler;
+
+/* -- schema.c -- */
+/* The first error counts; it names the place at hand.  Always false. */
+bool ebb_schema_fail(ebb_compiler *c, ebb_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool ebb_schema_fail_memory(ebb_compiler *c);
+/* Go down to a part, and come back: the length of the path to give to leave. */
+size_t ebb_schema_enter(ebb_compiler *c, const char *keyword, const char *name);
+void ebb_schema_leave(ebb_compiler *c, size_t n_path);
+/* The rule that a schema becomes, by number; -1: nothing is valid under it, or it failed.
+ * NULL: anything. */
+int ebb_schema_rule_of(ebb_compiler *c, const json_t *schema);
+/* A call of rule `rule` of this compiler. */
+void ebb_schema_add_call(ebb_buf *b, int rule);
+/* Text as a literal of the grammar, in quotes. */
+void ebb_schema_add_literal(ebb_buf *b, const char *text, size_t n);
+/* The schema that $ref names.  NULL: it failed. */
+const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref);
+
+/* -- shape.c, shape_merge.c -- */
+void ebb_shapes_fini(ebb_shapes *l);
+/* Append the alternatives of a schema; none: nothing is valid. */
+bool ebb_schema_shapes(ebb_compiler *c, const json_t *schema, ebb_shapes *out);
+bool ebb_shapes_add(ebb_compiler *c, ebb_shapes *l, const ebb_shape *s); /* *s is the list's then */
+void ebb_shape_fini(ebb_shape *s);
+/* What is of both. */
+bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, ebb_shape *out);
+/* A schema under which valid is what is valid under both (NULL: anything); held.  NULL with an
+ * error: no memory. */
+json_t *ebb_schema_both(ebb_compiler *c, json_t *a, json_t *b);
+/* Nothing is of both shapes, or they are narrowed until nothing is.  false: that cannot be
+ * shown. */
+bool ebb_shape_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b);
+/* Whether a value of enum is of the rest of the shape; *is_known false: that cannot be told. */
+bool ebb_shape_admits(const ebb_shape *s, const json_t *value, bool *is_known);
+unsigned ebb_schema_type_of(const json_t *value);
+bool ebb_bound_admits(const ebb_shape *s, double x);
+
+/* -- write_*.c: alternatives of a rule, each behind " | " but for the first -- */
+void ebb_write_way(ebb_buf *b);
+void ebb_write_number(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
+void ebb_write_string(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
+void ebb_write_array(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
+void ebb_write_object(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
+/* pattern.c: the inside of a JSON string that matches a regular expression. */
+bool ebb_write_pattern(ebb_compiler *c, const char *pattern, ebb_buf *b);
+
+#endif

@@ -1,0 +1,309 @@
+/* Two shapes as one, and two that have nothing in common (schema_priv.h). */
+#include <math.h>
+#include <string.h>
+
+#include "schema/schema_priv.h"
+
+/* -- Values ------------------------------------------------------------------------------ */
+
+unsigned ebb_schema_type_of(const json_t *v)
+{
+    switch (json_typeof(v)) {
+    case JSON_OBJECT: return EBB_TYPE_OBJECT;
+    case JSON_ARRAY: return EBB_TYPE_ARRAY;
+    case JSON_STRING: return EBB_TYPE_STRING;
+    case JSON_INTEGER: return EBB_TYPE_INTEGER;
+    case JSON_REAL: return json_real_value(v) == floor(json_real_value(v)) ? EBB_TYPE_INTEGER : EBB_TYPE_FRACTION;
+    case JSON_TRUE: case JSON_FALSE: return EBB_TYPE_BOOLEAN;
+    case JSON_NULL: break;
+    }
+    return EBB_TYPE_NULL;
+}
+
+bool ebb_bound_admits(const ebb_shape *s, double x)
+{
+    return !(s->min.is_set && (x < s->min.value || (s->min.is_open && x == s->min.value))) &&
+           !(s->max.is_set && (x > s->max.value || (s->max.is_open && x == s->max.value)));
+}
+
+static uint64_t count_chars(const char *s)
+{
+    uint64_t n = 0;
+
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xC0) != 0x80;
+    return n;
+}
+
+bool ebb_shape_admits(const ebb_shape *s, const json_t *v, bool *is_known)
+{
+    unsigned type = ebb_schema_type_of(v);
+    uint64_t n;
+
+    if (!(s->types & type))
+        return false;
+    if (type == EBB_TYPE_INTEGER || type == EBB_TYPE_FRACTION)
+        return ebb_bound_admits(s, json_number_value(v));
+    if (type == EBB_TYPE_STRING) {
+        if (s->pattern || s->format)
+            *is_known = false;
+        n = count_chars(json_string_value(v));
+        return n >= s->min_length && n <= s->max_length;
+    }
+    if (type == EBB_TYPE_ARRAY) {
+        n = json_array_size(v);
+        if ((s->prefix || s->items) && n > 0)
+            *is_known = false;
+        return n >= s->min_items && n <= s->max_items;
+    }
+    if (type == EBB_TYPE_OBJECT && (s->properties || s->required || s->absent || s->additional || s->min_properties ||
+                                    s->max_properties != EBB_NO_LIMIT))
+        *is_known = false;
+    return true;
+}
+
+static bool has_value(const json_t *list, const json_t *v)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *known = json_array_get(list, i);
+        if (json_equal(known, v) || (json_is_number(known) && json_is_number(v) &&
+                                     json_number_value(known) == json_number_value(v)))
+            return true;
+    }
+    return false;
+}
+
+/* -- Both ---------------------------------------------------------------------------------- */
+
+json_t *ebb_schema_both(ebb_compiler *c, json_t *a, json_t *b)
+{
+    json_t *both, *known;
+    size_t i;
+
+    if (!a || json_is_true(a) || json_is_false(b) || a == b)
+        return b ? json_incref(b) : json_incref(a);
+    if (!b || json_is_true(b) || json_is_false(a) || json_equal(a, b))
+        return json_incref(a);
+    both = json_pack("{s:[O, O]}", "allOf", a, b);
+    if (!both) {
+        ebb_schema_fail_memory(c);
+        return NULL;
+    }
+    json_array_foreach(c->made, i, known)        /* so that what comes back to itself comes to an end */
+        if (json_equal(known, both)) {
+            json_decref(both);
+            return json_incref(known);
+        }
+    json_array_append(c->made, both);
+    return both;
+}
+
+static void put_names(json_t **to, const json_t *from)
+{
+    if (from && !*to)
+        *to = json_object();
+    if (from)
+        json_object_update(*to, (json_t *)from);
+}
+
+static json_t *both_values(const json_t *a, const json_t *b)
+{
+    json_t *both;
+
+    if (!a || !b)
+        return a ? json_deep_copy(a) : b ? json_deep_copy(b) : NULL;
+    both = json_array();
+    for (size_t i = 0; i < json_array_size(a); i++)
+        if (has_value(b, json_array_get(a, i)))
+            json_array_append(both, json_array_get(a, i));
+    return both;
+}
+
+static ebb_bound both_bounds(ebb_bound a, ebb_bound b, bool is_lower)
+{
+    if (!a.is_set || !b.is_set)
+        return a.is_set ? a : b;
+    if (a.value == b.value)
+        return a.is_open ? a : b;
+    return (a.value > b.value) == is_lower ? a : b;
+}
+
+static bool both_texts(ebb_compiler *c, const char *key, const char *a, const char *b, const char **out)
+{
+    if (a && b && strcmp(a, b) != 0)
+        return ebb_schema_fail(c, EBB_UNSUPPORTED, "allOf: two different texts for %s", key);
+    *out = a ? a : b;
+    return true;
+}
+
+static json_t *item_schema(const ebb_shape *s, size_t i)
+{
+    return i < json_array_size(s->prefix) ? json_array_get(s->prefix, i) : s->items;
+}
+
+/* A place in a list that may hold anything, or what was made. */
+static void append_schema(json_t *list, json_t *schema)
+{
+    json_array_append_new(list, schema ? schema : json_true());
+}
+
+static void merge_items(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, ebb_shape *out)
+{
+    size_t n_a = json_array_size(a->prefix), n_b = json_array_size(b->prefix), n = n_a > n_b ? n_a : n_b;
+
+    out->items = ebb_schema_both(c, a->items, b->items);
+    if (n > 0)
+        out->prefix = json_array();
+    for (size_t i = 0; i < n; i++)
+        append_schema(out->prefix, ebb_schema_both(c, item_schema(a, i), item_schema(b, i)));
+}
+
+static json_t *property_schema(const ebb_shape *s, const char *name)
+{
+    json_t *own = json_object_get(s->properties, name);
+
+    return own ? own : s->additional;
+}
+
+static void merge_properties(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, ebb_shape *out)
+{
+    const ebb_shape *both[] = { a, b };
+    const char *name;
+    json_t *schema, *merged;
+
+    out->additional = ebb_schema_both(c, a->additional, b->additional);
+    if (a->properties || b->properties)
+        out->properties = json_object();
+    for (int i = 0; i < 2; i++)
+        json_object_foreach(both[i]->properties, name, schema) {
+            if (json_object_get(out->properties, name))
+                continue;
+            merged = ebb_schema_both(c, property_schema(a, name), property_schema(b, name));
+            json_object_set_new(out->properties, name, merged ? merged : json_true());
+        }
+}
+
+bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, ebb_shape *out)
+{
+    *out = (ebb_shape){
+        .types = a->types & b->types, .values = both_values(a->values, b->values),
+        .min = both_bounds(a->min, b->min, true), .max = both_bounds(a->max, b->max, false),
+        .min_length = a->min_length > b->min_length ? a->min_length : b->min_length,
+        .max_length = a->max_length < b->max_length ? a->max_length : b->max_length,
+        .min_items = a->min_items > b->min_items ? a->min_items : b->min_items,
+        .max_items = a->max_items < b->max_items ? a->max_items : b->max_items,
+        .min_properties = a->min_properties > b->min_properties ? a->min_properties : b->min_properties,
+        .max_properties = a->max_properties < b->max_properties ? a->max_properties : b->max_properties,
+    };
+    merge_items(c, a, b, out);
+    merge_properties(c, a, b, out);
+    put_names(&out->required, a->required);
+    put_names(&out->required, b->required);
+    put_names(&out->absent, a->absent);
+    put_names(&out->absent, b->absent);
+    return both_texts(c, "pattern", a->pattern, b->pattern, &out->pattern) &&
+           both_texts(c, "format", a->format, b->format, &out->format) && c->st == EBB_OK;
+}
+
+/* -- Nothing in common ----------------------------------------------------------------------- */
+
+/* The values of `a` are none of b's. */
+static bool values_part(const ebb_shape *a, const ebb_shape *b)
+{
+    for (size_t i = 0; i < json_array_size(a->values); i++) {
+        const json_t *v = json_array_get(a->values, i);
+        bool is_known = true, is_of;
+
+        if (b->values ? !has_value(b->values, v) : false)
+            continue;
+        is_of = ebb_shape_admits(b, v, &is_known);
+        if (is_of || !is_known)
+            return false;
+    }
+    return true;
+}
+
+static bool numbers_part(const ebb_shape *a, const ebb_shape *b)
+{
+    ebb_bound min = both_bounds(a->min, b->min, true), max = both_bounds(a->max, b->max, false);
+
+    return min.is_set && max.is_set &&
+           (min.value > max.value || (min.value == max.value && (min.is_open || max.is_open)));
+}
+
+/* Schemas of a property under which nothing is valid in both. */
+static bool schemas_part(ebb_compiler *c, const json_t *x, const json_t *y)
+{
+    ebb_shapes a = { 0 }, b = { 0 };
+    bool ok = x && y && ebb_schema_shapes(c, x, &a) && ebb_schema_shapes(c, y, &b);
+
+    for (size_t i = 0; ok && i < a.n; i++)
+        for (size_t k = 0; ok && k < b.n; k++) {
+            bool has_values = a.list[i].values && b.list[k].values;
+            ok = !(a.list[i].types & b.list[k].types) ||
+                 (has_values && values_part(&a.list[i], &b.list[k])) ||
+                 ((a.list[i].values || b.list[k].values) && !has_values &&
+                  values_part(a.list[i].values ? &a.list[i] : &b.list[k],
+                              a.list[i].values ? &b.list[k] : &a.list[i]));
+        }
+    ebb_shapes_fini(&a);
+    ebb_shapes_fini(&b);
+    return ok;
+}
+
+static bool is_required(const ebb_shape *s, const char *name)
+{
+    return json_object_get(s->required, name) != NULL;
+}
+
+/* A name that `a` requires and b does not know; NULL: there is none. */
+static const char *foreign_name(const ebb_shape *a, const ebb_shape *b)
+{
+    const char *name;
+    json_t *v;
+
+    json_object_foreach(a->required, name, v)
+        if (!json_object_get(b->properties, name) && !is_required(b, name))
+            return name;
+    return NULL;
+}
+
+static void keep_absent(ebb_shape *s, const char *name)
+{
+    if (!s->absent)
+        s->absent = json_object();
+    json_object_set_new(s->absent, name, json_true());
+}
+
+static bool objects_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b)
+{
+    const char *name, *of_a = foreign_name(a, b), *of_b = foreign_name(b, a);
+    json_t *schema;
+
+    json_object_foreach(a->properties, name, schema)
+        if ((is_required(a, name) || is_required(b, name)) &&
+            schemas_part(c, schema, json_object_get(b->properties, name)))
+            return true;
+    if (c->st != EBB_OK)
+        return false;
+    if ((of_a && json_is_false(b->additional)) || (of_b && json_is_false(a->additional)))
+        return true;
+    if (!of_a || !of_b)
+        return false;
+    keep_absent(b, of_a);                        /* one who has it may be of a */
+    keep_absent(a, of_b);
+    return true;
+}
+
+bool ebb_shape_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b)
+{
+    unsigned common = a->types & b->types;
+
+    if (a->values || b->values)
+        return a->values ? values_part(a, b) : values_part(b, a);
+    if (common & ~(unsigned)(EBB_TYPE_OBJECT | EBB_TYPE_INTEGER | EBB_TYPE_FRACTION))
+        return false;
+    if ((common & (EBB_TYPE_INTEGER | EBB_TYPE_FRACTION)) && !numbers_part(a, b))
+        return false;
+    return !(common & EBB_TYPE_OBJECT) || objects_part(c, a, b);
+}
