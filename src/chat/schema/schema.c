@@ -1,6 +1,4 @@
-/* Schemas as rules: names, references, and what all rules share (schema_priv.h). */
-#include <stdarg.h>
-#include <stdio.h>
+/* Schemas as rules, and what all rules share (schema_priv.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,156 +15,14 @@ static const char prelude[] =
     "object ::= \"{\" ws (string \":\" ws value (\",\" ws string \":\" ws value)*)? ws \"}\"\n"
     "array ::= \"[\" ws (value (\",\" ws value)*)? ws \"]\"\n"
     "string ::= \"\\\"\" char* \"\\\"\"\n"
-    "char ::= [^\"\\\\\\x00-\\x1f\\x7f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9a-cA-CefEF] hex{3} | [dD] [0-7] hex{2} | "
-    "[dD] [89abAB] hex{2} \"\\\\u\" [dD] [c-fC-F] hex{2}))\n"
+    "char ::= [^\"\\\\\\x00-\\x1f\\x7f] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9a-cA-CefEF] hex{3} | "
+    "[dD] [0-7] hex{2} | [dD] [89abAB] hex{2} \"\\\\u\" [dD] [c-fC-F] hex{2}))\n"
     "name-char ::= [^\"\\\\\\x00-\\x1f\\x7f]\n"
     "hex ::= [0-9a-fA-F]\n"
     "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,14})\n"
     "number ::= integer (\".\" [0-9]{1,15})? ([eE] [-+]? [0-9]{1,2})?\n";
 
-/* -- Errors and places --------------------------------------------------------------- */
-
-bool ebb_schema_fail(ebb_compiler *c, ebb_status code, const char *format, ...)
-{
-    char what[240];
-    va_list list;
-
-    if (c->st != EBB_OK)
-        return false;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    c->st = EBB_FAIL(c->err, code, "the schema, %.120s: %s", ebb_buf_text(&c->path), what);
-    return false;
-}
-
-bool ebb_schema_fail_memory(ebb_compiler *c)
-{
-    if (c->st == EBB_OK)
-        c->st = EBB_FAIL(c->err, EBB_NOMEM, "no memory for the schema");
-    return false;
-}
-
-size_t ebb_schema_enter(ebb_compiler *c, const char *keyword, const char *name)
-{
-    size_t n = c->path.len;
-
-    ebb_buf_addf(&c->path, "/%s%s%.60s", keyword, name ? "/" : "", name ? name : "");
-    return n;
-}
-
-void ebb_schema_leave(ebb_compiler *c, size_t n_path)
-{
-    ebb_buf_remove(&c->path, n_path, c->path.len - n_path);
-}
-
-/* -- References ------------------------------------------------------------------------ */
-
-static int hex_digit(char x)
-{
-    return x >= '0' && x <= '9' ? x - '0' : (x | 32) >= 'a' && (x | 32) <= 'f' ? (x | 32) - 'a' + 10 : -1;
-}
-
-/* %25, ~1 and ~0 of a part of a pointer, in place. */
-static void decode_percents(char *s)
-{
-    char *to = s;
-
-    for (; *s; s++) {
-        bool is_code = s[0] == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0;
-
-        *to++ = is_code ? (char)(hex_digit(s[1]) << 4 | hex_digit(s[2])) : *s;
-        s += is_code ? 2 : 0;
-    }
-    *to = '\0';
-}
-
-static void decode_tildes(char *s)
-{
-    char *to = s;
-
-    for (; *s; s++) {
-        bool is_code = s[0] == '~' && (s[1] == '0' || s[1] == '1');
-
-        *to++ = !is_code ? *s : s[1] == '1' ? '/' : '~';
-        s += is_code;
-    }
-    *to = '\0';
-}
-
-static const json_t *child_of(const json_t *at, char *part)
-{
-    char *end;
-    unsigned long i;
-
-    decode_percents(part);
-    decode_tildes(part);
-    if (json_is_object(at))
-        return json_object_get(at, part);
-    i = strtoul(part, &end, 10);
-    return *part && !*end ? json_array_get(at, i) : NULL;
-}
-
-const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref)
-{
-    const char *text = json_string_value(ref);
-    const json_t *at = c->root;
-    char *copy, *part;
-
-    if (!text)
-        return ebb_schema_fail(c, EBB_FORMAT, "$ref is a text") ? at : NULL;
-    if (text[0] != '#' || (text[1] && text[1] != '/')) {
-        ebb_schema_fail(c, EBB_UNSUPPORTED, "$ref %.80s: only places of the schema itself are followed (#/...)", text);
-        return NULL;
-    }
-    copy = part = strdup(text + 1);
-    if (!copy)
-        return ebb_schema_fail_memory(c) ? at : NULL;
-    while (at && *part == '/') {
-        char *begin = part + 1, end;
-
-        part = begin + strcspn(begin, "/");
-        end = *part;
-        *part = '\0';
-        at = child_of(at, begin);
-        *part = end;
-    }
-    free(copy);
-    if (!at)
-        ebb_schema_fail(c, EBB_FORMAT, "$ref %.80s: there is no such place in the schema", text);
-    return at;
-}
-
 /* -- Rules ------------------------------------------------------------------------------- */
-
-void ebb_schema_add_call(ebb_buf *b, int rule)
-{
-    if (rule < 0)
-        ebb_buf_adds(b, "value");
-    else
-        ebb_buf_addf(b, "r%d", rule);
-}
-
-void ebb_schema_add_literal(ebb_buf *b, const char *text, size_t n)
-{
-    ebb_buf_addc(b, '"');
-    for (size_t i = 0; i < n; i++) {
-        unsigned char x = (unsigned char)text[i];
-        if (x == '"' || x == '\\')
-            ebb_buf_addf(b, "\\%c", x);
-        else if (x < 0x20 || x == 0x7F)
-            ebb_buf_addf(b, "\\x%02x", x);
-        else
-            ebb_buf_addc(b, (char)x);
-    }
-    ebb_buf_addc(b, '"');
-}
-
-void ebb_write_way(ebb_buf *b)
-{
-    if (b->len > 0)
-        ebb_buf_adds(b, " | ");
-}
 
 /* Values of enum and const, each in one spelling. */
 static void write_values(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)

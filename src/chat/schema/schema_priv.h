@@ -61,7 +61,7 @@ typedef struct ebb_compiler {
     ebb_status       st;         /* the first error */
 } ebb_compiler;
 
-/* -- schema.c -- */
+/* -- schema_base.c -- */
 /* The first error counts; it names the place at hand.  Always false. */
 bool ebb_schema_fail(ebb_compiler *c, ebb_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -69,15 +69,18 @@ bool ebb_schema_fail_memory(ebb_compiler *c);
 /* Go down to a part, and come back: the length of the path to give to leave. */
 size_t ebb_schema_enter(ebb_compiler *c, const char *keyword, const char *name);
 void ebb_schema_leave(ebb_compiler *c, size_t n_path);
-/* The rule that a schema becomes, by number; -1: nothing is valid under it, or it failed.
- * NULL: anything. */
-int ebb_schema_rule_of(ebb_compiler *c, const json_t *schema);
 /* A call of rule `rule` of this compiler. */
 void ebb_schema_add_call(ebb_buf *b, int rule);
 /* Text as a literal of the grammar, in quotes. */
 void ebb_schema_add_literal(ebb_buf *b, const char *text, size_t n);
+/* " | ", if something stands there already. */
+void ebb_write_way(ebb_buf *b);
 /* The schema that $ref names.  NULL: it failed. */
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref);
+
+/* -- schema.c -- */
+/* The rule that a schema becomes, by number; -1: nothing is valid under it, or it failed. */
+int ebb_schema_rule_of(ebb_compiler *c, const json_t *schema);
 
 /* -- shape.c, shape_merge.c -- */
 void ebb_shapes_fini(ebb_shapes *l);
@@ -99,7 +102,6 @@ unsigned ebb_schema_type_of(const json_t *value);
 bool ebb_bound_admits(const ebb_shape *s, double x);
 
 /* -- write_*.c: alternatives of a rule, each behind " | " but for the first -- */
-void ebb_write_way(ebb_buf *b);
 void ebb_write_number(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
 void ebb_write_string(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
 void ebb_write_array(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);

@@ -50,7 +50,8 @@ bool ebb_shapes_add(ebb_compiler *c, ebb_shapes *l, const ebb_shape *s)
     if (!p) {
         ebb_shape_fini((ebb_shape *)s);
         return l->n < MOST_SHAPES ? ebb_schema_fail_memory(c)
-                                  : ebb_schema_fail(c, EBB_LIMIT, "more than %d alternatives, written out", MOST_SHAPES);
+                                  : ebb_schema_fail(c, EBB_LIMIT, "more than %d alternatives, written out",
+                                                    MOST_SHAPES);
     }
     l->list = p;
     p[l->n++] = *s;
@@ -298,7 +299,7 @@ static bool part_branches(ebb_compiler *c, ebb_shapes *all, const size_t *end, s
                     while (k >= end[b])
                         b++;
                     return ebb_schema_fail(c, EBB_UNSUPPORTED, "oneOf: its branches %zu and %zu may both be right; "
-                                           "anyOf allows that", a, b);
+                                           "anyOf allows that", a + 1, b + 1);
                 }
     return true;
 }

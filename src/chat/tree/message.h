@@ -76,7 +76,7 @@ typedef struct ebb_sample_record {
     char         kv[16];         /* type of K and V; "": not known */
     uint32_t     n_ctx;
     bool         is_shifted;     /* K before it were moved, not computed */
-    char        *grammar;        /* that they are of, from the beginning of the answer; NULL: none */
+    char        *grammar;        /* of the whole answer; NULL: none */
     uint8_t      context_hash[16]; /* ebb_token_ids_hash of all ids before them, and of theirs */
     uint8_t      ids_hash[16];
 } ebb_sample_record;

@@ -7,7 +7,8 @@
 #include "base/grow.h"
 #include "base/utf8.h"
 
-enum { MOST_STEPS = 1 << 19, MOST_RANGES = 1 << 20, LAST_CHAR = 0x10FFFF, SURROGATES = 0xD800, SURROGATES_END = 0xDFFF };
+enum { MOST_STEPS = 1 << 19, MOST_RANGES = 1 << 20 };
+enum { LAST_CHAR = 0x10FFFF, SURROGATES = 0xD800, SURROGATES_END = 0xDFFF };
 
 ebb_grammar *ebb_grammar_share(const ebb_grammar *g)
 {

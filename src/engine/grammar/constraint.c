@@ -14,6 +14,7 @@ enum {
 };
 
 #define NO_MASK UINT32_MAX
+#define SEEN    (UINT32_MAX - 1) /* no mask, but somebody has asked */
 
 /* The text has ended: a token that ends a turn was chosen.  No place has this number. */
 #define ENDED UINT32_MAX
@@ -28,7 +29,7 @@ struct ebb_constraint {
     uint64_t    *masks;          /* [n_masks][n_words] */
     uint32_t    *mask_places;    /* [n_masks] whose they are; 0: of none */
     uint32_t     n_masks, next_mask;
-    uint32_t    *mask_of;        /* [places] NO_MASK, or which */
+    uint32_t    *mask_of;        /* [places] NO_MASK, SEEN, or which */
     size_t       n_known, cap_known;
     ebb_status   failed;         /* beside the matcher */
 };
@@ -174,11 +175,23 @@ const uint64_t *ebb_constraint_mask(ebb_constraint *c, ebb_constraint_state at, 
     *n_tokens = c->trie->n_vocab;
     if (!is_known_state(c, at) || at.place == EBB_PLACE_NONE || c->failed != EBB_OK || !know_places(c))
         return NULL;
-    if (c->mask_of[at.place] != NO_MASK)
+    if (c->mask_of[at.place] < SEEN)
         return c->masks + c->mask_of[at.place] * c->n_words;
     mask = c->masks + take_mask(c, at.place) * c->n_words;
     fill_mask(c, at.place, mask);
     return c->failed == EBB_OK && ebb_matcher_check(c->m, NULL) == EBB_OK ? mask : NULL;
+}
+
+bool ebb_constraint_wants_mask(ebb_constraint *c, ebb_constraint_state at)
+{
+    bool was_seen;
+
+    if (!is_known_state(c, at) || !know_places(c))
+        return true;                             /* and gets none */
+    was_seen = c->mask_of[at.place] != NO_MASK;
+    if (!was_seen)
+        c->mask_of[at.place] = SEEN;
+    return was_seen;
 }
 
 /* -- Going on ----------------------------------------------------------------------------- */
@@ -212,6 +225,11 @@ bool ebb_constraint_accept(ebb_constraint *c, ebb_constraint_state *at, ebb_toke
         return false;
     at->place = place;
     return true;
+}
+
+bool ebb_constraint_allows(ebb_constraint *c, ebb_constraint_state at, ebb_token id)
+{
+    return ebb_constraint_accept(c, &at, id);
 }
 
 void ebb_constraint_settle(ebb_constraint *c, ebb_constraint_state *at)

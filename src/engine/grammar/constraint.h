@@ -28,6 +28,11 @@ ebb_constraint_state ebb_constraint_begin(const ebb_constraint *c);
 /* Bit id % 64 of word id / 64 is set if token id may come next; *n_tokens of bits.  Valid until the
  * next call.  NULL: none may, or it failed. */
 const uint64_t *ebb_constraint_mask(ebb_constraint *c, ebb_constraint_state at, size_t *n_tokens);
+/* Whether a mask pays: there is one, or the place was asked about before and so comes again.  Else
+ * asking for the few likeliest tokens costs less. */
+bool ebb_constraint_wants_mask(ebb_constraint *c, ebb_constraint_state at);
+/* One bit of the mask. */
+bool ebb_constraint_allows(ebb_constraint *c, ebb_constraint_state at, ebb_token id);
 /* Token id comes next.  false: it may not, and *at is as before. */
 bool ebb_constraint_accept(ebb_constraint *c, ebb_constraint_state *at, ebb_token id);
 /* The text is known to be there: now is the time to forget what led to it. */

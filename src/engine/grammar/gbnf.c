@@ -273,8 +273,8 @@ static bool read_escape(parser *p, uint32_t *cp)
     case 'r': *cp = '\r'; return true;
     case 't': *cp = '\t'; return true;
     case '\\': case '"': case '[': case ']': *cp = (uint32_t)c; return true;
-    default: return fail_at(p, from, EBB_FORMAT, "unknown escape; \\n \\r \\t \\\\ \\\" \\[ \\] \\x41 \\u0041 \\U00000041 "
-                            "are known");
+    default: return fail_at(p, from, EBB_FORMAT, "unknown escape; known are \\n \\r \\t \\\\ \\\" \\[ \\] \\x41 "
+                            "\\u0041 \\U00000041");
     }
 }
 

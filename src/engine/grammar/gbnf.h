@@ -2,7 +2,7 @@
  *
  * The notation, as llama.cpp has it:
  *
- *     name ::= alternatives        a rule; names are of letters, digits and dashes; # begins a comment
+ *     name ::= alternatives        a rule; names: letters, digits and dashes; # begins a comment
  *     a b | c                      one behind the other; or
  *     "text"  [a-z]  [^"\\]  .     characters; \n \r \t \\ \" \[ \] \x41 \u0041 \U00000041
  *     name  ( ... )                another rule; a group, in which lines may end

@@ -11,6 +11,8 @@
 #include "ebb/grammar.h"
 #include "sample/sampler.h"
 
+enum { MOST_REFUSED = 32 };      /* tokens asked about one by one, beside twice those that are wanted */
+
 typedef struct candidate {
     float     logit;
     ebb_token id;
@@ -216,21 +218,20 @@ static double sum_weights(const candidate *c, size_t n, float top)
     return sum;
 }
 
-/* Take candidates out in order until top-k, top-p or min-p ends it; returns how
- * many.  Top-p is a share of what top-k leaves. */
-static size_t take_candidates(ebb_sampler *s)
+static void order_heap(ebb_sampler *s)
 {
-    size_t left = s->n_heap, n_most = left, n;
-    bool is_cut = s->p.top_k > 0 && s->p.top_k < left;
-    double all, sum = 0;
-    float top;
+    for (size_t i = s->n_heap / 2; i-- > 0;)
+        sift_down(s->heap, s->n_heap, i);
+}
 
-    for (size_t i = left / 2; i-- > 0;)
-        sift_down(s->heap, left, i);
-    top = s->heap[0].logit;
-    if (is_cut)
-        for (n_most = 0; n_most < s->p.top_k; n_most++)
-            s->best[n_most] = pop_candidate(s->heap, &left);
+/* Of the candidates in order, of which the n_most best are taken out if is_cut, take until top-p or min-p ends it;
+ * returns how many.  Top-p is a share of what top-k leaves. */
+static size_t cut_candidates(ebb_sampler *s, bool is_cut, size_t n_most)
+{
+    size_t left = s->n_heap, n;
+    float top = is_cut ? s->best[0].logit : s->heap[0].logit;
+    double all, sum = 0;
+
     all = sum_weights(is_cut ? s->best : s->heap, n_most, top);
     for (n = 0; n < n_most; n++) {
         double w;
@@ -245,15 +246,42 @@ static size_t take_candidates(ebb_sampler *s)
     return n;
 }
 
-/* All candidates stand in the heap as they came; false: there is none. */
-static bool fill_candidates(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+static size_t take_candidates(ebb_sampler *s)
+{
+    size_t n_most = s->n_heap;
+    /* With a grammar in the order of take_allowed also where top-k leaves all: the same sums, to the bit. */
+    bool is_cut = s->p.top_k > 0 && (s->p.top_k < n_most || (s->constraint && s->p.top_k == n_most));
+
+    order_heap(s);
+    if (is_cut)
+        for (n_most = 0; n_most < s->p.top_k; n_most++)
+            s->best[n_most] = pop_candidate(s->heap, &s->n_heap);
+    return cut_candidates(s, is_cut, n_most);
+}
+
+/* The n best of those that the grammar allows, asking about each: the same as by a mask, and quicker where most of
+ * the likely ones are allowed.  false: too many are not, or there are not so many. */
+static bool take_allowed(ebb_sampler *s, size_t n)
+{
+    size_t n_taken = 0, n_asked = 0;
+
+    order_heap(s);
+    while (n_taken < n && n_asked++ < 2 * n + MOST_REFUSED && s->n_heap > 0) {
+        candidate next = pop_candidate(s->heap, &s->n_heap);
+        if (ebb_constraint_allows(s->constraint, s->at, next.id))
+            s->best[n_taken++] = next;
+    }
+    return n_taken == n && s->n_heap > 0;
+}
+
+/* All candidates stand in the heap as they came. */
+static void fill_candidates(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
 {
     for (size_t i = 0; i < s->n_vocab; i++)
         s->heap[i] = (candidate){ .logit = isnan(logits[i]) ? -INFINITY : logits[i], .id = (ebb_token)i };
     if (s->p.repeat_penalty != 1.0f)
         penalize_repeats(s, logits, recent, n);
     s->n_heap = s->n_vocab;
-    return !s->constraint || keep_allowed(s);
 }
 
 /* The text goes on with this one. */
@@ -265,10 +293,10 @@ static ebb_token accept_chosen(ebb_sampler *s, ebb_token id)
 }
 
 /* One of the best, by their weights; its share of them. */
-static ebb_token sample_candidate(ebb_sampler *s, double *share)
+static ebb_token sample_candidate(ebb_sampler *s, size_t n_best, double *share)
 {
-    size_t n_best = take_candidates(s), i;
     double sum = 0, at;
+    size_t i;
 
     for (i = 0; i < n_best; i++)
         sum += s->weight[i] = exp(((double)s->best[i].logit - s->best[0].logit) / s->p.temp);
@@ -279,17 +307,40 @@ static ebb_token sample_candidate(ebb_sampler *s, double *share)
     return s->best[i].id;
 }
 
+/* One of those that the grammar allows. */
+static ebb_token choose_allowed(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+{
+    size_t n_wanted = s->p.temp > 0 ? s->p.top_k : 1;
+    double share;
+
+    if (n_wanted > 0 && !ebb_constraint_wants_mask(s->constraint, s->at)) {
+        if (take_allowed(s, n_wanted))
+            return s->p.temp > 0 ? sample_candidate(s, cut_candidates(s, true, n_wanted), &share) : s->best[0].id;
+        fill_candidates(s, logits, recent, n);
+    }
+    if (!keep_allowed(s))
+        return EBB_TOKEN_NONE;
+    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), &share) : best_candidate(s).id;
+}
+
+static ebb_token sample_allowed(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+{
+    ebb_token id = choose_allowed(s, logits, recent, n);
+
+    if (id != EBB_TOKEN_NONE)
+        id = accept_chosen(s, id);
+    ebb_constraint_settle(s->constraint, &s->at);
+    return id;
+}
+
 ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
 {
     double share;
-    ebb_token id;
 
-    if (!fill_candidates(s, logits, recent, n))
-        return EBB_TOKEN_NONE;
-    id = accept_chosen(s, s->p.temp > 0 ? sample_candidate(s, &share) : best_candidate(s).id);
+    fill_candidates(s, logits, recent, n);
     if (s->constraint)
-        ebb_constraint_settle(s->constraint, &s->at);
-    return id;
+        return sample_allowed(s, logits, recent, n);
+    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), &share) : best_candidate(s).id;
 }
 
 ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n,
@@ -298,13 +349,14 @@ ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, co
     candidate best;
 
     *probability = 0;
-    if (!fill_candidates(s, logits, recent, n))
+    fill_candidates(s, logits, recent, n);
+    if (s->constraint && !keep_allowed(s))
         return EBB_TOKEN_NONE;
     /* What a drafter looks at may be nothing of what the grammar allows. */
     if (s->constraint && best_candidate(s).logit == -INFINITY)
         return EBB_TOKEN_NONE;
     if (s->p.temp > 0)
-        return accept_chosen(s, sample_candidate(s, probability));
+        return accept_chosen(s, sample_candidate(s, take_candidates(s), probability));
     best = best_candidate(s);
     *probability = 1 / sum_weights(s->heap, s->n_heap, best.logit);
     return accept_chosen(s, best.id);

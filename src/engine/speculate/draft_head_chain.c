@@ -46,7 +46,8 @@ static uint32_t draft_chain(ebb_session *s, ebb_token *ids, uint32_t n, ebb_toke
         if (!draft_next(s, ids, n + n_out, &id, &h->probability[n_out]))
             break;
         chance *= ebb_draft_length_accept_chance(&h->draft_length, h->probability[n_out]);
-        if (id == EBB_TOKEN_NONE || ebb_model_is_eog(s->engine->model, id) || !ebb_draft_length_is_token_worth(&h->draft_length, chance))
+        if (id == EBB_TOKEN_NONE || ebb_model_is_eog(s->engine->model, id) ||
+            !ebb_draft_length_is_token_worth(&h->draft_length, chance))
             break;
         ids[n + n_out] = id;
         out[n_out++] = id;

@@ -166,7 +166,8 @@ static uint32_t draft_with_model(ebb_session *s, const ebb_token *ids, uint32_t 
         ebb_token id = sample_draft(h, &h->probability[n_out]);
 
         chance *= ebb_draft_length_accept_chance(&h->draft_length, h->probability[n_out]);
-        if (id == EBB_TOKEN_NONE || ebb_model_is_eog(e->model, id) || !ebb_draft_length_is_token_worth(&h->draft_length, chance))
+        if (id == EBB_TOKEN_NONE || ebb_model_is_eog(e->model, id) ||
+            !ebb_draft_length_is_token_worth(&h->draft_length, chance))
             return n_out;                        /* nothing is asked of an answer behind its end */
         out[n_out++] = id;
         if (n_out == most || !ebb_draft_length_is_next_worth(&h->draft_length, chance) || atomic_load(&h->is_evicted) ||

@@ -53,14 +53,17 @@ static const golden table[] = {
     /* Rules within rules: what a stack is for. */
     { "root ::= \"(\" root \")\" | \"\"", { "", "()", "((()))" }, { "(", "(((", "(()" }, { ")", "())", "()()" } },
     { "root ::= x x\nx ::= \"a\" root? \"b\"", { "abab", "aababbab" }, { "ab", "aab" }, { "b", "ababab" } },
-    { "root ::= item tail\ntail ::= \",\" root | \"\"\nitem ::= [0-9]+", { "1", "12,3,456" }, { "1,", "" }, { ",", "1,," } },
+    { "root ::= item tail\ntail ::= \",\" root | \"\"\nitem ::= [0-9]+", { "1", "12,3,456" }, { "1,", "" },
+      { ",", "1,," } },
     /* What may be nothing, over and over. */
     { "root ::= (a* b?)* \"!\"\na ::= \"x\"? \nb ::= a a", { "!", "xxxx!" }, { "", "xx" }, { "y", "!!" } },
     { "root ::= \"\"", { "" }, { 0 }, { "a" } },
     /* A way that can never end is none. */
-    { "root ::= \"a\" | \"b\" never | \"c\" (\"d\" never)?\nnever ::= \"n\" never", { "a", "c" }, { "" }, { "b", "cd" } },
+    { "root ::= \"a\" | \"b\" never | \"c\" (\"d\" never)?\nnever ::= \"n\" never", { "a", "c" }, { "" },
+      { "b", "cd" } },
     { JSON, { "{}", "[1,2.5e-3,{\"a\":null}]", "\"\\u00e4\\\\\"", "-0.0", "{\"\xC3\xA4\":[[],[[]]]}" },
-      { "{", "[1,", "\"\\u0", "-", "{\"\xC3", "tr", "1.", "1e" }, { "}", "[,", "\"\n", "01", "+", "{a", "nul1", "1.." } },
+      { "{", "[1,", "\"\\u0", "-", "{\"\xC3", "tr", "1.", "1e" }, { "}", "[,", "\"\n", "01", "+", "{a", "nul1",
+      "1.." } },
 };
 
 static void test_texts(void **state)

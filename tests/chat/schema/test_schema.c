@@ -1,0 +1,495 @@
+/* JSON Schema as a grammar: what is accepted and what is not, what is refused and where, and 1,000 random schemas of
+ * which a model's texts are valid. */
+#include "ebb_test.h"
+
+#include <jansson.h>
+#include <regex.h>
+
+#include "base/utf8.h"
+#include "ebb/grammar.h"
+#include "schema/schema.h"
+#include "support/tiny_engine.h"
+
+static ebb_grammar *compile_schema(const char *text)
+{
+    ebb_buf b = { 0 };
+    ebb_error err = { 0 };
+    ebb_grammar *g = NULL;
+
+    if (ebb_schema_grammar_of_text(text, strlen(text), &b, &err) != EBB_OK ||
+        ebb_grammar_new(ebb_buf_text(&b), b.len, &g, &err) != EBB_OK)
+        fail_msg("%s\n%s\n%s", text, err.msg, ebb_buf_text(&b));
+    ebb_buf_fini(&b);
+    return g;
+}
+
+static bool is_whole(const ebb_grammar *g, const char *text)
+{
+    ebb_match m;
+
+    assert_int_equal(ebb_grammar_match(g, text, strlen(text), &m, NULL), EBB_OK);
+    return m == EBB_MATCH_WHOLE;
+}
+
+/* -- Golden lists ---------------------------------------------------------------------- */
+
+static const struct { const char *schema, *good[9], *bad[9]; } lists[] = {
+    { "true", { "1", "\"a\"", "{\"a\": [1, 2.5e3, {}]}", "null", "\"\\u00e4\\ud83d\\ude00\"" },
+      { "", "[", "nul", "\"\\ud800\"", "{a:1}", "01" } },
+    { "{\"type\":\"integer\"}", { "0", "-12", "7" }, { "1.5", "\"1\"", "01", "1e3" } },
+    { "{\"type\":\"integer\",\"minimum\":3,\"maximum\":125}", { "3", "9", "10", "99", "100", "125" },
+      { "2", "126", "130", "-5", "03", "1000", "20.5" } },
+    { "{\"type\":\"integer\",\"exclusiveMinimum\":-12,\"maximum\":7}", { "-11", "-9", "-1", "0", "7" },
+      { "-12", "8", "10", "-13", "-100" } },
+    { "{\"type\":\"integer\",\"minimum\":10,\"exclusiveMinimum\":true}", { "11", "99", "100", "123456789" },
+      { "10", "9", "0", "-11" } },
+    { "{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", { "0", "0.5", "1", "1.0", "0.999" },
+      { "1.1", "-0.1", "1.01", "2", "10" } },
+    { "{\"type\":\"number\",\"exclusiveMinimum\":0.25,\"exclusiveMaximum\":10.5}",
+      { "0.2501", "0.3", "10.49", "10", "5.123", "9.9" }, { "0.25", "0.250", "10.5", "10.50", "0.2", "11" } },
+    { "{\"type\":\"number\",\"minimum\":-2.5}", { "-2.5", "-2.49", "0", "100.25", "-0.1" }, { "-2.51", "-3", "-10" } },
+    { "{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}", { "\"ab\"", "\"\\u00e4bc\"", "\"\xC3\xA4\xC3\xB6\"" },
+      { "\"a\"", "\"abcd\"", "\"\"", "ab" } },
+    { "{\"type\":\"string\",\"pattern\":\"^[a-c]+\\\\d{2}$\"}", { "\"a12\"", "\"abc99\"" },
+      { "\"d12\"", "\"a1\"", "\"a123\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"b\\\"|^$\"}", { "\"ab\\\"c\"", "\"\"", "\"b\\\"\"" }, { "\"ab\"", "\"c\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"^[^a-z\\\\s]{2}.?$\"}", { "\"AB\"", "\"\\\\1x\"", "\"\xC3\xA4\xC3\xA4\"" },
+      { "\"aB\"", "\"A \"", "\"ABCD\"" } },
+    { "{\"type\":\"string\",\"format\":\"date\"}", { "\"2024-02-28\"", "\"1999-12-31\"", "\"2023-04-30\"" },
+      { "\"2024-13-01\"", "\"2024-04-31\"", "\"2024-02-30\"", "\"24-1-1\"" } },
+    { "{\"type\":\"string\",\"format\":\"date-time\"}", { "\"2024-02-28T23:59:59Z\"",
+      "\"2024-01-01T00:00:00.5+01:30\"" },
+      { "\"2024-02-28\"", "\"2024-02-28T24:00:00Z\"", "\"2024-02-28 10:00:00\"" } },
+    { "{\"type\":\"string\",\"format\":\"uuid\"}", { "\"12345678-90ab-cdef-1234-567890ABCDEF\"" }, { "\"1234\"" } },
+    { "{\"enum\":[\"a\",1,null,{\"x\":[1]}]}", { "\"a\"", "1", "null", "{\"x\":[1]}" }, { "\"b\"", "2", "{}" } },
+    { "{\"type\":\"string\",\"enum\":[\"a\",1,\"long\"],\"maxLength\":2}", { "\"a\"" }, { "1", "\"long\"" } },
+    { "{\"type\":[\"string\",\"null\"]}", { "\"a\"", "null" }, { "1", "[]" } },
+    { "{\"type\":\"boolean\",\"nullable\":true}", { "true", "false", "null" }, { "0" } },
+    { "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"}},"
+      "\"required\":[\"a\"],\"additionalProperties\":false}", { "{\"a\":1}", "{\"a\": 1, \"b\": \"x\"}",
+      "{\n  \"a\": 1\n}" },
+      { "{}", "{\"b\":\"x\"}", "{\"a\":1,\"c\":2}", "{\"a\":\"1\"}", "{\"a\":1,}" } },
+    { "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":false,\"ab\":{\"type\":\"null\"}}}",
+      { "{}", "{\"a\":1}", "{\"ab\":null}", "{\"c\":[1]}", "{\"a\":1,\"abc\":\"\",\"\":0}", "{\"aa\":true}" },
+      { "{\"a\":\"x\"}", "{\"b\":1}", "{\"ab\":1}", "{\"\\u0061\":\"x\"}" } },
+    { "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"},\"minProperties\":1,\"maxProperties\":2}",
+      { "{\"a\":1}", "{\"a\":1,\"b\":2}" }, { "{}", "{\"a\":\"x\"}", "{\"a\":1,\"b\":2,\"c\":3}" } },
+    { "{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"minItems\":2,\"maxItems\":3}",
+      { "[true, false]", "[true,true,true]" }, { "[]", "[true]", "[true,true,true,true]", "[1,2]" } },
+    { "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],\"items"
+      "\":false,\"minItems\":1}",
+      { "[1]", "[1,\"a\"]" }, { "[]", "[1,\"a\",2]", "[\"a\"]" } },
+    { "{\"type\":\"array\",\"items\":[{\"type\":\"integer\"}],\"additionalItems\":{\"type\":\"null\"}}",
+      { "[]", "[1]", "[1,null,null]" }, { "[1,2]", "[null]" } },
+    { "{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":"
+      "\"integer\"},\"next\":"
+      "{\"anyOf\":[{\"type\":\"null\"},{\"$ref\":\"#/$defs/n\"}]}},\"required\":[\"v\",\"next\"],"
+      "\"additionalProperties\":false}}}", { "{\"v\":1,\"next\":null}", "{\"v\":1,\"next\":{\"v\":2,\"next\":null}}" },
+      { "{\"v\":1,\"next\":1}", "{\"v\":1}", "{\"v\":1,\"next\":{\"v\":2}}" } },
+    { "{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"]},"
+      "{\"properties\":{\"a\":{\"minimum\":5},\"b\":{\"type\":\"string\"}}}],\"type\":\"object\"}",
+      { "{\"a\":5}", "{\"a\":6,\"b\":\"x\"}" }, { "{\"a\":4}", "{\"a\":6,\"b\":1}", "{}" } },
+    { "{\"allOf\":[{\"properties\":{\"a\":{}},\"additionalProperties\":false},{\"properties\":{\"b"
+      "\":{}}}],\"type\":\"object\"}",
+      { "{}", "{\"a\":1}" }, { "{\"b\":1}" } },
+    { "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"a\"},\"x\":{\"type\":\"integer\"}},"
+      "\"required\":[\"k\"]},{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"b\"}},\"required\":[\"k\"]}]}",
+      { "{\"k\":\"a\",\"x\":1}", "{\"k\":\"b\"}" }, { "{\"k\":\"c\"}", "{}" } },
+    { "{\"oneOf\":[{\"type\":\"object\",\"required\":[\"a\"]},{\"type\":\"object\",\"required\":[\"b\"]}]}",
+      { "{\"a\":1}", "{\"b\":1}", "{\"a\":1,\"c\":2}" }, { "{}", "{\"a\":1,\"b\":1}" } },
+    { "{\"oneOf\":[{\"type\":\"integer\",\"maximum\":3},{\"type\":\"number\",\"minimum\":5}]}", { "3", "5", "5.5" },
+      { "4", "4.5" } },
+    { "{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"properties\":{\"a\":{\"$ref\":\"#/definitions/x\","
+      "\"maxLength\":1}},\"definitions\":{\"x\":{\"type\":\"string\"}},\"required\":[\"a\"],\"type\":\"object\"}",
+      { "{\"a\":\"long\"}" }, { "{\"a\":1}" } },
+    { "{\"type\":\"object\",\"title\":\"T\",\"x-order\":3,\"description\":\"d\",\"default\":{},\"properties\":"
+      "{\"q\\\"\\\\\":{\"type\":\"null\"}},\"required\":[\"q\\\"\\\\\"]}", { "{\"q\\\"\\\\\":null}" }, { "{}" } },
+};
+
+static void test_lists(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        ebb_grammar *g = compile_schema(lists[i].schema);
+
+        for (size_t k = 0; k < 9 && lists[i].good[k]; k++)
+            if (!is_whole(g, lists[i].good[k]))
+                fail_msg("%s\nis refused: %s", lists[i].schema, lists[i].good[k]);
+        for (size_t k = 0; k < 9 && lists[i].bad[k]; k++)
+            if (is_whole(g, lists[i].bad[k]))
+                fail_msg("%s\nis taken: %s", lists[i].schema, lists[i].bad[k]);
+        ebb_grammar_free(g);
+    }
+}
+
+static const struct { const char *schema; ebb_status code; const char *says; } refused[] = {
+    { "{\"a\"", EBB_FORMAT, "no JSON: line 1, column" },
+    { "[1]", EBB_FORMAT, "#: a schema is an object, true or false" },
+    { "false", EBB_FORMAT, "#: nothing is valid under it" },
+    { "{\"properties\":{\"a\":{\"type\":\"int\"}}}", EBB_FORMAT, "#/properties/a: type is null, boolean" },
+    { "{\"properties\":{\"a\":{\"items\":{\"not\":{}}}}}", EBB_UNSUPPORTED,
+      "#/properties/a/items: not is not supported" },
+    { "{\"uniqueItems\":true}", EBB_UNSUPPORTED, "uniqueItems" },
+    { "{\"multipleOf\":2}", EBB_UNSUPPORTED, "multipleOf" },
+    { "{\"patternProperties\":{}}", EBB_UNSUPPORTED, "patternProperties" },
+    { "{\"if\":{}}", EBB_UNSUPPORTED, "if is not supported" },
+    { "{\"$ref\":\"http://x/y\"}", EBB_UNSUPPORTED, "#/$ref: $ref http://x/y: only places of the schema itself" },
+    { "{\"$ref\":\"#/$defs/none\"}", EBB_FORMAT, "there is no such place" },
+    { "{\"$ref\":\"#\"}", EBB_LIMIT, "comes back to itself" },
+    { "{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}]}", EBB_UNSUPPORTED, "two different texts for pattern" },
+    { "{\"oneOf\":[{\"type\":\"string\"},{\"minLength\":2}]}", EBB_UNSUPPORTED, "branches 1 and 2 may both be right" },
+    { "{\"type\":\"string\",\"pattern\":\"a(?=b)\"}", EBB_UNSUPPORTED, "pattern, character 2: looking ahead" },
+    { "{\"type\":\"string\",\"pattern\":\"\\\\bx\"}", EBB_UNSUPPORTED, "this escape" },
+    { "{\"type\":\"string\",\"pattern\":\"(a\"}", EBB_UNSUPPORTED, "( has no end" },
+    { "{\"type\":\"string\",\"maxLength\":1000000}", EBB_LIMIT, "up to 50000" },
+    { "{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", EBB_FORMAT, "nothing is valid" },
+    { "{\"type\":\"object\",\"required\":[\"a\"],\"properties\":{\"a\":false}}", EBB_FORMAT, "nothing is valid" },
+};
+
+static void test_refusals_name_the_place(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        ebb_buf b = { 0 };
+        ebb_error err = { 0 };
+        ebb_status st = ebb_schema_grammar_of_text(refused[i].schema, strlen(refused[i].schema), &b, &err);
+
+        if (st != refused[i].code || !strstr(err.msg, refused[i].says))
+            fail_msg("%s\nsays %d: %s", refused[i].schema, st, err.msg);
+        ebb_buf_fini(&b);
+    }
+}
+
+/* -- Random schemas -------------------------------------------------------------------------- */
+
+static uint32_t noise_state;
+
+static uint32_t noise(uint32_t n)
+{
+    noise_state = noise_state * 1664525u + 1013904223u;
+    return (noise_state >> 8) % n;
+}
+
+static const char *const patterns[] = { "^[a-c]{2,4}$", "^x[0-9]{1,3}y?$", "^(ab|cd){0,3}e$", "^[^a-z]{1,3}$" };
+
+static json_t *random_schema(int depth);
+
+static json_t *random_object(int depth)
+{
+    json_t *s = json_pack("{s:s, s:{}, s:[]}", "type", "object", "properties", "required");
+    uint32_t n = noise(4);
+
+    for (uint32_t i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%c%u", 'a' + (int)noise(3), noise(3));
+        json_object_set_new(json_object_get(s, "properties"), name, random_schema(depth - 1));
+        if (noise(2))
+            json_array_append_new(json_object_get(s, "required"), json_string(name));
+    }
+    if (noise(4))
+        json_object_set_new(s, "additionalProperties", json_false());
+    else {
+        json_object_set_new(s, "additionalProperties", random_schema(0));
+        json_object_set_new(s, "maxProperties", json_integer(n + noise(3)));
+    }
+    return s;
+}
+
+static json_t *random_array(int depth)
+{
+    uint32_t least = noise(3);
+    json_t *s = json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", random_schema(depth - 1), "minItems",
+                          (int)least, "maxItems", (int)(least + noise(3)));
+
+    if (noise(3) == 0)
+        json_object_set_new(s, "prefixItems", json_pack("[o, o]", random_schema(depth - 1), random_schema(0)));
+    return s;
+}
+
+static json_t *random_number(void)
+{
+    double least = (double)noise(4000) / 16 - 125;
+    bool is_whole_number = noise(2);
+    json_t *s = json_pack("{s:s}", "type", is_whole_number ? "integer" : "number");
+
+    if (noise(3))
+        json_object_set_new(s, noise(2) ? "minimum" : "exclusiveMinimum", json_real(least));
+    if (noise(3))
+        json_object_set_new(s, noise(2) ? "maximum" : "exclusiveMaximum",
+      json_real(least + 1 + (double)noise(3000) / 8));
+    return s;
+}
+
+static json_t *random_text(void)
+{
+    static const char *const formats[] = { "date", "uuid", "time" };
+    uint32_t least = noise(4);
+
+    switch (noise(3)) {
+    case 0: return json_pack("{s:s, s:s}", "type", "string", "pattern", patterns[noise(4)]);
+    case 1: return json_pack("{s:s, s:s}", "type", "string", "format", formats[noise(3)]);
+    default: return json_pack("{s:s, s:i, s:i}", "type", "string", "minLength", (int)least, "maxLength",
+                              (int)(least + noise(8)));
+    }
+}
+
+/* Branches that a constant tells apart. */
+static json_t *random_one_of(int depth)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < 2; i++) {
+        json_t *branch = random_object(depth);
+        json_object_set_new(json_object_get(branch, "properties"), "kind", json_pack("{s:i}", "const", i));
+        json_array_append_new(json_object_get(branch, "required"), json_string("kind"));
+        json_object_del(branch, "maxProperties");
+        json_object_set_new(branch, "additionalProperties", json_false());
+        json_array_append_new(list, branch);
+    }
+    return json_pack("{s:o}", "oneOf", list);
+}
+
+static json_t *random_schema(int depth)
+{
+    switch (noise(depth > 0 ? 11 : 6)) {
+    case 0: case 1: return random_number();
+    case 2: case 3: return random_text();
+    case 4: return json_pack("{s:[s, s]}", "type", "boolean", "null");
+    case 5: return json_pack("{s:[s, i, n, {s:[b]}]}", "enum", "one", 2, "x", 1);
+    case 6: case 7: return random_object(depth);
+    case 8: return random_array(depth);
+    case 9: return noise(2) ? json_pack("{s:[o, o]}", "anyOf", random_schema(depth - 1), random_schema(depth - 1))
+                            : json_pack("{s:[o, {s:i}]}", "allOf", random_schema(depth - 1), "minItems", 1);
+    default: return noise(2) ? random_one_of(depth) : json_pack("{s:s}", "$ref", "#/$defs/shared");
+    }
+}
+
+/* -- A validator of what is made here -------------------------------------------------------- */
+
+static bool is_valid(const json_t *root, const json_t *s, const json_t *v);
+
+static bool is_of_type(const json_t *v, const char *type)
+{
+    return strcmp(type, "object") == 0 ? json_is_object(v) : strcmp(type, "array") == 0 ? json_is_array(v) :
+           strcmp(type, "string") == 0 ? json_is_string(v) : strcmp(type, "boolean") == 0 ? json_is_boolean(v) :
+           strcmp(type, "null") == 0 ? json_is_null(v) : strcmp(type, "integer") == 0 ? json_is_integer(v) :
+           json_is_number(v);
+}
+
+static bool has_type(const json_t *s, const json_t *v)
+{
+    const json_t *type = json_object_get(s, "type");
+    bool ok = !type;
+
+    if (json_is_string(type))
+        return is_of_type(v, json_string_value(type));
+    for (size_t i = 0; i < json_array_size(type); i++)
+        ok = ok || is_of_type(v, json_string_value(json_array_get(type, i)));
+    return ok;
+}
+
+static bool is_number_valid(const json_t *s, const json_t *v)
+{
+    double x = json_number_value(v);
+    const json_t *b;
+
+    return (!(b = json_object_get(s, "minimum")) || x >= json_number_value(b)) &&
+           (!(b = json_object_get(s, "maximum")) || x <= json_number_value(b)) &&
+           (!(b = json_object_get(s, "exclusiveMinimum")) || x > json_number_value(b)) &&
+           (!(b = json_object_get(s, "exclusiveMaximum")) || x < json_number_value(b));
+}
+
+static bool matches(const char *pattern, const char *text)
+{
+    regex_t r;
+    bool ok;
+
+    assert_int_equal(regcomp(&r, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    ok = regexec(&r, text, 0, NULL, 0) == 0;
+    regfree(&r);
+    return ok;
+}
+
+static size_t count_chars(const json_t *v)
+{
+    const char *s = json_string_value(v);
+    size_t n = 0;
+
+    for (size_t i = 0; i < json_string_length(v); i++)
+        n += ((unsigned char)s[i] & 0xC0) != 0x80;
+    return n;
+}
+
+/* The C locale's expressions count bytes: [^a-z] is counted in characters here. */
+static bool is_pattern_valid(const char *pattern, const json_t *v)
+{
+    if (strcmp(pattern, patterns[3]) != 0)
+        return matches(pattern, json_string_value(v));
+    return count_chars(v) >= 1 && count_chars(v) <= 3 && !matches("[a-z]", json_string_value(v));
+}
+
+static bool is_text_valid(const json_t *s, const json_t *v)
+{
+    const char *pattern = json_string_value(json_object_get(s, "pattern"));
+    const char *format = json_string_value(json_object_get(s, "format"));
+    const json_t *least = json_object_get(s, "minLength"), *most = json_object_get(s, "maxLength");
+
+    if (format)
+        pattern = strcmp(format, "date") == 0 ? "^[0-9]{4}-(0[1-9]|1[0-2])-([0-2][0-9]|3[01])$" :
+                  strcmp(format, "time") == 0 ?
+      "^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]+)?(Z|[-+][0-2][0-9]:[0-5][0-9])$"
+                                              : "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$";
+    return (!pattern || is_pattern_valid(pattern, v)) &&
+           (!least || count_chars(v) >= (size_t)json_integer_value(least)) &&
+           (!most || count_chars(v) <= (size_t)json_integer_value(most));
+}
+
+static bool is_array_valid(const json_t *root, const json_t *s, const json_t *v)
+{
+    const json_t *prefix = json_object_get(s, "prefixItems"), *items = json_object_get(s, "items");
+    const json_t *least = json_object_get(s, "minItems"), *most = json_object_get(s, "maxItems");
+    size_t n = json_array_size(v);
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *own = i < json_array_size(prefix) ? json_array_get(prefix, i) : items;
+        if (own && !is_valid(root, own, json_array_get(v, i)))
+            return false;
+    }
+    return (!least || n >= (size_t)json_integer_value(least)) && (!most || n <= (size_t)json_integer_value(most));
+}
+
+static bool is_object_valid(const json_t *root, const json_t *s, const json_t *v)
+{
+    const json_t *properties = json_object_get(s, "properties"), *required = json_object_get(s, "required");
+    const json_t *other = json_object_get(s, "additionalProperties"), *most = json_object_get(s, "maxProperties");
+    const char *name;
+    json_t *value;
+
+    for (size_t i = 0; i < json_array_size(required); i++)
+        if (!json_object_get(v, json_string_value(json_array_get(required, i))))
+            return false;
+    json_object_foreach((json_t *)v, name, value) {
+        const json_t *own = json_object_get(properties, name);
+        if (!own && !other)
+            continue;
+        if (!is_valid(root, own ? own : other, value))
+            return false;
+    }
+    return !most || json_object_size(v) <= (size_t)json_integer_value(most);
+}
+
+static size_t count_valid(const json_t *root, const json_t *list, const json_t *v)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(list); i++)
+        n += is_valid(root, json_array_get(list, i), v);
+    return n;
+}
+
+static bool is_valid(const json_t *root, const json_t *s, const json_t *v)
+{
+    const json_t *list;
+    bool is_there = false;
+
+    if (json_is_boolean(s))
+        return json_is_true(s);
+    if (json_object_get(s, "$ref") && !is_valid(root, json_object_get(json_object_get(root, "$defs"), "shared"), v))
+        return false;
+    if ((list = json_object_get(s, "enum"))) {
+        for (size_t i = 0; i < json_array_size(list); i++)
+            is_there = is_there || json_equal(json_array_get(list, i), v);
+        if (!is_there)
+            return false;
+    }
+    if ((list = json_object_get(s, "const")) && !json_equal(list, v))
+        return false;
+    if ((list = json_object_get(s, "anyOf")) && count_valid(root, list, v) == 0)
+        return false;
+    if ((list = json_object_get(s, "oneOf")) && count_valid(root, list, v) != 1)
+        return false;
+    if ((list = json_object_get(s, "allOf")) && count_valid(root, list, v) != json_array_size(list))
+        return false;
+    return has_type(s, v) && (!json_is_number(v) || is_number_valid(s, v)) &&
+           (!json_is_string(v) || is_text_valid(s, v)) && (!json_is_array(v) || is_array_valid(root, s, v)) &&
+           (!json_is_object(v) || is_object_valid(root, s, v));
+}
+
+/* -- A model that knows nothing writes ------------------------------------------------------ */
+
+static size_t write_text(tiny_engine *f, const ebb_grammar *g, uint64_t seed, char *text, size_t cap)
+{
+    ebb_sampler *s = ebb_sampler_new(&(ebb_sampler_params){ .temp = 4, .top_p = 1, .repeat_penalty = 1, .seed = seed },
+                                     EBB_TINY_VOCAB);
+    ebb_token prompt[4], id;
+    size_t n = 0;
+
+    fill_ids(prompt, 4, 2);
+    assert_int_equal(ebb_sampler_constrain(s, g, f->model, NULL), EBB_OK);
+    assert_int_equal(ebb_session_sync(f->s, prompt, 4, NULL, NULL), EBB_OK);
+    while ((id = ebb_session_sample(f->s, s)) != EBB_TOKEN_NONE && !ebb_model_is_eog(f->model, id)) {
+        n += ebb_model_piece(f->model, id, false, text + n, cap - n);
+        if (n >= cap || ebb_session_append(f->s, id, NULL) != EBB_OK)
+            fail_msg("no end: %.*s", (int)(n < cap ? n : cap), text);
+    }
+    assert_int_equal(ebb_sampler_check(s, NULL), EBB_OK);
+    ebb_sampler_free(s);
+    return n;
+}
+
+static void test_random_schemas(void **state)
+{
+    enum { N = 1000 };
+    tiny_engine f = { 0 };
+    static char text[16384];
+    int n_refused = 0;
+
+    (void)state;
+    open_tiny_engine(&f, &(ebb_tiny_opts){ .n_layers = 1, .n_embd = 64, .n_head = 1, .n_head_kv = 1, .n_ff = 64,
+                                           .n_ctx = 8192 },
+                     &(ebb_engine_opts){ .n_ctx = 8192, .n_threads = 1, .no_kv_cache = true });
+    for (int i = 0; i < N; i++) {
+        ebb_buf b = { 0 };
+        ebb_error err = { 0 };
+        ebb_grammar *g = NULL;
+        json_t *schema, *value;
+        json_error_t e;
+        size_t n;
+
+        noise_state = 12345u + 7919u * (uint32_t)(i + n_refused * N);
+        schema = random_schema(3);
+        json_object_set_new(schema, "$defs", json_pack("{s:o}", "shared", random_schema(0)));
+        if (ebb_schema_grammar(schema, &b, &err) != EBB_OK ||
+            ebb_grammar_new(ebb_buf_text(&b), b.len, &g, &err) != EBB_OK) {
+            char *shown = json_dumps(schema, JSON_COMPACT);
+            if (!strstr(err.msg, "nothing is valid"))        /* all else that is made here is followed */
+                fail_msg("%s\n%s", shown, err.msg);
+            free(shown);
+            json_decref(schema);
+            ebb_buf_fini(&b);
+            assert_true(++n_refused < N / 2);
+            i--;
+            continue;
+        }
+        n = write_text(&f, g, (uint64_t)i + 1, text, sizeof text);
+        value = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+        if (!value || !is_valid(schema, schema, value))
+            fail_msg("%s\n%.*s\n%s", json_dumps(schema, JSON_COMPACT), (int)n, text, value ? "not valid" : e.text);
+        json_decref(value);
+        json_decref(schema);
+        ebb_grammar_free(g);
+        ebb_buf_fini(&b);
+    }
+    close_tiny_engine(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_refusals_name_the_place),
+        cmocka_unit_test(test_random_schemas),
+    };
+
+    return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
+}
