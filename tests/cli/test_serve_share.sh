@@ -42,7 +42,10 @@ pipe="exec:$EBB serve --attach --socket $sock -m guide --idle 3"
 run -e "$pipe"
 [ "$(cat "$dir/out")" = "$want" ] || fail "behind a pipe: $(cat "$dir/out")"
 one=$("$EBB" stat --json)
-run -e "$pipe"
+printf '#!/bin/sh\necho begun >>%s/begun\nexec "$@"\n' "$dir" >"$dir/count"
+chmod +x "$dir/count"
+run -e "exec:$dir/count ${pipe#exec:}"            # what it is, what it has, the answer: one line for all
+[ "$(wc -l <"$dir/begun")" = 1 ] || fail "the command was begun $(wc -l <"$dir/begun") times for one answer"
 [ "$(answers)" = 2 ] || fail "the second one has found another server than the first: $one"
 n=300; while [ -S "$sock" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not leave"; sleep 0.1; done
 "$EBB" run -e "exec:$EBB serve --attach --socket $sock -m $dir/nothing.gguf" x </dev/null >"$dir/out" 2>&1 && fail "a model that is not there answers"

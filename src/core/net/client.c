@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -17,7 +18,10 @@
 #include "net/dynlib.h"
 #include "os/child.h"
 #include "os/confine.h"
+#include "os/file.h"
+#include "os/paths.h"
 
+enum { COMMAND_IDLE_S = 7 * 86400 };      /* a line that stands is used, however long nothing was said */
 enum { CONNECT_S = 20, SILENCE_S = 600, TICK_MS = 1000, MAX_HEADERS = 262144, MAX_ARGS = 32, LAST_WORDS_MS = 300 };
 
 struct ebb_client {
@@ -30,8 +34,8 @@ struct ebb_client {
     unsigned        connect_s, silence_s;
     ebb_child       child;
     int             door;                /* to a command: libcurl connects to this, and the command gets the other end;
-                                            -1: none */
-    char            door_name[32];       /* in the kernel's own name space */
+                                            -1: none at the moment */
+    char           *door_path;           /* there while it connects */
     ebb_buf         words;               /* the child's, on standard error */
     ebb_error       child_err;           /* why it could not be started */
     double          connected_s;
@@ -121,20 +125,48 @@ static int tell_connected(void *arg, curl_socket_t fd, curlsocktype purpose)
 /* -- A command ---------------------------------------------------------------------------------- */
 
 /* libcurl wants to connect, and not all of its versions believe that they are connected already.  So it connects to a
- * socket of this process, which has a name that the kernel makes up, and whoever is at the other end becomes the
- * command's. */
-static ebb_status open_door(ebb_client *c, ebb_error *err)
+ * socket of this process, and whoever is at the other end becomes the command's.  The socket has a path, though only
+ * for that moment: a connection to an abstract name is used for one request only (7.88), and a command would be
+ * begun for each. */
+static ebb_status name_door(ebb_client *c, ebb_error *err)
+{
+    struct sockaddr_un at;
+    ebb_buf path = { 0 };
+    uint64_t random = 0;
+    bool ok = getrandom(&random, sizeof random, 0) == sizeof random && ebb_path_run(&path, NULL) == EBB_OK &&
+              ebb_file_mkdirs(path.data, NULL) == EBB_OK &&
+              ebb_buf_addf(&path, "/door-%016llx", (unsigned long long)random) && path.len < sizeof at.sun_path;
+
+    if (!ok) {                                   /* a home that cannot be written, or is far away */
+        ebb_buf_clear(&path);
+        ebb_buf_addf(&path, "/tmp/ebb-door-%016llx", (unsigned long long)random);
+    }
+    c->door_path = ebb_buf_take(&path);
+    return c->door_path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
+}
+
+static void close_door(ebb_client *c)
+{
+    if (c->door < 0)
+        return;
+    close(c->door);
+    c->door = -1;
+    unlink(c->door_path);
+}
+
+/* libcurl begins a connection. */
+static curl_socket_t open_door(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
-    socklen_t n = sizeof at;
+    ebb_client *c = arg;
 
+    (void)purpose;
+    close_door(c);
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", c->door_path);
     c->door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (c->door < 0 || bind(c->door, (struct sockaddr *)&at, sizeof(sa_family_t)) != 0 || listen(c->door, 4) != 0 ||
-        getsockname(c->door, (struct sockaddr *)&at, &n) != 0 || n <= sizeof(sa_family_t) + 1 ||
-        n - sizeof(sa_family_t) > sizeof c->door_name)
-        return EBB_FAIL(err, EBB_IO, "%s: no socket for its command: %s", c->name, strerror(errno));
-    memcpy(c->door_name, at.sun_path + 1, n - sizeof(sa_family_t) - 1);
-    return EBB_OK;
+    if (c->door < 0 || bind(c->door, (struct sockaddr *)&at, sizeof at) != 0 || listen(c->door, 4) != 0)
+        return CURL_SOCKET_BAD;
+    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
 /* Any process may find the name, but only this one is let in. */
@@ -156,6 +188,7 @@ static void answer_door(ebb_client *c)
             ebb_buf_clear(&c->words);
             if (ebb_child_start(c->command, fd, &c->child, &c->child_err) != EBB_OK)
                 ebb_log("net", "%s: %s", c->name, c->child_err.msg);
+            close_door(c);
         }
         close(fd);
     }
@@ -213,7 +246,7 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
             st = EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
     }
     if (st == EBB_OK && c->command)
-        st = open_door(c, err);
+        st = name_door(c, err);
     if (st == EBB_OK)
         *out = c;
     else
@@ -230,8 +263,8 @@ void ebb_client_free(ebb_client *c)
     if (c->multi)
         c->curl->curl_multi_cleanup(c->multi);
     ebb_child_end(&c->child);
-    if (c->door >= 0)
-        close(c->door);
+    close_door(c);
+    free(c->door_path);
     ebb_buf_fini(&c->words);
     for (int i = 0; c->command && c->command[i]; i++)
         free(c->command[i]);
@@ -273,8 +306,12 @@ static void set_connection(ebb_client *c)
 
     if (c->unix_path)
         curl->curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->unix_path);
-    if (c->command)
-        curl->curl_easy_setopt(e, CURLOPT_ABSTRACT_UNIX_SOCKET, c->door_name);
+    if (c->command) {
+        curl->curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->door_path);
+        curl->curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, open_door);
+        curl->curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, c);
+        curl->curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long)COMMAND_IDLE_S);
+    }
     curl->curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, tell_connected);
     curl->curl_easy_setopt(e, CURLOPT_SOCKOPTDATA, c);
     if (c->has_no_proxy || c->unix_path || c->command)
@@ -352,7 +389,7 @@ static void wipe_headers(const ebb_client *c, struct curl_slist *list)
 /* Until the request has ended, it is stopped, or nothing came for too long; *code is libcurl's. */
 static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
 {
-    struct curl_waitfd door = { .fd = c->door, .events = CURL_WAIT_POLLIN };
+    struct curl_waitfd door = { .events = CURL_WAIT_POLLIN };
     int n_running = 1, wait_ms, n_left;
     CURLMsg *m;
     CURLMcode mc;
@@ -374,6 +411,7 @@ static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
         wait_ms = c->q->on_tick ? c->q->on_tick(c->q->arg) : -1;
         if (wait_ms == EBB_CLIENT_ENOUGH)
             break;
+        door.fd = c->door;
         c->curl->curl_multi_poll(c->multi, &door, c->door >= 0, wait_ms < 0 || wait_ms > TICK_MS ? TICK_MS : wait_ms,
                                  NULL);
     }
