@@ -56,6 +56,8 @@ typedef enum ebb_memory_event_code {
     EBB_MEMORY_DRAFT_RELOADED,
     EBB_MEMORY_DRAFT_ENDED,      /* detail (why): decoding goes on without the draft model */
     EBB_MEMORY_CACHE_NOTICE,     /* detail (what happened to the KV cache on disk) */
+    EBB_MEMORY_KV_LENT,          /* n_layers, bytes (to layers), bytes_left (all that is lent) */
+    EBB_MEMORY_KV_TAKEN_BACK,    /* n_layers, bytes, bytes_left (still lent) */
 } ebb_memory_event_code;
 
 typedef struct ebb_memory_event {
@@ -92,6 +94,8 @@ typedef struct ebb_stats {
     uint64_t  kv_bytes;          /* the KV pool, without what is spilled to a file */
     uint64_t  kv_memory_bytes;   /* K and V of the sequence: in the pool ... */
     uint64_t  kv_file_bytes;     /* ... and spilled */
+    uint64_t  kv_lent_bytes;     /* of kv_bytes, where layers stand until the context grows; also in
+                                    pinned_bytes */
     uint64_t  scratch_bytes;     /* activations and the threads' scratch buffers */
 
     /* what decisions about memory are based on, measured within the last second or so */
@@ -134,6 +138,14 @@ typedef struct ebb_stats {
     char      left_out[240];     /* is_forced: what is ignored of the file, so answers may be wrong;
                                   * else "" */
 } ebb_stats;
+
+/* Of kv_bytes, what neither K and V of the sequence nor layers have. */
+static inline uint64_t ebb_stats_kv_free_bytes(const ebb_stats *s)
+{
+    uint64_t used = s->kv_memory_bytes + s->kv_lent_bytes;
+
+    return s->kv_bytes > used ? s->kv_bytes - used : 0;
+}
 
 EBB_API_END
 

@@ -30,6 +30,10 @@ static json_t *plan_json(const ebb_plan *p)
                      "kv_file_bytes", (json_int_t)p->kv_spill_bytes,
                      "read_bytes_per_token", (json_int_t)p->stream_bytes, "expert_hits", p->expert_hit_rate,
                      "why", p->why);
+    if (p->lent_bytes > 0)
+        json_object_set_new(root, "lent", json_pack("{s:I, s:I, s:i}", "bytes", (json_int_t)p->lent_bytes,
+                            "read_bytes_per_token", (json_int_t)(p->stream_bytes - p->lent_read_bytes),
+                            "resident_layers", (int)p->n_resident_first));
     if (p->left_out[0])
         json_object_set_new(root, "left_out", ebb_cli_json_text(p->left_out));
     if (p->draft_head[0])

@@ -89,10 +89,11 @@ static json_t *case_json(const plan_case *c)
     const ebb_plan *p = &c->plan;
     char kv[24];
 
-    return json_pack("{s:b, s:i, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:I}", "fits", (int)p->fits, "ctx",
+    return json_pack("{s:b, s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:I}", "fits", (int)p->fits, "ctx",
                      (int)p->n_ctx,
                      "kv_type", ebb_plan_kv_text(p, kv), "tier", ebb_tier_name(p->tier), "layers", (int)p->n_layers,
-                     "resident_layers", (int)p->n_resident, "total_bytes", (json_int_t)p->total_bytes,
+                     "resident_layers", (int)p->n_resident, "resident_layers_first",
+                     (int)p->n_resident_first, "total_bytes", (json_int_t)p->total_bytes,
                      "predicted_decode_tok_s", p->predicted_decode_tok_s, "predicted_full_tok_s",
                      p->predicted_full_tok_s,
                      "predicted_prefill_tok_s", p->predicted_prefill_tok_s, "read_bytes_per_token",
@@ -199,7 +200,7 @@ static void print_modes(const plan_case *cases)
 {
     char size[16], layers[16], kv[24], first[16], full[16];
 
-    printf("%-12s %9s %-6s %-9s %7s %10s %8s %6s %8s\n", "mode", "context", "KV", "tier", "layers", "memory", "tok/s",
+    printf("%-12s %9s %-6s %-9s %9s %10s %8s %6s %8s\n", "mode", "context", "KV", "tier", "layers", "memory", "tok/s",
            "full", "prefill");
     for (int i = 0; i < N_MODES; i++) {
         const ebb_plan *p = &cases[i].plan;
@@ -207,13 +208,16 @@ static void print_modes(const plan_case *cases)
             printf("%-12s cannot run: %s\n", mode_names[i], p->why);
             continue;
         }
-        snprintf(layers, sizeof layers, "%u/%u", p->n_resident, p->n_layers);
-        printf("%-12s %9u %-6s %-9s %7s %10s %8s %6s %8.0f\n", mode_names[i], p->n_ctx, ebb_plan_kv_text(p, kv),
+        if (p->n_resident_first != p->n_resident)
+            snprintf(layers, sizeof layers, "%u-%u/%u", p->n_resident, p->n_resident_first, p->n_layers);
+        else
+            snprintf(layers, sizeof layers, "%u/%u", p->n_resident, p->n_layers);
+        printf("%-12s %9u %-6s %-9s %9s %10s %8s %6s %8.0f\n", mode_names[i], p->n_ctx, ebb_plan_kv_text(p, kv),
                ebb_tier_name(p->tier), layers,
                ebb_size_text(p->total_bytes, size), ebb_speed_text(p->predicted_decode_tok_s, first),
                ebb_speed_text(p->predicted_full_tok_s, full), p->predicted_prefill_tok_s);
     }
-    puts("\ntok/s at the beginning and with the context full.  `ebb bench --modes` measures them.");
+    puts("\nLayers and tok/s with the context full and at the beginning.  `ebb bench --modes` measures them.");
 }
 
 static ebb_status plan_modes(const ebb_args *a, const ebb_model *m, ebb_machine *machine, bool is_described,

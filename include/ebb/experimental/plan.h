@@ -149,15 +149,22 @@ typedef struct ebb_plan {
 
     uint64_t    kv_spill_bytes;  /* K and V that are spilled; not in kv_bytes */
 
+    /* Where weights are streamed, K and V's memory is lent to layers until the context grows into
+     * it.  All figures but those named "at first" are those of a full context. */
+    uint64_t    lent_bytes;      /* of kv_bytes, at first; 0: nothing is lent */
+    uint64_t    lent_read_bytes; /* of stream_bytes, what is not read then */
+    uint32_t    n_resident_first;        /* layers that these and the resident bytes make up */
+
     uint64_t    pass_bytes;      /* weights that one forward pass reads */
     uint64_t    stream_bytes;    /* of these, from disk in each pass */
     uint64_t    expert_disk_bytes;       /* of all streamed experts */
     uint64_t    expert_read_bytes;       /* of stream_bytes: experts that miss the expert cache */
     double      expert_hit_rate; /* expected share of selected experts that are in the expert cache;
                                   * 0: none is streamed */
-    double      predicted_decode_tok_s, predicted_prefill_tok_s;
+    double      predicted_decode_tok_s, predicted_prefill_tok_s; /* at first */
     double      predicted_full_tok_s;    /* decode with the whole context in use, spilled K and V
                                           * read from their file */
+    double      compute_s;               /* of a token's time, all but waiting for reads */
     double      predicted_load_s;        /* of ebb_engine_open, with cold reads */
     double      predicted_first_token_s; /* from open to the first token after a prompt of 64 */
     char        why[160];        /* what decided the tier, one line */

@@ -95,6 +95,10 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     if (model->n_ctx_train > p->n_ctx)
         ebb_buf_addf(out, " (--ctx takes up to %u)", model->n_ctx_train);
     ebb_buf_addf(out, ", KV %s\n", ebb_plan_kv_text(p, kv));
+    if (p->lent_bytes > 0)
+        ebb_buf_addf(out, "%u of %u layers at first: %s of the KV cache keep layers in memory until the context "
+                          "grows\n",
+                     p->n_resident_first, p->n_layers, ebb_size_text(p->lent_bytes, size));
     if (p->kv_spill_bytes > 0)
         ebb_buf_addf(out, "KV: %s in memory, %s in a file as the context fills\n", ebb_size_text(p->kv_bytes, size),
                      ebb_size_text(p->kv_spill_bytes, read));
@@ -106,9 +110,9 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     if (model->n_ctx_train > 0 && p->n_ctx > model->n_ctx_train)
         ebb_buf_addf(out, "the model was trained for %u tokens: beyond them its answers fall apart\n",
                      model->n_ctx_train);
-    if (!p->is_mapped && p->weights_resident_bytes)
+    if (!p->is_mapped && p->weights_resident_bytes + p->lent_bytes)
         ebb_buf_addf(out, "%s are read into memory at the start, in about %.1f s\n",
-                     ebb_size_text(p->weights_resident_bytes, size), p->predicted_load_s);
+                     ebb_size_text(p->weights_resident_bytes + p->lent_bytes, size), p->predicted_load_s);
     if (machine->disk_bytes_s > 0)
         ebb_buf_addf(out, "disk %.2f GB/s%s", machine->disk_bytes_s / 1e9, machine->memory_bytes_s > 0 ? ", " : "\n");
     if (machine->memory_bytes_s > 0)
@@ -126,10 +130,13 @@ void ebb_plan_line(ebb_buf *out, const ebb_plan *p)
     char size[16], speed[16];
 
     ebb_buf_addf(out, "budget %s: tier %s, %u of %u layers in memory, about %s tok/s",
-                 ebb_size_text(p->budget_bytes, size),
-                 ebb_tier_name(p->tier), p->n_resident, p->n_layers, ebb_speed_text(p->predicted_decode_tok_s, speed));
-    if (p->stream_bytes)
-        ebb_buf_addf(out, "; %s are read for each token", ebb_size_text(p->stream_bytes, size));
+                 ebb_size_text(p->budget_bytes, size), ebb_tier_name(p->tier), p->n_resident_first, p->n_layers,
+                 ebb_speed_text(p->predicted_decode_tok_s, speed));
+    if (p->stream_bytes > p->lent_read_bytes)
+        ebb_buf_addf(out, "; %s are read for each token", ebb_size_text(p->stream_bytes - p->lent_read_bytes, size));
+    if (p->lent_bytes > 0)
+        ebb_buf_addf(out, "; with a full context %u layers and %s tok/s", p->n_resident,
+                     ebb_speed_text(p->predicted_full_tok_s, speed));
 }
 
 /* The type that text[0..n) names; -1: none. */

@@ -45,7 +45,8 @@ void ebb_figures_put(json_t *o, const ebb_stats *s)
     put_count(o, "kv_bytes", s->kv_bytes);
     put_count(o, "kv_memory_bytes", s->kv_memory_bytes);
     put_count(o, "kv_file_bytes", s->kv_file_bytes);
-    put_count(o, "kv_free_bytes", s->kv_bytes > s->kv_memory_bytes ? s->kv_bytes - s->kv_memory_bytes : 0);
+    put_count(o, "kv_free_bytes", ebb_stats_kv_free_bytes(s));
+    put_count(o, "kv_lent_bytes", s->kv_lent_bytes);
     json_object_set_new(o, "read_tok_bytes", json_real(s->read_tok_bytes));
     put_count(o, "layers", s->n_layers);
     put_count(o, "resident", s->n_resident);

@@ -149,8 +149,10 @@ ebb_status ebb_kv_open(const ebb_kv_shape *shape, ebb_kv **out, ebb_error *err)
 {
     ebb_kv *kv = calloc(1, sizeof *kv);
 
-    if (kv)
+    if (kv) {
         kv->spill.fd = -1;
+        kv->limit_bytes = UINT64_MAX;
+    }
     ebb_status st = kv ? open_pools(kv, shape, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for the KV pool");
 
     if (st != EBB_OK) {
@@ -380,18 +382,28 @@ void ebb_block_table_fini(ebb_kv *kv, ebb_block_table *t)
     memset(t, 0, sizeof *t);
 }
 
+/* A block that can only be found gives less than what else its memory would be taken from. */
+static bool reuses_oldest(const ebb_kv *kv, const ebb_kv_pool *p)
+{
+    if (p->n_stack == 0)
+        return true;
+    return p->oldest != EBB_KV_NONE && p->blocks[p->oldest].has_memory &&
+           !p->blocks[p->free[p->n_stack - 1]].has_memory && kv->taken_bytes + p->block_bytes > kv->limit_bytes;
+}
+
 static uint32_t take_block(ebb_kv *kv, ebb_kv_pool *p)
 {
     uint32_t b = p->oldest;
 
-    if (p->n_stack > 0) {
-        b = p->free[--p->n_stack];
-    } else {
+    if (reuses_oldest(kv, p)) {
         ebb_kv_clear_hash(p, b);
         ebb_kv_lru_remove(p, b);
+    } else {
+        b = p->free[--p->n_stack];
     }
     if (p->blocks[b].is_spilled)
         ebb_kv_forget_spilled(kv, b);
+    ebb_kv_take_memory(kv, p, b);
     p->n_free--;
     p->blocks[b].n_refs = 1;
     return b;
@@ -567,6 +579,38 @@ void ebb_kv_shift_blocks(ebb_kv *kv, ebb_block_table *t, int g, uint32_t to, uin
         ebb_kv_set_block(kv, t, g, i, EBB_KV_NONE);
     for (uint32_t i = to; n > 0 && i < t->n_blocks; i++)
         blocks[i] = i + n < t->n_blocks ? blocks[i + n] : EBB_KV_NONE;
+}
+
+/* -- Memory that nobody's blocks have ------------------------------------------------ */
+
+/* What is out of it is forgotten, too. */
+static void free_oldest(ebb_kv *kv, ebb_kv_pool *p)
+{
+    uint32_t b = p->oldest;
+
+    ebb_kv_clear_hash(p, b);
+    ebb_kv_lru_remove(p, b);
+    if (p->blocks[b].is_spilled)
+        ebb_kv_forget_spilled(kv, b);
+    p->free[p->n_stack++] = b;
+}
+
+uint64_t ebb_kv_release_unheld(ebb_kv *kv, uint64_t n_bytes)
+{
+    uint64_t had = kv->taken_bytes;
+
+    for (int g = 0; g < EBB_KV_GROUPS; g++) {
+        ebb_kv_pool *p = &kv->pools[g];
+
+        for (uint32_t i = 0; i < p->n_stack && had - kv->taken_bytes < n_bytes; i++)
+            ebb_kv_release_memory(kv, p, p->free[i]);
+        while (p->n_blocks > 0 && p->oldest != EBB_KV_NONE && had - kv->taken_bytes < n_bytes) {
+            free_oldest(kv, p);
+            ebb_kv_release_memory(kv, p, p->free[p->n_stack - 1]);
+        }
+    }
+    EBB_INVARIANT(ebb_kv_check(kv));
+    return had - kv->taken_bytes;
 }
 
 /* -- Rows -------------------------------------------------------------------- */

@@ -119,7 +119,7 @@ void ebb_kv_table_use(const ebb_kv *kv, const ebb_block_table *t, uint32_t n_pos
 
 /* -- Checkers (kv_check.c): NULL, or the rule that is broken ------------------------- */
 
-/* K3, K4 and K5.  Cost: O(blocks of the pools). */
+/* K3 to K6.  Cost: O(blocks of the pools). */
 const char *ebb_kv_check(const ebb_kv *kv);
 /* K2 of a table that may grow, and K1 of its positions from writable_from on (n_pos: of none). */
 const char *ebb_block_table_check(const ebb_kv *kv, const ebb_block_table *t,
@@ -163,6 +163,32 @@ const uint8_t *ebb_kv_hash_of(const ebb_kv *kv, int group, uint32_t block);
 /* Takes a reference for a writer; drops it. */
 void ebb_kv_ref(ebb_kv *kv, int group, uint32_t block);
 void ebb_kv_unref(ebb_kv *kv, int group, uint32_t block);
+
+/* -- Memory of the pools ---------------------------------------------------------
+ *
+ * The pools are address space; a block takes memory when it is used for the first time, and gives
+ * it back when it goes to a file or is released.  What is not taken yet may serve for something
+ * else meanwhile, down to a limit: before a block would take memory beyond it, one that can only be
+ * found and has memory is used instead, and where there is none the host is asked, who raises the
+ * limit.
+ *
+ *  K6  What is counted as taken is the blocks that have memory. */
+
+/* Called with the bytes that blocks will have taken, from the calls that give a table blocks. */
+typedef struct ebb_kv_host {
+    void (*make_room)(void *arg, uint64_t n_bytes);
+    void *arg;
+} ebb_kv_host;
+/* No block takes memory beyond limit_bytes before host.make_room was called; UINT64_MAX: no
+ * limit. */
+void ebb_kv_set_limit(ebb_kv *kv, uint64_t limit_bytes, ebb_kv_host host);
+/* What blocks have taken, in all pools. */
+uint64_t ebb_kv_taken_bytes(const ebb_kv *kv);
+/* Of that, what blocks have that nobody holds. */
+uint64_t ebb_kv_unheld_bytes(const ebb_kv *kv);
+/* Blocks that nobody holds lose their names and give their memory back, those that were let go
+ * longest ago first, until n_bytes have come; how many did. */
+uint64_t ebb_kv_release_unheld(ebb_kv *kv, uint64_t n_bytes);
 
 /* The row of the first position of the block at entry i of a table, for a KV head. */
 void *ebb_kv_k(const ebb_kv *kv, const ebb_block_table *t, uint32_t i, uint32_t layer,

@@ -52,8 +52,23 @@ static const char *check_blocks(const ebb_kv_pool *p, uint32_t *n_spilled)
     return n_used + p->n_free == p->n_blocks ? NULL : "K3: a block is neither free nor used";
 }
 
+/* A block that is used and not out has been written, or is about to be. */
+static const char *check_memory(const ebb_kv_pool *p, uint64_t *taken)
+{
+    for (uint32_t i = 0; i < p->n_blocks; i++) {
+        const ebb_kv_block *b = &p->blocks[i];
+
+        *taken += b->has_memory ? p->block_bytes : 0;
+        if (b->has_memory ? b->is_spilled : b->n_refs > 0 && !b->is_spilled)
+            return "K6: a block is out and has memory, or is used and has none";
+    }
+    return NULL;
+}
+
 const char *ebb_kv_check(const ebb_kv *kv)
 {
+    uint64_t taken = 0;
+
     for (int g = 0; g < EBB_KV_GROUPS; g++) {
         const ebb_kv_pool *p = &kv->pools[g];
         uint32_t n_spilled;
@@ -65,8 +80,11 @@ const char *ebb_kv_check(const ebb_kv *kv)
             return rule;
         if (p->n_blocks > 0 && n_spilled != (g == EBB_KV_ALL ? kv->spill.n_spilled : 0))
             return "K5: spilled blocks are counted wrong";
+        rule = check_memory(p, &taken);
+        if (rule)
+            return rule;
     }
-    return NULL;
+    return taken == kv->taken_bytes ? NULL : "K6: the memory of blocks is counted wrong";
 }
 
 const char *ebb_block_table_check(const ebb_kv *kv, const ebb_block_table *t, uint32_t writable_from)

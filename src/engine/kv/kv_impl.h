@@ -20,6 +20,7 @@ typedef struct ebb_kv_block {
     uint32_t older, newer;       /* in the LRU list of cached blocks */
     bool     is_hashed;
     bool     is_spilled;         /* its bytes are in the spill file, not in memory */
+    bool     has_memory;         /* of its own: it was written since it had none */
     uint8_t  hash[16], parent_hash[16];
     int32_t  ids[EBB_KV_BLOCK];
 } ebb_kv_block;
@@ -53,6 +54,9 @@ struct ebb_kv {
     ebb_kv_layout *layers;
     uint32_t n_layers;
     ebb_kv_spill_file spill;
+    uint64_t taken_bytes;        /* by blocks with memory */
+    uint64_t limit_bytes;        /* before they take more, the host is asked */
+    ebb_kv_host host;
 };
 
 /* The bytes of a block, in memory or in the spill file; a spilled block must not be written. */
@@ -63,6 +67,10 @@ static inline void *ebb_kv_bytes_of(const ebb_kv *kv, const ebb_kv_pool *p, uint
 
 /* The block with that hash, or EBB_KV_NONE. */
 uint32_t ebb_kv_pool_find(const ebb_kv_pool *p, const uint8_t hash[16]);
+/* The block is about to be written: it has memory from here on. */
+void ebb_kv_take_memory(ebb_kv *kv, ebb_kv_pool *p, uint32_t block);
+/* Its whole pages go back; those that it shares with a neighbour stay. */
+void ebb_kv_release_memory(ebb_kv *kv, ebb_kv_pool *p, uint32_t block);
 /* Reloads a block that is to be written; drops the spilled bytes of a block that was reused. */
 void ebb_kv_unspill_block(ebb_kv *kv, uint32_t block);
 void ebb_kv_forget_spilled(ebb_kv *kv, uint32_t block);

@@ -9,8 +9,6 @@
 #include "os/file.h"
 #include "os/folder.h"
 
-#define PAGE ((uintptr_t)4096)
-
 static ebb_kv_pool *main_pool(ebb_kv *kv)
 {
     return &kv->pools[EBB_KV_ALL];
@@ -91,16 +89,6 @@ static void close_spill_if_unused(ebb_kv *kv)
 
 /* -- Spilling -------------------------------------------------------------------------------- */
 
-/* Releases the block's whole pages; those that it shares with a neighbour stay. */
-static void release_pages(const ebb_kv_pool *p, uint32_t b)
-{
-    uintptr_t from = ((uintptr_t)p->data + b * p->block_bytes + PAGE - 1) & ~(PAGE - 1);
-    uintptr_t to = ((uintptr_t)p->data + (b + 1) * p->block_bytes) & ~(PAGE - 1);
-
-    if (to > from)
-        ebb_map_advise((void *)from, to - from, EBB_ADVISE_DONTNEED);
-}
-
 /* Synced at once, so that its pages of the page cache can be dropped before the next block is written. */
 static ebb_status spill_block(ebb_kv *kv, uint32_t b, ebb_error *err)
 {
@@ -114,7 +102,7 @@ static ebb_status spill_block(ebb_kv *kv, uint32_t b, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_file_drop_cache(f->fd, at, p->block_bytes);
-    release_pages(p, b);
+    ebb_kv_release_memory(kv, main_pool(kv), b);
     p->blocks[b].is_spilled = true;
     kv->spill.n_spilled++;
     return EBB_OK;
@@ -134,7 +122,7 @@ ebb_status ebb_kv_spill(ebb_kv *kv, uint32_t n, uint32_t *n_spilled, ebb_error *
     if (p->block_bytes == 0)                     /* no layer with full attention */
         return EBB_OK;
     for (uint32_t i = 0; i < p->n_stack && st == EBB_OK; i++)
-        release_pages(p, p->free[i]);            /* those of free blocks that were used before */
+        ebb_kv_release_memory(kv, p, p->free[i]);        /* of blocks that were used once */
     for (int held = 0; held < 2; held++)
         for (uint32_t b = 0; b < p->n_blocks && *n_spilled < n && st == EBB_OK; b++)
             if (can_spill(p, b) && (p->blocks[b].n_refs > 0) == held) {
@@ -159,8 +147,9 @@ ebb_status ebb_kv_spill_for(ebb_kv *kv, uint32_t n, ebb_error *err)
 
 static void copy_from_file(ebb_kv *kv, uint32_t b)
 {
-    const ebb_kv_pool *p = main_pool(kv);
+    ebb_kv_pool *p = main_pool(kv);
 
+    ebb_kv_take_memory(kv, p, b);
     memcpy(p->data + b * p->block_bytes, ebb_kv_bytes_of(kv, p, b), p->block_bytes);
 }
 
@@ -174,8 +163,10 @@ void ebb_kv_unspill_block(ebb_kv *kv, uint32_t b)
 static bool unspill_if_intact(ebb_kv *kv, uint32_t b)
 {
     copy_from_file(kv, b);
-    if (ebb_kv_spill_is_lost(kv))
+    if (ebb_kv_spill_is_lost(kv)) {
+        ebb_kv_release_memory(kv, main_pool(kv), b);
         return false;
+    }
     ebb_kv_forget_spilled(kv, b);
     return true;
 }

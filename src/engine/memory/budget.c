@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/lend.h"
 #include "open/engine_state.h"
 #include "open/model_file.h"
 
@@ -59,6 +60,7 @@ static ebb_status apply_plan(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *
     const ebb_read_speed *speeds = e->calibration.has_disk ? e->calibration.disk.rest : NULL;
     ebb_status st = EBB_OK;
 
+    ebb_lend_close(e);
     ebb_reclaim_set_plan(e);                     /* before anything is read */
     if (!is_file_in_memory(e) && (!p->is_mapped || p->stream_bytes > 0))
         st = ebb_res_set_reader(e->res, e->opts.io, speeds,
@@ -76,6 +78,8 @@ static ebb_status apply_plan(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *
         st = load_resident_groups(e, p, progress, arg, err);
     if (st == EBB_OK)
         ebb_res_fill_expert_cache(e->res);
+    if (st == EBB_OK && !e->host)
+        ebb_lend_open(e);
     return st;
 }
 

@@ -124,10 +124,21 @@ static void begin_run_of_passes(ebb_calibration *b)
     ebb_company_begin(&b->row_begin);
 }
 
+void ebb_calibrate_break(ebb_engine *e)
+{
+    begin_run_of_passes(&e->calibration);
+}
+
+/* While all that the plan streams is in memory, passes speak for that. */
+static bool is_streaming_now(const ebb_engine *e)
+{
+    return e->plan.stream_bytes > ebb_res_lent_read_bytes(e->res);
+}
+
 void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s)
 {
     ebb_calibration *b = &e->calibration;
-    bool is_streaming = e->plan.stream_bytes > 0;
+    bool is_streaming = is_streaming_now(e);
     double own_s;
 
     if (e->budget.n_evicted > 0 || predicted_s <= 0 || e->stats.n_ctx_used > DEPTH_MAX) {
@@ -146,9 +157,11 @@ void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s)
 /* How much faster than the figures say; 0: nothing can be said. */
 static double speed_factor(const ebb_engine *e)
 {
-    double factor = ebb_pass_rows_factor(&e->calibration.rows), pass_s = 1 / e->plan.predicted_decode_tok_s / factor;
+    double factor = ebb_pass_rows_factor(&e->calibration.rows), pass_s;
+    ebb_plan now = ebb_plan_with_lent(&e->plan, &e->machine, ebb_res_lent_read_bytes(e->res));
 
-    return e->plan.stream_bytes > 0 ? ebb_plan_disk_factor(&e->net, &e->machine, &e->plan, pass_s) : factor;
+    pass_s = 1 / now.predicted_decode_tok_s / factor;
+    return now.stream_bytes > 0 ? ebb_plan_disk_factor(&e->net, &e->machine, &now, pass_s) : factor;
 }
 
 static void correct_speeds(ebb_engine *e)
@@ -158,7 +171,7 @@ static void correct_speeds(ebb_engine *e)
         before = e->plan.predicted_decode_tok_s;
 
     if (by > 0.3 && by < 3) {
-        ebb_machine_correct_speeds(&e->machine, b->types, e->plan.stream_bytes > 0 ? &b->disk : NULL, by,
+        ebb_machine_correct_speeds(&e->machine, b->types, is_streaming_now(e) ? &b->disk : NULL, by,
                                    b->turn_company, &b->known);
         ebb_plan_predict(&e->net, &e->machine, &e->plan);
         b->correction *= e->plan.predicted_decode_tok_s / before;

@@ -38,6 +38,8 @@ ebb_status ebb_calibrate_measure(ebb_engine *e, const ebb_plan *p, ebb_error *er
 void ebb_calibrate_idle(ebb_engine *e);
 /* A pass of one column took so long, predicted_s with neither correction nor company. */
 void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s);
+/* Passes from here on take another time than those before.  With the lock held. */
+void ebb_calibrate_break(ebb_engine *e);
 /* Before the next turn, with the lock held: predict by the best passes of the last one from now
  * on. */
 void ebb_calibrate_turn(ebb_engine *e);

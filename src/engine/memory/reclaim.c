@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "memory/lend.h"
 #include "open/engine_state.h"
 #include "open/model_file.h"
 #include "os/proc.h"
@@ -71,7 +72,7 @@ static uint32_t count_resident_groups(const ebb_engine *e)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i <= e->net.n_layers; i++)
-        n += ebb_reclaim_group_is_resident(e, i);
+        n += ebb_reclaim_group_is_resident(e, i) + (ebb_res_lent_bytes(e->res, i) > 0);
     return n;
 }
 
@@ -192,7 +193,17 @@ static ebb_status ensure_ring(ebb_engine *e, ebb_error *err)
                               ebb_plan_ring_bytes(&e->net), err);
 }
 
-/* Leave `n` resident groups to the ring, from the last one on. */
+/* Take what is lent from `n` groups, from the last one on; returns how many had something. */
+static uint32_t evict_lent(ebb_engine *e, uint32_t n)
+{
+    uint32_t shed = 0;
+
+    for (uint32_t i = e->net.n_layers + 1; i-- > 0 && shed < n;)
+        shed += ebb_res_take_back(e->res, i) > 0;
+    return shed;
+}
+
+/* Leave `n` resident groups to the ring, from the last one on; what is lent goes first. */
 static void evict_layers(ebb_engine *e, uint32_t n, bool is_emergency, int64_t available)
 {
     uint32_t shed = 0;
@@ -201,6 +212,7 @@ static void evict_layers(ebb_engine *e, uint32_t n, bool is_emergency, int64_t a
 
     ebb_pool_drain(e->pool);                     /* a late thread may still read them */
     st = ensure_ring(e, &err);
+    shed = evict_lent(e, n);
     for (uint32_t i = e->net.n_layers + 1; i-- > 0 && shed < n && st == EBB_OK;)
         if (ebb_reclaim_group_is_resident(e, i)) {
             st = ebb_res_set_state(e->res, i, EBB_LAYER_DISK, &err);
@@ -373,6 +385,14 @@ static bool has_evicted_anything(const ebb_engine *e)
            (ebb_kv_n_spilled(e->kv) > 0 && e->plan.kv_spill_bytes == 0);
 }
 
+/* So may a layer whose memory K and V have left. */
+static bool may_take_anything(ebb_engine *e)
+{
+    uint64_t n_bytes;
+
+    return has_evicted_anything(e) || ebb_lend_is_due(e, &n_bytes);
+}
+
 static void reload_kv(ebb_engine *e)
 {
     uint64_t block = ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL);
@@ -442,9 +462,18 @@ static void reload_layer(ebb_engine *e, bool in_answer)
                                                    .n_layers_left = e->budget.n_evicted });
 }
 
+/* The bytes that K and V leave are memory only as the layer is read. */
+static void lend_layer(ebb_engine *e, uint64_t n_bytes)
+{
+    if (is_calm(e, n_bytes))
+        ebb_lend_step(e);
+}
+
 /* In the order opposite to that in which it was given, a step at a time. */
 static bool reload_one_step(ebb_engine *e, bool in_answer)
 {
+    uint64_t n_bytes;
+
     if (ebb_kv_n_spilled(e->kv) > 0 && e->plan.kv_spill_bytes == 0)
         reload_kv(e);
     else if (e->budget.is_ring_minimal)
@@ -453,9 +482,11 @@ static bool reload_one_step(ebb_engine *e, bool in_answer)
         restore_expert_cache(e);
     else if (e->budget.n_evicted > 0)
         reload_layer(e, in_answer);
+    else if (ebb_lend_is_due(e, &n_bytes))
+        lend_layer(e, n_bytes);
     else if (!in_answer && is_calm(e, e->draft_model.bytes / 2)) /* all else is back */
         ebb_draft_model_reload(e);
-    return e->draft_model.is_released || has_evicted_anything(e);
+    return e->draft_model.is_released || may_take_anything(e);
 }
 
 /* A neighbour that has left in the middle of a long answer shall not slow the rest of it.  Nothing is acquired between
@@ -468,8 +499,7 @@ static void reload_in_answer(ebb_engine *e)
         return;
     follow_monitor(e);                           /* what it has just evicted is not calm */
     now = ebb_clock_ns();
-    if (!has_evicted_anything(e) || now - e->budget.evicted_ns < CALM_NS ||
-        now - e->budget.reload_tried_ns < STEP_NS)
+    if (now - e->budget.evicted_ns < CALM_NS || now - e->budget.reload_tried_ns < STEP_NS || !may_take_anything(e))
         return;
     ebb_pool_drain(e->pool);
     (void)reload_one_step(e, true);
@@ -503,6 +533,6 @@ bool ebb_reclaim_idle(ebb_engine *e)
     if (e->host)
         return false;
     ebb_reclaim_before_turn(e);
-    return ((e->draft_model.is_released || has_evicted_anything(e)) && reload_one_step(e, false)) ||
+    return ((e->draft_model.is_released || may_take_anything(e)) && reload_one_step(e, false)) ||
            (has_copies(e) && !e->budget.monitor);
 }

@@ -112,11 +112,30 @@ double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *machine, const ebb
 double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p,
                             double pass_s);
 /* Its predicted decode speed at a depth of n_pos positions, whose K and V are read too: as far as
- * the plan has them in memory from there, the rest from the file. */
+ * the plan has them in memory from there, the rest from the file; and less weights are in memory
+ * than at first. */
 double ebb_plan_decode_tok_s_at(const ebb_plan *p, const ebb_machine *machine, uint32_t n_pos);
-/* The same where so many bytes of them are in memory and in the file. */
+/* The same where so many bytes of them are in memory and in the file, and so many of what the plan
+ * streams are in memory at present. */
 double ebb_plan_decode_tok_s_with(const ebb_plan *p, const ebb_machine *machine,
-                                  double memory_bytes, double file_bytes);
+                                  double memory_bytes, double file_bytes, double lent_read_bytes);
+/* The plan as it is while lent_read_bytes of what it streams are in memory and no more is lent. */
+ebb_plan ebb_plan_with_lent(const ebb_plan *p, const ebb_machine *machine,
+                            uint64_t lent_read_bytes);
+
+/* -- Memory of K and V that is lent to layers (plan_lend.c) -- */
+
+/* The group that is lent memory as the i-th, i <= n_layers, and gives it back as the i-th last:
+ * what is outside the layers, then every other layer, then the others, so that what is read again
+ * stands beside what is not. */
+uint32_t ebb_plan_lend_order(uint32_t n_layers, uint32_t i);
+/* What of kv_bytes can be lent while taken_bytes of them are in use: the next chunk has room in any
+ * case.  0: the plan lends nothing. */
+uint64_t ebb_plan_lendable_bytes(const ebb_plan *p, uint64_t taken_bytes);
+/* What K and V may take while so much is lent; UINT64_MAX: nothing is. */
+uint64_t ebb_plan_kv_limit(const ebb_plan *p, uint64_t lent_bytes);
+/* Fill lent_bytes and what belongs to them; is_resident as ebb_plan_resident_extents has it. */
+void ebb_plan_lend(const ebb_net *net, ebb_plan *p, const bool *is_resident);
 /* Replace the types that would hurt this network (of 4-bit K where K has biases or heads are
  * narrower than a block: stories260K's perplexity rises by half; whatever is below f16 where heads
  * have sinks); the reason, or NULL: they suit. */

@@ -492,6 +492,9 @@ static void why_streaming(ebb_plan *p)
     set_why(p, p->n_resident ? EBB_TIER_STREAMING : EBB_TIER_CRITICAL,
             "%u of %u layers fit; %s are read for each token", p->n_resident, p->n_layers,
             ebb_size_text(p->stream_bytes, read));
+    if (p->lent_bytes > 0)
+        set_why(p, p->tier, "%u of %u layers fit beside a full context, %u beside an empty one; "
+                            "up to %s are read for each token", p->n_resident, p->n_layers, p->n_resident_first, read);
     ebb_size_text(p->kv_spill_bytes, out);
     ebb_size_text(p->kv_bytes + p->kv_spill_bytes, all);
     if (p->kv_spill_bytes && p->stream_bytes == 0)
@@ -500,6 +503,17 @@ static void why_streaming(ebb_plan *p)
         set_why(p, EBB_TIER_CRITICAL,
                 "no layer fits, and %s of %s of K and V go to a file; up to %s are read for each token", out, all,
                 ebb_size_text(p->stream_bytes + p->kv_spill_bytes, read));
+}
+
+/* What K and V do not use yet.  Who says how many layers stay gets no more. */
+static void lend_memory(const planning *q)
+{
+    ebb_plan *p = q->p;
+
+    p->lent_bytes = p->lent_read_bytes = 0;
+    p->n_resident_first = p->n_resident;
+    if (!q->o->has_resident)
+        ebb_plan_lend(q->net, p, q->is_resident);
 }
 
 /* Part of the weights is read for each pass. */
@@ -521,6 +535,7 @@ static bool try_streaming(const planning *q)
         else
             return false;
     }
+    lend_memory(q);
     why_streaming(p);
     if (p->stream_bytes == 0 && p->kv_spill_bytes == 0)
         set_why(p, EBB_TIER_TIGHT, "everything fits with a smaller chunk");
@@ -601,6 +616,8 @@ static void choose_plan(const planning *q, const char *limit)
     }
     if (!p->fits)
         explain_refusal(q, limit);
+    if (p->lent_bytes == 0)
+        p->n_resident_first = p->n_resident;
     if (other_kv) {
         size_t n = strlen(p->why);
 
@@ -746,6 +763,7 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
     p->budget_bytes = budget_bytes;
     p->is_mapped = q.in_memory;
     p->fits = fit_layers(&q);
+    lend_memory(&q);
     if (p->fits && (p->stream_bytes > 0 || p->kv_spill_bytes > 0))
         why_streaming(p);
     else if (p->fits)

@@ -124,12 +124,18 @@ static double compute_s(const ebb_net *net, const ebb_machine *m, const ebb_plan
            (or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER + LAYER_S) * p->n_layers;
 }
 
+/* Copies that are made at open. */
+static double copied_bytes(const ebb_plan *p)
+{
+    return p->is_mapped ? 0 : (double)p->weights_resident_bytes + (double)p->lent_bytes;
+}
+
 /* Bytes that the first pass reads beside what it streams: copies are made past the page cache. */
 static double cold_bytes(const ebb_machine *m, const ebb_plan *p)
 {
     double share = p->is_mapped ? 1 - m->page_cache_share : 1;
 
-    return share > 0 ? (double)p->weights_resident_bytes * share : 0;
+    return share > 0 ? ((double)p->weights_resident_bytes + (double)p->lent_bytes) * share : 0;
 }
 
 /* Bytes that a pass of n columns reads.  Columns choose experts of their own: of many, each reads those that have no
@@ -139,7 +145,7 @@ static double read_bytes(const ebb_net *net, const ebb_plan *p, uint32_t n, bool
     double certain = (double)(p->stream_bytes - p->expert_read_bytes), room, any;
 
     if (n <= 1 || p->expert_read_bytes == 0)
-        return (double)p->stream_bytes;
+        return (double)(p->stream_bytes - p->lent_read_bytes);
     any = 1 - pow(1 - (double)net->n_expert_used / net->n_expert, n);
     if (is_first)
         return certain + any * (double)p->expert_disk_bytes;
@@ -157,11 +163,12 @@ void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
     double few_s = column_s + column_side_s(net, m, PROMPT_TOKENS);
     double pace = p->expert_read_bytes > 0 ? or_usual(m->expert_slowdown, 1) : 1;
 
-    p->predicted_decode_tok_s = 1 / (with_reads(m, one_s, (double)p->stream_bytes) * pace);
+    p->compute_s = one_s;
+    p->predicted_decode_tok_s = 1 / (with_reads(m, one_s, read_bytes(net, p, 1, false)) * pace);
     p->predicted_full_tok_s = ebb_plan_decode_tok_s_at(p, m, p->n_ctx);
     p->predicted_prefill_tok_s = p->n_batch / with_reads(m, chunk_s * p->n_batch + one_s,
                                                          read_bytes(net, p, p->n_batch, false));
-    p->predicted_load_s = p->is_mapped ? 0 : (double)p->weights_resident_bytes / disk;
+    p->predicted_load_s = copied_bytes(p) / disk;
     p->predicted_first_token_s = with_reads(m, few_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));
 }
 
@@ -183,18 +190,43 @@ double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *m, const ebb_
     return (double)p->stream_bytes / idle / waited_s;
 }
 
-double ebb_plan_decode_tok_s_with(const ebb_plan *p, const ebb_machine *m, double memory_bytes, double file_bytes)
+/* What a pass takes while so much of what the plan streams is in memory, beside what it takes at first. */
+static double later_share(const ebb_plan *p, const ebb_machine *m, double lent_read_bytes)
+{
+    double reads = (double)p->stream_bytes, lent = fmin(lent_read_bytes, reads);
+
+    if (p->compute_s <= 0 || lent == (double)p->lent_read_bytes)
+        return 1;
+    return with_reads(m, p->compute_s, reads - lent) /
+           with_reads(m, p->compute_s, reads - (double)p->lent_read_bytes);
+}
+
+double ebb_plan_decode_tok_s_with(const ebb_plan *p, const ebb_machine *m, double memory_bytes, double file_bytes,
+                                  double lent_read_bytes)
 {
     double kv_s = memory_bytes / or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads) +
                   file_bytes / or_usual(m->disk_bytes_s, DISK_BYTES_S);
 
-    return p->predicted_decode_tok_s > 0 ? 1 / (1 / p->predicted_decode_tok_s + kv_s) : 0;
+    return p->predicted_decode_tok_s > 0
+               ? 1 / (later_share(p, m, lent_read_bytes) / p->predicted_decode_tok_s + kv_s) : 0;
 }
 
 double ebb_plan_decode_tok_s_at(const ebb_plan *p, const ebb_machine *m, uint32_t n_pos)
 {
     double all = p->n_ctx ? ((double)p->kv_bytes + (double)p->kv_spill_bytes) / p->n_ctx * n_pos : 0;
-    double memory = fmin(all, (double)p->kv_bytes);
+    double memory = fmin(all, (double)p->kv_bytes), left = fmin((double)p->kv_bytes - memory, (double)p->lent_bytes);
 
-    return ebb_plan_decode_tok_s_with(p, m, memory, all - memory);
+    return ebb_plan_decode_tok_s_with(p, m, memory, all - memory,
+                                      p->lent_bytes ? left / (double)p->lent_bytes * (double)p->lent_read_bytes : 0);
+}
+
+ebb_plan ebb_plan_with_lent(const ebb_plan *p, const ebb_machine *m, uint64_t lent_read_bytes)
+{
+    ebb_plan now = *p;
+
+    lent_read_bytes = lent_read_bytes < p->stream_bytes ? lent_read_bytes : p->stream_bytes;
+    now.predicted_decode_tok_s = ebb_plan_decode_tok_s_with(p, m, 0, 0, (double)lent_read_bytes);
+    now.stream_bytes -= lent_read_bytes;
+    now.lent_bytes = now.lent_read_bytes = 0;
+    return now;
 }

@@ -58,6 +58,16 @@ static ebb_layer_state mapped_state(const ebb_res *r, const ebb_res_group *g)
     return n_there == n ? EBB_LAYER_MAPPED : n_there > 0 ? EBB_LAYER_PARTLY : EBB_LAYER_DISK;
 }
 
+/* As far as the tables say; what is lent memory is there, too. */
+static uint8_t shown_state(const ebb_res *r, const ebb_res_group *g)
+{
+    uint32_t n_disk = count_owned(r, g, EBB_LAYER_DISK), n_pinned = count_owned(r, g, EBB_LAYER_PINNED);
+
+    if (g->n > 0 && n_pinned == g->n)
+        return EBB_LAYER_PINNED;
+    return (uint8_t)(n_disk > 0 && n_disk < g->n ? EBB_LAYER_PARTLY : g->state);
+}
+
 uint32_t ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
 {
     uint32_t n_cold = 0;
@@ -66,8 +76,7 @@ uint32_t ebb_res_states(ebb_res *r, uint8_t *out, uint32_t n)
     for (uint32_t i = 0; i < n && i < r->n_groups; i++) {
         const ebb_res_group *g = &r->groups[i];
 
-        out[i] = (uint8_t)(g->state != EBB_LAYER_DISK && count_owned(r, g, EBB_LAYER_DISK) > 0 ? EBB_LAYER_PARTLY
-                                                                                               : g->state);
+        out[i] = shown_state(r, g);
         if (out[i] == EBB_LAYER_MAPPED) {
             out[i] = (uint8_t)mapped_state(r, g);
             n_cold += out[i] != EBB_LAYER_MAPPED;
@@ -154,8 +163,20 @@ static void count_bytes(ebb_res *r, uint32_t id, bool more)
         *sum = more ? *sum + n : *sum - n;
 }
 
+static void set_lent(ebb_res *r, uint32_t id, bool is_lent)
+{
+    uint64_t n = ebb_pin_bytes(&r->extents[id]), n_read = r->extents[id].n_bytes;
+
+    if (r->is_lent[id] == is_lent)
+        return;
+    r->is_lent[id] = is_lent;
+    r->lent_bytes = is_lent ? r->lent_bytes + n : r->lent_bytes - n;
+    r->lent_read_bytes = is_lent ? r->lent_read_bytes + n_read : r->lent_read_bytes - n_read;
+}
+
 void ebb_res_set_owner(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
 {
+    set_lent(r, id, false);
     count_bytes(r, id, false);
     if (r->owner[id] == EBB_LAYER_DISK && owner != EBB_LAYER_DISK)
         ebb_expert_cache_evict(&r->cache, id);
@@ -169,6 +190,13 @@ void ebb_res_set_owner(ebb_res *r, uint32_t id, ebb_layer_state owner, const cha
     r->owner[id] = (uint8_t)owner;
     r->at[id] = at;
     count_bytes(r, id, true);
+}
+
+/* The address space stays, as that of a group that is let go. */
+static void drop_lent_pages(ebb_res_group *g)
+{
+    if (g->lent.data)
+        ebb_map_advise(g->lent.data, g->lent.n_bytes, EBB_ADVISE_DONTNEED);
 }
 
 /* `later`: the copy is still to be read. */
@@ -192,6 +220,7 @@ static void enter_state(ebb_res *r, ebb_res_group *g, ebb_layer_state state, ebb
     ebb_map_fini(&g->copy);
     g->copy = copy;
     g->state = state;
+    drop_lent_pages(g);
 }
 
 /* Whether part of the group is left to the ring in that state. */
@@ -256,24 +285,153 @@ static bool can_evict(const ebb_res *r, const ebb_res_group *g)
            !is_memory_model(r, g);
 }
 
-/* What is being read is waited for, at a disk's speed, so in the first round it stays. */
+static uint64_t count_lent(const ebb_res *r, const ebb_res_group *g)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        sum += r->is_lent[i] ? ebb_pin_bytes(&r->extents[i]) : 0;
+    return sum;
+}
+
+static uint64_t take_back_lent(ebb_res *r, ebb_res_group *g)
+{
+    uint64_t had = count_lent(r, g);
+
+    if (had == 0)
+        return 0;
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (r->is_lent[i])
+            ebb_res_set_owner(r, i, EBB_LAYER_DISK, NULL);
+    drop_lent_pages(g);
+    EBB_INVARIANT(ebb_res_check_rules_locked(r));
+    return had;
+}
+
+/* What is lent goes before what stays; what is being read is waited for, at a disk's speed, so in the first rounds that
+ * stays. */
 uint64_t ebb_res_evict(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups)
 {
     uint64_t freed = 0;
 
     *n_groups = 0;
-    for (uint32_t k = 2 * r->n_groups; k-- > 0 && freed < n_bytes;) {
+    for (uint32_t k = 4 * r->n_groups; k-- > 0 && freed < n_bytes;) {
         ebb_res_group *g = &r->groups[k % r->n_groups];
+        uint32_t round = 3 - k / r->n_groups;    /* lent, staying; the same of what is being read */
+        uint64_t n = 0;
 
         pthread_mutex_lock(&r->lock);            /* anew for each: a pass waits for one at most */
-        if (can_evict(r, g) && (k < r->n_groups || !ebb_ring_is_in_flight(r->ring, g->first, g->n))) {
-            freed += evict_group(r, g);
-            ++*n_groups;
-            EBB_INVARIANT(ebb_res_check_rules_locked(r));
-        }
+        if (r->ring && (round >= 2 || !ebb_ring_is_in_flight(r->ring, g->first, g->n)) && g->n_acquired == 0)
+            n = round % 2 == 0 ? take_back_lent(r, g) : can_evict(r, g) ? evict_group(r, g) : 0;
+        EBB_INVARIANT(ebb_res_check_rules_locked(r));
         pthread_mutex_unlock(&r->lock);
+        *n_groups += n > 0;
+        freed += n;
     }
     return freed;
+}
+
+/* -- Memory that is lent ------------------------------------------------------------ */
+
+static bool can_be_lent(const ebb_res *r, uint32_t id)
+{
+    return r->owner[id] == EBB_LAYER_DISK && !r->resident[id] && r->extents[id].is_certain;
+}
+
+uint64_t ebb_res_lendable_bytes(ebb_res *r, uint32_t i)
+{
+    const ebb_res_group *g = &r->groups[i];
+    uint64_t sum = 0;
+
+    pthread_mutex_lock(&r->lock);
+    for (uint32_t k = g->first; k < g->first + g->n; k++)
+        sum += can_be_lent(r, k) ? ebb_pin_bytes(&r->extents[k]) : 0;
+    pthread_mutex_unlock(&r->lock);
+    return sum;
+}
+
+/* As many as fit, and what they take with what is lent already. */
+static uint32_t count_fitting(const ebb_res *r, const ebb_res_group *g, uint64_t n_bytes, uint64_t *sum)
+{
+    uint32_t n = 0;
+
+    *sum = 0;
+    for (uint32_t i = g->first; i < g->first + g->n; i++) {
+        if (!can_be_lent(r, i))
+            continue;
+        if (*sum + ebb_pin_bytes(&r->extents[i]) > n_bytes)
+            break;
+        *sum += ebb_pin_bytes(&r->extents[i]);
+        n++;
+    }
+    return n;
+}
+
+ebb_status ebb_res_lend(ebb_res *r, uint32_t i_group, uint64_t n_bytes, uint64_t *lent, ebb_error *err)
+{
+    ebb_res_group *g = &r->groups[i_group];
+    ebb_map copy = { 0 };
+    uint32_t n;
+    char *to;
+    ebb_status st;
+
+    *lent = 0;
+    if (!r->ring || g->n == 0 || is_memory_model(r, g))
+        return EBB_OK;
+    (void)ebb_res_take_back(r, i_group);         /* one copy for all of it */
+    n = count_fitting(r, g, n_bytes, lent);
+    st = n > 0 ? ebb_map_anon((size_t)*lent, true, &copy, err) : EBB_OK;
+    if (st != EBB_OK || n == 0)
+        return st;
+    pthread_mutex_lock(&r->lock);
+    assert(g->n_acquired == 0);
+    to = copy.data;
+    for (uint32_t i = g->first; n > 0; i++) {
+        if (!can_be_lent(r, i))
+            continue;
+        ebb_res_set_owner(r, i, EBB_LAYER_PINNED, NULL);
+        r->home[i] = to;
+        set_lent(r, i, true);
+        (void)ebb_ring_load(r->ring, i, to, EBB_LOAD_BACKGROUND);
+        to += ebb_pin_bytes(&r->extents[i]);
+        n--;
+    }
+    ebb_map_fini(&g->lent);
+    g->lent = copy;
+    EBB_INVARIANT(ebb_res_check_rules_locked(r));
+    pthread_mutex_unlock(&r->lock);
+    return EBB_OK;
+}
+
+uint64_t ebb_res_take_back(ebb_res *r, uint32_t i_group)
+{
+    uint64_t had;
+
+    pthread_mutex_lock(&r->lock);
+    assert(r->groups[i_group].n_acquired == 0);
+    had = take_back_lent(r, &r->groups[i_group]);
+    pthread_mutex_unlock(&r->lock);
+    return had;
+}
+
+uint64_t ebb_res_lent_bytes(ebb_res *r, uint32_t i_group)
+{
+    uint64_t sum;
+
+    pthread_mutex_lock(&r->lock);
+    sum = count_lent(r, &r->groups[i_group]);
+    pthread_mutex_unlock(&r->lock);
+    return sum;
+}
+
+uint64_t ebb_res_lent_read_bytes(ebb_res *r)
+{
+    uint64_t sum;
+
+    pthread_mutex_lock(&r->lock);
+    sum = r->lent_read_bytes;
+    pthread_mutex_unlock(&r->lock);
+    return sum;
 }
 
 ebb_status ebb_res_set_resident(ebb_res *r, const bool *resident, ebb_error *err)

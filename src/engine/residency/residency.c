@@ -73,9 +73,10 @@ static ebb_status alloc_tables(ebb_res *r, uint32_t n_parts, uint32_t n_extents,
     r->home = calloc(n_extents, sizeof *r->home);
     r->owner = calloc(n_extents, sizeof *r->owner);
     r->resident = calloc(n_extents, sizeof *r->resident);
+    r->is_lent = calloc(n_extents, sizeof *r->is_lent);
     r->groups = calloc(n_layers + 1, sizeof *r->groups);
     if (!r->files || !r->ids || !r->bases || !r->guards || !r->extents || !r->at || !r->home || !r->owner ||
-        !r->resident || !r->groups)
+        !r->resident || !r->is_lent || !r->groups)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the weight table");
     r->n_groups = n_layers + 1;
     return EBB_OK;
@@ -133,6 +134,7 @@ void ebb_res_close(ebb_res *r)
     for (uint32_t i = 0; i < r->n_groups; i++) {
         assert(r->groups[i].n_acquired == 0);
         ebb_map_fini(&r->groups[i].copy);
+        ebb_map_fini(&r->groups[i].lent);
     }
     for (uint32_t i = 0; i < r->n_files; i++) {
         ebb_file_close(r->files[i].direct_fd);
@@ -150,6 +152,7 @@ void ebb_res_close(ebb_res *r)
     free(r->home);
     free(r->owner);
     free(r->resident);
+    free(r->is_lent);
     free(r->groups);
     free(r);
 }
@@ -438,6 +441,7 @@ void ebb_res_get_stats(ebb_res *r, ebb_res_stats *out)
         ebb_ring_get_stats(r->ring, &ring);
     out->pinned_bytes = r->pinned_bytes;
     out->mapped_bytes = r->mapped_bytes;
+    out->lent_bytes = r->lent_bytes;
     out->ring_bytes = ring.ring_bytes;
     out->cache_bytes = r->cache.open_bytes;
     out->experts = r->counts;

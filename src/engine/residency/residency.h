@@ -41,6 +41,10 @@
  * (`home`) when it acquires the extent and the reader has loaded it.  begin_use increments
  * n_acquired before it looks at the state, so a group that is being computed with is never evicted.
  *
+ * Extents that do not stay with their group may be lent memory for a while, whatever its state is:
+ * they are pinned apart (ebb_res_lend), and go back to DISK by themselves (ebb_res_take_back, by
+ * the passes' thread; ebb_res_evict, by any; n_acquired 0) or with the group.
+ *
  * Single rows of a matrix (token_embd) are read with ebb_res_read: such a matrix need not be an
  * extent at all, and does not become resident.
  *
@@ -90,6 +94,7 @@ typedef struct ebb_expert_counts {
 
 typedef struct ebb_res_stats {
     uint64_t pinned_bytes, mapped_bytes, ring_bytes;
+    uint64_t lent_bytes;         /* of pinned_bytes */
     uint64_t cache_bytes;        /* of the expert cache */
     ebb_expert_counts experts;    /* since open */
     uint64_t read_bytes;         /* weights read from disk for passes, since open */
@@ -181,9 +186,24 @@ ebb_status ebb_res_set_state(ebb_res *r, uint32_t group, ebb_layer_state state, 
 EBB_MUST_CHECK
 ebb_status ebb_res_pin_async(ebb_res *r, uint32_t group, ebb_error *err);
 
-/* From any thread, also during a pass: evicts pinned groups of which nothing is acquired, from
- * the last layer on, those that are still being read after all others, until n_bytes are free or
- * no longer pending.  They are DISK afterwards; extents larger than the ring are read from the
+/* Lend n_bytes at most to the extents of the group that are streamed, in the order of use; they are
+ * read in the background.  What was lent to the group before is taken back first.  *lent receives
+ * the bytes; 0: the first one is larger, nothing of the group is streamed, or there is no ring.
+ * Experts are left out.  Between passes.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_res_lend(ebb_res *r, uint32_t group, uint64_t n_bytes, uint64_t *lent,
+                        ebb_error *err);
+/* What could still be lent to the group. */
+uint64_t ebb_res_lendable_bytes(ebb_res *r, uint32_t group);
+/* All that is lent to the group goes back to the ring; returns the bytes.  Between passes. */
+uint64_t ebb_res_take_back(ebb_res *r, uint32_t group);
+uint64_t ebb_res_lent_bytes(ebb_res *r, uint32_t group);
+/* Of what a pass would stream, the bytes of weights that are lent memory. */
+uint64_t ebb_res_lent_read_bytes(ebb_res *r);
+
+/* From any thread, also during a pass: evicts pinned groups of which nothing is acquired, lent
+ * memory first, from the last layer on, those that are still being read after all others, until
+ * n_bytes are free or no longer pending.  They are DISK afterwards; extents larger than the ring are read from the
  * mapping. Returns the bytes; *n_groups receives how many groups were evicted. */
 uint64_t ebb_res_evict(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups);
 

@@ -1,11 +1,11 @@
 /* Whether the rules of residency hold (residency.h). */
 #include "residency/residency_impl.h"
 
-static bool is_in_copy(const ebb_res_group *g, const char *at, uint64_t n)
+static bool is_in_copy(const ebb_map *copy, const char *at, uint64_t n)
 {
-    const char *from = g->copy.data;
+    const char *from = copy->data;
 
-    return from && at >= from && at + n <= from + g->copy.n_bytes;
+    return from && at >= from && at + n <= from + copy->n_bytes;
 }
 
 /* Where an extent is, as its owner has it. */
@@ -20,7 +20,7 @@ static const char *check_extent(const ebb_res *r, const ebb_res_group *g, uint32
     case EBB_LAYER_PINNED:
         if ((r->at[id] != NULL) == (r->home[id] != NULL))
             return "R6: a pinned extent is both here and on its way, or neither";
-        return is_in_copy(g, r->at[id] ? r->at[id] : r->home[id], x->n_bytes)
+        return is_in_copy(r->is_lent[id] ? &g->lent : &g->copy, r->at[id] ? r->at[id] : r->home[id], x->n_bytes)
                  ? NULL
                  : "R1: a pinned extent stands outside its group's copy";
     case EBB_LAYER_DISK:
@@ -38,7 +38,9 @@ static const char *check_group(const ebb_res *r, const ebb_res_group *g)
 
         if (rule)
             return rule;
-        if (r->owner[i] != EBB_LAYER_DISK && r->owner[i] != (uint8_t)g->state)
+        if (r->is_lent[i] && (r->owner[i] != EBB_LAYER_PINNED || r->resident[i]))
+            return "R1: an extent is lent memory that is not pinned, or that stays";
+        if (!r->is_lent[i] && r->owner[i] != EBB_LAYER_DISK && r->owner[i] != (uint8_t)g->state)
             return "R1: an extent has another owner than its group's state says";
     }
     return NULL;
@@ -46,7 +48,7 @@ static const char *check_group(const ebb_res *r, const ebb_res_group *g)
 
 const char *ebb_res_check_rules_locked(const ebb_res *r)
 {
-    uint64_t pinned = 0, mapped = 0;
+    uint64_t pinned = 0, mapped = 0, lent = 0;
 
     for (uint32_t i = 0; i < r->n_groups; i++) {
         const char *rule = check_group(r, &r->groups[i]);
@@ -57,8 +59,9 @@ const char *ebb_res_check_rules_locked(const ebb_res *r)
     for (uint32_t i = 0; i < r->n_extents; i++) {
         pinned += r->owner[i] == EBB_LAYER_PINNED ? ebb_pin_bytes(&r->extents[i]) : 0;
         mapped += r->owner[i] == EBB_LAYER_MAPPED ? r->extents[i].n_bytes : 0;
+        lent += r->is_lent[i] ? ebb_pin_bytes(&r->extents[i]) : 0;
     }
-    if (pinned != r->pinned_bytes || mapped != r->mapped_bytes)
+    if (pinned != r->pinned_bytes || mapped != r->mapped_bytes || lent != r->lent_bytes)
         return "R1: bytes of an owner are counted wrong";
     return r->ring ? ebb_ring_check(r->ring) : NULL;
 }

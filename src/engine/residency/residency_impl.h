@@ -23,6 +23,7 @@ typedef struct ebb_res_group {
     uint32_t n_acquired;
     ebb_map  copy;               /* the pinned copy; of an evicted group its address space without
                                     pages */
+    ebb_map  lent;               /* that of extents that are there for a while; the same */
 } ebb_res_group;
 
 struct ebb_res {
@@ -36,6 +37,7 @@ struct ebb_res {
     char          **home;        /* ... its place in the group's copy, in the background */
     uint8_t        *owner;       /* of each extent: PINNED, MAPPED or DISK */
     bool           *resident;    /* whether it is resident when its group is PINNED or MAPPED */
+    bool           *is_lent;     /* PINNED in its group's `lent`, whatever the group's state is */
     uint32_t        n_extents;
     ebb_res_group  *groups;      /* n_layers + 1 */
     uint32_t        n_groups;
@@ -53,6 +55,8 @@ struct ebb_res {
     ebb_lrfu        lrfu;        /* scores of experts; used by the passes' thread only */
     ebb_expert_counts counts;     /* of expert caches that were closed */
     uint64_t        pinned_bytes, mapped_bytes;
+    uint64_t        lent_bytes, lent_read_bytes; /* of pinned_bytes; of these, the weights
+                                                    themselves */
     uint64_t        read_bytes, stall_ns;        /* of rings that were closed */
 };
 

@@ -39,7 +39,8 @@ void ebb_stats_init(ebb_engine *e, double load_s)
     s->n_threads = e->plan.n_threads;
     snprintf(s->cpu, sizeof s->cpu, "%s", e->run.kern->name);
     snprintf(s->io, sizeof s->io, "%s", e->plan.is_mapped && !e->plan.stream_bytes ? "mmap" : ebb_res_io_name(e->res));
-    if (s->memory_event.code == EBB_MEMORY_NONE) {       /* the monitor may have evicted layers by now */
+    /* the monitor may have evicted layers by now; what is lent, the plan's own line says */
+    if (s->memory_event.code == EBB_MEMORY_NONE || s->memory_event.code == EBB_MEMORY_KV_LENT) {
         s->memory_event.code = EBB_MEMORY_PLANNED;
         snprintf(s->memory_event.detail, sizeof s->memory_event.detail, "%s",
                  ebb_res_io_reason(e->res)[0] ? ebb_res_io_reason(e->res) : e->plan.why);
@@ -177,7 +178,8 @@ static void learn_correction(ebb_engine *e, double seconds)
 {
     ebb_calibration *b = &e->calibration;
     double planned = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)e->stats.kv_memory_bytes,
-                                                (double)e->stats.kv_file_bytes);
+                                                (double)e->stats.kv_file_bytes,
+                                                (double)ebb_res_lent_read_bytes(e->res));
     double ratio = seconds * planned * (b->applied > 0 ? b->applied : 1);
 
     if (e->stats.generated_tok < LEARN_FROM || ratio <= 0)
@@ -247,6 +249,17 @@ static void add_pass_under_way(const ebb_engine *e, ebb_stats *out)
         out->prefill_tok_s = out->prefill_done / seconds;
 }
 
+/* The plan's tier is that of a full context; before, what is lent makes it better. */
+static ebb_tier tier_now(const ebb_engine *e, const ebb_stats *s)
+{
+    if (s->tier < EBB_TIER_STREAMING || e->budget.n_evicted > 0 || e->budget.is_ring_minimal || s->kv_lent_bytes == 0 ||
+        s->kv_file_bytes > 0)
+        return s->tier;
+    return ebb_res_lent_read_bytes(e->res) < e->plan.stream_bytes ? EBB_TIER_STREAMING
+         : e->plan.kv_k == EBB_KV_F16                            ? EBB_TIER_FULL
+                                                                 : EBB_TIER_TIGHT;
+}
+
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
@@ -261,7 +274,8 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     *out = e->stats;
     if (e->machine.memory_bytes_s > 0)           /* else it would be a guess */
         out->predicted_decode_tok_s = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)out->kv_memory_bytes,
-                                                                 (double)out->kv_file_bytes);
+                                                                 (double)out->kv_file_bytes,
+                                                                 (double)ebb_res_lent_read_bytes(e->res));
     add_pass_under_way(e, out);
     pthread_mutex_unlock(&e->lock);
     for (int i = 0; i < EBB_TIME_COUNT; i++)
@@ -270,6 +284,8 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     out->pinned_bytes = res.pinned_bytes;
     out->mapped_bytes = res.mapped_bytes;
     out->ring_bytes = res.ring_bytes;
+    out->kv_lent_bytes = res.lent_bytes;
+    out->tier = tier_now(e, out);
     out->read_bytes = res.read_bytes;
     out->disk_bytes_s = res.disk_bytes_s;
     out->experts_selected = res.experts.n_chosen;

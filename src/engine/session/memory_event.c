@@ -48,6 +48,17 @@ static void write_eviction(const ebb_memory_event *e, char *buf, size_t cap)
     }
 }
 
+/* The memory of K and V that the context does not use yet. */
+static void write_lending(const ebb_memory_event *e, char *buf, size_t cap)
+{
+    if (e->code == EBB_MEMORY_KV_LENT)
+        snprintf(buf, cap, "the context leaves room: %" PRIu64 " MiB of it keep %" PRIu32 " layer%s in memory until it "
+                           "grows", MIB(e->bytes), e->n_layers, e->n_layers == 1 ? "" : "s");
+    else
+        snprintf(buf, cap, "the context grows: %" PRIu32 " layer%s gave %" PRIu64 " MiB back, %" PRIu64 " MiB are left "
+                           "to give", e->n_layers, e->n_layers == 1 ? "" : "s", MIB(e->bytes), MIB(e->bytes_left));
+}
+
 static void write_reload(const ebb_memory_event *e, char *buf, size_t cap)
 {
     static const char again[] = "memory is there again:";
@@ -111,6 +122,10 @@ const char *ebb_memory_event_text(const ebb_memory_event *e, char *buf, size_t c
     case EBB_MEMORY_KV_RELOADED:
     case EBB_MEMORY_DRAFT_RELOADED:
         write_reload(e, buf, cap);
+        break;
+    case EBB_MEMORY_KV_LENT:
+    case EBB_MEMORY_KV_TAKEN_BACK:
+        write_lending(e, buf, cap);
         break;
     }
     return buf;

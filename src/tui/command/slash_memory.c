@@ -51,7 +51,8 @@ static void say_use(ebb_frontend *f)
         add_memory_row(&out, "draft model", s.draft_bytes);
     add_memory_row(&out, "KV cache, in memory", s.kv_memory_bytes);
     add_memory_row(&out, "KV cache, in a file", s.kv_file_bytes);
-    add_memory_row(&out, "KV cache, free", s.kv_bytes > s.kv_memory_bytes ? s.kv_bytes - s.kv_memory_bytes : 0);
+    add_memory_row(&out, "KV cache, lent to layers", s.kv_lent_bytes);
+    add_memory_row(&out, "KV cache, free", ebb_stats_kv_free_bytes(&s));
     add_memory_row(&out, "room for activations", s.scratch_bytes);
     add_memory_row(&out, "still available", s.available_bytes > 0 ? (uint64_t)s.available_bytes : 0);
     add_memory_row(&out, "of ebb in swap", s.swap_bytes);

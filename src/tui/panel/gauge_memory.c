@@ -37,11 +37,13 @@ static void draw_kv(ebb_canvas *c, const ebb_stats *s)
         return;
     ebb_humanize_bytes(&value, s->kv_memory_bytes);
     ebb_buf_adds(&value, ", ");
-    ebb_humanize_bytes(&value, s->kv_bytes > s->kv_memory_bytes ? s->kv_bytes - s->kv_memory_bytes : 0);
+    ebb_humanize_bytes(&value, ebb_stats_kv_free_bytes(s));
     ebb_buf_adds(&value, " free");
     ebb_canvas_line(c, "KV", ebb_buf_text(&value));
     if (s->kv_file_bytes > 0)
         draw_memory_row(c, "  in a file", s->kv_file_bytes);
+    if (s->kv_lent_bytes > 0)
+        draw_memory_row(c, "  lent", s->kv_lent_bytes);
     ebb_canvas_line(c, "  kept as", s->kv_type);
     ebb_buf_fini(&value);
 }

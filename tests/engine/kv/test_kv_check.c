@@ -144,6 +144,56 @@ static void test_names(void **state)
     expect_flag(f, &first->is_spilled, "K5");
 }
 
+static void test_memory(void **state)
+{
+    check_fixture *f = *state;
+
+    assert_int_equal(ebb_kv_taken_bytes(f->kv), 5 * f->pool->block_bytes);
+    assert_int_equal(ebb_kv_unheld_bytes(f->kv), f->pool->block_bytes);
+    expect_flag(f, &f->pool->blocks[f->a.blocks[EBB_KV_ALL][0]].has_memory, "K6");
+    expect_flag(f, &f->pool->blocks[f->pool->free[0]].has_memory, "K6");
+    f->kv->taken_bytes++;
+    expect_rule(f, "K6");
+    f->kv->taken_bytes--;
+    assert_null(check_all(f));
+}
+
+typedef struct room_asked {
+    uint32_t n;
+    uint64_t last;
+} room_asked;
+
+static void make_room(void *arg, uint64_t n_bytes)
+{
+    room_asked *r = arg;
+
+    r->n++;
+    r->last = n_bytes;
+}
+
+/* Beyond the limit a block that only can be found is used again; where there is none, the host is asked. */
+static void test_limit(void **state)
+{
+    check_fixture *f = *state;
+    uint64_t one = f->pool->block_bytes;
+    room_asked asked = { 0 };
+
+    ebb_kv_set_limit(f->kv, 5 * one, (ebb_kv_host){ make_room, &asked });
+    assert_int_equal(ebb_kv_grow(f->kv, &f->a, 3 * EBB_KV_BLOCK + 1, NULL), EBB_OK);
+    assert_int_equal(asked.n, 0);                /* that of `gone` */
+    assert_int_equal(ebb_kv_unheld_bytes(f->kv), 0);
+    assert_int_equal(ebb_kv_grow(f->kv, &f->a, 4 * EBB_KV_BLOCK + 1, NULL), EBB_OK);
+    assert_int_equal(asked.n, 1);
+    assert_int_equal(asked.last, 6 * one);
+    assert_null(check_all(f));
+    ebb_kv_truncate(f->kv, &f->a, 0);
+    ebb_kv_truncate(f->kv, &f->b, 0);
+    assert_int_equal(ebb_kv_release_unheld(f->kv, one), one);
+    assert_int_equal(ebb_kv_release_unheld(f->kv, UINT64_MAX), 5 * one);
+    assert_int_equal(ebb_kv_taken_bytes(f->kv), 0);
+    assert_null(check_all(f));
+}
+
 static void test_tables(void **state)
 {
     check_fixture *f = *state;
@@ -196,7 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_fixture(test_counts), with_fixture(test_lists), with_fixture(test_names), with_fixture(test_tables),
-        with_fixture(test_rules_are_checked),
+        with_fixture(test_memory), with_fixture(test_limit), with_fixture(test_rules_are_checked),
     };
 
     return cmocka_run_group_tests_name("kv rules", tests, NULL, NULL);

@@ -94,6 +94,45 @@ static void test_owners(void **state)
     expect_broken(f, r->mapped_bytes, 1, "R1");
 }
 
+/* What is lent is pinned, and goes alone; a group's other extents stay as they are. */
+static void test_lent(void **state)
+{
+    rules_fixture *f = *state;
+    ebb_res *r = f->r;
+    uint64_t lent;
+    const void *p;
+    uint32_t n;
+
+    ebb_res_release(r, 2);
+    ebb_res_release(r, 3);
+    assert_int_equal(ebb_res_lendable_bytes(r, 0), 0);   /* it stays */
+    assert_int_equal(ebb_res_lend(r, 1, UINT64_MAX, &lent, NULL), EBB_OK);
+    assert_int_equal(lent, 0);                   /* so would it, if it was pinned */
+    assert_int_equal(ebb_res_set_resident(r, (const bool[N_EXTENTS]){ 1, 1, 0, 0, 1, 1 }, NULL), EBB_OK);
+    assert_int_equal(ebb_res_lend(r, 1, 100, &lent, NULL), EBB_OK);
+    assert_int_equal(lent, 0);                   /* the first one is larger */
+    assert_int_equal(ebb_res_lend(r, 1, ebb_pin_bytes(&extents[2]), &lent, NULL), EBB_OK);
+    assert_int_equal(lent, ebb_pin_bytes(&extents[2]));
+    assert_int_equal(ebb_res_lendable_bytes(r, 1), ebb_pin_bytes(&extents[3]));
+    assert_int_equal(ebb_res_lend(r, 1, UINT64_MAX, &lent, NULL), EBB_OK);
+    assert_int_equal(ebb_res_lent_bytes(r, 1), lent);
+    assert_int_equal(ebb_res_lent_read_bytes(r), 2 * BYTES);
+    assert_int_equal(ebb_res_acquire(r, 2, &p, NULL), EBB_OK);
+    assert_memory_equal(p, r->bases[0] + extents[2].offset, BYTES);
+    expect_broken(f, r->is_lent[2], false, "R1");
+    expect_broken(f, r->is_lent[0], true, "R1");
+    expect_broken(f, r->lent_bytes, 1, "R1");
+    expect_broken(f, r->resident[3], true, "R1");
+    assert_int_equal(ebb_res_evict(r, lent, &n), ebb_pin_bytes(&extents[0]) + ebb_pin_bytes(&extents[1]));
+    assert_int_equal(n, 1);                      /* what is acquired is not taken; another group is */
+    ebb_res_release(r, 2);
+    assert_int_equal(ebb_res_take_back(r, 1), lent);
+    assert_int_equal(ebb_res_take_back(r, 1), 0);
+    assert_null(ebb_res_check_rules(r));
+    assert_int_equal(ebb_res_acquire(r, 2, &p, NULL), EBB_OK);   /* by the ring again */
+    assert_int_equal(ebb_res_acquire(r, 3, &p, NULL), EBB_OK);
+}
+
 static void test_ring(void **state)
 {
     rules_fixture *f = *state;
@@ -160,8 +199,8 @@ static void test_rules_are_checked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { with_fixture(test_owners), with_fixture(test_ring), with_fixture(test_loads),
-                                        with_fixture(test_rules_are_checked) };
+    const struct CMUnitTest tests[] = { with_fixture(test_owners), with_fixture(test_lent), with_fixture(test_ring),
+                                        with_fixture(test_loads), with_fixture(test_rules_are_checked) };
 
     return cmocka_run_group_tests_name("residency rules", tests, NULL, NULL);
 }
