@@ -355,7 +355,8 @@ void ebb_reclaim_between_layers(ebb_engine *e)
 
 /* -- Taking back ------------------------------------------------------------------- */
 
-static bool is_calm(ebb_engine *e, uint64_t n_bytes)
+/* Nothing was given back for a while, nobody waits for memory, and so much of it is available. */
+static bool is_calm_with(ebb_engine *e, int64_t least_bytes)
 {
     uint64_t now = ebb_clock_ns();
     int64_t available;
@@ -364,8 +365,13 @@ static bool is_calm(ebb_engine *e, uint64_t n_bytes)
     if (now - e->budget.evicted_ns < CALM_NS || now - e->budget.reload_tried_ns < STEP_NS)
         return false;
     e->budget.reload_tried_ns = e->budget.checked_ns = now;
-    return read_headroom(e, &available, &pressure) && pressure < CALM_AVG10 &&
-           available >= 2 * floor_bytes(e) + 2 * (int64_t)n_bytes;
+    return read_headroom(e, &available, &pressure) && pressure < CALM_AVG10 && available >= least_bytes;
+}
+
+/* n_bytes more can be taken. */
+static bool is_calm(ebb_engine *e, uint64_t n_bytes)
+{
+    return is_calm_with(e, 2 * floor_bytes(e) + 2 * (int64_t)n_bytes);
 }
 
 /* The first group that the plan has in memory and that is not. */
@@ -462,10 +468,12 @@ static void reload_layer(ebb_engine *e, bool in_answer)
                                                    .n_layers_left = e->budget.n_evicted });
 }
 
-/* The bytes that K and V leave are memory only as the layer is read. */
+/* That memory is the plan's, and part of it K and V give. */
 static void lend_layer(ebb_engine *e, uint64_t n_bytes)
 {
-    if (is_calm(e, n_bytes))
+    uint64_t given = e->cache.disk ? ebb_kv_unheld_bytes(e->kv) : 0;
+
+    if (is_calm_with(e, floor_bytes(e) + (int64_t)(n_bytes > given ? n_bytes - given : 0)))
         ebb_lend_step(e);
 }
 

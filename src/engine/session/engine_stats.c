@@ -249,7 +249,7 @@ static void add_pass_under_way(const ebb_engine *e, ebb_stats *out)
         out->prefill_tok_s = out->prefill_done / seconds;
 }
 
-/* The plan's tier is that of a full context; before, what is lent makes it better. */
+/* The plan's tier is that of a full context; before, what is lent makes it better.  The lock is held. */
 static ebb_tier tier_now(const ebb_engine *e, const ebb_stats *s)
 {
     if (s->tier < EBB_TIER_STREAMING || e->budget.n_evicted > 0 || e->budget.is_ring_minimal || s->kv_lent_bytes == 0 ||
@@ -277,6 +277,8 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
                                                                  (double)out->kv_file_bytes,
                                                                  (double)ebb_res_lent_read_bytes(e->res));
     add_pass_under_way(e, out);
+    out->kv_lent_bytes = res.lent_bytes;
+    out->tier = tier_now(e, out);
     pthread_mutex_unlock(&e->lock);
     for (int i = 0; i < EBB_TIME_COUNT; i++)
         out->time_s[i] = (double)atomic_load_explicit(&e->run.spent_ns[i], memory_order_relaxed) * 1e-9;
@@ -284,8 +286,6 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     out->pinned_bytes = res.pinned_bytes;
     out->mapped_bytes = res.mapped_bytes;
     out->ring_bytes = res.ring_bytes;
-    out->kv_lent_bytes = res.lent_bytes;
-    out->tier = tier_now(e, out);
     out->read_bytes = res.read_bytes;
     out->disk_bytes_s = res.disk_bytes_s;
     out->experts_selected = res.experts.n_chosen;
