@@ -33,7 +33,7 @@ static const char *const mode_names[] = { "balanced", "max-tps", "max-context", 
 static const char *const io_names[] = { "auto", "uring", "pread", "mmap", NULL };
 static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avx512", "neon", NULL };
 static const char *const place_names[] = { "interleaved", "first", "last", NULL };
-static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", NULL };
+static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", "slide", NULL };
 static const char *const editing_names[] = { "emacs", "vi", NULL };
 static const char *const bell_names[] = { "long", "always", "never", NULL };
 static const char *const notify_names[] = { "desktop", "bell", NULL };
@@ -118,7 +118,7 @@ static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
     int i = name_index(overflow_names, value);
 
     if (i < 0)
-        return EBB_FAIL(err, EBB_USAGE, "--overflow %s: is ask, forget, compact, grow or stop", value);
+        return EBB_FAIL(err, EBB_USAGE, "--overflow %s: is ask, forget, slide, compact, grow or stop", value);
     a->overflow = (ebb_overflow_policy)i;
     a->overflow_given = true;
     return EBB_OK;
@@ -403,7 +403,7 @@ static const option options[] = {
     { 0, 0, "--color", "WHEN", "auto, always or never", EBB_FOR_CHAT, NAME, AT(color), color_names, 0 },
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT,
       TEXT, AT(theme), 0, 0 },
-    { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, compact, grow or stop", TALK, CALL, 0,
+    { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, slide, compact, grow or stop", TALK, CALL, 0,
       overflow_names, set_overflow },
     { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", TALK, COUNT,
       AT(linger_s), 0, 0 },

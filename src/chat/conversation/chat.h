@@ -216,8 +216,10 @@ EBB_MUST_CHECK ebb_status ebb_chat_answer_better(ebb_chat *c, const char *text, 
 /* The price alone, as a notice. */
 EBB_MUST_CHECK ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err);
 /* Open the model at hand with a context of n_ctx tokens (EBB_CTX_MAX: the longest that stays in
- * memory); what was said is read back, from the KV cache where it is there.  Errors: CONTEXT (the
- * conversation is longer), BUDGET, BUSY, UNSUPPORTED (an engine elsewhere). */
+ * memory); what was said is read back, from the KV cache where it is there.  Where the conversation
+ * is longer, the first call says what would be left out and computed again, and changes nothing; a
+ * second one at the same place does it.  Errors: CONTEXT (what cannot be left out is longer),
+ * BUDGET, BUSY, UNSUPPORTED (an engine elsewhere). */
 EBB_MUST_CHECK ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
 /* The plan of the model at hand comes as a REPORT, now or after the answer under way. */
 EBB_MUST_CHECK ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err);

@@ -114,9 +114,12 @@ static ebb_status check_can_reopen(ebb_chat *c, const char *why_not_there, ebb_e
 
 ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
 {
+    bool is_price = false;
     ebb_status st = check_can_reopen(c, "its context is what the server has", err);
 
-    return st == EBB_OK ? ebb_turn_set_ctx(c, n_ctx, err) : st;
+    if (st == EBB_OK)
+        st = ebb_overflow_price_ctx(c, n_ctx, &is_price, err);
+    return st != EBB_OK || is_price ? st : ebb_turn_set_ctx(c, n_ctx, err);
 }
 
 ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err)

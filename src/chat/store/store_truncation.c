@@ -77,7 +77,7 @@ void ebb_truncation_parse(const char *json, ebb_truncation *out)
     const char *how = json_string_value(json_object_get(o, "how"));
 
     *out = (ebb_truncation){ 0 };
-    for (int i = 0; how && i <= EBB_OVERFLOW_STOP; i++)
+    for (int i = 0; how && ebb_overflow_policy_names[i]; i++)
         if (strcmp(how, ebb_overflow_policy_names[i]) == 0)
             out->how = (ebb_overflow_policy)i;
     if (out->how != EBB_OVERFLOW_ASK) {

@@ -6,7 +6,7 @@
 
 const char *const ebb_overflow_policy_names[] = {
     [EBB_OVERFLOW_ASK] = "ask", [EBB_OVERFLOW_FORGET] = "forget", [EBB_OVERFLOW_COMPACT] = "compact",
-    [EBB_OVERFLOW_GROW] = "grow", [EBB_OVERFLOW_STOP] = "stop", NULL,
+    [EBB_OVERFLOW_GROW] = "grow", [EBB_OVERFLOW_STOP] = "stop", [EBB_OVERFLOW_SLIDE] = "slide", NULL,
 };
 
 const char *ebb_role_name(ebb_role role)

@@ -48,6 +48,7 @@ typedef enum ebb_overflow_policy {
     EBB_OVERFLOW_COMPACT,        /* and a summary that the model writes stands for them */
     EBB_OVERFLOW_GROW,           /* a larger context */
     EBB_OVERFLOW_STOP,
+    EBB_OVERFLOW_SLIDE,          /* the oldest tokens behind the system prompt are left out */
 } ebb_overflow_policy;
 
 extern const char *const ebb_overflow_policy_names[]; /* "ask" ..., up to a NULL */

@@ -42,7 +42,8 @@ static void ask_overflow_choice(ebb_chat *c, const ebb_prompt *p)
         ebb_buf_addf(&text, "\n/grow %s", larger);
     ebb_buf_adds(&text, "\n/undo takes the question back");
     if (any)
-        ebb_buf_adds(&text, "\nEnter does /forget. /set overflow forget, compact, grow or stop decides for good.");
+        ebb_buf_adds(&text, "\nEnter does /forget. /set overflow forget, slide, compact, grow or stop decides for "
+                            "good.");
     free(l.kept);
     ebb_chat_emit_event(c, EBB_EVENT_NOTICE, ebb_buf_text(&text), text.len, 0, 0);
     ebb_buf_fini(&text);
@@ -70,6 +71,15 @@ static ebb_status forget_instead(ebb_chat *c, ebb_prompt *p, ebb_overflow_next n
     return st == EBB_CONTEXT && !c->overflow.is_forced && check_fits_at_all(c, p, NULL) == EBB_OK ? EBB_OK : st;
 }
 
+/* Tokens, or where they cannot go one by one, turns. */
+static ebb_status slide_or_forget(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_error *err)
+{
+    bool slid;
+    ebb_status st = ebb_overflow_slide(c, p, next, &slid, err);
+
+    return st == EBB_OK && !slid ? forget_instead(c, p, next, err) : st;
+}
+
 static ebb_status apply_policy(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_overflow_outcome *outcome,
                                ebb_error *err)
 {
@@ -92,6 +102,8 @@ static ebb_status apply_policy(ebb_chat *c, ebb_prompt *p, ebb_overflow_next nex
         st = ebb_overflow_grow(c, p, next, &why);
         *outcome = st == EBB_OK ? EBB_OVERFLOW_GROWING : EBB_OVERFLOW_RESOLVED;
         break;
+    case EBB_OVERFLOW_SLIDE:
+        return slide_or_forget(c, p, next, err);
     default:
         return forget_instead(c, p, next, err);
     }
@@ -146,6 +158,7 @@ static const char *const what_comes[] = {
     [EBB_OVERFLOW_COMPACT] = "when it is full, a summary takes the place of the oldest turns",
     [EBB_OVERFLOW_GROW] = "when it is full, it grows if memory allows",
     [EBB_OVERFLOW_STOP] = "when it is full, no more is answered",
+    [EBB_OVERFLOW_SLIDE] = "when it is full, the oldest tokens behind the system prompt are left out",
 };
 
 void ebb_overflow_warn(ebb_chat *c)

@@ -1,9 +1,10 @@
 /* chat/turn/overflow.h - a context that is full: what is decided then, and done.
  *
- * overflow.c decides, overflow_forget.c leaves turns out, overflow_compact.c has the model write a
- * summary, overflow_grow.c opens the model with a larger context; overflow_note.c is what they
- * share.  Each decision is a note in the tree (message.h), below the question that did not fit; an
- * answer that was under way is copied below the note and goes on there. */
+ * overflow.c decides, overflow_forget.c leaves turns out, overflow_slide.c tokens,
+ * overflow_compact.c has the model write a summary, overflow_grow.c opens the model with a larger
+ * context, overflow_shrink.c has a price for a smaller one; overflow_note.c is what they share.
+ * Each decision is a note in the tree (message.h), below the question that did not fit; an answer
+ * that was under way is copied below the note and goes on there. */
 #ifndef EBB_CHAT_OVERFLOW_H
 #define EBB_CHAT_OVERFLOW_H
 #include "backend/backend.h"
@@ -48,6 +49,10 @@ typedef struct ebb_chat_overflow {
     uint32_t        n_ctx_before;
     uint64_t        ram_bytes_before;
     uint64_t        budget_asked; /* of the engine at hand, last (ebb_chat_set_budget) */
+    /* A smaller context than the conversation needs: the price of shrink_to was said at shrink_at;
+     * and while turns are chosen for it, n_ctx_wanted (0: for the context at hand). */
+    uint32_t        shrink_to, n_ctx_wanted;
+    const ebb_node *shrink_at;
     char           *path;        /* of its file; NULL: the embedded guide */
 } ebb_chat_overflow;
 
@@ -73,6 +78,23 @@ EBB_MUST_CHECK
 ebb_status ebb_overflow_forget(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_error *err);
 /* No answer follows now: the gap is closed in the background. */
 void ebb_overflow_close_gap(ebb_chat *c, const ebb_prompt *p);
+
+/* Everything that was added to the tree since it had n_nodes goes; `st`, or NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_overflow_undo(ebb_chat *c, size_t n_nodes, ebb_node *leaf, ebb_status st,
+                             ebb_error *err);
+/* The decision stands, with its note in the path: *now takes the place of *p, and K and V behind
+ * what went are moved if that is all that differs. */
+void ebb_overflow_take_prompt(ebb_chat *c, ebb_prompt *p, ebb_prompt *now,
+                              const ebb_cache_salt *before);
+
+/* -- overflow_slide.c -------------------------------------------------------------------- */
+/* A quarter of the context is free after that.  *slid is false where tokens cannot go one by one:
+ * without ids, with pinned messages, or if the last question is all there is; then nothing has
+ * changed. */
+EBB_MUST_CHECK
+ebb_status ebb_overflow_slide(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, bool *slid,
+                              ebb_error *err);
 
 /* -- overflow_compact.c ------------------------------------------------------------------ */
 EBB_MUST_CHECK
@@ -100,6 +122,16 @@ ebb_status ebb_overflow_reopen(ebb_chat *c, uint32_t n_ctx, uint64_t ram_bytes, 
 /* It could not be had, for the reason of `ev`: the model is opened as it was.  false: no growth was
  * under way, or it cannot be opened. */
 bool ebb_overflow_undo_growth(ebb_chat *c, const ebb_backend_event *ev);
+
+/* -- overflow_shrink.c ------------------------------------------------------------------- */
+/* Say what a context of n_ctx would cost where the conversation is longer, unless that was said at
+ * this leaf; *is_said: it was now, and nothing else is to be done.  Errors: CONTEXT (what cannot be
+ * left out is longer), those of the plan. */
+EBB_MUST_CHECK
+ebb_status ebb_overflow_price_ctx(ebb_chat *c, uint32_t n_ctx, bool *is_said, ebb_error *err);
+/* Leave out the turns that n_ctx has no room for. */
+EBB_MUST_CHECK
+ebb_status ebb_overflow_shrink(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
 
 /* -- overflow_note.c --------------------------------------------------------------------- */
 enum { RESERVE_MAX = 512 };      /* tokens */

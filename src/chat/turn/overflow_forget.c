@@ -82,17 +82,22 @@ static ebb_status try_forget_turns(ebb_chat *c, const ebb_prompt *old, size_t ta
     return st == EBB_OK ? write_forget_note(note, err) : st;
 }
 
-/* Everything that was added since goes. */
-static ebb_status undo_forget(ebb_chat *c, size_t n_nodes, ebb_node *leaf, ebb_status st, ebb_error *err)
+ebb_status ebb_overflow_undo(ebb_chat *c, size_t n_nodes, ebb_node *leaf, ebb_status st, ebb_error *err)
 {
     while (c->tree.n_nodes > n_nodes)
         ebb_tree_drop_newest(&c->tree);
     return ebb_tree_set_leaf(&c->tree, leaf) ? st : EBB_FAIL(err, EBB_NOMEM, "no memory for the path");
 }
 
-static void emit_note(ebb_chat *c, const ebb_message *m)
+void ebb_overflow_take_prompt(ebb_chat *c, ebb_prompt *p, ebb_prompt *now, const ebb_cache_salt *before)
 {
-    ebb_chat_emit_event(c, EBB_EVENT_NOTE, m->text, m->n_text, 0, 0);
+    const ebb_message *note = &ebb_context_view_note(c->tree.path, c->tree.n_path)->m;
+
+    find_removed_gap(c, p, now, before);
+    c->overflow.is_view_changed = true;
+    ebb_prompt_fini(p);
+    *p = *now;
+    ebb_chat_emit_event(c, EBB_EVENT_NOTE, note->text, note->n_text, 0, 0);
 }
 
 /* Half of the context is free after that; if sizes were guessed wrong, more goes. */
@@ -109,7 +114,7 @@ ebb_status ebb_overflow_forget(ebb_chat *c, ebb_prompt *p, ebb_overflow_next nex
         if (st == EBB_OK && (ebb_overflow_fits(c, now.n_ids) || c->overflow.n_turns || target == 0))
             break;
         ebb_prompt_fini(&now);
-        st = undo_forget(c, n_nodes, leaf, st, err);
+        st = ebb_overflow_undo(c, n_nodes, leaf, st, err);
         if (st != EBB_OK)
             return st;
     }
@@ -118,12 +123,8 @@ ebb_status ebb_overflow_forget(ebb_chat *c, ebb_prompt *p, ebb_overflow_next nex
                       "even without older turns there are %zu tokens, the context holds %u", now.n_ids,
                       c->backend->ops->n_ctx(c->backend));
         ebb_prompt_fini(&now);
-        return undo_forget(c, n_nodes, leaf, st, err);
+        return ebb_overflow_undo(c, n_nodes, leaf, st, err);
     }
-    find_removed_gap(c, p, &now, &cache_salt);
-    c->overflow.is_view_changed = true;
-    ebb_prompt_fini(p);
-    *p = now;
-    emit_note(c, &ebb_context_view_note(c->tree.path, c->tree.n_path)->m);
+    ebb_overflow_take_prompt(c, p, &now, &cache_salt);
     return EBB_OK;
 }

@@ -102,9 +102,8 @@ ebb_status ebb_overflow_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
     st = c->ops.plan(c->ops.arg, c->backend, &opts, &plan, err);
     if (st == EBB_OK && !plan.fits)
         st = EBB_FAIL(err, EBB_BUDGET, "that context does not fit the memory (%s)", plan.why);
-    if (st == EBB_OK && plan.n_ctx < ebb_chat_n_tokens(c) + ebb_overflow_reserve(c))
-        st = EBB_FAIL(err, EBB_CONTEXT, "the conversation has %u tokens already; /forget makes room first",
-                      ebb_chat_n_tokens(c));
+    if (st == EBB_OK)
+        st = ebb_overflow_shrink(c, plan.n_ctx, err);
     if (st != EBB_OK)
         return st;
     ebb_plan_line(&line, &plan);

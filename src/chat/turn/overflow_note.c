@@ -7,9 +7,15 @@
 
 /* -- How much is free ---------------------------------------------------------------------- */
 
+/* The context of the model at hand, or the one that it is to have. */
+static uint32_t ctx_of(const ebb_chat *c)
+{
+    return c->overflow.n_ctx_wanted ? c->overflow.n_ctx_wanted : c->backend->ops->n_ctx(c->backend);
+}
+
 uint32_t ebb_overflow_reserve(const ebb_chat *c)
 {
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), reserve = n_ctx ? n_ctx / 8 : RESERVE_MAX;
+    uint32_t n_ctx = ctx_of(c), reserve = n_ctx ? n_ctx / 8 : RESERVE_MAX;
     uint32_t n_predict = c->settings.n_predict;
 
     reserve = reserve > RESERVE_MAX ? RESERVE_MAX : reserve;
@@ -19,14 +25,14 @@ uint32_t ebb_overflow_reserve(const ebb_chat *c)
 /* A context that nobody has told is not full. */
 bool ebb_overflow_fits(const ebb_chat *c, size_t n_ids)
 {
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+    uint32_t n_ctx = ctx_of(c);
 
     return n_ctx == 0 || n_ids + ebb_overflow_reserve(c) <= n_ctx;
 }
 
 bool ebb_overflow_fills(const ebb_chat *c, size_t n_ids)
 {
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+    uint32_t n_ctx = ctx_of(c);
 
     return n_ctx && n_ids >= n_ctx;
 }
@@ -41,7 +47,7 @@ ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_err
 
 size_t ebb_overflow_target(const ebb_chat *c, size_t n_all)
 {
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+    uint32_t n_ctx = ctx_of(c);
 
     return (n_ctx ? n_ctx : n_all) / 2;
 }
@@ -196,6 +202,7 @@ void ebb_overflow_drop_gap(ebb_chat *c)
 void ebb_overflow_reset(ebb_chat *c)
 {
     ebb_overflow_drop_gap(c);
-    c->overflow.asked_at = c->overflow.prefill_note = NULL;
+    c->overflow.asked_at = c->overflow.prefill_note = c->overflow.shrink_at = NULL;
+    c->overflow.shrink_to = 0;
     c->overflow.is_warned = c->overflow.is_view_changed = c->turn.is_rewriting_reported = false;
 }

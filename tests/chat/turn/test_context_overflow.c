@@ -82,6 +82,62 @@ static void test_forget(void **state)
     ebb_chat_close(c);
 }
 
+/* Tokens go instead of turns: what stays is the system prompt and the last tokens, in their order; K and V behind the
+ * gap are moved, and the next run sees the same. */
+static void test_slide(void **state)
+{
+    ebb_chat *c;
+    size_t n;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    c = open_with(EBB_OVERFLOW_SLIDE, false);
+    for (int i = 0; i < 50; i += 10) {
+        talk(c, i, i + 10);
+        assert_true(last(c)->turn_stats.n_computed < 20);
+    }
+    n = n_ui_events(c);
+    assert_true(n >= 10 && n <= 30);             /* a quarter of the context each time */
+    assert_int_equal(script.n_gaps, n);
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.how, EBB_OVERFLOW_SLIDE);
+    assert_non_null(strstr(ebb_chat_truncation_note(c)->text, "The context slides: "));
+    assert_true(ebb_message_omits(ebb_chat_truncation_note(c), 1));
+    assert_true(ebb_chat_n_tokens(c) > 100);     /* more than forget leaves */
+    ebb_chat_close(c);
+    n = script.n_asked;
+    c = open_with(EBB_OVERFLOW_SLIDE, true);
+    assert_int_equal(ebb_chat_n_tokens(c), n + 5);
+    talk(c, 50, 60);
+    ebb_chat_close(c);
+}
+
+/* A message that is most of the context: turns cannot go, its middle can. */
+static void test_slide_in_a_long_message(void **state)
+{
+    char paste[181];
+    ebb_chat *c;
+
+    (void)state;
+    memset(paste, 'x', sizeof paste - 1);
+    paste[sizeof paste - 1] = '\0';
+    script.n_ctx = 240;
+    script.n_tokens = 10;
+    c = open_with(EBB_OVERFLOW_SLIDE, false);
+    say(c, paste);
+    assert_int_equal(n_ui_events(c), 1);
+    assert_true(script.n_asked < 200);
+    assert_system_holds();
+    assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    /* Pinned, it stays whole, and turns are all that could go. */
+    say(c, "and then?");
+    assert_int_equal(ebb_chat_pin(c, 1, true, NULL), EBB_OK);
+    for (int i = 0; i < 5; i++)
+        say(c, "go on");
+    assert_system_holds();
+    ebb_chat_close(c);
+}
+
 /* Where K cannot be moved, what is left is computed: once for each decision. */
 static void test_forget_and_compute(void **state)
 {
@@ -271,7 +327,7 @@ static void test_asked_context(void **state)
     talk(c, 0, 3);
     assert_int_equal(ebb_chat_set_ctx(c, 600, &err), EBB_BUDGET);    /* the plan says no */
     script.plan_fits = true;
-    assert_int_equal(ebb_chat_set_ctx(c, 20, &err), EBB_CONTEXT);    /* less than what was said */
+    assert_int_equal(ebb_chat_set_ctx(c, 12, &err), EBB_CONTEXT);    /* less than the last turn */
     assert_int_equal(ebb_chat_set_ctx(c, 600, &err), EBB_OK);
     while (!ebb_chat_is_ready(c))
         assert_true(fake_next(c, &ev));
@@ -279,6 +335,46 @@ static void test_asked_context(void **state)
         say(c, "and then what");
     assert_true(script.n_asked > 200);
     assert_null(ebb_chat_truncation_note(c));
+    ebb_chat_close(c);
+}
+
+/* A smaller context than what was said: the price first, and nothing has changed; then the oldest turns go. */
+static void test_smaller_context(void **state)
+{
+    ebb_chat *c;
+    ebb_chat_event ev;
+    ebb_error err = { 0 };
+    size_t n;
+
+    (void)state;
+    script.n_ctx = 400;
+    script.n_tokens = 5;
+    script.info.n_ctx_train = 1000;
+    script.plan_fits = true;
+    c = open_with(EBB_OVERFLOW_STOP, false);
+    talk(c, 0, 15);
+    n = ebb_chat_n_messages(c);
+    assert_true(ebb_chat_n_tokens(c) > 120);
+    assert_int_equal(ebb_chat_set_ctx(c, 120, &err), EBB_OK);
+    assert_true(fake_next(c, &ev));
+    assert_int_equal(ev.kind, EBB_EVENT_NOTICE);
+    assert_non_null(strstr(ev.text, "A context of 120 tokens has no room for the "));
+    assert_non_null(strstr(ev.text, "computed again, in about "));
+    assert_true(ebb_chat_is_ready(c));
+    assert_int_equal(ebb_chat_n_messages(c), n);
+    assert_null(ebb_chat_truncation_note(c));
+    say(c, "one more");                          /* the price was said at another place */
+    assert_int_equal(ebb_chat_set_ctx(c, 120, &err), EBB_OK);
+    assert_true(ebb_chat_is_ready(c));
+    assert_null(ebb_chat_truncation_note(c));
+    assert_int_equal(ebb_chat_set_ctx(c, 120, &err), EBB_OK);
+    assert_non_null(ebb_chat_truncation_note(c));
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.how, EBB_OVERFLOW_FORGET);
+    while (!ebb_chat_is_ready(c))
+        assert_true(fake_next(c, &ev));
+    script.n_ctx = 120;
+    talk(c, 15, 17);
+    assert_true(script.n_asked < 120);
     ebb_chat_close(c);
 }
 
@@ -470,8 +566,9 @@ static void test_back_before_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_forget), T(test_forget_and_compute), T(test_compact), T(test_stop_a_summary), T(test_grow),
-        T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_cannot_grow),
+        T(test_forget), T(test_slide), T(test_slide_in_a_long_message), T(test_forget_and_compute), T(test_compact),
+        T(test_stop_a_summary), T(test_grow),
+        T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
         T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_in_the_middle_of_an_answer),
         T(test_back_before_it), T(test_room_beforehand),
     };
