@@ -575,7 +575,8 @@ int main(void)
         T(test_forget), T(test_slide), T(test_slide_in_a_long_message), T(test_forget_and_compute), T(test_compact),
         T(test_stop_a_summary), T(test_grow),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
-        T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_pins_before_a_slide), T(test_in_the_middle_of_an_answer),
+        T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_pins_before_a_slide),
+        T(test_in_the_middle_of_an_answer),
         T(test_back_before_it), T(test_room_beforehand),
     };
 
