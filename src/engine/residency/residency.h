@@ -204,7 +204,8 @@ uint64_t ebb_res_lent_read_bytes(ebb_res *r);
 /* From any thread, also during a pass: evicts pinned groups of which nothing is acquired, lent
  * memory first, from the last layer on, those that are still being read after all others, until
  * n_bytes are free or no longer pending.  They are DISK afterwards; extents larger than the ring
- * are read from the mapping.  Returns the bytes; *n_groups receives how many groups were evicted. */
+ * are read from the mapping.  Returns the bytes; *n_groups receives how many groups were
+ * evicted. */
 uint64_t ebb_res_evict(ebb_res *r, uint64_t n_bytes, uint32_t *n_groups);
 
 /* Makes extent `id` readable until the matching release; *ptr receives its first byte.  Waits while
