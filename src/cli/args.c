@@ -399,6 +399,8 @@ static const option options[] = {
       AT(bell), bell_names, 0 },
     { 0, 0, "--notify", "HOW", "at that end: desktop (the bell and a notification) or bell", EBB_FOR_CHAT, NAME,
       AT(notify), notify_names, 0 },
+    { 0, 0, "--shell", 0, "let !COMMAND in the chat run what is typed, and attach its output", EBB_FOR_CHAT, FLAG,
+      AT(runs_shell), 0, 0 },
     { 0, 0, "--no-title", 0, "leave the window's title alone", EBB_FOR_CHAT, FLAG, AT(no_title), 0, 0 },
     { 0, 0, "--color", "WHEN", "auto, always or never", EBB_FOR_CHAT, NAME, AT(color), color_names, 0 },
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT,

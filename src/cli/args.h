@@ -61,6 +61,7 @@ typedef struct ebb_args {
     unsigned        bell;            /* --bell: EBB_BELL_* of tui.h */
     enum { EBB_NOTIFY_DESKTOP, EBB_NOTIFY_BELL } notify;
     bool            no_title;
+    bool            runs_shell;      /* --shell: !command may be run */
     enum { EBB_EDITING_EMACS, EBB_EDITING_VI } editing;
     enum { EBB_COLOR_AUTO, EBB_COLOR_ALWAYS, EBB_COLOR_NEVER } color;
     uint32_t        linger_s;        /* --linger */

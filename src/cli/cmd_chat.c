@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "confinement.h"
+#include "os/broker.h"
 #include "term/theme.h"
 #include "tui.h"
 
@@ -102,6 +103,7 @@ int ebb_cmd_chat(ebb_args *a)
     tui.state_dir = a->is_private ? "" : NULL;
     tui.linger_s = a->linger_s < 86400 ? a->linger_s : 86400;
     ebb_cli_confine(a, EBB_CLI_CHAT, tui.editor);
+    tui.no_commands = ebb_broker_is_there() && !a->runs_shell;
     chat = ebb_cli_chat_opts(a);
     if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0)) {
         chat.is_unattended = !isatty(STDIN_FILENO);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "models/finding.h"
 #include "models/models.h"
+#include "edit/command_output.h"
 #include "os/broker.h"
 #include "os/file.h"
 #include "os/paths.h"
@@ -88,7 +89,7 @@ static bool find_needs(const ebb_args *a, ebb_cli_needs kind, needs *n)
     if (has_engines && ebb_engines_read(&list, &n_list, NULL) != EBB_OK)
         n_list = 0;
     n->engines = calloc(n_list + 1, sizeof *n->engines);
-    n->commands = calloc(2 * (n_list + 1) + 2, sizeof *n->commands);
+    n->commands = calloc(2 * (n_list + 1) + 3, sizeof *n->commands);
     for (size_t i = 0; n->engines && i < n_list; i++) {
         n->engines[n->n_engines++].entry = list[i];
         list[i] = (ebb_engine_entry){ 0 };
@@ -305,6 +306,8 @@ static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, nee
     if (kind == EBB_CLI_CHAT && !add_editor(n, editor))
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for the editor's command");
     ebb_confine_begin(&r.c, n->connect);
+    if (kind == EBB_CLI_CHAT && a->runs_shell)
+        add_command(n, ebb_command_output_words(), EBB_BROKER_A_LINE);
     if (st == EBB_OK && (kind == EBB_CLI_CHAT || n->n_commands))
         st = ebb_broker_start(&(ebb_broker_opts){ .commands = n->commands, .n_commands = n->n_commands, .home = r.home,
                                                   .drafts = n->drafts.len ? n->drafts.data : NULL }, &err);

@@ -19,6 +19,7 @@ typedef struct ebb_tui_opts {
     /* When an answer ends: LONG: that took over a minute. */
     enum { EBB_BELL_LONG, EBB_BELL_ALWAYS, EBB_BELL_NEVER } bell;
     bool        notifies;        /* with the bell, the desktop */
+    bool        no_commands;     /* !command is out of reach: no --shell */
     bool        no_title;        /* the window's title is left alone */
     const char *term_name;       /* $TERM; may be NULL where nothing notifies */
     bool        is_vte;          /* VTE_VERSION is set */

@@ -25,6 +25,7 @@ typedef enum ebb_broker_more {
     EBB_BROKER_NOTHING,
     EBB_BROKER_A_DRAFT,          /* one word: the path of a file right in the folder of drafts */
     EBB_BROKER_PLAIN_WORDS,      /* any, of letters, digits and ._:/@+=,- */
+    EBB_BROKER_A_LINE,           /* one word of any kind: for the shell, with --shell */
 } ebb_broker_more;
 
 typedef struct ebb_broker_command {

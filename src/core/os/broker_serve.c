@@ -41,6 +41,8 @@ static bool is_allowed_rest(const ebb_broker_opts *o, ebb_broker_more more, char
 {
     if (more == EBB_BROKER_NOTHING)
         return !rest[0];
+    if (more == EBB_BROKER_A_LINE)
+        return rest[0] && !rest[1];
     if (more == EBB_BROKER_A_DRAFT)
         return rest[0] && !rest[1] && is_draft(o, rest[0]);
     while (*rest && is_plain_word(*rest))

@@ -152,14 +152,19 @@ static void hint_attached(ebb_app *a, const ebb_attached *files)
 /* !command: it is shown before it runs. */
 static void submit_command(ebb_app *a, const char *line)
 {
+    const char *command = line + 1 + strspn(line + 1, " \t");
     ebb_error err;
 
-    if (a->marks.asked_edits != a->editor.n_edits) {
-        a->marks.asked_edits = a->editor.n_edits;
-        ebb_app_hint(a, "Enter again runs%.100s and attaches its output; a blank before ! sends text", line + 1);
+    if (a->frontend.opts->no_commands) {
+        ebb_app_hint(a, "commands need ebb --shell; a blank before ! sends it as text");
         return;
     }
-    if (ebb_command_output_start(&a->output, line + 1, ebb_clock_s(), &err) != EBB_OK) {
+    if (a->marks.asked_edits != a->editor.n_edits) {
+        a->marks.asked_edits = a->editor.n_edits;
+        ebb_app_hint(a, "Enter again runs the command; its output goes along (a blank before ! sends it as text)");
+        return;
+    }
+    if (ebb_command_output_start(&a->output, command, ebb_clock_s(), &err) != EBB_OK) {
         ebb_app_hint(a, "%s", err.msg);
         return;
     }
@@ -167,7 +172,7 @@ static void submit_command(ebb_app *a, const char *line)
         ebb_app_say_error(a, &err);
     ebb_editor_clear(&a->editor);
     ebb_vi_reset(&a->vi, &a->editor);
-    ebb_app_hint(a, "running:%.100s (Esc stops it)", line + 1);
+    ebb_app_hint(a, "running %.100s; Esc stops it", command);
 }
 
 void ebb_app_output_tick(ebb_app *a, double now_s)

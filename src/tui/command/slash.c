@@ -226,7 +226,7 @@ static ebb_status slash_help(ebb_frontend *f, const char *arg, ebb_error *err)
             add_usage(&out, c);
         ebb_buf_adds(&out, "//text              Send text that begins with a slash.\n");
         if (f->edit)
-            ebb_buf_adds(&out, "!command            Run it, after a second Enter, and attach its output.\n");
+            ebb_buf_adds(&out, "!command            Run it, after a second Enter, and attach its output (--shell).\n");
         ebb_buf_addc(&out, '\n');
         for (size_t i = 0; f->set_theme && ebb_key_help[i][0]; i++)
             ebb_buf_addf(&out, "%-19s %s\n", ebb_key_help[i][0], ebb_key_help[i][1]);

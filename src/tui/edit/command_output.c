@@ -4,47 +4,42 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/utf8.h"
 #include "edit/attach.h"
-
-extern char **environ;
+#include "os/spawn.h"
 
 /* Programs that would page or colour are told that nobody looks. */
+static char shell[] = "/bin/sh", option[] = "-c", name[] = "ebb";
 static char script[] = "TERM=dumb PAGER=cat GIT_PAGER=cat NO_COLOR=1; export TERM PAGER GIT_PAGER NO_COLOR; "
                        "eval \"$1\"";
 
-static bool spawn_shell(char *command, int output, pid_t *pid)
+char *const *ebb_command_output_words(void)
 {
-    static char shell[] = "/bin/sh", option[] = "-c", name[] = "ebb";
-    char *const argv[] = { shell, option, script, name, command, NULL };
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t how;
-    sigset_t usual;
-    bool ok;
+    static char *const words[] = { shell, option, script, name, NULL };
 
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE);                  /* ignored here */
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-    posix_spawnattr_init(&how);
-    posix_spawnattr_setsigdefault(&how, &usual);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
-    ok = posix_spawn(pid, shell, &actions, &how, argv, environ) == 0;
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&how);
-    return ok;
+    return words;
+}
+
+/* 0, or why not (errno). */
+static int spawn_shell(char *command, int output, pid_t *pid)
+{
+    char *const argv[] = { shell, option, script, name, command, NULL };
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), why = nothing < 0 ? errno : 0;
+
+    if (why == 0)
+        why = ebb_spawn(argv, (int[]){ nothing, output, output }, EBB_SPAWN_SESSION, pid);
+    if (nothing >= 0)
+        close(nothing);
+    return why;
 }
 
 ebb_status ebb_command_output_start(ebb_command_output *o, const char *command, double now_s, ebb_error *err)
 {
-    int ends[2];
+    int ends[2], why;
 
     command += strspn(command, " \t");
     if (!*command || strchr(command, '\n'))
@@ -57,11 +52,12 @@ ebb_status ebb_command_output_start(ebb_command_output *o, const char *command, 
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
         return EBB_FAIL(err, EBB_IO, "the command cannot be run: %s", strerror(errno));
     fcntl(ends[1], F_SETFL, 0);                  /* its own end waits, as it is used to */
-    if (!spawn_shell(o->command.data, ends[1], &o->pid)) {
+    why = spawn_shell(o->command.data, ends[1], &o->pid);
+    if (why != 0) {
         o->pid = 0;
         close(ends[0]);
         close(ends[1]);
-        return EBB_FAIL(err, EBB_IO, "the command cannot be run: there is no /bin/sh, or no room for a process");
+        return EBB_FAIL(err, EBB_IO, "the command cannot be run by /bin/sh: %s", strerror(why));
     }
     close(ends[1]);
     o->fd = ends[0];

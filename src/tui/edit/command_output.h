@@ -30,6 +30,9 @@ void ebb_command_output_fini(ebb_command_output *o);
 bool ebb_command_output_is_running(const ebb_command_output *o);
 void ebb_command_output_stop(ebb_command_output *o);     /* it ends, with what it has said */
 
+/* The words in front of a command as it is started, for a broker (os/broker.h): up to a NULL. */
+char *const *ebb_command_output_words(void);
+
 /* Read what there is; never blocks.  true: it has ended, and *out has what goes with a message: the
  * command, its output in a fence, and how it ended where that was not well (ebb_attach_next). */
 bool ebb_command_output_poll(ebb_command_output *o, double now_s, ebb_buf *out);
