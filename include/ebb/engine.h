@@ -65,6 +65,8 @@ typedef struct ebb_engine_opts {
     ebb_io      io;
     ebb_placement placement;
     uint32_t    n_batch;         /* tokens of a prefill pass; 0: 512, more where experts stream */
+    uint32_t    n_sequences;     /* that are to share passes (ebb_sessions_append): room for their
+                                  * sliding windows and recurrent states; 0: 1, at most 16 */
     bool        is_forced;       /* open a file with tensors or metadata that ebb does not know, and
                                   * ignore these; ebb_stats.left_out names them */
     bool        no_speculation;  /* no speculative decoding, no draft tokens */
@@ -94,6 +96,10 @@ void ebb_engine_close(ebb_engine *e);            /* free its sessions first; NUL
 
 const ebb_model *ebb_engine_model(const ebb_engine *e); /* as given to ebb_engine_open */
 uint32_t ebb_engine_n_ctx(const ebb_engine *e);  /* context length, tokens; never changes */
+/* Most tokens of a pass, and most sequences that may share one: 16; of a model with recurrent
+ * layers n_sequences of the options, or 4 if that is more.  They never change. */
+uint32_t ebb_engine_n_batch(const ebb_engine *e);
+uint32_t ebb_engine_max_sequences(const ebb_engine *e);
 
 /* Copies the current figures to *out.  From any thread, at any time. */
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out);

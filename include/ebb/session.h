@@ -54,6 +54,34 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
  * disk yet.  A failure is an event (ebb_stats.memory_event); it costs time later, and no data. */
 void ebb_session_persist(ebb_session *s);
 
+/* -- Several sequences -------------------------------------------------------- */
+
+/* A sequence that is like s and goes on by itself: the same ids, K, V and logits.  Nothing is
+ * computed; both share the blocks of K and V, and one is copied when either is continued in it.
+ * Draft tokens under way are forgotten.  The caller owns *out; NULL on failure.  Error: NOMEM.
+ * Cost: as ebb_session_new; of a model with recurrent layers a copy of their state. */
+EBB_MUST_CHECK
+ebb_status ebb_session_fork(ebb_session *s, ebb_session **out, ebb_error *err);
+
+/* What is added to a sequence. */
+typedef struct ebb_session_step {
+    ebb_session     *session;
+    const ebb_token *ids;        /* [n], borrowed for the call */
+    size_t           n;          /* >= 1: a token that was sampled, or a part of a prompt */
+} ebb_session_step;
+
+/* Add steps[i].ids behind each sequence, all in one pass, which reads the weights once for all of
+ * them; the logits of each one's last position are ready then, bit for bit those that it would have
+ * alone.  The sequences are different ones of one engine, at most ebb_engine_max_sequences, and
+ * their tokens at most ebb_engine_n_batch.  A step of one token alone is ebb_session_append; with
+ * company there are no draft tokens.  None of the sequences gives way to another of them; others of
+ * the engine may.
+ * Errors, after which nothing was added to any: USAGE (steps that cannot share a pass), CONTEXT,
+ * BUDGET (the KV pool has no room for all of these at once: fewer of them may go on, when one was
+ * emptied), CANCELED, IO. */
+EBB_MUST_CHECK
+ebb_status ebb_sessions_append(const ebb_session_step *steps, size_t n, ebb_error *err);
+
 /* -- Context shift ------------------------------------------------------------ */
 
 /* Why a sequence of this model cannot be shifted ("recurrent layers remember all tokens"); NULL: it

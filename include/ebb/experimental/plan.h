@@ -173,6 +173,8 @@ typedef struct ebb_plan {
 
     /* Draft tokens.  The figures above are without them. */
     uint32_t    n_draft_max;     /* most draft tokens of a pass */
+    uint32_t    n_sequences;     /* that share a pass, as was asked: there is room for their windows
+                                  * and states */
     double      draft_accept_rate; /* acceptance rate assumed; 0: no draft model was given */
     uint32_t    draft_length;    /* the fastest number of draft tokens of a pass at that rate; 0:
                                   * drafting is not faster ... */

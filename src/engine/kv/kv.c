@@ -27,8 +27,9 @@ static uint32_t blocks_for_all(const ebb_kv_shape *shape)
 static uint32_t blocks_for_window(const ebb_kv_shape *shape)
 {
     uint64_t window = shape->window, back = window < REWIND_MAX ? window : REWIND_MAX;
+    uint64_t others = shape->n_sequences > 1 ? (shape->n_sequences - 1) * (window + 2 * EBB_KV_BLOCK) : 0;
 
-    return (uint32_t)((window + shape->n_batch + back + EBB_KV_BLOCK - 1) / EBB_KV_BLOCK) + 3;
+    return (uint32_t)((window + shape->n_batch + back + others + EBB_KV_BLOCK - 1) / EBB_KV_BLOCK) + 3;
 }
 
 /* Whether layers with a window are a group of their own: their pool is the smaller one then. */

@@ -58,6 +58,7 @@ typedef struct ebb_kv_shape {
     uint32_t            window;  /* positions; of the layers that have one */
     uint32_t            n_ctx, n_batch;  /* positions of the longest sequence; of the largest
                                           * batch */
+    uint32_t            n_sequences;     /* that have room for their windows; 0: 1 */
 } ebb_kv_shape;
 
 /* The groups: layers with full attention; with a sliding window.  Where the window's pool would not
@@ -79,7 +80,8 @@ uint32_t ebb_kv_blocks_of(uint32_t n_pos);
 /* Bytes of all pools.  EBB_KV_ALL: n_ctx positions and one block, for the copy of a shared one.
  * EBB_KV_WINDOW of w positions:
  *     w + n_batch + min(w, 1024) positions and three blocks,
- * the positions that a batch sees, and some to go back to without computing everything again. */
+ * the positions that a batch sees, and some to go back to without computing everything again; and
+ * w positions and two blocks for each further sequence. */
 uint64_t ebb_kv_pool_bytes(const ebb_kv_shape *shape);
 
 /* Opens pools in which all blocks are free; pages are taken when written.  Error: NOMEM. */

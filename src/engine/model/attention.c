@@ -1,7 +1,7 @@
 /* Attention of a layer (forward.h): softmax(q K^T) V.
  *
- * Work is cut by KV head (or unit of them, forward.h) and, where there are few columns, by segment of the
- * key positions; else by group of columns.  Either way a segment's partial
+ * Work is cut by sequence, by KV head (or unit of them, forward.h) and, where a sequence has few columns, by segment of
+ * the key positions; else by group of columns.  Either way a segment's partial
  * result and the order in which they are merged are the same. */
 #include <math.h>
 #include <string.h>
@@ -22,12 +22,24 @@ typedef struct attention_job {
     const ebb_forward *r;
     const ebb_layer *l;
     uint32_t i_layer;
+    const ebb_batch_seq *seq;    /* whose columns ... */
+    uint32_t c0, c1;             /* ... [c0, c1) attend */
     uint32_t window;             /* of the layer */
     uint32_t group, n_groups;    /* columns of a group; groups */
     size_t   thread_floats;      /* of r->buf.parts */
     bool     is_input;           /* what a KV head's queries give becomes input right away */
     uint32_t seg0, n_segs;       /* split by segment: those that the columns see */
 } attention_job;
+
+static uint32_t pos_of(const attention_job *job, uint32_t c)
+{
+    return job->seq->pos0 + c - job->seq->c0;
+}
+
+static uint32_t n_attending(const attention_job *job)
+{
+    return job->c1 - job->c0;
+}
 
 /* Segments that the column at `pos` sees: [lo, hi]. */
 static uint32_t seg_lo(const attention_job *job, uint32_t pos)
@@ -77,11 +89,12 @@ static void head_rows(const attention_job *job, uint32_t head, uint32_t b, const
 {
     const ebb_forward *r = job->r;
     uint32_t layer = job->l->kv_layer;
-    const uint32_t *blocks = r->batch->table->blocks[ebb_kv_group(r->kv, layer)];
-    bool is_there = head < n_heads(r, job->l) && b < r->batch->table->n_blocks && blocks[b] != EBB_KV_NONE;
+    const ebb_block_table *table = job->seq->table;
+    const uint32_t *blocks = table->blocks[ebb_kv_group(r->kv, layer)];
+    bool is_there = head < n_heads(r, job->l) && b < table->n_blocks && blocks[b] != EBB_KV_NONE;
 
-    *k = is_there ? ebb_kv_k(r->kv, r->batch->table, b, layer, head) : NULL;
-    *v = is_there ? ebb_kv_v(r->kv, r->batch->table, b, layer, head) : NULL;
+    *k = is_there ? ebb_kv_k(r->kv, table, b, layer, head) : NULL;
+    *v = is_there ? ebb_kv_v(r->kv, table, b, layer, head) : NULL;
 }
 
 /* Partial results of columns [c0, c1) over segment `seg`, to acc (of column c0):
@@ -94,9 +107,9 @@ static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0,
     const void *k[EBB_KV_SEGMENT], *v[EBB_KV_SEGMENT], *next_k, *next_v;
     uint32_t from = c0, to = c1;
 
-    while (from < to && seg_hi(r->batch->pos0 + from) < seg)
+    while (from < to && seg_hi(pos_of(job, from)) < seg)
         from++;
-    while (from < to && seg_lo(job, r->batch->pos0 + to - 1) > seg)
+    while (from < to && seg_lo(job, pos_of(job, to - 1)) > seg)
         to--;
     if (from == to)
         return;
@@ -105,7 +118,7 @@ static void attend_segment(const attention_job *job, uint32_t head, uint32_t c0,
     head_rows(job, next.head, next.seg * EBB_KV_SEGMENT, &next_k, &next_v);
     ebb_attend a = {
         .k_type = r->k_type, .v_type = r->v_type, .k = k, .v = v, .next_k = next_k, .next_v = next_v,
-        .seg_pos = seg * SEGMENT_POS, .pos0 = r->batch->pos0 + from, .n_cols = to - from, .window = job->window,
+        .seg_pos = seg * SEGMENT_POS, .pos0 = pos_of(job, from), .n_cols = to - from, .window = job->window,
         .n_group = n_group(r, job->l), .dim_k = width_k(r, job->l), .dim_v = width_v(r, job->l),
         .q = r->buf.q + ((size_t)from * job->l->heads.n + head * n_group(r, job->l)) * width_k(r, job->l),
         .q_stride = (size_t)job->l->heads.n * width_k(r, job->l),
@@ -138,7 +151,7 @@ static void merge(const attention_job *job, uint32_t head, uint32_t c0, uint32_t
            width = (size_t)n_group(r, job->l) * dim;
 
     for (uint32_t c = c0; c < c1; c++) {
-        uint32_t lo = seg_lo(job, r->batch->pos0 + c), n = seg_hi(r->batch->pos0 + c) - lo + 1;
+        uint32_t lo = seg_lo(job, pos_of(job, c)), n = seg_hi(pos_of(job, c)) - lo + 1;
         const float *p = parts + (lo - seg0) * stride + (c - c0) * col_floats(r, job->l);
         float *to = job->is_input ? ebb_forward_floats(r, thread) : r->buf.y + ((size_t)c * job->l->heads.n + h0) * dim,
               *out = to;
@@ -156,8 +169,8 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
     const attention_job *job = arg;
     const ebb_forward *r = job->r;
     uint32_t head = slice % n_heads(r, job->l), group = job->n_groups - 1 - slice / n_heads(r, job->l);
-    uint32_t c0 = r->cols.c0 + group * job->group, c1 = c0 + job->group < r->cols.c1 ? c0 + job->group : r->cols.c1;
-    uint32_t lo = seg_lo(job, r->batch->pos0 + c0), hi = seg_hi(r->batch->pos0 + c1 - 1);
+    uint32_t c0 = job->c0 + group * job->group, c1 = c0 + job->group < job->c1 ? c0 + job->group : job->c1;
+    uint32_t lo = seg_lo(job, pos_of(job, c0)), hi = seg_hi(pos_of(job, c1 - 1));
     float *parts = r->buf.parts + thread * job->thread_floats;
 
     for (uint32_t c = c0; c < c1; c++)
@@ -172,7 +185,7 @@ static void group_slice(void *arg, uint32_t slice, uint32_t thread)
 
 static float *split_parts(const attention_job *job, uint32_t head)
 {
-    return job->r->buf.parts + (size_t)head * job->n_segs * ebb_n_columns(&job->r->cols) * col_floats(job->r, job->l);
+    return job->r->buf.parts + (size_t)head * job->n_segs * n_attending(job) * col_floats(job->r, job->l);
 }
 
 /* Few columns: a slice is a KV head and a segment. */
@@ -183,25 +196,25 @@ static void split_slice(void *arg, uint32_t slice, uint32_t thread)
     uint32_t head = slice / job->n_segs, i = slice % job->n_segs, after = slice + r->n_threads;
     next_segment next = { after / job->n_segs, job->seg0 + after % job->n_segs };
 
-    attend_segment(job, head, r->cols.c0, r->cols.c1, job->seg0 + i, next,
-                   split_parts(job, head) + i * ebb_n_columns(&r->cols) * col_floats(r, job->l), thread);
+    attend_segment(job, head, job->c0, job->c1, job->seg0 + i, next,
+                   split_parts(job, head) + i * n_attending(job) * col_floats(r, job->l), thread);
 }
 
 static void merge_slice(void *arg, uint32_t head, uint32_t thread)
 {
     const attention_job *job = arg;
 
-    merge(job, head, job->r->cols.c0, job->r->cols.c1, job->seg0, split_parts(job, head), thread);
+    merge(job, head, job->c0, job->c1, job->seg0, split_parts(job, head), thread);
 }
 
 static void attend_few(attention_job *job)
 {
     const ebb_forward *r = job->r;
 
-    for (uint32_t c = r->cols.c0; c < r->cols.c1; c++)
+    for (uint32_t c = job->c0; c < job->c1; c++)
         ebb_rope_q(r, job->i_layer, c, 0, job->l->heads.n);
-    job->seg0 = seg_lo(job, r->batch->pos0 + r->cols.c0);
-    job->n_segs = seg_hi(r->batch->pos0 + r->cols.c1 - 1) - job->seg0 + 1;
+    job->seg0 = seg_lo(job, pos_of(job, job->c0));
+    job->n_segs = seg_hi(pos_of(job, job->c1 - 1)) - job->seg0 + 1;
     ebb_forward_slices(r, split_slice, job, job->n_segs * n_heads(r, job->l));
     if (job->n_segs > 4)
         ebb_forward_slices(r, merge_slice, job, n_heads(r, job->l));
@@ -221,9 +234,9 @@ static void attend_many(attention_job *job)
 
     job->thread_floats = ebb_attend_part_floats(r) / r->n_threads;
     job->group = most_group(r);
-    if (ebb_n_columns(&r->cols) / job->group * n_heads(r, job->l) < SLICES * r->n_threads)
+    if (n_attending(job) / job->group * n_heads(r, job->l) < SLICES * r->n_threads)
         job->group = GROUP_FEW;
-    job->n_groups = (ebb_n_columns(&r->cols) + job->group - 1) / job->group;
+    job->n_groups = (n_attending(job) + job->group - 1) / job->group;
     ebb_forward_slices(r, group_slice, job, job->n_groups * n_heads(r, job->l));
 }
 
@@ -238,23 +251,36 @@ static bool heads_are_blocks(const ebb_forward *r, const ebb_layer *l)
 /* A draft head attends with one column, and not to position 0, for which it has no rows. */
 static uint32_t window_of(const ebb_forward *r, uint32_t i_layer)
 {
-    return i_layer < r->net->n_layers ? r->net->layers[i_layer].window : r->batch->pos0;
+    return i_layer < r->net->n_layers ? r->net->layers[i_layer].window : r->batch->seqs[0].pos0;
+}
+
+/* The active columns of a sequence. */
+static void attend_seq(attention_job *job, const ebb_batch_seq *s)
+{
+    const ebb_columns *cols = &job->r->cols;
+
+    job->seq = s;
+    job->c0 = s->c0 > cols->c0 ? s->c0 : cols->c0;
+    job->c1 = s->c0 + s->n < cols->c1 ? s->c0 + s->n : cols->c1;
+    if (job->c0 >= job->c1)
+        return;
+    if (n_attending(job) <= SPLIT_COLS)
+        attend_few(job);
+    else
+        attend_many(job);
 }
 
 void ebb_op_attend(ebb_forward *r, uint32_t i_layer, unsigned acts)
 {
     attention_job job = { .r = r, .l = &r->net->layers[i_layer], .i_layer = i_layer, .window = window_of(r, i_layer) };
     uint32_t n_k = job.l->heads.n * job.l->heads.dim_v;
-    bool is_few = ebb_n_columns(&r->cols) <= SPLIT_COLS;
 
-    job.is_input = acts && !is_few && heads_are_blocks(r, job.l);
+    job.is_input = acts && ebb_n_columns(&r->cols) > SPLIT_COLS && heads_are_blocks(r, job.l);
     if (job.is_input)
         ebb_input_begin(r, n_k, acts);
     ebb_forward_lap(r, EBB_TIME_OTHER);
-    if (is_few)
-        attend_few(&job);
-    else
-        attend_many(&job);
+    for (uint32_t i = 0; i < r->batch->n_seqs; i++)
+        attend_seq(&job, &r->batch->seqs[i]);
     ebb_forward_lap(r, EBB_TIME_ATTENTION);
     if (acts && !job.is_input)
         ebb_op_input(r, r->buf.y, n_k, acts);

@@ -139,7 +139,7 @@ static void head_slice(void *arg, uint32_t h, uint32_t thread)
     head_part p = { .job = job, .h = h, .q = q, .k = q + n, .o = q + 2 * n };
 
     p.g = net->delta_is_grouped ? h / (net->n_head_delta_v / n_k) : h % n_k;
-    ebb_recurrence_advance(&job->x, &ops, &p, job->x.state + conv_floats(net) + h * n * n, n * n, q + 3 * n);
+    ebb_recurrence_advance(&job->x, &ops, &p, conv_floats(net) + h * n * n, n * n, q + 3 * n);
 }
 
 /* Keys, as several heads have used them: only when none looks at the log any more. */
@@ -148,10 +148,12 @@ static void log_keys(const ebb_recurrence *x)
     const ebb_forward *r = x->r;
     const size_t n = r->net->dim_delta, n_k = r->net->n_head_delta_k;
 
-    for (uint32_t c = 0; c < r->batch->n; c++)
-        for (size_t g = 0; g < n_k && ebb_recurrence_is_logged(x, r->batch->pos0 + c); g++)
-            normalize(r, ebb_recurrence_log(x, r->batch->pos0 + c) + log_key_at(r->net, g),
-                      r->recurrent.in + c * n_channels(r->net) + (n_k + g) * n, 1.0f);
+    for (uint32_t c = 0; c < r->batch->n; c++) {
+        float *log = ebb_recurrence_column_log(x, c);
+
+        for (size_t g = 0; g < n_k && log; g++)
+            normalize(r, log + log_key_at(r->net, g), r->recurrent.in + c * n_channels(r->net) + (n_k + g) * n, 1.0f);
+    }
 }
 
 /* -- The layer -------------------------------------------------------------------- */

@@ -3,19 +3,26 @@
 
 #include "model/forward.h"
 
-/* Where the pass's last columns begin, whose hidden states are kept. */
-static uint32_t first_kept(const ebb_forward *r)
+/* A sequence's first column whose hidden state is kept: its last ones, or its last one beside other sequences. */
+static uint32_t first_kept(const ebb_forward *r, const ebb_batch_seq *s)
 {
-    return r->batch->n > r->cap_logits ? r->batch->n - r->cap_logits : 0;
+    uint32_t most = r->batch->n_seqs > 1 ? 1 : r->cap_hidden;
+
+    return s->c0 + (s->n > most ? s->n - most : 0);
 }
 
 void ebb_op_keep_hidden(ebb_forward *r)
 {
     size_t n = r->net->n_embd;
+    float *to = r->buf.hidden;
 
     ebb_op_norm(r, &(ebb_norm){ .is_on = false }, 0);    /* what is still to be added to x */
-    for (uint32_t c = first_kept(r); c < r->batch->n; c++)
-        ebb_norm_row(r, &r->net->output_norm, r->buf.hidden + (c - first_kept(r)) * n, r->buf.x + c * n, n);
+    for (uint32_t i = 0; i < r->batch->n_seqs; i++) {
+        const ebb_batch_seq *s = &r->batch->seqs[i];
+
+        for (uint32_t c = first_kept(r, s); c < s->c0 + s->n; c++, to += n)
+            ebb_norm_row(r, &r->net->output_norm, to, r->buf.x + c * n, n);
+    }
 }
 
 /* -- The input of its layer -------------------------------------------------------- */
@@ -25,14 +32,15 @@ static void join_slice(void *arg, uint32_t c, uint32_t thread)
 {
     const ebb_forward *r = arg;
     const ebb_draft_head *head = &r->net->draft_head;
+    const ebb_batch_seq *s = ebb_batch_seq_of(r->batch, c);
     size_t n = r->net->n_embd;
     float *both = ebb_forward_floats(r, thread), *g = both + 2 * n;
 
     ebb_norm_row(r, &head->token_norm, both, r->buf.y + c * n, n);
-    if (c > 0)
+    if (c > s->c0)
         ebb_norm_row(r, &r->net->output_norm, g, r->buf.x + (c - 1) * n, n);
-    else if (r->batch->hidden)
-        memcpy(g, r->batch->hidden, n * sizeof *g);
+    else if (s->hidden)
+        memcpy(g, s->hidden, n * sizeof *g);
     else                                         /* a sequence begins, or goes on from K and V that were found */
         memset(g, 0, n * sizeof *g);
     ebb_norm_row(r, &head->state_norm, both + n, g, n);
@@ -47,8 +55,11 @@ ebb_status ebb_op_draft_join(ebb_forward *r, ebb_error *err)
     ebb_mat m = { .w = &head->join, .y = r->buf.x, .y_stride = n };
     ebb_status st = EBB_OK;
 
-    for (uint32_t c = 0; c < b->n && st == EBB_OK; c++)
-        st = ebb_run_embed(r, head->embd, b->ids[c], r->buf.y + c * n, err);
+    for (uint32_t c = 0; c < b->n && st == EBB_OK; c++) {
+        const ebb_batch_seq *s = ebb_batch_seq_of(b, c);
+
+        st = ebb_run_embed(r, head->embd, s->ids[c - s->c0], r->buf.y + c * n, err);
+    }
     if (st != EBB_OK)
         return st;
     ebb_input_begin(r, 2 * (uint32_t)n, ebb_act_bit(&head->join));

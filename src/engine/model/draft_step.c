@@ -65,7 +65,8 @@ static ebb_status run_head(ebb_forward *r, const ebb_draft_step *p, ebb_error *e
 
 ebb_status ebb_forward_draft(ebb_forward *r, const ebb_draft_step *p, ebb_error *err)
 {
-    ebb_batch b = { .ids = &p->id, .n = 1, .pos0 = p->pos, .table = p->table, .n_out = 1, .hidden = p->hidden };
+    ebb_batch_seq s = { .ids = &p->id, .n = 1, .pos0 = p->pos, .table = p->table, .n_out = 1, .hidden = p->hidden };
+    ebb_batch b = { .seqs = &s, .n_seqs = 1, .n = 1 };
     ebb_status st = ebb_forward_begin(r, &b, err);
 
     return ebb_forward_close(r, st == EBB_OK ? run_head(r, p, err) : st, err);

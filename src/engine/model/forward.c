@@ -116,7 +116,7 @@ void ebb_forward_layout(ebb_forward *r, ebb_arena *a)
     r->buf.parts = take_floats(a, 1, ebb_attend_part_floats(r));
     r->buf.logits = take_floats(a, r->cap_logits, net->n_vocab);
     if (net->has_draft_head)
-        r->buf.hidden = take_floats(a, r->cap_logits, net->n_embd);
+        r->buf.hidden = take_floats(a, r->cap_hidden, net->n_embd);
     /* a thread's floats: a normed column, or what a draft head joins, a slice of gate and up, scores of experts, a row
      * of K or V, a part of a state; also the raw bytes of a row of token_embd */
     floats = max_size(net->has_draft_head ? 3 * (size_t)net->n_embd : net->n_embd, 2 * cols * EBB_SLICE_ROWS);
@@ -153,16 +153,16 @@ static ebb_status add_position(ebb_forward *r, uint32_t pos, float *x, ebb_error
 }
 
 /* x = token_embd[id], a row at a time from wherever it is. */
-static ebb_status embed(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_error *err)
+static ebb_status embed(ebb_forward *r, const ebb_batch_seq *s, ebb_error *err)
 {
     const ebb_net *net = r->net;
 
-    for (uint32_t i = 0; i < n; i++) {
-        float *x = r->buf.x + (size_t)i * net->n_embd;
-        ebb_status st = ebb_run_embed(r, net->embd, ids[i], x, err);
+    for (uint32_t i = 0; i < s->n; i++) {
+        float *x = r->buf.x + (size_t)(s->c0 + i) * net->n_embd;
+        ebb_status st = ebb_run_embed(r, net->embd, s->ids[i], x, err);
 
         if (st == EBB_OK && net->positions)
-            st = add_position(r, r->batch->pos0 + i, x, err);
+            st = add_position(r, s->pos0 + i, x, err);
         if (st != EBB_OK)
             return st;
     }
@@ -220,24 +220,50 @@ static ebb_status run_output_some(ebb_forward *r, ebb_error *err)
     return st;
 }
 
-/* Logits of the columns that are still active, some at a time. */
-static ebb_status run_output(ebb_forward *r, ebb_error *err)
+/* Logits of columns [c0, end), some at a time. */
+static ebb_status run_output_of(ebb_forward *r, uint32_t c0, uint32_t end, ebb_error *err)
 {
-    const ebb_net *net = r->net;
-    uint32_t end = r->cols.c1;
-    ebb_status st = net->streams.n ? ebb_streams_end(r, err) : EBB_OK;
+    ebb_status st = EBB_OK;
 
-    ebb_op_norm(r, &net->output_norm, ebb_act_bit(&net->output));
-    for (; r->cols.c0 < end && st == EBB_OK; r->cols.c0 = r->cols.c1) {
+    for (r->cols.c0 = c0; r->cols.c0 < end && st == EBB_OK; r->cols.c0 = r->cols.c1) {
         r->cols.c1 = end - r->cols.c0 < r->cap_logits ? end : r->cols.c0 + r->cap_logits;
         st = run_output_some(r, err);
     }
     return st;
 }
 
+/* Logits of the columns that are wanted; those beside each other share the reads of the output. */
+static ebb_status run_output(ebb_forward *r, ebb_error *err)
+{
+    const ebb_batch *b = r->batch;
+    ebb_status st = r->net->streams.n ? ebb_streams_end(r, err) : EBB_OK;
+
+    ebb_op_norm(r, &r->net->output_norm, ebb_act_bit(&r->net->output));
+    for (uint32_t i = 0; i < b->n_seqs && st == EBB_OK;) {
+        uint32_t c0 = ebb_batch_seq_wanted(&b->seqs[i]), end = b->seqs[i].c0 + b->seqs[i].n;
+
+        for (i++; i < b->n_seqs && ebb_batch_seq_wanted(&b->seqs[i]) == end; i++)
+            end += b->seqs[i].n;
+        st = run_output_of(r, c0, end, err);
+    }
+    return st;
+}
+
+/* What says where a sequence's columns are: their tokens, the angles of their positions. */
+static ebb_status begin_seq(ebb_forward *r, const ebb_batch_seq *s, ebb_error *err)
+{
+    ebb_status st = embed(r, s, err);
+
+    for (uint32_t i = 0; i < r->net->n_ropes && st == EBB_OK; i++)
+        ebb_rope_table(&r->net->ropes[i], r->buf.freqs[i], s->pos0, s->n,
+                       r->buf.cos_sin[i] + (size_t)s->c0 * r->net->ropes[i].n_rot);
+    ebb_kv_prefetch_spilled(r->kv, s->table, 0);
+    return st;
+}
+
 ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err)
 {
-    ebb_status st;
+    ebb_status st = EBB_OK;
 
     r->batch = b;
     r->cols = (ebb_columns){ .c1 = b->n };
@@ -247,16 +273,12 @@ ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err)
     r->lap_ns = ebb_clock_ns();
     if (r->is_cut)
         atomic_store_explicit(r->is_cut, false, memory_order_relaxed);
-    st = embed(r, b->ids, b->n, err);
-    if (st != EBB_OK)
-        return st;
-    for (uint32_t i = 0; i < r->net->n_ropes; i++)
-        ebb_rope_table(&r->net->ropes[i], r->buf.freqs[i], b->pos0, b->n, r->buf.cos_sin[i]);
-    if (r->net->n_embd_layer)
-        st = ebb_layer_inputs(r, b->ids, b->n, err);
+    for (uint32_t i = 0; i < b->n_seqs && st == EBB_OK; i++)
+        st = begin_seq(r, &b->seqs[i], err);
+    if (st == EBB_OK && r->net->n_embd_layer)
+        st = ebb_layer_inputs(r, err);
     if (st == EBB_OK && r->net->streams.n)
         st = ebb_streams_begin(r, err);
-    ebb_kv_prefetch_spilled(r->kv, b->table, 0);
     return st;
 }
 
@@ -272,8 +294,8 @@ ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err)
 
     if (is_stopped(r))
         return EBB_FAIL(err, EBB_CANCELED, "stopped in layer %u", i);
-    if (r->i_layer < r->net->n_layers)
-        ebb_kv_prefetch_spilled(r->kv, r->batch->table, r->i_layer);
+    for (uint32_t k = 0; k < r->batch->n_seqs && r->i_layer < r->net->n_layers; k++)
+        ebb_kv_prefetch_spilled(r->kv, r->batch->seqs[k].table, r->i_layer);
     st = ebb_block_layer(r, i, err);
     if (st == EBB_OK && r->cols.c0 < r->cols.c1)
         atomic_store_explicit(&r->n_layers_done, r->i_layer, memory_order_relaxed);
@@ -287,10 +309,10 @@ static ebb_status run_ends(ebb_forward *r, ebb_error *err)
     ebb_status st = EBB_OK;
 
     if (!r->net->has_draft_head)
-        return p->n_out > 0 ? run_output(r, err) : EBB_OK;
+        return ebb_batch_wanted(p) < p->n ? run_output(r, err) : EBB_OK;
     ebb_op_keep_hidden(r);
-    r->cols.c0 = p->n - p->n_out;
-    if (p->n_out > 0)
+    r->cols.c0 = ebb_batch_wanted(p);
+    if (r->cols.c0 < p->n)
         st = run_output(r, err);
     r->cols.c0 = 0;
     r->cols.c1 = p->n;

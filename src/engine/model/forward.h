@@ -1,11 +1,13 @@
 /* model/forward.h - one forward path for n columns.
  *
- * A pass takes n tokens at consecutive positions through all layers, one layer
- * after the other for all columns: decode is n = 1, the verification of drafts
- * n = 2..32, prefill n up to the chunk.  Every operation treats a column by
- * itself and adds floats in an order that depends on the column's position
- * alone (kernels.h, K1), so the logits of a position have the same bits for
- * every n, every cut into chunks and every number of threads.
+ * A pass takes n tokens through all layers, one layer after the other for all
+ * columns: decode is n = 1, the verification of drafts n = 2..32, prefill n up
+ * to the chunk.  The columns belong to one sequence or to several, each with a
+ * block table and consecutive positions of its own: prompts beside answers.
+ * Every operation treats a column by itself and adds floats in an order that
+ * depends on the column's position alone (kernels.h, K1), so the logits of a
+ * position have the same bits for every n, every cut into chunks, every
+ * company and every number of threads.
  *
  * Buffers are placed once (ebb_forward_layout); a pass allocates nothing.  Shapes
  * are [column][element]; C is the most columns a pass may have.
@@ -82,8 +84,9 @@ typedef struct ebb_forward_buffers {
     double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
     float  *parts;               /* attention before segments are merged */
     float  *logits;              /* [cap_logits][V] */
-    float  *hidden;              /* [cap_logits][E] of a pass's last columns, what the output saw;
-                                    with a draft head only */
+    float  *hidden;              /* [cap_hidden][E] what the output saw of a pass's last columns, or
+                                    of the last one of each of several sequences; with a draft head
+                                    only */
     char   *thread;              /* [EBB_POOL_SCRATCHES(n_threads)] of a thread: the kernels', then
                                     floats */
     size_t  thread_bytes;
@@ -122,16 +125,14 @@ typedef struct ebb_moe_buffers {
 /* Called with the logits of columns [col, col + n) of a pass, n <= cap_logits. */
 typedef void ebb_forward_logits_fn(void *arg, uint32_t col, uint32_t n, const float *logits);
 
-/* What a pass is about; stays as it is until ebb_forward_end. */
-typedef struct ebb_batch {
-    const ebb_token    *ids;
-    uint32_t            n;       /* 1..cap_tokens */
+/* The columns of one sequence, at consecutive positions. */
+typedef struct ebb_batch_seq {
+    const ebb_token    *ids;     /* [n] */
+    uint32_t            n;       /* >= 1 */
+    uint32_t            c0;      /* its first column: the n of those before it */
     uint32_t            pos0;    /* position of ids[0] */
     const ebb_block_table *table; /* grown to pos0 + n */
-    uint32_t            n_out;   /* logits of the last n_out columns are wanted */
-    float              *logits;  /* where the logits go if n_out == 1; else NULL, and ... */
-    ebb_forward_logits_fn *each; /* ... this is called */
-    void               *arg;
+    uint32_t            n_out;   /* logits of its last n_out columns are wanted */
     char               *state;   /* of the sequence: one of recurrent.state, as it stands before
                                     state_pos ... */
     uint32_t            state_pos;       /* ... <= pos0: the log has the updates of the positions
@@ -145,7 +146,49 @@ typedef struct ebb_batch {
     uint32_t            n_checkpoints;
     const float        *hidden;  /* [E] with a draft head: what the output saw of position pos0 - 1;
                                     NULL: unknown */
+} ebb_batch_seq;
+
+#define EBB_MAX_SEQUENCES 16u    /* of a pass */
+
+/* What a pass is about; stays as it is until ebb_forward_end. */
+typedef struct ebb_batch {
+    const ebb_batch_seq *seqs;   /* [n_seqs]; no two share a block that is written */
+    uint32_t            n_seqs;  /* 1..EBB_MAX_SEQUENCES */
+    uint32_t            n;       /* columns of all: 1..cap_tokens */
+    float              *logits;  /* where the logits go if those of one column are wanted; else
+                                    NULL, and ... */
+    ebb_forward_logits_fn *each; /* ... this is called */
+    void               *arg;
 } ebb_batch;
+
+/* The sequence of a column. */
+static inline const ebb_batch_seq *ebb_batch_seq_of(const ebb_batch *b, uint32_t c)
+{
+    const ebb_batch_seq *s = b->seqs;
+
+    while (c >= s->c0 + s->n)
+        s++;
+    return s;
+}
+static inline uint32_t ebb_batch_pos(const ebb_batch *b, uint32_t c)
+{
+    const ebb_batch_seq *s = ebb_batch_seq_of(b, c);
+
+    return s->pos0 + c - s->c0;
+}
+/* The first column of a sequence whose logits are wanted; its end if there is none. */
+static inline uint32_t ebb_batch_seq_wanted(const ebb_batch_seq *s)
+{
+    return s->c0 + s->n - s->n_out;
+}
+/* The same of all. */
+static inline uint32_t ebb_batch_wanted(const ebb_batch *b)
+{
+    for (uint32_t i = 0; i < b->n_seqs; i++)
+        if (b->seqs[i].n_out > 0)
+            return ebb_batch_seq_wanted(&b->seqs[i]);
+    return b->n;
+}
 
 typedef struct ebb_forward {
     /* Constant from open on: threads of the pool, late ones too, read it without a lock. */
@@ -162,7 +205,7 @@ typedef struct ebb_forward {
     atomic_bool       *is_cut;   /* ... which say here that they left out their work: the pass is
                                     worth nothing */
     uint32_t           n_threads, cap_tokens, n_ctx;
-    uint32_t           cap_logits;       /* columns of `logits` */
+    uint32_t           cap_logits, cap_hidden;   /* columns of `logits`, of `hidden` */
     uint32_t           n_states; /* if layers have a state ... */
     uint32_t           n_state_log;      /* ... and tokens by which one may lag behind
                                             (recurrent.h) */
@@ -360,7 +403,7 @@ void ebb_latent_layout(ebb_forward *r, ebb_arena *a);
 EBB_MUST_CHECK
 ebb_status ebb_op_layer_input(ebb_forward *r, uint32_t i_layer, ebb_error *err);
 EBB_MUST_CHECK
-ebb_status ebb_layer_inputs(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_error *err);
+ebb_status ebb_layer_inputs(ebb_forward *r, ebb_error *err);
 size_t ebb_layer_row_at(const ebb_net *net);     /* bytes of the raw row of a token, rounded up */
 
 /* Several streams (altup.c): from x as it enters the first layer; x of a layer, and what goes

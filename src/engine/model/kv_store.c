@@ -102,7 +102,7 @@ static void rope_q(const ebb_forward *r, const ebb_layer *l, uint32_t c, uint32_
 
     rope_heads(r, l, c, &l->q_norm, q, h0, n);
     if (l->has_temperature)
-        r->kern->scale(q, temperature(r->net, r->batch->pos0 + c), (size_t)n * l->heads.dim_k);
+        r->kern->scale(q, temperature(r->net, ebb_batch_pos(r->batch, c)), (size_t)n * l->heads.dim_k);
     hadamard_heads(r, l, q, n);
 }
 
@@ -132,7 +132,8 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
     const store_job *job = arg;
     const ebb_forward *r = job->r;
     const ebb_layer *l = &r->net->layers[job->i_layer];
-    uint32_t c = r->cols.c0 + slice, pos = r->batch->pos0 + c, row = pos % EBB_KV_BLOCK, n_kv = l->heads.n_kv;
+    uint32_t c = r->cols.c0 + slice, pos = ebb_batch_pos(r->batch, c), row = pos % EBB_KV_BLOCK, n_kv = l->heads.n_kv;
+    const ebb_block_table *table = ebb_batch_seq_of(r->batch, c)->table;
     size_t dim_k = r->unit * (size_t)l->heads.dim_k, dim_v = r->unit * (size_t)l->heads.dim_v;
     float *k = r->buf.k + (size_t)c * n_kv * l->heads.dim_k, *v = r->buf.v + (size_t)c * n_kv * l->heads.dim_v;
 
@@ -145,8 +146,8 @@ static void store_slice(void *arg, uint32_t slice, uint32_t thread)
         return;
     finish_kv(r, l, c, k, v);
     for (uint32_t h = 0; h < n_kv / r->unit; h++) {
-        char *to_k = ebb_kv_k(r->kv, r->batch->table, pos / EBB_KV_BLOCK, job->i_layer, h);
-        char *to_v = ebb_kv_v(r->kv, r->batch->table, pos / EBB_KV_BLOCK, job->i_layer, h);
+        char *to_k = ebb_kv_k(r->kv, table, pos / EBB_KV_BLOCK, job->i_layer, h);
+        char *to_v = ebb_kv_v(r->kv, table, pos / EBB_KV_BLOCK, job->i_layer, h);
 
         r->kern->kv_store[r->k_type](to_k + row * ebb_kv_k_row_bytes(r->kv, job->i_layer), k + h * dim_k, dim_k);
         r->kern->kv_store[r->v_type](to_v + row * ebb_kv_v_row_bytes(r->kv, job->i_layer), v + h * dim_v, dim_v);

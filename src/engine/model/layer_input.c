@@ -32,7 +32,7 @@ static void join(const ebb_forward *r, float *z, float *row)
     r->kern->scale(z, (float)sqrt(0.5), n);
 }
 
-ebb_status ebb_layer_inputs(ebb_forward *r, const ebb_token *ids, uint32_t n, ebb_error *err)
+ebb_status ebb_layer_inputs(ebb_forward *r, ebb_error *err)
 {
     const ebb_net *net = r->net;
     uint32_t width = net->n_layers * net->n_embd_layer;
@@ -42,8 +42,10 @@ ebb_status ebb_layer_inputs(ebb_forward *r, const ebb_token *ids, uint32_t n, eb
 
     ebb_op_input(r, r->buf.x, net->n_embd, ebb_act_bit(&net->layer_proj));
     st = ebb_op_matmul(r, &m, 1, 0, err);
-    for (uint32_t c = 0; c < n && st == EBB_OK; c++) {
-        st = ebb_run_read_row(r, net->layer_embd, (uint64_t)ids[c], width, row, err);
+    for (uint32_t c = 0; c < r->batch->n && st == EBB_OK; c++) {
+        const ebb_batch_seq *s = ebb_batch_seq_of(r->batch, c);
+
+        st = ebb_run_read_row(r, net->layer_embd, (uint64_t)s->ids[c - s->c0], width, row, err);
         if (st == EBB_OK)
             join(r, r->buf.layer_input + (size_t)c * width, row);
     }

@@ -117,7 +117,7 @@ static void channels_slice(void *arg, uint32_t slice, uint32_t thread)
     size_t n = net->dim_mamba_state;
 
     p.n = net->dim_mamba - p.at < CHANNELS ? net->dim_mamba - p.at : CHANNELS;
-    ebb_recurrence_advance(&job->x, &ops, &p, job->x.state + conv_floats(net) + p.at * n, p.n * n,
+    ebb_recurrence_advance(&job->x, &ops, &p, conv_floats(net) + p.at * n, p.n * n,
                            ebb_forward_floats(job->x.r, thread));
 }
 
@@ -128,9 +128,10 @@ static void log_b(const ebb_recurrence *x)
 
     for (uint32_t c = 0; c < x->r->batch->n; c++) {
         const float *b = x->r->recurrent.beta + c * low_width(net) + net->dim_mamba_dt;
+        float *log = ebb_recurrence_column_log(x, c);
 
-        if (ebb_recurrence_is_logged(x, x->r->batch->pos0 + c))
-            memcpy(ebb_recurrence_log(x, x->r->batch->pos0 + c) + log_b_at(net), b, net->dim_mamba_state * sizeof *b);
+        if (log)
+            memcpy(log + log_b_at(net), b, net->dim_mamba_state * sizeof *b);
     }
 }
 

@@ -130,7 +130,7 @@ static void head_slice(void *arg, uint32_t h, uint32_t thread)
     head_part p = { .job = job, .h = h, .u = ebb_forward_floats(job->x.r, thread) };
 
     p.b_at = h / (net->n_mamba_head / net->n_mamba_group) * net->dim_mamba_state;
-    ebb_recurrence_advance(&job->x, &ops, &p, job->x.state + conv_floats(net) + h * n, n, p.u + dim_head(net));
+    ebb_recurrence_advance(&job->x, &ops, &p, conv_floats(net) + h * n, n, p.u + dim_head(net));
 }
 
 /* B, as all heads of a group have used it: only when none looks at the log any more. */
@@ -140,9 +140,10 @@ static void log_b(const ebb_recurrence *x)
 
     for (uint32_t c = 0; c < x->r->batch->n; c++) {
         const float *b = x->r->recurrent.in + c * in_width(net) + 2 * (size_t)net->dim_mamba;
+        float *log = ebb_recurrence_column_log(x, c);
 
-        if (ebb_recurrence_is_logged(x, x->r->batch->pos0 + c))
-            memcpy(ebb_recurrence_log(x, x->r->batch->pos0 + c) + log_b_at(net), b, n_shared(net) * sizeof *b);
+        if (log)
+            memcpy(log + log_b_at(net), b, n_shared(net) * sizeof *b);
     }
 }
 

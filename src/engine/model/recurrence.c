@@ -6,7 +6,7 @@
 
 ebb_recurrence ebb_recurrence_of(const ebb_forward *r, const ebb_recurrent *l)
 {
-    return (ebb_recurrence){ .r = r, .state = (float *)(void *)(r->batch->state + l->state_at), .log_at = l->log_at };
+    return (ebb_recurrence){ .r = r, .state_at = l->state_at, .log_at = l->log_at };
 }
 
 float *ebb_recurrence_log(const ebb_recurrence *x, uint32_t pos)
@@ -16,33 +16,48 @@ float *ebb_recurrence_log(const ebb_recurrence *x, uint32_t pos)
     return (float *)(void *)(r->recurrent.state_log + pos % r->n_state_log * r->net->state_log_bytes + x->log_at);
 }
 
-/* n floats of the state are complete for position n_pos: copy them where a checkpoint wants that. */
-static void save_checkpoints(const ebb_forward *r, uint32_t n_pos, const float *part, size_t n)
+float *ebb_recurrence_column_log(const ebb_recurrence *x, uint32_t c)
 {
-    for (uint32_t i = 0; i < r->batch->n_checkpoints; i++)
-        if (r->batch->checkpoints[i].n_pos == n_pos)
-            memcpy(r->batch->checkpoints[i].to + ((const char *)part - r->batch->state), part, n * sizeof *part);
+    const ebb_batch_seq *s = ebb_batch_seq_of(x->r->batch, c);
+    uint32_t pos = s->pos0 + c - s->c0;
+
+    return pos < s->commit_pos ? NULL : ebb_recurrence_log(x, pos);
 }
 
-void ebb_recurrence_advance(const ebb_recurrence *x, const ebb_recurrence_ops *ops, void *arg, float *part, size_t n,
-                            float *work)
+/* n floats of a state are complete for position n_pos: copy them where a checkpoint wants that. */
+static void save_checkpoints(const ebb_batch_seq *s, uint32_t n_pos, const float *part, size_t n)
 {
-    const ebb_forward *r = x->r;
+    for (uint32_t i = 0; i < s->n_checkpoints; i++)
+        if (s->checkpoints[i].n_pos == n_pos)
+            memcpy(s->checkpoints[i].to + ((const char *)part - s->state), part, n * sizeof *part);
+}
 
-    for (uint32_t pos = r->batch->state_pos; pos < r->batch->pos0 + r->batch->n; pos++) {
-        bool is_logged = ebb_recurrence_is_logged(x, pos);
+static void advance_seq(const ebb_recurrence *x, const ebb_batch_seq *s, const ebb_recurrence_ops *ops, void *arg,
+                        size_t at, size_t n, float *work)
+{
+    float *part = (float *)(void *)(s->state + x->state_at) + at;
 
-        if (pos == r->batch->commit_pos) {
+    for (uint32_t pos = s->state_pos; pos < s->pos0 + s->n; pos++) {
+        bool is_logged = pos >= s->commit_pos;
+
+        if (pos == s->commit_pos) {
             memcpy(work, part, n * sizeof *work);
             part = work;
         }
-        if (pos < r->batch->pos0)
+        if (pos < s->pos0)
             ops->replay(arg, part, ebb_recurrence_log(x, pos));
         else
-            ops->step(arg, part, pos - r->batch->pos0, is_logged ? ebb_recurrence_log(x, pos) : NULL);
+            ops->step(arg, part, s->c0 + pos - s->pos0, is_logged ? ebb_recurrence_log(x, pos) : NULL);
         if (!is_logged)
-            save_checkpoints(r, pos + 1, part, n);
+            save_checkpoints(s, pos + 1, part, n);
     }
+}
+
+void ebb_recurrence_advance(const ebb_recurrence *x, const ebb_recurrence_ops *ops, void *arg, size_t at, size_t n,
+                            float *work)
+{
+    for (uint32_t i = 0; i < x->r->batch->n_seqs; i++)
+        advance_seq(x, &x->r->batch->seqs[i], ops, arg, at, n, work);
 }
 
 /* -- Convolution ----------------------------------------------------------------- */
@@ -113,7 +128,7 @@ static void conv_slice(void *arg, uint32_t slice, uint32_t thread)
     size_t n_past = ebb_conv_state_floats(r->net, 1);
 
     p.n = v->n_channels - p.at < EBB_CONV_CHANNELS ? v->n_channels - p.at : EBB_CONV_CHANNELS;
-    ebb_recurrence_advance(v->x, &ops, &p, v->x->state + p.at * n_past, p.n * n_past, ebb_forward_floats(r, thread));
+    ebb_recurrence_advance(v->x, &ops, &p, p.at * n_past, p.n * n_past, ebb_forward_floats(r, thread));
 }
 
 void ebb_recurrence_convolve(const ebb_conv *conv)

@@ -75,7 +75,7 @@ ebb_status ebb_op_recurrent(ebb_forward *r, uint32_t i_layer, bool is_beside, eb
     if (st != EBB_OK)
         return st;
     if (i_layer == r->net->last_mixing_layer && !is_beside)
-        r->cols.c0 = r->cols.c1 - r->batch->n_out;
+        r->cols.c0 = ebb_batch_wanted(r->batch);
     if (r->cols.c0 == r->cols.c1)
         return EBB_OK;
     ebb_op_input(r, r->buf.y, l->out.n_k, ebb_act_bit(&l->out));
@@ -86,9 +86,10 @@ ebb_status ebb_op_recurrent(ebb_forward *r, uint32_t i_layer, bool is_beside, eb
 
 void ebb_forward_settle_state(ebb_forward *r, char *state, uint32_t state_pos, uint32_t pos)
 {
-    ebb_batch nothing = { .state = state, .state_pos = state_pos, .commit_pos = pos, .pos0 = pos };
+    ebb_batch_seq nothing = { .state = state, .state_pos = state_pos, .commit_pos = pos, .pos0 = pos };
+    ebb_batch none = { .seqs = &nothing, .n_seqs = 1 };
 
-    r->batch = &nothing;
+    r->batch = &none;
     r->cols = (ebb_columns){ 0 };
     for (uint32_t i = 0; i < r->net->n_layers; i++) {
         const ebb_recurrent *l = &r->net->layers[i].recurrent;

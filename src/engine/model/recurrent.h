@@ -20,18 +20,14 @@
 
 typedef struct ebb_recurrence {
     const ebb_forward *r;
-    float  *state;               /* of the layer, as it stands before r->batch->state_pos */
-    size_t  log_at;              /* of the layer in an entry of the log, bytes */
+    size_t  state_at, log_at;    /* of the layer in a state and in an entry of the log, bytes */
 } ebb_recurrence;
 
 ebb_recurrence ebb_recurrence_of(const ebb_forward *r, const ebb_recurrent *l);
 /* The layer's part of the entry of a position. */
 float *ebb_recurrence_log(const ebb_recurrence *x, uint32_t pos);
-/* Whether the token of a position is to be logged: else the state follows it. */
-static inline bool ebb_recurrence_is_logged(const ebb_recurrence *x, uint32_t pos)
-{
-    return pos >= x->r->batch->commit_pos;
-}
+/* The same of a column; NULL: the state follows its token, and nothing is logged. */
+float *ebb_recurrence_column_log(const ebb_recurrence *x, uint32_t c);
 
 /* How a part of a state (a head's, some channels' of a convolution) goes one token further. */
 typedef struct ebb_recurrence_ops {
@@ -40,9 +36,10 @@ typedef struct ebb_recurrence_ops {
     void (*step)(void *arg, float *part, uint32_t c, float *log);
 } ebb_recurrence_ops;
 
-/* Take n floats of the state from state_pos through all columns; `work` has room for as many. */
+/* Take n floats of the layer's state, from element `at` on, from state_pos through all columns, of
+ * one sequence after the other; `work` has room for as many. */
 void ebb_recurrence_advance(const ebb_recurrence *x, const ebb_recurrence_ops *ops, void *arg,
-                            float *part, size_t n, float *work);
+                            size_t at, size_t n, float *work);
 
 /* A causal convolution of each channel over the last K = net->n_conv tokens, in the pool:
  *

@@ -13,8 +13,18 @@
 
 #define EBB_DRAFT_MAX_LOOKUP 7u  /* draft tokens of a pass by prompt lookup ... */
 #define EBB_DRAFT_MAX_MODEL 31u  /* ... and by a draft model; the rows of logits are one more */
-/* States: a live one, some at fixed distances, the ends of the last prompts. */
+/* States: a live one, some at fixed distances, the ends of the last prompts ... */
 #define EBB_N_STATE_SLOTS 6u
+/* ... which are fewer where passes are to take several sequences, with a live one each: beside
+ * those one is written to disk and one free at least. */
+#define EBB_N_STATE_SPARE 2u
+#define EBB_MAX_STATE_SLOTS (EBB_MAX_SEQUENCES + EBB_N_STATE_SPARE)
+static inline uint32_t ebb_n_state_slots(uint32_t n_sequences)
+{
+    uint32_t least = n_sequences + EBB_N_STATE_SPARE;
+
+    return least > EBB_N_STATE_SLOTS ? least : EBB_N_STATE_SLOTS;
+}
 
 /* Vectors of `net` and buffers of `run`, whose net, n_threads, cap_tokens, n_ctx
  * and cap_logits are set. */

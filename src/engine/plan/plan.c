@@ -48,11 +48,12 @@ void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_forward *run)
     run->n_threads = plan->n_threads;
     run->cap_tokens = plan->n_batch;
     run->n_ctx = plan->n_ctx;
-    run->cap_logits = plan->n_draft_max + 1;
+    run->cap_logits = plan->n_draft_max + 1 > plan->n_sequences ? plan->n_draft_max + 1 : plan->n_sequences;
+    run->cap_hidden = run->cap_logits > EBB_MAX_SEQUENCES ? run->cap_logits : EBB_MAX_SEQUENCES;
     run->k_type = plan->kv_k;
     run->v_type = plan->kv_v;
     run->unit = kv_unit(plan, net);
-    run->n_states = net->state_bytes ? EBB_N_STATE_SLOTS : 0;
+    run->n_states = net->state_bytes ? ebb_n_state_slots(plan->n_sequences) : 0;
     if (net->state_bytes)                        /* who does not let others draft is a draft model, and takes back its
                                                     own tokens */
         run->n_state_log = plan->n_draft_max ? plan->n_draft_max : EBB_DRAFT_MAX_MODEL;
@@ -63,7 +64,7 @@ ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_laye
     ebb_net_kv_layers(net, kv_unit(plan, net), layers);
     return (ebb_kv_shape){
         .n_layers = ebb_net_n_kv_layers(net), .layers = layers, .k_type = plan->kv_k, .v_type = plan->kv_v,
-        .window = net->window, .n_ctx = plan->n_ctx, .n_batch = plan->n_batch,
+        .window = net->window, .n_ctx = plan->n_ctx, .n_batch = plan->n_batch, .n_sequences = plan->n_sequences,
     };
 }
 
@@ -732,6 +733,8 @@ ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_eng
     p->n_layers = net->n_layers;
     p->draft_bytes = draft_bytes;
     p->n_draft_max = n_draft_max;
+    p->n_sequences = q.o->n_sequences > 1 ? q.o->n_sequences : 1;
+    p->n_sequences = p->n_sequences < EBB_MAX_SEQUENCES ? p->n_sequences : EBB_MAX_SEQUENCES;
     p->tokenizer_bytes = ebb_model_bytes(m);
     p->n_batch = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
     p->budget_bytes = is_capped ? q.o->ram_bytes : machine->available_bytes;

@@ -38,7 +38,8 @@ static void settle_state(ebb_session *s)
     s->live->n_pos = n;
 }
 
-/* A free slot; else the checkpoint that was not used for longest; else the live state of another sequence. */
+/* A free slot; else the checkpoint that was not used for longest; else the live state of another sequence; NULL: those
+ * that are left belong to a pass under way or are being written. */
 static ebb_state_slot *take_slot(ebb_engine *e, const ebb_session *s)
 {
     ebb_state_slot *best = NULL;
@@ -50,11 +51,13 @@ static ebb_state_slot *take_slot(ebb_engine *e, const ebb_session *s)
             best = t;
             break;
         }
-        if (t->is_being_written || (t->owner == s && s))
+        if (t->is_being_written || (t->owner && (t->owner == s || t->owner->n_holds > 0)))
             continue;
         if (!best || (best->owner && !t->owner) || (!best->owner == !t->owner && t->used_at < best->used_at))
             best = t;
     }
+    if (!best)
+        return NULL;
     if (best->owner)
         ebb_state_drop_live(best->owner);
     *best = (ebb_state_slot){ .state = best->state, .is_used = true, .n_pos = UINT32_MAX, .used_at = ++e->clock };
@@ -119,12 +122,34 @@ ebb_state_slot *ebb_checkpoint_pin(ebb_session *s)
     t = find_checkpoint(e, s->ids, s->table.n_pos);
     if (!t || t->n_pos != s->table.n_pos) {
         t = take_slot(e, s);
+        if (!t)
+            return NULL;
         settle_state(s);
         memcpy(t->state, s->live->state, e->net.state_bytes);
         ebb_state_slot_set_prefix(t, s->ids, s->table.n_pos);
     }
     t->is_being_written = true;
     return t;
+}
+
+/* A live state for s, which has none.  There are more slots than sequences of a pass and one that is written. */
+static void take_live(ebb_session *s)
+{
+    s->live = take_slot(s->engine, s);
+    s->live->owner = s;
+}
+
+void ebb_state_fork(ebb_session *s, ebb_session *to)
+{
+    ebb_state_slot *slot = s->live ? take_slot(s->engine, s) : NULL;
+
+    if (!slot)
+        return;
+    settle_state(s);
+    memcpy(slot->state, s->live->state, s->engine->net.state_bytes);
+    slot->n_pos = s->live->n_pos;
+    slot->owner = to;
+    to->live = slot;
 }
 
 /* -- Going back ---------------------------------------------------------------------- */
@@ -177,10 +202,8 @@ uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n
         return n_live;
     if (from)
         from->used_at = ++e->clock;              /* so that it is not the one to give way */
-    if (!s->live) {
-        s->live = take_slot(e, s);
-        s->live->owner = s;
-    }
+    if (!s->live)
+        take_live(s);
     if (from)
         memcpy(s->live->state, from->state, e->net.state_bytes);
     else
@@ -191,10 +214,10 @@ uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n
 
 /* -- A pass ------------------------------------------------------------------------------ */
 
-void ebb_state_begin_pass(ebb_session *s, uint32_t pos0, uint32_t n, ebb_batch *p)
+void ebb_state_begin_pass(ebb_session *s, ebb_batch_seq *p)
 {
     ebb_engine *e = s->engine;
-    uint32_t end = pos0 + n, least;
+    uint32_t end = p->pos0 + p->n, least;
 
     if (!has_states(e))
         return;
@@ -210,7 +233,7 @@ void ebb_state_begin_pass(ebb_session *s, uint32_t pos0, uint32_t n, ebb_batch *
     e->cache.state_log_owner = s;
 }
 
-void ebb_state_end_pass(ebb_session *s, const ebb_batch *p)
+void ebb_state_end_pass(ebb_session *s, const ebb_batch_seq *p)
 {
     if (s->live)
         s->live->n_pos = p->commit_pos;
@@ -228,11 +251,13 @@ static void add_checkpoint(ebb_session *s, uint32_t n_pos, ebb_checkpoint_plan *
     if (m->n == EBB_MAX_CHECKPOINTS)
         return;
     t = take_slot(s->engine, s);
+    if (!t)
+        return;
     m->slots[m->n] = t;
     m->checkpoints[m->n++] = (ebb_checkpoint){ .n_pos = n_pos, .to = t->state };
 }
 
-void ebb_checkpoint_plan_pass(ebb_session *s, const ebb_batch *p, uint32_t prompt_end, ebb_checkpoint_plan *m)
+void ebb_checkpoint_plan_pass(ebb_session *s, const ebb_batch_seq *p, uint32_t prompt_end, ebb_checkpoint_plan *m)
 {
     uint32_t distance = s->engine->plan.n_ctx / 4, from = p->state_pos, end = p->commit_pos;
 

@@ -54,6 +54,8 @@ ebb_state_slot *ebb_checkpoint_pin(ebb_session *s);
 ebb_state_slot *ebb_state_slot_take(ebb_session *s);
 void ebb_state_slot_set_prefix(ebb_state_slot *slot, const ebb_token *ids, uint32_t n_pos);
 void ebb_state_slot_free(ebb_state_slot *slot);
+/* `to`, which has none, gets a copy of the live state of s, if there is one and room for it. */
+void ebb_state_fork(ebb_session *s, ebb_session *to);
 /* s has no live state any more. */
 void ebb_state_drop_live(ebb_session *s);
 
@@ -63,16 +65,16 @@ typedef struct ebb_checkpoint_plan {
     ebb_checkpoint  checkpoints[EBB_MAX_CHECKPOINTS];
     uint32_t        n;
 } ebb_checkpoint_plan;
-/* A pass over n columns from pos0 on, of which the tokens before p->commit_pos are certain: the
- * state goes into p, and the log is free for its updates (what another sequence has there is
- * applied).  p->commit_pos becomes what the log has room for. */
-void ebb_state_begin_pass(ebb_session *s, uint32_t pos0, uint32_t n, ebb_batch *p);
+/* Columns of a pass, of which the tokens before p->commit_pos are certain: the state goes into p,
+ * and the log is free for its updates (what another sequence has there is applied).  p->commit_pos
+ * becomes what the log has room for. */
+void ebb_state_begin_pass(ebb_session *s, ebb_batch_seq *p);
 /* It was done. */
-void ebb_state_end_pass(ebb_session *s, const ebb_batch *p);
+void ebb_state_end_pass(ebb_session *s, const ebb_batch_seq *p);
 
 /* Checkpoints that the pass shall make: at fixed distances, and at `prompt_end` if it is in
  * there. */
-void ebb_checkpoint_plan_pass(ebb_session *s, const ebb_batch *p, uint32_t prompt_end,
+void ebb_checkpoint_plan_pass(ebb_session *s, const ebb_batch_seq *p, uint32_t prompt_end,
                               ebb_checkpoint_plan *m);
 /* The pass was done: s->ids holds its tokens. */
 void ebb_checkpoint_commit(ebb_session *s, const ebb_checkpoint_plan *m);

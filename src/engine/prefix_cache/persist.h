@@ -12,7 +12,7 @@
 typedef struct ebb_prefix_cache {
     ebb_kv_disk   *disk;         /* NULL: nothing is kept */
     uint8_t        shape[16];    /* what K and V belong to: model, types, layout */
-    ebb_state_slot slots[EBB_N_STATE_SLOTS];     /* of forward.n_states; without states none is
+    ebb_state_slot slots[EBB_MAX_STATE_SLOTS];     /* of forward.n_states; without states none is
                                                     used */
     ebb_session   *state_log_owner;      /* whose updates forward.recurrent.state_log has; NULL:
                                             nobody's */

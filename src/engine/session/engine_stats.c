@@ -203,6 +203,17 @@ void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool
     pthread_mutex_unlock(&e->lock);
 }
 
+void ebb_stats_shared_step(ebb_engine *e, double seconds, uint32_t n_tokens, uint32_t n_decoded)
+{
+    pthread_mutex_lock(&e->lock);
+    e->turn.append_s += seconds;
+    e->stats.n_passes++;
+    e->stats.computed_tok += n_tokens;
+    e->stats.generated_tok += n_decoded;
+    e->stats.decode_tok_s = e->turn.append_s > 0 ? e->stats.generated_tok / e->turn.append_s : 0;
+    pthread_mutex_unlock(&e->lock);
+}
+
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
 {
     ebb_res_stats res;

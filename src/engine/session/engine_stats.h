@@ -29,6 +29,8 @@ void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
 void ebb_stats_decode_begin(ebb_engine *e);
 /* had_draft: the pass had more columns than one. */
 void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool had_draft);
+/* A pass of several sequences: n_tokens columns, of which n_decoded are the only one of theirs. */
+void ebb_stats_shared_step(ebb_engine *e, double seconds, uint32_t n_tokens, uint32_t n_decoded);
 void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted);
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s);
 /* Blocks of K and V have gone to the file, or come from it. */

@@ -20,7 +20,7 @@ bool ebb_session_evict_other(ebb_session *s)
     ebb_session *oldest = NULL;
 
     for (ebb_session *t = e->sessions; t; t = t->next)
-        if (t != s && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
+        if (t != s && t->n_holds == 0 && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
             oldest = t;
     if (!oldest)
         return ebb_persist_reap(e, true);        /* the writer held blocks */

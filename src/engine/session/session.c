@@ -89,12 +89,13 @@ static ebb_status prefill_ids(ebb_session *s, const ebb_token *ids, uint32_t n, 
     for (uint32_t at = from; at < n;) {
         uint32_t m = n - at < e->plan.n_batch ? n - at : e->plan.n_batch;
         bool is_last = at + m == n;
-        ebb_batch p = { .n_out = is_last, .logits = is_last ? s->logits : NULL, .commit_pos = at + m };
+        ebb_pass_part part = { .session = s, .ids = ids + at, .n = m, .n_out = is_last, .commit_pos = at + m,
+                               .prompt_end = n - 1 };
+        ebb_batch b = { .logits = is_last ? s->logits : NULL };
         ebb_status st;
 
         ebb_stats_prefill_pass(e, m);
-        st = ebb_session_run_pass(s, ids + at, m, 0, n > 0 ? n - 1 : 0, &p, err);
-
+        st = ebb_session_run_pass(&part, 1, &b, err);
         if (st != EBB_OK)
             return st;
         at += m;
@@ -136,6 +137,13 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
     return sync_ids(s, ids, n, result, err);
 }
 
+ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err)
+{
+    if (!ebb_state_is_live(s) && s->table.n_pos == 0)
+        (void)ebb_checkpoint_restore(s, s->ids, 0, 0);
+    return ebb_state_is_live(s) ? EBB_OK : sync_ids(s, s->ids, s->table.n_pos, NULL, err);
+}
+
 /* Whether the context has a position for one token that is no draft token. */
 static ebb_status check_room_for_token(ebb_session *s, ebb_error *err)
 {
@@ -150,8 +158,8 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
     bool was_drafted = ebb_speculate_accept(s, id);
     ebb_status st = was_drafted ? EBB_OK : check_room_for_token(s, err);
 
-    if (st == EBB_OK && !ebb_state_is_live(s))   /* it was lost: from a checkpoint to here again */
-        st = sync_ids(s, s->ids, s->table.n_pos, NULL, err);
+    if (st == EBB_OK)
+        st = ebb_session_restore_state(s, err);
     if (st != EBB_OK)
         return st;
     ebb_stats_decode_begin(e);
@@ -201,9 +209,10 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
     ebb_stats_prefill_begin(e, s, 0, 0, v.n);
     while (v.pos0 < v.n && st == EBB_OK) {
         uint32_t m = v.n - v.pos0 < n_batch ? v.n - v.pos0 : n_batch;
-        ebb_batch p = { .n_out = m, .each = eval_logits, .arg = &v, .commit_pos = v.pos0 + m };
+        ebb_pass_part part = { .session = s, .ids = ids + v.pos0, .n = m, .n_out = m, .commit_pos = v.pos0 + m };
+        ebb_batch b = { .each = eval_logits, .arg = &v };
 
-        st = ebb_session_run_pass(s, ids + v.pos0, m, 0, 0, &p, err);
+        st = ebb_session_run_pass(&part, 1, &b, err);
         if (st == EBB_OK)
             v.pos0 += m;
         ebb_stats_prefill_step(e, v.pos0, ebb_clock_s() - begin);

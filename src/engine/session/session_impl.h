@@ -36,6 +36,7 @@ struct ebb_session {
     uint64_t     used_at;        /* engine->clock at the last call: the least is evicted first */
     ebb_state_slot *live;        /* its recurrent state, and the log to bring it to table.n_pos;
                                     NULL: none */
+    uint32_t     n_holds;        /* shared passes that it is a part of: it is not evicted */
     bool         is_tentative;   /* appended tokens may be undone: a draft model's session */
 
     ebb_prompt_lookup lookup;
@@ -68,11 +69,27 @@ ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err);
 
 /* -- Computing (pass.c) -- */
 
-/* Computes ids[0..n) behind the sequence in one pass, the last n_pending of them as draft tokens.
- * On failure nothing is appended, but the live recurrent state may be lost. */
+/* A recurrent state that was lost is computed again, from a checkpoint to where s ends.  Errors: as
+ * ebb_session_sync. */
 EBB_MUST_CHECK
-ebb_status ebb_session_run_pass(ebb_session *s, const ebb_token *ids, uint32_t n,
-                                uint32_t n_pending, uint32_t prompt_end, ebb_batch *p,
+ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err);
+
+/* What a pass adds to a sequence: ids[0..n) behind what stands. */
+typedef struct ebb_pass_part {
+    ebb_session     *session;
+    const ebb_token *ids;
+    uint32_t         n, n_pending;       /* the last n_pending of them are draft tokens */
+    uint32_t         n_out;      /* logits of the last n_out are wanted */
+    uint32_t         commit_pos; /* ebb_batch_seq */
+    uint32_t         prompt_end; /* where a checkpoint is to be, if the pass comes there; 0: none */
+} ebb_pass_part;
+
+/* Compute the parts, of n different sequences of one engine, in one pass; *b says where the logits
+ * go, and the rest of it is filled.  The sequences hold each other's blocks and states as long as
+ * it takes.  On failure nothing was added, but states that were under way are lost.
+ * Errors: those of a pass; BUDGET (no room for all of them at once). */
+EBB_MUST_CHECK
+ebb_status ebb_session_run_pass(const ebb_pass_part *parts, uint32_t n, ebb_batch *b,
                                 ebb_error *err);
 
 #endif

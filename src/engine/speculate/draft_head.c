@@ -50,23 +50,21 @@ bool ebb_draft_head_is_open(const ebb_engine *e)
 
 /* -- Hidden states ------------------------------------------------------------------- */
 
-/* Row i from the end of what the last pass kept, of position n_pos - 1. */
-static void copy_hidden(ebb_session *s, uint32_t n_kept, uint32_t i, uint32_t n_pos)
+/* Row i of what the last pass kept, of position n_pos - 1. */
+static void copy_hidden(ebb_session *s, uint32_t i, uint32_t n_pos)
 {
     const ebb_forward *run = &s->engine->run;
     size_t n = run->net->n_embd;
 
-    memcpy(s->hidden, run->buf.hidden + (n_kept - 1 - i) * n, n * sizeof *s->hidden);
+    memcpy(s->hidden, run->buf.hidden + i * n, n * sizeof *s->hidden);
     s->n_hidden = n_pos;
 }
 
-void ebb_hidden_follow_pass(ebb_session *s, uint32_t n, uint32_t n_pending)
+void ebb_hidden_follow_pass(ebb_session *s, uint32_t n, uint32_t n_pending, uint32_t row)
 {
-    uint32_t most = s->engine->run.cap_logits;
-
     if (!s->hidden)
         return;
-    copy_hidden(s, n < most ? n : most, n_pending, s->table.n_pos - n_pending);
+    copy_hidden(s, row, s->table.n_pos - n_pending);
     ebb_draft_rows_learn(&s->engine->head_drafter.rows, s->ids + s->table.n_pos - n, n - n_pending);
 }
 
@@ -76,7 +74,7 @@ void ebb_hidden_follow_accept(ebb_session *s)
 
     if (!s->hidden)
         return;
-    copy_hidden(s, s->n_drafted + 1, s->n_pending, n);
+    copy_hidden(s, s->n_drafted - s->n_pending, n);
     ebb_draft_rows_learn(&s->engine->head_drafter.rows, s->ids + n - 1, 1);
 }
 

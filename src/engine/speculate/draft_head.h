@@ -50,8 +50,8 @@ ebb_status ebb_draft_head_step(ebb_session *s, ebb_token id, uint32_t pos, float
                                float *logits, ebb_error *err);
 
 /* After a pass over n tokens, the last n_pending of them draft tokens: keeps the hidden state of
- * the last that is none. */
-void ebb_hidden_follow_pass(ebb_session *s, uint32_t n, uint32_t n_pending);
+ * the last that is none, row `row` of those of the pass. */
+void ebb_hidden_follow_pass(ebb_session *s, uint32_t n, uint32_t n_pending, uint32_t row);
 /* A draft token was accepted: its hidden state is kept instead. */
 void ebb_hidden_follow_accept(ebb_session *s);
 /* s is about to be synced to ids[0..n): a hidden state of other ids is dropped. */

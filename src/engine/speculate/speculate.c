@@ -37,11 +37,13 @@ static uint32_t draft_tokens(ebb_session *s, ebb_token id, ebb_token *out)
 
 static ebb_status run_with_draft(ebb_session *s, const ebb_token *ids, uint32_t n_drafted, ebb_error *err)
 {
-    uint32_t commit_pos = s->is_tentative ? 0 : s->table.n_pos + 1;
-    ebb_batch one = { .n_out = 1, .logits = s->logits, .commit_pos = commit_pos };
-    ebb_batch more = { .n_out = n_drafted + 1, .each = copy_first_logits, .arg = s, .commit_pos = commit_pos };
+    ebb_pass_part part = {
+        .session = s, .ids = ids, .n = n_drafted + 1, .n_pending = n_drafted, .n_out = n_drafted + 1,
+        .commit_pos = s->is_tentative ? 0 : s->table.n_pos + 1,
+    };
+    ebb_batch one = { .logits = s->logits }, more = { .each = copy_first_logits, .arg = s };
 
-    return ebb_session_run_pass(s, ids, n_drafted + 1, n_drafted, 0, n_drafted > 0 ? &more : &one, err);
+    return ebb_session_run_pass(&part, 1, n_drafted > 0 ? &more : &one, err);
 }
 
 ebb_status ebb_speculate_append(ebb_session *s, ebb_token id, ebb_error *err)

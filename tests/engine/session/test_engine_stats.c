@@ -28,7 +28,8 @@ static void look(looks *l)
 /* A pass of the prompt, as a session makes it. */
 static void compute_chunk(looks *l, ebb_session *s, const ebb_token *ids, uint32_t pos0, uint32_t n)
 {
-    const ebb_batch b = { .ids = ids + pos0, .n = n, .pos0 = pos0, .table = &s->table };
+    const ebb_batch_seq seq = { .ids = ids + pos0, .n = n, .pos0 = pos0, .table = &s->table };
+    const ebb_batch b = { .seqs = &seq, .n_seqs = 1, .n = n };
     ebb_forward *f = &l->engine->run;
     ebb_status st;
 
