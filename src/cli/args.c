@@ -124,6 +124,16 @@ static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
     return EBB_OK;
 }
 
+static ebb_status set_count(ebb_args *a, const char *value, ebb_error *err)
+{
+    uint64_t v = 0;
+
+    if (!parse_u64(value, EBB_CHAT_MAX_ANSWERS, &v) || v == 0)
+        return EBB_FAIL(err, EBB_USAGE, "--count %s: give how many answers, 1 to %u", value, EBB_CHAT_MAX_ANSWERS);
+    a->n_answers = a->engine.n_sequences = (uint32_t)v;
+    return EBB_OK;
+}
+
 static ebb_status set_n(ebb_args *a, const char *value, ebb_error *err)
 {
     uint64_t v = 0;
@@ -284,6 +294,8 @@ static const option options[] = {
       AT(grammar), 0, 0 },
     { 0, "-p", "--prompt-tokens", "N", "tokens of prefill (512)", EBB_FOR_BENCH, TEXT, AT(prompt), 0, 0 },
     { 0, "-n", "--predict", "N", "most tokens to generate", TALK | EBB_FOR_BENCH, CALL, 0, 0, set_n },
+    { 0, 0, "--count", "N", "so many answers, side by side, with seeds one larger each", EBB_FOR_RUN, CALL, 0, 0,
+      set_count },
     { 0, "-d", "--depth", "N", "context filled before decoding", EBB_FOR_BENCH, COUNT, AT(bench_depth), 0, 0 },
     { 0, "-r", "--repeat", "N", "repetitions; medians are reported (3)", EBB_FOR_BENCH, COUNT, AT(bench_runs), 0, 0 },
 

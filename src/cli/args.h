@@ -44,6 +44,7 @@ typedef struct ebb_args {
     bool            continue_last;   /* -c */
     bool            json, plain, is_inline, ascii, verbose, quiet, yes, suggests;
     uint32_t        n_predict;       /* -n */
+    uint32_t        n_answers;       /* run --count; 0: 1 */
     bool            has_n_predict;
     uint32_t        bench_depth, bench_runs;
     double          disk_bytes_s, memory_bytes_s;        /* plan --disk, --memory; 0: measured */

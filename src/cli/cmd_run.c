@@ -101,11 +101,31 @@ static void show_progress(const ebb_args *a, const char *what, uint64_t done, ui
 
 /* Of standard output, the first: errno, 0: none.  An answer that is kept goes on all the same. */
 static int lost_output;
+static bool has_head;            /* the first of several answers has the line above it */
+
+static uint32_t count_of(const ebb_args *a)
+{
+    return a->n_answers ? a->n_answers : 1;
+}
+
+/* Of several answers each has a line above it that says which it is. */
+static void print_head(const ebb_args *a, uint32_t i, const ebb_message *m)
+{
+    uint64_t seed = m->n_sample_records ? m->sample_records[m->n_sample_records - 1].sampling.seed : 0;
+
+    if (count_of(a) > 1)
+        printf("%s--- %u of %u, seed %llu ---\n", i > 0 ? "\n" : "", i + 1, count_of(a), (unsigned long long)seed);
+}
 
 static void print_answer(const ebb_args *a, ebb_chat *c, const char *text, size_t n)
 {
+    const ebb_message *m = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+
     if (lost_output)
         return;
+    if (!has_head)
+        print_head(a, 0, m);
+    has_head = true;
     ebb_cli_print(text, n);
     if (fflush(stdout) == 0)
         return;
@@ -207,7 +227,7 @@ static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *p
     bool stopping = false;
 
     wait_for_writer(a, c);
-    st = ebb_chat_send(c, prompt->data, prompt->len, err);
+    st = ebb_chat_send_several(c, count_of(a), prompt->data, prompt->len, err);
     while (st == EBB_OK) {
         struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
         if (stop_signal == SIGHUP && !stopping && is_persisted(a)) {
@@ -252,32 +272,83 @@ static void put_remote(json_t *o, const ebb_message *m)
     json_object_set_new(o, "first_word_s", json_real(m->turn_stats.first_s));
 }
 
-static int print_run_json(ebb_chat *c)
+/* An answer, and what it cost. */
+static json_t *answer_json(const ebb_message *m)
+{
+    const ebb_turn_stats *t = &m->turn_stats;
+    json_t *text = json_stringn(m->text, m->n_text), *o;
+
+    o = json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "text", text ? text : json_string(""),
+                  "finish", ebb_finish_name(m->finish), "prompt_tokens", (int)t->n_prompt, "reused_tokens",
+                  (int)t->n_reused, "reused_disk_tokens", (int)t->n_reused_disk,
+                  "computed_tokens", (int)t->n_computed, "generated_tokens", (int)t->n_generated, "prefill_s",
+                  t->prefill_s, "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0);
+    if (o && m->n_sample_records)
+        json_object_set_new(o, "seed",
+                            json_integer((json_int_t)m->sample_records[m->n_sample_records - 1].sampling.seed));
+    return o;
+}
+
+/* All answers to the last question, in the order of their seeds; n: how many.  For free(). */
+static const ebb_message **list_answers(ebb_chat *c, size_t *n)
+{
+    const ebb_message *first = ebb_chat_message(c, ebb_chat_n_messages(c) - 1), **all;
+    ebb_branch *rows;
+    size_t n_rows;
+
+    *n = 0;
+    if (ebb_chat_branches(c, &rows, &n_rows, NULL) != EBB_OK)
+        return NULL;
+    all = calloc(n_rows + 1, sizeof *all);
+    for (size_t i = 0; all && i < n_rows; i++)
+        if (rows[i].message->role == EBB_ROLE_ASSISTANT && rows[i].message->parent == first->parent)
+            all[(*n)++] = rows[i].message;
+    free(rows);
+    return all;
+}
+
+/* Of several answers: what they are together, and each. */
+static json_t *answers_json(ebb_chat *c)
+{
+    size_t n;
+    const ebb_message **all = list_answers(c, &n);
+    json_t *list = json_array(), *root;
+    int n_generated = 0;
+    double most_s = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const ebb_turn_stats *t = &all[i]->turn_stats;
+
+        n_generated += (int)t->n_generated;
+        most_s = t->decode_s > most_s ? t->decode_s : most_s;
+        json_array_append_new(list, answer_json(all[i]));
+    }
+    root = json_pack("{s:o, s:i, s:f}", "answers", list, "generated_tokens", n_generated, "decode_tok_s",
+                     most_s > 0 ? n_generated / most_s : 0.0);
+    free(all);
+    return root;
+}
+
+static int print_run_json(const ebb_args *a, ebb_chat *c)
 {
     static const ebb_message stopped = { .finish = EBB_FINISH_CANCELED };
     const ebb_message *last = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
     /* Stopped before the first token, the last message is the question. */
     const ebb_message *m = last->role == EBB_ROLE_ASSISTANT ? last : &stopped;
-    const ebb_turn_stats *t = &m->turn_stats;
+    json_t *root = count_of(a) > 1 && m == last ? answers_json(c) : answer_json(m);
     ebb_stats s;
-    json_t *text = json_stringn(m->text, m->n_text), *root;
 
     ebb_chat_stats(c, &s);
-    root = json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:s}", "text",
-                     text ? text : json_string(""),
-                     "finish", ebb_finish_name(m->finish), "prompt_tokens", (int)t->n_prompt, "reused_tokens",
-                     (int)t->n_reused, "reused_disk_tokens", (int)t->n_reused_disk,
-                     "computed_tokens", (int)t->n_computed, "generated_tokens", (int)t->n_generated, "prefill_s",
-                     t->prefill_s, "decode_tok_s", t->decode_s > 0 ? t->n_generated / t->decode_s : 0.0,
-                     "drafted", (json_int_t)s.n_drafted, "accepted", (json_int_t)s.n_accepted,
-                     "peak_rss_bytes", (json_int_t)s.rss_peak_bytes, "tier", ebb_tier_name(s.tier));
+    if (root) {
+        json_object_set_new(root, "drafted", json_integer((json_int_t)s.n_drafted));
+        json_object_set_new(root, "accepted", json_integer((json_int_t)s.n_accepted));
+        json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)s.rss_peak_bytes));
+        json_object_set_new(root, "tier", json_string(ebb_tier_name(s.tier)));
+    }
     if (root && ebb_chat_model(c)) {
         json_object_set_new(root, "model", ebb_cli_json_text(ebb_chat_model(c)->name));
         json_object_set_new(root, "model_file", ebb_cli_json_text(ebb_chat_model(c)->path));
     }
-    if (root && m->n_sample_records)
-        json_object_set_new(root, "seed",
-                            json_integer((json_int_t)m->sample_records[m->n_sample_records - 1].sampling.seed));
     if (root && m->engine)
         put_remote(root, m);
     if (root)
@@ -286,12 +357,30 @@ static int print_run_json(ebb_chat *c)
 }
 
 /* A text ends with a line end, in a file too. */
-static void end_last_line(ebb_chat *c)
+static void end_last_line(const ebb_message *m)
 {
-    const ebb_message *m = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
-
     if (m->n_text == 0 || m->text[m->n_text - 1] != '\n')
         putchar('\n');
+}
+
+/* The first was printed while it came; the others are behind it. */
+static void end_answers(const ebb_args *a, ebb_chat *c)
+{
+    const ebb_message *first = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+    size_t n = 0;
+    const ebb_message **all = count_of(a) > 1 ? list_answers(c, &n) : NULL;
+
+    if (n > 0 && !has_head && !lost_output)
+        print_head(a, 0, first);
+    end_last_line(first);
+    for (size_t i = 1; i < n && !lost_output; i++) {
+        print_head(a, (uint32_t)i, all[i]);
+        ebb_cli_print(all[i]->text, all[i]->n_text);
+        end_last_line(all[i]);
+    }
+    if (fflush(stdout) != 0 && !lost_output)
+        lost_output = errno;
+    free(all);
 }
 
 int ebb_cmd_run(ebb_args *a)
@@ -310,7 +399,8 @@ int ebb_cmd_run(ebb_args *a)
         return ebb_cli_fail(&err);
     if (ebb_cli_answer_form(a, &grammar, &err) != EBB_OK)
         return ebb_cli_fail(&err);
-    ebb_cli_share(a, true);
+    if (count_of(a) == 1)                        /* an engine elsewhere gives one answer at a time */
+        ebb_cli_share(a, true);
     opts = ebb_cli_chat_opts(a);
     opts.grammar = grammar;
     if (!is_persisted(a))
@@ -328,9 +418,9 @@ int ebb_cmd_run(ebb_args *a)
     if (st == EBB_OK)
         st = answer_prompt(a, c, &prompt, &err);
     if (st == EBB_OK && a->json)
-        status = print_run_json(c);
+        status = print_run_json(a, c);
     else if (st == EBB_OK)
-        end_last_line(c);
+        end_answers(a, c);
     if (c)
         ebb_chat_end(c);
     if (st == EBB_OK)

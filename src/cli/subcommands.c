@@ -27,7 +27,7 @@ int ebb_cmd_inspect(ebb_args *a)
 const ebb_subcommand ebb_subcommands[] = {
     { "chat", "[-m MODEL] [-c | -s NAME] [--inline | --plain]", "talk (the default)", EBB_FOR_CHAT, ebb_cmd_chat,
       false },
-    { "run", "[-m MODEL] [-p TEXT] [-n N] [--json] [-c | -s NAME]",
+    { "run", "[-m MODEL] [-p TEXT] [-n N] [--count N] [--json] [-c | -s NAME]",
       "one answer to standard output; what is piped in is appended",
       EBB_FOR_RUN, ebb_cmd_run, false },
     { "plan", "[-m MODEL] [--json]", "where the memory would go, which tier, what speed", EBB_FOR_PLAN, ebb_cmd_plan,

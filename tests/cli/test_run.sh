@@ -82,3 +82,29 @@ status 2 "$EBB" run tiny3-1b 'Once upon'
 grep -q 'is tiny2-1b meant' "$dir/err" || fail "a slip: $(cat "$dir/err")"
 status 0 "$EBB" run -n 2 --greedy tiny words in a row
 "$EBB" guide --plain </dev/null >"$dir/out" 2>&1 || fail "ebb guide: $(cat "$dir/out")"
+
+# Several answers at a time are those of their seeds, one by one.
+free='--temp 3 --top-k 0 --top-p 1 --min-p 0 -n 25'
+status 0 "$EBB" run $free --seed 42 --count 3 -p 'What is a token?'
+cp "$dir/out" "$dir/several"
+for i in 1 2 3; do
+    status 0 "$EBB" run $free --seed $((41 + i)) -p 'What is a token?'
+    [ $i -eq 1 ] || echo
+    echo "--- $i of 3, seed $((41 + i)) ---"
+    cat "$dir/out"
+done >"$dir/single"
+cmp -s "$dir/several" "$dir/single" || fail "--count: $(diff "$dir/single" "$dir/several")"
+[ "$(sort -u "$dir/single" | wc -l)" -gt 5 ] || fail "the seeds make no difference: $(cat "$dir/single")"
+status 0 "$EBB" run $free --seed 42 --count 3 --json -p 'What is a token?'
+python3 - "$dir/out" "$dir/single" <<'PY' || exit 1
+import json, sys
+a, single = json.load(open(sys.argv[1])), open(sys.argv[2], errors="replace").read()
+texts = ["--- %d of 3, seed %d ---" % (i + 1, x["seed"]) for i, x in enumerate(a["answers"])]
+if len(a["answers"]) != 3 or not all(t in single for t in texts):
+    sys.exit("--count --json: %r" % a)
+if a["generated_tokens"] != sum(x["generated_tokens"] for x in a["answers"]) or a["answers"][1]["computed_tokens"] != 0:
+    sys.exit("what they cost: %r" % a)
+PY
+status 2 "$EBB" run --count 0 -p x
+grep -q -- '--count 0: give how many answers, 1 to 16' "$dir/err" || fail "--count 0: $(cat "$dir/err")"
+status 2 "$EBB" run --count 17 -p x

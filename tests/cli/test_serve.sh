@@ -116,6 +116,26 @@ for t in threads:
     t.join()
 same("five long ones", texts, [want] * 5)
 
+# Those that are written at the same time share passes; a long question beside them changes nothing.
+def n_shared():
+    text = s.ask("GET", "/metrics")[2].decode()
+    return int([line for line in text.splitlines() if line.startswith("ebb_shared_passes_total ")][0].split()[1])
+body = {"temperature": 0, "ignore_eos": True}
+questions = ["Tell me of disks.", "What is a word? " * (n_ctx // 24), "And of memory."]
+alone = [s.chat(q, max_tokens=60, **body)["choices"][0]["message"]["content"] for q in questions]
+for _ in range(50):                              # on a busy machine they may miss each other
+    before, texts = n_shared(), {}
+    threads = [threading.Thread(target=lambda q=q: texts.update({q: s.chat(q, max_tokens=60, **body)["choices"][0]["message"]["content"]})) for q in questions]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    same("side by side", [texts[q] for q in questions], alone)
+    if n_shared() > before:
+        break
+else:
+    fail("no pass was shared")
+
 # What is wrong, in one line; what is not done, too.
 for status, path, body, words in [
         (400, "/v1/chat/completions", b"{not json", "no JSON object"), (400, "/v1/chat/completions", b"[]", "no JSON object"),

@@ -31,6 +31,7 @@ struct ebb_chat {
     bool         ready, busy;
     long         writer;
     uint32_t     generation;
+    uint32_t     n_answers;              /* asked for by the last retry */
     ebb_remote_figures remote;   /* name "": the engine is here */
     ebb_stats    stats;
     ebb_model_info info;
@@ -372,6 +373,17 @@ ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
     c->busy = true;
     post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
     return EBB_OK;
+}
+
+ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers, ebb_error *err)
+{
+    c->n_answers = n_answers;
+    return ebb_chat_retry(c, err);
+}
+
+uint32_t fake_n_answers(const ebb_chat *c)
+{
+    return c->n_answers;
 }
 
 ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err)

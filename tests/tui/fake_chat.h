@@ -14,6 +14,7 @@ void fake_done(ebb_chat *c, ebb_finish finish);
 /* Process `writer` writes an answer to this question; fake_text and fake_done are what it does. */
 void fake_attached(ebb_chat *c, long writer, const char *question);
 void fake_notice(ebb_chat *c, const char *line);
+uint32_t fake_n_answers(const ebb_chat *c);      /* asked for by the last retry */
 ebb_stats *fake_stats(ebb_chat *c);
 ebb_remote_figures *fake_remote(ebb_chat *c);    /* with a name the engine is elsewhere */
 void fake_add(ebb_chat *c, ebb_role role, const char *text);   /* a finished message */

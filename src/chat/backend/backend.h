@@ -35,11 +35,14 @@ typedef enum ebb_backend_event_kind {
 } ebb_backend_event_kind;
 
 #define EBB_NO_TOKEN (-1)
+#define EBB_BACKEND_MAX_ANSWERS 16u      /* to one request */
 
 typedef struct ebb_backend_event {
     ebb_backend_event_kind kind;
     uint64_t      done, total;
     int32_t       token;
+    uint32_t      which;         /* TOKEN, END: of several answers; 0: the first, or the only one,
+                                  * whose END is the last event of the request */
     const char   *text;          /* valid during the call */
     size_t        n_text;
     ebb_finish    finish;
@@ -70,6 +73,8 @@ typedef struct ebb_backend_request {
     size_t         n_suffix;     /* of the last of them, those that the next prompt may have in
                                   * another way */
     uint32_t       n_predict;    /* 0: until the context is full */
+    uint32_t       n_answers;    /* of ids, 0..EBB_BACKEND_MAX_ANSWERS: so many, side by side, each
+                                  * with a seed one larger; 0: 1.  One of messages gives one */
     ebb_sampler_params sampling;
     const char    *grammar;      /* GBNF that the answer is of (ebb/grammar.h); NULL: none */
     size_t         n_answer;     /* of the ids, the last ones that are the answer's so far */

@@ -203,6 +203,7 @@ static ebb_status take_request(ebb_local *l, const ebb_backend_request *r, ebb_e
     l->cache_salt = r->cache_salt;
     l->n_suffix = r->n_suffix;
     l->n_predict = r->n_predict;
+    l->n_answers = r->n_answers < EBB_BACKEND_MAX_ANSWERS ? r->n_answers : EBB_BACKEND_MAX_ANSWERS;
     l->sampling = r->sampling;
     atomic_store(&l->stop, false);
     ebb_engine_cancel_clear(l->engine);

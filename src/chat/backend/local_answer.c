@@ -123,8 +123,7 @@ static uint64_t count_accepted(ebb_local *l)
     return s.n_accepted;
 }
 
-/* The answer is of the grammar that was asked for, and so is what there is of it. */
-static ebb_status constrain_answer(ebb_local *l, ebb_sampler *sampler, ebb_error *err)
+ebb_status ebb_local_constrain(ebb_local *l, ebb_sampler *sampler, ebb_error *err)
 {
     ebb_grammar *g = NULL;
     ebb_status st;
@@ -143,14 +142,16 @@ static ebb_status constrain_answer(ebb_local *l, ebb_sampler *sampler, ebb_error
 static ebb_status run_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish, ebb_error *err)
 {
     ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
-    ebb_status st = sampler ? constrain_answer(l, sampler, err)
+    ebb_status st = sampler ? ebb_local_constrain(l, sampler, err)
                             : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
     double start;
     uint64_t n_before = count_accepted(l);
 
     if (st == EBB_OK)
         st = prefill_answer(l, turn_stats, err);
-    if (st == EBB_OK) {
+    if (st == EBB_OK && l->n_answers > 1) {
+        st = ebb_local_decode_several(l, turn_stats, finish, err);
+    } else if (st == EBB_OK) {
         start = ebb_clock_s();
         st = decode_answer(l, sampler, turn_stats, finish, err);
         count_decode(l, turn_stats, n_before, ebb_clock_s() - start);

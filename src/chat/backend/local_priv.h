@@ -41,7 +41,7 @@ typedef struct ebb_local {
     ebb_cache_salt    cache_salt;        /* of the request, as all of these */
     ebb_backend_gap   gap;               /* its ids are ours */
     size_t            n_suffix;
-    uint32_t          n_predict;
+    uint32_t          n_predict, n_answers;
     ebb_sampler_params sampling;
     char             *grammar;           /* NULL: none */
     size_t            n_answer;          /* ids of the answer among those that were asked for */
@@ -110,5 +110,17 @@ void ebb_local_shift_context(ebb_local *l, const int32_t *ids, size_t n, const e
 
 /* -- local_answer.c: on the worker -- */
 void ebb_local_answer(ebb_local *l);
+/* Before the first token: the answer is of the grammar that was asked for, and so is what there is
+ * of it.  Errors: USAGE, and those of ebb_grammar_new. */
+EBB_MUST_CHECK
+ebb_status ebb_local_constrain(ebb_local *l, ebb_sampler *sampler, ebb_error *err);
+
+/* -- local_several.c: on the worker -- */
+/* The prompt stands: l->n_answers answers to it.  What the first one is, to *turn_stats (which has
+ * the prompt's figures) and *finish; the END of the others is told.  Errors: those of passes;
+ * CANCELED (the first one was cut off), NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish,
+                                    ebb_error *err);
 
 #endif

@@ -152,6 +152,14 @@ const ebb_message *ebb_chat_truncation_note(const ebb_chat *c);
 
 /* -- Actions: each fails with one line for the user and changes nothing then ----- */
 EBB_MUST_CHECK ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err);
+#define EBB_CHAT_MAX_ANSWERS 16u
+/* The same for so many answers (1..EBB_CHAT_MAX_ANSWERS), written side by side for little more than
+ * the reads of one; each has a seed of its own, one larger than that of the one before, and is what
+ * it would be alone.  The first is on the path and told by events; the others are its siblings
+ * (ebb_chat_branches), and whole when it is DONE.  Errors: UNSUPPORTED (an engine elsewhere),
+ * USAGE, and those of ebb_chat_send. */
+EBB_MUST_CHECK ebb_status ebb_chat_send_several(ebb_chat *c, uint32_t n_answers, const char *text,
+                                                size_t n, ebb_error *err);
 void ebb_chat_stop(ebb_chat *c);                 /* keeps what was written */
 /* Go on from the last token. */
 EBB_MUST_CHECK ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err);
@@ -160,6 +168,9 @@ EBB_MUST_CHECK ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err);
 /* Another answer; the old one stays a branch. */
 EBB_MUST_CHECK ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err);
+/* So many other answers, as ebb_chat_send_several has it. */
+EBB_MUST_CHECK ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers,
+                                                 ebb_error *err);
 /* Back before the last question. */
 EBB_MUST_CHECK ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err);

@@ -54,16 +54,35 @@ static ebb_status ask_question(ebb_chat *c, ebb_node *parent, const char *text, 
     return ebb_tree_set_leaf(&c->tree, leaf) ? st : fail_no_message_memory(err);
 }
 
-ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err)
+/* Nobody counts the answers of an engine elsewhere before they are paid for. */
+static ebb_status want_answers(ebb_chat *c, uint32_t n, ebb_error *err)
+{
+    if (n == 0 || n > EBB_CHAT_MAX_ANSWERS)
+        return EBB_FAIL(err, EBB_USAGE, "1 to %u answers can be written at a time", EBB_CHAT_MAX_ANSWERS);
+    if (n > 1 && c->remote.name)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s gives one answer at a time; the engine of this process gives several",
+                        c->remote.name);
+    c->turn.n_wanted = n;
+    return EBB_OK;
+}
+
+ebb_status ebb_chat_send_several(ebb_chat *c, uint32_t n_answers, const char *text, size_t n, ebb_error *err)
 {
     ebb_status st = ebb_chat_check_idle(c, err);
 
+    if (st == EBB_OK && n == 0)
+        st = EBB_FAIL(err, EBB_USAGE, "there is nothing to send");
+    if (st == EBB_OK)
+        st = want_answers(c, n_answers, err);
     if (st != EBB_OK)
         return st;
-    if (n == 0)
-        return EBB_FAIL(err, EBB_USAGE, "there is nothing to send");
     /* A question that got no answer is not answered together with this one. */
     return ask_question(c, ebb_tree_above_question(ebb_tree_leaf(&c->tree)), text, n, err);
+}
+
+ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err)
+{
+    return ebb_chat_send_several(c, 1, text, n, err);
 }
 
 void ebb_chat_stop(ebb_chat *c)
@@ -178,11 +197,13 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
     return ebb_chat_begin_answer(c, true, err);
 }
 
-ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
+ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers, ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree), *answer = leaf;
     ebb_status st = ebb_chat_check_idle(c, err);
 
+    if (st == EBB_OK)
+        st = want_answers(c, n_answers, err);
     if (st != EBB_OK)
         return st;
     if (is_question_open(leaf))
@@ -197,6 +218,11 @@ ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
     if (st != EBB_OK && !ebb_tree_set_leaf(&c->tree, leaf))
         return fail_no_message_memory(err);
     return st;
+}
+
+ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
+{
+    return ebb_chat_retry_several(c, 1, err);
 }
 
 ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how, uint32_t n_turns, ebb_error *err)

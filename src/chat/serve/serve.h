@@ -12,10 +12,10 @@
  *
  *  V1  The text of an answer is that of `ebb run` with the same question, seed and settings,
  *      whoever else is asking.
- *  V2  A turn is one batch of a prompt or one token, so nobody waits longer than a turn of each of
- *      the others.
- *  V3  An answer whose client has gone stops within a layer, unless the request asked that it
- *      survive.
+ *  V2  A turn is one pass: a token of every answer, and as much of one prompt as keeps the pass
+ *      within a few times its length (serve_shared.c).  So nobody waits for another's prompt.
+ *  V3  An answer whose client has gone stops within a layer, or with the pass that it shares,
+ *      unless the request asked that it survive.
  *  V4  No reply contains a path of this machine or a key. */
 #ifndef EBB_SERVE_SERVE_H
 #define EBB_SERVE_SERVE_H

@@ -23,6 +23,8 @@ static void add_requests(ebb_buf *out, ebb_serve *s)
     add_metric(out, "answers_running", "gauge", "Answers that go by turns now.", (double)n_running);
     add_metric(out, "answers_waiting", "gauge", "Answers that wait for their first turn, or for room.",
                (double)n_waiting);
+    add_metric(out, "shared_passes_total", "counter", "Forward passes for several answers at once.",
+               (double)s->n_shared_passes);
     add_metric(out, "prompt_tokens_total", "counter", "Tokens of prompts that were computed.",
                (double)s->n_prompt_tokens);
     add_metric(out, "reused_tokens_total", "counter", "Tokens of prompts whose K and V were there.",

@@ -92,9 +92,10 @@ struct ebb_serve {
     bool             quit, has_failed, is_ready, has_left;
     ebb_error        error;
     ebb_served      *answers;    /* by number */
-    ebb_served      *running;    /* whose turn it is; NULL */
+    ebb_served      *running;    /* whose turn it is alone; NULL */
     uint64_t         last_number;
     uint64_t         n_requests, n_refused, n_answers, n_cancelled, n_failed;
+    uint64_t         n_shared_passes;
     uint64_t         n_prompt_tokens, n_reused_tokens, n_generated_tokens;
     double           prefill_s, decode_s, used_s;
 
@@ -114,6 +115,8 @@ struct ebb_serve {
     size_t           n_most;     /* answers by turns at most */
     bool             is_recurrent;
     uint64_t         n_turns;
+    double           token_pass_s;       /* what a shared pass takes without a prompt; 0: unknown */
+    size_t           n_beside;   /* tokens of a prompt that go beside the tokens of answers */
 };
 
 /* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.
@@ -138,11 +141,30 @@ void ebb_served_reader_fini(ebb_served_reader *r);
 void ebb_served_notify(ebb_served *a);
 size_t ebb_served_n_waiting(const ebb_serve *s, size_t *n_running);       /* under the lock */
 
-/* -- The worker (serve_worker.c, serve_turn.c) ------------------------------------------------- */
+/* -- The worker (serve_worker.c, serve_turn.c, serve_shared.c) --------------------------------- */
 
 void *ebb_serve_worker(void *arg);
 /* One turn: a batch of the prompt, or a token. */
 void ebb_serve_turn(ebb_serve *s, ebb_served *a);
+/* One turn of n answers in a pass: a token of each, and of a prompt as much as does not keep the
+ * others waiting. */
+void ebb_serve_shared_turn(ebb_serve *s, ebb_served *const *all, size_t n);
+/* What turns are made of.  Its sequence is all of its ids; else another has needed the room, or the
+ * last pass was taken back. */
+bool ebb_serve_is_standing(const ebb_served *a);
+/* Choose, keep and show a token, which is to be computed unless *has_ended. */
+EBB_MUST_CHECK
+ebb_status ebb_serve_next_token(ebb_serve *s, ebb_served *a, bool *has_ended, ebb_error *err);
+/* A pass of its own over at most so many tokens of its ids. */
+EBB_MUST_CHECK
+ebb_status ebb_serve_prefill(ebb_serve *s, ebb_served *a, size_t most, ebb_error *err);
+/* Where a part of its ids that begins at `there` ends, at most so many tokens on. */
+size_t ebb_serve_part_end(const ebb_serve *s, const ebb_served *a, size_t there, size_t most);
+void ebb_serve_note_progress(ebb_serve *s, ebb_served *a, const ebb_sync_result *r, size_t done);
+/* Fewer go by turns until one has ended. */
+void ebb_serve_lost_place(ebb_serve *s);
+/* Unless st is OK. */
+void ebb_serve_end_failed(ebb_serve *s, ebb_served *a, ebb_status st, const ebb_error *err);
 /* It has ended, so. */
 void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_error *err);
 

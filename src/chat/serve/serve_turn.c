@@ -126,10 +126,10 @@ static ebb_status prepare_answer(ebb_serve *s, ebb_served *a, ebb_error *err)
     return constrain_answer(s, a, err);
 }
 
-/* Where this turn's batch ends.  A model with states is to have a checkpoint where the next prompt still agrees. */
-static size_t batch_end(const ebb_serve *s, const ebb_served *a, size_t there)
+/* A model with states is to have a checkpoint where the next prompt still agrees. */
+size_t ebb_serve_part_end(const ebb_serve *s, const ebb_served *a, size_t there, size_t most)
 {
-    size_t end = there + batch_of(s), n = a->q.n_ids;
+    size_t end = there + (most < batch_of(s) ? most : batch_of(s)), n = a->q.n_ids;
     size_t first = a->q.n_suffix > 1 && a->q.n_suffix < a->n_prompt ? a->n_prompt - a->q.n_suffix + 1 : 0;
 
     if (s->is_recurrent && there < first && end > first)
@@ -137,7 +137,7 @@ static size_t batch_end(const ebb_serve *s, const ebb_served *a, size_t there)
     return end < n ? end : n;
 }
 
-static void note_progress(ebb_serve *s, ebb_served *a, const ebb_sync_result *r, size_t done)
+void ebb_serve_note_progress(ebb_serve *s, ebb_served *a, const ebb_sync_result *r, size_t done)
 {
     bool is_first = a->state == SERVED_WAITING;
 
@@ -162,7 +162,7 @@ static void note_progress(ebb_serve *s, ebb_served *a, const ebb_sync_result *r,
     pthread_mutex_unlock(&s->lock);
 }
 
-static ebb_status prefill_turn(ebb_serve *s, ebb_served *a, ebb_error *err)
+ebb_status ebb_serve_prefill(ebb_serve *s, ebb_served *a, size_t most, ebb_error *err)
 {
     size_t there, end;
     ebb_sync_result r = { 0 };
@@ -171,21 +171,19 @@ static ebb_status prefill_turn(ebb_serve *s, ebb_served *a, ebb_error *err)
     if (st != EBB_OK)
         return st;
     there = ebb_session_common_prefix(a->session, a->q.ids, a->q.n_ids);
-    end = batch_end(s, a, there);
+    end = ebb_serve_part_end(s, a, there, most);
     st = ebb_session_sync(a->session, a->q.ids, end, &r, err);
     if (st == EBB_OK)
-        note_progress(s, a, &r, end);
+        ebb_serve_note_progress(s, a, &r, end);
     return st;
 }
 
 /* -- The answer -------------------------------------------------------------------------------------- */
 
-/* Another sequence may have needed the room: then this one is computed again, from what can still be found of it. */
-static bool is_standing(const ebb_serve *s, const ebb_served *a)
+bool ebb_serve_is_standing(const ebb_served *a)
 {
     size_t n;
 
-    (void)s;
     (void)ebb_session_ids(a->session, &n);
     return n == a->q.n_ids && ebb_session_logits(a->session);
 }
@@ -214,8 +212,7 @@ static bool end_turn(ebb_serve *s, ebb_served *a, ebb_finish finish)
     return true;
 }
 
-/* One token; *has_ended: it was the last. */
-static ebb_status decode_turn(ebb_serve *s, ebb_served *a, bool *has_ended, ebb_error *err)
+ebb_status ebb_serve_next_token(ebb_serve *s, ebb_served *a, bool *has_ended, ebb_error *err)
 {
     bool has_stopped = false;
     const char *text;
@@ -245,7 +242,19 @@ static ebb_status decode_turn(ebb_serve *s, ebb_served *a, bool *has_ended, ebb_
     } else if (a->stats.n_generated == a->q.n_predict) {
         *has_ended = end_turn(s, a, EBB_FINISH_LENGTH);
     }
-    return *has_ended ? EBB_OK : ebb_session_append(a->session, id, err);
+    return EBB_OK;
+}
+
+static ebb_status decode_turn(ebb_serve *s, ebb_served *a, bool *has_ended, ebb_error *err)
+{
+    ebb_status st = ebb_serve_next_token(s, a, has_ended, err);
+
+    return st != EBB_OK || *has_ended ? st : ebb_session_append(a->session, a->q.ids[a->q.n_ids - 1], err);
+}
+
+void ebb_serve_lost_place(ebb_serve *s)
+{
+    s->n_most -= s->n_most > 1;                  /* the pool is too small for so many */
 }
 
 void ebb_serve_turn(ebb_serve *s, ebb_served *a)
@@ -255,19 +264,21 @@ void ebb_serve_turn(ebb_serve *s, ebb_served *a)
     ebb_status st;
 
     a->turn = ++s->n_turns;
-    if (a->state == SERVED_DECODE && !is_standing(s, a)) {
-        if (s->n_most > 1)                       /* the pool is too small for so many */
-            s->n_most--;
-        st = prefill_turn(s, a, &err);
-    } else if (a->state == SERVED_DECODE) {
+    if (a->state == SERVED_DECODE && ebb_serve_is_standing(a)) {
         st = decode_turn(s, a, &has_ended, &err);
     } else {
-        st = prefill_turn(s, a, &err);
+        if (a->state == SERVED_DECODE)
+            ebb_serve_lost_place(s);
+        st = ebb_serve_prefill(s, a, batch_of(s), &err);
     }
-    if (has_ended)
-        return;
+    if (!has_ended)
+        ebb_serve_end_failed(s, a, st, &err);
+}
+
+void ebb_serve_end_failed(ebb_serve *s, ebb_served *a, ebb_status st, const ebb_error *err)
+{
     if (st == EBB_CANCELED)
         ebb_serve_end(s, a, EBB_FINISH_CANCELED, NULL);
     else if (st != EBB_OK)
-        ebb_serve_end(s, a, EBB_FINISH_ERROR, &err);
+        ebb_serve_end(s, a, EBB_FINISH_ERROR, err);
 }

@@ -12,8 +12,8 @@
 #include "models/models.h"
 #include "serve/serve_priv.h"
 
-/* tokens of the pool that an answer may want beside those it has; live states */
-enum { MARGIN = 64, RECURRENT_SESSIONS = 3 };
+/* tokens of the pool that an answer may want beside those it has; answers whose windows and states have room */
+enum { MARGIN = 64, ROOM_FOR = 4 };
 
 /* -- Loading ------------------------------------------------------------------------------------------- */
 
@@ -82,6 +82,13 @@ static ebb_status open_draft(ebb_serve *s, ebb_error *err)
     return st;
 }
 
+static size_t most_sessions(const ebb_serve *s)
+{
+    uint32_t most = ebb_engine_max_sequences(s->engine);
+
+    return most < SERVE_SESSIONS ? most : SERVE_SESSIONS;
+}
+
 static ebb_status load(ebb_serve *s, ebb_error *err)
 {
     ebb_buf why = { 0 };
@@ -96,6 +103,8 @@ static ebb_status load(ebb_serve *s, ebb_error *err)
         st = open_draft(s, err);
     if (st == EBB_OK)
         st = ebb_prompter_new(s->model, &s->prompter, err);
+    if (!s->opts.engine.n_sequences)
+        s->opts.engine.n_sequences = ROOM_FOR;
     if (st == EBB_OK)
         st = ebb_engine_open(s->model, &s->opts.engine, NULL, NULL, &s->engine, err);
     if (st == EBB_OK)
@@ -107,7 +116,7 @@ static ebb_status load(ebb_serve *s, ebb_error *err)
     s->sampling = s->opts.sampling;
     ebb_chat_advise_sampling(s->model, s->opts.sampling_given, &s->sampling);
     s->is_recurrent = ebb_session_cannot_shift(s->sessions[0]) != NULL;
-    s->n_most = s->is_recurrent ? RECURRENT_SESSIONS : SERVE_SESSIONS;
+    s->n_most = most_sessions(s);
     return EBB_OK;
 }
 
@@ -189,8 +198,7 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
     a->sampler = NULL;
     a->detok = NULL;
     free_session(s, a);
-    if (s->n_most < (s->is_recurrent ? (size_t)RECURRENT_SESSIONS : (size_t)SERVE_SESSIONS))
-        s->n_most++;
+    s->n_most += s->n_most < most_sessions(s);
     pthread_mutex_lock(&s->lock);
     a->finish = finish;
     if (err)
@@ -210,20 +218,60 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Who takes the turn together with `first`: all that are being written, and of those that are read the one whose last
+ * turn was longest ago.  Under the lock. */
+static size_t choose_company(ebb_serve *s, ebb_served *first, ebb_served *all[SERVE_SESSIONS])
+{
+    ebb_served *prompt = first->state == SERVED_DECODE ? NULL : first;
+    bool has_prompt = prompt != NULL;
+    size_t n = 0;
+
+    all[n++] = first;
+    for (ebb_served *a = s->answers; a; a = a->next) {
+        if (a == first || a->state == SERVED_ENDED || a->is_paused || a->is_cancelled)
+            continue;
+        if (a->state == SERVED_DECODE && n < SERVE_SESSIONS)
+            all[n++] = a;
+        else if (a->state != SERVED_DECODE && !has_prompt && (!prompt || a->turn < prompt->turn))
+            prompt = a;
+    }
+    if (prompt && !has_prompt && n < SERVE_SESSIONS)
+        all[n++] = prompt;
+    return n;
+}
+
+/* Those that have a session, or get one. */
+static size_t seat(ebb_serve *s, ebb_served *all[SERVE_SESSIONS], size_t n)
+{
+    ebb_error err = { 0 };
+    size_t n_seated = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (all[i]->session || choose_session(s, all[i], &err))
+            all[n_seated++] = all[i];
+        else
+            ebb_serve_end(s, all[i], EBB_FINISH_ERROR, &err);
+    }
+    return n_seated;
+}
+
 /* Under the lock, which is let go meanwhile. */
 static void give_turn(ebb_serve *s, ebb_served *a)
 {
     bool is_cancelled = a->is_cancelled;
-    ebb_error err = { 0 };
+    ebb_served *all[SERVE_SESSIONS];
+    size_t n = is_cancelled ? 1 : choose_company(s, a, all);
 
-    s->running = a;
+    s->running = n == 1 ? a : NULL;              /* a pass of several ends for none of them */
     pthread_mutex_unlock(&s->lock);
     if (is_cancelled) {
         ebb_serve_end(s, a, EBB_FINISH_CANCELED, NULL);
-    } else if (!a->session && !choose_session(s, a, &err)) {
-        ebb_serve_end(s, a, EBB_FINISH_ERROR, &err);
     } else {
-        ebb_serve_turn(s, a);
+        n = seat(s, all, n);
+        if (n > 1)
+            ebb_serve_shared_turn(s, all, n);
+        else if (n == 1)
+            ebb_serve_turn(s, all[0]);
     }
     pthread_mutex_lock(&s->lock);
     s->running = NULL;

@@ -38,6 +38,16 @@ static char *answering_model(const ebb_chat *c)
     return strdup(name);
 }
 
+/* Whose answer it is. */
+static bool sign_answer(ebb_chat *c, ebb_node *node, bool continues)
+{
+    if (!node->m.model && !(node->m.model = answering_model(c)))
+        return false;
+    if (!continues && ebb_chat_facts(c) && !(node->m.engine = strdup(ebb_chat_facts(c)->name)))
+        return false;
+    return continues || ebb_node_set_ids(node, NULL, 0, c->info->fingerprint);
+}
+
 /* The node that the answer goes into; the backend has not been asked yet. */
 static ebb_node *answer_node(ebb_chat *c, bool continues)
 {
@@ -47,13 +57,20 @@ static ebb_node *answer_node(ebb_chat *c, bool continues)
         node = ebb_tree_add(&c->tree, leaf, EBB_ROLE_ASSISTANT, "", 0);
     if (!node || (!continues && !ebb_tree_set_leaf(&c->tree, node)))
         return NULL;
-    if (!node->m.model && !(node->m.model = answering_model(c)))
-        return NULL;
-    if (!continues && ebb_chat_facts(c) && !(node->m.engine = strdup(ebb_chat_facts(c)->name)))
-        return NULL;
-    if (!continues && !ebb_node_set_ids(node, NULL, 0, c->info->fingerprint))
-        return NULL;
-    return node;
+    return sign_answer(c, node, continues) ? node : NULL;
+}
+
+/* The nodes of the answers that are wanted beside `first`, its siblings. */
+static bool add_other_answers(ebb_chat *c, ebb_node *first)
+{
+    for (uint32_t i = 1; i < c->turn.n_wanted; i++) {
+        ebb_node *node = ebb_tree_add(&c->tree, first->parent, EBB_ROLE_ASSISTANT, "", 0);
+
+        if (!node || !sign_answer(c, node, false))
+            return false;
+        c->turn.others[c->turn.n_others++] = node;
+    }
+    return true;
 }
 
 /* A template that rewrites history does so each turn: said once, then the receipts count. */
@@ -66,6 +83,18 @@ static void report_prompt(ebb_chat *c, const ebb_prompt *p)
     c->turn.is_rewriting_reported |= p->rewritten;
 }
 
+/* Each has a seed of its own, and can be proven by it. */
+static void begin_other_records(ebb_chat *c, const ebb_backend_request *r)
+{
+    for (uint32_t i = 0; i < c->turn.n_others; i++) {
+        ebb_backend_request own = *r;
+
+        own.sampling.seed += i + 1;
+        ebb_chat_begin_sample_record(c, &own, c->turn.others[i]);
+        c->turn.others[i]->is_dirty = true;
+    }
+}
+
 ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *node, uint32_t n_predict,
                               const ebb_sampler_params *sampling, ebb_error *err)
 {
@@ -73,7 +102,8 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
     ebb_backend_request r = {
         .ids = p->ids, .n_ids = p->n_ids, .messages = p->messages, .n_messages = p->n_messages, .n_suffix = p->n_suffix,
         .continues = p->n_messages && p->messages[p->n_messages - 1].role == EBB_ROLE_ASSISTANT,
-        .n_predict = n_predict, .sampling = *sampling, .chosen = ebb_chat_settings_chosen(c),
+        .n_predict = n_predict, .n_answers = c->turn.n_others + 1, .sampling = *sampling,
+        .chosen = ebb_chat_settings_chosen(c),
         .thinking = c->settings.thinking, .cache_salt = ebb_chat_cache_salt(note),
     };
     ebb_status st;
@@ -85,6 +115,7 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
     if (c->overflow.gap.n && c->overflow.gap_note == note)
         r.gap = c->overflow.gap;
     ebb_chat_begin_sample_record(c, &r, node);
+    begin_other_records(c, &r);
     st = c->backend->ops->answer(c->backend, &r, err);
     if (st != EBB_OK)
         return st;
@@ -110,12 +141,16 @@ ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool conti
 {
     const ebb_node *leaf = ebb_tree_leaf(&c->tree), *question = continues && leaf ? leaf->parent : leaf;
     ebb_sampler_params sampling = sampling_for(c, question);
-    ebb_node *node = answer_node(c, continues);
+    ebb_node *node;
     ebb_status st;
 
-    if (!node)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
-    st = ebb_turn_request_answer(c, p, node, c->settings.n_predict, &sampling, err);
+    node = answer_node(c, continues);
+    if (!node || (!continues && !ebb_chat_facts(c) && !add_other_answers(c, node)))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+    else
+        st = ebb_turn_request_answer(c, p, node, c->settings.n_predict, &sampling, err);
+    c->turn.n_wanted = 0;
+    c->turn.n_others = st == EBB_OK ? c->turn.n_others : 0;
     if (st != EBB_OK)
         return st;
     c->turn.stats_before = continues ? node->m.turn_stats : (ebb_turn_stats){ 0 };
@@ -125,10 +160,23 @@ ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool conti
 
 /* -- It is written, and ends ---------------------------------------------------------------- */
 
+/* The one that an event is of; NULL: it has ended. */
+static ebb_node *answer_of(const ebb_chat *c, const ebb_backend_event *ev)
+{
+    if (ev->which == 0)
+        return c->turn.answer;
+    return ev->which <= c->turn.n_others ? c->turn.others[ev->which - 1] : NULL;
+}
+
 void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev)
 {
-    if ((ev->token != EBB_NO_TOKEN && !ebb_node_add_id(c->turn.answer, ev->token)) ||
-        !ebb_node_add_text(c->turn.answer, ev->text, ev->n_text))
+    ebb_node *node = answer_of(c, ev);
+
+    if (!node)
+        return;
+    node->is_dirty |= ev->which > 0;
+    if ((ev->token != EBB_NO_TOKEN && !ebb_node_add_id(node, ev->token)) ||
+        !ebb_node_add_text(node, ev->text, ev->n_text))
         ebb_chat_notice(c, "out of memory: a part of the answer was lost");
     ebb_chat_arm_timer(c, SAVE_WITHIN_MS);
 }
@@ -153,18 +201,44 @@ static ebb_turn_stats complete_cost(const ebb_chat *c, ebb_turn_stats turn_stats
     return turn_stats;
 }
 
-/* An answer without a token is none: the question stands alone, as before. */
-static bool drop_empty_answer(ebb_chat *c, ebb_finish finish)
+void ebb_turn_end_other(ebb_chat *c, const ebb_backend_event *ev)
 {
-    ebb_node *node = c->turn.answer;
+    ebb_node *node = answer_of(c, ev);
 
-    if (!c->turn.is_new_answer || node->m.n_ids || node->m.n_text ||
-        (finish != EBB_FINISH_CANCELED && finish != EBB_FINISH_ERROR))
+    if (!node)
+        return;
+    if (ev->n_text && !ebb_node_add_text(node, ev->text, ev->n_text))
+        ebb_chat_notice(c, "out of memory: a part of the answer was lost");
+    node->m.finish = ev->finish;
+    ebb_chat_end_sample_record(&node->m, &ev->cache_salt);
+    node->m.turn_stats = ev->turn_stats;
+    node->is_dirty = true;
+}
+
+/* An answer without a token is none. */
+static bool drop_if_empty(ebb_chat *c, ebb_node *node, ebb_finish finish)
+{
+    if (node->m.n_ids || node->m.n_text || (finish != EBB_FINISH_CANCELED && finish != EBB_FINISH_ERROR))
         return false;
     if (node->m.id > 0 && c->store && ebb_store_delete_message(c->store, node->m.id, NULL) != EBB_OK)
         return false;                            /* it stays, here and there */
     ebb_tree_drop_newest(&c->tree);
     return true;
+}
+
+/* The question stands alone then, as before.  The others came later, so they go first. */
+static bool drop_empty_answers(ebb_chat *c, ebb_finish finish)
+{
+    bool all = c->turn.is_new_answer;
+
+    while (all && c->turn.n_others > 0) {
+        ebb_node *node = c->turn.others[c->turn.n_others - 1];
+
+        all = drop_if_empty(c, node, node->m.finish == EBB_FINISH_NONE ? finish : node->m.finish);
+        c->turn.n_others -= all;
+    }
+    c->turn.n_others = 0;
+    return all && drop_if_empty(c, c->turn.answer, finish);
 }
 
 void ebb_turn_release_lock(ebb_chat *c)
@@ -186,7 +260,7 @@ bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev)
     node->m.turn_stats = sum_turn_stats(c->turn.stats_before, &turn_stats);
     node->is_dirty = true;
     ebb_chat_record_away(c, &node->m);
-    is_dropped = drop_empty_answer(c, ev->finish);
+    is_dropped = drop_empty_answers(c, ev->finish);
     c->turn.answer = NULL;
     ebb_chat_save(c, true);
     ebb_turn_release_lock(c);

@@ -85,6 +85,7 @@ static ebb_status begin_answer(ebb_chat *c, turn_input *in, ebb_error *err)
     ebb_prompt_fini(&p);
     if (st == EBB_OK)
         return EBB_OK;
+    c->turn.n_wanted = 0;
     in->raises = c->backend ? NOTHING : UNOPENED;        /* it was closed for a larger context that could not be had */
     while (c->tree.n_nodes > n_nodes)
         ebb_tree_drop_newest(&c->tree);
@@ -119,6 +120,7 @@ static ebb_status reopen_engine(ebb_chat *c, turn_input *in, ebb_error *err)
 static ebb_status withdraw_question(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     (void)in, (void)err;
+    c->turn.n_wanted = 0;
     ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
     return EBB_OK;
 }
@@ -452,7 +454,12 @@ void ebb_turn_on_backend(ebb_chat *c, const ebb_backend_event *ev)
     case EBB_BACKEND_READY: tell_turn(c, READY, ev); break;
     case EBB_BACKEND_FAILED: tell_turn(c, FAILED, ev); break;
     case EBB_BACKEND_TOKEN: tell_turn(c, TOKEN, ev); break;
-    case EBB_BACKEND_END: tell_turn(c, END, ev); break;
+    case EBB_BACKEND_END:
+        if (ev->which > 0)
+            ebb_turn_end_other(c, ev);
+        else
+            tell_turn(c, END, ev);
+        break;
     default: break;
     }
     ebb_quality_end_turn(c);

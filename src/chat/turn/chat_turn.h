@@ -24,6 +24,10 @@ typedef struct ebb_turn {
     ebb_turn_state state;
     bool           continues;    /* WAITING: the answer at the leaf is to go on */
     ebb_node      *answer;       /* under way; NULL: none is */
+    ebb_node      *others[EBB_BACKEND_MAX_ANSWERS];      /* [n_others] answers to the same question,
+                                                          * written beside it */
+    uint32_t       n_others;
+    uint32_t       n_wanted;     /* answers to the next question, or the one that waits; 0: 1 */
     bool           is_new_answer;        /* it began with this turn, so it may go if it stays
                                           * empty */
     bool           is_path_changed;      /* the backend does not have the path: it was changed since
@@ -72,6 +76,8 @@ EBB_MUST_CHECK
 ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool continues,
                                     ebb_error *err);
 void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev);
+/* One of the others has ended. */
+void ebb_turn_end_other(ebb_chat *c, const ebb_backend_event *ev);
 /* It has ended and is saved.  true: there is an answer; false: it was an error, or nothing came,
  * which the front end was told. */
 bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev);

@@ -168,7 +168,6 @@ ebb_status ebb_session_fork(ebb_session *s, ebb_session **out, ebb_error *err)
     to->has_logits = s->has_logits;
     to->cache_salt = s->cache_salt;
     to->window_from = s->window_from;
-    to->sampler_state = s->sampler_state;
     to->used_at = ++s->engine->clock;
     ebb_state_fork(s, to);
     return EBB_OK;

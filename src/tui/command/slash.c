@@ -16,11 +16,16 @@
 /* The likeliest words are the same each time: that the answer does not change is said. */
 static ebb_status slash_retry(ebb_frontend *f, const char *arg, ebb_error *err)
 {
-    char temp[300] = "";
+    char temp[300] = "", *end = NULL;
+    unsigned long n = *arg ? strtoul(arg, &end, 10) : 1;
     ebb_status st;
 
-    (void)arg;
-    st = ebb_chat_retry(f->chat, err);
+    if (*arg && (*arg < '1' || *arg > '9' || *end || n > EBB_CHAT_MAX_ANSWERS))
+        return EBB_FAIL(err, EBB_USAGE, "/retry %.20s: give how many answers, 1 to %u", arg, EBB_CHAT_MAX_ANSWERS);
+    st = ebb_chat_retry_several(f->chat, (uint32_t)n, err);
+    if (st == EBB_OK && n > 1)
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%lu answers are written side by side; this one is shown, and the others "
+                                             "are branches beside it", n);
     if (st == EBB_OK && ebb_chat_set(f->chat, "temp", NULL, temp, sizeof temp, NULL) == EBB_OK &&
         strncmp(temp, "temp = 0 ", 9) == 0)
         ebb_frontend_sayf(f, EBB_SAY_NOTICE,
@@ -336,7 +341,7 @@ void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at, e
 const ebb_slash_command ebb_slash_commands[] = {
     { "help",     "[COMMAND]",     "What can be typed, or about one command.",               slash_help,
         complete_help, false },
-    { "retry",    "",              "Another answer to the last question.",                   slash_retry,
+    { "retry",    "[N]",           "Another answer to the last question. N: so many at once.", slash_retry,
        NULL, false },
     { "best",     "[TEXT | ?]",    "Ask a better file of the same network, this once; ? says the price.",
       ebb_slash_best, NULL, false },

@@ -31,6 +31,14 @@ typedef struct heard {
     ebb_finish finish;
     ebb_turn_stats turn_stats;
     ebb_cache_salt cache_salt;
+    /* Of the answers beside the first. */
+    struct other_answer {
+        int32_t ids[512];
+        size_t n_ids, n_text;
+        char text[2048];
+        bool ended;
+        ebb_finish finish;
+    } others[EBB_BACKEND_MAX_ANSWERS];
     uint64_t to_compute, prefill_done;
     bool prefill_is_whole;       /* what was to be computed ahead stands */
 } heard;
@@ -65,10 +73,29 @@ static inline void let_passes_go(void)
     atomic_store(&passes.is_held, false);
 }
 
+/* The lock is held. */
+static inline void hear_other(const ebb_backend_event *ev)
+{
+    struct other_answer *o = &h.others[ev->which];
+
+    assert_false(h.ended || o->ended);
+    if (ev->kind == EBB_BACKEND_TOKEN)
+        o->ids[o->n_ids++] = ev->token;
+    memcpy(o->text + o->n_text, ev->n_text ? ev->text : "", ev->n_text);
+    o->n_text += ev->n_text;
+    o->ended = ev->kind == EBB_BACKEND_END;
+    o->finish = ev->finish;
+}
+
 static inline void sink(void *arg, const ebb_backend_event *ev)
 {
     (void)arg;
     pthread_mutex_lock(&h.lock);
+    if (ev->which > 0) {
+        hear_other(ev);
+        pthread_mutex_unlock(&h.lock);
+        return;
+    }
     h.ready |= ev->kind == EBB_BACKEND_READY;
     h.failed |= ev->kind == EBB_BACKEND_FAILED;
     h.ended |= ev->kind == EBB_BACKEND_END;

@@ -135,6 +135,18 @@ static void fake_answer(fake *f)
         snprintf(text, sizeof text, "a%u.%u ", answer, i);
         fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .token = id, .text = text,
                                           .n_text = strlen(text) });
+        for (uint32_t k = 1; k < f->r.n_answers; k++) {
+            snprintf(text, sizeof text, "o%u.%u ", k, i);
+            fake_emit(f, (ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .which = k,
+                                              .token = id + (int32_t)(1000 * k), .text = text,
+                                              .n_text = strlen(text) });
+        }
+    }
+    for (uint32_t k = 1; k < f->r.n_answers; k++) {
+        ebb_backend_event other = end;
+
+        other.which = k;
+        fake_emit(f, other);
     }
     fake_emit(f, end);
 }

@@ -83,6 +83,99 @@ static void test_retry_and_undo_compute_nothing(void **state)
     ebb_chat_close(c);
 }
 
+/* Siblings of the last message, in their order: "[a1.0 ] [o1.0 ]"; *n: how many. */
+static const char *siblings(ebb_chat *c, size_t *n)
+{
+    static char s[2048];
+    const ebb_message *shown = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+    ebb_branch *rows;
+    size_t n_rows, at = 0;
+
+    *n = 0;
+    assert_int_equal(ebb_chat_branches(c, &rows, &n_rows, NULL), EBB_OK);
+    for (size_t i = 0; i < n_rows; i++)
+        if (rows[i].message->parent == shown->parent) {
+            at += (size_t)snprintf(s + at, sizeof s - at, "[%s]", rows[i].message->text);
+            assert_int_equal(rows[i].message->finish, EBB_FINISH_STOP);
+            assert_int_equal(rows[i].message->n_sample_records, 1);
+            assert_int_equal(rows[i].message->sample_records->sampling.seed, 7 + (*n)++);
+            assert_int_equal(rows[i].message->sample_records->n, 3);
+        }
+    free(rows);
+    return s;
+}
+
+/* One is shown; the others are branches beside it, each with a seed of its own, and kept as it is. */
+static void test_several_answers_are_siblings(void **state)
+{
+    const ebb_chat_opts o = { .sampling = { .temp = 1, .top_p = 1, .repeat_penalty = 1, .seed = 7 } };
+    ebb_chat *c = open_ready(&o);
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(ebb_chat_send_several(c, 17, "one", 3, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_send_several(c, 3, "one", 3, &err), EBB_OK);
+    done(c);
+    assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ]");
+    assert_string_equal(siblings(c, &n), "[a1.0 a1.1 a1.2 ][o1.0 o1.1 o1.2 ][o2.0 o2.1 o2.2 ]");
+    assert_int_equal(ebb_chat_retry_several(c, 2, &err), EBB_OK);        /* their seeds go on */
+    done(c);
+    assert_string_equal(siblings(c, &n), "[a1.0 a1.1 a1.2 ][o1.0 o1.1 o1.2 ][o2.0 o2.1 o2.2 ]"
+                                         "[a2.0 a2.1 a2.2 ][o1.0 o1.1 o1.2 ]");
+    assert_int_equal(ebb_chat_go(c, "2c", &err), EBB_OK);
+    assert_string_equal(path(c), "[one] [o2.0 o2.1 o2.2 ]");
+    say(c, "two");                               /* one answer again */
+    assert_string_equal(path(c), "[one] [o2.0 o2.1 o2.2 ] [two] [a3.0 a3.1 a3.2 ]");
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    (void)siblings(c, &n);
+    assert_int_equal(n, 5);
+    ebb_chat_close(c);
+}
+
+static size_t count_messages(ebb_chat *c)
+{
+    ebb_branch *rows;
+    size_t n;
+
+    assert_int_equal(ebb_chat_branches(c, &rows, &n, NULL), EBB_OK);
+    free(rows);
+    return n;
+}
+
+/* Stopped before a word there are none, in the middle each keeps what it has; an error leaves the question. */
+static void test_several_answers_are_stopped(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    script.hold_at = 1;
+    assert_int_equal(ebb_chat_send_several(c, 4, "one", 3, &err), EBB_OK);
+    ebb_chat_stop(c);
+    done(c);
+    assert_int_equal(count_messages(c), 1);
+    script.hold_at = 2;
+    assert_int_equal(ebb_chat_retry_several(c, 4, &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_TEXT, NULL, 0));
+    ebb_chat_stop(c);
+    done(c);
+    assert_string_equal(path(c), "[one] [a2.0 ]");
+    assert_int_equal(count_messages(c), 5);
+    script.hold_at = 0;
+    script.fail_answer = true;
+    assert_int_equal(ebb_chat_send_several(c, 3, "two", 3, &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_ERROR, NULL, 0));
+    assert_int_equal(count_messages(c), 6);
+    script.fail_answer = false;
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    done(c);
+    assert_int_equal(count_messages(c), 7);
+    ebb_chat_close(c);
+}
+
 static void test_edit_makes_a_branch(void **state)
 {
     ebb_chat *c = open_ready(NULL);
@@ -719,6 +812,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_turn), T(test_second_turn_adds_only), T(test_retry_and_undo_compute_nothing),
+        T(test_several_answers_are_siblings), T(test_several_answers_are_stopped),
         T(test_edit_makes_a_branch),
         T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer),
         T(test_refused_prompt),

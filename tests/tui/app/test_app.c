@@ -672,7 +672,16 @@ static void retry_at_zero(void **state)
     screen_keys(&s, "/retry\r");
     assert_lacks(&s, "at temperature 0");
     fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "/retry 4\r");
+    assert_int_equal(fake_n_answers(s.chat), 4);
+    assert_has(&s, "4 answers are written side by side");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_keys(&s, "/retry 17\r/retry 0\r/retry many\r");
+    assert_int_equal(fake_n_answers(s.chat), 4);
+    assert_has(&s, "/retry 17: give how many answers, 1 to 16");
+    assert_has(&s, "/retry many: give how many answers");
     screen_keys(&s, "/set parameter temp 0\r/retry\r");
+    assert_int_equal(fake_n_answers(s.chat), 1);
     assert_has(&s, "at temperature 0 the same question has the same answer");
     screen_close(&s);
 }

@@ -1,0 +1,266 @@
+/* Several answers to one prompt, side by side (local_priv.h): each pass reads the weights once for all of them.
+ *
+ * Where the KV pool has no room for all, the last ones wait, empty, until another has ended. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/local_priv.h"
+#include "base/clock.h"
+#include "base/grow.h"
+#include "ebb/grammar.h"
+
+#define PRIMING 4                /* as local_answer.c */
+
+/* One of them; the first is told as a single answer is. */
+typedef struct one_of_several {
+    uint32_t     which;
+    ebb_session *session;
+    ebb_sampler *sampler;
+    ebb_detok   *detok;
+    int32_t     *ids;            /* of the prompt and the answer so far */
+    size_t       n_ids, cap_ids;
+    bool         is_waiting, has_ended;
+    uint32_t     n_generated;
+    ebb_finish   finish;
+} one_of_several;
+
+typedef struct several {
+    ebb_local *l;
+    const ebb_turn_stats *prompt_stats;
+    one_of_several *all;
+    uint32_t   n, n_running, most;       /* most: that run at once */
+    double     begin_s;
+} several;
+
+/* -- One answer ----------------------------------------------------------------------- */
+
+static bool add_id(one_of_several *a, int32_t id)
+{
+    int32_t *p = ebb_grow(a->ids, a->n_ids, &a->cap_ids, sizeof *p);
+
+    if (!p)
+        return false;
+    a->ids = p;
+    a->ids[a->n_ids++] = id;
+    return true;
+}
+
+static bool tell_token(several *v, one_of_several *a, int32_t id)
+{
+    ebb_backend_event ev = { .kind = EBB_BACKEND_TOKEN, .token = id, .which = a->which };
+    bool ok;
+
+    ev.text = ebb_detok_push(a->detok, id, &ev.n_text);
+    pthread_mutex_lock(&v->l->lock);
+    ok = add_id(a, id) && (a->which > 0 || ebb_local_append_id(v->l, id));
+    if (ok)
+        ebb_local_emit_locked(v->l, &ev);
+    pthread_mutex_unlock(&v->l->lock);
+    return ok;
+}
+
+static ebb_turn_stats stats_of(const several *v, const one_of_several *a)
+{
+    ebb_turn_stats t = *v->prompt_stats;
+
+    if (a->which > 0) {                          /* the first one has computed it */
+        t.n_reused = t.n_prompt;
+        t.n_reused_disk = t.n_computed = t.n_prefilled_early = 0;
+        t.prefill_s = 0;
+    }
+    t.n_generated = a->n_generated;
+    t.decode_s = ebb_clock_s() - v->begin_s;
+    return t;
+}
+
+/* The first one is told by whoever began all this, when all have ended. */
+static void end_one(several *v, one_of_several *a, ebb_finish finish)
+{
+    ebb_backend_event ev = { .kind = EBB_BACKEND_END, .finish = finish, .which = a->which };
+
+    a->has_ended = true;
+    a->finish = finish;
+    v->n_running -= !a->is_waiting;
+    v->most += v->most < v->n;
+    if (a->which == 0)
+        return;
+    if (finish == EBB_FINISH_STOP)
+        ev.text = ebb_detok_flush(a->detok, &ev.n_text);
+    ev.turn_stats = stats_of(v, a);
+    ev.cache_salt = ebb_session_get_cache_salt(v->l->session);
+    ebb_local_emit(v->l, &ev);
+    ebb_session_persist(a->session);
+    ebb_session_free(a->session);                /* its blocks are for the others */
+    a->session = NULL;
+}
+
+/* The next token, or the end; true: the token is to be computed. */
+static ebb_status choose_token(several *v, one_of_several *a, bool *is_step, ebb_error *err)
+{
+    ebb_local *l = v->l;
+    ebb_status st;
+    ebb_token id;
+
+    *is_step = false;
+    if (a->n_ids >= ebb_engine_n_ctx(l->engine)) {
+        end_one(v, a, EBB_FINISH_LENGTH);
+        return EBB_OK;
+    }
+    id = ebb_session_sample(a->session, a->sampler);
+    if (id == EBB_TOKEN_NONE && (st = ebb_sampler_check(a->sampler, err)) != EBB_OK)
+        return st;
+    if (id == EBB_TOKEN_NONE || ebb_model_is_eog(l->model, id)) {
+        end_one(v, a, EBB_FINISH_STOP);
+        return EBB_OK;
+    }
+    if (!tell_token(v, a, id))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+    if (++a->n_generated == l->n_predict)
+        end_one(v, a, EBB_FINISH_LENGTH);
+    else
+        *is_step = true;
+    return EBB_OK;
+}
+
+/* -- Room for them ---------------------------------------------------------------------- */
+
+static bool is_standing(const one_of_several *a)
+{
+    size_t n;
+
+    (void)ebb_session_ids(a->session, &n);
+    return n == a->n_ids && ebb_session_logits(a->session);
+}
+
+static void let_wait(several *v, one_of_several *a)
+{
+    a->is_waiting = true;
+    v->n_running--;
+    v->most = v->n_running > 1 ? v->n_running : 1;
+}
+
+/* Those that lost their place to another wait; as many as have room go on, the first of them first. */
+static ebb_status resume(several *v, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    for (uint32_t i = v->n; i-- > 0;)
+        if (!v->all[i].has_ended && !v->all[i].is_waiting && !is_standing(&v->all[i]))
+            let_wait(v, &v->all[i]);
+    for (uint32_t i = 0; i < v->n && st == EBB_OK; i++) {
+        one_of_several *a = &v->all[i];
+
+        if (a->has_ended || !a->is_waiting || v->n_running >= v->most)
+            continue;
+        st = ebb_session_sync(a->session, a->ids, a->n_ids, NULL, err);
+        a->is_waiting = st != EBB_OK;
+        v->n_running += st == EBB_OK;
+    }
+    return st;
+}
+
+/* Those that run take a token each in one pass.  Where there is no room for all, the last one waits. */
+static ebb_status step(several *v, ebb_error *err)
+{
+    ebb_session_step steps[EBB_BACKEND_MAX_ANSWERS];
+    one_of_several *of[EBB_BACKEND_MAX_ANSWERS];
+    ebb_status st = resume(v, err);
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < v->n && st == EBB_OK; i++) {
+        one_of_several *a = &v->all[i];
+        bool is_step = false;
+
+        if (!a->has_ended && !a->is_waiting && is_standing(a))
+            st = choose_token(v, a, &is_step, err);
+        if (!is_step)
+            continue;
+        of[n] = a;
+        steps[n++] = (ebb_session_step){ .session = a->session, .ids = &a->ids[a->n_ids - 1], .n = 1 };
+    }
+    if (st != EBB_OK || n == 0)
+        return st;
+    while ((st = ebb_sessions_append(steps, n, err)) == EBB_BUDGET && n > 1) {
+        n--;
+        let_wait(v, of[n]);
+        st = ebb_session_sync(of[n]->session, NULL, 0, NULL, err);
+        if (st != EBB_OK)
+            return st;
+    }
+    return st;
+}
+
+/* -- All of them ------------------------------------------------------------------------- */
+
+static ebb_status init_one(several *v, uint32_t i, ebb_error *err)
+{
+    one_of_several *a = &v->all[i];
+    ebb_sampler_params sampling = v->l->sampling;
+    size_t drop, n = v->l->n_ids;
+    ebb_status st;
+
+    sampling.seed += i;
+    a->which = i;
+    a->sampler = ebb_sampler_new(&sampling, ebb_model_get_info(v->l->model)->n_vocab);
+    a->detok = i > 0 ? ebb_detok_new(v->l->model, false) : v->l->detok;
+    a->session = i > 0 ? NULL : v->l->session;
+    if (!a->sampler || !a->detok)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for %u answers", v->n);
+    st = ebb_local_constrain(v->l, a->sampler, err);
+    if (st != EBB_OK)
+        return st;
+    for (size_t k = 0; k < n; k++)
+        if (!add_id(a, v->l->ids[k]))
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for %u answers", v->n);
+    for (size_t k = n > PRIMING ? n - PRIMING : 0; k < n && i > 0; k++)
+        ebb_detok_push(a->detok, v->l->ids[k], &drop);
+    a->is_waiting = i >= v->most;
+    if (i > 0)
+        st = a->is_waiting ? ebb_session_new(v->l->engine, &a->session, err)
+                           : ebb_session_fork(v->l->session, &a->session, err);
+    v->n_running += st == EBB_OK && !a->is_waiting;
+    return st;
+}
+
+static void fini_one(one_of_several *a)
+{
+    ebb_sampler_free(a->sampler);
+    free(a->ids);
+    if (a->which == 0)
+        return;
+    ebb_session_free(a->session);
+    ebb_detok_free(a->detok);
+}
+
+static bool has_unended(const several *v)
+{
+    for (uint32_t i = 0; i < v->n; i++)
+        if (!v->all[i].has_ended)
+            return true;
+    return false;
+}
+
+ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish, ebb_error *err)
+{
+    one_of_several all[EBB_BACKEND_MAX_ANSWERS] = { 0 };
+    several v = { .l = l, .prompt_stats = turn_stats, .all = all, .n = l->n_answers,
+                  .most = ebb_engine_max_sequences(l->engine), .begin_s = ebb_clock_s() };
+    ebb_turn_stats first;
+    ebb_status st = EBB_OK;
+
+    v.most = v.most < v.n ? v.most : v.n;
+    for (uint32_t i = 0; i < v.n && st == EBB_OK; i++)
+        st = init_one(&v, i, err);
+    while (st == EBB_OK && has_unended(&v))
+        st = atomic_load(&l->stop) ? EBB_FAIL(err, EBB_CANCELED, "stopped") : step(&v, err);
+    for (uint32_t i = 0; i < v.n; i++)           /* what was cut off is told, too */
+        if (!all[i].has_ended && all[i].session)
+            end_one(&v, &all[i], EBB_FINISH_CANCELED);
+    first = stats_of(&v, &all[0]);
+    *turn_stats = first;
+    *finish = all[0].finish;
+    for (uint32_t i = 0; i < v.n; i++)
+        fini_one(&all[i]);
+    /* the first has its end, whatever became of the others */
+    return st == EBB_CANCELED && all[0].finish != EBB_FINISH_CANCELED ? EBB_OK : st;
+}

@@ -1,0 +1,155 @@
+/* A turn of several answers in one pass (serve_priv.h).
+ *
+ * Of a prompt beside them so much is computed that the pass takes at most PATIENCE times what it takes without:
+ * nobody waits longer for a token because somebody else asks something long. */
+#include "base/clock.h"
+#include "serve/serve_priv.h"
+
+#define PATIENCE 2.5
+#define LEARN_OVER 8
+
+enum { BESIDE_FIRST = 32, BESIDE_LEAST = 4 };
+
+typedef struct shared_turn {
+    ebb_session_step steps[SERVE_SESSIONS];
+    ebb_served *of[SERVE_SESSIONS];
+    size_t      n;
+    ebb_served *prompt;          /* which of them takes a part of its prompt; NULL: none */
+    size_t      n_prompt;        /* tokens of that part */
+} shared_turn;
+
+static void add_step(shared_turn *t, ebb_served *a, size_t from, size_t end)
+{
+    t->of[t->n] = a;
+    t->steps[t->n++] = (ebb_session_step){ .session = a->session, .ids = a->q.ids + from, .n = end - from };
+    if (a->state == SERVED_DECODE)
+        return;
+    t->prompt = a;
+    t->n_prompt = end - from;
+}
+
+/* A part of its sequence is neither there nor what the last pass was to add, which was taken back. */
+static bool is_behind(const ebb_served *a)
+{
+    size_t n;
+
+    (void)ebb_session_ids(a->session, &n);
+    if (a->state == SERVED_DECODE)
+        return !ebb_serve_is_standing(a) && (n == 0 || n + 1 != a->q.n_ids);
+    return a->state == SERVED_WAITING || n == 0 || n >= a->q.n_ids;
+}
+
+/* What is not there is found again or computed, in a pass of its own. */
+static void catch_up(ebb_serve *s, ebb_served *a)
+{
+    ebb_error err = { 0 };
+    ebb_status st;
+
+    if (a->state == SERVED_DECODE)
+        ebb_serve_lost_place(s);
+    st = ebb_serve_prefill(s, a, s->n_beside, &err);
+    ebb_serve_end_failed(s, a, st, &err);
+}
+
+static void join(ebb_serve *s, shared_turn *t, ebb_served *a)
+{
+    bool has_ended = false;
+    ebb_error err = { 0 };
+    ebb_status st = EBB_OK;
+    size_t n;
+
+    (void)ebb_session_ids(a->session, &n);
+    if (a->state != SERVED_DECODE) {
+        add_step(t, a, n, ebb_serve_part_end(s, a, n, s->n_beside));
+        return;
+    }
+    if (ebb_serve_is_standing(a))
+        st = ebb_serve_next_token(s, a, &has_ended, &err);
+    if (st != EBB_OK)
+        ebb_serve_end_failed(s, a, st, &err);
+    else if (!has_ended)
+        add_step(t, a, a->q.n_ids - 1, a->q.n_ids);
+}
+
+/* The prompt gives way first, then who came last. */
+static ebb_status drop_one(ebb_serve *s, shared_turn *t, ebb_error *err)
+{
+    size_t i = t->n - 1;
+
+    for (size_t k = 0; k < t->n; k++)
+        i = t->of[k] == t->prompt ? k : i;
+    if (t->of[i] == t->prompt)
+        t->prompt = NULL;
+    ebb_serve_lost_place(s);
+    if (ebb_session_sync(t->of[i]->session, NULL, 0, NULL, err) != EBB_OK)
+        return err->code;
+    t->n--;
+    t->of[i] = t->of[t->n];
+    t->steps[i] = t->steps[t->n];
+    return EBB_OK;
+}
+
+static ebb_status run_steps(ebb_serve *s, shared_turn *t, ebb_error *err)
+{
+    ebb_status st = ebb_sessions_append(t->steps, t->n, err);
+
+    while (st == EBB_BUDGET && t->n > 1) {
+        st = drop_one(s, t, err);
+        if (st == EBB_OK)
+            st = ebb_sessions_append(t->steps, t->n, err);
+    }
+    return st;
+}
+
+/* How much of a prompt the others can bear. */
+static void learn(ebb_serve *s, const shared_turn *t, double seconds)
+{
+    if (!t->prompt) {
+        s->token_pass_s += s->token_pass_s > 0 ? (seconds - s->token_pass_s) / LEARN_OVER : seconds;
+    } else if (s->token_pass_s > 0 && seconds > PATIENCE * s->token_pass_s) {
+        s->n_beside = s->n_beside * 2 / 3 > BESIDE_LEAST ? s->n_beside * 2 / 3 : BESIDE_LEAST;
+    } else if (t->n_prompt == s->n_beside && s->n_beside < ebb_engine_n_batch(s->engine) / 2 &&
+               seconds < PATIENCE / 1.5 * s->token_pass_s) {
+        s->n_beside += s->n_beside / 2;
+    }
+}
+
+void ebb_serve_shared_turn(ebb_serve *s, ebb_served *const *all, size_t n)
+{
+    bool has_caught_up[SERVE_SESSIONS] = { false };
+    shared_turn t = { .n = 0 };
+    ebb_error err = { 0 };
+    double begin;
+    ebb_status st;
+
+    s->n_beside = s->n_beside ? s->n_beside : BESIDE_FIRST;
+    for (size_t i = 0; i < n; i++) {             /* first, for it may take the place of others */
+        all[i]->turn = ++s->n_turns;
+        has_caught_up[i] = is_behind(all[i]);
+        if (has_caught_up[i])
+            catch_up(s, all[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!has_caught_up[i] && !is_behind(all[i]))
+            join(s, &t, all[i]);
+    if (t.n == 0)
+        return;
+    begin = ebb_clock_s();
+    st = run_steps(s, &t, &err);
+    if (st == EBB_OK) {
+        double seconds = ebb_clock_s() - begin;
+
+        learn(s, &t, seconds);
+        s->n_shared_passes += t.n > 1;
+        if (t.prompt) {
+            size_t done;
+
+            (void)ebb_session_ids(t.prompt->session, &done);
+            ebb_serve_note_progress(s, t.prompt,
+                                    &(ebb_sync_result){ .n_computed = (uint32_t)t.n_prompt, .seconds = seconds }, done);
+        }
+    }
+    /* CANCELED: whoever is to end is told so, and the others go on */
+    for (size_t i = 0; i < t.n && st != EBB_CANCELED; i++)
+        ebb_serve_end_failed(s, t.of[i], st, &err);
+}
