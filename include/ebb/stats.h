@@ -140,12 +140,7 @@ typedef struct ebb_stats {
 } ebb_stats;
 
 /* Of kv_bytes, what neither K and V of the sequence nor layers have. */
-static inline uint64_t ebb_stats_kv_free_bytes(const ebb_stats *s)
-{
-    uint64_t used = s->kv_memory_bytes + s->kv_lent_bytes;
-
-    return s->kv_bytes > used ? s->kv_bytes - used : 0;
-}
+uint64_t ebb_stats_kv_free_bytes(const ebb_stats *s);
 
 EBB_API_END
 

@@ -301,7 +301,7 @@ static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, nee
     ebb_status st = EBB_OK;
 
     if (ebb_path_run(&n->drafts, NULL) != EBB_OK ||
-        (is_long && ebb_file_mkdirs(n->drafts.data, NULL) != EBB_OK))
+        ((is_long || n->n_commands > 0) && ebb_file_mkdirs(n->drafts.data, NULL) != EBB_OK))
         ebb_buf_clear(&n->drafts);
     if (kind == EBB_CLI_CHAT && !add_editor(n, editor))
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for the editor's command");

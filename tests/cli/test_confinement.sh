@@ -127,6 +127,7 @@ judge serve "$dir/err"
 kill $pids; wait $pids; pids=
 [ ! -e "$dir/run/sock" ] || fail "the server leaves its socket"
 
+EBB=$(realpath "$EBB")
 # What the user does all the same: files by name, new ones too; exports; and what is out of reach is one line.
 cd "$HOME" || exit 1
 mkfifo "$dir/in" || exit 1

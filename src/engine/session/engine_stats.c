@@ -315,3 +315,10 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
         out->rss_peak_bytes = own.rss_peak_bytes;
     }
 }
+
+uint64_t ebb_stats_kv_free_bytes(const ebb_stats *s)
+{
+    uint64_t used = s->kv_memory_bytes + s->kv_lent_bytes;
+
+    return s->kv_bytes > used ? s->kv_bytes - used : 0;
+}

@@ -341,7 +341,7 @@ void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at, e
 const ebb_slash_command ebb_slash_commands[] = {
     { "help",     "[COMMAND]",     "What can be typed, or about one command.",               slash_help,
         complete_help, false },
-    { "retry",    "[N]",           "Another answer to the last question. N: so many at once.", slash_retry,
+    { "retry",    "[N]",           "Another answer to the last question, or N at once.", slash_retry,
        NULL, false },
     { "best",     "[TEXT | ?]",    "Ask a better file of the same network, this once; ? says the price.",
       ebb_slash_best, NULL, false },

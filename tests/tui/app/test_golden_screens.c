@@ -282,8 +282,8 @@ static pid_t start_sshd(int port)
     if (pid == 0) {
         char config[300];
         snprintf(config, sizeof config, "%s/config", dir);
-        freopen("/dev/null", "w", stderr);
-        execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-e", "-f", config, (char *)NULL);
+        if (freopen("/dev/null", "w", stderr))
+            execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-e", "-f", config, (char *)NULL);
         _exit(127);
     }
     return pid;

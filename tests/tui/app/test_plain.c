@@ -158,7 +158,8 @@ static void memory(void **state)
 {
     (void)state;
     expect("/mem 5x\n/mem 2G\n/mem auto\n/mem 4K\n/plan\n",
-        "Error: /mem 5x: give a size like 5G or 800M, or auto\n"
+        "Error: /mem 5x: give a size like 5G or 800M, or auto; anew behind a size opens the model as it is planned "
+        "for it\n"
         "Note: budget 2147483648: about 2.50 tok/s\n"
         "Note: budget 0: about 2.50 tok/s\n"
         "Error: the model is still being loaded\n"
@@ -166,7 +167,8 @@ static void memory(void **state)
         "  KV cache  256 MiB\n");
     expect("/mem\n", "waiting for memory    0.0 % of the last 10 s\n"
                      "tier full, 0 of 0 layers in memory\n"
-                     "/mem SIZE changes the budget, /mem auto takes what the machine has\n");
+                     "/mem SIZE changes the budget, /mem auto takes what the machine has, /mem SIZE anew "
+        "plans for it\n");
 }
 
 int main(void)

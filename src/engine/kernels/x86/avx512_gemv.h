@@ -1,4 +1,4 @@
-/* x86/avx512_gemv.h - products with one to three columns, straight from the
+/* x86/avx512_gemv.h - products with one to four columns, straight from the
  * file's blocks: 16 blocks at a time, each summed along its bytes; then the 16
  * vectors of partial sums are added and transposed into one. */
 #ifndef EBB_KERNELS_AVX512_GEMV_H
@@ -6,7 +6,7 @@
 #include "kernels/number.h"
 #include "kernels/x86/avx512_tile.h"
 
-enum { GEMV_COLS = 3 };          /* beyond, unpacking pays */
+enum { GEMV_COLS = 4 };          /* beyond, unpacking pays */
 enum { GEMV_MOST_K = 1 << 17 };  /* for longer rows there would be no scratch */
 
 /* n_cols at most GEMV_COLS, n_k at most GEMV_MOST_K. */

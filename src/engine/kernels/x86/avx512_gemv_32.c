@@ -1,4 +1,4 @@
-/* The nibble types of blocks of 32 times up to three columns: as the unpacker reads them, but
+/* The nibble types of blocks of 32 times up to four columns: as the unpacker reads them, but
  * the products are taken while the numbers are in registers. */
 #include "kernels/quant_blocks.h"
 #include "kernels/x86/avx512_gemv.h"
@@ -82,7 +82,8 @@ EBB_INLINE void gemv(const ebb_matmul *a, const kind32 *k)
         switch (a->n_cols) {
         case 1:  rows16(a, r, k, 1); break;
         case 2:  rows16(a, r, k, 2); break;
-        default: rows16(a, r, k, 3); break;
+        case 3:  rows16(a, r, k, 3); break;
+        default: rows16(a, r, k, 4); break;
         }
     }
 }

@@ -1,4 +1,4 @@
-/* The signed grid types times up to three columns: points are gathered as they
+/* The signed grid types times up to four columns: points are gathered as they
  * are, unsigned, and their signs go to the activations as masks. */
 #include "kernels/quant_blocks.h"
 #include "kernels/x86/avx512_gemv.h"

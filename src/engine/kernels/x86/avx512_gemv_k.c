@@ -1,4 +1,4 @@
-/* Q4_K, Q5_K and Q6_K times up to three columns. */
+/* Q4_K, Q5_K and Q6_K times up to four columns. */
 #include "kernels/impl.h"
 #include "kernels/x86/avx512_line.h"
 

@@ -1,4 +1,4 @@
-/* Q2_K, Q3_K, TQ2_0 and IQ4_XS times up to three columns; see avx512_gemv.h. */
+/* Q2_K, Q3_K, TQ2_0 and IQ4_XS times up to four columns; see avx512_gemv.h. */
 #include "kernels/quant_blocks.h"
 #include "kernels/x86/avx512_line.h"
 

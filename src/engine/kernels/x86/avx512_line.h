@@ -1,4 +1,4 @@
-/* x86/avx512_line.h - products with one to three columns that read blocks of 256
+/* x86/avx512_line.h - products with one to four columns that read blocks of 256
  * in the order in which they stand.  That is what memory is fastest at: a core gets
  * 18 GB/s of one stream, and 12 of 16 rows side by side.
  *
