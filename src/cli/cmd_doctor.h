@@ -29,7 +29,7 @@ void ebb_doctor_advise(ebb_doctor_finding *f, const char *fmt,
                        ...) __attribute__((format(printf, 2, 3)));
 void ebb_doctor_figure(ebb_doctor_report *r, const char *key, double v);
 
-/* The looks.  `root` stands before /proc and /sys ("" or a test's fake tree). */
+/* The looks.  `root` is the prefix of /proc and /sys ("" or a test's fake tree). */
 void ebb_doctor_memory(ebb_doctor_report *r, const ebb_limits *l, const ebb_machine *m);
 void ebb_doctor_swap(ebb_doctor_report *r, const char *root, const ebb_limits *l);
 void ebb_doctor_huge_pages(ebb_doctor_report *r, const char *root);

@@ -52,8 +52,8 @@ typedef struct ebb_backend_event {
 
 typedef void ebb_backend_sink(void *arg, const ebb_backend_event *ev);
 
-/* The ids asked for are what stood (under `before`) without ids[0..n), which were at `at`: what
- * stands behind them may be moved up instead of being computed.  n 0: nothing went. */
+/* The new ids are the former sequence (cache salt `before`) without ids[0..n), which were at `at`:
+ * K and V behind them may be moved up instead of being computed.  n 0: nothing was dropped. */
 typedef struct ebb_backend_gap {
     const int32_t *ids;
     size_t         at, n;
@@ -101,7 +101,7 @@ typedef struct ebb_backend_facts {
 /* What is known of an engine elsewhere right now. */
 typedef struct ebb_remote_figures {
     char     name[48], kind[32], where[256];
-    int64_t  connected_ms;       /* since when the connection stands, Unix time; 0: there is none */
+    int64_t  connected_ms;       /* when the connection was made, Unix time; 0: there is none */
     double   waits_s;            /* since the request, while no word has come; < 0: nothing is
                                   * awaited */
     double   first_s;            /* of the last answer; 0: none yet */
@@ -137,7 +137,7 @@ typedef struct ebb_backend_ops {
      * if there is one.  A NOTICE says what it will bring, BUDGET_SET follows.  BUSY while
      * loading. */
     ebb_status (*set_budget)(ebb_backend *b, uint64_t bytes, ebb_error *err);
-    /* A REPORT follows: the plan that stands. */
+    /* A REPORT follows: the current plan. */
     ebb_status (*plan)(ebb_backend *b, ebb_error *err);
 } ebb_backend_ops;
 

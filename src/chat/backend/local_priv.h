@@ -85,7 +85,7 @@ void ebb_local_load(ebb_local *l);
 /* -- local_memory.c: on the worker -- */
 /* Bring the engine to l->budget_bytes, telling the owner before and after. */
 void ebb_local_budget(ebb_local *l);
-/* Tell the owner the plan that stands. */
+/* Report the current plan to the owner. */
 void ebb_local_plan(ebb_local *l);
 
 /* -- local_prefill.c -- */
@@ -103,8 +103,8 @@ void ebb_local_set_speculative_prefill(ebb_backend *b, const int32_t *ids, size_
 /* A copy in place of what *to had; NULL: none.  Without memory there is no gap: it costs time
  * only. */
 void ebb_local_copy_gap(ebb_backend_gap *to, const ebb_backend_gap *from);
-/* On the worker: if what stood before the gap still stands or is on disk, move what is behind it
- * up, and *shift is that of what stands now. */
+/* On the worker: if K and V of the former sequence are cached past the gap, move those behind it
+ * up; *cache_salt is then that of the shifted sequence. */
 void ebb_local_shift_context(ebb_local *l, const int32_t *ids, size_t n, const ebb_backend_gap *gap,
                              ebb_cache_salt *cache_salt);
 
@@ -116,8 +116,8 @@ EBB_MUST_CHECK
 ebb_status ebb_local_constrain(ebb_local *l, ebb_sampler *sampler, ebb_error *err);
 
 /* -- local_several.c: on the worker -- */
-/* The prompt stands: l->n_answers answers to it.  What the first one is, to *turn_stats (which has
- * the prompt's figures) and *finish; the END of the others is told.  Errors: those of passes;
+/* l->n_answers answers to the computed prompt.  The first one's figures: *turn_stats (which has
+ * the prompt's figures) and *finish; the END of the others is reported.  Errors: those of passes;
  * CANCELED (the first one was cut off), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish,

@@ -105,7 +105,7 @@ bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way */
 long ebb_chat_writer_pid(const ebb_chat *c);
 /* The context is full, and the user was asked what to do. */
 bool ebb_chat_awaits_overflow_choice(const ebb_chat *c);
-/* A budget or a plan was asked for and is to come. */
+/* A budget or a plan was requested, and its report has not arrived yet. */
 bool ebb_chat_awaits_report(const ebb_chat *c);
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
@@ -273,7 +273,7 @@ typedef struct ebb_linger {
 } ebb_linger;
 
 /* The reader has left: wait until the answer under way has ended (true), or limit_s
- * have passed or stop_fd is readable (false).  How it ended is told when the
+ * have passed or stop_fd is readable (false).  How it ended is shown when the
  * session is opened next, also if it ends by ebb_chat_close.  From this call on the
  * process has limit_s + grace_s to live: an alarm ends it. */
 bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how);

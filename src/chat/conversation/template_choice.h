@@ -6,8 +6,8 @@
 
 /* The name that ebb_prompter_new_named takes; NULL: none was chosen. */
 const char *ebb_template_choice_name(const ebb_chat *c);
-/* The session at hand is another one: its template, for a model that is there.  One that cannot be
- * had (a file that is gone) is told, and the usual one is taken. */
+/* After a change of session: apply its template, if a model is open.  One that cannot be read
+ * (its file is gone) is reported, and the default is used. */
 void ebb_template_choice_apply(ebb_chat *c);
 
 #endif

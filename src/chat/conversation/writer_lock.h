@@ -1,4 +1,4 @@
-/* chat/conversation/writer_lock.h - who writes in a session, and who looks on.
+/* chat/conversation/writer_lock.h - the lock of the process that writes in a session.
  *
  * Who writes holds a lock on a file beside the store, named after the session, with its process
  * number in it; the kernel takes the lock away however it ends.  Who opens the session meanwhile

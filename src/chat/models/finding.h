@@ -30,7 +30,7 @@ ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const st
 typedef void ebb_finding_fn(ebb_model_finding *f, const char *path, const char *name, void *arg);
 void ebb_finding_each(ebb_model_finding *f, const char *dir, ebb_finding_fn *fn, void *arg);
 
-/* Of two names of a file the one that is told: the shorter, of the same length always the same. */
+/* Of two names of a file the one that is shown: the shorter, of the same length always the same. */
 bool ebb_models_is_better_name(const char *name, const char *than);
 
 /* stores.c: all that other programs keep here. */

@@ -38,7 +38,7 @@ ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err)
 /* What to call it: its store's name, else its file's.  Unfiltered, like all names. */
 const char *ebb_models_name(const ebb_model_file *f);
 
-/* The same for files that `ebb pull` has begun, *.gguf.part; n_bytes is what is there of each. */
+/* The same for files that `ebb pull` has begun, *.gguf.part; n_bytes: received of each so far. */
 EBB_MUST_CHECK
 ebb_status ebb_models_find_partial(ebb_model_file **out, size_t *n, ebb_error *err);
 /* Replace *out by the folder where new models belong: the first of $EBB_MODELS that is no file,

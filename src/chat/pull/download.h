@@ -1,6 +1,6 @@
 /* pull/download.h - one file, from the net to its folder.
  *
- *     NAME.gguf.part        what is there of it, without holes; locked by whoever works on it
+ *     NAME.gguf.part        the bytes received so far, without holes; locked by its writer
  *     NAME.gguf.part.json   what it is of (part_sidecar.h)
  *     NAME.gguf             the whole file: it gets this name after its size, its checksum and
  *                           its header were right and its bytes are on the disk
@@ -15,7 +15,7 @@
 typedef struct ebb_download_progress {
     uint64_t done, total;        /* of the file; total UINT64_MAX: unknown */
     double   bytes_s, left_s;    /* below 0: not known yet */
-    bool     is_check;           /* what is there is being read, nothing comes */
+    bool     is_check;           /* the part on disk is being checked, nothing is received */
 } ebb_download_progress;
 
 typedef struct ebb_download_request {
@@ -25,8 +25,8 @@ typedef struct ebb_download_request {
     const char *sha256;          /* "": unknown */
     const char *command;         /* that goes on with it */
     const char *repo;            /* for what is said when it is refused; NULL: none */
-    /* Look at what is there, the path of which is given: BUSY wants more of it, OK has seen enough
-     * and is called once more when all is there, else the download ends with that error and the
+    /* Looks at the part received so far.  BUSY: it needs more bytes; OK: it has seen enough, and
+     * is called once more when the file is complete; else the download ends with that error and the
      * part is removed if it is UNSUPPORTED or FORMAT.  May be NULL. */
     ebb_status (*on_header)(void *arg, const char *part_path, uint64_t n_bytes, ebb_error *err);
     bool        header_only;     /* nothing more after that; the part stays */

@@ -7,9 +7,9 @@
 /* Most of one event; of all text of an answer. */
 enum { EBB_EVENT_BYTES = 1 << 20, EBB_ANSWER_BYTES = 4 << 20 };
 
-/* A zeroed one is an answer of which nothing has come. */
+/* A zeroed one is an answer of which nothing was received. */
 typedef struct ebb_answer {
-    ebb_buf    text;             /* what has come and was not taken yet; a thought stands between
+    ebb_buf    text;             /* text received and not taken yet; a thought is between
                                   * <think> and </think> */
     size_t     n_text;           /* bytes of all text so far */
     enum { EBB_IN_NOTHING, EBB_IN_THOUGHT, EBB_IN_BODY } in;

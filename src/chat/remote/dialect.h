@@ -18,7 +18,7 @@ typedef struct ebb_dialect {
     const char *name;            /* "llama-server" */
     const char *path;            /* for answers */
     bool is_lines;               /* its stream is lines of JSON; else server-sent events */
-    bool can_continue;           /* goes on with a message of the assistant that stands last */
+    bool can_continue;           /* goes on with a message of the assistant that is the last */
     bool has_progress;           /* of the prompt, while it is computed */
     bool has_sampling;           /* top-k, min-p and penalties beside temperature and top-p */
     bool has_thinking;           /* can be told whether to think */

@@ -44,7 +44,7 @@ void ebb_server_fini(ebb_server *s);
 EBB_MUST_CHECK
 ebb_status ebb_server_probe(ebb_engine_link *l, ebb_server *out, bool *may_retry, ebb_error *err);
 
-/* Overwrite with stars what of the key and of the values of headers stands in a server's words
+/* Overwrite with stars any part of the key and of the values of headers in a server's words
  * (some repeat what they refuse); words that were cut off may end in the beginning of one. */
 void ebb_engine_link_hide_secrets(const ebb_engine_link *l, char *words);
 

@@ -54,7 +54,7 @@ void ebb_remote_emit(ebb_remote *r, const ebb_backend_event *ev);
 void ebb_remote_emit_text(ebb_remote *r, ebb_backend_event_kind kind, const char *text);
 /* On the worker: wait so long; false: something ended that. */
 bool ebb_remote_wait(ebb_remote *r, double s);
-/* On the worker: the answer that was asked for; END is told. */
+/* On the worker: receive the requested answer, and report END. */
 void ebb_remote_answer(ebb_remote *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* schema/schema_priv.h - the inside of the compiler of schemas: this folder only.
  *
- * A schema is brought to shapes (shape.c): alternatives in which every keyword stands once, so
+ * A schema is brought to shapes (shape.c): alternatives in which every keyword occurs once, so
  * allOf, anyOf, oneOf and $ref are gone.  A shape becomes a piece of grammar for each of its types
  * (write_*.c).  Schemas of properties and items stay schemas and become rules of their own, one for
  * each, so that recursion ends. */
@@ -73,7 +73,7 @@ void ebb_schema_leave(ebb_compiler *c, size_t n_path);
 void ebb_schema_add_call(ebb_buf *b, int rule);
 /* Text as a literal of the grammar, in quotes. */
 void ebb_schema_add_literal(ebb_buf *b, const char *text, size_t n);
-/* " | ", if something stands there already. */
+/* " | ", if an alternative precedes. */
 void ebb_write_way(ebb_buf *b);
 /* The schema that $ref names.  NULL: it failed. */
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref);

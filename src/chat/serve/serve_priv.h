@@ -215,7 +215,7 @@ void ebb_serve_detokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
 void ebb_serve_apply_template(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
 void ebb_serve_metrics(ebb_serve *s, ebb_http_exchange *x);
 
-/* serve_stream.c: how an answer is told. */
+/* serve_stream.c: the form in which an answer is sent. */
 typedef struct ebb_serve_form {
     /* A piece of text, as an event; ids_from: the first of its ids, in q.ids.  NULL: no memory. */
     json_t *(*piece)(const ebb_serve *s, const ebb_served *a, bool is_first, const char *text,

@@ -1,7 +1,7 @@
 /* chat/store/store.h - conversations on disk: one SQLite database of sessions, each a
  * tree of messages with their token ids.
  *
- * What is saved stands: a save is one transaction, so after a crash at any
+ * A save is one transaction, so after a crash at any
  * moment the database holds all of it or nothing of it.  Several processes may
  * use the same database; two that talk in the same session make two branches
  * of its tree.  A database that is locked, read-only, full, damaged or of a newer
@@ -64,7 +64,7 @@ EBB_MUST_CHECK
 ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t,
                           ebb_error *err);
 
-/* Append the text of the message where the session stands, as it is saved by now, to *text;
+/* Append the text of the session's leaf, as far as it is saved by now, to *text;
  * *message: which one, 0: none. */
 EBB_MUST_CHECK
 ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text,

@@ -12,7 +12,7 @@ typedef struct tpl_parser {
 
 typedef struct tpl_nodes { tpl_node **v; size_t n, cap; } tpl_nodes;
 
-/* Fail with the line, what stands there and what was wanted. */
+/* Fail with the line, the token found there and the one expected. */
 _Noreturn void ebb_tpl_unexpected(tpl_parser *p, const char *wanted);
 /* Nodes live in the machine's heap, and so do lists of them, which grow until they become the kids
  * of a node. */

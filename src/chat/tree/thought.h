@@ -1,4 +1,4 @@
-/* tree/thought.h - what a model thinks before it answers, as it stands in the text:
+/* tree/thought.h - what a model thinks before it answers, as it is written in the text:
  * <think>...</think>, gpt-oss's analysis channel, Gemma 4's thought channel. */
 #ifndef EBB_TREE_THOUGHT_H
 #define EBB_TREE_THOUGHT_H

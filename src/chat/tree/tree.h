@@ -1,7 +1,7 @@
 /* chat/tree/tree.h - the tree of messages of one conversation, in memory.
  *
  * A message hangs below the one it answers; another answer or an edited question
- * is a sibling.  The leaf is where the conversation stands, and the path from its
+ * is a sibling.  The leaf is the conversation's last message, and the path from its
  * root down to the leaf is what is seen and what the model gets.  Nothing is lost
  * by undo, retry or edit: what leaves the path stays as a branch.
  *

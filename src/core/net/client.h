@@ -72,7 +72,7 @@ ebb_status ebb_client_send(ebb_client *c, const ebb_client_request *q, ebb_clien
 void ebb_client_stop(ebb_client *c);
 void ebb_client_resume(ebb_client *c);
 bool ebb_client_is_stopped(const ebb_client *c);
-/* Since when the connection stands, on ebb_clock_s; 0: there was none yet.  From the thread that
+/* When the connection was made, on ebb_clock_s; 0: there was none yet.  From the thread that
  * sends. */
 double ebb_client_connected_s(const ebb_client *c);
 

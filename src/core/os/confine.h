@@ -30,7 +30,7 @@ typedef enum ebb_connect {
 
 typedef enum ebb_reach {
     EBB_REACH_READ,              /* a file, or all below a folder */
-    EBB_REACH_DEVICE,            /* the same, and write to what is there */
+    EBB_REACH_DEVICE,            /* the same, and write to existing files */
     EBB_REACH_WRITE,             /* the same, and make, rename, remove */
 } ebb_reach;
 

@@ -98,8 +98,8 @@ ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb
  * too. */
 EBB_MUST_CHECK
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err);
-/* The same, but only if nothing of that name is there yet: else USAGE, and what is there stays,
- * even if it came meanwhile. */
+/* The same, but only if no file of that name exists: else USAGE, and the existing file is kept,
+ * even if it was created meanwhile. */
 EBB_MUST_CHECK
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err);
 /* Make the directory and its parents, 0700; what is made is there after a loss of power, too. */

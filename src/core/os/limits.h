@@ -6,7 +6,7 @@
  * counts as used in a cgroup although the kernel drops it when memory is
  * asked for, so it is given apart.
  *
- * `root` stands before /proc and /sys (a test's fake tree); NULL: none. */
+ * `root` is the prefix of /proc and /sys (a test's fake tree); NULL: none. */
 #ifndef EBB_OS_LIMITS_H
 #define EBB_OS_LIMITS_H
 #include <stdbool.h>

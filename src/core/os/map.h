@@ -21,10 +21,10 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
 EBB_MUST_CHECK
 ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, ebb_error *err);
 void ebb_map_fini(ebb_map *m);
-/* The share of the file's first n_bytes that stands in the page cache, by samples; 0 where the
+/* The share of the file's first n_bytes that is in the page cache, by samples; 0 where the
  * system does not say. */
 double ebb_file_cached_share(int fd, uint64_t n_bytes);
-/* Whether the page of a file's mapping stands in the page cache; true where the system does not
+/* Whether the page of a file's mapping is in the page cache; true where the system does not
  * say. */
 bool ebb_map_is_cached(const void *p);
 

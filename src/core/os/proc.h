@@ -17,7 +17,7 @@ typedef struct ebb_proc {
                                     say */
 } ebb_proc;
 
-/* Figures of now.  `root` stands before /proc (a test's fake tree); NULL: none.
+/* Figures of now.  `root` is the prefix of /proc (a test's fake tree); NULL: none.
  * Errors: IO, NOTFOUND (no /proc), NOMEM.  Cost: three small files, about 50 us. */
 EBB_MUST_CHECK
 ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err);

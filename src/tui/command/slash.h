@@ -35,7 +35,7 @@ bool ebb_slash_command_run(ebb_frontend *f, const char *line);
 bool ebb_slash_command_preview(ebb_frontend *f, const char *line, ebb_chat_cost *out);
 
 /* Complete the command line `text` up to its end.  All candidates, whole words in the place of
- * text[*at..), go to fn in order, whether they fit what stands there or not. */
+ * text[*at..), go to fn in order, whether they match the text there or not. */
 void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at,
                                 ebb_candidate_fn *fn, void *arg);
 

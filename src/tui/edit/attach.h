@@ -1,6 +1,6 @@
 /* tui/edit/attach.h - @path in a message: the text of files goes with it.
  *
- * What goes along stands in front of what was typed, each file as its name, a colon and its text in
+ * The files' text precedes what was typed, each file as its name, a colon and its text in
  * a fence; so the files stay where they are while the question is typed, and a screen can fold them
  * again (ebb_attach_next). */
 #ifndef EBB_TUI_ATTACH_H
@@ -42,7 +42,7 @@ typedef struct ebb_attachment {
     size_t text, n_text;         /* ... and its text */
 } ebb_attachment;
 
-/* The one that stands at s[at]; where it ends, 0: there is none. */
+/* The attachment at s[at], to *out.  Returns where it ends; 0: there is none. */
 size_t ebb_attach_next(const char *s, size_t n, size_t at, ebb_attachment *out);
 
 #endif

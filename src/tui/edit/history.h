@@ -34,7 +34,7 @@ ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *
 EBB_MUST_CHECK
 ebb_status ebb_history_add(ebb_history *h, const char *text, size_t n, ebb_error *err);
 
-/* One back or forward.  `now` is what stands in the editor: kept when browsing
+/* One back or forward.  `now` is the editor's text: kept when browsing
  * begins.  NULL: there is none in that direction. */
 const char *ebb_history_back(ebb_history *h, const char *now);
 const char *ebb_history_forward(ebb_history *h);

@@ -1,4 +1,4 @@
-/* tui/term/announce.h - what a terminal is told outside its cells: its title, and notifications.
+/* tui/term/announce.h - what is sent to a terminal outside its cells: its title, and notifications.
  *
  * Text comes from models and users: it passes the display filter, and is cut where window managers
  * would. */

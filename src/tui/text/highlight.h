@@ -43,7 +43,7 @@ typedef struct ebb_highlight {
 
 typedef void ebb_piece_fn(void *arg, const char *s, size_t n, ebb_face face);
 
-/* A block begins; info: what stands after its fence. */
+/* A block begins; info: the text after its opening fence. */
 void ebb_highlight_begin(ebb_highlight *h, const char *info, size_t n);
 /* The pieces of s[0..n), a whole line without its end, in order and without gaps. */
 void ebb_highlight_line(ebb_highlight *h, const char *s, size_t n, ebb_piece_fn *fn, void *arg);

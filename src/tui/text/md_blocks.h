@@ -1,5 +1,5 @@
-/* tui/text/md_blocks.h - where Markdown that streams can be cut: the pieces of a text that nothing
- * to come can change.
+/* tui/text/md_blocks.h - where Markdown that streams can be cut: the pieces of a text that no
+ * later text can change.
  *
  * A piece of prose is one or more blocks at the top level, up to a blank line after which no list
  * goes on, to a heading, or to a fence.  A fenced code block at the top level comes line by
@@ -24,7 +24,7 @@ typedef struct ebb_md_blocks {
 
 typedef enum ebb_md_block_kind {
     EBB_MD_BLOCK_PROSE,          /* for md4c, blank lines around it included */
-    EBB_MD_BLOCK_OPEN,           /* a fence's first line: what stands after the marks */
+    EBB_MD_BLOCK_OPEN,           /* a fence's first line: the text after the marks */
     EBB_MD_BLOCK_LINE,           /* of code, without its end and the fence's indent */
     EBB_MD_BLOCK_CLOSE,
 } ebb_md_block_kind;

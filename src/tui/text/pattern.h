@@ -16,7 +16,7 @@ void ebb_pattern_fini(ebb_pattern *p);           /* and it is empty */
 /* A copy of s[0..n) is what is looked for; a zeroed pattern may be set. */
 void ebb_pattern_set(ebb_pattern *p, const char *s, size_t n);
 
-/* The first place in s[from..n) where the pattern stands; SIZE_MAX: none.  *len receives its bytes
+/* The first match of the pattern in s[from..n); SIZE_MAX: none.  *len receives its bytes
  * there. */
 size_t ebb_pattern_find(const ebb_pattern *p, const char *s, size_t n, size_t from, size_t *len);
 /* The last that begins in front of `before`. */

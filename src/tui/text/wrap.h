@@ -56,7 +56,7 @@ typedef struct ebb_wrap {
     size_t   visible_line;       /* of the last logical line of `visible` */
     bool     ascii;
     bool     has_markdown;
-    bool     failed;             /* out of memory: what is there is shown */
+    bool     failed;             /* out of memory: the rows made so far are shown */
 
     /* Rendered Markdown */
     bool     is_rendered;

@@ -58,7 +58,7 @@ typedef struct ebb_transcript {
     bool      plain_glyphs;      /* bars and bullets of ASCII */
     bool      is_raw;            /* Markdown as it was written */
     bool      shows_thoughts;
-    size_t    selected;          /* number of the message that Alt-Up stands at; 0: none */
+    size_t    selected;          /* number of the message that Alt-Up has selected; 0: none */
     ebb_pattern find;            /* marked wherever it is seen */
     size_t    hit_item, hit_at, n_hit;           /* the one that is looked at; n_hit 0: none */
     int       width, height;     /* of the window when last drawn */
