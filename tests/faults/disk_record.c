@@ -50,6 +50,13 @@ typedef struct live_node {
 static live_node live[NODES_MAX];
 static uint32_t n_live;          /* node 0 is the root */
 
+/* It has the path `to` now, or none if that is NULL. */
+static void set_path(live_node *x, const char *to)
+{
+    free(x->path);
+    x->path = to ? strdup(to) : NULL;
+}
+
 static bool is_ours(const char *path)
 {
     size_t n = strlen(root);
@@ -288,8 +295,8 @@ static int rename_noted(const char *from, const char *to, unsigned flags)
     if (rc == 0 && node != UINT32_MAX) {
         note_name(OP_RENAME, node, to, from);
         if (gone != UINT32_MAX)
-            live[gone].path = NULL;
-        live[node].path = strdup(to);
+            set_path(&live[gone], NULL);
+        set_path(&live[node], to);
     }
     pthread_mutex_unlock(&lock);
     return rc;
@@ -319,7 +326,7 @@ int unlink(const char *path)
     node = node_at(path);
     if (rc == 0 && node != UINT32_MAX) {
         note_name(OP_REMOVE, node, path, NULL);
-        live[node].path = NULL;
+        set_path(&live[node], NULL);
     }
     pthread_mutex_unlock(&lock);
     return rc;
@@ -449,16 +456,27 @@ static void forget_nodes(void)
     replayed = 0;
 }
 
+static void forget_ops(void)
+{
+    for (size_t i = 0; i < n_ops; i++) {
+        free(ops[i].name);
+        free(ops[i].old);
+        free(ops[i].data);
+    }
+    free(ops);
+    n_ops = 0;
+    while (n_live > 0)
+        set_path(&live[--n_live], NULL);
+}
+
 void disk_record_begin(const char *folder)
 {
     forget_nodes();
-    free(ops);
+    forget_ops();
     ops = calloc(N_MAX, sizeof *ops);
     if (!ops || strlen(folder) >= sizeof root)
         abort();
     snprintf(root, sizeof root, "%s", folder);
-    n_ops = 0;
-    n_live = 0;
     note_made(root);
     atomic_store(&is_on, true);
 }

@@ -606,7 +606,7 @@ static void menu_of_commands(void **state)
     screen_keys(&s, "/re");
     screen_step(&s, 0.2);                        /* the hands rest: the list follows */
     assert_has(&s, "retry");
-    assert_has(&s, "Another answer to the last question.");
+    assert_has(&s, "Another answer to the last question, or N at once.");
     assert_has(&s, "redo");
     screen_keys(&s, "\033[B");
     assert_true(s.app.menu.is_chosen);
