@@ -268,6 +268,30 @@ ebb_status ebb_res_pin_async(ebb_res *r, uint32_t i, ebb_error *err)
                         err);
 }
 
+static bool is_in_memory(const ebb_res *r, const ebb_res_group *g)
+{
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (!r->at[i])
+            return false;
+    return true;
+}
+
+void ebb_res_map_unread_locked(ebb_res *r)
+{
+    for (uint32_t k = 0; k < r->n_groups; k++) {
+        ebb_res_group *g = &r->groups[k];
+
+        if (g->n == 0 || is_in_memory(r, g))
+            continue;
+        for (uint32_t i = g->first; i < g->first + g->n; i++)
+            ebb_res_set_owner(r, i, EBB_LAYER_MAPPED, ebb_res_mapped_at(r, i));
+        drop_lent_pages(g);
+        if (g->copy.data)
+            ebb_map_advise(g->copy.data, g->copy.n_bytes, EBB_ADVISE_DONTNEED);
+        g->state = EBB_LAYER_MAPPED;
+    }
+}
+
 /* The address space stays until the group is placed again: a late thread may still read there, zeroes by then. */
 static uint64_t evict_group(ebb_res *r, ebb_res_group *g)
 {

@@ -122,9 +122,8 @@ ebb_status ebb_res_set_reader(ebb_res *r, ebb_io io, const ebb_read_speed *speed
     if (ring_bytes > 0)
         st = open_ring(r, ring_bytes, err);
     pthread_mutex_lock(&r->lock);
-    for (uint32_t i = 0; i < r->n_extents && !r->ring; i++)
-        if (!r->at[i])
-            ebb_res_set_owner(r, i, EBB_LAYER_MAPPED, ebb_res_mapped_at(r, i));
+    if (!r->ring)
+        ebb_res_map_unread_locked(r);
     for (uint32_t i = 0; i < r->n_groups && !r->ring; i++)
         if (r->groups[i].state == EBB_LAYER_DISK)
             r->groups[i].state = EBB_LAYER_MAPPED;
