@@ -152,9 +152,8 @@ static void bench_type(bench *b, ebb_kv_type type, const char *name)
 
 static int usage(void)
 {
-    fputs("usage: bench_attend [-t THREADS] [-c scalar|avx2|avx512|neon] [-d POSITIONS] [-n TOKENS]
- *                [-g HEADS] [-w "
-          "WIDTH] [-s MIB] [-u]\n", stderr);
+    fputs("usage: bench_attend [-t THREADS] [-c scalar|avx2|avx512|neon] [-d POSITIONS] [-n TOKENS]\n"
+          "                    [-g HEADS] [-w WIDTH] [-s MIB] [-u]\n", stderr);
     return 2;
 }
 

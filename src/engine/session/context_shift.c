@@ -129,6 +129,7 @@ ebb_status ebb_session_shift(ebb_session *s, uint32_t from, uint32_t n, ebb_erro
     if (st != EBB_OK)
         return st;
     m.end = s->table.n_pos - n;
+    ebb_suffix_index_truncate(&s->index, from);
     if (from == m.end) {
         cut_tail(s, from);
         return EBB_OK;

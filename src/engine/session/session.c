@@ -21,6 +21,7 @@ static void session_fini(ebb_session *s)
     free(s->logits);
     ebb_sampler_state_fini(&s->sampler_state);
     free(s->hidden);
+    ebb_suffix_index_fini(&s->index);
     free(s);
 }
 
@@ -40,14 +41,14 @@ ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
     st = ebb_block_table_init(&s->table, e->plan.n_ctx, err);
     if (e->net.has_draft_head)
         s->hidden = calloc(e->net.n_embd, sizeof *s->hidden);
-    if (st == EBB_OK && ((e->net.has_draft_head && !s->hidden) || !s->ids || !s->hashes || !s->wanted || !s->logits))
+    if (st == EBB_OK && ((e->net.has_draft_head && !s->hidden) || !s->ids || !s->hashes || !s->wanted || !s->logits ||
+                         !ebb_speculate_init(s)))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a session of %u tokens", e->plan.n_ctx);
     if (st != EBB_OK) {
         session_fini(s);
         return st;
     }
     s->sampler_state = EBB_SAMPLER_GREEDY;
-    ebb_speculate_init(s);
     s->next = e->sessions;
     e->sessions = s;
     *out = s;
@@ -117,6 +118,7 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
     ebb_reclaim_before_turn(e);
     ebb_persist_reap(e, false);
     ebb_hidden_keep(s, ids, n);
+    ebb_speculate_keep(s, ids, n);
     kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
     ebb_stats_prefill_begin(e, s, kept, from_disk, (uint32_t)n - kept);
     st = prefill_ids(s, ids, (uint32_t)n, err);
@@ -205,6 +207,7 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
     if (n_batch == 0 || n_batch > e->plan.n_batch)
         n_batch = e->plan.n_batch;
     ebb_session_clear(s);
+    ebb_speculate_keep(s, ids, n);
     (void)ebb_checkpoint_restore(s, ids, 0, 0);
     ebb_stats_prefill_begin(e, s, 0, 0, v.n);
     while (v.pos0 < v.n && st == EBB_OK) {

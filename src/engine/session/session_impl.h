@@ -40,6 +40,7 @@ struct ebb_session {
     bool         is_tentative;   /* appended tokens may be undone: a draft model's session */
 
     ebb_prompt_lookup lookup;
+    ebb_suffix_index index;      /* of ids, for lookup: none of draft tokens */
     uint32_t     n_pending;      /* draft tokens that are neither accepted nor rejected yet */
     uint32_t     n_drafted;      /* draft tokens of the last pass */
     ebb_draft_source draft_source;       /* who drafted them */

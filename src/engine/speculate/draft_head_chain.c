@@ -71,6 +71,8 @@ uint32_t ebb_draft_head_draft(ebb_session *s, ebb_token *ids, uint32_t n, ebb_to
     e->logits_owner = NULL;                      /* their rows are written to */
     if (ebb_session_reserve(s, n_pos + most, NULL) == EBB_OK)
         n_out = draft_chain(s, ids, n, out, most);
+    if (n_out == 0)
+        ebb_draft_length_learn_waste(&h->draft_length);
     ebb_kv_truncate(e->kv, &s->table, n_pos);
     return n_out;
 }

@@ -10,7 +10,8 @@
 #define MARGIN       1.02        /* by which drafting must be faster */
 #define TRIES        4u
 #define TRY_TOKENS   2u
-#define PAUSE        32u         /* passes of the first pause ... */
+#define JUDGED       8u          /* rounds of drafting in which it has to bring something */
+#define PAUSE        64u         /* passes of the first pause ... */
 #define PAUSE_MOST   512u        /* ... and of the longest */
 #define REFRESH      64u         /* every so many passes one has no draft: t changes with the context and the disk */
 #define FEW          2u          /* tokens that take as long as one */
@@ -52,6 +53,15 @@ static uint32_t min_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+static void begin_pause(ebb_draft_length *p)
+{
+    p->n_pause = p->pause;
+    p->pause = min_of(2 * p->pause, PAUSE_MOST);
+    p->n_tries = TRIES;
+    p->n_judged = 0;
+    p->gain_s = 0;
+}
+
 /* Where drafting pays at all, the tokens' own probabilities end a draft, so n_most is not cut. */
 uint32_t ebb_draft_length_begin(ebb_draft_length *p, uint32_t n_most)
 {
@@ -67,13 +77,9 @@ uint32_t ebb_draft_length_begin(ebb_draft_length *p, uint32_t n_most)
     }
     if (p->n_tries > 0)
         return min_of(TRY_TOKENS, n_most);
-    if (ebb_draft_length_best(p, n_most, &rate) > 0) {
-        p->pause = PAUSE;
+    if (ebb_draft_length_best(p, n_most, &rate) > 0)
         return n_most;
-    }
-    p->n_pause = p->pause;
-    p->pause = min_of(2 * p->pause, PAUSE_MOST);
-    p->n_tries = TRIES;
+    begin_pause(p);
     return 0;
 }
 
@@ -167,6 +173,29 @@ void ebb_draft_length_learn_token(ebb_draft_length *p, double probability, bool 
     p->bin_proposed[i] = p->bin_proposed[i] * MEMORY + 1;
 }
 
+/* A round of drafting saved so many seconds. */
+static void judge_drafting(ebb_draft_length *p, double gain_s)
+{
+    p->n_judged++;
+    p->gain_s += gain_s;
+    if (p->n_fixed || (p->n_judged < JUDGED && p->gain_s >= -p->alone_s))
+        return;
+    if (p->gain_s < 0) {
+        begin_pause(p);
+        return;
+    }
+    p->pause = PAUSE;
+    p->n_judged = 0;
+    p->gain_s = 0;
+}
+
+void ebb_draft_length_learn_waste(ebb_draft_length *p)
+{
+    if (p->n_tries > 0)
+        p->n_tries--;
+    judge_drafting(p, -p->draft_s);
+}
+
 void ebb_draft_length_learn(ebb_draft_length *p, const double *probabilities, uint32_t n, uint32_t n_accepted,
                             bool is_rejected, const char *drafter)
 {
@@ -176,6 +205,8 @@ void ebb_draft_length_learn(ebb_draft_length *p, const double *probabilities, ui
         ebb_draft_length_learn_token(p, probabilities[n_accepted], false);
     if (p->n_tries > 0)
         p->n_tries--;
+    if (n > 0)
+        judge_drafting(p, n_accepted * p->alone_s - n * (p->token_s + p->draft_s));
     ebb_log("draft", "%s: a pass %.1f ms, a further token %.2f, a draft token %.2f; %.0f %% accepted", drafter,
             1e3 * p->alone_s, 1e3 * p->token_s, 1e3 * p->draft_s, 100 * p->accepted / p->proposed);
 }

@@ -11,8 +11,9 @@
  * A further one is worth its time as long as the chance that it and all before it are accepted is
  * more than what that time yields elsewhere, r (c + d).
  *
- * t, c, d and the rates are measured means, the newest values weighing most.  Where drafting has
- * not paid it pauses, twice as long each time, and is tried with a few short drafts then. */
+ * t, c, d and the rates are measured means, the newest values weighing most.  They only promise, so
+ * what drafting brought is counted, too: where it has lost the time of a pass, or anything in eight
+ * rounds, it pauses, twice as long each time, and is tried with a few short drafts then. */
 #ifndef EBB_DRAFT_LENGTH_H
 #define EBB_DRAFT_LENGTH_H
 #include <stdbool.h>
@@ -36,6 +37,8 @@ typedef struct ebb_draft_length {
     uint32_t n_pause, pause;     /* passes left without a draft; length of the next pause */
     uint32_t n_tries;            /* short drafts left to find out whether drafting pays */
     uint32_t n_rounds;
+    uint32_t n_judged;           /* rounds in the sum below */
+    double   gain_s;             /* seconds that drafting saved in them; < 0: lost */
 } ebb_draft_length;
 
 /* accept_rate: the one assumed; token_share and draft_share as predicted. */
@@ -70,5 +73,7 @@ void ebb_draft_length_learn_token(ebb_draft_length *p, double probability, bool 
  * them in the trace. */
 void ebb_draft_length_learn(ebb_draft_length *p, const double *probabilities, uint32_t n,
                             uint32_t n_accepted, bool is_rejected, const char *drafter);
+/* A token was drafted, and found not worth its place in the pass. */
+void ebb_draft_length_learn_waste(ebb_draft_length *p);
 
 #endif

@@ -167,8 +167,11 @@ static uint32_t draft_with_model(ebb_session *s, const ebb_token *ids, uint32_t 
 
         chance *= ebb_draft_length_accept_chance(&h->draft_length, h->probability[n_out]);
         if (id == EBB_TOKEN_NONE || ebb_model_is_eog(e->model, id) ||
-            !ebb_draft_length_is_token_worth(&h->draft_length, chance))
+            !ebb_draft_length_is_token_worth(&h->draft_length, chance)) {
+            if (n_out == 0)
+                ebb_draft_length_learn_waste(&h->draft_length);
             return n_out;                        /* nothing is asked of an answer behind its end */
+        }
         out[n_out++] = id;
         if (n_out == most || !ebb_draft_length_is_next_worth(&h->draft_length, chance) || atomic_load(&h->is_evicted) ||
             !append_draft(e, id))

@@ -27,7 +27,8 @@ static uint32_t draft_tokens(ebb_session *s, ebb_token id, ebb_token *out)
 
     s->ids[n] = id;                              /* not yet of the sequence, but what the draft continues */
     s->draft_source = EBB_DRAFT_LOOKUP;
-    n_out = ebb_prompt_lookup_draft(&s->lookup, s->ids, n + 1, has_model || has_head ? LONG_MATCH : 0, out, room);
+    n_out = ebb_prompt_lookup_draft(&s->lookup, &s->index, s->ids, n + 1, has_model || has_head ? LONG_MATCH : 0, out,
+                                    room);
     if (n_out > 0 || !(has_model || has_head))
         return n_out;
     s->draft_source = has_model ? EBB_DRAFT_MODEL : EBB_DRAFT_HEAD;

@@ -6,8 +6,10 @@
 
 #include "ebb/session.h"
 
-/* Prepares a new session's drafting. */
-void ebb_speculate_init(ebb_session *s);
+/* Prepares a new session's drafting.  false: no memory. */
+bool ebb_speculate_init(ebb_session *s);
+/* s is about to be synced to ids[0..n): what was indexed of other ids is forgotten. */
+void ebb_speculate_keep(ebb_session *s, const ebb_token *ids, size_t n);
 /* true: id is the next draft token; it is part of the sequence now, and its logits are the
  * session's. */
 bool ebb_speculate_accept(ebb_session *s, ebb_token id);

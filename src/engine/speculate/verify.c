@@ -6,13 +6,23 @@
 #include "base/log.h"
 #include "open/engine_state.h"
 
-void ebb_speculate_init(ebb_session *s)
+bool ebb_speculate_init(ebb_session *s)
 {
     const ebb_engine *e = s->engine;
     /* run.logits has a row for each draft token and for the token before them. */
     uint32_t n_tokens = e->run.cap_logits < e->run.cap_tokens ? e->run.cap_logits : e->run.cap_tokens;
 
     ebb_prompt_lookup_init(&s->lookup, e->opts.no_speculation ? 0 : n_tokens - 1);
+    return s->lookup.n_most == 0 || ebb_suffix_index_init(&s->index, e->plan.n_ctx);
+}
+
+void ebb_speculate_keep(ebb_session *s, const ebb_token *ids, size_t n)
+{
+    uint32_t same = 0;
+
+    while (same < n && same < s->index.n && s->ids[same] == ids[same])
+        same++;
+    ebb_suffix_index_truncate(&s->index, same);
 }
 
 /* How many of the draft tokens were accepted is known now. */

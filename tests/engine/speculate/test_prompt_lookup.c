@@ -5,6 +5,19 @@
 
 #define N(ids) (uint32_t)(sizeof(ids) / sizeof *(ids))
 
+/* With an index of these ids alone. */
+static uint32_t draft(ebb_prompt_lookup *d, const ebb_token *ids, uint32_t n, uint32_t n_alike, ebb_token *out,
+                      uint32_t max)
+{
+    ebb_suffix_index index;
+    uint32_t n_out;
+
+    assert_true(ebb_suffix_index_init(&index, n));
+    n_out = ebb_prompt_lookup_draft(d, &index, ids, n, n_alike, out, max);
+    ebb_suffix_index_fini(&index);
+    return n_out;
+}
+
 static void no_match_no_draft(void **state)
 {
     static const ebb_token fresh[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, two[] = { 9, 1, 2, 7, 8, 1, 2 };
@@ -13,10 +26,10 @@ static void no_match_no_draft(void **state)
 
     (void)state;
     ebb_prompt_lookup_init(&d, 7);
-    assert_int_equal(ebb_prompt_lookup_draft(&d, fresh, N(fresh), 0, out, 8), 0);
-    assert_int_equal(ebb_prompt_lookup_draft(&d, two, N(two), 0, out, 8), 0); /* two tokens alike are too few */
-    assert_int_equal(ebb_prompt_lookup_draft(&d, two, 0, 0, out, 8), 0);
-    assert_int_equal(ebb_prompt_lookup_draft(&d, two, 1, 0, out, 8), 0);
+    assert_int_equal(draft(&d, fresh, N(fresh), 0, out, 8), 0);
+    assert_int_equal(draft(&d, two, N(two), 0, out, 8), 0); /* two tokens alike are too few */
+    assert_int_equal(draft(&d, two, 0, 0, out, 8), 0);
+    assert_int_equal(draft(&d, two, 1, 0, out, 8), 0);
 }
 
 static void what_followed_is_the_draft(void **state)
@@ -28,11 +41,11 @@ static void what_followed_is_the_draft(void **state)
     (void)state;
     ebb_prompt_lookup_init(&d, 7);
     d.n_now = 3;
-    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 8), 3);
+    assert_int_equal(draft(&d, ids, N(ids), 0, out, 8), 3);
     assert_int_equal(out[0], 40);
     assert_int_equal(out[2], 42);
-    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 1), 1); /* no more than there is room for */
-    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 0), 0);
+    assert_int_equal(draft(&d, ids, N(ids), 0, out, 1), 1); /* no more than there is room for */
+    assert_int_equal(draft(&d, ids, N(ids), 0, out, 0), 0);
 }
 
 static void the_longest_match_wins_then_the_latest(void **state)
@@ -44,11 +57,12 @@ static void the_longest_match_wins_then_the_latest(void **state)
 
     (void)state;
     ebb_prompt_lookup_init(&d, 1);
-    assert_int_equal(ebb_prompt_lookup_draft(&d, longer, N(longer), 0, out, 8), 1);
+    assert_int_equal(draft(&d, longer, N(longer), 0, out, 8), 1);
     assert_int_equal(out[0], 50);
-    assert_int_equal(ebb_prompt_lookup_draft(&d, latest, N(latest), 0, out, 8), 1);
+    assert_int_equal(draft(&d, latest, N(latest), 0, out, 8), 1);
     assert_int_equal(out[0], 60);
 }
+
 
 static void a_text_that_repeats_itself_goes_on(void **state)
 {
@@ -59,7 +73,7 @@ static void a_text_that_repeats_itself_goes_on(void **state)
     (void)state;
     ebb_prompt_lookup_init(&d, 6);
     d.n_now = 6;
-    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 6), 6);
+    assert_int_equal(draft(&d, ids, N(ids), 0, out, 6), 6);
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(out[i], 1 + i % 2);
 }
@@ -93,12 +107,34 @@ static void drafting_pauses_where_it_does_not_pay(void **state)
     ebb_prompt_lookup_learn(&d, 0, 0, 0.1);
     for (int i = 0; i < 8; i++)                  /* twice the tokens for one and a half times the time */
         ebb_prompt_lookup_learn(&d, 1, 1, 0.15);
-    assert_int_not_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 8), 0);
+    assert_int_not_equal(draft(&d, ids, N(ids), 0, out, 8), 0);
     for (int i = 0; i < 8; i++)                  /* one token for one and a half times the time */
         ebb_prompt_lookup_learn(&d, 1, 0, 0.15);
-    while (ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 8) == 0 && n_rest < 1000)
+    while (draft(&d, ids, N(ids), 0, out, 8) == 0 && n_rest < 1000)
         n_rest++;
     assert_in_range(n_rest, 8, 200);             /* and it is tried again */
+}
+
+/* Where no draft token is accepted, four passes have one; the pauses behind such tries grow. */
+static void drafting_that_loses_is_off(void **state)
+{
+    static const ebb_token ids[] = { 1, 2, 3, 4, 1, 2, 3 };
+    uint32_t n_drafted = 0, n_early = 0;
+    ebb_prompt_lookup d;
+    ebb_token out[8];
+
+    (void)state;
+    ebb_prompt_lookup_init(&d, 7);
+    ebb_prompt_lookup_learn(&d, 0, 0, 1);
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t n = draft(&d, ids, N(ids), 0, out, 8);
+
+        n_drafted += n > 0;
+        n_early += n > 0 && i < 40;
+        ebb_prompt_lookup_learn(&d, n, 0, 1 + 0.15 * n);
+    }
+    assert_in_range(n_early, 1, 10);
+    assert_in_range(n_drafted, 8, 24);
 }
 
 static void none_where_none_is_wanted(void **state)
@@ -109,7 +145,7 @@ static void none_where_none_is_wanted(void **state)
 
     (void)state;
     ebb_prompt_lookup_init(&d, 0);
-    assert_int_equal(ebb_prompt_lookup_draft(&d, ids, N(ids), 0, out, 8), 0);
+    assert_int_equal(draft(&d, ids, N(ids), 0, out, 8), 0);
 }
 
 int main(void)
@@ -121,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_text_that_repeats_itself_goes_on),
         cmocka_unit_test(accepted_drafts_grow_rejected_ones_shrink),
         cmocka_unit_test(drafting_pauses_where_it_does_not_pay),
+        cmocka_unit_test(drafting_that_loses_is_off),
         cmocka_unit_test(none_where_none_is_wanted),
     };
 
