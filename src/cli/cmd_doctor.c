@@ -154,10 +154,12 @@ int ebb_cmd_doctor(ebb_args *a)
     if (st == EBB_OK)
         st = ebb_cli_only_model(a, &err);
     if (st == EBB_OK && a->model && strcmp(a->model, "auto") != 0) {
-        st = ebb_models_resolve(a->model, &named, &err);
-        path = named;
-        if (st == EBB_OK)
-            st = ebb_model_open(path, &m, &err);
+        ebb_cli_confine(a, EBB_CLI_LOOK, NULL);
+        named = strdup(a->model);
+        st = named ? ebb_models_open(&a->engine, &named, &m, NULL, &err) : EBB_FAIL(&err, EBB_NOMEM,
+                                                                                    "no memory for a name");
+        if (strcmp(a->model, EBB_MODELS_GUIDE) != 0)
+            path = named;
     }
     if (st == EBB_OK)
         st = ebb_limits_read(NULL, &limits, &err);

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "cli.h"
+#include "confinement.h"
 #include "remote/engines_file.h"
 #include "remote/probe.h"
 
@@ -104,7 +105,11 @@ static int test_engine(ebb_args *a, ebb_error *err)
     ebb_server server = { 0 };
     ebb_buf text = { 0 };
     int status = EBB_EXIT_OK;
-    ebb_status st = ebb_engines_find(a->words[1], &e, err);
+    ebb_status st;
+
+    a->engine_name = a->words[1];
+    ebb_cli_confine(a, EBB_CLI_PROBE, NULL);
+    st = ebb_engines_find(a->words[1], &e, err);
 
     if (st == EBB_OK)
         st = probe_engine(&e, &link, &server, err);

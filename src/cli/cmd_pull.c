@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "confinement.h"
 #include "os/file.h"
 #include "os/paths.h"
 
@@ -284,13 +285,15 @@ int ebb_cmd_pull(ebb_args *a)
         st = read_token(&token, &err);
     if (st == EBB_OK)
         st = read_endpoint(&endpoint, &err);
-    if (st == EBB_OK)
+    if (st == EBB_OK) {                          /* the token may be in a hidden folder */
+        ebb_cli_confine(a, EBB_CLI_PULL, NULL);
         status = run_pull(&u, &(ebb_pull_env){ .endpoint = endpoint.len ? endpoint.data : NULL,
                                                .token = token.len ? token.data : NULL,
                                            .is_canceled = is_pull_stopped, .on_notice = on_pull_message,
                                            .arg = &u }, &err);
-    else
+    } else {
         status = ebb_cli_fail(&err);
+    }
     ebb_pull_fini(&p);
     if (token.data)
         explicit_bzero(token.data, token.cap);

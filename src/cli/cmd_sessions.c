@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "cli.h"
 #include "cmd_sessions.h"
+#include "confinement.h"
 #include "edit/history.h"
 #include "os/file.h"
 #include "os/folder.h"
@@ -271,6 +272,8 @@ int ebb_cmd_sessions(ebb_args *a)
             EBB_FAIL(&err, EBB_USAGE, "usage: ebb sessions %s", subcommands[i].usage);
             return ebb_cli_fail(&err);
         }
+        if (subcommands[i].run != ebb_cmd_sessions_export)   /* its file may be anywhere */
+            ebb_cli_confine(a, EBB_CLI_KEEP, NULL);
         if (ebb_store_open(NULL, &s, &err) != EBB_OK)
             return ebb_cli_fail(&err);
         status = subcommands[i].run(s, a, &err);

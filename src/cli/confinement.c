@@ -84,9 +84,9 @@ static bool find_needs(const ebb_args *a, ebb_cli_needs kind, needs *n)
     ebb_engine_entry *list = NULL;
     size_t n_list = 0;
 
-    bool has_engines = kind == EBB_CLI_CHAT || kind == EBB_CLI_ANSWER;
+    bool has_engines = kind == EBB_CLI_CHAT || kind == EBB_CLI_ANSWER || kind == EBB_CLI_PROBE;
 
-    if (has_engines && ebb_engines_read(&list, &n_list, NULL) != EBB_OK)
+    if (has_engines && kind != EBB_CLI_PROBE && ebb_engines_read(&list, &n_list, NULL) != EBB_OK)
         n_list = 0;
     n->engines = calloc(n_list + 1, sizeof *n->engines);
     n->commands = calloc(2 * (n_list + 1) + 3, sizeof *n->commands);
@@ -257,10 +257,23 @@ static void allow_outputs(reach *r, const ebb_args *a)
     ebb_buf_fini(&folder);
 }
 
-static void allow_files(reach *r, const ebb_args *a, const needs *n, bool keeps)
+/* Where a model that is fetched goes to; and what may say whose certificates count. */
+static void allow_pull(reach *r)
+{
+    static const char *const variables[] = { "SSL_CERT_FILE", "SSL_CERT_DIR" };
+    ebb_buf folder = { 0 };
+
+    if (ebb_models_folder(&folder, NULL) == EBB_OK && ebb_file_mkdirs(folder.data, NULL) == EBB_OK)
+        ebb_confine_allow(&r->c, folder.data, EBB_REACH_WRITE);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        allow_list(r, getenv(variables[i]));
+    ebb_buf_fini(&folder);
+}
+
+static void allow_files(reach *r, const ebb_args *a, const needs *n, ebb_cli_needs kind)
 {
     ebb_reach own = a->is_private ? EBB_REACH_READ : EBB_REACH_WRITE;   /* then the kernel sees to it, too */
-    bool makes = !a->is_private;
+    bool makes = !a->is_private, keeps = kind != EBB_CLI_LOOK && kind != EBB_CLI_PROBE && kind != EBB_CLI_PULL;
 
     allow_system(r);
     allow_own(r, EBB_DIR_CONFIG, EBB_REACH_READ, false);
@@ -271,6 +284,8 @@ static void allow_files(reach *r, const ebb_args *a, const needs *n, bool keeps)
         ebb_confine_allow(&r->c, n->drafts.data, EBB_REACH_WRITE);
     allow_models(r, a);
     allow_words(r);
+    if (kind == EBB_CLI_PULL)
+        allow_pull(r);
     allow_outputs(r, a);
     if (a->template_name)
         allow_named(r, a->template_name);
@@ -312,7 +327,7 @@ static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, nee
         st = ebb_broker_start(&(ebb_broker_opts){ .commands = n->commands, .n_commands = n->n_commands, .home = r.home,
                                                   .drafts = n->drafts.len ? n->drafts.data : NULL }, &err);
     if (st == EBB_OK) {
-        allow_files(&r, a, n, kind != EBB_CLI_LOOK);
+        allow_files(&r, a, n, kind);
         ebb_uring_keep();
         st = ebb_confine_enter(&r.c, &err);
     }
@@ -323,7 +338,7 @@ static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, nee
 
 void ebb_cli_confine(const ebb_args *a, ebb_cli_needs kind, const char *editor)
 {
-    needs n = { .connect = EBB_CONNECT_NOTHING };
+    needs n = { .connect = kind == EBB_CLI_PULL ? EBB_CONNECT_INTERNET : EBB_CONNECT_NOTHING };
 
     if (!is_off() && find_needs(a, kind, &n))
         enter(a, kind, editor, &n);

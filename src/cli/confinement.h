@@ -20,6 +20,9 @@ typedef enum ebb_cli_needs {
     EBB_CLI_ANSWER,              /* engines */
     EBB_CLI_SERVE,               /* its socket, which is there */
     EBB_CLI_LOOK,                /* models and files that were named, nothing else */
+    EBB_CLI_KEEP,                /* the same, and what is kept of conversations */
+    EBB_CLI_PROBE,               /* the engine that was named */
+    EBB_CLI_PULL,                /* any server; the folder of models is written */
 } ebb_cli_needs;
 
 /* From here on; before any thread is begun and any model is opened.  What cannot be given up is

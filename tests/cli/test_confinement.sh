@@ -78,13 +78,20 @@ static void attack(void)
     tell("run", !runs());
 }
 
+static int is_done;
+
+/* $ATTACK: the name of the file whose reading it is that begins the attack; "recv": the first bytes of a server do. */
+static const char *when(void)
+{
+    return getenv("ATTACK") ? getenv("ATTACK") : "small.gguf";
+}
+
 static void look(int fd)
 {
-    static int is_done;
     char name[64], path[4096] = "";
 
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    if (!is_done && readlink(name, path, sizeof path - 1) > 5 && strstr(path, "small.gguf")) {
+    if (!is_done && readlink(name, path, sizeof path - 1) > 5 && strstr(path, when())) {
         is_done = 1;
         attack();
     }
@@ -101,6 +108,33 @@ ssize_t __pread64_chk(int fd, void *to, size_t n, off64_t at, size_t room)
     (void)room;
     return pread64(fd, to, n, at);
 }
+
+ssize_t read(int fd, void *to, size_t n)
+{
+    look(fd);
+    return syscall(SYS_read, fd, to, n);
+}
+
+ssize_t __read_chk(int fd, void *to, size_t n, size_t room)
+{
+    (void)room;
+    return read(fd, to, n);
+}
+
+ssize_t recv(int fd, void *to, size_t n, int flags)
+{
+    if (!is_done && strcmp(when(), "recv") == 0) {
+        is_done = 1;
+        attack();
+    }
+    return syscall(SYS_recvfrom, fd, to, n, flags, NULL, NULL);
+}
+
+ssize_t __recv_chk(int fd, void *to, size_t n, size_t room, int flags)
+{
+    (void)room;
+    return recv(fd, to, n, flags);
+}
 C
 cc -shared -fPIC -O1 -o "$dir/attack.so" "$dir/attack.c" -ldl 2>"$dir/cc" || { tail -n 1 "$dir/cc"; exit 77; }
 
@@ -108,13 +142,22 @@ cc -shared -fPIC -O1 -o "$dir/attack.so" "$dir/attack.c" -ldl 2>"$dir/cc" || { t
 judge() {
     [ "$(grep -c '^attack: .* refused$' "$2")" = 7 ] || fail "$1: not all was refused" "$2"
     grep -q 'DONE' "$2" && fail "$1: something was done" "$2"
+    no_files "$1"
+}
+no_files() {
     [ ! -e "$HOME/evil.sh" ] && [ ! -e "$HOME/.ssh/authorized_keys" ] || fail "$1: files were made"
+}
+# judge_connecting WHAT FILE: it may connect, and that is all
+judge_connecting() {
+    [ "$(grep -c '^attack: .* refused$' "$2")" = 5 ] || fail "$1: not all was refused" "$2"
+    [ "$(grep 'DONE' "$2" | tr '\n' ' ')" = 'attack: socket DONE attack: connect DONE ' ] || fail "$1: something was done" "$2"
+    no_files "$1"
 }
 m=$HOME/models/small.gguf
 EBB_NO_SANDBOX=1 LD_PRELOAD=$dir/attack.so $EBB inspect gguf -m "$m" >/dev/null 2>"$dir/err"
 [ "$(grep -c '^attack: .* DONE$' "$dir/err")" = 7 ] || fail "unconfined, the attack does not work" "$dir/err"
 rm -f "$HOME/evil.sh" "$HOME/.ssh/authorized_keys"
-for what in "inspect gguf" plan models "run hello" "bench -p 4 -n 2 -r 1"; do
+for what in "inspect gguf" plan models "run hello" "bench -p 4 -n 2 -r 1" doctor; do
     LD_PRELOAD=$dir/attack.so EBB_MODELS=$HOME/models $EBB $what $([ "$what" = models ] || echo -m "$m") >/dev/null 2>"$dir/err"
     judge "$what" "$dir/err"
 done
@@ -126,6 +169,33 @@ until grep -q '^attack: run' "$dir/err"; do n=$((n - 1)); [ $n -gt 0 ] || fail "
 judge serve "$dir/err"
 kill $pids; wait $pids; pids=
 [ ! -e "$dir/run/sock" ] || fail "the server leaves its socket"
+
+# A conversation of another program is read where nothing is within reach but what is kept.
+echo '{"mapping": 1}' >"$HOME/docs/foreign.json"
+ATTACK=foreign.json LD_PRELOAD=$dir/attack.so $EBB sessions import "$HOME/docs/foreign.json" >/dev/null 2>"$dir/err"
+judge "sessions import" "$dir/err"
+
+# A server is talked to, so connections are left: to whoever is attacked there, and at the header of what was fetched.
+if command -v python3 >/dev/null; then
+    unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY HF_TOKEN HF_HOME HF_TOKEN_PATH
+    mkdir -p "$dir/hub/files/owner/Tiny-GGUF" "$dir/engine" "$dir/new"
+    cp "$m" "$dir/hub/files/owner/Tiny-GGUF/small.gguf"
+    python3 tests/support/hub.py "$dir/hub" & pids=$!
+    python3 tests/support/engine.py "$dir/engine" & pids="$pids $!"
+    n=600
+    until [ -s "$dir/hub/port" ] && [ -s "$dir/engine/port" ]; do
+        n=$((n - 1)); [ $n -gt 0 ] || fail "the servers do not start"; sleep 0.1
+    done
+    for at in recv small.gguf; do
+        ATTACK=$at LD_PRELOAD=$dir/attack.so XDG_DATA_HOME=$dir/new/$at HF_ENDPOINT=http://127.0.0.1:$(cat "$dir/hub/port") \
+            $EBB pull -y owner/Tiny-GGUF:small.gguf >"$dir/out" 2>"$dir/err"
+        judge_connecting "pull, at $at" "$dir/err"
+        cmp -s "$m" "$dir/new/$at/ebb/models/small.gguf" || fail "what was pulled is not there" "$dir/out" "$dir/err"
+    done
+    ATTACK=recv LD_PRELOAD=$dir/attack.so $EBB engines test "http://127.0.0.1:$(cat "$dir/engine/port")" >"$dir/out" 2>"$dir/err"
+    judge_connecting "engines test" "$dir/err"
+    kill $pids; wait $pids 2>/dev/null; pids=
+fi
 
 EBB=$(realpath "$EBB")
 # What the user does all the same: files by name, new ones too; exports; and what is out of reach is one line.

@@ -17,6 +17,7 @@ grep -q -- '--disk fast' "$dir/err"
 # What is remembered is listed with its age, and a lower measurement beside other work does not displace it.
 XDG_CACHE_HOME=$dir/cache
 export XDG_CACHE_HOME
+"$EBB" doctor -m guide >"$dir/text" && grep -q '^model .*tier full' "$dir/text" || { echo "the guide is no model"; cat "$dir/text"; exit 1; }
 "$EBB" doctor >/dev/null
 if [ -s "$dir/cache/ebb/speeds" ]; then
     sed 's/\(\tweights Q4_K\t\)[^\t]*/\11e12/' "$dir/cache/ebb/speeds" >"$dir/speeds"
