@@ -7,7 +7,7 @@ trap 'rm -rf "$dir"' EXIT
 export XDG_CONFIG_HOME="$dir/config" XDG_STATE_HOME="$dir/state" XDG_CACHE_HOME="$dir/cache" XDG_DATA_HOME="$dir/data" XDG_RUNTIME_DIR="$dir/run" LC_ALL=C.UTF-8
 unset EBB_MODELS http_proxy HTTP_PROXY https_proxy ALL_PROXY all_proxy
 PYTHONPATH=tests/support python3 - "$EBB" "$dir" <<'P'
-import json, os, socket, subprocess, sys, threading, time
+import json, os, socket, struct, subprocess, sys, threading, time
 from serve import Server, fail, sse, text_of, parse, read_all
 ebb, folder = sys.argv[1:3]
 question = "What is a token?"
@@ -262,4 +262,17 @@ for at, _, names in os.walk(folder):
 s = Server(ebb, folder, "-m", "guide", "--idle", "1")
 s.chat("hi", max_tokens=1)
 same("left to itself", s.p.wait(60), 0)
+
+# What its file recommends and is not followed stands in one line, nothing of it raw.
+guide = open("models/guide.gguf", "rb").read()
+order = b"top_k;\x1b[2Jtop_p;dry"                 # with its key 64 bytes, so the tensors stay aligned
+key = b"general.sampling.sequence"
+advice = struct.pack("<Q", len(key)) + key + struct.pack("<IQ", 8, len(order)) + order
+with open(folder + "/advised.gguf", "wb") as f:
+    f.write(guide[:16] + struct.pack("<Q", struct.unpack("<Q", guide[16:24])[0] + 1) + advice + guide[24:])
+for model, n in ("guide", 0), (folder + "/advised.gguf", 1):
+    s = Server(ebb, folder, "-m", model)
+    told = open(s.err, "rb").read()
+    same("lines of advice for " + model, (told.count(b"does not follow: general.sampling.sequence = top_k;"), b"\x1b" in told), (n, False))
+    s.end()
 P

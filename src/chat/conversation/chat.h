@@ -55,6 +55,11 @@ typedef struct ebb_chat_opts {
 /* What the model's file recommends, into the fields of *p that `given` (EBB_SAMPLING_BITs) leaves
  * to it. */
 void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_params *p);
+/* What it recommends and no setting can follow, as a list without control characters in out[cap],
+ * cut where it is longer; false: nothing. */
+bool ebb_chat_unfollowed_sampling(const ebb_model *m, char *out, size_t cap);
+/* The line that names such a list. */
+#define EBB_UNFOLLOWED_LINE "the model's file recommends for sampling what ebb does not follow: %s"
 
 /* Begin to load the model and open the session that `opts` names, else a new one.  *opts is copied;
  * the caller owns *out, NULL on failure.  Returns at once: EBB_EVENT_READY or _ERROR tells how the

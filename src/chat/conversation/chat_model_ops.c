@@ -60,7 +60,13 @@ static bool model_number(void *arg, const ebb_backend *b, const char *key, doubl
     return b->ops->model(b) && ebb_model_meta_number(b->ops->model(b), key, out);
 }
 
-/* The engine at hand goes when another is opened: what it holds counts as free. */
+static const char *model_string(void *arg, const ebb_backend *b, const char *key)
+{
+    (void)arg;
+    return b->ops->model(b) ? ebb_model_meta_string(b->ops->model(b), key) : NULL;
+}
+
+/* The plan of an engine that replaces the open one, whose memory counts as free. */
 static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out,
                              ebb_error *err)
 {
@@ -134,7 +140,7 @@ static bool ids_spell_text(ebb_detok *d, const ebb_retokenization *r, const int3
     return same && at == n;
 }
 
-/* The first k old ids and those of the rest of the text; false: that is not how it is spelt. */
+/* The first k old ids and new ids of the rest of the text; false: they spell another text. */
 static bool retokenize_from(const ebb_model *m, ebb_detok *d, ebb_retokenization *r, size_t k, size_t at)
 {
     size_t n = 0, capacity = r->n_old + r->n_text + 8;
@@ -198,6 +204,7 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
         .ready = model_ready,
         .unready = model_unready,
         .number = model_number,
+        .string = model_string,
         .prompt = model_prompt,
         .plan = model_plan,
         .better = model_better, .retokenize = retokenize,

@@ -34,6 +34,8 @@ typedef struct ebb_chat_ops {
     void (*unready)(void *arg, ebb_prompter *p);             /* NULL is fine */
     /* A number of the model's metadata; false: it has none.  NULL: no model has any. */
     bool (*number)(void *arg, const ebb_backend *b, const char *key, double *out);
+    /* A string of it, as long as the backend lives and raw; NULL: it has none. */
+    const char *(*string)(void *arg, const ebb_backend *b, const char *key);
     ebb_status (*prompt)(void *arg, const ebb_prompter *p,
                          const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "conversation/chat_priv.h"
 #include "conversation/template_choice.h"
 
@@ -205,7 +206,8 @@ static bool has_bit(uint32_t mask, const setting *s)
     return s->at / 4 < 32 && mask & 1u << (s->at / 4);
 }
 
-/* The command line said it, or something else than the default: that counts more. */
+/* Was the setting given on the command line, or is it not the default?  It then overrides advice
+ * of the model. */
 static bool is_from_command_line(const ebb_chat *c, const setting *s)
 {
     ebb_chat_settings usual = { .sampling = c->ops.default_sampling };
@@ -217,7 +219,7 @@ static bool is_from_command_line(const ebb_chat *c, const setting *s)
     return !has_bit(c->defaults.sampling_config, s) && get_setting(s, &c->defaults.settings) != get_setting(s, &usual);
 }
 
-/* What is recommended for a model at a key: by the store it lies in, else by its file. */
+/* The value that the model's store recommends for a key, else the one in its file. */
 static bool read_recommended(const ebb_chat *c, const char *key, double *x)
 {
     return ebb_model_advice_number(&c->advice, key, x) ||
@@ -230,7 +232,37 @@ static bool model_advice(const ebb_chat *c, const setting *s, double *x)
     return s->key && read_recommended(c, s->key, x) && *x >= s->min && *x <= s->max;
 }
 
-bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
+/* Whether a list of llama.cpp's samplers, "top_k;temperature", is what the sampler here does (sample/sampler.c): all of
+ * its steps in its order.  Samplers between them that drop no token by default are allowed: no key
+ * sets their parameters, or a key that is checked by itself does. */
+static bool is_own_order(const char *list)
+{
+    static const char *const own[] = { "penalties", "top_k", "top_p", "min_p", "temperature" };
+    static const char *const idle[] = { "dry", "top_n_sigma", "typ_p", "xtc" };
+    enum { N_OWN = sizeof own / sizeof own[0], N_IDLE = sizeof idle / sizeof idle[0] };
+    size_t next = 0, len, i;
+
+    for (;; list += len + 1) {
+        len = strcspn(list, ";");
+        for (i = 0; i < N_IDLE && !(strlen(idle[i]) == len && memcmp(idle[i], list, len) == 0); i++)
+            ;
+        if (next < N_OWN && strlen(own[next]) == len && memcmp(own[next], list, len) == 0)
+            next++;
+        else if (i == N_IDLE)
+            return false;
+        if (list[len] == '\0')
+            return next == N_OWN;
+    }
+}
+
+/* Where recommended numbers are looked up, as in read_recommended. */
+typedef struct advice_source {
+    bool      (*number)(const void *arg, const char *key, double *x);
+    const void *arg;
+    const char *order;          /* of the samplers, raw; NULL: none is recommended */
+} advice_source;
+
+static bool list_unfollowed(const advice_source *from, char *out, size_t cap)
 {
     /* of the two figures of a sampler, the one that switches it on */
     static const struct { const char *key; double off; } others[] = { { ADVICE("xtc_probability"), 0 },
@@ -239,14 +271,47 @@ bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
     double x;
 
     out[0] = '\0';
+    if (from->order && !is_own_order(from->order)) {
+        ebb_buf shown = { 0 };
+
+        ebb_utf8_add_visible(&shown, from->order, strlen(from->order), false);
+        n += (size_t)snprintf(out, cap, "%s = %.100s", ADVICE("sequence"), ebb_buf_text(&shown));
+        ebb_buf_fini(&shown);
+    }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (read_recommended(c, others[i].key, &x) && x != others[i].off)
+        if (from->number(from->arg, others[i].key, &x) && x != others[i].off && n < cap)
             n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", others[i].key, x);
     for (size_t i = 0; i < N_SETTINGS; i++)
-        if (settings[i].key && read_recommended(c, settings[i].key, &x) &&
-            !model_advice(c, &settings[i], &x) && n < cap)
+        if (settings[i].key && from->number(from->arg, settings[i].key, &x) &&
+            !(x >= settings[i].min && x <= settings[i].max) && n < cap)
             n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", settings[i].key, x);
     return n > 0;
+}
+
+static bool chat_number(const void *arg, const char *key, double *x)
+{
+    return read_recommended(arg, key, x);
+}
+
+bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
+{
+    bool has_order = c->info && c->ops.string;
+    advice_source from = { chat_number, c, has_order ? c->ops.string(c->ops.arg, c->backend, ADVICE("sequence"))
+                                                     : NULL };
+
+    return list_unfollowed(&from, out, cap);
+}
+
+static bool file_number(const void *arg, const char *key, double *x)
+{
+    return ebb_model_meta_number(arg, key, x);
+}
+
+bool ebb_chat_unfollowed_sampling(const ebb_model *m, char *out, size_t cap)
+{
+    advice_source from = { file_number, m, ebb_model_meta_string(m, ADVICE("sequence")) };
+
+    return list_unfollowed(&from, out, cap);
 }
 
 void ebb_chat_settings_apply_model(ebb_chat *c)

@@ -1,4 +1,4 @@
-/* The answers of a server: asked for, read, let go (serve_priv.h). */
+/* The answers of a server: created by requests, read, freed (serve_priv.h). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -127,11 +127,12 @@ ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_read
                             ebb_served **out, ebb_error *err);
 /* Read answer `number` with *reader; NULL: there is none. */
 ebb_served *ebb_serve_find(ebb_serve *s, uint64_t number, ebb_served_reader *reader);
-/* Leave it; *a may be gone then. */
+/* A reader leaves an answer.  *a may be freed by that: not to be used afterwards. */
 void ebb_serve_leave(ebb_serve *s, ebb_served *a, ebb_served_reader *reader);
-/* Stop it, whoever reads.  false: there is none of that number that is under way. */
+/* Stop the answer of that number, whoever reads it.  false: no such answer is running. */
 bool ebb_serve_cancel(ebb_serve *s, uint64_t number);
-/* Under the lock: what nobody reads any more is stopped or let go. */
+/* Under the lock: stop running answers that have had no reader for SERVE_KEPT_S, and free the ended
+ * ones that no reader needs. */
 void ebb_serve_sweep(ebb_serve *s, double now_s);
 void ebb_serve_free_answers(ebb_serve *s);
 /* A reader's eventfd.  false: none to be had. */
@@ -149,9 +150,9 @@ void ebb_serve_turn(ebb_serve *s, ebb_served *a);
 /* One turn of n answers in a pass: a token of each, and of a prompt as much as does not keep the
  * others waiting. */
 void ebb_serve_shared_turn(ebb_serve *s, ebb_served *const *all, size_t n);
-/* What turns are made of.  Its sequence is all of its ids; else another has needed the room, or the
- * last pass was taken back. */
-bool ebb_serve_is_standing(const ebb_served *a);
+/* The session has computed all of the answer's ids and has logits of the last.  false: another
+ * sequence took its place, or the last pass was rolled back; a turn then syncs first. */
+bool ebb_serve_is_computed(const ebb_served *a);
 /* Choose, keep and show a token, which is to be computed unless *has_ended. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_next_token(ebb_serve *s, ebb_served *a, bool *has_ended, ebb_error *err);

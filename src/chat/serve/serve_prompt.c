@@ -62,7 +62,7 @@ static ebb_status read_content(const json_t *content, ebb_buf *out, ebb_error *e
     return EBB_OK;
 }
 
-/* A thought stands in an answer's text, as the model wrote it. */
+/* A separate reasoning_content goes back into the answer's text, where the model wrote it. */
 static ebb_status read_message(const json_t *o, ebb_message *m, ebb_error *err)
 {
     const json_t *thought = json_object_get(o, "reasoning_content");

@@ -5,7 +5,8 @@
 
 #include "serve/serve_priv.h"
 
-/* Of what a request may say: where it goes, and what is possible.  Of two names for a thing the later row counts. */
+/* Numbers in a request: the parameter that they set, and their range.  If a request has two names
+ * of one parameter, the later row counts. */
 typedef struct number_row {
     const char *name;
     enum { REAL, WHOLE } kind;
@@ -25,7 +26,8 @@ static const number_row numbers[] = {
     { "repeat_last_n", WHOLE, AT(repeat_last_n), 0, 1e6 },
 };
 
-/* What would change an answer and is not done here: refused, unless it says what is so anyway. */
+/* Parameters that would change an answer and are not supported: refused, unless they have the value
+ * that switches them off. */
 static const struct { const char *name; double off; } refused_numbers[] = {
     { "frequency_penalty", 0 }, { "presence_penalty", 0 }, { "n", 1 }, { "best_of", 1 }, { "logprobs", 0 },
         { "top_logprobs", 0 }, { "n_probs", 0 },

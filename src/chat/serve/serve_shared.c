@@ -28,18 +28,18 @@ static void add_step(shared_turn *t, ebb_served *a, size_t from, size_t end)
     t->n_prompt = end - from;
 }
 
-/* A part of its sequence is neither there nor what the last pass was to add, which was taken back. */
+/* The session lacks more of its sequence than the last pass, which was undone, was to add. */
 static bool is_behind(const ebb_served *a)
 {
     size_t n;
 
     (void)ebb_session_ids(a->session, &n);
     if (a->state == SERVED_DECODE)
-        return !ebb_serve_is_standing(a) && (n == 0 || n + 1 != a->q.n_ids);
+        return !ebb_serve_is_computed(a) && (n == 0 || n + 1 != a->q.n_ids);
     return a->state == SERVED_WAITING || n == 0 || n >= a->q.n_ids;
 }
 
-/* What is not there is found again or computed, in a pass of its own. */
+/* Lost positions are restored from the prefix cache or computed again, in a pass of their own. */
 static void catch_up(ebb_serve *s, ebb_served *a)
 {
     ebb_error err = { 0 };
@@ -63,7 +63,7 @@ static void join(ebb_serve *s, shared_turn *t, ebb_served *a)
         add_step(t, a, n, ebb_serve_part_end(s, a, n, s->n_beside));
         return;
     }
-    if (ebb_serve_is_standing(a))
+    if (ebb_serve_is_computed(a))
         st = ebb_serve_next_token(s, a, &has_ended, &err);
     if (st != EBB_OK)
         ebb_serve_end_failed(s, a, st, &err);
@@ -149,7 +149,7 @@ void ebb_serve_shared_turn(ebb_serve *s, ebb_served *const *all, size_t n)
                                     &(ebb_sync_result){ .n_computed = (uint32_t)t.n_prompt, .seconds = seconds }, done);
         }
     }
-    /* CANCELED: whoever is to end is told so, and the others go on */
+    /* CANCELED: an answer that was stopped ends by its own flag, the others continue */
     for (size_t i = 0; i < t.n && st != EBB_CANCELED; i++)
         ebb_serve_end_failed(s, t.of[i], st, &err);
 }

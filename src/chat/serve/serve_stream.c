@@ -1,4 +1,4 @@
-/* How an answer is told: at once, or as it grows (serve_priv.h). */
+/* Sending an answer: in one body, or streamed as it is generated (serve_priv.h). */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,7 +72,7 @@ static double ratio(double a, double b)
 void ebb_serve_put_figures(json_t *o, const ebb_served *a)
 {
     const ebb_turn_stats *t = &a->stats;
-    /* what was computed again, because others needed its room, counts below */
+    /* tokens computed again after others took their blocks are in prefill_s, not in n_new */
     uint32_t n_new = t->n_prompt - t->n_reused;
     double n = n_new, m = t->n_generated;
 

@@ -66,7 +66,7 @@ static bool show_text(ebb_serve *s, ebb_served *a, const char *text, size_t n)
     return ok;
 }
 
-/* More text; *has_stopped: a stop was in it, and what is before that was shown. */
+/* Add generated text; *has_stopped: it contained a stop, and only the text before that was sent. */
 static bool add_text(ebb_serve *s, ebb_served *a, const char *text, size_t n, bool *has_stopped)
 {
     const char *stop;
@@ -88,7 +88,8 @@ static bool add_text(ebb_serve *s, ebb_served *a, const char *text, size_t n, bo
     return true;
 }
 
-/* Nothing more comes: what was held back is text, and nothing will complete a character. */
+/* At the answer's end, send the text that was held back as the possible beginning of a stop, and
+ * if is_whole the bytes of an incomplete character. */
 static void flush_text(ebb_serve *s, ebb_served *a, bool is_whole)
 {
     bool has_stopped = false;
@@ -103,7 +104,8 @@ static void flush_text(ebb_serve *s, ebb_served *a, bool is_whole)
 
 /* -- The prompt ------------------------------------------------------------------------------------ */
 
-/* The answer is of the form that was asked for, and so is what there is of it. */
+/* Constrain the sampler to the request's grammar; the beginning of an answer that is continued must
+ * match the grammar, too. */
 static ebb_status constrain_answer(ebb_serve *s, ebb_served *a, ebb_error *err)
 {
     ebb_status st = ebb_sampler_constrain(a->sampler, a->q.grammar, s->model, err);
@@ -180,7 +182,7 @@ ebb_status ebb_serve_prefill(ebb_serve *s, ebb_served *a, size_t most, ebb_error
 
 /* -- The answer -------------------------------------------------------------------------------------- */
 
-bool ebb_serve_is_standing(const ebb_served *a)
+bool ebb_serve_is_computed(const ebb_served *a)
 {
     size_t n;
 
@@ -264,7 +266,7 @@ void ebb_serve_turn(ebb_serve *s, ebb_served *a)
     ebb_status st;
 
     a->turn = ++s->n_turns;
-    if (a->state == SERVED_DECODE && ebb_serve_is_standing(a)) {
+    if (a->state == SERVED_DECODE && ebb_serve_is_computed(a)) {
         st = decode_turn(s, a, &has_ended, &err);
     } else {
         if (a->state == SERVED_DECODE)

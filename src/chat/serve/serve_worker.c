@@ -12,7 +12,8 @@
 #include "models/models.h"
 #include "serve/serve_priv.h"
 
-/* tokens of the pool that an answer may want beside those it has; answers whose windows and states have room */
+/* tokens of the KV pool reserved for an answer's growth; answers for which window pools and state
+ * slots are sized */
 enum { MARGIN = 64, ROOM_FOR = 4 };
 
 /* -- Loading ------------------------------------------------------------------------------------------- */
@@ -67,6 +68,16 @@ static void tell(ebb_serve *s, const char *line)
         s->opts.tell(s->opts.arg, line);
 }
 
+static void tell_unfollowed(ebb_serve *s)
+{
+    char list[200], line[sizeof list + sizeof EBB_UNFOLLOWED_LINE];
+
+    if (!ebb_chat_unfollowed_sampling(s->model, list, sizeof list))
+        return;
+    snprintf(line, sizeof line, EBB_UNFOLLOWED_LINE, list);
+    tell(s, line);
+}
+
 static ebb_status open_draft(ebb_serve *s, ebb_error *err)
 {
     ebb_buf why = { 0 };
@@ -115,6 +126,7 @@ static ebb_status load(ebb_serve *s, ebb_error *err)
     s->n_ctx = ebb_engine_n_ctx(s->engine);
     s->sampling = s->opts.sampling;
     ebb_chat_advise_sampling(s->model, s->opts.sampling_given, &s->sampling);
+    tell_unfollowed(s);
     s->is_recurrent = ebb_session_cannot_shift(s->sessions[0]) != NULL;
     s->n_most = most_sessions(s);
     return EBB_OK;
@@ -122,7 +134,7 @@ static ebb_status load(ebb_serve *s, ebb_error *err)
 
 /* -- Turns ------------------------------------------------------------------------------------------------ */
 
-/* A free one that has most of these ids already. */
+/* Choose the free session whose sequence shares the longest prefix with the answer's ids. */
 static bool choose_session(ebb_serve *s, ebb_served *a, ebb_error *err)
 {
     size_t best = SERVE_SESSIONS, n_best = 0;
@@ -145,7 +157,7 @@ static bool choose_session(ebb_serve *s, ebb_served *a, ebb_error *err)
             n_best = same;
         }
     }
-    if (best == SERVE_SESSIONS)                  /* cannot be: there are as many as answers that go by turns */
+    if (best == SERVE_SESSIONS)                  /* cannot be: no more answers than sessions have turns */
         return EBB_FAIL(err, EBB_BUSY, "no session is free") == EBB_OK;
     s->session_users[best] = a;
     a->session = s->sessions[best];
@@ -160,8 +172,8 @@ static void free_session(ebb_serve *s, ebb_served *a)
     a->session = NULL;
 }
 
-/* Whose turn it is: of those that the pool has room for, oldest first, the one whose last was longest ago.  Under the
- * lock. */
+/* The answer that runs next: of those that fit the KV pool, admitted oldest first, the one whose
+ * last turn is longest ago.  Called with the lock held. */
 static ebb_served *choose_turn(ebb_serve *s)
 {
     ebb_served *best = NULL;
@@ -240,7 +252,7 @@ static size_t choose_company(ebb_serve *s, ebb_served *first, ebb_served *all[SE
     return n;
 }
 
-/* Those that have a session, or get one. */
+/* Keep in all[] the answers that have or get a session; the others end with an error. */
 static size_t seat(ebb_serve *s, ebb_served *all[SERVE_SESSIONS], size_t n)
 {
     ebb_error err = { 0 };
@@ -255,7 +267,7 @@ static size_t seat(ebb_serve *s, ebb_served *all[SERVE_SESSIONS], size_t n)
     return n_seated;
 }
 
-/* Under the lock, which is let go meanwhile. */
+/* Called with the lock held; releases it during the pass. */
 static void give_turn(ebb_serve *s, ebb_served *a)
 {
     bool is_cancelled = a->is_cancelled;
@@ -280,7 +292,7 @@ static void give_turn(ebb_serve *s, ebb_served *a)
 
 /* -- Waiting -------------------------------------------------------------------------------------------------- */
 
-/* Layers that were let go may come back; true: more could in a second. */
+/* Reload evicted layers; true: call again in a second, more could be reloaded. */
 static bool tend_engine(ebb_serve *s)
 {
     bool more;
@@ -299,7 +311,7 @@ static double sleep_s(const ebb_serve *s, bool is_tending)
     if (is_tending)
         return 1;
     if (s->answers)
-        most = 60;                               /* what is kept is let go some time */
+        most = 60;                               /* kept answers expire */
     if (s->opts.leave_s && s->used_s + s->opts.leave_s - now_s < most)
         most = s->used_s + s->opts.leave_s - now_s;
     return most > 0.01 ? most : 0.01;

@@ -53,6 +53,7 @@ typedef struct fake_script {
     ebb_model_info info;
     /* Of the model's file, up to a NULL key. */
     const struct fake_number { const char *key; double x; } *numbers;
+    const char *sampling_sequence; /* as well; NULL: it has none */
 } fake_script;
 
 static void fake_sleep(unsigned us)
@@ -387,6 +388,14 @@ static bool fake_number(void *arg, const ebb_backend *b, const char *key, double
     return false;
 }
 
+static const char *fake_string(void *arg, const ebb_backend *b, const char *key)
+{
+    (void)b;
+    if (strcmp(key, "general.sampling.sequence") != 0)
+        return NULL;
+    return ((fake_script *)arg)->sampling_sequence;
+}
+
 /* A message is <role + 1> bytes... <9>; what stands is taken as it stands. */
 static ebb_status fake_prompt(void *arg, const ebb_prompter *p,
                               const ebb_message *const *m, size_t n,
@@ -456,7 +465,8 @@ static ebb_chat_ops fake_ops(fake_script *s)
     return (ebb_chat_ops){ .arg = s, .default_sampling = { .temp = 0.5f, .top_k = 40, .top_p = 1,
                                                            .repeat_penalty = 1 },
                              .open = fake_open, .ready = fake_ready, .unready = fake_unready,
-                             .number = fake_number, .prompt = fake_prompt, .plan = fake_plan_for,
+                             .number = fake_number, .string = fake_string,
+                             .prompt = fake_prompt, .plan = fake_plan_for,
                              .better = fake_better, .retokenize = fake_retokenize };
 }
 

@@ -642,6 +642,39 @@ static void test_advice_that_no_setting_follows(void **state)
     script.numbers = NULL;
 }
 
+/* An order of the samplers is followed where it is the sampler's own, and named where it is another. */
+static void test_advice_of_an_order(void **state)
+{
+    static const char *const own[] = {
+        "penalties;top_k;top_p;min_p;temperature",
+        "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature",
+    };
+    static const char *const others[] = {
+        "temperature;top_k", "penalties;top_k;min_p;top_p;temperature", "penalties;top_k;top_p;min_p",
+        "penalties;top_k;top_p;min_p;temperature;infill", "penalties;top_k;top_p;min_p;temperature;top_k",
+        "penalties;top_k;top_p;min_p;temperature;", "top", "",
+    };
+    char text[200], want[200];
+    ebb_chat *c = open_ready(NULL);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        script.sampling_sequence = own[i];
+        assert_false(ebb_chat_settings_unfollowed(c, text, sizeof text));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        script.sampling_sequence = others[i];
+        snprintf(want, sizeof want, "general.sampling.sequence = %s", others[i]);
+        assert_true(ebb_chat_settings_unfollowed(c, text, sizeof text));
+        assert_string_equal(text, want);
+    }
+    script.sampling_sequence = "\33[2Jtop_k";     /* nothing of a file reaches the terminal raw */
+    assert_true(ebb_chat_settings_unfollowed(c, text, sizeof text));
+    assert_null(strchr(text, '\33'));
+    script.sampling_sequence = NULL;
+    ebb_chat_close(c);
+}
+
 static void test_garbage_store(void **state)
 {
     FILE *f = fopen(db, "w");
@@ -820,6 +853,7 @@ int main(void)
         T(test_ids_survive_a_restart),
         T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings), T(test_model_advice),
         T(test_advice_that_no_setting_follows),
+        T(test_advice_of_an_order),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
