@@ -4,7 +4,7 @@
 set -eu
 build="gcc libc6-dev libncurses-dev libutf8proc-dev libsqlite3-dev libpcre2-dev libjansson-dev libmd4c-dev liburing-dev libcurl4-openssl-dev libmicrohttpd-dev ca-certificates"
 test="libcmocka-dev tmux python3 python3-numpy g++ pkg-config"
-deb="$build dpkg-dev debhelper fakeroot"
+deb="$build build-essential debhelper fakeroot"
 guide="python3 python3-numpy python3-torch libopenblas0-pthread"
 case "${1:-build}" in
 build) want=$build ;;
